@@ -1,0 +1,99 @@
+// codegen.h: from ordered kernels to C text.
+//
+// Each family is one generator. It is asked twice: `schedule` (before memory planning) fixes
+// the number of tasks, phases and workspace; `emit` prints the specialised C function(s).
+//
+// A kernel becomes, per phase p,
+//     static void NAME_p(int64_t begin, int64_t end, char *const *args)
+// that runs tasks [begin, end) of cg_kernel.tasks[p]. The host splits tasks statically over the
+// threads of the team and puts a barrier between phases. Results must not depend on how tasks are
+// split: a task owns its outputs, sums inside it have a fixed order.
+// args: cg_kernel.in buffers, then cg_kernel.out buffers, then workspace when it has any.
+//
+// Text must not depend on the names of tensors beyond their last word, so that equal kernels of
+// different layers give equal text and are emitted once: use cg_local_name.
+#ifndef CODEGEN_CODEGEN_H
+#define CODEGEN_CODEGEN_H
+
+#include "passes/domain.h"
+#include "ir/ir.h"
+
+enum { CG_MAX_PHASES = 4 };
+
+// What the C compiler is told, and what schedules may use.
+typedef struct cg_target {
+  const char *name;      // "cpu:x86-64-v4"
+  const char *march;     // "native", "x86-64-v3", ... ; NULL: the compiler's default
+  const char *triple;    // cross: "aarch64-linux-gnu"; NULL: this machine
+  int vector_bytes;      // 64 (AVX-512), 32 (AVX2), 16 (NEON, SSE)
+  int vector_registers;  // 32 or 16
+  bool fma;
+  int64_t l1_bytes, l2_bytes; // per core
+} cg_target;
+
+typedef struct cg_kernel {
+  ir_kernel *k;
+  const ir_func *func;
+  const cg_target *target;
+  ir_arena *arena;
+  domain *dom;                // LOOP, MATMUL; NULL otherwise
+  IR_VEC(ir_node *) in;       // buffers read, each once  (dom_kernel_io's order)
+  IR_VEC(ir_node *) out;      // buffers written
+  int num_phases;
+  int64_t tasks[CG_MAX_PHASES];
+  int64_t workspace;          // bytes
+  void *schedule;             // the family's own decisions, from schedule to emit
+} cg_kernel;
+
+typedef struct cg_generator {
+  void (*schedule)(cg_kernel *k);
+  // Functions are called `name` with suffix _0, _1, ... per phase.
+  void (*emit)(const cg_kernel *k, const char *name, ir_buf *out);
+} cg_generator;
+extern const cg_generator cg_generators[IR_NUM_FAMILIES]; // codegen/families.c
+
+// LOOP, MATMUL, COPY, SCATTER: codegen/cpu_loop.c, cpu_matmul.c, cpu_copy.c, cpu_scatter.c
+void cpu_loop_schedule(cg_kernel *k);
+void cpu_loop_emit(const cg_kernel *k, const char *name, ir_buf *out);
+void cpu_matmul_schedule(cg_kernel *k);
+void cpu_matmul_emit(const cg_kernel *k, const char *name, ir_buf *out);
+void cpu_copy_schedule(cg_kernel *k);
+void cpu_copy_emit(const cg_kernel *k, const char *name, ir_buf *out);
+void cpu_scatter_schedule(cg_kernel *k);
+void cpu_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out);
+
+// A C identifier from the last word of a node's name ("layer.0.attn.q" -> "q", "d.logits" ->
+// "d_logits"), unique inside one kernel (names is that kernel's table).
+const char *cg_local_name(ir_arena *a, ir_map *names, const ir_node *n);
+// Index of a buffer in args; -1 when it is no argument.
+int cg_arg_index(const cg_kernel *k, const ir_node *buffer);
+
+// --- expression emission shared by LOOP and the MATMUL epilogue (codegen/cpu_expr.c) ------------
+// Values are vectors of `lanes` elements along the vector axis (or splats). Emits one statement
+// per member that is not yet emitted: `const vf q = (a + b);`.
+// Types in the prelude (codegen/cpu_prelude.h, text placed before the kernels of a file):
+//   vf: vector of VL floats; vi: of VL int32; masks are vi with lanes 0 or -1.
+typedef struct cg_expr {
+  const cg_kernel *k;
+  ir_buf *out;
+  int indent;
+  ir_map *names;       // local names
+  int vector_axis;     // domain axis along the lanes; -1: scalar code
+  const char *lanes;   // NULL: full vectors; else a C expression: number of valid lanes (tail)
+  // C expression for the current index of a domain axis (vector axis: of lane 0).
+  const char *(*index)(void *data, int axis);
+  void *data;
+  // C expression of a member value that the caller already has (the matmul's tile, a row total,
+  // a cached row); NULL when it must be computed.
+  const char *(*have)(void *data, const ir_node *n);
+} cg_expr;
+// Emits what is needed for member `n` and returns its C expression (a vf/vi variable, or a
+// splat variable when the value does not vary along the vector axis).
+const char *cg_emit_value(cg_expr *e, const ir_node *n);
+// Stores member s->node to s->buffer.
+void cg_emit_store(cg_expr *e, const dom_store *s);
+
+// The text that every generated kernel file begins with.
+const char *cg_cpu_prelude(ir_arena *a, const cg_target *t);
+
+#endif

@@ -1,0 +1,301 @@
+// base.c: arena, text, map and file helpers. See base.h.
+#include "ir/base.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_INTERNAL = 70, CHUNK_BYTES = 256 * 1024, ALIGN = 16 };
+
+static void (*bug_hook)(void *);
+static void *bug_hook_data;
+
+void ir_set_bug_hook(void (*hook)(void *), void *data) {
+  bug_hook = hook;
+  bug_hook_data = data;
+}
+
+void ir_bug(const char *file, int line, const char *func, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  fprintf(stderr, "mltc: internal error: ");
+  vfprintf(stderr, fmt, ap);
+  fprintf(stderr, "\n  at %s:%d (%s)\n  This is a fault in mltc, not in your file.\n", file, line,
+          func);
+  va_end(ap);
+  void (*hook)(void *) = bug_hook;
+  bug_hook = NULL; // a fault inside the hook must not come back here
+  if (hook)
+    hook(bug_hook_data);
+  fflush(NULL);
+  _exit(EXIT_INTERNAL);
+}
+
+// --- arena ---------------------------------------------------------------------
+typedef struct chunk {
+  struct chunk *next;
+  size_t used, cap;
+  _Alignas(ALIGN) char data[];
+} chunk;
+
+struct ir_arena {
+  chunk *top;
+};
+
+static void *must(void *p) {
+  if (!p) {
+    fprintf(stderr, "mltc: out of memory\n");
+    _exit(EXIT_INTERNAL);
+  }
+  return p;
+}
+
+ir_arena *ir_arena_new(void) {
+  return must(calloc(1, sizeof(ir_arena)));
+}
+
+void ir_arena_free(ir_arena *a) {
+  if (!a)
+    return;
+  for (chunk *c = a->top, *next; c; c = next) {
+    next = c->next;
+    free(c);
+  }
+  free(a);
+}
+
+void *ir_alloc(ir_arena *a, size_t bytes) {
+  size_t need = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+  if (!a->top || a->top->cap - a->top->used < need) {
+    size_t cap = need > CHUNK_BYTES ? need : CHUNK_BYTES;
+    chunk *c = must(calloc(1, sizeof(chunk) + cap));
+    c->cap = cap;
+    c->next = a->top;
+    a->top = c;
+  }
+  void *p = a->top->data + a->top->used;
+  a->top->used += need;
+  return p;
+}
+
+char *ir_strndup(ir_arena *a, const char *s, size_t n) {
+  char *d = ir_alloc(a, n + 1);
+  memcpy(d, s, n);
+  return d;
+}
+
+char *ir_strdup(ir_arena *a, const char *s) {
+  return ir_strndup(a, s, strlen(s));
+}
+
+char *ir_format(ir_arena *a, const char *fmt, ...) {
+  va_list ap, again;
+  va_start(ap, fmt);
+  va_copy(again, ap);
+  int n = vsnprintf(NULL, 0, fmt, ap);
+  va_end(ap);
+  BUG_IF(n < 0, "bad format '%s'", fmt);
+  char *s = ir_alloc(a, (size_t)n + 1);
+  vsnprintf(s, (size_t)n + 1, fmt, again);
+  va_end(again);
+  return s;
+}
+
+void *ir_grow(ir_arena *a, const void *at, size_t num, size_t *cap, size_t elem_bytes) {
+  size_t want = *cap ? *cap * 2 : 8;
+  void *p = ir_alloc(a, want * elem_bytes);
+  if (num)
+    memcpy(p, at, num * elem_bytes);
+  *cap = want;
+  return p;
+}
+
+// --- text ------------------------------------------------------------------------
+ir_buf ir_buf_new(ir_arena *a) {
+  return (ir_buf){.arena = a};
+}
+
+static void buf_reserve(ir_buf *b, size_t more) {
+  if (b->len + more + 1 <= b->cap)
+    return;
+  size_t cap = b->cap ? b->cap : 256;
+  while (cap < b->len + more + 1)
+    cap *= 2;
+  char *t = ir_alloc(b->arena, cap);
+  if (b->len)
+    memcpy(t, b->text, b->len);
+  b->text = t;
+  b->cap = cap;
+}
+
+void ir_buf_write(ir_buf *b, const char *s, size_t n) {
+  buf_reserve(b, n);
+  memcpy(b->text + b->len, s, n);
+  b->len += n;
+  b->text[b->len] = 0;
+}
+
+void ir_buf_puts(ir_buf *b, const char *s) {
+  ir_buf_write(b, s, strlen(s));
+}
+
+void ir_buf_vprintf(ir_buf *b, const char *fmt, va_list ap) {
+  va_list again;
+  va_copy(again, ap);
+  int n = vsnprintf(NULL, 0, fmt, ap);
+  BUG_IF(n < 0, "bad format '%s'", fmt);
+  buf_reserve(b, (size_t)n);
+  vsnprintf(b->text + b->len, (size_t)n + 1, fmt, again);
+  va_end(again);
+  b->len += (size_t)n;
+}
+
+void ir_buf_printf(ir_buf *b, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  ir_buf_vprintf(b, fmt, ap);
+  va_end(ap);
+}
+
+const char *ir_buf_str(const ir_buf *b) {
+  return b->text ? b->text : "";
+}
+
+void ir_buf_double(ir_buf *b, double v) {
+  if (isnan(v)) {
+    ir_buf_puts(b, "nan");
+    return;
+  }
+  if (isinf(v)) {
+    ir_buf_puts(b, v > 0 ? "inf" : "-inf");
+    return;
+  }
+  char s[40];
+  for (int digits = 1; digits <= 17; digits++) {
+    snprintf(s, sizeof s, "%.*g", digits, v);
+    if (strtod(s, NULL) == v)
+      break;
+  }
+  ir_buf_puts(b, s);
+  if (!strpbrk(s, ".e"))
+    ir_buf_puts(b, ".0");
+}
+
+// --- string map --------------------------------------------------------------------
+typedef struct entry {
+  const char *key;
+  uint64_t hash;
+  void *value;
+} entry;
+
+struct ir_map {
+  ir_arena *arena;
+  IR_VEC(entry) entries;
+  uint32_t *slots; // index + 1 into entries; 0 is empty
+  size_t num_slots;
+};
+
+ir_map *ir_map_new(ir_arena *a) {
+  ir_map *m = IR_NEW(a, ir_map);
+  m->arena = a;
+  m->num_slots = 32;
+  m->slots = IR_NEW_ARRAY(a, uint32_t, m->num_slots);
+  return m;
+}
+
+static size_t map_slot(const ir_map *m, const char *key, uint64_t hash) {
+  size_t i = (size_t)hash & (m->num_slots - 1);
+  for (; m->slots[i]; i = (i + 1) & (m->num_slots - 1)) {
+    const entry *e = &m->entries.at[m->slots[i] - 1];
+    if (e->hash == hash && strcmp(e->key, key) == 0)
+      break;
+  }
+  return i;
+}
+
+void *ir_map_get(const ir_map *m, const char *key) {
+  uint32_t at = m->slots[map_slot(m, key, ir_hash(key, strlen(key)))];
+  return at ? m->entries.at[at - 1].value : NULL;
+}
+
+static void map_rehash(ir_map *m) {
+  m->num_slots *= 2;
+  m->slots = IR_NEW_ARRAY(m->arena, uint32_t, m->num_slots);
+  for (size_t i = 0; i < m->entries.num; i++) {
+    const entry *e = &m->entries.at[i];
+    m->slots[map_slot(m, e->key, e->hash)] = (uint32_t)i + 1;
+  }
+}
+
+void ir_map_put(ir_map *m, const char *key, void *value) {
+  uint64_t hash = ir_hash(key, strlen(key));
+  size_t slot = map_slot(m, key, hash);
+  if (m->slots[slot]) {
+    m->entries.at[m->slots[slot] - 1].value = value;
+    return;
+  }
+  entry e = {ir_strdup(m->arena, key), hash, value};
+  IR_PUSH(m->arena, m->entries, e);
+  m->slots[slot] = (uint32_t)m->entries.num;
+  if (m->entries.num * 2 > m->num_slots)
+    map_rehash(m);
+}
+
+size_t ir_map_count(const ir_map *m) {
+  return m->entries.num;
+}
+
+const char *ir_map_key(const ir_map *m, size_t i) {
+  return m->entries.at[i].key;
+}
+
+void *ir_map_value(const ir_map *m, size_t i) {
+  return m->entries.at[i].value;
+}
+
+// --- files -----------------------------------------------------------------------------
+char *ir_read_file(ir_arena *a, const char *path, size_t *len) {
+  FILE *f = fopen(path, "rb");
+  if (!f)
+    return NULL;
+  ir_buf b = ir_buf_new(a);
+  char block[16384];
+  size_t n;
+  while ((n = fread(block, 1, sizeof block, f)) > 0)
+    ir_buf_write(&b, block, n);
+  int failed = ferror(f) ? EIO : 0;
+  if (failed && errno)
+    failed = errno;
+  fclose(f);
+  if (failed) {
+    errno = failed;
+    return NULL;
+  }
+  *len = b.len;
+  return b.text ? b.text : ir_strdup(a, "");
+}
+
+bool ir_write_file(const char *path, const char *text, size_t len) {
+  size_t n = strlen(path);
+  char *tmp = must(malloc(n + 5));
+  memcpy(tmp, path, n);
+  memcpy(tmp + n, ".tmp", 5);
+  FILE *f = fopen(tmp, "wb");
+  bool ok = f && fwrite(text, 1, len, f) == len;
+  if (f)
+    ok = (fclose(f) == 0) && ok;
+  ok = ok && rename(tmp, path) == 0;
+  free(tmp);
+  return ok;
+}
+
+uint64_t ir_hash(const void *data, size_t n) {
+  const unsigned char *p = data;
+  uint64_t h = 1469598103934665603u;
+  for (size_t i = 0; i < n; i++)
+    h = (h ^ p[i]) * 1099511628211u;
+  return h;
+}

@@ -1,0 +1,100 @@
+// base.h: what every compiler layer builds on: the bump arena, growable text,
+// growable arrays, a string map, and BUG() for faults that are ours.
+//
+// Memory: one arena per compilation; nothing is freed one by one (QBE and
+// chibicc do the same). All sizes are in bytes.
+#ifndef IR_BASE_H
+#define IR_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#if defined(__GNUC__)
+#define IR_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define IR_NORETURN __attribute__((noreturn))
+#else
+#define IR_PRINTF(f, a)
+#define IR_NORETURN
+#endif
+
+// An internal fault: says so, says where, lets the pass runner leave a
+// reproducer (ir_set_bug_hook), and exits with code 70. Never for user errors: those are diagnostics.
+#define BUG(...) ir_bug(__FILE__, __LINE__, __func__, __VA_ARGS__)
+#define BUG_IF(cond, ...)                                                                          \
+  do {                                                                                             \
+    if (cond)                                                                                      \
+      BUG(__VA_ARGS__);                                                                            \
+  } while (0)
+IR_NORETURN void ir_bug(const char *file, int line, const char *func, const char *fmt, ...)
+    IR_PRINTF(4, 5);
+// `hook(data)` runs once, before the process exits through BUG().
+void ir_set_bug_hook(void (*hook)(void *data), void *data);
+
+// --- arena -------------------------------------------------------------------
+typedef struct ir_arena ir_arena;
+ir_arena *ir_arena_new(void);
+void ir_arena_free(ir_arena *a);
+// Zeroed, 16-byte aligned memory that lives as long as the arena. Never NULL.
+void *ir_alloc(ir_arena *a, size_t bytes);
+char *ir_strdup(ir_arena *a, const char *s);
+char *ir_strndup(ir_arena *a, const char *s, size_t n);
+char *ir_format(ir_arena *a, const char *fmt, ...) IR_PRINTF(2, 3);
+#define IR_NEW(a, T) ((T *)ir_alloc((a), sizeof(T)))
+#define IR_NEW_ARRAY(a, T, n) ((T *)ir_alloc((a), sizeof(T) * (size_t)(n)))
+
+// --- growable arrays -----------------------------------------------------------
+// IR_VEC(T) declares {T *at; size_t num, cap;}. A zeroed one is empty.
+//   IR_VEC(ir_node *) nodes = {0};
+//   IR_PUSH(arena, nodes, n);
+//   for (size_t i = 0; i < nodes.num; i++) use(nodes.at[i]);
+#define IR_VEC(T)                                                                                  \
+  struct {                                                                                         \
+    T *at;                                                                                         \
+    size_t num, cap;                                                                               \
+  }
+#define IR_PUSH(arena, v, x)                                                                       \
+  do {                                                                                             \
+    if ((v).num == (v).cap)                                                                        \
+      (v).at = ir_grow((arena), (v).at, (v).num, &(v).cap, sizeof *(v).at);                        \
+    (v).at[(v).num++] = (x);                                                                       \
+  } while (0)
+void *ir_grow(ir_arena *a, const void *at, size_t num, size_t *cap, size_t elem_bytes);
+
+// --- text ----------------------------------------------------------------------
+// Growable, always NUL-terminated text in an arena.
+typedef struct ir_buf {
+  ir_arena *arena;
+  char *text; // "" semantics: text may be NULL while len == 0; use ir_buf_str
+  size_t len, cap;
+} ir_buf;
+ir_buf ir_buf_new(ir_arena *a);
+void ir_buf_printf(ir_buf *b, const char *fmt, ...) IR_PRINTF(2, 3);
+void ir_buf_vprintf(ir_buf *b, const char *fmt, va_list ap);
+void ir_buf_puts(ir_buf *b, const char *s);
+void ir_buf_write(ir_buf *b, const char *s, size_t n);
+const char *ir_buf_str(const ir_buf *b);
+// The shortest decimal text that reads back as exactly `v`; always has a '.',
+// an exponent, or is inf/-inf/nan.
+void ir_buf_double(ir_buf *b, double v);
+
+// --- string map ------------------------------------------------------------------
+// Open addressing, insertion order kept. Keys are copied into the arena.
+typedef struct ir_map ir_map;
+ir_map *ir_map_new(ir_arena *a);
+void *ir_map_get(const ir_map *m, const char *key); // NULL when absent
+void ir_map_put(ir_map *m, const char *key, void *value);
+size_t ir_map_count(const ir_map *m);
+const char *ir_map_key(const ir_map *m, size_t i); // i-th in insertion order
+void *ir_map_value(const ir_map *m, size_t i);
+
+// --- files -------------------------------------------------------------------------
+// Whole file as NUL-terminated text; NULL (errno set) on failure. `*len` excludes the NUL.
+char *ir_read_file(ir_arena *a, const char *path, size_t *len);
+// Writes to PATH.tmp and renames. False (errno set) on failure.
+bool ir_write_file(const char *path, const char *text, size_t len);
+uint64_t ir_hash(const void *data, size_t n); // FNV-1a, 64 bit
+
+#endif

@@ -1,0 +1,243 @@
+// ir.h: the tensor IR. SSA over whole tensors with static shapes.
+//
+// A module has state (parameters, moments, counters, flags), data bindings,
+// loop configuration and functions. A function is a list of nodes in execution
+// order: every operand comes before its users. Text form: docs/ir.md.
+//
+// Effects: `read @s` gives the value that @s had when the function began;
+// `write @s, x` takes effect when the function ends. At most one write per
+// state and function.
+#ifndef IR_IR_H
+#define IR_IR_H
+
+#include "ir/base.h"
+#include "ir/diag.h"
+
+enum { IR_MAX_RANK = 8 };
+
+typedef enum ir_dtype {
+#define DTYPE(NAME, text, bytes, ctype, kind, st) IR_##NAME,
+#include "ir/dtypes.def"
+#undef DTYPE
+  IR_NUM_DTYPES
+} ir_dtype;
+
+typedef enum ir_dtype_kind { IR_KIND_BOOL, IR_KIND_UINT, IR_KIND_SINT, IR_KIND_FLOAT } ir_dtype_kind;
+
+typedef struct ir_dtype_info {
+  const char *name; // "f32"
+  int bytes;
+  const char *ctype;
+  ir_dtype_kind kind;
+  const char *safetensors;
+} ir_dtype_info;
+extern const ir_dtype_info ir_dtypes[IR_NUM_DTYPES];
+bool ir_dtype_from_name(const char *name, ir_dtype *out);
+bool ir_is_float(ir_dtype t);
+
+typedef struct ir_type {
+  ir_dtype dtype;
+  int rank;
+  int64_t dims[IR_MAX_RANK]; // unused ones are 0
+} ir_type;
+ir_type ir_scalar(ir_dtype t);
+ir_type ir_tensor(ir_dtype t, int rank, const int64_t *dims);
+int64_t ir_elements(const ir_type *t); // product of dims; 1 for rank 0
+int64_t ir_bytes(const ir_type *t);
+bool ir_same_shape(const ir_type *a, const ir_type *b);
+bool ir_same_type(const ir_type *a, const ir_type *b);
+const char *ir_type_str(ir_arena *a, const ir_type *t); // "f32[64,784]"
+
+// --- ops -----------------------------------------------------------------------
+typedef enum ir_op {
+#define OP(NAME, text, arity, cls, attrs, shape, grad, interp, flops, spell) IR_##NAME,
+#include "ir/ops.def"
+#undef OP
+  IR_NUM_OPS
+} ir_op;
+
+typedef enum ir_op_class {
+  IR_CLASS_LEAF,
+  IR_CLASS_POINTWISE,
+  IR_CLASS_REDUCE,
+  IR_CLASS_VIEW,
+  IR_CLASS_MOVE,
+  IR_CLASS_INDEX,
+  IR_CLASS_CONTRACT,
+  IR_CLASS_EFFECT,
+  IR_CLASS_SYMBOLIC,
+} ir_op_class;
+
+typedef enum ir_attr_key {
+#define ATTR(NAME, text, kind) IR_ATTR_##NAME,
+#include "ir/attrs.def"
+#undef ATTR
+  IR_NUM_ATTRS
+} ir_attr_key;
+
+typedef enum ir_attr_kind { IR_AK_INT, IR_AK_NUM, IR_AK_INTS, IR_AK_BOOL, IR_AK_STR } ir_attr_kind;
+
+typedef struct ir_attr {
+  ir_attr_key key;
+  union {
+    int64_t i;  // INT, BOOL
+    double num; // NUM
+    const char *str;
+    struct {
+      const int64_t *at;
+      int num;
+    } ints;
+  } as;
+} ir_attr;
+
+typedef struct ir_attr_info {
+  const char *name;
+  ir_attr_kind kind;
+} ir_attr_info;
+extern const ir_attr_info ir_attr_infos[IR_NUM_ATTRS];
+
+enum { IR_VARIADIC = -1 };
+typedef struct ir_op_info {
+  const char *name;
+  int arity; // or IR_VARIADIC
+  ir_op_class cls;
+  uint32_t attrs; // bit per ir_attr_key
+  int flops;
+  const char *spell;
+} ir_op_info;
+extern const ir_op_info ir_ops[IR_NUM_OPS];
+bool ir_op_from_name(const char *name, ir_op *out);
+
+// --- state, nodes, functions, modules ----------------------------------------------
+typedef struct ir_node ir_node;
+typedef struct ir_func ir_func;
+typedef struct ir_module ir_module;
+typedef struct ir_kernel ir_kernel;
+typedef struct ir_state ir_state;
+
+// What a state is for. Text names in ir_role_names.
+typedef enum ir_role {
+  IR_ROLE_PARAM,   // trained; init writes it
+  IR_ROLE_FROZEN,  // parameter that is not trained
+  IR_ROLE_BUFFER,  // running statistics and the like, written by step
+  IR_ROLE_MOMENT,  // optimiser state
+  IR_ROLE_COUNTER, // step counters: i64[]; "step" is the one the loop reads
+  IR_ROLE_SEED,    // i64[]; set from --seed
+  IR_ROLE_FLAG,    // set by ./trainer --name=value; not in checkpoints; read-only
+  IR_ROLE_ACCUM,   // gradient accumulators
+  IR_NUM_ROLES
+} ir_role;
+extern const char *const ir_role_names[IR_NUM_ROLES];
+
+struct ir_state {
+  const char *name; // "layer.3.attn.linear.w"
+  ir_type type;
+  ir_role role;
+  double value; // FLAG: default; SEED/COUNTER: initial value when init does not write it
+  ir_loc loc;
+  uint32_t id; // position in module->states
+};
+
+struct ir_node {
+  ir_op op;
+  ir_type type;
+  uint32_t id;      // unique in the function; dense enough for arrays of func->next_id
+  const char *name; // unique in the function, printed as %name: "layer.0.attn.q", "d.logits"
+  ir_node **in;
+  int num_in;
+  const ir_attr *attrs;
+  int num_attrs;
+  ir_state *state;    // READ, WRITE
+  ir_loc loc;         // where in the graph file it comes from
+  ir_kernel *kernel;  // after fusion; NULL: computed by whoever uses it (leaves, views)
+  uint32_t mark;      // scratch for one pass at a time
+};
+
+typedef enum ir_result_kind { IR_RESULT_LOSS, IR_RESULT_METRIC, IR_RESULT_OUTPUT } ir_result_kind;
+typedef struct ir_result {
+  const char *name; // "loss", "accuracy", "logits"
+  ir_result_kind kind;
+  ir_node *node; // LOSS and METRIC: f32[]
+} ir_result;
+
+// Kernel families. A kernel is a group of nodes computed by one generated function.
+typedef enum ir_family {
+  IR_FAMILY_LOOP,    // pointwise chains with at most one set of reduced axes
+  IR_FAMILY_MATMUL,  // one matmul and its pointwise epilogue
+  IR_FAMILY_COPY,    // pad, concat
+  IR_FAMILY_SCATTER, // scatter_add
+  IR_NUM_FAMILIES
+} ir_family;
+extern const char *const ir_family_names[IR_NUM_FAMILIES];
+
+struct ir_kernel {
+  const char *name; // unique in the function
+  ir_family family;
+  uint32_t id;       // position in func->kernels
+  ir_node *anchor;   // the matmul, pad, ...; LOOP: its last node
+  IR_VEC(ir_node *) nodes; // members, operands first
+  int64_t workspace; // bytes of scratch, set when the kernel is scheduled
+};
+
+struct ir_func {
+  const char *name; // "init", "step", "eval", "predict", "accum"
+  ir_module *module;
+  IR_VEC(ir_node *) nodes;     // execution order
+  IR_VEC(ir_result) results;
+  IR_VEC(ir_kernel *) kernels; // after fusion: execution order
+  uint32_t next_id;
+  ir_map *names; // node name -> node
+};
+
+// `data train = idx("a.gz", "b.gz") {range=0..90}`: opaque to the compiler, read by the runtime.
+typedef struct ir_setting {
+  const char *key;
+  enum { IR_SET_NUM, IR_SET_STR, IR_SET_FLAG } kind;
+  double num;
+  const char *str; // text, or the flag's name
+} ir_setting;
+
+typedef struct ir_data {
+  const char *name;   // "train", "test", "val"
+  const char *format; // "idx", "csv", "npy", "text", "tokens"
+  IR_VEC(const char *) files;
+  IR_VEC(ir_setting) settings;
+  ir_loc loc;
+} ir_data;
+
+struct ir_module {
+  ir_arena *arena;
+  const char *name;
+  IR_VEC(ir_state *) states;
+  ir_map *state_names;
+  IR_VEC(ir_func *) funcs;
+  IR_VEC(ir_data *) data;
+  IR_VEC(ir_setting) config; // the training loop: steps, epochs, batch, eval, save, ...
+};
+
+ir_module *ir_module_new(ir_arena *a, const char *name);
+ir_func *ir_func_new(ir_module *m, const char *name);
+ir_func *ir_find_func(const ir_module *m, const char *name); // NULL when absent
+// The name must be new in the module.
+ir_state *ir_state_new(ir_module *m, const char *name, ir_type type, ir_role role, ir_loc loc);
+ir_state *ir_find_state(const ir_module *m, const char *name);
+
+// --- attributes of a node -------------------------------------------------------------
+const ir_attr *ir_find_attr(const ir_node *n, ir_attr_key key); // NULL when absent
+int64_t ir_attr_int(const ir_node *n, ir_attr_key key);         // BUG when absent
+double ir_attr_num(const ir_node *n, ir_attr_key key);
+const int64_t *ir_attr_ints(const ir_node *n, ir_attr_key key, int *num);
+bool ir_attr_bool(const ir_node *n, ir_attr_key key);
+
+// --- text, checking, running ----------------------------------------------------------
+void ir_print(const ir_module *m, ir_buf *out);
+void ir_print_func(const ir_func *f, ir_buf *out);
+// NULL when there were errors. The result is verified.
+ir_module *ir_parse(ir_arena *a, const ir_source *src, ir_diags *d);
+// Every violated rule, one line each, appended to `out` (with the function printed and annotated);
+// returns their number.
+int ir_verify(const ir_module *m, ir_buf *out);
+// Deep copy into the same arena; kernels included.
+ir_module *ir_clone(const ir_module *m);
+
+#endif

@@ -1,0 +1,78 @@
+// domain.h: the loop axes of a kernel and how each tensor is reached from them.
+//
+// A kernel runs over one domain: a list of axes with sizes. Reshapes that split
+// or merge dimensions refine the axes; transposes permute; broadcasts leave axes
+// out; slices add an offset. Every tensor that a kernel loads or stores is then
+//     element = offset + sum over axes of index[axis] * stride[axis]
+// and emitters need to know nothing else about views.
+#ifndef PASSES_DOMAIN_H
+#define PASSES_DOMAIN_H
+
+#include "ir/ir.h"
+
+enum { DOM_MAX_AXES = 16 };
+
+typedef struct dom_axis {
+  int64_t size;
+  bool reduced; // LOOP kernels: the kernel's reductions run over exactly these axes
+} dom_axis;
+
+// How a buffer is walked. stride 0: the axis does not matter.
+typedef struct dom_access {
+  int64_t offset; // elements
+  int64_t stride[DOM_MAX_AXES];
+} dom_access;
+
+// One member (or member's operand) value inside the kernel.
+typedef struct dom_load {
+  ir_node *user;   // member that uses it
+  int operand;     // which operand of user
+  ir_node *buffer; // the materialised node that memory holds: a member of another kernel, INPUT
+                   // or READ; or a CONST/IOTA leaf (no memory: see `access` for iota)
+  dom_access access; // into the buffer's row-major elements. IOTA: the value itself is the
+                     // affine form (offset + sum index*stride)
+} dom_load;
+
+typedef struct dom_store {
+  ir_node *node;     // the value computed in the kernel (a member)
+  ir_node *buffer;   // the node that memory holds: `node` itself or a member view of it
+  dom_access access; // into buffer's row-major elements
+} dom_store;
+
+typedef struct domain {
+  int num_axes;
+  dom_axis axis[DOM_MAX_AXES]; // order: as in the widest tensor, row-major (last is innermost)
+  IR_VEC(dom_load) loads;      // operands that come from outside the kernel
+  IR_VEC(dom_store) stores;    // outputs: values needed outside the kernel
+  bool *varies; // [member index * DOM_MAX_AXES + axis]: does the member's value vary along axis
+} domain;
+
+// LOOP: the domain of the kernel's members. MATMUL: axes are batch..., then M, then N (each may
+// be refined to several axes: dom_matmul says which); covers the epilogue only.
+// BUG when the kernel was not built by pass_fuse's rules.
+domain *dom_build(ir_arena *a, const ir_kernel *k);
+
+// Where operands a and b of a matmul kernel live: element strides over the domain's axes plus k.
+typedef struct dom_matmul {
+  int64_t m, n, k;         // sizes
+  int64_t batch;           // product of batch axes
+  int num_batch_axes, num_m_axes, num_n_axes; // domain axes in that order
+  ir_node *a, *b;          // buffers
+  dom_access a_access, b_access; // over the domain's axes
+  int num_k_axes;          // K may also be refined (a reshape of a strided operand)
+  int64_t k_size[DOM_MAX_AXES], a_k[DOM_MAX_AXES], b_k[DOM_MAX_AXES]; // strides per K axis
+} dom_matmul;
+dom_matmul *dom_build_matmul(ir_arena *a, const ir_kernel *k, const domain *d);
+
+// True when `n` (a chain of views over one buffer) can be reached by strides from its own
+// dimensions; fills the buffer, the offset and one stride per dimension of n.
+bool dom_view(const ir_node *n, ir_node **buffer, int64_t *offset, int64_t *strides);
+
+// Inputs (buffers read) and outputs (buffers written) of any kernel, each once, in a fixed order.
+typedef struct dom_io {
+  IR_VEC(ir_node *) in;
+  IR_VEC(ir_node *) out;
+} dom_io;
+dom_io dom_kernel_io(ir_arena *a, const ir_kernel *k);
+
+#endif

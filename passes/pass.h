@@ -1,0 +1,59 @@
+// pass.h: the passes, and the runner that verifies, times, prints and skips them.
+//
+// A pass is one file with one public function that returns whether it changed
+// the module. It reports user errors to the diagnostics it is given and stays
+// free of printing and timing: the runner does that.
+#ifndef PASSES_PASS_H
+#define PASSES_PASS_H
+
+#include "ir/ir.h"
+
+// --- the passes, in pipeline order (passes/pipeline.c is the list) -------------------
+// Expands every `grad` node by reverse mode. Ops without a gradient on a path from the loss to
+// a parameter are all reported at once (E0501).
+bool pass_autodiff(ir_module *m, ir_diags *d);
+// Constant folding and algebra (x*1, x+0, double negation, reshape of reshape, pad+pad -> concat, ...).
+bool pass_algebra(ir_module *m, ir_diags *d);
+// One node per value: equal op, operands and attributes.
+bool pass_cse(ir_module *m, ir_diags *d);
+// Removes what no result, write or effect needs.
+bool pass_dce(ir_module *m, ir_diags *d);
+// Reductions with few outputs and long axes become two stages, so that they can run in
+// parallel with a fixed order of sums.
+bool pass_split_reductions(ir_module *m, ir_diags *d);
+// Gives writes and results nodes of their own (inserts copy) so that each has one buffer.
+bool pass_own_outputs(ir_module *m, ir_diags *d);
+// Groups nodes into kernels (node->kernel, func->kernels in a valid order).
+bool pass_fuse(ir_module *m, ir_diags *d);
+// Orders kernels; readers of a state before the kernel that overwrites it.
+bool pass_order(ir_module *m, ir_diags *d);
+
+// --- the runner -----------------------------------------------------------------------
+typedef bool (*pass_fn)(ir_module *m, ir_diags *d);
+typedef struct pass_info {
+  const char *name; // as in --print-after=NAME
+  pass_fn run;
+  bool required; // --disable-pass refuses it
+} pass_info;
+
+typedef struct pass_options {
+  const char *const *disabled; // names
+  size_t num_disabled;
+  const char *const *print_after; // names; "all" for every pass
+  size_t num_print_after;
+  const char *keep_dir; // --keep: writes NN-name.ir after each pass; NULL: off
+  bool time_passes;     // --time-passes: a table on `log`
+  bool verify;          // after every pass (on by default)
+  FILE *log;            // where --print-after and --time-passes go
+  // Called after each pass with the module as it then is (tests compare with the oracle).
+  void (*after)(void *data, const char *pass, ir_module *m);
+  void *after_data;
+} pass_options;
+
+// The whole list, ends with {0}.
+extern const pass_info pass_pipeline[];
+// Runs the pipeline. False when errors were reported. An internal fault leaves
+// `mltc-crash.ir` (the IR before the pass that failed) and says which pass to run on it.
+bool pass_run_pipeline(ir_module *m, ir_diags *d, const pass_options *o);
+
+#endif

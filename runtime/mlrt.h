@@ -1,0 +1,140 @@
+// mlrt.h: what a generated trainer and the runtime agree on. The runtime stands alone:
+// it includes nothing of the compiler. The generated C file defines `mlrt_program` and
+// the runtime's main() does the rest.
+//
+// Units: sizes in bytes, counts in elements. All pointers point to constants in the binary.
+#ifndef MLRT_H
+#define MLRT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MLRT_ABI = 1, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
+
+typedef enum mlrt_dtype { // same order as the compiler's dtypes.def
+  MLRT_BOOL, MLRT_U8, MLRT_I8, MLRT_U16, MLRT_I32, MLRT_U32, MLRT_I64, MLRT_F32, MLRT_F64,
+  MLRT_NUM_DTYPES
+} mlrt_dtype;
+
+typedef enum mlrt_role { // same order as the compiler's ir_role
+  MLRT_PARAM, MLRT_FROZEN, MLRT_BUFFER, MLRT_MOMENT, MLRT_COUNTER, MLRT_SEED, MLRT_FLAG, MLRT_ACCUM
+} mlrt_role;
+
+typedef struct mlrt_tensor {
+  const char *name;
+  mlrt_dtype dtype;
+  int rank;
+  int64_t dims[MLRT_MAX_RANK];
+  int64_t offset; // in the arena
+  int64_t bytes;
+  mlrt_role role;
+  double value;   // FLAG: default
+  const char *where; // "mlp.graph:4"
+} mlrt_tensor;
+
+// One input of a batch. Slot s of it is at offset + s * program->staging_slot_bytes.
+typedef struct mlrt_input {
+  const char *name; // "image"
+  mlrt_dtype dtype;
+  int rank;
+  int64_t dims[MLRT_MAX_RANK]; // dims[0] is the batch
+  int64_t offset, bytes;
+} mlrt_input;
+
+// A setting of data or of the loop: a number, a text, or the present value of a flag.
+typedef enum mlrt_setting_kind { MLRT_SET_NUM, MLRT_SET_STR, MLRT_SET_FLAG } mlrt_setting_kind;
+typedef struct mlrt_setting {
+  const char *key;
+  mlrt_setting_kind kind;
+  double num;
+  const char *str; // text, or the flag's name
+} mlrt_setting;
+
+typedef struct mlrt_data {
+  const char *name;   // "train"
+  const char *format; // "idx", "csv", "npy", "text", "tokens"
+  const char *const *files;
+  int num_files;
+  const mlrt_setting *settings; // range_lo, range_hi (fractions 0..1), window, vocab, ...
+  int num_settings;
+} mlrt_data;
+
+// A file carried inside the binary, found before --data-dir is looked at (small examples).
+typedef struct mlrt_embedded {
+  const char *name;
+  const unsigned char *data;
+  size_t len;
+} mlrt_embedded;
+
+typedef enum mlrt_result_kind { MLRT_LOSS, MLRT_METRIC, MLRT_OUTPUT } mlrt_result_kind;
+typedef struct mlrt_result {
+  const char *name;
+  mlrt_result_kind kind;
+  mlrt_dtype dtype;
+  int rank;
+  int64_t dims[MLRT_MAX_RANK];
+  int64_t offset;
+} mlrt_result;
+
+// --- the team ------------------------------------------------------------------------
+// Generated code runs on all threads of the team at once: each calls fn(arena, slot, team, tid).
+typedef struct mlrt_team mlrt_team;
+int mlrt_team_size(const mlrt_team *t);
+// All threads of the team wait for each other. Spins briefly, then sleeps.
+void mlrt_barrier(mlrt_team *t, int tid);
+
+typedef void (*mlrt_step_fn)(char *arena, int slot, mlrt_team *team, int tid);
+
+typedef struct mlrt_func {
+  mlrt_step_fn run; // NULL: the program has no such function
+  const mlrt_result *results;
+  int num_results;
+} mlrt_func;
+
+// One distinct kernel for `./trainer check`: fast and plain versions run on random arguments.
+typedef struct mlrt_kernel {
+  const char *name, *ops, *where;
+  int num_phases; // fast versions; phase p runs tasks [0, tasks[p])
+  void (*fast[4])(int64_t begin, int64_t end, char *const *args);
+  int64_t tasks[4];
+  void (*plain)(char *const *args); // one thread, double precision inside; NULL: none
+  int num_args, num_in; // args: inputs, outputs, workspace (last, when workspace_bytes > 0)
+  const int64_t *arg_bytes;
+  const mlrt_dtype *arg_dtype;
+  const int64_t *arg_limit; // integer inputs: values are drawn from [0, limit); 0: any
+  int64_t flops, bytes;     // per call
+} mlrt_kernel;
+
+enum { MLRT_INIT, MLRT_STEP, MLRT_EVAL, MLRT_PREDICT, MLRT_ACCUMULATE, MLRT_NUM_FUNCS };
+
+typedef struct mlrt_program {
+  int abi; // MLRT_ABI
+  const char *model, *source_path, *compiler, *target, *options;
+  uint64_t source_hash, plan_hash;
+  int64_t arena_bytes, state_bytes, staging_bytes, temp_bytes;
+  int64_t staging_slot_bytes;
+  const mlrt_tensor *states;
+  int num_states;
+  const mlrt_input *inputs; // of step and eval, in the order in which data fields fill them
+  int num_inputs;
+  const mlrt_data *data;
+  int num_data;
+  // The loop: steps | epochs, seed, shuffle, eval (data name), eval_every (steps; 0: every epoch),
+  // save_every, accumulate, log_every. Absent keys have the defaults of docs/runtime.md.
+  const mlrt_setting *config;
+  int num_config;
+  mlrt_func funcs[MLRT_NUM_FUNCS];
+  const mlrt_kernel *kernels;
+  int num_kernels;
+  const mlrt_embedded *embedded;
+  int num_embedded;
+  const char *plan_text; // what `info` prints
+} mlrt_program;
+
+extern const mlrt_program mlrt_the_program; // defined by the generated file
+
+// The whole trainer. Returns the exit code (docs/runtime.md).
+int mlrt_main(const mlrt_program *p, int argc, char **argv);
+
+#endif
