@@ -93,6 +93,21 @@ const char *cg_emit_value(cg_expr *e, const ir_node *n);
 // Stores member s->node to s->buffer.
 void cg_emit_store(cg_expr *e, const dom_store *s);
 
+// cg_expr.names is the C scope: the values emitted so far (by node) and the identifiers taken. A
+// fresh map is a scope that knows nothing; an inner block that may use what is outside, and whose own
+// values end with it, gets a copy.
+ir_map *cg_scope_copy(ir_arena *a, const ir_map *names);
+// Makes `expr` the value of member n from here on in this scope.
+void cg_scope_bind(ir_arena *a, ir_map *names, const ir_node *n, const char *expr);
+// Its expression in this scope, or NULL.
+const char *cg_scope_value(ir_arena *a, const ir_map *names, const ir_node *n);
+// Takes `hint` or, when it is taken, hint_2, hint_3, ...
+const char *cg_scope_name(ir_arena *a, ir_map *names, const char *hint);
+// Loads and stores are written in terms of one pointer per argument, declared at the top of the
+// function by cg_emit_args:   const float *const p_x = (const float *)args[0];
+void cg_emit_args(const cg_kernel *k, ir_buf *out, int indent);
+const char *cg_arg_name(const cg_kernel *k, int arg); // "p_x"
+
 // The text that every generated kernel file begins with.
 const char *cg_cpu_prelude(ir_arena *a, const cg_target *t);
 

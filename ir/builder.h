@@ -84,6 +84,7 @@ typedef struct ir_rewrite {
   size_t num_old;
   ir_node **map; // by old node id
   uint32_t map_size;
+  size_t first_new; // where the nodes built for the old node at hand begin
   bool changed;
 } ir_rewrite;
 ir_rewrite ir_rewrite_begin(ir_func *f);

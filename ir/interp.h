@@ -25,7 +25,8 @@ ir_world *ir_world_new(ir_arena *a, const ir_module *m);
 // Returns values by node id (at == NULL for nodes that are dead or have no value). GRAD is a BUG.
 ir_tensor_value *ir_interp(ir_world *w, const ir_func *f, const ir_tensor_value *inputs);
 // Directional derivative by dual numbers (forward mode), for tests of gradients: like ir_interp,
-// with tangents of states (by state id) and inputs; NULL `at`: zero. Returns tangents by node id.
+// with tangents of states (by state id) and inputs; NULL array or NULL `at`: zero. Returns
+// tangents by node id; leaves the world as it was (no writes).
 ir_tensor_value *ir_interp_tangent(ir_world *w, const ir_func *f, const ir_tensor_value *inputs,
                                    const ir_tensor_value *state_tangents,
                                    const ir_tensor_value *input_tangents);

@@ -176,6 +176,7 @@ struct ir_kernel {
   uint32_t id;       // position in func->kernels
   ir_node *anchor;   // the matmul, pad, ...; LOOP: its last node
   IR_VEC(ir_node *) nodes; // members, operands first
+  IR_VEC(ir_node *) outputs; // members needed outside, in member order (dom_find_outputs)
   int64_t workspace; // bytes of scratch, set when the kernel is scheduled
 };
 
@@ -186,7 +187,8 @@ struct ir_func {
   IR_VEC(ir_result) results;
   IR_VEC(ir_kernel *) kernels; // after fusion: execution order
   uint32_t next_id;
-  ir_map *names; // node name -> node
+  ir_map *names;       // node name -> node
+  ir_map *name_counts; // "relu" -> next number to try for relu.N (ir/names.c)
 };
 
 // `data train = idx("a.gz", "b.gz") {range=0..90}`: opaque to the compiler, read by the runtime.

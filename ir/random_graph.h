@@ -2,7 +2,7 @@
 #ifndef IR_RANDOM_GRAPH_H
 #define IR_RANDOM_GRAPH_H
 
-#include "ir/ir.h"
+#include "ir/interp.h"
 
 typedef struct ir_random_options {
   uint64_t seed;
@@ -14,7 +14,7 @@ typedef struct ir_random_options {
 // writes the params). Values stay in a range where f32 and double agree.
 ir_module *ir_random_module(ir_arena *a, ir_random_options o);
 // Sensible input values for it (by INPUT order), drawn from `seed`.
-struct ir_tensor_value;
-struct ir_tensor_value *ir_random_inputs(ir_arena *a, const ir_func *f, uint64_t seed);
+
+ir_tensor_value *ir_random_inputs(ir_arena *a, const ir_func *f, uint64_t seed);
 
 #endif

@@ -33,6 +33,11 @@ typedef struct dom_load {
                      // affine form (offset + sum index*stride)
 } dom_load;
 
+// Two kinds of member need one more thing, given as loads:
+//   GATHER, operand 0: `access` reaches row 0 (the dimensions after the first); the row stride is
+//     dom_view's strides[0] of the operand.
+//   UNIFORM and NORMAL have an extra load with operand -1 and buffer == user: no memory; `access`
+//     is the element's row-major index in the node's own shape (what Philox counts by).
 typedef struct dom_store {
   ir_node *node;     // the value computed in the kernel (a member)
   ir_node *buffer;   // the node that memory holds: `node` itself or a member view of it
@@ -64,11 +69,34 @@ typedef struct dom_matmul {
 } dom_matmul;
 dom_matmul *dom_build_matmul(ir_arena *a, const ir_kernel *k, const domain *d);
 
-// True when `n` (a chain of views over one buffer) can be reached by strides from its own
-// dimensions; fills the buffer, the offset and one stride per dimension of n.
+// A tensor reached through views: one buffer walked by modes. A dimension of the tensor is a list
+// of modes, most significant first (the nested layouts of CuTe); reshape splits and regroups
+// modes, broadcast gives stride 0, slice an offset. Modes of size 1 are left out.
+typedef struct dom_layout {
+  ir_node *buffer; // first node below that is no view
+  int64_t offset;  // elements
+  int num;
+  int64_t size[DOM_MAX_AXES], stride[DOM_MAX_AXES];
+  int dim[DOM_MAX_AXES]; // dimension of the tensor that the mode belongs to; ascending
+} dom_layout;
+// False when a reshape on the way cuts through modes unevenly. IOTA leaves: the affine form is the
+// value. Such reshapes do not exist after pass_fuse (it copies their operand first).
+bool dom_layout_of(const ir_node *n, dom_layout *out);
+// True when `n` has one stride per dimension: fills the buffer, the offset and the strides.
 bool dom_view(const ir_node *n, ir_node **buffer, int64_t *offset, int64_t *strides);
+// Row-major, offset 0, every element of the buffer: a plain pointer will do.
+bool dom_contiguous(const ir_node *n);
+// The node below all views.
+ir_node *dom_base(const ir_node *n);
 
-// Inputs (buffers read) and outputs (buffers written) of any kernel, each once, in a fixed order.
+// Like dom_build for a group that is no kernel yet: NULL when its members do not fit one domain
+// (stores are left empty). `anchor` is the matmul or NULL.
+domain *dom_try(ir_arena *a, ir_node *const *members, size_t num, ir_node *anchor);
+// Fills kernel->outputs for all kernels: members that another kernel, a write or a result needs.
+void dom_find_outputs(ir_func *f);
+
+// Inputs (buffers read) and outputs (buffers written) of any kernel, each once, in a fixed order:
+// MATMUL a, b, then epilogue operands; others in order of members and operands. No CONST, no IOTA.
 typedef struct dom_io {
   IR_VEC(ir_node *) in;
   IR_VEC(ir_node *) out;

@@ -34,7 +34,12 @@ typedef struct pass_info {
   const char *name; // as in --print-after=NAME
   pass_fn run;
   bool required; // --disable-pass refuses it
+  bool repeat;   // neighbours with `repeat` run in turn until none changes anything
+  bool grouped;  // runs on modules that have kernels already (IR text from after fuse);
+                 // the others are skipped for those
 } pass_info;
+
+enum { PASS_MAX_ROUNDS = 12 }; // for `repeat`; what is left then is only less simple than it could be
 
 typedef struct pass_options {
   const char *const *disabled; // names
@@ -43,8 +48,8 @@ typedef struct pass_options {
   size_t num_print_after;
   const char *keep_dir; // --keep: writes NN-name.ir after each pass; NULL: off
   bool time_passes;     // --time-passes: a table on `log`
-  bool verify;          // after every pass (on by default)
-  FILE *log;            // where --print-after and --time-passes go
+  bool no_verify;       // skip the verifier after passes that changed something
+  FILE *log;            // where --print-after and --time-passes go; NULL: stderr
   // Called after each pass with the module as it then is (tests compare with the oracle).
   void (*after)(void *data, const char *pass, ir_module *m);
   void *after_data;
@@ -52,8 +57,11 @@ typedef struct pass_options {
 
 // The whole list, ends with {0}.
 extern const pass_info pass_pipeline[];
-// Runs the pipeline. False when errors were reported. An internal fault leaves
-// `mltc-crash.ir` (the IR before the pass that failed) and says which pass to run on it.
+// Runs a list of passes. False when errors were reported. An internal fault leaves
+// `mltc-crash.ir`: the IR before the pass that failed, with the command that runs it again.
+// `o` may be NULL.
+bool pass_run(const pass_info *list, ir_module *m, ir_diags *d, const pass_options *o);
+// pass_run on pass_pipeline.
 bool pass_run_pipeline(ir_module *m, ir_diags *d, const pass_options *o);
 
 #endif

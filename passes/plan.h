@@ -4,6 +4,13 @@
 //
 // A buffer is one materialised node, one state, one staging slot or one kernel's
 // workspace. Live intervals are in kernel indices of their function, inclusive.
+//
+// Writes: `write @s, x` is in place when x is computed straight into @s (plan_is_in_place).
+// Otherwise x has a temporary that lives to the end and plan.copies says where it goes then.
+//
+// What in-place asks of emitters: an iteration of a kernel loads all its operands before it
+// stores anything, and nothing but final values is stored to an output (a matmul that sums
+// over blocks of K keeps partial sums elsewhere when an output is also an input).
 #ifndef PASSES_PLAN_H
 #define PASSES_PLAN_H
 
@@ -22,16 +29,26 @@ typedef enum plan_kind {
 typedef struct plan_buffer {
   const char *name;
   plan_kind kind;
-  const ir_func *func;     // NULL: whole run
+  const ir_func *func;     // NULL: STATE. STAGING: the first function with that input
   const ir_node *node;     // TEMP, RESULT, STAGING (the input of `func`)
   const ir_state *state;   // STATE
   const ir_kernel *kernel; // WORKSPACE
   int64_t bytes, offset;   // offset is a multiple of PLAN_ALIGN
   int first, last;         // kernel indices; whole run: 0 .. INT_MAX
+  int reuses;              // buffer whose memory kernel `first` takes over in place; -1: none
 } plan_buffer;
+
+// At the end of `func`, `bytes` at `from` go to state `state` at `to`.
+typedef struct plan_copy {
+  const ir_func *func;
+  const ir_state *state;
+  const ir_node *node; // the value
+  int64_t from, to, bytes;
+} plan_copy;
 
 typedef struct plan {
   IR_VEC(plan_buffer) buffers;
+  IR_VEC(plan_copy) copies; // writes that are not in place, by function
   int64_t arena_bytes;
   int64_t state_bytes, staging_bytes, temp_bytes; // parts of arena_bytes
   int64_t bound_bytes; // max live bytes for this order (lower bound for any arena of it)
@@ -44,9 +61,33 @@ plan *plan_build(ir_module *m);
 // Offset of a materialised node (INPUT: slot 0; READ: its state; a written node: its state's
 // when it is computed in place).
 int64_t plan_offset(const plan *p, const ir_func *f, const ir_node *n);
+// True when `write` (a WRITE of `f`) needs no copy: its value is computed in the state's memory.
+bool plan_is_in_place(const plan *p, const ir_func *f, const ir_node *write);
 // Violations of "no two live buffers overlap" and of order; one line each. Returns their number.
 int plan_check(const plan *p, const ir_module *m, ir_buf *out);
 void plan_print(const plan *p, const ir_module *m, ir_buf *out);      // a table for people
 void plan_print_json(const plan *p, const ir_module *m, ir_buf *out); // schema: docs/passes.md
+
+// --- what the planner is made of (passes/plan_*.c) ----------------------------------------------
+
+// True when kernel `k` may compute member `out` into the memory of its input `in` (for a READ:
+// of the state, through any of its reads): each iteration reads the elements it overwrites, and
+// no other ones. `out` must be a buffer of dom_kernel_io.
+bool plan_may_overwrite(ir_arena *a, const ir_kernel *k, const ir_node *in, const ir_node *out);
+// The node whose memory `n` is read from when it lies outside kernels: through views.
+ir_node *plan_base(ir_node *n);
+
+// Packing: intervals [lower, upper) of any integer time, sizes in bytes.
+typedef struct plan_interval {
+  int64_t lower, upper, size;
+  int64_t offset; // set by plan_pack; a multiple of nothing: give sizes that are multiples
+} plan_interval;
+// Gives each interval an offset such that no two that overlap in time overlap in memory.
+// Returns the height. Deterministic: no clock, no random state.
+int64_t plan_pack(ir_arena *a, plan_interval *iv, size_t n);
+// Lower bound of any packing: the most bytes that are live at one time.
+int64_t plan_pack_bound(ir_arena *a, const plan_interval *iv, size_t n);
+// Number of intervals whose memory is taken by another live interval when they start.
+size_t plan_pack_check(ir_arena *a, const plan_interval *iv, size_t n);
 
 #endif

@@ -1,0 +1,125 @@
+// cg_util.c: names of values and arguments in generated text, and the C scopes they live in.
+//
+// A scope is a map with two kinds of key: "=x" (the identifier x is taken) and "#12" (the C
+// expression that holds node 12). Names come from the last word of a node's name, without
+// numbers that only make it unique, so that equal kernels of different layers read the same:
+//   layer.3.attn.q -> q      d.layer.3.attn.q -> d_q      add.17 -> add
+#include "codegen/codegen.h"
+
+#include <ctype.h>
+#include <string.h>
+
+// Words that a C file with our prelude cannot use for a variable.
+static const char *const reserved[] = {
+    "auto",     "break",  "case",    "char",   "const",    "continue", "default",  "do",
+    "double",   "else",   "enum",    "extern", "float",    "for",      "goto",     "if",
+    "inline",   "int",    "long",    "return", "register", "restrict", "short",    "signed",
+    "sizeof",   "static", "struct",  "switch", "typedef",  "union",    "unsigned", "void",
+    "volatile", "while",  "vf",      "vi",     "vu",       "vl",       "vlu",      "vd",
+    "VL",       "K",      "linux",   "unix",   "asm",      "typeof",   "args",     "begin",
+    "end",      "j",      "u",       "unit",   "row",      "chunk",    "task",     "block"};
+
+static bool is_reserved(const char *s) {
+  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+    if (strcmp(s, reserved[i]) == 0)
+      return true;
+  return strncmp(s, "k_", 2) == 0 || strncmp(s, "p_", 2) == 0 || strncmp(s, "K_", 2) == 0;
+}
+
+static bool all_digits(const char *s, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (!isdigit((unsigned char)s[i]))
+      return false;
+  return true;
+}
+
+// The last dotted word of `name` that is not a number; its length in *len.
+static const char *last_word(const char *name, size_t *len) {
+  size_t end = strlen(name);
+  for (;;) {
+    size_t start = end;
+    while (start > 0 && name[start - 1] != '.')
+      start--;
+    *len = end - start;
+    if (start == 0 || !all_digits(name + start, *len))
+      return name + start;
+    end = start - 1;
+  }
+}
+
+static const char *identifier(ir_arena *a, const char *name) {
+  size_t len;
+  const char *word = last_word(name, &len);
+  bool gradient = strncmp(name, "d.", 2) == 0 && word != name;
+  char *s = ir_format(a, "%s%.*s", gradient ? "d_" : "", (int)len, word);
+  for (char *c = s; *c; c++)
+    if (!isalnum((unsigned char)*c))
+      *c = '_';
+  if (!*s || isdigit((unsigned char)*s))
+    return ir_format(a, "v%s", s);
+  return is_reserved(s) ? ir_format(a, "%s_", s) : s;
+}
+
+static const char *node_key(ir_arena *a, const ir_node *n) {
+  return ir_format(a, "#%u", n->id);
+}
+
+const char *cg_scope_name(ir_arena *a, ir_map *names, const char *hint) {
+  const char *name = hint;
+  for (int i = 2; ir_map_get(names, ir_format(a, "=%s", name)); i++)
+    name = ir_format(a, "%s_%d", hint, i);
+  ir_map_put(names, ir_format(a, "=%s", name), (void *)(uintptr_t)name);
+  return name;
+}
+
+ir_map *cg_scope_copy(ir_arena *a, const ir_map *names) {
+  ir_map *m = ir_map_new(a);
+  for (size_t i = 0; i < ir_map_count(names); i++)
+    ir_map_put(m, ir_map_key(names, i), ir_map_value(names, i));
+  return m;
+}
+
+void cg_scope_bind(ir_arena *a, ir_map *names, const ir_node *n, const char *expr) {
+  ir_map_put(names, node_key(a, n), (void *)(uintptr_t)expr);
+}
+
+const char *cg_scope_value(ir_arena *a, const ir_map *names, const ir_node *n) {
+  return ir_map_get(names, node_key(a, n));
+}
+
+const char *cg_local_name(ir_arena *a, ir_map *names, const ir_node *n) {
+  return cg_scope_name(a, names, identifier(a, n->name));
+}
+
+// Several READ nodes may stand for one state; they are one argument only when they are one node.
+int cg_arg_index(const cg_kernel *k, const ir_node *buffer) {
+  for (size_t i = 0; i < k->in.num; i++)
+    if (k->in.at[i] == buffer)
+      return (int)i;
+  for (size_t i = 0; i < k->out.num; i++)
+    if (k->out.at[i] == buffer)
+      return (int)(k->in.num + i);
+  return -1;
+}
+
+static const ir_node *argument(const cg_kernel *k, size_t i) {
+  return i < k->in.num ? k->in.at[i] : k->out.at[i - k->in.num];
+}
+
+const char *cg_arg_name(const cg_kernel *k, int arg) {
+  ir_map *names = ir_map_new(k->arena);
+  const char *name = NULL;
+  for (int i = 0; i <= arg; i++)
+    name = cg_scope_name(k->arena, names,
+                         ir_format(k->arena, "p_%s", identifier(k->arena, argument(k, (size_t)i)->name)));
+  return name;
+}
+
+void cg_emit_args(const cg_kernel *k, ir_buf *out, int indent) {
+  for (size_t i = 0; i < k->in.num + k->out.num; i++) {
+    const char *type = ir_dtypes[argument(k, i)->type.dtype].ctype;
+    const char *is_const = i < k->in.num ? "const " : "";
+    ir_buf_printf(out, "%*s%s%s *const %s = (%s%s *)args[%zu];\n", indent, "", is_const, type,
+                  cg_arg_name(k, (int)i), is_const, type, i);
+  }
+}

@@ -1,0 +1,229 @@
+// cpu_copy.c: COPY kernels: pad and concat, in one pass over the rows of the output.
+//
+//   pad x[4,6] -> [6,9] {lo=[1,2]}            concat a[4,6], b[4,3] -> [4,9]
+//     row i0 outside [1,5): fill 9               row i0: copy 6 from a, copy 3 from b
+//     else fill 2, copy 6, fill 1
+// A row is what lies inside the last axis that has a seam. Rows are split into tasks; a single row
+// has its segments split instead.
+#include "codegen/cpu_element.h"
+
+// Part of a row: elements [at, at + size) of the seam axis.
+typedef struct segment {
+  const ir_node *from; // NULL: fill
+  int64_t at, size;
+} segment;
+
+typedef struct copy_plan {
+  int axis; // of the seams
+  int64_t rows;
+  IR_VEC(segment) segments;
+  double fill;
+  const int64_t *lo; // PAD: elements before, per axis; CONCAT: NULL
+} copy_plan;
+
+static int last_padded(const ir_node *n) {
+  int num;
+  const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, &num), *hi = ir_attr_ints(n, IR_ATTR_HI, &num);
+  for (int i = n->type.rank - 1; i > 0; i--)
+    if (lo[i] || hi[i])
+      return i;
+  return 0;
+}
+
+static void add_segment(ir_arena *a, copy_plan *p, const ir_node *from, int64_t *at,
+                        int64_t size) {
+  segment s = {from, *at, size};
+  if (size > 0)
+    IR_PUSH(a, p->segments, s);
+  *at += size;
+}
+
+static void plan_pad(const cg_kernel *k, copy_plan *p) {
+  const ir_node *n = k->k->anchor;
+  int num;
+  p->lo = ir_attr_ints(n, IR_ATTR_LO, &num);
+  p->fill = ir_attr_num(n, IR_ATTR_VALUE);
+  p->axis = last_padded(n);
+  if (n->type.rank == 0)
+    return;
+  int64_t at = 0, inside = n->in[0]->type.dims[p->axis];
+  add_segment(k->arena, p, NULL, &at, p->lo[p->axis]);
+  add_segment(k->arena, p, n->in[0], &at, inside);
+  add_segment(k->arena, p, NULL, &at, n->type.dims[p->axis] - at);
+}
+
+static void plan_concat(const cg_kernel *k, copy_plan *p) {
+  const ir_node *n = k->k->anchor;
+  int64_t at = 0;
+  p->axis = (int)ir_attr_int(n, IR_ATTR_AXIS);
+  for (int i = 0; i < n->num_in; i++)
+    add_segment(k->arena, p, n->in[i], &at, n->in[i]->type.dims[p->axis]);
+}
+
+void cpu_copy_schedule(cg_kernel *k) {
+  const ir_node *n = k->k->anchor;
+  BUG_IF(n->op != IR_PAD && n->op != IR_CONCAT, "'%s' is no copy", n->name);
+  copy_plan *p = IR_NEW(k->arena, copy_plan);
+  if (n->op == IR_PAD)
+    plan_pad(k, p);
+  else
+    plan_concat(k, p);
+  p->rows = 1;
+  for (int i = 0; i < p->axis; i++)
+    p->rows *= n->type.dims[i];
+  int64_t units = p->rows > 1 || n->type.rank == 0 ? p->rows : n->type.dims[p->axis];
+  k->num_phases = 1;
+  k->tasks[0] = cpu_move_tasks(ir_elements(&n->type), units);
+  k->schedule = p;
+}
+
+// --- text ---------------------------------------------------------------------------------------------
+typedef struct copy_emit {
+  const cg_kernel *k;
+  const copy_plan *p;
+  ir_buf *out;
+  int indent;
+  const char *dest;             // pointer to the output
+  int64_t stride[IR_MAX_RANK];  // of the output
+  const char *i[IR_MAX_RANK];   // loop variables by axis
+} copy_emit;
+
+static void line(copy_emit *c, const char *fmt, ...) IR_PRINTF(2, 3);
+static void line(copy_emit *c, const char *fmt, ...) {
+  ir_buf_printf(c->out, "%*s", c->indent, "");
+  va_list ap;
+  va_start(ap, fmt);
+  ir_buf_vprintf(c->out, fmt, ap);
+  va_end(ap);
+  ir_buf_puts(c->out, "\n");
+}
+
+static void open_loop(copy_emit *c, const char *var, const char *from, const char *to) {
+  line(c, "for (int64_t %s = %s; %s < %s; %s++)", var, from, var, to, var);
+  c->indent += 2;
+}
+
+// A single row: the seam axis of each segment is shared out to tasks.
+static void open_seam_loop(copy_emit *c, int64_t size) {
+  ir_arena *a = c->k->arena;
+  const char *from = "0", *to = ir_format(a, "%lld", (long long)size);
+  if (c->p->rows == 1) {
+    from = cpu_share(a, "begin", size, c->k->tasks[0]);
+    to = cpu_share(a, "end", size, c->k->tasks[0]);
+  }
+  open_loop(c, c->i[c->p->axis], from, to);
+}
+
+static void copy_segment(copy_emit *c, const segment *s) {
+  ir_arena *a = c->k->arena;
+  const ir_node *n = c->k->k->anchor;
+  int rank = n->type.rank, axis = c->p->axis;
+  cpu_element x = cpu_element_of(s->from);
+  for (int i = 0; c->p->lo && i < axis; i++)
+    x.offset -= c->p->lo[i] * x.stride[i];
+  int before = c->indent;
+  open_seam_loop(c, s->size);
+  for (int i = axis + 1; i < rank; i++)
+    if (n->type.dims[i] > 1)
+      open_loop(c, c->i[i], "0", ir_format(a, "%lld", (long long)n->type.dims[i]));
+  const char *index[IR_MAX_RANK];
+  for (int i = 0; i < rank; i++)
+    index[i] = i <= axis || n->type.dims[i] > 1 ? c->i[i] : NULL;
+  line(c, "%s[%s] = %s;", c->dest,
+       cpu_affine(a, rank, index, c->stride, s->at * c->stride[axis]),
+       cpu_element_text(c->k, &x, index));
+  c->indent = before;
+}
+
+static void fill_segment(copy_emit *c, int64_t at, int64_t size) {
+  ir_arena *a = c->k->arena;
+  const ir_node *n = c->k->k->anchor;
+  int axis = c->p->axis, before = c->indent;
+  int64_t inner = c->stride[axis];
+  open_seam_loop(c, size);
+  if (inner > 1)
+    open_loop(c, "t", "0", ir_format(a, "%lld", (long long)inner));
+  line(c, "%s[%s%s] = %s;", c->dest,
+       cpu_affine(a, axis + 1, c->i, c->stride, at * inner), inner > 1 ? " + t" : "",
+       cpu_literal(a, n->type.dtype, c->p->fill));
+  c->indent = before;
+}
+
+static void emit_segments(copy_emit *c) {
+  for (size_t i = 0; i < c->p->segments.num; i++) {
+    const segment *s = &c->p->segments.at[i];
+    if (s->from)
+      copy_segment(c, s);
+    else
+      fill_segment(c, s->at, s->size);
+  }
+}
+
+// "i0 >= 1 && i0 < 5" for each outer axis that is padded; NULL when none is.
+static const char *inside_test(copy_emit *c) {
+  const ir_node *n = c->k->k->anchor;
+  ir_buf b = ir_buf_new(c->k->arena);
+  for (int i = 0; c->p->lo && i < c->p->axis; i++) {
+    int64_t lo = c->p->lo[i], hi = lo + n->in[0]->type.dims[i];
+    if (lo > 0)
+      ir_buf_printf(&b, "%s%s >= %lld", b.len ? " && " : "", c->i[i], (long long)lo);
+    if (hi < n->type.dims[i])
+      ir_buf_printf(&b, "%s%s < %lld", b.len ? " && " : "", c->i[i], (long long)hi);
+  }
+  return b.len ? ir_buf_str(&b) : NULL;
+}
+
+static void decode_row(copy_emit *c) {
+  const ir_type *t = &c->k->k->anchor->type;
+  int64_t inner = c->p->rows;
+  for (int i = 0; i < c->p->axis; i++) {
+    inner /= t->dims[i];
+    line(c, "const int64_t %s = row / %lld %% %lld;", c->i[i], (long long)inner,
+         (long long)t->dims[i]);
+  }
+}
+
+static void emit_rows(copy_emit *c) {
+  ir_arena *a = c->k->arena;
+  int64_t tasks = c->k->tasks[0];
+  line(c, "for (int64_t row = %s; row < %s; row++) {", cpu_share(a, "begin", c->p->rows, tasks),
+       cpu_share(a, "end", c->p->rows, tasks));
+  c->indent += 2;
+  decode_row(c);
+  const char *inside = inside_test(c);
+  if (inside) {
+    line(c, "if (!(%s)) {", inside);
+    c->indent += 2;
+    fill_segment(c, 0, c->k->k->anchor->type.dims[c->p->axis]);
+    line(c, "continue;");
+    c->indent -= 2;
+    line(c, "}");
+  }
+  emit_segments(c);
+  c->indent -= 2;
+  line(c, "}");
+}
+
+void cpu_copy_emit(const cg_kernel *k, const char *name, ir_buf *out) {
+  const ir_node *n = k->k->anchor;
+  copy_emit c = {.k = k, .p = k->schedule, .out = out, .indent = 2};
+  cpu_row_major(&n->type, c.stride);
+  for (int i = 0; i < n->type.rank; i++)
+    c.i[i] = ir_format(k->arena, "i%d", i);
+  c.dest = cg_arg_name(k, cg_arg_index(k, n));
+  ir_buf_printf(out, "static void %s_0(int64_t begin, int64_t end, char *const *args) {\n", name);
+  cg_emit_args(k, out, 2);
+  if (n->type.rank == 0) {
+    cpu_element x = cpu_element_of(n->in[0]);
+    line(&c, "if (begin < end)");
+    line(&c, "  %s[0] = %s;", c.dest, cpu_element_text(k, &x, NULL));
+  } else if (c.p->rows == 1) {
+    if (c.p->axis > 0) // outer axes of size 1
+      for (int i = 0; i < c.p->axis; i++)
+        line(&c, "const int64_t %s = 0;", c.i[i]);
+    emit_segments(&c);
+  } else {
+    emit_rows(&c);
+  }
+  ir_buf_puts(out, "}\n");
+}

@@ -1,0 +1,58 @@
+// cpu_element.c: see cpu_element.h.
+#include "codegen/cpu_element.h"
+
+cpu_element cpu_element_of(const ir_node *n) {
+  cpu_element x = {.seen = n};
+  BUG_IF(!dom_view(n, &x.base, &x.offset, x.stride), "'%s' cannot be walked by strides", n->name);
+  return x;
+}
+
+void cpu_row_major(const ir_type *t, int64_t *stride) {
+  int64_t next = 1;
+  for (int i = t->rank - 1; i >= 0; i--) {
+    stride[i] = next;
+    next *= t->dims[i];
+  }
+}
+
+const char *cpu_affine(ir_arena *a, int rank, const char *const *index, const int64_t *stride,
+                       int64_t offset) {
+  ir_buf b = ir_buf_new(a);
+  for (int i = 0; i < rank; i++) {
+    if (!index[i] || stride[i] == 0)
+      continue;
+    ir_buf_printf(&b, "%s%s", b.len ? " + " : "", index[i]);
+    if (stride[i] != 1)
+      ir_buf_printf(&b, " * %lld", (long long)stride[i]);
+  }
+  if (offset != 0 || b.len == 0)
+    ir_buf_printf(&b, "%s%lld", b.len ? " + " : "", (long long)offset);
+  return ir_buf_str(&b);
+}
+
+const char *cpu_element_text(const cg_kernel *k, const cpu_element *x, const char *const *index) {
+  ir_arena *a = k->arena;
+  const ir_type *t = &x->base->type;
+  if (x->base->op == IR_CONST)
+    return cpu_literal(a, t->dtype, ir_attr_num(x->base, IR_ATTR_VALUE));
+  const char *at = cpu_affine(a, x->seen->type.rank, index, x->stride, x->offset);
+  if (x->base->op == IR_IOTA)
+    return ir_format(a, "(%s)(%s)", ir_dtypes[t->dtype].ctype, at);
+  int arg = cg_arg_index(k, x->base);
+  BUG_IF(arg < 0, "'%s' is no argument of kernel '%s'", x->base->name, k->k->name);
+  return ir_format(a, "%s[%s]", cg_arg_name(k, arg), at);
+}
+
+const char *cpu_share(ir_arena *a, const char *which, int64_t units, int64_t tasks) {
+  if (units == tasks)
+    return which;
+  return ir_format(a, "%s * %lld / %lld", which, (long long)units, (long long)tasks);
+}
+
+int64_t cpu_move_tasks(int64_t elements, int64_t units) {
+  enum { MAX_TASKS = 64, ELEMENTS_PER_TASK = 8192 };
+  int64_t tasks = elements / ELEMENTS_PER_TASK;
+  tasks = tasks > MAX_TASKS ? MAX_TASKS : tasks;
+  tasks = tasks > units ? units : tasks;
+  return tasks < 1 ? 1 : tasks;
+}

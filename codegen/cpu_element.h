@@ -1,0 +1,26 @@
+// cpu_element.h: single elements of a tensor seen through views, for COPY and SCATTER kernels,
+// which have no domain. A leaf below the views is regenerated.
+#ifndef CODEGEN_CPU_ELEMENT_H
+#define CODEGEN_CPU_ELEMENT_H
+
+#include "codegen/cpu_expr.h"
+
+typedef struct cpu_element {
+  const ir_node *seen; // the tensor; its shape is what indices mean
+  ir_node *base;       // argument, CONST or IOTA
+  int64_t offset, stride[IR_MAX_RANK];
+} cpu_element;
+
+cpu_element cpu_element_of(const ir_node *n);
+// C expression of the element at the given indices (one text per dimension; NULL: 0).
+const char *cpu_element_text(const cg_kernel *k, const cpu_element *x, const char *const *index);
+// "i0 * 128 + i1": an affine form; "0" when nothing is left.
+const char *cpu_affine(ir_arena *a, int rank, const char *const *index, const int64_t *stride,
+                       int64_t offset);
+void cpu_row_major(const ir_type *t, int64_t *stride);
+// "begin * 10 / 4" for which = "begin": the first of the units of a task, of `units` in `tasks`.
+const char *cpu_share(ir_arena *a, const char *which, int64_t units, int64_t tasks);
+// Tasks for a kernel that moves so many elements in at most `units` independent parts.
+int64_t cpu_move_tasks(int64_t elements, int64_t units);
+
+#endif

@@ -1,0 +1,130 @@
+// cpu_expr.c: one C statement per member of a kernel, shared by LOOP kernels and MATMUL epilogues.
+//
+//   %y = add %x, %b      ->      const vf y = (x + b);
+// ops.def says how most ops are spelled; here are the few that depend on dtypes: casts,
+// comparisons, random numbers and gathers. Every value is a vector (a splat when it does not vary
+// along the lanes), so that scalar, vector and tail code give the same bits.
+#include "codegen/cpu_expr.h"
+
+#include <string.h>
+
+const char *cpu_gather_text(cg_expr *e, const ir_node *n);
+
+void cpu_line(cg_expr *e, const char *fmt, ...) {
+  ir_buf_printf(e->out, "%*s", e->indent, "");
+  va_list ap;
+  va_start(ap, fmt);
+  ir_buf_vprintf(e->out, fmt, ap);
+  va_end(ap);
+  ir_buf_puts(e->out, "\n");
+}
+
+int cpu_member(const cg_kernel *k, const ir_node *n) {
+  for (size_t i = 0; i < k->k->nodes.num; i++)
+    if (k->k->nodes.at[i] == n)
+      return (int)i;
+  return -1;
+}
+
+bool cpu_varies(const cg_kernel *k, const ir_node *member, int axis) {
+  int i = cpu_member(k, member);
+  BUG_IF(i < 0, "'%s' is no member of kernel '%s'", member->name, k->k->name);
+  return k->dom->varies[(size_t)i * DOM_MAX_AXES + (size_t)axis];
+}
+
+const char *cpu_spell(ir_arena *a, const char *spell, const char *const *operands) {
+  ir_buf b = ir_buf_new(a);
+  for (const char *s = spell; *s; s++) {
+    if (*s == '$')
+      ir_buf_puts(&b, operands[*++s - '0']);
+    else
+      ir_buf_write(&b, s, 1);
+  }
+  return ir_buf_str(&b);
+}
+
+const char *cpu_wrap(ir_arena *a, ir_dtype t, const char *x) {
+  bool small = t != IR_BOOL && !ir_is_float(t) && ir_dtypes[t].bytes < 4;
+  return small ? ir_format(a, "k_wrap_%s(%s)", ir_dtypes[t].name, x) : x;
+}
+
+const char *cpu_emit_operand(cg_expr *e, const ir_node *user, int operand) {
+  const dom_load *l = cpu_find_load(e->k->dom, user, operand);
+  return l ? cpu_emit_load(e, l) : cg_emit_value(e, dom_base(user->in[operand]));
+}
+
+// --- ops whose text depends on dtypes -------------------------------------------------------------
+// A mask as the number that bool stands for.
+static const char *truth_as_number(ir_arena *a, const char *mask) {
+  return ir_format(a, "(-%s)", mask);
+}
+
+static const char *cast_text(ir_arena *a, ir_dtype from, ir_dtype to, const char *x) {
+  if (from == to)
+    return x;
+  if (from == IR_BOOL)
+    x = truth_as_number(a, x);
+  return ir_format(a, "k_to_%s(%s)", ir_dtypes[to].name, x);
+}
+
+static bool is_comparison(ir_op op) {
+  return op == IR_EQ || op == IR_NE || op == IR_LT || op == IR_LE || op == IR_GT || op == IR_GE;
+}
+
+static const char *comparison_text(ir_arena *a, const ir_node *n, const char **x) {
+  ir_dtype t = n->in[0]->type.dtype;
+  if (t == IR_BOOL)
+    for (int i = 0; i < 2; i++)
+      x[i] = truth_as_number(a, x[i]);
+  const char *text = cpu_spell(a, ir_ops[n->op].spell, x);
+  return ir_dtypes[t].bytes == 8 ? ir_format(a, "k_mask%s", text) : text;
+}
+
+static const char *random_text(cg_expr *e, const ir_node *n, const char *const *x) {
+  ir_arena *a = e->k->arena;
+  const dom_load *element = cpu_find_load(e->k->dom, n, -1);
+  BUG_IF(!element, "'%s' has no element index", n->name);
+  int64_t step = e->vector_axis < 0 ? 0 : element->access.stride[e->vector_axis];
+  const char *text = ir_format(a, "k_%s(%s, %s, %lluu, k_count_i64(%s, %lld))", ir_ops[n->op].name,
+                               x[0], x[1], (unsigned long long)(uint32_t)ir_attr_int(n, IR_ATTR_STREAM),
+                               cpu_address(e, NULL, &element->access), (long long)step);
+  return cast_text(a, IR_F32, n->type.dtype, text);
+}
+
+static const char *value_text(cg_expr *e, const ir_node *n) {
+  ir_arena *a = e->k->arena;
+  if (n->op == IR_GATHER)
+    return cpu_gather_text(e, n);
+  const char *x[3] = {0};
+  BUG_IF(n->num_in > 3 || ir_ops[n->op].cls != IR_CLASS_POINTWISE,
+         "'%s' (%s) is not computed by expression", n->name, ir_ops[n->op].name);
+  for (int i = 0; i < n->num_in; i++)
+    x[i] = cpu_emit_operand(e, n, i);
+  if (n->op == IR_UNIFORM || n->op == IR_NORMAL)
+    return random_text(e, n, x);
+  if (n->op == IR_CAST)
+    return cast_text(a, n->in[0]->type.dtype, n->type.dtype, x[0]);
+  if (is_comparison(n->op))
+    return comparison_text(a, n, x);
+  const char *text = cpu_spell(a, ir_ops[n->op].spell, x);
+  bool moves = n->op == IR_COPY || n->op == IR_STOP || n->op == IR_SELECT;
+  return moves ? text : cpu_wrap(a, n->type.dtype, text);
+}
+
+const char *cg_emit_value(cg_expr *e, const ir_node *n) {
+  ir_arena *a = e->k->arena;
+  const char *x = cg_scope_value(a, e->names, n);
+  if (!x && e->have)
+    x = e->have(e->data, n);
+  if (x)
+    return x;
+  const char *text = value_text(e, n);
+  if (n->op == IR_COPY || n->op == IR_STOP) {
+    cg_scope_bind(a, e->names, n, text);
+    return text;
+  }
+  const char *name = cg_local_name(a, e->names, n);
+  cpu_line(e, "const %s %s = %s;", cpu_register(n->type.dtype), name, text);
+  cg_scope_bind(a, e->names, n, name);
+  return name;
+}

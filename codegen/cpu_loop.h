@@ -1,0 +1,85 @@
+// cpu_loop.h: what the parts of the LOOP generator share.
+//
+//   cpu_loop.c         the family's two functions; the frame of the emitted function
+//   cpu_loop_axes.c    decisions on axes: merging, the vector axis, units of work, tasks
+//   cpu_loop_plan.c    decisions on members: depth, level, what is cached between phases
+//   cpu_loop_body.c    text: vector loops, phases, stores
+//   cpu_loop_reduce.c  text: accumulators
+//
+// A kernel has parallel axes P and reduced axes R. One iteration of P makes one phase (a loop nest
+// over R) per depth of reductions: softmax has three (maximum; sum; result).
+//
+//   across  the vector axis is in R: lanes are elements of a row, summed up at the end of a phase
+//   along   it is in P: lanes are independent results; R is a plain loop inside
+#ifndef CODEGEN_CPU_LOOP_H
+#define CODEGEN_CPU_LOOP_H
+
+#include "codegen/cpu_expr.h"
+
+// Where a member is computed, outermost first.
+typedef enum loop_level {
+  LEVEL_FUNC,  // varies along nothing and needs no reduction: once per call
+  LEVEL_ROW,   // once per iteration of the parallel axes but the vector axis
+  LEVEL_LANES, // along: varies along the vector axis, not along R
+  LEVEL_INNER, // varies along R
+} loop_level;
+
+typedef struct loop_member {
+  loop_level level;
+  int depth;    // reductions on the longest way to it
+  bool reduces; // its value exists after the phase `depth`
+  int cost;     // flops to compute it again inside the R loops
+  bool cached;  // INNER: kept in a scratch row from phase `depth` on
+} loop_member;
+
+typedef struct loop_plan {
+  int lanes;       // per vector
+  int vector_axis; // -1: the kernel has no axes
+  int64_t extent;  // size of the vector axis
+  bool across;
+  bool has_reduce;
+  int phases; // loop nests over R, at least 1
+  int block;  // vectors per step of the vector loop
+  int num_rows, row_axis[DOM_MAX_AXES]; // P but the vector axis
+  int num_red, red_axis[DOM_MAX_AXES];  // R but the vector axis
+  int64_t rows, red_rows;               // products of their sizes
+  int64_t chunk, chunks;                // pieces of the vector axis (along); across: 1
+  int64_t units, tasks;                 // rows * chunks, split into tasks
+  loop_member *member;
+} loop_plan;
+
+// Drops axes of size 1 and joins neighbours that every access walks as one.
+domain *loop_simplify(ir_arena *a, const ir_kernel *k, const domain *d);
+void loop_plan_axes(loop_plan *p, const cg_kernel *k);    // vector axis, rows, reduced rows
+void loop_plan_members(loop_plan *p, const cg_kernel *k); // levels, phases, caches, block
+void loop_plan_tasks(loop_plan *p, const cg_kernel *k);
+// Vectors in a scratch row; the index of the current one.
+int64_t loop_cache_vectors(const loop_plan *p);
+
+// --- emission --------------------------------------------------------------------------------------
+typedef struct loop_emit {
+  const cg_kernel *k;
+  const loop_plan *p;
+  cg_expr e;
+  const char *index[DOM_MAX_AXES];
+  int phase; // members of lower depth that are cached come from their scratch row
+} loop_emit;
+
+void loop_emit_unit(loop_emit *m); // everything inside one unit of work
+// Loads and members of this level, and of no later phase, not yet emitted.
+void loop_emit_level(loop_emit *m, loop_level level);
+const char *loop_have(void *data, const ir_node *n); // cached members
+ir_map *loop_open(loop_emit *m);   // "{": a C scope inside the present one; gives the outer names
+void loop_close(loop_emit *m, ir_map *outer);
+// Stores of members at `level` (INNER: of the present phase), values first.
+void loop_emit_stores(loop_emit *m, loop_level level);
+bool loop_is_reduction(const ir_node *n);
+// Reductions of the present phase.
+void loop_declare_sums(loop_emit *m, int block);
+// Takes the present vector into accumulator `slot` ("", "[u]", "[0]").
+void loop_take_sums(loop_emit *m, const char *slot);
+// across: one value from all accumulators and lanes; along: accumulator `slot` is the value.
+void loop_finish_sums(loop_emit *m, const char *slot, int block);
+const char *loop_red_index(const loop_emit *m, bool with_vector_axis);
+
+#endif

@@ -1,0 +1,154 @@
+// cpu_loop_axes.c: which axes a LOOP kernel walks, in which role.
+//
+//   x[12,64,128] + b[128]   axes 12, 64, 128   ->   768, 128     (12 and 64 are walked as one)
+//   x * 2                   axes 12, 64, 128   ->   98304
+#include "codegen/cpu_loop.h"
+
+#include <string.h>
+
+// --- simpler domains --------------------------------------------------------------------------------
+static bool walked_as_one(const dom_access *at, const domain *d, int axis) {
+  return at->stride[axis] == at->stride[axis + 1] * d->axis[axis + 1].size;
+}
+
+static bool can_join(const domain *d, size_t members, int axis) {
+  if (d->axis[axis].reduced != d->axis[axis + 1].reduced)
+    return false;
+  for (size_t i = 0; i < members; i++)
+    if (d->varies[i * DOM_MAX_AXES + (size_t)axis] != d->varies[i * DOM_MAX_AXES + (size_t)axis + 1])
+      return false;
+  for (size_t i = 0; i < d->loads.num; i++)
+    if (!walked_as_one(&d->loads.at[i].access, d, axis))
+      return false;
+  for (size_t i = 0; i < d->stores.num; i++)
+    if (!walked_as_one(&d->stores.at[i].access, d, axis))
+      return false;
+  return true;
+}
+
+static void remove_from(int64_t *stride, int axis) {
+  memmove(stride + axis, stride + axis + 1, sizeof *stride * (size_t)(DOM_MAX_AXES - 1 - axis));
+  stride[DOM_MAX_AXES - 1] = 0;
+}
+
+static void remove_axis(domain *d, size_t members, int axis) {
+  for (size_t i = 0; i < d->loads.num; i++)
+    remove_from(d->loads.at[i].access.stride, axis);
+  for (size_t i = 0; i < d->stores.num; i++)
+    remove_from(d->stores.at[i].access.stride, axis);
+  for (size_t i = 0; i < members; i++) {
+    bool *v = d->varies + i * DOM_MAX_AXES;
+    memmove(v + axis, v + axis + 1, (size_t)(DOM_MAX_AXES - 1 - axis));
+    v[DOM_MAX_AXES - 1] = false;
+  }
+  memmove(d->axis + axis, d->axis + axis + 1, sizeof *d->axis * (size_t)(DOM_MAX_AXES - 1 - axis));
+  d->num_axes--;
+}
+
+static domain *copy_domain(ir_arena *a, const domain *d, size_t members) {
+  domain *c = IR_NEW(a, domain);
+  *c = *d;
+  memset(&c->loads, 0, sizeof c->loads);
+  memset(&c->stores, 0, sizeof c->stores);
+  for (size_t i = 0; i < d->loads.num; i++)
+    IR_PUSH(a, c->loads, d->loads.at[i]);
+  for (size_t i = 0; i < d->stores.num; i++)
+    IR_PUSH(a, c->stores, d->stores.at[i]);
+  c->varies = IR_NEW_ARRAY(a, bool, members * DOM_MAX_AXES);
+  memcpy(c->varies, d->varies, members * DOM_MAX_AXES);
+  return c;
+}
+
+domain *loop_simplify(ir_arena *a, const ir_kernel *k, const domain *d) {
+  domain *c = copy_domain(a, d, k->nodes.num);
+  for (int i = c->num_axes - 1; i >= 0; i--)
+    if (c->axis[i].size == 1)
+      remove_axis(c, k->nodes.num, i);
+  for (int i = c->num_axes - 2; i >= 0; i--)
+    if (can_join(c, k->nodes.num, i)) {
+      c->axis[i + 1].size *= c->axis[i].size;
+      remove_axis(c, k->nodes.num, i);
+    }
+  return c;
+}
+
+// --- the vector axis ---------------------------------------------------------------------------------
+// What one vector costs on this access when lanes run along `axis`, in loads of a whole vector.
+static double access_cost(const dom_access *at, int axis, int lanes) {
+  int64_t s = at->stride[axis];
+  return s == 1 ? 1.0 : s == 0 ? 0.3 : lanes;
+}
+
+// Vector steps for the whole kernel, each weighed by its accesses; stores count twice.
+static double axis_cost(const domain *d, int axis, int lanes) {
+  double cost = 0.5;
+  for (size_t i = 0; i < d->loads.num; i++)
+    if (d->loads.at[i].buffer->op != IR_CONST && d->loads.at[i].buffer->op != IR_IOTA &&
+        d->loads.at[i].operand >= 0)
+      cost += access_cost(&d->loads.at[i].access, axis, lanes);
+  for (size_t i = 0; i < d->stores.num; i++)
+    cost += 2 * access_cost(&d->stores.at[i].access, axis, lanes);
+  int64_t size = d->axis[axis].size, vectors = (size + lanes - 1) / lanes;
+  return cost * (double)(vectors * lanes) / (double)(size > 0 ? size : 1);
+}
+
+static int choose_vector_axis(const domain *d, int lanes) {
+  int best = -1;
+  for (int i = d->num_axes - 1; i >= 0; i--) // the innermost wins a tie
+    if (best < 0 || axis_cost(d, i, lanes) < axis_cost(d, best, lanes) * 0.999)
+      best = i;
+  return best;
+}
+
+void loop_plan_axes(loop_plan *p, const cg_kernel *k) {
+  const domain *d = k->dom;
+  p->lanes = k->target->vector_bytes / 4;
+  p->vector_axis = choose_vector_axis(d, p->lanes);
+  p->extent = p->vector_axis < 0 ? 1 : d->axis[p->vector_axis].size;
+  p->across = p->vector_axis >= 0 && d->axis[p->vector_axis].reduced;
+  p->rows = p->red_rows = 1;
+  for (int i = 0; i < d->num_axes; i++) {
+    if (i == p->vector_axis)
+      continue;
+    if (d->axis[i].reduced) {
+      p->red_axis[p->num_red++] = i;
+      p->red_rows *= d->axis[i].size;
+    } else {
+      p->row_axis[p->num_rows++] = i;
+      p->rows *= d->axis[i].size;
+    }
+  }
+}
+
+// --- tasks --------------------------------------------------------------------------------------------
+enum { MAX_TASKS = 64, OPS_PER_TASK = 16384 };
+
+static int64_t element_ops(const loop_plan *p, const cg_kernel *k) {
+  double ops = (double)(k->dom->loads.num + k->dom->stores.num);
+  for (size_t i = 0; i < k->k->nodes.num; i++)
+    ops += ir_ops[k->k->nodes.at[i]->op].flops;
+  ops *= (double)p->extent * (double)p->rows * (double)p->red_rows;
+  return ops > 1e15 ? (int64_t)1e15 : (int64_t)ops;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Rows are split first; when there are too few of them the vector axis is cut into chunks of whole
+// vector steps, so that the partial vector comes last and every chunk starts a step.
+void loop_plan_tasks(loop_plan *p, const cg_kernel *k) {
+  int64_t want = element_ops(p, k) / OPS_PER_TASK;
+  want = want < 1 ? 1 : want > MAX_TASKS ? MAX_TASKS : want;
+  p->chunks = 1;
+  p->chunk = p->extent;
+  if (!p->across && p->vector_axis >= 0 && p->rows < want) {
+    int64_t step = (int64_t)p->lanes * p->block;
+    p->chunk = ceil_div(ceil_div(p->extent, ceil_div(want, p->rows)), step) * step;
+    p->chunks = ceil_div(p->extent, p->chunk);
+  }
+  p->units = p->rows * p->chunks;
+  p->tasks = p->units < want ? p->units : want;
+  if (p->tasks < 1)
+    p->tasks = 1;
+}

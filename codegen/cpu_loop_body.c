@@ -1,0 +1,291 @@
+// cpu_loop_body.c: what a LOOP kernel does inside one unit of work: vector loops, phases, stores.
+//
+//   across: softmax of a row                          along: column sums
+//     vf s_sum[4] = ...                                 for (j ...) {            // 4 vectors
+//     for (b ...) for (u ...) { e; row[..] = e; }         vf s_sum[4] = ...
+//     s = k_sum_lanes(...)                                for (i0 ...) for (u ...) s_sum[u] += x
+//     for (j ...) store(e / s)                            for (u ...) store(s_sum[u])
+#include "codegen/cpu_loop.h"
+
+typedef void (*step_fn)(loop_emit *m, int block);
+
+ir_map *loop_open(loop_emit *m) {
+  ir_map *outer = m->e.names;
+  m->e.names = cg_scope_copy(m->k->arena, outer);
+  m->e.indent += 2;
+  return outer;
+}
+
+void loop_close(loop_emit *m, ir_map *outer) {
+  m->e.names = outer;
+  m->e.indent -= 2;
+  cpu_line(&m->e, "}");
+}
+
+// --- the vector loop ------------------------------------------------------------------------------------
+static void step_loop(loop_emit *m, int block, const char *from, const char *to, step_fn body) {
+  const char *var = block > 1 ? "b" : "j";
+  cpu_line(&m->e, "for (int64_t %s = %s; %s < %s; %s += %d) {", var, from, var, to, var,
+           block * m->p->lanes);
+  ir_map *outer = loop_open(m);
+  m->index[m->p->vector_axis] = block > 1 ? "(b + u * VL)" : "j";
+  body(m, block);
+  loop_close(m, outer);
+}
+
+static void partial_step(loop_emit *m, int64_t from, step_fn body) {
+  ir_arena *a = m->k->arena;
+  cpu_line(&m->e, "{ // the last %lld", (long long)(m->p->extent - from));
+  ir_map *outer = loop_open(m);
+  m->index[m->p->vector_axis] = ir_format(a, "%lld", (long long)from);
+  m->e.lanes = ir_format(a, "%lld", (long long)(m->p->extent - from));
+  body(m, 1);
+  m->e.lanes = NULL;
+  loop_close(m, outer);
+}
+
+static const char *number(const loop_emit *m, int64_t v) {
+  return ir_format(m->k->arena, "%lld", (long long)v);
+}
+
+// Steps of `block` vectors, then single vectors, then the partial one.
+static void vector_steps(loop_emit *m, step_fn body) {
+  const loop_plan *p = m->p;
+  int64_t step = (int64_t)p->lanes * p->block;
+  int64_t steps_end = p->extent / step * step, full_end = p->extent / p->lanes * p->lanes;
+  bool chunked = p->chunks > 1;
+  if (chunked) {
+    cpu_line(&m->e, "const int64_t first = chunk * %lld;", (long long)p->chunk);
+    cpu_line(&m->e, "const int64_t last = chunk < %lld ? first + %lld : %lld;",
+             (long long)p->chunks - 1, (long long)p->chunk, (long long)steps_end);
+  }
+  if (steps_end > 0)
+    step_loop(m, p->block, chunked ? "first" : "0", chunked ? "last" : number(m, steps_end), body);
+  if (steps_end == p->extent)
+    return;
+  ir_map *outer = NULL;
+  if (chunked) {
+    cpu_line(&m->e, "if (chunk == %lld) {", (long long)p->chunks - 1);
+    outer = loop_open(m);
+  }
+  if (full_end > steps_end)
+    step_loop(m, 1, number(m, steps_end), number(m, full_end), body);
+  if (p->extent > full_end)
+    partial_step(m, full_end, body);
+  if (outer)
+    loop_close(m, outer);
+}
+
+// --- stores ---------------------------------------------------------------------------------------------
+static bool store_is_at(const loop_emit *m, const dom_store *s, loop_level level) {
+  const loop_member *member = &m->p->member[cpu_member(m->k, s->node)];
+  return member->level == level && (level != LEVEL_INNER || member->depth == m->phase);
+}
+
+// A value that lacks an axis is stored by that axis's first iteration only.
+static const char *guard_of(const loop_emit *m, const dom_store *s, loop_level level) {
+  ir_arena *a = m->k->arena;
+  const domain *d = m->k->dom;
+  ir_buf b = ir_buf_new(a);
+  for (int i = 0; i < d->num_axes; i++) {
+    if (s->access.stride[i] != 0 || (d->axis[i].reduced && level != LEVEL_INNER))
+      continue;
+    bool in_row = i == m->p->vector_axis && level < LEVEL_LANES; // outside the vector loop
+    const char *index = in_row ? (m->p->chunks > 1 ? "chunk" : NULL) : m->index[i];
+    if (index)
+      ir_buf_printf(&b, "%s%s == 0", b.len ? " && " : "", index);
+  }
+  return b.len ? ir_buf_str(&b) : NULL;
+}
+
+static void store_one(loop_emit *m, const dom_store *s, loop_level level) {
+  const char *guard = level == LEVEL_FUNC ? NULL : guard_of(m, s, level);
+  if (!guard) {
+    cg_emit_store(&m->e, s);
+    return;
+  }
+  cpu_line(&m->e, "if (%s)", guard);
+  m->e.indent += 2;
+  cg_emit_store(&m->e, s);
+  m->e.indent -= 2;
+}
+
+// All values before the first store: an output may lie in the memory of an input.
+void loop_emit_stores(loop_emit *m, loop_level level) {
+  const domain *d = m->k->dom;
+  for (size_t i = 0; i < d->stores.num; i++)
+    if (store_is_at(m, &d->stores.at[i], level))
+      cg_emit_value(&m->e, d->stores.at[i].node);
+  for (size_t i = 0; i < d->stores.num; i++)
+    if (store_is_at(m, &d->stores.at[i], level))
+      store_one(m, &d->stores.at[i], level);
+}
+
+// --- phases ----------------------------------------------------------------------------------------------
+// Index of the present vector in a scratch row.
+static const char *cache_index(const loop_emit *m) {
+  ir_arena *a = m->k->arena;
+  const loop_plan *p = m->p;
+  const char *row = loop_red_index(m, false);
+  if (!p->across)
+    return row;
+  const char *vector = ir_format(a, "%s / %d", m->index[p->vector_axis], p->lanes);
+  if (p->num_red == 0)
+    return vector;
+  return ir_format(a, "(%s) * %lld + %s", row,
+                   (long long)((p->extent + p->lanes - 1) / p->lanes), vector);
+}
+
+static const char *cache_name(const loop_emit *m, size_t member) {
+  ir_arena *a = m->k->arena;
+  return ir_map_get(m->e.names, ir_format(a, "~%zu", member));
+}
+
+static void fill_caches(loop_emit *m) {
+  for (size_t i = 0; i < m->k->k->nodes.num; i++) {
+    const loop_member *member = &m->p->member[i];
+    if (!member->cached || member->depth != m->phase)
+      continue;
+    const char *x = cg_emit_value(&m->e, m->k->k->nodes.at[i]);
+    cpu_line(&m->e, "%s[%s] = %s;", cache_name(m, i), cache_index(m), x);
+  }
+}
+
+const char *loop_have(void *data, const ir_node *n) {
+  loop_emit *m = data;
+  int i = cpu_member(m->k, n);
+  if (i < 0 || !m->p->member[i].cached || m->p->member[i].depth >= m->phase)
+    return NULL;
+  return ir_format(m->k->arena, "%s[%s]", cache_name(m, (size_t)i), cache_index(m));
+}
+
+static void inner_work(loop_emit *m, const char *slot) {
+  loop_take_sums(m, slot);
+  fill_caches(m);
+  loop_emit_stores(m, LEVEL_INNER);
+}
+
+static void block_open(loop_emit *m, int block, ir_map **outer) {
+  cpu_line(&m->e, "for (int u = 0; u < %d; u++) {", block);
+  *outer = loop_open(m);
+}
+
+static void inner_step(loop_emit *m, int block) {
+  ir_map *outer = NULL;
+  if (block == 1) {
+    inner_work(m, m->p->across && m->p->block > 1 ? "[0]" : "");
+    return;
+  }
+  block_open(m, block, &outer);
+  inner_work(m, "[u]");
+  loop_close(m, outer);
+}
+
+// The loops over R, but for the vector axis; `level` of them are left open.
+static void red_loops(loop_emit *m, ir_map **outer) {
+  for (int i = 0; i < m->p->num_red; i++) {
+    int axis = m->p->red_axis[i];
+    const char *var = m->index[axis];
+    cpu_line(&m->e, "for (int64_t %s = 0; %s < %lld; %s++) {", var, var,
+             (long long)m->k->dom->axis[axis].size, var);
+    outer[i] = loop_open(m);
+  }
+}
+
+static void red_loops_end(loop_emit *m, ir_map **outer) {
+  for (int i = m->p->num_red - 1; i >= 0; i--)
+    loop_close(m, outer[i]);
+}
+
+static loop_level load_level(const loop_emit *m, const dom_load *l) {
+  const domain *d = m->k->dom;
+  loop_level level = LEVEL_FUNC;
+  for (int i = 0; i < d->num_axes; i++) {
+    if (l->access.stride[i] == 0)
+      continue;
+    loop_level here = d->axis[i].reduced            ? LEVEL_INNER
+                      : i == m->p->vector_axis ? LEVEL_LANES
+                                                    : LEVEL_ROW;
+    level = here > level ? here : level;
+  }
+  return level;
+}
+
+// Loads and members that can be had at this level already, before the loops inside it.
+void loop_emit_level(loop_emit *m, loop_level level) {
+  const domain *d = m->k->dom;
+  for (size_t i = 0; i < d->loads.num; i++) {
+    const dom_load *l = &d->loads.at[i];
+    bool table = l->user->op == IR_GATHER && l->operand == 0;
+    if (l->operand >= 0 && !table && load_level(m, l) == level)
+      cpu_emit_load(&m->e, l);
+  }
+  for (size_t i = 0; i < m->k->k->nodes.num; i++) {
+    const loop_member *member = &m->p->member[i];
+    if (member->level == level && !member->reduces && member->depth <= m->phase)
+      cg_emit_value(&m->e, m->k->k->nodes.at[i]);
+  }
+}
+
+// One row: phases with the vector loop innermost.
+static void across_row(loop_emit *m) {
+  ir_map *outer[DOM_MAX_AXES];
+  for (m->phase = 0; m->phase < m->p->phases; m->phase++) {
+    loop_emit_level(m, LEVEL_ROW);
+    loop_declare_sums(m, m->p->block);
+    red_loops(m, outer);
+    vector_steps(m, inner_step);
+    red_loops_end(m, outer);
+    loop_finish_sums(m, "", m->p->block);
+  }
+  loop_emit_stores(m, LEVEL_ROW);
+}
+
+// One step along the vector axis, with the loops over R inside.
+static void along_phases(loop_emit *m, int block) {
+  ir_map *outer[DOM_MAX_AXES];
+  for (m->phase = 0; m->phase < m->p->phases; m->phase++) {
+    if (block == 1)
+      loop_emit_level(m, LEVEL_LANES);
+    loop_declare_sums(m, block);
+    red_loops(m, outer);
+    inner_step(m, block);
+    red_loops_end(m, outer);
+    if (block == 1)
+      loop_finish_sums(m, "", 1);
+  }
+}
+
+static void along_step(loop_emit *m, int block) {
+  ir_map *outer = NULL;
+  if (m->p->has_reduce)
+    along_phases(m, block);
+  if (block > 1) {
+    block_open(m, block, &outer);
+    m->phase = 0;
+    loop_finish_sums(m, "[u]", block);
+    m->phase = m->p->phases;
+  }
+  loop_emit_stores(m, LEVEL_LANES);
+  if (outer)
+    loop_close(m, outer);
+}
+
+// No axes at all: every value is a splat.
+static void scalar_unit(loop_emit *m) {
+  along_phases(m, 1);
+  m->phase = m->p->phases;
+  loop_emit_stores(m, LEVEL_ROW);
+}
+
+void loop_emit_unit(loop_emit *m) {
+  if (m->p->vector_axis < 0) {
+    scalar_unit(m);
+  } else if (m->p->across) {
+    across_row(m);
+  } else {
+    loop_emit_level(m, LEVEL_ROW);
+    vector_steps(m, along_step);
+    loop_emit_stores(m, LEVEL_ROW);
+  }
+}

@@ -1,0 +1,113 @@
+// cpu_matmul.h: what the parts of the CPU matmul generator share.
+//
+//   cpu_matmul.c       glue: dom_matmul + epilogue -> mm_problem; the family's two functions
+//   cpu_matmul_plan.c  decisions: register tile, task grid, what is packed, splits of K
+//   cpu_matmul_pack.c  text: copying panels of a and b into the order in which tiles read them
+//   cpu_matmul_tile.c  text: the register tile, the only hot loop
+//   cpu_matmul_core.c  text: tasks and phases around the tile
+//
+// A problem is  c[batch,m,n] = sum over k of a[batch,m,k] * b[batch,k,n].  Lanes of a vector run
+// along n. Tiles of `mr` rows and `nv` vectors are held in registers; each tile is summed over
+// all of k in one fixed order (or in fixed pieces), so that results do not depend on tasks.
+#ifndef CODEGEN_CPU_MATMUL_H
+#define CODEGEN_CPU_MATMUL_H
+
+#include "codegen/codegen.h"
+
+// One logical axis (m, n, k or batch) of an operand, as it lies in memory: row-major list of
+// parts with element strides. num == 0: size 1.
+typedef struct mm_axes {
+  int num;
+  int64_t size[DOM_MAX_AXES], stride[DOM_MAX_AXES];
+} mm_axes;
+
+typedef struct mm_operand {
+  int arg;        // index in args
+  int64_t offset; // elements
+  mm_axes batch;
+  mm_axes x; // m of operand a, n of operand b
+  mm_axes k;
+} mm_operand;
+
+typedef struct mm_problem mm_problem;
+struct mm_problem {
+  const cg_target *target;
+  ir_arena *arena;
+  const char *ctype; // "float"
+  int elem_bytes;
+  int64_t batch, m, n, k;
+  mm_operand a, b;
+  // When the kernel stores just the product, in rows of unit stride, tiles write it themselves.
+  bool plain;
+  mm_operand c; // plain: x is m; k is unused
+  int workspace_arg;
+  int want_mr, want_nv; // a register tile to try; 0: the model chooses
+  // Otherwise: prints the function
+  //   static void NAME_finish(char *const *args, const T *tile, int64_t pitch, int64_t batch,
+  //                           int64_t m, int64_t rows, int64_t n, int64_t cols)
+  // that consumes rows x cols finished sums. A row of `tile` may be read to a full vector.
+  void (*emit_finish)(const mm_problem *p, void *data, const char *name, ir_buf *out);
+  void *data;
+};
+
+typedef enum mm_access {
+  MM_DIRECT, // tiles read the operand where it lies
+  MM_LOCAL,  // each task packs what it needs into a buffer on its stack
+  MM_SHARED, // phase 0 packs everything once into the workspace
+} mm_access;
+
+typedef struct mm_plan {
+  int lanes;           // elements per vector
+  int mr, nv;          // register tile: rows, vectors
+  int64_t nr;          // nv * lanes
+  int64_t row_tiles, col_tiles;
+  int tail_rows;       // rows of the last row tile, 0: full
+  int64_t tail_cols;   // columns of the last column tile, 0: full
+  int tail_nv;         // its vectors
+  int64_t group_rows, group_cols; // task grid over the tiles of one batch item
+  int64_t block_rows, block_cols; // tiles that a task visits before it moves on
+  mm_access a, b;
+  bool a_rows;         // packed a: mr rows of k (unit stride), rather than k columns of mr
+  int64_t a_pitch;     // a_rows: elements from row to row
+  int64_t k_block;     // length of a piece of k; k when it is in one piece
+  int64_t k_blocks;
+  bool split_k;        // pieces of k are tasks of their own, summed by a last phase
+  int64_t a_pack_tasks, b_pack_tasks; // of phase 0, per batch item
+  int64_t a_panel, b_panel; // elements of one packed panel
+  int64_t partial_offset;   // split_k: bytes into the workspace
+  int64_t workspace;        // bytes
+  int num_phases;
+  int64_t tasks[CG_MAX_PHASES];
+} mm_plan;
+
+// Drops parts of size 1 and merges parts that are walked as one.
+mm_axes mm_simplify(const mm_axes *axes);
+// One stride reaches all of it; `*stride` is that stride (0 for size 1).
+bool mm_is_flat(const mm_axes *axes, int64_t *stride);
+// C expression: element offset of flat position `index`.
+const char *mm_offset(ir_arena *arena, const mm_axes *axes, const char *index);
+
+// Packed by slices of k (all panels at once) rather than panel by panel: unit stride along x.
+bool mm_packs_slices(const mm_operand *o);
+
+void mm_make_plan(const mm_problem *p, mm_plan *plan);
+void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf *out);
+
+// The text of a kernel while it is printed.
+typedef struct mm_text {
+  const mm_problem *p;
+  const mm_plan *plan;
+  const char *name; // prefix of every function
+  ir_buf *out;
+} mm_text;
+// Strides with which a tile of full or tail width walks its operands.
+int64_t mm_a_row_stride(const mm_text *t);
+int64_t mm_a_k_stride(const mm_text *t);
+int64_t mm_b_k_stride(const mm_text *t, bool tail);
+// True when a tile of this width writes its sums straight to the output.
+bool mm_packs_tail(const mm_text *t);
+bool mm_stores_plain(const mm_text *t, bool tail_cols);
+void mm_emit_tiles(const mm_text *t);
+void mm_emit_packing(const mm_text *t);
+
+#endif

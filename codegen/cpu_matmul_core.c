@@ -1,0 +1,452 @@
+// cpu_matmul_core.c: the functions of a matmul around its register tile.
+//
+//   NAME_0   packs panels into the workspace, one task per panel       (when something is shared)
+//   NAME_1   computes: one task per group of tiles (and piece of k)
+//   NAME_2   adds the pieces of k, one task per tile                    (when k is split)
+//
+// A finished tile either goes straight to the output or, by way of a buffer in the first cache,
+// to NAME_finish: the epilogue is printed once, not once per register.
+#include "codegen/cpu_matmul.h"
+
+static bool pieces_wait(const mm_plan *plan) {
+  return plan->k_blocks > 1 && !plan->split_k;
+}
+
+static bool needs_finish(const mm_text *t) {
+  return !mm_stores_plain(t, false) || (t->plan->tail_cols && !mm_stores_plain(t, true));
+}
+
+// --- the tile for a place ---------------------------------------------------------------------
+
+static void emit_tile_call(const mm_text *t, bool tail_rows, bool tail_cols) {
+  const mm_plan *plan = t->plan;
+  bool pieces = plan->k_blocks > 1;
+  ir_buf_printf(t->out, "%s_tile_%dx%d%s(", t->name, tail_rows ? plan->tail_rows : plan->mr,
+                tail_cols ? plan->tail_nv : plan->nv, tail_cols ? "_tail" : "");
+  if (pieces)
+    ir_buf_printf(t->out, "a + k * %lld, b + k * %lld, c, steps%s);\n", (long long)mm_a_k_stride(t),
+                  (long long)mm_b_k_stride(t, tail_cols), plan->split_k ? "" : ", k > 0");
+  else
+    ir_buf_puts(t->out, "a, b, c);\n");
+}
+
+static void emit_rows_choice(const mm_text *t, const char *indent, bool tail_cols) {
+  const mm_plan *plan = t->plan;
+  bool full = t->p->m >= plan->mr, tail = plan->tail_rows > 0;
+  if (full && tail)
+    ir_buf_printf(t->out, "%sif (row < ROW_TILES - 1)\n  ", indent);
+  if (full) {
+    ir_buf_puts(t->out, indent);
+    emit_tile_call(t, false, tail_cols);
+  }
+  if (full && tail)
+    ir_buf_printf(t->out, "%selse\n  ", indent);
+  if (tail) {
+    ir_buf_puts(t->out, indent);
+    emit_tile_call(t, true, tail_cols);
+  }
+}
+
+// The tile function for a place: edges have their own.
+static void emit_tile_choice(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  const char *c = t->p->ctype;
+  bool full = t->p->n >= plan->nr, tail = plan->tail_cols > 0;
+  ir_buf_printf(
+      t->out,
+      "static inline void %s_tile(const %s *a, const %s *b, %s *c, int64_t row, int64_t col%s) {\n"
+      "  enum { ROW_TILES = %lld, COL_TILES = %lld };\n"
+      "  (void)row, (void)col;\n",
+      t->name, c, c, c, plan->k_blocks > 1 ? ", int64_t k, int64_t steps" : "",
+      (long long)plan->row_tiles, (long long)plan->col_tiles);
+  if (full && tail)
+    ir_buf_puts(t->out, "  if (col < COL_TILES - 1) {\n");
+  const char *indent = full && tail ? "    " : "  ";
+  if (full)
+    emit_rows_choice(t, indent, false);
+  if (full && tail)
+    ir_buf_puts(t->out, "  } else {\n");
+  if (tail)
+    emit_rows_choice(t, indent, true);
+  if (full && tail)
+    ir_buf_puts(t->out, "  }\n");
+  ir_buf_puts(t->out, "}\n\n");
+}
+
+// --- constants and pointers ---------------------------------------------------------------------
+
+static void emit_constants(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  ir_buf_printf(
+      t->out,
+      "  enum { M = %lld, N = %lld, MR = %d, NR = %lld, ROW_TILES = %lld, COL_TILES = %lld };\n",
+      (long long)t->p->m, (long long)t->p->n, plan->mr, (long long)plan->nr,
+      (long long)plan->row_tiles, (long long)plan->col_tiles);
+}
+
+// const float *a = (const float *)args[0] + 12 + batch * 49152;
+static void emit_operand(const mm_text *t, const char *name, const mm_operand *o, const char *cv) {
+  const char *c = t->p->ctype;
+  ir_buf_printf(t->out, "%s%s *const %s = (%s%s *)args[%d]", cv, c, name, cv, c, o->arg);
+  if (o->offset)
+    ir_buf_printf(t->out, " + %lld", (long long)o->offset);
+  if (o->batch.num)
+    ir_buf_printf(t->out, " + %s", mm_offset(t->p->arena, &o->batch, "batch"));
+  ir_buf_puts(t->out, ";\n");
+}
+
+static int64_t shared_a_elems(const mm_text *t) {
+  return t->plan->a == MM_SHARED ? t->p->batch * t->plan->row_tiles * t->plan->a_panel : 0;
+}
+
+static void emit_workspace(const mm_text *t, const char *name, int64_t offset) {
+  ir_buf_printf(t->out, "  %s *const %s = (%s *)args[%d] + %lld;\n", t->p->ctype, name, t->p->ctype,
+                t->p->workspace_arg, (long long)offset);
+}
+
+// --- phase 0: packing -------------------------------------------------------------------------
+
+// One operand's part of phase 0: `task` counts its panels, or slices of k, over all batch items.
+static void emit_pack_task(const mm_text *t, bool b, int64_t tasks, int64_t offset) {
+  const mm_plan *plan = t->plan;
+  const mm_operand *o = b ? &t->p->b : &t->p->a;
+  const char *c = t->p->ctype, *which = b ? "b" : "a";
+  long long panels = (long long)(b ? plan->col_tiles : plan->row_tiles),
+            step = b ? (long long)plan->nr : plan->mr;
+  long long panel = (long long)(b ? plan->b_panel : plan->a_panel);
+  long long tail = (long long)plan->tail_nv * plan->lanes;
+  ir_buf_printf(t->out,
+                "      const int64_t batch = part / %lld, i = part %% %lld;\n"
+                "      %s *const panels = (%s *)args[%d] + %lld + batch * %lld;\n      ",
+                (long long)tasks, (long long)tasks, c, c, t->p->workspace_arg, (long long)offset,
+                panels * panel);
+  emit_operand(t, "source", o, "const ");
+  if (mm_packs_slices(o)) {
+    ir_buf_printf(
+        t->out, "      %s_pack_%s_slice(source, panels, i * %lld / %lld, (i + 1) * %lld / %lld);\n",
+        t->name, which, (long long)t->p->k, (long long)tasks, (long long)t->p->k, (long long)tasks);
+    return;
+  }
+  ir_buf_printf(t->out,
+                "      const int64_t left = %s - i * %lld, count = left < %lld ? left : %lld;\n"
+                "      %s_pack_%s(source, panels + i * %lld, i * %lld, count, ",
+                b ? "N" : "M", step, step, step, t->name, which, panel, step);
+  if (b && tail && tail != step)
+    ir_buf_printf(t->out, "count < %lld ? %lld : %lld);\n", step, tail, step);
+  else
+    ir_buf_printf(t->out, "%lld);\n", step);
+}
+
+static void emit_pack_phase(const mm_text *t, int phase) {
+  const mm_plan *plan = t->plan;
+  bool a = plan->a == MM_SHARED, b = plan->b == MM_SHARED;
+  long long a_tasks = (long long)(t->p->batch * plan->a_pack_tasks);
+  ir_buf_printf(t->out, "// Packs %s%s%s for the whole team.\n", a ? "a" : "",
+                a && b ? " and " : "", b ? "b" : "");
+  ir_buf_printf(t->out, "static void %s_%d(int64_t begin, int64_t end, char *const *args) {\n",
+                t->name, phase);
+  ir_buf_printf(t->out, "  enum { M = %lld, N = %lld, A_TASKS = %lld };\n", (long long)t->p->m,
+                (long long)t->p->n, a_tasks);
+  ir_buf_puts(t->out, "  for (int64_t task = begin; task < end; task++) {\n");
+  if (a) {
+    ir_buf_puts(t->out, "    if (task < A_TASKS) {\n      const int64_t part = task;\n");
+    emit_pack_task(t, false, plan->a_pack_tasks, 0);
+    ir_buf_puts(t->out, "    }\n");
+  }
+  if (b) {
+    ir_buf_puts(t->out, "    if (task >= A_TASKS) {\n      const int64_t part = task - A_TASKS;\n");
+    emit_pack_task(t, true, plan->b_pack_tasks, shared_a_elems(t));
+    ir_buf_puts(t->out, "    }\n");
+  }
+  ir_buf_puts(t->out, "  }\n}\n\n");
+}
+
+// --- phase 1: computing -----------------------------------------------------------------------
+
+// Buffers on the stack, and packing that a task does before its first tile.
+static void emit_task_buffers(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  const char *c = t->p->ctype;
+  int64_t rows = (plan->row_tiles + plan->group_rows - 1) / plan->group_rows;
+  if (plan->a == MM_LOCAL)
+    ir_buf_printf(t->out,
+                  "  %s a_panels[%lld] __attribute__((aligned(64)));\n"
+                  "  for (int64_t row = row_begin; row < row_end; row++)\n"
+                  "    %s_pack_a(a_all, a_panels + (row - row_begin) * %lld, row * MR,\n"
+                  "              M - row * MR < MR ? M - row * MR : MR, MR);\n",
+                  c, (long long)(rows * plan->a_panel), t->name, (long long)plan->a_panel);
+  if (plan->b == MM_LOCAL)
+    ir_buf_printf(t->out, "  %s b_panel[%lld] __attribute__((aligned(64)));\n", c,
+                  (long long)plan->b_panel);
+  int64_t width = (int64_t)plan->tail_nv * plan->lanes;
+  if (mm_packs_tail(t))
+    ir_buf_printf(t->out,
+                  "  %s b_tail[%lld] __attribute__((aligned(64))); // the last columns, padded\n"
+                  "  if (col_end == COL_TILES)\n"
+                  "    %s_pack_b(b_all, b_tail, (COL_TILES - 1) * NR, %lld, %lld);\n",
+                  c, (long long)(width * t->p->k), t->name, (long long)plan->tail_cols,
+                  (long long)width);
+  if (needs_finish(t) && !plan->split_k)
+    ir_buf_printf(t->out, "  %s sums[%lld] __attribute__((aligned(64)));\n", c,
+                  (long long)(plan->mr * plan->nr *
+                              (pieces_wait(plan) ? plan->block_rows * plan->block_cols : 1)));
+}
+
+static void emit_a_pointer(const mm_text *t) {
+  const char *c = t->p->ctype;
+  if (t->plan->a == MM_DIRECT)
+    ir_buf_printf(t->out, "const %s *a = a_all + row * MR * %lld;\n", c,
+                  (long long)mm_a_row_stride(t));
+  else if (t->plan->a == MM_LOCAL)
+    ir_buf_printf(t->out, "const %s *a = a_panels + (row - row_begin) * %lld;\n", c,
+                  (long long)t->plan->a_panel);
+  else
+    ir_buf_printf(t->out, "const %s *a = a_shared + (batch * ROW_TILES + row) * %lld;\n", c,
+                  (long long)t->plan->a_panel);
+}
+
+static void emit_b_pointer(const mm_text *t) {
+  const char *c = t->p->ctype;
+  if (t->plan->b == MM_LOCAL)
+    ir_buf_printf(t->out, "const %s *b = b_panel;\n", c);
+  else if (t->plan->b == MM_SHARED)
+    ir_buf_printf(t->out, "const %s *b = b_shared + (batch * COL_TILES + col) * %lld;\n", c,
+                  (long long)t->plan->b_panel);
+  else if (mm_packs_tail(t))
+    ir_buf_printf(t->out, "const %s *b = col == COL_TILES - 1 ? b_tail : b_all + col * NR;\n", c);
+  else
+    ir_buf_printf(t->out, "const %s *b = b_all + col * NR;\n", c);
+}
+
+static const char *waiting_place(const mm_text *t) {
+  return pieces_wait(t->plan)
+             ? ir_format(t->p->arena,
+                         "sums + ((row - row_block) * %lld + col - col_block) * (MR * NR)",
+                         (long long)t->plan->block_cols)
+             : "sums";
+}
+
+// Where the tile's sums go, and who consumes them.
+static void emit_c_pointer(const mm_text *t, const char *indent) {
+  const char *c = t->p->ctype;
+  int64_t pitch = 0;
+  mm_is_flat(&t->p->c.x, &pitch);
+  const char *plain =
+      ir_format(t->p->arena, "c_all + row * MR * %lld + col * NR", (long long)pitch);
+  ir_buf_puts(t->out, indent);
+  if (t->plan->split_k)
+    ir_buf_printf(
+        t->out,
+        "%s *c = partial + (((piece * %lld + batch) * ROW_TILES + row) * COL_TILES + col) * "
+        "(MR * NR);\n",
+        c, (long long)t->p->batch);
+  else if (!needs_finish(t))
+    ir_buf_printf(t->out, "%s *c = %s;\n", c, plain);
+  else if (mm_stores_plain(t, false) && t->p->n >= t->plan->nr)
+    ir_buf_printf(t->out, "%s *c = col < COL_TILES - 1 ? %s : %s;\n", c, plain, waiting_place(t));
+  else
+    ir_buf_printf(t->out, "%s *c = %s;\n", c, waiting_place(t));
+}
+
+static void emit_finish_call(const mm_text *t, const char *indent) {
+  if (!needs_finish(t) || t->plan->split_k)
+    return;
+  ir_buf_puts(t->out, indent);
+  const char *last_piece = pieces_wait(t->plan) ? "k + steps == K" : NULL;
+  const char *ragged =
+      mm_stores_plain(t, false) && t->p->n >= t->plan->nr ? "col == COL_TILES - 1" : NULL;
+  if (last_piece || ragged)
+    ir_buf_printf(t->out, "if (%s%s%s)\n%s  ", last_piece ? last_piece : "",
+                  last_piece && ragged ? " && " : "", ragged ? ragged : "", indent);
+  ir_buf_printf(t->out,
+                "%s_finish(args, c, NR, batch, row * MR, M - row * MR < MR ? M - row * MR : MR,\n"
+                "%s    col * NR, N - col * NR < NR ? N - col * NR : NR);\n",
+                t->name, indent);
+}
+
+static void emit_visit(const mm_text *t, const char *indent) {
+  ir_buf_puts(t->out, indent);
+  emit_a_pointer(t);
+  ir_buf_puts(t->out, indent);
+  emit_b_pointer(t);
+  emit_c_pointer(t, indent);
+  ir_buf_printf(t->out, "%s%s_tile(a, b, c, row, col%s);\n", indent, t->name,
+                t->plan->k_blocks > 1 ? ", k, steps" : "");
+  emit_finish_call(t, indent);
+}
+
+// for blocks of columns, for blocks of rows, [for pieces of k,] for rows, for columns: visit
+static void emit_task_loops(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  long long bc = (long long)plan->block_cols, br = (long long)plan->block_rows;
+  ir_buf_printf(
+      t->out,
+      "  for (int64_t col_block = col_begin; col_block < col_end; col_block += %lld) {\n"
+      "    const int64_t col_stop = col_end - col_block < %lld ? col_end : col_block + %lld;\n",
+      bc, bc, bc);
+  if (plan->b == MM_LOCAL) {
+    long long width = plan->tail_nv * (long long)plan->lanes;
+    ir_buf_printf(t->out, "    %s_pack_b(b_all, b_panel, col_block * NR, ", t->name);
+    if (plan->tail_cols)
+      ir_buf_printf(t->out,
+                    "N - col_block * NR < NR ? N - col_block * NR : NR,\n"
+                    "        col_block == COL_TILES - 1 ? %lld : NR);\n",
+                    width);
+    else
+      ir_buf_puts(t->out, "NR, NR);\n");
+  }
+  ir_buf_printf(
+      t->out,
+      "    for (int64_t row_block = row_begin; row_block < row_end; row_block += %lld) {\n"
+      "      const int64_t row_stop = row_end - row_block < %lld ? row_end : row_block + %lld;\n",
+      br, br, br);
+  const char *in = pieces_wait(plan) ? "        " : "      ";
+  if (pieces_wait(plan))
+    ir_buf_printf(t->out,
+                  "      for (int64_t k = 0; k < K; k += %lld) {\n"
+                  "        const int64_t steps = K - k < %lld ? K - k : %lld;\n",
+                  (long long)plan->k_block, (long long)plan->k_block, (long long)plan->k_block);
+  ir_buf_printf(t->out,
+                "%sfor (int64_t row = row_block; row < row_stop; row++)\n"
+                "%s  for (int64_t col = col_block; col < col_stop; col++) {\n",
+                in, in);
+  emit_visit(t, ir_format(t->p->arena, "%s    ", in));
+  ir_buf_printf(t->out, "%s  }\n", in);
+  if (pieces_wait(plan))
+    ir_buf_puts(t->out, "      }\n");
+  ir_buf_puts(t->out, "    }\n  }\n");
+}
+
+static void emit_group(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  ir_buf_printf(t->out,
+                "// The tiles of rows [row_begin, row_end) and columns [col_begin, col_end).\n"
+                "static void %s_group(char *const *args, int64_t batch, int64_t row_begin, int64_t "
+                "row_end,\n    int64_t col_begin, int64_t col_end%s) {\n",
+                t->name, plan->split_k ? ", int64_t piece" : "");
+  emit_constants(t);
+  if (plan->k_blocks > 1)
+    ir_buf_printf(t->out, "  enum { K = %lld };\n", (long long)t->p->k);
+  ir_buf_puts(t->out, "  (void)batch;\n");
+  if (plan->a != MM_SHARED) {
+    ir_buf_puts(t->out, "  ");
+    emit_operand(t, "a_all", &t->p->a, "const ");
+  } else {
+    emit_workspace(t, "a_shared", 0);
+  }
+  if (plan->b != MM_SHARED) {
+    ir_buf_puts(t->out, "  ");
+    emit_operand(t, "b_all", &t->p->b, "const ");
+  } else {
+    emit_workspace(t, "b_shared", shared_a_elems(t));
+  }
+  if (plan->split_k) {
+    emit_workspace(t, "partial", plan->partial_offset / t->p->elem_bytes);
+    ir_buf_printf(t->out,
+                  "  const int64_t k = piece * %lld, steps = K - k < %lld ? K - k : %lld;\n",
+                  (long long)plan->k_block, (long long)plan->k_block, (long long)plan->k_block);
+  } else if (mm_stores_plain(t, t->p->n < plan->nr)) {
+    ir_buf_puts(t->out, "  ");
+    emit_operand(t, "c_all", &t->p->c, "");
+  }
+  emit_task_buffers(t);
+  emit_task_loops(t);
+  ir_buf_puts(t->out, "}\n\n");
+}
+
+static void emit_compute_phase(const mm_text *t, int phase) {
+  const mm_plan *plan = t->plan;
+  emit_group(t);
+  ir_buf_printf(
+      t->out,
+      "// A task is one of %lld x %lld groups of tiles%s.\n"
+      "static void %s_%d(int64_t begin, int64_t end, char *const *args) {\n"
+      "  enum { GROUP_ROWS = %lld, GROUP_COLS = %lld, ROW_TILES = %lld, COL_TILES = %lld, "
+      "PIECES = %lld };\n",
+      (long long)plan->group_rows, (long long)plan->group_cols,
+      plan->split_k     ? " and pieces of k"
+      : t->p->batch > 1 ? " of one batch item"
+                        : "",
+      t->name, phase, (long long)plan->group_rows, (long long)plan->group_cols,
+      (long long)plan->row_tiles, (long long)plan->col_tiles,
+      (long long)(plan->split_k ? plan->k_blocks : 1));
+  ir_buf_printf(t->out,
+                "  for (int64_t task = begin; task < end; task++) {\n"
+                "    const int64_t col = task / PIECES %% GROUP_COLS;\n"
+                "    const int64_t row = task / (PIECES * GROUP_COLS) %% GROUP_ROWS;\n"
+                "    const int64_t batch = task / (PIECES * GROUP_COLS * GROUP_ROWS);\n"
+                "    %s_group(args, batch, row * ROW_TILES / GROUP_ROWS, (row + 1) * ROW_TILES / "
+                "GROUP_ROWS,\n"
+                "        col * COL_TILES / GROUP_COLS, (col + 1) * COL_TILES / GROUP_COLS%s);\n"
+                "  }\n}\n\n",
+                t->name, plan->split_k ? ", task % PIECES" : "");
+}
+
+// --- phase 2: adding the pieces of k
+// --------------------------------------------------------------
+
+static void emit_sum_phase(const mm_text *t, int phase) {
+  const mm_plan *plan = t->plan;
+  int64_t tiles = t->p->batch * plan->row_tiles * plan->col_tiles, tile = plan->mr * plan->nr;
+  ir_buf_printf(t->out,
+                "// Adds the %lld pieces of k of each tile, in order.\n"
+                "static void %s_%d(int64_t begin, int64_t end, char *const *args) {\n",
+                (long long)plan->k_blocks, t->name, phase);
+  emit_constants(t);
+  emit_workspace(t, "partial", plan->partial_offset / t->p->elem_bytes);
+  ir_buf_printf(
+      t->out,
+      "  %s sums[%lld] __attribute__((aligned(64)));\n"
+      "  for (int64_t tile = begin; tile < end; tile++) {\n"
+      "    for (int64_t i = 0; i < MR * NR; i++)\n"
+      "      sums[i] = partial[tile * (MR * NR) + i];\n"
+      "    for (int64_t piece = 1; piece < %lld; piece++)\n"
+      "      for (int64_t i = 0; i < MR * NR; i++)\n"
+      "        sums[i] += partial[(piece * %lld + tile) * (MR * NR) + i];\n"
+      "    const int64_t col = tile %% COL_TILES, row = tile / COL_TILES %% ROW_TILES;\n"
+      "    const int64_t batch = tile / (COL_TILES * ROW_TILES);\n"
+      "    %s_finish(args, sums, NR, batch, row * MR, M - row * MR < MR ? M - row * MR : MR,\n"
+      "        col * NR, N - col * NR < NR ? N - col * NR : NR);\n"
+      "  }\n}\n\n",
+      t->p->ctype, (long long)tile, (long long)plan->k_blocks, (long long)tiles, t->name);
+}
+
+// --- the whole kernel
+// -------------------------------------------------------------------------------
+
+static const char *const access_words[] = {"in place", "packed by each task", "packed in phase 0"};
+
+static void emit_head(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  const mm_problem *p = t->p;
+  ir_buf_printf(t->out, "// c[%lld,%lld] = a[%lld,%lld] b[%lld,%lld]", (long long)p->m,
+                (long long)p->n, (long long)p->m, (long long)p->k, (long long)p->k,
+                (long long)p->n);
+  if (p->batch > 1)
+    ir_buf_printf(t->out, ", %lld times", (long long)p->batch);
+  ir_buf_printf(t->out, ": tiles of %d rows x %lld columns; a %s, b %s", plan->mr,
+                (long long)plan->nr, access_words[plan->a], access_words[plan->b]);
+  if (plan->k_blocks > 1)
+    ir_buf_printf(t->out, "; k in pieces of %lld", (long long)plan->k_block);
+  ir_buf_printf(t->out,
+                ".\ntypedef %s %s_vec __attribute__((vector_size(%d)));\n"
+                "typedef %s %s_mem __attribute__((vector_size(%d), aligned(%d), may_alias));\n\n",
+                p->ctype, t->name, p->target->vector_bytes, p->ctype, t->name,
+                p->target->vector_bytes, p->elem_bytes);
+}
+
+void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf *out) {
+  mm_text t = {.p = p, .plan = plan, .name = name, .out = out};
+  int phase = 0;
+  emit_head(&t);
+  if (needs_finish(&t))
+    p->emit_finish(p, p->data, name, out);
+  mm_emit_tiles(&t);
+  emit_tile_choice(&t);
+  mm_emit_packing(&t);
+  if (plan->a == MM_SHARED || plan->b == MM_SHARED)
+    emit_pack_phase(&t, phase++);
+  emit_compute_phase(&t, phase++);
+  if (plan->split_k)
+    emit_sum_phase(&t, phase);
+}

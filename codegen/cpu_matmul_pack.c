@@ -1,0 +1,232 @@
+// cpu_matmul_pack.c: copies panels of a and b into the order in which tiles read them.
+//
+//   a panel: mr rows.   [k][mr], or as rows [mr][pitch] when k is contiguous (mm_plan.a_rows)
+//   b panel: nr columns. [k][width], width a whole number of vectors; missing columns are 0
+//
+// b with contiguous k (b^T of a row-major matrix) is transposed in blocks of lanes x lanes by
+// shuffles: reading it element by element would touch a line per element.
+#include "codegen/cpu_matmul.h"
+
+// Loops over the parts of k; `from` follows. Returns the number of braces to close.
+static int open_k_loops(const mm_text *t, const mm_axes *k, const char *base) {
+  ir_buf at = ir_buf_new(t->p->arena);
+  for (int i = 0; i < k->num; i++) {
+    ir_buf_printf(t->out, "%*sfor (int64_t k%d = 0; k%d < %lld; k%d++) {\n", 2 + 2 * i, "", i, i,
+                  (long long)k->size[i], i);
+    ir_buf_printf(&at, " + k%d * %lld", i, (long long)k->stride[i]);
+  }
+  ir_buf_printf(t->out, "%*sconst %s *from = %s%s;\n", 2 + 2 * k->num, "", t->p->ctype, base,
+                ir_buf_str(&at));
+  return k->num;
+}
+
+static void close_loops(const mm_text *t, int braces) {
+  for (int i = braces; i > 0; i--)
+    ir_buf_printf(t->out, "%*s}\n", 2 * i, "");
+}
+
+// One step of k after another: `width` elements per step, `count` of them from the operand.
+static void emit_pack_steps(const mm_text *t, const mm_operand *o, const char *width) {
+  int64_t stride;
+  bool unit = mm_is_flat(&o->x, &stride) && (stride == 1 || o->x.num == 0);
+  const char *base = unit ? "source + first" : "source";
+  int braces = open_k_loops(t, &o->k, base), in = 2 + 2 * braces;
+  const char *from = unit ? "j" : mm_offset(t->p->arena, &o->x, "(first + j)");
+  ir_buf_printf(t->out, "%*sfor (int64_t j = 0; j < count; j++)\n%*spanel[j] = from[%s];\n", in, "",
+                in + 2, "", from);
+  ir_buf_printf(t->out, "%*sfor (int64_t j = count; j < %s; j++)\n%*spanel[j] = 0;\n", in, "",
+                width, in + 2, "");
+  ir_buf_printf(t->out, "%*spanel += %s;\n", in, "", width);
+  close_loops(t, braces);
+}
+
+static void open_packing(const mm_text *t, const char *which) {
+  ir_buf_printf(
+      t->out,
+      "static inline __attribute__((always_inline)) void %s_pack_%s_steps(const %s *source, "
+      "%s *panel, int64_t first, int64_t count, int64_t width) {\n",
+      t->name, which, t->p->ctype, t->p->ctype);
+}
+
+// The full case gets constants, which make the inner loops a few vector moves.
+static void emit_pack_by_steps(const mm_text *t, const mm_operand *o, const char *which,
+                               int64_t count, int64_t width) {
+  open_packing(t, which);
+  emit_pack_steps(t, o, "width");
+  ir_buf_puts(t->out, "}\n\n");
+  ir_buf_printf(t->out,
+                "static __attribute__((noinline)) void %s_pack_%s(const %s *source, %s *panel, "
+                "int64_t first, "
+                "int64_t count, int64_t width) {\n"
+                "  if (count == %lld)\n"
+                "    %s_pack_%s_steps(source, panel, first, %lld, %lld);\n"
+                "  else\n"
+                "    %s_pack_%s_steps(source, panel, first, count, width);\n"
+                "}\n\n",
+                t->name, which, t->p->ctype, t->p->ctype, (long long)count, t->name, which,
+                (long long)count, (long long)width, t->name, which);
+}
+
+static void emit_pack_a_rows(const mm_text *t) {
+  int64_t row;
+  mm_is_flat(&t->p->a.x, &row);
+  ir_buf_printf(
+      t->out,
+      "static __attribute__((noinline)) void %s_pack_a(const %s *source, %s *panel, int64_t first, "
+      "int64_t count, int64_t width) {\n"
+      "  (void)width;\n"
+      "  for (int64_t i = 0; i < count; i++)\n"
+      "    __builtin_memcpy(panel + i * %lld, source + (first + i) * %lld, %lld * "
+      "sizeof(%s));\n"
+      "}\n\n",
+      t->name, t->p->ctype, t->p->ctype, (long long)t->plan->a_pitch, (long long)row,
+      (long long)t->p->k, t->p->ctype);
+}
+
+// "0, 16, 1, 17, ...": interleaves the lower (half 0) or upper halves of two vectors.
+static const char *interleave(const mm_text *t, int half) {
+  int lanes = t->plan->lanes;
+  ir_buf text = ir_buf_new(t->p->arena);
+  for (int i = 0; i < lanes / 2; i++) {
+    int at = half * lanes / 2 + i;
+    ir_buf_printf(&text, ", %d, %d", at, at + lanes);
+  }
+  return ir_buf_str(&text);
+}
+
+// Interleaving row i with row i + lanes/2, log2(lanes) times over, transposes.
+static void emit_turn(const mm_text *t) {
+  const char *n = t->name;
+  int lanes = t->plan->lanes;
+  ir_buf_printf(
+      t->out,
+      "// Transposes a block of %d x %d.\n"
+      "static __attribute__((noinline)) void %s_turn(const %s *from, int64_t from_pitch, %s *to, "
+      "int64_t to_pitch) {\n",
+      lanes, lanes, n, t->p->ctype, t->p->ctype);
+  for (int i = 0; i < lanes; i++)
+    ir_buf_printf(t->out, "  const %s_vec r0_%d = *(const %s_mem *)(from + %d * from_pitch);\n", n,
+                  i, n, i);
+  int stage = 0;
+  for (int step = lanes; step > 1; step /= 2, stage++)
+    for (int i = 0; i < lanes; i++)
+      ir_buf_printf(t->out, "  const %s_vec r%d_%d = __builtin_shufflevector(r%d_%d, r%d_%d%s);\n",
+                    n, stage + 1, i, stage, i / 2, stage, i / 2 + lanes / 2, interleave(t, i % 2));
+  for (int i = 0; i < lanes; i++)
+    ir_buf_printf(t->out, "  *(%s_mem *)(to + %d * to_pitch) = r%d_%d;\n", n, i, stage, i);
+  ir_buf_puts(t->out, "}\n\n");
+}
+
+static void emit_turn_part(const mm_text *t, int64_t pitch) {
+  const char *c = t->p->ctype;
+  int lanes = t->plan->lanes;
+  ir_buf_printf(
+      t->out,
+      "// A block at an edge: `cols` of its columns and `steps` of k exist.\n"
+      "static inline __attribute__((always_inline)) void %s_turn_part(const %s *from, %s *to, "
+      "int64_t to_pitch, int64_t cols, int64_t steps) {\n"
+      "  %s in[%d] __attribute__((aligned(64))) = {0}, out[%d] __attribute__((aligned(64)));\n"
+      "  for (int64_t j = 0; j < cols; j++)\n"
+      "    __builtin_memcpy(in + j * %d, from + j * %lld, (size_t)steps * sizeof(%s));\n"
+      "  %s_turn(in, %d, out, %d);\n"
+      "  for (int64_t k = 0; k < steps; k++)\n"
+      "    __builtin_memcpy(to + k * to_pitch, out + k * %d, %d * sizeof(%s));\n"
+      "}\n\n",
+      t->name, c, c, c, lanes * lanes, lanes * lanes, lanes, (long long)pitch, c, t->name, lanes,
+      lanes, lanes, lanes, c);
+}
+
+static void emit_pack_b_turned(const mm_text *t) {
+  int64_t pitch, k = t->p->k;
+  int lanes = t->plan->lanes;
+  mm_is_flat(&t->p->b.x, &pitch);
+  emit_turn(t);
+  emit_turn_part(t, pitch);
+  ir_buf_printf(
+      t->out,
+      "static __attribute__((noinline)) void %s_pack_b(const %s *source, %s *panel, int64_t first, "
+      "int64_t count, int64_t width) {\n"
+      "  enum { L = %d, K = %lld, K_FULL = %lld };\n"
+      "  for (int64_t j = 0; j < count; j += L) {\n"
+      "    const %s *from = source + (first + j) * %lld;\n"
+      "    const int64_t cols = count - j < L ? count - j : L;\n"
+      "    for (int64_t k = 0; k < K_FULL; k += L)\n"
+      "      if (cols == L)\n"
+      "        %s_turn(from + k, %lld, panel + k * width + j, width);\n"
+      "      else\n"
+      "        %s_turn_part(from + k, panel + k * width + j, width, cols, L);\n",
+      t->name, t->p->ctype, t->p->ctype, lanes, (long long)k, (long long)(k / lanes * lanes),
+      t->p->ctype, (long long)pitch, t->name, (long long)pitch, t->name);
+  if (k % lanes)
+    ir_buf_printf(t->out,
+                  "    %s_turn_part(from + K_FULL, panel + K_FULL * width + j, width, cols, K - "
+                  "K_FULL);\n",
+                  t->name);
+  ir_buf_puts(t->out, "  }\n}\n\n");
+}
+
+// A slice of k of every panel, read row by row: neighbours in memory are read together, which
+// caches and page tables prefer to one narrow column of panels at a time.
+static void emit_pack_slice(const mm_text *t, const mm_operand *o, const char *which, bool b) {
+  const mm_plan *plan = t->plan;
+  long long step = b ? (long long)plan->nr : plan->mr;
+  long long tail = b ? (long long)plan->tail_cols : plan->tail_rows;
+  long long tail_pitch = b ? plan->tail_nv * (long long)plan->lanes : plan->mr;
+  long long full = (long long)(b ? plan->col_tiles : plan->row_tiles) - (tail > 0);
+  long long panel = (long long)(b ? plan->b_panel : plan->a_panel);
+  int64_t stride;
+  mm_is_flat(&o->k, &stride);
+  ir_buf_printf(t->out,
+                "static void %s_pack_%s_slice(const %s *source, %s *panels, int64_t begin, "
+                "int64_t end) {\n"
+                "  for (int64_t k = begin; k < end; k++) {\n"
+                "    const %s *from = source + k * %lld;\n"
+                "    for (int64_t j = 0; j < %lld; j++)\n"
+                "      __builtin_memcpy(panels + j * %lld + k * %lld, from + j * %lld, %lld * "
+                "sizeof(%s));\n",
+                t->name, which, t->p->ctype, t->p->ctype, t->p->ctype, (long long)stride, full,
+                panel, step, step, step, t->p->ctype);
+  if (tail)
+    ir_buf_printf(t->out,
+                  "    %s *const last = panels + %lld + k * %lld;\n"
+                  "    __builtin_memcpy(last, from + %lld, %lld * sizeof(%s));\n",
+                  t->p->ctype, full * panel, tail_pitch, full * step, tail, t->p->ctype);
+  if (tail && b && tail < tail_pitch)
+    ir_buf_printf(t->out, "    __builtin_memset(last + %lld, 0, %lld * sizeof(%s));\n", tail,
+                  tail_pitch - tail, t->p->ctype);
+  ir_buf_puts(t->out, "  }\n}\n\n");
+}
+
+bool mm_packs_slices(const mm_operand *o) {
+  int64_t x, k;
+  return mm_is_flat(&o->x, &x) && x == 1 && mm_is_flat(&o->k, &k) && k > 1;
+}
+
+static void emit_pack_a(const mm_text *t) {
+  if (t->plan->a_rows)
+    emit_pack_a_rows(t);
+  else if (t->plan->a == MM_SHARED && mm_packs_slices(&t->p->a))
+    emit_pack_slice(t, &t->p->a, "a", false);
+  else
+    emit_pack_by_steps(t, &t->p->a, "a", t->plan->mr, t->plan->mr);
+}
+
+static void emit_pack_b(const mm_text *t) {
+  int64_t k, n;
+  bool turned = mm_is_flat(&t->p->b.k, &k) && mm_is_flat(&t->p->b.x, &n) && k == 1 && n > 1;
+  if (turned)
+    emit_pack_b_turned(t);
+  else if (t->plan->b == MM_SHARED && mm_packs_slices(&t->p->b))
+    emit_pack_slice(t, &t->p->b, "b", true);
+  else if (t->plan->b != MM_DIRECT)
+    emit_pack_by_steps(t, &t->p->b, "b", t->plan->nr, t->plan->nr);
+  else
+    emit_pack_by_steps(t, &t->p->b, "b", t->plan->tail_cols, t->plan->tail_nv * t->plan->lanes);
+}
+
+void mm_emit_packing(const mm_text *t) {
+  if (t->plan->a != MM_DIRECT)
+    emit_pack_a(t);
+  if (t->plan->b != MM_DIRECT || mm_packs_tail(t))
+    emit_pack_b(t);
+}

@@ -1,0 +1,126 @@
+// cpu_matmul_tile.c: the register tile, printed once per distinct shape.
+//
+//   static void mm_tile_2x1(const float *a, const float *b, float *c) {
+//     mm_vec c0_0 = {0};
+//     mm_vec c1_0 = {0};
+//     for (int64_t k = 0; k < 784; k++) {
+//       const mm_vec b0 = *(const mm_mem *)(b + k * 16);
+//       c0_0 += a[k] * b0;
+//       c1_0 += a[784 + k] * b0;
+//     }
+//     *(mm_mem *)c = c0_0; ...
+//
+// Sums are named variables, so that each gets a register; `a[..] * b0` spreads one element of a
+// over the lanes, and compilers make one FMA of each line.
+#include "codegen/cpu_matmul.h"
+
+int64_t mm_a_row_stride(const mm_text *t) {
+  int64_t stride;
+  if (t->plan->a != MM_DIRECT)
+    return t->plan->a_rows ? t->plan->a_pitch : 1;
+  mm_is_flat(&t->p->a.x, &stride);
+  return stride;
+}
+
+int64_t mm_a_k_stride(const mm_text *t) {
+  int64_t stride;
+  if (t->plan->a != MM_DIRECT)
+    return t->plan->a_rows ? 1 : t->plan->mr;
+  mm_is_flat(&t->p->a.k, &stride);
+  return stride;
+}
+
+// A last panel that ends inside a vector is packed even when the others are read in place: a
+// full load there could leave the buffer.
+bool mm_packs_tail(const mm_text *t) {
+  return t->plan->b == MM_DIRECT && t->plan->tail_cols % t->plan->lanes != 0;
+}
+
+int64_t mm_b_k_stride(const mm_text *t, bool tail) {
+  int64_t stride;
+  if (t->plan->b != MM_DIRECT || (tail && mm_packs_tail(t)))
+    return tail ? t->plan->tail_nv * t->plan->lanes : t->plan->nr;
+  mm_is_flat(&t->p->b.k, &stride);
+  return stride;
+}
+
+bool mm_stores_plain(const mm_text *t, bool tail_cols) {
+  return t->p->plain && !t->plan->split_k &&
+         (!tail_cols || t->plan->tail_cols % t->plan->lanes == 0);
+}
+
+typedef struct tile_shape {
+  int rows, vectors;
+  int64_t pitch; // of c
+  int64_t b_k;
+} tile_shape;
+
+// " + 12": nothing for 0
+static const char *plus(const mm_text *t, int64_t v) {
+  return v ? ir_format(t->p->arena, " + %lld", (long long)v) : "";
+}
+
+static void emit_step(const mm_text *t, const tile_shape *s) {
+  int64_t row = mm_a_row_stride(t), k = mm_a_k_stride(t);
+  for (int j = 0; j < s->vectors; j++)
+    ir_buf_printf(t->out, "    const %s_vec b%d = *(const %s_mem *)(b + k * %lld%s);\n", t->name, j,
+                  t->name, (long long)s->b_k, plus(t, (int64_t)j * t->plan->lanes));
+  for (int i = 0; i < s->rows; i++) {
+    ir_buf_printf(t->out, "    const %s a%d = a[k * %lld%s];\n", t->p->ctype, i, (long long)k,
+                  plus(t, i * row));
+    for (int j = 0; j < s->vectors; j++)
+      ir_buf_printf(t->out, "%sc%d_%d += a%d * b%d;", j ? " " : "    ", i, j, i, j);
+    ir_buf_puts(t->out, "\n");
+  }
+}
+
+static void emit_sums(const mm_text *t, const tile_shape *s, const char *line) {
+  for (int i = 0; i < s->rows; i++)
+    for (int j = 0; j < s->vectors; j++) {
+      const char *at = plus(t, i * s->pitch + (int64_t)j * t->plan->lanes);
+      if (line)
+        ir_buf_printf(t->out, "  *(%s_mem *)(c%s) = c%d_%d;\n", t->name, at, i, j);
+      else if (t->plan->k_blocks > 1 && !t->plan->split_k)
+        ir_buf_printf(t->out, "  %s_vec c%d_%d = more ? *(%s_mem *)(c%s) : (%s_vec){0};\n", t->name,
+                      i, j, t->name, at, t->name);
+      else
+        ir_buf_printf(t->out, "  %s_vec c%d_%d = {0};\n", t->name, i, j);
+    }
+}
+
+static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols) {
+  const mm_plan *plan = t->plan;
+  tile_shape s = {.rows = tail_rows ? plan->tail_rows : plan->mr,
+                  .vectors = tail_cols ? plan->tail_nv : plan->nv,
+                  .pitch = plan->nr,
+                  .b_k = mm_b_k_stride(t, tail_cols)};
+  if (mm_stores_plain(t, tail_cols))
+    mm_is_flat(&t->p->c.x, &s.pitch);
+  bool pieces = plan->k_blocks > 1;
+  ir_buf_printf(t->out,
+                "static __attribute__((noinline)) void %s_tile_%dx%d%s(const %s *a, const %s *b, "
+                "%s *c%s) {\n",
+                t->name, s.rows, s.vectors, tail_cols ? "_tail" : "", t->p->ctype, t->p->ctype,
+                t->p->ctype,
+                !pieces         ? ""
+                : plan->split_k ? ", int64_t steps"
+                                : ", int64_t steps, int more");
+  emit_sums(t, &s, NULL);
+  if (pieces)
+    ir_buf_puts(t->out, "  for (int64_t k = 0; k < steps; k++) {\n");
+  else
+    ir_buf_printf(t->out, "  for (int64_t k = 0; k < %lld; k++) {\n", (long long)t->p->k);
+  emit_step(t, &s);
+  ir_buf_puts(t->out, "  }\n");
+  emit_sums(t, &s, "store");
+  ir_buf_puts(t->out, "}\n\n");
+}
+
+void mm_emit_tiles(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  bool full_rows = t->p->m >= plan->mr, full_cols = t->p->n >= plan->nr;
+  for (int cols = 0; cols < 2; cols++)
+    for (int rows = 0; rows < 2; rows++)
+      if ((rows ? plan->tail_rows > 0 : full_rows) && (cols ? plan->tail_cols > 0 : full_cols))
+        emit_tile(t, rows, cols);
+}

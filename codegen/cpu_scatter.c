@@ -1,0 +1,164 @@
+// cpu_scatter.c: SCATTER kernels: table[index[i]] += update[i] over all i in order.
+//
+//   scatter_add index[12,64], update[12,64,128] -> [65,128]
+//     each task owns a range of columns (128 / 4 = 32 of them), or, when rows are short, a range of
+//     table rows: it clears its part, then walks all indices and adds what falls into its part.
+// Every element of the table is thus summed by one task in index order, whatever the threads do.
+#include "codegen/cpu_element.h"
+
+enum { COLUMNS = 32 }; // at least so many per task: two cache lines of floats
+
+typedef struct scatter_plan {
+  int64_t table_rows, columns, indices;
+  bool by_columns;
+} scatter_plan;
+
+void cpu_scatter_schedule(cg_kernel *k) {
+  const ir_node *n = k->k->anchor;
+  scatter_plan *p = IR_NEW(k->arena, scatter_plan);
+  p->table_rows = n->type.dims[0];
+  p->columns = p->table_rows ? ir_elements(&n->type) / p->table_rows : 0;
+  p->indices = ir_elements(&n->in[0]->type);
+  p->by_columns = p->columns >= 2 * COLUMNS;
+  int64_t units = p->by_columns ? p->columns / COLUMNS : p->table_rows;
+  k->num_phases = 1;
+  k->tasks[0] = cpu_move_tasks(p->indices * p->columns + ir_elements(&n->type), units);
+  if (!p->by_columns && k->tasks[0] > 8) // each task reads all indices
+    k->tasks[0] = 8;
+  k->schedule = p;
+}
+
+// --- text ---------------------------------------------------------------------------------------------
+typedef struct scatter_emit {
+  const cg_kernel *k;
+  const scatter_plan *p;
+  ir_buf *out;
+  int indent;
+  const char *table, *ctype;
+} scatter_emit;
+
+static void line(scatter_emit *s, const char *fmt, ...) IR_PRINTF(2, 3);
+static void line(scatter_emit *s, const char *fmt, ...) {
+  ir_buf_printf(s->out, "%*s", s->indent, "");
+  va_list ap;
+  va_start(ap, fmt);
+  ir_buf_vprintf(s->out, fmt, ap);
+  va_end(ap);
+  ir_buf_puts(s->out, "\n");
+}
+
+static void own_part(scatter_emit *s) {
+  ir_arena *a = s->k->arena;
+  int64_t units = s->p->by_columns ? s->p->columns : s->p->table_rows, tasks = s->k->tasks[0];
+  line(s, "const int64_t first = %s, last = %s;", cpu_share(a, "begin", units, tasks),
+       cpu_share(a, "end", units, tasks));
+}
+
+static void clear_part(scatter_emit *s) {
+  long long rows = (long long)s->p->table_rows, columns = (long long)s->p->columns;
+  if (s->p->by_columns) {
+    line(s, "for (int64_t row = 0; row < %lld; row++)", rows);
+    line(s, "  for (int64_t c = first; c < last; c++)");
+    line(s, "    %s[row * %lld + c] = 0;", s->table, columns);
+  } else {
+    line(s, "for (int64_t c = first * %lld; c < last * %lld; c++)", columns, columns);
+    line(s, "  %s[c] = 0;", s->table);
+  }
+}
+
+// Loop variables for the dimensions of the indices; "i0", "i1", ...
+static void index_loops(scatter_emit *s, const ir_type *t, const char **index) {
+  for (int i = 0; i < t->rank; i++) {
+    index[i] = ir_format(s->k->arena, "i%d", i);
+    line(s, "for (int64_t %s = 0; %s < %lld; %s++) {", index[i], index[i], (long long)t->dims[i],
+         index[i]);
+    s->indent += 2;
+  }
+}
+
+static void close_loops(scatter_emit *s, int num) {
+  for (int i = 0; i < num; i++) {
+    s->indent -= 2;
+    line(s, "}");
+  }
+}
+
+static void read_row(scatter_emit *s, const char *const *index) {
+  cpu_element x = cpu_element_of(s->k->k->anchor->in[0]);
+  line(s, "int64_t row = (int64_t)%s;", cpu_element_text(s->k, &x, index));
+  line(s, "row = row < 0 ? 0 : row >= %lld ? %lld : row;", (long long)s->p->table_rows,
+       (long long)s->p->table_rows - 1);
+  if (!s->p->by_columns) {
+    line(s, "if (row < first || row >= last)");
+    line(s, "  continue;");
+  }
+}
+
+// Indices of the update's trailing dimensions from the column c.
+static void decode_column(scatter_emit *s, const ir_type *t, int lead, const char **index) {
+  ir_arena *a = s->k->arena;
+  int64_t inner = s->p->columns;
+  int wide = 0;
+  for (int i = lead; i < t->rank; i++)
+    wide += t->dims[i] > 1;
+  for (int i = lead; i < t->rank; i++) {
+    inner /= t->dims[i];
+    index[i] = t->dims[i] == 1 ? NULL
+               : wide == 1     ? "c"
+                               : ir_format(a, "(c / %lld %% %lld)", (long long)inner,
+                                           (long long)t->dims[i]);
+  }
+}
+
+// One trailing dimension when memory allows it, so that c needs no division.
+static bool columns_are_plain(const cpu_element *u, const ir_type *t, int lead) {
+  int64_t next = 1;
+  for (int i = t->rank - 1; i >= lead; i--) {
+    if (t->dims[i] > 1 && u->stride[i] != next)
+      return false;
+    next *= t->dims[i];
+  }
+  return true;
+}
+
+static void add_row(scatter_emit *s, const char **index) {
+  ir_arena *a = s->k->arena;
+  const ir_node *n = s->k->k->anchor, *update = n->in[1];
+  const ir_type *t = &update->type;
+  int lead = n->in[0]->type.rank;
+  cpu_element u = cpu_element_of(update);
+  bool plain = t->rank > lead && columns_are_plain(&u, t, lead);
+  decode_column(s, t, lead, index);
+  if (plain) {
+    for (int i = lead; i < t->rank; i++)
+      index[i] = NULL;
+    index[t->rank - 1] = "c";
+    u.stride[t->rank - 1] = 1;
+  }
+  const char *from = s->p->by_columns ? "first" : "0";
+  const char *to = s->p->by_columns ? "last" : ir_format(a, "%lld", (long long)s->p->columns);
+  line(s, "for (int64_t c = %s; c < %s; c++)", from, to);
+  line(s, "  %s[row * %lld + c] += %s;", s->table, (long long)s->p->columns,
+       cpu_element_text(s->k, &u, index));
+}
+
+void cpu_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out) {
+  const ir_node *n = k->k->anchor;
+  scatter_emit s = {.k = k, .p = k->schedule, .out = out, .indent = 2};
+  s.ctype = ir_dtypes[n->type.dtype].ctype;
+  s.table = cg_arg_name(k, cg_arg_index(k, n));
+  const char *index[IR_MAX_RANK] = {0};
+  ir_buf_printf(out, "static void %s_0(int64_t begin, int64_t end, char *const *args) {\n", name);
+  cg_emit_args(k, out, 2);
+  own_part(&s);
+  clear_part(&s);
+  index_loops(&s, &n->in[0]->type, index);
+  if (n->in[0]->type.rank == 0)
+    line(&s, "do {"), s.indent += 2; // `continue` leaves it
+  read_row(&s, index);
+  add_row(&s, index);
+  if (n->in[0]->type.rank == 0)
+    s.indent -= 2, line(&s, "} while (0);");
+  close_loops(&s, n->in[0]->type.rank);
+  ir_buf_puts(out, "}\n");
+}

@@ -1,0 +1,41 @@
+// limits.c: what values an integer tensor may have, read off its uses: rows of the table that it
+// indexes, classes that it is compared with. The trainer checks its data against them.
+#include "codegen/program.h"
+
+static void limit(int64_t *limits, const ir_node *n, int64_t bound) {
+  while (ir_ops[n->op].cls == IR_CLASS_VIEW || n->op == IR_CAST || n->op == IR_COPY) {
+    if (ir_is_float(n->type.dtype))
+      return;
+    if (limits[n->id] == 0 || bound < limits[n->id])
+      limits[n->id] = bound;
+    n = n->in[0];
+  }
+  if (ir_is_float(n->type.dtype) || n->type.dtype == IR_BOOL)
+    return;
+  if (limits[n->id] == 0 || bound < limits[n->id])
+    limits[n->id] = bound;
+}
+
+static void limit_by_iota(int64_t *limits, const ir_node *a, const ir_node *b) {
+  const ir_node *base = dom_base(a);
+  if (base->op == IR_CAST)
+    base = dom_base(base->in[0]);
+  if (base->op == IR_IOTA)
+    limit(limits, b, base->type.dims[ir_attr_int(base, IR_ATTR_AXIS)]);
+}
+
+int64_t *cg_integer_limits(ir_arena *a, const ir_func *f) {
+  int64_t *limits = IR_NEW_ARRAY(a, int64_t, f->next_id);
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    if (n->op == IR_GATHER)
+      limit(limits, n->in[1], n->in[0]->type.dims[0]);
+    else if (n->op == IR_SCATTER_ADD)
+      limit(limits, n->in[0], n->type.dims[0]);
+    else if (n->op == IR_EQ) {
+      limit_by_iota(limits, n->in[0], n->in[1]);
+      limit_by_iota(limits, n->in[1], n->in[0]);
+    }
+  }
+  return limits;
+}

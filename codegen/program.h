@@ -1,0 +1,84 @@
+// program.h: the whole program as C text: distinct kernels, the functions as straight-line calls,
+// and the tables that the runtime reads (runtime/mlrt.h).
+#ifndef CODEGEN_PROGRAM_H
+#define CODEGEN_PROGRAM_H
+
+#include "codegen/codegen.h"
+#include "passes/plan.h"
+
+// A generated function that one or more kernels of the program share.
+typedef struct cg_distinct {
+  const char *name; // C identifier without the phase suffix: "matmul_relu"
+  const char *text; // its C source
+  const char *plain; // name of the plain version for `check`; NULL: none
+  int64_t flops, bytes; // per call
+  IR_VEC(const cg_kernel *) uses;
+} cg_distinct;
+
+// A data file carried inside the program.
+typedef struct cg_embedded {
+  const char *name;
+  const unsigned char *data;
+  size_t len;
+} cg_embedded;
+
+typedef struct cg_program {
+  ir_arena *arena;
+  ir_module *module;
+  const cg_target *target;
+  cg_kernel **kernels[8];    // [function][kernel id]
+  cg_distinct **shared[8];   // [function][kernel id], after cg_share
+  IR_VEC(cg_distinct *) distinct;
+  IR_VEC(cg_embedded) embedded; // put there by the driver before cg_program_emit
+} cg_program;
+
+// Where the program came from, for `info` and the banner of generated files.
+typedef struct cg_origin {
+  const char *path, *compiler, *options;
+  uint64_t source_hash;
+} cg_origin;
+
+typedef struct cg_source {
+  const char *name; // "kernels_0.c"
+  const char *text;
+  size_t len;
+} cg_source;
+typedef IR_VEC(cg_source) cg_sources;
+
+// Schedules every kernel (tasks, phases; sets ir_kernel.workspace). Before plan_build.
+cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t);
+// Emits each kernel; equal texts become one cg_distinct.
+void cg_share(cg_program *p);
+// All files, in a fixed order: kernels_*.c, then program.c. After cg_share.
+cg_sources cg_program_emit(cg_program *p, const plan *plan, const cg_origin *o);
+
+// --- parts (codegen/program_*.c)
+void cg_emit_functions(const cg_program *p, const plan *plan, ir_buf *out);
+void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, ir_buf *out);
+// Ops, sizes and place of a kernel in one line: "matmul, add, max  [64,128]  mlp.graph:7".
+const char *cg_describe(ir_arena *a, const ir_kernel *k);
+// "text" as a C string literal.
+void cg_put_string(ir_buf *out, const char *s);
+// Values that the graph allows in integer nodes, by node id: rows of the table that they index,
+// classes that they are compared with; 0 where nothing is known.
+int64_t *cg_integer_limits(ir_arena *a, const ir_func *f);
+
+// --- target and toolchain
+// "cpu", "cpu:native", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64"; NULL when unknown.
+const cg_target *cg_target_find(ir_arena *a, const char *name);
+extern const char *const cg_target_names[]; // ends with NULL
+
+typedef struct cg_build {
+  const char *out;      // trainer, or object when the target is another machine
+  const char *keep_dir; // sources and objects stay here; NULL: a temporary folder
+  int opt_level;        // 0..3
+  bool verbose;         // commands on stderr
+} cg_build;
+// Compiles (in parallel) and links. False with a message in *why.
+bool cg_compile(ir_arena *a, const cg_sources *s, const cg_target *t, const cg_build *b,
+                const char **why);
+// Compiler output for one kind: "llvm" or "asm", all sources in turn. NULL with *why.
+const char *cg_disassemble(ir_arena *a, const cg_sources *s, const cg_target *t, const cg_build *b,
+                           const char *kind, const char **why);
+
+#endif

@@ -1,0 +1,191 @@
+// program_functions.c: each function of the module as straight-line calls.
+//
+// All threads of the team run the same text. A kernel's tasks are split statically over the
+// threads; a barrier stands only where a call touches bytes that an earlier call since the last
+// barrier has written (or writes bytes that one has read). Independent kernels therefore run side
+// by side: the optimiser's updates are one stretch without a barrier.
+#include "codegen/program.h"
+
+typedef struct span {
+  int64_t from, to; // arena bytes [from, to)
+} span;
+typedef IR_VEC(span) spans;
+
+typedef struct writer {
+  const cg_program *p;
+  const plan *plan;
+  ir_buf *out;
+  const ir_func *f;
+  int64_t *workspace; // arena offset by kernel id, or -1
+  spans read, written; // since the last barrier
+  int shift;           // thread that gets the first task of the next small call
+} writer;
+
+// --- hazards --------------------------------------------------------------------------------------
+static bool touches(const spans *s, span x) {
+  for (size_t i = 0; i < s->num; i++)
+    if (s->at[i].from < x.to && x.from < s->at[i].to)
+      return true;
+  return false;
+}
+
+static bool conflicts(const writer *w, const spans *reads, const spans *writes) {
+  for (size_t i = 0; i < reads->num; i++)
+    if (touches(&w->written, reads->at[i]))
+      return true;
+  for (size_t i = 0; i < writes->num; i++)
+    if (touches(&w->written, writes->at[i]) || touches(&w->read, writes->at[i]))
+      return true;
+  return false;
+}
+
+static void put_barrier(writer *w) {
+  ir_buf_puts(w->out, "  mlrt_barrier(team, tid);\n");
+  w->read.num = w->written.num = 0;
+  w->shift = 0;
+}
+
+static void note(writer *w, const spans *reads, const spans *writes) {
+  if (conflicts(w, reads, writes))
+    put_barrier(w);
+  for (size_t i = 0; i < reads->num; i++)
+    IR_PUSH(w->p->arena, w->read, reads->at[i]);
+  for (size_t i = 0; i < writes->num; i++)
+    IR_PUSH(w->p->arena, w->written, writes->at[i]);
+}
+
+// --- arguments ------------------------------------------------------------------------------------
+static span node_span(const writer *w, const ir_node *n) {
+  int64_t at = plan_offset(w->plan, w->f, n);
+  BUG_IF(at < 0, "%s has no place", n->name);
+  return (span){at, at + ir_bytes(&n->type)};
+}
+
+static void put_arg(writer *w, const ir_node *n, bool first) {
+  const char *base = n->op == IR_INPUT ? "batch" : "arena";
+  ir_buf_printf(w->out, "%s%s + %lld", first ? "" : ", ", base,
+                (long long)plan_offset(w->plan, w->f, n));
+}
+
+static void put_args(writer *w, const cg_kernel *c) {
+  ir_buf_puts(w->out, "    char *const args[] = {");
+  for (size_t i = 0; i < c->in.num; i++)
+    put_arg(w, c->in.at[i], i == 0);
+  for (size_t i = 0; i < c->out.num; i++)
+    put_arg(w, c->out.at[i], i == 0 && c->in.num == 0);
+  if (c->workspace)
+    ir_buf_printf(w->out, ", arena + %lld", (long long)w->workspace[c->k->id]);
+  ir_buf_puts(w->out, "};\n");
+}
+
+static void kernel_spans(const writer *w, const cg_kernel *c, spans *reads, spans *writes) {
+  ir_arena *a = w->p->arena;
+  for (size_t i = 0; i < c->in.num; i++)
+    if (c->in.at[i]->op != IR_INPUT) // nothing in a step writes the batch
+      IR_PUSH(a, *reads, node_span(w, c->in.at[i]));
+  for (size_t i = 0; i < c->out.num; i++)
+    IR_PUSH(a, *writes, node_span(w, c->out.at[i]));
+  if (c->workspace) {
+    int64_t at = w->workspace[c->k->id];
+    span x = {at, at + c->workspace};
+    IR_PUSH(a, *writes, x);
+  }
+}
+
+// --- calls ----------------------------------------------------------------------------------------
+static void put_kernel(writer *w, const cg_kernel *c, const cg_distinct *d) {
+  spans reads = {0}, writes = {0};
+  kernel_spans(w, c, &reads, &writes);
+  note(w, &reads, &writes);
+  ir_buf_printf(w->out, "  { // %s = %s\n", c->k->name, cg_describe(w->p->arena, c->k));
+  put_args(w, c);
+  for (int i = 0; i < c->num_phases; i++) {
+    if (i > 0)
+      ir_buf_puts(w->out, "    mlrt_barrier(team, tid);\n");
+    ir_buf_printf(w->out, "    run(%s_%d, %lld, args, (tid + %d) %% threads, threads);\n", d->name,
+                  i, (long long)c->tasks[i], w->shift);
+    // Calls with few tasks leave threads idle: the next one starts at another thread.
+    w->shift = (w->shift + (int)(c->tasks[i] < 4 ? c->tasks[i] : 0)) % 64;
+  }
+  if (c->num_phases > 1) { // everything before the inner barrier is settled
+    w->read.num = w->written.num = 0;
+    spans again_reads = {0}, again_writes = {0};
+    kernel_spans(w, c, &again_reads, &again_writes);
+    note(w, &again_reads, &again_writes);
+  }
+  ir_buf_puts(w->out, "  }\n");
+}
+
+static void put_copies(writer *w) {
+  for (size_t i = 0; i < w->plan->copies.num; i++) {
+    const plan_copy *c = &w->plan->copies.at[i];
+    if (c->func != w->f)
+      continue;
+    spans reads = {0}, writes = {0};
+    span from = {c->from, c->from + c->bytes}, to = {c->to, c->to + c->bytes};
+    IR_PUSH(w->p->arena, reads, from);
+    IR_PUSH(w->p->arena, writes, to);
+    note(w, &reads, &writes);
+    ir_buf_printf(w->out, "  copy(arena + %lld, arena + %lld, %lld, tid, threads); // %s\n",
+                  (long long)c->to, (long long)c->from, (long long)c->bytes, c->state->name);
+  }
+}
+
+static void find_workspaces(writer *w) {
+  size_t n = w->f->kernels.num;
+  w->workspace = IR_NEW_ARRAY(w->p->arena, int64_t, n + 1);
+  for (size_t i = 0; i < n; i++)
+    w->workspace[i] = -1;
+  for (size_t i = 0; i < w->plan->buffers.num; i++) {
+    const plan_buffer *b = &w->plan->buffers.at[i];
+    if (b->kind == PLAN_WORKSPACE && b->func == w->f)
+      w->workspace[b->kernel->id] = b->offset;
+  }
+}
+
+static void put_function(const cg_program *p, const plan *plan, size_t index, ir_buf *out) {
+  writer w = {.p = p, .plan = plan, .out = out, .f = p->module->funcs.at[index]};
+  find_workspaces(&w);
+  ir_buf_printf(out,
+                "\nstatic void run_%s(char *arena, int slot, mlrt_team *team, int tid) {\n"
+                "  const int threads = mlrt_team_size(team);\n"
+                "  char *const batch = arena + slot * %lldll;\n"
+                "  (void)batch;\n"
+                "  (void)threads;\n",
+                w.f->name, (long long)plan->staging_slot_bytes);
+  for (size_t i = 0; i < w.f->kernels.num; i++)
+    put_kernel(&w, p->kernels[index][i], p->shared[index][i]);
+  put_copies(&w);
+  ir_buf_puts(out, "}\n");
+}
+
+static const char HELPERS[] =
+    "\ntypedef void (*task_fn)(int64_t begin, int64_t end, char *const *args);\n"
+    "\n// This thread's share of a kernel's tasks.\n"
+    "static inline void run(task_fn kernel, int64_t tasks, char *const *args, int tid, int threads) "
+    "{\n"
+    "  const int64_t begin = tasks * tid / threads, end = tasks * (tid + 1) / threads;\n"
+    "  if (begin < end)\n"
+    "    kernel(begin, end, args);\n"
+    "}\n"
+    "\n// This thread's share of a copy.\n"
+    "static inline void copy(char *to, const char *from, int64_t bytes, int tid, int threads) {\n"
+    "  const int64_t lines = (bytes + 63) / 64;\n"
+    "  const int64_t begin = lines * tid / threads * 64;\n"
+    "  int64_t end = lines * (tid + 1) / threads * 64;\n"
+    "  end = end < bytes ? end : bytes;\n"
+    "  if (begin < end)\n"
+    "    __builtin_memcpy(to + begin, from + begin, (size_t)(end - begin));\n"
+    "}\n";
+
+void cg_emit_functions(const cg_program *p, const plan *plan, ir_buf *out) {
+  ir_buf_puts(out, "#include \"mlrt.h\"\n\n");
+  for (size_t i = 0; i < p->distinct.num; i++) {
+    const cg_distinct *d = p->distinct.at[i];
+    for (int j = 0; j < d->uses.at[0]->num_phases; j++)
+      ir_buf_printf(out, "void %s_%d(int64_t begin, int64_t end, char *const *args);\n", d->name, j);
+  }
+  ir_buf_puts(out, HELPERS);
+  for (size_t i = 0; i < p->module->funcs.num; i++)
+    put_function(p, plan, i, out);
+}

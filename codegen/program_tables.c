@@ -1,0 +1,324 @@
+// program_tables.c: the constant tables of a trainer (mlrt_program and what it points to).
+#include "codegen/program.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct tables {
+  const cg_program *p;
+  const plan *plan;
+  const ir_module *m;
+  ir_buf *out;
+} tables;
+
+// --- small pieces ---------------------------------------------------------------------------------
+static const char *dtype_constant(ir_dtype t) {
+  static const char *const names[] = {
+#define DTYPE(NAME, text, bytes, ctype, kind, st) "MLRT_" #NAME,
+#include "ir/dtypes.def"
+#undef DTYPE
+  };
+  return names[t];
+}
+
+static const char *role_constant(ir_role r) {
+  static const char *const names[IR_NUM_ROLES] = {
+      [IR_ROLE_PARAM] = "MLRT_PARAM",     [IR_ROLE_FROZEN] = "MLRT_FROZEN",
+      [IR_ROLE_BUFFER] = "MLRT_BUFFER",   [IR_ROLE_MOMENT] = "MLRT_MOMENT",
+      [IR_ROLE_COUNTER] = "MLRT_COUNTER", [IR_ROLE_SEED] = "MLRT_SEED",
+      [IR_ROLE_FLAG] = "MLRT_FLAG",       [IR_ROLE_ACCUM] = "MLRT_ACCUM"};
+  return names[r];
+}
+
+static void put_type(ir_buf *b, const ir_type *t) {
+  ir_buf_printf(b, "%s, %d, {", dtype_constant(t->dtype), t->rank);
+  for (int i = 0; i < t->rank; i++)
+    ir_buf_printf(b, "%s%" PRId64, i ? ", " : "", t->dims[i]);
+  ir_buf_puts(b, t->rank ? "}" : "0}");
+}
+
+static void put_loc(ir_buf *b, const ir_loc *loc, ir_arena *a) {
+  cg_put_string(b, loc->file ? ir_format(a, "%s:%u", loc->file->path, loc->line) : "");
+}
+
+static void put_number(ir_buf *b, double v) {
+  if (v != v || v - v != 0) // nan or infinite: no literal in C
+    ir_buf_puts(b, v != v ? "(0.0 / 0.0)" : v > 0 ? "1e9999" : "-1e9999");
+  else
+    ir_buf_double(b, v);
+}
+
+// C has no empty arrays: tables always end with one row that is not counted.
+static void end_table(ir_buf *b) {
+  ir_buf_puts(b, "    {0}};\n");
+}
+
+// --- states and inputs ------------------------------------------------------------------------------
+static int64_t state_offset(const plan *p, const ir_state *s) {
+  for (size_t i = 0; i < p->buffers.num; i++)
+    if (p->buffers.at[i].kind == PLAN_STATE && p->buffers.at[i].state == s)
+      return p->buffers.at[i].offset;
+  BUG("state '%s' has no place", s->name);
+}
+
+static void put_states(const tables *t) {
+  ir_buf_puts(t->out, "\nstatic const mlrt_tensor states[] = {\n");
+  for (size_t i = 0; i < t->m->states.num; i++) {
+    const ir_state *s = t->m->states.at[i];
+    ir_buf_puts(t->out, "    {");
+    cg_put_string(t->out, s->name);
+    ir_buf_puts(t->out, ", ");
+    put_type(t->out, &s->type);
+    ir_buf_printf(t->out, ", %" PRId64 ", %" PRId64 ", %s, ", state_offset(t->plan, s),
+                  ir_bytes(&s->type), role_constant(s->role));
+    put_number(t->out, s->value);
+    ir_buf_puts(t->out, ", ");
+    put_loc(t->out, &s->loc, t->p->arena);
+    ir_buf_puts(t->out, "},\n");
+  }
+  end_table(t->out);
+}
+
+static const ir_func *func_with_inputs(const ir_module *m) {
+  const ir_func *step = ir_find_func(m, "step");
+  return step ? step : ir_find_func(m, "eval");
+}
+
+static int put_inputs(const tables *t) {
+  const ir_func *f = func_with_inputs(t->m);
+  int num = 0;
+  int64_t *limits = f ? cg_integer_limits(t->p->arena, f) : NULL;
+  ir_buf_puts(t->out, "\nstatic const mlrt_input inputs[] = {\n");
+  for (size_t i = 0; f && i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    if (n->op != IR_INPUT)
+      continue;
+    ir_buf_puts(t->out, "    {");
+    cg_put_string(t->out, n->name);
+    ir_buf_puts(t->out, ", ");
+    put_type(t->out, &n->type);
+    ir_buf_printf(t->out, ", %" PRId64 ", %" PRId64 ", %" PRId64 "},\n",
+                  plan_offset(t->plan, f, n), ir_bytes(&n->type), limits[n->id]);
+    num++;
+  }
+  end_table(t->out);
+  return num;
+}
+
+// --- data and configuration ---------------------------------------------------------------------------
+static void put_settings(ir_buf *b, const char *name, const ir_setting *s, size_t num) {
+  static const char *const kinds[] = {"MLRT_SET_NUM", "MLRT_SET_STR", "MLRT_SET_FLAG"};
+  ir_buf_printf(b, "\nstatic const mlrt_setting %s[] = {\n", name);
+  for (size_t i = 0; i < num; i++) {
+    ir_buf_puts(b, "    {");
+    cg_put_string(b, s[i].key);
+    ir_buf_printf(b, ", %s, ", kinds[s[i].kind]);
+    put_number(b, s[i].kind == IR_SET_NUM ? s[i].num : 0);
+    ir_buf_puts(b, ", ");
+    cg_put_string(b, s[i].kind == IR_SET_NUM ? "" : s[i].str);
+    ir_buf_puts(b, "},\n");
+  }
+  end_table(b);
+}
+
+static void put_data(const tables *t) {
+  ir_buf *b = t->out;
+  for (size_t i = 0; i < t->m->data.num; i++) {
+    const ir_data *d = t->m->data.at[i];
+    put_settings(b, ir_format(t->p->arena, "data_%zu_settings", i), d->settings.at,
+                 d->settings.num);
+    ir_buf_printf(b, "static const char *const data_%zu_files[] = {", i);
+    for (size_t j = 0; j < d->files.num; j++) {
+      cg_put_string(b, d->files.at[j]);
+      ir_buf_puts(b, ", ");
+    }
+    ir_buf_puts(b, "0};\n");
+  }
+  ir_buf_puts(b, "\nstatic const mlrt_data data[] = {\n");
+  for (size_t i = 0; i < t->m->data.num; i++) {
+    const ir_data *d = t->m->data.at[i];
+    ir_buf_puts(b, "    {");
+    cg_put_string(b, d->name);
+    ir_buf_puts(b, ", ");
+    cg_put_string(b, d->format);
+    ir_buf_printf(b, ", data_%zu_files, %zu, data_%zu_settings, %zu},\n", i, d->files.num, i,
+                  d->settings.num);
+  }
+  end_table(b);
+}
+
+// As octal escapes: compilers read a long string much faster than a long list of numbers.
+static void put_bytes(ir_buf *b, const unsigned char *data, size_t len) {
+  for (size_t i = 0; i < len; i++) {
+    if (i % 32 == 0)
+      ir_buf_puts(b, i ? "\"\n    \"" : "    \"");
+    ir_buf_printf(b, "\\%03o", data[i]);
+  }
+  ir_buf_puts(b, len ? "\"" : "\"\"");
+}
+
+static void put_embedded(const tables *t) {
+  ir_buf *b = t->out;
+  for (size_t i = 0; i < t->p->embedded.num; i++) {
+    const cg_embedded *e = &t->p->embedded.at[i];
+    ir_buf_printf(b, "\nstatic const unsigned char embedded_%zu[] =\n", i);
+    put_bytes(b, e->data, e->len);
+    ir_buf_puts(b, ";\n");
+  }
+  ir_buf_puts(b, "\nstatic const mlrt_embedded embedded[] = {\n");
+  for (size_t i = 0; i < t->p->embedded.num; i++) {
+    ir_buf_puts(b, "    {");
+    cg_put_string(b, t->p->embedded.at[i].name);
+    ir_buf_printf(b, ", embedded_%zu, %zu},\n", i, t->p->embedded.at[i].len);
+  }
+  end_table(b);
+}
+
+// --- functions ------------------------------------------------------------------------------------
+static void put_results(const tables *t, const ir_func *f) {
+  static const char *const kinds[] = {"MLRT_LOSS", "MLRT_METRIC", "MLRT_OUTPUT"};
+  ir_buf_printf(t->out, "\nstatic const mlrt_result results_%s[] = {\n", f->name);
+  for (size_t i = 0; i < f->results.num; i++) {
+    const ir_result *r = &f->results.at[i];
+    ir_buf_puts(t->out, "    {");
+    cg_put_string(t->out, r->name);
+    ir_buf_printf(t->out, ", %s, ", kinds[r->kind]);
+    put_type(t->out, &r->node->type);
+    ir_buf_printf(t->out, ", %" PRId64 "},\n", plan_offset(t->plan, f, r->node));
+  }
+  end_table(t->out);
+}
+
+static void put_func_row(const tables *t, const char *slot, const char *name) {
+  const ir_func *f = ir_find_func(t->m, name);
+  if (f)
+    ir_buf_printf(t->out, "        [%s] = {run_%s, results_%s, %zu},\n", slot, name, name,
+                  f->results.num);
+}
+
+// --- kernels, for `check` ----------------------------------------------------------------------------
+static void put_kernel_args(const tables *t, size_t index, const cg_distinct *d) {
+  const cg_kernel *c = d->uses.at[0];
+  const int64_t *limits = cg_integer_limits(t->p->arena, c->func);
+  ir_buf *b = t->out;
+  ir_buf lim = ir_buf_new(t->p->arena), types = ir_buf_new(t->p->arena);
+  ir_buf_printf(b, "static const int64_t kernel_%zu_bytes[] = {", index);
+  for (size_t i = 0; i < c->in.num + c->out.num; i++) {
+    const ir_node *n = i < c->in.num ? c->in.at[i] : c->out.at[i - c->in.num];
+    ir_buf_printf(b, "%" PRId64 ", ", ir_bytes(&n->type));
+    ir_buf_printf(&lim, "%" PRId64 ", ", limits[n->id]);
+    ir_buf_printf(&types, "%s, ", dtype_constant(n->type.dtype));
+  }
+  ir_buf_printf(b, "%" PRId64 "};\n", c->workspace);
+  ir_buf_printf(b, "static const int64_t kernel_%zu_limits[] = {%s0};\n", index, ir_buf_str(&lim));
+  ir_buf_printf(b, "static const mlrt_dtype kernel_%zu_types[] = {%sMLRT_U8};\n", index,
+                ir_buf_str(&types));
+}
+
+static void put_kernel_row(const tables *t, size_t index, const cg_distinct *d) {
+  const cg_kernel *c = d->uses.at[0];
+  ir_buf *b = t->out;
+  const ir_node *last = c->k->nodes.at[c->k->nodes.num - 1];
+  ir_buf_puts(b, "    {");
+  cg_put_string(b, d->name);
+  ir_buf_puts(b, ", ");
+  cg_put_string(b, cg_describe(t->p->arena, c->k));
+  ir_buf_puts(b, ", ");
+  put_loc(b, &last->loc, t->p->arena);
+  ir_buf_printf(b, ", %d, {", c->num_phases);
+  for (int i = 0; i < c->num_phases; i++)
+    ir_buf_printf(b, "%s%s_%d", i ? ", " : "", d->name, i);
+  ir_buf_puts(b, "}, {");
+  for (int i = 0; i < c->num_phases; i++)
+    ir_buf_printf(b, "%s%" PRId64, i ? ", " : "", c->tasks[i]);
+  size_t args = c->in.num + c->out.num + (c->workspace > 0);
+  ir_buf_printf(b,
+                "}, %s, %zu, %zu,\n     kernel_%zu_bytes, kernel_%zu_types, kernel_%zu_limits, "
+                "%" PRId64 ", %" PRId64 "},\n",
+                d->plain ? d->plain : "0", args, c->in.num, index, index, index, d->flops,
+                d->bytes);
+}
+
+static void put_kernels(const tables *t) {
+  ir_buf_puts(t->out, "\n");
+  for (size_t i = 0; i < t->p->distinct.num; i++)
+    put_kernel_args(t, i, t->p->distinct.at[i]);
+  ir_buf_puts(t->out, "\nstatic const mlrt_kernel kernels[] = {\n");
+  for (size_t i = 0; i < t->p->distinct.num; i++)
+    put_kernel_row(t, i, t->p->distinct.at[i]);
+  end_table(t->out);
+}
+
+// --- the program ------------------------------------------------------------------------------------
+static void put_field(ir_buf *b, const char *name, const char *text) {
+  ir_buf_printf(b, "    .%s = ", name);
+  cg_put_string(b, text);
+  ir_buf_puts(b, ",\n");
+}
+
+static void put_count(ir_buf *b, const char *table, size_t num) {
+  ir_buf_printf(b, "    .%s = %s,\n    .num_%s = %zu,\n", table, table, table, num);
+}
+
+static void put_sizes(const tables *t) {
+  const plan *p = t->plan;
+  ir_buf_printf(t->out,
+                "    .arena_bytes = %" PRId64 ",\n    .state_bytes = %" PRId64
+                ",\n    .staging_bytes = %" PRId64 ",\n    .temp_bytes = %" PRId64
+                ",\n    .staging_slot_bytes = %" PRId64 ",\n",
+                p->arena_bytes, p->state_bytes, p->staging_bytes, p->temp_bytes,
+                p->staging_slot_bytes);
+}
+
+// A digest of every name, size and place: two programs with the same one can share checkpoints.
+static uint64_t plan_hash(const tables *t) {
+  ir_buf b = ir_buf_new(t->p->arena);
+  for (size_t i = 0; i < t->plan->buffers.num; i++) {
+    const plan_buffer *x = &t->plan->buffers.at[i];
+    ir_buf_printf(&b, "%s %" PRId64 " %" PRId64 "\n", x->name ? x->name : "", x->offset, x->bytes);
+  }
+  return ir_hash(ir_buf_str(&b), b.len);
+}
+
+static void put_program(const tables *t, const cg_origin *o, int num_inputs) {
+  ir_buf *b = t->out;
+  ir_buf text = ir_buf_new(t->p->arena);
+  plan_print(t->plan, (ir_module *)(uintptr_t)t->m, &text);
+  ir_buf_puts(b, "\nconst mlrt_program mlrt_the_program = {\n    .abi = MLRT_ABI,\n");
+  put_field(b, "model", t->m->name);
+  put_field(b, "source_path", o->path);
+  put_field(b, "compiler", o->compiler);
+  put_field(b, "target", t->p->target->name);
+  put_field(b, "options", o->options);
+  ir_buf_printf(b, "    .source_hash = 0x%016" PRIx64 ",\n    .plan_hash = 0x%016" PRIx64 ",\n",
+                o->source_hash, plan_hash(t));
+  put_sizes(t);
+  put_count(b, "states", t->m->states.num);
+  put_count(b, "inputs", (size_t)num_inputs);
+  put_count(b, "data", t->m->data.num);
+  put_count(b, "config", t->m->config.num);
+  put_count(b, "kernels", t->p->distinct.num);
+  put_count(b, "embedded", t->p->embedded.num);
+  ir_buf_puts(b, "    .funcs = {\n");
+  put_func_row(t, "MLRT_INIT", "init");
+  put_func_row(t, "MLRT_STEP", "step");
+  put_func_row(t, "MLRT_EVAL", "eval");
+  put_func_row(t, "MLRT_PREDICT", "predict");
+  put_func_row(t, "MLRT_ACCUMULATE", "accum");
+  ir_buf_puts(b, "    },\n    .plan_text =\n    ");
+  cg_put_string(b, ir_buf_str(&text));
+  ir_buf_puts(b, ",\n};\n");
+}
+
+void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, ir_buf *out) {
+  tables t = {.p = p, .plan = plan, .m = p->module, .out = out};
+  put_states(&t);
+  int num_inputs = put_inputs(&t);
+  put_data(&t);
+  put_settings(out, "config", p->module->config.at, p->module->config.num);
+  put_embedded(&t);
+  for (size_t i = 0; i < p->module->funcs.num; i++)
+    put_results(&t, p->module->funcs.at[i]);
+  put_kernels(&t);
+  put_program(&t, o, num_inputs);
+}

@@ -1,0 +1,207 @@
+// calls.c: calls of blocks: placing arguments, binding parameters, expanding the body.
+#include "frontend/check.h"
+
+#include <string.h>
+
+// --- placing arguments -------------------------------------------------------------------------------
+static void unknown_argument(fe *c, const ast_expr *call, const ast_arg *arg,
+                             const char *const *params, size_t first, size_t num) {
+  ir_diag *d = fe_error(c, arg->loc, "E0205", "'%s' has no parameter '%s'", call->text, arg->name);
+  fe_suggest(c, d, arg->name, NULL, 0, params + first, num - first);
+}
+
+static bool place_named(fe *c, const ast_expr *call, const ast_arg *arg,
+                        const char *const *params, size_t num, size_t first, const ast_arg **out) {
+  for (size_t i = first; i < num; i++) {
+    if (strcmp(params[i], arg->name) != 0)
+      continue;
+    if (out[i]) {
+      fe_error(c, arg->loc, "E0205", "'%s' is given twice in the call of '%s'", arg->name,
+               call->text);
+      return false;
+    }
+    out[i] = arg;
+    return true;
+  }
+  unknown_argument(c, call, arg, params, first, num);
+  return false;
+}
+
+bool fe_place_args(fe *c, const ast_expr *call, const char *const *params, size_t num_params,
+                   size_t first, const ast_arg **out) {
+  bool ok = true, named = false;
+  size_t next = first;
+  for (size_t i = 0; i < call->args.num; i++) {
+    const ast_arg *arg = &call->args.at[i];
+    named = named || arg->name;
+    if (arg->name) {
+      ok = place_named(c, call, arg, params, num_params, first, out) && ok;
+    } else if (named || next >= num_params) {
+      fe_error(c, arg->value->loc, "E0205",
+               named ? "an argument by position after one by name, in the call of '%s'"
+                     : "too many arguments for '%s'",
+               call->text);
+      ok = false;
+    } else {
+      out[next++] = arg;
+    }
+  }
+  return ok;
+}
+
+// --- binding -------------------------------------------------------------------------------------------
+typedef struct binding {
+  const ast_fn *fn;
+  const ast_expr *call;
+  const fe_value **values; // in the caller's terms; NULL: not given
+  const ast_arg **args;
+} binding;
+
+static bool missing_args(fe *c, const binding *b) {
+  bool missing = false;
+  for (size_t i = 0; i < b->fn->params.num; i++) {
+    const ast_param *p = &b->fn->params.at[i];
+    if (b->values[i] || p->value)
+      continue;
+    ir_diag *d = fe_error(c, b->call->op_loc, "E0205", "'%s' needs a value for '%s'",
+                          b->fn->name.text, p->name.text);
+    diag_note(d, p->name.loc, "declared here");
+    missing = true;
+  }
+  return missing;
+}
+
+static bool eval_args(fe *c, binding *b) {
+  size_t n = b->fn->params.num;
+  const char **names = IR_NEW_ARRAY(c->arena, const char *, n + 1);
+  for (size_t i = 0; i < n; i++)
+    names[i] = b->fn->params.at[i].name.text;
+  b->values = IR_NEW_ARRAY(c->arena, const fe_value *, n + 1);
+  b->args = IR_NEW_ARRAY(c->arena, const ast_arg *, n + 1);
+  bool ok = fe_place_args(c, b->call, names, n, 0, b->args);
+  for (size_t i = 0; i < n; i++) {
+    if (!b->args[i])
+      continue;
+    const fe_value *v = fe_eval(c, b->args[i]->value);
+    ok = ok && !fe_is_bad(v);
+    // Nothing (x if false) stands for the default.
+    bool absent = v->kind == FE_NONE && b->fn->params.at[i].value;
+    b->values[i] = absent ? NULL : v;
+  }
+  return ok && !missing_args(c, b);
+}
+
+static const fe_value *without_state(fe *c, const fe_value *v) {
+  if (!v->state)
+    return v;
+  fe_value *copy = IR_NEW(c->arena, fe_value);
+  *copy = *v;
+  copy->state = NULL;
+  return copy;
+}
+
+// Options first, because shapes may use them; then tensors, whose shapes bind dimensions; then
+// defaults, which may use both.
+static bool bind_params(fe *c, const binding *b) {
+  bool ok = true;
+  const ast_fn *fn = b->fn;
+  for (size_t i = 0; i < fn->params.num; i++)
+    if (b->values[i] && !fn->params.at[i].type)
+      fe_set(c, fn->params.at[i].name.text, without_state(c, b->values[i]));
+  for (size_t i = 0; i < fn->params.num; i++) {
+    const ast_param *p = &fn->params.at[i];
+    if (!b->values[i] || !p->type)
+      continue;
+    const fe_value *v = fe_match_param(c, p->type, b->values[i], p->name.text,
+                                       b->args[i]->value->loc);
+    ok = ok && !fe_is_bad(v);
+    fe_set(c, p->name.text, v);
+  }
+  for (size_t i = 0; ok && i < fn->params.num; i++)
+    if (!b->values[i]) {
+      const fe_value *v = fe_eval(c, fn->params.at[i].value);
+      ok = !fe_is_bad(v);
+      fe_set(c, fn->params.at[i].name.text, v);
+    }
+  return ok;
+}
+
+// --- the call --------------------------------------------------------------------------------------------
+static bool check_recursion(fe *c, const ast_fn *fn, const ast_expr *call) {
+  for (const fe_frame *f = c->frame; f; f = f->caller)
+    if (f->fn == fn) {
+      ir_diag *d = fe_error(c, call->op_loc, "E0209", "block '%s' uses itself", fn->name.text);
+      diag_note(d, fn->name.loc, "the block is defined here");
+      diag_help(d, "use `repeat N { ... }` for a stack of layers");
+      return false;
+    }
+  if (c->frame && c->frame->depth < FE_MAX_CALLS)
+    return true;
+  fe_error(c, call->op_loc, "E0005", "more than %d blocks inside each other", FE_MAX_CALLS);
+  return false;
+}
+
+static bool check_one_result(fe *c, const ast_fn *fn, size_t i, const fe_value *v) {
+  ir_loc at = c->frame->result_loc.file ? c->frame->result_loc : fn->name.loc;
+  return fe_is_bad(v) || fe_match_result(c, fn->results.at[i], v, at);
+}
+
+static const fe_value *check_results(fe *c, const ast_fn *fn) {
+  const fe_value *r = c->frame->result;
+  ir_loc at = c->frame->result_loc.file ? c->frame->result_loc : fn->name.loc;
+  if (!r)
+    return FE_FAIL(c, fn->name.loc, "E0214", "block '%s' returns nothing", fn->name.text);
+  if (fn->results.num == 0 || fe_is_bad(r))
+    return r;
+  size_t have = r->kind == FE_LIST ? r->num_items : 1;
+  if (have != fn->results.num)
+    return FE_FAIL(c, at, "E0214", "block '%s' returns %zu value%s, its signature says %zu",
+                   fn->name.text, have, have == 1 ? "" : "s", fn->results.num);
+  bool ok = true;
+  for (size_t i = 0; i < have; i++)
+    ok = check_one_result(c, fn, i, r->kind == FE_LIST ? r->items[i] : r) && ok;
+  return ok ? r : &fe_bad;
+}
+
+static const fe_value *expand(fe *c, const binding *b, bool is_std) {
+  const char *base = b->call->label ? b->call->label : b->fn->name.text;
+  fe_naming *names = fe_naming_new(c, NULL, fe_instance(c, base), "");
+  fe_enter(c, b->fn, b->call->loc, names, is_std);
+  const fe_value *r = &fe_bad;
+  if (bind_params(c, b)) {
+    size_t before = diag_num_errors(c->diags) + diag_num_errors(c->silent);
+    fe_run_body(c, &b->fn->body);
+    bool clean = before == diag_num_errors(c->diags) + diag_num_errors(c->silent);
+    r = clean ? check_results(c, b->fn) : &fe_bad;
+  }
+  fe_leave(c);
+  return r;
+}
+
+static const fe_value *unknown_function(fe *c, const ast_expr *call) {
+  ir_diag *d = fe_error(c, call->op_loc, "E0201", "unknown function '%s'", call->text);
+  const char *const *words;
+  size_t num;
+  fe_builtin_names(c, &words, &num);
+  const ir_map *maps[] = {c->fns, c->std_fns};
+  fe_suggest(c, d, call->text, maps, 2, words, num);
+  return &fe_bad;
+}
+
+const fe_value *fe_call(fe *c, const ast_expr *call) {
+  binding b = {.call = call};
+  bool is_std;
+  if (!fe_tick(c, call->loc))
+    return &fe_bad;
+  b.fn = fe_find_block(c, call->text, &is_std);
+  if (!b.fn)
+    return fe_is_builtin(call->text) ? fe_call_builtin(c, call) : unknown_function(c, call);
+  if (!c->pass)
+    return FE_FAIL(c, call->loc, "E0207", "block '%s' cannot be used outside of a model",
+                   call->text);
+  if (!check_recursion(c, b.fn, call) || !eval_args(c, &b))
+    return &fe_bad;
+  const fe_value *r = expand(c, &b, is_std);
+  c->first_arg = b.fn->params.num ? b.values[0] : NULL;
+  return r;
+}

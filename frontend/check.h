@@ -1,0 +1,257 @@
+// check.h: what the files of the checker share.
+//
+// Checking and lowering are one walk: a model is executed symbolically once per function of the
+// module (step, eval, predict, accum). Compile-time values (numbers, texts, lists, initialisers)
+// are computed, tensors become IR nodes, blocks are expanded where they are used. Everything that
+// could make this walk long or deep is bounded (FE_MAX_*), so that no input hangs or crashes it.
+#ifndef FRONTEND_CHECK_H
+#define FRONTEND_CHECK_H
+
+#include "frontend/frontend.h"
+#include "ir/builder.h"
+
+enum {
+  FE_MAX_CALLS = 64,          // block calls inside each other
+  FE_MAX_EVAL_DEPTH = 1200,   // expressions inside each other, through calls
+  FE_MAX_STATEMENTS = 4000000, // executed
+  FE_MAX_NODES = 2000000,     // of one function
+  FE_MAX_REPEAT = 100000,
+};
+#define FE_MAX_ELEMENTS ((int64_t)1 << 40)
+
+// --- values ------------------------------------------------------------------------------------
+typedef enum fe_kind {
+  FE_BAD, // an error was reported: whatever uses it stays silent
+  FE_NONE,
+  FE_NUM,
+  FE_BOOL,
+  FE_STR,
+  FE_INIT,
+  FE_LIST, // lists and tuples
+  FE_TENSOR,
+} fe_kind;
+
+typedef enum fe_init_kind {
+  FE_INIT_CONSTANT, // a
+  FE_INIT_UNIFORM,  // a .. b
+  FE_INIT_NORMAL,   // mean 0, deviation a
+  FE_INIT_XAVIER,
+  FE_INIT_HE,
+} fe_init_kind;
+
+typedef struct fe_init {
+  fe_init_kind kind;
+  double a, b;
+} fe_init;
+
+typedef struct fe_value fe_value;
+struct fe_value {
+  fe_kind kind;
+  bool is_int;      // NUM
+  int64_t i;        // NUM when is_int, BOOL
+  double num;       // NUM, always
+  const char *str;  // STR
+  fe_init init;     // INIT
+  const fe_value *const *items; // LIST
+  size_t num_items;
+  ir_node *node;                // TENSOR
+  const char *const *dim_names; // TENSOR: per axis, NULL entries; or NULL
+  ir_state *state;  // TENSOR: `name <- x` may change it
+  const char *flag; // TENSOR: the flag it reads
+  const char *from; // NUM: the parameter whose shape bound this dimension
+};
+
+// --- the walk ----------------------------------------------------------------------------------
+// Names of instances in one block or repeat iteration: linear, linear_2, ...
+typedef struct fe_naming {
+  struct fe_naming *outer; // of a repeat: the names around it
+  const char *prefix;      // "layer.3.attn"; NULL at the top
+  const char *suffix;      // ".3" inside a repeat, else ""
+  ir_map *counts;          // base name -> uses here
+} fe_naming;
+
+typedef struct fe_frame {
+  struct fe_frame *caller;
+  const ast_fn *fn;
+  ir_loc used; // where the call is
+  int depth;
+  bool is_std; // sees only the standard files
+  fe_naming *names;
+  ir_map *vars;    // name -> fe_value; "..." -> list of dimensions
+  ir_map *dims;    // dimensions as the parameters bound them
+  ir_map *declared; // names of params and states of this frame (with suffix)
+  const fe_value *result;
+  ir_loc result_loc;
+  bool returned;
+} fe_frame;
+
+// A state that `init` fills.
+typedef struct fe_param {
+  ir_state *state;
+  fe_init init;
+} fe_param;
+
+typedef struct fe_write {
+  ir_state *state;
+  ir_node *node;
+  ir_loc loc;
+} fe_write;
+
+// One function of the module while it is built.
+typedef struct fe_pass {
+  ir_builder b;
+  bool training; // `training` in the language
+  bool writes;   // whether `<-` takes effect
+  bool optimizing; // in an optimiser or schedule: `step` is known
+  IR_VEC(ir_node *) reads; // by state id
+  IR_VEC(fe_write) pending; // writes, emitted at the end
+  ir_map *written;          // state name -> index + 1 into pending
+  ir_node *loss, *random_step;
+  ir_loc loss_loc;
+  const char *output_name; // for predict: the first argument of the loss
+  ir_node *output;
+  IR_VEC(ir_result) metrics;
+  IR_VEC(ir_result) outputs;
+  IR_VEC(ir_state *) trained; // read by the model, in order of declaration
+} fe_pass;
+
+typedef struct fe {
+  ir_arena *arena;
+  ir_diags *diags, *silent; // silent: swallows repeated errors
+  ir_map *reported;         // places and codes, each reported once
+  const fe_options *options;
+  const ir_source *main;
+  ir_module *module;
+  ir_map *lets, *flags;    // name -> fe_value / ir_state
+  ir_map *fns, *std_fns;   // name -> ast_fn (blocks)
+  ir_map *optimizers, *std_optimizers, *schedules, *std_schedules;
+  ir_map *used_defines;
+  const ast_fn *model;
+  IR_VEC(const ast_item *) sections;
+  IR_VEC(const char *) importing; // paths being read
+  IR_VEC(const char *) imported;
+  IR_VEC(fe_param) params;
+  fe_pass *pass;
+  fe_frame *frame;
+  int depth;
+  int64_t statements;
+  const fe_value *first_arg; // of the block call evaluated last
+  int64_t accumulate;
+} fe;
+
+extern const fe_value fe_bad, fe_none;
+
+// --- errors --------------------------------------------------------------------------------------
+// A diagnostic with the chain of block uses. The same error at the same place is reported once.
+ir_diag *fe_error(fe *c, ir_loc at, const char *code, const char *fmt, ...) IR_PRINTF(4, 5);
+// The same, as a value.
+#define FE_FAIL(c, ...) (fe_error((c), __VA_ARGS__), &fe_bad)
+// Adds "did you mean" from the keys of up to several maps and words; NULL entries are skipped.
+void fe_suggest(fe *c, ir_diag *d, const char *word, const ir_map *const *maps, size_t num_maps,
+                const char *const *words, size_t num_words);
+bool fe_tick(fe *c, ir_loc at); // one more unit of work; false: too much (reported)
+
+// --- value.c -------------------------------------------------------------------------------------
+const fe_value *fe_int(fe *c, int64_t i);
+const fe_value *fe_num(fe *c, double v); // whole numbers become integers
+const fe_value *fe_float(fe *c, double v);
+const fe_value *fe_bool(fe *c, bool v);
+const fe_value *fe_str(fe *c, const char *s);
+const fe_value *fe_list(fe *c, const fe_value *const *items, size_t n);
+const fe_value *fe_tensor(fe *c, ir_node *n); // NULL: fe_bad
+const fe_value *fe_tensor_named(fe *c, ir_node *n, const char *const *dim_names);
+const fe_value *fe_make_init(fe *c, fe_init_kind kind, double a, double b);
+const char *fe_describe(fe *c, const fe_value *v); // "f32[b=64, 784]", "the number 3"
+const char *fe_shape_text(fe *c, const fe_value *v);
+bool fe_is_bad(const fe_value *v);
+
+// What a place needs; false when it is something else (reported unless bad).
+bool fe_want_int(fe *c, const fe_value *v, ir_loc at, const char *what, int64_t *out);
+bool fe_want_num(fe *c, const fe_value *v, ir_loc at, const char *what, double *out);
+bool fe_want_bool(fe *c, const fe_value *v, ir_loc at, const char *what, bool *out);
+bool fe_want_tensor(fe *c, const fe_value *v, ir_loc at, const char *what);
+// A list of whole numbers, or one.
+bool fe_want_ints(fe *c, const fe_value *v, ir_loc at, const char *what, int max, int64_t *out,
+                  int *num);
+
+// --- scope.c ---------------------------------------------------------------------------------------
+fe_frame *fe_enter(fe *c, const ast_fn *fn, ir_loc used, fe_naming *names, bool is_std);
+void fe_leave(fe *c);
+fe_naming *fe_naming_new(fe *c, fe_naming *outer, const char *prefix, const char *suffix);
+const char *fe_instance(fe *c, const char *base); // path of a new instance
+const char *fe_path(fe *c, const char *name);     // path of a parameter or state
+void fe_set(fe *c, const char *name, const fe_value *v);
+const fe_value *fe_lookup(fe *c, const char *name, ir_loc at);
+const ast_fn *fe_find_block(fe *c, const char *name, bool *is_std);
+const fe_value *fe_read(fe *c, ir_state *s);
+ir_loc fe_node_loc(const fe *c, ir_loc at); // in the main file
+
+// --- types.c -------------------------------------------------------------------------------------
+// A concrete type: `param w: f[V,C]`. Names of dimensions go to `names`.
+bool fe_eval_type(fe *c, const ast_type *t, ir_type *out, const char *const **names);
+// Matches an argument, binding new dimensions. `param`: its name.
+const fe_value *fe_match_param(fe *c, const ast_type *t, const fe_value *v, const char *param,
+                               ir_loc at);
+bool fe_match_result(fe *c, const ast_type *t, const fe_value *v, ir_loc at);
+bool fe_check_size(fe *c, ir_loc at, const ir_type *t);
+// The dimensions of a shape list; `...` expanded; -1 allowed when `wild`.
+bool fe_want_shape(fe *c, const fe_value *v, ir_loc at, bool wild, int64_t *dims, int *rank);
+
+// --- expr.c ------------------------------------------------------------------------------------------
+const fe_value *fe_eval(fe *c, const ast_expr *e);
+
+// --- constants.c -----------------------------------------------------------------------------------
+const fe_value *fe_const_binary(fe *c, const ast_expr *e, const fe_value *a, const fe_value *b);
+const fe_value *fe_const_math(fe *c, ir_loc at, ir_op op, double x);
+
+// --- tensors.c -------------------------------------------------------------------------------------
+// Checked construction: shape rules become diagnostics. NULL after an error.
+ir_node *fe_emit(fe *c, ir_loc at, ir_op op, int num_in, ir_node *const *in, int num_attrs,
+                 const ir_attr *attrs, const ir_type *type);
+ir_node *fe_emit_unary(fe *c, ir_loc at, ir_op op, ir_node *x);
+ir_node *fe_emit_cast(fe *c, ir_loc at, ir_node *x, ir_dtype t);
+ir_node *fe_emit_const(fe *c, ir_loc at, ir_dtype t, double v);
+ir_node *fe_emit_reshape(fe *c, ir_loc at, ir_node *x, int rank, const int64_t *dims);
+ir_node *fe_emit_broadcast(fe *c, ir_loc at, ir_node *x, int rank, const int64_t *dims);
+const fe_value *fe_binary(fe *c, ast_op op, ir_loc at, const fe_value *a, const fe_value *b);
+// The IR op over broadcast operands of one element type (max, min).
+const fe_value *fe_pointwise(fe *c, ir_op op, ir_loc at, const fe_value *a, const fe_value *b);
+const fe_value *fe_select(fe *c, ir_loc at, const fe_value *cond, const fe_value *a,
+                          const fe_value *b);
+const fe_value *fe_matmul(fe *c, ir_loc at, const fe_value *a, bool ta, const fe_value *b,
+                          bool tb);
+const fe_value *fe_swap_last(fe *c, ir_loc at, const fe_value *a);
+
+// --- index.c -----------------------------------------------------------------------------------------
+const fe_value *fe_index(fe *c, const ast_expr *e, const fe_value *of);
+
+// --- builtins.c, calls.c ------------------------------------------------------------------------------
+bool fe_is_builtin(const char *name);
+void fe_builtin_names(fe *c, const char *const **names, size_t *num);
+const fe_value *fe_call_builtin(fe *c, const ast_expr *call);
+const fe_value *fe_call(fe *c, const ast_expr *call);
+// Places arguments at parameters: out[i] is NULL where none was given. False after errors.
+// Arguments from `first` on belong to parameters from `first` on (the earlier ones are implicit).
+bool fe_place_args(fe *c, const ast_expr *call, const char *const *params, size_t num_params,
+                   size_t first, const ast_arg **out);
+
+// --- statements.c -----------------------------------------------------------------------------------
+void fe_run_body(fe *c, const ast_body *body);
+// The state of a parameter or buffer: made at its first declaration, found afterwards.
+ir_state *fe_declare_state(fe *c, const char *path, ir_type type, ir_role role, fe_init init,
+                           ir_loc at);
+
+// --- model.c, optim.c, init.c, settings.c ------------------------------------------------------------
+void fe_build_functions(fe *c);
+void fe_run_model(fe *c);
+fe_pass *fe_pass_new(fe *c, const char *name, bool training);
+void fe_flush_writes(fe *c);
+void fe_store(fe *c, ir_state *s, ir_node *n, ir_loc at);
+void fe_optimize(fe *c);       // adds grads, clipping, schedule and optimiser to the current pass
+void fe_build_accum(fe *c);
+void fe_build_init(fe *c);
+void fe_lower_data(fe *c);
+void fe_lower_train(fe *c);    // fills module->config, c->accumulate
+const ast_setting *fe_find_setting(const fe *c, ast_item_kind section, const char *key);
+
+#endif

@@ -1,0 +1,106 @@
+// index.c: x[:, 0:3, ::2, -1, ...] as a slice and, where single indices drop axes, a reshape.
+#include "frontend/check.h"
+
+typedef struct indexer {
+  fe *c;
+  const fe_value *of;
+  ir_loc at;
+  int64_t start[IR_MAX_RANK], stop[IR_MAX_RANK], step[IR_MAX_RANK];
+  bool drop[IR_MAX_RANK];
+} indexer;
+
+static bool part(indexer *x, const ast_expr *e, int64_t *out) {
+  return !e || fe_want_int(x->c, fe_eval(x->c, e), e->loc, "a slice bound", out);
+}
+
+static int64_t clamp(int64_t v, int64_t size) {
+  v = v < 0 ? v + size : v;
+  return v < 0 ? 0 : v > size ? size : v;
+}
+
+static bool take_slice(indexer *x, const ast_expr *e, int axis) {
+  int64_t size = x->stop[axis], lo = 0, hi = size, step = 1;
+  if (!part(x, e->a, &lo) || !part(x, e->b, &hi) || !part(x, e->c, &step))
+    return false;
+  lo = clamp(lo, size);
+  hi = clamp(hi, size);
+  if (step < 1 || hi <= lo) {
+    ir_diag *d = fe_error(x->c, e->loc, "E0220",
+                          step < 1 ? "a slice step must be at least 1" : "the slice is empty");
+    diag_label(d, "of a dimension of %lld", (long long)size);
+    return false;
+  }
+  x->start[axis] = lo, x->stop[axis] = hi, x->step[axis] = step;
+  return true;
+}
+
+static bool take_index(indexer *x, const ast_expr *e, int axis) {
+  const fe_value *v = fe_eval(x->c, e);
+  int64_t i, size = x->stop[axis];
+  if (v->kind == FE_TENSOR && !v->flag) {
+    ir_diag *d = fe_error(x->c, e->loc, "E0207", "an index must be known at compile time");
+    diag_label(d, "this is %s", fe_describe(x->c, v));
+    diag_help(d, "gather(table, index) takes rows by a tensor of indices");
+    return false;
+  }
+  if (!fe_want_int(x->c, v, e->loc, "an index", &i))
+    return false;
+  if (i < -size || i >= size) {
+    fe_error(x->c, e->loc, "E0220", "index %lld of a dimension of %lld", (long long)i,
+             (long long)size);
+    return false;
+  }
+  x->start[axis] = i < 0 ? i + size : i;
+  x->stop[axis] = x->start[axis] + 1;
+  x->drop[axis] = true;
+  return true;
+}
+
+static bool take_items(indexer *x, const ast_expr *e) {
+  int rank = x->of->node->type.rank, axis = 0;
+  size_t num = e->items.num, dots = 0;
+  for (size_t i = 0; i < num; i++)
+    dots += e->items.at[i]->kind == AST_ELLIPSIS;
+  if (dots > 1 || num - dots > (size_t)rank) {
+    ir_diag *d = fe_error(x->c, e->loc, "E0220",
+                          dots > 1 ? "only one '...' in an index" : "too many indices");
+    diag_label(d, "the value is %s", fe_shape_text(x->c, x->of));
+    return false;
+  }
+  for (size_t i = 0; i < num; i++) {
+    const ast_expr *item = e->items.at[i];
+    if (item->kind == AST_ELLIPSIS)
+      axis += rank - (int)(num - 1);
+    else if (!(item->kind == AST_SLICE ? take_slice : take_index)(x, item, axis++))
+      return false;
+  }
+  return true;
+}
+
+static bool takes_all(const indexer *x, const ir_type *t) {
+  for (int i = 0; i < t->rank; i++)
+    if (x->start[i] != 0 || x->stop[i] != t->dims[i] || x->step[i] != 1)
+      return false;
+  return true;
+}
+
+const fe_value *fe_index(fe *c, const ast_expr *e, const fe_value *of) {
+  indexer x = {.c = c, .of = of, .at = e->loc};
+  ir_node *n = of->node;
+  int rank = n->type.rank, left = 0;
+  for (int i = 0; i < rank; i++)
+    x.stop[i] = n->type.dims[i], x.step[i] = 1;
+  if (!take_items(&x, e))
+    return &fe_bad;
+  if (!takes_all(&x, &n->type)) {
+    ir_attr attrs[] = {ir_a_ints(c->arena, IR_ATTR_START, x.start, rank),
+                       ir_a_ints(c->arena, IR_ATTR_STOP, x.stop, rank),
+                       ir_a_ints(c->arena, IR_ATTR_STEP, x.step, rank)};
+    n = fe_emit(c, e->loc, IR_SLICE, 1, &n, 3, attrs, NULL);
+  }
+  int64_t dims[IR_MAX_RANK];
+  for (int i = 0; n && i < rank; i++)
+    if (!x.drop[i])
+      dims[left++] = n->type.dims[i];
+  return fe_tensor(c, n ? fe_emit_reshape(c, e->loc, n, left, dims) : NULL);
+}

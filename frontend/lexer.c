@@ -1,0 +1,248 @@
+// lexer.c: characters to tokens. Two places need a look around: `<-` stores only after a name
+// that starts a statement (so that `a <-b` compares), and `90%` is a fraction only where no
+// operand of a remainder follows.
+#include "frontend/lexer.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct lexer {
+  ir_arena *arena;
+  ir_diags *diags;
+  const ir_source *src;
+  const char *at, *end, *line_start;
+  uint32_t line;
+  fe_tokens out;
+} lexer;
+
+static const char *const token_texts[TOK_NUM_KINDS] = {[TOK_END] = "end of file",
+                                                       [TOK_NEWLINE] = "end of line",
+                                                       [TOK_NAME] = "name",
+                                                       [TOK_INT] = "number",
+                                                       [TOK_FLOAT] = "number",
+                                                       [TOK_FRACTION] = "percentage",
+                                                       [TOK_STRING] = "text",
+#define TOKEN(NAME, text) [TOK_##NAME] = "'" text "'",
+                                                       FE_PUNCTUATION(TOKEN) FE_KEYWORDS(TOKEN)
+#undef TOKEN
+};
+
+const char *fe_token_text(fe_token_kind kind) {
+  return token_texts[kind];
+}
+
+static ir_loc loc_from(const lexer *x, const char *start) {
+  size_t len = (size_t)(x->at - start);
+  return (ir_loc){x->src, x->line, (uint32_t)(start - x->line_start) + 1,
+                  (uint32_t)(len ? len : 1)};
+}
+
+static fe_token *push(lexer *x, fe_token_kind kind, const char *start) {
+  fe_token t = {.kind = kind, .loc = loc_from(x, start)};
+  IR_PUSH(x->arena, x->out.list, t);
+  return &x->out.list.at[x->out.list.num - 1];
+}
+
+static bool name_start(char c) {
+  return isalpha((unsigned char)c) || c == '_';
+}
+
+static bool name_char(char c) {
+  return isalnum((unsigned char)c) || c == '_';
+}
+
+static void newline(lexer *x) {
+  const char *start = x->at++;
+  push(x, TOK_NEWLINE, start);
+  x->line++;
+  x->line_start = x->at;
+}
+
+static void lex_name(lexer *x) {
+  static const struct {
+    const char *text;
+    fe_token_kind kind;
+  } keywords[] = {
+#define TOKEN(NAME, text) {text, TOK_##NAME},
+      FE_KEYWORDS(TOKEN)
+#undef TOKEN
+  };
+  const char *start = x->at;
+  while (name_char(*x->at))
+    x->at++;
+  size_t len = (size_t)(x->at - start);
+  for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
+    if (strlen(keywords[i].text) == len && memcmp(keywords[i].text, start, len) == 0) {
+      push(x, keywords[i].kind, start);
+      return;
+    }
+  push(x, TOK_NAME, start)->text = ir_strndup(x->arena, start, len);
+}
+
+// After a number: is the '%' at x->at a percent sign? `90%..`, `90%)`, `90%,` or at a line's end.
+static bool percent_sign(const lexer *x) {
+  if (*x->at != '%')
+    return false;
+  const char *p = x->at + 1;
+  while (*p == ' ' || *p == '\t')
+    p++;
+  return *p == '\0' || *p == '\n' || *p == '\r' || *p == ',' || *p == ')' || *p == ']' ||
+         *p == '}' || *p == '#' || (p[0] == '.' && p[1] == '.');
+}
+
+static void skip_digits(lexer *x) {
+  while (isdigit((unsigned char)*x->at))
+    x->at++;
+}
+
+// The extent of a number; true when it has a fraction or exponent.
+static bool scan_number(lexer *x) {
+  bool is_float = false;
+  skip_digits(x);
+  if (x->at[0] == '.' && x->at[1] != '.') {
+    is_float = true;
+    x->at++;
+    skip_digits(x);
+  }
+  if (*x->at == 'e' || *x->at == 'E') {
+    const char *p = x->at + 1;
+    p += *p == '+' || *p == '-';
+    if (isdigit((unsigned char)*p)) {
+      is_float = true;
+      x->at = p;
+      skip_digits(x);
+    }
+  }
+  return is_float;
+}
+
+static void bad_number(lexer *x, const char *start, const char *why) {
+  ir_diag *n = diag_error(x->diags, loc_from(x, start), "E0002", "malformed number");
+  diag_label(n, "%s", why);
+}
+
+static void lex_number(lexer *x) {
+  const char *start = x->at;
+  bool is_float = scan_number(x);
+  char *text = ir_strndup(x->arena, start, (size_t)(x->at - start));
+  if (name_start(*x->at)) {
+    while (name_char(*x->at))
+      x->at++;
+    bad_number(x, start, "a name cannot start with a digit");
+  }
+  bool fraction = percent_sign(x);
+  x->at += fraction;
+  fe_token *t = push(x, fraction ? TOK_FRACTION : is_float ? TOK_FLOAT : TOK_INT, start);
+  // "1." would run into a following "..": its canonical form has a digit.
+  t->text = text[strlen(text) - 1] == '.' ? ir_format(x->arena, "%s0", text) : text;
+  t->num = strtod(text, NULL);
+  if (t->num > 1e308)
+    bad_number(x, start, "too large");
+  if (fraction)
+    t->num /= 100;
+  if (t->kind != TOK_INT)
+    return;
+  errno = 0;
+  t->i = strtoll(text, NULL, 10);
+  if (errno == ERANGE)
+    bad_number(x, start, "does not fit in 64 bits");
+}
+
+static char escaped(char c) {
+  return c == 'n' ? '\n' : c == 't' ? '\t' : c;
+}
+
+static void lex_string(lexer *x) {
+  const char *start = x->at++;
+  ir_buf b = ir_buf_new(x->arena);
+  while (x->at < x->end && *x->at != '"' && *x->at != '\n') {
+    char c = *x->at++;
+    if (c == '\\' && x->at < x->end && *x->at != '\n')
+      c = escaped(*x->at++);
+    if (c)
+      ir_buf_write(&b, &c, 1);
+  }
+  if (x->at < x->end && *x->at == '"')
+    x->at++;
+  else
+    diag_label(diag_error(x->diags, loc_from(x, start), "E0003", "text without its closing quote"),
+               "starts here");
+  push(x, TOK_STRING, start)->text = ir_strdup(x->arena, ir_buf_str(&b));
+}
+
+// `<-` stores where the last two tokens are the start of a statement and a name.
+static bool store_position(const lexer *x) {
+  size_t n = x->out.list.num;
+  if (n == 0 || x->out.list.at[n - 1].kind != TOK_NAME)
+    return false;
+  fe_token_kind before = n > 1 ? x->out.list.at[n - 2].kind : TOK_NEWLINE;
+  return before == TOK_NEWLINE || before == TOK_LBRACE || before == TOK_SEMICOLON ||
+         before == TOK_RBRACE;
+}
+
+static bool lex_punctuation(lexer *x) {
+  static const struct {
+    const char *text;
+    fe_token_kind kind;
+  } marks[] = {
+#define TOKEN(NAME, text) {text, TOK_##NAME},
+      FE_PUNCTUATION(TOKEN)
+#undef TOKEN
+  };
+  for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+    size_t len = strlen(marks[i].text);
+    if (strncmp(x->at, marks[i].text, len) != 0)
+      continue;
+    if (marks[i].kind == TOK_STORE && !store_position(x))
+      continue;
+    const char *start = x->at;
+    x->at += len;
+    push(x, marks[i].kind, start);
+    return true;
+  }
+  return false;
+}
+
+static void bad_character(lexer *x) {
+  const char *start = x->at++;
+  unsigned char c = (unsigned char)*start;
+  while (x->at < x->end && c >= 0x80 && ((unsigned char)*x->at & 0xc0) == 0x80)
+    x->at++; // the rest of a UTF-8 character
+  ir_loc at = loc_from(x, start);
+  if (c >= 0x20 && c < 0x7f)
+    diag_error(x->diags, at, "E0001", "unexpected character '%c'", c);
+  else
+    diag_error(x->diags, at, "E0001", "unexpected character (byte 0x%02x)", c);
+}
+
+static void lex_one(lexer *x) {
+  char c = *x->at;
+  if (c == '\n')
+    newline(x);
+  else if (c == ' ' || c == '\t' || c == '\r')
+    x->at++;
+  else if (c == '#')
+    while (x->at < x->end && *x->at != '\n')
+      x->at++;
+  else if (name_start(c))
+    lex_name(x);
+  else if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)x->at[1])))
+    lex_number(x);
+  else if (c == '"')
+    lex_string(x);
+  else if (!lex_punctuation(x))
+    bad_character(x);
+}
+
+fe_tokens fe_lex(ir_arena *a, const ir_source *src, ir_diags *d) {
+  lexer x = {.arena = a, .diags = d, .src = src, .line = 1};
+  x.at = x.line_start = src->text;
+  x.end = src->text + src->len;
+  while (x.at < x.end)
+    lex_one(&x);
+  push(&x, TOK_NEWLINE, x.at);
+  push(&x, TOK_END, x.at);
+  return x.out;
+}

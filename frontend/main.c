@@ -1,0 +1,296 @@
+// main.c: the driver. The only file that sees every layer; the order of calls below is the
+// compiler:
+//
+//   read -> frontend (or IR text) -> passes -> schedule -> plan -> emit -> compile and link
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "codegen/listing.h"
+#include "codegen/program.h"
+#include "frontend/frontend.h"
+#include "frontend/options.h"
+#include "ir/dot.h"
+#include "passes/pass.h"
+#include "passes/plan.h"
+
+enum { EXIT_INPUT = 1, EXIT_USAGE = 2 };
+
+typedef struct driver {
+  ir_arena *a;
+  options o;
+  ir_diags *diags;
+  ir_source source;
+  const cg_target *target;
+} driver;
+
+// --- messages -------------------------------------------------------------------------------------
+static int report(const driver *d) {
+  if (d->o.json_diagnostics)
+    diag_print_json(d->diags, stderr);
+  else
+    diag_print(d->diags, stderr, isatty(STDERR_FILENO));
+  return diag_num_errors(d->diags) ? EXIT_INPUT : 0;
+}
+
+static int usage(const char *why) {
+  fprintf(stderr, "mltc: %s\n", why);
+  return EXIT_USAGE;
+}
+
+static int explain(const char *code) {
+  const char *text = diag_explain(code);
+  if (!text)
+    return usage("there is no such error code; they look like E0203");
+  printf("%s\n", text);
+  return 0;
+}
+
+// --- output ---------------------------------------------------------------------------------------
+static int put(const driver *d, const char *text, size_t len) {
+  bool ok;
+  if (d->o.output)
+    ok = ir_write_file(d->o.output, text, len);
+  else
+    ok = fwrite(text, 1, len, stdout) == len && fflush(stdout) == 0;
+  if (ok)
+    return 0;
+  fprintf(stderr, "mltc: cannot write '%s': %s\n", d->o.output ? d->o.output : "standard output",
+          strerror(errno));
+  return EXIT_INPUT;
+}
+
+static int put_buf(const driver *d, const ir_buf *b) {
+  return put(d, ir_buf_str(b), b->len);
+}
+
+static bool has_suffix(const char *s, const char *suffix) {
+  size_t n = strlen(s), m = strlen(suffix);
+  return n >= m && !strcmp(s + n - m, suffix);
+}
+
+// "dir/mlp.graph" -> "mlp" in the current folder; objects get ".o".
+static const char *default_output(const driver *d) {
+  const char *base = strrchr(d->o.input, '/');
+  base = base ? base + 1 : d->o.input;
+  const char *dot = strrchr(base, '.');
+  int len = dot && dot != base ? (int)(dot - base) : (int)strlen(base);
+  return ir_format(d->a, "%.*s%s", len, base, d->target->triple ? ".o" : dot ? "" : ".out");
+}
+
+// --- the front --------------------------------------------------------------------------------------
+static bool read_source(driver *d) {
+  struct stat st;
+  bool folder = stat(d->o.input, &st) == 0 && S_ISDIR(st.st_mode);
+  size_t len = 0;
+  char *text = folder ? NULL : ir_read_file(d->a, d->o.input, &len);
+  if (!text) {
+    diag_error(d->diags, (ir_loc){0}, "E0901", "cannot read '%s': %s", d->o.input,
+               folder ? "it is a folder" : strerror(errno));
+    return false;
+  }
+  d->source = (ir_source){d->o.input, text, len};
+  return true;
+}
+
+static ir_module *load_module(driver *d) {
+  if (has_suffix(d->o.input, ".ir"))
+    return ir_parse(d->a, &d->source, d->diags);
+  fe_options fo = {d->o.defines.at, d->o.defines.num, d->o.include_dirs.at, d->o.include_dirs.num};
+  return fe_compile(d->a, &d->source, &fo, d->diags);
+}
+
+static bool run_passes(driver *d, ir_module *m) {
+  pass_options po = {
+      .disabled = d->o.disabled.at,
+      .num_disabled = d->o.disabled.num,
+      .print_after = d->o.print_after.at,
+      .num_print_after = d->o.print_after.num,
+      .keep_dir = d->o.keep_dir,
+      .time_passes = d->o.time_passes,
+      .log = stderr,
+  };
+  return pass_run_pipeline(m, d->diags, &po);
+}
+
+// --- data inside the program ------------------------------------------------------------------------
+// `embed` in a data entry: the file travels in the trainer. Looked for beside the graph file.
+static const ir_setting *embed_setting(const ir_data *x) {
+  for (size_t i = 0; i < x->settings.num; i++)
+    if (!strcmp(x->settings.at[i].key, "embed") && x->settings.at[i].num != 0)
+      return &x->settings.at[i];
+  return NULL;
+}
+
+static bool already_embedded(const cg_program *p, const char *name) {
+  for (size_t i = 0; i < p->embedded.num; i++)
+    if (!strcmp(p->embedded.at[i].name, name))
+      return true;
+  return false;
+}
+
+static void embed_file(driver *d, cg_program *p, const ir_data *x, const char *name) {
+  const char *slash = strrchr(d->o.input, '/');
+  const char *path = name;
+  if (slash && name[0] != '/')
+    path = ir_format(d->a, "%.*s/%s", (int)(slash - d->o.input), d->o.input, name);
+  size_t len = 0;
+  char *data = ir_read_file(d->a, path, &len);
+  if (!data) {
+    ir_diag *e = diag_error(d->diags, x->loc, "E0902", "cannot embed '%s': %s", path,
+                            strerror(errno));
+    diag_help(e, "embedded files are looked for beside the graph file");
+    return;
+  }
+  cg_embedded e = {name, (const unsigned char *)data, len};
+  IR_PUSH(d->a, p->embedded, e);
+}
+
+static void embed_data(driver *d, cg_program *p) {
+  for (size_t i = 0; i < p->module->data.num; i++) {
+    const ir_data *x = p->module->data.at[i];
+    for (size_t j = 0; embed_setting(x) && j < x->files.num; j++)
+      if (!already_embedded(p, x->files.at[j]))
+        embed_file(d, p, x, x->files.at[j]);
+  }
+}
+
+// --- the back ---------------------------------------------------------------------------------------
+static void check_plan(const driver *d, const plan *pl, const ir_module *m) {
+  ir_buf wrong = ir_buf_new(d->a);
+  int n = plan_check(pl, m, &wrong);
+  BUG_IF(n, "the memory plan breaks %d rules:\n%s", n, ir_buf_str(&wrong));
+}
+
+static const char *origin_options(const driver *d) {
+  ir_buf b = ir_buf_new(d->a);
+  ir_buf_printf(&b, "--target=%s -O%d", d->target->name, d->o.opt_level);
+  for (size_t i = 0; i < d->o.defines.num; i++)
+    ir_buf_printf(&b, " -D %s", d->o.defines.at[i]);
+  return ir_buf_str(&b);
+}
+
+static int emit_sources(const driver *d, const cg_sources *s) {
+  ir_buf b = ir_buf_new(d->a);
+  for (size_t i = 0; i < s->num; i++)
+    ir_buf_printf(&b, "// ===== %s\n%s", s->at[i].name, s->at[i].text);
+  return put_buf(d, &b);
+}
+
+static int emit_compiled(const driver *d, const cg_sources *s, const cg_build *b) {
+  const char *why = NULL;
+  const char *text =
+      cg_disassemble(d->a, s, d->target, b, d->o.emit == EMIT_LLVM ? "llvm" : "asm", &why);
+  if (text)
+    return put(d, text, strlen(text));
+  fprintf(stderr, "mltc: %s\n", why);
+  return EXIT_INPUT;
+}
+
+static int write_dependencies(const driver *d, const cg_program *p, const char *out) {
+  ir_buf b = ir_buf_new(d->a);
+  ir_buf_printf(&b, "%s: %s", out, d->o.input);
+  size_t num = 0;
+  const char *const *read = fe_files_read(p->module, &num);
+  for (size_t i = 0; i < num; i++)
+    ir_buf_printf(&b, " \\\n  %s", read[i]);
+  ir_buf_puts(&b, "\n");
+  const char *path = ir_format(d->a, "%s.d", out);
+  if (ir_write_file(path, ir_buf_str(&b), b.len))
+    return 0;
+  fprintf(stderr, "mltc: cannot write '%s': %s\n", path, strerror(errno));
+  return EXIT_INPUT;
+}
+
+static int build_trainer(driver *d, cg_program *p, const cg_sources *s, cg_build *b) {
+  const char *why = NULL;
+  b->out = d->o.output ? d->o.output : default_output(d);
+  if (!cg_compile(d->a, s, d->target, b, &why)) {
+    fprintf(stderr, "mltc: %s\n", why);
+    return EXIT_INPUT;
+  }
+  return d->o.dependencies ? write_dependencies(d, p, b->out) : 0;
+}
+
+static int emit_program(driver *d, cg_program *p, const plan *pl) {
+  cg_origin origin = {d->o.input, "mltc " MLTC_VERSION, origin_options(d),
+                      ir_hash(d->source.text, d->source.len)};
+  embed_data(d, p);
+  if (diag_num_errors(d->diags))
+    return report(d);
+  cg_sources s = cg_program_emit(p, pl, &origin);
+  cg_build b = {NULL, d->o.keep_dir, d->o.opt_level, d->o.verbose};
+  if (d->o.emit == EMIT_C)
+    return emit_sources(d, &s);
+  if (d->o.emit == EMIT_LLVM || d->o.emit == EMIT_ASM)
+    return emit_compiled(d, &s, &b);
+  return build_trainer(d, p, &s, &b);
+}
+
+static int back_end(driver *d, ir_module *m) {
+  ir_buf b = ir_buf_new(d->a);
+  cg_program *p = cg_program_new(d->a, m, d->target);
+  plan *pl = plan_build(m);
+  check_plan(d, pl, m);
+  switch (d->o.emit) {
+  case EMIT_PLAN:
+    plan_print(pl, m, &b);
+    return put_buf(d, &b);
+  case EMIT_PLAN_JSON:
+    plan_print_json(pl, m, &b);
+    return put_buf(d, &b);
+  default:
+    break;
+  }
+  cg_share(p);
+  if (d->o.emit == EMIT_KERNELS) {
+    cg_list_kernels(p, &b);
+    return put_buf(d, &b);
+  }
+  return emit_program(d, p, pl);
+}
+
+static int compile(driver *d) {
+  ir_buf b = ir_buf_new(d->a);
+  if (!read_source(d))
+    return report(d);
+  if (d->o.emit == EMIT_AST) {
+    ast_print(fe_parse(d->a, &d->source, d->diags), &b);
+    int status = report(d);
+    return status ? status : put_buf(d, &b);
+  }
+  ir_module *m = load_module(d);
+  if (!m || diag_num_errors(d->diags) || !run_passes(d, m))
+    return report(d);
+  report(d); // warnings
+  if (d->o.emit == EMIT_IR || d->o.emit == EMIT_DOT) {
+    (d->o.emit == EMIT_IR ? ir_print : ir_print_dot)(m, &b);
+    return put_buf(d, &b);
+  }
+  return back_end(d, m);
+}
+
+int main(int argc, char **argv) {
+  driver d = {.a = ir_arena_new()};
+  const char *why = NULL;
+  d.diags = diag_new(d.a);
+  int status = 0;
+  if (!options_parse(d.a, argc, argv, &d.o, &why))
+    status = usage(why);
+  else if (d.o.help)
+    options_help(stdout);
+  else if (d.o.version)
+    printf("mltc " MLTC_VERSION "\n");
+  else if (d.o.explain)
+    status = explain(d.o.explain);
+  else if (!(d.target = cg_target_find(d.a, d.o.target)))
+    status = usage(ir_format(d.a, "--target=%s: it can be cpu, cpu:x86-64-v3, cpu:x86-64-v4, "
+                                  "cpu:aarch64",
+                             d.o.target));
+  else
+    status = compile(&d);
+  ir_arena_free(d.a);
+  return status;
+}

@@ -1,0 +1,217 @@
+// options.c: reads the command line (getopt_long). See options.h.
+#include "frontend/options.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/diag.h"
+
+enum long_option {
+  OPT_TARGET = 256,
+  OPT_EMIT,
+  OPT_PRINT_AFTER,
+  OPT_DISABLE_PASS,
+  OPT_KEEP,
+  OPT_TIME_PASSES,
+  OPT_EXPLAIN,
+  OPT_DIAGNOSTICS,
+  OPT_HELP,
+  OPT_VERSION,
+};
+
+static const struct option longs[] = {
+    {"output", required_argument, NULL, 'o'},
+    {"target", required_argument, NULL, OPT_TARGET},
+    {"emit", required_argument, NULL, OPT_EMIT},
+    {"print-after", required_argument, NULL, OPT_PRINT_AFTER},
+    {"disable-pass", required_argument, NULL, OPT_DISABLE_PASS},
+    {"keep", required_argument, NULL, OPT_KEEP},
+    {"time-passes", no_argument, NULL, OPT_TIME_PASSES},
+    {"explain", required_argument, NULL, OPT_EXPLAIN},
+    {"diagnostics", required_argument, NULL, OPT_DIAGNOSTICS},
+    {"help", no_argument, NULL, OPT_HELP},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {0},
+};
+
+static const char *const emit_names[] = {
+    [EMIT_AST] = "ast",   [EMIT_IR] = "ir",     [EMIT_KERNELS] = "kernels",
+    [EMIT_PLAN] = "plan", [EMIT_PLAN_JSON] = "plan.json", [EMIT_C] = "c",
+    [EMIT_LLVM] = "llvm", [EMIT_ASM] = "asm",   [EMIT_DOT] = "dot",
+};
+enum { NUM_EMITS = sizeof emit_names / sizeof *emit_names };
+
+void options_help(FILE *out) {
+  fputs("mltc compiles a description of a network, its data and its recipe into a program that trains.\n"
+        "\n"
+        "  mltc FILE.graph [-o TRAINER]     compile and link (FILE.ir works too, from any pass)\n"
+        "\n"
+        "  -o, --output=FILE       what to write (default: the file's name without .graph)\n"
+        "  -D NAME=VALUE           set a `let` of the graph\n"
+        "  -I DIR                  look for imports there too\n"
+        "  -O0 .. -O3              effort of the C compiler (default -O3)\n"
+        "  --target=T              cpu (this machine), cpu:x86-64-v3, cpu:x86-64-v4,\n"
+        "                          cpu:aarch64 (cross-compiles to an object)\n"
+        "  --emit=KIND             print instead of building: ast, ir (after all passes), kernels,\n"
+        "                          plan, plan.json, c, llvm, asm, dot\n"
+        "  --print-after=PASS      print the IR after a pass (all: after each) on stderr\n"
+        "  --disable-pass=PASS     leave a pass out\n"
+        "  --time-passes           a table of times on stderr\n"
+        "  --keep=DIR              keep every intermediate file there, numbered\n"
+        "  -MD                     write a make rule with the files read to OUT.d\n"
+        "  --diagnostics=json      errors as one JSON object per line\n"
+        "  --explain CODE          a longer text on an error code, such as E0203\n"
+        "  -v                      show the commands that are run\n"
+        "  --help, --version\n"
+        "\n"
+        "Exit codes: 0 done, 1 errors in the input, 2 wrong usage, 70 internal fault.\n",
+        out);
+}
+
+static bool wrong_value(ir_arena *a, const char **why, const char *flag, const char *value,
+                        const char *const *names, size_t num) {
+  const char *near = diag_nearest(value, names, num);
+  ir_buf b = ir_buf_new(a);
+  ir_buf_printf(&b, "%s=%s: ", flag, value);
+  if (near)
+    ir_buf_printf(&b, "did you mean '%s'? ", near);
+  ir_buf_puts(&b, "it can be ");
+  for (size_t i = 0; i < num; i++)
+    ir_buf_printf(&b, "%s%s", i ? ", " : "", names[i]);
+  *why = ir_buf_str(&b);
+  return false;
+}
+
+static bool parse_emit(ir_arena *a, const char *value, options *o, const char **why) {
+  for (int i = 1; i < NUM_EMITS; i++)
+    if (!strcmp(emit_names[i], value)) {
+      o->emit = (emit_kind)i;
+      return true;
+    }
+  return wrong_value(a, why, "--emit", value, emit_names + 1, NUM_EMITS - 1);
+}
+
+static bool parse_level(ir_arena *a, const char *value, options *o, const char **why) {
+  if (strlen(value) == 1 && *value >= '0' && *value <= '3') {
+    o->opt_level = *value - '0';
+    return true;
+  }
+  *why = ir_format(a, "-O%s: it can be -O0, -O1, -O2 or -O3", value);
+  return false;
+}
+
+static bool parse_one(ir_arena *a, int c, options *o, const char **why) {
+  static const char *const diagnostics[] = {"json", "text"};
+  switch (c) {
+  case 'o':
+    o->output = optarg;
+    return true;
+  case 'D':
+    IR_PUSH(a, o->defines, optarg);
+    return true;
+  case 'I':
+    IR_PUSH(a, o->include_dirs, optarg);
+    return true;
+  case 'O':
+    return parse_level(a, optarg, o, why);
+  case 'v':
+    o->verbose = true;
+    return true;
+  case OPT_TARGET:
+    o->target = optarg;
+    return true;
+  case OPT_EMIT:
+    return parse_emit(a, optarg, o, why);
+  case OPT_PRINT_AFTER:
+    IR_PUSH(a, o->print_after, optarg);
+    return true;
+  case OPT_DISABLE_PASS:
+    IR_PUSH(a, o->disabled, optarg);
+    return true;
+  case OPT_KEEP:
+    o->keep_dir = optarg;
+    return true;
+  case OPT_TIME_PASSES:
+    o->time_passes = true;
+    return true;
+  case OPT_EXPLAIN:
+    o->explain = optarg;
+    return true;
+  case OPT_DIAGNOSTICS:
+    o->json_diagnostics = !strcmp(optarg, "json");
+    return o->json_diagnostics || !strcmp(optarg, "text") ||
+           wrong_value(a, why, "--diagnostics", optarg, diagnostics, 2);
+  case OPT_HELP:
+    o->help = true;
+    return true;
+  case OPT_VERSION:
+    o->version = true;
+    return true;
+  default:
+    BUG("option %d", c);
+  }
+}
+
+static bool unknown_option(ir_arena *a, const char *arg, bool missing, const char **why) {
+  if (missing) {
+    *why = ir_format(a, "'%s' needs a value", arg);
+    return false;
+  }
+  const char *names[16];
+  size_t num = 0;
+  for (; longs[num].name; num++)
+    names[num] = ir_format(a, "--%s", longs[num].name);
+  char *word = ir_strdup(a, arg);
+  word[strcspn(word, "=")] = 0;
+  const char *near = diag_nearest(word, names, num);
+  *why = near ? ir_format(a, "unknown option '%s'; did you mean '%s'?", arg, near)
+              : ir_format(a, "unknown option '%s'", arg);
+  return false;
+}
+
+// -MD is one word by tradition: getopt would read it as -M -D.
+static int take_dependencies(int argc, char **argv, options *o) {
+  int kept = 0;
+  for (int i = 0; i < argc; i++)
+    if (i > 0 && !strcmp(argv[i], "-MD"))
+      o->dependencies = true;
+    else
+      argv[kept++] = argv[i];
+  argv[kept] = NULL;
+  return kept;
+}
+
+static const char *join(ir_arena *a, int argc, char **argv) {
+  ir_buf b = ir_buf_new(a);
+  for (int i = 1; i < argc; i++)
+    ir_buf_printf(&b, "%s%s", i > 1 ? " " : "", argv[i]);
+  return ir_buf_str(&b);
+}
+
+bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **why) {
+  *o = (options){.target = "cpu", .opt_level = 3, .text = join(a, argc, argv)};
+  argc = take_dependencies(argc, argv, o);
+  opterr = 0;
+  optind = 1;
+  for (;;) {
+    int at = optind;
+    int c = getopt_long(argc, argv, ":o:D:I:O:v", longs, NULL);
+    if (c == -1)
+      break;
+    if (c == '?' || c == ':')
+      return unknown_option(a, argv[at], c == ':', why);
+    if (!parse_one(a, c, o, why))
+      return false;
+  }
+  if (o->help || o->version || o->explain)
+    return true;
+  if (argc - optind != 1) {
+    *why = argc > optind ? ir_format(a, "one file at a time: '%s' and '%s' were given", argv[optind],
+                                     argv[optind + 1])
+                         : "no file was given; try mltc --help";
+    return false;
+  }
+  o->input = argv[optind];
+  return true;
+}

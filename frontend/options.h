@@ -1,0 +1,40 @@
+// options.h: the command line of mltc.
+#ifndef FRONTEND_OPTIONS_H
+#define FRONTEND_OPTIONS_H
+
+#include "ir/base.h"
+
+// What --emit prints instead of building a trainer.
+typedef enum emit_kind {
+  EMIT_TRAINER,
+  EMIT_AST,
+  EMIT_IR,
+  EMIT_KERNELS,
+  EMIT_PLAN,
+  EMIT_PLAN_JSON,
+  EMIT_C,
+  EMIT_LLVM,
+  EMIT_ASM,
+  EMIT_DOT,
+} emit_kind;
+
+typedef IR_VEC(const char *) option_list;
+
+typedef struct options {
+  const char *input;  // "model.graph", "step.ir"
+  const char *output; // NULL: the default of the kind
+  const char *target;
+  int opt_level;
+  emit_kind emit;
+  option_list defines, include_dirs, print_after, disabled;
+  const char *keep_dir;
+  const char *explain; // --explain CODE
+  bool time_passes, verbose, dependencies, json_diagnostics, help, version;
+  const char *text; // all of it, as given: recorded in the trainer
+} options;
+
+// False when the usage is wrong: *why says how.
+bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **why);
+void options_help(FILE *out);
+
+#endif

@@ -1,0 +1,575 @@
+// parser.c: statements, blocks, sections and whole files. Expressions are in parse_expr.c.
+//
+// Words such as `loss`, `state`, `data` are only special where they start a statement that could
+// not mean anything else, so that they stay usable as names.
+#include "frontend/frontend.h"
+#include "frontend/parser.h"
+
+#include <string.h>
+
+// --- tokens --------------------------------------------------------------------------------------
+const fe_token *parse_peek(fe_parser *p) {
+  while (p->nest && p->toks[p->at].kind == TOK_NEWLINE)
+    p->at++;
+  return &p->toks[p->at];
+}
+
+const fe_token *parse_take(fe_parser *p) {
+  const fe_token *t = parse_peek(p);
+  if (t->kind != TOK_END)
+    p->at++;
+  return t;
+}
+
+bool parse_accept(fe_parser *p, fe_token_kind kind) {
+  if (parse_peek(p)->kind != kind)
+    return false;
+  parse_take(p);
+  return true;
+}
+
+ir_diag *parse_fail(fe_parser *p, const fe_token *at, const char *fmt, ...) {
+  if (p->failed)
+    return NULL;
+  p->failed = true;
+  ir_buf b = ir_buf_new(p->arena);
+  va_list ap;
+  va_start(ap, fmt);
+  ir_buf_vprintf(&b, fmt, ap);
+  va_end(ap);
+  return diag_error(p->diags, at->loc, "E0004", "%s", ir_buf_str(&b));
+}
+
+bool parse_expect(fe_parser *p, fe_token_kind kind, const char *where) {
+  if (parse_accept(p, kind))
+    return true;
+  parse_fail(p, parse_peek(p), "expected %s %s, found %s", fe_token_text(kind), where,
+             fe_token_text(parse_peek(p)->kind));
+  return false;
+}
+
+bool parse_name(fe_parser *p, ast_name *out, const char *what) {
+  const fe_token *t = parse_peek(p);
+  if (t->kind != TOK_NAME) {
+    parse_fail(p, t, "expected %s, found %s", what, fe_token_text(t->kind));
+    return false;
+  }
+  parse_take(p);
+  *out = (ast_name){t->text, t->loc};
+  return true;
+}
+
+void parse_skip_newlines(fe_parser *p) {
+  while (p->toks[p->at].kind == TOK_NEWLINE)
+    p->at++;
+}
+
+bool parse_enter(fe_parser *p) {
+  if (++p->depth <= FE_MAX_NESTING)
+    return true;
+  if (!p->failed)
+    diag_error(p->diags, parse_peek(p)->loc, "E0005", "nested too deeply");
+  p->failed = true;
+  p->depth--;
+  return false;
+}
+
+void parse_leave(fe_parser *p) {
+  p->depth--;
+}
+
+ir_loc parse_span(const fe_parser *p, size_t start) {
+  ir_loc loc = p->toks[start].loc;
+  size_t last = p->at > start ? p->at - 1 : start;
+  while (last > start && (p->toks[last].loc.line != loc.line || p->toks[last].kind == TOK_NEWLINE))
+    last--;
+  const ir_loc *end = &p->toks[last].loc;
+  loc.len = end->col + end->len - loc.col;
+  return loc;
+}
+
+static bool is_word(const fe_token *t, const char *word) {
+  return t->kind == TOK_NAME && strcmp(t->text, word) == 0;
+}
+
+// Skips to the end of a broken statement: past its line, or before the '}' of its list. Braces that
+// open on the way are skipped whole.
+static void recover(fe_parser *p, size_t start) {
+  p->failed = false;
+  p->nest = 0;
+  // The offending token already starts a new line: go on there.
+  if (p->at > start && p->toks[p->at - 1].kind == TOK_NEWLINE)
+    return;
+  for (int braces = 0; p->toks[p->at].kind != TOK_END; p->at++) {
+    fe_token_kind k = p->toks[p->at].kind;
+    if (braces == 0 && (k == TOK_NEWLINE || k == TOK_SEMICOLON || k == TOK_RBRACE))
+      return;
+    braces += (k == TOK_LBRACE) - (k == TOK_RBRACE);
+  }
+}
+
+static bool at_separator(const fe_parser *p) {
+  fe_token_kind k = p->toks[p->at].kind;
+  return k == TOK_NEWLINE || k == TOK_SEMICOLON || k == TOK_RBRACE || k == TOK_END;
+}
+
+// --- types -----------------------------------------------------------------------------------------
+static ast_expr *parse_dim(fe_parser *p) {
+  const fe_token *t = parse_peek(p);
+  if (t->kind != TOK_ELLIPSIS)
+    return parse_expr(p);
+  ast_expr *e = IR_NEW(p->arena, ast_expr);
+  e->kind = AST_ELLIPSIS;
+  e->loc = t->loc;
+  e->depth = 1;
+  parse_take(p);
+  return e;
+}
+
+static bool parse_dims(fe_parser *p, ast_type *type) {
+  if (!parse_expect(p, TOK_LBRACKET, "after the element type"))
+    return false;
+  p->nest++;
+  while (parse_peek(p)->kind != TOK_RBRACKET) {
+    ast_expr *e = parse_dim(p);
+    if (!e)
+      return false;
+    IR_PUSH(p->arena, type->dims, e);
+    if (!parse_accept(p, TOK_COMMA))
+      break;
+  }
+  parse_peek(p);
+  p->nest--;
+  return parse_expect(p, TOK_RBRACKET, "after the dimensions");
+}
+
+static ast_type *parse_type(fe_parser *p) {
+  parse_peek(p);
+  size_t start = p->at;
+  ast_type *type = IR_NEW(p->arena, ast_type);
+  ast_name word;
+  if (!parse_name(p, &word, "a type such as f32[b,c]"))
+    return NULL;
+  if (strcmp(word.text, "like") == 0) {
+    if (!parse_name(p, &word, "a name after 'like'"))
+      return NULL;
+    type->like = word.text;
+  } else {
+    type->dtype = word.text;
+    if (!parse_dims(p, type))
+      return NULL;
+  }
+  type->loc = parse_span(p, start);
+  return type;
+}
+
+// --- statements --------------------------------------------------------------------------------------
+static bool parse_body(fe_parser *p, ast_body *body);
+
+static ast_stmt *new_stmt(fe_parser *p, ast_stmt_kind kind) {
+  ast_stmt *s = IR_NEW(p->arena, ast_stmt);
+  s->kind = kind;
+  s->loc = parse_peek(p)->loc;
+  return s;
+}
+
+static bool parse_value(fe_parser *p, ast_stmt *s) {
+  s->value = parse_expr(p);
+  return s->value != NULL;
+}
+
+static bool push_name(fe_parser *p, ast_stmt *s, const char *what) {
+  ast_name name;
+  if (!parse_name(p, &name, what))
+    return false;
+  IR_PUSH(p->arena, s->names, name);
+  return true;
+}
+
+// param w: f[n,m] = init; state m: like w = zeros
+static ast_stmt *parse_declaration(fe_parser *p, ast_stmt_kind kind) {
+  ast_stmt *s = new_stmt(p, kind);
+  const fe_token *word = parse_take(p);
+  s->word = word->kind == TOK_PARAM ? "param" : word->text;
+  if (!push_name(p, s, "a name") || !parse_expect(p, TOK_COLON, "and a type after the name"))
+    return NULL;
+  s->type = parse_type(p);
+  if (!s->type || !parse_expect(p, TOK_ASSIGN, "and an initialiser after the type"))
+    return NULL;
+  return parse_value(p, s) ? s : NULL;
+}
+
+static ast_stmt *parse_repeat(fe_parser *p) {
+  ast_stmt *s = new_stmt(p, AST_REPEAT);
+  parse_take(p);
+  const fe_token *t = parse_peek(p);
+  if (t->kind == TOK_NAME && t[1].kind == TOK_IN) {
+    push_name(p, s, "a name");
+    parse_take(p);
+  }
+  return parse_value(p, s) && parse_body(p, &s->body) ? s : NULL;
+}
+
+static ast_stmt *parse_when(fe_parser *p) {
+  ast_stmt *s = new_stmt(p, AST_WHEN);
+  parse_take(p);
+  if (!parse_value(p, s) || !parse_body(p, &s->body))
+    return NULL;
+  size_t before = p->at;
+  parse_skip_newlines(p); // `else` may start the line after the '}'
+  if (!parse_accept(p, TOK_ELSE)) {
+    p->at = before;
+    return s;
+  }
+  s->has_else = true;
+  if (parse_peek(p)->kind != TOK_IF)
+    return parse_body(p, &s->other) ? s : NULL;
+  ast_stmt *chained = parse_enter(p) ? parse_when(p) : NULL;
+  if (!chained)
+    return NULL;
+  parse_leave(p);
+  IR_PUSH(p->arena, s->other.list, chained);
+  return s;
+}
+
+// metric name = value; output name = value
+static ast_stmt *parse_named_result(fe_parser *p, ast_stmt_kind kind) {
+  ast_stmt *s = new_stmt(p, kind);
+  parse_take(p);
+  if (!push_name(p, s, "a name") || !parse_expect(p, TOK_ASSIGN, "after the name"))
+    return NULL;
+  return parse_value(p, s) ? s : NULL;
+}
+
+static ast_stmt *parse_return(fe_parser *p) {
+  ast_stmt *s = new_stmt(p, AST_RETURN);
+  parse_take(p);
+  do {
+    ast_expr *e = parse_expr(p);
+    if (!e)
+      return NULL;
+    IR_PUSH(p->arena, s->values, e);
+  } while (parse_accept(p, TOK_COMMA));
+  return s;
+}
+
+// a, b = value
+static ast_stmt *parse_assign(fe_parser *p) {
+  ast_stmt *s = new_stmt(p, AST_ASSIGN);
+  do {
+    if (!push_name(p, s, "a name"))
+      return NULL;
+  } while (parse_accept(p, TOK_COMMA));
+  if (!parse_expect(p, TOK_ASSIGN, "after the name"))
+    return NULL;
+  parse_skip_newlines(p);
+  return parse_value(p, s) ? s : NULL;
+}
+
+static ast_stmt *parse_store(fe_parser *p) {
+  ast_stmt *s = new_stmt(p, AST_STORE);
+  push_name(p, s, "a name");
+  parse_take(p);
+  parse_skip_newlines(p);
+  return parse_value(p, s) ? s : NULL;
+}
+
+static ast_stmt *parse_loss(fe_parser *p) {
+  ast_stmt *s = new_stmt(p, AST_LOSS);
+  parse_take(p);
+  return parse_value(p, s) ? s : NULL;
+}
+
+static ast_stmt *parse_bare(fe_parser *p) {
+  ast_stmt *s = new_stmt(p, AST_EXPR);
+  return parse_value(p, s) ? s : NULL;
+}
+
+static ast_stmt *parse_worded(fe_parser *p, const fe_token *t) {
+  fe_token_kind next = t[1].kind;
+  if (next == TOK_ASSIGN || next == TOK_COMMA)
+    return parse_assign(p);
+  if (next == TOK_STORE)
+    return parse_store(p);
+  if (is_word(t, "loss"))
+    return parse_loss(p);
+  if (next == TOK_NAME && is_word(t, "metric"))
+    return parse_named_result(p, AST_METRIC);
+  if (next == TOK_NAME && is_word(t, "output"))
+    return parse_named_result(p, AST_OUTPUT);
+  if (next == TOK_NAME && (is_word(t, "state") || is_word(t, "buffer")))
+    return parse_declaration(p, AST_STATE);
+  if (next == TOK_NAME && is_word(t, "frozen"))
+    return parse_declaration(p, AST_PARAM);
+  return parse_bare(p);
+}
+
+static ast_stmt *parse_stmt(fe_parser *p) {
+  const fe_token *t = parse_peek(p);
+  switch (t->kind) {
+  case TOK_PARAM:
+    return parse_declaration(p, AST_PARAM);
+  case TOK_REPEAT:
+    return parse_repeat(p);
+  case TOK_IF:
+    return parse_when(p);
+  case TOK_RETURN:
+    return parse_return(p);
+  case TOK_NAME:
+    return parse_worded(p, t);
+  default:
+    return parse_bare(p);
+  }
+}
+
+// One statement and its end; broken ones are reported and left out.
+static void parse_stmt_into(fe_parser *p, ast_body *body) {
+  size_t start = p->at;
+  ast_stmt *s = parse_stmt(p);
+  if (s && !at_separator(p)) {
+    parse_fail(p, parse_peek(p), "expected the end of the statement, found %s",
+               fe_token_text(parse_peek(p)->kind));
+    s = NULL;
+  }
+  if (s)
+    IR_PUSH(p->arena, body->list, s);
+  else
+    recover(p, start);
+}
+
+static void skip_separators(fe_parser *p) {
+  while (p->toks[p->at].kind == TOK_NEWLINE || p->toks[p->at].kind == TOK_SEMICOLON)
+    p->at++;
+}
+
+static bool close_brace(fe_parser *p, const fe_token *open) {
+  if (parse_accept(p, TOK_RBRACE))
+    return true;
+  ir_diag *n = parse_fail(p, parse_peek(p), "expected '}', found %s",
+                          fe_token_text(parse_peek(p)->kind));
+  if (n)
+    diag_note(n, open->loc, "the brace opened here");
+  return false;
+}
+
+static bool parse_body(fe_parser *p, ast_body *body) {
+  const fe_token *open = parse_peek(p);
+  if (!parse_expect(p, TOK_LBRACE, "before the statements") || !parse_enter(p))
+    return false;
+  int depth = p->depth;
+  for (skip_separators(p); p->toks[p->at].kind != TOK_RBRACE && p->toks[p->at].kind != TOK_END;
+       skip_separators(p)) {
+    size_t before = p->at;
+    parse_stmt_into(p, body);
+    p->depth = depth; // a broken statement may have left it higher
+    if (p->at == before)
+      p->at++; // never stand still
+  }
+  parse_leave(p);
+  return close_brace(p, open);
+}
+
+// --- blocks and models ----------------------------------------------------------------------------------
+static bool parse_param(fe_parser *p, ast_fn *fn) {
+  ast_param param = {0};
+  if (!parse_name(p, &param.name, "a parameter name"))
+    return false;
+  if (parse_accept(p, TOK_COLON) && !(param.type = parse_type(p)))
+    return false;
+  if (parse_accept(p, TOK_ASSIGN) && !(param.value = parse_expr(p)))
+    return false;
+  IR_PUSH(p->arena, fn->params, param);
+  return true;
+}
+
+static bool parse_params(fe_parser *p, ast_fn *fn) {
+  if (!parse_expect(p, TOK_LPAREN, "before the parameters"))
+    return false;
+  p->nest++;
+  while (parse_peek(p)->kind != TOK_RPAREN) {
+    if (!parse_param(p, fn))
+      return false;
+    if (!parse_accept(p, TOK_COMMA))
+      break;
+  }
+  parse_peek(p);
+  p->nest--;
+  return parse_expect(p, TOK_RPAREN, "after the parameters");
+}
+
+static bool parse_results(fe_parser *p, ast_fn *fn) {
+  if (!parse_accept(p, TOK_ARROW))
+    return true;
+  do {
+    ast_type *t = parse_type(p);
+    if (!t)
+      return false;
+    IR_PUSH(p->arena, fn->results, t);
+  } while (parse_accept(p, TOK_COMMA));
+  return true;
+}
+
+static bool parse_fn(fe_parser *p, ast_item *item, ast_fn_kind kind) {
+  ast_fn *fn = item->fn = IR_NEW(p->arena, ast_fn);
+  item->kind = AST_FN;
+  fn->kind = kind;
+  parse_take(p);
+  return parse_name(p, &fn->name, "a name") && parse_params(p, fn) && parse_results(p, fn) &&
+         parse_body(p, &fn->body);
+}
+
+// --- sections --------------------------------------------------------------------------------------------
+static bool parse_every(fe_parser *p, ast_setting *s) {
+  const fe_token *t = parse_peek(p);
+  if (!is_word(t, "every"))
+    return true;
+  parse_take(p);
+  s->has_every = true;
+  s->every_loc = parse_peek(p)->loc;
+  if (is_word(parse_peek(p), "epoch")) {
+    parse_take(p);
+    return true;
+  }
+  return (s->every = parse_expr(p)) != NULL;
+}
+
+static bool parse_setting(fe_parser *p, ast_setting *s) {
+  const fe_token *t = parse_peek(p);
+  if (t->kind == TOK_NAME && (t[1].kind == TOK_ASSIGN || is_word(t + 1, "every"))) {
+    s->key = (ast_name){t->text, t->loc};
+    parse_take(p);
+    if (!parse_accept(p, TOK_ASSIGN))
+      return parse_every(p, s);
+  }
+  parse_skip_newlines(p);
+  return (s->value = parse_range_expr(p)) && parse_every(p, s);
+}
+
+static void parse_setting_into(fe_parser *p, ast_item *item) {
+  size_t start = p->at;
+  ast_setting s = {0};
+  bool ok = parse_setting(p, &s);
+  if (ok && !at_separator(p) && parse_peek(p)->kind != TOK_COMMA) {
+    parse_fail(p, parse_peek(p), "expected ',' or the end of the line, found %s",
+               fe_token_text(parse_peek(p)->kind));
+    ok = false;
+  }
+  if (ok)
+    IR_PUSH(p->arena, item->settings, s);
+  else
+    recover(p, start);
+}
+
+static bool parse_section(fe_parser *p, ast_item *item, ast_item_kind kind) {
+  item->kind = kind;
+  parse_take(p);
+  const fe_token *open = parse_peek(p);
+  if (!parse_expect(p, TOK_LBRACE, "before the settings"))
+    return false;
+  for (;;) {
+    while (parse_accept(p, TOK_COMMA) || parse_accept(p, TOK_NEWLINE) ||
+           parse_accept(p, TOK_SEMICOLON))
+      ;
+    if (p->toks[p->at].kind == TOK_RBRACE || p->toks[p->at].kind == TOK_END)
+      return close_brace(p, open);
+    size_t before = p->at;
+    parse_setting_into(p, item);
+    p->depth = 0;
+    if (p->at == before)
+      p->at++;
+  }
+}
+
+// --- files -------------------------------------------------------------------------------------------------
+static bool parse_bindings(fe_parser *p, ast_item *item, ast_item_kind kind) {
+  item->kind = kind;
+  parse_take(p);
+  do {
+    ast_binding b = {0};
+    parse_skip_newlines(p); // after a comma
+    if (!parse_name(p, &b.name, "a name") || !parse_expect(p, TOK_ASSIGN, "after the name") ||
+        !(b.value = parse_expr(p)))
+      return false;
+    IR_PUSH(p->arena, item->bindings, b);
+  } while (parse_accept(p, TOK_COMMA));
+  return true;
+}
+
+static bool parse_import(fe_parser *p, ast_item *item) {
+  item->kind = AST_IMPORT;
+  parse_take(p);
+  const fe_token *t = parse_peek(p);
+  if (!parse_expect(p, TOK_STRING, "with a file name"))
+    return false;
+  item->path = t->text;
+  item->path_loc = t->loc;
+  return true;
+}
+
+static void unknown_item(fe_parser *p, const fe_token *t) {
+  static const char *const words[] = {"let",   "flag",  "block", "model",     "data",
+                                      "optim", "train", "import", "optimizer", "schedule"};
+  ir_diag *n = parse_fail(p, t, "expected let, flag, block, model, data, optim, train or import");
+  if (!n)
+    return;
+  const char *near =
+      t->kind == TOK_NAME ? diag_nearest(t->text, words, sizeof words / sizeof words[0]) : NULL;
+  if (near)
+    diag_help(n, "did you mean '%s'?", near);
+}
+
+static bool parse_item(fe_parser *p, ast_item *item) {
+  const fe_token *t = parse_peek(p);
+  item->loc = t->loc;
+  if (t->kind == TOK_LET)
+    return parse_bindings(p, item, AST_LET);
+  if (t->kind == TOK_FLAG)
+    return parse_bindings(p, item, AST_FLAG);
+  if (t->kind == TOK_IMPORT)
+    return parse_import(p, item);
+  if (t->kind == TOK_BLOCK || t->kind == TOK_MODEL)
+    return parse_fn(p, item, t->kind == TOK_BLOCK ? AST_BLOCK : AST_MODEL);
+  if (is_word(t, "optimizer") || is_word(t, "schedule"))
+    return parse_fn(p, item, is_word(t, "schedule") ? AST_SCHEDULE : AST_OPTIMIZER);
+  if (is_word(t, "data"))
+    return parse_section(p, item, AST_DATA);
+  if (is_word(t, "optim"))
+    return parse_section(p, item, AST_OPTIM);
+  if (is_word(t, "train"))
+    return parse_section(p, item, AST_TRAIN);
+  unknown_item(p, t);
+  return false;
+}
+
+static void parse_item_into(fe_parser *p, ast_file *file) {
+  size_t start = p->at;
+  ast_item *item = IR_NEW(p->arena, ast_item);
+  bool ok = parse_item(p, item);
+  if (ok && !at_separator(p)) {
+    parse_fail(p, parse_peek(p), "expected a new line, found %s",
+               fe_token_text(parse_peek(p)->kind));
+    ok = false;
+  }
+  if (ok)
+    IR_PUSH(p->arena, file->items, item);
+  else
+    recover(p, start);
+  if (p->at == start)
+    p->at++;
+  p->depth = 0;
+}
+
+ast_file *fe_parse(ir_arena *a, const ir_source *src, ir_diags *d) {
+  fe_tokens toks = fe_lex(a, src, d);
+  fe_parser p = {.arena = a, .diags = d, .toks = toks.list.at};
+  ast_file *file = IR_NEW(a, ast_file);
+  file->src = src;
+  for (skip_separators(&p); p.toks[p.at].kind != TOK_END; skip_separators(&p)) {
+    if (p.toks[p.at].kind == TOK_RBRACE && p.at && p.toks[p.at - 1].kind == TOK_RBRACE) {
+      p.at++; // left over from a broken statement list
+      continue;
+    }
+    parse_item_into(&p, file);
+  }
+  return file;
+}

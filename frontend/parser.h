@@ -1,0 +1,42 @@
+// parser.h: what the two halves of the parser share: expressions (parse_expr.c) and
+// statements, blocks and sections (parser.c).
+//
+// Errors: the first one of a statement is reported and sets `failed`; functions then return NULL
+// up to the statement level, which skips to the next statement and goes on.
+#ifndef FRONTEND_PARSER_H
+#define FRONTEND_PARSER_H
+
+#include "frontend/ast.h"
+#include "frontend/lexer.h"
+
+enum { FE_MAX_NESTING = 200, FE_MAX_TREE_DEPTH = 300 };
+
+typedef struct fe_parser {
+  ir_arena *arena;
+  ir_diags *diags;
+  const fe_token *toks; // ends with TOK_END
+  size_t at;
+  int nest;  // open ( and [: newlines are skipped while there are any
+  int depth; // of recursion
+  bool failed;
+} fe_parser;
+
+const fe_token *parse_peek(fe_parser *p);
+const fe_token *parse_take(fe_parser *p);
+bool parse_accept(fe_parser *p, fe_token_kind kind);
+// Reports `expected '(' after 'block'` and the like when the next token is another.
+bool parse_expect(fe_parser *p, fe_token_kind kind, const char *where);
+bool parse_name(fe_parser *p, ast_name *out, const char *what);
+// The first error of a statement; NULL when it is not the first (nothing is reported).
+ir_diag *parse_fail(fe_parser *p, const fe_token *at, const char *fmt, ...) IR_PRINTF(3, 4);
+void parse_skip_newlines(fe_parser *p);
+// Guards recursion. False (reported) when nesting is too deep; parse_leave undoes it.
+bool parse_enter(fe_parser *p);
+void parse_leave(fe_parser *p);
+// From token `start` to the last one taken, as far as it is on the same line.
+ir_loc parse_span(const fe_parser *p, size_t start);
+
+ast_expr *parse_expr(fe_parser *p);
+ast_expr *parse_range_expr(fe_parser *p); // also lo..hi
+
+#endif

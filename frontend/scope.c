@@ -1,0 +1,200 @@
+// scope.c: names: frames of block calls, instance paths, lookup, and errors with their chain of
+// uses and "did you mean".
+#include "frontend/check.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_CHAIN = 6 };
+
+// --- errors ------------------------------------------------------------------------------------------
+static bool first_report(fe *c, ir_loc at, const char *code) {
+  const char *key = ir_format(c->arena, "%p:%u:%u:%s", (const void *)at.file, at.line, at.col,
+                              code);
+  if (ir_map_get(c->reported, key))
+    return false;
+  ir_map_put(c->reported, key, c->reported);
+  return true;
+}
+
+static const char *fn_word(const ast_fn *fn) {
+  static const char *const words[] = {"block", "model", "optimizer", "schedule"};
+  return words[fn->kind];
+}
+
+static void add_chain(fe *c, ir_diag *d) {
+  int shown = 0;
+  for (const fe_frame *f = c->frame; f && f->caller && shown < MAX_CHAIN; f = f->caller, shown++)
+    diag_note(d, f->used, "in %s '%s', used here", fn_word(f->fn), f->fn->name.text);
+}
+
+ir_diag *fe_error(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
+  ir_buf b = ir_buf_new(c->arena);
+  va_list ap;
+  va_start(ap, fmt);
+  ir_buf_vprintf(&b, fmt, ap);
+  va_end(ap);
+  bool fresh = first_report(c, at, code);
+  ir_diag *d = diag_error(fresh ? c->diags : c->silent, at, code, "%s", ir_buf_str(&b));
+  if (fresh)
+    add_chain(c, d);
+  return d;
+}
+
+void fe_suggest(fe *c, ir_diag *d, const char *word, const ir_map *const *maps, size_t num_maps,
+                const char *const *words, size_t num_words) {
+  IR_VEC(const char *) all = {0};
+  for (size_t m = 0; m < num_maps; m++)
+    for (size_t i = 0; maps[m] && i < ir_map_count(maps[m]); i++)
+      IR_PUSH(c->arena, all, ir_map_key(maps[m], i));
+  for (size_t i = 0; i < num_words; i++)
+    IR_PUSH(c->arena, all, words[i]);
+  const char *near = diag_nearest(word, all.at, all.num);
+  if (near)
+    diag_help(d, "did you mean '%s'?", near);
+}
+
+bool fe_tick(fe *c, ir_loc at) {
+  if (++c->statements <= FE_MAX_STATEMENTS)
+    return true;
+  if (c->statements == FE_MAX_STATEMENTS + 1)
+    fe_error(c, at, "E0210", "the model expands to more than %d statements", FE_MAX_STATEMENTS);
+  return false;
+}
+
+// --- frames --------------------------------------------------------------------------------------------
+fe_frame *fe_enter(fe *c, const ast_fn *fn, ir_loc used, fe_naming *names, bool is_std) {
+  fe_frame *f = IR_NEW(c->arena, fe_frame);
+  *f = (fe_frame){.caller = c->frame,
+                  .fn = fn,
+                  .used = used,
+                  .depth = c->frame ? c->frame->depth + 1 : 0,
+                  .is_std = is_std,
+                  .names = names,
+                  .vars = ir_map_new(c->arena),
+                  .dims = ir_map_new(c->arena),
+                  .declared = ir_map_new(c->arena)};
+  c->frame = f;
+  if (c->pass)
+    c->pass->b.scope = names->prefix;
+  return f;
+}
+
+void fe_leave(fe *c) {
+  c->frame = c->frame->caller;
+  if (c->pass)
+    c->pass->b.scope = c->frame ? c->frame->names->prefix : NULL;
+}
+
+// The place in the main file that a node stands for: that of the innermost use there.
+ir_loc fe_node_loc(const fe *c, ir_loc at) {
+  for (const fe_frame *f = c->frame; at.file != c->main && f && f->caller; f = f->caller)
+    at = f->used;
+  return at.file == c->main ? at : (ir_loc){0};
+}
+
+// --- instance names ----------------------------------------------------------------------------------
+fe_naming *fe_naming_new(fe *c, fe_naming *outer, const char *prefix, const char *suffix) {
+  fe_naming *n = IR_NEW(c->arena, fe_naming);
+  *n = (fe_naming){outer, prefix, suffix, ir_map_new(c->arena)};
+  return n;
+}
+
+static uintptr_t uses_of(const fe_naming *n, const char *base) {
+  uintptr_t uses = 0;
+  for (; n; n = n->outer)
+    uses += (uintptr_t)ir_map_get(n->counts, base);
+  return uses;
+}
+
+const char *fe_path(fe *c, const char *name) {
+  const fe_naming *n = c->frame->names;
+  return n->prefix ? ir_format(c->arena, "%s.%s%s", n->prefix, name, n->suffix)
+                   : ir_format(c->arena, "%s%s", name, n->suffix);
+}
+
+const char *fe_instance(fe *c, const char *base) {
+  fe_naming *n = c->frame->names;
+  uintptr_t uses = uses_of(n, base) + 1;
+  ir_map_put(n->counts, base, (void *)((uintptr_t)ir_map_get(n->counts, base) + 1));
+  return fe_path(c, uses == 1 ? base : ir_format(c->arena, "%s_%zu", base, (size_t)uses));
+}
+
+// --- lookup --------------------------------------------------------------------------------------------
+void fe_set(fe *c, const char *name, const fe_value *v) {
+  ir_map_put(c->frame->vars, name, (void *)(uintptr_t)v);
+}
+
+const fe_value *fe_read(fe *c, ir_state *s) {
+  fe_pass *p = c->pass;
+  while (p->reads.num <= s->id)
+    IR_PUSH(c->arena, p->reads, NULL);
+  if (!p->reads.at[s->id])
+    p->reads.at[s->id] = ir_read(&p->b, s);
+  return fe_tensor(c, p->reads.at[s->id]);
+}
+
+static const fe_value *read_flag(fe *c, ir_state *s, ir_loc at) {
+  if (!c->pass)
+    return FE_FAIL(c, at, "E0212", "flag '%s' cannot be used here: it is set when the trainer runs",
+                   s->name);
+  c->pass->b.loc = fe_node_loc(c, at);
+  fe_value *v = IR_NEW(c->arena, fe_value);
+  *v = *fe_read(c, s);
+  v->flag = s->name;
+  return v;
+}
+
+static const char *const constants[] = {"training", "pi", "none", "zeros", "ones", "xavier", "he"};
+
+static const fe_value *find_constant(fe *c, const char *name) {
+  if (strcmp(name, "training") == 0)
+    return c->pass ? fe_bool(c, c->pass->training) : NULL;
+  if (strcmp(name, "pi") == 0)
+    return fe_float(c, M_PI);
+  if (strcmp(name, "none") == 0)
+    return &fe_none;
+  if (strcmp(name, "zeros") == 0)
+    return fe_make_init(c, FE_INIT_CONSTANT, 0, 0);
+  if (strcmp(name, "ones") == 0)
+    return fe_make_init(c, FE_INIT_CONSTANT, 1, 0);
+  if (strcmp(name, "xavier") == 0)
+    return fe_make_init(c, FE_INIT_XAVIER, 0, 0);
+  if (strcmp(name, "he") == 0)
+    return fe_make_init(c, FE_INIT_HE, 0, 0);
+  return NULL;
+}
+
+static const fe_value *unknown_name(fe *c, const char *name, ir_loc at) {
+  bool is_std;
+  if (fe_find_block(c, name, &is_std) || fe_is_builtin(name)) {
+    ir_diag *d = fe_error(c, at, "E0202", "'%s' is a function, not a value", name);
+    diag_help(d, "call it: %s(...)", name);
+    return &fe_bad;
+  }
+  ir_diag *d = fe_error(c, at, "E0201", "unknown name '%s'", name);
+  const ir_map *maps[] = {c->frame ? c->frame->vars : NULL, c->lets, c->flags};
+  fe_suggest(c, d, name, maps, 3, constants, sizeof constants / sizeof constants[0]);
+  return &fe_bad;
+}
+
+const fe_value *fe_lookup(fe *c, const char *name, ir_loc at) {
+  const fe_value *v = c->frame ? ir_map_get(c->frame->vars, name) : NULL;
+  bool sees_file = !c->frame || !c->frame->is_std;
+  if (!v && sees_file)
+    v = ir_map_get(c->lets, name);
+  if (v)
+    return v;
+  ir_state *flag = sees_file ? ir_map_get(c->flags, name) : NULL;
+  if (flag)
+    return read_flag(c, flag, at);
+  v = find_constant(c, name);
+  return v ? v : unknown_name(c, name, at);
+}
+
+const ast_fn *fe_find_block(fe *c, const char *name, bool *is_std) {
+  bool sees_file = !c->frame || !c->frame->is_std;
+  const ast_fn *fn = sees_file ? ir_map_get(c->fns, name) : NULL;
+  *is_std = !fn;
+  return fn ? fn : ir_map_get(c->std_fns, name);
+}

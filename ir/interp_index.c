@@ -1,0 +1,81 @@
+// interp_index.c: gather, scatter_add and matmul of the interpreter.
+#include "ir/interp_ops.h"
+
+// The contract of all targets: an index outside the table means its first or last row,
+// so that no data whatever leads to an access out of bounds.
+static int64_t clamp_row(double index, int64_t rows) {
+  return index < 0 ? 0 : index >= (double)rows ? rows - 1 : (int64_t)index;
+}
+
+static int64_t row_elements(const ir_type *table) {
+  return ir_elements(table) / table->dims[0];
+}
+
+void interp_gather(interp_ctx *c) {
+  const ir_type *table = &c->n->in[0]->type;
+  int64_t row = row_elements(table), num = ir_elements(&c->n->in[1]->type);
+  for (int64_t i = 0; i < num; i++) {
+    int64_t from = clamp_row(c->in[1][i], table->dims[0]) * row;
+    for (int64_t k = 0; k < row; k++) {
+      c->out[i * row + k] = c->in[0][from + k];
+      if (c->dout)
+        c->dout[i * row + k] = c->din[0][from + k];
+    }
+  }
+}
+
+void interp_scatter_add(interp_ctx *c) {
+  const ir_type *table = &c->n->type;
+  int64_t row = row_elements(table), num = ir_elements(&c->n->in[0]->type);
+  for (int64_t i = 0; i < num; i++) {
+    int64_t to = clamp_row(c->in[0][i], table->dims[0]) * row;
+    for (int64_t k = 0; k < row; k++) {
+      double *sum = &c->out[to + k];
+      *sum = interp_wrap(*sum + c->in[1][i * row + k], table->dtype);
+      if (c->dout)
+        c->dout[to + k] += c->din[1][i * row + k];
+    }
+  }
+}
+
+// --- matmul ---------------------------------------------------------------------------------------
+typedef struct matmul_sizes {
+  int64_t batch, m, n, k;
+  int64_t a_m, a_k, b_k, b_n; // strides inside one matrix
+} matmul_sizes;
+
+static matmul_sizes sizes_of(const ir_node *n) {
+  int r = n->type.rank;
+  const ir_type *a = &n->in[0]->type, *b = &n->in[1]->type;
+  bool ta = ir_attr_bool(n, IR_ATTR_TRANS_A), tb = ir_attr_bool(n, IR_ATTR_TRANS_B);
+  matmul_sizes s = {.m = n->type.dims[r - 2], .n = n->type.dims[r - 1]};
+  s.k = a->dims[ta ? r - 2 : r - 1];
+  s.batch = ir_elements(&n->type) / (s.m * s.n);
+  s.a_m = ta ? 1 : a->dims[r - 1];
+  s.a_k = ta ? a->dims[r - 1] : 1;
+  s.b_k = tb ? 1 : b->dims[r - 1];
+  s.b_n = tb ? b->dims[r - 1] : 1;
+  return s;
+}
+
+// out += a b, one matrix
+static void multiply(const matmul_sizes *s, const double *a, const double *b, double *out) {
+  for (int64_t i = 0; i < s->m; i++)
+    for (int64_t k = 0; k < s->k; k++) {
+      double x = a[i * s->a_m + k * s->a_k];
+      for (int64_t j = 0; j < s->n; j++)
+        out[i * s->n + j] += x * b[k * s->b_k + j * s->b_n];
+    }
+}
+
+void interp_matmul(interp_ctx *c) {
+  matmul_sizes s = sizes_of(c->n);
+  for (int64_t i = 0; i < s.batch; i++) {
+    int64_t a = i * s.m * s.k, b = i * s.k * s.n, out = i * s.m * s.n;
+    multiply(&s, c->in[0] + a, c->in[1] + b, c->out + out);
+    if (!c->dout)
+      continue;
+    multiply(&s, c->din[0] + a, c->in[1] + b, c->dout + out);
+    multiply(&s, c->in[0] + a, c->din[1] + b, c->dout + out);
+  }
+}

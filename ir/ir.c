@@ -1,0 +1,159 @@
+// ir.c: the tables expanded from dtypes.def, attrs.def and ops.def, and the small
+// questions asked of types, ops and attributes everywhere.
+#include "ir/internal.h"
+
+#include <string.h>
+
+// --- tables ------------------------------------------------------------------------
+const ir_dtype_info ir_dtypes[IR_NUM_DTYPES] = {
+#define DTYPE(NAME, text, bytes, ctype, kind, st) {text, bytes, ctype, IR_KIND_##kind, st},
+#include "ir/dtypes.def"
+#undef DTYPE
+};
+
+const ir_attr_info ir_attr_infos[IR_NUM_ATTRS] = {
+#define ATTR(NAME, text, kind) {text, IR_AK_##kind},
+#include "ir/attrs.def"
+#undef ATTR
+};
+
+enum {
+#define ATTR(NAME, text, kind) A_##NAME = 1 << IR_ATTR_##NAME,
+#include "ir/attrs.def"
+#undef ATTR
+};
+
+#define VARIADIC IR_VARIADIC
+const ir_op_info ir_ops[IR_NUM_OPS] = {
+#define OP(NAME, text, arity, cls, attrs, shape, grad, interp, flops, spell)                       \
+  {text, arity, IR_CLASS_##cls, attrs, flops, spell},
+#include "ir/ops.def"
+#undef OP
+};
+
+const char *const ir_role_names[IR_NUM_ROLES] = {
+    [IR_ROLE_PARAM] = "param",     [IR_ROLE_FROZEN] = "frozen", [IR_ROLE_BUFFER] = "buffer",
+    [IR_ROLE_MOMENT] = "moment",   [IR_ROLE_COUNTER] = "counter", [IR_ROLE_SEED] = "seed",
+    [IR_ROLE_FLAG] = "flag",       [IR_ROLE_ACCUM] = "accum",
+};
+
+const char *const ir_family_names[IR_NUM_FAMILIES] = {
+    [IR_FAMILY_LOOP] = "loop",
+    [IR_FAMILY_MATMUL] = "matmul",
+    [IR_FAMILY_COPY] = "copy",
+    [IR_FAMILY_SCATTER] = "scatter",
+};
+
+// --- types ---------------------------------------------------------------------------
+bool ir_dtype_from_name(const char *name, ir_dtype *out) {
+  for (int i = 0; i < IR_NUM_DTYPES; i++)
+    if (strcmp(ir_dtypes[i].name, name) == 0) {
+      *out = (ir_dtype)i;
+      return true;
+    }
+  return false;
+}
+
+bool ir_is_float(ir_dtype t) {
+  return ir_dtypes[t].kind == IR_KIND_FLOAT;
+}
+
+ir_type ir_scalar(ir_dtype t) {
+  return (ir_type){.dtype = t};
+}
+
+ir_type ir_tensor(ir_dtype t, int rank, const int64_t *dims) {
+  BUG_IF(rank < 0 || rank > IR_MAX_RANK, "rank %d", rank);
+  ir_type type = {.dtype = t, .rank = rank};
+  for (int i = 0; i < rank; i++)
+    type.dims[i] = dims[i];
+  return type;
+}
+
+int64_t ir_elements(const ir_type *t) {
+  int64_t n = 1;
+  for (int i = 0; i < t->rank; i++)
+    n *= t->dims[i];
+  return n;
+}
+
+int64_t ir_bytes(const ir_type *t) {
+  return ir_elements(t) * ir_dtypes[t->dtype].bytes;
+}
+
+bool ir_same_shape(const ir_type *a, const ir_type *b) {
+  if (a->rank != b->rank)
+    return false;
+  for (int i = 0; i < a->rank; i++)
+    if (a->dims[i] != b->dims[i])
+      return false;
+  return true;
+}
+
+bool ir_same_type(const ir_type *a, const ir_type *b) {
+  return a->dtype == b->dtype && ir_same_shape(a, b);
+}
+
+const char *ir_type_str(ir_arena *a, const ir_type *t) {
+  char text[16 + IR_MAX_RANK * 22];
+  size_t at = (size_t)snprintf(text, sizeof text, "%s[", ir_dtypes[t->dtype].name);
+  for (int i = 0; i < t->rank; i++)
+    at += (size_t)snprintf(text + at, sizeof text - at, "%s%lld", i ? "," : "",
+                           (long long)t->dims[i]);
+  snprintf(text + at, sizeof text - at, "]");
+  return ir_strdup(a, text);
+}
+
+// --- ops and attributes ----------------------------------------------------------------
+bool ir_op_from_name(const char *name, ir_op *out) {
+  for (int i = 0; i < IR_NUM_OPS; i++)
+    if (strcmp(ir_ops[i].name, name) == 0) {
+      *out = (ir_op)i;
+      return true;
+    }
+  return false;
+}
+
+const ir_attr *ir_find_attr(const ir_node *n, ir_attr_key key) {
+  for (int i = 0; i < n->num_attrs; i++)
+    if (n->attrs[i].key == key)
+      return &n->attrs[i];
+  return NULL;
+}
+
+static const ir_attr *need_attr(const ir_node *n, ir_attr_key key, ir_attr_kind kind) {
+  const ir_attr *a = ir_find_attr(n, key);
+  BUG_IF(!a, "%%%s (%s) has no attribute '%s'", n->name, ir_ops[n->op].name,
+         ir_attr_infos[key].name);
+  BUG_IF(ir_attr_infos[key].kind != kind, "attribute '%s' read as another kind",
+         ir_attr_infos[key].name);
+  return a;
+}
+
+int64_t ir_attr_int(const ir_node *n, ir_attr_key key) {
+  return need_attr(n, key, IR_AK_INT)->as.i;
+}
+
+double ir_attr_num(const ir_node *n, ir_attr_key key) {
+  return need_attr(n, key, IR_AK_NUM)->as.num;
+}
+
+const int64_t *ir_attr_ints(const ir_node *n, ir_attr_key key, int *num) {
+  const ir_attr *a = need_attr(n, key, IR_AK_INTS);
+  if (num)
+    *num = a->as.ints.num;
+  return a->as.ints.at;
+}
+
+bool ir_attr_bool(const ir_node *n, ir_attr_key key) {
+  return need_attr(n, key, IR_AK_BOOL)->as.i != 0;
+}
+
+void ir_sort_attrs(ir_attr *attrs, int num) {
+  for (int i = 1; i < num; i++)
+    for (int k = i; k > 0 && attrs[k - 1].key > attrs[k].key; k--) {
+      ir_attr t = attrs[k];
+      attrs[k] = attrs[k - 1];
+      attrs[k - 1] = t;
+    }
+}

@@ -1,0 +1,275 @@
+// parse.c: reading the text form of a module (docs/ir.md): header, states, data,
+// config. Functions are in parse_func.c. After errors it goes on with the next line, so
+// that one run shows them all.
+#include "ir/parse.h"
+#include "ir/builder.h"
+#include "ir/internal.h"
+
+#include <string.h>
+
+void parse_suggest(ir_diag *d, const char *word, const char *const *names, size_t num) {
+  const char *near = diag_nearest(word, names, num);
+  if (near)
+    diag_help(d, "did you mean '%s'?", near);
+}
+
+// --- header ----------------------------------------------------------------------------------
+static bool parse_header(ir_parser *p) {
+  ir_scan *s = &p->s;
+  int64_t version = 0;
+  ir_loc none = {s->src, 1, 1, 1};
+  bool line = scan_line(s);
+  ir_loc at = line ? scan_here(s) : none;
+  static const char magic[] = "mltc-ir";
+  size_t n = sizeof magic - 1;
+  bool ok = line && (size_t)(s->end - s->at) > n && memcmp(s->at, magic, n) == 0;
+  if (!ok) {
+    ir_diag *d = diag_error(s->diags, at, "E0101", "this is not an IR file");
+    diag_help(d, "an IR file begins with the line 'mltc-ir 1'");
+    return false;
+  }
+  s->at += n;
+  at = scan_here(s);
+  if (!scan_int(s, &version))
+    return false;
+  if (version != 1) {
+    diag_error(s->diags, at, "E0101", "version %lld of the IR is not known",
+               (long long)version);
+    return false;
+  }
+  return scan_end(s, NULL);
+}
+
+static bool parse_module_name(ir_parser *p) {
+  ir_scan *s = &p->s;
+  bool line = scan_line(s);
+  ir_loc at = line ? scan_here(s) : (ir_loc){s->src, s->line, 1, 1};
+  const char *from = s->at;
+  bool ok = line && s->end - from > 6 && memcmp(from, "module", 6) == 0;
+  if (!ok) {
+    diag_error(s->diags, at, "E0101", "the second line must be 'module NAME'");
+    return false;
+  }
+  s->at += 6;
+  const char *name = scan_name(s, "the module's name");
+  if (!name || !scan_end(s, NULL))
+    return false;
+  p->m->name = name;
+  return true;
+}
+
+// --- settings ----------------------------------------------------------------------------------
+bool parse_setting_value(ir_parser *p, ir_setting *out) {
+  ir_scan *s = &p->s;
+  if (scan_peek(s, '"')) {
+    out->kind = IR_SET_STR;
+    return (out->str = scan_string(s)) != NULL;
+  }
+  if (scan_peek(s, '$')) {
+    out->kind = IR_SET_FLAG;
+    return (out->str = scan_sigil_name(s, '$', "a flag such as $lr")) != NULL;
+  }
+  out->kind = IR_SET_NUM;
+  return scan_number(s, &out->num);
+}
+
+static bool parse_config(ir_parser *p) {
+  ir_setting set = {0};
+  if (!(set.key = scan_name(&p->s, "a setting's name")) || !scan_expect(&p->s, '=', "'='") ||
+      !parse_setting_value(p, &set) || !scan_end(&p->s, NULL))
+    return false;
+  IR_PUSH(p->m->arena, p->m->config, set);
+  return true;
+}
+
+// --- states --------------------------------------------------------------------------------------
+static bool parse_role(ir_parser *p, ir_role *out) {
+  scan_at_end(&p->s);
+  const char *from = p->s.at, *word = scan_name(&p->s, "a role");
+  if (!word)
+    return false;
+  for (int i = 0; i < IR_NUM_ROLES; i++)
+    if (strcmp(ir_role_names[i], word) == 0) {
+      *out = (ir_role)i;
+      return true;
+    }
+  ir_diag *d = diag_error(p->s.diags, scan_from(&p->s, from), "E0110", "unknown role '%s'", word);
+  parse_suggest(d, word, ir_role_names, IR_NUM_ROLES);
+  return false;
+}
+
+static bool parse_state_attrs(ir_parser *p, bool *has_role, ir_role *role, double *value) {
+  while (!scan_at_end(&p->s)) {
+    const char *from = p->s.at;
+    if (p->s.end - from > 4 && memcmp(from, "loc(", 4) == 0)
+      return true;
+    const char *key = scan_name(&p->s, "role= or value=");
+    if (!key || !scan_expect(&p->s, '=', "'='"))
+      return false;
+    if (strcmp(key, "role") == 0) {
+      *has_role = true;
+      if (!parse_role(p, role))
+        return false;
+    } else if (strcmp(key, "value") == 0) {
+      if (!scan_number(&p->s, value))
+        return false;
+    } else {
+      ir_diag *d = diag_error(p->s.diags, scan_from(&p->s, from), "E0104",
+                              "a state has no attribute '%s'", key);
+      parse_suggest(d, key, (const char *const[]){"role", "value"}, 2);
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool parse_state(ir_parser *p) {
+  ir_scan *s = &p->s;
+  ir_loc at = scan_here(s), loc = {0};
+  const char *name = scan_name(s, "the state's name");
+  ir_type type;
+  bool has_role = false;
+  ir_role role = IR_ROLE_PARAM;
+  double value = 0;
+  if (!name || !scan_expect(s, ':', "':' and a type") || !scan_type(s, &type) ||
+      !parse_state_attrs(p, &has_role, &role, &value) || !scan_end(s, &loc))
+    return false;
+  if (!has_role) {
+    diag_help(diag_error(s->diags, at, "E0104", "state '%s' needs a role", name),
+              "add role=param, role=buffer, role=flag, ...");
+    return false;
+  }
+  if (ir_find_state(p->m, name)) {
+    diag_error(s->diags, at, "E0107", "state '%s' is there twice", name);
+    return false;
+  }
+  ir_type checked;
+  const char *why;
+  if (!ir_infer(s->arena, IR_INPUT, 0, NULL, 0, NULL, &type, &checked, &why)) {
+    diag_error(s->diags, at, "E0105", "%s", why);
+    return false;
+  }
+  ir_state_new(p->m, name, type, role, loc)->value = value;
+  IR_PUSH(s->arena, p->state_locs, at);
+  return true;
+}
+
+// --- data ------------------------------------------------------------------------------------------
+static bool parse_data_files(ir_parser *p, ir_data *d) {
+  if (!scan_expect(&p->s, '(', "'('"))
+    return false;
+  while (!scan_peek(&p->s, ')')) {
+    const char *file;
+    if ((d->files.num && !scan_expect(&p->s, ',', "',' or ')'")) || !(file = scan_string(&p->s)))
+      return false;
+    IR_PUSH(p->m->arena, d->files, file);
+  }
+  p->s.at++;
+  return true;
+}
+
+static bool parse_data_settings(ir_parser *p, ir_data *d) {
+  if (!scan_accept(&p->s, '{'))
+    return true;
+  do {
+    ir_setting set = {0};
+    if (!(set.key = scan_name(&p->s, "a setting's name")) || !scan_expect(&p->s, '=', "'='") ||
+        !parse_setting_value(p, &set))
+      return false;
+    IR_PUSH(p->m->arena, d->settings, set);
+  } while (scan_accept(&p->s, ','));
+  return scan_expect(&p->s, '}', "',' or '}'");
+}
+
+static bool parse_data(ir_parser *p) {
+  ir_loc at = scan_here(&p->s);
+  ir_data *d = IR_NEW(p->m->arena, ir_data);
+  if (!(d->name = scan_name(&p->s, "the data's name")) || !scan_expect(&p->s, '=', "'='") ||
+      !(d->format = scan_name(&p->s, "a format such as idx")) || !parse_data_files(p, d) ||
+      !parse_data_settings(p, d) || !scan_end(&p->s, &d->loc))
+    return false;
+  for (size_t i = 0; i < p->m->data.num; i++)
+    if (strcmp(p->m->data.at[i]->name, d->name) == 0) {
+      diag_error(p->s.diags, at, "E0107", "data '%s' is there twice", d->name);
+      return false;
+    }
+  IR_PUSH(p->m->arena, p->m->data, d);
+  return true;
+}
+
+// --- functions ----------------------------------------------------------------------------------------
+static bool parse_func(ir_parser *p) {
+  ir_loc at = scan_here(&p->s);
+  const char *name = scan_name(&p->s, "the function's name");
+  bool ok = name && scan_expect(&p->s, '{', "'{'") && scan_end(&p->s, NULL);
+  if (name && ir_find_func(p->m, name)) {
+    diag_error(p->s.diags, at, "E0107", "function '%s' is there twice", name);
+    ok = false;
+  }
+  // The body is read in any case: its errors are worth knowing, and its lines would
+  // otherwise be taken for lines of the module.
+  p->f = ir_func_new(p->m, name ? name : "_");
+  p->broken = ir_map_new(p->s.arena);
+  memset(&p->node_locs, 0, sizeof p->node_locs);
+  parse_func_body(p, at);
+  ir_func_locs locs = {at, p->node_locs.at};
+  IR_PUSH(p->s.arena, p->func_locs, locs);
+  return ok;
+}
+
+static const struct {
+  const char *word;
+  bool (*parse)(ir_parser *p);
+} statements[] = {
+    {"state", parse_state}, {"data", parse_data}, {"config", parse_config}, {"func", parse_func}};
+enum { NUM_STATEMENTS = sizeof statements / sizeof *statements };
+
+static void parse_statement(ir_parser *p) {
+  ir_loc at = scan_here(&p->s);
+  const char *word = scan_name(&p->s, "state, data, config or func");
+  if (!word)
+    return;
+  const char *names[NUM_STATEMENTS];
+  for (int i = 0; i < NUM_STATEMENTS; i++) {
+    names[i] = statements[i].word;
+    if (strcmp(word, names[i]) == 0) {
+      statements[i].parse(p);
+      return;
+    }
+  }
+  ir_diag *d = diag_error(p->s.diags, at, "E0102",
+                          "expected state, data, config or func, found '%s'", word);
+  parse_suggest(d, word, names, NUM_STATEMENTS);
+}
+
+// --- the whole ---------------------------------------------------------------------------------------------
+static ir_loc fault_loc(const ir_parser *p, const ir_fault *fault) {
+  if (fault->state)
+    return p->state_locs.at[fault->state->id];
+  for (size_t i = 0; fault->func && i < p->m->funcs.num; i++)
+    if (p->m->funcs.at[i] == fault->func) {
+      const ir_func_locs *locs = &p->func_locs.at[i];
+      return fault->node ? locs->nodes[fault->node->id] : locs->head;
+    }
+  return (ir_loc){p->s.src, 1, 1, 1};
+}
+
+static void verify_parsed(ir_parser *p) {
+  ir_faults faults = {.arena = p->s.arena};
+  ir_find_faults(p->m, &faults);
+  for (size_t i = 0; i < faults.list.num; i++)
+    diag_error(p->s.diags, fault_loc(p, &faults.list.at[i]), "E0111", "%s",
+               faults.list.at[i].text);
+}
+
+ir_module *ir_parse(ir_arena *a, const ir_source *src, ir_diags *d) {
+  size_t errors = diag_num_errors(d);
+  ir_parser p = {.s = scan_new(a, src, d), .m = ir_module_new(a, "_")};
+  if (!parse_header(&p) || !parse_module_name(&p))
+    return NULL;
+  while (scan_line(&p.s))
+    parse_statement(&p);
+  if (diag_num_errors(d) == errors)
+    verify_parsed(&p);
+  return diag_num_errors(d) == errors ? p.m : NULL;
+}

@@ -1,0 +1,179 @@
+// random_networks.c: the generator's moves that add what networks are made of, out of
+// primitive ops as the layers of frontend/std do.
+#include "ir/random_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BATCH = 3, TIME = 5, WIDTH = 16, HEADS = 4 };
+
+// --- values of networks ---------------------------------------------------------------------
+// Blocks work on [BATCH, TIME, WIDTH].
+static const int64_t shape[] = {BATCH, TIME, WIDTH};
+
+static rand_val activation(rand_gen *g) {
+  return rand_fit(g, rand_float(g), 3, shape);
+}
+
+static rand_val block_param(rand_gen *g, const char *what, int rank, const int64_t *dims) {
+  return rand_param(g, ir_format(g->arena, "block.%d.%s", g->num_blocks, what), rank, dims);
+}
+
+static ir_node *spread(rand_gen *g, ir_node *x, const ir_node *like) {
+  return ir_broadcast_to(&g->b, x, like->type.rank, like->type.dims);
+}
+
+// Results of blocks are of moderate size by design: norms and scaled weights.
+static rand_val push_block(rand_gen *g, ir_node *n) {
+  return rand_push(g, n, 4, 40, false, false);
+}
+
+// --- linear -----------------------------------------------------------------------------------
+static ir_node *linear(rand_gen *g, ir_node *x, const char *name, int64_t out) {
+  int64_t in = x->type.dims[x->type.rank - 1], rows = ir_elements(&x->type) / in;
+  ir_type t = x->type;
+  ir_node *w = block_param(g, ir_format(g->arena, "%s.w", name), 2, (int64_t[]){in, out}).n;
+  ir_node *bias = block_param(g, ir_format(g->arena, "%s.b", name), 1, &out).n;
+  ir_node *y = ir_reshape(&g->b, x, 2, (int64_t[]){rows, in});
+  y = ir_matmul(&g->b, y, w, false, false);
+  t.dims[t.rank - 1] = out;
+  y = ir_reshape(&g->b, y, t.rank, t.dims);
+  return ir_binary(&g->b, IR_ADD, y, spread(g, bias, y));
+}
+
+static ir_node *gelu(rand_gen *g, ir_node *x) {
+  ir_node *e = ir_unary(&g->b, IR_ERF, ir_binary_const(&g->b, IR_MUL, x, M_SQRT1_2));
+  ir_node *half = ir_binary_const(&g->b, IR_MUL, ir_binary_const(&g->b, IR_ADD, e, 1), 0.5);
+  return ir_binary(&g->b, IR_MUL, x, half);
+}
+
+static ir_node *act(rand_gen *g, ir_node *x) {
+  switch (rand_below(g, 3)) {
+  case 0:
+    return gelu(g, x);
+  case 1:
+    return ir_binary_const(&g->b, IR_MAX, x, 0);
+  default:
+    return ir_unary(&g->b, IR_TANH, x);
+  }
+}
+
+static void block_mlp(rand_gen *g) {
+  static const int64_t widths[] = {7, 16, 17, 33};
+  g->num_blocks++;
+  rand_val x = activation(g);
+  ir_node *h = act(g, linear(g, x.n, "up", widths[rand_below(g, 4)]));
+  ir_node *y = linear(g, h, "down", WIDTH);
+  push_block(g, ir_binary(&g->b, IR_ADD, x.n, y)); // residual
+}
+
+// --- norms and softmax ---------------------------------------------------------------------------
+static ir_node *mean_last(rand_gen *g, ir_node *x) {
+  int64_t axis = x->type.rank - 1;
+  ir_node *sum = ir_reduce(&g->b, IR_SUM, x, &axis, 1);
+  return ir_binary_const(&g->b, IR_MUL, sum, 1 / (double)x->type.dims[axis]);
+}
+
+static ir_node *layernorm(rand_gen *g, ir_node *x) {
+  int64_t width = x->type.dims[x->type.rank - 1];
+  ir_node *gamma = block_param(g, "gamma", 1, &width).n, *beta = block_param(g, "beta", 1, &width).n;
+  ir_node *d = ir_binary(&g->b, IR_SUB, x, spread(g, mean_last(g, x), x));
+  ir_node *var = mean_last(g, ir_binary(&g->b, IR_MUL, d, d));
+  ir_node *inv = ir_unary(&g->b, IR_RSQRT, ir_binary_const(&g->b, IR_ADD, var, 0.03125));
+  ir_node *y = ir_binary(&g->b, IR_MUL, d, spread(g, inv, x));
+  y = ir_binary(&g->b, IR_MUL, y, spread(g, gamma, x));
+  return ir_binary(&g->b, IR_ADD, y, spread(g, beta, x));
+}
+
+static void block_norm(rand_gen *g) {
+  g->num_blocks++;
+  push_block(g, layernorm(g, activation(g).n));
+}
+
+static ir_node *softmax(rand_gen *g, ir_node *x) {
+  int64_t axis = x->type.rank - 1;
+  ir_node *top = ir_unary(&g->b, IR_STOP, ir_reduce(&g->b, IR_REDUCE_MAX, x, &axis, 1));
+  ir_node *e = ir_unary(&g->b, IR_EXP, ir_binary(&g->b, IR_SUB, x, spread(g, top, x)));
+  ir_node *sum = ir_reduce(&g->b, IR_SUM, e, &axis, 1);
+  return ir_binary(&g->b, IR_DIV, e, spread(g, sum, x));
+}
+
+static void block_softmax(rand_gen *g) {
+  rand_push(g, softmax(g, activation(g).n), 1, 20, false, false);
+}
+
+// -mean over rows of log softmax at the label
+static void block_cross_entropy(rand_gen *g) {
+  g->num_blocks++;
+  enum { CLASSES = 11 };
+  ir_node *logits = linear(g, activation(g).n, "head", CLASSES);
+  int64_t axis = 2, rows[] = {BATCH, TIME, 1};
+  ir_node *label = rand_fit(g, rand_int(g), 3, rows).n;
+  ir_node *top = ir_unary(&g->b, IR_STOP, ir_reduce(&g->b, IR_REDUCE_MAX, logits, &axis, 1));
+  ir_node *z = ir_binary(&g->b, IR_SUB, logits, spread(g, top, logits));
+  ir_node *sum = ir_reduce(&g->b, IR_SUM, ir_unary(&g->b, IR_EXP, z), &axis, 1);
+  ir_node *lse = ir_unary(&g->b, IR_LOG, sum);
+  ir_type t = logits->type;
+  t.dtype = IR_I32;
+  ir_node *hot = ir_binary(&g->b, IR_EQ, ir_iota(&g->b, t, 2), spread(g, label, logits));
+  ir_node *zero = ir_const(&g->b, logits->type, 0);
+  ir_node *at = ir_reduce(&g->b, IR_SUM, ir_select(&g->b, hot, z, zero), &axis, 1);
+  push_block(g, ir_binary(&g->b, IR_SUB, lse, at));
+}
+
+// --- attention ------------------------------------------------------------------------------------------
+// [b,t,c] -> [b,h,t,c/h]
+static ir_node *heads(rand_gen *g, ir_node *x) {
+  const int64_t split[] = {BATCH, TIME, HEADS, WIDTH / HEADS}, perm[] = {0, 2, 1, 3};
+  return ir_transpose(&g->b, ir_reshape(&g->b, x, 4, split), perm);
+}
+
+static ir_node *third(rand_gen *g, ir_node *qkv, int i) {
+  const int64_t start[] = {0, 0, i * WIDTH}, stop[] = {BATCH, TIME, (i + 1) * WIDTH};
+  return ir_slice(&g->b, qkv, start, stop, (int64_t[]){1, 1, 1});
+}
+
+static ir_node *causal(rand_gen *g, ir_node *scores) {
+  const int64_t square[] = {TIME, TIME};
+  ir_type t = ir_tensor(IR_I32, 2, square);
+  ir_node *see = ir_binary(&g->b, IR_LE, ir_iota(&g->b, t, 1), ir_iota(&g->b, t, 0));
+  ir_node *far = ir_const(&g->b, scores->type, -1e9);
+  return ir_select(&g->b, spread(g, see, scores), scores, far);
+}
+
+static void block_attention(rand_gen *g) {
+  g->num_blocks++;
+  rand_val x = activation(g);
+  ir_node *qkv = linear(g, layernorm(g, x.n), "qkv", 3 * WIDTH);
+  ir_node *q = heads(g, third(g, qkv, 0)), *k = heads(g, third(g, qkv, 1));
+  ir_node *v = heads(g, third(g, qkv, 2));
+  ir_node *scores = ir_matmul(&g->b, q, k, false, true);
+  scores = ir_binary_const(&g->b, IR_MUL, scores, 1 / sqrt((double)WIDTH / HEADS));
+  ir_node *y = ir_matmul(&g->b, softmax(g, causal(g, scores)), v, false, false);
+  y = ir_transpose(&g->b, y, (const int64_t[]){0, 2, 1, 3});
+  y = linear(g, ir_reshape(&g->b, y, 3, shape), "out", WIDTH);
+  push_block(g, ir_binary(&g->b, IR_ADD, x.n, y));
+}
+
+// --- embedding, dropout ---------------------------------------------------------------------------------------
+static void block_embedding(rand_gen *g) {
+  g->num_blocks++;
+  const int64_t table[] = {11, WIDTH}, place[] = {TIME, WIDTH};
+  ir_node *index = rand_fit(g, rand_int(g), 2, shape).n;
+  ir_node *tokens = ir_gather(&g->b, block_param(g, "wte", 2, table).n, index);
+  ir_node *places = block_param(g, "wpe", 2, place).n;
+  push_block(g, ir_binary(&g->b, IR_ADD, tokens, spread(g, places, tokens)));
+}
+
+static void block_dropout(rand_gen *g) {
+  rand_val x = activation(g);
+  ir_node *u = ir_uniform(&g->b, x.n->type, g->seed, g->step, g->stream++);
+  ir_node *keep = ir_binary_const(&g->b, IR_LT, u, 0.75);
+  ir_node *zero = ir_const(&g->b, x.n->type, 0);
+  ir_node *y = ir_select(&g->b, keep, ir_binary_const(&g->b, IR_MUL, x.n, 1 / 0.75), zero);
+  rand_push(g, y, x.mag * 4 / 3, x.noise * 4 / 3, false, false);
+}
+
+const rand_choice rand_network_moves[] = {
+    {block_mlp, 5},       {block_norm, 2},    {block_softmax, 1}, {block_cross_entropy, 2},
+    {block_attention, 4}, {block_embedding, 2}, {block_dropout, 1}, {0}};

@@ -1,0 +1,22 @@
+// verify.h: what the two halves of the verifier share. For ir/ only.
+#ifndef IR_VERIFY_H
+#define IR_VERIFY_H
+
+#include "ir/internal.h"
+
+typedef struct ir_checker {
+  ir_faults *faults;
+  const ir_module *m;
+  const ir_func *f;       // NULL: checking the module
+  const ir_state *state;  // the state at hand, or NULL
+  const ir_node **by_id;  // NULL where the function has no node of that id
+  size_t *position;       // by id: place in f->nodes
+  bool *written;          // by state id
+  ir_map *names;
+} ir_checker;
+
+void ir_fault_add(ir_checker *c, const ir_node *n, const char *fmt, ...) IR_PRINTF(3, 4);
+// The rules about kernels; nothing when the function has none.
+void verify_kernels(ir_checker *c);
+
+#endif

@@ -1,0 +1,126 @@
+// verify_kernels.c: the rules about kernels, which hold once pass_fuse has run:
+//   - a member's `kernel` field names its kernel, each node is in one kernel at most;
+//   - members stand operands first, next to each other but for nodes outside all kernels;
+//   - what a member uses is computed in the same kernel before it, or in an earlier kernel,
+//     directly or through leaves and views outside kernels (a view of one member that another
+//     uses stands between them and is no member);
+//   - outside kernels there are only leaves, views, writes and gradients not yet expanded.
+#include "ir/verify.h"
+
+static bool computed_outside(const ir_node *n) {
+  ir_op_class cls = ir_ops[n->op].cls;
+  return cls == IR_CLASS_LEAF || cls == IR_CLASS_VIEW || cls == IR_CLASS_EFFECT ||
+         cls == IR_CLASS_SYMBOLIC;
+}
+
+static bool is_node(const ir_checker *c, const ir_node *n) {
+  return n && n->id < c->f->next_id && c->by_id[n->id] == n;
+}
+
+static void check_members(ir_checker *c, const ir_kernel *k) {
+  size_t last = 0;
+  bool has_anchor = false;
+  for (size_t i = 0; i < k->nodes.num; i++) {
+    const ir_node *n = k->nodes.at[i];
+    if (!is_node(c, n)) {
+      ir_fault_add(c, NULL, "kernel '%s' has a member that is not in the function", k->name);
+      continue;
+    }
+    if (n->kernel != k)
+      ir_fault_add(c, n, "%%%s is listed in kernel '%s' and belongs to %s", n->name, k->name,
+                   n->kernel ? n->kernel->name : "none");
+    if (i && c->position[n->id] <= last)
+      ir_fault_add(c, n, "members of kernel '%s' are not in the function's order", k->name);
+    if (n->op == IR_INPUT || n->op == IR_READ || n->op == IR_WRITE || n->op == IR_GRAD)
+      ir_fault_add(c, n, "%s cannot be in a kernel", ir_ops[n->op].name);
+    last = c->position[n->id];
+    has_anchor = has_anchor || n == k->anchor;
+  }
+  if (k->nodes.num && !has_anchor)
+    ir_fault_add(c, NULL, "the anchor of kernel '%s' is not a member", k->name);
+}
+
+static void check_kernel(ir_checker *c, const ir_kernel *k, size_t place, ir_map *names) {
+  if (!k->name || !ir_valid_name(k->name))
+    ir_fault_add(c, NULL, "kernel '%s' is not a name", k->name ? k->name : "");
+  else if (ir_map_get(names, k->name))
+    ir_fault_add(c, NULL, "two kernels are called '%s'", k->name);
+  if (k->name)
+    ir_map_put(names, k->name, (void *)k);
+  if (k->id != place)
+    ir_fault_add(c, NULL, "kernel '%s' has the id %u at place %zu", k->name, k->id, place);
+  if (k->nodes.num == 0)
+    ir_fault_add(c, NULL, "kernel '%s' is empty", k->name);
+  check_members(c, k);
+}
+
+// Members of different kernels do not interleave in node order.
+static void check_contiguous(ir_checker *c) {
+  bool *closed = IR_NEW_ARRAY(c->faults->arena, bool, c->f->kernels.num + 1);
+  const ir_kernel *open = NULL;
+  for (size_t i = 0; i < c->f->nodes.num; i++) {
+    const ir_node *n = c->f->nodes.at[i];
+    if (!n->kernel || n->kernel == open || n->kernel->id >= c->f->kernels.num)
+      continue;
+    if (open)
+      closed[open->id] = true;
+    open = n->kernel;
+    if (closed[open->id])
+      ir_fault_add(c, n, "the members of kernel '%s' do not stand together", open->name);
+  }
+}
+
+static const ir_kernel *kernel_below(const ir_node *n) {
+  while (ir_ops[n->op].cls == IR_CLASS_VIEW && n->num_in == 1)
+    n = n->in[0];
+  return n->kernel;
+}
+
+// The place of the last kernel whose result `n` needs, + 1; through views outside kernels.
+// Linear: each node looks at its operands' marks.
+static void check_order(ir_checker *c) {
+  size_t *needs = IR_NEW_ARRAY(c->faults->arena, size_t, c->f->next_id + 1);
+  for (size_t i = 0; i < c->f->nodes.num; i++) {
+    const ir_node *n = c->f->nodes.at[i];
+    for (int j = 0; j < n->num_in; j++) {
+      const ir_node *x = n->in[j];
+      if (!is_node(c, x))
+        continue;
+      if (n->kernel && kernel_below(x) != n->kernel && needs[x->id] > n->kernel->id)
+        ir_fault_add(c, n, "operand %%%s is not computed before kernel '%s'", x->name,
+                     n->kernel->name);
+      if (needs[x->id] > needs[n->id])
+        needs[n->id] = needs[x->id];
+    }
+    if (n->kernel)
+      needs[n->id] = n->kernel->id + 1;
+  }
+}
+
+static void check_outside(ir_checker *c) {
+  for (size_t i = 0; i < c->f->nodes.num; i++) {
+    const ir_node *n = c->f->nodes.at[i];
+    const ir_kernel *k = n->kernel;
+    if (!k && !computed_outside(n))
+      ir_fault_add(c, n, "%s is in no kernel", ir_ops[n->op].name);
+    if (k && (k->id >= c->f->kernels.num || c->f->kernels.at[k->id] != k))
+      ir_fault_add(c, n, "%%%s is in a kernel that the function does not have", n->name);
+  }
+}
+
+void verify_kernels(ir_checker *c) {
+  size_t before = c->faults->list.num;
+  ir_map *names = ir_map_new(c->faults->arena);
+  for (size_t i = 0; i < c->f->kernels.num; i++)
+    check_kernel(c, c->f->kernels.at[i], i, names);
+  for (size_t i = 0; c->f->kernels.num == 0 && i < c->f->nodes.num; i++)
+    if (c->f->nodes.at[i]->kernel)
+      ir_fault_add(c, c->f->nodes.at[i], "the node is in a kernel, the function has none");
+  if (c->f->kernels.num == 0)
+    return;
+  check_outside(c);
+  if (c->faults->list.num > before)
+    return; // the rules below take the above for granted
+  check_contiguous(c);
+  check_order(c);
+}

@@ -1,0 +1,155 @@
+// algebra.c: simplification by local rules.
+//
+//   before:  %one = const {value=1.0} : f32[8]     after:  %z = sub %b, %a : f32[8]
+//            %x = mul %a, %one : f32[8]
+//            %y = neg %x : f32[8]
+//            %z = add %b, %y : f32[8]
+//
+// One walk in order; each node is offered to the rules of its op until none applies. What rules
+// build is simplified by the next round (the pipeline repeats algebra, cse and dce until nothing
+// changes). The rules, and what they may do to numbers: algebra.h.
+//
+// Needs: no `grad` node (a function that has one is left alone: its `wrt` nodes must stay).
+#include "passes/algebra.h"
+#include "passes/pass.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { MAX_RULES = 6, MAX_REWRITES = 16 };
+
+static const alg_rule by_op[IR_NUM_OPS][MAX_RULES] = {
+    [IR_STOP] = {alg_stop},
+    [IR_CAST] = {alg_cast},
+    [IR_NEG] = {alg_neg},
+    [IR_ABS] = {alg_abs},
+    [IR_NOT] = {alg_not},
+    [IR_ADD] = {alg_add_zero, alg_add_neg, alg_add_pads},
+    [IR_SUB] = {alg_sub},
+    [IR_MUL] = {alg_mul_const, alg_mul_neg},
+    [IR_DIV] = {alg_div},
+    [IR_POW] = {alg_pow},
+    [IR_MAX] = {alg_same_operands},
+    [IR_MIN] = {alg_same_operands},
+    [IR_AND] = {alg_same_operands, alg_logic_const},
+    [IR_OR] = {alg_same_operands, alg_logic_const},
+    [IR_SELECT] = {alg_select},
+    [IR_ARGMAX] = {alg_arg_of_one},
+    [IR_ARGMIN] = {alg_arg_of_one},
+    [IR_RESHAPE] = {alg_reshape},
+    [IR_TRANSPOSE] = {alg_transpose},
+    [IR_BROADCAST] = {alg_broadcast},
+    [IR_SLICE] = {alg_slice, alg_slice_of_pad, alg_slice_of_concat},
+    [IR_PAD] = {alg_pad},
+    [IR_CONCAT] = {alg_concat, alg_concat_of_slices},
+    [IR_MATMUL] = {alg_matmul_of_transpose},
+    [IR_SUM] = {alg_reduce_unit_axes, alg_reduce_of_reduce, alg_reduce_of_broadcast,
+                alg_reduce_all_of_reshape, alg_sum_of_neg},
+    [IR_REDUCE_MAX] = {alg_reduce_unit_axes, alg_reduce_of_reduce, alg_reduce_of_broadcast,
+                       alg_reduce_all_of_reshape},
+    [IR_REDUCE_MIN] = {alg_reduce_unit_axes, alg_reduce_of_reduce, alg_reduce_of_broadcast,
+                       alg_reduce_all_of_reshape},
+};
+
+// Tried before those of the op.
+static const alg_rule by_class[IR_CLASS_SYMBOLIC + 1][MAX_RULES] = {
+    [IR_CLASS_POINTWISE] = {alg_fold_pointwise, alg_pointwise_of_broadcasts,
+                            alg_pointwise_of_scalars},
+    [IR_CLASS_REDUCE] = {alg_fold_reduce},
+    [IR_CLASS_VIEW] = {alg_fold_move},
+    [IR_CLASS_MOVE] = {alg_fold_move},
+};
+
+// --- shared by the rules ----------------------------------------------------------------------
+bool alg_is_const(const ir_node *n, double value) {
+  return n->op == IR_CONST && ir_attr_num(n, IR_ATTR_VALUE) == value;
+}
+
+bool alg_commutes(ir_op op) {
+  static const bool commutes[IR_NUM_OPS] = {
+      [IR_ADD] = true, [IR_MUL] = true, [IR_MAX] = true, [IR_MIN] = true,
+      [IR_AND] = true, [IR_OR] = true,  [IR_EQ] = true,  [IR_NE] = true,
+  };
+  return commutes[op];
+}
+
+bool alg_is_random(ir_op op) {
+  return op == IR_UNIFORM || op == IR_NORMAL;
+}
+
+bool alg_match_const(const ir_node *n, ir_op op, ir_node **x, double *value) {
+  if (n->op != op)
+    return false;
+  int k = n->in[1]->op == IR_CONST ? 1 : 0;
+  if (n->in[k]->op != IR_CONST || (k == 0 && !alg_commutes(op)))
+    return false;
+  *x = n->in[1 - k];
+  *value = ir_attr_num(n->in[k], IR_ATTR_VALUE);
+  return true;
+}
+
+bool alg_fits(ir_dtype t, double v) {
+  const ir_dtype_info *info = &ir_dtypes[t];
+  if (info->kind == IR_KIND_FLOAT) // no new overflow, and no loss of digits below the normal range
+    return !isfinite(v) || t == IR_F64 || v == 0 || (fabs(v) <= FLT_MAX && fabs(v) >= FLT_MIN);
+  double bits = info->kind == IR_KIND_BOOL ? 1 : info->bytes * 8;
+  double low = info->kind == IR_KIND_SINT ? -ldexp(1, (int)bits - 1) : 0;
+  double high = ldexp(1, info->kind == IR_KIND_SINT ? (int)bits - 1 : (int)bits) - 1;
+  return v == floor(v) && fabs(v) <= 0x1p53 && v >= low && v <= high;
+}
+
+// --- the walk ------------------------------------------------------------------------------------
+static ir_node *apply_first(const alg_rule *rules, ir_builder *b, ir_node *n) {
+  for (int i = 0; i < MAX_RULES && rules[i]; i++) {
+    ir_node *r = rules[i](b, n);
+    if (r)
+      return r;
+  }
+  return NULL;
+}
+
+static ir_node *apply_once(ir_builder *b, ir_node *n) {
+  ir_node *r = apply_first(by_class[ir_ops[n->op].cls], b, n);
+  return r ? r : apply_first(by_op[n->op], b, n);
+}
+
+// The bound only cuts off what rules would leave to the next round.
+static ir_node *simplify(ir_builder *b, ir_node *n) {
+  b->scope = n->name;
+  for (int i = 0; i < MAX_REWRITES; i++) {
+    ir_node *r = apply_once(b, n);
+    if (!r)
+      break;
+    BUG_IF(!ir_same_type(&r->type, &n->type), "a rule for '%s' changed its type from %s to %s",
+           ir_ops[n->op].name, ir_type_str(alg_arena(b), &n->type),
+           ir_type_str(alg_arena(b), &r->type));
+    n = r;
+  }
+  return n;
+}
+
+static bool has_grad(const ir_func *f) {
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->op == IR_GRAD)
+      return true;
+  return false;
+}
+
+static bool simplify_func(ir_func *f) {
+  if (has_grad(f))
+    return false;
+  ir_rewrite rw = ir_rewrite_begin(f);
+  for (size_t i = 0; i < rw.num_old; i++) {
+    ir_node *n = ir_rewrite_next(&rw, i);
+    ir_rewrite_done(&rw, i, simplify(&rw.b, n));
+  }
+  return ir_rewrite_end(&rw);
+}
+
+bool pass_algebra(ir_module *m, ir_diags *d) {
+  (void)d;
+  bool changed = false;
+  for (size_t i = 0; i < m->funcs.num; i++)
+    changed |= simplify_func(m->funcs.at[i]);
+  return changed;
+}

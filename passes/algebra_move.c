@@ -1,0 +1,219 @@
+// algebra_move.c: pad and concat, and slices that look through them.
+//
+// The gradient of `q, k, v = split(x)` arrives as pads that are added. They do not overlap, so
+// the sum is one concat:
+//
+//   before:  %p = pad %dq {lo=[0,0], hi=[0,16]}        after:  %d = concat %dq, %dk, %dv {axis=1}
+//            %r = pad %dk {lo=[0,8], hi=[0,8]}
+//            %s = pad %dv {lo=[0,16], hi=[0,0]}
+//            %t = add %p, %r
+//            %d = add %t, %s
+#include "passes/algebra.h"
+
+#include <string.h>
+
+// --- boxes -------------------------------------------------------------------------------------
+// Slice with step 1 from `start`, in the shape of `like`.
+static ir_node *take(ir_builder *b, ir_node *x, const int64_t *start, const ir_type *like) {
+  int64_t stop[IR_MAX_RANK], step[IR_MAX_RANK];
+  for (int i = 0; i < like->rank; i++) {
+    stop[i] = start[i] + like->dims[i];
+    step[i] = 1;
+  }
+  return ir_slice(b, x, start, stop, step);
+}
+
+static bool all_ones(const int64_t *v, int num) {
+  for (int i = 0; i < num; i++)
+    if (v[i] != 1)
+      return false;
+  return true;
+}
+
+// Start of a slice with step 1, or NULL.
+static const int64_t *plain_start(const ir_node *n) {
+  int rank;
+  if (n->op != IR_SLICE || !all_ones(ir_attr_ints(n, IR_ATTR_STEP, &rank), n->type.rank))
+    return NULL;
+  return ir_attr_ints(n, IR_ATTR_START, &rank);
+}
+
+// --- pad -----------------------------------------------------------------------------------------
+// pad by nothing -> x;  pad (pad x) with the same value -> pad x
+ir_node *alg_pad(ir_builder *b, ir_node *n) {
+  ir_node *x = n->in[0];
+  if (ir_same_shape(&n->type, &x->type))
+    return x;
+  double value = ir_attr_num(n, IR_ATTR_VALUE);
+  if (x->op != IR_PAD || ir_attr_num(x, IR_ATTR_VALUE) != value)
+    return NULL;
+  int rank;
+  const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, &rank), *hi = ir_attr_ints(n, IR_ATTR_HI, &rank);
+  const int64_t *xlo = ir_attr_ints(x, IR_ATTR_LO, &rank), *xhi = ir_attr_ints(x, IR_ATTR_HI, &rank);
+  int64_t new_lo[IR_MAX_RANK], new_hi[IR_MAX_RANK];
+  for (int i = 0; i < rank; i++) {
+    new_lo[i] = lo[i] + xlo[i];
+    new_hi[i] = hi[i] + xhi[i];
+  }
+  return ir_pad(b, x->in[0], new_lo, new_hi, value);
+}
+
+// slice (pad x) -> slice x, when only elements of x are taken
+ir_node *alg_slice_of_pad(ir_builder *b, ir_node *n) {
+  ir_node *padded = n->in[0];
+  if (padded->op != IR_PAD)
+    return NULL;
+  int rank;
+  const int64_t *lo = ir_attr_ints(padded, IR_ATTR_LO, &rank);
+  const int64_t *start = ir_attr_ints(n, IR_ATTR_START, &rank);
+  const int64_t *step = ir_attr_ints(n, IR_ATTR_STEP, &rank);
+  const ir_type *inner = &padded->in[0]->type;
+  int64_t new_start[IR_MAX_RANK], new_stop[IR_MAX_RANK];
+  for (int i = 0; i < rank; i++) {
+    new_start[i] = start[i] - lo[i];
+    new_stop[i] = new_start[i] + (n->type.dims[i] - 1) * step[i] + 1;
+    if (new_start[i] < 0 || new_stop[i] > inner->dims[i])
+      return NULL;
+  }
+  return ir_slice(b, padded->in[0], new_start, new_stop, step);
+}
+
+// --- concat ----------------------------------------------------------------------------------------
+// concat x -> x;  concat (concat x, y), z along one axis -> concat x, y, z
+ir_node *alg_concat(ir_builder *b, ir_node *n) {
+  if (n->num_in == 1)
+    return n->in[0];
+  int64_t axis = ir_attr_int(n, IR_ATTR_AXIS);
+  IR_VEC(ir_node *) flat = {0};
+  for (int i = 0; i < n->num_in; i++) {
+    ir_node *x = n->in[i];
+    bool nested = x->op == IR_CONCAT && ir_attr_int(x, IR_ATTR_AXIS) == axis;
+    for (int k = 0; nested && k < x->num_in; k++)
+      IR_PUSH(alg_arena(b), flat, x->in[k]);
+    if (!nested)
+      IR_PUSH(alg_arena(b), flat, x);
+  }
+  if (flat.num == (size_t)n->num_in)
+    return NULL;
+  return ir_concat(b, (int)flat.num, flat.at, (int)axis);
+}
+
+// y continues the slice x along `axis`: same source, same place in all other axes.
+static bool continues(const ir_node *x, const ir_node *y, int64_t axis) {
+  const int64_t *sx = plain_start(x), *sy = plain_start(y);
+  if (!sx || !sy || x->in[0] != y->in[0])
+    return false;
+  for (int i = 0; i < x->type.rank; i++)
+    if (sy[i] != (i == axis ? sx[i] + x->type.dims[i] : sx[i]))
+      return false;
+  return true;
+}
+
+// concat of slices that lie side by side in one tensor -> slice of it (all of it: the tensor)
+ir_node *alg_concat_of_slices(ir_builder *b, ir_node *n) {
+  int64_t axis = ir_attr_int(n, IR_ATTR_AXIS);
+  for (int i = 1; i < n->num_in; i++)
+    if (!continues(n->in[i - 1], n->in[i], axis))
+      return NULL;
+  return take(b, n->in[0]->in[0], plain_start(n->in[0]), &n->type);
+}
+
+// slice (concat ...) that stays inside one operand -> slice of that operand (at its seams: itself)
+ir_node *alg_slice_of_concat(ir_builder *b, ir_node *n) {
+  ir_node *joined = n->in[0];
+  if (joined->op != IR_CONCAT)
+    return NULL;
+  int rank;
+  int64_t axis = ir_attr_int(joined, IR_ATTR_AXIS), seam = 0;
+  const int64_t *start = ir_attr_ints(n, IR_ATTR_START, &rank);
+  const int64_t *stop = ir_attr_ints(n, IR_ATTR_STOP, &rank);
+  int k = 0;
+  while (seam + joined->in[k]->type.dims[axis] <= start[axis])
+    seam += joined->in[k++]->type.dims[axis];
+  const int64_t *step = ir_attr_ints(n, IR_ATTR_STEP, &rank);
+  int64_t last = start[axis] + (n->type.dims[axis] - 1) * step[axis];
+  if (last >= seam + joined->in[k]->type.dims[axis])
+    return NULL;
+  int64_t new_start[IR_MAX_RANK], new_stop[IR_MAX_RANK];
+  memcpy(new_start, start, sizeof(int64_t) * (size_t)rank);
+  memcpy(new_stop, stop, sizeof(int64_t) * (size_t)rank);
+  new_start[axis] -= seam;
+  new_stop[axis] = last - seam + 1;
+  return ir_slice(b, joined->in[k], new_start, new_stop, step);
+}
+
+// --- sums of pads ------------------------------------------------------------------------------------
+enum { MAX_PARTS = 64 };
+
+// Operands of a tree of adds that are all zero pads along one axis.
+typedef struct parts {
+  int axis; // -1: not known yet
+  int num;
+  ir_node *pad[MAX_PARTS]; // by ascending position
+} parts;
+
+static int64_t pad_lo(const ir_node *pad, int axis) {
+  int rank;
+  return ir_attr_ints(pad, IR_ATTR_LO, &rank)[axis];
+}
+
+// The one axis that is padded; -1 when there are more.
+static int padded_axis(const ir_node *pad) {
+  int axis = -1;
+  for (int i = 0; i < pad->type.rank; i++) {
+    if (pad->type.dims[i] == pad->in[0]->type.dims[i])
+      continue;
+    if (axis >= 0)
+      return -1;
+    axis = i;
+  }
+  return axis;
+}
+
+static bool insert_part(parts *p, ir_node *pad) {
+  int axis = padded_axis(pad);
+  if (ir_attr_num(pad, IR_ATTR_VALUE) != 0 || axis < 0 || (p->axis >= 0 && axis != p->axis) ||
+      p->num == MAX_PARTS)
+    return false;
+  p->axis = axis;
+  int at = p->num++;
+  for (; at > 0 && pad_lo(p->pad[at - 1], axis) > pad_lo(pad, axis); at--)
+    p->pad[at] = p->pad[at - 1];
+  p->pad[at] = pad;
+  return true;
+}
+
+// Right operands first: in a chain of adds of other things that is where the search ends at once.
+static bool collect_parts(parts *p, ir_node *n) {
+  if (n->op == IR_PAD)
+    return insert_part(p, n);
+  return n->op == IR_ADD && collect_parts(p, n->in[1]) && collect_parts(p, n->in[0]);
+}
+
+static bool side_by_side(const parts *p) {
+  for (int i = 1; i < p->num; i++) {
+    const ir_node *before = p->pad[i - 1];
+    int64_t end = pad_lo(before, p->axis) + before->in[0]->type.dims[p->axis];
+    if (pad_lo(p->pad[i], p->axis) != end)
+      return false;
+  }
+  return true;
+}
+
+// add (pad x), (pad y) that lie side by side -> pad (concat x, y); without the pad where they fill
+// the whole axis
+ir_node *alg_add_pads(ir_builder *b, ir_node *n) {
+  parts p = {.axis = -1};
+  if (!collect_parts(&p, n) || !side_by_side(&p))
+    return NULL;
+  ir_node *x[MAX_PARTS];
+  for (int i = 0; i < p.num; i++)
+    x[i] = p.pad[i]->in[0];
+  ir_node *joined = ir_concat(b, p.num, x, p.axis);
+  if (ir_same_shape(&joined->type, &n->type))
+    return joined;
+  int64_t lo[IR_MAX_RANK] = {0}, hi[IR_MAX_RANK] = {0};
+  lo[p.axis] = pad_lo(p.pad[0], p.axis);
+  hi[p.axis] = n->type.dims[p.axis] - lo[p.axis] - joined->type.dims[p.axis];
+  return ir_pad(b, joined, lo, hi, 0);
+}

@@ -1,0 +1,120 @@
+// algebra_reduce.c: reductions that do less, and transposes that matmul does for free.
+#include "passes/algebra.h"
+
+// The axes of n for which `keep` says yes.
+static int pick_axes(const ir_node *n, bool (*keep)(const ir_node *n, int64_t axis),
+                     int64_t *picked) {
+  int num, count = 0;
+  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
+  for (int i = 0; i < num; i++)
+    if (keep(n, axes[i]))
+      picked[count++] = axes[i];
+  return count;
+}
+
+static bool is_long(const ir_node *n, int64_t axis) {
+  return n->in[0]->type.dims[axis] > 1;
+}
+
+// Axes of size 1 need no reducing: sum %x : f32[8,1] {axes=[1]} -> %x
+ir_node *alg_reduce_unit_axes(ir_builder *b, ir_node *n) {
+  int64_t axes[IR_MAX_RANK];
+  int num, kept = pick_axes(n, is_long, axes);
+  ir_attr_ints(n, IR_ATTR_AXES, &num);
+  return kept < num ? ir_reduce(b, n->op, n->in[0], axes, kept) : NULL;
+}
+
+// sum (sum x {axes=[0]}) {axes=[1]} -> sum x {axes=[0, 1]}
+ir_node *alg_reduce_of_reduce(ir_builder *b, ir_node *n) {
+  ir_node *x = n->in[0];
+  if (x->op != n->op)
+    return NULL;
+  bool reduced[IR_MAX_RANK] = {false};
+  const ir_node *both[] = {n, x};
+  for (int k = 0; k < 2; k++) {
+    int num;
+    const int64_t *axes = ir_attr_ints(both[k], IR_ATTR_AXES, &num);
+    for (int i = 0; i < num; i++)
+      reduced[axes[i]] = true;
+  }
+  int64_t axes[IR_MAX_RANK];
+  int num = 0;
+  for (int i = 0; i < n->type.rank; i++)
+    if (reduced[i])
+      axes[num++] = i;
+  return ir_reduce(b, n->op, x->in[0], axes, num);
+}
+
+static bool is_not_repeated(const ir_node *n, int64_t axis) {
+  return n->in[0]->in[0]->type.dims[axis] == n->in[0]->type.dims[axis];
+}
+
+// Over axes that only repeat: sum (broadcast %x) -> %x * count; reduce_max (broadcast %x) -> %x.
+ir_node *alg_reduce_of_broadcast(ir_builder *b, ir_node *n) {
+  ir_node *wide = n->in[0];
+  if (wide->op != IR_BROADCAST)
+    return NULL;
+  int64_t axes[IR_MAX_RANK];
+  int num, kept = pick_axes(n, is_not_repeated, axes);
+  const int64_t *all = ir_attr_ints(n, IR_ATTR_AXES, &num);
+  if (kept == num)
+    return NULL;
+  int64_t count = 1;
+  for (int i = 0; i < num; i++)
+    if (!is_not_repeated(n, all[i]))
+      count *= wide->type.dims[all[i]];
+  if (n->op == IR_SUM && !alg_fits(n->type.dtype, (double)count))
+    return NULL;
+  ir_node *r = ir_reduce(b, n->op, wide->in[0], axes, kept);
+  if (n->op == IR_SUM)
+    r = ir_binary_const(b, IR_MUL, r, (double)count);
+  return ir_broadcast(b, r, n->type.rank, n->type.dims);
+}
+
+// To one element, in whatever shape: sum (reshape x) -> reshape (sum x over all axes).
+ir_node *alg_reduce_all_of_reshape(ir_builder *b, ir_node *n) {
+  static const int64_t all[IR_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
+  ir_node *x = n->in[0];
+  if (x->op != IR_RESHAPE || ir_elements(&n->type) != 1 || x->in[0]->type.rank == 0)
+    return NULL;
+  ir_node *r = ir_reduce(b, n->op, x->in[0], all, x->in[0]->type.rank);
+  return ir_reshape(b, r, n->type.rank, n->type.dims);
+}
+
+// sum (-x) -> -(sum x): fewer negations, and the outer one may meet an add.
+ir_node *alg_sum_of_neg(ir_builder *b, ir_node *n) {
+  if (n->in[0]->op != IR_NEG)
+    return NULL;
+  int num;
+  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
+  return ir_unary(b, IR_NEG, ir_reduce(b, IR_SUM, n->in[0]->in[0], axes, num));
+}
+
+// The position of the extreme of one element is 0.
+ir_node *alg_arg_of_one(ir_builder *b, ir_node *n) {
+  int64_t axis = ir_attr_int(n, IR_ATTR_AXIS);
+  return n->in[0]->type.dims[axis] == 1 ? ir_const(b, n->type, 0) : NULL;
+}
+
+// --- matmul ----------------------------------------------------------------------------------
+// A transpose of exactly the last two axes.
+static bool swaps_last_two(const ir_node *x) {
+  if (x->op != IR_TRANSPOSE)
+    return false;
+  int rank;
+  const int64_t *perm = ir_attr_ints(x, IR_ATTR_PERM, &rank);
+  for (int i = 0; i < rank - 2; i++)
+    if (perm[i] != i)
+      return false;
+  return perm[rank - 1] == rank - 2;
+}
+
+// matmul %x, (transpose %w) -> matmul %x, %w {tb=true}
+ir_node *alg_matmul_of_transpose(ir_builder *b, ir_node *n) {
+  bool flip_a = swaps_last_two(n->in[0]), flip_b = swaps_last_two(n->in[1]);
+  if (!flip_a && !flip_b)
+    return NULL;
+  return ir_matmul(b, flip_a ? n->in[0]->in[0] : n->in[0], flip_b ? n->in[1]->in[0] : n->in[1],
+                   ir_attr_bool(n, IR_ATTR_TRANS_A) != flip_a,
+                   ir_attr_bool(n, IR_ATTR_TRANS_B) != flip_b);
+}

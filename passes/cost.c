@@ -1,0 +1,50 @@
+// cost.c: floating-point operations and memory traffic of a kernel. A matmul of [m,k] and [k,n]
+// is 2*m*n*k; a pointwise op is its column of ops.def times its elements; a reduction times the
+// elements that go in. Traffic counts each buffer once: caches keep what is read twice.
+#include "passes/cost.h"
+#include "passes/domain.h"
+
+static int64_t matmul_flops(const ir_node *n) {
+  const ir_type *a = &n->in[0]->type;
+  int64_t k = a->dims[a->rank - (ir_attr_bool(n, IR_ATTR_TRANS_A) ? 2 : 1)];
+  return 2 * ir_elements(&n->type) * k;
+}
+
+int64_t cost_flops(const ir_node *n) {
+  const ir_op_info *op = &ir_ops[n->op];
+  switch (op->cls) {
+  case IR_CLASS_CONTRACT:
+    return matmul_flops(n);
+  case IR_CLASS_REDUCE:
+    return op->flops * ir_elements(&n->in[0]->type);
+  case IR_CLASS_INDEX: // per element that moves: the update of scatter_add
+    return op->flops * ir_elements(&n->in[n->num_in - 1]->type);
+  case IR_CLASS_POINTWISE:
+    return op->flops * ir_elements(&n->type);
+  default:
+    return 0;
+  }
+}
+
+// Of a gathered table only the rows that are asked for.
+static int64_t bytes_read_of(const ir_kernel *k, const ir_node *in) {
+  int64_t bytes = ir_bytes(&in->type);
+  for (size_t i = 0; i < k->nodes.num; i++) {
+    const ir_node *n = k->nodes.at[i];
+    if (n->op == IR_GATHER && n->in[0] == in && ir_bytes(&n->type) < bytes)
+      bytes = ir_bytes(&n->type);
+  }
+  return bytes;
+}
+
+cost cost_kernel(ir_arena *a, const ir_kernel *k) {
+  cost c = {0};
+  for (size_t i = 0; i < k->nodes.num; i++)
+    c.flops += cost_flops(k->nodes.at[i]);
+  dom_io io = dom_kernel_io(a, k);
+  for (size_t i = 0; i < io.in.num; i++)
+    c.bytes_read += bytes_read_of(k, io.in.at[i]);
+  for (size_t i = 0; i < io.out.num; i++)
+    c.bytes_written += ir_bytes(&io.out.at[i]->type);
+  return c;
+}

@@ -1,0 +1,15 @@
+// cost.h: what a kernel costs, from the columns of ops.def.
+#ifndef PASSES_COST_H
+#define PASSES_COST_H
+
+#include "ir/ir.h"
+
+typedef struct cost {
+  int64_t flops;
+  int64_t bytes_read, bytes_written; // each buffer once, from and to memory
+} cost;
+
+int64_t cost_flops(const ir_node *n);
+cost cost_kernel(ir_arena *a, const ir_kernel *k);
+
+#endif

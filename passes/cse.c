@@ -1,0 +1,131 @@
+// cse.c: one node per value.
+//
+//   before:  %a = mul %x, %y        after:  %a = mul %x, %y
+//            %b = mul %y, %x                %c = add %a, %a
+//            %c = add %a, %b
+//
+// Two nodes are one when op, type, operands (in any order where the op commutes), attributes and
+// state are equal. Constants compare by their bits, so 0.0 and -0.0 stay apart. Random numbers
+// with one stream, seed and step are one. Inputs and writes are never merged.
+//
+// Needs: nothing. Keeps the first of equal nodes.
+#include "passes/algebra.h"
+#include "passes/pass.h"
+
+#include <string.h>
+
+typedef struct value_table {
+  ir_node **slots; // open addressing
+  size_t mask;
+} value_table;
+
+static value_table new_table(ir_arena *a, size_t num_nodes) {
+  size_t size = 16;
+  while (size < num_nodes * 2)
+    size *= 2;
+  return (value_table){IR_NEW_ARRAY(a, ir_node *, size), size - 1};
+}
+
+// --- hashing -----------------------------------------------------------------------------
+static uint64_t mix(uint64_t h, uint64_t v) {
+  h = (h ^ v) * 0x9e3779b97f4a7c15u;
+  return h ^ h >> 29;
+}
+
+static uint64_t hash_attr(uint64_t h, const ir_attr *a) {
+  switch (ir_attr_infos[a->key].kind) {
+  case IR_AK_INTS:
+    for (int i = 0; i < a->as.ints.num; i++)
+      h = mix(h, (uint64_t)a->as.ints.at[i]);
+    return h;
+  case IR_AK_STR:
+    return mix(h, ir_hash(a->as.str, strlen(a->as.str)));
+  default: {
+    uint64_t bits;
+    memcpy(&bits, &a->as, sizeof bits);
+    return mix(h, bits);
+  }
+  }
+}
+
+static uint64_t hash_node(const ir_node *n) {
+  uint64_t h = mix(n->op, (uint64_t)n->type.dtype), operands = 0;
+  for (int i = 0; i < n->type.rank; i++)
+    h = mix(h, (uint64_t)n->type.dims[i]);
+  bool commutes = alg_commutes(n->op);
+  for (int i = 0; i < n->num_in; i++)
+    operands = commutes ? operands + mix(1, n->in[i]->id) : mix(operands, n->in[i]->id);
+  for (int key = 0; key < IR_NUM_ATTRS; key++) // by key: the order of a node's list is no matter
+    if (ir_ops[n->op].attrs >> key & 1)
+      h = hash_attr(h, ir_find_attr(n, (ir_attr_key)key));
+  return mix(mix(h, operands), n->state ? n->state->id + 1 : 0);
+}
+
+// --- equality ------------------------------------------------------------------------------
+static bool same_attr(const ir_attr *x, const ir_attr *y) {
+  switch (ir_attr_infos[x->key].kind) {
+  case IR_AK_INTS:
+    return x->as.ints.num == y->as.ints.num &&
+           (x->as.ints.num == 0 || memcmp(x->as.ints.at, y->as.ints.at,
+                                          sizeof(int64_t) * (size_t)x->as.ints.num) == 0);
+  case IR_AK_STR:
+    return strcmp(x->as.str, y->as.str) == 0;
+  default:
+    return memcmp(&x->as, &y->as, sizeof(int64_t)) == 0;
+  }
+}
+
+static bool same_attrs(const ir_node *x, const ir_node *y) {
+  for (int i = 0; i < x->num_attrs; i++)
+    if (!same_attr(&x->attrs[i], ir_find_attr(y, x->attrs[i].key)))
+      return false;
+  return true;
+}
+
+static bool same_operands(const ir_node *x, const ir_node *y) {
+  if (x->num_in == 2 && alg_commutes(x->op) && x->in[0] == y->in[1] && x->in[1] == y->in[0])
+    return true;
+  for (int i = 0; i < x->num_in; i++)
+    if (x->in[i] != y->in[i])
+      return false;
+  return true;
+}
+
+static bool same_value(const ir_node *x, const ir_node *y) {
+  return x->op == y->op && x->num_in == y->num_in && x->state == y->state &&
+         ir_same_type(&x->type, &y->type) && same_operands(x, y) && same_attrs(x, y);
+}
+
+// --- the walk --------------------------------------------------------------------------------
+static bool can_merge(const ir_node *n) {
+  ir_op_class cls = ir_ops[n->op].cls;
+  return n->op != IR_INPUT && cls != IR_CLASS_EFFECT && cls != IR_CLASS_SYMBOLIC;
+}
+
+// The first node with the value of `n`: n itself when it is new.
+static ir_node *first_equal(value_table *t, ir_node *n) {
+  size_t i = hash_node(n) & t->mask;
+  for (; t->slots[i]; i = (i + 1) & t->mask)
+    if (same_value(t->slots[i], n))
+      return t->slots[i];
+  t->slots[i] = n;
+  return n;
+}
+
+static bool merge_func(ir_func *f) {
+  value_table t = new_table(f->module->arena, f->nodes.num);
+  ir_rewrite rw = ir_rewrite_begin(f);
+  for (size_t i = 0; i < rw.num_old; i++) {
+    ir_node *n = ir_rewrite_next(&rw, i);
+    ir_rewrite_done(&rw, i, can_merge(n) ? first_equal(&t, n) : n);
+  }
+  return ir_rewrite_end(&rw);
+}
+
+bool pass_cse(ir_module *m, ir_diags *d) {
+  (void)d;
+  bool changed = false;
+  for (size_t i = 0; i < m->funcs.num; i++)
+    changed |= merge_func(m->funcs.at[i]);
+  return changed;
+}

@@ -1,0 +1,359 @@
+// fuse.c: groups nodes into kernels.
+//
+//   before   %h = matmul %x, %w          after   kernel r matmul anchor=%h {
+//            %a = add %h, %bias                    %h = matmul %x, %w
+//            %r = max %a, %zero                    %a = add %h, %bias
+//                                                  %r = max %a, %zero
+//                                                }
+//
+// Nodes are visited in order; each joins the kernel of one of its operands or starts its own. What
+// may share a kernel is decided by two rules only:
+//   - the members fit one domain (dom_try): this covers pointwise chains, softmax and norms with
+//     all their phases, cross-entropy with its backward, the epilogue of a matmul;
+//   - the kernel graph stays acyclic. Each group has a level above those of all groups it reads.
+//     A group that nobody reads yet is open: its level may rise. Joining is allowed when the other
+//     operands' levels are below the group's, so no search for paths is needed.
+//
+// A candidate considered and left: exhaustive or cost-driven grouping (min-cut over edges). The
+// greedy rule gives the groups an engineer would write by hand on the networks at hand, in linear time.
+//
+// Needs: no grad nodes; writes and results own their operand (pass_own_outputs).
+// Breaks: nothing. Later passes must keep members of a kernel together.
+#include "passes/fuse.h"
+
+enum {
+  MAX_MEMBERS = 64,
+  SCRATCH_TRIES = 512,         // domains tried before the scratch arena is emptied
+  MIN_PARALLEL = 64,           // rows that a reduction should leave for the threads to share,
+  SMALL_WORK = 32 * 1024,      // unless the whole kernel has no more elements than this
+};
+
+typedef struct group {
+  IR_VEC(ir_node *) nodes; // operands first
+  ir_family family;
+  ir_node *anchor;  // MATMUL
+  int level;        // above the levels of all groups it reads
+  bool open;        // no other group reads it yet
+  int64_t elements; // of its domain
+  int64_t reduced;  // elements per result of its reductions; 1 when it has none
+  uint32_t first;   // position of its first node
+  bool made;        // has become a kernel
+  size_t seen;      // members whose operands are known to have kernels
+} group;
+
+typedef struct fuser {
+  ir_func *f;
+  ir_arena *arena, *scratch;
+  int tries;
+  group **of;    // by node id
+  uint32_t *pos; // by node id: position in the function
+  IR_VEC(group *) groups;
+} fuser;
+
+static int64_t own_elements(const ir_node *n) {
+  bool reduce = ir_ops[n->op].cls == IR_CLASS_REDUCE;
+  return ir_elements(reduce ? &n->in[0]->type : &n->type);
+}
+
+static int64_t reduced_extent(const ir_node *n) {
+  return own_elements(n) / ir_elements(&n->type);
+}
+
+static bool is_loop_op(const ir_node *n) {
+  ir_op_class c = ir_ops[n->op].cls;
+  return c == IR_CLASS_POINTWISE || c == IR_CLASS_REDUCE || n->op == IR_GATHER;
+}
+
+static bool needs_kernel(const ir_node *n) {
+  ir_op_class c = ir_ops[n->op].cls;
+  return is_loop_op(n) || c == IR_CLASS_MOVE || c == IR_CLASS_INDEX || c == IR_CLASS_CONTRACT;
+}
+
+static ir_family family_of(const ir_node *n) {
+  switch (ir_ops[n->op].cls) {
+  case IR_CLASS_CONTRACT:
+    return IR_FAMILY_MATMUL;
+  case IR_CLASS_MOVE:
+    return IR_FAMILY_COPY;
+  case IR_CLASS_INDEX:
+    return n->op == IR_GATHER ? IR_FAMILY_LOOP : IR_FAMILY_SCATTER;
+  default:
+    return IR_FAMILY_LOOP;
+  }
+}
+
+// --- the groups that a node reads -----------------------------------------------------------
+typedef struct sources {
+  group *at[8]; // more operands than this only concat has, and that joins nothing
+  int num;
+} sources;
+
+static void add_source(sources *s, group *g) {
+  for (int i = 0; i < s->num; i++)
+    if (s->at[i] == g)
+      return;
+  if (g && s->num < 8)
+    s->at[s->num++] = g;
+}
+
+static sources sources_of(const fuser *fu, const ir_node *n) {
+  sources s = {0};
+  for (int i = 0; i < n->num_in; i++)
+    add_source(&s, fu->of[dom_base(n->in[i])->id]);
+  return s;
+}
+
+// Best first: open matmuls (their tile is in registers), then loops, then matmuls that others
+// already read; among equals the highest level, which the others can be below.
+static int preference(const group *g) {
+  if (g->family == IR_FAMILY_MATMUL)
+    return g->open ? 0 : 2;
+  return g->family == IR_FAMILY_LOOP ? 1 : 3;
+}
+
+static bool before(const group *a, const group *b) {
+  int pa = preference(a), pb = preference(b);
+  return pa != pb ? pa < pb : a->level != b->level ? a->level > b->level : a->first > b->first;
+}
+
+static void sort_sources(sources *s) {
+  for (int i = 1; i < s->num; i++)
+    for (int j = i; j > 0 && before(s->at[j], s->at[j - 1]); j--) {
+      group *t = s->at[j];
+      s->at[j] = s->at[j - 1];
+      s->at[j - 1] = t;
+    }
+}
+
+// --- may they share a kernel? ------------------------------------------------------------------
+static bool sizes_fit(const group *g, const ir_node *n) {
+  int64_t e = own_elements(n);
+  if (g->family == IR_FAMILY_MATMUL)
+    return ir_ops[n->op].cls == IR_CLASS_POINTWISE && e == g->elements;
+  if (ir_ops[n->op].cls == IR_CLASS_REDUCE) {
+    int64_t r = reduced_extent(n), rows = g->elements / r;
+    return e == g->elements && (g->reduced == 1 || g->reduced == r) &&
+           (rows >= MIN_PARALLEL || g->elements <= SMALL_WORK);
+  }
+  return e == g->elements || (g->reduced > 1 && e * g->reduced == g->elements);
+}
+
+static bool only_pointwise(const group *g) {
+  for (size_t i = 0; i < g->nodes.num; i++)
+    if (ir_ops[g->nodes.at[i]->op].cls != IR_CLASS_POINTWISE)
+      return false;
+  return true;
+}
+
+static bool groups_fit(const group *g, const group *other) {
+  if (other->family != IR_FAMILY_LOOP || !other->open)
+    return false;
+  if (other->elements != g->elements || g->nodes.num + other->nodes.num >= MAX_MEMBERS)
+    return false;
+  if (g->family == IR_FAMILY_MATMUL && !only_pointwise(other))
+    return false;
+  if (g->reduced > 1 && other->reduced > 1 && g->reduced != other->reduced)
+    return false;
+  // A path from g to `other` would close a cycle: there is none when nobody reads g, or when the
+  // other's level is not above.
+  return g->open || other->level <= g->level;
+}
+
+static bool levels_fit(const group *g, const sources *s, const group *absorbed) {
+  for (int i = 0; i < s->num; i++)
+    if (s->at[i] != g && s->at[i] != absorbed && s->at[i]->level >= g->level && !g->open)
+      return false;
+  return true;
+}
+
+typedef IR_VEC(ir_node *) node_list;
+
+// Members of a, b (may be NULL) and n in function order.
+static node_list merged_members(fuser *fu, ir_arena *arena, const group *a, const group *b,
+                                ir_node *n) {
+  node_list out = {0};
+  size_t i = 0, j = 0, num_b = b ? b->nodes.num : 0;
+  while (i < a->nodes.num || j < num_b) {
+    bool take_a = j == num_b || (i < a->nodes.num && fu->pos[a->nodes.at[i]->id] <
+                                                         fu->pos[b->nodes.at[j]->id]);
+    ir_node *next = take_a ? a->nodes.at[i++] : b->nodes.at[j++];
+    IR_PUSH(arena, out, next);
+  }
+  if (n)
+    IR_PUSH(arena, out, n);
+  return out;
+}
+
+static bool domain_fits(fuser *fu, const group *a, const group *b, ir_node *n) {
+  if (++fu->tries % SCRATCH_TRIES == 0) {
+    ir_arena_free(fu->scratch);
+    fu->scratch = ir_arena_new();
+  }
+  node_list all = merged_members(fu, fu->scratch, a, b, n);
+  return dom_try(fu->scratch, all.at, all.num, a->anchor) != NULL;
+}
+
+// --- joining ------------------------------------------------------------------------------------
+static void raise_level(group *g, const sources *s) {
+  for (int i = 0; i < s->num; i++)
+    if (s->at[i] != g && s->at[i]->level >= g->level)
+      g->level = s->at[i]->level + 1;
+}
+
+static void add_node(fuser *fu, group *g, ir_node *n) {
+  IR_PUSH(fu->arena, g->nodes, n);
+  fu->of[n->id] = g;
+  if (own_elements(n) > g->elements)
+    g->elements = own_elements(n);
+  if (ir_ops[n->op].cls == IR_CLASS_REDUCE && reduced_extent(n) > g->reduced)
+    g->reduced = reduced_extent(n);
+}
+
+static void absorb(fuser *fu, group *g, group *other) {
+  node_list all = merged_members(fu, fu->arena, g, other, NULL);
+  for (size_t i = 0; i < other->nodes.num; i++)
+    fu->of[other->nodes.at[i]->id] = g;
+  g->nodes.num = 0;
+  for (size_t i = 0; i < all.num; i++)
+    IR_PUSH(fu->arena, g->nodes, all.at[i]);
+  if (other->level > g->level)
+    g->level = other->level;
+  if (other->first < g->first)
+    g->first = other->first;
+  if (other->reduced > g->reduced)
+    g->reduced = other->reduced;
+  other->nodes.num = 0; // gone
+}
+
+static bool join(fuser *fu, group *g, ir_node *n, sources *s) {
+  if ((g->family != IR_FAMILY_LOOP && g->family != IR_FAMILY_MATMUL) ||
+      g->nodes.num + 1 >= MAX_MEMBERS || !sizes_fit(g, n) || !levels_fit(g, s, NULL) ||
+      !domain_fits(fu, g, NULL, n))
+    return false;
+  for (int i = 0; i < s->num; i++) {
+    group *other = s->at[i];
+    if (other != g && groups_fit(g, other) && domain_fits(fu, g, other, n)) {
+      absorb(fu, g, other);
+      s->at[i] = g;
+    }
+  }
+  add_node(fu, g, n);
+  raise_level(g, s);
+  return true;
+}
+
+static group *new_group(fuser *fu, ir_node *n) {
+  group *g = IR_NEW(fu->arena, group);
+  g->family = family_of(n);
+  g->anchor = g->family == IR_FAMILY_MATMUL ? n : NULL;
+  g->open = true;
+  g->reduced = 1;
+  g->first = fu->pos[n->id];
+  add_node(fu, g, n);
+  IR_PUSH(fu->arena, fu->groups, g);
+  return g;
+}
+
+static void place(fuser *fu, ir_node *n) {
+  sources s = sources_of(fu, n);
+  sort_sources(&s);
+  group *mine = NULL;
+  for (int i = 0; is_loop_op(n) && i < s.num && !mine; i++)
+    mine = join(fu, s.at[i], n, &s) ? fu->of[n->id] : NULL;
+  if (!mine) {
+    mine = new_group(fu, n);
+    raise_level(mine, &s);
+  }
+  for (int i = 0; i < n->num_in; i++) {
+    group *below = fu->of[dom_base(n->in[i])->id];
+    if (below && below != mine) {
+      below->open = false;
+      if (below->level >= mine->level) // concat: more operands than `sources` holds
+        mine->level = below->level + 1;
+    }
+  }
+}
+
+// --- kernels ---------------------------------------------------------------------------------------
+static void make_kernel(fuser *fu, const group *g) {
+  ir_arena *arena = fu->f->module->arena;
+  ir_kernel *k = IR_NEW(arena, ir_kernel);
+  ir_node *last = g->nodes.at[g->nodes.num - 1];
+  k->family = g->family;
+  k->anchor = g->anchor ? g->anchor : last;
+  k->name = last->name;
+  k->id = (uint32_t)fu->f->kernels.num;
+  for (size_t i = 0; i < g->nodes.num; i++) {
+    IR_PUSH(arena, k->nodes, g->nodes.at[i]);
+    g->nodes.at[i]->kernel = k;
+  }
+  IR_PUSH(arena, fu->f->kernels, k);
+}
+
+// The next group that g reads and that has no kernel yet.
+static group *unmade_source(const fuser *fu, group *g) {
+  for (; g->seen < g->nodes.num; g->seen++) {
+    const ir_node *n = g->nodes.at[g->seen];
+    for (int i = 0; i < n->num_in; i++) {
+      group *from = fu->of[dom_base(n->in[i])->id];
+      if (from && from != g && !from->made)
+        return from;
+    }
+  }
+  return NULL;
+}
+
+// Source order, except that what a kernel reads comes first (depth first, with a stack of its own:
+// chains are as long as programs).
+static void make_kernels(fuser *fu) {
+  IR_VEC(group *) stack = {0};
+  for (size_t i = 0; i < fu->groups.num; i++) {
+    IR_PUSH(fu->arena, stack, fu->groups.at[i]);
+    while (stack.num) {
+      group *g = stack.at[stack.num - 1];
+      group *from = g->made || !g->nodes.num ? NULL : unmade_source(fu, g);
+      if (from) {
+        IR_PUSH(fu->arena, stack, from);
+        continue;
+      }
+      stack.num--;
+      if (!g->made && g->nodes.num)
+        make_kernel(fu, g);
+      g->made = true;
+    }
+  }
+}
+
+static void fuse_func(ir_func *f) {
+  fuse_make_viewable(f);
+  fuser fu = {.f = f, .arena = ir_arena_new(), .scratch = ir_arena_new()};
+  fu.of = IR_NEW_ARRAY(fu.arena, group *, f->next_id);
+  fu.pos = IR_NEW_ARRAY(fu.arena, uint32_t, f->next_id);
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    f->nodes.at[i]->mark = 0;
+    fu.pos[f->nodes.at[i]->id] = (uint32_t)i;
+  }
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (needs_kernel(f->nodes.at[i]))
+      place(&fu, f->nodes.at[i]);
+  make_kernels(&fu);
+  ir_arena_free(fu.scratch);
+  ir_arena_free(fu.arena);
+  fuse_relist(f);
+  dom_find_outputs(f);
+}
+
+bool pass_fuse(ir_module *m, ir_diags *d) {
+  (void)d;
+  bool changed = false;
+  for (size_t i = 0; i < m->funcs.num; i++) {
+    ir_func *f = m->funcs.at[i];
+    if (f->kernels.num) { // read from a text that was fused already
+      dom_find_outputs(f);
+      continue;
+    }
+    fuse_func(f);
+    changed = true;
+  }
+  return changed;
+}

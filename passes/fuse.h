@@ -1,0 +1,15 @@
+// fuse.h: the parts of pass_fuse (viewable.c, fuse.c, relist.c).
+#ifndef PASSES_FUSE_H
+#define PASSES_FUSE_H
+
+#include "ir/builder.h"
+#include "passes/domain.h"
+#include "passes/pass.h"
+
+// Inserts copies so that every operand can be walked by strides. True when any was needed.
+bool fuse_make_viewable(ir_func *f);
+// Rebuilds func->nodes from func->kernels: for each kernel the leaves and views that it needs
+// first, then its members; last the writes and what results need.
+void fuse_relist(ir_func *f);
+
+#endif

@@ -1,0 +1,32 @@
+// grad.h: what a gradient rule sees (passes/grad.c) and what runs it (passes/autodiff.c).
+#ifndef PASSES_GRAD_H
+#define PASSES_GRAD_H
+
+#include "ir/builder.h"
+
+// One reverse sweep. Arrays are indexed by the ids that existed before it began.
+typedef struct grad_ctx {
+  ir_builder b;
+  ir_node **adjoint;  // dloss/dnode so far; NULL: nothing yet
+  const bool *wanted; // on a path from a `wrt` node: its adjoint is of use
+} grad_ctx;
+
+// A rule for `n`, whose adjoint is `g` (same type as n): gives each operand its share with GIVE.
+typedef void (*grad_rule)(grad_ctx *c, ir_node *n, ir_node *g);
+#define OP(NAME, text, arity, cls, attrs, shape, grad, interp, flops, spell)                       \
+  void grad_##grad(grad_ctx *c, ir_node *n, ir_node *g);
+#include "ir/ops.def"
+#undef OP
+
+bool grad_wants(const grad_ctx *c, const ir_node *n, int operand);
+// Adds `share` to the adjoint of n->in[operand].
+void grad_give(grad_ctx *c, const ir_node *n, int operand, ir_node *share);
+
+// The share is an expression that builds nodes: it is evaluated only when it is wanted.
+#define GIVE(operand, share)                                                                       \
+  do {                                                                                             \
+    if (grad_wants(c, n, operand))                                                                 \
+      grad_give(c, n, operand, share);                                                             \
+  } while (0)
+
+#endif

@@ -1,0 +1,23 @@
+// pipeline.c: from the tensor IR of a graph to kernels in order. This list is the
+// architecture of the middle of the compiler; docs/passes.md walks through it.
+#include "passes/pass.h"
+
+const pass_info pass_pipeline[] = {
+    // the whole step as ordinary nodes
+    {"autodiff", pass_autodiff, .required = true},
+    // fewer nodes, less work
+    {"algebra", pass_algebra, .repeat = true},
+    {"cse", pass_cse, .repeat = true},
+    {"dce", pass_dce, .repeat = true},
+    // work for all threads, a buffer for every output
+    {.name = "split_reductions", .run = pass_split_reductions},
+    {"own_outputs", pass_own_outputs, .required = true},
+    // kernels
+    {"fuse", pass_fuse, .required = true, .grouped = true},
+    {"order", pass_order, .required = true, .grouped = true},
+    {0},
+};
+
+bool pass_run_pipeline(ir_module *m, ir_diags *d, const pass_options *o) {
+  return pass_run(pass_pipeline, m, d, o);
+}

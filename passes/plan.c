@@ -1,0 +1,200 @@
+// plan.c: gives every state, staged input, temporary and result its place in the one arena.
+//
+//   0            state_bytes          + staging_bytes            + temp_bytes = arena_bytes
+//   | w | m | v | ... | batch 0 | batch 1 | temporaries of init, step, eval, ... over each other |
+//
+// Functions never run at the same time and keep nothing between calls but states, so that their
+// temporaries share one region. Needs: pass_order, and the workspaces of all kernels.
+#include <limits.h>
+#include <string.h>
+
+#include "passes/plan_parts.h"
+
+enum { MAX_FUNCS = sizeof((plan){0}.node_offset) / sizeof((plan){0}.node_offset[0]) };
+
+typedef struct planner {
+  ir_arena *arena;
+  ir_module *m;
+  plan *p;
+} planner;
+
+int plan_func_index(const ir_func *f) {
+  for (size_t i = 0; i < f->module->funcs.num; i++)
+    if (f->module->funcs.at[i] == f)
+      return (int)i;
+  BUG("function %s is not in its module", f->name);
+}
+
+static plan_buffer whole_run(const char *name, plan_kind kind, int64_t bytes, int64_t offset) {
+  return (plan_buffer){.name = name,
+                       .kind = kind,
+                       .bytes = bytes,
+                       .offset = offset,
+                       .first = 0,
+                       .last = INT_MAX,
+                       .reuses = -1};
+}
+
+// State `id` is buffer `id`.
+static void place_states(planner *x) {
+  int64_t at = 0;
+  for (size_t i = 0; i < x->m->states.num; i++) {
+    const ir_state *s = x->m->states.at[i];
+    plan_buffer b = whole_run(s->name, PLAN_STATE, ir_bytes(&s->type), at);
+    b.state = s;
+    IR_PUSH(x->arena, x->p->buffers, b);
+    at += plan_align(b.bytes);
+  }
+  x->p->state_bytes = at;
+}
+
+// --- staging ------------------------------------------------------------------------------------
+// Inputs of one name are one input, whichever functions have it.
+static void collect_inputs(planner *x, ir_map *inputs) {
+  for (size_t i = 0; i < x->m->funcs.num; i++) {
+    ir_func *f = x->m->funcs.at[i];
+    for (size_t j = 0; j < f->nodes.num; j++) {
+      ir_node *n = f->nodes.at[j];
+      plan_buffer *b = n->op == IR_INPUT ? ir_map_get(inputs, n->name) : NULL;
+      if (n->op == IR_INPUT && !b) {
+        b = IR_NEW(x->arena, plan_buffer);
+        *b = whole_run(n->name, PLAN_STAGING, 0, 0);
+        b->func = f;
+        b->node = n;
+        ir_map_put(inputs, n->name, b);
+      }
+      if (b && ir_bytes(&n->type) > b->bytes)
+        b->bytes = ir_bytes(&n->type);
+    }
+  }
+}
+
+static int64_t place_in_slot(ir_map *inputs) {
+  int64_t at = 0;
+  for (size_t i = 0; i < ir_map_count(inputs); i++) {
+    plan_buffer *b = ir_map_value(inputs, i);
+    b->offset = at;
+    at += plan_align(b->bytes);
+  }
+  return at;
+}
+
+static void place_staging(planner *x, ir_map *inputs) {
+  collect_inputs(x, inputs);
+  int64_t slot_bytes = place_in_slot(inputs);
+  for (int slot = 0; slot < 2; slot++)
+    for (size_t i = 0; i < ir_map_count(inputs); i++) {
+      plan_buffer b = *(plan_buffer *)ir_map_value(inputs, i);
+      b.name = ir_format(x->arena, "%s[%d]", b.name, slot);
+      b.offset += x->p->state_bytes + slot * slot_bytes;
+      IR_PUSH(x->arena, x->p->buffers, b);
+    }
+  x->p->staging_slot_bytes = slot_bytes;
+  x->p->staging_bytes = 2 * slot_bytes;
+}
+
+// --- temporaries -----------------------------------------------------------------------------------
+// Buffers that take over each other's memory are one interval. Returns the interval of each buffer.
+static int *join_reused(planner *x, const plan_live *l, plan_interval *iv, size_t *num) {
+  int *unit = IR_NEW_ARRAY(x->arena, int, l->buffers.num + 1);
+  *num = 0;
+  for (size_t i = 0; i < l->buffers.num; i++) {
+    const plan_buffer *b = &l->buffers.at[i];
+    if (b->reuses < 0) {
+      unit[i] = (int)*num;
+      iv[(*num)++] = (plan_interval){.lower = b->first, .size = plan_align(b->bytes)};
+    } else {
+      unit[i] = unit[b->reuses];
+    }
+    plan_interval *u = &iv[unit[i]];
+    if (b->last + 1 > u->upper)
+      u->upper = b->last + 1;
+  }
+  return unit;
+}
+
+static void add_temps(planner *x, const plan_live *l) {
+  int64_t base = x->p->state_bytes + x->p->staging_bytes;
+  int before = (int)x->p->buffers.num;
+  size_t num;
+  plan_interval *iv = IR_NEW_ARRAY(x->arena, plan_interval, l->buffers.num + 1);
+  int *unit = join_reused(x, l, iv, &num);
+  int64_t bytes = plan_pack(x->arena, iv, num);
+  int64_t bound = plan_pack_bound(x->arena, iv, num);
+  for (size_t i = 0; i < l->buffers.num; i++) {
+    plan_buffer b = l->buffers.at[i];
+    b.offset = base + iv[unit[i]].offset;
+    if (b.reuses >= 0)
+      b.reuses += before;
+    IR_PUSH(x->arena, x->p->buffers, b);
+  }
+  if (bytes > x->p->temp_bytes)
+    x->p->temp_bytes = bytes;
+  if (bound > x->p->bound_bytes) // of temporaries; plan_build adds the rest
+    x->p->bound_bytes = bound;
+}
+
+// --- offsets of nodes ---------------------------------------------------------------------------------
+static int64_t offset_of_state(const plan *p, const ir_state *s) {
+  return p->buffers.at[s->id].offset;
+}
+
+static int64_t offset_of_node(planner *x, const plan_live *l, ir_map *inputs, const ir_node *n,
+                              size_t temps) {
+  if (n->op == IR_INPUT)
+    return x->p->state_bytes + ((plan_buffer *)ir_map_get(inputs, n->name))->offset;
+  if (n->op == IR_READ || n->op == IR_WRITE)
+    return offset_of_state(x->p, n->state);
+  if (l->in_place[n->id])
+    return offset_of_state(x->p, l->in_place[n->id]);
+  int b = l->buffer_of[n->id];
+  return b < 0 ? -1 : x->p->buffers.at[temps + (size_t)b].offset;
+}
+
+static void add_copies(planner *x, const plan_live *l, const int64_t *offset) {
+  for (size_t i = 0; i < l->copied.num; i++) {
+    const ir_node *w = l->copied.at[i];
+    plan_copy c = {.func = l->f,
+                   .state = w->state,
+                   .node = w->in[0],
+                   .from = offset[w->in[0]->id],
+                   .to = offset_of_state(x->p, w->state),
+                   .bytes = ir_bytes(&w->state->type)};
+    IR_PUSH(x->arena, x->p->copies, c);
+  }
+}
+
+static void plan_func(planner *x, ir_map *inputs, size_t index) {
+  ir_func *f = x->m->funcs.at[index];
+  plan_live l = plan_live_func(x->arena, f);
+  size_t temps = x->p->buffers.num;
+  add_temps(x, &l);
+  int64_t *offset = IR_NEW_ARRAY(x->arena, int64_t, f->next_id + 1);
+  memset(offset, -1, sizeof(int64_t) * (f->next_id + 1));
+  for (size_t i = 0; i < f->nodes.num; i++)
+    offset[f->nodes.at[i]->id] = offset_of_node(x, &l, inputs, f->nodes.at[i], temps);
+  x->p->node_offset[index] = offset;
+  add_copies(x, &l, offset);
+}
+
+plan *plan_build(ir_module *m) {
+  BUG_IF(m->funcs.num > MAX_FUNCS, "%zu functions, at most %d", m->funcs.num, (int)MAX_FUNCS);
+  planner x = {.arena = m->arena, .m = m, .p = IR_NEW(m->arena, plan)};
+  ir_map *inputs = ir_map_new(m->arena);
+  place_states(&x);
+  place_staging(&x, inputs);
+  for (size_t i = 0; i < m->funcs.num; i++)
+    plan_func(&x, inputs, i);
+  int64_t whole_run_bytes = x.p->state_bytes + x.p->staging_bytes;
+  x.p->arena_bytes = whole_run_bytes + x.p->temp_bytes;
+  x.p->bound_bytes += whole_run_bytes;
+  return x.p;
+}
+
+int64_t plan_offset(const plan *p, const ir_func *f, const ir_node *n) {
+  return p->node_offset[plan_func_index(f)][n->id];
+}
+
+bool plan_is_in_place(const plan *p, const ir_func *f, const ir_node *write) {
+  return plan_offset(p, f, write->in[0]) == plan_offset(p, f, write);
+}

@@ -1,0 +1,88 @@
+// plan_overwrite.c: may a kernel compute an output in the memory of one of its inputs?
+//
+//   kernel k loop {
+//     %m.new = add %m, %g        m.new[i] reads m[i] only: yes
+//   }
+//   kernel k loop {
+//     %t = transpose %m          y[i,j] reads m[j,i], which another
+//     %y = add %t, %g            iteration may have overwritten: no
+//   }
+//
+// The proof is by access functions: every load of the input and the one store of the output
+// walk the same elements in every iteration, and no two iterations touch the same element.
+#include "passes/plan_parts.h"
+
+ir_node *plan_base(ir_node *n) {
+  while (!n->kernel && ir_ops[n->op].cls == IR_CLASS_VIEW)
+    n = n->in[0];
+  return n;
+}
+
+// Several READ nodes may stand for one state.
+static bool same_memory(const ir_node *a, const ir_node *b) {
+  return a == b || (a->op == IR_READ && b->op == IR_READ && a->state == b->state);
+}
+
+static bool same_access(const domain *d, const dom_access *a, const dom_access *b) {
+  for (int i = 0; i < d->num_axes; i++)
+    if (d->axis[i].size > 1 && a->stride[i] != b->stride[i])
+      return false;
+  return a->offset == b->offset;
+}
+
+// One iteration per element. A store that skips an axis is made (or recomputed from loads) once
+// per index of that axis, so that later iterations would read what earlier ones stored.
+static bool one_iteration_per_element(const domain *d, const dom_store *s) {
+  int64_t iterations = 1;
+  for (int i = 0; i < d->num_axes; i++) {
+    if (d->axis[i].reduced || (d->axis[i].size > 1 && s->access.stride[i] == 0))
+      return false;
+    iterations *= d->axis[i].size;
+  }
+  return iterations == ir_elements(&s->buffer->type);
+}
+
+static const dom_store *find_store(const domain *d, const ir_node *out) {
+  for (size_t i = 0; i < d->stores.num; i++)
+    if (d->stores.at[i].buffer == out)
+      return &d->stores.at[i];
+  return NULL;
+}
+
+// Gather reads its table at addresses that only the data knows.
+static bool loads_match(const domain *d, const ir_node *in, const dom_store *s) {
+  for (size_t i = 0; i < d->loads.num; i++) {
+    const dom_load *l = &d->loads.at[i];
+    if (!same_memory(l->buffer, in))
+      continue;
+    if ((l->user->op == IR_GATHER && l->operand == 0) || !same_access(d, &l->access, &s->access))
+      return false;
+  }
+  return true;
+}
+
+// The operands of a matmul are read by every tile.
+static bool is_matmul_operand(ir_arena *a, const ir_kernel *k, const domain *d,
+                              const ir_node *in) {
+  if (k->family != IR_FAMILY_MATMUL)
+    return false;
+  const dom_matmul *mm = dom_build_matmul(a, k, d);
+  return same_memory(mm->a, in) || same_memory(mm->b, in);
+}
+
+static bool same_element_size(const ir_node *in, const ir_node *out) {
+  return ir_dtypes[in->type.dtype].bytes == ir_dtypes[out->type.dtype].bytes;
+}
+
+bool plan_loop_may_overwrite(const domain *d, const ir_node *in, const ir_node *out) {
+  const dom_store *s = find_store(d, out);
+  return s && same_element_size(in, out) && one_iteration_per_element(d, s) &&
+         loads_match(d, in, s);
+}
+
+bool plan_may_overwrite(ir_arena *a, const ir_kernel *k, const ir_node *in, const ir_node *out) {
+  if (k->family != IR_FAMILY_LOOP && k->family != IR_FAMILY_MATMUL)
+    return false;
+  const domain *d = dom_build(a, k);
+  return plan_loop_may_overwrite(d, in, out) && !is_matmul_operand(a, k, d, in);
+}

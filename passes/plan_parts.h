@@ -1,0 +1,35 @@
+// plan_parts.h: what the files of the planner share; nobody else includes it.
+#ifndef PASSES_PLAN_PARTS_H
+#define PASSES_PLAN_PARTS_H
+
+#include "passes/domain.h"
+#include "passes/plan.h"
+
+// The buffers of one function before they have offsets.
+typedef struct plan_live {
+  ir_func *f;
+  IR_VEC(plan_buffer) buffers; // TEMP, RESULT, WORKSPACE, by first kernel; `reuses` is local
+  int *buffer_of;              // [node id] index into buffers, -1
+  const ir_state **in_place;   // [node id] the state that the node is computed into, or NULL
+  IR_VEC(ir_node *) copied;    // WRITE nodes that need a copy
+} plan_live;
+plan_live plan_live_func(ir_arena *a, ir_func *f);
+
+// plan_may_overwrite for a domain that is already there; LOOP kernels only.
+bool plan_loop_may_overwrite(const domain *d, const ir_node *in, const ir_node *out);
+
+static inline int64_t plan_align(int64_t bytes) {
+  return (bytes + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN;
+}
+int plan_func_index(const ir_func *f);
+
+// Memory as regions with an owner each: coordinates are compressed, so all boundaries that will
+// be asked for are given first. Owners are positive; 0: nobody.
+typedef struct plan_regions plan_regions;
+plan_regions *plan_regions_new(ir_arena *a, int64_t *bounds, size_t n); // sorts `bounds`
+void plan_regions_set(plan_regions *r, int64_t begin, int64_t end, int owner);
+enum { PLAN_MIXED = -1 };
+// The owner of all of [begin, end), or PLAN_MIXED.
+int plan_regions_get(const plan_regions *r, int64_t begin, int64_t end);
+
+#endif

@@ -1,0 +1,226 @@
+// runner.c: runs a list of passes, and does for all of them what none should do itself:
+// verifying, timing, printing, keeping files, skipping, and reproducers.
+//
+// Reproducers cost one clone of the module and no printing: passes are deterministic, so when one
+// fails, the passes before it run again on the clone, and only then is the text made.
+#include "passes/pass.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static const char crash_file[] = "mltc-crash.ir";
+
+typedef struct runner {
+  const pass_info *list;
+  size_t num_passes;
+  ir_module *module;
+  ir_diags *diags;
+  const pass_options *options;
+  ir_arena *arena;
+  FILE *log;
+  ir_module *origin;     // as it was before the first pass
+  IR_VEC(size_t) ran;    // passes run so far, by position in `list`; the last may be running
+  IR_VEC(double) millis; // time of each
+  int files;             // kept so far
+} runner;
+
+// --- names in options ----------------------------------------------------------------------
+static const pass_info *find_pass(const runner *r, const char *name) {
+  for (size_t i = 0; i < r->num_passes; i++)
+    if (strcmp(r->list[i].name, name) == 0)
+      return &r->list[i];
+  return NULL;
+}
+
+static void report_unknown(const runner *r, const char *flag, const char *name) {
+  const char **names = IR_NEW_ARRAY(r->arena, const char *, r->num_passes);
+  ir_buf all = ir_buf_new(r->arena);
+  for (size_t i = 0; i < r->num_passes; i++) {
+    names[i] = r->list[i].name;
+    ir_buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
+  }
+  const char *near = diag_nearest(name, names, r->num_passes);
+  ir_diag *d = diag_error(r->diags, (ir_loc){0}, "E0503", "%s: there is no pass '%s'", flag, name);
+  if (near)
+    diag_help(d, "did you mean '%s'?", near);
+  diag_help(d, "passes: %s", ir_buf_str(&all));
+}
+
+static void check_names(const runner *r) {
+  const pass_options *o = r->options;
+  for (size_t i = 0; i < o->num_print_after; i++)
+    if (strcmp(o->print_after[i], "all") != 0 && !find_pass(r, o->print_after[i]))
+      report_unknown(r, "--print-after", o->print_after[i]);
+  for (size_t i = 0; i < o->num_disabled; i++) {
+    const pass_info *p = find_pass(r, o->disabled[i]);
+    if (!p)
+      report_unknown(r, "--disable-pass", o->disabled[i]);
+    else if (p->required)
+      diag_error(r->diags, (ir_loc){0}, "E0504", "--disable-pass: pass '%s' cannot be skipped",
+                 p->name);
+  }
+}
+
+static bool named(const char *const *names, size_t num, const char *name, const char *wildcard) {
+  for (size_t i = 0; i < num; i++)
+    if (strcmp(names[i], name) == 0 || (wildcard && strcmp(names[i], wildcard) == 0))
+      return true;
+  return false;
+}
+
+static bool has_kernels(const ir_module *m) {
+  for (size_t i = 0; i < m->funcs.num; i++)
+    if (m->funcs.at[i]->kernels.num)
+      return true;
+  return false;
+}
+
+// --- reproducers -----------------------------------------------------------------------------
+static const char *rerun_command(const runner *r) {
+  ir_buf b = ir_buf_new(r->arena);
+  ir_buf_printf(&b, "mltc %s --emit=ir", crash_file);
+  for (size_t i = 0; i < r->options->num_disabled; i++)
+    ir_buf_printf(&b, " --disable-pass=%s", r->options->disabled[i]);
+  return ir_buf_str(&b);
+}
+
+// Called by BUG(). The pass at fault is the last of `ran`; those before it do now what they did.
+static void write_reproducer(void *data) {
+  runner *r = data;
+  ir_diags *ignored = diag_new(r->arena);
+  for (size_t i = 0; i + 1 < r->ran.num; i++)
+    r->list[r->ran.at[i]].run(r->origin, ignored);
+  const char *name = r->list[r->ran.at[r->ran.num - 1]].name;
+  ir_buf b = ir_buf_new(r->arena);
+  ir_buf_printf(&b, "# before pass '%s', which failed; again: %s\n", name, rerun_command(r));
+  ir_print(r->origin, &b);
+  if (ir_write_file(crash_file, ir_buf_str(&b), b.len))
+    fprintf(stderr, "  In pass '%s'. The module before it is in %s; again: %s\n", name, crash_file,
+            rerun_command(r));
+  else
+    fprintf(stderr, "  In pass '%s'. %s cannot be written: %s\n", name, crash_file,
+            strerror(errno));
+}
+
+// --- after a pass ----------------------------------------------------------------------------
+static void verify(const runner *r, const char *pass) {
+  ir_buf faults = ir_buf_new(r->arena);
+  int num = ir_verify(r->module, &faults);
+  BUG_IF(num, "pass '%s' made IR that breaks %d rule%s\n%s", pass, num, num == 1 ? "" : "s",
+         ir_buf_str(&faults));
+}
+
+static void keep_file(runner *r, const char *pass, const char *text, size_t len) {
+  const char *dir = r->options->keep_dir;
+  const char *path = ir_format(r->arena, "%s/%02d-%s.ir", dir, ++r->files, pass);
+  if ((mkdir(dir, 0777) != 0 && errno != EEXIST) || !ir_write_file(path, text, len))
+    diag_error(r->diags, (ir_loc){0}, "E0505", "cannot write '%s': %s", path, strerror(errno));
+}
+
+static void show(runner *r, const char *pass) {
+  const pass_options *o = r->options;
+  bool print = named(o->print_after, o->num_print_after, pass, "all");
+  if (!print && !o->keep_dir)
+    return;
+  ir_buf text = ir_buf_new(r->arena);
+  ir_print(r->module, &text);
+  if (print)
+    fprintf(r->log, "# after %s\n%s\n", pass, ir_buf_str(&text));
+  if (o->keep_dir)
+    keep_file(r, pass, ir_buf_str(&text), text.len);
+}
+
+// --- running ---------------------------------------------------------------------------------
+static double now_millis(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static bool is_skipped(const runner *r, const pass_info *p) {
+  return named(r->options->disabled, r->options->num_disabled, p->name, NULL) ||
+         (!p->grouped && has_kernels(r->module));
+}
+
+// Runs pass i once; says whether it changed anything. Later rounds that change nothing are silent.
+static bool run_once(runner *r, size_t i, int round) {
+  const pass_info *p = &r->list[i];
+  if (is_skipped(r, p))
+    return false;
+  IR_PUSH(r->arena, r->ran, i);
+  double start = now_millis();
+  bool changed = p->run(r->module, r->diags);
+  IR_PUSH(r->arena, r->millis, now_millis() - start);
+  if (changed && !r->options->no_verify)
+    verify(r, p->name);
+  if (changed || round == 0)
+    show(r, p->name);
+  if (r->options->after)
+    r->options->after(r->options->after_data, p->name, r->module);
+  return changed;
+}
+
+// Runs [begin, end) in turn until none changes anything.
+static void run_rounds(runner *r, size_t begin, size_t end) {
+  bool changed = true;
+  for (int round = 0; changed && round < PASS_MAX_ROUNDS && !diag_num_errors(r->diags); round++) {
+    changed = false;
+    for (size_t i = begin; i < end; i++)
+      changed |= run_once(r, i, round);
+  }
+}
+
+static void run_all(runner *r) {
+  for (size_t i = 0; i < r->num_passes && !diag_num_errors(r->diags);) {
+    size_t end = i;
+    while (end < r->num_passes && r->list[end].repeat)
+      end++;
+    if (end > i) {
+      run_rounds(r, i, end);
+      i = end;
+    } else {
+      run_once(r, i++, 0);
+    }
+  }
+}
+
+// --- the table ---------------------------------------------------------------------------------
+static void print_times(const runner *r) {
+  double total = 0;
+  for (size_t k = 0; k < r->ran.num; k++)
+    total += r->millis.at[k];
+  fprintf(r->log, "%-20s %5s %10s %6s\n", "pass", "runs", "ms", "%");
+  for (size_t i = 0; i < r->num_passes; i++) {
+    double ms = 0;
+    int runs = 0;
+    for (size_t k = 0; k < r->ran.num; k++)
+      if (r->ran.at[k] == i) {
+        ms += r->millis.at[k];
+        runs++;
+      }
+    fprintf(r->log, "%-20s %5d %10.2f %6.1f\n", r->list[i].name, runs, ms,
+            total > 0 ? 100 * ms / total : 0);
+  }
+  fprintf(r->log, "%-20s %5zu %10.2f %6.1f\n", "total", r->ran.num, total, 100.0);
+}
+
+bool pass_run(const pass_info *list, ir_module *m, ir_diags *d, const pass_options *o) {
+  static const pass_options defaults;
+  runner r = {.list = list, .module = m, .diags = d, .options = o ? o : &defaults,
+              .arena = m->arena};
+  while (list[r.num_passes].name)
+    r.num_passes++;
+  r.log = r.options->log ? r.options->log : stderr;
+  check_names(&r);
+  if (diag_num_errors(d))
+    return false;
+  r.origin = ir_clone(m);
+  ir_set_bug_hook(write_reproducer, &r);
+  run_all(&r);
+  ir_set_bug_hook(NULL, NULL);
+  if (r.options->time_passes)
+    print_times(&r);
+  return diag_num_errors(d) == 0;
+}

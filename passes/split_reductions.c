@@ -1,0 +1,115 @@
+// split_reductions.c: long reductions with few results become two stages.
+//
+//   before:  %s = sum %x {axes=[0, 1]} : f32[1,1]            # %x : f32[784,128]
+//   after:   %r = reshape %x : f32[196,4,128]
+//            %t = sum %r {axes=[1, 2]} : f32[196,1,1]         # 196 tasks that run in parallel
+//            %u = sum %t {axes=[0]} : f32[1,1,1]
+//            %s = reshape %u : f32[1,1]
+//
+// A task owns its outputs, so a reduction to fewer than MIN_TASKS elements cannot use a team of
+// threads. The first stage has `chunks` times as many outputs; both stages have a fixed order of
+// sums, which does not depend on the number of threads. The cut goes through the leading reduced
+// axes, so that a chunk is contiguous, and along existing axes where it can, so that the reshape
+// stays a view for what computes %x.
+//
+// Needs: no later algebra (it would merge the stages again). argmax and argmin stay.
+#include "ir/builder.h"
+#include "passes/pass.h"
+
+#include <math.h>
+
+enum { MIN_TASKS = 64, LONG = 8192, MIN_CHUNKS = 16, MAX_CHUNKS = 256 };
+
+// The outer stage reduces axes[0..at) and the leading `part` of axes[at].
+typedef struct cut {
+  int at;
+  int64_t part;
+  int64_t chunks;
+} cut;
+
+static bool is_splittable(const ir_node *n) {
+  if (n->op != IR_SUM && n->op != IR_REDUCE_MAX && n->op != IR_REDUCE_MIN)
+    return false;
+  int64_t out = ir_elements(&n->type);
+  return out < MIN_TASKS && ir_elements(&n->in[0]->type) / out > LONG;
+}
+
+static double distance(int64_t chunks, double wanted) {
+  return fabs(log((double)chunks / wanted));
+}
+
+// The cut whose number of chunks is nearest to the square root of the extent: both stages are
+// then about as long. chunks == 0 when nothing divides well.
+static cut find_cut(const ir_node *n, const int64_t *axes, int num) {
+  const int64_t *dims = n->in[0]->type.dims;
+  int64_t extent = ir_elements(&n->in[0]->type) / ir_elements(&n->type), before = 1;
+  double wanted = fmin(fmax(sqrt((double)extent), MIN_CHUNKS), MAX_CHUNKS);
+  cut best = {0};
+  for (int at = 0; at < num && before <= MAX_CHUNKS; before *= dims[axes[at++]])
+    for (int64_t part = 1; part <= dims[axes[at]] && before * part <= MAX_CHUNKS; part++) {
+      int64_t chunks = before * part;
+      bool whole_axes = part == 1 || part == dims[axes[at]];
+      if (dims[axes[at]] % part || chunks < MIN_CHUNKS ||
+          (!whole_axes && n->type.rank == IR_MAX_RANK))
+        continue;
+      if (!best.chunks || distance(chunks, wanted) < distance(best.chunks, wanted))
+        best = (cut){at, part, chunks};
+    }
+  return best;
+}
+
+// Cut between two axes: no reshape is needed.
+static ir_node *split_between(ir_builder *b, ir_node *n, const int64_t *axes, int num, int outer) {
+  ir_node *inner = ir_reduce(b, n->op, n->in[0], axes + outer, num - outer);
+  return ir_reduce(b, n->op, inner, axes, outer);
+}
+
+// Cut through axes[c.at]: it becomes two axes, `part` and the rest.
+static ir_node *split_through(ir_builder *b, ir_node *n, const int64_t *axes, int num, cut c) {
+  const ir_type *x = &n->in[0]->type;
+  int64_t dims[IR_MAX_RANK], inner_axes[IR_MAX_RANK], split = axes[c.at];
+  for (int i = 0; i < x->rank; i++)
+    dims[i + (i > split)] = x->dims[i];
+  dims[split] = c.part;
+  dims[split + 1] = x->dims[split] / c.part;
+  for (int i = c.at; i < num; i++)
+    inner_axes[i - c.at] = axes[i] + 1;
+  ir_node *wide = ir_reshape(b, n->in[0], x->rank + 1, dims);
+  ir_node *inner = ir_reduce(b, n->op, wide, inner_axes, num - c.at);
+  ir_node *outer = ir_reduce(b, n->op, inner, axes, c.at + 1);
+  return ir_reshape(b, outer, n->type.rank, n->type.dims);
+}
+
+// NULL when n is fine as it is.
+static ir_node *split(ir_builder *b, ir_node *n) {
+  if (!is_splittable(n))
+    return NULL;
+  int num;
+  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
+  cut c = find_cut(n, axes, num);
+  if (!c.chunks)
+    return NULL;
+  b->scope = n->name;
+  if (c.part == 1)
+    return split_between(b, n, axes, num, c.at);
+  if (c.part == n->in[0]->type.dims[axes[c.at]])
+    return c.at + 1 < num ? split_between(b, n, axes, num, c.at + 1) : NULL;
+  return split_through(b, n, axes, num, c);
+}
+
+static bool split_func(ir_func *f) {
+  ir_rewrite rw = ir_rewrite_begin(f);
+  for (size_t i = 0; i < rw.num_old; i++) {
+    ir_node *n = ir_rewrite_next(&rw, i), *r = split(&rw.b, n);
+    ir_rewrite_done(&rw, i, r ? r : n);
+  }
+  return ir_rewrite_end(&rw);
+}
+
+bool pass_split_reductions(ir_module *m, ir_diags *d) {
+  (void)d;
+  bool changed = false;
+  for (size_t i = 0; i < m->funcs.num; i++)
+    changed |= split_func(m->funcs.at[i]);
+  return changed;
+}

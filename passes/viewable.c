@@ -1,0 +1,103 @@
+// viewable.c: first step of fusion. Inserts `copy` where an operand cannot be walked by strides.
+//
+//   before   %t = transpose %x {perm=[1,0]} : f32[4,6]
+//            %r = reshape %t : f32[24]              cuts through [4,6] strided: no layout
+//            %y = neg %r
+//   after    %c = copy %t : f32[4,6]
+//            %r = reshape %c : f32[24]
+//            %y = neg %r
+//
+// Afterwards dom_layout_of holds for every view, dom_try for every node on its own, and the
+// operands of copies and scatters are plain enough for their emitters (pass_fuse relies on it).
+#include "passes/fuse.h"
+
+typedef struct viewable {
+  ir_rewrite rw;
+  ir_node **copies; // by id of the copied node: one copy serves all users
+  uint32_t num_ids;
+  ir_arena *scratch;
+} viewable;
+
+static ir_node *copy_of(viewable *v, ir_node *n) {
+  ir_node **slot = n->id < v->num_ids ? &v->copies[n->id] : NULL;
+  if (slot && *slot)
+    return *slot;
+  ir_node *c = ir_unary(&v->rw.b, IR_COPY, n);
+  if (slot)
+    *slot = c;
+  return c;
+}
+
+static bool wrap(viewable *v, ir_node *n, int operand) {
+  n->in[operand] = copy_of(v, n->in[operand]);
+  return true;
+}
+
+static bool is_generated(const ir_node *n) {
+  const ir_node *base = dom_base(n);
+  return base->op == IR_CONST || base->op == IR_IOTA;
+}
+
+static bool plain_strides(const ir_node *n) {
+  ir_node *buffer;
+  int64_t offset, strides[IR_MAX_RANK];
+  return !is_generated(n) && dom_view(n, &buffer, &offset, strides);
+}
+
+static bool fits_alone(viewable *v, ir_node *n) {
+  ir_node *anchor = ir_ops[n->op].cls == IR_CLASS_CONTRACT ? n : NULL;
+  for (int i = 0; i < n->num_in; i++)
+    if (ir_ops[n->in[i]->op].cls == IR_CLASS_VIEW)
+      return dom_try(v->scratch, &n, 1, anchor) != NULL;
+  return true; // row-major operands always do
+}
+
+static bool fix_operands(viewable *v, ir_node *n) {
+  bool changed = false;
+  switch (ir_ops[n->op].cls) {
+  case IR_CLASS_VIEW: {
+    dom_layout l;
+    return !dom_layout_of(n, &l) && wrap(v, n, 0);
+  }
+  case IR_CLASS_MOVE:
+    for (int i = 0; i < n->num_in; i++)
+      changed |= !plain_strides(n->in[i]) && wrap(v, n, i);
+    return changed;
+  case IR_CLASS_CONTRACT:
+    for (int i = 0; i < n->num_in; i++)
+      changed |= is_generated(n->in[i]) && wrap(v, n, i);
+    break;
+  case IR_CLASS_INDEX: {
+    int tables = n->op == IR_GATHER ? 1 : n->num_in;
+    for (int i = 0; i < tables; i++)
+      changed |= (is_generated(n->in[i]) || !dom_contiguous(n->in[i])) && wrap(v, n, i);
+    if (n->op != IR_GATHER)
+      return changed;
+    break;
+  }
+  case IR_CLASS_POINTWISE:
+  case IR_CLASS_REDUCE:
+    break;
+  default:
+    return false;
+  }
+  if (fits_alone(v, n))
+    return changed;
+  for (int i = 0; i < n->num_in; i++)
+    changed |= !dom_contiguous(n->in[i]) && wrap(v, n, i);
+  return changed;
+}
+
+bool fuse_make_viewable(ir_func *f) {
+  viewable v = {.rw = ir_rewrite_begin(f), .num_ids = f->next_id, .scratch = ir_arena_new()};
+  v.copies = IR_NEW_ARRAY(v.scratch, ir_node *, v.num_ids);
+  bool changed = false;
+  for (size_t i = 0; i < v.rw.num_old; i++) {
+    ir_node *n = ir_rewrite_next(&v.rw, i);
+    changed |= fix_operands(&v, n);
+    ir_rewrite_done(&v.rw, i, n);
+  }
+  ir_rewrite_end(&v.rw);
+  ir_arena_free(v.scratch);
+  return changed;
+}

@@ -1,0 +1,91 @@
+// arena.c: see arena.h. The mapping starts at a 2 MB boundary, so that the kernel can back it
+// with huge pages; the address space trimmed off on both sides is never memory.
+#include "runtime/arena.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { HUGE_PAGE = 2 << 20 };
+
+static int64_t meminfo(const char *key) {
+  FILE *f = fopen("/proc/meminfo", "re");
+  if (!f)
+    return -1;
+  char line[128];
+  int64_t kb = -1;
+  size_t len = strlen(key);
+  while (kb < 0 && fgets(line, sizeof line, f))
+    if (!strncmp(line, key, len) && line[len] == ':')
+      sscanf(line + len + 1, "%" SCNd64, &kb);
+  fclose(f);
+  return kb < 0 ? -1 : kb * 1024;
+}
+
+static int64_t container_limit(void) {
+  FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
+  if (!f)
+    return INT64_MAX;
+  int64_t limit = INT64_MAX;
+  if (fscanf(f, "%" SCNd64, &limit) != 1) // "max"
+    limit = INT64_MAX;
+  fclose(f);
+  return limit;
+}
+
+int64_t mlrt_memory_available(void) {
+  int64_t free_bytes = meminfo("MemAvailable"), swap = meminfo("SwapFree");
+  int64_t machine = free_bytes < 0 ? INT64_MAX : free_bytes + (swap > 0 ? swap : 0);
+  int64_t limit = container_limit();
+  return machine < limit ? machine : limit;
+}
+
+// Maps `bytes` at a multiple of HUGE_PAGE.
+static char *map_aligned(size_t bytes) {
+  size_t reserve = bytes + HUGE_PAGE;
+  char *at = mmap(NULL, reserve, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED)
+    return NULL;
+  size_t before = (size_t)(-(intptr_t)at & (HUGE_PAGE - 1));
+  if (before)
+    munmap(at, before);
+  if (HUGE_PAGE - before)
+    munmap(at + before + bytes, HUGE_PAGE - before);
+  // Mapped anew with full accounting: the kernel refuses here what it could not give later.
+  char *base = mmap(at + before, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  if (base != MAP_FAILED)
+    return base;
+  int why = errno;
+  munmap(at + before, bytes);
+  errno = why;
+  return NULL;
+}
+
+bool mlrt_arena_map(mlrt_arena *a, int64_t bytes, bool huge_pages, mlrt_error *e) {
+  int64_t page = sysconf(_SC_PAGESIZE);
+  *a = (mlrt_arena){.bytes = bytes, .mapped = (bytes + page - 1) / page * page};
+  if (a->mapped == 0)
+    a->mapped = page;
+  int64_t available = mlrt_memory_available();
+  if (a->mapped > available)
+    return mlrt_error_set(
+        e, "this program needs %" PRId64 " bytes of memory and only %" PRId64 " are available",
+        a->mapped, available);
+  a->base = map_aligned((size_t)a->mapped);
+  if (!a->base)
+    return mlrt_error_set(e, "this program needs %" PRId64 " bytes of memory: %s", a->mapped,
+                          strerror(errno));
+  if (huge_pages)
+    madvise(a->base, (size_t)a->mapped, MADV_HUGEPAGE);
+  return true;
+}
+
+void mlrt_arena_unmap(mlrt_arena *a) {
+  if (a->base)
+    munmap(a->base, (size_t)a->mapped);
+  a->base = NULL;
+}

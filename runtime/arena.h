@@ -1,0 +1,24 @@
+// arena.h: the one block of memory that a training run uses.
+//
+// Exactly the plan's bytes, rounded up to a page, mapped once at start. Every state, batch and
+// temporary lies at a fixed offset in it; nothing is allocated afterwards.
+#ifndef RUNTIME_ARENA_H
+#define RUNTIME_ARENA_H
+
+#include <stdint.h>
+
+#include "runtime/error.h"
+
+typedef struct mlrt_arena {
+  char *base;
+  int64_t bytes;  // as planned
+  int64_t mapped; // rounded up to a page
+} mlrt_arena;
+
+// False after setting `e` when the memory is not there (exit code 3).
+bool mlrt_arena_map(mlrt_arena *a, int64_t bytes, bool huge_pages, mlrt_error *e);
+void mlrt_arena_unmap(mlrt_arena *a);
+// Bytes that the machine and its container can still give; INT64_MAX when they do not say.
+int64_t mlrt_memory_available(void);
+
+#endif

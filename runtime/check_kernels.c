@@ -1,0 +1,195 @@
+// check_kernels.c: every distinct kernel on random arguments.
+//
+// The fast version runs several times, its tasks split and ordered differently, with other garbage
+// in outputs and workspace each time: the results must have the same bits (so no result depends
+// on the number of threads, or on memory nobody wrote). Then they are compared with the plain
+// version, which computes in double precision: |fast - plain| <= 1e-4 (|plain| + mean |plain|).
+// Where a comparison inside a kernel meets two nearly equal numbers, both answers are right: one
+// element in ten thousand may differ. One round has positive numbers only, one has both signs.
+#include "runtime/commands.h"
+#include "runtime/number_io.h"
+#include "runtime/random.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TOLERANCE 1e-4
+enum { MAX_ARGS = 64, ROUNDS = 2, SPLITS = 3, ALIGN = 64 };
+#define MAX_PLAIN_FLOPS INT64_C(5000000000) // some seconds; larger kernels are compared by bits only
+
+typedef struct trial { // one kernel with its memory
+  const mlrt_kernel *k;
+  char *args[MAX_ARGS];  // what the kernel gets
+  char *first[MAX_ARGS]; // outputs of the first split
+  int num_out;
+  double worst; // error relative to the tolerance's scale
+  const char *trouble;
+} trial;
+
+// The workspace, when there is one, is the last argument; it is untyped and given as u8.
+static int count_outputs(const mlrt_kernel *k) {
+  bool workspace = k->num_args > k->num_in + 1 && k->arg_dtype[k->num_args - 1] == MLRT_U8;
+  return k->num_args - k->num_in - workspace;
+}
+
+static char *take(int64_t bytes) {
+  size_t size = ((size_t)bytes + ALIGN) / ALIGN * ALIGN;
+  char *p = aligned_alloc(ALIGN, size);
+  if (!p)
+    mlrt_fail(MLRT_EXIT_MEMORY, "out of memory in check");
+  return p;
+}
+
+static trial open_trial(const mlrt_kernel *k) {
+  trial t = {.k = k, .num_out = count_outputs(k)};
+  for (int i = 0; i < k->num_args; i++)
+    t.args[i] = take(k->arg_bytes[i]);
+  for (int i = 0; i < t.num_out; i++)
+    t.first[i] = take(k->arg_bytes[k->num_in + i]);
+  return t;
+}
+
+static void close_trial(trial *t) {
+  for (int i = 0; i < t->k->num_args; i++)
+    free(t->args[i]);
+  for (int i = 0; i < t->num_out; i++)
+    free(t->first[i]);
+}
+
+static void fill_inputs(trial *t, int index, int round) {
+  for (int i = 0; i < t->k->num_in; i++) {
+    mlrt_random r = {.seed = (uint64_t)(index * 1000 + round * 100 + i), .positive = round == 0};
+    mlrt_random_fill(&r, t->args[i], t->k->arg_bytes[i], t->k->arg_dtype[i], t->k->arg_limit[i]);
+  }
+}
+
+static void spoil_outputs(trial *t, int byte) {
+  for (int i = t->k->num_in; i < t->k->num_args; i++)
+    memset(t->args[i], byte, (size_t)t->k->arg_bytes[i]);
+}
+
+// Split 0: all tasks at once; 1: one by one, the last first; 2: three parts, the middle one last.
+static void run_split(const trial *t, int phase, int split) {
+  const mlrt_kernel *k = t->k;
+  int64_t n = k->tasks[phase], a = n / 3, b = 2 * n / 3;
+  switch (split) {
+  case 0:
+    k->fast[phase](0, n, t->args);
+    break;
+  case 1:
+    for (int64_t i = n - 1; i >= 0; i--)
+      k->fast[phase](i, i + 1, t->args);
+    break;
+  default:
+    k->fast[phase](b, n, t->args);
+    k->fast[phase](0, a, t->args);
+    k->fast[phase](a, b, t->args);
+    break;
+  }
+}
+
+static void run_fast(trial *t, int split) {
+  static const int garbage[SPLITS] = {0xFF, 0x00, 0x7B};
+  spoil_outputs(t, garbage[split]);
+  for (int phase = 0; phase < t->k->num_phases; phase++)
+    run_split(t, phase, split);
+}
+
+static void keep_outputs(trial *t) {
+  for (int i = 0; i < t->num_out; i++)
+    memcpy(t->first[i], t->args[t->k->num_in + i], (size_t)t->k->arg_bytes[t->k->num_in + i]);
+}
+
+static bool same_outputs(const trial *t) {
+  for (int i = 0; i < t->num_out; i++)
+    if (memcmp(t->first[i], t->args[t->k->num_in + i], (size_t)t->k->arg_bytes[t->k->num_in + i]))
+      return false;
+  return true;
+}
+
+static double mean_magnitude(const char *at, mlrt_dtype t, int64_t n) {
+  double sum = 0;
+  int64_t finite = 0;
+  for (int64_t i = 0; i < n; i++) {
+    double v = fabs(mlrt_load(at + i * mlrt_dtype_bytes(t), t));
+    if (isfinite(v)) {
+      sum += v;
+      finite++;
+    }
+  }
+  return finite ? sum / (double)finite : 0;
+}
+
+static double relative_error(double fast, double plain, double scale) {
+  if (fast == plain || (isnan(fast) && isnan(plain)))
+    return 0;
+  double size = fabs(plain) + scale;
+  return size > 0 && isfinite(fast) && isfinite(plain) ? fabs(fast - plain) / size : INFINITY;
+}
+
+static void compare_output(trial *t, int out) {
+  mlrt_dtype type = t->k->arg_dtype[t->k->num_in + out];
+  const char *plain = t->args[t->k->num_in + out], *fast = t->first[out];
+  int size = mlrt_dtype_bytes(type);
+  int64_t n = t->k->arg_bytes[t->k->num_in + out] / size, bad = 0;
+  double scale = mean_magnitude(plain, type, n);
+  for (int64_t i = 0; i < n; i++) {
+    double err = relative_error(mlrt_load(fast + i * size, type), mlrt_load(plain + i * size, type),
+                                scale);
+    bad += err > TOLERANCE;
+    if (err > t->worst && (err <= TOLERANCE || bad > n / 10000))
+      t->worst = err;
+  }
+  if (bad > n / 10000)
+    t->trouble = "differs from the plain version";
+}
+
+static void run_round(trial *t, int index, int round) {
+  fill_inputs(t, index, round);
+  for (int split = 0; split < SPLITS; split++) {
+    run_fast(t, split);
+    if (split == 0)
+      keep_outputs(t);
+    else if (!same_outputs(t))
+      t->trouble = "depends on how its tasks are split";
+  }
+  if (!t->k->plain || t->k->flops > MAX_PLAIN_FLOPS)
+    return;
+  spoil_outputs(t, 0xFF);
+  t->k->plain(t->args);
+  for (int i = 0; i < t->num_out; i++)
+    compare_output(t, i);
+}
+
+static bool check_kernel(const mlrt_kernel *k, int index) {
+  trial t = open_trial(k);
+  for (int round = 0; round < ROUNDS; round++)
+    run_round(&t, index, round);
+  const char *note = t.trouble         ? t.trouble
+                     : !k->plain       ? "ok (bits only: no plain version)"
+                     : k->flops > MAX_PLAIN_FLOPS ? "ok (bits only: too large for the plain version)"
+                                       : "ok";
+  printf("%-28s %12" PRId64 " %10.1e  %s%s\n", k->name, k->flops, t.worst,
+         t.trouble ? "FAILED: " : "", note);
+  if (t.trouble)
+    printf("    %s at %s\n", k->ops, k->where);
+  bool fine = !t.trouble;
+  close_trial(&t);
+  return fine;
+}
+
+int mlrt_check_kernels(const mlrt_program *p) {
+  int failures = 0;
+  if (p->num_kernels)
+    printf("%-28s %12s %10s\n", "kernel", "flops", "error");
+  for (int i = 0; i < p->num_kernels; i++) {
+    if (p->kernels[i].num_args > MAX_ARGS)
+      printf("%-28s has too many arguments to be checked\n", p->kernels[i].name);
+    else
+      failures += !check_kernel(&p->kernels[i], i);
+    fflush(stdout);
+  }
+  return failures;
+}

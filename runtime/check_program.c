@@ -1,0 +1,129 @@
+// check_program.c: the whole program on random batches: init and three steps give the same bits
+// with any number of threads and whatever lies in the temporaries before; a checkpoint written
+// and read again is the same state.
+#include "runtime/commands.h"
+#include "runtime/random.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STEPS = 3 };
+
+static void fill_batch(mlrt_trainer *t, int slot, uint64_t number) {
+  const mlrt_program *p = t->program;
+  for (int i = 0; i < p->num_inputs; i++) {
+    const mlrt_input *in = &p->inputs[i];
+    mlrt_random r = {.seed = number * 16 + (uint64_t)i};
+    mlrt_random_fill(&r, t->arena.base + in->offset + slot * p->staging_slot_bytes, in->bytes,
+                     in->dtype, in->limit);
+  }
+}
+
+static void spoil_temporaries(mlrt_trainer *t, int byte) {
+  const mlrt_program *p = t->program;
+  memset(t->arena.base + p->state_bytes + p->staging_bytes, byte, (size_t)p->temp_bytes);
+}
+
+static void run_steps(mlrt_trainer *t, int garbage) {
+  const mlrt_func *funcs = t->program->funcs;
+  spoil_temporaries(t, garbage);
+  mlrt_trainer_init(t, 1);
+  uint64_t batch = 0;
+  for (int i = 0; i < STEPS; i++) {
+    if (funcs[MLRT_ACCUMULATE].run) {
+      fill_batch(t, 1, ++batch);
+      mlrt_trainer_run(t, &funcs[MLRT_ACCUMULATE], 1);
+    }
+    fill_batch(t, 0, ++batch);
+    spoil_temporaries(t, garbage);
+    mlrt_trainer_run(t, &funcs[MLRT_STEP], 0);
+  }
+}
+
+// The states after some steps, as bytes like those at the start of the arena.
+static char *states_after_steps(const mlrt_program *p, const mlrt_options *o, int threads,
+                                int garbage) {
+  mlrt_options with = *o;
+  with.threads = threads;
+  mlrt_trainer t;
+  mlrt_trainer_open(&t, p, &with);
+  run_steps(&t, garbage);
+  char *states = malloc((size_t)p->state_bytes + 1);
+  if (!states)
+    mlrt_fail(MLRT_EXIT_MEMORY, "out of memory in check");
+  memcpy(states, t.arena.base, (size_t)p->state_bytes);
+  mlrt_trainer_close(&t);
+  return states;
+}
+
+// Name of the first state that differs; NULL: none.
+static const char *first_difference(const mlrt_program *p, const char *a, const char *b) {
+  for (int i = 0; i < p->num_states; i++) {
+    const mlrt_tensor *s = &p->states[i];
+    if (s->role != MLRT_FLAG && memcmp(a + s->offset, b + s->offset, (size_t)s->bytes))
+      return s->name;
+  }
+  return NULL;
+}
+
+static int verdict(const char *what, const char *differs) {
+  if (differs)
+    printf("%s: FAILED: '%s' differs\n", what, differs);
+  else
+    printf("%s: ok\n", what);
+  return differs != NULL;
+}
+
+static int check_threads(const mlrt_program *p, const mlrt_options *o, const char *one) {
+  int given = o->threads ? (int)o->threads : mlrt_online_cores();
+  int tried[] = {2, 3, given};
+  int failures = 0;
+  for (int i = 0; i < 3; i++) {
+    if (i == 2 && given <= 3)
+      break;
+    char *many = states_after_steps(p, o, tried[i], 0xFF);
+    char what[96];
+    snprintf(what, sizeof what, "%d steps, 1 and %d threads: same bits", STEPS, tried[i]);
+    failures += verdict(what, first_difference(p, one, many));
+    free(many);
+  }
+  return failures;
+}
+
+static void read_back(const mlrt_program *p, const char *path, char *states) {
+  mlrt_checkpoint c;
+  mlrt_error e;
+  if (!mlrt_checkpoint_open(&c, p, path, &e) || !mlrt_checkpoint_read(&c, p, states, &e))
+    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  mlrt_checkpoint_close(&c);
+}
+
+static int check_round_trip(const mlrt_program *p, const mlrt_options *o, const char *states) {
+  const char *folder = getenv("TMPDIR");
+  char path[512];
+  snprintf(path, sizeof path, "%s/%s-check-%d.safetensors", folder ? folder : "/tmp", p->model,
+           (int)getpid());
+  mlrt_saver s;
+  mlrt_error e;
+  mlrt_run_point at = {.step = STEPS, .samples = 1, .seed = 1};
+  if (!mlrt_saver_open(&s, p, o, path, &e) || !mlrt_saver_save(&s, states, &at, &e))
+    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  mlrt_saver_close(&s);
+  char *again = calloc(1, (size_t)p->state_bytes + 1);
+  if (!again)
+    mlrt_fail(MLRT_EXIT_MEMORY, "out of memory in check");
+  read_back(p, path, again);
+  unlink(path);
+  int failures = verdict("checkpoint written and read: same bits", first_difference(p, states, again));
+  free(again);
+  return failures;
+}
+
+int mlrt_check_program(const mlrt_program *p, mlrt_options *o) {
+  char *one = states_after_steps(p, o, 1, 0x00);
+  int failures = check_threads(p, o, one) + check_round_trip(p, o, one);
+  free(one);
+  return failures;
+}

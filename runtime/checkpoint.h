@@ -1,0 +1,70 @@
+// checkpoint.h: everything that a run needs to go on bit for bit, in one safetensors file.
+//
+// Saving: temporary name in the same folder, fsync, rename, fsync of the folder; whatever goes
+// wrong, the earlier file stays whole. Loading: header, shapes, types and the checksum of the
+// data are verified before any state is touched. Keys of the metadata: docs/runtime.md.
+#ifndef RUNTIME_CHECKPOINT_H
+#define RUNTIME_CHECKPOINT_H
+
+#include "runtime/args.h"
+#include "runtime/prefetch.h"
+#include "runtime/safetensors.h"
+
+enum { MLRT_MAX_RESULTS = 32 }; // scalar results of one function that are logged
+
+// What is not a tensor.
+typedef struct mlrt_run_point {
+  int64_t step;            // whole optimiser steps done
+  mlrt_position position;  // where the next training batch starts
+  int64_t evaluated;       // the last step after which all due evaluations were made
+  int64_t samples;         // size of the training data
+  uint64_t seed;
+  // Sums of the step's results since the last line of the log, so that a resumed run logs the
+  // means that an uninterrupted one does.
+  int64_t window_steps;
+  double window[MLRT_MAX_RESULTS]; // by result of MLRT_STEP
+} mlrt_run_point;
+
+// --- saving: all memory is taken by open
+typedef struct mlrt_saver {
+  const mlrt_program *program;
+  const mlrt_options *options; // flag values go into the metadata
+  char *path, *temp, *folder;
+  mlrt_st_tensor *tensors; // in file order
+  const mlrt_tensor **states;
+  int num_states;
+  mlrt_st_pair *pairs;
+  char (*values)[40]; // texts of `pairs`
+  int num_pairs;
+  char **keys; // "flag.lr" ..., "window.loss" ...
+  int num_keys;
+  char *header;
+  size_t header_cap;
+} mlrt_saver;
+
+// Also checks that the folder can be written, so that a long run does not end at its first save.
+bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o, const char *path,
+                     mlrt_error *e);
+bool mlrt_saver_save(mlrt_saver *s, const char *arena, const mlrt_run_point *at,
+                     mlrt_error *e);
+void mlrt_saver_close(mlrt_saver *s);
+
+// --- loading
+typedef struct mlrt_checkpoint {
+  mlrt_st_header header;
+  mlrt_run_point at;
+  int fd;
+  bool other_plan; // written by a program with another plan: rounding may differ
+} mlrt_checkpoint;
+
+// Opens and verifies; nothing of the program's state changes.
+bool mlrt_checkpoint_open(mlrt_checkpoint *c, const mlrt_program *p, const char *path,
+                          mlrt_error *e);
+// Value that a flag had in the run that wrote the file. False: it does not say.
+bool mlrt_checkpoint_flag(const mlrt_checkpoint *c, const char *name, double *value);
+// Reads all states but flags.
+bool mlrt_checkpoint_read(const mlrt_checkpoint *c, const mlrt_program *p, char *arena,
+                          mlrt_error *e);
+void mlrt_checkpoint_close(mlrt_checkpoint *c);
+
+#endif

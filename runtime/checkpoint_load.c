@@ -1,0 +1,230 @@
+// checkpoint_load.c: the reading half of checkpoint.h: verify all, then read.
+#include "runtime/checkpoint.h"
+#include "runtime/hash.h"
+#include "runtime/numbers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK = 64 << 10, LISTED = 4 };
+
+static bool read_at(int fd, char *to, int64_t len, int64_t at, mlrt_error *e) {
+  while (len) {
+    ssize_t got = pread(fd, to, (size_t)len, at);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return mlrt_error_set(e, "%s", got ? strerror(errno) : "the file ends too early");
+    to += got;
+    at += got;
+    len -= got;
+  }
+  return true;
+}
+
+// --- does the file have exactly the program's states?
+
+typedef struct report { // "missing: a, b and 3 more"
+  char text[900];
+  size_t len;
+  int problems;
+} report;
+
+__attribute__((format(printf, 2, 3))) static void say(report *r, const char *fmt, ...) {
+  if (r->len >= sizeof r->text)
+    return;
+  va_list args;
+  va_start(args, fmt);
+  int n = vsnprintf(r->text + r->len, sizeof r->text - r->len, fmt, args);
+  va_end(args);
+  r->len += n > 0 ? (size_t)n : 0;
+}
+
+static void say_shape(report *r, const char *dtype, int rank, const int64_t *dims) {
+  say(r, "%s[", dtype);
+  for (int i = 0; i < rank; i++)
+    say(r, "%s%" PRId64, i ? "," : "", dims[i]);
+  say(r, "]");
+}
+
+// Starts a line for one more tensor of a kind of trouble; false when enough are listed.
+static bool listed(report *r, const char *kind, const char *name, int *num) {
+  r->problems++;
+  if (++*num > LISTED)
+    return false;
+  say(r, "\n  %s: %.80s", kind, name);
+  return true;
+}
+
+static void say_more(report *r, const char *kind, int num) {
+  if (num > LISTED)
+    say(r, "\n  %s: %d more", kind, num - LISTED);
+}
+
+static bool same_type(const mlrt_st_tensor *a, const mlrt_tensor *b) {
+  return !strcmp(a->dtype, mlrt_st_dtype(b->dtype)) && a->rank == b->rank &&
+         !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]);
+}
+
+static void compare_states(report *r, const mlrt_st_header *h, const mlrt_program *p) {
+  int missing = 0, wrong = 0;
+  for (int i = 0; i < p->num_states; i++) {
+    const mlrt_tensor *t = &p->states[i];
+    if (t->role == MLRT_FLAG)
+      continue;
+    const mlrt_st_tensor *x = mlrt_st_find(h, t->name);
+    if (!x)
+      listed(r, "missing in the file", t->name, &missing);
+    else if (!same_type(x, t) && listed(r, "different", t->name, &wrong)) {
+      say(r, " is ");
+      say_shape(r, x->dtype, x->rank, x->dims);
+      say(r, " in the file and ");
+      say_shape(r, mlrt_st_dtype(t->dtype), t->rank, t->dims);
+      say(r, " in the program");
+    }
+  }
+  say_more(r, "missing in the file", missing);
+  say_more(r, "different", wrong);
+}
+
+static bool is_state(const mlrt_program *p, const char *name) {
+  for (int i = 0; i < p->num_states; i++)
+    if (p->states[i].role != MLRT_FLAG && !strcmp(p->states[i].name, name))
+      return true;
+  return false;
+}
+
+// Only when the counts differ: a file with all our states and no more tensors has no others.
+static void find_extra(report *r, const mlrt_st_header *h, const mlrt_program *p) {
+  int extra = 0;
+  for (int i = 0; i < h->num_tensors; i++)
+    if (!is_state(p, h->tensors[i].name))
+      listed(r, "unknown to the program", h->tensors[i].name, &extra);
+  say_more(r, "unknown to the program", extra);
+}
+
+static bool check_states(const mlrt_checkpoint *c, const mlrt_program *p, mlrt_error *e) {
+  report r = {.len = 0};
+  compare_states(&r, &c->header, p);
+  int states = 0;
+  for (int i = 0; i < p->num_states; i++)
+    states += p->states[i].role != MLRT_FLAG;
+  if (r.problems || states != c->header.num_tensors)
+    find_extra(&r, &c->header, p);
+  if (!r.problems)
+    return true;
+  const char *model = mlrt_st_value(&c->header, "model");
+  return mlrt_error_set(e, "it does not fit this program (model '%s'; the file: model '%.40s')%s",
+                        p->model, model ? model : "unknown", r.text);
+}
+
+// --- metadata
+
+static bool number(const mlrt_checkpoint *c, const char *key, int64_t *out, mlrt_error *e) {
+  const char *text = mlrt_st_value(&c->header, key);
+  if (!text)
+    return mlrt_error_set(e, "it has no '%s' in its metadata: not a checkpoint of a trainer", key);
+  if (!mlrt_parse_int(text, out))
+    return mlrt_error_set(e, "its metadata say %s = '%.40s', which is no number", key, text);
+  return true;
+}
+
+// A sum may be nan or infinite, which mlrt_parse_double refuses.
+static void read_window(mlrt_checkpoint *c, const mlrt_func *step) {
+  for (int i = 0; i < step->num_results && i < MLRT_MAX_RESULTS; i++) {
+    char key[256];
+    snprintf(key, sizeof key, "window.%s", step->results[i].name);
+    const char *text = mlrt_st_value(&c->header, key);
+    c->at.window[i] = text ? strtod(text, NULL) : 0;
+  }
+}
+
+static bool read_metadata(mlrt_checkpoint *c, const mlrt_program *p, mlrt_error *e) {
+  int64_t seed;
+  mlrt_run_point *at = &c->at;
+  if (!number(c, "step", &at->step, e) || !number(c, "epoch", &at->position.epoch, e) ||
+      !number(c, "position", &at->position.index, e) || !number(c, "samples", &at->samples, e) ||
+      !number(c, "evaluated", &at->evaluated, e) || !number(c, "seed", &seed, e) ||
+      !number(c, "window", &at->window_steps, e))
+    return false;
+  read_window(c, &p->funcs[MLRT_STEP]);
+  if (at->step < 0 || at->window_steps < 0 || at->position.epoch < 0 || at->position.index < 0)
+    return mlrt_error_set(e, "its metadata hold a negative step or position");
+  at->seed = (uint64_t)seed;
+  char plan[17];
+  snprintf(plan, sizeof plan, "%016" PRIx64, p->plan_hash);
+  const char *text = mlrt_st_value(&c->header, "plan_hash");
+  c->other_plan = !text || strcmp(text, plan);
+  return true;
+}
+
+bool mlrt_checkpoint_flag(const mlrt_checkpoint *c, const char *name, double *value) {
+  char key[256];
+  snprintf(key, sizeof key, "flag.%s", name);
+  const char *text = mlrt_st_value(&c->header, key);
+  return text && mlrt_parse_double(text, value);
+}
+
+// The whole data section: a flipped bit must not become a weight.
+static bool check_data(const mlrt_checkpoint *c, mlrt_error *e) {
+  const char *wanted = mlrt_st_value(&c->header, "checksum");
+  if (!wanted)
+    return mlrt_error_set(e, "it has no checksum: not a checkpoint of a trainer");
+  char *chunk = malloc(CHUNK);
+  if (!chunk)
+    return mlrt_error_set(e, "out of memory");
+  mlrt_hash h;
+  mlrt_hash_begin(&h);
+  bool ok = true;
+  for (int64_t at = 0; ok && at < c->header.data_bytes; at += CHUNK) {
+    int64_t left = c->header.data_bytes - at, take = left < CHUNK ? left : CHUNK;
+    ok = read_at(c->fd, chunk, take, c->header.data_start + at, e);
+    mlrt_hash_add(&h, chunk, ok ? (size_t)take : 0);
+  }
+  free(chunk);
+  char found[17];
+  snprintf(found, sizeof found, "%016" PRIx64, mlrt_hash_end(&h));
+  if (ok && strcmp(found, wanted))
+    return mlrt_error_set(e, "its data are damaged: checksum %s, expected %.16s", found, wanted);
+  return ok;
+}
+
+static bool verify(mlrt_checkpoint *c, const mlrt_program *p, mlrt_error *e) {
+  return mlrt_st_read(&c->header, c->fd, e) && check_states(c, p, e) && read_metadata(c, p, e) &&
+         check_data(c, e);
+}
+
+bool mlrt_checkpoint_open(mlrt_checkpoint *c, const mlrt_program *p, const char *path,
+                          mlrt_error *e) {
+  *c = (mlrt_checkpoint){.fd = open(path, O_RDONLY | O_CLOEXEC)};
+  if (c->fd < 0)
+    return mlrt_error_set(e, "cannot open the checkpoint '%s': %s", path, strerror(errno));
+  if (verify(c, p, e))
+    return true;
+  mlrt_checkpoint_close(c);
+  return mlrt_error_prefix(e, "cannot use the checkpoint '%s'", path);
+}
+
+bool mlrt_checkpoint_read(const mlrt_checkpoint *c, const mlrt_program *p, char *arena,
+                          mlrt_error *e) {
+  for (int i = 0; i < p->num_states; i++) {
+    const mlrt_tensor *t = &p->states[i];
+    if (t->role == MLRT_FLAG)
+      continue;
+    const mlrt_st_tensor *x = mlrt_st_find(&c->header, t->name);
+    if (!read_at(c->fd, arena + t->offset, t->bytes, c->header.data_start + x->begin, e))
+      return mlrt_error_prefix(e, "reading '%s' from the checkpoint", t->name);
+  }
+  return true;
+}
+
+void mlrt_checkpoint_close(mlrt_checkpoint *c) {
+  if (c->fd >= 0)
+    close(c->fd);
+  c->fd = -1;
+  mlrt_st_free(&c->header);
+}

@@ -1,0 +1,230 @@
+// checkpoint_save.c: the writing half of checkpoint.h.
+//
+// Equal runs write equal bytes: no time, no path, no thread count goes into the file.
+#include "runtime/checkpoint.h"
+#include "runtime/hash.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors are little-endian");
+
+static char *join(const char *a, const char *b) {
+  char *s = malloc(strlen(a) + strlen(b) + 1);
+  if (s)
+    strcat(strcpy(s, a), b);
+  return s;
+}
+
+static char *folder_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (!slash)
+    return strdup(".");
+  return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+// Wide types first keeps every tensor aligned in the file; otherwise in the program's order.
+static void order_states(mlrt_saver *s) {
+  const mlrt_program *p = s->program;
+  int64_t at = 0;
+  for (int bytes = 8; bytes >= 1; bytes /= 2)
+    for (int i = 0; i < p->num_states; i++) {
+      const mlrt_tensor *t = &p->states[i];
+      if (t->role == MLRT_FLAG || mlrt_dtype_bytes(t->dtype) != bytes)
+        continue;
+      mlrt_st_tensor *out = &s->tensors[s->num_states];
+      *out = (mlrt_st_tensor){.name = t->name, .dtype = mlrt_st_dtype(t->dtype), .rank = t->rank};
+      memcpy(out->dims, t->dims, sizeof out->dims);
+      out->begin = at;
+      out->end = at += t->bytes;
+      s->states[s->num_states++] = t;
+    }
+}
+
+static char *add_pair(mlrt_saver *s, const char *key) {
+  s->pairs[s->num_pairs] = (mlrt_st_pair){key, s->values[s->num_pairs]};
+  return s->values[s->num_pairs++];
+}
+
+static void add_number(mlrt_saver *s, const char *key, int64_t value) {
+  snprintf(add_pair(s, key), sizeof s->values[0], "%" PRId64, value);
+}
+
+static void add_hex(mlrt_saver *s, const char *key, uint64_t value) {
+  snprintf(add_pair(s, key), sizeof s->values[0], "%016" PRIx64, value);
+}
+
+static void add_text(mlrt_saver *s, const char *key, const char *value) {
+  s->pairs[s->num_pairs++] = (mlrt_st_pair){key, value};
+}
+
+static void add_double(mlrt_saver *s, const char *key, double value) {
+  snprintf(add_pair(s, key), sizeof s->values[0], "%.17g", value); // exact
+}
+
+enum { FIXED_PAIRS = 16 };
+
+static void fill_metadata(mlrt_saver *s, const mlrt_run_point *at, uint64_t checksum) {
+  const mlrt_program *p = s->program;
+  s->num_pairs = 0;
+  add_text(s, "format", "mltc");
+  add_text(s, "model", p->model);
+  add_number(s, "step", at->step);
+  add_number(s, "epoch", at->position.epoch);
+  add_number(s, "position", at->position.index);
+  add_number(s, "samples", at->samples);
+  add_number(s, "evaluated", at->evaluated);
+  add_number(s, "seed", (int64_t)at->seed);
+  add_text(s, "rng", "philox4x32-10");
+  add_hex(s, "source_hash", p->source_hash);
+  add_hex(s, "plan_hash", p->plan_hash);
+  add_hex(s, "checksum", checksum);
+  add_number(s, "window", at->window_steps);
+  int flags = s->options->num_flags;
+  for (int i = 0; i < flags; i++)
+    add_double(s, s->keys[i], s->options->flags[i].value);
+  for (int i = flags; i < s->num_keys; i++)
+    add_double(s, s->keys[i], at->window[i - flags]);
+}
+
+static bool add_key(mlrt_saver *s, const char *prefix, const char *name) {
+  s->keys[s->num_keys] = join(prefix, name);
+  return s->keys[s->num_keys++];
+}
+
+// The metadata keys that depend on the program.
+static bool make_keys(mlrt_saver *s) {
+  const mlrt_func *step = &s->program->funcs[MLRT_STEP];
+  for (int i = 0; i < s->options->num_flags; i++)
+    if (!add_key(s, "flag.", s->options->flags[i].state->name))
+      return false;
+  for (int i = 0; i < step->num_results && i < MLRT_MAX_RESULTS; i++)
+    if (!add_key(s, "window.", step->results[i].name))
+      return false;
+  return true;
+}
+
+static bool take_memory(mlrt_saver *s) {
+  size_t states = (size_t)s->program->num_states + 1;
+  size_t pairs = FIXED_PAIRS + (size_t)s->options->num_flags + MLRT_MAX_RESULTS;
+  s->temp = join(s->path, ".tmp");
+  s->folder = folder_of(s->path);
+  s->tensors = calloc(states, sizeof *s->tensors);
+  s->states = calloc(states, sizeof *s->states);
+  s->pairs = calloc(pairs, sizeof *s->pairs);
+  s->values = calloc(pairs, sizeof *s->values);
+  s->keys = calloc(pairs, sizeof *s->keys);
+  if (!s->temp || !s->folder || !s->tensors || !s->states || !s->pairs || !s->values || !s->keys ||
+      !make_keys(s))
+    return false;
+  order_states(s);
+  fill_metadata(s, &(mlrt_run_point){0}, 0);
+  s->header_cap = (size_t)s->num_pairs * sizeof s->values[0]; // no value grows beyond its field
+  s->header_cap += mlrt_st_write(NULL, 0, s->tensors, s->num_states, s->pairs, s->num_pairs);
+  s->header = malloc(s->header_cap);
+  return s->header;
+}
+
+static bool cannot(const mlrt_saver *s, mlrt_error *e) {
+  return mlrt_error_set(e, "cannot write the checkpoint '%s': %s", s->path, strerror(errno));
+}
+
+bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o, const char *path,
+                     mlrt_error *e) {
+  *s = (mlrt_saver){.program = p, .options = o, .path = strdup(path)};
+  if (!s->path || !take_memory(s)) {
+    mlrt_saver_close(s);
+    return mlrt_error_set(e, "out of memory");
+  }
+  int fd = open(s->temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) {
+    cannot(s, e);
+    mlrt_saver_close(s);
+    return false;
+  }
+  close(fd);
+  unlink(s->temp);
+  return true;
+}
+
+void mlrt_saver_close(mlrt_saver *s) {
+  for (int i = 0; i < s->num_keys; i++)
+    free(s->keys[i]);
+  free(s->keys);
+  free(s->path);
+  free(s->temp);
+  free(s->folder);
+  free(s->tensors);
+  free(s->states);
+  free(s->pairs);
+  free(s->values);
+  free(s->header);
+  *s = (mlrt_saver){0};
+}
+
+static uint64_t checksum(const mlrt_saver *s, const char *arena) {
+  mlrt_hash h;
+  mlrt_hash_begin(&h);
+  for (int i = 0; i < s->num_states; i++)
+    mlrt_hash_add(&h, arena + s->states[i]->offset, (size_t)s->states[i]->bytes);
+  return mlrt_hash_end(&h);
+}
+
+static bool write_all(int fd, const char *p, size_t len) {
+  while (len) {
+    ssize_t put = write(fd, p, len);
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put < 0)
+      return false;
+    p += put;
+    len -= (size_t)put;
+  }
+  return true;
+}
+
+static bool write_file(const mlrt_saver *s, int fd, size_t header_len, const char *arena) {
+  if (!write_all(fd, s->header, header_len))
+    return false;
+  for (int i = 0; i < s->num_states; i++)
+    if (!write_all(fd, arena + s->states[i]->offset, (size_t)s->states[i]->bytes))
+      return false;
+  return fsync(fd) == 0;
+}
+
+// A rename is on disk when its folder is.
+static bool sync_folder(const mlrt_saver *s) {
+  int fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0)
+    return false;
+  bool ok = fsync(fd) == 0 || errno == EINVAL; // some file systems cannot sync folders
+  close(fd);
+  return ok;
+}
+
+bool mlrt_saver_save(mlrt_saver *s, const char *arena, const mlrt_run_point *at,
+                     mlrt_error *e) {
+  fill_metadata(s, at, checksum(s, arena));
+  size_t len = mlrt_st_write(s->header, s->header_cap, s->tensors, s->num_states, s->pairs,
+                             s->num_pairs);
+  int fd = open(s->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0)
+    return cannot(s, e);
+  bool ok = write_file(s, fd, len, arena);
+  int why = errno;
+  if (close(fd) < 0 && ok) {
+    ok = false;
+    why = errno;
+  }
+  if (ok && rename(s->temp, s->path) == 0)
+    return sync_folder(s) || cannot(s, e);
+  if (ok)
+    why = errno;
+  unlink(s->temp);
+  errno = why;
+  return cannot(s, e);
+}

@@ -1,0 +1,35 @@
+// cli.c: from the command line to a command.
+#include "runtime/commands.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void print_version(const mlrt_program *p) {
+  printf("%s from %s, compiled by %s for %s\nsource %016" PRIx64 ", plan %016" PRIx64 "\n", p->model,
+         p->source_path, p->compiler, p->target, p->source_hash, p->plan_hash);
+}
+
+static int run_command(const mlrt_program *p, mlrt_options *o) {
+  static int (*const commands[MLRT_NUM_COMMANDS])(const mlrt_program *, mlrt_options *) = {
+      mlrt_train, mlrt_eval, mlrt_predict, mlrt_check, mlrt_info};
+  return commands[o->command](p, o);
+}
+
+int mlrt_main(const mlrt_program *p, int argc, char **argv) {
+  mlrt_options o;
+  mlrt_error e;
+  int code = MLRT_EXIT_OK;
+  if (!mlrt_options_parse(&o, p, argc, argv, &e)) {
+    mlrt_options_free(&o);
+    mlrt_fail(MLRT_EXIT_USAGE, "%s", e.text);
+  }
+  const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+  if (o.help)
+    mlrt_options_help(&o, p, slash ? slash + 1 : argv[0], stdout);
+  else if (o.version)
+    print_version(p);
+  else
+    code = run_command(p, &o);
+  mlrt_options_free(&o);
+  return code;
+}

@@ -1,0 +1,137 @@
+// data.c: opens a dataset with the reader of its format, hands out samples (see data.h).
+#include "runtime/data_reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+typedef struct format {
+  const char *name;
+  bool (*read)(mlrt_reading *r);
+} format;
+
+static const format formats[] = {
+    {"idx", mlrt_read_idx},   {"csv", mlrt_read_csv},       {"npy", mlrt_read_npy},
+    {"text", mlrt_read_text}, {"tokens", mlrt_read_tokens}, {NULL, NULL},
+};
+
+static bool read_format(mlrt_reading *r) {
+  for (const format *f = formats; f->name; f++)
+    if (strcmp(f->name, r->spec->format) == 0)
+      return f->read(r);
+  return mlrt_error_set(r->error, "unknown format `%s` (there are idx, csv, npy, text, tokens)",
+                        r->spec->format);
+}
+
+int64_t mlrt_input_elements(const mlrt_input *in) {
+  int64_t n = 1;
+  for (int i = 1; i < in->rank; i++)
+    n *= in->dims[i];
+  return n;
+}
+
+bool mlrt_reading_open(mlrt_reading *r, int i, mlrt_need_fn need) {
+  return mlrt_file_open(&r->set->files[i], r->program, r->data_dir, r->spec->files[i], need,
+                        r->error);
+}
+
+static mlrt_dataset *dataset_new(const mlrt_program *p, const mlrt_data *spec) {
+  mlrt_dataset *d = calloc(1, sizeof *d);
+  if (!d)
+    return NULL;
+  d->name = spec->name;
+  d->num_fields = p->num_inputs;
+  d->fields = calloc((size_t)p->num_inputs + 1, sizeof *d->fields);
+  d->num_files = spec->num_files;
+  d->files = calloc((size_t)spec->num_files + 1, sizeof *d->files);
+  if (!d->fields || !d->files) {
+    mlrt_data_close(d);
+    return NULL;
+  }
+  for (int i = 0; i < p->num_inputs; i++)
+    d->fields[i].input = &p->inputs[i];
+  return d;
+}
+
+static bool check_entry(const mlrt_program *p, const mlrt_data *spec, mlrt_error *e) {
+  if (spec->num_files < 1)
+    return mlrt_error_set(e, "no file is named");
+  if (p->num_inputs < 1)
+    return mlrt_error_set(e, "the model has no inputs");
+  for (int i = 0; i < p->num_inputs; i++)
+    if (p->inputs[i].rank < 1)
+      return mlrt_error_set(e, "input `%s` is a scalar: it has no batch axis to fill",
+                            p->inputs[i].name);
+  return true;
+}
+
+mlrt_dataset *mlrt_data_open(const mlrt_program *p, const mlrt_data *spec, mlrt_use use,
+                             const char *data_dir, const mlrt_flag_values *flags, mlrt_error *e) {
+  mlrt_reading r = {.program = p,
+                    .spec = spec,
+                    .use = use,
+                    .data_dir = data_dir,
+                    .flags = flags,
+                    .error = e};
+  bool ok = check_entry(p, spec, e);
+  if (ok && !(r.set = dataset_new(p, spec)))
+    ok = mlrt_error_set(e, "no memory");
+  if (ok && read_format(&r))
+    return r.set;
+  mlrt_data_close(r.set);
+  mlrt_error_prefix(e, "data `%s`", spec->name);
+  return NULL;
+}
+
+void mlrt_data_close(mlrt_dataset *d) {
+  if (!d)
+    return;
+  for (int i = 0; d->files && i < d->num_files; i++)
+    mlrt_file_close(&d->files[i]);
+  if (d->parsed)
+    munmap(d->parsed, (size_t)d->parsed_bytes);
+  free(d->files);
+  free(d->fields);
+  free(d);
+}
+
+const char *mlrt_data_name(const mlrt_dataset *d) {
+  return d->name;
+}
+
+int64_t mlrt_data_size(const mlrt_dataset *d) {
+  return d->size;
+}
+
+static int64_t file_bytes(const mlrt_dataset *d, mlrt_memory memory) {
+  int64_t total = 0;
+  for (int i = 0; i < d->num_files; i++)
+    if (d->files[i].memory == memory)
+      total += d->files[i].map_bytes;
+  return total;
+}
+
+int64_t mlrt_data_resident_bytes(const mlrt_dataset *d) {
+  return d->parsed_bytes + file_bytes(d, MLRT_MEM_PRIVATE);
+}
+
+int64_t mlrt_data_mapped_bytes(const mlrt_dataset *d) {
+  return file_bytes(d, MLRT_MEM_MAPPED);
+}
+
+int mlrt_data_vocab(const mlrt_dataset *d, unsigned char bytes[256]) {
+  memcpy(bytes, d->vocab_bytes, (size_t)d->vocab);
+  return d->vocab;
+}
+
+bool mlrt_data_fill(const mlrt_dataset *d, const int64_t *sample_index, int64_t n,
+                    char *const *input_ptrs, mlrt_error *e) {
+  for (int i = 0; i < d->num_fields; i++) {
+    const mlrt_field *f = &d->fields[i];
+    int64_t row = f->elements * mlrt_dtype_bytes(f->input->dtype);
+    for (int64_t j = 0; j < n; j++)
+      if (!mlrt_field_copy(f, sample_index[j], input_ptrs[i] + j * row, e))
+        return mlrt_error_prefix(e, "data `%s`", d->name);
+  }
+  return true;
+}

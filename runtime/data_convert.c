@@ -1,0 +1,269 @@
+// data_convert.c: stored numbers to the dtype of an input.
+//
+// Two steps through a small buffer, so that 11 stored types and 9 dtypes need 20 short loops and
+// not 99: load as int64 (all integers) or double (a float on either side), then store with a range
+// check. Equal types are copied whole.
+#include "runtime/data_reader.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CHUNK = 256 };
+
+// --- the types ------------------------------------------------------------------------------
+typedef struct dtype_info {
+  const char *name;
+  int bytes;
+  mlrt_stored stored; // the stored type with the same bits
+  bool is_float;
+  int64_t lo, hi; // integers
+} dtype_info;
+
+static const dtype_info dtypes[MLRT_NUM_DTYPES] = {
+    [MLRT_BOOL] = {"bool", 1, MLRT_ST_U8, false, 0, 1},
+    [MLRT_U8] = {"u8", 1, MLRT_ST_U8, false, 0, UINT8_MAX},
+    [MLRT_I8] = {"i8", 1, MLRT_ST_I8, false, INT8_MIN, INT8_MAX},
+    [MLRT_U16] = {"u16", 2, MLRT_ST_U16, false, 0, UINT16_MAX},
+    [MLRT_I32] = {"i32", 4, MLRT_ST_I32, false, INT32_MIN, INT32_MAX},
+    [MLRT_U32] = {"u32", 4, MLRT_ST_U32, false, 0, UINT32_MAX},
+    [MLRT_I64] = {"i64", 8, MLRT_ST_I64, false, INT64_MIN, INT64_MAX},
+    [MLRT_F32] = {"f32", 4, MLRT_ST_F32, true, 0, 0},
+    [MLRT_F64] = {"f64", 8, MLRT_ST_F64, true, 0, 0},
+};
+
+int mlrt_dtype_bytes(mlrt_dtype t) {
+  return dtypes[t].bytes;
+}
+
+const char *mlrt_dtype_name(mlrt_dtype t) {
+  return dtypes[t].name;
+}
+
+mlrt_stored mlrt_stored_from_dtype(mlrt_dtype t) {
+  return dtypes[t].stored;
+}
+
+int mlrt_stored_bytes(mlrt_stored t) {
+  static const uint8_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 4, 8};
+  return bytes[t];
+}
+
+static bool stored_is_float(mlrt_stored t) {
+  return t >= MLRT_ST_F16;
+}
+
+const char *mlrt_limits_text(const mlrt_input *in, char *buf, size_t size) {
+  const dtype_info *t = &dtypes[in->dtype];
+  if (t->is_float)
+    snprintf(buf, size, "%s holds numbers up to %.3g", t->name, in->dtype == MLRT_F32 ? (double)FLT_MAX : DBL_MAX);
+  else if (in->limit > 0 && in->limit <= t->hi)
+    snprintf(buf, size, "the model takes whole numbers from 0 to %lld", (long long)in->limit - 1);
+  else
+    snprintf(buf, size, "%s holds whole numbers from %lld to %lld", t->name, (long long)t->lo,
+             (long long)t->hi);
+  return buf;
+}
+
+// --- loading --------------------------------------------------------------------------------
+typedef union chunk {
+  int64_t i[CHUNK];
+  double f[CHUNK];
+} chunk;
+
+// Files do not align their numbers: the bytes of one, in this machine's order.
+static uint64_t load_bits(const uint8_t *at, int bytes, bool swap) {
+  uint16_t v16;
+  uint32_t v32;
+  uint64_t v64;
+  switch (bytes) {
+  case 1:
+    return *at;
+  case 2:
+    memcpy(&v16, at, 2);
+    return swap ? __builtin_bswap16(v16) : v16;
+  case 4:
+    memcpy(&v32, at, 4);
+    return swap ? __builtin_bswap32(v32) : v32;
+  default:
+    memcpy(&v64, at, 8);
+    return swap ? __builtin_bswap64(v64) : v64;
+  }
+}
+
+static double half_to_double(uint64_t bits) {
+  int exponent = (int)(bits >> 10 & 31);
+  double fraction = (double)(bits & 1023), v;
+  if (exponent == 31)
+    v = fraction != 0 ? NAN : INFINITY;
+  else if (exponent == 0)
+    v = ldexp(fraction, -24);
+  else
+    v = ldexp(fraction + 1024, exponent - 25);
+  return bits & 0x8000 ? -v : v;
+}
+
+static double bits_to_double(mlrt_stored t, uint64_t bits) {
+  if (t == MLRT_ST_F16)
+    return half_to_double(bits);
+  if (t == MLRT_ST_F32) {
+    uint32_t low = (uint32_t)bits;
+    float v;
+    memcpy(&v, &low, 4);
+    return (double)v;
+  }
+  double v;
+  memcpy(&v, &bits, 8);
+  return v;
+}
+
+static int64_t bits_to_int(mlrt_stored t, uint64_t bits) {
+  switch (t) {
+  case MLRT_ST_I8:
+    return (int8_t)bits;
+  case MLRT_ST_I16:
+    return (int16_t)bits;
+  case MLRT_ST_I32:
+    return (int32_t)bits;
+  default:
+    return (int64_t)bits;
+  }
+}
+
+static void load_doubles(const mlrt_field *f, const uint8_t *at, int n, chunk *c) {
+  int bytes = mlrt_stored_bytes(f->stored);
+  for (int i = 0; i < n; i++, at += bytes) {
+    uint64_t bits = load_bits(at, bytes, f->swap);
+    if (stored_is_float(f->stored))
+      c->f[i] = bits_to_double(f->stored, bits);
+    else if (f->stored == MLRT_ST_U64)
+      c->f[i] = (double)bits;
+    else
+      c->f[i] = (double)bits_to_int(f->stored, bits);
+  }
+}
+
+static void load_ints(const mlrt_field *f, const uint8_t *at, int n, chunk *c) {
+  int bytes = mlrt_stored_bytes(f->stored);
+  for (int i = 0; i < n; i++, at += bytes)
+    c->i[i] = bits_to_int(f->stored, load_bits(at, bytes, f->swap));
+}
+
+static void load_table(const mlrt_field *f, const uint8_t *at, int n, chunk *c) {
+  for (int i = 0; i < n; i++)
+    c->i[i] = f->table[at[i]];
+}
+
+// --- storing --------------------------------------------------------------------------------
+static bool fits_int(const mlrt_input *in, int64_t v) {
+  const dtype_info *t = &dtypes[in->dtype];
+  return v >= t->lo && v <= t->hi && (in->limit <= 0 || (v >= 0 && v < in->limit));
+}
+
+static void store_int(mlrt_dtype t, int64_t v, char *out) {
+  // The low bytes of a little-endian number are the number in fewer bytes.
+  _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "trainers are little-endian");
+  memcpy(out, &v, (size_t)dtypes[t].bytes);
+}
+
+static void store_float(mlrt_dtype t, double v, char *out) {
+  float narrow = (float)v;
+  if (t == MLRT_F32)
+    memcpy(out, &narrow, 4);
+  else
+    memcpy(out, &v, 8);
+}
+
+bool mlrt_store_number(const mlrt_input *in, double v, char *out) {
+  if (dtypes[in->dtype].is_float) {
+    // FLT_MAX plus half a unit in its last place is where rounding overflows.
+    if (in->dtype == MLRT_F32 && isfinite(v) && isinf((double)(float)v))
+      return false;
+    store_float(in->dtype, v, out);
+    return true;
+  }
+  // 2^63 and above would overflow the conversion; NaN fails both comparisons.
+  if (!(v >= -0x1p63 && v < 0x1p63) || v != trunc(v) || !fits_int(in, (int64_t)v))
+    return false;
+  store_int(in->dtype, (int64_t)v, out);
+  return true;
+}
+
+// --- a sample -------------------------------------------------------------------------------
+static bool refuse(const mlrt_field *f, int64_t sample, int64_t element, const char *value,
+                   mlrt_error *e) {
+  char limits[120];
+  return mlrt_error_set(e, "%s: sample %lld, element %lld: %s does not fit input `%s`: %s", f->file,
+                        (long long)sample, (long long)element, value, f->input->name,
+                        mlrt_limits_text(f->input, limits, sizeof limits));
+}
+
+static bool refuse_int(const mlrt_field *f, int64_t sample, int64_t element, int64_t v,
+                       mlrt_error *e) {
+  char text[32];
+  if (f->stored == MLRT_ST_U64)
+    snprintf(text, sizeof text, "%llu", (unsigned long long)v);
+  else
+    snprintf(text, sizeof text, "%lld", (long long)v);
+  return refuse(f, sample, element, text, e);
+}
+
+static bool store_ints(const mlrt_field *f, int64_t sample, int64_t first, int n, const chunk *c,
+                       char *out, mlrt_error *e) {
+  int bytes = dtypes[f->input->dtype].bytes;
+  bool huge_is_negative = f->stored == MLRT_ST_U64;
+  for (int i = 0; i < n; i++, out += bytes) {
+    if (!fits_int(f->input, c->i[i]) || (huge_is_negative && c->i[i] < 0))
+      return refuse_int(f, sample, first + i, c->i[i], e);
+    store_int(f->input->dtype, c->i[i], out);
+  }
+  return true;
+}
+
+static bool store_doubles(const mlrt_field *f, int64_t sample, int64_t first, int n, const chunk *c,
+                          char *out, mlrt_error *e) {
+  int bytes = dtypes[f->input->dtype].bytes;
+  char text[32];
+  for (int i = 0; i < n; i++, out += bytes)
+    if (!mlrt_store_number(f->input, c->f[i], out)) {
+      snprintf(text, sizeof text, "%.9g", c->f[i]);
+      return refuse(f, sample, first + i, text, e);
+    }
+  return true;
+}
+
+static bool copy_chunk(const mlrt_field *f, int64_t sample, int64_t first, int n, const uint8_t *at,
+                       char *out, mlrt_error *e) {
+  chunk c;
+  if (dtypes[f->input->dtype].is_float || stored_is_float(f->stored)) {
+    load_doubles(f, at, n, &c);
+    return store_doubles(f, sample, first, n, &c, out, e);
+  }
+  if (f->table)
+    load_table(f, at, n, &c);
+  else
+    load_ints(f, at, n, &c);
+  return store_ints(f, sample, first, n, &c, out, e);
+}
+
+// Every stored value is a value of the input: nothing to convert, nothing to check.
+static bool same_bits(const mlrt_field *f) {
+  return f->stored == dtypes[f->input->dtype].stored && !f->swap && !f->table &&
+         f->input->limit <= 0 && f->input->dtype != MLRT_BOOL;
+}
+
+bool mlrt_field_copy(const mlrt_field *f, int64_t index, char *out, mlrt_error *e) {
+  const uint8_t *at = f->base + index * f->stride;
+  int in_bytes = mlrt_stored_bytes(f->stored), out_bytes = dtypes[f->input->dtype].bytes;
+  if (same_bits(f)) {
+    memcpy(out, at, (size_t)(f->elements * in_bytes));
+    return true;
+  }
+  for (int64_t first = 0; first < f->elements; first += CHUNK) {
+    int n = (int)(f->elements - first < CHUNK ? f->elements - first : CHUNK);
+    if (!copy_chunk(f, index, first, n, at + first * in_bytes, out + first * out_bytes, e))
+      return false;
+  }
+  return true;
+}

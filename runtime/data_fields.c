@@ -1,0 +1,141 @@
+// data_fields.c: from what a file holds to fields of inputs, with the checks that formats share:
+// shapes, numbers of samples, ranges, windows.
+#include "runtime/data_reader.h"
+
+#include <stdio.h>
+
+// --- arrays: idx, npy ------------------------------------------------------------------------
+bool mlrt_files_match_inputs(const mlrt_reading *r) {
+  int files = r->spec->num_files, inputs = r->program->num_inputs;
+  return files == inputs ||
+         mlrt_error_set(r->error, "%d file%s for %d input%s of the model: %s takes one per input",
+                        files, files == 1 ? "" : "s", inputs, inputs == 1 ? "" : "s",
+                        r->spec->format);
+}
+
+int64_t mlrt_array_bytes(const mlrt_array *a) {
+  int64_t total = mlrt_stored_bytes(a->stored);
+  for (int i = 0; i < a->rank; i++)
+    if (__builtin_mul_overflow(total, a->dims[i], &total))
+      return -1;
+  return total;
+}
+
+// "28 x 28"; "one number" for rank 0.
+static const char *shape_text(const int64_t *dims, int rank, char *buf, size_t size) {
+  size_t used = 0;
+  snprintf(buf, size, "one number");
+  for (int i = 0; i < rank && used < size; i++)
+    used += (size_t)snprintf(buf + used, size - used, "%s%lld", i ? " x " : "", (long long)dims[i]);
+  return buf;
+}
+
+static bool shapes_match(mlrt_reading *r, int i, const mlrt_array *a, int64_t elements) {
+  const mlrt_input *in = &r->program->inputs[i];
+  if (elements == mlrt_input_elements(in))
+    return true;
+  char have[180], want[180];
+  return mlrt_error_set(r->error, "%s: a sample is %s, but input `%s` takes %s",
+                        r->set->files[i].name, shape_text(a->dims + 1, a->rank - 1, have, sizeof have),
+                        in->name, shape_text(in->dims + 1, in->rank - 1, want, sizeof want));
+}
+
+bool mlrt_array_to_field(mlrt_reading *r, int i, const mlrt_array *a) {
+  const mlrt_file *file = &r->set->files[i];
+  int64_t bytes = mlrt_array_bytes(a), rest = file->len - a->offset;
+  if (a->dims[0] < 1)
+    return mlrt_error_set(r->error, "%s: holds no samples", file->name);
+  if (bytes < 0 || bytes > rest)
+    return mlrt_error_set(r->error,
+                          "%s: is cut off: its header asks for %s numbers of %d bytes, but only "
+                          "%lld bytes follow it",
+                          file->name, shape_text(a->dims, a->rank, (char[180]){0}, 180),
+                          mlrt_stored_bytes(a->stored), (long long)rest);
+  if (bytes < rest)
+    return mlrt_error_set(r->error, "%s: %lld bytes follow the last sample (at byte %lld)",
+                          file->name, (long long)(rest - bytes), (long long)(a->offset + bytes));
+  int64_t stride = bytes / a->dims[0];
+  int64_t elements = stride / mlrt_stored_bytes(a->stored);
+  if (!shapes_match(r, i, a, elements))
+    return false;
+  mlrt_field *f = &r->set->fields[i];
+  f->base = file->data + a->offset;
+  f->stride = stride;
+  f->elements = elements;
+  f->stored = a->stored;
+  f->swap = a->swap;
+  f->file = file->name;
+  if (i > 0 && a->dims[0] != r->set->size)
+    return mlrt_error_set(r->error, "%s holds %lld samples, but %s holds %lld", file->name,
+                          (long long)a->dims[0], r->set->files[0].name, (long long)r->set->size);
+  r->set->size = a->dims[0];
+  return true;
+}
+
+bool mlrt_arrays_finish(mlrt_reading *r) {
+  mlrt_dataset *d = r->set;
+  int64_t lo, hi;
+  if (!mlrt_setting_range(r, d->size, &lo, &hi))
+    return false;
+  for (int i = 0; i < d->num_fields; i++) {
+    mlrt_field *f = &d->fields[i];
+    f->base += lo * f->stride;
+    mlrt_file_keep(&d->files[i], f->base - d->files[i].data, (hi - lo) * f->stride);
+  }
+  d->size = hi - lo;
+  return true;
+}
+
+// --- rows of ids: text, tokens ---------------------------------------------------------------
+static bool check_id_inputs(mlrt_reading *r, int64_t *window) {
+  const mlrt_program *p = r->program;
+  if (r->spec->num_files != 1)
+    return mlrt_error_set(r->error, "%s takes one file, not %d", r->spec->format,
+                          r->spec->num_files);
+  if (p->num_inputs > 2)
+    return mlrt_error_set(r->error,
+                          "%s fills two inputs (ids and the ids that follow), but the model has %d",
+                          r->spec->format, p->num_inputs);
+  *window = mlrt_input_elements(&p->inputs[0]);
+  if (!mlrt_setting_int(r, "window", 1, INT32_MAX, window))
+    return false;
+  for (int i = 0; i < p->num_inputs; i++)
+    if (mlrt_input_elements(&p->inputs[i]) != *window)
+      return mlrt_error_set(r->error, "the window is %lld ids, but input `%s` takes %lld a sample",
+                            (long long)*window, p->inputs[i].name,
+                            (long long)mlrt_input_elements(&p->inputs[i]));
+  return true;
+}
+
+static void id_field(mlrt_reading *r, int i, const mlrt_ids *ids, int64_t lo, int64_t window,
+                     int64_t stride) {
+  const mlrt_file *file = &r->set->files[0];
+  int64_t bytes = mlrt_stored_bytes(ids->stored);
+  mlrt_field *f = &r->set->fields[i];
+  f->base = file->data + ids->offset + (lo + i) * bytes; // input 1: what follows each id
+  f->stride = stride * bytes;
+  f->elements = window;
+  f->stored = ids->stored;
+  f->swap = ids->swap;
+  f->table = ids->table;
+  f->file = file->name;
+}
+
+bool mlrt_ids_to_fields(mlrt_reading *r, const mlrt_ids *ids) {
+  int64_t window, lo, hi;
+  if (!check_id_inputs(r, &window) || !mlrt_setting_range(r, ids->count, &lo, &hi))
+    return false;
+  int64_t stride = r->use == MLRT_USE_TRAIN ? 1 : window;
+  if (!mlrt_setting_int(r, "stride", 1, INT32_MAX, &stride))
+    return false;
+  int64_t needed = window + r->program->num_inputs - 1;
+  if (hi - lo < needed)
+    return mlrt_error_set(r->error, "%s: %lld ids are too few for one window of %lld",
+                          r->set->files[0].name, (long long)(hi - lo), (long long)needed);
+  r->set->size = (hi - lo - needed) / stride + 1;
+  for (int i = 0; i < r->set->num_fields; i++)
+    id_field(r, i, ids, lo, window, stride);
+  int64_t bytes = mlrt_stored_bytes(ids->stored);
+  mlrt_file_keep(&r->set->files[0], ids->offset + lo * bytes, (hi - lo) * bytes);
+  return true;
+}

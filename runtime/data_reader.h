@@ -1,0 +1,148 @@
+// data_reader.h: inside the data side. What readers get (bytes of files, settings, inputs) and
+// what they make (one field per input).
+//
+// Every format comes down to the same thing: sample s of input i is `elements` numbers of one
+// stored type at base + s * stride. Overlapping windows of a text are a stride of one byte,
+// targets a base that is one byte further. So a reader only checks a file and says where its
+// numbers lie; copying and converting them is the same for all (data_convert.c).
+#ifndef RUNTIME_DATA_READER_H
+#define RUNTIME_DATA_READER_H
+
+#include "runtime/data.h"
+
+// --- bytes of a file (data_file.c, data_gunzip.c) ------------------------------------------
+typedef enum mlrt_memory { MLRT_MEM_NONE, MLRT_MEM_BINARY, MLRT_MEM_MAPPED, MLRT_MEM_PRIVATE } mlrt_memory;
+
+typedef struct mlrt_file {
+  char *name;          // where it was found; for messages
+  const uint8_t *data; // unpacked
+  int64_t len;
+  mlrt_memory memory;
+  bool was_gz;
+  uint8_t *map;     // MAPPED, PRIVATE: the pages that hold data
+  int64_t map_bytes; // a multiple of the page size
+} mlrt_file;
+
+// How many bytes a file that begins with head[0..len) can have at most (+1: to notice more), so
+// that a small .gz cannot unpack to more than its own header asks for. NULL: no such bound.
+typedef int64_t (*mlrt_need_fn)(const uint8_t *head, int64_t len);
+
+// Finds, maps and unpacks. `f` is empty after an error.
+bool mlrt_file_open(mlrt_file *f, const mlrt_program *p, const char *data_dir, const char *name,
+                    mlrt_need_fn need, mlrt_error *e);
+void mlrt_file_close(mlrt_file *f);
+void mlrt_file_release(mlrt_file *f); // the bytes only: the name stays, for messages
+// Gives back the pages of a private file outside [offset, offset + len), which must lie in it.
+void mlrt_file_keep(mlrt_file *f, int64_t offset, int64_t len);
+// Zeroed private pages; NULL when there is no memory. mlrt_pages_size: what they take.
+uint8_t *mlrt_pages_new(int64_t bytes);
+int64_t mlrt_pages_size(int64_t bytes);
+bool mlrt_is_gz(const uint8_t *data, int64_t len);
+// Replaces the packed bytes of `f` (in the binary or mapped) by unpacked private ones.
+bool mlrt_gunzip(mlrt_file *f, mlrt_need_fn need, mlrt_error *e);
+
+// Decimal text to the nearest double; false when it is no finite number (data_number.c).
+bool mlrt_parse_number(const uint8_t *at, int64_t len, double *out);
+
+// --- stored numbers (data_convert.c) -------------------------------------------------------------
+typedef enum mlrt_stored {
+  MLRT_ST_U8, MLRT_ST_I8, MLRT_ST_U16, MLRT_ST_I16, MLRT_ST_U32, MLRT_ST_I32, MLRT_ST_U64,
+  MLRT_ST_I64, MLRT_ST_F16, MLRT_ST_F32, MLRT_ST_F64
+} mlrt_stored;
+int mlrt_stored_bytes(mlrt_stored t);
+int mlrt_dtype_bytes(mlrt_dtype t);
+const char *mlrt_dtype_name(mlrt_dtype t);
+mlrt_stored mlrt_stored_from_dtype(mlrt_dtype t);
+
+typedef struct mlrt_field {
+  const uint8_t *base; // sample 0
+  int64_t stride;      // bytes from a sample to the next
+  int64_t elements;    // numbers per sample
+  mlrt_stored stored;
+  bool swap;              // other byte order than this machine's
+  const uint8_t *table;   // U8 only: stored byte -> value; NULL: the byte itself
+  const mlrt_input *input;
+  const char *file;       // for messages
+} mlrt_field;
+
+// Converts sample `index` to the input's dtype at `out`.
+bool mlrt_field_copy(const mlrt_field *f, int64_t index, char *out, mlrt_error *e);
+// One number to the input's dtype; false (no message) when it does not fit or breaks the limit.
+bool mlrt_store_number(const mlrt_input *in, double v, char *out);
+// "u8 holds 0..255", "ids of `tokens` are below 65": why a number was refused.
+const char *mlrt_limits_text(const mlrt_input *in, char *buf, size_t size);
+
+// --- datasets --------------------------------------------------------------------------------------
+struct mlrt_dataset {
+  const char *name;
+  int64_t size; // samples
+  int num_fields;
+  mlrt_field *fields; // one per input
+  int num_files;
+  mlrt_file *files;     // what the fields point into, unless they point into `parsed`
+  uint8_t *parsed;      // csv: converted numbers
+  int64_t parsed_bytes; // a multiple of the page size
+  uint8_t table[256];   // text: byte -> id
+  int vocab;            // text: number of ids
+  unsigned char vocab_bytes[256];
+};
+
+// What a reader works on.
+typedef struct mlrt_reading {
+  const mlrt_program *program;
+  const mlrt_data *spec;
+  mlrt_use use;
+  const char *data_dir;
+  const mlrt_flag_values *flags;
+  mlrt_dataset *set; // fields[i].input and files' names are filled in
+  mlrt_error *error;
+} mlrt_reading;
+
+bool mlrt_read_idx(mlrt_reading *r);
+bool mlrt_read_npy(mlrt_reading *r);
+bool mlrt_read_csv(mlrt_reading *r);
+bool mlrt_read_text(mlrt_reading *r);
+bool mlrt_read_tokens(mlrt_reading *r);
+
+// Opens file i of the entry into set->files[i].
+bool mlrt_reading_open(mlrt_reading *r, int i, mlrt_need_fn need);
+// One file per input, or an error.
+bool mlrt_files_match_inputs(const mlrt_reading *r);
+int64_t mlrt_input_elements(const mlrt_input *in); // per sample: product of dims[1..]
+
+// An array that a file holds (idx, npy): checked against input i and made its field.
+typedef struct mlrt_array {
+  mlrt_stored stored;
+  bool swap;
+  int rank;
+  int64_t dims[MLRT_MAX_RANK]; // dims[0]: samples
+  int64_t offset;              // of the first number in the file
+} mlrt_array;
+// Bytes of the numbers of `a`; -1 when that overflows.
+int64_t mlrt_array_bytes(const mlrt_array *a);
+bool mlrt_array_to_field(mlrt_reading *r, int i, const mlrt_array *a);
+// After all arrays: equal numbers of samples, range_lo and range_hi.
+bool mlrt_arrays_finish(mlrt_reading *r);
+
+// Windows over a long row of ids (text, tokens): inputs 0 and, shifted by one, 1.
+typedef struct mlrt_ids {
+  int64_t offset, count; // of the ids in file 0: bytes, ids
+  mlrt_stored stored;
+  bool swap;
+  const uint8_t *table;
+} mlrt_ids;
+bool mlrt_ids_to_fields(mlrt_reading *r, const mlrt_ids *ids);
+
+// --- settings (data_settings.c) ----------------------------------------------------------------------
+// Every key of the entry must be in `keys` (NULL-terminated) or one that all formats have.
+bool mlrt_settings_check(const mlrt_reading *r, const char *const *keys);
+const mlrt_setting *mlrt_setting_find(const mlrt_reading *r, const char *key); // NULL: absent
+// Absent: `*out` keeps its value. False: wrong kind of value.
+bool mlrt_setting_int(const mlrt_reading *r, const char *key, int64_t lo, int64_t hi, int64_t *out);
+bool mlrt_setting_choice(const mlrt_reading *r, const char *key, const char *const *names, int *out);
+// 1, "true", 0, "false" to 1 or 0.
+bool mlrt_setting_bool(const mlrt_reading *r, const char *key, int *out);
+// range_lo .. range_hi of n things: [int(n * lo), int(n * hi)), as nanoGPT splits.
+bool mlrt_setting_range(const mlrt_reading *r, int64_t n, int64_t *lo, int64_t *hi);
+
+#endif

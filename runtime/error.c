@@ -1,0 +1,42 @@
+// error.c: error texts and the one way out of the program (see error.h).
+#include "runtime/error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool mlrt_error_vset(mlrt_error *e, const char *fmt, va_list args) {
+  vsnprintf(e->text, sizeof e->text, fmt, args);
+  return false;
+}
+
+bool mlrt_error_set(mlrt_error *e, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  mlrt_error_vset(e, fmt, args);
+  va_end(args);
+  return false;
+}
+
+bool mlrt_error_prefix(mlrt_error *e, const char *fmt, ...) {
+  mlrt_error old = *e;
+  va_list args;
+  va_start(args, fmt);
+  mlrt_error_vset(e, fmt, args);
+  va_end(args);
+  size_t used = strlen(e->text);
+  snprintf(e->text + used, sizeof e->text - used, ": %s", old.text);
+  return false;
+}
+
+void mlrt_fail(int exit_code, const char *fmt, ...) {
+  fflush(stdout); // what was said before the error stays before it
+  fprintf(stderr, "%s: error: ", program_invocation_short_name);
+  va_list args;
+  va_start(args, fmt);
+  vfprintf(stderr, fmt, args);
+  va_end(args);
+  fputc('\n', stderr);
+  exit(exit_code);
+}

@@ -1,0 +1,34 @@
+// error.h: how the runtime reports trouble.
+//
+// Readers and other library parts fill an mlrt_error and return false; the caller decides.
+// Only the main thread ends the program, through mlrt_fail, with one line on stderr.
+#ifndef RUNTIME_ERROR_H
+#define RUNTIME_ERROR_H
+
+#include <stdbool.h>
+#include <stdarg.h>
+
+// Exit codes of a trainer (docs/runtime.md).
+enum {
+  MLRT_EXIT_OK = 0,
+  MLRT_EXIT_INPUT = 1,    // broken or missing data, checkpoint, ...
+  MLRT_EXIT_USAGE = 2,    // wrong command line
+  MLRT_EXIT_MEMORY = 3,   // the arena does not fit
+  MLRT_EXIT_INTERNAL = 70 // our own fault
+};
+
+typedef struct mlrt_error {
+  char text[1024]; // one message, no newline at its end; a `help:` part may follow on its own line
+} mlrt_error;
+
+// Writes the message (cut to fit) and returns false, so that `return mlrt_error_set(e, ...)` works.
+bool mlrt_error_set(mlrt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool mlrt_error_vset(mlrt_error *e, const char *fmt, va_list args)
+    __attribute__((format(printf, 2, 0)));
+// Puts "context: " before the message that `e` holds. Returns false.
+bool mlrt_error_prefix(mlrt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+// Prints "NAME: error: MESSAGE" on stderr and exits. Main thread only.
+__attribute__((noreturn, format(printf, 2, 3))) void mlrt_fail(int exit_code, const char *fmt, ...);
+
+#endif

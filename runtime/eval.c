@@ -1,0 +1,89 @@
+// eval.c: `./trainer eval`: a checkpoint's loss and metrics on whole data sets.
+#include "runtime/commands.h"
+#include "runtime/evaluate.h"
+#include "runtime/metrics.h"
+#include "runtime/progress.h"
+#include "runtime/recipe.h"
+#include "runtime/signals.h"
+#include "runtime/suggest.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+int64_t mlrt_open_trained(mlrt_trainer *t, const mlrt_program *p, mlrt_options *o) {
+  mlrt_checkpoint c = mlrt_trainer_checkpoint(p, o);
+  mlrt_trainer_open(t, p, o);
+  mlrt_error e;
+  if (!mlrt_checkpoint_read(&c, p, t->arena.base, &e))
+    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  if (!o->quiet)
+    printf("checkpoint: step %" PRId64 ", epoch %" PRId64 "\n", c.at.step, c.at.position.epoch);
+  mlrt_checkpoint_close(&c);
+  return c.at.step;
+}
+
+void mlrt_check_split(const mlrt_program *p, const char *split) {
+  if (!split || mlrt_find_data(p, split))
+    return;
+  mlrt_suggestion s = mlrt_suggest_begin(split);
+  for (int i = 0; i < p->num_data; i++)
+    mlrt_suggest_try(&s, p->data[i].name);
+  mlrt_fail(MLRT_EXIT_USAGE, "the program has no data '%s'%s%s%s", split,
+            s.best ? "; did you mean '" : "", s.best ? s.best : "", s.best ? "'?" : "");
+}
+
+// Without --split: everything but the training data, unless there is nothing else.
+static bool wanted(const mlrt_program *p, const mlrt_options *o, const mlrt_data *d) {
+  if (o->split)
+    return !strcmp(o->split, d->name);
+  return p->num_data == 1 || d != mlrt_train_data(p);
+}
+
+static void report(const mlrt_trainer *t, mlrt_metrics *m, const mlrt_data *d,
+                   const mlrt_means *means, int64_t step) {
+  const mlrt_func *f = &t->program->funcs[MLRT_EVAL];
+  printf("%s:", d->name);
+  mlrt_print_values(stdout, f, means->value);
+  printf("  (%" PRId64 " samples)\n", means->samples);
+  mlrt_metrics_eval(m, d->name, step);
+  for (int i = 0; i < f->num_results && i < MLRT_MAX_RESULTS; i++)
+    if (mlrt_result_is_scalar(&f->results[i]))
+      mlrt_metrics_value(m, f->results[i].name, means->value[i]);
+  mlrt_metrics_end(m, mlrt_seconds() - t->started);
+}
+
+// False when a signal came.
+static bool evaluate_one(mlrt_trainer *t, mlrt_metrics *m, const mlrt_data *d, int64_t step) {
+  mlrt_dataset *data = mlrt_trainer_data(t->program, t->options, d, MLRT_USE_EVAL);
+  mlrt_error e;
+  mlrt_batches *b = mlrt_batches_open(t->program, t->arena.base, true, &e);
+  if (!b)
+    mlrt_fail(MLRT_EXIT_MEMORY, "%s", e.text);
+  mlrt_means means;
+  bool whole = mlrt_evaluate(t, b, data, &means);
+  if (whole)
+    report(t, m, d, &means, step);
+  mlrt_batches_close(b);
+  mlrt_data_close(data);
+  return whole;
+}
+
+int mlrt_eval(const mlrt_program *p, mlrt_options *o) {
+  if (!p->funcs[MLRT_EVAL].run)
+    mlrt_fail(MLRT_EXIT_USAGE, "the program has no eval function");
+  mlrt_check_split(p, o->split);
+  mlrt_signals_install();
+  mlrt_trainer t;
+  int64_t step = mlrt_open_trained(&t, p, o);
+  mlrt_metrics m;
+  mlrt_error e;
+  if (!mlrt_metrics_open(&m, o->metrics, !o->no_times, INT64_MAX, INT64_MAX, &e))
+    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  bool whole = true;
+  for (int i = 0; whole && i < p->num_data; i++)
+    if (wanted(p, o, &p->data[i]))
+      whole = evaluate_one(&t, &m, &p->data[i], step);
+  bool fine = mlrt_metrics_close(&m);
+  mlrt_trainer_close(&t);
+  return !whole ? 128 + mlrt_signals_pending() : fine ? MLRT_EXIT_OK : MLRT_EXIT_INPUT;
+}

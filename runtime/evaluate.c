@@ -1,0 +1,63 @@
+// evaluate.c: exact means over data that is no whole number of batches.
+//
+// Shapes are static, so the last batch is filled up with copies of its last sample. With B rows of
+// which r are real, the function gives m = (S + (B - r) f) / B: S is the wanted sum over the real
+// rows, f the value of the last sample alone. A second run on a batch of B copies of that sample
+// gives f; S = B m - (B - r) f. This holds for every loss and metric that is a mean over samples.
+#include "runtime/evaluate.h"
+#include "runtime/signals.h"
+
+#include <string.h>
+
+// Adds weight * result to each sum.
+static void add_results(const mlrt_trainer *t, double *sums, double weight) {
+  const mlrt_func *f = &t->program->funcs[MLRT_EVAL];
+  for (int i = 0; i < f->num_results && i < MLRT_MAX_RESULTS; i++)
+    if (mlrt_result_is_scalar(&f->results[i]))
+      sums[i] += weight * mlrt_trainer_result(t, &f->results[i]);
+}
+
+// Overwrites every row of the batch with the last one.
+static void repeat_last_sample(const mlrt_trainer *t, int slot) {
+  const mlrt_program *p = t->program;
+  for (int i = 0; i < p->num_inputs; i++) {
+    const mlrt_input *in = &p->inputs[i];
+    size_t row = (size_t)(in->bytes / in->dims[0]);
+    char *first = t->arena.base + in->offset + slot * p->staging_slot_bytes;
+    const char *last = first + row * (size_t)(in->dims[0] - 1);
+    for (char *at = first; at < last; at += row)
+      memcpy(at, last, row);
+  }
+}
+
+static void run_batch(mlrt_trainer *t, const mlrt_batch *b, double *sums) {
+  const mlrt_func *f = &t->program->funcs[MLRT_EVAL];
+  int64_t rows = mlrt_batch_size(t->program);
+  mlrt_trainer_run(t, f, b->slot);
+  add_results(t, sums, (double)rows);
+  if (b->valid == rows)
+    return;
+  repeat_last_sample(t, b->slot);
+  mlrt_trainer_run(t, f, b->slot);
+  add_results(t, sums, -(double)(rows - b->valid));
+}
+
+bool mlrt_evaluate(mlrt_trainer *t, mlrt_batches *b, const mlrt_dataset *data, mlrt_means *out) {
+  *out = (mlrt_means){.samples = mlrt_data_size(data)};
+  mlrt_error e;
+  mlrt_order order = {.data = data, .use = MLRT_USE_EVAL};
+  if (!mlrt_batches_begin(b, &order, &e))
+    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  mlrt_batch batch;
+  mlrt_next next;
+  while ((next = mlrt_batches_next(b, &batch, &e)) == MLRT_BATCH) {
+    if (mlrt_signals_pending())
+      return false;
+    run_batch(t, &batch, out->value);
+  }
+  if (next == MLRT_BAD)
+    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  for (int i = 0; i < MLRT_MAX_RESULTS; i++)
+    out->value[i] /= (double)out->samples;
+  return true;
+}

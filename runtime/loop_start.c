@@ -1,0 +1,140 @@
+// loop_start.c: see loop_start.h. All memory of a run is taken here; the loop takes none.
+#include "runtime/loop_start.h"
+#include "runtime/signals.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+// A batch smaller than this is copied faster than a thread is woken.
+enum { PREFETCH_BYTES = 256 << 10 };
+
+static void open_data(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
+  const mlrt_data *train = mlrt_train_data(p), *eval = mlrt_eval_data(p);
+  if (!train)
+    mlrt_fail(MLRT_EXIT_USAGE, "'%s' names no data to train on", p->source_path);
+  l->train = mlrt_trainer_data(p, o, train, MLRT_USE_TRAIN);
+  l->eval = eval ? mlrt_trainer_data(p, o, eval, MLRT_USE_EVAL) : NULL;
+}
+
+static void make_recipe(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
+  int64_t batches = mlrt_batches_per_epoch(p, l->train, MLRT_USE_TRAIN);
+  if (batches < 1)
+    mlrt_fail(MLRT_EXIT_INPUT,
+              "data '%s' has %" PRId64 " samples; one batch needs %" PRId64, mlrt_data_name(l->train),
+              mlrt_data_size(l->train), mlrt_batch_size(p));
+  mlrt_error e;
+  if (!mlrt_recipe_make(&l->recipe, p, o, batches, &e))
+    mlrt_fail(MLRT_EXIT_USAGE, "%s", e.text);
+  if (l->recipe.accumulate > 1 && !p->funcs[MLRT_ACCUMULATE].run)
+    mlrt_fail(MLRT_EXIT_INTERNAL, "the program accumulates but has no function for it");
+}
+
+static void check_seed(const mlrt_options *o, uint64_t seed) {
+  if (o->seed_given && (uint64_t)o->seed != seed)
+    mlrt_fail(MLRT_EXIT_USAGE,
+              "the checkpoint was made with --seed=%" PRId64 "; a run cannot go on with another",
+              (int64_t)seed);
+}
+
+static void restore(mlrt_loop *l, mlrt_checkpoint *c) {
+  mlrt_error e;
+  if (!mlrt_checkpoint_read(c, l->trainer.program, l->trainer.arena.base, &e))
+    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  l->at = c->at;
+  if (c->at.samples != mlrt_data_size(l->train))
+    mlrt_fail(MLRT_EXIT_INPUT,
+              "the checkpoint was made with %" PRId64 " training samples; data '%s' has %" PRId64,
+              c->at.samples, mlrt_data_name(l->train), mlrt_data_size(l->train));
+  if (l->at.step > l->recipe.steps)
+    mlrt_fail(MLRT_EXIT_USAGE, "the checkpoint is at step %" PRId64 ", beyond the %" PRId64 " steps wanted",
+              l->at.step, l->recipe.steps);
+  mlrt_checkpoint_close(c);
+}
+
+static void start(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
+  l->at = (mlrt_run_point){.seed = mlrt_recipe_seed(p, o), .samples = mlrt_data_size(l->train)};
+  mlrt_trainer_init(&l->trainer, l->at.seed);
+}
+
+static void open_files(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
+  mlrt_error e;
+  char buf[256];
+  if (!o->no_save && !mlrt_saver_open(&l->saver, p, o, mlrt_save_path(p, o, buf, sizeof buf), &e))
+    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  if (!mlrt_metrics_open(&l->metrics, o->metrics, !o->no_times, o->resume ? l->at.step : -1,
+                         l->at.evaluated, &e) ||
+      !mlrt_profile_open(&l->profile, o->profile, &e))
+    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+}
+
+static void open_batches(mlrt_loop *l, const mlrt_program *p) {
+  mlrt_error e;
+  bool threaded = p->staging_slot_bytes >= PREFETCH_BYTES;
+  l->batches = mlrt_batches_open(p, l->trainer.arena.base, threaded, &e);
+  if (!l->batches)
+    mlrt_fail(MLRT_EXIT_MEMORY, "%s", e.text);
+}
+
+static void print_data(const mlrt_dataset *d) {
+  if (!d)
+    return;
+  printf("data: %s, %" PRId64 " samples", mlrt_data_name(d), mlrt_data_size(d));
+  int64_t resident = mlrt_data_resident_bytes(d);
+  if (resident)
+    printf(", %" PRId64 " bytes beside the plan", resident);
+  putchar('\n');
+}
+
+static void greet(const mlrt_loop *l) {
+  const mlrt_program *p = l->trainer.program;
+  if (l->trainer.options->quiet)
+    return;
+  printf("model: %s (%s), %d threads, seed %" PRId64 "\n", p->model, p->source_path,
+         mlrt_team_size(l->trainer.team), (int64_t)l->at.seed);
+  mlrt_print_memory(&l->trainer);
+  print_data(l->train);
+  print_data(l->eval);
+  if (l->trainer.options->resume)
+    printf("resumed after step %" PRId64 "\n", l->at.step);
+  fflush(stdout);
+}
+
+void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
+  memset(l, 0, sizeof *l);
+  l->saved = -1;
+  mlrt_signals_block(); // threads started here never run the handlers
+  mlrt_signals_install();
+  mlrt_checkpoint c = {.fd = -1};
+  if (o->resume) { // first, because it brings flags that data and recipe may depend on
+    c = mlrt_trainer_checkpoint(p, o);
+    check_seed(o, c.at.seed);
+  }
+  open_data(l, p, o);
+  make_recipe(l, p, o);
+  mlrt_trainer_open(&l->trainer, p, o);
+  if (o->resume)
+    restore(l, &c);
+  else
+    start(l, p, o);
+  open_batches(l, p);
+  open_files(l, p, o);
+  mlrt_signals_unblock();
+  mlrt_progress_open(&l->progress, o->quiet, l->at.step, l->recipe.steps,
+                     mlrt_batch_size(p) * l->recipe.accumulate);
+  greet(l);
+}
+
+bool mlrt_loop_close(mlrt_loop *l) {
+  mlrt_error e;
+  bool fine = mlrt_metrics_close(&l->metrics);
+  if (!mlrt_profile_close(&l->profile, &e)) {
+    fprintf(stderr, "error: %s\n", e.text);
+    fine = false;
+  }
+  mlrt_batches_close(l->batches);
+  mlrt_saver_close(&l->saver);
+  mlrt_data_close(l->train);
+  mlrt_data_close(l->eval);
+  mlrt_trainer_close(&l->trainer);
+  return fine;
+}

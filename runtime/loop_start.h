@@ -1,0 +1,30 @@
+// loop_start.h: everything a training run has, and how it comes to be: new, or from a checkpoint.
+#ifndef RUNTIME_LOOP_START_H
+#define RUNTIME_LOOP_START_H
+
+#include "runtime/metrics.h"
+#include "runtime/profile.h"
+#include "runtime/progress.h"
+#include "runtime/recipe.h"
+#include "runtime/trainer.h"
+
+typedef struct mlrt_loop {
+  mlrt_trainer trainer;
+  mlrt_recipe recipe;
+  mlrt_dataset *train, *eval; // eval NULL: no evaluation
+  mlrt_batches *batches;
+  mlrt_saver saver; // path NULL: --no-save
+  mlrt_metrics metrics;
+  mlrt_profile profile;
+  mlrt_progress progress;
+  mlrt_run_point at;
+  int64_t saved; // step of the last checkpoint; -1: none
+  bool warned;   // about a loss that is not finite
+} mlrt_loop;
+
+// Ends the process through mlrt_fail when something is wrong.
+void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o);
+// False when the metrics or the profile could not be written.
+bool mlrt_loop_close(mlrt_loop *l);
+
+#endif

@@ -1,0 +1,118 @@
+// metrics.c: see metrics.h.
+#include "runtime/metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// Whether a line of the file is younger than the checkpoint. Lines that say no step stay.
+static bool is_younger(const char *line, int64_t step, int64_t evaluated) {
+  const char *at = strstr(line, "\"step\":");
+  if (!at)
+    return false;
+  int64_t said = strtoll(at + 7, NULL, 10);
+  bool eval = !strncmp(line, "{\"eval\":", 8);
+  return said > (eval && evaluated < step ? step - 1 : step);
+}
+
+// Bytes of the file to keep: up to the first younger or unfinished line.
+static int64_t keep_bytes(FILE *f, int64_t step, int64_t evaluated) {
+  char *line = NULL;
+  size_t cap = 0;
+  int64_t keep = 0;
+  ssize_t len;
+  while ((len = getline(&line, &cap, f)) > 0 && line[len - 1] == '\n' &&
+         !is_younger(line, step, evaluated))
+    keep += len;
+  free(line);
+  return keep;
+}
+
+static bool cut_younger(const char *path, int64_t step, int64_t evaluated) {
+  FILE *f = fopen(path, "re");
+  if (!f)
+    return errno == ENOENT; // the first run had no --metrics
+  int64_t keep = keep_bytes(f, step, evaluated);
+  fclose(f);
+  return truncate(path, keep) == 0;
+}
+
+bool mlrt_metrics_open(mlrt_metrics *m, const char *path, bool times, int64_t resume_step,
+                       int64_t evaluated, mlrt_error *e) {
+  *m = (mlrt_metrics){.fd = -1, .path = path, .times = times};
+  if (!path)
+    return true;
+  bool resume = resume_step >= 0;
+  if (!resume || cut_younger(path, resume_step, evaluated))
+    m->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (resume ? 0 : O_TRUNC), 0666);
+  return m->fd >= 0 ||
+         mlrt_error_set(e, "cannot write the metrics file '%s': %s", path, strerror(errno));
+}
+
+__attribute__((format(printf, 2, 3))) static void put(mlrt_metrics *m, const char *fmt, ...) {
+  if (m->fd < 0 || m->len >= sizeof m->line)
+    return;
+  va_list args;
+  va_start(args, fmt);
+  int n = vsnprintf(m->line + m->len, sizeof m->line - m->len, fmt, args);
+  va_end(args);
+  m->len += n > 0 ? (size_t)n : 0;
+}
+
+void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch) {
+  m->len = 0;
+  put(m, "{\"step\":%" PRId64 ",\"epoch\":%.9g", step, epoch);
+}
+
+void mlrt_metrics_eval(mlrt_metrics *m, const char *data, int64_t step) {
+  m->len = 0;
+  put(m, "{\"eval\":\"%s\",\"step\":%" PRId64, data, step);
+}
+
+void mlrt_metrics_value(mlrt_metrics *m, const char *name, double value) {
+  if (isfinite(value))
+    put(m, ",\"%s\":%.9g", name, value);
+  else
+    put(m, ",\"%s\":null", name);
+}
+
+static bool write_line(const mlrt_metrics *m) {
+  size_t done = 0;
+  while (done < m->len) {
+    ssize_t n = write(m->fd, m->line + done, m->len - done);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return false;
+    done += (size_t)n;
+  }
+  return true;
+}
+
+void mlrt_metrics_end(mlrt_metrics *m, double seconds) {
+  if (m->times)
+    put(m, ",\"time\":%.3f", seconds);
+  put(m, "}\n");
+  if (m->fd < 0 || m->failed || (m->len < sizeof m->line && write_line(m)))
+    return;
+  m->failed = true; // training is worth more than its log: say it once and go on
+  fprintf(stderr, "warning: cannot write the metrics file '%s': %s; training goes on\n", m->path,
+          strerror(errno));
+}
+
+void mlrt_metrics_sync(mlrt_metrics *m) {
+  if (m->fd >= 0)
+    fdatasync(m->fd); // fails for pipes and devices, which need none
+}
+
+bool mlrt_metrics_close(mlrt_metrics *m) {
+  if (m->fd >= 0 && close(m->fd) < 0)
+    m->failed = true;
+  m->fd = -1;
+  return !m->failed;
+}

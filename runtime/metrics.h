@@ -1,0 +1,37 @@
+// metrics.h: --metrics=FILE: one JSON object per line, for plots and comparisons.
+//
+//   {"step":100,"epoch":0.5,"loss":0.693147182,"accuracy":0.75,"time":1.204}
+//   {"eval":"test","step":100,"loss":0.7,"accuracy":0.7,"time":1.31}
+//
+// Numbers have enough digits to be exact; nan and infinity are null. A resumed run goes on in the
+// same file, from which the lines that its checkpoint does not know are cut: none is lost or doubled.
+#ifndef RUNTIME_METRICS_H
+#define RUNTIME_METRICS_H
+
+#include "runtime/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct mlrt_metrics {
+  int fd; // -1: off
+  const char *path;
+  bool times, failed;
+  char line[8192];
+  size_t len;
+} mlrt_metrics;
+
+// `path` NULL: off. resume_step < 0: a new file.
+// evaluated: the last step whose evaluations are in the checkpoint (checkpoint.h).
+bool mlrt_metrics_open(mlrt_metrics *m, const char *path, bool times, int64_t resume_step,
+                       int64_t evaluated, mlrt_error *e);
+void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch);     // begins a line
+void mlrt_metrics_eval(mlrt_metrics *m, const char *data, int64_t step);  // begins a line
+void mlrt_metrics_value(mlrt_metrics *m, const char *name, double value);
+void mlrt_metrics_end(mlrt_metrics *m, double seconds); // ends and writes it
+// On disk before a checkpoint is: a resumed run must find the lines it no longer writes.
+void mlrt_metrics_sync(mlrt_metrics *m);
+// False when some line could not be written.
+bool mlrt_metrics_close(mlrt_metrics *m);
+
+#endif

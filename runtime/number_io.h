@@ -1,0 +1,10 @@
+// number_io.h: one element of any type, to and from double.
+#ifndef RUNTIME_NUMBER_IO_H
+#define RUNTIME_NUMBER_IO_H
+
+#include "runtime/mlrt.h"
+
+void mlrt_store(char *at, mlrt_dtype t, double v);
+double mlrt_load(const char *at, mlrt_dtype t);
+
+#endif

@@ -1,0 +1,144 @@
+// predict.c: `./trainer predict`: a checkpoint's outputs for a data set, one .npy file per output.
+#include "runtime/commands.h"
+#include "runtime/recipe.h"
+#include "runtime/signals.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct npy { // one output
+  const mlrt_result *result;
+  char *path, *temp;
+  FILE *file;
+  size_t row_bytes;
+} npy;
+
+static const char *npy_type(mlrt_dtype t) {
+  static const char *const names[MLRT_NUM_DTYPES] = {"|b1", "|u1", "|i1", "<u2", "<i4",
+                                                     "<u4", "<i8", "<f4", "<f8"};
+  return names[t];
+}
+
+// Magic, version 1.0, length, then a Python literal padded with spaces to a multiple of 64.
+static void write_header(FILE *f, const mlrt_result *r, int64_t samples) {
+  char text[512];
+  int n = snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%" PRId64 ",",
+                   npy_type(r->dtype), samples);
+  for (int i = 1; i < r->rank; i++)
+    n += snprintf(text + n, sizeof text - (size_t)n, " %" PRId64 ",", r->dims[i]);
+  n += snprintf(text + n, sizeof text - (size_t)n, "), }");
+  int padded = (10 + n + 1 + 63) / 64 * 64 - 10;
+  fwrite("\x93NUMPY\x01\x00", 1, 8, f);
+  fputc(padded & 255, f);
+  fputc(padded >> 8, f);
+  fprintf(f, "%-*s\n", padded - 1, text);
+}
+
+static void cannot(const char *path) {
+  mlrt_fail(MLRT_EXIT_INPUT, "cannot write '%s': %s", path, strerror(errno));
+}
+
+static void open_output(npy *x, const mlrt_result *r, const char *prefix, int64_t samples) {
+  *x = (npy){.result = r, .row_bytes = (size_t)mlrt_dtype_bytes(r->dtype)};
+  for (int i = 1; i < r->rank; i++)
+    x->row_bytes *= (size_t)r->dims[i];
+  if (asprintf(&x->path, "%s-%s.npy", prefix, r->name) < 0 ||
+      asprintf(&x->temp, "%s.tmp", x->path) < 0)
+    mlrt_fail(MLRT_EXIT_MEMORY, "out of memory");
+  x->file = fopen(x->temp, "we");
+  if (!x->file)
+    cannot(x->path);
+  write_header(x->file, r, samples);
+}
+
+static void close_output(npy *x, bool keep) {
+  bool bad = ferror(x->file) | fclose(x->file);
+  if (bad || !keep || rename(x->temp, x->path) < 0) {
+    int why = errno;
+    unlink(x->temp);
+    errno = why;
+    if (keep)
+      cannot(x->path);
+  } else
+    printf("wrote %s\n", x->path);
+  free(x->path);
+  free(x->temp);
+}
+
+static bool has_rows(const mlrt_result *r, int64_t batch) {
+  return r->kind == MLRT_OUTPUT && r->rank > 0 && r->dims[0] == batch;
+}
+
+// Opens a file per output; returns their number.
+static int open_outputs(npy *files, const mlrt_program *p, const char *prefix, int64_t samples) {
+  const mlrt_func *f = &p->funcs[MLRT_PREDICT];
+  int num = 0;
+  for (int i = 0; i < f->num_results; i++) {
+    const mlrt_result *r = &f->results[i];
+    if (has_rows(r, mlrt_batch_size(p)))
+      open_output(&files[num++], r, prefix, samples);
+    else
+      fprintf(stderr, "warning: '%s' has no row per sample and is not written\n", r->name);
+  }
+  return num;
+}
+
+// False when a signal came before the end.
+static bool write_rows(mlrt_trainer *t, mlrt_batches *b, npy *files, int num) {
+  mlrt_batch batch;
+  mlrt_error e;
+  mlrt_next next;
+  while ((next = mlrt_batches_next(b, &batch, &e)) == MLRT_BATCH) {
+    if (mlrt_signals_pending())
+      return false;
+    mlrt_trainer_run(t, &t->program->funcs[MLRT_PREDICT], batch.slot);
+    for (int i = 0; i < num; i++)
+      if (fwrite(t->arena.base + files[i].result->offset, files[i].row_bytes, (size_t)batch.valid,
+                 files[i].file) != (size_t)batch.valid && files[i].row_bytes)
+        break; // the stream remembers; close_output reports
+  }
+  if (next == MLRT_BAD)
+    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  return true;
+}
+
+static bool predict(mlrt_trainer *t, const mlrt_data *d, const char *prefix) {
+  const mlrt_program *p = t->program;
+  mlrt_dataset *data = mlrt_trainer_data(p, t->options, d, MLRT_USE_EVAL);
+  mlrt_error e;
+  mlrt_batches *b = mlrt_batches_open(p, t->arena.base, true, &e);
+  mlrt_order order = {.data = data, .use = MLRT_USE_EVAL};
+  if (!b || !mlrt_batches_begin(b, &order, &e))
+    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  npy *files = calloc((size_t)p->funcs[MLRT_PREDICT].num_results + 1, sizeof *files);
+  if (!files)
+    mlrt_fail(MLRT_EXIT_MEMORY, "out of memory");
+  int num = open_outputs(files, p, prefix, mlrt_data_size(data));
+  bool whole = write_rows(t, b, files, num);
+  for (int i = 0; i < num; i++)
+    close_output(&files[i], whole);
+  free(files);
+  mlrt_batches_close(b);
+  mlrt_data_close(data);
+  return whole;
+}
+
+int mlrt_predict(const mlrt_program *p, mlrt_options *o) {
+  if (!p->funcs[MLRT_PREDICT].run)
+    mlrt_fail(MLRT_EXIT_USAGE, "the program has no outputs to predict");
+  mlrt_check_split(p, o->split);
+  const mlrt_data *d = o->split ? mlrt_find_data(p, o->split) : mlrt_eval_data(p);
+  if (!d && p->num_data)
+    d = &p->data[p->num_data - 1];
+  if (!d)
+    mlrt_fail(MLRT_EXIT_USAGE, "the program names no data");
+  mlrt_signals_install();
+  mlrt_trainer t;
+  mlrt_open_trained(&t, p, o);
+  bool whole = predict(&t, d, o->out ? o->out : p->model);
+  mlrt_trainer_close(&t);
+  return whole ? MLRT_EXIT_OK : 128 + mlrt_signals_pending();
+}

@@ -1,0 +1,61 @@
+// prefetch.h: batches in order, the next one prepared by a thread while a step runs.
+//
+//   mlrt_batches *b = mlrt_batches_open(program, arena, true, &e);     // one per trainer
+//   mlrt_batches_begin(b, &train_order, &e);
+//   while (mlrt_batches_next(b, &batch, &e) == MLRT_BATCH) run(batch.slot);
+//   mlrt_position here = mlrt_batches_position(b);           // a checkpoint stores this ...
+//   mlrt_batches_begin(b, &eval_order, &e); ...              // evaluate with the same two slots
+//   train_order.from = here; mlrt_batches_begin(b, &train_order, &e);  // ... and training goes on
+//   mlrt_batches_close(b);
+//
+// The batch that next() gave stays untouched until the following next(), begin() or close().
+// No memory is allocated after open. Waiting sleeps. All calls come from one thread.
+#ifndef RUNTIME_PREFETCH_H
+#define RUNTIME_PREFETCH_H
+
+#include "runtime/data.h"
+
+typedef struct mlrt_batches mlrt_batches;
+
+// Where the next batch starts: `index` samples into `epoch` (a multiple of the batch size).
+typedef struct mlrt_position {
+  int64_t epoch, index;
+} mlrt_position;
+
+typedef struct mlrt_order {
+  const mlrt_dataset *data; // must outlive the next begin() or close()
+  // Training: goes on for ever, epoch after epoch, and drops the samples that do not fill a batch.
+  // Evaluation: one pass in file order from `from.index`; the last batch is filled up with copies
+  // of its last sample.
+  mlrt_use use;
+  bool shuffle; // training: a new permutation per epoch, from `seed`; evaluation ignores it
+  uint64_t seed;
+  mlrt_position from; // {0, 0}: from the start
+} mlrt_order;
+
+typedef struct mlrt_batch {
+  int slot;            // staging slot that holds it: 0 or 1
+  int64_t valid;       // samples that count; less than the batch size only at the end of evaluation
+  mlrt_position at;    // of its first sample
+  bool last_of_epoch;
+} mlrt_batch;
+
+typedef enum mlrt_next { MLRT_BATCH, MLRT_END, MLRT_BAD } mlrt_next;
+
+// The batch size is dims[0] of the program's inputs. `threaded` = false: next() fills the batch
+// itself (for steps so short that waking a thread costs more); the batches are the same.
+mlrt_batches *mlrt_batches_open(const mlrt_program *p, char *arena, bool threaded, mlrt_error *e);
+void mlrt_batches_close(mlrt_batches *b); // NULL is fine
+
+// Samples per batch, and batches in one pass over `d`.
+int64_t mlrt_batch_size(const mlrt_program *p);
+int64_t mlrt_batches_per_epoch(const mlrt_program *p, const mlrt_dataset *d, mlrt_use use);
+
+// Drops what was prepared and starts anew. False: fewer samples than one training batch, or a
+// position that this data does not have.
+bool mlrt_batches_begin(mlrt_batches *b, const mlrt_order *order, mlrt_error *e);
+mlrt_next mlrt_batches_next(mlrt_batches *b, mlrt_batch *out, mlrt_error *e);
+// Of the batch that the following next() will give.
+mlrt_position mlrt_batches_position(const mlrt_batches *b);
+
+#endif

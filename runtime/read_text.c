@@ -1,0 +1,55 @@
+// read_text.c: a text as a row of byte ids, cut into windows.
+//
+// vocab=chars (default): the distinct bytes of the whole file, sorted, are ids 0, 1, ... as in
+// nanoGPT; the whole file, not the range, so that training and validation agree. vocab=bytes: a
+// byte is its own id.
+#include "runtime/data_reader.h"
+
+enum { CHARS, BYTES };
+
+static void bytes_used(const mlrt_file *f, bool used[256]) {
+  for (int64_t i = 0; i < f->len; i++)
+    used[f->data[i]] = true;
+}
+
+static void make_vocab(mlrt_dataset *d, const bool used[256]) {
+  for (int byte = 0; byte < 256; byte++)
+    if (used[byte]) {
+      d->table[byte] = (uint8_t)d->vocab;
+      d->vocab_bytes[d->vocab++] = (unsigned char)byte;
+    }
+}
+
+// Better said once, at start, than at the first sample that holds a rare character.
+static bool vocab_fits(mlrt_reading *r) {
+  for (int i = 0; i < r->program->num_inputs; i++) {
+    const mlrt_input *in = &r->program->inputs[i];
+    if (in->limit > 0 && r->set->vocab > in->limit)
+      return mlrt_error_set(r->error,
+                            "%s has %d different characters, but input `%s` takes %lld\nhelp: make "
+                            "the vocabulary of the model %d",
+                            r->set->files[0].name, r->set->vocab, in->name, (long long)in->limit,
+                            r->set->vocab);
+  }
+  return true;
+}
+
+bool mlrt_read_text(mlrt_reading *r) {
+  static const char *const keys[] = {"vocab", "window", "stride", NULL};
+  static const char *const vocabs[] = {"chars", "bytes", NULL};
+  int vocab = CHARS;
+  if (!mlrt_settings_check(r, keys) || !mlrt_setting_choice(r, "vocab", vocabs, &vocab) ||
+      !mlrt_reading_open(r, 0, NULL))
+    return false;
+  mlrt_dataset *d = r->set;
+  bool used[256] = {false};
+  for (int byte = 0; vocab == BYTES && byte < 256; byte++)
+    used[byte] = true;
+  if (vocab == CHARS)
+    bytes_used(&d->files[0], used);
+  make_vocab(d, used);
+  mlrt_ids ids = {.count = d->files[0].len,
+                  .stored = MLRT_ST_U8,
+                  .table = vocab == CHARS ? d->table : NULL};
+  return (vocab == BYTES || vocab_fits(r)) && mlrt_ids_to_fields(r, &ids);
+}

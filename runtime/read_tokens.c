@@ -1,0 +1,90 @@
+// read_tokens.c: files of token ids, u16 or u32, little-endian, as nanoGPT and llm.c write them.
+//
+// llm.c puts a header of 256 u32 before them: a magic number, a version, the number of ids. The
+// magic says the width: 20240520 u16 (GPT-2), 20240801 with version 7 u32 (Llama 3). nanoGPT
+// writes no header.
+#include "runtime/data_reader.h"
+
+#include <string.h>
+
+enum { MAGIC_U16 = 20240520, MAGIC_U32 = 20240801, HEADER_BYTES = 1024 };
+enum { HEADER_NO, HEADER_YES, HEADER_AUTO };
+
+static uint32_t le32(const uint8_t *at) {
+  uint32_t v;
+  memcpy(&v, at, 4); // trainers are little-endian
+  return v;
+}
+
+static bool has_magic(const mlrt_file *f) {
+  if (f->len < 4)
+    return false;
+  uint32_t magic = le32(f->data);
+  return magic == MAGIC_U16 || magic == MAGIC_U32;
+}
+
+static int64_t tokens_need(const uint8_t *head, int64_t len) {
+  mlrt_file f = {.data = (uint8_t *)head, .len = len};
+  if (len < HEADER_BYTES || !has_magic(&f))
+    return INT64_MAX;
+  return HEADER_BYTES + (int64_t)le32(head + 8) * (le32(head) == MAGIC_U16 ? 2 : 4);
+}
+
+static bool read_header(mlrt_reading *r, const mlrt_file *f, mlrt_ids *ids) {
+  if (f->len < HEADER_BYTES)
+    return mlrt_error_set(r->error, "%s: is cut off inside its 1024-byte header (%lld bytes)",
+                          f->name, (long long)f->len);
+  if (!has_magic(f))
+    return mlrt_error_set(r->error, "%s: its header begins with %u, not with %d or %d", f->name,
+                          le32(f->data), MAGIC_U16, MAGIC_U32);
+  uint32_t version = le32(f->data + 4);
+  uint32_t expected = le32(f->data) == MAGIC_U16 ? 1 : 7;
+  if (version != expected)
+    return mlrt_error_set(r->error, "%s: version %u of the header is not known (only %u)", f->name,
+                          version, expected);
+  ids->stored = le32(f->data) == MAGIC_U16 ? MLRT_ST_U16 : MLRT_ST_U32;
+  ids->offset = HEADER_BYTES;
+  ids->count = le32(f->data + 8);
+  return true;
+}
+
+// The rest of the file must be exactly `count` ids, or, without a header, whole ids.
+static bool check_length(mlrt_reading *r, const mlrt_file *f, mlrt_ids *ids) {
+  int64_t bytes = mlrt_stored_bytes(ids->stored), rest = f->len - ids->offset;
+  if (ids->offset == 0)
+    ids->count = rest / bytes;
+  if (ids->count * bytes == rest)
+    return true;
+  if (ids->offset == 0)
+    return mlrt_error_set(r->error, "%s: %lld bytes are no whole number of ids of %lld bytes",
+                          f->name, (long long)rest, (long long)bytes);
+  return mlrt_error_set(r->error, "%s: its header says %lld ids (%lld bytes), but %lld bytes follow",
+                        f->name, (long long)ids->count, (long long)(ids->count * bytes),
+                        (long long)rest);
+}
+
+static bool apply_dtype(mlrt_reading *r, const mlrt_file *f, mlrt_ids *ids, int wanted) {
+  static const mlrt_stored stored[] = {MLRT_ST_U16, MLRT_ST_U32};
+  if (wanted < 0)
+    return true;
+  if (ids->offset > 0 && ids->stored != stored[wanted])
+    return mlrt_error_set(r->error, "%s: its header says %s ids, the data entry %s", f->name,
+                          wanted ? "u16" : "u32", wanted ? "u32" : "u16");
+  ids->stored = stored[wanted];
+  return true;
+}
+
+bool mlrt_read_tokens(mlrt_reading *r) {
+  static const char *const keys[] = {"dtype", "header", "window", "stride", NULL};
+  static const char *const dtypes[] = {"u16", "u32", NULL};
+  int dtype = -1;
+  int header = HEADER_AUTO;
+  if (!mlrt_settings_check(r, keys) || !mlrt_setting_choice(r, "dtype", dtypes, &dtype) ||
+      !mlrt_setting_bool(r, "header", &header) || !mlrt_reading_open(r, 0, tokens_need))
+    return false;
+  const mlrt_file *f = &r->set->files[0];
+  mlrt_ids ids = {.stored = MLRT_ST_U16};
+  bool headed = header == HEADER_YES || (header == HEADER_AUTO && has_magic(f));
+  return (!headed || read_header(r, f, &ids)) && apply_dtype(r, f, &ids, dtype) &&
+         check_length(r, f, &ids) && mlrt_ids_to_fields(r, &ids);
+}

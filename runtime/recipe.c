@@ -1,0 +1,105 @@
+// recipe.c: see recipe.h. Defaults are in docs/runtime.md.
+#include "runtime/recipe.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { DEFAULT_LOG_EVERY = 100 };
+
+static const mlrt_setting *find(const mlrt_program *p, const char *key) {
+  for (int i = 0; i < p->num_config; i++)
+    if (!strcmp(p->config[i].key, key))
+      return &p->config[i];
+  return NULL;
+}
+
+static double flag_value(const void *options, const char *name) {
+  const mlrt_flag *f = mlrt_find_flag(options, name);
+  return f ? f->value : 0;
+}
+
+mlrt_flag_values mlrt_data_flags(const mlrt_options *o) {
+  return (mlrt_flag_values){flag_value, o};
+}
+
+static double number(const mlrt_program *p, const mlrt_options *o, const char *key,
+                     double fallback) {
+  const mlrt_setting *s = find(p, key);
+  if (!s || s->kind == MLRT_SET_STR)
+    return fallback;
+  return s->kind == MLRT_SET_FLAG ? flag_value(o, s->str) : s->num;
+}
+
+// A count of at least `low`; wrong values can only come from flags.
+static bool count(int64_t *out, const mlrt_program *p, const mlrt_options *o, const char *key,
+                  int64_t fallback, int64_t low, mlrt_error *e) {
+  double v = number(p, o, key, (double)fallback);
+  if (v != floor(v) || v < (double)low || v > 1e15)
+    return mlrt_error_set(e, "'%s' is %.9g; it must be a whole number of at least %d", key, v,
+                          (int)low);
+  *out = (int64_t)v;
+  return true;
+}
+
+static bool total_steps(mlrt_recipe *r, const mlrt_program *p, const mlrt_options *o,
+                        mlrt_error *e) {
+  if (find(p, "steps"))
+    return count(&r->steps, p, o, "steps", 0, 0, e);
+  double epochs = number(p, o, "epochs", 1);
+  if (!(epochs >= 0 && epochs < 1e9))
+    return mlrt_error_set(e, "'epochs' is %.9g; it must be at least 0", epochs);
+  r->steps = (int64_t)(epochs * (double)r->batches_per_epoch / (double)r->accumulate);
+  return true;
+}
+
+bool mlrt_recipe_make(mlrt_recipe *r, const mlrt_program *p, const mlrt_options *o,
+                      int64_t batches_per_epoch, mlrt_error *e) {
+  *r = (mlrt_recipe){.batches_per_epoch = batches_per_epoch};
+  r->shuffle = number(p, o, "shuffle", 1) != 0;
+  int64_t log_default = find(p, "steps") ? DEFAULT_LOG_EVERY : 0;
+  if (!count(&r->accumulate, p, o, "accumulate", 1, 1, e) || !total_steps(r, p, o, e) ||
+      !count(&r->eval_every, p, o, "eval_every", 0, 0, e) ||
+      !count(&r->save_every, p, o, "save_every", -1, -1, e) ||
+      !count(&r->log_every, p, o, "log_every", log_default, 0, e))
+    return false;
+  if (o->save_every)
+    r->save_every = o->save_every;
+  if (o->log_every)
+    r->log_every = o->log_every;
+  return true;
+}
+
+uint64_t mlrt_recipe_seed(const mlrt_program *p, const mlrt_options *o) {
+  return (uint64_t)(o->seed_given ? o->seed : (int64_t)number(p, o, "seed", 0));
+}
+
+bool mlrt_recipe_due(const mlrt_recipe *r, int64_t every, int64_t step) {
+  if (every < 0 || step == 0)
+    return false;
+  if (every > 0)
+    return step % every == 0;
+  // An epoch ends inside this step: epochs need not be whole multiples of steps.
+  int64_t per_epoch = r->batches_per_epoch, k = r->accumulate;
+  return step * k / per_epoch > (step - 1) * k / per_epoch;
+}
+
+double mlrt_recipe_epoch(const mlrt_recipe *r, int64_t step) {
+  return (double)(step * r->accumulate) / (double)r->batches_per_epoch;
+}
+
+const mlrt_data *mlrt_find_data(const mlrt_program *p, const char *name) {
+  for (int i = 0; i < p->num_data; i++)
+    if (!strcmp(p->data[i].name, name))
+      return &p->data[i];
+  return NULL;
+}
+
+const mlrt_data *mlrt_train_data(const mlrt_program *p) {
+  const mlrt_data *d = mlrt_find_data(p, "train");
+  return d || !p->num_data ? d : &p->data[0];
+}
+
+const mlrt_data *mlrt_eval_data(const mlrt_program *p) {
+  const mlrt_setting *s = find(p, "eval");
+  return s && s->kind == MLRT_SET_STR && p->funcs[MLRT_EVAL].run ? mlrt_find_data(p, s->str) : NULL;
+}

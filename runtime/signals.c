@@ -1,0 +1,53 @@
+// signals.c: the only writable global of the runtime: a signal handler has no other way to speak.
+#include "runtime/signals.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t pending;
+
+static const int handled[] = {SIGINT, SIGTERM, SIGHUP};
+enum { NUM_HANDLED = sizeof handled / sizeof handled[0] };
+
+static void on_signal(int number) {
+  if (pending)
+    _exit(128 + number);
+  pending = number;
+}
+
+static sigset_t handled_set(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int i = 0; i < NUM_HANDLED; i++)
+    sigaddset(&set, handled[i]);
+  return set;
+}
+
+void mlrt_signals_install(void) {
+  pending = 0;
+  struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+  sigemptyset(&act.sa_mask);
+  for (int i = 0; i < NUM_HANDLED; i++) {
+    struct sigaction old;
+    // nohup and shells' background jobs ignore some of them: that stays so.
+    if (sigaction(handled[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+      sigaction(handled[i], &act, NULL);
+  }
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+}
+
+int mlrt_signals_pending(void) {
+  return pending;
+}
+
+void mlrt_signals_block(void) {
+  sigset_t set = handled_set();
+  sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+void mlrt_signals_unblock(void) {
+  sigset_t set = handled_set();
+  sigprocmask(SIG_UNBLOCK, &set, NULL);
+}

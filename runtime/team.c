@@ -1,0 +1,211 @@
+// team.c: threads, their barrier, and how they wait.
+//
+// The barrier is a tree of counters with at most 8 arrivals each, so that 256 threads do not
+// fight over one cache line; up to 8 threads it is a single counter. The last thread to arrive
+// advances `phase`, the one word that all others watch. A waiter spins for a while, then sleeps on
+// that word (futex). `sleepers` lets the common case skip the system call: a waiter announces
+// itself before the kernel compares the word, a releaser changes the word before it looks for
+// sleepers, both sequentially consistent, so one of them always sees the other.
+#include "runtime/team.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+  LINE = 128,        // two cache lines: adjacent-line prefetch shares them
+  FAN_IN = 8,        // arrivals per counter
+  MAX_COUNTERS = 40, // 32 + 4 + 1 for 256 threads
+  SPINS = 2500,      // pauses before sleeping: 50 to 100 us
+  SPINS_CROWDED = 20, // more threads than processors: the one we wait for needs ours
+  STACK_BYTES = 1 << 20,
+};
+
+typedef struct counter {
+  _Alignas(LINE) atomic_int arrived;
+  int expected;
+  int parent; // index; -1: the root
+} counter;
+
+typedef struct word { // something to wait on
+  _Alignas(LINE) atomic_uint value;
+  atomic_int sleepers;
+} word;
+
+typedef struct member {
+  mlrt_team *team;
+  pthread_t thread;
+  int tid;
+} member;
+
+struct mlrt_team {
+  counter counters[MAX_COUNTERS];
+  word phase; // barriers passed
+  word runs;  // jobs given out
+  int size, spins, started;
+  mlrt_step_fn fn; // the job; NULL: go home
+  char *arena;
+  int slot;
+  member members[];
+};
+
+static void cpu_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+static void wait_change(word *w, unsigned old, int spins) {
+  for (int i = 0; i < spins; i++) {
+    if (atomic_load_explicit(&w->value, memory_order_acquire) != old)
+      return;
+    cpu_pause();
+  }
+  while (atomic_load_explicit(&w->value, memory_order_acquire) == old) {
+    atomic_fetch_add(&w->sleepers, 1);
+    syscall(SYS_futex, &w->value, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
+    atomic_fetch_sub(&w->sleepers, 1);
+  }
+}
+
+static void advance(word *w, unsigned old) {
+  atomic_store(&w->value, old + 1);
+  if (atomic_load(&w->sleepers) > 0)
+    syscall(SYS_futex, &w->value, FUTEX_WAKE_PRIVATE, MLRT_MAX_THREADS, NULL, NULL, 0);
+}
+
+// True for the thread that completes the root.
+static bool arrive(mlrt_team *t, int at) {
+  for (; at >= 0; at = t->counters[at].parent) {
+    counter *c = &t->counters[at];
+    if (atomic_fetch_add_explicit(&c->arrived, 1, memory_order_acq_rel) + 1 < c->expected)
+      return false;
+    atomic_store_explicit(&c->arrived, 0, memory_order_relaxed);
+  }
+  return true;
+}
+
+int mlrt_team_size(const mlrt_team *t) {
+  return t->size;
+}
+
+void mlrt_barrier(mlrt_team *t, int tid) {
+  if (t->size == 1)
+    return;
+  // No thread can pass the barrier before this one arrives: the phase read here is this one's.
+  unsigned phase = atomic_load_explicit(&t->phase.value, memory_order_relaxed);
+  if (arrive(t, tid / FAN_IN))
+    advance(&t->phase, phase);
+  else
+    wait_change(&t->phase, phase, t->spins);
+}
+
+static void *member_main(void *data) {
+  member *m = data;
+  mlrt_team *t = m->team;
+  for (unsigned run = 0;; run++) {
+    wait_change(&t->runs, run, t->spins);
+    if (!t->fn)
+      return NULL;
+    t->fn(t->arena, t->slot, t, m->tid);
+    mlrt_barrier(t, m->tid);
+  }
+}
+
+void mlrt_team_run(mlrt_team *t, mlrt_step_fn fn, char *arena, int slot) {
+  t->fn = fn;
+  t->arena = arena;
+  t->slot = slot;
+  if (t->size > 1)
+    advance(&t->runs, atomic_load_explicit(&t->runs.value, memory_order_relaxed));
+  fn(arena, slot, t, 0);
+  mlrt_barrier(t, 0);
+}
+
+// Level by level: `width` arrivals at a level need ceil(width / FAN_IN) counters.
+static void build_counters(mlrt_team *t) {
+  int first = 0, width = t->size;
+  for (;;) {
+    int num = (width + FAN_IN - 1) / FAN_IN;
+    for (int i = 0; i < num; i++) {
+      counter *c = &t->counters[first + i];
+      atomic_init(&c->arrived, 0);
+      c->expected = i < num - 1 ? FAN_IN : width - i * FAN_IN;
+      c->parent = num > 1 ? first + num + i / FAN_IN : -1;
+    }
+    if (num == 1)
+      return;
+    first += num;
+    width = num;
+  }
+}
+
+static int start_member(mlrt_team *t, int tid, const pthread_attr_t *attr) {
+  member *m = &t->members[tid];
+  m->team = t;
+  m->tid = tid;
+  return pthread_create(&m->thread, attr, member_main, m);
+}
+
+mlrt_team *mlrt_team_new(int threads) {
+  size_t bytes = sizeof(mlrt_team) + (size_t)threads * sizeof(member);
+  mlrt_team *t = aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
+  if (!t)
+    return NULL;
+  *t = (mlrt_team){.size = threads, .started = 1};
+  t->spins = threads > mlrt_online_cores() ? SPINS_CROWDED : SPINS;
+  build_counters(t);
+  pthread_attr_t attr;
+  pthread_attr_init(&attr);
+  pthread_attr_setstacksize(&attr, STACK_BYTES);
+  int failed = 0;
+  while (t->started < threads && !(failed = start_member(t, t->started, &attr)))
+    t->started++;
+  pthread_attr_destroy(&attr);
+  if (failed) {
+    mlrt_team_free(t);
+    errno = failed;
+    return NULL;
+  }
+  return t;
+}
+
+void mlrt_team_free(mlrt_team *t) {
+  if (!t)
+    return;
+  t->fn = NULL;
+  advance(&t->runs, atomic_load_explicit(&t->runs.value, memory_order_relaxed));
+  for (int i = 1; i < t->started; i++)
+    pthread_join(t->members[i].thread, NULL);
+  free(t);
+}
+
+// A cgroup quota "max 100000" or "150000 100000": microseconds per period; 0: no limit.
+static int quota_cores(void) {
+  FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+  if (!f)
+    return 0;
+  long long quota = 0, period = 0;
+  int got = fscanf(f, "%lld %lld", &quota, &period);
+  fclose(f);
+  if (got != 2 || quota <= 0 || period <= 0)
+    return 0;
+  return (int)((quota + period - 1) / period);
+}
+
+int mlrt_online_cores(void) {
+  cpu_set_t set;
+  int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  int quota = quota_cores();
+  if (quota > 0 && quota < cores)
+    cores = quota;
+  return cores < 1 ? 1 : cores > MLRT_MAX_THREADS ? MLRT_MAX_THREADS : cores;
+}

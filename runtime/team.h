@@ -1,0 +1,18 @@
+// team.h: a fixed team of threads. The caller is thread 0; the others are started once.
+//
+// mlrt_team_run gives every thread the same call fn(arena, slot, team, tid) and returns when all
+// are through. A step takes some 100 us, so threads spin for about that long before they sleep.
+#ifndef RUNTIME_TEAM_H
+#define RUNTIME_TEAM_H
+
+#include "runtime/mlrt.h"
+
+// Processors this process may really use: its affinity mask, cut by a container's CPU quota.
+int mlrt_online_cores(void);
+
+// NULL when the threads cannot be started; errno says why. 1 <= threads <= MLRT_MAX_THREADS.
+mlrt_team *mlrt_team_new(int threads);
+void mlrt_team_free(mlrt_team *t);
+void mlrt_team_run(mlrt_team *t, mlrt_step_fn fn, char *arena, int slot);
+
+#endif

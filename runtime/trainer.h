@@ -1,0 +1,48 @@
+// trainer.h: a program in memory: its arena, its team, its states.
+//
+// These calls end the process through mlrt_fail when something is missing: they run before or
+// between steps, on the main thread.
+#ifndef RUNTIME_TRAINER_H
+#define RUNTIME_TRAINER_H
+
+#include "runtime/arena.h"
+#include "runtime/args.h"
+#include "runtime/checkpoint.h"
+#include "runtime/team.h"
+
+typedef struct mlrt_trainer {
+  const mlrt_program *program;
+  mlrt_options *options;
+  mlrt_arena arena;
+  mlrt_team *team;
+  double started; // seconds
+} mlrt_trainer;
+
+// Maps the arena, starts the team, writes the flags.
+void mlrt_trainer_open(mlrt_trainer *t, const mlrt_program *p, mlrt_options *o);
+void mlrt_trainer_close(mlrt_trainer *t);
+
+// Writes the present flag values into their states.
+void mlrt_trainer_set_flags(mlrt_trainer *t);
+// Initial states: seeds, counters, then the program's init function.
+void mlrt_trainer_init(mlrt_trainer *t, uint64_t seed);
+void mlrt_trainer_run(mlrt_trainer *t, const mlrt_func *f, int slot);
+
+// A scalar result as the last run left it.
+double mlrt_trainer_result(const mlrt_trainer *t, const mlrt_result *r);
+// Loss or metric: one number. (Outputs are tensors.)
+bool mlrt_result_is_scalar(const mlrt_result *r);
+
+// Opens the checkpoint that the options name (FILE, or the save file): verified, not yet read.
+// Flags not given on the command line take the values of the run that wrote it.
+mlrt_checkpoint mlrt_trainer_checkpoint(const mlrt_program *p, mlrt_options *o);
+// The file that this run saves to: --save, or MODEL.safetensors. Points to static or given text.
+const char *mlrt_save_path(const mlrt_program *p, const mlrt_options *o, char *buf, size_t cap);
+
+mlrt_dataset *mlrt_trainer_data(const mlrt_program *p, const mlrt_options *o, const mlrt_data *d,
+                                mlrt_use use);
+double mlrt_seconds(void); // monotonic
+// "memory: 1234 bytes (...)", the plan's promise.
+void mlrt_print_memory(const mlrt_trainer *t);
+
+#endif

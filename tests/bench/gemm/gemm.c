@@ -1,0 +1,327 @@
+// gemm.c: how near the CPU matmul generator comes to the machine's peak.
+//
+//   gemm [--quick] [--json=FILE] [--only=TEXT] [--cc=clang] [--keep=DIR] [--tile=RxV]
+//
+// Measures the peak (independent FMAs in registers) in the same run, on one and on two threads,
+// then every case: generated, compiled, checked against a double-precision product, and timed
+// (best of many). Prints a table, and JSON with --json. Exit 1 when a result is wrong.
+#include "codegen/cpu_matmul.h"
+#include "tests/bench/gemm/team.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef struct gemm_case {
+  const char *name;
+  int64_t batch, m, n, k;
+  bool ta, tb;
+  int64_t pitch; // 0: dense; else heads inside rows of this length
+} gemm_case;
+
+static const gemm_case cases[] = {
+    {"512 NN", 1, 512, 512, 512, false, false, 0},
+    {"512 NT", 1, 512, 512, 512, false, true, 0},
+    {"512 TN", 1, 512, 512, 512, true, false, 0},
+    {"1024 NN", 1, 1024, 1024, 1024, false, false, 0},
+    {"1024 NT", 1, 1024, 1024, 1024, false, true, 0},
+    {"1024 TN", 1, 1024, 1024, 1024, true, false, 0},
+    {"2048 NN", 1, 2048, 2048, 2048, false, false, 0},
+    {"2048 NT", 1, 2048, 2048, 2048, false, true, 0},
+    {"2048 TN", 1, 2048, 2048, 2048, true, false, 0},
+    {"mlp x*w1", 1, 64, 128, 784, false, false, 0},
+    {"mlp dw1 TN", 1, 784, 128, 64, true, false, 0},
+    {"mlp h*w2", 1, 64, 10, 128, false, false, 0},
+    {"mlp dw2 TN", 1, 128, 10, 64, true, false, 0},
+    {"mlp dh NT", 1, 64, 128, 10, false, true, 0},
+    {"adam x*w1", 1, 128, 512, 784, false, false, 0},
+    {"adam dw1 TN", 1, 784, 512, 128, true, false, 0},
+    {"adam h*w2", 1, 128, 256, 512, false, false, 0},
+    {"adam dw2 TN", 1, 512, 256, 128, true, false, 0},
+    {"gpt q*k NT", 48, 64, 64, 32, false, true, 384},
+    {"gpt p*v", 48, 64, 32, 64, false, false, 384},
+    {"gpt qkv", 1, 768, 384, 128, false, false, 0},
+    {"gpt proj", 1, 768, 128, 128, false, false, 0},
+    {"gpt fc2", 1, 768, 128, 512, false, false, 0},
+    {"gpt logits NT", 1, 768, 65, 128, false, true, 0},
+    {"gpt dx NT", 1, 768, 128, 384, false, true, 0},
+    {"gpt dfc2 NT", 1, 768, 512, 128, false, true, 0},
+    {"gpt dw TN", 1, 128, 512, 768, true, false, 0},
+    {"gpt dwqkv TN", 1, 128, 384, 768, true, false, 0},
+    {"gemv m=1", 1, 1, 1024, 1024, false, false, 0},
+    {"long k", 1, 16, 16, 100000, true, false, 0},
+};
+enum { NUM_CASES = sizeof cases / sizeof *cases };
+
+// --- the kernel of a case -------------------------------------------------------------------------
+
+static mm_axes one_axis(int64_t size, int64_t stride) {
+  mm_axes axes = {.num = 1, .size = {size}, .stride = {stride}};
+  return mm_simplify(&axes);
+}
+
+// rows x cols in memory; heads: batch item h of 4 lies at column offset h * 32 inside wide rows
+static mm_operand operand(int arg, const gemm_case *c, int64_t x, int64_t k, bool x_first,
+                          bool heads) {
+  int64_t row = c->pitch && heads ? c->pitch : x_first ? k : x;
+  mm_operand o = {.arg = arg};
+  o.x = one_axis(x, x_first ? row : 1);
+  o.k = one_axis(k, x_first ? 1 : row);
+  if (c->batch > 1 && heads)
+    o.batch = (mm_axes){.num = 2, .size = {c->batch / 4, 4}, .stride = {64 * c->pitch, 32}};
+  else if (c->batch > 1)
+    o.batch = one_axis(c->batch, x * k);
+  return o;
+}
+
+// Plain copies; only edges that are no whole vector come here.
+static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out) {
+  (void)data;
+  ir_buf_printf(out,
+                "static void %s_finish(char *const *args, const float *tile, int64_t pitch, int64_t "
+                "batch,\n    int64_t m, int64_t rows, int64_t n, int64_t cols) {\n"
+                "  float *c = (float *)args[2] + batch * %lld;\n"
+                "  for (int64_t i = 0; i < rows; i++)\n"
+                "    for (int64_t j = 0; j < cols; j++)\n"
+                "      c[(m + i) * %lld + n + j] = tile[i * pitch + j];\n"
+                "}\n\n",
+                name, (long long)(p->m * p->n), (long long)p->n);
+}
+
+static mm_problem problem(ir_arena *arena, const cg_target *target, const gemm_case *c) {
+  mm_problem p = {.target = target, .arena = arena, .ctype = "float", .elem_bytes = 4,
+                  .batch = c->batch, .m = c->m, .n = c->n, .k = c->k, .plain = true,
+                  .workspace_arg = 3, .emit_finish = emit_finish};
+  bool heads = c->pitch > 0;
+  p.a = operand(0, c, c->m, c->k, !c->ta, heads && c->k == 32);
+  p.b = operand(1, c, c->n, c->k, c->tb, heads);
+  p.c = (mm_operand){.arg = 2, .batch = one_axis(c->batch, c->m * c->n), .x = one_axis(c->m, c->n)};
+  return p;
+}
+
+typedef struct kernel {
+  void *library;
+  mm_plan plan;
+  double compile_s;
+  bench_phase_fn phase[CG_MAX_PHASES];
+} kernel;
+
+static bool load_phases(kernel *k, const char *path) {
+  k->library = dlopen(path, RTLD_NOW);
+  if (!k->library) {
+    fprintf(stderr, "%s\n", dlerror());
+    return false;
+  }
+  for (int i = 0; i < k->plan.num_phases; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "phase_%d", i);
+    bench_phase_fn *table = (bench_phase_fn *)dlsym(k->library, name);
+    if (!table)
+      return false;
+    k->phase[i] = *table;
+  }
+  return true;
+}
+
+static bool build(ir_arena *arena, const mm_problem *p, const char *cc, const char *dir, int id,
+                  kernel *k) {
+  ir_buf text = ir_buf_new(arena);
+  ir_buf_puts(&text, "#include <stdint.h>\n#include <stddef.h>\n\n");
+  mm_make_plan(p, &k->plan);
+  mm_emit(p, &k->plan, "mm", &text);
+  for (int i = 0; i < k->plan.num_phases; i++)
+    ir_buf_printf(&text, "void (*phase_%d)(int64_t, int64_t, char *const *) = mm_%d;\n", i, i);
+  const char *base = ir_format(arena, "%s/gemm_%d", dir, id);
+  const char *source = ir_format(arena, "%s.c", base);
+  if (!ir_write_file(source, ir_buf_str(&text), text.len))
+    return false;
+  double start = bench_now();
+  const char *command = ir_format(arena, "%s -std=gnu11 -O2 -march=native -mprefer-vector-width=512 -ffp-contract=fast -fPIC "
+                                         "-shared -Wall -Wno-unused-function -o %s.so %s",
+                                  cc, base, source);
+  if (system(command) != 0)
+    return false;
+  k->compile_s = bench_now() - start;
+  return load_phases(k, ir_format(arena, "%s.so", base));
+}
+
+// --- data and the reference -----------------------------------------------------------------------
+
+static int64_t extent(const mm_axes *axes) {
+  int64_t e = 0;
+  for (int i = 0; i < axes->num; i++)
+    e += (axes->size[i] - 1) * axes->stride[i];
+  return e;
+}
+
+static float *random_floats(int64_t count, uint64_t seed) {
+  size_t page = 2 << 20, bytes = ((size_t)count * 4 + 2 * page - 1) / page * page;
+  float *x = aligned_alloc(page, bytes);
+  madvise(x, bytes, MADV_HUGEPAGE); // as the trainer's arena is
+  uint64_t state = 88172645463325252u + seed * 7919;
+  for (int64_t i = 0; i < count; i++) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    x[i] = (float)(state >> 40) / 16777216.0f - 0.5f;
+  }
+  return x;
+}
+
+static int64_t at(const mm_axes *axes, int64_t index) {
+  int64_t offset = 0;
+  for (int i = axes->num - 1; i >= 0; i--) {
+    offset += index % axes->size[i] * axes->stride[i];
+    index /= axes->size[i];
+  }
+  return offset;
+}
+
+// Largest error over a sample of elements, relative to sqrt(k).
+static double check(const mm_problem *p, const float *a, const float *b, const float *c) {
+  double worst = 0;
+  int64_t total = p->batch * p->m * p->n, step = total > 4000 ? total / 3989 : 1;
+  for (int64_t i = 0; i < total; i += step) {
+    int64_t n = i % p->n, m = i / p->n % p->m, batch = i / (p->n * p->m);
+    const float *pa = a + at(&p->a.batch, batch) + at(&p->a.x, m);
+    const float *pb = b + at(&p->b.batch, batch) + at(&p->b.x, n);
+    double sum = 0;
+    for (int64_t k = 0; k < p->k; k++)
+      sum += (double)pa[at(&p->a.k, k)] * pb[at(&p->b.k, k)];
+    double error = fabs(sum - c[i]) / sqrt((double)p->k);
+    worst = error > worst ? error : worst;
+  }
+  return worst;
+}
+
+// --- main -------------------------------------------------------------------------------------------
+
+typedef struct options {
+  double seconds; // per timing
+  const char *json, *only, *cc, *keep;
+  int rows, vectors; // --tile
+} options;
+
+typedef struct measured {
+  double gflops[2], compile_s, error;
+} measured;
+
+static bool measure(const options *o, const cg_target *target, const gemm_case *c, int id,
+                    measured *r) {
+  ir_arena *arena = ir_arena_new();
+  mm_problem p = problem(arena, target, c);
+  p.want_mr = o->rows, p.want_nv = o->vectors;
+  kernel k = {0};
+  if (!build(arena, &p, o->cc, o->keep, id, &k))
+    return false;
+  float *a = random_floats(extent(&p.a.batch) + extent(&p.a.x) + extent(&p.a.k) + 1, 1);
+  float *b = random_floats(extent(&p.b.batch) + extent(&p.b.x) + extent(&p.b.k) + 1, 2);
+  float *out = random_floats(c->batch * c->m * c->n, 3);
+  float *work = random_floats(k.plan.workspace / 4 + 1, 4);
+  char *args[] = {(char *)a, (char *)b, (char *)out, (char *)work};
+  double flops = 2.0 * (double)(c->batch * c->m * c->n) * (double)c->k;
+  for (int threads = 1; threads <= 2; threads++) {
+    bench_job job = {.num_phases = k.plan.num_phases, .args = args};
+    memcpy(job.phase, k.phase, sizeof k.phase);
+    memcpy(job.tasks, k.plan.tasks, sizeof k.plan.tasks);
+    r->gflops[threads - 1] = flops / bench_best(&job, threads, o->seconds) * 1e-9;
+  }
+  r->error = check(&p, a, b, out);
+  r->compile_s = k.compile_s;
+  free(a), free(b), free(out), free(work);
+  dlclose(k.library);
+  printf("%-14s %2lldx%lldx%lldx%-6lld %2dx%d %c%c grid %2lldx%-2lld", c->name, (long long)c->batch,
+         (long long)c->m, (long long)c->n, (long long)c->k, k.plan.mr, k.plan.nv,
+         "DLS"[k.plan.a], "DLS"[k.plan.b], (long long)k.plan.group_rows,
+         (long long)k.plan.group_cols);
+  ir_arena_free(arena);
+  return true;
+}
+
+static bool parse(options *o, int argc, char **argv) {
+  *o = (options){.seconds = 0.4, .cc = "clang"};
+  for (int i = 1; i < argc; i++) {
+    if (!strcmp(argv[i], "--quick"))
+      o->seconds = 0.05;
+    else if (!strncmp(argv[i], "--json=", 7))
+      o->json = argv[i] + 7;
+    else if (!strncmp(argv[i], "--only=", 7))
+      o->only = argv[i] + 7;
+    else if (!strncmp(argv[i], "--cc=", 5))
+      o->cc = argv[i] + 5;
+    else if (!strncmp(argv[i], "--keep=", 7))
+      o->keep = argv[i] + 7;
+    else if (sscanf(argv[i], "--tile=%dx%d", &o->rows, &o->vectors) != 2)
+      return false;
+  }
+  return true;
+}
+
+static cg_target this_machine(void) {
+  cg_target t = {.name = "cpu", .march = "native", .vector_bytes = 16, .vector_registers = 16,
+                 .fma = true, .l1_bytes = 32768, .l2_bytes = 1048576};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f"))
+    t.vector_bytes = 64, t.vector_registers = 32;
+  else if (__builtin_cpu_supports("avx2"))
+    t.vector_bytes = 32;
+#elif defined(__aarch64__)
+  t.vector_registers = 32;
+#endif
+  long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  t.l1_bytes = l1 > 0 ? l1 : t.l1_bytes;
+  t.l2_bytes = l2 > 0 ? l2 : t.l2_bytes;
+  return t;
+}
+
+static int run(const options *o, FILE *json) {
+  cg_target target = this_machine();
+  double peak[2] = {bench_peak(1, o->seconds), bench_peak(2, o->seconds)};
+  printf("peak: %.1f GFLOP/s on 1 thread, %.1f on 2\n", peak[0], peak[1]);
+  if (json)
+    fprintf(json, "{\"peak_gflops\": [%.1f, %.1f], \"cases\": [", peak[0], peak[1]);
+  int wrong = 0, done = 0;
+  for (int i = 0; i < NUM_CASES; i++) {
+    if (o->only && !strstr(cases[i].name, o->only))
+      continue;
+    measured r;
+    if (!measure(o, &target, &cases[i], i, &r)) {
+      printf("%s: could not be built\n", cases[i].name);
+      return 1;
+    }
+    bool bad = !(r.error < 1e-5);
+    printf("  %7.1f %3.0f%%  %7.1f %3.0f%%   compile %.2f s%s\n", r.gflops[0],
+           100 * r.gflops[0] / peak[0], r.gflops[1], 100 * r.gflops[1] / peak[1], r.compile_s,
+           bad ? "   WRONG" : "");
+    fflush(stdout);
+    if (json)
+      fprintf(json,
+              "%s\n  {\"name\": \"%s\", \"batch\": %lld, \"m\": %lld, \"n\": %lld, \"k\": %lld, "
+              "\"gflops\": [%.1f, %.1f], \"of_peak\": [%.3f, %.3f], \"compile_s\": %.3f}",
+              done ? "," : "", cases[i].name, (long long)cases[i].batch, (long long)cases[i].m,
+              (long long)cases[i].n, (long long)cases[i].k, r.gflops[0], r.gflops[1],
+              r.gflops[0] / peak[0], r.gflops[1] / peak[1], r.compile_s);
+    wrong += bad;
+    done++;
+  }
+  if (json)
+    fprintf(json, "\n]}\n");
+  return wrong ? 1 : 0;
+}
+
+int main(int argc, char **argv) {
+  options o;
+  if (!parse(&o, argc, argv)) {
+    fprintf(stderr, "usage: gemm [--quick] [--json=FILE] [--only=TEXT] [--cc=CC] [--keep=DIR] [--tile=RxV]\n");
+    return 2;
+  }
+  char dir[] = "/tmp/gemm.XXXXXX";
+  if (!o.keep && !(o.keep = mkdtemp(dir)))
+    return 1;
+  FILE *json = o.json ? fopen(o.json, "w") : NULL;
+  int status = run(&o, json);
+  if (json)
+    fclose(json);
+  return status;
+}

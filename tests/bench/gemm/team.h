@@ -1,0 +1,22 @@
+// team.h: timing for the matmul benchmark: a small spinning team, best-of-many timing, and the
+// machine's FMA peak.
+#ifndef TESTS_BENCH_GEMM_TEAM_H
+#define TESTS_BENCH_GEMM_TEAM_H
+
+#include <stdint.h>
+
+typedef void (*bench_phase_fn)(int64_t begin, int64_t end, char *const *args);
+typedef struct bench_job {
+  int num_phases;
+  bench_phase_fn phase[4];
+  int64_t tasks[4];
+  char *const *args;
+} bench_job;
+
+double bench_now(void); // seconds
+// Least seconds of one run of all phases, tasks split statically over `threads`.
+double bench_best(const bench_job *job, int threads, double seconds);
+// GFLOP/s of independent FMAs on registers.
+double bench_peak(int threads, double seconds);
+
+#endif

@@ -1,0 +1,94 @@
+"""The peers' models, written the way PyTorch users write them."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def mlp(*sizes):
+    layers = []
+    for i in range(len(sizes) - 1):
+        layers += [nn.Linear(sizes[i], sizes[i + 1]), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = self.qkv(x).split(c, dim=2)
+        q, k, v = (y.view(b, t, self.heads, c // self.heads).transpose(1, 2) for y in (q, k, v))
+        y = self.attend(q, k, v)
+        return self.out(y.transpose(1, 2).contiguous().view(b, t, c))
+
+    @staticmethod
+    def attend(q, k, v):
+        if hasattr(F, "scaled_dot_product_attention"):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        scores = (q @ k.transpose(-2, -1)) / math.sqrt(q.size(-1))
+        t = q.size(-2)
+        mask = torch.tril(torch.ones(t, t, dtype=torch.bool))
+        return F.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1) @ v
+
+
+class Layer(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width)
+        self.attn = Attention(width, heads)
+        self.norm2 = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        x = x + self.attn(self.norm1(x))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class CharGPT(nn.Module):
+    """examples/char_gpt.graph: nanoGPT's CPU configuration, tied weights."""
+
+    def __init__(self, vocab=65, window=64, width=128, heads=4, layers=4):
+        super().__init__()
+        self.wte = nn.Embedding(vocab, width)
+        self.wpe = nn.Embedding(window, width)
+        self.layers = nn.ModuleList(Layer(width, heads) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+        for name, p in self.named_parameters():
+            if name.endswith("attn.out.weight"):
+                nn.init.normal_(p, std=0.02 / math.sqrt(2 * layers))
+            elif name.endswith(("wte.weight", "wpe.weight", "qkv.weight")):
+                nn.init.normal_(p, std=0.02)
+            elif name.endswith(("qkv.bias", "out.bias")):
+                nn.init.zeros_(p)
+
+    def forward(self, tokens, targets):
+        x = self.wte(tokens) + self.wpe.weight[: tokens.size(1)]
+        for layer in self.layers:
+            x = layer(x)
+        logits = self.norm(x) @ self.wte.weight.t()
+        return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
+
+
+def gpt_optimizer(model, lr=1e-3, **options):
+    decay = [p for p in model.parameters() if p.dim() >= 2]
+    plain = [p for p in model.parameters() if p.dim() < 2]
+    groups = [{"params": decay, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.99), **options)
+
+
+def cosine(step, lr=1e-3, warmup=100, total=2000, low=1e-4):
+    """nanoGPT's schedule; `step` counts from 0."""
+    if step < warmup:
+        return lr * (step + 1) / (warmup + 1)
+    if step > total:
+        return low
+    part = (step - warmup) / (total - warmup)
+    return low + 0.5 * (1 + math.cos(math.pi * part)) * (lr - low)

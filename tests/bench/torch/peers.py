@@ -1,0 +1,140 @@
+"""One timed PyTorch run in a process of its own: prints one line of JSON.
+
+    peers.py BENCHMARK --style STYLE --data DIR [--seed N] [--threads N]
+"""
+
+import argparse
+import json
+import time
+
+import torch
+from torch.nn import functional as F
+
+import data
+import models
+
+
+def as_floats(images):
+    return torch.from_numpy(images.reshape(len(images), -1).copy()).float().div_(255)
+
+
+def test_accuracy(model, images, labels):
+    model.eval()
+    with torch.no_grad():
+        right = sum((model(x).argmax(1) == y).sum().item()
+                    for x, y in zip(images.split(1000), labels.split(1000)))
+    model.train()
+    return right / len(labels)
+
+
+def tensor_batches(images, labels, size):
+    """Whole set in memory, batches by index: the fastest common way."""
+    order = torch.randperm(len(images))
+    for i in range(0, len(images) - size + 1, size):
+        pick = order[i:i + size]
+        yield images[pick], labels[pick]
+
+
+def loader_batches(images, labels, size):
+    """The usual DataLoader over a TensorDataset."""
+    from torch.utils.data import DataLoader, TensorDataset
+    loader = DataLoader(TensorDataset(images, labels), batch_size=size, shuffle=True,
+                        drop_last=True)
+    return loader
+
+
+def mnist_mlp(options):
+    """10 epochs of SGD, test accuracy after each: the time of training and evaluation alone,
+    without starting Python, importing or reading files."""
+    batches = {"tensors": tensor_batches, "loader": loader_batches}[options.style]
+    train_x, train_y, test_x, test_y = data.mnist(options.data)
+    images, tests = as_floats(train_x), as_floats(test_x)
+    labels, test_labels = torch.from_numpy(train_y).long(), torch.from_numpy(test_y).long()
+    model = models.mlp(784, 128, 10)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    begun = time.perf_counter()
+    for _ in range(options.epochs):
+        for x, y in batches(images, labels, 64):
+            optimizer.zero_grad(set_to_none=True)
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        accuracy = test_accuracy(model, tests, test_labels)
+    return {"seconds": time.perf_counter() - begun, "accuracy": accuracy}
+
+
+def time_steps(step, warm, timed):
+    for _ in range(warm):
+        step()
+    begun = time.perf_counter()
+    for _ in range(timed):
+        step()
+    return (time.perf_counter() - begun) / timed
+
+
+def mlp_adam(options):
+    train_x, train_y, _, _ = data.mnist(options.data)
+    images, labels = as_floats(train_x), torch.from_numpy(train_y).long()
+    model = models.mlp(784, 512, 256, 10)
+    fused = {"fused": True} if options.style == "fused" else {}
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, **fused)
+    run = torch.compile(model) if options.style == "compile" else model
+    order = torch.randperm(len(images))
+    at = 0
+
+    def step():
+        nonlocal at
+        pick = order[at:at + 128]
+        at = (at + 128) % (len(images) - 128)
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(run(images[pick]), labels[pick]).backward()
+        optimizer.step()
+
+    return {"step_seconds": time_steps(step, 50, options.steps)}
+
+
+def char_gpt(options):
+    ids = torch.from_numpy(data.shakespeare(options.data))
+    ids = ids[: int(len(ids) * 0.9)]
+    model = models.CharGPT()
+    fused = {"fused": True} if options.style == "fused" else {}
+    optimizer = models.gpt_optimizer(model, **fused)
+    run = torch.compile(model) if options.style == "compile" else model
+    count = 0
+
+    def step():
+        nonlocal count
+        for group in optimizer.param_groups:
+            group["lr"] = models.cosine(count)
+        count += 1
+        starts = torch.randint(len(ids) - 64, (12,))
+        tokens = torch.stack([ids[i:i + 64] for i in starts])
+        targets = torch.stack([ids[i + 1:i + 65] for i in starts])
+        optimizer.zero_grad(set_to_none=True)
+        run(tokens, targets).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+    return {"step_seconds": time_steps(step, 20, options.steps)}
+
+
+BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt}
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("benchmark", choices=BENCHMARKS)
+    p.add_argument("--style", default="tensors")
+    p.add_argument("--data", required=True)
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--epochs", type=int, default=10)
+    p.add_argument("--steps", type=int, default=200)
+    options = p.parse_args()
+    torch.manual_seed(options.seed)
+    torch.set_num_threads(options.threads)
+    out = BENCHMARKS[options.benchmark](options)
+    print(json.dumps({**out, "torch": torch.__version__}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,335 @@
+// support_program.h: a small program as a compiler would generate it: logistic regression with
+// momentum on an arena, for tests of the runtime; and a way to run the trainer in a child process.
+#ifndef TESTS_SUPPORT_PROGRAM_H
+#define TESTS_SUPPORT_PROGRAM_H
+
+#include "runtime/mlrt.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int failures;
+
+#define CHECK(cond, ...)                                                                           \
+  do {                                                                                             \
+    if (!(cond)) {                                                                                 \
+      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond);                                   \
+      fprintf(stderr, __VA_ARGS__);                                                                \
+      fputc('\n', stderr);                                                                         \
+      failures++;                                                                                  \
+    }                                                                                              \
+  } while (0)
+
+enum { TOY_B = 8, TOY_X = 4, TOY_BIG = 5000, TOY_TRAIN = 100, TOY_TEST = 21 };
+
+// --- the plan
+enum {
+  TOY_W = 0,
+  TOY_M = 64,
+  TOY_ACC = 128,
+  TOY_STEP = 192,
+  TOY_SEED = 256,
+  TOY_LR = 320,
+  TOY_STEPS = 384,
+  TOY_DELAY = 448,
+  TOY_BIG_AT = 512,
+  TOY_STATES = 512 + 20032, // 5000 floats, rounded up
+  TOY_SLOT = 192,           // x: 128 bytes, y: 32
+  TOY_TEMPS = TOY_STATES + 2 * TOY_SLOT,
+  TOY_LOSS = TOY_TEMPS,
+  TOY_ACCURACY = TOY_TEMPS + 64,
+  TOY_PROB = TOY_TEMPS + 128,
+  TOY_RATE = TOY_TEMPS + 192,
+  TOY_ARENA = TOY_TEMPS + 256,
+};
+
+#define TOY_F(at) ((float *)(void *)(arena + (at)))
+#define TOY_I(at) ((int64_t *)(void *)(arena + (at)))
+
+static inline void toy_forward(char *arena, int slot) {
+  const float *x = TOY_F(TOY_STATES + slot * TOY_SLOT), *w = TOY_F(TOY_W);
+  const int32_t *y = (const int32_t *)(const void *)(x + TOY_B * TOY_X);
+  float loss = 0, right = 0;
+  for (int i = 0; i < TOY_B; i++) {
+    float z = w[TOY_X];
+    for (int k = 0; k < TOY_X; k++)
+      z += w[k] * x[i * TOY_X + k];
+    float p = 1 / (1 + expf(-z));
+    TOY_F(TOY_PROB)[i] = p;
+    loss -= logf(y[i] ? p : 1 - p);
+    right += (p > 0.5f) == y[i];
+  }
+  *TOY_F(TOY_LOSS) = loss / TOY_B;
+  *TOY_F(TOY_ACCURACY) = right / TOY_B;
+}
+
+static inline void toy_gradient(char *arena, int slot) {
+  const float *x = TOY_F(TOY_STATES + slot * TOY_SLOT), *p = TOY_F(TOY_PROB);
+  const int32_t *y = (const int32_t *)(const void *)(x + TOY_B * TOY_X);
+  for (int k = 0; k <= TOY_X; k++)
+    for (int i = 0; i < TOY_B; i++)
+      TOY_F(TOY_ACC)[k] += (p[i] - (float)y[i]) * (k < TOY_X ? x[i * TOY_X + k] : 1) / TOY_B;
+}
+
+static inline void toy_update(char *arena) {
+  for (int k = 0; k <= TOY_X; k++) {
+    float *m = &TOY_F(TOY_M)[k];
+    *m = 0.9f * *m + TOY_F(TOY_ACC)[k];
+    TOY_F(TOY_W)[k] -= *TOY_F(TOY_LR) * *m;
+    TOY_F(TOY_ACC)[k] = 0;
+  }
+  *TOY_F(TOY_RATE) = *TOY_F(TOY_LR) / (float)(1 + *TOY_I(TOY_STEP));
+  ++*TOY_I(TOY_STEP);
+  usleep((useconds_t)*TOY_I(TOY_DELAY));
+}
+
+static inline void toy_init(char *arena, int slot, mlrt_team *team, int tid) {
+  (void)slot;
+  if (tid == 0)
+    for (int k = 0; k <= TOY_X; k++)
+      TOY_F(TOY_W)[k] = (float)(*TOY_I(TOY_SEED) % 7) * 0.01f;
+  if (tid == 0)
+    memset(TOY_F(TOY_BIG_AT), 0, TOY_BIG * sizeof(float));
+  mlrt_barrier(team, tid);
+}
+
+static inline void toy_accumulate(char *arena, int slot, mlrt_team *team, int tid) {
+  (void)team;
+  if (tid == 0) {
+    toy_forward(arena, slot);
+    toy_gradient(arena, slot);
+  }
+}
+
+// The second phase is split over the team and depends on the first.
+static inline void toy_step(char *arena, int slot, mlrt_team *team, int tid) {
+  toy_accumulate(arena, slot, team, tid);
+  if (tid == 0)
+    toy_update(arena);
+  mlrt_barrier(team, tid);
+  int threads = mlrt_team_size(team);
+  for (int i = tid * TOY_BIG / threads; i < (tid + 1) * TOY_BIG / threads; i++)
+    TOY_F(TOY_BIG_AT)[i] = TOY_F(TOY_BIG_AT)[i] * 0.5f + TOY_F(TOY_W)[i % 5] * (float)i;
+}
+
+static inline void toy_eval(char *arena, int slot, mlrt_team *team, int tid) {
+  (void)team;
+  if (tid == 0)
+    toy_forward(arena, slot);
+}
+
+// --- the tables
+static const mlrt_tensor toy_states[] = {
+    {"w", MLRT_F32, 1, {TOY_X + 1}, TOY_W, 20, MLRT_PARAM, 0, "toy.graph:1"},
+    {"w.m", MLRT_F32, 1, {TOY_X + 1}, TOY_M, 20, MLRT_MOMENT, 0, "toy.graph:1"},
+    {"w.acc", MLRT_F32, 1, {TOY_X + 1}, TOY_ACC, 20, MLRT_ACCUM, 0, "toy.graph:1"},
+    {"step", MLRT_I64, 0, {0}, TOY_STEP, 8, MLRT_COUNTER, 0, "toy.graph:2"},
+    {"seed", MLRT_I64, 0, {0}, TOY_SEED, 8, MLRT_SEED, 0, "toy.graph:2"},
+    {"lr", MLRT_F32, 0, {0}, TOY_LR, 4, MLRT_FLAG, 0.1, "toy.graph:3"},
+    {"steps", MLRT_I64, 0, {0}, TOY_STEPS, 8, MLRT_FLAG, 40, "toy.graph:3"},
+    {"delay", MLRT_I64, 0, {0}, TOY_DELAY, 8, MLRT_FLAG, 0, "toy.graph:3"},
+    {"big", MLRT_F32, 2, {50, 100}, TOY_BIG_AT, 20000, MLRT_BUFFER, 0, "toy.graph:4"},
+};
+static const mlrt_input toy_inputs[] = {
+    {"x", MLRT_F32, 2, {TOY_B, TOY_X}, TOY_STATES, 128, 0},
+    {"y", MLRT_I32, 1, {TOY_B}, TOY_STATES + 128, 32, 2},
+};
+static const char *const toy_train_files[] = {"toy-train.csv"}, *const toy_test_files[] = {
+                                                                    "toy-test.csv"};
+static const mlrt_data toy_data[] = {
+    {"train", "csv", toy_train_files, 1, NULL, 0},
+    {"test", "csv", toy_test_files, 1, NULL, 0},
+};
+static const mlrt_setting toy_config[] = {
+    {"steps", MLRT_SET_FLAG, 0, "steps"}, {"seed", MLRT_SET_NUM, 3, NULL},
+    {"shuffle", MLRT_SET_NUM, 1, NULL},   {"eval", MLRT_SET_STR, 0, "test"},
+    {"eval_every", MLRT_SET_NUM, 10, NULL}, {"log_every", MLRT_SET_NUM, 4, NULL},
+    {"save_every", MLRT_SET_NUM, 7, NULL},
+};
+static const mlrt_result toy_results[] = {
+    {"loss", MLRT_LOSS, MLRT_F32, 0, {0}, TOY_LOSS},
+    {"accuracy", MLRT_METRIC, MLRT_F32, 0, {0}, TOY_ACCURACY},
+    {"rate", MLRT_METRIC, MLRT_F32, 0, {0}, TOY_RATE},
+};
+static const mlrt_result toy_outputs[] = {
+    {"prob", MLRT_OUTPUT, MLRT_F32, 1, {TOY_B}, TOY_PROB},
+};
+
+// A kernel with two phases: squares, then their sum by one task; and a plain version of it.
+static inline void toy_square(int64_t begin, int64_t end, char *const *args) {
+  const float *x = (const float *)(const void *)args[0];
+  for (int64_t i = begin * 10; i < end * 10; i++)
+    ((float *)(void *)args[2])[i] = x[i] * x[i];
+}
+static inline void toy_total(int64_t begin, int64_t end, char *const *args) {
+  float sum = 0;
+  for (int i = 0; begin < end && i < 100; i++)
+    sum += ((const float *)(const void *)args[2])[i];
+  if (begin < end)
+    *(float *)(void *)args[1] = sum;
+}
+static inline void toy_plain(char *const *args) {
+  double sum = 0;
+  for (int i = 0; i < 100; i++)
+    sum += pow((double)((const float *)(const void *)args[0])[i], 2);
+  *(float *)(void *)args[1] = (float)sum;
+}
+static const int64_t toy_kernel_bytes[] = {400, 4, 400}, toy_kernel_limits[] = {0, 0, 0};
+static const mlrt_dtype toy_kernel_types[] = {MLRT_F32, MLRT_F32, MLRT_U8};
+static const mlrt_kernel toy_kernels[] = {
+    {"squares", "mul, sum", "toy.graph:5", 2, {toy_square, toy_total}, {10, 1}, toy_plain, 3, 1,
+     toy_kernel_bytes, toy_kernel_types, toy_kernel_limits, 200, 800},
+};
+
+// The samples: y says on which side of a plane x lies, with some noise.
+static inline char *toy_csv(int samples, unsigned seed) {
+  char *text = malloc((size_t)samples * 64), *at = text;
+  for (int i = 0; i < samples; i++) {
+    double x[TOY_X], z = 0.1;
+    for (int k = 0; k < TOY_X; k++) {
+      seed = seed * 1664525u + 1013904223u;
+      x[k] = (double)(seed >> 8) / (1 << 23) - 1;
+      z += x[k] * (k - 1.3);
+    }
+    for (int k = 0; k < TOY_X; k++)
+      at += sprintf(at, "%.5f,", x[k]);
+    at += sprintf(at, "%d\n", z > 0);
+  }
+  return text;
+}
+
+// The whole program. `embedded` has room for two.
+static inline mlrt_program toy_program(mlrt_embedded *embedded) {
+  char *train = toy_csv(TOY_TRAIN, 1), *test = toy_csv(TOY_TEST, 2);
+  embedded[0] = (mlrt_embedded){"toy-train.csv", (unsigned char *)train, strlen(train)};
+  embedded[1] = (mlrt_embedded){"toy-test.csv", (unsigned char *)test, strlen(test)};
+  return (mlrt_program){
+      .abi = MLRT_ABI,
+      .model = "toy",
+      .source_path = "toy.graph",
+      .compiler = "by hand",
+      .target = "cpu",
+      .options = "",
+      .source_hash = 0x1234,
+      .plan_hash = 0x5678,
+      .arena_bytes = TOY_ARENA,
+      .state_bytes = TOY_STATES,
+      .staging_bytes = 2 * TOY_SLOT,
+      .temp_bytes = TOY_ARENA - TOY_TEMPS,
+      .staging_slot_bytes = TOY_SLOT,
+      .states = toy_states,
+      .num_states = sizeof toy_states / sizeof toy_states[0],
+      .inputs = toy_inputs,
+      .num_inputs = 2,
+      .data = toy_data,
+      .num_data = 2,
+      .config = toy_config,
+      .num_config = sizeof toy_config / sizeof toy_config[0],
+      .funcs = {[MLRT_INIT] = {toy_init, NULL, 0},
+                [MLRT_STEP] = {toy_step, toy_results, 3},
+                [MLRT_EVAL] = {toy_eval, toy_results, 2},
+                [MLRT_PREDICT] = {toy_eval, toy_outputs, 1},
+                [MLRT_ACCUMULATE] = {toy_accumulate, toy_results, 2}},
+      .kernels = toy_kernels,
+      .num_kernels = 1,
+      .embedded = embedded,
+      .num_embedded = 2,
+      .plan_text = "the toy's plan\n",
+  };
+}
+
+// --- the trainer in a child process
+
+enum { TOY_MAX_ARGS = 24 };
+
+// Starts `trainer ARGS`, ARGS separated by spaces; what it prints goes to the file `log`.
+static inline pid_t toy_start(const mlrt_program *p, const char *args, const char *log) {
+  fflush(NULL);
+  pid_t pid = fork();
+  if (pid)
+    return pid;
+  int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  dup2(fd, 1);
+  dup2(fd, 2);
+  char *copy = strdup(args), *argv[TOY_MAX_ARGS] = {(char *)(uintptr_t)"trainer"};
+  int argc = 1;
+  for (char *word = strtok(copy, " "); word && argc < TOY_MAX_ARGS - 1; word = strtok(NULL, " "))
+    argv[argc++] = word;
+  int code = mlrt_main(p, argc, argv);
+  free(copy);
+  exit(code);
+}
+
+// The exit code, or -1 - signal.
+static inline int toy_wait(pid_t pid) {
+  int status;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1 - WTERMSIG(status);
+}
+
+static inline int toy_run(const mlrt_program *p, const char *args, const char *log) {
+  return toy_wait(toy_start(p, args, log));
+}
+
+// A whole file, with a 0 behind it; NULL when it is not there. Not freed: tests are short.
+static inline char *slurp(const char *path, size_t *len) {
+  FILE *f = fopen(path, "r");
+  if (!f)
+    return NULL;
+  char *text = NULL;
+  size_t n = 0, got;
+  do {
+    text = realloc(text, n + 65537);
+    got = fread(text + n, 1, 65536, f);
+    n += got;
+  } while (got);
+  fclose(f);
+  text[n] = 0;
+  if (len)
+    *len = n;
+  return text;
+}
+
+static inline bool same_file(const char *a, const char *b) {
+  size_t n = 0, m = 0;
+  char *x = slurp(a, &n), *y = slurp(b, &m);
+  bool same = x && y && n == m && !memcmp(x, y, n);
+  free(x);
+  free(y);
+  return same;
+}
+
+// Runs, and checks the exit code and that the output holds `words` (separated by |).
+static inline void toy_expect(const mlrt_program *p, const char *args, int code, const char *words) {
+  int got = toy_run(p, args, "log");
+  char *text = slurp("log", NULL), copy[256];
+  CHECK(got == code, "`%s` exits with %d, not %d:\n%s", args, got, code, text);
+  snprintf(copy, sizeof copy, "%s", words);
+  for (char *word = strtok(copy, "|"); word; word = strtok(NULL, "|"))
+    CHECK(strstr(text, word), "`%s`: the output lacks '%s':\n%s", args, word, text);
+  free(text);
+}
+
+// Tests work in a folder of their own, removed at the end.
+static inline char *enter_scratch(void) {
+  static char folder[] = "/tmp/mlrt-test-XXXXXX";
+  if (!mkdtemp(folder) || chdir(folder)) {
+    perror(folder);
+    exit(1);
+  }
+  return folder;
+}
+
+static inline void leave_scratch(const char *folder) {
+  char command[64];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  if (chdir("/") || system(command))
+    perror(folder);
+}
+
+#endif

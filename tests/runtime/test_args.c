@@ -1,0 +1,131 @@
+// test_args.c: what the command line accepts, refuses and suggests.
+#include "runtime/args.h"
+#include "runtime/hash.h"
+#include "runtime/numbers.h"
+#include "tests/runtime/support_program.h"
+
+static mlrt_program program;
+
+typedef struct parsed {
+  mlrt_options options;
+  mlrt_error error;
+  bool fine;
+} parsed;
+
+static parsed parse(const char *args) {
+  parsed r = {.fine = false};
+  char *argv[TOY_MAX_ARGS] = {NULL};
+  int argc = 1;
+  char *copy = strdup(args); // options point into it: not freed
+  for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+    argv[argc++] = word;
+  r.fine = mlrt_options_parse(&r.options, &program, argc, argv, &r.error);
+  return r;
+}
+
+static void accepts(void) {
+  parsed r = parse("train --lr=0.5 --threads 3 --save=a.st --resume --seed=-4 --metrics=m --quiet");
+  CHECK(r.fine, "%s", r.error.text);
+  CHECK(mlrt_find_flag(&r.options, "lr")->value == 0.5, "lr");
+  CHECK(mlrt_find_flag(&r.options, "lr")->given, "lr is given");
+  CHECK(mlrt_find_flag(&r.options, "steps")->value == 40, "default of a flag");
+  CHECK(!mlrt_find_flag(&r.options, "steps")->given, "steps is not given");
+  CHECK(!mlrt_find_flag(&r.options, "w"), "a parameter is no flag");
+  CHECK(r.options.threads == 3 && r.options.seed == -4 && r.options.seed_given, "numbers");
+  CHECK(r.options.resume && !r.options.resume_file, "--resume without a file");
+  CHECK(r.options.quiet && !strcmp(r.options.save, "a.st"), "texts");
+  mlrt_options_free(&r.options);
+  r = parse("eval --resume=x --split test");
+  CHECK(r.fine && r.options.command == MLRT_CMD_EVAL && !strcmp(r.options.resume_file, "x"), "eval");
+  mlrt_options_free(&r.options);
+  r = parse("");
+  CHECK(r.fine && r.options.command == MLRT_CMD_TRAIN && !r.options.seed_given, "nothing");
+  mlrt_options_free(&r.options);
+  r = parse("--steps=1e3 --delay=0x10");
+  CHECK(r.fine && mlrt_find_flag(&r.options, "steps")->value == 1000, "1e3 is a whole number");
+  CHECK(mlrt_find_flag(&r.options, "delay")->value == 16, "hexadecimal");
+  mlrt_options_free(&r.options);
+}
+
+static void refuses(void) {
+  static const struct {
+    const char *args, *message;
+  } cases[] = {
+      {"--thread=2", "did you mean --threads?"},
+      {"--l=2", "did you mean --lr?"},
+      {"--lrr=2", "did you mean --lr?"},
+      {"--reusme", "did you mean --resume?"},
+      {"--zzzzzzzz", "--help lists them"},
+      {"tran", "did you mean 'train'?"},
+      {"frobnicate", "there are train"},
+      {"train eval", "one command too many"},
+      {"--threads=0", "from 1 to 256, not '0'"},
+      {"--threads=257", "from 1 to 256"},
+      {"--threads=2x", "not '2x'"},
+      {"--threads", "needs a value"},
+      {"--seed=99999999999999999999", "needs a whole number"},
+      {"--lr=abc", "needs a number"},
+      {"--lr=1e39", "too large for f32"},
+      {"--lr=nan", "needs a number"},
+      {"--lr=", "needs a number"},
+      {"--lr", "needs a value"},
+      {"--steps=2.5", "needs a whole number"},
+      {"--quiet=1", "takes no value"},
+      {"--save=", "needs a value"},
+      {"--save=x --no-save", "contradict"},
+      {"eval --seed=3", "'eval' has no option --seed"},
+      {"--out=x", "'train' has no option --out"},
+      {"-x", "begin with two dashes"},
+      {"--log-every=0", "above 0"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    parsed r = parse(cases[i].args);
+    CHECK(!r.fine, "`%s` is accepted", cases[i].args);
+    CHECK(r.fine || strstr(r.error.text, cases[i].message), "`%s`: %s", cases[i].args, r.error.text);
+    mlrt_options_free(&r.options);
+  }
+}
+
+static void prints_help(void) {
+  parsed r = parse("--help");
+  char *text = NULL;
+  size_t len = 0;
+  FILE *f = open_memstream(&text, &len);
+  mlrt_options_help(&r.options, &program, "trainer", f);
+  fclose(f);
+  CHECK(r.options.help, "--help");
+  CHECK(strstr(text, "--lr=NUMBER") && strstr(text, "default 0.1 (toy.graph:3)"), "%s", text);
+  CHECK(strstr(text, "--steps=INTEGER") && strstr(text, "--resume[=FILE]"), "%s", text);
+  free(text);
+  mlrt_options_free(&r.options);
+}
+
+static uint64_t hash_in_parts(const char *text, size_t len, size_t part) {
+  mlrt_hash h;
+  mlrt_hash_begin(&h);
+  for (size_t at = 0; at < len; at += part)
+    mlrt_hash_add(&h, text + at, len - at < part ? len - at : part);
+  return mlrt_hash_end(&h);
+}
+
+// Values of the reference implementation.
+static void hashes(void) {
+  CHECK(hash_in_parts("", 0, 1) == UINT64_C(0xEF46DB3751D8E999), "XXH64 of nothing");
+  CHECK(hash_in_parts("abc", 3, 1) == UINT64_C(0x44BC2CF5AD770999), "XXH64 of abc");
+  static const char long_text[] = "Nobody inspects the spammish repetition";
+  CHECK(hash_in_parts(long_text, sizeof long_text - 1, 100) == UINT64_C(0xFBCEA83C8A378BF1),
+        "XXH64 of a text longer than a block");
+  for (size_t part = 1; part < 40; part++)
+    CHECK(hash_in_parts(long_text, 39, part) == hash_in_parts(long_text, 39, 39), "parts of %zu",
+          part);
+}
+
+int main(void) {
+  mlrt_embedded embedded[2];
+  program = toy_program(embedded);
+  accepts();
+  refuses();
+  prints_help();
+  hashes();
+  return failures != 0;
+}

@@ -1,0 +1,225 @@
+// test_data_batches.c: batches come in the right order with and without the thread, stop and go
+// on exactly, share their slots with evaluation, and report bad data.
+#include "runtime/prefetch.h"
+#include "tests/runtime/support_data.h"
+
+#include <time.h>
+
+enum { N = 23, BATCH = 5 };
+
+// Sample i is the number i.
+static void counting_fixture(fixture *f) {
+  bytes b = idx_header(8, 1, (uint32_t[]){N});
+  for (int i = 0; i < N; i++)
+    put(&b, &(unsigned char){(unsigned char)i}, 1);
+  fixture_init(f, "idx", 1, 1);
+  set_file(f, 0, b);
+  set_input(f, 0, MLRT_I32, 1, BATCH, 0, 0);
+  f->inputs[0].offset = 64;
+  f->program.staging_slot_bytes = 128;
+}
+
+typedef struct run {
+  fixture f;
+  char arena[512];
+  mlrt_dataset *data;
+  mlrt_batches *b;
+  mlrt_order order;
+} run;
+
+static void run_init(run *r, bool threaded, mlrt_use use, bool shuffle) {
+  memset(r->arena, 0x77, sizeof r->arena);
+  counting_fixture(&r->f);
+  r->data = must_open(&r->f, use, "counting");
+  r->b = mlrt_batches_open(&r->f.program, r->arena, threaded, &r->f.error);
+  CHECK(r->b, "%s", r->f.error.text);
+  r->order = (mlrt_order){.data = r->data, .use = use, .shuffle = shuffle, .seed = 42};
+}
+
+static void run_close(run *r) {
+  mlrt_batches_close(r->b);
+  mlrt_data_close(r->data);
+}
+
+static void begin(run *r) {
+  CHECK(mlrt_batches_begin(r->b, &r->order, &r->f.error), "%s", r->f.error.text);
+}
+
+// The following batch; its samples are written to `out`. False at the end.
+static bool next(run *r, mlrt_batch *batch, int32_t out[BATCH]) {
+  mlrt_next status = mlrt_batches_next(r->b, batch, &r->f.error);
+  CHECK(status != MLRT_BAD, "%s", r->f.error.text);
+  if (status == MLRT_BATCH)
+    memcpy(out, r->arena + 64 + batch->slot * 128, BATCH * sizeof *out);
+  return status == MLRT_BATCH;
+}
+
+static void test_eval(bool threaded) {
+  run r;
+  mlrt_batch batch;
+  int32_t x[BATCH];
+  run_init(&r, threaded, MLRT_USE_EVAL, true); // evaluation ignores `shuffle`
+  CHECK(mlrt_batches_per_epoch(&r.f.program, r.data, MLRT_USE_EVAL) == 5, "23 / 5");
+  for (int pass = 0; pass < 2; pass++) {
+    begin(&r);
+    for (int k = 0; k < 5; k++) {
+      CHECK(next(&r, &batch, x), "batch %d is missing", k);
+      CHECK(batch.valid == (k == 4 ? 3 : 5) && batch.last_of_epoch == (k == 4), "batch %d: %d", k,
+            (int)batch.valid);
+      for (int j = 0; j < BATCH; j++)
+        CHECK(x[j] == (k * BATCH + j < N ? k * BATCH + j : N - 1), "batch %d: x[%d] = %d", k, j,
+              x[j]);
+    }
+    CHECK(!next(&r, &batch, x) && !next(&r, &batch, x), "the pass must end");
+  }
+  CHECK(r.arena[0] == 0x77 && r.arena[63] == 0x77 && r.arena[64 + 20] == 0x77 &&
+            r.arena[192 + 20] == 0x77,
+        "bytes beside the slots were written");
+  run_close(&r);
+}
+
+static void test_epochs(bool threaded) {
+  run r;
+  mlrt_batch batch;
+  int32_t x[BATCH];
+  int orders_equal = 0;
+  int32_t first_epoch[4 * BATCH];
+  run_init(&r, threaded, MLRT_USE_TRAIN, true);
+  CHECK(mlrt_batches_per_epoch(&r.f.program, r.data, MLRT_USE_TRAIN) == 4, "23 / 5");
+  begin(&r);
+  for (int epoch = 0; epoch < 3; epoch++) {
+    int seen[N] = {0};
+    for (int k = 0; k < 4; k++) {
+      CHECK(next(&r, &batch, x), "training goes on");
+      CHECK(batch.at.epoch == epoch && batch.at.index == k * BATCH && batch.valid == BATCH &&
+                batch.last_of_epoch == (k == 3),
+            "epoch %d, batch %d: %d, %d", epoch, k, (int)batch.at.epoch, (int)batch.at.index);
+      for (int j = 0; j < BATCH; j++) {
+        seen[x[j]]++;
+        if (epoch == 0)
+          first_epoch[k * BATCH + j] = x[j];
+        else
+          orders_equal += first_epoch[k * BATCH + j] == x[j];
+      }
+    }
+    for (int i = 0; i < N; i++)
+      CHECK(seen[i] <= 1, "epoch %d: sample %d came %d times", epoch, i, seen[i]);
+  }
+  CHECK(orders_equal < 20, "epochs have the same order (%d of 40)", orders_equal);
+  run_close(&r);
+}
+
+// Stopping after any number of batches, evaluating in between, and going on from the position
+// gives the batches of an uninterrupted run.
+static void test_resume(bool threaded) {
+  run whole, parts;
+  mlrt_batch batch;
+  int32_t x[BATCH], y[BATCH];
+  run_init(&whole, !threaded, MLRT_USE_TRAIN, true);
+  run_init(&parts, threaded, MLRT_USE_TRAIN, true);
+  mlrt_dataset *eval = must_open(&parts.f, MLRT_USE_EVAL, "eval");
+  begin(&whole);
+  for (int k = 0; k < 30; k++) {
+    if (k % 3 == 0) { // also before the first: the position is kept when nothing was taken
+      mlrt_order other = {.data = eval, .use = MLRT_USE_EVAL};
+      CHECK(mlrt_batches_begin(parts.b, &other, &parts.f.error), "%s", parts.f.error.text);
+      next(&parts, &batch, y);
+      begin(&parts);
+    }
+    mlrt_position before = mlrt_batches_position(parts.b);
+    CHECK(next(&whole, &batch, x) && next(&parts, &batch, y), "batch %d", k);
+    CHECK(memcmp(x, y, sizeof x) == 0, "batch %d differs after a break", k);
+    CHECK(before.epoch == batch.at.epoch && before.index == batch.at.index, "position %d", k);
+    parts.order.from = mlrt_batches_position(parts.b);
+  }
+  mlrt_data_close(eval);
+  run_close(&whole);
+  run_close(&parts);
+}
+
+// While the caller holds a batch nothing writes to it, however long it takes.
+static void test_held_batch(void) {
+  run r;
+  mlrt_batch batch;
+  int32_t x[BATCH];
+  run_init(&r, true, MLRT_USE_TRAIN, true);
+  begin(&r);
+  for (int k = 0; k < 5; k++) {
+    next(&r, &batch, x);
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    CHECK(memcmp(x, r.arena + 64 + batch.slot * 128, sizeof x) == 0, "batch %d was overwritten", k);
+  }
+  run_close(&r);
+}
+
+// Waiting must sleep: a thread with nothing to do takes no processor time.
+static void test_idle(void) {
+  run r;
+  mlrt_batch batch;
+  int32_t x[BATCH];
+  run_init(&r, true, MLRT_USE_TRAIN, true);
+  begin(&r);
+  next(&r, &batch, x);
+  clock_t before = clock();
+  nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+  double used = (double)(clock() - before) / CLOCKS_PER_SEC;
+  CHECK(used < 0.03, "%.3f s of processor time in 0.1 s of waiting", used);
+  run_close(&r);
+}
+
+static void refuse_begin(run *r, const char *words) {
+  CHECK(!mlrt_batches_begin(r->b, &r->order, &r->f.error), "must be refused: %s", words);
+  CHECK(strstr(r->f.error.text, words), "%s", r->f.error.text);
+}
+
+static void test_refusals(void) {
+  run r;
+  run_init(&r, true, MLRT_USE_TRAIN, false);
+  r.order.from = (mlrt_position){0, 20};
+  refuse_begin(&r, "no batch at epoch 0, sample 20 (4 batches of 5");
+  r.order.from = (mlrt_position){0, 3};
+  refuse_begin(&r, "no batch at epoch 0, sample 3");
+  r.order.from = (mlrt_position){-1, 0};
+  refuse_begin(&r, "no batch at epoch -1");
+  mlrt_batches_close(r.b);
+  r.f.inputs[0].dims[0] = 24;
+  r.b = mlrt_batches_open(&r.f.program, r.arena, true, &r.f.error);
+  r.order.from = (mlrt_position){0, 0};
+  refuse_begin(&r, "data `train` has 23 samples, fewer than one batch of 24");
+  run_close(&r);
+  set_input(&r.f, 1, MLRT_U8, 1, 6, 0, 0);
+  r.f.program.num_inputs = 2;
+  CHECK(!mlrt_batches_open(&r.f.program, r.arena, true, &r.f.error), "unequal batches");
+  CHECK(strstr(r.f.error.text, "different batch sizes"), "%s", r.f.error.text);
+}
+
+// A value that does not fit: the batches before it come, then the error, again and again.
+static void test_bad_value(bool threaded) {
+  run r;
+  mlrt_batch batch;
+  int32_t x[BATCH];
+  run_init(&r, threaded, MLRT_USE_TRAIN, false);
+  r.f.inputs[0].limit = 12;
+  begin(&r);
+  CHECK(next(&r, &batch, x) && next(&r, &batch, x), "two good batches");
+  for (int i = 0; i < 2; i++) {
+    CHECK(mlrt_batches_next(r.b, &batch, &r.f.error) == MLRT_BAD, "the third must fail");
+    CHECK(strstr(r.f.error.text, "a: sample 12, element 0: 12 does not fit"), "%s", r.f.error.text);
+  }
+  begin(&r); // and starting anew works
+  CHECK(next(&r, &batch, x) && x[0] == 0, "a new start");
+  run_close(&r);
+}
+
+int main(void) {
+  for (int threaded = 0; threaded < 2; threaded++) {
+    test_eval(threaded);
+    test_epochs(threaded);
+    test_resume(threaded);
+    test_bad_value(threaded);
+  }
+  test_held_batch();
+  test_idle();
+  test_refusals();
+  return failures != 0;
+}

@@ -1,0 +1,236 @@
+// support_kernels.c: see support_kernels.h.
+#include "tests/unit/support_kernels.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { GUARD = 64 };
+
+const cg_target *test_targets(void) {
+  static cg_target list[4];
+  int n = 0;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+    list[n++] = (cg_target){"cpu:x86-64-v4", "x86-64-v4", NULL, 64, 32, true, 32768, 1 << 20};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    list[n++] = (cg_target){"cpu:x86-64-v3", "x86-64-v3", NULL, 32, 16, true, 32768, 1 << 19};
+  list[n++] = (cg_target){"cpu:x86-64", "x86-64", NULL, 16, 16, false, 32768, 1 << 19};
+#else
+  list[n++] = (cg_target){"cpu:native", NULL, NULL, 16, 32, true, 32768, 1 << 19};
+#endif
+  list[n] = (cg_target){0};
+  return list;
+}
+
+// --- compiling ----------------------------------------------------------------------------------------
+void *test_load(ir_arena *a, const char *text, const cg_target *target) {
+  char dir[] = "/tmp/mltc-test-XXXXXX";
+  if (!mkdtemp(dir)) {
+    test_fail("no temporary folder");
+    return NULL;
+  }
+  const char *c = ir_format(a, "%s/k.c", dir), *so = ir_format(a, "%s/k.so", dir);
+  ir_write_file(c, text, strlen(text));
+  const char *march = target->march ? ir_format(a, "-march=%s", target->march) : "";
+  const char *command = ir_format(
+      a, "clang -std=gnu11 -O2 %s %s -ffp-contract=fast -fno-math-errno -fno-trapping-math -w "
+         "-fPIC -shared -o %s %s -lm",
+      march, target->vector_bytes == 64 ? "-mprefer-vector-width=512" : "", so, c);
+  bool ok = system(command) == 0;
+  void *lib = ok ? dlopen(so, RTLD_NOW | RTLD_LOCAL) : NULL;
+  if (!lib) {
+    test_fail("generated code does not compile: see %s (%s)", c, command);
+    return NULL;
+  }
+  unlink(c);
+  unlink(so);
+  rmdir(dir);
+  return lib;
+}
+
+// --- memory -------------------------------------------------------------------------------------------
+static void put(char *p, ir_dtype t, int64_t i, double v) {
+  switch (t) {
+#define DTYPE(NAME, text, bytes, ctype, kind, st)                                                  \
+  case IR_##NAME:                                                                                  \
+    ((ctype *)(void *)p)[i] = (ctype)v;                                                            \
+    break;
+#include "ir/dtypes.def"
+#undef DTYPE
+  default:
+    break;
+  }
+}
+
+static double get(const char *p, ir_dtype t, int64_t i) {
+  switch (t) {
+#define DTYPE(NAME, text, bytes, ctype, kind, st)                                                  \
+  case IR_##NAME:                                                                                  \
+    return (double)((const ctype *)(const void *)p)[i];
+#include "ir/dtypes.def"
+#undef DTYPE
+  default:
+    return NAN;
+  }
+}
+
+// A buffer ends right before its guard, which nobody may touch.
+static char *new_buffer(ir_arena *a, const ir_type *t) {
+  size_t bytes = (size_t)ir_bytes(t);
+  char *p = ir_alloc(a, bytes + 3 * GUARD);
+  p += GUARD - (uintptr_t)p % GUARD;
+  memset(p, 0xA5, bytes + GUARD);
+  return p;
+}
+
+static bool guard_is_whole(const char *p, const ir_type *t) {
+  for (int i = 0; i < GUARD; i++)
+    if (p[ir_bytes(t) + i] != (char)0xA5)
+      return false;
+  return true;
+}
+
+static char *oracle_buffer(ir_arena *a, const ir_tensor_value *v) {
+  char *p = new_buffer(a, &v->type);
+  for (int64_t i = 0; i < ir_elements(&v->type); i++)
+    put(p, v->type.dtype, i, v->at[i]);
+  return p;
+}
+
+// --- one kernel -----------------------------------------------------------------------------------------
+typedef void (*kernel_fn)(int64_t begin, int64_t end, char *const *args);
+
+typedef struct kernel_test {
+  ir_arena *a;
+  const char *what;
+  cg_kernel g;
+  kernel_fn fn[CG_MAX_PHASES];
+  const ir_tensor_value *values;
+  double tolerance;
+} kernel_test;
+
+// split 0: all tasks in one call; 1: one by one; 2: backwards in threes.
+static void run_split(const kernel_test *t, char *const *args, int split) {
+  for (int p = 0; p < t->g.num_phases; p++) {
+    int64_t n = t->g.tasks[p];
+    if (split == 0)
+      t->fn[p](0, n, args);
+    for (int64_t i = 0; split == 1 && i < n; i++)
+      t->fn[p](i, i + 1, args);
+    for (int64_t i = (n - 1) / 3 * 3; split == 2 && i >= 0; i -= 3)
+      t->fn[p](i, i + 3 < n ? i + 3 : n, args);
+  }
+}
+
+static void compare_output(const kernel_test *t, const ir_node *n, const char *got) {
+  const ir_tensor_value *want = &t->values[n->id];
+  double largest = 0;
+  for (int64_t i = 0; i < ir_elements(&n->type); i++)
+    if (isfinite(want->at[i]) && fabs(want->at[i]) > largest)
+      largest = fabs(want->at[i]);
+  double slack = ir_is_float(n->type.dtype) ? t->tolerance * (largest + 1e-30) : 0;
+  for (int64_t i = 0; i < ir_elements(&n->type); i++) {
+    double x = get(got, n->type.dtype, i), y = want->at[i];
+    bool same = x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= slack;
+    if (same)
+      continue;
+    test_fail("%s: %s, kernel %s: %%%s[%lld] is %.9g, not %.9g", t->what, t->g.target->name,
+              t->g.k->name, n->name, (long long)i, x, y);
+    return;
+  }
+}
+
+static void run_kernel(kernel_test *t) {
+  const cg_kernel *g = &t->g;
+  size_t num = g->in.num + g->out.num;
+  char **args = IR_NEW_ARRAY(t->a, char *, num + 1), **first = IR_NEW_ARRAY(t->a, char *, num);
+  for (size_t i = 0; i < g->in.num; i++)
+    args[i] = oracle_buffer(t->a, &t->values[g->in.at[i]->id]);
+  for (int split = 0; split < 3; split++) {
+    for (size_t i = 0; i < g->out.num; i++)
+      args[g->in.num + i] = new_buffer(t->a, &g->out.at[i]->type);
+    run_split(t, args, split);
+    for (size_t i = 0; i < g->out.num; i++) {
+      const ir_node *n = g->out.at[i];
+      char *p = args[g->in.num + i];
+      if (!guard_is_whole(p, &n->type))
+        test_fail("%s: %s, kernel %s: writes beyond %%%s", t->what, g->target->name, g->k->name, n->name);
+      if (split == 0) {
+        compare_output(t, n, p);
+        first[i] = p;
+      } else if (memcmp(first[i], p, (size_t)ir_bytes(&n->type))) {
+        test_fail("%s: %s, kernel %s: %%%s depends on how tasks are split", t->what, g->target->name,
+                  g->k->name, n->name);
+      }
+    }
+  }
+}
+
+// --- a function -----------------------------------------------------------------------------------------
+static bool is_tested(const ir_kernel *k) {
+  return k->family != IR_FAMILY_MATMUL;
+}
+
+static void describe(kernel_test *t, ir_kernel *k, const ir_func *f, const cg_target *target) {
+  t->g = (cg_kernel){.k = k, .func = f, .target = target, .arena = t->a};
+  if (k->family == IR_FAMILY_LOOP)
+    t->g.dom = dom_build(t->a, k);
+  dom_io io = dom_kernel_io(t->a, k);
+  for (size_t i = 0; i < io.in.num; i++)
+    IR_PUSH(t->a, t->g.in, io.in.at[i]);
+  for (size_t i = 0; i < io.out.num; i++)
+    IR_PUSH(t->a, t->g.out, io.out.at[i]);
+  cg_generators[k->family].schedule(&t->g);
+}
+
+static ir_tensor_value *oracle(ir_arena *a, const ir_module *m, const ir_func *f, uint64_t seed) {
+  ir_world *w = ir_world_new(a, m);
+  for (size_t i = 0; i < m->states.num; i++) {
+    ir_role role = m->states.at[i]->role;
+    if (role != IR_ROLE_FLAG && role != IR_ROLE_SEED && role != IR_ROLE_COUNTER)
+      w->states[i] = test_random_tensor(a, m->states.at[i]->type, &seed);
+  }
+  IR_VEC(ir_tensor_value) inputs = {0};
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->op == IR_INPUT)
+      IR_PUSH(a, inputs, test_random_tensor(a, f->nodes.at[i]->type, &seed));
+  return ir_interp(w, f, inputs.at);
+}
+
+const char *test_kernels(ir_arena *a, const char *what, ir_module *m, const char *func,
+                         const cg_target *target, double tolerance, uint64_t seed) {
+  const ir_func *f = ir_find_func(m, func);
+  kernel_test *tests = IR_NEW_ARRAY(a, kernel_test, f->kernels.num);
+  const ir_tensor_value *values = oracle(a, m, f, seed);
+  ir_buf b = ir_buf_new(a), all = ir_buf_new(a);
+  for (size_t i = 0; i < f->kernels.num; i++) {
+    ir_kernel *k = f->kernels.at[i];
+    tests[i] = (kernel_test){.a = a, .what = what, .values = values, .tolerance = tolerance};
+    if (!is_tested(k))
+      continue;
+    describe(&tests[i], k, f, target);
+    cg_generators[k->family].emit(&tests[i].g, ir_format(a, "k%zu", i), &b);
+    for (int p = 0; p < tests[i].g.num_phases; p++)
+      ir_buf_printf(&b, "void run%zu_%d(int64_t b, int64_t e, char *const *a) { k%zu_%d(b, e, a); }\n\n",
+                    i, p, i, p);
+  }
+  ir_buf_puts(&all, cg_cpu_prelude(a, target));
+  ir_buf_puts(&all, ir_buf_str(&b));
+  void *lib = test_load(a, ir_buf_str(&all), target);
+  for (size_t i = 0; lib && i < f->kernels.num; i++) {
+    if (!is_tested(f->kernels.at[i]))
+      continue;
+    for (int p = 0; p < tests[i].g.num_phases; p++) {
+      void *symbol = dlsym(lib, ir_format(a, "run%zu_%d", i, p));
+      memcpy(&tests[i].fn[p], &symbol, sizeof symbol);
+    }
+    run_kernel(&tests[i]);
+  }
+  if (lib)
+    dlclose(lib);
+  return ir_buf_str(&b);
+}

@@ -1,0 +1,22 @@
+// support_kernels.h: generated CPU kernels, compiled, loaded and compared with the oracle.
+#ifndef TESTS_SUPPORT_KERNELS_H
+#define TESTS_SUPPORT_KERNELS_H
+
+#include "codegen/codegen.h"
+#include "tests/unit/support_passes.h"
+
+// The instruction sets that this machine can run; ends with name == NULL. The first is the widest.
+const cg_target *test_targets(void);
+
+// Fuses `m` (autodiff and the rest must be done), makes C of every LOOP, COPY and SCATTER kernel
+// of function `func` for `target`, compiles it and runs each kernel three times, with its tasks
+// split in different ways, on the oracle's values of its inputs. Checks that all runs give the same
+// bits, that nothing is written outside the outputs, and that the values are the oracle's within
+// `tolerance` (relative to the largest element). Returns the generated text.
+const char *test_kernels(ir_arena *a, const char *what, ir_module *m, const char *func,
+                         const cg_target *target, double tolerance, uint64_t seed);
+// Compiles C text to a shared object and loads it; NULL (counted as a failure) when it does not
+// compile. `dir` is made by test_folder.
+void *test_load(ir_arena *a, const char *text, const cg_target *target);
+
+#endif

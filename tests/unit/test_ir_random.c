@@ -1,0 +1,79 @@
+// test_ir_random.c: random modules are valid, print and read back to the same text, survive
+// cloning and rewriting, and have finite values.
+#include "tests/unit/support_ir.h"
+
+#include <math.h>
+#include <string.h>
+
+static ir_module *make(ir_arena *a, uint64_t seed) {
+  ir_random_options o = {.seed = seed,
+                         .num_nodes = 40 + (int)(seed % 5) * 40,
+                         .differentiable = seed % 2 != 0,
+                         .networks = seed % 4 >= 2};
+  return ir_random_module(a, o);
+}
+
+static void check_round_trip(ir_arena *a, const ir_module *m, uint64_t seed) {
+  const char *text = support_text(a, m), *why;
+  ir_module *again = support_parse(a, text, &why);
+  if (CHECK(again, "seed %llu: %s", (unsigned long long)seed, why))
+    CHECK(strcmp(support_text(a, again), text) == 0, "seed %llu prints differently",
+          (unsigned long long)seed);
+}
+
+static void check_clone(ir_arena *a, const ir_module *m, uint64_t seed) {
+  ir_module *copy = ir_clone(m);
+  support_verifies(copy, "clone");
+  CHECK(strcmp(support_text(a, copy), support_text(a, m)) == 0, "clone of seed %llu differs",
+        (unsigned long long)seed);
+  CHECK(copy->states.at[0] != m->states.at[0] && copy->funcs.at[0] != m->funcs.at[0],
+        "a clone shares nothing that changes");
+}
+
+static void check_same_again(ir_arena *a, const ir_module *m, uint64_t seed) {
+  CHECK(strcmp(support_text(a, make(a, seed)), support_text(a, m)) == 0,
+        "seed %llu gives two modules", (unsigned long long)seed);
+}
+
+static void check_node(const ir_node *n, const ir_tensor_value *v, uint64_t seed) {
+  for (int64_t i = 0; v->at && i < ir_elements(&n->type); i++)
+    if (!CHECK(isfinite(v->at[i]) && (fabs(v->at[i]) < 1e5 || n->op == IR_CONST ||
+                                      n->op == IR_SELECT || !ir_is_float(n->type.dtype)),
+               "seed %llu: %%%s (%s) is %g", (unsigned long long)seed, n->name,
+               ir_ops[n->op].name, v->at[i]))
+      return;
+}
+
+// Without gradients, which only autodiff makes runnable.
+static void check_values(ir_arena *a, const ir_module *m, uint64_t seed) {
+  const ir_func *f = ir_find_func(m, "step");
+  ir_world *w = support_world(a, m);
+  ir_tensor_value *values = ir_interp(w, f, ir_random_inputs(a, f, seed));
+  for (size_t i = 0; i < f->nodes.num; i++)
+    check_node(f->nodes.at[i], &values[f->nodes.at[i]->id], seed);
+}
+
+static void count_ops(const ir_module *m, int *count) {
+  for (size_t f = 0; f < m->funcs.num; f++)
+    for (size_t i = 0; i < m->funcs.at[f]->nodes.num; i++)
+      count[m->funcs.at[f]->nodes.at[i]->op]++;
+}
+
+int main(void) {
+  int count[IR_NUM_OPS] = {0};
+  for (uint64_t seed = 0; seed < 120; seed++) {
+    ir_arena *a = ir_arena_new();
+    ir_module *m = make(a, seed);
+    support_verifies(m, ir_format(a, "seed %llu", (unsigned long long)seed));
+    check_round_trip(a, m, seed);
+    check_clone(a, m, seed);
+    check_same_again(a, m, seed);
+    if (seed % 2 == 0)
+      check_values(a, m, seed);
+    count_ops(m, count);
+    ir_arena_free(a);
+  }
+  for (int op = 0; op < IR_NUM_OPS; op++)
+    CHECK(count[op] > 0, "no random module has a '%s'", ir_ops[op].name);
+  return support_finish("test_ir_random");
+}

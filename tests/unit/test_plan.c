@@ -1,0 +1,319 @@
+// test_plan.c: plan_build places everything where plan_check, which runs the functions on paper,
+// finds it; plan_check sees broken plans; in-place reuse happens where it may and only there; the
+// printed forms say the same as the plan. Random networks go through the whole pipeline.
+#include <json-c/json.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/random_graph.h"
+#include "passes/pass.h"
+#include "passes/plan.h"
+
+static int failures;
+
+#define CHECK(cond, ...)                                                                           \
+  do {                                                                                             \
+    if (!(cond)) {                                                                                 \
+      failures++;                                                                                  \
+      printf("%s:%d: %s: ", __FILE__, __LINE__, #cond);                                            \
+      printf(__VA_ARGS__);                                                                         \
+      printf("\n");                                                                                \
+    }                                                                                              \
+  } while (0)
+
+static ir_module *parse(ir_arena *a, const char *body) {
+  ir_source *src = IR_NEW(a, ir_source);
+  const char *text = ir_format(a, "mltc-ir 1\nmodule t\n\n%s", body);
+  *src = (ir_source){.path = "test.ir", .text = text, .len = strlen(text)};
+  ir_diags *d = diag_new(a);
+  ir_module *m = ir_parse(a, src, d);
+  if (!m) {
+    diag_print(d, stdout, false);
+    printf("the text above does not parse\n");
+    exit(1);
+  }
+  pass_fuse(m, d);
+  pass_order(m, d);
+  return m;
+}
+
+static plan *checked_plan(ir_arena *a, ir_module *m, const char *what) {
+  plan *p = plan_build(m);
+  ir_buf faults = ir_buf_new(a);
+  CHECK(plan_check(p, m, &faults) == 0, "%s: %s", what, ir_buf_str(&faults));
+  CHECK(p->arena_bytes >= p->bound_bytes, "%s: below the bound", what);
+  return p;
+}
+
+static plan_buffer *find_buffer(plan *p, const char *name) {
+  for (size_t i = 0; i < p->buffers.num; i++)
+    if (strcmp(p->buffers.at[i].name, name) == 0)
+      return &p->buffers.at[i];
+  CHECK(false, "no buffer %s", name);
+  exit(1);
+}
+
+static int64_t offset_of(plan *p, const char *name) {
+  return find_buffer(p, name)->offset;
+}
+
+// --- what shares memory ------------------------------------------------------------------------
+static const char chain[] = "func step {\n"
+                            "%x = input : f32[64,64]\n"
+                            "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
+                            "kernel b loop {\n %b = neg %a : f32[64,64]\n}\n"
+                            "kernel c loop {\n %c = exp %b : f32[64,64]\n}\n"
+                            "kernel d loop {\n %d = add %b, %c : f32[64,64]\n}\n"
+                            "result output d = %d\n}\n";
+
+static void test_chain(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = parse(a, chain);
+  plan *p = checked_plan(a, m, "chain");
+  CHECK(offset_of(p, "b") == offset_of(p, "a"), "b is computed over a, which dies");
+  CHECK(offset_of(p, "c") != offset_of(p, "b"), "b is needed after c");
+  CHECK(p->temp_bytes == 2 * 64 * 64 * 4, "two buffers do, not %lld bytes",
+        (long long)p->temp_bytes);
+  CHECK(find_buffer(p, "d")->kind == PLAN_RESULT, "d is a result");
+  CHECK(p->staging_bytes == 2 * 64 * 64 * 4, "two batches of x");
+  CHECK(p->staging_slot_bytes == 64 * 64 * 4, "a slot is one batch");
+  ir_arena_free(a);
+}
+
+static void test_not_in_place(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = parse(a, "func step {\n%x = input : f32[64,64]\n"
+                          "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
+                          "%t = transpose %a {perm=[1,0]} : f32[64,64]\n"
+                          "kernel b loop {\n %b = neg %t : f32[64,64]\n}\n"
+                          "result output b = %b\n}\n");
+  plan *p = checked_plan(a, m, "transpose");
+  CHECK(offset_of(p, "b") != offset_of(p, "a"), "b reads a transposed: not in place");
+  m = parse(a, "func step {\n%x = input : f32[64,64]\n"
+               "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
+               "kernel b matmul anchor=%b {\n"
+               " %b = matmul %a, %a {ta=false, tb=false} : f32[64,64]\n}\n"
+               "result output b = %b\n}\n");
+  p = checked_plan(a, m, "matmul");
+  CHECK(offset_of(p, "b") != offset_of(p, "a"), "a matmul is not in place");
+  m = parse(a, "func step {\n%x = input : f32[64,64]\n%i = input : i32[64,64]\n"
+               "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
+               "kernel r loop {\n %b = exp %a : f32[64,64]\n}\n"
+               "result output a = %a\nresult output b = %b\n}\n");
+  p = checked_plan(a, m, "results");
+  CHECK(offset_of(p, "b") != offset_of(p, "a"), "a is a result and stays");
+  ir_arena_free(a);
+}
+
+static void test_two_outputs_one_input(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = parse(a, "func step {\n%x = input : f32[64]\n"
+                          "kernel a loop {\n %a = exp %x : f32[64]\n}\n"
+                          "kernel b loop {\n %b = neg %a : f32[64]\n %c = mul %b, %a : f32[64]\n}\n"
+                          "result output b = %b\nresult output c = %c\n}\n");
+  plan *p = checked_plan(a, m, "two outputs");
+  CHECK(offset_of(p, "b") != offset_of(p, "c"), "one input cannot be taken over twice");
+  CHECK(offset_of(p, "b") == offset_of(p, "a") || offset_of(p, "c") == offset_of(p, "a"),
+        "one of them takes it over");
+  ir_arena_free(a);
+}
+
+static void test_inputs_are_shared(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = parse(a, "func step {\n%x = input : f32[8]\n%y = input : i32[3]\n"
+                          "kernel a loop {\n %a = exp %x : f32[8]\n}\n"
+                          "kernel b loop {\n %b = neg %y : i32[3]\n}\n"
+                          "result output a = %a\nresult output b = %b\n}\n"
+                          "func predict {\n%x = input : f32[8]\n"
+                          "kernel a loop {\n %a = neg %x : f32[8]\n}\nresult output a = %a\n}\n");
+  plan *p = checked_plan(a, m, "inputs");
+  const ir_func *step = m->funcs.at[0], *predict = m->funcs.at[1];
+  CHECK(plan_offset(p, step, step->nodes.at[0]) == plan_offset(p, predict, predict->nodes.at[0]),
+        "x has one place for both functions");
+  CHECK(p->staging_slot_bytes == 128, "x and y, aligned: %lld", (long long)p->staging_slot_bytes);
+  CHECK(p->temp_bytes == 128, "temporaries of functions overlay: %lld", (long long)p->temp_bytes);
+  ir_arena_free(a);
+}
+
+static void test_workspace(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = parse(a, chain);
+  m->funcs.at[0]->kernels.at[1]->workspace = 1000;
+  plan *p = checked_plan(a, m, "workspace");
+  const plan_buffer *b = find_buffer(p, "b.workspace");
+  CHECK(b->bytes == 1000 && b->first == 1 && b->last == 1, "workspace of kernel b");
+  ir_arena_free(a);
+}
+
+// --- plan_check sees what is wrong ----------------------------------------------------------------
+typedef void (*damage)(plan *p, ir_module *m);
+
+static void move_node(plan *p, ir_module *m, const char *name, int64_t to) {
+  const ir_func *f = m->funcs.at[0];
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (strcmp(f->nodes.at[i]->name, name) == 0)
+      p->node_offset[0][f->nodes.at[i]->id] = to;
+  find_buffer(p, name)->offset = to;
+}
+
+static void onto_live(plan *p, ir_module *m) {
+  move_node(p, m, "c", offset_of(p, "b"));
+}
+static void halfway(plan *p, ir_module *m) {
+  move_node(p, m, "c", offset_of(p, "b") + 64);
+}
+static void outside(plan *p, ir_module *m) {
+  move_node(p, m, "c", p->arena_bytes);
+}
+static void onto_input(plan *p, ir_module *m) {
+  move_node(p, m, "c", offset_of(p, "x[0]"));
+}
+static void unaligned(plan *p, ir_module *m) {
+  (void)m;
+  find_buffer(p, "c")->offset += 4;
+}
+static void wrong_order(plan *p, ir_module *m) {
+  (void)p;
+  ir_kernel **k = m->funcs.at[0]->kernels.at, *t = k[0];
+  k[0] = k[1];
+  k[1] = t;
+}
+static void short_life(plan *p, ir_module *m) {
+  (void)m;
+  find_buffer(p, "c")->offset = find_buffer(p, "b")->offset;
+}
+static void lost_node(plan *p, ir_module *m) {
+  p->node_offset[0][m->funcs.at[0]->kernels.at[2]->nodes.at[0]->id] = -1;
+}
+static void wrong_total(plan *p, ir_module *m) {
+  (void)m;
+  p->arena_bytes += 64;
+}
+
+static void test_damage(void) {
+  static const struct {
+    const char *what;
+    damage f;
+  } all[] = {{"c over b, which is live", onto_live}, {"c over half of b", halfway},
+             {"c outside the arena", outside},       {"c over the batch", onto_input},
+             {"c unaligned", unaligned},             {"kernels out of order", wrong_order},
+             {"c reported over b", short_life},      {"c without a place", lost_node},
+             {"parts that do not add up", wrong_total}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    ir_arena *a = ir_arena_new();
+    ir_module *m = parse(a, chain);
+    plan *p = checked_plan(a, m, "before damage");
+    all[i].f(p, m);
+    ir_buf faults = ir_buf_new(a);
+    CHECK(plan_check(p, m, &faults) > 0, "goes unseen: %s", all[i].what);
+    ir_arena_free(a);
+  }
+}
+
+static void test_lost_copy(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = parse(a, "state w : f32[2,2] role=param\nfunc step {\n%w = read @w : f32[2,2]\n"
+                          "%t = transpose %w {perm=[1,0]} : f32[2,2]\n"
+                          "kernel u loop {\n %w.new = neg %t : f32[2,2]\n}\n"
+                          "write @w, %w.new\n}\n");
+  plan *p = checked_plan(a, m, "copy");
+  CHECK(p->copies.num == 1 && p->copies.at[0].bytes == 16 && p->copies.at[0].to == 0,
+        "one copy of 16 bytes to @w");
+  p->copies.num = 0;
+  ir_buf faults = ir_buf_new(a);
+  CHECK(plan_check(p, m, &faults) > 0, "a lost copy goes unseen");
+  ir_arena_free(a);
+}
+
+// --- printed forms ------------------------------------------------------------------------------------
+static int64_t json_int(json_object *o, const char *key) {
+  json_object *v;
+  CHECK(json_object_object_get_ex(o, key, &v), "no key %s", key);
+  return json_object_get_int64(v);
+}
+
+static json_object *json_at(json_object *o, const char *key) {
+  json_object *v = NULL;
+  CHECK(json_object_object_get_ex(o, key, &v) && v, "no key %s", key);
+  return v;
+}
+
+static void test_json(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = parse(a, chain);
+  plan *p = checked_plan(a, m, "json");
+  ir_buf text = ir_buf_new(a), again = ir_buf_new(a);
+  plan_print_json(p, m, &text);
+  plan_print_json(plan_build(m), m, &again);
+  CHECK(strcmp(ir_buf_str(&text), ir_buf_str(&again)) == 0, "two runs differ");
+  json_object *o = json_tokener_parse(ir_buf_str(&text));
+  CHECK(json_int(o, "version") == 1 && json_int(o, "bound") == p->bound_bytes, "head");
+  CHECK(json_int(json_at(o, "totals"), "arena") == p->arena_bytes, "arena");
+  json_object *f = json_object_array_get_idx(json_at(o, "functions"), 0);
+  json_object *k = json_object_array_get_idx(json_at(f, "kernels"), 0);
+  CHECK(json_int(k, "flops") == 10 * 64 * 64, "exp counts 10 per element");
+  CHECK(json_int(k, "bytes_read") == 64 * 64 * 4, "bytes read");
+  CHECK(json_int(f, "peak_bytes") == 2 * 64 * 64 * 4, "peak %lld",
+        (long long)json_int(f, "peak_bytes"));
+  CHECK(json_object_array_length(json_at(f, "buffers")) == 4, "a, b, c, d");
+  json_object_put(o);
+  ir_arena_free(a);
+}
+
+static void test_print(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = parse(a, chain);
+  ir_buf text = ir_buf_new(a);
+  plan_print(plan_build(m), m, &text);
+  static const char *const wanted[] = {"memory plan of t: 65,536 bytes", "arena / bound = 1.0000",
+                                       "peak: kernel 2 (c)", "in place of a", "x[1]"};
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+    CHECK(strstr(ir_buf_str(&text), wanted[i]), "'%s' is not in\n%s", wanted[i],
+          ir_buf_str(&text));
+  ir_arena_free(a);
+}
+
+// --- random networks -----------------------------------------------------------------------------------
+// Interval ends as the plan reports them, against what kernels really read.
+static void test_random(uint64_t seed, int nodes, double *worst) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = ir_random_module(a, (ir_random_options){.seed = seed,
+                                                         .num_nodes = nodes,
+                                                         .differentiable = seed % 3 != 0,
+                                                         .networks = seed % 2 == 0});
+  pass_options o = {.log = stderr};
+  ir_diags *d = diag_new(a);
+  CHECK(pass_run_pipeline(m, d, &o), "seed %llu: the pipeline fails", (unsigned long long)seed);
+  diag_print(d, stdout, false);
+  for (size_t i = 0; i < m->funcs.num; i++)
+    for (size_t k = 0; k < m->funcs.at[i]->kernels.num; k += 3)
+      m->funcs.at[i]->kernels.at[k]->workspace = (int64_t)(100 * (k + 1));
+  plan *p = checked_plan(a, m, ir_format(a, "seed %llu", (unsigned long long)seed));
+  double ratio = (double)p->arena_bytes / (double)p->bound_bytes;
+  if (ratio > *worst)
+    *worst = ratio;
+  ir_buf one = ir_buf_new(a), two = ir_buf_new(a);
+  plan_print_json(p, m, &one);
+  plan_print_json(plan_build(m), m, &two);
+  CHECK(strcmp(ir_buf_str(&one), ir_buf_str(&two)) == 0, "seed %llu: two plans differ",
+        (unsigned long long)seed);
+  ir_arena_free(a);
+}
+
+int main(void) {
+  test_chain();
+  test_not_in_place();
+  test_two_outputs_one_input();
+  test_inputs_are_shared();
+  test_workspace();
+  test_damage();
+  test_lost_copy();
+  test_json();
+  test_print();
+  double worst = 1;
+  for (uint64_t seed = 1; seed <= 150; seed++)
+    test_random(seed, 10 + (int)seed, &worst);
+  printf("random networks: worst arena / bound = %.4f; %d failures\n", worst, failures);
+  return failures != 0;
+}
