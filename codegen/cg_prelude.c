@@ -4,6 +4,6 @@
 #include "text_cpu_prelude_h.h"
 
 const char *cg_cpu_prelude(ir_arena *a, const cg_target *t) {
-  return ir_format(a, "#define MLTC_VL %d // floats in a vector of %s\n%s\n", t->vector_bytes / 4,
+  return ir_format(a, "#define MLTC_VL %d // floats in a vector of %s\n%s\n#undef K\n", t->vector_bytes / 4,
                    t->name, text_cpu_prelude_h);
 }

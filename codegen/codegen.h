@@ -4,7 +4,7 @@
 // the number of tasks, phases and workspace; `emit` prints the specialised C function(s).
 //
 // A kernel becomes, per phase p,
-//     static void NAME_p(int64_t begin, int64_t end, char *const *args)
+//     void NAME_p(int64_t begin, int64_t end, char *const *args)
 // that runs tasks [begin, end) of cg_kernel.tasks[p]. The host splits tasks statically over the
 // threads of the team and puts a barrier between phases. Results must not depend on how tasks are
 // split: a task owns its outputs, sums inside it have a fixed order.

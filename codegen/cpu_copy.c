@@ -178,8 +178,11 @@ static void decode_row(copy_emit *c) {
   int64_t inner = c->p->rows;
   for (int i = 0; i < c->p->axis; i++) {
     inner /= t->dims[i];
-    line(c, "const int64_t %s = row / %lld %% %lld;", c->i[i], (long long)inner,
-         (long long)t->dims[i]);
+    const char *outer = inner == 1 ? "row" : ir_format(c->k->arena, "row / %lld", (long long)inner);
+    if (i == 0)
+      line(c, "const int64_t %s = %s;", c->i[i], outer);
+    else
+      line(c, "const int64_t %s = %s %% %lld;", c->i[i], outer, (long long)t->dims[i]);
   }
 }
 
@@ -211,7 +214,7 @@ void cpu_copy_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   for (int i = 0; i < n->type.rank; i++)
     c.i[i] = ir_format(k->arena, "i%d", i);
   c.dest = cg_arg_name(k, cg_arg_index(k, n));
-  ir_buf_printf(out, "static void %s_0(int64_t begin, int64_t end, char *const *args) {\n", name);
+  ir_buf_printf(out, "void %s_0(int64_t begin, int64_t end, char *const *args) {\n", name);
   cg_emit_args(k, out, 2);
   if (n->type.rank == 0) {
     cpu_element x = cpu_element_of(n->in[0]);

@@ -26,7 +26,8 @@ const char *cpu_affine(ir_arena *a, int rank, const char *const *index, const in
       ir_buf_printf(&b, " * %lld", (long long)stride[i]);
   }
   if (offset != 0 || b.len == 0)
-    ir_buf_printf(&b, "%s%lld", b.len ? " + " : "", (long long)offset);
+    ir_buf_printf(&b, "%s%lld", b.len == 0 ? "" : offset < 0 ? " - " : " + ",
+                  (long long)(b.len && offset < 0 ? -offset : offset));
   return ir_buf_str(&b);
 }
 
@@ -46,6 +47,8 @@ const char *cpu_element_text(const cg_kernel *k, const cpu_element *x, const cha
 const char *cpu_share(ir_arena *a, const char *which, int64_t units, int64_t tasks) {
   if (units == tasks)
     return which;
+  if (tasks == 1)
+    return ir_format(a, "%s * %lld", which, (long long)units);
   return ir_format(a, "%s * %lld / %lld", which, (long long)units, (long long)tasks);
 }
 

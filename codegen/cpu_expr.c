@@ -85,9 +85,13 @@ static const char *random_text(cg_expr *e, const ir_node *n, const char *const *
   const dom_load *element = cpu_find_load(e->k->dom, n, -1);
   BUG_IF(!element, "'%s' has no element index", n->name);
   int64_t step = e->vector_axis < 0 ? 0 : element->access.stride[e->vector_axis];
-  const char *text = ir_format(a, "k_%s(%s, %s, %lluu, k_count_i64(%s, %lld))", ir_ops[n->op].name,
-                               x[0], x[1], (unsigned long long)(uint32_t)ir_attr_int(n, IR_ATTR_STREAM),
-                               cpu_address(e, NULL, &element->access), (long long)step);
+  const char *first = cpu_address(e, NULL, &element->access);
+  const char *head = ir_format(a, "%s, %s, %uu", x[0], x[1],
+                               (unsigned)(uint32_t)ir_attr_int(n, IR_ATTR_STREAM));
+  const char *text = n->op == IR_UNIFORM && step == 1
+                         ? ir_format(a, "k_uniform_run(%s, %s)", head, first)
+                         : ir_format(a, "k_%s(%s, k_count_i64(%s, %lld))", ir_ops[n->op].name, head,
+                                     first, (long long)step);
   return cast_text(a, IR_F32, n->type.dtype, text);
 }
 

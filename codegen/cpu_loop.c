@@ -137,7 +137,7 @@ void cpu_loop_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   m.e.data = &m;
   reserve(&m);
   name_axes(&m);
-  ir_buf_printf(out, "static void %s_0(int64_t begin, int64_t end, char *const *args) {\n", name);
+  ir_buf_printf(out, "void %s_0(int64_t begin, int64_t end, char *const *args) {\n", name);
   m.e.indent = 2;
   cpu_line(&m.e, "if (begin >= end)");
   cpu_line(&m.e, "  return;");

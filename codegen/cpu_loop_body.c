@@ -33,9 +33,9 @@ static void step_loop(loop_emit *m, int block, const char *from, const char *to,
   loop_close(m, outer);
 }
 
-static void partial_step(loop_emit *m, int64_t from, step_fn body) {
+static void partial_step(loop_emit *m, int64_t from, const char *open, step_fn body) {
   ir_arena *a = m->k->arena;
-  cpu_line(&m->e, "{ // the last %lld", (long long)(m->p->extent - from));
+  cpu_line(&m->e, "%s{ // the last %lld", open, (long long)(m->p->extent - from));
   ir_map *outer = loop_open(m);
   m->index[m->p->vector_axis] = ir_format(a, "%lld", (long long)from);
   m->e.lanes = ir_format(a, "%lld", (long long)(m->p->extent - from));
@@ -63,15 +63,19 @@ static void vector_steps(loop_emit *m, step_fn body) {
     step_loop(m, p->block, chunked ? "first" : "0", chunked ? "last" : number(m, steps_end), body);
   if (steps_end == p->extent)
     return;
+  const char *last_chunk = ir_format(m->k->arena, "if (chunk == %lld) ", (long long)p->chunks - 1);
+  if (full_end == steps_end) {
+    partial_step(m, full_end, chunked ? last_chunk : "", body);
+    return;
+  }
   ir_map *outer = NULL;
   if (chunked) {
-    cpu_line(&m->e, "if (chunk == %lld) {", (long long)p->chunks - 1);
+    cpu_line(&m->e, "%s{", last_chunk);
     outer = loop_open(m);
   }
-  if (full_end > steps_end)
-    step_loop(m, 1, number(m, steps_end), number(m, full_end), body);
+  step_loop(m, 1, number(m, steps_end), number(m, full_end), body);
   if (p->extent > full_end)
-    partial_step(m, full_end, body);
+    partial_step(m, full_end, "", body);
   if (outer)
     loop_close(m, outer);
 }

@@ -52,7 +52,7 @@ struct mm_problem {
 
 typedef enum mm_access {
   MM_DIRECT, // tiles read the operand where it lies
-  MM_LOCAL,  // each task packs what it needs into a buffer on its stack
+  MM_LOCAL,  // each task packs what it needs, just before it needs it
   MM_SHARED, // phase 0 packs everything once into the workspace
 } mm_access;
 
@@ -67,8 +67,8 @@ typedef struct mm_plan {
   int64_t group_rows, group_cols; // task grid over the tiles of one batch item
   int64_t block_rows, block_cols; // tiles that a task visits before it moves on
   mm_access a, b;
-  bool a_rows;         // packed a: mr rows of k (unit stride), rather than k columns of mr
-  int64_t a_pitch;     // a_rows: elements from row to row
+  bool b_in_workspace; // LOCAL b: the task's panels have a place of their own there
+  int64_t b_offset;    // of b's panels in the workspace, elements
   int64_t k_block;     // length of a piece of k; k when it is in one piece
   int64_t k_blocks;
   bool split_k;        // pieces of k are tasks of their own, summed by a last phase

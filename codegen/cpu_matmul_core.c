@@ -95,10 +95,6 @@ static void emit_operand(const mm_text *t, const char *name, const mm_operand *o
   ir_buf_puts(t->out, ";\n");
 }
 
-static int64_t shared_a_elems(const mm_text *t) {
-  return t->plan->a == MM_SHARED ? t->p->batch * t->plan->row_tiles * t->plan->a_panel : 0;
-}
-
 static void emit_workspace(const mm_text *t, const char *name, int64_t offset) {
   ir_buf_printf(t->out, "  %s *const %s = (%s *)args[%d] + %lld;\n", t->p->ctype, name, t->p->ctype,
                 t->p->workspace_arg, (long long)offset);
@@ -143,8 +139,8 @@ static void emit_pack_phase(const mm_text *t, int phase) {
   long long a_tasks = (long long)(t->p->batch * plan->a_pack_tasks);
   ir_buf_printf(t->out, "// Packs %s%s%s for the whole team.\n", a ? "a" : "",
                 a && b ? " and " : "", b ? "b" : "");
-  ir_buf_printf(t->out, "static void %s_%d(int64_t begin, int64_t end, char *const *args) {\n",
-                t->name, phase);
+  ir_buf_printf(t->out, "void %s_%d(int64_t begin, int64_t end, char *const *args) {\n", t->name,
+                phase);
   ir_buf_printf(t->out, "  enum { M = %lld, N = %lld, A_TASKS = %lld };\n", (long long)t->p->m,
                 (long long)t->p->n, a_tasks);
   ir_buf_puts(t->out, "  for (int64_t task = begin; task < end; task++) {\n");
@@ -155,7 +151,7 @@ static void emit_pack_phase(const mm_text *t, int phase) {
   }
   if (b) {
     ir_buf_puts(t->out, "    if (task >= A_TASKS) {\n      const int64_t part = task - A_TASKS;\n");
-    emit_pack_task(t, true, plan->b_pack_tasks, shared_a_elems(t));
+    emit_pack_task(t, true, plan->b_pack_tasks, plan->b_offset);
     ir_buf_puts(t->out, "    }\n");
   }
   ir_buf_puts(t->out, "  }\n}\n\n");
@@ -175,9 +171,9 @@ static void emit_task_buffers(const mm_text *t) {
                   "    %s_pack_a(a_all, a_panels + (row - row_begin) * %lld, row * MR,\n"
                   "              M - row * MR < MR ? M - row * MR : MR, MR);\n",
                   c, (long long)(rows * plan->a_panel), t->name, (long long)plan->a_panel);
-  if (plan->b == MM_LOCAL)
-    ir_buf_printf(t->out, "  %s b_panel[%lld] __attribute__((aligned(64)));\n", c,
-                  (long long)plan->b_panel);
+  if (plan->b == MM_LOCAL && !plan->b_in_workspace)
+    ir_buf_printf(t->out, "  %s b_panels[%lld] __attribute__((aligned(64)));\n", c,
+                  (long long)(plan->b_panel * plan->block_cols));
   int64_t width = (int64_t)plan->tail_nv * plan->lanes;
   if (mm_packs_tail(t))
     ir_buf_printf(t->out,
@@ -189,7 +185,8 @@ static void emit_task_buffers(const mm_text *t) {
   if (needs_finish(t) && !plan->split_k)
     ir_buf_printf(t->out, "  %s sums[%lld] __attribute__((aligned(64)));\n", c,
                   (long long)(plan->mr * plan->nr *
-                              (pieces_wait(plan) ? plan->block_rows * plan->block_cols : 1)));
+                                  (pieces_wait(plan) ? plan->block_rows * plan->block_cols : 1) +
+                              plan->lanes)); // the last row, too, may be read in full vectors
 }
 
 static void emit_a_pointer(const mm_text *t) {
@@ -208,7 +205,8 @@ static void emit_a_pointer(const mm_text *t) {
 static void emit_b_pointer(const mm_text *t) {
   const char *c = t->p->ctype;
   if (t->plan->b == MM_LOCAL)
-    ir_buf_printf(t->out, "const %s *b = b_panel;\n", c);
+    ir_buf_printf(t->out, "const %s *b = b_panels + (col - col_block) * %lld;\n", c,
+                  (long long)t->plan->b_panel);
   else if (t->plan->b == MM_SHARED)
     ir_buf_printf(t->out, "const %s *b = b_shared + (batch * COL_TILES + col) * %lld;\n", c,
                   (long long)t->plan->b_panel);
@@ -275,6 +273,26 @@ static void emit_visit(const mm_text *t, const char *indent) {
   emit_finish_call(t, indent);
 }
 
+// Packs the panels of b for a block of columns.
+static void emit_local_b(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  if (plan->b_in_workspace)
+    ir_buf_printf(t->out,
+                  "    %s *const b_panels = b_own + (batch * COL_TILES + col_block) * %lld;\n",
+                  t->p->ctype, (long long)plan->b_panel);
+  ir_buf_printf(t->out,
+                "    for (int64_t col = col_block; col < col_stop; col++)\n"
+                "      %s_pack_b(b_all, b_panels + (col - col_block) * %lld, col * NR, ",
+                t->name, (long long)plan->b_panel);
+  if (plan->tail_cols)
+    ir_buf_printf(t->out,
+                  "N - col * NR < NR ? N - col * NR : NR,\n"
+                  "          col == COL_TILES - 1 ? %lld : NR);\n",
+                  plan->tail_nv * (long long)plan->lanes);
+  else
+    ir_buf_puts(t->out, "NR, NR);\n");
+}
+
 // for blocks of columns, for blocks of rows, [for pieces of k,] for rows, for columns: visit
 static void emit_task_loops(const mm_text *t) {
   const mm_plan *plan = t->plan;
@@ -284,17 +302,8 @@ static void emit_task_loops(const mm_text *t) {
       "  for (int64_t col_block = col_begin; col_block < col_end; col_block += %lld) {\n"
       "    const int64_t col_stop = col_end - col_block < %lld ? col_end : col_block + %lld;\n",
       bc, bc, bc);
-  if (plan->b == MM_LOCAL) {
-    long long width = plan->tail_nv * (long long)plan->lanes;
-    ir_buf_printf(t->out, "    %s_pack_b(b_all, b_panel, col_block * NR, ", t->name);
-    if (plan->tail_cols)
-      ir_buf_printf(t->out,
-                    "N - col_block * NR < NR ? N - col_block * NR : NR,\n"
-                    "        col_block == COL_TILES - 1 ? %lld : NR);\n",
-                    width);
-    else
-      ir_buf_puts(t->out, "NR, NR);\n");
-  }
+  if (plan->b == MM_LOCAL)
+    emit_local_b(t);
   ir_buf_printf(
       t->out,
       "    for (int64_t row_block = row_begin; row_block < row_end; row_block += %lld) {\n"
@@ -338,8 +347,10 @@ static void emit_group(const mm_text *t) {
     ir_buf_puts(t->out, "  ");
     emit_operand(t, "b_all", &t->p->b, "const ");
   } else {
-    emit_workspace(t, "b_shared", shared_a_elems(t));
+    emit_workspace(t, "b_shared", plan->b_offset);
   }
+  if (plan->b_in_workspace)
+    emit_workspace(t, "b_own", plan->b_offset);
   if (plan->split_k) {
     emit_workspace(t, "partial", plan->partial_offset / t->p->elem_bytes);
     ir_buf_printf(t->out,
@@ -360,7 +371,7 @@ static void emit_compute_phase(const mm_text *t, int phase) {
   ir_buf_printf(
       t->out,
       "// A task is one of %lld x %lld groups of tiles%s.\n"
-      "static void %s_%d(int64_t begin, int64_t end, char *const *args) {\n"
+      "void %s_%d(int64_t begin, int64_t end, char *const *args) {\n"
       "  enum { GROUP_ROWS = %lld, GROUP_COLS = %lld, ROW_TILES = %lld, COL_TILES = %lld, "
       "PIECES = %lld };\n",
       (long long)plan->group_rows, (long long)plan->group_cols,
@@ -390,7 +401,7 @@ static void emit_sum_phase(const mm_text *t, int phase) {
   int64_t tiles = t->p->batch * plan->row_tiles * plan->col_tiles, tile = plan->mr * plan->nr;
   ir_buf_printf(t->out,
                 "// Adds the %lld pieces of k of each tile, in order.\n"
-                "static void %s_%d(int64_t begin, int64_t end, char *const *args) {\n",
+                "void %s_%d(int64_t begin, int64_t end, char *const *args) {\n",
                 (long long)plan->k_blocks, t->name, phase);
   emit_constants(t);
   emit_workspace(t, "partial", plan->partial_offset / t->p->elem_bytes);
@@ -408,7 +419,8 @@ static void emit_sum_phase(const mm_text *t, int phase) {
       "    %s_finish(args, sums, NR, batch, row * MR, M - row * MR < MR ? M - row * MR : MR,\n"
       "        col * NR, N - col * NR < NR ? N - col * NR : NR);\n"
       "  }\n}\n\n",
-      t->p->ctype, (long long)tile, (long long)plan->k_blocks, (long long)tiles, t->name);
+      t->p->ctype, (long long)(tile + plan->lanes), (long long)plan->k_blocks, (long long)tiles,
+      t->name);
 }
 
 // --- the whole kernel

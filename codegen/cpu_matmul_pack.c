@@ -1,6 +1,6 @@
 // cpu_matmul_pack.c: copies panels of a and b into the order in which tiles read them.
 //
-//   a panel: mr rows.   [k][mr], or as rows [mr][pitch] when k is contiguous (mm_plan.a_rows)
+//   a panel: mr rows.     [k][mr]
 //   b panel: nr columns. [k][width], width a whole number of vectors; missing columns are 0
 //
 // b with contiguous k (b^T of a row-major matrix) is transposed in blocks of lanes x lanes by
@@ -65,22 +65,6 @@ static void emit_pack_by_steps(const mm_text *t, const mm_operand *o, const char
                 "}\n\n",
                 t->name, which, t->p->ctype, t->p->ctype, (long long)count, t->name, which,
                 (long long)count, (long long)width, t->name, which);
-}
-
-static void emit_pack_a_rows(const mm_text *t) {
-  int64_t row;
-  mm_is_flat(&t->p->a.x, &row);
-  ir_buf_printf(
-      t->out,
-      "static __attribute__((noinline)) void %s_pack_a(const %s *source, %s *panel, int64_t first, "
-      "int64_t count, int64_t width) {\n"
-      "  (void)width;\n"
-      "  for (int64_t i = 0; i < count; i++)\n"
-      "    __builtin_memcpy(panel + i * %lld, source + (first + i) * %lld, %lld * "
-      "sizeof(%s));\n"
-      "}\n\n",
-      t->name, t->p->ctype, t->p->ctype, (long long)t->plan->a_pitch, (long long)row,
-      (long long)t->p->k, t->p->ctype);
 }
 
 // "0, 16, 1, 17, ...": interleaves the lower (half 0) or upper halves of two vectors.
@@ -203,9 +187,7 @@ bool mm_packs_slices(const mm_operand *o) {
 }
 
 static void emit_pack_a(const mm_text *t) {
-  if (t->plan->a_rows)
-    emit_pack_a_rows(t);
-  else if (t->plan->a == MM_SHARED && mm_packs_slices(&t->p->a))
+  if (t->plan->a == MM_SHARED && mm_packs_slices(&t->p->a))
     emit_pack_slice(t, &t->p->a, "a", false);
   else
     emit_pack_by_steps(t, &t->p->a, "a", t->plan->mr, t->plan->mr);

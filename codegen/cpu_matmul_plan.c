@@ -89,8 +89,24 @@ static double tiling_cycles(const mm_problem *p, int lanes, int rows, int vector
   return total;
 }
 
+static int64_t ways_of(const cg_target *t) { // a way of the first cache is a page
+  return t->l1_bytes / 4096 < 4 ? 4 : t->l1_bytes / 4096;
+}
+
+// Rows of a that a tile may read in place. Rows that lie a multiple of a large power of two apart
+// share sets of the first cache: they must leave room there for the passing lines of b.
+static int64_t most_direct_rows(const mm_problem *p) {
+  int64_t row, k;
+  if (!mm_is_flat(&p->a.x, &row) || !mm_is_flat(&p->a.k, &k) || k != 1 || p->k < 256)
+    return p->m;
+  int64_t bytes = row * p->elem_bytes, power = bytes & -bytes;
+  int64_t sets = power >= 4096 ? 1 : 4096 / (power < 64 ? 64 : power);
+  return sets * (ways_of(p->target) * 2 / 3);
+}
+
 static void choose_tile(const mm_problem *p, mm_plan *plan) {
   int registers = p->target->vector_registers;
+  int64_t direct = most_direct_rows(p);
   double best = 0;
   for (int vectors = 1; vectors <= MAX_VECTORS; vectors++) {
     if ((int64_t)(vectors - 1) * plan->lanes >= p->n)
@@ -99,7 +115,7 @@ static void choose_tile(const mm_problem *p, mm_plan *plan) {
       continue;
     // accumulators, a row of b, and one broadcast element of a
     int most = (registers - vectors - 1) / vectors;
-    for (int rows = 1; rows <= most && rows <= p->m; rows++) {
+    for (int rows = 1; rows <= most && rows <= p->m && rows <= direct; rows++) {
       if (p->want_mr && rows != p->want_mr)
         continue;
       double cycles = tiling_cycles(p, plan->lanes, rows, vectors);
@@ -149,11 +165,10 @@ static void consider_split_k(const mm_problem *p, mm_plan *plan) {
 // of a large power of two: `steps` of them then evict each other.
 static bool conflicts(const cg_target *t, int64_t stride, int64_t steps) {
   int64_t power = stride & -stride;
-  int64_t ways = 8, sets_bytes = t->l1_bytes / ways; // one way of the first cache
   if (stride == 0 || power <= 64)
     return false;
-  int64_t sets = sets_bytes / power;
-  return steps > (sets < 1 ? 1 : sets) * ways;
+  int64_t sets = 4096 / power;
+  return steps > (sets < 1 ? 1 : sets) * ways_of(t);
 }
 
 // One step of k touches a new line of the operand, which other tiles of the task want again: the
@@ -170,10 +185,7 @@ static bool must_pack_a(const mm_problem *p, const mm_plan *plan) {
   int64_t row, k;
   if (!mm_is_flat(&p->a.x, &row) || !mm_is_flat(&p->a.k, &k))
     return true;
-  if (k == 1)
-    return plan->row_tiles > 0 && conflicts(p->target, row * p->elem_bytes, 2 * plan->mr) &&
-           p->k > 256 && p->n > 2 * plan->nr;
-  return k_walk_hurts(p, k) && p->n > 2 * plan->nr;
+  return k != 1 && k_walk_hurts(p, k) && p->n > 2 * plan->nr;
 }
 
 static bool must_pack_b(const mm_problem *p, const mm_plan *plan) {
@@ -227,7 +239,8 @@ static int64_t local_bytes(const mm_problem *p, const mm_plan *g) {
   int64_t elems = g->mr * g->nr;
   if (g->a == MM_LOCAL)
     elems += rows * g->mr * (p->k + 16);
-  if (g->b == MM_LOCAL || g->tail_cols % g->lanes)
+  bool ragged = g->b == MM_DIRECT && g->tail_cols % g->lanes != 0;
+  if ((g->b == MM_LOCAL && !g->b_in_workspace) || ragged)
     elems += g->nr * p->k;
   return elems * p->elem_bytes;
 }
@@ -244,6 +257,8 @@ static void try_grid(const mm_problem *p, const mm_plan *base, mm_plan *best, do
       mm_plan g = *base;
       g.a = base->a == MM_DIRECT ? MM_DIRECT : a ? MM_SHARED : MM_LOCAL;
       g.b = base->b == MM_DIRECT ? MM_DIRECT : b ? MM_SHARED : MM_LOCAL;
+      g.b_in_workspace =
+          g.b == MM_LOCAL && g.group_rows == 1 && g.nr * p->k * p->elem_bytes > LOCAL_BYTES / 4;
       if (pieces && (g.a == MM_LOCAL || g.b == MM_LOCAL))
         continue;
       if (local_bytes(p, &g) > LOCAL_BYTES) // never when both are shared: one tile remains
@@ -280,7 +295,7 @@ static void choose_blocks(const mm_problem *p, mm_plan *plan) {
   int64_t cols = ceil_div(plan->col_tiles, plan->group_cols);
   int64_t fit = p->target->l2_bytes / 2 / (plan->k_block * plan->nr * p->elem_bytes);
   plan->block_cols = fit < 1 ? 1 : fit < cols ? fit : cols;
-  if (plan->b == MM_LOCAL)
+  if (plan->b == MM_LOCAL && !plan->b_in_workspace)
     plan->block_cols = 1;
   plan->block_rows = rows;
   if (plan->k_blocks == 1 || plan->split_k)
@@ -291,34 +306,31 @@ static void choose_blocks(const mm_problem *p, mm_plan *plan) {
   plan->block_rows = waiting < 1 ? 1 : waiting < rows ? waiting : rows;
 }
 
-// A packed panel of a: rows as they are when k is contiguous there (a copy that only ends
-// conflicts), else transposed so that a step of k reads neighbours.
-static void lay_out_panels(const mm_problem *p, mm_plan *plan) {
-  int64_t row, k;
-  plan->a_rows = mm_is_flat(&p->a.k, &k) && k == 1 && mm_is_flat(&p->a.x, &row);
-  // 64 bytes more than a multiple of 128: rows start on different sets
-  plan->a_pitch = ceil_div(p->k, 32) * 32 + 16;
-  plan->a_panel = plan->mr * (plan->a_rows ? plan->a_pitch : p->k);
-  plan->a_panel = ceil_div(plan->a_panel, 16) * 16;
-  plan->b_panel = plan->nr * p->k;
-}
-
 static int64_t pack_tasks(const mm_problem *p, const mm_operand *o, int64_t panels) {
   if (!mm_packs_slices(o))
     return panels;
   return p->k < MAX_SLICES ? p->k : MAX_SLICES;
 }
 
+// Panels start one line further on than a multiple of a large power of two: a slice of k of all of
+// them is written in one go and must not fall on one set of the caches.
+static int64_t panel_elems(int64_t elems) {
+  return ceil_div(elems, 1024) * 1024 + 16;
+}
+
 static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
   int64_t pack = 0, elems = 0;
+  plan->a_panel = panel_elems(plan->mr * p->k);
+  plan->b_panel = panel_elems(plan->nr * p->k);
   if (plan->a == MM_SHARED) {
     plan->a_pack_tasks = pack_tasks(p, &p->a, plan->row_tiles);
     elems += p->batch * plan->row_tiles * plan->a_panel;
   }
-  if (plan->b == MM_SHARED) {
+  plan->b_offset = elems;
+  if (plan->b == MM_SHARED)
     plan->b_pack_tasks = pack_tasks(p, &p->b, plan->col_tiles);
+  if (plan->b == MM_SHARED || plan->b_in_workspace)
     elems += p->batch * plan->col_tiles * plan->b_panel;
-  }
   pack = p->batch * (plan->a_pack_tasks + plan->b_pack_tasks);
   plan->partial_offset = elems * p->elem_bytes;
   int64_t tiles = p->batch * plan->row_tiles * plan->col_tiles;
@@ -341,6 +353,5 @@ void mm_make_plan(const mm_problem *p, mm_plan *plan) {
   consider_split_k(p, plan);
   choose_grid(p, plan);
   choose_blocks(p, plan);
-  lay_out_panels(p, plan);
   lay_out_phases(p, plan);
 }

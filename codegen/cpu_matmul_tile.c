@@ -17,7 +17,7 @@
 int64_t mm_a_row_stride(const mm_text *t) {
   int64_t stride;
   if (t->plan->a != MM_DIRECT)
-    return t->plan->a_rows ? t->plan->a_pitch : 1;
+    return 1;
   mm_is_flat(&t->p->a.x, &stride);
   return stride;
 }
@@ -25,7 +25,7 @@ int64_t mm_a_row_stride(const mm_text *t) {
 int64_t mm_a_k_stride(const mm_text *t) {
   int64_t stride;
   if (t->plan->a != MM_DIRECT)
-    return t->plan->a_rows ? 1 : t->plan->mr;
+    return t->plan->mr;
   mm_is_flat(&t->p->a.k, &stride);
   return stride;
 }
@@ -60,32 +60,52 @@ static const char *plus(const mm_text *t, int64_t v) {
   return v ? ir_format(t->p->arena, " + %lld", (long long)v) : "";
 }
 
+// "k * 128 + 16", "k + 16"
+static const char *step_at(const mm_text *t, int64_t stride, int64_t offset) {
+  const char *times = stride == 1 ? "" : ir_format(t->p->arena, " * %lld", (long long)stride);
+  return ir_format(t->p->arena, "k%s%s", times, plus(t, offset));
+}
+
 static void emit_step(const mm_text *t, const tile_shape *s) {
   int64_t row = mm_a_row_stride(t), k = mm_a_k_stride(t);
   for (int j = 0; j < s->vectors; j++)
-    ir_buf_printf(t->out, "    const %s_vec b%d = *(const %s_mem *)(b + k * %lld%s);\n", t->name, j,
-                  t->name, (long long)s->b_k, plus(t, (int64_t)j * t->plan->lanes));
+    ir_buf_printf(t->out, "    const %s_vec b%d = *(const %s_mem *)(b + %s);\n", t->name, j,
+                  t->name, step_at(t, s->b_k, (int64_t)j * t->plan->lanes));
   for (int i = 0; i < s->rows; i++) {
-    ir_buf_printf(t->out, "    const %s a%d = a[k * %lld%s];\n", t->p->ctype, i, (long long)k,
-                  plus(t, i * row));
+    ir_buf_printf(t->out, "    const %s a%d = a[%s];\n   ", t->p->ctype, i, step_at(t, k, i * row));
     for (int j = 0; j < s->vectors; j++)
-      ir_buf_printf(t->out, "%sc%d_%d += a%d * b%d;", j ? " " : "    ", i, j, i, j);
+      ir_buf_printf(t->out, " c%d_%d += a%d * b%d;", i, j, i, j);
     ir_buf_puts(t->out, "\n");
   }
 }
 
-static void emit_sums(const mm_text *t, const tile_shape *s, const char *line) {
+static const char *place(const mm_text *t, const tile_shape *s, int i, int j) {
+  return plus(t, i * s->pitch + (int64_t)j * t->plan->lanes);
+}
+
+// Sums begin at 0; those of a later piece of k where the piece before ended.
+static void emit_sums(const mm_text *t, const tile_shape *s) {
+  bool go_on = t->plan->k_blocks > 1 && !t->plan->split_k;
+  for (int i = 0; i < s->rows; i++) {
+    ir_buf_printf(t->out, "  %s_vec", t->name);
+    for (int j = 0; j < s->vectors; j++)
+      ir_buf_printf(t->out, "%s c%d_%d = {0}", j ? "," : "", i, j);
+    ir_buf_puts(t->out, ";\n");
+  }
+  if (!go_on)
+    return;
+  ir_buf_puts(t->out, "  if (more) {\n");
   for (int i = 0; i < s->rows; i++)
-    for (int j = 0; j < s->vectors; j++) {
-      const char *at = plus(t, i * s->pitch + (int64_t)j * t->plan->lanes);
-      if (line)
-        ir_buf_printf(t->out, "  *(%s_mem *)(c%s) = c%d_%d;\n", t->name, at, i, j);
-      else if (t->plan->k_blocks > 1 && !t->plan->split_k)
-        ir_buf_printf(t->out, "  %s_vec c%d_%d = more ? *(%s_mem *)(c%s) : (%s_vec){0};\n", t->name,
-                      i, j, t->name, at, t->name);
-      else
-        ir_buf_printf(t->out, "  %s_vec c%d_%d = {0};\n", t->name, i, j);
-    }
+    for (int j = 0; j < s->vectors; j++)
+      ir_buf_printf(t->out, "    c%d_%d = *(const %s_mem *)(c%s);\n", i, j, t->name,
+                    place(t, s, i, j));
+  ir_buf_puts(t->out, "  }\n");
+}
+
+static void emit_stores(const mm_text *t, const tile_shape *s) {
+  for (int i = 0; i < s->rows; i++)
+    for (int j = 0; j < s->vectors; j++)
+      ir_buf_printf(t->out, "  *(%s_mem *)(c%s) = c%d_%d;\n", t->name, place(t, s, i, j), i, j);
 }
 
 static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols) {
@@ -105,14 +125,14 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols) {
                 !pieces         ? ""
                 : plan->split_k ? ", int64_t steps"
                                 : ", int64_t steps, int more");
-  emit_sums(t, &s, NULL);
+  emit_sums(t, &s);
   if (pieces)
     ir_buf_puts(t->out, "  for (int64_t k = 0; k < steps; k++) {\n");
   else
     ir_buf_printf(t->out, "  for (int64_t k = 0; k < %lld; k++) {\n", (long long)t->p->k);
   emit_step(t, &s);
   ir_buf_puts(t->out, "  }\n");
-  emit_sums(t, &s, "store");
+  emit_stores(t, &s);
   ir_buf_puts(t->out, "}\n\n");
 }
 

@@ -7,6 +7,7 @@
 //
 // Every function gives a lane the same bits whatever the other lanes hold, so that full vectors
 // and the partial vector at the end of a row agree. Errors of the float functions stay within 2 ulp.
+#include <stddef.h>
 #include <stdint.h>
 
 #define VL MLTC_VL
@@ -209,17 +210,19 @@ K vf k_exp(vf x) {
   K_EXP_CORE(z, n, p)
   return k_scale(p + 1.0f, n);
 }
-K vf k_tanh(vf x) { // from e = exp(2|x|) - 1: e / (e + 2), accurate near 0 too
-  vf z = k_min(k_f32(20.0f), k_abs(x) * 2.0f);
-  K_EXP_CORE(z, n, p)
-  vf two_n = (vf)((K_TO(k_select(z == z, n, (vf){0}), vi) + 127) << 23);
-  vf e = p * two_n + (two_n - 1.0f);
-  return k_copysign(e / (e + 2.0f), x);
+K vf k_tanh(vf x) { // an odd polynomial near 0, 1 - 2 / (exp(2|x|) + 1) elsewhere
+  vf t = k_abs(x), s = x * x;
+  vf far = 1.0f - 2.0f / (k_exp(t * 2.0f) + 1.0f);
+  vf near = -5.70498873e-3f * s + 2.06390888e-2f;
+  near = near * s - 5.37397155e-2f;
+  near = near * s + 1.33314422e-1f;
+  near = near * s - 3.33332819e-1f;
+  return k_select(t < 0.625f, near * (s * x) + x, k_copysign(far, x));
 }
-// log(u + c) for normal u > 0 and c far smaller than u
-K vf k_log_core(vf u, vf c, vf bias) {
-  vi e = ((vi)u - 0x3f2aaaab) & (int32_t)0xff800000; // mantissa in [2/3, 4/3)
-  vf f = ((vf)((vi)u - e) - 1.0f) + c * (vf)(0x3f800000 - e);
+// The exponent of u > 0, still shifted, for a mantissa in [2/3, 4/3).
+K vi k_exponent(vf u) { return ((vi)u - 0x3f2aaaab) & (int32_t)0xff800000; }
+// log((1 + f) 2^e) with e from k_exponent, plus bias times log 2
+K vf k_log_core(vf f, vi e, vf bias) {
   vf i = K_TO(e, vf) * 1.19209290e-7f + bias;
   vf s = f * f;
   vf r = -0.130310059f * s - 0.121483512f;
@@ -241,13 +244,17 @@ K vf k_log_limits(vf x, vf one_plus, vf r) {
 K vf k_log(vf x) {
   vi tiny = x < 1.17549435e-38f; // denormals are scaled up by 2^23
   vf u = k_select(tiny, x * 8388608.0f, x);
-  vf r = k_log_core(u, k_f32(0.0f), k_select(tiny, k_f32(-23.0f), k_f32(0.0f)));
+  vi e = k_exponent(u);
+  vf r = k_log_core((vf)((vi)u - e) - 1.0f, e, k_select(tiny, k_f32(-23.0f), k_f32(0.0f)));
   return k_log_limits(x, x, r);
 }
 K vf k_log1p(vf x) {
   vf u = x + 1.0f;
   vf c = x - (u - 1.0f); // what rounding took from u
-  return k_log_limits(x, u, k_select(k_abs(x) < 1e-8f, x, k_log_core(u, c, k_f32(0.0f))));
+  vi e = k_exponent(u);
+  vf down = (vf)(0x3f800000 - k_min(e, k_i32(127 << 23))); // 2^-e; 0 where c no longer matters
+  vf f = ((vf)((vi)u - e) - 1.0f) + c * down;
+  return k_log_limits(x, u, k_select(k_abs(x) < 1e-8f, x, k_log_core(f, e, k_f32(0.0f))));
 }
 K vf k_erf(vf x) {
   vf t = k_abs(x), s = x * x;
@@ -395,13 +402,6 @@ K_ALL(K_ARG)
   typedef m T##_mem __attribute__((vector_size(VL * sizeof(m)), aligned(sizeof(m)), may_alias));   \
   K v k_load_##T(const m *p) { return DECODE(*(const T##_mem *)p, v); }                            \
   K v k_splat_##T(m x) { return DECODE(((T##_mem){0} + x), v); }                                   \
-  K v k_load_##T##_step(const m *p, int64_t step, int lanes) {                                     \
-    T##_mem r = {0};                                                                               \
-    for (int i = 0; i < VL; i++)                                                                   \
-      if (i < lanes)                                                                               \
-        r[i] = p[i * step];                                                                        \
-    return DECODE(r, v);                                                                           \
-  }                                                                                                \
   K v k_gather_##T(const m *p, vi row, int64_t row_step, int64_t step, int lanes) {                \
     T##_mem r = {0};                                                                               \
     for (int i = 0; i < VL; i++)                                                                   \
@@ -420,9 +420,29 @@ K_ALL(K_ARG)
 #define K_PART(T, m, v)                                                                            \
   K v k_load_##T##_part(const m *p, int lanes) { return k_load_##T##_step(p, 1, lanes); }          \
   K void k_store_##T##_part(m *p, v x, int lanes) { k_store_##T##_step(p, x, 1, lanes); }
+#define K_STEP(T, m, v, DECODE)                                                                    \
+  K v k_load_##T##_step(const m *p, int64_t step, int lanes) {                                     \
+    T##_mem r = {0};                                                                               \
+    for (int i = 0; i < VL; i++)                                                                   \
+      if (i < lanes)                                                                               \
+        r[i] = p[i * step];                                                                        \
+    return DECODE(r, v);                                                                           \
+  }
+#define K_SMALL_PART(T, m, v, DECODE) K_STEP(T, m, v, DECODE) K_PART(T, m, v)
 // With masked instructions a part costs the same as a whole.
 #if defined(__AVX512F__) && VL == 16
 #define K_PART_4(T, m, v)                                                                          \
+  K v k_load_##T##_step(const m *p, int64_t step, int lanes) {                                     \
+    if (step > 1 << 24 || step < -(1 << 24)) {                                                     \
+      v r = {0};                                                                                   \
+      for (int i = 0; i < VL; i++)                                                                 \
+        if (i < lanes)                                                                             \
+          r[i] = p[i * step];                                                                      \
+      return r;                                                                                    \
+    }                                                                                              \
+    return (v)__builtin_ia32_gathersiv16sf((vf){0}, p, k_lane() * (int32_t)step,                   \
+                                           (uint16_t)((1u << lanes) - 1), 4);                      \
+  }                                                                                                \
   K v k_load_##T##_part(const m *p, int lanes) {                                                   \
     return (v)__builtin_ia32_loadups512_mask((const float *)p, (vf){0},                            \
                                              (uint16_t)((1u << lanes) - 1));                       \
@@ -432,6 +452,7 @@ K_ALL(K_ARG)
   }
 #elif defined(__AVX2__) && VL == 8
 #define K_PART_4(T, m, v)                                                                          \
+  K_STEP(T, m, v, K_TO)                                                                            \
   K v k_load_##T##_part(const m *p, int lanes) {                                                   \
     return (v)__builtin_ia32_maskloadps256((const vf *)p, k_lane_mask(lanes));                     \
   }                                                                                                \
@@ -439,19 +460,19 @@ K_ALL(K_ARG)
     __builtin_ia32_maskstoreps256((vf *)p, k_lane_mask(lanes), (vf)x);                             \
   }
 #else
-#define K_PART_4 K_PART
+#define K_PART_4(T, m, v) K_SMALL_PART(T, m, v, K_TO)
 #endif
 #define K_AS_MASK(x, v) K_TO((x) != 0, v)
 #define K_AS_BYTE(x, v) K_TO(-(x), v)
-K_MEMORY(bool, uint8_t, vi, K_AS_MASK, K_AS_BYTE) K_PART(bool, uint8_t, vi)
-K_MEMORY(u8, uint8_t, vi, K_TO, K_TO) K_PART(u8, uint8_t, vi)
-K_MEMORY(i8, int8_t, vi, K_TO, K_TO) K_PART(i8, int8_t, vi)
-K_MEMORY(u16, uint16_t, vi, K_TO, K_TO) K_PART(u16, uint16_t, vi)
+K_MEMORY(bool, uint8_t, vi, K_AS_MASK, K_AS_BYTE) K_SMALL_PART(bool, uint8_t, vi, K_AS_MASK)
+K_MEMORY(u8, uint8_t, vi, K_TO, K_TO) K_SMALL_PART(u8, uint8_t, vi, K_TO)
+K_MEMORY(i8, int8_t, vi, K_TO, K_TO) K_SMALL_PART(i8, int8_t, vi, K_TO)
+K_MEMORY(u16, uint16_t, vi, K_TO, K_TO) K_SMALL_PART(u16, uint16_t, vi, K_TO)
 K_MEMORY(i32, int32_t, vi, K_TO, K_TO) K_PART_4(i32, int32_t, vi)
 K_MEMORY(u32, uint32_t, vu, K_TO, K_TO) K_PART_4(u32, uint32_t, vu)
-K_MEMORY(i64, int64_t, vl, K_TO, K_TO) K_PART(i64, int64_t, vl)
+K_MEMORY(i64, int64_t, vl, K_TO, K_TO) K_SMALL_PART(i64, int64_t, vl, K_TO)
 K_MEMORY(f32, float, vf, K_TO, K_TO) K_PART_4(f32, float, vf)
-K_MEMORY(f64, double, vd, K_TO, K_TO) K_PART(f64, double, vd)
+K_MEMORY(f64, double, vd, K_TO, K_TO) K_SMALL_PART(f64, double, vd, K_TO)
 
 // Row numbers of a gather, kept inside the table.
 K vi k_row(vi x, int32_t rows) { return k_min(k_max(x, k_i32(0)), k_i32(rows - 1)); }
@@ -459,39 +480,51 @@ K vi k_row(vu x, int32_t rows) { return (vi)k_min(x, k_u32((uint32_t)rows - 1));
 K vi k_row(vl x, int32_t rows) { return K_TO(k_min(k_max(x, k_i64(0)), k_i64(rows - 1)), vi); }
 
 // --- random numbers: Philox4x32-10, one block of four words per lane ----------------------------
-typedef struct k_words {
-  vu w[4];
-} k_words;
-K void k_mul_wide(vu a, uint32_t b, vu *high, vu *low) {
-  vlu p = K_TO(a, vlu) * (vlu)(K_TO(k_u32(b), vlu));
-  *high = K_TO(p >> 32, vu);
-  *low = a * b;
-}
-K k_words k_philox(vl seed, vl step, uint32_t stream, vl block) {
-  vu c0 = K_TO(block, vu), c1 = K_TO(block >> 32, vu), c2 = k_u32(stream);
-  vu c3 = k_u32((uint32_t)step[0]);
-  uint32_t k0 = (uint32_t)seed[0], k1 = (uint32_t)((uint64_t)seed[0] >> 32);
-  for (int i = 0; i < 10; i++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-    vu h0, l0, h1, l1;
-    k_mul_wide(c0, 0xD2511F53u, &h0, &l0);
-    k_mul_wide(c2, 0xCD9E8D57u, &h1, &l1);
-    c0 = h1 ^ c1 ^ k0;
-    c1 = l1;
-    c2 = h0 ^ c3 ^ k1;
-    c3 = l0;
+#define K_PHILOX(name, words, v, wide)                                                             \
+  typedef struct words {                                                                           \
+    v w[4];                                                                                        \
+  } words;                                                                                         \
+  K words name(vl seed, vl step, uint32_t stream, wide block) {                                    \
+    v c0 = K_TO(block, v), c1 = K_TO(block >> 32, v), c2 = (v){0} + stream;                        \
+    v c3 = (v){0} + (uint32_t)step[0];                                                             \
+    uint32_t k0 = (uint32_t)seed[0], k1 = (uint32_t)((uint64_t)seed[0] >> 32);                     \
+    for (int i = 0; i < 10; i++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {                           \
+      wide p0 = K_TO(c0, wide) * 0xD2511F53u, p1 = K_TO(c2, wide) * 0xCD9E8D57u;                   \
+      c0 = K_TO(p1 >> 32, v) ^ c1 ^ k0;                                                            \
+      c1 = K_TO(p1, v);                                                                            \
+      c2 = K_TO(p0 >> 32, v) ^ c3 ^ k1;                                                            \
+      c3 = K_TO(p0, v);                                                                            \
+    }                                                                                              \
+    return (words){{c0, c1, c2, c3}};                                                              \
   }
-  return (k_words){{c0, c1, c2, c3}};
-}
+typedef uint32_t vu_half __attribute__((vector_size(VL * 2)));
+typedef uint64_t vlu_half __attribute__((vector_size(VL * 4)));
+K_PHILOX(k_philox, k_words, vu, vlu)
+K_PHILOX(k_philox_half, k_words_half, vu_half, vlu_half)
 // Uniform in [0, 1): element e has word e % 4 of block e / 4.
+K vf k_unit(vu word) { return K_TO((vi)(word >> 8), vf) * 5.9604644775390625e-8f; }
 K vf k_uniform(vl seed, vl step, uint32_t stream, vl element) {
-  k_words r = k_philox(seed, step, stream, element >> 2);
+  k_words r = k_philox(seed, step, stream, (vlu)(element >> 2));
   vi which = K_TO(element & 3, vi), odd = (which & 1) != 0;
-  vu word = k_select((which & 2) != 0, k_select(odd, r.w[3], r.w[2]), k_select(odd, r.w[1], r.w[0]));
-  return K_TO((vi)(word >> 8), vf) * 5.9604644775390625e-8f;
+  return k_unit(k_select((which & 2) != 0, k_select(odd, r.w[3], r.w[2]),
+                         k_select(odd, r.w[1], r.w[0])));
+}
+// The same for elements first, first + 1, ...: they lie in at most VL / 4 + 1 blocks.
+K vf k_uniform_run(vl seed, vl step, uint32_t stream, int64_t first) {
+  vlu_half block;
+  for (int i = 0; i < VL / 2; i++)
+    block[i] = (uint64_t)((first >> 2) + i);
+  k_words_half r = k_philox_half(seed, step, stream, block);
+  uint32_t words[VL * 2];
+  for (int i = 0; i < VL * 2; i++)
+    words[i] = r.w[i & 3][i >> 2];
+  vu word;
+  __builtin_memcpy(&word, words + (first & 3), sizeof word);
+  return k_unit(word);
 }
 // Normal by Box-Muller: element e has words 2 (e % 2) and 2 (e % 2) + 1 of block e / 2.
 K vf k_normal(vl seed, vl step, uint32_t stream, vl element) {
-  k_words r = k_philox(seed, step, stream, element >> 1);
+  k_words r = k_philox(seed, step, stream, (vlu)(element >> 1));
   vi odd = K_TO(element & 1, vi) != 0;
   vu w1 = k_select(odd, r.w[2], r.w[0]), w2 = k_select(odd, r.w[3], r.w[1]);
   vf u1 = K_TO((vi)(w1 >> 8) + 1, vf) * 5.9604644775390625e-8f;

@@ -61,7 +61,8 @@ static void clear_part(scatter_emit *s) {
     line(s, "  for (int64_t c = first; c < last; c++)");
     line(s, "    %s[row * %lld + c] = 0;", s->table, columns);
   } else {
-    line(s, "for (int64_t c = first * %lld; c < last * %lld; c++)", columns, columns);
+    const char *wide = columns == 1 ? "" : ir_format(s->k->arena, " * %lld", columns);
+    line(s, "for (int64_t c = first%s; c < last%s; c++)", wide, wide);
     line(s, "  %s[c] = 0;", s->table);
   }
 }
@@ -132,8 +133,12 @@ static void add_row(scatter_emit *s, const char **index) {
   if (plain) {
     for (int i = lead; i < t->rank; i++)
       index[i] = NULL;
-    index[t->rank - 1] = "c";
+    index[t->rank - 1] = s->p->columns == 1 ? NULL : "c";
     u.stride[t->rank - 1] = 1;
+  }
+  if (s->p->columns == 1) {
+    line(s, "%s[row] += %s;", s->table, cpu_element_text(s->k, &u, index));
+    return;
   }
   const char *from = s->p->by_columns ? "first" : "0";
   const char *to = s->p->by_columns ? "last" : ir_format(a, "%lld", (long long)s->p->columns);
@@ -148,7 +153,7 @@ void cpu_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   s.ctype = ir_dtypes[n->type.dtype].ctype;
   s.table = cg_arg_name(k, cg_arg_index(k, n));
   const char *index[IR_MAX_RANK] = {0};
-  ir_buf_printf(out, "static void %s_0(int64_t begin, int64_t end, char *const *args) {\n", name);
+  ir_buf_printf(out, "void %s_0(int64_t begin, int64_t end, char *const *args) {\n", name);
   cg_emit_args(k, out, 2);
   own_part(&s);
   clear_part(&s);

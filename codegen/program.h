@@ -26,6 +26,7 @@ typedef struct cg_program {
   ir_arena *arena;
   ir_module *module;
   const cg_target *target;
+  const char *prefix;        // of the names of generated functions; "" unless set
   cg_kernel **kernels[8];    // [function][kernel id]
   cg_distinct **shared[8];   // [function][kernel id], after cg_share
   IR_VEC(cg_distinct *) distinct;
@@ -42,6 +43,7 @@ typedef struct cg_source {
   const char *name; // "kernels_0.c"
   const char *text;
   size_t len;
+  bool reference; // need not be fast: compiled with -O1
 } cg_source;
 typedef IR_VEC(cg_source) cg_sources;
 

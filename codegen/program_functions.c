@@ -184,6 +184,8 @@ void cg_emit_functions(const cg_program *p, const plan *plan, ir_buf *out) {
     const cg_distinct *d = p->distinct.at[i];
     for (int j = 0; j < d->uses.at[0]->num_phases; j++)
       ir_buf_printf(out, "void %s_%d(int64_t begin, int64_t end, char *const *args);\n", d->name, j);
+    if (d->plain)
+      ir_buf_printf(out, "void %s(char *const *args);\n", d->plain);
   }
   ir_buf_puts(out, HELPERS);
   for (size_t i = 0; i < p->module->funcs.num; i++)

@@ -9,6 +9,7 @@ typedef struct tables {
   const plan *plan;
   const ir_module *m;
   ir_buf *out;
+  int64_t *limits[8]; // cg_integer_limits of each function
 } tables;
 
 // --- small pieces ---------------------------------------------------------------------------------
@@ -53,6 +54,13 @@ static void end_table(ir_buf *b) {
   ir_buf_puts(b, "    {0}};\n");
 }
 
+static const int64_t *limits_of(const tables *t, const ir_func *f) {
+  for (size_t i = 0; i < t->m->funcs.num; i++)
+    if (t->m->funcs.at[i] == f)
+      return t->limits[i];
+  BUG("function '%s' is not in the module", f->name);
+}
+
 // --- states and inputs ------------------------------------------------------------------------------
 static int64_t state_offset(const plan *p, const ir_state *s) {
   for (size_t i = 0; i < p->buffers.num; i++)
@@ -87,7 +95,7 @@ static const ir_func *func_with_inputs(const ir_module *m) {
 static int put_inputs(const tables *t) {
   const ir_func *f = func_with_inputs(t->m);
   int num = 0;
-  int64_t *limits = f ? cg_integer_limits(t->p->arena, f) : NULL;
+  const int64_t *limits = f ? limits_of(t, f) : NULL;
   ir_buf_puts(t->out, "\nstatic const mlrt_input inputs[] = {\n");
   for (size_t i = 0; f && i < f->nodes.num; i++) {
     const ir_node *n = f->nodes.at[i];
@@ -199,7 +207,7 @@ static void put_func_row(const tables *t, const char *slot, const char *name) {
 // --- kernels, for `check` ----------------------------------------------------------------------------
 static void put_kernel_args(const tables *t, size_t index, const cg_distinct *d) {
   const cg_kernel *c = d->uses.at[0];
-  const int64_t *limits = cg_integer_limits(t->p->arena, c->func);
+  const int64_t *limits = limits_of(t, c->func);
   ir_buf *b = t->out;
   ir_buf lim = ir_buf_new(t->p->arena), types = ir_buf_new(t->p->arena);
   ir_buf_printf(b, "static const int64_t kernel_%zu_bytes[] = {", index);
@@ -312,6 +320,8 @@ static void put_program(const tables *t, const cg_origin *o, int num_inputs) {
 
 void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, ir_buf *out) {
   tables t = {.p = p, .plan = plan, .m = p->module, .out = out};
+  for (size_t i = 0; i < t.m->funcs.num; i++)
+    t.limits[i] = cg_integer_limits(p->arena, t.m->funcs.at[i]);
   put_states(&t);
   int num_inputs = put_inputs(&t);
   put_data(&t);

@@ -142,11 +142,12 @@ static void add_machine(const build *x, command *c) {
     add(c, "-mprefer-vector-width=512");
 }
 
-static command compile_command(const build *x, const char *source, const char *out) {
+static command compile_command(const build *x, const cg_source *s, const char *out) {
   command c = {0};
+  int level = s->reference && x->b->opt_level > 1 ? 1 : x->b->opt_level;
   add(&c, x->cc);
   add(&c, "-std=gnu11");
-  add(&c, ir_format(x->a, "-O%d", x->b->opt_level));
+  add(&c, ir_format(x->a, "-O%d", level));
   add_machine(x, &c);
   // Fused multiply-add wherever the source has a product in a sum: decided here, once, so the
   // binary's results are fixed. No errno, no traps: vector code may compute lanes it discards.
@@ -159,7 +160,7 @@ static command compile_command(const build *x, const char *source, const char *o
   add(&c, "-I");
   add(&c, x->lib);
   add(&c, "-c");
-  add(&c, source);
+  add(&c, ir_format(x->a, "%s/%s", x->dir, s->name));
   add(&c, "-o");
   add(&c, out);
   return c;
@@ -191,8 +192,7 @@ static bool compile_all(build *x, const cg_sources *s) {
     }
     if (i < s->num) {
       const char *name = s->at[i].name, *log = with_suffix(x, name, ".log");
-      command c = compile_command(x, ir_format(x->a, "%s/%s", x->dir, name),
-                                  with_suffix(x, name, ".o"));
+      command c = compile_command(x, &s->at[i], with_suffix(x, name, ".o"));
       running[i] = (job){start(x, &c, log), name, log};
     }
   }
@@ -280,7 +280,7 @@ const char *cg_disassemble(ir_arena *a, const cg_sources *s, const cg_target *t,
   for (size_t i = 0; ok && i < s->num; i++) {
     const char *text = with_suffix(&x, s->at[i].name, ".s");
     const char *log = with_suffix(&x, s->at[i].name, ".log");
-    command c = compile_command(&x, ir_format(a, "%s/%s", x.dir, s->at[i].name), text);
+    command c = compile_command(&x, &s->at[i], text);
     add(&c, "-S");
     if (!strcmp(kind, "llvm"))
       add(&c, "-emit-llvm");

@@ -79,7 +79,6 @@ typedef struct fe_frame {
   fe_naming *names;
   ir_map *vars;    // name -> fe_value; "..." -> list of dimensions
   ir_map *dims;    // dimensions as the parameters bound them
-  ir_map *declared; // names of params and states of this frame (with suffix)
   const fe_value *result;
   ir_loc result_loc;
   bool returned;
@@ -112,6 +111,8 @@ typedef struct fe_pass {
   ir_node *output;
   IR_VEC(ir_result) metrics;
   IR_VEC(ir_result) outputs;
+  ir_map *declared; // paths of parameters and states of this function
+  ir_map *results;  // names of metrics and outputs
   IR_VEC(ir_state *) trained; // read by the model, in order of declaration
 } fe_pass;
 
@@ -224,6 +225,12 @@ const fe_value *fe_swap_last(fe *c, ir_loc at, const fe_value *a);
 
 // --- index.c -----------------------------------------------------------------------------------------
 const fe_value *fe_index(fe *c, const ast_expr *e, const fe_value *of);
+
+// --- model.c: the states that every module has: step, seed
+ir_node *fe_read_named(fe *c, const char *name);
+uint32_t fe_stream(const char *name); // of random numbers: 31 bits of FNV-1a
+// A node of random values with a stream of its own
+ir_node *fe_emit_random(fe *c, ir_loc at, ir_op op, const ir_type *type);
 
 // --- builtins.c, calls.c ------------------------------------------------------------------------------
 bool fe_is_builtin(const char *name);

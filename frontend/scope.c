@@ -72,8 +72,7 @@ fe_frame *fe_enter(fe *c, const ast_fn *fn, ir_loc used, fe_naming *names, bool 
                   .is_std = is_std,
                   .names = names,
                   .vars = ir_map_new(c->arena),
-                  .dims = ir_map_new(c->arena),
-                  .declared = ir_map_new(c->arena)};
+                  .dims = ir_map_new(c->arena)};
   c->frame = f;
   if (c->pass)
     c->pass->b.scope = names->prefix;
@@ -150,6 +149,8 @@ static const char *const constants[] = {"training", "pi", "none", "zeros", "ones
 static const fe_value *find_constant(fe *c, const char *name) {
   if (strcmp(name, "training") == 0)
     return c->pass ? fe_bool(c, c->pass->training) : NULL;
+  if (strcmp(name, "step") == 0 && c->pass && c->pass->optimizing)
+    return fe_tensor(c, fe_read_named(c, "step"));
   if (strcmp(name, "pi") == 0)
     return fe_float(c, M_PI);
   if (strcmp(name, "none") == 0)

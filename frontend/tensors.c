@@ -107,6 +107,10 @@ ir_node *fe_emit_broadcast(fe *c, ir_loc at, ir_node *x, int rank, const int64_t
   int more = rank - x->type.rank;
   for (int i = 0; i < rank; i++)
     lead[i] = i < more ? 1 : x->type.dims[i - more];
+  if (x->op == IR_CONST) { // a leaf: made again at the right size
+    ir_type wide = ir_tensor(x->type.dtype, rank, dims);
+    return fe_emit(c, at, IR_CONST, 0, NULL, x->num_attrs, x->attrs, &wide);
+  }
   x = fe_emit_reshape(c, at, x, rank, lead);
   if (!x || same_dims(&x->type, rank, dims))
     return x;
@@ -243,10 +247,14 @@ static bool dtype_error(fe *c, ir_loc at, const fe_value *a, const fe_value *b) 
   return false;
 }
 
-static const fe_value *number_to_tensor(fe *c, ir_loc at, const fe_value *v, ir_dtype t) {
+// A number takes the shape of what it meets.
+static const fe_value *number_to_tensor(fe *c, ir_loc at, const fe_value *v, ir_dtype t,
+                                        const ir_type *other) {
   double num = v->kind == FE_BOOL ? (double)v->i : v->num;
+  ir_attr value = ir_a_num(IR_ATTR_VALUE, num);
+  ir_type type = ir_tensor(t, other->rank, other->dims);
   if (fits(t, num))
-    return fe_tensor(c, fe_emit_const(c, at, t, num));
+    return fe_tensor(c, fe_emit(c, at, IR_CONST, 0, NULL, 1, &value, &type));
   ir_diag *d = fe_error(c, at, "E0204", "%s does not fit in element type %s", fe_describe(c, v),
                         ir_dtypes[t].name);
   diag_help(d, "convert the tensor first, for example i32(...)");
@@ -265,7 +273,8 @@ static bool unify(fe *c, ir_loc at, bool compares, const fe_value **a, const fe_
       diag_label(d, "the other operand is %s", fe_describe(c, other));
       return false;
     }
-    *side[i] = number_to_tensor(c, at, v, number_type(v, other->node->type.dtype));
+    *side[i] = number_to_tensor(c, at, v, number_type(v, other->node->type.dtype),
+                                &other->node->type);
     if (fe_is_bad(*side[i]))
       return false;
   }

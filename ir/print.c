@@ -173,7 +173,7 @@ static const ir_node *last_in_order(const ir_kernel *k, const size_t *position) 
 static void print_inner_operands(func_printer *p, const ir_node *n) {
   for (int i = 0; i < n->num_in; i++) {
     const ir_node *x = n->in[i];
-    if (x->kernel || x->id >= p->f->next_id || p->done[x->id])
+    if (!x || x->kernel || x->id >= p->f->next_id || p->done[x->id])
       continue;
     print_inner_operands(p, x);
     if (ready(p, x))

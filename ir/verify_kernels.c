@@ -4,7 +4,7 @@
 //   - what a member uses is computed in the same kernel before it, or in an earlier kernel,
 //     directly or through leaves and views outside kernels (a view of one member that another
 //     uses stands between them and is no member);
-//   - outside kernels there are only leaves, views, writes and gradients not yet expanded.
+//   - leaves, views and writes are outside of kernels, all other nodes in one.
 #include "ir/verify.h"
 
 static bool computed_outside(const ir_node *n) {
@@ -31,7 +31,7 @@ static void check_members(ir_checker *c, const ir_kernel *k) {
                    n->kernel ? n->kernel->name : "none");
     if (i && c->position[n->id] <= last)
       ir_fault_add(c, n, "members of kernel '%s' are not in the function's order", k->name);
-    if (n->op == IR_INPUT || n->op == IR_READ || n->op == IR_WRITE || n->op == IR_GRAD)
+    if (computed_outside(n))
       ir_fault_add(c, n, "%s cannot be in a kernel", ir_ops[n->op].name);
     last = c->position[n->id];
     has_anchor = has_anchor || n == k->anchor;

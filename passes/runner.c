@@ -127,7 +127,7 @@ static void show(runner *r, const char *pass) {
   ir_buf text = ir_buf_new(r->arena);
   ir_print(r->module, &text);
   if (print)
-    fprintf(r->log, "# after %s\n%s\n", pass, ir_buf_str(&text));
+    fprintf(r->log, "# after %s\n%s", pass, ir_buf_str(&text));
   if (o->keep_dir)
     keep_file(r, pass, ir_buf_str(&text), text.len);
 }

@@ -70,22 +70,26 @@ static void spoil_outputs(trial *t, int byte) {
     memset(t->args[i], byte, (size_t)t->k->arg_bytes[i]);
 }
 
+static void run_tasks(const trial *t, int phase, int64_t begin, int64_t end) {
+  if (begin < end)
+    t->k->fast[phase](begin, end, t->args);
+}
+
 // Split 0: all tasks at once; 1: one by one, the last first; 2: three parts, the middle one last.
 static void run_split(const trial *t, int phase, int split) {
-  const mlrt_kernel *k = t->k;
-  int64_t n = k->tasks[phase], a = n / 3, b = 2 * n / 3;
+  int64_t n = t->k->tasks[phase], a = n / 3, b = 2 * n / 3;
   switch (split) {
   case 0:
-    k->fast[phase](0, n, t->args);
+    run_tasks(t, phase, 0, n);
     break;
   case 1:
     for (int64_t i = n - 1; i >= 0; i--)
-      k->fast[phase](i, i + 1, t->args);
+      run_tasks(t, phase, i, i + 1);
     break;
   default:
-    k->fast[phase](b, n, t->args);
-    k->fast[phase](0, a, t->args);
-    k->fast[phase](a, b, t->args);
+    run_tasks(t, phase, b, n);
+    run_tasks(t, phase, 0, a);
+    run_tasks(t, phase, a, b);
     break;
   }
 }
@@ -142,7 +146,7 @@ static void compare_output(trial *t, int out) {
     if (err > t->worst && (err <= TOLERANCE || bad > n / 10000))
       t->worst = err;
   }
-  if (bad > n / 10000)
+  if (bad > n / 10000 && !t->trouble)
     t->trouble = "differs from the plain version";
 }
 

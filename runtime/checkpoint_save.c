@@ -2,6 +2,7 @@
 //
 // Equal runs write equal bytes: no time, no path, no thread count goes into the file.
 #include "runtime/checkpoint.h"
+#include "runtime/number_io.h"
 #include "runtime/hash.h"
 
 #include <errno.h>

@@ -67,12 +67,8 @@ static bool check_entry(const mlrt_program *p, const mlrt_data *spec, mlrt_error
 
 mlrt_dataset *mlrt_data_open(const mlrt_program *p, const mlrt_data *spec, mlrt_use use,
                              const char *data_dir, const mlrt_flag_values *flags, mlrt_error *e) {
-  mlrt_reading r = {.program = p,
-                    .spec = spec,
-                    .use = use,
-                    .data_dir = data_dir,
-                    .flags = flags,
-                    .error = e};
+  mlrt_reading r = {
+      .program = p, .spec = spec, .use = use, .data_dir = data_dir, .flags = flags, .error = e};
   bool ok = check_entry(p, spec, e);
   if (ok && !(r.set = dataset_new(p, spec)))
     ok = mlrt_error_set(e, "no memory");

@@ -39,9 +39,9 @@ int64_t mlrt_data_mapped_bytes(const mlrt_dataset *d);
 // text: the bytes that ids 0, 1, ... stand for; returns their number. Other formats: 0.
 int mlrt_data_vocab(const mlrt_dataset *d, unsigned char bytes[256]);
 
-// Copies samples sample_index[0..n) to the inputs: sample j of input i goes to row j of input_ptrs[i],
-// converted to the input's dtype. False when a value does not fit (`e` names file and sample).
-// Does not allocate. Indices must be in [0, mlrt_data_size).
+// Copies samples sample_index[0..n) to the inputs: sample j of input i goes to row j of
+// input_ptrs[i], converted to the input's dtype. False when a value does not fit (`e` names file
+// and sample). Does not allocate. Indices must be in [0, mlrt_data_size).
 bool mlrt_data_fill(const mlrt_dataset *d, const int64_t *sample_index, int64_t n,
                     char *const *input_ptrs, mlrt_error *e);
 

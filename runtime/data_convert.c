@@ -57,7 +57,8 @@ static bool stored_is_float(mlrt_stored t) {
 const char *mlrt_limits_text(const mlrt_input *in, char *buf, size_t size) {
   const dtype_info *t = &dtypes[in->dtype];
   if (t->is_float)
-    snprintf(buf, size, "%s holds numbers up to %.3g", t->name, in->dtype == MLRT_F32 ? (double)FLT_MAX : DBL_MAX);
+    snprintf(buf, size, "%s holds numbers up to %.3g", t->name,
+             in->dtype == MLRT_F32 ? (double)FLT_MAX : DBL_MAX);
   else if (in->limit > 0 && in->limit <= t->hi)
     snprintf(buf, size, "the model takes whole numbers from 0 to %lld", (long long)in->limit - 1);
   else
@@ -131,34 +132,93 @@ static int64_t bits_to_int(mlrt_stored t, uint64_t bits) {
   }
 }
 
+static double any_to_double(mlrt_stored t, uint64_t bits) {
+  if (stored_is_float(t))
+    return bits_to_double(t, bits);
+  return t == MLRT_ST_U64 ? (double)bits : (double)bits_to_int(t, bits);
+}
+
+// One type at a time, so that the loop is a load and a conversion. Same byte order only.
+#define LOAD(type, member)                                                                         \
+  for (int i = 0; i < n; i++) {                                                                    \
+    type v;                                                                                        \
+    memcpy(&v, at + (size_t)i * sizeof v, sizeof v);                                               \
+    c->member[i] = (__typeof__(c->member[0]))v;                                                    \
+  }                                                                                                \
+  return
+
+static void load_same_order_ints(mlrt_stored t, const uint8_t *at, int n, chunk *c) {
+  switch (t) {
+  case MLRT_ST_U8:
+    LOAD(uint8_t, i);
+  case MLRT_ST_U16:
+    LOAD(uint16_t, i);
+  case MLRT_ST_U32:
+    LOAD(uint32_t, i);
+  case MLRT_ST_I32:
+    LOAD(int32_t, i);
+  default:
+    for (int i = 0, bytes = mlrt_stored_bytes(t); i < n; i++)
+      c->i[i] = bits_to_int(t, load_bits(at + i * bytes, bytes, false));
+  }
+}
+
+static void load_same_order_doubles(mlrt_stored t, const uint8_t *at, int n, chunk *c) {
+  switch (t) {
+  case MLRT_ST_U8:
+    LOAD(uint8_t, f);
+  case MLRT_ST_F32:
+    LOAD(float, f);
+  case MLRT_ST_F64:
+    LOAD(double, f);
+  default:
+    for (int i = 0, bytes = mlrt_stored_bytes(t); i < n; i++)
+      c->f[i] = any_to_double(t, load_bits(at + i * bytes, bytes, false));
+  }
+}
+
 static void load_doubles(const mlrt_field *f, const uint8_t *at, int n, chunk *c) {
   int bytes = mlrt_stored_bytes(f->stored);
-  for (int i = 0; i < n; i++, at += bytes) {
-    uint64_t bits = load_bits(at, bytes, f->swap);
-    if (stored_is_float(f->stored))
-      c->f[i] = bits_to_double(f->stored, bits);
-    else if (f->stored == MLRT_ST_U64)
-      c->f[i] = (double)bits;
-    else
-      c->f[i] = (double)bits_to_int(f->stored, bits);
-  }
+  if (f->table)
+    for (int i = 0; i < n; i++)
+      c->f[i] = (double)f->table[at[i]];
+  else if (f->swap)
+    for (int i = 0; i < n; i++)
+      c->f[i] = any_to_double(f->stored, load_bits(at + i * bytes, bytes, true));
+  else
+    load_same_order_doubles(f->stored, at, n, c);
 }
 
 static void load_ints(const mlrt_field *f, const uint8_t *at, int n, chunk *c) {
   int bytes = mlrt_stored_bytes(f->stored);
-  for (int i = 0; i < n; i++, at += bytes)
-    c->i[i] = bits_to_int(f->stored, load_bits(at, bytes, f->swap));
-}
-
-static void load_table(const mlrt_field *f, const uint8_t *at, int n, chunk *c) {
-  for (int i = 0; i < n; i++)
-    c->i[i] = f->table[at[i]];
+  if (f->table)
+    for (int i = 0; i < n; i++)
+      c->i[i] = f->table[at[i]];
+  else if (f->swap)
+    for (int i = 0; i < n; i++)
+      c->i[i] = bits_to_int(f->stored, load_bits(at + i * bytes, bytes, true));
+  else
+    load_same_order_ints(f->stored, at, n, c);
 }
 
 // --- storing --------------------------------------------------------------------------------
+typedef struct int_range {
+  int64_t lo, hi;
+} int_range;
+
+// The dtype's range, cut by the input's limit.
+static int_range range_of(const mlrt_input *in) {
+  int_range r = {dtypes[in->dtype].lo, dtypes[in->dtype].hi};
+  if (in->limit > 0) {
+    r.lo = 0;
+    r.hi = in->limit - 1 < r.hi ? in->limit - 1 : r.hi;
+  }
+  return r;
+}
+
 static bool fits_int(const mlrt_input *in, int64_t v) {
-  const dtype_info *t = &dtypes[in->dtype];
-  return v >= t->lo && v <= t->hi && (in->limit <= 0 || (v >= 0 && v < in->limit));
+  int_range r = range_of(in);
+  return v >= r.lo && v <= r.hi;
 }
 
 static void store_int(mlrt_dtype t, int64_t v, char *out) {
@@ -209,28 +269,56 @@ static bool refuse_int(const mlrt_field *f, int64_t sample, int64_t element, int
   return refuse(f, sample, element, text, e);
 }
 
+// Index of the first number outside [lo, hi]; n: none.
+static int first_outside(const int64_t *v, int n, int_range r) {
+  for (int i = 0; i < n; i++)
+    if (v[i] < r.lo || v[i] > r.hi)
+      return i;
+  return n;
+}
+
 static bool store_ints(const mlrt_field *f, int64_t sample, int64_t first, int n, const chunk *c,
                        char *out, mlrt_error *e) {
+  int_range r = range_of(f->input);
+  if (f->stored == MLRT_ST_U64 && r.lo < 0)
+    r.lo = 0; // loaded as int64, those of 2^63 and more are negative
+  int bad = first_outside(c->i, n, r);
+  if (bad < n)
+    return refuse_int(f, sample, first + bad, c->i[bad], e);
   int bytes = dtypes[f->input->dtype].bytes;
-  bool huge_is_negative = f->stored == MLRT_ST_U64;
-  for (int i = 0; i < n; i++, out += bytes) {
-    if (!fits_int(f->input, c->i[i]) || (huge_is_negative && c->i[i] < 0))
-      return refuse_int(f, sample, first + i, c->i[i], e);
-    store_int(f->input->dtype, c->i[i], out);
-  }
+  if (bytes == 4)
+    for (int i = 0; i < n; i++)
+      memcpy(out + i * 4, &c->i[i], 4); // see store_int
+  else
+    for (int i = 0; i < n; i++)
+      store_int(f->input->dtype, c->i[i], out + i * bytes);
   return true;
+}
+
+// Stores until a number does not fit; returns how many were stored.
+static int store_while_fitting(const mlrt_input *in, const double *v, int n, char *out) {
+  int i = 0, bytes = dtypes[in->dtype].bytes;
+  if (in->dtype == MLRT_F32)
+    for (; i < n; i++) {
+      float narrow = (float)v[i];
+      if (isinf(narrow) && !isinf(v[i]))
+        break;
+      memcpy(out + i * 4, &narrow, 4);
+    }
+  else
+    while (i < n && mlrt_store_number(in, v[i], out + i * bytes))
+      i++;
+  return i;
 }
 
 static bool store_doubles(const mlrt_field *f, int64_t sample, int64_t first, int n, const chunk *c,
                           char *out, mlrt_error *e) {
-  int bytes = dtypes[f->input->dtype].bytes;
   char text[32];
-  for (int i = 0; i < n; i++, out += bytes)
-    if (!mlrt_store_number(f->input, c->f[i], out)) {
-      snprintf(text, sizeof text, "%.9g", c->f[i]);
-      return refuse(f, sample, first + i, text, e);
-    }
-  return true;
+  int done = store_while_fitting(f->input, c->f, n, out);
+  if (done == n)
+    return true;
+  snprintf(text, sizeof text, "%.9g", c->f[done]);
+  return refuse(f, sample, first + done, text, e);
 }
 
 static bool copy_chunk(const mlrt_field *f, int64_t sample, int64_t first, int n, const uint8_t *at,
@@ -240,10 +328,7 @@ static bool copy_chunk(const mlrt_field *f, int64_t sample, int64_t first, int n
     load_doubles(f, at, n, &c);
     return store_doubles(f, sample, first, n, &c, out, e);
   }
-  if (f->table)
-    load_table(f, at, n, &c);
-  else
-    load_ints(f, at, n, &c);
+  load_ints(f, at, n, &c);
   return store_ints(f, sample, first, n, &c, out, e);
 }
 

@@ -36,35 +36,42 @@ static bool shapes_match(mlrt_reading *r, int i, const mlrt_array *a, int64_t el
     return true;
   char have[180], want[180];
   return mlrt_error_set(r->error, "%s: a sample is %s, but input `%s` takes %s",
-                        r->set->files[i].name, shape_text(a->dims + 1, a->rank - 1, have, sizeof have),
-                        in->name, shape_text(in->dims + 1, in->rank - 1, want, sizeof want));
+                        r->set->files[i].name,
+                        shape_text(a->dims + 1, a->rank - 1, have, sizeof have), in->name,
+                        shape_text(in->dims + 1, in->rank - 1, want, sizeof want));
 }
 
-bool mlrt_array_to_field(mlrt_reading *r, int i, const mlrt_array *a) {
-  const mlrt_file *file = &r->set->files[i];
+// The file must hold exactly what its header says.
+static bool size_matches(mlrt_reading *r, const mlrt_file *file, const mlrt_array *a) {
   int64_t bytes = mlrt_array_bytes(a), rest = file->len - a->offset;
+  char shape[180];
   if (a->dims[0] < 1)
     return mlrt_error_set(r->error, "%s: holds no samples", file->name);
   if (bytes < 0 || bytes > rest)
     return mlrt_error_set(r->error,
                           "%s: is cut off: its header asks for %s numbers of %d bytes, but only "
                           "%lld bytes follow it",
-                          file->name, shape_text(a->dims, a->rank, (char[180]){0}, 180),
+                          file->name, shape_text(a->dims, a->rank, shape, sizeof shape),
                           mlrt_stored_bytes(a->stored), (long long)rest);
   if (bytes < rest)
     return mlrt_error_set(r->error, "%s: %lld bytes follow the last sample (at byte %lld)",
                           file->name, (long long)(rest - bytes), (long long)(a->offset + bytes));
-  int64_t stride = bytes / a->dims[0];
-  int64_t elements = stride / mlrt_stored_bytes(a->stored);
-  if (!shapes_match(r, i, a, elements))
+  return true;
+}
+
+bool mlrt_array_to_field(mlrt_reading *r, int i, const mlrt_array *a) {
+  const mlrt_file *file = &r->set->files[i];
+  if (!size_matches(r, file, a))
     return false;
   mlrt_field *f = &r->set->fields[i];
   f->base = file->data + a->offset;
-  f->stride = stride;
-  f->elements = elements;
+  f->stride = mlrt_array_bytes(a) / a->dims[0];
+  f->elements = f->stride / mlrt_stored_bytes(a->stored);
   f->stored = a->stored;
   f->swap = a->swap;
   f->file = file->name;
+  if (!shapes_match(r, i, a, f->elements))
+    return false;
   if (i > 0 && a->dims[0] != r->set->size)
     return mlrt_error_set(r->error, "%s holds %lld samples, but %s holds %lld", file->name,
                           (long long)a->dims[0], r->set->files[0].name, (long long)r->set->size);

@@ -64,17 +64,19 @@ static bool try_all(search *s, const mlrt_program *p, const char *data_dir) {
   if (data_dir && data_dir[0] && try_place(s, data_dir, (int)strlen(data_dir)))
     return true;
   const char *slash = p->source_path ? strrchr(p->source_path, '/') : NULL;
-  if (slash && try_place(s, p->source_path, slash == p->source_path ? 1 : (int)(slash - p->source_path)))
+  if (slash &&
+      try_place(s, p->source_path, slash == p->source_path ? 1 : (int)(slash - p->source_path)))
     return true;
   return try_place(s, "", 0);
 }
 
 static bool find_on_disk(search *s, const mlrt_program *p, const char *data_dir, mlrt_error *e) {
   if (!try_all(s, p, data_dir))
-    return mlrt_error_set(e,
-                          "%s: no such file (tried: %s)\nhelp: give its folder with --data-dir=DIR; "
-                          "scripts/fetch-data downloads the public data sets",
-                          s->name, s->tried);
+    return mlrt_error_set(
+        e,
+        "%s: no such file (tried: %s)\nhelp: give its folder with --data-dir=DIR; "
+        "scripts/fetch-data downloads the public data sets",
+        s->name, s->tried);
   if (s->fd < 0)
     return mlrt_error_set(e, "%s: %s", s->path, strerror(errno));
   return true;

@@ -9,9 +9,15 @@
 #define RUNTIME_DATA_READER_H
 
 #include "runtime/data.h"
+#include "runtime/dtype.h"
 
 // --- bytes of a file (data_file.c, data_gunzip.c) ------------------------------------------
-typedef enum mlrt_memory { MLRT_MEM_NONE, MLRT_MEM_BINARY, MLRT_MEM_MAPPED, MLRT_MEM_PRIVATE } mlrt_memory;
+typedef enum mlrt_memory {
+  MLRT_MEM_NONE,
+  MLRT_MEM_BINARY,
+  MLRT_MEM_MAPPED,
+  MLRT_MEM_PRIVATE
+} mlrt_memory;
 
 typedef struct mlrt_file {
   char *name;          // where it was found; for messages
@@ -19,7 +25,7 @@ typedef struct mlrt_file {
   int64_t len;
   mlrt_memory memory;
   bool was_gz;
-  uint8_t *map;     // MAPPED, PRIVATE: the pages that hold data
+  uint8_t *map;      // MAPPED, PRIVATE: the pages that hold data
   int64_t map_bytes; // a multiple of the page size
 } mlrt_file;
 
@@ -46,12 +52,19 @@ bool mlrt_parse_number(const uint8_t *at, int64_t len, double *out);
 
 // --- stored numbers (data_convert.c) -------------------------------------------------------------
 typedef enum mlrt_stored {
-  MLRT_ST_U8, MLRT_ST_I8, MLRT_ST_U16, MLRT_ST_I16, MLRT_ST_U32, MLRT_ST_I32, MLRT_ST_U64,
-  MLRT_ST_I64, MLRT_ST_F16, MLRT_ST_F32, MLRT_ST_F64
+  MLRT_ST_U8,
+  MLRT_ST_I8,
+  MLRT_ST_U16,
+  MLRT_ST_I16,
+  MLRT_ST_U32,
+  MLRT_ST_I32,
+  MLRT_ST_U64,
+  MLRT_ST_I64,
+  MLRT_ST_F16,
+  MLRT_ST_F32,
+  MLRT_ST_F64
 } mlrt_stored;
 int mlrt_stored_bytes(mlrt_stored t);
-int mlrt_dtype_bytes(mlrt_dtype t);
-const char *mlrt_dtype_name(mlrt_dtype t);
 mlrt_stored mlrt_stored_from_dtype(mlrt_dtype t);
 
 typedef struct mlrt_field {
@@ -59,10 +72,10 @@ typedef struct mlrt_field {
   int64_t stride;      // bytes from a sample to the next
   int64_t elements;    // numbers per sample
   mlrt_stored stored;
-  bool swap;              // other byte order than this machine's
-  const uint8_t *table;   // U8 only: stored byte -> value; NULL: the byte itself
+  bool swap;            // other byte order than this machine's
+  const uint8_t *table; // U8 only: stored byte -> value; NULL: the byte itself
   const mlrt_input *input;
-  const char *file;       // for messages
+  const char *file; // for messages
 } mlrt_field;
 
 // Converts sample `index` to the input's dtype at `out`.
@@ -72,7 +85,8 @@ bool mlrt_store_number(const mlrt_input *in, double v, char *out);
 // "u8 holds 0..255", "ids of `tokens` are below 65": why a number was refused.
 const char *mlrt_limits_text(const mlrt_input *in, char *buf, size_t size);
 
-// --- datasets --------------------------------------------------------------------------------------
+// --- datasets
+// --------------------------------------------------------------------------------------
 struct mlrt_dataset {
   const char *name;
   int64_t size; // samples
@@ -133,13 +147,15 @@ typedef struct mlrt_ids {
 } mlrt_ids;
 bool mlrt_ids_to_fields(mlrt_reading *r, const mlrt_ids *ids);
 
-// --- settings (data_settings.c) ----------------------------------------------------------------------
-// Every key of the entry must be in `keys` (NULL-terminated) or one that all formats have.
+// --- settings (data_settings.c)
+// ---------------------------------------------------------------------- Every key of the entry
+// must be in `keys` (NULL-terminated) or one that all formats have.
 bool mlrt_settings_check(const mlrt_reading *r, const char *const *keys);
 const mlrt_setting *mlrt_setting_find(const mlrt_reading *r, const char *key); // NULL: absent
 // Absent: `*out` keeps its value. False: wrong kind of value.
 bool mlrt_setting_int(const mlrt_reading *r, const char *key, int64_t lo, int64_t hi, int64_t *out);
-bool mlrt_setting_choice(const mlrt_reading *r, const char *key, const char *const *names, int *out);
+bool mlrt_setting_choice(const mlrt_reading *r, const char *key, const char *const *names,
+                         int *out);
 // 1, "true", 0, "false" to 1 or 0.
 bool mlrt_setting_bool(const mlrt_reading *r, const char *key, int *out);
 // range_lo .. range_hi of n things: [int(n * lo), int(n * hi)), as nanoGPT splits.

@@ -67,8 +67,7 @@ bool mlrt_setting_int(const mlrt_reading *r, const char *key, int64_t lo, int64_
   if (!s)
     return true;
   // Doubles hold whole numbers exactly up to 2^53; no setting is larger.
-  if (!number_of(r, s, &v) || v != trunc(v) || fabs(v) > 0x1p53 || v < (double)lo ||
-      v > (double)hi)
+  if (!number_of(r, s, &v) || v != trunc(v) || fabs(v) > 0x1p53 || v < (double)lo || v > (double)hi)
     return mlrt_error_set(r->error, "`%s` must be a whole number from %lld to %lld", key,
                           (long long)lo, (long long)hi);
   *out = (int64_t)v;

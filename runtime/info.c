@@ -1,5 +1,6 @@
 // info.c: `./trainer info`: what is inside this program, without running it.
 #include "runtime/commands.h"
+#include "runtime/number_io.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 // predict.c: `./trainer predict`: a checkpoint's outputs for a data set, one .npy file per output.
 #include "runtime/commands.h"
+#include "runtime/number_io.h"
 #include "runtime/recipe.h"
 #include "runtime/signals.h"
 

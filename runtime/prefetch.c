@@ -140,8 +140,8 @@ static bool same_batch_size(const mlrt_program *p, mlrt_error *e) {
   for (int i = 0; i < p->num_inputs; i++)
     if (p->inputs[i].rank < 1 || p->inputs[i].dims[0] != mlrt_batch_size(p) ||
         mlrt_batch_size(p) < 1)
-      return mlrt_error_set(e, "inputs `%s` and `%s` have different batch sizes",
-                            p->inputs[0].name, p->inputs[i].name);
+      return mlrt_error_set(e, "inputs `%s` and `%s` have different batch sizes", p->inputs[0].name,
+                            p->inputs[i].name);
   return p->num_inputs > 0 || mlrt_error_set(e, "the model has no inputs");
 }
 

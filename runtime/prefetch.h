@@ -34,9 +34,9 @@ typedef struct mlrt_order {
 } mlrt_order;
 
 typedef struct mlrt_batch {
-  int slot;            // staging slot that holds it: 0 or 1
-  int64_t valid;       // samples that count; less than the batch size only at the end of evaluation
-  mlrt_position at;    // of its first sample
+  int slot;         // staging slot that holds it: 0 or 1
+  int64_t valid;    // samples that count; less than the batch size only at the end of evaluation
+  mlrt_position at; // of its first sample
   bool last_of_epoch;
 } mlrt_batch;
 

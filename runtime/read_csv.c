@@ -12,7 +12,7 @@ typedef struct csv {
   mlrt_reading *r;
   const mlrt_file *file;
   uint8_t delimiter;
-  int columns, columns_line; // of the first row, and its line number
+  int columns, columns_line;  // of the first row, and its line number
   int label_first, label_num; // columns [label_first, label_first + label_num)
   char *row[2];               // where the present row of an input goes
 } csv;
@@ -136,16 +136,17 @@ static bool check_columns(const csv *c) {
     takes[1] = mlrt_input_elements(&p->inputs[1]);
   if (takes[0] == c->columns - c->label_num && (p->num_inputs == 1 || takes[1] == c->label_num))
     return true;
-  const char *help = c->columns == 1 ? "\nhelp: columns are split at commas, or at `delimiter`" : "";
+  const char *help =
+      c->columns == 1 ? "\nhelp: columns are split at commas, or at `delimiter`" : "";
   const char *s = c->columns == 1 ? "" : "s";
   if (p->num_inputs == 1)
     return mlrt_error_set(c->r->error, "%s: line %d has %d column%s, of which `%s` takes %lld%s",
                           c->file->name, c->columns_line, c->columns, s, p->inputs[0].name,
                           (long long)takes[0], help);
-  return mlrt_error_set(c->r->error,
-                        "%s: line %d has %d column%s, but inputs `%s` and `%s` take %lld and %lld%s",
-                        c->file->name, c->columns_line, c->columns, s, p->inputs[0].name,
-                        p->inputs[1].name, (long long)takes[0], (long long)takes[1], help);
+  return mlrt_error_set(
+      c->r->error, "%s: line %d has %d column%s, but inputs `%s` and `%s` take %lld and %lld%s",
+      c->file->name, c->columns_line, c->columns, s, p->inputs[0].name, p->inputs[1].name,
+      (long long)takes[0], (long long)takes[1], help);
 }
 
 // --- rows ------------------------------------------------------------------------------------
@@ -161,17 +162,27 @@ static bool bad_column(const csv *c, const text_line *l, int column, const text_
                         (long long)l->number, column + 1, shown, why);
 }
 
+static bool does_not_fit(const csv *c, const text_line *l, int column, const text_line *text,
+                         const mlrt_input *in) {
+  char limits[120], why[200];
+  snprintf(why, sizeof why, "does not fit input `%.40s`: %s", in->name,
+           mlrt_limits_text(in, limits, sizeof limits));
+  return bad_column(c, l, column, text, why);
+}
+
 static bool store_column(csv *c, const text_line *l, int column, const text_line *text) {
   bool label = column >= c->label_first && column < c->label_first + c->label_num;
   if (label && c->r->program->num_inputs == 1)
     return true; // a label that the model does not ask for
   const mlrt_input *in = &c->r->program->inputs[label];
   double v;
-  char limits[120];
   if (!mlrt_parse_number(text->at, text->end - text->at, &v))
     return bad_column(c, l, column, text, "is not a number");
+  // From 2^53 on a double does not tell neighbouring whole numbers apart: not silently.
+  if (in->dtype < MLRT_F32 && v == trunc(v) && fabs(v) >= 0x1p53)
+    return bad_column(c, l, column, text, "is 2^53 or more: too large for a whole number in a csv");
   if (!mlrt_store_number(in, v, c->row[label]))
-    return bad_column(c, l, column, text, mlrt_limits_text(in, limits, sizeof limits));
+    return does_not_fit(c, l, column, text, in);
   c->row[label] += mlrt_dtype_bytes(in->dtype);
   return true;
 }
@@ -224,18 +235,23 @@ static bool find_first_row(csv *c, text_line *l) {
   return true;
 }
 
-// Room for the rows of both inputs, and the fields that read them.
-static bool make_fields(csv *c, int64_t rows) {
+// What a row of input i is, once parsed: numbers in the dtype of the input.
+static void make_field(csv *c, int i) {
+  mlrt_field *f = &c->r->set->fields[i];
+  f->elements = mlrt_input_elements(f->input);
+  f->stored = mlrt_stored_from_dtype(f->input->dtype);
+  f->stride = f->elements * mlrt_stored_bytes(f->stored);
+  f->file = c->file->name;
+}
+
+// Room for the rows of both inputs, one after the other.
+static bool make_room(csv *c, int64_t rows) {
   mlrt_dataset *d = c->r->set;
   int64_t start[3] = {0};
   for (int i = 0; i < d->num_fields; i++) {
-    mlrt_field *f = &d->fields[i];
-    f->elements = mlrt_input_elements(f->input);
-    f->stored = mlrt_stored_from_dtype(f->input->dtype);
-    f->stride = f->elements * mlrt_stored_bytes(f->stored);
-    f->file = c->file->name;
+    make_field(c, i);
     int64_t bytes;
-    if (__builtin_mul_overflow(rows, f->stride, &bytes) || bytes > INT64_MAX / 4)
+    if (__builtin_mul_overflow(rows, d->fields[i].stride, &bytes) || bytes > INT64_MAX / 4)
       return mlrt_error_set(c->r->error, "%s: too many rows", c->file->name);
     start[i + 1] = start[i] + (bytes + 63) / 64 * 64;
   }
@@ -255,7 +271,7 @@ static bool read_rows(csv *c) {
   text_line first;
   int64_t lo, hi;
   if (!find_first_row(c, &first) || !read_label(c) || !check_columns(c) ||
-      !mlrt_setting_range(c->r, count_rows(c, first), &lo, &hi) || !make_fields(c, hi - lo))
+      !mlrt_setting_range(c->r, count_rows(c, first), &lo, &hi) || !make_room(c, hi - lo))
     return false;
   c->r->set->size = hi - lo;
   return parse_rows(c, first, lo, hi);

@@ -25,7 +25,7 @@ static const char *parse_header(const uint8_t *at, int64_t len, mlrt_array *a) {
   if (len < 4 || at[0] != 0 || at[1] != 0 || !stored_from_code(at[2], &a->stored))
     return "is not an IDX file (it must begin with 0, 0, a type from 8 to 14, a rank)";
   a->rank = at[3];
-  a->swap = true;
+  a->swap = mlrt_stored_bytes(a->stored) > 1;
   a->offset = 4 + 4 * a->rank;
   if (a->rank < 1 || a->rank > MLRT_MAX_RANK)
     return "has a rank outside 1..8";

@@ -112,7 +112,7 @@ static bool stored_from_descr(const char *descr, mlrt_array *a) {
                {"i8", MLRT_ST_I64}, {"f2", MLRT_ST_F16}, {"f4", MLRT_ST_F32}, {"f8", MLRT_ST_F64}};
   if (descr[0] == '\0' || !strchr("<>|=", descr[0]))
     return false;
-  a->swap = descr[0] == '>';
+  a->swap = descr[0] == '>' && descr[2] > '1';
   for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
     if (strcmp(types[i].descr, descr + 1) == 0) {
       a->stored = (mlrt_stored)types[i].stored;

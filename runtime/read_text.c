@@ -48,8 +48,7 @@ bool mlrt_read_text(mlrt_reading *r) {
   if (vocab == CHARS)
     bytes_used(&d->files[0], used);
   make_vocab(d, used);
-  mlrt_ids ids = {.count = d->files[0].len,
-                  .stored = MLRT_ST_U8,
-                  .table = vocab == CHARS ? d->table : NULL};
+  mlrt_ids ids = {
+      .count = d->files[0].len, .stored = MLRT_ST_U8, .table = vocab == CHARS ? d->table : NULL};
   return (vocab == BYTES || vocab_fits(r)) && mlrt_ids_to_fields(r, &ids);
 }

@@ -58,9 +58,9 @@ static bool check_length(mlrt_reading *r, const mlrt_file *f, mlrt_ids *ids) {
   if (ids->offset == 0)
     return mlrt_error_set(r->error, "%s: %lld bytes are no whole number of ids of %lld bytes",
                           f->name, (long long)rest, (long long)bytes);
-  return mlrt_error_set(r->error, "%s: its header says %lld ids (%lld bytes), but %lld bytes follow",
-                        f->name, (long long)ids->count, (long long)(ids->count * bytes),
-                        (long long)rest);
+  return mlrt_error_set(r->error,
+                        "%s: its header says %lld ids (%lld bytes), but %lld bytes follow", f->name,
+                        (long long)ids->count, (long long)(ids->count * bytes), (long long)rest);
 }
 
 static bool apply_dtype(mlrt_reading *r, const mlrt_file *f, mlrt_ids *ids, int wanted) {

@@ -32,10 +32,6 @@ static int dtype_bytes(const char *name) {
   return 0;
 }
 
-int mlrt_dtype_bytes(mlrt_dtype t) {
-  return dtype_bytes(mlrt_st_dtype(t));
-}
-
 // Room for one more in a growing array; false when memory is out.
 static bool grow(void **array, int num, int *cap, size_t item) {
   if (num < *cap)

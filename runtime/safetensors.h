@@ -8,7 +8,7 @@
 #define RUNTIME_SAFETENSORS_H
 
 #include "runtime/error.h"
-#include "runtime/mlrt.h"
+#include "runtime/dtype.h"
 
 typedef struct mlrt_st_tensor {
   const char *name, *dtype; // "F32"
@@ -42,7 +42,6 @@ const mlrt_st_tensor *mlrt_st_find(const mlrt_st_header *h, const char *name); /
 const char *mlrt_st_value(const mlrt_st_header *h, const char *key);           // NULL when absent
 
 const char *mlrt_st_dtype(mlrt_dtype t); // "F32"
-int mlrt_dtype_bytes(mlrt_dtype t);
 
 // Writes length and header to `out` (`cap` bytes) and returns the bytes needed, like snprintf.
 // Tensors in the order of their data; the header is padded so that data starts at a multiple of 8.

@@ -24,6 +24,7 @@ enum {
   MAX_COUNTERS = 40, // 32 + 4 + 1 for 256 threads
   SPINS = 2500,      // pauses before sleeping: 50 to 100 us
   SPINS_CROWDED = 20, // more threads than processors: the one we wait for needs ours
+  BURST = 128,       // pauses between offers of the processor to others
   STACK_BYTES = 1 << 20,
 };
 
@@ -67,7 +68,10 @@ static void wait_change(word *w, unsigned old, int spins) {
   for (int i = 0; i < spins; i++) {
     if (atomic_load_explicit(&w->value, memory_order_acquire) != old)
       return;
-    cpu_pause();
+    if (i % BURST == BURST - 1)
+      sched_yield(); // costs nothing on an idle machine; on a busy one we may be in the way
+    else
+      cpu_pause();
   }
   while (atomic_load_explicit(&w->value, memory_order_acquire) == old) {
     atomic_fetch_add(&w->sleepers, 1);

@@ -58,10 +58,8 @@ static void choose(setup *s, uint8_t choice, const uint8_t *data, size_t len) {
                         .files = s->names,
                         .num_files = arrays ? inputs : 1,
                         .settings = s->settings};
-  s->program = (mlrt_program){.inputs = s->inputs,
-                              .num_inputs = inputs,
-                              .embedded = s->files,
-                              .num_embedded = 1};
+  s->program = (mlrt_program){
+      .inputs = s->inputs, .num_inputs = inputs, .embedded = s->files, .num_embedded = 1};
   choose_settings(s, choice);
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static int failures;
@@ -85,7 +86,9 @@ static inline void toy_update(char *arena) {
   }
   *TOY_F(TOY_RATE) = *TOY_F(TOY_LR) / (float)(1 + *TOY_I(TOY_STEP));
   ++*TOY_I(TOY_STEP);
-  usleep((useconds_t)*TOY_I(TOY_DELAY));
+  struct timespec rest = {*TOY_I(TOY_DELAY) / 1000000, *TOY_I(TOY_DELAY) % 1000000 * 1000};
+  while (rest.tv_sec + rest.tv_nsec && nanosleep(&rest, &rest)) // a signal does not end a step
+    ;
 }
 
 static inline void toy_init(char *arena, int slot, mlrt_team *team, int tid) {

@@ -277,10 +277,74 @@ static void test_text(void) {
   fill(d, 1, x, y); // "lo\n" -> "o\nw"
   CHECK(x[0] == 4 && x[2] == 0 && y[2] == 7, "%d %d %d", x[0], x[2], y[2]);
   mlrt_data_close(d);
+  float ids[3];
+  f.program.num_inputs = 1; // ids as numbers, for whatever a model does with them
+  f.inputs[0].dtype = MLRT_F32;
+  d = must_open(&f, MLRT_USE_TRAIN, "text as f32");
+  fill(d, 0, ids, NULL);
+  CHECK(ids[0] == 3 && ids[1] == 2 && ids[2] == 4, "%g %g %g", (double)ids[0], (double)ids[1],
+        (double)ids[2]);
+  mlrt_data_close(d);
+  f.program.num_inputs = 2;
+  f.inputs[0].dtype = MLRT_I32;
   set_num(&f, "stride", 2);
   d = must_open(&f, MLRT_USE_EVAL, "text stride");
   CHECK(mlrt_data_size(d) == 4, "%lld", (long long)mlrt_data_size(d));
   mlrt_data_close(d);
+}
+
+// The number i as npy stores it: descr is "<u2", ">f4", ...
+static void put_stored(bytes *b, const char *descr, int i) {
+  static const uint16_t halves[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500};
+  int width = descr[2] - '0';
+  uint64_t bits = (uint64_t)i;
+  float single = (float)i;
+  double wide = i;
+  if (descr[1] == 'f' && width == 2)
+    bits = halves[i];
+  else if (descr[1] == 'f')
+    memcpy(&bits, width == 4 ? (void *)&single : (void *)&wide, (size_t)width);
+  for (int k = 0; k < width; k++)
+    put(b, (char *)&bits + (descr[0] == '>' ? width - 1 - k : k), 1);
+}
+
+static double number_at(const char *out, mlrt_dtype dtype, int i) {
+  static const int sizes[MLRT_NUM_DTYPES] = {1, 1, 1, 2, 4, 4, 8, 4, 8};
+  int64_t whole = 0;
+  float single;
+  double wide;
+  memcpy(&whole, out + i * sizes[dtype], (size_t)sizes[dtype]);
+  memcpy(&single, &whole, 4);
+  memcpy(&wide, &whole, 8);
+  return dtype == MLRT_F32 ? (double)single : dtype == MLRT_F64 ? wide : (double)whole;
+}
+
+static void check_pair(const char *descr, mlrt_dtype dtype) {
+  fixture f;
+  char dictionary[100], out[48];
+  snprintf(dictionary, sizeof dictionary,
+           "{'descr': '%s', 'fortran_order': False, 'shape': (1, 6)}", descr);
+  bytes b = npy_header(1, dictionary);
+  for (int i = 0; i < 6; i++)
+    put_stored(&b, descr, i);
+  fixture_init(&f, "npy", 1, 1);
+  set_file(&f, 0, b);
+  set_input(&f, 0, dtype, 2, 1, 6, 0);
+  mlrt_dataset *d = must_open(&f, MLRT_USE_TRAIN, dictionary);
+  fill(d, 0, out, NULL);
+  for (int i = 0; i < 6; i++)
+    CHECK(number_at(out, dtype, i) == i, "%s to dtype %d: %d became %g", descr, (int)dtype, i,
+          number_at(out, dtype, i));
+  mlrt_data_close(d);
+}
+
+// Each stored type to each dtype that holds 0..5.
+static void test_all_pairs(void) {
+  static const char *const descrs[] = {"|u1", "|i1", ">u1", "<u2", ">i2", "<u4", ">u4", "<i4",
+                                       "<u8", "<i8", ">i8", "<f2", "<f4", ">f4", "<f8", ">f8"};
+  for (size_t s = 0; s < sizeof descrs / sizeof *descrs; s++)
+    for (int dtype = MLRT_U8; dtype < MLRT_NUM_DTYPES; dtype++)
+      check_pair(descrs[s], (mlrt_dtype)dtype);
 }
 
 // The vocabulary is the file's, the windows are the range's: int(n * fraction), as nanoGPT.
@@ -409,6 +473,38 @@ static void test_places(void) {
   rmdir(root);
 }
 
+// Random bytes do not pack: a .gz on disk of several pieces, unpacked to pages that grow.
+static void test_large_gz(void) {
+  enum { IDS = 3 << 19 };
+  char path[] = "/tmp/mlrt-data-XXXXXX";
+  fixture f;
+  bytes ids = {0};
+  uint32_t state = 1;
+  static uint16_t values[IDS], window[8];
+  for (int i = 0; i < IDS; i++)
+    values[i] = (uint16_t)((state = state * 1664525 + 1013904223) >> 16);
+  put(&ids, values, sizeof values);
+  bytes packed = gz(ids);
+  FILE *out = fdopen(mkstemp(path), "wb");
+  fwrite(packed.at, 1, packed.len, out);
+  fclose(out);
+  fixture_init(&f, "tokens", 1, 1);
+  f.files[0] = path;
+  set_input(&f, 0, MLRT_U16, 2, 1, 8, 0);
+  mlrt_dataset *d = must_open(&f, MLRT_USE_TRAIN, "large gz");
+  CHECK(packed.len > 2 << 20, "the file packs to %zu bytes", packed.len);
+  CHECK(mlrt_data_resident_bytes(d) == sizeof values, "%lld bytes are resident",
+        (long long)mlrt_data_resident_bytes(d));
+  int wrong = 0;
+  for (int64_t i = 0; i < mlrt_data_size(d); i += 4) {
+    fill(d, i, window, NULL);
+    wrong += memcmp(window, values + i, sizeof window) != 0;
+  }
+  CHECK(wrong == 0 && mlrt_data_size(d) == IDS - 7, "%d windows differ", wrong);
+  mlrt_data_close(d);
+  unlink(path);
+}
+
 static double flag_value(const void *data, const char *name) {
   return strcmp(name, data) == 0 ? 0.5 : -1;
 }
@@ -431,6 +527,7 @@ int main(void) {
   test_idx_gz_range();
   test_idx_types();
   test_npy();
+  test_all_pairs();
   test_long_sample();
   test_csv();
   test_csv_columns();
@@ -439,6 +536,7 @@ int main(void) {
   test_text_range();
   test_tokens();
   test_places();
+  test_large_gz();
   test_flags();
   return failures != 0;
 }

@@ -155,7 +155,8 @@ static void test_csv(void) {
   csv_fails("1,2,1e999,4\n", NULL, NULL, "column 3: `1e999` is not a number");
   csv_fails("1,2,1e300,4\n", NULL, NULL, "column 3: `1e300`|f32 holds");
   csv_fails("1,2,0x10,4\n", NULL, NULL, "column 3: `0x10` is not a number");
-  csv_fails("1,2,3,10\n", NULL, NULL, "column 4: `10`|whole numbers from 0 to 9");
+  csv_fails("1,2,3,10\n", NULL, NULL,
+            "column 4: `10` does not fit input `y`: |whole numbers from 0 to 9");
   csv_fails("1,2,3,4.5\n", NULL, NULL, "column 4: `4.5`|whole numbers");
   csv_fails("1,2,3,-1\n", NULL, NULL, "column 4: `-1`|whole numbers");
   csv_fails("1,2,3,4\n", "header", "maybe", "`header` must be one of: false, true");
@@ -165,6 +166,11 @@ static void test_csv(void) {
   csv_fails("1,2,3,4\n", "delimeter", ";", "csv has no setting `delimeter`|delimiter");
   csv_fails("1,2,3\n", NULL, NULL, "line 1 has 3 columns, but inputs `x` and `y` take 3 and 1");
   csv_fails("1;2;3;4\n5;6;7;8\n", NULL, NULL, "line 2 has 1 column,|help: |delimiter");
+  fixture f;
+  fixture_init(&f, "csv", 1, 1);
+  set_input(&f, 0, MLRT_I64, 1, 1, 0, 0);
+  set_file(&f, 0, text_bytes("9007199254740991\n-9007199254740991\n9007199254740993\n"));
+  must_fail(&f, "2^53", "line 3, column 1: `9007199254740993` is 2^53 or more");
 }
 
 // --- text, tokens ----------------------------------------------------------------------------

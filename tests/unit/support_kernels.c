@@ -1,5 +1,6 @@
 // support_kernels.c: see support_kernels.h.
 #include "tests/unit/support_kernels.h"
+#include "ir/random_graph.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -53,29 +54,26 @@ void *test_load(ir_arena *a, const char *text, const cg_target *target) {
 }
 
 // --- memory -------------------------------------------------------------------------------------------
-static void put(char *p, ir_dtype t, int64_t i, double v) {
-  switch (t) {
-#define DTYPE(NAME, text, bytes, ctype, kind, st)                                                  \
-  case IR_##NAME:                                                                                  \
-    ((ctype *)(void *)p)[i] = (ctype)v;                                                            \
-    break;
-#include "ir/dtypes.def"
-#undef DTYPE
-  default:
-    break;
-  }
+#define EACH_DTYPE(ROW)                                                                            \
+  ROW(BOOL, uint8_t)                                                                               \
+  ROW(U8, uint8_t)                                                                                 \
+  ROW(I8, int8_t)                                                                                  \
+  ROW(U16, uint16_t)                                                                               \
+  ROW(I32, int32_t) ROW(U32, uint32_t) ROW(I64, int64_t) ROW(F32, float) ROW(F64, double)
+
+void test_put(char *p, ir_dtype t, int64_t i, double v) {
+#define PUT(NAME, ctype)                                                                           \
+  if (t == IR_##NAME)                                                                              \
+    ((ctype *)(void *)p)[i] = (ctype)v;
+  EACH_DTYPE(PUT)
 }
 
-static double get(const char *p, ir_dtype t, int64_t i) {
-  switch (t) {
-#define DTYPE(NAME, text, bytes, ctype, kind, st)                                                  \
-  case IR_##NAME:                                                                                  \
+double test_get(const char *p, ir_dtype t, int64_t i) {
+#define GET(NAME, ctype)                                                                           \
+  if (t == IR_##NAME)                                                                              \
     return (double)((const ctype *)(const void *)p)[i];
-#include "ir/dtypes.def"
-#undef DTYPE
-  default:
-    return NAN;
-  }
+  EACH_DTYPE(GET)
+  return NAN;
 }
 
 // A buffer ends right before its guard, which nobody may touch.
@@ -97,7 +95,7 @@ static bool guard_is_whole(const char *p, const ir_type *t) {
 static char *oracle_buffer(ir_arena *a, const ir_tensor_value *v) {
   char *p = new_buffer(a, &v->type);
   for (int64_t i = 0; i < ir_elements(&v->type); i++)
-    put(p, v->type.dtype, i, v->at[i]);
+    test_put(p, v->type.dtype, i, v->at[i]);
   return p;
 }
 
@@ -134,7 +132,7 @@ static void compare_output(const kernel_test *t, const ir_node *n, const char *g
       largest = fabs(want->at[i]);
   double slack = ir_is_float(n->type.dtype) ? t->tolerance * (largest + 1e-30) : 0;
   for (int64_t i = 0; i < ir_elements(&n->type); i++) {
-    double x = get(got, n->type.dtype, i), y = want->at[i];
+    double x = test_get(got, n->type.dtype, i), y = want->at[i];
     bool same = x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= slack;
     if (same)
       continue;
@@ -187,18 +185,32 @@ static void describe(kernel_test *t, ir_kernel *k, const ir_func *f, const cg_ta
   cg_generators[k->family].schedule(&t->g);
 }
 
-static ir_tensor_value *oracle(ir_arena *a, const ir_module *m, const ir_func *f, uint64_t seed) {
-  ir_world *w = ir_world_new(a, m);
-  for (size_t i = 0; i < m->states.num; i++) {
-    ir_role role = m->states.at[i]->role;
-    if (role != IR_ROLE_FLAG && role != IR_ROLE_SEED && role != IR_ROLE_COUNTER)
-      w->states[i] = test_random_tensor(a, m->states.at[i]->type, &seed);
+static void random_states(ir_world *w, uint64_t *seed) {
+  for (size_t i = 0; i < w->module->states.num; i++) {
+    const ir_state *s = w->module->states.at[i];
+    if (s->role != IR_ROLE_FLAG && s->role != IR_ROLE_SEED && s->role != IR_ROLE_COUNTER)
+      w->states[i] = test_random_tensor(w->arena, s->type, seed);
   }
+}
+
+static const ir_tensor_value *random_inputs(ir_arena *a, const ir_func *f, uint64_t *seed) {
   IR_VEC(ir_tensor_value) inputs = {0};
   for (size_t i = 0; i < f->nodes.num; i++)
     if (f->nodes.at[i]->op == IR_INPUT)
-      IR_PUSH(a, inputs, test_random_tensor(a, f->nodes.at[i]->type, &seed));
-  return ir_interp(w, f, inputs.at);
+      IR_PUSH(a, inputs, test_random_tensor(a, f->nodes.at[i]->type, seed));
+  return inputs.at;
+}
+
+// Modules with `init` are networks: their own first states and sensible inputs.
+static ir_tensor_value *oracle(ir_arena *a, const ir_module *m, const ir_func *f, uint64_t seed) {
+  ir_world *w = ir_world_new(a, m);
+  const ir_func *init = ir_find_func(m, "init");
+  if (init) {
+    ir_interp(w, init, NULL);
+    return ir_interp(w, f, ir_random_inputs(a, f, seed));
+  }
+  random_states(w, &seed);
+  return ir_interp(w, f, random_inputs(a, f, &seed));
 }
 
 const char *test_kernels(ir_arena *a, const char *what, ir_module *m, const char *func,

@@ -18,5 +18,8 @@ const char *test_kernels(ir_arena *a, const char *what, ir_module *m, const char
 // Compiles C text to a shared object and loads it; NULL (counted as a failure) when it does not
 // compile. `dir` is made by test_folder.
 void *test_load(ir_arena *a, const char *text, const cg_target *target);
+// Element i of a tensor in memory, as numbers.
+void test_put(char *p, ir_dtype t, int64_t i, double v);
+double test_get(const char *p, ir_dtype t, int64_t i);
 
 #endif

@@ -56,7 +56,8 @@ static const gemm_case cases[] = {
 };
 enum { NUM_CASES = sizeof cases / sizeof *cases };
 
-// --- the kernel of a case -------------------------------------------------------------------------
+// --- the kernel of a case
+// -------------------------------------------------------------------------
 
 static mm_axes one_axis(int64_t size, int64_t stride) {
   mm_axes axes = {.num = 1, .size = {size}, .stride = {stride}};
@@ -80,21 +81,30 @@ static mm_operand operand(int arg, const gemm_case *c, int64_t x, int64_t k, boo
 // Plain copies; only edges that are no whole vector come here.
 static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out) {
   (void)data;
-  ir_buf_printf(out,
-                "static void %s_finish(char *const *args, const float *tile, int64_t pitch, int64_t "
-                "batch,\n    int64_t m, int64_t rows, int64_t n, int64_t cols) {\n"
-                "  float *c = (float *)args[2] + batch * %lld;\n"
-                "  for (int64_t i = 0; i < rows; i++)\n"
-                "    for (int64_t j = 0; j < cols; j++)\n"
-                "      c[(m + i) * %lld + n + j] = tile[i * pitch + j];\n"
-                "}\n\n",
-                name, (long long)(p->m * p->n), (long long)p->n);
+  ir_buf_printf(
+      out,
+      "static void %s_finish(char *const *args, const float *tile, int64_t pitch, int64_t "
+      "batch,\n    int64_t m, int64_t rows, int64_t n, int64_t cols) {\n"
+      "  float *c = (float *)args[2] + batch * %lld;\n"
+      "  for (int64_t i = 0; i < rows; i++)\n"
+      "    for (int64_t j = 0; j < cols; j++)\n"
+      "      c[(m + i) * %lld + n + j] = tile[i * pitch + j];\n"
+      "}\n\n",
+      name, (long long)(p->m * p->n), (long long)p->n);
 }
 
 static mm_problem problem(ir_arena *arena, const cg_target *target, const gemm_case *c) {
-  mm_problem p = {.target = target, .arena = arena, .ctype = "float", .elem_bytes = 4,
-                  .batch = c->batch, .m = c->m, .n = c->n, .k = c->k, .plain = true,
-                  .workspace_arg = 3, .emit_finish = emit_finish};
+  mm_problem p = {.target = target,
+                  .arena = arena,
+                  .ctype = "float",
+                  .elem_bytes = 4,
+                  .batch = c->batch,
+                  .m = c->m,
+                  .n = c->n,
+                  .k = c->k,
+                  .plain = true,
+                  .workspace_arg = 3,
+                  .emit_finish = emit_finish};
   bool heads = c->pitch > 0;
   p.a = operand(0, c, c->m, c->k, !c->ta, heads && c->k == 32);
   p.b = operand(1, c, c->n, c->k, c->tb, heads);
@@ -139,16 +149,19 @@ static bool build(ir_arena *arena, const mm_problem *p, const char *cc, const ch
   if (!ir_write_file(source, ir_buf_str(&text), text.len))
     return false;
   double start = bench_now();
-  const char *command = ir_format(arena, "%s -std=gnu11 -O2 -march=native -mprefer-vector-width=512 -ffp-contract=fast -fPIC "
-                                         "-shared -Wall -Wno-unused-function -o %s.so %s",
-                                  cc, base, source);
+  const char *command = ir_format(
+      arena,
+      "%s -std=gnu11 -O2 -march=native -mprefer-vector-width=512 -ffp-contract=fast -fPIC "
+      "-shared -Wall -Wno-unused-function -o %s.so %s",
+      cc, base, source);
   if (system(command) != 0)
     return false;
   k->compile_s = bench_now() - start;
   return load_phases(k, ir_format(arena, "%s.so", base));
 }
 
-// --- data and the reference -----------------------------------------------------------------------
+// --- data and the reference
+// -----------------------------------------------------------------------
 
 static int64_t extent(const mm_axes *axes) {
   int64_t e = 0;
@@ -195,7 +208,8 @@ static double check(const mm_problem *p, const float *a, const float *b, const f
   return worst;
 }
 
-// --- main -------------------------------------------------------------------------------------------
+// --- main
+// -------------------------------------------------------------------------------------------
 
 typedef struct options {
   double seconds; // per timing
@@ -232,8 +246,8 @@ static bool measure(const options *o, const cg_target *target, const gemm_case *
   free(a), free(b), free(out), free(work);
   dlclose(k.library);
   printf("%-14s %2lldx%lldx%lldx%-6lld %2dx%d %c%c grid %2lldx%-2lld", c->name, (long long)c->batch,
-         (long long)c->m, (long long)c->n, (long long)c->k, k.plan.mr, k.plan.nv,
-         "DLS"[k.plan.a], "DLS"[k.plan.b], (long long)k.plan.group_rows,
+         (long long)c->m, (long long)c->n, (long long)c->k, k.plan.mr, k.plan.nv, "DLS"[k.plan.a],
+         k.plan.b_in_workspace ? (char)87 : "DLS"[k.plan.b], (long long)k.plan.group_rows,
          (long long)k.plan.group_cols);
   ir_arena_free(arena);
   return true;
@@ -259,8 +273,13 @@ static bool parse(options *o, int argc, char **argv) {
 }
 
 static cg_target this_machine(void) {
-  cg_target t = {.name = "cpu", .march = "native", .vector_bytes = 16, .vector_registers = 16,
-                 .fma = true, .l1_bytes = 32768, .l2_bytes = 1048576};
+  cg_target t = {.name = "cpu",
+                 .march = "native",
+                 .vector_bytes = 16,
+                 .vector_registers = 16,
+                 .fma = true,
+                 .l1_bytes = 32768,
+                 .l2_bytes = 1048576};
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f"))
     t.vector_bytes = 64, t.vector_registers = 32;
@@ -313,7 +332,9 @@ static int run(const options *o, FILE *json) {
 int main(int argc, char **argv) {
   options o;
   if (!parse(&o, argc, argv)) {
-    fprintf(stderr, "usage: gemm [--quick] [--json=FILE] [--only=TEXT] [--cc=CC] [--keep=DIR] [--tile=RxV]\n");
+    fprintf(
+        stderr,
+        "usage: gemm [--quick] [--json=FILE] [--only=TEXT] [--cc=CC] [--keep=DIR] [--tile=RxV]\n");
     return 2;
   }
   char dir[] = "/tmp/gemm.XXXXXX";

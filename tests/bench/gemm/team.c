@@ -82,7 +82,8 @@ double bench_best(const bench_job *job, int threads, double seconds) {
   return t.best;
 }
 
-// --- peak -------------------------------------------------------------------------------------------
+// --- peak
+// -------------------------------------------------------------------------------------------
 
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64

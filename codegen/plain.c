@@ -1,0 +1,314 @@
+// plain.c: the plain version of a kernel, for `./trainer check` (plain_prelude.h).
+//
+// Each member becomes one array of doubles and one loop nest over its own dimensions:
+//
+//   double *a1 = malloc(64 * 128 * sizeof *a1); // add
+//   for (int64_t i0 = 0; i0 < 64; i0++)
+//     for (int64_t i1 = 0; i1 < 128; i1++)
+//       a1[i0 * 128 + i1] = (m1[i0 * 128 + i1] + ((const float *)args[2])[i1]);
+//
+// Views are index arithmetic (dom_layout), so a plain version shares nothing with the fast one but
+// the layouts.
+#include "codegen/plain.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "ir/builder.h"
+#include "text_plain_prelude_h.h"
+
+typedef struct plain {
+  ir_arena *a;
+  const cg_kernel *c;
+  ir_buf *out;
+  ir_map *names;
+  const char **var; // by position in the kernel: the array of a member
+} plain;
+
+const char *cg_plain_prelude(void) {
+  return text_plain_prelude_h;
+}
+
+// --- index arithmetic -----------------------------------------------------------------------------
+typedef struct indices {
+  const char *at[IR_MAX_RANK]; // C expression per dimension
+} indices;
+
+static indices loop_indices(const plain *p, int rank) {
+  indices x = {{0}};
+  for (int d = 0; d < rank; d++)
+    x.at[d] = ir_format(p->a, "i%d", d);
+  return x;
+}
+
+static const char *row_major(const plain *p, const ir_type *t, const indices *x) {
+  ir_buf b = ir_buf_new(p->a);
+  int64_t stride[IR_MAX_RANK], next = 1;
+  for (int d = t->rank - 1; d >= 0; d--) {
+    stride[d] = next;
+    next *= t->dims[d];
+  }
+  for (int d = 0; d < t->rank; d++)
+    ir_buf_printf(&b, "%s(%s) * %" PRId64, d ? " + " : "", x->at[d], stride[d]);
+  return t->rank ? ir_buf_str(&b) : "0";
+}
+
+// Element of the buffer under `n` for index expressions of n's own dimensions.
+static const char *through_views(const plain *p, const dom_layout *l, const indices *x) {
+  ir_buf b = ir_buf_new(p->a);
+  ir_buf_printf(&b, "%" PRId64, l->offset);
+  for (int m = 0; m < l->num; m++) {
+    int64_t inner = 1;
+    for (int k = m + 1; k < l->num && l->dim[k] == l->dim[m]; k++)
+      inner *= l->size[k];
+    if (l->stride[m])
+      ir_buf_printf(&b, " + (%s) / %" PRId64 " %% %" PRId64 " * %" PRId64, x->at[l->dim[m]], inner,
+                    l->size[m], l->stride[m]);
+  }
+  return ir_buf_str(&b);
+}
+
+static const char *number(const plain *p, double v) {
+  ir_buf b = ir_buf_new(p->a);
+  if (v != v)
+    return "NAN";
+  if (v - v != 0)
+    return v > 0 ? "INFINITY" : "(-INFINITY)";
+  ir_buf_puts(&b, "(");
+  ir_buf_double(&b, v);
+  ir_buf_puts(&b, ")");
+  return ir_buf_str(&b);
+}
+
+static const char *member_var(const plain *p, const ir_node *n) {
+  for (size_t i = 0; i < p->c->k->nodes.num; i++)
+    if (p->c->k->nodes.at[i] == n)
+      return p->var[i];
+  return NULL;
+}
+
+// Value of tensor `n` at the given indices, as a C expression.
+static const char *element(const plain *p, const ir_node *n, const indices *x) {
+  dom_layout l;
+  BUG_IF(!dom_layout_of(n, &l), "%s has no layout", n->name);
+  if (l.buffer->op == IR_CONST)
+    return number(p, ir_attr_num(l.buffer, IR_ATTR_VALUE));
+  const char *at = through_views(p, &l, x);
+  if (l.buffer->op == IR_IOTA)
+    return ir_format(p->a, "(double)(%s)", at);
+  const char *var = member_var(p, l.buffer);
+  if (var)
+    return ir_format(p->a, "%s[%s]", var, at);
+  return ir_format(p->a, "(double)((const %s *)args[%d])[%s]", ir_dtypes[l.buffer->type.dtype].ctype,
+                   cg_arg_index(p->c, l.buffer), at);
+}
+
+// --- loops ----------------------------------------------------------------------------------------
+static void open_loops(const plain *p, const char *var, const ir_type *t) {
+  for (int d = 0; d < t->rank; d++)
+    ir_buf_printf(p->out, "%*sfor (int64_t %s%d = 0; %s%d < %" PRId64 "; %s%d++)%s\n", 2 + 2 * d, "",
+                  var, d, var, d, t->dims[d], var, d, d + 1 == t->rank ? " {" : "");
+  if (!t->rank)
+    ir_buf_puts(p->out, "  {\n");
+}
+
+static void put_assign(const plain *p, const ir_node *n, const char *value) {
+  indices x = loop_indices(p, n->type.rank);
+  ir_buf_printf(p->out, "    %s[%s] = %s;\n", member_var(p, n), row_major(p, &n->type, &x), value);
+}
+
+// --- pointwise ------------------------------------------------------------------------------------
+static const char *fill_spelling(const plain *p, const char *spell, const char *const *operand) {
+  ir_buf b = ir_buf_new(p->a);
+  for (; *spell; spell++) {
+    if (*spell == '$' && spell[1] >= '0' && spell[1] <= '2')
+      ir_buf_puts(&b, operand[*++spell - '0']);
+    else
+      ir_buf_write(&b, spell, 1);
+  }
+  return ir_buf_str(&b);
+}
+
+static const char *cast_value(const plain *p, const ir_node *n, const char *x) {
+  if (n->type.dtype == IR_BOOL)
+    return ir_format(p->a, "((%s) != 0)", x);
+  if (ir_is_float(n->type.dtype))
+    return x;
+  if (ir_is_float(n->in[0]->type.dtype))
+    return ir_format(p->a, "trunc(%s)", x);
+  return ir_format(p->a, "(double)(%s)(int64_t)(%s)", ir_dtypes[n->type.dtype].ctype, x);
+}
+
+static const char *random_value(const plain *p, const ir_node *n, const indices *x) {
+  static const indices none = {{0}};
+  return ir_format(p->a, "k_%s(%s, %s, %" PRId64 "u, %s)", ir_ops[n->op].name,
+                   element(p, n->in[0], &none), element(p, n->in[1], &none),
+                   ir_attr_int(n, IR_ATTR_STREAM), row_major(p, &n->type, x));
+}
+
+static const char *pointwise_value(const plain *p, const ir_node *n) {
+  indices x = loop_indices(p, n->type.rank);
+  if (n->op == IR_UNIFORM || n->op == IR_NORMAL)
+    return random_value(p, n, &x);
+  const char *operand[3] = {"", "", ""};
+  for (int i = 0; i < n->num_in; i++) {
+    operand[i] = element(p, n->in[i], &x);
+    if (n->in[i]->type.dtype == IR_BOOL)
+      operand[i] = ir_format(p->a, "(int)(%s)", operand[i]);
+  }
+  if (n->op == IR_CAST)
+    return cast_value(p, n, operand[0]);
+  if (!ir_is_float(n->type.dtype) && (n->op == IR_DIV || n->op == IR_MOD))
+    return ir_format(p->a, "k_int_%s(%s, %s)", ir_ops[n->op].name, operand[0], operand[1]);
+  return fill_spelling(p, ir_ops[n->op].spell, operand);
+}
+
+// --- reductions -----------------------------------------------------------------------------------
+static bool is_reduced(const ir_node *n, int d) {
+  return n->in[0]->type.dims[d] != n->type.dims[d];
+}
+
+static const char *reduce_start(const ir_node *n) {
+  return n->op == IR_SUM ? "0" : n->op == IR_REDUCE_MAX || n->op == IR_ARGMAX ? "-INFINITY" : "INFINITY";
+}
+
+static void put_reduce(const plain *p, const ir_node *n) {
+  bool arg = n->op == IR_ARGMAX || n->op == IR_ARGMIN;
+  indices x = loop_indices(p, n->type.rank);
+  ir_buf_printf(p->out, "    double sum = %s;\n%s", reduce_start(n), arg ? "    double best = 0;\n" : "");
+  const char *position = "0";
+  for (int d = 0; d < n->type.rank; d++)
+    if (is_reduced(n, d)) {
+      x.at[d] = ir_format(p->a, "r%d", d);
+      position = x.at[d];
+      ir_buf_printf(p->out, "    for (int64_t r%d = 0; r%d < %" PRId64 "; r%d++)\n", d, d,
+                    n->in[0]->type.dims[d], d);
+    }
+  const char *value = element(p, n->in[0], &x);
+  if (arg) {
+    ir_buf_printf(p->out, "      if (%s %s sum) {\n        sum = %s;\n        best = (double)%s;\n      }\n", value,
+                  n->op == IR_ARGMAX ? ">" : "<", value, position);
+  } else {
+    const char *operand[] = {"sum", value, ""};
+    ir_buf_printf(p->out, "      sum = %s;\n", fill_spelling(p, ir_ops[n->op].spell, operand));
+  }
+  put_assign(p, n, arg ? "best" : "sum");
+}
+
+// --- the rest -------------------------------------------------------------------------------------
+static void put_matmul(const plain *p, const ir_node *n) {
+  int r = n->type.rank;
+  bool ta = ir_attr_bool(n, IR_ATTR_TRANS_A), tb = ir_attr_bool(n, IR_ATTR_TRANS_B);
+  indices a = loop_indices(p, r), b = a;
+  a.at[ta ? r - 1 : r - 2] = ir_format(p->a, "i%d", r - 2);
+  a.at[ta ? r - 2 : r - 1] = "k";
+  b.at[tb ? r - 1 : r - 2] = "k";
+  b.at[tb ? r - 2 : r - 1] = ir_format(p->a, "i%d", r - 1);
+  ir_buf_printf(p->out,
+                "    double sum = 0;\n    for (int64_t k = 0; k < %" PRId64
+                "; k++)\n      sum += %s * %s;\n",
+                n->in[0]->type.dims[ta ? r - 2 : r - 1], element(p, n->in[0], &a),
+                element(p, n->in[1], &b));
+  put_assign(p, n, "sum");
+}
+
+static const char *row_of(const plain *p, const ir_node *index, const indices *x, int64_t rows) {
+  return ir_format(p->a, "k_clamp(%s, %" PRId64 ")", element(p, index, x), rows);
+}
+
+static void put_gather(const plain *p, const ir_node *n) {
+  indices x = loop_indices(p, n->type.rank), row = {{0}};
+  int lead = n->in[1]->type.rank;
+  row.at[0] = row_of(p, n->in[1], &x, n->in[0]->type.dims[0]);
+  for (int d = 1; d < n->in[0]->type.rank; d++)
+    row.at[d] = x.at[lead + d - 1];
+  put_assign(p, n, element(p, n->in[0], &row));
+}
+
+static void put_scatter(const plain *p, const ir_node *n) {
+  const ir_type *u = &n->in[1]->type;
+  indices x = loop_indices(p, u->rank), row = {{0}};
+  int lead = n->in[0]->type.rank;
+  row.at[0] = row_of(p, n->in[0], &x, n->type.dims[0]);
+  for (int d = 1; d < n->type.rank; d++)
+    row.at[d] = x.at[lead + d - 1];
+  ir_buf_printf(p->out, "    %s[%s] += %s;\n", member_var(p, n), row_major(p, &n->type, &row),
+                element(p, n->in[1], &x));
+}
+
+static void put_pad(const plain *p, const ir_node *n) {
+  int num;
+  const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, &num);
+  indices x = loop_indices(p, n->type.rank);
+  ir_buf inside = ir_buf_new(p->a);
+  ir_buf_puts(&inside, "1");
+  for (int d = 0; d < n->type.rank; d++) {
+    x.at[d] = ir_format(p->a, "i%d - %" PRId64, d, lo[d]);
+    ir_buf_printf(&inside, " && %s >= 0 && %s < %" PRId64, x.at[d], x.at[d],
+                  n->in[0]->type.dims[d]);
+  }
+  put_assign(p, n, ir_format(p->a, "%s ? %s : %s", ir_buf_str(&inside), element(p, n->in[0], &x),
+                             number(p, ir_attr_num(n, IR_ATTR_VALUE))));
+}
+
+static void put_concat(const plain *p, const ir_node *n) {
+  int axis = (int)ir_attr_int(n, IR_ATTR_AXIS);
+  int64_t at = 0;
+  for (int i = 0; i < n->num_in; i++) {
+    indices x = loop_indices(p, n->type.rank);
+    x.at[axis] = ir_format(p->a, "i%d - %" PRId64, axis, at);
+    at += n->in[i]->type.dims[axis];
+    ir_buf_printf(p->out, "    %sif (i%d < %" PRId64 ")\n  ", i ? "else " : "", axis, at);
+    put_assign(p, n, element(p, n->in[i], &x));
+  }
+}
+
+static void put_value(const plain *p, const ir_node *n) {
+  switch (ir_ops[n->op].cls) {
+  case IR_CLASS_REDUCE:
+    put_reduce(p, n);
+    return;
+  case IR_CLASS_CONTRACT:
+    put_matmul(p, n);
+    return;
+  case IR_CLASS_MOVE:
+    (n->op == IR_PAD ? put_pad : put_concat)(p, n);
+    return;
+  case IR_CLASS_INDEX:
+    (n->op == IR_GATHER ? put_gather : put_scatter)(p, n);
+    return;
+  default:
+    put_assign(p, n, pointwise_value(p, n));
+  }
+}
+
+static void put_member(plain *p, size_t i) {
+  const ir_node *n = p->c->k->nodes.at[i];
+  p->var[i] = ir_format(p->a, "v%zu_%s", i, cg_local_name(p->a, p->names, n));
+  ir_buf_printf(p->out, "  double *%s = calloc(%" PRId64 ", sizeof(double)); // %s\n", p->var[i],
+                ir_elements(&n->type), ir_ops[n->op].name);
+  open_loops(p, "i", n->op == IR_SCATTER_ADD ? &n->in[1]->type : &n->type);
+  put_value(p, n);
+  ir_buf_puts(p->out, "  }\n");
+}
+
+static void put_output(const plain *p, const ir_node *n) {
+  ir_buf_printf(p->out,
+                "  for (int64_t i = 0; i < %" PRId64 "; i++)\n    ((%s *)args[%d])[i] = (%s)%s[i];\n",
+                ir_elements(&n->type), ir_dtypes[n->type.dtype].ctype, cg_arg_index(p->c, n),
+                ir_dtypes[n->type.dtype].ctype, member_var(p, n));
+}
+
+void cg_plain_emit(ir_arena *a, const cg_kernel *c, const char *name, ir_buf *out) {
+  plain p = {.a = a, .c = c, .out = out, .names = ir_map_new(a)};
+  p.var = IR_NEW_ARRAY(a, const char *, c->k->nodes.num);
+  ir_buf_printf(out, "\n// %s = %s\nvoid %s(char *const *args) {\n", c->k->name,
+                cg_describe(a, c->k), name);
+  for (size_t i = 0; i < c->k->nodes.num; i++)
+    put_member(&p, i);
+  for (size_t i = 0; i < c->out.num; i++)
+    put_output(&p, c->out.at[i]);
+  for (size_t i = 0; i < c->k->nodes.num; i++)
+    ir_buf_printf(out, "  free(%s);\n", p.var[i]);
+  ir_buf_puts(out, "}\n");
+}

@@ -1,0 +1,206 @@
+// builtins_math.c: built-in functions that compute: pointwise functions, casts, reductions,
+// where, max and min.
+#include "frontend/builtins.h"
+
+#include <math.h>
+
+BUILTIN(math) {
+  const fe_value *x = a->v[0];
+  double num;
+  if (x->kind == FE_TENSOR)
+    return fe_tensor_named(c, fe_emit_unary(c, a->call->loc, (ir_op)a->variant, x->node),
+                           x->dim_names);
+  if (!fe_want_num(c, x, a->at[0], ir_format(c->arena, "the argument of '%s'", a->call->text), &num))
+    return &fe_bad;
+  return fe_const_math(c, a->call->loc, (ir_op)a->variant, num);
+}
+
+// A number keeps being a number: i32(2.7) is 2, f32(2) is 2.
+static const fe_value *cast_number(fe *c, const builtin_args *a, ir_dtype t, double num) {
+  if (t == IR_BOOL)
+    return fe_bool(c, num != 0);
+  if (ir_is_float(t))
+    return fe_float(c, num);
+  if (!(fabs(num) < 0x1p63))
+    return FE_FAIL(c, a->at[0], "E0210", "the number does not fit in 64 bits");
+  return a->v[0]->is_int ? a->v[0] : fe_int(c, (int64_t)num);
+}
+
+BUILTIN(cast) {
+  const fe_value *x = a->v[0];
+  ir_dtype t = (ir_dtype)a->variant;
+  double num;
+  if (x->kind == FE_TENSOR)
+    return fe_tensor_named(c, fe_emit_cast(c, a->call->loc, x->node, t), x->dim_names);
+  if (x->kind == FE_BOOL)
+    return cast_number(c, a, t, (double)x->i);
+  return fe_want_num(c, x, a->at[0], "the argument of a cast", &num) ? cast_number(c, a, t, num)
+                                                                     : &fe_bad;
+}
+
+// --- reductions ----------------------------------------------------------------------------------------
+bool builtin_axis(fe *c, const fe_value *v, ir_loc at, int rank, int *out) {
+  int64_t axis;
+  if (!fe_want_int(c, v, at, "an axis", &axis))
+    return false;
+  if (axis < -rank || axis >= rank) {
+    ir_diag *d = fe_error(c, at, "E0213", "axis %lld is out of range", (long long)axis);
+    diag_label(d, "the value has %d dimension%s", rank, rank == 1 ? "" : "s");
+    return false;
+  }
+  *out = (int)(axis < 0 ? axis + rank : axis);
+  return true;
+}
+
+typedef struct reduction {
+  int64_t axes[IR_MAX_RANK];
+  int num;
+  bool reduced[IR_MAX_RANK];
+  bool keep;
+} reduction;
+
+static bool mark_axis(fe *c, const fe_value *v, ir_loc at, int rank, reduction *r) {
+  int axis;
+  if (!builtin_axis(c, v, at, rank, &axis))
+    return false;
+  if (r->reduced[axis]) {
+    fe_error(c, at, "E0213", "axis %d is given twice", axis);
+    return false;
+  }
+  r->reduced[axis] = true;
+  return true;
+}
+
+// `axis`: one, a list, or all when it is not given.
+static bool read_axes(fe *c, const fe_value *axis, ir_loc at, int rank, reduction *r) {
+  if (axis && axis->kind == FE_LIST) {
+    for (size_t i = 0; i < axis->num_items; i++)
+      if (!mark_axis(c, axis->items[i], at, rank, r))
+        return false;
+  } else if (axis && !mark_axis(c, axis, at, rank, r)) {
+    return false;
+  }
+  for (int i = 0; i < rank; i++) {
+    r->reduced[i] = r->reduced[i] || !axis;
+    if (r->reduced[i])
+      r->axes[r->num++] = i;
+  }
+  return true;
+}
+
+static ir_node *drop_axes(fe *c, ir_loc at, ir_node *n, const reduction *r) {
+  int64_t dims[IR_MAX_RANK];
+  int rank = 0;
+  for (int i = 0; n && i < n->type.rank; i++)
+    if (!r->reduced[i])
+      dims[rank++] = n->type.dims[i];
+  return n && !r->keep ? fe_emit_reshape(c, at, n, rank, dims) : n;
+}
+
+static const char *const *left_names(fe *c, const fe_value *x, const reduction *r) {
+  if (!x->dim_names)
+    return NULL;
+  const char **names = IR_NEW_ARRAY(c->arena, const char *, IR_MAX_RANK);
+  for (int i = 0, k = 0; i < x->node->type.rank; i++)
+    if (r->keep || !r->reduced[i])
+      names[k++] = r->reduced[i] ? NULL : x->dim_names[i];
+  return names;
+}
+
+static bool start_reduction(fe *c, const builtin_args *a, int axis, reduction *r) {
+  const fe_value *x = a->v[0], *keep = a->v[axis + 1];
+  if (!fe_want_tensor(c, x, a->at[0], ir_format(c->arena, "the argument of '%s'", a->call->text)))
+    return false;
+  if (keep && !fe_want_bool(c, keep, a->at[axis + 1], "'keep'", &r->keep))
+    return false;
+  return read_axes(c, a->v[axis], a->at[axis], x->node->type.rank, r);
+}
+
+static const fe_value *reduce(fe *c, const builtin_args *a, ir_op op, ir_node *n,
+                              const reduction *r, double scale) {
+  ir_loc at = a->call->loc;
+  if (n && r->num) {
+    ir_attr axes = ir_a_ints(c->arena, IR_ATTR_AXES, r->axes, r->num);
+    n = fe_emit(c, at, op, 1, &n, 1, &axes, NULL);
+  }
+  n = drop_axes(c, at, n, r);
+  const fe_value *v = fe_tensor_named(c, n, left_names(c, a->v[0], r));
+  if (scale == 1 || fe_is_bad(v))
+    return v;
+  return fe_binary(c, AST_OP_MUL, at, v, fe_float(c, scale));
+}
+
+// sum and mean. Truth values count as 1; a mean is always a float.
+BUILTIN(sum) {
+  reduction r = {0};
+  bool mean = a->variant == 1;
+  if (!start_reduction(c, a, 1, &r))
+    return &fe_bad;
+  ir_node *n = a->v[0]->node;
+  double count = 1;
+  for (int i = 0; i < r.num; i++)
+    count *= (double)n->type.dims[r.axes[i]];
+  if (n->type.dtype == IR_BOOL || (mean && !ir_is_float(n->type.dtype)))
+    n = fe_emit_cast(c, a->call->loc, n, IR_F32);
+  return reduce(c, a, IR_SUM, n, &r, mean ? 1 / count : 1);
+}
+
+static const fe_value *extreme_of_numbers(fe *c, const builtin_args *a) {
+  const fe_value *x = a->v[0], *y = a->v[1];
+  bool first = a->variant == IR_MAX ? x->num >= y->num : x->num <= y->num;
+  (void)c;
+  return first ? x : y;
+}
+
+// max(x, y) compares element by element; max(x, axis=i) reduces.
+BUILTIN(extreme) {
+  const fe_value *x = a->v[0], *y = a->v[1];
+  if (y && (a->v[2] || a->v[3]))
+    return FE_FAIL(c, a->at[1], "E0205", "'%s' takes a second value or an axis, not both",
+                   a->call->text);
+  if (y && x->kind == FE_NUM && y->kind == FE_NUM)
+    return extreme_of_numbers(c, a);
+  if (y && x->kind != FE_TENSOR && y->kind != FE_TENSOR)
+    return FE_FAIL(c, a->at[0], "E0202", "'%s' needs numbers or tensors", a->call->text);
+  if (y)
+    return fe_pointwise(c, (ir_op)a->variant, a->call->loc, x, y);
+  reduction r = {0};
+  if (!start_reduction(c, a, 2, &r))
+    return &fe_bad;
+  return reduce(c, a, a->variant == IR_MAX ? IR_REDUCE_MAX : IR_REDUCE_MIN, x->node, &r, 1);
+}
+
+BUILTIN(arg) {
+  reduction r = {0};
+  int axis;
+  const fe_value *x = a->v[0];
+  if (!fe_want_tensor(c, x, a->at[0], "the argument of argmax") ||
+      !builtin_axis(c, a->v[1], a->at[1], x->node->type.rank, &axis))
+    return &fe_bad;
+  r.reduced[axis] = true;
+  ir_attr attr = ir_a_int(IR_ATTR_AXIS, axis);
+  ir_node *n = fe_emit(c, a->call->loc, (ir_op)a->variant, 1, &x->node, 1, &attr, NULL);
+  return fe_tensor_named(c, drop_axes(c, a->call->loc, n, &r), left_names(c, x, &r));
+}
+
+// --- others --------------------------------------------------------------------------------------------
+BUILTIN(where) {
+  const fe_value *cond = a->v[0];
+  if (cond->kind == FE_BOOL)
+    return cond->i ? a->v[1] : a->v[2];
+  for (int i = 1; i < 3; i++)
+    if (a->v[i]->kind != FE_NUM && !fe_want_tensor(c, a->v[i], a->at[i], "a branch of where()"))
+      return &fe_bad;
+  return fe_want_tensor(c, cond, a->at[0], "the condition of where()")
+             ? fe_select(c, a->call->loc, cond, a->v[1], a->v[2])
+             : &fe_bad;
+}
+
+BUILTIN(stop) {
+  const fe_value *x = a->v[0];
+  if (x->kind == FE_NUM)
+    return x;
+  return fe_want_tensor(c, x, a->at[0], "the argument of stop()")
+             ? fe_tensor_named(c, fe_emit_unary(c, a->call->loc, IR_STOP, x->node), x->dim_names)
+             : &fe_bad;
+}

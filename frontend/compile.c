@@ -1,0 +1,298 @@
+// compile.c: a whole file: imports, constants and -D, flags, blocks; then the model's functions.
+#include "frontend/check.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "text_nn_graph.h"
+#include "text_optim_graph.h"
+
+static const fe_options no_options = {0};
+
+// --- definitions ---------------------------------------------------------------------------------------
+static bool is_new(fe *c, const ast_name *name) {
+  static const char *const reserved[] = {"seed", "step", "micro", "training", "pi", "none"};
+  for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
+    if (strcmp(reserved[i], name->text) == 0) {
+      fe_error(c, name->loc, "E0206", "'%s' has a meaning of its own and cannot be redefined",
+               name->text);
+      return false;
+    }
+  if (!ir_map_get(c->lets, name->text) && !ir_map_get(c->flags, name->text))
+    return true;
+  fe_error(c, name->loc, "E0206", "'%s' is already defined", name->text);
+  return false;
+}
+
+static const char *find_define(const fe *c, const char *name, size_t *at) {
+  size_t len = strlen(name);
+  for (size_t i = c->options->num_defines; i-- > 0;) { // the last one counts
+    const char *d = c->options->defines[i];
+    if (strncmp(d, name, len) == 0 && d[len] == '=') {
+      *at = i;
+      return d + len + 1;
+    }
+  }
+  return NULL;
+}
+
+// Reads the value of -D as an expression of the language, with the same errors.
+static const ast_expr *parse_define(fe *c, const char *name, const char *text) {
+  ir_source *src = IR_NEW(c->arena, ir_source);
+  src->path = ir_format(c->arena, "-D %s", name);
+  src->text = ir_format(c->arena, "let %s = %s", name, text);
+  src->len = strlen(src->text);
+  size_t before = diag_num_errors(c->diags);
+  const ast_file *f = fe_parse(c->arena, src, c->diags);
+  if (before != diag_num_errors(c->diags))
+    return NULL;
+  bool one = f->items.num == 1 && f->items.at[0]->kind == AST_LET &&
+             f->items.at[0]->bindings.num == 1;
+  if (one)
+    return f->items.at[0]->bindings.at[0].value;
+  fe_error(c, (ir_loc){src, 1, 1, 1}, "E0217", "-D %s needs one value", name);
+  return NULL;
+}
+
+static bool same_kind(const fe_value *a, const fe_value *b) {
+  return a->kind == b->kind && (!a->is_int || b->is_int);
+}
+
+static const fe_value *override(fe *c, const ast_binding *b, const fe_value *v) {
+  size_t at;
+  const char *text = find_define(c, b->name.text, &at);
+  if (!text)
+    return v;
+  ir_map_put(c->used_defines, b->name.text, c);
+  const ast_expr *e = parse_define(c, b->name.text, text);
+  const fe_value *d = e ? fe_eval(c, e) : &fe_bad;
+  if (fe_is_bad(d) || fe_is_bad(v) || same_kind(v, d))
+    return d;
+  ir_diag *n = fe_error(c, e->loc, "E0217", "the value of -D %s is of another kind", b->name.text);
+  diag_label(n, "this is %s", fe_describe(c, d));
+  diag_note(n, b->name.loc, "in the file it is %s", fe_describe(c, v));
+  return &fe_bad;
+}
+
+static void define_let(fe *c, const ast_binding *b) {
+  const fe_value *v = fe_eval(c, b->value);
+  bool constant = v->kind == FE_NUM || v->kind == FE_BOOL || v->kind == FE_STR || fe_is_bad(v);
+  if (!constant) {
+    ir_diag *d = fe_error(c, b->value->loc, "E0207", "a constant must be a number, truth value or text");
+    diag_label(d, "this is %s", fe_describe(c, v));
+    v = &fe_bad;
+  }
+  if (is_new(c, &b->name))
+    ir_map_put(c->lets, b->name.text, (void *)(uintptr_t)override(c, b, v));
+}
+
+// Whole numbers are i64[], others f32[].
+static void define_flag(fe *c, const ast_binding *b) {
+  const fe_value *v = fe_eval(c, b->value);
+  double num;
+  if (v->kind == FE_BOOL)
+    v = fe_int(c, v->i);
+  if (!fe_want_num(c, v, b->value->loc, "the value of a flag", &num) || !is_new(c, &b->name))
+    return;
+  ir_type type = ir_scalar(v->is_int ? IR_I64 : IR_F32);
+  ir_state *s = ir_state_new(c->module, b->name.text, type, IR_ROLE_FLAG,
+                             b->name.loc.file == c->main ? b->name.loc : (ir_loc){0});
+  s->value = num;
+  ir_map_put(c->flags, b->name.text, s);
+}
+
+static void define_fn(fe *c, const ast_fn *fn, bool is_std) {
+  ir_map *own[] = {[AST_BLOCK] = is_std ? c->std_fns : c->fns,
+                   [AST_OPTIMIZER] = is_std ? c->std_optimizers : c->optimizers,
+                   [AST_SCHEDULE] = is_std ? c->std_schedules : c->schedules};
+  if (fn->kind == AST_MODEL) {
+    if (c->model) {
+      ir_diag *d = fe_error(c, fn->name.loc, "E0216", "a file has one model");
+      diag_note(d, c->model->name.loc, "the first one is here");
+    }
+    c->model = fn;
+    return;
+  }
+  const ast_fn *other = ir_map_get(own[fn->kind], fn->name.text);
+  if (other) {
+    ir_diag *d = fe_error(c, fn->name.loc, "E0206", "'%s' is already defined", fn->name.text);
+    diag_note(d, other->name.loc, "the first definition is here");
+  }
+  ir_map_put(own[fn->kind], fn->name.text, (void *)(uintptr_t)fn);
+}
+
+static void check_params(fe *c, const ast_fn *fn) {
+  ir_map *seen = ir_map_new(c->arena);
+  for (size_t i = 0; i < fn->params.num; i++) {
+    const ast_name *n = &fn->params.at[i].name;
+    if (ir_map_get(seen, n->text))
+      fe_error(c, n->loc, "E0206", "there is already a parameter '%s'", n->text);
+    ir_map_put(seen, n->text, c);
+    const ast_type *t = fn->params.at[i].type;
+    int dots = 0;
+    for (size_t k = 0; t && k < t->dims.num; k++)
+      dots += t->dims.at[k]->kind == AST_ELLIPSIS;
+    if (dots > 1)
+      fe_error(c, t->loc, "E0203", "only one '...' in a type");
+  }
+}
+
+// --- files -----------------------------------------------------------------------------------------------
+static void take_file(fe *c, const ast_file *f, bool is_std);
+
+static const char *beside(fe *c, const char *path, const char *file) {
+  const char *slash = strrchr(path, '/');
+  if (!slash || file[0] == '/')
+    return file;
+  return ir_format(c->arena, "%.*s/%s", (int)(slash - path), path, file);
+}
+
+static char *read_import(fe *c, const ir_source *from, const char *file, const char **path,
+                         size_t *len) {
+  *path = beside(c, from->path, file);
+  char *text = ir_read_file(c->arena, *path, len);
+  for (size_t i = 0; !text && i < c->options->num_include_dirs && file[0] != '/'; i++) {
+    *path = ir_format(c->arena, "%s/%s", c->options->include_dirs[i], file);
+    text = ir_read_file(c->arena, *path, len);
+  }
+  return text;
+}
+
+static bool contains(const char *const *list, size_t num, const char *path) {
+  for (size_t i = 0; i < num; i++)
+    if (strcmp(list[i], path) == 0)
+      return true;
+  return false;
+}
+
+static void take_import(fe *c, const ast_file *f, const ast_item *item) {
+  const char *path;
+  size_t len;
+  char *text = read_import(c, f->src, item->path, &path, &len);
+  if (!text) {
+    ir_diag *d = fe_error(c, item->path_loc, "E0006", "cannot read '%s': %s", item->path,
+                          strerror(errno));
+    diag_help(d, "it is looked for beside this file, then in the directories of -I");
+    return;
+  }
+  if (contains(c->importing.at, c->importing.num, path)) {
+    fe_error(c, item->path_loc, "E0007", "'%s' imports itself, directly or through others",
+             item->path);
+    return;
+  }
+  if (contains(c->imported.at, c->imported.num, path))
+    return;
+  ir_source *src = IR_NEW(c->arena, ir_source);
+  *src = (ir_source){path, text, len};
+  IR_PUSH(c->arena, c->imported, path);
+  IR_PUSH(c->arena, c->importing, path);
+  take_file(c, fe_parse(c->arena, src, c->diags), false);
+  c->importing.num--;
+}
+
+static void take_item(fe *c, const ast_file *f, const ast_item *item, bool is_std) {
+  switch (item->kind) {
+  case AST_LET:
+    for (size_t i = 0; i < item->bindings.num; i++)
+      define_let(c, &item->bindings.at[i]);
+    return;
+  case AST_FLAG:
+    for (size_t i = 0; i < item->bindings.num; i++)
+      define_flag(c, &item->bindings.at[i]);
+    return;
+  case AST_IMPORT:
+    take_import(c, f, item);
+    return;
+  case AST_FN:
+    check_params(c, item->fn);
+    define_fn(c, item->fn, is_std);
+    return;
+  case AST_DATA:
+  case AST_OPTIM:
+  case AST_TRAIN:
+    IR_PUSH(c->arena, c->sections, item);
+    return;
+  }
+}
+
+static void take_file(fe *c, const ast_file *f, bool is_std) {
+  for (size_t i = 0; i < f->items.num; i++)
+    take_item(c, f, f->items.at[i], is_std);
+}
+
+static void take_std(fe *c, const char *path, const char *text, size_t len) {
+  ir_source *src = IR_NEW(c->arena, ir_source);
+  *src = (ir_source){path, text, len};
+  take_file(c, fe_parse(c->arena, src, c->diags), true);
+}
+
+static void check_defines(fe *c) {
+  for (size_t i = 0; i < c->options->num_defines; i++) {
+    const char *d = c->options->defines[i], *eq = strchr(d, '=');
+    const char *name = eq ? ir_strndup(c->arena, d, (size_t)(eq - d)) : d;
+    if (eq && ir_map_get(c->used_defines, name))
+      continue;
+    ir_diag *n;
+    if (!eq)
+      n = fe_error(c, (ir_loc){0}, "E0217", "-D %s has no value: write -D NAME=value", d);
+    else
+      n = diag_error(c->diags, (ir_loc){0}, "E0217", "-D %s: the file has no constant '%s'", d, name);
+    if (eq && ir_map_get(c->flags, name))
+      diag_help(n, "'%s' is a flag: ./trainer --%s=...", name, name);
+    else
+      fe_suggest(c, n, name, (const ir_map *const[]){c->lets}, 1, NULL, 0);
+  }
+}
+
+// --- the whole -------------------------------------------------------------------------------------------
+static void make_maps(fe *c) {
+  ir_map **maps[] = {&c->lets,       &c->flags,          &c->fns,       &c->std_fns,
+                     &c->optimizers, &c->std_optimizers, &c->schedules, &c->std_schedules,
+                     &c->reported,   &c->used_defines};
+  for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
+    *maps[i] = ir_map_new(c->arena);
+}
+
+static void add_counters(fe *c) {
+  fe_init zero = {FE_INIT_CONSTANT, 0, 0};
+  fe_declare_state(c, "step", ir_scalar(IR_I64), IR_ROLE_COUNTER, zero, (ir_loc){0});
+  ir_state_new(c->module, "seed", ir_scalar(IR_I64), IR_ROLE_SEED, (ir_loc){0});
+}
+
+static void add_micro(fe *c) {
+  fe_init zero = {FE_INIT_CONSTANT, 0, 0};
+  if (c->accumulate > 1)
+    fe_declare_state(c, "micro", ir_scalar(IR_I64), IR_ROLE_COUNTER, zero, (ir_loc){0});
+}
+
+static void lower(fe *c) {
+  fe_lower_data(c);
+  fe_lower_train(c);
+  add_micro(c);
+  if (!c->model)
+    fe_error(c, (ir_loc){c->main, 1, 1, 1}, "E0216", "the file has no model");
+  else
+    fe_build_functions(c);
+}
+
+ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir_diags *d) {
+  fe c = {.arena = a, .diags = d, .silent = diag_new(a), .options = o ? o : &no_options,
+          .main = src, .accumulate = 1};
+  size_t before = diag_num_errors(d);
+  make_maps(&c);
+  take_std(&c, "std/nn.graph", text_nn_graph, sizeof text_nn_graph - 1);
+  take_std(&c, "std/optim.graph", text_optim_graph, sizeof text_optim_graph - 1);
+  BUG_IF(diag_num_errors(d) != before, "the standard files have errors");
+  ast_file *file = fe_parse(a, src, d);
+  c.module = ir_module_new(a, "model");
+  add_counters(&c);
+  IR_PUSH(a, c.importing, src->path);
+  take_file(&c, file, false);
+  check_defines(&c);
+  if (c.model)
+    c.module->name = ir_strdup(a, c.model->name.text);
+  // After syntax errors, names would be missing everywhere: only report those.
+  if (diag_num_errors(d) == before)
+    lower(&c);
+  return diag_num_errors(d) == before ? c.module : NULL;
+}

@@ -1,0 +1,347 @@
+// optim.c: what a training step does after the forward pass: gradients, accumulation, clipping,
+// the schedule and the optimiser. Optimisers and schedules are written in the language
+// (std/optim.graph) and expanded here for each parameter.
+#include "frontend/check.h"
+
+#include <string.h>
+
+typedef struct optimizing {
+  const ast_expr *call; // adamw(lr, ...)
+  const ast_fn *fn;
+  bool is_std;
+  const ast_arg **args; // by parameter of fn
+  IR_VEC(ir_node *) grads; // by trained parameter
+  const fe_value *lr; // from the schedule; NULL: as given
+} optimizing;
+
+enum { IMPLICIT_OPTIMIZER = 2, IMPLICIT_SCHEDULE = 1 }; // (w, g, ...) and (lr, ...)
+
+// --- finding ------------------------------------------------------------------------------------------
+static const ast_setting *find_optimizer_call(fe *c) {
+  for (size_t i = 0; i < c->sections.num; i++)
+    for (size_t k = 0; c->sections.at[i]->kind == AST_OPTIM && k < c->sections.at[i]->settings.num;
+         k++)
+      if (!c->sections.at[i]->settings.at[k].key.text)
+        return &c->sections.at[i]->settings.at[k];
+  return NULL;
+}
+
+static const ast_fn *find_fn(fe *c, const ast_expr *call, const ir_map *own, const ir_map *std,
+                             bool *is_std, const char *what) {
+  const ast_fn *fn = ir_map_get(own, call->text);
+  *is_std = !fn;
+  fn = fn ? fn : ir_map_get(std, call->text);
+  if (fn)
+    return fn;
+  ir_diag *d = fe_error(c, call->op_loc, "E0305", "unknown %s '%s'", what, call->text);
+  fe_suggest(c, d, call->text, (const ir_map *const[]){own, std}, 2, NULL, 0);
+  return NULL;
+}
+
+static const ast_arg **place(fe *c, const ast_expr *call, const ast_fn *fn, size_t implicit) {
+  size_t n = fn->params.num;
+  const char **names = IR_NEW_ARRAY(c->arena, const char *, n + 1);
+  const ast_arg **out = IR_NEW_ARRAY(c->arena, const ast_arg *, n + 1);
+  for (size_t i = 0; i < n; i++)
+    names[i] = fn->params.at[i].name.text;
+  if (!fe_place_args(c, call, names, n, implicit, out))
+    return NULL;
+  for (size_t i = implicit; i < n; i++)
+    if (!out[i] && !fn->params.at[i].value) {
+      fe_error(c, call->op_loc, "E0205", "'%s' needs a value for '%s'", call->text, names[i]);
+      return NULL;
+    }
+  return out;
+}
+
+// --- expanding -----------------------------------------------------------------------------------------
+// The frame in which the arguments of optim { } are evaluated: the file, plus `rank` and `name` of
+// the parameter at hand.
+static void enter_args(fe *c, const ast_expr *call, const ir_state *param) {
+  fe_enter(c, c->model, call->loc, fe_naming_new(c, NULL, NULL, ""), false);
+  if (!param)
+    return;
+  fe_set(c, "rank", fe_int(c, param->type.rank));
+  fe_set(c, "name", fe_str(c, param->name));
+}
+
+static bool bind_args(fe *c, const ast_fn *fn, const fe_value *const *values) {
+  bool ok = true;
+  for (size_t i = 0; i < fn->params.num; i++) {
+    const ast_param *p = &fn->params.at[i];
+    const fe_value *v = values[i];
+    if (v && v->kind == FE_NONE && p->value)
+      v = NULL;
+    if (!v)
+      v = fe_eval(c, p->value);
+    ok = ok && !fe_is_bad(v);
+    fe_set(c, p->name.text, v);
+  }
+  return ok;
+}
+
+// --- gradients -----------------------------------------------------------------------------------------
+static ir_node *scaled(fe *c, ir_node *n) {
+  return c->accumulate > 1 ? ir_binary_const(&c->pass->b, IR_MUL, n, 1 / (double)c->accumulate) : n;
+}
+
+static void take_grads(fe *c, optimizing *o) {
+  fe_pass *p = c->pass;
+  for (size_t i = 0; i < p->trained.num; i++) {
+    p->b.loc = p->trained.at[i]->loc;
+    ir_node *g = ir_grad(&p->b, p->loss, fe_read(c, p->trained.at[i])->node);
+    IR_PUSH(c->arena, o->grads, g);
+  }
+}
+
+// --- accumulation --------------------------------------------------------------------------------------
+// Adds `n`/k to the accumulator `name`. In accum the sum is stored; in step, which is the last
+// micro-batch, it is the result and the accumulator starts again at zero.
+static ir_node *accumulate(fe *c, const char *name, ir_node *n, bool last) {
+  ir_state *acc = fe_declare_state(c, ir_format(c->arena, "%s.acc", name), n->type, IR_ROLE_ACCUM,
+                                   (fe_init){FE_INIT_CONSTANT, 0, 0}, n->loc);
+  if (!acc)
+    return n;
+  ir_builder *b = &c->pass->b;
+  ir_node *sum = ir_binary(b, IR_ADD, fe_read(c, acc)->node, scaled(c, n));
+  fe_store(c, acc, last ? ir_const(b, n->type, 0) : sum, n->loc);
+  return sum;
+}
+
+static void accumulate_all(fe *c, optimizing *o, bool last) {
+  fe_pass *p = c->pass;
+  if (c->accumulate <= 1)
+    return;
+  for (size_t i = 0; i < o->grads.num; i++)
+    o->grads.at[i] = accumulate(c, p->trained.at[i]->name, o->grads.at[i], last);
+  p->loss = accumulate(c, "loss", p->loss, last);
+  for (size_t i = 0; i < p->metrics.num; i++) {
+    const char *name = ir_format(c->arena, "metric.%s", p->metrics.at[i].name);
+    p->metrics.at[i].node = accumulate(c, name, p->metrics.at[i].node, last);
+  }
+  ir_state *micro = ir_find_state(c->module, "micro");
+  ir_node *next = last ? ir_const(&p->b, micro->type, 0)
+                       : ir_binary_const(&p->b, IR_ADD, fe_read(c, micro)->node, 1);
+  fe_store(c, micro, next, (ir_loc){0});
+}
+
+void fe_build_accum(fe *c) {
+  if (c->accumulate <= 1)
+    return;
+  fe_pass *p = fe_pass_new(c, "accum", true);
+  optimizing o = {0};
+  fe_run_model(c);
+  if (diag_num_errors(c->diags))
+    return;
+  p->b.scope = NULL;
+  take_grads(c, &o);
+  accumulate_all(c, &o, false);
+  fe_flush_writes(c);
+}
+
+// --- clipping ------------------------------------------------------------------------------------------
+static ir_node *sum_of_squares(ir_builder *b, ir_node *g) {
+  int64_t axes[IR_MAX_RANK];
+  for (int i = 0; i < g->type.rank; i++)
+    axes[i] = i;
+  ir_node *sq = ir_binary(b, IR_MUL, g, g);
+  return ir_reshape(b, ir_reduce(b, IR_SUM, sq, axes, g->type.rank), 0, NULL);
+}
+
+static ir_node *global_norm(fe *c, const optimizing *o) {
+  ir_builder *b = &c->pass->b;
+  ir_node *total = NULL;
+  for (size_t i = 0; i < o->grads.num; i++) {
+    ir_node *s = sum_of_squares(b, o->grads.at[i]);
+    total = total ? ir_binary(b, IR_ADD, total, s) : s;
+  }
+  ir_node *norm = ir_unary(b, IR_SQRT, total);
+  ir_rename(b->func, norm, "grad_norm");
+  return norm;
+}
+
+static void add_metric(fe *c, const char *name, ir_node *n) {
+  ir_result r = {name, IR_RESULT_METRIC, n};
+  IR_PUSH(c->arena, c->pass->metrics, r);
+}
+
+// clip = max_norm: every gradient times min(1, max_norm / (norm + 1e-6)), as torch does it.
+static void clip(fe *c, optimizing *o) {
+  const ast_setting *s = fe_find_setting(c, AST_OPTIM, "clip");
+  ir_builder *b = &c->pass->b;
+  if (!s || !s->value || o->grads.num == 0)
+    return;
+  enter_args(c, s->value, NULL);
+  const fe_value *max_norm = fe_eval(c, s->value);
+  fe_leave(c);
+  bool number = max_norm->kind == FE_NUM;
+  if (fe_is_bad(max_norm))
+    return;
+  if ((!number && max_norm->kind != FE_TENSOR) || (number && max_norm->num <= 0)) {
+    fe_error(c, s->value->loc, "E0303", "clip must be a positive number");
+    return;
+  }
+  b->loc = fe_node_loc(c, s->key.loc);
+  ir_node *norm = global_norm(c, o);
+  ir_node *safe = ir_binary_const(b, IR_ADD, norm, 1e-6);
+  const fe_value *ratio = fe_binary(c, AST_OP_DIV, s->value->loc, max_norm, fe_tensor(c, safe));
+  if (fe_is_bad(ratio))
+    return;
+  ir_node *scale = ir_binary(b, IR_MIN, ratio->node, ir_const(b, ir_scalar(IR_F32), 1));
+  ir_rename(b->func, scale, "clip_scale");
+  for (size_t i = 0; i < o->grads.num; i++) {
+    ir_node *g = o->grads.at[i];
+    ir_node *wide = ir_broadcast_to(b, scale, g->type.rank, g->type.dims);
+    o->grads.at[i] = ir_binary(b, IR_MUL, g, wide);
+  }
+  add_metric(c, "grad_norm", norm);
+}
+
+// --- the schedule --------------------------------------------------------------------------------------
+static int find_param(const ast_fn *fn, const char *name) {
+  for (size_t i = 0; i < fn->params.num; i++)
+    if (strcmp(fn->params.at[i].name.text, name) == 0)
+      return (int)i;
+  return -1;
+}
+
+static const fe_value *base_rate(fe *c, const optimizing *o, int at) {
+  const ast_param *p = &o->fn->params.at[at];
+  const ast_arg *arg = o->args[at];
+  return fe_eval(c, arg ? arg->value : p->value);
+}
+
+static const fe_value *expand_schedule(fe *c, const ast_fn *fn, bool is_std, const ast_expr *call,
+                                       const fe_value **values) {
+  fe_enter(c, fn, call->loc, fe_naming_new(c, NULL, "schedule", ""), is_std);
+  const fe_value *r = &fe_bad;
+  if (bind_args(c, fn, values)) {
+    fe_run_body(c, &fn->body);
+    r = c->frame->result ? c->frame->result
+                         : FE_FAIL(c, fn->name.loc, "E0214", "schedule '%s' returns nothing",
+                                   fn->name.text);
+  }
+  fe_leave(c);
+  return r;
+}
+
+static const fe_value *as_rate(fe *c, ir_loc at, const fe_value *v) {
+  if (v->kind == FE_NUM)
+    v = fe_tensor(c, fe_emit_const(c, at, IR_F32, v->num));
+  if (!fe_want_tensor(c, v, at, "a learning rate"))
+    return &fe_bad;
+  if (v->node->type.rank != 0)
+    return FE_FAIL(c, at, "E0203", "a learning rate must be a scalar");
+  return fe_tensor(c, fe_emit_cast(c, at, v->node, IR_F32));
+}
+
+static const fe_value *run_schedule(fe *c, const optimizing *o, const ast_expr *call) {
+  bool is_std;
+  const ast_fn *fn = find_fn(c, call, c->schedules, c->std_schedules, &is_std, "schedule");
+  int lr = find_param(o->fn, "lr");
+  if (!fn)
+    return &fe_bad;
+  const ast_arg **args = place(c, call, fn, IMPLICIT_SCHEDULE);
+  if (lr < 0 || fn->params.num == 0)
+    return FE_FAIL(c, call->loc, "E0305", "optimiser '%s' has no 'lr' to schedule",
+                   o->fn->name.text);
+  if (!args)
+    return &fe_bad;
+  const fe_value **values = IR_NEW_ARRAY(c->arena, const fe_value *, fn->params.num);
+  values[0] = base_rate(c, o, lr);
+  bool ok = !fe_is_bad(values[0]);
+  for (size_t i = IMPLICIT_SCHEDULE; i < fn->params.num; i++) {
+    values[i] = args[i] ? fe_eval(c, args[i]->value) : NULL;
+    ok = ok && (!values[i] || !fe_is_bad(values[i]));
+  }
+  return ok ? as_rate(c, call->loc, expand_schedule(c, fn, is_std, call, values)) : &fe_bad;
+}
+
+static void schedule(fe *c, optimizing *o) {
+  const ast_setting *s = fe_find_setting(c, AST_OPTIM, "schedule");
+  if (!s || !s->value)
+    return;
+  if (s->value->kind != AST_CALL) {
+    ir_diag *d = fe_error(c, s->value->loc, "E0303", "expected a schedule");
+    diag_help(d, "for example cosine(warmup=100, total=2000)");
+    return;
+  }
+  enter_args(c, s->value, NULL);
+  o->lr = run_schedule(c, o, s->value);
+  fe_leave(c);
+  if (fe_is_bad(o->lr))
+    return;
+  ir_rename(c->pass->b.func, o->lr->node, "lr.now");
+  add_metric(c, "lr", o->lr->node);
+}
+
+// --- the optimiser -------------------------------------------------------------------------------------
+static const fe_value *weight_value(fe *c, ir_state *param) {
+  fe_value *v = IR_NEW(c->arena, fe_value);
+  *v = *fe_read(c, param);
+  v->state = param;
+  return v;
+}
+
+static void update_one(fe *c, const optimizing *o, ir_state *param, ir_node *grad) {
+  const ast_fn *fn = o->fn;
+  const fe_value **values = IR_NEW_ARRAY(c->arena, const fe_value *, fn->params.num);
+  bool ok = true;
+  enter_args(c, o->call, param);
+  c->pass->b.loc = fe_node_loc(c, o->call->loc);
+  values[0] = weight_value(c, param);
+  values[1] = fe_tensor(c, grad);
+  int lr = find_param(fn, "lr");
+  for (size_t i = IMPLICIT_OPTIMIZER; i < fn->params.num; i++) {
+    if (o->lr && (int)i == lr)
+      values[i] = o->lr;
+    else if (o->args[i])
+      values[i] = fe_eval(c, o->args[i]->value);
+    ok = ok && (!values[i] || !fe_is_bad(values[i]));
+  }
+  fe_naming *names = fe_naming_new(c, NULL, param->name, "");
+  fe_enter(c, fn, o->call->loc, names, o->is_std);
+  if (ok && bind_args(c, fn, values))
+    fe_run_body(c, &fn->body);
+  if (!diag_num_errors(c->diags) && !ir_map_get(c->pass->written, param->name))
+    fe_error(c, fn->name.loc, "E0215", "optimizer '%s' never stores to '%s'", fn->name.text,
+             fn->params.at[0].name.text);
+  fe_leave(c);
+  fe_leave(c);
+}
+
+static bool find_optimizer(fe *c, optimizing *o) {
+  const ast_setting *s = find_optimizer_call(c);
+  if (!s || s->value->kind != AST_CALL) {
+    ir_diag *d = fe_error(c, s ? s->value->loc : c->model->name.loc, "E0304",
+                          "there is no optimiser for model '%s'", c->model->name.text);
+    diag_help(d, "add a section such as `optim { sgd(0.1) }`");
+    return false;
+  }
+  o->call = s->value;
+  o->fn = find_fn(c, o->call, c->optimizers, c->std_optimizers, &o->is_std, "optimiser");
+  if (!o->fn)
+    return false;
+  if (o->fn->params.num < IMPLICIT_OPTIMIZER) {
+    fe_error(c, o->fn->name.loc, "E0205", "an optimizer begins with two parameters: w, g");
+    return false;
+  }
+  o->args = place(c, o->call, o->fn, IMPLICIT_OPTIMIZER);
+  return o->args != NULL;
+}
+
+void fe_optimize(fe *c) {
+  fe_pass *p = c->pass;
+  optimizing o = {0};
+  if (!find_optimizer(c, &o))
+    return;
+  p->b.scope = NULL;
+  take_grads(c, &o);
+  accumulate_all(c, &o, true);
+  p->optimizing = true;
+  p->b.scope = NULL;
+  clip(c, &o);
+  schedule(c, &o);
+  for (size_t i = 0; i < p->trained.num && !diag_num_errors(c->diags); i++)
+    update_one(c, &o, p->trained.at[i], o.grads.at[i]);
+}

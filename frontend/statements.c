@@ -1,0 +1,376 @@
+// statements.c: executing the statements of blocks and models.
+#include "frontend/check.h"
+
+#include <string.h>
+
+// --- naming values -----------------------------------------------------------------------------------
+// A node takes the name of the variable it is assigned to, unless the variable is only another
+// name for something that has one.
+static void name_node(fe *c, const fe_value *v, const char *name, const ast_expr *from) {
+  if (v->kind != FE_TENSOR || from->kind == AST_NAME || v->node->op == IR_INPUT ||
+      v->node->op == IR_READ)
+    return;
+  const char *prefix = c->frame->names->prefix;
+  ir_rename(c->pass->b.func, v->node,
+            prefix ? ir_format(c->arena, "%s.%s", prefix, name) : name);
+}
+
+static const fe_value *plain(fe *c, const fe_value *v) {
+  if (!v->state && !v->from)
+    return v;
+  fe_value *copy = IR_NEW(c->arena, fe_value);
+  *copy = *v;
+  copy->state = NULL;
+  copy->from = NULL;
+  return copy;
+}
+
+static void assign_one(fe *c, const char *name, const fe_value *v, const ast_expr *from) {
+  fe_set(c, name, plain(c, v));
+  name_node(c, v, name, from);
+}
+
+static void run_assign(fe *c, const ast_stmt *s) {
+  const fe_value *v = fe_eval(c, s->value);
+  size_t n = s->names.num;
+  if (n == 1 || fe_is_bad(v)) {
+    for (size_t i = 0; i < n; i++)
+      assign_one(c, s->names.at[i].text, v, s->value);
+    return;
+  }
+  size_t have = v->kind == FE_LIST ? v->num_items : 1;
+  if (have != n)
+    fe_error(c, s->value->loc, "E0214", "%zu names for %zu value%s", n, have, have == 1 ? "" : "s");
+  for (size_t i = 0; i < n; i++)
+    assign_one(c, s->names.at[i].text, have == n ? v->items[i] : &fe_bad, s->value);
+}
+
+// --- parameters and states -----------------------------------------------------------------------
+static bool declare_once(fe *c, const ast_name *name, const char *path) {
+  if (ir_map_get(c->pass->declared, path)) {
+    ir_diag *d = fe_error(c, name->loc, "E0206", "'%s' is already defined", path);
+    diag_help(d, "give the parameter or state another name");
+    return false;
+  }
+  ir_map_put(c->pass->declared, path, c->pass);
+  return true;
+}
+
+ir_state *fe_declare_state(fe *c, const char *path, ir_type type, ir_role role, fe_init init,
+                           ir_loc at) {
+  ir_state *s = ir_find_state(c->module, path);
+  if (s && (s->role != role || !ir_same_type(&s->type, &type))) {
+    fe_error(c, at, "E0206", "'%s' is already defined as a %s of type %s", path,
+             ir_role_names[s->role], ir_type_str(c->arena, &s->type));
+    return NULL;
+  }
+  if (s)
+    return s;
+  s = ir_state_new(c->module, path, type, role, fe_node_loc(c, at));
+  fe_param p = {s, init};
+  IR_PUSH(c->arena, c->params, p);
+  return s;
+}
+
+// zeros, normal(0.02), a number, or (for optimiser states) nothing else.
+static bool want_init(fe *c, const ast_stmt *s, fe_init *out) {
+  const fe_value *v = fe_eval(c, s->value);
+  if (v->kind == FE_NUM)
+    *out = (fe_init){FE_INIT_CONSTANT, v->num, 0};
+  else if (v->kind == FE_INIT)
+    *out = v->init;
+  else if (!fe_is_bad(v)) {
+    ir_diag *d = fe_error(c, s->value->loc, "E0218", "expected an initialiser");
+    diag_label(d, "this is %s", fe_describe(c, v));
+    diag_help(d, "zeros, ones, constant(v), uniform(a), uniform(lo, hi), normal(std), xavier or he");
+  }
+  return v->kind == FE_NUM || v->kind == FE_INIT;
+}
+
+static bool check_random_init(fe *c, const ast_stmt *s, const ir_type *t, fe_init init) {
+  if (init.kind == FE_INIT_CONSTANT || t->dtype == IR_F32)
+    return true;
+  fe_error(c, s->value->loc, "E0218", "random initial values need element type f32, not %s",
+           ir_dtypes[t->dtype].name);
+  return false;
+}
+
+static void remember_trained(fe *c, ir_state *state) {
+  if (state->role == IR_ROLE_PARAM && !c->pass->optimizing)
+    IR_PUSH(c->arena, c->pass->trained, state);
+}
+
+static ir_role role_of(const fe *c, const ast_stmt *s) {
+  if (s->kind == AST_PARAM)
+    return strcmp(s->word, "frozen") == 0 ? IR_ROLE_FROZEN : IR_ROLE_PARAM;
+  return c->pass->optimizing ? IR_ROLE_MOMENT : IR_ROLE_BUFFER;
+}
+
+static void run_declare(fe *c, const ast_stmt *s) {
+  const ast_name *name = &s->names.at[0];
+  const char *path = fe_path(c, name->text);
+  const char *const *dim_names;
+  ir_type type;
+  fe_init init;
+  bool typed = fe_eval_type(c, s->type, &type, &dim_names);
+  fe_set(c, name->text, &fe_bad);
+  ir_state *state = NULL;
+  ir_role role = role_of(c, s);
+  if (want_init(c, s, &init) && typed && check_random_init(c, s, &type, init) &&
+      declare_once(c, name, path)) {
+    if (role == IR_ROLE_PARAM && !ir_is_float(type.dtype))
+      fe_error(c, s->type->loc, "E0204", "a trained parameter must be a float tensor");
+    else
+      state = fe_declare_state(c, path, type, role, init, name->loc);
+  }
+  if (!state)
+    return;
+  remember_trained(c, state);
+  c->pass->b.loc = fe_node_loc(c, name->loc);
+  fe_value *v = IR_NEW(c->arena, fe_value);
+  *v = *fe_read(c, state);
+  v->dim_names = dim_names;
+  v->state = s->kind == AST_STATE ? state : NULL;
+  fe_set(c, name->text, v);
+}
+
+static bool check_store(fe *c, const ast_stmt *s, const fe_value *to, const fe_value *v) {
+  const ir_type *want = &to->state->type, *have = &v->node->type;
+  if (ir_same_type(want, have))
+    return true;
+  bool dtype = ir_same_shape(want, have);
+  ir_diag *d = fe_error(c, s->value->loc, dtype ? "E0204" : "E0203",
+                        "'%s' is %s and cannot hold this value", s->names.at[0].text,
+                        fe_shape_text(c, to));
+  diag_label(d, "this is %s", fe_shape_text(c, v));
+  return false;
+}
+
+// Afterwards the name stands for the new value; the state itself changes when the function ends.
+static void run_store(fe *c, const ast_stmt *s) {
+  const ast_name *name = &s->names.at[0];
+  const fe_value *to = fe_lookup(c, name->text, name->loc), *v = fe_eval(c, s->value);
+  if (fe_is_bad(to) || fe_is_bad(v))
+    return;
+  if (to->kind != FE_TENSOR || !to->state) {
+    ir_diag *d = fe_error(c, name->loc, "E0215", "'%s' is not a state", name->text);
+    diag_help(d, "declare it with `state %s: f32[...] = zeros`, or assign with '='", name->text);
+    return;
+  }
+  if (v->kind == FE_NUM)
+    v = fe_tensor(c, fe_emit_const(c, s->value->loc, to->state->type.dtype, v->num));
+  if (!fe_want_tensor(c, v, s->value->loc, "the new value") || !check_store(c, s, to, v))
+    return;
+  fe_store(c, to->state, v->node, s->loc);
+  if (s->value->kind != AST_NAME && v->node->op != IR_INPUT && v->node->op != IR_READ)
+    ir_rename(c->pass->b.func, v->node, ir_format(c->arena, "%s.new", to->state->name));
+  fe_value *now = IR_NEW(c->arena, fe_value);
+  *now = *to;
+  now->node = v->node;
+  fe_set(c, name->text, now);
+}
+
+// --- control -------------------------------------------------------------------------------------------
+static bool repeat_count(fe *c, const ast_stmt *s, int64_t *count) {
+  if (!fe_want_int(c, fe_eval(c, s->value), s->value->loc, "the number of repetitions", count))
+    return false;
+  if (*count >= 0 && *count <= FE_MAX_REPEAT)
+    return true;
+  fe_error(c, s->value->loc, "E0210", "cannot repeat %lld times; between 0 and %d are possible",
+           (long long)*count, FE_MAX_REPEAT);
+  return false;
+}
+
+static size_t errors(const fe *c) {
+  return diag_num_errors(c->diags) + diag_num_errors(c->silent);
+}
+
+// Instance numbers used inside count on after the loop, so that later uses get new names.
+static void keep_counts(fe_naming *outer, const fe_naming *inner) {
+  for (size_t i = 0; i < ir_map_count(inner->counts); i++) {
+    const char *key = ir_map_key(inner->counts, i);
+    uintptr_t uses = (uintptr_t)ir_map_value(inner->counts, i);
+    ir_map_put(outer->counts, key, (void *)((uintptr_t)ir_map_get(outer->counts, key) + uses));
+  }
+}
+
+static void run_repeat(fe *c, const ast_stmt *s) {
+  fe_naming *outer = c->frame->names, *inner = NULL;
+  size_t before = errors(c);
+  int64_t count;
+  if (!repeat_count(c, s, &count))
+    return;
+  for (int64_t i = 0; i < count && errors(c) == before && !c->frame->returned; i++) {
+    if (!fe_tick(c, s->loc))
+      break;
+    inner = fe_naming_new(c, outer, outer->prefix,
+                          ir_format(c->arena, "%s.%lld", outer->suffix, (long long)i));
+    c->frame->names = inner;
+    if (s->names.num)
+      fe_set(c, s->names.at[0].text, fe_int(c, i));
+    fe_run_body(c, &s->body);
+  }
+  c->frame->names = outer;
+  if (inner)
+    keep_counts(outer, inner);
+}
+
+static void run_when(fe *c, const ast_stmt *s) {
+  bool cond;
+  if (!fe_want_bool(c, fe_eval(c, s->value), s->value->loc, "a condition", &cond))
+    return;
+  fe_run_body(c, cond ? &s->body : &s->other);
+}
+
+static void run_return(fe *c, const ast_stmt *s) {
+  if (c->frame->fn->kind == AST_MODEL || c->frame->fn->kind == AST_OPTIMIZER) {
+    ir_diag *d = fe_error(c, s->loc, "E0215", "'return' only stands in blocks and schedules");
+    diag_help(d, "`output name = value` makes a value a result of the model");
+    return;
+  }
+  const fe_value **values = IR_NEW_ARRAY(c->arena, const fe_value *, s->values.num + 1);
+  bool bad = false;
+  for (size_t i = 0; i < s->values.num; i++) {
+    values[i] = fe_eval(c, s->values.at[i]);
+    bad = bad || fe_is_bad(values[i]);
+  }
+  c->frame->result = bad                  ? &fe_bad
+                     : s->values.num == 1 ? plain(c, values[0])
+                                          : fe_list(c, values, s->values.num);
+  c->frame->result_loc = s->values.at[0]->loc;
+  c->frame->returned = true;
+}
+
+// --- results -------------------------------------------------------------------------------------------
+static bool in_model(fe *c, const ast_stmt *s, const char *word) {
+  if (c->frame->fn->kind == AST_MODEL)
+    return true;
+  fe_error(c, s->loc, "E0215", "'%s' only stands in a model", word);
+  return false;
+}
+
+static ir_node *want_scalar(fe *c, const fe_value *v, const ast_expr *e, const char *what) {
+  if (!fe_want_tensor(c, v, e->loc, what))
+    return NULL;
+  if (v->node->type.rank != 0 || v->node->type.dtype != IR_F32) {
+    ir_diag *d = fe_error(c, e->loc, "E0203", "%s must be a scalar f32[]", what);
+    diag_label(d, "this is %s", fe_shape_text(c, v));
+    diag_help(d, "mean(...) or sum(...) make one number of a tensor");
+    return NULL;
+  }
+  return v->node;
+}
+
+// Without `output`, predict gives what the loss is computed from: its first argument.
+static void remember_output(fe *c, const ast_expr *loss) {
+  bool is_std;
+  if (loss->kind != AST_CALL || !fe_find_block(c, loss->text, &is_std) || !c->first_arg ||
+      c->first_arg->kind != FE_TENSOR)
+    return;
+  const ast_expr *arg = loss->args.num ? loss->args.at[0].value : NULL;
+  c->pass->output = c->first_arg->node;
+  c->pass->output_name = arg && arg->kind == AST_NAME ? arg->text : "output";
+}
+
+static void run_loss(fe *c, const ast_stmt *s) {
+  c->first_arg = NULL;
+  const fe_value *v = fe_eval(c, s->value);
+  if (!in_model(c, s, "loss"))
+    return;
+  if (c->pass->loss) {
+    ir_diag *d = fe_error(c, s->loc, "E0216", "a model has one loss");
+    diag_note(d, c->pass->loss_loc, "the first one is here");
+    return;
+  }
+  c->pass->loss = want_scalar(c, v, s->value, "the loss");
+  c->pass->loss_loc = s->loc;
+  if (!c->pass->loss)
+    return;
+  remember_output(c, s->value);
+  name_node(c, v, "loss", s->value);
+}
+
+static void add_result(fe *c, const ast_stmt *s, ir_result_kind kind, ir_node *n) {
+  const char *name = s->names.at[0].text;
+  bool reserved = strcmp(name, "loss") == 0 || strcmp(name, "lr") == 0 ||
+                  strcmp(name, "grad_norm") == 0 || strcmp(name, "step") == 0;
+  if (reserved || ir_map_get(c->pass->results, name)) {
+    fe_error(c, s->names.at[0].loc, "E0206", "there is already a result named '%s'", name);
+    return;
+  }
+  ir_map_put(c->pass->results, name, n);
+  ir_result r = {name, kind, n};
+  if (kind == IR_RESULT_METRIC)
+    IR_PUSH(c->arena, c->pass->metrics, r);
+  else
+    IR_PUSH(c->arena, c->pass->outputs, r);
+}
+
+static void run_metric(fe *c, const ast_stmt *s) {
+  const fe_value *v = fe_eval(c, s->value);
+  ir_node *n = in_model(c, s, "metric") ? want_scalar(c, v, s->value, "a metric") : NULL;
+  if (!n)
+    return;
+  assign_one(c, s->names.at[0].text, v, s->value);
+  add_result(c, s, IR_RESULT_METRIC, n);
+}
+
+static void run_output(fe *c, const ast_stmt *s) {
+  const fe_value *v = fe_eval(c, s->value);
+  if (!in_model(c, s, "output") || !fe_want_tensor(c, v, s->value->loc, "an output"))
+    return;
+  assign_one(c, s->names.at[0].text, v, s->value);
+  add_result(c, s, IR_RESULT_OUTPUT, v->node);
+}
+
+static void run_bare(fe *c, const ast_stmt *s) {
+  const fe_value *v = fe_eval(c, s->value);
+  if (fe_is_bad(v))
+    return;
+  ir_diag *d = fe_error(c, s->value->loc, "E0219", "the value is never used");
+  diag_help(d, "assign it: name = ...");
+}
+
+static void run_stmt(fe *c, const ast_stmt *s) {
+  switch (s->kind) {
+  case AST_ASSIGN:
+    run_assign(c, s);
+    return;
+  case AST_PARAM:
+  case AST_STATE:
+    run_declare(c, s);
+    return;
+  case AST_STORE:
+    run_store(c, s);
+    return;
+  case AST_REPEAT:
+    run_repeat(c, s);
+    return;
+  case AST_WHEN:
+    run_when(c, s);
+    return;
+  case AST_LOSS:
+    run_loss(c, s);
+    return;
+  case AST_METRIC:
+    run_metric(c, s);
+    return;
+  case AST_OUTPUT:
+    run_output(c, s);
+    return;
+  case AST_RETURN:
+    run_return(c, s);
+    return;
+  case AST_EXPR:
+    run_bare(c, s);
+    return;
+  }
+}
+
+void fe_run_body(fe *c, const ast_body *body) {
+  for (size_t i = 0; i < body->list.num && !c->frame->returned; i++) {
+    if (!fe_tick(c, body->list.at[i]->loc))
+      return;
+    run_stmt(c, body->list.at[i]);
+  }
+}

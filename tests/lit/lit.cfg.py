@@ -1,0 +1,17 @@
+# lit configuration: texts with RUN and CHECK lines (LLVM's lit and FileCheck).
+import os
+
+import lit.formats
+
+config.name = "mltc"
+config.test_format = lit.formats.ShTest(True)
+config.suffixes = [".ir", ".graph", ".test"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = lit_config.params["build"] + "/lit"
+
+mltc = lit_config.params["mltc"]
+config.substitutions.append(("%mltc", mltc))
+config.substitutions.append(("%root", lit_config.params["root"]))
+config.environment["PATH"] = lit_config.params["filecheck_dir"] + os.pathsep + os.environ["PATH"]
+# Leaks: the compiler's arenas are freed at exit, whatever the exit.
+config.environment["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "detect_leaks=0")

@@ -1,0 +1,133 @@
+// test_commands.c: eval, predict, check, info, --help and --version of a trainer.
+#include "tests/runtime/support_program.h"
+
+static mlrt_program program;
+
+static float sample[TOY_TEST][TOY_X];
+static int label[TOY_TEST];
+
+static void read_samples(const char *text) {
+  for (int i = 0; i < TOY_TEST; i++) {
+    int used = 0;
+    sscanf(text, "%f,%f,%f,%f,%d%n", &sample[i][0], &sample[i][1], &sample[i][2], &sample[i][3],
+           &label[i], &used);
+    text += used;
+  }
+}
+
+// The weights lie first among the 4-byte tensors, after the two of 8 bytes.
+static void read_weights(const char *path, float w[TOY_X + 1]) {
+  size_t len;
+  char *file = slurp(path, &len);
+  uint64_t header;
+  memcpy(&header, file, 8);
+  memcpy(w, file + 8 + header + 16, (TOY_X + 1) * sizeof(float));
+  free(file);
+}
+
+static double probability(const float *w, const float *x) {
+  double z = (double)w[TOY_X];
+  for (int k = 0; k < TOY_X; k++)
+    z += (double)w[k] * (double)x[k];
+  return 1 / (1 + exp(-z));
+}
+
+static double field(const char *text, const char *name) {
+  const char *at = strstr(text, name);
+  return at ? atof(at + strlen(name)) : NAN;
+}
+
+// 21 samples in batches of 8: the mean must be that of 21, not of 24.
+static void test_eval(void) {
+  toy_expect(&program, "eval --resume=c.st --metrics=e.jsonl --threads=2", 0,
+             "checkpoint: step 40|test:  loss |(21 samples)");
+  float w[TOY_X + 1];
+  read_weights("c.st", w);
+  double loss = 0, right = 0;
+  for (int i = 0; i < TOY_TEST; i++) {
+    double p = probability(w, sample[i]);
+    loss -= log(label[i] ? p : 1 - p) / TOY_TEST;
+    right += (double)((p > 0.5) == label[i]) / TOY_TEST;
+  }
+  char *text = slurp("e.jsonl", NULL);
+  CHECK(fabs(field(text, "\"loss\":") - loss) < 1e-6, "loss %.9g: %s", loss, text);
+  CHECK(fabs(field(text, "\"accuracy\":") - right) < 1e-6, "accuracy %.9g: %s", right, text);
+  free(text);
+  toy_expect(&program, "eval --resume=c.st --split=train", 0, "train:  loss|(100 samples)");
+  toy_expect(&program, "eval --resume=c.st --split=tests", 2, "no data 'tests'; did you mean 'test'?");
+  toy_expect(&program, "eval", 1, "cannot open the checkpoint 'toy.safetensors'");
+}
+
+static void test_predict(void) {
+  toy_expect(&program, "predict --resume=c.st --out=p", 0, "wrote p-prob.npy");
+  size_t len = 0;
+  char *npy = slurp("p-prob.npy", &len);
+  CHECK(len == 128 + 4 * TOY_TEST, "%zu bytes", len);
+  CHECK(!memcmp(npy, "\x93NUMPY\x01\x00\x76\x00", 10) && strstr(npy + 10, "'shape': (21,)"),
+        "%.100s", npy + 10);
+  float w[TOY_X + 1];
+  read_weights("c.st", w);
+  for (int i = 0; i < TOY_TEST; i++) {
+    float p;
+    memcpy(&p, npy + 128 + 4 * i, sizeof p);
+    CHECK(fabs((double)p - probability(w, sample[i])) < 1e-6, "sample %d: %g", i, (double)p);
+  }
+  free(npy);
+  toy_expect(&program, "predict --resume=c.st --split=train --out=q", 0, "wrote q-prob.npy");
+  toy_expect(&program, "predict --resume=c.st --out=none/p", 1, "cannot write 'none/p-prob.npy'");
+}
+
+static void wrong_phase(int64_t begin, int64_t end, char *const *args) {
+  toy_total(begin, end, args);
+  *(float *)(void *)args[1] *= 1.001f;
+}
+
+static void split_dependent(int64_t begin, int64_t end, char *const *args) {
+  toy_square(begin, end, args);
+  ((float *)(void *)args[2])[end * 10 - 1] += end - begin == 10 ? 1.0f : 0.0f;
+}
+
+static void unsynchronised(char *arena, int slot, mlrt_team *team, int tid) {
+  toy_step(arena, slot, team, tid);
+  if (tid == 0)
+    TOY_F(TOY_BIG_AT)[0] += (float)mlrt_team_size(team);
+}
+
+static void test_check(void) {
+  toy_expect(&program, "check", 0,
+             "squares|3 steps, 1 and 2 threads: same bits: ok|written and read: same bits: ok|all "
+             "checks passed");
+  mlrt_program p = program;
+  mlrt_kernel k = toy_kernels[0];
+  p.kernels = &k;
+  k.fast[1] = wrong_phase;
+  toy_expect(&p, "check", 1, "differs from the plain version|mul, sum at toy.graph:5|1 checks FAILED");
+  k.fast[1] = toy_total;
+  k.fast[0] = split_dependent;
+  toy_expect(&p, "check", 1, "depends on how its tasks are split");
+  p = program;
+  p.funcs[MLRT_STEP].run = unsynchronised;
+  toy_expect(&p, "check", 1, "1 and 2 threads: same bits: FAILED: 'big' differs");
+}
+
+static void test_info(void) {
+  toy_expect(&program, "info", 0,
+             "toy.graph (hash 0000000000001234)|by hand|--lr=0.1|train = csv toy-train.csv "
+             "(inside)|F32[50,100]|parameters 5 (20 bytes)|the toy's plan");
+  toy_expect(&program, "--help", 0, "Usage: trainer|--lr=NUMBER|--data-dir=DIR|Exit codes");
+  toy_expect(&program, "--version", 0, "toy from toy.graph, compiled by by hand");
+}
+
+int main(void) {
+  mlrt_embedded embedded[2];
+  program = toy_program(embedded);
+  read_samples((const char *)embedded[1].data);
+  char *folder = enter_scratch();
+  toy_expect(&program, "--quiet --save=c.st", 0, "");
+  test_eval();
+  test_predict();
+  test_check();
+  test_info();
+  leave_scratch(folder);
+  return failures != 0;
+}

@@ -1,0 +1,226 @@
+// test_loop.c: training runs in child processes: same bits with any number of threads, after
+// signals and after kill -9; metrics without lost or doubled lines; trouble with files.
+#include "tests/runtime/support_program.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+static mlrt_program program;
+
+static int count_lines(const char *path, const char *with) {
+  char *text = slurp(path, NULL);
+  int num = 0;
+  for (char *line = text ? strtok(text, "\n") : NULL; line; line = strtok(NULL, "\n"))
+    num += strstr(line, with) != NULL;
+  free(text);
+  return num;
+}
+
+static void test_reference(void) {
+  toy_expect(&program, "--save=ref.st --metrics=ref.jsonl --no-times --threads=1", 0,
+             "memory: |allocated once|step 40/40|test after step 40:|(21 samples)|done: 40 steps");
+  CHECK(count_lines("ref.jsonl", "{\"step\":") == 10, "log lines");
+  CHECK(count_lines("ref.jsonl", "{\"eval\":\"test\",\"step\":") == 4, "evaluations");
+  CHECK(count_lines("ref.jsonl", "\"rate\":") == 10, "results of the step alone");
+  CHECK(access("ref.st.tmp", F_OK) != 0, "no temporary file is left");
+}
+
+static void test_threads(void) {
+  for (int threads = 2; threads <= 5; threads++) {
+    char args[128];
+    snprintf(args, sizeof args, "--quiet --save=t.st --metrics=t.jsonl --no-times --threads=%d",
+             threads);
+    toy_expect(&program, args, 0, "");
+    CHECK(same_file("ref.st", "t.st"), "%d threads: other bytes", threads);
+    CHECK(same_file("ref.jsonl", "t.jsonl"), "%d threads: other metrics", threads);
+  }
+}
+
+// Every step as the place to stop: the rest must be as if nothing had happened.
+static void test_resume_everywhere(void) {
+  for (int steps = 0; steps <= 40; steps += steps < 12 ? 1 : 7) {
+    char args[160];
+    snprintf(args, sizeof args, "--quiet --save=r.st --metrics=r.jsonl --no-times --steps=%d", steps);
+    toy_expect(&program, args, 0, "");
+    toy_expect(&program, "--quiet --save=r.st --resume --steps=40 --threads=2", 0, "");
+    CHECK(same_file("ref.st", "r.st"), "stopped at %d and resumed: other bytes", steps);
+  }
+}
+
+// kill -9 at random times; each time the run goes on from the last whole checkpoint.
+static void test_kill(void) {
+  srand(5);
+  toy_expect(&program, "--quiet --save=k0.st --metrics=k0.jsonl --no-times --steps=150 --save-every=2", 0, "");
+  for (int round = 0; round < 4; round++) {
+    unlink("k.st");
+    unlink("k.jsonl");
+    int code = -1, kills = 0;
+    for (int tries = 0; code != 0 && tries < 400; tries++) {
+      char args[200];
+      snprintf(args, sizeof args,
+               "--quiet --save=k.st --metrics=k.jsonl --no-times --steps=150 --save-every=2 "
+               "--delay=%d --threads=%d%s",
+               300, 1 + tries % 3, access("k.st", F_OK) == 0 ? " --resume" : "");
+      pid_t pid = toy_start(&program, args, "log");
+      usleep((useconds_t)(4000 + rand() % 30000));
+      kill(pid, SIGKILL);
+      code = toy_wait(pid);
+      kills += code == -1 - SIGKILL;
+      CHECK(code == 0 || code == -1 - SIGKILL, "round %d: exit %d: %s", round, code,
+            slurp("log", NULL));
+      if (code > 0)
+        return;
+    }
+    CHECK(kills >= 2, "round %d: only %d kills", round, kills);
+    // the flag `delay` is in the metadata: finish with the reference's value
+    toy_expect(&program, "--quiet --save=k.st --resume --delay=0", 0, "");
+    CHECK(same_file("k0.st", "k.st"), "round %d: other bytes after %d kills", round, kills);
+    CHECK(same_file("k0.jsonl", "k.jsonl"), "round %d: other metrics after %d kills", round, kills);
+  }
+}
+
+static void stop_and_resume(int number, int after_us, const char *how) {
+  unlink("s.st");
+  char args[160];
+  snprintf(args, sizeof args, "--save=s.st --metrics=s.jsonl --no-times --delay=2000%s", how);
+  pid_t pid = toy_start(&program, args, "log");
+  usleep((useconds_t)after_us);
+  kill(pid, number);
+  int code = toy_wait(pid);
+  char *text = slurp("log", NULL);
+  CHECK(code == 128 + number, "signal %d: exit %d: %s", number, code, text);
+  CHECK(strstr(text, "stopped by signal") && strstr(text, "--resume=s.st"), "%s", text);
+  free(text);
+  toy_expect(&program, "--quiet --save=s.st --metrics=s.jsonl --no-times --resume --delay=0", 0, "");
+  CHECK(same_file("ref.st", "s.st"), "signal %d: other bytes", number);
+  CHECK(same_file("ref.jsonl", "s.jsonl"), "signal %d: other metrics", number);
+}
+
+static void test_signals(void) {
+  stop_and_resume(SIGTERM, 40000, "");
+  stop_and_resume(SIGINT, 50000, " --threads=3");
+  stop_and_resume(SIGHUP, 45000, " --threads=2");
+  // the second one does not wait
+  pid_t pid = toy_start(&program, "--save=s2.st --delay=900000", "log");
+  usleep(100000);
+  kill(pid, SIGINT);
+  usleep(50000);
+  kill(pid, SIGTERM);
+  CHECK(toy_wait(pid) == 128 + SIGTERM, "a second signal ends at once");
+  CHECK(access("s2.st", F_OK) != 0, "and saves nothing");
+}
+
+static void test_flags_and_seed(void) {
+  toy_expect(&program, "--quiet --save=f.st --lr=0.5", 0, "");
+  toy_expect(&program, "--quiet --save=g.st --lr=0.5 --steps=20", 0, "");
+  toy_expect(&program, "--quiet --save=g.st --resume --steps=40", 0, "");
+  CHECK(same_file("f.st", "g.st"), "a resumed run keeps --lr");
+  CHECK(!same_file("f.st", "ref.st"), "--lr does something");
+  toy_expect(&program, "--save=g.st --resume --lr=0.25", 0, "--lr is 0.25 now|made with 0.5");
+  toy_expect(&program, "--save=g.st --resume --seed=9", 2, "was made with --seed=3");
+  toy_expect(&program, "--save=g.st --resume --steps=10", 2, "beyond the 10 steps");
+  toy_expect(&program, "--quiet --save=h.st --seed=9", 0, "");
+  CHECK(!same_file("h.st", "ref.st"), "--seed does something");
+  toy_expect(&program, "--steps=-1 --no-save", 2, "'steps' is -1");
+}
+
+static void test_accumulation(void) {
+  mlrt_setting config[8];
+  memcpy(config, toy_config, sizeof toy_config);
+  config[7] = (mlrt_setting){"accumulate", MLRT_SET_NUM, 3, NULL};
+  mlrt_program p = program;
+  p.config = config;
+  p.num_config = 8;
+  toy_expect(&p, "--quiet --save=a.st --metrics=a.jsonl --no-times", 0, "");
+  toy_expect(&p, "--quiet --save=b.st --steps=13 --metrics=b.jsonl --no-times", 0, "");
+  toy_expect(&p, "--quiet --save=b.st --resume --steps=40 --threads=2", 0, "");
+  CHECK(same_file("a.st", "b.st"), "accumulation: other bytes after a resume");
+  CHECK(!same_file("a.st", "ref.st"), "accumulation does something");
+}
+
+static void test_epochs(void) {
+  static const mlrt_setting config[] = {
+      {"epochs", MLRT_SET_NUM, 3, NULL}, {"eval", MLRT_SET_STR, 0, "test"},
+      {"save_every", MLRT_SET_NUM, 0, NULL}};
+  mlrt_program p = program;
+  p.config = config;
+  p.num_config = 3;
+  toy_expect(&p, "--save=e.st --metrics=e.jsonl", 0, "step 36/36  epoch 3.00|test after step 12:");
+  CHECK(count_lines("e.jsonl", "\"eval\"") == 3, "one evaluation per epoch");
+  CHECK(count_lines("e.jsonl", "\"epoch\":2,") == 1, "one line per epoch");
+  CHECK(count_lines("e.jsonl", "\"time\":") == 6, "times");
+}
+
+static void test_bad_files(void) {
+  toy_expect(&program, "--save=none/x.st", 1, "cannot write the checkpoint 'none/x.st': No such file");
+  toy_expect(&program, "--metrics=none/x --no-save", 1, "cannot write the metrics file 'none/x'");
+  toy_expect(&program, "--profile=none/x --no-save", 1, "cannot write the profile 'none/x'");
+  toy_expect(&program, "--resume=none.st", 1, "cannot open the checkpoint 'none.st'");
+  toy_expect(&program, "--lrr=2", 2, "error: unknown option --lrr; did you mean --lr?");
+}
+
+// A full disk (here: a file size limit) in the middle: a warning, and the earlier file is whole.
+static void test_full_disk(void) {
+  toy_expect(&program, "--quiet --save=d.st --steps=7", 0, "");
+  struct rlimit old, limit;
+  getrlimit(RLIMIT_FSIZE, &old);
+  limit = (struct rlimit){8192, old.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  int code = toy_run(&program, "--save=d.st --resume --steps=40", "log");
+  setrlimit(RLIMIT_FSIZE, &old);
+  char *text = slurp("log", NULL);
+  CHECK(code == 1 && strstr(text, "warning: cannot write the checkpoint 'd.st': File too large") &&
+            strstr(text, "error: cannot write"),
+        "exit %d: %s", code, text);
+  free(text);
+  CHECK(access("d.st.tmp", F_OK) != 0, "no temporary file is left");
+  toy_expect(&program, "--quiet --save=d.st --resume --steps=40", 0, "");
+  CHECK(same_file("ref.st", "d.st"), "the earlier checkpoint is whole");
+}
+
+static void test_nan(void) {
+  toy_expect(&program, "--no-save --lr=1e30 --metrics=n.jsonl", 0, "warning: the loss is |training goes on");
+  CHECK(count_lines("n.jsonl", "\"loss\":null") >= 1, "null in the metrics");
+  toy_expect(&program, "--save=n.st --lr=1e30 --stop-on-nan", 1, "stopped before it was saved");
+}
+
+static void test_profile(void) {
+  toy_expect(&program, "--no-save --profile=p.json", 0, "done");
+  char *text = slurp("p.json", NULL);
+  CHECK(strstr(text, "\"step\":{\"count\":40,") && strstr(text, "\"eval\":{\"count\":4,") &&
+            strstr(text, "\"traceEvents\":["),
+        "%s", text);
+  free(text);
+}
+
+static void test_too_large(void) {
+  mlrt_program p = program;
+  p.temp_bytes = INT64_C(1) << 46;
+  p.arena_bytes = p.state_bytes + p.staging_bytes + p.temp_bytes;
+  toy_expect(&p, "--no-save", 3, "bytes of memory and only");
+  p = program;
+  p.abi = 99;
+  toy_expect(&p, "--no-save", 70, "ABI 99");
+}
+
+int main(void) {
+  mlrt_embedded embedded[2];
+  program = toy_program(embedded);
+  char *folder = enter_scratch();
+  test_reference();
+  test_threads();
+  test_resume_everywhere();
+  test_signals();
+  test_kill();
+  test_flags_and_seed();
+  test_accumulation();
+  test_epochs();
+  test_bad_files();
+  test_full_disk();
+  test_nan();
+  test_profile();
+  test_too_large();
+  leave_scratch(folder);
+  return failures != 0;
+}

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Which layer may include which (design: ir <- frontend, passes; passes <- codegen; runtime alone;
+# frontend/main.c sees all), and that no op ladder grows outside ops.def's layers.
+set -euo pipefail
+failed=0
+
+allow() { # LAYER ALLOWED...
+  local layer=$1 line file included
+  shift
+  while IFS= read -r line; do
+    file=${line%%:*}
+    included=$(sed -n 's/.*#include "\([a-z]*\)\/.*/\1/p' <<<"$line")
+    [ "$file" = frontend/main.c ] && continue
+    case " $layer $* " in
+    *" $included "*) ;;
+    *)
+      echo "$file includes $included/: not allowed for $layer"
+      failed=1
+      ;;
+    esac
+  done < <(grep -Hn '^#include "[a-z]*/' "$layer"/*.c "$layer"/*.h)
+}
+
+allow ir
+allow frontend ir
+allow passes ir
+allow codegen ir passes
+allow runtime
+exit $failed

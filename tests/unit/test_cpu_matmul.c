@@ -1,0 +1,349 @@
+// test_cpu_matmul.c: generated products against a naive one in double precision, over random
+// sizes, layouts, targets and plans.
+//
+// All kernels go into one C file, compiled once. Each is run with its tasks in order, and again in
+// pieces from last to first: the bits must be the same. Every buffer ends at a page that may not be
+// touched, so that a read or write beyond it is a crash here and not a surprise elsewhere.
+#include "codegen/cpu_matmul.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { NUM_RANDOM = 70, MAX_TESTS = 160, PAGE = 4096 };
+
+typedef void (*phase_fn)(int64_t begin, int64_t end, char *const *args);
+typedef struct test {
+  mm_problem p;
+  mm_plan plan;
+  mm_axes c_batch, c_m, c_n; // where results go when they are not plain
+  const char *what;
+} test;
+
+static uint64_t state = 0x9e3779b97f4a7c15u;
+static uint64_t draw(uint64_t limit) {
+  state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+  return (state >> 11) % limit;
+}
+
+// --- problems
+// -------------------------------------------------------------------------------------
+
+static const cg_target targets[] = {
+    {.name = "512",
+     .vector_bytes = 64,
+     .vector_registers = 32,
+     .l1_bytes = 49152,
+     .l2_bytes = 2 << 20},
+    {.name = "256",
+     .vector_bytes = 32,
+     .vector_registers = 16,
+     .l1_bytes = 32768,
+     .l2_bytes = 1 << 18},
+    {.name = "128",
+     .vector_bytes = 16,
+     .vector_registers = 32,
+     .l1_bytes = 32768,
+     .l2_bytes = 1 << 19},
+    {.name = "tiny",
+     .vector_bytes = 32,
+     .vector_registers = 16,
+     .l1_bytes = 16384,
+     .l2_bytes = 40000},
+};
+
+// Splits `size` into two parts when it can, so that the axis has two strides later.
+static mm_axes parts_of(int64_t size, bool two) {
+  mm_axes axes = {.num = 1, .size = {size}};
+  for (int64_t inner = 2; two && inner < size; inner++)
+    if (size % inner == 0) {
+      axes = (mm_axes){.num = 2, .size = {size / inner, inner}};
+      break;
+    }
+  return axes;
+}
+
+// Lays lists of axes out in memory, the last one innermost; gaps between rows now and then.
+static void lay_out(mm_axes *const *order, int num, bool gaps, bool interleave) {
+  int64_t stride = 1;
+  for (int part = 1; part >= 0; part--) // interleave: all inner parts lie inside all outer ones
+    for (int i = num - 1; i >= 0; i--)
+      for (int j = order[i]->num - 1; j >= 0; j--) {
+        bool inner = j == order[i]->num - 1;
+        if (interleave ? inner != (part == 1) : part == 0)
+          continue;
+        order[i]->stride[j] = stride;
+        stride = stride * order[i]->size[j] + (gaps && draw(3) == 0 ? (int64_t)draw(5) * 8 : 0);
+      }
+}
+
+static mm_operand random_operand(int arg, const mm_problem *p, int64_t x, bool odd) {
+  mm_operand o = {.arg = arg, .offset = odd ? (int64_t)draw(20) : 0};
+  bool two = odd && draw(2);
+  o.batch = parts_of(p->batch, two), o.x = parts_of(x, two), o.k = parts_of(p->k, odd && draw(2));
+  mm_axes *rows[] = {&o.batch, &o.x, &o.k}, *cols[] = {&o.batch, &o.k, &o.x};
+  mm_axes *mixed[] = {&o.x, &o.batch, &o.k};
+  uint64_t kind = draw(odd ? 3 : 2);
+  lay_out(kind == 0 ? rows : kind == 1 ? cols : mixed, 3, odd, odd && draw(2));
+  o.batch = mm_simplify(&o.batch), o.x = mm_simplify(&o.x), o.k = mm_simplify(&o.k);
+  return o;
+}
+
+static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out);
+
+static void set_output(test *t, bool plain) {
+  mm_problem *p = &t->p;
+  t->c_batch = parts_of(p->batch, false);
+  t->c_m = parts_of(p->m, !plain), t->c_n = parts_of(p->n, !plain && draw(2));
+  mm_axes *order[] = {&t->c_batch, &t->c_m, &t->c_n};
+  lay_out(order, 3, false, !plain && draw(2));
+  p->plain = plain;
+  p->c = (mm_operand){.arg = 2, .batch = mm_simplify(&t->c_batch), .x = mm_simplify(&t->c_m)};
+}
+
+static void add_problem(test *t, ir_arena *arena, int64_t batch, int64_t m, int64_t n, int64_t k,
+                        bool odd, const char *what) {
+  const cg_target *target = &targets[draw(4)];
+  bool wide = draw(6) == 0;
+  t->what = what;
+  t->p = (mm_problem){.target = target,
+                      .arena = arena,
+                      .ctype = wide ? "double" : "float",
+                      .elem_bytes = wide ? 8 : 4,
+                      .batch = batch,
+                      .m = m,
+                      .n = n,
+                      .k = k,
+                      .workspace_arg = 3,
+                      .emit_finish = emit_finish,
+                      .data = t};
+  t->p.a = random_operand(0, &t->p, m, odd);
+  t->p.b = random_operand(1, &t->p, n, odd);
+  set_output(t, draw(2));
+  mm_make_plan(&t->p, &t->plan);
+}
+
+static int64_t random_size(void) {
+  static const int64_t common[] = {1, 2, 7, 10, 16, 31, 32, 33, 48, 64, 65, 96, 100};
+  return draw(3) ? common[draw(13)] : 1 + (int64_t)draw(150);
+}
+
+static int all_problems(test *tests, ir_arena *arena) {
+  static const int64_t named[][4] = {
+      {1, 1, 1, 1},      {1, 1, 1, 9000},    {1, 1, 300, 40},   {1, 300, 1, 40},  {1, 5, 3, 20000},
+      {1, 64, 10, 128},  {1, 128, 10, 64},   {1, 40, 65, 128},  {6, 64, 64, 32},  {6, 64, 32, 64},
+      {1, 64, 128, 784}, {1, 256, 256, 512}, {1, 33, 47, 2049}, {1, 100, 300, 1}, {2, 90, 70, 3000},
+  };
+  int num = 0;
+  for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+    for (int odd = 0; odd < 2; odd++, num++)
+      add_problem(&tests[num], arena, named[i][0], named[i][1], named[i][2], named[i][3], odd,
+                  "named");
+  for (int i = 0; i < NUM_RANDOM; i++, num++)
+    add_problem(&tests[num], arena, draw(3) ? 1 : 1 + (int64_t)draw(6), random_size(),
+                random_size(), random_size(), i % 2, "random");
+  return num;
+}
+
+// --- text
+// -----------------------------------------------------------------------------------------
+
+// c = 3 + sum / 2, wherever c_batch, c_m and c_n say; plain edges: the sum itself.
+static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out) {
+  const test *t = data;
+  const char *c = p->ctype;
+  ir_buf_printf(
+      out,
+      "static void %s_finish(char *const *args, const %s *tile, int64_t pitch, int64_t batch,\n"
+      "    int64_t m, int64_t rows, int64_t n, int64_t cols) {\n"
+      "  for (int64_t i = 0; i < rows; i++)\n"
+      "    for (int64_t j = 0; j < cols; j++) {\n"
+      "      const int64_t line = m + i, column = n + j;\n"
+      "      ((%s *)args[2])[%s + %s + %s] = %s;\n"
+      "    }\n}\n\n",
+      name, c, c, mm_offset(p->arena, &t->c_batch, "batch"), mm_offset(p->arena, &t->c_m, "line"),
+      mm_offset(p->arena, &t->c_n, "column"),
+      p->plain ? "tile[i * pitch + j]" : "3 + tile[i * pitch + j] / 2");
+}
+
+static bool compile(const test *tests, int num, ir_arena *arena, const char *base) {
+  ir_buf text = ir_buf_new(arena);
+  ir_buf_puts(&text, "#include <stdint.h>\n#include <stddef.h>\n\n");
+  for (int i = 0; i < num; i++) {
+    const char *name = ir_format(arena, "mm%d", i);
+    mm_emit(&tests[i].p, &tests[i].plan, name, &text);
+    for (int j = 0; j < tests[i].plan.num_phases; j++)
+      ir_buf_printf(&text, "void (*%s_phase_%d)(int64_t, int64_t, char *const *) = %s_%d;\n", name,
+                    j, name, j);
+  }
+  const char *source = ir_format(arena, "%s.c", base);
+  if (!ir_write_file(source, ir_buf_str(&text), text.len))
+    return false;
+  const char *cc = getenv("MLTC_CC") ? getenv("MLTC_CC") : "clang";
+  return system(ir_format(arena,
+                          "%s -std=gnu11 -O1 -march=native -Wno-psabi -fPIC -shared -Werror "
+                          "-Wall -Wno-unused-function -o %s.so %s",
+                          cc, base, source)) == 0;
+}
+
+// --- running
+// --------------------------------------------------------------------------------------
+
+// `bytes` that end where a forbidden page begins.
+static char *guarded(size_t bytes) {
+  size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
+  char *at = mmap(NULL, whole + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  BUG_IF(at == MAP_FAILED, "mmap");
+  mprotect(at + whole, PAGE, PROT_NONE);
+  return at + whole - bytes;
+}
+
+static void unguard(char *at, size_t bytes) {
+  size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
+  munmap(at + bytes - whole, whole + PAGE);
+}
+
+static int64_t extent(const mm_axes *axes) {
+  int64_t e = 0;
+  for (int i = 0; i < axes->num; i++)
+    e += (axes->size[i] - 1) * axes->stride[i];
+  return e;
+}
+
+static int64_t at(const mm_axes *axes, int64_t index) {
+  int64_t offset = 0;
+  for (int i = axes->num - 1; i >= 0; index /= axes->size[i], i--)
+    offset += index % axes->size[i] * axes->stride[i];
+  return offset;
+}
+
+static double get(const mm_problem *p, const char *buffer, int64_t i) {
+  return p->elem_bytes == 8 ? ((const double *)buffer)[i] : (double)((const float *)buffer)[i];
+}
+
+static char *random_operand_data(const mm_problem *p, const mm_operand *o, size_t *bytes) {
+  int64_t count = o->offset + extent(&o->batch) + extent(&o->x) + extent(&o->k) + 1;
+  *bytes = (size_t)(count * p->elem_bytes);
+  char *data = guarded(*bytes);
+  for (int64_t i = 0; i < count; i++) {
+    double v = (double)draw(1 << 20) / (1 << 19) - 1;
+    if (p->elem_bytes == 8)
+      ((double *)data)[i] = v;
+    else
+      ((float *)data)[i] = (float)v;
+  }
+  return data;
+}
+
+static void run(const test *t, phase_fn *const *phases, char *const *args, int64_t piece) {
+  for (int i = 0; i < t->plan.num_phases; i++) {
+    int64_t tasks = t->plan.tasks[i];
+    if (piece == 0)
+      (*phases[i])(0, tasks, args);
+    for (int64_t end = tasks; piece > 0 && end > 0; end -= piece)
+      (*phases[i])(end < piece ? 0 : end - piece, end, args);
+  }
+}
+
+// Number of elements that are off by more than rounding.
+static int64_t count_wrong(const test *t, char *const *args, double *worst) {
+  const mm_problem *p = &t->p;
+  double limit = (p->elem_bytes == 8 ? 1e-14 : 1e-6) * (4 + sqrt((double)p->k));
+  int64_t wrong = 0;
+  for (int64_t b = 0; b < p->batch; b++)
+    for (int64_t m = 0; m < p->m; m++)
+      for (int64_t n = 0; n < p->n; n++) {
+        int64_t pa = p->a.offset + at(&p->a.batch, b) + at(&p->a.x, m);
+        int64_t pb = p->b.offset + at(&p->b.batch, b) + at(&p->b.x, n);
+        double sum = 0;
+        for (int64_t k = 0; k < p->k; k++)
+          sum += get(p, args[0], pa + at(&p->a.k, k)) * get(p, args[1], pb + at(&p->b.k, k));
+        double want = p->plain ? sum : 3 + sum / 2;
+        double got = get(p, args[2], at(&t->c_batch, b) + at(&t->c_m, m) + at(&t->c_n, n));
+        double error = fabs(got - want) / (1 + fabs(want));
+        *worst = error > *worst ? error : *worst;
+        wrong += !(error <= limit);
+      }
+  return wrong;
+}
+
+static void describe(const test *t) {
+  const mm_problem *p = &t->p;
+  printf("%s %s %lldx%lldx%lldx%lld on %s: tile %dx%d, grid %lldx%lld, access %d %d, %lld pieces "
+         "of k%s",
+         t->what, p->ctype, (long long)p->batch, (long long)p->m, (long long)p->n, (long long)p->k,
+         p->target->name, t->plan.mr, t->plan.nv, (long long)t->plan.group_rows,
+         (long long)t->plan.group_cols, t->plan.a, t->plan.b, (long long)t->plan.k_blocks,
+         t->plan.split_k ? " (split)" : "");
+}
+
+static bool check(const test *t, void *library, int index) {
+  const mm_problem *p = &t->p;
+  phase_fn *phases[CG_MAX_PHASES];
+  for (int i = 0; i < t->plan.num_phases; i++) {
+    char name[40];
+    snprintf(name, sizeof name, "mm%d_phase_%d", index, i);
+    phases[i] = (phase_fn *)dlsym(library, name);
+  }
+  size_t bytes[4];
+  char *args[4];
+  args[0] = random_operand_data(p, &p->a, &bytes[0]);
+  args[1] = random_operand_data(p, &p->b, &bytes[1]);
+  bytes[2] = (size_t)(p->batch * p->m * p->n * p->elem_bytes);
+  bytes[3] = (size_t)t->plan.workspace;
+  args[2] = guarded(bytes[2]), args[3] = guarded(bytes[3]);
+  run(t, phases, args, 0);
+  double worst = 0;
+  int64_t wrong = count_wrong(t, args, &worst);
+  char *first = malloc(bytes[2]);
+  memcpy(first, args[2], bytes[2]);
+  memset(args[2], 0xff, bytes[2]), memset(args[3], 0xff, bytes[3]);
+  run(t, phases, args, 3);
+  bool same = memcmp(first, args[2], bytes[2]) == 0;
+  if (wrong || !same) {
+    describe(t);
+    printf(": %lld wrong (worst %g)%s\n", (long long)wrong, worst,
+           same ? "" : ", bits depend on the split of tasks");
+  }
+  for (int i = 0; i < 4; i++)
+    unguard(args[i], bytes[i]);
+  free(first);
+  return !wrong && same;
+}
+
+int main(void) {
+  ir_arena *arena = ir_arena_new();
+  test *tests = IR_NEW_ARRAY(arena, test, MAX_TESTS);
+  char dir[] = "/tmp/test_cpu_matmul.XXXXXX";
+  if (!mkdtemp(dir))
+    return 1;
+  const char *base = ir_format(arena, "%s/kernels", dir);
+  int num = all_problems(tests, arena), failed = 0, seen[3][3] = {{0}}, split = 0, pieces = 0;
+  void *library = compile(tests, num, arena, base)
+                      ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
+                      : NULL;
+  if (!library) {
+    printf("generated kernels do not compile: %s.c\n", base);
+    return 1;
+  }
+  for (int i = 0; i < num; i++) {
+    failed += !check(&tests[i], library, i);
+    seen[tests[i].plan.a][tests[i].plan.b]++;
+    split += tests[i].plan.split_k;
+    pieces += tests[i].plan.k_blocks > 1 && !tests[i].plan.split_k;
+  }
+  bool covered = split && pieces; // every way of reading an operand must have been tried
+  for (int i = 0; i < 3; i++)
+    covered &= seen[i][0] + seen[i][1] + seen[i][2] > 0 && seen[0][i] + seen[1][i] + seen[2][i] > 0;
+  if (!covered)
+    printf("the problems no longer reach every kind of plan\n");
+  printf("%d problems, %d failed\n", num, failed);
+  if (failed || !covered)
+    return 1;
+  unlink(ir_format(arena, "%s.c", base)), unlink(ir_format(arena, "%s.so", base)), rmdir(dir);
+  ir_arena_free(arena);
+  return 0;
+}

@@ -1,0 +1,166 @@
+// test_passes.c: cse, dce, split_reductions and own_outputs on texts, each checked by the oracle.
+#include "support_passes.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct pass_case {
+  const char *what;
+  pass_fn pass;
+  const char *states;
+  const char *before;
+  const char *after; // NULL: the pass must say that it changed nothing, and change nothing
+} pass_case;
+
+#define XY "%x = input : f32[4]\n%y = input : f32[4]\n"
+#define SEEDS "%s = const {value=1.0} : i64[]\n%t = const {value=2.0} : i64[]\n"
+#define R "result output r = %r"
+
+static const pass_case cse_cases[] = {
+    {"equal nodes", pass_cse, NULL,
+     XY "%a = mul %x, %y : f32[4]\n%b = mul %x, %y : f32[4]\n%r = sub %a, %b : f32[4]\n" R,
+     XY "%a = mul %x, %y : f32[4]\n%r = sub %a, %a : f32[4]\n" R},
+    {"operands of ops that commute", pass_cse, NULL,
+     XY "%a = max %x, %y : f32[4]\n%b = max %y, %x : f32[4]\n%r = sub %a, %b : f32[4]\n" R,
+     XY "%a = max %x, %y : f32[4]\n%r = sub %a, %a : f32[4]\n" R},
+    {"operands of ops that do not", pass_cse, NULL,
+     XY "%a = div %x, %y : f32[4]\n%b = div %y, %x : f32[4]\n%r = sub %a, %b : f32[4]\n" R, NULL},
+    {"chains", pass_cse, NULL,
+     XY "%a = exp %x : f32[4]\n%b = exp %x : f32[4]\n%c = neg %a : f32[4]\n%d = neg %b : f32[4]\n"
+        "%r = mul %c, %d : f32[4]\n" R,
+     XY "%a = exp %x : f32[4]\n%c = neg %a : f32[4]\n%r = mul %c, %c : f32[4]\n" R},
+    {"constants", pass_cse, NULL,
+     XY "%a = const {value=0.5} : f32[4]\n%b = const {value=0.5} : f32[4]\n"
+        "%c = mul %x, %a : f32[4]\n%r = sub %c, %b : f32[4]\n" R,
+     XY "%a = const {value=0.5} : f32[4]\n%c = mul %x, %a : f32[4]\n%r = sub %c, %a : f32[4]\n" R},
+    {"0 and -0", pass_cse, NULL,
+     XY "%a = const {value=0.0} : f32[4]\n%b = const {value=-0.0} : f32[4]\n"
+        "%c = div %x, %a : f32[4]\n%d = div %x, %b : f32[4]\n%r = sub %c, %d : f32[4]\n" R,
+     NULL},
+    {"constants of other types", pass_cse, NULL,
+     "%a = const {value=2.0} : f32[4]\n%b = const {value=2.0} : f32[1]\n"
+     "%c = broadcast %b : f32[4]\n%r = sub %a, %c : f32[4]\n" R,
+     NULL},
+    {"attributes", pass_cse, NULL,
+     "%x = input : f32[4,4]\n%a = sum %x {axes=[0]} : f32[1,4]\n%b = sum %x {axes=[1]} : f32[4,1]\n"
+     "%c = reshape %b : f32[1,4]\n%r = sub %a, %c : f32[1,4]\n" R,
+     NULL},
+    {"one random stream", pass_cse, NULL,
+     SEEDS "%a = uniform %s, %t {stream=1} : f32[4]\n%b = uniform %s, %t {stream=1} : f32[4]\n"
+           "%r = sub %a, %b : f32[4]\n" R,
+     SEEDS "%a = uniform %s, %t {stream=1} : f32[4]\n%r = sub %a, %a : f32[4]\n" R},
+    {"two random streams", pass_cse, NULL,
+     SEEDS "%a = uniform %s, %t {stream=1} : f32[4]\n%b = uniform %s, %t {stream=2} : f32[4]\n"
+           "%r = sub %a, %b : f32[4]\n" R,
+     NULL},
+    {"inputs", pass_cse, NULL, XY "%r = sub %x, %y : f32[4]\n" R, NULL},
+    {"reads", pass_cse, "state w : f32[4] role=param\nstate v : f32[4] role=param",
+     "%a = read @w : f32[4]\n%b = read @w : f32[4]\n%c = read @v : f32[4]\n"
+     "%d = sub %a, %b : f32[4]\n%r = mul %d, %c : f32[4]\n" R,
+     "%a = read @w : f32[4]\n%c = read @v : f32[4]\n%d = sub %a, %a : f32[4]\n"
+     "%r = mul %d, %c : f32[4]\n" R},
+};
+
+static const pass_case dce_cases[] = {
+    {"unused chain", pass_dce, NULL,
+     XY "%a = exp %x : f32[4]\n%b = neg %a : f32[4]\n%r = add %x, %y : f32[4]\n" R,
+     XY "%r = add %x, %y : f32[4]\n" R},
+    {"writes are uses", pass_dce, "state w : f32[4] role=param",
+     XY "%a = exp %x : f32[4]\n%b = neg %y : f32[4]\nwrite @w, %a",
+     XY "%a = exp %x : f32[4]\nwrite @w, %a"},
+    {"inputs stay", pass_dce, NULL, XY "%r = exp %y : f32[4]\n" R, NULL},
+};
+
+static const pass_case own_cases[] = {
+    {"computed once, used once", pass_own_outputs, "state w : f32[4] role=param",
+     XY "%a = exp %x : f32[4]\n%r = neg %a : f32[4]\nwrite @w, %a\n" R, NULL},
+    {"a leaf", pass_own_outputs, "state w : f32[4] role=param\nstate v : f32[4] role=buffer",
+     "%w = read @w : f32[4]\nwrite @v, %w", "%w = read @w : f32[4]\n%v.copy = copy %w : f32[4]\n"
+                                            "write @v, %v.copy"},
+    {"a view", pass_own_outputs, "state w : f32[2,2] role=param",
+     XY "%a = exp %x : f32[4]\n%b = reshape %a : f32[2,2]\nwrite @w, %b",
+     XY "%a = exp %x : f32[4]\n%b = reshape %a : f32[2,2]\n%w.copy = copy %b : f32[2,2]\n"
+        "write @w, %w.copy"},
+    {"written twice", pass_own_outputs, "state w : f32[4] role=param\nstate v : f32[4] role=buffer",
+     XY "%a = exp %x : f32[4]\nwrite @w, %a\nwrite @v, %a",
+     XY "%a = exp %x : f32[4]\nwrite @w, %a\n%v.copy = copy %a : f32[4]\nwrite @v, %v.copy"},
+    {"written and a result", pass_own_outputs, "state w : f32[4] role=param",
+     XY "%a = exp %x : f32[4]\nwrite @w, %a\nresult output r = %a",
+     XY "%a = exp %x : f32[4]\nwrite @w, %a\n%r.copy = copy %a : f32[4]\nresult output r = %r.copy"},
+    {"two results", pass_own_outputs, NULL,
+     XY "%a = exp %x : f32[4]\nresult output r = %a\nresult output q = %a",
+     XY "%a = exp %x : f32[4]\n%q.copy = copy %a : f32[4]\nresult output r = %a\n"
+        "result output q = %q.copy"},
+    {"an input and a constant as results", pass_own_outputs, NULL,
+     XY "%c = const {value=1.0} : f32[]\nresult output r = %x\nresult output q = %c",
+     XY "%c = const {value=1.0} : f32[]\n%r.copy = copy %x : f32[4]\n%q.copy = copy %c : f32[]\n"
+        "result output r = %r.copy\nresult output q = %q.copy"},
+};
+
+static const pass_case split_cases[] = {
+    {"all of a matrix", pass_split_reductions, NULL,
+     "%x = input : f32[784,128]\n%r = sum %x {axes=[0,1]} : f32[1,1]\n" R,
+     "%x = input : f32[784,128]\n%r.reshape = reshape %x : f32[196,4,128]\n"
+     "%r.sum = sum %r.reshape {axes=[1,2]} : f32[196,1,1]\n"
+     "%r.sum.2 = sum %r.sum {axes=[0]} : f32[1,1,1]\n%r = reshape %r.sum.2 : f32[1,1]\n" R},
+    {"a vector", pass_split_reductions, NULL,
+     "%x = input : f32[16384]\n%r = reduce_max %x {axes=[0]} : f32[1]\n" R,
+     "%x = input : f32[16384]\n%r.reshape = reshape %x : f32[128,128]\n"
+     "%r.reduce_max = reduce_max %r.reshape {axes=[1]} : f32[128,1]\n"
+     "%r.reduce_max.2 = reduce_max %r.reduce_max {axes=[0]} : f32[1,1]\n"
+     "%r = reshape %r.reduce_max.2 : f32[1]\n" R},
+    {"between axes", pass_split_reductions, NULL,
+     "%x = input : f32[100,7,100]\n%r = sum %x {axes=[0,2]} : f32[1,7,1]\n" R,
+     "%x = input : f32[100,7,100]\n%r.sum = sum %x {axes=[2]} : f32[100,7,1]\n"
+     "%r = sum %r.sum {axes=[0]} : f32[1,7,1]\n" R},
+    {"a long kept axis has tasks enough", pass_split_reductions, NULL,
+     "%x = input : f32[9000,64]\n%r = sum %x {axes=[0]} : f32[1,64]\n" R, NULL},
+    {"short", pass_split_reductions, NULL,
+     "%x = input : f32[8192]\n%r = sum %x {axes=[0]} : f32[1]\n" R, NULL},
+    {"prime", pass_split_reductions, NULL,
+     "%x = input : f32[8209]\n%r = sum %x {axes=[0]} : f32[1]\n" R, NULL},
+    {"rank 8 is cut between axes", pass_split_reductions, NULL,
+     "%x = input : f32[1,1,1,1,1,1,128,100]\n"
+     "%r = sum %x {axes=[0,1,2,3,4,5,6,7]} : f32[1,1,1,1,1,1,1,1]\n" R,
+     "%x = input : f32[1,1,1,1,1,1,128,100]\n"
+     "%r.sum = sum %x {axes=[7]} : f32[1,1,1,1,1,1,128,1]\n"
+     "%r = sum %r.sum {axes=[0,1,2,3,4,5,6]} : f32[1,1,1,1,1,1,1,1]\n" R},
+    {"argmax stays", pass_split_reductions, NULL,
+     "%x = input : f32[16384]\n%r = argmax %x {axis=0} : i32[1]\n" R, NULL},
+};
+
+static void check_values(ir_arena *a, const pass_case *c, const ir_module *after) {
+  test_values x = test_run(a, test_module(a, c->states, c->before), "f", 11);
+  test_values y = test_run(a, after, "f", 11);
+  const char *where;
+  double diff = test_difference(&x, &y, &where);
+  if (diff > 1e-11)
+    test_fail("%s: %s differs by %g", c->what, where, diff);
+}
+
+static void check_case(const pass_case *c) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = test_module(a, c->states, c->before);
+  bool changed = c->pass(m, diag_new(a));
+  if (changed != (c->after != NULL))
+    test_fail("%s: the pass says that it changed %s", c->what, changed ? "something" : "nothing");
+  ir_buf faults = ir_buf_new(a);
+  if (ir_verify(m, &faults))
+    test_fail("%s: invalid IR\n%s", c->what, ir_buf_str(&faults));
+  ir_module *want = test_module(a, c->states, c->after ? c->after : c->before);
+  test_same_text(c->what, test_print(a, m), test_print(a, want));
+  check_values(a, c, m);
+  ir_arena_free(a);
+}
+
+#define CHECK_ALL(cases)                                                                           \
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases)[0]; i++)                                    \
+  check_case(&(cases)[i])
+
+int main(void) {
+  CHECK_ALL(cse_cases);
+  CHECK_ALL(dce_cases);
+  CHECK_ALL(own_cases);
+  CHECK_ALL(split_cases);
+  return test_report("passes");
+}

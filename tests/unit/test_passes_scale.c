@@ -1,0 +1,163 @@
+// test_passes_scale.c: the whole pipeline on networks of 5, 10 and 20 thousand nodes. Time must
+// grow with the number of nodes, not with its square; the figures are printed.
+#include "support_passes.h"
+
+#include "ir/builder.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { ROWS = 8, WIDTH = 16, SIZES = 3, MAX_PASSES = 16 };
+
+// The limit for all passes at 20,000 nodes, in seconds of processor time, and how much more time
+// twice the nodes may take. Sanitizers and slow machines get three times as much.
+static const double limit = 3.0, growth = 2.9;
+
+// --- the network -----------------------------------------------------------------------------
+typedef struct net {
+  ir_module *m;
+  ir_builder b;
+  IR_VEC(ir_node *) params;
+} net;
+
+static ir_node *param(net *n, const char *name, int rank, const int64_t *dims) {
+  ir_type type = ir_tensor(IR_F32, rank, dims);
+  ir_state *s = ir_state_new(n->m, name, type, IR_ROLE_PARAM, (ir_loc){0});
+  ir_node *r = ir_read(&n->b, s);
+  IR_PUSH(n->m->arena, n->params, r);
+  return r;
+}
+
+static ir_node *wide(net *n, ir_node *x) {
+  return ir_broadcast(&n->b, x, 2, (int64_t[]){ROWS, WIDTH});
+}
+
+static ir_node *mean(net *n, ir_node *x) {
+  return ir_binary_const(&n->b, IR_DIV, ir_reduce(&n->b, IR_SUM, x, (int64_t[]){1}, 1), WIDTH);
+}
+
+static ir_node *layer_norm(net *n, ir_node *x) {
+  ir_node *d = ir_binary(&n->b, IR_SUB, x, wide(n, mean(n, x)));
+  ir_node *var = mean(n, ir_binary(&n->b, IR_MUL, d, d));
+  ir_node *r = ir_unary(&n->b, IR_RSQRT, ir_binary_const(&n->b, IR_ADD, var, 1e-5));
+  return ir_binary(&n->b, IR_MUL, d, wide(n, r));
+}
+
+static ir_node *gelu(net *n, ir_node *x) {
+  ir_node *e = ir_unary(&n->b, IR_ERF, ir_binary_const(&n->b, IR_MUL, x, 0.7071067811865476));
+  ir_node *h = ir_binary_const(&n->b, IR_MUL, ir_binary_const(&n->b, IR_ADD, e, 1), 0.5);
+  return ir_binary(&n->b, IR_MUL, x, h);
+}
+
+static ir_node *layer(net *n, ir_node *x, int i) {
+  ir_arena *a = n->m->arena;
+  n->b.scope = ir_format(a, "layer.%d", i);
+  ir_node *w = param(n, ir_format(a, "layer.%d.w", i), 2, (int64_t[]){WIDTH, WIDTH});
+  ir_node *bias = param(n, ir_format(a, "layer.%d.b", i), 2, (int64_t[]){1, WIDTH});
+  ir_node *y = ir_matmul(&n->b, layer_norm(n, x), w, false, false);
+  return ir_binary(&n->b, IR_ADD, x, gelu(n, ir_binary(&n->b, IR_ADD, y, wide(n, bias))));
+}
+
+static void descend(net *n, ir_node *loss) {
+  n->b.scope = "sgd";
+  for (size_t i = 0; i < n->params.num; i++) {
+    ir_node *p = n->params.at[i], *g = ir_grad(&n->b, loss, p);
+    ir_write(&n->b, p->state, ir_binary(&n->b, IR_SUB, p, ir_binary_const(&n->b, IR_MUL, g, 0.1)));
+  }
+}
+
+// About `nodes` nodes before autodiff.
+static ir_module *network(ir_arena *a, size_t nodes) {
+  net n = {.m = ir_module_new(a, "deep")};
+  ir_func *f = ir_func_new(n.m, "step");
+  n.b = ir_build_at_end(f);
+  ir_node *x = ir_input(&n.b, "x", ir_tensor(IR_F32, 2, (int64_t[]){ROWS, WIDTH}));
+  const size_t per_layer = 38; // with its update
+  for (int i = 0; (size_t)i * per_layer < nodes; i++)
+    x = layer(&n, x, i);
+  ir_node *sum = ir_reduce(&n.b, IR_SUM, ir_binary(&n.b, IR_MUL, x, x), (int64_t[]){0, 1}, 2);
+  ir_node *loss = ir_reshape(&n.b, sum, 0, NULL);
+  descend(&n, loss);
+  ir_result_add(f, "loss", IR_RESULT_LOSS, loss);
+  return n.m;
+}
+
+// --- timing --------------------------------------------------------------------------------------
+typedef struct timing {
+  size_t before, after; // nodes
+  double seconds, by_pass[MAX_PASSES];
+  double last;
+} timing;
+
+static double now(void) {
+  return (double)clock() / CLOCKS_PER_SEC;
+}
+
+static void add_time(void *data, const char *pass, ir_module *m) {
+  (void)m;
+  timing *t = data;
+  for (int i = 0; pass_pipeline[i].name; i++)
+    if (strcmp(pass_pipeline[i].name, pass) == 0)
+      t->by_pass[i] += now() - t->last;
+  t->last = now();
+}
+
+static timing measure(size_t nodes) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = network(a, nodes);
+  timing t = {.before = m->funcs.at[0]->nodes.num};
+  ir_diags *d = diag_new(a);
+  double start = t.last = now();
+  pass_options o = {.after = add_time, .after_data = &t};
+  if (!pass_run_pipeline(m, d, &o))
+    test_fail("the pipeline reports errors at %zu nodes", nodes);
+  t.seconds = now() - start;
+  t.after = m->funcs.at[0]->nodes.num;
+  ir_arena_free(a);
+  return t;
+}
+
+static void print_figures(const timing *t) {
+  printf("%-20s", "nodes");
+  for (int k = 0; k < SIZES; k++)
+    printf(" %6zu > %6zu", t[k].before, t[k].after);
+  puts("");
+  for (int i = 0; pass_pipeline[i].name; i++) {
+    printf("%-20s", pass_pipeline[i].name);
+    for (int k = 0; k < SIZES; k++)
+      printf(" %12.1f ms", t[k].by_pass[i] * 1e3);
+    puts("");
+  }
+  printf("%-20s", "all, with verifier");
+  for (int k = 0; k < SIZES; k++)
+    printf(" %12.1f ms", t[k].seconds * 1e3);
+  puts("");
+}
+
+static double patience(void) {
+#if defined(__SANITIZE_ADDRESS__)
+  return 3;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+  return 3;
+#else
+  return 1;
+#endif
+#else
+  return 1;
+#endif
+}
+
+int main(void) {
+  static const size_t sizes[SIZES] = {5000, 10000, 20000};
+  timing t[SIZES];
+  for (int k = 0; k < SIZES; k++)
+    t[k] = measure(sizes[k]);
+  print_figures(t);
+  for (int k = 1; k < SIZES; k++)
+    if (t[k].seconds > 0.2 && t[k].seconds > growth * t[k - 1].seconds)
+      test_fail("twice the nodes take %.1f times as long", t[k].seconds / t[k - 1].seconds);
+  if (t[SIZES - 1].seconds > limit * patience())
+    test_fail("%zu nodes take %.2f s", sizes[SIZES - 1], t[SIZES - 1].seconds);
+  return test_report("scale");
+}
