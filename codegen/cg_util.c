@@ -11,13 +11,13 @@
 
 // Words that a C file with our prelude cannot use for a variable.
 static const char *const reserved[] = {
-    "auto",     "break",  "case",    "char",   "const",    "continue", "default",  "do",
-    "double",   "else",   "enum",    "extern", "float",    "for",      "goto",     "if",
-    "inline",   "int",    "long",    "return", "register", "restrict", "short",    "signed",
-    "sizeof",   "static", "struct",  "switch", "typedef",  "union",    "unsigned", "void",
-    "volatile", "while",  "vf",      "vi",     "vu",       "vl",       "vlu",      "vd",
-    "VL",       "K",      "linux",   "unix",   "asm",      "typeof",   "args",     "begin",
-    "end",      "j",      "u",       "unit",   "row",      "chunk",    "task",     "block"};
+    "auto",     "break",  "case",   "char",   "const",    "continue", "default",  "do",
+    "double",   "else",   "enum",   "extern", "float",    "for",      "goto",     "if",
+    "inline",   "int",    "long",   "return", "register", "restrict", "short",    "signed",
+    "sizeof",   "static", "struct", "switch", "typedef",  "union",    "unsigned", "void",
+    "volatile", "while",  "vf",     "vi",     "vu",       "vl",       "vlu",      "vd",
+    "VL",       "K",      "linux",  "unix",   "asm",      "typeof",   "args",     "begin",
+    "end",      "j",      "u",      "unit",   "row",      "chunk",    "task",     "block"};
 
 static bool is_reserved(const char *s) {
   for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
@@ -110,8 +110,9 @@ const char *cg_arg_name(const cg_kernel *k, int arg) {
   ir_map *names = ir_map_new(k->arena);
   const char *name = NULL;
   for (int i = 0; i <= arg; i++)
-    name = cg_scope_name(k->arena, names,
-                         ir_format(k->arena, "p_%s", identifier(k->arena, argument(k, (size_t)i)->name)));
+    name = cg_scope_name(
+        k->arena, names,
+        ir_format(k->arena, "p_%s", identifier(k->arena, argument(k, (size_t)i)->name)));
   return name;
 }
 

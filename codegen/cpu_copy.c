@@ -30,8 +30,7 @@ static int last_padded(const ir_node *n) {
   return 0;
 }
 
-static void add_segment(ir_arena *a, copy_plan *p, const ir_node *from, int64_t *at,
-                        int64_t size) {
+static void add_segment(ir_arena *a, copy_plan *p, const ir_node *from, int64_t *at, int64_t size) {
   segment s = {from, *at, size};
   if (size > 0)
     IR_PUSH(a, p->segments, s);
@@ -77,15 +76,16 @@ void cpu_copy_schedule(cg_kernel *k) {
   k->schedule = p;
 }
 
-// --- text ---------------------------------------------------------------------------------------------
+// --- text
+// ---------------------------------------------------------------------------------------------
 typedef struct copy_emit {
   const cg_kernel *k;
   const copy_plan *p;
   ir_buf *out;
   int indent;
-  const char *dest;             // pointer to the output
-  int64_t stride[IR_MAX_RANK];  // of the output
-  const char *i[IR_MAX_RANK];   // loop variables by axis
+  const char *dest;            // pointer to the output
+  int64_t stride[IR_MAX_RANK]; // of the output
+  const char *i[IR_MAX_RANK];  // loop variables by axis
 } copy_emit;
 
 static void line(copy_emit *c, const char *fmt, ...) IR_PRINTF(2, 3);
@@ -129,8 +129,7 @@ static void copy_segment(copy_emit *c, const segment *s) {
   const char *index[IR_MAX_RANK];
   for (int i = 0; i < rank; i++)
     index[i] = i <= axis || n->type.dims[i] > 1 ? c->i[i] : NULL;
-  line(c, "%s[%s] = %s;", c->dest,
-       cpu_affine(a, rank, index, c->stride, s->at * c->stride[axis]),
+  line(c, "%s[%s] = %s;", c->dest, cpu_affine(a, rank, index, c->stride, s->at * c->stride[axis]),
        cpu_element_text(c->k, &x, index));
   c->indent = before;
 }
@@ -143,9 +142,8 @@ static void fill_segment(copy_emit *c, int64_t at, int64_t size) {
   open_seam_loop(c, size);
   if (inner > 1)
     open_loop(c, "t", "0", ir_format(a, "%lld", (long long)inner));
-  line(c, "%s[%s%s] = %s;", c->dest,
-       cpu_affine(a, axis + 1, c->i, c->stride, at * inner), inner > 1 ? " + t" : "",
-       cpu_literal(a, n->type.dtype, c->p->fill));
+  line(c, "%s[%s%s] = %s;", c->dest, cpu_affine(a, axis + 1, c->i, c->stride, at * inner),
+       inner > 1 ? " + t" : "", cpu_literal(a, n->type.dtype, c->p->fill));
   c->indent = before;
 }
 

@@ -26,7 +26,10 @@ const char *cpu_affine(ir_arena *a, int rank, const char *const *index, const in
       ir_buf_printf(&b, " * %lld", (long long)stride[i]);
   }
   if (offset != 0 || b.len == 0)
-    ir_buf_printf(&b, "%s%lld", b.len == 0 ? "" : offset < 0 ? " - " : " + ",
+    ir_buf_printf(&b, "%s%lld",
+                  b.len == 0   ? ""
+                  : offset < 0 ? " - "
+                               : " + ",
                   (long long)(b.len && offset < 0 ? -offset : offset));
   return ir_buf_str(&b);
 }

@@ -53,8 +53,9 @@ const char *cpu_emit_operand(cg_expr *e, const ir_node *user, int operand) {
   return l ? cpu_emit_load(e, l) : cg_emit_value(e, dom_base(user->in[operand]));
 }
 
-// --- ops whose text depends on dtypes -------------------------------------------------------------
-// A mask as the number that bool stands for.
+// --- ops whose text depends on dtypes
+// ------------------------------------------------------------- A mask as the number that bool
+// stands for.
 static const char *truth_as_number(ir_arena *a, const char *mask) {
   return ir_format(a, "(-%s)", mask);
 }
@@ -86,13 +87,28 @@ static const char *random_text(cg_expr *e, const ir_node *n, const char *const *
   BUG_IF(!element, "'%s' has no element index", n->name);
   int64_t step = e->vector_axis < 0 ? 0 : element->access.stride[e->vector_axis];
   const char *first = cpu_address(e, NULL, &element->access);
-  const char *head = ir_format(a, "%s, %s, %uu", x[0], x[1],
-                               (unsigned)(uint32_t)ir_attr_int(n, IR_ATTR_STREAM));
+  const char *head =
+      ir_format(a, "%s, %s, %uu", x[0], x[1], (unsigned)(uint32_t)ir_attr_int(n, IR_ATTR_STREAM));
   const char *text = n->op == IR_UNIFORM && step == 1
                          ? ir_format(a, "k_uniform_run(%s, %s)", head, first)
                          : ir_format(a, "k_%s(%s, k_count_i64(%s, %lld))", ir_ops[n->op].name, head,
                                      first, (long long)step);
   return cast_text(a, IR_F32, n->type.dtype, text);
+}
+
+const char *cpu_inverse(ir_arena *a, const ir_map *names, const char *x) {
+  return ir_map_get(names, ir_format(a, "1/%s", x));
+}
+
+void cpu_emit_inverse(cg_expr *e, const ir_node *n) {
+  ir_arena *a = e->k->arena;
+  const char *x = cg_scope_value(a, e->names, n);
+  if (!x || cpu_inverse(a, e->names, x))
+    return;
+  const char *name = cg_scope_name(a, e->names, ir_format(a, "%s_inverse", x));
+  cpu_line(e, "const %s %s = k_div(%s, %s);", cpu_register(n->type.dtype), name,
+           cpu_constant(a, n->type.dtype, 1), x);
+  ir_map_put(e->names, ir_format(a, "1/%s", x), (void *)(uintptr_t)name);
 }
 
 static const char *value_text(cg_expr *e, const ir_node *n) {
@@ -110,6 +126,8 @@ static const char *value_text(cg_expr *e, const ir_node *n) {
     return cast_text(a, n->in[0]->type.dtype, n->type.dtype, x[0]);
   if (is_comparison(n->op))
     return comparison_text(a, n, x);
+  if (n->op == IR_DIV && cpu_inverse(a, e->names, x[1]))
+    return ir_format(a, "(%s * %s)", x[0], cpu_inverse(a, e->names, x[1]));
   const char *text = cpu_spell(a, ir_ops[n->op].spell, x);
   bool moves = n->op == IR_COPY || n->op == IR_STOP || n->op == IR_SELECT;
   return moves ? text : cpu_wrap(a, n->type.dtype, text);

@@ -20,6 +20,9 @@ const dom_load *cpu_find_load(const domain *d, const ir_node *user, int operand)
 const char *cpu_emit_load(cg_expr *e, const dom_load *l);
 // C expression of operand i of user: a load or another member.
 const char *cpu_emit_operand(cg_expr *e, const ir_node *user, int operand);
+// Divisions by the value of member n (a variable of this scope) become products with 1/n.
+void cpu_emit_inverse(cg_expr *e, const ir_node *n);
+const char *cpu_inverse(ir_arena *a, const ir_map *names, const char *x); // NULL: there is none
 // Position of n among the kernel's members, or -1.
 int cpu_member(const cg_kernel *k, const ir_node *n);
 bool cpu_varies(const cg_kernel *k, const ir_node *member, int axis);

@@ -43,7 +43,8 @@ static const char *float_constant(ir_arena *a, ir_dtype t, double value) {
     return ir_format(a, "%s__builtin_inf%s()", value < 0 ? "-" : "", suffix);
   ir_buf b = ir_buf_new(a);
   char text[40];
-  snprintf(text, sizeof text, t == IR_F32 ? "%.9g" : "%.17g", t == IR_F32 ? (double)(float)value : value);
+  snprintf(text, sizeof text, t == IR_F32 ? "%.9g" : "%.17g",
+           t == IR_F32 ? (double)(float)value : value);
   ir_buf_puts(&b, text);
   if (!strpbrk(text, ".e"))
     ir_buf_puts(&b, ".0");
@@ -147,8 +148,7 @@ static const char *load_key(const cg_expr *e, const dom_load *l) {
 static const char *leaf_or_load(const cg_expr *e, const dom_load *l) {
   if (l->buffer->op == IR_IOTA)
     return iota_text(e, l);
-  return load_text(e, l->buffer->type.dtype,
-                   cpu_address(e, argument_of(e, l->buffer), &l->access),
+  return load_text(e, l->buffer->type.dtype, cpu_address(e, argument_of(e, l->buffer), &l->access),
                    lane_stride(e, &l->access));
 }
 
@@ -168,7 +168,8 @@ const char *cpu_emit_load(cg_expr *e, const dom_load *l) {
   return name;
 }
 
-// --- gather: rows of a table by an index that the data gives ---------------------------------------
+// --- gather: rows of a table by an index that the data gives
+// ---------------------------------------
 static bool index_varies(const cg_expr *e, const ir_node *n) {
   if (e->vector_axis < 0)
     return false;
@@ -188,8 +189,8 @@ const char *cpu_gather_text(cg_expr *e, const ir_node *n) {
   const char *row = ir_format(a, "k_row(%s, %lld)", cpu_emit_operand(e, n, 1), rows);
   int64_t step = lane_stride(e, &l->access);
   if (index_varies(e, n))
-    return ir_format(a, "k_gather_%s(%s, %s, %lld, %lld, %s)", ir_dtypes[table->dtype].name, at, row,
-                     row_step, (long long)step, lane_count(e));
+    return ir_format(a, "k_gather_%s(%s, %s, %lld, %lld, %s)", ir_dtypes[table->dtype].name, at,
+                     row, row_step, (long long)step, lane_count(e));
   const char *name = cg_scope_name(a, e->names, "from");
   cpu_line(e, "const int64_t %s = (int64_t)%s[0] * %lld;", name, row, row_step);
   return load_text(e, table->dtype, ir_format(a, "%s + %s", at, name), step);

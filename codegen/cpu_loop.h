@@ -38,10 +38,11 @@ typedef struct loop_plan {
   int64_t extent;  // size of the vector axis
   bool across;
   bool has_reduce;
-  int phases; // loop nests over R, at least 1
-  int block;  // vectors per step of the vector loop
+  int turned_axis; // -1, or a parallel axis that is looped over inside the vector axis
+  int phases;      // loop nests over R, at least 1
+  int block;       // vectors per step of the vector loop
   int num_rows, row_axis[DOM_MAX_AXES]; // P but the vector axis
-  int num_red, red_axis[DOM_MAX_AXES];  // R but the vector axis
+  int num_red, red_axis[DOM_MAX_AXES];  // R but the vector axis (and the turned axis)
   int64_t rows, red_rows;               // products of their sizes
   int64_t chunk, chunks;                // pieces of the vector axis (along); across: 1
   int64_t units, tasks;                 // rows * chunks, split into tasks
@@ -56,7 +57,8 @@ void loop_plan_tasks(loop_plan *p, const cg_kernel *k);
 // Vectors in a scratch row; the index of the current one.
 int64_t loop_cache_vectors(const loop_plan *p);
 
-// --- emission --------------------------------------------------------------------------------------
+// --- emission
+// --------------------------------------------------------------------------------------
 typedef struct loop_emit {
   const cg_kernel *k;
   const loop_plan *p;
@@ -69,7 +71,7 @@ void loop_emit_unit(loop_emit *m); // everything inside one unit of work
 // Loads and members of this level, and of no later phase, not yet emitted.
 void loop_emit_level(loop_emit *m, loop_level level);
 const char *loop_have(void *data, const ir_node *n); // cached members
-ir_map *loop_open(loop_emit *m);   // "{": a C scope inside the present one; gives the outer names
+ir_map *loop_open(loop_emit *m); // "{": a C scope inside the present one; gives the outer names
 void loop_close(loop_emit *m, ir_map *outer);
 // Stores of members at `level` (INNER: of the present phase), values first.
 void loop_emit_stores(loop_emit *m, loop_level level);

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-// --- simpler domains --------------------------------------------------------------------------------
+// --- simpler domains
+// --------------------------------------------------------------------------------
 static bool walked_as_one(const dom_access *at, const domain *d, int axis) {
   return at->stride[axis] == at->stride[axis + 1] * d->axis[axis + 1].size;
 }
@@ -15,7 +16,8 @@ static bool can_join(const domain *d, size_t members, int axis) {
   if (d->axis[axis].reduced != d->axis[axis + 1].reduced)
     return false;
   for (size_t i = 0; i < members; i++)
-    if (d->varies[i * DOM_MAX_AXES + (size_t)axis] != d->varies[i * DOM_MAX_AXES + (size_t)axis + 1])
+    if (d->varies[i * DOM_MAX_AXES + (size_t)axis] !=
+        d->varies[i * DOM_MAX_AXES + (size_t)axis + 1])
       return false;
   for (size_t i = 0; i < d->loads.num; i++)
     if (!walked_as_one(&d->loads.at[i].access, d, axis))
@@ -54,7 +56,7 @@ static domain *copy_domain(ir_arena *a, const domain *d, size_t members) {
     IR_PUSH(a, c->loads, d->loads.at[i]);
   for (size_t i = 0; i < d->stores.num; i++)
     IR_PUSH(a, c->stores, d->stores.at[i]);
-  c->varies = IR_NEW_ARRAY(a, bool, members * DOM_MAX_AXES);
+  c->varies = IR_NEW_ARRAY(a, bool, members *DOM_MAX_AXES);
   memcpy(c->varies, d->varies, members * DOM_MAX_AXES);
   return c;
 }
@@ -72,8 +74,9 @@ domain *loop_simplify(ir_arena *a, const ir_kernel *k, const domain *d) {
   return c;
 }
 
-// --- the vector axis ---------------------------------------------------------------------------------
-// What one vector costs on this access when lanes run along `axis`, in loads of a whole vector.
+// --- the vector axis
+// --------------------------------------------------------------------------------- What one vector
+// costs on this access when lanes run along `axis`, in loads of a whole vector.
 static double access_cost(const dom_access *at, int axis, int lanes) {
   int64_t s = at->stride[axis];
   return s == 1 ? 1.0 : s == 0 ? 0.3 : lanes;
@@ -100,6 +103,32 @@ static int choose_vector_axis(const domain *d, int lanes) {
   return best;
 }
 
+// A transposed load is contiguous along a parallel axis other than the vector axis. With that axis
+// as the innermost loop each of its cache lines is used up at once: y[i,j] = x[j,i] goes
+// for j in vectors, for i. -1 when there is none, or when too little would be left to split.
+static bool splits_without(const domain *d, int axis, int vector_axis, int lanes) {
+  enum { ENOUGH_PARTS = 16 };
+  int64_t parts = d->axis[vector_axis].size / lanes;
+  for (int i = 0; i < d->num_axes; i++)
+    if (i != axis && i != vector_axis)
+      parts *= d->axis[i].size;
+  return parts >= ENOUGH_PARTS;
+}
+
+static int transposed_axis(const domain *d, int vector_axis, int lanes) {
+  for (int i = 0; i < d->num_axes; i++)
+    if (d->axis[i].reduced)
+      return -1;
+  for (size_t i = 0; vector_axis >= 0 && i < d->loads.num; i++) {
+    const dom_load *l = &d->loads.at[i];
+    bool memory = l->buffer->op != IR_CONST && l->buffer->op != IR_IOTA && l->operand >= 0;
+    for (int a = 0; memory && l->access.stride[vector_axis] > 1 && a < d->num_axes; a++)
+      if (l->access.stride[a] == 1 && splits_without(d, a, vector_axis, lanes))
+        return a;
+  }
+  return -1;
+}
+
 void loop_plan_axes(loop_plan *p, const cg_kernel *k) {
   const domain *d = k->dom;
   p->lanes = k->target->vector_bytes / 4;
@@ -107,10 +136,11 @@ void loop_plan_axes(loop_plan *p, const cg_kernel *k) {
   p->extent = p->vector_axis < 0 ? 1 : d->axis[p->vector_axis].size;
   p->across = p->vector_axis >= 0 && d->axis[p->vector_axis].reduced;
   p->rows = p->red_rows = 1;
+  p->turned_axis = transposed_axis(d, p->vector_axis, p->lanes);
   for (int i = 0; i < d->num_axes; i++) {
     if (i == p->vector_axis)
       continue;
-    if (d->axis[i].reduced) {
+    if (d->axis[i].reduced || i == p->turned_axis) {
       p->red_axis[p->num_red++] = i;
       p->red_rows *= d->axis[i].size;
     } else {
@@ -120,7 +150,8 @@ void loop_plan_axes(loop_plan *p, const cg_kernel *k) {
   }
 }
 
-// --- tasks --------------------------------------------------------------------------------------------
+// --- tasks
+// --------------------------------------------------------------------------------------------
 enum { MAX_TASKS = 64, OPS_PER_TASK = 16384 };
 
 static int64_t element_ops(const loop_plan *p, const cg_kernel *k) {

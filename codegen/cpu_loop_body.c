@@ -22,7 +22,8 @@ void loop_close(loop_emit *m, ir_map *outer) {
   cpu_line(&m->e, "}");
 }
 
-// --- the vector loop ------------------------------------------------------------------------------------
+// --- the vector loop
+// ------------------------------------------------------------------------------------
 static void step_loop(loop_emit *m, int block, const char *from, const char *to, step_fn body) {
   const char *var = block > 1 ? "b" : "j";
   cpu_line(&m->e, "for (int64_t %s = %s; %s < %s; %s += %d) {", var, from, var, to, var,
@@ -80,7 +81,8 @@ static void vector_steps(loop_emit *m, step_fn body) {
     loop_close(m, outer);
 }
 
-// --- stores ---------------------------------------------------------------------------------------------
+// --- stores
+// ---------------------------------------------------------------------------------------------
 static bool store_is_at(const loop_emit *m, const dom_store *s, loop_level level) {
   const loop_member *member = &m->p->member[cpu_member(m->k, s->node)];
   return member->level == level && (level != LEVEL_INNER || member->depth == m->phase);
@@ -125,7 +127,8 @@ void loop_emit_stores(loop_emit *m, loop_level level) {
       store_one(m, &d->stores.at[i], level);
 }
 
-// --- phases ----------------------------------------------------------------------------------------------
+// --- phases
+// ----------------------------------------------------------------------------------------------
 // Index of the present vector in a scratch row.
 static const char *cache_index(const loop_emit *m) {
   ir_arena *a = m->k->arena;
@@ -136,8 +139,8 @@ static const char *cache_index(const loop_emit *m) {
   const char *vector = ir_format(a, "%s / %d", m->index[p->vector_axis], p->lanes);
   if (p->num_red == 0)
     return vector;
-  return ir_format(a, "(%s) * %lld + %s", row,
-                   (long long)((p->extent + p->lanes - 1) / p->lanes), vector);
+  return ir_format(a, "(%s) * %lld + %s", row, (long long)((p->extent + p->lanes - 1) / p->lanes),
+                   vector);
 }
 
 static const char *cache_name(const loop_emit *m, size_t member) {
@@ -185,7 +188,7 @@ static void inner_step(loop_emit *m, int block) {
   loop_close(m, outer);
 }
 
-// The loops over R, but for the vector axis; `level` of them are left open.
+// The loops inside the vector loop, or around it when that is across.
 static void red_loops(loop_emit *m, ir_map **outer) {
   for (int i = 0; i < m->p->num_red; i++) {
     int axis = m->p->red_axis[i];
@@ -207,12 +210,24 @@ static loop_level load_level(const loop_emit *m, const dom_load *l) {
   for (int i = 0; i < d->num_axes; i++) {
     if (l->access.stride[i] == 0)
       continue;
-    loop_level here = d->axis[i].reduced            ? LEVEL_INNER
-                      : i == m->p->vector_axis ? LEVEL_LANES
-                                                    : LEVEL_ROW;
+    loop_level here = d->axis[i].reduced                                 ? LEVEL_INNER
+                      : i == m->p->vector_axis || i == m->p->turned_axis ? LEVEL_LANES
+                                                                         : LEVEL_ROW;
     level = here > level ? here : level;
   }
   return level;
+}
+
+// e / s with s the sum of a row: one division per row instead of one per element.
+static void emit_inverses(loop_emit *m) {
+  for (size_t i = 0; i < m->k->k->nodes.num; i++) {
+    const ir_node *n = m->k->k->nodes.at[i];
+    if (n->op != IR_DIV || !ir_is_float(n->type.dtype) || m->p->member[i].level != LEVEL_INNER)
+      continue;
+    const ir_node *divisor = dom_base(n->in[1]);
+    if (divisor->op == IR_SUM && !cpu_find_load(m->k->dom, n, 1))
+      cpu_emit_inverse(&m->e, divisor);
+  }
 }
 
 // Loads and members that can be had at this level already, before the loops inside it.
@@ -229,6 +244,7 @@ void loop_emit_level(loop_emit *m, loop_level level) {
     if (member->level == level && !member->reduces && member->depth <= m->phase)
       cg_emit_value(&m->e, m->k->k->nodes.at[i]);
   }
+  emit_inverses(m);
 }
 
 // One row: phases with the vector loop innermost.
@@ -261,9 +277,14 @@ static void along_phases(loop_emit *m, int block) {
 }
 
 static void along_step(loop_emit *m, int block) {
-  ir_map *outer = NULL;
-  if (m->p->has_reduce)
-    along_phases(m, block);
+  ir_map *outer = NULL, *turned[DOM_MAX_AXES];
+  if (!m->p->has_reduce) {
+    red_loops(m, turned);
+    loop_emit_stores(m, LEVEL_LANES);
+    red_loops_end(m, turned);
+    return;
+  }
+  along_phases(m, block);
   if (block > 1) {
     block_open(m, block, &outer);
     m->phase = 0;

@@ -8,11 +8,11 @@
 #include "codegen/cpu_loop.h"
 
 enum {
-  CHEAP_FLOPS = 8,                // up to here computing again beats a scratch row
-  CACHE_BYTES = 64 * 1024,        // one scratch row
-  ALL_CACHES_BYTES = 128 * 1024,  // all of them: they are on the stack of a thread
-  BLOCK = 4,                      // accumulators that hide the latency of an add
-  BLOCK_FLOPS = 64,               // of one step: more would spill registers
+  CHEAP_FLOPS = 8,               // up to here computing again beats a scratch row
+  CACHE_BYTES = 64 * 1024,       // one scratch row
+  ALL_CACHES_BYTES = 128 * 1024, // all of them: they are on the stack of a thread
+  BLOCK = 4,                     // accumulators that hide the latency of an add
+  BLOCK_FLOPS = 64,              // of one step: more would spill registers
 };
 
 bool loop_is_reduction(const ir_node *n) {
@@ -39,6 +39,8 @@ static loop_level level_of(const loop_plan *p, const cg_kernel *k, size_t member
   if (varies_reduced(k, member))
     return LEVEL_INNER;
   if (!p->across && p->vector_axis >= 0 && (varies[p->vector_axis] || depth > 0))
+    return LEVEL_LANES;
+  if (p->turned_axis >= 0 && varies[p->turned_axis])
     return LEVEL_LANES;
   for (int a = 0; a < k->dom->num_axes; a++)
     if (varies[a])
@@ -84,7 +86,8 @@ static int count_phases(const loop_plan *p, const cg_kernel *k) {
   return phases;
 }
 
-// --- caches ---------------------------------------------------------------------------------------------
+// --- caches
+// ---------------------------------------------------------------------------------------------
 int64_t loop_cache_vectors(const loop_plan *p) {
   int64_t per_row = p->across ? (p->extent + p->lanes - 1) / p->lanes : 1;
   return p->red_rows * per_row;

@@ -112,8 +112,7 @@ static void take_one(loop_emit *m, const ir_node *n, const char *slot, int block
     x = ir_format(a, "k_select(k_lane_mask(%s), %s, %s)", m->e.lanes, x, identity(a, n));
   const char *sum = ir_format(a, "%s%s", accumulator(m, n, value_suffix(n)), slot);
   if (!is_arg(n)) {
-    cpu_line(&m->e, "%s = %s;", sum,
-             cpu_spell(a, ir_ops[n->op].spell, (const char *[]){sum, x}));
+    cpu_line(&m->e, "%s = %s;", sum, cpu_spell(a, ir_ops[n->op].spell, (const char *[]){sum, x}));
     return;
   }
   cpu_line(&m->e, "k_%s_step(&%s, &%s%s, %s, k_count_i32(%s, %lld));", ir_ops[n->op].name, sum,

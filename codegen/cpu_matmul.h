@@ -57,25 +57,25 @@ typedef enum mm_access {
 } mm_access;
 
 typedef struct mm_plan {
-  int lanes;           // elements per vector
-  int mr, nv;          // register tile: rows, vectors
-  int64_t nr;          // nv * lanes
+  int lanes;  // elements per vector
+  int mr, nv; // register tile: rows, vectors
+  int64_t nr; // nv * lanes
   int64_t row_tiles, col_tiles;
-  int tail_rows;       // rows of the last row tile, 0: full
-  int64_t tail_cols;   // columns of the last column tile, 0: full
-  int tail_nv;         // its vectors
+  int tail_rows;                  // rows of the last row tile, 0: full
+  int64_t tail_cols;              // columns of the last column tile, 0: full
+  int tail_nv;                    // its vectors
+  bool masks;                     // the target has loads of part of a vector
   int64_t group_rows, group_cols; // task grid over the tiles of one batch item
   int64_t block_rows, block_cols; // tiles that a task visits before it moves on
   mm_access a, b;
-  bool b_in_workspace; // LOCAL b: the task's panels have a place of their own there
-  int64_t b_offset;    // of b's panels in the workspace, elements
-  int64_t k_block;     // length of a piece of k; k when it is in one piece
+  int64_t b_offset; // of b's panels in the workspace, elements
+  int64_t k_block;  // length of a piece of k; k when it is in one piece
   int64_t k_blocks;
-  bool split_k;        // pieces of k are tasks of their own, summed by a last phase
+  bool split_k;                       // pieces of k are tasks of their own, summed by a last phase
   int64_t a_pack_tasks, b_pack_tasks; // of phase 0, per batch item
-  int64_t a_panel, b_panel; // elements of one packed panel
-  int64_t partial_offset;   // split_k: bytes into the workspace
-  int64_t workspace;        // bytes
+  int64_t a_panel, b_panel;           // elements of one packed panel
+  int64_t partial_offset;             // split_k: bytes into the workspace
+  int64_t workspace;                  // bytes
   int num_phases;
   int64_t tasks[CG_MAX_PHASES];
 } mm_plan;
@@ -105,7 +105,9 @@ int64_t mm_a_row_stride(const mm_text *t);
 int64_t mm_a_k_stride(const mm_text *t);
 int64_t mm_b_k_stride(const mm_text *t, bool tail);
 // True when a tile of this width writes its sums straight to the output.
-bool mm_packs_tail(const mm_text *t);
+// A last panel of b that ends inside a vector and is otherwise read in place: by masked loads, or
+// packed by each task.
+bool mm_packs_tail(const mm_plan *plan);
 bool mm_stores_plain(const mm_text *t, bool tail_cols);
 void mm_emit_tiles(const mm_text *t);
 void mm_emit_packing(const mm_text *t);

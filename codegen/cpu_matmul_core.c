@@ -171,11 +171,11 @@ static void emit_task_buffers(const mm_text *t) {
                   "    %s_pack_a(a_all, a_panels + (row - row_begin) * %lld, row * MR,\n"
                   "              M - row * MR < MR ? M - row * MR : MR, MR);\n",
                   c, (long long)(rows * plan->a_panel), t->name, (long long)plan->a_panel);
-  if (plan->b == MM_LOCAL && !plan->b_in_workspace)
+  if (plan->b == MM_LOCAL)
     ir_buf_printf(t->out, "  %s b_panels[%lld] __attribute__((aligned(64)));\n", c,
                   (long long)(plan->b_panel * plan->block_cols));
   int64_t width = (int64_t)plan->tail_nv * plan->lanes;
-  if (mm_packs_tail(t))
+  if (mm_packs_tail(t->plan))
     ir_buf_printf(t->out,
                   "  %s b_tail[%lld] __attribute__((aligned(64))); // the last columns, padded\n"
                   "  if (col_end == COL_TILES)\n"
@@ -210,7 +210,7 @@ static void emit_b_pointer(const mm_text *t) {
   else if (t->plan->b == MM_SHARED)
     ir_buf_printf(t->out, "const %s *b = b_shared + (batch * COL_TILES + col) * %lld;\n", c,
                   (long long)t->plan->b_panel);
-  else if (mm_packs_tail(t))
+  else if (mm_packs_tail(t->plan))
     ir_buf_printf(t->out, "const %s *b = col == COL_TILES - 1 ? b_tail : b_all + col * NR;\n", c);
   else
     ir_buf_printf(t->out, "const %s *b = b_all + col * NR;\n", c);
@@ -276,10 +276,6 @@ static void emit_visit(const mm_text *t, const char *indent) {
 // Packs the panels of b for a block of columns.
 static void emit_local_b(const mm_text *t) {
   const mm_plan *plan = t->plan;
-  if (plan->b_in_workspace)
-    ir_buf_printf(t->out,
-                  "    %s *const b_panels = b_own + (batch * COL_TILES + col_block) * %lld;\n",
-                  t->p->ctype, (long long)plan->b_panel);
   ir_buf_printf(t->out,
                 "    for (int64_t col = col_block; col < col_stop; col++)\n"
                 "      %s_pack_b(b_all, b_panels + (col - col_block) * %lld, col * NR, ",
@@ -349,8 +345,6 @@ static void emit_group(const mm_text *t) {
   } else {
     emit_workspace(t, "b_shared", plan->b_offset);
   }
-  if (plan->b_in_workspace)
-    emit_workspace(t, "b_own", plan->b_offset);
   if (plan->split_k) {
     emit_workspace(t, "partial", plan->partial_offset / t->p->elem_bytes);
     ir_buf_printf(t->out,
@@ -445,6 +439,8 @@ static void emit_head(const mm_text *t) {
                 "typedef %s %s_mem __attribute__((vector_size(%d), aligned(%d), may_alias));\n\n",
                 p->ctype, t->name, p->target->vector_bytes, p->ctype, t->name,
                 p->target->vector_bytes, p->elem_bytes);
+  if (plan->masks && plan->tail_cols % plan->lanes && p->target->vector_bytes == 32)
+    ir_buf_printf(t->out, "typedef int %s_mask __attribute__((vector_size(32)));\n\n", t->name);
 }
 
 void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf *out) {

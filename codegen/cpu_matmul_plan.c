@@ -8,14 +8,16 @@
 #include "codegen/cpu_matmul.h"
 
 enum {
-  MAX_VECTORS = 6,      // widest tile
-  MAX_GROUPS = 64,      // of one axis of the task grid
+  MAX_VECTORS = 6, // widest tile
+  MAX_GROUPS = 48, // of one axis of the task grid
+  FEW_TILES = 64,
   LOCAL_BYTES = 196608, // all stack buffers of a task
   SUMS_BYTES = 131072,  // sums that wait for the next piece of k
   MAX_SLICES = 32,      // of k, when a team packs an operand
   BARRIER_CYCLES = 3000,
   TASK_CYCLES = 60,
 };
+static const double CYCLES_PER_BYTE = 0.03; // first touch of a task's operands
 
 mm_axes mm_simplify(const mm_axes *axes) {
   mm_axes r = {0};
@@ -67,10 +69,16 @@ static double max2(double a, double b) {
 }
 
 // Cycles per step of k of a tile: two FMAs and two loads per cycle; four cycles until a sum can
-// be added to again. The small term prefers tiles that read less from the caches.
+// be added to again. The small terms prefer tiles that read less: lines of panels from the second
+// cache (a vector of b is a line, 16 elements of a are one), and loads.
 static double tile_cycles(int rows, int vectors) {
-  double fma = rows * vectors / 2.0, loads = (rows + vectors) / 2.0;
-  return max2(max2(fma, loads), 4.0) + 0.06 * (rows + 4.0 * vectors);
+  double fma = rows * vectors / 2.0, loads = rows + vectors;
+  return max2(max2(fma, loads / 2), 4.0) + 0.2 * (vectors + rows / 16.0) + 0.03 * loads;
+}
+
+// Call, first and last lines of a tile, spread over its steps.
+static double enter_cycles(const mm_problem *p, int rows, int vectors) {
+  return (10.0 + rows * vectors) / (double)p->k;
 }
 
 // The whole problem in tiles of rows x vectors, per step of k.
@@ -78,7 +86,7 @@ static double tiling_cycles(const mm_problem *p, int lanes, int rows, int vector
   int64_t nr = (int64_t)vectors * lanes;
   int64_t full_rows = p->m / rows, full_cols = p->n / nr;
   int tail_rows = (int)(p->m % rows), tail_vectors = (int)ceil_div(p->n % nr, lanes);
-  double enter = (10.0 + rows * vectors) / (double)p->k; // call, first and last lines of a tile
+  double enter = enter_cycles(p, rows, vectors);
   double total = (double)(full_rows * full_cols) * (tile_cycles(rows, vectors) + enter);
   if (tail_rows)
     total += (double)full_cols * (tile_cycles(tail_rows, vectors) + enter);
@@ -104,34 +112,46 @@ static int64_t most_direct_rows(const mm_problem *p) {
   return sets * (ways_of(p->target) * 2 / 3);
 }
 
-static void choose_tile(const mm_problem *p, mm_plan *plan) {
-  int registers = p->target->vector_registers;
+static void set_tile(const mm_problem *p, mm_plan *plan, int rows, int vectors) {
+  plan->mr = rows;
+  plan->nv = vectors;
+  plan->nr = (int64_t)vectors * plan->lanes;
+  plan->row_tiles = ceil_div(p->m, rows);
+  plan->col_tiles = ceil_div(p->n, plan->nr);
+  plan->tail_rows = (int)(p->m % rows);
+  plan->tail_cols = p->n % plan->nr;
+  plan->tail_nv = (int)ceil_div(plan->tail_cols, plan->lanes);
+}
+
+typedef struct tile_choice {
+  int rows, vectors;
+  double cycles; // of the whole problem, per step of k
+} tile_choice;
+typedef struct tile_choices {
+  int num;
+  tile_choice at[MAX_VECTORS * 40];
+  double best;
+} tile_choices;
+
+static tile_choices tiles_for(const mm_problem *p, int lanes) {
+  tile_choices c = {0};
   int64_t direct = most_direct_rows(p);
-  double best = 0;
   for (int vectors = 1; vectors <= MAX_VECTORS; vectors++) {
-    if ((int64_t)(vectors - 1) * plan->lanes >= p->n)
-      break;
-    if (p->want_nv && vectors != p->want_nv)
-      continue;
     // accumulators, a row of b, and one broadcast element of a
-    int most = (registers - vectors - 1) / vectors;
+    int most = (p->target->vector_registers - vectors - 1) / vectors;
+    bool unwanted = p->want_nv && vectors != p->want_nv;
+    if (unwanted || (int64_t)(vectors - 1) * lanes >= p->n)
+      continue;
     for (int rows = 1; rows <= most && rows <= p->m && rows <= direct; rows++) {
       if (p->want_mr && rows != p->want_mr)
         continue;
-      double cycles = tiling_cycles(p, plan->lanes, rows, vectors);
-      if (plan->mr && cycles >= best)
-        continue;
-      best = cycles;
-      plan->mr = rows;
-      plan->nv = vectors;
+      tile_choice t = {rows, vectors, tiling_cycles(p, lanes, rows, vectors)};
+      c.best = c.num == 0 || t.cycles < c.best ? t.cycles : c.best;
+      c.at[c.num++] = t;
     }
   }
-  plan->nr = (int64_t)plan->nv * plan->lanes;
-  plan->row_tiles = ceil_div(p->m, plan->mr);
-  plan->col_tiles = ceil_div(p->n, plan->nr);
-  plan->tail_rows = (int)(p->m % plan->mr);
-  plan->tail_cols = p->n % plan->nr;
-  plan->tail_nv = (int)ceil_div(plan->tail_cols, plan->lanes);
+  BUG_IF(c.num == 0, "no register tile of %dx%d", p->want_mr, p->want_nv);
+  return c;
 }
 
 // k in one piece while a panel of each operand fits a quarter of the second cache: streaming
@@ -161,31 +181,20 @@ static void consider_split_k(const mm_problem *p, mm_plan *plan) {
   plan->k_blocks = ceil_div(p->k, plan->k_block);
 }
 
-// Lines that lie `stride` bytes apart fall on few sets of a cache when the stride is a multiple
-// of a large power of two: `steps` of them then evict each other.
-static bool conflicts(const cg_target *t, int64_t stride, int64_t steps) {
+// The steps of k that an operand may be walked in place when each begins a line `stride` bytes
+// further on. Strides with a large power of two share few sets of the second cache, and tiles
+// want the lines again: measured, half of what the sets hold goes well for b; a quarter for a,
+// whose lines are used for a few elements only.
+static int64_t most_direct_steps(const cg_target *t, int64_t stride, int share) {
   int64_t power = stride & -stride;
-  if (stride == 0 || power <= 64)
-    return false;
-  int64_t sets = 4096 / power;
-  return steps > (sets < 1 ? 1 : sets) * ways_of(t);
-}
-
-// One step of k touches a new line of the operand, which other tiles of the task want again: the
-// lines must stay in the first two caches, and their pages in the TLB.
-static bool k_walk_hurts(const mm_problem *p, int64_t k_stride) {
-  int64_t bytes = k_stride * p->elem_bytes;
-  if (bytes < 1024)
-    return false;
-  return p->k * bytes > p->target->l2_bytes / 4 ||
-         (conflicts(p->target, bytes, p->k) && p->k > 128);
+  return t->l2_bytes / (power < 64 ? 64 : power) / share;
 }
 
 static bool must_pack_a(const mm_problem *p, const mm_plan *plan) {
   int64_t row, k;
   if (!mm_is_flat(&p->a.x, &row) || !mm_is_flat(&p->a.k, &k))
     return true;
-  return k != 1 && k_walk_hurts(p, k) && p->n > 2 * plan->nr;
+  return k != 1 && p->n > 2 * plan->nr && p->k > most_direct_steps(p->target, k * p->elem_bytes, 4);
 }
 
 static bool must_pack_b(const mm_problem *p, const mm_plan *plan) {
@@ -193,35 +202,34 @@ static bool must_pack_b(const mm_problem *p, const mm_plan *plan) {
   if (!mm_is_flat(&p->b.x, &col) || !mm_is_flat(&p->b.k, &k) || (col != 1 && p->n > 1))
     return true;
   // The end of a row that is no whole vector is packed by each task: only if that is small.
-  bool ragged = p->n % plan->lanes != 0;
+  bool ragged = p->n % plan->lanes != 0 && !plan->masks;
   if (ragged && (plan->k_blocks > 1 || p->k * plan->lanes * plan->nv * p->elem_bytes > 65536))
     return true;
-  return k_walk_hurts(p, k) && p->m > 2 * plan->mr;
+  return p->m > 2 * plan->mr && p->k > most_direct_steps(p->target, k * p->elem_bytes, 2);
 }
 
-// Cycles to copy one element into a panel.
-static double pack_cost(const mm_axes *x, const mm_axes *k) {
-  int64_t xs, ks;
-  bool x_flat = mm_is_flat(x, &xs), flat = mm_is_flat(k, &ks) && x_flat;
-  if (xs == 1 || (flat && ks == 1 && x->num == 0))
-    return 0.15;
-  return flat && ks == 1 ? 0.4 : 2.0;
+// Cycles to copy one element into a panel. One narrow panel of a wide matrix is read a piece of a
+// row at a time, which costs more than packing slices of all panels (MM_SHARED).
+static double pack_cost(const mm_operand *o, mm_access access) {
+  int64_t x, k;
+  bool x_flat = mm_is_flat(&o->x, &x), flat = mm_is_flat(&o->k, &k) && x_flat;
+  if (flat && x == 1)
+    return access == MM_SHARED ? 0.25 : 0.5;
+  return flat && k == 1 ? 0.4 : 2.0;
 }
-
-typedef struct grid_cost {
-  double score;
-  int64_t workspace;
-} grid_cost;
 
 // Estimated cycles on a team: shared packing, a barrier, then the longest thread's tasks.
 static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
-  double tile = tile_cycles(g->mr, g->nv) * (double)p->k;
-  int64_t tasks = p->batch * g->group_rows * g->group_cols;
+  double tile = (tile_cycles(g->mr, g->nv) + enter_cycles(p, g->mr, g->nv)) * (double)p->k;
+  int64_t pieces = g->split_k ? g->k_blocks : 1;
+  int64_t tasks = p->batch * g->group_rows * g->group_cols * pieces;
   double rows = (double)ceil_div(g->row_tiles, g->group_rows);
   double cols = (double)ceil_div(g->col_tiles, g->group_cols);
-  double a_panel = pack_cost(&p->a.x, &p->a.k) * g->mr * (double)p->k;
-  double b_panel = pack_cost(&p->b.x, &p->b.k) * (double)(g->nr * p->k);
-  double task = rows * cols * tile + TASK_CYCLES, phase0 = 0;
+  double a_panel = pack_cost(&p->a, g->a) * g->mr * (double)p->k;
+  double b_panel = pack_cost(&p->b, g->b) * (double)(g->nr * p->k);
+  double reads = (rows * g->mr + cols * (double)g->nr) * (double)(p->k * p->elem_bytes);
+  double task = rows * cols * tile / (double)pieces + TASK_CYCLES + CYCLES_PER_BYTE * reads,
+         phase0 = 0;
   if (g->a == MM_LOCAL)
     task += rows * a_panel;
   if (g->b == MM_LOCAL)
@@ -239,15 +247,15 @@ static int64_t local_bytes(const mm_problem *p, const mm_plan *g) {
   int64_t elems = g->mr * g->nr;
   if (g->a == MM_LOCAL)
     elems += rows * g->mr * (p->k + 16);
-  bool ragged = g->b == MM_DIRECT && g->tail_cols % g->lanes != 0;
-  if ((g->b == MM_LOCAL && !g->b_in_workspace) || ragged)
+  if (g->b == MM_LOCAL || mm_packs_tail(g))
     elems += g->nr * p->k;
   return elems * p->elem_bytes;
 }
 
 // Small teams are what we tune for; the rest keeps larger ones busy.
 static double score(const mm_problem *p, const mm_plan *g) {
-  return team_cycles(p, g, 2) + team_cycles(p, g, 1) * 0.25 + team_cycles(p, g, 8) * 0.5;
+  double alone = tiling_cycles(p, g->lanes, g->mr, g->nv) * (double)(p->batch * p->k);
+  return team_cycles(p, g, 2) + alone * 0.25 + team_cycles(p, g, 8) * 0.5;
 }
 
 static void try_grid(const mm_problem *p, const mm_plan *base, mm_plan *best, double *best_score) {
@@ -257,8 +265,6 @@ static void try_grid(const mm_problem *p, const mm_plan *base, mm_plan *best, do
       mm_plan g = *base;
       g.a = base->a == MM_DIRECT ? MM_DIRECT : a ? MM_SHARED : MM_LOCAL;
       g.b = base->b == MM_DIRECT ? MM_DIRECT : b ? MM_SHARED : MM_LOCAL;
-      g.b_in_workspace =
-          g.b == MM_LOCAL && g.group_rows == 1 && g.nr * p->k * p->elem_bytes > LOCAL_BYTES / 4;
       if (pieces && (g.a == MM_LOCAL || g.b == MM_LOCAL))
         continue;
       if (local_bytes(p, &g) > LOCAL_BYTES) // never when both are shared: one tile remains
@@ -271,7 +277,7 @@ static void try_grid(const mm_problem *p, const mm_plan *base, mm_plan *best, do
     }
 }
 
-static void choose_grid(const mm_problem *p, mm_plan *plan) {
+static double choose_grid(const mm_problem *p, mm_plan *plan) {
   int64_t most_rows = plan->row_tiles < MAX_GROUPS ? plan->row_tiles : MAX_GROUPS;
   int64_t most_cols = plan->col_tiles < MAX_GROUPS ? plan->col_tiles : MAX_GROUPS;
   plan->a = must_pack_a(p, plan) ? MM_SHARED : MM_DIRECT;
@@ -286,6 +292,7 @@ static void choose_grid(const mm_problem *p, mm_plan *plan) {
     }
   BUG_IF(best_score < 0, "no task grid for a matmul of %lld x %lld x %lld", (long long)p->m,
          (long long)p->n, (long long)p->k);
+  return best_score;
 }
 
 // Inside a task, tiles are visited in blocks: the panels of b of one block stay in the second
@@ -293,13 +300,13 @@ static void choose_grid(const mm_problem *p, mm_plan *plan) {
 static void choose_blocks(const mm_problem *p, mm_plan *plan) {
   int64_t rows = ceil_div(plan->row_tiles, plan->group_rows);
   int64_t cols = ceil_div(plan->col_tiles, plan->group_cols);
-  int64_t fit = p->target->l2_bytes / 2 / (plan->k_block * plan->nr * p->elem_bytes);
+  int64_t fit = p->target->l2_bytes * 3 / 8 / (plan->k_block * plan->nr * p->elem_bytes);
   plan->block_cols = fit < 1 ? 1 : fit < cols ? fit : cols;
-  if (plan->b == MM_LOCAL && !plan->b_in_workspace)
+  if (plan->b == MM_LOCAL)
     plan->block_cols = 1;
   plan->block_rows = rows;
-  if (plan->k_blocks == 1 || plan->split_k)
-    return;
+  if (plan->k_blocks == 1 || plan->split_k || (p->plain && p->n % plan->lanes == 0))
+    return; // sums wait in registers, in the workspace, in the output
   int64_t tiles = SUMS_BYTES / (plan->mr * plan->nr * p->elem_bytes);
   plan->block_cols = plan->block_cols > 4 ? 4 : plan->block_cols;
   int64_t waiting = tiles / plan->block_cols;
@@ -329,7 +336,7 @@ static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
   plan->b_offset = elems;
   if (plan->b == MM_SHARED)
     plan->b_pack_tasks = pack_tasks(p, &p->b, plan->col_tiles);
-  if (plan->b == MM_SHARED || plan->b_in_workspace)
+  if (plan->b == MM_SHARED)
     elems += p->batch * plan->col_tiles * plan->b_panel;
   pack = p->batch * (plan->a_pack_tasks + plan->b_pack_tasks);
   plan->partial_offset = elems * p->elem_bytes;
@@ -346,12 +353,27 @@ static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
     plan->tasks[plan->num_phases++] = tiles;
 }
 
+// The tile that wastes least; where tiles are few, whichever of the good ones splits best among
+// threads (three tiles on two threads would leave one idle a third of the time).
 void mm_make_plan(const mm_problem *p, mm_plan *plan) {
-  *plan = (mm_plan){.lanes = p->target->vector_bytes / p->elem_bytes};
-  choose_tile(p, plan);
-  choose_k_blocks(p, plan);
-  consider_split_k(p, plan);
-  choose_grid(p, plan);
+  int lanes = p->target->vector_bytes / p->elem_bytes;
+  tile_choices tiles = tiles_for(p, lanes);
+  double best = -1;
+  for (int i = 0; i < tiles.num; i++) {
+    const tile_choice *t = &tiles.at[i];
+    mm_plan g = {.lanes = lanes, .masks = p->elem_bytes == 4 && p->target->vector_bytes >= 32};
+    set_tile(p, &g, t->rows, t->vectors);
+    bool few = p->batch * g.row_tiles * g.col_tiles <= FEW_TILES;
+    if (t->cycles > tiles.best * (few ? 1.15 : 1.0))
+      continue;
+    choose_k_blocks(p, &g);
+    consider_split_k(p, &g);
+    double cycles = choose_grid(p, &g);
+    if (best >= 0 && cycles >= best)
+      continue;
+    best = cycles;
+    *plan = g;
+  }
   choose_blocks(p, plan);
   lay_out_phases(p, plan);
 }

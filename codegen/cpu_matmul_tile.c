@@ -30,15 +30,18 @@ int64_t mm_a_k_stride(const mm_text *t) {
   return stride;
 }
 
-// A last panel that ends inside a vector is packed even when the others are read in place: a
-// full load there could leave the buffer.
-bool mm_packs_tail(const mm_text *t) {
-  return t->plan->b == MM_DIRECT && t->plan->tail_cols % t->plan->lanes != 0;
+// A full load at the end of the last row could leave the buffer.
+static bool is_ragged_in_place(const mm_plan *plan) {
+  return plan->b == MM_DIRECT && plan->tail_cols % plan->lanes != 0;
+}
+
+bool mm_packs_tail(const mm_plan *plan) {
+  return is_ragged_in_place(plan) && !plan->masks;
 }
 
 int64_t mm_b_k_stride(const mm_text *t, bool tail) {
   int64_t stride;
-  if (t->plan->b != MM_DIRECT || (tail && mm_packs_tail(t)))
+  if (t->plan->b != MM_DIRECT || (tail && mm_packs_tail(t->plan)))
     return tail ? t->plan->tail_nv * t->plan->lanes : t->plan->nr;
   mm_is_flat(&t->p->b.k, &stride);
   return stride;
@@ -52,6 +55,7 @@ bool mm_stores_plain(const mm_text *t, bool tail_cols) {
 typedef struct tile_shape {
   int rows, vectors;
   int64_t pitch; // of c
+  bool masked;   // the last vector is not whole in b
   int64_t b_k;
 } tile_shape;
 
@@ -66,11 +70,29 @@ static const char *step_at(const mm_text *t, int64_t stride, int64_t offset) {
   return ir_format(t->p->arena, "k%s%s", times, plus(t, offset));
 }
 
+// The lanes of the last vector that exist, as AVX-512 and AVX name them.
+static const char *masked_load(const mm_text *t, const char *at) {
+  int lanes = t->plan->lanes, valid = (int)(t->plan->tail_cols % lanes);
+  if (t->p->target->vector_bytes == 64)
+    return ir_format(t->p->arena, "__builtin_ia32_loadups512_mask(b + %s, (%s_vec){0}, 0x%x)", at,
+                     t->name, (1u << valid) - 1);
+  ir_buf mask = ir_buf_new(t->p->arena);
+  for (int i = 0; i < valid; i++)
+    ir_buf_puts(&mask, i ? ", -1" : "-1");
+  return ir_format(t->p->arena,
+                   "__builtin_ia32_maskloadps256((const %s_vec *)(b + %s), (%s_mask){%s})", t->name,
+                   at, t->name, ir_buf_str(&mask));
+}
+
 static void emit_step(const mm_text *t, const tile_shape *s) {
   int64_t row = mm_a_row_stride(t), k = mm_a_k_stride(t);
-  for (int j = 0; j < s->vectors; j++)
-    ir_buf_printf(t->out, "    const %s_vec b%d = *(const %s_mem *)(b + %s);\n", t->name, j,
-                  t->name, step_at(t, s->b_k, (int64_t)j * t->plan->lanes));
+  for (int j = 0; j < s->vectors; j++) {
+    const char *at = step_at(t, s->b_k, (int64_t)j * t->plan->lanes);
+    bool masked = s->masked && j == s->vectors - 1;
+    const char *load = masked ? masked_load(t, at)
+                              : ir_format(t->p->arena, "*(const %s_mem *)(b + %s)", t->name, at);
+    ir_buf_printf(t->out, "    const %s_vec b%d = %s;\n", t->name, j, load);
+  }
   for (int i = 0; i < s->rows; i++) {
     ir_buf_printf(t->out, "    const %s a%d = a[%s];\n   ", t->p->ctype, i, step_at(t, k, i * row));
     for (int j = 0; j < s->vectors; j++)
@@ -113,6 +135,7 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols) {
   tile_shape s = {.rows = tail_rows ? plan->tail_rows : plan->mr,
                   .vectors = tail_cols ? plan->tail_nv : plan->nv,
                   .pitch = plan->nr,
+                  .masked = tail_cols && plan->masks && is_ragged_in_place(plan),
                   .b_k = mm_b_k_stride(t, tail_cols)};
   if (mm_stores_plain(t, tail_cols))
     mm_is_flat(&t->p->c.x, &s.pitch);

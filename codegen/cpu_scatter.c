@@ -28,7 +28,8 @@ void cpu_scatter_schedule(cg_kernel *k) {
   k->schedule = p;
 }
 
-// --- text ---------------------------------------------------------------------------------------------
+// --- text
+// ---------------------------------------------------------------------------------------------
 typedef struct scatter_emit {
   const cg_kernel *k;
   const scatter_plan *p;
@@ -105,9 +106,9 @@ static void decode_column(scatter_emit *s, const ir_type *t, int lead, const cha
   for (int i = lead; i < t->rank; i++) {
     inner /= t->dims[i];
     index[i] = t->dims[i] == 1 ? NULL
-               : wide == 1     ? "c"
-                               : ir_format(a, "(c / %lld %% %lld)", (long long)inner,
-                                           (long long)t->dims[i]);
+               : wide == 1
+                   ? "c"
+                   : ir_format(a, "(c / %lld %% %lld)", (long long)inner, (long long)t->dims[i]);
   }
 }
 

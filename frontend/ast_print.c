@@ -363,6 +363,8 @@ static void print_item(printer *p, const ast_item *item) {
 void ast_print(const ast_file *f, ir_buf *out) {
   printer p = {out, 0};
   for (size_t i = 0; i < f->items.num; i++) {
+    if (i && f->items.at[i]->kind >= AST_FN)
+      ir_buf_puts(out, "\n");
     print_item(&p, f->items.at[i]);
     ir_buf_puts(out, "\n");
   }

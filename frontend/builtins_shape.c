@@ -304,9 +304,10 @@ BUILTIN(is_none) {
   return fe_bool(c, a->v[0]->kind == FE_NONE);
 }
 
-// True only for a number known to be 0: a flag may be anything.
+// True for nothing and for a number known to be 0; a flag may be anything.
 BUILTIN(is_zero) {
-  return fe_bool(c, a->v[0]->kind == FE_NUM && a->v[0]->num == 0);
+  const fe_value *v = a->v[0];
+  return fe_bool(c, v->kind == FE_NONE || (v->kind == FE_NUM && v->num == 0));
 }
 
 BUILTIN(text) {

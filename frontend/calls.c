@@ -82,11 +82,8 @@ static bool eval_args(fe *c, binding *b) {
   for (size_t i = 0; i < n; i++) {
     if (!b->args[i])
       continue;
-    const fe_value *v = fe_eval(c, b->args[i]->value);
-    ok = ok && !fe_is_bad(v);
-    // Nothing (x if false) stands for the default.
-    bool absent = v->kind == FE_NONE && b->fn->params.at[i].value;
-    b->values[i] = absent ? NULL : v;
+    b->values[i] = fe_eval(c, b->args[i]->value);
+    ok = ok && !fe_is_bad(b->values[i]);
   }
   return ok && !missing_args(c, b);
 }

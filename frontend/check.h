@@ -13,8 +13,8 @@
 enum {
   FE_MAX_CALLS = 64,          // block calls inside each other
   FE_MAX_EVAL_DEPTH = 1200,   // expressions inside each other, through calls
-  FE_MAX_STATEMENTS = 4000000, // executed
-  FE_MAX_NODES = 2000000,     // of one function
+  FE_MAX_STATEMENTS = 1000000, // executed
+  FE_MAX_NODES = 1000000,     // of one function
   FE_MAX_REPEAT = 100000,
 };
 #define FE_MAX_ELEMENTS ((int64_t)1 << 40)
@@ -255,6 +255,7 @@ fe_pass *fe_pass_new(fe *c, const char *name, bool training);
 void fe_flush_writes(fe *c);
 void fe_store(fe *c, ir_state *s, ir_node *n, ir_loc at);
 void fe_optimize(fe *c);       // adds grads, clipping, schedule and optimiser to the current pass
+void fe_check_optimizer(fe *c); // only reports errors in its call
 void fe_build_accum(fe *c);
 void fe_build_init(fe *c);
 void fe_lower_data(fe *c);

@@ -288,11 +288,14 @@ ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir
   add_counters(&c);
   IR_PUSH(a, c.importing, src->path);
   take_file(&c, file, false);
+  // After errors here, names would be missing everywhere: only those are reported.
+  bool clean = diag_num_errors(d) == before;
   check_defines(&c);
   if (c.model)
     c.module->name = ir_strdup(a, c.model->name.text);
-  // After syntax errors, names would be missing everywhere: only report those.
-  if (diag_num_errors(d) == before)
+  if (clean)
     lower(&c);
+  for (size_t i = 0; c.options->files && i < c.imported.num; i++)
+    IR_PUSH(a, *c.options->files, c.imported.at[i]);
   return diag_num_errors(d) == before ? c.module : NULL;
 }

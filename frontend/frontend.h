@@ -5,11 +5,14 @@
 #include "frontend/ast.h"
 #include "ir/ir.h"
 
+typedef IR_VEC(const char *) fe_files;
+
 typedef struct fe_options {
   const char *const *defines; // "B=32"
   size_t num_defines;
   const char *const *include_dirs;
   size_t num_include_dirs;
+  fe_files *files; // imported files are added here; may be NULL
 } fe_options;
 
 // Never NULL; broken statements are reported and left out.

@@ -24,6 +24,7 @@ typedef struct driver {
   ir_diags *diags;
   ir_source source;
   const cg_target *target;
+  fe_files files; // read besides the one on the command line
 } driver;
 
 // --- messages -------------------------------------------------------------------------------------
@@ -98,7 +99,8 @@ static bool read_source(driver *d) {
 static ir_module *load_module(driver *d) {
   if (has_suffix(d->o.input, ".ir"))
     return ir_parse(d->a, &d->source, d->diags);
-  fe_options fo = {d->o.defines.at, d->o.defines.num, d->o.include_dirs.at, d->o.include_dirs.num};
+  fe_options fo = {d->o.defines.at, d->o.defines.num, d->o.include_dirs.at, d->o.include_dirs.num,
+                   &d->files};
   return fe_compile(d->a, &d->source, &fo, d->diags);
 }
 
@@ -146,6 +148,7 @@ static void embed_file(driver *d, cg_program *p, const ir_data *x, const char *n
   }
   cg_embedded e = {name, (const unsigned char *)data, len};
   IR_PUSH(d->a, p->embedded, e);
+  IR_PUSH(d->a, d->files, path);
 }
 
 static void embed_data(driver *d, cg_program *p) {
@@ -189,13 +192,11 @@ static int emit_compiled(const driver *d, const cg_sources *s, const cg_build *b
   return EXIT_INPUT;
 }
 
-static int write_dependencies(const driver *d, const cg_program *p, const char *out) {
+static int write_dependencies(const driver *d, const char *out) {
   ir_buf b = ir_buf_new(d->a);
   ir_buf_printf(&b, "%s: %s", out, d->o.input);
-  size_t num = 0;
-  const char *const *read = fe_files_read(p->module, &num);
-  for (size_t i = 0; i < num; i++)
-    ir_buf_printf(&b, " \\\n  %s", read[i]);
+  for (size_t i = 0; i < d->files.num; i++)
+    ir_buf_printf(&b, " \\\n  %s", d->files.at[i]);
   ir_buf_puts(&b, "\n");
   const char *path = ir_format(d->a, "%s.d", out);
   if (ir_write_file(path, ir_buf_str(&b), b.len))
@@ -204,14 +205,14 @@ static int write_dependencies(const driver *d, const cg_program *p, const char *
   return EXIT_INPUT;
 }
 
-static int build_trainer(driver *d, cg_program *p, const cg_sources *s, cg_build *b) {
+static int build_trainer(const driver *d, const cg_sources *s, cg_build *b) {
   const char *why = NULL;
   b->out = d->o.output ? d->o.output : default_output(d);
   if (!cg_compile(d->a, s, d->target, b, &why)) {
     fprintf(stderr, "mltc: %s\n", why);
     return EXIT_INPUT;
   }
-  return d->o.dependencies ? write_dependencies(d, p, b->out) : 0;
+  return d->o.dependencies ? write_dependencies(d, b->out) : 0;
 }
 
 static int emit_program(driver *d, cg_program *p, const plan *pl) {
@@ -226,7 +227,7 @@ static int emit_program(driver *d, cg_program *p, const plan *pl) {
     return emit_sources(d, &s);
   if (d->o.emit == EMIT_LLVM || d->o.emit == EMIT_ASM)
     return emit_compiled(d, &s, &b);
-  return build_trainer(d, p, &s, &b);
+  return build_trainer(d, &s, &b);
 }
 
 static int back_end(driver *d, ir_module *m) {

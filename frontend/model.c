@@ -150,8 +150,10 @@ static void add_results(fe *c) {
 static void build_step(fe *c) {
   fe_pass *p = fe_pass_new(c, "step", true);
   fe_run_model(c);
-  if (diag_num_errors(c->diags))
+  if (diag_num_errors(c->diags)) {
+    fe_check_optimizer(c);
     return;
+  }
   fe_optimize(c);
   if (diag_num_errors(c->diags))
     return;

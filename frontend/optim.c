@@ -69,11 +69,7 @@ static bool bind_args(fe *c, const ast_fn *fn, const fe_value *const *values) {
   bool ok = true;
   for (size_t i = 0; i < fn->params.num; i++) {
     const ast_param *p = &fn->params.at[i];
-    const fe_value *v = values[i];
-    if (v && v->kind == FE_NONE && p->value)
-      v = NULL;
-    if (!v)
-      v = fe_eval(c, p->value);
+    const fe_value *v = values[i] ? values[i] : fe_eval(c, p->value);
     ok = ok && !fe_is_bad(v);
     fe_set(c, p->name.text, v);
   }
@@ -104,6 +100,7 @@ static ir_node *accumulate(fe *c, const char *name, ir_node *n, bool last) {
     return n;
   ir_builder *b = &c->pass->b;
   ir_node *sum = ir_binary(b, IR_ADD, fe_read(c, acc)->node, scaled(c, n));
+  ir_rename(b->func, sum, ir_format(c->arena, "%s.%s", name, last ? "mean" : "sum"));
   fe_store(c, acc, last ? ir_const(b, n->type, 0) : sum, n->loc);
   return sum;
 }
@@ -182,6 +179,7 @@ static void clip(fe *c, optimizing *o) {
     return;
   }
   b->loc = fe_node_loc(c, s->key.loc);
+  b->scope = "clip";
   ir_node *norm = global_norm(c, o);
   ir_node *safe = ir_binary_const(b, IR_ADD, norm, 1e-6);
   const fe_value *ratio = fe_binary(c, AST_OP_DIV, s->value->loc, max_norm, fe_tensor(c, safe));
@@ -193,7 +191,9 @@ static void clip(fe *c, optimizing *o) {
     ir_node *g = o->grads.at[i];
     ir_node *wide = ir_broadcast_to(b, scale, g->type.rank, g->type.dims);
     o->grads.at[i] = ir_binary(b, IR_MUL, g, wide);
+    ir_rename(b->func, o->grads.at[i], ir_format(c->arena, "%s.clipped", g->name));
   }
+  b->scope = NULL;
   add_metric(c, "grad_norm", norm);
 }
 
@@ -328,6 +328,11 @@ static bool find_optimizer(fe *c, optimizing *o) {
   }
   o->args = place(c, o->call, o->fn, IMPLICIT_OPTIMIZER);
   return o->args != NULL;
+}
+
+void fe_check_optimizer(fe *c) {
+  optimizing o = {0};
+  find_optimizer(c, &o);
 }
 
 void fe_optimize(fe *c) {

@@ -22,9 +22,18 @@ static const char *fn_word(const ast_fn *fn) {
   return words[fn->kind];
 }
 
-static void add_chain(fe *c, ir_diag *d) {
-  int shown = 0;
-  for (const fe_frame *f = c->frame; f && f->caller && shown < MAX_CHAIN; f = f->caller, shown++)
+// An error in a standard block is shown where the user's file uses it: that is what can be changed.
+static const fe_frame *user_place(const fe *c, ir_loc *at) {
+  const fe_frame *f = c->frame;
+  while (f && f->caller && f->is_std && at->file == f->fn->name.loc.file) {
+    *at = f->used;
+    f = f->caller;
+  }
+  return f;
+}
+
+static void add_chain(const fe_frame *f, ir_diag *d) {
+  for (int shown = 0; f && f->caller && shown < MAX_CHAIN; f = f->caller, shown++)
     diag_note(d, f->used, "in %s '%s', used here", fn_word(f->fn), f->fn->name.text);
 }
 
@@ -34,10 +43,15 @@ ir_diag *fe_error(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
   va_start(ap, fmt);
   ir_buf_vprintf(&b, fmt, ap);
   va_end(ap);
-  bool fresh = first_report(c, at, code);
-  ir_diag *d = diag_error(fresh ? c->diags : c->silent, at, code, "%s", ir_buf_str(&b));
-  if (fresh)
-    add_chain(c, d);
+  ir_loc shown = at;
+  const fe_frame *f = user_place(c, &shown);
+  bool fresh = first_report(c, shown, code);
+  ir_diag *d = diag_error(fresh ? c->diags : c->silent, shown, code, "%s", ir_buf_str(&b));
+  if (!fresh)
+    return d;
+  if (f != c->frame)
+    diag_note(d, at, "in the standard %s '%s'", fn_word(c->frame->fn), c->frame->fn->name.text);
+  add_chain(f, d);
   return d;
 }
 

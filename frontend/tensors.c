@@ -170,6 +170,11 @@ static bool join_shapes(fe *c, ir_loc at, const fe_value *a, const fe_value *b, 
 }
 
 static const char *const *keep_names(fe *c, const shape *s) {
+  bool any = false;
+  for (int i = 0; i < s->rank; i++)
+    any = any || s->names[i];
+  if (!any)
+    return NULL;
   const char **names = IR_NEW_ARRAY(c->arena, const char *, IR_MAX_RANK);
   memcpy(names, s->names, sizeof s->names);
   return names;
@@ -281,8 +286,10 @@ static bool unify(fe *c, ir_loc at, bool compares, const fe_value **a, const fe_
   ir_dtype t;
   if (!join_dtypes(&(*a)->node->type, &(*b)->node->type, compares, &t))
     return dtype_error(c, at, *a, *b);
-  *a = fe_tensor_named(c, fe_emit_cast(c, at, (*a)->node, t), (*a)->dim_names);
-  *b = fe_tensor_named(c, fe_emit_cast(c, at, (*b)->node, t), (*b)->dim_names);
+  for (int i = 0; i < 2; i++)
+    if ((*side[i])->node->type.dtype != t)
+      *side[i] = fe_tensor_named(c, fe_emit_cast(c, at, (*side[i])->node, t),
+                                 (*side[i])->dim_names);
   return !fe_is_bad(*a) && !fe_is_bad(*b);
 }
 

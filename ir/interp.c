@@ -130,8 +130,9 @@ ir_tensor_value *ir_interp_tangent(ir_world *w, const ir_func *f, const ir_tenso
   return r.tangents;
 }
 
-// --- rules of leaves and effects -------------------------------------------------------------------
-// Inputs, reads and writes are the driver's: their columns in ops.def name these two.
+// --- rules of leaves and effects
+// ------------------------------------------------------------------- Inputs, reads and writes are
+// the driver's: their columns in ops.def name these two.
 void interp_leaf(interp_ctx *c) {
   BUG("%%%s is the driver's", c->n->name);
 }
@@ -158,7 +159,8 @@ void interp_iota(interp_ctx *c) {
     c->out[i] = interp_wrap((double)w.at, c->n->type.dtype);
 }
 
-// --- helpers of the rules -----------------------------------------------------------------------------
+// --- helpers of the rules
+// -----------------------------------------------------------------------------
 double interp_wrap(double v, ir_dtype t) {
   const ir_dtype_info *info = &ir_dtypes[t];
   if (info->kind == IR_KIND_FLOAT)
@@ -167,8 +169,10 @@ double interp_wrap(double v, ir_dtype t) {
     return v != 0;
   if (!isfinite(v))
     return 0;
-  double span = ldexp(1, 8 * info->bytes);
+  double span = ldexp(1, 8 * info->bytes), lo = info->kind == IR_KIND_SINT ? -span / 2 : 0;
   v = trunc(v);
+  if (v >= lo && v < lo + span)
+    return v; // adding and taking away 2^64 would lose small negative numbers
   v -= floor(v / span) * span;
   return info->kind == IR_KIND_SINT && v >= span / 2 ? v - span : v;
 }

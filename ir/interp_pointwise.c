@@ -9,25 +9,61 @@
 
 // --- one operand ------------------------------------------------------------------------------
 // value(x) and slope(x, y) with y = value(x)
-static double v_copy(double x) { return x; }
-static double v_neg(double x) { return -x; }
-static double v_sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; } // NaN stays
-static double v_rsqrt(double x) { return 1 / sqrt(x); }
-static double v_not(double x) { return x == 0; }
+static double v_copy(double x) {
+  return x;
+}
+static double v_neg(double x) {
+  return -x;
+}
+static double v_sign(double x) {
+  return x > 0 ? 1 : x < 0 ? -1 : x;
+} // NaN stays
+static double v_rsqrt(double x) {
+  return 1 / sqrt(x);
+}
+static double v_not(double x) {
+  return x == 0;
+}
 
-static double s_one(double x, double y) { return (void)x, (void)y, 1; }
-static double s_zero(double x, double y) { return (void)x, (void)y, 0; }
-static double s_neg(double x, double y) { return (void)x, (void)y, -1; }
-static double s_abs(double x, double y) { return (void)y, v_sign(x); }
-static double s_sqrt(double x, double y) { return (void)x, 0.5 / y; }
-static double s_rsqrt(double x, double y) { return -0.5 * y / x; }
-static double s_exp(double x, double y) { return (void)x, y; }
-static double s_log(double x, double y) { return (void)y, 1 / x; }
-static double s_log1p(double x, double y) { return (void)y, 1 / (1 + x); }
-static double s_sin(double x, double y) { return (void)y, cos(x); }
-static double s_cos(double x, double y) { return (void)y, -sin(x); }
-static double s_tanh(double x, double y) { return (void)x, 1 - y * y; }
-static double s_erf(double x, double y) { return (void)y, M_2_SQRTPI * exp(-x * x); }
+static double s_one(double x, double y) {
+  return (void)x, (void)y, 1;
+}
+static double s_zero(double x, double y) {
+  return (void)x, (void)y, 0;
+}
+static double s_neg(double x, double y) {
+  return (void)x, (void)y, -1;
+}
+static double s_abs(double x, double y) {
+  return (void)y, v_sign(x);
+}
+static double s_sqrt(double x, double y) {
+  return (void)x, 0.5 / y;
+}
+static double s_rsqrt(double x, double y) {
+  return -0.5 * y / x;
+}
+static double s_exp(double x, double y) {
+  return (void)x, y;
+}
+static double s_log(double x, double y) {
+  return (void)y, 1 / x;
+}
+static double s_log1p(double x, double y) {
+  return (void)y, 1 / (1 + x);
+}
+static double s_sin(double x, double y) {
+  return (void)y, cos(x);
+}
+static double s_cos(double x, double y) {
+  return (void)y, -sin(x);
+}
+static double s_tanh(double x, double y) {
+  return (void)x, 1 - y * y;
+}
+static double s_erf(double x, double y) {
+  return (void)y, M_2_SQRTPI * exp(-x * x);
+}
 
 typedef struct unary_rule {
   double (*value)(double x);
@@ -35,11 +71,11 @@ typedef struct unary_rule {
 } unary_rule;
 
 static const unary_rule unary_rules[IR_NUM_OPS] = {
-    [IR_COPY] = {v_copy, s_one},    [IR_STOP] = {v_copy, s_zero},  [IR_NEG] = {v_neg, s_neg},
-    [IR_ABS] = {fabs, s_abs},       [IR_SIGN] = {v_sign, s_zero},  [IR_FLOOR] = {floor, s_zero},
-    [IR_SQRT] = {sqrt, s_sqrt},     [IR_RSQRT] = {v_rsqrt, s_rsqrt}, [IR_EXP] = {exp, s_exp},
-    [IR_LOG] = {log, s_log},        [IR_LOG1P] = {log1p, s_log1p}, [IR_SIN] = {sin, s_sin},
-    [IR_COS] = {cos, s_cos},        [IR_TANH] = {tanh, s_tanh},    [IR_ERF] = {erf, s_erf},
+    [IR_COPY] = {v_copy, s_one}, [IR_STOP] = {v_copy, s_zero},    [IR_NEG] = {v_neg, s_neg},
+    [IR_ABS] = {fabs, s_abs},    [IR_SIGN] = {v_sign, s_zero},    [IR_FLOOR] = {floor, s_zero},
+    [IR_SQRT] = {sqrt, s_sqrt},  [IR_RSQRT] = {v_rsqrt, s_rsqrt}, [IR_EXP] = {exp, s_exp},
+    [IR_LOG] = {log, s_log},     [IR_LOG1P] = {log1p, s_log1p},   [IR_SIN] = {sin, s_sin},
+    [IR_COS] = {cos, s_cos},     [IR_TANH] = {tanh, s_tanh},      [IR_ERF] = {erf, s_erf},
     [IR_NOT] = {v_not, s_zero},
 };
 
@@ -61,7 +97,8 @@ static double saturate(double v, ir_dtype t) {
   if (kind != IR_KIND_SINT && kind != IR_KIND_UINT)
     return interp_wrap(v, t);
   double span = ldexp(1, 8 * ir_dtypes[t].bytes);
-  double hi = kind == IR_KIND_SINT ? span / 2 - 1 : span - 1, lo = kind == IR_KIND_SINT ? -span / 2 : 0;
+  double hi = kind == IR_KIND_SINT ? span / 2 - 1 : span - 1,
+         lo = kind == IR_KIND_SINT ? -span / 2 : 0;
   return isnan(v) ? 0 : v < lo ? lo : v > hi ? hi : trunc(v);
 }
 
@@ -76,42 +113,90 @@ void interp_cast(interp_ctx *c) {
 }
 
 // --- two operands -------------------------------------------------------------------------------
-static double b_add(double a, double b) { return a + b; }
-static double b_sub(double a, double b) { return a - b; }
-static double b_mul(double a, double b) { return a * b; }
-static double b_div(double a, double b) { return a / b; }
-static double b_mod(double a, double b) { return a - floor(a / b) * b; }
-static double b_max(double a, double b) { return a > b ? a : b; }
-static double b_min(double a, double b) { return a < b ? a : b; }
-static double b_and(double a, double b) { return a != 0 && b != 0; }
-static double b_or(double a, double b) { return a != 0 || b != 0; }
-static double b_eq(double a, double b) { return a == b; }
-static double b_ne(double a, double b) { return a != b; }
-static double b_lt(double a, double b) { return a < b; }
-static double b_le(double a, double b) { return a <= b; }
-static double b_gt(double a, double b) { return a > b; }
-static double b_ge(double a, double b) { return a >= b; }
+static double b_add(double a, double b) {
+  return a + b;
+}
+static double b_sub(double a, double b) {
+  return a - b;
+}
+static double b_mul(double a, double b) {
+  return a * b;
+}
+static double b_div(double a, double b) {
+  return a / b;
+}
+static double b_mod(double a, double b) {
+  return a - floor(a / b) * b;
+}
+static double b_max(double a, double b) {
+  return a > b ? a : b;
+}
+static double b_min(double a, double b) {
+  return a < b ? a : b;
+}
+static double b_and(double a, double b) {
+  return a != 0 && b != 0;
+}
+static double b_or(double a, double b) {
+  return a != 0 || b != 0;
+}
+static double b_eq(double a, double b) {
+  return a == b;
+}
+static double b_ne(double a, double b) {
+  return a != b;
+}
+static double b_lt(double a, double b) {
+  return a < b;
+}
+static double b_le(double a, double b) {
+  return a <= b;
+}
+static double b_gt(double a, double b) {
+  return a > b;
+}
+static double b_ge(double a, double b) {
+  return a >= b;
+}
 
 // Integers: floor like Python's //, and nothing traps: x / 0 = 0, x mod 0 = 0.
-static double i_div(double a, double b) { return b == 0 ? 0 : floor(a / b); }
-static double i_mod(double a, double b) { return b == 0 ? 0 : b_mod(a, b); }
+static double i_div(double a, double b) {
+  return b == 0 ? 0 : floor(a / b);
+}
+static double i_mod(double a, double b) {
+  return b == 0 ? 0 : b_mod(a, b);
+}
 
 typedef struct pair {
   double a, b;
 } pair;
-static pair p_none(double a, double b) { return (void)a, (void)b, (pair){0, 0}; }
-static pair p_add(double a, double b) { return (void)a, (void)b, (pair){1, 1}; }
-static pair p_sub(double a, double b) { return (void)a, (void)b, (pair){1, -1}; }
-static pair p_mul(double a, double b) { return (pair){b, a}; }
-static pair p_div(double a, double b) { return (pair){1 / b, -a / (b * b)}; }
-static pair p_mod(double a, double b) { return (pair){1, -floor(a / b)}; }
+static pair p_none(double a, double b) {
+  return (void)a, (void)b, (pair){0, 0};
+}
+static pair p_add(double a, double b) {
+  return (void)a, (void)b, (pair){1, 1};
+}
+static pair p_sub(double a, double b) {
+  return (void)a, (void)b, (pair){1, -1};
+}
+static pair p_mul(double a, double b) {
+  return (pair){b, a};
+}
+static pair p_div(double a, double b) {
+  return (pair){1 / b, -a / (b * b)};
+}
+static pair p_mod(double a, double b) {
+  return (pair){1, -floor(a / b)};
+}
 static pair p_pow(double a, double b) {
   return (pair){b == 0 ? 0 : b * pow(a, b - 1), a > 0 ? pow(a, b) * log(a) : 0};
 }
 static pair p_max(double a, double b) {
   return a > b ? (pair){1, 0} : a < b ? (pair){0, 1} : (pair){0.5, 0.5};
 }
-static pair p_min(double a, double b) { return p_max(b, a); }
+static pair p_min(double a, double b) {
+  return p_max(b, a);
+}
 
 typedef struct binary_rule {
   double (*value)(double a, double b);
@@ -141,12 +226,13 @@ void interp_binary(interp_ctx *c) {
     if (!c->dout)
       continue;
     pair s = rule->slopes(a, b);
-    c->dout[i] = (c->din[0][i] != 0 ? s.a * c->din[0][i] : 0) +
-                 (c->din[1][i] != 0 ? s.b * c->din[1][i] : 0);
+    c->dout[i] =
+        (c->din[0][i] != 0 ? s.a * c->din[0][i] : 0) + (c->din[1][i] != 0 ? s.b * c->din[1][i] : 0);
   }
 }
 
-// --- three operands ---------------------------------------------------------------------------------
+// --- three operands
+// ---------------------------------------------------------------------------------
 void interp_select(interp_ctx *c) {
   for (int64_t i = 0; i < ir_elements(&c->n->type); i++) {
     int from = c->in[0][i] != 0 ? 1 : 2;

@@ -75,8 +75,9 @@ void interp_arg(interp_ctx *c) {
   }
 }
 
-// --- views ------------------------------------------------------------------------------------------
-// out[i] = in[offset + sum of index * stride]
+// --- views
+// ------------------------------------------------------------------------------------------ out[i]
+// = in[offset + sum of index * stride]
 static void copy_from(interp_ctx *c, int64_t offset, const int64_t *stride) {
   interp_walk w = interp_walk_new(&c->n->type, offset, stride);
   for (int64_t i = 0; i < ir_elements(&c->n->type); i++, interp_walk_next(&w)) {
@@ -123,8 +124,9 @@ void interp_slice(interp_ctx *c) {
   copy_from(c, offset, stride);
 }
 
-// --- pad, concat --------------------------------------------------------------------------------------
-// out[offset + sum of index * stride of out] = operand k
+// --- pad, concat
+// -------------------------------------------------------------------------------------- out[offset
+// + sum of index * stride of out] = operand k
 static void copy_into(interp_ctx *c, int k, const int64_t *at) {
   const ir_type *in = &c->n->in[k]->type;
   int64_t stride[IR_MAX_RANK], offset = 0;

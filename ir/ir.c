@@ -32,9 +32,9 @@ const ir_op_info ir_ops[IR_NUM_OPS] = {
 };
 
 const char *const ir_role_names[IR_NUM_ROLES] = {
-    [IR_ROLE_PARAM] = "param",     [IR_ROLE_FROZEN] = "frozen", [IR_ROLE_BUFFER] = "buffer",
-    [IR_ROLE_MOMENT] = "moment",   [IR_ROLE_COUNTER] = "counter", [IR_ROLE_SEED] = "seed",
-    [IR_ROLE_FLAG] = "flag",       [IR_ROLE_ACCUM] = "accum",
+    [IR_ROLE_PARAM] = "param",   [IR_ROLE_FROZEN] = "frozen",   [IR_ROLE_BUFFER] = "buffer",
+    [IR_ROLE_MOMENT] = "moment", [IR_ROLE_COUNTER] = "counter", [IR_ROLE_SEED] = "seed",
+    [IR_ROLE_FLAG] = "flag",     [IR_ROLE_ACCUM] = "accum",
 };
 
 const char *const ir_family_names[IR_NUM_FAMILIES] = {

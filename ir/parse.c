@@ -33,8 +33,7 @@ static bool parse_header(ir_parser *p) {
   if (!scan_int(s, &version))
     return false;
   if (version != 1) {
-    diag_error(s->diags, at, "E0101", "version %lld of the IR is not known",
-               (long long)version);
+    diag_error(s->diags, at, "E0101", "version %lld of the IR is not known", (long long)version);
     return false;
   }
   return scan_end(s, NULL);
@@ -154,7 +153,8 @@ static bool parse_state(ir_parser *p) {
   return true;
 }
 
-// --- data ------------------------------------------------------------------------------------------
+// --- data
+// ------------------------------------------------------------------------------------------
 static bool parse_data_files(ir_parser *p, ir_data *d) {
   if (!scan_expect(&p->s, '(', "'('"))
     return false;
@@ -197,7 +197,8 @@ static bool parse_data(ir_parser *p) {
   return true;
 }
 
-// --- functions ----------------------------------------------------------------------------------------
+// --- functions
+// ----------------------------------------------------------------------------------------
 static bool parse_func(ir_parser *p) {
   ir_loc at = scan_here(&p->s);
   const char *name = scan_name(&p->s, "the function's name");
@@ -237,12 +238,13 @@ static void parse_statement(ir_parser *p) {
       return;
     }
   }
-  ir_diag *d = diag_error(p->s.diags, at, "E0102",
-                          "expected state, data, config or func, found '%s'", word);
+  ir_diag *d =
+      diag_error(p->s.diags, at, "E0102", "expected state, data, config or func, found '%s'", word);
   parse_suggest(d, word, names, NUM_STATEMENTS);
 }
 
-// --- the whole ---------------------------------------------------------------------------------------------
+// --- the whole
+// ---------------------------------------------------------------------------------------------
 static ir_loc fault_loc(const ir_parser *p, const ir_fault *fault) {
   if (fault->state)
     return p->state_locs.at[fault->state->id];
@@ -258,8 +260,7 @@ static void verify_parsed(ir_parser *p) {
   ir_faults faults = {.arena = p->s.arena};
   ir_find_faults(p->m, &faults);
   for (size_t i = 0; i < faults.list.num; i++)
-    diag_error(p->s.diags, fault_loc(p, &faults.list.at[i]), "E0111", "%s",
-               faults.list.at[i].text);
+    diag_error(p->s.diags, fault_loc(p, &faults.list.at[i]), "E0111", "%s", faults.list.at[i].text);
 }
 
 ir_module *ir_parse(ir_arena *a, const ir_source *src, ir_diags *d) {

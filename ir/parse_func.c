@@ -13,7 +13,10 @@
 
 #include <string.h>
 
-enum { MAX_ATTRS = 8, SUGGEST_LIMIT = 20 }; // suggestions cost time: not for every error of thousands
+enum {
+  MAX_ATTRS = 8,
+  SUGGEST_LIMIT = 20
+}; // suggestions cost time: not for every error of thousands
 
 // What a value line says, before it becomes a node.
 typedef struct node_text {
@@ -151,8 +154,8 @@ static void unknown_attr(ir_parser *p, ir_loc at, ir_op op, const char *word) {
   for (int k = 0; k < IR_NUM_ATTRS; k++)
     if (ir_ops[op].attrs >> k & 1)
       names[num++] = ir_attr_infos[k].name;
-  ir_diag *d = diag_error(p->s.diags, at, "E0104", "'%s' has no attribute '%s'", ir_ops[op].name,
-                          word);
+  ir_diag *d =
+      diag_error(p->s.diags, at, "E0104", "'%s' has no attribute '%s'", ir_ops[op].name, word);
   parse_suggest(d, word, names, num);
 }
 
@@ -192,7 +195,8 @@ static bool parse_attrs(ir_parser *p, node_text *t) {
   return scan_expect(&p->s, '}', "',' or '}'");
 }
 
-// --- values -----------------------------------------------------------------------------------------
+// --- values
+// -----------------------------------------------------------------------------------------
 static bool parse_op(ir_parser *p, ir_op *out) {
   scan_at_end(&p->s);
   const char *from = p->s.at, *word = scan_name(&p->s, "an operation");
@@ -203,8 +207,8 @@ static bool parse_op(ir_parser *p, ir_op *out) {
   const char *names[IR_NUM_OPS];
   for (int i = 0; i < IR_NUM_OPS; i++)
     names[i] = ir_ops[i].name;
-  ir_diag *d = diag_error(p->s.diags, scan_from(&p->s, from), "E0103", "unknown operation '%s'",
-                          word);
+  ir_diag *d =
+      diag_error(p->s.diags, scan_from(&p->s, from), "E0103", "unknown operation '%s'", word);
   parse_suggest(d, word, names, IR_NUM_OPS);
   return false;
 }
@@ -223,8 +227,8 @@ static bool check_type(ir_parser *p, node_text *t) {
     return false;
   }
   if (t->op != IR_WRITE && !ir_same_type(&type, &t->type)) {
-    diag_error(p->s.diags, t->type_at, "E0109", "%s gives %s, the line says %s",
-               ir_ops[t->op].name, ir_type_str(a, &type), ir_type_str(a, &t->type));
+    diag_error(p->s.diags, t->type_at, "E0109", "%s gives %s, the line says %s", ir_ops[t->op].name,
+               ir_type_str(a, &type), ir_type_str(a, &t->type));
     return false;
   }
   t->type = type;
@@ -270,8 +274,12 @@ static bool parse_value_text(ir_parser *p, node_text *t) {
   }
   if (!parse_operands(p, t) || !parse_attrs(p, t) || !scan_expect(&p->s, ':', "':' and a type"))
     return false;
-  t->type_at = scan_here(&p->s);
-  return scan_type(&p->s, &t->type) && scan_end(&p->s, &t->loc);
+  scan_at_end(&p->s);
+  const char *from = p->s.at;
+  if (!scan_type(&p->s, &t->type))
+    return false;
+  t->type_at = scan_from(&p->s, from);
+  return scan_end(&p->s, &t->loc);
 }
 
 static void parse_value_line(ir_parser *p) {
@@ -298,7 +306,8 @@ static void parse_write(ir_parser *p) {
   add_node(p, &t);
 }
 
-// --- results -------------------------------------------------------------------------------------------
+// --- results
+// -------------------------------------------------------------------------------------------
 static bool parse_result_kind(ir_parser *p, ir_result_kind *out) {
   static const char *const kinds[] = {"loss", "metric", "output"};
   scan_at_end(&p->s);
@@ -310,8 +319,8 @@ static bool parse_result_kind(ir_parser *p, ir_result_kind *out) {
       *out = (ir_result_kind)i;
       return true;
     }
-  ir_diag *d = diag_error(p->s.diags, scan_from(&p->s, from), "E0110",
-                          "unknown kind of result '%s'", word);
+  ir_diag *d =
+      diag_error(p->s.diags, scan_from(&p->s, from), "E0110", "unknown kind of result '%s'", word);
   parse_suggest(d, word, kinds, 3);
   return false;
 }
@@ -328,7 +337,8 @@ static void parse_result(ir_parser *p) {
   ir_result_add(p->f, name, kind, n);
 }
 
-// --- kernels --------------------------------------------------------------------------------------------
+// --- kernels
+// --------------------------------------------------------------------------------------------
 static bool parse_family(ir_parser *p, ir_family *out) {
   scan_at_end(&p->s);
   const char *from = p->s.at, *word = scan_name(&p->s, "a kernel family");
@@ -339,8 +349,8 @@ static bool parse_family(ir_parser *p, ir_family *out) {
       *out = (ir_family)i;
       return true;
     }
-  ir_diag *d = diag_error(p->s.diags, scan_from(&p->s, from), "E0110",
-                          "unknown kernel family '%s'", word);
+  ir_diag *d =
+      diag_error(p->s.diags, scan_from(&p->s, from), "E0110", "unknown kernel family '%s'", word);
   parse_suggest(d, word, ir_family_names, IR_NUM_FAMILIES);
   return false;
 }
@@ -364,8 +374,8 @@ static void parse_kernel_head(ir_parser *p) {
   ir_kernel *k = IR_NEW(p->m->arena, ir_kernel);
   p->kernel_loc = scan_here(&p->s);
   if (p->kernel)
-    diag_error(p->s.diags, p->kernel_loc, "E0102", "a kernel inside of kernel '%s': is a '}' missing?",
-               p->kernel->name);
+    diag_error(p->s.diags, p->kernel_loc, "E0102",
+               "a kernel inside of kernel '%s': is a '}' missing?", p->kernel->name);
   p->s.at += strlen("kernel");
   k->name = "_";
   p->kernel = k;
@@ -393,7 +403,8 @@ static void close_kernel(ir_parser *p) {
                p->anchor, k->name);
 }
 
-// --- lines ------------------------------------------------------------------------------------------------
+// --- lines
+// ------------------------------------------------------------------------------------------------
 static bool starts_with(const ir_scan *s, const char *word) {
   size_t n = strlen(word);
   return (size_t)(s->end - s->at) > n && memcmp(s->at, word, n) == 0 &&

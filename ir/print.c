@@ -124,8 +124,8 @@ typedef struct func_printer {
   ir_buf *out;
   ir_note_fn note;
   void *data;
-  bool *done;   // by node id
-  size_t next;  // first node that the free list has not seen
+  bool *done;                      // by node id
+  size_t next;                     // first node that the free list has not seen
   IR_VEC(const ir_node *) waiting; // outside kernels, not yet printed
 } func_printer;
 

@@ -36,8 +36,9 @@ int64_t rand_dim(rand_gen *g) {
   return sizes[rand_below(g, sizeof sizes / sizeof *sizes)];
 }
 
-// --- values at hand -------------------------------------------------------------------------------
-// Half of the picks are among the last few, so that graphs grow deep as well as wide.
+// --- values at hand
+// ------------------------------------------------------------------------------- Half of the picks
+// are among the last few, so that graphs grow deep as well as wide.
 static size_t pick(rand_gen *g, size_t num) {
   size_t near = num < 8 || rand_chance(g, 50) ? num : 8;
   return num - 1 - (size_t)rand_below(g, (int)near);
@@ -110,7 +111,8 @@ rand_val rand_param(rand_gen *g, const char *name, int rank, const int64_t *dims
   return rand_push(g, ir_read(&g->b, s), 1, 1, false, true);
 }
 
-// --- bringing a value to a shape ---------------------------------------------------------------------
+// --- bringing a value to a shape
+// ---------------------------------------------------------------------
 static bool can_broadcast(const ir_type *t, int rank, const int64_t *dims) {
   for (int i = 0; i < t->rank; i++) {
     int at = rank - t->rank + i;
@@ -176,7 +178,8 @@ rand_val rand_positive(rand_gen *g, rand_val v) {
   return (rand_val){n, mag, 2 * v.mag * v.noise + 2 * mag, false, false};
 }
 
-// --- the module -----------------------------------------------------------------------------------------
+// --- the module
+// -----------------------------------------------------------------------------------------
 static ir_type random_shape(rand_gen *g, ir_dtype t) {
   int64_t dims[4];
   int rank = 1 + rand_below(g, 4);
@@ -226,7 +229,8 @@ static void add_moves(rand_gen *g, const rand_choice *moves, size_t until) {
   }
 }
 
-// --- results ------------------------------------------------------------------------------------------------
+// --- results
+// ------------------------------------------------------------------------------------------------
 static ir_node *mean_square(rand_gen *g, ir_node *x) {
   int64_t axes[IR_MAX_RANK];
   for (int i = 0; i < x->type.rank; i++)
@@ -267,20 +271,26 @@ static void add_outputs(rand_gen *g) {
   ir_write(&g->b, average, new);
 }
 
-static ir_node *read_of(const ir_func *f, const ir_state *s) {
-  for (size_t i = 0; i < f->nodes.num; i++)
-    if (f->nodes.at[i]->op == IR_READ && f->nodes.at[i]->state == s)
-      return f->nodes.at[i];
-  BUG("state '%s' is not read", s->name);
+// The first read of each state, by state id; NULL where there is none.
+static ir_node **find_reads(const rand_gen *g) {
+  const ir_func *f = g->b.func;
+  ir_node **reads = IR_NEW_ARRAY(g->arena, ir_node *, g->m->states.num);
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    ir_node *n = f->nodes.at[i];
+    if (n->op == IR_READ && !reads[n->state->id])
+      reads[n->state->id] = n;
+  }
+  return reads;
 }
 
 static void add_sgd(rand_gen *g, ir_node *loss) {
+  ir_node **reads = find_reads(g);
   ir_node *lr = ir_read(&g->b, ir_find_state(g->m, "lr"));
   for (size_t i = 0; i < g->m->states.num; i++) {
     ir_state *s = g->m->states.at[i];
     if (s->role != IR_ROLE_PARAM)
       continue;
-    ir_node *p = read_of(g->b.func, s), *d = ir_grad(&g->b, loss, p);
+    ir_node *p = reads[s->id], *d = ir_grad(&g->b, loss, p);
     ir_node *rate = ir_broadcast_to(&g->b, lr, s->type.rank, s->type.dims);
     ir_write(&g->b, s, ir_binary(&g->b, IR_SUB, p, ir_binary(&g->b, IR_MUL, rate, d)));
   }
@@ -317,7 +327,8 @@ ir_module *ir_random_module(ir_arena *a, ir_random_options o) {
   return g.m;
 }
 
-// --- inputs ------------------------------------------------------------------------------------------------------
+// --- inputs
+// ------------------------------------------------------------------------------------------------------
 // Floats are such that f32 holds them, never 0; integers mostly fit as indices of small tables.
 static double input_value(ir_dtype t, uint64_t *state) {
   if (ir_is_float(t)) {

@@ -76,7 +76,8 @@ static ir_node *mean_last(rand_gen *g, ir_node *x) {
 
 static ir_node *layernorm(rand_gen *g, ir_node *x) {
   int64_t width = x->type.dims[x->type.rank - 1];
-  ir_node *gamma = block_param(g, "gamma", 1, &width).n, *beta = block_param(g, "beta", 1, &width).n;
+  ir_node *gamma = block_param(g, "gamma", 1, &width).n,
+          *beta = block_param(g, "beta", 1, &width).n;
   ir_node *d = ir_binary(&g->b, IR_SUB, x, spread(g, mean_last(g, x), x));
   ir_node *var = mean_last(g, ir_binary(&g->b, IR_MUL, d, d));
   ir_node *inv = ir_unary(&g->b, IR_RSQRT, ir_binary_const(&g->b, IR_ADD, var, 0.03125));
@@ -121,7 +122,8 @@ static void block_cross_entropy(rand_gen *g) {
   push_block(g, ir_binary(&g->b, IR_SUB, lse, at));
 }
 
-// --- attention ------------------------------------------------------------------------------------------
+// --- attention
+// ------------------------------------------------------------------------------------------
 // [b,t,c] -> [b,h,t,c/h]
 static ir_node *heads(rand_gen *g, ir_node *x) {
   const int64_t split[] = {BATCH, TIME, HEADS, WIDTH / HEADS}, perm[] = {0, 2, 1, 3};
@@ -155,7 +157,8 @@ static void block_attention(rand_gen *g) {
   push_block(g, ir_binary(&g->b, IR_ADD, x.n, y));
 }
 
-// --- embedding, dropout ---------------------------------------------------------------------------------------
+// --- embedding, dropout
+// ---------------------------------------------------------------------------------------
 static void block_embedding(rand_gen *g) {
   g->num_blocks++;
   const int64_t table[] = {11, WIDTH}, place[] = {TIME, WIDTH};
@@ -175,5 +178,5 @@ static void block_dropout(rand_gen *g) {
 }
 
 const rand_choice rand_network_moves[] = {
-    {block_mlp, 5},       {block_norm, 2},    {block_softmax, 1}, {block_cross_entropy, 2},
+    {block_mlp, 5},       {block_norm, 2},      {block_softmax, 1}, {block_cross_entropy, 2},
     {block_attention, 4}, {block_embedding, 2}, {block_dropout, 1}, {0}};

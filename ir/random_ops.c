@@ -13,10 +13,10 @@ typedef struct unary_choice {
 } unary_choice;
 
 static const unary_choice unary_choices[] = {
-    {IR_NEG, 1, 0, false},    {IR_ABS, 1, 0, false},  {IR_COPY, 1, 0, false},
-    {IR_TANH, 1, 1, false},   {IR_ERF, 1.2, 1, false}, {IR_SIN, 1, 1, false},
-    {IR_COS, 1, 1, false},    {IR_SQRT, 1, 0, true},  {IR_RSQRT, 1.5, 1.5, true},
-    {IR_LOG, 2, 0, true},     {IR_LOG1P, 1, 0, true}, {IR_STOP, 1, 0, false},
+    {IR_NEG, 1, 0, false},  {IR_ABS, 1, 0, false},   {IR_COPY, 1, 0, false},
+    {IR_TANH, 1, 1, false}, {IR_ERF, 1.2, 1, false}, {IR_SIN, 1, 1, false},
+    {IR_COS, 1, 1, false},  {IR_SQRT, 1, 0, true},   {IR_RSQRT, 1.5, 1.5, true},
+    {IR_LOG, 2, 0, true},   {IR_LOG1P, 1, 0, true},  {IR_STOP, 1, 0, false},
     {IR_EXP, 1, 0, false},
 };
 
@@ -67,8 +67,8 @@ static void move_add_mul(rand_gen *g) {
 static void move_div(rand_gen *g) {
   rand_val a = rand_float(g);
   rand_val b = rand_positive(g, rand_fit(g, rand_float(g), a.n->type.rank, a.n->type.dims));
-  rand_push(g, ir_binary(&g->b, IR_DIV, a.n, b.n), a.mag * 2,
-            2 * a.noise + 4 * a.mag * b.noise, false, false);
+  rand_push(g, ir_binary(&g->b, IR_DIV, a.n, b.n), a.mag * 2, 2 * a.noise + 4 * a.mag * b.noise,
+            false, false);
 }
 
 static void move_pow(rand_gen *g) {
@@ -94,7 +94,8 @@ static void move_max(rand_gen *g) {
             a.exact && b.exact, false);
 }
 
-// --- bool ------------------------------------------------------------------------------------------
+// --- bool
+// ------------------------------------------------------------------------------------------
 static ir_node *random_bool(rand_gen *g, int rank, const int64_t *dims) {
   static const ir_op ops[] = {IR_EQ, IR_NE, IR_LT, IR_LE, IR_GT, IR_GE};
   bool ints = rand_chance(g, 40);
@@ -117,7 +118,8 @@ static void move_select(rand_gen *g) {
             a.exact && b.exact, false);
 }
 
-// --- reductions ---------------------------------------------------------------------------------------
+// --- reductions
+// ---------------------------------------------------------------------------------------
 static int random_axes(rand_gen *g, int rank, int64_t *axes) {
   int num = 0;
   for (int i = 0; i < rank; i++)
@@ -159,7 +161,8 @@ static void move_arg(rand_gen *g) {
   rand_push_int(g, ir_arg(&g->b, op, v.n, axis), (double)v.n->type.dims[axis]);
 }
 
-// --- views ------------------------------------------------------------------------------------------------
+// --- views
+// ------------------------------------------------------------------------------------------------
 // Splits one axis in two, or merges two neighbours.
 static void move_reshape(rand_gen *g) {
   rand_val v = rand_float(g);
@@ -217,7 +220,8 @@ static void move_slice(rand_gen *g) {
   rand_like(g, v, ir_slice(&g->b, v.n, start, stop, step));
 }
 
-// --- pad, concat ---------------------------------------------------------------------------------------------
+// --- pad, concat
+// ---------------------------------------------------------------------------------------------
 static void move_pad(rand_gen *g) {
   rand_val v = rand_float(g);
   int64_t lo[IR_MAX_RANK], hi[IR_MAX_RANK];
@@ -249,7 +253,8 @@ static void move_concat(rand_gen *g) {
   rand_push(g, ir_concat(&g->b, num, parts, axis), a.mag, a.noise, a.exact, false);
 }
 
-// --- data-dependent addresses -----------------------------------------------------------------------------------
+// --- data-dependent addresses
+// -----------------------------------------------------------------------------------
 static void move_gather(rand_gen *g) {
   rand_val v = rand_float(g), index = rand_int(g);
   if (v.n->type.rank == 0)
@@ -273,7 +278,8 @@ static void move_scatter(rand_gen *g) {
   rand_push(g, n, v.mag * (double)num, v.noise * (double)num, false, false);
 }
 
-// --- matmul --------------------------------------------------------------------------------------------------------
+// --- matmul
+// --------------------------------------------------------------------------------------------------------
 // The shape with its last two axes swapped when it stands transposed.
 static rand_val fit_matrix(rand_gen *g, rand_val v, int rank, const int64_t *dims, bool trans) {
   int64_t d[IR_MAX_RANK];
@@ -304,7 +310,8 @@ static void move_matmul(rand_gen *g) {
   rand_push(g, ir_matmul(&g->b, x.n, y.n, ta, tb), mag, noise, false, false);
 }
 
-// --- integers and casts --------------------------------------------------------------------------------------------------
+// --- integers and casts
+// --------------------------------------------------------------------------------------------------
 static void move_int(rand_gen *g) {
   static const ir_op ops[] = {IR_ADD, IR_SUB, IR_MUL, IR_DIV, IR_MOD, IR_MAX, IR_MIN};
   rand_val a = rand_int(g), b = rand_fit(g, rand_int(g), a.n->type.rank, a.n->type.dims);
@@ -346,7 +353,8 @@ static void move_f64(rand_gen *g) {
   rand_push(g, n, v.mag, v.noise, false, v.distinct);
 }
 
-// --- leaves -----------------------------------------------------------------------------------------------------------------
+// --- leaves
+// -----------------------------------------------------------------------------------------------------------------
 static void move_leaf(rand_gen *g) {
   int64_t dims[] = {rand_dim(g), rand_dim(g)};
   ir_type t = ir_tensor(IR_F32, 2, dims);
@@ -365,9 +373,9 @@ static void move_leaf(rand_gen *g) {
 }
 
 const rand_choice rand_plain_moves[] = {
-    {move_unary, 14},    {move_jump, 2},      {move_add_mul, 16}, {move_div, 3},
-    {move_pow, 2},       {move_max, 4},       {move_select, 5},   {move_reduce, 9},
-    {move_arg, 2},       {move_reshape, 6},   {move_transpose, 6}, {move_broadcast, 4},
-    {move_slice, 4},     {move_pad, 3},       {move_concat, 3},   {move_gather, 4},
-    {move_scatter, 3},   {move_matmul, 7},    {move_int, 5},      {move_int_unary, 2},
-    {move_cast, 5},      {move_f64, 1},       {move_leaf, 4},     {0}};
+    {move_unary, 14},  {move_jump, 2},    {move_add_mul, 16},  {move_div, 3},
+    {move_pow, 2},     {move_max, 4},     {move_select, 5},    {move_reduce, 9},
+    {move_arg, 2},     {move_reshape, 6}, {move_transpose, 6}, {move_broadcast, 4},
+    {move_slice, 4},   {move_pad, 3},     {move_concat, 3},    {move_gather, 4},
+    {move_scatter, 3}, {move_matmul, 7},  {move_int, 5},       {move_int_unary, 2},
+    {move_cast, 5},    {move_f64, 1},     {move_leaf, 4},      {0}};

@@ -22,7 +22,16 @@ typedef struct shape_ctx {
   const char **why;
 } shape_ctx;
 
-#define FAIL(c, ...) (*(c)->why = ir_format((c)->arena, __VA_ARGS__), false)
+// Says why; always false.
+IR_PRINTF(2, 3) static bool fail(shape_ctx *c, const char *fmt, ...) {
+  ir_buf b = ir_buf_new(c->arena);
+  va_list ap;
+  va_start(ap, fmt);
+  ir_buf_vprintf(&b, fmt, ap);
+  va_end(ap);
+  *c->why = ir_buf_str(&b);
+  return false;
+}
 
 static const char *text(shape_ctx *c, const ir_type *t) {
   return ir_type_str(c->arena, t);
@@ -41,7 +50,7 @@ static const ir_attr *attr(shape_ctx *c, ir_attr_key key) {
 }
 
 static bool need_dtype(shape_ctx *c, bool ok, const ir_type *t, const char *wanted) {
-  return ok || FAIL(c, "the operand must be %s, and is %s", wanted, text(c, t));
+  return ok || fail(c, "the operand must be %s, and is %s", wanted, text(c, t));
 }
 
 static bool is_integer(ir_dtype t) {
@@ -50,7 +59,7 @@ static bool is_integer(ir_dtype t) {
 
 static bool need_given(shape_ctx *c) {
   if (!c->given)
-    return FAIL(c, "the result type must be given");
+    return fail(c, "the result type must be given");
   *c->out = *c->given;
   return true;
 }
@@ -60,9 +69,9 @@ static bool need_equal(shape_ctx *c, int first) {
   for (int i = first + 1; i < c->num_in; i++) {
     const ir_type *x = &c->in[first], *y = &c->in[i];
     if (!ir_same_shape(x, y))
-      return FAIL(c, "operands have shapes %s and %s", dims_text(c, x), dims_text(c, y));
+      return fail(c, "operands have shapes %s and %s", dims_text(c, x), dims_text(c, y));
     if (x->dtype != y->dtype)
-      return FAIL(c, "operands have element types %s and %s", ir_dtypes[x->dtype].name,
+      return fail(c, "operands have element types %s and %s", ir_dtypes[x->dtype].name,
                   ir_dtypes[y->dtype].name);
   }
   return true;
@@ -71,7 +80,7 @@ static bool need_equal(shape_ctx *c, int first) {
 static bool need_axis(shape_ctx *c, int64_t axis, const ir_type *t) {
   if (axis >= 0 && axis < t->rank)
     return true;
-  return FAIL(c, "axis %lld does not exist in %s", (long long)axis, dims_text(c, t));
+  return fail(c, "axis %lld does not exist in %s", (long long)axis, dims_text(c, t));
 }
 
 // A list attribute with one entry per axis of the operand.
@@ -79,7 +88,7 @@ static const int64_t *per_axis(shape_ctx *c, ir_attr_key key) {
   const ir_attr *a = attr(c, key);
   if (a->as.ints.num == c->in[0].rank)
     return a->as.ints.at ? a->as.ints.at : c->in[0].dims;
-  FAIL(c, "'%s' has %d entries, the operand %s has rank %d", ir_attr_infos[key].name,
+  fail(c, "'%s' has %d entries, the operand %s has rank %d", ir_attr_infos[key].name,
        a->as.ints.num, dims_text(c, &c->in[0]), c->in[0].rank);
   return NULL;
 }
@@ -101,10 +110,10 @@ static bool shape_iota(shape_ctx *c) {
 static bool shape_random(shape_ctx *c) {
   for (int i = 0; i < 2; i++)
     if (c->in[i].dtype != IR_I64 || c->in[i].rank != 0)
-      return FAIL(c, "the %s must be i64[], and is %s", i ? "step" : "seed", text(c, &c->in[i]));
+      return fail(c, "the %s must be i64[], and is %s", i ? "step" : "seed", text(c, &c->in[i]));
   int64_t stream = attr(c, IR_ATTR_STREAM)->as.i;
   if (stream < 0 || stream > UINT32_MAX)
-    return FAIL(c, "stream %lld is not in 0 .. 2^32-1", (long long)stream);
+    return fail(c, "stream %lld is not in 0 .. 2^32-1", (long long)stream);
   return need_given(c) && need_dtype(c, ir_is_float(c->out->dtype), c->out, "floating point");
 }
 
@@ -137,15 +146,15 @@ static bool shape_cast(shape_ctx *c) {
   if (!need_given(c))
     return false;
   return ir_same_shape(&c->in[0], c->out) ||
-         FAIL(c, "a cast keeps the shape: the operand is %s, the result %s",
+         fail(c, "a cast keeps the shape: the operand is %s, the result %s",
               dims_text(c, &c->in[0]), dims_text(c, c->out));
 }
 
 static bool shape_select(shape_ctx *c) {
   if (c->in[0].dtype != IR_BOOL)
-    return FAIL(c, "the condition must be bool, and is %s", text(c, &c->in[0]));
+    return fail(c, "the condition must be bool, and is %s", text(c, &c->in[0]));
   if (!ir_same_shape(&c->in[0], &c->in[1]))
-    return FAIL(c, "the condition has shape %s, the values %s", dims_text(c, &c->in[0]),
+    return fail(c, "the condition has shape %s, the values %s", dims_text(c, &c->in[0]),
                 dims_text(c, &c->in[1]));
   *c->out = c->in[1];
   return need_equal(c, 1);
@@ -158,12 +167,12 @@ static bool shape_reduce(shape_ctx *c) {
   if (!need_dtype(c, c->out->dtype != IR_BOOL, c->out, "a number"))
     return false;
   if (a->as.ints.num == 0)
-    return FAIL(c, "'axes' names no axis");
+    return fail(c, "'axes' names no axis");
   for (int i = 0; i < a->as.ints.num; i++) {
     if (!need_axis(c, a->as.ints.at[i], &c->in[0]))
       return false;
     if (i && a->as.ints.at[i - 1] >= a->as.ints.at[i])
-      return FAIL(c, "'axes' must be ascending, each axis once");
+      return fail(c, "'axes' must be ascending, each axis once");
     c->out->dims[a->as.ints.at[i]] = 1;
   }
   return true;
@@ -176,7 +185,7 @@ static bool shape_arg(shape_ctx *c) {
       !need_axis(c, axis, &c->in[0]))
     return false;
   if (c->in[0].dims[axis] > INT32_MAX)
-    return FAIL(c, "axis %lld is too long for an i32 index", (long long)axis);
+    return fail(c, "axis %lld is too long for an i32 index", (long long)axis);
   c->out->dtype = IR_I32;
   c->out->dims[axis] = 1;
   return true;
@@ -186,7 +195,7 @@ static bool shape_arg(shape_ctx *c) {
 // Views keep the element type: the given type may only change the shape.
 static bool view_given(shape_ctx *c) {
   return need_given(c) && (c->out->dtype == c->in[0].dtype ||
-                           FAIL(c, "the operand is %s, the result %s: use cast for that",
+                           fail(c, "the operand is %s, the result %s: use cast for that",
                                 ir_dtypes[c->in[0].dtype].name, ir_dtypes[c->out->dtype].name));
 }
 
@@ -194,7 +203,7 @@ static bool shape_reshape(shape_ctx *c) {
   if (!view_given(c))
     return false;
   int64_t from = ir_elements(&c->in[0]), to = ir_elements(c->out);
-  return from == to || FAIL(c, "%s has %lld elements, %s has %lld", dims_text(c, &c->in[0]),
+  return from == to || fail(c, "%s has %lld elements, %s has %lld", dims_text(c, &c->in[0]),
                             (long long)from, dims_text(c, c->out), (long long)to);
 }
 
@@ -206,7 +215,7 @@ static bool shape_transpose(shape_ctx *c) {
     if (!need_axis(c, perm[i], &c->in[0]))
       return false;
     if (seen >> perm[i] & 1)
-      return FAIL(c, "'perm' has axis %lld twice", (long long)perm[i]);
+      return fail(c, "'perm' has axis %lld twice", (long long)perm[i]);
     seen |= 1u << perm[i];
     c->out->dims[i] = c->in[0].dims[perm[i]];
   }
@@ -219,7 +228,7 @@ static bool shape_broadcast(shape_ctx *c) {
   bool ok = c->in[0].rank == c->out->rank;
   for (int i = 0; ok && i < c->out->rank; i++)
     ok = c->in[0].dims[i] == c->out->dims[i] || c->in[0].dims[i] == 1;
-  return ok || FAIL(c, "%s cannot be repeated to %s: ranks must be equal, only size 1 repeats",
+  return ok || fail(c, "%s cannot be repeated to %s: ranks must be equal, only size 1 repeats",
                     dims_text(c, &c->in[0]), dims_text(c, c->out));
 }
 
@@ -229,22 +238,23 @@ static bool shape_slice(shape_ctx *c) {
   *c->out = c->in[0];
   for (int i = 0; step && i < c->out->rank; i++) {
     if (start[i] < 0 || start[i] >= stop[i] || stop[i] > c->in[0].dims[i])
-      return FAIL(c, "start %lld, stop %lld is no range in axis %d of %s", (long long)start[i],
+      return fail(c, "start %lld, stop %lld is no range in axis %d of %s", (long long)start[i],
                   (long long)stop[i], i, dims_text(c, &c->in[0]));
     if (step[i] < 1)
-      return FAIL(c, "step %lld of axis %d is not positive", (long long)step[i], i);
+      return fail(c, "step %lld of axis %d is not positive", (long long)step[i], i);
     c->out->dims[i] = (stop[i] - start[i] - 1) / step[i] + 1;
   }
   return step != NULL;
 }
 
-// --- pad, concat -------------------------------------------------------------------------------------
+// --- pad, concat
+// -------------------------------------------------------------------------------------
 static bool shape_pad(shape_ctx *c) {
   const int64_t *lo = per_axis(c, IR_ATTR_LO), *hi = lo ? per_axis(c, IR_ATTR_HI) : 0;
   *c->out = c->in[0];
   for (int i = 0; hi && i < c->out->rank; i++) {
     if (lo[i] < 0 || hi[i] < 0 || lo[i] > MAX_ELEMENTS || hi[i] > MAX_ELEMENTS)
-      return FAIL(c, "padding %lld, %lld of axis %d is out of range", (long long)lo[i],
+      return fail(c, "padding %lld, %lld of axis %d is out of range", (long long)lo[i],
                   (long long)hi[i], i);
     c->out->dims[i] += lo[i] + hi[i];
   }
@@ -254,7 +264,7 @@ static bool shape_pad(shape_ctx *c) {
 static bool shape_concat(shape_ctx *c) {
   int64_t axis = attr(c, IR_ATTR_AXIS)->as.i;
   if (c->num_in == 0)
-    return FAIL(c, "concat needs at least one operand");
+    return fail(c, "concat needs at least one operand");
   *c->out = c->in[0];
   if (!need_axis(c, axis, c->out))
     return false;
@@ -263,68 +273,71 @@ static bool shape_concat(shape_ctx *c) {
     if (t.rank == c->out->rank)
       t.dims[axis] = c->in[0].dims[axis];
     if (!ir_same_type(&t, &c->in[0]))
-      return FAIL(c, "operands %s and %s may only differ in axis %lld", text(c, &c->in[0]),
+      return fail(c, "operands %s and %s may only differ in axis %lld", text(c, &c->in[0]),
                   text(c, &c->in[i]), (long long)axis);
     c->out->dims[axis] += c->in[i].dims[axis];
   }
   return true;
 }
 
-// --- data-dependent addresses ---------------------------------------------------------------------------
-// [lead..., rest from `from`...]
+// --- data-dependent addresses
+// --------------------------------------------------------------------------- [lead..., rest from
+// `from`...]
 static bool join_dims(shape_ctx *c, const ir_type *lead, const ir_type *rest, int from) {
   int rank = lead->rank + rest->rank - from;
   if (rank > IR_MAX_RANK)
-    return FAIL(c, "the result would have rank %d; at most %d is allowed", rank, IR_MAX_RANK);
+    return fail(c, "the result would have rank %d; at most %d is allowed", rank, IR_MAX_RANK);
   *c->out = (ir_type){.dtype = rest->dtype, .rank = rank};
   memcpy(c->out->dims, lead->dims, sizeof(int64_t) * (size_t)lead->rank);
-  memcpy(c->out->dims + lead->rank, rest->dims + from, sizeof(int64_t) * (size_t)(rest->rank - from));
+  memcpy(c->out->dims + lead->rank, rest->dims + from,
+         sizeof(int64_t) * (size_t)(rest->rank - from));
   return true;
 }
 
 static bool shape_gather(shape_ctx *c) {
   if (c->in[0].rank == 0)
-    return FAIL(c, "the table must have at least one axis, and is %s", text(c, &c->in[0]));
+    return fail(c, "the table must have at least one axis, and is %s", text(c, &c->in[0]));
   if (!is_integer(c->in[1].dtype))
-    return FAIL(c, "the index must be an integer, and is %s", text(c, &c->in[1]));
+    return fail(c, "the index must be an integer, and is %s", text(c, &c->in[1]));
   return join_dims(c, &c->in[1], &c->in[0], 1);
 }
 
 static bool shape_scatter_add(shape_ctx *c) {
   if (!is_integer(c->in[0].dtype))
-    return FAIL(c, "the index must be an integer, and is %s", text(c, &c->in[0]));
+    return fail(c, "the index must be an integer, and is %s", text(c, &c->in[0]));
   if (!c->given || c->given->rank == 0)
-    return FAIL(c, "the result type must be given, with at least one axis");
+    return fail(c, "the result type must be given, with at least one axis");
   if (c->given->dtype == IR_BOOL)
-    return FAIL(c, "bool cannot be summed");
+    return fail(c, "bool cannot be summed");
   if (!join_dims(c, &c->in[0], c->given, 1))
     return false;
   ir_type want = *c->out;
   *c->out = *c->given;
   return ir_same_type(&want, &c->in[1]) ||
-         FAIL(c, "the update is %s; index %s into %s needs %s", text(c, &c->in[1]),
+         fail(c, "the update is %s; index %s into %s needs %s", text(c, &c->in[1]),
               dims_text(c, &c->in[0]), text(c, c->given), text(c, &want));
 }
 
-// --- matmul ---------------------------------------------------------------------------------------------
+// --- matmul
+// ---------------------------------------------------------------------------------------------
 static bool shape_matmul(shape_ctx *c) {
   const ir_type *a = &c->in[0], *b = &c->in[1];
   bool ta = attr(c, IR_ATTR_TRANS_A)->as.i, tb = attr(c, IR_ATTR_TRANS_B)->as.i;
   int r = a->rank;
   if (a->dtype != b->dtype || !ir_is_float(a->dtype))
-    return FAIL(c, "operands must have one floating-point type, and are %s and %s", text(c, a),
+    return fail(c, "operands must have one floating-point type, and are %s and %s", text(c, a),
                 text(c, b));
   if (r < 2 || b->rank != r)
-    return FAIL(c, "operands need equal ranks of at least 2, and are %s and %s", text(c, a),
+    return fail(c, "operands need equal ranks of at least 2, and are %s and %s", text(c, a),
                 text(c, b));
   *c->out = *a;
   for (int i = 0; i < r - 2; i++)
     if (a->dims[i] != b->dims[i])
-      return FAIL(c, "batch axis %d differs: operands have shapes %s and %s", i, dims_text(c, a),
+      return fail(c, "batch axis %d differs: operands have shapes %s and %s", i, dims_text(c, a),
                   dims_text(c, b));
   int64_t ka = a->dims[ta ? r - 2 : r - 1], kb = b->dims[tb ? r - 1 : r - 2];
   if (ka != kb)
-    return FAIL(c, "inner sizes are %lld and %lld: operands have shapes %s%s and %s%s",
+    return fail(c, "inner sizes are %lld and %lld: operands have shapes %s%s and %s%s",
                 (long long)ka, (long long)kb, dims_text(c, a), ta ? " (transposed)" : "",
                 dims_text(c, b), tb ? " (transposed)" : "");
   c->out->dims[r - 2] = a->dims[ta ? r - 1 : r - 2];
@@ -332,7 +345,8 @@ static bool shape_matmul(shape_ctx *c) {
   return true;
 }
 
-// --- effects and symbols -----------------------------------------------------------------------------------
+// --- effects and symbols
+// -----------------------------------------------------------------------------------
 static bool shape_write(shape_ctx *c) {
   *c->out = c->in[0];
   return true;
@@ -340,12 +354,13 @@ static bool shape_write(shape_ctx *c) {
 
 static bool shape_grad(shape_ctx *c) {
   if (c->in[0].rank != 0 || !ir_is_float(c->in[0].dtype))
-    return FAIL(c, "the loss must be a floating-point scalar, and is %s", text(c, &c->in[0]));
+    return fail(c, "the loss must be a floating-point scalar, and is %s", text(c, &c->in[0]));
   *c->out = c->in[1];
   return need_dtype(c, ir_is_float(c->in[1].dtype), &c->in[1], "floating point");
 }
 
-// --- ir_infer --------------------------------------------------------------------------------------------------
+// --- ir_infer
+// --------------------------------------------------------------------------------------------------
 static bool (*const shape_rules[IR_NUM_OPS])(shape_ctx *) = {
 #define OP(NAME, text, arity, cls, attrs, shape, grad, interp, flops, spell) shape_##shape,
 #include "ir/ops.def"
@@ -358,21 +373,21 @@ static bool check_attrs(shape_ctx *c) {
   for (int i = 0; i < c->num_attrs; i++) {
     ir_attr_key key = c->attrs[i].key;
     if (have >> key & 1)
-      return FAIL(c, "attribute '%s' is there twice", ir_attr_infos[key].name);
+      return fail(c, "attribute '%s' is there twice", ir_attr_infos[key].name);
     if (!(want >> key & 1))
-      return FAIL(c, "'%s' has no attribute '%s'", ir_ops[c->op].name, ir_attr_infos[key].name);
+      return fail(c, "'%s' has no attribute '%s'", ir_ops[c->op].name, ir_attr_infos[key].name);
     have |= 1u << key;
   }
   for (int key = 0; key < IR_NUM_ATTRS; key++)
     if ((want & ~have) >> key & 1)
-      return FAIL(c, "'%s' needs the attribute '%s'", ir_ops[c->op].name, ir_attr_infos[key].name);
+      return fail(c, "'%s' needs the attribute '%s'", ir_ops[c->op].name, ir_attr_infos[key].name);
   return true;
 }
 
 static bool check_arity(shape_ctx *c) {
   int arity = ir_ops[c->op].arity;
   return arity == IR_VARIADIC || arity == c->num_in ||
-         FAIL(c, "'%s' takes %d operand%s, not %d", ir_ops[c->op].name, arity,
+         fail(c, "'%s' takes %d operand%s, not %d", ir_ops[c->op].name, arity,
               arity == 1 ? "" : "s", c->num_in);
 }
 
@@ -380,9 +395,9 @@ static bool check_size(shape_ctx *c) {
   int64_t n = 1;
   for (int i = 0; i < c->out->rank; i++) {
     if (c->out->dims[i] < 1)
-      return FAIL(c, "%s has an empty axis", text(c, c->out));
+      return fail(c, "%s has an empty axis", text(c, c->out));
     if (c->out->dims[i] > MAX_ELEMENTS / n)
-      return FAIL(c, "%s has more than 2^48 elements", text(c, c->out));
+      return fail(c, "%s has more than 2^48 elements", text(c, c->out));
     n *= c->out->dims[i];
   }
   return true;

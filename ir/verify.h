@@ -7,11 +7,11 @@
 typedef struct ir_checker {
   ir_faults *faults;
   const ir_module *m;
-  const ir_func *f;       // NULL: checking the module
-  const ir_state *state;  // the state at hand, or NULL
-  const ir_node **by_id;  // NULL where the function has no node of that id
-  size_t *position;       // by id: place in f->nodes
-  bool *written;          // by state id
+  const ir_func *f;      // NULL: checking the module
+  const ir_state *state; // the state at hand, or NULL
+  const ir_node **by_id; // NULL where the function has no node of that id
+  size_t *position;      // by id: place in f->nodes
+  bool *written;         // by state id
   ir_map *names;
 } ir_checker;
 

@@ -2,7 +2,7 @@
 //
 // A rule looks at one node, whose operands are simplified already, and returns what can stand
 // for it (an operand, something deeper, or new nodes), or NULL. Rules must make progress:
-// no rule may undo another.
+// no rule may undo another. `mark` of an operand that was there before the walk: its uses.
 //
 // What a rule may do to floating-point numbers: change them by rounding (an overflow on the way
 // may go), and the sign of a zero. It must not hide a NaN or an infinity of an operand: x * 0,
@@ -46,6 +46,7 @@ ir_node *alg_reduce_all_of_reshape(ir_builder *b, ir_node *n);
 ir_node *alg_sum_of_neg(ir_builder *b, ir_node *n);
 ir_node *alg_arg_of_one(ir_builder *b, ir_node *n);
 ir_node *alg_matmul_of_transpose(ir_builder *b, ir_node *n);
+ir_node *alg_transpose_of_matmul(ir_builder *b, ir_node *n);
 
 // algebra_views.c
 ir_node *alg_reshape(ir_builder *b, ir_node *n);

@@ -49,7 +49,8 @@ ir_node *alg_pad(ir_builder *b, ir_node *n) {
     return NULL;
   int rank;
   const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, &rank), *hi = ir_attr_ints(n, IR_ATTR_HI, &rank);
-  const int64_t *xlo = ir_attr_ints(x, IR_ATTR_LO, &rank), *xhi = ir_attr_ints(x, IR_ATTR_HI, &rank);
+  const int64_t *xlo = ir_attr_ints(x, IR_ATTR_LO, &rank),
+                *xhi = ir_attr_ints(x, IR_ATTR_HI, &rank);
   int64_t new_lo[IR_MAX_RANK], new_hi[IR_MAX_RANK];
   for (int i = 0; i < rank; i++) {
     new_lo[i] = lo[i] + xlo[i];
@@ -78,8 +79,9 @@ ir_node *alg_slice_of_pad(ir_builder *b, ir_node *n) {
   return ir_slice(b, padded->in[0], new_start, new_stop, step);
 }
 
-// --- concat ----------------------------------------------------------------------------------------
-// concat x -> x;  concat (concat x, y), z along one axis -> concat x, y, z
+// --- concat
+// ---------------------------------------------------------------------------------------- concat x
+// -> x;  concat (concat x, y), z along one axis -> concat x, y, z
 ir_node *alg_concat(ir_builder *b, ir_node *n) {
   if (n->num_in == 1)
     return n->in[0];
@@ -142,7 +144,8 @@ ir_node *alg_slice_of_concat(ir_builder *b, ir_node *n) {
   return ir_slice(b, joined->in[k], new_start, new_stop, step);
 }
 
-// --- sums of pads ------------------------------------------------------------------------------------
+// --- sums of pads
+// ------------------------------------------------------------------------------------
 enum { MAX_PARTS = 64 };
 
 // Operands of a tree of adds that are all zero pads along one axis.

@@ -118,3 +118,13 @@ ir_node *alg_matmul_of_transpose(ir_builder *b, ir_node *n) {
                    ir_attr_bool(n, IR_ATTR_TRANS_A) != flip_a,
                    ir_attr_bool(n, IR_ATTR_TRANS_B) != flip_b);
 }
+
+// transpose (matmul a, b) -> matmul b, a, both transposed, when nothing else needs the product:
+// (A B)' = B' A'. That is how the gradient of a transposed operand arrives.
+ir_node *alg_transpose_of_matmul(ir_builder *b, ir_node *n) {
+  ir_node *product = n->in[0];
+  if (product->op != IR_MATMUL || product->mark != 1 || !swaps_last_two(n))
+    return NULL;
+  return ir_matmul(b, product->in[1], product->in[0], !ir_attr_bool(product, IR_ATTR_TRANS_B),
+                   !ir_attr_bool(product, IR_ATTR_TRANS_A));
+}

@@ -102,7 +102,8 @@ static ir_node *slice_of_broadcast(ir_builder *b, const ir_node *n) {
   return ir_broadcast(b, ir_slice(b, x, start, stop, step), n->type.rank, n->type.dims);
 }
 
-// slice of everything -> x;  slice (slice x) -> slice x;  slice (broadcast x) -> broadcast (slice x)
+// slice of everything -> x;  slice (slice x) -> slice x;  slice (broadcast x) -> broadcast (slice
+// x)
 ir_node *alg_slice(ir_builder *b, ir_node *n) {
   ir_node *x = n->in[0];
   if (ir_same_shape(&n->type, &x->type))

@@ -66,8 +66,8 @@ static bool same_attr(const ir_attr *x, const ir_attr *y) {
   switch (ir_attr_infos[x->key].kind) {
   case IR_AK_INTS:
     return x->as.ints.num == y->as.ints.num &&
-           (x->as.ints.num == 0 || memcmp(x->as.ints.at, y->as.ints.at,
-                                          sizeof(int64_t) * (size_t)x->as.ints.num) == 0);
+           (x->as.ints.num == 0 ||
+            memcmp(x->as.ints.at, y->as.ints.at, sizeof(int64_t) * (size_t)x->as.ints.num) == 0);
   case IR_AK_STR:
     return strcmp(x->as.str, y->as.str) == 0;
   default:

@@ -222,7 +222,8 @@ void grad_broadcast(grad_ctx *c, ir_node *n, ir_node *g) {
 }
 
 // Puts step - 1 zeros behind every element along `axis`:
-//   [outer, m, inner] -> [outer*m, 1, inner] -> pad -> [outer*m, step, inner] -> [outer, m*step, inner]
+//   [outer, m, inner] -> [outer*m, 1, inner] -> pad -> [outer*m, step, inner] -> [outer, m*step,
+//   inner]
 static ir_node *interleave(grad_ctx *c, ir_node *g, int axis, int64_t step) {
   ir_type t = g->type;
   int64_t rows = 1, inner = 1;
@@ -292,7 +293,8 @@ void grad_concat(grad_ctx *c, ir_node *n, ir_node *g) {
   }
 }
 
-// --- data-dependent addresses ---------------------------------------------------------------------
+// --- data-dependent addresses
+// ---------------------------------------------------------------------
 void grad_gather(grad_ctx *c, ir_node *n, ir_node *g) {
   GIVE(0, ir_scatter_add(&c->b, n->in[1], g, n->in[0]->type.dims[0]));
 }
@@ -301,9 +303,10 @@ void grad_scatter_add(grad_ctx *c, ir_node *n, ir_node *g) {
   GIVE(1, ir_gather(&c->b, g, n->in[0]));
 }
 
-// --- contractions -----------------------------------------------------------------------------------
-// n = A B:  d.A = g B',  d.B = A' g.  With operands stored transposed (ta, tb) the same products,
-// written so that the result comes out in the operand's own layout and nothing is transposed:
+// --- contractions
+// ----------------------------------------------------------------------------------- n = A B:  d.A
+// = g B',  d.B = A' g.  With operands stored transposed (ta, tb) the same products, written so that
+// the result comes out in the operand's own layout and nothing is transposed:
 //   ta: d.a = (g B')' = B g'        tb: d.b = (A' g)' = g' A
 void grad_matmul(grad_ctx *c, ir_node *n, ir_node *g) {
   bool ta = ir_attr_bool(n, IR_ATTR_TRANS_A), tb = ir_attr_bool(n, IR_ATTR_TRANS_B);
@@ -312,7 +315,8 @@ void grad_matmul(grad_ctx *c, ir_node *n, ir_node *g) {
   GIVE(1, tb ? ir_matmul(&c->b, g, a, true, ta) : ir_matmul(&c->b, a, g, !ta, false));
 }
 
-// --- adjoints ---------------------------------------------------------------------------------------
+// --- adjoints
+// ---------------------------------------------------------------------------------------
 bool grad_wants(const grad_ctx *c, const ir_node *n, int operand) {
   return c->wanted[n->in[operand]->id];
 }

@@ -9,8 +9,9 @@
 //     write @w, w.new                          write @w, w.new                in place
 //
 // A wish like that which would make a cycle (a reader needs the new value) is dropped, and the
-// planner then gives the value a temporary. Kernels that only finish states run as soon as they
-// may: that ends the life of a gradient. Otherwise source order stands.
+// planner then gives the value a temporary. Kernels that only finish states and set free no less
+// than they take run as soon as they may: that ends the life of a gradient. Otherwise source
+// order stands.
 //
 // Needs: pass_fuse. Keeps: kernels and their members; nodes are listed anew in the order of
 // kernels. Near-linear: a heap, and lists of edges.
@@ -30,13 +31,14 @@ typedef struct edge {
 typedef struct order {
   ir_arena *arena;
   ir_func *f;
-  size_t n;     // kernels
-  int *first;   // [kernel] first edge out, -1
-  int *data;    // [kernel] data edges that it still waits for
-  int *wishes;  // [kernel] wish edges that it still waits for
-  bool *early;  // [kernel] computes nothing but next values of states
-  bool *done;   // [kernel]
-  bool *dropped; // [wish]
+  size_t n;       // kernels
+  int *first;     // [kernel] first edge out, -1
+  int *data;      // [kernel] data edges that it still waits for
+  int *wishes;    // [kernel] wish edges that it still waits for
+  int64_t *frees; // [kernel] bytes of values it reads, less those of values not in place
+  bool *early;    // [kernel] only finishes states, and frees memory (or takes none)
+  bool *done;     // [kernel]
+  bool *dropped;  // [wish]
   IR_VEC(edge) edges;
   int *heap; // ready kernels, least first
   size_t heap_num;
@@ -87,6 +89,11 @@ static void add_edge(order *o, const ir_kernel *from, const ir_kernel *to, int w
     o->wishes[to->id]++;
 }
 
+static void add_data_edge(order *o, const ir_node *value, const ir_kernel *to) {
+  add_edge(o, value->kernel, to, NO_WISH);
+  o->frees[to->id] += ir_bytes(&value->type);
+}
+
 typedef IR_VEC(ir_kernel *) kernel_list;
 
 // Data edges of `k`, and which states it reads. Several edges between two kernels do no harm.
@@ -96,7 +103,7 @@ static void add_operands(order *o, ir_kernel *k, kernel_list *readers) {
     for (int j = 0; j < n->num_in; j++) {
       const ir_node *from = plan_base(n->in[j]);
       if (from->kernel && from->kernel != k)
-        add_edge(o, from->kernel, k, NO_WISH);
+        add_data_edge(o, from, k);
       if (from->op == IR_READ) {
         kernel_list *r = &readers[from->state->id];
         if (!r->num || r->at[r->num - 1] != k)
@@ -124,8 +131,10 @@ static void add_wishes(order *o, const ir_node *write, int wish, const kernel_li
   if (!writer)
     return;
   const ir_node *own = find_read(writer, write->state);
-  if (own && !plan_may_overwrite(o->arena, writer, own, value))
+  if (own && !plan_may_overwrite(o->arena, writer, own, value)) {
+    o->frees[writer->id] -= ir_bytes(&value->type);
     return;
+  }
   for (size_t i = 0; i < readers->num; i++)
     if (readers->at[i] != writer)
       add_edge(o, readers->at[i], writer, wish);
@@ -144,10 +153,10 @@ static void add_edges(order *o) {
   o->dropped = IR_NEW_ARRAY(o->arena, bool, wish + 1);
 }
 
-// A kernel is early when no value of it is used but by writes.
+// After add_edges. A kernel that only finishes states has no value that is used but by writes.
 static void find_early(order *o) {
   for (size_t i = 0; i < o->n; i++)
-    o->early[i] = true;
+    o->early[i] = o->frees[i] >= 0;
   for (size_t i = 0; i < o->f->nodes.num; i++) {
     const ir_node *n = o->f->nodes.at[i];
     bool uses = n->kernel || (n->op != IR_WRITE && ir_ops[n->op].cls != IR_CLASS_VIEW);
@@ -164,7 +173,8 @@ static void find_early(order *o) {
   }
 }
 
-// --- Kahn -------------------------------------------------------------------------------------------
+// --- Kahn
+// -------------------------------------------------------------------------------------------
 static void push_if_ready(order *o, int k) {
   if (!o->done[k] && !o->data[k] && !o->wishes[k])
     heap_push(o, k);
@@ -250,13 +260,14 @@ static bool order_func(ir_func *f, ir_arena *a) {
   memset(o.first, -1, sizeof(int) * n);
   o.data = IR_NEW_ARRAY(a, int, n);
   o.wishes = IR_NEW_ARRAY(a, int, n);
+  o.frees = IR_NEW_ARRAY(a, int64_t, n);
   o.early = IR_NEW_ARRAY(a, bool, n);
   o.done = IR_NEW_ARRAY(a, bool, n);
   o.heap = IR_NEW_ARRAY(a, int, n);
   for (size_t i = 0; i < n; i++)
     f->kernels.at[i]->id = (uint32_t)i;
-  find_early(&o);
   add_edges(&o);
+  find_early(&o);
   sort_kernels(&o);
   bool changed = memcmp(o.out.at, f->kernels.at, sizeof(ir_kernel *) * n) != 0;
   memcpy(f->kernels.at, o.out.at, sizeof(ir_kernel *) * n);

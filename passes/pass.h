@@ -12,7 +12,7 @@
 // Expands every `grad` node by reverse mode. Ops without a gradient on a path from the loss to
 // a parameter are all reported at once (E0501).
 bool pass_autodiff(ir_module *m, ir_diags *d);
-// Constant folding and algebra (x*1, x+0, double negation, reshape of reshape, pad+pad -> concat, ...).
+// Constant folding and algebra: x*1, double negation, reshape of reshape, pad+pad -> concat, ...
 bool pass_algebra(ir_module *m, ir_diags *d);
 // One node per value: equal op, operands and attributes.
 bool pass_cse(ir_module *m, ir_diags *d);
@@ -39,7 +39,8 @@ typedef struct pass_info {
                  // the others are skipped for those
 } pass_info;
 
-enum { PASS_MAX_ROUNDS = 12 }; // for `repeat`; what is left then is only less simple than it could be
+// For `repeat`. What is left after so many rounds is only less simple than it could be.
+enum { PASS_MAX_ROUNDS = 12 };
 
 typedef struct pass_options {
   const char *const *disabled; // names

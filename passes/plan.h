@@ -51,12 +51,13 @@ typedef struct plan {
   IR_VEC(plan_copy) copies; // writes that are not in place, by function
   int64_t arena_bytes;
   int64_t state_bytes, staging_bytes, temp_bytes; // parts of arena_bytes
-  int64_t bound_bytes; // max live bytes for this order (lower bound for any arena of it)
+  int64_t bound_bytes;        // max live bytes for this order (lower bound for any arena of it)
   int64_t staging_slot_bytes; // input i of slot s is at its staging offset + s * staging_slot_bytes
   int64_t *node_offset[8];    // [function index][node id]: arena offset, or -1 when it has none
 } plan;
 
-// After pass_order and kernel scheduling (ir_kernel.workspace). Never fails: there is no budget yet.
+// After pass_order and kernel scheduling (ir_kernel.workspace). Never fails: there is no budget
+// yet.
 plan *plan_build(ir_module *m);
 // Offset of a materialised node (INPUT: slot 0; READ: its state; a written node: its state's
 // when it is computed in place).
@@ -66,7 +67,7 @@ bool plan_is_in_place(const plan *p, const ir_func *f, const ir_node *write);
 // Violations of "no two live buffers overlap" and of order; one line each. Returns their number.
 int plan_check(const plan *p, const ir_module *m, ir_buf *out);
 void plan_print(const plan *p, const ir_module *m, ir_buf *out);      // a table for people
-void plan_print_json(const plan *p, const ir_module *m, ir_buf *out); // schema: docs/passes.md
+void plan_print_json(const plan *p, const ir_module *m, ir_buf *out); // schema: docs/memory.md
 
 // --- what the planner is made of (passes/plan_*.c) ----------------------------------------------
 
@@ -80,7 +81,7 @@ ir_node *plan_base(ir_node *n);
 // Packing: intervals [lower, upper) of any integer time, sizes in bytes.
 typedef struct plan_interval {
   int64_t lower, upper, size;
-  int64_t offset; // set by plan_pack; a multiple of nothing: give sizes that are multiples
+  int64_t offset; // set by plan_pack; where sizes are multiples of an alignment, so is it
 } plan_interval;
 // Gives each interval an offset such that no two that overlap in time overlap in memory.
 // Returns the height. Deterministic: no clock, no random state.

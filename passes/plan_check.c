@@ -17,21 +17,21 @@ typedef struct checker {
   int errors;
   const ir_func *f;
   plan_regions *mem;
-  const char **node_name;         // [node id] of f
-  const ir_node **write_of;       // [node id] of f: the WRITE of that value
-  const plan_buffer **workspace;  // [kernel] of f
+  const char **node_name;        // [node id] of f
+  const ir_node **write_of;      // [node id] of f: the WRITE of that value
+  const plan_buffer **workspace; // [kernel] of f
 } checker;
 
 #define FAIL(c, ...) ((c)->errors++, ir_buf_printf((c)->out, __VA_ARGS__))
 
-// --- owners: 0 nobody, then states, then nodes, then workspaces -----------------------------------
+// --- owners: 0 nobody, then states, then nodes, then workspaces
+// -----------------------------------
 static int owner_of_state(const ir_state *s) {
   return 1 + (int)s->id;
 }
 
 static int owner_of_node(const checker *c, const ir_node *n) {
-  return n->op == IR_READ ? owner_of_state(n->state)
-                          : 1 + (int)c->m->states.num + (int)n->id;
+  return n->op == IR_READ ? owner_of_state(n->state) : 1 + (int)c->m->states.num + (int)n->id;
 }
 
 static int owner_of_workspace(const checker *c, const ir_kernel *k) {
@@ -65,7 +65,8 @@ static void must_hold(checker *c, const ir_node *n, const char *who) {
          (long long)at, owner_name(c, owner));
 }
 
-// --- one kernel -------------------------------------------------------------------------------------
+// --- one kernel
+// -------------------------------------------------------------------------------------
 // Temporaries, or exactly the state that a write gives the value to.
 static void check_target(checker *c, const ir_node *n) {
   int64_t at = offset_of(c, n), low = c->p->state_bytes + c->p->staging_bytes;
@@ -139,7 +140,8 @@ static void check_kernel(checker *c, const ir_kernel *k) {
   }
 }
 
-// --- one function ------------------------------------------------------------------------------------
+// --- one function
+// ------------------------------------------------------------------------------------
 static void add_bounds(checker *c, int64_t **bounds, size_t *num) {
   IR_VEC(int64_t) v = {0};
   for (size_t i = 0; i < c->p->buffers.num; i++) {
@@ -229,7 +231,8 @@ static void leave_function(checker *c) {
   }
 }
 
-// --- the buffers as reported -----------------------------------------------------------------------
+// --- the buffers as reported
+// -----------------------------------------------------------------------
 static bool is_whole_run(const plan_buffer *b) {
   return b->kind == PLAN_STATE || b->kind == PLAN_STAGING;
 }

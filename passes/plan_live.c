@@ -13,7 +13,7 @@
 typedef struct live {
   ir_arena *arena;
   plan_live *out;
-  dom_io *io;           // [kernel]
+  dom_io *io;     // [kernel]
   int *last_read; // [state id] last kernel that reads it, -1
   bool *kept;     // [node id] needed after the last kernel
 } live;
@@ -23,7 +23,8 @@ static plan_buffer *buffer_of(const plan_live *l, const ir_node *n) {
   return i < 0 ? NULL : &l->buffers.at[i];
 }
 
-// --- writes ---------------------------------------------------------------------------------------
+// --- writes
+// ---------------------------------------------------------------------------------------
 static void find_last_reads(live *v) {
   for (size_t k = 0; k < v->out->f->kernels.num; k++)
     for (size_t i = 0; i < v->io[k].in.num; i++)
@@ -64,7 +65,8 @@ static void decide_writes(live *v) {
   }
 }
 
-// --- buffers ----------------------------------------------------------------------------------------
+// --- buffers
+// ----------------------------------------------------------------------------------------
 static void add_buffer(live *v, plan_buffer b) {
   if (b.node)
     v->out->buffer_of[b.node->id] = (int)v->out->buffers.num;
@@ -128,7 +130,8 @@ static void extend_outputs(live *v) {
     extend_to_end(v, v->out->f->results.at[i].node, PLAN_RESULT);
 }
 
-// --- in-place reuse -----------------------------------------------------------------------------------
+// --- in-place reuse
+// -----------------------------------------------------------------------------------
 static bool dies_here(const live *v, const ir_node *in, const ir_kernel *k, const plan_buffer *b) {
   const plan_buffer *x = in->kernel ? buffer_of(v->out, in) : NULL;
   return x && !v->kept[in->id] && x->last == (int)k->id && x->bytes == b->bytes;

@@ -62,8 +62,7 @@ static bool loads_match(const domain *d, const ir_node *in, const dom_store *s) 
 }
 
 // The operands of a matmul are read by every tile.
-static bool is_matmul_operand(ir_arena *a, const ir_kernel *k, const domain *d,
-                              const ir_node *in) {
+static bool is_matmul_operand(ir_arena *a, const ir_kernel *k, const domain *d, const ir_node *in) {
   if (k->family != IR_FAMILY_MATMUL)
     return false;
   const dom_matmul *mm = dom_build_matmul(a, k, d);

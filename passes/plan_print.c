@@ -71,8 +71,7 @@ static void print_totals(ir_arena *a, ir_buf *out, const plan *p, const ir_modul
 static void print_buffer(ir_arena *a, ir_buf *out, const plan *p, const plan_buffer *b) {
   const char *note =
       b->reuses < 0 ? "" : ir_format(a, "  in place of %s", p->buffers.at[b->reuses].name);
-  const char *life =
-      b->last == INT_MAX ? "whole run" : ir_format(a, "%4d..%d", b->first, b->last);
+  const char *life = b->last == INT_MAX ? "whole run" : ir_format(a, "%4d..%d", b->first, b->last);
   ir_buf_printf(out, "    %-*s %-10s %14s %14s  %s%s\n", NAME_WIDTH, fit(a, b->name, NAME_WIDTH),
                 plan_kind_names[b->kind], grouped(a, b->bytes), grouped(a, b->offset), life, note);
 }
@@ -80,11 +79,11 @@ static void print_buffer(ir_arena *a, ir_buf *out, const plan *p, const plan_buf
 static void print_peak(ir_arena *a, ir_buf *out, const plan *p, const ir_func *f) {
   int64_t bytes;
   int k = plan_peak(a, p, f, &bytes);
-  if (k < 0)
+  if (k < 0 || bytes == 0)
     return;
   plan_list live = plan_live_at(a, p, f, k);
-  ir_buf_printf(out, "  peak: kernel %d (%s), %s bytes in %zu buffers\n", k,
-                f->kernels.at[k]->name, grouped(a, bytes), live.num);
+  ir_buf_printf(out, "  peak: kernel %d (%s), %s bytes in %zu buffers\n", k, f->kernels.at[k]->name,
+                grouped(a, bytes), live.num);
   for (size_t i = 0; i < live.num && i < PEAK_SHOWN; i++)
     print_buffer(a, out, p, &p->buffers.at[live.at[i]]);
   if (live.num > PEAK_SHOWN)

@@ -54,9 +54,11 @@ static const option options[] = {
      "initial values and the order of samples"},
     {"stop-on-nan", SWITCH, TRAIN, FIELD(stop_on_nan), 0, 0, 0, NULL,
      "stop with exit code 1 when the loss is not finite"},
-    {"split", TEXT, EVAL | PREDICT, FIELD(split), 0, 0, 0, "NAME", "which data (default: all; predict: the last)"},
+    {"split", TEXT, EVAL | PREDICT, FIELD(split), 0, 0, 0, "NAME",
+     "which data (default: all but train; predict: the one that train evaluates)"},
     {"out", TEXT, PREDICT, FIELD(out), 0, 0, 0, "PREFIX", "writes PREFIX-OUTPUT.npy"},
-    {"no-huge-pages", SWITCH, ALL, FIELD(no_huge_pages), 0, 0, 0, NULL, "use small memory pages only"},
+    {"no-huge-pages", SWITCH, ALL, FIELD(no_huge_pages), 0, 0, 0, NULL,
+     "use small memory pages only"},
     {"quiet", SWITCH, ALL, FIELD(quiet), 0, 0, 0, NULL, "print errors and results only"},
     {"help", SWITCH, ALL, FIELD(help), 0, 0, 0, NULL, "print this and exit"},
     {"version", SWITCH, ALL, FIELD(version), 0, 0, 0, NULL, "print where this program came from"},
@@ -141,8 +143,9 @@ static bool store(mlrt_options *o, const option *opt, const char *value, mlrt_er
       if (opt->high == INT64_MAX)
         return mlrt_error_set(e, "--%s needs a whole number%s, not '%s'", opt->name,
                               opt->low == 1 ? " above 0" : "", value);
-      return mlrt_error_set(e, "--%s needs a whole number from %" PRId64 " to %" PRId64
-                               ", not '%s'", opt->name, opt->low, opt->high, value);
+      return mlrt_error_set(e,
+                            "--%s needs a whole number from %" PRId64 " to %" PRId64 ", not '%s'",
+                            opt->name, opt->low, opt->high, value);
     }
     *(int64_t *)field = v;
   } else if (value && !*value)

@@ -17,7 +17,8 @@
 
 #define TOLERANCE 1e-4
 enum { MAX_ARGS = 64, ROUNDS = 2, SPLITS = 3, ALIGN = 64 };
-#define MAX_PLAIN_FLOPS INT64_C(5000000000) // some seconds; larger kernels are compared by bits only
+#define MAX_PLAIN_FLOPS                                                                            \
+  INT64_C(5000000000) // some seconds; larger kernels are compared by bits only
 
 typedef struct trial { // one kernel with its memory
   const mlrt_kernel *k;
@@ -140,8 +141,8 @@ static void compare_output(trial *t, int out) {
   int64_t n = t->k->arg_bytes[t->k->num_in + out] / size, bad = 0;
   double scale = mean_magnitude(plain, type, n);
   for (int64_t i = 0; i < n; i++) {
-    double err = relative_error(mlrt_load(fast + i * size, type), mlrt_load(plain + i * size, type),
-                                scale);
+    double err =
+        relative_error(mlrt_load(fast + i * size, type), mlrt_load(plain + i * size, type), scale);
     bad += err > TOLERANCE;
     if (err > t->worst && (err <= TOLERANCE || bad > n / 10000))
       t->worst = err;
@@ -171,10 +172,11 @@ static bool check_kernel(const mlrt_kernel *k, int index) {
   trial t = open_trial(k);
   for (int round = 0; round < ROUNDS; round++)
     run_round(&t, index, round);
-  const char *note = t.trouble         ? t.trouble
-                     : !k->plain       ? "ok (bits only: no plain version)"
-                     : k->flops > MAX_PLAIN_FLOPS ? "ok (bits only: too large for the plain version)"
-                                       : "ok";
+  const char *note = t.trouble   ? t.trouble
+                     : !k->plain ? "ok (bits only: no plain version)"
+                     : k->flops > MAX_PLAIN_FLOPS
+                         ? "ok (bits only: too large for the plain version)"
+                         : "ok";
   printf("%-28s %12" PRId64 " %10.1e  %s%s\n", k->name, k->flops, t.worst,
          t.trouble ? "FAILED: " : "", note);
   if (t.trouble)

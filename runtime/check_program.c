@@ -116,7 +116,8 @@ static int check_round_trip(const mlrt_program *p, const mlrt_options *o, const 
     mlrt_fail(MLRT_EXIT_MEMORY, "out of memory in check");
   read_back(p, path, again);
   unlink(path);
-  int failures = verdict("checkpoint written and read: same bits", first_difference(p, states, again));
+  int failures =
+      verdict("checkpoint written and read: same bits", first_difference(p, states, again));
   free(again);
   return failures;
 }

@@ -14,10 +14,10 @@ enum { MLRT_MAX_RESULTS = 32 }; // scalar results of one function that are logge
 
 // What is not a tensor.
 typedef struct mlrt_run_point {
-  int64_t step;            // whole optimiser steps done
-  mlrt_position position;  // where the next training batch starts
-  int64_t evaluated;       // the last step after which all due evaluations were made
-  int64_t samples;         // size of the training data
+  int64_t step;           // whole optimiser steps done
+  mlrt_position position; // where the next training batch starts
+  int64_t evaluated;      // the last step after which all due evaluations were made
+  int64_t samples;        // size of the training data
   uint64_t seed;
   // Sums of the step's results since the last line of the log, so that a resumed run logs the
   // means that an uninterrupted one does.
@@ -45,8 +45,7 @@ typedef struct mlrt_saver {
 // Also checks that the folder can be written, so that a long run does not end at its first save.
 bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o, const char *path,
                      mlrt_error *e);
-bool mlrt_saver_save(mlrt_saver *s, const char *arena, const mlrt_run_point *at,
-                     mlrt_error *e);
+bool mlrt_saver_save(mlrt_saver *s, const char *arena, const mlrt_run_point *at, mlrt_error *e);
 void mlrt_saver_close(mlrt_saver *s);
 
 // --- loading

@@ -207,11 +207,10 @@ static bool sync_folder(const mlrt_saver *s) {
   return ok;
 }
 
-bool mlrt_saver_save(mlrt_saver *s, const char *arena, const mlrt_run_point *at,
-                     mlrt_error *e) {
+bool mlrt_saver_save(mlrt_saver *s, const char *arena, const mlrt_run_point *at, mlrt_error *e) {
   fill_metadata(s, at, checksum(s, arena));
-  size_t len = mlrt_st_write(s->header, s->header_cap, s->tensors, s->num_states, s->pairs,
-                             s->num_pairs);
+  size_t len =
+      mlrt_st_write(s->header, s->header_cap, s->tensors, s->num_states, s->pairs, s->num_pairs);
   int fd = open(s->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0)
     return cannot(s, e);

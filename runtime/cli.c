@@ -5,8 +5,8 @@
 #include <string.h>
 
 static void print_version(const mlrt_program *p) {
-  printf("%s from %s, compiled by %s for %s\nsource %016" PRIx64 ", plan %016" PRIx64 "\n", p->model,
-         p->source_path, p->compiler, p->target, p->source_hash, p->plan_hash);
+  printf("%s from %s, compiled by %s for %s\nsource %016" PRIx64 ", plan %016" PRIx64 "\n",
+         p->model, p->source_path, p->compiler, p->target, p->source_hash, p->plan_hash);
 }
 
 static int run_command(const mlrt_program *p, mlrt_options *o) {

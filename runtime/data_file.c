@@ -153,6 +153,16 @@ void mlrt_file_close(mlrt_file *f) {
   f->name = NULL;
 }
 
+void mlrt_file_passed(const mlrt_file *f, int64_t *done, int64_t at, bool for_good) {
+  enum { PIECE = 1 << 20 }; // a multiple of every page size; f->map is where f->data begins
+  bool droppable = f->memory == MLRT_MEM_MAPPED || (f->memory == MLRT_MEM_PRIVATE && for_good);
+  if (!droppable || at - *done < PIECE)
+    return;
+  int64_t end = at / PIECE * PIECE;
+  madvise(f->map + *done, (size_t)(end - *done), MADV_DONTNEED);
+  *done = end;
+}
+
 void mlrt_file_keep(mlrt_file *f, int64_t offset, int64_t len) {
   if (f->memory != MLRT_MEM_PRIVATE)
     return; // mapped pages that are not read take no memory

@@ -38,6 +38,9 @@ bool mlrt_file_open(mlrt_file *f, const mlrt_program *p, const char *data_dir, c
                     mlrt_need_fn need, mlrt_error *e);
 void mlrt_file_close(mlrt_file *f);
 void mlrt_file_release(mlrt_file *f); // the bytes only: the name stays, for messages
+// A scan has come to byte `at`: pages behind it need not stay in memory. *done (0 at first) is how
+// far they were let go. `for_good`: private pages are dropped, too, and must not be read again.
+void mlrt_file_passed(const mlrt_file *f, int64_t *done, int64_t at, bool for_good);
 // Gives back the pages of a private file outside [offset, offset + len), which must lie in it.
 void mlrt_file_keep(mlrt_file *f, int64_t offset, int64_t len);
 // Zeroed private pages; NULL when there is no memory. mlrt_pages_size: what they take.

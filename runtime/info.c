@@ -53,10 +53,10 @@ static void print_totals(const mlrt_program *p) {
     } else if (t->role == MLRT_MOMENT)
       moment_bytes += t->bytes;
   }
-  printf("\nparameters %" PRId64 " (%" PRId64 " bytes), optimiser state %" PRId64 " bytes\n", elements,
-         parameter_bytes, moment_bytes);
-  printf("memory     %" PRId64 " bytes: states %" PRId64 ", batches %" PRId64 ", temporaries %" PRId64
-         "\n",
+  printf("\nparameters %" PRId64 " (%" PRId64 " bytes), optimiser state %" PRId64 " bytes\n",
+         elements, parameter_bytes, moment_bytes);
+  printf("memory     %" PRId64 " bytes: states %" PRId64 ", batches %" PRId64
+         ", temporaries %" PRId64 "\n",
          p->arena_bytes, p->state_bytes, p->staging_bytes, p->temp_bytes);
 }
 

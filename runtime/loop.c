@@ -1,5 +1,5 @@
-// loop.c: `./trainer train`: steps, logs, evaluations and saves, in an order that a resumed run repeats
-// exactly.
+// loop.c: `./trainer train`: steps, logs, evaluations and saves, in an order that a resumed run
+// repeats exactly.
 //
 // After each step, in this order: log line, evaluation, checkpoint. A checkpoint says which of
 // these were done after its step (window, evaluated), so that a run that was stopped anywhere and
@@ -204,8 +204,9 @@ static bool check_loss(mlrt_loop *l, double loss) {
   l->warned = true;
   mlrt_progress_clear(&l->progress);
   bool stop = l->trainer.options->stop_on_nan;
-  fprintf(stderr, "warning: the loss is %s at step %" PRId64 "%s\n", isnan(loss) ? "nan" : "infinite",
-          l->at.step, stop ? "; stopped before it was saved" : "; training goes on (--stop-on-nan)");
+  fprintf(stderr, "warning: the loss is %s at step %" PRId64 "%s\n",
+          isnan(loss) ? "nan" : "infinite", l->at.step,
+          stop ? "; stopped before it was saved" : "; training goes on (--stop-on-nan)");
   return !stop;
 }
 
@@ -235,7 +236,8 @@ static bool run_steps(mlrt_loop *l) {
 static void say_stopped(mlrt_loop *l, int number) {
   if (l->saver.path)
     mlrt_progress_say(&l->progress,
-                      "stopped by signal %d after step %" PRId64 "; '%s' is saved: go on with --resume%s%s",
+                      "stopped by signal %d after step %" PRId64
+                      "; '%s' is saved: go on with --resume%s%s",
                       number, l->at.step, l->saver.path, l->trainer.options->save ? "=" : "",
                       l->trainer.options->save ? l->saver.path : "");
   else

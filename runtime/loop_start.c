@@ -19,9 +19,8 @@ static void open_data(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o
 static void make_recipe(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
   int64_t batches = mlrt_batches_per_epoch(p, l->train, MLRT_USE_TRAIN);
   if (batches < 1)
-    mlrt_fail(MLRT_EXIT_INPUT,
-              "data '%s' has %" PRId64 " samples; one batch needs %" PRId64, mlrt_data_name(l->train),
-              mlrt_data_size(l->train), mlrt_batch_size(p));
+    mlrt_fail(MLRT_EXIT_INPUT, "data '%s' has %" PRId64 " samples; one batch needs %" PRId64,
+              mlrt_data_name(l->train), mlrt_data_size(l->train), mlrt_batch_size(p));
   mlrt_error e;
   if (!mlrt_recipe_make(&l->recipe, p, o, batches, &e))
     mlrt_fail(MLRT_EXIT_USAGE, "%s", e.text);
@@ -46,7 +45,8 @@ static void restore(mlrt_loop *l, mlrt_checkpoint *c) {
               "the checkpoint was made with %" PRId64 " training samples; data '%s' has %" PRId64,
               c->at.samples, mlrt_data_name(l->train), mlrt_data_size(l->train));
   if (l->at.step > l->recipe.steps)
-    mlrt_fail(MLRT_EXIT_USAGE, "the checkpoint is at step %" PRId64 ", beyond the %" PRId64 " steps wanted",
+    mlrt_fail(MLRT_EXIT_USAGE,
+              "the checkpoint is at step %" PRId64 ", beyond the %" PRId64 " steps wanted",
               l->at.step, l->recipe.steps);
   mlrt_checkpoint_close(c);
 }
@@ -89,8 +89,9 @@ static void greet(const mlrt_loop *l) {
   const mlrt_program *p = l->trainer.program;
   if (l->trainer.options->quiet)
     return;
-  printf("model: %s (%s), %d threads, seed %" PRId64 "\n", p->model, p->source_path,
-         mlrt_team_size(l->trainer.team), (int64_t)l->at.seed);
+  int threads = mlrt_team_size(l->trainer.team);
+  printf("model: %s (%s), %d thread%s, seed %" PRId64 "\n", p->model, p->source_path, threads,
+         threads == 1 ? "" : "s", (int64_t)l->at.seed);
   mlrt_print_memory(&l->trainer);
   print_data(l->train);
   print_data(l->eval);

@@ -4,7 +4,8 @@
 //   {"eval":"test","step":100,"loss":0.7,"accuracy":0.7,"time":1.31}
 //
 // Numbers have enough digits to be exact; nan and infinity are null. A resumed run goes on in the
-// same file, from which the lines that its checkpoint does not know are cut: none is lost or doubled.
+// same file, from which the lines that its checkpoint does not know are cut: none is lost or
+// doubled.
 #ifndef RUNTIME_METRICS_H
 #define RUNTIME_METRICS_H
 
@@ -25,8 +26,8 @@ typedef struct mlrt_metrics {
 // evaluated: the last step whose evaluations are in the checkpoint (checkpoint.h).
 bool mlrt_metrics_open(mlrt_metrics *m, const char *path, bool times, int64_t resume_step,
                        int64_t evaluated, mlrt_error *e);
-void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch);     // begins a line
-void mlrt_metrics_eval(mlrt_metrics *m, const char *data, int64_t step);  // begins a line
+void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch);    // begins a line
+void mlrt_metrics_eval(mlrt_metrics *m, const char *data, int64_t step); // begins a line
 void mlrt_metrics_value(mlrt_metrics *m, const char *name, double value);
 void mlrt_metrics_end(mlrt_metrics *m, double seconds); // ends and writes it
 // On disk before a checkpoint is: a resumed run must find the lines it no longer writes.

@@ -26,8 +26,9 @@ static const char *npy_type(mlrt_dtype t) {
 // Magic, version 1.0, length, then a Python literal padded with spaces to a multiple of 64.
 static void write_header(FILE *f, const mlrt_result *r, int64_t samples) {
   char text[512];
-  int n = snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%" PRId64 ",",
-                   npy_type(r->dtype), samples);
+  int n =
+      snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (%" PRId64 ",",
+               npy_type(r->dtype), samples);
   for (int i = 1; i < r->rank; i++)
     n += snprintf(text + n, sizeof text - (size_t)n, " %" PRId64 ",", r->dims[i]);
   n += snprintf(text + n, sizeof text - (size_t)n, "), }");
@@ -98,7 +99,8 @@ static bool write_rows(mlrt_trainer *t, mlrt_batches *b, npy *files, int num) {
     mlrt_trainer_run(t, &t->program->funcs[MLRT_PREDICT], batch.slot);
     for (int i = 0; i < num; i++)
       if (fwrite(t->arena.base + files[i].result->offset, files[i].row_bytes, (size_t)batch.valid,
-                 files[i].file) != (size_t)batch.valid && files[i].row_bytes)
+                 files[i].file) != (size_t)batch.valid &&
+          files[i].row_bytes)
         break; // the stream remembers; close_output reports
   }
   if (next == MLRT_BAD)

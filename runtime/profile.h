@@ -1,7 +1,8 @@
 // profile.h: --profile=FILE: where the time of a run went.
 //
 // Totals per phase, and events that chrome://tracing and Perfetto open. Events are kept in a
-// buffer of fixed size; when it is full, later ones count in the totals only (and the file says so).
+// buffer of fixed size; when it is full, later ones count in the totals only (and the file says
+// so).
 #ifndef RUNTIME_PROFILE_H
 #define RUNTIME_PROFILE_H
 

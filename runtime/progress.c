@@ -67,12 +67,12 @@ bool mlrt_progress_wants(mlrt_progress *p) {
 void mlrt_progress_live(mlrt_progress *p, const mlrt_progress_line *l) {
   double seconds = p->refreshed - p->started;
   int64_t done = l->step - p->first_step;
-  fputs("\r", stdout);
+  fputs("\r\033[?7l", stdout); // no wrapping: a narrow terminal cuts the line
   print_line(l, p->steps);
   print_rate(p, done, seconds);
   if (done > 0)
     print_remaining(seconds / (double)done * (double)(p->steps - l->step));
-  fputs("\033[K", stdout);
+  fputs("\033[K\033[?7h", stdout);
   fflush(stdout);
   p->shown = true;
 }

@@ -30,7 +30,8 @@ void mlrt_progress_live(mlrt_progress *p, const mlrt_progress_line *line);
 // A line that stays.
 void mlrt_progress_log(mlrt_progress *p, const mlrt_progress_line *line);
 // Text about anything else; goes above the live line.
-__attribute__((format(printf, 2, 3))) void mlrt_progress_say(mlrt_progress *p, const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) void mlrt_progress_say(mlrt_progress *p, const char *fmt,
+                                                             ...);
 void mlrt_progress_clear(mlrt_progress *p);
 // " loss 0.693 accuracy 0.5" of the scalar results of `f`.
 void mlrt_print_values(FILE *out, const mlrt_func *f, const double *values);

@@ -200,19 +200,21 @@ static bool parse_row(csv *c, const text_line *l) {
 
 static bool parse_rows(csv *c, text_line first, int64_t lo, int64_t hi) {
   text_line l = first;
+  int64_t done = 0;
   for (int64_t row = 0; row < hi; row++) {
     if (row > 0)
       next_line(c, &l); // there are that many: they were counted
     if (row >= lo && !parse_row(c, &l))
       return false;
+    mlrt_file_passed(c->file, &done, l.at - c->file->data, true);
   }
   return true;
 }
 
 static int64_t count_rows(const csv *c, text_line l) {
-  int64_t rows = 1;
-  while (next_line(c, &l))
-    rows++;
+  int64_t rows = 1, done = 0;
+  for (; next_line(c, &l); rows++)
+    mlrt_file_passed(c->file, &done, l.at - c->file->data, false);
   return rows;
 }
 

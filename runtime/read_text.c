@@ -8,8 +8,14 @@
 enum { CHARS, BYTES };
 
 static void bytes_used(const mlrt_file *f, bool used[256]) {
-  for (int64_t i = 0; i < f->len; i++)
-    used[f->data[i]] = true;
+  enum { PIECE = 1 << 20 };
+  int64_t done = 0;
+  for (int64_t from = 0; from < f->len; from += PIECE) {
+    int64_t end = f->len - from < PIECE ? f->len : from + PIECE;
+    for (int64_t i = from; i < end; i++)
+      used[f->data[i]] = true;
+    mlrt_file_passed(f, &done, end, false);
+  }
 }
 
 static void make_vocab(mlrt_dataset *d, const bool used[256]) {

@@ -15,9 +15,9 @@ enum { MAX_HEADER = 100 * 1000 * 1000 }; // as in the reference implementation
 static const struct {
   const char *name;
   int bytes;
-} dtypes[] = {{"BOOL", 1}, {"U8", 1},   {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"I16", 2},
-              {"U16", 2},  {"F16", 2},  {"BF16", 2}, {"I32", 4},     {"U32", 4},     {"F32", 4},
-              {"I64", 8},  {"U64", 8},  {"F64", 8}};
+} dtypes[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
+              {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
+              {"U32", 4},  {"F32", 4}, {"I64", 8}, {"U64", 8},     {"F64", 8}};
 
 const char *mlrt_st_dtype(mlrt_dtype t) {
   static const char *const names[MLRT_NUM_DTYPES] = {"BOOL", "U8",  "I8",  "U16", "I32",
@@ -232,8 +232,8 @@ bool mlrt_st_read(mlrt_st_header *h, int fd, mlrt_error *e) {
   if (st.st_size < 10 || !read_at(fd, &len, sizeof len, 0))
     return mlrt_error_set(e, "too short for a safetensors file");
   if (len < 2 || len > MAX_HEADER || (int64_t)len > st.st_size - 8)
-    return mlrt_error_set(e, "not a safetensors file, or cut short: its header would have %" PRIu64
-                             " bytes", len);
+    return mlrt_error_set(
+        e, "not a safetensors file, or cut short: its header would have %" PRIu64 " bytes", len);
   char *text = malloc(len + 1);
   if (!text)
     return mlrt_error_set(e, "out of memory");

@@ -1,7 +1,8 @@
 // safetensors.h: the header of a safetensors file: reading (strictly) and writing.
 //
 //   8 bytes: length N of the header, little-endian; N bytes of JSON; tensor data.
-//   {"__metadata__":{"key":"text"}, "name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}, ...}
+//   {"__metadata__":{"key":"text"}, "name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},
+//   ...}
 //
 // Offsets count from the end of the header; tensors must fill the data without hole or overlap.
 #ifndef RUNTIME_SAFETENSORS_H

@@ -19,12 +19,12 @@
 #include <unistd.h>
 
 enum {
-  LINE = 128,        // two cache lines: adjacent-line prefetch shares them
-  FAN_IN = 8,        // arrivals per counter
-  MAX_COUNTERS = 40, // 32 + 4 + 1 for 256 threads
-  SPINS = 2500,      // pauses before sleeping: 50 to 100 us
+  LINE = 128,         // two cache lines: adjacent-line prefetch shares them
+  FAN_IN = 8,         // arrivals per counter
+  MAX_COUNTERS = 40,  // 32 + 4 + 1 for 256 threads
+  SPINS = 2500,       // pauses before sleeping: 50 to 100 us
   SPINS_CROWDED = 20, // more threads than processors: the one we wait for needs ours
-  BURST = 128,       // pauses between offers of the processor to others
+  BURST = 128,        // pauses between offers of the processor to others
   STACK_BYTES = 1 << 20,
 };
 

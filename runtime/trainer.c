@@ -111,8 +111,9 @@ mlrt_checkpoint mlrt_trainer_checkpoint(const mlrt_program *p, mlrt_options *o) 
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
   adopt_flags(&c, o);
   if (c.other_plan && !o->quiet)
-    printf("note: '%s' was written by a program with another plan: results may differ in rounding\n",
-           path);
+    printf(
+        "note: '%s' was written by a program with another plan: results may differ in rounding\n",
+        path);
   return c;
 }
 

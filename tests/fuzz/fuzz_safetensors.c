@@ -28,7 +28,8 @@ static void check(mlrt_st_header *h, int64_t data_bytes) {
 static void round_trip(const mlrt_st_header *h, int64_t data_bytes) {
   size_t len = mlrt_st_write(NULL, 0, h->tensors, h->num_tensors, h->pairs, h->num_pairs);
   char *out = malloc(len + 1);
-  require(out && mlrt_st_write(out, len, h->tensors, h->num_tensors, h->pairs, h->num_pairs) == len);
+  require(out &&
+          mlrt_st_write(out, len, h->tensors, h->num_tensors, h->pairs, h->num_pairs) == len);
   memmove(out, out + 8, len - 8);
   mlrt_st_header again;
   mlrt_error e;

@@ -149,8 +149,8 @@ static const mlrt_data toy_data[] = {
     {"test", "csv", toy_test_files, 1, NULL, 0},
 };
 static const mlrt_setting toy_config[] = {
-    {"steps", MLRT_SET_FLAG, 0, "steps"}, {"seed", MLRT_SET_NUM, 3, NULL},
-    {"shuffle", MLRT_SET_NUM, 1, NULL},   {"eval", MLRT_SET_STR, 0, "test"},
+    {"steps", MLRT_SET_FLAG, 0, "steps"},   {"seed", MLRT_SET_NUM, 3, NULL},
+    {"shuffle", MLRT_SET_NUM, 1, NULL},     {"eval", MLRT_SET_STR, 0, "test"},
     {"eval_every", MLRT_SET_NUM, 10, NULL}, {"log_every", MLRT_SET_NUM, 4, NULL},
     {"save_every", MLRT_SET_NUM, 7, NULL},
 };
@@ -185,8 +185,20 @@ static inline void toy_plain(char *const *args) {
 static const int64_t toy_kernel_bytes[] = {400, 4, 400}, toy_kernel_limits[] = {0, 0, 0};
 static const mlrt_dtype toy_kernel_types[] = {MLRT_F32, MLRT_F32, MLRT_U8};
 static const mlrt_kernel toy_kernels[] = {
-    {"squares", "mul, sum", "toy.graph:5", 2, {toy_square, toy_total}, {10, 1}, toy_plain, 3, 1,
-     toy_kernel_bytes, toy_kernel_types, toy_kernel_limits, 200, 800},
+    {"squares",
+     "mul, sum",
+     "toy.graph:5",
+     2,
+     {toy_square, toy_total},
+     {10, 1},
+     toy_plain,
+     3,
+     1,
+     toy_kernel_bytes,
+     toy_kernel_types,
+     toy_kernel_limits,
+     200,
+     800},
 };
 
 // The samples: y says on which side of a plane x lies, with some noise.
@@ -259,7 +271,7 @@ static inline pid_t toy_start(const mlrt_program *p, const char *args, const cha
   int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
   dup2(fd, 1);
   dup2(fd, 2);
-  char *copy = strdup(args), *argv[TOY_MAX_ARGS] = {(char *)(uintptr_t)"trainer"};
+  char *copy = strdup(args), *argv[TOY_MAX_ARGS] = {(char *)(uintptr_t) "trainer"};
   int argc = 1;
   for (char *word = strtok(copy, " "); word && argc < TOY_MAX_ARGS - 1; word = strtok(NULL, " "))
     argv[argc++] = word;
@@ -308,7 +320,8 @@ static inline bool same_file(const char *a, const char *b) {
 }
 
 // Runs, and checks the exit code and that the output holds `words` (separated by |).
-static inline void toy_expect(const mlrt_program *p, const char *args, int code, const char *words) {
+static inline void toy_expect(const mlrt_program *p, const char *args, int code,
+                              const char *words) {
   int got = toy_run(p, args, "log");
   char *text = slurp("log", NULL), copy[256];
   CHECK(got == code, "`%s` exits with %d, not %d:\n%s", args, got, code, text);

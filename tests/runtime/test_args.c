@@ -36,7 +36,8 @@ static void accepts(void) {
   CHECK(r.options.quiet && !strcmp(r.options.save, "a.st"), "texts");
   mlrt_options_free(&r.options);
   r = parse("eval --resume=x --split test");
-  CHECK(r.fine && r.options.command == MLRT_CMD_EVAL && !strcmp(r.options.resume_file, "x"), "eval");
+  CHECK(r.fine && r.options.command == MLRT_CMD_EVAL && !strcmp(r.options.resume_file, "x"),
+        "eval");
   mlrt_options_free(&r.options);
   r = parse("");
   CHECK(r.fine && r.options.command == MLRT_CMD_TRAIN && !r.options.seed_given, "nothing");
@@ -81,7 +82,8 @@ static void refuses(void) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     parsed r = parse(cases[i].args);
     CHECK(!r.fine, "`%s` is accepted", cases[i].args);
-    CHECK(r.fine || strstr(r.error.text, cases[i].message), "`%s`: %s", cases[i].args, r.error.text);
+    CHECK(r.fine || strstr(r.error.text, cases[i].message), "`%s`: %s", cases[i].args,
+          r.error.text);
     mlrt_options_free(&r.options);
   }
 }

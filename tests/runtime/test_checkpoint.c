@@ -145,7 +145,8 @@ static void test_round_trip(void) {
   CHECK(c.header.data_start % 8 == 0 && !c.other_plan, "alignment");
   double lr = 0;
   CHECK(mlrt_checkpoint_flag(&c, "lr", &lr) && lr == 0.1, "flag %g", lr);
-  CHECK(!mlrt_checkpoint_flag(&c, "w", &lr) && !mlrt_st_find(&c.header, "lr"), "flags are no state");
+  CHECK(!mlrt_checkpoint_flag(&c, "w", &lr) && !mlrt_st_find(&c.header, "lr"),
+        "flags are no state");
   char *other = calloc(1, TOY_ARENA);
   CHECK(mlrt_checkpoint_read(&c, &program, other, &e) && same_states(arena, other), "states");
   mlrt_checkpoint_close(&c);
@@ -218,8 +219,7 @@ static void test_other_model(void) {
   mlrt_error e;
   CHECK(!opens(&p, "c.st", &e), "another model's checkpoint");
   static const char *const words[] = {"model 'other'; the file: model 'toy'",
-                                      "missing in the file: v",
-                                      "unknown to the program: w",
+                                      "missing in the file: v", "unknown to the program: w",
                                       "w.m is F32[5] in the file and I32[5] in the program",
                                       "big is F32[50,100] in the file and F32[100,50]"};
   for (int i = 0; i < 5; i++)

@@ -54,7 +54,8 @@ static void test_eval(void) {
   CHECK(fabs(field(text, "\"accuracy\":") - right) < 1e-6, "accuracy %.9g: %s", right, text);
   free(text);
   toy_expect(&program, "eval --resume=c.st --split=train", 0, "train:  loss|(100 samples)");
-  toy_expect(&program, "eval --resume=c.st --split=tests", 2, "no data 'tests'; did you mean 'test'?");
+  toy_expect(&program, "eval --resume=c.st --split=tests", 2,
+             "no data 'tests'; did you mean 'test'?");
   toy_expect(&program, "eval", 1, "cannot open the checkpoint 'toy.safetensors'");
 }
 
@@ -101,7 +102,8 @@ static void test_check(void) {
   mlrt_kernel k = toy_kernels[0];
   p.kernels = &k;
   k.fast[1] = wrong_phase;
-  toy_expect(&p, "check", 1, "differs from the plain version|mul, sum at toy.graph:5|1 checks FAILED");
+  toy_expect(&p, "check", 1,
+             "differs from the plain version|mul, sum at toy.graph:5|1 checks FAILED");
   k.fast[1] = toy_total;
   k.fast[0] = split_dependent;
   toy_expect(&p, "check", 1, "depends on how its tasks are split");

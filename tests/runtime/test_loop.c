@@ -41,7 +41,8 @@ static void test_threads(void) {
 static void test_resume_everywhere(void) {
   for (int steps = 0; steps <= 40; steps += steps < 12 ? 1 : 7) {
     char args[160];
-    snprintf(args, sizeof args, "--quiet --save=r.st --metrics=r.jsonl --no-times --steps=%d", steps);
+    snprintf(args, sizeof args, "--quiet --save=r.st --metrics=r.jsonl --no-times --steps=%d",
+             steps);
     toy_expect(&program, args, 0, "");
     toy_expect(&program, "--quiet --save=r.st --resume --steps=40 --threads=2", 0, "");
     CHECK(same_file("ref.st", "r.st"), "stopped at %d and resumed: other bytes", steps);
@@ -51,7 +52,9 @@ static void test_resume_everywhere(void) {
 // kill -9 at random times; each time the run goes on from the last whole checkpoint.
 static void test_kill(void) {
   srand(5);
-  toy_expect(&program, "--quiet --save=k0.st --metrics=k0.jsonl --no-times --steps=150 --save-every=2", 0, "");
+  toy_expect(&program,
+             "--quiet --save=k0.st --metrics=k0.jsonl --no-times --steps=150 --save-every=2", 0,
+             "");
   for (int round = 0; round < 4; round++) {
     unlink("k.st");
     unlink("k.jsonl");
@@ -92,7 +95,8 @@ static void stop_and_resume(int number, int after_us, const char *how) {
   CHECK(code == 128 + number, "signal %d: exit %d: %s", number, code, text);
   CHECK(strstr(text, "stopped by signal") && strstr(text, "--resume=s.st"), "%s", text);
   free(text);
-  toy_expect(&program, "--quiet --save=s.st --metrics=s.jsonl --no-times --resume --delay=0", 0, "");
+  toy_expect(&program, "--quiet --save=s.st --metrics=s.jsonl --no-times --resume --delay=0", 0,
+             "");
   CHECK(same_file("ref.st", "s.st"), "signal %d: other bytes", number);
   CHECK(same_file("ref.jsonl", "s.jsonl"), "signal %d: other metrics", number);
 }
@@ -109,6 +113,31 @@ static void test_signals(void) {
   kill(pid, SIGTERM);
   CHECK(toy_wait(pid) == 128 + SIGTERM, "a second signal ends at once");
   CHECK(access("s2.st", F_OK) != 0, "and saves nothing");
+}
+
+static void slow_eval(char *arena, int slot, mlrt_team *team, int tid) {
+  struct timespec rest = {0, 150000000};
+  while (tid == 0 && nanosleep(&rest, &rest))
+    ;
+  toy_eval(arena, slot, team, tid);
+}
+
+// A signal in the middle of an evaluation: it is not reported, and the resumed run makes up for it.
+static void test_signal_in_evaluation(void) {
+  mlrt_program slow = program;
+  slow.funcs[MLRT_EVAL].run = slow_eval;
+  unlink("v.st");
+  pid_t pid = toy_start(&slow, "--save=v.st --metrics=v.jsonl --no-times", "log");
+  usleep(230000); // evaluation: four calls of 150 ms each, after step 10
+  kill(pid, SIGTERM);
+  int code = toy_wait(pid);
+  char *text = slurp("log", NULL);
+  CHECK(code == 128 + SIGTERM && strstr(text, "after step 10;"), "exit %d: %s", code, text);
+  free(text);
+  CHECK(count_lines("v.jsonl", "\"eval\"") == 0, "a broken-off evaluation is not reported");
+  toy_expect(&program, "--quiet --save=v.st --metrics=v.jsonl --no-times --resume", 0, "");
+  CHECK(same_file("ref.st", "v.st"), "evaluation broken off: other bytes");
+  CHECK(same_file("ref.jsonl", "v.jsonl"), "evaluation broken off: other metrics");
 }
 
 static void test_flags_and_seed(void) {
@@ -140,9 +169,9 @@ static void test_accumulation(void) {
 }
 
 static void test_epochs(void) {
-  static const mlrt_setting config[] = {
-      {"epochs", MLRT_SET_NUM, 3, NULL}, {"eval", MLRT_SET_STR, 0, "test"},
-      {"save_every", MLRT_SET_NUM, 0, NULL}};
+  static const mlrt_setting config[] = {{"epochs", MLRT_SET_NUM, 3, NULL},
+                                        {"eval", MLRT_SET_STR, 0, "test"},
+                                        {"save_every", MLRT_SET_NUM, 0, NULL}};
   mlrt_program p = program;
   p.config = config;
   p.num_config = 3;
@@ -153,7 +182,8 @@ static void test_epochs(void) {
 }
 
 static void test_bad_files(void) {
-  toy_expect(&program, "--save=none/x.st", 1, "cannot write the checkpoint 'none/x.st': No such file");
+  toy_expect(&program, "--save=none/x.st", 1,
+             "cannot write the checkpoint 'none/x.st': No such file");
   toy_expect(&program, "--metrics=none/x --no-save", 1, "cannot write the metrics file 'none/x'");
   toy_expect(&program, "--profile=none/x --no-save", 1, "cannot write the profile 'none/x'");
   toy_expect(&program, "--resume=none.st", 1, "cannot open the checkpoint 'none.st'");
@@ -180,7 +210,8 @@ static void test_full_disk(void) {
 }
 
 static void test_nan(void) {
-  toy_expect(&program, "--no-save --lr=1e30 --metrics=n.jsonl", 0, "warning: the loss is |training goes on");
+  toy_expect(&program, "--no-save --lr=1e30 --metrics=n.jsonl", 0,
+             "warning: the loss is |training goes on");
   CHECK(count_lines("n.jsonl", "\"loss\":null") >= 1, "null in the metrics");
   toy_expect(&program, "--save=n.st --lr=1e30 --stop-on-nan", 1, "stopped before it was saved");
 }
@@ -212,6 +243,7 @@ int main(void) {
   test_threads();
   test_resume_everywhere();
   test_signals();
+  test_signal_in_evaluation();
   test_kill();
   test_flags_and_seed();
   test_accumulation();

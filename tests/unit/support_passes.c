@@ -44,8 +44,8 @@ ir_module *test_parse(ir_arena *a, const char *text) {
 }
 
 ir_module *test_module(ir_arena *a, const char *states, const char *body) {
-  return test_parse(a, ir_format(a, "mltc-ir 1\nmodule t\n%s\nfunc f {\n%s\n}\n",
-                                 states ? states : "", body));
+  return test_parse(
+      a, ir_format(a, "mltc-ir 1\nmodule t\n%s\nfunc f {\n%s\n}\n", states ? states : "", body));
 }
 
 const char *test_print(ir_arena *a, const ir_module *m) {

@@ -16,9 +16,9 @@ typedef struct grad_case {
   double lo, hi; // range of the inputs
 } grad_case;
 
-#define X(s) "%x = input : f32" s "\n"
-#define Y(s) "%y = input : f32" s "\n"
-#define UNARY(op, s) X(s) "%o = " op " %x : f32" s
+#define X(s)          "%x = input : f32" s "\n"
+#define Y(s)          "%y = input : f32" s "\n"
+#define UNARY(op, s)  X(s) "%o = " op " %x : f32" s
 #define BINARY(op, s) X(s) Y(s) "%o = " op " %x, %y : f32" s
 
 static const grad_case cases[] = {
@@ -48,12 +48,13 @@ static const grad_case cases[] = {
     {"mul with itself", X("[4]") "%o = mul %x, %x : f32[4]", -2, 2},
     {"div", BINARY("div", "[2,3]"), 0.3, 2},
     {"pow", BINARY("pow", "[4]"), 0.3, 2},
-    {"pow of a negative base",
-     X("[3]") "%k = const {value=3.0} : f32[3]\n%o = pow %x, %k : f32[3]", -2, -0.5},
+    {"pow of a negative base", X("[3]") "%k = const {value=3.0} : f32[3]\n%o = pow %x, %k : f32[3]",
+     -2, -0.5},
     {"max", BINARY("max", "[6]"), -2, 2},
     {"min", BINARY("min", "[6]"), -2, 2},
-    {"select", X("[6]") Y("[6]") "%c = gt %x, %y : bool[6]\n%s = mul %x, %y : f32[6]\n"
-                                 "%o = select %c, %s, %y : f32[6]",
+    {"select",
+     X("[6]") Y("[6]") "%c = gt %x, %y : bool[6]\n%s = mul %x, %y : f32[6]\n"
+                       "%o = select %c, %s, %y : f32[6]",
      -2, 2},
     {"sum of all", X("[2,3]") "%o = sum %x {axes=[0,1]} : f32[1,1]", -2, 2},
     {"sum of the middle", X("[2,3,2]") "%o = sum %x {axes=[1]} : f32[2,1,2]", -2, 2},
@@ -79,7 +80,8 @@ static const grad_case cases[] = {
     {"matmul", X("[3,4]") Y("[4,2]") "%o = matmul %x, %y {ta=false,tb=false} : f32[3,2]", -2, 2},
     {"matmul tb", X("[3,4]") Y("[2,4]") "%o = matmul %x, %y {ta=false,tb=true} : f32[3,2]", -2, 2},
     {"matmul ta", X("[4,3]") Y("[4,2]") "%o = matmul %x, %y {ta=true,tb=false} : f32[3,2]", -2, 2},
-    {"matmul ta tb", X("[4,3]") Y("[2,4]") "%o = matmul %x, %y {ta=true,tb=true} : f32[3,2]", -2, 2},
+    {"matmul ta tb", X("[4,3]") Y("[2,4]") "%o = matmul %x, %y {ta=true,tb=true} : f32[3,2]", -2,
+     2},
     {"matmul in batches, ta",
      X("[2,4,3]") Y("[2,4,2]") "%o = matmul %x, %y {ta=true,tb=false} : f32[2,3,2]", -2, 2},
     {"matmul in batches, tb",
@@ -235,14 +237,15 @@ static void check_one_sweep(void) {
       "result output x = %d.x\nresult output use = %use\nresult output y = %d.y\n"
       "result output z = %d.z\nresult output again = %again",
       diag_new(a));
-  const char *want = "mltc-ir 1\nmodule t\nfunc f {\n"
-                     "%x = input : f32[]\n%y = sin %x : f32[] loc(3:1)\n"
-                     "%d.z = const {value=1.0} : f32[]\n%d.z.mul = mul %d.z, %y : f32[]\n"
-                     "%d.z.mul.2 = mul %d.z, %y : f32[]\n%d.y = add %d.z.mul, %d.z.mul.2 : f32[]\n"
-                     "%d.y.cos = cos %x : f32[] loc(3:1)\n%d.x = mul %d.y, %d.y.cos : f32[] loc(3:1)\n"
-                     "%use = neg %d.x : f32[]\n"
-                     "result output x = %d.x\nresult output use = %use\nresult output y = %d.y\n"
-                     "result output z = %d.z\nresult output again = %d.x\n}\n";
+  const char *want =
+      "mltc-ir 1\nmodule t\nfunc f {\n"
+      "%x = input : f32[]\n%y = sin %x : f32[] loc(3:1)\n"
+      "%d.z = const {value=1.0} : f32[]\n%d.z.mul = mul %d.z, %y : f32[]\n"
+      "%d.z.mul.2 = mul %d.z, %y : f32[]\n%d.y = add %d.z.mul, %d.z.mul.2 : f32[]\n"
+      "%d.y.cos = cos %x : f32[] loc(3:1)\n%d.x = mul %d.y, %d.y.cos : f32[] loc(3:1)\n"
+      "%use = neg %d.x : f32[]\n"
+      "result output x = %d.x\nresult output use = %use\nresult output y = %d.y\n"
+      "result output z = %d.z\nresult output again = %d.x\n}\n";
   test_same_text("one sweep", test_print(a, m), test_print(a, test_parse(a, want)));
   ir_arena_free(a);
 }
@@ -271,12 +274,12 @@ static void check_only_on_path(void) {
 // The gradient of a gradient: x^3 -> 3 x^2 -> 6 x, in one pass.
 static void check_second_order(void) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = differentiated(
-      a, "state x : f32[] role=param",
-      "%x = read @x : f32[]\n%q = mul %x, %x : f32[]\n%l = mul %q, %x : f32[]\n"
-      "%g = grad %l, %x : f32[]\n%h = grad %g, %x : f32[]\n"
-      "result output g = %g\nresult output h = %h",
-      diag_new(a));
+  ir_module *m =
+      differentiated(a, "state x : f32[] role=param",
+                     "%x = read @x : f32[]\n%q = mul %x, %x : f32[]\n%l = mul %q, %x : f32[]\n"
+                     "%g = grad %l, %x : f32[]\n%h = grad %g, %x : f32[]\n"
+                     "result output g = %g\nresult output h = %h",
+                     diag_new(a));
   ir_world *w = ir_world_new(a, m);
   w->states[0].at[0] = 1.5;
   ir_tensor_value *v = ir_interp(w, m->funcs.at[0], NULL);
@@ -317,7 +320,8 @@ static const tie_case ties[] = {
 static void check_tie(const tie_case *c) {
   ir_arena *a = ir_arena_new();
   ir_module *m = differentiated(a, NULL, c->text, diag_new(a));
-  ir_tensor_value in[2] = {{ir_scalar(IR_F32), (double[]){c->x}}, {ir_scalar(IR_F32), (double[]){c->y}}};
+  ir_tensor_value in[2] = {{ir_scalar(IR_F32), (double[]){c->x}},
+                           {ir_scalar(IR_F32), (double[]){c->y}}};
   const ir_func *f = m->funcs.at[0];
   ir_tensor_value *v = ir_interp(ir_world_new(a, m), f, in);
   double dx = v[f->results.at[0].node->id].at[0], dy = v[f->results.at[1].node->id].at[0];
@@ -349,11 +353,11 @@ static int occurrences(const char *text, const char *word) {
 static void check_no_influence(void) {
   ir_arena *a = ir_arena_new();
   ir_diags *d = diag_new(a);
-  ir_module *m = differentiated(
-      a, "state layer.w : f32[2] role=param",
-      "%w = read @layer.w : f32[2]\n%x = input : f32[]\n%l = exp %x : f32[]\n"
-      "%g = grad %l, %w : f32[2]\nresult output g = %g",
-      d);
+  ir_module *m =
+      differentiated(a, "state layer.w : f32[2] role=param",
+                     "%w = read @layer.w : f32[2]\n%x = input : f32[]\n%l = exp %x : f32[]\n"
+                     "%g = grad %l, %w : f32[2]\nresult output g = %g",
+                     d);
   const ir_node *g = m->funcs.at[0]->results.at[0].node;
   if (g->op != IR_CONST || ir_attr_num(g, IR_ATTR_VALUE) != 0)
     test_fail("no influence: the gradient is not zero");

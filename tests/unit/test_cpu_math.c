@@ -42,7 +42,8 @@ static void *symbol(void *lib, const char *name) {
   return p;
 }
 
-// Distance in units of the last place of `want` rounded to float; denormals count in steps of 2^-149.
+// Distance in units of the last place of `want` rounded to float; denormals count in steps of
+// 2^-149.
 static double ulps(float got, double want) {
   float w = (float)want;
   if (isnan(want) || isnan(got))
@@ -69,12 +70,18 @@ typedef struct function {
 } function;
 
 static const function functions[] = {
-    {"exp", exp, 2, -INFINITY, INFINITY},   {"log", log, 2, -INFINITY, INFINITY},
-    {"log1p", log1p, 2, -INFINITY, INFINITY}, {"sin", sin, 2, -1e9f, 1e9f},
-    {"cos", cos, 2, -1e9f, 1e9f},           {"tanh", tanh, 2, -INFINITY, INFINITY},
-    {"erf", erf, 2, -INFINITY, INFINITY},   {"sqrt", sqrt, 0.5000001, 0, INFINITY},
-    {"rsqrt", one_over_sqrt, 1.5, 0, INFINITY}, {"floor", floor, 0, -INFINITY, INFINITY},
-    {"abs", fabs, 0, -INFINITY, INFINITY},  {"sign", sign_of, 0, -INFINITY, INFINITY},
+    {"exp", exp, 2, -INFINITY, INFINITY},
+    {"log", log, 2, -INFINITY, INFINITY},
+    {"log1p", log1p, 2, -INFINITY, INFINITY},
+    {"sin", sin, 2, -1e9f, 1e9f},
+    {"cos", cos, 2, -1e9f, 1e9f},
+    {"tanh", tanh, 2, -INFINITY, INFINITY},
+    {"erf", erf, 2, -INFINITY, INFINITY},
+    {"sqrt", sqrt, 0.5000001, 0, INFINITY},
+    {"rsqrt", one_over_sqrt, 1.5, 0, INFINITY},
+    {"floor", floor, 0, -INFINITY, INFINITY},
+    {"abs", fabs, 0, -INFINITY, INFINITY},
+    {"sign", sign_of, 0, -INFINITY, INFINITY},
 };
 
 enum { MANY = 1 << 16, ODD = 37 };
@@ -87,8 +94,9 @@ static void fill_arguments(float *x, bool dense) {
     if (dense)
       x[i] = (float)(-12 + 24.0 * i / MANY);
   }
-  static const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f, 0x1p-149f, -0x1p-149f,
-                                  88.7f, -103.9f, 710.0f, 1e-30f, 3.14159265f, 6366.1977f, 9999.5f};
+  static const float special[] = {0.0f,   -0.0f,       INFINITY,   -INFINITY, NAN,     1.0f,
+                                  -1.0f,  0x1p-149f,   -0x1p-149f, 88.7f,     -103.9f, 710.0f,
+                                  1e-30f, 3.14159265f, 6366.1977f, 9999.5f};
   for (size_t i = 0; !dense && i < sizeof special / sizeof *special; i++)
     x[i] = special[i];
 }
@@ -116,8 +124,8 @@ static void check_accuracy(const cg_target *t, void *lib, const function *f, con
   if (getenv("MLTC_TEST_VERBOSE"))
     printf("%s %s: %.3f ulp at %.9g\n", t->name, f->name, worst, (double)at);
   if (worst > f->limit)
-    test_fail("%s: %s is off by %.2f ulp: %s(%.9g) = %.9g, not %.9g", t->name, f->name, worst, f->name,
-              (double)at, (double)got, f->want((double)at));
+    test_fail("%s: %s is off by %.2f ulp: %s(%.9g) = %.9g, not %.9g", t->name, f->name, worst,
+              f->name, (double)at, (double)got, f->want((double)at));
   for (int i = 0; i + ODD <= 4096; i += ODD) // other lanes, other neighbours, partial vectors
     fn(x + i, tail + i, ODD);
   if (memcmp(tail, y, sizeof *y * (4096 / ODD * ODD)))
@@ -129,8 +137,8 @@ static void check_pow(const cg_target *t, void *lib) {
   binary_fn fn;
   void *p = symbol(lib, "t_pow");
   memcpy(&fn, &p, sizeof p);
-  static const float special[] = {0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN, 2.0f,
-                                  -2.0f, 3.0f, 0.5f, -0.5f, 1e30f, 1e-40f, 127.0f, -149.0f};
+  static const float special[] = {0.0f,  -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN,    2.0f,
+                                  -2.0f, 3.0f,  0.5f, -0.5f, 1e30f,    1e-40f,    127.0f, -149.0f};
   uint64_t seed = 1;
   for (int i = 0; i < MANY; i++) {
     x[i] = i < 256 ? special[i / 16] : (float)exp(test_random(&seed, -80, 80));

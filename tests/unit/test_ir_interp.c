@@ -18,8 +18,6 @@ typedef struct op_case {
   } in[MAX_IN];
 } op_case;
 
-
-
 #define F4 "f32[4]"
 #define I4 "i32[4]"
 #define B4 "bool[4]"
@@ -95,32 +93,53 @@ static const op_case cases[] = {
     {"transpose {perm=[2,0,1]}", "f32[2,2,1]", {1, 3, 2, 4}, {{"f32[2,1,2]", {1, 2, 3, 4}}}},
     {"broadcast", "f32[2,3]", {1, 1, 1, 2, 2, 2}, {{"f32[2,1]", {1, 2}}}},
     {"broadcast", "f32[2,3]", {1, 2, 3, 1, 2, 3}, {{"f32[1,3]", {1, 2, 3}}}},
-    {"slice {start=[0,1], stop=[2,3], step=[1,1]}", "f32[2,2]", {2, 3, 5, 6},
+    {"slice {start=[0,1], stop=[2,3], step=[1,1]}",
+     "f32[2,2]",
+     {2, 3, 5, 6},
      {{"f32[2,3]", {1, 2, 3, 4, 5, 6}}}},
-    {"slice {start=[1], stop=[6], step=[2]}", "f32[3]", {2, 4, 6}, {{"f32[6]", {1, 2, 3, 4, 5, 6}}}},
+    {"slice {start=[1], stop=[6], step=[2]}",
+     "f32[3]",
+     {2, 4, 6},
+     {{"f32[6]", {1, 2, 3, 4, 5, 6}}}},
     // pad, concat
     {"pad {lo=[1], hi=[2], value=9.0}", "f32[5]", {9, 1, 2, 9, 9}, {{"f32[2]", {1, 2}}}},
     {"pad {lo=[0,1], hi=[1,0], value=0.0}", "f32[2,3]", {0, 1, 2, 0, 0, 0}, {{"f32[1,2]", {1, 2}}}},
     {"concat {axis=0}", "f32[3]", {1, 2, 3}, {{"f32[2]", {1, 2}}, {"f32[1]", {3}}}},
-    {"concat {axis=1}", "f32[2,3]", {1, 2, 5, 3, 4, 6},
+    {"concat {axis=1}",
+     "f32[2,3]",
+     {1, 2, 5, 3, 4, 6},
      {{"f32[2,2]", {1, 2, 3, 4}}, {"f32[2,1]", {5, 6}}}},
     // data-dependent addresses; out of range means the nearest row
-    {"gather", "f32[4,2]", {5, 6, 1, 2, 1, 2, 5, 6},
+    {"gather",
+     "f32[4,2]",
+     {5, 6, 1, 2, 1, 2, 5, 6},
      {{"f32[3,2]", {1, 2, 3, 4, 5, 6}}, {I4, {2, 0, -7, 99}}}},
     {"gather", "f32[1,2]", {3, 1}, {{"f32[3]", {1, 2, 3}}, {"i64[1,2]", {2, 0}}}},
-    {"scatter_add", "f32[3,2]", {3, 30, 0, 0, 7, 70},
+    {"scatter_add",
+     "f32[3,2]",
+     {3, 30, 0, 0, 7, 70},
      {{I4, {0, 2, -1, 5}}, {"f32[4,2]", {1, 10, 3, 30, 2, 20, 4, 40}}}},
     {"scatter_add", "f32[2]", {3, 4}, {{"u8[3]", {0, 1, 0}}, {"f32[3]", {1, 4, 2}}}},
     // matmul: [1 2 3; 4 5 6] by [1 0; 2 1; 0 3]
-    {"matmul {ta=false, tb=false}", "f32[2,2]", {5, 11, 14, 23},
+    {"matmul {ta=false, tb=false}",
+     "f32[2,2]",
+     {5, 11, 14, 23},
      {{"f32[2,3]", {1, 2, 3, 4, 5, 6}}, {"f32[3,2]", {1, 0, 2, 1, 0, 3}}}},
-    {"matmul {ta=true, tb=false}", "f32[2,2]", {5, 11, 14, 23},
+    {"matmul {ta=true, tb=false}",
+     "f32[2,2]",
+     {5, 11, 14, 23},
      {{"f32[3,2]", {1, 4, 2, 5, 3, 6}}, {"f32[3,2]", {1, 0, 2, 1, 0, 3}}}},
-    {"matmul {ta=false, tb=true}", "f32[2,2]", {5, 11, 14, 23},
+    {"matmul {ta=false, tb=true}",
+     "f32[2,2]",
+     {5, 11, 14, 23},
      {{"f32[2,3]", {1, 2, 3, 4, 5, 6}}, {"f32[2,3]", {1, 2, 0, 0, 1, 3}}}},
-    {"matmul {ta=true, tb=true}", "f32[2,2]", {5, 11, 14, 23},
+    {"matmul {ta=true, tb=true}",
+     "f32[2,2]",
+     {5, 11, 14, 23},
      {{"f32[3,2]", {1, 4, 2, 5, 3, 6}}, {"f32[2,3]", {1, 2, 0, 0, 1, 3}}}},
-    {"matmul {ta=false, tb=false}", "f32[2,1,1]", {11, 39},
+    {"matmul {ta=false, tb=false}",
+     "f32[2,1,1]",
+     {11, 39},
      {{"f32[2,1,2]", {1, 2, 3, 4}}, {"f32[2,2,1]", {3, 4, 5, 6}}}},
 };
 enum { NUM_CASES = sizeof cases / sizeof *cases };
@@ -164,7 +183,8 @@ static void run_case(const op_case *c, bool *seen) {
 static void check_philox(void) {
   static const struct {
     uint32_t key[2], counter[4], want[4];
-  } vectors[] = { // kat_vectors of Random123
+  } vectors[] = {
+      // kat_vectors of Random123
       {{0}, {0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
       {{~0u, ~0u}, {~0u, ~0u, ~0u, ~0u}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
       {{0xa4093822, 0x299f31d0},
@@ -179,12 +199,13 @@ static void check_philox(void) {
 }
 
 static ir_tensor_value draw(ir_arena *a, const char *op, int64_t stream, double seed, double step) {
-  ir_func *f = ir_find_func(
-      support_step(a, ir_format(a, "%%s = input : i64[]\n%%t = input : i64[]\n"
-                                   "%%y = %s %%s, %%t {stream=%lld} : f32[20000]\n"
-                                   "result output y = %%y",
-                                op, (long long)stream)),
-      "step");
+  ir_func *f =
+      ir_find_func(support_step(a, ir_format(a,
+                                             "%%s = input : i64[]\n%%t = input : i64[]\n"
+                                             "%%y = %s %%s, %%t {stream=%lld} : f32[20000]\n"
+                                             "result output y = %%y",
+                                             op, (long long)stream)),
+                   "step");
   ir_tensor_value in[2] = {support_value(a, ir_scalar(IR_I64), &seed),
                            support_value(a, ir_scalar(IR_I64), &step)};
   return ir_interp(ir_world_new(a, f->module), f, in)[f->results.at[0].node->id];

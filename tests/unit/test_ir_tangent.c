@@ -101,15 +101,16 @@ static const line lines[] = {
 
 static void check_line(const line *l) {
   ir_arena *a = ir_arena_new();
-  ir_func *f = ir_find_func(support_step(a, ir_format(a, "%%x = input : f32[3,4]\n"
-                                                        "%%y = input : f32[3,4]\n"
-                                                        "%%p = input : f32[3,4]\n"
-                                                        "%%r = input : f32[1,4]\n"
-                                                        "%%i = input : i32[3]\n"
-                                                        "%%b = input : bool[3,4]\n"
-                                                        "%%out = %s\n"
-                                                        "result output out = %%out",
-                                                     l->text)),
+  ir_func *f = ir_find_func(support_step(a, ir_format(a,
+                                                      "%%x = input : f32[3,4]\n"
+                                                      "%%y = input : f32[3,4]\n"
+                                                      "%%p = input : f32[3,4]\n"
+                                                      "%%r = input : f32[1,4]\n"
+                                                      "%%i = input : i32[3]\n"
+                                                      "%%b = input : bool[3,4]\n"
+                                                      "%%out = %s\n"
+                                                      "result output out = %%out",
+                                                      l->text)),
                             "step");
   enum { NUM = 6 };
   ir_tensor_value x[NUM], d[NUM];
@@ -131,7 +132,8 @@ static void check_line(const line *l) {
   ir_arena_free(a);
 }
 
-// --- ops that give no tangents --------------------------------------------------------------------
+// --- ops that give no tangents
+// --------------------------------------------------------------------
 static void check_states(void) {
   ir_arena *a = ir_arena_new();
   ir_module *m = support_module(a, "mltc-ir 1\nmodule t\nstate w : f32[2] role=param\n"
@@ -194,10 +196,10 @@ int main(void) {
       seen[op] = true;
     check_line(&lines[i]);
   }
-  static const ir_op no_tangent[] = {
-      IR_INPUT, IR_READ,    IR_WRITE,  IR_CONST, IR_IOTA, IR_UNIFORM, IR_NORMAL,
-      IR_NOT,   IR_AND,     IR_OR,     IR_EQ,    IR_NE,   IR_LT,      IR_LE,
-      IR_GT,    IR_GE,      IR_ARGMAX, IR_ARGMIN, IR_GRAD};
+  static const ir_op no_tangent[] = {IR_INPUT,   IR_READ,   IR_WRITE,  IR_CONST, IR_IOTA,
+                                     IR_UNIFORM, IR_NORMAL, IR_NOT,    IR_AND,   IR_OR,
+                                     IR_EQ,      IR_NE,     IR_LT,     IR_LE,    IR_GT,
+                                     IR_GE,      IR_ARGMAX, IR_ARGMIN, IR_GRAD};
   for (size_t i = 0; i < sizeof no_tangent / sizeof *no_tangent; i++)
     seen[no_tangent[i]] = true;
   for (int op = 0; op < IR_NUM_OPS; op++)

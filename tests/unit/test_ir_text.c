@@ -6,46 +6,46 @@
 #include <string.h>
 
 // Everything that the text form has.
-static const char whole[] =
-    "mltc-ir 1\n"
-    "module mlp\n"
-    "\n"
-    "state linear.w : f32[784,128] role=param loc(3:1)\n"
-    "state running : f64[] role=buffer\n"
-    "state frozen : f32[1,1,1,1,1,1,1,8] role=frozen\n"
-    "state m : f32[4] role=moment\n"
-    "state acc : f32[4] role=accum\n"
-    "state step : i64[] role=counter value=3.0\n"
-    "state seed : i64[] role=seed value=1e+15\n"
-    "state lr : f32[] role=flag value=0.1\n"
-    "state zero : f32[] role=flag value=0.0\n"
-    "data train = idx(\"a b.gz\", \"\\\"quoted\\\\\\\".gz\") {lo=0, hi=0.9, vocab=\"ch\\nars\\x01\", w=$w}\n"
-    "data test = csv() loc(9:3)\n"
-    "config steps = 2000\n"
-    "config rate = 0.001\n"
-    "config name = \"\"\n"
-    "config seed = $seed\n"
-    "\n"
-    "func step {\n"
-    "  %image = input : u8[64,28,28] loc(5:11)\n"
-    "  %linear.w = read @linear.w : f32[784,128]\n"
-    "  %x = cast %image : f32[64,28,28]\n"
-    "  %x2 = reshape %x : f32[64,784] loc(6:7)\n"
-    "  %l = matmul %x2, %linear.w {ta=false, tb=false} : f32[64,128]\n"
-    "  %p = pad %l {lo=[0,1], hi=[2,0], value=-inf} : f32[66,129]\n"
-    "  %n = const {value=nan} : f32[]\n"
-    "  %t = const {value=0.30000000000000004} : f64[]\n"
-    "  %c = concat %l, %l {axis=0} : f32[128,128]\n"
-    "  %m = sum %l {axes=[0,1]} : f32[1,1]\n"
-    "  %loss = reshape %m : f32[]\n"
-    "  write @lr2, %loss loc(7:7)\n"
-    "  result loss loss = %loss\n"
-    "  result metric accuracy = %loss\n"
-    "  result output pad = %p\n"
-    "}\n"
-    "\n"
-    "func empty {\n"
-    "}\n";
+static const char whole[] = "mltc-ir 1\n"
+                            "module mlp\n"
+                            "\n"
+                            "state linear.w : f32[784,128] role=param loc(3:1)\n"
+                            "state running : f64[] role=buffer\n"
+                            "state frozen : f32[1,1,1,1,1,1,1,8] role=frozen\n"
+                            "state m : f32[4] role=moment\n"
+                            "state acc : f32[4] role=accum\n"
+                            "state step : i64[] role=counter value=3.0\n"
+                            "state seed : i64[] role=seed value=1e+15\n"
+                            "state lr : f32[] role=flag value=0.1\n"
+                            "state zero : f32[] role=flag value=0.0\n"
+                            "data train = idx(\"a b.gz\", \"\\\"quoted\\\\\\\".gz\") {lo=0, "
+                            "hi=0.9, vocab=\"ch\\nars\\x01\", w=$w}\n"
+                            "data test = csv() loc(9:3)\n"
+                            "config steps = 2000\n"
+                            "config rate = 0.001\n"
+                            "config name = \"\"\n"
+                            "config seed = $seed\n"
+                            "\n"
+                            "func step {\n"
+                            "  %image = input : u8[64,28,28] loc(5:11)\n"
+                            "  %linear.w = read @linear.w : f32[784,128]\n"
+                            "  %x = cast %image : f32[64,28,28]\n"
+                            "  %x2 = reshape %x : f32[64,784] loc(6:7)\n"
+                            "  %l = matmul %x2, %linear.w {ta=false, tb=false} : f32[64,128]\n"
+                            "  %p = pad %l {lo=[0,1], hi=[2,0], value=-inf} : f32[66,129]\n"
+                            "  %n = const {value=nan} : f32[]\n"
+                            "  %t = const {value=0.30000000000000004} : f64[]\n"
+                            "  %c = concat %l, %l {axis=0} : f32[128,128]\n"
+                            "  %m = sum %l {axes=[0,1]} : f32[1,1]\n"
+                            "  %loss = reshape %m : f32[]\n"
+                            "  write @lr2, %loss loc(7:7)\n"
+                            "  result loss loss = %loss\n"
+                            "  result metric accuracy = %loss\n"
+                            "  result output pad = %p\n"
+                            "}\n"
+                            "\n"
+                            "func empty {\n"
+                            "}\n";
 
 static void check_same(ir_arena *a, const char *text) {
   const char *why;
@@ -98,8 +98,9 @@ static void check_kernels(ir_arena *a) {
                 "}\n");
 }
 
-// --- errors ---------------------------------------------------------------------------------------
-// A text with one error, and what must be said of it.
+// --- errors
+// --------------------------------------------------------------------------------------- A text
+// with one error, and what must be said of it.
 static const struct {
   const char *text, *want, *help;
 } errors[] = {
@@ -108,7 +109,8 @@ static const struct {
     {"mltc-ir 2\nmodule t\n", "version 2 of the IR is not known", NULL},
     {"mltc-ir 1\n", "the second line must be 'module NAME'", NULL},
     {"mltc-ir 1\nfunc f {\n}", "2:1: error[E0101]", NULL},
-    {"mltc-ir 1\nmodule t u\n", "2:10: error[E0102]: expected the end of the line, found 'u'", NULL},
+    {"mltc-ir 1\nmodule t u\n", "2:10: error[E0102]: expected the end of the line, found 'u'",
+     NULL},
     {"mltc-ir 1\nmodule t\nstat w : f32[] role=param", "found 'stat'", "did you mean 'state'?"},
     {"S\nstate w : f32[4] role=parm", "3:23: error[E0110]: unknown role 'parm'", "'param'"},
     {"S\nstate w : f32[4]", "E0104]: state 'w' needs a role", "role=param"},
@@ -128,27 +130,29 @@ static const struct {
     {"S\nconfig x = true", "expected a number, found 'true'", NULL},
     {"S\nfunc f {\n", "3:6: error[E0102]: function 'f' has no closing '}'", NULL},
     {"S\nfunc f {\n}\nfunc f {\n}\n", "function 'f' is there twice", NULL},
-    {"F %y = ad %x, %x : f32[4]", "6:8: error[E0103]: unknown operation 'ad'", "did you mean 'add'?"},
+    {"F %y = ad %x, %x : f32[4]", "6:6: error[E0103]: unknown operation 'ad'",
+     "did you mean 'add'?"},
     {"F %y = sum %x {axs=[0]} : f32[1]", "'sum' has no attribute 'axs'", "'axes'"},
     {"F %y = sum %x {axes=0} : f32[1]", "expected '[', found '0'", NULL},
     {"F %y = sum %x {axes=[0], axes=[0]} : f32[1]", "attribute 'axes' is there twice", NULL},
     {"F %y = sum %x : f32[1]", "E0109]: sum: 'sum' needs the attribute 'axes'", NULL},
     {"F %y = matmul %x, %x {ta=1, tb=false} : f32[1]", "expected true or false, found '1'", NULL},
-    {"F %y = neg %z : f32[4]", "6:12: error[E0106]: %z is not defined", NULL},
+    {"F %y = neg %z : f32[4]", "6:10: error[E0106]: %z is not defined", NULL},
     {"F %y = neg %xx : f32[4]", "%xx is not defined", "did you mean '%x'?"},
     {"F %y = neg %z : f32[4]\n%z = neg %x : f32[4]", "%z is not defined", "defined in line 7"},
     {"F %y = neg x : f32[4]", "expected ':' and a type, found 'x'", NULL},
     {"F %y = neg % x : f32[4]", "expected a value such as %x", NULL},
     {"F %x = neg %x : f32[4]", "6:1: error[E0107]: %x is defined twice", NULL},
     {"F %y = add %x : f32[4]", "'add' takes 2 operands, not 1", NULL},
-    {"F %y = add %x, %x : f32[5]", "6:21: error[E0109]: add gives f32[4], the line says f32[5]", NULL},
+    {"F %y = add %x, %x : f32[5]", "6:19: error[E0109]: add gives f32[4], the line says f32[5]",
+     NULL},
     {"F %k = const {value=1.0} : f32[5]\n%y = add %x, %k : f32[4]",
      "operands have shapes [4] and [5]", NULL},
     {"F %k = const {value=1.0} : f64[4]\n%y = add %x, %k : f32[4]",
      "operands have element types f32 and f64", NULL},
-    {"F %y = read @w : f32[4]", "E0108]: there is no state 'w'", "did you mean 'v'?"},
-    {"F %y = write @v, %x", "write gives no value", NULL},
-    {"F write @v %x", "expected ',' and the value, found '%x'", NULL},
+    {"F %y = read @waight : f32[4]", "E0108]: there is no state 'waight'", "mean 'weight'?"},
+    {"F %y = write @weight, %x", "write gives no value", NULL},
+    {"F write @weight %x", "expected ',' and the value, found '%x'", NULL},
     {"F result los l = %x", "unknown kind of result 'los'", "'loss'"},
     {"F kernel k lop {\n}", "unknown kernel family 'lop'", "'loop'"},
     {"F kernel k loop anchor=%x {\n%y = neg %x : f32[4]\n}", "%x is not in kernel 'k'", NULL},
@@ -162,8 +166,10 @@ static const char *expand(ir_arena *a, const char *text) {
   if (*text == 'S')
     return ir_format(a, "mltc-ir 1\nmodule t%s", text + 1);
   if (*text == 'F')
-    return ir_format(a, "mltc-ir 1\nmodule t\nstate v : f32[4] role=param\nfunc f {\n"
-                        "%%x = input : f32[4]\n%s\n}\n", text + 2);
+    return ir_format(a,
+                     "mltc-ir 1\nmodule t\nstate weight : f32[4] role=param\nfunc f {\n"
+                     "%%x = input : f32[4]\n%s\n}\n",
+                     text + 2);
   return text;
 }
 
@@ -194,27 +200,28 @@ static void check_several(ir_arena *a) {
                 "state w : f32[4] role=parm\n"
                 "func f {\n"
                 "  %x = input : f32[4]\n"
-                "  %a = ngg %x : f32[4]\n"   // error
-                "  %b = neg %a : f32[4]\n"   // follows
-                "  %c = add %b, %a : f32[4]\n" // follows
+                "  %a = ngg %x : f32[4]\n"            // error
+                "  %b = neg %a : f32[4]\n"            // follows
+                "  %c = add %b, %a : f32[4]\n"        // follows
                 "  %d = sum %x {axes=[3]} : f32[1]\n" // error
-                "  write @q, %c\n"           // error
-                "  result loss l = %d\n"     // follows
+                "  write @q, %c\n"                    // error
+                "  result loss l = %d\n"              // follows
                 "}\n"
-                "func g {\n"                 // error: not closed
+                "func g {\n" // error: not closed
                 "  %x = input : f32[4]\n"
                 "func h {\n"
-                "  %y = input : q8[]\n"      // error
+                "  %y = input : q8[]\n" // error
                 "}\n",
                 &why);
   CHECK(count(why, "error[") == 6, "%d errors in\n%s", count(why, "error["), why);
-  static const char *const lines[] = {"test.ir:3:", "test.ir:6:", "test.ir:9:",
-                                      "test.ir:10:", "test.ir:13:", "test.ir:16:"};
+  static const char *const lines[] = {
+      "test.ir:3:", "test.ir:6:", "test.ir:9:", "test.ir:10:", "test.ir:13:", "test.ir:16:"};
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
     CHECK(strstr(why, lines[i]), "no error at %s\n%s", lines[i], why);
 }
 
-// --- any bytes ---------------------------------------------------------------------------------------
+// --- any bytes
+// ---------------------------------------------------------------------------------------
 static uint64_t next(uint64_t *state) {
   *state = *state * 6364136223846793005u + 1442695040888963407u;
   return *state >> 33;
@@ -222,7 +229,7 @@ static uint64_t next(uint64_t *state) {
 
 static void mutate(char *text, size_t *len, uint64_t *state) {
   static const char spice[] = "%@{}[](),:=\"\\#\n 0-9eE.x\xff";
-  for (int n = 1 + (int)(next(state) % 4); n > 0; n--) {
+  for (int n = next(state) % 2 ? 1 : 3; n > 0; n--) {
     size_t at = next(state) % *len, to = next(state) % *len, size = next(state) % 24;
     if (to + size > *len || at + size > *len)
       continue;
@@ -273,7 +280,7 @@ static void check_any_bytes(void) {
     check_mutant(a, text, len, &sound);
     ir_arena_free(a);
   }
-  CHECK(sound > all / 100 && sound < all * 9 / 10, "%d of %d mutants are sound", sound, all);
+  CHECK(sound > all / 200 && sound < all * 9 / 10, "%d of %d mutants are sound", sound, all);
 }
 
 // Numbers come back bit for bit.
@@ -301,8 +308,7 @@ static void check_docs(ir_arena *a) {
     CHECK(strstr(text, ir_format(a, "`%s`", ir_attr_infos[i].name)), "no attribute '%s'",
           ir_attr_infos[i].name);
   for (int i = 0; i < IR_NUM_DTYPES; i++)
-    CHECK(strstr(text, ir_format(a, "`%s`", ir_dtypes[i].name)), "no type '%s'",
-          ir_dtypes[i].name);
+    CHECK(strstr(text, ir_format(a, "`%s`", ir_dtypes[i].name)), "no type '%s'", ir_dtypes[i].name);
   for (int i = 0; i < IR_NUM_ROLES; i++)
     CHECK(strstr(text, ir_format(a, "`%s`", ir_role_names[i])), "no role '%s'", ir_role_names[i]);
   for (int i = 0; i < IR_NUM_FAMILIES; i++)

@@ -49,67 +49,125 @@ typedef struct broken {
   ir_node **n; // nodes of f
 } broken;
 
-// --- breaking the plain module --------------------------------------------------------------------
-static void operand_null(broken *b) { b->n[Y]->in[0] = NULL; }
-static void operand_foreign(broken *b) { b->n[Y]->in[1] = b->other->nodes.at[0]; }
+// --- breaking the plain module
+// --------------------------------------------------------------------
+static void operand_null(broken *b) {
+  b->n[Y]->in[0] = NULL;
+}
+static void operand_foreign(broken *b) {
+  b->n[Y]->in[1] = b->other->nodes.at[0];
+}
 static void operand_late(broken *b) {
   ir_node *t = b->n[Y];
   b->n[Y] = b->n[S];
   b->n[S] = t;
 }
-static void operand_count(broken *b) { b->n[Y]->num_in = 1; }
+static void operand_count(broken *b) {
+  b->n[Y]->num_in = 1;
+}
 static void attr_wrong(broken *b) {
   int64_t axis = 5;
   ir_attr *a = IR_NEW(b->m->arena, ir_attr);
   *a = ir_a_ints(b->m->arena, IR_ATTR_AXES, &axis, 1);
   b->n[S]->attrs = a;
 }
-static void attr_missing(broken *b) { b->n[S]->num_attrs = 0; }
+static void attr_missing(broken *b) {
+  b->n[S]->num_attrs = 0;
+}
 static void attr_extra(broken *b) {
   b->n[Y]->attrs = b->n[S]->attrs;
   b->n[Y]->num_attrs = 1;
 }
-static void type_wrong(broken *b) { b->n[Y]->type.dims[0] = 9; }
-static void read_type(broken *b) { b->n[W]->type.dtype = IR_F64; }
-static void name_bad(broken *b) { b->n[Y]->name = "a b"; }
-static void name_twice(broken *b) { b->n[Y]->name = "x"; }
-static void write_type(broken *b) { b->n[WRITE_W]->state = b->m->states.at[1]; }
-static void state_on_add(broken *b) { b->n[Y]->state = b->m->states.at[0]; }
-static void state_none(broken *b) { b->n[W]->state = NULL; }
-static void id_taken(broken *b) { b->n[Y]->id = b->n[X]->id; }
-static void id_high(broken *b) { b->n[Y]->id = b->f->next_id + 7; }
-static void result_name(broken *b) { b->f->results.at[0].name = "%"; }
-static void result_foreign(broken *b) { b->f->results.at[0].node = b->other->nodes.at[0]; }
-static void result_write(broken *b) { b->f->results.at[0].node = b->n[WRITE_W]; }
-static void func_name(broken *b) { b->f->name = ""; }
-static void func_twice(broken *b) { b->other->name = "step"; }
-static void func_module(broken *b) { b->f->module = ir_module_new(b->m->arena, "u"); }
-static void state_name(broken *b) { b->m->states.at[0]->name = "a-b"; }
-static void state_twice(broken *b) { b->m->states.at[0]->name = "n"; }
-static void state_type(broken *b) { b->m->states.at[1]->type.dims[0] = 0, b->m->states.at[1]->type.rank = 1; }
-static void state_id(broken *b) { b->m->states.at[1]->id = 7; }
-static void module_name(broken *b) { b->m->name = "m/n"; }
+static void type_wrong(broken *b) {
+  b->n[Y]->type.dims[0] = 9;
+}
+static void read_type(broken *b) {
+  b->n[W]->type.dtype = IR_F64;
+}
+static void name_bad(broken *b) {
+  b->n[Y]->name = "a b";
+}
+static void name_twice(broken *b) {
+  b->n[Y]->name = "x";
+}
+static void write_type(broken *b) {
+  b->n[WRITE_W]->state = b->m->states.at[1];
+}
+static void state_on_add(broken *b) {
+  b->n[Y]->state = b->m->states.at[0];
+}
+static void state_none(broken *b) {
+  b->n[W]->state = NULL;
+}
+static void id_taken(broken *b) {
+  b->n[Y]->id = b->n[X]->id;
+}
+static void id_high(broken *b) {
+  b->n[Y]->id = b->f->next_id + 7;
+}
+static void result_name(broken *b) {
+  b->f->results.at[0].name = "%";
+}
+static void result_foreign(broken *b) {
+  b->f->results.at[0].node = b->other->nodes.at[0];
+}
+static void result_write(broken *b) {
+  b->f->results.at[0].node = b->n[WRITE_W];
+}
+static void func_name(broken *b) {
+  b->f->name = "";
+}
+static void func_twice(broken *b) {
+  b->other->name = "step";
+}
+static void func_module(broken *b) {
+  b->f->module = ir_module_new(b->m->arena, "u");
+}
+static void state_name(broken *b) {
+  b->m->states.at[0]->name = "a-b";
+}
+static void state_twice(broken *b) {
+  b->m->states.at[0]->name = "n";
+}
+static void state_type(broken *b) {
+  b->m->states.at[1]->type.dims[0] = 0, b->m->states.at[1]->type.rank = 1;
+}
+static void state_id(broken *b) {
+  b->m->states.at[1]->id = 7;
+}
+static void module_name(broken *b) {
+  b->m->name = "m/n";
+}
 static void kernel_none(broken *b) {
   ir_kernel *k = IR_NEW(b->m->arena, ir_kernel);
   k->name = "k";
   b->n[Y]->kernel = k;
 }
 
-// --- breaking the fused module ----------------------------------------------------------------------
+// --- breaking the fused module
+// ----------------------------------------------------------------------
 static void member_foreign(broken *b) {
   ir_node *n = IR_NEW(b->m->arena, ir_node);
   n->name = "foreign";
   b->f->kernels.at[0]->nodes.at[1] = n;
 }
-static void member_field(broken *b) { b->n[FA]->kernel = b->f->kernels.at[1]; }
+static void member_field(broken *b) {
+  b->n[FA]->kernel = b->f->kernels.at[1];
+}
 static void member_order(broken *b) {
   ir_kernel *k = b->f->kernels.at[0];
   k->nodes.at[0] = b->n[FB];
   k->nodes.at[1] = b->n[FA];
 }
-static void anchor_foreign(broken *b) { b->f->kernels.at[0]->anchor = b->n[FC]; }
-static void kernel_name(broken *b) { b->f->kernels.at[0]->name = "a b"; }
-static void kernel_id(broken *b) { b->f->kernels.at[0]->id = 1; }
+static void anchor_foreign(broken *b) {
+  b->f->kernels.at[0]->anchor = b->n[FC];
+}
+static void kernel_name(broken *b) {
+  b->f->kernels.at[0]->name = "a b";
+}
+static void kernel_id(broken *b) {
+  b->f->kernels.at[0]->id = 1;
+}
 static void kernel_unknown(broken *b) {
   ir_kernel *k = IR_NEW(b->m->arena, ir_kernel);
   k->name = "k";
@@ -204,8 +262,9 @@ static const struct {
     {"", "%c = const {value=1.0} : f32[]\nresult output o = %c\nresult loss o = %c",
      "two results are called 'o'"},
     {"", "kernel k loop {\n}", "kernel 'k' is empty"},
-    {"", "%x = input : f32[2]\nkernel k loop {\n%y = neg %x : f32[2]\n}\n"
-         "kernel k loop {\n%z = neg %x : f32[2]\n}",
+    {"",
+     "%x = input : f32[2]\nkernel k loop {\n%y = neg %x : f32[2]\n}\n"
+     "kernel k loop {\n%z = neg %x : f32[2]\n}",
      "two kernels are called 'k'"},
     {"state w : f32[2] role=param",
      "%x = input : f32[2]\nkernel k loop {\n%y = neg %x : f32[2]\nwrite @w, %y\n}",
@@ -258,8 +317,9 @@ static void check_annotation(void) {
   ir_arena_free(a);
 }
 
-// --- did every rule speak? --------------------------------------------------------------------------
-// The longest stretch of a format between conversions.
+// --- did every rule speak?
+// -------------------------------------------------------------------------- The longest stretch of
+// a format between conversions.
 static void longest_piece(const char *from, const char *to, const char **piece, size_t *len) {
   *len = 0;
   for (const char *p = from; p < to;) {

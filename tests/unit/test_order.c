@@ -72,23 +72,20 @@ typedef struct order_case {
 } order_case;
 
 static const order_case cases[] = {
-    {"a reader of @w goes before the kernel that overwrites it",
-     "state w : f32[4] role=param\n",
+    {"a reader of @w goes before the kernel that overwrites it", "state w : f32[4] role=param\n",
      "%x = input : f32[4]\n%w = read @w : f32[4]\n"
      "kernel update loop {\n %w.new = sub %w, %x : f32[4]\n}\n"
      "kernel use loop {\n %y = mul %w, %x : f32[4]\n}\n"
      "write @w, %w.new\nresult output y = %y\n",
      "use update", "w in place", true},
-    {"a reader through a view outside kernels counts",
-     "state w : f32[2,2] role=param\n",
+    {"a reader through a view outside kernels counts", "state w : f32[2,2] role=param\n",
      "%x = input : f32[2,2]\n%w = read @w : f32[2,2]\n"
      "%t = transpose %w {perm=[1,0]} : f32[2,2]\n"
      "kernel update loop {\n %w.new = sub %w, %x : f32[2,2]\n}\n"
      "kernel use loop {\n %y = mul %t, %x : f32[2,2]\n}\n"
      "write @w, %w.new\nresult output y = %y\n",
      "use update", "w in place", true},
-    {"a reader that needs the new value makes the write a copy",
-     "state w : f32[4] role=param\n",
+    {"a reader that needs the new value makes the write a copy", "state w : f32[4] role=param\n",
      "%x = input : f32[4]\n%w = read @w : f32[4]\n"
      "kernel update loop {\n %w.new = sub %w, %x : f32[4]\n}\n"
      "kernel use loop {\n %y = mul %w, %w.new : f32[4]\n}\n"
@@ -107,8 +104,7 @@ static const order_case cases[] = {
      "kernel update loop {\n %w.new = neg %t : f32[2,2]\n}\n"
      "write @w, %w.new\n",
      "update", "w copied", false},
-    {"a slice of the state: the same places but shifted",
-     "state w : f32[4] role=param\n",
+    {"a slice of the state: the same places but shifted", "state w : f32[4] role=param\n",
      "%w = read @w : f32[4]\n%x = input : f32[3]\n"
      "%s = slice %w {start=[1], stop=[4], step=[1]} : f32[3]\n"
      "kernel use loop {\n %y = add %s, %x : f32[3]\n}\n"
@@ -134,8 +130,7 @@ static const order_case cases[] = {
      "kernel w loop {\n %w.new = sub %w, %dw : f32[4]\n}\n"
      "write @v, %v.new\nwrite @w, %w.new\n",
      "dv v dw w", "v in place, w in place", true},
-    {"nothing to do: source order stands",
-     "state w : f32[4] role=param\n",
+    {"nothing to do: source order stands", "state w : f32[4] role=param\n",
      "%x = input : f32[4]\n"
      "kernel b loop {\n %p = exp %x : f32[4]\n}\n"
      "kernel a loop {\n %q = neg %p : f32[4]\n}\n"
@@ -149,8 +144,7 @@ static const order_case cases[] = {
      " %p = matmul %w, %x {ta=false, tb=false} : f32[4,4]\n %w.new = add %p, %x : f32[4,4]\n}\n"
      "write @w, %w.new\n",
      "update", "w copied", false},
-    {"an epilogue operand at the same places is overwritten",
-     "state w : f32[4,4] role=param\n",
+    {"an epilogue operand at the same places is overwritten", "state w : f32[4,4] role=param\n",
      "%x = input : f32[4,4]\n%w = read @w : f32[4,4]\n"
      "kernel update matmul anchor=%p {\n"
      " %p = matmul %x, %x {ta=false, tb=false} : f32[4,4]\n %w.new = sub %w, %p : f32[4,4]\n}\n"

@@ -12,9 +12,9 @@ typedef struct pass_case {
   const char *after; // NULL: the pass must say that it changed nothing, and change nothing
 } pass_case;
 
-#define XY "%x = input : f32[4]\n%y = input : f32[4]\n"
+#define XY    "%x = input : f32[4]\n%y = input : f32[4]\n"
 #define SEEDS "%s = const {value=1.0} : i64[]\n%t = const {value=2.0} : i64[]\n"
-#define R "result output r = %r"
+#define R     "result output r = %r"
 
 static const pass_case cse_cases[] = {
     {"equal nodes", pass_cse, NULL,
@@ -75,8 +75,9 @@ static const pass_case own_cases[] = {
     {"computed once, used once", pass_own_outputs, "state w : f32[4] role=param",
      XY "%a = exp %x : f32[4]\n%r = neg %a : f32[4]\nwrite @w, %a\n" R, NULL},
     {"a leaf", pass_own_outputs, "state w : f32[4] role=param\nstate v : f32[4] role=buffer",
-     "%w = read @w : f32[4]\nwrite @v, %w", "%w = read @w : f32[4]\n%v.copy = copy %w : f32[4]\n"
-                                            "write @v, %v.copy"},
+     "%w = read @w : f32[4]\nwrite @v, %w",
+     "%w = read @w : f32[4]\n%v.copy = copy %w : f32[4]\n"
+     "write @v, %v.copy"},
     {"a view", pass_own_outputs, "state w : f32[2,2] role=param",
      XY "%a = exp %x : f32[4]\n%b = reshape %a : f32[2,2]\nwrite @w, %b",
      XY "%a = exp %x : f32[4]\n%b = reshape %a : f32[2,2]\n%w.copy = copy %b : f32[2,2]\n"
@@ -86,7 +87,8 @@ static const pass_case own_cases[] = {
      XY "%a = exp %x : f32[4]\nwrite @w, %a\n%v.copy = copy %a : f32[4]\nwrite @v, %v.copy"},
     {"written and a result", pass_own_outputs, "state w : f32[4] role=param",
      XY "%a = exp %x : f32[4]\nwrite @w, %a\nresult output r = %a",
-     XY "%a = exp %x : f32[4]\nwrite @w, %a\n%r.copy = copy %a : f32[4]\nresult output r = %r.copy"},
+     XY
+     "%a = exp %x : f32[4]\nwrite @w, %a\n%r.copy = copy %a : f32[4]\nresult output r = %r.copy"},
     {"two results", pass_own_outputs, NULL,
      XY "%a = exp %x : f32[4]\nresult output r = %a\nresult output q = %a",
      XY "%a = exp %x : f32[4]\n%q.copy = copy %a : f32[4]\nresult output r = %a\n"

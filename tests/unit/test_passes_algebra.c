@@ -10,15 +10,15 @@ typedef struct rule_case {
   const char *after; // NULL: the rule must not apply
 } rule_case;
 
-#define X "%x = input : f32[4]\n"
-#define XY X "%y = input : f32[4]\n"
-#define XYC XY "%c = input : bool[4]\n"
-#define K "%k = input : i32[4]\n"
-#define Z(v) "%z = const {value=" v "} : f32[4]\n"
+#define X     "%x = input : f32[4]\n"
+#define XY    X "%y = input : f32[4]\n"
+#define XYC   XY "%c = input : bool[4]\n"
+#define K     "%k = input : i32[4]\n"
+#define Z(v)  "%z = const {value=" v "} : f32[4]\n"
 #define KZ(v) "%z = const {value=" v "} : i32[4]\n"
-#define R "result output r = %r"
-#define RX "result output r = %x"
-#define W "%w = input : f32[4,6]\n"
+#define R     "result output r = %r"
+#define RX    "result output r = %x"
+#define W     "%w = input : f32[4,6]\n"
 
 static const rule_case pointwise_cases[] = {
     {"x + 0", X Z("0.0") "%r = add %x, %z : f32[4]\n" R, X RX},
@@ -44,11 +44,13 @@ static const rule_case pointwise_cases[] = {
     {"x * 0, integers", K KZ("0.0") "%r = mul %k, %z : i32[4]\n" R,
      K "%r = const {value=0.0} : i32[4]\n" R},
     {"x * 0, floats: NaN would hide", X Z("0.0") "%r = mul %x, %z : f32[4]\n" R, NULL},
-    {"(x * c) * d", X Z("3.0") "%d = const {value=5.0} : f32[4]\n%n = mul %x, %z : f32[4]\n"
-                            "%r = mul %d, %n : f32[4]\n" R,
+    {"(x * c) * d",
+     X Z("3.0") "%d = const {value=5.0} : f32[4]\n%n = mul %x, %z : f32[4]\n"
+                "%r = mul %d, %n : f32[4]\n" R,
      X "%r.const = const {value=15.0} : f32[4]\n%r = mul %x, %r.const : f32[4]\n" R},
-    {"(x * c) * d that overflows", X Z("1e30") "%d = const {value=1e20} : f32[4]\n"
-                                   "%n = mul %x, %z : f32[4]\n%r = mul %n, %d : f32[4]\n" R,
+    {"(x * c) * d that overflows",
+     X Z("1e30") "%d = const {value=1e20} : f32[4]\n"
+                 "%n = mul %x, %z : f32[4]\n%r = mul %n, %d : f32[4]\n" R,
      NULL},
     {"-x * c", X Z("3.0") "%n = neg %x : f32[4]\n%r = mul %n, %z : f32[4]\n" R,
      X "%r.const = const {value=-3.0} : f32[4]\n%r = mul %x, %r.const : f32[4]\n" R},
@@ -92,8 +94,8 @@ static const rule_case logic_cases[] = {
     {"not (x == y)", XY "%n = eq %x, %y : bool[4]\n%r = not %n : bool[4]\n" R,
      XY "%r = ne %x, %y : bool[4]\n" R},
     {"not (x < y): NaN", XY "%n = lt %x, %y : bool[4]\n%r = not %n : bool[4]\n" R, NULL},
-    {"select(true, x, y)", XY "%t = const {value=1.0} : bool[4]\n%r = select %t, %x, %y : f32[4]\n" R,
-     XY RX},
+    {"select(true, x, y)",
+     XY "%t = const {value=1.0} : bool[4]\n%r = select %t, %x, %y : f32[4]\n" R, XY RX},
     {"select(false, x, y)",
      XY "%t = const {value=0.0} : bool[4]\n%r = select %t, %x, %y : f32[4]\n" R,
      XY "result output r = %y"},
@@ -134,8 +136,7 @@ static const rule_case fold_cases[] = {
      "%r = const {value=2.0} : f32[1]\n" R},
     {"view of a constant", Z("2.0") "%r = reshape %z : f32[2,2]\n" R,
      "%r = const {value=2.0} : f32[2,2]\n" R},
-    {"pad with the constant it pads",
-     Z("2.0") "%r = pad %z {lo=[1],hi=[0],value=2.0} : f32[5]\n" R,
+    {"pad with the constant it pads", Z("2.0") "%r = pad %z {lo=[1],hi=[0],value=2.0} : f32[5]\n" R,
      "%r = const {value=2.0} : f32[5]\n" R},
     {"pad with another constant", Z("2.0") "%r = pad %z {lo=[1],hi=[0],value=0.0} : f32[5]\n" R,
      NULL},
@@ -173,8 +174,8 @@ static const rule_case reduce_cases[] = {
      "%x = input : f32[4,1]\n%r = sum %x {axes=[0]} : f32[1,1]\n" R},
     {"sum of sum", W "%s = sum %w {axes=[1]} : f32[4,1]\n%r = sum %s {axes=[0]} : f32[1,1]\n" R,
      W "%r = sum %w {axes=[0,1]} : f32[1,1]\n" R},
-    {"max of sum", W "%s = sum %w {axes=[1]} : f32[4,1]\n%r = reduce_max %s {axes=[0]} : f32[1,1]\n" R,
-     NULL},
+    {"max of sum",
+     W "%s = sum %w {axes=[1]} : f32[4,1]\n%r = reduce_max %s {axes=[0]} : f32[1,1]\n" R, NULL},
     {"sum of broadcast",
      "%x = input : f32[4,1]\n%b = broadcast %x : f32[4,6]\n%r = sum %b {axes=[1]} : f32[4,1]\n" R,
      "%x = input : f32[4,1]\n%r.const = const {value=6.0} : f32[4,1]\n"
@@ -200,10 +201,19 @@ static const rule_case reduce_cases[] = {
      W "%v = input : f32[3,6]\n%r = matmul %w, %v {ta=false,tb=true} : f32[4,3]\n" R},
     {"matmul of two transposes",
      "%a = input : f32[2,5,4]\n%b = input : f32[2,5,3]\n"
-     "%s = transpose %a {perm=[0,2,1]} : f32[2,4,5]\n%t = transpose %b {perm=[0,2,1]} : f32[2,3,5]\n"
+     "%s = transpose %a {perm=[0,2,1]} : f32[2,4,5]\n%t = transpose %b {perm=[0,2,1]} : "
+     "f32[2,3,5]\n"
      "%r = matmul %s, %t {ta=false,tb=true} : f32[2,4,3]\n" R,
      "%a = input : f32[2,5,4]\n%b = input : f32[2,5,3]\n"
      "%r = matmul %a, %b {ta=true,tb=false} : f32[2,4,3]\n" R},
+    {"transpose of matmul",
+     W "%v = input : f32[3,6]\n%m = matmul %w, %v {ta=false,tb=true} : f32[4,3]\n"
+       "%r = transpose %m {perm=[1,0]} : f32[3,4]\n" R,
+     W "%v = input : f32[3,6]\n%r = matmul %v, %w {ta=false,tb=true} : f32[3,4]\n" R},
+    {"transpose of a matmul that is used elsewhere",
+     W "%v = input : f32[3,6]\n%m = matmul %w, %v {ta=false,tb=true} : f32[4,3]\n"
+       "%r = transpose %m {perm=[1,0]} : f32[3,4]\nresult output m = %m\n" R,
+     NULL},
     {"matmul of a transpose of batch axes",
      "%a = input : f32[5,2,4]\n%b = input : f32[2,4,3]\n"
      "%s = transpose %a {perm=[1,0,2]} : f32[2,5,4]\n"
@@ -218,7 +228,8 @@ static const rule_case view_cases[] = {
      W "result output r = %w"},
     {"reshape of a repeated element",
      "%s = input : f32[1,1]\n%b = broadcast %s : f32[4,6]\n%r = reshape %b : f32[24]\n" R,
-     "%s = input : f32[1,1]\n%r.reshape = reshape %s : f32[1]\n%r = broadcast %r.reshape : f32[24]\n" R},
+     "%s = input : f32[1,1]\n%r.reshape = reshape %s : f32[1]\n%r = broadcast %r.reshape : "
+     "f32[24]\n" R},
     {"transpose there and back",
      W "%s = transpose %w {perm=[1,0]} : f32[6,4]\n%r = transpose %s {perm=[1,0]} : f32[4,6]\n" R,
      W "result output r = %w"},
@@ -255,7 +266,7 @@ static const rule_case view_cases[] = {
   PARTS "%a = pad %q {lo=[0,0],hi=[0,4],value=0.0} : f32[4,6]\n"                                   \
         "%b = pad %k {lo=[0,2],hi=[0,2],value=0.0} : f32[4,6]\n"                                   \
         "%c = pad %v {lo=[0,4],hi=[0,0],value=0.0} : f32[4,6]\n"
-#define PAD_A "%q = input : f32[4,2]\n%a = pad %q {lo=[0,0],hi=[0,4],value=0.0} : f32[4,6]\n"
+#define PAD_A  "%q = input : f32[4,2]\n%a = pad %q {lo=[0,0],hi=[0,4],value=0.0} : f32[4,6]\n"
 #define JOINED PARTS "%r = concat %q, %k, %v {axis=1} : f32[4,6]\n" R
 
 static const rule_case move_cases[] = {
@@ -312,8 +323,8 @@ static const rule_case move_cases[] = {
            "%r = slice %j {start=[0,1],stop=[4,3],step=[1,1]} : f32[4,2]\n" R,
      NULL},
     {"sum of pads", PADS "%s = add %a, %b : f32[4,6]\n%r = add %s, %c : f32[4,6]\n" R, JOINED},
-    {"sum of pads, in any order",
-     PADS "%s = add %c, %a : f32[4,6]\n%r = add %s, %b : f32[4,6]\n" R, JOINED},
+    {"sum of pads, in any order", PADS "%s = add %c, %a : f32[4,6]\n%r = add %s, %b : f32[4,6]\n" R,
+     JOINED},
     {"sum of some pads", PADS "%r = add %b, %c : f32[4,6]\n" R,
      PARTS "%r.concat = concat %k, %v {axis=1} : f32[4,4]\n"
            "%r = pad %r.concat {lo=[0,2],hi=[0,0],value=0.0} : f32[4,6]\n" R},

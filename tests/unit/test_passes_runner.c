@@ -92,19 +92,23 @@ static const pass_info simplifying[] = {
 
 static void expect(bool ok, const char *what, const outcome *o) {
   if (!ok)
-    test_fail("%s: ok=%d\ntrace: %s\nlog:\n%s\ndiagnostics:\n%s", what, o->ok, o->trace.text, o->log,
-              o->diags);
+    test_fail("%s: ok=%d\ntrace: %s\nlog:\n%s\ndiagnostics:\n%s", what, o->ok, o->trace.text,
+              o->log, o->diags);
 }
 
-// --- order and rounds -----------------------------------------------------------------------------
+// --- order and rounds
+// -----------------------------------------------------------------------------
 static void check_rounds(ir_arena *a) {
   outcome o = run(a, simplifying, (pass_options){0});
   expect(o.ok && strcmp(o.trace.text, "algebra cse dce algebra cse dce own_outputs ") == 0,
          "repeats until nothing changes", &o);
-  const pass_info steps[] = {{"nothing", nothing, .repeat = true}, {"step", one_step, .repeat = true},
-                             {"end", nothing, .required = true}, {0}};
+  const pass_info steps[] = {{"nothing", nothing, .repeat = true},
+                             {"step", one_step, .repeat = true},
+                             {"end", nothing, .required = true},
+                             {0}};
   o = run(a, steps, (pass_options){.no_verify = true});
-  expect(o.ok && strcmp(o.trace.text, "nothing step nothing step nothing step nothing step end ") == 0,
+  expect(o.ok &&
+             strcmp(o.trace.text, "nothing step nothing step nothing step nothing step end ") == 0,
          "one step per round", &o);
 }
 
@@ -117,36 +121,41 @@ static void check_pipeline_names(ir_arena *a) {
 }
 
 static void check_errors_stop(ir_arena *a) {
-  const pass_info list[] = {{"bad", user_error, .required = true}, {"later", nothing, .required = true},
-                            {0}};
+  const pass_info list[] = {
+      {"bad", user_error, .required = true}, {"later", nothing, .required = true}, {0}};
   outcome o = run(a, list, (pass_options){0});
   expect(!o.ok && strcmp(o.trace.text, "bad ") == 0 && strstr(o.diags, "E0501"), "errors stop", &o);
 }
 
 // IR that has kernels already goes on behind the passes that would take them apart.
 static void check_grouped(ir_arena *a) {
-  ir_module *m = test_module(a, NULL, "%x = input : f32[4]\nkernel k loop {\n%r = exp %x : f32[4]\n"
-                                      "%dead = neg %r : f32[4]\n}\nresult output r = %r");
+  ir_module *m = test_module(a, NULL,
+                             "%x = input : f32[4]\nkernel k loop {\n%r = exp %x : f32[4]\n"
+                             "%dead = neg %r : f32[4]\n}\nresult output r = %r");
   trace t = {""};
-  const pass_info list[] = {{"dce", pass_dce, .repeat = true},
-                            {"last", nothing, .required = true, .grouped = true}, {0}};
+  const pass_info list[] = {
+      {"dce", pass_dce, .repeat = true}, {"last", nothing, .required = true, .grouped = true}, {0}};
   pass_options o = {.after = note, .after_data = &t};
   if (!pass_run(list, m, diag_new(a), &o) || strcmp(t.text, "last ") != 0)
     test_fail("a module with kernels ran: %s", t.text);
 }
 
-// --- options ---------------------------------------------------------------------------------------
+// --- options
+// ---------------------------------------------------------------------------------------
 static void check_disable(ir_arena *a) {
-  outcome o = run(a, simplifying, (pass_options){.disabled = (const char *[]){"algebra", "dce"},
-                                                 .num_disabled = 2});
-  expect(o.ok && strcmp(o.trace.text, "cse cse own_outputs ") == 0, "disabled passes do not run", &o);
-  o = run(a, simplifying, (pass_options){.disabled = (const char *[]){"own_outputs"},
-                                         .num_disabled = 1});
+  outcome o =
+      run(a, simplifying,
+          (pass_options){.disabled = (const char *[]){"algebra", "dce"}, .num_disabled = 2});
+  expect(o.ok && strcmp(o.trace.text, "cse cse own_outputs ") == 0, "disabled passes do not run",
+         &o);
+  o = run(a, simplifying,
+          (pass_options){.disabled = (const char *[]){"own_outputs"}, .num_disabled = 1});
   expect(!o.ok && strstr(o.diags, "E0504") && o.trace.text[0] == 0, "required passes stay", &o);
-  o = run(a, simplifying, (pass_options){.disabled = (const char *[]){"algebr"},
-                                         .num_disabled = 1,
-                                         .print_after = (const char *[]){"xyzzy"},
-                                         .num_print_after = 1});
+  o = run(a, simplifying,
+          (pass_options){.disabled = (const char *[]){"algebr"},
+                         .num_disabled = 1,
+                         .print_after = (const char *[]){"xyzzy"},
+                         .num_print_after = 1});
   expect(!o.ok && strstr(o.diags, "did you mean 'algebra'") && strstr(o.diags, "'xyzzy'") &&
              strstr(o.diags, "E0503"),
          "unknown names, all at once", &o);
@@ -160,8 +169,8 @@ static int count(const char *text, const char *word) {
 }
 
 static void check_print_after(ir_arena *a) {
-  outcome o = run(a, simplifying, (pass_options){.print_after = (const char *[]){"algebra"},
-                                                 .num_print_after = 1});
+  outcome o = run(a, simplifying,
+                  (pass_options){.print_after = (const char *[]){"algebra"}, .num_print_after = 1});
   expect(count(o.log, "# after algebra\nmltc-ir 1\n") == 1 && !strstr(o.log, "after dce"),
          "print after one pass, not again for rounds without change", &o);
   ir_module *read_back = test_parse(a, o.log); // the heading is a comment
@@ -191,7 +200,8 @@ static void check_keep(ir_arena *a, const char *dir) {
   expect(!o.ok && strstr(o.diags, "E0505"), "a folder that cannot be", &o);
 }
 
-// --- reproducers --------------------------------------------------------------------------------------
+// --- reproducers
+// --------------------------------------------------------------------------------------
 static const char *fault_of(ir_arena *a, const pass_info *list, int *code) {
   int fd[2];
   if (pipe(fd) != 0)
@@ -219,8 +229,10 @@ static const char *fault_of(ir_arena *a, const pass_info *list, int *code) {
 
 // The file holds the IR before the pass at fault, which later reads back.
 static void check_reproducer(ir_arena *a, const char *name, pass_fn pass, const char *says) {
-  const pass_info list[] = {{"algebra", pass_algebra, .repeat = true}, {"cse", pass_cse, .repeat = true},
-                            {name, pass, .required = true}, {0}};
+  const pass_info list[] = {{"algebra", pass_algebra, .repeat = true},
+                            {"cse", pass_cse, .repeat = true},
+                            {name, pass, .required = true},
+                            {0}};
   int code;
   unlink("mltc-crash.ir");
   const char *text = fault_of(a, list, &code);

@@ -50,7 +50,8 @@ static intervals training_intervals(ir_arena *a, int n) {
     int64_t width = 64 * (1 + next(&seed) % 8);
     plan_interval kept = {.lower = i, .upper = 2 * layers - i, .size = width * 64};
     plan_interval gone = {.lower = i, .upper = i + 2, .size = width * 16};
-    plan_interval grad = {.lower = 2 * layers - i - 1, .upper = 2 * layers - i + 1, .size = width * 64};
+    plan_interval grad = {
+        .lower = 2 * layers - i - 1, .upper = 2 * layers - i + 1, .size = width * 64};
     plan_interval dw = {.lower = 2 * layers - i - 1, .upper = 2 * layers - i, .size = width * 128};
     IR_PUSH(a, v, kept);
     IR_PUSH(a, v, gone);
@@ -82,8 +83,7 @@ static void test_random(void) {
     CHECK(overlaps(&v) == 0, "seed %u: %zu pairs overlap", seed, overlaps(&v));
     CHECK(plan_pack_check(a, v.at, v.num) == 0, "seed %u: the checker sees overlaps", seed);
     CHECK(height >= bound, "seed %u: below the bound", seed);
-    CHECK(plan_pack(a, w.at, w.num) == height &&
-              memcmp(v.at, w.at, sizeof *v.at * v.num) == 0,
+    CHECK(plan_pack(a, w.at, w.num) == height && memcmp(v.at, w.at, sizeof *v.at * v.num) == 0,
           "seed %u: two runs differ", seed);
     if ((double)height / (double)bound > worst)
       worst = (double)height / (double)bound;

@@ -247,8 +247,7 @@ static bool measure(const options *o, const cg_target *target, const gemm_case *
   dlclose(k.library);
   printf("%-14s %2lldx%lldx%lldx%-6lld %2dx%d %c%c grid %2lldx%-2lld", c->name, (long long)c->batch,
          (long long)c->m, (long long)c->n, (long long)c->k, k.plan.mr, k.plan.nv, "DLS"[k.plan.a],
-         k.plan.b_in_workspace ? (char)87 : "DLS"[k.plan.b], (long long)k.plan.group_rows,
-         (long long)k.plan.group_cols);
+         "DLS"[k.plan.b], (long long)k.plan.group_rows, (long long)k.plan.group_cols);
   ir_arena_free(arena);
   return true;
 }

@@ -86,7 +86,7 @@ def read_safetensors(path):
     with open(path, "rb") as f:
         length = int.from_bytes(f.read(8), "little")
         head = json.loads(f.read(length))
-        data = f.read()
+        data = bytearray(f.read())
     head.pop("__metadata__", None)
     out = {}
     for name, t in sorted(head.items(), key=lambda item: item[1]["data_offsets"][0]):

@@ -1,0 +1,223 @@
+"""Trainers made by mltc beside PyTorch, on this machine, in one run.
+
+    python3 tests/bench/torch/run.py --mltc build/bin/mltc --data DIR [--only NAME,...]
+
+DIR holds the MNIST files and tinyshakespeare.txt (scripts/fetch-data). PyTorch is looked for in
+$MLTC_TORCH_PYTHON, else in python3: `pip install torch numpy`. README.md says more.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from trainers import Trainer
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+PYTHON = os.environ.get("MLTC_TORCH_PYTHON", "python3")
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.folder = tempfile.mkdtemp(prefix="mltc-bench-")
+        self.rows = []
+        self.trainers = {}
+        self.failed = set()
+
+    def close(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def trainer(self, graph):
+        if graph not in self.trainers and not self.options.peer_only:
+            self.trainers[graph] = Trainer(self.options.mltc, os.path.join(ROOT, graph), self.folder)
+        return self.trainers.get(graph)
+
+    def peer(self, name, style, *arguments):
+        command = [PYTHON, os.path.join(HERE, "peers.py"), name, "--style", style,
+                   "--data", self.options.data, "--threads", str(self.options.threads), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:  # older PyTorch lacks some styles: said, and left out
+            reason = done.stderr.strip().splitlines()[-1:] or ["no message"]
+            print(f"  {name}: PyTorch style '{style}' does not run: {reason[0]}", flush=True)
+            self.failed.add((name, style))
+            return None
+        return json.loads(done.stdout.strip().splitlines()[-1])
+
+    def row(self, name, what, ours, peer, bar, unit="", higher=False, detail=None):
+        """`bar`: a number that `ours` must not pass, or None where there is none."""
+        ok = None
+        if ours is not None and bar is not None:
+            ok = ours >= bar if higher else ours <= bar
+        self.rows.append({"benchmark": name, "what": what, "ours": ours, "peer": peer, "bar": bar,
+                          "unit": unit, "pass": ok, "detail": detail or {}})
+
+    # Both sides take turns, so that what else the machine does hurts them alike.
+    def alternate(self, name, styles, field, ours, *arguments):
+        peers = {style: [] for style in styles}
+        mine = []
+        for i in range(self.options.repeat):
+            for style in styles:
+                run = None
+                if (name, style) not in self.failed:
+                    run = self.peer(name, style, "--seed", str(i), *arguments)
+                if run:
+                    peers[style].append(run[field])
+            if not self.options.peer_only:
+                mine.append(ours(i))
+        medians = {s: statistics.median(v) for s, v in peers.items() if v}
+        if not medians:
+            sys.exit(f"PyTorch does not run in '{PYTHON}': pip install torch numpy, or set "
+                     "MLTC_TORCH_PYTHON to a Python that has them")
+        return medians, mine
+
+
+def mnist_mlp(b):
+    trainer = b.trainer("examples/mnist_mlp.graph")
+    accuracies = []
+
+    def ours(seed):
+        seconds, lines = trainer.run(b.options.data, b.options.threads, f"--seed={seed}", "--no-save")
+        accuracies.append([line["accuracy"] for line in lines if "eval" in line][-1])
+        return seconds
+
+    styles = ["tensors"] if b.options.quick else ["tensors", "loader"]
+    peers, mine = b.alternate("mnist_mlp", styles, "seconds", ours)
+    best = min(peers.values())
+    b.row("mnist_mlp", "10 epochs, whole run", statistics.median(mine) if mine else None, best,
+          best / 4, "s", detail={"peers": peers, "runs": mine})
+    mean = statistics.mean(accuracies) if accuracies else None
+    b.row("mnist_mlp", "test accuracy, mean of seeds", mean and 100 * mean, None, 97.3, "%", True,
+          {"runs": accuracies})
+
+
+def per_step(b, name, graph, steps, warm, factor):
+    trainer = b.trainer(graph)
+    styles = ["tensors", "fused"] + (["compile"] if b.options.compile else [])
+    peers, mine = b.alternate(
+        name, styles, "step_seconds",
+        lambda i: 1e3 * trainer.step_seconds(b.options.data, b.options.threads, steps, warm),
+        "--steps", str(steps - warm))
+    peers = {style: 1e3 * v for style, v in peers.items()}
+    best = min(peers.values())
+    b.row(name, "time per step", statistics.median(mine) if mine else None, best, best * factor,
+          "ms", detail={"peers": peers, "runs": mine})
+
+
+def mlp_adam(b):
+    per_step(b, "mlp_adam", "tests/bench/torch/mlp_adam.graph", 1000, 100, 1 / 3)
+
+
+def char_gpt(b):
+    # 200 of 250 steps, so that no evaluation falls into the time.
+    per_step(b, "char_gpt", "examples/char_gpt.graph", 240, 40, 2 / 3)
+
+
+def char_gpt_loss(b):
+    trainer = b.trainer("examples/char_gpt.graph")
+    if trainer is None:
+        return
+    seconds, lines = trainer.run(b.options.data, b.options.threads, "--steps=2000", "--no-save")
+    losses = {line["step"]: line["loss"] for line in lines if "eval" in line}
+    b.row("char_gpt", "validation loss, step 2000", losses[2000], None, 1.90,
+          detail={"losses": losses, "seconds": seconds})
+
+
+def losses(b):
+    if b.options.peer_only:
+        return
+    for name in ("mlp_sgd", "mlp_adam", "char_gpt"):
+        graph = "examples/char_gpt.graph" if name == "char_gpt" else f"tests/bench/torch/{name}.graph"
+        trainer = b.trainer(graph)
+        command = [PYTHON, os.path.join(HERE, "losses.py"), name, "--trainer", trainer.path,
+                   "--data", b.options.data, "--threads", str(b.options.threads)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"losses.py {name} failed:\n{done.stderr}")
+        out = json.loads(done.stdout.strip().splitlines()[-1])
+        b.row("losses_equal", f"{name}, 100 steps, worst relative", out["worst"], None, 1e-5,
+              detail=out)
+
+
+BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
+              "char_gpt_loss": char_gpt_loss, "losses_equal": losses}
+
+
+def number(v):
+    return "-" if v is None else f"{v:.4g}"
+
+
+def show(rows):
+    print(f"\n{'benchmark':14} {'what':38} {'mltc':>9} {'PyTorch':>9} {'bar':>9} {'':2} result")
+    for r in rows:
+        result = {True: "pass", False: "MISS", None: "not measured"}[r["pass"]]
+        print(f"{r['benchmark']:14} {r['what']:38} {number(r['ours']):>9} {number(r['peer']):>9} "
+              f"{number(r['bar']):>9} {r['unit']:2} {result}")
+
+
+def save(b, path):
+    version = subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"],
+                             capture_output=True, text=True, check=False).stdout.strip()
+    out = {"schema": "mltc-bench-torch", "version": 1, "torch": version,
+           "threads": b.options.threads, "repeat": b.options.repeat, "cpu": cpu_name(),
+           "compile_seconds": {g: t.compile_seconds for g, t in b.trainers.items()},
+           "rows": b.rows}
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(out, f, indent=1)
+        f.write("\n")
+    print(f"\nPyTorch {version}, {b.options.threads} threads, median of {b.options.repeat}; "
+          f"details in {os.path.relpath(path)}")
+
+
+def cpu_name():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            return next(line.split(":", 1)[1].strip() for line in f if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.machine()
+
+
+def parse():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--mltc", default=os.path.join(ROOT, "build", "bin", "mltc"))
+    p.add_argument("--data", required=True, help="folder with MNIST and tinyshakespeare.txt")
+    p.add_argument("--only", help="names, separated by commas: " + ", ".join(BENCHMARKS))
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--repeat", type=int, default=3, help="runs of each side; medians count")
+    p.add_argument("--compile", action="store_true", help="also PyTorch with torch.compile")
+    p.add_argument("--peer-only", action="store_true", help="measure PyTorch alone")
+    p.add_argument("--quick", action="store_true", help="leave out PyTorch's DataLoader")
+    p.add_argument("--out", default=os.path.join(ROOT, "tests", "bench", "results", "torch.json"))
+    options = p.parse_args()
+    options.data = os.path.abspath(options.data)
+    options.mltc = os.path.abspath(options.mltc)
+    names = options.only.split(",") if options.only else list(BENCHMARKS)
+    unknown = [n for n in names if n not in BENCHMARKS]
+    if unknown:
+        p.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    return options, names
+
+
+def main():
+    options, names = parse()
+    b = Bench(options)
+    try:
+        for name in names:
+            print(f"running {name}", flush=True)
+            BENCHMARKS[name](b)
+    finally:
+        b.close()
+    show(b.rows)
+    save(b, options.out)
+    return 1 if any(r["pass"] is False for r in b.rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

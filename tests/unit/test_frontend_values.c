@@ -1,0 +1,203 @@
+// test_frontend_values.c: what expressions and standard layers compute: each is compiled into a
+// model, run by the oracle, and compared with numbers worked out by other means.
+#include "support_frontend.h"
+
+#include <math.h>
+#include <string.h>
+
+// The inputs count up: x = [[0, 1, 2], [3, 4, 5]], y = [6, 7], k = [8, 9].
+static const char frame[] = "let N = 6\n"
+                            "block same(v: f[..., n]) -> f[..., n] { return v }\n"
+                            "model m(x: f32[2,3], y: f32[2], k: i32[2]) {\n"
+                            "%s\n"
+                            "  output o = %s\n"
+                            "  loss sum(x)\n"
+                            "}\n"
+                            "optim { sgd(0.1) }\n";
+
+typedef struct value_case {
+  const char *before, *expr;
+  int num;
+  double want[8];
+} value_case;
+
+static const value_case cases[] = {
+    // arithmetic and precedence
+    {"", "x[0] + 1", 3, {1, 2, 3}},
+    {"", "2 - x[0]", 3, {2, 1, 0}},
+    {"", "-x[0] ** 2", 3, {0, -1, -4}},
+    {"", "x[1] ** -1", 3, {1 / 3., 1 / 4., 1 / 5.}},
+    {"", "x[1] ** 0.5", 3, {1.7320508075688772, 2, 2.23606797749979}},
+    {"", "x[1] // 2", 3, {1, 2, 2}},
+    {"", "x[1] % 2", 3, {1, 0, 1}},
+    {"", "k / 2", 2, {4, 4.5}},
+    {"", "f32(k // 2)", 2, {4, 4}},
+    {"", "f32((k - 12) // 5)", 2, {-1, -1}},
+    {"", "f32((k - 12) % 5)", 2, {1, 2}},
+    {"", "x + x[:, 0:1]", 6, {0, 1, 2, 6, 7, 8}},
+    {"", "x[0] * (1 + 7 // 2 ** 1)", 3, {0, 4, 8}},
+    {"", "x[0] + N / 4", 3, {1.5, 2.5, 3.5}},
+    {"", "x[0] + (1 if N == 6 and not N > 7 else 2)", 3, {1, 2, 3}},
+    // comparisons and truth
+    {"", "f32(x[0] >= 1)", 3, {0, 1, 1}},
+    {"", "f32(k == i32(x[1, 0:2]) + 5)", 2, {1, 1}},
+    {"", "f32(x[0] > 0 and not x[0] == 2)", 3, {0, 1, 0}},
+    {"", "where(x[0] == 1, -1, x[0])", 3, {0, -1, 2}},
+    {"", "where(k == 8, 1, 0)", 2, {1, 0}},
+    {"", "[mean(k == 8), 0][0]", 1, {0.5}},
+    // shapes
+    {"", "x^T", 6, {0, 3, 1, 4, 2, 5}},
+    {"", "reshape(x, [3, -1])", 6, {0, 1, 2, 3, 4, 5}},
+    {"", "transpose(x, [1, 0])[1]", 2, {1, 4}},
+    {"", "x[-1, ::2]", 2, {3, 5}},
+    {"", "x[..., 1]", 2, {1, 4}},
+    {"", "x[:, 1:]", 4, {1, 2, 4, 5}},
+    {"", "concat([x[0], y], axis=0)", 5, {0, 1, 2, 6, 7}},
+    {"a, b = split(x, [1, 2], axis=1)", "b", 4, {1, 2, 4, 5}},
+    {"a, b, d = split(x, 3, axis=-1)", "d", 2, {2, 5}},
+    {"", "pad(y, [1], [2], value=9)", 5, {9, 6, 7, 9, 9}},
+    {"", "broadcast(y, [2, 2])", 4, {6, 7, 6, 7}},
+    {"", "f32(iota([2, 2], axis=1))", 4, {0, 1, 0, 1}},
+    {"", "gather(x^T, k - 7)", 4, {1, 4, 2, 5}},
+    {"", "zeros(shape(y)) + rank(x)", 2, {2, 2}},
+    // reductions
+    {"", "sum(x, axis=1)", 2, {3, 12}},
+    {"", "mean(x, axis=[0, 1], keep=true)", 1, {2.5}},
+    {"", "max(x, axis=0)", 3, {3, 4, 5}},
+    {"", "min(x) + max(2, 3)", 1, {3}},
+    {"", "max(x[0], 1)", 3, {1, 1, 2}},
+    {"", "f32(argmax(x, axis=-1)) + f32(argmin(x, axis=0))[0]", 2, {2, 2}},
+    // products
+    {"", "x @ x^T", 4, {5, 14, 14, 50}},
+    {"", "x^T @ x", 8, {9, 12, 15, 12, 17, 22, 15, 22}},
+    {"", "x[0] @ x[1]", 1, {14}},
+    {"", "y @ x", 3, {21, 34, 47}},
+    {"z = reshape(x, [2, 1, 3])", "z @ x^T", 4, {5, 14, 14, 50}},
+    {"z = reshape(x, [2, 3, 1])", "z^T @ z", 2, {5, 50}},
+    // functions
+    {"", "exp(x[0])", 3, {1, 2.718281828459045, 7.38905609893065}},
+    {"", "log1p(x[0]) + log(x[0] + 1)", 3, {0, 1.3862943611198906, 2.1972245773362196}},
+    {"", "abs(-x[0]) * sign(-x[0])", 3, {0, -1, -2}},
+    {"", "rsqrt(x[1] + 1) * sqrt(x[1] + 1)", 3, {1, 1, 1}},
+    {"", "sin(x[0]) ** 2 + cos(x[0]) ** 2", 3, {1, 1, 1}},
+    {"", "floor(x[0] / 2)", 3, {0, 0, 1}},
+    {"", "tanh(x[0]) + erf(x[0])", 3, {0, 1.6042949488, 1.9593497786}},
+    {"", "stop(x[0]) + u8(3)", 3, {3, 4, 5}},
+    // statements
+    {"z = x\n repeat i in 3 { z = z + i }\n", "z[0]", 3, {3, 4, 5}},
+    {"if N > 5 { z = x } else { z = y }", "z[0]", 3, {0, 1, 2}},
+    {"if N > 6 { z = y } else if N > 5 { z = x }", "z[0]", 3, {0, 1, 2}},
+    {"state s: f32[3] = 0\n s <- x[1]", "s + x[0]", 3, {3, 5, 7}},
+    {"param w: f[3] = constant(2)", "same(w * x[0])", 3, {0, 2, 4}},
+    // standard layers
+    {"", "relu(x[0] - 1)", 3, {0, 0, 1}},
+    {"", "leaky_relu(x[0] - 1, slope=0.5)", 3, {-0.5, 0, 1}},
+    {"", "sigmoid(x[0])", 3, {0.5, 0.7310585786300049, 0.8807970779778823}},
+    {"", "silu(x[0])", 3, {0, 0.7310585786300049, 1.7615941559557646}},
+    {"", "gelu(x[0])", 3, {0, 0.8413447460685429, 1.9544997361036416}},
+    {"", "gelu_tanh(x[0])", 3, {0, 0.8411919906082768, 1.954597694087775}},
+    {"", "softplus(x[0])", 3, {0.6931471805599453, 1.3132616875182228, 2.1269280110429727}},
+    {"", "softmax(x)[1]", 3, {0.09003057317038046, 0.24472847105479764, 0.6652409557748219}},
+    {"", "log_softmax(x)[0]", 3, {-2.4076059644443806, -1.4076059644443806, -0.4076059644443805}},
+    {"", "cross_entropy(x, k - 8)", 1, {(2.4076059644443806 + 1.4076059644443806) / 2}},
+    {"", "cross_entropy(reshape(x, [2, 1, 3]), reshape(k - 7, [2, 1]))", 1,
+     {(1.4076059644443806 + 0.4076059644443805) / 2}},
+    {"", "mse(x[0], x[1])", 1, {9}},
+    {"", "binary_cross_entropy(x[0, 0:2], [1, 0][0] * (k == 8))", 1,
+     {(0.6931471805599453 + 1.3132616875182228) / 2}},
+    {"", "layernorm(x, eps=0)[1]", 3, {-1.224744871391589, 0, 1.224744871391589}},
+    {"", "rmsnorm(x, eps=0)[1]", 3, {0.7348469228349535, 0.9797958971132712, 1.224744871391589}},
+    {"", "one_hot(k - 8, 3)", 6, {1, 0, 0, 0, 1, 0}},
+    {"", "embedding(x, k - 8)", 6, {0, 1, 2, 3, 4, 5}},
+    {"", "merge_heads(heads(reshape(x, [1, 2, 3]), 3))", 6, {0, 1, 2, 3, 4, 5}},
+    {"z = reshape(x, [1, 2, 3])", "attention(z, z, z, causal=true)[0, 0]", 3, {0, 1, 2}},
+    {"z = reshape(x, [1, 2, 3])", "attention(0 * z, z, z)[0]", 6, {1.5, 2.5, 3.5, 1.5, 2.5, 3.5}},
+    {"", "dropout(x[0], 0.5)", 3, {0, 1, 2}}, // predict: unchanged
+    {"", "linear(x[0], 2, init=ones)", 2, {3, 3}},
+    {"", "linear(x, 2, init=constant(2), bias=false)[1]", 2, {24, 24}},
+};
+
+static void check_case(const value_case *k) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = support_graph(a, ir_format(a, frame, k->before, k->expr));
+  ir_world *w = support_world(a, m);
+  const ir_tensor_value *v = support_run(a, w, support_func(m, "predict"), 0, 1, "o");
+  int64_t have = ir_elements(&v->type);
+  CHECK(have >= k->num, "%s has %lld values, %d are expected", k->expr, (long long)have, k->num);
+  for (int i = 0; i < k->num && i < have; i++)
+    CHECK(fabs(v->at[i] - k->want[i]) < 1e-6, "%s [%d] is %.12g, not %.12g", k->expr, i, v->at[i],
+          k->want[i]);
+  ir_arena_free(a);
+}
+
+// In step, dropout drops, and scales what it keeps; other micro-batches and steps draw others.
+static void check_dropout(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = support_graph(a, "model m(x: f32[1000]) {\n"
+                                  "  param w: f[1] = ones\n"
+                                  "  d = dropout(x * 0 + 1, 0.25)\n"
+                                  "  loss mean(d * w)\n"
+                                  "  metric zeros = mean(d == 0)\n"
+                                  "  metric big = max(d)\n"
+                                  "}\n"
+                                  "optim { sgd(0.1) }\n");
+  ir_func *f = support_func(m, "step");
+  // The oracle does not run grad: keep the forward part.
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->op == IR_GRAD)
+      f->nodes.num = i;
+  ir_world *w = support_world(a, m);
+  double zeros = support_run(a, w, f, 0, 1, "zeros")->at[0];
+  double big = support_run(a, w, f, 0, 1, "big")->at[0];
+  CHECK(fabs(zeros - 0.25) < 0.06, "a quarter is dropped: %g", zeros);
+  CHECK(fabs(big - 4 / 3.) < 1e-6, "the others are scaled: %g", big);
+  w->states[ir_find_state(m, "step")->id].at[0] = 1;
+  CHECK(support_run(a, w, f, 0, 1, "zeros")->at[0] != zeros, "another step draws other values");
+  ir_arena_free(a);
+}
+
+static void check_initialisers(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = support_graph(a, "model m(x: f32[2]) {\n"
+                                  "  param u: f[100,50] = uniform(2)\n"
+                                  "  param r: f[100,50] = uniform(1, 3)\n"
+                                  "  param n: f[100,50] = normal(0.5)\n"
+                                  "  param h: f[100,50] = he\n"
+                                  "  param g: f[100,50] = xavier\n"
+                                  "  loss sum(x) + 0 * (sum(u) + sum(r) + sum(n) + sum(h) + sum(g))\n"
+                                  "}\n"
+                                  "optim { sgd(0.1) }\n");
+  ir_world *w = support_world(a, m);
+  static const struct {
+    const char *name;
+    double mean, deviation, lo, hi;
+  } want[] = {{"u", 0, 1.1547, -2, 2},
+              {"r", 2, 0.57735, 1, 3},
+              {"n", 0, 0.5, -3, 3},
+              {"h", 0, 0.141421, -1, 1},
+              {"g", 0, 0.11547, -0.2, 0.2}};
+  for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+    const ir_tensor_value *v = &w->states[ir_find_state(m, want[i].name)->id];
+    double sum = 0, squares = 0;
+    bool inside = true;
+    for (int k = 0; k < 5000; k++) {
+      sum += v->at[k];
+      squares += v->at[k] * v->at[k];
+      inside = inside && v->at[k] >= want[i].lo && v->at[k] <= want[i].hi;
+    }
+    double mean = sum / 5000, deviation = sqrt(squares / 5000 - mean * mean);
+    CHECK(inside, "%s leaves its range", want[i].name);
+    CHECK(fabs(mean - want[i].mean) < 0.05, "%s has mean %g", want[i].name, mean);
+    CHECK(fabs(deviation / want[i].deviation - 1) < 0.05, "%s has deviation %g", want[i].name,
+          deviation);
+  }
+  ir_arena_free(a);
+}
+
+int main(void) {
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    check_case(&cases[i]);
+  check_dropout();
+  check_initialisers();
+  return support_finish("frontend values");
+}
