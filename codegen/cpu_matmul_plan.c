@@ -17,7 +17,9 @@ enum {
   BARRIER_CYCLES = 3000,
   TASK_CYCLES = 60,
 };
-static const double CYCLES_PER_BYTE = 0.03; // first touch of a task's operands
+// Cycles per byte that a task reads for the first time. Rows of a arrive while tiles are computed;
+// the first tile of a panel of b waits for it, when it comes from beyond the second cache.
+static const double STREAM_COST = 0.02, NEAR_COST = 0.03, FAR_COST = 0.2;
 
 mm_axes mm_simplify(const mm_axes *axes) {
   mm_axes r = {0};
@@ -137,8 +139,9 @@ static tile_choices tiles_for(const mm_problem *p, int lanes) {
   tile_choices c = {0};
   int64_t direct = most_direct_rows(p);
   for (int vectors = 1; vectors <= MAX_VECTORS; vectors++) {
-    // accumulators, a row of b, and one broadcast element of a
-    int most = (p->target->vector_registers - vectors - 1) / vectors;
+    // sums, a row of b, and one element of a; NEON loads several of those ahead
+    int others = vectors + (p->target->vector_bytes == 16 ? 5 : 1);
+    int most = (p->target->vector_registers - others) / vectors;
     bool unwanted = p->want_nv && vectors != p->want_nv;
     if (unwanted || (int64_t)(vectors - 1) * lanes >= p->n)
       continue;
@@ -218,6 +221,11 @@ static double pack_cost(const mm_operand *o, mm_access access) {
   return flat && k == 1 ? 0.4 : 2.0;
 }
 
+static double cold_cost(const mm_problem *p) {
+  int64_t bytes = p->batch * p->k * (p->m + p->n) * p->elem_bytes;
+  return bytes > p->target->l2_bytes ? FAR_COST : NEAR_COST;
+}
+
 // Estimated cycles on a team: shared packing, a barrier, then the longest thread's tasks.
 static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   double tile = (tile_cycles(g->mr, g->nv) + enter_cycles(p, g->mr, g->nv)) * (double)p->k;
@@ -227,9 +235,9 @@ static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   double cols = (double)ceil_div(g->col_tiles, g->group_cols);
   double a_panel = pack_cost(&p->a, g->a) * g->mr * (double)p->k;
   double b_panel = pack_cost(&p->b, g->b) * (double)(g->nr * p->k);
-  double reads = (rows * g->mr + cols * (double)g->nr) * (double)(p->k * p->elem_bytes);
-  double task = rows * cols * tile / (double)pieces + TASK_CYCLES + CYCLES_PER_BYTE * reads,
-         phase0 = 0;
+  double step = (double)(p->k * p->elem_bytes); // bytes of one row of a, one column of b
+  double reads = cols * (double)g->nr * step * cold_cost(p) + rows * g->mr * step * STREAM_COST;
+  double task = rows * cols * tile / (double)pieces + TASK_CYCLES + reads, phase0 = 0;
   if (g->a == MM_LOCAL)
     task += rows * a_panel;
   if (g->b == MM_LOCAL)

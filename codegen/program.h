@@ -43,7 +43,7 @@ typedef struct cg_source {
   const char *name; // "kernels_0.c"
   const char *text;
   size_t len;
-  bool reference; // need not be fast: compiled with -O1
+  bool reference; // need not be fast: compiled for size
 } cg_source;
 typedef IR_VEC(cg_source) cg_sources;
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <zlib.h>
 
 typedef struct tables {
   const cg_program *p;
@@ -10,6 +11,7 @@ typedef struct tables {
   const ir_module *m;
   ir_buf *out;
   int64_t *limits[8]; // cg_integer_limits of each function
+  size_t plan_len, packed_len;
 } tables;
 
 // --- small pieces ---------------------------------------------------------------------------------
@@ -257,6 +259,21 @@ static void put_kernels(const tables *t) {
   end_table(t->out);
 }
 
+static void put_plan(tables *t) {
+  ir_buf text = ir_buf_new(t->p->arena);
+  plan_print(t->plan, t->m, &text);
+  uLongf len = compressBound(text.len);
+  unsigned char *packed = IR_NEW_ARRAY(t->p->arena, unsigned char, len);
+  int status = compress2(packed, &len, (const unsigned char *)ir_buf_str(&text), text.len,
+                         Z_BEST_COMPRESSION);
+  BUG_IF(status != Z_OK, "zlib says %d", status);
+  ir_buf_puts(t->out, "\nstatic const unsigned char plan_packed[] =\n");
+  put_bytes(t->out, packed, len);
+  ir_buf_puts(t->out, ";\n");
+  t->plan_len = text.len;
+  t->packed_len = len;
+}
+
 // --- the program ------------------------------------------------------------------------------------
 static void put_field(ir_buf *b, const char *name, const char *text) {
   ir_buf_printf(b, "    .%s = ", name);
@@ -290,8 +307,6 @@ static uint64_t plan_hash(const tables *t) {
 
 static void put_program(const tables *t, const cg_origin *o, int num_inputs) {
   ir_buf *b = t->out;
-  ir_buf text = ir_buf_new(t->p->arena);
-  plan_print(t->plan, (ir_module *)(uintptr_t)t->m, &text);
   ir_buf_puts(b, "\nconst mlrt_program mlrt_the_program = {\n    .abi = MLRT_ABI,\n");
   put_field(b, "model", t->m->name);
   put_field(b, "source_path", o->path);
@@ -313,9 +328,10 @@ static void put_program(const tables *t, const cg_origin *o, int num_inputs) {
   put_func_row(t, "MLRT_EVAL", "eval");
   put_func_row(t, "MLRT_PREDICT", "predict");
   put_func_row(t, "MLRT_ACCUMULATE", "accum");
-  ir_buf_puts(b, "    },\n    .plan_text =\n    ");
-  cg_put_string(b, ir_buf_str(&text));
-  ir_buf_puts(b, ",\n};\n");
+  ir_buf_printf(b,
+                "    },\n    .plan_packed = plan_packed,\n    .plan_packed_len = %zu,\n"
+                "    .plan_len = %zu,\n};\n",
+                t->packed_len, t->plan_len);
 }
 
 void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, ir_buf *out) {
@@ -330,5 +346,6 @@ void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, i
   for (size_t i = 0; i < p->module->funcs.num; i++)
     put_results(&t, p->module->funcs.at[i]);
   put_kernels(&t);
+  put_plan(&t);
   put_program(&t, o, num_inputs);
 }

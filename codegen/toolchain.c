@@ -144,10 +144,12 @@ static void add_machine(const build *x, command *c) {
 
 static command compile_command(const build *x, const cg_source *s, const char *out) {
   command c = {0};
-  int level = s->reference && x->b->opt_level > 1 ? 1 : x->b->opt_level;
   add(&c, x->cc);
   add(&c, "-std=gnu11");
-  add(&c, ir_format(x->a, "-O%d", level));
+  if (s->reference && x->b->opt_level > 0)
+    add(&c, "-Os");
+  else
+    add(&c, ir_format(x->a, "-O%d", x->b->opt_level));
   add_machine(x, &c);
   // Fused multiply-add wherever the source has a product in a sum: decided here, once, so the
   // binary's results are fixed. No errno, no traps: vector code may compute lanes it discards.

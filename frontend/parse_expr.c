@@ -87,7 +87,7 @@ static bool parse_items(fe_parser *p, ast_expr *into, fe_token_kind close, bool 
   }
   if (parse_peek(p)->kind != close) {
     parse_fail(p, parse_peek(p), "expected ',' or %s, found %s", fe_token_text(close),
-               fe_token_text(parse_peek(p)->kind));
+               parse_found(p));
     return false;
   }
   p->nest--;
@@ -149,7 +149,7 @@ static ast_expr *parse_primary(fe_parser *p) {
   case TOK_LPAREN:
     return parse_parens(p);
   default:
-    parse_fail(p, t, "expected an expression, found %s", fe_token_text(t->kind));
+    parse_fail(p, t, "expected an expression, found %s", parse_found(p));
     return NULL;
   }
 }
@@ -186,7 +186,7 @@ static ast_expr *parse_call(fe_parser *p, ast_expr *callee, size_t start) {
   }
   if (parse_peek(p)->kind != TOK_RPAREN) {
     ir_diag *n = parse_fail(p, parse_peek(p), "expected ',' or ')' in the call of '%s', found %s",
-                            e->text, fe_token_text(parse_peek(p)->kind));
+                            e->text, parse_found(p));
     if (n && open->loc.line != parse_peek(p)->loc.line)
       diag_note(n, open->loc, "the parenthesis opened here");
     return NULL;

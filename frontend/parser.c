@@ -28,10 +28,25 @@ bool parse_accept(fe_parser *p, fe_token_kind kind) {
   return true;
 }
 
+// Inside parentheses the next token may be lines away: what is missing is missing at the end of
+// the line before.
+static const fe_token *line_end_before(const fe_parser *p, const fe_token *at) {
+  if (!p->nest || at == p->toks || at[-1].kind != TOK_NEWLINE)
+    return at;
+  while (at > p->toks && at[-1].kind == TOK_NEWLINE)
+    at--;
+  return at;
+}
+
+const char *parse_found(fe_parser *p) {
+  return fe_token_text(line_end_before(p, parse_peek(p))->kind);
+}
+
 ir_diag *parse_fail(fe_parser *p, const fe_token *at, const char *fmt, ...) {
   if (p->failed)
     return NULL;
   p->failed = true;
+  at = line_end_before(p, at);
   ir_buf b = ir_buf_new(p->arena);
   va_list ap;
   va_start(ap, fmt);
@@ -44,14 +59,14 @@ bool parse_expect(fe_parser *p, fe_token_kind kind, const char *where) {
   if (parse_accept(p, kind))
     return true;
   parse_fail(p, parse_peek(p), "expected %s %s, found %s", fe_token_text(kind), where,
-             fe_token_text(parse_peek(p)->kind));
+             parse_found(p));
   return false;
 }
 
 bool parse_name(fe_parser *p, ast_name *out, const char *what) {
   const fe_token *t = parse_peek(p);
   if (t->kind != TOK_NAME) {
-    parse_fail(p, t, "expected %s, found %s", what, fe_token_text(t->kind));
+    parse_fail(p, t, "expected %s, found %s", what, parse_found(p));
     return false;
   }
   parse_take(p);
@@ -138,9 +153,9 @@ static bool parse_dims(fe_parser *p, ast_type *type) {
     if (!parse_accept(p, TOK_COMMA))
       break;
   }
-  parse_peek(p);
+  bool closed = parse_expect(p, TOK_RBRACKET, "after the dimensions");
   p->nest--;
-  return parse_expect(p, TOK_RBRACKET, "after the dimensions");
+  return closed;
 }
 
 static ast_type *parse_type(fe_parser *p) {
@@ -328,7 +343,7 @@ static void parse_stmt_into(fe_parser *p, ast_body *body) {
   ast_stmt *s = parse_stmt(p);
   if (s && !at_separator(p)) {
     parse_fail(p, parse_peek(p), "expected the end of the statement, found %s",
-               fe_token_text(parse_peek(p)->kind));
+               parse_found(p));
     s = NULL;
   }
   if (s)
@@ -346,7 +361,7 @@ static bool close_brace(fe_parser *p, const fe_token *open) {
   if (parse_accept(p, TOK_RBRACE))
     return true;
   ir_diag *n = parse_fail(p, parse_peek(p), "expected '}', found %s",
-                          fe_token_text(parse_peek(p)->kind));
+                          parse_found(p));
   if (n)
     diag_note(n, open->loc, "the brace opened here");
   return false;
@@ -392,9 +407,9 @@ static bool parse_params(fe_parser *p, ast_fn *fn) {
     if (!parse_accept(p, TOK_COMMA))
       break;
   }
-  parse_peek(p);
+  bool closed = parse_expect(p, TOK_RPAREN, "after the parameters");
   p->nest--;
-  return parse_expect(p, TOK_RPAREN, "after the parameters");
+  return closed;
 }
 
 static bool parse_results(fe_parser *p, ast_fn *fn) {
@@ -451,7 +466,7 @@ static void parse_setting_into(fe_parser *p, ast_item *item) {
   bool ok = parse_setting(p, &s);
   if (ok && !at_separator(p) && parse_peek(p)->kind != TOK_COMMA) {
     parse_fail(p, parse_peek(p), "expected ',' or the end of the line, found %s",
-               fe_token_text(parse_peek(p)->kind));
+               parse_found(p));
     ok = false;
   }
   if (ok)
@@ -547,7 +562,7 @@ static void parse_item_into(fe_parser *p, ast_file *file) {
   bool ok = parse_item(p, item);
   if (ok && !at_separator(p)) {
     parse_fail(p, parse_peek(p), "expected a new line, found %s",
-               fe_token_text(parse_peek(p)->kind));
+               parse_found(p));
     ok = false;
   }
   if (ok)

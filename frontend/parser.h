@@ -29,6 +29,8 @@ bool parse_expect(fe_parser *p, fe_token_kind kind, const char *where);
 bool parse_name(fe_parser *p, ast_name *out, const char *what);
 // The first error of a statement; NULL when it is not the first (nothing is reported).
 ir_diag *parse_fail(fe_parser *p, const fe_token *at, const char *fmt, ...) IR_PRINTF(3, 4);
+// The next token, for messages.
+const char *parse_found(fe_parser *p);
 void parse_skip_newlines(fe_parser *p);
 // Guards recursion. False (reported) when nesting is too deep; parse_leave undoes it.
 bool parse_enter(fe_parser *p);

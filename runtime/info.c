@@ -3,7 +3,9 @@
 #include "runtime/number_io.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 static const char *role_name(mlrt_role r) {
   static const char *const names[] = {"parameter", "frozen", "buffer", "moment",
@@ -103,13 +105,20 @@ static void print_data(const mlrt_program *p) {
   putchar('\n');
 }
 
+static void print_plan(const mlrt_program *p) {
+  uLongf len = p->plan_len;
+  char *text = p->plan_len ? malloc(p->plan_len) : NULL;
+  if (text && uncompress((Bytef *)text, &len, p->plan_packed, p->plan_packed_len) == Z_OK)
+    printf("\n%.*s", (int)len, text);
+  free(text);
+}
+
 int mlrt_info(const mlrt_program *p, mlrt_options *o) {
   print_origin(p);
   print_flags(o);
   print_data(p);
   print_states(p);
   print_totals(p);
-  if (p->plan_text && *p->plan_text)
-    printf("\n%s", p->plan_text);
+  print_plan(p);
   return fflush(stdout) == 0 ? MLRT_EXIT_OK : MLRT_EXIT_INPUT;
 }

@@ -130,7 +130,9 @@ typedef struct mlrt_program {
   int num_kernels;
   const mlrt_embedded *embedded;
   int num_embedded;
-  const char *plan_text; // what `info` prints
+  // What `info` prints: text of plan_len bytes, packed by zlib (plans of large programs are long).
+  const unsigned char *plan_packed;
+  size_t plan_packed_len, plan_len;
 } mlrt_program;
 
 extern const mlrt_program mlrt_the_program; // defined by the generated file

@@ -254,7 +254,6 @@ static inline mlrt_program toy_program(mlrt_embedded *embedded) {
       .num_kernels = 1,
       .embedded = embedded,
       .num_embedded = 2,
-      .plan_text = "the toy's plan\n",
   };
 }
 

@@ -1,0 +1,227 @@
+// test_frontend_errors.c: every kind of error that a graph file can have: its code, its place and the
+// words that help. The place is marked in the text: the error must start at «.
+#include "support_frontend.h"
+
+#include <string.h>
+
+typedef struct error_case {
+  const char *code;
+  const char *text;  // « marks the place
+  const char *words; // must be in the message, label, notes or help
+} error_case;
+
+#define MODEL(body)                                                                                \
+  "model m(x: f32[4,6], y: i32[4]) {\n" body "\nloss mean(linear(x, 1))\n}\noptim { sgd(0.1) }\n"
+#define REST    "model m(x: f32[4,6]) { loss mean(linear(x, 1)) }\noptim { sgd(0.1) }\n"
+#define NO_REST "model m(x: f32[4,6]) { loss mean(linear(x, 1)) }\n"
+
+static const error_case cases[] = {
+    // reading
+    {"E0001", "let a = 1 «$ 2\n" REST, "'$'"},
+    {"E0002", "let a = «12ab\n" REST, "digit"},
+    {"E0002", "let a = «99999999999999999999\n" REST, "64 bits"},
+    {"E0003", "import «\"abc\n" REST, "quote"},
+    {"E0004", "let a «3\n" REST, "expected '='"},
+    {"E0004", "«modell m(x: f32[4]) { }\n" REST, "did you mean 'model'?"},
+    {"E0004", MODEL("a = linear(x «10)"), "expected ',' or ')'"},
+    {"E0004", MODEL("a = x«^2"), "a ** b"},
+    {"E0004", MODEL("a = 1 < 2 «< 3"), "a < b and b < c"},
+    {"E0004", MODEL("a = (1, 2«"), "expected ',' or ')'"},
+    {"E0004", MODEL("a = [«)"), "expected an expression"},
+    {"E0006", "import «\"no/such/file.graph\"\n" REST, "-I"},
+    // names
+    {"E0201", MODEL("size = 3\n a = x * «sise"), "did you mean 'size'?"},
+    {"E0201", MODEL("a = «linaer(x, 3)"), "did you mean 'linear'?"},
+    {"E0201", MODEL("a = «exb(x)"), "did you mean 'exp'?"},
+    {"E0201", MODEL("param w: «f23[4] = zeros"), "did you mean 'f32'?"},
+    {"E0202", MODEL("a = «relu + 1"), "call it"},
+    {"E0206", "let a = 1\nlet «a = 2\n" REST, "already defined"},
+    {"E0206", "flag «seed = 1\n" REST, "meaning of its own"},
+    {"E0206", MODEL("param w: f[2] = zeros\nparam «w: f[2] = zeros"), "already defined"},
+    {"E0206", "block a(x) { return x }\nblock «a(x) { return x }\n" REST, "first definition"},
+    {"E0206", "block a(x, «x) { return x }\n" REST, "already a parameter"},
+    // kinds of values
+    {"E0202", MODEL("a = exp(«\"three\")"), "the text \"three\""},
+    {"E0202", MODEL("a = x «+ \"three\""), "cannot combine"},
+    {"E0207", MODEL("repeat «x { }"), "compile time"},
+    {"E0207", MODEL("if «x > 0 { }"), "compile time"},
+    {"E0207", MODEL("a = 1 if «x > 0 else 2"), "where("},
+    {"E0207", MODEL("a = x[«y]"), "gather"},
+    {"E0212", "flag n = 4\n" MODEL("a = zeros(«[n])"), ""},
+    {"E0212", "flag n = 4\n" MODEL("a = «linear(x, n)"), "mltc -D n="},
+    {"E0212", "flag n = 4\nlet k = «n + 1\n" REST, "trainer"},
+    {"E0214", MODEL("a, b = «split(x, 3, axis=1)"), "2 names for 3 values"},
+    {"E0218", MODEL("param w: f[3] = «x"), "normal(std)"},
+    {"E0219", MODEL("«relu(x)"), "assign it"},
+    // shapes
+    {"E0203", MODEL("a = x «+ zeros([5])"), "f32[4, 6]"},
+    {"E0203", MODEL("a = x «@ x"), "6 columns meet 4 rows"},
+    {"E0203", MODEL("a = reshape(x, «[5, -1])"), "24 elements"},
+    {"E0203", MODEL("a = «x[0]^T"), "2 dimensions"},
+    {"E0203", MODEL("a = split(x, «4, axis=1)"), "4 equal parts"},
+    {"E0203", "let B = 4, C = 5\nmodel m(x: f32[B,C]) { param w: f[B] = ones\n"
+              "loss mean(x «+ w) }\noptim { sgd(0.1) }\n", "dimension C is 5 here but 4 there"},
+    {"E0208", "block add(u: f[b,c], v: f[b,c]) -> f[b,c] { return u + v }\n"
+     MODEL("a = add(x, «x[:, 1:])"), "dimension c is 6 in 'u' but 5 in 'v'"},
+    {"E0208", "block t(u: f[b,c]) -> f[c,b] { return «u }\n" MODEL("a = t(x)"),
+     "in block 't', used here"},
+    {"E0208", "model m(x: f32[4,6], «y: i32[3]) { loss mean(x) }\noptim { sgd(0.1) }\n", "batch"},
+    {"E0213", MODEL("a = sum(x, axis=«2)"), "2 dimensions"},
+    {"E0213", MODEL("a = sum(x, axis=«[0, -2])"), "twice"},
+    {"E0213", MODEL("a = transpose(x, «[0, 0])"), "each axis"},
+    {"E0220", MODEL("a = x[:, «6]"), "dimension of 6"},
+    {"E0220", MODEL("a = x[:, «3:3]"), "empty"},
+    {"E0220", MODEL("a = «x[0, 0, 0]"), "too many"},
+    // element types
+    {"E0204", MODEL("a = y «* 0.5 * x"), "f32(...)"},
+    {"E0204", MODEL("a = u8(y) «- 300"), "does not fit"},
+    {"E0204", MODEL("a = y «@ x"), "float"},
+    {"E0204", MODEL("a = softmax(«y)"), "f32(...)"},
+    {"E0204", MODEL("a = gather(x, «x)"), "integer"},
+    // calls
+    {"E0205", MODEL("a = linear(x, 2, «biass=false)"), "did you mean 'bias'?"},
+    {"E0205", MODEL("a = «linear(x)"), "'m'"},
+    {"E0205", MODEL("a = linear(x, 2, true, none, «5)"), "too many"},
+    {"E0205", MODEL("a = linear(x, 2, «m=3)"), "twice"},
+    {"E0205", MODEL("a = linear(m=3, «x)"), "after one by name"},
+    {"E0205", MODEL("a = «where(x > 0)"), "'a'"},
+    {"E0209", "block a(v) { return b(v) }\nblock b(v) { return «a(v) }\n" MODEL("c = a(x)"),
+     "repeat"},
+    {"E0214", "block «a(v) { w = v }\n" MODEL("c = a(x)"), "returns nothing"},
+    {"E0215", "block a(v) { «metric q = mean(v)\nreturn v }\n" MODEL("c = a(x)"), "model"},
+    {"E0215", MODEL("«return x"), "blocks"},
+    {"E0215", MODEL("a = x\n «a <- x"), "not a state"},
+    // sizes and arithmetic
+    {"E0210", "let a = 2 «** 70\n" REST, "64 bits"},
+    {"E0210", MODEL("repeat «1000000 { }"), "100000"},
+    {"E0210", MODEL("a = broadcast(x, «[1099511627776, 4, 6])"), "2^40"},
+    {"E0211", "let a = 1 «/ 0\n" REST, "zero"},
+    {"E0211", "let a = «log(0)\n" REST, "finite"},
+    {"E0211", MODEL("a = y «// 0"), "zero"},
+    // models
+    {"E0216", "«let a = 1\n", "no model"},
+    {"E0216", "model «m(x: f32[4,6]) { a = x }\noptim { sgd(1) }\n", "loss"},
+    {"E0216", REST "model «n(x: f32[1]) { loss mean(x) }\n", "first one"},
+    {"E0216", MODEL("loss mean(x)\n«loss mean(x) #"), "one loss"},
+    {"E0203", "model m(x: f32[4,6]) { loss «x }\noptim { sgd(1) }\n", "scalar"},
+    {"E0206", MODEL("metric a = mean(x)\nmetric «a = mean(x)"), "already"},
+    {"E0205", "model m(«x) { loss mean(x) }\noptim { sgd(1) }\n", "type"},
+    // optim
+    {"E0304", "model «m(x: f32[4,6]) { loss mean(linear(x, 1)) }\n", "optim {"},
+    {"E0305", NO_REST "optim { «sdg(0.1) }\n", "did you mean 'sgd'?"},
+    {"E0305", NO_REST "optim { sgd(0.1), schedule = «cosin(total=3) }\n", "'cosine'"},
+    {"E0205", NO_REST "optim { sgd(0.1, «momentun=0.9) }\n", "'momentum'"},
+    {"E0205", NO_REST "optim { «sgd() }\n", "'lr'"},
+    {"E0205", NO_REST "optim { sgd(0.1), schedule = «cosine(warmup=3) }\n", "'total'"},
+    {"E0301", NO_REST "optim { sgd(0.1), «clp = 1 }\n", "'clip'"},
+    {"E0303", NO_REST "optim { sgd(0.1), clip = «0 }\n", "positive"},
+    // data
+    {"E0301", REST "data { train = csv(\"a\", «labl=last) }\n", "'label'"},
+    {"E0302", REST "data { train = «cvs(\"a\") }\n", "'csv'"},
+    {"E0303", REST "data { train = csv(\"a\", range=«80%..20%) }\n", "upwards"},
+    {"E0303", REST "data { train = csv(\"a\", label=«middle) }\n", "last first none"},
+    {"E0303", REST "data { train = csv(«3) }\n", "file names"},
+    {"E0304", REST "data { train = «csv() }\n", "no file"},
+    {"E0304", REST "data { train = «text(\"a\", vocab=chars) }\n", "window"},
+    {"E0206", REST "data { train = csv(\"a\")\n«train = csv(\"b\") }\n", "already"},
+    // train
+    {"E0301", REST "train { «epoch = 3 }\n", "'epochs'"},
+    {"E0301", REST "train { epochs = 3, «epochs = 4 }\n", "twice"},
+    {"E0303", REST "train { epochs = «0 }\n", "above 0"},
+    {"E0303", REST "train { steps = «2.5 }\n", "whole"},
+    {"E0303", REST "train { epochs = 3, «steps = 5 }\n", "both"},
+    {"E0303", REST "train { precision = «bf16 }\n", "f32"},
+    {"E0303", REST "train { «eval = 3 }\n", "every"},
+    {"E0304", REST "data { test = csv(\"a\") }\ntrain { eval = «tset every epoch }\n", "'test'"},
+};
+
+static const char *without_mark(ir_arena *a, const char *text, uint32_t *line, uint32_t *col) {
+  const char *mark = strstr(text, "«");
+  *line = *col = 1;
+  for (const char *p = text; p < mark; p++) {
+    *col = *p == '\n' ? 1 : *col + 1;
+    *line += *p == '\n';
+  }
+  return ir_format(a, "%.*s%s", (int)(mark - text), text, mark + strlen("«"));
+}
+
+static void check_case(const error_case *k) {
+  ir_arena *a = ir_arena_new();
+  uint32_t line, col;
+  const char *messages, *text = without_mark(a, k->text, &line, &col);
+  ir_module *m = support_compile(a, text, &messages);
+  const char *head = ir_format(a, "t.graph:%u:%u: error[%s]:", line, col, k->code);
+  CHECK(!m, "this must not compile:\n%s", text);
+  CHECK(strstr(messages, head), "no '%s' for\n%s\nbut\n%s", head, text, messages);
+  CHECK(strstr(messages, k->words), "'%s' is not said:\n%s", k->words, messages);
+  ir_arena_free(a);
+}
+
+static int count(const char *text, const char *part) {
+  int n = 0;
+  for (const char *p = text; (p = strstr(p, part)); p++)
+    n++;
+  return n;
+}
+
+// Errors of one phase come together, in order, each once.
+static void check_together(void) {
+  ir_arena *a = ir_arena_new();
+  const char *messages;
+  support_compile(a, "let a = \nlet b = 3 4\nblock q( { }\nmodel m(x: f32[2]) {\n y = x +\n z = )\n"
+                     " loss mean(x)\n}\n", &messages);
+  CHECK(count(messages, "error[E0004]") == 4, "four syntax errors:\n%s", messages);
+  support_compile(a, MODEL("a = nope\nb = x @ x\nc = a + 1\nrepeat 5 { d = x + zeros([7]) }\n"
+                           "e = relu(y)"), &messages);
+  CHECK(count(messages, "error[") == 4, "four errors, each once:\n%s", messages);
+  CHECK(!strstr(messages, "'a'"), "what follows from an error is silent:\n%s", messages);
+  ir_arena_free(a);
+}
+
+// The chain of uses, outermost last; errors inside std show the user's line first.
+static void check_chain(void) {
+  ir_arena *a = ir_arena_new();
+  const char *messages;
+  support_compile(a, "block inner(v: f[b,c]) { return v @ v }\n"
+                     "block outer(v: f[b,c]) { return inner(v) }\n" MODEL("a = outer(x)"),
+                  &messages);
+  const char *inner = strstr(messages, "t.graph:2:33: note: in block 'inner', used here");
+  const char *outer = strstr(messages, "t.graph:4:5: note: in block 'outer', used here");
+  CHECK(inner && outer && inner < outer, "the chain of uses:\n%s", messages);
+  support_compile(a, MODEL("a = attention(x, x, x[:, 1:], causal=1)"), &messages);
+  CHECK(strstr(messages, "t.graph:2:5: error"), "the user's line comes first:\n%s", messages);
+  CHECK(strstr(messages, "note: in the standard block 'attention'"), "%s", messages);
+  ir_arena_free(a);
+}
+
+static void check_define(const char *define, const char *want) {
+  ir_arena *a = ir_arena_new();
+  const char *messages;
+  fe_options o = {.defines = &define, .num_defines = 1};
+  ir_module *m = support_compile_with(
+      a, "let B = 4, K = true\nflag lr = 0.1\nmodel m(x: f32[B,2]) { loss mean(linear(x, 1)) }\n"
+         "optim { sgd(lr) }\n", &o, &messages);
+  if (*want)
+    CHECK(!m && strstr(messages, want), "-D %s: no '%s' in\n%s", define, want, messages);
+  else
+    CHECK(m && ir_find_func(m, "step")->nodes.at[0]->type.dims[0] == 8, "-D %s: %s", define,
+          messages);
+  ir_arena_free(a);
+}
+
+int main(void) {
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    check_case(&cases[i]);
+  check_together();
+  check_chain();
+  check_define("B=8", "");
+  check_define("B=2*4", "");
+  check_define("BB=8", "did you mean 'B'?");
+  check_define("lr=8", "./trainer --lr=");
+  check_define("B", "has no value");
+  check_define("B=", "-D B:1:");
+  check_define("B=true", "another kind");
+  check_define("B=1.5", "another kind");
+  check_define("B=0", "at least 1");
+  return support_finish("frontend errors");
+}
