@@ -124,3 +124,10 @@ void cg_emit_args(const cg_kernel *k, ir_buf *out, int indent) {
                   cg_arg_name(k, (int)i), is_const, type, i);
   }
 }
+
+void cg_emit_number(const cg_kernel *k, int i, const char *type, const char *name, ir_buf *out,
+                    int indent) {
+  size_t at = k->in.num + k->out.num + (k->workspace > 0) + (size_t)i;
+  ir_buf_printf(out, "%*sconst %s %s = (%s)(uintptr_t)args[%zu];\n", indent, "", type, name, type,
+                at);
+}

@@ -8,10 +8,13 @@
 // that runs tasks [begin, end) of cg_kernel.tasks[p]. The host splits tasks statically over the
 // threads of the team and puts a barrier between phases. Results must not depend on how tasks are
 // split: a task owns its outputs, sums inside it have a fixed order.
-// args: cg_kernel.in buffers, then cg_kernel.out buffers, then workspace when it has any.
+// args: cg_kernel.in buffers, then cg_kernel.out buffers, then workspace when it has any, then one
+// entry per cg_kernel.numbers that holds the number itself: (char *)(uintptr_t)number.
 //
-// Text must not depend on the names of tensors beyond their last word, so that equal kernels of
-// different layers give equal text and are emitted once: use cg_local_name.
+// Kernels of equal text are emitted once. Names do not count (program.c compares texts in which
+// all tensors have one name), nor do numbers: what a family can take at run time at no cost is no
+// constant of its text. So one function updates all parameters, whatever their sizes, and one
+// draws all first weights, whatever their streams.
 #ifndef CODEGEN_CODEGEN_H
 #define CODEGEN_CODEGEN_H
 
@@ -42,6 +45,9 @@ typedef struct cg_kernel {
   int num_phases;
   int64_t tasks[CG_MAX_PHASES];
   int64_t workspace;          // bytes
+  // Numbers that kernels of equal text may differ in. LOOP: the element count of a kernel with
+  // one axis; then the stream of each random member.
+  IR_VEC(int64_t) numbers;
   void *schedule;             // the family's own decisions, from schedule to emit
 } cg_kernel;
 
@@ -107,6 +113,9 @@ const char *cg_scope_name(ir_arena *a, ir_map *names, const char *hint);
 // function by cg_emit_args:   const float *const p_x = (const float *)args[0];
 void cg_emit_args(const cg_kernel *k, ir_buf *out, int indent);
 const char *cg_arg_name(const cg_kernel *k, int arg); // "p_x"
+// Declares `const TYPE NAME = number i`:   const int64_t count = (int64_t)(uintptr_t)args[9];
+void cg_emit_number(const cg_kernel *k, int i, const char *type, const char *name, ir_buf *out,
+                    int indent);
 
 // The text that every generated kernel file begins with.
 const char *cg_cpu_prelude(ir_arena *a, const cg_target *t);

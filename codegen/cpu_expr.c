@@ -81,14 +81,27 @@ static const char *comparison_text(ir_arena *a, const ir_node *n, const char **x
   return ir_dtypes[t].bytes == 8 ? ir_format(a, "k_mask%s", text) : text;
 }
 
+static const char *stream_key(ir_arena *a, const ir_node *n) {
+  return ir_format(a, "stream of %u", n->id);
+}
+
+void cpu_bind_stream(cg_expr *e, const ir_node *n, const char *name) {
+  ir_map_put(e->names, stream_key(e->k->arena, n), (void *)(uintptr_t)name);
+}
+
+static const char *stream_text(const cg_expr *e, const ir_node *n) {
+  ir_arena *a = e->k->arena;
+  const char *name = ir_map_get(e->names, stream_key(a, n));
+  return name ? name : ir_format(a, "%uu", (unsigned)(uint32_t)ir_attr_int(n, IR_ATTR_STREAM));
+}
+
 static const char *random_text(cg_expr *e, const ir_node *n, const char *const *x) {
   ir_arena *a = e->k->arena;
   const dom_load *element = cpu_find_load(e->k->dom, n, -1);
   BUG_IF(!element, "'%s' has no element index", n->name);
   int64_t step = e->vector_axis < 0 ? 0 : element->access.stride[e->vector_axis];
   const char *first = cpu_address(e, NULL, &element->access);
-  const char *head =
-      ir_format(a, "%s, %s, %uu", x[0], x[1], (unsigned)(uint32_t)ir_attr_int(n, IR_ATTR_STREAM));
+  const char *head = ir_format(a, "%s, %s, %s", x[0], x[1], stream_text(e, n));
   const char *text = n->op == IR_UNIFORM && step == 1
                          ? ir_format(a, "k_uniform_run(%s, %s)", head, first)
                          : ir_format(a, "k_%s(%s, k_count_i64(%s, %lld))", ir_ops[n->op].name, head,

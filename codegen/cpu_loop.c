@@ -13,6 +13,10 @@
 // The file list is in cpu_loop.h.
 #include "codegen/cpu_loop.h"
 
+static bool is_random(const ir_node *n) {
+  return n->op == IR_UNIFORM || n->op == IR_NORMAL;
+}
+
 void cpu_loop_schedule(cg_kernel *k) {
   loop_plan *p = IR_NEW(k->arena, loop_plan);
   k->dom = loop_simplify(k->arena, k->k, k->dom);
@@ -23,6 +27,11 @@ void cpu_loop_schedule(cg_kernel *k) {
   k->tasks[0] = p->tasks;
   k->workspace = 0;
   k->schedule = p;
+  if (p->flat)
+    IR_PUSH(k->arena, k->numbers, p->extent);
+  for (size_t i = 0; i < k->k->nodes.num; i++)
+    if (is_random(k->k->nodes.at[i]))
+      IR_PUSH(k->arena, k->numbers, ir_attr_int(k->k->nodes.at[i], IR_ATTR_STREAM));
 }
 
 static const char *index_of(void *data, int axis) {
@@ -37,9 +46,25 @@ static void name_axes(loop_emit *m) {
 }
 
 static void reserve(loop_emit *m) {
-  static const char *const used[] = {"b", "first", "last"};
-  for (size_t i = 0; i < sizeof used / sizeof *used; i++)
+  static const char *const used[] = {"b", "first", "last", "count", "full", "steps", "lanes"};
+  size_t num = m->p->flat ? sizeof used / sizeof *used : 3;
+  for (size_t i = 0; i < num; i++)
     cg_scope_name(m->k->arena, m->e.names, used[i]);
+}
+
+static void declare_numbers(loop_emit *m) {
+  ir_arena *a = m->k->arena;
+  int at = 0;
+  if (m->p->flat)
+    cg_emit_number(m->k, at++, "int64_t", "count", m->e.out, m->e.indent);
+  for (size_t i = 0; i < m->k->k->nodes.num; i++) {
+    const ir_node *n = m->k->k->nodes.at[i];
+    if (!is_random(n))
+      continue;
+    const char *name = cg_scope_name(a, m->e.names, "stream");
+    cg_emit_number(m->k, at++, "uint32_t", name, m->e.out, m->e.indent);
+    cpu_bind_stream(&m->e, n, name);
+  }
 }
 
 static void declare_caches(loop_emit *m) {
@@ -93,7 +118,7 @@ static const char *unit_variable(loop_emit *m) {
 
 static void emit_units(loop_emit *m) {
   const loop_plan *p = m->p;
-  const char *var = unit_variable(m);
+  const char *var = m->p->flat ? NULL : unit_variable(m);
   if (!var) {
     loop_emit_unit(m);
     return;
@@ -142,6 +167,9 @@ void cpu_loop_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   cpu_line(&m.e, "if (begin >= end)");
   cpu_line(&m.e, "  return;");
   cg_emit_args(k, out, 2);
+  declare_numbers(&m);
+  if (p->flat)
+    loop_emit_flat_bounds(&m);
   declare_caches(&m);
   loop_emit_level(&m, LEVEL_FUNC);
   emit_units(&m);

@@ -11,6 +11,9 @@
 //
 //   across  the vector axis is in R: lanes are elements of a row, summed up at the end of a phase
 //   along   it is in P: lanes are independent results; R is a plain loop inside
+//
+// A kernel with a single axis is flat: the size of the axis is an argument (cg_kernel.numbers), so
+// that the updates of all parameters are one function. Its tasks are blocks of elements.
 #ifndef CODEGEN_CPU_LOOP_H
 #define CODEGEN_CPU_LOOP_H
 
@@ -38,6 +41,7 @@ typedef struct loop_plan {
   int64_t extent;  // size of the vector axis
   bool across;
   bool has_reduce;
+  bool flat; // one axis, whose size is a number of the kernel: no text depends on it
   int turned_axis; // -1, or a parallel axis that is looped over inside the vector axis
   int phases;      // loop nests over R, at least 1
   int block;       // vectors per step of the vector loop
@@ -46,6 +50,7 @@ typedef struct loop_plan {
   int64_t rows, red_rows;               // products of their sizes
   int64_t chunk, chunks;                // pieces of the vector axis (along); across: 1
   int64_t units, tasks;                 // rows * chunks, split into tasks
+  int64_t task_elements;                // flat, along: elements per task, the same for all sizes
   loop_member *member;
 } loop_plan;
 
@@ -68,6 +73,7 @@ typedef struct loop_emit {
 } loop_emit;
 
 void loop_emit_unit(loop_emit *m); // everything inside one unit of work
+void loop_emit_flat_bounds(loop_emit *m);
 // Loads and members of this level, and of no later phase, not yet emitted.
 void loop_emit_level(loop_emit *m, loop_level level);
 const char *loop_have(void *data, const ir_node *n); // cached members

@@ -154,11 +154,15 @@ void loop_plan_axes(loop_plan *p, const cg_kernel *k) {
 // --------------------------------------------------------------------------------------------
 enum { MAX_TASKS = 64, OPS_PER_TASK = 16384 };
 
-static int64_t element_ops(const loop_plan *p, const cg_kernel *k) {
-  double ops = (double)(k->dom->loads.num + k->dom->stores.num);
+static int64_t element_ops(const cg_kernel *k) {
+  int64_t ops = (int64_t)(k->dom->loads.num + k->dom->stores.num);
   for (size_t i = 0; i < k->k->nodes.num; i++)
     ops += ir_ops[k->k->nodes.at[i]->op].flops;
-  ops *= (double)p->extent * (double)p->rows * (double)p->red_rows;
+  return ops > 0 ? ops : 1;
+}
+
+static int64_t all_ops(const loop_plan *p, const cg_kernel *k) {
+  double ops = (double)element_ops(k) * (double)p->extent * (double)p->rows * (double)p->red_rows;
   return ops > 1e15 ? (int64_t)1e15 : (int64_t)ops;
 }
 
@@ -166,10 +170,23 @@ static int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+// Blocks whose size depends on the work per element alone. Whole cache lines of any dtype.
+static void plan_flat_tasks(loop_plan *p, const cg_kernel *k) {
+  enum { LINE = 64 };
+  p->task_elements = ceil_div(ceil_div(OPS_PER_TASK, element_ops(k)), LINE) * LINE;
+  p->tasks = p->across ? 1 : ceil_div(p->extent, p->task_elements);
+  p->rows = p->chunks = p->units = 1;
+  p->tasks = p->tasks < 1 ? 1 : p->tasks;
+}
+
 // Rows are split first; when there are too few of them the vector axis is cut into chunks of whole
 // vector steps, so that the partial vector comes last and every chunk starts a step.
 void loop_plan_tasks(loop_plan *p, const cg_kernel *k) {
-  int64_t want = element_ops(p, k) / OPS_PER_TASK;
+  if (p->flat) {
+    plan_flat_tasks(p, k);
+    return;
+  }
+  int64_t want = all_ops(p, k) / OPS_PER_TASK;
   want = want < 1 ? 1 : want > MAX_TASKS ? MAX_TASKS : want;
   p->chunks = 1;
   p->chunk = p->extent;

@@ -49,9 +49,45 @@ static const char *number(const loop_emit *m, int64_t v) {
   return ir_format(m->k->arena, "%lld", (long long)v);
 }
 
+// Of a flat kernel: this call's elements are [first, last), and first is the start of a vector.
+void loop_emit_flat_bounds(loop_emit *m) {
+  const loop_plan *p = m->p;
+  if (p->across) {
+    cpu_line(&m->e, "const int64_t first = 0, last = count;");
+  } else {
+    long long per_task = (long long)p->task_elements;
+    cpu_line(&m->e, "const int64_t first = begin * %lld;", per_task);
+    cpu_line(&m->e, "const int64_t last = end * %lld < count ? end * %lld : count;", per_task,
+             per_task);
+  }
+  cpu_line(&m->e, "const int64_t full = last / VL * VL; // where the partial vector begins");
+  if (p->block > 1)
+    cpu_line(&m->e, "const int64_t steps = last / %d * %d;", p->block * p->lanes,
+             p->block * p->lanes);
+}
+
+static void flat_steps(loop_emit *m, step_fn body) {
+  const loop_plan *p = m->p;
+  if (p->block > 1)
+    step_loop(m, p->block, "first", "steps", body);
+  step_loop(m, 1, p->block > 1 ? "steps" : "first", "full", body);
+  cpu_line(&m->e, "if (full < last) {");
+  ir_map *outer = loop_open(m);
+  cpu_line(&m->e, "const int lanes = (int)(last - full);");
+  m->index[p->vector_axis] = "full";
+  m->e.lanes = "lanes";
+  body(m, 1);
+  m->e.lanes = NULL;
+  loop_close(m, outer);
+}
+
 // Steps of `block` vectors, then single vectors, then the partial one.
 static void vector_steps(loop_emit *m, step_fn body) {
   const loop_plan *p = m->p;
+  if (p->flat) {
+    flat_steps(m, body);
+    return;
+  }
   int64_t step = (int64_t)p->lanes * p->block;
   int64_t steps_end = p->extent / step * step, full_end = p->extent / p->lanes * p->lanes;
   bool chunked = p->chunks > 1;

@@ -150,6 +150,14 @@ static void plan_caches(loop_plan *p, const cg_kernel *k) {
     }
 }
 
+// A scratch row has a constant size; without any, nothing but loop bounds depends on the extent.
+static bool is_flat(const loop_plan *p, const cg_kernel *k) {
+  for (size_t i = 0; i < k->k->nodes.num; i++)
+    if (p->member[i].cached)
+      return false;
+  return k->dom->num_axes == 1;
+}
+
 // More vectors per step: for the latency of accumulators (across), or to read wide rows of memory
 // in column sums (along; only with one phase, whose results are then held in arrays).
 static int choose_block(const loop_plan *p, const cg_kernel *k) {
@@ -160,7 +168,7 @@ static int choose_block(const loop_plan *p, const cg_kernel *k) {
       flops += ir_ops[k->k->nodes.at[i]->op].flops;
   if (!p->has_reduce || (!p->across && p->phases > 1))
     return 1;
-  while (block > 1 && (vectors < block || flops * block > 4 * BLOCK_FLOPS))
+  while (block > 1 && ((vectors < block && !p->flat) || flops * block > 4 * BLOCK_FLOPS))
     block /= 2;
   return block;
 }
@@ -171,5 +179,6 @@ void loop_plan_members(loop_plan *p, const cg_kernel *k) {
     describe(p, k, i);
   p->phases = count_phases(p, k);
   plan_caches(p, k);
+  p->flat = is_flat(p, k);
   p->block = choose_block(p, k);
 }

@@ -1,6 +1,6 @@
 // cpu_matmul_pack.c: copies panels of a and b into the order in which tiles read them.
 //
-//   a panel: mr rows.     [k][mr]
+//   a panel: mr rows.     [k][mr], or [mr][pitch] when k lies in contiguous runs
 //   b panel: nr columns. [k][width], width a whole number of vectors; missing columns are 0
 //
 // b with contiguous k (b^T of a row-major matrix) is transposed in blocks of lanes x lanes by
@@ -26,17 +26,22 @@ static void close_loops(const mm_text *t, int braces) {
 }
 
 // One step of k after another: `width` elements per step, `count` of them from the operand.
-static void emit_pack_steps(const mm_text *t, const mm_operand *o, const char *width) {
+// Where x is no run of neighbours, its offsets are worked out once per panel.
+static void emit_pack_steps(const mm_text *t, const mm_operand *o, int64_t most) {
   int64_t stride;
   bool unit = mm_is_flat(&o->x, &stride) && (stride == 1 || o->x.num == 0);
-  const char *base = unit ? "source + first" : "source";
-  int braces = open_k_loops(t, &o->k, base), in = 2 + 2 * braces;
-  const char *from = unit ? "j" : mm_offset(t->p->arena, &o->x, "(first + j)");
+  if (!unit)
+    ir_buf_printf(t->out,
+                  "  int64_t at[%lld];\n"
+                  "  for (int64_t j = 0; j < count; j++)\n"
+                  "    at[j] = %s;\n",
+                  (long long)most, mm_offset(t->p->arena, &o->x, "(first + j)"));
+  int braces = open_k_loops(t, &o->k, unit ? "source + first" : "source"), in = 2 + 2 * braces;
   ir_buf_printf(t->out, "%*sfor (int64_t j = 0; j < count; j++)\n%*spanel[j] = from[%s];\n", in, "",
-                in + 2, "", from);
-  ir_buf_printf(t->out, "%*sfor (int64_t j = count; j < %s; j++)\n%*spanel[j] = 0;\n", in, "",
-                width, in + 2, "");
-  ir_buf_printf(t->out, "%*spanel += %s;\n", in, "", width);
+                in + 2, "", unit ? "j" : "at[j]");
+  ir_buf_printf(t->out, "%*sfor (int64_t j = count; j < width; j++)\n%*spanel[j] = 0;\n", in, "",
+                in + 2, "");
+  ir_buf_printf(t->out, "%*spanel += width;\n", in, "");
   close_loops(t, braces);
 }
 
@@ -52,7 +57,7 @@ static void open_packing(const mm_text *t, const char *which) {
 static void emit_pack_by_steps(const mm_text *t, const mm_operand *o, const char *which,
                                int64_t count, int64_t width) {
   open_packing(t, which);
-  emit_pack_steps(t, o, "width");
+  emit_pack_steps(t, o, width);
   ir_buf_puts(t->out, "}\n\n");
   ir_buf_printf(t->out,
                 "static __attribute__((noinline)) void %s_pack_%s(const %s *source, %s *panel, "
@@ -65,6 +70,27 @@ static void emit_pack_by_steps(const mm_text *t, const mm_operand *o, const char
                 "}\n\n",
                 t->name, which, t->p->ctype, t->p->ctype, (long long)count, t->name, which,
                 (long long)count, (long long)width, t->name, which);
+}
+
+// Rows of a in runs of contiguous k: plain copies.
+static void emit_pack_a_rows(const mm_text *t) {
+  const mm_axes *k = &t->p->a.k;
+  int64_t run = k->size[k->num - 1];
+  mm_axes outer = *k;
+  outer.num--;
+  ir_buf_printf(t->out,
+                "static __attribute__((noinline)) void %s_pack_a(const %s *source, %s *panel, "
+                "int64_t first, int64_t count, int64_t width) {\n"
+                "  (void)width;\n"
+                "  for (int64_t i = 0; i < count; i++)\n"
+                "    for (int64_t j = 0; j < %lld; j++)\n"
+                "      __builtin_memcpy(panel + i * %lld + j * %lld, source + %s + %s, %lld * "
+                "sizeof(%s));\n"
+                "}\n\n",
+                t->name, t->p->ctype, t->p->ctype, (long long)(t->p->k / run),
+                (long long)t->plan->a_pitch, (long long)run,
+                mm_offset(t->p->arena, &t->p->a.x, "(first + i)"),
+                mm_offset(t->p->arena, &outer, "j"), (long long)run, t->p->ctype);
 }
 
 // "0, 16, 1, 17, ...": interleaves the lower (half 0) or upper halves of two vectors.
@@ -191,7 +217,9 @@ bool mm_packs_slices(const mm_operand *o) {
 }
 
 static void emit_pack_a(const mm_text *t) {
-  if (t->plan->a == MM_SHARED && mm_packs_slices(&t->p->a))
+  if (t->plan->a_pitch)
+    emit_pack_a_rows(t);
+  else if (t->plan->a == MM_SHARED && mm_packs_slices(&t->p->a))
     emit_pack_slice(t, &t->p->a, "a", false);
   else
     emit_pack_by_steps(t, &t->p->a, "a", t->plan->mr, t->plan->mr);

@@ -211,6 +211,12 @@ static bool must_pack_b(const mm_problem *p, const mm_plan *plan) {
   return p->m > 2 * plan->mr && p->k > most_direct_steps(p->target, k * p->elem_bytes, 2);
 }
 
+// Neighbours along k lie in runs worth a copy: heads that are merged by a view.
+static bool k_in_runs(const mm_operand *o) {
+  int last = o->k.num - 1;
+  return last >= 0 && o->k.stride[last] == 1 && o->k.size[last] >= 8;
+}
+
 // Cycles to copy one element into a panel. One narrow panel of a wide matrix is read a piece of a
 // row at a time, which costs more than packing slices of all panels (MM_SHARED).
 static double pack_cost(const mm_operand *o, mm_access access) {
@@ -218,7 +224,7 @@ static double pack_cost(const mm_operand *o, mm_access access) {
   bool x_flat = mm_is_flat(&o->x, &x), flat = mm_is_flat(&o->k, &k) && x_flat;
   if (flat && x == 1)
     return access == MM_SHARED ? 0.25 : 0.5;
-  return flat && k == 1 ? 0.4 : 2.0;
+  return flat && k == 1 ? 0.4 : k_in_runs(o) ? 0.3 : 1.2;
 }
 
 static double cold_cost(const mm_problem *p) {
@@ -254,7 +260,7 @@ static int64_t local_bytes(const mm_problem *p, const mm_plan *g) {
   int64_t rows = ceil_div(g->row_tiles, g->group_rows);
   int64_t elems = g->mr * g->nr;
   if (g->a == MM_LOCAL)
-    elems += rows * g->mr * (p->k + 16);
+    elems += rows * (g->mr * (p->k + 48) + 1040);
   if (g->b == MM_LOCAL || mm_packs_tail(g))
     elems += g->nr * p->k;
   return elems * p->elem_bytes;
@@ -335,7 +341,10 @@ static int64_t panel_elems(int64_t elems) {
 
 static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
   int64_t pack = 0, elems = 0;
-  plan->a_panel = panel_elems(plan->mr * p->k);
+  // 64 bytes more than a multiple of 128: rows start on different sets
+  if (plan->a != MM_DIRECT && k_in_runs(&p->a))
+    plan->a_pitch = ceil_div(p->k, 32) * 32 + 16;
+  plan->a_panel = panel_elems(plan->mr * (plan->a_pitch ? plan->a_pitch : p->k));
   plan->b_panel = panel_elems(plan->nr * p->k);
   if (plan->a == MM_SHARED) {
     plan->a_pack_tasks = pack_tasks(p, &p->a, plan->row_tiles);

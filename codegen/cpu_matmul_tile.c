@@ -17,7 +17,7 @@
 int64_t mm_a_row_stride(const mm_text *t) {
   int64_t stride;
   if (t->plan->a != MM_DIRECT)
-    return 1;
+    return t->plan->a_pitch ? t->plan->a_pitch : 1;
   mm_is_flat(&t->p->a.x, &stride);
   return stride;
 }
@@ -25,7 +25,7 @@ int64_t mm_a_row_stride(const mm_text *t) {
 int64_t mm_a_k_stride(const mm_text *t) {
   int64_t stride;
   if (t->plan->a != MM_DIRECT)
-    return t->plan->mr;
+    return t->plan->a_pitch ? 1 : t->plan->mr;
   mm_is_flat(&t->p->a.k, &stride);
   return stride;
 }

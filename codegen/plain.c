@@ -29,7 +29,8 @@ const char *cg_plain_prelude(void) {
   return text_plain_prelude_h;
 }
 
-// --- index arithmetic -----------------------------------------------------------------------------
+// --- index arithmetic
+// -----------------------------------------------------------------------------
 typedef struct indices {
   const char *at[IR_MAX_RANK]; // C expression per dimension
 } indices;
@@ -99,15 +100,16 @@ static const char *element(const plain *p, const ir_node *n, const indices *x) {
   const char *var = member_var(p, l.buffer);
   if (var)
     return ir_format(p->a, "%s[%s]", var, at);
-  return ir_format(p->a, "(double)((const %s *)args[%d])[%s]", ir_dtypes[l.buffer->type.dtype].ctype,
-                   cg_arg_index(p->c, l.buffer), at);
+  return ir_format(p->a, "(double)((const %s *)args[%d])[%s]",
+                   ir_dtypes[l.buffer->type.dtype].ctype, cg_arg_index(p->c, l.buffer), at);
 }
 
-// --- loops ----------------------------------------------------------------------------------------
+// --- loops
+// ----------------------------------------------------------------------------------------
 static void open_loops(const plain *p, const char *var, const ir_type *t) {
   for (int d = 0; d < t->rank; d++)
-    ir_buf_printf(p->out, "%*sfor (int64_t %s%d = 0; %s%d < %" PRId64 "; %s%d++)%s\n", 2 + 2 * d, "",
-                  var, d, var, d, t->dims[d], var, d, d + 1 == t->rank ? " {" : "");
+    ir_buf_printf(p->out, "%*sfor (int64_t %s%d = 0; %s%d < %" PRId64 "; %s%d++)%s\n", 2 + 2 * d,
+                  "", var, d, var, d, t->dims[d], var, d, d + 1 == t->rank ? " {" : "");
   if (!t->rank)
     ir_buf_puts(p->out, "  {\n");
 }
@@ -117,7 +119,8 @@ static void put_assign(const plain *p, const ir_node *n, const char *value) {
   ir_buf_printf(p->out, "    %s[%s] = %s;\n", member_var(p, n), row_major(p, &n->type, &x), value);
 }
 
-// --- pointwise ------------------------------------------------------------------------------------
+// --- pointwise
+// ------------------------------------------------------------------------------------
 static const char *fill_spelling(const plain *p, const char *spell, const char *const *operand) {
   ir_buf b = ir_buf_new(p->a);
   for (; *spell; spell++) {
@@ -163,19 +166,23 @@ static const char *pointwise_value(const plain *p, const ir_node *n) {
   return fill_spelling(p, ir_ops[n->op].spell, operand);
 }
 
-// --- reductions -----------------------------------------------------------------------------------
+// --- reductions
+// -----------------------------------------------------------------------------------
 static bool is_reduced(const ir_node *n, int d) {
   return n->in[0]->type.dims[d] != n->type.dims[d];
 }
 
 static const char *reduce_start(const ir_node *n) {
-  return n->op == IR_SUM ? "0" : n->op == IR_REDUCE_MAX || n->op == IR_ARGMAX ? "-INFINITY" : "INFINITY";
+  return n->op == IR_SUM                                ? "0"
+         : n->op == IR_REDUCE_MAX || n->op == IR_ARGMAX ? "-INFINITY"
+                                                        : "INFINITY";
 }
 
 static void put_reduce(const plain *p, const ir_node *n) {
   bool arg = n->op == IR_ARGMAX || n->op == IR_ARGMIN;
   indices x = loop_indices(p, n->type.rank);
-  ir_buf_printf(p->out, "    double sum = %s;\n%s", reduce_start(n), arg ? "    double best = 0;\n" : "");
+  ir_buf_printf(p->out, "    double sum = %s;\n%s", reduce_start(n),
+                arg ? "    double best = 0;\n" : "");
   const char *position = "0";
   for (int d = 0; d < n->type.rank; d++)
     if (is_reduced(n, d)) {
@@ -186,8 +193,9 @@ static void put_reduce(const plain *p, const ir_node *n) {
     }
   const char *value = element(p, n->in[0], &x);
   if (arg) {
-    ir_buf_printf(p->out, "      if (%s %s sum) {\n        sum = %s;\n        best = (double)%s;\n      }\n", value,
-                  n->op == IR_ARGMAX ? ">" : "<", value, position);
+    ir_buf_printf(
+        p->out, "      if (%s %s sum) {\n        sum = %s;\n        best = (double)%s;\n      }\n",
+        value, n->op == IR_ARGMAX ? ">" : "<", value, position);
   } else {
     const char *operand[] = {"sum", value, ""};
     ir_buf_printf(p->out, "      sum = %s;\n", fill_spelling(p, ir_ops[n->op].spell, operand));
@@ -195,7 +203,8 @@ static void put_reduce(const plain *p, const ir_node *n) {
   put_assign(p, n, arg ? "best" : "sum");
 }
 
-// --- the rest -------------------------------------------------------------------------------------
+// --- the rest
+// -------------------------------------------------------------------------------------
 static void put_matmul(const plain *p, const ir_node *n) {
   int r = n->type.rank;
   bool ta = ir_attr_bool(n, IR_ATTR_TRANS_A), tb = ir_attr_bool(n, IR_ATTR_TRANS_B);
@@ -204,11 +213,10 @@ static void put_matmul(const plain *p, const ir_node *n) {
   a.at[ta ? r - 2 : r - 1] = "k";
   b.at[tb ? r - 1 : r - 2] = "k";
   b.at[tb ? r - 2 : r - 1] = ir_format(p->a, "i%d", r - 1);
-  ir_buf_printf(p->out,
-                "    double sum = 0;\n    for (int64_t k = 0; k < %" PRId64
-                "; k++)\n      sum += %s * %s;\n",
-                n->in[0]->type.dims[ta ? r - 2 : r - 1], element(p, n->in[0], &a),
-                element(p, n->in[1], &b));
+  ir_buf_printf(
+      p->out,
+      "    double sum = 0;\n    for (int64_t k = 0; k < %" PRId64 "; k++)\n      sum += %s * %s;\n",
+      n->in[0]->type.dims[ta ? r - 2 : r - 1], element(p, n->in[0], &a), element(p, n->in[1], &b));
   put_assign(p, n, "sum");
 }
 
@@ -247,8 +255,9 @@ static void put_pad(const plain *p, const ir_node *n) {
     ir_buf_printf(&inside, " && %s >= 0 && %s < %" PRId64, x.at[d], x.at[d],
                   n->in[0]->type.dims[d]);
   }
-  put_assign(p, n, ir_format(p->a, "%s ? %s : %s", ir_buf_str(&inside), element(p, n->in[0], &x),
-                             number(p, ir_attr_num(n, IR_ATTR_VALUE))));
+  put_assign(p, n,
+             ir_format(p->a, "%s ? %s : %s", ir_buf_str(&inside), element(p, n->in[0], &x),
+                       number(p, ir_attr_num(n, IR_ATTR_VALUE))));
 }
 
 static void put_concat(const plain *p, const ir_node *n) {
@@ -293,10 +302,10 @@ static void put_member(plain *p, size_t i) {
 }
 
 static void put_output(const plain *p, const ir_node *n) {
-  ir_buf_printf(p->out,
-                "  for (int64_t i = 0; i < %" PRId64 "; i++)\n    ((%s *)args[%d])[i] = (%s)%s[i];\n",
-                ir_elements(&n->type), ir_dtypes[n->type.dtype].ctype, cg_arg_index(p->c, n),
-                ir_dtypes[n->type.dtype].ctype, member_var(p, n));
+  ir_buf_printf(
+      p->out, "  for (int64_t i = 0; i < %" PRId64 "; i++)\n    ((%s *)args[%d])[i] = (%s)%s[i];\n",
+      ir_elements(&n->type), ir_dtypes[n->type.dtype].ctype, cg_arg_index(p->c, n),
+      ir_dtypes[n->type.dtype].ctype, member_var(p, n));
 }
 
 void cg_plain_emit(ir_arena *a, const cg_kernel *c, const char *name, ir_buf *out) {

@@ -1,21 +1,17 @@
-// program.c: schedules kernels, shares equal ones, and puts the text into files.
+// program.c: schedules kernels and puts their text into files.
 //
-// Kernels are emitted under a stand-in name first; equal texts are one function. Files are cut by
-// the amount of text alone, so that the same input gives the same bytes on any machine, and so that
-// compilers can work on them in parallel.
+// Files are cut by the amount of text alone, so that the same input gives the same bytes on any
+// machine, and so that compilers can work on them in parallel.
 #include "codegen/program.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "codegen/plain.h"
-#include "passes/cost.h"
 
 enum { FILE_BYTES = 24 * 1024, MAX_FILES = 8 };
 
-static const char STAND_IN[] = "KERNEL";
-
-// --- scheduling -----------------------------------------------------------------------------------
+// --- scheduling
+// -----------------------------------------------------------------------------------
 static cg_kernel *schedule(cg_program *p, const ir_func *f, ir_kernel *k) {
   cg_kernel *c = IR_NEW(p->arena, cg_kernel);
   c->k = k;
@@ -49,83 +45,23 @@ cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t) {
   return p;
 }
 
-// --- sharing --------------------------------------------------------------------------------------
-static const char *last_word(const char *name) {
-  const char *word = name;
-  for (const char *s = name; *s; s++)
-    if (*s == '.' && isalpha((unsigned char)s[1]))
-      word = s + 1;
-  return word;
-}
-
-static const char *identifier(const cg_program *p, const cg_kernel *c) {
-  const char *family = ir_family_names[c->k->family];
-  char *name = ir_format(p->arena, "%s%s_%s", p->prefix, family, last_word(c->k->name));
-  for (char *s = name; *s; s++)
-    if (!isalnum((unsigned char)*s))
-      *s = '_';
-  return name;
-}
-
-static char *replace_all(ir_arena *a, const char *text, const char *from, const char *to) {
-  ir_buf b = ir_buf_new(a);
-  for (const char *hit; (hit = strstr(text, from)); text = hit + strlen(from)) {
-    ir_buf_write(&b, text, (size_t)(hit - text));
-    ir_buf_puts(&b, to);
-  }
-  ir_buf_puts(&b, text);
-  return b.text;
-}
-
-static cg_distinct *new_distinct(cg_program *p, ir_map *names, const cg_kernel *c,
-                                 const char *text) {
-  cg_distinct *d = IR_NEW(p->arena, cg_distinct);
-  const char *base = identifier(p, c), *name = base;
-  for (int i = 2; ir_map_get(names, name); i++)
-    name = ir_format(p->arena, "%s_%d", base, i);
-  ir_map_put(names, name, d);
-  d->name = name;
-  d->text = replace_all(p->arena, text, STAND_IN, name);
-  IR_PUSH(p->arena, p->distinct, d);
-  return d;
-}
-
-void cg_share(cg_program *p) {
-  ir_map *by_text = ir_map_new(p->arena), *names = ir_map_new(p->arena);
-  for (size_t i = 0; i < p->module->funcs.num; i++) {
-    size_t num = p->module->funcs.at[i]->kernels.num;
-    p->shared[i] = IR_NEW_ARRAY(p->arena, cg_distinct *, num + 1);
-    for (size_t j = 0; j < num; j++) {
-      const cg_kernel *c = p->kernels[i][j];
-      ir_buf b = ir_buf_new(p->arena);
-      cg_generators[c->k->family].emit(c, STAND_IN, &b);
-      cg_distinct *d = ir_map_get(by_text, ir_buf_str(&b));
-      if (!d) {
-        d = new_distinct(p, names, c, ir_buf_str(&b));
-        ir_map_put(by_text, ir_buf_str(&b), d);
-      }
-      IR_PUSH(p->arena, d->uses, c);
-      cost x = cost_kernel(p->arena, c->k);
-      d->flops = x.flops;
-      d->bytes = x.bytes_read + x.bytes_written;
-      p->shared[i][j] = d;
-    }
-  }
-}
-
-// --- descriptions ---------------------------------------------------------------------------------
-const char *cg_describe(ir_arena *a, const ir_kernel *k) {
+// --- descriptions
+// ---------------------------------------------------------------------------------
+const char *cg_describe_ops(ir_arena *a, const ir_kernel *k) {
   ir_buf b = ir_buf_new(a);
   size_t shown = k->nodes.num < 10 ? k->nodes.num : 8;
   for (size_t i = 0; i < shown; i++)
     ir_buf_printf(&b, "%s%s", i ? ", " : "", ir_ops[k->nodes.at[i]->op].name);
   if (shown < k->nodes.num)
     ir_buf_printf(&b, " and %zu more", k->nodes.num - shown);
-  const ir_node *last = k->nodes.at[k->nodes.num - 1];
   ir_buf_printf(&b, "  %s", ir_type_str(a, &k->anchor->type));
-  if (last->loc.file)
-    ir_buf_printf(&b, "  %s:%u", last->loc.file->path, last->loc.line);
   return ir_buf_str(&b);
+}
+
+const char *cg_describe(ir_arena *a, const ir_kernel *k) {
+  const char *ops = cg_describe_ops(a, k);
+  const ir_loc *loc = &k->nodes.at[k->nodes.num - 1]->loc;
+  return loc->file ? ir_format(a, "%s  %s:%u", ops, loc->file->path, loc->line) : ops;
 }
 
 void cg_put_string(ir_buf *out, const char *s) {
@@ -144,7 +80,8 @@ void cg_put_string(ir_buf *out, const char *s) {
   ir_buf_puts(out, "\"");
 }
 
-// --- files ----------------------------------------------------------------------------------------
+// --- files
+// ----------------------------------------------------------------------------------------
 static void put_banner(cg_program *p, const cg_distinct *d, ir_buf *out) {
   ir_buf_puts(out, "\n// ");
   for (int i = 0; i < 90; i++)
@@ -152,8 +89,7 @@ static void put_banner(cg_program *p, const cg_distinct *d, ir_buf *out) {
   ir_buf_puts(out, "\n");
   for (size_t i = 0; i < d->uses.num && i < 4; i++) {
     const cg_kernel *c = d->uses.at[i];
-    ir_buf_printf(out, "// %s: %s = %s\n", c->func->name, c->k->name,
-                  cg_describe(p->arena, c->k));
+    ir_buf_printf(out, "// %s: %s = %s\n", c->func->name, c->k->name, cg_describe(p->arena, c->k));
   }
   if (d->uses.num > 4)
     ir_buf_printf(out, "// and %zu more\n", d->uses.num - 4);

@@ -11,7 +11,7 @@ typedef struct cg_distinct {
   const char *name; // C identifier without the phase suffix: "matmul_relu"
   const char *text; // its C source
   const char *plain; // name of the plain version for `check`; NULL: none
-  int64_t flops, bytes; // per call
+  int64_t flops, bytes; // per call of the first use
   IR_VEC(const cg_kernel *) uses;
 } cg_distinct;
 
@@ -49,7 +49,7 @@ typedef IR_VEC(cg_source) cg_sources;
 
 // Schedules every kernel (tasks, phases; sets ir_kernel.workspace). Before plan_build.
 cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t);
-// Emits each kernel; equal texts become one cg_distinct.
+// Emits each kernel; equal texts become one cg_distinct (codegen/program_share.c).
 void cg_share(cg_program *p);
 // All files, in a fixed order: kernels_*.c, then program.c. After cg_share.
 cg_sources cg_program_emit(cg_program *p, const plan *plan, const cg_origin *o);
@@ -57,7 +57,9 @@ cg_sources cg_program_emit(cg_program *p, const plan *plan, const cg_origin *o);
 // --- parts (codegen/program_*.c)
 void cg_emit_functions(const cg_program *p, const plan *plan, ir_buf *out);
 void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, ir_buf *out);
-// Ops, sizes and place of a kernel in one line: "matmul, add, max  [64,128]  mlp.graph:7".
+// Ops and sizes of a kernel in one line, "matmul, add, max  f32[64,128]", and its place after them:
+// "matmul, add, max  f32[64,128]  mlp.graph:7".
+const char *cg_describe_ops(ir_arena *a, const ir_kernel *k);
 const char *cg_describe(ir_arena *a, const ir_kernel *k);
 // "text" as a C string literal.
 void cg_put_string(ir_buf *out, const char *s);

@@ -16,12 +16,13 @@ typedef struct writer {
   const plan *plan;
   ir_buf *out;
   const ir_func *f;
-  int64_t *workspace; // arena offset by kernel id, or -1
+  int64_t *workspace;  // arena offset by kernel id, or -1
   spans read, written; // since the last barrier
   int shift;           // thread that gets the first task of the next small call
 } writer;
 
-// --- hazards --------------------------------------------------------------------------------------
+// --- hazards
+// --------------------------------------------------------------------------------------
 static bool touches(const spans *s, span x) {
   for (size_t i = 0; i < s->num; i++)
     if (s->at[i].from < x.to && x.from < s->at[i].to)
@@ -54,7 +55,8 @@ static void note(writer *w, const spans *reads, const spans *writes) {
     IR_PUSH(w->p->arena, w->written, writes->at[i]);
 }
 
-// --- arguments ------------------------------------------------------------------------------------
+// --- arguments
+// ------------------------------------------------------------------------------------
 static span node_span(const writer *w, const ir_node *n) {
   int64_t at = plan_offset(w->plan, w->f, n);
   BUG_IF(at < 0, "%s has no place", n->name);
@@ -92,7 +94,8 @@ static void kernel_spans(const writer *w, const cg_kernel *c, spans *reads, span
   }
 }
 
-// --- calls ----------------------------------------------------------------------------------------
+// --- calls
+// ----------------------------------------------------------------------------------------
 static void put_kernel(writer *w, const cg_kernel *c, const cg_distinct *d) {
   spans reads = {0}, writes = {0};
   kernel_spans(w, c, &reads, &writes);
@@ -162,7 +165,8 @@ static void put_function(const cg_program *p, const plan *plan, size_t index, ir
 static const char HELPERS[] =
     "\ntypedef void (*task_fn)(int64_t begin, int64_t end, char *const *args);\n"
     "\n// This thread's share of a kernel's tasks.\n"
-    "static inline void run(task_fn kernel, int64_t tasks, char *const *args, int tid, int threads) "
+    "static inline void run(task_fn kernel, int64_t tasks, char *const *args, int tid, int "
+    "threads) "
     "{\n"
     "  const int64_t begin = tasks * tid / threads, end = tasks * (tid + 1) / threads;\n"
     "  if (begin < end)\n"
@@ -183,7 +187,8 @@ void cg_emit_functions(const cg_program *p, const plan *plan, ir_buf *out) {
   for (size_t i = 0; i < p->distinct.num; i++) {
     const cg_distinct *d = p->distinct.at[i];
     for (int j = 0; j < d->uses.at[0]->num_phases; j++)
-      ir_buf_printf(out, "void %s_%d(int64_t begin, int64_t end, char *const *args);\n", d->name, j);
+      ir_buf_printf(out, "void %s_%d(int64_t begin, int64_t end, char *const *args);\n", d->name,
+                    j);
     if (d->plain)
       ir_buf_printf(out, "void %s(char *const *args);\n", d->plain);
   }

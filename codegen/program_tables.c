@@ -14,7 +14,8 @@ typedef struct tables {
   size_t plan_len, packed_len;
 } tables;
 
-// --- small pieces ---------------------------------------------------------------------------------
+// --- small pieces
+// ---------------------------------------------------------------------------------
 static const char *dtype_constant(ir_dtype t) {
   static const char *const names[] = {
 #define DTYPE(NAME, text, bytes, ctype, kind, st) "MLRT_" #NAME,
@@ -63,7 +64,8 @@ static const int64_t *limits_of(const tables *t, const ir_func *f) {
   BUG("function '%s' is not in the module", f->name);
 }
 
-// --- states and inputs ------------------------------------------------------------------------------
+// --- states and inputs
+// ------------------------------------------------------------------------------
 static int64_t state_offset(const plan *p, const ir_state *s) {
   for (size_t i = 0; i < p->buffers.num; i++)
     if (p->buffers.at[i].kind == PLAN_STATE && p->buffers.at[i].state == s)
@@ -107,15 +109,16 @@ static int put_inputs(const tables *t) {
     cg_put_string(t->out, n->name);
     ir_buf_puts(t->out, ", ");
     put_type(t->out, &n->type);
-    ir_buf_printf(t->out, ", %" PRId64 ", %" PRId64 ", %" PRId64 "},\n",
-                  plan_offset(t->plan, f, n), ir_bytes(&n->type), limits[n->id]);
+    ir_buf_printf(t->out, ", %" PRId64 ", %" PRId64 ", %" PRId64 "},\n", plan_offset(t->plan, f, n),
+                  ir_bytes(&n->type), limits[n->id]);
     num++;
   }
   end_table(t->out);
   return num;
 }
 
-// --- data and configuration ---------------------------------------------------------------------------
+// --- data and configuration
+// ---------------------------------------------------------------------------
 static void put_settings(ir_buf *b, const char *name, const ir_setting *s, size_t num) {
   static const char *const kinds[] = {"MLRT_SET_NUM", "MLRT_SET_STR", "MLRT_SET_FLAG"};
   ir_buf_printf(b, "\nstatic const mlrt_setting %s[] = {\n", name);
@@ -184,7 +187,8 @@ static void put_embedded(const tables *t) {
   end_table(b);
 }
 
-// --- functions ------------------------------------------------------------------------------------
+// --- functions
+// ------------------------------------------------------------------------------------
 static void put_results(const tables *t, const ir_func *f) {
   static const char *const kinds[] = {"MLRT_LOSS", "MLRT_METRIC", "MLRT_OUTPUT"};
   ir_buf_printf(t->out, "\nstatic const mlrt_result results_%s[] = {\n", f->name);
@@ -206,56 +210,61 @@ static void put_func_row(const tables *t, const char *slot, const char *name) {
                   f->results.num);
 }
 
-// --- kernels, for `check` ----------------------------------------------------------------------------
-static void put_kernel_args(const tables *t, size_t index, const cg_distinct *d) {
-  const cg_kernel *c = d->uses.at[0];
-  const int64_t *limits = limits_of(t, c->func);
-  ir_buf *b = t->out;
-  ir_buf lim = ir_buf_new(t->p->arena), types = ir_buf_new(t->p->arena);
-  ir_buf_printf(b, "static const int64_t kernel_%zu_bytes[] = {", index);
-  for (size_t i = 0; i < c->in.num + c->out.num; i++) {
-    const ir_node *n = i < c->in.num ? c->in.at[i] : c->out.at[i - c->in.num];
-    ir_buf_printf(b, "%" PRId64 ", ", ir_bytes(&n->type));
-    ir_buf_printf(&lim, "%" PRId64 ", ", limits[n->id]);
-    ir_buf_printf(&types, "%s, ", dtype_constant(n->type.dtype));
-  }
-  ir_buf_printf(b, "%" PRId64 "};\n", c->workspace);
-  ir_buf_printf(b, "static const int64_t kernel_%zu_limits[] = {%s0};\n", index, ir_buf_str(&lim));
-  ir_buf_printf(b, "static const mlrt_dtype kernel_%zu_types[] = {%sMLRT_U8};\n", index,
-                ir_buf_str(&types));
+// --- kernels, for `check`
+// ----------------------------------------------------------------------------
+static void put_buffer_arg(const tables *t, const cg_kernel *c, const ir_node *n,
+                           const char *kind) {
+  int64_t limit = limits_of(t, c->func)[n->id];
+  ir_buf_printf(t->out, " {MLRT_ARG_%s, %s, %" PRId64 ", %" PRId64 "},", kind,
+                dtype_constant(n->type.dtype), limit < INT32_MAX ? limit : INT32_MAX,
+                ir_bytes(&n->type));
 }
 
-static void put_kernel_row(const tables *t, size_t index, const cg_distinct *d) {
+// One line per kernel; gives the number of its arguments.
+static size_t put_kernel_args(const tables *t, const cg_kernel *c) {
+  ir_buf_puts(t->out, "   ");
+  for (size_t i = 0; i < c->in.num; i++)
+    put_buffer_arg(t, c, c->in.at[i], "IN");
+  for (size_t i = 0; i < c->out.num; i++)
+    put_buffer_arg(t, c, c->out.at[i], "OUT");
+  if (c->workspace > 0)
+    ir_buf_printf(t->out, " {MLRT_ARG_WORKSPACE, MLRT_U8, 0, %" PRId64 "},", c->workspace);
+  for (size_t i = 0; i < c->numbers.num; i++)
+    ir_buf_printf(t->out, " {MLRT_ARG_NUMBER, MLRT_I64, 0, %" PRId64 "},", c->numbers.at[i]);
+  ir_buf_puts(t->out, "\n");
+  return c->in.num + c->out.num + (c->workspace > 0) + c->numbers.num;
+}
+
+static void put_kernel_row(const tables *t, const cg_distinct *d, size_t first, size_t num) {
   const cg_kernel *c = d->uses.at[0];
   ir_buf *b = t->out;
   const ir_node *last = c->k->nodes.at[c->k->nodes.num - 1];
   ir_buf_puts(b, "    {");
   cg_put_string(b, d->name);
   ir_buf_puts(b, ", ");
-  cg_put_string(b, cg_describe(t->p->arena, c->k));
+  cg_put_string(b, cg_describe_ops(t->p->arena, c->k));
   ir_buf_puts(b, ", ");
   put_loc(b, &last->loc, t->p->arena);
-  ir_buf_printf(b, ", %d, {", c->num_phases);
+  ir_buf_puts(b, ", {");
   for (int i = 0; i < c->num_phases; i++)
     ir_buf_printf(b, "%s%s_%d", i ? ", " : "", d->name, i);
   ir_buf_puts(b, "}, {");
   for (int i = 0; i < c->num_phases; i++)
     ir_buf_printf(b, "%s%" PRId64, i ? ", " : "", c->tasks[i]);
-  size_t args = c->in.num + c->out.num + (c->workspace > 0);
-  ir_buf_printf(b,
-                "}, %s, %zu, %zu,\n     kernel_%zu_bytes, kernel_%zu_types, kernel_%zu_limits, "
-                "%" PRId64 ", %" PRId64 "},\n",
-                d->plain ? d->plain : "0", args, c->in.num, index, index, index, d->flops,
-                d->bytes);
+  ir_buf_printf(b, "},\n     %s, kernel_args + %zu, %zu, %d, %" PRId64 ", %" PRId64 "},\n",
+                d->plain ? d->plain : "0", first, num, c->num_phases, d->flops, d->bytes);
 }
 
 static void put_kernels(const tables *t) {
-  ir_buf_puts(t->out, "\n");
-  for (size_t i = 0; i < t->p->distinct.num; i++)
-    put_kernel_args(t, i, t->p->distinct.at[i]);
+  size_t n = t->p->distinct.num, *num_args = IR_NEW_ARRAY(t->p->arena, size_t, n + 1);
+  ir_buf_puts(t->out, "\nstatic const mlrt_arg kernel_args[] = {\n");
+  for (size_t i = 0; i < n; i++)
+    num_args[i] = put_kernel_args(t, t->p->distinct.at[i]->uses.at[0]);
+  end_table(t->out);
   ir_buf_puts(t->out, "\nstatic const mlrt_kernel kernels[] = {\n");
-  for (size_t i = 0; i < t->p->distinct.num; i++)
-    put_kernel_row(t, i, t->p->distinct.at[i]);
+  size_t first = 0;
+  for (size_t i = 0; i < n; first += num_args[i++])
+    put_kernel_row(t, t->p->distinct.at[i], first, num_args[i]);
   end_table(t->out);
 }
 
@@ -274,7 +283,8 @@ static void put_plan(tables *t) {
   t->packed_len = len;
 }
 
-// --- the program ------------------------------------------------------------------------------------
+// --- the program
+// ------------------------------------------------------------------------------------
 static void put_field(ir_buf *b, const char *name, const char *text) {
   ir_buf_printf(b, "    .%s = ", name);
   cg_put_string(b, text);

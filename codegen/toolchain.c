@@ -1,4 +1,5 @@
-// toolchain.c: runs the C compiler on the generated files, several at a time, and links the trainer.
+// toolchain.c: runs the C compiler on the generated files, several at a time, and links the
+// trainer.
 //
 // The compiler is clang 14 or newer: $MLTC_CC, else the first of clang, clang-20 ... clang-14 in
 // PATH. The runtime (libmlrt.a, libz.a, mlrt.h) lies in ../lib/mltc of the folder of mltc itself,
@@ -33,7 +34,8 @@ typedef struct build {
   const char **why;
 } build;
 
-// --- finding things --------------------------------------------------------------------------------
+// --- finding things
+// --------------------------------------------------------------------------------
 static bool in_path(ir_arena *a, const char *name) {
   if (strchr(name, '/'))
     return access(name, X_OK) == 0;
@@ -88,7 +90,8 @@ static bool find_tools(build *x) {
   return true;
 }
 
-// --- processes ----------------------------------------------------------------------------------------
+// --- processes
+// ----------------------------------------------------------------------------------------
 static void add(command *c, const char *arg) {
   BUG_IF(c->num + 1 >= MAX_ARGS, "too many arguments");
   c->argv[c->num++] = arg;
@@ -130,7 +133,8 @@ static bool explain(const build *x, const char *what, const char *log) {
   return fail(x, ir_format(x->a, "%s failed:\n%s", what, text ? text : "(no output)"));
 }
 
-// --- compiling ------------------------------------------------------------------------------------
+// --- compiling
+// ------------------------------------------------------------------------------------
 static void add_machine(const build *x, command *c) {
   if (x->t->triple) {
     add(c, ir_format(x->a, "--target=%s", x->t->triple));
@@ -225,7 +229,8 @@ static bool link_objects(build *x, const cg_sources *s) {
   return finish(start(x, &c, log)) || explain(x, "linking", log);
 }
 
-// --- the folder of intermediate files --------------------------------------------------------------
+// --- the folder of intermediate files
+// --------------------------------------------------------------
 static bool make_dir(build *x) {
   if (x->b->keep_dir) {
     x->dir = x->b->keep_dir;

@@ -10,22 +10,32 @@ typedef struct printer {
 } printer;
 
 // Precedence of each form, as in parse_expr.c; higher binds tighter.
-enum { LEVEL_IF = 0, LEVEL_OR, LEVEL_AND, LEVEL_NOT, LEVEL_COMPARE, LEVEL_ADD, LEVEL_MUL,
-       LEVEL_NEG, LEVEL_POW, LEVEL_POSTFIX };
+enum {
+  LEVEL_IF = 0,
+  LEVEL_OR,
+  LEVEL_AND,
+  LEVEL_NOT,
+  LEVEL_COMPARE,
+  LEVEL_ADD,
+  LEVEL_MUL,
+  LEVEL_NEG,
+  LEVEL_POW,
+  LEVEL_POSTFIX
+};
 
 static const struct {
   const char *text;
   int level;
 } ops[AST_NUM_OPS] = {
-    [AST_OP_ADD] = {"+", LEVEL_ADD},      [AST_OP_SUB] = {"-", LEVEL_ADD},
-    [AST_OP_MUL] = {"*", LEVEL_MUL},      [AST_OP_DIV] = {"/", LEVEL_MUL},
+    [AST_OP_ADD] = {"+", LEVEL_ADD},       [AST_OP_SUB] = {"-", LEVEL_ADD},
+    [AST_OP_MUL] = {"*", LEVEL_MUL},       [AST_OP_DIV] = {"/", LEVEL_MUL},
     [AST_OP_FLOORDIV] = {"//", LEVEL_MUL}, [AST_OP_MOD] = {"%", LEVEL_MUL},
-    [AST_OP_MATMUL] = {"@", LEVEL_MUL},   [AST_OP_POW] = {"**", LEVEL_POW},
-    [AST_OP_EQ] = {"==", LEVEL_COMPARE},  [AST_OP_NE] = {"!=", LEVEL_COMPARE},
-    [AST_OP_LT] = {"<", LEVEL_COMPARE},   [AST_OP_LE] = {"<=", LEVEL_COMPARE},
-    [AST_OP_GT] = {">", LEVEL_COMPARE},   [AST_OP_GE] = {">=", LEVEL_COMPARE},
-    [AST_OP_AND] = {"and", LEVEL_AND},    [AST_OP_OR] = {"or", LEVEL_OR},
-    [AST_OP_NEG] = {"-", LEVEL_NEG},      [AST_OP_NOT] = {"not", LEVEL_NOT},
+    [AST_OP_MATMUL] = {"@", LEVEL_MUL},    [AST_OP_POW] = {"**", LEVEL_POW},
+    [AST_OP_EQ] = {"==", LEVEL_COMPARE},   [AST_OP_NE] = {"!=", LEVEL_COMPARE},
+    [AST_OP_LT] = {"<", LEVEL_COMPARE},    [AST_OP_LE] = {"<=", LEVEL_COMPARE},
+    [AST_OP_GT] = {">", LEVEL_COMPARE},    [AST_OP_GE] = {">=", LEVEL_COMPARE},
+    [AST_OP_AND] = {"and", LEVEL_AND},     [AST_OP_OR] = {"or", LEVEL_OR},
+    [AST_OP_NEG] = {"-", LEVEL_NEG},       [AST_OP_NOT] = {"not", LEVEL_NOT},
 };
 
 const char *ast_op_text(ast_op op) {

@@ -4,8 +4,10 @@
 
 #include <string.h>
 
-#define MATH(name, op) {name, {"x"}, 1, builtin_math, op}
-#define CAST(name, type) {name, {"x"}, 1, builtin_cast, type}
+#define MATH(name, op)                                                                             \
+  { name, {"x"}, 1, builtin_math, op }
+#define CAST(name, type)                                                                           \
+  { name, {"x"}, 1, builtin_cast, type }
 
 static const builtin_info builtins[] = {
     MATH("exp", IR_EXP),

@@ -10,7 +10,8 @@ BUILTIN(math) {
   if (x->kind == FE_TENSOR)
     return fe_tensor_named(c, fe_emit_unary(c, a->call->loc, (ir_op)a->variant, x->node),
                            x->dim_names);
-  if (!fe_want_num(c, x, a->at[0], ir_format(c->arena, "the argument of '%s'", a->call->text), &num))
+  if (!fe_want_num(c, x, a->at[0], ir_format(c->arena, "the argument of '%s'", a->call->text),
+                   &num))
     return &fe_bad;
   return fe_const_math(c, a->call->loc, (ir_op)a->variant, num);
 }
@@ -38,7 +39,8 @@ BUILTIN(cast) {
                                                                      : &fe_bad;
 }
 
-// --- reductions ----------------------------------------------------------------------------------------
+// --- reductions
+// ----------------------------------------------------------------------------------------
 bool builtin_axis(fe *c, const fe_value *v, ir_loc at, int rank, int *out) {
   int64_t axis;
   if (!fe_want_int(c, v, at, "an axis", &axis))
@@ -183,7 +185,8 @@ BUILTIN(arg) {
   return fe_tensor_named(c, drop_axes(c, a->call->loc, n, &r), left_names(c, x, &r));
 }
 
-// --- others --------------------------------------------------------------------------------------------
+// --- others
+// --------------------------------------------------------------------------------------------
 BUILTIN(where) {
   const fe_value *cond = a->v[0];
   if (cond->kind == FE_BOOL)

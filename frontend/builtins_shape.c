@@ -9,7 +9,8 @@ static bool want_x(fe *c, const builtin_args *a) {
                         ir_format(c->arena, "the argument of '%s'", a->call->text));
 }
 
-// --- views -----------------------------------------------------------------------------------------------
+// --- views
+// -----------------------------------------------------------------------------------------------
 static bool product(const int64_t *dims, int rank, int64_t *out) {
   *out = 1;
   for (int i = 0; i < rank; i++)
@@ -88,7 +89,8 @@ BUILTIN(broadcast) {
   return fe_tensor(c, fe_emit_broadcast(c, a->call->loc, a->v[0]->node, rank, dims));
 }
 
-// --- joins and parts ----------------------------------------------------------------------------------
+// --- joins and parts
+// ----------------------------------------------------------------------------------
 BUILTIN(concat) {
   const fe_value *list = a->v[0];
   int axis;
@@ -105,7 +107,8 @@ BUILTIN(concat) {
   if (list->num_items == 1)
     return list->items[0];
   ir_attr attr = ir_a_int(IR_ATTR_AXIS, axis);
-  return fe_tensor(c, fe_emit(c, a->call->loc, IR_CONCAT, (int)list->num_items, in, 1, &attr, NULL));
+  return fe_tensor(c,
+                   fe_emit(c, a->call->loc, IR_CONCAT, (int)list->num_items, in, 1, &attr, NULL));
 }
 
 static ir_node *slice_axis(fe *c, ir_loc at, ir_node *x, int axis, int64_t lo, int64_t hi) {
@@ -154,8 +157,7 @@ static int64_t *part_sizes(fe *c, const builtin_args *a, int64_t size, size_t *n
 BUILTIN(split) {
   int axis;
   size_t num;
-  if (!want_x(c, a) ||
-      !builtin_axis(c, a->v[2], a->at[2], a->v[0]->node->type.rank, &axis))
+  if (!want_x(c, a) || !builtin_axis(c, a->v[2], a->at[2], a->v[0]->node->type.rank, &axis))
     return &fe_bad;
   ir_node *x = a->v[0]->node;
   int64_t *sizes = part_sizes(c, a, x->type.dims[axis], &num);
@@ -163,9 +165,8 @@ BUILTIN(split) {
     return &fe_bad;
   const fe_value **parts = IR_NEW_ARRAY(c->arena, const fe_value *, num);
   for (size_t i = 0, at = 0; i < num; at += (size_t)sizes[i++]) {
-    ir_node *n = num == 1 ? x
-                          : slice_axis(c, a->call->loc, x, axis, (int64_t)at,
-                                       (int64_t)at + sizes[i]);
+    ir_node *n =
+        num == 1 ? x : slice_axis(c, a->call->loc, x, axis, (int64_t)at, (int64_t)at + sizes[i]);
     parts[i] = fe_tensor(c, n);
     if (fe_is_bad(parts[i]))
       return &fe_bad;
@@ -191,12 +192,12 @@ BUILTIN(pad) {
     return &fe_bad;
   }
   ir_attr attrs[] = {ir_a_ints(c->arena, IR_ATTR_LO, lo, num_lo),
-                     ir_a_ints(c->arena, IR_ATTR_HI, hi, num_hi),
-                     ir_a_num(IR_ATTR_VALUE, value)};
+                     ir_a_ints(c->arena, IR_ATTR_HI, hi, num_hi), ir_a_num(IR_ATTR_VALUE, value)};
   return fe_tensor(c, fe_emit(c, a->call->loc, IR_PAD, 1, &x, 3, attrs, NULL));
 }
 
-// --- indices ---------------------------------------------------------------------------------------------
+// --- indices
+// ---------------------------------------------------------------------------------------------
 BUILTIN(gather) {
   if (!fe_want_tensor(c, a->v[0], a->at[0], "the table of gather") ||
       !fe_want_tensor(c, a->v[1], a->at[1], "the index of gather"))
@@ -226,7 +227,8 @@ BUILTIN(iota) {
   return fe_tensor(c, fe_emit(c, a->call->loc, IR_IOTA, 0, NULL, 1, &attr, &type));
 }
 
-// --- fills, random values, initialisers -----------------------------------------------------------
+// --- fills, random values, initialisers
+// -----------------------------------------------------------
 static const fe_value *fill(fe *c, const builtin_args *a, int shape_arg, double value) {
   int64_t dims[IR_MAX_RANK];
   int rank;
@@ -285,7 +287,8 @@ BUILTIN(fan) {
   return fe_make_init(c, (fe_init_kind)a->variant, 0, 0);
 }
 
-// --- questions -------------------------------------------------------------------------------------------
+// --- questions
+// -------------------------------------------------------------------------------------------
 BUILTIN(shape) {
   if (!want_x(c, a))
     return &fe_bad;

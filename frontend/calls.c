@@ -3,15 +3,16 @@
 
 #include <string.h>
 
-// --- placing arguments -------------------------------------------------------------------------------
+// --- placing arguments
+// -------------------------------------------------------------------------------
 static void unknown_argument(fe *c, const ast_expr *call, const ast_arg *arg,
                              const char *const *params, size_t first, size_t num) {
   ir_diag *d = fe_error(c, arg->loc, "E0205", "'%s' has no parameter '%s'", call->text, arg->name);
   fe_suggest(c, d, arg->name, NULL, 0, params + first, num - first);
 }
 
-static bool place_named(fe *c, const ast_expr *call, const ast_arg *arg,
-                        const char *const *params, size_t num, size_t first, const ast_arg **out) {
+static bool place_named(fe *c, const ast_expr *call, const ast_arg *arg, const char *const *params,
+                        size_t num, size_t first, const ast_arg **out) {
   for (size_t i = first; i < num; i++) {
     if (strcmp(params[i], arg->name) != 0)
       continue;
@@ -49,7 +50,8 @@ bool fe_place_args(fe *c, const ast_expr *call, const char *const *params, size_
   return ok;
 }
 
-// --- binding -------------------------------------------------------------------------------------------
+// --- binding
+// -------------------------------------------------------------------------------------------
 typedef struct binding {
   const ast_fn *fn;
   const ast_expr *call;
@@ -109,8 +111,8 @@ static bool bind_params(fe *c, const binding *b) {
     const ast_param *p = &fn->params.at[i];
     if (!b->values[i] || !p->type)
       continue;
-    const fe_value *v = fe_match_param(c, p->type, b->values[i], p->name.text,
-                                       b->args[i]->value->loc);
+    const fe_value *v =
+        fe_match_param(c, p->type, b->values[i], p->name.text, b->args[i]->value->loc);
     ok = ok && !fe_is_bad(v);
     fe_set(c, p->name.text, v);
   }
@@ -123,7 +125,8 @@ static bool bind_params(fe *c, const binding *b) {
   return ok;
 }
 
-// --- the call --------------------------------------------------------------------------------------------
+// --- the call
+// --------------------------------------------------------------------------------------------
 static bool check_recursion(fe *c, const ast_fn *fn, const ast_expr *call) {
   for (const fe_frame *f = c->frame; f; f = f->caller)
     if (f->fn == fn) {

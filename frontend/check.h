@@ -11,11 +11,17 @@
 #include "ir/builder.h"
 
 enum {
-  FE_MAX_CALLS = 64,          // block calls inside each other
-  FE_MAX_EVAL_DEPTH = 1200,   // expressions inside each other, through calls
+  FE_MAX_CALLS = 64,                            // block calls inside each other
+  FE_MAX_EVAL_DEPTH = 1200,                     // expressions inside each other, through calls
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION // any input must be done in milliseconds
+  FE_MAX_STATEMENTS = 5000,
+  FE_MAX_NODES = 5000,
+  FE_MAX_REPEAT = 1000,
+#else
   FE_MAX_STATEMENTS = 1000000, // executed
-  FE_MAX_NODES = 1000000,     // of one function
+  FE_MAX_NODES = 1000000,      // of one function
   FE_MAX_REPEAT = 100000,
+#endif
 };
 #define FE_MAX_ELEMENTS ((int64_t)1 << 40)
 
@@ -47,18 +53,18 @@ typedef struct fe_init {
 typedef struct fe_value fe_value;
 struct fe_value {
   fe_kind kind;
-  bool is_int;      // NUM
-  int64_t i;        // NUM when is_int, BOOL
-  double num;       // NUM, always
-  const char *str;  // STR
-  fe_init init;     // INIT
+  bool is_int;                  // NUM
+  int64_t i;                    // NUM when is_int, BOOL
+  double num;                   // NUM, always
+  const char *str;              // STR
+  fe_init init;                 // INIT
   const fe_value *const *items; // LIST
   size_t num_items;
   ir_node *node;                // TENSOR
   const char *const *dim_names; // TENSOR: per axis, NULL entries; or NULL
-  ir_state *state;  // TENSOR: `name <- x` may change it
-  const char *flag; // TENSOR: the flag it reads
-  const char *from; // NUM: the parameter whose shape bound this dimension
+  ir_state *state;              // TENSOR: `name <- x` may change it
+  const char *flag;             // TENSOR: the flag it reads
+  const char *from;             // NUM: the parameter whose shape bound this dimension
 };
 
 // --- the walk ----------------------------------------------------------------------------------
@@ -77,8 +83,8 @@ typedef struct fe_frame {
   int depth;
   bool is_std; // sees only the standard files
   fe_naming *names;
-  ir_map *vars;    // name -> fe_value; "..." -> list of dimensions
-  ir_map *dims;    // dimensions as the parameters bound them
+  ir_map *vars; // name -> fe_value; "..." -> list of dimensions
+  ir_map *dims; // dimensions as the parameters bound them
   const fe_value *result;
   ir_loc result_loc;
   bool returned;
@@ -99,10 +105,10 @@ typedef struct fe_write {
 // One function of the module while it is built.
 typedef struct fe_pass {
   ir_builder b;
-  bool training; // `training` in the language
-  bool writes;   // whether `<-` takes effect
-  bool optimizing; // in an optimiser or schedule: `step` is known
-  IR_VEC(ir_node *) reads; // by state id
+  bool training;            // `training` in the language
+  bool writes;              // whether `<-` takes effect
+  bool optimizing;          // in an optimiser or schedule: `step` is known
+  IR_VEC(ir_node *) reads;  // by state id
   IR_VEC(fe_write) pending; // writes, emitted at the end
   ir_map *written;          // state name -> index + 1 into pending
   ir_node *loss, *random_step;
@@ -111,8 +117,8 @@ typedef struct fe_pass {
   ir_node *output;
   IR_VEC(ir_result) metrics;
   IR_VEC(ir_result) outputs;
-  ir_map *declared; // paths of parameters and states of this function
-  ir_map *results;  // names of metrics and outputs
+  ir_map *declared;           // paths of parameters and states of this function
+  ir_map *results;            // names of metrics and outputs
   IR_VEC(ir_state *) trained; // read by the model, in order of declaration
 } fe_pass;
 
@@ -123,8 +129,8 @@ typedef struct fe {
   const fe_options *options;
   const ir_source *main;
   ir_module *module;
-  ir_map *lets, *flags;    // name -> fe_value / ir_state
-  ir_map *fns, *std_fns;   // name -> ast_fn (blocks)
+  ir_map *lets, *flags;  // name -> fe_value / ir_state
+  ir_map *fns, *std_fns; // name -> ast_fn (blocks)
   ir_map *optimizers, *std_optimizers, *schedules, *std_schedules;
   ir_map *used_defines;
   const ast_fn *model;
@@ -175,7 +181,8 @@ bool fe_want_tensor(fe *c, const fe_value *v, ir_loc at, const char *what);
 bool fe_want_ints(fe *c, const fe_value *v, ir_loc at, const char *what, int max, int64_t *out,
                   int *num);
 
-// --- scope.c ---------------------------------------------------------------------------------------
+// --- scope.c
+// ---------------------------------------------------------------------------------------
 fe_frame *fe_enter(fe *c, const ast_fn *fn, ir_loc used, fe_naming *names, bool is_std);
 void fe_leave(fe *c);
 fe_naming *fe_naming_new(fe *c, fe_naming *outer, const char *prefix, const char *suffix);
@@ -198,15 +205,18 @@ bool fe_check_size(fe *c, ir_loc at, const ir_type *t);
 // The dimensions of a shape list; `...` expanded; -1 allowed when `wild`.
 bool fe_want_shape(fe *c, const fe_value *v, ir_loc at, bool wild, int64_t *dims, int *rank);
 
-// --- expr.c ------------------------------------------------------------------------------------------
+// --- expr.c
+// ------------------------------------------------------------------------------------------
 const fe_value *fe_eval(fe *c, const ast_expr *e);
 
-// --- constants.c -----------------------------------------------------------------------------------
+// --- constants.c
+// -----------------------------------------------------------------------------------
 const fe_value *fe_const_binary(fe *c, const ast_expr *e, const fe_value *a, const fe_value *b);
 const fe_value *fe_const_math(fe *c, ir_loc at, ir_op op, double x);
 
-// --- tensors.c -------------------------------------------------------------------------------------
-// Checked construction: shape rules become diagnostics. NULL after an error.
+// --- tensors.c
+// ------------------------------------------------------------------------------------- Checked
+// construction: shape rules become diagnostics. NULL after an error.
 ir_node *fe_emit(fe *c, ir_loc at, ir_op op, int num_in, ir_node *const *in, int num_attrs,
                  const ir_attr *attrs, const ir_type *type);
 ir_node *fe_emit_unary(fe *c, ir_loc at, ir_op op, ir_node *x);
@@ -219,11 +229,11 @@ const fe_value *fe_binary(fe *c, ast_op op, ir_loc at, const fe_value *a, const 
 const fe_value *fe_pointwise(fe *c, ir_op op, ir_loc at, const fe_value *a, const fe_value *b);
 const fe_value *fe_select(fe *c, ir_loc at, const fe_value *cond, const fe_value *a,
                           const fe_value *b);
-const fe_value *fe_matmul(fe *c, ir_loc at, const fe_value *a, bool ta, const fe_value *b,
-                          bool tb);
+const fe_value *fe_matmul(fe *c, ir_loc at, const fe_value *a, bool ta, const fe_value *b, bool tb);
 const fe_value *fe_swap_last(fe *c, ir_loc at, const fe_value *a);
 
-// --- index.c -----------------------------------------------------------------------------------------
+// --- index.c
+// -----------------------------------------------------------------------------------------
 const fe_value *fe_index(fe *c, const ast_expr *e, const fe_value *of);
 
 // --- model.c: the states that every module has: step, seed
@@ -232,7 +242,8 @@ uint32_t fe_stream(const char *name); // of random numbers: 31 bits of FNV-1a
 // A node of random values with a stream of its own
 ir_node *fe_emit_random(fe *c, ir_loc at, ir_op op, const ir_type *type);
 
-// --- builtins.c, calls.c ------------------------------------------------------------------------------
+// --- builtins.c, calls.c
+// ------------------------------------------------------------------------------
 bool fe_is_builtin(const char *name);
 void fe_builtin_names(fe *c, const char *const **names, size_t *num);
 const fe_value *fe_call_builtin(fe *c, const ast_expr *call);
@@ -242,24 +253,26 @@ const fe_value *fe_call(fe *c, const ast_expr *call);
 bool fe_place_args(fe *c, const ast_expr *call, const char *const *params, size_t num_params,
                    size_t first, const ast_arg **out);
 
-// --- statements.c -----------------------------------------------------------------------------------
+// --- statements.c
+// -----------------------------------------------------------------------------------
 void fe_run_body(fe *c, const ast_body *body);
 // The state of a parameter or buffer: made at its first declaration, found afterwards.
 ir_state *fe_declare_state(fe *c, const char *path, ir_type type, ir_role role, fe_init init,
                            ir_loc at);
 
-// --- model.c, optim.c, init.c, settings.c ------------------------------------------------------------
+// --- model.c, optim.c, init.c, settings.c
+// ------------------------------------------------------------
 void fe_build_functions(fe *c);
 void fe_run_model(fe *c);
 fe_pass *fe_pass_new(fe *c, const char *name, bool training);
 void fe_flush_writes(fe *c);
 void fe_store(fe *c, ir_state *s, ir_node *n, ir_loc at);
-void fe_optimize(fe *c);       // adds grads, clipping, schedule and optimiser to the current pass
+void fe_optimize(fe *c);        // adds grads, clipping, schedule and optimiser to the current pass
 void fe_check_optimizer(fe *c); // only reports errors in its call
 void fe_build_accum(fe *c);
 void fe_build_init(fe *c);
 void fe_lower_data(fe *c);
-void fe_lower_train(fe *c);    // fills module->config, c->accumulate
+void fe_lower_train(fe *c); // fills module->config, c->accumulate
 const ast_setting *fe_find_setting(const fe *c, ast_item_kind section, const char *key);
 
 #endif

@@ -9,7 +9,8 @@
 
 static const fe_options no_options = {0};
 
-// --- definitions ---------------------------------------------------------------------------------------
+// --- definitions
+// ---------------------------------------------------------------------------------------
 static bool is_new(fe *c, const ast_name *name) {
   static const char *const reserved[] = {"seed", "step", "micro", "training", "pi", "none"};
   for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
@@ -46,8 +47,8 @@ static const ast_expr *parse_define(fe *c, const char *name, const char *text) {
   const ast_file *f = fe_parse(c->arena, src, c->diags);
   if (before != diag_num_errors(c->diags))
     return NULL;
-  bool one = f->items.num == 1 && f->items.at[0]->kind == AST_LET &&
-             f->items.at[0]->bindings.num == 1;
+  bool one =
+      f->items.num == 1 && f->items.at[0]->kind == AST_LET && f->items.at[0]->bindings.num == 1;
   if (one)
     return f->items.at[0]->bindings.at[0].value;
   fe_error(c, (ir_loc){src, 1, 1, 1}, "E0217", "-D %s needs one value", name);
@@ -58,7 +59,7 @@ static bool same_kind(const fe_value *a, const fe_value *b) {
   return a->kind == b->kind && (!a->is_int || b->is_int);
 }
 
-static const fe_value *override(fe *c, const ast_binding *b, const fe_value *v) {
+static const fe_value * override(fe *c, const ast_binding *b, const fe_value *v) {
   size_t at;
   const char *text = find_define(c, b->name.text, &at);
   if (!text)
@@ -78,12 +79,13 @@ static void define_let(fe *c, const ast_binding *b) {
   const fe_value *v = fe_eval(c, b->value);
   bool constant = v->kind == FE_NUM || v->kind == FE_BOOL || v->kind == FE_STR || fe_is_bad(v);
   if (!constant) {
-    ir_diag *d = fe_error(c, b->value->loc, "E0207", "a constant must be a number, truth value or text");
+    ir_diag *d =
+        fe_error(c, b->value->loc, "E0207", "a constant must be a number, truth value or text");
     diag_label(d, "this is %s", fe_describe(c, v));
     v = &fe_bad;
   }
   if (is_new(c, &b->name))
-    ir_map_put(c->lets, b->name.text, (void *)(uintptr_t)override(c, b, v));
+    ir_map_put(c->lets, b->name.text, (void *)(uintptr_t) override(c, b, v));
 }
 
 // Whole numbers are i64[], others f32[].
@@ -137,7 +139,8 @@ static void check_params(fe *c, const ast_fn *fn) {
   }
 }
 
-// --- files -----------------------------------------------------------------------------------------------
+// --- files
+// -----------------------------------------------------------------------------------------------
 static void take_file(fe *c, const ast_file *f, bool is_std);
 
 static const char *beside(fe *c, const char *path, const char *file) {
@@ -170,8 +173,8 @@ static void take_import(fe *c, const ast_file *f, const ast_item *item) {
   size_t len;
   char *text = read_import(c, f->src, item->path, &path, &len);
   if (!text) {
-    ir_diag *d = fe_error(c, item->path_loc, "E0006", "cannot read '%s': %s", item->path,
-                          strerror(errno));
+    ir_diag *d =
+        fe_error(c, item->path_loc, "E0006", "cannot read '%s': %s", item->path, strerror(errno));
     diag_help(d, "it is looked for beside this file, then in the directories of -I");
     return;
   }
@@ -236,7 +239,8 @@ static void check_defines(fe *c) {
     if (!eq)
       n = fe_error(c, (ir_loc){0}, "E0217", "-D %s has no value: write -D NAME=value", d);
     else
-      n = diag_error(c->diags, (ir_loc){0}, "E0217", "-D %s: the file has no constant '%s'", d, name);
+      n = diag_error(c->diags, (ir_loc){0}, "E0217", "-D %s: the file has no constant '%s'", d,
+                     name);
     if (eq && ir_map_get(c->flags, name))
       diag_help(n, "'%s' is a flag: ./trainer --%s=...", name, name);
     else
@@ -244,7 +248,8 @@ static void check_defines(fe *c) {
   }
 }
 
-// --- the whole -------------------------------------------------------------------------------------------
+// --- the whole
+// -------------------------------------------------------------------------------------------
 static void make_maps(fe *c) {
   ir_map **maps[] = {&c->lets,       &c->flags,          &c->fns,       &c->std_fns,
                      &c->optimizers, &c->std_optimizers, &c->schedules, &c->std_schedules,
@@ -276,8 +281,12 @@ static void lower(fe *c) {
 }
 
 ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir_diags *d) {
-  fe c = {.arena = a, .diags = d, .silent = diag_new(a), .options = o ? o : &no_options,
-          .main = src, .accumulate = 1};
+  fe c = {.arena = a,
+          .diags = d,
+          .silent = diag_new(a),
+          .options = o ? o : &no_options,
+          .main = src,
+          .accumulate = 1};
   size_t before = diag_num_errors(d);
   make_maps(&c);
   take_std(&c, "std/nn.graph", text_nn_graph, sizeof text_nn_graph - 1);

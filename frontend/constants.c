@@ -137,11 +137,12 @@ static bool same_value(const fe_value *a, const fe_value *b) {
 const fe_value *fe_const_binary(fe *c, const ast_expr *e, const fe_value *a, const fe_value *b) {
   if (a->kind == FE_NUM && b->kind == FE_NUM && e->op != AST_OP_MATMUL)
     return numbers(c, e, a, b);
-  bool simple = a->kind != FE_LIST && a->kind != FE_INIT && b->kind != FE_LIST && b->kind != FE_INIT;
+  bool simple =
+      a->kind != FE_LIST && a->kind != FE_INIT && b->kind != FE_LIST && b->kind != FE_INIT;
   if (simple && (e->op == AST_OP_EQ || e->op == AST_OP_NE))
     return fe_bool(c, same_value(a, b) == (e->op == AST_OP_EQ));
-  ir_diag *d = fe_error(c, e->op_loc, "E0202", "'%s' does not take these values",
-                        ast_op_text(e->op));
+  ir_diag *d =
+      fe_error(c, e->op_loc, "E0202", "'%s' does not take these values", ast_op_text(e->op));
   diag_label(d, "between %s and %s", fe_describe(c, a), fe_describe(c, b));
   return &fe_bad;
 }

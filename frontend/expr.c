@@ -8,9 +8,9 @@ static const fe_value *eval_list(fe *c, const ast_expr *e) {
   bool bad = false;
   for (size_t i = 0; i < e->items.num; i++) {
     const ast_expr *item = e->items.at[i];
-    const fe_value *v = item->kind == AST_ELLIPSIS ? ir_map_get(c->frame ? c->frame->vars : c->lets,
-                                                                "...")
-                                                   : fe_eval(c, item);
+    const fe_value *v = item->kind == AST_ELLIPSIS
+                            ? ir_map_get(c->frame ? c->frame->vars : c->lets, "...")
+                            : fe_eval(c, item);
     if (!v)
       v = FE_FAIL(c, item->loc, "E0201", "'...' is not bound by a parameter of this block");
     bad = bad || fe_is_bad(v);
@@ -23,7 +23,8 @@ static const fe_value *eval_list(fe *c, const ast_expr *e) {
   return bad ? &fe_bad : fe_list(c, items.at, items.num);
 }
 
-// --- conditions --------------------------------------------------------------------------------------
+// --- conditions
+// --------------------------------------------------------------------------------------
 static const fe_value *eval_if(fe *c, const ast_expr *e) {
   bool cond;
   const fe_value *v = fe_eval(c, e->b);
@@ -66,7 +67,8 @@ static const fe_value *eval_logic(fe *c, const ast_expr *e) {
   return &fe_bad;
 }
 
-// --- operators -----------------------------------------------------------------------------------------
+// --- operators
+// -----------------------------------------------------------------------------------------
 static const fe_value *eval_unary(fe *c, const ast_expr *e) {
   const fe_value *a = fe_eval(c, e->a);
   if (fe_is_bad(a))

@@ -51,8 +51,8 @@ void fe_build_init(fe *c) {
       step = ir_const(&p->b, ir_scalar(IR_I64), 0);
       ir_rename(p->b.func, step, "first_step");
     }
-    ir_node *n = i.kind == FE_INIT_CONSTANT ? ir_const(&p->b, s->type, i.a)
-                                            : random_value(c, s, i, step);
+    ir_node *n =
+        i.kind == FE_INIT_CONSTANT ? ir_const(&p->b, s->type, i.a) : random_value(c, s, i, step);
     ir_rename(p->b.func, n, ir_format(c->arena, "%s.first", s->name));
     fe_store(c, s, n, s->loc);
   }

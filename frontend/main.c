@@ -27,7 +27,8 @@ typedef struct driver {
   fe_files files; // read besides the one on the command line
 } driver;
 
-// --- messages -------------------------------------------------------------------------------------
+// --- messages
+// -------------------------------------------------------------------------------------
 static int report(const driver *d) {
   if (d->o.json_diagnostics)
     diag_print_json(d->diags, stderr);
@@ -49,7 +50,8 @@ static int explain(const char *code) {
   return 0;
 }
 
-// --- output ---------------------------------------------------------------------------------------
+// --- output
+// ---------------------------------------------------------------------------------------
 static int put(const driver *d, const char *text, size_t len) {
   bool ok;
   if (d->o.output)
@@ -81,7 +83,8 @@ static const char *default_output(const driver *d) {
   return ir_format(d->a, "%.*s%s", len, base, d->target->triple ? ".o" : dot ? "" : ".out");
 }
 
-// --- the front --------------------------------------------------------------------------------------
+// --- the front
+// --------------------------------------------------------------------------------------
 static bool read_source(driver *d) {
   struct stat st;
   bool folder = stat(d->o.input, &st) == 0 && S_ISDIR(st.st_mode);
@@ -117,8 +120,9 @@ static bool run_passes(driver *d, ir_module *m) {
   return pass_run_pipeline(m, d->diags, &po);
 }
 
-// --- data inside the program ------------------------------------------------------------------------
-// `embed` in a data entry: the file travels in the trainer. Looked for beside the graph file.
+// --- data inside the program
+// ------------------------------------------------------------------------ `embed` in a data entry:
+// the file travels in the trainer. Looked for beside the graph file.
 static const ir_setting *embed_setting(const ir_data *x) {
   for (size_t i = 0; i < x->settings.num; i++)
     if (!strcmp(x->settings.at[i].key, "embed") && x->settings.at[i].num != 0)
@@ -141,8 +145,8 @@ static void embed_file(driver *d, cg_program *p, const ir_data *x, const char *n
   size_t len = 0;
   char *data = ir_read_file(d->a, path, &len);
   if (!data) {
-    ir_diag *e = diag_error(d->diags, x->loc, "E0902", "cannot embed '%s': %s", path,
-                            strerror(errno));
+    ir_diag *e =
+        diag_error(d->diags, x->loc, "E0902", "cannot embed '%s': %s", path, strerror(errno));
     diag_help(e, "embedded files are looked for beside the graph file");
     return;
   }
@@ -160,7 +164,8 @@ static void embed_data(driver *d, cg_program *p) {
   }
 }
 
-// --- the back ---------------------------------------------------------------------------------------
+// --- the back
+// ---------------------------------------------------------------------------------------
 static void check_plan(const driver *d, const plan *pl, const ir_module *m) {
   ir_buf wrong = ir_buf_new(d->a);
   int n = plan_check(pl, m, &wrong);
@@ -287,8 +292,9 @@ int main(int argc, char **argv) {
   else if (d.o.explain)
     status = explain(d.o.explain);
   else if (!(d.target = cg_target_find(d.a, d.o.target)))
-    status = usage(ir_format(d.a, "--target=%s: it can be cpu, cpu:x86-64-v3, cpu:x86-64-v4, "
-                                  "cpu:aarch64",
+    status = usage(ir_format(d.a,
+                             "--target=%s: it can be cpu, cpu:x86-64-v3, cpu:x86-64-v4, "
+                             "cpu:aarch64",
                              d.o.target));
   else
     status = compile(&d);

@@ -1,6 +1,6 @@
 // matmul.c: a @ b and a^T. A product of a stack [..., m, k] with one matrix [k, n] becomes one
-// large product [prod * m, k] @ [k, n], which is what kernels like best; stacks on both sides become
-// a batched product with equal batch dimensions.
+// large product [prod * m, k] @ [k, n], which is what kernels like best; stacks on both sides
+// become a batched product with equal batch dimensions.
 #include "frontend/check.h"
 
 #include <string.h>
@@ -65,8 +65,10 @@ static bool check_inner(fe *c, ir_loc at, const side *a, const side *b) {
   const char *name = dim_name(a, 1) ? dim_name(a, 1) : dim_name(b, 0);
   ir_diag *d;
   if (name)
-    d = fe_error(c, at, "E0203", "shapes do not match in '@': dimension %s is %lld here but %lld "
-                 "there", name, (long long)(dim_name(a, 1) ? ka : kb),
+    d = fe_error(c, at, "E0203",
+                 "shapes do not match in '@': dimension %s is %lld here but %lld "
+                 "there",
+                 name, (long long)(dim_name(a, 1) ? ka : kb),
                  (long long)(dim_name(a, 1) ? kb : ka));
   else
     d = fe_error(c, at, "E0203", "shapes do not match in '@': %lld columns meet %lld rows",

@@ -15,7 +15,8 @@ fe_pass *fe_pass_new(fe *c, const char *name, bool training) {
   return p;
 }
 
-// --- states --------------------------------------------------------------------------------------------
+// --- states
+// --------------------------------------------------------------------------------------------
 void fe_store(fe *c, ir_state *s, ir_node *n, ir_loc at) {
   fe_pass *p = c->pass;
   if (!p->writes)
@@ -45,17 +46,17 @@ ir_node *fe_read_named(fe *c, const char *name) {
   return fe_read(c, s)->node;
 }
 
-// --- random values ---------------------------------------------------------------------------------
-// Micro-batches of one step draw different values: the key counts them all.
+// --- random values
+// --------------------------------------------------------------------------------- Micro-batches
+// of one step draw different values: the key counts them all.
 static ir_node *random_step(fe *c) {
   fe_pass *p = c->pass;
   if (!p->random_step) {
     p->random_step = fe_read_named(c, "step");
     if (c->accumulate > 1)
-      p->random_step =
-          ir_binary(&p->b, IR_ADD,
-                    ir_binary_const(&p->b, IR_MUL, p->random_step, (double)c->accumulate),
-                    fe_read_named(c, "micro"));
+      p->random_step = ir_binary(
+          &p->b, IR_ADD, ir_binary_const(&p->b, IR_MUL, p->random_step, (double)c->accumulate),
+          fe_read_named(c, "micro"));
   }
   return p->random_step;
 }
@@ -77,7 +78,8 @@ ir_node *fe_emit_random(fe *c, ir_loc at, ir_op op, const ir_type *type) {
   return fe_emit(c, at, op, 2, in, 1, &stream, type);
 }
 
-// --- the model -----------------------------------------------------------------------------------------
+// --- the model
+// -----------------------------------------------------------------------------------------
 static void bind_input(fe *c, const ast_param *p) {
   const char *const *names = NULL;
   ir_type type;
@@ -99,8 +101,7 @@ static void bind_input(fe *c, const ast_param *p) {
     return;
   }
   ir_map_put(c->pass->declared, p->name.text, c->pass);
-  fe_set(c, p->name.text,
-         fe_tensor_named(c, ir_input(&c->pass->b, p->name.text, type), names));
+  fe_set(c, p->name.text, fe_tensor_named(c, ir_input(&c->pass->b, p->name.text, type), names));
 }
 
 // All inputs of one batch have the same number of rows.
@@ -120,8 +121,8 @@ static void check_batch(fe *c) {
 static void check_loss(fe *c) {
   if (c->pass->loss || diag_num_errors(c->diags))
     return;
-  ir_diag *d = fe_error(c, c->model->name.loc, "E0216", "model '%s' has no loss",
-                        c->model->name.text);
+  ir_diag *d =
+      fe_error(c, c->model->name.loc, "E0216", "model '%s' has no loss", c->model->name.text);
   diag_help(d, "add a statement such as `loss cross_entropy(logits, label)`");
 }
 
@@ -139,7 +140,8 @@ void fe_run_model(fe *c) {
   fe_leave(c);
 }
 
-// --- functions -----------------------------------------------------------------------------------------
+// --- functions
+// -----------------------------------------------------------------------------------------
 static void add_results(fe *c) {
   fe_pass *p = c->pass;
   ir_result_add(p->b.func, "loss", IR_RESULT_LOSS, p->loss);
@@ -174,7 +176,8 @@ static void build_eval(fe *c) {
     add_results(c);
 }
 
-// --- predict -------------------------------------------------------------------------------------------
+// --- predict
+// -------------------------------------------------------------------------------------------
 static void mark(ir_node *n, bool *live, ir_node **stack) {
   size_t top = 0;
   stack[top++] = n;

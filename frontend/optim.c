@@ -9,14 +9,15 @@ typedef struct optimizing {
   const ast_expr *call; // adamw(lr, ...)
   const ast_fn *fn;
   bool is_std;
-  const ast_arg **args; // by parameter of fn
+  const ast_arg **args;    // by parameter of fn
   IR_VEC(ir_node *) grads; // by trained parameter
-  const fe_value *lr; // from the schedule; NULL: as given
+  const fe_value *lr;      // from the schedule; NULL: as given
 } optimizing;
 
 enum { IMPLICIT_OPTIMIZER = 2, IMPLICIT_SCHEDULE = 1 }; // (w, g, ...) and (lr, ...)
 
-// --- finding ------------------------------------------------------------------------------------------
+// --- finding
+// ------------------------------------------------------------------------------------------
 static const ast_setting *find_optimizer_call(fe *c) {
   for (size_t i = 0; i < c->sections.num; i++)
     for (size_t k = 0; c->sections.at[i]->kind == AST_OPTIM && k < c->sections.at[i]->settings.num;
@@ -54,9 +55,10 @@ static const ast_arg **place(fe *c, const ast_expr *call, const ast_fn *fn, size
   return out;
 }
 
-// --- expanding -----------------------------------------------------------------------------------------
-// The frame in which the arguments of optim { } are evaluated: the file, plus `rank` and `name` of
-// the parameter at hand.
+// --- expanding
+// ----------------------------------------------------------------------------------------- The
+// frame in which the arguments of optim { } are evaluated: the file, plus `rank` and `name` of the
+// parameter at hand.
 static void enter_args(fe *c, const ast_expr *call, const ir_state *param) {
   fe_enter(c, c->model, call->loc, fe_naming_new(c, NULL, NULL, ""), false);
   if (!param)
@@ -76,7 +78,8 @@ static bool bind_args(fe *c, const ast_fn *fn, const fe_value *const *values) {
   return ok;
 }
 
-// --- gradients -----------------------------------------------------------------------------------------
+// --- gradients
+// -----------------------------------------------------------------------------------------
 static ir_node *scaled(fe *c, ir_node *n) {
   return c->accumulate > 1 ? ir_binary_const(&c->pass->b, IR_MUL, n, 1 / (double)c->accumulate) : n;
 }
@@ -90,9 +93,10 @@ static void take_grads(fe *c, optimizing *o) {
   }
 }
 
-// --- accumulation --------------------------------------------------------------------------------------
-// Adds `n`/k to the accumulator `name`. In accum the sum is stored; in step, which is the last
-// micro-batch, it is the result and the accumulator starts again at zero.
+// --- accumulation
+// -------------------------------------------------------------------------------------- Adds `n`/k
+// to the accumulator `name`. In accum the sum is stored; in step, which is the last micro-batch, it
+// is the result and the accumulator starts again at zero.
 static ir_node *accumulate(fe *c, const char *name, ir_node *n, bool last) {
   ir_state *acc = fe_declare_state(c, ir_format(c->arena, "%s.acc", name), n->type, IR_ROLE_ACCUM,
                                    (fe_init){FE_INIT_CONSTANT, 0, 0}, n->loc);
@@ -136,7 +140,8 @@ void fe_build_accum(fe *c) {
   fe_flush_writes(c);
 }
 
-// --- clipping ------------------------------------------------------------------------------------------
+// --- clipping
+// ------------------------------------------------------------------------------------------
 static ir_node *sum_of_squares(ir_builder *b, ir_node *g) {
   int64_t axes[IR_MAX_RANK];
   for (int i = 0; i < g->type.rank; i++)
@@ -197,7 +202,8 @@ static void clip(fe *c, optimizing *o) {
   add_metric(c, "grad_norm", norm);
 }
 
-// --- the schedule --------------------------------------------------------------------------------------
+// --- the schedule
+// --------------------------------------------------------------------------------------
 static int find_param(const ast_fn *fn, const char *name) {
   for (size_t i = 0; i < fn->params.num; i++)
     if (strcmp(fn->params.at[i].name.text, name) == 0)
@@ -217,9 +223,9 @@ static const fe_value *expand_schedule(fe *c, const ast_fn *fn, bool is_std, con
   const fe_value *r = &fe_bad;
   if (bind_args(c, fn, values)) {
     fe_run_body(c, &fn->body);
-    r = c->frame->result ? c->frame->result
-                         : FE_FAIL(c, fn->name.loc, "E0214", "schedule '%s' returns nothing",
-                                   fn->name.text);
+    r = c->frame->result
+            ? c->frame->result
+            : FE_FAIL(c, fn->name.loc, "E0214", "schedule '%s' returns nothing", fn->name.text);
   }
   fe_leave(c);
   return r;
@@ -275,7 +281,8 @@ static void schedule(fe *c, optimizing *o) {
   add_metric(c, "lr", o->lr->node);
 }
 
-// --- the optimiser -------------------------------------------------------------------------------------
+// --- the optimiser
+// -------------------------------------------------------------------------------------
 static const fe_value *weight_value(fe *c, ir_state *param) {
   fe_value *v = IR_NEW(c->arena, fe_value);
   *v = *fe_read(c, param);

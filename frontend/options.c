@@ -36,37 +36,45 @@ static const struct option longs[] = {
 };
 
 static const char *const emit_names[] = {
-    [EMIT_AST] = "ast",   [EMIT_IR] = "ir",     [EMIT_KERNELS] = "kernels",
-    [EMIT_PLAN] = "plan", [EMIT_PLAN_JSON] = "plan.json", [EMIT_C] = "c",
-    [EMIT_LLVM] = "llvm", [EMIT_ASM] = "asm",   [EMIT_DOT] = "dot",
+    [EMIT_AST] = "ast",
+    [EMIT_IR] = "ir",
+    [EMIT_KERNELS] = "kernels",
+    [EMIT_PLAN] = "plan",
+    [EMIT_PLAN_JSON] = "plan.json",
+    [EMIT_C] = "c",
+    [EMIT_LLVM] = "llvm",
+    [EMIT_ASM] = "asm",
+    [EMIT_DOT] = "dot",
 };
 enum { NUM_EMITS = sizeof emit_names / sizeof *emit_names };
 
 void options_help(FILE *out) {
-  fputs("mltc compiles a description of a network, its data and its recipe into a program that trains.\n"
-        "\n"
-        "  mltc FILE.graph [-o TRAINER]     compile and link (FILE.ir works too, from any pass)\n"
-        "\n"
-        "  -o, --output=FILE       what to write (default: the file's name without .graph)\n"
-        "  -D NAME=VALUE           set a `let` of the graph\n"
-        "  -I DIR                  look for imports there too\n"
-        "  -O0 .. -O3              effort of the C compiler (default -O3)\n"
-        "  --target=T              cpu (this machine), cpu:x86-64-v3, cpu:x86-64-v4,\n"
-        "                          cpu:aarch64 (cross-compiles to an object)\n"
-        "  --emit=KIND             print instead of building: ast, ir (after all passes), kernels,\n"
-        "                          plan, plan.json, c, llvm, asm, dot\n"
-        "  --print-after=PASS      print the IR after a pass (all: after each) on stderr\n"
-        "  --disable-pass=PASS     leave a pass out\n"
-        "  --time-passes           a table of times on stderr\n"
-        "  --keep=DIR              keep every intermediate file there, numbered\n"
-        "  -MD                     write a make rule with the files read to OUT.d\n"
-        "  --diagnostics=json      errors as one JSON object per line\n"
-        "  --explain CODE          a longer text on an error code, such as E0203\n"
-        "  -v                      show the commands that are run\n"
-        "  --help, --version\n"
-        "\n"
-        "Exit codes: 0 done, 1 errors in the input, 2 wrong usage, 70 internal fault.\n",
-        out);
+  fputs(
+      "mltc compiles a description of a network, its data and its recipe into a program that "
+      "trains.\n"
+      "\n"
+      "  mltc FILE.graph [-o TRAINER]     compile and link (FILE.ir works too, from any pass)\n"
+      "\n"
+      "  -o, --output=FILE       what to write (default: the file's name without .graph)\n"
+      "  -D NAME=VALUE           set a `let` of the graph\n"
+      "  -I DIR                  look for imports there too\n"
+      "  -O0 .. -O3              effort of the C compiler (default -O3)\n"
+      "  --target=T              cpu (this machine), cpu:x86-64-v3, cpu:x86-64-v4,\n"
+      "                          cpu:aarch64 (cross-compiles to an object)\n"
+      "  --emit=KIND             print instead of building: ast, ir (after all passes), kernels,\n"
+      "                          plan, plan.json, c, llvm, asm, dot\n"
+      "  --print-after=PASS      print the IR after a pass (all: after each) on stderr\n"
+      "  --disable-pass=PASS     leave a pass out\n"
+      "  --time-passes           a table of times on stderr\n"
+      "  --keep=DIR              keep every intermediate file there, numbered\n"
+      "  -MD                     write a make rule with the files read to OUT.d\n"
+      "  --diagnostics=json      errors as one JSON object per line\n"
+      "  --explain CODE          a longer text on an error code, such as E0203\n"
+      "  -v                      show the commands that are run\n"
+      "  --help, --version\n"
+      "\n"
+      "Exit codes: 0 done, 1 errors in the input, 2 wrong usage, 70 internal fault.\n",
+      out);
 }
 
 static bool wrong_value(ir_arena *a, const char **why, const char *flag, const char *value,
@@ -207,8 +215,8 @@ bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **
   if (o->help || o->version || o->explain)
     return true;
   if (argc - optind != 1) {
-    *why = argc > optind ? ir_format(a, "one file at a time: '%s' and '%s' were given", argv[optind],
-                                     argv[optind + 1])
+    *why = argc > optind ? ir_format(a, "one file at a time: '%s' and '%s' were given",
+                                     argv[optind], argv[optind + 1])
                          : "no file was given; try mltc --help";
     return false;
   }

@@ -1,8 +1,8 @@
-// parser.c: statements, blocks, sections and whole files. Expressions are in parse_expr.c.
+// parser.c: tokens, types, statements and their lists. Expressions are in parse_expr.c, blocks,
+// sections and whole files in parse_file.c.
 //
 // Words such as `loss`, `state`, `data` are only special where they start a statement that could
 // not mean anything else, so that they stay usable as names.
-#include "frontend/frontend.h"
 #include "frontend/parser.h"
 
 #include <string.h>
@@ -103,13 +103,13 @@ ir_loc parse_span(const fe_parser *p, size_t start) {
   return loc;
 }
 
-static bool is_word(const fe_token *t, const char *word) {
+bool parse_is_word(const fe_token *t, const char *word) {
   return t->kind == TOK_NAME && strcmp(t->text, word) == 0;
 }
 
 // Skips to the end of a broken statement: past its line, or before the '}' of its list. Braces that
 // open on the way are skipped whole.
-static void recover(fe_parser *p, size_t start) {
+void parse_recover(fe_parser *p, size_t start) {
   p->failed = false;
   p->nest = 0;
   // The offending token already starts a new line: go on there.
@@ -123,12 +123,13 @@ static void recover(fe_parser *p, size_t start) {
   }
 }
 
-static bool at_separator(const fe_parser *p) {
+bool parse_at_separator(const fe_parser *p) {
   fe_token_kind k = p->toks[p->at].kind;
   return k == TOK_NEWLINE || k == TOK_SEMICOLON || k == TOK_RBRACE || k == TOK_END;
 }
 
-// --- types -----------------------------------------------------------------------------------------
+// --- types
+// -----------------------------------------------------------------------------------------
 static ast_expr *parse_dim(fe_parser *p) {
   const fe_token *t = parse_peek(p);
   if (t->kind != TOK_ELLIPSIS)
@@ -158,7 +159,7 @@ static bool parse_dims(fe_parser *p, ast_type *type) {
   return closed;
 }
 
-static ast_type *parse_type(fe_parser *p) {
+ast_type *parse_type(fe_parser *p) {
   parse_peek(p);
   size_t start = p->at;
   ast_type *type = IR_NEW(p->arena, ast_type);
@@ -178,9 +179,8 @@ static ast_type *parse_type(fe_parser *p) {
   return type;
 }
 
-// --- statements --------------------------------------------------------------------------------------
-static bool parse_body(fe_parser *p, ast_body *body);
-
+// --- statements
+// --------------------------------------------------------------------------------------
 static ast_stmt *new_stmt(fe_parser *p, ast_stmt_kind kind) {
   ast_stmt *s = IR_NEW(p->arena, ast_stmt);
   s->kind = kind;
@@ -306,15 +306,15 @@ static ast_stmt *parse_worded(fe_parser *p, const fe_token *t) {
     return parse_assign(p);
   if (next == TOK_STORE)
     return parse_store(p);
-  if (is_word(t, "loss"))
+  if (parse_is_word(t, "loss"))
     return parse_loss(p);
-  if (next == TOK_NAME && is_word(t, "metric"))
+  if (next == TOK_NAME && parse_is_word(t, "metric"))
     return parse_named_result(p, AST_METRIC);
-  if (next == TOK_NAME && is_word(t, "output"))
+  if (next == TOK_NAME && parse_is_word(t, "output"))
     return parse_named_result(p, AST_OUTPUT);
-  if (next == TOK_NAME && (is_word(t, "state") || is_word(t, "buffer")))
+  if (next == TOK_NAME && (parse_is_word(t, "state") || parse_is_word(t, "buffer")))
     return parse_declaration(p, AST_STATE);
-  if (next == TOK_NAME && is_word(t, "frozen"))
+  if (next == TOK_NAME && parse_is_word(t, "frozen"))
     return parse_declaration(p, AST_PARAM);
   return parse_bare(p);
 }
@@ -341,39 +341,38 @@ static ast_stmt *parse_stmt(fe_parser *p) {
 static void parse_stmt_into(fe_parser *p, ast_body *body) {
   size_t start = p->at;
   ast_stmt *s = parse_stmt(p);
-  if (s && !at_separator(p)) {
-    parse_fail(p, parse_peek(p), "expected the end of the statement, found %s",
-               parse_found(p));
+  if (s && !parse_at_separator(p)) {
+    parse_fail(p, parse_peek(p), "expected the end of the statement, found %s", parse_found(p));
     s = NULL;
   }
   if (s)
     IR_PUSH(p->arena, body->list, s);
   else
-    recover(p, start);
+    parse_recover(p, start);
 }
 
-static void skip_separators(fe_parser *p) {
+void parse_skip_separators(fe_parser *p) {
   while (p->toks[p->at].kind == TOK_NEWLINE || p->toks[p->at].kind == TOK_SEMICOLON)
     p->at++;
 }
 
-static bool close_brace(fe_parser *p, const fe_token *open) {
+bool parse_close_brace(fe_parser *p, const fe_token *open) {
   if (parse_accept(p, TOK_RBRACE))
     return true;
-  ir_diag *n = parse_fail(p, parse_peek(p), "expected '}', found %s",
-                          parse_found(p));
+  ir_diag *n = parse_fail(p, parse_peek(p), "expected '}', found %s", parse_found(p));
   if (n)
     diag_note(n, open->loc, "the brace opened here");
   return false;
 }
 
-static bool parse_body(fe_parser *p, ast_body *body) {
+bool parse_body(fe_parser *p, ast_body *body) {
   const fe_token *open = parse_peek(p);
   if (!parse_expect(p, TOK_LBRACE, "before the statements") || !parse_enter(p))
     return false;
   int depth = p->depth;
-  for (skip_separators(p); p->toks[p->at].kind != TOK_RBRACE && p->toks[p->at].kind != TOK_END;
-       skip_separators(p)) {
+  for (parse_skip_separators(p);
+       p->toks[p->at].kind != TOK_RBRACE && p->toks[p->at].kind != TOK_END;
+       parse_skip_separators(p)) {
     size_t before = p->at;
     parse_stmt_into(p, body);
     p->depth = depth; // a broken statement may have left it higher
@@ -381,210 +380,5 @@ static bool parse_body(fe_parser *p, ast_body *body) {
       p->at++; // never stand still
   }
   parse_leave(p);
-  return close_brace(p, open);
-}
-
-// --- blocks and models ----------------------------------------------------------------------------------
-static bool parse_param(fe_parser *p, ast_fn *fn) {
-  ast_param param = {0};
-  if (!parse_name(p, &param.name, "a parameter name"))
-    return false;
-  if (parse_accept(p, TOK_COLON) && !(param.type = parse_type(p)))
-    return false;
-  if (parse_accept(p, TOK_ASSIGN) && !(param.value = parse_expr(p)))
-    return false;
-  IR_PUSH(p->arena, fn->params, param);
-  return true;
-}
-
-static bool parse_params(fe_parser *p, ast_fn *fn) {
-  if (!parse_expect(p, TOK_LPAREN, "before the parameters"))
-    return false;
-  p->nest++;
-  while (parse_peek(p)->kind != TOK_RPAREN) {
-    if (!parse_param(p, fn))
-      return false;
-    if (!parse_accept(p, TOK_COMMA))
-      break;
-  }
-  bool closed = parse_expect(p, TOK_RPAREN, "after the parameters");
-  p->nest--;
-  return closed;
-}
-
-static bool parse_results(fe_parser *p, ast_fn *fn) {
-  if (!parse_accept(p, TOK_ARROW))
-    return true;
-  do {
-    ast_type *t = parse_type(p);
-    if (!t)
-      return false;
-    IR_PUSH(p->arena, fn->results, t);
-  } while (parse_accept(p, TOK_COMMA));
-  return true;
-}
-
-static bool parse_fn(fe_parser *p, ast_item *item, ast_fn_kind kind) {
-  ast_fn *fn = item->fn = IR_NEW(p->arena, ast_fn);
-  item->kind = AST_FN;
-  fn->kind = kind;
-  parse_take(p);
-  return parse_name(p, &fn->name, "a name") && parse_params(p, fn) && parse_results(p, fn) &&
-         parse_body(p, &fn->body);
-}
-
-// --- sections --------------------------------------------------------------------------------------------
-static bool parse_every(fe_parser *p, ast_setting *s) {
-  const fe_token *t = parse_peek(p);
-  if (!is_word(t, "every"))
-    return true;
-  parse_take(p);
-  s->has_every = true;
-  s->every_loc = parse_peek(p)->loc;
-  if (is_word(parse_peek(p), "epoch")) {
-    parse_take(p);
-    return true;
-  }
-  return (s->every = parse_expr(p)) != NULL;
-}
-
-static bool parse_setting(fe_parser *p, ast_setting *s) {
-  const fe_token *t = parse_peek(p);
-  if (t->kind == TOK_NAME && (t[1].kind == TOK_ASSIGN || is_word(t + 1, "every"))) {
-    s->key = (ast_name){t->text, t->loc};
-    parse_take(p);
-    if (!parse_accept(p, TOK_ASSIGN))
-      return parse_every(p, s);
-  }
-  parse_skip_newlines(p);
-  return (s->value = parse_range_expr(p)) && parse_every(p, s);
-}
-
-static void parse_setting_into(fe_parser *p, ast_item *item) {
-  size_t start = p->at;
-  ast_setting s = {0};
-  bool ok = parse_setting(p, &s);
-  if (ok && !at_separator(p) && parse_peek(p)->kind != TOK_COMMA) {
-    parse_fail(p, parse_peek(p), "expected ',' or the end of the line, found %s",
-               parse_found(p));
-    ok = false;
-  }
-  if (ok)
-    IR_PUSH(p->arena, item->settings, s);
-  else
-    recover(p, start);
-}
-
-static bool parse_section(fe_parser *p, ast_item *item, ast_item_kind kind) {
-  item->kind = kind;
-  parse_take(p);
-  const fe_token *open = parse_peek(p);
-  if (!parse_expect(p, TOK_LBRACE, "before the settings"))
-    return false;
-  for (;;) {
-    while (parse_accept(p, TOK_COMMA) || parse_accept(p, TOK_NEWLINE) ||
-           parse_accept(p, TOK_SEMICOLON))
-      ;
-    if (p->toks[p->at].kind == TOK_RBRACE || p->toks[p->at].kind == TOK_END)
-      return close_brace(p, open);
-    size_t before = p->at;
-    parse_setting_into(p, item);
-    p->depth = 0;
-    if (p->at == before)
-      p->at++;
-  }
-}
-
-// --- files -------------------------------------------------------------------------------------------------
-static bool parse_bindings(fe_parser *p, ast_item *item, ast_item_kind kind) {
-  item->kind = kind;
-  parse_take(p);
-  do {
-    ast_binding b = {0};
-    parse_skip_newlines(p); // after a comma
-    if (!parse_name(p, &b.name, "a name") || !parse_expect(p, TOK_ASSIGN, "after the name") ||
-        !(b.value = parse_expr(p)))
-      return false;
-    IR_PUSH(p->arena, item->bindings, b);
-  } while (parse_accept(p, TOK_COMMA));
-  return true;
-}
-
-static bool parse_import(fe_parser *p, ast_item *item) {
-  item->kind = AST_IMPORT;
-  parse_take(p);
-  const fe_token *t = parse_peek(p);
-  if (!parse_expect(p, TOK_STRING, "with a file name"))
-    return false;
-  item->path = t->text;
-  item->path_loc = t->loc;
-  return true;
-}
-
-static void unknown_item(fe_parser *p, const fe_token *t) {
-  static const char *const words[] = {"let",   "flag",  "block", "model",     "data",
-                                      "optim", "train", "import", "optimizer", "schedule"};
-  ir_diag *n = parse_fail(p, t, "expected let, flag, block, model, data, optim, train or import");
-  if (!n)
-    return;
-  const char *near =
-      t->kind == TOK_NAME ? diag_nearest(t->text, words, sizeof words / sizeof words[0]) : NULL;
-  if (near)
-    diag_help(n, "did you mean '%s'?", near);
-}
-
-static bool parse_item(fe_parser *p, ast_item *item) {
-  const fe_token *t = parse_peek(p);
-  item->loc = t->loc;
-  if (t->kind == TOK_LET)
-    return parse_bindings(p, item, AST_LET);
-  if (t->kind == TOK_FLAG)
-    return parse_bindings(p, item, AST_FLAG);
-  if (t->kind == TOK_IMPORT)
-    return parse_import(p, item);
-  if (t->kind == TOK_BLOCK || t->kind == TOK_MODEL)
-    return parse_fn(p, item, t->kind == TOK_BLOCK ? AST_BLOCK : AST_MODEL);
-  if (is_word(t, "optimizer") || is_word(t, "schedule"))
-    return parse_fn(p, item, is_word(t, "schedule") ? AST_SCHEDULE : AST_OPTIMIZER);
-  if (is_word(t, "data"))
-    return parse_section(p, item, AST_DATA);
-  if (is_word(t, "optim"))
-    return parse_section(p, item, AST_OPTIM);
-  if (is_word(t, "train"))
-    return parse_section(p, item, AST_TRAIN);
-  unknown_item(p, t);
-  return false;
-}
-
-static void parse_item_into(fe_parser *p, ast_file *file) {
-  size_t start = p->at;
-  ast_item *item = IR_NEW(p->arena, ast_item);
-  bool ok = parse_item(p, item);
-  if (ok && !at_separator(p)) {
-    parse_fail(p, parse_peek(p), "expected a new line, found %s",
-               parse_found(p));
-    ok = false;
-  }
-  if (ok)
-    IR_PUSH(p->arena, file->items, item);
-  else
-    recover(p, start);
-  if (p->at == start)
-    p->at++;
-  p->depth = 0;
-}
-
-ast_file *fe_parse(ir_arena *a, const ir_source *src, ir_diags *d) {
-  fe_tokens toks = fe_lex(a, src, d);
-  fe_parser p = {.arena = a, .diags = d, .toks = toks.list.at};
-  ast_file *file = IR_NEW(a, ast_file);
-  file->src = src;
-  for (skip_separators(&p); p.toks[p.at].kind != TOK_END; skip_separators(&p)) {
-    if (p.toks[p.at].kind == TOK_RBRACE && p.at && p.toks[p.at - 1].kind == TOK_RBRACE) {
-      p.at++; // left over from a broken statement list
-      continue;
-    }
-    parse_item_into(&p, file);
-  }
-  return file;
+  return parse_close_brace(p, open);
 }

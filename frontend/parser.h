@@ -1,5 +1,5 @@
-// parser.h: what the two halves of the parser share: expressions (parse_expr.c) and
-// statements, blocks and sections (parser.c).
+// parser.h: what the parts of the parser share: statements (parser.c), expressions
+// (parse_expr.c), blocks, sections and files (parse_file.c).
 //
 // Errors: the first one of a statement is reported and sets `failed`; functions then return NULL
 // up to the statement level, which skips to the next statement and goes on.
@@ -38,6 +38,17 @@ void parse_leave(fe_parser *p);
 // From token `start` to the last one taken, as far as it is on the same line.
 ir_loc parse_span(const fe_parser *p, size_t start);
 
+bool parse_is_word(const fe_token *t, const char *word);
+
+// Skips to the end of a broken statement that began at token `start`: past its line, or before the
+// '}' of its list. Braces that open on the way are skipped whole.
+void parse_recover(fe_parser *p, size_t start);
+bool parse_at_separator(const fe_parser *p);
+void parse_skip_separators(fe_parser *p);
+bool parse_close_brace(fe_parser *p, const fe_token *open);
+
+ast_type *parse_type(fe_parser *p);
+bool parse_body(fe_parser *p, ast_body *body); // { statements }
 ast_expr *parse_expr(fe_parser *p);
 ast_expr *parse_range_expr(fe_parser *p); // also lo..hi
 

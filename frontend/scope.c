@@ -7,10 +7,11 @@
 
 enum { MAX_CHAIN = 6 };
 
-// --- errors ------------------------------------------------------------------------------------------
+// --- errors
+// ------------------------------------------------------------------------------------------
 static bool first_report(fe *c, ir_loc at, const char *code) {
-  const char *key = ir_format(c->arena, "%p:%u:%u:%s", (const void *)at.file, at.line, at.col,
-                              code);
+  const char *key =
+      ir_format(c->arena, "%p:%u:%u:%s", (const void *)at.file, at.line, at.col, code);
   if (ir_map_get(c->reported, key))
     return false;
   ir_map_put(c->reported, key, c->reported);
@@ -76,7 +77,8 @@ bool fe_tick(fe *c, ir_loc at) {
   return false;
 }
 
-// --- frames --------------------------------------------------------------------------------------------
+// --- frames
+// --------------------------------------------------------------------------------------------
 fe_frame *fe_enter(fe *c, const ast_fn *fn, ir_loc used, fe_naming *names, bool is_std) {
   fe_frame *f = IR_NEW(c->arena, fe_frame);
   *f = (fe_frame){.caller = c->frame,
@@ -106,7 +108,8 @@ ir_loc fe_node_loc(const fe *c, ir_loc at) {
   return at.file == c->main ? at : (ir_loc){0};
 }
 
-// --- instance names ----------------------------------------------------------------------------------
+// --- instance names
+// ----------------------------------------------------------------------------------
 fe_naming *fe_naming_new(fe *c, fe_naming *outer, const char *prefix, const char *suffix) {
   fe_naming *n = IR_NEW(c->arena, fe_naming);
   *n = (fe_naming){outer, prefix, suffix, ir_map_new(c->arena)};
@@ -133,7 +136,8 @@ const char *fe_instance(fe *c, const char *base) {
   return fe_path(c, uses == 1 ? base : ir_format(c->arena, "%s_%zu", base, (size_t)uses));
 }
 
-// --- lookup --------------------------------------------------------------------------------------------
+// --- lookup
+// --------------------------------------------------------------------------------------------
 void fe_set(fe *c, const char *name, const fe_value *v) {
   ir_map_put(c->frame->vars, name, (void *)(uintptr_t)v);
 }

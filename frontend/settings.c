@@ -5,13 +5,14 @@
 #include <math.h>
 #include <string.h>
 
-// --- tables ------------------------------------------------------------------------------------------
+// --- tables
+// ------------------------------------------------------------------------------------------
 typedef enum value_rule {
   RULE_COUNT,  // a whole number of at least 1, or a flag
   RULE_NUMBER, // a number above 0, or a flag
   RULE_SEED,   // a whole number of at least 0, or a flag
   RULE_BOOL,
-  RULE_RANGE,  // lo%..hi%
+  RULE_RANGE, // lo%..hi%
   RULE_TEXT,
   RULE_WORD,   // one of `words`
   RULE_COLUMN, // one of `words`, or a whole number of at least 0
@@ -56,10 +57,9 @@ static const format_info formats[] = {
 enum { NUM_FORMATS = sizeof formats / sizeof formats[0], MAX_KEYS = 10 };
 
 static const key_info train_keys[] = {
-    {"epochs", RULE_NUMBER, 0},       {"steps", RULE_COUNT, 0}, {"shuffle", RULE_BOOL, 0},
-    {"seed", RULE_SEED, 0},           {"eval", RULE_DATA, 0},   {"save", RULE_EVERY, 0},
-    {"log", RULE_EVERY, 0},           {"accumulate", RULE_COUNT, 0},
-    {"precision", RULE_WORD, "f32"},
+    {"epochs", RULE_NUMBER, 0}, {"steps", RULE_COUNT, 0},      {"shuffle", RULE_BOOL, 0},
+    {"seed", RULE_SEED, 0},     {"eval", RULE_DATA, 0},        {"save", RULE_EVERY, 0},
+    {"log", RULE_EVERY, 0},     {"accumulate", RULE_COUNT, 0}, {"precision", RULE_WORD, "f32"},
 };
 enum { NUM_TRAIN_KEYS = sizeof train_keys / sizeof train_keys[0] };
 
@@ -89,7 +89,8 @@ static void unknown_key(fe *c, const key_info *keys, size_t num, ir_loc at, cons
     diag_help(d, "%s takes %s", where, ir_buf_str(&all));
 }
 
-// --- values --------------------------------------------------------------------------------------------
+// --- values
+// --------------------------------------------------------------------------------------------
 typedef struct settings {
   void *list; // an IR_VEC(ir_setting) of a data entry or the module
   void (*push)(fe *c, void *list, ir_setting s);
@@ -228,7 +229,8 @@ static void put_value(fe *c, settings *to, const key_info *k, const ast_expr *e)
   }
 }
 
-// --- data ------------------------------------------------------------------------------------------------
+// --- data
+// ------------------------------------------------------------------------------------------------
 static const format_info *find_format(fe *c, const ast_expr *call) {
   const char *names[NUM_FORMATS];
   for (size_t i = 0; i < NUM_FORMATS; i++) {
@@ -314,7 +316,8 @@ void fe_lower_data(fe *c) {
       lower_data_set(c, &c->sections.at[i]->settings.at[k]);
 }
 
-// --- train -----------------------------------------------------------------------------------------------
+// --- train
+// -----------------------------------------------------------------------------------------------
 static void put_every(fe *c, settings *to, const char *key, const ast_setting *s) {
   if (s->every)
     put_number(c, to, &(key_info){key, RULE_COUNT, 0}, s->every);

@@ -3,16 +3,16 @@
 
 #include <string.h>
 
-// --- naming values -----------------------------------------------------------------------------------
-// A node takes the name of the variable it is assigned to, unless the variable is only another
-// name for something that has one.
+// --- naming values
+// ----------------------------------------------------------------------------------- A node takes
+// the name of the variable it is assigned to, unless the variable is only another name for
+// something that has one.
 static void name_node(fe *c, const fe_value *v, const char *name, const ast_expr *from) {
   if (v->kind != FE_TENSOR || from->kind == AST_NAME || v->node->op == IR_INPUT ||
       v->node->op == IR_READ)
     return;
   const char *prefix = c->frame->names->prefix;
-  ir_rename(c->pass->b.func, v->node,
-            prefix ? ir_format(c->arena, "%s.%s", prefix, name) : name);
+  ir_rename(c->pass->b.func, v->node, prefix ? ir_format(c->arena, "%s.%s", prefix, name) : name);
 }
 
 static const fe_value *plain(fe *c, const fe_value *v) {
@@ -82,7 +82,8 @@ static bool want_init(fe *c, const ast_stmt *s, fe_init *out) {
   else if (!fe_is_bad(v)) {
     ir_diag *d = fe_error(c, s->value->loc, "E0218", "expected an initialiser");
     diag_label(d, "this is %s", fe_describe(c, v));
-    diag_help(d, "zeros, ones, constant(v), uniform(a), uniform(lo, hi), normal(std), xavier or he");
+    diag_help(d,
+              "zeros, ones, constant(v), uniform(a), uniform(lo, hi), normal(std), xavier or he");
   }
   return v->kind == FE_NUM || v->kind == FE_INIT;
 }
@@ -139,9 +140,9 @@ static bool check_store(fe *c, const ast_stmt *s, const fe_value *to, const fe_v
   if (ir_same_type(want, have))
     return true;
   bool dtype = ir_same_shape(want, have);
-  ir_diag *d = fe_error(c, s->value->loc, dtype ? "E0204" : "E0203",
-                        "'%s' is %s and cannot hold this value", s->names.at[0].text,
-                        fe_shape_text(c, to));
+  ir_diag *d =
+      fe_error(c, s->value->loc, dtype ? "E0204" : "E0203", "'%s' is %s and cannot hold this value",
+               s->names.at[0].text, fe_shape_text(c, to));
   diag_label(d, "this is %s", fe_shape_text(c, v));
   return false;
 }
@@ -170,7 +171,8 @@ static void run_store(fe *c, const ast_stmt *s) {
   fe_set(c, name->text, now);
 }
 
-// --- control -------------------------------------------------------------------------------------------
+// --- control
+// -------------------------------------------------------------------------------------------
 static bool repeat_count(fe *c, const ast_stmt *s, int64_t *count) {
   if (!fe_want_int(c, fe_eval(c, s->value), s->value->loc, "the number of repetitions", count))
     return false;
@@ -241,7 +243,8 @@ static void run_return(fe *c, const ast_stmt *s) {
   c->frame->returned = true;
 }
 
-// --- results -------------------------------------------------------------------------------------------
+// --- results
+// -------------------------------------------------------------------------------------------
 static bool in_model(fe *c, const ast_stmt *s, const char *word) {
   if (c->frame->fn->kind == AST_MODEL)
     return true;

@@ -6,10 +6,11 @@
 #include <math.h>
 #include <string.h>
 
-// --- checked construction ---------------------------------------------------------------------------
+// --- checked construction
+// ---------------------------------------------------------------------------
 static bool check_infer(fe *c, ir_loc at, ir_op op, int num_in, ir_node *const *in, int num_attrs,
                         const ir_attr *attrs, const ir_type *type) {
-  ir_type few[8], *types = num_in <= 8 ? few : IR_NEW_ARRAY(c->arena, ir_type, num_in), out;
+  ir_type few[8] = {0}, *types = num_in <= 8 ? few : IR_NEW_ARRAY(c->arena, ir_type, num_in), out;
   for (int i = 0; i < num_in; i++)
     types[i] = in[i]->type;
   const char *why = NULL;
@@ -118,7 +119,8 @@ ir_node *fe_emit_broadcast(fe *c, ir_loc at, ir_node *x, int rank, const int64_t
   return fe_emit(c, at, IR_BROADCAST, 1, &x, 0, NULL, &type);
 }
 
-// --- numpy's rule ----------------------------------------------------------------------------------------
+// --- numpy's rule
+// ----------------------------------------------------------------------------------------
 typedef struct shape {
   int rank;
   int64_t dims[IR_MAX_RANK];
@@ -180,7 +182,8 @@ static const char *const *keep_names(fe *c, const shape *s) {
   return names;
 }
 
-// --- element types ---------------------------------------------------------------------------------------
+// --- element types
+// ---------------------------------------------------------------------------------------
 static bool is_integer(ir_dtype t) {
   return !ir_is_float(t) && t != IR_BOOL;
 }
@@ -188,10 +191,9 @@ static bool is_integer(ir_dtype t) {
 // Whether a whole number can be written in an integer type.
 static bool fits(ir_dtype t, double v) {
   static const double low[IR_NUM_DTYPES] = {[IR_I8] = -128, [IR_I32] = -0x1p31, [IR_I64] = -0x1p63};
-  static const double high[IR_NUM_DTYPES] = {[IR_BOOL] = 1,      [IR_U8] = 255,
-                                             [IR_I8] = 127,      [IR_U16] = 65535,
-                                             [IR_I32] = 0x1p31 - 1, [IR_U32] = 0x1p32 - 1,
-                                             [IR_I64] = 0x1p63};
+  static const double high[IR_NUM_DTYPES] = {
+      [IR_BOOL] = 1,         [IR_U8] = 255,         [IR_I8] = 127,    [IR_U16] = 65535,
+      [IR_I32] = 0x1p31 - 1, [IR_U32] = 0x1p32 - 1, [IR_I64] = 0x1p63};
   return ir_is_float(t) || (v >= low[t] && v <= high[t]);
 }
 
@@ -248,7 +250,8 @@ static bool dtype_error(fe *c, ir_loc at, const fe_value *a, const fe_value *b) 
                         ir_dtypes[a->node->type.dtype].name, ir_dtypes[b->node->type.dtype].name);
   diag_label(d, "between %s and %s", fe_shape_text(c, a), fe_shape_text(c, b));
   bool mixed = ir_is_float(a->node->type.dtype) != ir_is_float(b->node->type.dtype);
-  diag_help(d, mixed ? "convert the integers with f32(...)" : "convert one of them, for example i32(...)");
+  diag_help(d, mixed ? "convert the integers with f32(...)"
+                     : "convert one of them, for example i32(...)");
   return false;
 }
 
@@ -278,8 +281,8 @@ static bool unify(fe *c, ir_loc at, bool compares, const fe_value **a, const fe_
       diag_label(d, "the other operand is %s", fe_describe(c, other));
       return false;
     }
-    *side[i] = number_to_tensor(c, at, v, number_type(v, other->node->type.dtype),
-                                &other->node->type);
+    *side[i] =
+        number_to_tensor(c, at, v, number_type(v, other->node->type.dtype), &other->node->type);
     if (fe_is_bad(*side[i]))
       return false;
   }
@@ -288,12 +291,13 @@ static bool unify(fe *c, ir_loc at, bool compares, const fe_value **a, const fe_
     return dtype_error(c, at, *a, *b);
   for (int i = 0; i < 2; i++)
     if ((*side[i])->node->type.dtype != t)
-      *side[i] = fe_tensor_named(c, fe_emit_cast(c, at, (*side[i])->node, t),
-                                 (*side[i])->dim_names);
+      *side[i] =
+          fe_tensor_named(c, fe_emit_cast(c, at, (*side[i])->node, t), (*side[i])->dim_names);
   return !fe_is_bad(*a) && !fe_is_bad(*b);
 }
 
-// --- pointwise -------------------------------------------------------------------------------------------
+// --- pointwise
+// -------------------------------------------------------------------------------------------
 const fe_value *fe_pointwise(fe *c, ir_op op, ir_loc at, const fe_value *a, const fe_value *b) {
   bool compares = op >= IR_EQ && op <= IR_GE;
   shape s = {0};
@@ -349,8 +353,7 @@ const fe_value *fe_binary(fe *c, ast_op op, ir_loc at, const fe_value *a, const 
     b = to_float(c, at, b);
     return fe_is_bad(a) || fe_is_bad(b) ? &fe_bad : fe_pointwise(c, IR_DIV, at, a, b);
   }
-  bool by_zero = b->kind == FE_NUM && b->num == 0 &&
-                 (op == AST_OP_FLOORDIV || op == AST_OP_MOD);
+  bool by_zero = b->kind == FE_NUM && b->num == 0 && (op == AST_OP_FLOORDIV || op == AST_OP_MOD);
   if (by_zero)
     return FE_FAIL(c, at, "E0211", "division by zero");
   if (op == AST_OP_POW)
@@ -360,7 +363,8 @@ const fe_value *fe_binary(fe *c, ast_op op, ir_loc at, const fe_value *a, const 
   return fe_pointwise(c, plain[op], at, a, b);
 }
 
-// --- where -----------------------------------------------------------------------------------------------
+// --- where
+// -----------------------------------------------------------------------------------------------
 const fe_value *fe_select(fe *c, ir_loc at, const fe_value *cond, const fe_value *a,
                           const fe_value *b) {
   if (cond->node->type.dtype != IR_BOOL) {

@@ -16,7 +16,7 @@ bool fe_check_size(fe *c, ir_loc at, const ir_type *t) {
   return true;
 }
 
-static const char *const dtype_words[] = {"f",  "i",   "t",   "bool", "u8",  "i8",
+static const char *const dtype_words[] = {"f",   "i",   "t",   "bool", "u8",  "i8",
                                           "u16", "i32", "u32", "i64",  "f32", "f64"};
 
 // `f` is any float in a signature and f32 in a declaration; `i` and `t` only stand in signatures.
@@ -40,7 +40,8 @@ static bool find_dtype(fe *c, const ast_type *t, bool signature, ir_dtype *out) 
   return false;
 }
 
-// --- concrete types --------------------------------------------------------------------------------
+// --- concrete types
+// --------------------------------------------------------------------------------
 static bool push_dim(fe *c, ir_loc at, int64_t *dims, int *rank, int64_t d) {
   if (*rank >= IR_MAX_RANK) {
     fe_error(c, at, "E0203", "more than %d dimensions", IR_MAX_RANK);
@@ -114,7 +115,8 @@ bool fe_eval_type(fe *c, const ast_type *t, ir_type *out, const char *const **na
   return fe_check_size(c, t->loc, out);
 }
 
-// --- shape lists: [b, -1], [..., m] -------------------------------------------------------------------
+// --- shape lists: [b, -1], [..., m]
+// -------------------------------------------------------------------
 bool fe_want_shape(fe *c, const fe_value *v, ir_loc at, bool wild, int64_t *dims, int *rank) {
   if (!fe_want_ints(c, v, at, "a shape", IR_MAX_RANK, dims, rank))
     return false;
@@ -131,7 +133,8 @@ bool fe_want_shape(fe *c, const fe_value *v, ir_loc at, bool wild, int64_t *dims
   return false;
 }
 
-// --- signatures ----------------------------------------------------------------------------------------
+// --- signatures
+// ----------------------------------------------------------------------------------------
 typedef struct matcher {
   fe *c;
   const ast_type *type;
@@ -161,9 +164,9 @@ static bool match_dtype(matcher *m) {
   const char *word = strcmp(m->type->dtype, "f") == 0   ? "a float"
                      : strcmp(m->type->dtype, "i") == 0 ? "an integer"
                                                         : ir_dtypes[want].name;
-  ir_diag *d = fe_error(m->c, m->at, "E0204", "%s%s%s must have element type %s",
-                        m->param ? "'" : "the result", m->param ? m->param : "",
-                        m->param ? "'" : "", word);
+  ir_diag *d =
+      fe_error(m->c, m->at, "E0204", "%s%s%s must have element type %s",
+               m->param ? "'" : "the result", m->param ? m->param : "", m->param ? "'" : "", word);
   diag_label(d, "this is %s", fe_shape_text(m->c, m->value));
   if (strcmp(m->type->dtype, "f") == 0)
     diag_help(d, "convert it with f32(...)");
@@ -246,6 +249,11 @@ static bool match_dots(matcher *m, ir_loc loc, int from, int num) {
   return false;
 }
 
+static void keep_names(matcher *m, int from, int num) {
+  for (int i = from; m->value->dim_names && i < from + num; i++)
+    m->names[i] = m->value->dim_names[i];
+}
+
 static int find_dots(const ast_type *t) {
   for (size_t i = 0; i < t->dims.num; i++)
     if (t->dims.at[i]->kind == AST_ELLIPSIS)
@@ -257,11 +265,11 @@ static bool match_rank(matcher *m, int dots) {
   int rank = m->value->node->type.rank, given = (int)m->type->dims.num;
   if (dots < 0 ? rank == given : rank >= given - 1)
     return true;
-  ir_diag *d = fe_error(m->c, m->at, "E0203", "%s%s%s must have %s%d dimension%s, this has %d",
-                        m->param ? "'" : "the result", m->param ? m->param : "",
-                        m->param ? "'" : "", dots < 0 ? "" : "at least ",
-                        dots < 0 ? given : given - 1,
-                        (dots < 0 ? given : given - 1) == 1 ? "" : "s", rank);
+  ir_diag *d =
+      fe_error(m->c, m->at, "E0203", "%s%s%s must have %s%d dimension%s, this has %d",
+               m->param ? "'" : "the result", m->param ? m->param : "", m->param ? "'" : "",
+               dots < 0 ? "" : "at least ", dots < 0 ? given : given - 1,
+               (dots < 0 ? given : given - 1) == 1 ? "" : "s", rank);
   diag_label(d, "this is %s", fe_shape_text(m->c, m->value));
   diag_note(d, m->type->loc, "declared here");
   return false;
@@ -280,6 +288,7 @@ static bool match_dims(matcher *m) {
       bool simple = e->kind == AST_NAME || e->kind == AST_ELLIPSIS;
       if (i == dots) {
         ok = (round || match_dots(m, e->loc, axis, extra)) && ok;
+        keep_names(m, axis, extra);
         axis += extra;
         continue;
       }

@@ -2,6 +2,7 @@
 // them with source line, underline, notes and help, or as JSON for editors.
 #include "ir/diag.h"
 
+#include <ctype.h>
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
@@ -377,6 +378,10 @@ static size_t min3(size_t a, size_t b, size_t c) {
   return m < c ? m : c;
 }
 
+static bool same_letter(char a, char b) {
+  return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
 // Edits (insert, delete, replace, swap neighbours) from a to b; both at most MAX_WORD long.
 static size_t distance(const char *a, size_t na, const char *b, size_t nb) {
   size_t rows[3][MAX_WORD + 1];
@@ -386,7 +391,7 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb) {
   for (size_t i = 1; i <= na; i++) {
     now[0] = i;
     for (size_t j = 1; j <= nb; j++) {
-      now[j] = min3(last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
+      now[j] = min3(last[j] + 1, now[j - 1] + 1, last[j - 1] + !same_letter(a[i - 1], b[j - 1]));
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
           before[j - 2] + 1 < now[j])
         now[j] = before[j - 2] + 1;

@@ -19,8 +19,9 @@ static void put_func(const ir_func *f, ir_buf *out) {
   ir_buf_printf(out, "  subgraph \"cluster_%s\" {\n    label=\"%s\";\n", f->name, f->name);
   for (size_t i = 0; i < f->kernels.num; i++) {
     const ir_kernel *k = f->kernels.at[i];
-    ir_buf_printf(out, "    subgraph \"cluster_%s_%zu\" {\n    label=\"%s (%s)\"; style=filled; "
-                       "color=\"#e8eef7\";\n",
+    ir_buf_printf(out,
+                  "    subgraph \"cluster_%s_%zu\" {\n    label=\"%s (%s)\"; style=filled; "
+                  "color=\"#e8eef7\";\n",
                   f->name, i, k->name, ir_family_names[k->family]);
     for (size_t j = 0; j < k->nodes.num; j++)
       put_node(f, k->nodes.at[j], out);

@@ -484,8 +484,9 @@ static bool guess_reduced(work *w, member *m, bool create) {
   return settle_reduce(w, m);
 }
 
-// --- maps for all members --------------------------------------------------------------------------
-// GATHER: result [i..., rest...]; index sees the leading dimensions.
+// --- maps for all members
+// -------------------------------------------------------------------------- GATHER: result [i...,
+// rest...]; index sees the leading dimensions.
 static node_map gather_index_map(const ir_node *n, const node_map *out) {
   node_map map = {.known = true};
   for (int d = 0; d < n->in[1]->type.rank; d++)
@@ -698,7 +699,7 @@ static dom_access access_of_map(const work *w, const ir_node *n, const node_map 
 static void finish(work *w, const pendings *loads, const ir_kernel *k, domain *d) {
   int position[MAX_AXES] = {0};
   number_axes(w, d, position);
-  d->varies = IR_NEW_ARRAY(w->arena, bool, w->num * DOM_MAX_AXES);
+  d->varies = IR_NEW_ARRAY(w->arena, bool, w->num *DOM_MAX_AXES);
   for (size_t i = 0; i < w->num; i++)
     for (int a = 0; a < w->order.num; a++)
       d->varies[i * DOM_MAX_AXES + (size_t)a] =
@@ -752,8 +753,7 @@ static bool contraction_strides(work *w, const ir_node *n, int operand, stride_o
     use.dim[c.b_n] = out->dim[c.rank - 1];
     use.dim[c.b_k] = w->k_axes;
   }
-  return dom_layout_of(n->in[operand], l) &&
-         stable_strides(w, &n->in[operand]->type, &use, l, s);
+  return dom_layout_of(n->in[operand], l) && stable_strides(w, &n->in[operand]->type, &use, l, s);
 }
 
 // A split by b makes a's strides stale: goes round until nothing splits.

@@ -15,7 +15,8 @@
 //     operands' levels are below the group's, so no search for paths is needed.
 //
 // A candidate considered and left: exhaustive or cost-driven grouping (min-cut over edges). The
-// greedy rule gives the groups an engineer would write by hand on the networks at hand, in linear time.
+// greedy rule gives the groups an engineer would write by hand on the networks at hand, in linear
+// time.
 //
 // Needs: no grad nodes; writes and results own their operand (pass_own_outputs).
 // Breaks: nothing. Later passes must keep members of a kernel together.
@@ -23,9 +24,9 @@
 
 enum {
   MAX_MEMBERS = 64,
-  SCRATCH_TRIES = 512,         // domains tried before the scratch arena is emptied
-  MIN_PARALLEL = 64,           // rows that a reduction should leave for the threads to share,
-  SMALL_WORK = 32 * 1024,      // unless the whole kernel has no more elements than this
+  SCRATCH_TRIES = 512,    // domains tried before the scratch arena is emptied
+  MIN_PARALLEL = 64,      // rows that a reduction should leave for the threads to share,
+  SMALL_WORK = 32 * 1024, // unless the whole kernel has no more elements than this
 };
 
 typedef struct group {
@@ -174,8 +175,8 @@ static node_list merged_members(fuser *fu, ir_arena *arena, const group *a, cons
   node_list out = {0};
   size_t i = 0, j = 0, num_b = b ? b->nodes.num : 0;
   while (i < a->nodes.num || j < num_b) {
-    bool take_a = j == num_b || (i < a->nodes.num && fu->pos[a->nodes.at[i]->id] <
-                                                         fu->pos[b->nodes.at[j]->id]);
+    bool take_a = j == num_b ||
+                  (i < a->nodes.num && fu->pos[a->nodes.at[i]->id] < fu->pos[b->nodes.at[j]->id]);
     ir_node *next = take_a ? a->nodes.at[i++] : b->nodes.at[j++];
     IR_PUSH(arena, out, next);
   }
@@ -274,7 +275,8 @@ static void place(fuser *fu, ir_node *n) {
   }
 }
 
-// --- kernels ---------------------------------------------------------------------------------------
+// --- kernels
+// ---------------------------------------------------------------------------------------
 static void make_kernel(fuser *fu, const group *g) {
   ir_arena *arena = fu->f->module->arena;
   ir_kernel *k = IR_NEW(arena, ir_kernel);

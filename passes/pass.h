@@ -25,6 +25,8 @@ bool pass_split_reductions(ir_module *m, ir_diags *d);
 bool pass_own_outputs(ir_module *m, ir_diags *d);
 // Groups nodes into kernels (node->kernel, func->kernels in a valid order).
 bool pass_fuse(ir_module *m, ir_diags *d);
+// Stores one value instead of several that are cheap to compute from it where they are used.
+bool pass_recompute(ir_module *m, ir_diags *d);
 // Orders kernels; readers of a state before the kernel that overwrites it.
 bool pass_order(ir_module *m, ir_diags *d);
 

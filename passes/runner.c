@@ -24,6 +24,7 @@ typedef struct runner {
   IR_VEC(size_t) ran;    // passes run so far, by position in `list`; the last may be running
   IR_VEC(double) millis; // time of each
   int files;             // kept so far
+  bool grouped;          // there were kernels from the beginning: the text of a later stage
 } runner;
 
 // --- names in options ----------------------------------------------------------------------
@@ -141,7 +142,7 @@ static double now_millis(void) {
 
 static bool is_skipped(const runner *r, const pass_info *p) {
   return named(r->options->disabled, r->options->num_disabled, p->name, NULL) ||
-         (!p->grouped && has_kernels(r->module));
+         (!p->grouped && r->grouped);
 }
 
 // Runs pass i once; says whether it changed anything. Later rounds that change nothing are silent.
@@ -209,7 +210,8 @@ static void print_times(const runner *r) {
 bool pass_run(const pass_info *list, ir_module *m, ir_diags *d, const pass_options *o) {
   static const pass_options defaults;
   runner r = {
-      .list = list, .module = m, .diags = d, .options = o ? o : &defaults, .arena = m->arena};
+      .list = list, .module = m, .diags = d, .options = o ? o : &defaults, .arena = m->arena,
+      .grouped = has_kernels(m)};
   while (list[r.num_passes].name)
     r.num_passes++;
   r.log = r.options->log ? r.options->log : stderr;

@@ -94,17 +94,28 @@ typedef struct mlrt_func {
 } mlrt_func;
 
 // One distinct kernel for `./trainer check`: fast and plain versions run on random arguments.
+// Its arguments are inputs, outputs, workspace and numbers, in this order; an argument that is a
+// number holds it in place of an address.
+enum { MLRT_MAX_PHASES = 4 };
+typedef enum mlrt_arg_kind {
+  MLRT_ARG_IN, MLRT_ARG_OUT, MLRT_ARG_WORKSPACE, MLRT_ARG_NUMBER
+} mlrt_arg_kind;
+
+typedef struct mlrt_arg {
+  uint8_t kind;  // mlrt_arg_kind
+  uint8_t dtype; // mlrt_dtype of its elements
+  int32_t limit; // integer inputs: values are drawn from [0, limit); 0: any
+  int64_t size;  // bytes; NUMBER: the number
+} mlrt_arg;
+
 typedef struct mlrt_kernel {
   const char *name, *ops, *where;
-  int num_phases; // fast versions; phase p runs tasks [0, tasks[p])
-  void (*fast[4])(int64_t begin, int64_t end, char *const *args);
-  int64_t tasks[4];
+  void (*fast[MLRT_MAX_PHASES])(int64_t begin, int64_t end, char *const *args);
+  int64_t tasks[MLRT_MAX_PHASES];   // phase p runs tasks [0, tasks[p])
   void (*plain)(char *const *args); // one thread, double precision inside; NULL: none
-  int num_args, num_in; // args: inputs, outputs, workspace (last, when workspace_bytes > 0)
-  const int64_t *arg_bytes;
-  const mlrt_dtype *arg_dtype;
-  const int64_t *arg_limit; // integer inputs: values are drawn from [0, limit); 0: any
-  int64_t flops, bytes;     // per call
+  const mlrt_arg *args;
+  int num_args, num_phases;
+  int64_t flops, bytes; // per call
 } mlrt_kernel;
 
 enum { MLRT_INIT, MLRT_STEP, MLRT_EVAL, MLRT_PREDICT, MLRT_ACCUMULATE, MLRT_NUM_FUNCS };

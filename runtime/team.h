@@ -11,7 +11,7 @@
 int mlrt_online_cores(void);
 
 // NULL when the threads cannot be started; errno says why. 1 <= threads <= MLRT_MAX_THREADS.
-mlrt_team *mlrt_team_new(int threads);
+mlrt_team *mlrt_team_new(int threads); // also flushes subnormals in the caller
 void mlrt_team_free(mlrt_team *t);
 void mlrt_team_run(mlrt_team *t, mlrt_step_fn fn, char *arena, int slot);
 

@@ -171,7 +171,7 @@ static inline void toy_square(int64_t begin, int64_t end, char *const *args) {
 }
 static inline void toy_total(int64_t begin, int64_t end, char *const *args) {
   float sum = 0;
-  for (int i = 0; begin < end && i < 100; i++)
+  for (uintptr_t i = 0; begin < end && i < (uintptr_t)args[3]; i++)
     sum += ((const float *)(const void *)args[2])[i];
   if (begin < end)
     *(float *)(void *)args[1] = sum;
@@ -182,23 +182,22 @@ static inline void toy_plain(char *const *args) {
     sum += pow((double)((const float *)(const void *)args[0])[i], 2);
   *(float *)(void *)args[1] = (float)sum;
 }
-static const int64_t toy_kernel_bytes[] = {400, 4, 400}, toy_kernel_limits[] = {0, 0, 0};
-static const mlrt_dtype toy_kernel_types[] = {MLRT_F32, MLRT_F32, MLRT_U8};
+static const mlrt_arg toy_kernel_args[] = {{MLRT_ARG_IN, MLRT_F32, 0, 400},
+                                           {MLRT_ARG_OUT, MLRT_F32, 0, 4},
+                                           {MLRT_ARG_WORKSPACE, MLRT_U8, 0, 400},
+                                           {MLRT_ARG_NUMBER, MLRT_I64, 0, 100}};
 static const mlrt_kernel toy_kernels[] = {
-    {"squares",
-     "mul, sum",
-     "toy.graph:5",
-     2,
-     {toy_square, toy_total},
-     {10, 1},
-     toy_plain,
-     3,
-     1,
-     toy_kernel_bytes,
-     toy_kernel_types,
-     toy_kernel_limits,
-     200,
-     800},
+    {.name = "squares",
+     .ops = "mul, sum",
+     .where = "toy.graph:5",
+     .fast = {toy_square, toy_total},
+     .tasks = {10, 1},
+     .plain = toy_plain,
+     .args = toy_kernel_args,
+     .num_args = 4,
+     .num_phases = 2,
+     .flops = 200,
+     .bytes = 800},
 };
 
 // The samples: y says on which side of a plane x lies, with some noise.

@@ -162,11 +162,17 @@ static void compare_output(const kernel_test *t, const ir_node *n, const char *g
   }
 }
 
+// After the buffers (the families tested here have no workspace).
+static void put_numbers(const cg_kernel *g, char **args) {
+  for (size_t i = 0; i < g->numbers.num; i++)
+    args[g->in.num + g->out.num + i] = (char *)(uintptr_t)g->numbers.at[i];
+}
+
 // Outputs in the memory of inputs, wherever the planner may put them there: the same bits.
 static void run_in_place(kernel_test *t, char *const *first) {
   const cg_kernel *g = &t->g;
   size_t in_place = 0;
-  char **args = IR_NEW_ARRAY(t->a, char *, g->in.num + g->out.num + 1);
+  char **args = IR_NEW_ARRAY(t->a, char *, g->in.num + g->out.num + g->numbers.num);
   bool *taken = IR_NEW_ARRAY(t->a, bool, g->in.num);
   for (size_t i = 0; i < g->in.num; i++)
     args[i] = oracle_buffer(t->a, &t->values[g->in.at[i]->id]);
@@ -183,6 +189,7 @@ static void run_in_place(kernel_test *t, char *const *first) {
   }
   if (in_place == 0)
     return;
+  put_numbers(g, args);
   run_split(t, args, 1);
   for (size_t i = 0; i < g->out.num; i++)
     if (memcmp(first[i], args[g->in.num + i], (size_t)ir_bytes(&g->out.at[i]->type)))
@@ -193,7 +200,9 @@ static void run_in_place(kernel_test *t, char *const *first) {
 static void run_kernel(kernel_test *t) {
   const cg_kernel *g = &t->g;
   size_t num = g->in.num + g->out.num;
-  char **args = IR_NEW_ARRAY(t->a, char *, num + 1), **first = IR_NEW_ARRAY(t->a, char *, num);
+  char **args = IR_NEW_ARRAY(t->a, char *, num + g->numbers.num);
+  char **first = IR_NEW_ARRAY(t->a, char *, num);
+  put_numbers(g, args);
   for (size_t i = 0; i < g->in.num; i++)
     args[i] = oracle_buffer(t->a, &t->values[g->in.at[i]->id]);
   for (int split = 0; split < 3; split++) {

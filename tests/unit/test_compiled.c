@@ -113,7 +113,10 @@ static void run_kernel(const sample *s, const cg_kernel *c, const char *name, vo
     args[n++] = arena + plan_offset(s->plan, c->func, c->in.at[i]);
   for (size_t i = 0; i < c->out.num; i++)
     args[n++] = arena + plan_offset(s->plan, c->func, c->out.at[i]);
-  args[n++] = arena + workspace_of(s->plan, c->k);
+  if (c->workspace > 0)
+    args[n++] = arena + workspace_of(s->plan, c->k);
+  for (size_t i = 0; i < c->numbers.num; i++)
+    args[n++] = (char *)(uintptr_t)c->numbers.at[i];
   for (int p = 0; p < c->num_phases; p++) {
     char symbol[256];
     snprintf(symbol, sizeof symbol, "%s_%d", name, p);

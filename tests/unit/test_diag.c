@@ -97,9 +97,9 @@ static void test_words(void) {
   static const char *const names[] = {"epochs", "steps", "shuffle", "seed", "H", "learning_rate"};
   static const struct {
     const char *word, *near; // "": none
-  } cases[] = {{"epoch", "epochs"},  {"stpes", "steps"},   {"shufle", "shuffle"},
-               {"sede", "seed"},     {"Hh", "H"},          {"lerning_rat", "learning_rate"},
-               {"zebra", ""},        {"", ""},             {"x", ""},
+  } cases[] = {{"epoch", "epochs"}, {"stpes", "steps"}, {"shufle", "shuffle"},
+               {"sede", "seed"},    {"Hh", "H"},        {"lerning_rat", "learning_rate"},
+               {"zebra", ""},       {"", ""},           {"x", ""},
                {"optimiser", ""}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     const char *got = diag_nearest(cases[i].word, names, sizeof names / sizeof names[0]);

@@ -12,30 +12,31 @@ static void check_has(ir_arena *a, const ir_module *m, const char *line) {
 static void check_module(void) {
   ir_arena *a = ir_arena_new();
   ir_module *m = support_graph(
-      a, "let B = 8, L = 2\n"
-         "flag lr = 0.1, steps = 100\n"
-         "block layer(x: f[b,c]) -> f[b,c] { return x + relu(linear(linear(x, 2*c), c)) }\n"
-         "model net(x: f32[B,4], label: u8[B]) {\n"
-         "  frozen scale: f[4] = ones\n"
-         "  buffer seen: i64[] = 0\n"
-         "  seen <- seen + 1\n"
-         "  h = x * scale\n"
-         "  repeat i in L {\n"
-         "    param gain: f[4] = ones\n"
-         "    h = layer(h) * gain\n"
-         "  }\n"
-         "  h = layer(h)\n"
-         "  logits = linear(h, 3, bias=false) as head\n"
-         "  loss cross_entropy(logits, label)\n"
-         "  metric accuracy = mean(argmax(logits, axis=-1) == label)\n"
-         "}\n"
-         "data {\n"
-         "  train = csv(\"a.csv\", label=last, range=0%..90%, header=true)\n"
-         "  val = tokens(\"b.bin\", window=2*L, dtype=u16)\n"
-         "}\n"
-         "optim { sgd(lr, momentum=0.9), clip = 1.0, schedule = linear(total=steps) }\n"
-         "train { steps = steps, seed = 7, shuffle = false, eval = val every 20, save every epoch,\n"
-         "        accumulate = 2 }\n");
+      a,
+      "let B = 8, L = 2\n"
+      "flag lr = 0.1, steps = 100\n"
+      "block layer(x: f[b,c]) -> f[b,c] { return x + relu(linear(linear(x, 2*c), c)) }\n"
+      "model net(x: f32[B,4], label: u8[B]) {\n"
+      "  frozen scale: f[4] = ones\n"
+      "  buffer seen: i64[] = 0\n"
+      "  seen <- seen + 1\n"
+      "  h = x * scale\n"
+      "  repeat i in L {\n"
+      "    param gain: f[4] = ones\n"
+      "    h = layer(h) * gain\n"
+      "  }\n"
+      "  h = layer(h)\n"
+      "  logits = linear(h, 3, bias=false) as head\n"
+      "  loss cross_entropy(logits, label)\n"
+      "  metric accuracy = mean(argmax(logits, axis=-1) == label)\n"
+      "}\n"
+      "data {\n"
+      "  train = csv(\"a.csv\", label=last, range=0%..90%, header=true)\n"
+      "  val = tokens(\"b.bin\", window=2*L, dtype=u16)\n"
+      "}\n"
+      "optim { sgd(lr, momentum=0.9), clip = 1.0, schedule = linear(total=steps) }\n"
+      "train { steps = steps, seed = 7, shuffle = false, eval = val every 20, save every epoch,\n"
+      "        accumulate = 2 }\n");
   static const char *const lines[] = {
       "state seed : i64[] role=seed value=7",
       "state lr : f32[] role=flag value=0.1",
@@ -185,7 +186,8 @@ static void check_file(const char *path) {
   ir_arena_free(a);
 }
 
-// --- files made to break things ----------------------------------------------------------------------
+// --- files made to break things
+// ----------------------------------------------------------------------
 static char *many(ir_arena *a, const char *before, const char *part, int n, const char *after) {
   ir_buf b = ir_buf_new(a);
   ir_buf_puts(&b, before);

@@ -1,5 +1,5 @@
-// test_frontend_errors.c: every kind of error that a graph file can have: its code, its place and the
-// words that help. The place is marked in the text: the error must start at «.
+// test_frontend_errors.c: every kind of error that a graph file can have: its code, its place and
+// the words that help. The place is marked in the text: the error must start at «.
 #include "support_frontend.h"
 
 #include <string.h>
@@ -59,10 +59,13 @@ static const error_case cases[] = {
     {"E0203", MODEL("a = reshape(x, «[5, -1])"), "24 elements"},
     {"E0203", MODEL("a = «x[0]^T"), "2 dimensions"},
     {"E0203", MODEL("a = split(x, «4, axis=1)"), "4 equal parts"},
-    {"E0203", "let B = 4, C = 5\nmodel m(x: f32[B,C]) { param w: f[B] = ones\n"
-              "loss mean(x «+ w) }\noptim { sgd(0.1) }\n", "dimension C is 5 here but 4 there"},
-    {"E0208", "block add(u: f[b,c], v: f[b,c]) -> f[b,c] { return u + v }\n"
-     MODEL("a = add(x, «x[:, 1:])"), "dimension c is 6 in 'u' but 5 in 'v'"},
+    {"E0203",
+     "let B = 4, C = 5\nmodel m(x: f32[B,C]) { param w: f[B] = ones\n"
+     "loss mean(x «+ w) }\noptim { sgd(0.1) }\n",
+     "dimension C is 5 here but 4 there"},
+    {"E0208",
+     "block add(u: f[b,c], v: f[b,c]) -> f[b,c] { return u + v }\n" MODEL("a = add(x, «x[:, 1:])"),
+     "dimension c is 6 in 'u' but 5 in 'v'"},
     {"E0208", "block t(u: f[b,c]) -> f[c,b] { return «u }\n" MODEL("a = t(x)"),
      "in block 't', used here"},
     {"E0208", "model m(x: f32[4,6], «y: i32[3]) { loss mean(x) }\noptim { sgd(0.1) }\n", "batch"},
@@ -168,11 +171,15 @@ static int count(const char *text, const char *part) {
 static void check_together(void) {
   ir_arena *a = ir_arena_new();
   const char *messages;
-  support_compile(a, "let a = \nlet b = 3 4\nblock q( { }\nmodel m(x: f32[2]) {\n y = x +\n z = )\n"
-                     " loss mean(x)\n}\n", &messages);
+  support_compile(a,
+                  "let a = \nlet b = 3 4\nblock q( { }\nmodel m(x: f32[2]) {\n y = x +\n z = )\n"
+                  " loss mean(x)\n}\n",
+                  &messages);
   CHECK(count(messages, "error[E0004]") == 4, "four syntax errors:\n%s", messages);
-  support_compile(a, MODEL("a = nope\nb = x @ x\nc = a + 1\nrepeat 5 { d = x + zeros([7]) }\n"
-                           "e = relu(y)"), &messages);
+  support_compile(a,
+                  MODEL("a = nope\nb = x @ x\nc = a + 1\nrepeat 5 { d = x + zeros([7]) }\n"
+                        "e = relu(y)"),
+                  &messages);
   CHECK(count(messages, "error[") == 4, "four errors, each once:\n%s", messages);
   CHECK(!strstr(messages, "'a'"), "what follows from an error is silent:\n%s", messages);
   ir_arena_free(a);
@@ -182,8 +189,9 @@ static void check_together(void) {
 static void check_chain(void) {
   ir_arena *a = ir_arena_new();
   const char *messages;
-  support_compile(a, "block inner(v: f[b,c]) { return v @ v }\n"
-                     "block outer(v: f[b,c]) { return inner(v) }\n" MODEL("a = outer(x)"),
+  support_compile(a,
+                  "block inner(v: f[b,c]) { return v @ v }\n"
+                  "block outer(v: f[b,c]) { return inner(v) }\n" MODEL("a = outer(x)"),
                   &messages);
   const char *inner = strstr(messages, "t.graph:2:33: note: in block 'inner', used here");
   const char *outer = strstr(messages, "t.graph:4:5: note: in block 'outer', used here");
@@ -199,8 +207,10 @@ static void check_define(const char *define, const char *want) {
   const char *messages;
   fe_options o = {.defines = &define, .num_defines = 1};
   ir_module *m = support_compile_with(
-      a, "let B = 4, K = true\nflag lr = 0.1\nmodel m(x: f32[B,2]) { loss mean(linear(x, 1)) }\n"
-         "optim { sgd(lr) }\n", &o, &messages);
+      a,
+      "let B = 4, K = true\nflag lr = 0.1\nmodel m(x: f32[B,2]) { loss mean(linear(x, 1)) }\n"
+      "optim { sgd(lr) }\n",
+      &o, &messages);
   if (*want)
     CHECK(!m && strstr(messages, want), "-D %s: no '%s' in\n%s", define, want, messages);
   else

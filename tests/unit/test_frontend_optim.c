@@ -1,5 +1,6 @@
-// test_frontend_optim.c: optimisers, schedules, clipping and accumulation of std/optim.graph against
-// the formulas of PyTorch (and nanoGPT's learning rate), written out here element by element.
+// test_frontend_optim.c: optimisers, schedules, clipping and accumulation of std/optim.graph
+// against the formulas of PyTorch (and nanoGPT's learning rate), written out here element by
+// element.
 #include "passes/pass.h"
 #include "support_frontend.h"
 
@@ -188,8 +189,8 @@ static void check_case(const optim_case *k) {
     for (int b = 0; b + 1 < k->accumulate; b++)
       ir_interp(w, support_func(m, "accum"),
                 &(ir_tensor_value){support_func(m, "accum")->nodes.at[0]->type,
-                                   (double[]){first + b, first + b + 1, first + b + 2, first + b + 3,
-                                              first + b + 4, first + b + 5}});
+                                   (double[]){first + b, first + b + 1, first + b + 2,
+                                              first + b + 3, first + b + 4, first + b + 5}});
     const ir_func *step = support_func(m, "step");
     const char *result = k->clip > 0 ? "grad_norm" : "loss";
     double have = support_run(a, w, step, first + k->accumulate - 1, 1, result)->at[0];

@@ -100,10 +100,14 @@ static const value_case cases[] = {
     {"", "softmax(x)[1]", 3, {0.09003057317038046, 0.24472847105479764, 0.6652409557748219}},
     {"", "log_softmax(x)[0]", 3, {-2.4076059644443806, -1.4076059644443806, -0.4076059644443805}},
     {"", "cross_entropy(x, k - 8)", 1, {(2.4076059644443806 + 1.4076059644443806) / 2}},
-    {"", "cross_entropy(reshape(x, [2, 1, 3]), reshape(k - 7, [2, 1]))", 1,
+    {"",
+     "cross_entropy(reshape(x, [2, 1, 3]), reshape(k - 7, [2, 1]))",
+     1,
      {(1.4076059644443806 + 0.4076059644443805) / 2}},
     {"", "mse(x[0], x[1])", 1, {9}},
-    {"", "binary_cross_entropy(x[0, 0:2], [1, 0][0] * (k == 8))", 1,
+    {"",
+     "binary_cross_entropy(x[0, 0:2], [1, 0][0] * (k == 8))",
+     1,
      {(0.6931471805599453 + 1.3132616875182228) / 2}},
     {"", "layernorm(x, eps=0)[1]", 3, {-1.224744871391589, 0, 1.224744871391589}},
     {"", "rmsnorm(x, eps=0)[1]", 3, {0.7348469228349535, 0.9797958971132712, 1.224744871391589}},
@@ -158,15 +162,16 @@ static void check_dropout(void) {
 
 static void check_initialisers(void) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = support_graph(a, "model m(x: f32[2]) {\n"
-                                  "  param u: f[100,50] = uniform(2)\n"
-                                  "  param r: f[100,50] = uniform(1, 3)\n"
-                                  "  param n: f[100,50] = normal(0.5)\n"
-                                  "  param h: f[100,50] = he\n"
-                                  "  param g: f[100,50] = xavier\n"
-                                  "  loss sum(x) + 0 * (sum(u) + sum(r) + sum(n) + sum(h) + sum(g))\n"
-                                  "}\n"
-                                  "optim { sgd(0.1) }\n");
+  ir_module *m =
+      support_graph(a, "model m(x: f32[2]) {\n"
+                       "  param u: f[100,50] = uniform(2)\n"
+                       "  param r: f[100,50] = uniform(1, 3)\n"
+                       "  param n: f[100,50] = normal(0.5)\n"
+                       "  param h: f[100,50] = he\n"
+                       "  param g: f[100,50] = xavier\n"
+                       "  loss sum(x) + 0 * (sum(u) + sum(r) + sum(n) + sum(h) + sum(g))\n"
+                       "}\n"
+                       "optim { sgd(0.1) }\n");
   ir_world *w = support_world(a, m);
   static const struct {
     const char *name;

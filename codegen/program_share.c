@@ -1,0 +1,126 @@
+// program_share.c: kernels of equal text are one function.
+//
+//   layer.0.ln.g.new   128 elements      \
+//   layer.3.fc.w.new   65536 elements     >  void loop_new_0(begin, end, args)
+//   wte.new            8320 elements     /
+//
+// Each kernel is emitted under a stand-in name and with one name for all of its tensors: that text
+// says whether two are equal. The first of its kind is emitted again with its own names, to be
+// read. Sizes differ between uses only where the family passes them as numbers (codegen.h).
+#include "codegen/program.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "passes/cost.h"
+
+static const char STAND_IN[] = "KERNEL";
+
+// --- one name for all tensors
+// ---------------------------------------------------------------------
+typedef struct named {
+  ir_node *node;
+  const char *name;
+} named;
+typedef IR_VEC(named) names_kept;
+
+static void rename_one(const cg_program *p, names_kept *kept, ir_node *n) {
+  named x = {n, n->name};
+  IR_PUSH(p->arena, *kept, x);
+  n->name = "v";
+}
+
+// Members, arguments and leaves: whatever a generator may name a variable after.
+static void rename_tensors(const cg_program *p, const cg_kernel *c, names_kept *kept) {
+  for (size_t i = 0; i < c->k->nodes.num; i++)
+    rename_one(p, kept, c->k->nodes.at[i]);
+  for (size_t i = 0; i < c->in.num; i++)
+    rename_one(p, kept, c->in.at[i]);
+  for (size_t i = 0; i < c->out.num; i++)
+    rename_one(p, kept, c->out.at[i]);
+  for (size_t i = 0; c->dom && i < c->dom->loads.num; i++)
+    rename_one(p, kept, c->dom->loads.at[i].buffer);
+}
+
+// Backwards: a node that was renamed twice ends with its first name.
+static void restore_names(const names_kept *kept) {
+  for (size_t i = kept->num; i-- > 0;)
+    kept->at[i].node->name = kept->at[i].name;
+}
+
+static const char *text_of(const cg_program *p, const cg_kernel *c) {
+  ir_buf b = ir_buf_new(p->arena);
+  cg_generators[c->k->family].emit(c, STAND_IN, &b);
+  return ir_buf_str(&b);
+}
+
+static const char *nameless_text(const cg_program *p, const cg_kernel *c) {
+  names_kept kept = {0};
+  rename_tensors(p, c, &kept);
+  const char *text = text_of(p, c);
+  restore_names(&kept);
+  return text;
+}
+
+// --- the name of the function
+// ---------------------------------------------------------------------
+static const char *last_word(const char *name) {
+  const char *word = name;
+  for (const char *s = name; *s; s++)
+    if (*s == '.' && isalpha((unsigned char)s[1]))
+      word = s + 1;
+  return word;
+}
+
+static const char *identifier(const cg_program *p, const cg_kernel *c) {
+  const char *family = ir_family_names[c->k->family];
+  char *name = ir_format(p->arena, "%s%s_%s", p->prefix, family, last_word(c->k->name));
+  for (char *s = name; *s; s++)
+    if (!isalnum((unsigned char)*s))
+      *s = '_';
+  return name;
+}
+
+static const char *replace_all(ir_arena *a, const char *text, const char *from, const char *to) {
+  ir_buf b = ir_buf_new(a);
+  for (const char *hit; (hit = strstr(text, from)); text = hit + strlen(from)) {
+    ir_buf_write(&b, text, (size_t)(hit - text));
+    ir_buf_puts(&b, to);
+  }
+  ir_buf_puts(&b, text);
+  return ir_buf_str(&b);
+}
+
+static cg_distinct *new_distinct(cg_program *p, ir_map *names, const cg_kernel *c) {
+  cg_distinct *d = IR_NEW(p->arena, cg_distinct);
+  const char *base = identifier(p, c), *name = base;
+  for (int i = 2; ir_map_get(names, name); i++)
+    name = ir_format(p->arena, "%s_%d", base, i);
+  ir_map_put(names, name, d);
+  d->name = name;
+  d->text = replace_all(p->arena, text_of(p, c), STAND_IN, name);
+  cost x = cost_kernel(p->arena, c->k);
+  d->flops = x.flops;
+  d->bytes = x.bytes_read + x.bytes_written;
+  IR_PUSH(p->arena, p->distinct, d);
+  return d;
+}
+
+void cg_share(cg_program *p) {
+  ir_map *by_text = ir_map_new(p->arena), *names = ir_map_new(p->arena);
+  for (size_t i = 0; i < p->module->funcs.num; i++) {
+    size_t num = p->module->funcs.at[i]->kernels.num;
+    p->shared[i] = IR_NEW_ARRAY(p->arena, cg_distinct *, num + 1);
+    for (size_t j = 0; j < num; j++) {
+      const cg_kernel *c = p->kernels[i][j];
+      const char *text = nameless_text(p, c);
+      cg_distinct *d = ir_map_get(by_text, text);
+      if (!d) {
+        d = new_distinct(p, names, c);
+        ir_map_put(by_text, text, d);
+      }
+      IR_PUSH(p->arena, d->uses, c);
+      p->shared[i][j] = d;
+    }
+  }
+}

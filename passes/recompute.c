@@ -1,0 +1,381 @@
+// recompute.c: values that are cheaper to compute again than to keep.
+//
+// After fusion, a forward kernel often stores several versions of one tensor for the backward:
+//
+//   before   kernel gelu matmul { h = ..; a = 0.5*h; e = 1+erf(h/r); y = a*e }    stores a, e, y
+//            kernel d matmul { g = ..; d = g*a + .. e .. }                        loads a, e
+//   after    kernel gelu matmul { h = ..; a = ..; e = ..; y = a*e }               stores h, y
+//            kernel d matmul { a2 = 0.5*h; e2 = 1+erf(h/r); g = ..; d = .. }      loads h
+//
+// For each kernel, one member (the stem: h above, the mean of a norm's rows, or none) is chosen
+// such that storing it instead of what can be computed from it saves the most bytes. A value counts
+// only when all its users can take the computation in (pointwise code and reductions, not the
+// operands of a matmul), when that costs few FLOPs per element, and what it is computed from
+// costs its own bytes when it would have to live longer for it.
+//
+// The rule never makes memory worse by its own count and always saves a store. Choosing by a byte
+// budget is another pass's matter.
+//
+// Needs: pass_fuse. Keeps: kernels, their domains (each change is tried with dom_try first).
+#include "passes/fuse.h"
+
+enum {
+  MAX_FLOPS = 32,     // per element of a value that is computed again
+  SMALL_BYTES = 4096, // what is not worth a thought
+  MAX_MEMBERS = 96,
+  MAX_CHAIN = 24,
+};
+
+typedef struct use {
+  ir_node *user;
+  int operand;
+} use;
+typedef IR_VEC(use) uses;
+typedef IR_VEC(ir_node *) node_list;
+
+typedef struct recompute {
+  ir_func *f;
+  ir_arena *arena; // scratch
+  uint32_t num_ids;
+  uses *users;   // [id] in other kernels
+  bool *pinned;  // [id] a write or a result needs it in memory
+  int *last_use; // [id] index of the last kernel that reads it, -1
+  bool changed;
+} recompute;
+
+// --- who uses what ------------------------------------------------------------------------------
+static void find_uses(recompute *r) {
+  for (size_t i = 0; i < r->f->nodes.num; i++) {
+    ir_node *n = r->f->nodes.at[i];
+    if (ir_ops[n->op].cls == IR_CLASS_VIEW)
+      continue;
+    for (int j = 0; j < n->num_in; j++) {
+      ir_node *base = dom_base(n->in[j]);
+      if (n->op == IR_WRITE)
+        r->pinned[base->id] = true;
+      if (!n->kernel)
+        continue;
+      if ((int)n->kernel->id > r->last_use[base->id])
+        r->last_use[base->id] = (int)n->kernel->id;
+      use u = {n, j};
+      if (base->kernel && base->kernel != n->kernel)
+        IR_PUSH(r->arena, r->users[base->id], u);
+    }
+  }
+  for (size_t i = 0; i < r->f->results.num; i++)
+    r->pinned[dom_base(r->f->results.at[i].node)->id] = true;
+}
+
+static bool can_take_in(const use *u) {
+  const ir_kernel *k = u->user->kernel;
+  ir_op_class c = ir_ops[u->user->op].cls;
+  bool random = u->user->op == IR_UNIFORM || u->user->op == IR_NORMAL;
+  return (k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL) && !random &&
+         (c == IR_CLASS_POINTWISE || c == IR_CLASS_REDUCE);
+}
+
+static bool is_pointwise(const ir_node *n) {
+  return ir_ops[n->op].cls == IR_CLASS_POINTWISE && n->op != IR_UNIFORM && n->op != IR_NORMAL;
+}
+
+static bool is_candidate(const recompute *r, const ir_node *v) {
+  if (!is_pointwise(v) || r->pinned[v->id] || ir_bytes(&v->type) < SMALL_BYTES)
+    return false;
+  for (size_t i = 0; i < r->users[v->id].num; i++)
+    if (!can_take_in(&r->users[v->id].at[i]))
+      return false;
+  return r->users[v->id].num > 0;
+}
+
+// --- chains -------------------------------------------------------------------------------------
+// What computing v again takes: members of its kernel, operands first, and the values they start
+// from.
+typedef struct chain {
+  const ir_kernel *k;
+  const ir_node *stem;
+  bool *kept; // [id] outputs that stay in memory
+  node_list nodes, bases;
+  int flops;
+  bool ok;
+} chain;
+
+static bool contains(const node_list *l, const ir_node *n) {
+  for (size_t i = 0; i < l->num; i++)
+    if (l->at[i] == n)
+      return true;
+  return false;
+}
+
+static void follow(recompute *r, chain *c, ir_node *n, bool top) {
+  if (!c->ok || contains(&c->nodes, n) || contains(&c->bases, n))
+    return;
+  bool base = n->kernel != c->k || n == c->stem || (!top && c->kept[n->id]) ||
+              (!is_pointwise(n) && ir_bytes(&n->type) < SMALL_BYTES);
+  if (base) {
+    if (n->op != IR_CONST && n->op != IR_IOTA)
+      IR_PUSH(r->arena, c->bases, n);
+    return;
+  }
+  c->ok = is_pointwise(n) && c->nodes.num < MAX_CHAIN;
+  for (int i = 0; c->ok && i < n->num_in; i++)
+    follow(r, c, dom_base(n->in[i]), false);
+  c->flops += ir_ops[n->op].flops;
+  IR_PUSH(r->arena, c->nodes, n);
+  c->ok = c->ok && c->flops <= MAX_FLOPS;
+}
+
+static chain chain_of(recompute *r, ir_node *v, const ir_node *stem, bool *kept) {
+  chain c = {.k = v->kernel, .stem = stem, .kept = kept, .ok = true};
+  follow(r, &c, v, true);
+  return c;
+}
+
+// Bytes that must live longer so that `v` can be computed where it is used: bases that nothing
+// reads that late, and members that are not stored today.
+static int64_t price(const recompute *r, const chain *c, const ir_node *v, node_list *paid) {
+  int64_t bytes = 0;
+  int needed = 0;
+  for (size_t i = 0; i < r->users[v->id].num; i++) {
+    int at = (int)r->users[v->id].at[i].user->kernel->id;
+    needed = at > needed ? at : needed;
+  }
+  for (size_t i = 0; i < c->bases.num; i++) {
+    ir_node *b = c->bases.at[i];
+    if (b->op == IR_READ || b->op == IR_INPUT || contains(paid, b))
+      continue;
+    bool stored = b->kernel == c->k ? c->kept[b->id] : r->last_use[b->id] >= needed;
+    if (!stored) {
+      bytes += ir_bytes(&b->type);
+      IR_PUSH(r->arena, *paid, b);
+    }
+  }
+  return bytes;
+}
+
+// --- choosing the stem
+// -----------------------------------------------------------------------------
+typedef struct choice {
+  const ir_node *stem;
+  node_list removed;
+  int64_t gain;
+} choice;
+
+// Everything stays that is no candidate.
+static void mark_kept(recompute *r, const ir_kernel *k, bool *kept, const ir_node *stem) {
+  for (size_t i = 0; i < k->nodes.num; i++)
+    kept[k->nodes.at[i]->id] = false;
+  for (size_t i = 0; i < k->outputs.num; i++) {
+    ir_node *v = k->outputs.at[i];
+    kept[v->id] = v == stem || !is_candidate(r, v);
+  }
+}
+
+static bool is_output(const ir_kernel *k, const ir_node *n) {
+  for (size_t i = 0; i < k->outputs.num; i++)
+    if (k->outputs.at[i] == n)
+      return true;
+  return false;
+}
+
+static choice try_stem(recompute *r, const ir_kernel *k, const ir_node *stem, bool *kept) {
+  choice x = {.stem = stem};
+  node_list paid = {0};
+  mark_kept(r, k, kept, stem);
+  if (stem && !is_output(k, stem)) {
+    x.gain -= ir_bytes(&stem->type);
+    IR_PUSH(r->arena, paid, (ir_node *)(uintptr_t)stem);
+  }
+  for (size_t i = 0; i < k->outputs.num; i++) {
+    ir_node *v = k->outputs.at[i];
+    if (kept[v->id] || v == stem)
+      continue;
+    chain c = chain_of(r, v, stem, kept);
+    if (!c.ok)
+      continue; // stays; later chains cannot lean on it, which is only cautious
+    x.gain += ir_bytes(&v->type) - price(r, &c, v, &paid);
+    IR_PUSH(r->arena, x.removed, v);
+  }
+  return x;
+}
+
+static choice best_choice(recompute *r, const ir_kernel *k, bool *kept) {
+  choice best = try_stem(r, k, NULL, kept);
+  for (size_t i = 0; i < k->nodes.num; i++) {
+    const ir_node *s = k->nodes.at[i];
+    if (ir_bytes(&s->type) < SMALL_BYTES)
+      continue;
+    choice x = try_stem(r, k, s, kept);
+    // Among equals the latest member: the least is computed again.
+    if (x.gain >= best.gain && x.removed.num >= best.removed.num)
+      best = x;
+  }
+  return best;
+}
+
+// --- doing it
+// --------------------------------------------------------------------------------------
+typedef struct cloner {
+  recompute *r;
+  ir_kernel *into;
+  const chain *c;
+  node_list from, to; // members cloned into `into`
+  ir_builder b;
+} cloner;
+
+static ir_node *find_clone(const cloner *x, const ir_node *n) {
+  for (size_t i = 0; i < x->from.num; i++)
+    if (x->from.at[i] == n)
+      return x->to.at[i];
+  return NULL;
+}
+
+static ir_node *rebuild(cloner *x, ir_node *n, ir_node *const *in) {
+  x->b.loc = n->loc;
+  return ir_build(&x->b, n->op, n->name, n->num_in, in, n->num_attrs, n->attrs, &n->type);
+}
+
+// `n` with clones below it: itself when nothing below was cloned.
+static ir_node *with_clones(cloner *x, ir_node *n) {
+  if (ir_ops[n->op].cls != IR_CLASS_VIEW) {
+    ir_node *clone = find_clone(x, n);
+    return clone ? clone : n;
+  }
+  ir_node *below = with_clones(x, n->in[0]);
+  return below == n->in[0] ? n : rebuild(x, n, &below);
+}
+
+static void clone_chain(cloner *x) {
+  for (size_t i = 0; i < x->c->nodes.num; i++) {
+    ir_node *n = x->c->nodes.at[i], *in[3];
+    if (find_clone(x, n))
+      continue;
+    for (int j = 0; j < n->num_in; j++)
+      in[j] = with_clones(x, n->in[j]);
+    ir_node *clone = rebuild(x, n, in);
+    IR_PUSH(x->r->arena, x->from, n);
+    IR_PUSH(x->r->arena, x->to, clone);
+  }
+}
+
+static bool fits(cloner *x) {
+  node_list all = {0};
+  for (size_t i = 0; i < x->to.num; i++)
+    IR_PUSH(x->r->arena, all, x->to.at[i]);
+  for (size_t i = 0; i < x->into->nodes.num; i++)
+    IR_PUSH(x->r->arena, all, x->into->nodes.at[i]);
+  for (size_t i = 0; i < all.num; i++)
+    all.at[i]->mark = 0;
+  ir_node *anchor = x->into->family == IR_FAMILY_MATMUL ? x->into->anchor : NULL;
+  return all.num <= MAX_MEMBERS && dom_try(x->r->arena, all.at, all.num, anchor) != NULL;
+}
+
+static void note_uses(recompute *r, ir_node *clone) {
+  for (int i = 0; i < clone->num_in; i++) {
+    ir_node *base = dom_base(clone->in[i]);
+    use u = {clone, i};
+    if (base->kernel && base->kernel != clone->kernel)
+      IR_PUSH(r->arena, r->users[base->id], u);
+  }
+}
+
+static void adopt(cloner *x) {
+  node_list all = {0};
+  ir_arena *keep = x->r->f->module->arena;
+  for (size_t i = 0; i < x->to.num; i++) {
+    x->to.at[i]->kernel = x->into;
+    IR_PUSH(keep, all, x->to.at[i]);
+  }
+  for (size_t i = 0; i < x->to.num; i++)
+    note_uses(x->r, x->to.at[i]);
+  for (size_t i = 0; i < x->into->nodes.num; i++)
+    IR_PUSH(keep, all, x->into->nodes.at[i]);
+  x->into->nodes.at = all.at;
+  x->into->nodes.num = all.num;
+  x->into->nodes.cap = all.cap;
+}
+
+// Redirects the uses of v inside kernel `into`. False, with everything as it was, when the kernel
+// has no domain then.
+static bool move_into(recompute *r, const chain *c, ir_node *v, ir_kernel *into) {
+  cloner x = {.r = r, .into = into, .c = c, .b = ir_build_at_end(r->f)};
+  clone_chain(&x);
+  uses *list = &r->users[v->id];
+  ir_node **before = IR_NEW_ARRAY(r->arena, ir_node *, list->num);
+  for (size_t i = 0; i < list->num; i++) {
+    use *u = &list->at[i];
+    before[i] = u->user->in[u->operand];
+    if (u->user->kernel == into)
+      u->user->in[u->operand] = with_clones(&x, before[i]);
+  }
+  if (fits(&x)) {
+    adopt(&x);
+    return true;
+  }
+  for (size_t i = 0; i < list->num; i++)
+    list->at[i].user->in[list->at[i].operand] = before[i];
+  return false;
+}
+
+static void remove_value(recompute *r, const choice *x, ir_node *v, bool *kept) {
+  chain c = chain_of(r, v, x->stem, kept);
+  uses *list = &r->users[v->id];
+  for (size_t i = 0; i < list->num; i++) {
+    ir_kernel *into = list->at[i].user->kernel;
+    bool seen = false;
+    for (size_t j = 0; j < i; j++)
+      seen = seen || list->at[j].user->kernel == into;
+    if (seen)
+      continue;
+    if (!move_into(r, &c, v, into))
+      kept[v->id] = true; // somebody still loads it
+    else
+      r->changed = true;
+    for (size_t j = 0; j < c.bases.num; j++)
+      if ((int)into->id > r->last_use[c.bases.at[j]->id])
+        r->last_use[c.bases.at[j]->id] = (int)into->id;
+  }
+}
+
+static void visit(recompute *r, ir_kernel *k, bool *kept) {
+  size_t candidates = 0;
+  for (size_t i = 0; i < k->outputs.num; i++)
+    candidates += is_candidate(r, k->outputs.at[i]);
+  if (candidates == 0)
+    return;
+  choice x = best_choice(r, k, kept);
+  if (x.gain < 0 || x.removed.num == 0)
+    return;
+  mark_kept(r, k, kept, x.stem);
+  for (size_t i = 0; i < x.removed.num; i++)
+    remove_value(r, &x, x.removed.at[i], kept);
+}
+
+static bool recompute_func(ir_func *f) {
+  recompute r = {.f = f, .arena = ir_arena_new(), .num_ids = f->next_id};
+  r.users = IR_NEW_ARRAY(r.arena, uses, f->next_id);
+  r.pinned = IR_NEW_ARRAY(r.arena, bool, f->next_id);
+  r.last_use = IR_NEW_ARRAY(r.arena, int, f->next_id);
+  bool *kept = IR_NEW_ARRAY(r.arena, bool, f->next_id);
+  for (uint32_t i = 0; i < f->next_id; i++)
+    r.last_use[i] = -1;
+  find_uses(&r);
+  // Last kernel first: what it takes in then counts as a use of the bases.
+  for (size_t i = f->kernels.num; i-- > 0;)
+    visit(&r, f->kernels.at[i], kept);
+  ir_arena_free(r.arena);
+  if (!r.changed)
+    return false;
+  fuse_relist(f);
+  ir_drop_dead(f);
+  dom_find_outputs(f);
+  return true;
+}
+
+bool pass_recompute(ir_module *m, ir_diags *d) {
+  (void)d;
+  bool changed = false;
+  for (size_t i = 0; i < m->funcs.num; i++)
+    if (m->funcs.at[i]->kernels.num)
+      changed |= recompute_func(m->funcs.at[i]);
+  return changed;
+}

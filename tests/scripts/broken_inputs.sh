@@ -1,0 +1,156 @@
+#!/usr/bin/env bash
+# Truncated, corrupted or missing files, and wrong usage: one clear error, the right exit code, no
+# stray files; an earlier checkpoint stays as it was.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+
+cp "$root/examples/data/digits.csv.gz" .
+grep -v '^#' "$root/examples/digits_mlp.graph" | sed -e 's|"data/|"|g' -e 's/, *embed=true//' >digits.graph
+"$mltc" -O1 digits.graph -o trainer
+run=(./trainer --quiet --epochs=2)
+"${run[@]}" --save=good.safetensors
+cp good.safetensors kept.safetensors
+
+head_of() { # FILE BYTES
+  head -c "$2" "$1"
+}
+
+overwrite() { # FILE AT TEXT
+  printf '%s' "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# --- checkpoints
+size=$(stat -c %s good.safetensors)
+for bytes in 0 4 8 9 100 1000 $((size - 1)); do
+  head_of good.safetensors "$bytes" >bad.safetensors
+  expect_error 1 "bad.safetensors" "${run[@]}" --resume=bad.safetensors --save=good.safetensors
+done
+for at in 0 5 9 300 $((size / 2)) $((size - 1)); do
+  cp good.safetensors bad.safetensors
+  overwrite bad.safetensors "$at" "#"
+  cmp -s good.safetensors bad.safetensors && overwrite bad.safetensors "$at" "~"
+  expect_error 1 "bad.safetensors" "${run[@]}" --resume=bad.safetensors --save=good.safetensors
+done
+head -c 5000 /dev/urandom >bad.safetensors
+expect_error 1 "bad.safetensors" "${run[@]}" --resume=bad.safetensors --save=good.safetensors
+cat good.safetensors good.safetensors >bad.safetensors
+expect_error 1 "bad.safetensors" "${run[@]}" --resume=bad.safetensors --save=good.safetensors
+expect_error 1 "missing.safetensors" "${run[@]}" --resume=missing.safetensors
+expect_error 1 "missing.safetensors" "${run[@]}" eval --resume=missing.safetensors
+mkdir folder
+expect_error 1 "folder" "${run[@]}" --resume=folder
+expect_error 2 "seed" "${run[@]}" --resume=good.safetensors --seed=5 --save=good.safetensors
+"$mltc" -O1 -D H=64 digits.graph -o narrower
+expect_error 1 "different|other|F32\[64" ./narrower --quiet --resume=good.safetensors --save=good.safetensors
+same good.safetensors kept.safetensors "the checkpoint before and after errors"
+
+# --- data
+mkdir data
+try_data() { # PATTERN
+  expect_error 1 "$1" "${run[@]}" --data-dir=data --save=good.safetensors
+  same good.safetensors kept.safetensors "the checkpoint before and after errors"
+}
+mv digits.csv.gz whole.gz
+try_data "digits.csv.gz.*No such file"
+mkdir data/digits.csv.gz
+try_data "digits.csv.gz"
+rmdir data/digits.csv.gz
+: >data/digits.csv.gz
+try_data "digits.csv.gz"
+for bytes in 1 10 1000 30000; do
+  head_of whole.gz $bytes >data/digits.csv.gz
+  try_data "digits.csv.gz"
+done
+cp whole.gz data/digits.csv.gz
+overwrite data/digits.csv.gz 20000 "corrupted"
+try_data "digits.csv.gz"
+gunzip -c whole.gz >digits.csv
+for edit in '7s/,[0-9]*,/,/' '7s/^[0-9]*/x/' '7s/$/,1/' '7s/[0-9]*$/11/' '7s/[0-9]*$/-1/' '7s/.*//' '7s/[0-9]*$/1.5/' \
+  '7s/^[0-9]*/1e99/'; do
+  sed -e "$edit" digits.csv | gzip >data/digits.csv.gz
+  try_data "digits.csv.gz"
+done
+head -n 20 digits.csv | gzip >data/digits.csv.gz # less than one batch
+try_data "samples"
+cp whole.gz digits.csv.gz
+
+# --- what cannot be written
+expect_error 1 "no/such/x.safetensors" "${run[@]}" --save=no/such/x.safetensors
+expect_error 1 "folder" "${run[@]}" --save=folder
+expect_error 1 "no/such/m.jsonl" "${run[@]}" --no-save --metrics=no/such/m.jsonl
+expect_error 1 "no/such/p.json" "${run[@]}" --no-save --profile=no/such/p.json
+if [ -e /dev/full ]; then
+  expect_error 1 "/dev/full|standard output" bash -c './trainer info >/dev/full'
+fi
+
+# --- wrong usage of the trainer
+expect_error 2 "did you mean --threads" "${run[@]}" --thread=2
+expect_error 2 "needs a whole number" "${run[@]}" --threads=two
+expect_error 2 "needs a whole number" "${run[@]}" --threads=0
+expect_error 2 "needs a number" "${run[@]}" --lr=fast
+expect_error 2 "needs a value" "${run[@]}" --save=
+expect_error 2 "unknown command" ./trainer trian
+expect_error 2 "has no option --save" ./trainer info --save=x
+expect_error 2 "contradict" "${run[@]}" --save=x --no-save
+expect_error 2 "epochs" ./trainer --epochs=-1
+[ ! -e x ] || fail "wrong usage left a file"
+
+# --- graphs
+out=(-o made)
+expect_error 1 "missing.graph.*No such file" "$mltc" missing.graph "${out[@]}"
+expect_error 1 "folder.*folder" "$mltc" folder "${out[@]}"
+: >empty.graph
+expect_error 1 "no model" "$mltc" empty.graph "${out[@]}"
+: >empty.ir
+expect_error 1 "empty.ir:1:1" "$mltc" empty.ir "${out[@]}"
+for seed in 1 2 3; do
+  python3 -c "import random, sys
+random.seed($seed)
+sys.stdout.buffer.write(bytes(random.randrange(256) for _ in range(4000)))" >garbage.graph
+  cp garbage.graph garbage.ir
+  for file in garbage.graph garbage.ir; do
+    code=0
+    "$mltc" $file "${out[@]}" >out.txt 2>err.txt || code=$?
+    [ $code -eq 1 ] || fail "exit code $code for $file"
+    grep -qE "^$file:[0-9]+:[0-9]+: error\[E[0-9]+\]: " err.txt || fail "no error with a place for $file"
+    [ "$(grep -c ': error\[' err.txt)" -le 51 ] || fail "a flood of errors for $file"
+  done
+done
+total=$(stat -c %s digits.graph)
+for bytes in $(seq 1 37 "$total"); do # cut anywhere: errors with a place, or a smaller program
+  head_of digits.graph "$bytes" >cut.graph
+  code=0
+  "$mltc" cut.graph --emit=kernels -o cut.txt 2>err.txt || code=$?
+  case $code in
+  0) ;;
+  1) grep -qE "^cut.graph:[0-9]+:[0-9]+: error\[E[0-9]+\]: " err.txt || fail "no error for $bytes bytes" ;;
+  *) fail "exit code $code for $bytes bytes of digits.graph" ;;
+  esac
+done
+mkdir elsewhere
+sed -e 's/label=last/label=last, embed=true/' digits.graph >elsewhere/embed.graph
+expect_error 1 "E0902.*digits.csv.gz" "$mltc" elsewhere/embed.graph "${out[@]}"
+
+# --- wrong usage of mltc, and outputs
+expect_error 2 "did you mean '--target'" "$mltc" --targt=cpu digits.graph
+expect_error 2 "it can be cpu" "$mltc" --target=tpu digits.graph
+expect_error 2 "did you mean 'plan'" "$mltc" --emit=plam digits.graph
+expect_error 2 "no file" "$mltc"
+expect_error 2 "one file at a time" "$mltc" digits.graph digits.graph
+expect_error 2 "O7" "$mltc" -O7 digits.graph
+expect_error 2 "no such error code" "$mltc" --explain E9999
+expect_error 2 "needs a value" "$mltc" digits.graph -o
+expect_error 1 "E0217" "$mltc" digits.graph -D nothing=3
+expect_error 1 "E0503" "$mltc" digits.graph --disable-pass=nothing
+expect_error 1 "no/such/made" "$mltc" digits.graph -O0 -o no/such/made
+expect_error 1 "folder" "$mltc" digits.graph -O0 -o folder
+expect_error 1 "no/such/made" "$mltc" digits.graph --emit=ir -o no/such/made
+expect_error 1 "no/such/keep" "$mltc" digits.graph --keep=no/such/keep --emit=ir
+expect_error 1 "clang" env MLTC_CC=/no/such/compiler "$mltc" digits.graph "${out[@]}"
+if [ -e /dev/full ]; then
+  expect_error 1 "standard output" bash -c "'$mltc' digits.graph --emit=ir >/dev/full"
+fi
+[ ! -e made ] || fail "an error left an output file"
+
+stray=$(find . -name '*.tmp' -o -name 'mltc-*' -o -name 'made*')
+[ -z "$stray" ] || fail "files are left: $stray"

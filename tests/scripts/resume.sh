@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# A run that is killed anywhere and resumed ends in the same checkpoint and metrics, byte for byte, as
+# one that was left alone. SIGTERM ends a step, saves and exits with 143.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+RANDOM=20240807 # rounds are the same in every run of this script, as far as the clock lets them be
+
+"$mltc" -O1 "$root/examples/digits_mlp.graph" -o trainer
+epochs=30
+[ -z "${MLTC_SANITIZED:-}" ] || epochs=3
+options=(--quiet "--epochs=$epochs" --log-every=10 --no-times)
+./trainer "${options[@]}" --threads=2 --save=whole.safetensors --metrics=whole.jsonl --save-every=50
+
+wait_for() { # FILE
+  local tries=0
+  until [ -s "$1" ]; do
+    tries=$((tries + 1))
+    [ $tries -lt 2000 ] || fail "$1 does not appear"
+    sleep 0.005
+  done
+}
+
+pause() { # up to 0.3 s
+  sleep "0.$(printf %03d $((RANDOM % 300)))"
+}
+
+same_end() { # NAME
+  same whole.safetensors "$1.safetensors" "checkpoints of $1"
+  same whole.jsonl "$1.jsonl" "metrics of $1"
+  [ ! -e "$1.safetensors.tmp" ] || fail "$1: a temporary file is left"
+}
+
+# --- kill -9, again and again, until the run is through
+killed=0
+for round in 1 2 3 4 5; do
+  name=killed_$round
+  every=$((RANDOM % 3 * 20 + 1)) # 1: many kills fall into a save
+  rm -f stop
+  for attempt in $(seq 100); do
+    resume=()
+    [ ! -e "$name.safetensors" ] || resume=(--resume)
+    [ -e "$name.safetensors" ] || rm -f "$name.jsonl"
+    ./trainer "${options[@]}" "${resume[@]}" --threads=$((RANDOM % 3 + 1)) \
+      --save="$name.safetensors" --metrics="$name.jsonl" --save-every=$every &
+    pid=$!
+    if [ "$attempt" -gt 4 ]; then # long enough: let it end
+      wait $pid || fail "$name: the last attempt failed"
+      break
+    fi
+    pause
+    if kill -9 $pid 2>/dev/null; then
+      killed=$((killed + 1))
+    fi
+    code=0
+    wait $pid 2>/dev/null || code=$?
+    [ $code -ne 0 ] || break
+    [ $code -eq 137 ] || fail "$name: exit code $code"
+  done
+  same_end "$name"
+done
+[ "$killed" -ge 8 ] || fail "only $killed runs were killed before they ended"
+
+# --- a polite stop: the step is finished, the state saved, and the rest comes out the same
+for signal in TERM INT; do
+  name=stopped_$signal
+  code=0
+  (trap - INT && exec ./trainer "${options[@]}" --threads=2 --save=$name.safetensors \
+    --metrics=$name.jsonl) &
+  pid=$!
+  wait_for $name.jsonl
+  kill -$signal $pid
+  wait $pid || code=$?
+  [ $code -eq $((128 + $(kill -l $signal))) ] || fail "exit code $code after SIG$signal"
+  cp $name.safetensors early.safetensors
+  ! cmp -s early.safetensors whole.safetensors || fail "SIG$signal came too late"
+  ./trainer "${options[@]}" --resume --threads=3 --save=$name.safetensors --metrics=$name.jsonl
+  same_end $name
+done
+
+# --- --resume of what is done does nothing, and says so with exit code 0
+cp whole.safetensors done.safetensors
+./trainer "${options[@]}" --resume --save=done.safetensors
+same whole.safetensors done.safetensors "checkpoints after resuming what was done"
