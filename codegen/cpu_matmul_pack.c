@@ -53,9 +53,10 @@ static void open_packing(const mm_text *t, const char *which) {
       t->name, which, t->p->ctype, t->p->ctype);
 }
 
-// The full case gets constants, which make the inner loops a few vector moves.
+// Panels have `count` elements, the last one `tail` (0: as many). Each case gets constants, which
+// make the inner loops a few moves; variables would be unswitched at -O3 into tens of kilobytes.
 static void emit_pack_by_steps(const mm_text *t, const mm_operand *o, const char *which,
-                               int64_t count, int64_t width) {
+                               int64_t count, int64_t width, int64_t tail) {
   open_packing(t, which);
   emit_pack_steps(t, o, width);
   ir_buf_puts(t->out, "}\n\n");
@@ -64,12 +65,15 @@ static void emit_pack_by_steps(const mm_text *t, const mm_operand *o, const char
                 "int64_t first, "
                 "int64_t count, int64_t width) {\n"
                 "  if (count == %lld)\n"
-                "    %s_pack_%s_steps(source, panel, first, %lld, %lld);\n"
-                "  else\n"
-                "    %s_pack_%s_steps(source, panel, first, count, width);\n"
-                "}\n\n",
+                "    %s_pack_%s_steps(source, panel, first, %lld, %lld);\n",
                 t->name, which, t->p->ctype, t->p->ctype, (long long)count, t->name, which,
-                (long long)count, (long long)width, t->name, which);
+                (long long)count, (long long)width);
+  if (tail && tail != count)
+    ir_buf_printf(t->out,
+                  "  else\n"
+                  "    %s_pack_%s_steps(source, panel, first, %lld, width);\n",
+                  t->name, which, (long long)tail);
+  ir_buf_puts(t->out, "}\n\n");
 }
 
 // Rows of a in runs of contiguous k: plain copies.
@@ -222,7 +226,7 @@ static void emit_pack_a(const mm_text *t) {
   else if (t->plan->a == MM_SHARED && mm_packs_slices(&t->p->a))
     emit_pack_slice(t, &t->p->a, "a", false);
   else
-    emit_pack_by_steps(t, &t->p->a, "a", t->plan->mr, t->plan->mr);
+    emit_pack_by_steps(t, &t->p->a, "a", t->plan->mr, t->plan->mr, t->plan->tail_rows);
 }
 
 static void emit_pack_b(const mm_text *t) {
@@ -233,9 +237,9 @@ static void emit_pack_b(const mm_text *t) {
   else if (t->plan->b == MM_SHARED && mm_packs_slices(&t->p->b))
     emit_pack_slice(t, &t->p->b, "b", true);
   else if (t->plan->b != MM_DIRECT)
-    emit_pack_by_steps(t, &t->p->b, "b", t->plan->nr, t->plan->nr);
+    emit_pack_by_steps(t, &t->p->b, "b", t->plan->nr, t->plan->nr, t->plan->tail_cols);
   else
-    emit_pack_by_steps(t, &t->p->b, "b", t->plan->tail_cols, t->plan->tail_nv * t->plan->lanes);
+    emit_pack_by_steps(t, &t->p->b, "b", t->plan->tail_cols, t->plan->tail_nv * t->plan->lanes, 0);
 }
 
 void mm_emit_packing(const mm_text *t) {

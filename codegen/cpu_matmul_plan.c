@@ -14,9 +14,8 @@ enum {
   LOCAL_BYTES = 196608, // all stack buffers of a task
   SUMS_BYTES = 131072,  // sums that wait for the next piece of k
   MAX_SLICES = 32,      // of k, when a team packs an operand
-  BARRIER_CYCLES = 3000,
-  TASK_CYCLES = 60,
 };
+static const double BARRIER_CYCLES = 3000, TASK_CYCLES = 60;
 // Cycles per byte that a task reads for the first time. Rows of a arrive while tiles are computed;
 // the first tile of a panel of b waits for it, when it comes from beyond the second cache.
 static const double STREAM_COST = 0.02, NEAR_COST = 0.03, FAR_COST = 0.2;

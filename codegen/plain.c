@@ -1,11 +1,14 @@
 // plain.c: the plain version of a kernel, for `./trainer check` (plain_prelude.h).
 //
-// Each member becomes one array of doubles and one loop nest over its own dimensions:
+// Each member becomes one array of doubles. Pointwise members of one shape share a loop nest when
+// they read each other at the very element that is computed; any other member has its own:
 //
-//   double *a1 = malloc(64 * 128 * sizeof *a1); // add
+//   double *const v0_h = all + 0, *const v1_s = all + 8192;
 //   for (int64_t i0 = 0; i0 < 64; i0++)
-//     for (int64_t i1 = 0; i1 < 128; i1++)
-//       a1[i0 * 128 + i1] = (m1[i0 * 128 + i1] + ((const float *)args[2])[i1]);
+//     for (int64_t i1 = 0; i1 < 128; i1++) {
+//       const int64_t at = i0 * 128 + i1;
+//       v0_h[at] = (((const float *)args[0])[at] + ((const float *)args[2])[i1]); // add
+//     }
 //
 // Views are index arithmetic (dom_layout), so a plain version shares nothing with the fast one but
 // the layouts.
@@ -23,6 +26,8 @@ typedef struct plain {
   ir_buf *out;
   ir_map *names;
   const char **var; // by position in the kernel: the array of a member
+  size_t nest;      // the first member of the open loop nest
+  const char *at;   // its element, as text over the loop variables, is `at`; NULL: no such nest
 } plain;
 
 const char *cg_plain_prelude(void) {
@@ -42,30 +47,42 @@ static indices loop_indices(const plain *p, int rank) {
   return x;
 }
 
+// " + i0 * 128"; nothing for an index that is always 0.
+static void add_term(ir_buf *b, const char *index, int64_t inner, int64_t size, int64_t stride) {
+  if (stride == 0 || strcmp(index, "0") == 0)
+    return;
+  bool simple = !strpbrk(index, " ");
+  ir_buf_printf(b, simple ? "%s%s" : "%s(%s)", b->len ? " + " : "", index);
+  if (inner > 1)
+    ir_buf_printf(b, " / %" PRId64, inner);
+  if (size > 0)
+    ir_buf_printf(b, " %% %" PRId64, size);
+  if (stride > 1 || stride < 0)
+    ir_buf_printf(b, " * %" PRId64, stride);
+}
+
 static const char *row_major(const plain *p, const ir_type *t, const indices *x) {
   ir_buf b = ir_buf_new(p->a);
-  int64_t stride[IR_MAX_RANK], next = 1;
-  for (int d = t->rank - 1; d >= 0; d--) {
-    stride[d] = next;
-    next *= t->dims[d];
+  int64_t stride = ir_elements(t);
+  for (int d = 0; d < t->rank; d++) {
+    stride /= t->dims[d] > 0 ? t->dims[d] : 1;
+    add_term(&b, t->dims[d] == 1 ? "0" : x->at[d], 1, 0, stride);
   }
-  for (int d = 0; d < t->rank; d++)
-    ir_buf_printf(&b, "%s(%s) * %" PRId64, d ? " + " : "", x->at[d], stride[d]);
-  return t->rank ? ir_buf_str(&b) : "0";
+  return b.len ? ir_buf_str(&b) : "0";
 }
 
 // Element of the buffer under `n` for index expressions of n's own dimensions.
 static const char *through_views(const plain *p, const dom_layout *l, const indices *x) {
   ir_buf b = ir_buf_new(p->a);
-  ir_buf_printf(&b, "%" PRId64, l->offset);
   for (int m = 0; m < l->num; m++) {
     int64_t inner = 1;
     for (int k = m + 1; k < l->num && l->dim[k] == l->dim[m]; k++)
       inner *= l->size[k];
-    if (l->stride[m])
-      ir_buf_printf(&b, " + (%s) / %" PRId64 " %% %" PRId64 " * %" PRId64, x->at[l->dim[m]], inner,
-                    l->size[m], l->stride[m]);
+    bool outermost = m == 0 || l->dim[m - 1] != l->dim[m];
+    add_term(&b, x->at[l->dim[m]], inner, outermost ? 0 : l->size[m], l->stride[m]);
   }
+  if (l->offset || !b.len)
+    ir_buf_printf(&b, "%s%" PRId64, b.len ? " + " : "", l->offset);
   return ir_buf_str(&b);
 }
 
@@ -81,11 +98,16 @@ static const char *number(const plain *p, double v) {
   return ir_buf_str(&b);
 }
 
-static const char *member_var(const plain *p, const ir_node *n) {
+static int member_of(const plain *p, const ir_node *n) {
   for (size_t i = 0; i < p->c->k->nodes.num; i++)
     if (p->c->k->nodes.at[i] == n)
-      return p->var[i];
-  return NULL;
+      return (int)i;
+  return -1;
+}
+
+static const char *member_var(const plain *p, const ir_node *n) {
+  int i = member_of(p, n);
+  return i < 0 ? NULL : p->var[i];
 }
 
 // Value of tensor `n` at the given indices, as a C expression.
@@ -97,6 +119,8 @@ static const char *element(const plain *p, const ir_node *n, const indices *x) {
   const char *at = through_views(p, &l, x);
   if (l.buffer->op == IR_IOTA)
     return ir_format(p->a, "(double)(%s)", at);
+  if (p->at && strcmp(at, p->at) == 0)
+    at = "at";
   const char *var = member_var(p, l.buffer);
   if (var)
     return ir_format(p->a, "%s[%s]", var, at);
@@ -116,7 +140,9 @@ static void open_loops(const plain *p, const char *var, const ir_type *t) {
 
 static void put_assign(const plain *p, const ir_node *n, const char *value) {
   indices x = loop_indices(p, n->type.rank);
-  ir_buf_printf(p->out, "    %s[%s] = %s;\n", member_var(p, n), row_major(p, &n->type, &x), value);
+  const char *at = p->at ? "at" : row_major(p, &n->type, &x);
+  ir_buf_printf(p->out, "    %s[%s] = %s; // %s\n", member_var(p, n), at, value,
+                ir_ops[n->op].name);
 }
 
 // --- pointwise
@@ -291,21 +317,79 @@ static void put_value(const plain *p, const ir_node *n) {
   }
 }
 
+// --- loop nests that pointwise members share --------------------------------------------------
+static bool same_dims(const ir_type *x, const ir_type *y) {
+  return x->rank == y->rank && memcmp(x->dims, y->dims, sizeof *x->dims * (size_t)x->rank) == 0;
+}
+
+// False when operand i may be an element of this nest that is not the present one.
+static bool is_settled(const plain *p, const ir_node *n, int i) {
+  dom_layout l;
+  BUG_IF(!dom_layout_of(n->in[i], &l), "%s has no layout", n->in[i]->name);
+  if (member_of(p, l.buffer) < (int)p->nest)
+    return true;
+  indices x = loop_indices(p, n->in[i]->type.rank);
+  return strcmp(through_views(p, &l, &x), p->at) == 0;
+}
+
+static bool joins(const plain *p, const ir_node *n) {
+  if (!p->at || ir_ops[n->op].cls != IR_CLASS_POINTWISE ||
+      !same_dims(&n->type, &p->c->k->nodes.at[p->nest]->type))
+    return false;
+  for (int i = 0; i < n->num_in; i++)
+    if (!is_settled(p, n, i))
+      return false;
+  return true;
+}
+
+static void close_nest(plain *p) {
+  if (p->at)
+    ir_buf_puts(p->out, "  }\n");
+  p->at = NULL;
+}
+
+static void open_nest(plain *p, size_t i) {
+  const ir_node *n = p->c->k->nodes.at[i];
+  indices x = loop_indices(p, n->type.rank);
+  open_loops(p, "i", &n->type);
+  p->nest = i;
+  p->at = row_major(p, &n->type, &x);
+  ir_buf_printf(p->out, "    const int64_t at = %s;\n", p->at);
+}
+
 static void put_member(plain *p, size_t i) {
   const ir_node *n = p->c->k->nodes.at[i];
-  p->var[i] = ir_format(p->a, "v%zu_%s", i, cg_local_name(p->a, p->names, n));
-  ir_buf_printf(p->out, "  double *%s = calloc(%" PRId64 ", sizeof(double)); // %s\n", p->var[i],
-                ir_elements(&n->type), ir_ops[n->op].name);
+  if (joins(p, n)) {
+    put_value(p, n);
+    return;
+  }
+  close_nest(p);
+  if (ir_ops[n->op].cls == IR_CLASS_POINTWISE) {
+    open_nest(p, i);
+    put_value(p, n);
+    return;
+  }
   open_loops(p, "i", n->op == IR_SCATTER_ADD ? &n->in[1]->type : &n->type);
   put_value(p, n);
   ir_buf_puts(p->out, "  }\n");
 }
 
+// One block of zeros for the arrays of all members.
+static void put_arrays(plain *p) {
+  ir_buf list = ir_buf_new(p->a);
+  int64_t total = 0;
+  for (size_t i = 0; i < p->c->k->nodes.num; i++) {
+    const ir_node *n = p->c->k->nodes.at[i];
+    p->var[i] = ir_format(p->a, "v%zu_%s", i, cg_local_name(p->a, p->names, n));
+    ir_buf_printf(&list, "  double *const %s = all + %" PRId64 ";\n", p->var[i], total);
+    total += ir_elements(&n->type);
+  }
+  ir_buf_printf(p->out, "  double *const all = k_take(%" PRId64 ");\n%s", total, ir_buf_str(&list));
+}
+
 static void put_output(const plain *p, const ir_node *n) {
-  ir_buf_printf(
-      p->out, "  for (int64_t i = 0; i < %" PRId64 "; i++)\n    ((%s *)args[%d])[i] = (%s)%s[i];\n",
-      ir_elements(&n->type), ir_dtypes[n->type.dtype].ctype, cg_arg_index(p->c, n),
-      ir_dtypes[n->type.dtype].ctype, member_var(p, n));
+  ir_buf_printf(p->out, "  k_put_%s(args[%d], %s, %" PRId64 ");\n", ir_dtypes[n->type.dtype].name,
+                cg_arg_index(p->c, n), member_var(p, n), ir_elements(&n->type));
 }
 
 void cg_plain_emit(ir_arena *a, const cg_kernel *c, const char *name, ir_buf *out) {
@@ -313,11 +397,11 @@ void cg_plain_emit(ir_arena *a, const cg_kernel *c, const char *name, ir_buf *ou
   p.var = IR_NEW_ARRAY(a, const char *, c->k->nodes.num);
   ir_buf_printf(out, "\n// %s = %s\nvoid %s(char *const *args) {\n", c->k->name,
                 cg_describe(a, c->k), name);
+  put_arrays(&p);
   for (size_t i = 0; i < c->k->nodes.num; i++)
     put_member(&p, i);
+  close_nest(&p);
   for (size_t i = 0; i < c->out.num; i++)
     put_output(&p, c->out.at[i]);
-  for (size_t i = 0; i < c->k->nodes.num; i++)
-    ir_buf_printf(out, "  free(%s);\n", p.var[i]);
-  ir_buf_puts(out, "}\n");
+  ir_buf_puts(out, "  free(all);\n}\n");
 }

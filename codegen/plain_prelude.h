@@ -23,9 +23,32 @@ static inline double k_mod(double x, double y) { return x - y * floor(x / y); }
 static inline double k_int_div(double x, double y) { return y == 0 ? 0 : floor(x / y); }
 static inline double k_int_mod(double x, double y) { return y == 0 ? 0 : x - y * floor(x / y); }
 static inline double k_pow(double x, double y) { return pow(x, y); }
-static inline double k_max(double x, double y) { return x > y || x != x ? x : y; }
-static inline double k_min(double x, double y) { return x < y || x != x ? x : y; }
+static inline double k_max(double x, double y) { return x > y ? x : y; }
+static inline double k_min(double x, double y) { return x < y ? x : y; }
 static inline double k_select(double c, double x, double y) { return c != 0 ? x : y; }
+
+// n zeros; there is nothing that a check without memory could say.
+static double *k_take(int64_t n) {
+  double *p = calloc(n ? (size_t)n : 1, sizeof(double));
+  if (!p)
+    abort();
+  return p;
+}
+
+#define K_PUT(name, type)                                                                          \
+  static void k_put_##name(void *to, const double *from, int64_t n) {                              \
+    for (int64_t i = 0; i < n; i++)                                                                \
+      ((type *)to)[i] = (type)from[i];                                                             \
+  }
+K_PUT(bool, uint8_t)
+K_PUT(u8, uint8_t)
+K_PUT(i8, int8_t)
+K_PUT(u16, uint16_t)
+K_PUT(i32, int32_t)
+K_PUT(u32, uint32_t)
+K_PUT(i64, int64_t)
+K_PUT(f32, float)
+K_PUT(f64, double)
 
 static inline int64_t k_clamp(double index, int64_t rows) {
   return index < 0 ? 0 : index >= (double)rows ? rows - 1 : (int64_t)index;

@@ -157,5 +157,6 @@ cg_sources cg_program_emit(cg_program *p, const plan *plan, const cg_origin *o) 
   cg_emit_functions(p, plan, &b);
   cg_emit_tables(p, plan, o, &b);
   add_file(p, &out, "program.c", &b);
+  out.at[out.num - 1].reference = true; // calls and tables: the kernels do the work
   return out;
 }

@@ -8,9 +8,9 @@
 
 // A generated function that one or more kernels of the program share.
 typedef struct cg_distinct {
-  const char *name; // C identifier without the phase suffix: "matmul_relu"
-  const char *text; // its C source
-  const char *plain; // name of the plain version for `check`; NULL: none
+  const char *name;     // C identifier without the phase suffix: "matmul_relu"
+  const char *text;     // its C source
+  const char *plain;    // name of the plain version for `check`; NULL: none
   int64_t flops, bytes; // per call of the first use
   IR_VEC(const cg_kernel *) uses;
 } cg_distinct;
@@ -26,9 +26,9 @@ typedef struct cg_program {
   ir_arena *arena;
   ir_module *module;
   const cg_target *target;
-  const char *prefix;        // of the names of generated functions; "" unless set
-  cg_kernel **kernels[8];    // [function][kernel id]
-  cg_distinct **shared[8];   // [function][kernel id], after cg_share
+  const char *prefix;      // of the names of generated functions; "" unless set
+  cg_kernel **kernels[8];  // [function][kernel id]
+  cg_distinct **shared[8]; // [function][kernel id], after cg_share
   IR_VEC(cg_distinct *) distinct;
   IR_VEC(cg_embedded) embedded; // put there by the driver before cg_program_emit
 } cg_program;

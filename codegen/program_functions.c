@@ -2,8 +2,17 @@
 //
 // All threads of the team run the same text. A kernel's tasks are split statically over the
 // threads; a barrier stands only where a call touches bytes that an earlier call since the last
-// barrier has written (or writes bytes that one has read). Independent kernels therefore run side
-// by side: the optimiser's updates are one stretch without a barrier.
+// barrier has written (or writes bytes that one has read). What lies between two barriers is
+// independent and may run in any order: there, calls of one function become one launch over a
+// table, and the tasks of all its rows are split over the threads as one range:
+//
+//   { // loop_new: wte.new and 15 more                { // layer.0.q = matmul, add  f32[768,384]
+//     static const int64_t calls[][13] = {              char *const args[] = {arena + 64, ...};
+//         {64, ..., 8320, 3}, // wte.new                 run(matmul_q_0, 8, args, ...);
+//         {33344, ..., 65536, 20}, // fc.w.new         }
+//     };
+//     launch(loop_new_0, &calls[0][0], 16, ...);
+//   }
 #include "codegen/program.h"
 
 typedef struct span {
@@ -11,15 +20,23 @@ typedef struct span {
 } span;
 typedef IR_VEC(span) spans;
 
+typedef struct call {
+  const cg_kernel *c;
+  const cg_distinct *d;
+} call;
+
 typedef struct writer {
   const cg_program *p;
   const plan *plan;
   ir_buf *out;
   const ir_func *f;
-  int64_t *workspace;  // arena offset by kernel id, or -1
-  spans read, written; // since the last barrier
-  int shift;           // thread that gets the first task of the next small call
+  int64_t *workspace;   // arena offset by kernel id, or -1
+  spans read, written;  // since the last barrier
+  IR_VEC(call) waiting; // calls since the last barrier that are not printed yet
+  int shift;            // thread that gets the first task of the next small call
 } writer;
+
+static void put_waiting(writer *w);
 
 // --- hazards
 // --------------------------------------------------------------------------------------
@@ -41,6 +58,7 @@ static bool conflicts(const writer *w, const spans *reads, const spans *writes) 
 }
 
 static void put_barrier(writer *w) {
+  put_waiting(w);
   ir_buf_puts(w->out, "  mlrt_barrier(team, tid);\n");
   w->read.num = w->written.num = 0;
   w->shift = 0;
@@ -77,6 +95,8 @@ static void put_args(writer *w, const cg_kernel *c) {
     put_arg(w, c->out.at[i], i == 0 && c->in.num == 0);
   if (c->workspace)
     ir_buf_printf(w->out, ", arena + %lld", (long long)w->workspace[c->k->id]);
+  for (size_t i = 0; i < c->numbers.num; i++)
+    ir_buf_printf(w->out, ", (char *)%lldll", (long long)c->numbers.at[i]);
   ir_buf_puts(w->out, "};\n");
 }
 
@@ -94,12 +114,8 @@ static void kernel_spans(const writer *w, const cg_kernel *c, spans *reads, span
   }
 }
 
-// --- calls
-// ----------------------------------------------------------------------------------------
-static void put_kernel(writer *w, const cg_kernel *c, const cg_distinct *d) {
-  spans reads = {0}, writes = {0};
-  kernel_spans(w, c, &reads, &writes);
-  note(w, &reads, &writes);
+// --- calls ---------------------------------------------------------------------------------
+static void put_call(writer *w, const cg_kernel *c, const cg_distinct *d) {
   ir_buf_printf(w->out, "  { // %s = %s\n", c->k->name, cg_describe(w->p->arena, c->k));
   put_args(w, c);
   for (int i = 0; i < c->num_phases; i++) {
@@ -110,13 +126,83 @@ static void put_kernel(writer *w, const cg_kernel *c, const cg_distinct *d) {
     // Calls with few tasks leave threads idle: the next one starts at another thread.
     w->shift = (w->shift + (int)(c->tasks[i] < 4 ? c->tasks[i] : 0)) % 64;
   }
+  ir_buf_puts(w->out, "  }\n");
+}
+
+static void put_row(writer *w, const cg_kernel *c) {
+  ir_buf_puts(w->out, "        {");
+  for (size_t i = 0; i < c->in.num; i++)
+    ir_buf_printf(w->out, "%lld, ", (long long)plan_offset(w->plan, w->f, c->in.at[i]));
+  for (size_t i = 0; i < c->out.num; i++)
+    ir_buf_printf(w->out, "%lld, ", (long long)plan_offset(w->plan, w->f, c->out.at[i]));
+  if (c->workspace)
+    ir_buf_printf(w->out, "%lld, ", (long long)w->workspace[c->k->id]);
+  for (size_t i = 0; i < c->numbers.num; i++)
+    ir_buf_printf(w->out, "%lld, ", (long long)c->numbers.at[i]);
+  ir_buf_printf(w->out, "%lld}, // %s\n", (long long)c->tasks[0], c->k->name);
+}
+
+static void put_launch(writer *w, const call *first, size_t num) {
+  const cg_kernel *c = first->c;
+  const cg_distinct *d = first->d;
+  size_t buffers = c->in.num + c->out.num + (c->workspace > 0), numbers = c->numbers.num;
+  ir_buf_printf(w->out, "  { // %s: %s and %zu more = %s\n", d->name, c->k->name, num - 1,
+                cg_describe_ops(w->p->arena, c->k));
+  ir_buf_printf(w->out, "    static const int64_t calls[][%zu] = {\n", buffers + numbers + 1);
+  for (call *x = w->waiting.at; x < w->waiting.at + w->waiting.num; x++)
+    if (x->d == d) {
+      put_row(w, x->c);
+      x->d = NULL;
+    }
+  ir_buf_printf(
+      w->out, "    };\n    launch(%s_0, &calls[0][0], %zu, %zu, %zu, arena, tid, threads);\n  }\n",
+      d->name, num, buffers, numbers);
+}
+
+// Rows of a table are offsets in the arena: a batch has another base.
+static bool reads_batch(const cg_kernel *c) {
+  for (size_t i = 0; i < c->in.num; i++)
+    if (c->in.at[i]->op == IR_INPUT)
+      return true;
+  return false;
+}
+
+static size_t count_waiting(const writer *w, const cg_distinct *d) {
+  size_t n = 0;
+  for (size_t i = 0; i < w->waiting.num; i++)
+    n += w->waiting.at[i].d == d;
+  return n;
+}
+
+static void put_waiting(writer *w) {
+  for (size_t i = 0; i < w->waiting.num; i++) {
+    const call *x = &w->waiting.at[i];
+    if (!x->d) // was a row of a launch
+      continue;
+    size_t n = count_waiting(w, x->d);
+    if (n > 1)
+      put_launch(w, x, n);
+    else
+      put_call(w, x->c, x->d);
+  }
+  w->waiting.num = 0;
+}
+
+static void put_kernel(writer *w, const cg_kernel *c, const cg_distinct *d) {
+  spans reads = {0}, writes = {0};
+  kernel_spans(w, c, &reads, &writes);
+  note(w, &reads, &writes);
+  call x = {c, d};
+  if (c->num_phases == 1 && !reads_batch(c)) {
+    IR_PUSH(w->p->arena, w->waiting, x);
+    return;
+  }
+  put_waiting(w);
+  put_call(w, c, d);
   if (c->num_phases > 1) { // everything before the inner barrier is settled
     w->read.num = w->written.num = 0;
-    spans again_reads = {0}, again_writes = {0};
-    kernel_spans(w, c, &again_reads, &again_writes);
-    note(w, &again_reads, &again_writes);
+    note(w, &reads, &writes);
   }
-  ir_buf_puts(w->out, "  }\n");
 }
 
 static void put_copies(writer *w) {
@@ -159,18 +245,41 @@ static void put_function(const cg_program *p, const plan *plan, size_t index, ir
   for (size_t i = 0; i < w.f->kernels.num; i++)
     put_kernel(&w, p->kernels[index][i], p->shared[index][i]);
   put_copies(&w);
+  put_waiting(&w);
   ir_buf_puts(out, "}\n");
 }
 
 static const char HELPERS[] =
     "\ntypedef void (*task_fn)(int64_t begin, int64_t end, char *const *args);\n"
     "\n// This thread's share of a kernel's tasks.\n"
-    "static inline void run(task_fn kernel, int64_t tasks, char *const *args, int tid, int "
-    "threads) "
-    "{\n"
+    "static __attribute__((noinline)) void run(task_fn kernel, int64_t tasks, char *const *args,\n"
+    "                                          int tid, int threads) {\n"
     "  const int64_t begin = tasks * tid / threads, end = tasks * (tid + 1) / threads;\n"
     "  if (begin < end)\n"
     "    kernel(begin, end, args);\n"
+    "}\n"
+    "\n// This thread's share of many calls of a kernel. A row has the offsets of the buffers in "
+    "the\n"
+    "// arena, then numbers, then tasks; the tasks of all rows are one range.\n"
+    "static __attribute__((noinline)) void launch(task_fn kernel, const int64_t *row, int rows,\n"
+    "                                             int buffers, int numbers, char *arena, int tid,\n"
+    "                                             int threads) {\n"
+    "  const int width = buffers + numbers;\n"
+    "  int64_t total = 0, at = 0;\n"
+    "  for (int r = 0; r < rows; r++)\n"
+    "    total += row[r * (width + 1) + width];\n"
+    "  const int64_t begin = total * tid / threads, end = total * (tid + 1) / threads;\n"
+    "  for (; at < end; row += width + 1) {\n"
+    "    const int64_t tasks = row[width], from = begin > at ? begin - at : 0;\n"
+    "    const int64_t to = end - at < tasks ? end - at : tasks;\n"
+    "    at += tasks;\n"
+    "    if (from >= to)\n"
+    "      continue;\n"
+    "    char *args[width];\n"
+    "    for (int i = 0; i < width; i++)\n"
+    "      args[i] = i < buffers ? arena + row[i] : (char *)(uintptr_t)row[i];\n"
+    "    kernel(from, to, args);\n"
+    "  }\n"
     "}\n"
     "\n// This thread's share of a copy.\n"
     "static inline void copy(char *to, const char *from, int64_t bytes, int tid, int threads) {\n"

@@ -151,7 +151,7 @@ static command compile_command(const build *x, const cg_source *s, const char *o
   add(&c, x->cc);
   add(&c, "-std=gnu11");
   if (s->reference && x->b->opt_level > 0)
-    add(&c, "-Os");
+    add(&c, "-Oz");
   else
     add(&c, ir_format(x->a, "-O%d", x->b->opt_level));
   add_machine(x, &c);
@@ -161,7 +161,10 @@ static command compile_command(const build *x, const cg_source *s, const char *o
   add(&c, "-fno-math-errno");
   add(&c, "-fno-trapping-math");
   add(&c, "-fno-stack-protector");
+  add(&c, "-fno-asynchronous-unwind-tables"); // nothing unwinds
   add(&c, "-ffunction-sections");
+  if (!x->t->triple)
+    add(&c, "-fno-pie"); // tables of addresses need no relocations at start
   add(&c, "-w");
   add(&c, "-I");
   add(&c, x->lib);
@@ -221,7 +224,8 @@ static bool link_objects(build *x, const cg_sources *s) {
   if (!x->t->triple) {
     add(&c, ir_format(x->a, "%s/libmlrt.a", x->lib));
     add(&c, ir_format(x->a, "%s/libz.a", x->lib));
-    add(&c, "-Wl,--gc-sections,--build-id=none,-s");
+    add(&c, "-no-pie");
+    add(&c, "-Wl,--gc-sections,--build-id=none,-s,-O2,--hash-style=gnu,-z,noseparate-code");
     add(&c, "-lm");
     add(&c, "-lpthread");
   }
@@ -267,14 +271,38 @@ static bool write_sources(build *x, const cg_sources *s) {
   return true;
 }
 
+// Said before the seconds that compiling takes, and not by the linker.
+static bool check_output(build *x) {
+  const char *out = x->b->out, *slash = strrchr(out, '/');
+  const char *dir = slash == out ? "/"
+                    : slash      ? ir_format(x->a, "%.*s", (int)(slash - out), out)
+                                 : ".";
+  struct stat st;
+  if (stat(out, &st) == 0 && S_ISDIR(st.st_mode))
+    return fail(x, ir_format(x->a, "cannot write '%s': it is a folder", out));
+  if (access(dir, W_OK | X_OK) != 0)
+    return fail(x, ir_format(x->a, "cannot write '%s': %s", out, strerror(errno)));
+  return true;
+}
+
 bool cg_compile(ir_arena *a, const cg_sources *s, const cg_target *t, const cg_build *b,
                 const char **why) {
   build x = {.a = a, .t = t, .b = b, .why = why};
-  if (!find_tools(&x) || !make_dir(&x))
+  if (!find_tools(&x) || !check_output(&x) || !make_dir(&x))
     return false;
   bool ok = write_sources(&x, s) && compile_all(&x, s) && link_objects(&x, s);
   remove_dir(&x);
   return ok;
+}
+
+// The compiler names its temporary folder, which is another one each time: only file names stay.
+static const char *without_dir(const build *x, const char *text) {
+  const char *dir = ir_format(x->a, "%s/", x->dir);
+  ir_buf b = ir_buf_new(x->a);
+  for (const char *hit; (hit = strstr(text, dir)); text = hit + strlen(dir))
+    ir_buf_write(&b, text, (size_t)(hit - text));
+  ir_buf_puts(&b, text);
+  return ir_buf_str(&b);
 }
 
 const char *cg_disassemble(ir_arena *a, const cg_sources *s, const cg_target *t, const cg_build *b,
@@ -295,7 +323,8 @@ const char *cg_disassemble(ir_arena *a, const cg_sources *s, const cg_target *t,
     ok = finish(start(&x, &c, log)) || explain(&x, "compiling", log);
     const char *body = ok ? ir_read_file(a, text, &len) : NULL;
     if (body)
-      ir_buf_printf(&out, "%s %s\n%s", strcmp(kind, "llvm") ? "#" : ";", s->at[i].name, body);
+      ir_buf_printf(&out, "%s %s\n%s", strcmp(kind, "llvm") ? "#" : ";", s->at[i].name,
+                    without_dir(&x, body));
   }
   remove_dir(&x);
   return ok ? ir_buf_str(&out) : NULL;

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { EXIT_INTERNAL = 70, CHUNK_BYTES = 256 * 1024, ALIGN = 16 };
@@ -278,16 +279,23 @@ char *ir_read_file(ir_arena *a, const char *path, size_t *len) {
   return b.text ? b.text : ir_strdup(a, "");
 }
 
+static bool write_all(const char *path, const char *text, size_t len) {
+  FILE *f = fopen(path, "wb");
+  if (!f)
+    return false;
+  bool ok = fwrite(text, 1, len, f) == len;
+  return fclose(f) == 0 && ok;
+}
+
 bool ir_write_file(const char *path, const char *text, size_t len) {
+  struct stat st;
+  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+    return write_all(path, text, len); // a rename would replace /dev/null or a pipe itself
   size_t n = strlen(path);
   char *tmp = must(malloc(n + 5));
   memcpy(tmp, path, n);
   memcpy(tmp + n, ".tmp", 5);
-  FILE *f = fopen(tmp, "wb");
-  bool ok = f && fwrite(text, 1, len, f) == len;
-  if (f)
-    ok = (fclose(f) == 0) && ok;
-  ok = ok && rename(tmp, path) == 0;
+  bool ok = write_all(tmp, text, len) && rename(tmp, path) == 0;
   free(tmp);
   return ok;
 }

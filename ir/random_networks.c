@@ -150,7 +150,7 @@ static void block_attention(rand_gen *g) {
   ir_node *q = heads(g, third(g, qkv, 0)), *k = heads(g, third(g, qkv, 1));
   ir_node *v = heads(g, third(g, qkv, 2));
   ir_node *scores = ir_matmul(&g->b, q, k, false, true);
-  scores = ir_binary_const(&g->b, IR_MUL, scores, 1 / sqrt((double)WIDTH / HEADS));
+  scores = ir_binary_const(&g->b, IR_MUL, scores, 1 / sqrt((double)WIDTH / (double)HEADS));
   ir_node *y = ir_matmul(&g->b, softmax(g, causal(g, scores)), v, false, false);
   y = ir_transpose(&g->b, y, (const int64_t[]){0, 2, 1, 3});
   y = linear(g, ir_reshape(&g->b, y, 3, shape), "out", WIDTH);

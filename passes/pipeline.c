@@ -14,7 +14,7 @@ const pass_info pass_pipeline[] = {
     {"own_outputs", pass_own_outputs, .required = true},
     // kernels
     {"fuse", pass_fuse, .required = true, .grouped = true},
-    {.name = "recompute", .run = pass_recompute},
+    {.name = "recompute", .run = pass_recompute, .grouped = true},
     {"order", pass_order, .required = true, .grouped = true},
     {0},
 };

@@ -47,6 +47,8 @@ bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o
                      mlrt_error *e);
 bool mlrt_saver_save(mlrt_saver *s, const char *arena, const mlrt_run_point *at, mlrt_error *e);
 void mlrt_saver_close(mlrt_saver *s);
+// Over all pairs but `metadata_checksum`, whose value it is.
+uint64_t mlrt_metadata_hash(const mlrt_st_pair *pairs, int num);
 
 // --- loading
 typedef struct mlrt_checkpoint {

@@ -143,6 +143,18 @@ static void read_window(mlrt_checkpoint *c, const mlrt_func *step) {
   }
 }
 
+// A flipped bit must not become a step, a flag or a seed either.
+static bool check_metadata(const mlrt_checkpoint *c, mlrt_error *e) {
+  const mlrt_st_header *h = &c->header;
+  const char *wanted = mlrt_st_value(h, "metadata_checksum");
+  char found[17];
+  snprintf(found, sizeof found, "%016" PRIx64, mlrt_metadata_hash(h->pairs, h->num_pairs));
+  if (!wanted)
+    return mlrt_error_set(e, "it has no metadata checksum: not a checkpoint of a trainer");
+  return !strcmp(found, wanted) ||
+         mlrt_error_set(e, "its metadata are damaged: checksum %s, expected %.16s", found, wanted);
+}
+
 static bool read_metadata(mlrt_checkpoint *c, const mlrt_program *p, mlrt_error *e) {
   int64_t seed;
   mlrt_run_point *at = &c->at;
@@ -194,8 +206,8 @@ static bool check_data(const mlrt_checkpoint *c, mlrt_error *e) {
 }
 
 static bool verify(mlrt_checkpoint *c, const mlrt_program *p, mlrt_error *e) {
-  return mlrt_st_read(&c->header, c->fd, e) && check_states(c, p, e) && read_metadata(c, p, e) &&
-         check_data(c, e);
+  return mlrt_st_read(&c->header, c->fd, e) && check_states(c, p, e) && check_metadata(c, e) &&
+         read_metadata(c, p, e) && check_data(c, e);
 }
 
 bool mlrt_checkpoint_open(mlrt_checkpoint *c, const mlrt_program *p, const char *path,

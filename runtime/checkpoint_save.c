@@ -69,6 +69,21 @@ static void add_double(mlrt_saver *s, const char *key, double value) {
 
 enum { FIXED_PAIRS = 16 };
 
+// A sum, so that the order of keys, which other tools may change, does not count.
+uint64_t mlrt_metadata_hash(const mlrt_st_pair *pairs, int num) {
+  uint64_t sum = 0;
+  for (int i = 0; i < num; i++) {
+    if (!strcmp(pairs[i].key, "metadata_checksum"))
+      continue;
+    mlrt_hash h;
+    mlrt_hash_begin(&h);
+    mlrt_hash_add(&h, pairs[i].key, strlen(pairs[i].key) + 1);
+    mlrt_hash_add(&h, pairs[i].value, strlen(pairs[i].value));
+    sum += mlrt_hash_end(&h);
+  }
+  return sum;
+}
+
 static void fill_metadata(mlrt_saver *s, const mlrt_run_point *at, uint64_t checksum) {
   const mlrt_program *p = s->program;
   s->num_pairs = 0;
@@ -90,6 +105,7 @@ static void fill_metadata(mlrt_saver *s, const mlrt_run_point *at, uint64_t chec
     add_double(s, s->keys[i], s->options->flags[i].value);
   for (int i = flags; i < s->num_keys; i++)
     add_double(s, s->keys[i], at->window[i - flags]);
+  add_hex(s, "metadata_checksum", mlrt_metadata_hash(s->pairs, s->num_pairs));
 }
 
 static bool add_key(mlrt_saver *s, const char *prefix, const char *name) {

@@ -120,5 +120,7 @@ int mlrt_info(const mlrt_program *p, mlrt_options *o) {
   print_states(p);
   print_totals(p);
   print_plan(p);
-  return fflush(stdout) == 0 ? MLRT_EXIT_OK : MLRT_EXIT_INPUT;
+  if (fflush(stdout) != 0 || ferror(stdout))
+    mlrt_fail(MLRT_EXIT_INPUT, "cannot write to standard output");
+  return MLRT_EXIT_OK;
 }

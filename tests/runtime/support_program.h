@@ -65,8 +65,8 @@ static inline void toy_forward(char *arena, int slot) {
     loss -= logf(y[i] ? p : 1 - p);
     right += (p > 0.5f) == y[i];
   }
-  *TOY_F(TOY_LOSS) = loss / TOY_B;
-  *TOY_F(TOY_ACCURACY) = right / TOY_B;
+  *TOY_F(TOY_LOSS) = loss / (float)TOY_B;
+  *TOY_F(TOY_ACCURACY) = right / (float)TOY_B;
 }
 
 static inline void toy_gradient(char *arena, int slot) {
@@ -74,7 +74,7 @@ static inline void toy_gradient(char *arena, int slot) {
   const int32_t *y = (const int32_t *)(const void *)(x + TOY_B * TOY_X);
   for (int k = 0; k <= TOY_X; k++)
     for (int i = 0; i < TOY_B; i++)
-      TOY_F(TOY_ACC)[k] += (p[i] - (float)y[i]) * (k < TOY_X ? x[i * TOY_X + k] : 1) / TOY_B;
+      TOY_F(TOY_ACC)[k] += (p[i] - (float)y[i]) * (k < TOY_X ? x[i * TOY_X + k] : 1) / (float)TOY_B;
 }
 
 static inline void toy_update(char *arena) {

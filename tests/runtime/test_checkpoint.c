@@ -172,7 +172,7 @@ static bool opens(const mlrt_program *p, const char *path, mlrt_error *e) {
   return fine;
 }
 
-// Any one byte changed and any length cut must be noticed, except where JSON does not care.
+// Any one byte changed and any length cut must be noticed, in the header as in the data.
 static void test_damage(void) {
   size_t len, header = 0;
   char *file = slurp("c.st", &len);
@@ -188,14 +188,12 @@ static void test_damage(void) {
     CHECK(!opens(&program, "x.st", &e) && strstr(e.text, "damaged"), "flip at %zu: %s", at, e.text);
     file[at] ^= 0x10;
   }
-  int accepted = 0;
-  for (size_t at = 0; at < 8 + header; at += 3) {
+  for (size_t at = 0; at < 8 + header; at++) {
     file[at] ^= 0x04;
     write_file("x.st", file, len);
-    accepted += opens(&program, "x.st", &e); // a digit of an epoch is still a number: fine
+    CHECK(!opens(&program, "x.st", &e), "flip at %zu of the header: %.40s", at, file + at);
     file[at] ^= 0x04;
   }
-  CHECK(accepted < (int)header / 6, "%d flips of %zu accepted", accepted, header / 3);
   write_file("x.st", file, len);
   CHECK(opens(&program, "x.st", &e), "unharmed: %s", e.text);
   write_file("x.st", file, len + 1);

@@ -46,8 +46,8 @@ static void test_eval(void) {
   double loss = 0, right = 0;
   for (int i = 0; i < TOY_TEST; i++) {
     double p = probability(w, sample[i]);
-    loss -= log(label[i] ? p : 1 - p) / TOY_TEST;
-    right += (double)((p > 0.5) == label[i]) / TOY_TEST;
+    loss -= log(label[i] ? p : 1 - p) / (double)TOY_TEST;
+    right += (double)((p > 0.5) == label[i]) / (double)TOY_TEST;
   }
   char *text = slurp("e.jsonl", NULL);
   CHECK(fabs(field(text, "\"loss\":") - loss) < 1e-6, "loss %.9g: %s", loss, text);

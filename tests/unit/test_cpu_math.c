@@ -92,7 +92,7 @@ static void fill_arguments(float *x, bool dense) {
     uint32_t bits = (uint32_t)i * 65531u;
     memcpy(&x[i], &bits, sizeof bits);
     if (dense)
-      x[i] = (float)(-12 + 24.0 * i / MANY);
+      x[i] = (float)(-12 + 24.0 * i / (double)MANY);
   }
   static const float special[] = {0.0f,   -0.0f,       INFINITY,   -INFINITY, NAN,     1.0f,
                                   -1.0f,  0x1p-149f,   -0x1p-149f, 88.7f,     -103.9f, 710.0f,

@@ -200,7 +200,7 @@ static void check_case(const optim_case *k) {
     compare(w, &r, k);
   }
   double steps = w->states[ir_find_state(m, "step")->id].at[0];
-  CHECK(steps == STEPS, "%s: the counter stands at %g", k->optim, steps);
+  CHECK(steps == (double)STEPS, "%s: the counter stands at %g", k->optim, steps);
   ir_arena_free(a);
 }
 

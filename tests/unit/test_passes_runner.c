@@ -117,7 +117,7 @@ static void check_pipeline_names(ir_arena *a) {
   for (const pass_info *p = pass_pipeline; p->name; p++)
     ir_buf_printf(&b, "%s%s%s ", p->name, p->required ? "!" : "", p->repeat ? "*" : "");
   test_same_text("the pipeline", ir_buf_str(&b),
-                 "autodiff! algebra* cse* dce* split_reductions own_outputs! fuse! order! ");
+                 "autodiff! algebra* cse* dce* split_reductions own_outputs! fuse! recompute order! ");
 }
 
 static void check_errors_stop(ir_arena *a) {

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Every code has an explanation; --diagnostics=json is JSON that says what the text says; what --emit
+# prints can be read back.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+
+# --- explanations
+codes=$(sed -n 's/^CODE("\([EW][0-9]*\)".*/\1/p' "$root/ir/diag_codes.def")
+[ "$(wc -w <<<"$codes")" -ge 40 ] || fail "only $(wc -w <<<"$codes") codes were found"
+[ -z "$(sort <<<"$codes" | uniq -d)" ] || fail "codes are there twice"
+for code in $codes; do
+  "$mltc" --explain "$code" >out.txt
+  [ "$(wc -w <out.txt)" -ge 15 ] || fail "--explain $code says too little"
+done
+
+# --- every code that the sources use is in the table, and every one in the table is used
+used=$(grep -rhoE '"[EW]0[0-9]{3}"' "$root"/{ir,frontend,passes,codegen}/*.c | tr -d '"' | sort -u)
+[ "$(sort <<<"$codes")" = "$used" ] || fail "codes in the table and in the sources differ: $(diff <(sort <<<"$codes") <(echo "$used"))"
+
+# --- JSON says what the text says
+cp -r "$root/tests/fuzz/seeds/graph" "$root/tests/fuzz/seeds/ir" .
+for file in graph/errors.graph ir/errors.ir ir/rules.ir; do
+  code=0
+  "$mltc" "$file" 2>text.txt || code=$?
+  [ $code -eq 1 ] || fail "exit code $code for $file"
+  "$mltc" "$file" --diagnostics=json 2>json.txt || true
+  python3 - text.txt json.txt <<'PY' || fail "the JSON of $file"
+import json, re, sys
+text = re.findall(r"^(\S+?):(\d+):(\d+): (error|warning)\[(\w+)\]: (.*)$", open(sys.argv[1]).read(), re.M)
+rows = [json.loads(line) for line in open(sys.argv[2])]
+got = [(d["file"], str(d["line"]), str(d["column"]), d["severity"], d["code"], d["message"]) for d in rows]
+assert got and got == text, (got, text)
+PY
+done
+
+# --- what is printed reads back
+cp -r "$root/examples/data" "$root"/examples/*.graph .
+for name in digits_mlp mnist_mlp char_gpt; do
+  "$mltc" $name.graph --emit=ast -o again.graph
+  "$mltc" again.graph --emit=ast -o third.graph
+  same again.graph third.graph "the printed source and its print"
+  "$mltc" $name.graph --emit=ir -o $name.ir
+  "$mltc" $name.ir --emit=ir -o again.ir
+  same $name.ir again.ir "the printed IR and its print"
+  "$mltc" again.graph --emit=ir | sed 's/ loc([0-9:]*)//' >again.ir
+  sed 's/ loc([0-9:]*)//' $name.ir >plain.ir
+  same plain.ir again.ir "the IR of a source and of its print"
+  "$mltc" $name.graph --emit=dot -o $name.dot
+  grep -q '^digraph' $name.dot || fail "no digraph"
+done
+"$mltc" --help >out.txt
+grep -q "internal fault" out.txt

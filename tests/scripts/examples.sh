@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Every example compiles, and its trainer's `check` passes: kernels against plain versions, the same bits
+# with one, two and three threads, a checkpoint written and read.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+
+cp -r "$root/examples/data" .
+found=0
+while IFS= read -r file; do
+  name=$(basename "$file" .graph)
+  "$mltc" "$file" -o "$name"
+  "./$name" check >out.txt || {
+    cat out.txt
+    fail "check of $name"
+  }
+  tail -n 1 out.txt | grep -q "all checks passed" || fail "check of $name says: $(tail -n 1 out.txt)"
+  "./$name" info >out.txt
+  grep -q '^memory *[0-9]* bytes' out.txt || fail "info of $name"
+  "./$name" --help >out.txt
+  grep -q -- '--resume' out.txt || fail "--help of $name"
+  found=$((found + 1))
+done < <(find "$root/examples" -name '*.graph' | sort)
+[ "$found" -ge 3 ] || fail "only $found examples"

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# What a trainer may take: 500 KB on disk when stripped; 20 ms until it speaks; memory within 10% + 4 MB
+# of its plan and of the data bytes that it announces; and no memory from the system once it trains.
+# Prints a line per example with the figures.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+need_plain_build
+need_data
+
+# Runs a command some times: prints its shortest CPU and wall times in ms and its largest memory in
+# bytes. Other work on the machine makes a start look slower, never faster. In C, because the peak of
+# a process counts what it inherits from the one that starts it, and an interpreter is large.
+cat >measure.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static double ms(struct timeval t) { return t.tv_sec * 1e3 + t.tv_usec * 1e-3; }
+
+int main(int argc, char **argv) {
+  (void)argc;
+  double cpu = 1e9, wall = 1e9;
+  long peak = 0;
+  for (int i = 0; i < atoi(argv[1]); i++) {
+    struct timespec begin, end;
+    struct rusage used;
+    int status;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    pid_t pid = fork();
+    if (pid == 0) {
+      dup2(open("/dev/null", O_WRONLY), 1);
+      execv(argv[2], argv + 2);
+      _exit(127);
+    }
+    if (wait4(pid, &status, 0, &used) != pid || status != 0)
+      return 1;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    double took = (end.tv_sec - begin.tv_sec) * 1e3 + (end.tv_nsec - begin.tv_nsec) * 1e-6;
+    double work = ms(used.ru_utime) + ms(used.ru_stime);
+    wall = took < wall ? took : wall;
+    cpu = work < cpu ? work : cpu;
+    peak = used.ru_maxrss > peak ? used.ru_maxrss : peak;
+  }
+  printf("%.1f %.1f %ld\n", cpu, wall, peak * 1024);
+  return 0;
+}
+C
+"${CC:-clang}" -O1 measure.c -o measure
+
+check_size() { # NAME
+  cp "$1" stripped
+  strip stripped
+  size=$(stat -c %s stripped)
+  [ "$size" -le 500000 ] || fail "$1 has $size bytes stripped, more than 500 KB"
+}
+
+check_start() { # NAME COMMAND OPTION...
+  local name=$1
+  shift
+  read -r cpu wall _ < <(./measure 9 "./$name" "$@")
+  [ "${wall%.*}" -lt 20 ] || [ "${cpu%.*}" -lt 20 ] || fail "$name $1 takes $wall ms ($cpu ms of work)"
+}
+
+# The program's own words: "memory: N bytes", and per data set "N bytes beside the plan".
+check_memory() { # NAME OPTION...
+  local name=$1
+  shift
+  "./$name" "$@" >said.txt
+  plan=$(sed -n 's/^memory: \([0-9]*\) bytes.*/\1/p' said.txt)
+  beside=$(sed -n 's/.*, \([0-9]*\) bytes beside the plan.*/\1/p' said.txt | awk '{s += $1} END {print s + 0}')
+  read -r _ _ peak < <(./measure 1 "./$name" "$@")
+  limit=$(((plan + beside) * 11 / 10 + 4194304))
+  [ "$peak" -le "$limit" ] ||
+    fail "$name uses $peak bytes; its plan has $plan, its data $beside: the limit is $limit"
+}
+
+# After the first line of training, no call asks the system for memory.
+check_calls() { # NAME OPTION...
+  local name=$1
+  shift
+  strace -f -qq -e trace=mmap,munmap,mremap,brk,write -s 64 -o calls.txt "./$name" "$@" --log-every=1 >/dev/null
+  grep -q 'write(1, "step 1/' calls.txt || fail "$name: strace has not seen a step"
+  awk '/write\(1, "step 1\// {on = 1} /"done: / {exit} on && /(mmap|munmap|mremap|brk)\(/' calls.txt >late.txt
+  [ ! -s late.txt ] || fail "$name asks for memory while it trains: $(head -n 3 late.txt)"
+}
+if ! strace -qq -o calls.txt true 2>strace.txt; then
+  echo "skipped: no strace that works: the check for late allocations"
+  check_calls() { :; }
+fi
+
+limits() { # NAME OPTION... (of a short training run)
+  local name=$1
+  shift
+  "$mltc" "$name.graph" -o "$name"
+  check_size "$name"
+  check_memory "$name" train --no-save --data-dir="$data" "$@"
+  check_calls "$name" train --no-save --data-dir="$data" "$@"
+  check_start "$name" info
+  echo "$name: $size bytes, starts in $wall ms; plan $plan + data $beside, peak $peak bytes"
+}
+
+cp -r "$root/examples/data" "$root"/examples/*.graph .
+sed -i 's/epochs = 10/epochs = 1/' mnist_mlp.graph # the data of mnist take their time to unpack
+limits digits_mlp --epochs=2
+limits mnist_mlp
+limits char_gpt --steps=10
+check_start digits_mlp train --epochs=0 --no-save
+check_start char_gpt train --steps=0 --no-save --data-dir="$data"
