@@ -1,8 +1,9 @@
 // cg_util.c: names of values and arguments in generated text, and the C scopes they live in.
 //
-// A scope is a map with two kinds of key: "=x" (the identifier x is taken) and "#12" (the C
-// expression that holds node 12). Names come from the last word of a node's name, without
-// numbers that only make it unique, so that equal kernels of different layers read the same:
+// A scope is a map with three kinds of key: "=x" (the identifier x is taken), "+x" (so many names
+// were made of the hint x) and "#12" (the C expression that holds node 12). Names come from the
+// last word of a node's name, without numbers that only make it unique, so that equal kernels of
+// different layers read the same:
 //   layer.3.attn.q -> q      d.layer.3.attn.q -> d_q      add.17 -> add
 #include "codegen/codegen.h"
 
@@ -19,11 +20,17 @@ static const char *const reserved[] = {
     "VL",       "K",      "linux",  "unix",   "asm",      "typeof",   "args",     "begin",
     "end",      "j",      "u",      "unit",   "row",      "chunk",    "task",     "block"};
 
+// p0_x: as cg_arg_name writes them.
+static bool is_arg_name(const char *s) {
+  size_t digits = s[0] == 'p' ? strspn(s + 1, "0123456789") : 0;
+  return digits > 0 && s[1 + digits] == '_';
+}
+
 static bool is_reserved(const char *s) {
   for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
     if (strcmp(s, reserved[i]) == 0)
       return true;
-  return strncmp(s, "k_", 2) == 0 || strncmp(s, "p_", 2) == 0 || strncmp(s, "K_", 2) == 0;
+  return strncmp(s, "k_", 2) == 0 || strncmp(s, "K_", 2) == 0 || is_arg_name(s);
 }
 
 static bool all_digits(const char *s, size_t n) {
@@ -64,10 +71,14 @@ static const char *node_key(ir_arena *a, const ir_node *n) {
   return ir_format(a, "#%u", n->id);
 }
 
+// "+x" holds how many names of hint x there are: a kernel may have thousands.
 const char *cg_scope_name(ir_arena *a, ir_map *names, const char *hint) {
-  const char *name = hint;
-  for (int i = 2; ir_map_get(names, ir_format(a, "=%s", name)); i++)
-    name = ir_format(a, "%s_%d", hint, i);
+  const char *known = ir_format(a, "+%s", hint);
+  size_t i = (size_t)(uintptr_t)ir_map_get(names, known) + 1;
+  const char *name = i > 1 ? ir_format(a, "%s_%zu", hint, i) : hint;
+  while (ir_map_get(names, ir_format(a, "=%s", name)))
+    name = ir_format(a, "%s_%zu", hint, ++i);
+  ir_map_put(names, known, (void *)(uintptr_t)i);
   ir_map_put(names, ir_format(a, "=%s", name), (void *)(uintptr_t)name);
   return name;
 }
@@ -107,13 +118,8 @@ static const ir_node *argument(const cg_kernel *k, size_t i) {
 }
 
 const char *cg_arg_name(const cg_kernel *k, int arg) {
-  ir_map *names = ir_map_new(k->arena);
-  const char *name = NULL;
-  for (int i = 0; i <= arg; i++)
-    name = cg_scope_name(
-        k->arena, names,
-        ir_format(k->arena, "p_%s", identifier(k->arena, argument(k, (size_t)i)->name)));
-  return name;
+  const ir_node *n = argument(k, (size_t)arg);
+  return ir_format(k->arena, "p%d_%s", arg, identifier(k->arena, n->name));
 }
 
 void cg_emit_args(const cg_kernel *k, ir_buf *out, int indent) {

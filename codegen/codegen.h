@@ -25,11 +25,11 @@ enum { CG_MAX_PHASES = 4 };
 
 // What the C compiler is told, and what schedules may use.
 typedef struct cg_target {
-  const char *name;      // "cpu:x86-64-v4"
-  const char *march;     // "native", "x86-64-v3", ... ; NULL: the compiler's default
-  const char *triple;    // cross: "aarch64-linux-gnu"; NULL: this machine
-  int vector_bytes;      // 64 (AVX-512), 32 (AVX2), 16 (NEON, SSE)
-  int vector_registers;  // 32 or 16
+  const char *name;     // "cpu:x86-64-v4"
+  const char *march;    // "native", "x86-64-v3", ... ; NULL: the compiler's default
+  const char *triple;   // cross: "aarch64-linux-gnu"; NULL: this machine
+  int vector_bytes;     // 64 (AVX-512), 32 (AVX2), 16 (NEON, SSE)
+  int vector_registers; // 32 or 16
   bool fma;
   int64_t l1_bytes, l2_bytes; // per core
 } cg_target;
@@ -39,16 +39,16 @@ typedef struct cg_kernel {
   const ir_func *func;
   const cg_target *target;
   ir_arena *arena;
-  domain *dom;                // LOOP, MATMUL; NULL otherwise
-  IR_VEC(ir_node *) in;       // buffers read, each once  (dom_kernel_io's order)
-  IR_VEC(ir_node *) out;      // buffers written
+  domain *dom;           // LOOP, MATMUL; NULL otherwise
+  IR_VEC(ir_node *) in;  // buffers read, each once  (dom_kernel_io's order)
+  IR_VEC(ir_node *) out; // buffers written
   int num_phases;
   int64_t tasks[CG_MAX_PHASES];
-  int64_t workspace;          // bytes
+  int64_t workspace; // bytes
   // Numbers that kernels of equal text may differ in. LOOP: the element count of a kernel with
   // one axis; then the stream of each random member.
   IR_VEC(int64_t) numbers;
-  void *schedule;             // the family's own decisions, from schedule to emit
+  void *schedule; // the family's own decisions, from schedule to emit
 } cg_kernel;
 
 typedef struct cg_generator {
@@ -83,9 +83,9 @@ typedef struct cg_expr {
   const cg_kernel *k;
   ir_buf *out;
   int indent;
-  ir_map *names;       // local names
-  int vector_axis;     // domain axis along the lanes; -1: scalar code
-  const char *lanes;   // NULL: full vectors; else a C expression: number of valid lanes (tail)
+  ir_map *names;     // local names
+  int vector_axis;   // domain axis along the lanes; -1: scalar code
+  const char *lanes; // NULL: full vectors; else a C expression: number of valid lanes (tail)
   // C expression for the current index of a domain axis (vector axis: of lane 0).
   const char *(*index)(void *data, int axis);
   void *data;
@@ -100,8 +100,8 @@ const char *cg_emit_value(cg_expr *e, const ir_node *n);
 void cg_emit_store(cg_expr *e, const dom_store *s);
 
 // cg_expr.names is the C scope: the values emitted so far (by node) and the identifiers taken. A
-// fresh map is a scope that knows nothing; an inner block that may use what is outside, and whose own
-// values end with it, gets a copy.
+// fresh map is a scope that knows nothing; an inner block that may use what is outside, and whose
+// own values end with it, gets a copy.
 ir_map *cg_scope_copy(ir_arena *a, const ir_map *names);
 // Makes `expr` the value of member n from here on in this scope.
 void cg_scope_bind(ir_arena *a, ir_map *names, const ir_node *n, const char *expr);
@@ -110,9 +110,9 @@ const char *cg_scope_value(ir_arena *a, const ir_map *names, const ir_node *n);
 // Takes `hint` or, when it is taken, hint_2, hint_3, ...
 const char *cg_scope_name(ir_arena *a, ir_map *names, const char *hint);
 // Loads and stores are written in terms of one pointer per argument, declared at the top of the
-// function by cg_emit_args:   const float *const p_x = (const float *)args[0];
+// function by cg_emit_args:   const float *const p0_x = (const float *)args[0];
 void cg_emit_args(const cg_kernel *k, ir_buf *out, int indent);
-const char *cg_arg_name(const cg_kernel *k, int arg); // "p_x"
+const char *cg_arg_name(const cg_kernel *k, int arg); // "p0_x": args[0]
 // Declares `const TYPE NAME = number i`:   const int64_t count = (int64_t)(uintptr_t)args[9];
 void cg_emit_number(const cg_kernel *k, int i, const char *type, const char *name, ir_buf *out,
                     int indent);

@@ -53,9 +53,8 @@ const char *cpu_emit_operand(cg_expr *e, const ir_node *user, int operand) {
   return l ? cpu_emit_load(e, l) : cg_emit_value(e, dom_base(user->in[operand]));
 }
 
-// --- ops whose text depends on dtypes
-// ------------------------------------------------------------- A mask as the number that bool
-// stands for.
+// --- ops whose text depends on dtypes --------------------------------------------------------
+// A mask as the number that bool stands for.
 static const char *truth_as_number(ir_arena *a, const char *mask) {
   return ir_format(a, "(-%s)", mask);
 }

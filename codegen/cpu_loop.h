@@ -41,7 +41,7 @@ typedef struct loop_plan {
   int64_t extent;  // size of the vector axis
   bool across;
   bool has_reduce;
-  bool flat; // one axis, whose size is a number of the kernel: no text depends on it
+  bool flat;       // one axis, whose size is a number of the kernel: no text depends on it
   int turned_axis; // -1, or a parallel axis that is looped over inside the vector axis
   int phases;      // loop nests over R, at least 1
   int block;       // vectors per step of the vector loop
@@ -62,8 +62,7 @@ void loop_plan_tasks(loop_plan *p, const cg_kernel *k);
 // Vectors in a scratch row; the index of the current one.
 int64_t loop_cache_vectors(const loop_plan *p);
 
-// --- emission
-// --------------------------------------------------------------------------------------
+// --- emission --------------------------------------------------------------------------------
 typedef struct loop_emit {
   const cg_kernel *k;
   const loop_plan *p;

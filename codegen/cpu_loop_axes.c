@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-// --- simpler domains
-// --------------------------------------------------------------------------------
+// --- simpler domains -------------------------------------------------------------------------
 static bool walked_as_one(const dom_access *at, const domain *d, int axis) {
   return at->stride[axis] == at->stride[axis + 1] * d->axis[axis + 1].size;
 }
@@ -74,9 +73,8 @@ domain *loop_simplify(ir_arena *a, const ir_kernel *k, const domain *d) {
   return c;
 }
 
-// --- the vector axis
-// --------------------------------------------------------------------------------- What one vector
-// costs on this access when lanes run along `axis`, in loads of a whole vector.
+// --- the vector axis -------------------------------------------------------------------------
+// What one vector costs on this access when lanes run along `axis`, in loads of a whole vector.
 static double access_cost(const dom_access *at, int axis, int lanes) {
   int64_t s = at->stride[axis];
   return s == 1 ? 1.0 : s == 0 ? 0.3 : lanes;
@@ -150,8 +148,7 @@ void loop_plan_axes(loop_plan *p, const cg_kernel *k) {
   }
 }
 
-// --- tasks
-// --------------------------------------------------------------------------------------------
+// --- tasks -----------------------------------------------------------------------------------
 enum { MAX_TASKS = 64, OPS_PER_TASK = 16384 };
 
 static int64_t element_ops(const cg_kernel *k) {

@@ -22,8 +22,7 @@ void loop_close(loop_emit *m, ir_map *outer) {
   cpu_line(&m->e, "}");
 }
 
-// --- the vector loop
-// ------------------------------------------------------------------------------------
+// --- the vector loop -------------------------------------------------------------------------
 static void step_loop(loop_emit *m, int block, const char *from, const char *to, step_fn body) {
   const char *var = block > 1 ? "b" : "j";
   cpu_line(&m->e, "for (int64_t %s = %s; %s < %s; %s += %d) {", var, from, var, to, var,
@@ -117,8 +116,7 @@ static void vector_steps(loop_emit *m, step_fn body) {
     loop_close(m, outer);
 }
 
-// --- stores
-// ---------------------------------------------------------------------------------------------
+// --- stores ----------------------------------------------------------------------------------
 static bool store_is_at(const loop_emit *m, const dom_store *s, loop_level level) {
   const loop_member *member = &m->p->member[cpu_member(m->k, s->node)];
   return member->level == level && (level != LEVEL_INNER || member->depth == m->phase);
@@ -163,8 +161,7 @@ void loop_emit_stores(loop_emit *m, loop_level level) {
       store_one(m, &d->stores.at[i], level);
 }
 
-// --- phases
-// ----------------------------------------------------------------------------------------------
+// --- phases ----------------------------------------------------------------------------------
 // Index of the present vector in a scratch row.
 static const char *cache_index(const loop_emit *m) {
   ir_arena *a = m->k->arena;

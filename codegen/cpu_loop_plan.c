@@ -86,8 +86,7 @@ static int count_phases(const loop_plan *p, const cg_kernel *k) {
   return phases;
 }
 
-// --- caches
-// ---------------------------------------------------------------------------------------------
+// --- caches ----------------------------------------------------------------------------------
 int64_t loop_cache_vectors(const loop_plan *p) {
   int64_t per_row = p->across ? (p->extent + p->lanes - 1) / p->lanes : 1;
   return p->red_rows * per_row;

@@ -217,6 +217,79 @@ static void emit_finish(const mm_problem *p, void *data, const char *name, ir_bu
   ir_buf_puts(out, "  }\n}\n\n");
 }
 
+// --- fetching ahead ------------------------------------------------------------------------------
+// Rows of a tile are far apart in memory, a few lines each: no hardware prefetcher follows that,
+// and an epilogue with several operands would wait for each line. So the lines are asked for before
+// the tile's sums.
+static bool worth_fetching(const matmul_state *s, const dom_access *x) {
+  if (s->num_cols != 1 || s->num_rows == 0 || x->stride[s->first_col] != 1)
+    return false;
+  for (int i = 0; i < s->num_rows; i++)
+    if (x->stride[s->first_row + i] == 0)
+      return false;
+  return true;
+}
+
+static void put_fetch(const matmul_state *s, const dom_access *x, int arg, int elem_bytes,
+                      bool write, int64_t cols, ir_buf *out) {
+  enum { LINE = 64 };
+  for (int64_t at = 0; at < cols * elem_bytes; at += LINE) {
+    ir_buf_printf(out, "    __builtin_prefetch(%s + %lld", cg_arg_name(s->kernel, arg),
+                  (long long)(x->offset + at / elem_bytes));
+    for (int i = 0; i < s->kernel->dom->num_axes; i++)
+      if (x->stride[i])
+        ir_buf_printf(out, " + i%d * %lld", i, (long long)x->stride[i]);
+    ir_buf_printf(out, ", %d);\n", write);
+  }
+}
+
+static int put_fetches(const matmul_state *s, int64_t cols, ir_buf *out) {
+  const domain *d = s->kernel->dom;
+  int num = 0;
+  for (size_t i = 0; i < d->loads.num; i++) {
+    const dom_load *l = &d->loads.at[i];
+    int arg = cg_arg_index(s->kernel, l->buffer);
+    if (arg < 0 || !worth_fetching(s, &l->access))
+      continue;
+    put_fetch(s, &l->access, arg, ir_dtypes[l->buffer->type.dtype].bytes, false, cols, out);
+    num++;
+  }
+  for (size_t i = 0; i < d->stores.num; i++) {
+    const dom_store *x = &d->stores.at[i];
+    if (!worth_fetching(s, &x->access))
+      continue;
+    put_fetch(s, &x->access, cg_arg_index(s->kernel, x->buffer),
+              ir_dtypes[x->buffer->type.dtype].bytes, true, cols, out);
+    num++;
+  }
+  return num;
+}
+
+static bool emit_fetch(const mm_problem *p, void *data, const char *name, int64_t cols,
+                       ir_buf *out) {
+  const matmul_state *s = data;
+  finish_scope scope = {.s = s};
+  ir_buf body = ir_buf_new(p->arena);
+  if (put_fetches(s, cols, &body) == 0)
+    return false;
+  ir_buf_printf(out,
+                "// Asks for the memory that the finish of these rows and columns will touch.\n"
+                "static void %s_fetch(char *const *args, int64_t batch, int64_t m, int64_t rows, "
+                "int64_t n) {\n",
+                name);
+  cg_emit_args(s->kernel, out, 2);
+  cg_expr e = {.k = s->kernel, .out = out, .indent = 2, .data = &scope};
+  ir_buf_puts(out, "  (void)batch;\n");
+  emit_indices(&e, 0, s->mm->num_batch_axes, "batch");
+  emit_indices(&e, s->first_col, s->num_cols, "n");
+  ir_buf_puts(out, "  for (int64_t line = m; line < m + rows; line++) {\n");
+  e.indent = 4;
+  emit_indices(&e, s->first_row, s->num_rows, "line");
+  ir_buf_puts(out, ir_buf_str(&body));
+  ir_buf_puts(out, "  }\n}\n\n");
+  return true;
+}
+
 // --- the family's two functions -----------------------------------------------------------------
 void cpu_matmul_schedule(cg_kernel *k) {
   matmul_state *s = IR_NEW(k->arena, matmul_state);
@@ -232,6 +305,7 @@ void cpu_matmul_schedule(cg_kernel *k) {
                             .k = mm->k,
                             .workspace_arg = (int)(k->in.num + k->out.num),
                             .emit_finish = emit_finish,
+                            .emit_fetch = emit_fetch,
                             .data = s};
   choose_sides(s, k->dom, mm);
   consider_plain(s);

@@ -47,6 +47,11 @@ struct mm_problem {
   //                           int64_t m, int64_t rows, int64_t n, int64_t cols)
   // that consumes rows x cols finished sums. A row of `tile` may be read to a full vector.
   void (*emit_finish)(const mm_problem *p, void *data, const char *name, ir_buf *out);
+  // Optional. Prints, for tiles of `cols` columns,
+  //   static void NAME_fetch(char *const *args, int64_t batch, int64_t m, int64_t rows, int64_t n)
+  // that asks for the memory which the finish will touch: called before the tile's sums, which take
+  // longer than the memory needs. False: there is nothing to ask for.
+  bool (*emit_fetch)(const mm_problem *p, void *data, const char *name, int64_t cols, ir_buf *out);
   void *data;
 };
 
@@ -100,6 +105,7 @@ typedef struct mm_text {
   const mm_plan *plan;
   const char *name; // prefix of every function
   ir_buf *out;
+  bool fetches; // there is a NAME_fetch
 } mm_text;
 // Strides with which a tile of full or tail width walks its operands.
 int64_t mm_a_row_stride(const mm_text *t);

@@ -12,6 +12,9 @@ static bool pieces_wait(const mm_plan *plan) {
   return plan->k_blocks > 1 && !plan->split_k;
 }
 
+// A tile of fewer steps is done before the memory would be there.
+enum { MIN_FETCH_K = 48 };
+
 static bool needs_finish(const mm_text *t) {
   return !mm_stores_plain(t, false) || (t->plan->tail_cols && !mm_stores_plain(t, true));
 }
@@ -268,6 +271,11 @@ static void emit_visit(const mm_text *t, const char *indent) {
   ir_buf_puts(t->out, indent);
   emit_b_pointer(t);
   emit_c_pointer(t, indent);
+  if (t->fetches)
+    ir_buf_printf(t->out,
+                  "%s%s_fetch(args, batch, row * MR, M - row * MR < MR ? M - row * MR : MR, col * "
+                  "NR);\n",
+                  indent, t->name);
   ir_buf_printf(t->out, "%s%s_tile(a, b, c, row, col%s);\n", indent, t->name,
                 t->plan->k_blocks > 1 ? ", k, steps" : "");
   emit_finish_call(t, indent);
@@ -449,6 +457,8 @@ void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf 
   emit_head(&t);
   if (needs_finish(&t))
     p->emit_finish(p, p->data, name, out);
+  if (p->emit_fetch && plan->k_blocks == 1 && p->k >= MIN_FETCH_K)
+    t.fetches = p->emit_fetch(p, p->data, name, plan->nr, out);
   mm_emit_tiles(&t);
   emit_tile_choice(&t);
   mm_emit_packing(&t);

@@ -34,8 +34,7 @@ const char *cg_plain_prelude(void) {
   return text_plain_prelude_h;
 }
 
-// --- index arithmetic
-// -----------------------------------------------------------------------------
+// --- index arithmetic ------------------------------------------------------------------------
 typedef struct indices {
   const char *at[IR_MAX_RANK]; // C expression per dimension
 } indices;
@@ -128,8 +127,7 @@ static const char *element(const plain *p, const ir_node *n, const indices *x) {
                    ir_dtypes[l.buffer->type.dtype].ctype, cg_arg_index(p->c, l.buffer), at);
 }
 
-// --- loops
-// ----------------------------------------------------------------------------------------
+// --- loops -----------------------------------------------------------------------------------
 static void open_loops(const plain *p, const char *var, const ir_type *t) {
   for (int d = 0; d < t->rank; d++)
     ir_buf_printf(p->out, "%*sfor (int64_t %s%d = 0; %s%d < %" PRId64 "; %s%d++)%s\n", 2 + 2 * d,
@@ -145,8 +143,7 @@ static void put_assign(const plain *p, const ir_node *n, const char *value) {
                 ir_ops[n->op].name);
 }
 
-// --- pointwise
-// ------------------------------------------------------------------------------------
+// --- pointwise -------------------------------------------------------------------------------
 static const char *fill_spelling(const plain *p, const char *spell, const char *const *operand) {
   ir_buf b = ir_buf_new(p->a);
   for (; *spell; spell++) {
@@ -192,8 +189,7 @@ static const char *pointwise_value(const plain *p, const ir_node *n) {
   return fill_spelling(p, ir_ops[n->op].spell, operand);
 }
 
-// --- reductions
-// -----------------------------------------------------------------------------------
+// --- reductions ------------------------------------------------------------------------------
 static bool is_reduced(const ir_node *n, int d) {
   return n->in[0]->type.dims[d] != n->type.dims[d];
 }
@@ -229,8 +225,7 @@ static void put_reduce(const plain *p, const ir_node *n) {
   put_assign(p, n, arg ? "best" : "sum");
 }
 
-// --- the rest
-// -------------------------------------------------------------------------------------
+// --- the rest --------------------------------------------------------------------------------
 static void put_matmul(const plain *p, const ir_node *n) {
   int r = n->type.rank;
   bool ta = ir_attr_bool(n, IR_ATTR_TRANS_A), tb = ir_attr_bool(n, IR_ATTR_TRANS_B);
@@ -266,8 +261,8 @@ static void put_scatter(const plain *p, const ir_node *n) {
   row.at[0] = row_of(p, n->in[0], &x, n->type.dims[0]);
   for (int d = 1; d < n->type.rank; d++)
     row.at[d] = x.at[lead + d - 1];
-  ir_buf_printf(p->out, "    %s[%s] += %s;\n", member_var(p, n), row_major(p, &n->type, &row),
-                element(p, n->in[1], &x));
+  ir_buf_printf(p->out, "    %s[%s] += %s; // scatter_add\n", member_var(p, n),
+                row_major(p, &n->type, &row), element(p, n->in[1], &x));
 }
 
 static void put_pad(const plain *p, const ir_node *n) {
@@ -317,7 +312,7 @@ static void put_value(const plain *p, const ir_node *n) {
   }
 }
 
-// --- loop nests that pointwise members share --------------------------------------------------
+// --- loop nests that pointwise members share -------------------------------------------------
 static bool same_dims(const ir_type *x, const ir_type *y) {
   return x->rank == y->rank && memcmp(x->dims, y->dims, sizeof *x->dims * (size_t)x->rank) == 0;
 }

@@ -43,7 +43,7 @@ typedef struct cg_source {
   const char *name; // "kernels_0.c"
   const char *text;
   size_t len;
-  bool reference; // need not be fast: compiled for size
+  bool small; // its speed does not matter: compiled for size
 } cg_source;
 typedef IR_VEC(cg_source) cg_sources;
 
@@ -51,7 +51,8 @@ typedef IR_VEC(cg_source) cg_sources;
 cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t);
 // Emits each kernel; equal texts become one cg_distinct (codegen/program_share.c).
 void cg_share(cg_program *p);
-// All files, in a fixed order: kernels_*.c, then program.c. After cg_share.
+// All files, in a fixed order, those that take long to compile first: plain.c, kernels_*.c,
+// program.c. After cg_share.
 cg_sources cg_program_emit(cg_program *p, const plan *plan, const cg_origin *o);
 
 // --- parts (codegen/program_*.c)

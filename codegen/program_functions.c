@@ -38,8 +38,7 @@ typedef struct writer {
 
 static void put_waiting(writer *w);
 
-// --- hazards
-// --------------------------------------------------------------------------------------
+// --- hazards ---------------------------------------------------------------------------------
 static bool touches(const spans *s, span x) {
   for (size_t i = 0; i < s->num; i++)
     if (s->at[i].from < x.to && x.from < s->at[i].to)
@@ -73,8 +72,7 @@ static void note(writer *w, const spans *reads, const spans *writes) {
     IR_PUSH(w->p->arena, w->written, writes->at[i]);
 }
 
-// --- arguments
-// ------------------------------------------------------------------------------------
+// --- arguments -------------------------------------------------------------------------------
 static span node_span(const writer *w, const ir_node *n) {
   int64_t at = plan_offset(w->plan, w->f, n);
   BUG_IF(at < 0, "%s has no place", n->name);
@@ -114,7 +112,7 @@ static void kernel_spans(const writer *w, const cg_kernel *c, spans *reads, span
   }
 }
 
-// --- calls ---------------------------------------------------------------------------------
+// --- calls -----------------------------------------------------------------------------------
 static void put_call(writer *w, const cg_kernel *c, const cg_distinct *d) {
   ir_buf_printf(w->out, "  { // %s = %s\n", c->k->name, cg_describe(w->p->arena, c->k));
   put_args(w, c);

@@ -16,8 +16,7 @@
 
 static const char STAND_IN[] = "KERNEL";
 
-// --- one name for all tensors
-// ---------------------------------------------------------------------
+// --- one name for all tensors ----------------------------------------------------------------
 typedef struct named {
   ir_node *node;
   const char *name;
@@ -62,8 +61,7 @@ static const char *nameless_text(const cg_program *p, const cg_kernel *c) {
   return text;
 }
 
-// --- the name of the function
-// ---------------------------------------------------------------------
+// --- the name of the function ----------------------------------------------------------------
 static const char *last_word(const char *name) {
   const char *word = name;
   for (const char *s = name; *s; s++)

@@ -14,8 +14,7 @@ typedef struct tables {
   size_t plan_len, packed_len;
 } tables;
 
-// --- small pieces
-// ---------------------------------------------------------------------------------
+// --- small pieces ----------------------------------------------------------------------------
 static const char *dtype_constant(ir_dtype t) {
   static const char *const names[] = {
 #define DTYPE(NAME, text, bytes, ctype, kind, st) "MLRT_" #NAME,
@@ -64,8 +63,7 @@ static const int64_t *limits_of(const tables *t, const ir_func *f) {
   BUG("function '%s' is not in the module", f->name);
 }
 
-// --- states and inputs
-// ------------------------------------------------------------------------------
+// --- states and inputs -----------------------------------------------------------------------
 static int64_t state_offset(const plan *p, const ir_state *s) {
   for (size_t i = 0; i < p->buffers.num; i++)
     if (p->buffers.at[i].kind == PLAN_STATE && p->buffers.at[i].state == s)
@@ -117,8 +115,7 @@ static int put_inputs(const tables *t) {
   return num;
 }
 
-// --- data and configuration
-// ---------------------------------------------------------------------------
+// --- data and configuration ------------------------------------------------------------------
 static void put_settings(ir_buf *b, const char *name, const ir_setting *s, size_t num) {
   static const char *const kinds[] = {"MLRT_SET_NUM", "MLRT_SET_STR", "MLRT_SET_FLAG"};
   ir_buf_printf(b, "\nstatic const mlrt_setting %s[] = {\n", name);
@@ -187,8 +184,7 @@ static void put_embedded(const tables *t) {
   end_table(b);
 }
 
-// --- functions
-// ------------------------------------------------------------------------------------
+// --- functions -------------------------------------------------------------------------------
 static void put_results(const tables *t, const ir_func *f) {
   static const char *const kinds[] = {"MLRT_LOSS", "MLRT_METRIC", "MLRT_OUTPUT"};
   ir_buf_printf(t->out, "\nstatic const mlrt_result results_%s[] = {\n", f->name);
@@ -210,8 +206,7 @@ static void put_func_row(const tables *t, const char *slot, const char *name) {
                   f->results.num);
 }
 
-// --- kernels, for `check`
-// ----------------------------------------------------------------------------
+// --- kernels, for `check` --------------------------------------------------------------------
 static void put_buffer_arg(const tables *t, const cg_kernel *c, const ir_node *n,
                            const char *kind) {
   int64_t limit = limits_of(t, c->func)[n->id];
@@ -283,8 +278,7 @@ static void put_plan(tables *t) {
   t->packed_len = len;
 }
 
-// --- the program
-// ------------------------------------------------------------------------------------
+// --- the program -----------------------------------------------------------------------------
 static void put_field(ir_buf *b, const char *name, const char *text) {
   ir_buf_printf(b, "    .%s = ", name);
   cg_put_string(b, text);

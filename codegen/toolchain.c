@@ -34,8 +34,7 @@ typedef struct build {
   const char **why;
 } build;
 
-// --- finding things
-// --------------------------------------------------------------------------------
+// --- finding things --------------------------------------------------------------------------
 static bool in_path(ir_arena *a, const char *name) {
   if (strchr(name, '/'))
     return access(name, X_OK) == 0;
@@ -90,8 +89,7 @@ static bool find_tools(build *x) {
   return true;
 }
 
-// --- processes
-// ----------------------------------------------------------------------------------------
+// --- processes -------------------------------------------------------------------------------
 static void add(command *c, const char *arg) {
   BUG_IF(c->num + 1 >= MAX_ARGS, "too many arguments");
   c->argv[c->num++] = arg;
@@ -133,8 +131,7 @@ static bool explain(const build *x, const char *what, const char *log) {
   return fail(x, ir_format(x->a, "%s failed:\n%s", what, text ? text : "(no output)"));
 }
 
-// --- compiling
-// ------------------------------------------------------------------------------------
+// --- compiling -------------------------------------------------------------------------------
 static void add_machine(const build *x, command *c) {
   if (x->t->triple) {
     add(c, ir_format(x->a, "--target=%s", x->t->triple));
@@ -150,10 +147,12 @@ static command compile_command(const build *x, const cg_source *s, const char *o
   command c = {0};
   add(&c, x->cc);
   add(&c, "-std=gnu11");
-  if (s->reference && x->b->opt_level > 0)
+  if (s->small && x->b->opt_level > 0) {
     add(&c, "-Oz");
-  else
+    add(&c, "-fno-slp-vectorize"); // half of the time, for nothing
+  } else {
     add(&c, ir_format(x->a, "-O%d", x->b->opt_level));
+  }
   add_machine(x, &c);
   // Fused multiply-add wherever the source has a product in a sum: decided here, once, so the
   // binary's results are fixed. No errno, no traps: vector code may compute lanes it discards.
@@ -184,28 +183,52 @@ static const char *with_suffix(const build *x, const char *source, const char *s
   return ir_format(x->a, "%s/%.*s%s", x->dir, (int)(strlen(source) - 2), source, suffix);
 }
 
-typedef struct job {
-  pid_t pid;
-  const char *name, *log;
+typedef struct job { // one file
+  pid_t pid;         // 0: it does not run
+  bool ok;
 } job;
 
+static void start_job(const build *x, const cg_source *s, job *j) {
+  command c = compile_command(x, s, with_suffix(x, s->name, ".o"));
+  pid_t pid = start(x, &c, with_suffix(x, s->name, ".log"));
+  *j = (job){.pid = pid > 0 ? pid : 0};
+}
+
+// Waits for whichever ends first.
+static void finish_one(job *jobs, size_t num) {
+  int status = 0;
+  pid_t pid;
+  do
+    pid = waitpid(-1, &status, 0);
+  while (pid < 0 && errno == EINTR);
+  for (size_t i = 0; i < num; i++)
+    if (jobs[i].pid > 0 && (jobs[i].pid == pid || pid < 0))
+      jobs[i] = (job){.ok = pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0};
+}
+
+static size_t num_running(const job *jobs, size_t num) {
+  size_t n = 0;
+  for (size_t i = 0; i < num; i++)
+    n += jobs[i].pid > 0;
+  return n;
+}
+
+// As many at a time as there are processors. The first file that fails, in their order, is shown.
 static bool compile_all(build *x, const cg_sources *s) {
-  size_t jobs = (size_t)num_jobs();
-  job *running = IR_NEW_ARRAY(x->a, job, s->num);
-  bool ok = true;
-  for (size_t i = 0; i < s->num + jobs; i++) {
-    if (i >= jobs && i - jobs < s->num) { // oldest first: files are of about equal size
-      job *j = &running[i - jobs];
-      if (!finish(j->pid) && ok)
-        ok = explain(x, ir_format(x->a, "compiling the generated %s", j->name), j->log);
-    }
-    if (i < s->num) {
-      const char *name = s->at[i].name, *log = with_suffix(x, name, ".log");
-      command c = compile_command(x, &s->at[i], with_suffix(x, name, ".o"));
-      running[i] = (job){start(x, &c, log), name, log};
-    }
+  size_t most = (size_t)num_jobs();
+  job *jobs = IR_NEW_ARRAY(x->a, job, s->num);
+  for (size_t i = 0; i < s->num; i++) {
+    while (num_running(jobs, i) == most)
+      finish_one(jobs, i);
+    start_job(x, &s->at[i], &jobs[i]);
   }
-  return ok;
+  while (num_running(jobs, s->num) > 0)
+    finish_one(jobs, s->num);
+  for (size_t i = 0; i < s->num; i++)
+    if (!jobs[i].ok)
+      return explain(x, ir_format(x->a, "compiling the generated %s", s->at[i].name),
+                     with_suffix(x, s->at[i].name, ".log"));
+  return true;
 }
 
 static bool link_objects(build *x, const cg_sources *s) {
@@ -233,8 +256,7 @@ static bool link_objects(build *x, const cg_sources *s) {
   return finish(start(x, &c, log)) || explain(x, "linking", log);
 }
 
-// --- the folder of intermediate files
-// --------------------------------------------------------------
+// --- the folder of intermediate files --------------------------------------------------------
 static bool make_dir(build *x) {
   if (x->b->keep_dir) {
     x->dir = x->b->keep_dir;

@@ -203,12 +203,14 @@ bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **
   opterr = 0;
   optind = 1;
   for (;;) {
-    int at = optind;
+    optopt = 0;
     int c = getopt_long(argc, argv, ":o:D:I:O:v", longs, NULL);
     if (c == -1)
       break;
-    if (c == '?' || c == ':')
-      return unknown_option(a, argv[at], c == ':', why);
+    if (c == '?' || c == ':') // a letter, or a long option that was just taken
+      return unknown_option(
+          a, optopt > 0 && optopt < OPT_TARGET ? ir_format(a, "-%c", optopt) : argv[optind - 1],
+          c == ':', why);
     if (!parse_one(a, c, o, why))
       return false;
   }

@@ -59,22 +59,14 @@ ir_node *fe_emit_cast(fe *c, ir_loc at, ir_node *x, ir_dtype t) {
   return fe_emit(c, at, IR_CAST, 1, &x, 0, NULL, &type);
 }
 
+// Ops whose type rule is `float`: column `shape` of ops.def.
 static bool needs_float(ir_op op) {
-  switch (op) {
-  case IR_SQRT:
-  case IR_RSQRT:
-  case IR_EXP:
-  case IR_LOG:
-  case IR_LOG1P:
-  case IR_SIN:
-  case IR_COS:
-  case IR_TANH:
-  case IR_ERF:
-  case IR_FLOOR:
-    return true;
-  default:
-    return false;
-  }
+  static const char *const rules[IR_NUM_OPS] = {
+#define OP(NAME, text, arity, cls, attrs, shape, grad, interp, flops, spell) #shape,
+#include "ir/ops.def"
+#undef OP
+  };
+  return !strcmp(rules[op], "float");
 }
 
 ir_node *fe_emit_unary(fe *c, ir_loc at, ir_op op, ir_node *x) {

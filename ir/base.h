@@ -14,14 +14,15 @@
 
 #if defined(__GNUC__)
 #define IR_PRINTF(f, a) __attribute__((format(printf, f, a)))
-#define IR_NORETURN __attribute__((noreturn))
+#define IR_NORETURN     __attribute__((noreturn))
 #else
 #define IR_PRINTF(f, a)
 #define IR_NORETURN
 #endif
 
 // An internal fault: says so, says where, lets the pass runner leave a
-// reproducer (ir_set_bug_hook), and exits with code 70. Never for user errors: those are diagnostics.
+// reproducer (ir_set_bug_hook), and exits with code 70. Never for user errors: those are
+// diagnostics.
 #define BUG(...) ir_bug(__FILE__, __LINE__, __func__, __VA_ARGS__)
 #define BUG_IF(cond, ...)                                                                          \
   do {                                                                                             \
@@ -42,7 +43,7 @@ void *ir_alloc(ir_arena *a, size_t bytes);
 char *ir_strdup(ir_arena *a, const char *s);
 char *ir_strndup(ir_arena *a, const char *s, size_t n);
 char *ir_format(ir_arena *a, const char *fmt, ...) IR_PRINTF(2, 3);
-#define IR_NEW(a, T) ((T *)ir_alloc((a), sizeof(T)))
+#define IR_NEW(a, T)          ((T *)ir_alloc((a), sizeof(T)))
 #define IR_NEW_ARRAY(a, T, n) ((T *)ir_alloc((a), sizeof(T) * (size_t)(n)))
 
 // --- growable arrays -----------------------------------------------------------

@@ -31,6 +31,9 @@ ir_tensor_value *ir_interp_tangent(ir_world *w, const ir_func *f, const ir_tenso
                                    const ir_tensor_value *state_tangents,
                                    const ir_tensor_value *input_tangents);
 
+// A one-operand pointwise op (column interp = unary) of a number.
+double ir_interp_unary(ir_op op, double x);
+
 // The counter-based generator, bit for bit what kernels use (docs/ir.md, "Random numbers").
 void ir_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]);
 

@@ -79,9 +79,17 @@ static const unary_rule unary_rules[IR_NUM_OPS] = {
     [IR_NOT] = {v_not, s_zero},
 };
 
+static const unary_rule *unary_rule_of(ir_op op) {
+  BUG_IF(!unary_rules[op].value, "no rule for '%s'", ir_ops[op].name);
+  return &unary_rules[op];
+}
+
+double ir_interp_unary(ir_op op, double x) {
+  return unary_rule_of(op)->value(x);
+}
+
 void interp_unary(interp_ctx *c) {
-  const unary_rule *rule = &unary_rules[c->n->op];
-  BUG_IF(!rule->value, "no rule for '%s'", ir_ops[c->n->op].name);
+  const unary_rule *rule = unary_rule_of(c->n->op);
   for (int64_t i = 0; i < ir_elements(&c->n->type); i++) {
     double x = c->in[0][i], y = rule->value(x);
     c->out[i] = interp_wrap(y, c->n->type.dtype);

@@ -22,7 +22,12 @@ typedef enum ir_dtype {
   IR_NUM_DTYPES
 } ir_dtype;
 
-typedef enum ir_dtype_kind { IR_KIND_BOOL, IR_KIND_UINT, IR_KIND_SINT, IR_KIND_FLOAT } ir_dtype_kind;
+typedef enum ir_dtype_kind {
+  IR_KIND_BOOL,
+  IR_KIND_UINT,
+  IR_KIND_SINT,
+  IR_KIND_FLOAT
+} ir_dtype_kind;
 
 typedef struct ir_dtype_info {
   const char *name; // "f32"
@@ -147,10 +152,10 @@ struct ir_node {
   int num_in;
   const ir_attr *attrs;
   int num_attrs;
-  ir_state *state;    // READ, WRITE
-  ir_loc loc;         // where in the graph file it comes from
-  ir_kernel *kernel;  // after fusion; NULL: computed by whoever uses it (leaves, views)
-  uint32_t mark;      // scratch for one pass at a time
+  ir_state *state;   // READ, WRITE
+  ir_loc loc;        // where in the graph file it comes from
+  ir_kernel *kernel; // after fusion; NULL: computed by whoever uses it (leaves, views)
+  uint32_t mark;     // scratch for one pass at a time
 };
 
 typedef enum ir_result_kind { IR_RESULT_LOSS, IR_RESULT_METRIC, IR_RESULT_OUTPUT } ir_result_kind;
@@ -173,17 +178,17 @@ extern const char *const ir_family_names[IR_NUM_FAMILIES];
 struct ir_kernel {
   const char *name; // unique in the function
   ir_family family;
-  uint32_t id;       // position in func->kernels
-  ir_node *anchor;   // the matmul, pad, ...; LOOP: its last node
-  IR_VEC(ir_node *) nodes; // members, operands first
+  uint32_t id;               // position in func->kernels
+  ir_node *anchor;           // the matmul, pad, ...; LOOP: its last node
+  IR_VEC(ir_node *) nodes;   // members, operands first
   IR_VEC(ir_node *) outputs; // members needed outside, in member order (dom_find_outputs)
-  int64_t workspace; // bytes of scratch, set when the kernel is scheduled
+  int64_t workspace;         // bytes of scratch, set when the kernel is scheduled
 };
 
 struct ir_func {
   const char *name; // "init", "step", "eval", "predict", "accum"
   ir_module *module;
-  IR_VEC(ir_node *) nodes;     // execution order
+  IR_VEC(ir_node *) nodes; // execution order
   IR_VEC(ir_result) results;
   IR_VEC(ir_kernel *) kernels; // after fusion: execution order
   uint32_t next_id;

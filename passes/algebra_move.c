@@ -80,8 +80,10 @@ ir_node *alg_slice_of_pad(ir_builder *b, ir_node *n) {
 }
 
 // --- concat
-// ---------------------------------------------------------------------------------------- concat x
-// -> x;  concat (concat x, y), z along one axis -> concat x, y, z
+// ----------------------------------------------------------------------------------------
+
+// concat x -> x;  concat (concat x, y), z along one axis -> concat x, y, z where nobody else uses
+// the inner one: else it is there anyway, and a chain of n concats would have n * n operands.
 ir_node *alg_concat(ir_builder *b, ir_node *n) {
   if (n->num_in == 1)
     return n->in[0];
@@ -89,7 +91,7 @@ ir_node *alg_concat(ir_builder *b, ir_node *n) {
   IR_VEC(ir_node *) flat = {0};
   for (int i = 0; i < n->num_in; i++) {
     ir_node *x = n->in[i];
-    bool nested = x->op == IR_CONCAT && ir_attr_int(x, IR_ATTR_AXIS) == axis;
+    bool nested = x->op == IR_CONCAT && x->mark <= 1 && ir_attr_int(x, IR_ATTR_AXIS) == axis;
     for (int k = 0; nested && k < x->num_in; k++)
       IR_PUSH(alg_arena(b), flat, x->in[k]);
     if (!nested)

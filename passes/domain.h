@@ -25,10 +25,10 @@ typedef struct dom_access {
 
 // One member (or member's operand) value inside the kernel.
 typedef struct dom_load {
-  ir_node *user;   // member that uses it
-  int operand;     // which operand of user
-  ir_node *buffer; // the materialised node that memory holds: a member of another kernel, INPUT
-                   // or READ; or a CONST/IOTA leaf (no memory: see `access` for iota)
+  ir_node *user;     // member that uses it
+  int operand;       // which operand of user
+  ir_node *buffer;   // the materialised node that memory holds: a member of another kernel, INPUT
+                     // or READ; or a CONST/IOTA leaf (no memory: see `access` for iota)
   dom_access access; // into the buffer's row-major elements. IOTA: the value itself is the
                      // affine form (offset + sum index*stride)
 } dom_load;
@@ -59,12 +59,12 @@ domain *dom_build(ir_arena *a, const ir_kernel *k);
 
 // Where operands a and b of a matmul kernel live: element strides over the domain's axes plus k.
 typedef struct dom_matmul {
-  int64_t m, n, k;         // sizes
-  int64_t batch;           // product of batch axes
+  int64_t m, n, k;                            // sizes
+  int64_t batch;                              // product of batch axes
   int num_batch_axes, num_m_axes, num_n_axes; // domain axes in that order
-  ir_node *a, *b;          // buffers
-  dom_access a_access, b_access; // over the domain's axes
-  int num_k_axes;          // K may also be refined (a reshape of a strided operand)
+  ir_node *a, *b;                             // buffers
+  dom_access a_access, b_access;              // over the domain's axes
+  int num_k_axes; // K may also be refined (a reshape of a strided operand)
   int64_t k_size[DOM_MAX_AXES], a_k[DOM_MAX_AXES], b_k[DOM_MAX_AXES]; // strides per K axis
 } dom_matmul;
 dom_matmul *dom_build_matmul(ir_arena *a, const ir_kernel *k, const domain *d);

@@ -13,8 +13,8 @@
 // operands of a matmul), when that costs few FLOPs per element, and what it is computed from
 // costs its own bytes when it would have to live longer for it.
 //
-// The rule never makes memory worse by its own count and always saves a store. Choosing by a byte
-// budget is another pass's matter.
+// The rule never makes memory worse by its own count, always saves a store, and moves no more
+// bytes. Choosing by a byte budget is another pass's matter.
 //
 // Needs: pass_fuse. Keeps: kernels, their domains (each change is tried with dom_try first).
 #include "passes/fuse.h"
@@ -24,6 +24,7 @@ enum {
   SMALL_BYTES = 4096, // what is not worth a thought
   MAX_MEMBERS = 96,
   MAX_CHAIN = 24,
+  MAX_ROUNDS = 8, // what one round leaves is seldom worth more than two others
 };
 
 typedef struct use {
@@ -35,11 +36,11 @@ typedef IR_VEC(ir_node *) node_list;
 
 typedef struct recompute {
   ir_func *f;
-  ir_arena *arena; // scratch
-  uint32_t num_ids;
-  uses *users;   // [id] in other kernels
-  bool *pinned;  // [id] a write or a result needs it in memory
-  int *last_use; // [id] index of the last kernel that reads it, -1
+  ir_arena *arena;  // scratch
+  uint32_t num_ids; // before the first clone
+  uses *users;      // [id] in other kernels
+  bool *pinned;     // [id] a write or a result needs it in memory
+  int *last_use;    // [id] index of the last kernel that reads it, -1
   bool changed;
 } recompute;
 
@@ -58,7 +59,7 @@ static void find_uses(recompute *r) {
       if ((int)n->kernel->id > r->last_use[base->id])
         r->last_use[base->id] = (int)n->kernel->id;
       use u = {n, j};
-      if (base->kernel && base->kernel != n->kernel)
+      if (base->kernel != n->kernel)
         IR_PUSH(r->arena, r->users[base->id], u);
     }
   }
@@ -152,6 +153,36 @@ static int64_t price(const recompute *r, const chain *c, const ir_node *v, node_
   return bytes;
 }
 
+static bool loads(const recompute *r, const ir_kernel *k, const ir_node *n) {
+  for (size_t i = 0; i < r->users[n->id].num; i++)
+    if (r->users[n->id].at[i].user->kernel == k)
+      return true;
+  return false;
+}
+
+static bool is_first_of_kernel(const uses *list, size_t i) {
+  for (size_t j = 0; j < i; j++)
+    if (list->at[j].user->kernel == list->at[i].user->kernel)
+      return false;
+  return true;
+}
+
+// Bytes moved more (less, when negative) when all users of `v` load its bases and compute it. A
+// residual stream must not become the sum of all layers in each of its users.
+static int64_t traffic(const recompute *r, const chain *c, const ir_node *v) {
+  const uses *list = &r->users[v->id];
+  int64_t bytes = -ir_bytes(&v->type); // the store
+  for (size_t i = 0; i < list->num; i++) {
+    if (!is_first_of_kernel(list, i))
+      continue;
+    bytes -= ir_bytes(&v->type);
+    for (size_t j = 0; j < c->bases.num; j++)
+      if (!loads(r, list->at[i].user->kernel, c->bases.at[j]))
+        bytes += ir_bytes(&c->bases.at[j]->type);
+  }
+  return bytes;
+}
+
 // --- choosing the stem
 // -----------------------------------------------------------------------------
 typedef struct choice {
@@ -190,7 +221,7 @@ static choice try_stem(recompute *r, const ir_kernel *k, const ir_node *stem, bo
     if (kept[v->id] || v == stem)
       continue;
     chain c = chain_of(r, v, stem, kept);
-    if (!c.ok)
+    if (!c.ok || traffic(r, &c, v) > 0)
       continue; // stays; later chains cannot lean on it, which is only cautious
     x.gain += ir_bytes(&v->type) - price(r, &c, v, &paid);
     IR_PUSH(r->arena, x.removed, v);
@@ -273,7 +304,7 @@ static void note_uses(recompute *r, ir_node *clone) {
   for (int i = 0; i < clone->num_in; i++) {
     ir_node *base = dom_base(clone->in[i]);
     use u = {clone, i};
-    if (base->kernel && base->kernel != clone->kernel)
+    if (base->kernel != clone->kernel)
       IR_PUSH(r->arena, r->users[base->id], u);
   }
 }
@@ -321,10 +352,7 @@ static void remove_value(recompute *r, const choice *x, ir_node *v, bool *kept) 
   uses *list = &r->users[v->id];
   for (size_t i = 0; i < list->num; i++) {
     ir_kernel *into = list->at[i].user->kernel;
-    bool seen = false;
-    for (size_t j = 0; j < i; j++)
-      seen = seen || list->at[j].user->kernel == into;
-    if (seen)
+    if (!is_first_of_kernel(list, i))
       continue;
     if (!move_into(r, &c, v, into))
       kept[v->id] = true; // somebody still loads it
@@ -351,6 +379,8 @@ static void visit(recompute *r, ir_kernel *k, bool *kept) {
 }
 
 static bool recompute_func(ir_func *f) {
+  if (f->kernels.num == 0)
+    return false;
   recompute r = {.f = f, .arena = ir_arena_new(), .num_ids = f->next_id};
   r.users = IR_NEW_ARRAY(r.arena, uses, f->next_id);
   r.pinned = IR_NEW_ARRAY(r.arena, bool, f->next_id);
@@ -363,19 +393,20 @@ static bool recompute_func(ir_func *f) {
   for (size_t i = f->kernels.num; i-- > 0;)
     visit(&r, f->kernels.at[i], kept);
   ir_arena_free(r.arena);
-  if (!r.changed)
-    return false;
-  fuse_relist(f);
-  ir_drop_dead(f);
-  dom_find_outputs(f);
-  return true;
+  if (f->next_id != r.num_ids) { // also clones of moves that failed, which nothing uses
+    fuse_relist(f);
+    ir_drop_dead(f);
+    dom_find_outputs(f);
+  }
+  return r.changed;
 }
 
+// Until nothing changes, so that IR that went through here once is left as it is.
 bool pass_recompute(ir_module *m, ir_diags *d) {
   (void)d;
   bool changed = false;
   for (size_t i = 0; i < m->funcs.num; i++)
-    if (m->funcs.at[i]->kernels.num)
-      changed |= recompute_func(m->funcs.at[i]);
+    for (int round = 0; round < MAX_ROUNDS && recompute_func(m->funcs.at[i]); round++)
+      changed = true;
   return changed;
 }

@@ -209,9 +209,12 @@ static void print_times(const runner *r) {
 
 bool pass_run(const pass_info *list, ir_module *m, ir_diags *d, const pass_options *o) {
   static const pass_options defaults;
-  runner r = {
-      .list = list, .module = m, .diags = d, .options = o ? o : &defaults, .arena = m->arena,
-      .grouped = has_kernels(m)};
+  runner r = {.list = list,
+              .module = m,
+              .diags = d,
+              .options = o ? o : &defaults,
+              .arena = m->arena,
+              .grouped = has_kernels(m)};
   while (list[r.num_passes].name)
     r.num_passes++;
   r.log = r.options->log ? r.options->log : stderr;

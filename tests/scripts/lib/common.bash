@@ -24,7 +24,8 @@ need_data() {
   [ -d "$data" ] || skip "no ../shared/data"
 }
 
-# Sanitizers change sizes, times and memory: what measures those is for other builds.
+# Sanitizers change sizes, times and memory, and make compiling slow: what measures those, or compiles
+# many programs, is for other builds.
 need_plain_build() {
   [ -z "${MLTC_SANITIZED:-}" ] || skip "this build has sanitizers"
 }

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# scripts/quickstart from a clean copy of the sources, twice; then each command that it suggests. A
+# terminal gets a progress line.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+need_plain_build
+
+mkdir tree
+if git -C "$root" rev-parse --git-dir >git.txt 2>&1; then
+  git -C "$root" ls-files -co --exclude-standard >files.txt
+  while IFS= read -r file; do
+    [ ! -e "$root/$file" ] || echo "$file"
+  done <files.txt | tar -C "$root" -cf - -T - | tar -C tree -xf -
+else
+  tar -C "$root" --exclude='./build*' --exclude=./data -cf - . | tar -C tree -xf -
+fi
+cd tree || exit
+
+for run in first second; do
+  scripts/quickstart >said.txt 2>&1 || {
+    cat said.txt
+    fail "the $run quickstart"
+  }
+  sed -n '/^== result/,$p' said.txt >end.txt
+  grep -qE '^test: +loss .* accuracy 0\.9[0-9]+ ' end.txt || fail "no test accuracy at the end ($run)"
+  grep -qE '^memory +[0-9]+ bytes: states' end.txt || fail "no exact memory at the end ($run)"
+  grep -q '^What to try next:' end.txt || fail "nothing to try next ($run)"
+done
+
+# Commands stand before two spaces or the end of the line; remarks behind.
+sed -n '/^What to try next:/,$p' end.txt | sed -nE 's/^  ((build|scripts)\/[^ ]+( [^ ]+)*).*/\1/p' >next.txt
+[ "$(wc -l <next.txt)" -ge 8 ] || fail "only $(wc -l <next.txt) commands are suggested"
+if [ -d "$data" ]; then
+  mkdir data
+  cp "$data"/*ubyte.gz data # kept by fetch-data: their checksums are right
+else
+  grep -v mnist next.txt >rest.txt
+  mv rest.txt next.txt
+fi
+while IFS= read -r command; do
+  bash -c "$command" >said.txt 2>&1 </dev/null || {
+    cat said.txt
+    fail "suggested, but does not work: $command"
+  }
+done <next.txt
+
+if command -v script >script.txt; then
+  script -qec "build/digits --no-save --epochs=40" terminal.txt >said.txt </dev/null
+  grep -qE $'\r.*step [0-9]+/1760 .* left' terminal.txt || fail "no progress line on a terminal"
+fi

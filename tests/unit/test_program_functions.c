@@ -1,0 +1,287 @@
+// test_program_functions.c: the generated functions: launches, splits and barriers.
+//
+// Each program runs as a team of fibers that take turns at barriers only: between two barriers one
+// thread does all of its work before the next one begins, in ascending and in descending order. A
+// barrier that is missing, or tasks that nobody or two threads take, give other numbers than
+// one thread does. Those must also be the oracle's.
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "codegen/program.h"
+#include "passes/plan.h"
+#include "tests/unit/support_ir.h"
+#include "tests/unit/support_kernels.h"
+
+enum { SAMPLES = 14, MAX_THREADS = 5, ALIGN = 64 };
+static const size_t STACK_BYTES = 4 << 20;
+static const double TOLERANCE = 2e-4; // relative to the largest element of a tensor
+
+// --- a team of fibers -------------------------------------------------------------------------
+typedef struct team { // what generated text knows as mlrt_team (TEAM_TEXT)
+  int threads;
+  void (*yield)(void);
+} team;
+typedef void (*step_fn)(char *arena, team *t, int tid);
+
+static const char TEAM_TEXT[] =
+    "struct mlrt_team { int threads; void (*yield)(void); };\n"
+    "int mlrt_team_size(const mlrt_team *t) { return t->threads; }\n"
+    "void mlrt_barrier(mlrt_team *t, int tid) { t->yield(); }\n"
+    "void test_step(char *arena, mlrt_team *t, int tid) { run_step(arena, 0, t, tid); }\n";
+
+static ucontext_t scheduler, fibers[MAX_THREADS]; // makecontext passes no pointers
+static int running;
+static bool finished[MAX_THREADS];
+static step_fn the_step;
+static team the_team;
+static char *the_arena;
+
+static void yield(void) {
+  swapcontext(&fibers[running], &scheduler);
+}
+
+static void fiber_main(void) {
+  int tid = running;
+  the_step(the_arena, &the_team, tid);
+  finished[tid] = true;
+}
+
+// Every thread up to its next barrier; the number of those that are at their end.
+static int one_turn(int threads, bool descending) {
+  int ended = 0;
+  for (int i = 0; i < threads; i++) {
+    running = descending ? threads - 1 - i : i;
+    swapcontext(&scheduler, &fibers[running]);
+    ended += finished[running];
+  }
+  return ended;
+}
+
+static void run_team(ir_arena *a, step_fn step, char *arena, int threads, bool descending) {
+  the_step = step;
+  the_team = (team){threads, yield};
+  the_arena = arena;
+  for (int i = 0; i < threads; i++) {
+    getcontext(&fibers[i]);
+    fibers[i].uc_stack.ss_sp = ir_alloc(a, STACK_BYTES);
+    fibers[i].uc_stack.ss_size = STACK_BYTES;
+    fibers[i].uc_link = &scheduler;
+    finished[i] = false;
+    makecontext(&fibers[i], fiber_main, 0);
+  }
+  for (int ended = 0; ended == 0;) {
+    ended = one_turn(threads, descending);
+    CHECK(ended == 0 || ended == threads, "%d of %d threads are at their end", ended, threads);
+  }
+}
+
+// --- programs ---------------------------------------------------------------------------------
+typedef struct sample {
+  const char *what;
+  ir_module *before, *after; // the passes
+  cg_program *program;
+  plan *plan;
+  const ir_func *step;
+  const char *text; // of the functions
+} sample;
+
+static sample make_sample(ir_arena *a, const char *what, ir_module *m, const cg_target *t) {
+  sample s = {.what = what, .before = ir_clone(m), .after = m};
+  ir_diags *d = diag_new(a);
+  pass_autodiff(s.before, d);
+  pass_run_pipeline(s.after, d, NULL);
+  CHECK(diag_num_errors(d) == 0, "%s: a valid module was refused", what);
+  s.program = cg_program_new(a, s.after, t);
+  cg_share(s.program);
+  s.plan = plan_build(s.after);
+  s.step = ir_find_func(s.after, "step");
+  ir_buf b = ir_buf_new(a);
+  cg_emit_functions(s.program, s.plan, &b);
+  s.text = ir_buf_str(&b);
+  return s;
+}
+
+static step_fn load_step(ir_arena *a, const sample *s, void **lib) {
+  static const char INCLUDE[] = "#include \"mlrt.h\"";
+  ir_buf b = ir_buf_new(a);
+  ir_buf_puts(&b, cg_cpu_prelude(a, s->program->target));
+  for (size_t i = 0; i < s->program->distinct.num; i++)
+    ir_buf_puts(&b, s->program->distinct.at[i]->text);
+  const char *rest = strstr(s->text, INCLUDE);
+  CHECK(rest != NULL, "no %s", INCLUDE);
+  char header[PATH_MAX];
+  CHECK(realpath("runtime/mlrt.h", header) != NULL, "not run in the root of the sources");
+  ir_buf_printf(&b, "#include \"%s\"\n", header);
+  ir_buf_printf(&b, "%s%s", rest + strlen(INCLUDE), TEAM_TEXT);
+  *lib = test_load(a, ir_buf_str(&b), s->program->target);
+  step_fn step = NULL;
+  void *symbol = *lib ? dlsym(*lib, "test_step") : NULL;
+  memcpy(&step, &symbol, sizeof step);
+  return step;
+}
+
+// States as `w` has them and inputs as given, everything else NaN patterns.
+static char *new_arena(ir_arena *a, const sample *s, const ir_world *w,
+                       const ir_tensor_value *inputs) {
+  char *arena = ir_alloc(a, (size_t)s->plan->arena_bytes + 2 * ALIGN);
+  arena += ALIGN - (uintptr_t)arena % ALIGN;
+  memset(arena, 0xFF, (size_t)s->plan->arena_bytes);
+  for (size_t i = 0; i < s->plan->buffers.num; i++)
+    if (s->plan->buffers.at[i].kind == PLAN_STATE)
+      test_put_tensor(arena + s->plan->buffers.at[i].offset,
+                      &w->states[s->plan->buffers.at[i].state->id]);
+  for (size_t i = 0; i < s->step->nodes.num; i++)
+    if (s->step->nodes.at[i]->op == IR_INPUT)
+      test_put_tensor(arena + plan_offset(s->plan, s->step, s->step->nodes.at[i]), inputs++);
+  return arena;
+}
+
+// --- comparison -------------------------------------------------------------------------------
+static void compare_bits(const sample *s, const char *one, const char *other, const char *how) {
+  const plan *p = s->plan;
+  for (size_t i = 0; i < p->buffers.num; i++) {
+    const plan_buffer *b = &p->buffers.at[i];
+    if (b->kind == PLAN_STATE || (b->kind == PLAN_RESULT && b->func == s->step))
+      CHECK(memcmp(one + b->offset, other + b->offset, (size_t)b->bytes) == 0,
+            "%s: %s is not what one thread computes with %s", s->what, b->name, how);
+  }
+}
+
+static void compare_values(const sample *s, const char *arena, const ir_world *w,
+                           const ir_tensor_value *values) {
+  const ir_func *f0 = ir_find_func(s->before, "step");
+  for (size_t i = 0; i < s->step->results.num; i++) {
+    const ir_result *r = &s->step->results.at[i];
+    double d = test_distance(arena + plan_offset(s->plan, s->step, r->node),
+                             &values[f0->results.at[i].node->id]);
+    CHECK(d <= TOLERANCE, "%s: %s differs from the oracle by %g", s->what, r->name, d);
+  }
+  for (size_t i = 0; i < s->plan->buffers.num; i++) {
+    const plan_buffer *b = &s->plan->buffers.at[i];
+    if (b->kind != PLAN_STATE)
+      continue;
+    double d = test_distance(arena + b->offset, &w->states[b->state->id]);
+    CHECK(d <= TOLERANCE, "%s: %s differs from the oracle by %g", s->what, b->state->name, d);
+  }
+}
+
+static void test_sample(ir_arena *a, const sample *s, uint64_t seed) {
+  const ir_func *f0 = ir_find_func(s->before, "step");
+  ir_world *w = support_world(a, s->before);
+  ir_tensor_value *inputs = ir_random_inputs(a, f0, seed + 1000);
+  void *lib = NULL;
+  step_fn step = load_step(a, s, &lib);
+  if (!step)
+    return;
+  char *one = new_arena(a, s, w, inputs);
+  run_team(a, step, one, 1, false);
+  static const int threads[] = {2, 3, 3, MAX_THREADS};
+  for (int i = 0; i < 4; i++) {
+    char *arena = new_arena(a, s, w, inputs);
+    run_team(a, step, arena, threads[i], i % 2 == 0);
+    compare_bits(s, one, arena, ir_format(a, "%d threads", threads[i]));
+  }
+  ir_tensor_value *values = ir_interp(w, f0, inputs);
+  compare_values(s, one, w, values);
+  dlclose(lib);
+}
+
+static void test_random_module(uint64_t seed, const cg_target *t) {
+  ir_arena *a = ir_arena_new();
+  ir_random_options o = {.seed = seed,
+                         .num_nodes = 10 + (int)(seed % 5) * 10,
+                         .differentiable = true,
+                         .networks = seed % 2};
+  sample s = make_sample(a, ir_format(a, "seed %d", (int)seed), ir_random_module(a, o), t);
+  test_sample(a, &s, seed);
+  ir_arena_free(a);
+}
+
+// --- one launch for all parameters --------------------------------------------------------------
+static const int SIZES[] = {7, 16, 100, 1000, 4096, 40000};
+enum { NUM_SIZES = sizeof SIZES / sizeof *SIZES };
+
+// init draws each parameter from its own stream; step is p = p - 0.1 (p - x) for all of them.
+static ir_module *many_parameters(ir_arena *a) {
+  ir_buf states = ir_buf_new(a), init = ir_buf_new(a), step = ir_buf_new(a);
+  for (int i = 0; i < NUM_SIZES; i++) {
+    const char *n = ir_format(a, "layer.%d.w%c", i, 'a' + i);
+    int size = SIZES[i];
+    ir_buf_printf(&states, "state %s : f32[%d] role=param\n", n, size);
+    ir_buf_printf(
+        &init, "%%%s.draw = uniform %%seed, %%none {stream=%d} : f32[%d]\nwrite @%s, %%%s.draw\n",
+        n, i + 9, size, n, n);
+    ir_buf_printf(&step,
+                  "%%%s = read @%s : f32[%d]\n%%%s.rate = const {value=0.1} : f32[%d]\n"
+                  "%%%s.half = mul %%%s, %%%s : f32[%d]\n%%%s.part = mul %%%s.half, %%%s.rate : "
+                  "f32[%d]\n%%%s.new = sub %%%s, %%%s.part : f32[%d]\nwrite @%s, %%%s.new\n",
+                  n, n, size, n, size, n, n, n, size, n, n, n, size, n, n, n, size, n, n);
+  }
+  return support_module(
+      a, ir_format(a,
+                   "mltc-ir 1\nmodule many\nstate seed : i64[] role=seed value=3\n%s\nfunc init {\n"
+                   "%%seed = read @seed : i64[]\n%%none = const {value=0} : i64[]\n%s}\n"
+                   "func step {\n%s}\n",
+                   ir_buf_str(&states), ir_buf_str(&init), ir_buf_str(&step)));
+}
+
+static int count(const char *text, const char *what) {
+  int n = 0;
+  for (const char *s = text; (s = strstr(s, what)); s++)
+    n++;
+  return n;
+}
+
+static void test_one_launch(const cg_target *t) {
+  ir_arena *a = ir_arena_new();
+  sample s = make_sample(a, "many parameters", many_parameters(a), t);
+  CHECK(s.program->distinct.num == 2, "%zu functions for one update and one draw",
+        s.program->distinct.num);
+  const char *step = strstr(s.text, "static void run_step(");
+  CHECK(step && count(step, "    launch(") == 1, "not one launch:\n%s", step);
+  CHECK(step && count(step, "    run(") == 0, "calls beside the launch:\n%s", step);
+  CHECK(step && count(step, "mlrt_barrier(") == 0, "barriers without need:\n%s", step);
+  for (int i = 0; i < NUM_SIZES; i++)
+    CHECK(count(step, ir_format(a, "// layer.%d.w%c.new\n", i, 'a' + i)) == 1,
+          "parameter %d has no row:\n%s", i, step);
+  test_sample(a, &s, 1);
+  ir_arena_free(a);
+}
+
+// x times its transpose, twice: equal functions, but the second reads what the first has written.
+static void test_dependent_calls(const cg_target *t) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = support_module(a, "mltc-ir 1\nmodule chain\nstate w : f32[30,30] role=param "
+                                   "value=0.5\nfunc step {\n%x = input : f32[30,30]\n"
+                                   "%w = read @w : f32[30,30]\n%s = add %x, %w : f32[30,30]\n"
+                                   "%t = transpose %s {perm=[1,0]} : f32[30,30]\n"
+                                   "%a = mul %s, %t : f32[30,30]\n"
+                                   "%ta = transpose %a {perm=[1,0]} : f32[30,30]\n"
+                                   "%b = sub %a, %ta : f32[30,30]\n"
+                                   "%tb = transpose %b {perm=[1,0]} : f32[30,30]\n"
+                                   "%c = sub %b, %tb : f32[30,30]\nwrite @w, %c\n"
+                                   "result output b = %b\n}\n");
+  sample s = make_sample(a, "chain", m, t);
+  const char *step = strstr(s.text, "static void run_step(");
+  size_t n = s.step->kernels.num;
+  CHECK(s.program->distinct.num < n, "no two of %zu kernels are one function", n);
+  CHECK(step && count(step, "mlrt_barrier(") == (int)n - 1, "not %zu barriers:\n%s", n - 1, step);
+  CHECK(step && count(step, "    launch(") == 0, "dependent calls in one launch:\n%s", step);
+  test_sample(a, &s, 1);
+  ir_arena_free(a);
+}
+
+int main(int argc, char **argv) {
+  // By hand: test_program_functions FIRST COUNT
+  uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
+  int total = argc > 2 ? atoi(argv[2]) : SAMPLES;
+  const cg_target *t = test_targets();
+  for (int i = 0; i < total; i++)
+    test_random_module(first + (uint64_t)i, t);
+  test_one_launch(t);
+  test_dependent_calls(t);
+  return support_finish("test_program_functions");
+}
