@@ -1,8 +1,8 @@
 // program_share.c: kernels of equal text are one function.
 //
-//   layer.0.ln.g.new   128 elements      \
-//   layer.3.fc.w.new   65536 elements     >  void loop_new_0(begin, end, args)
-//   wte.new            8320 elements     /
+//   layer.0.ln.g.new   128 elements
+//   layer.3.fc.w.new   65536 elements   ->   void loop_new_0(begin, end, args)
+//   wte.new            8320 elements
 //
 // Each kernel is emitted under a stand-in name and with one name for all of its tensors: that text
 // says whether two are equal. The first of its kind is emitted again with its own names, to be

@@ -542,7 +542,7 @@ static bool pull_up(work *w, member *m, bool *failed) {
 static size_t num_known(const work *w) {
   size_t known = 0;
   for (size_t i = 0; i < w->num; i++)
-    known += w->m[i].out.known + (is_reduce(w->m[i].n) && w->m[i].in.known);
+    known += (size_t)w->m[i].out.known + (is_reduce(w->m[i].n) && w->m[i].in.known ? 1 : 0);
   return known;
 }
 

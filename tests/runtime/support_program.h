@@ -201,8 +201,8 @@ static const mlrt_kernel toy_kernels[] = {
 };
 
 // The samples: y says on which side of a plane x lies, with some noise.
-static inline char *toy_csv(int samples, unsigned seed) {
-  char *text = malloc((size_t)samples * 64), *at = text;
+static inline char *toy_csv(char *text, int samples, unsigned seed) {
+  char *at = text;
   for (int i = 0; i < samples; i++) {
     double x[TOY_X], z = 0.1;
     for (int k = 0; k < TOY_X; k++) {
@@ -219,7 +219,8 @@ static inline char *toy_csv(int samples, unsigned seed) {
 
 // The whole program. `embedded` has room for two.
 static inline mlrt_program toy_program(mlrt_embedded *embedded) {
-  char *train = toy_csv(TOY_TRAIN, 1), *test = toy_csv(TOY_TEST, 2);
+  static char train_text[TOY_TRAIN * 64], test_text[TOY_TEST * 64];
+  char *train = toy_csv(train_text, TOY_TRAIN, 1), *test = toy_csv(test_text, TOY_TEST, 2);
   embedded[0] = (mlrt_embedded){"toy-train.csv", (unsigned char *)train, strlen(train)};
   embedded[1] = (mlrt_embedded){"toy-test.csv", (unsigned char *)test, strlen(test)};
   return (mlrt_program){

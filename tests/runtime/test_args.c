@@ -16,7 +16,8 @@ static parsed parse(const char *args) {
   parsed r = {.fine = false};
   char *argv[TOY_MAX_ARGS] = {NULL};
   int argc = 1;
-  char *copy = strdup(args); // options point into it: not freed
+  static char copy[4096]; // options point into it until the next call
+  snprintf(copy, sizeof copy, "%s", args);
   for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
     argv[argc++] = word;
   r.fine = mlrt_options_parse(&r.options, &program, argc, argv, &r.error);

@@ -5,6 +5,7 @@
 #include "ir/builder.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 // --- one rule ------------------------------------------------------------------------------
@@ -337,7 +338,9 @@ static const char *diag_text(ir_arena *a, const ir_diags *d) {
   FILE *f = open_memstream(&text, &len);
   diag_print(d, f, false);
   fclose(f);
-  return ir_strndup(a, text, len);
+  char *kept = ir_strndup(a, text, len);
+  free(text);
+  return kept;
 }
 
 static int occurrences(const char *text, const char *word) {

@@ -77,8 +77,10 @@ static outcome run(ir_arena *a, const pass_info *list, pass_options o) {
   diag_print(d, text_file, false);
   fclose(log_file);
   fclose(text_file);
-  out.log = log;
-  out.diags = text;
+  out.log = ir_strdup(a, log);
+  out.diags = ir_strdup(a, text);
+  free(log);
+  free(text);
   return out;
 }
 

@@ -235,15 +235,21 @@ static int count(const char *text, const char *what) {
   return n;
 }
 
+static const char *step_of(const sample *s) {
+  const char *at = strstr(s->text, "static void run_step(");
+  BUG_IF(!at, "no step in\n%s", s->text);
+  return at;
+}
+
 static void test_one_launch(const cg_target *t) {
   ir_arena *a = ir_arena_new();
   sample s = make_sample(a, "many parameters", many_parameters(a), t);
   CHECK(s.program->distinct.num == 2, "%zu functions for one update and one draw",
         s.program->distinct.num);
-  const char *step = strstr(s.text, "static void run_step(");
-  CHECK(step && count(step, "    launch(") == 1, "not one launch:\n%s", step);
-  CHECK(step && count(step, "    run(") == 0, "calls beside the launch:\n%s", step);
-  CHECK(step && count(step, "mlrt_barrier(") == 0, "barriers without need:\n%s", step);
+  const char *step = step_of(&s);
+  CHECK(count(step, "    launch(") == 1, "not one launch:\n%s", step);
+  CHECK(count(step, "    run(") == 0, "calls beside the launch:\n%s", step);
+  CHECK(count(step, "mlrt_barrier(") == 0, "barriers without need:\n%s", step);
   for (int i = 0; i < NUM_SIZES; i++)
     CHECK(count(step, ir_format(a, "// layer.%d.w%c.new\n", i, 'a' + i)) == 1,
           "parameter %d has no row:\n%s", i, step);
@@ -265,11 +271,11 @@ static void test_dependent_calls(const cg_target *t) {
                                    "%c = sub %b, %tb : f32[30,30]\nwrite @w, %c\n"
                                    "result output b = %b\n}\n");
   sample s = make_sample(a, "chain", m, t);
-  const char *step = strstr(s.text, "static void run_step(");
+  const char *step = step_of(&s);
   size_t n = s.step->kernels.num;
   CHECK(s.program->distinct.num < n, "no two of %zu kernels are one function", n);
-  CHECK(step && count(step, "mlrt_barrier(") == (int)n - 1, "not %zu barriers:\n%s", n - 1, step);
-  CHECK(step && count(step, "    launch(") == 0, "dependent calls in one launch:\n%s", step);
+  CHECK(count(step, "mlrt_barrier(") == (int)n - 1, "not %zu barriers:\n%s", n - 1, step);
+  CHECK(count(step, "    launch(") == 0, "dependent calls in one launch:\n%s", step);
   test_sample(a, &s, 1);
   ir_arena_free(a);
 }

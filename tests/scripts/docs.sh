@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# What the documents say can be done, works: the graphs of docs/language.md compile, error codes can be
+# explained, links lead somewhere, and the passes named are the passes there are.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+
+# --- the first file of docs/language.md, as it stands; it is also the README's
+indented_after() { # HEADING FILE: the first indented block after it
+  awk -v heading="$1" 'index($0, heading) == 1 {on = 1; next}
+    on && /^    / {print substr($0, 5); seen = 1; next}
+    on && seen && /^$/ {print; next}
+    on && seen {exit}' "$2"
+}
+indented_after "## A first file" "$root/docs/language.md" >first.graph
+"$mltc" first.graph --emit=ir -o first.ir
+indented_after "## A program, whole" "$root/README.md" >readme.graph
+"$mltc" readme.graph --emit=ir -o readme.ir
+
+# --- its blocks, optimisers and schedules, all in one file
+awk '/^    (block|optimizer|schedule) / {on = 1}
+  on && !/^    / {on = 0}
+  on {print substr($0, 5)}' "$root/docs/language.md" >blocks.graph
+[ "$(grep -cE '^(block|optimizer|schedule) ' blocks.graph)" -ge 6 ] || fail "blocks of language.md"
+grep -q '^optimizer lion' blocks.graph
+cat >>blocks.graph <<'GRAPH'
+model all(x: f32[8,6,4], y: f32[8,10]) {
+  h = heads_of(scale(x, 4), 2)
+  z = batchnorm(linear2(reshape(add(x[0], x[1]), [1, 24]), 10))
+  loss mse(broadcast(z, [8, 10]), y) + mean(h ** 2)
+}
+data { train = npy("x.npy", "y.npy") }
+optim {
+  lion(0.001, decay=0.1)
+  schedule = halves(100)
+}
+train { steps = 10 }
+GRAPH
+"$mltc" blocks.graph --emit=plan -o plan.txt || fail "the blocks of docs/language.md"
+
+# --- error codes
+grep -ohE '\bE0[0-9]{3}\b' "$root"/docs/*.md "$root/README.md" | sort -u >codes.txt
+[ "$(wc -l <codes.txt)" -ge 4 ] || fail "only $(wc -l <codes.txt) error codes in docs/"
+while IFS= read -r code; do
+  "$mltc" --explain "$code" >text.txt || fail "docs/ name $code, which has no explanation"
+done <codes.txt
+
+# --- passes: the table of docs/passes.md against what runs
+"$mltc" first.graph --emit=ir -o first.ir --time-passes 2>times.txt
+sed -nE '1d; /^total/d; s/^([a-z_]+) .*/\1/p' times.txt | sort >have.txt
+sed -n '/^| pass /,/^$/p' "$root/docs/passes.md" | grep '^| `' | cut -d'|' -f2 |
+  grep -oE '[a-z_]+' | sort >named.txt
+diff have.txt named.txt || fail "docs/passes.md lists other passes than the pipeline has"
+
+# --- links to files, and to headings (as GitHub spells their anchors)
+anchors_of() { # FILE
+  sed -nE 's/^#+ //p' "$1" | tr '[:upper:]' '[:lower:]' | sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'
+}
+cd "$root" || exit
+for page in README.md CONTRIBUTING.md docs/*.md tests/bench/torch/README.md; do
+  sed -nE 's/\]\(([^)]+)\)/\n](\1)\n/gp' "$page" | sed -nE '/^\]\(https?:/d; s/^\]\(([^)]+)\)$/\1/p' |
+    while IFS= read -r link; do
+      file=${link%%#*}
+      target=$page
+      [ -z "$file" ] || target=$(dirname "$page")/$file
+      [ -e "$target" ] || fail "$page links to $link, which is not there"
+      case $link in
+      *#*) anchors_of "$target" | grep -qx -- "${link#*#}" || fail "$page: no heading for $link" ;;
+      esac
+    done
+done
