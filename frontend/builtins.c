@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-#define MATH(name, op)                                                                             \
-  { name, {"x"}, 1, builtin_math, op }
-#define CAST(name, type)                                                                           \
-  { name, {"x"}, 1, builtin_cast, type }
+// Versions of clang-format disagree on braces in macros.
+// clang-format off
+#define MATH(name, op) {name, {"x"}, 1, builtin_math, op}
+#define CAST(name, type) {name, {"x"}, 1, builtin_cast, type}
+// clang-format on
 
 static const builtin_info builtins[] = {
     MATH("exp", IR_EXP),

@@ -10,7 +10,6 @@ import argparse
 import json
 import os
 import re
-import resource
 import statistics
 import subprocess
 import sys
@@ -32,12 +31,20 @@ def timed(command):
 
 
 def peak_bytes(command):
-    """Peak resident bytes of a command, by the kernel's own account."""
-    code = ("import resource,subprocess,sys;subprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL,"
-            "check=True);print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
-    out = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True,
-                         check=True).stdout
-    return int(out.split()[-1]) * 1024
+    """Peak resident bytes: the high-water mark of the process, read until it ends. (ru_maxrss would
+    also count this interpreter, whose memory the child has before it becomes the trainer.)"""
+    peak = 0
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as child:
+        while child.poll() is None:
+            try:
+                with open(f"/proc/{child.pid}/status", encoding="utf-8") as f:
+                    found = re.search(r"VmHWM:\s+(\d+)", f.read())
+                if found and os.readlink(f"/proc/{child.pid}/exe") == os.path.realpath(command[0]):
+                    peak = int(found.group(1)) * 1024
+            except OSError:
+                break
+            time.sleep(0.002)
+    return peak
 
 
 def announced(text):
@@ -107,5 +114,4 @@ def main():
 
 
 if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     main()

@@ -270,7 +270,8 @@ static inline pid_t toy_start(const mlrt_program *p, const char *args, const cha
   int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
   dup2(fd, 1);
   dup2(fd, 2);
-  char *copy = strdup(args), *argv[TOY_MAX_ARGS] = {(char *)(uintptr_t) "trainer"};
+  char name[] = "trainer";
+  char *copy = strdup(args), *argv[TOY_MAX_ARGS] = {name};
   int argc = 1;
   for (char *word = strtok(copy, " "); word && argc < TOY_MAX_ARGS - 1; word = strtok(NULL, " "))
     argv[argc++] = word;
