@@ -153,10 +153,10 @@ static const char *beside(fe *c, const char *path, const char *file) {
 static char *read_import(fe *c, const ir_source *from, const char *file, const char **path,
                          size_t *len) {
   *path = beside(c, from->path, file);
-  char *text = ir_read_file(c->arena, *path, len);
+  char *text = ir_read_text(c->arena, *path, len);
   for (size_t i = 0; !text && i < c->options->num_include_dirs && file[0] != '/'; i++) {
     *path = ir_format(c->arena, "%s/%s", c->options->include_dirs[i], file);
-    text = ir_read_file(c->arena, *path, len);
+    text = ir_read_text(c->arena, *path, len);
   }
   return text;
 }
@@ -243,7 +243,7 @@ static void check_defines(fe *c) {
                      name);
     if (eq && ir_map_get(c->flags, name))
       diag_help(n, "'%s' is a flag: ./trainer --%s=...", name, name);
-    else
+    else if (!ir_map_get(c->lets, name))
       fe_suggest(c, n, name, (const ir_map *const[]){c->lets}, 1, NULL, 0);
   }
 }

@@ -89,7 +89,7 @@ static bool read_source(driver *d) {
   struct stat st;
   bool folder = stat(d->o.input, &st) == 0 && S_ISDIR(st.st_mode);
   size_t len = 0;
-  char *text = folder ? NULL : ir_read_file(d->a, d->o.input, &len);
+  char *text = folder ? NULL : ir_read_text(d->a, d->o.input, &len);
   if (!text) {
     diag_error(d->diags, (ir_loc){0}, "E0901", "cannot read '%s': %s", d->o.input,
                folder ? "it is a folder" : strerror(errno));
@@ -197,11 +197,21 @@ static int emit_compiled(const driver *d, const cg_sources *s, const cg_build *b
   return EXIT_INPUT;
 }
 
+// A file name as make reads it.
+static void put_make_name(ir_buf *b, const char *name) {
+  for (const char *s = name; *s; s++)
+    ir_buf_printf(b, "%s%c", *s == ' ' || *s == '#' ? "\\" : *s == '$' ? "$" : "", *s);
+}
+
 static int write_dependencies(const driver *d, const char *out) {
   ir_buf b = ir_buf_new(d->a);
-  ir_buf_printf(&b, "%s: %s", out, d->o.input);
-  for (size_t i = 0; i < d->files.num; i++)
-    ir_buf_printf(&b, " \\\n  %s", d->files.at[i]);
+  put_make_name(&b, out);
+  ir_buf_puts(&b, ": ");
+  put_make_name(&b, d->o.input);
+  for (size_t i = 0; i < d->files.num; i++) {
+    ir_buf_puts(&b, " \\\n  ");
+    put_make_name(&b, d->files.at[i]);
+  }
   ir_buf_puts(&b, "\n");
   const char *path = ir_format(d->a, "%s.d", out);
   if (ir_write_file(path, ir_buf_str(&b), b.len))

@@ -337,12 +337,25 @@ static ast_stmt *parse_stmt(fe_parser *p) {
   }
 }
 
+// `los cross_entropy(...)`: two words side by side may be a statement word and what it is about.
+static void fail_at_end(fe_parser *p, const fe_token *first) {
+  static const char *const words[] = {"param", "frozen", "state", "buffer", "repeat",
+                                      "if",    "return", "loss",  "metric", "output"};
+  ir_diag *d =
+      parse_fail(p, parse_peek(p), "expected the end of the statement, found %s", parse_found(p));
+  bool two_words = first->kind == TOK_NAME && parse_peek(p) == first + 1;
+  const char *near =
+      d && two_words ? diag_nearest(first->text, words, sizeof words / sizeof words[0]) : NULL;
+  if (near)
+    diag_help(d, "did you mean '%s'?", near);
+}
+
 // One statement and its end; broken ones are reported and left out.
 static void parse_stmt_into(fe_parser *p, ast_body *body) {
   size_t start = p->at;
   ast_stmt *s = parse_stmt(p);
   if (s && !parse_at_separator(p)) {
-    parse_fail(p, parse_peek(p), "expected the end of the statement, found %s", parse_found(p));
+    fail_at_end(p, &p->toks[start]);
     s = NULL;
   }
   if (s)

@@ -287,6 +287,14 @@ static bool write_all(const char *path, const char *text, size_t len) {
   return fclose(f) == 0 && ok;
 }
 
+char *ir_read_text(ir_arena *a, const char *path, size_t *len) {
+  char *text = ir_read_file(a, path, len);
+  if (!text || strncmp(text, "\xEF\xBB\xBF", 3) != 0)
+    return text;
+  *len -= 3;
+  return text + 3;
+}
+
 bool ir_write_file(const char *path, const char *text, size_t len) {
   struct stat st;
   if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))

@@ -28,6 +28,8 @@ static const error_case cases[] = {
     {"E0004", MODEL("a = 1 < 2 «< 3"), "a < b and b < c"},
     {"E0004", MODEL("a = (1, 2«"), "expected ',' or ')'"},
     {"E0004", MODEL("a = [«)"), "expected an expression"},
+    {"E0004", MODEL("los «mean(x)"), "did you mean 'loss'?"},
+    {"E0004", MODEL("parm «w: f[3] = zeros"), "did you mean 'param'?"},
     {"E0006", "import «\"no/such/file.graph\"\n" REST, "-I"},
     // names
     {"E0201", MODEL("size = 3\n a = x * «sise"), "did you mean 'size'?"},
