@@ -94,9 +94,9 @@ void *ir_map_value(const ir_map *m, size_t i);
 // --- files -------------------------------------------------------------------------
 // Whole file as NUL-terminated text; NULL (errno set) on failure. `*len` excludes the NUL.
 char *ir_read_file(ir_arena *a, const char *path, size_t *len);
-// Writes to PATH.tmp and renames; devices and pipes are written as they are. False (errno set) on
 // The same without a byte order mark: for texts that people write.
 char *ir_read_text(ir_arena *a, const char *path, size_t *len);
+// Writes to PATH.tmp and renames; devices and pipes are written as they are. False (errno set) on
 // failure.
 bool ir_write_file(const char *path, const char *text, size_t len);
 uint64_t ir_hash(const void *data, size_t n); // FNV-1a, 64 bit
