@@ -1,6 +1,6 @@
 // gemm.c: how near the CPU matmul generator comes to the machine's peak.
 //
-//   gemm [--quick] [--json=FILE] [--only=TEXT] [--cc=clang] [--keep=DIR] [--tile=RxV]
+//   gemm [--quick] [--cold] [--json=FILE] [--only=TEXT] [--cc=clang] [--keep=DIR] [--tile=RxV]
 //
 // Measures the peak (independent FMAs in registers) in the same run, on one and on two threads,
 // then every case: generated, compiled, checked against a double-precision product, and timed
@@ -215,11 +215,43 @@ typedef struct options {
   double seconds; // per timing
   const char *json, *only, *cc, *keep;
   int rows, vectors; // --tile
+  bool cold;         // operands come from memory far away: run after run works on other copies
 } options;
 
 typedef struct measured {
   double gflops[2], compile_s, error;
 } measured;
+
+enum { NUM_ARGS = 4, COLD_BYTES = 64 << 20, MAX_SETS = 256 };
+
+typedef struct sets {
+  int num;
+  char *args[MAX_SETS * NUM_ARGS];
+} sets;
+
+// One set of operands, or as many as no cache near a core holds.
+static sets make_sets(const options *o, const mm_problem *p, const mm_plan *plan) {
+  int64_t floats[NUM_ARGS] = {extent(&p->a.batch) + extent(&p->a.x) + extent(&p->a.k) + 1,
+                              extent(&p->b.batch) + extent(&p->b.x) + extent(&p->b.k) + 1,
+                              p->batch * p->m * p->n, plan->workspace / 4 + 1};
+  int64_t bytes = 4 * (floats[0] + floats[1] + floats[2]);
+  sets x = {.num = 1};
+  if (o->cold)
+    x.num = (int)(COLD_BYTES / bytes < MAX_SETS ? COLD_BYTES / bytes : MAX_SETS) + 1;
+  if (x.num > MAX_SETS)
+    x.num = MAX_SETS;
+  for (int i = 0; i < x.num * NUM_ARGS; i++)
+    x.args[i] = i < NUM_ARGS || i % NUM_ARGS != 3
+                    ? (char *)random_floats(floats[i % NUM_ARGS], (uint64_t)(i % NUM_ARGS) + 1)
+                    : x.args[3];
+  return x;
+}
+
+static void free_sets(sets *x) {
+  for (int i = 0; i < x->num * NUM_ARGS; i++)
+    if (i < NUM_ARGS || i % NUM_ARGS != 3)
+      free(x->args[i]);
+}
 
 static bool measure(const options *o, const cg_target *target, const gemm_case *c, int id,
                     measured *r) {
@@ -229,21 +261,18 @@ static bool measure(const options *o, const cg_target *target, const gemm_case *
   kernel k = {0};
   if (!build(arena, &p, o->cc, o->keep, id, &k))
     return false;
-  float *a = random_floats(extent(&p.a.batch) + extent(&p.a.x) + extent(&p.a.k) + 1, 1);
-  float *b = random_floats(extent(&p.b.batch) + extent(&p.b.x) + extent(&p.b.k) + 1, 2);
-  float *out = random_floats(c->batch * c->m * c->n, 3);
-  float *work = random_floats(k.plan.workspace / 4 + 1, 4);
-  char *args[] = {(char *)a, (char *)b, (char *)out, (char *)work};
+  sets x = make_sets(o, &p, &k.plan);
   double flops = 2.0 * (double)(c->batch * c->m * c->n) * (double)c->k;
   for (int threads = 1; threads <= 2; threads++) {
-    bench_job job = {.num_phases = k.plan.num_phases, .args = args};
+    bench_job job = {
+        .num_phases = k.plan.num_phases, .args = x.args, .sets = x.num, .num_args = NUM_ARGS};
     memcpy(job.phase, k.phase, sizeof k.phase);
     memcpy(job.tasks, k.plan.tasks, sizeof k.plan.tasks);
-    r->gflops[threads - 1] = flops / bench_best(&job, threads, o->seconds) * 1e-9;
+    r->gflops[threads - 1] = flops / bench_time(&job, threads, o->seconds, o->cold) * 1e-9;
   }
-  r->error = check(&p, a, b, out);
+  r->error = check(&p, (float *)x.args[0], (float *)x.args[1], (float *)x.args[2]);
   r->compile_s = k.compile_s;
-  free(a), free(b), free(out), free(work);
+  free_sets(&x);
   dlclose(k.library);
   printf("%-14s %2lldx%lldx%lldx%-6lld %2dx%d %c%c grid %2lldx%-2lld", c->name, (long long)c->batch,
          (long long)c->m, (long long)c->n, (long long)c->k, k.plan.mr, k.plan.nv, "DLS"[k.plan.a],
@@ -257,6 +286,8 @@ static bool parse(options *o, int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--quick"))
       o->seconds = 0.05;
+    else if (!strcmp(argv[i], "--cold"))
+      o->cold = true;
     else if (!strncmp(argv[i], "--json=", 7))
       o->json = argv[i] + 7;
     else if (!strncmp(argv[i], "--only=", 7))
@@ -331,9 +362,8 @@ static int run(const options *o, FILE *json) {
 int main(int argc, char **argv) {
   options o;
   if (!parse(&o, argc, argv)) {
-    fprintf(
-        stderr,
-        "usage: gemm [--quick] [--json=FILE] [--only=TEXT] [--cc=CC] [--keep=DIR] [--tile=RxV]\n");
+    fprintf(stderr, "usage: gemm [--quick] [--cold] [--json=FILE] [--only=TEXT] [--cc=CC] "
+                    "[--keep=DIR] [--tile=RxV]\n");
     return 2;
   }
   char dir[] = "/tmp/gemm.XXXXXX";

@@ -10,12 +10,14 @@ typedef struct bench_job {
   int num_phases;
   bench_phase_fn phase[4];
   int64_t tasks[4];
-  char *const *args;
+  char *const *args; // sets * num_args; run r uses set r % sets
+  int sets, num_args;
 } bench_job;
 
 double bench_now(void); // seconds
-// Least seconds of one run of all phases, tasks split statically over `threads`.
-double bench_best(const bench_job *job, int threads, double seconds);
+// Seconds of one run of all phases, tasks split statically over `threads`, each on a CPU of its
+// own: the least of many runs, or their median.
+double bench_time(const bench_job *job, int threads, double seconds, int median);
 // GFLOP/s of independent FMAs on registers.
 double bench_peak(int threads, double seconds);
 
