@@ -51,10 +51,19 @@ typedef struct cg_kernel {
   void *schedule; // the family's own decisions, from schedule to emit
 } cg_kernel;
 
+// Bytes [from, to) of a buffer; nothing when from == to.
+typedef struct cg_bytes {
+  int64_t from, to;
+} cg_bytes;
+
 typedef struct cg_generator {
   void (*schedule)(cg_kernel *k);
   // Functions are called `name` with suffix _0, _1, ... per phase.
   void (*emit)(const cg_kernel *k, const char *name, ir_buf *out);
+  // Bytes of args[arg], counted from its begin, that tasks [begin, end) of a phase may read or
+  // write: at least those, as few as can be said easily. Where threads turn out to touch nothing
+  // that others write, they need not wait for each other (program_sync.c). NULL: any byte.
+  cg_bytes (*touches)(const cg_kernel *k, int phase, int arg, int64_t begin, int64_t end);
 } cg_generator;
 extern const cg_generator cg_generators[IR_NUM_FAMILIES]; // codegen/families.c
 
@@ -65,8 +74,24 @@ void cpu_matmul_schedule(cg_kernel *k);
 void cpu_matmul_emit(const cg_kernel *k, const char *name, ir_buf *out);
 void cpu_copy_schedule(cg_kernel *k);
 void cpu_copy_emit(const cg_kernel *k, const char *name, ir_buf *out);
+cg_bytes cpu_loop_touches(const cg_kernel *k, int phase, int arg, int64_t begin, int64_t end);
+cg_bytes cpu_matmul_touches(const cg_kernel *k, int phase, int arg, int64_t begin, int64_t end);
+cg_bytes cpu_copy_touches(const cg_kernel *k, int phase, int arg, int64_t begin, int64_t end);
 void cpu_scatter_schedule(cg_kernel *k);
 void cpu_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out);
+
+// Bytes of the whole argument, or of the workspace.
+int64_t cg_arg_bytes(const cg_kernel *k, int arg);
+// Elements that a walk touches: it goes through positions [first, end) of a row-major list of axes.
+typedef struct cg_walk {
+  int num;
+  int64_t size[2 * DOM_MAX_AXES], stride[2 * DOM_MAX_AXES];
+} cg_walk;
+void cg_walk_add(cg_walk *w, int64_t size, int64_t stride);
+// Widens *least and *most, inclusive, by the offsets of that walk; end > first.
+void cg_walk_reach(const cg_walk *w, int64_t first, int64_t end, int64_t *least, int64_t *most);
+// The smallest range that has both.
+cg_bytes cg_join(cg_bytes a, cg_bytes b);
 
 // A C identifier from the last word of a node's name ("layer.0.attn.q" -> "q", "d.logits" ->
 // "d_logits"), unique inside one kernel (names is that kernel's table).

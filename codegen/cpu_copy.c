@@ -76,6 +76,20 @@ void cpu_copy_schedule(cg_kernel *k) {
   k->schedule = p;
 }
 
+// Rows of the output, and of parts that are joined row by row.
+cg_bytes cpu_copy_touches(const cg_kernel *k, int phase, int arg, int64_t begin, int64_t end) {
+  (void)phase;
+  const copy_plan *p = k->schedule;
+  int64_t all = cg_arg_bytes(k, arg), tasks = k->tasks[0];
+  int64_t row = begin * p->rows / tasks, row_end = end * p->rows / tasks;
+  bool parts = !p->lo;
+  for (size_t i = 0; parts && i < p->segments.num; i++)
+    parts = dom_contiguous(p->segments.at[i].from);
+  if (p->rows <= 1 || ((size_t)arg < k->in.num && !parts))
+    return (cg_bytes){0, all};
+  return (cg_bytes){all / p->rows * row, all / p->rows * row_end};
+}
+
 // --- text
 // ---------------------------------------------------------------------------------------------
 typedef struct copy_emit {

@@ -290,6 +290,132 @@ static bool emit_fetch(const mm_problem *p, void *data, const char *name, int64_
   return true;
 }
 
+// --- bytes that tasks touch ----------------------------------------------------------------------
+// Rows (of all batch items, one after the other) and columns of a share of the tasks of the phase
+// that computes.
+typedef struct share {
+  int64_t row, row_end, col, col_end;
+} share;
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// The first row of a group, the first column.
+static int64_t group_at(int64_t group, int64_t groups, int64_t tiles, int64_t tile, int64_t end) {
+  int64_t at = group * tiles / groups * tile;
+  return at < end ? at : end;
+}
+
+static share share_of(const matmul_state *s, int64_t begin, int64_t end) {
+  const mm_plan *g = &s->plan;
+  const mm_problem *p = &s->problem;
+  int64_t pieces = g->split_k ? g->k_blocks : 1;
+  int64_t unit = begin / pieces, unit_end = ceil_div(end, pieces);
+  int64_t row = unit / g->group_cols, row_end = ceil_div(unit_end, g->group_cols);
+  int64_t item = row / g->group_rows, item_last = ceil_div(row_end, g->group_rows) - 1;
+  share x = {.col_end = p->n};
+  x.row =
+      item * p->m + group_at(row - item * g->group_rows, g->group_rows, g->row_tiles, g->mr, p->m);
+  x.row_end = item_last * p->m + group_at(row_end - item_last * g->group_rows, g->group_rows,
+                                          g->row_tiles, g->mr, p->m);
+  if (row_end - row == 1) {
+    int64_t first = unit - row * g->group_cols, last = unit_end - row * g->group_cols;
+    x.col = group_at(first, g->group_cols, g->col_tiles, g->nr, p->n);
+    x.col_end = group_at(last, g->group_cols, g->col_tiles, g->nr, p->n);
+  }
+  return x;
+}
+
+static void add_axes(cg_walk *w, const mm_axes *axes) {
+  for (int i = 0; i < axes->num; i++)
+    cg_walk_add(w, axes->size[i], axes->stride[i]);
+}
+
+// An operand: a share [first, end) of its rows or columns, all of k.
+static cg_bytes operand_bytes(const matmul_state *s, const mm_operand *o, int64_t first,
+                              int64_t end) {
+  if (first >= end || s->problem.k == 0)
+    return (cg_bytes){0, 0};
+  cg_walk x = {0}, k = {0};
+  add_axes(&x, &o->batch);
+  add_axes(&x, &o->x);
+  add_axes(&k, &o->k);
+  int64_t least = o->offset, most = o->offset;
+  cg_walk_reach(&x, first, end, &least, &most);
+  cg_walk_reach(&k, 0, s->problem.k, &least, &most);
+  return (cg_bytes){least * s->problem.elem_bytes, (most + 1) * s->problem.elem_bytes};
+}
+
+// Columns of b: of one batch item, or all of several.
+static cg_bytes b_bytes(const matmul_state *s, const share *x) {
+  int64_t n = s->problem.n, item = x->row / s->problem.m, last = (x->row_end - 1) / s->problem.m;
+  if (item != last)
+    return operand_bytes(s, &s->problem.b, item * n, (last + 1) * n);
+  return operand_bytes(s, &s->problem.b, item * n + x->col, item * n + x->col_end);
+}
+
+static cg_bytes finish_bytes(const matmul_state *s, const dom_access *at, const share *x,
+                             int elem_bytes) {
+  const dom_axis *axis = s->kernel->dom->axis;
+  cg_walk rows = {0}, cols = {0};
+  for (int i = 0; i < s->mm->num_batch_axes; i++)
+    cg_walk_add(&rows, axis[i].size, at->stride[i]);
+  for (int i = s->first_row; i < s->first_row + s->num_rows; i++)
+    cg_walk_add(&rows, axis[i].size, at->stride[i]);
+  for (int i = s->first_col; i < s->first_col + s->num_cols; i++)
+    cg_walk_add(&cols, axis[i].size, at->stride[i]);
+  int64_t least = at->offset, most = at->offset;
+  cg_walk_reach(&rows, x->row, x->row_end, &least, &most);
+  cg_walk_reach(&cols, x->col, x->col_end, &least, &most);
+  return (cg_bytes){least * elem_bytes, (most + 1) * elem_bytes};
+}
+
+static cg_bytes epilogue_bytes(const matmul_state *s, int arg, const share *x) {
+  const cg_kernel *k = s->kernel;
+  cg_bytes touched = {0, 0}, all = {0, cg_arg_bytes(k, arg)};
+  for (size_t i = 0; i < k->dom->loads.num; i++) {
+    const dom_load *l = &k->dom->loads.at[i];
+    if (l->operand < 0 || l->user == k->k->anchor || cg_arg_index(k, l->buffer) != arg)
+      continue;
+    if (l->user->op == IR_GATHER && l->operand == 0)
+      return all;
+    touched =
+        cg_join(touched, finish_bytes(s, &l->access, x, ir_dtypes[l->buffer->type.dtype].bytes));
+  }
+  for (size_t i = 0; i < k->dom->stores.num; i++) {
+    const dom_store *o = &k->dom->stores.at[i];
+    if (cg_arg_index(k, o->buffer) == arg)
+      touched =
+          cg_join(touched, finish_bytes(s, &o->access, x, ir_dtypes[o->buffer->type.dtype].bytes));
+  }
+  return touched;
+}
+
+cg_bytes cpu_matmul_touches(const cg_kernel *k, int phase, int arg, int64_t begin, int64_t end) {
+  const matmul_state *s = k->schedule;
+  const mm_problem *p = &s->problem;
+  const mm_plan *g = &s->plan;
+  cg_bytes all = {0, cg_arg_bytes(k, arg)}, touched = {0, 0};
+  bool packs = g->a == MM_SHARED || g->b == MM_SHARED;
+  if (arg == p->workspace_arg)
+    return all;
+  if (packs && phase == 0) {
+    bool packed = (arg == p->a.arg && g->a == MM_SHARED) || (arg == p->b.arg && g->b == MM_SHARED);
+    return packed ? all : touched;
+  }
+  if (p->batch == 0 || p->m == 0 || p->n == 0 || phase > packs) // adding up pieces of k: by tiles
+    return all;
+  share x = share_of(s, begin, end);
+  if (x.row >= x.row_end || x.col >= x.col_end)
+    return touched;
+  if (arg == p->a.arg && g->a != MM_SHARED)
+    touched = operand_bytes(s, &p->a, x.row, x.row_end);
+  if (arg == p->b.arg && g->b != MM_SHARED)
+    touched = cg_join(touched, b_bytes(s, &x));
+  return g->split_k ? touched : cg_join(touched, epilogue_bytes(s, arg, &x));
+}
+
 // --- the family's two functions -----------------------------------------------------------------
 void cpu_matmul_schedule(cg_kernel *k) {
   matmul_state *s = IR_NEW(k->arena, matmul_state);

@@ -116,6 +116,7 @@ int64_t mm_b_k_stride(const mm_text *t, bool tail);
 // packed by each task.
 bool mm_packs_tail(const mm_plan *plan);
 bool mm_stores_plain(const mm_text *t, bool tail_cols);
+bool mm_looks_ahead(const mm_text *t);
 void mm_emit_tiles(const mm_text *t);
 void mm_emit_packing(const mm_text *t);
 

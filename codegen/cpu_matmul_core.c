@@ -19,6 +19,19 @@ static bool needs_finish(const mm_text *t) {
   return !mm_stores_plain(t, false) || (t->plan->tail_cols && !mm_stores_plain(t, true));
 }
 
+bool mm_looks_ahead(const mm_text *t) {
+  return t->plan->k_blocks == 1;
+}
+
+// From a tile's rows of a to those of the next one; from its columns of b to the next.
+static int64_t mm_a_tile_step(const mm_text *t) {
+  return t->plan->a == MM_DIRECT ? t->plan->mr * mm_a_row_stride(t) : t->plan->a_panel;
+}
+
+static int64_t mm_b_tile_step(const mm_text *t) {
+  return t->plan->b == MM_DIRECT ? t->plan->nr : t->plan->b_panel;
+}
+
 // --- the tile for a place ---------------------------------------------------------------------
 
 static void emit_tile_call(const mm_text *t, bool tail_rows, bool tail_cols) {
@@ -30,7 +43,7 @@ static void emit_tile_call(const mm_text *t, bool tail_rows, bool tail_cols) {
     ir_buf_printf(t->out, "a + k * %lld, b + k * %lld, c, steps%s);\n", (long long)mm_a_k_stride(t),
                   (long long)mm_b_k_stride(t, tail_cols), plan->split_k ? "" : ", k > 0");
   else
-    ir_buf_puts(t->out, "a, b, c);\n");
+    ir_buf_printf(t->out, "a, b, c%s);\n", mm_looks_ahead(t) ? ", next_a, next_b" : "");
 }
 
 static void emit_rows_choice(const mm_text *t, const char *indent, bool tail_cols) {
@@ -57,11 +70,14 @@ static void emit_tile_choice(const mm_text *t) {
   bool full = t->p->n >= plan->nr, tail = plan->tail_cols > 0;
   ir_buf_printf(
       t->out,
-      "static inline void %s_tile(const %s *a, const %s *b, %s *c, int64_t row, int64_t col%s) {\n"
+      "static inline void %s_tile(const %s *a, const %s *b, %s *c%s, int64_t row, int64_t col%s) "
+      "{\n"
       "  enum { ROW_TILES = %lld, COL_TILES = %lld };\n"
       "  (void)row, (void)col;\n",
-      t->name, c, c, c, plan->k_blocks > 1 ? ", int64_t k, int64_t steps" : "",
-      (long long)plan->row_tiles, (long long)plan->col_tiles);
+      t->name, c, c, c,
+      mm_looks_ahead(t) ? ir_format(t->p->arena, ", const %s *next_a, const %s *next_b", c, c) : "",
+      plan->k_blocks > 1 ? ", int64_t k, int64_t steps" : "", (long long)plan->row_tiles,
+      (long long)plan->col_tiles);
   if (full && tail)
     ir_buf_puts(t->out, "  if (col < COL_TILES - 1) {\n");
   const char *indent = full && tail ? "    " : "  ";
@@ -276,7 +292,14 @@ static void emit_visit(const mm_text *t, const char *indent) {
                   "%s%s_fetch(args, batch, row * MR, M - row * MR < MR ? M - row * MR : MR, col * "
                   "NR);\n",
                   indent, t->name);
-  ir_buf_printf(t->out, "%s%s_tile(a, b, c, row, col%s);\n", indent, t->name,
+  if (mm_looks_ahead(t))
+    ir_buf_printf(t->out,
+                  "%sconst %s *next_a = a + %lld, *next_b = col + 1 < col_stop ? b + %lld : b - "
+                  "(col - col_block) * %lld;\n",
+                  indent, t->p->ctype, (long long)mm_a_tile_step(t), (long long)mm_b_tile_step(t),
+                  (long long)mm_b_tile_step(t));
+  ir_buf_printf(t->out, "%s%s_tile(a, b, c%s, row, col%s);\n", indent, t->name,
+                mm_looks_ahead(t) ? ", next_a, next_b" : "",
                 t->plan->k_blocks > 1 ? ", k, steps" : "");
   emit_finish_call(t, indent);
 }

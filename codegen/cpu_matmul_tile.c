@@ -101,6 +101,26 @@ static void emit_step(const mm_text *t, const tile_shape *s) {
   }
 }
 
+// One step's share of the lines that the next tiles begin with: where they come from beyond the
+// second cache, a tile of cold lines takes twice its time.
+static void emit_ahead(const mm_text *t, const tile_shape *s) {
+  if (!mm_looks_ahead(t))
+    return;
+  int64_t row = mm_a_row_stride(t), k = mm_a_k_stride(t);
+  int line = 64 / t->p->elem_bytes;
+  if (k == 1) // rows of neighbours along k: line by line
+    for (int i = 0; i < s->rows; i += line)
+      ir_buf_printf(t->out,
+                    "    __builtin_prefetch(next_a + (k %% %d + %d) * %lld + k / %d * %d);\n", line,
+                    i, (long long)row, line, line);
+  else
+    ir_buf_printf(t->out, "    __builtin_prefetch(next_a + k * %lld + %d);\n", (long long)k,
+                  t->plan->a == MM_DIRECT ? (int)(row * (s->rows - 1)) : 0);
+  for (int j = 0; j < s->vectors; j++)
+    ir_buf_printf(t->out, "    __builtin_prefetch(next_b + %s);\n",
+                  step_at(t, s->b_k, (int64_t)j * t->plan->lanes));
+}
+
 static const char *place(const mm_text *t, const tile_shape *s, int i, int j) {
   return plus(t, i * s->pitch + (int64_t)j * t->plan->lanes);
 }
@@ -142,9 +162,12 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols) {
   bool pieces = plan->k_blocks > 1;
   ir_buf_printf(t->out,
                 "static __attribute__((noinline)) void %s_tile_%dx%d%s(const %s *a, const %s *b, "
-                "%s *c%s) {\n",
+                "%s *c%s%s) {\n",
                 t->name, s.rows, s.vectors, tail_cols ? "_tail" : "", t->p->ctype, t->p->ctype,
                 t->p->ctype,
+                mm_looks_ahead(t) ? ir_format(t->p->arena, ", const %s *next_a, const %s *next_b",
+                                              t->p->ctype, t->p->ctype)
+                                  : "",
                 !pieces         ? ""
                 : plan->split_k ? ", int64_t steps"
                                 : ", int64_t steps, int more");
@@ -154,6 +177,7 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols) {
   else
     ir_buf_printf(t->out, "  for (int64_t k = 0; k < %lld; k++) {\n", (long long)t->p->k);
   emit_step(t, &s);
+  emit_ahead(t, &s);
   ir_buf_puts(t->out, "  }\n");
   emit_stores(t, &s);
   ir_buf_puts(t->out, "}\n\n");

@@ -1,8 +1,8 @@
 // program_functions.c: each function of the module as straight-line calls.
 //
 // All threads of the team run the same text. A kernel's tasks are split statically over the
-// threads; a barrier stands only where a call touches bytes that an earlier call since the last
-// barrier has written (or writes bytes that one has read). What lies between two barriers is
+// threads. Calls are gathered into windows: a window ends before a call that touches bytes which
+// one of its calls has written (or writes bytes that one has read). What is in one window is
 // independent and may run in any order: there, calls of one function become one launch over a
 // table, and the tasks of all its rows are split over the threads as one range:
 //
@@ -13,7 +13,11 @@
 //     };
 //     launch(loop_new_0, &calls[0][0], 16, ...);
 //   }
+// Between windows stands a barrier, or one for some sizes of team only (program_sync.c):
+//
+//   wait_if(0xfffffee8u, team, tid, threads);         not for 2, 4 and 8 threads
 #include "codegen/program.h"
+#include "codegen/program_sync.h"
 
 typedef struct span {
   int64_t from, to; // arena bytes [from, to)
@@ -23,6 +27,8 @@ typedef IR_VEC(span) spans;
 typedef struct call {
   const cg_kernel *c;
   const cg_distinct *d;
+  size_t merged; // calls of its launch; 1: a call of its own; 0: a row of an earlier one's launch
+  int shift;     // thread that gets its first task
 } call;
 
 typedef struct writer {
@@ -30,13 +36,14 @@ typedef struct writer {
   const plan *plan;
   ir_buf *out;
   const ir_func *f;
-  int64_t *workspace;   // arena offset by kernel id, or -1
-  spans read, written;  // since the last barrier
-  IR_VEC(call) waiting; // calls since the last barrier that are not printed yet
-  int shift;            // thread that gets the first task of the next small call
+  int64_t *workspace;  // arena offset by kernel id, or -1
+  spans read, written; // in this window
+  IR_VEC(call) window;
+  bool boundary; // the window begins with a call that touches what others have written
+  sync_state *sync;
 } writer;
 
-static void put_waiting(writer *w);
+static void put_window(writer *w);
 
 // --- hazards ---------------------------------------------------------------------------------
 static bool touches(const spans *s, span x) {
@@ -56,20 +63,29 @@ static bool conflicts(const writer *w, const spans *reads, const spans *writes) 
   return false;
 }
 
-static void put_barrier(writer *w) {
-  put_waiting(w);
-  ir_buf_puts(w->out, "  mlrt_barrier(team, tid);\n");
+static void end_window(writer *w, bool boundary) {
+  put_window(w);
   w->read.num = w->written.num = 0;
-  w->shift = 0;
+  w->boundary = boundary;
 }
 
 static void note(writer *w, const spans *reads, const spans *writes) {
   if (conflicts(w, reads, writes))
-    put_barrier(w);
+    end_window(w, true);
   for (size_t i = 0; i < reads->num; i++)
     IR_PUSH(w->p->arena, w->read, reads->at[i]);
   for (size_t i = 0; i < writes->num; i++)
     IR_PUSH(w->p->arena, w->written, writes->at[i]);
+}
+
+// Before the calls whose uses were added.
+static void put_barrier(writer *w) {
+  uint32_t teams = sync_settle(w->sync, w->boundary);
+  w->boundary = false;
+  if (teams == SYNC_ALL)
+    ir_buf_puts(w->out, "  mlrt_barrier(team, tid);\n");
+  else if (teams)
+    ir_buf_printf(w->out, "  wait_if(0x%xu, team, tid, threads);\n", (unsigned)teams);
 }
 
 // --- arguments -------------------------------------------------------------------------------
@@ -112,17 +128,54 @@ static void kernel_spans(const writer *w, const cg_kernel *c, spans *reads, span
   }
 }
 
+// --- uses ------------------------------------------------------------------------------------
+static void add_use(writer *w, const call *x, int phase, int arg, span bytes, bool write) {
+  bool known = cg_generators[x->c->k->family].touches && x->merged == 1;
+  sync_use use = {.bytes = {bytes.from, bytes.to},
+                  .write = write,
+                  .call = known ? x->c : NULL,
+                  .phase = phase,
+                  .arg = arg,
+                  .shift = x->shift};
+  sync_add(w->sync, use);
+}
+
+static void add_uses(writer *w, const call *x, int phase) {
+  const cg_kernel *c = x->c;
+  for (size_t i = 0; i < c->in.num; i++)
+    if (c->in.at[i]->op != IR_INPUT)
+      add_use(w, x, phase, (int)i, node_span(w, c->in.at[i]), false);
+  for (size_t i = 0; i < c->out.num; i++)
+    add_use(w, x, phase, (int)(c->in.num + i), node_span(w, c->out.at[i]), true);
+  int64_t at = c->workspace ? w->workspace[c->k->id] : 0;
+  if (c->workspace)
+    add_use(w, x, phase, (int)(c->in.num + c->out.num), (span){at, at + c->workspace}, true);
+}
+
 // --- calls -----------------------------------------------------------------------------------
-static void put_call(writer *w, const cg_kernel *c, const cg_distinct *d) {
-  ir_buf_printf(w->out, "  { // %s = %s\n", c->k->name, cg_describe(w->p->arena, c->k));
-  put_args(w, c);
-  for (int i = 0; i < c->num_phases; i++) {
-    if (i > 0)
+static void put_run(writer *w, const call *x, int phase) {
+  ir_buf_printf(w->out, "    run(%s_%d, %lld, args, (tid + %d) %% threads, threads);\n", x->d->name,
+                phase, (long long)x->c->tasks[phase], x->shift);
+}
+
+static void open_call(writer *w, const call *x) {
+  ir_buf_printf(w->out, "  { // %s = %s\n", x->c->k->name, cg_describe(w->p->arena, x->c->k));
+  put_args(w, x->c);
+}
+
+// Phases of one kernel depend on each other's tasks anyhow.
+static void put_phases(writer *w, const call *x) {
+  add_uses(w, x, 0);
+  put_barrier(w);
+  open_call(w, x);
+  for (int i = 0; i < x->c->num_phases; i++) {
+    if (i > 0) {
       ir_buf_puts(w->out, "    mlrt_barrier(team, tid);\n");
-    ir_buf_printf(w->out, "    run(%s_%d, %lld, args, (tid + %d) %% threads, threads);\n", d->name,
-                  i, (long long)c->tasks[i], w->shift);
-    // Calls with few tasks leave threads idle: the next one starts at another thread.
-    w->shift = (w->shift + (int)(c->tasks[i] < 4 ? c->tasks[i] : 0)) % 64;
+      sync_reset(w->sync);
+      add_uses(w, x, i);
+      sync_settle(w->sync, false);
+    }
+    put_run(w, x, i);
   }
   ir_buf_puts(w->out, "  }\n");
 }
@@ -140,21 +193,19 @@ static void put_row(writer *w, const cg_kernel *c) {
   ir_buf_printf(w->out, "%lld}, // %s\n", (long long)c->tasks[0], c->k->name);
 }
 
-static void put_launch(writer *w, const call *first, size_t num) {
+static void put_launch(writer *w, const call *first) {
   const cg_kernel *c = first->c;
   const cg_distinct *d = first->d;
   size_t buffers = c->in.num + c->out.num + (c->workspace > 0), numbers = c->numbers.num;
-  ir_buf_printf(w->out, "  { // %s: %s and %zu more = %s\n", d->name, c->k->name, num - 1,
+  ir_buf_printf(w->out, "  { // %s: %s and %zu more = %s\n", d->name, c->k->name, first->merged - 1,
                 cg_describe_ops(w->p->arena, c->k));
   ir_buf_printf(w->out, "    static const int64_t calls[][%zu] = {\n", buffers + numbers + 1);
-  for (call *x = w->waiting.at; x < w->waiting.at + w->waiting.num; x++)
-    if (x->d == d) {
-      put_row(w, x->c);
-      x->d = NULL;
-    }
+  for (size_t i = 0; i < w->window.num; i++)
+    if (w->window.at[i].d == d)
+      put_row(w, w->window.at[i].c);
   ir_buf_printf(
       w->out, "    };\n    launch(%s_0, &calls[0][0], %zu, %zu, %zu, arena, tid, threads);\n  }\n",
-      d->name, num, buffers, numbers);
+      d->name, first->merged, buffers, numbers);
 }
 
 // Rows of a table are offsets in the arena: a batch has another base.
@@ -165,45 +216,67 @@ static bool reads_batch(const cg_kernel *c) {
   return false;
 }
 
-static size_t count_waiting(const writer *w, const cg_distinct *d) {
-  size_t n = 0;
-  for (size_t i = 0; i < w->waiting.num; i++)
-    n += w->waiting.at[i].d == d;
-  return n;
+// Which calls become one launch, and where the others start: calls with few tasks leave threads
+// idle, the next one starts at another thread.
+static void arrange_window(writer *w) {
+  int shift = 0;
+  for (size_t i = 0; i < w->window.num; i++) {
+    call *x = &w->window.at[i];
+    bool first = true;
+    x->merged = 0;
+    for (size_t j = 0; j < w->window.num; j++)
+      if (w->window.at[j].d == x->d) {
+        first = first && j >= i;
+        x->merged++;
+      }
+    if (reads_batch(x->c))
+      x->merged = 1;
+    else if (!first)
+      x->merged = 0;
+    if (x->merged != 1)
+      continue;
+    x->shift = shift;
+    shift = (shift + (int)(x->c->tasks[0] < 4 ? x->c->tasks[0] : 0)) % 64;
+  }
 }
 
-static void put_waiting(writer *w) {
-  for (size_t i = 0; i < w->waiting.num; i++) {
-    const call *x = &w->waiting.at[i];
-    if (!x->d) // was a row of a launch
+static void put_window(writer *w) {
+  if (w->window.num == 0)
+    return;
+  arrange_window(w);
+  for (size_t i = 0; i < w->window.num; i++)
+    add_uses(w, &w->window.at[i], 0);
+  put_barrier(w);
+  for (size_t i = 0; i < w->window.num; i++) {
+    const call *x = &w->window.at[i];
+    if (x->merged > 1)
+      put_launch(w, x);
+    if (x->merged != 1)
       continue;
-    size_t n = count_waiting(w, x->d);
-    if (n > 1)
-      put_launch(w, x, n);
-    else
-      put_call(w, x->c, x->d);
+    open_call(w, x);
+    put_run(w, x, 0);
+    ir_buf_puts(w->out, "  }\n");
   }
-  w->waiting.num = 0;
+  w->window.num = 0;
 }
 
 static void put_kernel(writer *w, const cg_kernel *c, const cg_distinct *d) {
   spans reads = {0}, writes = {0};
   kernel_spans(w, c, &reads, &writes);
   note(w, &reads, &writes);
-  call x = {c, d};
-  if (c->num_phases == 1 && !reads_batch(c)) {
-    IR_PUSH(w->p->arena, w->waiting, x);
+  call x = {.c = c, .d = d, .merged = 1};
+  if (c->num_phases == 1) {
+    IR_PUSH(w->p->arena, w->window, x);
     return;
   }
-  put_waiting(w);
-  put_call(w, c, d);
-  if (c->num_phases > 1) { // everything before the inner barrier is settled
-    w->read.num = w->written.num = 0;
-    note(w, &reads, &writes);
-  }
+  put_window(w);
+  put_phases(w, &x);
+  w->read.num = w->written.num = 0; // everything before the inner barrier is settled
+  note(w, &reads, &writes);
 }
 
 static void put_copies(writer *w) {
+  put_window(w);
   for (size_t i = 0; i < w->plan->copies.num; i++) {
     const plan_copy *c = &w->plan->copies.at[i];
     if (c->func != w->f)
@@ -213,6 +286,11 @@ static void put_copies(writer *w) {
     IR_PUSH(w->p->arena, reads, from);
     IR_PUSH(w->p->arena, writes, to);
     note(w, &reads, &writes);
+    sync_use read = {.bytes = {from.from, from.to}}, write = {.bytes = {to.from, to.to}};
+    write.write = true;
+    sync_add(w->sync, read);
+    sync_add(w->sync, write);
+    put_barrier(w);
     ir_buf_printf(w->out, "  copy(arena + %lld, arena + %lld, %lld, tid, threads); // %s\n",
                   (long long)c->to, (long long)c->from, (long long)c->bytes, c->state->name);
   }
@@ -232,6 +310,7 @@ static void find_workspaces(writer *w) {
 
 static void put_function(const cg_program *p, const plan *plan, size_t index, ir_buf *out) {
   writer w = {.p = p, .plan = plan, .out = out, .f = p->module->funcs.at[index]};
+  w.sync = sync_new(p->arena);
   find_workspaces(&w);
   ir_buf_printf(out,
                 "\nstatic void run_%s(char *arena, int slot, mlrt_team *team, int tid) {\n"
@@ -243,7 +322,6 @@ static void put_function(const cg_program *p, const plan *plan, size_t index, ir
   for (size_t i = 0; i < w.f->kernels.num; i++)
     put_kernel(&w, p->kernels[index][i], p->shared[index][i]);
   put_copies(&w);
-  put_waiting(&w);
   ir_buf_puts(out, "}\n");
 }
 
@@ -278,6 +356,13 @@ static const char HELPERS[] =
     "      args[i] = i < buffers ? arena + row[i] : (char *)(uintptr_t)row[i];\n"
     "    kernel(from, to, args);\n"
     "  }\n"
+    "}\n"
+    "\n// Bit T of `teams`: in a team of T threads, some go on with what others have written. (31: "
+    "and"
+    "\n// in larger ones.)\n"
+    "static inline void wait_if(uint32_t teams, mlrt_team *team, int tid, int threads) {\n"
+    "  if (teams >> (threads < 31 ? threads : 31) & 1)\n"
+    "    mlrt_barrier(team, tid);\n"
     "}\n"
     "\n// This thread's share of a copy.\n"
     "static inline void copy(char *to, const char *from, int64_t bytes, int tid, int threads) {\n"

@@ -93,6 +93,21 @@ static void emit_finish(const mm_problem *p, void *data, const char *name, ir_bu
       name, (long long)(p->m * p->n), (long long)p->n);
 }
 
+static bool emit_fetch(const mm_problem *p, void *data, const char *name, int64_t cols,
+                       ir_buf *out) {
+  (void)data;
+  ir_buf_printf(out,
+                "static void %s_fetch(char *const *args, int64_t batch, int64_t m, int64_t rows, "
+                "int64_t n) {\n"
+                "  const float *c = (const float *)args[2] + batch * %lld + n;\n"
+                "  for (int64_t i = m; i < m + rows; i++)\n"
+                "    for (int64_t j = 0; j < %lld; j += 16)\n"
+                "      __builtin_prefetch(c + i * %lld + j, 1);\n"
+                "}\n\n",
+                name, (long long)(p->m * p->n), (long long)cols, (long long)p->n);
+  return true;
+}
+
 static mm_problem problem(ir_arena *arena, const cg_target *target, const gemm_case *c) {
   mm_problem p = {.target = target,
                   .arena = arena,
@@ -104,7 +119,8 @@ static mm_problem problem(ir_arena *arena, const cg_target *target, const gemm_c
                   .k = c->k,
                   .plain = true,
                   .workspace_arg = 3,
-                  .emit_finish = emit_finish};
+                  .emit_finish = emit_finish,
+                  .emit_fetch = emit_fetch};
   bool heads = c->pitch > 0;
   p.a = operand(0, c, c->m, c->k, !c->ta, heads && c->k == 32);
   p.b = operand(1, c, c->n, c->k, c->tb, heads);
