@@ -201,7 +201,7 @@ static void put_launch(writer *w, const call *first) {
                 cg_describe_ops(w->p->arena, c->k));
   ir_buf_printf(w->out, "    static const int64_t calls[][%zu] = {\n", buffers + numbers + 1);
   for (size_t i = 0; i < w->window.num; i++)
-    if (w->window.at[i].d == d)
+    if (w->window.at[i].d == d && w->window.at[i].merged != 1)
       put_row(w, w->window.at[i].c);
   ir_buf_printf(
       w->out, "    };\n    launch(%s_0, &calls[0][0], %zu, %zu, %zu, arena, tid, threads);\n  }\n",
@@ -222,17 +222,14 @@ static void arrange_window(writer *w) {
   int shift = 0;
   for (size_t i = 0; i < w->window.num; i++) {
     call *x = &w->window.at[i];
-    bool first = true;
-    x->merged = 0;
-    for (size_t j = 0; j < w->window.num; j++)
-      if (w->window.at[j].d == x->d) {
-        first = first && j >= i;
+    bool alone = reads_batch(x->c), first = true;
+    x->merged = 1;
+    for (size_t j = 0; j < w->window.num && !alone; j++)
+      if (j != i && w->window.at[j].d == x->d && !reads_batch(w->window.at[j].c)) {
+        first = first && j > i;
         x->merged++;
       }
-    if (reads_batch(x->c))
-      x->merged = 1;
-    else if (!first)
-      x->merged = 0;
+    x->merged = first ? x->merged : 0;
     if (x->merged != 1)
       continue;
     x->shift = shift;
@@ -382,7 +379,8 @@ void cg_emit_functions(const cg_program *p, const plan *plan, ir_buf *out) {
       ir_buf_printf(out, "void %s_%d(int64_t begin, int64_t end, char *const *args);\n", d->name,
                     j);
     if (d->plain)
-      ir_buf_printf(out, "void %s(char *const *args);\n", d->plain);
+      ir_buf_printf(out, "void %s(char *const *args, double *const *taps, int hold);\n",
+                    d->plain);
   }
   ir_buf_puts(out, HELPERS);
   for (size_t i = 0; i < p->module->funcs.num; i++)

@@ -11,8 +11,8 @@
 // A wish like that which would make a cycle (a reader needs the new value) is dropped, and the
 // planner then gives the value a temporary.
 //
-// Of the kernels that may run, one that sets free no less memory than it takes goes first: the
-// last reader of large values, like a weight's gradient right after the gradient that it is
+// Of the kernels that may run, one that sets free more memory than it takes goes first: the last
+// reader of large values, like a weight's gradient right after the gradient that it is
 // computed from. That ends lives early and finds operands in the caches. (Greedy list scheduling
 // by the change of live bytes: Sethi and Ullman's idea on a graph.) Otherwise source order
 // stands.
@@ -25,7 +25,9 @@
 #include "passes/fuse.h"
 #include "passes/plan.h"
 
-enum { NO_WISH = -1 };
+// Bytes set free that are worth leaving source order for: small kernels of one kind that lie side
+// by side become one launch (the sums of all gradients' squares).
+enum { NO_WISH = -1, WORTHWHILE = 4096 };
 
 typedef struct edge {
   int to;   // this kernel waits
@@ -35,7 +37,7 @@ typedef struct edge {
 
 // A kernel that may run. One whose gain grows while it waits is queued again as early.
 typedef struct ready {
-  bool early; // sets free no less than it takes
+  bool early; // sets free more than it takes
   int kernel;
 } ready;
 
@@ -48,6 +50,7 @@ typedef struct order {
   int *wishes;     // [kernel] wish edges that it still waits for
   dom_io *io;      // [kernel]
   int64_t *gain;   // [kernel] bytes of values that it alone still reads, less those that it takes
+  int *takes;      // [kernel] values of it that need memory of their own
   int *readers;    // [node] kernels that still read it
   uint32_t *xored; // [node] the ids of those kernels, xored: of the last one, its id
   bool *kept;      // [node] needed after the last kernel
@@ -70,9 +73,13 @@ static void heap_swap(order *o, size_t i, size_t j) {
   o->heap[j] = t;
 }
 
+static bool is_early(const order *o, int k) {
+  return o->gain[k] >= (o->takes[k] ? WORTHWHILE : 0);
+}
+
 static void heap_push(order *o, int k) {
   size_t i = o->heap_num++;
-  o->heap[i] = (ready){o->gain[k] >= 0, k};
+  o->heap[i] = (ready){is_early(o, k), k};
   for (; i > 0 && goes_before(o->heap[i], o->heap[(i - 1) / 2]); i = (i - 1) / 2)
     heap_swap(o, i, (i - 1) / 2);
 }
@@ -141,8 +148,10 @@ static void add_wishes(order *o, const ir_node *write, int wish, const kernel_li
   const ir_node *own = find_read(&o->io[writer->id], write->state);
   if (own && !plan_may_overwrite(o->arena, writer, own, value))
     return;
-  if (first_write)
+  if (first_write) {
     o->gain[writer->id] += ir_bytes(&value->type);
+    o->takes[writer->id]--;
+  }
   for (size_t i = 0; i < readers->num; i++)
     if (readers->at[i] != writer)
       add_edge(o, readers->at[i], writer, wish);
@@ -171,7 +180,7 @@ static void find_gains(order *o) {
   for (size_t i = 0; i < o->f->results.num; i++)
     o->kept[plan_base(o->f->results.at[i].node)->id] = true;
   for (size_t k = 0; k < o->n; k++)
-    for (size_t i = 0; i < o->io[k].out.num; i++)
+    for (size_t i = 0; i < o->io[k].out.num; i++, o->takes[k]++)
       o->gain[k] -= ir_bytes(&o->io[k].out.at[i]->type);
   for (size_t k = 0; k < o->n; k++)
     for (size_t i = 0; i < o->io[k].in.num; i++)
@@ -192,9 +201,9 @@ static void pass_gains_on(order *o, int k) {
     if (!ends_with(o, n))
       continue;
     int last = (int)o->xored[n->id];
-    bool was_early = o->gain[last] >= 0;
+    bool was_early = is_early(o, last);
     o->gain[last] += ir_bytes(&n->type);
-    if (!was_early && o->gain[last] >= 0 && is_ready(o, last))
+    if (!was_early && is_early(o, last) && is_ready(o, last))
       heap_push(o, last);
   }
 }
@@ -291,6 +300,7 @@ static bool order_func(ir_func *f, ir_arena *a) {
   size_t nodes = f->next_id;
   o.io = IR_NEW_ARRAY(a, dom_io, n);
   o.gain = IR_NEW_ARRAY(a, int64_t, n);
+  o.takes = IR_NEW_ARRAY(a, int, n);
   o.readers = IR_NEW_ARRAY(a, int, nodes);
   o.xored = IR_NEW_ARRAY(a, uint32_t, nodes);
   o.kept = IR_NEW_ARRAY(a, bool, nodes);

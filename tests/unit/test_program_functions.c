@@ -15,7 +15,7 @@
 #include "tests/unit/support_ir.h"
 #include "tests/unit/support_kernels.h"
 
-enum { SAMPLES = 14, MAX_THREADS = 5, ALIGN = 64 };
+enum { SAMPLES = 14, MAX_THREADS = 8, ALIGN = 64 };
 static const size_t STACK_BYTES = 4 << 20;
 static const double TOLERANCE = 2e-4; // relative to the largest element of a tensor
 
@@ -178,8 +178,8 @@ static void test_sample(ir_arena *a, const sample *s, uint64_t seed) {
     return;
   char *one = new_arena(a, s, w, inputs);
   run_team(a, step, one, 1, false);
-  static const int threads[] = {2, 3, 3, MAX_THREADS};
-  for (int i = 0; i < 4; i++) {
+  static const int threads[] = {2, 3, 4, 5, MAX_THREADS};
+  for (int i = 0; i < 5; i++) {
     char *arena = new_arena(a, s, w, inputs);
     run_team(a, step, arena, threads[i], i % 2 == 0);
     compare_bits(s, one, arena, ir_format(a, "%d threads", threads[i]));
@@ -274,8 +274,35 @@ static void test_dependent_calls(const cg_target *t) {
   const char *step = step_of(&s);
   size_t n = s.step->kernels.num;
   CHECK(s.program->distinct.num < n, "no two of %zu kernels are one function", n);
-  CHECK(count(step, "mlrt_barrier(") == (int)n - 1, "not %zu barriers:\n%s", n - 1, step);
+  int barriers = count(step, "mlrt_barrier(") + count(step, "  wait_if(");
+  CHECK(barriers == (int)n - 1, "not %zu barriers:\n%s", n - 1, step);
   CHECK(count(step, "    launch(") == 0, "dependent calls in one launch:\n%s", step);
+  test_sample(a, &s, 1);
+  ir_arena_free(a);
+}
+
+// h = x / sum x in 64 tasks of 12 rows, y = h v in 8 of 96: each thread of 2, 4 or 8 goes on with
+// the rows of h that it has computed; one of 3 does not. The sum over rows afterwards needs them
+// all.
+static void test_rows_stay_apart(const cg_target *t) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = support_module(
+      a, "mltc-ir 1\nmodule rows\nstate v : f32[64,64] role=param value=0.25\n"
+         "func step {\n%x = input : f32[768,64]\n%v = read @v : f32[64,64]\n"
+         "%r = sum %x {axes=[1]} : f32[768,1]\n%rb = broadcast %r : f32[768,64]\n"
+         "%h = div %x, %rb : f32[768,64]\n"
+         "%y = matmul %h, %v {ta=false, tb=false} : f32[768,64]\n"
+         "%s = sum %y {axes=[0]} : f32[1,64]\nresult output s = %s\nresult output y = %y\n}\n");
+  sample s = make_sample(a, "rows", m, t);
+  const char *step = step_of(&s), *first = strstr(step, "wait_if(");
+  CHECK(s.step->kernels.num == 3, "%zu kernels", s.step->kernels.num);
+  CHECK(count(step, "wait_if(") == 1, "not one wait for some teams only:\n%s", step);
+  CHECK(count(step, "mlrt_barrier(") == 1, "not one barrier:\n%s", step);
+  unsigned teams = first ? (unsigned)strtoul(first + strlen("wait_if("), NULL, 16) : 0;
+  for (int threads = 2; threads <= 8; threads *= 2)
+    CHECK(!(teams >> threads & 1), "%d threads wait:\n%s", threads, step);
+  CHECK(teams >> 3 & 1, "3 threads do not wait:\n%s", step);
+  CHECK(teams >> 31, "large teams do not wait:\n%s", step);
   test_sample(a, &s, 1);
   ir_arena_free(a);
 }
@@ -287,6 +314,7 @@ int main(int argc, char **argv) {
   const cg_target *t = test_targets();
   for (int i = 0; i < total; i++)
     test_random_module(first + (uint64_t)i, t);
+  test_rows_stay_apart(t);
   test_one_launch(t);
   test_dependent_calls(t);
   return support_finish("test_program_functions");
