@@ -120,14 +120,44 @@ int mlrt_data_vocab(const mlrt_dataset *d, unsigned char bytes[256]) {
   return d->vocab;
 }
 
+static int64_t row_bytes(const mlrt_field *f) {
+  return f->elements * mlrt_dtype_bytes(f->input->dtype);
+}
+
 bool mlrt_data_fill(const mlrt_dataset *d, const int64_t *sample_index, int64_t n,
                     char *const *input_ptrs, mlrt_error *e) {
   for (int i = 0; i < d->num_fields; i++) {
     const mlrt_field *f = &d->fields[i];
-    int64_t row = f->elements * mlrt_dtype_bytes(f->input->dtype);
+    int64_t row = row_bytes(f);
     for (int64_t j = 0; j < n; j++)
       if (!mlrt_field_copy(f, sample_index[j], input_ptrs[i] + j * row, e))
         return mlrt_error_prefix(e, "data `%s`", d->name);
   }
   return true;
+}
+
+bool mlrt_data_copy(const mlrt_dataset *d, int64_t index, int64_t row, char *const *input_ptrs,
+                    mlrt_error *e) {
+  for (int i = 0; i < d->num_fields; i++)
+    if (!mlrt_field_copy(&d->fields[i], index, input_ptrs[i] + row * row_bytes(&d->fields[i]), e))
+      return mlrt_error_prefix(e, "data `%s`", d->name);
+  return true;
+}
+
+void mlrt_data_prefetch(const mlrt_dataset *d, int64_t index) {
+  enum { LINE = 64 };
+  for (int i = 0; i < d->num_fields; i++) {
+    const mlrt_field *f = &d->fields[i];
+    const uint8_t *at = f->base + index * f->stride;
+    const uint8_t *end = at + f->elements * mlrt_stored_bytes(f->stored);
+    for (; at < end; at += LINE)
+      __builtin_prefetch(at);
+  }
+}
+
+int64_t mlrt_data_sample_bytes(const mlrt_dataset *d) {
+  int64_t bytes = 0;
+  for (int i = 0; i < d->num_fields; i++)
+    bytes += row_bytes(&d->fields[i]);
+  return bytes;
 }

@@ -44,5 +44,11 @@ int mlrt_data_vocab(const mlrt_dataset *d, unsigned char bytes[256]);
 // and sample). Does not allocate. Indices must be in [0, mlrt_data_size).
 bool mlrt_data_fill(const mlrt_dataset *d, const int64_t *sample_index, int64_t n,
                     char *const *input_ptrs, mlrt_error *e);
+// One sample, to row `row` of each input.
+bool mlrt_data_copy(const mlrt_dataset *d, int64_t index, int64_t row, char *const *input_ptrs,
+                    mlrt_error *e);
+// Tells the processor that a sample will be copied soon.
+void mlrt_data_prefetch(const mlrt_dataset *d, int64_t index);
+int64_t mlrt_data_sample_bytes(const mlrt_dataset *d); // of all inputs' rows together
 
 #endif

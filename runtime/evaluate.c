@@ -30,10 +30,10 @@ static void repeat_last_sample(const mlrt_trainer *t, int slot) {
   }
 }
 
-static void run_batch(mlrt_trainer *t, const mlrt_batch *b, double *sums) {
+static void run_batch(mlrt_trainer *t, mlrt_batches *batches, const mlrt_batch *b, double *sums) {
   const mlrt_func *f = &t->program->funcs[MLRT_EVAL];
   int64_t rows = mlrt_batch_size(t->program);
-  mlrt_trainer_run(t, f, b->slot);
+  mlrt_trainer_run_batch(t, f, batches, b);
   add_results(t, sums, (double)rows);
   if (b->valid == rows)
     return;
@@ -53,7 +53,7 @@ bool mlrt_evaluate(mlrt_trainer *t, mlrt_batches *b, const mlrt_dataset *data, m
   while ((next = mlrt_batches_next(b, &batch, &e)) == MLRT_BATCH) {
     if (mlrt_signals_pending())
       return false;
-    run_batch(t, &batch, out->value);
+    run_batch(t, b, &batch, out->value);
   }
   if (next == MLRT_BAD)
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);

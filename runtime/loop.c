@@ -74,7 +74,7 @@ static double run_step(mlrt_loop *l) {
     const mlrt_func *f = &funcs[i < parts ? MLRT_ACCUMULATE : MLRT_STEP];
     mlrt_batch b = next_batch(l);
     double begun = mlrt_profile_begin(&l->profile);
-    mlrt_trainer_run(&l->trainer, f, b.slot);
+    mlrt_trainer_run_batch(&l->trainer, f, l->batches, &b);
     add_to_window(l, f, 1 / (double)parts, &loss);
     mlrt_profile_end(&l->profile, MLRT_PHASE_STEP, begun);
   }

@@ -1,19 +1,30 @@
-// prefetch.c: batches for the loop, filled by a thread one step ahead (see prefetch.h).
+// prefetch.c: batches for the loop, filled one step ahead (see prefetch.h).
 //
 // Batches are numbered from 0 at every begin(); batch k lies in slot k % 2. Under the lock:
 //   filled   batches 0 .. filled-1 are complete
 //   released batches 0 .. released-1 may be overwritten (the caller has gone on)
 // so the thread may fill batch `filled` while filled < released + 2, and next() waits for
 // filled > taken. What a batch holds depends on its number alone, never on timing.
+//
+// Without the thread, batch `filled` is handed out by ahead() in pieces of a few samples; next()
+// then finds it filled. When a sample is refused, next() fills the batch once more, from its
+// beginning, so that the error is always that of the first such sample.
 #include "runtime/prefetch.h"
 #include "runtime/shuffle.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 2 };
+enum {
+  SLOTS = 2,
+  // Of a batch that is handed out: enough for the processor to wait for several samples at a time,
+  // and short enough (a microsecond) for threads that wait for the one that copies them.
+  PIECE_BYTES = 8 << 10,
+  LARGEST_SAMPLE = 16 << 10,
+};
 
 struct mlrt_batches {
   const mlrt_program *program;
@@ -35,6 +46,12 @@ struct mlrt_batches {
   mlrt_batch ready[SLOTS];
   bool failed; // batch `filled` could not be made: `error` says why
   mlrt_error error;
+
+  // The batch that ahead() handed out, if any, and how many samples a piece of it has.
+  bool handed_out;
+  atomic_bool refused; // a sample of it does not fit
+  mlrt_batch ahead;
+  int64_t rows;
 };
 
 // --- which samples ---------------------------------------------------------------------------
@@ -61,35 +78,35 @@ static bool at_end(const mlrt_batches *b, int64_t number) {
          position_of(b, number).index >= mlrt_data_size(b->order.data);
 }
 
-// The samples of the batch at `at`; returns how many of them count.
-static int64_t choose_samples(mlrt_batches *b, mlrt_position at) {
-  bool shuffled = b->order.use == MLRT_USE_TRAIN && b->order.shuffle;
-  int64_t size = mlrt_data_size(b->order.data);
-  if (shuffled && b->shuffle_epoch != at.epoch) {
-    b->shuffle = mlrt_shuffle_make(b->order.seed, at.epoch, size);
+// Batch `number`, without its bytes. The permutation of its epoch is at hand afterwards.
+static mlrt_batch describe(mlrt_batches *b, int64_t number) {
+  const mlrt_order *o = &b->order;
+  mlrt_position at = position_of(b, number);
+  int64_t size = mlrt_data_size(o->data), next = at.index + b->batch_size;
+  if (o->use == MLRT_USE_TRAIN && o->shuffle && b->shuffle_epoch != at.epoch) {
+    b->shuffle = mlrt_shuffle_make(o->seed, at.epoch, size);
     b->shuffle_epoch = at.epoch;
   }
-  int64_t valid = size - at.index < b->batch_size ? size - at.index : b->batch_size;
-  for (int64_t j = 0; j < b->batch_size; j++) {
-    int64_t i = at.index + (j < valid ? j : valid - 1);
-    b->samples[j] = shuffled ? mlrt_shuffle_at(&b->shuffle, i) : i;
-  }
-  return valid;
+  return (mlrt_batch){.slot = (int)(number % SLOTS),
+                      .valid = next > size ? size - at.index : b->batch_size,
+                      .at = at,
+                      .last_of_epoch =
+                          next >= (o->use == MLRT_USE_TRAIN ? b->per_epoch * b->batch_size : size)};
+}
+
+// The sample in row `row` of a batch.
+static int64_t sample_of(const mlrt_batches *b, const mlrt_batch *batch, int64_t row) {
+  int64_t i = batch->at.index + (row < batch->valid ? row : batch->valid - 1);
+  bool shuffled = b->order.use == MLRT_USE_TRAIN && b->order.shuffle;
+  return shuffled ? mlrt_shuffle_at(&b->shuffle, i) : i;
 }
 
 // Everything that `number` says about a batch, its bytes included. Runs without the lock.
 static bool fill_batch(mlrt_batches *b, int64_t number, mlrt_batch *out, mlrt_error *e) {
-  int slot = (int)(number % SLOTS);
-  mlrt_position at = position_of(b, number);
-  int64_t valid = choose_samples(b, at);
-  int64_t next = at.index + b->batch_size;
-  *out = (mlrt_batch){.slot = slot,
-                      .valid = valid,
-                      .at = at,
-                      .last_of_epoch = b->order.use == MLRT_USE_TRAIN
-                                           ? next >= b->per_epoch * b->batch_size
-                                           : next >= mlrt_data_size(b->order.data)};
-  return mlrt_data_fill(b->order.data, b->samples, b->batch_size, b->input_ptrs[slot], e);
+  *out = describe(b, number);
+  for (int64_t row = 0; row < b->batch_size; row++)
+    b->samples[row] = sample_of(b, out, row);
+  return mlrt_data_fill(b->order.data, b->samples, b->batch_size, b->input_ptrs[out->slot], e);
 }
 
 // --- the thread ------------------------------------------------------------------------------
@@ -233,9 +250,57 @@ bool mlrt_batches_begin(mlrt_batches *b, const mlrt_order *order, mlrt_error *e)
   b->shuffle_epoch = -1;
   b->filled = b->released = b->taken = 0;
   b->failed = false;
+  b->handed_out = false;
   b->active = true;
   pthread_cond_signal(&b->work);
   pthread_mutex_unlock(&b->lock);
+  return true;
+}
+
+// --- ahead ---------------------------------------------------------------------------------------
+// Samples lie all over the data: the piece that will be taken next is asked for before this one is
+// copied.
+static void fetch_piece(const mlrt_batches *b, int64_t number) {
+  for (int64_t row = number * b->rows, end = row + b->rows; row < end; row++)
+    mlrt_data_prefetch(b->order.data, sample_of(b, &b->ahead, row));
+}
+
+static void fill_piece(void *data, int64_t number) {
+  mlrt_batches *b = data;
+  int64_t row = number * b->rows, end = row + b->rows;
+  end = end < b->batch_size ? end : b->batch_size;
+  if (number > 0) // they are taken from the last to the first
+    fetch_piece(b, number - 1);
+  mlrt_error e; // of no use: see the head of this file
+  for (; row < end; row++)
+    if (!mlrt_data_copy(b->order.data, sample_of(b, &b->ahead, row), row,
+                        b->input_ptrs[b->ahead.slot], &e))
+      atomic_store_explicit(&b->refused, true, memory_order_relaxed);
+}
+
+mlrt_spare mlrt_batches_ahead(mlrt_batches *b) {
+  mlrt_spare none = {NULL, NULL, 0};
+  if (b->threaded || !b->active || b->failed || at_end(b, b->filled))
+    return none;
+  int64_t bytes = mlrt_data_sample_bytes(b->order.data);
+  if (bytes > LARGEST_SAMPLE)
+    return none;
+  b->ahead = describe(b, b->filled);
+  b->rows = bytes > PIECE_BYTES ? 1 : PIECE_BYTES / (bytes > 0 ? bytes : 1);
+  atomic_store_explicit(&b->refused, false, memory_order_relaxed);
+  b->handed_out = true;
+  return (mlrt_spare){fill_piece, b, (b->batch_size + b->rows - 1) / b->rows};
+}
+
+// True when batch `filled` was handed out and is whole.
+static bool take_ahead(mlrt_batches *b) {
+  if (!b->handed_out)
+    return false;
+  b->handed_out = false;
+  if (atomic_load_explicit(&b->refused, memory_order_relaxed))
+    return false;
+  b->ready[b->ahead.slot] = b->ahead;
+  b->filled++;
   return true;
 }
 
@@ -246,7 +311,7 @@ mlrt_next mlrt_batches_next(mlrt_batches *b, mlrt_batch *out, mlrt_error *e) {
     pthread_mutex_unlock(&b->lock);
     return MLRT_END;
   }
-  if (!b->threaded && b->filled == b->taken && !b->failed)
+  if (!b->threaded && b->filled == b->taken && !b->failed && !take_ahead(b))
     fill_one(b);
   pthread_cond_signal(&b->work);
   while (b->filled == b->taken && !b->failed)

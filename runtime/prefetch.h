@@ -1,19 +1,25 @@
-// prefetch.h: batches in order, the next one prepared by a thread while a step runs.
+// prefetch.h: batches in order, the next one prepared while a step runs: by a thread of its own, or
+// by the threads of the step while they wait for each other.
 //
-//   mlrt_batches *b = mlrt_batches_open(program, arena, true, &e);     // one per trainer
+//   mlrt_batches *b = mlrt_batches_open(program, arena, threaded, &e);     // one per trainer
 //   mlrt_batches_begin(b, &train_order, &e);
-//   while (mlrt_batches_next(b, &batch, &e) == MLRT_BATCH) run(batch.slot);
+//   while (mlrt_batches_next(b, &batch, &e) == MLRT_BATCH) {
+//     mlrt_spare ahead = mlrt_batches_ahead(b);              // where no thread does it: optional
+//     mlrt_team_run_beside(team, fn, arena, batch.slot, &ahead);
+//   }
 //   mlrt_position here = mlrt_batches_position(b);           // a checkpoint stores this ...
 //   mlrt_batches_begin(b, &eval_order, &e); ...              // evaluate with the same two slots
 //   train_order.from = here; mlrt_batches_begin(b, &train_order, &e);  // ... and training goes on
 //   mlrt_batches_close(b);
 //
-// The batch that next() gave stays untouched until the following next(), begin() or close().
+// The batch that next() gave stays untouched until the following next(), begin() or close(). What
+// it holds is the same however it was prepared.
 // No memory is allocated after open. Waiting sleeps. All calls come from one thread.
 #ifndef RUNTIME_PREFETCH_H
 #define RUNTIME_PREFETCH_H
 
 #include "runtime/data.h"
+#include "runtime/team.h"
 
 typedef struct mlrt_batches mlrt_batches;
 
@@ -43,7 +49,7 @@ typedef struct mlrt_batch {
 typedef enum mlrt_next { MLRT_BATCH, MLRT_END, MLRT_BAD } mlrt_next;
 
 // The batch size is dims[0] of the program's inputs. `threaded` = false: next() fills the batch
-// itself (for steps so short that waking a thread costs more); the batches are the same.
+// itself where ahead() did not (for steps so short that waking a thread costs more).
 mlrt_batches *mlrt_batches_open(const mlrt_program *p, char *arena, bool threaded, mlrt_error *e);
 void mlrt_batches_close(mlrt_batches *b); // NULL is fine
 
@@ -55,6 +61,9 @@ int64_t mlrt_batches_per_epoch(const mlrt_program *p, const mlrt_dataset *d, mlr
 // position that this data does not have.
 bool mlrt_batches_begin(mlrt_batches *b, const mlrt_order *order, mlrt_error *e);
 mlrt_next mlrt_batches_next(mlrt_batches *b, mlrt_batch *out, mlrt_error *e);
+// After next(): the batch that follows, as work beside a run on this one. All of it must be done
+// before the next call. No pieces: there is nothing to prepare, or not in small pieces.
+mlrt_spare mlrt_batches_ahead(mlrt_batches *b);
 // Of the batch that the following next() will give.
 mlrt_position mlrt_batches_position(const mlrt_batches *b);
 

@@ -6,6 +6,11 @@
 // that word (futex). `sleepers` lets the common case skip the system call: a waiter announces
 // itself before the kernel compares the word, a releaser changes the word before it looks for
 // sleepers, both sequentially consistent, so one of them always sees the other.
+//
+// A waiter first looks for spare work. `left` counts its pieces down; who moves it from n to n - 1
+// does piece n - 1. In the last barrier of a run nobody takes a piece: who has arrived there says
+// that its pieces are done. So once thread 0 is through, all are, and it may write down the next
+// job.
 #include "runtime/team.h"
 
 #include <errno.h>
@@ -56,6 +61,8 @@ struct mlrt_team {
   mlrt_step_fn fn; // the job; NULL: go home
   char *arena;
   int slot;
+  mlrt_spare spare;
+  _Alignas(LINE) atomic_llong left; // pieces of `spare` that nobody has taken
   member members[];
 };
 
@@ -67,10 +74,23 @@ static void cpu_pause(void) {
 #endif
 }
 
-static void wait_change(word *w, unsigned old, int spins) {
-  for (int i = 0; i < spins; i++) {
-    if (atomic_load_explicit(&w->value, memory_order_acquire) != old)
-      return;
+// True: did a piece of spare work.
+static bool help(mlrt_team *t) {
+  if (atomic_load_explicit(&t->left, memory_order_relaxed) <= 0)
+    return false;
+  long long left = atomic_fetch_sub_explicit(&t->left, 1, memory_order_acquire);
+  if (left <= 0)
+    return false;
+  t->spare.piece(t->spare.data, left - 1);
+  return true;
+}
+
+static void wait_change(mlrt_team *t, word *w, unsigned old, bool helping) {
+  for (int i = 0; i < t->spins; i++) {
+    do
+      if (atomic_load_explicit(&w->value, memory_order_acquire) != old)
+        return;
+    while (helping && help(t));
     if (i % BURST == BURST - 1)
       sched_yield(); // costs nothing on an idle machine; on a busy one we may be in the way
     else
@@ -104,7 +124,7 @@ int mlrt_team_size(const mlrt_team *t) {
   return t->size;
 }
 
-void mlrt_barrier(mlrt_team *t, int tid) {
+static void pass_barrier(mlrt_team *t, int tid, bool helping) {
   if (t->size == 1)
     return;
   // No thread can pass the barrier before this one arrives: the phase read here is this one's.
@@ -112,7 +132,11 @@ void mlrt_barrier(mlrt_team *t, int tid) {
   if (arrive(t, tid / FAN_IN))
     advance(&t->phase, phase);
   else
-    wait_change(&t->phase, phase, t->spins);
+    wait_change(t, &t->phase, phase, helping);
+}
+
+void mlrt_barrier(mlrt_team *t, int tid) {
+  pass_barrier(t, tid, true);
 }
 
 // Subnormal numbers count as zero in every thread that computes: a masked softmax is full of them,
@@ -127,27 +151,43 @@ static void flush_subnormals(void) {
 #endif
 }
 
+// One thread's part of a run: the job, what spare work nobody has had time for, and the barrier
+// behind which all of it is done.
+static void run_part(mlrt_team *t, int tid, mlrt_step_fn fn, char *arena, int slot) {
+  fn(arena, slot, t, tid);
+  while (help(t))
+    continue;
+  pass_barrier(t, tid, false);
+}
+
 static void *member_main(void *data) {
   member *m = data;
   flush_subnormals();
   mlrt_team *t = m->team;
   for (unsigned run = 0;; run++) {
-    wait_change(&t->runs, run, t->spins);
+    wait_change(t, &t->runs, run, false);
     if (!t->fn)
       return NULL;
-    t->fn(t->arena, t->slot, t, m->tid);
-    mlrt_barrier(t, m->tid);
+    run_part(t, m->tid, t->fn, t->arena, t->slot);
   }
 }
 
-void mlrt_team_run(mlrt_team *t, mlrt_step_fn fn, char *arena, int slot) {
+void mlrt_team_run_beside(mlrt_team *t, mlrt_step_fn fn, char *arena, int slot,
+                          const mlrt_spare *spare) {
   t->fn = fn;
   t->arena = arena;
   t->slot = slot;
+  if (spare) {
+    t->spare = *spare;
+    atomic_store_explicit(&t->left, spare->num, memory_order_release);
+  }
   if (t->size > 1)
     advance(&t->runs, atomic_load_explicit(&t->runs.value, memory_order_relaxed));
-  fn(arena, slot, t, 0);
-  mlrt_barrier(t, 0);
+  run_part(t, 0, fn, arena, slot);
+}
+
+void mlrt_team_run(mlrt_team *t, mlrt_step_fn fn, char *arena, int slot) {
+  mlrt_team_run_beside(t, fn, arena, slot, NULL);
 }
 
 // Level by level: `width` arrivals at a level need ceil(width / FAN_IN) counters.

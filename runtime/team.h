@@ -15,4 +15,16 @@ mlrt_team *mlrt_team_new(int threads); // also flushes subnormals in the caller
 void mlrt_team_free(mlrt_team *t);
 void mlrt_team_run(mlrt_team *t, mlrt_step_fn fn, char *arena, int slot);
 
+// Small pieces of work that have nothing to do with fn: whichever thread waits for others does the
+// next one. Their order and their threads are chance, so they must not depend on each other.
+typedef struct mlrt_spare {
+  void (*piece)(void *data, int64_t number); // a microsecond at most: others may be waiting for it
+  void *data;
+  int64_t num; // pieces 0 .. num - 1, each done once
+} mlrt_spare;
+
+// The same, with work for idle threads (NULL: none). On return all of it is done.
+void mlrt_team_run_beside(mlrt_team *t, mlrt_step_fn fn, char *arena, int slot,
+                          const mlrt_spare *spare);
+
 #endif

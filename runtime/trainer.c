@@ -71,6 +71,14 @@ void mlrt_trainer_run(mlrt_trainer *t, const mlrt_func *f, int slot) {
     mlrt_team_run(t->team, f->run, t->arena.base, slot);
 }
 
+void mlrt_trainer_run_batch(mlrt_trainer *t, const mlrt_func *f, mlrt_batches *b,
+                            const mlrt_batch *batch) {
+  if (!f->run)
+    return; // and hand nothing out that nobody would do
+  mlrt_spare ahead = mlrt_batches_ahead(b);
+  mlrt_team_run_beside(t->team, f->run, t->arena.base, batch->slot, &ahead);
+}
+
 bool mlrt_result_is_scalar(const mlrt_result *r) {
   return r->kind != MLRT_OUTPUT;
 }
@@ -117,11 +125,16 @@ mlrt_checkpoint mlrt_trainer_checkpoint(const mlrt_program *p, mlrt_options *o) 
   return c;
 }
 
+mlrt_dataset *mlrt_trainer_open_data(const mlrt_program *p, const mlrt_options *o,
+                                     const mlrt_data *d, mlrt_use use, mlrt_error *e) {
+  mlrt_flag_values flags = mlrt_data_flags(o);
+  return mlrt_data_open(p, d, use, o->data_dir, &flags, e);
+}
+
 mlrt_dataset *mlrt_trainer_data(const mlrt_program *p, const mlrt_options *o, const mlrt_data *d,
                                 mlrt_use use) {
   mlrt_error e;
-  mlrt_flag_values flags = mlrt_data_flags(o);
-  mlrt_dataset *set = mlrt_data_open(p, d, use, o->data_dir, &flags, &e);
+  mlrt_dataset *set = mlrt_trainer_open_data(p, o, d, use, &e);
   if (!set)
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
   return set;

@@ -27,6 +27,9 @@ void mlrt_trainer_set_flags(mlrt_trainer *t);
 // Initial states: seeds, counters, then the program's init function.
 void mlrt_trainer_init(mlrt_trainer *t, uint64_t seed);
 void mlrt_trainer_run(mlrt_trainer *t, const mlrt_func *f, int slot);
+// On the batch that mlrt_batches_next gave, preparing the one after it.
+void mlrt_trainer_run_batch(mlrt_trainer *t, const mlrt_func *f, mlrt_batches *b,
+                            const mlrt_batch *batch);
 
 // A scalar result as the last run left it.
 double mlrt_trainer_result(const mlrt_trainer *t, const mlrt_result *r);
@@ -39,6 +42,9 @@ mlrt_checkpoint mlrt_trainer_checkpoint(const mlrt_program *p, mlrt_options *o);
 // The file that this run saves to: --save, or MODEL.safetensors. Points to static or given text.
 const char *mlrt_save_path(const mlrt_program *p, const mlrt_options *o, char *buf, size_t cap);
 
+// NULL: `e` says why. Any thread may call it. The other one ends the process through mlrt_fail.
+mlrt_dataset *mlrt_trainer_open_data(const mlrt_program *p, const mlrt_options *o,
+                                     const mlrt_data *d, mlrt_use use, mlrt_error *e);
 mlrt_dataset *mlrt_trainer_data(const mlrt_program *p, const mlrt_options *o, const mlrt_data *d,
                                 mlrt_use use);
 double mlrt_seconds(void); // monotonic

@@ -473,6 +473,40 @@ static void test_places(void) {
   rmdir(root);
 }
 
+// What a .gz may have in its header beside the ten bytes that all have.
+static void test_gz_headers(void) {
+  static Bytef extra[] = "more", name[] = "a name", comment[] = "a comment";
+  gz_header headers[] = {
+      {.name = name},
+      {.extra = extra, .extra_len = 4},
+      {.comment = comment},
+      {.name = name, .hcrc = 1},
+      {.extra = extra, .extra_len = 4, .name = name, .comment = comment, .hcrc = 1}};
+  for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+    fixture f;
+    unsigned char packed[200];
+    const char *csv = "1,2\n3,4\n";
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)csv,
+                  .avail_in = (uInt)strlen(csv),
+                  .next_out = packed,
+                  .avail_out = sizeof packed};
+    deflateInit2(&z, 9, Z_DEFLATED, 16 + MAX_WBITS, 9, Z_DEFAULT_STRATEGY);
+    deflateSetHeader(&z, &headers[i]);
+    deflate(&z, Z_FINISH);
+    bytes file = {0};
+    put(&file, packed, z.total_out);
+    deflateEnd(&z);
+    fixture_init(&f, "csv", 1, 1);
+    set_file(&f, 0, file);
+    set_input(&f, 0, MLRT_F32, 2, 1, 2, 0);
+    mlrt_dataset *d = must_open(&f, MLRT_USE_TRAIN, "gz with a header of its own");
+    float row[2];
+    fill(d, 1, row, NULL);
+    CHECK(mlrt_data_size(d) == 2 && row[0] == 3 && row[1] == 4, "header %zu", i);
+    mlrt_data_close(d);
+  }
+}
+
 // Random bytes do not pack: a .gz on disk of several pieces, unpacked to pages that grow.
 static void test_large_gz(void) {
   enum { IDS = 3 << 19 };
@@ -589,6 +623,7 @@ int main(void) {
   test_tokens();
   test_places();
   test_large_csv();
+  test_gz_headers();
   test_large_gz();
   test_flags();
   return failures != 0;

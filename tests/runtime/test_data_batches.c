@@ -1,5 +1,5 @@
-// test_data_batches.c: batches come in the right order with and without the thread, stop and go
-// on exactly, share their slots with evaluation, and report bad data.
+// test_data_batches.c: batches come in the right order whoever fills them, stop and go on exactly,
+// share their slots with evaluation, and report bad data.
 #include "runtime/prefetch.h"
 #include "tests/runtime/support_data.h"
 
@@ -19,7 +19,11 @@ static void counting_fixture(fixture *f) {
   f->program.staging_slot_bytes = 128;
 }
 
+// Who fills a batch: next(), the thread, or whoever works on what ahead() hands out.
+typedef enum filler { BY_NEXT, BY_THREAD, BY_AHEAD, NUM_FILLERS } filler;
+
 typedef struct run {
+  filler filler;
   fixture f;
   char arena[512];
   mlrt_dataset *data;
@@ -27,11 +31,12 @@ typedef struct run {
   mlrt_order order;
 } run;
 
-static void run_init(run *r, bool threaded, mlrt_use use, bool shuffle) {
+static void run_init(run *r, filler filler, mlrt_use use, bool shuffle) {
+  r->filler = filler;
   memset(r->arena, 0x77, sizeof r->arena);
   counting_fixture(&r->f);
   r->data = must_open(&r->f, use, "counting");
-  r->b = mlrt_batches_open(&r->f.program, r->arena, threaded, &r->f.error);
+  r->b = mlrt_batches_open(&r->f.program, r->arena, filler == BY_THREAD, &r->f.error);
   CHECK(r->b, "%s", r->f.error.text);
   r->order = (mlrt_order){.data = r->data, .use = use, .shuffle = shuffle, .seed = 42};
 }
@@ -45,20 +50,30 @@ static void begin(run *r) {
   CHECK(mlrt_batches_begin(r->b, &r->order, &r->f.error), "%s", r->f.error.text);
 }
 
+// As threads do that wait in a run on the present batch.
+static void work_ahead(run *r) {
+  mlrt_spare s = mlrt_batches_ahead(r->b);
+  CHECK(r->filler == BY_AHEAD || s.num == 0, "the thread's work is handed out");
+  for (int64_t i = s.num - 1; i >= 0; i--)
+    s.piece(s.data, i);
+}
+
 // The following batch; its samples are written to `out`. False at the end.
 static bool next(run *r, mlrt_batch *batch, int32_t out[BATCH]) {
   mlrt_next status = mlrt_batches_next(r->b, batch, &r->f.error);
   CHECK(status != MLRT_BAD, "%s", r->f.error.text);
+  if (status == MLRT_BATCH && r->filler != BY_NEXT)
+    work_ahead(r); // must leave the batch itself alone
   if (status == MLRT_BATCH)
     memcpy(out, r->arena + 64 + batch->slot * 128, BATCH * sizeof *out);
   return status == MLRT_BATCH;
 }
 
-static void test_eval(bool threaded) {
+static void test_eval(filler filler) {
   run r;
   mlrt_batch batch;
   int32_t x[BATCH];
-  run_init(&r, threaded, MLRT_USE_EVAL, true); // evaluation ignores `shuffle`
+  run_init(&r, filler, MLRT_USE_EVAL, true); // evaluation ignores `shuffle`
   CHECK(mlrt_batches_per_epoch(&r.f.program, r.data, MLRT_USE_EVAL) == 5, "23 / 5");
   for (int pass = 0; pass < 2; pass++) {
     begin(&r);
@@ -78,13 +93,13 @@ static void test_eval(bool threaded) {
   run_close(&r);
 }
 
-static void test_epochs(bool threaded) {
+static void test_epochs(filler filler) {
   run r;
   mlrt_batch batch;
   int32_t x[BATCH];
   int orders_equal = 0;
   int32_t first_epoch[4 * BATCH];
-  run_init(&r, threaded, MLRT_USE_TRAIN, true);
+  run_init(&r, filler, MLRT_USE_TRAIN, true);
   CHECK(mlrt_batches_per_epoch(&r.f.program, r.data, MLRT_USE_TRAIN) == 4, "23 / 5");
   begin(&r);
   for (int epoch = 0; epoch < 3; epoch++) {
@@ -111,12 +126,12 @@ static void test_epochs(bool threaded) {
 
 // Stopping after any number of batches, evaluating in between, and going on from the position
 // gives the batches of an uninterrupted run.
-static void test_resume(bool threaded) {
+static void test_resume(filler filler) {
   run whole, parts;
   mlrt_batch batch;
   int32_t x[BATCH], y[BATCH];
-  run_init(&whole, !threaded, MLRT_USE_TRAIN, true);
-  run_init(&parts, threaded, MLRT_USE_TRAIN, true);
+  run_init(&whole, (filler + 1) % NUM_FILLERS, MLRT_USE_TRAIN, true);
+  run_init(&parts, filler, MLRT_USE_TRAIN, true);
   mlrt_dataset *eval = must_open(&parts.f, MLRT_USE_EVAL, "eval");
   begin(&whole);
   for (int k = 0; k < 30; k++) {
@@ -142,7 +157,7 @@ static void test_held_batch(void) {
   run r;
   mlrt_batch batch;
   int32_t x[BATCH];
-  run_init(&r, true, MLRT_USE_TRAIN, true);
+  run_init(&r, BY_THREAD, MLRT_USE_TRAIN, true);
   begin(&r);
   for (int k = 0; k < 5; k++) {
     next(&r, &batch, x);
@@ -157,7 +172,7 @@ static void test_idle(void) {
   run r;
   mlrt_batch batch;
   int32_t x[BATCH];
-  run_init(&r, true, MLRT_USE_TRAIN, true);
+  run_init(&r, BY_THREAD, MLRT_USE_TRAIN, true);
   begin(&r);
   next(&r, &batch, x);
   clock_t before = clock();
@@ -172,9 +187,46 @@ static void refuse_begin(run *r, const char *words) {
   CHECK(strstr(r->f.error.text, words), "%s", r->f.error.text);
 }
 
+// Samples of 20 KB are not handed out: who copies one would keep the others waiting. Those of 3 KB
+// are, a few at a time, and all of their bytes arrive.
+static void test_large_samples(void) {
+  for (uint32_t bytes_each = 3000; bytes_each <= 20000; bytes_each += 17000) {
+    enum { SAMPLES = 9 };
+    fixture f;
+    bytes b = idx_header(8, 2, (uint32_t[]){SAMPLES, bytes_each});
+    for (uint32_t i = 0; i < SAMPLES * bytes_each; i++)
+      put(&b, &(unsigned char){(unsigned char)(i % 251)}, 1);
+    fixture_init(&f, "idx", 1, 1);
+    set_file(&f, 0, b);
+    set_input(&f, 0, MLRT_U8, 2, BATCH, bytes_each, 0);
+    f.inputs[0].offset = 0;
+    f.program.staging_slot_bytes = BATCH * bytes_each;
+    char *arena = calloc(2, (size_t)f.program.staging_slot_bytes);
+    mlrt_dataset *d = must_open(&f, MLRT_USE_EVAL, "large samples");
+    mlrt_batches *batches = mlrt_batches_open(&f.program, arena, false, &f.error);
+    mlrt_order order = {.data = d, .use = MLRT_USE_EVAL};
+    mlrt_batch batch;
+    CHECK(mlrt_batches_begin(batches, &order, &f.error), "%s", f.error.text);
+    CHECK(mlrt_batches_next(batches, &batch, &f.error) == MLRT_BATCH, "%s", f.error.text);
+    mlrt_spare s = mlrt_batches_ahead(batches);
+    CHECK(s.num == (bytes_each == 3000 ? 3 : 0), "%u bytes: %d pieces", bytes_each, (int)s.num);
+    for (int64_t i = 0; i < s.num; i++)
+      s.piece(s.data, i);
+    CHECK(mlrt_batches_next(batches, &batch, &f.error) == MLRT_BATCH, "%s", f.error.text);
+    CHECK(batch.valid == SAMPLES - BATCH && batch.slot == 1, "the second batch");
+    CHECK(!memcmp(arena + f.program.staging_slot_bytes, b.at + 12 + BATCH * bytes_each,
+                  (size_t)batch.valid * bytes_each),
+          "%u bytes: other samples", bytes_each);
+    CHECK(mlrt_batches_ahead(batches).num == 0, "nothing follows the last batch");
+    mlrt_batches_close(batches);
+    mlrt_data_close(d);
+    free(arena);
+  }
+}
+
 static void test_refusals(void) {
   run r;
-  run_init(&r, true, MLRT_USE_TRAIN, false);
+  run_init(&r, BY_THREAD, MLRT_USE_TRAIN, false);
   r.order.from = (mlrt_position){0, 20};
   refuse_begin(&r, "no batch at epoch 0, sample 20 (4 batches of 5");
   r.order.from = (mlrt_position){0, 3};
@@ -194,11 +246,11 @@ static void test_refusals(void) {
 }
 
 // A value that does not fit: the batches before it come, then the error, again and again.
-static void test_bad_value(bool threaded) {
+static void test_bad_value(filler filler) {
   run r;
   mlrt_batch batch;
   int32_t x[BATCH];
-  run_init(&r, threaded, MLRT_USE_TRAIN, false);
+  run_init(&r, filler, MLRT_USE_TRAIN, false);
   r.f.inputs[0].limit = 12;
   begin(&r);
   CHECK(next(&r, &batch, x) && next(&r, &batch, x), "two good batches");
@@ -212,14 +264,15 @@ static void test_bad_value(bool threaded) {
 }
 
 int main(void) {
-  for (int threaded = 0; threaded < 2; threaded++) {
-    test_eval(threaded);
-    test_epochs(threaded);
-    test_resume(threaded);
-    test_bad_value(threaded);
+  for (filler filler = BY_NEXT; filler < NUM_FILLERS; filler++) {
+    test_eval(filler);
+    test_epochs(filler);
+    test_resume(filler);
+    test_bad_value(filler);
   }
   test_held_batch();
   test_idle();
   test_refusals();
+  test_large_samples();
   return failures != 0;
 }

@@ -1,6 +1,9 @@
-// test_team.c: barriers keep threads together, whatever their number, awake or asleep.
+// test_team.c: barriers keep threads together, whatever their number, awake or asleep; spare work
+// is done once.
 #include "runtime/team.h"
 #include "tests/runtime/support_program.h"
+
+#include <stdatomic.h>
 
 enum { ROUNDS = 50 };
 
@@ -49,10 +52,72 @@ static void test_size(int threads, int runs) {
     CHECK(s.bad[i] == 0, "%d threads: thread %d saw %d wrong values", threads, i, s.bad[i]);
 }
 
+// Each piece of spare work is done once, and before the run returns, whether threads have to wait
+// for each other or are all busy.
+typedef struct chores {
+  atomic_int done[100];
+  shared s;
+} chores;
+
+static void do_piece(void *data, int64_t number) {
+  chores *c = data;
+  atomic_fetch_add(&c->done[number], 1);
+}
+
+static void busy(char *arena, int slot, mlrt_team *team, int tid) {
+  (void)arena, (void)slot, (void)team, (void)tid;
+}
+
+static void test_spare(int threads) {
+  static const int64_t nums[] = {0, 1, 7, 100};
+  mlrt_team *t = mlrt_team_new(threads);
+  for (int run = 0; run < 48; run++) {
+    chores c = {.s = {.rounds = 3}};
+    mlrt_spare spare = {do_piece, &c, nums[run % 4]};
+    mlrt_step_fn fn = run % 3 == 0 ? busy : run % 3 == 1 ? in_step : sleepy;
+    mlrt_team_run_beside(t, fn, (char *)&c.s, run, &spare);
+    for (int64_t i = 0; i < 100; i++)
+      CHECK(c.done[i] == (i < spare.num), "%d threads, run %d: piece %d done %d times", threads,
+            run, (int)i, c.done[i]);
+    if (run % 5 == 0)
+      mlrt_team_run(t, in_step, (char *)&c.s, run); // with none
+    for (int i = 0; i < threads; i++)
+      CHECK(c.s.bad[i] == 0, "%d threads: thread %d saw %d wrong values", threads, i, c.s.bad[i]);
+  }
+  mlrt_team_free(t);
+}
+
+// A piece that takes longer than everything else: the run must not be over before it is.
+static void do_slowly(void *data, int64_t number) {
+  usleep(30);
+  do_piece(data, number);
+}
+
+static void test_slow_pieces(int threads) {
+  mlrt_team *t = mlrt_team_new(threads);
+  chores c = {.s = {.rounds = 0}};
+  mlrt_spare spare = {do_slowly, &c, 2};
+  for (int run = 1; run <= 1000; run++) {
+    mlrt_team_run_beside(t, busy, (char *)&c.s, 0, &spare);
+    int first = c.done[0], second = c.done[1];
+    CHECK(first == run && second == run, "%d threads, run %d: pieces done %d and %d times", threads,
+          run, first, second);
+    if (failures)
+      break;
+    if (run % 4 == 0)
+      usleep(200); // some go to sleep and have to be woken for the next run
+  }
+  mlrt_team_free(t);
+}
+
 int main(void) {
   static const int sizes[] = {1, 2, 3, 4, 7, 8, 9, 17, 65, 256};
   for (int i = 0; i < (int)(sizeof sizes / sizeof sizes[0]); i++)
     test_size(sizes[i], sizes[i] < 10 ? 40 : 2);
+  for (int threads = 1; threads <= 9; threads += 1 + (threads > 3) * 2)
+    test_spare(threads);
+  for (int threads = 1; threads <= 4; threads++)
+    test_slow_pieces(threads);
   mlrt_team_free(NULL);
   CHECK(mlrt_online_cores() >= 1, "no processors");
   return failures != 0;

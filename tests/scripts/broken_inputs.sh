@@ -72,6 +72,25 @@ for edit in '7s/,[0-9]*,/,/' '7s/^[0-9]*/x/' '7s/$/,1/' '7s/[0-9]*$/11/' '7s/[0-
 done
 head -n 20 digits.csv | gzip >data/digits.csv.gz # less than one batch
 try_data "samples"
+
+# Files to train on and to evaluate on are read at the same time; the former come first in what is said.
+sed '/test *= csv/s/digits.csv.gz/other.csv.gz/' digits.graph >two.graph
+"$mltc" -O1 two.graph -o two
+try_two() { # PATTERN
+  for threads in 1 2; do
+    expect_error 1 "$1" ./two --quiet --epochs=2 --data-dir=data --save=good.safetensors --threads=$threads
+    same good.safetensors kept.safetensors "the checkpoint before and after errors"
+  done
+}
+cp whole.gz data/digits.csv.gz
+try_two "other.csv.gz: no such file"
+head_of whole.gz 9000 >data/other.csv.gz
+try_two "other.csv.gz: the .gz file is cut off"
+cp whole.gz data/other.csv.gz
+overwrite data/other.csv.gz $(($(stat -c %s whole.gz) - 8)) "XX"
+try_two "other.csv.gz: the .gz file is damaged .*incorrect data check"
+head_of whole.gz 5000 >data/digits.csv.gz
+try_two "data .train.: .*digits.csv.gz: the .gz file is cut off"
 cp whole.gz digits.csv.gz
 
 # --- what cannot be written
