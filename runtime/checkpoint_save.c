@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -157,6 +158,13 @@ static bool is_file_or_nothing(const char *path) {
   return stat(path, &st) < 0 || S_ISREG(st.st_mode);
 }
 
+// Whether `fd` is still what the path names: another trainer may have renamed or removed it.
+static bool is_at(int fd, const char *path) {
+  struct stat mine, there;
+  return fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&
+         mine.st_dev == there.st_dev;
+}
+
 bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o, const char *path,
                      mlrt_error *e) {
   *s = (mlrt_saver){.program = p, .options = o, .path = strdup(path)};
@@ -170,14 +178,14 @@ bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o
         e, "cannot write the checkpoint '%s': it is no file; --no-save writes none", path);
   }
   int fd = open(s->temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) {
-    cannot(s, e);
+  bool ok = fd >= 0 || cannot(s, e);
+  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_at(fd, s->temp))
+    unlink(s->temp); // unless another run is writing it right now
+  if (fd >= 0)
+    close(fd);
+  if (!ok)
     mlrt_saver_close(s);
-    return false;
-  }
-  close(fd);
-  unlink(s->temp);
-  return true;
+  return ok;
 }
 
 void mlrt_saver_close(mlrt_saver *s) {
@@ -235,24 +243,44 @@ static bool sync_folder(const mlrt_saver *s) {
   return ok;
 }
 
+// The temporary file, empty and for us alone: two runs that save to one path must not mix their
+// bytes. -1 with *e.
+static int open_temp(const mlrt_saver *s, mlrt_error *e) {
+  for (;;) {
+    int fd = open(s->temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) {
+      cannot(s, e);
+      return -1;
+    }
+    bool busy = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    if (!busy && is_at(fd, s->temp) && ftruncate(fd, 0) == 0)
+      return fd;
+    bool gone = !busy && !is_at(fd, s->temp);
+    if (busy)
+      mlrt_error_set(e,
+                     "cannot write the checkpoint '%s': another program is writing it; give each "
+                     "run its own with --save",
+                     s->path);
+    else if (!gone)
+      cannot(s, e);
+    close(fd);
+    if (!gone)
+      return -1;
+  }
+}
+
 bool mlrt_saver_save(mlrt_saver *s, const char *arena, const mlrt_run_point *at, mlrt_error *e) {
   fill_metadata(s, at, checksum(s, arena));
   size_t len =
       mlrt_st_write(s->header, s->header_cap, s->tensors, s->num_states, s->pairs, s->num_pairs);
-  int fd = open(s->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  int fd = open_temp(s, e);
   if (fd < 0)
-    return cannot(s, e);
-  bool ok = write_file(s, fd, len, arena);
+    return false;
+  bool ok = write_file(s, fd, len, arena) && rename(s->temp, s->path) == 0;
   int why = errno;
-  if (close(fd) < 0 && ok) {
-    ok = false;
-    why = errno;
-  }
-  if (ok && rename(s->temp, s->path) == 0)
-    return sync_folder(s) || cannot(s, e);
-  if (ok)
-    why = errno;
-  unlink(s->temp);
+  if (!ok)
+    unlink(s->temp);
+  close(fd); // the lock until here; what could fail has been synced
   errno = why;
-  return cannot(s, e);
+  return ok ? sync_folder(s) || cannot(s, e) : cannot(s, e);
 }

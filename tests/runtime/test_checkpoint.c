@@ -1,6 +1,11 @@
 // test_checkpoint.c: safetensors headers and checkpoints: what is read back, what is refused, and
 // that a refused file changes nothing.
 #include "runtime/checkpoint.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include "tests/runtime/support_program.h"
 
 static mlrt_program program;
@@ -246,6 +251,26 @@ static void test_foreign_file(void) {
   CHECK(!opens(&none, "f.st", &e) && strstr(e.text, "not a checkpoint of a trainer"), "%s", e.text);
 }
 
+// Two runs that save to one path: the second is told so, and the file stays whole.
+static void test_two_writers(void) {
+  mlrt_saver s;
+  mlrt_error e = {.text = ""};
+  mlrt_run_point at = some_point();
+  CHECK(mlrt_saver_open(&s, &program, &options, "c.st", &e), "%s", e.text);
+  int other = open("c.st.tmp", O_WRONLY | O_CREAT, 0666);
+  CHECK(other >= 0 && flock(other, LOCK_EX) == 0, "no lock");
+  CHECK(!mlrt_saver_save(&s, arena, &at, &e) && strstr(e.text, "another program"), "%s", e.text);
+  CHECK(access("c.st.tmp", F_OK) == 0 && same_file("c.st", "c2.st"), "the other's file is gone");
+  mlrt_saver again;
+  CHECK(mlrt_saver_open(&again, &program, &options, "c.st", &e), "%s", e.text);
+  CHECK(access("c.st.tmp", F_OK) == 0, "a start removes the other's file");
+  mlrt_saver_close(&again);
+  close(other);
+  CHECK(mlrt_saver_save(&s, arena, &at, &e), "%s", e.text);
+  CHECK(access("c.st.tmp", F_OK) != 0 && same_file("c.st", "c2.st"), "not saved afterwards");
+  mlrt_saver_close(&s);
+}
+
 int main(void) {
   mlrt_embedded embedded[2];
   mlrt_error e;
@@ -259,6 +284,7 @@ int main(void) {
   accepts();
   refuses();
   test_round_trip();
+  test_two_writers();
   test_damage();
   test_other_model();
   test_foreign_file();
