@@ -183,6 +183,8 @@ BUILTIN(pad) {
       (a->v[3] && !fe_want_num(c, a->v[3], a->at[3], "'value'", &value)))
     return &fe_bad;
   ir_node *x = a->v[0]->node;
+  if (a->v[3] && !fe_check_fits(c, a->at[3], a->v[3], x->type.dtype))
+    return &fe_bad;
   bool ok = num_lo == x->type.rank && num_hi == x->type.rank;
   for (int i = 0; ok && i < num_lo; i++)
     ok = lo[i] >= 0 && hi[i] >= 0 && lo[i] <= FE_MAX_ELEMENTS && hi[i] <= FE_MAX_ELEMENTS;
@@ -248,7 +250,9 @@ BUILTIN(constant) {
   double value;
   if (!fe_want_num(c, a->v[0], a->at[0], "the value of constant()", &value))
     return &fe_bad;
-  return a->v[1] ? fill(c, a, 1, value) : fe_make_init(c, FE_INIT_CONSTANT, value, 0);
+  if (!a->v[1])
+    return fe_make_init(c, FE_INIT_CONSTANT, value, 0);
+  return fe_check_fits(c, a->at[0], a->v[0], IR_F32) ? fill(c, a, 1, value) : &fe_bad;
 }
 
 static const fe_value *random_tensor(fe *c, const builtin_args *a, ir_op op) {

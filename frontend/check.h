@@ -151,7 +151,9 @@ extern const fe_value fe_bad, fe_none;
 // --- errors --------------------------------------------------------------------------------------
 // A diagnostic with the chain of block uses. The same error at the same place is reported once.
 ir_diag *fe_error(fe *c, ir_loc at, const char *code, const char *fmt, ...) IR_PRINTF(4, 5);
-// The same, as a value.
+// A warning, once per place.
+ir_diag *fe_warn(fe *c, ir_loc at, const char *code, const char *fmt, ...) IR_PRINTF(4, 5);
+// An error, as a value.
 #define FE_FAIL(c, ...) (fe_error((c), __VA_ARGS__), &fe_bad)
 // Adds "did you mean" from the keys of up to several maps and words; NULL entries are skipped.
 void fe_suggest(fe *c, ir_diag *d, const char *word, const ir_map *const *maps, size_t num_maps,
@@ -224,6 +226,11 @@ ir_node *fe_emit_cast(fe *c, ir_loc at, ir_node *x, ir_dtype t);
 ir_node *fe_emit_const(fe *c, ir_loc at, ir_dtype t, double v);
 ir_node *fe_emit_reshape(fe *c, ir_loc at, ir_node *x, int rank, const int64_t *dims);
 ir_node *fe_emit_broadcast(fe *c, ir_loc at, ir_node *x, int rank, const int64_t *dims);
+// Whether a tensor of element type t can have this number or truth value as a constant (reported).
+bool fe_check_fits(fe *c, ir_loc at, const fe_value *v, ir_dtype t);
+// It as a tensor of element type t in the shape of `other`.
+const fe_value *fe_number_to_tensor(fe *c, ir_loc at, const fe_value *v, ir_dtype t,
+                                    const ir_type *other);
 const fe_value *fe_binary(fe *c, ast_op op, ir_loc at, const fe_value *a, const fe_value *b);
 // The IR op over broadcast operands of one element type (max, min).
 const fe_value *fe_pointwise(fe *c, ir_op op, ir_loc at, const fe_value *a, const fe_value *b);

@@ -30,7 +30,8 @@ static bool take_slice(indexer *x, const ast_expr *e, int axis) {
     diag_label(d, "of a dimension of %lld", (long long)size);
     return false;
   }
-  x->start[axis] = lo, x->stop[axis] = hi, x->step[axis] = step;
+  x->start[axis] = lo, x->stop[axis] = hi;
+  x->step[axis] = step < hi - lo ? step : 1, x->stop[axis] = step < hi - lo ? hi : lo + 1;
   return true;
 }
 

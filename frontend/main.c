@@ -272,6 +272,8 @@ static int compile(driver *d) {
   ir_buf b = ir_buf_new(d->a);
   if (!read_source(d))
     return report(d);
+  if (d->o.emit == EMIT_AST && has_suffix(d->o.input, ".ir"))
+    return usage("--emit=ast prints graph files; use --emit=ir for IR");
   if (d->o.emit == EMIT_AST) {
     ast_print(fe_parse(d->a, &d->source, d->diags), &b);
     int status = report(d);

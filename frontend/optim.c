@@ -97,9 +97,15 @@ static void take_grads(fe *c, optimizing *o) {
 // -------------------------------------------------------------------------------------- Adds `n`/k
 // to the accumulator `name`. In accum the sum is stored; in step, which is the last micro-batch, it
 // is the result and the accumulator starts again at zero.
+//
+// A parameter may be called `loss`, too: one accumulator serves one value only.
 static ir_node *accumulate(fe *c, const char *name, ir_node *n, bool last) {
-  ir_state *acc = fe_declare_state(c, ir_format(c->arena, "%s.acc", name), n->type, IR_ROLE_ACCUM,
-                                   (fe_init){FE_INIT_CONSTANT, 0, 0}, n->loc);
+  const char *path = ir_format(c->arena, "%s.acc", name);
+  while (ir_map_get(c->pass->declared, path))
+    path = ir_format(c->arena, "%s_2", path);
+  ir_map_put(c->pass->declared, path, c->pass);
+  ir_state *acc =
+      fe_declare_state(c, path, n->type, IR_ROLE_ACCUM, (fe_init){FE_INIT_CONSTANT, 0, 0}, n->loc);
   if (!acc)
     return n;
   ir_builder *b = &c->pass->b;
@@ -147,7 +153,8 @@ static ir_node *sum_of_squares(ir_builder *b, ir_node *g) {
   for (int i = 0; i < g->type.rank; i++)
     axes[i] = i;
   ir_node *sq = ir_binary(b, IR_MUL, g, g);
-  return ir_reshape(b, ir_reduce(b, IR_SUM, sq, axes, g->type.rank), 0, NULL);
+  ir_node *sum = ir_reshape(b, ir_reduce(b, IR_SUM, sq, axes, g->type.rank), 0, NULL);
+  return g->type.dtype == IR_F32 ? sum : ir_cast(b, sum, IR_F32); // one norm over f32 and f64
 }
 
 static ir_node *global_norm(fe *c, const optimizing *o) {
@@ -194,7 +201,8 @@ static void clip(fe *c, optimizing *o) {
   ir_rename(b->func, scale, "clip_scale");
   for (size_t i = 0; i < o->grads.num; i++) {
     ir_node *g = o->grads.at[i];
-    ir_node *wide = ir_broadcast_to(b, scale, g->type.rank, g->type.dims);
+    ir_node *own = g->type.dtype == IR_F32 ? scale : ir_cast(b, scale, g->type.dtype);
+    ir_node *wide = ir_broadcast_to(b, own, g->type.rank, g->type.dims);
     o->grads.at[i] = ir_binary(b, IR_MUL, g, wide);
     ir_rename(b->func, o->grads.at[i], ir_format(c->arena, "%s.clipped", g->name));
   }

@@ -58,7 +58,7 @@ void options_help(FILE *out) {
       "  -o, --output=FILE       what to write (default: the file's name without .graph)\n"
       "  -D NAME=VALUE           set a `let` of the graph\n"
       "  -I DIR                  look for imports there too\n"
-      "  -O0 .. -O3              effort of the C compiler (default -O3)\n"
+      "  -O0 .. -O3              effort of the C compiler (default -O2)\n"
       "  --target=T              cpu (this machine), cpu:x86-64-v3, cpu:x86-64-v4,\n"
       "                          cpu:aarch64 (cross-compiles to an object)\n"
       "  --emit=KIND             print instead of building: ast, ir (after all passes), kernels,\n"
@@ -198,7 +198,7 @@ static const char *join(ir_arena *a, int argc, char **argv) {
 }
 
 bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **why) {
-  *o = (options){.target = "cpu", .opt_level = 3, .text = join(a, argc, argv)};
+  *o = (options){.target = "cpu", .opt_level = 2, .text = join(a, argc, argv)};
   argc = take_dependencies(argc, argv, o);
   opterr = 0;
   optind = 1;

@@ -284,7 +284,10 @@ static ast_expr *parse_power(fe_parser *p) {
     return a;
   ir_loc op_loc = parse_take(p)->loc;
   parse_skip_newlines(p);
+  if (!parse_enter(p))
+    return NULL;
   ast_expr *b = parse_unary(p);
+  parse_leave(p);
   ast_expr *e = b ? node(p, AST_BINARY, start, a, b, NULL) : NULL;
   if (e)
     e->op = AST_OP_POW, e->op_loc = op_loc;
@@ -301,11 +304,13 @@ static ast_expr *parse_prefix(fe_parser *p, ast_op op, ast_expr *(*operand)(fe_p
   return e;
 }
 
+// Only what recurses counts as a level: each pair of parentheses is one, in parse_expr.
 static ast_expr *parse_unary(fe_parser *p) {
+  if (parse_peek(p)->kind != TOK_MINUS)
+    return parse_power(p);
   if (!parse_enter(p))
     return NULL;
-  ast_expr *e =
-      parse_peek(p)->kind == TOK_MINUS ? parse_prefix(p, AST_OP_NEG, parse_unary) : parse_power(p);
+  ast_expr *e = parse_prefix(p, AST_OP_NEG, parse_unary);
   parse_leave(p);
   return e;
 }

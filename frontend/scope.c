@@ -56,6 +56,16 @@ ir_diag *fe_error(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
   return d;
 }
 
+ir_diag *fe_warn(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
+  ir_buf b = ir_buf_new(c->arena);
+  va_list ap;
+  va_start(ap, fmt);
+  ir_buf_vprintf(&b, fmt, ap);
+  va_end(ap);
+  ir_diags *to = first_report(c, at, code) ? c->diags : diag_new(c->arena);
+  return diag_warning(to, at, code, "%s", ir_buf_str(&b));
+}
+
 void fe_suggest(fe *c, ir_diag *d, const char *word, const ir_map *const *maps, size_t num_maps,
                 const char *const *words, size_t num_words) {
   IR_VEC(const char *) all = {0};

@@ -6,18 +6,17 @@
 #include <string.h>
 
 // --- tables
-// ------------------------------------------------------------------------------------------
 typedef enum value_rule {
   RULE_COUNT,  // a whole number of at least 1, or a flag
   RULE_NUMBER, // a number above 0, or a flag
   RULE_SEED,   // a whole number of at least 0, or a flag
   RULE_BOOL,
   RULE_RANGE, // lo%..hi%
-  RULE_TEXT,
+  RULE_DELIMITER,
   RULE_WORD,   // one of `words`
   RULE_COLUMN, // one of `words`, or a whole number of at least 0
   RULE_DATA,   // the name of a data set, with `every`
-  RULE_EVERY,  // nothing but `every`
+  RULE_EVERY,  // nothing but `every` and a whole number of at least 1, or a flag
 } value_rule;
 
 typedef struct key_info {
@@ -37,7 +36,7 @@ static const format_info formats[] = {
      {{"range", RULE_RANGE, 0},
       {"label", RULE_COLUMN, "last first none"},
       {"header", RULE_BOOL, 0},
-      {"delimiter", RULE_TEXT, 0},
+      {"delimiter", RULE_DELIMITER, 0},
       {"embed", RULE_BOOL, 0}}},
     {"npy", {{"range", RULE_RANGE, 0}, {"embed", RULE_BOOL, 0}}},
     {"text",
@@ -90,7 +89,6 @@ static void unknown_key(fe *c, const key_info *keys, size_t num, ir_loc at, cons
 }
 
 // --- values
-// --------------------------------------------------------------------------------------------
 typedef struct settings {
   void *list; // an IR_VEC(ir_setting) of a data entry or the module
   void (*push)(fe *c, void *list, ir_setting s);
@@ -147,7 +145,7 @@ static void put_word(fe *c, settings *to, const key_info *k, const ast_expr *e) 
 static bool number_suits(value_rule rule, const fe_value *v) {
   if (rule == RULE_NUMBER)
     return v->num > 0;
-  return v->is_int && v->num >= (rule == RULE_COUNT) && v->num < 0x1p53;
+  return v->is_int && v->num >= (rule != RULE_SEED) && v->num < 0x1p53;
 }
 
 static void put_number(fe *c, settings *to, const key_info *k, const ast_expr *e) {
@@ -156,9 +154,11 @@ static void put_number(fe *c, settings *to, const key_info *k, const ast_expr *e
   const fe_value *v = fe_eval(c, e);
   if (fe_is_bad(v))
     return;
+  const char *name = k->rule == RULE_EVERY ? "every" : k->name;
   if (v->kind != FE_NUM || !number_suits(k->rule, v))
-    bad_value(c, e->loc, k->name,
+    bad_value(c, e->loc, name,
               k->rule == RULE_COUNT    ? "a whole number of at least 1"
+              : k->rule == RULE_EVERY  ? "followed by a whole number of at least 1, or by epoch"
               : k->rule == RULE_NUMBER ? "a number above 0"
                                        : "a whole number of at least 0");
   else
@@ -171,12 +171,12 @@ static void put_bool(fe *c, settings *to, const key_info *k, const ast_expr *e) 
     put_num(c, to, k->name, b);
 }
 
-static void put_text(fe *c, settings *to, const key_info *k, const ast_expr *e) {
+static void put_delimiter(fe *c, settings *to, const key_info *k, const ast_expr *e) {
   const fe_value *v = fe_eval(c, e);
-  if (v->kind == FE_STR)
+  if (v->kind == FE_STR && (strlen(v->str) == 1 || strcmp(v->str, "tab") == 0))
     put_str(c, to, k->name, v->str);
   else if (!fe_is_bad(v))
-    bad_value(c, e->loc, k->name, "a text");
+    bad_value(c, e->loc, k->name, "one character, such as \";\", or \"tab\"");
 }
 
 static void put_range(fe *c, settings *to, const ast_expr *e) {
@@ -197,6 +197,24 @@ static void put_range(fe *c, settings *to, const ast_expr *e) {
   put_num(c, to, "range_hi", hi);
 }
 
+static bool is_word(fe *c, const ast_expr *e) {
+  bool text = e->kind == AST_NAME || e->kind == AST_STRING;
+  return text && !ir_map_get(c->lets, e->text) && !ir_map_get(c->flags, e->text);
+}
+
+static void put_column(fe *c, settings *to, const key_info *k, const ast_expr *e) {
+  if (is_word(c, e) && listed(k->words, e->text)) {
+    put_str(c, to, k->name, e->text);
+    return;
+  }
+  const fe_value *v = is_word(c, e) ? &fe_none : fe_eval(c, e);
+  if (v->kind == FE_NUM && number_suits(RULE_SEED, v))
+    put_num(c, to, k->name, v->num);
+  else if (!fe_is_bad(v))
+    fe_error(c, e->loc, "E0303", "'%s' must be a column, counted from 0, or one of: %s", k->name,
+             k->words);
+}
+
 static void put_value(fe *c, settings *to, const key_info *k, const ast_expr *e) {
   switch (k->rule) {
   case RULE_COUNT:
@@ -210,15 +228,11 @@ static void put_value(fe *c, settings *to, const key_info *k, const ast_expr *e)
   case RULE_RANGE:
     put_range(c, to, e);
     return;
-  case RULE_TEXT:
-    put_text(c, to, k, e);
+  case RULE_DELIMITER:
+    put_delimiter(c, to, k, e);
     return;
   case RULE_COLUMN:
-    if (e->kind == AST_INT || (e->kind == AST_NAME && ir_map_get(c->lets, e->text))) {
-      put_number(c, to, &(key_info){k->name, RULE_SEED, 0}, e);
-      return;
-    }
-    put_word(c, to, k, e);
+    put_column(c, to, k, e);
     return;
   case RULE_WORD:
     put_word(c, to, k, e);
@@ -230,7 +244,6 @@ static void put_value(fe *c, settings *to, const key_info *k, const ast_expr *e)
 }
 
 // --- data
-// ------------------------------------------------------------------------------------------------
 static const format_info *find_format(fe *c, const ast_expr *call) {
   const char *names[NUM_FORMATS];
   for (size_t i = 0; i < NUM_FORMATS; i++) {
@@ -274,10 +287,24 @@ static void put_arg(fe *c, ir_data *d, const format_info *f, const ast_arg *arg,
   ir_map_put(seen, arg->name, d);
 }
 
+// Formats read one file, or one for each input of the model.
+static void check_num_files(fe *c, const ast_expr *call, const char *format, size_t have) {
+  bool per_input = strcmp(format, "idx") == 0 || strcmp(format, "npy") == 0;
+  size_t wanted = !per_input ? 1 : c->model ? c->model->params.num : have;
+  if (have != wanted)
+    fe_error(c, call->loc, "E0303", "'%s' takes %zu file%s%s, not %zu", format, wanted,
+             wanted == 1 ? "" : "s", per_input ? ", one for each input of the model" : "", have);
+}
+
 static void check_files(fe *c, const ast_expr *call, const ir_data *d, const ir_map *seen) {
   bool tokens = strcmp(d->format, "text") == 0 || strcmp(d->format, "tokens") == 0;
-  if (d->files.num == 0)
+  size_t have = 0;
+  for (size_t i = 0; i < call->args.num; i++) // also those that are no texts, reported before
+    have += !call->args.at[i].name;
+  if (have == 0)
     fe_error(c, call->loc, "E0304", "data set '%s' names no file", d->name);
+  else
+    check_num_files(c, call, d->format, have);
   if (tokens && !ir_map_get(seen, "window")) {
     ir_diag *e = fe_error(c, call->loc, "E0304", "'%s' needs the length of its pieces", d->format);
     diag_help(e, "add window=64, the number of tokens in a row of the input");
@@ -317,10 +344,9 @@ void fe_lower_data(fe *c) {
 }
 
 // --- train
-// -----------------------------------------------------------------------------------------------
 static void put_every(fe *c, settings *to, const char *key, const ast_setting *s) {
   if (s->every)
-    put_number(c, to, &(key_info){key, RULE_COUNT, 0}, s->every);
+    put_number(c, to, &(key_info){key, RULE_EVERY, 0}, s->every);
   else
     put_num(c, to, key, 0); // every epoch
 }
@@ -443,9 +469,13 @@ static void check_length(fe *c) {
 }
 
 // Values of optim { } are evaluated in optim.c; here only the keys are looked at.
-static void check_optim(fe *c, const ast_item *item, int *calls) {
+static void check_optim(fe *c, const ast_item *item, int *calls, ir_map *seen) {
   for (size_t k = 0; k < item->settings.num; k++) {
     const ast_setting *s = &item->settings.at[k];
+    if (s->key.text && ir_map_get(seen, s->key.text))
+      fe_error(c, s->key.loc, "E0301", "'%s' is given twice", s->key.text);
+    if (s->key.text)
+      ir_map_put(seen, s->key.text, c);
     if (!s->key.text && ++*calls > 1)
       fe_error(c, s->value->loc, "E0303", "optim has more than one optimiser");
     if (s->key.text && !find_key(optim_keys, 2, s->key.text))
@@ -456,12 +486,12 @@ static void check_optim(fe *c, const ast_item *item, int *calls) {
 }
 
 void fe_lower_train(fe *c) {
-  ir_map *seen = ir_map_new(c->arena);
+  ir_map *seen = ir_map_new(c->arena), *seen_optim = ir_map_new(c->arena);
   int calls = 0;
   for (size_t i = 0; i < c->sections.num; i++) {
     const ast_item *item = c->sections.at[i];
     if (item->kind == AST_OPTIM)
-      check_optim(c, item, &calls);
+      check_optim(c, item, &calls, seen_optim);
     for (size_t k = 0; item->kind == AST_TRAIN && k < item->settings.num; k++)
       lower_train_setting(c, &item->settings.at[k], seen);
   }

@@ -73,8 +73,10 @@ ir_state *fe_declare_state(fe *c, const char *path, ir_type type, ir_role role, 
 }
 
 // zeros, normal(0.02), a number, or (for optimiser states) nothing else.
-static bool want_init(fe *c, const ast_stmt *s, fe_init *out) {
+// `number`: the value of a constant one, else NULL.
+static bool want_init(fe *c, const ast_stmt *s, fe_init *out, const fe_value **number) {
   const fe_value *v = fe_eval(c, s->value);
+  *number = NULL;
   if (v->kind == FE_NUM)
     *out = (fe_init){FE_INIT_CONSTANT, v->num, 0};
   else if (v->kind == FE_INIT)
@@ -85,11 +87,16 @@ static bool want_init(fe *c, const ast_stmt *s, fe_init *out) {
     diag_help(d,
               "zeros, ones, constant(v), uniform(a), uniform(lo, hi), normal(std), xavier or he");
   }
-  return v->kind == FE_NUM || v->kind == FE_INIT;
+  bool good = v->kind == FE_NUM || v->kind == FE_INIT;
+  if (good && out->kind == FE_INIT_CONSTANT)
+    *number = v->kind == FE_NUM ? v : fe_num(c, out->a);
+  return good;
 }
 
-static bool check_random_init(fe *c, const ast_stmt *s, const ir_type *t, fe_init init) {
-  if (init.kind == FE_INIT_CONSTANT || t->dtype == IR_F32)
+static bool check_init(fe *c, const ast_stmt *s, const ir_type *t, const fe_value *number) {
+  if (number)
+    return fe_check_fits(c, s->value->loc, number, t->dtype);
+  if (t->dtype == IR_F32)
     return true;
   fe_error(c, s->value->loc, "E0218", "random initial values need element type f32, not %s",
            ir_dtypes[t->dtype].name);
@@ -113,11 +120,12 @@ static void run_declare(fe *c, const ast_stmt *s) {
   const char *const *dim_names;
   ir_type type;
   fe_init init;
+  const fe_value *number;
   bool typed = fe_eval_type(c, s->type, &type, &dim_names);
   fe_set(c, name->text, &fe_bad);
   ir_state *state = NULL;
   ir_role role = role_of(c, s);
-  if (want_init(c, s, &init) && typed && check_random_init(c, s, &type, init) &&
+  if (want_init(c, s, &init, &number) && typed && check_init(c, s, &type, number) &&
       declare_once(c, name, path)) {
     if (role == IR_ROLE_PARAM && !ir_is_float(type.dtype))
       fe_error(c, s->type->loc, "E0204", "a trained parameter must be a float tensor");
@@ -158,8 +166,8 @@ static void run_store(fe *c, const ast_stmt *s) {
     diag_help(d, "declare it with `state %s: f32[...] = zeros`, or assign with '='", name->text);
     return;
   }
-  if (v->kind == FE_NUM)
-    v = fe_tensor(c, fe_emit_const(c, s->value->loc, to->state->type.dtype, v->num));
+  if (v->kind == FE_NUM || v->kind == FE_BOOL) // it takes the type and shape of the state
+    v = fe_number_to_tensor(c, s->value->loc, v, to->state->type.dtype, &to->state->type);
   if (!fe_want_tensor(c, v, s->value->loc, "the new value") || !check_store(c, s, to, v))
     return;
   fe_store(c, to->state, v->node, s->loc);
@@ -318,10 +326,24 @@ static void run_metric(fe *c, const ast_stmt *s) {
   add_result(c, s, IR_RESULT_METRIC, n);
 }
 
+// Predict writes a row for each sample; what has none it leaves out.
+static void check_rows(fe *c, const ast_stmt *s, const fe_value *v) {
+  const ir_node *first = c->pass->b.func->nodes.at[0];
+  const ir_type *t = &v->node->type, *input = &first->type;
+  if (first->op != IR_INPUT || (t->rank > 0 && t->dims[0] == input->dims[0]))
+    return;
+  ir_diag *d = fe_warn(c, s->names.at[0].loc, "W0221", "output '%s' has no row for each sample",
+                       s->names.at[0].text);
+  diag_label(d, "this is %s, and a batch has %lld samples", fe_shape_text(c, v),
+             (long long)input->dims[0]);
+  diag_help(d, "predict leaves it out; a metric reports one number");
+}
+
 static void run_output(fe *c, const ast_stmt *s) {
   const fe_value *v = fe_eval(c, s->value);
   if (!in_model(c, s, "output") || !fe_want_tensor(c, v, s->value->loc, "an output"))
     return;
+  check_rows(c, s, v);
   assign_one(c, s->names.at[0].text, v, s->value);
   add_result(c, s, IR_RESULT_OUTPUT, v->node);
 }

@@ -3,6 +3,7 @@
 // is asked before a node is built, so that the builder's BUG() is never reached from a file.
 #include "frontend/check.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -180,13 +181,37 @@ static bool is_integer(ir_dtype t) {
   return !ir_is_float(t) && t != IR_BOOL;
 }
 
-// Whether a whole number can be written in an integer type.
-static bool fits(ir_dtype t, double v) {
-  static const double low[IR_NUM_DTYPES] = {[IR_I8] = -128, [IR_I32] = -0x1p31, [IR_I64] = -0x1p63};
-  static const double high[IR_NUM_DTYPES] = {
-      [IR_BOOL] = 1,         [IR_U8] = 255,         [IR_I8] = 127,    [IR_U16] = 65535,
-      [IR_I32] = 0x1p31 - 1, [IR_U32] = 0x1p32 - 1, [IR_I64] = 0x1p63};
-  return ir_is_float(t) || (v >= low[t] && v <= high[t]);
+// What a constant of an element type can be. The IR writes it as a double, which is exact to 2^53.
+typedef struct number_range {
+  double low, high;
+} number_range;
+
+static number_range range_of(ir_dtype t) {
+  static const number_range ranges[IR_NUM_DTYPES] = {
+      [IR_BOOL] = {0, 1},
+      [IR_U8] = {0, 255},
+      [IR_I8] = {-128, 127},
+      [IR_U16] = {0, 65535},
+      [IR_I32] = {-0x1p31, 0x1p31 - 1},
+      [IR_U32] = {0, 0x1p32 - 1},
+      [IR_I64] = {-0x1p53, 0x1p53},
+      [IR_F32] = {-FLT_MAX, FLT_MAX},
+      [IR_F64] = {-DBL_MAX, DBL_MAX},
+  };
+  return ranges[t];
+}
+
+bool fe_check_fits(fe *c, ir_loc at, const fe_value *v, ir_dtype t) {
+  number_range r = range_of(t);
+  double num = v->kind == FE_BOOL ? (double)v->i : v->num;
+  bool inside = num >= r.low && num <= r.high;
+  if (inside && (ir_is_float(t) || (num == floor(num) && (!v->is_int || v->i == (int64_t)num))))
+    return true;
+  ir_diag *d = fe_error(c, at, "E0204", "%s does not fit in element type %s", fe_describe(c, v),
+                        ir_dtypes[t].name);
+  diag_help(d, "constants of %s are %s from %.17g to %.17g", ir_dtypes[t].name,
+            ir_is_float(t) ? "numbers" : "whole numbers", r.low, r.high);
+  return false;
 }
 
 // The element type in which a number meets a tensor of type t.
@@ -248,17 +273,14 @@ static bool dtype_error(fe *c, ir_loc at, const fe_value *a, const fe_value *b) 
 }
 
 // A number takes the shape of what it meets.
-static const fe_value *number_to_tensor(fe *c, ir_loc at, const fe_value *v, ir_dtype t,
-                                        const ir_type *other) {
+const fe_value *fe_number_to_tensor(fe *c, ir_loc at, const fe_value *v, ir_dtype t,
+                                    const ir_type *other) {
   double num = v->kind == FE_BOOL ? (double)v->i : v->num;
   ir_attr value = ir_a_num(IR_ATTR_VALUE, num);
   ir_type type = ir_tensor(t, other->rank, other->dims);
-  if (fits(t, num))
-    return fe_tensor(c, fe_emit(c, at, IR_CONST, 0, NULL, 1, &value, &type));
-  ir_diag *d = fe_error(c, at, "E0204", "%s does not fit in element type %s", fe_describe(c, v),
-                        ir_dtypes[t].name);
-  diag_help(d, "convert the tensor first, for example i32(...)");
-  return &fe_bad;
+  return fe_check_fits(c, at, v, t)
+             ? fe_tensor(c, fe_emit(c, at, IR_CONST, 0, NULL, 1, &value, &type))
+             : &fe_bad;
 }
 
 // Both as tensors of one element type. `compares`: the result is bool.
@@ -274,7 +296,7 @@ static bool unify(fe *c, ir_loc at, bool compares, const fe_value **a, const fe_
       return false;
     }
     *side[i] =
-        number_to_tensor(c, at, v, number_type(v, other->node->type.dtype), &other->node->type);
+        fe_number_to_tensor(c, at, v, number_type(v, other->node->type.dtype), &other->node->type);
     if (fe_is_bad(*side[i]))
       return false;
   }

@@ -304,6 +304,10 @@ bool ir_write_file(const char *path, const char *text, size_t len) {
   memcpy(tmp, path, n);
   memcpy(tmp + n, ".tmp", 5);
   bool ok = write_all(tmp, text, len) && rename(tmp, path) == 0;
+  int why = errno;
+  if (!ok)
+    unlink(tmp); // a part of a file helps nobody, least of all on a full disk
+  errno = why;
   free(tmp);
   return ok;
 }

@@ -240,8 +240,9 @@ static bool shape_slice(shape_ctx *c) {
     if (start[i] < 0 || start[i] >= stop[i] || stop[i] > c->in[0].dims[i])
       return fail(c, "start %lld, stop %lld is no range in axis %d of %s", (long long)start[i],
                   (long long)stop[i], i, dims_text(c, &c->in[0]));
-    if (step[i] < 1)
-      return fail(c, "step %lld of axis %d is not positive", (long long)step[i], i);
+    if (step[i] < 1 || step[i] > c->in[0].dims[i])
+      return fail(c, "step %lld of axis %d is not between 1 and %lld", (long long)step[i], i,
+                  (long long)c->in[0].dims[i]);
     c->out->dims[i] = (stop[i] - start[i] - 1) / step[i] + 1;
   }
   return step != NULL;

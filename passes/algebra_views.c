@@ -81,7 +81,7 @@ static ir_node *slice_of_slice(ir_builder *b, const ir_node *n) {
   int64_t start[IR_MAX_RANK], stop[IR_MAX_RANK], step[IR_MAX_RANK];
   for (int i = 0; i < n->type.rank; i++) {
     start[i] = inner.start[i] + outer.start[i] * inner.step[i];
-    step[i] = inner.step[i] * outer.step[i];
+    step[i] = n->type.dims[i] > 1 ? inner.step[i] * outer.step[i] : 1; // it stays in the axis
     stop[i] = start[i] + (n->type.dims[i] - 1) * step[i] + 1;
   }
   return ir_slice(b, n->in[0]->in[0], start, stop, step);

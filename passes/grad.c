@@ -143,6 +143,12 @@ void grad_div(grad_ctx *c, ir_node *n, ir_node *g) {
   GIVE(1, neg(c, mul(c, share, n)));
 }
 
+// x - floor(x/y) y, where floor(x/y) is flat: 1 and -floor(x/y)
+void grad_mod(grad_ctx *c, ir_node *n, ir_node *g) {
+  GIVE(0, g);
+  GIVE(1, neg(c, mul(c, g, ir_unary(&c->b, IR_FLOOR, divide(c, n->in[0], n->in[1])))));
+}
+
 // y x^(y-1), but 0 for y = 0, also at x = 0 where x^-1 is infinite.
 static ir_node *pow_base(grad_ctx *c, ir_node *x, ir_node *y) {
   ir_node *slope = mul(c, y, ir_binary(&c->b, IR_POW, x, ir_binary_const(&c->b, IR_SUB, y, 1)));

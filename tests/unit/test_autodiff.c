@@ -48,6 +48,7 @@ static const grad_case cases[] = {
     {"mul", BINARY("mul", "[2,3]"), -2, 2},
     {"mul with itself", X("[4]") "%o = mul %x, %x : f32[4]", -2, 2},
     {"div", BINARY("div", "[2,3]"), 0.3, 2},
+    {"mod", BINARY("mod", "[6]"), 0.3, 2},
     {"pow", BINARY("pow", "[4]"), 0.3, 2},
     {"pow of a negative base", X("[3]") "%k = const {value=3.0} : f32[3]\n%o = pow %x, %k : f32[3]",
      -2, -0.5},
@@ -69,6 +70,8 @@ static const grad_case cases[] = {
      X("[7,5,2]") "%o = slice %x {start=[1,0,0],stop=[6,5,2],step=[2,3,1]} : f32[3,2,2]", -2, 2},
     {"slice with a step, last elements unused",
      X("[10]") "%o = slice %x {start=[1],stop=[5],step=[3]} : f32[2]", -2, 2},
+    {"slice with a step beyond its end",
+     X("[7,3]") "%o = slice %x {start=[2,0],stop=[5,3],step=[7,1]} : f32[1,3]", -2, 2},
     {"slice of rank 8",
      X("[1,2,1,2,1,1,1,3]") "%o = slice %x {start=[0,0,0,0,0,0,0,0],stop=[1,2,1,2,1,1,1,3],"
                             "step=[1,1,1,2,1,1,1,2]} : f32[1,2,1,1,1,1,1,2]",

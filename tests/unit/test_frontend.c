@@ -208,6 +208,27 @@ static void check_hostile(const char *what, const char *text, const char *code) 
 #define OPEN  "model m(x: f32[4,4]) {\n"
 #define CLOSE "\nloss mean(x)\n}\noptim { sgd(0.1) }\n"
 
+// What docs/language.md allows: 200 levels, of which the model and its file take some.
+static void check_deep(void) {
+  ir_arena *a = ir_arena_new();
+  const char *messages;
+  const char *text =
+      ir_format(a, "%s%s%s", many(a, OPEN "a = ", "(", 190, "x"), many(a, "", ")", 190, ""), CLOSE);
+  CHECK(support_compile(a, text, &messages), "190 parentheses:\n%s", messages);
+  ir_arena_free(a);
+}
+
+// Warnings do not stop anything; each is said once, though a model is walked several times.
+static void check_warnings(void) {
+  ir_arena *a = ir_arena_new();
+  const char *messages;
+  ir_module *m =
+      support_compile(a, OPEN "output all = sum(x)\noutput each = x[:, 0]" CLOSE, &messages);
+  const char *first = strstr(messages, "t.graph:2:8: warning[W0221]: output 'all'");
+  CHECK(m && first && !strstr(strchr(first, '\n'), "W0221"), "one warning:\n%s", messages);
+  ir_arena_free(a);
+}
+
 static void check_all_hostile(void) {
   ir_arena *a = ir_arena_new();
   enum { MANY = 20000 };
@@ -250,5 +271,7 @@ int main(void) {
   check_file("frontend/std/nn.graph");
   check_file("frontend/std/optim.graph");
   check_all_hostile();
+  check_deep();
+  check_warnings();
   return support_finish("frontend");
 }

@@ -242,9 +242,48 @@ static void check_own(void) {
   ir_arena_free(a);
 }
 
+// The last loss after three steps of two batches each.
+static double last_loss(ir_arena *a, const char *param, const char *type, const char *loss) {
+  ir_module *m = support_graph(a, ir_format(a,
+                                            "model m(x: f32[2,3]) {\n"
+                                            "  param w: f[3] = 0.5\n"
+                                            "  param %s: %s = 2\n"
+                                            "  loss sum(w * x) * %s\n"
+                                            "}\n"
+                                            "optim { sgd(0.01, momentum=0.5), clip = 3 }\n"
+                                            "train { accumulate = 2, steps = 3 }\n",
+                                            param, type, loss));
+  ir_diags *d = diag_new(a);
+  bool fine = pass_run_pipeline(ir_clone(m), d, NULL);
+  CHECK(fine, "%s: %s", loss, support_messages(a, d));
+  pass_autodiff(m, d);
+  ir_world *w = support_world(a, m);
+  double last = 0;
+  for (int t = 0; t < 3; t++) {
+    const ir_func *accum = support_func(m, "accum");
+    double x[6] = {t, t + 1, t + 2, t + 3, t + 4, t + 5};
+    ir_interp(w, accum, &(ir_tensor_value){accum->nodes.at[0]->type, x});
+    last = support_run(a, w, support_func(m, "step"), t + 2, 1, "loss")->at[0];
+  }
+  return last;
+}
+
+// Neither the name of a parameter nor its element type changes what is computed: the accumulators
+// of the loss and of a parameter called `loss` are two, and one norm is taken over f32 and f64.
+static void check_names_and_types(void) {
+  ir_arena *a = ir_arena_new();
+  double want = last_loss(a, "s", "f[]", "s");
+  double named = last_loss(a, "loss", "f[]", "loss");
+  double wide = last_loss(a, "s", "f64[]", "f32(s)");
+  CHECK(want == named, "with a parameter called loss: %.17g, not %.17g", named, want);
+  CHECK(want == wide, "with a parameter in f64: %.17g, not %.17g", wide, want);
+  ir_arena_free(a);
+}
+
 int main(void) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     check_case(&cases[i]);
   check_own();
+  check_names_and_types();
   return support_finish("frontend optimisers");
 }
