@@ -65,6 +65,8 @@ static void choose_sides(matmul_state *s, const domain *d, const dom_matmul *mm)
   mm_problem *p = &s->problem;
   p->m = swap ? mm->n : mm->m;
   p->n = swap ? mm->m : mm->n;
+  band_product bands = band_of_matmul(s->kernel->k->anchor);
+  p->bands = swap ? mm_turn_bands(&bands) : bands;
   const cg_kernel *k = s->kernel;
   const dom_access *a = swap ? &mm->b_access : &mm->a_access;
   const dom_access *b = swap ? &mm->a_access : &mm->b_access;

@@ -5,6 +5,7 @@
 //   cpu_matmul_pack.c  text: copying panels of a and b into the order in which tiles read them
 //   cpu_matmul_tile.c  text: the register tile, the only hot loop
 //   cpu_matmul_core.c  text: tasks and phases around the tile
+//   cpu_matmul_band.c  masks: which steps of k a tile needs, by the bands of its operands
 //
 // A problem is  c[batch,m,n] = sum over k of a[batch,m,k] * b[batch,k,n].  Lanes of a vector run
 // along n. Tiles of `mr` rows and `nv` vectors are held in registers; each tile is summed over
@@ -13,6 +14,7 @@
 #define CODEGEN_CPU_MATMUL_H
 
 #include "codegen/codegen.h"
+#include "passes/band.h"
 
 // One logical axis (m, n, k or batch) of an operand, as it lies in memory: row-major list of
 // parts with element strides. num == 0: size 1.
@@ -39,7 +41,8 @@ struct mm_problem {
   mm_operand a, b;
   // When the kernel stores just the product, in rows of unit stride, tiles write it themselves.
   bool plain;
-  mm_operand c; // plain: x is m; k is unused
+  mm_operand c;       // plain: x is m; k is unused
+  band_product bands; // not limited: all of a, b and c counts
   int workspace_arg;
   int want_mr, want_nv; // a register tile to try; 0: the model chooses
   // Otherwise: prints the function
@@ -62,9 +65,10 @@ typedef enum mm_access {
 } mm_access;
 
 typedef struct mm_plan {
-  int lanes;  // elements per vector
-  int mr, nv; // register tile: rows, vectors
-  int64_t nr; // nv * lanes
+  int lanes;    // elements per vector
+  int mr, nv;   // register tile: rows, vectors
+  int64_t nr;   // nv * lanes
+  double share; // mm_band_share of the tile
   int64_t row_tiles, col_tiles;
   int tail_rows;                  // rows of the last row tile, 0: full
   int64_t tail_cols;              // columns of the last column tile, 0: full
@@ -117,6 +121,16 @@ int64_t mm_b_k_stride(const mm_text *t, bool tail);
 bool mm_packs_tail(const mm_plan *plan);
 bool mm_stores_plain(const mm_text *t, bool tail_cols);
 bool mm_looks_ahead(const mm_text *t);
+// Tiles are told which steps of k to take: pieces of k, or bands.
+bool mm_counts_steps(const mm_text *t);
+// The bands of the transposed problem, c^T = b^T a^T.
+band_product mm_turn_bands(const band_product *b);
+// Part of all steps of all tiles of this shape that is left to do, 0 to 1.
+double mm_band_share(const mm_problem *p, int64_t mr, int64_t nr);
+// Prints NAME_span: the part of [*k, *k + steps) that a tile needs.
+void mm_emit_span(const mm_text *t);
+// Works out which steps a visited tile takes; gives the arguments that tell it so: ", from, count".
+const char *mm_emit_steps(const mm_text *t, const char *indent);
 void mm_emit_tiles(const mm_text *t);
 void mm_emit_packing(const mm_text *t);
 

@@ -36,14 +36,17 @@ static int64_t mm_b_tile_step(const mm_text *t) {
 
 static void emit_tile_call(const mm_text *t, bool tail_rows, bool tail_cols) {
   const mm_plan *plan = t->plan;
-  bool pieces = plan->k_blocks > 1;
   ir_buf_printf(t->out, "%s_tile_%dx%d%s(", t->name, tail_rows ? plan->tail_rows : plan->mr,
                 tail_cols ? plan->tail_nv : plan->nv, tail_cols ? "_tail" : "");
-  if (pieces)
-    ir_buf_printf(t->out, "a + k * %lld, b + k * %lld, c, steps%s);\n", (long long)mm_a_k_stride(t),
-                  (long long)mm_b_k_stride(t, tail_cols), plan->split_k ? "" : ", k > 0");
-  else
+  long long a_k = (long long)mm_a_k_stride(t), b_k = (long long)mm_b_k_stride(t, tail_cols);
+  if (!mm_counts_steps(t)) {
     ir_buf_printf(t->out, "a, b, c%s);\n", mm_looks_ahead(t) ? ", next_a, next_b" : "");
+    return;
+  }
+  ir_buf_printf(t->out, "a + k * %lld, b + k * %lld, c", a_k, b_k);
+  if (mm_looks_ahead(t))
+    ir_buf_printf(t->out, ", next_a + k * %lld, next_b + k * %lld", a_k, b_k);
+  ir_buf_printf(t->out, ", steps%s);\n", pieces_wait(plan) ? ", more" : "");
 }
 
 static void emit_rows_choice(const mm_text *t, const char *indent, bool tail_cols) {
@@ -76,8 +79,10 @@ static void emit_tile_choice(const mm_text *t) {
       "  (void)row, (void)col;\n",
       t->name, c, c, c,
       mm_looks_ahead(t) ? ir_format(t->p->arena, ", const %s *next_a, const %s *next_b", c, c) : "",
-      plan->k_blocks > 1 ? ", int64_t k, int64_t steps" : "", (long long)plan->row_tiles,
-      (long long)plan->col_tiles);
+      mm_counts_steps(t) ? ir_format(t->p->arena, ", int64_t k, int64_t steps%s",
+                                     pieces_wait(plan) ? ", int more" : "")
+                         : "",
+      (long long)plan->row_tiles, (long long)plan->col_tiles);
   if (full && tail)
     ir_buf_puts(t->out, "  if (col < COL_TILES - 1) {\n");
   const char *indent = full && tail ? "    " : "  ";
@@ -298,9 +303,9 @@ static void emit_visit(const mm_text *t, const char *indent) {
                   "(col - col_block) * %lld;\n",
                   indent, t->p->ctype, (long long)mm_a_tile_step(t), (long long)mm_b_tile_step(t),
                   (long long)mm_b_tile_step(t));
+  const char *steps = mm_emit_steps(t, indent);
   ir_buf_printf(t->out, "%s%s_tile(a, b, c%s, row, col%s);\n", indent, t->name,
-                mm_looks_ahead(t) ? ", next_a, next_b" : "",
-                t->plan->k_blocks > 1 ? ", k, steps" : "");
+                mm_looks_ahead(t) ? ", next_a, next_b" : "", steps);
   emit_finish_call(t, indent);
 }
 
@@ -484,6 +489,8 @@ void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf 
     t.fetches = p->emit_fetch(p, p->data, name, plan->nr, out);
   mm_emit_tiles(&t);
   emit_tile_choice(&t);
+  if (p->bands.limited)
+    mm_emit_span(&t);
   mm_emit_packing(&t);
   if (plan->a == MM_SHARED || plan->b == MM_SHARED)
     emit_pack_phase(&t, phase++);

@@ -16,9 +16,15 @@ enum {
   MAX_SLICES = 32,      // of k, when a team packs an operand
 };
 static const double BARRIER_CYCLES = 3000, TASK_CYCLES = 60;
-// Cycles per byte that a task reads for the first time. Rows of a arrive while tiles are computed;
-// the first tile of a panel of b waits for it, when it comes from beyond the second cache.
-static const double STREAM_COST = 0.02, NEAR_COST = 0.03, FAR_COST = 0.2;
+// Tiles this much worse than the best are considered for what their grid may gain: when operands
+// fit the second cache, and when there are few.
+static const double NEARLY = 1.02, NEARLY_FEW = 1.15;
+// Cycles per byte of operands that fit the second cache: those that a thread reads for the first
+// time come from beyond it (another thread wrote them, or they were driven out), and looking ahead
+// hides but part of the way; then tasks find them again.
+static const double FIRST_COST = 0.08, AGAIN_COST = 0.02;
+// Of others: rows of a arrive while tiles are computed; the first tile of a panel of b waits.
+static const double STREAM_COST = 0.02, FAR_COST = 0.2;
 
 mm_axes mm_simplify(const mm_axes *axes) {
   mm_axes r = {0};
@@ -117,6 +123,7 @@ static void set_tile(const mm_problem *p, mm_plan *plan, int rows, int vectors) 
   plan->mr = rows;
   plan->nv = vectors;
   plan->nr = (int64_t)vectors * plan->lanes;
+  plan->share = mm_band_share(p, rows, plan->nr);
   plan->row_tiles = ceil_div(p->m, rows);
   plan->col_tiles = ceil_div(p->n, plan->nr);
   plan->tail_rows = (int)(p->m % rows);
@@ -147,7 +154,8 @@ static tile_choices tiles_for(const mm_problem *p, int lanes) {
     for (int rows = 1; rows <= most && rows <= p->m && rows <= direct; rows++) {
       if (p->want_mr && rows != p->want_mr)
         continue;
-      tile_choice t = {rows, vectors, tiling_cycles(p, lanes, rows, vectors)};
+      double share = mm_band_share(p, rows, (int64_t)vectors * lanes);
+      tile_choice t = {rows, vectors, tiling_cycles(p, lanes, rows, vectors) * share};
       c.best = c.num == 0 || t.cycles < c.best ? t.cycles : c.best;
       c.at[c.num++] = t;
     }
@@ -226,23 +234,38 @@ static double pack_cost(const mm_operand *o, mm_access access) {
   return flat && k == 1 ? 0.4 : k_in_runs(o) ? 0.3 : 1.2;
 }
 
-static double cold_cost(const mm_problem *p) {
-  int64_t bytes = p->batch * p->k * (p->m + p->n) * p->elem_bytes;
-  return bytes > p->target->l2_bytes ? FAR_COST : NEAR_COST;
+static bool fits_cache(const mm_problem *p) {
+  return p->batch * p->k * (p->m + p->n) * p->elem_bytes <= p->target->l2_bytes;
+}
+
+// Cycles that a thread of a team waits for operands. Its tasks are neighbours: `n` of them lie in
+// whole rows of groups.
+static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t tasks, int team) {
+  int64_t n = ceil_div(tasks, team);
+  double rows = (double)(ceil_div(g->row_tiles, g->group_rows) * g->mr);
+  double cols = (double)(ceil_div(g->col_tiles, g->group_cols) * g->nr);
+  double step = (double)(p->k * p->elem_bytes); // bytes of one row of a, one column of b
+  if (!fits_cache(p))
+    return step * (double)n * (cols * FAR_COST + rows * STREAM_COST);
+  int64_t row_groups = ceil_div(n, g->group_cols);
+  int64_t col_groups = n < g->group_cols ? n : g->group_cols;
+  if (p->batch > 1) // each item has its own
+    col_groups = n;
+  double first = (double)row_groups * rows + (double)col_groups * cols;
+  return step * (first * FIRST_COST + (double)n * (rows + cols) * AGAIN_COST);
 }
 
 // Estimated cycles on a team: shared packing, a barrier, then the longest thread's tasks.
 static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
-  double tile = (tile_cycles(g->mr, g->nv) + enter_cycles(p, g->mr, g->nv)) * (double)p->k;
+  double steps = (double)p->k * g->share;
+  double tile = (tile_cycles(g->mr, g->nv) + enter_cycles(p, g->mr, g->nv)) * steps;
   int64_t pieces = g->split_k ? g->k_blocks : 1;
   int64_t tasks = p->batch * g->group_rows * g->group_cols * pieces;
   double rows = (double)ceil_div(g->row_tiles, g->group_rows);
   double cols = (double)ceil_div(g->col_tiles, g->group_cols);
   double a_panel = pack_cost(&p->a, g->a) * g->mr * (double)p->k;
   double b_panel = pack_cost(&p->b, g->b) * (double)(g->nr * p->k);
-  double step = (double)(p->k * p->elem_bytes); // bytes of one row of a, one column of b
-  double reads = cols * (double)g->nr * step * cold_cost(p) + rows * g->mr * step * STREAM_COST;
-  double task = rows * cols * tile / (double)pieces + TASK_CYCLES + reads, phase0 = 0;
+  double task = rows * cols * tile / (double)pieces + TASK_CYCLES, phase0 = 0;
   if (g->a == MM_LOCAL)
     task += rows * a_panel;
   if (g->b == MM_LOCAL)
@@ -252,7 +275,8 @@ static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   if (g->b == MM_SHARED)
     phase0 += (double)(p->batch * g->col_tiles) * b_panel;
   double shared = phase0 > 0 ? phase0 / team + BARRIER_CYCLES : 0;
-  return shared + (double)ceil_div(tasks, team) * task;
+  return shared + (double)ceil_div(tasks, team) * task +
+         reading_cycles(p, g, tasks, team) / (double)pieces;
 }
 
 static int64_t local_bytes(const mm_problem *p, const mm_plan *g) {
@@ -265,10 +289,20 @@ static int64_t local_bytes(const mm_problem *p, const mm_plan *g) {
   return elems * p->elem_bytes;
 }
 
+// Groups of whole rows, all of one size: threads go on with rows that they have written themselves,
+// without a barrier (program_sync.c), and find them in their own caches.
+static bool keeps_rows_apart(const mm_problem *p, const mm_plan *g) {
+  if (p->batch > 1)
+    return g->group_rows == 1 && g->group_cols == 1;
+  return g->group_cols == 1 && g->group_rows > 1 && !g->split_k && p->m % g->mr == 0 &&
+         g->row_tiles % g->group_rows == 0;
+}
+
 // Small teams are what we tune for; the rest keeps larger ones busy.
 static double score(const mm_problem *p, const mm_plan *g) {
-  double alone = tiling_cycles(p, g->lanes, g->mr, g->nv) * (double)(p->batch * p->k);
-  return team_cycles(p, g, 2) + alone * 0.25 + team_cycles(p, g, 8) * 0.5;
+  double alone = tiling_cycles(p, g->lanes, g->mr, g->nv) * g->share * (double)(p->batch * p->k);
+  double waits = keeps_rows_apart(p, g) ? 0 : 2 * BARRIER_CYCLES;
+  return team_cycles(p, g, 2) + alone * 0.25 + team_cycles(p, g, 8) * 0.5 + waits;
 }
 
 static void try_grid(const mm_problem *p, const mm_plan *base, mm_plan *best, double *best_score) {
@@ -380,7 +414,7 @@ void mm_make_plan(const mm_problem *p, mm_plan *plan) {
     mm_plan g = {.lanes = lanes, .masks = p->elem_bytes == 4 && p->target->vector_bytes >= 32};
     set_tile(p, &g, t->rows, t->vectors);
     bool few = p->batch * g.row_tiles * g.col_tiles <= FEW_TILES;
-    if (t->cycles > tiles.best * (few ? 1.15 : 1.0))
+    if (t->cycles > tiles.best * (few ? NEARLY_FEW : fits_cache(p) ? NEARLY : 1.0))
       continue;
     choose_k_blocks(p, &g);
     consider_split_k(p, &g);

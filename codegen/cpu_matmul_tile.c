@@ -159,7 +159,7 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols) {
                   .b_k = mm_b_k_stride(t, tail_cols)};
   if (mm_stores_plain(t, tail_cols))
     mm_is_flat(&t->p->c.x, &s.pitch);
-  bool pieces = plan->k_blocks > 1;
+  bool counts = mm_counts_steps(t), more = plan->k_blocks > 1 && !plan->split_k;
   ir_buf_printf(t->out,
                 "static __attribute__((noinline)) void %s_tile_%dx%d%s(const %s *a, const %s *b, "
                 "%s *c%s%s) {\n",
@@ -168,11 +168,11 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols) {
                 mm_looks_ahead(t) ? ir_format(t->p->arena, ", const %s *next_a, const %s *next_b",
                                               t->p->ctype, t->p->ctype)
                                   : "",
-                !pieces         ? ""
-                : plan->split_k ? ", int64_t steps"
-                                : ", int64_t steps, int more");
+                !counts ? ""
+                : more  ? ", int64_t steps, int more"
+                        : ", int64_t steps");
   emit_sums(t, &s);
-  if (pieces)
+  if (counts)
     ir_buf_puts(t->out, "  for (int64_t k = 0; k < steps; k++) {\n");
   else
     ir_buf_printf(t->out, "  for (int64_t k = 0; k < %lld; k++) {\n", (long long)t->p->k);

@@ -198,16 +198,20 @@ ir_node *ir_transpose(ir_builder *b, ir_node *x, const int64_t *perm) {
 
 ir_node *ir_slice(ir_builder *b, ir_node *x, const int64_t *start, const int64_t *stop,
                   const int64_t *step) {
+  int64_t end[IR_MAX_RANK], by[IR_MAX_RANK];
   bool all = true;
   int rank = x->type.rank;
-  for (int i = 0; i < rank; i++)
-    all = all && start[i] == 0 && stop[i] == x->type.dims[i] && step[i] == 1;
+  for (int i = 0; i < rank; i++) {
+    bool one = stop[i] - start[i] <= step[i]; // a step may be long, but it is not taken
+    end[i] = one ? start[i] + 1 : stop[i];
+    by[i] = one ? 1 : step[i];
+    all = all && start[i] == 0 && end[i] == x->type.dims[i] && by[i] == 1;
+  }
   if (all)
     return x;
   ir_arena *a = arena_of(b);
   ir_attr attrs[] = {ir_a_ints(a, IR_ATTR_START, start, rank),
-                     ir_a_ints(a, IR_ATTR_STOP, stop, rank),
-                     ir_a_ints(a, IR_ATTR_STEP, step, rank)};
+                     ir_a_ints(a, IR_ATTR_STOP, end, rank), ir_a_ints(a, IR_ATTR_STEP, by, rank)};
   return ir_build(b, IR_SLICE, NULL, 1, &x, 3, attrs, NULL);
 }
 

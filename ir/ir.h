@@ -143,6 +143,12 @@ struct ir_state {
   uint32_t id; // position in module->states
 };
 
+// The part of a matrix (the last two axes of a value) where lower <= column - row <= upper. Nothing
+// when lower > upper.
+typedef struct ir_band {
+  int64_t lower, upper;
+} ir_band;
+
 struct ir_node {
   ir_op op;
   ir_type type;
@@ -156,6 +162,9 @@ struct ir_node {
   ir_loc loc;        // where in the graph file it comes from
   ir_kernel *kernel; // after fusion; NULL: computed by whoever uses it (leaves, views)
   uint32_t mark;     // scratch for one pass at a time
+  // What pass_bands found out, printed as a comment. NULL: everywhere.
+  const ir_band *nonzero; // outside it every element is exactly 0
+  const ir_band *needed;  // outside it no element makes a difference to any result or state
 };
 
 typedef enum ir_result_kind { IR_RESULT_LOSS, IR_RESULT_METRIC, IR_RESULT_OUTPUT } ir_result_kind;

@@ -95,6 +95,14 @@ static void put_attrs(ir_buf *b, const ir_node *n) {
     ir_buf_puts(b, "}");
 }
 
+static void put_band(ir_buf *b, const char *what, const ir_band *band) {
+  if (band && band->lower > band->upper)
+    ir_buf_printf(b, "  # %s: nowhere", what);
+  else if (band)
+    ir_buf_printf(b, "  # %s: column - row in %" PRId64 "..%" PRId64, what, band->lower,
+                  band->upper);
+}
+
 static void put_node(ir_buf *b, const ir_node *n, int indent) {
   ir_buf_printf(b, "%*s", indent, "");
   if (n->op != IR_WRITE)
@@ -115,6 +123,8 @@ static void put_node(ir_buf *b, const ir_node *n, int indent) {
     put_type(b, &n->type);
   }
   put_loc(b, &n->loc);
+  put_band(b, "not 0", n->nonzero); // facts that passes find again: comments, not syntax
+  put_band(b, "needed", n->needed);
   ir_buf_puts(b, "\n");
 }
 

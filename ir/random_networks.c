@@ -135,12 +135,11 @@ static ir_node *third(rand_gen *g, ir_node *qkv, int i) {
   return ir_slice(&g->b, qkv, start, stop, (int64_t[]){1, 1, 1});
 }
 
-static ir_node *causal(rand_gen *g, ir_node *scores) {
+static ir_node *causal(rand_gen *g, ir_node *x, double fill) {
   const int64_t square[] = {TIME, TIME};
   ir_type t = ir_tensor(IR_I32, 2, square);
   ir_node *see = ir_binary(&g->b, IR_LE, ir_iota(&g->b, t, 1), ir_iota(&g->b, t, 0));
-  ir_node *far = ir_const(&g->b, scores->type, -1e9);
-  return ir_select(&g->b, spread(g, see, scores), scores, far);
+  return ir_select(&g->b, spread(g, see, x), x, ir_const(&g->b, x->type, fill));
 }
 
 static void block_attention(rand_gen *g) {
@@ -151,10 +150,45 @@ static void block_attention(rand_gen *g) {
   ir_node *v = heads(g, third(g, qkv, 2));
   ir_node *scores = ir_matmul(&g->b, q, k, false, true);
   scores = ir_binary_const(&g->b, IR_MUL, scores, 1 / sqrt((double)WIDTH / (double)HEADS));
-  ir_node *y = ir_matmul(&g->b, softmax(g, causal(g, scores)), v, false, false);
+  ir_node *weights = softmax(g, causal(g, scores, -1e9));
+  weights = rand_chance(g, 50) ? causal(g, weights, 0) : weights;
+  ir_node *y = ir_matmul(&g->b, weights, v, false, false);
   y = ir_transpose(&g->b, y, (const int64_t[]){0, 2, 1, 3});
   y = linear(g, ir_reshape(&g->b, y, 3, shape), "out", WIDTH);
   push_block(g, ir_binary(&g->b, IR_ADD, x.n, y));
+}
+
+// --- masks
+// ------------------------------------------------------------------------------------------------
+// by * (column - row) + from, compared with 0
+static ir_node *diagonals(rand_gen *g, int64_t size) {
+  static const ir_op compare[] = {IR_LT, IR_LE, IR_GT, IR_GE, IR_LE, IR_GE, IR_EQ, IR_NE};
+  const int64_t square[] = {size, size};
+  ir_type t = ir_tensor(IR_I32, 2, square);
+  ir_node *d = ir_binary(&g->b, IR_SUB, ir_iota(&g->b, t, 1), ir_iota(&g->b, t, 0));
+  d = ir_binary_const(&g->b, IR_MUL, d, rand_below(g, 5) - 2);
+  int from = rand_below(g, 2 * (int)size) - (int)size;
+  return ir_binary(&g->b, compare[rand_below(g, 8)], d, ir_const(&g->b, t, from));
+}
+
+// Attention to itself without softmax, over a band (or all but a band) of the pairs.
+static void block_band(rand_gen *g) {
+  static const int64_t sizes[] = {5, 16, 24, 40};
+  int64_t size = sizes[rand_below(g, 4)], dims[] = {2, size, 8};
+  rand_val x = rand_fit(g, rand_float(g), 3, dims);
+  ir_node *mask = diagonals(g, size);
+  if (rand_chance(g, 60))
+    mask = ir_binary(&g->b, rand_chance(g, 80) ? IR_AND : IR_OR, mask, diagonals(g, size));
+  if (rand_chance(g, 20))
+    mask = ir_unary(&g->b, IR_NOT, mask);
+  ir_node *s = ir_matmul(&g->b, x.n, x.n, false, true);
+  s = ir_binary_const(&g->b, IR_MUL, s, 0.125 / (x.mag * x.mag + 1));
+  s = ir_select(&g->b, spread(g, mask, s), s, ir_const(&g->b, s->type, 0));
+  bool turned = rand_chance(g, 50);
+  ir_node *y = rand_chance(g, 30) ? ir_matmul(&g->b, s, s, turned, rand_chance(g, 50))
+                                  : ir_matmul(&g->b, s, x.n, turned, false);
+  y = ir_binary_const(&g->b, IR_MUL, y, 1 / (double)size);
+  rand_push(g, y, x.mag + 1, 4 * x.noise + 40, false, false);
 }
 
 // --- embedding, dropout
@@ -178,5 +212,6 @@ static void block_dropout(rand_gen *g) {
 }
 
 const rand_choice rand_network_moves[] = {
-    {block_mlp, 5},       {block_norm, 2},      {block_softmax, 1}, {block_cross_entropy, 2},
-    {block_attention, 4}, {block_embedding, 2}, {block_dropout, 1}, {0}};
+    {block_mlp, 5},           {block_norm, 2},      {block_softmax, 1},
+    {block_cross_entropy, 2}, {block_attention, 4}, {block_band, 3},
+    {block_embedding, 2},     {block_dropout, 1},   {0}};

@@ -19,7 +19,6 @@
 enum { MAX_RULES = 6, MAX_REWRITES = 16 };
 
 static const alg_rule by_op[IR_NUM_OPS][MAX_RULES] = {
-    [IR_STOP] = {alg_stop},
     [IR_CAST] = {alg_cast},
     [IR_NEG] = {alg_neg},
     [IR_ABS] = {alg_abs},

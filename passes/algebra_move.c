@@ -154,6 +154,7 @@ enum { MAX_PARTS = 64 };
 typedef struct parts {
   int axis; // -1: not known yet
   int num;
+  int adds;                // looked at
   ir_node *pad[MAX_PARTS]; // by ascending position
 } parts;
 
@@ -188,11 +189,17 @@ static bool insert_part(parts *p, ir_node *pad) {
   return true;
 }
 
-// Right operands first: in a chain of adds of other things that is where the search ends at once.
+static bool is_part(const ir_node *n) {
+  return n->op == IR_PAD || n->op == IR_ADD;
+}
+
+// In a chain of adds of other things (x = f(x) + x, again and again) the search ends at once; where
+// it does not, its length is bounded: each node of such a chain begins one.
 static bool collect_parts(parts *p, ir_node *n) {
   if (n->op == IR_PAD)
     return insert_part(p, n);
-  return n->op == IR_ADD && collect_parts(p, n->in[1]) && collect_parts(p, n->in[0]);
+  return n->op == IR_ADD && p->adds++ < MAX_PARTS && is_part(n->in[0]) && is_part(n->in[1]) &&
+         collect_parts(p, n->in[1]) && collect_parts(p, n->in[0]);
 }
 
 static bool side_by_side(const parts *p) {

@@ -205,9 +205,3 @@ ir_node *alg_cast(ir_builder *b, ir_node *n) {
   bool same_overflow = ir_is_float(to) || !ir_is_float(x->type.dtype) || holds_all(from, to);
   return holds_all(from, x->type.dtype) && same_overflow ? ir_cast(b, x->in[0], to) : NULL;
 }
-
-// stop(x) -> x: it has done its work in autodiff.
-ir_node *alg_stop(ir_builder *b, ir_node *n) {
-  (void)b;
-  return n->in[0];
-}

@@ -1,13 +1,21 @@
 // cost.c: floating-point operations and memory traffic of a kernel. A matmul of [m,k] and [k,n]
-// is 2*m*n*k; a pointwise op is its column of ops.def times its elements; a reduction times the
-// elements that go in. Traffic counts each buffer once: caches keep what is read twice.
+// is 2*m*n*k, less what bands leave out (passes/band.h: whole tiles at a time, so a little more
+// than this is really done); a pointwise op is its column of ops.def times its elements; a
+// reduction times the elements that go in. Traffic counts each buffer once: caches keep what is
+// read twice.
 #include "passes/cost.h"
+#include "passes/band.h"
 #include "passes/domain.h"
 
 static int64_t matmul_flops(const ir_node *n) {
   const ir_type *a = &n->in[0]->type;
   int64_t k = a->dims[a->rank - (ir_attr_bool(n, IR_ATTR_TRANS_A) ? 2 : 1)];
-  return 2 * ir_elements(&n->type) * k;
+  band_product bands = band_of_matmul(n);
+  if (!bands.limited)
+    return 2 * ir_elements(&n->type) * k;
+  int64_t rows = band_rows(&n->type), columns = band_columns(&n->type);
+  int64_t batch = ir_elements(&n->type) / (rows * columns);
+  return 2 * batch * band_count_products(&bands, rows, columns, k);
 }
 
 int64_t cost_flops(const ir_node *n) {

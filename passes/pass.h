@@ -16,8 +16,11 @@ bool pass_autodiff(ir_module *m, ir_diags *d);
 bool pass_algebra(ir_module *m, ir_diags *d);
 // One node per value: equal op, operands and attributes.
 bool pass_cse(ir_module *m, ir_diags *d);
+bool pass_quotients(ir_module *m, ir_diags *d);
 // Removes what no result, write or effect needs.
 bool pass_dce(ir_module *m, ir_diags *d);
+// Products with a value that is masked on their way take the masked value.
+bool pass_masks(ir_module *m, ir_diags *d);
 // Reductions with few outputs and long axes become two stages, so that they can run in
 // parallel with a fixed order of sums.
 bool pass_split_reductions(ir_module *m, ir_diags *d);
@@ -29,6 +32,8 @@ bool pass_fuse(ir_module *m, ir_diags *d);
 bool pass_recompute(ir_module *m, ir_diags *d);
 // Orders kernels; readers of a state before the kernel that overwrites it.
 bool pass_order(ir_module *m, ir_diags *d);
+// Finds the bands of matrices that are not 0 and that are needed (node->nonzero, node->needed).
+bool pass_bands(ir_module *m, ir_diags *d);
 
 // --- the runner -----------------------------------------------------------------------
 typedef bool (*pass_fn)(ir_module *m, ir_diags *d);

@@ -8,7 +8,10 @@ const pass_info pass_pipeline[] = {
     // fewer nodes, less work
     {"algebra", pass_algebra, .repeat = true},
     {"cse", pass_cse, .repeat = true},
+    {.name = "quotients", .run = pass_quotients, .repeat = true},
     {"dce", pass_dce, .repeat = true},
+    // the weights of masked attention are stored once
+    {.name = "masks", .run = pass_masks},
     // work for all threads, a buffer for every output
     {.name = "split_reductions", .run = pass_split_reductions},
     {"own_outputs", pass_own_outputs, .required = true},
@@ -16,6 +19,8 @@ const pass_info pass_pipeline[] = {
     {"fuse", pass_fuse, .required = true, .grouped = true},
     {.name = "recompute", .run = pass_recompute, .grouped = true},
     {"order", pass_order, .required = true, .grouped = true},
+    // what masks leave to compute
+    {.name = "bands", .run = pass_bands, .grouped = true},
     {0},
 };
 

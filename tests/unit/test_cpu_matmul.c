@@ -4,6 +4,9 @@
 // All kernels go into one C file, compiled once. Each is run with its tasks in order, and again in
 // pieces from last to first: the bits must be the same. Every buffer ends at a page that may not be
 // touched, so that a read or write beyond it is a crash here and not a surprise elsewhere.
+//
+// Some problems have bands: operands are 0 outside theirs, and only a band of c is looked at. Each
+// has a twin of the same tile that knows of no band and must give the same bits there.
 #include "codegen/cpu_matmul.h"
 
 #include <dlfcn.h>
@@ -13,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { NUM_RANDOM = 70, MAX_TESTS = 160, PAGE = 4096 };
+enum { NUM_RANDOM = 70, NUM_BANDED = 48, MAX_TESTS = 200, PAGE = 4096 };
 
 typedef void (*phase_fn)(int64_t begin, int64_t end, char *const *args);
 typedef struct test {
@@ -21,6 +24,7 @@ typedef struct test {
   mm_plan plan;
   mm_axes c_batch, c_m, c_n; // where results go when they are not plain
   const char *what;
+  bool has_twin; // the test after this one
 } test;
 
 static uint64_t state = 0x9e3779b97f4a7c15u;
@@ -126,6 +130,38 @@ static void add_problem(test *t, ir_arena *arena, int64_t batch, int64_t m, int6
   mm_make_plan(&t->p, &t->plan);
 }
 
+static ir_band random_band(int64_t rows, int64_t columns) {
+  int64_t x = (int64_t)draw((uint64_t)(rows + columns)) - rows, y = x + (int64_t)draw(40);
+  switch (draw(5)) {
+  case 0:
+    return (ir_band){1 - rows, columns - 1}; // all
+  case 1:
+    return (ir_band){1 - rows, x < columns ? x : columns - 1};
+  case 2:
+    return (ir_band){x > -rows ? x : 1 - rows, columns - 1};
+  case 3:
+    return (ir_band){x > -rows ? x : 1 - rows, y < columns ? y : columns - 1};
+  default:
+    return draw(8) == 0 ? (ir_band){1, 0} : (ir_band){1 - rows, 0}; // nothing; causal
+  }
+}
+
+static int add_banded(test *t, ir_arena *arena, int64_t batch, int64_t m, int64_t n, int64_t k,
+                      bool odd) {
+  add_problem(t, arena, batch, m, n, k, odd, "banded");
+  t->p.bands = (band_product){random_band(m, k), random_band(k, n), random_band(m, n), true};
+  mm_make_plan(&t->p, &t->plan);
+  t->has_twin = true;
+  t[1] = t[0];
+  t[1].what = "twin";
+  t[1].has_twin = false;
+  t[1].p.bands = (band_product){.limited = false};
+  t[1].p.want_mr = t->plan.mr, t[1].p.want_nv = t->plan.nv;
+  t[1].p.data = &t[1];
+  mm_make_plan(&t[1].p, &t[1].plan);
+  return 2;
+}
+
 static int64_t random_size(void) {
   static const int64_t common[] = {1, 2, 7, 10, 16, 31, 32, 33, 48, 64, 65, 96, 100};
   return draw(3) ? common[draw(13)] : 1 + (int64_t)draw(150);
@@ -145,6 +181,12 @@ static int all_problems(test *tests, ir_arena *arena) {
   for (int i = 0; i < NUM_RANDOM; i++, num++)
     add_problem(&tests[num], arena, draw(3) ? 1 : 1 + (int64_t)draw(6), random_size(),
                 random_size(), random_size(), i % 2, "random");
+  for (int i = 0; i < NUM_BANDED; i++) {
+    bool heads = i % 4 == 0, longer = i % 16 == 1;
+    int64_t m = heads ? 64 : random_size(), n = heads ? 64 : random_size();
+    num +=
+        add_banded(&tests[num], arena, heads ? 3 : 1, m, n, longer ? 3000 : random_size(), i % 2);
+  }
   return num;
 }
 
@@ -238,6 +280,42 @@ static char *random_operand_data(const mm_problem *p, const mm_operand *o, size_
   return data;
 }
 
+static void put_zero(const mm_problem *p, char *buffer, int64_t i) {
+  memset(buffer + i * p->elem_bytes, 0, (size_t)p->elem_bytes);
+}
+
+static bool outside(ir_band b, int64_t row, int64_t column) {
+  return column - row < b.lower || column - row > b.upper;
+}
+
+// Operands as the bands promise them.
+static void clear_outside(const mm_problem *p, char *const *args) {
+  for (int64_t b = 0; p->bands.limited && b < p->batch; b++)
+    for (int64_t k = 0; k < p->k; k++) {
+      int64_t pa = p->a.offset + at(&p->a.batch, b) + at(&p->a.k, k);
+      int64_t pb = p->b.offset + at(&p->b.batch, b) + at(&p->b.k, k);
+      for (int64_t m = 0; m < p->m; m++)
+        if (outside(p->bands.a, m, k))
+          put_zero(p, args[0], pa + at(&p->a.x, m));
+      for (int64_t n = 0; n < p->n; n++)
+        if (outside(p->bands.b, k, n))
+          put_zero(p, args[1], pb + at(&p->b.x, n));
+    }
+}
+
+// Elements of c that somebody needs and that two runs disagree on.
+static int64_t count_different(const test *t, const char *x, const char *y) {
+  const mm_problem *p = &t->p;
+  int64_t wrong = 0;
+  for (int64_t b = 0; b < p->batch; b++)
+    for (int64_t m = 0; m < p->m; m++)
+      for (int64_t n = 0; n < p->n; n++) {
+        int64_t i = (at(&t->c_batch, b) + at(&t->c_m, m) + at(&t->c_n, n)) * p->elem_bytes;
+        wrong += !outside(p->bands.c, m, n) && memcmp(x + i, y + i, (size_t)p->elem_bytes);
+      }
+  return wrong;
+}
+
 static void run(const test *t, phase_fn *const *phases, char *const *args, int64_t piece) {
   for (int i = 0; i < t->plan.num_phases; i++) {
     int64_t tasks = t->plan.tasks[i];
@@ -256,6 +334,8 @@ static int64_t count_wrong(const test *t, char *const *args, double *worst) {
   for (int64_t b = 0; b < p->batch; b++)
     for (int64_t m = 0; m < p->m; m++)
       for (int64_t n = 0; n < p->n; n++) {
+        if (p->bands.limited && outside(p->bands.c, m, n))
+          continue;
         int64_t pa = p->a.offset + at(&p->a.batch, b) + at(&p->a.x, m);
         int64_t pb = p->b.offset + at(&p->b.batch, b) + at(&p->b.x, n);
         double sum = 0;
@@ -280,14 +360,36 @@ static void describe(const test *t) {
          t->plan.split_k ? " (split)" : "");
 }
 
-static bool check(const test *t, void *library, int index) {
-  const mm_problem *p = &t->p;
-  phase_fn *phases[CG_MAX_PHASES];
+static void find_phases(const test *t, void *library, int index, phase_fn **phases) {
   for (int i = 0; i < t->plan.num_phases; i++) {
     char name[40];
     snprintf(name, sizeof name, "mm%d_phase_%d", index, i);
     phases[i] = (phase_fn *)dlsym(library, name);
   }
+}
+
+// The twin of `t` on the same operands.
+static bool same_as_twin(const test *t, void *library, int index, char *const *args,
+                         const char *first) {
+  const test *twin = t + 1;
+  phase_fn *phases[CG_MAX_PHASES];
+  find_phases(twin, library, index + 1, phases);
+  size_t size = (size_t)twin->plan.workspace, c = (size_t)(t->p.batch * t->p.m * t->p.n);
+  char *mine[] = {args[0], args[1], guarded(c * (size_t)t->p.elem_bytes), guarded(size)};
+  run(twin, phases, mine, 0);
+  int64_t different = count_different(t, first, mine[2]);
+  unguard(mine[2], c * (size_t)t->p.elem_bytes), unguard(mine[3], size);
+  if (different) {
+    describe(t);
+    printf(": %lld other bits than without bands\n", (long long)different);
+  }
+  return different == 0;
+}
+
+static bool check(const test *t, void *library, int index) {
+  const mm_problem *p = &t->p;
+  phase_fn *phases[CG_MAX_PHASES];
+  find_phases(t, library, index, phases);
   size_t bytes[4];
   char *args[4];
   args[0] = random_operand_data(p, &p->a, &bytes[0]);
@@ -295,6 +397,7 @@ static bool check(const test *t, void *library, int index) {
   bytes[2] = (size_t)(p->batch * p->m * p->n * p->elem_bytes);
   bytes[3] = (size_t)t->plan.workspace;
   args[2] = guarded(bytes[2]), args[3] = guarded(bytes[3]);
+  clear_outside(p, args);
   run(t, phases, args, 0);
   double worst = 0;
   int64_t wrong = count_wrong(t, args, &worst);
@@ -308,6 +411,8 @@ static bool check(const test *t, void *library, int index) {
     printf(": %lld wrong (worst %g)%s\n", (long long)wrong, worst,
            same ? "" : ", bits depend on the split of tasks");
   }
+  if (t->has_twin)
+    same &= same_as_twin(t, library, index, args, first);
   for (int i = 0; i < 4; i++)
     unguard(args[i], bytes[i]);
   free(first);
@@ -321,7 +426,8 @@ int main(void) {
   if (!mkdtemp(dir))
     return 1;
   const char *base = ir_format(arena, "%s/kernels", dir);
-  int num = all_problems(tests, arena), failed = 0, seen[3][3] = {{0}}, split = 0, pieces = 0;
+  int num = all_problems(tests, arena), failed = 0, seen[3][3] = {{0}}, split = 0, pieces = 0,
+      banded = 0;
   void *library = compile(tests, num, arena, base)
                       ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
                       : NULL;
@@ -334,8 +440,9 @@ int main(void) {
     seen[tests[i].plan.a][tests[i].plan.b]++;
     split += tests[i].plan.split_k;
     pieces += tests[i].plan.k_blocks > 1 && !tests[i].plan.split_k;
+    banded += tests[i].plan.k_blocks > 1 && tests[i].p.bands.limited;
   }
-  bool covered = split && pieces; // every way of reading an operand must have been tried
+  bool covered = split && pieces && banded; // every way of reading an operand must have been tried
   for (int i = 0; i < 3; i++)
     covered &= seen[i][0] + seen[i][1] + seen[i][2] > 0 && seen[0][i] + seen[1][i] + seen[2][i] > 0;
   if (!covered)

@@ -16,6 +16,38 @@ typedef struct pass_case {
 #define SEEDS "%s = const {value=1.0} : i64[]\n%t = const {value=2.0} : i64[]\n"
 #define R     "result output r = %r"
 
+#define SOFTMAX                                                                                    \
+  "%e = input : f32[2,4]\n%s = sum %e {axes=[1]} : f32[2,1]\n%sb = broadcast %s : f32[2,4]\n"      \
+  "%g = input : f32[2,4]\n%p = div %e, %sb : f32[2,4]\n"
+
+static const pass_case quotient_cases[] = {
+    {"a numerator times something divided alike", pass_quotients, NULL,
+     SOFTMAX "%a = div %g, %sb : f32[2,4]\n%q = mul %a, %e : f32[2,4]\n"
+             "%r = add %p, %q : f32[2,4]\n" R,
+     SOFTMAX "%q = mul %g, %p : f32[2,4]\n%r = add %p, %q : f32[2,4]\n" R},
+    {"on the other side", pass_quotients, NULL,
+     SOFTMAX "%a = div %g, %sb : f32[2,4]\n%q = mul %e, %a : f32[2,4]\n"
+             "%r = add %p, %q : f32[2,4]\n" R,
+     SOFTMAX "%q = mul %g, %p : f32[2,4]\n%r = add %p, %q : f32[2,4]\n" R},
+    {"a term that is not divided", pass_quotients, NULL,
+     SOFTMAX "%a = div %g, %sb : f32[2,4]\n%b = add %a, %g : f32[2,4]\n"
+             "%q = mul %b, %e : f32[2,4]\n%r = add %p, %q : f32[2,4]\n" R,
+     NULL},
+    {"divided by something else", pass_quotients, NULL,
+     SOFTMAX "%a = div %g, %e : f32[2,4]\n%q = mul %a, %e : f32[2,4]\n"
+             "%r = add %p, %q : f32[2,4]\n" R,
+     NULL},
+    {"a sum over all rows mixes divisors", pass_quotients, NULL,
+     SOFTMAX "%a = div %g, %sb : f32[2,4]\n%t = sum %a {axes=[0]} : f32[1,4]\n"
+             "%b = broadcast %t : f32[2,4]\n%q = mul %b, %e : f32[2,4]\n"
+             "%r = add %p, %q : f32[2,4]\n" R,
+     NULL},
+    {"no quotient of that numerator", pass_quotients, NULL,
+     SOFTMAX "%a = div %g, %sb : f32[2,4]\n%q = mul %a, %g : f32[2,4]\n"
+             "%r = add %p, %q : f32[2,4]\n" R,
+     NULL},
+};
+
 static const pass_case cse_cases[] = {
     {"equal nodes", pass_cse, NULL,
      XY "%a = mul %x, %y : f32[4]\n%b = mul %x, %y : f32[4]\n%r = sub %a, %b : f32[4]\n" R,
@@ -160,6 +192,7 @@ static void check_case(const pass_case *c) {
   check_case(&(cases)[i])
 
 int main(void) {
+  CHECK_ALL(quotient_cases);
   CHECK_ALL(cse_cases);
   CHECK_ALL(dce_cases);
   CHECK_ALL(own_cases);

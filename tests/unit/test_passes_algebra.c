@@ -75,7 +75,6 @@ static const rule_case pointwise_cases[] = {
     {"| |x| |", X "%n = abs %x : f32[4]\n%r = abs %n : f32[4]\n" R,
      X "%n = abs %x : f32[4]\nresult output r = %n"},
     {"|-x|", X "%n = neg %x : f32[4]\n%r = abs %n : f32[4]\n" R, X "%r = abs %x : f32[4]\n" R},
-    {"stop x", X "%r = stop %x : f32[4]\n" R, X RX},
     {"copy stays", X "%r = copy %x : f32[4]\n" R, NULL},
 };
 

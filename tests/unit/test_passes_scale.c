@@ -49,13 +49,15 @@ static ir_node *gelu(net *n, ir_node *x) {
   return ir_binary(&n->b, IR_MUL, x, h);
 }
 
-static ir_node *layer(net *n, ir_node *x, int i) {
+// `flip`: f(x) + x instead of x + f(x), as people write both.
+static ir_node *layer(net *n, ir_node *x, int i, bool flip) {
   ir_arena *a = n->m->arena;
   n->b.scope = ir_format(a, "layer.%d", i);
   ir_node *w = param(n, ir_format(a, "layer.%d.w", i), 2, (int64_t[]){WIDTH, WIDTH});
   ir_node *bias = param(n, ir_format(a, "layer.%d.b", i), 2, (int64_t[]){1, WIDTH});
   ir_node *y = ir_matmul(&n->b, layer_norm(n, x), w, false, false);
-  return ir_binary(&n->b, IR_ADD, x, gelu(n, ir_binary(&n->b, IR_ADD, y, wide(n, bias))));
+  ir_node *z = gelu(n, ir_binary(&n->b, IR_ADD, y, wide(n, bias)));
+  return ir_binary(&n->b, IR_ADD, flip ? z : x, flip ? x : z);
 }
 
 static void descend(net *n, ir_node *loss) {
@@ -74,7 +76,7 @@ static ir_module *network(ir_arena *a, size_t nodes) {
   ir_node *x = ir_input(&n.b, "x", ir_tensor(IR_F32, 2, (int64_t[]){ROWS, WIDTH}));
   const size_t per_layer = 38; // with its update
   for (int i = 0; (size_t)i * per_layer < nodes; i++)
-    x = layer(&n, x, i);
+    x = layer(&n, x, i, (size_t)i * per_layer > nodes / 2);
   ir_node *sum = ir_reduce(&n.b, IR_SUM, ir_binary(&n.b, IR_MUL, x, x), (int64_t[]){0, 1}, 2);
   ir_node *loss = ir_reshape(&n.b, sum, 0, NULL);
   descend(&n, loss);

@@ -1,0 +1,103 @@
+// cpu_matmul_band.c: matmuls of matrices that a mask has left a band of.
+//
+// Tiles are whole: each takes the steps of k that some of its elements needs, from the first to the
+// last, and those of the others multiply zeros:
+//
+//   a (0 above the diagonal)       tile rows 0-3: k = 0..3       sums of 4 products
+//     x                            tile rows 4-7: k = 0..7       sums of 8 products
+//     x x
+//     x x x
+//
+// A tile of c that nobody needs, or whose products are all 0, takes no steps: its sums are 0, as
+// they would be in the second case, and the epilogue runs as for any other.
+#include "codegen/cpu_matmul.h"
+
+band_product mm_turn_bands(const band_product *b) {
+  return (band_product){
+      .a = band_turn(b->b), .b = band_turn(b->a), .c = band_turn(b->c), .limited = b->limited};
+}
+
+static int64_t last_of(int64_t tile, int64_t size, int64_t all) {
+  return (tile + 1) * size < all ? (tile + 1) * size - 1 : all - 1;
+}
+
+double mm_band_share(const mm_problem *p, int64_t mr, int64_t nr) {
+  if (!p->bands.limited)
+    return 1;
+  int64_t rows = (p->m + mr - 1) / mr, cols = (p->n + nr - 1) / nr, steps = 0;
+  for (int64_t row = 0; row < rows; row++)
+    for (int64_t col = 0; col < cols; col++) {
+      int64_t first, last;
+      band_steps(&p->bands, row * mr, last_of(row, mr, p->m), col * nr, last_of(col, nr, p->n),
+                 p->k, &first, &last);
+      steps += first <= last ? last - first + 1 : 0;
+    }
+  return (double)steps / (double)(rows * cols * p->k);
+}
+
+// "  if (first < m0 - 3)\n    first = m0 - 3; // a is 0 before\n"; nothing when it limits nothing.
+static void put_limit(ir_buf *out, bool limits, const char *what, char than, const char *from,
+                      int64_t by, const char *why) {
+  const char *edge = by ? ir_format(out->arena, "%s %c %lld", from, by < 0 ? '-' : '+',
+                                    (long long)(by < 0 ? -by : by))
+                        : from;
+  if (limits)
+    ir_buf_printf(out, "  if (%s %c %s)\n    %s = %s; // %s\n", what, than, edge, what, edge, why);
+}
+
+static void put_unneeded(const mm_problem *p, ir_buf *out) {
+  ir_band c = p->bands.c;
+  if (band_is_empty(p->bands.a) || band_is_empty(p->bands.b) || band_is_empty(c))
+    ir_buf_puts(out, "  stop = first; // nothing but zeros, or nothing needed\n");
+  else if (c.lower > 1 - p->m || c.upper < p->n - 1)
+    ir_buf_printf(out,
+                  "  if (n1 - m0 < %lld || n0 - m1 > %lld)\n"
+                  "    stop = first; // nobody needs this tile\n",
+                  (long long)c.lower, (long long)c.upper);
+}
+
+// band_steps as C, with the bands as constants.
+void mm_emit_span(const mm_text *t) {
+  const mm_problem *p = t->p;
+  const ir_band a = p->bands.a, b = p->bands.b;
+  ir_buf *out = t->out;
+  ir_buf_printf(
+      out,
+      "// The steps of [*k, *k + steps) that a tile needs: *k becomes the first; gives their "
+      "number.\n"
+      "static inline int64_t %s_span(int64_t row, int64_t col, int64_t *k, int64_t steps) {\n"
+      "  enum { M = %lld, N = %lld, MR = %d, NR = %lld };\n"
+      "  const int64_t m0 = row * MR, m1 = M - m0 < MR ? M - 1 : m0 + MR - 1;\n"
+      "  const int64_t n0 = col * NR, n1 = N - n0 < NR ? N - 1 : n0 + NR - 1;\n"
+      "  int64_t first = *k, stop = *k + steps;\n"
+      "  (void)m0, (void)m1, (void)n0, (void)n1;\n",
+      t->name, (long long)p->m, (long long)p->n, t->plan->mr, (long long)t->plan->nr);
+  put_limit(out, a.lower > 1 - p->m, "first", '<', "m0", a.lower, "a is 0 before");
+  put_limit(out, b.upper < p->n - 1, "first", '<', "n0", -b.upper, "b is 0 before");
+  put_limit(out, a.upper < p->k - 1, "stop", '>', "m1", a.upper + 1, "a is 0 from there on");
+  put_limit(out, b.lower > 1 - p->k, "stop", '>', "n1", 1 - b.lower, "b is 0 from there on");
+  put_unneeded(p, out);
+  ir_buf_puts(out, "  if (first >= stop)\n"
+                   "    return 0;\n"
+                   "  *k = first;\n"
+                   "  return stop - first;\n"
+                   "}\n\n");
+}
+
+bool mm_counts_steps(const mm_text *t) {
+  return t->plan->k_blocks > 1 || t->p->bands.limited;
+}
+
+const char *mm_emit_steps(const mm_text *t, const char *indent) {
+  bool pieces = t->plan->k_blocks > 1, bands = t->p->bands.limited;
+  const char *more = pieces && !t->plan->split_k ? ", k > 0" : "";
+  if (bands)
+    ir_buf_printf(t->out,
+                  "%sint64_t from = %s;\n"
+                  "%sconst int64_t count = %s_span(row, col, &from, %s);\n",
+                  indent, pieces ? "k" : "0", indent, t->name,
+                  pieces ? "steps" : ir_format(t->p->arena, "%lld", (long long)t->p->k));
+  return bands    ? ir_format(t->p->arena, ", from, count%s", more)
+         : pieces ? ir_format(t->p->arena, ", k, steps%s", more)
+                  : "";
+}
