@@ -7,11 +7,19 @@
 //   for (int64_t i0 = 0; i0 < 64; i0++)
 //     for (int64_t i1 = 0; i1 < 128; i1++) {
 //       const int64_t at = i0 * 128 + i1;
-//       v0_h[at] = (((const float *)args[0])[at] + ((const float *)args[2])[i1]); // add
+//       v0_h[at] = (((const double *)args[0])[at] + ((const double *)args[2])[i1]); // add
 //     }
 //
 // Views are index arithmetic (dom_layout), so a plain version shares nothing with the fast one but
-// the layouts.
+// the layouts. Buffers of both float types hold doubles: plain versions called one after the other
+// (plain_step.h) are then double precision from the first to the last.
+//
+// A tap is a member whose values the caller wants. A gradient is given away: what the optimiser's
+// kernel computes and keeps to itself can be compared with finite differences. A value that has no
+// gradient by rule (a comparison, floor, stop) is kept by one run and used again by the next, which
+// therefore computes the smooth function that gradients are gradients of:
+//
+//   v1_gt[at] = k_hold(taps, hold, 0, at, (v0_y[at] > 0)); // gt
 #include "codegen/plain.h"
 
 #include <inttypes.h>
@@ -23,6 +31,8 @@
 typedef struct plain {
   ir_arena *a;
   const cg_kernel *c;
+  const cg_taps *taps;
+  bool named; // variables have names of the graph, too
   ir_buf *out;
   ir_map *names;
   const char **var; // by position in the kernel: the array of a member
@@ -109,6 +119,10 @@ static const char *member_var(const plain *p, const ir_node *n) {
   return i < 0 ? NULL : p->var[i];
 }
 
+static const char *stored_type(ir_dtype t) {
+  return ir_is_float(t) ? "double" : ir_dtypes[t].ctype;
+}
+
 // Value of tensor `n` at the given indices, as a C expression.
 static const char *element(const plain *p, const ir_node *n, const indices *x) {
   dom_layout l;
@@ -123,8 +137,9 @@ static const char *element(const plain *p, const ir_node *n, const indices *x) {
   const char *var = member_var(p, l.buffer);
   if (var)
     return ir_format(p->a, "%s[%s]", var, at);
-  return ir_format(p->a, "(double)((const %s *)args[%d])[%s]",
-                   ir_dtypes[l.buffer->type.dtype].ctype, cg_arg_index(p->c, l.buffer), at);
+  const char *form = ir_is_float(l.buffer->type.dtype) ? "((const %s *)args[%d])[%s]"
+                                                       : "(double)((const %s *)args[%d])[%s]";
+  return ir_format(p->a, form, stored_type(l.buffer->type.dtype), cg_arg_index(p->c, l.buffer), at);
 }
 
 // --- loops -----------------------------------------------------------------------------------
@@ -136,11 +151,35 @@ static void open_loops(const plain *p, const char *var, const ir_type *t) {
     ir_buf_puts(p->out, "  {\n");
 }
 
+// Position of a held member among the taps; -1: it is not held.
+static int held(const plain *p, const ir_node *n) {
+  for (size_t i = 0; i < p->taps->num; i++)
+    if (p->taps->at[i].node == n && !p->taps->at[i].param)
+      return (int)i;
+  return -1;
+}
+
 static void put_assign(const plain *p, const ir_node *n, const char *value) {
   indices x = loop_indices(p, n->type.rank);
   const char *at = p->at ? "at" : row_major(p, &n->type, &x);
+  if (held(p, n) >= 0)
+    value = ir_format(p->a, "k_hold(taps, hold, %d, %s, %s)", held(p, n), at, value);
   ir_buf_printf(p->out, "    %s[%s] = %s; // %s\n", member_var(p, n), at, value,
                 ir_ops[n->op].name);
+}
+
+// A gradient may be a view of a member: the caller gets its elements in their own order.
+static void put_gradients(const plain *p) {
+  for (size_t i = 0; i < p->taps->num; i++) {
+    const ir_node *n = p->taps->at[i].node;
+    if (!p->taps->at[i].param)
+      continue;
+    indices x = loop_indices(p, n->type.rank);
+    ir_buf_puts(p->out, "  if (hold == K_RECORD)\n");
+    open_loops(p, "i", &n->type);
+    ir_buf_printf(p->out, "    taps[%zu][%s] = %s;\n  }\n", i, row_major(p, &n->type, &x),
+                  element(p, n, &x));
+  }
 }
 
 // --- pointwise -------------------------------------------------------------------------------
@@ -165,16 +204,31 @@ static const char *cast_value(const plain *p, const ir_node *n, const char *x) {
   return ir_format(p->a, "(double)(%s)(int64_t)(%s)", ir_dtypes[n->type.dtype].ctype, x);
 }
 
+static bool is_random(const ir_node *n) {
+  return n->op == IR_UNIFORM || n->op == IR_NORMAL;
+}
+
+// Streams are the last of a kernel's numbers, where it has any.
+static const char *stream_of(const plain *p, const ir_node *n) {
+  const cg_kernel *c = p->c;
+  size_t after = 0;
+  if (!c->numbers.num)
+    return ir_format(p->a, "%" PRId64 "u", ir_attr_int(n, IR_ATTR_STREAM));
+  for (size_t i = c->k->nodes.num; i-- > 0 && c->k->nodes.at[i] != n;)
+    after += is_random(c->k->nodes.at[i]);
+  size_t at = c->in.num + c->out.num + (c->workspace > 0) + c->numbers.num - 1 - after;
+  return ir_format(p->a, "(uint32_t)(uintptr_t)args[%zu]", at);
+}
+
 static const char *random_value(const plain *p, const ir_node *n, const indices *x) {
   static const indices none = {{0}};
-  return ir_format(p->a, "k_%s(%s, %s, %" PRId64 "u, %s)", ir_ops[n->op].name,
-                   element(p, n->in[0], &none), element(p, n->in[1], &none),
-                   ir_attr_int(n, IR_ATTR_STREAM), row_major(p, &n->type, x));
+  return ir_format(p->a, "k_%s(%s, %s, %s, %s)", ir_ops[n->op].name, element(p, n->in[0], &none),
+                   element(p, n->in[1], &none), stream_of(p, n), row_major(p, &n->type, x));
 }
 
 static const char *pointwise_value(const plain *p, const ir_node *n) {
   indices x = loop_indices(p, n->type.rank);
-  if (n->op == IR_UNIFORM || n->op == IR_NORMAL)
+  if (is_random(n))
     return random_value(p, n, &x);
   const char *operand[3] = {"", "", ""};
   for (int i = 0; i < n->num_in; i++) {
@@ -226,19 +280,38 @@ static void put_reduce(const plain *p, const ir_node *n) {
 }
 
 // --- the rest --------------------------------------------------------------------------------
+// Operands are brought together first, whatever their layouts are: all of the right one, and a row
+// of the left one at a time (k_row).
 static void put_matmul(const plain *p, const ir_node *n) {
   int r = n->type.rank;
   bool ta = ir_attr_bool(n, IR_ATTR_TRANS_A), tb = ir_attr_bool(n, IR_ATTR_TRANS_B);
-  indices a = loop_indices(p, r), b = a;
+  int64_t columns = n->type.dims[r - 1], depth = n->in[0]->type.dims[ta ? r - 2 : r - 1];
+  ir_type batch = n->type;
+  batch.rank = r - 2;
+  indices a = loop_indices(p, r), b = a, row = a;
   a.at[ta ? r - 1 : r - 2] = ir_format(p->a, "i%d", r - 2);
   a.at[ta ? r - 2 : r - 1] = "k";
   b.at[tb ? r - 1 : r - 2] = "k";
-  b.at[tb ? r - 2 : r - 1] = ir_format(p->a, "i%d", r - 1);
-  ir_buf_printf(
-      p->out,
-      "    double sum = 0;\n    for (int64_t k = 0; k < %" PRId64 "; k++)\n      sum += %s * %s;\n",
-      n->in[0]->type.dims[ta ? r - 2 : r - 1], element(p, n->in[0], &a), element(p, n->in[1], &b));
-  put_assign(p, n, "sum");
+  b.at[tb ? r - 2 : r - 1] = "j";
+  row.at[r - 1] = "0";
+  ir_buf_printf(p->out,
+                "  double *const right = k_take_blocks(%" PRId64 ", %" PRId64 ");\n"
+                "  double *const left = k_take(%" PRId64 ");\n",
+                depth, columns, depth);
+  open_loops(p, "i", &batch);
+  ir_buf_printf(p->out,
+                "    for (int64_t k = 0; k < %" PRId64 "; k++)\n"
+                "      for (int64_t j = 0; j < %" PRId64 "; j++)\n"
+                "        right[k_block(%" PRId64 ", k, j)] = %s;\n",
+                depth, columns, depth, element(p, n->in[1], &b));
+  ir_buf_printf(p->out,
+                "    for (int64_t i%d = 0; i%d < %" PRId64 "; i%d++) {\n"
+                "      for (int64_t k = 0; k < %" PRId64 "; k++)\n"
+                "        left[k] = %s;\n"
+                "      k_row(%s + %s, %" PRId64 ", left, right, %" PRId64 "); // matmul\n"
+                "    }\n  }\n  free(left);\n  free(right);\n",
+                r - 2, r - 2, n->type.dims[r - 2], r - 2, depth, element(p, n->in[0], &a),
+                member_var(p, n), row_major(p, &n->type, &row), columns, depth);
 }
 
 static const char *row_of(const plain *p, const ir_node *index, const indices *x, int64_t rows) {
@@ -297,9 +370,6 @@ static void put_value(const plain *p, const ir_node *n) {
   switch (ir_ops[n->op].cls) {
   case IR_CLASS_REDUCE:
     put_reduce(p, n);
-    return;
-  case IR_CLASS_CONTRACT:
-    put_matmul(p, n);
     return;
   case IR_CLASS_MOVE:
     (n->op == IR_PAD ? put_pad : put_concat)(p, n);
@@ -364,6 +434,10 @@ static void put_member(plain *p, size_t i) {
     put_value(p, n);
     return;
   }
+  if (n->op == IR_MATMUL) {
+    put_matmul(p, n);
+    return;
+  }
   open_loops(p, "i", n->op == IR_SCATTER_ADD ? &n->in[1]->type : &n->type);
   put_value(p, n);
   ir_buf_puts(p->out, "  }\n");
@@ -375,7 +449,8 @@ static void put_arrays(plain *p) {
   int64_t total = 0;
   for (size_t i = 0; i < p->c->k->nodes.num; i++) {
     const ir_node *n = p->c->k->nodes.at[i];
-    p->var[i] = ir_format(p->a, "v%zu_%s", i, cg_local_name(p->a, p->names, n));
+    p->var[i] = p->named ? ir_format(p->a, "v%zu_%s", i, cg_local_name(p->a, p->names, n))
+                         : ir_format(p->a, "v%zu", i);
     ir_buf_printf(&list, "  double *const %s = all + %" PRId64 ";\n", p->var[i], total);
     total += ir_elements(&n->type);
   }
@@ -387,16 +462,20 @@ static void put_output(const plain *p, const ir_node *n) {
                 cg_arg_index(p->c, n), member_var(p, n), ir_elements(&n->type));
 }
 
-void cg_plain_emit(ir_arena *a, const cg_kernel *c, const char *name, ir_buf *out) {
-  plain p = {.a = a, .c = c, .out = out, .names = ir_map_new(a)};
-  p.var = IR_NEW_ARRAY(a, const char *, c->k->nodes.num);
-  ir_buf_printf(out, "\n// %s = %s\nvoid %s(char *const *args) {\n", c->k->name,
-                cg_describe(a, c->k), name);
+void cg_plain_emit(ir_arena *a, const cg_kernel *c, const cg_taps *taps, bool named,
+                   const char *name, ir_buf *out) {
+  plain p = {.a = a, .c = c, .taps = taps, .named = named, .out = out, .names = ir_map_new(a)};
+  p.var = IR_NEW_ARRAY(a, const char *, c->k->nodes.num + 1);
+  if (named)
+    ir_buf_printf(out, "\n// %s%s%s\n", c->k->name, c->k->nodes.num ? " = " : "",
+                  c->k->nodes.num ? cg_describe(a, c->k) : "");
+  ir_buf_printf(out, "void %s(char *const *args, double *const *taps, int hold) {\n", name);
   put_arrays(&p);
   for (size_t i = 0; i < c->k->nodes.num; i++)
     put_member(&p, i);
   close_nest(&p);
   for (size_t i = 0; i < c->out.num; i++)
     put_output(&p, c->out.at[i]);
+  put_gradients(&p);
   ir_buf_puts(out, "  free(all);\n}\n");
 }

@@ -4,9 +4,21 @@
 
 #include "codegen/program.h"
 
+// A value inside a kernel that the caller of its plain version gets (plain.c).
+typedef struct cg_tap {
+  const ir_node *node;   // a member, or for gradients a view of one
+  const ir_state *param; // whose gradient it is; NULL: held from one run to the next
+  bool guess;            // param has no gradient of its name: perhaps this is it
+} cg_tap;
+typedef IR_VEC(cg_tap) cg_taps;
+
 // The text before plain versions.
 const char *cg_plain_prelude(void);
-// void NAME(char *const *args): the kernel in scalar double precision; args as for the fast one.
-void cg_plain_emit(ir_arena *a, const cg_kernel *c, const char *name, ir_buf *out);
+// void NAME(char *const *args, double *const *taps, int hold): the kernel in double precision; args
+// as for the fast one, but that float buffers hold doubles; taps[i] holds the elements of tap i,
+// and may be anything while hold is 0. Without names of the graph, texts of equal kernels are
+// equal.
+void cg_plain_emit(ir_arena *a, const cg_kernel *c, const cg_taps *taps, bool named,
+                   const char *name, ir_buf *out);
 
 #endif

@@ -1,9 +1,11 @@
-// Plain versions of kernels: scalar, in double precision, one node after the other. They are what
-// `check` compares the fast versions with on the machine at hand. Nothing here is meant to be fast.
+// Plain versions of kernels: in double precision, one node after the other. They are what `check`
+// compares the fast versions with on the machine at hand, and what it takes finite differences of.
+// Both float types are doubles in their arguments. taps and hold: runtime/mlrt.h.
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 static inline double k_abs(double x) { return fabs(x); }
 static inline double k_sign(double x) { return (x > 0) - (x < 0); }
@@ -35,6 +37,41 @@ static double *k_take(int64_t n) {
   return p;
 }
 
+enum { K_RECORD = 1, K_REPLAY = 2 }; // mlrt_hold
+
+// Element `at` of a value that has no gradient: as computed, or as the run that recorded it had it.
+static inline double k_hold(double *const *taps, int hold, int tap, int64_t at, double value) {
+  if (hold == K_RECORD)
+    taps[tap][at] = value;
+  return hold == K_REPLAY ? taps[tap][at] : value;
+}
+
+// Matmuls are what check spends its time on, and this file is compiled for size: hence the vectors.
+// The right operand, [depth, n], is brought into blocks of columns: element k, j is at k_block.
+enum { K_LANES = 8, K_COLUMNS = 32 };
+typedef double k_vector __attribute__((vector_size(64), aligned(8), may_alias));
+static inline int64_t k_block(int64_t depth, int64_t k, int64_t j) {
+  return (j / K_COLUMNS * depth + k) * K_COLUMNS + j % K_COLUMNS;
+}
+static double *k_take_blocks(int64_t depth, int64_t n) {
+  return k_take((n + K_COLUMNS - 1) / K_COLUMNS * K_COLUMNS * depth);
+}
+
+// y[j] = sum over k of left[k] * right[k, j], in the order of k.
+static void k_row(double *y, int64_t n, const double *left, const double *right, int64_t depth) {
+  for (int64_t j = 0; j < n; j += K_COLUMNS) {
+    k_vector s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+    for (int64_t k = 0; k < depth; k++, right += K_COLUMNS) {
+      s0 += left[k] * *(const k_vector *)right;
+      s1 += left[k] * *(const k_vector *)(right + K_LANES);
+      s2 += left[k] * *(const k_vector *)(right + 2 * K_LANES);
+      s3 += left[k] * *(const k_vector *)(right + 3 * K_LANES);
+    }
+    k_vector sums[] = {s0, s1, s2, s3};
+    memcpy(y + j, sums, sizeof(double) * (size_t)(n - j < K_COLUMNS ? n - j : K_COLUMNS));
+  }
+}
+
 #define K_PUT(name, type)                                                                          \
   static void k_put_##name(void *to, const double *from, int64_t n) {                              \
     for (int64_t i = 0; i < n; i++)                                                                \
@@ -47,7 +84,7 @@ K_PUT(u16, uint16_t)
 K_PUT(i32, int32_t)
 K_PUT(u32, uint32_t)
 K_PUT(i64, int64_t)
-K_PUT(f32, float)
+K_PUT(f32, double)
 K_PUT(f64, double)
 
 static inline int64_t k_clamp(double index, int64_t rows) {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "codegen/plain.h"
+#include "codegen/plain_step.h"
 
 enum { FILE_BYTES = 24 * 1024, MAX_FILES = 8 };
 
@@ -103,11 +103,8 @@ static void add_plain_file(cg_program *p, cg_sources *out) {
     return;
   ir_buf b = ir_buf_new(p->arena);
   ir_buf_puts(&b, cg_plain_prelude());
-  for (size_t i = 0; i < p->distinct.num; i++) {
-    cg_distinct *d = p->distinct.at[i];
-    d->plain = ir_format(p->arena, "%s_plain", d->name);
-    cg_plain_emit(p->arena, d->uses.at[0], d->plain, &b);
-  }
+  p->plain_step = cg_plain_step_new(p);
+  cg_plain_emit_all(p, p->plain_step, &b);
   add_file(p, out, "plain.c", &b);
   out->at[out->num - 1].small = true;
 }

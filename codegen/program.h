@@ -30,7 +30,8 @@ typedef struct cg_program {
   cg_kernel **kernels[8];  // [function][kernel id]
   cg_distinct **shared[8]; // [function][kernel id], after cg_share
   IR_VEC(cg_distinct *) distinct;
-  IR_VEC(cg_embedded) embedded; // put there by the driver before cg_program_emit
+  IR_VEC(cg_embedded) embedded;     // put there by the driver before cg_program_emit
+  struct cg_plain_step *plain_step; // of cg_program_emit (codegen/plain_step.h); NULL: none
 } cg_program;
 
 // Where the program came from, for `info` and the banner of generated files.
@@ -62,6 +63,7 @@ void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, i
 // "matmul, add, max  f32[64,128]  mlp.graph:7".
 const char *cg_describe_ops(ir_arena *a, const ir_kernel *k);
 const char *cg_describe(ir_arena *a, const ir_kernel *k);
+const char *cg_dtype_constant(ir_dtype t); // "MLRT_F32"
 // "text" as a C string literal.
 void cg_put_string(ir_buf *out, const char *s);
 // Values that the graph allows in integer nodes, by node id: rows of the table that they index,

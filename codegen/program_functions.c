@@ -379,8 +379,7 @@ void cg_emit_functions(const cg_program *p, const plan *plan, ir_buf *out) {
       ir_buf_printf(out, "void %s_%d(int64_t begin, int64_t end, char *const *args);\n", d->name,
                     j);
     if (d->plain)
-      ir_buf_printf(out, "void %s(char *const *args, double *const *taps, int hold);\n",
-                    d->plain);
+      ir_buf_printf(out, "void %s(char *const *args, double *const *taps, int hold);\n", d->plain);
   }
   ir_buf_puts(out, HELPERS);
   for (size_t i = 0; i < p->module->funcs.num; i++)

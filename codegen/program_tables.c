@@ -1,5 +1,5 @@
 // program_tables.c: the constant tables of a trainer (mlrt_program and what it points to).
-#include "codegen/program.h"
+#include "codegen/plain_step.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -15,7 +15,7 @@ typedef struct tables {
 } tables;
 
 // --- small pieces ----------------------------------------------------------------------------
-static const char *dtype_constant(ir_dtype t) {
+const char *cg_dtype_constant(ir_dtype t) {
   static const char *const names[] = {
 #define DTYPE(NAME, text, bytes, ctype, kind, st) "MLRT_" #NAME,
 #include "ir/dtypes.def"
@@ -34,7 +34,7 @@ static const char *role_constant(ir_role r) {
 }
 
 static void put_type(ir_buf *b, const ir_type *t) {
-  ir_buf_printf(b, "%s, %d, {", dtype_constant(t->dtype), t->rank);
+  ir_buf_printf(b, "%s, %d, {", cg_dtype_constant(t->dtype), t->rank);
   for (int i = 0; i < t->rank; i++)
     ir_buf_printf(b, "%s%" PRId64, i ? ", " : "", t->dims[i]);
   ir_buf_puts(b, t->rank ? "}" : "0}");
@@ -207,21 +207,32 @@ static void put_func_row(const tables *t, const char *slot, const char *name) {
 }
 
 // --- kernels, for `check` --------------------------------------------------------------------
-static void put_buffer_arg(const tables *t, const cg_kernel *c, const ir_node *n,
-                           const char *kind) {
+// What the program guarantees of an input, what it asks of an output.
+static void put_band(ir_buf *b, const ir_type *t, const ir_band *band) {
+  if (band)
+    ir_buf_printf(b, "{%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "}", t->dims[t->rank - 2],
+                  t->dims[t->rank - 1], band->lower, band->upper);
+  else
+    ir_buf_puts(b, "{0}");
+}
+
+static void put_buffer_arg(const tables *t, const cg_kernel *c, const ir_node *n, const char *kind,
+                           const ir_band *band) {
   int64_t limit = limits_of(t, c->func)[n->id];
-  ir_buf_printf(t->out, " {MLRT_ARG_%s, %s, %" PRId64 ", %" PRId64 "},", kind,
-                dtype_constant(n->type.dtype), limit < INT32_MAX ? limit : INT32_MAX,
+  ir_buf_printf(t->out, " {MLRT_ARG_%s, %s, %" PRId64 ", %" PRId64 ", ", kind,
+                cg_dtype_constant(n->type.dtype), limit < INT32_MAX ? limit : INT32_MAX,
                 ir_bytes(&n->type));
+  put_band(t->out, &n->type, band);
+  ir_buf_puts(t->out, "},");
 }
 
 // One line per kernel; gives the number of its arguments.
 static size_t put_kernel_args(const tables *t, const cg_kernel *c) {
   ir_buf_puts(t->out, "   ");
   for (size_t i = 0; i < c->in.num; i++)
-    put_buffer_arg(t, c, c->in.at[i], "IN");
+    put_buffer_arg(t, c, c->in.at[i], "IN", c->in.at[i]->nonzero);
   for (size_t i = 0; i < c->out.num; i++)
-    put_buffer_arg(t, c, c->out.at[i], "OUT");
+    put_buffer_arg(t, c, c->out.at[i], "OUT", c->out.at[i]->needed);
   if (c->workspace > 0)
     ir_buf_printf(t->out, " {MLRT_ARG_WORKSPACE, MLRT_U8, 0, %" PRId64 "},", c->workspace);
   for (size_t i = 0; i < c->numbers.num; i++)
@@ -333,9 +344,10 @@ static void put_program(const tables *t, const cg_origin *o, int num_inputs) {
   put_func_row(t, "MLRT_PREDICT", "predict");
   put_func_row(t, "MLRT_ACCUMULATE", "accum");
   ir_buf_printf(b,
-                "    },\n    .plan_packed = plan_packed,\n    .plan_packed_len = %zu,\n"
+                "    },\n    .plain_step = %s,\n    .plan_packed = plan_packed,\n    "
+                ".plan_packed_len = %zu,\n"
                 "    .plan_len = %zu,\n};\n",
-                t->packed_len, t->plan_len);
+                t->p->plain_step ? "&plain_step" : "0", t->packed_len, t->plan_len);
 }
 
 void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, ir_buf *out) {
@@ -350,6 +362,8 @@ void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, i
   for (size_t i = 0; i < p->module->funcs.num; i++)
     put_results(&t, p->module->funcs.at[i]);
   put_kernels(&t);
+  if (p->plain_step)
+    cg_plain_step_table(p, p->plain_step, out);
   put_plan(&t);
   put_program(&t, o, num_inputs);
 }

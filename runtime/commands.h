@@ -15,8 +15,9 @@ int64_t mlrt_open_trained(mlrt_trainer *t, const mlrt_program *p, mlrt_options *
 // Fails when the program has no data of that name; NULL is fine.
 void mlrt_check_split(const mlrt_program *p, const char *split); // eval.c
 
-// The two halves of `check`: number of failures.
-int mlrt_check_kernels(const mlrt_program *p);                  // check_kernels.c
-int mlrt_check_program(const mlrt_program *p, mlrt_options *o); // check_program.c
+// The parts of `check`: number of failures.
+int mlrt_check_kernels(const mlrt_program *p);                    // check_kernels.c
+int mlrt_check_gradients(const mlrt_program *p, mlrt_options *o); // check_gradients.c
+int mlrt_check_program(const mlrt_program *p, mlrt_options *o);   // check_program.c
 
 #endif

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MLRT_ABI = 1, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
+enum { MLRT_ABI = 2, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
 
 typedef enum mlrt_dtype { // same order as the compiler's dtypes.def
   MLRT_BOOL,
@@ -119,22 +119,74 @@ typedef enum mlrt_arg_kind {
   MLRT_ARG_NUMBER
 } mlrt_arg_kind;
 
+// Diagonals of the matrices (last two axes) of an argument: lower <= column - row <= upper.
+typedef struct mlrt_band {
+  int64_t rows, columns; // of a matrix; 0: the argument has no band
+  int64_t lower, upper;
+} mlrt_band;
+
 typedef struct mlrt_arg {
-  uint8_t kind;  // mlrt_arg_kind
-  uint8_t dtype; // mlrt_dtype of its elements
-  int32_t limit; // integer inputs: values are drawn from [0, limit); 0: any
-  int64_t size;  // bytes; NUMBER: the number
+  uint8_t kind;   // mlrt_arg_kind
+  uint8_t dtype;  // mlrt_dtype of its elements
+  int32_t limit;  // integer inputs: values are drawn from [0, limit); 0: any
+  int64_t size;   // bytes; NUMBER: the number
+  mlrt_band band; // IN: it is always 0 outside; OUT: what is outside makes no difference to anyone
 } mlrt_arg;
+
+// A kernel by one thread, in double precision. args as for the fast versions, but that buffers of
+// f32 hold doubles, too. taps[i]: the elements of tap i (mlrt_plain_tap); unused while nothing is
+// held.
+typedef enum mlrt_hold {
+  MLRT_HOLD_NOTHING,
+  MLRT_HOLD_RECORD, // taps get their elements
+  MLRT_HOLD_REPLAY, // values without gradient are as recorded, whatever the arguments are
+} mlrt_hold;
+typedef void (*mlrt_plain_fn)(char *const *args, double *const *taps, int hold);
 
 typedef struct mlrt_kernel {
   const char *name, *ops, *where;
   void (*fast[MLRT_MAX_PHASES])(int64_t begin, int64_t end, char *const *args);
-  int64_t tasks[MLRT_MAX_PHASES];   // phase p runs tasks [0, tasks[p])
-  void (*plain)(char *const *args); // one thread, double precision inside; NULL: none
+  int64_t tasks[MLRT_MAX_PHASES]; // phase p runs tasks [0, tasks[p])
+  mlrt_plain_fn plain;            // NULL: none
   const mlrt_arg *args;
   int num_args, num_phases;
   int64_t flops, bytes; // per call
 } mlrt_kernel;
+
+// The step's loss and gradients as calls of plain versions, for the finite differences of `check`.
+// Each tensor between calls has a buffer of its own.
+typedef enum mlrt_source { MLRT_FROM_STATE, MLRT_FROM_BATCH, MLRT_FROM_CALL } mlrt_source;
+
+typedef struct mlrt_plain_buffer {
+  uint8_t source; // mlrt_source
+  uint8_t dtype;  // mlrt_dtype; of f32 it holds doubles
+  int32_t index;  // of the state or input
+  int64_t elements;
+} mlrt_plain_buffer;
+
+typedef struct mlrt_plain_tap {
+  int64_t elements;
+  int32_t param; // state whose gradient it is; -1: a value without gradient
+  bool guess;    // it is another parameter's gradient, and perhaps of this one, too
+} mlrt_plain_tap;
+
+typedef struct mlrt_plain_call {
+  mlrt_plain_fn run;
+  // In plain_step.args: buffers read, buffers written, then numbers that are passed as they are.
+  int32_t first_arg, num_in, num_out, num_args;
+  int32_t first_tap, num_taps;
+  bool for_loss; // the loss depends on it (the others are for gradients)
+  int64_t flops;
+} mlrt_plain_call;
+
+typedef struct mlrt_plain_step {
+  const mlrt_plain_buffer *buffers;
+  const int64_t *args;
+  const mlrt_plain_tap *taps;
+  const mlrt_plain_call *calls; // in order
+  int num_buffers, num_args, num_taps, num_calls;
+  int loss; // buffer, one element
+} mlrt_plain_step;
 
 enum { MLRT_INIT, MLRT_STEP, MLRT_EVAL, MLRT_PREDICT, MLRT_ACCUMULATE, MLRT_NUM_FUNCS };
 
@@ -159,6 +211,7 @@ typedef struct mlrt_program {
   int num_kernels;
   const mlrt_embedded *embedded;
   int num_embedded;
+  const mlrt_plain_step *plain_step; // NULL: none
   // What `info` prints: text of plan_len bytes, packed by zlib (plans of large programs are long).
   const unsigned char *plan_packed;
   size_t plan_packed_len, plan_len;

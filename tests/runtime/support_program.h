@@ -176,16 +176,18 @@ static inline void toy_total(int64_t begin, int64_t end, char *const *args) {
   if (begin < end)
     *(float *)(void *)args[1] = sum;
 }
-static inline void toy_plain(char *const *args) {
+static inline void toy_plain(char *const *args, double *const *taps, int hold) {
   double sum = 0;
+  (void)taps;
+  (void)hold;
   for (int i = 0; i < 100; i++)
-    sum += pow((double)((const float *)(const void *)args[0])[i], 2);
-  *(float *)(void *)args[1] = (float)sum;
+    sum += pow(((const double *)(const void *)args[0])[i], 2);
+  *(double *)(void *)args[1] = sum;
 }
-static const mlrt_arg toy_kernel_args[] = {{MLRT_ARG_IN, MLRT_F32, 0, 400},
-                                           {MLRT_ARG_OUT, MLRT_F32, 0, 4},
-                                           {MLRT_ARG_WORKSPACE, MLRT_U8, 0, 400},
-                                           {MLRT_ARG_NUMBER, MLRT_I64, 0, 100}};
+static const mlrt_arg toy_kernel_args[] = {{MLRT_ARG_IN, MLRT_F32, 0, 400, {0}},
+                                           {MLRT_ARG_OUT, MLRT_F32, 0, 4, {0}},
+                                           {MLRT_ARG_WORKSPACE, MLRT_U8, 0, 400, {0}},
+                                           {MLRT_ARG_NUMBER, MLRT_I64, 0, 100, {0}}};
 static const mlrt_kernel toy_kernels[] = {
     {.name = "squares",
      .ops = "mul, sum",

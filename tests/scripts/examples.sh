@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every example compiles, and its trainer's `check` passes: kernels against plain versions, the same bits
-# with one, two and three threads, a checkpoint written and read.
+# Every example compiles, and its trainer's `check` passes: kernels against plain versions, every gradient
+# against finite differences, the same bits with one, two and three threads, a checkpoint written and read.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 
@@ -14,6 +14,8 @@ while IFS= read -r file; do
     fail "check of $name"
   }
   tail -n 1 out.txt | grep -q "all checks passed" || fail "check of $name says: $(tail -n 1 out.txt)"
+  grep -q "^gradient " out.txt || fail "check of $name compares no gradients"
+  ! grep "not compared" out.txt || fail "check of $name leaves gradients out"
   "./$name" info >out.txt
   grep -q '^memory *[0-9]* bytes' out.txt || fail "info of $name"
   "./$name" --help >out.txt

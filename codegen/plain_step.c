@@ -1,0 +1,248 @@
+// plain_step.c: which plain versions together compute the loss, and where its gradients are.
+//
+// Optimisers are written in the language, and fusion puts their work into the kernels that make the
+// gradients: in
+//
+//   kernel linear.w.new matmul {
+//     %d.linear.w = matmul ...
+//     %linear.w.mul = mul %lr, %d.linear.w
+//     %linear.w.new = sub %linear.w, %linear.w.mul
+//   }
+//
+// the gradient is never stored. So the plain versions of such kernels get a tap (plain.h). What is
+// the gradient of a parameter? Going back from what is written to it, the first nodes that autodiff
+// named after it: `d.linear.w`, or `d.linear.w.3` where recompute has made a copy. Where there is
+// none, another parameter's gradient is a guess: of two biases that are added to one tensor, the
+// node has one name. What comes behind gradients, clipping and optimiser, is compared kernel by
+// kernel only.
+//
+// Kernels that neither the loss nor a gradient needs are left out: optimisers, metrics.
+#include "codegen/plain_step.h"
+
+#include <string.h>
+
+// --- gradients -------------------------------------------------------------------------------
+typedef struct search {
+  ir_arena *a;
+  const ir_func *f;
+  ir_map *params;      // name that follows "d." -> state
+  uint32_t *seen;      // by node id: walk that has been there
+  cg_plain_step *step; // gets the taps
+} search;
+
+static void name_params(search *s) {
+  for (size_t i = 0; i < s->f->nodes.num; i++) {
+    const ir_node *n = s->f->nodes.at[i];
+    if (n->op == IR_READ && n->state->role == IR_ROLE_PARAM && ir_is_float(n->type.dtype)) {
+      ir_map_put(s->params, n->name, n->state);
+      ir_map_put(s->params, n->state->name, n->state);
+    }
+  }
+}
+
+// "d.linear.w.3" -> "linear.w"; NULL when the name does not end in a number.
+static const char *without_number(const search *s, const char *name) {
+  const char *dot = strrchr(name, '.');
+  if (!dot || !dot[1] || dot[1 + strspn(dot + 1, "0123456789")])
+    return NULL;
+  return ir_format(s->a, "%.*s", (int)(dot - name), name);
+}
+
+// The parameter whose gradient `n` is by its name; NULL: none.
+static const ir_state *param_of(const search *s, const ir_node *n) {
+  if (strncmp(n->name, "d.", 2) != 0)
+    return NULL;
+  const char *name = n->name + 2, *shorter = without_number(s, name);
+  const ir_state *p = ir_map_get(s->params, name);
+  if (!p && shorter)
+    p = ir_map_get(s->params, shorter);
+  return p && ir_same_type(&p->type, &n->type) ? p : NULL;
+}
+
+// A gradient that no kernel computes (a constant, another parameter): a call of its own reads it.
+static cg_plain_call *leaf_call(search *s, ir_node *leaf) {
+  ir_kernel *k = IR_NEW(s->a, ir_kernel);
+  cg_kernel *c = IR_NEW(s->a, cg_kernel);
+  k->name = leaf->name;
+  k->anchor = leaf;
+  *c = (cg_kernel){.k = k, .func = s->f, .arena = s->a};
+  if (leaf->op != IR_CONST && leaf->op != IR_IOTA)
+    IR_PUSH(s->a, c->in, leaf);
+  cg_plain_call x = {.c = c, .needed = true};
+  IR_PUSH(s->a, s->step->calls, x);
+  return &s->step->calls.at[s->step->calls.num - 1];
+}
+
+static void add_gradient(search *s, const ir_node *n, const ir_state *param, bool guess) {
+  dom_layout l;
+  if (!dom_layout_of(n, &l))
+    return;
+  const ir_kernel *k = l.buffer->kernel;
+  cg_plain_call *call = k ? &s->step->calls.at[k->id] : leaf_call(s, l.buffer);
+  cg_tap tap = {n, param, guess};
+  IR_PUSH(s->a, call->taps, tap);
+  call->needed = true;
+}
+
+// Walks from what is written to a parameter back to gradients, the nearest nodes first: a guess is
+// the one of its own update, not of the norm that all gradients are clipped by.
+static void find_gradients(search *s, const ir_node *write) {
+  const ir_state *own = write->state;
+  const ir_node *guess = NULL;
+  bool found = false;
+  IR_VEC(const ir_node *) queue = {0};
+  IR_PUSH(s->a, queue, write->in[0]);
+  for (size_t at = 0; at < queue.num; at++) {
+    const ir_node *n = queue.at[at];
+    if (s->seen[n->id] == own->id + 1)
+      continue;
+    s->seen[n->id] = own->id + 1;
+    const ir_state *param = param_of(s, n);
+    if (param == own) {
+      add_gradient(s, n, own, false);
+      found = true;
+    } else if (param && !guess && ir_same_type(&n->type, &own->type)) {
+      guess = n;
+    }
+    for (int i = 0; !param && i < n->num_in; i++)
+      IR_PUSH(s->a, queue, n->in[i]);
+  }
+  if (guess && !found)
+    add_gradient(s, guess, own, true);
+}
+
+// --- what is held ------------------------------------------------------------------------------
+static const char *const grad_rule_names[IR_NUM_OPS] = {
+#define OP(NAME, text, arity, cls, attrs, shape, grad, interp, flops, spell) #grad,
+#include "ir/ops.def"
+#undef OP
+};
+
+// The rule says that no gradient passes: finite differences must not see it change either.
+static bool is_held(const ir_node *n) {
+  if (n->num_in == 0 || !ir_is_float(n->in[n->num_in - 1]->type.dtype))
+    return false;
+  bool to_integer = n->op == IR_CAST && !ir_is_float(n->type.dtype);
+  return to_integer || strcmp(grad_rule_names[n->op], "zero") == 0;
+}
+
+static void hold_members(const search *s, cg_plain_call *call) {
+  for (size_t i = 0; i < call->c->k->nodes.num; i++) {
+    cg_tap tap = {call->c->k->nodes.at[i], NULL, false};
+    if (is_held(tap.node))
+      IR_PUSH(s->a, call->taps, tap);
+  }
+}
+
+// --- what is needed ----------------------------------------------------------------------------
+// Calls are in an order in which they can run: one sweep from the last to the first.
+static void find_needed(cg_plain_step *s) {
+  s->calls.at[s->loss->kernel->id].for_loss = true;
+  for (size_t i = s->calls.num; i-- > 0;) {
+    cg_plain_call *x = &s->calls.at[i];
+    x->needed |= x->for_loss;
+    for (size_t k = 0; x->needed && k < x->c->in.num; k++)
+      if (x->c->in.at[k]->kernel) {
+        cg_plain_call *from = &s->calls.at[x->c->in.at[k]->kernel->id];
+        from->needed = true;
+        from->for_loss |= x->for_loss;
+      }
+  }
+}
+
+static const ir_node *loss_of(const ir_func *f) {
+  for (size_t i = 0; i < f->results.num; i++)
+    if (f->results.at[i].kind == IR_RESULT_LOSS)
+      return f->results.at[i].node;
+  return NULL;
+}
+
+static size_t index_of_step(const ir_module *m) {
+  size_t i = 0;
+  while (i < m->funcs.num && strcmp(m->funcs.at[i]->name, "step") != 0)
+    i++;
+  return i;
+}
+
+cg_plain_step *cg_plain_step_new(const cg_program *p) {
+  size_t at = index_of_step(p->module);
+  const ir_func *f = at < p->module->funcs.num ? p->module->funcs.at[at] : NULL;
+  const ir_node *loss = f ? loss_of(f) : NULL;
+  if (!loss || !loss->kernel)
+    return NULL;
+  cg_plain_step *step = IR_NEW(p->arena, cg_plain_step);
+  *step = (cg_plain_step){.func = f, .loss = loss};
+  for (size_t i = 0; i < f->kernels.num; i++) {
+    cg_plain_call x = {.c = p->kernels[at][i]};
+    IR_PUSH(p->arena, step->calls, x);
+  }
+  search s = {.a = p->arena, .f = f, .params = ir_map_new(p->arena), .step = step};
+  s.seen = IR_NEW_ARRAY(p->arena, uint32_t, f->next_id + 1);
+  name_params(&s);
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->op == IR_WRITE && f->nodes.at[i]->state->role == IR_ROLE_PARAM)
+      find_gradients(&s, f->nodes.at[i]);
+  find_needed(step);
+  for (size_t i = 0; i < step->calls.num; i++)
+    if (step->calls.at[i].for_loss)
+      hold_members(&s, &step->calls.at[i]);
+  return step;
+}
+
+// --- functions ---------------------------------------------------------------------------------
+typedef struct functions {
+  ir_arena *a;
+  ir_map *by_text, *names; // text without names -> function's name; names that are taken
+  ir_buf *out;
+} functions;
+
+static const char *new_name(functions *fs, const char *base) {
+  const char *name = base;
+  for (int i = 2; ir_map_get(fs->names, name); i++)
+    name = ir_format(fs->a, "%s_%d", base, i);
+  ir_map_put(fs->names, name, fs);
+  return name;
+}
+
+static const char *function_of(functions *fs, const cg_kernel *c, const cg_taps *taps,
+                               const char *base) {
+  ir_buf text = ir_buf_new(fs->a);
+  cg_plain_emit(fs->a, c, taps, false, "PLAIN", &text);
+  const char *name = ir_map_get(fs->by_text, ir_buf_str(&text));
+  if (name)
+    return name;
+  name = new_name(fs, ir_format(fs->a, "%s_plain", base));
+  ir_map_put(fs->by_text, ir_buf_str(&text), (void *)(uintptr_t)name);
+  cg_plain_emit(fs->a, c, taps, true, name, fs->out);
+  return name;
+}
+
+// The call of kernel `c`, when it is one.
+static const cg_plain_call *call_of(const cg_plain_step *s, const cg_kernel *c) {
+  if (!s || c->func != s->func || !s->calls.at[c->k->id].needed)
+    return NULL;
+  return &s->calls.at[c->k->id];
+}
+
+static void emit_calls(functions *fs, const cg_program *p, cg_plain_step *s) {
+  size_t step = index_of_step(p->module);
+  for (size_t i = 0; i < s->calls.num; i++) {
+    cg_plain_call *x = &s->calls.at[i];
+    const char *base = i < s->func->kernels.num ? p->shared[step][i]->name
+                                                : ir_format(fs->a, "%sgradient", p->prefix);
+    if (x->needed)
+      x->name = function_of(fs, x->c, &x->taps, base);
+  }
+}
+
+void cg_plain_emit_all(cg_program *p, cg_plain_step *s, ir_buf *out) {
+  static const cg_taps none = {0};
+  functions fs = {p->arena, ir_map_new(p->arena), ir_map_new(p->arena), out};
+  if (s)
+    emit_calls(&fs, p, s);
+  for (size_t i = 0; i < p->distinct.num; i++) {
+    cg_distinct *d = p->distinct.at[i];
+    const cg_plain_call *x = call_of(s, d->uses.at[0]);
+    d->plain = x ? x->name : function_of(&fs, d->uses.at[0], &none, d->name);
+  }
+}

@@ -1,0 +1,309 @@
+// check_gradients.c: the gradients that the program computes, against finite differences of its
+// loss.
+//
+// Both sides run in double precision, by the plain versions of the step's own kernels
+// (check_plain.h), which the first part of `check` compares with the fast ones. For a parameter w
+// with gradient g and some directions d (two dense random ones, the element with the largest
+// gradient, a random element)
+//
+//   D = (loss(w + s d) - loss(w - s d)) / 2s      must be      G = g . d
+//
+// Error: |D - G| / (|g o d| + noise / TOLERANCE), where |g o d| is what G would typically be if the
+// signs of d were drawn, and noise = 64 * 2^-52 * |loss| / s bounds the rounding of D (losses sum
+// some thousand terms). So it is a relative error, except for gradients too small to be seen in the
+// loss at all. Truncation is of order s^2: 1e-8 for s of 1e-4 of the parameter's size, with both
+// signs of d used.
+//
+// What has no derivative does not disturb: comparisons, floor, argmax and the like keep their
+// values of the point itself (mlrt_hold), so that relu is the line that it is at the point, not its
+// kink; random numbers depend on seed and step alone. max, min and abs may still have a kink within
+// s: then smaller steps decide, and the smallest error counts. A wrong gradient is wrong for all of
+// them.
+//
+// The point: parameters after `init`, moved by some random numbers (a fresh network has ties and
+// zeros that a trained one has not), one random batch.
+#include "runtime/check_plain.h"
+#include "runtime/commands.h"
+#include "runtime/number_io.h"
+#include "runtime/random.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TOLERANCE 1e-6
+// In all of a parameter's directions together, over all parameters; some ten seconds.
+#define MAX_FLOPS 1e11
+enum { DENSE = 2, DIRECTIONS = 4 };
+
+typedef struct slope { // along one direction
+  double error, gradient, differences;
+} slope;
+
+typedef struct verdict {
+  slope worst;
+  bool known; // which node is the gradient
+} verdict;
+
+typedef struct gradients {
+  const mlrt_program *program;
+  mlrt_plain_point point;
+  int directions;
+  double batches;    // per step: the step's loss is their mean, the gradient that of its own batch
+  verdict *verdicts; // by state
+} gradients;
+
+static void *take(int64_t n, size_t size) {
+  void *p = calloc(n > 0 ? (size_t)n : 1, size);
+  if (!p)
+    mlrt_fail(MLRT_EXIT_MEMORY, "out of memory in check");
+  return p;
+}
+
+static bool is_trained(const mlrt_tensor *s) {
+  return s->role == MLRT_PARAM && (s->dtype == MLRT_F32 || s->dtype == MLRT_F64);
+}
+
+static int64_t elements_of(const mlrt_tensor *s) {
+  return s->bytes / mlrt_dtype_bytes(s->dtype);
+}
+
+static double root_mean_square(const double *w, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++)
+    sum += w[i] * w[i];
+  return n > 0 ? sqrt(sum / (double)n) : 0;
+}
+
+// --- the point ---------------------------------------------------------------------------------
+static void fill_batch(const mlrt_trainer *t, bool positive) {
+  for (int i = 0; i < t->program->num_inputs; i++) {
+    const mlrt_input *in = &t->program->inputs[i];
+    mlrt_random r = {.seed = 7000 + (uint64_t)i, .positive = positive};
+    mlrt_random_fill(&r, t->arena.base + in->offset, in->bytes, in->dtype, in->limit);
+  }
+}
+
+static void move_params(const mlrt_trainer *t) {
+  for (int i = 0; i < t->program->num_states; i++) {
+    const mlrt_tensor *s = &t->program->states[i];
+    if (!is_trained(s))
+      continue;
+    int64_t n = elements_of(s);
+    double *w = take(n, sizeof *w), *by = take(n, sizeof *by);
+    char *at = t->arena.base + s->offset;
+    for (int64_t k = 0; k < n; k++)
+      w[k] = mlrt_load(at + k * mlrt_dtype_bytes(s->dtype), s->dtype);
+    mlrt_random r = {.seed = 8000 + (uint64_t)i};
+    mlrt_random_fill(&r, (char *)by, n * (int64_t)sizeof *by, MLRT_F64, 0);
+    double size = 0.1 * root_mean_square(w, n) + 0.01;
+    for (int64_t k = 0; k < n; k++)
+      mlrt_store(at + k * mlrt_dtype_bytes(s->dtype), s->dtype, w[k] + size * by[k]);
+    free(w);
+    free(by);
+  }
+}
+
+// False when the loss is no number: a logarithm of random numbers, say.
+static bool open_point(gradients *g, mlrt_trainer *t) {
+  mlrt_trainer_init(t, 1);
+  move_params(t);
+  for (int positive = 0; positive < 2; positive++) {
+    fill_batch(t, positive);
+    g->point = mlrt_plain_open(g->program, t->arena.base);
+    if (isfinite(g->point.loss))
+      return true;
+    mlrt_plain_close(&g->point);
+  }
+  return false;
+}
+
+// --- one direction -----------------------------------------------------------------------------
+// All elements, the element where the gradient is largest, or any element.
+static void choose_direction(double *d, int number, const double *gradient, int64_t n, int state) {
+  mlrt_random r = {.seed = 9000 + (uint64_t)(state * DIRECTIONS + number)};
+  if (number < DENSE) {
+    mlrt_random_fill(&r, (char *)d, n * (int64_t)sizeof *d, MLRT_F64, 0);
+    return;
+  }
+  int64_t at = (int64_t)(mlrt_random_bits(r.seed, 0) % (uint64_t)n);
+  for (int64_t i = 0; number == DENSE && i < n; i++)
+    at = fabs(gradient[i]) > fabs(gradient[at]) ? i : at;
+  memset(d, 0, (size_t)n * sizeof *d);
+  d[at] = 1;
+}
+
+static double loss_at(mlrt_plain_probe *x, int buffer, const double *d, double step, double *moved,
+                      int64_t n) {
+  const double *w = (const double *)(const void *)x->at->buffer[buffer];
+  for (int64_t i = 0; i < n; i++)
+    moved[i] = w[i] + step * d[i];
+  return mlrt_plain_loss(x, buffer, moved);
+}
+
+static slope compare(const gradients *g, mlrt_plain_probe *x, int buffer, const double *gradient,
+                     const double *d, int64_t n) {
+  static const double sizes[] = {1e-4, 1e-5, 1e-3, 1e-6};
+  double along = 0, squares = 0, length = 0;
+  for (int64_t i = 0; i < n; i++) {
+    along += gradient[i] * d[i];
+    squares += gradient[i] * d[i] * gradient[i] * d[i];
+    length += d[i] * d[i];
+  }
+  if (buffer < 0) // the loss does not depend on it
+    return (slope){squares == 0 ? 0 : INFINITY, along, 0};
+  double *moved = take(n, sizeof *moved);
+  // One element may go further than all together.
+  double size = root_mean_square((const double *)(const void *)x->at->buffer[buffer], n) *
+                sqrt(fmin((double)n / length, 1e4));
+  slope best = {INFINITY, along, NAN};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !(best.error <= TOLERANCE); i++) {
+    double step = sizes[i] * size;
+    double up = loss_at(x, buffer, d, step, moved, n),
+           down = loss_at(x, buffer, d, -step, moved, n);
+    double differences = g->batches * (up - down) / (2 * step);
+    double noise = g->batches * 64 * DBL_EPSILON * fabs(g->point.loss) / step + DBL_MIN;
+    double error = fabs(differences - along) / (sqrt(squares) + noise / TOLERANCE);
+    if (error < best.error || isnan(best.differences))
+      best = (slope){isnan(error) ? INFINITY : error, along, differences};
+  }
+  free(moved);
+  return best;
+}
+
+// The worst of all directions.
+static slope compare_all(const gradients *g, mlrt_plain_probe *x, int state,
+                         const double *gradient) {
+  int64_t n = elements_of(&g->program->states[state]);
+  int buffer = mlrt_plain_state(g->point.step, state);
+  double *d = take(n, sizeof *d);
+  slope worst = {0, 0, 0};
+  for (int i = 0; n > 0 && i < g->directions; i++) {
+    choose_direction(d, i, gradient, n, state);
+    slope found = compare(g, x, buffer, gradient, d, n);
+    if (found.error >= worst.error)
+      worst = found;
+  }
+  free(d);
+  return worst;
+}
+
+// --- all parameters ----------------------------------------------------------------------------
+// The worst of all copies of the gradient. Without one of its name it may be another's, or zero.
+static verdict judge(const gradients *g, mlrt_plain_probe *x, int state) {
+  const mlrt_plain_step *s = g->point.step;
+  verdict v = {.known = false};
+  int guess = -1;
+  for (int i = 0; i < s->num_taps; i++) {
+    if (s->taps[i].param != state)
+      continue;
+    if (s->taps[i].guess) {
+      guess = i;
+      continue;
+    }
+    slope found = compare_all(g, x, state, g->point.tap[i]);
+    if (!v.known || found.error >= v.worst.error)
+      v.worst = found;
+    v.known = true;
+  }
+  if (!v.known && guess >= 0)
+    v.worst = compare_all(g, x, state, g->point.tap[guess]);
+  if (!v.known && (guess < 0 || v.worst.error > TOLERANCE)) {
+    double *zeros = take(elements_of(&g->program->states[state]), sizeof *zeros);
+    v.worst = compare_all(g, x, state, zeros);
+    free(zeros);
+  }
+  return v;
+}
+
+// The work of one thread (mlrt_step_fn): parameters are independent of each other.
+static void judge_share(char *of, int slot, mlrt_team *team, int tid) {
+  gradients *g = (gradients *)(void *)of;
+  mlrt_plain_probe x = mlrt_plain_probe_open(&g->point);
+  int number = 0;
+  (void)slot;
+  for (int i = 0; i < g->program->num_states; i++)
+    if (is_trained(&g->program->states[i]) && number++ % mlrt_team_size(team) == tid)
+      g->verdicts[i] = judge(g, &x, i);
+  mlrt_plain_probe_close(&x);
+}
+
+static bool report(const gradients *g, int state) {
+  const mlrt_tensor *s = &g->program->states[state];
+  const verdict *v = &g->verdicts[state];
+  bool fine = v->worst.error <= TOLERANCE;
+  printf("%-28s %12" PRId64 " ", s->name, elements_of(s));
+  if (!fine && !v->known) {
+    printf("%10s  not compared: nothing named 'd.%s' leads to its update\n", "", s->name);
+    return true;
+  }
+  printf("%10.1e  %s\n", v->worst.error, fine ? "ok" : "FAILED: differs from finite differences");
+  if (!fine)
+    printf(
+        "    along a direction the program's gradient is %.9g, and the loss changes by %.9g%s%s\n",
+        v->worst.gradient, v->worst.differences, s->where[0] ? "; parameter at " : "", s->where);
+  return fine;
+}
+
+static int report_all(const gradients *g) {
+  int failures = 0;
+  printf("%-28s %12s %10s\n", "gradient", "elements", "error");
+  for (int i = 0; i < g->program->num_states; i++)
+    if (is_trained(&g->program->states[i]))
+      failures += !report(g, i);
+  return failures;
+}
+
+// --- how much ----------------------------------------------------------------------------------
+static double setting(const mlrt_program *p, const char *key, double otherwise) {
+  for (int i = 0; i < p->num_config; i++)
+    if (strcmp(p->config[i].key, key) == 0 && p->config[i].kind == MLRT_SET_NUM)
+      return p->config[i].num;
+  return otherwise;
+}
+
+// Directions that can be afforded: all, one, or none.
+static int count_directions(const mlrt_program *p) {
+  const mlrt_plain_step *s = p->plain_step;
+  double once = 0, each = 0;
+  for (int i = 0; i < s->num_calls; i++)
+    once += (double)s->calls[i].flops;
+  for (int i = 0; i < p->num_states; i++)
+    if (is_trained(&p->states[i]) && mlrt_plain_state(s, i) >= 0)
+      each += 2 * (double)mlrt_plain_flops(s, mlrt_plain_state(s, i));
+  return once + DIRECTIONS * each <= MAX_FLOPS ? DIRECTIONS : once + each <= MAX_FLOPS ? 1 : 0;
+}
+
+static bool has_trained(const mlrt_program *p) {
+  for (int i = 0; i < p->num_states; i++)
+    if (is_trained(&p->states[i]))
+      return true;
+  return false;
+}
+
+int mlrt_check_gradients(const mlrt_program *p, mlrt_options *o) {
+  if (!p->plain_step || !has_trained(p))
+    return 0;
+  gradients g = {.program = p, .directions = count_directions(p)};
+  g.batches = p->funcs[MLRT_ACCUMULATE].run ? setting(p, "accumulate", 1) : 1;
+  if (!g.directions) {
+    printf("gradients: not compared: too large for plain versions\n");
+    return 0;
+  }
+  mlrt_trainer t;
+  mlrt_trainer_open(&t, p, o);
+  int failures = 0;
+  if (open_point(&g, &t)) {
+    g.verdicts = take(p->num_states, sizeof *g.verdicts);
+    mlrt_team_run(t.team, judge_share, (char *)&g, 0);
+    failures = report_all(&g);
+    free(g.verdicts);
+    mlrt_plain_close(&g.point);
+  } else {
+    printf("gradients: not compared: the loss of a random batch is not a finite number\n");
+  }
+  mlrt_trainer_close(&t);
+  return failures;
+}

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# ./trainer check compares gradients with finite differences: it finds gradients that are wrong, wherever
+# the IR was edited and however little, names the parameters they belong to and no others, and passes
+# a network of many kinds of op and random graphs.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+need_plain_build
+
+cat >mixed.graph <<'GRAPH'
+let B = 6
+block conv(x: f[b,c,h,w], out) -> f[b,out,h,w] {
+  param k: f[c,out] = normal(0.3)
+  return transpose(transpose(x, [0, 2, 3, 1]) @ k, [0, 3, 1, 2])
+}
+model mixed(image: u8[B,8,8], word: i32[B], label: i32[B]) {
+  param table: f[20,16] = normal(1)
+  param extra: f[5] = zeros               # its gradient is that of linear_4.b
+  x = relu(conv(reshape(f32(image) / 255, [B, 1, 8, 8]), 4))
+  x = max(reshape(x, [B, 4, 4, 2, 8]), axis=3)
+  h = linear(reshape(x, [B, 128]), 16) + embedding(table, word)
+  h = dropout(gelu(layernorm(h)), 0.3)
+  h = h + abs(linear(h, 16)) + tanh(linear(h, 16))
+  loss cross_entropy(linear(h, 5) + extra, label)
+}
+data { train = csv("none.csv") }
+optim { adamw(0.01), clip = 1.0 }
+train { steps = 2 }
+GRAPH
+top="linear_4.w linear_4.b extra"
+middle="linear_2.w linear_2.b linear_3.w linear_3.b"
+bottom="layernorm.g layernorm.b linear.w linear.b table conv.k"
+
+# The lines of gradients that end with $2: one name per word.
+verdict() { # FILE VERDICT
+  sed -n '/^gradient /,/^[0-9]* steps/p' "$1" |
+    awk -v verdict="$2" '$2 ~ /^[0-9]+$/ && index($0, verdict) { print $1 }' | sort | xargs
+}
+
+expect_gradients() { # PROGRAM CODE OK FAILED
+  local code=0
+  "./$1" check --threads=2 >"$1.txt" || code=$?
+  if [ "$code" -ne "$2" ] || [ "$(verdict "$1.txt" " ok")" != "$(xargs -n1 <<<"$3" | sort | xargs)" ] ||
+    [ "$(verdict "$1.txt" FAILED)" != "$(xargs -n1 <<<"$4" | sort | xargs)" ]; then
+    cat "$1.txt"
+    fail "check of $1: exit code $code; not the gradients that are right ($3) and wrong ($4)"
+  fi
+}
+
+"$mltc" -O1 mixed.graph --keep=kept -o mixed
+expect_gradients mixed 0 "$top $middle $bottom" ""
+
+# The same with gradients that are summed over three batches.
+sed 's/steps = 2/steps = 2, accumulate = 3/' mixed.graph >summed.graph
+"$mltc" -O1 summed.graph -o summed
+expect_gradients summed 0 "$top $middle $bottom" ""
+
+number=0
+wrong() { # STAGE PATTERN REPLACEMENT OK FAILED
+  local file
+  number=$((number + 1))
+  file=$(find kept -name "*-$1.ir")
+  sed "s/$2/$3/" "$file" >"wrong$number.ir"
+  ! cmp -s "$file" "wrong$number.ir" || fail "nothing in $file is '$2'"
+  "$mltc" -O1 "wrong$number.ir" -o "wrong$number"
+  expect_gradients "wrong$number" 1 "$4" "$5"
+}
+
+# A sign; the wrong side of a relu; a factor that is wrong by 0.06%; a tensor that stands for another.
+wrong autodiff 'sub %d.tanh.const, %d.tanh.mul' 'add %d.tanh.const, %d.tanh.mul' \
+  "$top linear_2.w linear_2.b" "linear_3.w linear_3.b $bottom"
+wrong autodiff 'select %relu.gt, %d.x, %d.x.const' 'select %relu.gt, %d.x.const, %d.x' \
+  "$top $middle ${bottom% conv.k}" "conv.k"
+wrong autodiff 'value=1.1283791670955126' 'value=1.129' "$top $middle" "$bottom"
+wrong autodiff 'scatter_add %word, %d.h ' 'scatter_add %word, %d.layernorm.centred ' \
+  "$top $middle ${bottom/ table/}" "table"
+# In IR that has its kernels already.
+wrong order 'value=1.1283791670955126' 'value=1.129' "$top $middle" "$bottom"
+
+# Random graphs, biased to networks and not.
+for seed in 2 3 7 12 17 24; do
+  "$build/bin/test_plain_step" "$seed" >"random$seed.ir"
+  "$mltc" -O1 "random$seed.ir" -o "random$seed" 2>warnings.txt || fail "random graph $seed"
+  "./random$seed" check >out.txt || {
+    cat out.txt
+    fail "check of random graph $seed"
+  }
+  [ -n "$(verdict out.txt " ok")" ] || fail "random graph $seed has no gradients"
+done
