@@ -235,7 +235,8 @@ typedef struct options {
 } options;
 
 typedef struct measured {
-  double gflops[2], compile_s, error;
+  double gflops[2], peak[2], of_peak[2]; // on 1 thread, on 2
+  double compile_s, error;
 } measured;
 
 enum { NUM_ARGS = 4, COLD_BYTES = 64 << 20, MAX_SETS = 256 };
@@ -269,6 +270,28 @@ static void free_sets(sets *x) {
       free(x->args[i]);
 }
 
+static int compare(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+// Kernel and peak take turns: a machine that others use, too, slows down both. The share of the
+// peak is the median of the rounds, the speeds are the best ones.
+static void compare_with_peak(const options *o, const bench_job *job, double flops, int threads,
+                              measured *r) {
+  enum { ROUNDS = 7 };
+  double share[ROUNDS], *gflops = &r->gflops[threads - 1], *peak = &r->peak[threads - 1];
+  for (int i = 0; i < ROUNDS; i++) {
+    double p = bench_peak(threads, o->seconds / ROUNDS / 2);
+    double g = flops / bench_time(job, threads, o->seconds / ROUNDS, o->cold) * 1e-9;
+    share[i] = g / p;
+    *gflops = g > *gflops ? g : *gflops;
+    *peak = p > *peak ? p : *peak;
+  }
+  qsort(share, ROUNDS, sizeof *share, compare);
+  r->of_peak[threads - 1] = share[ROUNDS / 2];
+}
+
 static bool measure(const options *o, const cg_target *target, const gemm_case *c, int id,
                     measured *r) {
   ir_arena *arena = ir_arena_new();
@@ -279,13 +302,12 @@ static bool measure(const options *o, const cg_target *target, const gemm_case *
     return false;
   sets x = make_sets(o, &p, &k.plan);
   double flops = 2.0 * (double)(c->batch * c->m * c->n) * (double)c->k;
-  for (int threads = 1; threads <= 2; threads++) {
-    bench_job job = {
-        .num_phases = k.plan.num_phases, .args = x.args, .sets = x.num, .num_args = NUM_ARGS};
-    memcpy(job.phase, k.phase, sizeof k.phase);
-    memcpy(job.tasks, k.plan.tasks, sizeof k.plan.tasks);
-    r->gflops[threads - 1] = flops / bench_time(&job, threads, o->seconds, o->cold) * 1e-9;
-  }
+  bench_job job = {
+      .num_phases = k.plan.num_phases, .args = x.args, .sets = x.num, .num_args = NUM_ARGS};
+  memcpy(job.phase, k.phase, sizeof k.phase);
+  memcpy(job.tasks, k.plan.tasks, sizeof k.plan.tasks);
+  for (int threads = 1; threads <= 2; threads++)
+    compare_with_peak(o, &job, flops, threads, r);
   r->error = check(&p, (float *)x.args[0], (float *)x.args[1], (float *)x.args[2]);
   r->compile_s = k.compile_s;
   free_sets(&x);
@@ -342,36 +364,37 @@ static cg_target this_machine(void) {
 
 static int run(const options *o, FILE *json) {
   cg_target target = this_machine();
-  double peak[2] = {bench_peak(1, o->seconds), bench_peak(2, o->seconds)};
-  printf("peak: %.1f GFLOP/s on 1 thread, %.1f on 2\n", peak[0], peak[1]);
+  double peak[2] = {0};
   if (json)
-    fprintf(json, "{\"peak_gflops\": [%.1f, %.1f], \"cases\": [", peak[0], peak[1]);
+    fprintf(json, "{\"cases\": [");
   int wrong = 0, done = 0;
   for (int i = 0; i < NUM_CASES; i++) {
     if (o->only && !strstr(cases[i].name, o->only))
       continue;
-    measured r;
+    measured r = {0};
     if (!measure(o, &target, &cases[i], i, &r)) {
       printf("%s: could not be built\n", cases[i].name);
       return 1;
     }
     bool bad = !(r.error < 1e-5);
-    printf("  %7.1f %3.0f%%  %7.1f %3.0f%%   compile %.2f s%s\n", r.gflops[0],
-           100 * r.gflops[0] / peak[0], r.gflops[1], 100 * r.gflops[1] / peak[1], r.compile_s,
-           bad ? "   WRONG" : "");
+    printf("  %7.1f %3.0f%%  %7.1f %3.0f%%   compile %.2f s%s\n", r.gflops[0], 100 * r.of_peak[0],
+           r.gflops[1], 100 * r.of_peak[1], r.compile_s, bad ? "   WRONG" : "");
     fflush(stdout);
     if (json)
       fprintf(json,
               "%s\n  {\"name\": \"%s\", \"batch\": %lld, \"m\": %lld, \"n\": %lld, \"k\": %lld, "
               "\"gflops\": [%.1f, %.1f], \"of_peak\": [%.3f, %.3f], \"compile_s\": %.3f}",
               done ? "," : "", cases[i].name, (long long)cases[i].batch, (long long)cases[i].m,
-              (long long)cases[i].n, (long long)cases[i].k, r.gflops[0], r.gflops[1],
-              r.gflops[0] / peak[0], r.gflops[1] / peak[1], r.compile_s);
+              (long long)cases[i].n, (long long)cases[i].k, r.gflops[0], r.gflops[1], r.of_peak[0],
+              r.of_peak[1], r.compile_s);
+    for (int t = 0; t < 2; t++)
+      peak[t] = r.peak[t] > peak[t] ? r.peak[t] : peak[t];
     wrong += bad;
     done++;
   }
+  printf("peak: %.1f GFLOP/s on 1 thread, %.1f on 2\n", peak[0], peak[1]);
   if (json)
-    fprintf(json, "\n]}\n");
+    fprintf(json, "\n], \"peak_gflops\": [%.1f, %.1f]}\n", peak[0], peak[1]);
   return wrong ? 1 : 0;
 }
 
