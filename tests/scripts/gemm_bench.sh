@@ -4,7 +4,7 @@
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 need_plain_build
-cd "$root"
+cd "$root" || fail "no $root"
 for mode in "" --cold; do
   # shellcheck disable=SC2086
   BUILD=$build tests/bench/gemm/run --quick $mode --only="mlp" >"$scratch/out.txt" ||
