@@ -115,11 +115,12 @@ typedef struct mm_text {
 int64_t mm_a_row_stride(const mm_text *t);
 int64_t mm_a_k_stride(const mm_text *t);
 int64_t mm_b_k_stride(const mm_text *t, bool tail);
-// True when a tile of this width writes its sums straight to the output.
 // A last panel of b that ends inside a vector and is otherwise read in place: by masked loads, or
 // packed by each task.
 bool mm_packs_tail(const mm_plan *plan);
+// True when a tile of this width writes its sums straight to the output.
 bool mm_stores_plain(const mm_text *t, bool tail_cols);
+// Tiles are told where the next ones begin (next_a, next_b), and ask for their memory.
 bool mm_looks_ahead(const mm_text *t);
 // Tiles are told which steps of k to take: pieces of k, or bands.
 bool mm_counts_steps(const mm_text *t);

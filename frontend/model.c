@@ -53,10 +53,10 @@ static ir_node *random_step(fe *c) {
   fe_pass *p = c->pass;
   if (!p->random_step) {
     p->random_step = fe_read_named(c, "step");
-    if (c->accumulate > 1)
-      p->random_step = ir_binary(
-          &p->b, IR_ADD, ir_binary_const(&p->b, IR_MUL, p->random_step, (double)c->accumulate),
-          fe_read_named(c, "micro"));
+    if (c->accumulate > 1) {
+      ir_node *before = ir_binary_const(&p->b, IR_MUL, p->random_step, (double)c->accumulate);
+      p->random_step = ir_binary(&p->b, IR_ADD, before, fe_read_named(c, "micro"));
+    }
   }
   return p->random_step;
 }

@@ -109,7 +109,8 @@ static ir_node *accumulate(fe *c, const char *name, ir_node *n, bool last) {
   if (!acc)
     return n;
   ir_builder *b = &c->pass->b;
-  ir_node *sum = ir_binary(b, IR_ADD, fe_read(c, acc)->node, scaled(c, n));
+  ir_node *before = fe_read(c, acc)->node;
+  ir_node *sum = ir_binary(b, IR_ADD, before, scaled(c, n));
   ir_rename(b->func, sum, ir_format(c->arena, "%s.%s", name, last ? "mean" : "sum"));
   fe_store(c, acc, last ? ir_const(b, n->type, 0) : sum, n->loc);
   return sum;

@@ -38,16 +38,15 @@ static void add_chain(const fe_frame *f, ir_diag *d) {
     diag_note(d, f->used, "in %s '%s', used here", fn_word(f->fn), f->fn->name.text);
 }
 
-ir_diag *fe_error(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
+// `make`: diag_error or diag_warning.
+static ir_diag *report(fe *c, ir_diag *(*make)(ir_diags *, ir_loc, const char *, const char *, ...),
+                       ir_loc at, const char *code, const char *fmt, va_list ap) {
   ir_buf b = ir_buf_new(c->arena);
-  va_list ap;
-  va_start(ap, fmt);
   ir_buf_vprintf(&b, fmt, ap);
-  va_end(ap);
   ir_loc shown = at;
   const fe_frame *f = user_place(c, &shown);
   bool fresh = first_report(c, shown, code);
-  ir_diag *d = diag_error(fresh ? c->diags : c->silent, shown, code, "%s", ir_buf_str(&b));
+  ir_diag *d = make(fresh ? c->diags : c->silent, shown, code, "%s", ir_buf_str(&b));
   if (!fresh)
     return d;
   if (f != c->frame)
@@ -56,14 +55,20 @@ ir_diag *fe_error(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
   return d;
 }
 
-ir_diag *fe_warn(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
-  ir_buf b = ir_buf_new(c->arena);
+ir_diag *fe_error(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  ir_buf_vprintf(&b, fmt, ap);
+  ir_diag *d = report(c, diag_error, at, code, fmt, ap);
   va_end(ap);
-  ir_diags *to = first_report(c, at, code) ? c->diags : diag_new(c->arena);
-  return diag_warning(to, at, code, "%s", ir_buf_str(&b));
+  return d;
+}
+
+ir_diag *fe_warn(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  ir_diag *d = report(c, diag_warning, at, code, fmt, ap);
+  va_end(ap);
+  return d;
 }
 
 void fe_suggest(fe *c, ir_diag *d, const char *word, const ir_map *const *maps, size_t num_maps,

@@ -138,8 +138,9 @@ static ir_node *third(rand_gen *g, ir_node *qkv, int i) {
 static ir_node *causal(rand_gen *g, ir_node *x, double fill) {
   const int64_t square[] = {TIME, TIME};
   ir_type t = ir_tensor(IR_I32, 2, square);
-  ir_node *see = ir_binary(&g->b, IR_LE, ir_iota(&g->b, t, 1), ir_iota(&g->b, t, 0));
-  return ir_select(&g->b, spread(g, see, x), x, ir_const(&g->b, x->type, fill));
+  ir_node *row = ir_iota(&g->b, t, 0);
+  ir_node *see = spread(g, ir_binary(&g->b, IR_LE, ir_iota(&g->b, t, 1), row), x);
+  return ir_select(&g->b, see, x, ir_const(&g->b, x->type, fill));
 }
 
 static void block_attention(rand_gen *g) {
@@ -165,10 +166,12 @@ static ir_node *diagonals(rand_gen *g, int64_t size) {
   static const ir_op compare[] = {IR_LT, IR_LE, IR_GT, IR_GE, IR_LE, IR_GE, IR_EQ, IR_NE};
   const int64_t square[] = {size, size};
   ir_type t = ir_tensor(IR_I32, 2, square);
-  ir_node *d = ir_binary(&g->b, IR_SUB, ir_iota(&g->b, t, 1), ir_iota(&g->b, t, 0));
+  ir_node *row = ir_iota(&g->b, t, 0);
+  ir_node *d = ir_binary(&g->b, IR_SUB, ir_iota(&g->b, t, 1), row);
   d = ir_binary_const(&g->b, IR_MUL, d, rand_below(g, 5) - 2);
   int from = rand_below(g, 2 * (int)size) - (int)size;
-  return ir_binary(&g->b, compare[rand_below(g, 8)], d, ir_const(&g->b, t, from));
+  ir_op op = compare[rand_below(g, 8)];
+  return ir_binary(&g->b, op, d, ir_const(&g->b, t, from));
 }
 
 // Attention to itself without softmax, over a band (or all but a band) of the pairs.

@@ -160,8 +160,5 @@ static bool simplify_func(ir_func *f) {
 
 bool pass_algebra(ir_module *m, ir_diags *d) {
   (void)d;
-  bool changed = false;
-  for (size_t i = 0; i < m->funcs.num; i++)
-    changed |= simplify_func(m->funcs.at[i]);
-  return changed;
+  return pass_each_func(m, simplify_func);
 }

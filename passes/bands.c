@@ -231,8 +231,5 @@ static bool find_bands(ir_func *f) {
 
 bool pass_bands(ir_module *m, ir_diags *d) {
   (void)d;
-  bool changed = false;
-  for (size_t i = 0; i < m->funcs.num; i++)
-    changed |= find_bands(m->funcs.at[i]);
-  return changed;
+  return pass_each_func(m, find_bands);
 }

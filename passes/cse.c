@@ -124,8 +124,5 @@ static bool merge_func(ir_func *f) {
 
 bool pass_cse(ir_module *m, ir_diags *d) {
   (void)d;
-  bool changed = false;
-  for (size_t i = 0; i < m->funcs.num; i++)
-    changed |= merge_func(m->funcs.at[i]);
-  return changed;
+  return pass_each_func(m, merge_func);
 }

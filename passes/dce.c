@@ -11,8 +11,5 @@
 
 bool pass_dce(ir_module *m, ir_diags *d) {
   (void)d;
-  bool changed = false;
-  for (size_t i = 0; i < m->funcs.num; i++)
-    changed |= ir_drop_dead(m->funcs.at[i]);
-  return changed;
+  return pass_each_func(m, ir_drop_dead);
 }

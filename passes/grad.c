@@ -6,6 +6,9 @@
 //   n = mul x, y          d.x += g * y
 //                         d.y += g * x
 //
+// A call has one argument at most that builds nodes: in which order arguments are worked out is the
+// compiler's choice, and so would be the order and the names of nodes.
+//
 // Adding an op: name the rule in ops.def and write it here, in a few lines.
 #include "passes/grad.h"
 
@@ -85,7 +88,8 @@ void grad_sqrt(grad_ctx *c, ir_node *n, ir_node *g) {
 
 // -1/2 x^(-3/2) = -1/2 n^3
 void grad_rsqrt(grad_ctx *c, ir_node *n, ir_node *g) {
-  GIVE(0, mul(c, scale(c, g, -0.5), mul(c, mul(c, n, n), n)));
+  ir_node *cube = mul(c, mul(c, n, n), n);
+  GIVE(0, mul(c, scale(c, g, -0.5), cube));
 }
 
 void grad_exp(grad_ctx *c, ir_node *n, ir_node *g) {
@@ -110,14 +114,16 @@ void grad_cos(grad_ctx *c, ir_node *n, ir_node *g) {
 
 // 1 - tanh(x)^2
 void grad_tanh(grad_ctx *c, ir_node *n, ir_node *g) {
-  GIVE(0, mul(c, g, ir_binary(&c->b, IR_SUB, number(c, n, 1), mul(c, n, n))));
+  ir_node *square = mul(c, n, n);
+  GIVE(0, mul(c, g, ir_binary(&c->b, IR_SUB, number(c, n, 1), square)));
 }
 
 // 2/sqrt(pi) exp(-x^2)
 void grad_erf(grad_ctx *c, ir_node *n, ir_node *g) {
   const double two_over_sqrt_pi = 1.1283791670955126;
   ir_node *x = n->in[0];
-  GIVE(0, mul(c, scale(c, g, two_over_sqrt_pi), ir_unary(&c->b, IR_EXP, neg(c, mul(c, x, x)))));
+  ir_node *bell = ir_unary(&c->b, IR_EXP, neg(c, mul(c, x, x)));
+  GIVE(0, mul(c, scale(c, g, two_over_sqrt_pi), bell));
 }
 
 // --- pointwise, two operands -----------------------------------------------------------

@@ -108,8 +108,5 @@ static bool take_masked(ir_func *f) {
 
 bool pass_masks(ir_module *m, ir_diags *d) {
   (void)d;
-  bool changed = false;
-  for (size_t i = 0; i < m->funcs.num; i++)
-    changed |= take_masked(m->funcs.at[i]);
-  return changed;
+  return pass_each_func(m, take_masked);
 }

@@ -16,6 +16,7 @@ bool pass_autodiff(ir_module *m, ir_diags *d);
 bool pass_algebra(ir_module *m, ir_diags *d);
 // One node per value: equal op, operands and attributes.
 bool pass_cse(ir_module *m, ir_diags *d);
+// A numerator's quotient is used instead of the numerator, where the division can move to it.
 bool pass_quotients(ir_module *m, ir_diags *d);
 // Removes what no result, write or effect needs.
 bool pass_dce(ir_module *m, ir_diags *d);
@@ -34,6 +35,9 @@ bool pass_recompute(ir_module *m, ir_diags *d);
 bool pass_order(ir_module *m, ir_diags *d);
 // Finds the bands of matrices that are not 0 and that are needed (node->nonzero, node->needed).
 bool pass_bands(ir_module *m, ir_diags *d);
+
+// For passes that look at one function at a time: whether `run` changed any of them.
+bool pass_each_func(ir_module *m, bool (*run)(ir_func *f));
 
 // --- the runner -----------------------------------------------------------------------
 typedef bool (*pass_fn)(ir_module *m, ir_diags *d);

@@ -83,8 +83,10 @@ static ir_node *rebuilt(quotients *q, ir_node *x, ir_node *s) {
   case IR_NEG:
     return ir_unary(b, IR_NEG, multiplied(q, x->in[0], s));
   case IR_ADD:
-  case IR_SUB:
-    return ir_binary(b, x->op, multiplied(q, x->in[0], s), multiplied(q, x->in[1], s));
+  case IR_SUB: {
+    ir_node *first = multiplied(q, x->in[0], s);
+    return ir_binary(b, x->op, first, multiplied(q, x->in[1], s));
+  }
   case IR_MUL:
     if (is_divided(x->in[0], s, MAX_DEPTH))
       return ir_binary(b, IR_MUL, multiplied(q, x->in[0], s), x->in[1]);
@@ -133,8 +135,5 @@ static bool rewrite_func(ir_func *f) {
 
 bool pass_quotients(ir_module *m, ir_diags *d) {
   (void)d;
-  bool changed = false;
-  for (size_t i = 0; i < m->funcs.num; i++)
-    changed |= rewrite_func(m->funcs.at[i]);
-  return changed;
+  return pass_each_func(m, rewrite_func);
 }

@@ -207,6 +207,13 @@ static void print_times(const runner *r) {
   fprintf(r->log, "%-20s %5zu %10.2f %6.1f\n", "total", r->ran.num, total, 100.0);
 }
 
+bool pass_each_func(ir_module *m, bool (*run)(ir_func *f)) {
+  bool changed = false;
+  for (size_t i = 0; i < m->funcs.num; i++)
+    changed |= run(m->funcs.at[i]);
+  return changed;
+}
+
 bool pass_run(const pass_info *list, ir_module *m, ir_diags *d, const pass_options *o) {
   static const pass_options defaults;
   runner r = {.list = list,

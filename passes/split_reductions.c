@@ -108,8 +108,5 @@ static bool split_func(ir_func *f) {
 
 bool pass_split_reductions(ir_module *m, ir_diags *d) {
   (void)d;
-  bool changed = false;
-  for (size_t i = 0; i < m->funcs.num; i++)
-    changed |= split_func(m->funcs.at[i]);
-  return changed;
+  return pass_each_func(m, split_func);
 }

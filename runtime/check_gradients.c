@@ -26,6 +26,7 @@
 #include "runtime/commands.h"
 #include "runtime/number_io.h"
 #include "runtime/random.h"
+#include "runtime/recipe.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -257,13 +258,6 @@ static int report_all(const gradients *g) {
 }
 
 // --- how much ----------------------------------------------------------------------------------
-static double setting(const mlrt_program *p, const char *key, double otherwise) {
-  for (int i = 0; i < p->num_config; i++)
-    if (strcmp(p->config[i].key, key) == 0 && p->config[i].kind == MLRT_SET_NUM)
-      return p->config[i].num;
-  return otherwise;
-}
-
 // Directions that can be afforded: all, one, or none.
 static int count_directions(const mlrt_program *p) {
   const mlrt_plain_step *s = p->plain_step;
@@ -287,7 +281,7 @@ int mlrt_check_gradients(const mlrt_program *p, mlrt_options *o) {
   if (!p->plain_step || !has_trained(p))
     return 0;
   gradients g = {.program = p, .directions = count_directions(p)};
-  g.batches = p->funcs[MLRT_ACCUMULATE].run ? setting(p, "accumulate", 1) : 1;
+  g.batches = p->funcs[MLRT_ACCUMULATE].run ? mlrt_recipe_number(p, o, "accumulate", 1) : 1;
   if (!g.directions) {
     printf("gradients: not compared: too large for plain versions\n");
     return 0;

@@ -124,23 +124,19 @@ static int64_t row_bytes(const mlrt_field *f) {
   return f->elements * mlrt_dtype_bytes(f->input->dtype);
 }
 
-bool mlrt_data_fill(const mlrt_dataset *d, const int64_t *sample_index, int64_t n,
-                    char *const *input_ptrs, mlrt_error *e) {
-  for (int i = 0; i < d->num_fields; i++) {
-    const mlrt_field *f = &d->fields[i];
-    int64_t row = row_bytes(f);
-    for (int64_t j = 0; j < n; j++)
-      if (!mlrt_field_copy(f, sample_index[j], input_ptrs[i] + j * row, e))
-        return mlrt_error_prefix(e, "data `%s`", d->name);
-  }
-  return true;
-}
-
 bool mlrt_data_copy(const mlrt_dataset *d, int64_t index, int64_t row, char *const *input_ptrs,
                     mlrt_error *e) {
   for (int i = 0; i < d->num_fields; i++)
     if (!mlrt_field_copy(&d->fields[i], index, input_ptrs[i] + row * row_bytes(&d->fields[i]), e))
       return mlrt_error_prefix(e, "data `%s`", d->name);
+  return true;
+}
+
+bool mlrt_data_fill(const mlrt_dataset *d, const int64_t *sample_index, int64_t n,
+                    char *const *input_ptrs, mlrt_error *e) {
+  for (int64_t row = 0; row < n; row++)
+    if (!mlrt_data_copy(d, sample_index[row], row, input_ptrs, e))
+      return false;
   return true;
 }
 

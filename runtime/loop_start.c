@@ -12,49 +12,41 @@ enum { PREFETCH_BYTES = 256 << 10 };
 typedef struct opening {
   const mlrt_program *program;
   const mlrt_options *options;
-  const mlrt_data *data;
+  const mlrt_data *data; // NULL: nothing to read
   mlrt_use use;
-  mlrt_dataset *set; // NULL: `error` says why
+  mlrt_dataset *set; // NULL: `error` says why, or there is no data
   mlrt_error error;
 } opening;
 
 static void *open_one(void *data) {
   opening *x = data;
-  x->set = mlrt_trainer_open_data(x->program, x->options, x->data, x->use, &x->error);
+  if (x->data)
+    x->set = mlrt_trainer_open_data(x->program, x->options, x->data, x->use, &x->error);
   return NULL;
 }
 
 static mlrt_dataset *opened(const opening *x) {
-  if (!x->set)
+  if (x->data && !x->set)
     mlrt_fail(MLRT_EXIT_INPUT, "%s", x->error.text);
   return x->set;
 }
 
 // Packed files take their time: those to train on and those to evaluate on are read at the same
 // time. What is said about broken ones does not depend on who is faster.
-static void open_both(mlrt_loop *l, opening *train, opening *eval) {
-  pthread_t thread;
-  bool together = train->options->threads != 1 && !pthread_create(&thread, NULL, open_one, eval);
-  open_one(train);
-  if (together)
-    pthread_join(thread, NULL);
-  l->train = opened(train);
-  if (!together)
-    open_one(eval);
-  l->eval = opened(eval);
-}
-
 static void open_data(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
   opening train = {p, o, mlrt_train_data(p), MLRT_USE_TRAIN, NULL, {{0}}};
   opening eval = {p, o, mlrt_eval_data(p), MLRT_USE_EVAL, NULL, {{0}}};
   if (!train.data)
     mlrt_fail(MLRT_EXIT_USAGE, "'%s' names no data to train on", p->source_path);
-  if (eval.data) {
-    open_both(l, &train, &eval);
-    return;
-  }
+  pthread_t thread;
+  bool together = eval.data && o->threads != 1 && !pthread_create(&thread, NULL, open_one, &eval);
   open_one(&train);
+  if (together)
+    pthread_join(thread, NULL);
   l->train = opened(&train);
+  if (!together)
+    open_one(&eval);
+  l->eval = opened(&eval);
 }
 
 static void make_recipe(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {

@@ -22,8 +22,8 @@ mlrt_flag_values mlrt_data_flags(const mlrt_options *o) {
   return (mlrt_flag_values){flag_value, o};
 }
 
-static double number(const mlrt_program *p, const mlrt_options *o, const char *key,
-                     double fallback) {
+double mlrt_recipe_number(const mlrt_program *p, const mlrt_options *o, const char *key,
+                          double fallback) {
   const mlrt_setting *s = find(p, key);
   if (!s || s->kind == MLRT_SET_STR)
     return fallback;
@@ -33,7 +33,7 @@ static double number(const mlrt_program *p, const mlrt_options *o, const char *k
 // A count of at least `low`; wrong values can only come from flags.
 static bool count(int64_t *out, const mlrt_program *p, const mlrt_options *o, const char *key,
                   int64_t fallback, int64_t low, mlrt_error *e) {
-  double v = number(p, o, key, (double)fallback);
+  double v = mlrt_recipe_number(p, o, key, (double)fallback);
   if (v != floor(v) || v < (double)low || v > 1e15)
     return mlrt_error_set(e, "'%s' is %.9g; it must be a whole number of at least %d", key, v,
                           (int)low);
@@ -45,7 +45,7 @@ static bool total_steps(mlrt_recipe *r, const mlrt_program *p, const mlrt_option
                         mlrt_error *e) {
   if (find(p, "steps"))
     return count(&r->steps, p, o, "steps", 0, 0, e);
-  double epochs = number(p, o, "epochs", 1);
+  double epochs = mlrt_recipe_number(p, o, "epochs", 1);
   if (!(epochs >= 0 && epochs < 1e9))
     return mlrt_error_set(e, "'epochs' is %.9g; it must be at least 0", epochs);
   r->steps = (int64_t)(epochs * (double)r->batches_per_epoch / (double)r->accumulate);
@@ -55,7 +55,7 @@ static bool total_steps(mlrt_recipe *r, const mlrt_program *p, const mlrt_option
 bool mlrt_recipe_make(mlrt_recipe *r, const mlrt_program *p, const mlrt_options *o,
                       int64_t batches_per_epoch, mlrt_error *e) {
   *r = (mlrt_recipe){.batches_per_epoch = batches_per_epoch};
-  r->shuffle = number(p, o, "shuffle", 1) != 0;
+  r->shuffle = mlrt_recipe_number(p, o, "shuffle", 1) != 0;
   int64_t log_default = find(p, "steps") ? DEFAULT_LOG_EVERY : 0;
   if (!count(&r->accumulate, p, o, "accumulate", 1, 1, e) || !total_steps(r, p, o, e) ||
       !count(&r->eval_every, p, o, "eval_every", 0, 0, e) ||
@@ -70,7 +70,7 @@ bool mlrt_recipe_make(mlrt_recipe *r, const mlrt_program *p, const mlrt_options 
 }
 
 uint64_t mlrt_recipe_seed(const mlrt_program *p, const mlrt_options *o) {
-  return (uint64_t)(o->seed_given ? o->seed : (int64_t)number(p, o, "seed", 0));
+  return (uint64_t)(o->seed_given ? o->seed : (int64_t)mlrt_recipe_number(p, o, "seed", 0));
 }
 
 bool mlrt_recipe_due(const mlrt_recipe *r, int64_t every, int64_t step) {

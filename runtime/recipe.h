@@ -18,6 +18,9 @@ typedef struct mlrt_recipe {
 // Needs the data's size for `epochs`. False after setting `e` (wrong usage).
 bool mlrt_recipe_make(mlrt_recipe *r, const mlrt_program *p, const mlrt_options *o,
                       int64_t batches_per_epoch, mlrt_error *e);
+// A setting of the graph: its number, the value of its flag, or `fallback` where there is none.
+double mlrt_recipe_number(const mlrt_program *p, const mlrt_options *o, const char *key,
+                          double fallback);
 // The seed of a new run: --seed, or the graph's.
 uint64_t mlrt_recipe_seed(const mlrt_program *p, const mlrt_options *o);
 // Whether something that happens `every` so many steps (0: each epoch) is due after `step` steps.

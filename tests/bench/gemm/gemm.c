@@ -400,14 +400,11 @@ static int run(const options *o, FILE *json) {
 
 int main(int argc, char **argv) {
   options o;
-  if (!parse(&o, argc, argv)) {
-    fprintf(stderr, "usage: gemm [--quick] [--cold] [--json=FILE] [--only=TEXT] [--cc=CC] "
-                    "[--keep=DIR] [--tile=RxV]\n");
+  if (!parse(&o, argc, argv) || !o.keep) {
+    fprintf(stderr, "usage: gemm --keep=DIR [--quick] [--cold] [--json=FILE] [--only=TEXT] "
+                    "[--cc=CC] [--tile=RxV]\n");
     return 2;
   }
-  char dir[] = "/tmp/gemm.XXXXXX";
-  if (!o.keep && !(o.keep = mkdtemp(dir)))
-    return 1;
   FILE *json = o.json ? fopen(o.json, "w") : NULL;
   int status = run(&o, json);
   if (json)
