@@ -1,10 +1,12 @@
 // gemm.c: how near the CPU matmul generator comes to the machine's peak.
 //
 //   gemm [--quick] [--cold] [--json=FILE] [--only=TEXT] [--cc=clang] [--keep=DIR] [--tile=RxV]
+//       [--seconds=2]
 //
 // Measures the peak (independent FMAs in registers) in the same run, on one and on two threads,
 // then every case: generated, compiled, checked against a double-precision product, and timed
-// (best of many). Prints a table, and JSON with --json. Exit 1 when a result is wrong.
+// in turns with the peak. Prints a table (GFLOP/s, share of the peak, both the best of many; in
+// brackets the median share of the turns), and JSON with --json. Exit 1 when a result is wrong.
 #include "codegen/cpu_matmul.h"
 #include "tests/bench/gemm/team.h"
 
@@ -235,7 +237,7 @@ typedef struct options {
 } options;
 
 typedef struct measured {
-  double gflops[2], peak[2], of_peak[2]; // on 1 thread, on 2
+  double gflops[2], typical[2]; // on 1 thread, on 2: the best, and the median share of the peak
   double compile_s, error;
 } measured;
 
@@ -275,12 +277,12 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-// Kernel and peak take turns: a machine that others use, too, slows down both. The share of the
-// peak is the median of the rounds, the speeds are the best ones.
+// Kernel and peak take turns: whoever else uses the machine slows down both. The best speeds of
+// both are what is compared; the median share of the rounds says how it went between them.
 static void compare_with_peak(const options *o, const bench_job *job, double flops, int threads,
-                              measured *r) {
-  enum { ROUNDS = 7 };
-  double share[ROUNDS], *gflops = &r->gflops[threads - 1], *peak = &r->peak[threads - 1];
+                              measured *r, double *peak) {
+  enum { ROUNDS = 15 };
+  double share[ROUNDS], *gflops = &r->gflops[threads - 1];
   for (int i = 0; i < ROUNDS; i++) {
     double p = bench_peak(threads, o->seconds / ROUNDS / 2);
     double g = flops / bench_time(job, threads, o->seconds / ROUNDS, o->cold) * 1e-9;
@@ -289,11 +291,11 @@ static void compare_with_peak(const options *o, const bench_job *job, double flo
     *peak = p > *peak ? p : *peak;
   }
   qsort(share, ROUNDS, sizeof *share, compare);
-  r->of_peak[threads - 1] = share[ROUNDS / 2];
+  r->typical[threads - 1] = share[ROUNDS / 2];
 }
 
 static bool measure(const options *o, const cg_target *target, const gemm_case *c, int id,
-                    measured *r) {
+                    measured *r, double peak[2]) {
   ir_arena *arena = ir_arena_new();
   mm_problem p = problem(arena, target, c);
   p.want_mr = o->rows, p.want_nv = o->vectors;
@@ -307,7 +309,7 @@ static bool measure(const options *o, const cg_target *target, const gemm_case *
   memcpy(job.phase, k.phase, sizeof k.phase);
   memcpy(job.tasks, k.plan.tasks, sizeof k.plan.tasks);
   for (int threads = 1; threads <= 2; threads++)
-    compare_with_peak(o, &job, flops, threads, r);
+    compare_with_peak(o, &job, flops, threads, r, &peak[threads - 1]);
   r->error = check(&p, (float *)x.args[0], (float *)x.args[1], (float *)x.args[2]);
   r->compile_s = k.compile_s;
   free_sets(&x);
@@ -320,7 +322,7 @@ static bool measure(const options *o, const cg_target *target, const gemm_case *
 }
 
 static bool parse(options *o, int argc, char **argv) {
-  *o = (options){.seconds = 0.4, .cc = "clang"};
+  *o = (options){.seconds = 2, .cc = "clang"};
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--quick"))
       o->seconds = 0.05;
@@ -334,6 +336,8 @@ static bool parse(options *o, int argc, char **argv) {
       o->cc = argv[i] + 5;
     else if (!strncmp(argv[i], "--keep=", 7))
       o->keep = argv[i] + 7;
+    else if (sscanf(argv[i], "--seconds=%lf", &o->seconds) == 1)
+      continue;
     else if (sscanf(argv[i], "--tile=%dx%d", &o->rows, &o->vectors) != 2)
       return false;
   }
@@ -362,39 +366,49 @@ static cg_target this_machine(void) {
   return t;
 }
 
+static void print_json(FILE *json, const measured *all, const double peak[2]) {
+  const char *comma = "";
+  fprintf(json, "{\"cases\": [");
+  for (int i = 0; i < NUM_CASES; i++) {
+    const gemm_case *c = &cases[i];
+    const measured *r = &all[i];
+    if (r->gflops[0] == 0)
+      continue;
+    fprintf(json,
+            "%s\n  {\"name\": \"%s\", \"batch\": %lld, \"m\": %lld, \"n\": %lld, \"k\": %lld, "
+            "\"gflops\": [%.1f, %.1f], \"of_peak\": [%.3f, %.3f], \"typical\": [%.3f, %.3f], "
+            "\"compile_s\": %.3f}",
+            comma, c->name, (long long)c->batch, (long long)c->m, (long long)c->n, (long long)c->k,
+            r->gflops[0], r->gflops[1], r->gflops[0] / peak[0], r->gflops[1] / peak[1],
+            r->typical[0], r->typical[1], r->compile_s);
+    comma = ",";
+  }
+  fprintf(json, "\n], \"peak_gflops\": [%.1f, %.1f]}\n", peak[0], peak[1]);
+}
+
 static int run(const options *o, FILE *json) {
   cg_target target = this_machine();
-  double peak[2] = {0};
-  if (json)
-    fprintf(json, "{\"cases\": [");
-  int wrong = 0, done = 0;
+  double peak[2] = {bench_peak(1, o->seconds), bench_peak(2, o->seconds)};
+  measured all[NUM_CASES] = {0};
+  int wrong = 0;
   for (int i = 0; i < NUM_CASES; i++) {
     if (o->only && !strstr(cases[i].name, o->only))
       continue;
-    measured r = {0};
-    if (!measure(o, &target, &cases[i], i, &r)) {
+    measured *r = &all[i];
+    if (!measure(o, &target, &cases[i], i, r, peak)) {
       printf("%s: could not be built\n", cases[i].name);
       return 1;
     }
-    bool bad = !(r.error < 1e-5);
-    printf("  %7.1f %3.0f%%  %7.1f %3.0f%%   compile %.2f s%s\n", r.gflops[0], 100 * r.of_peak[0],
-           r.gflops[1], 100 * r.of_peak[1], r.compile_s, bad ? "   WRONG" : "");
+    bool bad = !(r->error < 1e-5);
+    printf("  %7.1f %3.0f%% (%.0f%%) %7.1f %3.0f%% (%.0f%%)  compile %.2f s%s\n", r->gflops[0],
+           100 * r->gflops[0] / peak[0], 100 * r->typical[0], r->gflops[1],
+           100 * r->gflops[1] / peak[1], 100 * r->typical[1], r->compile_s, bad ? "   WRONG" : "");
     fflush(stdout);
-    if (json)
-      fprintf(json,
-              "%s\n  {\"name\": \"%s\", \"batch\": %lld, \"m\": %lld, \"n\": %lld, \"k\": %lld, "
-              "\"gflops\": [%.1f, %.1f], \"of_peak\": [%.3f, %.3f], \"compile_s\": %.3f}",
-              done ? "," : "", cases[i].name, (long long)cases[i].batch, (long long)cases[i].m,
-              (long long)cases[i].n, (long long)cases[i].k, r.gflops[0], r.gflops[1], r.of_peak[0],
-              r.of_peak[1], r.compile_s);
-    for (int t = 0; t < 2; t++)
-      peak[t] = r.peak[t] > peak[t] ? r.peak[t] : peak[t];
     wrong += bad;
-    done++;
   }
   printf("peak: %.1f GFLOP/s on 1 thread, %.1f on 2\n", peak[0], peak[1]);
   if (json)
-    fprintf(json, "\n], \"peak_gflops\": [%.1f, %.1f]}\n", peak[0], peak[1]);
+    print_json(json, all, peak);
   return wrong ? 1 : 0;
 }
 

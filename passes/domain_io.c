@@ -1,0 +1,48 @@
+// domain_io.c: which buffers a kernel reads and writes. Views are passed over: what counts is the
+// node below them.
+//
+//   kernel r { h = matmul x, w; r = max h, zero }     in x, w    out r    (h is needed inside only)
+//   kernel s { s = sum (transpose r) }                in r       out s
+#include "passes/domain.h"
+
+void dom_find_outputs(ir_func *f) {
+  bool *out = IR_NEW_ARRAY(f->module->arena, bool, f->next_id);
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    ir_node *n = f->nodes.at[i];
+    if (ir_ops[n->op].cls == IR_CLASS_VIEW)
+      continue; // a view's users are asked instead
+    for (int j = 0; j < n->num_in; j++) {
+      ir_node *base = dom_base(n->in[j]);
+      out[base->id] |= base->kernel && base->kernel != n->kernel;
+    }
+  }
+  for (size_t i = 0; i < f->results.num; i++)
+    out[dom_base(f->results.at[i].node)->id] = true;
+  for (size_t i = 0; i < f->kernels.num; i++) {
+    ir_kernel *k = f->kernels.at[i];
+    k->outputs.num = 0;
+    for (size_t j = 0; j < k->nodes.num; j++)
+      if (out[k->nodes.at[j]->id])
+        IR_PUSH(f->module->arena, k->outputs, k->nodes.at[j]);
+  }
+}
+
+dom_io dom_kernel_io(ir_arena *a, const ir_kernel *k) {
+  dom_io io = {0};
+  for (size_t i = 0; i < k->nodes.num; i++) {
+    ir_node *n = k->nodes.at[i];
+    for (int j = 0; j < n->num_in; j++) {
+      ir_node *base = dom_base(n->in[j]);
+      bool leaf = base->op == IR_CONST || base->op == IR_IOTA;
+      if (leaf || base->kernel == k || base->mark)
+        continue;
+      base->mark = 1;
+      IR_PUSH(a, io.in, base);
+    }
+  }
+  for (size_t i = 0; i < io.in.num; i++)
+    io.in.at[i]->mark = 0;
+  for (size_t i = 0; i < k->outputs.num; i++)
+    IR_PUSH(a, io.out, k->outputs.at[i]);
+  return io;
+}
