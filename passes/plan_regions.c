@@ -17,7 +17,8 @@ static int compare_bounds(const void *pa, const void *pb) {
 
 plan_regions *plan_regions_new(ir_arena *a, int64_t *bounds, size_t n) {
   plan_regions *r = IR_NEW(a, plan_regions);
-  qsort(bounds, n, sizeof *bounds, compare_bounds);
+  if (n > 0) // an empty list may be NULL, which qsort must not get
+    qsort(bounds, n, sizeof *bounds, compare_bounds);
   size_t num = 0;
   for (size_t i = 0; i < n; i++)
     if (num == 0 || bounds[num - 1] != bounds[i])
