@@ -202,8 +202,8 @@ static void put_results(const tables *t, const ir_func *f) {
 static void put_func_row(const tables *t, const char *slot, const char *name) {
   const ir_func *f = ir_find_func(t->m, name);
   if (f)
-    ir_buf_printf(t->out, "        [%s] = {run_%s, results_%s, %zu},\n", slot, name, name,
-                  f->results.num);
+    ir_buf_printf(t->out, "        [%s] = {.run = run_%s, .results = results_%s, %zu},\n", slot,
+                  name, name, f->results.num);
 }
 
 // --- kernels, for `check` --------------------------------------------------------------------
@@ -254,7 +254,7 @@ static void put_kernel_row(const tables *t, const cg_distinct *d, size_t first, 
   ir_buf_puts(b, ", {");
   for (int i = 0; i < c->num_phases; i++)
     ir_buf_printf(b, "%s%s_%d", i ? ", " : "", d->name, i);
-  ir_buf_puts(b, "}, {");
+  ir_buf_puts(b, "}, 0, {");
   for (int i = 0; i < c->num_phases; i++)
     ir_buf_printf(b, "%s%" PRId64, i ? ", " : "", c->tasks[i]);
   ir_buf_printf(b, "},\n     %s, kernel_args + %zu, %zu, %d, %" PRId64 ", %" PRId64 "},\n",
