@@ -122,14 +122,22 @@ typedef struct mlrt_gpu_entry {
 typedef struct mlrt_gpu_image {
   const char *arch; // "sm_90a": a cubin for it; "compute_90": PTX for this and newer ones
   int unit;
-  const unsigned char *data; // PTX ends with a 0 byte, which len counts
-  size_t len;
+  const unsigned char *data;
+  size_t packed; // bytes at data, as zlib packs them; 0: they are as they are
+  size_t len;    // bytes of the image; PTX ends with a 0 byte, which counts
 } mlrt_gpu_image;
 
+// How the runtime uses a GPU (device.h). A program for a CPU does not name it and is linked
+// without that part of the runtime.
+typedef struct mlrt_device_calls mlrt_device_calls;
+extern const mlrt_device_calls mlrt_gpu_calls;
+
 typedef struct mlrt_gpu_code {
-  const mlrt_gpu_image *images; // of each architecture all units, in order
+  const mlrt_device_calls *calls; // &mlrt_gpu_calls
+  const mlrt_gpu_image *images;   // of each architecture all units, in order
+  const int *num_images;
   const mlrt_gpu_entry *entries;
-  int num_images, num_units, num_entries;
+  int num_entries, num_units;
 } mlrt_gpu_code;
 
 typedef struct mlrt_func {
