@@ -80,6 +80,7 @@ typedef struct cmm_plan {
   int64_t k_tiles;             // steps of k
   int64_t pieces, piece_tiles; // pieces > 1: of that many steps; a second phase adds them
   int registers;               // of a thread, estimated
+  int resident;                // blocks that an SM is to have room for
   int64_t shared;              // bytes of a block
   double cycles;               // of the whole problem, estimated
   int64_t workspace;           // bytes

@@ -237,7 +237,8 @@ static void emit_compute(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   const char *type = cmm_scalar(t);
   int width = t->p->width + (g->workspace > 0);
-  ir_buf_printf(t->out, "K_KERNEL(%s_0, %d, %d) {\n", t->name, g->threads, width);
+  ir_buf_printf(t->out, "K_KERNEL_ROOM(%s_0, %d, %d, %d) {\n", t->name, g->threads, g->resident,
+                width);
   ir_buf_printf(t->out,
                 "  __shared__ k_array<%s, %d> a_tiles; // %d steps of k\n"
                 "  __shared__ k_array<%s, %d> b_tiles;\n",

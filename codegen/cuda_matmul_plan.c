@@ -103,14 +103,20 @@ static int rounds_of(const cmm_plan *g, const cmm_side *s) { // copies of a thre
   return (int)ceil_div((int64_t)s->x * g->bk / s->vec, g->threads);
 }
 
+// An address each; single elements have a test each, too.
+static int copy_registers(const cmm_plan *g, const cmm_side *s) {
+  return (s->vec == 1 ? 3 : 2) * rounds_of(g, s);
+}
+
 // About what ptxas has been seen to give them: sums, operands of one turn, and addresses.
 static int registers_of(const cmm_problem *p, const cmm_plan *g) {
   bool a_along = g->a.layout == CMM_XK && g->math == MM_F32;
   bool b_along = g->b.layout == CMM_XK && g->math == MM_F32;
   int columns = g->tv * CMM_VL, words = p->p.elem_bytes / 4;
   int operands = g->tm * (a_along ? 4 : 2) + columns * (b_along ? 4 : 2);
-  int addresses = 2 * (rounds_of(g, &g->a) + rounds_of(g, &g->b));
-  return (g->tm * columns + operands) * words + addresses + OTHER_REGISTERS;
+  int addresses = copy_registers(g, &g->a) + copy_registers(g, &g->b);
+  int turned = a_along && b_along ? 8 : 0; // both sides are picked apart again
+  return (g->tm * columns + operands) * words + addresses + turned + OTHER_REGISTERS;
 }
 
 static int resident_blocks(const cmm_plan *g, const cg_cuda *chip) {
@@ -275,6 +281,16 @@ static void set_phases(const cmm_problem *p, cmm_plan *g) {
   }
 }
 
+// What ptxas is told: left alone it may squeeze registers, and spill, for more blocks than the
+// model counts on, or than there are.
+static void set_room(const cmm_problem *p, cmm_plan *g) {
+  const cg_cuda *chip = p->p.target->cuda;
+  int64_t each = ceil_div(g->tasks[0], chip->sms);
+  g->resident = resident_blocks(g, chip);
+  if (each < g->resident)
+    g->resident = each < 1 ? 1 : (int)each;
+}
+
 void cmm_make_plan(const cmm_problem *p, cmm_plan *plan) {
   BUG_IF(p->math == MM_TF32 && p->p.elem_bytes != 4, "tf32 products of %s", p->p.ctype);
   *plan = (cmm_plan){0};
@@ -285,4 +301,5 @@ void cmm_make_plan(const cmm_problem *p, cmm_plan *plan) {
          p->want_tv, p->want_warps_m, p->want_warps_n);
   take_free_stages(p, plan);
   set_phases(p, plan);
+  set_room(p, plan);
 }

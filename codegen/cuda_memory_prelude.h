@@ -165,6 +165,8 @@ template <typename T, int N> struct k_array : emu_shared<T, N> {
 
 // --- kernels ----------------------------------------------------------------------------------
 // K_KERNEL(name, threads, width) { ... task ... args[0] ... }     entry `name`: one call
+// K_KERNEL_ROOM(name, threads, blocks, width)                     the same; its registers leave room
+//                                                                 for so many blocks on an SM
 // K_ROWS(name, threads, width, rows)                              entry `name_rows`: many calls
 // threads is a multiple of 32; args has `width` entries.
 template <int width> struct k_args { char *at[width]; };
@@ -189,19 +191,24 @@ template <int width, int rows> K_IN int k_row_of(const k_rows<width, rows> &all,
 #else
 #define K_PARAMETER const
 #endif
-#define K_ENTRY(entry, threads, ...)                                                               \
-  extern "C" __global__ void __launch_bounds__(threads, 1) entry(K_PARAMETER __VA_ARGS__ all)
+#define K_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
+#define K_ENTRY(entry, threads, bounds, ...)                                                       \
+  extern "C" __global__ void bounds entry(K_PARAMETER __VA_ARGS__ all)
 #else
-#define K_ENTRY(entry, threads, ...) EMU_ENTRY(entry, threads, __VA_ARGS__)
+#define K_BOUNDS(...)
+#define K_ENTRY(entry, threads, bounds, ...) EMU_ENTRY(entry, threads, __VA_ARGS__)
 #endif
-#define K_KERNEL(name, threads, width)                                                             \
+#define K_KERNEL_WITHIN(name, threads, bounds, width)                                              \
   static_assert((threads) % 32 == 0 && (threads) <= 1024, "a block is of whole warps");            \
   K_BODY(name);                                                                                    \
-  K_ENTRY(name, threads, k_args<width>) { name##_body((int64_t)blockIdx.x, all.at); }              \
+  K_ENTRY(name, threads, bounds, k_args<width>) { name##_body((int64_t)blockIdx.x, all.at); }      \
   K_BODY(name)
+#define K_KERNEL(name, threads, width) K_KERNEL_WITHIN(name, threads, K_BOUNDS(threads), width)
+#define K_KERNEL_ROOM(name, threads, blocks, width)                                                \
+  K_KERNEL_WITHIN(name, threads, K_BOUNDS(threads, blocks), width)
 #define K_ROWS(name, threads, width, rows)                                                         \
   static_assert(sizeof(k_rows<width, rows>) <= 32764, "too many rows for parameters");             \
-  K_ENTRY(name##_rows, threads, k_rows<width, rows>) {                                      \
+  K_ENTRY(name##_rows, threads, K_BOUNDS(threads), k_rows<width, rows>) {                                      \
     const int row = k_row_of(all, (int64_t)blockIdx.x);                                            \
     name##_body((int64_t)blockIdx.x - (row > 0 ? all.row[row - 1].end : 0), all.row[row].at);      \
   }

@@ -33,6 +33,18 @@ fi
 }
 grep -q '^\.target sm_80' all.ptx || fail "no PTX for sm_80 and newer"
 
+# --- every example for two architectures: the compilers have nothing to say, not even of spills
+for example in "$root"/examples/*.graph; do
+  name=$(basename "$example" .graph)
+  "$mltc" "$example" --target=cuda:sm_80,sm_90a --no-cache --keep="kept-$name" -o "$name" || fail "$name"
+  [ "$(stat -c %s "$name")" -le 3000000 ] || fail "$name has $(stat -c %s "$name") bytes, more than 3 MB"
+  cat "kept-$name"/kernels_*.log >log.txt
+  [ ! -s log.txt ] || {
+    cat log.txt
+    fail "the compiler warns of $name"
+  }
+done
+
 # --- cold, warm, without: the same bytes
 build_digits() { # OUT OPTION...
   local out=$1

@@ -135,11 +135,17 @@ typedef struct kernel_test {
   double tolerance;
 } kernel_test;
 
+static size_t num_args(const cg_kernel *g) {
+  return g->in.num + g->out.num + (g->workspace > 0) + g->numbers.num;
+}
+
 // Blocks and threads in an order of their own for each `split`; every access is watched.
 static void run_blocks(const kernel_test *t, char *const *args, int split) {
   const cg_kernel *g = &t->g;
-  size_t width = g->in.num + g->out.num + g->numbers.num;
+  size_t width = num_args(g);
   emu_forget_all(t->gpu);
+  if (g->workspace)
+    emu_buffer(t->gpu, args[g->in.num + g->out.num], (size_t)g->workspace, true);
   for (size_t i = 0; i < g->in.num + g->out.num; i++) {
     const ir_node *n = i < g->in.num ? g->in.at[i] : g->out.at[i - g->in.num];
     emu_buffer(t->gpu, args[i], (size_t)ir_bytes(&n->type), i >= g->in.num);
@@ -202,17 +208,22 @@ static void compare_output(const kernel_test *t, const ir_node *n, const char *g
   }
 }
 
-// After the buffers (the families tested here have no workspace).
-static void put_numbers(const cg_kernel *g, char **args) {
+// The workspace and the numbers, after the buffers.
+static void put_rest(ir_arena *a, const cg_kernel *g, char **args) {
+  size_t at = g->in.num + g->out.num;
+  if (g->workspace) {
+    ir_type bytes = {.dtype = IR_U8, .rank = 1, .dims = {g->workspace}};
+    args[at++] = new_buffer(a, &bytes);
+  }
   for (size_t i = 0; i < g->numbers.num; i++)
-    args[g->in.num + g->out.num + i] = (char *)(uintptr_t)g->numbers.at[i];
+    args[at + i] = (char *)(uintptr_t)g->numbers.at[i];
 }
 
 // Outputs in the memory of inputs, wherever the planner may put them there: the same bits.
 static void run_in_place(kernel_test *t, char *const *first) {
   const cg_kernel *g = &t->g;
   size_t in_place = 0;
-  char **args = IR_NEW_ARRAY(t->a, char *, g->in.num + g->out.num + g->numbers.num);
+  char **args = IR_NEW_ARRAY(t->a, char *, num_args(g));
   bool *taken = IR_NEW_ARRAY(t->a, bool, g->in.num);
   for (size_t i = 0; i < g->in.num; i++)
     args[i] = oracle_buffer(t->a, &t->values[g->in.at[i]->id]);
@@ -229,7 +240,7 @@ static void run_in_place(kernel_test *t, char *const *first) {
   }
   if (in_place == 0)
     return;
-  put_numbers(g, args);
+  put_rest(t->a, g, args);
   run_split(t, args, 1);
   for (size_t i = 0; i < g->out.num; i++)
     if (memcmp(first[i], args[g->in.num + i], (size_t)ir_bytes(&g->out.at[i]->type)))
@@ -240,9 +251,9 @@ static void run_in_place(kernel_test *t, char *const *first) {
 static void run_kernel(kernel_test *t) {
   const cg_kernel *g = &t->g;
   size_t num = g->in.num + g->out.num;
-  char **args = IR_NEW_ARRAY(t->a, char *, num + g->numbers.num);
+  char **args = IR_NEW_ARRAY(t->a, char *, num_args(g));
   char **first = IR_NEW_ARRAY(t->a, char *, num);
-  put_numbers(g, args);
+  put_rest(t->a, g, args);
   for (size_t i = 0; i < g->in.num; i++)
     args[i] = oracle_buffer(t->a, &t->values[g->in.at[i]->id]);
   for (int split = 0; split < 3; split++) {
@@ -269,13 +280,14 @@ static void run_kernel(kernel_test *t) {
 }
 
 // --- a function ------------------------------------------------------------------------------
-static bool is_tested(const ir_kernel *k) {
-  return k->family != IR_FAMILY_MATMUL;
+// A CPU's matmuls have tests of their own.
+static bool is_tested(const ir_kernel *k, const cg_target *target) {
+  return target->cuda || k->family != IR_FAMILY_MATMUL;
 }
 
 static void describe(kernel_test *t, ir_kernel *k, const ir_func *f, const cg_target *target) {
   t->g = (cg_kernel){.k = k, .func = f, .target = target, .arena = t->a};
-  if (k->family == IR_FAMILY_LOOP)
+  if (k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL)
     t->g.dom = dom_build(t->a, k);
   dom_io io = dom_kernel_io(t->a, k);
   for (size_t i = 0; i < io.in.num; i++)
@@ -317,7 +329,7 @@ static void emit_tests(kernel_test *tests, const ir_func *f, const cg_target *ta
   for (size_t i = 0; i < f->kernels.num; i++) {
     ir_arena *a = tests[i].a;
     ir_kernel *k = f->kernels.at[i];
-    if (!is_tested(k))
+    if (!is_tested(k, target))
       continue;
     describe(&tests[i], k, f, target);
     cg_generator_for(target, k->family)->emit(&tests[i].g, ir_format(a, "k%zu", i), out);
@@ -356,7 +368,7 @@ const char *test_kernels(ir_arena *a, const char *what, ir_module *m, const char
   if (!lib)
     test_fail("%s: kernels for %s do not compile", what, target->name);
   for (size_t i = 0; lib && i < f->kernels.num; i++) {
-    if (!is_tested(f->kernels.at[i]))
+    if (!is_tested(f->kernels.at[i], target))
       continue;
     find_entries(&tests[i], lib, i);
     run_kernel(&tests[i]);

@@ -1,6 +1,5 @@
-// test_cuda_graphs.c: random graphs through the whole pipeline for a GPU; every LOOP, COPY and
-// SCATTER kernel that comes out runs on the emulator and is compared with the oracle. Seeds are
-// fixed; an argument runs one.
+// test_cuda_graphs.c: random graphs through the whole pipeline for a GPU; every kernel that comes
+// out runs on the emulator and is compared with the oracle. Seeds are fixed; an argument runs one.
 #include "codegen/program.h"
 #include "ir/random_graph.h"
 #include "tests/unit/support_kernels.h"
