@@ -10,15 +10,19 @@
 #include <ctype.h>
 #include <string.h>
 
-// Words that a C file with our prelude cannot use for a variable.
+// Words that a C or CUDA file with our prelude cannot use for a variable.
 static const char *const reserved[] = {
-    "auto",     "break",  "case",   "char",   "const",    "continue", "default",  "do",
-    "double",   "else",   "enum",   "extern", "float",    "for",      "goto",     "if",
-    "inline",   "int",    "long",   "return", "register", "restrict", "short",    "signed",
-    "sizeof",   "static", "struct", "switch", "typedef",  "union",    "unsigned", "void",
-    "volatile", "while",  "vf",     "vi",     "vu",       "vl",       "vlu",      "vd",
-    "VL",       "K",      "linux",  "unix",   "asm",      "typeof",   "args",     "begin",
-    "end",      "j",      "u",      "unit",   "row",      "chunk",    "task",     "block"};
+    "auto",     "break",  "case",    "char",      "const",    "continue", "default",  "do",
+    "double",   "else",   "enum",    "extern",    "float",    "for",      "goto",     "if",
+    "inline",   "int",    "long",    "return",    "register", "restrict", "short",    "signed",
+    "sizeof",   "static", "struct",  "switch",    "typedef",  "union",    "unsigned", "void",
+    "volatile", "while",  "vf",      "vi",        "vu",       "vl",       "vlu",      "vd",
+    "VL",       "K",      "linux",   "unix",      "asm",      "typeof",   "args",     "begin",
+    "end",      "j",      "u",       "unit",      "row",      "chunk",    "task",     "block",
+    "and",      "bool",   "catch",   "class",     "compl",    "delete",   "explicit", "export",
+    "false",    "friend", "mutable", "namespace", "new",      "not",      "operator", "or",
+    "private",  "public", "this",    "throw",     "true",     "try",      "using",    "virtual",
+    "xor",      "thread", "lane"};
 
 // p0_x: as cg_arg_name writes them.
 static bool is_arg_name(const char *s) {

@@ -23,15 +23,34 @@
 
 enum { CG_MAX_PHASES = 4 };
 
+// What kernels for NVIDIA's GPUs may count on: of several architectures, the least of each. A
+// kernel that keeps to it is right on all of them (codegen/target_cuda.c has the table).
+typedef struct cg_cuda {
+  const char *const *archs; // "sm_80", "sm_90a": oldest first, each once
+  int num_archs;
+  int compute;              // of the oldest: 80 when sm_80 is there
+  bool hopper;              // sm_90a is the only one: wgmma and the like may be used
+  int warp;                 // threads
+  int threads_per_sm;       // at most resident
+  int blocks_per_sm;        // at most resident
+  int registers_per_sm;     // of 4 bytes
+  int registers_per_thread; // at most
+  int64_t shared_per_block; // bytes that a block has without asking
+  int64_t shared_most;      // bytes of a block that asks (dynamic shared memory)
+  int64_t shared_per_sm;    // bytes, of which each resident block takes its own and 1 KiB more
+  int sms;                  // to fill
+} cg_cuda;
+
 // What the C compiler is told, and what schedules may use.
 typedef struct cg_target {
-  const char *name;     // "cpu:x86-64-v4"
+  const char *name;     // "cpu:x86-64-v4", "cuda:sm_80,sm_90a"
   const char *march;    // "native", "x86-64-v3", ... ; NULL: the compiler's default
   const char *triple;   // cross: "aarch64-linux-gnu"; NULL: this machine
-  int vector_bytes;     // 64 (AVX-512), 32 (AVX2), 16 (NEON, SSE)
+  int vector_bytes;     // 64 (AVX-512), 32 (AVX2), 16 (NEON, SSE; one thread of a GPU)
   int vector_registers; // 32 or 16
   bool fma;
   int64_t l1_bytes, l2_bytes; // per core
+  const cg_cuda *cuda;        // NULL: a CPU
 } cg_target;
 
 typedef struct cg_kernel {
@@ -43,8 +62,9 @@ typedef struct cg_kernel {
   IR_VEC(ir_node *) in;  // buffers read, each once  (dom_kernel_io's order)
   IR_VEC(ir_node *) out; // buffers written
   int num_phases;
-  int64_t tasks[CG_MAX_PHASES];
-  int64_t workspace; // bytes
+  int64_t tasks[CG_MAX_PHASES]; // GPU: blocks
+  int threads[CG_MAX_PHASES];   // GPU: of a block
+  int64_t workspace;            // bytes
   // Numbers that kernels of equal text may differ in. LOOP: the element count of a kernel with
   // one axis; then the stream of each random member.
   IR_VEC(int64_t) numbers;
@@ -65,7 +85,8 @@ typedef struct cg_generator {
   // that others write, they need not wait for each other (program_sync.c). NULL: any byte.
   cg_bytes (*touches)(const cg_kernel *k, int phase, int arg, int64_t begin, int64_t end);
 } cg_generator;
-extern const cg_generator cg_generators[IR_NUM_FAMILIES]; // codegen/families.c
+// codegen/families.c
+const cg_generator *cg_generator_for(const cg_target *t, ir_family family);
 
 // LOOP, MATMUL, COPY, SCATTER: codegen/cpu_loop.c, cpu_matmul.c, cpu_copy.c, cpu_scatter.c
 void cpu_loop_schedule(cg_kernel *k);
@@ -79,6 +100,15 @@ cg_bytes cpu_matmul_touches(const cg_kernel *k, int phase, int arg, int64_t begi
 cg_bytes cpu_copy_touches(const cg_kernel *k, int phase, int arg, int64_t begin, int64_t end);
 void cpu_scatter_schedule(cg_kernel *k);
 void cpu_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out);
+// The same for a GPU (docs/cuda.md): tasks are blocks of threads.
+void cuda_loop_schedule(cg_kernel *k);
+void cuda_loop_emit(const cg_kernel *k, const char *name, ir_buf *out);
+void cuda_matmul_schedule(cg_kernel *k);
+void cuda_matmul_emit(const cg_kernel *k, const char *name, ir_buf *out);
+void cuda_copy_schedule(cg_kernel *k);
+void cuda_copy_emit(const cg_kernel *k, const char *name, ir_buf *out);
+void cuda_scatter_schedule(cg_kernel *k);
+void cuda_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out);
 
 // Bytes of the whole argument, or of the workspace.
 int64_t cg_arg_bytes(const cg_kernel *k, int arg);
@@ -144,5 +174,6 @@ void cg_emit_number(const cg_kernel *k, int i, const char *type, const char *nam
 
 // The text that every generated kernel file begins with.
 const char *cg_cpu_prelude(ir_arena *a, const cg_target *t);
+const char *cg_cuda_prelude(ir_arena *a); // the same for all architectures, and for the emulator
 
 #endif

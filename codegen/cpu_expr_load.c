@@ -2,7 +2,7 @@
 //
 //   stride along the lanes   load                              store
 //   1                        k_load_f32(p_x + i0 * 128 + j)    k_store_f32
-//   0 (or scalar code)       k_splat_f32(p_x[i0])              k_store_f32_one
+//   0 (or scalar code)       k_load_f32_one(p_x + i0)          k_store_f32_one
 //   other                    k_load_f32_step(p_x + j, 64, 16)  k_store_f32_step
 // A partial vector has a count of lanes and touches nothing beyond them.
 #include "codegen/cpu_expr.h"
@@ -117,7 +117,7 @@ static const char *load_text(const cg_expr *e, ir_dtype t, const char *address, 
   ir_arena *a = e->k->arena;
   const char *type = ir_dtypes[t].name;
   if (stride == 0)
-    return ir_format(a, "k_splat_%s(*(%s))", type, address);
+    return ir_format(a, "k_load_%s_one(%s)", type, address);
   if (stride != 1)
     return ir_format(a, "k_load_%s_step(%s, %lld, %s)", type, address, (long long)stride,
                      lane_count(e));

@@ -3,8 +3,10 @@
 //   cpu_loop.c         the family's two functions; the frame of the emitted function
 //   cpu_loop_axes.c    decisions on axes: merging, the vector axis, units of work, tasks
 //   cpu_loop_plan.c    decisions on members: depth, level, what is cached between phases
-//   cpu_loop_body.c    text: vector loops, phases, stores
+//   cpu_loop_body.c    text: vector loops, phases
 //   cpu_loop_reduce.c  text: accumulators
+//   loop_members.c     text: levels, scratch rows, stores
+//   cuda_loop*.c       the family on a GPU: all but the first, the third and the fifth are shared
 //
 // A kernel has parallel axes P and reduced axes R. One iteration of P makes one phase (a loop nest
 // over R) per depth of reductions: softmax has three (maximum; sum; result).
@@ -69,6 +71,10 @@ typedef struct loop_emit {
   cg_expr e;
   const char *index[DOM_MAX_AXES];
   int phase; // members of lower depth that are cached come from their scratch row
+  // GPU: which of the threads that work on a unit stores a result ("lane == 0"; NULL: whoever has
+  // it); the present vector of a scratch row; how a sum of this thread becomes one of all threads.
+  const char *only, *turn;
+  const char *(*gather)(struct loop_emit *m, const ir_node *n, const char *sum, const char *at);
 } loop_emit;
 
 void loop_emit_unit(loop_emit *m); // everything inside one unit of work
@@ -78,6 +84,8 @@ void loop_emit_level(loop_emit *m, loop_level level);
 const char *loop_have(void *data, const ir_node *n); // cached members
 ir_map *loop_open(loop_emit *m); // "{": a C scope inside the present one; gives the outer names
 void loop_close(loop_emit *m, ir_map *outer);
+// What the innermost loop does with the present vector: sums, scratch rows, stores.
+void loop_inner_work(loop_emit *m, const char *slot);
 // Stores of members at `level` (INNER: of the present phase), values first.
 void loop_emit_stores(loop_emit *m, loop_level level);
 bool loop_is_reduction(const ir_node *n);

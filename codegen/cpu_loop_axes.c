@@ -134,7 +134,7 @@ void loop_plan_axes(loop_plan *p, const cg_kernel *k) {
   p->extent = p->vector_axis < 0 ? 1 : d->axis[p->vector_axis].size;
   p->across = p->vector_axis >= 0 && d->axis[p->vector_axis].reduced;
   p->rows = p->red_rows = 1;
-  p->turned_axis = transposed_axis(d, p->vector_axis, p->lanes);
+  p->turned_axis = k->target->cuda ? -1 : transposed_axis(d, p->vector_axis, p->lanes);
   for (int i = 0; i < d->num_axes; i++) {
     if (i == p->vector_axis)
       continue;

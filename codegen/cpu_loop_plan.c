@@ -165,7 +165,7 @@ static int choose_block(const loop_plan *p, const cg_kernel *k) {
   for (size_t i = 0; i < k->k->nodes.num; i++)
     if (p->member[i].level == LEVEL_INNER || p->member[i].reduces)
       flops += ir_ops[k->k->nodes.at[i]->op].flops;
-  if (!p->has_reduce || (!p->across && p->phases > 1))
+  if (k->target->cuda || !p->has_reduce || (!p->across && p->phases > 1))
     return 1;
   while (block > 1 && ((vectors < block && !p->flat) || flops * block > 4 * BLOCK_FLOPS))
     block /= 2;

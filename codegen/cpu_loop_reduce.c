@@ -136,6 +136,8 @@ static const char *join(ir_arena *a, const ir_node *n, const char *name, int fro
 static const char *arg_value(loop_emit *m, const ir_node *n, const char *slot, int block) {
   ir_arena *a = m->k->arena;
   const char *sum = accumulator(m, n, value_suffix(n)), *at = accumulator(m, n, "at");
+  if (m->gather)
+    return m->gather(m, n, sum, at);
   if (!m->p->across)
     return ir_format(a, "%s%s", at, slot);
   const char *op = ir_ops[n->op].name;
@@ -149,6 +151,8 @@ static const char *arg_value(loop_emit *m, const ir_node *n, const char *slot, i
 static const char *sum_value(loop_emit *m, const ir_node *n, const char *slot, int block) {
   ir_arena *a = m->k->arena;
   const char *name = accumulator(m, n, value_suffix(n));
+  if (m->gather)
+    return m->gather(m, n, name, NULL);
   if (!m->p->across)
     return ir_format(a, "%s%s", name, slot);
   return ir_format(a, "k_%s_lanes(%s)", value_suffix(n),

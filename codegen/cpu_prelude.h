@@ -26,8 +26,8 @@ typedef double vd __attribute__((vector_size(VL * 8)));
 #define K_TO(x, v) __builtin_convertvector((x), v)
 
 // --- splats and lane numbers ------------------------------------------------------------------
-K vf k_f32(float x) { return (vf){0} + x; }
-K vd k_f64(double x) { return (vd){0} + x; }
+K vf k_f32(float x) { return x - (vf){0}; } // 0 + x would lose the sign of -0
+K vd k_f64(double x) { return x - (vd){0}; }
 K vi k_i32(int32_t x) { return (vi){0} + x; }
 K vi k_u8(int32_t x) { return (vi){0} + x; }
 K vi k_i8(int32_t x) { return (vi){0} + x; }
@@ -238,11 +238,13 @@ K_ALL(K_ARG)
 // --- memory -----------------------------------------------------------------------------------
 // For each element type T: k_load_T, k_store_T (VL elements side by side), _part (the first
 // `lanes` of them; nothing beyond is touched, missing lanes are 0), _step (elements `step` apart),
-// k_splat_T (one element in all lanes), k_store_T_one (lane 0), k_gather_T (lane i: row[i] rows on).
+// k_load_T_one (one element in all lanes), k_splat_T (the same of a value), k_store_T_one (lane 0),
+// k_gather_T (lane i: row[i] rows on).
 #define K_MEMORY(T, m, v, DECODE, ENCODE)                                                          \
   typedef m T##_mem __attribute__((vector_size(VL * sizeof(m)), aligned(sizeof(m)), may_alias));   \
   K v k_load_##T(const m *p) { return DECODE(*(const T##_mem *)p, v); }                            \
-  K v k_splat_##T(m x) { return DECODE(((T##_mem){0} + x), v); }                                   \
+  K v k_splat_##T(m x) { return DECODE((x - (T##_mem){0}), v); }                                   \
+  K v k_load_##T##_one(const m *p) { return k_splat_##T(*p); }                                     \
   K v k_gather_##T(const m *p, vi row, int64_t row_step, int64_t step, int lanes) {                \
     T##_mem r = {0};                                                                               \
     for (int i = 0; i < VL; i++)                                                                   \

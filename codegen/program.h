@@ -12,6 +12,8 @@ typedef struct cg_distinct {
   const char *text;     // its C source
   const char *plain;    // name of the plain version for `check`; NULL: none
   int64_t flops, bytes; // per call of the first use
+  size_t rows;          // GPU: calls that a merged launch holds at most; 0: none is merged
+  int unit;             // GPU: number of the file
   IR_VEC(const cg_kernel *) uses;
 } cg_distinct;
 
@@ -40,11 +42,17 @@ typedef struct cg_origin {
   uint64_t source_hash;
 } cg_origin;
 
+typedef enum cg_source_kind {
+  CG_SOURCE_C,
+  CG_SOURCE_CUDA, // a unit of the images (mlrt_gpu_image.unit): the first is 0, in their order
+} cg_source_kind;
+
 typedef struct cg_source {
-  const char *name; // "kernels_0.c"
+  const char *name; // "kernels_0.c", "kernels_0.cu"
   const char *text;
   size_t len;
   bool small; // its speed does not matter: compiled for size
+  cg_source_kind kind;
 } cg_source;
 typedef IR_VEC(cg_source) cg_sources;
 
@@ -58,6 +66,7 @@ cg_sources cg_program_emit(cg_program *p, const plan *plan, const cg_origin *o);
 
 // --- parts (codegen/program_*.c)
 void cg_emit_functions(const cg_program *p, const plan *plan, ir_buf *out);
+void cuda_emit_functions(const cg_program *p, const plan *plan, ir_buf *out); // sets rows
 void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, ir_buf *out);
 // Ops and sizes of a kernel in one line, "matmul, add, max  f32[64,128]", and its place after them:
 // "matmul, add, max  f32[64,128]  mlp.graph:7".
@@ -71,20 +80,34 @@ void cg_put_string(ir_buf *out, const char *s);
 int64_t *cg_integer_limits(ir_arena *a, const ir_func *f);
 
 // --- target and toolchain
-// "cpu", "cpu:native", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64"; NULL when unknown.
+// "cpu", "cpu:native", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64", "cuda",
+// "cuda:sm_90a,sm_80", ...; NULL when unknown.
 const cg_target *cg_target_find(ir_arena *a, const char *name);
-extern const char *const cg_target_names[]; // ends with NULL
+// What is wrong with a name that is unknown: "did you mean 'sm_80'? it can be sm_80, ...".
+const char *cg_target_why_not(ir_arena *a, const char *name);
+// A list such as "sm_90a,sm_80" (codegen/target_cuda.c). NULL with the unknown word in *wrong.
+const cg_cuda *cg_cuda_find(ir_arena *a, const char *list, const char **wrong);
+extern const char *const cg_cuda_names[]; // oldest first; ends with NULL
+
+typedef enum cg_cuda_compiler { CG_NVRTC, CG_CUDA_CLANG } cg_cuda_compiler;
 
 typedef struct cg_build {
   const char *out;      // trainer, or object when the target is another machine
   const char *keep_dir; // sources and objects stay here; NULL: a temporary folder
   int opt_level;        // 0..3
   bool verbose;         // commands on stderr
+  cg_cuda_compiler cuda_compiler;
+  bool no_cache; // of compiled CUDA sources
 } cg_build;
-// Compiles (in parallel) and links. False with a message in *why.
+// Compiles (in parallel) and links. For a CUDA target the trainer gets the images of the CUDA
+// sources, too, which C sources find as (mlrt.h)
+//     extern const mlrt_gpu_image mlrt_gpu_images[];  of each architecture all units, in order
+//     extern const int mlrt_num_gpu_images;
+// False with a message in *why.
 bool cg_compile(ir_arena *a, const cg_sources *s, const cg_target *t, const cg_build *b,
                 const char **why);
-// Compiler output for one kind: "llvm" or "asm", all sources in turn. NULL with *why.
+// Compiler output for one kind: "llvm" or "asm", all C sources in turn; "ptx", all CUDA sources.
+// NULL with *why.
 const char *cg_disassemble(ir_arena *a, const cg_sources *s, const cg_target *t, const cg_build *b,
                            const char *kind, const char **why);
 

@@ -14,7 +14,7 @@
 
 #include "passes/cost.h"
 
-static const char STAND_IN[] = "KERNEL";
+static const char STAND_IN[] = "NAMELESS"; // no word of any prelude
 
 // --- one name for all tensors ----------------------------------------------------------------
 typedef struct named {
@@ -49,7 +49,7 @@ static void restore_names(const names_kept *kept) {
 
 static const char *text_of(const cg_program *p, const cg_kernel *c) {
   ir_buf b = ir_buf_new(p->arena);
-  cg_generators[c->k->family].emit(c, STAND_IN, &b);
+  cg_generator_for(p->target, c->k->family)->emit(c, STAND_IN, &b);
   return ir_buf_str(&b);
 }
 

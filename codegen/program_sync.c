@@ -60,7 +60,8 @@ static cg_bytes thread_bytes(const sync_use *u, int threads, int thread) {
   int64_t begin = tasks * share / threads, end = tasks * (share + 1) / threads;
   if (begin == end)
     return (cg_bytes){0, 0};
-  cg_bytes x = cg_generators[u->call->k->family].touches(u->call, u->phase, u->arg, begin, end);
+  cg_bytes x = cg_generator_for(u->call->target, u->call->k->family)
+                   ->touches(u->call, u->phase, u->arg, begin, end);
   return (cg_bytes){x.from + u->bytes.from, x.to + u->bytes.from};
 }
 

@@ -202,8 +202,8 @@ static void put_results(const tables *t, const ir_func *f) {
 static void put_func_row(const tables *t, const char *slot, const char *name) {
   const ir_func *f = ir_find_func(t->m, name);
   if (f)
-    ir_buf_printf(t->out, "        [%s] = {run_%s, results_%s, %zu},\n", slot, name, name,
-                  f->results.num);
+    ir_buf_printf(t->out, "        [%s] = {.%s = run_%s, .results = results_%s, %zu},\n", slot,
+                  t->p->target->cuda ? "launch" : "run", name, name, f->results.num);
 }
 
 // --- kernels, for `check` --------------------------------------------------------------------
@@ -241,6 +241,18 @@ static size_t put_kernel_args(const tables *t, const cg_kernel *c) {
   return c->in.num + c->out.num + (c->workspace > 0) + c->numbers.num;
 }
 
+// The functions of the phases; on a GPU the first of their entry points.
+static void put_versions(const tables *t, const cg_distinct *d) {
+  const cg_kernel *c = d->uses.at[0];
+  ir_buf_puts(t->out, ", {");
+  for (int i = 0; i < c->num_phases && !t->p->target->cuda; i++)
+    ir_buf_printf(t->out, "%s%s_%d", i ? ", " : "", d->name, i);
+  if (t->p->target->cuda)
+    ir_buf_printf(t->out, "0}, %s_0, {", d->name);
+  else
+    ir_buf_puts(t->out, "}, 0, {");
+}
+
 static void put_kernel_row(const tables *t, const cg_distinct *d, size_t first, size_t num) {
   const cg_kernel *c = d->uses.at[0];
   ir_buf *b = t->out;
@@ -251,10 +263,7 @@ static void put_kernel_row(const tables *t, const cg_distinct *d, size_t first, 
   cg_put_string(b, cg_describe_ops(t->p->arena, c->k));
   ir_buf_puts(b, ", ");
   put_loc(b, &last->loc, t->p->arena);
-  ir_buf_puts(b, ", {");
-  for (int i = 0; i < c->num_phases; i++)
-    ir_buf_printf(b, "%s%s_%d", i ? ", " : "", d->name, i);
-  ir_buf_puts(b, "}, {");
+  put_versions(t, d);
   for (int i = 0; i < c->num_phases; i++)
     ir_buf_printf(b, "%s%" PRId64, i ? ", " : "", c->tasks[i]);
   ir_buf_printf(b, "},\n     %s, kernel_args + %zu, %zu, %d, %" PRId64 ", %" PRId64 "},\n",
@@ -272,6 +281,45 @@ static void put_kernels(const tables *t) {
   for (size_t i = 0; i < n; first += num_args[i++])
     put_kernel_row(t, t->p->distinct.at[i], first, num_args[i]);
   end_table(t->out);
+}
+
+static void put_entry(const tables *t, const cg_distinct *d, int phase, const char *suffix) {
+  const cg_kernel *c = d->uses.at[0];
+  ir_buf_printf(t->out, "    {\"%s_%d%s\", %d, %d, ", d->name, phase, suffix, d->unit,
+                c->threads[phase]);
+  cg_put_string(t->out, cg_describe_ops(t->p->arena, c->k));
+  ir_buf_puts(t->out, ", ");
+  put_loc(t->out, &c->k->nodes.at[c->k->nodes.num - 1]->loc, t->p->arena);
+  ir_buf_puts(t->out, "},\n");
+}
+
+static int num_units(const cg_program *p) {
+  int last = 0;
+  for (size_t i = 0; i < p->distinct.num; i++)
+    last = p->distinct.at[i]->unit > last ? p->distinct.at[i]->unit : last;
+  return last + 1;
+}
+
+// The order is the enum's (cuda_calls.c).
+static void put_gpu_code(const tables *t) {
+  ir_buf_puts(t->out, "\nstatic const mlrt_gpu_entry gpu_entries[] = {\n");
+  for (size_t i = 0; i < t->p->distinct.num; i++) {
+    const cg_distinct *d = t->p->distinct.at[i];
+    for (int j = 0; j < d->uses.at[0]->num_phases; j++)
+      put_entry(t, d, j, "");
+    if (d->rows)
+      put_entry(t, d, 0, "_rows");
+  }
+  end_table(t->out);
+  ir_buf_printf(t->out,
+                "\nextern const mlrt_gpu_image mlrt_gpu_images[];\n"
+                "extern const int mlrt_num_gpu_images;\n"
+                "static const mlrt_gpu_code gpu_code = {\n"
+                "    .calls = &mlrt_gpu_calls,\n"
+                "    .images = mlrt_gpu_images,\n    .num_images = &mlrt_num_gpu_images,\n"
+                "    .entries = gpu_entries,\n    .num_entries = sizeof gpu_entries / sizeof "
+                "*gpu_entries - 1,\n    .num_units = %d,\n};\n",
+                num_units(t->p));
 }
 
 static void put_plan(tables *t) {
@@ -336,6 +384,8 @@ static void put_program(const tables *t, const cg_origin *o, int num_inputs) {
   put_count(b, "data", t->m->data.num);
   put_count(b, "config", t->m->config.num);
   put_count(b, "kernels", t->p->distinct.num);
+  if (t->p->target->cuda)
+    ir_buf_puts(b, "    .gpu = &gpu_code,\n");
   put_count(b, "embedded", t->p->embedded.num);
   ir_buf_puts(b, "    .funcs = {\n");
   put_func_row(t, "MLRT_INIT", "init");
@@ -364,6 +414,8 @@ void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, i
   put_kernels(&t);
   if (p->plain_step)
     cg_plain_step_table(p, p->plain_step, out);
+  if (p->target->cuda)
+    put_gpu_code(&t);
   put_plan(&t);
   put_program(&t, o, num_inputs);
 }

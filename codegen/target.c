@@ -1,13 +1,16 @@
-// target.c: the machines that CPU code is made for.
+// target.c: the machines that code is made for. What is known of GPUs: target_cuda.c.
 #include "codegen/program.h"
 
 #include <string.h>
 #include <unistd.h>
 
-const char *const cg_target_names[] = {"cpu",           "cpu:native",  "cpu:x86-64-v3",
-                                       "cpu:x86-64-v4", "cpu:aarch64", NULL};
+#include "ir/diag.h"
 
 enum { KIB = 1024 };
+
+static const char *const names[] = {"cpu", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64", "cuda"};
+enum { NUM_NAMES = sizeof names / sizeof *names };
+static const char all_cuda[] = "sm_80,sm_90a"; // what "cuda" alone stands for
 
 static int64_t cache_bytes(int name, int64_t fallback) {
   long n = sysconf(name);
@@ -32,6 +35,30 @@ static void describe_native(cg_target *t) {
   t->l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1024 * KIB);
 }
 
+// "sm_80" of "cuda:sm_80"; what "cuda" stands for; NULL: a CPU.
+static const char *cuda_list(const char *name) {
+  if (!strcmp(name, "cuda"))
+    return all_cuda;
+  return strncmp(name, "cuda:", 5) == 0 ? name + 5 : NULL;
+}
+
+// A thread's vector is four floats. The host's part of the program has little to do, so that it is
+// made for any machine with the host's instruction set.
+static bool describe_cuda(ir_arena *a, cg_target *t, const char *list) {
+  const char *wrong;
+  t->cuda = cg_cuda_find(a, list, &wrong);
+  if (!t->cuda)
+    return false;
+  ir_buf b = ir_buf_new(a);
+  for (int i = 0; i < t->cuda->num_archs; i++)
+    ir_buf_printf(&b, "%s%s", i ? "," : "cuda:", t->cuda->archs[i]);
+  t->name = ir_buf_str(&b);
+  t->vector_bytes = 16;
+  t->vector_registers = t->cuda->registers_per_thread * 4 / t->vector_bytes;
+  t->l1_bytes = t->cuda->shared_per_sm;
+  return true;
+}
+
 const cg_target *cg_target_find(ir_arena *a, const char *name) {
   cg_target *t = IR_NEW(a, cg_target);
   *t = (cg_target){.name = name, .fma = true, .l1_bytes = 32 * KIB, .l2_bytes = 512 * KIB};
@@ -51,8 +78,39 @@ const cg_target *cg_target_find(ir_arena *a, const char *name) {
     t->triple = "aarch64-linux-gnu";
     t->vector_bytes = 16;
     t->vector_registers = 32;
-  } else {
+  } else if (!cuda_list(name) || !describe_cuda(a, t, cuda_list(name))) {
     return NULL;
   }
   return t;
+}
+
+// "sm_90a" for "sm_90", though "sm_80" is as near by letters.
+static const char *nearest(const char *wrong, const char *const *known, size_t num) {
+  size_t len = strlen(wrong);
+  for (size_t i = 0; len >= 4 && i < num; i++)
+    if (!strncmp(known[i], wrong, len))
+      return known[i];
+  return diag_nearest(wrong, known, num);
+}
+
+static const char *why_not(ir_arena *a, const char *wrong, const char *const *known, size_t num) {
+  const char *near = nearest(wrong, known, num);
+  ir_buf b = ir_buf_new(a);
+  if (near)
+    ir_buf_printf(&b, "did you mean '%s'? ", near);
+  ir_buf_puts(&b, "it can be ");
+  for (size_t i = 0; i < num; i++)
+    ir_buf_printf(&b, "%s%s", i ? ", " : "", known[i]);
+  return ir_buf_str(&b);
+}
+
+const char *cg_target_why_not(ir_arena *a, const char *name) {
+  const char *wrong = "";
+  if (!cuda_list(name))
+    return why_not(a, name, names, NUM_NAMES);
+  cg_cuda_find(a, cuda_list(name), &wrong);
+  size_t num = 0;
+  while (cg_cuda_names[num])
+    num++;
+  return ir_format(a, "architecture '%s': %s", wrong, why_not(a, wrong, cg_cuda_names, num));
 }

@@ -175,22 +175,25 @@ static void check_plan(const driver *d, const plan *pl, const ir_module *m) {
 static const char *origin_options(const driver *d) {
   ir_buf b = ir_buf_new(d->a);
   ir_buf_printf(&b, "--target=%s -O%d", d->target->name, d->o.opt_level);
+  if (d->o.cuda_compiler)
+    ir_buf_printf(&b, " --cuda-compiler=%s", d->o.cuda_compiler);
   for (size_t i = 0; i < d->o.defines.num; i++)
     ir_buf_printf(&b, " -D %s", d->o.defines.at[i]);
   return ir_buf_str(&b);
 }
 
-static int emit_sources(const driver *d, const cg_sources *s) {
+static int emit_sources(const driver *d, const cg_sources *s, cg_source_kind kind) {
   ir_buf b = ir_buf_new(d->a);
   for (size_t i = 0; i < s->num; i++)
-    ir_buf_printf(&b, "// ===== %s\n%s", s->at[i].name, s->at[i].text);
+    if (s->at[i].kind == kind)
+      ir_buf_printf(&b, "// ===== %s\n%s", s->at[i].name, s->at[i].text);
   return put_buf(d, &b);
 }
 
 static int emit_compiled(const driver *d, const cg_sources *s, const cg_build *b) {
   const char *why = NULL;
-  const char *text =
-      cg_disassemble(d->a, s, d->target, b, d->o.emit == EMIT_LLVM ? "llvm" : "asm", &why);
+  const char *kind = d->o.emit == EMIT_LLVM ? "llvm" : d->o.emit == EMIT_PTX ? "ptx" : "asm";
+  const char *text = cg_disassemble(d->a, s, d->target, b, kind, &why);
   if (text)
     return put(d, text, strlen(text));
   fprintf(stderr, "mltc: %s\n", why);
@@ -230,6 +233,10 @@ static int build_trainer(const driver *d, const cg_sources *s, cg_build *b) {
   return d->o.dependencies ? write_dependencies(d, b->out) : 0;
 }
 
+static bool has_clang_for_cuda(const driver *d) {
+  return d->o.cuda_compiler && !strcmp(d->o.cuda_compiler, "clang");
+}
+
 static int emit_program(driver *d, cg_program *p, const plan *pl) {
   cg_origin origin = {d->o.input, "mltc " MLTC_VERSION, origin_options(d),
                       ir_hash(d->source.text, d->source.len)};
@@ -237,10 +244,14 @@ static int emit_program(driver *d, cg_program *p, const plan *pl) {
   if (diag_num_errors(d->diags))
     return report(d);
   cg_sources s = cg_program_emit(p, pl, &origin);
-  cg_build b = {NULL, d->o.keep_dir, d->o.opt_level, d->o.verbose};
-  if (d->o.emit == EMIT_C)
-    return emit_sources(d, &s);
-  if (d->o.emit == EMIT_LLVM || d->o.emit == EMIT_ASM)
+  cg_build b = {.keep_dir = d->o.keep_dir,
+                .opt_level = d->o.opt_level,
+                .verbose = d->o.verbose,
+                .cuda_compiler = has_clang_for_cuda(d) ? CG_CUDA_CLANG : CG_NVRTC,
+                .no_cache = d->o.no_cache};
+  if (d->o.emit == EMIT_C || d->o.emit == EMIT_CUDA)
+    return emit_sources(d, &s, d->o.emit == EMIT_C ? CG_SOURCE_C : CG_SOURCE_CUDA);
+  if (d->o.emit == EMIT_LLVM || d->o.emit == EMIT_ASM || d->o.emit == EMIT_PTX)
     return emit_compiled(d, &s, &b);
   return build_trainer(d, &s, &b);
 }
@@ -290,6 +301,25 @@ static int compile(driver *d) {
   return back_end(d, m);
 }
 
+// What only a GPU's program has.
+static const char *needs_cuda(const options *o) {
+  return o->emit == EMIT_CUDA  ? "--emit=cuda"
+         : o->emit == EMIT_PTX ? "--emit=ptx"
+         : o->cuda_compiler    ? "--cuda-compiler"
+         : o->no_cache         ? "--no-cache"
+                               : NULL;
+}
+
+// Finds the target, or says what is wrong with it.
+static const char *check_target(driver *d) {
+  d->target = cg_target_find(d->a, d->o.target);
+  if (!d->target)
+    return ir_format(d->a, "--target=%s: %s", d->o.target, cg_target_why_not(d->a, d->o.target));
+  if (needs_cuda(&d->o) && !d->target->cuda)
+    return ir_format(d->a, "%s is for GPUs: it needs --target=cuda", needs_cuda(&d->o));
+  return NULL;
+}
+
 int main(int argc, char **argv) {
   driver d = {.a = ir_arena_new()};
   const char *why = NULL;
@@ -303,11 +333,8 @@ int main(int argc, char **argv) {
     printf("mltc " MLTC_VERSION "\n");
   else if (d.o.explain)
     status = explain(d.o.explain);
-  else if (!(d.target = cg_target_find(d.a, d.o.target)))
-    status = usage(ir_format(d.a,
-                             "--target=%s: it can be cpu, cpu:x86-64-v3, cpu:x86-64-v4, "
-                             "cpu:aarch64",
-                             d.o.target));
+  else if ((why = check_target(&d)))
+    status = usage(why);
   else
     status = compile(&d);
   ir_arena_free(d.a);

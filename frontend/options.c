@@ -16,6 +16,8 @@ enum long_option {
   OPT_TIME_PASSES,
   OPT_EXPLAIN,
   OPT_DIAGNOSTICS,
+  OPT_CUDA_COMPILER,
+  OPT_NO_CACHE,
   OPT_HELP,
   OPT_VERSION,
 };
@@ -30,6 +32,8 @@ static const struct option longs[] = {
     {"time-passes", no_argument, NULL, OPT_TIME_PASSES},
     {"explain", required_argument, NULL, OPT_EXPLAIN},
     {"diagnostics", required_argument, NULL, OPT_DIAGNOSTICS},
+    {"cuda-compiler", required_argument, NULL, OPT_CUDA_COMPILER},
+    {"no-cache", no_argument, NULL, OPT_NO_CACHE},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
     {0},
@@ -45,6 +49,8 @@ static const char *const emit_names[] = {
     [EMIT_LLVM] = "llvm",
     [EMIT_ASM] = "asm",
     [EMIT_DOT] = "dot",
+    [EMIT_CUDA] = "cuda",
+    [EMIT_PTX] = "ptx",
 };
 enum { NUM_EMITS = sizeof emit_names / sizeof *emit_names };
 
@@ -60,9 +66,12 @@ void options_help(FILE *out) {
       "  -I DIR                  look for imports there too\n"
       "  -O0 .. -O3              effort of the C compiler (default -O2)\n"
       "  --target=T              cpu (this machine), cpu:x86-64-v3, cpu:x86-64-v4,\n"
-      "                          cpu:aarch64 (cross-compiles to an object)\n"
+      "                          cpu:aarch64 (cross-compiles to an object),\n"
+      "                          cuda (sm_80 and sm_90a), cuda:sm_80,sm_86,sm_89,sm_90a,sm_100\n"
       "  --emit=KIND             print instead of building: ast, ir (after all passes), kernels,\n"
-      "                          plan, plan.json, c, llvm, asm, dot\n"
+      "                          plan, plan.json, c, llvm, asm, dot, cuda, ptx\n"
+      "  --cuda-compiler=C       nvrtc (default), or clang: PTX only, needs no CUDA toolkit\n"
+      "  --no-cache              compile CUDA kernels even when the cache has them\n"
       "  --print-after=PASS      print the IR after a pass (all: after each) on stderr\n"
       "  --disable-pass=PASS     leave a pass out\n"
       "  --time-passes           a table of times on stderr\n"
@@ -110,7 +119,8 @@ static bool parse_level(ir_arena *a, const char *value, options *o, const char *
 }
 
 static bool parse_one(ir_arena *a, int c, options *o, const char **why) {
-  static const char *const diagnostics[] = {"json", "text"};
+  static const char *const diagnostics[] = {"json", "text"}, *const compilers[] = {"nvrtc",
+                                                                                   "clang"};
   switch (c) {
   case 'o':
     o->output = optarg;
@@ -150,6 +160,13 @@ static bool parse_one(ir_arena *a, int c, options *o, const char **why) {
     o->json_diagnostics = !strcmp(optarg, "json");
     return o->json_diagnostics || !strcmp(optarg, "text") ||
            wrong_value(a, why, "--diagnostics", optarg, diagnostics, 2);
+  case OPT_CUDA_COMPILER:
+    o->cuda_compiler = optarg;
+    return !strcmp(optarg, "nvrtc") || !strcmp(optarg, "clang") ||
+           wrong_value(a, why, "--cuda-compiler", optarg, compilers, 2);
+  case OPT_NO_CACHE:
+    o->no_cache = true;
+    return true;
   case OPT_HELP:
     o->help = true;
     return true;

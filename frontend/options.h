@@ -16,6 +16,8 @@ typedef enum emit_kind {
   EMIT_LLVM,
   EMIT_ASM,
   EMIT_DOT,
+  EMIT_CUDA,
+  EMIT_PTX,
 } emit_kind;
 
 typedef IR_VEC(const char *) option_list;
@@ -24,12 +26,13 @@ typedef struct options {
   const char *input;  // "model.graph", "step.ir"
   const char *output; // NULL: the default of the kind
   const char *target;
+  const char *cuda_compiler; // "nvrtc", "clang"; NULL: not given
   int opt_level;
   emit_kind emit;
   option_list defines, include_dirs, print_after, disabled;
   const char *keep_dir;
   const char *explain; // --explain CODE
-  bool time_passes, verbose, dependencies, json_diagnostics, help, version;
+  bool time_passes, verbose, dependencies, json_diagnostics, no_cache, help, version;
   const char *text; // all of it, as given: recorded in the trainer
 } options;
 

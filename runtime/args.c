@@ -28,8 +28,10 @@ enum {
   PREDICT = 1 << MLRT_CMD_PREDICT,
   CHECK = 1 << MLRT_CMD_CHECK,
   INFO = 1 << MLRT_CMD_INFO,
+  GPU = 1 << MLRT_NUM_COMMANDS, // of programs for a GPU only
   ALL = TRAIN | EVAL | PREDICT | CHECK | INFO,
   DATA = TRAIN | EVAL | PREDICT,
+  RUN = DATA | CHECK,
 };
 
 #define FIELD(f) offsetof(mlrt_options, f)
@@ -57,6 +59,10 @@ static const option options[] = {
     {"split", TEXT, EVAL | PREDICT, FIELD(split), 0, 0, 0, "NAME",
      "which data (default: all but train; predict: the one that train evaluates)"},
     {"out", TEXT, PREDICT, FIELD(out), 0, 0, 0, "PREFIX", "writes PREFIX-OUTPUT.npy"},
+    {"device", NUMBER, RUN | GPU, FIELD(device), 0, 0, INT32_MAX, "N",
+     "which GPU, counted from 0 (default: 0)"},
+    {"no-cuda-graph", SWITCH, RUN | GPU, FIELD(no_cuda_graph), 0, 0, 0, NULL,
+     "launch kernels one by one (same bits)"},
     {"no-huge-pages", SWITCH, ALL, FIELD(no_huge_pages), 0, 0, 0, NULL,
      "use small memory pages only"},
     {"quiet", SWITCH, ALL, FIELD(quiet), 0, 0, 0, NULL, "print errors and results only"},
@@ -113,9 +119,14 @@ static bool collect_flags(mlrt_options *o, const mlrt_program *p) {
   return true;
 }
 
-static const option *find_option(const char *name) {
+// Whether the program has this option at all.
+static bool is_known(const mlrt_options *o, const option *opt) {
+  return o->for_gpu || !(opt->commands & GPU);
+}
+
+static const option *find_option(const mlrt_options *o, const char *name) {
   for (int i = 0; i < NUM_OPTIONS; i++)
-    if (!strcmp(options[i].name, name))
+    if (is_known(o, &options[i]) && !strcmp(options[i].name, name))
       return &options[i];
   return NULL;
 }
@@ -125,7 +136,8 @@ static bool unknown(const mlrt_options *o, const char *name, mlrt_error *e) {
   for (int i = 0; i < o->num_flags; i++)
     mlrt_suggest_try(&s, o->flags[i].state->name);
   for (int i = 0; i < NUM_OPTIONS; i++)
-    mlrt_suggest_try(&s, options[i].name);
+    if (is_known(o, &options[i]))
+      mlrt_suggest_try(&s, options[i].name);
   if (s.best)
     return mlrt_error_set(e, "unknown option --%s; did you mean --%s?", name, s.best);
   return mlrt_error_set(e, "unknown option --%s; --help lists them", name);
@@ -176,7 +188,7 @@ static bool take_option(mlrt_options *o, cursor *c, mlrt_error *e) {
   memcpy(name, text, len);
   name[len] = 0;
   mlrt_flag *flag = mlrt_find_flag(o, name);
-  const option *opt = find_option(name);
+  const option *opt = find_option(o, name);
   if (!flag && !opt)
     return unknown(o, name, e);
   if (!flag && (opt->kind == SWITCH || opt->kind == MAYBE_TEXT)) {
@@ -216,7 +228,7 @@ static bool check_fit(const mlrt_options *o, cursor c, mlrt_error *e) {
       continue;
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, "="), text + 2);
-    const option *opt = find_option(name);
+    const option *opt = find_option(o, name);
     if (opt && !mlrt_find_flag(o, name) && !(opt->commands & (1u << o->command)))
       return mlrt_error_set(e, "'%s' has no option --%s", commands[o->command].name, name);
   }
@@ -225,7 +237,7 @@ static bool check_fit(const mlrt_options *o, cursor c, mlrt_error *e) {
 
 bool mlrt_options_parse(mlrt_options *o, const mlrt_program *p, int argc, char **argv,
                         mlrt_error *e) {
-  *o = (mlrt_options){.command = MLRT_CMD_TRAIN};
+  *o = (mlrt_options){.command = MLRT_CMD_TRAIN, .for_gpu = p->gpu != NULL};
   if (!collect_flags(o, p))
     return mlrt_error_set(e, "out of memory");
   bool have_command = false;
@@ -257,9 +269,11 @@ void mlrt_options_free(mlrt_options *o) {
   o->num_flags = 0;
 }
 
-static void help_options(FILE *out) {
+static void help_options(const mlrt_options *o, FILE *out) {
   for (int i = 0; i < NUM_OPTIONS; i++) {
     const option *opt = &options[i];
+    if (!is_known(o, opt))
+      continue;
     char left[48];
     const char *open = opt->kind == MAYBE_TEXT ? "[=" : opt->arg ? "=" : "";
     snprintf(left, sizeof left, "--%s%s%s%s", opt->name, open, opt->arg ? opt->arg : "",
@@ -284,7 +298,9 @@ void mlrt_options_help(const mlrt_options *o, const mlrt_program *p, const char 
             f->state->where ? f->state->where : p->source_path);
   }
   fprintf(out, "\nOptions:\n");
-  help_options(out);
-  fprintf(out, "\nExit codes: 0 done, 1 broken or missing data or checkpoint, 2 wrong usage,\n"
-               "3 not enough memory, 70 internal fault, 128+N saved and stopped by signal N.\n");
+  help_options(o, out);
+  fprintf(out,
+          "\nExit codes: 0 done, 1 broken or missing data or checkpoint, 2 wrong usage,\n"
+          "3 not enough memory, %s70 internal fault, 128+N saved and stopped by signal N.\n",
+          o->for_gpu ? "4 no GPU that runs this program,\n" : "");
 }

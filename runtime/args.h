@@ -29,6 +29,7 @@ typedef struct mlrt_flag {
 
 typedef struct mlrt_options {
   mlrt_command command;
+  bool for_gpu; // the program is; others do not know the GPU's options
   bool help, version, quiet;
   bool resume;             // --resume without a file: from `save`
   const char *resume_file; // --resume=FILE
@@ -36,6 +37,8 @@ typedef struct mlrt_options {
   bool no_save;
   const char *data_dir, *metrics, *profile, *split, *out; // NULL: not given
   bool no_times, stop_on_nan, no_huge_pages;
+  int64_t device;                // GPU: its number
+  bool no_cuda_graph;            // GPU: launches one by one
   int64_t threads;               // 0: not given
   int64_t save_every, log_every; // steps; 0: not given
   int64_t seed;

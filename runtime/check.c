@@ -2,7 +2,7 @@
 #include "runtime/commands.h"
 
 int mlrt_check(const mlrt_program *p, mlrt_options *o) {
-  int failures = mlrt_check_kernels(p);
+  int failures = mlrt_check_kernels(p, o);
   failures += mlrt_check_gradients(p, o);
   failures += mlrt_check_program(p, o);
   printf(failures ? "%d checks FAILED\n" : "all checks passed\n", failures);

@@ -79,22 +79,22 @@ static double root_mean_square(const double *w, int64_t n) {
 }
 
 // --- the point ---------------------------------------------------------------------------------
-static void fill_batch(const mlrt_trainer *t, bool positive) {
-  for (int i = 0; i < t->program->num_inputs; i++) {
-    const mlrt_input *in = &t->program->inputs[i];
+static void fill_batch(const mlrt_program *p, char *arena, bool positive) {
+  for (int i = 0; i < p->num_inputs; i++) {
+    const mlrt_input *in = &p->inputs[i];
     mlrt_random r = {.seed = 7000 + (uint64_t)i, .positive = positive};
-    mlrt_random_fill(&r, t->arena.base + in->offset, in->bytes, in->dtype, in->limit);
+    mlrt_random_fill(&r, arena + in->offset, in->bytes, in->dtype, in->limit);
   }
 }
 
-static void move_params(const mlrt_trainer *t) {
-  for (int i = 0; i < t->program->num_states; i++) {
-    const mlrt_tensor *s = &t->program->states[i];
+static void move_params(const mlrt_program *p, char *arena) {
+  for (int i = 0; i < p->num_states; i++) {
+    const mlrt_tensor *s = &p->states[i];
     if (!is_trained(s))
       continue;
     int64_t n = elements_of(s);
     double *w = take(n, sizeof *w), *by = take(n, sizeof *by);
-    char *at = t->arena.base + s->offset;
+    char *at = arena + s->offset;
     for (int64_t k = 0; k < n; k++)
       w[k] = mlrt_load(at + k * mlrt_dtype_bytes(s->dtype), s->dtype);
     mlrt_random r = {.seed = 8000 + (uint64_t)i};
@@ -109,16 +109,21 @@ static void move_params(const mlrt_trainer *t) {
 
 // False when the loss is no number: a logarithm of random numbers, say.
 static bool open_point(gradients *g, mlrt_trainer *t) {
+  const mlrt_program *p = g->program;
+  char *arena = take(p->state_bytes + p->staging_bytes, 1); // its part that is not temporary
   mlrt_trainer_init(t, 1);
-  move_params(t);
-  for (int positive = 0; positive < 2; positive++) {
-    fill_batch(t, positive);
-    g->point = mlrt_plain_open(g->program, t->arena.base);
-    if (isfinite(g->point.loss))
-      return true;
-    mlrt_plain_close(&g->point);
+  mlrt_device_get(&t->device, 0, arena, p->state_bytes);
+  move_params(p, arena);
+  bool finite = false;
+  for (int positive = 0; positive < 2 && !finite; positive++) {
+    fill_batch(p, arena, positive);
+    g->point = mlrt_plain_open(p, arena);
+    finite = isfinite(g->point.loss);
+    if (!finite)
+      mlrt_plain_close(&g->point);
   }
-  return false;
+  free(arena);
+  return finite;
 }
 
 // --- one direction -----------------------------------------------------------------------------
@@ -281,13 +286,16 @@ int mlrt_check_gradients(const mlrt_program *p, mlrt_options *o) {
   if (!p->plain_step || !has_trained(p))
     return 0;
   gradients g = {.program = p, .directions = count_directions(p)};
-  g.batches = p->funcs[MLRT_ACCUMULATE].run ? mlrt_recipe_number(p, o, "accumulate", 1) : 1;
+  g.batches = mlrt_has_func(p, MLRT_ACCUMULATE) ? mlrt_recipe_number(p, o, "accumulate", 1) : 1;
   if (!g.directions) {
     printf("gradients: not compared: too large for plain versions\n");
     return 0;
   }
+  mlrt_options with = *o;
+  if (!with.threads) // plain versions are work of the host whatever the program is for
+    with.threads = mlrt_online_cores();
   mlrt_trainer t;
-  mlrt_trainer_open(&t, p, o);
+  mlrt_trainer_open(&t, p, &with);
   int failures = 0;
   if (open_point(&g, &t)) {
     g.verdicts = take(p->num_states, sizeof *g.verdicts);

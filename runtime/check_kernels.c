@@ -1,12 +1,13 @@
 // check_kernels.c: every distinct kernel on random arguments.
 //
-// The fast version runs several times, its tasks split and ordered differently, with other garbage
-// in outputs and workspace each time: the results must have the same bits (so no result depends
-// on the number of threads, or on memory nobody wrote). Then they are compared with the plain
-// version, which computes in double precision: |fast - plain| <= 1e-4 (|plain| + mean |plain|). The
-// mean is the larger one of the rounds so far: 1 - tanh(x)^2 of large positive x is all rounding.
-// Where a comparison inside a kernel meets two nearly equal numbers, both answers are right: one
-// element in ten thousand may differ. One round has both signs, one has positive numbers only.
+// The fast version runs several times, its tasks split and ordered differently (on a GPU: as they
+// come), with other garbage in outputs and workspace each time: the results must have the same bits
+// (so no result depends on the number of threads, or on memory nobody wrote). Then they are
+// compared with the plain version, which computes in double precision: |fast - plain| <= 1e-4
+// (|plain| + mean |plain|). The mean is the larger one of the rounds so far: 1 - tanh(x)^2 of large
+// positive x is all rounding. Where a comparison inside a kernel meets two nearly equal numbers,
+// both answers are right: one element in ten thousand may differ. One round has both signs, one has
+// positive numbers only.
 #include "runtime/check_plain.h"
 #include "runtime/commands.h"
 #include "runtime/number_io.h"
@@ -23,6 +24,7 @@ enum { ROUNDS = 2, SPLITS = 3, ALIGN = 64 };
   INT64_C(5000000000) // some seconds; larger kernels are compared by bits only
 
 typedef struct trial { // one kernel with its memory
+  mlrt_device *device;
   const mlrt_kernel *k;
   char **args;  // what the kernel gets
   char **first; // outputs of the first split, by argument
@@ -44,9 +46,11 @@ static bool is_out(const trial *t, int i) {
   return t->k->args[i].kind == MLRT_ARG_OUT;
 }
 
-static trial open_trial(const mlrt_kernel *k) {
+static trial open_trial(mlrt_device *d, const mlrt_kernel *k) {
   int64_t pointers = k->num_args * (int64_t)sizeof(char *);
-  trial t = {.k = k, .args = (char **)take(pointers), .first = (char **)take(pointers)};
+  trial t = {.device = d, .k = k};
+  t.args = (char **)take(pointers);
+  t.first = (char **)take(pointers);
   t.plain = (char **)take(pointers);
   t.mean = (double *)(void *)take(k->num_args * (int64_t)sizeof(double));
   for (int i = 0; i < k->num_args; i++) {
@@ -104,35 +108,10 @@ static void spoil_outputs(trial *t, int byte) {
       memset(t->args[i], byte, (size_t)t->k->args[i].size);
 }
 
-static void run_tasks(const trial *t, int phase, int64_t begin, int64_t end) {
-  if (begin < end)
-    t->k->fast[phase](begin, end, t->args);
-}
-
-// Split 0: all tasks at once; 1: one by one, the last first; 2: three parts, the middle one last.
-static void run_split(const trial *t, int phase, int split) {
-  int64_t n = t->k->tasks[phase], a = n / 3, b = 2 * n / 3;
-  switch (split) {
-  case 0:
-    run_tasks(t, phase, 0, n);
-    break;
-  case 1:
-    for (int64_t i = n - 1; i >= 0; i--)
-      run_tasks(t, phase, i, i + 1);
-    break;
-  default:
-    run_tasks(t, phase, b, n);
-    run_tasks(t, phase, 0, a);
-    run_tasks(t, phase, a, b);
-    break;
-  }
-}
-
 static void run_fast(trial *t, int split) {
   static const int garbage[SPLITS] = {0xFF, 0x00, 0x7B};
   spoil_outputs(t, garbage[split]);
-  for (int phase = 0; phase < t->k->num_phases; phase++)
-    run_split(t, phase, split);
+  t->device->calls->call(t->device, t->k, t->args, split);
 }
 
 static void keep_outputs(trial *t) {
@@ -235,8 +214,8 @@ static void run_round(trial *t, int index, int round) {
   free_plain(t);
 }
 
-static bool check_kernel(const mlrt_kernel *k, int index) {
-  trial t = open_trial(k);
+static bool check_kernel(mlrt_device *d, const mlrt_kernel *k, int index) {
+  trial t = open_trial(d, k);
   for (int round = 0; round < ROUNDS; round++)
     run_round(&t, index, round);
   const char *note = t.trouble   ? t.trouble
@@ -253,13 +232,16 @@ static bool check_kernel(const mlrt_kernel *k, int index) {
   return fine;
 }
 
-int mlrt_check_kernels(const mlrt_program *p) {
+int mlrt_check_kernels(const mlrt_program *p, const mlrt_options *o) {
   int failures = 0;
+  mlrt_device d = mlrt_device_for(p);
+  d.calls->open(&d, o);
   if (p->num_kernels)
     printf("%-28s %12s %10s\n", "kernel", "flops", "error");
   for (int i = 0; i < p->num_kernels; i++) {
-    failures += !check_kernel(&p->kernels[i], i);
+    failures += !check_kernel(&d, &p->kernels[i], i);
     fflush(stdout);
   }
+  d.calls->close(&d);
   return failures;
 }

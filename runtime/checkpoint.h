@@ -6,7 +6,7 @@
 #ifndef RUNTIME_CHECKPOINT_H
 #define RUNTIME_CHECKPOINT_H
 
-#include "runtime/args.h"
+#include "runtime/device.h"
 #include "runtime/prefetch.h"
 #include "runtime/safetensors.h"
 
@@ -45,7 +45,8 @@ typedef struct mlrt_saver {
 // Also checks that the folder can be written, so that a long run does not end at its first save.
 bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o, const char *path,
                      mlrt_error *e);
-bool mlrt_saver_save(mlrt_saver *s, const char *arena, const mlrt_run_point *at, mlrt_error *e);
+// The states as they lie on `from`.
+bool mlrt_saver_save(mlrt_saver *s, mlrt_device *from, const mlrt_run_point *at, mlrt_error *e);
 void mlrt_saver_close(mlrt_saver *s);
 // Over all pairs but `metadata_checksum`, whose value it is.
 uint64_t mlrt_metadata_hash(const mlrt_st_pair *pairs, int num);
@@ -64,7 +65,7 @@ bool mlrt_checkpoint_open(mlrt_checkpoint *c, const mlrt_program *p, const char 
 // Value that a flag had in the run that wrote the file. False: it does not say.
 bool mlrt_checkpoint_flag(const mlrt_checkpoint *c, const char *name, double *value);
 // Reads all states but flags.
-bool mlrt_checkpoint_read(const mlrt_checkpoint *c, const mlrt_program *p, char *arena,
+bool mlrt_checkpoint_read(const mlrt_checkpoint *c, const mlrt_program *p, mlrt_device *to,
                           mlrt_error *e);
 void mlrt_checkpoint_close(mlrt_checkpoint *c);
 

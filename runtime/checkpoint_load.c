@@ -221,14 +221,29 @@ bool mlrt_checkpoint_open(mlrt_checkpoint *c, const mlrt_program *p, const char 
   return mlrt_error_prefix(e, "cannot use the checkpoint '%s'", path);
 }
 
-bool mlrt_checkpoint_read(const mlrt_checkpoint *c, const mlrt_program *p, char *arena,
+typedef struct place { // in the file
+  int fd;
+  int64_t at;
+  mlrt_error *error;
+} place;
+
+static bool read_piece(void *data, char *to, size_t bytes) {
+  place *from = data;
+  if (!read_at(from->fd, to, (int64_t)bytes, from->at, from->error))
+    return false;
+  from->at += (int64_t)bytes;
+  return true;
+}
+
+bool mlrt_checkpoint_read(const mlrt_checkpoint *c, const mlrt_program *p, mlrt_device *to,
                           mlrt_error *e) {
   for (int i = 0; i < p->num_states; i++) {
     const mlrt_tensor *t = &p->states[i];
     if (t->role == MLRT_FLAG)
       continue;
     const mlrt_st_tensor *x = mlrt_st_find(&c->header, t->name);
-    if (!read_at(c->fd, arena + t->offset, t->bytes, c->header.data_start + x->begin, e))
+    place from = {c->fd, c->header.data_start + x->begin, e};
+    if (!to->calls->write(to, t->offset, t->bytes, read_piece, &from))
       return mlrt_error_prefix(e, "reading '%s' from the checkpoint", t->name);
   }
   return true;

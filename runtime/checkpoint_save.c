@@ -203,11 +203,16 @@ void mlrt_saver_close(mlrt_saver *s) {
   *s = (mlrt_saver){0};
 }
 
-static uint64_t checksum(const mlrt_saver *s, const char *arena) {
+static bool hash_piece(void *hash, const char *p, size_t len) {
+  mlrt_hash_add(hash, p, len);
+  return true;
+}
+
+static uint64_t checksum(const mlrt_saver *s, mlrt_device *from) {
   mlrt_hash h;
   mlrt_hash_begin(&h);
   for (int i = 0; i < s->num_states; i++)
-    mlrt_hash_add(&h, arena + s->states[i]->offset, (size_t)s->states[i]->bytes);
+    from->calls->read(from, s->states[i]->offset, s->states[i]->bytes, hash_piece, &h);
   return mlrt_hash_end(&h);
 }
 
@@ -224,11 +229,15 @@ static bool write_all(int fd, const char *p, size_t len) {
   return true;
 }
 
-static bool write_file(const mlrt_saver *s, int fd, size_t header_len, const char *arena) {
+static bool write_piece(void *fd, const char *p, size_t len) {
+  return write_all(*(int *)fd, p, len);
+}
+
+static bool write_file(const mlrt_saver *s, int fd, size_t header_len, mlrt_device *from) {
   if (!write_all(fd, s->header, header_len))
     return false;
   for (int i = 0; i < s->num_states; i++)
-    if (!write_all(fd, arena + s->states[i]->offset, (size_t)s->states[i]->bytes))
+    if (!from->calls->read(from, s->states[i]->offset, s->states[i]->bytes, write_piece, &fd))
       return false;
   return fsync(fd) == 0;
 }
@@ -269,14 +278,14 @@ static int open_temp(const mlrt_saver *s, mlrt_error *e) {
   }
 }
 
-bool mlrt_saver_save(mlrt_saver *s, const char *arena, const mlrt_run_point *at, mlrt_error *e) {
-  fill_metadata(s, at, checksum(s, arena));
+bool mlrt_saver_save(mlrt_saver *s, mlrt_device *from, const mlrt_run_point *at, mlrt_error *e) {
+  fill_metadata(s, at, checksum(s, from));
   size_t len =
       mlrt_st_write(s->header, s->header_cap, s->tensors, s->num_states, s->pairs, s->num_pairs);
   int fd = open_temp(s, e);
   if (fd < 0)
     return false;
-  bool ok = write_file(s, fd, len, arena) && rename(s->temp, s->path) == 0;
+  bool ok = write_file(s, fd, len, from) && rename(s->temp, s->path) == 0;
   int why = errno;
   if (!ok)
     unlink(s->temp);

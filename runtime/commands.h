@@ -16,8 +16,8 @@ int64_t mlrt_open_trained(mlrt_trainer *t, const mlrt_program *p, mlrt_options *
 void mlrt_check_split(const mlrt_program *p, const char *split); // eval.c
 
 // The parts of `check`: number of failures.
-int mlrt_check_kernels(const mlrt_program *p);                    // check_kernels.c
-int mlrt_check_gradients(const mlrt_program *p, mlrt_options *o); // check_gradients.c
-int mlrt_check_program(const mlrt_program *p, mlrt_options *o);   // check_program.c
+int mlrt_check_kernels(const mlrt_program *p, const mlrt_options *o); // check_kernels.c
+int mlrt_check_gradients(const mlrt_program *p, mlrt_options *o);     // check_gradients.c
+int mlrt_check_program(const mlrt_program *p, mlrt_options *o);       // check_program.c
 
 #endif

@@ -14,7 +14,7 @@ int64_t mlrt_open_trained(mlrt_trainer *t, const mlrt_program *p, mlrt_options *
   mlrt_checkpoint c = mlrt_trainer_checkpoint(p, o);
   mlrt_trainer_open(t, p, o);
   mlrt_error e;
-  if (!mlrt_checkpoint_read(&c, p, t->arena.base, &e))
+  if (!mlrt_checkpoint_read(&c, p, &t->device, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
   if (!o->quiet)
     printf("checkpoint: step %" PRId64 ", epoch %" PRId64 "\n", c.at.step, c.at.position.epoch);
@@ -56,7 +56,7 @@ static void report(const mlrt_trainer *t, mlrt_metrics *m, const mlrt_data *d,
 static bool evaluate_one(mlrt_trainer *t, mlrt_metrics *m, const mlrt_data *d, int64_t step) {
   mlrt_dataset *data = mlrt_trainer_data(t->program, t->options, d, MLRT_USE_EVAL);
   mlrt_error e;
-  mlrt_batches *b = mlrt_batches_open(t->program, t->arena.base, true, &e);
+  mlrt_batches *b = mlrt_trainer_batches(t, true, &e);
   if (!b)
     mlrt_fail(MLRT_EXIT_MEMORY, "%s", e.text);
   mlrt_means means;
@@ -69,7 +69,7 @@ static bool evaluate_one(mlrt_trainer *t, mlrt_metrics *m, const mlrt_data *d, i
 }
 
 int mlrt_eval(const mlrt_program *p, mlrt_options *o) {
-  if (!p->funcs[MLRT_EVAL].run)
+  if (!mlrt_has_func(p, MLRT_EVAL))
     mlrt_fail(MLRT_EXIT_USAGE, "the program has no eval function");
   mlrt_check_split(p, o->split);
   mlrt_signals_install();

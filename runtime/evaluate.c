@@ -9,12 +9,19 @@
 
 #include <string.h>
 
-// Adds weight * result to each sum.
-static void add_results(const mlrt_trainer *t, double *sums, double weight) {
+// A run whose results are still to be added.
+typedef struct untaken {
+  bool any;
+  int slot;
+  double weight;
+} untaken;
+
+// Adds weight * result of the last run on `slot` to each sum.
+static void add_results(mlrt_trainer *t, double *sums, int slot, double weight) {
   const mlrt_func *f = &t->program->funcs[MLRT_EVAL];
   for (int i = 0; i < f->num_results && i < MLRT_MAX_RESULTS; i++)
     if (mlrt_result_is_scalar(&f->results[i]))
-      sums[i] += weight * mlrt_trainer_result(t, &f->results[i]);
+      sums[i] += weight * mlrt_trainer_result(t, slot, &f->results[i]);
 }
 
 // Overwrites every row of the batch with the last one.
@@ -23,38 +30,53 @@ static void repeat_last_sample(const mlrt_trainer *t, int slot) {
   for (int i = 0; i < p->num_inputs; i++) {
     const mlrt_input *in = &p->inputs[i];
     size_t row = (size_t)(in->bytes / in->dims[0]);
-    char *first = t->arena.base + in->offset + slot * p->staging_slot_bytes;
+    char *first = mlrt_staged_input(&t->device, i, slot);
     const char *last = first + row * (size_t)(in->dims[0] - 1);
     for (char *at = first; at < last; at += row)
       memcpy(at, last, row);
   }
 }
 
-static void run_batch(mlrt_trainer *t, mlrt_batches *batches, const mlrt_batch *b, double *sums) {
+static void settle(mlrt_trainer *t, untaken *u, double *sums) {
+  if (u->any)
+    add_results(t, sums, u->slot, u->weight);
+  u->any = false;
+}
+
+// Takes the results of the batch before this one when the device has this one to do (`u`).
+static void run_batch(mlrt_trainer *t, mlrt_batches *batches, const mlrt_batch *b, untaken *u,
+                      double *sums) {
   const mlrt_func *f = &t->program->funcs[MLRT_EVAL];
   int64_t rows = mlrt_batch_size(t->program);
   mlrt_trainer_run_batch(t, f, batches, b);
-  add_results(t, sums, (double)rows);
+  settle(t, u, sums);
+  *u = (untaken){true, b->slot, (double)rows};
+  if (!mlrt_trainer_lags(t))
+    settle(t, u, sums);
   if (b->valid == rows)
     return;
+  settle(t, u, sums);
+  t->device.calls->staged(&t->device);
   repeat_last_sample(t, b->slot);
   mlrt_trainer_run(t, f, b->slot);
-  add_results(t, sums, -(double)(rows - b->valid));
+  add_results(t, sums, b->slot, -(double)(rows - b->valid));
 }
 
 bool mlrt_evaluate(mlrt_trainer *t, mlrt_batches *b, const mlrt_dataset *data, mlrt_means *out) {
   *out = (mlrt_means){.samples = mlrt_data_size(data)};
   mlrt_error e;
   mlrt_order order = {.data = data, .use = MLRT_USE_EVAL};
-  if (!mlrt_batches_begin(b, &order, &e))
+  if (!mlrt_trainer_begin(t, b, &order, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
   mlrt_batch batch;
   mlrt_next next;
-  while ((next = mlrt_batches_next(b, &batch, &e)) == MLRT_BATCH) {
+  untaken last = {.any = false};
+  while ((next = mlrt_trainer_next(t, b, &batch, &e)) == MLRT_BATCH) {
     if (mlrt_signals_pending())
       return false;
-    run_batch(t, b, &batch, out->value);
+    run_batch(t, b, &batch, &last, out->value);
   }
+  settle(t, &last, out->value);
   if (next == MLRT_BAD)
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
   for (int i = 0; i < MLRT_MAX_RESULTS; i++)

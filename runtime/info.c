@@ -60,6 +60,7 @@ static void print_totals(const mlrt_program *p) {
   printf("memory     %" PRId64 " bytes: states %" PRId64 ", batches %" PRId64
          ", temporaries %" PRId64 "\n",
          p->arena_bytes, p->state_bytes, p->staging_bytes, p->temp_bytes);
+  mlrt_device_for(p).calls->print_code(p);
 }
 
 static void print_flags(const mlrt_options *o) {

@@ -4,6 +4,13 @@
 // After each step, in this order: log line, evaluation, checkpoint. A checkpoint says which of
 // these were done after its step (window, evaluated), so that a run that was stopped anywhere and
 // resumed writes the same lines, the same evaluations and the same final file as one that was not.
+//
+// A device that lags (device.h) would stand still while the loop reads a loss, decides and starts
+// the next step. There the results of a step are taken when the next one is under way, or as soon
+// as something needs them or follows the step: a line, an evaluation, a checkpoint, the end. So a
+// loss that is not finite is seen at most one step late, before anything was logged or saved, and
+// is reported, and the run ended, for the step that it belongs to: all that can be seen from
+// outside is as on the CPU.
 #include "runtime/commands.h"
 #include "runtime/evaluate.h"
 #include "runtime/loop_start.h"
@@ -19,16 +26,17 @@ static bool is_due(const mlrt_loop *l, int64_t every) {
 
 // --- one step
 
-// Adds weight * results of `f` to the sums of the step's results of the same name.
-static void add_to_window(mlrt_loop *l, const mlrt_func *f, double weight, double *loss) {
+// Adds weight * results of a run to the sums of the step's results of the same name.
+static void add_to_window(mlrt_loop *l, const mlrt_untaken *run, double weight) {
+  const mlrt_func *f = run->func;
   const mlrt_func *step = &l->trainer.program->funcs[MLRT_STEP];
   for (int i = 0; i < f->num_results; i++) {
     const mlrt_result *r = &f->results[i];
     if (!mlrt_result_is_scalar(r))
       continue;
-    double v = mlrt_trainer_result(&l->trainer, r);
+    double v = mlrt_trainer_result(&l->trainer, run->slot, r);
     if (r->kind == MLRT_LOSS)
-      *loss += v;
+      l->loss += v;
     for (int k = 0; k < step->num_results && k < MLRT_MAX_RESULTS; k++)
       if (!strcmp(step->results[k].name, r->name))
         l->at.window[k] += weight * v;
@@ -44,46 +52,84 @@ static bool has_result(const mlrt_func *f, const char *name) {
 
 // Results that every batch has (loss, metrics) are averaged over the batches of a step; those of
 // the step function alone (a learning rate, a gradient norm) are the step's.
-static void add_step_only(mlrt_loop *l) {
+static void add_step_only(mlrt_loop *l, int slot) {
   const mlrt_program *p = l->trainer.program;
   const mlrt_func *step = &p->funcs[MLRT_STEP], *part = &p->funcs[MLRT_ACCUMULATE];
   for (int k = 0; k < step->num_results && k < MLRT_MAX_RESULTS; k++)
     if (mlrt_result_is_scalar(&step->results[k]) && !has_result(part, step->results[k].name))
       l->at.window[k] += (1 - 1 / (double)l->recipe.accumulate) *
-                         mlrt_trainer_result(&l->trainer, &step->results[k]);
+                         mlrt_trainer_result(&l->trainer, slot, &step->results[k]);
 }
 
-static mlrt_batch next_batch(mlrt_loop *l) {
-  mlrt_batch b;
+// False: the run must end here, because of --stop-on-nan.
+static bool check_loss(mlrt_loop *l, double loss, int64_t step) {
+  if (isfinite(loss) || l->warned)
+    return true;
+  l->warned = true;
+  mlrt_progress_clear(&l->progress);
+  bool stop = l->trainer.options->stop_on_nan;
+  fprintf(stderr, "warning: the loss is %s at step %" PRId64 "%s\n",
+          isnan(loss) ? "nan" : "infinite", step,
+          stop ? "; stopped before it was saved" : "; training goes on (--stop-on-nan)");
+  return !stop;
+}
+
+// Takes the results of the last run that was started. False: the run must end here.
+static bool settle(mlrt_loop *l) {
+  mlrt_untaken run = l->untaken;
+  if (!run.func)
+    return true;
+  l->untaken.func = NULL;
+  add_to_window(l, &run, 1 / (double)l->recipe.accumulate);
+  if (run.func != &l->trainer.program->funcs[MLRT_STEP])
+    return true;
+  if (l->recipe.accumulate > 1)
+    add_step_only(l, run.slot);
+  l->at.window_steps++;
+  double loss = l->loss;
+  l->loss = 0;
+  return check_loss(l, loss, run.step);
+}
+
+// False: the run must end here.
+static bool next_batch(mlrt_loop *l, mlrt_batch *b) {
   mlrt_error e;
   double begun = mlrt_profile_begin(&l->profile);
-  if (mlrt_batches_next(l->batches, &b, &e) != MLRT_BATCH) {
+  if (mlrt_trainer_next(&l->trainer, l->batches, b, &e) != MLRT_BATCH) {
+    if (!settle(l)) // it comes first
+      return false;
     mlrt_progress_clear(&l->progress);
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
   }
   mlrt_profile_end(&l->profile, MLRT_PHASE_DATA, begun);
-  return b;
+  return true;
 }
 
-// Returns the sum of the losses.
-static double run_step(mlrt_loop *l) {
+// Starts `f` on the next batch, then takes what is to be taken. False: the run must end here.
+static bool run_part(mlrt_loop *l, const mlrt_func *f) {
+  mlrt_batch b;
+  if (!next_batch(l, &b))
+    return false;
+  double begun = mlrt_profile_begin(&l->profile);
+  mlrt_trainer_run_batch(&l->trainer, f, l->batches, &b);
+  bool fine = settle(l);
+  l->untaken = (mlrt_untaken){f, b.slot, l->at.step + 1};
+  fine = fine && (mlrt_trainer_lags(&l->trainer) || settle(l));
+  mlrt_profile_end(&l->profile, MLRT_PHASE_STEP, begun);
+  return fine;
+}
+
+// False: the run must end here.
+static bool run_step(mlrt_loop *l) {
   const mlrt_func *funcs = l->trainer.program->funcs;
-  int64_t parts = l->recipe.accumulate;
-  double loss = 0;
-  for (int64_t i = 1; i <= parts; i++) {
-    const mlrt_func *f = &funcs[i < parts ? MLRT_ACCUMULATE : MLRT_STEP];
-    mlrt_batch b = next_batch(l);
-    double begun = mlrt_profile_begin(&l->profile);
-    mlrt_trainer_run_batch(&l->trainer, f, l->batches, &b);
-    add_to_window(l, f, 1 / (double)parts, &loss);
-    mlrt_profile_end(&l->profile, MLRT_PHASE_STEP, begun);
-  }
-  if (parts > 1)
-    add_step_only(l);
+  for (int64_t i = 1; i < l->recipe.accumulate; i++)
+    if (!run_part(l, &funcs[MLRT_ACCUMULATE]))
+      return false;
+  if (!run_part(l, &funcs[MLRT_STEP]))
+    return false;
   l->at.step++;
-  l->at.window_steps++;
   l->at.position = mlrt_batches_position(l->batches);
-  return loss;
+  return true;
 }
 
 // --- what follows a step
@@ -124,8 +170,6 @@ static void log_window(mlrt_loop *l) {
 }
 
 static void draw(mlrt_loop *l) {
-  if (!mlrt_progress_wants(&l->progress) || l->at.window_steps == 0)
-    return;
   double means[MLRT_MAX_RESULTS];
   window_means(l, means);
   mlrt_progress_line line = make_line(l, means);
@@ -139,7 +183,7 @@ static void begin_training_data(mlrt_loop *l) {
                       .seed = l->at.seed,
                       .from = l->at.position};
   mlrt_error e;
-  if (!mlrt_batches_begin(l->batches, &order, &e))
+  if (!mlrt_trainer_begin(&l->trainer, l->batches, &order, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
 }
 
@@ -179,7 +223,7 @@ static bool save(mlrt_loop *l, const char *kind) {
   double begun = mlrt_profile_begin(&l->profile);
   mlrt_metrics_sync(&l->metrics);
   mlrt_error e;
-  bool ok = mlrt_saver_save(&l->saver, l->trainer.arena.base, &l->at, &e);
+  bool ok = mlrt_saver_save(&l->saver, &l->trainer.device, &l->at, &e);
   mlrt_profile_end(&l->profile, MLRT_PHASE_SAVE, begun);
   if (ok)
     l->saved = l->at.step;
@@ -197,40 +241,39 @@ static bool eval_is_due(const mlrt_loop *l) {
          (is_due(l, l->recipe.eval_every) || l->at.step == l->recipe.steps);
 }
 
-// False: the run must end here, because of --stop-on-nan.
-static bool check_loss(mlrt_loop *l, double loss) {
-  if (isfinite(loss) || l->warned)
-    return true;
-  l->warned = true;
-  mlrt_progress_clear(&l->progress);
-  bool stop = l->trainer.options->stop_on_nan;
-  fprintf(stderr, "warning: the loss is %s at step %" PRId64 "%s\n",
-          isnan(loss) ? "nan" : "infinite", l->at.step,
-          stop ? "; stopped before it was saved" : "; training goes on (--stop-on-nan)");
-  return !stop;
-}
-
 static bool is_running(const mlrt_loop *l) {
   return l->at.step < l->recipe.steps && !mlrt_signals_pending();
+}
+
+static bool log_is_due(const mlrt_loop *l) {
+  return is_due(l, l->recipe.log_every) || l->at.step == l->recipe.steps;
+}
+
+// What is due after a step. False after --stop-on-nan.
+static bool follow_step(mlrt_loop *l) {
+  bool log = log_is_due(l), see = !log && mlrt_progress_wants(&l->progress);
+  bool evaluation = eval_is_due(l), checkpoint = is_due(l, l->recipe.save_every);
+  if ((log || see || evaluation || checkpoint) && !settle(l))
+    return false;
+  if (log)
+    log_window(l);
+  else if (see)
+    draw(l);
+  if (evaluation && !mlrt_signals_pending())
+    evaluate(l);
+  if (checkpoint)
+    save(l, "warning");
+  return true;
 }
 
 // False after --stop-on-nan, or when the end of the run could not be saved.
 static bool run_steps(mlrt_loop *l) {
   if (eval_is_due(l)) // the stopped run was interrupted in it
     evaluate(l);
-  while (is_running(l)) {
-    if (!check_loss(l, run_step(l)))
+  while (is_running(l))
+    if (!run_step(l) || !follow_step(l))
       return false;
-    if (is_due(l, l->recipe.log_every) || l->at.step == l->recipe.steps)
-      log_window(l);
-    else
-      draw(l);
-    if (eval_is_due(l) && !mlrt_signals_pending())
-      evaluate(l);
-    if (is_due(l, l->recipe.save_every))
-      save(l, "warning");
-  }
-  return save(l, "error");
+  return settle(l) && save(l, "error");
 }
 
 static void say_stopped(mlrt_loop *l, int number) {

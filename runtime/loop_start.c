@@ -57,7 +57,7 @@ static void make_recipe(mlrt_loop *l, const mlrt_program *p, const mlrt_options 
   mlrt_error e;
   if (!mlrt_recipe_make(&l->recipe, p, o, batches, &e))
     mlrt_fail(MLRT_EXIT_USAGE, "%s", e.text);
-  if (l->recipe.accumulate > 1 && !p->funcs[MLRT_ACCUMULATE].run)
+  if (l->recipe.accumulate > 1 && !mlrt_has_func(p, MLRT_ACCUMULATE))
     mlrt_fail(MLRT_EXIT_INTERNAL, "the program accumulates but has no function for it");
 }
 
@@ -70,7 +70,7 @@ static void check_seed(const mlrt_options *o, uint64_t seed) {
 
 static void restore(mlrt_loop *l, mlrt_checkpoint *c) {
   mlrt_error e;
-  if (!mlrt_checkpoint_read(c, l->trainer.program, l->trainer.arena.base, &e))
+  if (!mlrt_checkpoint_read(c, l->trainer.program, &l->trainer.device, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
   l->at = c->at;
   if (c->at.samples != mlrt_data_size(l->train))
@@ -103,7 +103,7 @@ static void open_files(mlrt_loop *l, const mlrt_program *p, const mlrt_options *
 static void open_batches(mlrt_loop *l, const mlrt_program *p) {
   mlrt_error e;
   bool threaded = p->staging_slot_bytes >= PREFETCH_BYTES;
-  l->batches = mlrt_batches_open(p, l->trainer.arena.base, threaded, &e);
+  l->batches = mlrt_trainer_batches(&l->trainer, threaded, &e);
   if (!l->batches)
     mlrt_fail(MLRT_EXIT_MEMORY, "%s", e.text);
 }
@@ -123,8 +123,9 @@ static void greet(const mlrt_loop *l) {
   if (l->trainer.options->quiet)
     return;
   int threads = mlrt_team_size(l->trainer.team);
-  printf("model: %s (%s), %d thread%s, seed %" PRId64 "\n", p->model, p->source_path, threads,
-         threads == 1 ? "" : "s", (int64_t)l->at.seed);
+  const char *device = l->trainer.device.name;
+  printf("model: %s (%s), %s%s%d thread%s, seed %" PRId64 "\n", p->model, p->source_path, device,
+         device[0] ? ", " : "", threads, threads == 1 ? "" : "s", (int64_t)l->at.seed);
   mlrt_print_memory(&l->trainer);
   print_data(l->train);
   print_data(l->eval);

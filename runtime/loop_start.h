@@ -8,6 +8,13 @@
 #include "runtime/recipe.h"
 #include "runtime/trainer.h"
 
+// A run of the step's or the accumulation's function whose results the loop has still to take.
+typedef struct mlrt_untaken {
+  const mlrt_func *func; // NULL: none
+  int slot;
+  int64_t step; // that it belongs to
+} mlrt_untaken;
+
 typedef struct mlrt_loop {
   mlrt_trainer trainer;
   mlrt_recipe recipe;
@@ -20,6 +27,8 @@ typedef struct mlrt_loop {
   mlrt_run_point at;
   int64_t saved; // step of the last checkpoint; -1: none
   bool warned;   // about a loss that is not finite
+  mlrt_untaken untaken;
+  double loss; // of the step in the making: of its batches so far
 } mlrt_loop;
 
 // Ends the process through mlrt_fail when something is wrong.

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MLRT_ABI = 2, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
+enum { MLRT_ABI = 3, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
 
 typedef enum mlrt_dtype { // same order as the compiler's dtypes.def
   MLRT_BOOL,
@@ -102,8 +102,47 @@ void mlrt_barrier(mlrt_team *t, int tid);
 
 typedef void (*mlrt_step_fn)(char *arena, int slot, mlrt_team *team, int tid);
 
+// --- the GPU ---------------------------------------------------------------------------
+// Generated code for a GPU runs on one thread of the host and lists launches, all into one stream:
+// fn(gpu, arena, slot), with the arena's address on the device.
+typedef struct mlrt_gpu mlrt_gpu;
+// `blocks` blocks of an entry point; its one parameter has `bytes` bytes and is copied.
+void mlrt_gpu_launch(mlrt_gpu *gpu, int entry, int64_t blocks, const void *parameter, size_t bytes);
+// From one place of the arena to another.
+void mlrt_gpu_copy(mlrt_gpu *gpu, char *to, const char *from, int64_t bytes);
+typedef void (*mlrt_launch_fn)(mlrt_gpu *gpu, char *arena, int slot);
+
+typedef struct mlrt_gpu_entry {
+  const char *symbol;      // its name in the images: "loop_div_0"
+  int unit;                // which source file it is from: unit u of every architecture has it
+  int threads;             // of a block
+  const char *ops, *where; // for messages: "cast, div  f32[64,28,28]", "mlp.graph:6"
+} mlrt_gpu_entry;
+
+typedef struct mlrt_gpu_image {
+  const char *arch; // "sm_90a": a cubin for it; "compute_90": PTX for this and newer ones
+  int unit;
+  const unsigned char *data;
+  size_t packed; // bytes at data, as zlib packs them; 0: they are as they are
+  size_t len;    // bytes of the image; PTX ends with a 0 byte, which counts
+} mlrt_gpu_image;
+
+// How the runtime uses a GPU (device.h). A program for a CPU does not name it and is linked
+// without that part of the runtime.
+typedef struct mlrt_device_calls mlrt_device_calls;
+extern const mlrt_device_calls mlrt_gpu_calls;
+
+typedef struct mlrt_gpu_code {
+  const mlrt_device_calls *calls; // &mlrt_gpu_calls
+  const mlrt_gpu_image *images;   // of each architecture all units, in order
+  const int *num_images;
+  const mlrt_gpu_entry *entries;
+  int num_entries, num_units;
+} mlrt_gpu_code;
+
 typedef struct mlrt_func {
-  mlrt_step_fn run; // NULL: the program has no such function
+  mlrt_step_fn run;      // NULL: the program has no such function, or is for a GPU
+  mlrt_launch_fn launch; // the same for a GPU
   const mlrt_result *results;
   int num_results;
 } mlrt_func;
@@ -146,6 +185,7 @@ typedef void (*mlrt_plain_fn)(char *const *args, double *const *taps, int hold);
 typedef struct mlrt_kernel {
   const char *name, *ops, *where;
   void (*fast[MLRT_MAX_PHASES])(int64_t begin, int64_t end, char *const *args);
+  int first_entry; // GPU: in place of `fast`, entries first_entry + p of mlrt_gpu_code
   int64_t tasks[MLRT_MAX_PHASES]; // phase p runs tasks [0, tasks[p])
   mlrt_plain_fn plain;            // NULL: none
   const mlrt_arg *args;
@@ -207,6 +247,7 @@ typedef struct mlrt_program {
   const mlrt_setting *config;
   int num_config;
   mlrt_func funcs[MLRT_NUM_FUNCS];
+  const mlrt_gpu_code *gpu; // NULL: a program for the CPU
   const mlrt_kernel *kernels;
   int num_kernels;
   const mlrt_embedded *embedded;

@@ -88,19 +88,26 @@ static int open_outputs(npy *files, const mlrt_program *p, const char *prefix, i
   return num;
 }
 
+static bool write_piece(void *file, const char *from, size_t bytes) {
+  return fwrite(from, 1, bytes, file) == bytes;
+}
+
+static bool write_output(mlrt_trainer *t, const npy *x, int64_t rows) {
+  int64_t bytes = rows * (int64_t)x->row_bytes;
+  return t->device.calls->read(&t->device, x->result->offset, bytes, write_piece, x->file);
+}
+
 // False when a signal came before the end.
 static bool write_rows(mlrt_trainer *t, mlrt_batches *b, npy *files, int num) {
   mlrt_batch batch;
   mlrt_error e;
   mlrt_next next;
-  while ((next = mlrt_batches_next(b, &batch, &e)) == MLRT_BATCH) {
+  while ((next = mlrt_trainer_next(t, b, &batch, &e)) == MLRT_BATCH) {
     if (mlrt_signals_pending())
       return false;
     mlrt_trainer_run(t, &t->program->funcs[MLRT_PREDICT], batch.slot);
     for (int i = 0; i < num; i++)
-      if (fwrite(t->arena.base + files[i].result->offset, files[i].row_bytes, (size_t)batch.valid,
-                 files[i].file) != (size_t)batch.valid &&
-          files[i].row_bytes)
+      if (!write_output(t, &files[i], batch.valid))
         break; // the stream remembers; close_output reports
   }
   if (next == MLRT_BAD)
@@ -112,9 +119,9 @@ static bool predict(mlrt_trainer *t, const mlrt_data *d, const char *prefix) {
   const mlrt_program *p = t->program;
   mlrt_dataset *data = mlrt_trainer_data(p, t->options, d, MLRT_USE_EVAL);
   mlrt_error e;
-  mlrt_batches *b = mlrt_batches_open(p, t->arena.base, true, &e);
+  mlrt_batches *b = mlrt_trainer_batches(t, true, &e);
   mlrt_order order = {.data = data, .use = MLRT_USE_EVAL};
-  if (!b || !mlrt_batches_begin(b, &order, &e))
+  if (!b || !mlrt_trainer_begin(t, b, &order, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
   npy *files = calloc((size_t)p->funcs[MLRT_PREDICT].num_results + 1, sizeof *files);
   if (!files)
@@ -130,7 +137,7 @@ static bool predict(mlrt_trainer *t, const mlrt_data *d, const char *prefix) {
 }
 
 int mlrt_predict(const mlrt_program *p, mlrt_options *o) {
-  if (!p->funcs[MLRT_PREDICT].run)
+  if (!mlrt_has_func(p, MLRT_PREDICT))
     mlrt_fail(MLRT_EXIT_USAGE, "the program has no outputs to predict");
   mlrt_check_split(p, o->split);
   const mlrt_data *d = o->split ? mlrt_find_data(p, o->split) : mlrt_eval_data(p);

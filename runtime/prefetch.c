@@ -162,7 +162,7 @@ static bool same_batch_size(const mlrt_program *p, mlrt_error *e) {
   return p->num_inputs > 0 || mlrt_error_set(e, "the model has no inputs");
 }
 
-static bool allocate(mlrt_batches *b, char *arena) {
+static bool allocate(mlrt_batches *b, char *staging) {
   const mlrt_program *p = b->program;
   b->samples = calloc((size_t)b->batch_size, sizeof *b->samples);
   bool ok = b->samples != NULL;
@@ -170,7 +170,8 @@ static bool allocate(mlrt_batches *b, char *arena) {
     b->input_ptrs[slot] = calloc((size_t)p->num_inputs, sizeof **b->input_ptrs);
     ok = ok && b->input_ptrs[slot];
     for (int i = 0; ok && i < p->num_inputs; i++)
-      b->input_ptrs[slot][i] = arena + p->inputs[i].offset + slot * p->staging_slot_bytes;
+      b->input_ptrs[slot][i] =
+          staging + (p->inputs[i].offset - p->state_bytes) + slot * p->staging_slot_bytes;
   }
   return ok;
 }
@@ -185,7 +186,8 @@ static void release_memory(mlrt_batches *b) {
   free(b);
 }
 
-mlrt_batches *mlrt_batches_open(const mlrt_program *p, char *arena, bool threaded, mlrt_error *e) {
+mlrt_batches *mlrt_batches_open(const mlrt_program *p, char *staging, bool threaded,
+                                mlrt_error *e) {
   if (!same_batch_size(p, e))
     return NULL;
   mlrt_batches *b = calloc(1, sizeof *b);
@@ -200,7 +202,7 @@ mlrt_batches *mlrt_batches_open(const mlrt_program *p, char *arena, bool threade
   pthread_cond_init(&b->work, NULL);
   pthread_cond_init(&b->done, NULL);
   int status = 0;
-  if (!allocate(b, arena))
+  if (!allocate(b, staging))
     mlrt_error_set(e, "no memory for batches");
   else if (threaded && (status = start_thread(b)) != 0)
     mlrt_error_set(e, "the prefetch thread does not start: %s", strerror(status));

@@ -1,7 +1,7 @@
 // prefetch.h: batches in order, the next one prepared while a step runs: by a thread of its own, or
 // by the threads of the step while they wait for each other.
 //
-//   mlrt_batches *b = mlrt_batches_open(program, arena, threaded, &e);     // one per trainer
+//   mlrt_batches *b = mlrt_batches_open(program, staging, threaded, &e);   // one per trainer
 //   mlrt_batches_begin(b, &train_order, &e);
 //   while (mlrt_batches_next(b, &batch, &e) == MLRT_BATCH) {
 //     mlrt_spare ahead = mlrt_batches_ahead(b);              // where no thread does it: optional
@@ -48,9 +48,10 @@ typedef struct mlrt_batch {
 
 typedef enum mlrt_next { MLRT_BATCH, MLRT_END, MLRT_BAD } mlrt_next;
 
-// The batch size is dims[0] of the program's inputs. `threaded` = false: next() fills the batch
+// The batch size is dims[0] of the program's inputs. Input i of slot s is made at `staging` +
+// its offset - state_bytes + s * staging_slot_bytes. `threaded` = false: next() fills the batch
 // itself where ahead() did not (for steps so short that waking a thread costs more).
-mlrt_batches *mlrt_batches_open(const mlrt_program *p, char *arena, bool threaded, mlrt_error *e);
+mlrt_batches *mlrt_batches_open(const mlrt_program *p, char *staging, bool threaded, mlrt_error *e);
 void mlrt_batches_close(mlrt_batches *b); // NULL is fine
 
 // Samples per batch, and batches in one pass over `d`.

@@ -1,5 +1,6 @@
 // recipe.c: see recipe.h. Defaults are in docs/runtime.md.
 #include "runtime/recipe.h"
+#include "runtime/device.h"
 
 #include <math.h>
 #include <string.h>
@@ -101,5 +102,6 @@ const mlrt_data *mlrt_train_data(const mlrt_program *p) {
 
 const mlrt_data *mlrt_eval_data(const mlrt_program *p) {
   const mlrt_setting *s = find(p, "eval");
-  return s && s->kind == MLRT_SET_STR && p->funcs[MLRT_EVAL].run ? mlrt_find_data(p, s->str) : NULL;
+  return s && s->kind == MLRT_SET_STR && mlrt_has_func(p, MLRT_EVAL) ? mlrt_find_data(p, s->str)
+                                                                     : NULL;
 }

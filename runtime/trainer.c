@@ -28,28 +28,40 @@ static void check_plan(const mlrt_program *p) {
       mlrt_fail(MLRT_EXIT_INTERNAL, "state '%s' lies outside the plan", p->states[i].name);
 }
 
+static int num_threads(const mlrt_trainer *t) {
+  int cores = mlrt_online_cores(), most = t->device.calls->most_threads;
+  return t->options->threads ? (int)t->options->threads : most && cores > most ? most : cores;
+}
+
 void mlrt_trainer_open(mlrt_trainer *t, const mlrt_program *p, mlrt_options *o) {
   *t = (mlrt_trainer){.program = p, .options = o, .started = mlrt_seconds()};
   check_plan(p);
-  mlrt_error e;
-  if (!mlrt_arena_map(&t->arena, p->arena_bytes, !o->no_huge_pages, &e))
-    mlrt_fail(MLRT_EXIT_MEMORY, "%s", e.text);
-  int threads = o->threads ? (int)o->threads : mlrt_online_cores();
+  t->device = mlrt_device_for(p);
+  t->device.calls->open(&t->device, o);
+  t->device.calls->allocate(&t->device, o);
+  int threads = num_threads(t);
   t->team = mlrt_team_new(threads);
   if (!t->team)
     mlrt_fail(MLRT_EXIT_MEMORY, "cannot start %d threads: %s", threads, strerror(errno));
+  t->device.team = t->team;
   mlrt_trainer_set_flags(t);
 }
 
 void mlrt_trainer_close(mlrt_trainer *t) {
   mlrt_team_free(t->team);
-  mlrt_arena_unmap(&t->arena);
+  t->device.calls->close(&t->device);
+}
+
+static void put_number(mlrt_trainer *t, const mlrt_tensor *s, double value) {
+  char bytes[sizeof(double)];
+  mlrt_store(bytes, s->dtype, value);
+  mlrt_device_put(&t->device, s->offset, bytes, mlrt_dtype_bytes(s->dtype));
 }
 
 void mlrt_trainer_set_flags(mlrt_trainer *t) {
   for (int i = 0; i < t->options->num_flags; i++) {
     const mlrt_flag *f = &t->options->flags[i];
-    mlrt_store(t->arena.base + f->state->offset, f->state->dtype, f->value);
+    put_number(t, f->state, f->value);
   }
 }
 
@@ -57,34 +69,57 @@ void mlrt_trainer_init(mlrt_trainer *t, uint64_t seed) {
   const mlrt_program *p = t->program;
   for (int i = 0; i < p->num_states; i++) {
     const mlrt_tensor *s = &p->states[i];
-    char *at = t->arena.base + s->offset;
-    if (s->role == MLRT_SEED)
-      memcpy(at, &seed, sizeof seed); // not through double: all 64 bits count
+    if (s->role == MLRT_SEED) // not through double: all 64 bits count
+      mlrt_device_put(&t->device, s->offset, &seed, sizeof seed);
     else if (s->role == MLRT_COUNTER)
-      mlrt_store(at, s->dtype, s->value);
+      put_number(t, s, s->value);
   }
   mlrt_trainer_run(t, &p->funcs[MLRT_INIT], 0);
 }
 
+static int number_of(const mlrt_trainer *t, const mlrt_func *f) {
+  return (int)(f - t->program->funcs);
+}
+
 void mlrt_trainer_run(mlrt_trainer *t, const mlrt_func *f, int slot) {
-  if (f->run)
-    mlrt_team_run(t->team, f->run, t->arena.base, slot);
+  if (mlrt_has_func(t->program, number_of(t, f)))
+    t->device.calls->run(&t->device, number_of(t, f), slot, NULL);
 }
 
 void mlrt_trainer_run_batch(mlrt_trainer *t, const mlrt_func *f, mlrt_batches *b,
                             const mlrt_batch *batch) {
-  if (!f->run)
+  if (!mlrt_has_func(t->program, number_of(t, f)))
     return; // and hand nothing out that nobody would do
   mlrt_spare ahead = mlrt_batches_ahead(b);
-  mlrt_team_run_beside(t->team, f->run, t->arena.base, batch->slot, &ahead);
+  t->device.calls->run(&t->device, number_of(t, f), batch->slot, &ahead);
 }
 
 bool mlrt_result_is_scalar(const mlrt_result *r) {
   return r->kind != MLRT_OUTPUT;
 }
 
-double mlrt_trainer_result(const mlrt_trainer *t, const mlrt_result *r) {
-  return mlrt_load(t->arena.base + r->offset, r->dtype);
+double mlrt_trainer_result(mlrt_trainer *t, int slot, const mlrt_result *r) {
+  return mlrt_load(t->device.calls->result(&t->device, slot, r), r->dtype);
+}
+
+bool mlrt_trainer_lags(const mlrt_trainer *t) {
+  return t->device.calls->lags;
+}
+
+// --- batches
+
+mlrt_batches *mlrt_trainer_batches(mlrt_trainer *t, bool threaded, mlrt_error *e) {
+  return mlrt_batches_open(t->program, t->device.staging, threaded, e);
+}
+
+bool mlrt_trainer_begin(mlrt_trainer *t, mlrt_batches *b, const mlrt_order *order, mlrt_error *e) {
+  t->device.calls->staged(&t->device);
+  return mlrt_batches_begin(b, order, e);
+}
+
+mlrt_next mlrt_trainer_next(mlrt_trainer *t, mlrt_batches *b, mlrt_batch *out, mlrt_error *e) {
+  t->device.calls->staged(&t->device);
+  return mlrt_batches_next(b, out, e);
 }
 
 // --- files
@@ -143,6 +178,9 @@ mlrt_dataset *mlrt_trainer_data(const mlrt_program *p, const mlrt_options *o, co
 void mlrt_print_memory(const mlrt_trainer *t) {
   const mlrt_program *p = t->program;
   printf("memory: %" PRId64 " bytes (states %" PRId64 ", batches %" PRId64 ", temporaries %" PRId64
-         "), allocated once\n",
-         t->arena.bytes, p->state_bytes, p->staging_bytes, p->temp_bytes);
+         ")",
+         p->arena_bytes, p->state_bytes, p->staging_bytes, p->temp_bytes);
+  if (t->device.host_bytes)
+    printf(" on the device and %" PRId64 " bytes of the host", t->device.host_bytes);
+  printf(", allocated once\n");
 }

@@ -1,24 +1,22 @@
-// trainer.h: a program in memory: its arena, its team, its states.
+// trainer.h: a program in memory: its device, its team, its states.
 //
 // These calls end the process through mlrt_fail when something is missing: they run before or
 // between steps, on the main thread.
 #ifndef RUNTIME_TRAINER_H
 #define RUNTIME_TRAINER_H
 
-#include "runtime/arena.h"
-#include "runtime/args.h"
 #include "runtime/checkpoint.h"
-#include "runtime/team.h"
+#include "runtime/device.h"
 
 typedef struct mlrt_trainer {
   const mlrt_program *program;
   mlrt_options *options;
-  mlrt_arena arena;
+  mlrt_device device;
   mlrt_team *team;
   double started; // seconds
 } mlrt_trainer;
 
-// Maps the arena, starts the team, writes the flags.
+// Takes the device and its arena, starts the team, writes the flags.
 void mlrt_trainer_open(mlrt_trainer *t, const mlrt_program *p, mlrt_options *o);
 void mlrt_trainer_close(mlrt_trainer *t);
 
@@ -26,13 +24,24 @@ void mlrt_trainer_close(mlrt_trainer *t);
 void mlrt_trainer_set_flags(mlrt_trainer *t);
 // Initial states: seeds, counters, then the program's init function.
 void mlrt_trainer_init(mlrt_trainer *t, uint64_t seed);
+// Runs f, one of the program's functions, on the batch in `slot`. On a GPU it is under way when
+// these return, and mlrt_trainer_result waits for it.
 void mlrt_trainer_run(mlrt_trainer *t, const mlrt_func *f, int slot);
-// On the batch that mlrt_batches_next gave, preparing the one after it.
+// On the batch that mlrt_trainer_next gave, preparing the one after it.
 void mlrt_trainer_run_batch(mlrt_trainer *t, const mlrt_func *f, mlrt_batches *b,
                             const mlrt_batch *batch);
 
-// A scalar result as the last run left it.
-double mlrt_trainer_result(const mlrt_trainer *t, const mlrt_result *r);
+// A scalar result as the last run on `slot` left it; r: in the table of that run's function.
+double mlrt_trainer_result(mlrt_trainer *t, int slot, const mlrt_result *r);
+// Whether results of one run may (and should) be taken when the next one has been started on the
+// other slot.
+bool mlrt_trainer_lags(const mlrt_trainer *t);
+
+// mlrt_batches_open, _begin and _next for this trainer: batches are made where its device takes
+// them from, and only when it has taken those before.
+mlrt_batches *mlrt_trainer_batches(mlrt_trainer *t, bool threaded, mlrt_error *e);
+bool mlrt_trainer_begin(mlrt_trainer *t, mlrt_batches *b, const mlrt_order *order, mlrt_error *e);
+mlrt_next mlrt_trainer_next(mlrt_trainer *t, mlrt_batches *b, mlrt_batch *out, mlrt_error *e);
 // Loss or metric: one number. (Outputs are tensors.)
 bool mlrt_result_is_scalar(const mlrt_result *r);
 

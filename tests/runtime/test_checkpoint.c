@@ -11,6 +11,7 @@
 static mlrt_program program;
 static mlrt_options options;
 static char *arena;
+static mlrt_device memory; // the same
 
 // --- headers
 
@@ -119,7 +120,7 @@ static void save_as(const mlrt_program *p, const char *path) {
   mlrt_saver s;
   mlrt_error e;
   mlrt_run_point at = some_point();
-  bool fine = mlrt_saver_open(&s, p, &options, path, &e) && mlrt_saver_save(&s, arena, &at, &e);
+  bool fine = mlrt_saver_open(&s, p, &options, path, &e) && mlrt_saver_save(&s, &memory, &at, &e);
   CHECK(fine, "%s", e.text);
   mlrt_saver_close(&s);
 }
@@ -153,7 +154,8 @@ static void test_round_trip(void) {
   CHECK(!mlrt_checkpoint_flag(&c, "w", &lr) && !mlrt_st_find(&c.header, "lr"),
         "flags are no state");
   char *other = calloc(1, TOY_ARENA);
-  CHECK(mlrt_checkpoint_read(&c, &program, other, &e) && same_states(arena, other), "states");
+  mlrt_device elsewhere = mlrt_device_memory(other);
+  CHECK(mlrt_checkpoint_read(&c, &program, &elsewhere, &e) && same_states(arena, other), "states");
   mlrt_checkpoint_close(&c);
   free(other);
   save_as(&program, "c2.st");
@@ -259,14 +261,14 @@ static void test_two_writers(void) {
   CHECK(mlrt_saver_open(&s, &program, &options, "c.st", &e), "%s", e.text);
   int other = open("c.st.tmp", O_WRONLY | O_CREAT, 0666);
   CHECK(other >= 0 && flock(other, LOCK_EX) == 0, "no lock");
-  CHECK(!mlrt_saver_save(&s, arena, &at, &e) && strstr(e.text, "another program"), "%s", e.text);
+  CHECK(!mlrt_saver_save(&s, &memory, &at, &e) && strstr(e.text, "another program"), "%s", e.text);
   CHECK(access("c.st.tmp", F_OK) == 0 && same_file("c.st", "c2.st"), "the other's file is gone");
   mlrt_saver again;
   CHECK(mlrt_saver_open(&again, &program, &options, "c.st", &e), "%s", e.text);
   CHECK(access("c.st.tmp", F_OK) == 0, "a start removes the other's file");
   mlrt_saver_close(&again);
   close(other);
-  CHECK(mlrt_saver_save(&s, arena, &at, &e), "%s", e.text);
+  CHECK(mlrt_saver_save(&s, &memory, &at, &e), "%s", e.text);
   CHECK(access("c.st.tmp", F_OK) != 0 && same_file("c.st", "c2.st"), "not saved afterwards");
   mlrt_saver_close(&s);
 }
@@ -279,6 +281,7 @@ int main(void) {
   if (!mlrt_options_parse(&options, &program, 1, argv, &e))
     return 1;
   arena = calloc(1, TOY_ARENA);
+  memory = mlrt_device_memory(arena);
   fill_states(arena, 7);
   char *folder = enter_scratch();
   accepts();

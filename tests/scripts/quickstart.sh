@@ -44,6 +44,22 @@ while IFS= read -r command; do
   }
 done <next.txt
 
+# For GPUs: with NVRTC where there is one, and with clang in its place.
+for place in "${MLTC_NVRTC:-}" /nonexistent; do
+  MLTC_NVRTC=$place XDG_CACHE_HOME=$scratch scripts/quickstart --cuda >said.txt 2>&1 || {
+    cat said.txt
+    fail "quickstart --cuda"
+  }
+  grep -q '^NVRTC, the compiler for GPUs: ' said.txt || fail "quickstart --cuda does not speak of NVRTC"
+  grep -qE '^build/digits-cuda: [0-9]+ bytes' said.txt || fail "quickstart --cuda makes no program"
+  grep -oE '^  build/bin/mltc .*[^ ]' said.txt >next.txt
+  [ "$(wc -l <next.txt)" = 2 ] || fail "quickstart --cuda suggests $(wc -l <next.txt) commands"
+  while IFS= read -r command; do
+    MLTC_NVRTC=$place XDG_CACHE_HOME=$scratch bash -c "$command" >out.txt || fail "suggested, but does not work: $command"
+  done <next.txt
+done
+grep -q 'apt-get install cuda-nvrtc' said.txt || fail "quickstart --cuda does not say what to install"
+
 if command -v script >script.txt; then
   script -qec "build/digits --no-save --epochs=40" terminal.txt >said.txt </dev/null
   grep -qE $'\r.*step [0-9]+/1760 .* left' terminal.txt || fail "no progress line on a terminal"

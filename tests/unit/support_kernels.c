@@ -2,6 +2,7 @@
 #include "tests/unit/support_kernels.h"
 #include "ir/random_graph.h"
 #include "passes/plan_parts.h"
+#include "tests/emulator/emulator.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -17,12 +18,12 @@ const cg_target *test_targets(void) {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
-    list[n++] = (cg_target){"cpu:x86-64-v4", "x86-64-v4", NULL, 64, 32, true, 32768, 1 << 20};
+    list[n++] = (cg_target){"cpu:x86-64-v4", "x86-64-v4", NULL, 64, 32, true, 32768, 1 << 20, NULL};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    list[n++] = (cg_target){"cpu:x86-64-v3", "x86-64-v3", NULL, 32, 16, true, 32768, 1 << 19};
-  list[n++] = (cg_target){"cpu:x86-64", "x86-64", NULL, 16, 16, false, 32768, 1 << 19};
+    list[n++] = (cg_target){"cpu:x86-64-v3", "x86-64-v3", NULL, 32, 16, true, 32768, 1 << 19, NULL};
+  list[n++] = (cg_target){"cpu:x86-64", "x86-64", NULL, 16, 16, false, 32768, 1 << 19, NULL};
 #else
-  list[n++] = (cg_target){"cpu:native", NULL, NULL, 16, 32, true, 32768, 1 << 19};
+  list[n++] = (cg_target){"cpu:native", NULL, NULL, 16, 32, true, 32768, 1 << 19, NULL};
 #endif
   list[n] = (cg_target){0};
   return list;
@@ -128,12 +129,41 @@ typedef struct kernel_test {
   const char *what;
   cg_kernel g;
   kernel_fn fn[CG_MAX_PHASES];
+  emu_machine *gpu; // NULL: a CPU
+  const emu_entry *entry[CG_MAX_PHASES];
   const ir_tensor_value *values;
   double tolerance;
 } kernel_test;
 
+static size_t num_args(const cg_kernel *g) {
+  return g->in.num + g->out.num + (g->workspace > 0) + g->numbers.num;
+}
+
+// Blocks and threads in an order of their own for each `split`; every access is watched.
+static void run_blocks(const kernel_test *t, char *const *args, int split) {
+  const cg_kernel *g = &t->g;
+  size_t width = num_args(g);
+  emu_forget_all(t->gpu);
+  if (g->workspace)
+    emu_buffer(t->gpu, args[g->in.num + g->out.num], (size_t)g->workspace, true);
+  for (size_t i = 0; i < g->in.num + g->out.num; i++) {
+    const ir_node *n = i < g->in.num ? g->in.at[i] : g->out.at[i - g->in.num];
+    emu_buffer(t->gpu, args[i], (size_t)ir_bytes(&n->type), i >= g->in.num);
+  }
+  for (int p = 0; p < g->num_phases; p++) {
+    emu_options o = {.order = (unsigned)split};
+    emu_report r;
+    if (!emu_launch(t->gpu, t->entry[p], g->tasks[p], args, width * sizeof *args, &o, &r))
+      test_fail("%s: kernel %s: %s", t->what, g->k->name, r.text);
+  }
+}
+
 // split 0: all tasks in one call; 1: one by one; 2: backwards in threes.
 static void run_split(const kernel_test *t, char *const *args, int split) {
+  if (t->gpu) {
+    run_blocks(t, args, split);
+    return;
+  }
   for (int p = 0; p < t->g.num_phases; p++) {
     int64_t n = t->g.tasks[p];
     if (split == 0)
@@ -178,17 +208,22 @@ static void compare_output(const kernel_test *t, const ir_node *n, const char *g
   }
 }
 
-// After the buffers (the families tested here have no workspace).
-static void put_numbers(const cg_kernel *g, char **args) {
+// The workspace and the numbers, after the buffers.
+static void put_rest(ir_arena *a, const cg_kernel *g, char **args) {
+  size_t at = g->in.num + g->out.num;
+  if (g->workspace) {
+    ir_type bytes = {.dtype = IR_U8, .rank = 1, .dims = {g->workspace}};
+    args[at++] = new_buffer(a, &bytes);
+  }
   for (size_t i = 0; i < g->numbers.num; i++)
-    args[g->in.num + g->out.num + i] = (char *)(uintptr_t)g->numbers.at[i];
+    args[at + i] = (char *)(uintptr_t)g->numbers.at[i];
 }
 
 // Outputs in the memory of inputs, wherever the planner may put them there: the same bits.
 static void run_in_place(kernel_test *t, char *const *first) {
   const cg_kernel *g = &t->g;
   size_t in_place = 0;
-  char **args = IR_NEW_ARRAY(t->a, char *, g->in.num + g->out.num + g->numbers.num);
+  char **args = IR_NEW_ARRAY(t->a, char *, num_args(g));
   bool *taken = IR_NEW_ARRAY(t->a, bool, g->in.num);
   for (size_t i = 0; i < g->in.num; i++)
     args[i] = oracle_buffer(t->a, &t->values[g->in.at[i]->id]);
@@ -205,7 +240,7 @@ static void run_in_place(kernel_test *t, char *const *first) {
   }
   if (in_place == 0)
     return;
-  put_numbers(g, args);
+  put_rest(t->a, g, args);
   run_split(t, args, 1);
   for (size_t i = 0; i < g->out.num; i++)
     if (memcmp(first[i], args[g->in.num + i], (size_t)ir_bytes(&g->out.at[i]->type)))
@@ -216,9 +251,9 @@ static void run_in_place(kernel_test *t, char *const *first) {
 static void run_kernel(kernel_test *t) {
   const cg_kernel *g = &t->g;
   size_t num = g->in.num + g->out.num;
-  char **args = IR_NEW_ARRAY(t->a, char *, num + g->numbers.num);
+  char **args = IR_NEW_ARRAY(t->a, char *, num_args(g));
   char **first = IR_NEW_ARRAY(t->a, char *, num);
-  put_numbers(g, args);
+  put_rest(t->a, g, args);
   for (size_t i = 0; i < g->in.num; i++)
     args[i] = oracle_buffer(t->a, &t->values[g->in.at[i]->id]);
   for (int split = 0; split < 3; split++) {
@@ -245,20 +280,21 @@ static void run_kernel(kernel_test *t) {
 }
 
 // --- a function ------------------------------------------------------------------------------
-static bool is_tested(const ir_kernel *k) {
-  return k->family != IR_FAMILY_MATMUL;
+// A CPU's matmuls have tests of their own.
+static bool is_tested(const ir_kernel *k, const cg_target *target) {
+  return target->cuda || k->family != IR_FAMILY_MATMUL;
 }
 
 static void describe(kernel_test *t, ir_kernel *k, const ir_func *f, const cg_target *target) {
   t->g = (cg_kernel){.k = k, .func = f, .target = target, .arena = t->a};
-  if (k->family == IR_FAMILY_LOOP)
+  if (k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL)
     t->g.dom = dom_build(t->a, k);
   dom_io io = dom_kernel_io(t->a, k);
   for (size_t i = 0; i < io.in.num; i++)
     IR_PUSH(t->a, t->g.in, io.in.at[i]);
   for (size_t i = 0; i < io.out.num; i++)
     IR_PUSH(t->a, t->g.out, io.out.at[i]);
-  cg_generators[k->family].schedule(&t->g);
+  cg_generator_for(target, k->family)->schedule(&t->g);
 }
 
 static void random_states(ir_world *w, uint64_t *seed) {
@@ -289,37 +325,57 @@ static ir_tensor_value *oracle(ir_arena *a, const ir_module *m, const ir_func *f
   return ir_interp(w, f, random_inputs(a, f, &seed));
 }
 
+static void emit_tests(kernel_test *tests, const ir_func *f, const cg_target *target, ir_buf *out) {
+  for (size_t i = 0; i < f->kernels.num; i++) {
+    ir_arena *a = tests[i].a;
+    ir_kernel *k = f->kernels.at[i];
+    if (!is_tested(k, target))
+      continue;
+    describe(&tests[i], k, f, target);
+    cg_generator_for(target, k->family)->emit(&tests[i].g, ir_format(a, "k%zu", i), out);
+    for (int p = 0; p < tests[i].g.num_phases && !target->cuda; p++)
+      ir_buf_printf(
+          out, "void run%zu_%d(int64_t b, int64_t e, char *const *a) { k%zu_%d(b, e, a); }\n\n", i,
+          p, i, p);
+  }
+}
+
+static void find_entries(kernel_test *t, void *lib, size_t i) {
+  for (int p = 0; p < t->g.num_phases; p++) {
+    if (t->gpu) {
+      t->entry[p] = emu_find(lib, ir_format(t->a, "k%zu_%d", i, p));
+      continue;
+    }
+    void *symbol = dlsym(lib, ir_format(t->a, "run%zu_%d", i, p));
+    memcpy(&t->fn[p], &symbol, sizeof symbol);
+  }
+}
+
 const char *test_kernels(ir_arena *a, const char *what, ir_module *m, const char *func,
                          const cg_target *target, double tolerance, uint64_t seed) {
   const ir_func *f = ir_find_func(m, func);
   kernel_test *tests = IR_NEW_ARRAY(a, kernel_test, f->kernels.num);
   const ir_tensor_value *values = oracle(a, m, f, seed);
-  ir_buf b = ir_buf_new(a), all = ir_buf_new(a);
-  for (size_t i = 0; i < f->kernels.num; i++) {
-    ir_kernel *k = f->kernels.at[i];
-    tests[i] = (kernel_test){.a = a, .what = what, .values = values, .tolerance = tolerance};
-    if (!is_tested(k))
-      continue;
-    describe(&tests[i], k, f, target);
-    cg_generators[k->family].emit(&tests[i].g, ir_format(a, "k%zu", i), &b);
-    for (int p = 0; p < tests[i].g.num_phases; p++)
-      ir_buf_printf(
-          &b, "void run%zu_%d(int64_t b, int64_t e, char *const *a) { k%zu_%d(b, e, a); }\n\n", i,
-          p, i, p);
-  }
-  ir_buf_puts(&all, cg_cpu_prelude(a, target));
-  ir_buf_puts(&all, ir_buf_str(&b));
-  void *lib = test_load(a, ir_buf_str(&all), target);
+  emu_machine *gpu = target->cuda ? emu_new() : NULL;
+  for (size_t i = 0; i < f->kernels.num; i++)
+    tests[i] =
+        (kernel_test){.a = a, .what = what, .values = values, .tolerance = tolerance, .gpu = gpu};
+  ir_buf b = ir_buf_new(a);
+  ir_buf_puts(&b, gpu ? cg_cuda_prelude(a) : cg_cpu_prelude(a, target));
+  size_t prelude = b.len;
+  emit_tests(tests, f, target, &b);
+  void *lib = gpu ? emu_build(ir_buf_str(&b), NULL) : test_load(a, ir_buf_str(&b), target);
+  if (!lib)
+    test_fail("%s: kernels for %s do not compile", what, target->name);
   for (size_t i = 0; lib && i < f->kernels.num; i++) {
-    if (!is_tested(f->kernels.at[i]))
+    if (!is_tested(f->kernels.at[i], target))
       continue;
-    for (int p = 0; p < tests[i].g.num_phases; p++) {
-      void *symbol = dlsym(lib, ir_format(a, "run%zu_%d", i, p));
-      memcpy(&tests[i].fn[p], &symbol, sizeof symbol);
-    }
+    find_entries(&tests[i], lib, i);
     run_kernel(&tests[i]);
   }
   if (lib)
     dlclose(lib);
-  return ir_buf_str(&b);
+  if (gpu)
+    emu_free(gpu);
+  return ir_buf_str(&b) + prelude;
 }

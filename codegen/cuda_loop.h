@@ -1,0 +1,40 @@
+// cuda_loop.h: what the parts of the LOOP generator for GPUs share.
+//
+//   cuda_loop.c        decisions: which threads work on what; the frame of the kernel
+//   cuda_loop_body.c   text: a unit of work
+//
+// The decisions on axes and members are the CPU's (cpu_loop.h), with vectors of 4 elements. A unit
+// is one iteration of the parallel axes: of all of them (across), or of one vector (along).
+//
+//   no reductions   a thread has a unit                        neighbours have neighbours: a warp
+//                                                              reads 512 bytes in a row
+//   across          a group of neighbouring threads has one    they take its vectors in turns
+//   along           threads that lie `threads / group` apart   they take iterations of R in turns,
+//                   have one                                   neighbours still read neighbours
+//
+// Sums of the threads of a group are added in a fixed tree (k_group_sum, k_slice_sum).
+#ifndef CODEGEN_CUDA_LOOP_H
+#define CODEGEN_CUDA_LOOP_H
+
+#include "codegen/cpu_loop.h"
+
+enum { CUDA_WARP = 32 };
+
+typedef struct cuda_loop {
+  loop_plan p;     // first: the shared code sees this part
+  int threads;     // of a block
+  int group;       // threads that share a unit; a power of two
+  int64_t vectors; // of a unit, over which its threads take turns
+  int turns;       // of a thread; 0: it keeps no scratch rows, so that their number may be anything
+} cuda_loop;
+
+static inline const cuda_loop *cuda_loop_of(const loop_emit *m) {
+  return (const cuda_loop *)m->p;
+}
+
+// From "unit" (a variable of the block) to stores.
+void cuda_loop_emit_unit(loop_emit *m);
+// "const int64_t i0 = row / 64 % 12;" for each axis, from their row-major number `from`.
+void cuda_loop_decode(loop_emit *m, const char *from, const int *axes, int num);
+
+#endif

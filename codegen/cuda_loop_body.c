@@ -1,0 +1,290 @@
+// cuda_loop_body.c: what the threads of a block do with their units (cuda_loop.h).
+//
+//   across: softmax of a row by 8 threads             along: column sums, R in 4 slices
+//     const int row = thread / 8, lane = ...            const int unit = ... % 64, lane = ... / 64;
+//     vf s_sum = k_f32(0);                              vf s_sum = k_f32(0);
+//     for (s = lane; s < 16; s += 8) {                  for (s = lane; s < 768; s += 4)
+//       const int64_t j = s * VL; ... }                   s_sum = s_sum + x;
+//     s = k_group_sum<8>(s_sum);                        s = k_slice_sum<4, 256>(s_sum);
+//
+// Threads beyond the last unit do the last one again and store nothing: sums need all threads.
+#include "codegen/cuda_loop.h"
+
+static const char *number(const loop_emit *m, int64_t v) {
+  return ir_format(m->k->arena, "%lld", (long long)v);
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+void cuda_loop_decode(loop_emit *m, const char *from, const int *axes, int num) {
+  int64_t inner = 1;
+  for (int i = 0; i < num; i++)
+    inner *= m->k->dom->axis[axes[i]].size;
+  for (int i = 0; i < num; i++) {
+    int64_t size = m->k->dom->axis[axes[i]].size;
+    inner /= size;
+    ir_buf b = ir_buf_new(m->k->arena);
+    ir_buf_puts(&b, from);
+    if (inner > 1)
+      ir_buf_printf(&b, " / %lld", (long long)inner);
+    if (i > 0)
+      ir_buf_printf(&b, " %% %lld", (long long)size);
+    cpu_line(&m->e, "const int64_t %s = %s;", m->index[axes[i]], ir_buf_str(&b));
+  }
+}
+
+// --- sums over threads -----------------------------------------------------------------------
+static const char *group_op(const ir_node *n) {
+  switch (n->op) {
+  case IR_SUM:
+    return "sum";
+  case IR_REDUCE_MAX:
+    return "max";
+  case IR_REDUCE_MIN:
+    return "min";
+  default:
+    return ir_ops[n->op].name;
+  }
+}
+
+static const char *gather_sum(loop_emit *m, const ir_node *n, const char *sum, const char *at) {
+  ir_arena *a = m->k->arena;
+  const cuda_loop *c = cuda_loop_of(m);
+  const char *x = at ? ir_format(a, "%s, %s", sum, at) : sum;
+  if (m->p->across)
+    return ir_format(a, "k_group_%s<%d>(%s%s)", group_op(n), c->group, x,
+                     c->group > CUDA_WARP ? ", scratch" : "");
+  if (c->group > 1)
+    return ir_format(a, "k_slice_%s<%d, %d>(%s)", group_op(n), c->group, c->threads, x);
+  return at ? at : sum;
+}
+
+// --- the turns of a thread -------------------------------------------------------------------
+// The vector of turn s: which iteration of R, which part of the row.
+static void place_vector(loop_emit *m) {
+  const loop_plan *p = m->p;
+  const char *r = "s";
+  if (p->across) {
+    int64_t per_row = ceil_div(p->extent, p->lanes);
+    bool one = p->red_rows == 1;
+    r = ir_format(m->k->arena, "s / %lld", (long long)per_row);
+    if (one)
+      cpu_line(&m->e, "const int64_t j = (int64_t)s * VL;");
+    else
+      cpu_line(&m->e, "const int64_t j = (int64_t)(s %% %lld) * VL;", (long long)per_row);
+    m->index[p->vector_axis] = "j";
+    if (p->flat || p->extent % p->lanes) {
+      const char *extent = p->flat ? "count" : number(m, p->extent);
+      cpu_line(&m->e, "const int lanes = %s - j < VL ? (int)(%s - j) : VL;", extent, extent);
+      m->e.lanes = "lanes";
+    }
+    if (p->num_red > 0 && !one)
+      cpu_line(&m->e, "const int r = %s;", r);
+    r = "r";
+  }
+  if (p->red_rows > 1)
+    cuda_loop_decode(m, r, p->red_axis, p->num_red);
+  else
+    for (int i = 0; i < p->num_red; i++)
+      m->index[p->red_axis[i]] = "0";
+}
+
+static void one_turn(loop_emit *m) {
+  const char *lanes = m->e.lanes;
+  place_vector(m);
+  loop_inner_work(m, "");
+  if (m->p->across)
+    m->e.lanes = lanes;
+}
+
+static void kept_turns(loop_emit *m, const char *first, const char *vectors) {
+  const cuda_loop *c = cuda_loop_of(m);
+  cpu_line(&m->e, "_Pragma(\"unroll\")");
+  cpu_line(&m->e, "for (int t = 0; t < %d; t++) {", c->turns);
+  ir_map *outer = loop_open(m), *inner = NULL;
+  cpu_line(&m->e, "const int s = %s%s;", c->group > 1 ? "lane + " : "",
+           c->group > 1 ? ir_format(m->k->arena, "t * %d", c->group) : "t");
+  (void)first;
+  bool whole = (int64_t)c->turns * c->group == c->vectors;
+  if (!whole) {
+    cpu_line(&m->e, "if (s < %s) {", vectors);
+    inner = loop_open(m);
+  }
+  m->turn = "t";
+  one_turn(m);
+  m->turn = NULL;
+  if (inner)
+    loop_close(m, inner);
+  loop_close(m, outer);
+}
+
+static void turns(loop_emit *m) {
+  const cuda_loop *c = cuda_loop_of(m);
+  const loop_plan *p = m->p;
+  const char *first = c->group > 1 ? "lane" : "0";
+  const char *vectors = p->flat && p->across ? "(count + VL - 1) / VL" : number(m, c->vectors);
+  if (c->turns) {
+    kept_turns(m, first, vectors);
+    return;
+  }
+  const char *type = p->flat && p->across ? "int64_t" : "int";
+  cpu_line(&m->e, "for (%s s = %s; s < %s; s += %d) {", type, first, vectors, c->group);
+  ir_map *outer = loop_open(m);
+  one_turn(m);
+  loop_close(m, outer);
+}
+
+// --- units -----------------------------------------------------------------------------------
+static bool has_tail(const loop_emit *m) {
+  const cuda_loop *c = cuda_loop_of(m);
+  return m->p->units * c->group % c->threads != 0;
+}
+
+static const char *both(loop_emit *m, const char *x, const char *y) {
+  return x && y ? ir_format(m->k->arena, "%s && %s", x, y) : x ? x : y;
+}
+
+// "unit" and "lane" of this thread; whether it has one at all.
+static void place_thread(loop_emit *m) {
+  const cuda_loop *c = cuda_loop_of(m);
+  const char *wide = m->p->units * c->group > INT32_MAX - c->threads ? "int64_t" : "int";
+  long long block_units = c->threads / c->group;
+  if (c->group == 1)
+    cpu_line(&m->e, "%s unit = (%s)task * %d + (%s)threadIdx.x;", wide, wide, c->threads, wide);
+  else if (m->p->across)
+    cpu_line(&m->e, "%s unit = (%s)task * %lld + (%s)threadIdx.x / %d;", wide, wide, block_units,
+             wide, c->group);
+  else
+    cpu_line(&m->e, "%s unit = (%s)task * %lld + (%s)threadIdx.x %% %lld;", wide, wide, block_units,
+             wide, block_units);
+  if (c->group > 1)
+    cpu_line(&m->e, "const int lane = (int)threadIdx.x %s %lld;", m->p->across ? "%" : "/",
+             m->p->across ? (long long)c->group : block_units);
+  if (!has_tail(m))
+    return;
+  cpu_line(&m->e, "const bool active = unit < %lld;", (long long)m->p->units);
+  cpu_line(&m->e, "unit = active ? unit : %lld;", (long long)m->p->units - 1);
+}
+
+// Row axes and the vector axis from "unit".
+static void place_unit(loop_emit *m) {
+  const loop_plan *p = m->p;
+  const char *row = "unit";
+  if (p->chunks > 1) {
+    row = "row";
+    if (p->rows > 1)
+      cpu_line(&m->e, "const int64_t row = unit / %lld;", (long long)p->chunks);
+    cpu_line(&m->e, "const int64_t chunk = unit%s;",
+             p->rows > 1 ? ir_format(m->k->arena, " %% %lld", (long long)p->chunks) : "");
+  }
+  cuda_loop_decode(m, row, p->row_axis, p->rows > 1 ? p->num_rows : 0);
+  for (int i = 0; i < p->num_rows && p->rows == 1; i++)
+    m->index[p->row_axis[i]] = "0";
+  if (p->across || p->vector_axis < 0)
+    return;
+  if (p->chunks > 1)
+    cpu_line(&m->e, "const int64_t j = chunk * VL;");
+  m->index[p->vector_axis] = p->chunks > 1 ? "j" : "0";
+  if (p->extent % p->lanes == 0)
+    return;
+  if (p->chunks == 1) {
+    m->e.lanes = number(m, p->extent);
+  } else {
+    cpu_line(&m->e, "const int lanes = %lld - j < VL ? (int)(%lld - j) : VL;", (long long)p->extent,
+             (long long)p->extent);
+    m->e.lanes = "lanes";
+  }
+}
+
+// One row: phases over its vectors; then what the whole row has.
+static void across_unit(loop_emit *m) {
+  const char *active = has_tail(m) ? "active" : NULL;
+  const char *first = cuda_loop_of(m)->group > 1 ? "lane == 0" : NULL;
+  for (m->phase = 0; m->phase < m->p->phases; m->phase++) {
+    loop_emit_level(m, LEVEL_ROW);
+    loop_declare_sums(m, 1);
+    m->only = active;
+    turns(m);
+    m->gather = gather_sum;
+    loop_finish_sums(m, "", 1);
+  }
+  m->only = both(m, active, first);
+  loop_emit_stores(m, LEVEL_ROW);
+}
+
+// One vector of results: phases over R.
+static void along_unit(loop_emit *m) {
+  const char *active = has_tail(m) ? "active" : NULL;
+  const char *first = cuda_loop_of(m)->group > 1 ? "lane == 0" : NULL;
+  for (m->phase = 0; m->phase < m->p->phases; m->phase++) {
+    loop_emit_level(m, LEVEL_LANES);
+    loop_declare_sums(m, 1);
+    m->only = active;
+    turns(m);
+    m->gather = gather_sum;
+    loop_finish_sums(m, "", 1);
+  }
+  m->only = both(m, active, first);
+  loop_emit_stores(m, LEVEL_LANES);
+  loop_emit_stores(m, LEVEL_ROW);
+}
+
+// No sums: a vector per thread, and threads without one leave.
+static void pointwise_unit(loop_emit *m) {
+  loop_emit_level(m, LEVEL_LANES);
+  loop_emit_stores(m, LEVEL_LANES);
+  loop_emit_stores(m, LEVEL_ROW);
+}
+
+static void flat_pointwise(loop_emit *m) {
+  const cuda_loop *c = cuda_loop_of(m);
+  cpu_line(&m->e, "const int64_t j = (task * %d + threadIdx.x) * VL;", c->threads);
+  m->index[m->p->vector_axis] = "j";
+  cpu_line(&m->e, "if (j + VL <= count) {");
+  ir_map *outer = loop_open(m);
+  pointwise_unit(m);
+  loop_close(m, outer);
+  cpu_line(&m->e, "else if (j < count) {");
+  outer = loop_open(m);
+  cpu_line(&m->e, "const int lanes = (int)(count - j);");
+  m->e.lanes = "lanes";
+  pointwise_unit(m);
+  m->e.lanes = NULL;
+  loop_close(m, outer);
+}
+
+// No axes: numbers.
+static void scalar_unit(loop_emit *m) {
+  for (m->phase = 0; m->phase < m->p->phases; m->phase++) {
+    loop_emit_level(m, LEVEL_LANES);
+    loop_declare_sums(m, 1);
+    loop_inner_work(m, "");
+    loop_finish_sums(m, "", 1);
+  }
+  loop_emit_stores(m, LEVEL_ROW);
+}
+
+void cuda_loop_emit_unit(loop_emit *m) {
+  const loop_plan *p = m->p;
+  if (p->vector_axis < 0) {
+    scalar_unit(m);
+    return;
+  }
+  if (p->flat && !p->across && !p->has_reduce) {
+    flat_pointwise(m);
+    return;
+  }
+  place_thread(m);
+  place_unit(m);
+  loop_emit_level(m, LEVEL_ROW);
+  if (p->across)
+    across_unit(m);
+  else if (p->has_reduce)
+    along_unit(m);
+  else {
+    m->only = has_tail(m) ? "active" : NULL;
+    pointwise_unit(m);
+  }
+}

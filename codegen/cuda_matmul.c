@@ -1,0 +1,158 @@
+// cuda_matmul.c: the MATMUL family on a GPU: its two functions, and the epilogue.
+//
+// The epilogue is a few statements inside the loops over a thread's vectors, in terms of
+//   batch, line, column   where the vector lies
+//   product               4 sums of row `line`: columns column .. column + 3
+// as the expression emitter makes them:
+//     const int64_t i0 = line, i1 = column;
+//     const vf b = k_load_f32(p2_b + i1);
+//     const vf y = k_max((product + b), k_f32(0.0f));
+//     k_store_f32(p3_y + i0 * 128 + i1, y);
+// A vector that may be cut off at the end of a row takes _part forms. Where columns are several
+// axes and a vector may lie in two rows of the last one, its elements are finished one by one.
+#include "codegen/cuda_matmul.h"
+
+#include <string.h>
+
+typedef struct cuda_matmul {
+  cmm_problem problem;
+  cmm_plan plan;
+  cmm_axes axes;
+  const cg_kernel *kernel;
+} cuda_matmul;
+
+typedef struct finish_scope {
+  const cuda_matmul *s;
+  const char *index[DOM_MAX_AXES];
+} finish_scope;
+
+static const char *axis_index(void *data, int axis) {
+  return ((finish_scope *)data)->index[axis];
+}
+
+static const char *have_product(void *data, const ir_node *n) {
+  return n == ((finish_scope *)data)->s->kernel->k->anchor ? "product" : NULL;
+}
+
+// Declares the index of each of these axes from their flat position.
+static void emit_indices(cg_expr *e, int first, int num, const char *flat) {
+  finish_scope *f = e->data;
+  int64_t below = 1;
+  for (int i = first + num - 1; i >= first; i--) {
+    int64_t size = e->k->dom->axis[i].size;
+    f->index[i] = ir_format(e->k->arena, "i%d", i);
+    ir_buf_printf(e->out, "%*sconst int64_t i%d = %s", e->indent, "", i, flat);
+    if (below > 1)
+      ir_buf_printf(e->out, " / %lld", (long long)below);
+    if (i > first)
+      ir_buf_printf(e->out, " %% %lld", (long long)size);
+    ir_buf_puts(e->out, ";\n");
+    below *= size;
+  }
+}
+
+static ir_map *finish_names(ir_arena *a) {
+  static const char *const taken[] = {
+      "a",       "b",         "c",       "i",     "j",       "k",      "m",    "n",      "p",
+      "s",       "t",         "u",       "ty",    "tx",      "m0",     "n0",   "m1",     "n1",
+      "band",    "band_rows", "warp",    "piece", "batch",   "tile",   "line", "column", "product",
+      "sums",    "lanes",     "element", "first", "last",    "begin",  "stop", "next",   "slot",
+      "partial", "vector",    "a_row",   "b_col", "a_tiles", "b_tiles"};
+  ir_map *names = ir_map_new(a);
+  for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+    cg_scope_name(a, names, taken[i]);
+  for (int i = 0; i < DOM_MAX_AXES; i++)
+    cg_scope_name(a, names, ir_format(a, "i%d", i));
+  return names;
+}
+
+static void emit_stores(const cuda_matmul *s, cg_expr *e) {
+  emit_indices(e, 0, s->axes.mm->num_batch_axes, "batch");
+  emit_indices(e, s->axes.first_row, s->axes.num_rows, "line");
+  emit_indices(e, s->axes.first_col, s->axes.num_cols, "column");
+  for (size_t i = 0; i < e->k->dom->stores.num; i++)
+    cg_emit_store(e, &e->k->dom->stores.at[i]);
+}
+
+// A vector may have elements on both sides of an end of the innermost axis of columns.
+static bool crosses_axes(const cuda_matmul *s) {
+  int last = s->axes.first_col + s->axes.num_cols - 1;
+  return s->axes.num_cols > 1 && s->kernel->dom->axis[last].size % CMM_VL != 0;
+}
+
+static void emit_elements(const cuda_matmul *s, cg_expr *e) {
+  ir_buf_printf(e->out,
+                "%*sconst %s sums = product;\n"
+                "%*sconst int64_t column0 = column;\n"
+                "%*s#pragma unroll\n"
+                "%*sfor (int element = 0; element < VL; element++) {\n"
+                "%*s  const int64_t column = column0 + element;\n"
+                "%*s  const %s product = %s::splat(sums[element]);\n",
+                e->indent, "", s->problem.p.elem_bytes == 8 ? "vd" : "vf", e->indent, "", e->indent,
+                "", e->indent, "", e->indent, "", e->indent, "",
+                s->problem.p.elem_bytes == 8 ? "vd" : "vf",
+                s->problem.p.elem_bytes == 8 ? "vd" : "vf");
+  e->indent += 2;
+  bool cut = s->problem.p.n % CMM_VL != 0;
+  if (cut) {
+    ir_buf_printf(e->out, "%*sif (column < %lld) {\n", e->indent, "", (long long)s->problem.p.n);
+    e->indent += 2;
+  }
+  e->vector_axis = -1;
+  emit_stores(s, e);
+  if (cut)
+    ir_buf_printf(e->out, "%*s}\n", e->indent -= 2, "");
+  ir_buf_printf(e->out, "%*s}\n", e->indent - 2, "");
+}
+
+static void emit_finish(const cmm_problem *p, ir_buf *out, int indent) {
+  const cuda_matmul *s = p->data;
+  finish_scope scope = {.s = s};
+  cg_expr e = {.k = s->kernel,
+               .out = out,
+               .indent = indent,
+               .names = finish_names(p->p.arena),
+               .vector_axis = s->axes.num_cols ? s->axes.first_col + s->axes.num_cols - 1 : -1,
+               .index = axis_index,
+               .data = &scope,
+               .have = have_product};
+  if (crosses_axes(s)) {
+    emit_elements(s, &e);
+    return;
+  }
+  if (p->p.n % CMM_VL != 0) {
+    ir_buf_printf(out, "%*sconst int lanes = %lld - column < VL ? (int)(%lld - column) : VL;\n",
+                  indent, "", (long long)p->p.n, (long long)p->p.n);
+    e.lanes = "lanes";
+  }
+  emit_stores(s, &e);
+}
+
+static void emit_args(const cmm_problem *p, ir_buf *out) {
+  cg_emit_args(((const cuda_matmul *)p->data)->kernel, out, 2);
+}
+
+// --- the family's two functions -----------------------------------------------------------------
+void cuda_matmul_schedule(cg_kernel *k) {
+  cuda_matmul *s = IR_NEW(k->arena, cuda_matmul);
+  s->kernel = k;
+  s->problem = (cmm_problem){.p = cmm_describe(k, &s->axes),
+                             .math = MM_F32,
+                             .width = (int)(k->in.num + k->out.num),
+                             .emit_args = emit_args,
+                             .emit_finish = emit_finish,
+                             .data = s};
+  cmm_make_plan(&s->problem, &s->plan);
+  k->num_phases = s->plan.num_phases;
+  for (int i = 0; i < k->num_phases; i++) {
+    k->tasks[i] = s->plan.tasks[i] < 1 ? 1 : s->plan.tasks[i];
+    k->threads[i] = s->plan.threads;
+  }
+  k->workspace = s->plan.workspace;
+  k->schedule = s;
+}
+
+void cuda_matmul_emit(const cg_kernel *k, const char *name, ir_buf *out) {
+  const cuda_matmul *s = k->schedule;
+  cmm_emit(&s->problem, &s->plan, name, out);
+}

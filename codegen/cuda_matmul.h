@@ -1,0 +1,125 @@
+// cuda_matmul.h: what the parts of the matmul generator for GPUs share.
+//
+//   cuda_matmul.c         the family's two functions; the epilogue
+//   cuda_matmul_problem.c dom_matmul -> mm_problem (cpu_matmul.h)
+//   cuda_matmul_plan.c    decisions: tiles, layouts in shared memory, pieces of k; the cost model
+//   cuda_matmul_copy.c    text: operands from global to shared memory
+//   cuda_matmul_tile.c    text: inner products of a thread (f32, f64) or a warp (tf32)
+//   cuda_matmul_core.c    text: the kernels around them
+//
+// c[batch,m,n] = sum over k of a[batch,m,k] * b[batch,k,n]. A block of threads computes a tile of c
+// of bm x bn sums. It goes through k in steps of bk: copies of later steps to shared memory are
+// under way while a step is multiplied. A warp is 8 x 4 threads (ty = lane / 4, tx = lane % 4),
+// which is how mma.sync deals out its fragments; each thread holds tm rows of tv vectors of 4
+// columns, wherever the products come from, so that one epilogue serves all.
+//
+// Two designs were considered for the operands in shared memory.
+//   1. One layout, [k][x] (x: m of a, n of b), as SGEMM kernels have had since Volkov: a thread
+//   reads
+//      its rows and columns of one k by 16-byte loads. Operands that lie along k in memory (a of
+//      NN, both of NT) must be turned on the way: 4-byte copies, or loads to registers and
+//      scattered stores.
+//   2. The layout follows memory: [k][x] when neighbours in memory are neighbours along x, [x][k]
+//      when along k. Both are filled by 16-byte asynchronous copies, in all of NN, NT, TN and TT.
+//      From [x][k] a thread reads four k of a row at once: as many 16-byte loads per product, and
+//      more registers for a while.
+// We took 2: copies cost a fourth of the instructions and no registers, and [x][k] rows are what
+// ldmatrix reads, for tf32 now and for 16-bit types later (of which [k][x] is read by
+// ldmatrix.trans).
+//
+// Banks. [x][k] rows are bk elements and 16 bytes long, and every 8 rows there are 16 bytes more:
+// row x begins at 16-byte unit x * odd + x / 8, so that 8 rows side by side (rows of a, ldmatrix),
+// and rows 0, 2, .. 14 (columns of b: see cuda_matmul_tile.c) and 0, 4, 8, 12, are on different
+// banks. [k][x] rows have 8 words more under mma.sync, where the four tx read different k.
+#ifndef CODEGEN_CUDA_MATMUL_H
+#define CODEGEN_CUDA_MATMUL_H
+
+#include "codegen/cpu_matmul.h"
+
+// How products are made: MM_F32 in the operands' own type (f64, too); MM_TF32 by the tensor cores
+// from operands of 8 + 10 bits (f32 operands only), summed in f32.
+typedef enum mm_math { MM_F32, MM_TF32 } mm_math;
+
+enum { CMM_VL = 4, CMM_WARP_ROWS = 8, CMM_WARP_COLS = 4 };
+
+typedef struct cmm_problem cmm_problem;
+struct cmm_problem {
+  mm_problem p; // sizes, operands, bands, target, workspace_arg, want_*; no callbacks
+  mm_math math;
+  int width; // args of the kernel without workspace
+  // 0: the model chooses.
+  int want_tm, want_tv, want_warps_m, want_warps_n, want_bk, want_pieces;
+  // Statements at the begin of a kernel that finishes tiles, and for one vector: `product` holds
+  // sums of row `line` and columns column, column + 1, ... of item `batch`; those from n on are no
+  // results.
+  void (*emit_args)(const cmm_problem *p, ir_buf *out);
+  void (*emit_finish)(const cmm_problem *p, ir_buf *out, int indent);
+  void *data;
+};
+
+typedef enum cmm_layout { CMM_KX, CMM_XK } cmm_layout;
+
+// An operand in shared memory: `x` rows or columns, one step of k.
+typedef struct cmm_side {
+  cmm_layout layout;
+  int x;     // bm or bn
+  int vec;   // elements per copy: 16 bytes of them, or 1
+  int pitch; // elements from row to row
+  int skew;  // CMM_XK: more of them, every 8 rows
+  int elems; // of one stage
+} cmm_side;
+
+typedef struct cmm_plan {
+  mm_math math;
+  int tm, tv; // of a thread: rows, vectors of columns
+  int warps_m, warps_n, threads;
+  int bm, bn, bk; // of a block
+  int stages;     // steps of k in shared memory at a time
+  cmm_side a, b;
+  int64_t row_tiles, col_tiles;
+  int64_t k_tiles;             // steps of k
+  int64_t pieces, piece_tiles; // pieces > 1: of that many steps; a second phase adds them
+  int registers;               // of a thread, estimated
+  int resident;                // blocks that an SM is to have room for
+  int64_t shared;              // bytes of a block
+  double cycles;               // of the whole problem, estimated
+  int64_t workspace;           // bytes
+  int num_phases;
+  int64_t tasks[CG_MAX_PHASES];
+} cmm_plan;
+
+// From a kernel of the MATMUL family: which sides are rows and columns, and where they lie.
+typedef struct cmm_axes {
+  const dom_matmul *mm;
+  int first_row, num_rows; // domain axes of the problem's rows (m; n when swapped)
+  int first_col, num_cols; // and of its columns
+} cmm_axes;
+mm_problem cmm_describe(const cg_kernel *k, cmm_axes *axes);
+
+void cmm_make_plan(const cmm_problem *p, cmm_plan *plan);
+// Prints the kernels NAME_0 and, with pieces of k, NAME_1.
+void cmm_emit(const cmm_problem *p, const cmm_plan *plan, const char *name, ir_buf *out);
+
+// The text of a kernel while it is printed.
+typedef struct cmm_text {
+  const cmm_problem *p;
+  const cmm_plan *plan;
+  const char *name;
+  ir_buf *out;
+  const char *index; // "int", or "int64_t" when an operand is too large for that
+} cmm_text;
+// In the loop over steps: begins copying step `next` of the operand to place `slot`.
+void cmm_emit_copy(const cmm_text *t, bool is_b);
+// Places of this thread in the tiles; its sums, all 0; one step from `slot`; and what they are
+// called.
+void cmm_emit_places(const cmm_text *t);
+void cmm_emit_sums(const cmm_text *t);
+void cmm_emit_step(const cmm_text *t);
+const char *cmm_sums(const cmm_text *t);               // "{{c[i][4 * j], ...}}": vector j of row i
+const char *cmm_row(const cmm_text *t, const char *i); // row of the tile, of a thread's row i
+const char *cmm_column(const cmm_text *t, const char *j); // column of the tile, of vector j
+// What a product is made of.
+const char *cmm_scalar(const cmm_text *t); // "float"
+const char *cmm_vector(const cmm_text *t); // "vf"
+
+#endif

@@ -1,0 +1,331 @@
+// cuda_matmul_core.c: text: the kernels of a product.
+//
+//   NAME_0: a block computes a tile of c, or a piece of k of it
+//     where am I; which steps of k does this tile need (bands, pieces)
+//     for steps t, beginning STAGES - 1 too early:
+//       wait for the copies of step t            one barrier per step: whoever is past it may
+//       begin the copies of step t + STAGES - 1  overwrite the place of step t - 1
+//       multiply step t
+//     finish the sums, or leave them in the workspace
+//   NAME_1, with pieces of k: adds the pieces of one vector of each thread, in order; finishes them
+//
+// Partial sums lie in the workspace as threads hold them, [piece][tile][vector][thread]: both
+// phases read and write whole lines whatever the tile, and know by the same formulas where they
+// are.
+#include "codegen/cuda_matmul.h"
+
+enum { ROWS_TOGETHER = 8 }; // tiles that run at a time read this many row tiles
+
+static long long ll(int64_t v) {
+  return (long long)v;
+}
+
+static const char *element_name(const cmm_text *t) {
+  return t->p->p.elem_bytes == 8 ? "f64" : "f32";
+}
+
+static bool ragged(int64_t size, int64_t tile) {
+  return size == 0 || size % tile != 0;
+}
+
+// --- where a block is -----------------------------------------------------------------------
+// Consecutive tiles go down a few rows, then to the next column: what runs at a time shares its
+// operands in the second cache.
+static void put_tile_place(const cmm_text *t) {
+  const cmm_plan *g = t->plan;
+  long long rows = ll(g->row_tiles), cols = ll(g->col_tiles);
+  if (g->row_tiles <= ROWS_TOGETHER || g->col_tiles == 1) {
+    ir_buf_printf(t->out, "  const %s m0 = tile %% %lld * %d, n0 = tile / %lld * %d;\n", t->index,
+                  rows, g->bm, rows, g->bn);
+    return;
+  }
+  ir_buf_printf(t->out,
+                "  const %s band = tile / %lld * %d;\n"
+                "  const %s band_rows = %lld - band < %d ? %lld - band : %d;\n"
+                "  const %s m0 = (band + tile %% %lld %% band_rows) * %d, "
+                "n0 = tile %% %lld / band_rows * %d;\n",
+                t->index, cols * ROWS_TOGETHER, ROWS_TOGETHER, t->index, rows, ROWS_TOGETHER, rows,
+                ROWS_TOGETHER, t->index, cols * ROWS_TOGETHER, g->bm, cols * ROWS_TOGETHER, g->bn);
+}
+
+// `task` counts items, then tiles, then pieces; in the second phase vectors instead of pieces.
+static void put_task(const cmm_text *t, const char *inner, int64_t num_inner) {
+  const cmm_plan *g = t->plan;
+  long long tiles = ll(g->row_tiles * g->col_tiles);
+  const char *all = "task";
+  if (num_inner > 1) {
+    ir_buf_printf(t->out, "  const int %s = (int)(task %% %lld);\n", inner, ll(num_inner));
+    all = ir_format(t->p->p.arena, "(task / %lld)", ll(num_inner));
+  }
+  if (t->p->p.batch > 1)
+    ir_buf_printf(t->out, "  const %s batch = (%s)(%s / %lld), tile = (%s)(%s %% %lld);\n",
+                  t->index, t->index, all, tiles, t->index, all, tiles);
+  else
+    ir_buf_printf(t->out, "  const %s batch = 0, tile = (%s)%s;\n", t->index, t->index, all);
+  put_tile_place(t);
+}
+
+static void put_operand(const cmm_text *t, const char *name, const mm_operand *o) {
+  const char *type = cmm_scalar(t);
+  ir_buf_printf(t->out, "  const %s *const %s = (const %s *)args[%d]", type, name, type, o->arg);
+  if (o->offset)
+    ir_buf_printf(t->out, " + %lld", ll(o->offset));
+  if (o->batch.num)
+    ir_buf_printf(t->out, " + (%s)", mm_offset(t->p->p.arena, &o->batch, "batch"));
+  ir_buf_puts(t->out, ";\n");
+}
+
+// --- which steps ----------------------------------------------------------------------------
+// "  if (begin < m0 - 3)\n    begin = m0 - 3; // a is 0 before\n"; nothing when it limits nothing.
+static void put_limit(ir_buf *out, bool limits, const char *what, char than, const char *from,
+                      int64_t by, const char *why) {
+  const char *edge =
+      by ? ir_format(out->arena, "%s %c %lld", from, by < 0 ? '-' : '+', ll(by < 0 ? -by : by))
+         : from;
+  if (limits)
+    ir_buf_printf(out, "  if (%s %c %s)\n    %s = %s; // %s\n", what, than, edge, what, edge, why);
+}
+
+static void put_unneeded(const cmm_text *t) {
+  const mm_problem *p = &t->p->p;
+  ir_band c = p->bands.c;
+  if (band_is_empty(p->bands.a) || band_is_empty(p->bands.b) || band_is_empty(c))
+    ir_buf_puts(t->out, "  stop = begin; // nothing but zeros, or nothing needed\n");
+  else if (c.lower > 1 - p->m || c.upper < p->n - 1)
+    ir_buf_printf(t->out,
+                  "  if (n1 - m0 < %lld || n0 - m1 > %lld)\n"
+                  "    stop = begin; // nobody needs this tile\n",
+                  ll(c.lower), ll(c.upper));
+}
+
+// band_steps (passes/band.h) as text, with the bands as constants. Whole steps are taken: what a
+// step has beyond its band is 0 in memory.
+static void put_bands(const cmm_text *t) {
+  const mm_problem *p = &t->p->p;
+  const cmm_plan *g = t->plan;
+  const ir_band a = p->bands.a, b = p->bands.b;
+  ir_buf *out = t->out;
+  ir_buf_printf(out,
+                "  const %s m1 = m0 + %d < %lld ? m0 + %d : %lld;\n"
+                "  const %s n1 = n0 + %d < %lld ? n0 + %d : %lld;\n"
+                "  %s begin = 0, stop = %lld; // what this tile needs of k\n",
+                t->index, g->bm - 1, ll(p->m - 1), g->bm - 1, ll(p->m - 1), t->index, g->bn - 1,
+                ll(p->n - 1), g->bn - 1, ll(p->n - 1), t->index, ll(p->k));
+  put_limit(out, a.lower > 1 - p->m, "begin", '<', "m0", a.lower, "a is 0 before");
+  put_limit(out, b.upper < p->n - 1, "begin", '<', "n0", -b.upper, "b is 0 before");
+  put_limit(out, a.upper < p->k - 1, "stop", '>', "m1", a.upper + 1, "a is 0 from there on");
+  put_limit(out, b.lower > 1 - p->k, "stop", '>', "n1", 1 - b.lower, "b is 0 from there on");
+  put_unneeded(t);
+}
+
+static void put_steps(const cmm_text *t) {
+  const cmm_plan *g = t->plan;
+  bool bands = t->p->p.bands.limited;
+  if (bands)
+    put_bands(t);
+  if (g->pieces > 1) {
+    ir_buf_printf(t->out, "  int first = piece * %lld, last = first + %lld;\n", ll(g->piece_tiles),
+                  ll(g->piece_tiles));
+    if (g->pieces * g->piece_tiles > g->k_tiles)
+      ir_buf_printf(t->out, "  last = last < %lld ? last : %lld;\n", ll(g->k_tiles),
+                    ll(g->k_tiles));
+  } else if (bands) {
+    ir_buf_printf(t->out, "  int first = 0, last = %lld;\n", ll(g->k_tiles));
+  } else {
+    ir_buf_printf(t->out, "  const int first = 0, last = %lld;\n", ll(g->k_tiles));
+  }
+  if (bands)
+    ir_buf_printf(t->out,
+                  "  first = begin > first * %d ? (int)(begin / %d) : first;\n"
+                  "  last = stop < last * %d ? (int)((stop + %d) / %d) : last;\n"
+                  "  last = begin < stop ? last : first;\n",
+                  g->bk, g->bk, g->bk, g->bk - 1, g->bk);
+}
+
+// --- sums -----------------------------------------------------------------------------------
+static void put_loop(const cmm_text *t) {
+  const cmm_plan *g = t->plan;
+  ir_buf_printf(t->out,
+                "  for (int t = first - %d; t < last; t++) {\n"
+                "    if (t >= first) {\n"
+                "      k_async_wait<%d>();\n"
+                "      __syncthreads();\n"
+                "    }\n"
+                "    const int next = t + %d;\n"
+                "    if (next < last) {\n"
+                "      const int slot = next %% %d;\n",
+                g->stages - 1, g->stages - 2, g->stages - 1, g->stages);
+  cmm_emit_copy(t, false);
+  cmm_emit_copy(t, true);
+  ir_buf_puts(t->out, "    }\n"
+                      "    k_async_commit();\n"
+                      "    if (t < first)\n"
+                      "      continue;\n");
+  ir_buf_printf(t->out, "    const int slot = t %% %d;\n", g->stages);
+  cmm_emit_step(t);
+  ir_buf_puts(t->out, "  }\n");
+}
+
+// --- finishing ------------------------------------------------------------------------------
+// For the vector of row `line` at `column`: the epilogue, unless it lies outside.
+static void put_finish(const cmm_text *t, const char *i, const char *j, const char *value,
+                       int indent) {
+  const cmm_plan *g = t->plan;
+  ir_buf_printf(t->out, "%*sconst %s line = m0 + %s, column = n0 + %s;\n", indent, "", t->index,
+                cmm_row(t, i), cmm_column(t, j));
+  bool rows = ragged(t->p->p.m, g->bm), cols = ragged(t->p->p.n, g->bn);
+  if (rows || cols) {
+    ir_buf_printf(t->out, "%*sif (", indent, "");
+    if (rows)
+      ir_buf_printf(t->out, "line < %lld%s", ll(t->p->p.m), cols ? " && " : "");
+    if (cols)
+      ir_buf_printf(t->out, "column < %lld", ll(t->p->p.n));
+    ir_buf_puts(t->out, ") {\n");
+    indent += 2;
+  }
+  if (value)
+    ir_buf_printf(t->out, "%*sconst %s product = %s;\n", indent, "", cmm_vector(t), value);
+  else
+    ir_buf_printf(t->out,
+                  "%*s%s product = k_load_%s(partial);\n"
+                  "%*sfor (int p = 1; p < %lld; p++)\n"
+                  "%*s  product += k_load_%s(partial + p * (int64_t)%lld);\n",
+                  indent, "", cmm_vector(t), element_name(t), indent, "", ll(g->pieces), indent, "",
+                  element_name(t), ll(t->p->p.batch * g->row_tiles * g->col_tiles * g->bm * g->bn));
+  t->p->emit_finish(t->p, t->out, indent);
+  if (rows || cols)
+    ir_buf_printf(t->out, "%*s}\n", indent - 2, "");
+}
+
+static void put_vector_loops(const cmm_text *t) {
+  ir_buf_printf(t->out,
+                "  #pragma unroll\n"
+                "  for (int i = 0; i < %d; i++) {\n"
+                "    #pragma unroll\n"
+                "    for (int j = 0; j < %d; j++) {\n",
+                t->plan->tm, t->plan->tv);
+}
+
+// Where the partial sums of a thread begin. What the block is, is worked out again: kept over the
+// loop, it costs sums their registers.
+static void put_partial(const cmm_text *t) {
+  const cmm_plan *g = t->plan;
+  const char *type = cmm_scalar(t);
+  ir_buf_printf(t->out,
+                "  int again = (int)task; // not kept in a register until here\n"
+                "  asm volatile(\"\" : \"+r\"(again));\n"
+                "  %s *const partial = (%s *)args[%d] +\n"
+                "      ((int64_t)(again %% %lld) * %lld + again / %lld) * %d + "
+                "(int)threadIdx.x * %d;\n",
+                type, type, t->p->p.workspace_arg, ll(g->pieces),
+                ll(t->p->p.batch * g->row_tiles * g->col_tiles), ll(g->pieces), g->bm * g->bn,
+                CMM_VL);
+}
+
+static void put_sums_away(const cmm_text *t) {
+  put_partial(t);
+  put_vector_loops(t);
+  ir_buf_printf(t->out,
+                "      const %s product = %s;\n"
+                "      k_store_%s(partial + (i * %d + j) * %d, product);\n"
+                "    }\n  }\n",
+                cmm_vector(t), cmm_sums(t), element_name(t), t->plan->tv,
+                t->plan->threads * CMM_VL);
+}
+
+static void emit_compute(const cmm_text *t) {
+  const cmm_plan *g = t->plan;
+  const char *type = cmm_scalar(t);
+  int width = t->p->width + (g->workspace > 0);
+  ir_buf_printf(t->out, "K_KERNEL_ROOM(%s_0, %d, %d, %d) {\n", t->name, g->threads, g->resident,
+                width);
+  ir_buf_printf(t->out,
+                "  __shared__ k_array<%s, %d> a_tiles; // %d steps of k\n"
+                "  __shared__ k_array<%s, %d> b_tiles;\n",
+                type, g->a.elems * g->stages, g->stages, type, g->b.elems * g->stages);
+  if (g->pieces == 1)
+    t->p->emit_args(t->p, t->out);
+  put_task(t, "piece", g->pieces);
+  put_operand(t, "a", &t->p->p.a);
+  put_operand(t, "b", &t->p->p.b);
+  cmm_emit_places(t);
+  put_steps(t);
+  cmm_emit_sums(t);
+  put_loop(t);
+  if (g->pieces > 1) {
+    put_sums_away(t);
+  } else {
+    put_vector_loops(t);
+    put_finish(t, "i", "j", cmm_sums(t), 6);
+    ir_buf_puts(t->out, "    }\n  }\n");
+  }
+  ir_buf_puts(t->out, "}\n\n");
+}
+
+static void emit_add(const cmm_text *t) {
+  const cmm_plan *g = t->plan;
+  ir_buf_printf(t->out, "// Adds the %lld pieces of k, in order.\n", ll(g->pieces));
+  ir_buf_printf(t->out, "K_KERNEL(%s_1, %d, %d) {\n", t->name, g->threads, t->p->width + 1);
+  t->p->emit_args(t->p, t->out);
+  put_task(t, "vector", g->tm * g->tv);
+  cmm_emit_places(t);
+  const char *vector = g->tm * g->tv > 1 ? "vector" : "0";
+  if (g->tv > 1)
+    ir_buf_printf(t->out, "  const int i = %s / %d, j = %s %% %d;\n", vector, g->tv, vector, g->tv);
+  else
+    ir_buf_printf(t->out, "  const int i = %s;\n", vector);
+  ir_buf_printf(t->out,
+                "  const %s *const partial = (const %s *)args[%d] + task * %d + thread * %d;\n",
+                cmm_scalar(t), cmm_scalar(t), t->p->p.workspace_arg, g->threads * CMM_VL, CMM_VL);
+  put_finish(t, "i", "j", NULL, 2);
+  ir_buf_puts(t->out, "}\n\n");
+}
+
+// --- the whole kernel -----------------------------------------------------------------------
+static void emit_head(const cmm_text *t) {
+  const cmm_plan *g = t->plan;
+  const mm_problem *p = &t->p->p;
+  static const char *const layouts[] = {"[k][x]", "[x][k]"};
+  ir_buf_printf(t->out, "// c[%lld,%lld] = a[%lld,%lld] b[%lld,%lld]", ll(p->m), ll(p->n), ll(p->m),
+                ll(p->k), ll(p->k), ll(p->n));
+  if (p->batch > 1)
+    ir_buf_printf(t->out, ", %lld times", ll(p->batch));
+  ir_buf_printf(t->out, "%s: tiles of %d x %d, %d x %d of a thread; %d k at a time, ",
+                g->math == MM_TF32 ? ", products in tf32" : "", g->bm, g->bn, g->tm, g->tv * CMM_VL,
+                g->bk);
+  if (g->pieces > 1)
+    ir_buf_printf(t->out, "%lld pieces of %lld, ", ll(g->pieces), ll(g->piece_tiles * g->bk));
+  ir_buf_printf(t->out, "%d in shared memory;\n// a as %s, b as %s, copied by %d and %d bytes\n",
+                g->stages, layouts[g->a.layout], layouts[g->b.layout], g->a.vec * p->elem_bytes,
+                g->b.vec * p->elem_bytes);
+}
+
+static int64_t extent(const mm_axes *axes) {
+  int64_t e = 0;
+  for (int i = 0; i < axes->num; i++)
+    e += (axes->size[i] - 1) * axes->stride[i];
+  return e;
+}
+
+// Offsets that are reckoned with, beyond the edges, too.
+static bool fits_int(const mm_operand *o, int64_t steps) {
+  int64_t most = o->offset + extent(&o->batch) + extent(&o->x) + extent(&o->k), widest = 0;
+  for (int i = 0; i < o->x.num; i++)
+    widest = o->x.stride[i] > widest ? o->x.stride[i] : widest;
+  for (int i = 0; i < o->k.num; i++)
+    widest = o->k.stride[i] > widest ? o->k.stride[i] : widest;
+  return most + widest * 256 < INT32_MAX && steps < INT32_MAX;
+}
+
+void cmm_emit(const cmm_problem *p, const cmm_plan *plan, const char *name, ir_buf *out) {
+  const mm_problem *q = &p->p;
+  bool small = fits_int(&q->a, q->k) && fits_int(&q->b, q->k) && q->batch < INT32_MAX &&
+               plan->row_tiles * plan->bm < INT32_MAX / 2 &&
+               plan->col_tiles * plan->bn < INT32_MAX / 2 &&
+               plan->row_tiles * plan->col_tiles < INT32_MAX / 2;
+  cmm_text t = {.p = p, .plan = plan, .name = name, .out = out, .index = small ? "int" : "int64_t"};
+  emit_head(&t);
+  emit_compute(&t);
+  if (plan->pieces > 1)
+    emit_add(&t);
+}

@@ -1,0 +1,305 @@
+// cuda_matmul_plan.c: the decisions of the matmul generator for GPUs, all made at compile time.
+//
+// Candidates are tiles (rows and vectors of a thread, warps of a block), lengths of a step of k,
+// and numbers of pieces of k. The one with the least estimated time is taken. The estimate, in
+// cycles:
+//
+//   step of a block     the largest of: issuing its products and loads from shared memory on four
+//                       schedulers; those loads at 128 bytes a cycle; copies from the second cache.
+//                       Small tiles load more per product; tiles beyond the edge do work for
+//                       nothing.
+//   blocks on one SM    as many as fit share its cycles; few warps leave schedulers idle and
+//                       latencies in sight; no step is shorter than a copy takes, divided by the
+//                       copies under way.
+//   waves               an SM has blocks / SMs of them, rounded up. Too few blocks leave SMs empty:
+//                       then smaller tiles win, or pieces of k, which pay for writing and reading
+//                       partial sums and for one more launch.
+//
+// The numbers are rates of sm_80 to sm_90; what matters is their proportion. A plan depends on the
+// problem and on the architectures it is made for, never on the device that runs it: results are
+// the same bits wherever the program runs.
+#include "codegen/cuda_matmul.h"
+
+enum {
+  MAX_THREADS = 256,
+  MAX_SUMS = 64,  // registers of a thread that hold sums
+  MAX_TILE = 128, // rows, columns of a block
+  MAX_STAGES = 4,
+  MAX_PIECES = 32,
+  OTHER_REGISTERS = 32, // places, counters
+};
+static const double COPY_LATENCY =
+    900; // cycles until a copy from the second cache or beyond is there
+static const double BLOCK_CYCLES = 1500; // begin of a block, first copy, epilogue's memory
+static const double STEP_CYCLES = 40;    // barrier, addresses
+static const double LAUNCH_CYCLES = 4000;
+static const double SPLIT_WORSE = 1.03;    // a small gain is not worth a second kernel
+static const double L2_BYTES = 64;         // per cycle of an SM
+static const double PARTIAL_BYTES = 20;    // written and read, per cycle of an SM
+static const double MOVE_INSTRUCTIONS = 4; // of a thread for one copy
+static const double TENSOR_PRODUCTS = 512; // tf32, per cycle of an SM
+static const double NOT_FREE = 0.1;
+static const double LOAD_CYCLES = 3; // of shared memory, for 16 bytes per thread of a warp
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+static double max2(double a, double b) {
+  return a > b ? a : b;
+}
+
+// --- operands in shared memory ------------------------------------------------------------------
+static int64_t unit_of(const mm_problem *p) { // elements of 16 bytes
+  return 16 / p->elem_bytes;
+}
+
+static bool all_multiples(const mm_axes *axes, int num, int64_t of) {
+  for (int i = 0; i < num; i++)
+    if (axes->stride[i] % of)
+      return false;
+  return true;
+}
+
+// Memory is whole groups of 16 bytes along `in`, each of which begins at a multiple.
+static bool has_units(const mm_problem *p, const mm_operand *o, const mm_axes *in,
+                      const mm_axes *other) {
+  int64_t unit = unit_of(p);
+  int last = in->num - 1;
+  return last >= 0 && in->stride[last] == 1 && in->size[last] % unit == 0 &&
+         o->offset % unit == 0 && all_multiples(in, last, unit) &&
+         all_multiples(other, other->num, unit) && all_multiples(&o->batch, o->batch.num, unit);
+}
+
+static int64_t last_stride(const mm_axes *axes) {
+  return axes->num ? axes->stride[axes->num - 1] : INT64_MAX;
+}
+
+static cmm_layout layout_of(const mm_operand *o) {
+  return last_stride(&o->k) < last_stride(&o->x) ? CMM_XK : CMM_KX;
+}
+
+static void set_side(const cmm_problem *p, const mm_operand *o, int x, int bk, cmm_side *s) {
+  int unit = (int)unit_of(&p->p);
+  bool along_k = layout_of(o) == CMM_XK;
+  *s = (cmm_side){.layout = layout_of(o), .x = x};
+  bool units = has_units(&p->p, o, along_k ? &o->k : &o->x, along_k ? &o->x : &o->k);
+  s->vec = units && (along_k || x % unit == 0) ? unit : 1;
+  s->pitch = along_k ? bk + CMM_VL : x + (p->math == MM_TF32 ? 8 : 0);
+  s->skew = along_k ? CMM_VL : 0;
+  s->elems = along_k ? x * s->pitch + (x + 7) / 8 * s->skew : bk * s->pitch;
+}
+
+static int64_t array_bytes(const cmm_problem *p, const cmm_side *s, int stages) {
+  return ceil_div((int64_t)s->elems * stages * p->p.elem_bytes, 128) * 128;
+}
+
+static void set_shared(const cmm_problem *p, cmm_plan *g) {
+  g->shared = array_bytes(p, &g->a, g->stages) + array_bytes(p, &g->b, g->stages);
+}
+
+// --- the model --------------------------------------------------------------------------------
+static int rounds_of(const cmm_plan *g, const cmm_side *s) { // copies of a thread in one step
+  return (int)ceil_div((int64_t)s->x * g->bk / s->vec, g->threads);
+}
+
+// An address each; single elements have a test each, too.
+static int copy_registers(const cmm_plan *g, const cmm_side *s) {
+  return (s->vec == 1 ? 3 : 2) * rounds_of(g, s);
+}
+
+// About what ptxas has been seen to give them: sums, operands of one turn, and addresses.
+static int registers_of(const cmm_problem *p, const cmm_plan *g) {
+  bool a_along = g->a.layout == CMM_XK && g->math == MM_F32;
+  bool b_along = g->b.layout == CMM_XK && g->math == MM_F32;
+  int columns = g->tv * CMM_VL, words = p->p.elem_bytes / 4;
+  int operands = g->tm * (a_along ? 4 : 2) + columns * (b_along ? 4 : 2);
+  int addresses = copy_registers(g, &g->a) + copy_registers(g, &g->b);
+  int turned = a_along && b_along ? 8 : 0; // both sides are picked apart again
+  return (g->tm * columns + operands) * words + addresses + turned + OTHER_REGISTERS;
+}
+
+static int resident_blocks(const cmm_plan *g, const cg_cuda *chip) {
+  int64_t by_registers = chip->registers_per_sm / ((int64_t)g->threads * g->registers);
+  int64_t by_shared = chip->shared_per_sm / (g->shared + 1024);
+  int64_t by_threads = chip->threads_per_sm / g->threads;
+  int64_t r = chip->blocks_per_sm;
+  r = by_registers < r ? by_registers : r;
+  r = by_shared < r ? by_shared : r;
+  r = by_threads < r ? by_threads : r;
+  return r < 1 ? 1 : (int)r;
+}
+
+// Instructions of a warp for one element of k, in cycles of its scheduler.
+static double issue_per_k(const cmm_problem *p, const cmm_plan *g) {
+  double words = p->p.elem_bytes / 4.0, products = g->tm * g->tv * CMM_VL;
+  double loads = (g->tm < 4 && g->a.layout == CMM_KX ? g->tm : g->tm / 4.0) + g->tv;
+  double moves = (double)g->bm / g->a.vec + (double)g->bn / g->b.vec; // of the block
+  double copying = moves / g->threads * MOVE_INSTRUCTIONS;
+  if (g->math == MM_F32)
+    return (products + loads) * words + copying;
+  double rounded = (2 * g->tm + 4 * g->tv) / 8.0; // operands of mma that a thread holds
+  return products / 32 + 2 * rounded + 0.5 + copying;
+}
+
+// Bytes that a warp loads from shared memory, as cycles of 128.
+static double loads_per_k(const cmm_problem *p, const cmm_plan *g) {
+  double loads = (g->tm < 4 && g->a.layout == CMM_KX ? g->tm : g->tm / 4.0) + g->tv;
+  if (g->math == MM_F32)
+    return loads * LOAD_CYCLES * p->p.elem_bytes / 4;
+  return (2 * g->tm + 4 * g->tv) / 8.0;
+}
+
+// One element of k for a whole block that has the SM for itself. What is not the limit is not free:
+// it takes turns with what is.
+static double cycles_per_k(const cmm_problem *p, const cmm_plan *g) {
+  double warps = g->warps_m * g->warps_n;
+  double issue = warps * issue_per_k(p, g) / 4, loads = warps * loads_per_k(p, g);
+  double copies = (g->bm + g->bn) * p->p.elem_bytes / L2_BYTES;
+  if (g->math == MM_TF32)
+    issue = max2(issue, (double)g->bm * g->bn / TENSOR_PRODUCTS);
+  return max2(max2(issue, loads), copies) + (issue + loads + copies) * NOT_FREE;
+}
+
+// `blocks` at a time on one SM, each with `steps` steps of k.
+static double wave_cycles(const cmm_plan *g, double step, double steps, int64_t blocks) {
+  if (blocks == 0)
+    return 0;
+  double warps = (double)(blocks * g->warps_m * g->warps_n);
+  double busy = warps < 4 ? 4 / warps : 1;                          // schedulers without a warp
+  double work = (double)blocks * step * busy * (warps + 2) / warps; // and latencies in sight
+  double least = COPY_LATENCY / (g->stages - 1);
+  return BLOCK_CYCLES + 20.0 * g->tm * g->tv + steps * max2(work, least);
+}
+
+static double total_cycles(const cmm_problem *p, const cmm_plan *g, double share) {
+  const cg_cuda *chip = p->p.target->cuda;
+  int64_t tiles = p->p.batch * g->row_tiles * g->col_tiles;
+  int64_t each = ceil_div(tiles * g->pieces, chip->sms), room = resident_blocks(g, chip);
+  double step = g->bk * cycles_per_k(p, g) + STEP_CYCLES;
+  double steps = (double)g->piece_tiles * share;
+  double cycles = (double)(each / room) * wave_cycles(g, step, steps, room) +
+                  wave_cycles(g, step, steps, each % room);
+  if (g->pieces > 1) {
+    double bytes = (double)(tiles * g->bm * g->bn * g->pieces) * p->p.elem_bytes;
+    cycles = cycles * SPLIT_WORSE + LAUNCH_CYCLES + bytes / PARTIAL_BYTES / chip->sms;
+  }
+  return cycles;
+}
+
+// --- candidates ---------------------------------------------------------------------------------
+static void set_pieces(const cmm_problem *p, cmm_plan *g, int64_t pieces) {
+  g->k_tiles = ceil_div(p->p.k, g->bk);
+  g->piece_tiles = g->k_tiles < 1 ? 1 : ceil_div(g->k_tiles, pieces);
+  g->pieces = g->k_tiles < 1 ? 1 : ceil_div(g->k_tiles, g->piece_tiles);
+}
+
+static void consider(const cmm_problem *p, const cmm_plan *g, double share, cmm_plan *best) {
+  for (int64_t pieces = 1; pieces <= MAX_PIECES; pieces += pieces < 8 ? 1 : 4) {
+    cmm_plan x = *g;
+    set_pieces(p, &x, p->want_pieces ? p->want_pieces : pieces);
+    x.cycles = total_cycles(p, &x, share);
+    if (best->threads == 0 || x.cycles < best->cycles * 0.999) // first of equals: fewer pieces
+      *best = x;
+  }
+}
+
+static bool is_wanted(int x, int want) {
+  return want == 0 || x == want;
+}
+
+// Steps and stages of a tile.
+static void consider_tile(const cmm_problem *p, cmm_plan g, cmm_plan *best) {
+  const cg_cuda *chip = p->p.target->cuda;
+  double share = mm_band_share(&p->p, g.bm, g.bn);
+  for (int bk = 8; bk <= 32; bk *= 2) {
+    if (!is_wanted(bk, p->want_bk))
+      continue;
+    g.bk = bk;
+    set_side(p, &p->p.a, g.bm, bk, &g.a);
+    set_side(p, &p->p.b, g.bn, bk, &g.b);
+    g.registers = registers_of(p, &g);
+    for (g.stages = 2; g.stages <= MAX_STAGES; g.stages++) {
+      set_shared(p, &g);
+      if (g.shared <= chip->shared_per_block && g.registers < chip->registers_per_thread)
+        consider(p, &g, share, best);
+    }
+    if (bk >= p->p.k)
+      break; // longer steps would be of zeros
+  }
+}
+
+// mma.sync takes 16 rows, 8 columns; from [k][x] a thread reads four neighbours at a time.
+static bool fits_tensor(const cmm_problem *p, const cmm_plan *g) {
+  return g->math != MM_TF32 || (g->tm >= (layout_of(&p->p.a) == CMM_KX ? 4 : 2) &&
+                                g->tv >= (layout_of(&p->p.b) == CMM_KX ? 2 : 1));
+}
+
+static bool tile_fits(const cmm_problem *p, const cmm_plan *g) {
+  int words = p->p.elem_bytes / 4;
+  return g->threads <= MAX_THREADS && g->bm <= MAX_TILE && g->bn <= MAX_TILE &&
+         g->tm * g->tv * CMM_VL * words <= MAX_SUMS && fits_tensor(p, g) &&
+         is_wanted(g->tm, p->want_tm) && is_wanted(g->tv, p->want_tv) &&
+         is_wanted(g->warps_m, p->want_warps_m) && is_wanted(g->warps_n, p->want_warps_n);
+}
+
+static void consider_warps(const cmm_problem *p, int tm, int tv, cmm_plan *best) {
+  for (int wm = 1; wm <= 8; wm *= 2)
+    for (int wn = 1; wn <= 8; wn *= 2) {
+      cmm_plan g = {.math = p->math, .tm = tm, .tv = tv, .warps_m = wm, .warps_n = wn};
+      g.threads = wm * wn * CMM_WARP_ROWS * CMM_WARP_COLS;
+      g.bm = wm * CMM_WARP_ROWS * tm;
+      g.bn = wn * CMM_WARP_COLS * CMM_VL * tv;
+      g.row_tiles = p->p.m < 1 ? 1 : ceil_div(p->p.m, g.bm);
+      g.col_tiles = p->p.n < 1 ? 1 : ceil_div(p->p.n, g.bn);
+      if (tile_fits(p, &g))
+        consider_tile(p, g, best);
+    }
+}
+
+// More stages where they keep no block away: latencies vary. It also keeps ptxas from squeezing
+// registers for blocks that the model does not count on.
+static void take_free_stages(const cmm_problem *p, cmm_plan *g) {
+  const cg_cuda *chip = p->p.target->cuda;
+  for (cmm_plan x = *g; x.stages < MAX_STAGES && x.stages < g->piece_tiles;) {
+    x.stages++;
+    set_shared(p, &x);
+    if (x.shared > chip->shared_per_block || resident_blocks(&x, chip) < resident_blocks(g, chip))
+      return;
+    *g = x;
+  }
+}
+
+static void set_phases(const cmm_problem *p, cmm_plan *g) {
+  int64_t tiles = p->p.batch * g->row_tiles * g->col_tiles;
+  g->num_phases = 1;
+  g->tasks[0] = tiles * g->pieces;
+  if (g->pieces > 1) { // one task of the second phase has one vector of each thread
+    g->num_phases = 2;
+    g->tasks[1] = tiles * g->tm * g->tv;
+    g->workspace = tiles * g->bm * g->bn * g->pieces * p->p.elem_bytes;
+  }
+}
+
+// What ptxas is told: left alone it may squeeze registers, and spill, for more blocks than the
+// model counts on, or than there are.
+static void set_room(const cmm_problem *p, cmm_plan *g) {
+  const cg_cuda *chip = p->p.target->cuda;
+  int64_t each = ceil_div(g->tasks[0], chip->sms);
+  g->resident = resident_blocks(g, chip);
+  if (each < g->resident)
+    g->resident = each < 1 ? 1 : (int)each;
+}
+
+void cmm_make_plan(const cmm_problem *p, cmm_plan *plan) {
+  BUG_IF(p->math == MM_TF32 && p->p.elem_bytes != 4, "tf32 products of %s", p->p.ctype);
+  *plan = (cmm_plan){0};
+  for (int tm = 1; tm <= 8; tm *= 2)
+    for (int tv = 1; tv <= 2; tv++)
+      consider_warps(p, tm, tv, plan);
+  BUG_IF(plan->threads == 0, "no tile of %d x %d rows and vectors, %d x %d warps", p->want_tm,
+         p->want_tv, p->want_warps_m, p->want_warps_n);
+  take_free_stages(p, plan);
+  set_phases(p, plan);
+  set_room(p, plan);
+}

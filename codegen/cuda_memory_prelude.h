@@ -1,0 +1,214 @@
+// Second text before CUDA kernels: global memory, shared memory, kernels (cuda_prelude.h has the
+// vectors). clang-format off: one-line functions, side by side, read as tables
+//
+// Global memory is read and written by k_load_* and k_store_* only: in the emulator they check
+// every access against the buffers of the launch.
+
+// --- global memory ----------------------------------------------------------------------------
+// k_see: bytes at p are about to be read (or written) as one access.
+#if defined(K_GPU)
+#define k_see(p, bytes, align, how)
+#else
+#define k_see(p, bytes, align, how) emu_see(p, bytes, align, how)
+#endif
+template <typename M> K_IN M k_take(const M *p) {
+  k_see(p, sizeof(M), sizeof(M), EMU_READ);
+  return *p;
+}
+template <typename M> K_IN void k_put(M *p, M x) {
+  k_see(p, sizeof(M), sizeof(M), EMU_WRITE);
+  *p = x;
+}
+// One register's worth of memory: VL elements of 1, 2, 4 bytes; half as many of 8.
+template <int bytes> struct k_block;
+#if defined(K_GPU)
+template <> struct k_block<4> { struct type { uint32_t word; }; };
+template <> struct k_block<8> { struct __align__(8) type { uint32_t word[2]; }; };
+template <> struct k_block<16> { struct __align__(16) type { uint32_t word[4]; }; };
+#endif
+template <typename M> struct k_wide {
+  enum { count = sizeof(M) < 8 ? VL : 2, bytes = sizeof(M) * count, blocks = VL / count };
+  static K_IN bool fits(const M *p) { return ((uintptr_t)p & (bytes - 1)) == 0; }
+#if defined(K_GPU)
+  typedef typename k_block<bytes>::type block;
+  union words { block b; M e[count]; };
+  static K_IN void load(const M *p, M *e) {
+    words w;
+    w.b = *reinterpret_cast<const block *>(p);
+    _Pragma("unroll") for (int i = 0; i < count; i++) e[i] = w.e[i];
+  }
+  static K_IN void store(M *p, const M *e) {
+    words w;
+    _Pragma("unroll") for (int i = 0; i < count; i++) w.e[i] = e[i];
+    *reinterpret_cast<block *>(p) = w.b;
+  }
+#else
+  static K_IN void load(const M *p, M *e) {
+    k_see(p, bytes, bytes, EMU_READ);
+    for (int i = 0; i < count; i++) e[i] = p[i];
+  }
+  static K_IN void store(M *p, const M *e) {
+    k_see(p, bytes, bytes, EMU_WRITE);
+    for (int i = 0; i < count; i++) p[i] = e[i];
+  }
+#endif
+};
+template <typename M> K_IN void k_take_all(const M *p, M *e) {
+  typedef k_wide<M> wide;
+  if (wide::fits(p)) {
+    _Pragma("unroll") for (int i = 0; i < wide::blocks; i++)
+      wide::load(p + i * wide::count, e + i * wide::count);
+  } else {
+    K_LANES e[i] = k_take(p + i);
+  }
+}
+template <typename M> K_IN void k_put_all(M *p, const M *e) {
+  typedef k_wide<M> wide;
+  if (wide::fits(p)) {
+    _Pragma("unroll") for (int i = 0; i < wide::blocks; i++)
+      wide::store(p + i * wide::count, e + i * wide::count);
+  } else {
+    K_LANES k_put(p + i, e[i]);
+  }
+}
+// For each element type T: k_load_T, k_store_T (VL elements side by side: one access when the
+// address allows it), _part (the first `lanes` of them; nothing beyond is touched, missing lanes
+// are 0), _step (elements `step` apart), k_load_T_one (one element in all lanes), k_splat_T (the
+// same of a value), k_store_T_one (lane 0), k_gather_T (lane i: row[i] rows on).
+#define K_MEMORY(T, m, v, DECODE, ENCODE)                                                          \
+  K v k_load_##T(const m *p) {                                                                     \
+    m e[VL];                                                                                       \
+    v r;                                                                                           \
+    k_take_all(p, e);                                                                              \
+    K_LANES r.lane[i] = DECODE(e[i], v);                                                           \
+    return r;                                                                                      \
+  }                                                                                                \
+  K v k_load_##T##_step(const m *p, int64_t step, int lanes) {                                     \
+    v r;                                                                                           \
+    K_LANES r.lane[i] = i < lanes ? DECODE(k_take(p + i * step), v) : (v::type)0;                  \
+    return r;                                                                                      \
+  }                                                                                                \
+  K v k_load_##T##_part(const m *p, int lanes) { return k_load_##T##_step(p, 1, lanes); }          \
+  K v k_splat_##T(m x) { return v::splat(DECODE(x, v)); }                                          \
+  K v k_load_##T##_one(const m *p) { return k_splat_##T(k_take(p)); }                              \
+  K v k_gather_##T(const m *p, vi row, int64_t row_step, int64_t step, int lanes) {                \
+    v r;                                                                                           \
+    K_LANES r.lane[i] =                                                                            \
+        i < lanes ? DECODE(k_take(p + (row.lane[i] * row_step + i * step)), v) : (v::type)0;       \
+    return r;                                                                                      \
+  }                                                                                                \
+  K void k_store_##T(m *p, v x) {                                                                  \
+    m e[VL];                                                                                       \
+    K_LANES e[i] = ENCODE(x.lane[i], m);                                                           \
+    k_put_all(p, e);                                                                               \
+  }                                                                                                \
+  K void k_store_##T##_one(m *p, v x) { k_put(p, ENCODE(x.lane[0], m)); }                          \
+  K void k_store_##T##_step(m *p, v x, int64_t step, int lanes) {                                  \
+    K_LANES if (i < lanes) k_put(p + i * step, ENCODE(x.lane[i], m));                              \
+  }                                                                                                \
+  K void k_store_##T##_part(m *p, v x, int lanes) { k_store_##T##_step(p, x, 1, lanes); }
+#define K_FROM(x, v) (v::type)(x)
+#define K_AS(x, m) (m)(x)
+#define K_FROM_BYTE(x, v) ((x) != 0 ? -1 : 0)
+#define K_AS_BYTE(x, m) (m)(-(x))
+K_MEMORY(bool, uint8_t, vi, K_FROM_BYTE, K_AS_BYTE)
+K_MEMORY(u8, uint8_t, vi, K_FROM, K_AS)
+K_MEMORY(i8, int8_t, vi, K_FROM, K_AS)
+K_MEMORY(u16, uint16_t, vi, K_FROM, K_AS)
+K_MEMORY(i32, int32_t, vi, K_FROM, K_AS)
+K_MEMORY(u32, uint32_t, vu, K_FROM, K_AS)
+K_MEMORY(i64, int64_t, vl, K_FROM, K_AS)
+K_MEMORY(f32, float, vf, K_FROM, K_AS)
+K_MEMORY(f64, double, vd, K_FROM, K_AS)
+
+// Row numbers of a gather, kept inside the table.
+K vi k_row(vi x, int32_t rows) { return k_min(k_max(x, k_i32(0)), k_i32(rows - 1)); }
+K vi k_row(vu x, int32_t rows) { return K_TO(k_min(x, k_u32((uint32_t)rows - 1)), vi); }
+K vi k_row(vl x, int32_t rows) { return K_TO(k_min(k_max(x, k_i64(0)), k_i64(rows - 1)), vi); }
+
+// --- shared memory ----------------------------------------------------------------------------
+// __shared__ k_array<float, 1056> tile;
+//   tile[i]                        an element
+//   tile.load4(i), .store4(i, v)   VL elements from i on, a multiple of VL, as a vector
+//   tile.at(i)                     a place, for the copies and matrix loads of
+//                                  cuda_device_prelude.h: k_place<float>, + n goes on by n elements
+// In the emulator the same with bounds, alignment and races watched (mltc_emulator.h).
+#if defined(K_GPU)
+template <typename T> using k_place = T *;
+template <typename T, int N> struct __align__(128) k_array {
+  T element[N];
+  K_IN T &operator[](int i) { return element[i]; }
+  K_IN T operator[](int i) const { return element[i]; }
+  K_IN T *at(int i) { return element + i; }
+  K_IN k_vec<T> load4(int i) const {
+    k_vec<T> r;
+    _Pragma("unroll") for (int j = 0; j < k_wide<T>::blocks; j++)
+      k_wide<T>::load(element + i + j * k_wide<T>::count, r.lane + j * k_wide<T>::count);
+    return r;
+  }
+  K_IN void store4(int i, k_vec<T> x) {
+    _Pragma("unroll") for (int j = 0; j < k_wide<T>::blocks; j++)
+      k_wide<T>::store(element + i + j * k_wide<T>::count, x.lane + j * k_wide<T>::count);
+  }
+};
+#else
+template <typename T> using k_place = emu_place<T>;
+template <typename T, int N> struct k_array : emu_shared<T, N> {
+  K_IN k_vec<T> load4(int64_t i) {
+    k_vec<T> r;
+    this->take(i, VL, r.lane);
+    return r;
+  }
+  K_IN void store4(int64_t i, k_vec<T> x) { this->put(i, VL, x.lane); }
+};
+#endif
+
+// --- kernels ----------------------------------------------------------------------------------
+// K_KERNEL(name, threads, width) { ... task ... args[0] ... }     entry `name`: one call
+// K_KERNEL_ROOM(name, threads, blocks, width)                     the same; its registers leave room
+//                                                                 for so many blocks on an SM
+// K_ROWS(name, threads, width, rows)                              entry `name_rows`: many calls
+// threads is a multiple of 32; args has `width` entries.
+template <int width> struct k_args { char *at[width]; };
+template <int width, int rows> struct k_rows {
+  int64_t num;
+  struct { int64_t end; char *at[width]; } row[rows]; // end: tasks of this row and of those before
+};
+// The row that a block works for: the first whose end lies beyond it.
+template <int width, int rows> K_IN int k_row_of(const k_rows<width, rows> &all, int64_t block) {
+  int low = 0, high = (int)all.num - 1;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (block < all.row[middle].end) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+#define K_BODY(name) static K_IN void name##_body(const int64_t task, char *const *const args)
+#if defined(K_GPU)
+#if defined(__NVCC__) || defined(__CUDACC_RTC__)
+#define K_PARAMETER const __grid_constant__
+#else
+#define K_PARAMETER const
+#endif
+#define K_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
+#define K_ENTRY(entry, threads, bounds, ...)                                                       \
+  extern "C" __global__ void bounds entry(K_PARAMETER __VA_ARGS__ all)
+#else
+#define K_BOUNDS(...)
+#define K_ENTRY(entry, threads, bounds, ...) EMU_ENTRY(entry, threads, __VA_ARGS__)
+#endif
+#define K_KERNEL_WITHIN(name, threads, bounds, width)                                              \
+  static_assert((threads) % 32 == 0 && (threads) <= 1024, "a block is of whole warps");            \
+  K_BODY(name);                                                                                    \
+  K_ENTRY(name, threads, bounds, k_args<width>) { name##_body((int64_t)blockIdx.x, all.at); }      \
+  K_BODY(name)
+#define K_KERNEL(name, threads, width) K_KERNEL_WITHIN(name, threads, K_BOUNDS(threads), width)
+#define K_KERNEL_ROOM(name, threads, blocks, width)                                                \
+  K_KERNEL_WITHIN(name, threads, K_BOUNDS(threads, blocks), width)
+#define K_ROWS(name, threads, width, rows)                                                         \
+  static_assert(sizeof(k_rows<width, rows>) <= 32764, "too many rows for parameters");             \
+  K_ENTRY(name##_rows, threads, K_BOUNDS(threads), k_rows<width, rows>) {                                      \
+    const int row = k_row_of(all, (int64_t)blockIdx.x);                                            \
+    name##_body((int64_t)blockIdx.x - (row > 0 ? all.row[row - 1].end : 0), all.row[row].at);      \
+  }

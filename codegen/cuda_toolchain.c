@@ -1,0 +1,287 @@
+// cuda_toolchain.c: see cuda_toolchain.h.
+#include "codegen/cuda_toolchain.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "codegen/cuda_cache.h"
+#include "codegen/cuda_clang.h"
+#include "codegen/nvrtc.h"
+
+// Everything that NVRTC is told. Products in sums are fused, as on the CPU; division, roots and
+// small numbers are exact: no fast math. What spills says so in the log.
+static const char *const options[] = {
+    "-std=c++17",          "-default-device",
+    "--fmad=true",         "--ftz=false",
+    "--prec-div=true",     "--prec-sqrt=true",
+    "--diag-suppress=177", "--ptxas-options=--warn-on-spills",
+};
+enum { NUM_OPTIONS = sizeof options / sizeof *options };
+
+typedef struct image {
+  int unit;
+  const char *arch; // "sm_90a", "compute_80"
+  bool ptx;
+  const char *from;   // what the compiler is told: "sm_90a", "sm_80" (it gives PTX on its way)
+  const char *path;   // of the file in the folder of intermediate files
+  ir_buf key;         // of the cache
+  const char *data;   // NULL: not there yet
+  size_t len, packed; // bytes; in the file `path`.z
+} image;
+
+struct cg_images {
+  const cg_tools *x;
+  const cg_nvrtc *nvrtc;      // NULL:
+  const cg_cuda_clang *clang; // this one is used
+  cg_cache cache;
+  IR_VEC(const cg_source *) units;
+  IR_VEC(image *) all; // in the table's order
+};
+
+// --- what to make --------------------------------------------------------------------------------
+// "compute_90" of "sm_90a", and of "compute_90".
+static const char *virtual_arch(ir_arena *a, const char *arch) {
+  const char *number = strchr(arch, '_') + 1;
+  return ir_format(a, "compute_%.*s", (int)strspn(number, "0123456789"), number);
+}
+
+static bool is_for_one_chip(const char *arch) {
+  return arch[strlen(arch) - 1] == 'a';
+}
+
+// See the head of cuda_toolchain.h. The PTX that NVRTC makes on its way to sm_80 is not to the byte
+// what it makes for compute_80: it always comes from the former, whoever asks for it.
+static const char *ptx_from(const cg_images *im) {
+  const cg_cuda *c = im->x->t->cuda;
+  if (im->clang)
+    return virtual_arch(im->x->a, c->archs[0]);
+  for (int i = c->num_archs; i-- > 0;)
+    if (!is_for_one_chip(c->archs[i]))
+      return c->archs[i];
+  return virtual_arch(im->x->a, c->archs[c->num_archs - 1]);
+}
+
+static const char *identity(const cg_images *im) {
+  return im->clang ? im->clang->identity : cg_nvrtc_identity(im->nvrtc);
+}
+
+// Everything that the bytes of an image depend on. The name is in it because compilers put it into
+// symbols.
+static ir_buf make_key(const cg_images *im, const cg_source *s, const char *arch,
+                       const char *from) {
+  ir_buf key = ir_buf_new(im->x->a);
+  ir_buf_printf(&key, "%s\n%s from %s\n%s\n", identity(im), arch, from, s->name);
+  for (int i = 0; !im->clang && i < NUM_OPTIONS; i++)
+    ir_buf_printf(&key, "%s ", options[i]);
+  if (im->clang)
+    cg_cuda_clang_put_key(&key);
+  ir_buf_puts(&key, "\n");
+  ir_buf_write(&key, s->text, s->len);
+  return key;
+}
+
+static void add_image(cg_images *im, int unit, const char *from, bool ptx) {
+  ir_arena *a = im->x->a;
+  const cg_source *s = im->units.at[unit];
+  const char *arch = ptx ? virtual_arch(a, from) : from;
+  image *i = IR_NEW(a, image);
+  *i = (image){.unit = unit, .arch = arch, .ptx = ptx, .from = from};
+  i->key = make_key(im, s, arch, from);
+  i->path = cg_with_suffix(im->x, s->name, ir_format(a, ".%s.%s", arch, ptx ? "ptx" : "cubin"));
+  if (!im->x->b->no_cache)
+    i->data = cg_cache_get(&im->cache, &i->key, &i->len);
+  IR_PUSH(a, im->all, i);
+}
+
+static void add_images(cg_images *im, bool ptx_only) {
+  const cg_cuda *c = im->x->t->cuda;
+  for (int i = 0; !ptx_only && !im->clang && i < c->num_archs; i++)
+    for (size_t u = 0; u < im->units.num; u++)
+      add_image(im, (int)u, c->archs[i], false);
+  for (size_t u = 0; u < im->units.num; u++)
+    add_image(im, (int)u, ptx_from(im), true);
+}
+
+// --- compilers -----------------------------------------------------------------------------------
+static const char *nvrtc_program(const cg_tools *x) {
+  return ir_format(x->a, "%s/mltc-nvrtc", x->lib);
+}
+
+static bool open_nvrtc(cg_images *im) {
+  const cg_tools *x = im->x;
+  if (access(nvrtc_program(x), X_OK) != 0)
+    return cg_fail(x, ir_format(x->a,
+                                "%s is not there: build the target mltc-nvrtc, or install with "
+                                "cmake --install",
+                                nvrtc_program(x)));
+  im->nvrtc = cg_nvrtc_open(x->a, x->why);
+  for (int i = 0; im->nvrtc && i < x->t->cuda->num_archs; i++) {
+    const char *arch = x->t->cuda->archs[i];
+    if (!cg_nvrtc_knows(im->nvrtc, atoi(arch + 3)))
+      return cg_fail(x,
+                     ir_format(x->a, "NVRTC %s makes no code for %s; it can: %s",
+                               cg_nvrtc_version(im->nvrtc), arch, cg_nvrtc_all(im->nvrtc, x->a)));
+  }
+  return im->nvrtc != NULL;
+}
+
+cg_images *cg_images_new(const cg_tools *x, const cg_sources *s, bool ptx_only) {
+  cg_images *im = IR_NEW(x->a, cg_images);
+  *im = (cg_images){.x = x, .cache = {.a = x->a}};
+  if (!x->b->no_cache)
+    im->cache = cg_cache_open(x->a);
+  for (size_t i = 0; i < s->num; i++)
+    if (s->at[i].kind == CG_SOURCE_CUDA)
+      IR_PUSH(x->a, im->units, &s->at[i]);
+  if (x->b->cuda_compiler == CG_CUDA_CLANG)
+    im->clang = cg_cuda_clang_open(x);
+  if (!im->clang && (x->b->cuda_compiler == CG_CUDA_CLANG || !open_nvrtc(im)))
+    return NULL;
+  add_images(im, ptx_only);
+  return im;
+}
+
+// --- compiling -----------------------------------------------------------------------------------
+static cg_command nvrtc_command(const cg_images *im, const cg_source *s, const char *from,
+                                const image *cubin, const image *ptx) {
+  const cg_tools *x = im->x;
+  cg_command c = {0};
+  cg_command_add(&c, nvrtc_program(x));
+  cg_command_add(&c, ir_format(x->a, "%s/%s", x->dir, s->name));
+  if (cubin)
+    cg_command_add(&c, ir_format(x->a, "--cubin=%s", cubin->path));
+  if (ptx)
+    cg_command_add(&c, ir_format(x->a, "--ptx=%s", ptx->path));
+  cg_command_add(&c, ir_format(x->a, "--gpu-architecture=%s", from));
+  for (int i = 0; i < NUM_OPTIONS; i++)
+    cg_command_add(&c, options[i]);
+  return c;
+}
+
+// One call, which makes one image or two.
+static void add_call(const cg_images *im, cg_jobs *jobs, const image *cubin, const image *ptx) {
+  const cg_tools *x = im->x;
+  const image *first = cubin ? cubin : ptx;
+  const cg_source *s = im->units.at[first->unit];
+  const char *log = cg_with_suffix(x, s->name, ir_format(x->a, ".%s.log", first->arch));
+  const char *what = ir_format(x->a, "compiling the generated %s for %s", s->name, first->arch);
+  cg_command c = im->clang ? cg_cuda_clang_command(x, s->name, first->arch, ptx->path)
+                           : nvrtc_command(im, s, first->from, cubin, ptx);
+  cg_add_command(x, jobs, what, log, &c);
+}
+
+// The other image that the same call makes, where that is still to be made.
+static image *beside(const cg_images *im, const image *one) {
+  for (size_t i = 0; i < im->all.num; i++) {
+    image *other = im->all.at[i];
+    if (other != one && other->unit == one->unit && !other->data && !strcmp(other->from, one->from))
+      return other;
+  }
+  return NULL;
+}
+
+void cg_images_add_jobs(cg_images *im, cg_jobs *jobs) {
+  for (size_t i = 0; i < im->all.num; i++) {
+    image *one = im->all.at[i];
+    if (one->data && im->x->b->verbose)
+      fprintf(stderr, "+ from the cache: %s\n", one->path);
+    if (one->data)
+      continue;
+    if (!one->ptx)
+      add_call(im, jobs, one, beside(im, one));
+    else if (!beside(im, one))
+      add_call(im, jobs, NULL, one);
+  }
+}
+
+// Images are carried packed: PTX is text, and cubins repeat themselves. The 0 behind PTX goes with
+// it (ir_read_file and the cache put one behind everything).
+static bool pack(const cg_images *im, image *one) {
+  const cg_tools *x = im->x;
+  uLong len = (uLong)one->len + one->ptx;
+  uLongf packed = compressBound(len);
+  unsigned char *bytes = IR_NEW_ARRAY(x->a, unsigned char, packed);
+  int status = compress2(bytes, &packed, (const unsigned char *)one->data, len, Z_BEST_COMPRESSION);
+  BUG_IF(status != Z_OK, "zlib says %d", status);
+  one->packed = packed;
+  const char *path = ir_format(x->a, "%s.z", one->path);
+  if (ir_write_file(path, (const char *)bytes, packed))
+    return true;
+  return cg_fail(x, ir_format(x->a, "cannot write '%s': %s", path, strerror(errno)));
+}
+
+bool cg_images_finish(cg_images *im) {
+  const cg_tools *x = im->x;
+  bool added = false;
+  for (size_t i = 0; i < im->all.num; i++) {
+    image *one = im->all.at[i];
+    if (one->data) {
+      if (!ir_write_file(one->path, one->data, one->len))
+        return cg_fail(x, ir_format(x->a, "cannot write '%s': %s", one->path, strerror(errno)));
+      continue;
+    }
+    one->data = ir_read_file(x->a, one->path, &one->len);
+    if (!one->data)
+      return cg_fail(x, ir_format(x->a, "cannot read '%s': %s", one->path, strerror(errno)));
+    cg_cache_put(&im->cache, &one->key, one->data, one->len);
+    added = true;
+  }
+  if (added)
+    cg_cache_trim(&im->cache, CG_CACHE_BYTES);
+  for (size_t i = 0; i < im->all.num; i++)
+    if (!pack(im, im->all.at[i]))
+      return false;
+  return true;
+}
+
+// --- results -------------------------------------------------------------------------------------
+// A path in a string of the assembler.
+static const char *quoted(ir_arena *a, const char *path) {
+  ir_buf b = ir_buf_new(a);
+  for (const char *s = path; *s; s++)
+    ir_buf_printf(&b, "%s%c", *s == '"' || *s == '\\' ? "\\" : "", *s);
+  return ir_buf_str(&b);
+}
+
+static void put_bytes(const cg_images *im, ir_buf *b) {
+  ir_arena *a = im->x->a;
+  ir_buf_puts(b, "__asm__(\".section .rodata.mltc_images, \\\"a\\\", @progbits\\n\"\n");
+  for (size_t i = 0; i < im->all.num; i++) {
+    const image *one = im->all.at[i];
+    ir_buf_printf(b, "        \".balign 64\\nmltc_image_%zu:\\n\"\n        ", i);
+    cg_put_string(b, ir_format(a, ".incbin \"%s.z\"\n", quoted(a, one->path)));
+    ir_buf_puts(b, "\n");
+  }
+  ir_buf_puts(b, "        \".text\\n\");\n\n");
+}
+
+static void put_table(const cg_images *im, ir_buf *b) {
+  for (size_t i = 0; i < im->all.num; i++)
+    ir_buf_printf(b, "extern const unsigned char mltc_image_%zu[];\n", i);
+  ir_buf_puts(b, "\nconst mlrt_gpu_image mlrt_gpu_images[] = {\n");
+  for (size_t i = 0; i < im->all.num; i++) {
+    const image *one = im->all.at[i];
+    ir_buf_printf(b, "    {\"%s\", %d, mltc_image_%zu, %zu, %zu},\n", one->arch, one->unit, i,
+                  one->packed, one->len + one->ptx);
+  }
+  ir_buf_printf(b, "};\nconst int mlrt_num_gpu_images = %zu;\n", im->all.num);
+}
+
+cg_source cg_images_source(const cg_images *im) {
+  ir_buf b = ir_buf_new(im->x->a);
+  ir_buf_puts(&b, "// The compiled kernels, carried in the program.\n#include \"mlrt.h\"\n\n");
+  put_bytes(im, &b);
+  put_table(im, &b);
+  return (cg_source){.name = "images.c", .text = ir_buf_str(&b), .len = b.len, .small = true};
+}
+
+void cg_images_print_ptx(const cg_images *im, ir_buf *out) {
+  for (size_t i = 0; i < im->all.num; i++) {
+    const image *one = im->all.at[i];
+    ir_buf_printf(out, "// ===== %s for %s\n%s", im->units.at[one->unit]->name, one->arch,
+                  one->data);
+  }
+}

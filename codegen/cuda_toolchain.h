@@ -1,0 +1,30 @@
+// cuda_toolchain.h: from CUDA sources to images, and from images to an object of the trainer.
+//
+//   kernels_0.cu --NVRTC--> kernels_0.sm_80.cubin   of each architecture
+//                           kernels_0.compute_80.ptx   for GPUs that none of them is for
+//   all of them --images.c--> images.o: mlrt_gpu_images of runtime/mlrt.h
+//
+// PTX is of the newest architecture that is not for one chip only (sm_90a): what the driver makes
+// of compute_80 runs on every newer GPU, and the compiler has this PTX anyhow on its way to sm_80.
+// Of sm_90a alone it is compute_90, compiled for itself. With --cuda-compiler=clang there is PTX
+// only, of the oldest architecture, which all named ones run.
+#ifndef CODEGEN_CUDA_TOOLCHAIN_H
+#define CODEGEN_CUDA_TOOLCHAIN_H
+
+#include "codegen/toolchain.h"
+
+typedef struct cg_images cg_images;
+
+// Opens the compiler, and finds in the cache what it can. With ptx_only only PTX is made. NULL with
+// a message in *x->why.
+cg_images *cg_images_new(const cg_tools *x, const cg_sources *s, bool ptx_only);
+// What remains to be compiled.
+void cg_images_add_jobs(cg_images *im, cg_jobs *jobs);
+// After the jobs: reads what they wrote, and gives it to the cache.
+bool cg_images_finish(cg_images *im);
+// After that: the object's source, images.c.
+cg_source cg_images_source(const cg_images *im);
+// After that: all PTX, as one text.
+void cg_images_print_ptx(const cg_images *im, ir_buf *out);
+
+#endif

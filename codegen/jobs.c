@@ -1,0 +1,87 @@
+// jobs.c: see jobs.h.
+#include "codegen/jobs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+void cg_command_add(cg_command *c, const char *arg) {
+  BUG_IF(c->num + 1 >= CG_MAX_ARGS, "too many arguments");
+  c->argv[c->num++] = arg;
+}
+
+// --- beginning -------------------------------------------------------------------------------
+static void show(const cg_command *c) {
+  for (int i = 0; i < c->num; i++)
+    fprintf(stderr, "%s%s", i ? " " : "+ ", c->argv[i]);
+  fputc('\n', stderr);
+}
+
+static void begin(cg_job *j, bool verbose) {
+  const cg_command *c = &j->command;
+  if (verbose)
+    show(c);
+  posix_spawn_file_actions_t io;
+  posix_spawn_file_actions_init(&io);
+  posix_spawn_file_actions_addopen(&io, 1, j->log, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  posix_spawn_file_actions_adddup2(&io, 1, 2);
+  int error =
+      posix_spawnp(&j->pid, c->argv[0], &io, NULL, (char *const *)(uintptr_t)c->argv, environ);
+  posix_spawn_file_actions_destroy(&io);
+  j->ok = false;
+  if (error)
+    j->pid = 0;
+}
+
+// --- ending ----------------------------------------------------------------------------------
+// Waits for whichever ends first.
+static void finish_one(cg_job *jobs, size_t num) {
+  int status = 0;
+  pid_t pid;
+  do
+    pid = waitpid(-1, &status, 0);
+  while (pid < 0 && errno == EINTR);
+  for (size_t i = 0; i < num; i++)
+    if (jobs[i].pid > 0 && (jobs[i].pid == pid || pid < 0)) {
+      jobs[i].pid = 0;
+      jobs[i].ok = pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+}
+
+static size_t num_running(const cg_job *jobs, size_t num) {
+  size_t n = 0;
+  for (size_t i = 0; i < num; i++)
+    n += jobs[i].pid > 0;
+  return n;
+}
+
+static size_t num_processors(void) {
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  return n < 1 ? 1 : (size_t)n;
+}
+
+const cg_job *cg_jobs_run(cg_jobs *jobs, bool verbose) {
+  size_t most = num_processors();
+  for (size_t i = 0; i < jobs->num; i++) {
+    while (num_running(jobs->at, i) == most)
+      finish_one(jobs->at, i);
+    begin(&jobs->at[i], verbose);
+  }
+  while (num_running(jobs->at, jobs->num) > 0)
+    finish_one(jobs->at, jobs->num);
+  for (size_t i = 0; i < jobs->num; i++)
+    if (!jobs->at[i].ok)
+      return &jobs->at[i];
+  return NULL;
+}
+
+const char *cg_job_explain(ir_arena *a, const cg_job *j) {
+  size_t len = 0;
+  const char *text = ir_read_file(a, j->log, &len);
+  return ir_format(a, "%s failed:\n%s", j->what, text && len ? text : "(no output)");
+}

@@ -1,0 +1,31 @@
+// jobs.h: commands, as many at a time as there are processors.
+#ifndef CODEGEN_JOBS_H
+#define CODEGEN_JOBS_H
+
+#include "ir/base.h"
+
+#include <sys/types.h>
+
+enum { CG_MAX_ARGS = 64 };
+
+typedef struct cg_command {
+  const char *argv[CG_MAX_ARGS]; // ends with NULL
+  int num;
+} cg_command;
+void cg_command_add(cg_command *c, const char *arg);
+
+typedef struct cg_job {
+  const char *what; // "compiling the generated kernels_0.c"
+  cg_command command;
+  const char *log; // file that gets what it prints
+  pid_t pid;       // while it runs
+  bool ok;         // it has ended, and well
+} cg_job;
+typedef IR_VEC(cg_job) cg_jobs;
+
+// Runs all, beginning in their order. The first in their order that failed, or NULL.
+const cg_job *cg_jobs_run(cg_jobs *jobs, bool verbose);
+// Its message: what failed, and what it printed.
+const char *cg_job_explain(ir_arena *a, const cg_job *j);
+
+#endif

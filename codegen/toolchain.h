@@ -1,0 +1,31 @@
+// toolchain.h: what the parts of the toolchain share: toolchain.c (the C compiler and the linker)
+// and cuda_toolchain.c (images for GPUs).
+#ifndef CODEGEN_TOOLCHAIN_H
+#define CODEGEN_TOOLCHAIN_H
+
+#include "codegen/jobs.h"
+#include "codegen/program.h"
+
+typedef struct cg_tools {
+  ir_arena *a;
+  const cg_target *t;
+  const cg_build *b;
+  const char *cc;   // clang
+  const char *lib;  // folder of the runtime
+  const char *dir;  // of intermediate files
+  const char **why; // gets the message of what fails
+} cg_tools;
+
+// Sets the message and returns false.
+bool cg_fail(const cg_tools *x, const char *message);
+// "DIR/kernels_0.o" of "kernels_0.c" and ".o".
+const char *cg_with_suffix(const cg_tools *x, const char *source, const char *suffix);
+void cg_add_command(const cg_tools *x, cg_jobs *jobs, const char *what, const char *log,
+                    const cg_command *c);
+bool cg_run(const cg_tools *x, cg_jobs *jobs);
+// Writes a file into the folder of intermediate files.
+bool cg_write(const cg_tools *x, const char *name, const char *text, size_t len);
+// Compiles one C file, as cg_compile does.
+void cg_add_compile(const cg_tools *x, cg_jobs *jobs, const cg_source *s);
+
+#endif

@@ -1,0 +1,100 @@
+// device_cpu.c: a program on the host: its arena is one mapping, its functions run on the team.
+//
+// Runs are done when they return, and everything lies where the host reads and writes it: batches
+// are made in the arena itself, and a range of it is one piece.
+#include "runtime/device.h"
+#include "runtime/error.h"
+
+#include <string.h>
+
+static void open_host(mlrt_device *d, const mlrt_options *o) {
+  (void)d;
+  (void)o;
+}
+
+static void allocate(mlrt_device *d, const mlrt_options *o) {
+  mlrt_error e;
+  if (!mlrt_arena_map(&d->arena, d->program->arena_bytes, !o->no_huge_pages, &e))
+    mlrt_fail(MLRT_EXIT_MEMORY, "%s", e.text);
+  d->staging = d->arena.base + d->program->state_bytes;
+}
+
+static void close_host(mlrt_device *d) {
+  mlrt_arena_unmap(&d->arena);
+}
+
+static void run(mlrt_device *d, int func, int slot, const mlrt_spare *beside) {
+  mlrt_team_run_beside(d->team, d->program->funcs[func].run, d->arena.base, slot, beside);
+}
+
+static void staged(mlrt_device *d) {
+  (void)d;
+}
+
+static const char *result(mlrt_device *d, int slot, const mlrt_result *r) {
+  (void)slot;
+  return d->arena.base + r->offset;
+}
+
+static bool read_arena(mlrt_device *d, int64_t offset, int64_t bytes, mlrt_take_fn take,
+                       void *data) {
+  return take(data, d->arena.base + offset, (size_t)bytes);
+}
+
+static bool write_arena(mlrt_device *d, int64_t offset, int64_t bytes, mlrt_give_fn give,
+                        void *data) {
+  return give(data, d->arena.base + offset, (size_t)bytes);
+}
+
+static void fill(mlrt_device *d, int64_t offset, int64_t bytes, int byte) {
+  memset(d->arena.base + offset, byte, (size_t)bytes);
+}
+
+static void run_tasks(const mlrt_kernel *k, int phase, int64_t begin, int64_t end,
+                      char *const *args) {
+  if (begin < end)
+    k->fast[phase](begin, end, args);
+}
+
+// Split 0: all tasks at once; 1: one by one, the last first; 2: three parts, the middle one last.
+static void run_phase(const mlrt_kernel *k, int phase, char *const *args, int split) {
+  int64_t n = k->tasks[phase], a = n / 3, b = 2 * n / 3;
+  switch (split) {
+  case 0:
+    run_tasks(k, phase, 0, n, args);
+    break;
+  case 1:
+    for (int64_t i = n - 1; i >= 0; i--)
+      run_tasks(k, phase, i, i + 1, args);
+    break;
+  default:
+    run_tasks(k, phase, b, n, args);
+    run_tasks(k, phase, 0, a, args);
+    run_tasks(k, phase, a, b, args);
+    break;
+  }
+}
+
+static void call(mlrt_device *d, const mlrt_kernel *k, char *const *args, int split) {
+  (void)d;
+  for (int phase = 0; phase < k->num_phases; phase++)
+    run_phase(k, phase, args, split);
+}
+
+static void print_code(const mlrt_program *p) {
+  (void)p;
+}
+
+const mlrt_device_calls mlrt_cpu_calls = {
+    .open = open_host,
+    .allocate = allocate,
+    .close = close_host,
+    .run = run,
+    .staged = staged,
+    .result = result,
+    .read = read_arena,
+    .write = write_arena,
+    .fill = fill,
+    .call = call,
+    .print_code = print_code,
+};

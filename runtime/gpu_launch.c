@@ -1,0 +1,107 @@
+// gpu_launch.c: a function of the program as work for the GPU.
+//
+// The generated function lists its launches once; the driver records them (stream capture) as a
+// graph with all their parameters, and replays that from then on, without the microseconds that
+// each launch costs the host. Addresses depend on the slot: there is a graph per function and slot,
+// made when it is first needed. --no-cuda-graph lists the launches anew each time.
+#include "runtime/gpu.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+const char *gpu_func_name(int func) {
+  static const char *const names[MLRT_NUM_FUNCS] = {"init", "step", "eval", "predict",
+                                                    "accumulate"};
+  return names[func];
+}
+
+// --- what generated code calls
+
+static void fail_to_launch(const mlrt_gpu *g, int entry, int64_t blocks, size_t bytes, CUresult r) {
+  const mlrt_gpu_entry *e = &g->program->gpu->entries[entry];
+  char why[256];
+  gpu_driver_explain(&g->driver, r, why, sizeof why);
+  mlrt_fail(gpu_driver_exit_code(r),
+            "kernel '%s' (%s at %s): cuLaunchKernel of %" PRId64
+            " blocks of %d threads with %zu bytes of parameters failed: %s",
+            e->symbol, e->ops, e->where, blocks, e->threads, bytes, why);
+}
+
+void mlrt_gpu_launch(mlrt_gpu *g, int entry, int64_t blocks, const void *parameter, size_t bytes) {
+  const mlrt_gpu_entry *e = &g->program->gpu->entries[entry];
+  if (blocks == 0)
+    return;
+  if (blocks < 0 || blocks > INT32_MAX)
+    mlrt_fail(MLRT_EXIT_INTERNAL, "kernel '%s' (%s at %s): a launch cannot have %" PRId64 " blocks",
+              e->symbol, e->ops, e->where, blocks);
+  void *extra[] = {(void *)(uintptr_t)GPU_LAUNCH_BYTES, (void *)(uintptr_t)parameter,
+                   (void *)(uintptr_t)GPU_LAUNCH_SIZE, &bytes, (void *)(uintptr_t)GPU_LAUNCH_END};
+  CUresult r = g->driver.cuLaunchKernel(g->functions[entry], (unsigned)blocks, 1, 1,
+                                        (unsigned)e->threads, 1, 1, 0, g->compute, NULL, extra);
+  if (r != GPU_OK)
+    fail_to_launch(g, entry, blocks, bytes, r);
+}
+
+void mlrt_gpu_copy(mlrt_gpu *g, char *to, const char *from, int64_t bytes) {
+  if (bytes > 0)
+    GPU_DO(&g->driver, cuMemcpyDtoDAsync_v2, (CUdeviceptr)(uintptr_t)to,
+           (CUdeviceptr)(uintptr_t)from, (size_t)bytes, g->compute);
+}
+
+// --- functions
+
+static void list(mlrt_gpu *g, int func, int slot) {
+  g->program->funcs[func].launch(g, (char *)(uintptr_t)g->arena, slot);
+  gpu_send_results(g, func, slot);
+}
+
+static CUgraphExec capture(mlrt_gpu *g, int func, int slot) {
+  CUgraph graph = NULL;
+  CUgraphExec exec = NULL;
+  GPU_DO(&g->driver, cuStreamBeginCapture_v2, g->compute, GPU_CAPTURE_THREAD);
+  list(g, func, slot);
+  GPU_DO(&g->driver, cuStreamEndCapture, g->compute, &graph);
+  GPU_DO(&g->driver, cuGraphInstantiateWithFlags, &exec, graph, 0);
+  GPU_DO(&g->driver, cuGraphDestroy, graph);
+  return exec;
+}
+
+void gpu_start(mlrt_gpu *g, int func, int slot) {
+  if (!g->use_graphs) {
+    list(g, func, slot);
+    return;
+  }
+  CUgraphExec *exec = &g->graphs[func][slot];
+  if (!*exec)
+    *exec = capture(g, func, slot);
+  GPU_DO(&g->driver, cuGraphLaunch, *exec, g->compute);
+}
+
+void gpu_free_graphs(mlrt_gpu *g) {
+  for (int func = 0; func < MLRT_NUM_FUNCS; func++)
+    for (int slot = 0; slot < GPU_SLOTS; slot++)
+      if (g->graphs[func][slot])
+        GPU_DO(&g->driver, cuGraphExecDestroy, g->graphs[func][slot]);
+}
+
+// --- waiting
+
+// The device has gone wrong some time before: the driver does not say in which kernel.
+static void must_be_fine(const mlrt_gpu *g, const char *call, const char *what, CUresult r) {
+  if (r == GPU_OK)
+    return;
+  char why[256];
+  gpu_driver_explain(&g->driver, r, why, sizeof why);
+  mlrt_fail(gpu_driver_exit_code(r),
+            "%s failed, waiting for %s: %s\nhelp: CUDA_LAUNCH_BLOCKING=1 in the environment and "
+            "--no-cuda-graph name the kernel",
+            call, what, why);
+}
+
+void gpu_wait_event(mlrt_gpu *g, CUevent event, const char *what) {
+  must_be_fine(g, "cuEventSynchronize", what, g->driver.cuEventSynchronize(event));
+}
+
+void gpu_wait_stream(mlrt_gpu *g, CUstream stream, const char *what) {
+  must_be_fine(g, "cuStreamSynchronize", what, g->driver.cuStreamSynchronize(stream));
+}

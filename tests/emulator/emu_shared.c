@@ -1,0 +1,145 @@
+// emu_shared.c: shared arrays: indices, alignment, races, and poison.
+//
+// Per element: the last write and, for each warp, its last reads. An access must come after all
+// writes of other threads to the same element, a write after all reads of them, too: by a barrier
+// of the block, or by __syncwarp inside a warp (emu_sync.c keeps the clocks).
+#include "tests/emulator/emu_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MANY = -1, NEVER = 0 };
+
+typedef struct access {
+  int thread;      // MANY: several of the warp
+  uint32_t period; // NEVER, or its warp's period
+} access;
+
+typedef struct element {
+  access wrote;
+  int in_flight; // 1 + the thread that began an asynchronous copy to it; 0: none
+} element;
+
+struct emu_shadow {
+  emu_array *array;
+  element *element;
+  access *read; // [element][warp]
+  struct emu_shadow *next;
+};
+
+static struct emu_shadow *shadow_of(emu_launch_state *l, emu_array *a) {
+  if (!a->shadow) {
+    struct emu_shadow *s = calloc(1, sizeof *s);
+    s->array = a;
+    s->element = calloc(a->count, sizeof *s->element);
+    s->read = calloc(a->count * (size_t)l->warps, sizeof *s->read);
+    s->next = l->shadows;
+    l->shadows = a->shadow = s;
+  }
+  return a->shadow;
+}
+
+void emu_shared_end(emu_launch_state *l) {
+  struct emu_shadow *next;
+  for (struct emu_shadow *s = l->shadows; s; s = next) {
+    next = s->next;
+    s->array->shadow = NULL;
+    free(s->element);
+    free(s->read);
+    free(s);
+  }
+  l->shadows = NULL;
+}
+
+// Every byte 255: NaN in all sizes of float. Copies in flight are gone with their block.
+void emu_shared_poison(emu_launch_state *l) {
+  for (emu_array *a = l->unit->arrays; a; a = a->next) {
+    memset(a->data, 0xff, a->count * a->element);
+    struct emu_shadow *s = a->shadow;
+    for (size_t i = 0; s && i < a->count; i++)
+      s->element[i].in_flight = 0;
+  }
+}
+
+// --- bounds ----------------------------------------------------------------------------------
+void emu_shared_check(emu_launch_state *l, const emu_array *a, int64_t first, int64_t count,
+                      int64_t align, const char *does, void *from) {
+  if (first < 0 || first + count > (int64_t)a->count)
+    emu_stop(l, EMU_SHARED_BOUNDS, from, "%s elements %lld to %lld of a shared array of %zu", does,
+             (long long)first, (long long)(first + count - 1), a->count);
+  if (first % align != 0)
+    emu_stop(l, EMU_MISALIGNED, from,
+             "%s %lld elements of a shared array from element %lld on, not a multiple of %lld",
+             does, (long long)count, (long long)first, (long long)align);
+}
+
+// --- races -----------------------------------------------------------------------------------
+static bool is_race(const emu_launch_state *l, const access *a, int warp) {
+  return a->period != NEVER && a->thread != l->running && !emu_is_before(l, warp, a->period);
+}
+
+static void race(emu_launch_state *l, const emu_array *a, int64_t at, const char *does, int thread,
+                 int warp, const char *did, void *from) {
+  char who[48];
+  if (thread == MANY)
+    snprintf(who, sizeof who, "several threads of warp %d", warp);
+  else
+    snprintf(who, sizeof who, "thread %d", thread);
+  emu_stop(l, EMU_RACE, from,
+           "%s element %lld of a shared array of %zu, which %s %s with no barrier in between", does,
+           (long long)at, a->count, who, did);
+}
+
+static void touch(emu_launch_state *l, emu_array *a, int64_t at, emu_access how, void *from) {
+  struct emu_shadow *s = shadow_of(l, a);
+  element *e = &s->element[at];
+  access *read = &s->read[at * l->warps];
+  const char *does = how == EMU_WRITE ? "writes" : "reads";
+  int warp = emu_warp_of(l->running);
+  const access now = {l->running, l->warp[warp].period};
+  if (e->in_flight)
+    emu_stop(l, EMU_IN_FLIGHT, from,
+             "%s element %lld of a shared array while thread %d has an asynchronous copy to it in "
+             "flight",
+             does, (long long)at, e->in_flight - 1);
+  if (is_race(l, &e->wrote, emu_warp_of(e->wrote.thread)))
+    race(l, a, at, does, e->wrote.thread, 0, "wrote", from);
+  if (how == EMU_READ) {
+    bool joins = read[warp].period == now.period && read[warp].thread != now.thread;
+    read[warp] = now;
+    if (joins)
+      read[warp].thread = MANY;
+    return;
+  }
+  for (int w = 0; w < l->warps; w++)
+    if (is_race(l, &read[w], w))
+      race(l, a, at, does, read[w].thread, w, "read", from);
+  e->wrote = now;
+}
+
+void emu_shared(emu_launch_state *l, emu_array *a, int64_t first, int64_t count, int64_t align,
+                emu_access how) {
+  void *from = __builtin_return_address(0);
+  emu_shared_check(l, a, first, count, align, how == EMU_WRITE ? "writes" : "reads", from);
+  for (int64_t i = first; i < first + count; i++)
+    touch(l, a, i, how, from);
+}
+
+// --- asynchronous copies: a write by the thread at both ends, and untouchable in between
+// ----------
+void emu_shared_take_away(emu_launch_state *l, emu_array *a, int64_t first, int64_t count,
+                          void *from) {
+  for (int64_t i = first; i < first + count; i++) {
+    touch(l, a, i, EMU_WRITE, from);
+    shadow_of(l, a)->element[i].in_flight = 1 + l->running;
+  }
+}
+
+void emu_shared_give_back(emu_launch_state *l, emu_array *a, int64_t first, int64_t count,
+                          void *from) {
+  for (int64_t i = first; i < first + count; i++) {
+    shadow_of(l, a)->element[i].in_flight = 0;
+    touch(l, a, i, EMU_WRITE, from);
+  }
+}

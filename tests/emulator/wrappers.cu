@@ -1,0 +1,65 @@
+// wrappers.cu: every wrapped instruction, its registers filled and read by the tables of the PTX ISA
+// (test_emulator_wrappers.c says what comes out).
+#define BUFFERS const float *const x = (const float *)args[0]; (void)x; \
+  uint32_t *const y = (uint32_t *)args[1]; const int t = (int)threadIdx.x; (void)t;
+K_IN float get(const float *p) { return k_load_f32_one(p)[0]; }
+K_IN void put(uint32_t *p, uint32_t x) { k_store_u32_one(p, k_u32(x)); }
+
+// PTX ISA, mma.m16n8k16 with .f16 and .bf16: a0..a7, b0..b3; c0..c3 are those of all shapes
+#define HALF(name, pack) K_KERNEL(name, 32, 2) { BUFFERS \
+  const int group = t >> 2, in_group = t % 4; uint32_t a[4], b[2]; float c[4], e[8]; \
+  for (int i = 0; i < 8; i++) { \
+    const int row = (i < 2 || (i >= 4 && i < 6)) ? group : group + 8; \
+    e[i] = get(x + row * 16 + in_group * 2 + (i & 1) + (i >= 4 ? 8 : 0)); } \
+  for (int i = 0; i < 4; i++) a[i] = pack(e[2 * i], e[2 * i + 1]); \
+  for (int i = 0; i < 4; i++) \
+    e[i] = get(x + 256 + (in_group * 2 + (i & 1) + (i >= 2 ? 8 : 0)) * 8 + group); \
+  for (int i = 0; i < 2; i++) b[i] = pack(e[2 * i], e[2 * i + 1]); \
+  for (int i = 0; i < 4; i++) \
+    c[i] = get(x + 384 + (i < 2 ? group : group + 8) * 8 + in_group * 2 + (i & 1)); \
+  k_mma_##name(c, a, b[0], b[1]); \
+  for (int i = 0; i < 4; i++) \
+    put(y + (i < 2 ? group : group + 8) * 8 + in_group * 2 + (i & 1), k_bits_of(c[i])); }
+HALF(bf16, k_bf16x2) HALF(f16, k_f16x2)
+
+// mma.m16n8k8 with .tf32
+K_KERNEL(tf32, 32, 2) { BUFFERS
+  const int group = t >> 2, in_group = t % 4; uint32_t a[4], b[2]; float c[4];
+  for (int i = 0; i < 4; i++)
+    a[i] = k_tf32(get(x + (i == 0 || i == 2 ? group : group + 8) * 8 + (i < 2 ? in_group : in_group + 4)));
+  for (int i = 0; i < 2; i++) b[i] = k_tf32(get(x + 256 + (in_group + 4 * i) * 8 + group));
+  for (int i = 0; i < 4; i++)
+    c[i] = get(x + 384 + (i < 2 ? group : group + 8) * 8 + in_group * 2 + (i & 1));
+  k_mma_tf32(c, a, b[0], b[1]);
+  for (int i = 0; i < 4; i++)
+    put(y + (i < 2 ? group : group + 8) * 8 + in_group * 2 + (i & 1), k_bits_of(c[i]));
+}
+
+// rows 24 elements apart; lane i gives the row (i * 5) % 32 of its matrix's list
+#define LDMATRIX(name, T, wide, load) K_KERNEL(name, 32, 2) { BUFFERS \
+  __shared__ k_array<T, 32 * wide> s; \
+  for (int i = t; i < 32 * wide; i += 32) s[i] = (T)(i * 3 + 1); \
+  __syncthreads(); \
+  uint32_t r[4]; load(r, s.at(t * 5 % 32 * wide)); \
+  for (int i = 0; i < 4; i++) put(y + t * 4 + i, r[i]); }
+LDMATRIX(ldmatrix, uint16_t, 24, k_ldmatrix_x4)
+LDMATRIX(ldmatrix_trans, uint16_t, 24, k_ldmatrix_x4_trans)
+LDMATRIX(ldmatrix_32, uint32_t, 12, k_ldmatrix_x4)
+K_KERNEL(rounding, 32, 2) { BUFFERS
+  for (int i = t; i < 1000; i += 32) {
+    const float v = get(x + i);
+    put(y + 4 * i, k_bf16(v)); put(y + 4 * i + 1, k_f16(v)); put(y + 4 * i + 2, k_tf32(v));
+    const bool same = k_bf16x2(v, 1.0f) == (k_bf16(v) | 0x3f800000u) &&
+                      k_f16x2(2.0f, v) == (0x4000u | (uint32_t)k_f16(v) << 16);
+    put(y + 4 * i + 3, same);
+  } }
+K_KERNEL(widen, 32, 2) { BUFFERS
+  for (int i = t; i < 2048; i += 32) {
+    put(y + 2 * i, k_bits_of(k_from_f16((uint16_t)(i * 32 + i % 31))));
+    put(y + 2 * i + 1, k_bits_of(k_from_bf16((uint16_t)(i * 32 + i % 31))));
+  } }
+K_KERNEL(shuffle, 64, 2) { BUFFERS
+  const double d = k_shuffle_xor((double)t + 0.25, 5);
+  put(y + t, (uint32_t)(d * 4)); put(y + 64 + t, (uint32_t)k_shuffle_xor((int64_t)t << 33, 16) + 
+     (uint32_t)(k_shuffle_xor((int64_t)t << 33, 16) >> 33));
+}

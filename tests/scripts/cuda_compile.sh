@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Examples compiled for GPUs, on a machine that needs none: with NVRTC for several architectures, cold
+# and from the cache to the same bytes; two mltc at once with one cache; with clang to PTX that ptxas
+# takes, where there is a ptxas; and with NVRTC found in a folder of its own, as pip lays it out.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+need_plain_build
+export XDG_CACHE_HOME=$scratch/cache
+mkdir cache
+
+# --- clang needs no toolkit
+MLTC_NVRTC=/nonexistent "$mltc" "$root/examples/digits_mlp.graph" --target=cuda \
+  --cuda-compiler=clang --keep=clang -o by-clang >said.txt 2>&1 || {
+  cat said.txt
+  fail "--cuda-compiler=clang"
+}
+ptxas=$(command -v ptxas || find -L /usr/local -maxdepth 3 -path '*/cuda*/bin/ptxas' 2>find.txt | head -n 1)
+if [ -n "$ptxas" ]; then
+  for ptx in clang/*.ptx; do
+    for arch in sm_80 sm_90a; do
+      "$ptxas" -arch=$arch "$ptx" -o taken.cubin >said.txt 2>&1 || {
+        cat said.txt
+        fail "ptxas does not take $ptx for $arch"
+      }
+    done
+  done
+fi
+
+"$mltc" "$root/examples/digits_mlp.graph" --target=cuda --emit=ptx --no-cache -o all.ptx 2>said.txt || {
+  grep -q "needs NVRTC" said.txt && skip "no NVRTC; clang's part passed"
+  cat said.txt
+  fail "--emit=ptx"
+}
+grep -q '^\.target sm_80' all.ptx || fail "no PTX for sm_80 and newer"
+
+# --- every example for two architectures: the compilers have nothing to say, not even of spills
+for example in "$root"/examples/*.graph; do
+  name=$(basename "$example" .graph)
+  "$mltc" "$example" --target=cuda:sm_80,sm_90a --no-cache --keep="kept-$name" -o "$name" || fail "$name"
+  [ "$(stat -c %s "$name")" -le 3000000 ] || fail "$name has $(stat -c %s "$name") bytes, more than 3 MB"
+  cat "kept-$name"/kernels_*.log >log.txt
+  [ ! -s log.txt ] || {
+    cat log.txt
+    fail "the compiler warns of $name"
+  }
+done
+
+# --- cold, warm, without: the same bytes
+build_digits() { # OUT OPTION...
+  local out=$1
+  shift
+  "$mltc" "$root/examples/digits_mlp.graph" --target=cuda:sm_80,sm_90a -v "$@" -o "$out" 2>"$out.txt" || {
+    cat "$out.txt"
+    fail "$out"
+  }
+}
+rm -r cache/mltc
+build_digits without --no-cache
+[ ! -e cache/mltc ] || fail "--no-cache writes to the cache"
+build_digits first &
+one=$!
+build_digits second # at the same time, into the same cache
+wait "$one" || fail "two at once"
+build_digits warm
+! grep -q -- --gpu-architecture= warm.txt || fail "compiled again, though it is in the cache"
+for other in first second warm; do
+  same without "$other" "programs without the cache and '$other'"
+done
+./warm info >info.txt
+grep -q '^target *cuda:sm_80,sm_90a' info.txt || fail "info does not name the target"
+
+# --- a damaged cache is as good as none
+for entry in cache/mltc/*.image; do
+  printf 'x' | dd of="$entry" bs=1 seek=200 conv=notrunc 2>dd.txt
+done
+build_digits damaged
+grep -q -- --gpu-architecture= damaged.txt || fail "damaged entries are used"
+same without damaged "programs without the cache and with a damaged one"
+
+# --- NVRTC where the wheels have it, and nowhere else
+nvrtc=$(ldconfig -p | sed -nE 's/.*libnvrtc\.so\.[0-9]+ .*=> (.*)/\1/p' | head -n 1)
+[ -n "$nvrtc" ] || nvrtc=$(find -L /usr/local -maxdepth 4 -path '*/cuda*/lib64/libnvrtc.so.1?' 2>find.txt | head -n 1)
+if [ -n "$nvrtc" ]; then
+  mkdir -p site-packages/nvidia/cu13/lib
+  ln -s "$(dirname "$nvrtc")"/libnvrtc*.so.* site-packages/nvidia/cu13/lib
+  MLTC_NVRTC=$scratch/site-packages build_digits wheels --no-cache
+  ./wheels info >info.txt
+  grep -q '^target *cuda:sm_80,sm_90a' info.txt || fail "NVRTC in a folder of its own"
+fi

@@ -1,0 +1,142 @@
+// calls_order.c: streams, events, captured graphs.
+#include "tests/standin/standin.h"
+
+#include <stdlib.h>
+
+typedef standin_graph standin_exec; // what a graph was when it was instantiated
+
+static standin_stream *stream_of(CUstream s, const char *call) {
+  return standin_live(STANDIN_STREAM, s, call);
+}
+
+static standin_stream *queued_stream(CUstream s, const char *call) {
+  standin_stream *x = stream_of(s, call);
+  if (x->capture)
+    standin_report("%s: not while the stream is being captured", call);
+  return x;
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
+  STANDIN_ENTER(cuStreamCreate);
+  if (flags != GPU_STREAM_NON_BLOCKING)
+    standin_report("cuStreamCreate: a stream that waits for the default one");
+  standin_stream *s = standin_new(STANDIN_STREAM, sizeof *s);
+  standin_add_stream(s);
+  *stream = (CUstream)(void *)s;
+  return GPU_OK;
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  STANDIN_ENTER(cuStreamDestroy_v2);
+  standin_stream *s = queued_stream(stream, "cuStreamDestroy");
+  if (s->queue.first)
+    standin_report("cuStreamDestroy: there is still work in the stream");
+  standin_remove_stream(s);
+  standin_end(s);
+  return GPU_OK;
+}
+
+CUresult cuStreamSynchronize(CUstream stream) {
+  STANDIN_ENTER(cuStreamSynchronize);
+  standin_finish_stream(queued_stream(stream, "cuStreamSynchronize"));
+  return standin_device_error();
+}
+
+static standin_event *event_of(CUevent e, const char *call) {
+  return standin_live(STANDIN_EVENT, e, call);
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned flags) {
+  STANDIN_ENTER(cuEventCreate);
+  if (flags != GPU_EVENT_NO_TIMING)
+    standin_report("cuEventCreate: an event that takes the time is slow");
+  *event = standin_new(STANDIN_EVENT, sizeof(standin_event));
+  return GPU_OK;
+}
+
+CUresult cuEventDestroy_v2(CUevent event) {
+  STANDIN_ENTER(cuEventDestroy_v2);
+  standin_end(event_of(event, "cuEventDestroy"));
+  return GPU_OK;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  STANDIN_ENTER(cuEventRecord);
+  standin_event *e = event_of(event, "cuEventRecord");
+  standin_mark *mark = calloc(1, sizeof *mark); // never freed: operations refer to it
+  if (!mark)
+    standin_report("out of memory");
+  mark->before = e->latest;
+  e->latest = mark;
+  standin_append(&queued_stream(stream, "cuEventRecord")->queue,
+                 &(standin_op){.kind = STANDIN_RECORD, .mark = e->latest});
+  return GPU_OK;
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  STANDIN_ENTER(cuStreamWaitEvent);
+  const standin_event *e = event_of(event, "cuStreamWaitEvent");
+  standin_stream *s = queued_stream(stream, "cuStreamWaitEvent");
+  if (e->latest) // one that was never recorded is no reason to wait
+    standin_append(&s->queue, &(standin_op){.kind = STANDIN_WAIT, .mark = e->latest});
+  return flags ? STANDIN_INVALID_VALUE : GPU_OK;
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+  STANDIN_ENTER(cuEventSynchronize);
+  standin_finish_mark(event_of(event, "cuEventSynchronize")->latest);
+  return standin_device_error();
+}
+
+// --- graphs
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+  STANDIN_ENTER(cuStreamBeginCapture_v2);
+  standin_stream *s = queued_stream(stream, "cuStreamBeginCapture");
+  if (mode != GPU_CAPTURE_THREAD)
+    standin_report("cuStreamBeginCapture: what other threads do would break the capture");
+  s->capture = standin_new(STANDIN_GRAPH, sizeof *s->capture);
+  return GPU_OK;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
+  STANDIN_ENTER(cuStreamEndCapture);
+  standin_stream *s = stream_of(stream, "cuStreamEndCapture");
+  if (!s->capture)
+    standin_report("cuStreamEndCapture: the stream is not being captured");
+  *graph = (CUgraph)(void *)s->capture;
+  s->capture = NULL;
+  return GPU_OK;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
+  STANDIN_ENTER(cuGraphInstantiateWithFlags);
+  const standin_graph *g = standin_live(STANDIN_GRAPH, graph, "cuGraphInstantiate");
+  standin_exec *x = standin_new(STANDIN_EXEC, sizeof *x);
+  standin_copy_list(&x->ops, &g->ops);
+  *exec = (CUgraphExec)(void *)x;
+  return flags ? STANDIN_INVALID_VALUE : GPU_OK;
+}
+
+CUresult cuGraphDestroy(CUgraph graph) {
+  STANDIN_ENTER(cuGraphDestroy);
+  standin_graph *g = standin_live(STANDIN_GRAPH, graph, "cuGraphDestroy");
+  standin_free_list(&g->ops);
+  standin_end(g);
+  return GPU_OK;
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  STANDIN_ENTER(cuGraphLaunch);
+  const standin_exec *x = standin_live(STANDIN_EXEC, exec, "cuGraphLaunch");
+  standin_copy_list(&queued_stream(stream, "cuGraphLaunch")->queue, &x->ops);
+  return GPU_OK;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  STANDIN_ENTER(cuGraphExecDestroy);
+  standin_exec *x = standin_live(STANDIN_EXEC, exec, "cuGraphExecDestroy");
+  standin_free_list(&x->ops);
+  standin_end(x);
+  return GPU_OK;
+}

@@ -1,0 +1,101 @@
+// toy_kernels.c: the kernels of the toy program (tests/runtime/support_program.h) as functions of
+// the host, one block at a time. They are the very functions that the program runs on a CPU, so
+// that both must give the same bits.
+#include "tests/runtime/support_program.h"
+#include "tests/standin/host_kernel.h"
+
+#include <signal.h>
+
+typedef struct toy_parameter {
+  char *arena;
+  int64_t slot;
+} toy_parameter;
+
+enum { TOY_BIG_BLOCK = 250, TOY_HUGE_BLOCK = 4096 };
+
+// The loss goes to another place first: the program copies it from there.
+static void forward(int64_t block, const void *parameter) {
+  const toy_parameter *p = parameter;
+  char *arena = p->arena;
+  (void)block;
+  toy_forward(arena, (int)p->slot);
+  memcpy(arena + TOY_PROB + 32, arena + TOY_LOSS, sizeof(float));
+  memset(arena + TOY_LOSS, 0xFF, sizeof(float));
+}
+
+static void gradient(int64_t block, const void *parameter) {
+  const toy_parameter *p = parameter;
+  (void)block;
+  toy_gradient(p->arena, (int)p->slot);
+}
+
+static void update(int64_t block, const void *parameter) {
+  char *arena = ((const toy_parameter *)parameter)->arena;
+  const char *stop = getenv("TOY_STOP_AT"); // a step in which a signal comes
+  (void)block;
+  toy_update(arena);
+  if (stop && atoll(stop) == *TOY_I(TOY_STEP))
+    raise(SIGTERM);
+}
+
+static void big(int64_t block, const void *parameter) {
+  char *arena = ((const toy_parameter *)parameter)->arena;
+  for (int64_t i = block * TOY_BIG_BLOCK; i < (block + 1) * TOY_BIG_BLOCK; i++)
+    TOY_F(TOY_BIG_AT)[i] = TOY_F(TOY_BIG_AT)[i] * 0.5f + TOY_F(TOY_W)[i % 5] * (float)i;
+}
+
+static void init(int64_t block, const void *parameter) {
+  char *arena = ((const toy_parameter *)parameter)->arena;
+  (void)block;
+  for (int k = 0; k <= TOY_X; k++)
+    TOY_F(TOY_W)[k] = (float)(*TOY_I(TOY_SEED) % 7) * 0.01f;
+  memset(TOY_F(TOY_BIG_AT), 0, TOY_BIG * sizeof(float));
+}
+
+// A large state: counts on from what it was.
+static void huge(int64_t block, const void *parameter) {
+  int32_t *at = (int32_t *)(void *)((const toy_parameter *)parameter)->arena;
+  for (int64_t i = block * TOY_HUGE_BLOCK; i < (block + 1) * TOY_HUGE_BLOCK; i++)
+    at[i] += (int32_t)i;
+}
+
+typedef struct squares_parameter {
+  char *at[4];
+} squares_parameter;
+
+static void square(int64_t block, const void *parameter) {
+  toy_square(block, block + 1, ((const squares_parameter *)parameter)->at);
+}
+
+static void total(int64_t block, const void *parameter) {
+  toy_total(block, block + 1, ((const squares_parameter *)parameter)->at);
+}
+
+static void wrong_total(int64_t block, const void *parameter) {
+  const squares_parameter *p = parameter;
+  total(block, parameter);
+  *(float *)(void *)p->at[1] *= 1.001f;
+}
+
+static void long_total(int64_t block, const void *parameter) {
+  const squares_parameter *p = parameter;
+  total(block, parameter);
+  ((float *)(void *)p->at[1])[1] = 1; // behind the end
+}
+
+#define TOY_KERNEL(name, num_threads, type)                                                        \
+  const standin_host_kernel toy_##name##_host = {num_threads, sizeof(type), name}
+TOY_KERNEL(forward, 128, toy_parameter);
+TOY_KERNEL(gradient, 128, toy_parameter);
+TOY_KERNEL(update, 32, toy_parameter);
+TOY_KERNEL(big, 256, toy_parameter);
+TOY_KERNEL(init, 64, toy_parameter);
+TOY_KERNEL(huge, 256, toy_parameter);
+TOY_KERNEL(square, 64, squares_parameter);
+TOY_KERNEL(total, 64, squares_parameter);
+TOY_KERNEL(wrong_total, 64, squares_parameter);
+TOY_KERNEL(long_total, 64, squares_parameter);
+
+int toy_kernels_failures(void) { // CHECK of support_program.h is not used here
+  return failures;
+}

@@ -1,0 +1,284 @@
+// support_loop_cases.h: LOOP, COPY and SCATTER kernels of what networks do, for test_cpu_loop.c and
+// test_cuda_loop.c: each includes this file once.
+#ifndef TESTS_SUPPORT_LOOP_CASES_H
+#define TESTS_SUPPORT_LOOP_CASES_H
+
+#include "tests/unit/support_kernels.h"
+
+typedef struct case_text {
+  const char *what, *states, *body;
+  double tolerance; // 0: 2e-6
+} case_text;
+
+static const case_text loop_cases[] = {
+    {"flat", NULL,
+     "%x = input : f32[3,5,7]\n%y = input : f32[3,5,7]\n%a = mul %x, %y : f32[3,5,7]\n"
+     "%t = tanh %a : f32[3,5,7]\n%r = sub %t, %x : f32[3,5,7]\nresult output r = %r",
+     0},
+    {"large flat", NULL,
+     "%x = input : f32[100,1003]\n%c = const {value=0.5} : f32[100,1003]\n"
+     "%m = mul %x, %c : f32[100,1003]\n%e = exp %m : f32[100,1003]\nresult output e = %e",
+     0},
+    {"bias and gelu", NULL,
+     "%x = input : f32[12,64,130]\n%b = input : f32[130]\n%b3 = reshape %b : f32[1,1,130]\n"
+     "%bb = broadcast %b3 : f32[12,64,130]\n%s = add %x, %bb : f32[12,64,130]\n"
+     "%c = const {value=0.70710678118} : f32[12,64,130]\n%u = mul %s, %c : f32[12,64,130]\n"
+     "%e = erf %u : f32[12,64,130]\n%one = const {value=1} : f32[12,64,130]\n"
+     "%p = add %e, %one : f32[12,64,130]\n%h = const {value=0.5} : f32[12,64,130]\n"
+     "%q = mul %s, %h : f32[12,64,130]\n%g = mul %q, %p : f32[12,64,130]\nresult output g = %g",
+     0},
+    {"transposed load", NULL,
+     "%x = input : f32[37,70]\n%y = input : f32[70,37]\n%t = transpose %x {perm=[1,0]} : "
+     "f32[70,37]\n"
+     "%r = add %t, %y : f32[70,37]\nresult output r = %r",
+     0},
+    {"transposed in turn", NULL,
+     "%x = input : f32[2,37,301]\n%y = input : f32[37]\n%t = transpose %x {perm=[0,2,1]} : "
+     "f32[2,301,37]\n"
+     "%y3 = reshape %y : f32[1,1,37]\n%yb = broadcast %y3 : f32[2,301,37]\n"
+     "%r = add %t, %yb : f32[2,301,37]\nresult output r = %r",
+     0},
+    {"transposed in turn, wide", NULL,
+     "%x = input : f32[301,40]\n%z = input : f32[40,1]\n%t = transpose %x {perm=[1,0]} : "
+     "f32[40,301]\n"
+     "%e = neg %z : f32[40,1]\n%eb = broadcast %e : f32[40,301]\n%r = mul %t, %eb : f32[40,301]\n"
+     "result output r = %r\nresult output e = %e",
+     0},
+    {"heads", NULL,
+     "%x = input : f32[2,9,3,4,8]\n%t = transpose %x {perm=[2,0,3,1,4]} : f32[3,2,4,9,8]\n"
+     "%s = slice %t {start=[1,0,0,0,0], stop=[2,2,4,9,8], step=[1,1,1,1,1]} : f32[1,2,4,9,8]\n"
+     "%r = neg %s : f32[1,2,4,9,8]\nresult output r = %r",
+     0},
+    {"softmax", NULL,
+     "%x = input : f32[33,130]\n%m = reduce_max %x {axes=[1]} : f32[33,1]\n"
+     "%mb = broadcast %m : f32[33,130]\n%d = sub %x, %mb : f32[33,130]\n%e = exp %d : f32[33,130]\n"
+     "%s = sum %e {axes=[1]} : f32[33,1]\n%sb = broadcast %s : f32[33,130]\n"
+     "%y = div %e, %sb : f32[33,130]\nresult output y = %y",
+     0},
+    {"softmax of ten", NULL,
+     "%x = input : f32[64,10]\n%m = reduce_max %x {axes=[1]} : f32[64,1]\n"
+     "%mb = broadcast %m : f32[64,10]\n%d = sub %x, %mb : f32[64,10]\n%e = exp %d : f32[64,10]\n"
+     "%s = sum %e {axes=[1]} : f32[64,1]\n%sb = broadcast %s : f32[64,10]\n"
+     "%y = div %e, %sb : f32[64,10]\nresult output y = %y",
+     0},
+    {"softmax across columns", NULL,
+     "%x = input : f32[21,70]\n%m = reduce_max %x {axes=[0]} : f32[1,70]\n"
+     "%mb = broadcast %m : f32[21,70]\n%d = sub %x, %mb : f32[21,70]\n%e = exp %d : f32[21,70]\n"
+     "%s = sum %e {axes=[0]} : f32[1,70]\n%sb = broadcast %s : f32[21,70]\n"
+     "%y = div %e, %sb : f32[21,70]\nresult output y = %y",
+     0},
+    {"layernorm", NULL,
+     "%x = input : f32[20,128]\n%g = input : f32[1,128]\n%s = sum %x {axes=[1]} : f32[20,1]\n"
+     "%n = const {value=0.0078125} : f32[20,1]\n%mean = mul %s, %n : f32[20,1]\n"
+     "%mb = broadcast %mean : f32[20,128]\n%d = sub %x, %mb : f32[20,128]\n"
+     "%q = mul %d, %d : f32[20,128]\n%v = sum %q {axes=[1]} : f32[20,1]\n"
+     "%var = mul %v, %n : f32[20,1]\n%eps = const {value=1e-5} : f32[20,1]\n"
+     "%ve = add %var, %eps : f32[20,1]\n%r = rsqrt %ve : f32[20,1]\n%rb = broadcast %r : "
+     "f32[20,128]\n"
+     "%h = mul %d, %rb : f32[20,128]\n%gb = broadcast %g : f32[20,128]\n%y = mul %h, %gb : "
+     "f32[20,128]\n"
+     "result output y = %y\nresult output mean = %mean\nresult output r = %r",
+     0},
+    {"layernorm backward", NULL,
+     "%dy = input : f32[20,130]\n%h = input : f32[20,130]\n%r = input : f32[20,1]\n"
+     "%a = sum %dy {axes=[1]} : f32[20,1]\n%p = mul %dy, %h : f32[20,130]\n"
+     "%b = sum %p {axes=[1]} : f32[20,1]\n%n = const {value=0.01} : f32[20,1]\n"
+     "%an = mul %a, %n : f32[20,1]\n%bn = mul %b, %n : f32[20,1]\n%anb = broadcast %an : "
+     "f32[20,130]\n"
+     "%bnb = broadcast %bn : f32[20,130]\n%t = mul %h, %bnb : f32[20,130]\n"
+     "%u = sub %dy, %anb : f32[20,130]\n%w = sub %u, %t : f32[20,130]\n%rb = broadcast %r : "
+     "f32[20,130]\n"
+     "%dx = mul %w, %rb : f32[20,130]\nresult output dx = %dx",
+     0},
+    {"cross-entropy with backward", NULL,
+     "%x = input : f32[64,65]\n%label = input : i32[64,1]\n%m = reduce_max %x {axes=[1]} : "
+     "f32[64,1]\n"
+     "%mb = broadcast %m : f32[64,65]\n%d = sub %x, %mb : f32[64,65]\n%e = exp %d : f32[64,65]\n"
+     "%s = sum %e {axes=[1]} : f32[64,1]\n%ls = log %s : f32[64,1]\n%k = iota {axis=1} : "
+     "i32[64,65]\n"
+     "%lb = broadcast %label : i32[64,65]\n%hit = eq %k, %lb : bool[64,65]\n"
+     "%zero = const {value=0} : f32[64,65]\n%pick = select %hit, %d, %zero : f32[64,65]\n"
+     "%ps = sum %pick {axes=[1]} : f32[64,1]\n%row = sub %ls, %ps : f32[64,1]\n"
+     "%sb = broadcast %s : f32[64,65]\n%soft = div %e, %sb : f32[64,65]\n"
+     "%one = cast %hit : f32[64,65]\n%g = sub %soft, %one : f32[64,65]\n"
+     "%total = sum %row {axes=[0]} : f32[1,1]\nresult output total = %total\nresult output g = %g",
+     0},
+    {"column sums", NULL,
+     "%x = input : f32[300,130]\n%y = input : f32[300,130]\n%p = mul %x, %y : f32[300,130]\n"
+     "%s = sum %p {axes=[0]} : f32[1,130]\n%q = mul %s, %s : f32[1,130]\nresult output q = %q",
+     0},
+    {"sum of all", NULL,
+     "%x = input : f32[7,11,13]\n%p = mul %x, %x : f32[7,11,13]\n"
+     "%s = sum %p {axes=[0,1,2]} : f32[1,1,1]\n%r = sqrt %s : f32[1,1,1]\nresult output r = %r",
+     0},
+    {"sum over the middle", NULL,
+     "%x = input : f32[5,6,40]\n%s = sum %x {axes=[1]} : f32[5,1,40]\nresult output s = %s", 0},
+    {"sum over both ends", NULL,
+     "%x = input : f32[5,6,40]\n%s = sum %x {axes=[0,2]} : f32[1,6,1]\nresult output s = %s", 0},
+    {"adamw",
+     "state p : f32[50,41] role=param\nstate m : f32[50,41] role=moment\n"
+     "state v : f32[50,41] role=moment\nstate lr : f32[] role=flag value=0.01\n"
+     "state step : i64[] role=counter value=3",
+     "%g = input : f32[50,41]\n%p = read @p : f32[50,41]\n%m = read @m : f32[50,41]\n"
+     "%v0 = read @v : f32[50,41]\n%v = abs %v0 : f32[50,41]\n%lr = read @lr : f32[]\n"
+     "%step = read @step : i64[]\n%i1 = const {value=1} : i64[]\n%step1 = add %step, %i1 : i64[]\n"
+     "%t = cast %step1 : f32[]\n%b1 = const {value=0.9} : f32[]\n%bt = pow %b1, %t : f32[]\n"
+     "%f1 = const {value=1} : f32[]\n%corr = sub %f1, %bt : f32[]\n%rate = div %lr, %corr : f32[]\n"
+     "%r2 = reshape %rate : f32[1,1]\n%rb = broadcast %r2 : f32[50,41]\n"
+     "%c1 = const {value=0.9} : f32[50,41]\n%c2 = const {value=0.1} : f32[50,41]\n"
+     "%m1 = mul %m, %c1 : f32[50,41]\n%g1 = mul %g, %c2 : f32[50,41]\n%mn = add %m1, %g1 : "
+     "f32[50,41]\n"
+     "%gg = mul %g, %g : f32[50,41]\n%v1 = mul %v, %c1 : f32[50,41]\n%g2 = mul %gg, %c2 : "
+     "f32[50,41]\n"
+     "%vn = add %v1, %g2 : f32[50,41]\n%sq = sqrt %vn : f32[50,41]\n%eps = const {value=1e-8} : "
+     "f32[50,41]\n"
+     "%den = add %sq, %eps : f32[50,41]\n%u = div %mn, %den : f32[50,41]\n%ur = mul %u, %rb : "
+     "f32[50,41]\n"
+     "%pn = sub %p, %ur : f32[50,41]\nwrite @p, %pn\nwrite @m, %mn\nwrite @v, %vn\nwrite @step, "
+     "%step1",
+     0},
+    {"dropout",
+     "state seed : i64[] role=seed value=12345678901\nstate step : i64[] role=counter value=7",
+     "%x = input : f32[40,33]\n%seed = read @seed : i64[]\n%step = read @step : i64[]\n"
+     "%r = uniform %seed, %step {stream=3} : f32[40,33]\n%k = const {value=0.3} : f32[40,33]\n"
+     "%keep = ge %r, %k : bool[40,33]\n%z = const {value=0} : f32[40,33]\n"
+     "%y = select %keep, %x, %z : f32[40,33]\nresult output y = %y\nresult output r = %r",
+     0},
+    {"normal", "state seed : i64[] role=seed value=5\nstate step : i64[] role=counter value=9",
+     "%seed = read @seed : i64[]\n%step = read @step : i64[]\n"
+     "%r = normal %seed, %step {stream=1} : f32[333]\nresult output r = %r",
+     0},
+    {"embedding", NULL,
+     "%t = input : f32[4,100]\n%i = input : i32[6,7]\n%p = input : f32[7,100]\n"
+     "%g = gather %t, %i : f32[6,7,100]\n%p3 = reshape %p : f32[1,7,100]\n"
+     "%pb = broadcast %p3 : f32[6,7,100]\n%y = add %g, %pb : f32[6,7,100]\nresult output y = %y",
+     0},
+    {"gather of scalars", NULL,
+     "%t = input : f32[4]\n%i = input : u8[70]\n%g = gather %t, %i : f32[70]\n"
+     "%y = neg %g : f32[70]\nresult output y = %y",
+     0},
+    {"argmax", NULL,
+     "%x = input : f32[30,70]\n%a = argmax %x {axis=1} : i32[30,1]\n%l = input : u8[30]\n"
+     "%li = cast %l : i32[30]\n%a1 = reshape %a : i32[30]\n%h = eq %a1, %li : bool[30]\n"
+     "%f = cast %h : f32[30]\n%s = sum %f {axes=[0]} : f32[1]\nresult output s = %s\nresult output "
+     "a = %a",
+     0},
+    {"argmin of ties", NULL,
+     "%x = input : u8[30,70]\n%a = argmin %x {axis=1} : i32[30,1]\n%b = argmax %x {axis=0} : "
+     "i32[1,70]\n"
+     "result output a = %a\nresult output b = %b",
+     0},
+    {"small integers", NULL,
+     "%x = input : u8[9,19]\n%c = const {value=200} : u8[9,19]\n%y = mul %x, %c : u8[9,19]\n"
+     "%z = add %y, %c : u8[9,19]\n%s = sum %z {axes=[1]} : u8[9,1]\n%n = neg %x : u8[9,19]\n"
+     "%k = const {value=100} : i8[9,19]\n%xi = cast %x : i8[9,19]\n%m = mul %xi, %k : i8[9,19]\n"
+     "result output z = %z\nresult output s = %s\nresult output n = %n\nresult output m = %m",
+     0},
+    {"integer division", NULL,
+     "%x = input : i32[50]\n%y = input : i32[50]\n%c = const {value=2} : i32[50]\n"
+     "%a = sub %x, %c : i32[50]\n%b = sub %y, %c : i32[50]\n%d = div %a, %b : i32[50]\n"
+     "%m = mod %a, %b : i32[50]\n%al = cast %a : i64[50]\n%bl = cast %b : i64[50]\n"
+     "%dl = div %al, %bl : i64[50]\n%ml = mod %al, %bl : i64[50]\nresult output d = %d\n"
+     "result output m = %m\nresult output dl = %dl\nresult output ml = %ml",
+     0},
+    {"casts", NULL,
+     "%x = input : f32[50]\n%c = const {value=200} : f32[50]\n%y = mul %x, %c : f32[50]\n"
+     "%a = cast %y : u8[50]\n%b = cast %y : i8[50]\n%d = cast %y : i32[50]\n%e = cast %y : "
+     "bool[50]\n"
+     "%f = cast %y : f64[50]\n%g = cast %f : i64[50]\n%h = cast %e : f32[50]\n%i = cast %y : "
+     "u32[50]\n"
+     "result output a = %a\nresult output b = %b\nresult output d = %d\nresult output e = %e\n"
+     "result output f = %f\nresult output g = %g\nresult output h = %h\nresult output i = %i",
+     0},
+    {"doubles", NULL,
+     "%x = input : f64[9,21]\n%e = exp %x : f64[9,21]\n%s = sum %e {axes=[1]} : f64[9,1]\n"
+     "%sb = broadcast %s : f64[9,21]\n%y = div %e, %sb : f64[9,21]\n%z = const {value=0.05} : "
+     "f64[9,21]\n"
+     "%l = lt %y, %z : bool[9,21]\n%q = select %l, %z, %y : f64[9,21]\nresult output q = %q",
+     0},
+    {"scalars", "state lr : f32[] role=flag value=0.1\nstate step : i64[] role=counter value=41",
+     "%step = read @step : i64[]\n%one = const {value=1} : i64[]\n%n = add %step, %one : i64[]\n"
+     "%f = cast %n : f32[]\n%w = const {value=100} : f32[]\n%r = div %f, %w : f32[]\n"
+     "%c = cos %r : f32[]\n%lr = read @lr : f32[]\n%y = mul %lr, %c : f32[]\n%b = lt %f, %w : "
+     "bool[]\n"
+     "%q = select %b, %y, %lr : f32[]\nwrite @step, %n\nresult metric q = %q",
+     0},
+    {"logsumexp of one", NULL,
+     "%x = input : f32[6,1]\n%m = reduce_max %x {axes=[1]} : f32[6,1]\n%d = sub %x, %m : f32[6,1]\n"
+     "%e = exp %d : f32[6,1]\n%s = sum %e {axes=[1]} : f32[6,1]\nresult output s = %s",
+     0},
+    {"pad", NULL,
+     "%x = input : f32[4,6,5]\n%y = pad %x {lo=[1,2,0], hi=[0,3,0], value=9} : f32[5,11,5]\n"
+     "%z = pad %x {lo=[0,0,2], hi=[0,0,1], value=-1} : f32[4,6,8]\nresult output y = %y\nresult "
+     "output z = %z",
+     0},
+    {"pad a row", NULL,
+     "%x = input : f32[30000]\n%y = pad %x {lo=[3], hi=[2], value=1} : f32[30005]\nresult output y "
+     "= %y",
+     0},
+    {"concat", NULL,
+     "%x = input : f32[4,6,5]\n%y = input : f32[6,4,5]\n%t = transpose %y {perm=[1,0,2]} : "
+     "f32[4,6,5]\n"
+     "%z = concat %x, %t, %x {axis=1} : f32[4,18,5]\n%w = concat %x, %t {axis=0} : f32[8,6,5]\n"
+     "%v = concat %t, %x {axis=2} : f32[4,6,10]\nresult output z = %z\nresult output w = "
+     "%w\nresult output v = %v",
+     0},
+    {"scatter", NULL,
+     "%i = input : i32[12,7]\n%u = input : f32[12,7,100]\n%s = scatter_add %i, %u : f32[5,100]\n"
+     "%w = input : f32[12,7]\n%t = scatter_add %i, %w : f32[9]\nresult output s = %s\nresult "
+     "output t = %t",
+     0},
+    {"scatter of a scalar index", NULL,
+     "%i = input : u8[]\n%u = input : f32[6]\n%s = scatter_add %i, %u : f32[5,6]\nresult output s "
+     "= %s",
+     0},
+};
+
+static void run_loop_case(const case_text *c, const cg_target *t, bool show) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = test_module(a, c->states, c->body);
+  static const pass_info list[] = {{.name = "own_outputs", .run = pass_own_outputs},
+                                   {.name = "fuse", .run = pass_fuse, .grouped = true},
+                                   {.name = "order", .run = pass_order, .grouped = true},
+                                   {0}};
+  if (!pass_run(list, m, diag_new(a), NULL)) {
+    test_fail("%s: passes failed", c->what);
+    return;
+  }
+  const char *text = test_kernels(a, c->what, m, "f", t, c->tolerance > 0 ? c->tolerance : 2e-6, 1);
+  if (show)
+    printf("// ---- %s, %s\n%s\n%s", c->what, t->name, test_print(a, m), text);
+  ir_arena_free(a);
+}
+
+// Kernels that take their element count as a number: counts around vectors, steps of vectors and
+// tasks, of pointwise code, of a sum that also stores its elements, and of narrow dtypes.
+static void check_flat_sizes(const cg_target *t) {
+  static const int sizes[] = {2, 15, 16, 17, 65, 321, 4097, 40000};
+  ir_arena *a = ir_arena_new();
+  ir_buf b = ir_buf_new(a);
+  ir_buf_puts(&b, "%seed = read @seed : i64[]\n%step = read @step : i64[]\n");
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    const char *n = ir_format(a, "%d", sizes[i]);
+    ir_buf_printf(&b,
+                  "%%x%s = input : f32[%s]\n%%r%s = uniform %%seed, %%step {stream=%s} : f32[%s]\n"
+                  "%%p%s = mul %%x%s, %%r%s : f32[%s]\n%%s%s = sum %%p%s {axes=[0]} : f32[1]\n"
+                  "result output p%s = %%p%s\nresult output s%s = %%s%s\n",
+                  n, n, n, n, n, n, n, n, n, n, n, n, n, n, n);
+    ir_buf_printf(&b,
+                  "%%y%s = input : u8[%s]\n%%c%s = cast %%y%s : f32[%s]\n"
+                  "%%l%s = gt %%x%s, %%c%s : bool[%s]\n%%e%s = exp %%c%s : f32[%s]\n"
+                  "result output l%s = %%l%s\nresult output e%s = %%e%s\n",
+                  n, n, n, n, n, n, n, n, n, n, n, n, n, n, n, n);
+  }
+  ir_module *m = test_module(a,
+                             "state seed : i64[] role=seed value=77\n"
+                             "state step : i64[] role=counter value=5",
+                             ir_buf_str(&b));
+  pass_own_outputs(m, diag_new(a));
+  pass_fuse(m, diag_new(a));
+  test_kernels(a, "flat sizes", m, "f", t, 2e-6, 3);
+  ir_arena_free(a);
+}
+
+#endif

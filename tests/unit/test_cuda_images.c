@@ -1,0 +1,208 @@
+// test_cuda_images.c: from hand-written CUDA sources to a program that carries their images: for
+// each architecture all units, in order, then PTX; the same program with the cache and without;
+// what is in the cache is not compiled again; errors name the file and the architecture; clang's
+// way has PTX only. The program checks its own images when it runs.
+#include "codegen/program.h"
+#include "support_cuda.h"
+#include "support_ir.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define KERNEL(name, constant)                                                                     \
+  "extern \"C\" __global__ void " name "(float *p) {\n"                                            \
+  "  p[threadIdx.x] = p[blockIdx.x] * " constant ";\n"                                             \
+  "}\n"
+
+// What the table must be comes as want[]; 0: as it should be.
+static const char program[] =
+    "#include \"mlrt.h\"\n"
+    "#include <stdlib.h>\n#include <string.h>\n"
+    "int uncompress(unsigned char *, unsigned long *, const unsigned char *, unsigned long);\n"
+    "extern const mlrt_gpu_image mlrt_gpu_images[];\n"
+    "extern const int mlrt_num_gpu_images;\n"
+    "static const char *const want[] = {WANT};\n"
+    "int main(void) {\n"
+    "  int num = (int)(sizeof want / sizeof *want);\n"
+    "  if (mlrt_num_gpu_images != num) return 1;\n"
+    "  for (int i = 0; i < num; i++) {\n"
+    "    const mlrt_gpu_image *m = &mlrt_gpu_images[i];\n"
+    "    const char *kernel = m->unit ? \"second\" : \"first\";\n"
+    "    if (strcmp(m->arch, want[i]) || m->unit != i % 2) return 2;\n"
+    "    unsigned long len = m->len;\n"
+    "    unsigned char *data = malloc(len);\n"
+    "    if (uncompress(data, &len, m->data, m->packed) || len != m->len) return 7;\n"
+    "    if (!memmem(data, len, kernel, strlen(kernel))) return 3;\n"
+    "    if (memmem(data, len, m->unit ? \"first\" : \"second\", 5 + m->unit)) return 4;\n"
+    "    if (m->arch[0] == 's' && memcmp(data, \"\\177ELF\", 4)) return 5;\n"
+    "    if (m->arch[0] == 'c' && strlen((const char *)data) + 1 != len) return 6;\n"
+    "  }\n"
+    "  return 0;\n"
+    "}\n";
+
+typedef struct build {
+  ir_arena *a;
+  const char *folder, *cache, *target, *want;
+  const char *second; // text of the second unit
+  cg_build b;
+} build;
+
+static void add(build *x, cg_sources *s, const char *name, const char *text, cg_source_kind kind) {
+  cg_source one = {.name = name, .text = text, .len = strlen(text), .kind = kind};
+  IR_PUSH(x->a, *s, one);
+}
+
+static bool run_build(build *x, const char **why) {
+  cg_sources s = {0};
+  add(x, &s, "kernels_0.cu", KERNEL("first", "2.0f"), CG_SOURCE_CUDA);
+  const char *main_text =
+      ir_format(x->a, "#define _GNU_SOURCE\n#define WANT %s\n%s", x->want, program);
+  add(x, &s, "program.c", main_text, CG_SOURCE_C);
+  add(x, &s, "kernels_1.cu", x->second, CG_SOURCE_CUDA);
+  return cg_compile(x->a, &s, cg_target_find(x->a, x->target), &x->b, why);
+}
+
+static int run_program(const build *x) {
+  int status = system(x->b.out);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static bool has_file(const build *x, const char *folder, const char *name) {
+  return access(ir_format(x->a, "%s/%s", folder, name), R_OK) == 0;
+}
+
+static build new_build(ir_arena *a, const char *folder) {
+  build x = {.a = a,
+             .folder = folder,
+             .cache = ir_format(a, "%s/mltc", folder),
+             .target = "cuda:sm_90a,sm_80",
+             .want = "\"sm_80\", \"sm_80\", \"sm_90a\", \"sm_90a\", \"compute_80\", \"compute_80\"",
+             .second = KERNEL("second", "3.0f")};
+  x.b = (cg_build){.out = ir_format(a, "%s/trainer", folder), .opt_level = 1};
+  setenv("XDG_CACHE_HOME", folder, 1);
+  return x;
+}
+
+// --- NVRTC ---------------------------------------------------------------------------------------
+static const char *const kept[] = {"kernels_0.cu",           "kernels_0.sm_80.cubin",
+                                   "kernels_0.sm_90a.cubin", "kernels_0.compute_80.ptx",
+                                   "kernels_1.sm_80.cubin",  "images.c"};
+
+static void build_and_check(build *x, const char *keep, bool compiles) {
+  const char *why = NULL;
+  x->b.keep_dir = ir_format(x->a, "%s/%s", x->folder, keep);
+  CHECK(run_build(x, &why), "%s: %s", keep, why);
+  CHECK(run_program(x) == 0, "%s: the program says %d", keep, run_program(x));
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+    CHECK(has_file(x, x->b.keep_dir, kept[i]), "%s: no %s", keep, kept[i]);
+  CHECK(has_file(x, x->b.keep_dir, "kernels_1.sm_90a.log") == compiles, "%s: %s", keep,
+        compiles ? "nothing was compiled" : "what the cache has was compiled again");
+}
+
+static void check_same(build *x, const char *folder, const char *other) {
+  for (size_t i = 0; i < sizeof kept / sizeof *kept - 1; i++) { // images.c names the folder
+    size_t n = 0, m = 0;
+    char *one = ir_read_file(x->a, ir_format(x->a, "%s/%s/%s", x->folder, folder, kept[i]), &n);
+    char *two = ir_read_file(x->a, ir_format(x->a, "%s/%s/%s", x->folder, other, kept[i]), &m);
+    CHECK(one && two && n == m && !memcmp(one, two, n), "%s is another in %s than in %s", kept[i],
+          folder, other);
+  }
+}
+
+static void test_cache(build *x) {
+  build_and_check(x, "cold", true);
+  CHECK(support_count_files(x->cache, ".image") == 6, "%d images in the cache",
+        support_count_files(x->cache, ".image"));
+  build_and_check(x, "warm", false);
+  x->b.no_cache = true;
+  build_and_check(x, "without", true);
+  x->b.no_cache = false;
+  check_same(x, "cold", "warm");
+  check_same(x, "cold", "without");
+}
+
+// PTX of sm_86 comes with the cubin, in one call; of sm_90a it does not.
+static void test_calls(build *x, const char *arch, const char *ptx, bool apart) {
+  const char *why = NULL;
+  x->target = ir_format(x->a, "cuda:%s", arch);
+  x->want = ir_format(x->a, "\"%s\", \"%s\", \"%s\", \"%s\"", arch, arch, ptx, ptx);
+  x->b.keep_dir = ir_format(x->a, "%s/%s", x->folder, arch);
+  CHECK(run_build(x, &why), "%s", why);
+  CHECK(run_program(x) == 0, "%s: the program says %d", arch, run_program(x));
+  CHECK(has_file(x, x->b.keep_dir, ir_format(x->a, "kernels_0.%s.log", ptx)) == apart,
+        "%s: PTX is compiled %s", arch, apart ? "with the cubin" : "for itself");
+}
+
+static void test_error(build *x) {
+  const char *why = NULL;
+  x->second = "__global__ void k() { mistake; }\n";
+  x->b.keep_dir = ir_format(x->a, "%s/error", x->folder);
+  CHECK(!run_build(x, &why), "this compiles");
+  CHECK(why && strstr(why, "compiling the generated kernels_1.cu for sm_") &&
+            strstr(why, "kernels_1.cu(1): error") && strstr(why, "mistake"),
+        "the message: %s", why ? why : "none");
+  CHECK(has_file(x, x->b.keep_dir, "kernels_1.cu"), "the source is not kept");
+}
+
+static void test_absent(build *x) {
+  const char *why = NULL, *own = getenv("MLTC_NVRTC");
+  x->b.keep_dir = NULL;
+  setenv("MLTC_NVRTC", "/nonexistent", 1);
+  CHECK(!run_build(x, &why) && strstr(why, "MLTC_NVRTC=/nonexistent"), "the message: %s",
+        why ? why : "none");
+  if (own)
+    setenv("MLTC_NVRTC", own, 1);
+  else
+    unsetenv("MLTC_NVRTC");
+}
+
+static void test_ptx(build *x) {
+  cg_sources s = {0};
+  const char *why = NULL;
+  add(x, &s, "kernels_0.cu", KERNEL("first", "2.0f"), CG_SOURCE_CUDA);
+  add(x, &s, "program.c", program, CG_SOURCE_C);
+  const char *text = cg_disassemble(x->a, &s, cg_target_find(x->a, "cuda"), &x->b, "ptx", &why);
+  CHECK(text && strstr(text, "// ===== kernels_0.cu for compute_80\n") &&
+            strstr(text, ".entry first"),
+        "%s", text ? text : why);
+}
+
+// --- clang ---------------------------------------------------------------------------------------
+static void test_clang(build *x) {
+  const char *why = NULL;
+  x->target = "cuda:sm_80,sm_90a";
+  x->want = "\"compute_80\", \"compute_80\"";
+  x->second = KERNEL("second", "3.0f");
+  x->b.cuda_compiler = CG_CUDA_CLANG;
+  x->b.keep_dir = ir_format(x->a, "%s/clang", x->folder);
+  setenv("MLTC_NVRTC", "/nonexistent", 1); // it is not asked
+  CHECK(run_build(x, &why), "%s", why);
+  CHECK(run_program(x) == 0, "the program says %d", run_program(x));
+  size_t len = 0;
+  const char *ptx =
+      ir_read_file(x->a, ir_format(x->a, "%s/kernels_0.compute_80.ptx", x->b.keep_dir), &len);
+  CHECK(ptx && strstr(ptx, ".version 7.0") && strstr(ptx, ".target sm_80"), "%s", ptx ? ptx : "");
+}
+
+int main(void) {
+  ir_arena *a = ir_arena_new();
+  const char *folder = support_new_folder(a);
+  bool has_nvrtc = support_nvrtc(a) != NULL;
+  build x = new_build(a, folder);
+  test_absent(&x);
+  if (has_nvrtc) {
+    test_cache(&x);
+    test_calls(&x, "sm_86", "compute_86", false);
+    test_calls(&x, "sm_90a", "compute_90", true);
+    test_error(&x);
+    test_ptx(&x);
+  }
+  test_clang(&x);
+  support_remove_folder(a, folder);
+  int failed = support_finish("test_cuda_images");
+  ir_arena_free(a);
+  return failed || has_nvrtc ? failed : 77;
+}

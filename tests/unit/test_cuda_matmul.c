@@ -1,0 +1,464 @@
+// test_cuda_matmul.c: generated CUDA products on the emulator against a naive product in double
+// precision, over random sizes, layouts, tiles, pieces of k and bands, in f32, f64 and tf32.
+//
+// All kernels go into one text, compiled once as C++. Each is run with its blocks, threads and
+// copies in three orders, every access watched: the bits must be the same. Buffers are as large as
+// what is in them, and the emulator knows their ends.
+//
+// Some problems have bands: operands are 0 outside theirs, and only a band of c is looked at. Each
+// has a twin of the same tile that knows of no band and must give the same bits there.
+#include "codegen/cuda_matmul.h"
+#include "codegen/program.h"
+#include "tests/emulator/emulator.h"
+#include "tests/unit/support_passes.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NUM_RANDOM = 44, NUM_BANDED = 16, MAX_TESTS = 120, NUM_ORDERS = 3 };
+
+typedef struct test {
+  cmm_problem p;
+  cmm_plan plan;
+  mm_axes c_batch, c_m, c_n; // where results go
+  const char *what;
+  bool has_twin; // the test after this one
+} test;
+
+static uint64_t state = 0x9e3779b97f4a7c15u;
+static uint64_t draw(uint64_t limit) {
+  state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+  return (state >> 11) % limit;
+}
+
+// --- problems -------------------------------------------------------------------------------
+// Splits `size` into two parts when it can, so that the axis has two strides later.
+static mm_axes parts_of(int64_t size, bool two) {
+  for (int64_t inner = size % 4 == 0 && draw(2) ? 4 : 2; two && inner < size; inner++)
+    if (size % inner == 0)
+      return (mm_axes){.num = 2, .size = {size / inner, inner}};
+  return (mm_axes){.num = 1, .size = {size}};
+}
+
+// Lays lists of axes out in memory, the last one innermost; gaps between rows now and then.
+static void lay_out(mm_axes *const *order, int num, bool gaps, bool interleave) {
+  int64_t stride = 1;
+  for (int part = 1; part >= 0; part--) // interleave: all inner parts lie inside all outer ones
+    for (int i = num - 1; i >= 0; i--)
+      for (int j = order[i]->num - 1; j >= 0; j--) {
+        bool inner = j == order[i]->num - 1;
+        if (interleave ? inner != (part == 1) : part == 0)
+          continue;
+        order[i]->stride[j] = stride;
+        stride = stride * order[i]->size[j] + (gaps && draw(3) == 0 ? (int64_t)draw(5) * 8 : 0);
+      }
+}
+
+static mm_operand random_operand(int arg, const mm_problem *p, int64_t x, bool odd) {
+  mm_operand o = {.arg = arg, .offset = odd ? (int64_t)draw(20) : 0};
+  bool two = odd && draw(2);
+  o.batch = parts_of(p->batch, two), o.x = parts_of(x, two), o.k = parts_of(p->k, odd && draw(2));
+  mm_axes *rows[] = {&o.batch, &o.x, &o.k}, *cols[] = {&o.batch, &o.k, &o.x};
+  mm_axes *mixed[] = {&o.x, &o.batch, &o.k};
+  uint64_t kind = draw(odd ? 3 : 2);
+  lay_out(kind == 0 ? rows : kind == 1 ? cols : mixed, 3, odd, odd && draw(2));
+  o.batch = mm_simplify(&o.batch), o.x = mm_simplify(&o.x), o.k = mm_simplify(&o.k);
+  return o;
+}
+
+static void emit_args(const cmm_problem *p, ir_buf *out) {
+  ir_buf_printf(out, "  %s *const out = (%s *)args[2];\n", p->p.ctype, p->p.ctype);
+}
+
+// c = 3 + sum / 2, wherever c_batch, c_m and c_n say.
+static void emit_finish(const cmm_problem *p, ir_buf *out, int indent) {
+  const test *t = p->data;
+  ir_arena *a = p->p.arena;
+  ir_buf_printf(out,
+                "%*sfor (int e = 0; e < VL; e++) {\n"
+                "%*s  const int64_t at_n = column + e;\n"
+                "%*s  if (at_n < %lld)\n"
+                "%*s    k_put(out + %s + %s + %s, (%s)(3 + product[e] / 2));\n"
+                "%*s}\n",
+                indent, "", indent, "", indent, "", (long long)p->p.n, indent, "",
+                mm_offset(a, &t->c_batch, "batch"), mm_offset(a, &t->c_m, "line"),
+                mm_offset(a, &t->c_n, "at_n"), p->p.ctype, indent, "");
+}
+
+static void set_output(test *t) {
+  t->c_batch = parts_of(t->p.p.batch, false);
+  t->c_m = parts_of(t->p.p.m, draw(2)), t->c_n = parts_of(t->p.p.n, draw(2));
+  mm_axes *order[] = {&t->c_batch, &t->c_m, &t->c_n};
+  lay_out(order, 3, false, draw(2));
+}
+
+typedef enum kind { F32, F64, TF32 } kind;
+
+static void add_problem(test *t, const cg_target *target, ir_arena *arena, const int64_t *size,
+                        bool odd, kind kind) {
+  bool wide = kind == F64;
+  *t = (test){.what = "problem"};
+  t->p = (cmm_problem){.p = {.target = target,
+                             .arena = arena,
+                             .ctype = wide ? "double" : "float",
+                             .elem_bytes = wide ? 8 : 4,
+                             .batch = size[0],
+                             .m = size[1],
+                             .n = size[2],
+                             .k = size[3],
+                             .workspace_arg = 3},
+                       .math = kind == TF32 ? MM_TF32 : MM_F32,
+                       .width = 3,
+                       .emit_args = emit_args,
+                       .emit_finish = emit_finish,
+                       .data = t};
+  t->p.p.a = random_operand(0, &t->p.p, size[1], odd);
+  t->p.p.b = random_operand(1, &t->p.p, size[2], odd);
+  set_output(t);
+}
+
+// Tiles that the model may choose for larger problems only, and pieces.
+static void force_something(test *t) {
+  static const int tiles[][4] = {{8, 2, 1, 2}, {8, 2, 2, 4}, {4, 2, 2, 2}, {8, 1, 1, 1},
+                                 {2, 1, 1, 1}, {1, 2, 2, 1}, {4, 1, 1, 8}, {4, 2, 1, 1}};
+  const int *w = tiles[draw(t->p.math == MM_TF32 || t->p.p.elem_bytes == 8 ? 3 : 8)];
+  bool wide = t->p.p.elem_bytes == 8;
+  t->p.want_tm = wide ? w[0] / 2 : w[0], t->p.want_tv = wide ? 1 : w[1];
+  t->p.want_warps_m = w[2], t->p.want_warps_n = w[3];
+  if (draw(2))
+    t->p.want_pieces = 1 + (int)draw(5);
+}
+
+static ir_band random_band(int64_t rows, int64_t columns) {
+  int64_t x = (int64_t)draw((uint64_t)(rows + columns)) - rows, y = x + (int64_t)draw(40);
+  switch (draw(5)) {
+  case 0:
+    return (ir_band){1 - rows, columns - 1}; // all
+  case 1:
+    return (ir_band){1 - rows, x < columns ? x : columns - 1};
+  case 2:
+    return (ir_band){x > -rows ? x : 1 - rows, columns - 1};
+  case 3:
+    return (ir_band){x > -rows ? x : 1 - rows, y < columns ? y : columns - 1};
+  default:
+    return draw(8) == 0 ? (ir_band){1, 0} : (ir_band){1 - rows, 0}; // nothing; causal
+  }
+}
+
+static int add_twins(test *t) {
+  mm_problem *p = &t->p.p;
+  p->bands = (band_product){random_band(p->m, p->k), random_band(p->k, p->n),
+                            random_band(p->m, p->n), true};
+  cmm_make_plan(&t->p, &t->plan);
+  t->has_twin = true;
+  t[1] = t[0];
+  t[1].what = "twin";
+  t[1].has_twin = false;
+  t[1].p.p.bands = (band_product){.limited = false};
+  t[1].p.want_tm = t->plan.tm, t[1].p.want_tv = t->plan.tv;
+  t[1].p.want_warps_m = t->plan.warps_m, t[1].p.want_warps_n = t->plan.warps_n;
+  t[1].p.want_bk = t->plan.bk, t[1].p.want_pieces = (int)t->plan.pieces;
+  t[1].p.data = &t[1];
+  cmm_make_plan(&t[1].p, &t[1].plan);
+  return 2;
+}
+
+static int64_t random_size(void) {
+  static const int64_t common[] = {1, 2, 7, 10, 16, 31, 32, 33, 48, 64, 65, 96, 100};
+  return draw(3) ? common[draw(13)] : 1 + (int64_t)draw(120);
+}
+
+static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
+  static const int64_t named[][4] = {
+      {1, 1, 1, 1},     {1, 1, 1, 1500},  {1, 1, 130, 40},  {1, 130, 1, 40},   {1, 5, 3, 2000},
+      {1, 64, 10, 128}, {1, 40, 65, 128}, {3, 64, 64, 32},  {3, 64, 32, 64},   {1, 64, 128, 400},
+      {1, 70, 100, 1},  {2, 90, 70, 500}, {1, 300, 70, 20}, {1, 128, 128, 64},
+  };
+  int num = 0;
+  for (size_t i = 0; i < sizeof named / sizeof *named; i++, num++) {
+    add_problem(&tests[num], target, arena, named[i], i % 2, i % 5 == 4 ? TF32 : F32);
+    cmm_make_plan(&tests[num].p, &tests[num].plan);
+  }
+  for (int i = 0; i < NUM_RANDOM; i++, num++) {
+    int64_t size[] = {draw(3) ? 1 : 1 + (int64_t)draw(4), random_size(), random_size(),
+                      random_size()};
+    add_problem(&tests[num], target, arena, size, i % 2,
+                i % 3 == 1   ? TF32
+                : i % 8 == 0 ? F64
+                             : F32);
+    if (i % 4 != 3)
+      force_something(&tests[num]);
+    cmm_make_plan(&tests[num].p, &tests[num].plan);
+  }
+  for (int i = 0; i < NUM_BANDED; i++) {
+    bool heads = i % 4 == 0;
+    int64_t size[] = {heads ? 2 : 1, heads ? 64 : random_size(), heads ? 64 : random_size(),
+                      i % 4 == 1 ? 100 + (int64_t)draw(300) : random_size()};
+    add_problem(&tests[num], target, arena, size, i % 2, i % 4 == 2 ? TF32 : F32);
+    if (i % 4 == 1)
+      tests[num].p.want_pieces = 3;
+    num += add_twins(&tests[num]);
+  }
+  return num;
+}
+
+// --- data -----------------------------------------------------------------------------------
+static int64_t extent(const mm_axes *axes) {
+  int64_t e = 0;
+  for (int i = 0; i < axes->num; i++)
+    e += (axes->size[i] - 1) * axes->stride[i];
+  return e;
+}
+
+static int64_t at(const mm_axes *axes, int64_t index) {
+  int64_t offset = 0;
+  for (int i = axes->num - 1; i >= 0; index /= axes->size[i], i--)
+    offset += index % axes->size[i] * axes->stride[i];
+  return offset;
+}
+
+static double get(const mm_problem *p, const char *buffer, int64_t i) {
+  return p->elem_bytes == 8 ? ((const double *)(const void *)buffer)[i]
+                            : (double)((const float *)(const void *)buffer)[i];
+}
+
+// What an operand counts as: tf32 has 10 bits after the first, ties go away from zero.
+static double operand(const cmm_problem *p, const char *buffer, int64_t i) {
+  double v = get(&p->p, buffer, i);
+  if (p->math != MM_TF32)
+    return v;
+  float f = (float)v;
+  uint32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  bits = (bits + 0x1000u) & ~0x1fffu;
+  memcpy(&f, &bits, sizeof bits);
+  return f;
+}
+
+static char *new_buffer(size_t bytes) {
+  size_t whole = (bytes + 64 + 63) / 64 * 64; // never empty
+  char *p = aligned_alloc(64, whole);
+  BUG_IF(!p, "no memory");
+  memset(p, 0xff, whole); // NaN
+  return p;
+}
+
+static char *random_data(const mm_problem *p, const mm_operand *o, size_t *bytes) {
+  int64_t count = o->offset + extent(&o->batch) + extent(&o->x) + extent(&o->k) + 1;
+  *bytes = (size_t)(count * p->elem_bytes);
+  char *data = new_buffer(*bytes);
+  for (int64_t i = 0; i < count; i++) {
+    double v = (double)draw(1 << 20) / (1 << 19) - 1;
+    if (p->elem_bytes == 8)
+      ((double *)(void *)data)[i] = v;
+    else
+      ((float *)(void *)data)[i] = (float)v;
+  }
+  return data;
+}
+
+static bool outside(ir_band b, int64_t row, int64_t column) {
+  return column - row < b.lower || column - row > b.upper;
+}
+
+static void put_zero(const mm_problem *p, char *buffer, int64_t i) {
+  memset(buffer + i * p->elem_bytes, 0, (size_t)p->elem_bytes);
+}
+
+// Operands as the bands promise them.
+static void clear_outside(const mm_problem *p, char *const *args) {
+  for (int64_t b = 0; p->bands.limited && b < p->batch; b++)
+    for (int64_t k = 0; k < p->k; k++) {
+      int64_t pa = p->a.offset + at(&p->a.batch, b) + at(&p->a.k, k);
+      int64_t pb = p->b.offset + at(&p->b.batch, b) + at(&p->b.k, k);
+      for (int64_t m = 0; m < p->m; m++)
+        if (outside(p->bands.a, m, k))
+          put_zero(p, args[0], pa + at(&p->a.x, m));
+      for (int64_t n = 0; n < p->n; n++)
+        if (outside(p->bands.b, k, n))
+          put_zero(p, args[1], pb + at(&p->b.x, n));
+    }
+}
+
+// --- running --------------------------------------------------------------------------------
+static void describe(const test *t) {
+  const mm_problem *p = &t->p.p;
+  printf("%s %s%s %lldx%lldx%lldx%lld: tile %dx%dx%d, thread %dx%d, %d threads, %d stages, layouts "
+         "%d %d, copies %d %d, %lld pieces",
+         t->what, p->ctype, t->p.math == MM_TF32 ? " (tf32)" : "", (long long)p->batch,
+         (long long)p->m, (long long)p->n, (long long)p->k, t->plan.bm, t->plan.bn, t->plan.bk,
+         t->plan.tm, t->plan.tv * 4, t->plan.threads, t->plan.stages, t->plan.a.layout,
+         t->plan.b.layout, t->plan.a.vec, t->plan.b.vec, (long long)t->plan.pieces);
+}
+
+static bool run(const test *t, emu_machine *m, void *library, int index, char **args,
+                const size_t *bytes, unsigned order) {
+  emu_forget_all(m);
+  memset(args[2], 0xff, bytes[2]), memset(args[3], 0xff, bytes[3]);
+  for (int i = 0; i < 4; i++)
+    if (bytes[i])
+      emu_buffer(m, args[i], bytes[i], i >= 2);
+  for (int i = 0; i < t->plan.num_phases; i++) {
+    char name[40];
+    snprintf(name, sizeof name, "mm%d_%d", index, i);
+    emu_report report;
+    size_t width = 3 + (t->plan.workspace > 0);
+    emu_options options = {.order = order};
+    const emu_entry *entry = emu_find(library, name);
+    if (entry &&
+        emu_launch(m, entry, t->plan.tasks[i], args, width * sizeof *args, &options, &report))
+      continue;
+    describe(t);
+    printf(": %s (order %u): %s\n", name, order, entry ? report.text : "is not there");
+    return false;
+  }
+  return true;
+}
+
+// Number of elements that are off by more than rounding.
+static int64_t count_wrong(const test *t, char *const *args, double *worst) {
+  const mm_problem *p = &t->p.p;
+  double limit = (p->elem_bytes == 8 ? 1e-14 : 1e-6) * (4 + sqrt((double)p->k));
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < p->batch * p->m * p->n; i++) {
+    int64_t b = i / (p->m * p->n), m = i / p->n % p->m, n = i % p->n;
+    if (p->bands.limited && outside(p->bands.c, m, n))
+      continue;
+    int64_t pa = p->a.offset + at(&p->a.batch, b) + at(&p->a.x, m);
+    int64_t pb = p->b.offset + at(&p->b.batch, b) + at(&p->b.x, n);
+    double sum = 0;
+    for (int64_t k = 0; k < p->k; k++)
+      sum += operand(&t->p, args[0], pa + at(&p->a.k, k)) *
+             operand(&t->p, args[1], pb + at(&p->b.k, k));
+    double want = 3 + sum / 2;
+    double got = get(p, args[2], at(&t->c_batch, b) + at(&t->c_m, m) + at(&t->c_n, n));
+    double error = fabs(got - want) / (1 + fabs(want));
+    *worst = error > *worst ? error : *worst;
+    wrong += !(error <= limit);
+  }
+  return wrong;
+}
+
+// Elements of c that somebody needs and that two runs disagree on.
+static int64_t count_different(const test *t, const char *x, const char *y) {
+  const mm_problem *p = &t->p.p;
+  int64_t different = 0;
+  for (int64_t i = 0; i < p->batch * p->m * p->n; i++) {
+    int64_t b = i / (p->m * p->n), m = i / p->n % p->m, n = i % p->n;
+    int64_t c = (at(&t->c_batch, b) + at(&t->c_m, m) + at(&t->c_n, n)) * p->elem_bytes;
+    bool needed = !p->bands.limited || !outside(p->bands.c, m, n);
+    different += needed && memcmp(x + c, y + c, (size_t)p->elem_bytes) != 0;
+  }
+  return different;
+}
+
+static bool check(const test *t, emu_machine *m, void *library, int index) {
+  const mm_problem *p = &t->p.p;
+  size_t bytes[4];
+  char *args[4];
+  args[0] = random_data(p, &p->a, &bytes[0]);
+  args[1] = random_data(p, &p->b, &bytes[1]);
+  bytes[2] = (size_t)(p->batch * p->m * p->n * p->elem_bytes);
+  const test *twin = t->has_twin ? t + 1 : t;
+  bytes[3] =
+      (size_t)(t->plan.workspace > twin->plan.workspace ? t->plan.workspace : twin->plan.workspace);
+  args[2] = new_buffer(bytes[2]), args[3] = new_buffer(bytes[3]);
+  char *first = new_buffer(bytes[2]);
+  clear_outside(p, args);
+  bool ok = true;
+  for (unsigned order = 0; ok && order < NUM_ORDERS; order++) {
+    double worst = 0;
+    ok = run(t, m, library, index, args, bytes, order);
+    int64_t wrong = ok && order == 0 ? count_wrong(t, args, &worst) : 0;
+    if (order == 0)
+      memcpy(first, args[2], bytes[2]);
+    bool same = !ok || memcmp(first, args[2], bytes[2]) == 0;
+    if (wrong || !same) {
+      describe(t);
+      printf(": %lld wrong (worst %g)%s\n", (long long)wrong, worst,
+             same ? "" : ", bits depend on the order");
+      ok = false;
+    }
+  }
+  if (ok && t->has_twin) {
+    ok = run(twin, m, library, index + 1, args, bytes, 0);
+    int64_t different = ok ? count_different(t, first, args[2]) : 0;
+    if (different) {
+      describe(t);
+      printf(": %lld other bits than without bands\n", (long long)different);
+      ok = false;
+    }
+  }
+  for (int i = 0; i < 4; i++)
+    free(args[i]);
+  free(first);
+  return ok;
+}
+
+// --- all ------------------------------------------------------------------------------------
+// Unrolled loops make the compiler of the host slow, and nothing else.
+static const char *without_unrolling(ir_arena *arena, const char *text) {
+  static const char hint[] = "#pragma unroll";
+  ir_buf out = ir_buf_new(arena);
+  for (const char *at; (at = strstr(text, hint)); text = at + strcspn(at, "\n"))
+    ir_buf_write(&out, text, (size_t)(at - text));
+  ir_buf_puts(&out, text);
+  return ir_buf_str(&out);
+}
+
+static const char *all_text(test *tests, int num, ir_arena *arena) {
+  ir_buf text = ir_buf_new(arena);
+  for (int i = 0; i < num; i++)
+    cmm_emit(&tests[i].p, &tests[i].plan, ir_format(arena, "mm%d", i), &text);
+  return ir_format(arena, "%s\n%s", cg_cuda_prelude(arena),
+                   without_unrolling(arena, ir_buf_str(&text)));
+}
+
+typedef struct coverage {
+  int layouts[2][2][2], copies[2], split, banded_split, wide;
+} coverage;
+
+static void count(coverage *c, const test *t) {
+  c->layouts[t->p.math][t->plan.a.layout][t->plan.b.layout]++;
+  c->copies[t->plan.a.vec > 1]++;
+  c->split += t->plan.pieces > 1;
+  c->banded_split += t->plan.pieces > 1 && t->p.p.bands.limited;
+  c->wide += t->p.p.elem_bytes == 8 && t->plan.a.vec == 1;
+}
+
+// Every way of doing something must have been tried.
+static bool is_complete(const coverage *c) {
+  bool all = c->copies[0] && c->copies[1] && c->split && c->banded_split && c->wide;
+  for (int i = 0; i < 8; i++)
+    all &= c->layouts[i / 4][i / 2 % 2][i % 2] > 0;
+  return all;
+}
+
+int main(void) {
+  ir_arena *arena = ir_arena_new();
+  test *tests = IR_NEW_ARRAY(arena, test, MAX_TESTS);
+  const cg_target *target = cg_target_find(arena, "cuda:sm_80,sm_90a");
+  int num = all_problems(tests, target, arena), failed = 0;
+  void *library = emu_build(all_text(tests, num, arena), NULL);
+  if (!library)
+    return 1;
+  emu_machine *m = emu_new();
+  coverage covered = {0};
+  for (int i = 0; i < num; i++) {
+    failed += !check(&tests[i], m, library, i);
+    count(&covered, &tests[i]);
+  }
+  bool complete = is_complete(&covered);
+  if (!complete)
+    printf("the problems no longer reach every kind of plan: copies %d %d, pieces %d, with bands "
+           "%d, f64 "
+           "one by one %d\n",
+           covered.copies[0], covered.copies[1], covered.split, covered.banded_split, covered.wide);
+  printf("%d problems, %d failed\n", num, failed);
+  emu_free(m);
+  dlclose(library);
+  ir_arena_free(arena);
+  return failed || !complete;
+}

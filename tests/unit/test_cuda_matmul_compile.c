@@ -1,0 +1,202 @@
+// test_cuda_matmul_compile.c: products of usual shapes and all layouts, compiled by NVRTC for sm_80
+// and sm_90a: nothing spills, no thread has local memory, ptxas has nothing to say, and what the
+// plan counted on (shared memory, registers to within a half) is so. `-v` prints a table: what a
+// kernel takes, how many blocks of it an SM holds, and which part of the chip's peak the cost model
+// expects. Skipped where there is no NVRTC.
+#include "codegen/cuda_matmul.h"
+#include "codegen/cuda_resources.h"
+#include "codegen/program.h"
+#include "tests/unit/support_cuda.h"
+#include "tests/unit/support_passes.h"
+
+#include <string.h>
+
+enum { SKIPPED = 77, MAX_SHAPES = 80 };
+
+typedef struct shape {
+  const char *what;
+  const char *layout; // "NT": b is transposed
+  int64_t batch, m, n, k;
+} shape;
+
+static const shape shapes[] = {
+    {"square", "NN", 1, 512, 512, 512},
+    {"square", "NN", 1, 1024, 1024, 1024},
+    {"square", "NN", 1, 4096, 4096, 4096},
+    {"square", "NT", 1, 4096, 4096, 4096},
+    {"square", "TN", 1, 4096, 4096, 4096},
+    {"square", "TT", 1, 4096, 4096, 4096},
+    {"gpt2 qkv", "NN", 1, 4096, 2304, 768},
+    {"gpt2 projection", "NN", 1, 4096, 768, 768},
+    {"gpt2 mlp down", "NN", 1, 4096, 768, 3072},
+    {"gpt2 logits", "NT", 1, 4096, 50257, 768},
+    {"gpt2 mlp gradient of x", "NT", 1, 4096, 768, 3072},
+    {"gpt2 mlp gradient of w", "TN", 1, 768, 3072, 4096},
+    {"gpt2 scores", "NT", 48, 1024, 1024, 64},
+    {"gpt2 weighted values", "NN", 48, 1024, 64, 1024},
+    {"char gpt mlp", "NN", 1, 768, 512, 128},
+    {"char gpt logits", "NT", 1, 768, 65, 128},
+    {"mnist hidden", "NN", 1, 64, 128, 784},
+    {"mnist logits", "NN", 1, 64, 10, 128},
+    {"mnist gradient of w", "TN", 1, 784, 128, 64},
+    {"one row", "NN", 1, 1, 768, 3072},
+};
+enum { NUM_SHAPES = sizeof shapes / sizeof *shapes, NUM_KINDS = 3 };
+static const char *const kinds[NUM_KINDS] = {"f32", "tf32", "f64"};
+
+typedef struct kernel {
+  cmm_problem p;
+  cmm_plan plan;
+  const shape *s;
+  const char *kind;
+} kernel;
+
+static void emit_args(const cmm_problem *p, ir_buf *out) {
+  for (int i = 2; i < 5; i++)
+    ir_buf_printf(out, "  %s *const p%d = (%s *)args[%d];\n", p->p.ctype, i, p->p.ctype, i);
+}
+
+// Bias, tanh and a residual.
+static void emit_finish(const cmm_problem *p, ir_buf *out, int indent) {
+  const char *type = p->p.elem_bytes == 8 ? "f64" : "f32";
+  const char *part = p->p.n % 4 ? "_part" : "", *lanes = "";
+  if (p->p.n % 4)
+    lanes = ir_format(p->p.arena, ", (%lld - column < VL ? (int)(%lld - column) : VL)",
+                      (long long)p->p.n, (long long)p->p.n);
+  ir_buf_printf(out,
+                "%*sconst int64_t at = ((int64_t)batch * %lld + line) * %lld + column;\n"
+                "%*sconst auto bias = k_load_%s%s(p2 + column%s), x = k_load_%s%s(p3 + at%s);\n"
+                "%*sk_store_%s%s(p4 + at, k_tanh(product + bias) + x%s);\n",
+                indent, "", (long long)p->p.m, (long long)p->p.n, indent, "", type, part, lanes,
+                type, part, lanes, indent, "", type, part, lanes);
+}
+
+static mm_operand operand(int arg, const shape *s, int64_t x, bool along_x) {
+  return (mm_operand){.arg = arg,
+                      .batch = {s->batch > 1, {s->batch}, {x * s->k}},
+                      .x = {1, {x}, {along_x ? 1 : s->k}},
+                      .k = {1, {s->k}, {along_x ? x : 1}}};
+}
+
+static kernel make(const shape *s, const char *kind, const cg_target *target, ir_arena *arena) {
+  bool wide = strcmp(kind, "f64") == 0;
+  kernel k = {.s = s, .kind = kind};
+  k.p = (cmm_problem){.p = {.target = target,
+                            .arena = arena,
+                            .ctype = wide ? "double" : "float",
+                            .elem_bytes = wide ? 8 : 4,
+                            .batch = s->batch,
+                            .m = s->m,
+                            .n = s->n,
+                            .k = s->k,
+                            .a = operand(0, s, s->m, s->layout[0] == 'T'),
+                            .b = operand(1, s, s->n, s->layout[1] == 'N'),
+                            .workspace_arg = 5},
+                      .math = strcmp(kind, "tf32") ? MM_F32 : MM_TF32,
+                      .width = 5,
+                      .emit_args = emit_args,
+                      .emit_finish = emit_finish};
+  cmm_make_plan(&k.p, &k.plan);
+  return k;
+}
+
+// --- what came out --------------------------------------------------------------------------
+static int least(int64_t a, int64_t b) {
+  return (int)(a < b ? a : b);
+}
+
+static int blocks_of_sm(const cg_resources *r, const cmm_plan *g, const cg_cuda *chip) {
+  int registers = (r->registers + 7) / 8 * 8; // given out by eights
+  int by_registers = chip->registers_per_sm / registers / g->threads;
+  int by_shared = (int)(chip->shared_per_sm / (r->shared + 1024));
+  return least(least(by_registers, by_shared), chip->threads_per_sm / g->threads);
+}
+
+// Of what the SMs can multiply in f32 (f64: half; tf32: four times) if they all do.
+static double part_of_peak(const kernel *k) {
+  const shape *s = k->s;
+  double rate = 128.0 * k->p.p.target->cuda->sms;
+  rate *= k->p.p.elem_bytes == 8 ? 0.5 : k->p.math == MM_TF32 ? 4 : 1;
+  return (double)(s->batch * s->m * s->n) * (double)s->k / rate / k->plan.cycles;
+}
+
+static void show(const kernel *k, const cg_resources *r, const char *arch) {
+  const cmm_plan *g = &k->plan;
+  printf("%-24s %s %-4s %-7s tile %3dx%3dx%2d, thread %dx%d, %3d threads, %d stages, %2lld pieces: "
+         "%3d registers (planned %d), %5lld bytes shared, %2d blocks an SM, %2.0f%% of peak\n",
+         k->s->what, k->s->layout, k->kind, arch, g->bm, g->bn, g->bk, g->tm, g->tv * CMM_VL,
+         g->threads, g->stages, (long long)g->pieces, r->registers, g->registers,
+         (long long)r->shared, blocks_of_sm(r, g, k->p.p.target->cuda), 100 * part_of_peak(k));
+}
+
+static void check(const kernel *k, const cg_resources *r, const char *arch) {
+  const char *name =
+      ir_format(k->p.p.arena, "%s, %s %s for %s", k->s->what, k->s->layout, k->kind, arch);
+  if (r->frame || r->stack)
+    test_fail("%s: %lld bytes of local memory", name, (long long)(r->frame + r->stack));
+  if (r->shared != k->plan.shared)
+    test_fail("%s: %lld bytes of shared memory, planned %lld", name, (long long)r->shared,
+              (long long)k->plan.shared);
+  int blocks = blocks_of_sm(r, &k->plan, k->p.p.target->cuda);
+  if (blocks < k->plan.resident)
+    test_fail("%s: %d registers (planned %d) leave room for %d blocks on an SM, not %d", name,
+              r->registers, k->plan.registers, blocks, k->plan.resident);
+}
+
+static const cg_resources *find(const cg_resource_list *list, const char *name) {
+  for (size_t i = 0; i < list->num; i++)
+    if (strcmp(list->at[i].kernel, name) == 0)
+      return &list->at[i];
+  return NULL;
+}
+
+static void compile(ir_arena *a, const cg_nvrtc *nvrtc, const kernel *kernels, int num,
+                    const char *text, const char *arch, bool verbose) {
+  const char *options[] = {ir_format(a, "-arch=%s", arch), "-std=c++17", "-default-device",
+                           "--diag-suppress=177", "--ptxas-options=--warn-on-spills"};
+  cg_nvrtc_code code;
+  const char *why = "";
+  cg_resource_list list = {0};
+  bool ok = cg_nvrtc_compile(nvrtc, a, "matmul.cu", text, options, 5, &code);
+  if (!ok || code.log[0])
+    test_fail("%s: %s", arch, code.log);
+  if (!ok)
+    return;
+  if (!cg_cubin_resources(a, code.cubin, code.cubin_len, &list, &why))
+    test_fail("%s: %s", arch, why);
+  for (int i = 0; i < num; i++) {
+    const cg_resources *r = find(&list, ir_format(a, "mm%d_0", i));
+    if (!r) {
+      test_fail("%s: mm%d_0 is not there", arch, i);
+      continue;
+    }
+    check(&kernels[i], r, arch);
+    if (verbose)
+      show(&kernels[i], r, arch);
+  }
+}
+
+int main(int argc, char **argv) {
+  ir_arena *a = ir_arena_new();
+  bool verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
+  const cg_nvrtc *nvrtc = support_nvrtc(a);
+  if (!nvrtc)
+    return SKIPPED;
+  const cg_target *target = cg_target_find(a, "cuda:sm_80,sm_90a");
+  static kernel kernels[MAX_SHAPES];
+  int num = 0;
+  ir_buf text = ir_buf_new(a);
+  ir_buf_puts(&text, cg_cuda_prelude(a));
+  for (int kind = 0; kind < NUM_KINDS; kind++)
+    for (int i = 0; i < NUM_SHAPES; i++) {
+      if (kind > 0 && i % (kind == 1 ? 4 : 8) != 3) // tf32, f64: some
+        continue;
+      kernels[num] = make(&shapes[i], kinds[kind], target, a);
+      cmm_emit(&kernels[num].p, &kernels[num].plan, ir_format(a, "mm%d", num), &text);
+      num++;
+    }
+  compile(a, nvrtc, kernels, num, ir_buf_str(&text), "sm_80", verbose);
+  compile(a, nvrtc, kernels, num, ir_buf_str(&text), "sm_90a", verbose);
+  ir_arena_free(a);
+  return test_report("cuda_matmul_compile");
+}

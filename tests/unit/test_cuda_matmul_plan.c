@@ -1,0 +1,141 @@
+// test_cuda_matmul_plan.c: what holds for every plan of a CUDA product, whatever the cost model
+// says: steps and pieces cover k once, tiles cover c once, shared memory and threads fit the chips,
+// reads of shared memory have no bank conflicts; and a few choices that anybody would make.
+#include "codegen/cuda_matmul.h"
+#include "codegen/program.h"
+#include "tests/unit/support_passes.h"
+
+#include <string.h>
+
+enum { NUM_RANDOM = 150 };
+
+static uint64_t state = 0x9e3779b97f4a7c15u;
+static uint64_t draw(uint64_t limit) {
+  state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+  return (state >> 11) % limit;
+}
+
+static const char *name_of(const cmm_problem *p, const cmm_plan *g) {
+  return ir_format(p->p.arena,
+                   "%lld x %lld x %lld x %lld (%s, math %d): %d x %d x %d, %d x %d, %lld pieces",
+                   (long long)p->p.batch, (long long)p->p.m, (long long)p->p.n, (long long)p->p.k,
+                   p->p.ctype, p->math, g->bm, g->bn, g->bk, g->tm, g->tv, (long long)g->pieces);
+}
+
+static mm_operand operand(int64_t batch, int64_t x, int64_t k, bool along_x) {
+  return (mm_operand){.batch = {batch > 1, {batch}, {x * k}},
+                      .x = {1, {x}, {along_x ? 1 : k}},
+                      .k = {1, {k}, {along_x ? x : 1}}};
+}
+
+static cmm_plan plan_of(ir_arena *a, const cg_target *target, const int64_t *size, int layout,
+                        int kind, cmm_problem *p) {
+  *p = (cmm_problem){.p = {.target = target,
+                           .arena = a,
+                           .ctype = kind == 2 ? "double" : "float",
+                           .elem_bytes = kind == 2 ? 8 : 4,
+                           .batch = size[0],
+                           .m = size[1],
+                           .n = size[2],
+                           .k = size[3],
+                           .a = operand(size[0], size[1], size[3], layout & 1),
+                           .b = operand(size[0], size[2], size[3], layout & 2)},
+                     .math = kind == 1 ? MM_TF32 : MM_F32};
+  cmm_plan g;
+  cmm_make_plan(p, &g);
+  return g;
+}
+
+// Covers [0, size) with no tile to spare.
+static bool covers(int64_t tiles, int64_t tile, int64_t size) {
+  return tiles * tile >= size && (tiles - 1) * tile < size;
+}
+
+static void check_shape(const cmm_problem *p, const cmm_plan *g) {
+  const cg_cuda *chip = p->p.target->cuda;
+  int64_t tiles = p->p.batch * g->row_tiles * g->col_tiles;
+  bool ok = covers(g->row_tiles, g->bm, p->p.m) && covers(g->col_tiles, g->bn, p->p.n) &&
+            covers(g->k_tiles, g->bk, p->p.k) && covers(g->pieces, g->piece_tiles, g->k_tiles);
+  ok &= g->threads == 32 * g->warps_m * g->warps_n && g->bm == 8 * g->tm * g->warps_m &&
+        g->bn == 16 * g->tv * g->warps_n;
+  ok &= g->shared <= chip->shared_per_block && g->registers <= chip->registers_per_thread;
+  ok &= g->tasks[0] == tiles * g->pieces && g->num_phases == 1 + (g->pieces > 1);
+  ok &= g->pieces == 1 ? g->workspace == 0
+                       : g->workspace == tiles * g->pieces * g->bm * g->bn * p->p.elem_bytes &&
+                             g->tasks[1] * g->threads * 4 == tiles * g->bm * g->bn;
+  if (!ok)
+    test_fail("%s: does not fit together", name_of(p, g));
+}
+
+// --- banks ----------------------------------------------------------------------------------
+// Shared memory has 8 units of 16 bytes side by side: what threads read at once must be in
+// different ones. The threads of a quarter of a warp, or the 8 rows of a matrix, begin at these
+// elements.
+static bool in_different_units(const int *element, int num) {
+  int seen = 0;
+  for (int i = 0; i < num; seen |= 1 << element[i] / 4 % 8, i++)
+    if (seen >> element[i] / 4 % 8 & 1)
+      return false;
+  return true;
+}
+
+static void check_banks(const cmm_problem *p, const cmm_plan *g) {
+  const cmm_side *a = &g->a, *b = &g->b;
+  int rows[8], even[8], columns[4], groups[8];
+  for (int i = 0; i < 8; i++) {
+    rows[i] = i * a->pitch;
+    even[i] = 2 * i * b->pitch + 2 * i / 8 * b->skew;
+    groups[i] = i % 4 * a->pitch + i / 4 * 4;
+    columns[i % 4] = i % 4 * 4 * b->pitch + i % 4 * 4 / 8 * b->skew;
+  }
+  bool ok = true;
+  if (a->layout == CMM_XK)
+    ok &= in_different_units(rows, 8);
+  else if (g->math == MM_TF32)
+    ok &= in_different_units(groups, 8);
+  if (b->layout == CMM_XK)
+    ok &= g->math == MM_TF32 ? in_different_units(even, 8) : in_different_units(columns, 4);
+  if (!ok)
+    test_fail("%s: bank conflicts", name_of(p, g));
+}
+
+// --- choices --------------------------------------------------------------------------------
+static void check_choices(ir_arena *a, const cg_target *target) {
+  static const int64_t large[] = {1, 4096, 4096, 4096}, deep[] = {1, 64, 64, 100000};
+  static const int64_t flat[] = {1, 8192, 8192, 32}, row[] = {1, 1, 4096, 4096};
+  cmm_problem p;
+  for (int kind = 0; kind < 2; kind++) {
+    cmm_plan g = plan_of(a, target, large, 0, kind, &p);
+    if (g.pieces > 1 || g.bm * g.bn < 64 * 64)
+      test_fail("%s: a large product has large tiles, and k in one piece", name_of(&p, &g));
+    g = plan_of(a, target, deep, 3, kind, &p);
+    if (g.pieces < 8)
+      test_fail("%s: one tile with a long k would leave the chip empty", name_of(&p, &g));
+    g = plan_of(a, target, flat, 0, kind, &p);
+    if (g.pieces > 1)
+      test_fail("%s: there are tiles enough", name_of(&p, &g));
+    g = plan_of(a, target, row, 0, kind, &p);
+    if (g.bm > 16)
+      test_fail("%s: most rows of the tile would be for nothing", name_of(&p, &g));
+  }
+}
+
+int main(void) {
+  ir_arena *a = ir_arena_new();
+  static const char *const targets[] = {"cuda:sm_80", "cuda:sm_86", "cuda:sm_90a",
+                                        "cuda:sm_80,sm_90a"};
+  for (int i = 0; i < NUM_RANDOM; i++) {
+    const cg_target *target = cg_target_find(a, targets[draw(4)]);
+    int64_t size[4] = {draw(3) ? 1 : 1 + (int64_t)draw(64)};
+    for (int j = 1; j < 4; j++)
+      size[j] = 1 + (int64_t)draw(1u << draw(13));
+    cmm_problem p;
+    cmm_plan g = plan_of(a, target, size, (int)draw(4), (int)draw(3), &p);
+    check_shape(&p, &g);
+    if (p.p.elem_bytes == 4)
+      check_banks(&p, &g);
+  }
+  check_choices(a, cg_target_find(a, "cuda:sm_80,sm_90a"));
+  ir_arena_free(a);
+  return test_report("cuda_matmul_plan");
+}
