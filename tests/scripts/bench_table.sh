@@ -22,7 +22,12 @@ cat >results/gemm.json <<'JSON'
  {"name": "512 NN", "m": 512, "n": 512, "k": 512, "gflops": [90.0, 170.0], "of_peak": [0.9, 0.85]},
  {"name": "512 NT", "m": 512, "n": 512, "k": 512, "gflops": [85.0, 158.0], "of_peak": [0.85, 0.79]}]}
 JSON
+cat >results/gpu-Some-Chip.json <<'JSON'
+{"schema": "mltc-bench-gpu", "version": 1, "device": "Some Chip", "driver": "9.9", "date": "x", "rows": [
+ {"program": "p", "what": "w", "passed": true}, {"program": "p", "what": "x", "passed": false, "failure": "f"}]}
+JSON
 "$root/scripts/bench-table" --results=results --print >some.txt
+grep -qxF '| Some Chip, driver 9.9 | 1 of 2 | missed |' some.txt || fail "$(cat some.txt)"
 grep -qxF "| mlp_adam: time per step | 0.50 of PyTorch's | 0.33 | missed |" some.txt || fail "$(cat some.txt)"
 grep -qxF '| 512, worst of 2 layouts | 85% | 79% | 80% | missed |' some.txt ||
   fail "$(cat some.txt)"
