@@ -141,3 +141,19 @@ void cg_emit_number(const cg_kernel *k, int i, const char *type, const char *nam
   ir_buf_printf(out, "%*sconst %s %s = (%s)(uintptr_t)args[%zu];\n", indent, "", type, name, type,
                 at);
 }
+
+void cg_emit_indices(ir_buf *out, int indent, const char *flat, int num, const int64_t *size,
+                     const char *const *name) {
+  int64_t inner = 1;
+  for (int i = 0; i < num; i++)
+    inner *= size[i];
+  for (int i = 0; i < num; i++) {
+    inner /= size[i];
+    ir_buf_printf(out, "%*sconst int64_t %s = %s", indent, "", name[i], flat);
+    if (inner > 1)
+      ir_buf_printf(out, " / %lld", (long long)inner);
+    if (i > 0)
+      ir_buf_printf(out, " %% %lld", (long long)size[i]);
+    ir_buf_puts(out, ";\n");
+  }
+}

@@ -126,6 +126,10 @@ cg_bytes cg_join(cg_bytes a, cg_bytes b);
 // A C identifier from the last word of a node's name ("layer.0.attn.q" -> "q", "d.logits" ->
 // "d_logits"), unique inside one kernel (names is that kernel's table).
 const char *cg_local_name(ir_arena *a, ir_map *names, const ir_node *n);
+// Declares the indices of `num` axes of these sizes from their row-major number:
+// "const int64_t i0 = unit / 64 % 12;", the outermost without a remainder.
+void cg_emit_indices(ir_buf *out, int indent, const char *flat, int num, const int64_t *size,
+                     const char *const *name);
 // Index of a buffer in args; -1 when it is no argument.
 int cg_arg_index(const cg_kernel *k, const ir_node *buffer);
 

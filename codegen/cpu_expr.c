@@ -132,7 +132,7 @@ static const char *value_text(cg_expr *e, const ir_node *n) {
          "'%s' (%s) is not computed by expression", n->name, ir_ops[n->op].name);
   for (int i = 0; i < n->num_in; i++)
     x[i] = cpu_emit_operand(e, n, i);
-  if (n->op == IR_UNIFORM || n->op == IR_NORMAL)
+  if (ir_is_random(n))
     return random_text(e, n, x);
   if (n->op == IR_CAST)
     return cast_text(a, n->in[0]->type.dtype, n->type.dtype, x[0]);

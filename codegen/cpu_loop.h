@@ -5,7 +5,7 @@
 //   cpu_loop_plan.c    decisions on members: depth, level, what is cached between phases
 //   cpu_loop_body.c    text: vector loops, phases
 //   cpu_loop_reduce.c  text: accumulators
-//   loop_members.c     text: levels, scratch rows, stores
+//   loop_members.c     text: the frame, levels, scratch rows, stores
 //   cuda_loop*.c       the family on a GPU: all but the first, the third and the fifth are shared
 //
 // A kernel has parallel axes P and reduced axes R. One iteration of P makes one phase (a loop nest
@@ -77,7 +77,17 @@ typedef struct loop_emit {
   const char *(*gather)(struct loop_emit *m, const ir_node *n, const char *sum, const char *at);
 } loop_emit;
 
-void loop_emit_unit(loop_emit *m); // everything inside one unit of work
+// The frame that both targets give a kernel: names taken (identifiers of its own, then i0, i1, ...
+// for the axes); numbers of the kernel and their variables; scratch rows of so many vectors;
+// indices of axes from their row-major number `from`.
+void loop_begin(loop_emit *m, const cg_kernel *k, const loop_plan *p, ir_buf *out);
+void loop_reserve(loop_emit *m, const char *const *used, size_t num);
+void loop_push_numbers(const loop_plan *p, cg_kernel *k);
+void loop_declare_numbers(loop_emit *m);
+void loop_declare_caches(loop_emit *m, int64_t vectors);
+void loop_decode(loop_emit *m, const char *from, const int *axes, int num);
+void loop_emit_unit(loop_emit *m);                         // everything inside one unit of work
+bool loop_stores_at(const loop_emit *m, loop_level level); // whether any store has its place there
 void loop_emit_flat_bounds(loop_emit *m);
 // Loads and members of this level, and of no later phase, not yet emitted.
 void loop_emit_level(loop_emit *m, loop_level level);

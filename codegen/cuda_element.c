@@ -21,21 +21,15 @@ const char *cuda_element_text(const cg_kernel *k, const cpu_element *x, const ch
 
 void cuda_decode(cuda_text *t, const char *unit, const ir_type *type, int first,
                  const char **index) {
-  ir_arena *a = t->k->arena;
-  int64_t inner = 1;
-  for (int i = first; i < type->rank; i++)
-    inner *= type->dims[i];
-  bool outermost = true;
+  int64_t size[IR_MAX_RANK];
+  const char *name[IR_MAX_RANK];
+  int num = 0;
   for (int i = first; i < type->rank; i++) {
-    int64_t size = type->dims[i];
-    index[i] = NULL;
-    if (size <= 1)
-      continue;
-    inner /= size;
-    index[i] = ir_format(a, "i%d", i);
-    cuda_line(t, "const int64_t i%d = %s%s%s;", i, unit,
-              inner > 1 ? ir_format(a, " / %lld", (long long)inner) : "",
-              outermost ? "" : ir_format(a, " %% %lld", (long long)size));
-    outermost = false;
+    index[i] = type->dims[i] > 1 ? ir_format(t->k->arena, "i%d", i) : NULL;
+    if (index[i]) {
+      size[num] = type->dims[i];
+      name[num++] = index[i];
+    }
   }
+  cg_emit_indices(t->out, t->indent, unit, num, size, name);
 }

@@ -23,10 +23,6 @@ static int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-static bool is_random(const ir_node *n) {
-  return n->op == IR_UNIFORM || n->op == IR_NORMAL;
-}
-
 // --- decisions -------------------------------------------------------------------------------
 static void plan_units(cuda_loop *c) {
   loop_plan *p = &c->p;
@@ -84,68 +80,20 @@ void cuda_loop_schedule(cg_kernel *k) {
   k->threads[0] = c->threads;
   k->workspace = 0;
   k->schedule = c;
-  if (c->p.flat)
-    IR_PUSH(k->arena, k->numbers, c->p.extent);
-  for (size_t i = 0; i < k->k->nodes.num; i++)
-    if (is_random(k->k->nodes.at[i]))
-      IR_PUSH(k->arena, k->numbers, ir_attr_int(k->k->nodes.at[i], IR_ATTR_STREAM));
+  loop_push_numbers(&c->p, k);
 }
 
 // --- the frame -------------------------------------------------------------------------------
-static const char *index_of(void *data, int axis) {
-  return ((loop_emit *)data)->index[axis];
-}
-
 static void reserve(loop_emit *m) {
   static const char *const used[] = {"task",  "args",  "thread", "unit",   "row",
                                      "chunk", "lane",  "t",      "s",      "r",
                                      "j",     "lanes", "count",  "active", "scratch"};
-  for (size_t i = 0; i < sizeof used / sizeof *used; i++)
-    cg_scope_name(m->k->arena, m->e.names, used[i]);
-  for (int i = 0; i < m->k->dom->num_axes; i++) {
-    m->index[i] = ir_format(m->k->arena, "i%d", i);
-    cg_scope_name(m->k->arena, m->e.names, m->index[i]);
-  }
-}
-
-static void declare_numbers(loop_emit *m) {
-  ir_arena *a = m->k->arena;
-  int at = 0;
-  if (m->p->flat)
-    cg_emit_number(m->k, at++, "int64_t", "count", m->e.out, m->e.indent);
-  for (size_t i = 0; i < m->k->k->nodes.num; i++) {
-    const ir_node *n = m->k->k->nodes.at[i];
-    if (!is_random(n))
-      continue;
-    const char *name = cg_scope_name(a, m->e.names, "stream");
-    cg_emit_number(m->k, at++, "uint32_t", name, m->e.out, m->e.indent);
-    cpu_bind_stream(&m->e, n, name);
-  }
-}
-
-static void declare_caches(loop_emit *m) {
-  ir_arena *a = m->k->arena;
-  for (size_t i = 0; i < m->k->k->nodes.num; i++) {
-    const ir_node *n = m->k->k->nodes.at[i];
-    if (!m->p->member[i].cached)
-      continue;
-    const char *base = cg_local_name(a, ir_map_new(a), n);
-    const char *name = cg_scope_name(a, m->e.names, ir_format(a, "%s_row", base));
-    ir_map_put(m->e.names, ir_format(a, "~%zu", i), (void *)(uintptr_t)name);
-    cpu_line(&m->e, "%s %s[%d];", cpu_register(n->type.dtype), name, cuda_loop_of(m)->turns);
-  }
-}
-
-static bool stores_at_func(const loop_emit *m) {
-  for (size_t i = 0; i < m->k->dom->stores.num; i++)
-    if (m->p->member[cpu_member(m->k, m->k->dom->stores.at[i].node)].level == LEVEL_FUNC)
-      return true;
-  return false;
+  loop_reserve(m, used, sizeof used / sizeof *used);
 }
 
 // Values without axes: by one thread of all.
 static void emit_func_stores(loop_emit *m) {
-  if (!stores_at_func(m))
+  if (!loop_stores_at(m, LEVEL_FUNC))
     return;
   m->e.vector_axis = -1;
   m->only = NULL;
@@ -169,7 +117,7 @@ static void emit_scalars(loop_emit *m) {
 static void emit_vectors(loop_emit *m) {
   const cuda_loop *c = cuda_loop_of(m);
   loop_emit_level(m, LEVEL_FUNC);
-  declare_caches(m);
+  loop_declare_caches(m, c->turns);
   if (c->p.has_reduce && c->p.across && c->group > CUDA_WARP)
     cpu_line(&m->e, "__shared__ k_group_scratch scratch;");
   cuda_loop_emit_unit(m);
@@ -178,18 +126,14 @@ static void emit_vectors(loop_emit *m) {
 
 void cuda_loop_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   const cuda_loop *c = k->schedule;
-  loop_emit m = {.k = k, .p = &c->p};
-  m.e =
-      (cg_expr){.k = k, .out = out, .names = ir_map_new(k->arena), .vector_axis = c->p.vector_axis};
-  m.e.index = index_of;
-  m.e.have = loop_have;
-  m.e.data = &m;
+  loop_emit m;
+  loop_begin(&m, k, &c->p, out);
   reserve(&m);
   size_t width = k->in.num + k->out.num + k->numbers.num;
   ir_buf_printf(out, "K_KERNEL(%s_0, %d, %zu) {\n", name, c->threads, width);
   m.e.indent = 2;
   cg_emit_args(k, out, 2);
-  declare_numbers(&m);
+  loop_declare_numbers(&m);
   if (c->p.vector_axis < 0)
     emit_scalars(&m);
   else

@@ -34,7 +34,5 @@ static inline const cuda_loop *cuda_loop_of(const loop_emit *m) {
 
 // From "unit" (a variable of the block) to stores.
 void cuda_loop_emit_unit(loop_emit *m);
-// "const int64_t i0 = row / 64 % 12;" for each axis, from their row-major number `from`.
-void cuda_loop_decode(loop_emit *m, const char *from, const int *axes, int num);
 
 #endif

@@ -18,23 +18,6 @@ static int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-void cuda_loop_decode(loop_emit *m, const char *from, const int *axes, int num) {
-  int64_t inner = 1;
-  for (int i = 0; i < num; i++)
-    inner *= m->k->dom->axis[axes[i]].size;
-  for (int i = 0; i < num; i++) {
-    int64_t size = m->k->dom->axis[axes[i]].size;
-    inner /= size;
-    ir_buf b = ir_buf_new(m->k->arena);
-    ir_buf_puts(&b, from);
-    if (inner > 1)
-      ir_buf_printf(&b, " / %lld", (long long)inner);
-    if (i > 0)
-      ir_buf_printf(&b, " %% %lld", (long long)size);
-    cpu_line(&m->e, "const int64_t %s = %s;", m->index[axes[i]], ir_buf_str(&b));
-  }
-}
-
 // --- sums over threads -----------------------------------------------------------------------
 static const char *group_op(const ir_node *n) {
   switch (n->op) {
@@ -85,7 +68,7 @@ static void place_vector(loop_emit *m) {
     r = "r";
   }
   if (p->red_rows > 1)
-    cuda_loop_decode(m, r, p->red_axis, p->num_red);
+    loop_decode(m, r, p->red_axis, p->num_red);
   else
     for (int i = 0; i < p->num_red; i++)
       m->index[p->red_axis[i]] = "0";
@@ -99,14 +82,13 @@ static void one_turn(loop_emit *m) {
     m->e.lanes = lanes;
 }
 
-static void kept_turns(loop_emit *m, const char *first, const char *vectors) {
+static void kept_turns(loop_emit *m, const char *vectors) {
   const cuda_loop *c = cuda_loop_of(m);
   cpu_line(&m->e, "_Pragma(\"unroll\")");
   cpu_line(&m->e, "for (int t = 0; t < %d; t++) {", c->turns);
   ir_map *outer = loop_open(m), *inner = NULL;
   cpu_line(&m->e, "const int s = %s%s;", c->group > 1 ? "lane + " : "",
            c->group > 1 ? ir_format(m->k->arena, "t * %d", c->group) : "t");
-  (void)first;
   bool whole = (int64_t)c->turns * c->group == c->vectors;
   if (!whole) {
     cpu_line(&m->e, "if (s < %s) {", vectors);
@@ -126,7 +108,7 @@ static void turns(loop_emit *m) {
   const char *first = c->group > 1 ? "lane" : "0";
   const char *vectors = p->flat && p->across ? "(count + VL - 1) / VL" : number(m, c->vectors);
   if (c->turns) {
-    kept_turns(m, first, vectors);
+    kept_turns(m, vectors);
     return;
   }
   const char *type = p->flat && p->across ? "int64_t" : "int";
@@ -179,7 +161,7 @@ static void place_unit(loop_emit *m) {
     cpu_line(&m->e, "const int64_t chunk = unit%s;",
              p->rows > 1 ? ir_format(m->k->arena, " %% %lld", (long long)p->chunks) : "");
   }
-  cuda_loop_decode(m, row, p->row_axis, p->rows > 1 ? p->num_rows : 0);
+  loop_decode(m, row, p->row_axis, p->rows > 1 ? p->num_rows : 0);
   for (int i = 0; i < p->num_rows && p->rows == 1; i++)
     m->index[p->row_axis[i]] = "0";
   if (p->across || p->vector_axis < 0)
@@ -198,36 +180,21 @@ static void place_unit(loop_emit *m) {
   }
 }
 
-// One row: phases over its vectors; then what the whole row has.
-static void across_unit(loop_emit *m) {
+// Phases over the vectors of a row, or over R; then what is left of all of them, by one thread.
+static void reducing_unit(loop_emit *m, loop_level level) {
   const char *active = has_tail(m) ? "active" : NULL;
   const char *first = cuda_loop_of(m)->group > 1 ? "lane == 0" : NULL;
+  m->gather = gather_sum;
   for (m->phase = 0; m->phase < m->p->phases; m->phase++) {
-    loop_emit_level(m, LEVEL_ROW);
+    loop_emit_level(m, level);
     loop_declare_sums(m, 1);
     m->only = active;
     turns(m);
-    m->gather = gather_sum;
     loop_finish_sums(m, "", 1);
   }
   m->only = both(m, active, first);
-  loop_emit_stores(m, LEVEL_ROW);
-}
-
-// One vector of results: phases over R.
-static void along_unit(loop_emit *m) {
-  const char *active = has_tail(m) ? "active" : NULL;
-  const char *first = cuda_loop_of(m)->group > 1 ? "lane == 0" : NULL;
-  for (m->phase = 0; m->phase < m->p->phases; m->phase++) {
-    loop_emit_level(m, LEVEL_LANES);
-    loop_declare_sums(m, 1);
-    m->only = active;
-    turns(m);
-    m->gather = gather_sum;
-    loop_finish_sums(m, "", 1);
-  }
-  m->only = both(m, active, first);
-  loop_emit_stores(m, LEVEL_LANES);
+  if (level == LEVEL_LANES)
+    loop_emit_stores(m, LEVEL_LANES);
   loop_emit_stores(m, LEVEL_ROW);
 }
 
@@ -279,11 +246,9 @@ void cuda_loop_emit_unit(loop_emit *m) {
   place_thread(m);
   place_unit(m);
   loop_emit_level(m, LEVEL_ROW);
-  if (p->across)
-    across_unit(m);
-  else if (p->has_reduce)
-    along_unit(m);
-  else {
+  if (p->has_reduce) {
+    reducing_unit(m, p->across ? LEVEL_ROW : LEVEL_LANES);
+  } else {
     m->only = has_tail(m) ? "active" : NULL;
     pointwise_unit(m);
   }

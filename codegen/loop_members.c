@@ -17,7 +17,76 @@ void loop_close(loop_emit *m, ir_map *outer) {
   cpu_line(&m->e, "}");
 }
 
+// --- the frame -------------------------------------------------------------------------------
+static const char *index_of(void *data, int axis) {
+  return ((loop_emit *)data)->index[axis];
+}
+
+void loop_begin(loop_emit *m, const cg_kernel *k, const loop_plan *p, ir_buf *out) {
+  *m = (loop_emit){.k = k, .p = p};
+  m->e =
+      (cg_expr){.k = k, .out = out, .names = ir_map_new(k->arena), .vector_axis = p->vector_axis};
+  m->e.index = index_of;
+  m->e.have = loop_have;
+  m->e.data = m;
+}
+
+void loop_reserve(loop_emit *m, const char *const *used, size_t num) {
+  for (size_t i = 0; i < num; i++)
+    cg_scope_name(m->k->arena, m->e.names, used[i]);
+  for (int i = 0; i < m->k->dom->num_axes; i++) {
+    m->index[i] = ir_format(m->k->arena, "i%d", i);
+    cg_scope_name(m->k->arena, m->e.names, m->index[i]);
+  }
+}
+
+void loop_push_numbers(const loop_plan *p, cg_kernel *k) {
+  if (p->flat)
+    IR_PUSH(k->arena, k->numbers, p->extent);
+  for (size_t i = 0; i < k->k->nodes.num; i++)
+    if (ir_is_random(k->k->nodes.at[i]))
+      IR_PUSH(k->arena, k->numbers, ir_attr_int(k->k->nodes.at[i], IR_ATTR_STREAM));
+}
+
+void loop_declare_numbers(loop_emit *m) {
+  ir_arena *a = m->k->arena;
+  int at = 0;
+  if (m->p->flat)
+    cg_emit_number(m->k, at++, "int64_t", "count", m->e.out, m->e.indent);
+  for (size_t i = 0; i < m->k->k->nodes.num; i++) {
+    const ir_node *n = m->k->k->nodes.at[i];
+    if (!ir_is_random(n))
+      continue;
+    const char *name = cg_scope_name(a, m->e.names, "stream");
+    cg_emit_number(m->k, at++, "uint32_t", name, m->e.out, m->e.indent);
+    cpu_bind_stream(&m->e, n, name);
+  }
+}
+
+void loop_decode(loop_emit *m, const char *from, const int *axes, int num) {
+  int64_t size[DOM_MAX_AXES];
+  const char *name[DOM_MAX_AXES];
+  for (int i = 0; i < num; i++) {
+    size[i] = m->k->dom->axis[axes[i]].size;
+    name[i] = m->index[axes[i]];
+  }
+  cg_emit_indices(m->e.out, m->e.indent, from, num, size, name);
+}
+
 // --- scratch rows ------------------------------------------------------------------------------
+void loop_declare_caches(loop_emit *m, int64_t vectors) {
+  ir_arena *a = m->k->arena;
+  for (size_t i = 0; i < m->k->k->nodes.num; i++) {
+    const ir_node *n = m->k->k->nodes.at[i];
+    if (!m->p->member[i].cached)
+      continue;
+    const char *base = cg_local_name(a, ir_map_new(a), n);
+    const char *name = cg_scope_name(a, m->e.names, ir_format(a, "%s_row", base));
+    ir_map_put(m->e.names, ir_format(a, "~%zu", i), (void *)(uintptr_t)name);
+    cpu_line(&m->e, "%s %s[%lld];", cpu_register(n->type.dtype), name, (long long)vectors);
+  }
+}
+
 // Index of the present vector in a scratch row.
 static const char *cache_index(const loop_emit *m) {
   ir_arena *a = m->k->arena;
@@ -102,6 +171,13 @@ void loop_emit_level(loop_emit *m, loop_level level) {
 }
 
 // --- stores ----------------------------------------------------------------------------------
+bool loop_stores_at(const loop_emit *m, loop_level level) {
+  for (size_t i = 0; i < m->k->dom->stores.num; i++)
+    if (m->p->member[cpu_member(m->k, m->k->dom->stores.at[i].node)].level == level)
+      return true;
+  return false;
+}
+
 static bool store_is_at(const loop_emit *m, const dom_store *s, loop_level level) {
   const loop_member *member = &m->p->member[cpu_member(m->k, s->node)];
   return member->level == level && (level != LEVEL_INNER || member->depth == m->phase);

@@ -204,10 +204,6 @@ static const char *cast_value(const plain *p, const ir_node *n, const char *x) {
   return ir_format(p->a, "(double)(%s)(int64_t)(%s)", ir_dtypes[n->type.dtype].ctype, x);
 }
 
-static bool is_random(const ir_node *n) {
-  return n->op == IR_UNIFORM || n->op == IR_NORMAL;
-}
-
 // Streams are the last of a kernel's numbers, where it has any.
 static const char *stream_of(const plain *p, const ir_node *n) {
   const cg_kernel *c = p->c;
@@ -215,7 +211,7 @@ static const char *stream_of(const plain *p, const ir_node *n) {
   if (!c->numbers.num)
     return ir_format(p->a, "%" PRId64 "u", ir_attr_int(n, IR_ATTR_STREAM));
   for (size_t i = c->k->nodes.num; i-- > 0 && c->k->nodes.at[i] != n;)
-    after += is_random(c->k->nodes.at[i]);
+    after += ir_is_random(c->k->nodes.at[i]);
   size_t at = c->in.num + c->out.num + (c->workspace > 0) + c->numbers.num - 1 - after;
   return ir_format(p->a, "(uint32_t)(uintptr_t)args[%zu]", at);
 }
@@ -228,7 +224,7 @@ static const char *random_value(const plain *p, const ir_node *n, const indices 
 
 static const char *pointwise_value(const plain *p, const ir_node *n) {
   indices x = loop_indices(p, n->type.rank);
-  if (is_random(n))
+  if (ir_is_random(n))
     return random_value(p, n, &x);
   const char *operand[3] = {"", "", ""};
   for (int i = 0; i < n->num_in; i++) {

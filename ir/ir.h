@@ -174,6 +174,11 @@ typedef struct ir_result {
   ir_node *node; // LOSS and METRIC: f32[]
 } ir_result;
 
+// uniform and normal: elements that only their place, the seed and the step decide.
+static inline bool ir_is_random(const ir_node *n) {
+  return n->op == IR_UNIFORM || n->op == IR_NORMAL;
+}
+
 // Kernel families. A kernel is a group of nodes computed by one generated function.
 typedef enum ir_family {
   IR_FAMILY_LOOP,    // pointwise chains with at most one set of reduced axes

@@ -72,10 +72,6 @@ bool alg_commutes(ir_op op) {
   return commutes[op];
 }
 
-bool alg_is_random(ir_op op) {
-  return op == IR_UNIFORM || op == IR_NORMAL;
-}
-
 bool alg_match_const(const ir_node *n, ir_op op, ir_node **x, double *value) {
   if (n->op != op)
     return false;

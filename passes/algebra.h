@@ -74,6 +74,5 @@ bool alg_fits(ir_dtype t, double v);
 // The op is the same with its operands exchanged.
 bool alg_commutes(ir_op op);
 // Values that differ from element to element by their own rule, not by their operands' elements.
-bool alg_is_random(ir_op op);
 
 #endif

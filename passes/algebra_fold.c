@@ -39,7 +39,7 @@ static double evaluate(ir_builder *b, const ir_node *n) {
 
 // Copies stay: they give an output a buffer. Random numbers differ by element.
 static bool is_plain_pointwise(const ir_node *n) {
-  return n->op != IR_COPY && !alg_is_random(n->op) && n->num_in <= 3;
+  return n->op != IR_COPY && !ir_is_random(n) && n->num_in <= 3;
 }
 
 ir_node *alg_fold_pointwise(ir_builder *b, ir_node *n) {

@@ -61,7 +61,7 @@ static bool member_loads(dom_work *w, dom_member *m, pendings *out) {
   }
   static const dom_map scalar = {.known = true};
   for (int i = 0; i < n->num_in; i++) {
-    const dom_map *use = dom_is_random(n) ? &scalar : dom_is_reduce(n) ? &m->in : &m->out;
+    const dom_map *use = ir_is_random(n) ? &scalar : dom_is_reduce(n) ? &m->in : &m->out;
     if (!load_of(w, m, i, use, out))
       return false;
   }
@@ -120,7 +120,7 @@ static void finish(dom_work *w, const pendings *loads, const ir_kernel *k, domai
   }
   for (size_t i = 0; i < w->num; i++) {
     ir_node *n = w->m[i].n;
-    if (!dom_is_random(n))
+    if (!ir_is_random(n))
       continue; // (random numbers are counted by element: domain.h)
     dom_load l = {.user = n, .operand = -1, .buffer = n};
     l.access = access_of_map(w, n, &w->m[i].out, position);

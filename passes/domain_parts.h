@@ -64,11 +64,6 @@ static inline bool dom_is_reduce(const ir_node *n) {
   return ir_ops[n->op].cls == IR_CLASS_REDUCE;
 }
 
-// True for random numbers: their operands (seed and step) are scalars outside the loop nest.
-static inline bool dom_is_random(const ir_node *n) {
-  return n->op == IR_UNIFORM || n->op == IR_NORMAL;
-}
-
 // The member of a node, or NULL. Members are found by node->mark = index + 1 while a domain is
 // built.
 static inline dom_member *dom_member_of(const dom_work *w, const ir_node *n) {

@@ -70,13 +70,13 @@ static void find_uses(recompute *r) {
 static bool can_take_in(const use *u) {
   const ir_kernel *k = u->user->kernel;
   ir_op_class c = ir_ops[u->user->op].cls;
-  bool random = u->user->op == IR_UNIFORM || u->user->op == IR_NORMAL;
+  bool random = ir_is_random(u->user);
   return (k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL) && !random &&
          (c == IR_CLASS_POINTWISE || c == IR_CLASS_REDUCE);
 }
 
 static bool is_pointwise(const ir_node *n) {
-  return ir_ops[n->op].cls == IR_CLASS_POINTWISE && n->op != IR_UNIFORM && n->op != IR_NORMAL;
+  return ir_ops[n->op].cls == IR_CLASS_POINTWISE && !ir_is_random(n);
 }
 
 static bool is_candidate(const recompute *r, const ir_node *v) {
