@@ -1,5 +1,5 @@
-// cpu_matmul.c: the MATMUL family: from a kernel's domain to a described product (mm_problem) and
-// the epilogue that consumes finished tiles.
+// cpu_matmul.c: the MATMUL family's functions, and the epilogue that consumes finished tiles.
+// (From a kernel's domain to a described product: matmul_problem.c.)
 //
 // The epilogue is one function per kernel, a loop over the rows and vectors of a tile in the first
 // cache:
@@ -7,9 +7,6 @@
 //     for rows of the tile: indices of the domain's axes
 //       for vectors of the row, never across the end of the innermost axis:
 //         const vf product = k_load_f32(...);  ...members...  k_store_f32(...);
-//
-// Lanes run along n. Where results lie side by side along m instead (n == 1, or an epilogue that
-// transposes), the operands change places: c^T = b^T a^T.
 #include "codegen/cpu_matmul.h"
 
 #include <string.h>
@@ -17,64 +14,9 @@
 typedef struct matmul_state {
   mm_problem problem;
   mm_plan plan;
-  const dom_matmul *mm;
-  int first_row, num_rows; // domain axes of the problem's rows (m; n when swapped)
-  int first_col, num_cols; // and of its columns
+  mm_sides sides;
   const cg_kernel *kernel;
 } matmul_state;
-
-// --- from the domain ----------------------------------------------------------------------------
-static mm_axes axes_between(const domain *d, const dom_access *at, int first, int num) {
-  mm_axes axes = {.num = num};
-  for (int i = 0; i < num; i++) {
-    axes.size[i] = d->axis[first + i].size;
-    axes.stride[i] = at->stride[first + i];
-  }
-  return mm_simplify(&axes);
-}
-
-static mm_operand operand_of(const cg_kernel *k, const dom_matmul *mm, const ir_node *buffer,
-                             const dom_access *at, int first, int num, const int64_t *k_stride) {
-  mm_operand o = {.arg = cg_arg_index(k, buffer), .offset = at->offset};
-  BUG_IF(o.arg < 0, "matmul '%s' reads '%s', which is in no memory", k->k->anchor->name,
-         buffer->name);
-  o.batch = axes_between(k->dom, at, 0, mm->num_batch_axes);
-  o.x = axes_between(k->dom, at, first, num);
-  mm_axes ks = {.num = mm->num_k_axes};
-  memcpy(ks.size, mm->k_size, sizeof ks.size);
-  memcpy(ks.stride, k_stride, sizeof ks.stride);
-  o.k = mm_simplify(&ks);
-  return o;
-}
-
-// Stores whose neighbours in memory are neighbours along the last of these axes.
-static int unit_stores(const domain *d, int first, int num) {
-  int count = 0;
-  for (size_t i = 0; num > 0 && i < d->stores.num; i++)
-    count += d->stores.at[i].access.stride[first + num - 1] == 1;
-  return count;
-}
-
-static void choose_sides(matmul_state *s, const domain *d, const dom_matmul *mm) {
-  int m0 = mm->num_batch_axes, n0 = m0 + mm->num_m_axes;
-  bool swap = unit_stores(d, m0, mm->num_m_axes) > unit_stores(d, n0, mm->num_n_axes);
-  s->first_row = swap ? n0 : m0;
-  s->num_rows = swap ? mm->num_n_axes : mm->num_m_axes;
-  s->first_col = swap ? m0 : n0;
-  s->num_cols = swap ? mm->num_m_axes : mm->num_n_axes;
-  mm_problem *p = &s->problem;
-  p->m = swap ? mm->n : mm->m;
-  p->n = swap ? mm->m : mm->n;
-  band_product bands = band_of_matmul(s->kernel->k->anchor);
-  p->bands = swap ? mm_turn_bands(&bands) : bands;
-  const cg_kernel *k = s->kernel;
-  const dom_access *a = swap ? &mm->b_access : &mm->a_access;
-  const dom_access *b = swap ? &mm->a_access : &mm->b_access;
-  p->a = operand_of(k, mm, swap ? mm->b : mm->a, a, s->first_row, s->num_rows,
-                    swap ? mm->b_k : mm->a_k);
-  p->b = operand_of(k, mm, swap ? mm->a : mm->b, b, s->first_col, s->num_cols,
-                    swap ? mm->a_k : mm->b_k);
-}
 
 // Nothing but the product is stored, in rows: tiles can do it.
 static void consider_plain(matmul_state *s) {
@@ -84,49 +26,17 @@ static void consider_plain(matmul_state *s) {
     return;
   const dom_store *store = &d->stores.at[0];
   int64_t stride;
-  mm_axes row = axes_between(d, &store->access, s->first_row, s->num_rows);
-  mm_axes col = axes_between(d, &store->access, s->first_col, s->num_cols);
+  mm_axes row = mm_axes_between(d, &store->access, s->sides.first_row, s->sides.num_rows);
+  mm_axes col = mm_axes_between(d, &store->access, s->sides.first_col, s->sides.num_cols);
   p->plain = mm_is_flat(&row, &stride) && mm_is_flat(&col, &stride) && (stride == 1 || p->n == 1);
   p->c = (mm_operand){.arg = cg_arg_index(s->kernel, store->buffer),
                       .offset = store->access.offset,
-                      .batch = axes_between(d, &store->access, 0, s->mm->num_batch_axes),
+                      .batch = mm_axes_between(d, &store->access, 0, s->sides.mm->num_batch_axes),
                       .x = row};
 }
 
 // --- the epilogue
 // ---------------------------------------------------------------------------------
-typedef struct finish_scope {
-  const matmul_state *s;
-  const char *index[DOM_MAX_AXES];
-  const char *product;
-} finish_scope;
-
-static const char *axis_index(void *data, int axis) {
-  return ((finish_scope *)data)->index[axis];
-}
-
-static const char *have_product(void *data, const ir_node *n) {
-  const finish_scope *f = data;
-  return n == f->s->kernel->k->anchor ? f->product : NULL;
-}
-
-// Declares the index of each of these axes from their flat position.
-static void emit_indices(cg_expr *e, int first, int num, const char *flat) {
-  finish_scope *f = e->data;
-  int64_t below = 1;
-  for (int i = first + num - 1; i >= first; i--) {
-    int64_t size = e->k->dom->axis[i].size;
-    f->index[i] = ir_format(e->k->arena, "i%d", i);
-    ir_buf_printf(e->out, "%*sconst int64_t i%d = %s", e->indent, "", i, flat);
-    if (below > 1)
-      ir_buf_printf(e->out, " / %lld", (long long)below);
-    if (i > first)
-      ir_buf_printf(e->out, " %% %lld", (long long)size);
-    ir_buf_puts(e->out, ";\n");
-    below *= size;
-  }
-}
-
 // Members and stores for one vector; `lanes`: NULL when it is full.
 static void emit_vector(const cg_expr *outer, const char *lanes) {
   cg_expr e = *outer;
@@ -147,13 +57,13 @@ static bool always_full(const matmul_state *s, int64_t run) {
 }
 
 static void emit_row(const matmul_state *s, cg_expr *e) {
-  int last = s->first_col + s->num_cols - 1;
-  int64_t run = s->num_cols ? s->kernel->dom->axis[last].size : 1;
+  int last = s->sides.first_col + s->sides.num_cols - 1;
+  int64_t run = s->sides.num_cols ? s->kernel->dom->axis[last].size : 1;
   ir_buf *out = e->out;
   if (always_full(s, run)) {
     ir_buf_puts(out, "    for (int64_t at = 0; at < cols; at += VL) {\n"
                      "      const int64_t column = n + at;\n");
-    emit_indices(e, s->first_col, s->num_cols, "column");
+    mm_emit_indices(e, s->sides.first_col, s->sides.num_cols, "column");
     emit_vector(e, NULL);
     ir_buf_puts(out, "    }\n");
     return;
@@ -162,8 +72,8 @@ static void emit_row(const matmul_state *s, cg_expr *e) {
                    "      const int64_t column = n + at;\n"
                    "      lanes = cols - at < VL ? cols - at : VL;\n"
                    "      (void)column;\n");
-  emit_indices(e, s->first_col, s->num_cols, "column");
-  if (s->num_cols > 1)
+  mm_emit_indices(e, s->sides.first_col, s->sides.num_cols, "column");
+  if (s->sides.num_cols > 1)
     ir_buf_printf(out, "      lanes = %lld - i%d < lanes ? %lld - i%d : lanes;\n", (long long)run,
                   last, (long long)run, last);
   e->indent += 2;
@@ -174,29 +84,13 @@ static void emit_row(const matmul_state *s, cg_expr *e) {
   ir_buf_puts(out, "      }\n    }\n");
 }
 
-static ir_map *finish_names(ir_arena *a) {
+static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out) {
+  const matmul_state *s = data;
   static const char *const taken[] = {"tile",  "pitch", "batch", "m",      "rows",
                                       "n",     "cols",  "i",     "at",     "sums",
                                       "lanes", "item",  "line",  "column", "product"};
-  ir_map *names = ir_map_new(a);
-  for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-    cg_scope_name(a, names, taken[i]);
-  for (int i = 0; i < DOM_MAX_AXES; i++)
-    cg_scope_name(a, names, ir_format(a, "i%d", i));
-  return names;
-}
-
-static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out) {
-  const matmul_state *s = data;
-  finish_scope scope = {.s = s, .product = "product"};
-  cg_expr e = {.k = s->kernel,
-               .out = out,
-               .indent = 2,
-               .names = finish_names(p->arena),
-               .vector_axis = s->num_cols ? s->first_col + s->num_cols - 1 : -1,
-               .index = axis_index,
-               .data = &scope,
-               .have = have_product};
+  mm_scope scope = {.kernel = s->kernel, .sides = &s->sides};
+  cg_expr e = mm_expr(&scope, out, 2, taken, sizeof taken / sizeof *taken);
   ir_buf_printf(
       out,
       "// What happens to finished sums: rows [m, m + rows), columns [n, n + cols).\n"
@@ -205,7 +99,7 @@ static void emit_finish(const mm_problem *p, void *data, const char *name, ir_bu
       name, p->ctype);
   cg_emit_args(s->kernel, out, 2);
   ir_buf_puts(out, "  (void)batch, (void)n;\n");
-  emit_indices(&e, 0, s->mm->num_batch_axes, "batch");
+  mm_emit_indices(&e, 0, s->sides.mm->num_batch_axes, "batch");
   ir_buf_printf(out,
                 "  for (int64_t i = 0; i < rows; i++) {\n"
                 "    const %s *const sums = tile + i * pitch;\n"
@@ -213,7 +107,7 @@ static void emit_finish(const mm_problem *p, void *data, const char *name, ir_bu
                 "    (void)line;\n",
                 p->ctype);
   e.indent = 4;
-  emit_indices(&e, s->first_row, s->num_rows, "line");
+  mm_emit_indices(&e, s->sides.first_row, s->sides.num_rows, "line");
   e.indent = 6;
   emit_row(s, &e);
   ir_buf_puts(out, "  }\n}\n\n");
@@ -224,10 +118,10 @@ static void emit_finish(const mm_problem *p, void *data, const char *name, ir_bu
 // and an epilogue with several operands would wait for each line. So the lines are asked for before
 // the tile's sums.
 static bool worth_fetching(const matmul_state *s, const dom_access *x) {
-  if (s->num_cols != 1 || s->num_rows == 0 || x->stride[s->first_col] != 1)
+  if (s->sides.num_cols != 1 || s->sides.num_rows == 0 || x->stride[s->sides.first_col] != 1)
     return false;
-  for (int i = 0; i < s->num_rows; i++)
-    if (x->stride[s->first_row + i] == 0)
+  for (int i = 0; i < s->sides.num_rows; i++)
+    if (x->stride[s->sides.first_row + i] == 0)
       return false;
   return true;
 }
@@ -270,7 +164,7 @@ static int put_fetches(const matmul_state *s, int64_t cols, ir_buf *out) {
 static bool emit_fetch(const mm_problem *p, void *data, const char *name, int64_t cols,
                        ir_buf *out) {
   const matmul_state *s = data;
-  finish_scope scope = {.s = s};
+  mm_scope scope = {.kernel = s->kernel, .sides = &s->sides};
   ir_buf body = ir_buf_new(p->arena);
   if (put_fetches(s, cols, &body) == 0)
     return false;
@@ -282,11 +176,11 @@ static bool emit_fetch(const mm_problem *p, void *data, const char *name, int64_
   cg_emit_args(s->kernel, out, 2);
   cg_expr e = {.k = s->kernel, .out = out, .indent = 2, .data = &scope};
   ir_buf_puts(out, "  (void)batch;\n");
-  emit_indices(&e, 0, s->mm->num_batch_axes, "batch");
-  emit_indices(&e, s->first_col, s->num_cols, "n");
+  mm_emit_indices(&e, 0, s->sides.mm->num_batch_axes, "batch");
+  mm_emit_indices(&e, s->sides.first_col, s->sides.num_cols, "n");
   ir_buf_puts(out, "  for (int64_t line = m; line < m + rows; line++) {\n");
   e.indent = 4;
-  emit_indices(&e, s->first_row, s->num_rows, "line");
+  mm_emit_indices(&e, s->sides.first_row, s->sides.num_rows, "line");
   ir_buf_puts(out, ir_buf_str(&body));
   ir_buf_puts(out, "  }\n}\n\n");
   return true;
@@ -361,11 +255,11 @@ static cg_bytes finish_bytes(const matmul_state *s, const dom_access *at, const 
                              int elem_bytes) {
   const dom_axis *axis = s->kernel->dom->axis;
   cg_walk rows = {0}, cols = {0};
-  for (int i = 0; i < s->mm->num_batch_axes; i++)
+  for (int i = 0; i < s->sides.mm->num_batch_axes; i++)
     cg_walk_add(&rows, axis[i].size, at->stride[i]);
-  for (int i = s->first_row; i < s->first_row + s->num_rows; i++)
+  for (int i = s->sides.first_row; i < s->sides.first_row + s->sides.num_rows; i++)
     cg_walk_add(&rows, axis[i].size, at->stride[i]);
-  for (int i = s->first_col; i < s->first_col + s->num_cols; i++)
+  for (int i = s->sides.first_col; i < s->sides.first_col + s->sides.num_cols; i++)
     cg_walk_add(&cols, axis[i].size, at->stride[i]);
   int64_t least = at->offset, most = at->offset;
   cg_walk_reach(&rows, x->row, x->row_end, &least, &most);
@@ -421,21 +315,11 @@ cg_bytes cpu_matmul_touches(const cg_kernel *k, int phase, int arg, int64_t begi
 // --- the family's two functions -----------------------------------------------------------------
 void cpu_matmul_schedule(cg_kernel *k) {
   matmul_state *s = IR_NEW(k->arena, matmul_state);
-  const dom_matmul *mm = dom_build_matmul(k->arena, k->k, k->dom);
-  const ir_dtype_info *type = &ir_dtypes[k->k->anchor->type.dtype];
   s->kernel = k;
-  s->mm = mm;
-  s->problem = (mm_problem){.target = k->target,
-                            .arena = k->arena,
-                            .ctype = type->ctype,
-                            .elem_bytes = type->bytes,
-                            .batch = mm->batch,
-                            .k = mm->k,
-                            .workspace_arg = (int)(k->in.num + k->out.num),
-                            .emit_finish = emit_finish,
-                            .emit_fetch = emit_fetch,
-                            .data = s};
-  choose_sides(s, k->dom, mm);
+  s->problem = mm_describe(k, &s->sides);
+  s->problem.emit_finish = emit_finish;
+  s->problem.emit_fetch = emit_fetch;
+  s->problem.data = s;
   consider_plain(s);
   mm_make_plan(&s->problem, &s->plan);
   k->num_phases = s->plan.num_phases;

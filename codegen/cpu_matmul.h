@@ -97,6 +97,31 @@ bool mm_is_flat(const mm_axes *axes, int64_t *stride);
 // C expression: element offset of flat position `index`.
 const char *mm_offset(ir_arena *arena, const mm_axes *axes, const char *index);
 
+// --- matmul_problem.c: what both targets do with a kernel of the family
+// Which sides of the product are rows and columns, and where they lie. Lanes run along n: where
+// results lie side by side along m instead, a and b have changed places (c^T = b^T a^T).
+typedef struct mm_sides {
+  const dom_matmul *mm;
+  int first_row, num_rows; // domain axes of the problem's rows (m; n when swapped)
+  int first_col, num_cols; // and of its columns
+} mm_sides;
+// The product of a kernel: sizes, operands, bands; no callbacks.
+mm_problem mm_describe(const cg_kernel *k, mm_sides *sides);
+// How an access walks some of the domain's axes.
+mm_axes mm_axes_between(const domain *d, const dom_access *at, int first, int num);
+
+// An epilogue's view of the domain: the indices that have been declared, and the product, which is
+// a variable of this name.
+typedef struct mm_scope {
+  const cg_kernel *kernel;
+  const mm_sides *sides;
+  const char *index[DOM_MAX_AXES];
+} mm_scope;
+// An emitter for members and stores; identifiers `taken` and i0, i1, ... are in use.
+cg_expr mm_expr(mm_scope *x, ir_buf *out, int indent, const char *const *taken, size_t num);
+// Declares the indices of these domain axes from their flat position, and tells the scope.
+void mm_emit_indices(const cg_expr *e, int first, int num, const char *flat);
+
 // Packed by slices of k (all panels at once) rather than panel by panel: unit stride along x.
 bool mm_packs_slices(const mm_operand *o);
 

@@ -17,67 +17,22 @@
 typedef struct cuda_matmul {
   cmm_problem problem;
   cmm_plan plan;
-  cmm_axes axes;
+  mm_sides sides;
   const cg_kernel *kernel;
 } cuda_matmul;
 
-typedef struct finish_scope {
-  const cuda_matmul *s;
-  const char *index[DOM_MAX_AXES];
-} finish_scope;
-
-static const char *axis_index(void *data, int axis) {
-  return ((finish_scope *)data)->index[axis];
-}
-
-static const char *have_product(void *data, const ir_node *n) {
-  return n == ((finish_scope *)data)->s->kernel->k->anchor ? "product" : NULL;
-}
-
-// Declares the index of each of these axes from their flat position.
-static void emit_indices(cg_expr *e, int first, int num, const char *flat) {
-  finish_scope *f = e->data;
-  int64_t below = 1;
-  for (int i = first + num - 1; i >= first; i--) {
-    int64_t size = e->k->dom->axis[i].size;
-    f->index[i] = ir_format(e->k->arena, "i%d", i);
-    ir_buf_printf(e->out, "%*sconst int64_t i%d = %s", e->indent, "", i, flat);
-    if (below > 1)
-      ir_buf_printf(e->out, " / %lld", (long long)below);
-    if (i > first)
-      ir_buf_printf(e->out, " %% %lld", (long long)size);
-    ir_buf_puts(e->out, ";\n");
-    below *= size;
-  }
-}
-
-static ir_map *finish_names(ir_arena *a) {
-  static const char *const taken[] = {
-      "a",       "b",         "c",       "i",     "j",       "k",      "m",    "n",      "p",
-      "s",       "t",         "u",       "ty",    "tx",      "m0",     "n0",   "m1",     "n1",
-      "band",    "band_rows", "warp",    "piece", "batch",   "tile",   "line", "column", "product",
-      "sums",    "lanes",     "element", "first", "last",    "begin",  "stop", "next",   "slot",
-      "partial", "vector",    "a_row",   "b_col", "a_tiles", "b_tiles"};
-  ir_map *names = ir_map_new(a);
-  for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-    cg_scope_name(a, names, taken[i]);
-  for (int i = 0; i < DOM_MAX_AXES; i++)
-    cg_scope_name(a, names, ir_format(a, "i%d", i));
-  return names;
-}
-
 static void emit_stores(const cuda_matmul *s, cg_expr *e) {
-  emit_indices(e, 0, s->axes.mm->num_batch_axes, "batch");
-  emit_indices(e, s->axes.first_row, s->axes.num_rows, "line");
-  emit_indices(e, s->axes.first_col, s->axes.num_cols, "column");
+  mm_emit_indices(e, 0, s->sides.mm->num_batch_axes, "batch");
+  mm_emit_indices(e, s->sides.first_row, s->sides.num_rows, "line");
+  mm_emit_indices(e, s->sides.first_col, s->sides.num_cols, "column");
   for (size_t i = 0; i < e->k->dom->stores.num; i++)
     cg_emit_store(e, &e->k->dom->stores.at[i]);
 }
 
 // A vector may have elements on both sides of an end of the innermost axis of columns.
 static bool crosses_axes(const cuda_matmul *s) {
-  int last = s->axes.first_col + s->axes.num_cols - 1;
-  return s->axes.num_cols > 1 && s->kernel->dom->axis[last].size % CMM_VL != 0;
+  int last = s->sides.first_col + s->sides.num_cols - 1;
+  return s->sides.num_cols > 1 && s->kernel->dom->axis[last].size % CMM_VL != 0;
 }
 
 static void emit_elements(const cuda_matmul *s, cg_expr *e) {
@@ -107,15 +62,14 @@ static void emit_elements(const cuda_matmul *s, cg_expr *e) {
 
 static void emit_finish(const cmm_problem *p, ir_buf *out, int indent) {
   const cuda_matmul *s = p->data;
-  finish_scope scope = {.s = s};
-  cg_expr e = {.k = s->kernel,
-               .out = out,
-               .indent = indent,
-               .names = finish_names(p->p.arena),
-               .vector_axis = s->axes.num_cols ? s->axes.first_col + s->axes.num_cols - 1 : -1,
-               .index = axis_index,
-               .data = &scope,
-               .have = have_product};
+  static const char *const taken[] = {
+      "a",       "b",         "c",       "i",     "j",       "k",      "m",    "n",      "p",
+      "s",       "t",         "u",       "ty",    "tx",      "m0",     "n0",   "m1",     "n1",
+      "band",    "band_rows", "warp",    "piece", "batch",   "tile",   "line", "column", "product",
+      "sums",    "lanes",     "element", "first", "last",    "begin",  "stop", "next",   "slot",
+      "partial", "vector",    "a_row",   "b_col", "a_tiles", "b_tiles"};
+  mm_scope scope = {.kernel = s->kernel, .sides = &s->sides};
+  cg_expr e = mm_expr(&scope, out, indent, taken, sizeof taken / sizeof *taken);
   if (crosses_axes(s)) {
     emit_elements(s, &e);
     return;
@@ -136,7 +90,7 @@ static void emit_args(const cmm_problem *p, ir_buf *out) {
 void cuda_matmul_schedule(cg_kernel *k) {
   cuda_matmul *s = IR_NEW(k->arena, cuda_matmul);
   s->kernel = k;
-  s->problem = (cmm_problem){.p = cmm_describe(k, &s->axes),
+  s->problem = (cmm_problem){.p = mm_describe(k, &s->sides),
                              .math = MM_F32,
                              .width = (int)(k->in.num + k->out.num),
                              .emit_args = emit_args,

@@ -1,7 +1,7 @@
 // cuda_matmul.h: what the parts of the matmul generator for GPUs share.
 //
 //   cuda_matmul.c         the family's two functions; the epilogue
-//   cuda_matmul_problem.c dom_matmul -> mm_problem (cpu_matmul.h)
+//   matmul_problem.c      a kernel as a product, the indices of its epilogue (cpu_matmul.h)
 //   cuda_matmul_plan.c    decisions: tiles, layouts in shared memory, pieces of k; the cost model
 //   cuda_matmul_copy.c    text: operands from global to shared memory
 //   cuda_matmul_tile.c    text: inner products of a thread (f32, f64) or a warp (tf32)
@@ -87,14 +87,6 @@ typedef struct cmm_plan {
   int num_phases;
   int64_t tasks[CG_MAX_PHASES];
 } cmm_plan;
-
-// From a kernel of the MATMUL family: which sides are rows and columns, and where they lie.
-typedef struct cmm_axes {
-  const dom_matmul *mm;
-  int first_row, num_rows; // domain axes of the problem's rows (m; n when swapped)
-  int first_col, num_cols; // and of its columns
-} cmm_axes;
-mm_problem cmm_describe(const cg_kernel *k, cmm_axes *axes);
 
 void cmm_make_plan(const cmm_problem *p, cmm_plan *plan);
 // Prints the kernels NAME_0 and, with pieces of k, NAME_1.

@@ -1,15 +1,16 @@
-// cuda_matmul_problem.c: from a kernel's domain to a described product.
+// matmul_problem.c: from a kernel's domain to a described product, for both targets, and the
+// indices that epilogues need.
 //
 //   q: f32[2,4,64,32] as view of [2,64,384]       batch (2, 4), m 64, k 32
 //   ->  a = {offset, batch {2, 4; 24576, 32}, x {64; 384}, k {32; 1}}
 //
 // Vectors run along n. Where results lie side by side along m instead (n == 1, or an epilogue that
 // transposes), the operands change places: c^T = b^T a^T.
-#include "codegen/cuda_matmul.h"
+#include "codegen/cpu_matmul.h"
 
 #include <string.h>
 
-static mm_axes axes_between(const domain *d, const dom_access *at, int first, int num) {
+mm_axes mm_axes_between(const domain *d, const dom_access *at, int first, int num) {
   mm_axes axes = {.num = num};
   for (int i = 0; i < num; i++) {
     axes.size[i] = d->axis[first + i].size;
@@ -29,8 +30,8 @@ static mm_operand operand_of(const cg_kernel *k, const dom_matmul *mm, const sou
   mm_operand o = {.arg = cg_arg_index(k, s->buffer), .offset = s->at->offset};
   BUG_IF(o.arg < 0, "matmul '%s' reads '%s', which is in no memory", k->k->anchor->name,
          s->buffer->name);
-  o.batch = axes_between(k->dom, s->at, 0, mm->num_batch_axes);
-  o.x = axes_between(k->dom, s->at, first, num);
+  o.batch = mm_axes_between(k->dom, s->at, 0, mm->num_batch_axes);
+  o.x = mm_axes_between(k->dom, s->at, first, num);
   mm_axes ks = {.num = mm->num_k_axes};
   memcpy(ks.size, mm->k_size, sizeof ks.size);
   memcpy(ks.stride, s->k_stride, sizeof ks.stride);
@@ -46,16 +47,16 @@ static int unit_stores(const domain *d, int first, int num) {
   return count;
 }
 
-mm_problem cmm_describe(const cg_kernel *k, cmm_axes *axes) {
+mm_problem mm_describe(const cg_kernel *k, mm_sides *sides) {
   const dom_matmul *mm = dom_build_matmul(k->arena, k->k, k->dom);
   const ir_dtype_info *type = &ir_dtypes[k->k->anchor->type.dtype];
   int m0 = mm->num_batch_axes, n0 = m0 + mm->num_m_axes;
   bool swap = unit_stores(k->dom, m0, mm->num_m_axes) > unit_stores(k->dom, n0, mm->num_n_axes);
-  axes->mm = mm;
-  axes->first_row = swap ? n0 : m0;
-  axes->num_rows = swap ? mm->num_n_axes : mm->num_m_axes;
-  axes->first_col = swap ? m0 : n0;
-  axes->num_cols = swap ? mm->num_m_axes : mm->num_n_axes;
+  sides->mm = mm;
+  sides->first_row = swap ? n0 : m0;
+  sides->num_rows = swap ? mm->num_n_axes : mm->num_m_axes;
+  sides->first_col = swap ? m0 : n0;
+  sides->num_cols = swap ? mm->num_m_axes : mm->num_n_axes;
   source a = {mm->a, &mm->a_access, mm->a_k}, b = {mm->b, &mm->b_access, mm->b_k};
   band_product bands = band_of_matmul(k->k->anchor);
   return (mm_problem){
@@ -67,9 +68,46 @@ mm_problem cmm_describe(const cg_kernel *k, cmm_axes *axes) {
       .m = swap ? mm->n : mm->m,
       .n = swap ? mm->m : mm->n,
       .k = mm->k,
-      .a = operand_of(k, mm, swap ? &b : &a, axes->first_row, axes->num_rows),
-      .b = operand_of(k, mm, swap ? &a : &b, axes->first_col, axes->num_cols),
+      .a = operand_of(k, mm, swap ? &b : &a, sides->first_row, sides->num_rows),
+      .b = operand_of(k, mm, swap ? &a : &b, sides->first_col, sides->num_cols),
       .bands = swap ? mm_turn_bands(&bands) : bands,
       .workspace_arg = (int)(k->in.num + k->out.num),
   };
+}
+
+// --- indices of the epilogue -----------------------------------------------------------------
+static const char *axis_index(void *data, int axis) {
+  return ((mm_scope *)data)->index[axis];
+}
+
+static const char *have_product(void *data, const ir_node *n) {
+  return n == ((mm_scope *)data)->kernel->k->anchor ? "product" : NULL;
+}
+
+cg_expr mm_expr(mm_scope *x, ir_buf *out, int indent, const char *const *taken, size_t num) {
+  ir_arena *a = x->kernel->arena;
+  const mm_sides *s = x->sides;
+  cg_expr e = {.k = x->kernel,
+               .out = out,
+               .indent = indent,
+               .names = ir_map_new(a),
+               .vector_axis = s->num_cols ? s->first_col + s->num_cols - 1 : -1,
+               .index = axis_index,
+               .data = x,
+               .have = have_product};
+  for (size_t i = 0; i < num; i++)
+    cg_scope_name(a, e.names, taken[i]);
+  for (int i = 0; i < DOM_MAX_AXES; i++)
+    cg_scope_name(a, e.names, ir_format(a, "i%d", i));
+  return e;
+}
+
+void mm_emit_indices(const cg_expr *e, int first, int num, const char *flat) {
+  mm_scope *x = e->data;
+  int64_t size[DOM_MAX_AXES];
+  for (int i = 0; i < num; i++) {
+    size[i] = e->k->dom->axis[first + i].size;
+    x->index[first + i] = ir_format(e->k->arena, "i%d", first + i);
+  }
+  cg_emit_indices(e->out, e->indent, flat, num, size, x->index + first);
 }
