@@ -194,7 +194,8 @@ static double rounding_of_inputs(const kernel_test *t) {
 
 static void compare_output(const kernel_test *t, const ir_node *n, const char *got) {
   const ir_tensor_value *want = &t->values[n->id];
-  double slack = t->tolerance * largest_finite(want) + rounding_of_inputs(t);
+  bool product = t->g.k->family == IR_FAMILY_MATMUL;
+  double slack = t->tolerance * largest_finite(want) + (product ? 0 : rounding_of_inputs(t));
   if (!ir_is_float(n->type.dtype))
     slack = 0;
   for (int64_t i = 0; i < ir_elements(&n->type); i++) {
@@ -279,12 +280,7 @@ static void run_kernel(kernel_test *t) {
     run_in_place(t, first);
 }
 
-// --- a function ------------------------------------------------------------------------------
-// A CPU's matmuls have tests of their own.
-static bool is_tested(const ir_kernel *k, const cg_target *target) {
-  return target->cuda || k->family != IR_FAMILY_MATMUL;
-}
-
+// --- a suite ---------------------------------------------------------------------------------
 static void describe(kernel_test *t, ir_kernel *k, const ir_func *f, const cg_target *target) {
   t->g = (cg_kernel){.k = k, .func = f, .target = target, .arena = t->a};
   if (k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL)
@@ -325,21 +321,6 @@ static ir_tensor_value *oracle(ir_arena *a, const ir_module *m, const ir_func *f
   return ir_interp(w, f, random_inputs(a, f, &seed));
 }
 
-static void emit_tests(kernel_test *tests, const ir_func *f, const cg_target *target, ir_buf *out) {
-  for (size_t i = 0; i < f->kernels.num; i++) {
-    ir_arena *a = tests[i].a;
-    ir_kernel *k = f->kernels.at[i];
-    if (!is_tested(k, target))
-      continue;
-    describe(&tests[i], k, f, target);
-    cg_generator_for(target, k->family)->emit(&tests[i].g, ir_format(a, "k%zu", i), out);
-    for (int p = 0; p < tests[i].g.num_phases && !target->cuda; p++)
-      ir_buf_printf(
-          out, "void run%zu_%d(int64_t b, int64_t e, char *const *a) { k%zu_%d(b, e, a); }\n\n", i,
-          p, i, p);
-  }
-}
-
 static void find_entries(kernel_test *t, void *lib, size_t i) {
   for (int p = 0; p < t->g.num_phases; p++) {
     if (t->gpu) {
@@ -351,31 +332,99 @@ static void find_entries(kernel_test *t, void *lib, size_t i) {
   }
 }
 
-const char *test_kernels(ir_arena *a, const char *what, ir_module *m, const char *func,
-                         const cg_target *target, double tolerance, uint64_t seed) {
+struct test_suite {
+  ir_arena *a;
+  const cg_target *target;
+  unsigned families;
+  IR_VEC(kernel_test *) tests;
+  ir_buf text;
+  size_t prelude; // bytes of the text before the first kernel
+};
+
+test_suite *test_suite_new(ir_arena *a, const cg_target *target, unsigned families) {
+  test_suite *s = IR_NEW(a, test_suite);
+  *s = (test_suite){.a = a, .target = target, .families = families, .text = ir_buf_new(a)};
+  ir_buf_puts(&s->text, target->cuda ? cg_cuda_prelude(a) : cg_cpu_prelude(a, target));
+  s->prelude = s->text.len;
+  return s;
+}
+
+static void add_kernel(test_suite *s, const kernel_test *from, ir_kernel *k, const ir_func *f) {
+  size_t id = s->tests.num;
+  kernel_test *t = IR_NEW(s->a, kernel_test);
+  *t = *from;
+  describe(t, k, f, s->target);
+  ir_buf_printf(&s->text, "// ---- %s\n", t->what);
+  cg_generator_for(s->target, k->family)->emit(&t->g, ir_format(s->a, "k%zu", id), &s->text);
+  for (int p = 0; p < t->g.num_phases && !s->target->cuda; p++)
+    ir_buf_printf(&s->text,
+                  "void run%zu_%d(int64_t b, int64_t e, char *const *a) { k%zu_%d(b, e, a); }\n\n",
+                  id, p, id, p);
+  IR_PUSH(s->a, s->tests, t);
+}
+
+int test_suite_add(test_suite *s, const char *what, const ir_module *m, const char *func,
+                   double tolerance, uint64_t seed) {
   const ir_func *f = ir_find_func(m, func);
-  kernel_test *tests = IR_NEW_ARRAY(a, kernel_test, f->kernels.num);
-  const ir_tensor_value *values = oracle(a, m, f, seed);
-  emu_machine *gpu = target->cuda ? emu_new() : NULL;
+  kernel_test t = {.a = s->a, .what = what, .tolerance = tolerance};
+  t.values = oracle(s->a, m, f, seed);
+  int num = 0;
   for (size_t i = 0; i < f->kernels.num; i++)
-    tests[i] =
-        (kernel_test){.a = a, .what = what, .values = values, .tolerance = tolerance, .gpu = gpu};
-  ir_buf b = ir_buf_new(a);
-  ir_buf_puts(&b, gpu ? cg_cuda_prelude(a) : cg_cpu_prelude(a, target));
-  size_t prelude = b.len;
-  emit_tests(tests, f, target, &b);
-  void *lib = gpu ? emu_build(ir_buf_str(&b), NULL) : test_load(a, ir_buf_str(&b), target);
+    if (s->families >> f->kernels.at[i]->family & 1) {
+      add_kernel(s, &t, f->kernels.at[i], f);
+      num++;
+    }
+  return num;
+}
+
+const char *test_suite_run(test_suite *s) {
+  bool cuda = s->target->cuda != NULL;
+  const char *text = ir_buf_str(&s->text);
+  void *lib = cuda ? emu_build(text, NULL) : test_load(s->a, text, s->target);
+  emu_machine *gpu = cuda ? emu_new() : NULL;
   if (!lib)
-    test_fail("%s: kernels for %s do not compile", what, target->name);
-  for (size_t i = 0; lib && i < f->kernels.num; i++) {
-    if (!is_tested(f->kernels.at[i], target))
-      continue;
-    find_entries(&tests[i], lib, i);
-    run_kernel(&tests[i]);
+    test_fail("kernels for %s do not compile", s->target->name);
+  for (size_t i = 0; lib && i < s->tests.num; i++) {
+    s->tests.at[i]->gpu = gpu;
+    find_entries(s->tests.at[i], lib, i);
+    run_kernel(s->tests.at[i]);
   }
   if (lib)
     dlclose(lib);
   if (gpu)
     emu_free(gpu);
-  return ir_buf_str(&b) + prelude;
+  return text + s->prelude;
+}
+
+int test_suite_phases(const test_suite *s) {
+  int most = 0;
+  for (size_t i = 0; i < s->tests.num; i++)
+    if (s->tests.at[i]->g.num_phases > most)
+      most = s->tests.at[i]->g.num_phases;
+  return most;
+}
+
+const char *test_kernels(ir_arena *a, const char *what, const ir_module *m, const char *func,
+                         const cg_target *target, double tolerance, uint64_t seed) {
+  unsigned families = target->cuda ? ~0u : ~(1u << IR_FAMILY_MATMUL);
+  test_suite *s = test_suite_new(a, target, families);
+  test_suite_add(s, what, m, func, tolerance, seed);
+  return test_suite_run(s);
+}
+
+void test_random_graph(uint64_t seed, const cg_target *target, bool show) {
+  ir_arena *a = ir_arena_new();
+  ir_random_options o = {.seed = seed, .num_nodes = 12 + (int)(seed % 5) * 6};
+  o.networks = seed % 2;
+  o.differentiable = seed % 3 == 1;
+  ir_module *m = ir_random_module(a, o);
+  const char *what = ir_format(a, "seed %llu", (unsigned long long)seed);
+  if (!pass_run_pipeline(m, diag_new(a), NULL)) {
+    test_fail("%s: passes failed", what);
+    return;
+  }
+  const char *text = test_kernels(a, what, m, "step", target, 1e-4, seed);
+  if (show)
+    printf("%s\n%s", test_print(a, m), text);
+  ir_arena_free(a);
 }

@@ -9,15 +9,28 @@
 // The instruction sets that this machine can run; ends with name == NULL. The first is the widest.
 const cg_target *test_targets(void);
 
-// `m` has been through pass_fuse. Makes C of every LOOP, COPY and SCATTER kernel (for a GPU: every
-// kernel) of function `func` for `target`, compiles it and runs each kernel three times, with its
-// tasks split in different ways, on the oracle's values of its inputs. Checks that all runs give
-// the same bits (so do outputs in the memory of inputs, where plans allow that), that nothing is
-// written outside the outputs, and that the values are the oracle's within `tolerance` (relative to
-// the largest element). For a GPU the three runs have blocks and threads in different orders, and
-// all accesses are watched. Returns the generated text.
-const char *test_kernels(ir_arena *a, const char *what, ir_module *m, const char *func,
+// Kernels of several modules, compiled at once and run one by one. Each kernel runs three times,
+// with its tasks split in different ways, on the oracle's values of its inputs; for a GPU with
+// blocks and threads in different orders, and all accesses watched. Checked: all runs give the same
+// bits (so do outputs in the memory of inputs, where plans allow that), nothing is written outside
+// the outputs, and values are the oracle's within `tolerance` (relative to the largest element).
+typedef struct test_suite test_suite;
+// families: 1u << IR_FAMILY_... of those to test.
+test_suite *test_suite_new(ir_arena *a, const cg_target *target, unsigned families);
+// `m` has been through pass_fuse. The number of kernels of function `func` that were added.
+int test_suite_add(test_suite *s, const char *what, const ir_module *m, const char *func,
+                   double tolerance, uint64_t seed);
+// Returns the generated text.
+const char *test_suite_run(test_suite *s);
+// Phases of the kernel that has most.
+int test_suite_phases(const test_suite *s);
+
+// One module: every kernel; for a CPU without matmuls, which compile slowly and have
+// test_cpu_matmul*.c.
+const char *test_kernels(ir_arena *a, const char *what, const ir_module *m, const char *func,
                          const cg_target *target, double tolerance, uint64_t seed);
+// A random graph through the whole pipeline, then test_kernels.
+void test_random_graph(uint64_t seed, const cg_target *target, bool show);
 // Compiles C text to a shared object and loads it; NULL (counted as a failure) when it does not
 // compile.
 void *test_load(ir_arena *a, const char *text, const cg_target *target);
