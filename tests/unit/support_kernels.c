@@ -332,6 +332,10 @@ static void find_entries(kernel_test *t, void *lib, size_t i) {
   }
 }
 
+static unsigned test_families(const cg_target *target) {
+  return target->cuda ? ~0u : ~(1u << IR_FAMILY_MATMUL);
+}
+
 struct test_suite {
   ir_arena *a;
   const cg_target *target;
@@ -406,25 +410,38 @@ int test_suite_phases(const test_suite *s) {
 
 const char *test_kernels(ir_arena *a, const char *what, const ir_module *m, const char *func,
                          const cg_target *target, double tolerance, uint64_t seed) {
-  unsigned families = target->cuda ? ~0u : ~(1u << IR_FAMILY_MATMUL);
-  test_suite *s = test_suite_new(a, target, families);
+  test_suite *s = test_suite_new(a, target, test_families(target));
   test_suite_add(s, what, m, func, tolerance, seed);
   return test_suite_run(s);
 }
 
-void test_random_graph(uint64_t seed, const cg_target *target, bool show) {
-  ir_arena *a = ir_arena_new();
+static ir_module *random_kernels(test_suite *s, uint64_t seed) {
   ir_random_options o = {.seed = seed, .num_nodes = 12 + (int)(seed % 5) * 6};
   o.networks = seed % 2;
   o.differentiable = seed % 3 == 1;
-  ir_module *m = ir_random_module(a, o);
-  const char *what = ir_format(a, "seed %llu", (unsigned long long)seed);
-  if (!pass_run_pipeline(m, diag_new(a), NULL)) {
+  ir_module *m = ir_random_module(s->a, o);
+  const char *what = ir_format(s->a, "seed %llu", (unsigned long long)seed);
+  if (pass_run_pipeline(m, diag_new(s->a), NULL))
+    test_suite_add(s, what, m, "step", 1e-4, seed);
+  else
     test_fail("%s: passes failed", what);
-    return;
-  }
-  const char *text = test_kernels(a, what, m, "step", target, 1e-4, seed);
-  if (show)
-    printf("%s\n%s", test_print(a, m), text);
+  return m;
+}
+
+void test_random_graphs(const cg_target *target, uint64_t first, uint64_t last, uint64_t step) {
+  ir_arena *a = ir_arena_new();
+  test_suite *s = test_suite_new(a, target, test_families(target));
+  for (uint64_t seed = first; seed <= last; seed += step)
+    random_kernels(s, seed);
+  test_suite_run(s);
+  ir_arena_free(a);
+}
+
+void test_random_graph(uint64_t seed, const cg_target *target) {
+  ir_arena *a = ir_arena_new();
+  test_suite *s = test_suite_new(a, target, test_families(target));
+  const ir_module *m = random_kernels(s, seed);
+  const char *text = test_suite_run(s);
+  printf("%s\n%s", test_print(a, m), text);
   ir_arena_free(a);
 }

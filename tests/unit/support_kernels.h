@@ -29,8 +29,10 @@ int test_suite_phases(const test_suite *s);
 // test_cpu_matmul*.c.
 const char *test_kernels(ir_arena *a, const char *what, const ir_module *m, const char *func,
                          const cg_target *target, double tolerance, uint64_t seed);
-// A random graph through the whole pipeline, then test_kernels.
-void test_random_graph(uint64_t seed, const cg_target *target, bool show);
+// Random graphs of seeds first, first + step, ... last through the whole pipeline, their kernels as
+// one suite. The second form tests one seed and prints its IR and its kernels.
+void test_random_graphs(const cg_target *target, uint64_t first, uint64_t last, uint64_t step);
+void test_random_graph(uint64_t seed, const cg_target *target);
 // Compiles C text to a shared object and loads it; NULL (counted as a failure) when it does not
 // compile.
 void *test_load(ir_arena *a, const char *text, const cg_target *target);
