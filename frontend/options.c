@@ -51,6 +51,7 @@ static const char *const emit_names[] = {
     [EMIT_DOT] = "dot",
     [EMIT_CUDA] = "cuda",
     [EMIT_PTX] = "ptx",
+    [EMIT_REPORT] = "report",
 };
 enum { NUM_EMITS = sizeof emit_names / sizeof *emit_names };
 
@@ -69,7 +70,8 @@ void options_help(FILE *out) {
       "                          cpu:aarch64 (cross-compiles to an object),\n"
       "                          cuda (sm_80 and sm_90a), cuda:sm_80,sm_86,sm_89,sm_90a,sm_100\n"
       "  --emit=KIND             print instead of building: ast, ir (after all passes), kernels,\n"
-      "                          plan, plan.json, c, llvm, asm, dot, cuda, ptx\n"
+      "                          plan, plan.json, c, llvm, asm, dot, cuda, ptx,\n"
+      "                          report (registers, occupancy, least time of each kernel)\n"
       "  --cuda-compiler=C       nvrtc (default), or clang: PTX only, needs no CUDA toolkit\n"
       "  --no-cache              compile CUDA kernels even when the cache has them\n"
       "  --print-after=PASS      print the IR after a pass (all: after each) on stderr\n"

@@ -48,6 +48,14 @@ for example in "$root"/examples/*.graph; do
   }
 done
 
+# --- the report knows each of them: registers, shared memory, occupancy and time on both
+"$mltc" "$root/examples/char_gpt.graph" --target=cuda:sm_80,sm_90a --emit=report -o report.txt || fail "--emit=report"
+awk '/^[a-z]+: [0-9]+ kernels/ { inside = 1; next }
+  inside && /^  (loop|matmul|copy|scatter|attention)_/ { rows++; if (NF != 14 && NF != 9) print "incomplete: " $0; if (/!/) print "spills: " $0 }
+  END { if (rows < 60) print rows " kernels" }' report.txt >said.txt
+[ ! -s said.txt ] || fail "--emit=report: $(cat said.txt)"
+grep -Eq '^  sm_90a \(H100 SXM\): at least [0-9.]+ us$' report.txt || fail "--emit=report: no time for sm_90a"
+
 # --- cold, warm, without: the same bytes
 build_digits() { # OUT OPTION...
   local out=$1
