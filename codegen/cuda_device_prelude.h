@@ -26,6 +26,28 @@ template <typename T> K_IN T k_shuffle_xor(T x, int distance) {
   return w.value;
 }
 
+// --- votes ------------------------------------------------------------------------------------
+// Bit i: lane i of the warp gives the same x. All 32 threads call it. Orders no memory.
+K uint32_t k_match_any(uint32_t x) {
+#if defined(K_PTX)
+  uint32_t r;
+  asm volatile("match.any.sync.b32 %0, %1, 0xffffffff;" : "=r"(r) : "r"(x));
+  return r;
+#else
+  return emu_match_any(x);
+#endif
+}
+// Ones of x.
+K int k_ones(uint32_t x) {
+#if defined(K_GPU)
+  int r;
+  asm("popc.b32 %0, %1;" : "=r"(r) : "r"(x));
+  return r;
+#else
+  return __builtin_popcount(x);
+#endif
+}
+
 // --- reductions over groups of threads --------------------------------------------------------
 // k_group_sum<G>(x, scratch) and the like work over groups of G consecutive threads of the block,
 // G a power of two up to 1024: first the lanes of each thread's vector, then threads by a fixed
