@@ -132,6 +132,23 @@ template <typename F, int G, typename T> K_IN T k_over_group(T x, k_group_scratc
   K_GROUP_INDEX(argmax, max, v) K_GROUP_INDEX(argmin, min, v)
 K_ALL(K_GROUPS)
 
+// --- a maximum and a sum of exponentials in one sweep -------------------------------------------
+// *s is the sum of exp(x - *m) over the x so far (online_rows.h). One exponential per element: of
+// the smaller one, either the element or the sum is scaled. Equal infinities differ by 0 here:
+// a sum that began with them is scaled by 0 later, or k_online_result makes it NaN.
+#define K_ONLINE(v)                                                                                \
+  K void k_online_step(v *m, v *s, v x) {                                                          \
+    const v t = k_exp(-k_abs(k_select(x == *m, v::splat(0), x - *m)));                             \
+    *s = k_select(x > *m, *s * t + 1, *s + t);                                                     \
+    *m = k_max(*m, x);                                                                             \
+  }                                                                                                \
+  K v k_online_sum(v m, v s, v top) { /* s for top, that was for m */                              \
+    return s * k_exp(k_select(m == top, v::splat(0), m - top));                                    \
+  }                                                                                                \
+  K v k_online_result(v s, v top) { return s + (top - top); }
+K_ONLINE(vf)
+K_ONLINE(vd)
+
 // --- asynchronous copies from global to shared memory (cp.async) --------------------------------
 // 16 bytes, or 4, to a place whose address is a multiple of that, as is the source's. valid false:
 // zeros, and nothing is read. Between this and the wait nobody may touch the destination; after

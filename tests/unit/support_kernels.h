@@ -35,7 +35,7 @@ typedef struct test_case {
   const char *what, *states, *body;
   double tolerance; // 0: 2e-6
 } test_case;
-// Through fusion; NULL, counted as a failure, when a pass fails.
+// Through fusion, unless the text has kernels; NULL, counted as a failure, when a pass fails.
 ir_module *test_case_module(ir_arena *a, const test_case *c);
 // A kernel with its schedule.
 cg_kernel test_scheduled(ir_arena *a, ir_kernel *k, const ir_func *f, const cg_target *target);
