@@ -18,6 +18,8 @@ const char *cpu_address(const cg_expr *e, const char *pointer, const dom_access 
 const dom_load *cpu_find_load(const domain *d, const ir_node *user, int operand);
 // C expression of a load, emitted once per scope.
 const char *cpu_emit_load(cg_expr *e, const dom_load *l);
+// `expr` holds what that load gives, in this scope.
+void cpu_bind_load(cg_expr *e, const dom_load *l, const char *expr);
 // C expression of operand i of user: a load or another member.
 const char *cpu_emit_operand(cg_expr *e, const ir_node *user, int operand);
 // Divisions by the value of member n (a variable of this scope) become products with 1/n.

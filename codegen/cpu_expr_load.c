@@ -145,6 +145,10 @@ static const char *load_key(const cg_expr *e, const dom_load *l) {
   return ir_buf_str(&b);
 }
 
+void cpu_bind_load(cg_expr *e, const dom_load *l, const char *expr) {
+  ir_map_put(e->names, load_key(e, l), (void *)(uintptr_t)expr);
+}
+
 static const char *leaf_or_load(const cg_expr *e, const dom_load *l) {
   if (l->buffer->op == IR_IOTA)
     return iota_text(e, l);

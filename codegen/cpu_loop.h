@@ -6,6 +6,7 @@
 //   cpu_loop_body.c    text: vector loops, phases
 //   cpu_loop_reduce.c  text: accumulators
 //   loop_members.c     text: the frame, levels, scratch rows, stores
+//   online_rows.c      a maximum and a sum of exponentials in one sweep
 //   cuda_loop*.c       the family on a GPU: all but the first, the third and the fifth are shared
 //
 // A kernel has parallel axes P and reduced axes R. One iteration of P makes one phase (a loop nest
@@ -35,6 +36,9 @@ typedef struct loop_member {
   bool reduces; // its value exists after the phase `depth`
   int cost;     // flops to compute it again inside the R loops
   bool cached;  // INNER: kept in a scratch row from phase `depth` on
+  // A sum of exponentials that is taken together with the maximum that they are of
+  // (online_rows.h), in its phase. NULL: an ordinary member.
+  const ir_node *max;
 } loop_member;
 
 typedef struct loop_plan {
@@ -45,6 +49,7 @@ typedef struct loop_plan {
   bool has_reduce;
   bool flat;       // one axis, whose size is a number of the kernel: no text depends on it
   int turned_axis; // -1, or a parallel axis that is looped over inside the vector axis
+  bool online;     // GPU, rows too long to be kept: no scratch rows; sums with their maxima
   int phases;      // loop nests over R, at least 1
   int block;       // vectors per step of the vector loop
   int num_rows, row_axis[DOM_MAX_AXES]; // P but the vector axis
@@ -54,6 +59,11 @@ typedef struct loop_plan {
   int64_t units, tasks;                 // rows * chunks, split into tasks
   int64_t task_elements;                // flat, along: elements per task, the same for all sizes
   loop_member *member;
+  // GPU: from which phase on a load lies in registers, and to which one; by load of the domain, at
+  // the first of those that read the same elements. from < 0: it does not. NULL: none does.
+  struct loop_kept {
+    int from, to;
+  } * kept;
 } loop_plan;
 
 // Drops axes of size 1 and joins neighbours that every access walks as one.

@@ -6,6 +6,7 @@
 //                y = e / s       depth 2, phase 2
 // Cheap members (x - mean) are computed again in each phase that needs them.
 #include "codegen/cpu_loop.h"
+#include "codegen/online_rows.h"
 
 enum {
   CHEAP_FLOPS = 8,               // up to here computing again beats a scratch row
@@ -48,6 +49,17 @@ static loop_level level_of(const loop_plan *p, const cg_kernel *k, size_t member
   return depth > 0 ? LEVEL_ROW : LEVEL_FUNC;
 }
 
+// The first sum that shares a maximum has it for itself.
+static const ir_node *max_taken_with(const loop_plan *p, const cg_kernel *k, size_t sum) {
+  online_rows r;
+  if (!p->online || !online_rows_find(k->dom, k->k->nodes.at[sum], &r))
+    return NULL;
+  for (size_t i = 0; i < sum; i++)
+    if (p->member[i].max == r.max)
+      return NULL;
+  return r.max;
+}
+
 static void describe(loop_plan *p, const cg_kernel *k, size_t i) {
   const ir_node *n = k->k->nodes.at[i];
   loop_member *m = &p->member[i];
@@ -63,6 +75,9 @@ static void describe(loop_plan *p, const cg_kernel *k, size_t i) {
       m->cost += o->cost;
   }
   m->cost = m->cost > 1000 ? 1000 : m->cost;
+  m->max = max_taken_with(p, k, i);
+  if (m->max)
+    m->depth = p->member[cpu_member(k, m->max)].depth;
   // A reduction's own loop is inside the level of its result.
   m->level = level_of(p, k, i, m->depth + m->reduces);
   p->has_reduce |= m->reduces;
@@ -104,8 +119,10 @@ static bool worth_caching(cache_walk *w, size_t i) {
   const loop_member *m = &w->p->member[i];
   int64_t element = ir_dtypes[w->k->k->nodes.at[i]->type.dtype].bytes == 8 ? 8 : 4;
   int64_t bytes = loop_cache_vectors(w->p) * w->p->lanes * element;
-  if (m->depth >= w->phase || m->cost < CHEAP_FLOPS || bytes > CACHE_BYTES ||
-      w->bytes + bytes > ALL_CACHES_BYTES)
+  bool room = bytes <= CACHE_BYTES && w->bytes + bytes <= ALL_CACHES_BYTES;
+  if (w->k->target->cuda) // registers: the generator looks what fits (cuda_loop_keep.c)
+    room = !w->p->online;
+  if (m->depth >= w->phase || m->cost < CHEAP_FLOPS || !room)
     return false;
   w->bytes += bytes;
   return true;

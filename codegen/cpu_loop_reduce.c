@@ -4,7 +4,8 @@
 //     vf s_sum[4] = {0, ...};                       vf s_sum[4]
 //     loop: s_sum[u] = s_sum[u] + x;                loop: s_sum[u] = s_sum[u] + x;
 //     s = k_sum_lanes((s0 + s1) + (s2 + s3));       s = s_sum[u];
-// argmax and argmin carry a second accumulator, the index.
+// argmax and argmin carry a second accumulator, the index. A maximum and the sum of exponentials
+// that is taken with it (loop_member.max) change together: k_online_step(&m_max, &s_sum, x).
 #include "codegen/cpu_loop.h"
 
 #include <math.h>
@@ -104,12 +105,42 @@ static int64_t red_lane_stride(const loop_emit *m) {
   return m->p->across ? stride : 0;
 }
 
+static const ir_node *max_of(const loop_emit *m, const ir_node *sum) {
+  return m->p->member[cpu_member(m->k, sum)].max;
+}
+
+static bool has_online_sum(const loop_emit *m, const ir_node *max) {
+  for (size_t i = 0; i < m->k->k->nodes.num; i++)
+    if (m->p->member[i].max == max)
+      return true;
+  return false;
+}
+
+// Missing lanes must change nothing.
+static const char *present_operand(loop_emit *m, const ir_node *n) {
+  ir_arena *a = m->k->arena;
+  const char *x = cpu_emit_operand(&m->e, n, 0);
+  if (!m->p->across || !m->e.lanes)
+    return x;
+  return ir_format(a, "k_select(k_lane_mask(%s), %s, %s)", m->e.lanes, x, identity(a, n));
+}
+
+static void take_online(loop_emit *m, const ir_node *max, const ir_node *sum, const char *slot) {
+  const char *x = present_operand(m, max);
+  cpu_line(&m->e, "k_online_step(&%s%s, &%s%s, %s);", accumulator(m, max, value_suffix(max)), slot,
+           accumulator(m, sum, value_suffix(sum)), slot, x);
+}
+
 static void take_one(loop_emit *m, const ir_node *n, const char *slot, int block) {
   (void)block;
   ir_arena *a = m->k->arena;
-  const char *x = cpu_emit_operand(&m->e, n, 0);
-  if (m->p->across && m->e.lanes) // missing lanes must change nothing
-    x = ir_format(a, "k_select(k_lane_mask(%s), %s, %s)", m->e.lanes, x, identity(a, n));
+  if (max_of(m, n)) {
+    take_online(m, max_of(m, n), n, slot);
+    return;
+  }
+  if (has_online_sum(m, n))
+    return;
+  const char *x = present_operand(m, n);
   const char *sum = ir_format(a, "%s%s", accumulator(m, n, value_suffix(n)), slot);
   if (!is_arg(n)) {
     cpu_line(&m->e, "%s = %s;", sum, cpu_spell(a, ir_ops[n->op].spell, (const char *[]){sum, x}));
@@ -151,6 +182,10 @@ static const char *arg_value(loop_emit *m, const ir_node *n, const char *slot, i
 static const char *sum_value(loop_emit *m, const ir_node *n, const char *slot, int block) {
   ir_arena *a = m->k->arena;
   const char *name = accumulator(m, n, value_suffix(n));
+  const ir_node *max = max_of(m, n);
+  if (max)
+    name = ir_format(a, "k_online_sum(%s%s, %s%s, %s)", accumulator(m, max, value_suffix(max)),
+                     slot, name, slot, cg_scope_value(a, m->e.names, max));
   if (m->gather)
     return m->gather(m, n, name, NULL);
   if (!m->p->across)
@@ -163,6 +198,9 @@ static void finish_one(loop_emit *m, const ir_node *n, const char *slot, int blo
   ir_arena *a = m->k->arena;
   const char *x = is_arg(n) ? arg_value(m, n, slot, block)
                             : cpu_wrap(a, n->type.dtype, sum_value(m, n, slot, block));
+  const ir_node *max = max_of(m, n);
+  if (max) // exp(x - m) is NaN where m is infinite
+    x = ir_format(a, "k_online_result(%s, %s)", x, cg_scope_value(a, m->e.names, max));
   const char *name = cg_local_name(a, m->e.names, n);
   cpu_line(&m->e, "const %s %s = %s;", cpu_register(n->type.dtype), name, x);
   cg_scope_bind(a, m->e.names, n, name);

@@ -26,6 +26,28 @@ template <typename T> K_IN T k_shuffle_xor(T x, int distance) {
   return w.value;
 }
 
+// --- votes ------------------------------------------------------------------------------------
+// Bit i: lane i of the warp gives the same x. All 32 threads call it. Orders no memory.
+K uint32_t k_match_any(uint32_t x) {
+#if defined(K_PTX)
+  uint32_t r;
+  asm volatile("match.any.sync.b32 %0, %1, 0xffffffff;" : "=r"(r) : "r"(x));
+  return r;
+#else
+  return emu_match_any(x);
+#endif
+}
+// Ones of x.
+K int k_ones(uint32_t x) {
+#if defined(K_GPU)
+  int r;
+  asm("popc.b32 %0, %1;" : "=r"(r) : "r"(x));
+  return r;
+#else
+  return __builtin_popcount(x);
+#endif
+}
+
 // --- reductions over groups of threads --------------------------------------------------------
 // k_group_sum<G>(x, scratch) and the like work over groups of G consecutive threads of the block,
 // G a power of two up to 1024: first the lanes of each thread's vector, then threads by a fixed
@@ -109,6 +131,23 @@ template <typename F, int G, typename T> K_IN T k_over_group(T x, k_group_scratc
   K_GROUP_VALUE(sum, v) K_GROUP_VALUE(max, v) K_GROUP_VALUE(min, v)                                \
   K_GROUP_INDEX(argmax, max, v) K_GROUP_INDEX(argmin, min, v)
 K_ALL(K_GROUPS)
+
+// --- a maximum and a sum of exponentials in one sweep -------------------------------------------
+// *s is the sum of exp(x - *m) over the x so far (online_rows.h). One exponential per element: of
+// the smaller one, either the element or the sum is scaled. Equal infinities differ by 0 here:
+// a sum that began with them is scaled by 0 later, or k_online_result makes it NaN.
+#define K_ONLINE(v)                                                                                \
+  K void k_online_step(v *m, v *s, v x) {                                                          \
+    const v t = k_exp(-k_abs(k_select(x == *m, v::splat(0), x - *m)));                             \
+    *s = k_select(x > *m, *s * t + 1, *s + t);                                                     \
+    *m = k_max(*m, x);                                                                             \
+  }                                                                                                \
+  K v k_online_sum(v m, v s, v top) { /* s for top, that was for m */                              \
+    return s * k_exp(k_select(m == top, v::splat(0), m - top));                                    \
+  }                                                                                                \
+  K v k_online_result(v s, v top) { return s + (top - top); }
+K_ONLINE(vf)
+K_ONLINE(vd)
 
 // --- asynchronous copies from global to shared memory (cp.async) --------------------------------
 // 16 bytes, or 4, to a place whose address is a multiple of that, as is the source's. valid false:

@@ -13,9 +13,10 @@
 
 enum {
   THREADS = 256,
-  MOST_TURNS = 8,   // vectors of a scratch row that a thread keeps in registers
-  TURNS_ACROSS = 2, // vectors of a row per thread before more threads share it
-  TURNS_ALONG = 8,  // iterations of R per thread, likewise
+  LONG_ROW_THREADS = 512,
+  MOST_REGISTERS = 32, // kept by a thread: with more, ptxas has too few for the unrolled turns
+  TURNS_ACROSS = 2,    // vectors of a row per thread before more threads share it
+  TURNS_ALONG = 8,     // iterations of R per thread, likewise
   MOST_SLICES = 32, // of R: with more, neighbours in a block would be too few to read whole lines
 };
 
@@ -35,10 +36,16 @@ static void plan_units(cuda_loop *c) {
   c->vectors = p->across ? p->red_rows * per_row : p->red_rows;
 }
 
+// Registers that a thread keeps with so many threads to a row.
+static int64_t kept_by_thread(const cuda_loop *c, int group) {
+  return ceil_div(c->vectors, group) * c->kept;
+}
+
 // Threads are added to a group until each has a few turns, as long as the chip has room for them.
 static void plan_group(cuda_loop *c, const cg_cuda *chip) {
   const loop_plan *p = &c->p;
-  int most = p->across ? THREADS : MOST_SLICES;
+  bool long_row = p->across && kept_by_thread(c, THREADS) > MOST_REGISTERS;
+  int most = long_row ? LONG_ROW_THREADS : p->across ? THREADS : MOST_SLICES;
   int64_t turns = p->across ? TURNS_ACROSS : TURNS_ALONG;
   int64_t room = (int64_t)chip->sms * chip->threads_per_sm;
   c->group = 1;
@@ -47,22 +54,26 @@ static void plan_group(cuda_loop *c, const cg_cuda *chip) {
     c->group *= 2;
 }
 
-// Small kernels have small blocks, but whole warps.
+// Small kernels have small blocks, but whole warps. Flat ones are for any number of elements: of
+// one text, whatever their size, so that the updates of all parameters share a launch.
 static void plan_threads(cuda_loop *c) {
   int64_t all = c->p.units * c->group;
-  c->threads = THREADS;
-  while (c->threads > CUDA_WARP && c->threads / 2 >= all && c->threads / 2 >= c->group)
+  c->threads = c->group > THREADS ? c->group : THREADS;
+  while (!c->p.flat && c->threads > CUDA_WARP && c->threads / 2 >= all &&
+         c->threads / 2 >= c->group)
     c->threads /= 2;
 }
 
-static void plan_turns(cuda_loop *c, const cg_kernel *k) {
-  int64_t turns = ceil_div(c->vectors, c->group);
-  bool keeps = false;
-  for (size_t i = 0; i < k->k->nodes.num; i++) {
-    c->p.member[i].cached &= turns <= MOST_TURNS;
-    keeps |= c->p.member[i].cached;
+// What is not kept is read and worked out again, so that rows need not end somewhere.
+static void plan_keep(cuda_loop *c, const cg_kernel *k) {
+  c->kept = c->p.flat ? 0 : cuda_loop_keep(&c->p, k);
+  plan_group(c, k->target->cuda);
+  if (kept_by_thread(c, c->group) > MOST_REGISTERS || c->kept == 0) {
+    c->kept = 0;
+    cuda_loop_keep_nothing(&c->p, k);
+    plan_group(c, k->target->cuda);
   }
-  c->turns = keeps ? (int)turns : 0;
+  c->turns = c->kept ? (int)ceil_div(c->vectors, c->group) : 0;
 }
 
 void cuda_loop_schedule(cg_kernel *k) {
@@ -71,9 +82,8 @@ void cuda_loop_schedule(cg_kernel *k) {
   loop_plan_axes(&c->p, k);
   loop_plan_members(&c->p, k);
   plan_units(c);
-  plan_group(c, k->target->cuda);
+  plan_keep(c, k);
   plan_threads(c);
-  plan_turns(c, k);
   k->num_phases = 1;
   k->tasks[0] = ceil_div(c->p.units * c->group, c->threads);
   k->tasks[0] = k->tasks[0] < 1 ? 1 : k->tasks[0];
@@ -118,6 +128,7 @@ static void emit_vectors(loop_emit *m) {
   const cuda_loop *c = cuda_loop_of(m);
   loop_emit_level(m, LEVEL_FUNC);
   loop_declare_caches(m, c->turns);
+  cuda_loop_declare_kept(m, c->turns);
   if (c->p.has_reduce && c->p.across && c->group > CUDA_WARP)
     cpu_line(&m->e, "__shared__ k_group_scratch scratch;");
   cuda_loop_emit_unit(m);

@@ -1,6 +1,7 @@
 // cuda_loop.h: what the parts of the LOOP generator for GPUs share.
 //
 //   cuda_loop.c        decisions: which threads work on what; the frame of the kernel
+//   cuda_loop_keep.c   what threads keep in registers between sweeps over a row
 //   cuda_loop_body.c   text: a unit of work
 //
 // The decisions on axes and members are the CPU's (cpu_loop.h), with vectors of 4 elements. A unit
@@ -25,13 +26,23 @@ typedef struct cuda_loop {
   int threads;     // of a block
   int group;       // threads that share a unit; a power of two
   int64_t vectors; // of a unit, over which its threads take turns
-  int turns;       // of a thread; 0: it keeps no scratch rows, so that their number may be anything
+  int kept;        // registers of one vector of what threads keep between phases
+  int turns;       // of a thread; 0: it keeps nothing, so that their number may be anything
 } cuda_loop;
 
 static inline const cuda_loop *cuda_loop_of(const loop_emit *m) {
   return (const cuda_loop *)m->p;
 }
 
+// Which loads a thread keeps from one phase to the next (loop_plan.kept): how many registers a
+// vector of everything takes, that is kept at a time.
+int cuda_loop_keep(loop_plan *p, const cg_kernel *k);
+// Rows are too long: members anew, without scratch rows, and in as few phases as that allows.
+void cuda_loop_keep_nothing(loop_plan *p, const cg_kernel *k);
+void cuda_loop_declare_kept(loop_emit *m, int turns);
+// In a turn: what earlier phases have kept; what this one keeps.
+void cuda_loop_bind_kept(loop_emit *m);
+void cuda_loop_fill_kept(loop_emit *m);
 // From "unit" (a variable of the block) to stores.
 void cuda_loop_emit_unit(loop_emit *m);
 

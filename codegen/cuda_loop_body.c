@@ -77,6 +77,10 @@ static void place_vector(loop_emit *m) {
 static void one_turn(loop_emit *m) {
   const char *lanes = m->e.lanes;
   place_vector(m);
+  if (m->turn) {
+    cuda_loop_bind_kept(m);
+    cuda_loop_fill_kept(m);
+  }
   loop_inner_work(m, "");
   if (m->p->across)
     m->e.lanes = lanes;

@@ -1,142 +1,202 @@
-// cuda_scatter.c: SCATTER kernels for GPUs: table[index[i]] += update[i] over all i in order.
+// cuda_scatter.c: SCATTER kernels for GPUs: table[index[i]] += update[i] over all i.
 //
 //   phase 0   clears the table
-//   phase 1   block i owns the row of index[i], if no earlier i names it: it walks the indices from
-//   i
-//             on, and adds the updates of that row, a thread per column
+//   phase 1   few indices: block i owns the row of index[i], if no earlier i names it: it walks the
+//             indices from i on, and adds the updates of that row, a thread per column
+//   phase 1.. many indices: sorted, then summed in pieces (cuda_scatter_sort.c)
 //
-// Two designs: sort positions by row and sum segments; or let the first occurrence of a row own it,
-// as here. Sorting is n log n, this is n * n comparisons; but a comparison is a hundredth of an
-// addition of rows, blocks that are not first end after a short look, tiles of indices without a
-// hit cost one load and one barrier, and there is no workspace and no order to restore: sums run in
-// index order, to the bit as on the CPU. For up to some 100,000 indices that is less than what
-// moving the updates costs.
-#include "codegen/cuda_element.h"
-
-enum { CLEAR_THREADS = 256, WARP = 32, MOST_THREADS = 256 };
-
-typedef struct scatter_plan {
-  int64_t table_rows, columns, indices;
-  int64_t parts; // blocks side by side that share the columns of a row
-  int threads;
-} scatter_plan;
+// cuda_scatter.h has the two ways side by side.
+#include "codegen/cuda_scatter.h"
 
 static int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+// --- decisions -------------------------------------------------------------------------------
+bool cuda_scatter_as_one(const cpu_element *x, int first, int end, int64_t *step) {
+  const ir_type *t = &x->seen->type;
+  int64_t next = 0;
+  *step = 0;
+  for (int i = end - 1; i >= first; i--) {
+    if (t->dims[i] == 1)
+      continue;
+    if (next != 0 && x->stride[i] != next)
+      return false;
+    if (next == 0)
+      *step = x->stride[i];
+    next = x->stride[i] * t->dims[i];
+    if (next == 0) // repeated: only a single dimension can be
+      next = -1;
+  }
+  return true;
+}
+
+// Vectors of updates lie side by side in memory, and no row begins inside one.
+static bool goes_by_vectors(const ir_node *n, int64_t columns) {
+  cpu_element x = cpu_element_of(n->in[1]);
+  int64_t step;
+  return columns % SCATTER_LANES == 0 && x.base->op != IR_CONST && x.base->op != IR_IOTA &&
+         cuda_scatter_as_one(&x, n->in[0]->type.rank, n->in[1]->type.rank, &step) && step == 1;
+}
+
+static void schedule_sort(cg_kernel *k, const cuda_scatter *p) {
+  for (int i = 0; i < 2 * p->passes; i++) {
+    k->tasks[k->num_phases] = p->chunks;
+    k->threads[k->num_phases++] = SCATTER_SORT_THREADS;
+  }
+  k->tasks[k->num_phases] = ceil_div(p->pieces * p->sum_parts, p->sum_threads / p->group);
+  k->threads[k->num_phases++] = p->sum_threads;
+  k->tasks[k->num_phases] = p->pieces * p->join_parts;
+  k->threads[k->num_phases++] = SCATTER_JOIN_THREADS;
+  k->workspace = p->workspace;
+}
+
 void cuda_scatter_schedule(cg_kernel *k) {
   const ir_node *n = k->k->anchor;
-  scatter_plan *p = IR_NEW(k->arena, scatter_plan);
+  cuda_scatter *p = IR_NEW(k->arena, cuda_scatter);
   p->table_rows = n->type.dims[0];
-  p->columns = p->table_rows ? ir_elements(&n->type) / p->table_rows : 0;
+  p->columns = ir_elements(&n->type) / p->table_rows;
   p->indices = ir_elements(&n->in[0]->type);
-  p->threads = WARP;
-  while (p->threads < MOST_THREADS && p->threads < p->columns)
-    p->threads *= 2;
-  p->parts = p->columns > 0 ? ceil_div(p->columns, p->threads) : 1;
-  int64_t table = ceil_div(ir_elements(&n->type), CLEAR_THREADS);
-  k->num_phases = 2;
-  k->tasks[0] = table > 0 ? table : 1;
-  k->threads[0] = CLEAR_THREADS;
-  k->tasks[1] = p->indices * p->parts > 0 ? p->indices * p->parts : 1;
-  k->threads[1] = p->threads;
+  p->element_bytes = ir_dtypes[n->type.dtype].bytes;
+  p->wide = goes_by_vectors(n, p->columns);
+  cuda_scatter_plan(p, k->target->cuda);
+  k->num_phases = 1;
+  k->tasks[0] = ceil_div(ir_elements(&n->type), SCATTER_CLEAR_THREADS * SCATTER_LANES);
+  k->threads[0] = SCATTER_CLEAR_THREADS;
   k->schedule = p;
+  if (p->sort) {
+    schedule_sort(k, p);
+    return;
+  }
+  k->tasks[k->num_phases] = p->indices * p->walk_parts;
+  k->threads[k->num_phases++] = p->walk_threads;
 }
 
 // --- text ------------------------------------------------------------------------------------
-static void emit_clear(const cg_kernel *k, const char *name, ir_buf *out) {
-  const ir_node *n = k->k->anchor;
-  cuda_text t = {.k = k, .out = out, .indent = 2};
-  const char *table = cg_arg_name(k, cg_arg_index(k, n));
-  ir_buf_printf(out, "K_KERNEL(%s_0, %d, %zu) {\n", name, CLEAR_THREADS, k->in.num + k->out.num);
-  cg_emit_args(k, out, 2);
-  cuda_line(&t, "const int64_t unit = task * %d + threadIdx.x;", CLEAR_THREADS);
-  cuda_line(&t, "if (unit < %lld)", (long long)ir_elements(&n->type));
-  cuda_line(&t, "  k_put(%s + unit, (%s)0);", table, ir_dtypes[n->type.dtype].ctype);
-  ir_buf_puts(out, "}\n\n");
+void cuda_scatter_open(cuda_text *t, const char *name, int phase, int threads) {
+  const cg_kernel *k = t->k;
+  ir_buf_printf(t->out, "%sK_KERNEL(%s_%d, %d, %zu) {\n", phase ? "\n" : "", name, phase, threads,
+                k->in.num + k->out.num + (k->workspace > 0));
+  cg_emit_args(k, t->out, t->indent);
 }
 
-// "row_at(i)": a function of the kernel, as indices may be seen through views.
-static void emit_row_at(const cg_kernel *k, cuda_text *t) {
+static const char *table_name(const cg_kernel *k) {
+  return cg_arg_name(k, cg_arg_index(k, k->k->anchor));
+}
+
+static void emit_clear(cuda_text *t, const char *name) {
+  const ir_node *n = t->k->k->anchor;
+  ir_dtype type = n->type.dtype;
+  long long elements = (long long)ir_elements(&n->type);
+  const char *table = table_name(t->k), *zero = cpu_constant(t->k->arena, type, 0);
+  cuda_scatter_open(t, name, 0, SCATTER_CLEAR_THREADS);
+  cuda_line(t, "const int64_t j = (task * %d + threadIdx.x) * VL;", SCATTER_CLEAR_THREADS);
+  cuda_line(t, "if (j + VL <= %lld)", elements);
+  cuda_line(t, "  k_store_%s(%s + j, %s);", ir_dtypes[type].name, table, zero);
+  if (elements % SCATTER_LANES) {
+    cuda_line(t, "else if (j < %lld)", elements);
+    cuda_line(t, "  k_store_%s_part(%s + j, %s, (int)(%lld - j));", ir_dtypes[type].name, table,
+              zero, elements);
+  }
+  ir_buf_puts(t->out, "}\n");
+}
+
+// Indices of dimensions [first, end) of x from their number `flat`; without divisions where they
+// are walked as one: then it stands for the last of them.
+static void place(cuda_text *t, const char *flat, cpu_element *x, int first, int end,
+                  const char **index) {
+  int64_t step;
+  if (end > first && cuda_scatter_as_one(x, first, end, &step)) {
+    x->stride[end - 1] = step;
+    index[end - 1] = flat;
+    return;
+  }
+  ir_type type = x->seen->type;
+  type.rank = end;
+  cuda_decode(t, flat, &type, first, index);
+}
+
+void cuda_scatter_put_row_at(cuda_text *t) {
+  const cg_kernel *k = t->k;
   const ir_node *n = k->k->anchor;
-  const scatter_plan *p = k->schedule;
+  long long rows = (long long)n->type.dims[0];
   const char *index[IR_MAX_RANK] = {0};
+  cpu_element x = cpu_element_of(n->in[0]);
   cuda_line(t, "const auto row_at = [&](int64_t at) -> int64_t {");
   t->indent += 2;
-  cuda_decode(t, "at", &n->in[0]->type, 0, index);
-  cpu_element x = cpu_element_of(n->in[0]);
+  place(t, "at", &x, 0, n->in[0]->type.rank, index);
   cuda_line(t, "const int64_t row = (int64_t)%s;", cuda_element_text(k, &x, index));
-  cuda_line(t, "return row < 0 ? 0 : row >= %lld ? %lld : row;", (long long)p->table_rows,
-            (long long)p->table_rows - 1);
+  cuda_line(t, "return row < 0 ? 0 : row >= %lld ? %lld : row;", rows, rows - 1);
   t->indent -= 2;
   cuda_line(t, "};");
 }
 
-static void emit_update_at(const cg_kernel *k, cuda_text *t) {
-  const ir_node *n = k->k->anchor, *update = n->in[1];
-  const ir_type *type = &update->type;
+static const char *update_text(const cg_kernel *k, const cpu_element *x, const char *const *index) {
+  const cuda_scatter *p = k->schedule;
+  if (!p->wide || !p->sort)
+    return cuda_element_text(k, x, index);
+  return ir_format(k->arena, "k_load_%s(%s + %s)", ir_dtypes[x->base->type.dtype].name,
+                   cg_arg_name(k, cg_arg_index(k, x->base)),
+                   cpu_affine(k->arena, x->seen->type.rank, index, x->stride, x->offset));
+}
+
+void cuda_scatter_put_update_at(cuda_text *t) {
+  const ir_node *n = t->k->k->anchor, *update = n->in[1];
   int lead = n->in[0]->type.rank;
   const char *index[IR_MAX_RANK] = {0};
+  cpu_element x = cpu_element_of(update);
   cuda_line(t, "const auto update_at = [&](int64_t at, int64_t column) {");
   t->indent += 2;
-  ir_type leading = *type;
-  leading.rank = lead;
-  cuda_decode(t, "at", &leading, 0, index);
-  cuda_decode(t, "column", type, lead, index);
-  cpu_element x = cpu_element_of(update);
-  cuda_line(t, "return %s;", cuda_element_text(k, &x, index));
+  place(t, "at", &x, 0, lead, index);
+  place(t, "column", &x, lead, update->type.rank, index);
+  cuda_line(t, "return %s;", update_text(t->k, &x, index));
   t->indent -= 2;
   cuda_line(t, "};");
 }
 
 // All threads take part in barriers: those without a column only look for rows.
-static void emit_sum(const cg_kernel *k, const char *name, ir_buf *out) {
-  const ir_node *n = k->k->anchor;
-  const scatter_plan *p = k->schedule;
-  cuda_text t = {.k = k, .out = out, .indent = 2};
-  const char *ctype = ir_dtypes[n->type.dtype].ctype;
+static void emit_walk(cuda_text *t, const char *name) {
+  const ir_node *n = t->k->k->anchor;
+  const cuda_scatter *p = t->k->schedule;
+  const int threads = p->walk_threads;
   long long indices = (long long)p->indices, columns = (long long)p->columns;
-  ir_buf_printf(out, "K_KERNEL(%s_1, %d, %zu) {\n", name, p->threads, k->in.num + k->out.num);
-  cg_emit_args(k, out, 2);
-  cuda_line(&t, "__shared__ k_array<int, %d> same;", p->threads);
-  emit_row_at(k, &t);
-  emit_update_at(k, &t);
-  cuda_line(&t, "const int64_t first = task / %lld;", (long long)p->parts);
-  cuda_line(&t, "const int64_t column = task %% %lld * %d + threadIdx.x;", (long long)p->parts,
-            p->threads);
-  cuda_line(&t, "const int64_t row = row_at(first);");
-  cuda_line(&t, "for (int64_t tile = 0; tile < first; tile += %d) {", p->threads);
-  cuda_line(&t, "  const int64_t at = tile + threadIdx.x;");
-  cuda_line(&t, "  if (k_any_thread<%d>(at < first && row_at(at) == row))", p->threads);
-  cuda_line(&t, "    return; // an earlier block has this row");
-  cuda_line(&t, "}");
-  cuda_line(&t, "%s sum = 0;", ctype);
-  cuda_line(&t, "for (int64_t tile = first; tile < %lld; tile += %d) {", indices, p->threads);
-  cuda_line(&t, "  const int64_t at = tile + threadIdx.x;");
-  cuda_line(&t, "  const bool hit = at < %lld && row_at(at) == row;", indices);
-  cuda_line(&t, "  if (!k_any_thread<%d>(hit))", p->threads);
-  cuda_line(&t, "    continue;");
-  cuda_line(&t, "  same[threadIdx.x] = hit;");
-  cuda_line(&t, "  __syncthreads();");
-  cuda_line(&t, "  for (int i = 0; i < %d && column < %lld; i++)", p->threads, columns);
-  cuda_line(&t, "    if (same[i])");
-  cuda_line(&t, "      sum += update_at(tile + i, column);");
-  cuda_line(&t, "  __syncthreads();");
-  cuda_line(&t, "}");
-  cuda_line(&t, "if (column < %lld)", columns);
-  cuda_line(&t, "  k_put(%s + row * %lld + column, sum);", cg_arg_name(k, cg_arg_index(k, n)),
-            columns);
-  ir_buf_puts(out, "}\n");
+  cuda_scatter_open(t, name, 1, threads);
+  cuda_line(t, "__shared__ k_array<int, %d> same;", threads);
+  cuda_scatter_put_row_at(t);
+  cuda_scatter_put_update_at(t);
+  cuda_line(t, "const int64_t first = task / %lld;", (long long)p->walk_parts);
+  cuda_line(t, "const int64_t column = task %% %lld * %d + threadIdx.x;", (long long)p->walk_parts,
+            threads);
+  cuda_line(t, "const int64_t row = row_at(first);");
+  cuda_line(t, "for (int64_t tile = 0; tile < first; tile += %d) {", threads);
+  cuda_line(t, "  const int64_t at = tile + threadIdx.x;");
+  cuda_line(t, "  if (k_any_thread<%d>(at < first && row_at(at) == row))", threads);
+  cuda_line(t, "    return; // an earlier block has this row");
+  cuda_line(t, "}");
+  cuda_line(t, "%s sum = 0;", ir_dtypes[n->type.dtype].ctype);
+  cuda_line(t, "for (int64_t tile = first; tile < %lld; tile += %d) {", indices, threads);
+  cuda_line(t, "  const int64_t at = tile + threadIdx.x;");
+  cuda_line(t, "  const bool hit = at < %lld && row_at(at) == row;", indices);
+  cuda_line(t, "  if (!k_any_thread<%d>(hit))", threads);
+  cuda_line(t, "    continue;");
+  cuda_line(t, "  same[threadIdx.x] = hit;");
+  cuda_line(t, "  __syncthreads();");
+  cuda_line(t, "  for (int i = 0; i < %d && column < %lld; i++)", threads, columns);
+  cuda_line(t, "    if (same[i])");
+  cuda_line(t, "      sum += update_at(tile + i, column);");
+  cuda_line(t, "  __syncthreads();");
+  cuda_line(t, "}");
+  cuda_line(t, "if (column < %lld)", columns);
+  cuda_line(t, "  k_put(%s + row * %lld + column, sum);", table_name(t->k), columns);
+  ir_buf_puts(t->out, "}\n");
 }
 
 void cuda_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out) {
-  const scatter_plan *p = k->schedule;
-  emit_clear(k, name, out);
-  if (p->indices > 0 && p->columns > 0) {
-    emit_sum(k, name, out);
-    return;
-  }
-  ir_buf_printf(out, "K_KERNEL(%s_1, %d, %zu) {\n  (void)task, (void)args;\n}\n", name, p->threads,
-                k->in.num + k->out.num);
+  const cuda_scatter *p = k->schedule;
+  cuda_text t = {.k = k, .out = out, .indent = 2};
+  emit_clear(&t, name);
+  if (p->sort)
+    cuda_scatter_emit_sorted(&t, name);
+  else
+    emit_walk(&t, name);
 }

@@ -1,4 +1,4 @@
-// Last text before CUDA kernels: what the threads of a block that lie side by side in slices do
+// Fifth text before CUDA kernels: what the threads of a block that lie side by side in slices do
 // together (cuda_loop.h: `along`), and votes. (cuda_prelude.h names the other texts.)
 // clang-format off: one-line functions, side by side, read as tables
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MLRT_ABI = 3, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
+enum { MLRT_ABI = 4, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
 
 typedef enum mlrt_dtype { // same order as the compiler's dtypes.def
   MLRT_BOOL,
@@ -150,7 +150,7 @@ typedef struct mlrt_func {
 // One distinct kernel for `./trainer check`: fast and plain versions run on random arguments.
 // Its arguments are inputs, outputs, workspace and numbers, in this order; an argument that is a
 // number holds it in place of an address.
-enum { MLRT_MAX_PHASES = 4 };
+enum { MLRT_MAX_PHASES = 16 }; // CG_MAX_PHASES
 typedef enum mlrt_arg_kind {
   MLRT_ARG_IN,
   MLRT_ARG_OUT,

@@ -1,6 +1,6 @@
 // emu_instructions.h: host bodies of the wrappers in codegen/cuda_device_prelude.h, one per
 // instruction, in the layouts of the PTX ISA (sections "Matrix multiply-accumulate operation using
-// mma instruction", "ldmatrix", "cp.async", "shfl.sync").
+// mma instruction", "ldmatrix", "cp.async", "shfl.sync", "match.sync").
 //
 // A collective is an exchange: each of the 32 threads brings what it holds and is handed what all
 // of them brought, then works out its own part of the result. Included by mltc_emulator.h.
@@ -14,6 +14,14 @@ static __forceinline__ int emu_lane() {
 static __forceinline__ uint32_t emu_shuffle_xor(uint32_t x, int distance) {
   const emu_payload *all = emu_collect(EMU_SHUFFLE_XOR, distance, &x, sizeof x);
   return all[emu_lane() ^ distance].word[0];
+}
+
+static inline uint32_t emu_match_any(uint32_t x) {
+  const emu_payload *all = emu_collect(EMU_MATCH_ANY, 0, &x, sizeof x);
+  uint32_t same = 0;
+  for (int lane = 0; lane < EMU_WARP; lane++)
+    same |= (uint32_t)(all[lane].word[0] == x) << lane;
+  return same;
 }
 
 // --- asynchronous copies ----------------------------------------------------------------------

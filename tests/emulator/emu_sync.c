@@ -15,7 +15,7 @@ static const char *const names[] = {
     [EMU_SYNCWARP] = "__syncwarp",    [EMU_SHUFFLE_XOR] = "k_shuffle_xor",
     [EMU_LDMATRIX] = "k_ldmatrix_x4", [EMU_LDMATRIX_TRANS] = "k_ldmatrix_x4_trans",
     [EMU_MMA_TF32] = "k_mma_tf32",    [EMU_MMA_BF16] = "k_mma_bf16",
-    [EMU_MMA_F16] = "k_mma_f16",
+    [EMU_MMA_F16] = "k_mma_f16",      [EMU_MATCH_ANY] = "k_match_any",
 };
 
 // --- clocks ----------------------------------------------------------------------------------

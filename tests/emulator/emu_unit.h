@@ -37,6 +37,7 @@ typedef enum emu_access { EMU_READ, EMU_WRITE } emu_access;
 typedef enum emu_collective {
   EMU_SYNCWARP,
   EMU_SHUFFLE_XOR,
+  EMU_MATCH_ANY,
   EMU_LDMATRIX,
   EMU_LDMATRIX_TRANS,
   EMU_MMA_TF32,

@@ -157,6 +157,26 @@ static void check_shuffle(bench *b) {
       test_fail("shuffle: thread %u has %u and %u", t, b->y[t], b->y[64 + t]);
 }
 
+// match.any: bit i for each lane of the warp with the same value. popc: ones.
+static void check_match(bench *b) {
+  for (int i = 0; i < 64; i++)
+    b->x[i] = (float)(i * i % 7);
+  run(b, "match");
+  for (int t = 0; t < 64; t++) {
+    uint32_t want = 0, bits;
+    for (int i = 0; i < 32; i++)
+      if (b->x[t / 32 * 32 + i] == b->x[t])
+        want |= 1u << i;
+    memcpy(&bits, &b->x[t], sizeof bits);
+    uint32_t ones = 0;
+    for (; bits; bits >>= 1)
+      ones += bits & 1;
+    if (b->y[t] != want || b->y[64 + t] != ones)
+      test_fail("match: thread %d has %x, not %x; ones %u, not %u", t, b->y[t], want, b->y[64 + t],
+                ones);
+  }
+}
+
 int main(void) {
   ir_arena *a = ir_arena_new();
   static bench b;
@@ -170,6 +190,7 @@ int main(void) {
     check_rounding(&b);
     check_widening(&b);
     check_shuffle(&b);
+    check_match(&b);
   } else {
     test_fail("kernels do not compile");
   }

@@ -58,6 +58,10 @@ K_KERNEL(widen, 32, 2) { BUFFERS
     put(y + 2 * i, k_bits_of(k_from_f16((uint16_t)(i * 32 + i % 31))));
     put(y + 2 * i + 1, k_bits_of(k_from_bf16((uint16_t)(i * 32 + i % 31))));
   } }
+K_KERNEL(match, 64, 2) { BUFFERS
+  put(y + t, k_match_any((uint32_t)get(x + t)));
+  put(y + 64 + t, (uint32_t)k_ones(k_bits_of(get(x + t))));
+}
 K_KERNEL(shuffle, 64, 2) { BUFFERS
   const double d = k_shuffle_xor((double)t + 0.25, 5);
   put(y + t, (uint32_t)(d * 4)); put(y + 64 + t, (uint32_t)k_shuffle_xor((int64_t)t << 33, 16) + 

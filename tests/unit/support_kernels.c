@@ -281,16 +281,17 @@ static void run_kernel(kernel_test *t) {
 }
 
 // --- a suite ---------------------------------------------------------------------------------
-static void describe(kernel_test *t, ir_kernel *k, const ir_func *f, const cg_target *target) {
-  t->g = (cg_kernel){.k = k, .func = f, .target = target, .arena = t->a};
+cg_kernel test_scheduled(ir_arena *a, ir_kernel *k, const ir_func *f, const cg_target *target) {
+  cg_kernel g = {.k = k, .func = f, .target = target, .arena = a};
   if (k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL)
-    t->g.dom = dom_build(t->a, k);
-  dom_io io = dom_kernel_io(t->a, k);
+    g.dom = dom_build(a, k);
+  dom_io io = dom_kernel_io(a, k);
   for (size_t i = 0; i < io.in.num; i++)
-    IR_PUSH(t->a, t->g.in, io.in.at[i]);
+    IR_PUSH(a, g.in, io.in.at[i]);
   for (size_t i = 0; i < io.out.num; i++)
-    IR_PUSH(t->a, t->g.out, io.out.at[i]);
-  cg_generator_for(target, k->family)->schedule(&t->g);
+    IR_PUSH(a, g.out, io.out.at[i]);
+  cg_generator_for(target, k->family)->schedule(&g);
+  return g;
 }
 
 static void random_states(ir_world *w, uint64_t *seed) {
@@ -357,7 +358,7 @@ static void add_kernel(test_suite *s, const kernel_test *from, ir_kernel *k, con
   size_t id = s->tests.num;
   kernel_test *t = IR_NEW(s->a, kernel_test);
   *t = *from;
-  describe(t, k, f, s->target);
+  t->g = test_scheduled(s->a, k, f, s->target);
   ir_buf_printf(&s->text, "// ---- %s\n", t->what);
   cg_generator_for(s->target, k->family)->emit(&t->g, ir_format(s->a, "k%zu", id), &s->text);
   for (int p = 0; p < t->g.num_phases && !s->target->cuda; p++)
@@ -413,6 +414,54 @@ const char *test_kernels(ir_arena *a, const char *what, const ir_module *m, cons
   test_suite *s = test_suite_new(a, target, test_families(target));
   test_suite_add(s, what, m, func, tolerance, seed);
   return test_suite_run(s);
+}
+
+ir_module *test_case_module(ir_arena *a, const test_case *c) {
+  ir_module *m = test_module(a, c->states, c->body);
+  static const pass_info list[] = {{.name = "own_outputs", .run = pass_own_outputs},
+                                   {.name = "fuse", .run = pass_fuse, .grouped = true},
+                                   {.name = "order", .run = pass_order, .grouped = true},
+                                   {0}};
+  if (m->funcs.at[0]->kernels.num) { // the text says what is a kernel
+    dom_find_outputs(m->funcs.at[0]);
+    return m;
+  }
+  if (pass_run(list, m, diag_new(a), NULL))
+    return m;
+  test_fail("%s: passes failed", c->what);
+  return NULL;
+}
+
+void test_run_cases(const test_case *cases, size_t num, const cg_target *t, const char *only,
+                    bool show) {
+  ir_arena *a = ir_arena_new();
+  test_suite *s = test_suite_new(a, t, ~(1u << IR_FAMILY_MATMUL));
+  for (size_t i = 0; i < num; i++) {
+    const test_case *c = &cases[i];
+    ir_module *m = only && strcmp(only, c->what) != 0 ? NULL : test_case_module(a, c);
+    if (!m)
+      continue;
+    if (show)
+      printf("// ---- %s, %s\n%s", c->what, t->name, test_print(a, m));
+    if (test_suite_add(s, c->what, m, "f", c->tolerance > 0 ? c->tolerance : 2e-6, 1) == 0)
+      test_fail("%s: no kernel", c->what);
+  }
+  const char *text = test_suite_run(s);
+  if (show)
+    fputs(text, stdout);
+  ir_arena_free(a);
+}
+
+const char *test_cases_text(ir_arena *a, const test_case *cases, size_t num,
+                            const cg_target *target) {
+  test_suite *s = test_suite_new(a, target, 0);
+  for (size_t i = 0; i < num; i++) {
+    kernel_test t = {.a = a, .what = cases[i].what};
+    ir_module *m = test_case_module(a, &cases[i]);
+    for (size_t j = 0; m && j < m->funcs.at[0]->kernels.num; j++)
+      add_kernel(s, &t, m->funcs.at[0]->kernels.at[j], m->funcs.at[0]);
+  }
+  return ir_buf_str(&s->text);
 }
 
 static ir_module *random_kernels(test_suite *s, uint64_t seed) {

@@ -29,6 +29,22 @@ int test_suite_phases(const test_suite *s);
 // test_cpu_matmul*.c.
 const char *test_kernels(ir_arena *a, const char *what, const ir_module *m, const char *func,
                          const cg_target *target, double tolerance, uint64_t seed);
+
+// The body of a function f of IR, with the module's states.
+typedef struct test_case {
+  const char *what, *states, *body;
+  double tolerance; // 0: 2e-6
+} test_case;
+// Through fusion, unless the text has kernels; NULL, counted as a failure, when a pass fails.
+ir_module *test_case_module(ir_arena *a, const test_case *c);
+// A kernel with its schedule.
+cg_kernel test_scheduled(ir_arena *a, ir_kernel *k, const ir_func *f, const cg_target *target);
+// The kernels of all cases (`only`: of one; NULL: all) but matmuls, in one compile.
+void test_run_cases(const test_case *cases, size_t num, const cg_target *target, const char *only,
+                    bool show);
+// Their text, to be compiled for a GPU: nothing is run, so that sizes may be real ones.
+const char *test_cases_text(ir_arena *a, const test_case *cases, size_t num,
+                            const cg_target *target);
 // Random graphs of seeds first, first + step, ... last through the whole pipeline, their kernels as
 // one suite. The second form tests one seed and prints its IR and its kernels.
 void test_random_graphs(const cg_target *target, uint64_t first, uint64_t last, uint64_t step);

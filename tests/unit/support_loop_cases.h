@@ -5,12 +5,7 @@
 
 #include "tests/unit/support_kernels.h"
 
-typedef struct case_text {
-  const char *what, *states, *body;
-  double tolerance; // 0: 2e-6
-} case_text;
-
-static const case_text loop_cases[] = {
+static const test_case loop_cases[] = {
     {"flat", NULL,
      "%x = input : f32[3,5,7]\n%y = input : f32[3,5,7]\n%a = mul %x, %y : f32[3,5,7]\n"
      "%t = tanh %a : f32[3,5,7]\n%r = sub %t, %x : f32[3,5,7]\nresult output r = %r",
@@ -233,23 +228,7 @@ static const case_text loop_cases[] = {
      "= %s",
      0},
 };
-
-static void run_loop_case(const case_text *c, const cg_target *t, bool show) {
-  ir_arena *a = ir_arena_new();
-  ir_module *m = test_module(a, c->states, c->body);
-  static const pass_info list[] = {{.name = "own_outputs", .run = pass_own_outputs},
-                                   {.name = "fuse", .run = pass_fuse, .grouped = true},
-                                   {.name = "order", .run = pass_order, .grouped = true},
-                                   {0}};
-  if (!pass_run(list, m, diag_new(a), NULL)) {
-    test_fail("%s: passes failed", c->what);
-    return;
-  }
-  const char *text = test_kernels(a, c->what, m, "f", t, c->tolerance > 0 ? c->tolerance : 2e-6, 1);
-  if (show)
-    printf("// ---- %s, %s\n%s\n%s", c->what, t->name, test_print(a, m), text);
-  ir_arena_free(a);
-}
+enum { NUM_LOOP_CASES = sizeof loop_cases / sizeof *loop_cases };
 
 // Kernels that take their element count as a number: counts around vectors, steps of vectors and
 // tasks, of pointwise code, of a sum that also stores its elements, and of narrow dtypes.

@@ -30,9 +30,7 @@ int main(int argc, char **argv) {
   bool show = argc > 1 && strcmp(argv[1], "-v") == 0;
   const char *only = argc > 2 ? argv[2] : NULL;
   for (const cg_target *t = test_targets(); t->name; t++)
-    for (size_t i = 0; i < sizeof loop_cases / sizeof *loop_cases; i++)
-      if (!only || strcmp(only, loop_cases[i].what) == 0)
-        run_loop_case(&loop_cases[i], t, show && t == test_targets());
+    test_run_cases(loop_cases, NUM_LOOP_CASES, t, only, show && t == test_targets());
   for (const cg_target *t = test_targets(); t->name && !only; t++)
     check_flat_sizes(t);
   check_equal_text();

@@ -11,9 +11,7 @@ int main(int argc, char **argv) {
   const char *only = argc > 2 ? argv[2] : NULL;
   ir_arena *a = ir_arena_new();
   const cg_target *t = cg_target_find(a, "cuda:sm_80");
-  for (size_t i = 0; i < sizeof loop_cases / sizeof *loop_cases; i++)
-    if (!only || strcmp(only, loop_cases[i].what) == 0)
-      run_loop_case(&loop_cases[i], t, show);
+  test_run_cases(loop_cases, NUM_LOOP_CASES, t, only, show);
   if (!only)
     check_flat_sizes(t);
   ir_arena_free(a);
