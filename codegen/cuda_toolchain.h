@@ -15,6 +15,9 @@
 
 typedef struct cg_images cg_images;
 
+// What NVRTC is told beside the architecture.
+const char *const *cg_nvrtc_options(int *num);
+
 // Opens the compiler, and finds in the cache what it can. With ptx_only only PTX is made. NULL with
 // a message in *x->why.
 cg_images *cg_images_new(const cg_tools *x, const cg_sources *s, bool ptx_only);
