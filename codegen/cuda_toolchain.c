@@ -21,6 +21,11 @@ static const char *const options[] = {
 };
 enum { NUM_OPTIONS = sizeof options / sizeof *options };
 
+const char *const *cg_nvrtc_options(int *num) {
+  *num = NUM_OPTIONS;
+  return options;
+}
+
 typedef struct image {
   int unit;
   const char *arch; // "sm_90a", "compute_80"

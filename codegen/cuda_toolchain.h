@@ -16,6 +16,9 @@
 typedef struct cg_images cg_images;
 typedef enum cg_image_kinds { CG_CUBINS = 1, CG_PTX = 2 } cg_image_kinds;
 
+// What NVRTC is told beside the architecture.
+const char *const *cg_nvrtc_options(int *num);
+
 // Opens the compiler, and finds in the cache what it can. `kinds` to be made, or-ed; clang makes
 // PTX only, whatever they are. NULL with a message in *x->why.
 cg_images *cg_images_new(const cg_tools *x, const cg_sources *s, unsigned kinds);
