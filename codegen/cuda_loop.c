@@ -6,7 +6,7 @@
 //     const float *const p0_x = (const float *)args[0];
 //     const int thread = (int)task * 256 + (int)threadIdx.x;
 //     const int row = thread / 8, lane = thread % 8;
-//     vf e_row[2];                                            // between phases: in registers
+//     vf x_row[2], e_row[2];                                  // between phases: in registers
 //     ... phase 0, 1, 2: for (t...) over the vectors lane, lane + 8 ...
 //   }
 #include "codegen/cuda_loop.h"

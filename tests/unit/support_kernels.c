@@ -405,10 +405,13 @@ int test_suite_phases(const test_suite *s) {
   return most;
 }
 
+static unsigned families_for(const cg_target *target) {
+  return target->cuda ? ~0u : ~(1u << IR_FAMILY_MATMUL);
+}
+
 const char *test_kernels(ir_arena *a, const char *what, const ir_module *m, const char *func,
                          const cg_target *target, double tolerance, uint64_t seed) {
-  unsigned families = target->cuda ? ~0u : ~(1u << IR_FAMILY_MATMUL);
-  test_suite *s = test_suite_new(a, target, families);
+  test_suite *s = test_suite_new(a, target, families_for(target));
   test_suite_add(s, what, m, func, tolerance, seed);
   return test_suite_run(s);
 }
@@ -461,19 +464,28 @@ const char *test_cases_text(ir_arena *a, const test_case *cases, size_t num,
   return ir_buf_str(&s->text);
 }
 
-void test_random_graph(uint64_t seed, const cg_target *target, bool show) {
-  ir_arena *a = ir_arena_new();
+static void add_random_graph(test_suite *s, uint64_t seed, bool show) {
   ir_random_options o = {.seed = seed, .num_nodes = 12 + (int)(seed % 5) * 6};
   o.networks = seed % 2;
   o.differentiable = seed % 3 == 1;
-  ir_module *m = ir_random_module(a, o);
-  const char *what = ir_format(a, "seed %llu", (unsigned long long)seed);
-  if (!pass_run_pipeline(m, diag_new(a), NULL)) {
+  ir_module *m = ir_random_module(s->a, o);
+  const char *what = ir_format(s->a, "seed %llu", (unsigned long long)seed);
+  if (!pass_run_pipeline(m, diag_new(s->a), NULL)) {
     test_fail("%s: passes failed", what);
     return;
   }
-  const char *text = test_kernels(a, what, m, "step", target, 1e-4, seed);
   if (show)
-    printf("%s\n%s", test_print(a, m), text);
+    puts(test_print(s->a, m));
+  test_suite_add(s, what, m, "step", 1e-4, seed);
+}
+
+void test_random_graphs(uint64_t first, uint64_t last, const cg_target *target, bool show) {
+  ir_arena *a = ir_arena_new();
+  test_suite *s = test_suite_new(a, target, families_for(target));
+  for (uint64_t seed = first; seed <= last; seed++)
+    add_random_graph(s, seed, show);
+  const char *text = test_suite_run(s);
+  if (show)
+    puts(text);
   ir_arena_free(a);
 }

@@ -11,10 +11,12 @@ int main(int argc, char **argv) {
   while (targets[num].name)
     num++;
   if (argc > 1) {
-    test_random_graph(strtoull(argv[1], NULL, 10), &targets[argc > 2 ? atoi(argv[2]) : 0], true);
+    uint64_t seed = strtoull(argv[1], NULL, 10);
+    test_random_graphs(seed, seed, &targets[argc > 2 ? atoi(argv[2]) : 0], true);
     return test_report("cpu_graphs");
   }
-  for (uint64_t seed = 1; seed <= SEEDS; seed++)
-    test_random_graph(seed, &targets[seed % (uint64_t)num], false);
+  for (int i = 0; i < num; i++)
+    test_random_graphs((uint64_t)(1 + SEEDS * i / num), (uint64_t)(SEEDS * (i + 1) / num),
+                       &targets[i], false);
   return test_report("cpu_graphs");
 }

@@ -399,6 +399,41 @@ static void check_plan(ir_arena *a, const test_case *c, const cg_target *t) {
     test_fail("%s: %d sweeps", c->what, p->p.phases);
 }
 
+// Softmax of `rows` rows of `columns` floats.
+static cuda_loop plan_of(ir_arena *a, int rows, int columns, const cg_target *t) {
+  const char *all = ir_format(a, "f32[%d,%d]", rows, columns),
+             *one = ir_format(a, "f32[%d,1]", rows);
+  test_case c = {"softmax", NULL,
+                 ir_format(a,
+                           "%%x = input : %s\n%%m = reduce_max %%x {axes=[1]} : %s\n"
+                           "%%mb = broadcast %%m : %s\n%%d = sub %%x, %%mb : %s\n"
+                           "%%e = exp %%d : %s\n%%s = sum %%e {axes=[1]} : %s\n"
+                           "%%sb = broadcast %%s : %s\n%%y = div %%e, %%sb : %s\n"
+                           "result output y = %%y",
+                           all, one, all, all, all, one, all, all),
+                 0};
+  const ir_func *f = test_case_module(a, &c)->funcs.at[0];
+  cg_kernel g = test_scheduled(a, f->kernels.at[0], f, t);
+  return *(const cuda_loop *)g.schedule;
+}
+
+// Rows of real sizes: how many threads share one, what they keep, how often they sweep.
+static void check_real_sizes(ir_arena *a, const cg_target *t) {
+  static const struct {
+    int columns, group, turns, sweeps;
+    bool spread;
+  } want[] = {{10, 2, 2, 3, false},      {768, 128, 2, 3, false},  {1024, 128, 2, 3, false},
+              {4096, 256, 4, 3, false},  {8192, 256, 8, 3, false}, {8191, 256, 8, 3, true},
+              {16384, 512, 8, 3, false}, {16385, 512, 0, 2, true}, {50257, 1024, 0, 2, true}};
+  for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+    cuda_loop p = plan_of(a, 8192, want[i].columns, t);
+    if (p.group != want[i].group || p.turns != want[i].turns || p.p.phases != want[i].sweeps ||
+        p.spread != want[i].spread)
+      test_fail("rows of %d: %d threads, %d turns, %d sweeps%s", want[i].columns, p.group, p.turns,
+                p.p.phases, p.spread ? ", spread" : "");
+  }
+}
+
 int main(int argc, char **argv) {
   bool show = argc > 1 && strcmp(argv[1], "-v") == 0;
   const char *only = argc > 2 ? argv[2] : NULL;
@@ -406,6 +441,7 @@ int main(int argc, char **argv) {
   const cg_target *t = cg_target_find(a, "cuda:sm_80");
   for (size_t i = 0; i < NUM_CASES; i++)
     check_plan(a, &cases[i], t);
+  check_real_sizes(a, cg_target_find(a, "cuda:sm_80,sm_90a"));
   test_run_cases(cases, NUM_CASES, t, only, show);
   ir_arena_free(a);
   return test_report("cuda_rows");
