@@ -45,7 +45,8 @@ static bool is_misaligned(const dom_access *at, int axis, const loop_plan *p) {
 }
 
 // Long rows at any address: with four neighbours to a thread, each access of a warp would take one
-// element in four. (Short rows would leave much of their last 128 elements empty.)
+// element in four. (Short rows would leave much of their last 128 elements empty; the length of a
+// single row may be a number of the kernel.)
 static bool is_spread(const loop_plan *p, const cg_kernel *k) {
   bool misaligned = false;
   for (size_t i = 0; p->across && i < k->dom->loads.num; i++) {
@@ -55,7 +56,7 @@ static bool is_spread(const loop_plan *p, const cg_kernel *k) {
   }
   for (size_t i = 0; p->across && i < k->dom->stores.num; i++)
     misaligned |= is_misaligned(&k->dom->stores.at[i].access, p->vector_axis, p);
-  return misaligned && p->extent >= LEAST_SPREAD;
+  return misaligned && p->extent >= LEAST_SPREAD && k->dom->num_axes > 1;
 }
 
 static void plan_units(cuda_loop *c, const cg_kernel *k) {
