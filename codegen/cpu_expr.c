@@ -98,7 +98,7 @@ static const char *random_text(cg_expr *e, const ir_node *n, const char *const *
   ir_arena *a = e->k->arena;
   const dom_load *element = cpu_find_load(e->k->dom, n, -1);
   BUG_IF(!element, "'%s' has no element index", n->name);
-  int64_t step = e->vector_axis < 0 ? 0 : element->access.stride[e->vector_axis];
+  int64_t step = cpu_lane_stride(e, &element->access);
   const char *first = cpu_address(e, NULL, &element->access);
   const char *head = ir_format(a, "%s, %s, %s", x[0], x[1], stream_text(e, n));
   const char *text = n->op == IR_UNIFORM && step == 1

@@ -14,6 +14,8 @@ const char *cpu_spell(ir_arena *a, const char *spell, const char *const *operand
 const char *cpu_wrap(ir_arena *a, ir_dtype t, const char *x);
 // "p_x + i0 * 128 + j"; without a pointer: "i0 * 128 + j", "0" when nothing is left.
 const char *cpu_address(const cg_expr *e, const char *pointer, const dom_access *at);
+// Elements from lane to lane; 0 in scalar code.
+int64_t cpu_lane_stride(const cg_expr *e, const dom_access *at);
 // The load that gives operand i of user (i = -1: see domain.h), or NULL.
 const dom_load *cpu_find_load(const domain *d, const ir_node *user, int operand);
 // C expression of a load, emitted once per scope.

@@ -90,8 +90,8 @@ const char *cpu_address(const cg_expr *e, const char *pointer, const dom_access 
   return b.len ? ir_buf_str(&b) : "0";
 }
 
-static int64_t lane_stride(const cg_expr *e, const dom_access *at) {
-  return e->vector_axis < 0 ? 0 : at->stride[e->vector_axis];
+int64_t cpu_lane_stride(const cg_expr *e, const dom_access *at) {
+  return e->vector_axis < 0 ? 0 : at->stride[e->vector_axis] * (e->lane_step ? e->lane_step : 1);
 }
 
 static const char *lane_count(const cg_expr *e) {
@@ -131,7 +131,7 @@ static const char *iota_text(const cg_expr *e, const dom_load *l) {
   ir_dtype t = l->buffer->type.dtype;
   const char *first = cpu_address(e, NULL, &l->access);
   const char *count = ir_format(a, "k_count_%s(%s, %lld)", ir_dtypes[t].bytes == 8 ? "i64" : "i32",
-                                first, (long long)lane_stride(e, &l->access));
+                                first, (long long)cpu_lane_stride(e, &l->access));
   if (t == IR_I32 || t == IR_I64)
     return count;
   return ir_format(a, "k_to_%s(%s)", ir_dtypes[t].name, count);
@@ -153,7 +153,7 @@ static const char *leaf_or_load(const cg_expr *e, const dom_load *l) {
   if (l->buffer->op == IR_IOTA)
     return iota_text(e, l);
   return load_text(e, l->buffer->type.dtype, cpu_address(e, argument_of(e, l->buffer), &l->access),
-                   lane_stride(e, &l->access));
+                   cpu_lane_stride(e, &l->access));
 }
 
 const char *cpu_emit_load(cg_expr *e, const dom_load *l) {
@@ -191,7 +191,7 @@ const char *cpu_gather_text(cg_expr *e, const ir_node *n) {
   long long row_step = rows ? (long long)ir_elements(table) / rows : 0;
   const char *at = cpu_address(e, argument_of(e, l->buffer), &l->access);
   const char *row = ir_format(a, "k_row(%s, %lld)", cpu_emit_operand(e, n, 1), rows);
-  int64_t step = lane_stride(e, &l->access);
+  int64_t step = cpu_lane_stride(e, &l->access);
   if (index_varies(e, n))
     return ir_format(a, "k_gather_%s(%s, %s, %lld, %lld, %s)", ir_dtypes[table->dtype].name, at,
                      row, row_step, (long long)step, lane_count(e));
@@ -205,7 +205,7 @@ void cg_emit_store(cg_expr *e, const dom_store *s) {
   const char *x = cg_emit_value(e, s->node);
   const char *type = ir_dtypes[s->buffer->type.dtype].name;
   const char *at = cpu_address(e, argument_of(e, s->buffer), &s->access);
-  int64_t stride = lane_stride(e, &s->access);
+  int64_t stride = cpu_lane_stride(e, &s->access);
   if (stride == 0)
     cpu_line(e, "k_store_%s_one(%s, %s);", type, at, x);
   else if (stride != 1)

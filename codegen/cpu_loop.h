@@ -44,6 +44,7 @@ typedef struct loop_member {
 typedef struct loop_plan {
   int lanes;       // per vector
   int vector_axis; // -1: the kernel has no axes
+  int lane_step;   // along it from lane to lane; 0: 1
   int64_t extent;  // size of the vector axis
   bool across;
   bool has_reduce;

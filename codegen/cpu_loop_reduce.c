@@ -98,7 +98,7 @@ const char *loop_red_index(const loop_emit *m, bool with_vector_axis) {
 }
 
 static int64_t red_lane_stride(const loop_emit *m) {
-  int64_t stride = 1;
+  int64_t stride = m->e.lane_step ? m->e.lane_step : 1;
   for (int i = m->p->vector_axis + 1; i < m->k->dom->num_axes; i++)
     if (m->k->dom->axis[i].reduced)
       stride *= m->k->dom->axis[i].size;

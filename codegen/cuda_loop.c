@@ -6,7 +6,7 @@
 //     const float *const p0_x = (const float *)args[0];
 //     const int thread = (int)task * 256 + (int)threadIdx.x;
 //     const int row = thread / 8, lane = thread % 8;
-//     vf e_row[2];                                            // between phases: in registers
+//     vf x_row[2], e_row[2];                                  // between phases: in registers
 //     ... phase 0, 1, 2: for (t...) over the vectors lane, lane + 8 ...
 //   }
 #include "codegen/cuda_loop.h"
@@ -15,6 +15,9 @@ enum {
   THREADS = 256,
   LONG_ROW_THREADS = 512,
   MOST_REGISTERS = 32, // kept by a thread: with more, ptxas has too few for the unrolled turns
+  SWEPT_ROW_THREADS = 1024,
+  L2_BYTES = 40 << 20, // of a chip with many SMs
+  LEAST_SPREAD = 1024, // elements of a row
   TURNS_ACROSS = 2,    // vectors of a row per thread before more threads share it
   TURNS_ALONG = 8,     // iterations of R per thread, likewise
   MOST_SLICES = 32, // of R: with more, neighbours in a block would be too few to read whole lines
@@ -25,11 +28,42 @@ static int64_t ceil_div(int64_t a, int64_t b) {
 }
 
 // --- decisions -------------------------------------------------------------------------------
-static void plan_units(cuda_loop *c) {
-  loop_plan *p = &c->p;
-  int64_t per_row = ceil_div(p->extent, p->lanes);
+int64_t cuda_loop_vectors_of_row(const cuda_loop *c) {
+  const loop_plan *p = &c->p;
   if (p->vector_axis < 0)
-    per_row = 1;
+    return 1;
+  return c->spread ? ceil_div(p->extent, CUDA_WARP * p->lanes) * CUDA_WARP
+                   : ceil_div(p->extent, p->lanes);
+}
+
+// Vectors along `axis` do not begin at multiples of a vector.
+static bool is_misaligned(const dom_access *at, int axis, const loop_plan *p) {
+  bool aligned = at->offset % p->lanes == 0;
+  for (int i = 0; i < DOM_MAX_AXES; i++)
+    aligned &= i == axis || at->stride[i] % p->lanes == 0;
+  return at->stride[axis] == 1 && !aligned;
+}
+
+// Long rows at any address: with four neighbours to a thread, each access of a warp would take one
+// element in four. (Short rows would leave much of their last 128 elements empty; the length of a
+// single row may be a number of the kernel.)
+static bool is_spread(const loop_plan *p, const cg_kernel *k) {
+  bool misaligned = false;
+  for (size_t i = 0; p->across && i < k->dom->loads.num; i++) {
+    const dom_load *l = &k->dom->loads.at[i];
+    bool memory = l->buffer->op != IR_CONST && l->buffer->op != IR_IOTA && l->operand >= 0;
+    misaligned |= memory && is_misaligned(&l->access, p->vector_axis, p);
+  }
+  for (size_t i = 0; p->across && i < k->dom->stores.num; i++)
+    misaligned |= is_misaligned(&k->dom->stores.at[i].access, p->vector_axis, p);
+  return misaligned && p->extent >= LEAST_SPREAD && k->dom->num_axes > 1;
+}
+
+static void plan_units(cuda_loop *c, const cg_kernel *k) {
+  loop_plan *p = &c->p;
+  c->spread = is_spread(p, k);
+  p->lane_step = c->spread ? CUDA_WARP : 1;
+  int64_t per_row = cuda_loop_vectors_of_row(c);
   p->chunk = p->lanes;
   p->chunks = p->across ? 1 : per_row;
   p->units = p->rows * p->chunks;
@@ -41,11 +75,27 @@ static int64_t kept_by_thread(const cuda_loop *c, int group) {
   return ceil_div(c->vectors, group) * c->kept;
 }
 
+// Rows that all blocks at once work on, when `group` threads share one, fit into the L2 cache: what
+// is swept again need not come from memory again.
+static bool fits_l2(const cuda_loop *c, const cg_cuda *chip, int group) {
+  int64_t row = c->vectors * c->p.lanes * 4;
+  int64_t rows = (int64_t)chip->sms * chip->threads_per_sm / group;
+  return row * (rows < c->p.units ? rows : c->p.units) <= L2_BYTES;
+}
+
+static int most_across(const cuda_loop *c, const cg_cuda *chip) {
+  if (c->kept > 0)
+    return kept_by_thread(c, THREADS) > MOST_REGISTERS ? LONG_ROW_THREADS : THREADS;
+  int most = THREADS;
+  while (c->p.phases > 1 && most < SWEPT_ROW_THREADS && !fits_l2(c, chip, most))
+    most *= 2;
+  return most;
+}
+
 // Threads are added to a group until each has a few turns, as long as the chip has room for them.
 static void plan_group(cuda_loop *c, const cg_cuda *chip) {
   const loop_plan *p = &c->p;
-  bool long_row = p->across && kept_by_thread(c, THREADS) > MOST_REGISTERS;
-  int most = long_row ? LONG_ROW_THREADS : p->across ? THREADS : MOST_SLICES;
+  int most = p->across ? most_across(c, chip) : MOST_SLICES;
   int64_t turns = p->across ? TURNS_ACROSS : TURNS_ALONG;
   int64_t room = (int64_t)chip->sms * chip->threads_per_sm;
   c->group = 1;
@@ -81,7 +131,7 @@ void cuda_loop_schedule(cg_kernel *k) {
   k->dom = loop_simplify(k->arena, k->k, k->dom);
   loop_plan_axes(&c->p, k);
   loop_plan_members(&c->p, k);
-  plan_units(c);
+  plan_units(c, k);
   plan_keep(c, k);
   plan_threads(c);
   k->num_phases = 1;

@@ -24,11 +24,15 @@ enum { CUDA_WARP = 32 };
 typedef struct cuda_loop {
   loop_plan p;     // first: the shared code sees this part
   int threads;     // of a block
+  bool spread;     // across: lanes of a vector lie a warp apart, so that threads read neighbours
   int group;       // threads that share a unit; a power of two
   int64_t vectors; // of a unit, over which its threads take turns
   int kept;        // registers of one vector of what threads keep between phases
   int turns;       // of a thread; 0: it keeps nothing, so that their number may be anything
 } cuda_loop;
+
+// Vectors of one row, with those of a last warp that are empty.
+int64_t cuda_loop_vectors_of_row(const cuda_loop *c);
 
 static inline const cuda_loop *cuda_loop_of(const loop_emit *m) {
   return (const cuda_loop *)m->p;

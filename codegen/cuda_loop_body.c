@@ -10,12 +10,10 @@
 // Threads beyond the last unit do the last one again and store nothing: sums need all threads.
 #include "codegen/cuda_loop.h"
 
+enum { FEW_TURNS = 2 }; // a loop of their own for complete vectors is not worth its text
+
 static const char *number(const loop_emit *m, int64_t v) {
   return ir_format(m->k->arena, "%lld", (long long)v);
-}
-
-static int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
 }
 
 // --- sums over threads -----------------------------------------------------------------------
@@ -45,24 +43,38 @@ static const char *gather_sum(loop_emit *m, const ir_node *n, const char *sum, c
 }
 
 // --- the turns of a thread -------------------------------------------------------------------
+// Index j of lane 0 of a row's vector `at`, and how many lanes there are. Spread: a warp has 128
+// neighbours, 32 for each lane.
+static void place_lanes(loop_emit *m, const char *at, bool complete) {
+  const loop_plan *p = m->p;
+  m->index[p->vector_axis] = "j";
+  if (cuda_loop_of(m)->spread) {
+    long long extent = (long long)p->extent;
+    cpu_line(&m->e, "const int64_t j = (int64_t)(%s / 32) * 128 + %s %% 32;", at, at);
+    if (complete)
+      return;
+    cpu_line(&m->e, "const int lanes = %lld - j <= 96 ? (int)((%lld - j + 31) / 32) : VL;", extent,
+             extent);
+    m->e.lanes = "lanes";
+    return;
+  }
+  cpu_line(&m->e, "const int64_t j = (int64_t)%s * VL;", at);
+  if (!complete && (p->flat || p->extent % p->lanes)) {
+    const char *extent = p->flat ? "count" : number(m, p->extent);
+    cpu_line(&m->e, "const int lanes = %s - j < VL ? (int)(%s - j) : VL;", extent, extent);
+    m->e.lanes = "lanes";
+  }
+}
+
 // The vector of turn s: which iteration of R, which part of the row.
-static void place_vector(loop_emit *m) {
+static void place_vector(loop_emit *m, bool complete) {
   const loop_plan *p = m->p;
   const char *r = "s";
   if (p->across) {
-    int64_t per_row = ceil_div(p->extent, p->lanes);
+    int64_t per_row = cuda_loop_vectors_of_row(cuda_loop_of(m));
     bool one = p->red_rows == 1;
     r = ir_format(m->k->arena, "s / %lld", (long long)per_row);
-    if (one)
-      cpu_line(&m->e, "const int64_t j = (int64_t)s * VL;");
-    else
-      cpu_line(&m->e, "const int64_t j = (int64_t)(s %% %lld) * VL;", (long long)per_row);
-    m->index[p->vector_axis] = "j";
-    if (p->flat || p->extent % p->lanes) {
-      const char *extent = p->flat ? "count" : number(m, p->extent);
-      cpu_line(&m->e, "const int lanes = %s - j < VL ? (int)(%s - j) : VL;", extent, extent);
-      m->e.lanes = "lanes";
-    }
+    place_lanes(m, one ? "s" : ir_format(m->k->arena, "(s %% %lld)", (long long)per_row), complete);
     if (p->num_red > 0 && !one)
       cpu_line(&m->e, "const int r = %s;", r);
     r = "r";
@@ -74,9 +86,9 @@ static void place_vector(loop_emit *m) {
       m->index[p->red_axis[i]] = "0";
 }
 
-static void one_turn(loop_emit *m) {
+static void one_turn(loop_emit *m, bool complete) {
   const char *lanes = m->e.lanes;
-  place_vector(m);
+  place_vector(m, complete);
   if (m->turn) {
     cuda_loop_bind_kept(m);
     cuda_loop_fill_kept(m);
@@ -86,39 +98,68 @@ static void one_turn(loop_emit *m) {
     m->e.lanes = lanes;
 }
 
-static void kept_turns(loop_emit *m, const char *vectors) {
+// How many vectors from the first on have all their lanes.
+static int64_t complete_vectors(const cuda_loop *c) {
+  const loop_plan *p = &c->p;
+  int64_t all = c->spread ? (int64_t)CUDA_WARP * p->lanes : p->lanes;
+  if (!p->across || (p->extent % all == 0 && !p->flat))
+    return c->vectors;
+  return p->red_rows > 1 || p->flat ? 0 : p->extent / all * all / p->lanes;
+}
+
+static void kept_loop(loop_emit *m, int from, int to, bool complete) {
   const cuda_loop *c = cuda_loop_of(m);
   cpu_line(&m->e, "_Pragma(\"unroll\")");
-  cpu_line(&m->e, "for (int t = 0; t < %d; t++) {", c->turns);
+  cpu_line(&m->e, "for (int t = %d; t < %d; t++) {", from, to);
   ir_map *outer = loop_open(m), *inner = NULL;
   cpu_line(&m->e, "const int s = %s%s;", c->group > 1 ? "lane + " : "",
            c->group > 1 ? ir_format(m->k->arena, "t * %d", c->group) : "t");
-  bool whole = (int64_t)c->turns * c->group == c->vectors;
-  if (!whole) {
-    cpu_line(&m->e, "if (s < %s) {", vectors);
+  if ((int64_t)to * c->group > c->vectors) {
+    cpu_line(&m->e, "if (s < %lld) {", (long long)c->vectors);
     inner = loop_open(m);
   }
   m->turn = "t";
-  one_turn(m);
+  one_turn(m, complete);
   m->turn = NULL;
   if (inner)
     loop_close(m, inner);
   loop_close(m, outer);
 }
 
+// Turns in which nothing is missing, when there are some; then the others.
+static void kept_turns(loop_emit *m) {
+  const cuda_loop *c = cuda_loop_of(m);
+  int whole = (int)(complete_vectors(c) / c->group);
+  if (whole < FEW_TURNS && whole < c->turns)
+    whole = 0;
+  if (whole > 0)
+    kept_loop(m, 0, whole, true);
+  if (whole < c->turns)
+    kept_loop(m, whole, c->turns, complete_vectors(c) == c->vectors);
+}
+
+static void swept_loop(loop_emit *m, const char *vectors, bool complete) {
+  cpu_line(&m->e, "for (; s < %s; s += %d) {", vectors, cuda_loop_of(m)->group);
+  ir_map *outer = loop_open(m);
+  one_turn(m, complete);
+  loop_close(m, outer);
+}
+
 static void turns(loop_emit *m) {
   const cuda_loop *c = cuda_loop_of(m);
   const loop_plan *p = m->p;
-  const char *first = c->group > 1 ? "lane" : "0";
-  const char *vectors = p->flat && p->across ? "(count + VL - 1) / VL" : number(m, c->vectors);
   if (c->turns) {
-    kept_turns(m, vectors);
+    kept_turns(m);
     return;
   }
-  const char *type = p->flat && p->across ? "int64_t" : "int";
-  cpu_line(&m->e, "for (%s s = %s; s < %s; s += %d) {", type, first, vectors, c->group);
+  bool counted = p->flat && p->across;
+  int64_t complete = complete_vectors(c);
+  cpu_line(&m->e, "{");
   ir_map *outer = loop_open(m);
-  one_turn(m);
+  cpu_line(&m->e, "%s s = %s;", counted ? "int64_t" : "int", c->group > 1 ? "lane" : "0");
+  if (complete < c->vectors && complete >= FEW_TURNS * c->group)
+    swept_loop(m, number(m, complete), true);
+  swept_loop(m, counted ? "(count + VL - 1) / VL" : number(m, c->vectors), complete == c->vectors);
   loop_close(m, outer);
 }
 

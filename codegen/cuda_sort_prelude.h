@@ -122,15 +122,18 @@ K_IN void k_sum_piece(const T *rows, const T *places, int64_t begin, int64_t end
   T row = k_take(rows + begin);
   k_segment kind = begin > 0 && k_take(rows + begin - 1) == row ? K_HEAD : K_WHOLE;
   V sum = zero;
-  for (int64_t at = begin; at < end; at += 4) {
-    T next[4];
-    V x[4];
-    _Pragma("unroll") for (int i = 0; i < 4; i++) {
-      const bool in = at + i < end;
-      next[i] = in ? k_take(rows + at + i) : row;
-      x[i] = in ? update_of(k_take(places + at + i)) : zero;
+  for (int64_t at = begin; at < end; at += VL) {
+    T next[VL], place[VL];
+    V x[VL];
+    if (at + VL <= end) {
+      k_take_all(rows + at, next);
+      k_take_all(places + at, place);
+    } else {
+      K_LANES next[i] = at + i < end ? k_take(rows + at + i) : row;
+      K_LANES place[i] = at + i < end ? k_take(places + at + i) : 0;
     }
-    _Pragma("unroll") for (int i = 0; i < 4; i++)
+    K_LANES x[i] = at + i < end ? update_of(place[i]) : zero; // all under way before the first sum
+    K_LANES
       if (at + i < end) {
         if (next[i] != row) {
           store(row, kind, sum);

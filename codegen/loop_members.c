@@ -26,6 +26,7 @@ void loop_begin(loop_emit *m, const cg_kernel *k, const loop_plan *p, ir_buf *ou
   *m = (loop_emit){.k = k, .p = p};
   m->e =
       (cg_expr){.k = k, .out = out, .names = ir_map_new(k->arena), .vector_axis = p->vector_axis};
+  m->e.lane_step = p->lane_step;
   m->e.index = index_of;
   m->e.have = loop_have;
   m->e.data = m;
