@@ -4,13 +4,14 @@
 //   - what a member uses is computed in the same kernel before it, or in an earlier kernel,
 //     directly or through leaves and views outside kernels (a view of one member that another
 //     uses stands between them and is no member);
-//   - leaves, views and writes are outside of kernels, all other nodes in one.
+//   - leaves, views and writes are outside of kernels, all other nodes in one; but for conversions
+//     of operands that only matmuls use (node->folded): those matmuls compute them.
 #include "ir/verify.h"
 
 static bool computed_outside(const ir_node *n) {
   ir_op_class cls = ir_ops[n->op].cls;
   return cls == IR_CLASS_LEAF || cls == IR_CLASS_VIEW || cls == IR_CLASS_EFFECT ||
-         cls == IR_CLASS_SYMBOLIC;
+         cls == IR_CLASS_SYMBOLIC || n->folded;
 }
 
 static bool is_node(const ir_checker *c, const ir_node *n) {
@@ -71,7 +72,7 @@ static void check_contiguous(ir_checker *c) {
 }
 
 static const ir_kernel *kernel_below(const ir_node *n) {
-  while (ir_ops[n->op].cls == IR_CLASS_VIEW && n->num_in == 1)
+  while (ir_is_seen_through(n) && n->num_in == 1)
     n = n->in[0];
   return n->kernel;
 }
@@ -97,6 +98,31 @@ static void check_order(ir_checker *c) {
   }
 }
 
+// Conversions outside of kernels are computed by matmuls: nobody else may use them. seen[id]: the
+// node is one, or a view of one.
+static void check_conversions(ir_checker *c) {
+  bool *seen = IR_NEW_ARRAY(c->faults->arena, bool, c->f->next_id + 1);
+  for (size_t i = 0; i < c->f->nodes.num; i++) {
+    const ir_node *n = c->f->nodes.at[i];
+    bool view = ir_ops[n->op].cls == IR_CLASS_VIEW;
+    for (int j = 0; j < n->num_in; j++)
+      if (is_node(c, n->in[j]) && seen[n->in[j]->id]) {
+        seen[n->id] |= view;
+        if (!view && n->op != IR_MATMUL)
+          ir_fault_add(c, n, "operand %%%s is in no kernel: only matmuls compute conversions",
+                       n->in[j]->name);
+      }
+    if (n->folded && !ir_is_conversion(n))
+      ir_fault_add(c, n, "%s is no conversion that a matmul computes", ir_ops[n->op].name);
+    seen[n->id] |= n->folded;
+  }
+  for (size_t i = 0; i < c->f->results.num; i++) {
+    const ir_node *n = c->f->results.at[i].node;
+    if (is_node(c, n) && seen[n->id])
+      ir_fault_add(c, n, "the result '%s' is in no kernel", c->f->results.at[i].name);
+  }
+}
+
 static void check_outside(ir_checker *c) {
   for (size_t i = 0; i < c->f->nodes.num; i++) {
     const ir_node *n = c->f->nodes.at[i];
@@ -119,6 +145,7 @@ void verify_kernels(ir_checker *c) {
   if (c->f->kernels.num == 0)
     return;
   check_outside(c);
+  check_conversions(c);
   if (c->faults->list.num > before)
     return; // the rules below take the above for granted
   check_contiguous(c);
