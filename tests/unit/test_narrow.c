@@ -33,7 +33,7 @@ static void check_type(ir_dtype t, points *p) {
   for (int bits = 0; bits < PATTERNS; bits++) {
     double x = ir_narrow_of_bits(t, (uint16_t)bits);
     int magnitude = bits & 0x7fff;
-    if (isnan(x) != (magnitude > infinity) || isinf(x) != (magnitude == infinity) ||
+    if (!isnan(x) == (magnitude > infinity) || !isinf(x) == (magnitude == infinity) ||
         (signbit(x) != 0) != (bits >> 15))
       test_fail("%s: pattern %04x is %g", ir_dtypes[t].name, bits, x);
     if (magnitude > infinity) {
