@@ -6,6 +6,7 @@
 //     uses stands between them and is no member);
 //   - leaves, views and writes are outside of kernels, all other nodes in one; but for conversions
 //     of operands that only matmuls use (node->folded): those matmuls compute them.
+#include "ir/narrow.h"
 #include "ir/verify.h"
 
 static bool computed_outside(const ir_node *n) {
@@ -98,6 +99,30 @@ static void check_order(ir_checker *c) {
   }
 }
 
+// The conversion that a matmul computes on an operand, or NULL.
+static const ir_node *conversion_of(const ir_node *n) {
+  while (ir_ops[n->op].cls == IR_CLASS_VIEW && n->num_in == 1)
+    n = n->in[0];
+  return n->folded && n->num_in == 1 ? n : NULL;
+}
+
+static ir_dtype read_as(const ir_node *conversion) {
+  return conversion && conversion->op == IR_CAST ? conversion->in[0]->type.dtype : IR_F32;
+}
+
+// It takes in both of one 16-bit type; or tf32 with another operand of few digits.
+static void check_pair(ir_checker *c, const ir_node *n) {
+  const ir_node *pair[2] = {conversion_of(n->in[0]), conversion_of(n->in[1])};
+  ir_dtype a = read_as(pair[0]), b = read_as(pair[1]);
+  if (a != b)
+    ir_fault_add(c, n, "a matmul does not convert operands of %s and %s itself", ir_dtypes[a].name,
+                 ir_dtypes[b].name);
+  for (int i = 0; i < 2; i++)
+    if (pair[i] && pair[i]->op == IR_TF32 && ir_known_digits(n->in[1 - i]) > 11)
+      ir_fault_add(c, n, "a matmul computes %%%s itself only when both operands have few digits",
+                   pair[i]->name);
+}
+
 // Conversions outside of kernels are computed by matmuls: nobody else may use them. seen[id]: the
 // node is one, or a view of one.
 static void check_conversions(ir_checker *c) {
@@ -114,6 +139,8 @@ static void check_conversions(ir_checker *c) {
       }
     if (n->folded && !ir_is_conversion(n))
       ir_fault_add(c, n, "%s is no conversion that a matmul computes", ir_ops[n->op].name);
+    else if (n->op == IR_MATMUL && n->num_in == 2 && is_node(c, n->in[0]) && is_node(c, n->in[1]))
+      check_pair(c, n);
     seen[n->id] |= n->folded;
   }
   for (size_t i = 0; i < c->f->results.num; i++) {

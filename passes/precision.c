@@ -32,21 +32,23 @@ typedef struct narrowing {
   uint32_t num_ids;
 } narrowing;
 
-const char *pass_precision_of(const ir_module *m) {
+static const ir_setting *find_setting(const ir_module *m) {
   for (size_t i = 0; i < m->config.num; i++)
-    if (!strcmp(m->config.at[i].key, "precision") && m->config.at[i].kind == IR_SET_STR)
-      return m->config.at[i].str;
-  return "f32";
+    if (!strcmp(m->config.at[i].key, "precision"))
+      return &m->config.at[i];
+  return NULL;
+}
+
+const char *pass_precision_of(const ir_module *m) {
+  const ir_setting *s = find_setting(m);
+  return !s ? "f32" : s->kind == IR_SET_STR ? s->str : "";
 }
 
 void pass_set_precision(ir_module *m, const char *precision) {
-  ir_setting s = {"precision", IR_SET_STR, 0, precision};
-  for (size_t i = 0; i < m->config.num; i++)
-    if (!strcmp(m->config.at[i].key, "precision")) {
-      m->config.at[i] = s;
-      return;
-    }
-  if (strcmp(precision, "f32") != 0)
+  const ir_setting s = {"precision", IR_SET_STR, 0, precision}, *old = find_setting(m);
+  if (old)
+    m->config.at[old - m->config.at] = s;
+  else if (strcmp(precision, "f32") != 0)
     IR_PUSH(m->arena, m->config, s);
 }
 
@@ -107,11 +109,15 @@ static bool narrow_func(ir_func *f, ir_dtype to) {
 
 bool pass_precision(ir_module *m, ir_diags *d) {
   const char *precision = pass_precision_of(m);
-  bool changed = false;
-  (void)d;
+  bool changed = false, bf16 = !strcmp(precision, "bf16");
   if (!strcmp(precision, "f32"))
     return false;
+  if (!bf16 && strcmp(precision, "tf32") != 0) {
+    diag_error(d, (ir_loc){0}, "E0506", "config precision is '%s': it can be f32, tf32 or bf16",
+               precision);
+    return false;
+  }
   for (size_t i = 0; i < m->funcs.num; i++)
-    changed |= narrow_func(m->funcs.at[i], !strcmp(precision, "bf16") ? IR_BF16 : IR_F32);
+    changed |= narrow_func(m->funcs.at[i], bf16 ? IR_BF16 : IR_F32);
   return changed;
 }

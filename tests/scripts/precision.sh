@@ -6,7 +6,7 @@
 # How near: both targets multiply the same narrow numbers, exactly, and add up in f32 in another order.
 # That is 1e-6 or so of a loss. From the second step on a sum that is off by an ulp may also narrow to
 # the other neighbour, 2^-8 away in bf16 (2^-11 in tf32): about one operand in 10^4, each one of
-# hundreds in its sums, of either sign. 1e-4 over 20 steps is ten times of what has been seen.
+# hundreds in its sums, of either sign. 5e-4 over 20 steps is ten times of what has been seen.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 need_plain_build
@@ -99,7 +99,7 @@ gpu() { # EXAMPLE PRECISION MLTC-OPTION...
   MLTC_CUDA_DRIVER=$driver MLTC_STANDIN_KERNELS=$kernels MLTC_STANDIN_FAST=1 MLTC_STANDIN_SEED=7 \
     "./$name-gpu" "${run[@]}" --metrics="$name-again.jsonl"
   same "$name-watched.jsonl" "$name-again.jsonl" "$name: metrics of two runs"
-  compare_losses "$name-again.jsonl" "$name-cpu.jsonl" 1e-4
+  compare_losses "$name-again.jsonl" "$name-cpu.jsonl" 5e-4
 }
 export XDG_CACHE_HOME=$PWD/cache
 cp -r "$root/examples/data" .

@@ -293,6 +293,14 @@ static const struct {
      "write cannot be in a kernel"},
     {"", "%x = input : f32[2]\nkernel k loop {\n%y = neg %x : f32[2]\n}\n%z = neg %x : f32[2]",
      "neg is in no kernel"},
+    {"",
+     "%x = input : bf16[2,2]\n%w = input : f32[2,2]\n%c = cast %x : f32[2,2]\nkernel k matmul {\n"
+     "%y = matmul %c, %w {ta=false, tb=false} : f32[2,2]\n}",
+     "a matmul does not convert operands of bf16 and f32 itself"},
+    {"",
+     "%x = input : f32[2,2]\n%t = tf32 %x : f32[2,2]\nkernel k matmul {\n"
+     "%y = matmul %t, %x {ta=false, tb=false} : f32[2,2]\n}",
+     "a matmul computes %t itself only when both operands have few digits"},
 };
 
 // --- running ------------------------------------------------------------------------------------
