@@ -307,6 +307,8 @@ static int compile(driver *d) {
     return status ? status : put_buf(d, &b);
   }
   ir_module *m = load_module(d);
+  if (m && d->o.precision)
+    pass_set_precision(m, d->o.precision);
   if (!m || diag_num_errors(d->diags) || !run_passes(d, m))
     return report(d);
   report(d); // warnings
