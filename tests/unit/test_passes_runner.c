@@ -120,8 +120,8 @@ static void check_pipeline_names(ir_arena *a) {
     ir_buf_printf(&b, "%s%s%s ", p->name, p->required ? "!" : "", p->repeat ? "*" : "");
   test_same_text(
       "the pipeline", ir_buf_str(&b),
-      "autodiff! algebra* cse* quotients* dce* masks split_reductions own_outputs! fuse! "
-      "recompute order! bands ");
+      "autodiff! algebra* cse* quotients* dce* masks split_reductions own_outputs! row_sums "
+      "attention fuse! recompute order! bands ");
 }
 
 // From fuse on all passes run on modules that have kernels: else the reproducer of one of them
