@@ -86,9 +86,10 @@ typedef struct catt {
   ir_band band; // streamed - own: outside, nothing is needed in the last sweep
   bool banded;
   // decisions
-  int rx, ry;   // rows, vectors of a thread
-  int bx, by;   // of a block
-  int resident; // blocks that an SM is to have room for
+  int rx, ry;    // rows, vectors of a thread
+  int bx, by;    // of a block
+  int registers; // of a thread, estimated
+  int resident;  // blocks that an SM is to have room for
   int step_elems, side_elems, weights_pitch;
   int64_t tiles; // blocks per item
 } catt;

@@ -129,6 +129,14 @@ static void put_loop(const catt_text *x, int indent, const char *i, int num) {
                 indent, "", i, i, num, i);
 }
 
+// Of four steps' turns, so that about so many products are straight-line code: longer code is
+// compiled slowly, and loads so far ahead that registers run out.
+static int unrolled(int vectors) {
+  enum { MAX_UNROLLED = 256 };
+  int turns = MAX_UNROLLED / (vectors * CATT_VL * 4);
+  return turns < 1 ? 1 : turns > 4 ? 4 : turns;
+}
+
 static void put_scores(const catt_text *x) {
   const catt *t = x->t;
   int rows = CATT_TY * CATT_PITCH + CATT_TY / 8 * 4, columns = CATT_TX * CATT_VL;
@@ -137,11 +145,11 @@ static void put_scores(const catt_text *x) {
                 " int tx) {\n"
                 "  const int x_at = slot * %d + ty * %d + ty / 8 * 4;\n"
                 "  const int y_at = slot * %d + %d + tx * %d + tx / 2 * 4;\n"
-                "  #pragma unroll\n"
+                "  #pragma unroll %d\n"
                 "  for (int u = 0; u < %d; u += 4) {\n"
                 "    vf x[%d];\n",
                 x->name, t->rx, t->ry, 2 * t->step_elems, t->step_elems, CATT_PITCH, t->step_elems,
-                t->side_elems, CATT_VL * CATT_PITCH, CATT_STEP, t->rx);
+                t->side_elems, CATT_VL * CATT_PITCH, unrolled(t->rx * t->ry), CATT_STEP, t->rx);
   put_loop(x, 4, "i", t->rx);
   ir_buf_printf(x->out, "      x[i] = steps.load4(x_at + i * %d + u);\n", rows);
   put_loop(x, 4, "j", t->ry);
@@ -160,11 +168,12 @@ static void put_out(const catt_text *x, int i) {
                 "K_IN void %s_out%d(vf (&out)[%d][%d], k_array<float, %d> &steps, int slot,\n"
                 "    k_array<float, %d> &weights, int k0, int ty, int tx) {\n"
                 "  const int w_at = ty * %d + k0, v_at = slot * %d + tx * %d;\n"
-                "  #pragma unroll\n"
+                "  #pragma unroll %d\n"
                 "  for (int u = 0; u < %d; u += 4) {\n"
                 "    vf w[%d];\n",
                 x->name, i, t->rx, vectors, 2 * t->step_elems, t->bx * t->weights_pitch,
-                t->weights_pitch, t->step_elems, CATT_VL, CATT_STEP, t->rx);
+                t->weights_pitch, t->step_elems, CATT_VL, unrolled(t->rx * vectors), CATT_STEP,
+                t->rx);
   put_loop(x, 4, "i", t->rx);
   ir_buf_printf(x->out, "      w[i] = weights.load4(w_at + i * %d + u);\n",
                 CATT_TY * t->weights_pitch);
