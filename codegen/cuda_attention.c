@@ -29,8 +29,6 @@ static mm_problem describe_product(const cg_kernel *k, ir_node *n) {
 
 static void describe_products(catt *t) {
   const dom_attention *d = t->dom;
-  BUG_IF(d->in.num > CATT_MAX || d->out.num > CATT_MAX, "kernel '%s': too many products",
-         t->kernel->k->name);
   for (size_t i = 0; i < d->in.num; i++) {
     mm_problem p = describe_product(t->kernel, d->in.at[i]);
     t->in[t->num_in++] = (catt_in){.n = d->in.at[i],

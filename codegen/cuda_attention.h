@@ -39,10 +39,10 @@ enum {
   CATT_TY = 16, // groups of threads with rows of their own
   CATT_TX = 8,  // threads of a group
   CATT_VL = 4,
-  CATT_STEP = 16,             // of the width, or of streamed rows
-  CATT_PITCH = CATT_STEP + 4, // of a row in a step; 4 more every 8 rows: no two of a quarter of a
-                              // warp meet in a bank
-  CATT_MAX = 4,               // products in, products out
+  CATT_STEP = 16,              // of the width, or of streamed rows
+  CATT_PITCH = CATT_STEP + 4,  // of a row in a step; 4 more every 8 rows: no two of a quarter of a
+                               // warp meet in a bank
+  CATT_MAX = DOM_MAX_PRODUCTS, // products in, products out
 };
 
 // s[x,y] = sum over k of own[x,k] streamed[y,k]

@@ -70,14 +70,19 @@ static bool collect(att_pass *p, att_kernel *k, ir_node *n, int depth) {
   return true;
 }
 
+static bool fits_alone(const att_pass *p, ir_node *matmul) {
+  return dom_try(p->arena, &matmul, 1, matmul) != NULL;
+}
+
 static bool fits(const att_pass *p, const att_kernel *k, const att_site *s) {
+  int ins = 0;
   bool fine = dom_try_attention(p->arena, k->scores.at, k->scores.num, s->type);
   for (size_t i = 0; fine && i < k->scores.num; i++)
     if (p->kind[k->scores.at[i]->id] == ATT_IN)
-      fine = dom_try(p->arena, &k->scores.at[i], 1, k->scores.at[i]) != NULL;
+      fine = ++ins <= DOM_MAX_PRODUCTS && fits_alone(p, k->scores.at[i]);
   for (size_t i = 0; fine && i < k->outs.num; i++)
-    fine = dom_try(p->arena, &k->outs.at[i], 1, k->outs.at[i]) != NULL;
-  return fine;
+    fine = i < DOM_MAX_PRODUCTS && fits_alone(p, k->outs.at[i]);
+  return fine && ins > 0;
 }
 
 // --- order: no kernel may need, by a way around, what itself computes

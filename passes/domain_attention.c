@@ -52,7 +52,8 @@ dom_attention *dom_build_attention(ir_arena *a, const ir_kernel *k) {
   dom_attention *x = IR_NEW(a, dom_attention);
   x->scores = (ir_kernel){.name = k->name, .family = k->family, .anchor = k->anchor};
   sort_members(a, x, k);
-  BUG_IF(!x->in.num || !x->out.num, "kernel '%s' is no attention", k->name);
+  BUG_IF(!x->in.num || x->in.num > DOM_MAX_PRODUCTS || !x->out.num || x->out.num > DOM_MAX_PRODUCTS,
+         "kernel '%s' is no attention", k->name);
   x->columns = ir_attr_bool(x->out.at[0], IR_ATTR_TRANS_A);
   x->dom = dom_build(a, &x->scores);
   BUG_IF(!find_axes(x, &x->in.at[0]->type), "kernel '%s' has other axes than its scores", k->name);

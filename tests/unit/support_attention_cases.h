@@ -17,6 +17,7 @@ typedef struct attention_case {
   bool unmasked;   // the weights are not masked again: zeros are no fact
   bool merged;     // q, k and v are parts of one tensor, the result is transposed back
   bool steep;      // large scores
+  bool keep_sums;  // row_sums does not run
   bool plain;      // no maximum is taken off
   bool forward;    // no gradients
 } attention_case;

@@ -419,7 +419,8 @@ void test_random_graph(uint64_t seed, const cg_target *target, bool show) {
   o.differentiable = seed % 3 == 1;
   ir_module *m = ir_random_module(a, o);
   const char *what = ir_format(a, "seed %llu", (unsigned long long)seed);
-  if (!pass_run_pipeline(m, diag_new(a), NULL)) {
+  pass_options passes = {.families = cg_families(target)};
+  if (!pass_run_pipeline(m, diag_new(a), &passes)) {
     test_fail("%s: passes failed", what);
     return;
   }
