@@ -61,7 +61,7 @@ typedef struct cg_kernel {
   const ir_func *func;
   const cg_target *target;
   ir_arena *arena;
-  domain *dom;           // LOOP, MATMUL; NULL otherwise
+  domain *dom;           // LOOP, MATMUL; ATTENTION: of its scores, once scheduled; NULL otherwise
   IR_VEC(ir_node *) in;  // buffers read, each once  (dom_kernel_io's order)
   IR_VEC(ir_node *) out; // buffers written
   int num_phases;
@@ -88,8 +88,12 @@ typedef struct cg_generator {
   // that others write, they need not wait for each other (program_sync.c). NULL: any byte.
   cg_bytes (*touches)(const cg_kernel *k, int phase, int arg, int64_t begin, int64_t end);
 } cg_generator;
-// codegen/families.c
+// codegen/families.c. BUG where the target has no such generator.
 const cg_generator *cg_generator_for(const cg_target *t, ir_family family);
+// Families that the target has generators for: 1u << IR_FAMILY_..., for pass_options.families.
+unsigned cg_families(const cg_target *t);
+// A kernel of a family that the target lacks, in IR text that was made for another one; or NULL.
+const ir_kernel *cg_find_foreign(const cg_target *t, const ir_module *m);
 
 // LOOP, MATMUL, COPY, SCATTER: codegen/cpu_loop.c, cpu_matmul.c, cpu_copy.c, cpu_scatter.c
 void cpu_loop_schedule(cg_kernel *k);
@@ -112,6 +116,8 @@ void cuda_copy_schedule(cg_kernel *k);
 void cuda_copy_emit(const cg_kernel *k, const char *name, ir_buf *out);
 void cuda_scatter_schedule(cg_kernel *k);
 void cuda_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out);
+void cuda_attention_schedule(cg_kernel *k);
+void cuda_attention_emit(const cg_kernel *k, const char *name, ir_buf *out);
 
 // Bytes of the whole argument, or of the workspace.
 int64_t cg_arg_bytes(const cg_kernel *k, int arg);

@@ -112,15 +112,19 @@ const char *cpu_inverse(ir_arena *a, const ir_map *names, const char *x) {
   return ir_map_get(names, ir_format(a, "1/%s", x));
 }
 
-void cpu_emit_inverse(cg_expr *e, const ir_node *n) {
+void cpu_emit_inverse_of(cg_expr *e, ir_dtype t, const char *x) {
   ir_arena *a = e->k->arena;
-  const char *x = cg_scope_value(a, e->names, n);
-  if (!x || cpu_inverse(a, e->names, x))
+  if (cpu_inverse(a, e->names, x))
     return;
   const char *name = cg_scope_name(a, e->names, ir_format(a, "%s_inverse", x));
-  cpu_line(e, "const %s %s = k_div(%s, %s);", cpu_register(n->type.dtype), name,
-           cpu_constant(a, n->type.dtype, 1), x);
+  cpu_line(e, "const %s %s = k_div(%s, %s);", cpu_register(t), name, cpu_constant(a, t, 1), x);
   ir_map_put(e->names, ir_format(a, "1/%s", x), (void *)(uintptr_t)name);
+}
+
+void cpu_emit_inverse(cg_expr *e, const ir_node *n) {
+  const char *x = cg_scope_value(e->k->arena, e->names, n);
+  if (x)
+    cpu_emit_inverse_of(e, n->type.dtype, x);
 }
 
 static const char *value_text(cg_expr *e, const ir_node *n) {

@@ -451,8 +451,11 @@ static void put_member(plain *p, size_t i) {
     put_value(p, n);
     return;
   }
-  if (n->op == IR_MATMUL) {
+  if (n->op == IR_MATMUL) { // variables of its own, where it is not the only one
+    bool alone = p->c->k->family == IR_FAMILY_MATMUL;
+    ir_buf_puts(p->out, alone ? "" : "  {\n");
     put_matmul(p, n);
+    ir_buf_puts(p->out, alone ? "" : "  }\n");
     return;
   }
   open_loops(p, "i", n->op == IR_SCATTER_ADD ? &n->in[1]->type : &n->type);

@@ -116,6 +116,7 @@ static bool run_passes(driver *d, ir_module *m) {
       .num_print_after = d->o.print_after.num,
       .keep_dir = d->o.keep_dir,
       .time_passes = d->o.time_passes,
+      .families = cg_families(d->target),
       .log = stderr,
   };
   return pass_run_pipeline(m, d->diags, &po);
@@ -272,8 +273,22 @@ static int emit_program(driver *d, cg_program *p, const plan *pl) {
   return build_trainer(d, &s, &b);
 }
 
+// Kernels in IR text may be of families that only other targets have.
+static bool has_generators(driver *d, const ir_module *m) {
+  const ir_kernel *k = cg_find_foreign(d->target, m);
+  if (!k)
+    return true;
+  ir_diag *e = diag_error(d->diags, k->anchor->loc, "E0903",
+                          "kernel '%s' is of family '%s', which %s does not have", k->name,
+                          ir_family_names[k->family], d->target->name);
+  diag_help(e, "compile the graph for this target, or IR text from before the pass 'attention'");
+  return false;
+}
+
 static int back_end(driver *d, ir_module *m) {
   ir_buf b = ir_buf_new(d->a);
+  if (!has_generators(d, m))
+    return report(d);
   cg_program *p = cg_program_new(d->a, m, d->target);
   plan *pl = plan_build(m);
   check_plan(d, pl, m);

@@ -38,10 +38,8 @@ const char *const ir_role_names[IR_NUM_ROLES] = {
 };
 
 const char *const ir_family_names[IR_NUM_FAMILIES] = {
-    [IR_FAMILY_LOOP] = "loop",
-    [IR_FAMILY_MATMUL] = "matmul",
-    [IR_FAMILY_COPY] = "copy",
-    [IR_FAMILY_SCATTER] = "scatter",
+    [IR_FAMILY_LOOP] = "loop",       [IR_FAMILY_MATMUL] = "matmul",       [IR_FAMILY_COPY] = "copy",
+    [IR_FAMILY_SCATTER] = "scatter", [IR_FAMILY_ATTENTION] = "attention",
 };
 
 // --- types ---------------------------------------------------------------------------

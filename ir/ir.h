@@ -199,6 +199,9 @@ typedef enum ir_family {
   IR_FAMILY_MATMUL,  // one matmul and its pointwise epilogue
   IR_FAMILY_COPY,    // pad, concat
   IR_FAMILY_SCATTER, // scatter_add
+  // Matmuls whose results [b..., m, n] stay inside, pointwise ops and row reductions on them, and
+  // matmuls that sum over n (or all over m): the anchor is the last of these.
+  IR_FAMILY_ATTENTION,
   IR_NUM_FAMILIES
 } ir_family;
 extern const char *const ir_family_names[IR_NUM_FAMILIES];

@@ -18,5 +18,7 @@ typedef struct ir_checker {
 void ir_fault_add(ir_checker *c, const ir_node *n, const char *fmt, ...) IR_PRINTF(3, 4);
 // The rules about kernels; nothing when the function has none.
 void verify_kernels(ir_checker *c);
+// Those about the members of an ATTENTION kernel.
+void verify_attention(ir_checker *c, const ir_kernel *k);
 
 #endif

@@ -5,7 +5,9 @@
 //     directly or through leaves and views outside kernels (a view of one member that another
 //     uses stands between them and is no member);
 //   - leaves, views and writes are outside of kernels, all other nodes in one; but for conversions
-//     of operands that only matmuls use (node->folded): those matmuls compute them.
+//     of operands that only matmuls use (node->folded): those matmuls compute them; and while there
+//     are only kernels of the family attention, fusion is still to come, and other nodes have none;
+//   - members of an attention kernel are what its family computes.
 #include "ir/narrow.h"
 #include "ir/verify.h"
 
@@ -150,11 +152,19 @@ static void check_conversions(ir_checker *c) {
   }
 }
 
+static bool is_before_fusion(const ir_func *f) {
+  for (size_t i = 0; i < f->kernels.num; i++)
+    if (f->kernels.at[i]->family != IR_FAMILY_ATTENTION)
+      return false;
+  return true;
+}
+
 static void check_outside(ir_checker *c) {
+  bool all = !is_before_fusion(c->f);
   for (size_t i = 0; i < c->f->nodes.num; i++) {
     const ir_node *n = c->f->nodes.at[i];
     const ir_kernel *k = n->kernel;
-    if (!k && !computed_outside(n))
+    if (!k && all && !computed_outside(n))
       ir_fault_add(c, n, "%s is in no kernel", ir_ops[n->op].name);
     if (k && (k->id >= c->f->kernels.num || c->f->kernels.at[k->id] != k))
       ir_fault_add(c, n, "%%%s is in a kernel that the function does not have", n->name);
@@ -177,4 +187,7 @@ void verify_kernels(ir_checker *c) {
     return; // the rules below take the above for granted
   check_contiguous(c);
   check_order(c);
+  for (size_t i = 0; i < c->f->kernels.num; i++)
+    if (c->f->kernels.at[i]->family == IR_FAMILY_ATTENTION)
+      verify_attention(c, c->f->kernels.at[i]);
 }

@@ -53,8 +53,8 @@ static bool gather_table_load(dom_work *w, dom_member *m, pendings *out) {
 
 static bool member_loads(dom_work *w, dom_member *m, pendings *out) {
   ir_node *n = m->n;
-  if (n == w->anchor)
-    return true;
+  if (n->op == IR_MATMUL)
+    return true; // its operands are not in the loop nest
   if (n->op == IR_GATHER) {
     dom_map index = dom_gather_index_map(n, &m->out);
     return gather_table_load(w, m, out) && load_of(w, m, 1, &index, out);

@@ -10,7 +10,10 @@
 
 #include "ir/ir.h"
 
-enum { DOM_MAX_AXES = 16 };
+enum {
+  DOM_MAX_AXES = 16,
+  DOM_MAX_PRODUCTS = 4, // in, and out, of an ATTENTION kernel
+};
 
 typedef struct dom_axis {
   int64_t size;
@@ -69,6 +72,24 @@ typedef struct dom_matmul {
   int64_t k_size[DOM_MAX_AXES], a_k[DOM_MAX_AXES], b_k[DOM_MAX_AXES]; // strides per K axis
 } dom_matmul;
 dom_matmul *dom_build_matmul(ir_arena *a, const ir_kernel *k, const domain *d);
+
+// ATTENTION: products in give scores [b..., m, n]; products out are matmul (score, v), which have
+// no epilogue. The domain is that of all other members; its axes are batch..., then m, then n.
+typedef struct dom_attention {
+  IR_VEC(ir_node *) in;
+  IR_VEC(ir_node *) out;
+  ir_kernel scores; // all members but the products out, and those of them that memory needs
+  domain *dom;      // of `scores`; products in have no loads
+  bool columns;     // products out sum over m; otherwise over n
+  int64_t batch, m, n;
+  int num_batch_axes, num_m_axes, num_n_axes; // domain axes in that order
+} dom_attention;
+dom_attention *dom_build_attention(ir_arena *a, const ir_kernel *k);
+// The matmul is a member of k that takes a score.
+bool dom_is_product_out(const ir_node *n, const ir_kernel *k);
+// Whether scores of this type, in a group that is no kernel yet, fit one domain, in which a vector
+// of four lies within one row of the last axis of m, and of n.
+bool dom_try_attention(ir_arena *a, ir_node *const *scores, size_t num, const ir_type *type);
 
 // A tensor reached through views: one buffer walked by modes. A dimension of the tensor is a list
 // of modes, most significant first (the nested layouts of CuTe); reshape splits and regroups

@@ -14,6 +14,8 @@
 //     A group that nobody reads yet is open: its level may rise. Joining is allowed when the other
 //     operands' levels are below the group's, so no search for paths is needed.
 //
+// Kernels that are there already (pass_attention) stay as they are: nothing joins them.
+//
 // A candidate considered and left: exhaustive or cost-driven grouping (min-cut over edges). The
 // greedy rule gives the groups an engineer would write by hand on the networks at hand, in linear
 // time.
@@ -39,6 +41,7 @@ typedef struct group {
   int64_t reduced;  // elements per result of its reductions; 1 when it has none
   uint32_t first;   // position of its first node
   bool made;        // has become a kernel
+  ir_kernel *ready; // was one before
   size_t seen;      // members whose operands are known to have kernels
 } group;
 
@@ -256,16 +259,8 @@ static group *new_group(fuser *fu, ir_node *n) {
   return g;
 }
 
-static void place(fuser *fu, ir_node *n) {
-  sources s = sources_of(fu, n);
-  sort_sources(&s);
-  group *mine = NULL;
-  for (int i = 0; is_loop_op(n) && i < s.num && !mine; i++)
-    mine = join(fu, s.at[i], n, &s) ? fu->of[n->id] : NULL;
-  if (!mine) {
-    mine = new_group(fu, n);
-    raise_level(mine, &s);
-  }
+// What `n`, of group `mine`, reads: below it, and closed from now on.
+static void close_sources(fuser *fu, group *mine, const ir_node *n) {
   for (int i = 0; i < n->num_in; i++) {
     group *below = fu->of[dom_base(n->in[i])->id];
     if (below && below != mine) {
@@ -276,10 +271,43 @@ static void place(fuser *fu, ir_node *n) {
   }
 }
 
+static void place(fuser *fu, ir_node *n) {
+  sources s = sources_of(fu, n);
+  sort_sources(&s);
+  group *mine = NULL;
+  for (int i = 0; is_loop_op(n) && i < s.num && !mine; i++)
+    mine = join(fu, s.at[i], n, &s) ? fu->of[n->id] : NULL;
+  if (!mine) {
+    mine = new_group(fu, n);
+    raise_level(mine, &s);
+  }
+  close_sources(fu, mine, n);
+}
+
+// All members of a kernel that is there already, when the last of them is reached.
+static void place_kernel(fuser *fu, ir_kernel *k) {
+  group *g = IR_NEW(fu->arena, group);
+  g->family = k->family;
+  g->anchor = k->anchor;
+  g->ready = k;
+  g->reduced = 1;
+  g->first = fu->pos[k->nodes.at[0]->id];
+  for (size_t i = 0; i < k->nodes.num; i++)
+    add_node(fu, g, k->nodes.at[i]);
+  for (size_t i = 0; i < k->nodes.num; i++)
+    close_sources(fu, g, k->nodes.at[i]);
+  IR_PUSH(fu->arena, fu->groups, g);
+}
+
 // --- kernels
 // ---------------------------------------------------------------------------------------
 static void make_kernel(fuser *fu, const group *g) {
   ir_arena *arena = fu->f->module->arena;
+  if (g->ready) {
+    g->ready->id = (uint32_t)fu->f->kernels.num;
+    IR_PUSH(arena, fu->f->kernels, g->ready);
+    return;
+  }
   ir_kernel *k = IR_NEW(arena, ir_kernel);
   ir_node *last = g->nodes.at[g->nodes.num - 1];
   k->family = g->family;
@@ -337,9 +365,14 @@ static void fuse_func(ir_func *f) {
     f->nodes.at[i]->mark = 0;
     fu.pos[f->nodes.at[i]->id] = (uint32_t)i;
   }
-  for (size_t i = 0; i < f->nodes.num; i++)
-    if (needs_kernel(f->nodes.at[i]))
-      place(&fu, f->nodes.at[i]);
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    ir_node *n = f->nodes.at[i];
+    if (n->kernel && n == n->kernel->nodes.at[n->kernel->nodes.num - 1])
+      place_kernel(&fu, n->kernel);
+    else if (needs_kernel(n) && !n->kernel)
+      place(&fu, n);
+  }
+  f->kernels.num = 0;
   make_kernels(&fu);
   ir_arena_free(fu.scratch);
   ir_arena_free(fu.arena);
@@ -347,12 +380,20 @@ static void fuse_func(ir_func *f) {
   dom_find_outputs(f);
 }
 
+// Read from a text that was fused already.
+static bool is_fused(const ir_func *f) {
+  for (size_t i = 0; f->kernels.num && i < f->nodes.num; i++)
+    if (needs_kernel(f->nodes.at[i]) && !f->nodes.at[i]->kernel)
+      return false;
+  return f->kernels.num > 0;
+}
+
 bool pass_fuse(ir_module *m, ir_diags *d) {
   (void)d;
   bool changed = false;
   for (size_t i = 0; i < m->funcs.num; i++) {
     ir_func *f = m->funcs.at[i];
-    if (f->kernels.num) { // read from a text that was fused already
+    if (is_fused(f)) {
       dom_find_outputs(f);
       continue;
     }

@@ -32,6 +32,10 @@ bool pass_masks(ir_module *m, ir_diags *d);
 bool pass_split_reductions(ir_module *m, ir_diags *d);
 // Gives writes and results nodes of their own (inserts copy) so that each has one buffer.
 bool pass_own_outputs(ir_module *m, ir_diags *d);
+// Row sums of gradients by attention weights are taken over values instead of scores.
+bool pass_row_sums(ir_module *m, ir_diags *d);
+// Kernels of the ATTENTION family; all other nodes are left to fuse.
+bool pass_attention(ir_module *m, ir_diags *d);
 // Groups nodes into kernels (node->kernel, func->kernels in a valid order).
 bool pass_fuse(ir_module *m, ir_diags *d);
 // Stores one value instead of several that are cheap to compute from it where they are used.
@@ -49,10 +53,11 @@ typedef bool (*pass_fn)(ir_module *m, ir_diags *d);
 typedef struct pass_info {
   const char *name; // as in --print-after=NAME
   pass_fn run;
-  bool required; // --disable-pass refuses it
-  bool repeat;   // neighbours with `repeat` run in turn until none changes anything
-  bool grouped;  // runs on modules that have kernels already (IR text from after fuse);
-                 // the others are skipped for those
+  bool required;     // --disable-pass refuses it
+  bool repeat;       // neighbours with `repeat` run in turn until none changes anything
+  bool grouped;      // runs on modules that have kernels already (IR text from after fuse);
+                     // the others are skipped for those
+  unsigned families; // makes kernels of these (1u << IR_FAMILY_...): runs where the target has all
 } pass_info;
 
 // For `repeat`. What is left after so many rounds is only less simple than it could be.
@@ -65,6 +70,8 @@ typedef struct pass_options {
   size_t num_print_after;
   const char *keep_dir; // --keep: writes NN-name.ir after each pass; NULL: off
   bool time_passes;     // --time-passes: a table on `log`
+  unsigned families;    // that the target has generators for, bit by bit (cg_families); the passes
+                        // that make kernels of others do not run
   bool no_verify;       // skip the verifier after passes that changed something
   FILE *log;            // where --print-after and --time-passes go; NULL: stderr
   // Called after each pass with the module as it then is (tests compare with the oracle).

@@ -17,6 +17,9 @@ const pass_info pass_pipeline[] = {
     // work for all threads, a buffer for every output
     {.name = "split_reductions", .run = pass_split_reductions},
     {"own_outputs", pass_own_outputs, .required = true},
+    // scores of attention stay inside kernels, where the target has such kernels
+    {.name = "row_sums", .run = pass_row_sums, .families = 1u << IR_FAMILY_ATTENTION},
+    {.name = "attention", .run = pass_attention, .families = 1u << IR_FAMILY_ATTENTION},
     // kernels
     {"fuse", pass_fuse, .required = true, .grouped = true},
     {.name = "recompute", .run = pass_recompute, .grouped = true},

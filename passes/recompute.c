@@ -366,6 +366,8 @@ static void remove_value(recompute *r, const choice *x, ir_node *v, bool *kept) 
 
 static void visit(recompute *r, ir_kernel *k, bool *kept) {
   size_t candidates = 0;
+  if (k->family == IR_FAMILY_ATTENTION)
+    return; // its inner values are never to be stored
   for (size_t i = 0; i < k->outputs.num; i++)
     candidates += is_candidate(r, k->outputs.at[i]);
   if (candidates == 0)

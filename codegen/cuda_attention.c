@@ -1,0 +1,186 @@
+// cuda_attention.c: the ATTENTION family on a GPU: a kernel described, decisions, the family's two
+// functions.
+#include "codegen/cuda_attention.h"
+
+// What ptxas takes beyond the estimate where it is left alone: less room, and it spills.
+enum { OTHER_REGISTERS = 56, MAX_REGISTERS = 216, SPARE_REGISTERS = 64 };
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// --- products
+// ------------------------------------------------------------------------------------- One matmul
+// as a kernel of its own: where its operands lie.
+static mm_problem describe_product(const cg_kernel *k, ir_node *n) {
+  ir_kernel *alone = IR_NEW(k->arena, ir_kernel);
+  *alone = (ir_kernel){.name = n->name, .family = IR_FAMILY_MATMUL, .anchor = n};
+  IR_PUSH(k->arena, alone->nodes, n);
+  cg_kernel *c = IR_NEW(k->arena, cg_kernel);
+  *c = (cg_kernel){.k = alone, .func = k->func, .target = k->target, .arena = k->arena};
+  for (size_t i = 0; i < k->in.num; i++)
+    IR_PUSH(k->arena, c->in, k->in.at[i]);
+  if (dom_is_product_out(n, k->k)) // in registers, but an operand
+    IR_PUSH(k->arena, c->in, n->in[0]);
+  c->dom = dom_build(k->arena, alone);
+  mm_sides sides;
+  return mm_describe(c, &sides);
+}
+
+static void describe_products(catt *t) {
+  const dom_attention *d = t->dom;
+  for (size_t i = 0; i < d->in.num; i++) {
+    mm_problem p = describe_product(t->kernel, d->in.at[i]);
+    t->in[t->num_in++] = (catt_in){.n = d->in.at[i],
+                                   .own = d->columns ? p.b : p.a,
+                                   .streamed = d->columns ? p.a : p.b,
+                                   .width = p.k};
+  }
+  for (size_t i = 0; i < d->out.num; i++) {
+    ir_node *n = d->out.at[i];
+    mm_problem p = describe_product(t->kernel, n);
+    t->out[t->num_out++] = (catt_out){.n = n,
+                                      .values = p.b,
+                                      .width = p.n,
+                                      .vectors = (int)ceil_div(p.n, CATT_TX * CATT_VL),
+                                      .arg = cg_arg_index(t->kernel, n)};
+  }
+}
+
+static void describe_axes(catt *t) {
+  const dom_attention *d = t->dom;
+  int m0 = d->num_batch_axes, n0 = m0 + d->num_m_axes;
+  t->batch = d->batch;
+  t->x = d->columns ? d->n : d->m;
+  t->y = d->columns ? d->m : d->n;
+  t->first_x = d->columns ? n0 : m0;
+  t->num_x = d->columns ? d->num_n_axes : d->num_m_axes;
+  t->first_y = d->columns ? m0 : n0;
+  t->num_y = d->columns ? d->num_m_axes : d->num_n_axes;
+}
+
+// --- sweeps
+// -----------------------------------------------------------------------------------------
+static bool is_reduction(const ir_node *n) {
+  return ir_ops[n->op].cls == IR_CLASS_REDUCE;
+}
+
+int catt_sweep_of(const catt *t, const ir_node *n) {
+  int sweep = 0;
+  if (cpu_member(&t->inner, n) < 0 || n->op == IR_MATMUL)
+    return 0;
+  for (int i = 0; i < n->num_in; i++) {
+    const ir_node *x = dom_base(n->in[i]);
+    int here = catt_sweep_of(t, x) + (is_reduction(x) && cpu_member(&t->inner, x) >= 0);
+    sweep = here > sweep ? here : sweep;
+  }
+  return sweep;
+}
+
+static int count_sweeps(const catt *t) {
+  int last = 0;
+  for (int i = 0; i < t->num_out; i++) {
+    int sweep = catt_sweep_of(t, t->out[i].n->in[0]);
+    last = sweep > last ? sweep : last;
+  }
+  for (size_t i = 0; i < t->dom->scores.nodes.num; i++) {
+    const ir_node *n = t->dom->scores.nodes.at[i];
+    int sweep = is_reduction(n) ? catt_sweep_of(t, n) : 0;
+    last = sweep > last ? sweep : last;
+  }
+  return last + 1;
+}
+
+// What the weights of all products out leave to do (passes/band.h), as diagonals streamed - own.
+// Scores that the softmax drops count as its constant, if that is known.
+static void describe_band(catt *t) {
+  ir_band all = {1 - t->x, t->y - 1}, band = band_none();
+  for (int i = 0; i < t->num_out; i++)
+    band = band_join(band, band_of_matmul(t->out[i].n).a);
+  if (t->online.found) {
+    const ir_node *masked = t->online.masked;
+    band = band_join(band, masked && masked->needed ? *masked->needed : all);
+  }
+  t->band = band;
+  t->banded = band_is_empty(band) || band.lower > all.lower || band.upper < all.upper;
+}
+
+// --- decisions
+// --------------------------------------------------------------------------------------
+static int side_elems(int rows) {
+  return rows * CATT_PITCH + rows / 8 * 4;
+}
+
+static int registers_of(const catt *t, int rx, int ry) {
+  int kept = t->num_in > t->num_out ? t->num_in : t->num_out, vectors = 0;
+  for (int i = 0; i < t->num_out; i++)
+    vectors += t->out[i].vectors;
+  return CATT_VL * rx * (kept * ry + vectors + 1) + OTHER_REGISTERS;
+}
+
+// Rows that an SM works on one after the other, times what a row costs in tiles of that shape:
+// products, and loads from shared memory that they share.
+static double cost_of(const catt *t, int rx, int ry) {
+  int64_t blocks = t->batch * ceil_div(t->x, CATT_TY * rx);
+  double waves = (double)ceil_div(blocks, t->kernel->target->cuda->sms);
+  double empty = (double)(ceil_div(t->y, CATT_TX * CATT_VL * ry) * CATT_TX * CATT_VL * ry);
+  return waves * rx * (1 + 1.0 / rx + 0.5 / ry) * empty;
+}
+
+static void set_shape(catt *t, int rx, int ry) {
+  t->rx = rx;
+  t->ry = ry;
+  t->bx = CATT_TY * rx;
+  t->by = CATT_TX * CATT_VL * ry;
+  t->side_elems = side_elems(t->bx);
+  t->step_elems = side_elems(t->bx) + side_elems(t->by);
+  for (int i = 0; i < t->num_out; i++) {
+    int elems = CATT_STEP * t->out[i].vectors * CATT_TX * CATT_VL;
+    t->step_elems = elems > t->step_elems ? elems : t->step_elems;
+  }
+  t->weights_pitch = t->by + CATT_VL;
+  t->tiles = ceil_div(t->x, t->bx);
+}
+
+static void decide(catt *t) {
+  const cg_cuda *chip = t->kernel->target->cuda;
+  double best = 0;
+  for (int rx = 4; rx >= 1; rx /= 2)
+    for (int ry = 2; ry >= 1; ry--) {
+      bool fits = registers_of(t, rx, ry) <= MAX_REGISTERS || rx * ry == 1;
+      if (!fits || (best > 0 && cost_of(t, rx, ry) >= best))
+        continue;
+      best = cost_of(t, rx, ry);
+      set_shape(t, rx, ry);
+    }
+  int64_t shared = 4 * (2 * t->step_elems + t->bx * t->weights_pitch);
+  BUG_IF(shared > chip->shared_per_block, "%lld bytes of shared memory", (long long)shared);
+  t->registers = registers_of(t, t->rx, t->ry);
+  int by_registers = chip->registers_per_sm / (CATT_THREADS * (t->registers + SPARE_REGISTERS));
+  t->resident = by_registers < 1 ? 1 : by_registers > 4 ? 4 : by_registers;
+}
+
+// --- the family's two functions
+// ---------------------------------------------------------------------
+void cuda_attention_schedule(cg_kernel *k) {
+  catt *t = IR_NEW(k->arena, catt);
+  t->kernel = k;
+  t->dom = dom_build_attention(k->arena, k->k);
+  k->dom = t->dom->dom;
+  t->inner = *k;
+  t->inner.k = (ir_kernel *)(uintptr_t)&t->dom->scores;
+  describe_products(t);
+  describe_axes(t);
+  t->online = catt_find_online(t);
+  t->sweeps = t->online.found ? 1 : count_sweeps(t);
+  describe_band(t);
+  decide(t);
+  k->num_phases = 1;
+  k->tasks[0] = t->batch * t->tiles;
+  k->threads[0] = CATT_THREADS;
+  k->schedule = t;
+}
+
+void cuda_attention_emit(const cg_kernel *k, const char *name, ir_buf *out) {
+  catt_emit_kernel(k->schedule, name, out);
+}
