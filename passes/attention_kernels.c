@@ -148,7 +148,9 @@ static bool plan_kernel(att_pass *p, const att_site *s, const att_nodes *outs) {
   bool fine = true;
   for (size_t i = 0; fine && i < outs->num; i++)
     fine = collect(p, k, outs->at[i]->in[0], 0);
-  size_t end = p->position[s->outs.at[s->outs.num - 1]->id] + 1;
+  // Kernels over n load rows of kernels before them, the others of any of the site.
+  const att_nodes *last = k->columns ? &s->outs : outs;
+  size_t end = p->position[last->at[last->num - 1]->id] + 1;
   fine = fine && fits(p, k, s) && !needs_itself(p, k, end);
   if (fine)
     IR_PUSH(p->arena, p->kernels, k);
