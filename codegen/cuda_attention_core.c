@@ -144,7 +144,8 @@ static void put_product(const catt_text *x, int product) {
   ir_buf_puts(x->out, "      slot = 1 - slot;\n    }\n");
 }
 
-// Weights of a row are written and read by one warp.
+// Weights of a row are written and read by one warp: it waits for its own threads before it writes
+// new ones over them. Products begin with a barrier of the block.
 static void put_tile(catt_text *x) {
   const catt *t = x->t;
   for (int i = 0; i < t->num_in; i++) {
@@ -158,7 +159,6 @@ static void put_tile(catt_text *x) {
       ir_buf_puts(x->out, "    __syncwarp();\n");
       catt_emit_weights(x, i - t->num_in);
     }
-    ir_buf_puts(x->out, "    __syncwarp();\n");
     put_product(x, i);
   }
 }
