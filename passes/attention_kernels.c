@@ -23,8 +23,7 @@ static bool is_generated(const ir_node *n) {
   return n->op == IR_CONST || n->op == IR_IOTA;
 }
 
-// --- members
-// ---------------------------------------------------------------------------------------
+// --- members -------------------------------------------------------------------------------------
 // Pointwise, of indices and constants or at random places of a stream.
 static bool is_free(const ir_node *n, int depth) {
   if (ir_is_random(n))
@@ -85,8 +84,7 @@ static bool fits(const att_pass *p, const att_kernel *k, const att_site *s) {
   return fine && ins > 0;
 }
 
-// --- order: no kernel may need, by a way around, what itself computes
-// -------------------------------
+// --- order: no kernel may need, by a way around, what itself computes ----------------------------
 static size_t first_result(const att_pass *p, const att_kernel *k, size_t end) {
   size_t from = end;
   for (size_t i = 0; i < k->scores.num + k->outs.num; i++) {
@@ -133,8 +131,7 @@ static bool needs_itself(att_pass *p, const att_kernel *k, size_t end) {
   return needs;
 }
 
-// --- planning
-// ---------------------------------------------------------------------------------------
+// --- planning ------------------------------------------------------------------------------------
 static void forget(att_pass *p, const att_kernel *k) {
   for (uint32_t i = 0; i < p->num_ids; i++)
     if (p->owner[i] == k)
@@ -191,8 +188,7 @@ void att_plan_kernels(att_pass *p, att_site *s) {
   p->kernels.num = before;
 }
 
-// --- making
-// -----------------------------------------------------------------------------------------
+// --- making --------------------------------------------------------------------------------------
 typedef struct maker {
   att_pass *p;
   ir_builder b;

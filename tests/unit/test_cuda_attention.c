@@ -111,8 +111,7 @@ static const attention_case *random_case(ir_arena *a, uint64_t seed) {
   return c;
 }
 
-// --- what is left to the ordinary kernels, and what cannot share one
-// ---------------------------------
+// --- what is left to the ordinary kernels, and what cannot share one -----------------------------
 #define SOFTMAX                                                                                    \
   "%q = input : f32[2,64,32]\n%k = input : f32[2,64,32]\n%v = input : f32[2,64,32]\n"              \
   "%s = matmul %q, %k {ta=false, tb=true} : f32[2,64,64]\n"                                        \
