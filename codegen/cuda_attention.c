@@ -59,8 +59,7 @@ static void describe_axes(catt *t) {
   t->num_y = d->columns ? d->num_m_axes : d->num_n_axes;
 }
 
-// --- sweeps
-// -----------------------------------------------------------------------------------------
+// --- sweeps --------------------------------------------------------------------------------------
 static bool is_reduction(const ir_node *n) {
   return ir_ops[n->op].cls == IR_CLASS_REDUCE;
 }
@@ -105,8 +104,7 @@ static void describe_band(catt *t) {
   t->banded = band_is_empty(band) || band.lower > all.lower || band.upper < all.upper;
 }
 
-// --- decisions
-// --------------------------------------------------------------------------------------
+// --- decisions -----------------------------------------------------------------------------------
 static int side_elems(int rows) {
   return rows * CATT_PITCH + rows / 8 * 4;
 }
@@ -160,8 +158,7 @@ static void decide(catt *t) {
   t->resident = by_registers < 1 ? 1 : by_registers > 4 ? 4 : by_registers;
 }
 
-// --- the family's two functions
-// ---------------------------------------------------------------------
+// --- the family's two functions ------------------------------------------------------------------
 void cuda_attention_schedule(cg_kernel *k) {
   catt *t = IR_NEW(k->arena, catt);
   t->kernel = k;

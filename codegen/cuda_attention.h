@@ -117,7 +117,7 @@ void catt_emit_functions(const catt_text *x);
 void catt_emit_row_values(catt_text *x);
 void catt_emit_values(catt_text *x);
 void catt_emit_finish(catt_text *x);
-void catt_emit_weights(catt_text *x, int out); // of products out but the first
+void catt_emit_weights(const catt_text *x, int out); // of products out but the first
 void catt_emit_kernel(const catt *t, const char *name, ir_buf *out);
 
 #endif

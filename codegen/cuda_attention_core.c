@@ -10,8 +10,7 @@ static long long ll(int64_t v) {
   return (long long)v;
 }
 
-// --- where a block is
-// -------------------------------------------------------------------------------
+// --- where a block is ----------------------------------------------------------------------------
 static void put_operand(const catt_text *x, const char *name, const mm_operand *o) {
   ir_buf_printf(x->out, "  const float *const %s = (const float *)args[%d]", name, o->arg);
   if (o->offset)
@@ -90,8 +89,7 @@ static void put_online(const catt_text *x) {
                 t->rx, most, total);
 }
 
-// --- steps
-// ----------------------------------------------------------------------------------------------
+// --- steps ---------------------------------------------------------------------------------------
 static int num_steps(const catt *t, int product) {
   if (product >= t->num_in)
     return t->by / CATT_STEP;
@@ -144,7 +142,8 @@ static void put_product(const catt_text *x, int product) {
   ir_buf_puts(x->out, "      slot = 1 - slot;\n    }\n");
 }
 
-// Weights of a row are written and read by one warp.
+// Weights of a row are written and read by one warp: it waits for its own threads before it writes
+// new ones over them. Products begin with a barrier of the block.
 static void put_tile(catt_text *x) {
   const catt *t = x->t;
   for (int i = 0; i < t->num_in; i++) {
@@ -158,7 +157,6 @@ static void put_tile(catt_text *x) {
       ir_buf_puts(x->out, "    __syncwarp();\n");
       catt_emit_weights(x, i - t->num_in);
     }
-    ir_buf_puts(x->out, "    __syncwarp();\n");
     put_product(x, i);
   }
 }
@@ -180,8 +178,7 @@ static void put_sweep(catt_text *x) {
   ir_buf_puts(x->out, "  }\n");
 }
 
-// --- the whole kernel
-// -------------------------------------------------------------------------------
+// --- the whole kernel ----------------------------------------------------------------------------
 static int64_t extent(const mm_axes *axes) {
   int64_t e = 0;
   for (int i = 0; i < axes->num; i++)

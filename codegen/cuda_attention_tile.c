@@ -122,8 +122,7 @@ static void put_copy_out(const catt_text *x, int i) {
   ir_buf_puts(x->out, "}\n");
 }
 
-// --- products
-// ---------------------------------------------------------------------------------------
+// --- products ------------------------------------------------------------------------------------
 static void put_loop(const catt_text *x, int indent, const char *i, int num) {
   ir_buf_printf(x->out, "%*s#pragma unroll\n%*sfor (int %s = 0; %s < %d; %s++)\n", indent, "",
                 indent, "", i, i, num, i);

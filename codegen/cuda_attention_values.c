@@ -18,8 +18,7 @@ static long long ll(int64_t v) {
   return (long long)v;
 }
 
-// --- the expression emitter's view
-// ------------------------------------------------------------------
+// --- the expression emitter's view ---------------------------------------------------------------
 static const char *axis_index(void *data, int axis) {
   return ((catt_text *)data)->axis[axis];
 }
@@ -57,8 +56,7 @@ static cg_expr expr_of(catt_text *x, int indent) {
                    .have = have};
 }
 
-// --- the loops over a thread's vectors
-// --------------------------------------------------------------
+// --- the loops over a thread's vectors -----------------------------------------------------------
 static bool cut_x(const catt *t) {
   return t->x % t->bx != 0;
 }
@@ -159,8 +157,7 @@ static void each_vector(catt_text *x, vector_fn fn) {
   ir_buf_puts(x->out, "      }\n    }\n");
 }
 
-// --- reductions
-// -------------------------------------------------------------------------------------
+// --- reductions ----------------------------------------------------------------------------------
 static const char *how(const ir_node *n) {
   return n->op == IR_SUM ? "sum" : n->op == IR_REDUCE_MAX ? "max" : "min";
 }
@@ -215,8 +212,7 @@ static void finish_reductions(catt_text *x) {
   }
 }
 
-// --- weights
-// ----------------------------------------------------------------------------------------
+// --- weights -------------------------------------------------------------------------------------
 static void put_weights(catt_text *x, cg_expr *e, int out, const char *value) {
   value = inside(x, value, "k_f32(0.0f)");
   if (out == 0)
@@ -230,26 +226,17 @@ static void take_weights(catt_text *x, cg_expr *e) {
     put_weights(x, e, i, cg_emit_value(e, x->t->out[i].n->in[0]));
 }
 
-static void store_kept_weights(catt_text *x, cg_expr *e) {
-  cpu_line(e, "weights.store4(row * %d + place, w%d[i][j]);", x->t->weights_pitch, x->sweep);
-}
-
-// (The out at hand travels in x->sweep: no values are asked for here.)
-void catt_emit_weights(catt_text *x, int out) {
-  catt_text y = *x;
-  y.sweep = out;
+void catt_emit_weights(const catt_text *x, int out) {
   const catt *t = x->t;
-  open_loop(&y, 4, "i", t->rx);
-  ir_buf_printf(x->out, "      const int row = ty + i * %d;\n", CATT_TY);
-  open_loop(&y, 6, "j", t->ry);
-  ir_buf_printf(x->out, "        const int place = (tx + j * %d) * %d;\n", CATT_TX, CATT_VL);
-  cg_expr e = expr_of(&y, 8);
-  store_kept_weights(&y, &e);
-  ir_buf_puts(x->out, "      }\n    }\n");
+  open_loop(x, 4, "i", t->rx);
+  open_loop(x, 6, "j", t->ry);
+  ir_buf_printf(x->out,
+                "        weights.store4((ty + i * %d) * %d + (tx + j * %d) * %d, w%d[i][j]);\n"
+                "      }\n    }\n",
+                CATT_TY, t->weights_pitch, CATT_TX, CATT_VL, out);
 }
 
-// --- softmax in one sweep
-// -----------------------------------------------------------------------------
+// --- softmax in one sweep ------------------------------------------------------------------------
 static void take_most(catt_text *x, cg_expr *e) {
   const char *value = cg_emit_value(e, x->t->online.x);
   cpu_line(e, "x[i][j] = %s;", value);
@@ -318,8 +305,7 @@ void catt_emit_values(catt_text *x) {
     each_vector(x, last ? take_weights : take_reductions);
 }
 
-// --- stores
-// -------------------------------------------------------------------------------------------
+// --- stores --------------------------------------------------------------------------------------
 static void store_rows(catt_text *x) {
   const catt *t = x->t;
   const domain *d = t->dom->dom;

@@ -70,8 +70,7 @@ static att_site *join(att_site *a, att_site *b) {
   return b;
 }
 
-// --- what a node is
-// --------------------------------------------------------------------------------
+// --- what a node is ------------------------------------------------------------------------------
 static int64_t steps_of(const ir_node *matmul) {
   const ir_type *a = &matmul->in[0]->type;
   return a->dims[a->rank - (ir_attr_bool(matmul, IR_ATTR_TRANS_A) ? 2 : 1)];
@@ -151,8 +150,7 @@ static void see(att_pass *p, const ir_node *n) {
   }
 }
 
-// --- who else uses scores
-// -------------------------------------------------------------------------
+// --- who else uses scores ------------------------------------------------------------------------
 static bool may_use(const att_pass *p, const ir_node *user, int operand) {
   switch (kind_of(p, user)) {
   case ATT_SCORE:
@@ -194,8 +192,7 @@ static void find_outs(att_pass *p) {
   }
 }
 
-// --- the pass
-// -------------------------------------------------------------------------------------
+// --- the pass ------------------------------------------------------------------------------------
 static att_pass new_pass(ir_func *f) {
   ir_arena *a = ir_arena_new();
   return (att_pass){.f = f,

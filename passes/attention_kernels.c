@@ -23,8 +23,7 @@ static bool is_generated(const ir_node *n) {
   return n->op == IR_CONST || n->op == IR_IOTA;
 }
 
-// --- members
-// ---------------------------------------------------------------------------------------
+// --- members -------------------------------------------------------------------------------------
 // Pointwise, of indices and constants or at random places of a stream.
 static bool is_free(const ir_node *n, int depth) {
   if (ir_is_random(n))
@@ -85,8 +84,7 @@ static bool fits(const att_pass *p, const att_kernel *k, const att_site *s) {
   return fine && ins > 0;
 }
 
-// --- order: no kernel may need, by a way around, what itself computes
-// -------------------------------
+// --- order: no kernel may need, by a way around, what itself computes ----------------------------
 static size_t first_result(const att_pass *p, const att_kernel *k, size_t end) {
   size_t from = end;
   for (size_t i = 0; i < k->scores.num + k->outs.num; i++) {
@@ -133,8 +131,7 @@ static bool needs_itself(att_pass *p, const att_kernel *k, size_t end) {
   return needs;
 }
 
-// --- planning
-// ---------------------------------------------------------------------------------------
+// --- planning ------------------------------------------------------------------------------------
 static void forget(att_pass *p, const att_kernel *k) {
   for (uint32_t i = 0; i < p->num_ids; i++)
     if (p->owner[i] == k)
@@ -148,7 +145,9 @@ static bool plan_kernel(att_pass *p, const att_site *s, const att_nodes *outs) {
   bool fine = true;
   for (size_t i = 0; fine && i < outs->num; i++)
     fine = collect(p, k, outs->at[i]->in[0], 0);
-  size_t end = p->position[s->outs.at[s->outs.num - 1]->id] + 1;
+  // Kernels over n load rows of kernels before them, the others of any of the site.
+  const att_nodes *last = k->columns ? &s->outs : outs;
+  size_t end = p->position[last->at[last->num - 1]->id] + 1;
   fine = fine && fits(p, k, s) && !needs_itself(p, k, end);
   if (fine)
     IR_PUSH(p->arena, p->kernels, k);
@@ -189,8 +188,7 @@ void att_plan_kernels(att_pass *p, att_site *s) {
   p->kernels.num = before;
 }
 
-// --- making
-// -----------------------------------------------------------------------------------------
+// --- making --------------------------------------------------------------------------------------
 typedef struct maker {
   att_pass *p;
   ir_builder b;

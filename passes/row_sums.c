@@ -94,8 +94,7 @@ static bool same_product(const product *x, int but, const product *y) {
   return true;
 }
 
-// --- the sites
-// --------------------------------------------------------------------------------------
+// --- the sites -----------------------------------------------------------------------------------
 typedef IR_VEC(ir_node *) node_list;
 
 typedef struct row_sums {

@@ -57,6 +57,15 @@ void *test_load(ir_arena *a, const char *text, const cg_target *target) {
   return lib;
 }
 
+const char *test_without_unrolling(ir_arena *a, const char *text) {
+  static const char hint[] = "#pragma unroll";
+  ir_buf out = ir_buf_new(a);
+  for (const char *at; (at = strstr(text, hint)); text = at + strcspn(at, "\n"))
+    ir_buf_write(&out, text, (size_t)(at - text));
+  ir_buf_puts(&out, text);
+  return ir_buf_str(&out);
+}
+
 // --- memory ----------------------------------------------------------------------------------
 #define EACH_DTYPE(ROW)                                                                            \
   ROW(BOOL, uint8_t)                                                                               \
@@ -394,7 +403,8 @@ int test_suite_add(test_suite *s, const char *what, const ir_module *m, const ch
 const char *test_suite_run(test_suite *s) {
   bool cuda = s->target->cuda != NULL;
   const char *text = ir_buf_str(&s->text);
-  void *lib = cuda ? emu_build(text, NULL) : test_load(s->a, text, s->target);
+  void *lib =
+      cuda ? emu_build(test_without_unrolling(s->a, text), NULL) : test_load(s->a, text, s->target);
   emu_machine *gpu = cuda ? emu_new() : NULL;
   if (!lib)
     test_fail("kernels for %s do not compile", s->target->name);

@@ -52,6 +52,8 @@ void test_random_graph(uint64_t seed, const cg_target *target);
 // Compiles C text to a shared object and loads it; NULL (counted as a failure) when it does not
 // compile.
 void *test_load(ir_arena *a, const char *text, const cg_target *target);
+// CUDA text for the emulator. Unrolled loops make the compiler of the host slow, and nothing else.
+const char *test_without_unrolling(ir_arena *a, const char *text);
 // Element i of a tensor in memory, as numbers.
 void test_put(char *p, ir_dtype t, int64_t i, double v);
 double test_get(const char *p, ir_dtype t, int64_t i);

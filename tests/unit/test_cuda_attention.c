@@ -111,6 +111,64 @@ static const attention_case *random_case(ir_arena *a, uint64_t seed) {
   return c;
 }
 
+// --- what is left to the ordinary kernels, and what cannot share one -----------------------------
+#define SOFTMAX                                                                                    \
+  "%q = input : f32[2,64,32]\n%k = input : f32[2,64,32]\n%v = input : f32[2,64,32]\n"              \
+  "%s = matmul %q, %k {ta=false, tb=true} : f32[2,64,64]\n"                                        \
+  "%m = reduce_max %s {axes=[2]} : f32[2,64,1]\n%mb = broadcast %m : f32[2,64,64]\n"               \
+  "%d = sub %s, %mb : f32[2,64,64]\n%e = exp %d : f32[2,64,64]\n"                                  \
+  "%z = sum %e {axes=[2]} : f32[2,64,1]\n%zb = broadcast %z : f32[2,64,64]\n"                      \
+  "%p = div %e, %zb : f32[2,64,64]\n"
+#define OUT(y, ta, v)                                                                              \
+  "%" y " = matmul %p, %" v " {ta=" ta ", tb=false} : f32[2,64,32]\nresult output " y " = %" y "\n"
+
+static const struct {
+  const char *what, *body;
+  int kernels;
+} sites[] = {
+    {"plain", SOFTMAX OUT("y", "false", "v"), 1},
+    {"the weights are a result", SOFTMAX OUT("y", "false", "v") "result output p = %p\n", 0},
+    {"a score is used",
+     SOFTMAX OUT("y", "false", "v") "%n = neg %s : f32[2,64,64]\n"
+                                    "%t = sum %n {axes=[1]} : f32[2,1,64]\n"
+                                    "result output t = %t\n",
+     0},
+    {"a row value is a result",
+     SOFTMAX OUT("y", "false", "v") "%l = log %z : f32[2,64,1]\n"
+                                    "result output l = %l\n",
+     1},
+    {"values need the row sums",
+     SOFTMAX "%zv = broadcast %z : f32[2,64,32]\n"
+             "%w = mul %v, %zv : f32[2,64,32]\n" OUT("y", "false", "w"),
+     0},
+    {"two over columns", SOFTMAX OUT("y", "false", "v") OUT("a", "true", "v") OUT("b", "true", "q"),
+     2},
+    {"one over columns needs the other",
+     SOFTMAX OUT("y", "false", "v")
+         OUT("a", "true", "v") "%c = tanh %a : f32[2,64,32]\n" OUT("b", "true", "c"),
+     3},
+    {"over columns only", SOFTMAX OUT("a", "true", "v"), 0},
+    {"no row reduction",
+     "%q = input : f32[2,64,32]\n%k = input : f32[2,64,32]\n%v = input : f32[2,64,32]\n"
+     "%s = matmul %q, %k {ta=false, tb=true} : f32[2,64,64]\n%p = tanh %s : f32[2,64,64]\n" OUT(
+         "y", "false", "v"),
+     0},
+};
+
+static void check_sites(test_suite *s, ir_arena *a, const cg_target *target) {
+  for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
+    ir_module *m = test_module(a, NULL, sites[i].body), *before = ir_clone(m);
+    const attention_case c = {.what = sites[i].what};
+    pass_options o = {.families = cg_families(target)};
+    if (!pass_run_pipeline(m, diag_new(a), &o))
+      test_fail("%s: the pipeline fails", c.what);
+    check_same(&c, a, before, m);
+    int found = test_suite_add(s, c.what, m, "f", 1e-5, 7);
+    if (found != sites[i].kernels)
+      test_fail("%s: %d attention kernels, not %d", c.what, found, sites[i].kernels);
+  }
+}
+
 int main(int argc, char **argv) {
   const char *only = argc > 2 ? argv[2] : NULL;
   ir_arena *a = ir_arena_new();
@@ -124,6 +182,8 @@ int main(int argc, char **argv) {
     if (!only || strcmp(only, c->what) == 0)
       add_case(s, a, target, c);
   }
+  if (!only)
+    check_sites(s, a, target);
   const char *text = test_suite_run(s);
   if (argc > 1)
     puts(text);

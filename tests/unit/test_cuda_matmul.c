@@ -12,7 +12,7 @@
 #include "codegen/program.h"
 #include "ir/narrow.h"
 #include "tests/emulator/emulator.h"
-#include "tests/unit/support_passes.h"
+#include "tests/unit/support_kernels.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -414,22 +414,12 @@ static bool check(const test *t, emu_machine *m, void *library, int index) {
 }
 
 // --- all ------------------------------------------------------------------------------------
-// Unrolled loops make the compiler of the host slow, and nothing else.
-static const char *without_unrolling(ir_arena *arena, const char *text) {
-  static const char hint[] = "#pragma unroll";
-  ir_buf out = ir_buf_new(arena);
-  for (const char *at; (at = strstr(text, hint)); text = at + strcspn(at, "\n"))
-    ir_buf_write(&out, text, (size_t)(at - text));
-  ir_buf_puts(&out, text);
-  return ir_buf_str(&out);
-}
-
 static const char *all_text(test *tests, int num, ir_arena *arena) {
   ir_buf text = ir_buf_new(arena);
   for (int i = 0; i < num; i++)
     cmm_emit(&tests[i].p, &tests[i].plan, ir_format(arena, "mm%d", i), &text);
   return ir_format(arena, "%s\n%s", cg_cuda_prelude(arena),
-                   without_unrolling(arena, ir_buf_str(&text)));
+                   test_without_unrolling(arena, ir_buf_str(&text)));
 }
 
 typedef struct coverage {
