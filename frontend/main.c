@@ -108,6 +108,18 @@ static ir_module *load_module(driver *d) {
   return fe_compile(d->a, &d->source, &fo, d->diags);
 }
 
+// The pass leaves IR alone that has kernels already.
+static void set_precision(driver *d, ir_module *m) {
+  bool has_kernels = false;
+  for (size_t i = 0; i < m->funcs.num; i++)
+    has_kernels |= m->funcs.at[i]->kernels.num > 0;
+  if (has_kernels && strcmp(pass_precision_of(m), d->o.precision) != 0)
+    diag_error(d->diags, (ir_loc){0}, "E0506",
+               "--precision=%s comes too late: '%s' has kernels already, with operands of %s",
+               d->o.precision, d->o.input, pass_precision_of(m));
+  pass_set_precision(m, d->o.precision);
+}
+
 static bool run_passes(driver *d, ir_module *m) {
   pass_options po = {
       .disabled = d->o.disabled.at,
@@ -323,7 +335,7 @@ static int compile(driver *d) {
   }
   ir_module *m = load_module(d);
   if (m && d->o.precision)
-    pass_set_precision(m, d->o.precision);
+    set_precision(d, m);
   if (!m || diag_num_errors(d->diags) || !run_passes(d, m))
     return report(d);
   report(d); // warnings
