@@ -21,7 +21,7 @@ import examples
 import sanitizer
 import speed
 import wrappers
-from work import Absent, Clock, Report, run
+from work import Clock, Report, absent, run
 
 LIMIT = 450  # seconds: together with starting and ending less than 8 minutes
 RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "results")
@@ -38,21 +38,18 @@ def device():
         return "unknown", "unknown"
 
 
-def missing(why):
-    raise Absent(why)
-
-
-def try_all(folder, listed, report):
+def try_all(folder, prepared, report):
+    listed = prepared["programs"]
     programs = [examples.Program(folder, facts, report.clock) for facts in listed
                 if facts["kind"] != "missing"]
     try:
         for facts in listed:
             if facts["kind"] == "missing":
-                report.step(facts["name"], "all of it", missing, facts["why"])
+                report.step(facts["name"], "all of it", absent, facts["why"])
         report.step("wrappers", "wrappers against the emulator", wrappers.check, folder, report.clock, run)
         examples.try_all(report, programs)
         sanitizer.try_all(report, programs)
-        return speed.try_all(report, programs)
+        return speed.try_all(report, programs, prepared["small"])
     finally:
         for p in programs:
             p.close()
@@ -79,7 +76,7 @@ def main():
     result = {"schema": "mltc-bench-gpu", "version": 2, "device": name, "driver": driver,
               "date": datetime.date.today().isoformat(), "target": prepared["target"], "peers": {}}
     try:
-        result["peers"] = try_all(folder, prepared["programs"], report)
+        result["peers"] = try_all(folder, prepared, report)
     finally:  # also of a run that was interrupted
         write(out, {**result, "seconds": round(time.monotonic() - begun, 1), "rows": report.rows})
     failed, undone = report.count(False), report.count(None)

@@ -27,7 +27,7 @@ EXAMPLES = {"digits_mlp": [], "mnist_mlp": MNIST, "char_gpt": ["tinyshakespeare.
 SEEDS_OF_A_PROGRAM, RANDOM_PROGRAMS = 8, 5
 
 GPT2 = {"B": 8, "T": 1024, "C": 768, "H": 12, "L": 12, "V": 50257}
-SMALL_GPT2 = {"B": 2, "T": 32, "C": 48, "H": 2, "L": 2, "V": 300}
+SMALL_GPT2 = {"B": 2, "T": 20, "C": 16, "H": 2, "L": 1, "V": 300}
 CHAR_GPT = {"B": 12, "T": 64, "C": 128, "H": 4, "L": 4, "V": 65}
 SMALL_CHAR_GPT = {"B": 2, "T": 24, "C": 32, "H": 4, "L": 2, "V": 65}
 
@@ -54,11 +54,11 @@ class Maker:
             f.write(text)
 
     def compile(self, source, out, target, *options):
-        kept = [f"--keep={self.path(out)}-kept"] if self.o.small and target != "cpu" else []
+        kept = [f"--keep={out}-kept"] if self.o.small and target != "cpu" else []
         machine = "cpu:x86-64-v3" if platform.machine() == "x86_64" else "cpu"
-        command = [self.o.mltc, self.path(source), *options, *kept, "-o", self.path(out),
+        command = [self.o.mltc, source, *options, *kept, "-o", out,
                    f"--target={machine if target == 'cpu' else target}"]
-        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(command, cwd=self.o.folder, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode:
             sys.exit(f"{done.stderr}check-gpu: {source} does not compile for {target}")
 
@@ -189,7 +189,7 @@ def main():
     m = Maker(o)
     for add in (add_examples, add_wrappers, add_random, add_gpt2, add_matmuls):
         add(m)
-    m.write("programs.json", json.dumps({"target": o.target, "programs": m.programs}, indent=1) + "\n")
+    m.write("programs.json", json.dumps({"target": o.target, "small": o.small, "programs": m.programs}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from work import Absent, Clock, Failed, call, ended_how, last_words
+from work import Absent, Clock, Failed, absent, call, ended_how, last_words
 
 TOOLS = ["memcheck", "racecheck", "synccheck", "initcheck"]
 LIMIT, TOGETHER = 60, 120  # seconds of one case, of all
@@ -20,8 +20,6 @@ def find():
 
 
 def check(program, tool, binary, clock, arguments):
-    if not binary:
-        raise Absent("compute-sanitizer is not there")
     if clock.left() <= 0:
         raise Absent(f"the sanitizer's {TOGETHER} s are over")
     command = [binary, "--tool", tool, "--error-exitcode", str(FOUND),
@@ -48,6 +46,9 @@ def cases(programs):
 
 def try_all(report, programs):
     binary, clock = find(), Clock(TOGETHER, report.clock)
+    if not binary:
+        report.step("all", "compute-sanitizer", absent, "it is not there")
+        return
     for program, arguments in cases(programs):
         for tool in TOOLS:
             report.step(program.name, f"compute-sanitizer {tool}", check, program, tool, binary, clock,

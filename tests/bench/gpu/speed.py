@@ -117,13 +117,13 @@ def step_us(p, steps):
     return (at[steps] - at[steps // 2]) / (steps - steps // 2) * 1e6
 
 
-def enough_steps(p):
+def enough_steps(p, seconds):
     first = step_us(p, 8)
-    return 2 * min(10000, max(3, int(SECONDS * 1e6 / max(first, 1))))
+    return 2 * min(10000, max(3, int(seconds * 1e6 / max(first, 1))))
 
 
-def steps_beside_peers(p, versions):
-    steps, ours, theirs = enough_steps(p), [], {}
+def steps_beside_peers(p, seconds, versions):
+    steps, ours, theirs = enough_steps(p, seconds), [], {}
     peers = Peers(PEERS, p.facts["network"], p.clock)
     try:
         for _ in range(TURNS):
@@ -143,8 +143,8 @@ def steps_beside_peers(p, versions):
     return row
 
 
-def steps_alone(p):
-    steps = enough_steps(p)
+def steps_alone(p, seconds):
+    steps = enough_steps(p, seconds)
     runs = [step_us(p, steps) for _ in range(TURNS)]
     return {"step_us": statistics.median(runs), "runs_us": runs, "steps": steps}
 
@@ -208,17 +208,21 @@ def product_row(name, shape, ours, theirs):
     return row
 
 
-def try_all(report, programs):
+def steps_of(report, programs, seconds, versions):
+    for p in programs:
+        if "network" in p.facts:
+            report.step(p.name, "time of a step beside peers", steps_beside_peers, p, seconds, versions)
+        elif p.facts["kind"] == "example":
+            report.step(p.name, "time of a step", steps_alone, p, seconds)
+
+
+def try_all(report, programs, small):
     """Versions of the peers that were there."""
     versions = {}
     for p in programs:
-        kind = p.facts["kind"]
-        if kind == "matmuls":
-            report.step(p.name, "matmuls beside cuBLAS", matmuls, p, versions)
-        elif kind in ("example", "large"):
+        if p.facts["kind"] in ("example", "large"):
             report.step(p.name, "time of each kernel", each_kernel, p)
-            if "network" in p.facts:
-                report.step(p.name, "time of a step beside peers", steps_beside_peers, p, versions)
-            else:
-                report.step(p.name, "time of a step", steps_alone, p)
+        elif p.facts["kind"] == "matmuls":
+            report.step(p.name, "matmuls beside cuBLAS", matmuls, p, versions)
+    steps_of(report, programs, SECONDS / 20 if small else SECONDS, versions)
     return versions

@@ -14,6 +14,11 @@ class Absent(Exception):
     """What is needed is not on this machine: nothing was tried."""
 
 
+def absent(why):
+    """A step that is not done."""
+    raise Absent(why)
+
+
 class Clock:
     """The time that is left of the whole run, or of a part of it."""
 
