@@ -150,13 +150,6 @@ static void check_widening(bench *b) {
   }
 }
 
-static void check_shuffle(bench *b) {
-  run(b, "shuffle");
-  for (uint32_t t = 0; t < 64; t++)
-    if (b->y[t] != (t ^ 5) * 4 + 1 || b->y[64 + t] != (t ^ 16))
-      test_fail("shuffle: thread %u has %u and %u", t, b->y[t], b->y[64 + t]);
-}
-
 static void check_async(bench *b) {
   for (int i = 0; i < FLOATS; i++)
     b->x[i] = (float)i + 0.5f;
@@ -171,6 +164,13 @@ static void check_async(bench *b) {
   }
 }
 
+static void check_shuffle(bench *b) {
+  run(b, "shuffle");
+  for (uint32_t t = 0; t < 64; t++)
+    if (b->y[t] != (t ^ 5) * 4 + 1 || b->y[64 + t] != (t ^ 16))
+      test_fail("shuffle: thread %u has %u and %u", t, b->y[t], b->y[64 + t]);
+}
+
 int main(void) {
   ir_arena *a = ir_arena_new();
   static bench b;
@@ -183,8 +183,8 @@ int main(void) {
     check_ldmatrix(&b);
     check_rounding(&b);
     check_widening(&b);
-    check_shuffle(&b);
     check_async(&b);
+    check_shuffle(&b);
   } else {
     test_fail("kernels do not compile");
   }
