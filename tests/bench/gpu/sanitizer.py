@@ -24,8 +24,7 @@ def check(program, tool, binary, clock, arguments):
         raise Absent(f"the sanitizer's {TOGETHER} s are over")
     command = [binary, "--tool", tool, "--error-exitcode", str(FOUND),
                *program.command("gpu", *arguments)]
-    code, out = call(command, f"{tool} of {program.name}", clock.limit(LIMIT), program.work,
-                     program.env)
+    code, out = call(command, f"{tool} of {program.name}", clock, program.work, program.env)
     summary = re.findall(r"^=+ *(\S* SUMMARY: .*)$", out, flags=re.M)
     if code == FOUND or summary and code:
         raise Failed(f"{tool} of {program.name}: {ended_how(code)}\n{last_words(out, 30)}")
@@ -45,7 +44,7 @@ def cases(programs):
 
 
 def try_all(report, programs):
-    binary, clock = find(), Clock(TOGETHER, report.clock)
+    binary, clock = find(), Clock(TOGETHER, LIMIT, report.clock)
     if not binary:
         report.step("all", "compute-sanitizer", absent, "it is not there")
         return

@@ -122,9 +122,9 @@ def enough_steps(p, seconds):
     return 2 * min(10000, max(3, int(seconds * 1e6 / max(first, 1))))
 
 
-def steps_beside_peers(p, seconds, versions):
-    steps, ours, theirs = enough_steps(p, seconds), [], {}
-    peers = Peers(PEERS, p.facts["network"], p.clock)
+def take_turns(p, peers, steps):
+    """The trainer's times, and peer -> its times."""
+    ours, theirs = [], {}
     try:
         for _ in range(TURNS):
             ours.append(step_us(p, steps))
@@ -132,12 +132,29 @@ def steps_beside_peers(p, seconds, versions):
                 theirs.setdefault(name, []).append(answer["step_us"])
     finally:
         peers.close()
-    versions.update(peers.versions)
-    mine = statistics.median(ours)
-    row = {"step_us": mine, "runs_us": ours, "steps": steps, "missing": peers.missing, "peers": {}}
-    for name, runs in theirs.items():
-        median = statistics.median(runs)
-        row["peers"][name] = {"step_us": median, "runs_us": runs, "ratio": mine / median}
+    return ours, theirs
+
+
+def steps_beside_peers(p, seconds, versions):
+    network = {"precision": p.facts.get("precision", "f32"), **p.facts["network"]}
+    steps, ours = enough_steps(p, seconds), []
+    row = {"precision": network["precision"], "steps": steps, "missing": {}, "peers": {}}
+    # Large networks would not all have room on the device.
+    together = p.facts["kind"] != "large"
+    for kinds in [PEERS] if together else [{name: how} for name, how in PEERS.items()]:
+        peers = Peers(kinds, network, p.clock)
+        row["missing"].update(peers.missing)
+        if ours and not peers.running:
+            continue
+        mine, theirs = take_turns(p, peers, steps)
+        for name, runs in theirs.items():
+            median = statistics.median(runs)
+            row["peers"][name] = {"step_us": median, "runs_us": runs,
+                                  "ratio": statistics.median(mine) / median}
+        row["missing"].update(peers.missing)
+        versions.update(peers.versions)
+        ours += mine
+    row.update(step_us=statistics.median(ours), runs_us=ours)
     if "PyTorch eager" in row["peers"]:
         row["met"] = row["peers"]["PyTorch eager"]["ratio"] <= 1
     return row
@@ -193,7 +210,7 @@ def matmuls(p, versions):
     finally:
         peers.close()
     versions.update(peers.versions)
-    return {"precision": "f32", "missing": peers.missing,
+    return {"precision": p.facts["precision"], "missing": peers.missing,
             "products": {name: product_row(name, shapes[name], ours[name], theirs) for name in shapes}}
 
 
