@@ -83,6 +83,32 @@ cp out.json results/gpu-out.json
 "$root/scripts/bench-table" --results=results --print >table.txt
 grep -q '^| gpt2, a step: of PyTorch eager | 0\.[0-9]* | met |$' table.txt || fail "$(cat table.txt)"
 
+# --- how results of wrappers are compared
+(cd "$root/tests/bench/gpu" && python3 -) <<'PYTHON'
+import struct
+
+from wrappers import compare
+
+
+def differ(got, want, ulps, kind="f32"):
+    form = "<" + {"f32": "f", "f64": "d", "u32": "I"}[kind]
+    pack = [x if isinstance(x, bytes) else struct.pack(form, x) for x in (got, want)]
+    return compare(*pack, {"type": kind, "ulps": ulps})[0] is not None
+
+
+def bits(x):
+    return struct.pack("<I", x)
+
+
+assert not differ(bits(0x3f800004), 1.0, 4) and differ(bits(0x3f800005), 1.0, 4)
+assert not differ(bits(0x80000002), bits(0x00000002), 4) and differ(bits(0x80000003), bits(0x00000002), 4)
+assert differ(-0.0, 0.0, 0) and not differ(-0.0, 0.0, 1)
+assert not differ(bits(0x7fffffff), bits(0xffc00000), 0) and differ(bits(0x7fffffff), 1.0, 4)
+assert differ(bits(0x7f800000), bits(0xff800000), 4) and not differ(bits(0x7f7fffff), bits(0x7f800000), 4)
+assert differ(1.0000000000000009, 1.0, 3, "f64") and not differ(1.0000000000000009, 1.0, 4, "f64")
+assert differ(1, 2, 0, "u32") and not differ(2, 2, 0, "u32")
+PYTHON
+
 # --- a folder with less in it
 small() { # FOLDER NAME...
   mkdir "$1"
