@@ -1,6 +1,6 @@
 // bands.c: which diagonals of each matrix hold anything but zeros, and which are needed.
 //
-//   %see = le %column, %row : bool[64,64]
+//   %see = le %column, %row : bool[64,64]              # not 0: column - row in -63..0
 //   %s = matmul %q, %k {tb=true} : f32[64,64]          # needed: column - row in -63..0
 //   %m = select %see, %s, %far : f32[64,64]
 //   %p = select %see, %softmax, %zero : f32[64,64]     # not 0: column - row in -63..0
@@ -217,9 +217,10 @@ static void find_needed(const ir_func *f, bands *s) {
 
 // --- the pass ------------------------------------------------------------------------------------
 // The fact to keep on a node: NULL when there is nothing to say.
-static const ir_band *fact(ir_arena *a, const ir_node *n, ir_band b) {
+static const ir_band *fact(ir_arena *a, const ir_node *n, ir_band b, bool of_masks) {
   bool leaf = ir_ops[n->op].cls == IR_CLASS_LEAF, effect = ir_ops[n->op].cls == IR_CLASS_EFFECT;
-  if (leaf || effect || !ir_is_float(n->type.dtype) || n->type.rank < 2 || band_is_all(b, &n->type))
+  bool fits = ir_is_float(n->type.dtype) || (of_masks && n->type.dtype == IR_BOOL);
+  if (leaf || effect || !fits || n->type.rank < 2 || band_is_all(b, &n->type))
     return NULL;
   ir_band *kept = IR_NEW(a, ir_band);
   *kept = b;
@@ -228,8 +229,8 @@ static const ir_band *fact(ir_arena *a, const ir_node *n, ir_band b) {
 
 static bool put_facts(ir_arena *a, ir_node *n, const bands *s) {
   bool had = n->nonzero || n->needed;
-  n->nonzero = fact(a, n, s->of[n->id].yes);
-  n->needed = fact(a, n, s->needed[n->id]);
+  n->nonzero = fact(a, n, s->of[n->id].yes, true);
+  n->needed = fact(a, n, s->needed[n->id], false);
   return had || n->nonzero || n->needed;
 }
 

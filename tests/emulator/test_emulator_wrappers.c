@@ -14,8 +14,8 @@ enum { FLOATS = 4096, WORDS = 4096 };
 typedef struct bench {
   emu_machine *m;
   void *library;
-  float x[FLOATS];
-  uint32_t y[WORDS];
+  _Alignas(64) float x[FLOATS]; // read 16 bytes at a time
+  _Alignas(64) uint32_t y[WORDS];
 } bench;
 
 static void run(bench *b, const char *name) {
@@ -150,13 +150,6 @@ static void check_widening(bench *b) {
   }
 }
 
-static void check_shuffle(bench *b) {
-  run(b, "shuffle");
-  for (uint32_t t = 0; t < 64; t++)
-    if (b->y[t] != (t ^ 5) * 4 + 1 || b->y[64 + t] != (t ^ 16))
-      test_fail("shuffle: thread %u has %u and %u", t, b->y[t], b->y[64 + t]);
-}
-
 // match.any: bit i for each lane of the warp with the same value. popc: ones.
 static void check_match(bench *b) {
   for (int i = 0; i < 64; i++)
@@ -191,6 +184,13 @@ static void check_async(bench *b) {
   }
 }
 
+static void check_shuffle(bench *b) {
+  run(b, "shuffle");
+  for (uint32_t t = 0; t < 64; t++)
+    if (b->y[t] != (t ^ 5) * 4 + 1 || b->y[64 + t] != (t ^ 16))
+      test_fail("shuffle: thread %u has %u and %u", t, b->y[t], b->y[64 + t]);
+}
+
 int main(void) {
   ir_arena *a = ir_arena_new();
   static bench b;
@@ -203,9 +203,9 @@ int main(void) {
     check_ldmatrix(&b);
     check_rounding(&b);
     check_widening(&b);
-    check_shuffle(&b);
     check_match(&b);
     check_async(&b);
+    check_shuffle(&b);
   } else {
     test_fail("kernels do not compile");
   }

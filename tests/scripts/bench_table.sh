@@ -23,11 +23,23 @@ cat >results/gemm.json <<'JSON'
  {"name": "512 NT", "m": 512, "n": 512, "k": 512, "gflops": [85.0, 158.0], "of_peak": [0.85, 0.79]}]}
 JSON
 cat >results/gpu-Some-Chip.json <<'JSON'
-{"schema": "mltc-bench-gpu", "version": 1, "device": "Some Chip", "driver": "9.9", "date": "x", "rows": [
- {"program": "p", "what": "w", "passed": true}, {"program": "p", "what": "x", "passed": false, "failure": "f"}]}
+{"schema": "mltc-bench-gpu", "version": 2, "device": "Some Chip", "driver": "9.9", "date": "x", "rows": [
+ {"program": "p", "what": "w", "passed": true}, {"program": "p", "what": "x", "passed": false, "failure": "f"},
+ {"program": "p", "what": "y", "passed": null, "not_done": "no time left"},
+ {"program": "gpt2", "what": "time of a step beside peers", "passed": true, "step_us": 3.0, "met": false,
+  "missing": {"JAX jit": "no JAX"},
+  "peers": {"PyTorch eager": {"step_us": 2.0, "ratio": 1.5}, "PyTorch compiled": {"step_us": 6.0, "ratio": 0.5}}},
+ {"program": "matmuls", "what": "matmuls beside cuBLAS", "passed": true, "precision": "f32", "products": {
+  "a": {"us": 3.0, "cuBLAS": {"f32": {"us": 2.0, "ratio": 1.5}, "tf32": {"us": 1.0, "ratio": 3.0}}},
+  "b": {"us": 5.0, "cuBLAS": {"f32": {"us": 2.0, "ratio": 2.5}, "tf32": {"us": 1.0, "ratio": 5.0}}}}}]}
 JSON
 "$root/scripts/bench-table" --results=results --print >some.txt
-grep -qxF '| Some Chip, driver 9.9 | 1 of 2 | missed |' some.txt || fail "$(cat some.txt)"
+for row in 'Some Chip, driver 9.9 | mltc | ' 'checks passed | 3 of 4, 1 not done | missed' \
+  'gpt2, a step: of PyTorch eager | 1.50 | missed' 'gpt2, a step: of PyTorch compiled | 0.50 | ' \
+  'gpt2, a step: of JAX jit | not measured | ' 'mnist_mlp, a step: of PyTorch eager | not measured | ' \
+  'matmuls of GPT-2 in f32, time: of cuBLAS | 2.50, worst of 2: 2.50 | '; do
+  grep -qxF "| $row |" some.txt || fail "no '$row': $(cat some.txt)"
+done
 grep -qxF "| mlp_adam: time per step | 0.50 of PyTorch's | 0.33 | missed |" some.txt || fail "$(cat some.txt)"
 grep -qxF '| 512, worst of 2 layouts | 85% | 79% | 80% | missed |' some.txt ||
   fail "$(cat some.txt)"

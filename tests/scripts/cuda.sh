@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# scripts/check-gpu, rehearsed without a GPU: the examples' kernels run on the emulator, the driver is
-# the stand-in (tests/standin). Losses are the CPU target's, bits are the same in every run and in
-# every order of work that streams and events allow, and either target resumes from the other's file.
-# Before that, each example trains with every access watched.
+# scripts/check-gpu, rehearsed without a GPU: kernels run on the emulator, the driver is the stand-in
+# (tests/standin), networks are small. Losses are the CPU target's, bits are the same in every run and
+# in every order of work that streams and events allow, and either target resumes from the other's
+# file. Before that, programs run with every access watched. Then what may go wrong on the day: a
+# program that is missing, crashes or hangs, wrong results, faults that the sanitizer finds, peers that
+# are not there.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 need_plain_build
@@ -10,49 +12,159 @@ need_data
 command -v python3 >python.txt || skip "no python3"
 driver=$build/lib/libcuda-standin.so
 [ -e "$driver" ] || skip "no stand-in driver in this build"
-export MLTC=$mltc MLTC_CUDA_TARGET=cuda:sm_80 XDG_CACHE_HOME=$PWD/cache PYTHONDONTWRITEBYTECODE=1
-export MLTC_DATA=$data
+[ -x "$build/tests/bench/gpu/wrapper_results" ] || skip "no tools of check-gpu in this build"
+export MLTC=$mltc MLTC_BUILD=$build MLTC_CUDA_TARGET=cuda:sm_80 XDG_CACHE_HOME=$PWD/cache
+export MLTC_DATA=$data PYTHONDONTWRITEBYTECODE=1
 
-SMALL=1 "$root/scripts/check-gpu" prepare "$PWD/programs" 2>err.txt || {
-  grep -q NVRTC err.txt && skip "no NVRTC: $(head -n 1 err.txt)"
-  cat err.txt
+SMALL=1 "$root/scripts/check-gpu" prepare "$PWD/programs" >prepare.txt 2>&1 || {
+  grep -q NVRTC prepare.txt && skip "no NVRTC: $(head -n 2 prepare.txt | tail -n 1)"
+  cat prepare.txt
   fail "prepare"
 }
-[ "$(wc -l <programs/programs.txt)" = 3 ] || fail "not all examples are prepared"
+rm -r programs/*.ir # what is not needed to run
 
 # The kernels as libraries for the emulator; NAME.kernels names them for the stand-in.
-while read -r name; do
-  libs=
-  for unit in programs/"$name"-kept/kernels_*.cu; do
-    clang++ -std=c++17 -O1 -fno-threadsafe-statics -fno-exceptions -fno-rtti -fvisibility=hidden \
-      -fno-math-errno -fno-trapping-math -w -shared -fPIC -I "$root/tests/emulator" \
-      -x c++ "$unit" -o "${unit%.cu}.so" -lm
-    libs=$libs:$PWD/${unit%.cu}.so
-  done
-  echo "${libs#:}" >programs/"$name".kernels
-done <programs/programs.txt
+printf '%s\n' programs/*-kept/kernels_*.cu | xargs -P 2 -I '{}' clang++ -std=c++17 -O1 -fno-threadsafe-statics \
+  -fno-exceptions -fno-rtti -fvisibility=hidden -fno-math-errno -fno-trapping-math -w -shared -fPIC \
+  -I "$root/tests/emulator" -x c++ '{}' -o '{}.so' -lm
+for kept in programs/*-gpu-kept; do
+  printf '%s:' "$PWD/$kept"/*.so >"${kept%-gpu-kept}.kernels"
+done
+printf '%s:' "$PWD"/programs/wrappers-kept/*/k.so >programs/wrappers.kernels
 export MLTC_CUDA_DRIVER=$driver
 
 # Races, bounds, alignment, read-only buffers, shared memory that nobody wrote.
-while read -r name; do
-  MLTC_STANDIN_KERNELS=$(cat programs/"$name".kernels) programs/"$name"-gpu train --data-dir="$data" \
-    --no-save --quiet >watched.txt 2>&1 || {
+watched() { # NAME ARGUMENT...
+  MLTC_STANDIN_KERNELS=$(cat "programs/$1.kernels") "programs/$1-gpu" "${@:2}" >watched.txt 2>&1 || {
     cat watched.txt
-    fail "$name, watched"
+    fail "$1, watched"
   }
-done <programs/programs.txt
-
-MLTC_STANDIN_FAST=1 MLTC_STANDIN_SEED=7 "$root/scripts/check-gpu" run "$PWD/programs" "$PWD/out.json" \
-  >run.txt || {
-  cat run.txt
-  fail "check-gpu on the stand-in"
 }
-grep -q '15 of 15 passed' run.txt || fail "$(cat run.txt)"
+for name in digits_mlp mnist_mlp char_gpt gpt2; do
+  watched "$name" train --data-dir=programs/data --check_steps=5 --no-save --quiet
+done
+watched random_1_3 check
 
-# A failure is written down, and what comes after it is tried.
-echo digits_mlp >programs/programs.txt
-rm programs/digits_mlp-first-cpu
-! MLTC_STANDIN_FAST=1 "$root/scripts/check-gpu" run "$PWD/programs" "$PWD/failed.json" >failed.txt ||
-  fail "a failure, and exit code 0"
-grep -q '4 of 5 passed' failed.txt || fail "$(cat failed.txt)"
-grep -q '"failure": ".*digits_mlp-first-cpu' failed.json || fail "$(cat failed.json)"
+checked() { # WHAT FOLDER LINE OPTION...
+  local code=0
+  python3 "$root/tests/bench/gpu/check_gpu.py" "$PWD/$2" --out out.json "${@:4}" >run.txt 2>&1 || code=$?
+  grep -qE "^$3; written to out.json$" run.txt || {
+    cat run.txt
+    fail "$1: not '$3'"
+  }
+  return $code
+}
+export MLTC_STANDIN_FAST=1 MLTC_STANDIN_SEED=7 MLTC_GPU_PEERS=$root/tests/scripts/lib/peers
+plain_path=$PATH
+export PATH=$root/tests/scripts/lib:$PATH
+
+# --- all is well
+checked "on the stand-in" programs "([0-9]+) of \\1 passed, 0 failed, 0 not done" || fail "exit code $?"
+python3 - <<'PYTHON'
+import json
+
+rows = {(r["program"], r["what"]): r for r in json.load(open("out.json"))["rows"]}
+beside = rows["gpt2", "time of a step beside peers"]
+assert set(beside["peers"]) == {"PyTorch eager"} and beside["met"], beside
+assert beside["peers"]["PyTorch eager"]["ratio"] < 1 and beside["step_us"] > 0, beside
+assert beside["missing"]["PyTorch compiled"] == "pretended: out of memory", beside
+assert beside["missing"]["JAX jit"] == "JAX: pretended to be missing", beside
+product = rows["matmuls", "matmuls beside cuBLAS"]["products"]["d_up_w"]
+assert product["us"] >= 2 and product["cuBLAS"]["tf32"]["ratio"] == product["us"] / 2, product
+kernels = rows["char_gpt", "time of each kernel"]["kernels"]
+assert len(kernels) > 20 and abs(sum(k["share"] for k in kernels) - 1) < 1e-6, kernels
+assert all(k["where"].startswith("char_gpt.graph:") for k in kernels if k["where"]), kernels
+assert rows["wrappers", "wrappers against the emulator"]["cases"] > 200
+assert rows["random_1_3", "kernels against plain references"]["kernels"] > 20
+assert rows["digits_mlp", "compute-sanitizer racecheck"]["summary"] == "ERROR SUMMARY: 0 errors"
+PYTHON
+mkdir results
+cp out.json results/gpu-out.json
+"$root/scripts/bench-table" --results=results --print >table.txt
+grep -q '^| gpt2, a step: of PyTorch eager | 0\.[0-9]* | met |$' table.txt || fail "$(cat table.txt)"
+
+# --- how results of wrappers are compared
+(cd "$root/tests/bench/gpu" && python3 -) <<'PYTHON'
+import struct
+
+from wrappers import compare
+
+
+def differ(got, want, ulps, kind="f32"):
+    form = "<" + {"f32": "f", "f64": "d", "u32": "I"}[kind]
+    pack = [x if isinstance(x, bytes) else struct.pack(form, x) for x in (got, want)]
+    return compare(*pack, {"type": kind, "ulps": ulps})[0] is not None
+
+
+def bits(x):
+    return struct.pack("<I", x)
+
+
+assert not differ(bits(0x3f800004), 1.0, 4) and differ(bits(0x3f800005), 1.0, 4)
+assert not differ(bits(0x80000002), bits(0x00000002), 4) and differ(bits(0x80000003), bits(0x00000002), 4)
+assert differ(-0.0, 0.0, 0) and not differ(-0.0, 0.0, 1)
+assert not differ(bits(0x7fffffff), bits(0xffc00000), 0) and differ(bits(0x7fffffff), 1.0, 4)
+assert differ(bits(0x7f800000), bits(0xff800000), 4) and not differ(bits(0x7f7fffff), bits(0x7f800000), 4)
+assert differ(1.0000000000000009, 1.0, 3, "f64") and not differ(1.0000000000000009, 1.0, 4, "f64")
+assert differ(1, 2, 0, "u32") and not differ(2, 2, 0, "u32")
+PYTHON
+
+# --- a folder with less in it
+small() { # FOLDER NAME...
+  mkdir "$1"
+  ln -s "$PWD"/programs/* "$1"
+  python3 - "$@" <<'PYTHON'
+import json
+import os
+import sys
+
+path = sys.argv[1] + "/programs.json"
+prepared = json.load(open(path))
+prepared["programs"] = [p for p in prepared["programs"] if p["name"] in sys.argv[2:]]
+os.remove(path)
+json.dump(prepared, open(path, "w"))
+PYTHON
+}
+
+# --- wrong bits of a wrapper; a program that is not there; faults under the sanitizer
+small wrong digits_mlp
+rm wrong/digits_mlp-cpu wrong/wrappers
+cp -rL programs/wrappers wrong
+python3 - <<'PYTHON'
+import json
+
+plan = json.load(open("wrong/wrappers/wrappers.json"))
+at, _ = next(c for c in plan["cases"] if c["kernel"] == "tf32")["after"]
+with open("wrong/wrappers/wrappers.bin", "r+b") as f:
+    f.seek(at + 4)
+    one = f.read(1)[0]
+    f.seek(at + 4)
+    f.write(bytes([one ^ 1]))
+PYTHON
+! PRETENDED_FAULT=memcheck checked "faults" wrong "7 of 11 passed, 4 failed, 0 not done" ||
+  fail "faults, and exit code 0"
+for words in '1 of [0-9]* differ from the emulator' 'tf32: element 1 is .* not ' \
+  'digits_mlp-cpu.*cannot be started' 'Invalid __global__ read'; do
+  grep -q "$words" run.txt || fail "no '$words': $(cat run.txt)"
+  grep -q "$words" out.json || fail "no '$words' in the file"
+done
+
+# --- a crash, a hang, and no time left
+PATH=$plain_path
+small hung digits_mlp random_1_3
+rm hung/digits_mlp-gpu hung/random_1_3-gpu hung/wrappers.kernels
+printf '#!/bin/sh\nkill -SEGV $$\n' >hung/digits_mlp-gpu
+printf '#!/bin/sh\nsleep 1000\n' >hung/random_1_3-gpu
+chmod +x hung/digits_mlp-gpu hung/random_1_3-gpu
+! checked "hangs" hung "0 of 9 passed, 8 failed, 1 not done" --command-limit 2 ||
+  fail "a hang, and exit code 0"
+for words in 'ended by signal 11' 'random_1_3-gpu check: not done after 2 s' 'not done: it is not there'; do
+  grep -q "$words" run.txt || fail "no '$words': $(cat run.txt)"
+done
+checked "no time at all" hung "0 of 9 passed, 0 failed, 9 not done" --limit 0 || fail "exit code $?"
+grep -q 'not done: no time left' run.txt || fail "$(cat run.txt)"
+small slow random_1_3
+rm slow/random_1_3-gpu slow/wrappers.kernels
+ln -s "$PWD/hung/random_1_3-gpu" slow/random_1_3-gpu
+! checked "too little time" slow "0 of 3 passed, 1 failed, 2 not done" --limit 6 || fail "exit code 0"
+grep -q 'not done: no time left: stopped after' run.txt || fail "$(cat run.txt)"

@@ -266,7 +266,13 @@ static const fact_case cases[] = {
     {"%c = const {value=1e-40} : f32[4,6]\n%x = div %m, %c : f32[4,6]\n%r = copy %x : f32[4,6]",
      ALL, ALL},
     {"%b = cast %see : f32[4,6]\n%x = mul %b, %m : f32[4,6]\n%r = copy %x : f32[4,6]", CAUSAL, ALL},
-    // masks
+    // masks: where they are false a program's other parts may take for granted, so `check` must
+    // know
+    {"%x = not %see : bool[4,6]\n%r = select %x, %v, %zero : f32[4,6]", LATER, ALL},
+    {"%w = ge %column, %row : bool[4,6]\n%x = and %see, %w : bool[4,6]\n"
+     "%r = select %x, %v, %zero : f32[4,6]",
+     {0, 0},
+     ALL},
     {"%n = not %see : bool[4,6]\n%x = select %n, %v, %zero : f32[4,6]\n%r = copy %x : f32[4,6]",
      LATER, ALL},
     {"%x = select %see, %zero, %v : f32[4,6]\n%r = copy %x : f32[4,6]", LATER, ALL},

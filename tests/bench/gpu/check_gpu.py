@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs prepared programs on a GPU and writes what came out; called by scripts/check-gpu.
 
-    check_gpu.py FOLDER [--out FILE] [--limit SECONDS]
+    check_gpu.py FOLDER [--out FILE] [--limit SECONDS] [--command-limit SECONDS]
 
 FOLDER is what prepare.py made. Everything is tried, whatever fails before; when the limit is reached
 no new work begins. The file has every outcome: failures with their words, and what was not done and
@@ -21,9 +21,10 @@ import examples
 import sanitizer
 import speed
 import wrappers
-from work import Absent, Clock, Report, run
+from work import Clock, Report, absent, run
 
 LIMIT = 450  # seconds: together with starting and ending less than 8 minutes
+COMMAND_LIMIT = 120
 RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "results")
 
 
@@ -38,21 +39,18 @@ def device():
         return "unknown", "unknown"
 
 
-def missing(why):
-    raise Absent(why)
-
-
-def try_all(folder, listed, report):
+def try_all(folder, prepared, report):
+    listed = prepared["programs"]
     programs = [examples.Program(folder, facts, report.clock) for facts in listed
                 if facts["kind"] != "missing"]
     try:
         for facts in listed:
             if facts["kind"] == "missing":
-                report.step(facts["name"], "all of it", missing, facts["why"])
+                report.step(facts["name"], "all of it", absent, facts["why"])
         report.step("wrappers", "wrappers against the emulator", wrappers.check, folder, report.clock, run)
         examples.try_all(report, programs)
         sanitizer.try_all(report, programs)
-        return speed.try_all(report, programs)
+        return speed.try_all(report, programs, prepared["small"])
     finally:
         for p in programs:
             p.close()
@@ -69,17 +67,18 @@ def main():
     p.add_argument("folder")
     p.add_argument("--out", help="result file; default: gpu-NAME.json among the results")
     p.add_argument("--limit", type=float, default=LIMIT, help="seconds after which nothing new begins")
+    p.add_argument("--command-limit", type=float, default=COMMAND_LIMIT, help="seconds of one command")
     o = p.parse_args()
     folder = os.path.abspath(o.folder)
     with open(os.path.join(folder, "programs.json"), encoding="utf-8") as f:
         prepared = json.load(f)
     name, driver = device()
     out = o.out or os.path.join(RESULTS, f"gpu-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')}.json")
-    begun, report = time.monotonic(), Report(Clock(o.limit))
+    begun, report = time.monotonic(), Report(Clock(o.limit, o.command_limit))
     result = {"schema": "mltc-bench-gpu", "version": 2, "device": name, "driver": driver,
               "date": datetime.date.today().isoformat(), "target": prepared["target"], "peers": {}}
     try:
-        result["peers"] = try_all(folder, prepared["programs"], report)
+        result["peers"] = try_all(folder, prepared, report)
     finally:  # also of a run that was interrupted
         write(out, {**result, "seconds": round(time.monotonic() - begun, 1), "rows": report.rows})
     failed, undone = report.count(False), report.count(None)

@@ -9,7 +9,6 @@ import os
 import sys
 import time
 
-SECONDS = 0.5  # of one measurement, about
 WANT_CPU = os.environ.get("MLTC_PEER_DEVICE") == "cpu"
 
 
@@ -34,12 +33,13 @@ def seconds_of(step, wait, count):
     return (time.perf_counter() - begun) / count
 
 
-def timer(step, wait):
-    """After warming up: a function that gives the mean time of a step in microseconds."""
+def timer(step, wait, seconds=0.5):
+    """After warming up: a function that gives the mean time of a step in microseconds, measuring for
+    about so many seconds."""
     for _ in range(3):
         step()
     wait()
-    count = max(3, min(10000, int(SECONDS / max(seconds_of(step, wait, 3), 1e-6))))
+    count = max(3, min(10000, int(seconds / max(seconds_of(step, wait, 3), 1e-6))))
     return lambda: 1e6 * seconds_of(step, wait, count)
 
 

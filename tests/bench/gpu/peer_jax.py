@@ -1,4 +1,4 @@
-"""JAX as a peer (peer.py): the same networks in jax.numpy, one jitted step, fp32 products.
+"""JAX as a peer (peer.py): the same networks in jax.numpy, one jitted step, in f32 or tf32.
 
 The whole step is one compiled function that takes over the buffers of weights and moments.
 """
@@ -18,7 +18,6 @@ if peer.WANT_CPU:
     jax.config.update("jax_platforms", "cpu")
 elif jax.default_backend() != "gpu":
     peer.absent(f"JAX {jax.__version__} finds no GPU")
-jax.config.update("jax_default_matmul_precision", "highest")  # not TF32
 
 
 def cross_entropy(logits, labels):
@@ -137,6 +136,10 @@ def gpt(network):
 
 def main():
     _, network = peer.arguments()
+    known = {"f32": "highest", "tf32": "tensorfloat32"}
+    if network["precision"] not in known:
+        peer.absent(f"JAX: {network['precision']} is not tried")
+    jax.config.update("jax_default_matmul_precision", known[network["precision"]])
     state, advance = {"mlp": mlp, "gpt": gpt}[network["model"]](network)
 
     def step():

@@ -1,6 +1,6 @@
-"""PyTorch, eager or compiled, as a peer (peer.py): the same networks and batches, fp32.
+"""PyTorch, eager or compiled, as a peer (peer.py): the same networks and batches.
 
-The models are those of tests/bench/torch. A batch lies on the device; a step converts it, computes
+f32 is without tf32; bf16 is autocast, as is usual. The models are those of tests/bench/torch. A batch lies on the device; a step converts it, computes
 loss and gradients, clips where the trainer does, and runs the (fused) optimiser. Nothing waits for
 the device in a step.
 """
@@ -31,6 +31,14 @@ def wait():
 
 def compiled(function, style):
     return torch.compile(function) if style == "compiled" else function
+
+
+def allow_tf32(precision):
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+
+
+def autocast(precision):
+    return torch.autocast(DEVICE.type, torch.bfloat16, enabled=precision == "bf16")
 
 
 def fused():
@@ -66,27 +74,31 @@ def gpt(network, style):
             group["lr"] = models.cosine(count)
         count += 1
         optimizer.zero_grad(set_to_none=True)
-        loss(tokens, targets).backward()
+        with autocast(network["precision"]):
+            error = loss(tokens, targets)
+        error.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
     return step
 
 
-def product(m, n, k, ta, tb):
-    a = torch.randn((k, m) if ta else (m, k), device=DEVICE)
-    b = torch.randn((n, k) if tb else (k, n), device=DEVICE)
+def product(dtype, m, n, k, ta, tb):
+    a = torch.randn((k, m) if ta else (m, k), device=DEVICE, dtype=dtype)
+    b = torch.randn((n, k) if tb else (k, n), device=DEVICE, dtype=dtype)
     a, b = a.t() if ta else a, b.t() if tb else b
-    out = torch.empty((m, n), device=DEVICE)
+    out = torch.empty((m, n), device=DEVICE, dtype=dtype)
     return lambda: torch.matmul(a, b, out=out)
 
 
 def matmuls(shapes):
-    """{"f32": {name: us}, "tf32": ...}: cuBLAS, as PyTorch calls it."""
+    """{"f32": {name: us}, "tf32": ...}: cuBLAS, as PyTorch calls it; bf16 in and out."""
     us = {}
-    for precision, allow in (("f32", False), ("tf32", True)):
-        torch.backends.cuda.matmul.allow_tf32 = allow
-        us[precision] = {name: peer.timer(product(*shape), wait)() for name, shape in shapes.items()}
+    for precision in ("f32", "tf32", "bf16"):
+        allow_tf32(precision)
+        dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+        us[precision] = {name: peer.timer(product(dtype, *shape), wait, 0.1)()
+                         for name, shape in shapes.items()}
     return {"us": us}
 
 
@@ -97,6 +109,7 @@ def main():
     if network["model"] == "matmuls":
         peer.serve(version, lambda: matmuls(network["shapes"]))
         return
+    allow_tf32(network["precision"])
     step = {"mlp": mlp, "gpt": gpt}[network["model"]](network, style)
     time_step = peer.timer(step, wait)
     peer.serve(version, lambda: {"step_us": time_step()})

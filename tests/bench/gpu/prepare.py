@@ -27,7 +27,7 @@ EXAMPLES = {"digits_mlp": [], "mnist_mlp": MNIST, "char_gpt": ["tinyshakespeare.
 SEEDS_OF_A_PROGRAM, RANDOM_PROGRAMS = 8, 5
 
 GPT2 = {"B": 8, "T": 1024, "C": 768, "H": 12, "L": 12, "V": 50257}
-SMALL_GPT2 = {"B": 2, "T": 32, "C": 48, "H": 2, "L": 2, "V": 300}
+SMALL_GPT2 = {"B": 2, "T": 20, "C": 16, "H": 2, "L": 1, "V": 300}
 CHAR_GPT = {"B": 12, "T": 64, "C": 128, "H": 4, "L": 4, "V": 65}
 SMALL_CHAR_GPT = {"B": 2, "T": 24, "C": 32, "H": 4, "L": 2, "V": 65}
 
@@ -40,10 +40,17 @@ MATMULS = {"qkv": (8192, 2304, 768, False, False), "out": (8192, 768, 768, False
            "d_wte": (50257, 768, 8192, True, False)}
 
 
+def precisions(mltc):
+    """Those of matmuls beside f32 that the compiler offers."""
+    text = subprocess.run([mltc, "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return ["tf32", "bf16"] if "--precision=" in text else []
+
+
 class Maker:
     def __init__(self, options):
         self.o = options
         self.programs = []
+        self.precisions = ["f32", *precisions(options.mltc)]
         os.makedirs(self.path("data"), exist_ok=True)
 
     def path(self, name):
@@ -54,13 +61,19 @@ class Maker:
             f.write(text)
 
     def compile(self, source, out, target, *options):
-        kept = [f"--keep={self.path(out)}-kept"] if self.o.small and target != "cpu" else []
+        kept = [f"--keep={out}-kept"] if self.o.small and target != "cpu" else []
         machine = "cpu:x86-64-v3" if platform.machine() == "x86_64" else "cpu"
-        command = [self.o.mltc, self.path(source), *options, *kept, "-o", self.path(out),
+        command = [self.o.mltc, source, *options, *kept, "-o", out,
                    f"--target={machine if target == 'cpu' else target}"]
-        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(command, cwd=self.o.folder, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode:
             sys.exit(f"{done.stderr}check-gpu: {source} does not compile for {target}")
+
+    def add_all(self, name, kind, source, *options, **facts):
+        """In each precision: NAME, NAME_tf32, ... A rehearsal has others elsewhere (add_precise)."""
+        for p in self.precisions[:1] if self.o.small else self.precisions:
+            more, suffix = ([], "") if p == "f32" else ([f"--precision={p}"], "_" + p)
+            self.add(name + suffix, kind, source, *options, *more, precision=p, **facts)
 
     def add(self, name, kind, source, *options, **facts):
         """Facts are what check_gpu.py needs to know: the network, for its peers."""
@@ -107,6 +120,14 @@ def add_examples(m):
         m.add(name, "example", name + ".graph", *options, **more)
 
 
+def add_precise(m):
+    """Kernels that multiply in other precisions, each against its plain version."""
+    for p in m.precisions[1:]:
+        if os.path.exists(m.path("char_gpt.graph")):
+            m.add("char_gpt_" + p, "precise", "char_gpt.graph", f"--precision={p}",
+                  *defines(SMALL_CHAR_GPT if m.o.small else CHAR_GPT))
+
+
 def write_tokens(m, name, count, vocabulary):
     """Ids of which low ones are frequent, so that there is something to learn."""
     chance = random.Random(1)
@@ -119,7 +140,7 @@ def add_gpt2(m):
     sizes = SMALL_GPT2 if m.o.small else GPT2
     write_tokens(m, "tokens.bin", 40 * sizes["B"] * (sizes["T"] + 1), sizes["V"])
     m.write("gpt2.graph", short("char_gpt", 'data {\n  train = tokens("tokens.bin", window=T)\n}'))
-    m.add("gpt2", "large", "gpt2.graph", *defines(sizes), network=gpt(sizes))
+    m.add_all("gpt2", "large", "gpt2.graph", *defines(sizes), network=gpt(sizes))
 
 
 def add_random(m):
@@ -133,7 +154,8 @@ def add_random(m):
         m.add(name, "kernels", name + ".ir")
 
 
-def matmul_lines(name, m, n, k, ta, tb):
+def matmul_lines(name, stream, m, n, k, ta, tb):
+    """Lines of states, of init, and of step. Operands are random: zeros are multiplied faster."""
     a, b = ([k, m] if ta else [m, k]), ([n, k] if tb else [k, n])
     flags = f"{{ta={str(ta).lower()}, tb={str(tb).lower()}}}"
     a, b, c = (f"f32[{x},{y}]" for x, y in (a, b, (m, n)))
@@ -141,39 +163,40 @@ def matmul_lines(name, m, n, k, ta, tb):
               f"state {name}.c : {c} role=buffer"]
     nodes = [f"  %{name}.a = read @{name}.a : {a}", f"  %{name}.b = read @{name}.b : {b}",
              f"  %{name} = matmul %{name}.a, %{name}.b {flags} : {c}", f"  write @{name}.c, %{name}"]
-    return states, nodes
+    init = [line for i, (x, t) in enumerate((("a", a), ("b", b)))
+            for line in (f"  %{name}.{x} = normal %seed, %zero {{stream={2 * stream + i}}} : {t}",
+                         f"  write @{name}.{x}, %{name}.{x}")]
+    return states, init, nodes
 
 
 def add_matmuls(m):
     """One program that multiplies, and nothing else: its kernels' times are cuBLAS's to beat."""
     shapes = {name: [*(max(16, x // 64) if m.o.small else x for x in s[:3]), *s[3:]]
               for name, s in MATMULS.items()}
-    states, nodes = [], []
-    for name, shape in shapes.items():
-        more_states, more_nodes = matmul_lines(name, *shape)
-        states += more_states
-        nodes += more_nodes
+    parts = [matmul_lines(name, i, *shape) for i, (name, shape) in enumerate(shapes.items())]
+    states, init, nodes = ([line for p in parts for line in p[i]] for i in range(3))
     write_tokens(m, "few.bin", 4000, 60)
     m.write("matmuls.ir", "\n".join([
         "mltc-ir 1", "module matmuls", "", "state step : i64[] role=counter",
+        "state seed : i64[] role=seed",
         f"state check_steps : f32[] role=flag value={STEPS}", *states,
         'data train = tokens("few.bin") {window=8}', "config steps = $check_steps", "",
-        "func step {", "  %ids = input : i32[1,8]", "  %next = input : i32[1,8]",
+        "func init {", "  %seed = read @seed : i64[]", "  %zero = const {value=0.0} : i64[]", *init, "}",
+        "", "func step {", "  %ids = input : i32[1,8]", "  %next = input : i32[1,8]",
         "  %step = read @step : i64[]", "  %one = const {value=1.0} : i64[]", *nodes,
         "  %after = add %step, %one : i64[]", "  write @step, %after", "}", ""]))
-    m.add("matmuls", "matmuls", "matmuls.ir", shapes=shapes)
+    m.add_all("matmuls", "matmuls", "matmuls.ir", shapes=shapes)
 
 
-def add_wrappers(m):
-    print("  wrappers", flush=True)
+def start_wrappers(m):
+    """One process with much to compile: beside the others."""
     folder = m.path("wrappers")
     os.makedirs(folder, exist_ok=True)
     command = [os.path.join(m.o.tools, "wrapper_results"), m.o.target, folder]
     if m.o.small:
         os.makedirs(m.path("wrappers-kept"), exist_ok=True)
         command.append(m.path("wrappers-kept"))
-    if subprocess.run(command, cwd=ROOT, check=False).returncode:
-        sys.exit("check-gpu: what the wrappers must compute cannot be made")
+    return subprocess.Popen(command, cwd=ROOT)
 
 
 def main():
@@ -187,9 +210,15 @@ def main():
     o = p.parse_args()
     o.folder, o.mltc, o.tools = (os.path.abspath(x) for x in (o.folder, o.mltc, o.tools))
     m = Maker(o)
-    for add in (add_examples, add_wrappers, add_random, add_gpt2, add_matmuls):
-        add(m)
-    m.write("programs.json", json.dumps({"target": o.target, "programs": m.programs}, indent=1) + "\n")
+    wrappers = start_wrappers(m)
+    try:
+        for add in (add_examples, add_random, add_gpt2, add_matmuls, add_precise):
+            add(m)
+        if wrappers.wait():
+            sys.exit("check-gpu: what the wrappers must compute cannot be made")
+    finally:
+        wrappers.kill()
+    m.write("programs.json", json.dumps({"target": o.target, "small": o.small, "programs": m.programs}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from work import Absent, Clock, Failed, call, ended_how, last_words
+from work import Absent, Clock, Failed, absent, call, ended_how, last_words
 
 TOOLS = ["memcheck", "racecheck", "synccheck", "initcheck"]
 LIMIT, TOGETHER = 60, 120  # seconds of one case, of all
@@ -20,14 +20,11 @@ def find():
 
 
 def check(program, tool, binary, clock, arguments):
-    if not binary:
-        raise Absent("compute-sanitizer is not there")
     if clock.left() <= 0:
         raise Absent(f"the sanitizer's {TOGETHER} s are over")
     command = [binary, "--tool", tool, "--error-exitcode", str(FOUND),
                *program.command("gpu", *arguments)]
-    code, out = call(command, f"{tool} of {program.name}", clock.limit(LIMIT), program.work,
-                     program.env)
+    code, out = call(command, f"{tool} of {program.name}", clock, program.work, program.env)
     summary = re.findall(r"^=+ *(\S* SUMMARY: .*)$", out, flags=re.M)
     if code == FOUND or summary and code:
         raise Failed(f"{tool} of {program.name}: {ended_how(code)}\n{last_words(out, 30)}")
@@ -47,7 +44,10 @@ def cases(programs):
 
 
 def try_all(report, programs):
-    binary, clock = find(), Clock(TOGETHER, report.clock)
+    binary, clock = find(), Clock(TOGETHER, LIMIT, report.clock)
+    if not binary:
+        report.step("all", "compute-sanitizer", absent, "it is not there")
+        return
     for program, arguments in cases(programs):
         for tool in TOOLS:
             report.step(program.name, f"compute-sanitizer {tool}", check, program, tool, binary, clock,

@@ -117,14 +117,14 @@ def step_us(p, steps):
     return (at[steps] - at[steps // 2]) / (steps - steps // 2) * 1e6
 
 
-def enough_steps(p):
+def enough_steps(p, seconds):
     first = step_us(p, 8)
-    return 2 * min(10000, max(3, int(SECONDS * 1e6 / max(first, 1))))
+    return 2 * min(10000, max(3, int(seconds * 1e6 / max(first, 1))))
 
 
-def steps_beside_peers(p, versions):
-    steps, ours, theirs = enough_steps(p), [], {}
-    peers = Peers(PEERS, p.facts["network"], p.clock)
+def take_turns(p, peers, steps):
+    """The trainer's times, and peer -> its times."""
+    ours, theirs = [], {}
     try:
         for _ in range(TURNS):
             ours.append(step_us(p, steps))
@@ -132,19 +132,36 @@ def steps_beside_peers(p, versions):
                 theirs.setdefault(name, []).append(answer["step_us"])
     finally:
         peers.close()
-    versions.update(peers.versions)
-    mine = statistics.median(ours)
-    row = {"step_us": mine, "runs_us": ours, "steps": steps, "missing": peers.missing, "peers": {}}
-    for name, runs in theirs.items():
-        median = statistics.median(runs)
-        row["peers"][name] = {"step_us": median, "runs_us": runs, "ratio": mine / median}
+    return ours, theirs
+
+
+def steps_beside_peers(p, seconds, versions):
+    network = {"precision": p.facts.get("precision", "f32"), **p.facts["network"]}
+    steps, ours = enough_steps(p, seconds), []
+    row = {"precision": network["precision"], "steps": steps, "missing": {}, "peers": {}}
+    # Large networks would not all have room on the device.
+    together = p.facts["kind"] != "large"
+    for kinds in [PEERS] if together else [{name: how} for name, how in PEERS.items()]:
+        peers = Peers(kinds, network, p.clock)
+        row["missing"].update(peers.missing)
+        if ours and not peers.running:
+            continue
+        mine, theirs = take_turns(p, peers, steps)
+        for name, runs in theirs.items():
+            median = statistics.median(runs)
+            row["peers"][name] = {"step_us": median, "runs_us": runs,
+                                  "ratio": statistics.median(mine) / median}
+        row["missing"].update(peers.missing)
+        versions.update(peers.versions)
+        ours += mine
+    row.update(step_us=statistics.median(ours), runs_us=ours)
     if "PyTorch eager" in row["peers"]:
         row["met"] = row["peers"]["PyTorch eager"]["ratio"] <= 1
     return row
 
 
-def steps_alone(p):
-    steps = enough_steps(p)
+def steps_alone(p, seconds):
+    steps = enough_steps(p, seconds)
     runs = [step_us(p, steps) for _ in range(TURNS)]
     return {"step_us": statistics.median(runs), "runs_us": runs, "steps": steps}
 
@@ -193,7 +210,7 @@ def matmuls(p, versions):
     finally:
         peers.close()
     versions.update(peers.versions)
-    return {"precision": "f32", "missing": peers.missing,
+    return {"precision": p.facts["precision"], "missing": peers.missing,
             "products": {name: product_row(name, shapes[name], ours[name], theirs) for name in shapes}}
 
 
@@ -208,17 +225,21 @@ def product_row(name, shape, ours, theirs):
     return row
 
 
-def try_all(report, programs):
+def steps_of(report, programs, seconds, versions):
+    for p in programs:
+        if "network" in p.facts:
+            report.step(p.name, "time of a step beside peers", steps_beside_peers, p, seconds, versions)
+        elif p.facts["kind"] == "example":
+            report.step(p.name, "time of a step", steps_alone, p, seconds)
+
+
+def try_all(report, programs, small):
     """Versions of the peers that were there."""
     versions = {}
     for p in programs:
-        kind = p.facts["kind"]
-        if kind == "matmuls":
-            report.step(p.name, "matmuls beside cuBLAS", matmuls, p, versions)
-        elif kind in ("example", "large"):
+        if p.facts["kind"] in ("example", "large"):
             report.step(p.name, "time of each kernel", each_kernel, p)
-            if "network" in p.facts:
-                report.step(p.name, "time of a step beside peers", steps_beside_peers, p, versions)
-            else:
-                report.step(p.name, "time of a step", steps_alone, p)
+        elif p.facts["kind"] == "matmuls":
+            report.step(p.name, "matmuls beside cuBLAS", matmuls, p, versions)
+    steps_of(report, programs, SECONDS / 20 if small else SECONDS, versions)
     return versions

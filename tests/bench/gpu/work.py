@@ -14,18 +14,24 @@ class Absent(Exception):
     """What is needed is not on this machine: nothing was tried."""
 
 
-class Clock:
-    """The time that is left of the whole run, or of a part of it."""
+def absent(why):
+    """A step that is not done."""
+    raise Absent(why)
 
-    def __init__(self, seconds, whole=None):
+
+class Clock:
+    """The time that is left of the whole run, or of a part of it; and what a command may take."""
+
+    def __init__(self, seconds, command, whole=None):
         self.end = time.monotonic() + (min(seconds, whole.left()) if whole else seconds)
+        self.command = command
 
     def left(self):
         return self.end - time.monotonic()
 
-    def limit(self, seconds):
-        """Of a command: its own, or what is left."""
-        return max(1, min(seconds, self.left()))
+    def limit(self, seconds=None):
+        """Of a command, or of something else that has its own: that, or what is left."""
+        return max(1, min(self.command if seconds is None else seconds, self.left()))
 
 
 def end_group(process):
@@ -45,8 +51,9 @@ def ended_how(code):
     return f"ended by signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def call(command, what, limit, cwd=None, env=None):
+def call(command, what, clock, cwd=None, env=None):
     """Exit code and output; Failed when it cannot be started or takes too long."""
+    limit = clock.limit()
     try:
         process = subprocess.Popen(command, cwd=cwd, env=env, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, errors="replace",
@@ -57,13 +64,15 @@ def call(command, what, limit, cwd=None, env=None):
         out, _ = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired as e:
         end_group(process)
+        if clock.left() <= 0:
+            raise Absent(f"no time left: stopped after {limit:.0f} s") from e
         raise Failed(f"{what}: not done after {limit:.0f} s") from e
     return process.returncode, out
 
 
-def run(command, what, limit, cwd=None, env=None):
+def run(command, what, clock, cwd=None, env=None):
     """The command's output; Failed with its last words also when it fails."""
-    code, out = call(command, what, limit, cwd, env)
+    code, out = call(command, what, clock, cwd, env)
     if code:
         raise Failed(f"{what}: {ended_how(code)}\n{last_words(out)}")
     return out
