@@ -164,6 +164,19 @@ static const test_case cases[] = {
      "}\n"
      "result output y = %y",
      0},
+    {"softmax over both ends of odd length, kept", NULL,
+     "%x = input : f32[9,2,1025]\n"
+     "kernel k loop {\n"
+     "%m = reduce_max %x {axes=[0,2]} : f32[1,2,1]\n"
+     "%mb = broadcast %m : f32[9,2,1025]\n"
+     "%d = sub %x, %mb : f32[9,2,1025]\n"
+     "%e = exp %d : f32[9,2,1025]\n"
+     "%s = sum %e {axes=[0,2]} : f32[1,2,1]\n"
+     "%sb = broadcast %s : f32[9,2,1025]\n"
+     "%y = div %e, %sb : f32[9,2,1025]\n"
+     "}\n"
+     "result output y = %y",
+     0},
     {"a scaled softmax, online", NULL,
      "%x0 = input : f32[2,28000]\n"
      "kernel k loop {\n"
