@@ -83,19 +83,22 @@ static bool fits_l2(const cuda_loop *c, const cg_cuda *chip, int group) {
   return row * (rows < c->p.units ? rows : c->p.units) <= L2_BYTES;
 }
 
-static int most_across(const cuda_loop *c, const cg_cuda *chip) {
+static int most_across(const cuda_loop *c, const cg_kernel *k) {
+  const cg_cuda *chip = k->target->cuda;
   if (c->kept > 0)
     return kept_by_thread(c, THREADS) > MOST_REGISTERS ? LONG_ROW_THREADS : THREADS;
-  int most = THREADS;
-  while (c->p.phases > 1 && most < SWEPT_ROW_THREADS && !fits_l2(c, chip, most))
+  int most = THREADS, busy = cuda_loop_busy(&c->p, k);
+  while (c->p.phases > 1 && most < SWEPT_ROW_THREADS && !fits_l2(c, chip, most) &&
+         2 * most * busy <= chip->registers_per_sm)
     most *= 2;
   return most;
 }
 
 // Threads are added to a group until each has a few turns, as long as the chip has room for them.
-static void plan_group(cuda_loop *c, const cg_cuda *chip) {
+static void plan_group(cuda_loop *c, const cg_kernel *k) {
   const loop_plan *p = &c->p;
-  int most = p->across ? most_across(c, chip) : MOST_SLICES;
+  const cg_cuda *chip = k->target->cuda;
+  int most = p->across ? most_across(c, k) : MOST_SLICES;
   int64_t turns = p->across ? TURNS_ACROSS : TURNS_ALONG;
   int64_t room = (int64_t)chip->sms * chip->threads_per_sm;
   c->group = 1;
@@ -117,11 +120,11 @@ static void plan_threads(cuda_loop *c) {
 // What is not kept is read and worked out again, so that rows need not end somewhere.
 static void plan_keep(cuda_loop *c, const cg_kernel *k) {
   c->kept = c->p.flat ? 0 : cuda_loop_keep(&c->p, k);
-  plan_group(c, k->target->cuda);
+  plan_group(c, k);
   if (kept_by_thread(c, c->group) > MOST_REGISTERS || c->kept == 0) {
     c->kept = 0;
     cuda_loop_keep_nothing(&c->p, k);
-    plan_group(c, k->target->cuda);
+    plan_group(c, k);
   }
   c->turns = c->kept ? (int)ceil_div(c->vectors, c->group) : 0;
 }
@@ -185,13 +188,23 @@ static void emit_vectors(loop_emit *m) {
   emit_func_stores(m);
 }
 
+// Left to itself, ptxas spills rather than use more than 64 registers.
+static void open_kernel(const cg_kernel *k, const char *name, ir_buf *out) {
+  enum { TO_ITSELF = 64 };
+  const cuda_loop *c = k->schedule;
+  size_t width = k->in.num + k->out.num + k->numbers.num;
+  if (c->p.has_reduce && c->threads > THREADS && cuda_loop_busy(&c->p, k) > TO_ITSELF)
+    ir_buf_printf(out, "K_KERNEL_ROOM(%s_0, %d, 1, %zu) {\n", name, c->threads, width);
+  else
+    ir_buf_printf(out, "K_KERNEL(%s_0, %d, %zu) {\n", name, c->threads, width);
+}
+
 void cuda_loop_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   const cuda_loop *c = k->schedule;
   loop_emit m;
   loop_begin(&m, k, &c->p, out);
   reserve(&m);
-  size_t width = k->in.num + k->out.num + k->numbers.num;
-  ir_buf_printf(out, "K_KERNEL(%s_0, %d, %zu) {\n", name, c->threads, width);
+  open_kernel(k, name, out);
   m.e.indent = 2;
   cg_emit_args(k, out, 2);
   loop_declare_numbers(&m);

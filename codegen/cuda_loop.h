@@ -41,6 +41,8 @@ static inline const cuda_loop *cuda_loop_of(const loop_emit *m) {
 // Which loads a thread keeps from one phase to the next (loop_plan.kept): how many registers a
 // vector of everything takes, that is kept at a time.
 int cuda_loop_keep(loop_plan *p, const cg_kernel *k);
+// Registers that a turn takes besides those, estimated.
+int cuda_loop_busy(const loop_plan *p, const cg_kernel *k);
 // Rows are too long: members anew, without scratch rows, and in as few phases as that allows.
 void cuda_loop_keep_nothing(loop_plan *p, const cg_kernel *k);
 void cuda_loop_declare_kept(loop_emit *m, int turns);

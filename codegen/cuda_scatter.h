@@ -1,7 +1,7 @@
 // cuda_scatter.h: what the parts of the SCATTER generator for GPUs share.
 //
-//   cuda_scatter_plan.c   decisions: which of two ways, sizes of pieces, the workspace, what it
-//   costs cuda_scatter.c        text: the frame, clearing the table, the way by walking
+//   cuda_scatter_plan.c   decisions: which of two ways, pieces, the workspace, what it costs
+//   cuda_scatter.c        text: the frame, clearing the table, the way by walking
 //   cuda_scatter_sort.c   text: the way by sorting
 //   cuda_sort_prelude.h   what sorting kernels call
 //
@@ -9,10 +9,9 @@
 //
 //   walk   The first occurrence of a row owns it, and walks all indices: n * n comparisons, a row's
 //          updates one after the other. One launch and no workspace.
-//   sort   Positions are sorted by row, stably; the sorted list is cut into pieces of a fixed
-//   length,
-//          whose rows are summed side by side; rows that lie in several pieces are joined at the
-//          end. n additions wherever they fall; several launches and a workspace.
+//   sort   Positions are sorted by row, stably. The sorted list is cut into pieces of a fixed
+//          length, whose rows are summed side by side; rows that lie in several pieces are joined
+//          at the end. n additions wherever they fall; several launches and a workspace.
 //
 // Estimates of both (microseconds, for the chips that are compiled for) decide.
 #ifndef CODEGEN_CUDA_SCATTER_H

@@ -3,13 +3,12 @@
 //   index  3 0 3 3 1 0     sorted rows       0 0 1 3 | 3 3      pieces of 4
 //                          their positions   1 5 4 0 | 2 3
 //
-//   phases 1, 2; 3, 4; ...   a pass of sorting by some bits of the row: each block counts the
-//   digits of
-//                            its chunk; then it knows where its positions go, and puts them there
-//   the last but one         a group of threads per piece: row 0 = u[1] + u[5], row 1 = u[4]; row 3
-//                            goes on: its sum here, u[0], is the piece's tail; u[2] + u[3] the next
-//                            one's head
-//   the last                 row 3 = tail of piece 0 + heads of the pieces behind it
+//   phases 1, 2; 3, 4   sorting by some bits of the row each: blocks count the digits of their
+//                       chunks; then they know where positions go, and put them there
+//   the last but one    a group of threads per piece: row 0 = u[1] + u[5], row 1 = u[4]; row 3
+//                       goes on: its sum here, u[0], is the piece's tail; u[2] + u[3] the head
+//                       of the next one
+//   the last            row 3 = tail of piece 0 + heads of the pieces behind it
 //
 // Two designs for the sort: counting sort by whole rows (one pass; but a counter per row and chunk:
 // 26 MB for 50,257 rows in 128 chunks), or by digits, as here (a pass per 8 bits, 256 counters).

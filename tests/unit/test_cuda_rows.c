@@ -7,83 +7,37 @@
 
 #include <string.h>
 
+// %y is the softmax of %x over `axes`.
+#define SOFTMAX(axes, all, one)                                                                    \
+  "%m = reduce_max %x {axes=[" axes "]} : " one "\n%mb = broadcast %m : " all                      \
+  "\n%d = sub %x, %mb : " all "\n%e = exp %d : " all "\n%s = sum %e {axes=[" axes "]} : " one      \
+  "\n%sb = broadcast %s : " all "\n%y = div %e, %sb : " all "\n"
+
 static const test_case cases[] = {
     {"softmax, kept", NULL,
      "%x = input : f32[3,8192]\n"
-     "kernel k loop {\n"
-     "%m = reduce_max %x {axes=[1]} : f32[3,1]\n"
-     "%mb = broadcast %m : f32[3,8192]\n"
-     "%d = sub %x, %mb : f32[3,8192]\n"
-     "%e = exp %d : f32[3,8192]\n"
-     "%s = sum %e {axes=[1]} : f32[3,1]\n"
-     "%sb = broadcast %s : f32[3,8192]\n"
-     "%y = div %e, %sb : f32[3,8192]\n"
-     "}\n"
-     "result output y = %y",
+     "kernel k loop {\n" SOFTMAX("1", "f32[3,8192]", "f32[3,1]") "}\nresult output y = %y",
      0},
     {"softmax, kept by 512 threads", NULL,
      "%x = input : f32[2,16001]\n"
-     "kernel k loop {\n"
-     "%m = reduce_max %x {axes=[1]} : f32[2,1]\n"
-     "%mb = broadcast %m : f32[2,16001]\n"
-     "%d = sub %x, %mb : f32[2,16001]\n"
-     "%e = exp %d : f32[2,16001]\n"
-     "%s = sum %e {axes=[1]} : f32[2,1]\n"
-     "%sb = broadcast %s : f32[2,16001]\n"
-     "%y = div %e, %sb : f32[2,16001]\n"
-     "}\n"
-     "result output y = %y",
+     "kernel k loop {\n" SOFTMAX("1", "f32[2,16001]", "f32[2,1]") "}\nresult output y = %y",
      0},
     {"softmax, online", NULL,
      "%x = input : f32[3,17001]\n"
-     "kernel k loop {\n"
-     "%m = reduce_max %x {axes=[1]} : f32[3,1]\n"
-     "%mb = broadcast %m : f32[3,17001]\n"
-     "%d = sub %x, %mb : f32[3,17001]\n"
-     "%e = exp %d : f32[3,17001]\n"
-     "%s = sum %e {axes=[1]} : f32[3,1]\n"
-     "%sb = broadcast %s : f32[3,17001]\n"
-     "%y = div %e, %sb : f32[3,17001]\n"
-     "}\n"
-     "result output y = %y",
+     "kernel k loop {\n" SOFTMAX("1", "f32[3,17001]", "f32[3,1]") "}\nresult output y = %y",
      0},
     {"softmax of whole vectors, online", NULL,
      "%x = input : f32[2,28000]\n"
-     "kernel k loop {\n"
-     "%m = reduce_max %x {axes=[1]} : f32[2,1]\n"
-     "%mb = broadcast %m : f32[2,28000]\n"
-     "%d = sub %x, %mb : f32[2,28000]\n"
-     "%e = exp %d : f32[2,28000]\n"
-     "%s = sum %e {axes=[1]} : f32[2,1]\n"
-     "%sb = broadcast %s : f32[2,28000]\n"
-     "%y = div %e, %sb : f32[2,28000]\n"
-     "}\n"
-     "result output y = %y",
+     "kernel k loop {\n" SOFTMAX("1", "f32[2,28000]", "f32[2,1]") "}\nresult output y = %y",
      0},
     {"softmax of one row, online", NULL,
      "%x = input : f32[30001]\n"
-     "kernel k loop {\n"
-     "%m = reduce_max %x {axes=[0]} : f32[1]\n"
-     "%mb = broadcast %m : f32[30001]\n"
-     "%d = sub %x, %mb : f32[30001]\n"
-     "%e = exp %d : f32[30001]\n"
-     "%s = sum %e {axes=[0]} : f32[1]\n"
-     "%sb = broadcast %s : f32[30001]\n"
-     "%y = div %e, %sb : f32[30001]\n"
-     "}\n"
-     "result output y = %y",
+     "kernel k loop {\n" SOFTMAX("0", "f32[30001]", "f32[1]") "}\nresult output y = %y",
      0},
     {"softmax of a part of one row, online", NULL,
      "%x0 = input : f32[20003]\n"
-     "%x = slice %x0 {start=[3], stop=[20000], step=[1]} : f32[19997]\n"
-     "%m = reduce_max %x {axes=[0]} : f32[1]\n"
-     "%mb = broadcast %m : f32[19997]\n"
-     "%d = sub %x, %mb : f32[19997]\n"
-     "%e = exp %d : f32[19997]\n"
-     "%s = sum %e {axes=[0]} : f32[1]\n"
-     "%sb = broadcast %s : f32[19997]\n"
-     "%y = div %e, %sb : f32[19997]\n"
-     "result output y = %y",
+     "%x = slice %x0 {start=[3], stop=[20000], step=[1]} : f32[19997]\n" SOFTMAX(
+         "0", "f32[19997]", "f32[1]") "result output y = %y",
      0},
     {"sum of a part of one row", NULL,
      "%x0 = input : f32[5003]\n"
@@ -114,70 +68,30 @@ static const test_case cases[] = {
      0},
     {"softmax of doubles, online", NULL,
      "%x = input : f64[2,9003]\n"
-     "kernel k loop {\n"
-     "%m = reduce_max %x {axes=[1]} : f64[2,1]\n"
-     "%mb = broadcast %m : f64[2,9003]\n"
-     "%d = sub %x, %mb : f64[2,9003]\n"
-     "%e = exp %d : f64[2,9003]\n"
-     "%s = sum %e {axes=[1]} : f64[2,1]\n"
-     "%sb = broadcast %s : f64[2,9003]\n"
-     "%y = div %e, %sb : f64[2,9003]\n"
-     "}\n"
-     "result output y = %y",
+     "kernel k loop {\n" SOFTMAX("1", "f64[2,9003]", "f64[2,1]") "}\nresult output y = %y",
      0},
     {"softmax of columns, kept", NULL,
      "%x = input : f32[250,9]\n"
-     "kernel k loop {\n"
-     "%m = reduce_max %x {axes=[0]} : f32[1,9]\n"
-     "%mb = broadcast %m : f32[250,9]\n"
-     "%d = sub %x, %mb : f32[250,9]\n"
-     "%e = exp %d : f32[250,9]\n"
-     "%s = sum %e {axes=[0]} : f32[1,9]\n"
-     "%sb = broadcast %s : f32[250,9]\n"
-     "%y = div %e, %sb : f32[250,9]\n"
-     "}\n"
-     "result output y = %y",
+     "kernel k loop {\n" SOFTMAX("0", "f32[250,9]", "f32[1,9]") "}\nresult output y = %y",
      0},
     {"softmax of columns, online", NULL,
      "%x = input : f32[1000,9]\n"
-     "kernel k loop {\n"
-     "%m = reduce_max %x {axes=[0]} : f32[1,9]\n"
-     "%mb = broadcast %m : f32[1000,9]\n"
-     "%d = sub %x, %mb : f32[1000,9]\n"
-     "%e = exp %d : f32[1000,9]\n"
-     "%s = sum %e {axes=[0]} : f32[1,9]\n"
-     "%sb = broadcast %s : f32[1000,9]\n"
-     "%y = div %e, %sb : f32[1000,9]\n"
-     "}\n"
-     "result output y = %y",
+     "kernel k loop {\n" SOFTMAX("0", "f32[1000,9]", "f32[1,9]") "}\nresult output y = %y",
      0},
     {"softmax over both ends, online", NULL,
      "%x = input : f32[300,3,130]\n"
-     "kernel k loop {\n"
-     "%m = reduce_max %x {axes=[0,2]} : f32[1,3,1]\n"
-     "%mb = broadcast %m : f32[300,3,130]\n"
-     "%d = sub %x, %mb : f32[300,3,130]\n"
-     "%e = exp %d : f32[300,3,130]\n"
-     "%s = sum %e {axes=[0,2]} : f32[1,3,1]\n"
-     "%sb = broadcast %s : f32[300,3,130]\n"
-     "%y = div %e, %sb : f32[300,3,130]\n"
-     "}\n"
-     "result output y = %y",
+     "kernel k loop {\n" SOFTMAX("0,2", "f32[300,3,130]", "f32[1,3,1]") "}\nresult output y = %y",
+     0},
+    {"softmax over both ends of odd length, kept", NULL,
+     "%x = input : f32[9,2,1025]\n"
+     "kernel k loop {\n" SOFTMAX("0,2", "f32[9,2,1025]", "f32[1,2,1]") "}\nresult output y = %y",
      0},
     {"a scaled softmax, online", NULL,
      "%x0 = input : f32[2,28000]\n"
      "kernel k loop {\n"
      "%c = const {value=30} : f32[2,28000]\n"
-     "%x = mul %x0, %c : f32[2,28000]\n"
-     "%m = reduce_max %x {axes=[1]} : f32[2,1]\n"
-     "%mb = broadcast %m : f32[2,28000]\n"
-     "%d = sub %x, %mb : f32[2,28000]\n"
-     "%e = exp %d : f32[2,28000]\n"
-     "%s = sum %e {axes=[1]} : f32[2,1]\n"
-     "%sb = broadcast %s : f32[2,28000]\n"
-     "%y = div %e, %sb : f32[2,28000]\n"
-     "}\n"
-     "result output y = %y",
+     "%x = mul %x0, %c : f32[2,28000]\n" SOFTMAX("1", "f32[2,28000]",
+                                                 "f32[2,1]") "}\nresult output y = %y",
      1e-5},
     {"two sums of one maximum, online", NULL,
      "%x = input : f32[2,17000]\n"
@@ -241,16 +155,8 @@ static const test_case cases[] = {
      "%x1 = select %c1, %low, %x0 : f32[6,5001]\n"
      "%x2 = select %c2, %high, %x1 : f32[6,5001]\n"
      "%x3 = select %c3, %nan, %x2 : f32[6,5001]\n"
-     "%x = select %c4, %low, %x3 : f32[6,5001]\n"
-     "%m = reduce_max %x {axes=[1]} : f32[6,1]\n"
-     "%mb = broadcast %m : f32[6,5001]\n"
-     "%d = sub %x, %mb : f32[6,5001]\n"
-     "%e = exp %d : f32[6,5001]\n"
-     "%s = sum %e {axes=[1]} : f32[6,1]\n"
-     "%sb = broadcast %s : f32[6,5001]\n"
-     "%y = div %e, %sb : f32[6,5001]\n"
-     "}\n"
-     "result output y = %y",
+     "%x = select %c4, %low, %x3 : f32[6,5001]\n" SOFTMAX("1", "f32[6,5001]",
+                                                          "f32[6,1]") "}\nresult output y = %y",
      0},
     {"infinities and NaN, online", NULL,
      "%z = input : f32[6,17003]\n"
@@ -283,16 +189,8 @@ static const test_case cases[] = {
      "%x1 = select %c1, %low, %x0 : f32[6,17003]\n"
      "%x2 = select %c2, %high, %x1 : f32[6,17003]\n"
      "%x3 = select %c3, %nan, %x2 : f32[6,17003]\n"
-     "%x = select %c4, %low, %x3 : f32[6,17003]\n"
-     "%m = reduce_max %x {axes=[1]} : f32[6,1]\n"
-     "%mb = broadcast %m : f32[6,17003]\n"
-     "%d = sub %x, %mb : f32[6,17003]\n"
-     "%e = exp %d : f32[6,17003]\n"
-     "%s = sum %e {axes=[1]} : f32[6,1]\n"
-     "%sb = broadcast %s : f32[6,17003]\n"
-     "%y = div %e, %sb : f32[6,17003]\n"
-     "}\n"
-     "result output y = %y",
+     "%x = select %c4, %low, %x3 : f32[6,17003]\n" SOFTMAX("1", "f32[6,17003]",
+                                                           "f32[6,1]") "}\nresult output y = %y",
      0},
     {"layernorm, kept", NULL,
      "%x = input : f32[3,9000]\n"

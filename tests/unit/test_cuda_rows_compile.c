@@ -95,6 +95,17 @@ static const test_case cases[] = {
      "%y = div %e, %sb : f64[4096,8189]\n"
      "result output y = %y",
      0},
+    {"softmax of long rows of doubles", NULL,
+     "%x = input : f64[4096,50257]\n"
+     "%m = reduce_max %x {axes=[1]} : f64[4096,1]\n"
+     "%mb = broadcast %m : f64[4096,50257]\n"
+     "%d = sub %x, %mb : f64[4096,50257]\n"
+     "%e = exp %d : f64[4096,50257]\n"
+     "%s = sum %e {axes=[1]} : f64[4096,1]\n"
+     "%sb = broadcast %s : f64[4096,50257]\n"
+     "%y = div %e, %sb : f64[4096,50257]\n"
+     "result output y = %y",
+     0},
     {"softmax of 50257", NULL,
      "%x = input : f32[8192,50257]\n"
      "%m = reduce_max %x {axes=[1]} : f32[8192,1]\n"
@@ -135,6 +146,28 @@ static const test_case cases[] = {
      "%h = mul %d, %rb : f32[8192,768]\n"
      "%gb = broadcast %g : f32[8192,768]\n"
      "%y = mul %h, %gb : f32[8192,768]\n"
+     "result output y = %y\n"
+     "result output mean = %mean\n"
+     "result output r = %r",
+     0},
+    {"layernorm of 50257", NULL,
+     "%x = input : f32[8192,50257]\n"
+     "%g = input : f32[1,50257]\n"
+     "%s = sum %x {axes=[1]} : f32[8192,1]\n"
+     "%n = const {value=0.00001989772569} : f32[8192,1]\n"
+     "%mean = mul %s, %n : f32[8192,1]\n"
+     "%mb = broadcast %mean : f32[8192,50257]\n"
+     "%d = sub %x, %mb : f32[8192,50257]\n"
+     "%q = mul %d, %d : f32[8192,50257]\n"
+     "%v = sum %q {axes=[1]} : f32[8192,1]\n"
+     "%var = mul %v, %n : f32[8192,1]\n"
+     "%eps = const {value=1e-5} : f32[8192,1]\n"
+     "%ve = add %var, %eps : f32[8192,1]\n"
+     "%r = rsqrt %ve : f32[8192,1]\n"
+     "%rb = broadcast %r : f32[8192,50257]\n"
+     "%h = mul %d, %rb : f32[8192,50257]\n"
+     "%gb = broadcast %g : f32[8192,50257]\n"
+     "%y = mul %h, %gb : f32[8192,50257]\n"
      "result output y = %y\n"
      "result output mean = %mean\n"
      "result output r = %r",
@@ -200,6 +233,25 @@ static const test_case cases[] = {
      "%w = sub %u, %t : f32[8192,768]\n"
      "%rb = broadcast %r : f32[8192,768]\n"
      "%dx = mul %w, %rb : f32[8192,768]\n"
+     "result output dx = %dx",
+     0},
+    {"layernorm backward of 50257", NULL,
+     "%dy = input : f32[8192,50257]\n"
+     "%h = input : f32[8192,50257]\n"
+     "%r = input : f32[8192,1]\n"
+     "%a = sum %dy {axes=[1]} : f32[8192,1]\n"
+     "%p = mul %dy, %h : f32[8192,50257]\n"
+     "%b = sum %p {axes=[1]} : f32[8192,1]\n"
+     "%n = const {value=0.00001989772569} : f32[8192,1]\n"
+     "%an = mul %a, %n : f32[8192,1]\n"
+     "%bn = mul %b, %n : f32[8192,1]\n"
+     "%anb = broadcast %an : f32[8192,50257]\n"
+     "%bnb = broadcast %bn : f32[8192,50257]\n"
+     "%t = mul %h, %bnb : f32[8192,50257]\n"
+     "%u = sub %dy, %anb : f32[8192,50257]\n"
+     "%w = sub %u, %t : f32[8192,50257]\n"
+     "%rb = broadcast %r : f32[8192,50257]\n"
+     "%dx = mul %w, %rb : f32[8192,50257]\n"
      "result output dx = %dx",
      0},
     {"layernorm backward of 8191", NULL,
