@@ -56,6 +56,9 @@ typedef struct cg_target {
   const cg_cuda *cuda;        // NULL: a CPU
 } cg_target;
 
+// What multiplies in a kernel's matmul: arithmetic units for its type, or the tensor cores.
+typedef enum cg_products { CG_BY_FMA, CG_BY_TF32, CG_BY_HALF } cg_products;
+
 typedef struct cg_kernel {
   ir_kernel *k;
   const ir_func *func;
@@ -68,6 +71,7 @@ typedef struct cg_kernel {
   int64_t tasks[CG_MAX_PHASES]; // GPU: blocks
   int threads[CG_MAX_PHASES];   // GPU: of a block
   int64_t workspace;            // bytes
+  cg_products products;         // GPU: for estimates
   // Numbers that kernels of equal text may differ in. LOOP: the element count of a kernel with
   // one axis; then the stream of each random member.
   IR_VEC(int64_t) numbers;

@@ -119,6 +119,9 @@ void cuda_matmul_schedule(cg_kernel *k) {
     k->threads[i] = s->plan.threads;
   }
   k->workspace = s->plan.workspace;
+  k->products = cmm_is_half(s->problem.math) ? CG_BY_HALF
+                : s->problem.math == MM_TF32 ? CG_BY_TF32
+                                             : CG_BY_FMA;
   k->schedule = s;
 }
 

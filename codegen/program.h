@@ -97,6 +97,7 @@ typedef struct cg_chip {
   int shared_sm, shared_block; // KiB
   int sms;                     // of the chip
   double f32, f64;             // TFLOP/s, without tensor cores
+  double tf32, half;           // TFLOP/s of the tensor cores, summed in f32, no sparsity
   double bandwidth;            // TB/s of its memory
 } cg_chip;
 const cg_chip *cg_cuda_chip(const char *arch); // one of cg_cuda_names

@@ -20,10 +20,13 @@
 enum { WARP = 32, REGISTERS_OF_SM = 64 * 1024, REGISTERS_TOGETHER = 256, KIB = 1024 };
 enum { SHARED_OF_EACH_BLOCK = 1024, NAME_WIDTH = 28 };
 
+// What computes at rates of their own.
+typedef enum unit { UNIT_F32, UNIT_F64, UNIT_TF32, UNIT_HALF, NUM_UNITS } unit;
+
 typedef struct row {
   const cg_distinct *d;
   int64_t calls, flops, bytes;
-  double flops_f64; // part of flops
+  double work[NUM_UNITS]; // flops of each unit
 } row;
 
 typedef struct report {
@@ -54,8 +57,9 @@ double cg_occupancy(const cg_chip *chip, const cg_resources *r, int threads) {
 }
 
 static double seconds(const cg_chip *chip, const row *x) {
-  double arithmetic =
-      ((double)x->flops - x->flops_f64) / (chip->f32 * 1e12) + x->flops_f64 / (chip->f64 * 1e12);
+  double arithmetic = (x->work[UNIT_F32] / chip->f32 + x->work[UNIT_F64] / chip->f64 +
+                       x->work[UNIT_TF32] / chip->tf32 + x->work[UNIT_HALF] / chip->half) *
+                      1e-12;
   double memory = (double)x->bytes / (chip->bandwidth * 1e12);
   return arithmetic > memory ? arithmetic : memory;
 }
@@ -69,12 +73,20 @@ static row *row_of(report *x, const cg_distinct *d) {
   return &x->rows.at[x->rows.num - 1];
 }
 
-static double flops_in_f64(const ir_kernel *k) {
-  double flops = 0;
-  for (size_t i = 0; i < k->nodes.num; i++)
-    if (k->nodes.at[i]->type.dtype == IR_F64)
-      flops += (double)cost_flops(k->nodes.at[i]);
-  return flops;
+static unit unit_of(const cg_kernel *c, const ir_node *n) {
+  if (n == c->k->anchor && c->products != CG_BY_FMA)
+    return c->products == CG_BY_HALF ? UNIT_HALF : UNIT_TF32;
+  return n->type.dtype == IR_F64 ? UNIT_F64 : UNIT_F32;
+}
+
+static void add_call(row *r, const cg_kernel *c, const cost *x) {
+  r->calls++;
+  r->flops += x->flops;
+  r->bytes += x->bytes_read + x->bytes_written;
+  for (size_t i = 0; i < c->k->nodes.num; i++) {
+    const ir_node *n = c->k->nodes.at[i];
+    r->work[unit_of(c, n)] += (double)cost_flops(n);
+  }
 }
 
 static row collect(report *x, size_t func) {
@@ -82,15 +94,9 @@ static row collect(report *x, size_t func) {
   row all = {0};
   x->rows.num = 0;
   for (size_t i = 0; i < f->kernels.num; i++) {
-    row *r = row_of(x, x->p->shared[func][i]);
     cost c = cost_kernel(x->p->arena, f->kernels.at[i]);
-    r->calls++;
-    r->flops += c.flops;
-    r->bytes += c.bytes_read + c.bytes_written;
-    r->flops_f64 += flops_in_f64(f->kernels.at[i]);
-    all.flops += c.flops;
-    all.bytes += c.bytes_read + c.bytes_written;
-    all.calls++;
+    add_call(row_of(x, x->p->shared[func][i]), x->p->kernels[func][i], &c);
+    add_call(&all, x->p->kernels[func][i], &c);
   }
   return all;
 }
@@ -185,8 +191,11 @@ static void put_function(report *x, size_t func) {
 static void put_chips(const report *x) {
   for (int i = 0; x->cuda && i < x->cuda->num_archs; i++) {
     const cg_chip *c = cg_cuda_chip(x->cuda->archs[i]);
-    ir_buf_printf(x->out, "  %-7s %s: %d SMs, %.1f TFLOP/s in f32, %.1f in f64, %.2f TB/s\n",
-                  x->cuda->archs[i], c->name, c->sms, c->f32, c->f64, c->bandwidth);
+    ir_buf_printf(x->out,
+                  "  %-7s %s: %d SMs; %.1f TFLOP/s in f32, %.1f in f64, by tensor cores %.0f in "
+                  "tf32, %.0f in bf16; %.2f TB/s\n",
+                  x->cuda->archs[i], c->name, c->sms, c->f32, c->f64, c->tf32, c->half,
+                  c->bandwidth);
   }
   if (x->cuda)
     ir_buf_puts(

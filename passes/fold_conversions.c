@@ -19,7 +19,7 @@
 typedef struct folder {
   ir_func *f;
   ir_arena *arena; // scratch
-  bool *elsewhere; // by id: a use that is no matmul
+  bool *elsewhere; // by id: a use that cannot take it in
 } folder;
 
 // Below the views of an operand.
@@ -27,6 +27,11 @@ static ir_node *below_views(ir_node *n) {
   while (ir_ops[n->op].cls == IR_CLASS_VIEW)
     n = n->in[0];
   return n;
+}
+
+// Those of attention kernels read f32.
+static bool may_convert(const ir_node *n) {
+  return n->op == IR_MATMUL && !n->kernel;
 }
 
 static bool is_generated(const ir_node *n) {
@@ -44,7 +49,7 @@ static void find_uses(folder *x) {
   x->elsewhere = IR_NEW_ARRAY(x->arena, bool, x->f->next_id);
   for (size_t i = 0; i < x->f->nodes.num; i++) {
     ir_node *n = x->f->nodes.at[i];
-    for (int j = 0; ir_ops[n->op].cls != IR_CLASS_VIEW && n->op != IR_MATMUL && j < n->num_in; j++)
+    for (int j = 0; ir_ops[n->op].cls != IR_CLASS_VIEW && !may_convert(n) && j < n->num_in; j++)
       x->elsewhere[below_views(n->in[j])->id] = true;
   }
   for (size_t i = 0; i < x->f->results.num; i++)
@@ -73,7 +78,7 @@ static void separate(folder *x) {
   copies c = {IR_NEW_ARRAY(x->arena, ir_node *, x->f->next_id), x->f->next_id};
   for (size_t i = 0; i < rw.num_old; i++) {
     ir_node *n = ir_rewrite_next(&rw, i);
-    for (int j = 0; n->op == IR_MATMUL && j < 2; j++) {
+    for (int j = 0; may_convert(n) && j < 2; j++) {
       ir_node *conversion = conversion_of(n->in[j]);
       if (conversion && conversion->id < c.num && x->elsewhere[conversion->id])
         n->in[j] = again(&c, &rw.b, n->in[j]);
@@ -111,7 +116,7 @@ static bool settle(folder *x) {
   bool settled = true;
   for (size_t i = 0; i < x->f->nodes.num; i++) {
     ir_node *n = x->f->nodes.at[i];
-    if (n->op != IR_MATMUL)
+    if (!may_convert(n))
       continue;
     ir_node *conversion[2] = {conversion_of(n->in[0]), conversion_of(n->in[1])};
     bool any = false;
@@ -129,7 +134,7 @@ static bool settle(folder *x) {
 
 static void fold_all(ir_func *f) {
   for (size_t i = 0; i < f->nodes.num; i++)
-    for (int j = 0; f->nodes.at[i]->op == IR_MATMUL && j < 2; j++) {
+    for (int j = 0; may_convert(f->nodes.at[i]) && j < 2; j++) {
       ir_node *conversion = conversion_of(f->nodes.at[i]->in[j]);
       if (conversion)
         conversion->folded = true;

@@ -108,6 +108,6 @@ gpu digits_mlp tf32
 gpu digits_mlp bf16
 need_data
 short char_gpt
-gpu char_gpt bf16 -D B=2 -D T=24 -D C=32 -D L=2
+gpu char_gpt bf16 -D B=2 -D T=40 -D C=32 -D L=2 # T=40: with attention kernels
 short mnist_mlp
 gpu mnist_mlp bf16
