@@ -1,4 +1,5 @@
 // verify_attention.c: what may be a member of an ATTENTION kernel (ir.h):
+//   - products are f32;
 //   - products in: matmuls of what other kernels compute, all of one type [b..., m, n];
 //   - pointwise ops, and reductions over the last axis;
 //   - products out: matmuls whose first operand is a member, itself and no view; all of them sum
@@ -44,6 +45,8 @@ static void check_out(ir_checker *c, const ir_kernel *k, const ir_node *n) {
 
 static void check_member(ir_checker *c, const ir_kernel *k, const ir_node *n,
                          const ir_node **scores) {
+  if (n->op == IR_MATMUL && n->type.dtype != IR_F32)
+    ir_fault_add(c, n, "products of attention kernels are f32");
   if (is_out(k, n)) {
     check_out(c, k, n);
   } else if (n->op == IR_MATMUL) {

@@ -13,11 +13,16 @@ bool dom_is_product_out(const ir_node *n, const ir_kernel *k) {
 static int axes_of_size(const domain *d, int *end, int64_t size) {
   int64_t have = 1;
   int num = 0;
-  while (have<size && * end> 0) {
+  while (*end > 0 && have < size) {
     have *= d->axis[--*end].size;
     num++;
   }
   return have == size ? num : -1;
+}
+
+// A vector of four lies within one row of the last of these axes.
+static bool hold_vectors(const domain *d, int num, int last) {
+  return num == 1 || (num > 1 && d->axis[last].size % 4 == 0);
 }
 
 static bool find_axes(dom_attention *x, const ir_type *t) {
@@ -28,7 +33,9 @@ static bool find_axes(dom_attention *x, const ir_type *t) {
   x->num_n_axes = axes_of_size(x->dom, &end, x->n);
   x->num_m_axes = axes_of_size(x->dom, &end, x->m);
   x->num_batch_axes = end;
-  return x->num_n_axes >= 0 && x->num_m_axes >= 0;
+  int last = x->dom->num_axes - 1;
+  return hold_vectors(x->dom, x->num_n_axes, last) &&
+         hold_vectors(x->dom, x->num_m_axes, last - x->num_n_axes);
 }
 
 static void sort_members(ir_arena *a, dom_attention *x, const ir_kernel *k) {
@@ -62,10 +69,5 @@ dom_attention *dom_build_attention(ir_arena *a, const ir_kernel *k) {
 
 bool dom_try_attention(ir_arena *a, ir_node *const *scores, size_t num, const ir_type *type) {
   dom_attention x = {.dom = dom_try(a, scores, num, NULL)};
-  if (!x.dom || !find_axes(&x, type))
-    return false;
-  int last = x.dom->num_axes - 1, row = last - x.num_n_axes;
-  return x.num_n_axes > 0 && x.num_m_axes > 0 &&
-         (x.num_n_axes == 1 || x.dom->axis[last].size % 4 == 0) &&
-         (x.num_m_axes == 1 || x.dom->axis[row].size % 4 == 0);
+  return x.dom && find_axes(&x, type);
 }
