@@ -293,9 +293,10 @@ static void test_text(void) {
   mlrt_data_close(d);
 }
 
+static const uint16_t halves[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500}; // 0 to 5
+
 // The number i as npy stores it: descr is "<u2", ">f4", ...
 static void put_stored(bytes *b, const char *descr, int i) {
-  static const uint16_t halves[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500};
   int width = descr[2] - '0';
   uint64_t bits = (uint64_t)i;
   float single = (float)i;
@@ -309,14 +310,22 @@ static void put_stored(bytes *b, const char *descr, int i) {
 }
 
 static double number_at(const char *out, mlrt_dtype dtype, int i) {
-  static const int sizes[MLRT_NUM_DTYPES] = {1, 1, 1, 2, 4, 4, 8, 4, 8};
+  static const int sizes[MLRT_NUM_DTYPES] = {1, 1, 1, 2, 4, 4, 8, 2, 2, 4, 8};
   int64_t whole = 0;
   float single;
   double wide;
   memcpy(&whole, out + i * sizes[dtype], (size_t)sizes[dtype]);
+  if (dtype == MLRT_F16)
+    for (int k = 0; k < 6; k++)
+      if (whole == halves[k])
+        return k;
+  if (dtype == MLRT_BF16) // the upper half of an f32
+    whole <<= 16;
   memcpy(&single, &whole, 4);
   memcpy(&wide, &whole, 8);
-  return dtype == MLRT_F32 ? (double)single : dtype == MLRT_F64 ? wide : (double)whole;
+  return dtype == MLRT_F32 || dtype == MLRT_BF16 ? (double)single
+         : dtype == MLRT_F64                     ? wide
+                                                 : (double)whole;
 }
 
 static void check_pair(const char *descr, mlrt_dtype dtype) {
