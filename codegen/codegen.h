@@ -21,7 +21,10 @@
 #include "passes/domain.h"
 #include "ir/ir.h"
 
-enum { CG_MAX_PHASES = 16 }; // no fewer than the most of any family (sorting by long keys)
+enum {
+  CG_MAX_PHASES = 16, // no fewer than the most of any family (sorting by long keys)
+  CG_MAX_ARCHS = 5,
+};
 
 // What kernels for NVIDIA's GPUs may count on: of several architectures, the least of each. A
 // kernel that keeps to it is right on all of them (codegen/target_cuda.c has the table).

@@ -7,6 +7,8 @@
 // A partial vector has a count of lanes and touches nothing beyond them.
 #include "codegen/cpu_expr.h"
 
+#include "ir/narrow.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -55,10 +57,15 @@ static const char *float_constant(ir_arena *a, ir_dtype t, double value) {
 const char *cpu_literal(ir_arena *a, ir_dtype t, double value) {
   if (t == IR_BOOL)
     return value != 0 ? "1" : "0";
+  if (ir_is_narrow(t)) // as it lies in memory
+    return ir_format(a, "%u", ir_narrow_to_bits(t, value));
   return ir_is_float(t) ? float_constant(a, t, value) : integer_constant(a, t, value);
 }
 
+// Narrow floats are f32 in registers.
 const char *cpu_constant(ir_arena *a, ir_dtype t, double value) {
+  if (ir_is_narrow(t))
+    return cpu_constant(a, IR_F32, ir_narrow(t, value));
   return ir_format(a, "k_%s(%s)", ir_dtypes[t].name, cpu_literal(a, t, value));
 }
 

@@ -30,6 +30,8 @@ static void consider_plain(matmul_state *s) {
   mm_axes col = mm_axes_between(d, &store->access, s->sides.first_col, s->sides.num_cols);
   p->plain = mm_is_flat(&row, &stride) && mm_is_flat(&col, &stride) && (stride == 1 || p->n == 1);
   p->c = (mm_operand){.arg = cg_arg_index(s->kernel, store->buffer),
+                      .ctype = p->ctype,
+                      .elem_bytes = p->elem_bytes,
                       .offset = store->access.offset,
                       .batch = mm_axes_between(d, &store->access, 0, s->sides.mm->num_batch_axes),
                       .x = row};
@@ -240,7 +242,7 @@ static cg_bytes operand_bytes(const matmul_state *s, const mm_operand *o, int64_
   int64_t least = o->offset, most = o->offset;
   cg_walk_reach(&x, first, end, &least, &most);
   cg_walk_reach(&k, 0, s->problem.k, &least, &most);
-  return (cg_bytes){least * s->problem.elem_bytes, (most + 1) * s->problem.elem_bytes};
+  return (cg_bytes){least * o->elem_bytes, (most + 1) * o->elem_bytes};
 }
 
 // Columns of b: of one batch item, or all of several.

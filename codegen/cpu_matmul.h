@@ -24,8 +24,11 @@ typedef struct mm_axes {
 } mm_axes;
 
 typedef struct mm_operand {
-  int arg;        // index in args
-  int64_t offset; // elements
+  int arg;             // index in args
+  const char *ctype;   // of its elements in memory: that of the problem, or "uint16_t"
+  int elem_bytes;      // there
+  const char *convert; // "bf16", "f16", "tf32": what makes them numbers of the problem; NULL
+  int64_t offset;      // elements
   mm_axes batch;
   mm_axes x; // m of operand a, n of operand b
   mm_axes k;

@@ -110,7 +110,7 @@ static void emit_constants(const mm_text *t) {
 
 // const float *a = (const float *)args[0] + 12 + batch * 49152;
 static void emit_operand(const mm_text *t, const char *name, const mm_operand *o, const char *cv) {
-  const char *c = t->p->ctype;
+  const char *c = o->ctype;
   ir_buf_printf(t->out, "%s%s *const %s = (%s%s *)args[%d]", cv, c, name, cv, c, o->arg);
   if (o->offset)
     ir_buf_printf(t->out, " + %lld", (long long)o->offset);

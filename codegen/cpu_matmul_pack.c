@@ -5,17 +5,40 @@
 //
 // b with contiguous k (b^T of a row-major matrix) is transposed in blocks of lanes x lanes by
 // shuffles: reading it element by element would touch a line per element.
+//
+// An operand that memory holds otherwise than tiles multiply it (16 bits, or f32 for tf32) is
+// converted on the way, run by run (k_take_*, k_one_* of the prelude).
 #include "codegen/cpu_matmul.h"
 
+// The statement that copies `count` neighbours (a text that begins with a blank or a new line).
+static const char *run(const mm_text *t, const mm_operand *o, const char *to, const char *from,
+                       const char *count) {
+  ir_arena *a = t->p->arena;
+  if (o->convert)
+    return ir_format(a, "k_take_%s(%s, %s,%s);", o->convert, to, from, count);
+  return ir_format(a, "__builtin_memcpy(%s, %s,%s * sizeof(%s));", to, from, count, t->p->ctype);
+}
+
+static const char *one(const mm_text *t, const mm_operand *o, const char *array, const char *at) {
+  if (o->convert)
+    return ir_format(t->p->arena, "k_one_%s(%s + %s)", o->convert, array, at);
+  return ir_format(t->p->arena, "%s[%s]", array, at);
+}
+
+static const char *count_of(const mm_text *t, int64_t v) {
+  return ir_format(t->p->arena, " %lld", (long long)v);
+}
+
 // Loops over the parts of k; `from` follows. Returns the number of braces to close.
-static int open_k_loops(const mm_text *t, const mm_axes *k, const char *base) {
+static int open_k_loops(const mm_text *t, const mm_operand *o, const char *base) {
+  const mm_axes *k = &o->k;
   ir_buf at = ir_buf_new(t->p->arena);
   for (int i = 0; i < k->num; i++) {
     ir_buf_printf(t->out, "%*sfor (int64_t k%d = 0; k%d < %lld; k%d++) {\n", 2 + 2 * i, "", i, i,
                   (long long)k->size[i], i);
     ir_buf_printf(&at, " + k%d * %lld", i, (long long)k->stride[i]);
   }
-  ir_buf_printf(t->out, "%*sconst %s *from = %s%s;\n", 2 + 2 * k->num, "", t->p->ctype, base,
+  ir_buf_printf(t->out, "%*sconst %s *from = %s%s;\n", 2 + 2 * k->num, "", o->ctype, base,
                 ir_buf_str(&at));
   return k->num;
 }
@@ -36,28 +59,31 @@ static void emit_pack_steps(const mm_text *t, const mm_operand *o, int64_t most)
                   "  for (int64_t j = 0; j < count; j++)\n"
                   "    at[j] = %s;\n",
                   (long long)most, mm_offset(t->p->arena, &o->x, "(first + j)"));
-  int braces = open_k_loops(t, &o->k, unit ? "source + first" : "source"), in = 2 + 2 * braces;
-  ir_buf_printf(t->out, "%*sfor (int64_t j = 0; j < count; j++)\n%*spanel[j] = from[%s];\n", in, "",
-                in + 2, "", unit ? "j" : "at[j]");
+  int braces = open_k_loops(t, o, unit ? "source + first" : "source"), in = 2 + 2 * braces;
+  if (unit && o->convert)
+    ir_buf_printf(t->out, "%*s%s\n", in, "", run(t, o, "panel", "from", " count"));
+  else
+    ir_buf_printf(t->out, "%*sfor (int64_t j = 0; j < count; j++)\n%*spanel[j] = %s;\n", in, "",
+                  in + 2, "", one(t, o, "from", unit ? "j" : "at[j]"));
   ir_buf_printf(t->out, "%*sfor (int64_t j = count; j < width; j++)\n%*spanel[j] = 0;\n", in, "",
                 in + 2, "");
   ir_buf_printf(t->out, "%*spanel += width;\n", in, "");
   close_loops(t, braces);
 }
 
-static void open_packing(const mm_text *t, const char *which) {
+static void open_packing(const mm_text *t, const mm_operand *o, const char *which) {
   ir_buf_printf(
       t->out,
       "static inline __attribute__((always_inline)) void %s_pack_%s_steps(const %s *source, "
       "%s *panel, int64_t first, int64_t count, int64_t width) {\n",
-      t->name, which, t->p->ctype, t->p->ctype);
+      t->name, which, o->ctype, t->p->ctype);
 }
 
 // Panels have `count` elements, the last one `tail` (0: as many). Each case gets constants, which
 // make the inner loops a few moves; variables would be unswitched at -O3 into tens of kilobytes.
 static void emit_pack_by_steps(const mm_text *t, const mm_operand *o, const char *which,
                                int64_t count, int64_t width, int64_t tail) {
-  open_packing(t, which);
+  open_packing(t, o, which);
   emit_pack_steps(t, o, width);
   ir_buf_puts(t->out, "}\n\n");
   ir_buf_printf(t->out,
@@ -66,7 +92,7 @@ static void emit_pack_by_steps(const mm_text *t, const mm_operand *o, const char
                 "int64_t count, int64_t width) {\n"
                 "  if (count == %lld)\n"
                 "    %s_pack_%s_steps(source, panel, first, %lld, %lld);\n",
-                t->name, which, t->p->ctype, t->p->ctype, (long long)count, t->name, which,
+                t->name, which, o->ctype, t->p->ctype, (long long)count, t->name, which,
                 (long long)count, (long long)width);
   if (tail && tail != count)
     ir_buf_printf(t->out,
@@ -79,22 +105,24 @@ static void emit_pack_by_steps(const mm_text *t, const mm_operand *o, const char
 // Rows of a in runs of contiguous k: plain copies.
 static void emit_pack_a_rows(const mm_text *t) {
   const mm_axes *k = &t->p->a.k;
-  int64_t run = k->size[k->num - 1];
+  int64_t run_of_k = k->size[k->num - 1];
   mm_axes outer = *k;
   outer.num--;
+  const char *to = ir_format(t->p->arena, "panel + i * %lld + j * %lld",
+                             (long long)t->plan->a_pitch, (long long)run_of_k);
+  const char *from =
+      ir_format(t->p->arena, "source + %s + %s", mm_offset(t->p->arena, &t->p->a.x, "(first + i)"),
+                mm_offset(t->p->arena, &outer, "j"));
   ir_buf_printf(t->out,
                 "static __attribute__((noinline)) void %s_pack_a(const %s *source, %s *panel, "
                 "int64_t first, int64_t count, int64_t width) {\n"
                 "  (void)width;\n"
                 "  for (int64_t i = 0; i < count; i++)\n"
                 "    for (int64_t j = 0; j < %lld; j++)\n"
-                "      __builtin_memcpy(panel + i * %lld + j * %lld, source + %s + %s, %lld * "
-                "sizeof(%s));\n"
+                "      %s\n"
                 "}\n\n",
-                t->name, t->p->ctype, t->p->ctype, (long long)(t->p->k / run),
-                (long long)t->plan->a_pitch, (long long)run,
-                mm_offset(t->p->arena, &t->p->a.x, "(first + i)"),
-                mm_offset(t->p->arena, &outer, "j"), (long long)run, t->p->ctype);
+                t->name, t->p->a.ctype, t->p->ctype, (long long)(t->p->k / run_of_k),
+                run(t, &t->p->a, to, from, count_of(t, run_of_k)));
 }
 
 // "0, 16, 1, 17, ...": interleaves the lower (half 0) or upper halves of two vectors.
@@ -133,6 +161,7 @@ static void emit_turn(const mm_text *t) {
 
 static void emit_turn_part(const mm_text *t, int64_t pitch) {
   const char *c = t->p->ctype;
+  const mm_operand *o = &t->p->b;
   int lanes = t->plan->lanes;
   ir_buf_printf(
       t->out,
@@ -141,17 +170,20 @@ static void emit_turn_part(const mm_text *t, int64_t pitch) {
       "int64_t to_pitch, int64_t cols, int64_t steps) {\n"
       "  %s in[%d] __attribute__((aligned(64))) = {0}, out[%d] __attribute__((aligned(64)));\n"
       "  for (int64_t j = 0; j < cols; j++)\n"
-      "    __builtin_memcpy(in + j * %d, from + j * %lld, (size_t)steps * sizeof(%s));\n"
+      "    %s\n"
       "  %s_turn(in, %d, out, %d);\n"
       "  for (int64_t k = 0; k < steps; k++)\n"
       "    __builtin_memcpy(to + k * to_pitch, out + k * %d, %d * sizeof(%s));\n"
       "}\n\n",
-      t->name, c, c, c, lanes * lanes, lanes * lanes, lanes, (long long)pitch, c, t->name, lanes,
-      lanes, lanes, lanes, c);
+      t->name, o->ctype, c, c, lanes * lanes, lanes * lanes,
+      run(t, o, ir_format(t->p->arena, "in + j * %d", lanes),
+          ir_format(t->p->arena, "from + j * %lld", (long long)pitch), " (size_t)steps"),
+      t->name, lanes, lanes, lanes, lanes, c);
 }
 
 static void emit_pack_b_turned(const mm_text *t) {
   int64_t pitch, k = t->p->k;
+  const mm_operand *o = &t->p->b;
   int lanes = t->plan->lanes;
   mm_is_flat(&t->p->b.x, &pitch);
   emit_turn(t);
@@ -164,13 +196,17 @@ static void emit_pack_b_turned(const mm_text *t) {
       "  for (int64_t j = 0; j < count; j += L) {\n"
       "    const %s *from = source + (first + j) * %lld;\n"
       "    const int64_t cols = count - j < L ? count - j : L;\n"
-      "    for (int64_t k = 0; k < K_FULL; k += L)\n"
-      "      if (cols == L)\n"
-      "        %s_turn(from + k, %lld, panel + k * width + j, width);\n"
-      "      else\n"
-      "        %s_turn_part(from + k, panel + k * width + j, width, cols, L);\n",
-      t->name, t->p->ctype, t->p->ctype, lanes, (long long)k, (long long)(k / lanes * lanes),
-      t->p->ctype, (long long)pitch, t->name, (long long)pitch, t->name);
+      "    for (int64_t k = 0; k < K_FULL; k += L)\n",
+      t->name, o->ctype, t->p->ctype, lanes, (long long)k, (long long)(k / lanes * lanes), o->ctype,
+      (long long)pitch);
+  if (!o->convert) // whole blocks lie ready
+    ir_buf_printf(t->out,
+                  "      if (cols == L)\n"
+                  "        %s_turn(from + k, %lld, panel + k * width + j, width);\n"
+                  "      else\n  ",
+                  t->name, (long long)pitch);
+  ir_buf_printf(t->out, "      %s_turn_part(from + k, panel + k * width + j, width, cols, L);\n",
+                t->name);
   if (k % lanes)
     ir_buf_printf(t->out,
                   "    %s_turn_part(from + K_FULL, panel + K_FULL * width + j, width, cols, K - "
@@ -191,24 +227,29 @@ static void emit_pack_slice(const mm_text *t, const mm_operand *o, const char *w
   long long panel = (long long)(b ? plan->b_panel : plan->a_panel);
   int64_t stride;
   mm_is_flat(&o->k, &stride);
+  ir_arena *a = t->p->arena;
   const char *c = t->p->ctype;
-  ir_buf_printf(
-      t->out,
-      "static void %s_pack_%s_slice(const %s *source, %s *panels, int64_t begin, "
-      "int64_t end) {\n"
-      "  for (int64_t k = begin; k < end; k += 8) {\n"
-      "    const int64_t stop = end - k < 8 ? end : k + 8;\n"
-      "    for (int64_t j = 0; j < %lld; j++)\n"
-      "      for (int64_t i = k; i < stop; i++)\n"
-      "        __builtin_memcpy(panels + j * %lld + i * %lld, source + i * %lld + j * %lld,\n"
-      "                         %lld * sizeof(%s));\n",
-      t->name, which, c, c, full, panel, step, (long long)stride, step, step, c);
+  ir_buf_printf(t->out,
+                "static void %s_pack_%s_slice(const %s *source, %s *panels, int64_t begin, "
+                "int64_t end) {\n"
+                "  for (int64_t k = begin; k < end; k += 8) {\n"
+                "    const int64_t stop = end - k < 8 ? end : k + 8;\n"
+                "    for (int64_t j = 0; j < %lld; j++)\n"
+                "      for (int64_t i = k; i < stop; i++)\n"
+                "        %s\n",
+                t->name, which, o->ctype, c, full,
+                run(t, o, ir_format(a, "panels + j * %lld + i * %lld", panel, step),
+                    ir_format(a, "source + i * %lld + j * %lld", (long long)stride, step),
+                    ir_format(a, "\n                         %lld", step)));
   if (tail)
     ir_buf_printf(t->out,
                   "    for (int64_t i = k; i < stop; i++) {\n"
                   "      %s *const last = panels + %lld + i * %lld;\n"
-                  "      __builtin_memcpy(last, source + i * %lld + %lld, %lld * sizeof(%s));\n",
-                  c, full * panel, tail_pitch, (long long)stride, full * step, tail, c);
+                  "      %s\n",
+                  c, full * panel, tail_pitch,
+                  run(t, o, "last",
+                      ir_format(a, "source + i * %lld + %lld", (long long)stride, full * step),
+                      count_of(t, tail)));
   if (tail && b && tail < tail_pitch)
     ir_buf_printf(t->out, "      __builtin_memset(last + %lld, 0, %lld * sizeof(%s));\n", tail,
                   tail_pitch - tail, c);

@@ -202,14 +202,15 @@ static int64_t most_direct_steps(const cg_target *t, int64_t stride, int share) 
 
 static bool must_pack_a(const mm_problem *p, const mm_plan *plan) {
   int64_t row, k;
-  if (!mm_is_flat(&p->a.x, &row) || !mm_is_flat(&p->a.k, &k))
+  if (p->a.convert || !mm_is_flat(&p->a.x, &row) || !mm_is_flat(&p->a.k, &k))
     return true;
   return k != 1 && p->n > 2 * plan->nr && p->k > most_direct_steps(p->target, k * p->elem_bytes, 4);
 }
 
 static bool must_pack_b(const mm_problem *p, const mm_plan *plan) {
   int64_t col, k;
-  if (!mm_is_flat(&p->b.x, &col) || !mm_is_flat(&p->b.k, &k) || (col != 1 && p->n > 1))
+  if (p->b.convert || !mm_is_flat(&p->b.x, &col) || !mm_is_flat(&p->b.k, &k) ||
+      (col != 1 && p->n > 1))
     return true;
   // The end of a row that is no whole vector is packed by each task: only if that is small.
   bool ragged = p->n % plan->lanes != 0 && !plan->masks;

@@ -124,6 +124,41 @@ K_SMALL(u16, 0, 65535)
   K vi k_to_bool(v x) { return k_mask(x != 0); }
 K_ALL(K_TRUTH)
 
+// --- narrow floats: f32 with fewer digits in registers, 16 bits in memory ------------------------
+// In integers, so that every instruction set gives the same bits; NaN becomes quiet. Rounding is to
+// nearest; ties go to even, those of tf32 away from 0.
+K vf k_tf32(vf x) {
+  vu u = (vu)x;
+  return (vf)k_select((u & 0x7f800000) == 0x7f800000, u, (u + 0x1000) & 0xffffe000);
+}
+// The 16 bits of x, and what 16 bits stand for, in the low halves of lanes.
+K vu k_bits_bf16(vf x) {
+  vu u = (vu)x;
+  return k_select(x == x, u + 0x7fff + (u >> 16 & 1), u | 0x400000) >> 16;
+}
+K vf k_of_bits_bf16(vu h) { return (vf)(h << 16); }
+// Normal numbers: the exponent is moved, and half a unit less one added, one more where that is
+// odd. Below them the sum with 0.5 has units of 2^-24, what f16 has there, and rounds by itself.
+K vu k_bits_f16(vf x) {
+  vu u = (vu)x, sign = u & 0x80000000, m = u ^ sign;
+  vu normal = (m - 0x38000000 + 0xfff + (m >> 13 & 1)) >> 13;
+  vu small = (vu)((vf)m + 0.5f) - 0x3f000000;
+  vu r = k_select(m < 0x38800000, small, k_select(m >= 0x47800000, k_u32(0x7c00), normal));
+  return k_select(x == x, r, 0x7e00 | (m >> 13 & 0x3ff)) | sign >> 16;
+}
+K vf k_of_bits_f16(vu h) {
+  vu m = (h & 0x7fff) << 13, normal = m + 0x38000000;
+  vf small = (vf)(m + 0x38800000) - 0x1p-14f;
+  vu r = k_select(m < 0x00800000, (vu)small, k_select(m >= 0x0f800000, m + 0x70000000, normal));
+  return (vf)(k_select(m > 0x0f800000, r | 0x400000, r) | (h & 0x8000) << 16);
+}
+K vf k_to_bf16(vf x) { return k_of_bits_bf16(k_bits_bf16(x)); }
+K vf k_to_f16(vf x) { return k_of_bits_f16(k_bits_f16(x)); }
+#define K_NARROW(v)                                                                                \
+  K vf k_to_bf16(v x) { return k_to_bf16(k_to_f32(x)); }                                           \
+  K vf k_to_f16(v x) { return k_to_f16(k_to_f32(x)); }
+K_NARROW(vi) K_NARROW(vu) K_NARROW(vl) K_NARROW(vd)
+
 // --- simple arithmetic ------------------------------------------------------------------------
 K vf k_abs(vf x) { return (vf)((vi)x & 0x7fffffff); }
 K vd k_abs(vd x) { return (vd)((vl)x & INT64_MAX); }
@@ -314,6 +349,23 @@ K_MEMORY(u16, uint16_t, vi, K_TO, K_TO) K_SMALL_PART(u16, uint16_t, vi, K_TO)
 K_MEMORY(i32, int32_t, vi, K_TO, K_TO) K_PART_4(i32, int32_t, vi)
 K_MEMORY(u32, uint32_t, vu, K_TO, K_TO) K_PART_4(u32, uint32_t, vu)
 K_MEMORY(i64, int64_t, vl, K_TO, K_TO) K_SMALL_PART(i64, int64_t, vl, K_TO)
+#define K_OF_BF16(x, v) k_of_bits_bf16(K_TO(x, vu))
+#define K_AS_BF16(x, v) K_TO(k_bits_bf16(x), v)
+#if defined(__F16C__) && VL == 16 && defined(__AVX512F__)
+#define K_OF_F16(x, v)                                                                             \
+  ((vf)__builtin_ia32_vcvtph2ps512_mask((k_v16hi)(x), (vf){0}, (uint16_t)-1, 4))
+#define K_AS_F16(x, v) ((v)__builtin_ia32_vcvtps2ph512_mask((x), 0, (k_v16hi){0}, (uint16_t)-1))
+typedef short k_v16hi __attribute__((vector_size(32)));
+#elif defined(__F16C__) && VL == 8
+#define K_OF_F16(x, v) ((vf)__builtin_ia32_vcvtph2ps256((k_v8hi)(x)))
+#define K_AS_F16(x, v) ((v)__builtin_ia32_vcvtps2ph256((x), 0))
+typedef short k_v8hi __attribute__((vector_size(16)));
+#else
+#define K_OF_F16(x, v) k_of_bits_f16(K_TO(x, vu))
+#define K_AS_F16(x, v) K_TO(k_bits_f16(x), v)
+#endif
+K_MEMORY(bf16, uint16_t, vf, K_OF_BF16, K_AS_BF16) K_SMALL_PART(bf16, uint16_t, vf, K_OF_BF16)
+K_MEMORY(f16, uint16_t, vf, K_OF_F16, K_AS_F16) K_SMALL_PART(f16, uint16_t, vf, K_OF_F16)
 K_MEMORY(f32, float, vf, K_TO, K_TO) K_PART_4(f32, float, vf)
 K_MEMORY(f64, double, vd, K_TO, K_TO) K_SMALL_PART(f64, double, vd, K_TO)
 
@@ -321,3 +373,20 @@ K_MEMORY(f64, double, vd, K_TO, K_TO) K_SMALL_PART(f64, double, vd, K_TO)
 K vi k_row(vi x, int32_t rows) { return k_min(k_max(x, k_i32(0)), k_i32(rows - 1)); }
 K vi k_row(vu x, int32_t rows) { return (vi)k_min(x, k_u32((uint32_t)rows - 1)); }
 K vi k_row(vl x, int32_t rows) { return K_TO(k_min(k_max(x, k_i64(0)), k_i64(rows - 1)), vi); }
+
+// --- operands of matmuls, which multiply f32 ------------------------------------------------------
+// n neighbours, converted; one of them.
+#define K_OPERAND(T, m, LOAD)                                                                      \
+  K void k_take_##T(float *to, const m *from, int64_t n) {                                         \
+    int64_t i = 0;                                                                                 \
+    for (; i + VL <= n; i += VL)                                                                   \
+      k_store_f32(to + i, LOAD(from + i));                                                         \
+    for (; i < n; i++)                                                                             \
+      to[i] = LOAD##_one(from + i)[0];                                                             \
+  }                                                                                                \
+  K float k_one_##T(const m *from) { return LOAD##_one(from)[0]; }
+K vf k_load_tf32(const float *p) { return k_tf32(k_load_f32(p)); }
+K vf k_load_tf32_one(const float *p) { return k_tf32(k_load_f32_one(p)); }
+K_OPERAND(bf16, uint16_t, k_load_bf16)
+K_OPERAND(f16, uint16_t, k_load_f16)
+K_OPERAND(tf32, float, k_load_tf32)

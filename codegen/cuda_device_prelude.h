@@ -264,3 +264,18 @@ K uint32_t k_f16x2(float low, float high) { return emu_f16(low) | (uint32_t)emu_
 K float k_from_f16(uint16_t x) { return emu_from_f16(x); }
 #endif
 K float k_from_bf16(uint16_t x) { return k_of_bits((uint32_t)x << 16); }
+
+// In registers they are f32 with fewer digits; in memory 16 bits.
+K vf k_tf32(vf x) { K_LANES x.lane[i] = k_of_bits(k_tf32(x.lane[i])); return x; }
+K vf k_to_bf16(vf x) { K_LANES x.lane[i] = k_from_bf16(k_bf16(x.lane[i])); return x; }
+K vf k_to_f16(vf x) { K_LANES x.lane[i] = k_from_f16(k_f16(x.lane[i])); return x; }
+#define K_NARROW(v)                                                                                \
+  K vf k_to_bf16(v x) { return k_to_bf16(k_to_f32(x)); }                                           \
+  K vf k_to_f16(v x) { return k_to_f16(k_to_f32(x)); }
+K_NARROW(vi) K_NARROW(vu) K_NARROW(vl) K_NARROW(vd)
+#define K_OF_BF16(x, v) k_from_bf16(x)
+#define K_AS_BF16(x, m) k_bf16(x)
+#define K_OF_F16(x, v) k_from_f16(x)
+#define K_AS_F16(x, m) k_f16(x)
+K_MEMORY(bf16, uint16_t, vf, K_OF_BF16, K_AS_BF16)
+K_MEMORY(f16, uint16_t, vf, K_OF_F16, K_AS_F16)

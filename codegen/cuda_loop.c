@@ -107,11 +107,13 @@ static void plan_group(cuda_loop *c, const cg_kernel *k) {
     c->group *= 2;
 }
 
-// Small kernels have small blocks, but whole warps.
+// Small kernels have small blocks, but whole warps. Flat ones are for any number of elements: of
+// one text, whatever their size, so that the updates of all parameters share a launch.
 static void plan_threads(cuda_loop *c) {
   int64_t all = c->p.units * c->group;
   c->threads = c->group > THREADS ? c->group : THREADS;
-  while (c->threads > CUDA_WARP && c->threads / 2 >= all && c->threads / 2 >= c->group)
+  while (!c->p.flat && c->threads > CUDA_WARP && c->threads / 2 >= all &&
+         c->threads / 2 >= c->group)
     c->threads /= 2;
 }
 

@@ -12,6 +12,8 @@
 // axes and a vector may lie in two rows of the last one, its elements are finished one by one.
 #include "codegen/cuda_matmul.h"
 
+#include "ir/narrow.h"
+
 #include <string.h>
 
 typedef struct cuda_matmul {
@@ -86,12 +88,26 @@ static void emit_args(const cmm_problem *p, ir_buf *out) {
   cg_emit_args(((const cuda_matmul *)p->data)->kernel, out, 2);
 }
 
+// --- how products are made --------------------------------------------------------------------
+// The tensor cores wherever they are exact: products of numbers of at most 11 digits. Of the 16-bit
+// types each has its own mma; two of different types are not mixed (fold_conversions.c), and both
+// in f32 they have few enough digits for tf32.
+static mm_math math_of(const cg_kernel *k) {
+  const ir_node *n = k->k->anchor, *a = dom_base(n->in[0]), *b = dom_base(n->in[1]);
+  if (n->type.dtype != IR_F32)
+    return MM_F32;
+  if (ir_is_narrow(a->type.dtype) && a->type.dtype == b->type.dtype)
+    return a->type.dtype == IR_BF16 ? MM_BF16 : MM_F16;
+  bool exact = ir_known_digits(n->in[0]) <= 11 && ir_known_digits(n->in[1]) <= 11;
+  return exact ? MM_TF32 : MM_F32;
+}
+
 // --- the family's two functions -----------------------------------------------------------------
 void cuda_matmul_schedule(cg_kernel *k) {
   cuda_matmul *s = IR_NEW(k->arena, cuda_matmul);
   s->kernel = k;
   s->problem = (cmm_problem){.p = mm_describe(k, &s->sides),
-                             .math = MM_F32,
+                             .math = math_of(k),
                              .width = (int)(k->in.num + k->out.num),
                              .emit_args = emit_args,
                              .emit_finish = emit_finish,

@@ -4,7 +4,8 @@
 //   matmul_problem.c      a kernel as a product, the indices of its epilogue (cpu_matmul.h)
 //   cuda_matmul_plan.c    decisions: tiles, layouts in shared memory, pieces of k; the cost model
 //   cuda_matmul_copy.c    text: operands from global to shared memory
-//   cuda_matmul_tile.c    text: inner products of a thread (f32, f64) or a warp (tf32)
+//   cuda_matmul_tile.c    text: inner products of a thread (f32, f64)
+//   cuda_matmul_tensor.c  text: those of a warp (tf32, bf16, f16)
 //   cuda_matmul_core.c    text: the kernels around them
 //
 // c[batch,m,n] = sum over k of a[batch,m,k] * b[batch,k,n]. A block of threads computes a tile of c
@@ -30,15 +31,21 @@
 // Banks. [x][k] rows are bk elements and 16 bytes long, and every 8 rows there are 16 bytes more:
 // row x begins at 16-byte unit x * odd + x / 8, so that 8 rows side by side (rows of a, ldmatrix),
 // and rows 0, 2, .. 14 (columns of b: see cuda_matmul_tile.c) and 0, 4, 8, 12, are on different
-// banks. [k][x] rows have 8 words more under mma.sync, where the four tx read different k.
+// banks. [k][x] rows have 8 words more under mma.sync, where the four tx read different k, and 16
+// bytes more where ldmatrix.trans reads 8 of them at a time.
 #ifndef CODEGEN_CUDA_MATMUL_H
 #define CODEGEN_CUDA_MATMUL_H
 
 #include "codegen/cpu_matmul.h"
 
-// How products are made: MM_F32 in the operands' own type (f64, too); MM_TF32 by the tensor cores
-// from operands of 8 + 10 bits (f32 operands only), summed in f32.
-typedef enum mm_math { MM_F32, MM_TF32 } mm_math;
+// How products are made: MM_F32 in the operands' own type (f64, too); the others by the tensor
+// cores, summed in f32: MM_TF32 from f32 in memory, of which 8 + 10 bits are multiplied; MM_BF16
+// and MM_F16 from 16 bits in memory.
+typedef enum mm_math { MM_F32, MM_TF32, MM_BF16, MM_F16 } mm_math;
+
+static inline bool cmm_is_half(mm_math math) {
+  return math == MM_BF16 || math == MM_F16;
+}
 
 enum { CMM_VL = 4, CMM_WARP_ROWS = 8, CMM_WARP_COLS = 4 };
 
@@ -107,11 +114,21 @@ void cmm_emit_copy(const cmm_text *t, bool is_b);
 void cmm_emit_places(const cmm_text *t);
 void cmm_emit_sums(const cmm_text *t);
 void cmm_emit_step(const cmm_text *t);
+// After the last step: moves sums between threads until each has whole vectors, where products
+// leave them otherwise.
+void cmm_emit_exchange(const cmm_text *t);
+// cuda_matmul_tensor.c: a step by mma.sync.
+void cmm_emit_tensor_step(const cmm_text *t);
 const char *cmm_sums(const cmm_text *t);               // "{{c[i][4 * j], ...}}": vector j of row i
 const char *cmm_row(const cmm_text *t, const char *i); // row of the tile, of a thread's row i
 const char *cmm_column(const cmm_text *t, const char *j); // column of the tile, of vector j
 // What a product is made of.
-const char *cmm_scalar(const cmm_text *t); // "float"
+const char *cmm_scalar(const cmm_text *t);  // "float"
+const char *cmm_element(const cmm_text *t); // in memory, and in the tiles: "float", "uint16_t"
+int cmm_element_bytes(const cmm_problem *p);
+// "#pragma unroll", "for (int i = 0; i < num; i++)".
+void cmm_put_loop(const cmm_text *t, int indent, const char *i, int num);
+int cmm_eight_rows(const cmm_side *s);     // elements of 8 rows of [x][k]
 const char *cmm_vector(const cmm_text *t); // "vf"
 
 #endif

@@ -77,16 +77,17 @@ static const char *source(const copy_text *c) {
                    mm_offset(a, &c->o->k, "at_k"));
 }
 
-// There is no asynchronous copy of one f64.
+// There is no asynchronous copy of one f64, nor of 2 bytes.
 static void put_copy(const copy_text *c) {
   ir_arena *a = c->t->p->p.arena;
   const char *in = inside(c), *from = source(c), *to = place(c);
-  int bytes = c->side->vec * c->t->p->p.elem_bytes;
+  int bytes = c->side->vec * cmm_element_bytes(c->t->p);
+  const char *zero = bytes == 2 ? " : (uint16_t)0" : " : 0";
   if (in)
     ir_buf_printf(c->t->out, "        const bool in = %s;\n", in);
-  if (bytes == 8)
+  if (bytes == 8 || bytes == 2)
     ir_buf_printf(c->t->out, "        %s_tiles[%s] = %sk_take(%s)%s;\n", c->name, to,
-                  in ? "in ? " : "", from, in ? " : 0" : "");
+                  in ? "in ? " : "", from, in ? zero : "");
   else
     ir_buf_printf(c->t->out, "        k_async_%d(%s_tiles.at(%s), %s, %s);\n", bytes, c->name, to,
                   in ? ir_format(a, "in ? %s : %s", from, c->name) : from, in ? "in" : "true");

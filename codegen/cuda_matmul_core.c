@@ -66,7 +66,7 @@ static void put_task(const cmm_text *t, const char *inner, int64_t num_inner) {
 }
 
 static void put_operand(const cmm_text *t, const char *name, const mm_operand *o) {
-  const char *type = cmm_scalar(t);
+  const char *type = o->ctype;
   ir_buf_printf(t->out, "  const %s *const %s = (const %s *)args[%d]", type, name, type, o->arg);
   if (o->offset)
     ir_buf_printf(t->out, " + %lld", ll(o->offset));
@@ -235,7 +235,7 @@ static void put_sums_away(const cmm_text *t) {
 
 static void emit_compute(const cmm_text *t) {
   const cmm_plan *g = t->plan;
-  const char *type = cmm_scalar(t);
+  const char *type = cmm_element(t);
   int width = t->p->width + (g->workspace > 0);
   ir_buf_printf(t->out, "K_KERNEL_ROOM(%s_0, %d, %d, %d) {\n", t->name, g->threads, g->resident,
                 width);
@@ -252,6 +252,7 @@ static void emit_compute(const cmm_text *t) {
   put_steps(t);
   cmm_emit_sums(t);
   put_loop(t);
+  cmm_emit_exchange(t);
   if (g->pieces > 1) {
     put_sums_away(t);
   } else {
@@ -285,19 +286,20 @@ static void emit_add(const cmm_text *t) {
 static void emit_head(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   const mm_problem *p = &t->p->p;
+  static const char *const products[] = {"", ", products in tf32", ", products in bf16",
+                                         ", products in f16"};
   static const char *const layouts[] = {"[k][x]", "[x][k]"};
   ir_buf_printf(t->out, "// c[%lld,%lld] = a[%lld,%lld] b[%lld,%lld]", ll(p->m), ll(p->n), ll(p->m),
                 ll(p->k), ll(p->k), ll(p->n));
   if (p->batch > 1)
     ir_buf_printf(t->out, ", %lld times", ll(p->batch));
   ir_buf_printf(t->out, "%s: tiles of %d x %d, %d x %d of a thread; %d k at a time, ",
-                g->math == MM_TF32 ? ", products in tf32" : "", g->bm, g->bn, g->tm, g->tv * CMM_VL,
-                g->bk);
+                products[g->math], g->bm, g->bn, g->tm, g->tv * CMM_VL, g->bk);
   if (g->pieces > 1)
     ir_buf_printf(t->out, "%lld pieces of %lld, ", ll(g->pieces), ll(g->piece_tiles * g->bk));
   ir_buf_printf(t->out, "%d in shared memory;\n// a as %s, b as %s, copied by %d and %d bytes\n",
-                g->stages, layouts[g->a.layout], layouts[g->b.layout], g->a.vec * p->elem_bytes,
-                g->b.vec * p->elem_bytes);
+                g->stages, layouts[g->a.layout], layouts[g->b.layout], g->a.vec * p->a.elem_bytes,
+                g->b.vec * p->b.elem_bytes);
 }
 
 static int64_t extent(const mm_axes *axes) {

@@ -50,8 +50,12 @@ static double max2(double a, double b) {
 }
 
 // --- operands in shared memory ------------------------------------------------------------------
-static int64_t unit_of(const mm_problem *p) { // elements of 16 bytes
-  return 16 / p->elem_bytes;
+int cmm_element_bytes(const cmm_problem *p) {
+  return p->p.a.elem_bytes;
+}
+
+static int64_t unit_of(const mm_operand *o) { // elements of 16 bytes
+  return 16 / o->elem_bytes;
 }
 
 static bool all_multiples(const mm_axes *axes, int num, int64_t of) {
@@ -62,9 +66,8 @@ static bool all_multiples(const mm_axes *axes, int num, int64_t of) {
 }
 
 // Memory is whole groups of 16 bytes along `in`, each of which begins at a multiple.
-static bool has_units(const mm_problem *p, const mm_operand *o, const mm_axes *in,
-                      const mm_axes *other) {
-  int64_t unit = unit_of(p);
+static bool has_units(const mm_operand *o, const mm_axes *in, const mm_axes *other) {
+  int64_t unit = unit_of(o);
   int last = in->num - 1;
   return last >= 0 && in->stride[last] == 1 && in->size[last] % unit == 0 &&
          o->offset % unit == 0 && all_multiples(in, last, unit) &&
@@ -80,18 +83,18 @@ static cmm_layout layout_of(const mm_operand *o) {
 }
 
 static void set_side(const cmm_problem *p, const mm_operand *o, int x, int bk, cmm_side *s) {
-  int unit = (int)unit_of(&p->p);
+  int unit = (int)unit_of(o), more = cmm_is_half(p->math) ? unit : CMM_VL;
   bool along_k = layout_of(o) == CMM_XK;
   *s = (cmm_side){.layout = layout_of(o), .x = x};
-  bool units = has_units(&p->p, o, along_k ? &o->k : &o->x, along_k ? &o->x : &o->k);
+  bool units = has_units(o, along_k ? &o->k : &o->x, along_k ? &o->x : &o->k);
   s->vec = units && (along_k || x % unit == 0) ? unit : 1;
-  s->pitch = along_k ? bk + CMM_VL : x + (p->math == MM_TF32 ? 8 : 0);
-  s->skew = along_k ? CMM_VL : 0;
+  s->pitch = along_k ? bk + more : x + (p->math == MM_F32 ? 0 : 8);
+  s->skew = along_k ? more : 0;
   s->elems = along_k ? x * s->pitch + (x + 7) / 8 * s->skew : bk * s->pitch;
 }
 
 static int64_t array_bytes(const cmm_problem *p, const cmm_side *s, int stages) {
-  return ceil_div((int64_t)s->elems * stages * p->p.elem_bytes, 128) * 128;
+  return ceil_div((int64_t)s->elems * stages * cmm_element_bytes(p), 128) * 128;
 }
 
 static void set_shared(const cmm_problem *p, cmm_plan *g) {
@@ -138,6 +141,8 @@ static double issue_per_k(const cmm_problem *p, const cmm_plan *g) {
   double copying = moves / g->threads * MOVE_INSTRUCTIONS;
   if (g->math == MM_F32)
     return (products + loads) * words + copying;
+  if (cmm_is_half(g->math)) // 16 k by each instruction
+    return products / 64 + (g->tm / 2.0 + g->tv) / 16 + 0.3 + copying;
   double rounded = (2 * g->tm + 4 * g->tv) / 8.0; // operands of mma that a thread holds
   return products / 32 + 2 * rounded + 0.5 + copying;
 }
@@ -147,7 +152,11 @@ static double loads_per_k(const cmm_problem *p, const cmm_plan *g) {
   double loads = (g->tm < 4 && g->a.layout == CMM_KX ? g->tm : g->tm / 4.0) + g->tv;
   if (g->math == MM_F32)
     return loads * LOAD_CYCLES * p->p.elem_bytes / 4;
-  return (2 * g->tm + 4 * g->tv) / 8.0;
+  return (2 * g->tm + 4 * g->tv) / (cmm_is_half(g->math) ? 16.0 : 8.0);
+}
+
+static double tensor_products(mm_math math) {
+  return cmm_is_half(math) ? 2 * TENSOR_PRODUCTS : TENSOR_PRODUCTS;
 }
 
 // One element of k for a whole block that has the SM for itself. What is not the limit is not free:
@@ -155,9 +164,9 @@ static double loads_per_k(const cmm_problem *p, const cmm_plan *g) {
 static double cycles_per_k(const cmm_problem *p, const cmm_plan *g) {
   double warps = g->warps_m * g->warps_n;
   double issue = warps * issue_per_k(p, g) / 4, loads = warps * loads_per_k(p, g);
-  double copies = (g->bm + g->bn) * p->p.elem_bytes / L2_BYTES;
-  if (g->math == MM_TF32)
-    issue = max2(issue, (double)g->bm * g->bn / TENSOR_PRODUCTS);
+  double copies = (g->bm + g->bn) * cmm_element_bytes(p) / L2_BYTES;
+  if (g->math != MM_F32)
+    issue = max2(issue, (double)g->bm * g->bn / tensor_products(g->math));
   return max2(max2(issue, loads), copies) + (issue + loads + copies) * NOT_FREE;
 }
 
@@ -212,7 +221,8 @@ static bool is_wanted(int x, int want) {
 static void consider_tile(const cmm_problem *p, cmm_plan g, cmm_plan *best) {
   const cg_cuda *chip = p->p.target->cuda;
   double share = mm_band_share(&p->p, g.bm, g.bn);
-  for (int bk = 8; bk <= 32; bk *= 2) {
+  int least = cmm_is_half(p->math) ? 16 : 8; // what an mma takes
+  for (int bk = least; bk <= 4 * least; bk *= 2) {
     if (!is_wanted(bk, p->want_bk))
       continue;
     g.bk = bk;
@@ -229,8 +239,10 @@ static void consider_tile(const cmm_problem *p, cmm_plan g, cmm_plan *best) {
   }
 }
 
-// mma.sync takes 16 rows, 8 columns; from [k][x] a thread reads four neighbours at a time.
+// mma.sync takes 16 rows, 8 columns; from [k][x] a thread reads four neighbours of tf32 at a time.
 static bool fits_tensor(const cmm_problem *p, const cmm_plan *g) {
+  if (cmm_is_half(g->math))
+    return g->tm >= 2;
   return g->math != MM_TF32 || (g->tm >= (layout_of(&p->p.a) == CMM_KX ? 4 : 2) &&
                                 g->tv >= (layout_of(&p->p.b) == CMM_KX ? 2 : 1));
 }
@@ -292,7 +304,10 @@ static void set_room(const cmm_problem *p, cmm_plan *g) {
 }
 
 void cmm_make_plan(const cmm_problem *p, cmm_plan *plan) {
-  BUG_IF(p->math == MM_TF32 && p->p.elem_bytes != 4, "tf32 products of %s", p->p.ctype);
+  BUG_IF(p->math != MM_F32 && p->p.elem_bytes != 4, "tensor products of %s", p->p.ctype);
+  BUG_IF(p->p.a.elem_bytes != p->p.b.elem_bytes ||
+             p->p.a.elem_bytes != (cmm_is_half(p->math) ? 2 : p->p.elem_bytes),
+         "operands of %d and %d bytes", p->p.a.elem_bytes, p->p.b.elem_bytes);
   *plan = (cmm_plan){0};
   for (int tm = 1; tm <= 8; tm *= 2)
     for (int tv = 1; tv <= 2; tv++)

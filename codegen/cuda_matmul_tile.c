@@ -8,17 +8,6 @@
 //         float x[8], y[8];                          // one k: x from a_k, y by load4 along n
 //         for (int i...) for (int j...) c[i][j] += x[i] * y[j];
 //       } }
-//
-//   tf32: a warp's sums, 16 x 8 at a time; thread (ty, tx) holds of each
-//     a: rows ty, ty + 8, k tx, tx + 4     b: k tx, tx + 4, column ty     c: rows ty, ty + 8,
-//                                                                            columns 2 tx, 2 tx + 1
-//   Which row of the tile is "row r" of a product may be chosen freely, as long as the epilogue
-//   knows; columns, too. So a thread's four sums of a vector are neighbours, as in f32:
-//     b as [x][k]   two products share 16 columns: column q of product j is 2 q + j of them
-//     b as [k][x]   four products share 32: column q of product j is 4 q + j, and what a thread
-//                   wants of one k for all four is one 16-byte load
-//     a as [x][k]   rows as they are; ldmatrix reads them
-//     a as [k][x]   rows 4 ty .. 4 ty + 3 of 32 are rows ty, ty + 8 of two products: one load
 #include "codegen/cuda_matmul.h"
 
 // Products of a thread in straight-line code: long enough to hide what a turn costs; longer code is
@@ -29,6 +18,10 @@ const char *cmm_scalar(const cmm_text *t) {
   return t->p->p.ctype;
 }
 
+const char *cmm_element(const cmm_text *t) {
+  return t->p->p.a.ctype;
+}
+
 const char *cmm_vector(const cmm_text *t) {
   return t->p->p.elem_bytes == 8 ? "vd" : "vf";
 }
@@ -36,7 +29,7 @@ const char *cmm_vector(const cmm_text *t) {
 // --- places ---------------------------------------------------------------------------------
 // Rows of a thread that lie side by side.
 static int rows_together(const cmm_plan *g) {
-  return g->a.layout == CMM_XK ? 1 : g->tm < 4 ? g->tm : 4;
+  return g->a.layout == CMM_XK || cmm_is_half(g->math) ? 1 : g->tm < 4 ? g->tm : 4;
 }
 
 const char *cmm_row(const cmm_text *t, const char *i) {
@@ -73,46 +66,49 @@ void cmm_emit_places(const cmm_text *t) {
   const char *together =
       rows_together(g) > 1 ? ir_format(t->p->p.arena, " * %d", rows_together(g)) : "";
   ir_buf_printf(t->out, "  const int a_row = warp / %d * %d + ty%s;\n", g->warps_n, rows, together);
-  ir_buf_printf(t->out, "  const int b_col = warp %% %d * %d + tx * %d;\n", g->warps_n, cols,
-                columns_together(g));
+  ir_buf_printf(t->out, "  const int b_col = warp %% %d * %d + ", g->warps_n, cols);
+  if (cmm_is_half(g->math) && g->b.layout == CMM_KX)
+    ir_buf_puts(t->out, "tx % 2 * 8 + tx / 2 * 4;\n"); // cmm_emit_exchange
+  else
+    ir_buf_printf(t->out, "tx * %d;\n", columns_together(g));
 }
 
 // --- f32, f64 -------------------------------------------------------------------------------
-static void put_loop(const cmm_text *t, int indent, const char *i, int num) {
+void cmm_put_loop(const cmm_text *t, int indent, const char *i, int num) {
   ir_buf_printf(t->out, "%*s#pragma unroll\n%*sfor (int %s = 0; %s < %d; %s++)\n", indent, "",
                 indent, "", i, i, num, i);
 }
 
-static int eight_rows(const cmm_side *s) { // elements of [x][k]
+int cmm_eight_rows(const cmm_side *s) {
   return 8 * s->pitch + s->skew;
 }
 
 // Four k of `num` rows, of each column.
 static void put_a_vectors(const cmm_text *t, int num, const char *row) {
   ir_buf_printf(t->out, "      %s a_k[%d];\n", cmm_vector(t), num);
-  put_loop(t, 6, "i", num);
+  cmm_put_loop(t, 6, "i", num);
   ir_buf_printf(t->out, "        a_k[i] = a_tiles.load4(a_at + %s * %d + u);\n", row,
-                eight_rows(&t->plan->a));
+                cmm_eight_rows(&t->plan->a));
 }
 
 static void put_b_vectors(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   ir_buf_printf(t->out, "      %s b_k[%d];\n", cmm_vector(t), g->tv * CMM_VL);
-  put_loop(t, 6, "j", g->tv * CMM_VL);
+  cmm_put_loop(t, 6, "j", g->tv * CMM_VL);
   ir_buf_printf(t->out, "        b_k[j] = b_tiles.load4(b_at + j / 4 * %d + j %% 4 * %d + u);\n",
-                2 * eight_rows(&g->b), g->b.pitch);
+                2 * cmm_eight_rows(&g->b), g->b.pitch);
 }
 
 // Elements of one k side by side in [k][x]: `num` of them in groups of 4 that are `step` apart.
 static void put_row_loads(const cmm_text *t, const char *to, char from, int num, int step,
                           int pitch) {
   if (num < 4) {
-    put_loop(t, 8, "i", num);
+    cmm_put_loop(t, 8, "i", num);
     ir_buf_printf(t->out, "          %s[i] = %c_tiles[%c_at + (u + k) * %d + i];\n", to, from, from,
                   pitch);
     return;
   }
-  put_loop(t, 8, "i", num / 4);
+  cmm_put_loop(t, 8, "i", num / 4);
   ir_buf_printf(t->out,
                 "        {\n"
                 "          const %s q = %c_tiles.load4(%c_at + (u + k) * %d + i * %d);\n"
@@ -123,7 +119,7 @@ static void put_row_loads(const cmm_text *t, const char *to, char from, int num,
 }
 
 static void put_turned(const cmm_text *t, const char *to, char from, int num) {
-  put_loop(t, 8, "i", num);
+  cmm_put_loop(t, 8, "i", num);
   ir_buf_printf(t->out, "          %s[i] = %c_k[i][k];\n", to, from);
 }
 
@@ -147,9 +143,9 @@ static void emit_turned_step(const cmm_text *t) {
   ir_buf_printf(t->out, "      #pragma unroll\n      for (int h = 0; h < %d; h += %d) {\n", g->tm,
                 rows);
   put_a_vectors(t, rows, "(h + i)");
-  put_loop(t, 6, "k", 4);
-  put_loop(t, 8, "i", rows);
-  put_loop(t, 10, "j", g->tv * CMM_VL);
+  cmm_put_loop(t, 6, "k", 4);
+  cmm_put_loop(t, 8, "i", rows);
+  cmm_put_loop(t, 10, "j", g->tv * CMM_VL);
   ir_buf_puts(t->out, "            c[h + i][j] += a_k[i][k] * b_k[j][k];\n      }\n    }\n");
 }
 
@@ -174,107 +170,9 @@ static void emit_simple_step(const cmm_text *t) {
     put_turned(t, "y", 'b', columns);
   else
     put_row_loads(t, "y", 'b', columns, CMM_VL * CMM_WARP_COLS, g->b.pitch);
-  put_loop(t, 8, "i", g->tm);
-  put_loop(t, 10, "j", columns);
+  cmm_put_loop(t, 8, "i", g->tm);
+  cmm_put_loop(t, 10, "j", columns);
   ir_buf_puts(t->out, "            c[i][j] += x[i] * y[j];\n      }\n    }\n");
-}
-
-// --- tf32 ---------------------------------------------------------------------------------
-static void put_round(const cmm_text *t, int indent, const char *x) {
-  ir_buf_printf(t->out, "%*sfor (int r = 0; r < 4; r++)\n%*s  %s[r] = k_tf32(k_of_bits(%s[r]));\n",
-                indent, "", indent, "", x, x);
-}
-
-// From [x][k]: matrices of 8 rows and 4 k. Of a: rows and rows + 8, then the same of the next 4 k;
-// of b: two times 4 k of the even columns of 16, then of the odd ones.
-static void put_matrices(const cmm_text *t, bool is_b) {
-  const cmm_plan *g = t->plan;
-  const cmm_side *s = is_b ? &g->b : &g->a;
-  const char *x = is_b ? "y" : "x";
-  int num = is_b ? g->tv : g->tm / 2;
-  ir_buf_printf(t->out, "      uint32_t %s[%d][4];\n", x, num);
-  put_loop(t, 6, "i", num);
-  ir_buf_printf(t->out,
-                "      {\n"
-                "        k_ldmatrix_x4(%s[i], %s_tiles.at(%s_at + i * %d + u));\n"
-                "        #pragma unroll\n",
-                x, is_b ? "b" : "a", is_b ? "b" : "a", 2 * eight_rows(s));
-  put_round(t, 8, ir_format(t->p->p.arena, "%s[i]", x));
-  ir_buf_puts(t->out, "      }\n");
-}
-
-// From [k][x]: of a, 4 rows of two k are half of two products each.
-static void put_a_groups(const cmm_text *t) {
-  const cmm_plan *g = t->plan;
-  ir_buf_printf(t->out, "      uint32_t x[%d][4];\n", g->tm / 2);
-  put_loop(t, 6, "i", g->tm / 4);
-  ir_buf_printf(t->out,
-                "      {\n"
-                "        const vf low = a_tiles.load4(a_at + u * %d + i * 32);\n"
-                "        const vf high = a_tiles.load4(a_at + (u + 4) * %d + i * 32);\n"
-                "        #pragma unroll\n"
-                "        for (int h = 0; h < 2; h++) {\n"
-                "          x[2 * i + h][0] = k_tf32(low[2 * h]);\n"
-                "          x[2 * i + h][1] = k_tf32(low[2 * h + 1]);\n"
-                "          x[2 * i + h][2] = k_tf32(high[2 * h]);\n"
-                "          x[2 * i + h][3] = k_tf32(high[2 * h + 1]);\n"
-                "        }\n"
-                "      }\n",
-                g->a.pitch, g->a.pitch);
-}
-
-static void put_b_groups(const cmm_text *t) {
-  const cmm_plan *g = t->plan;
-  ir_buf_printf(t->out,
-                "      const vf low = b_tiles.load4(b_at + u * %d);\n"
-                "      const vf high = b_tiles.load4(b_at + (u + 4) * %d);\n"
-                "      uint32_t y[2][4]; // as from [x][k]: two products in a row\n",
-                g->b.pitch, g->b.pitch);
-  put_loop(t, 6, "j", 4);
-  ir_buf_puts(t->out, "        y[j / 2][j % 2 * 2] = k_tf32(low[j]), "
-                      "y[j / 2][j % 2 * 2 + 1] = k_tf32(high[j]);\n");
-}
-
-// Where this thread reads: elements of its own, or the row that it names to ldmatrix.
-static void put_tensor_places(const cmm_text *t) {
-  const cmm_plan *g = t->plan;
-  const cmm_side *a = &g->a, *b = &g->b;
-  if (a->layout == CMM_KX)
-    ir_buf_printf(t->out, "    const int a_at = slot * %d + tx * %d + a_row;\n", a->elems,
-                  a->pitch);
-  else
-    ir_buf_printf(t->out,
-                  "    const int a_at = slot * %d + (a_row - ty) / 8 * %d + thread / 8 %% 2 * %d + "
-                  "thread %% 8 * %d + thread / 16 %% 2 * 4;\n",
-                  a->elems, eight_rows(a), eight_rows(a), a->pitch);
-  if (b->layout == CMM_KX)
-    ir_buf_printf(t->out, "    const int b_at = slot * %d + tx * %d + b_col - tx * 8 + ty * 4;\n",
-                  b->elems, b->pitch);
-  else
-    ir_buf_printf(
-        t->out,
-        "    const int b_at = slot * %d + (b_col - tx * 4) / 8 * %d + thread %% 8 / 4 * %d "
-        "+ (thread %% 4 * 2 + thread / 16 %% 2) * %d + thread / 8 %% 2 * 4;\n",
-        b->elems, eight_rows(b), eight_rows(b), b->pitch);
-}
-
-static void emit_tensor_step(const cmm_text *t) {
-  const cmm_plan *g = t->plan;
-  put_tensor_places(t);
-  ir_buf_puts(t->out, "    #pragma unroll\n");
-  ir_buf_printf(t->out, "    for (int u = 0; u < %d; u += 8) {\n", g->bk);
-  if (g->a.layout == CMM_XK)
-    put_matrices(t, false);
-  else
-    put_a_groups(t);
-  if (g->b.layout == CMM_XK)
-    put_matrices(t, true);
-  else
-    put_b_groups(t);
-  put_loop(t, 6, "i", g->tm / 2);
-  put_loop(t, 8, "j", g->tv * 2);
-  ir_buf_puts(t->out, "          k_mma_tf32(c[i][j], x[i], y[j / 2][j % 2 * 2], "
-                      "y[j / 2][j % 2 * 2 + 1]);\n    }\n");
 }
 
 // --- both -----------------------------------------------------------------------------------
@@ -290,8 +188,8 @@ static void put_simple_places(const cmm_text *t) {
 }
 
 void cmm_emit_step(const cmm_text *t) {
-  if (t->plan->math == MM_TF32) {
-    emit_tensor_step(t);
+  if (t->plan->math != MM_F32) {
+    cmm_emit_tensor_step(t);
     return;
   }
   put_simple_places(t);
@@ -303,7 +201,7 @@ void cmm_emit_step(const cmm_text *t) {
 
 void cmm_emit_sums(const cmm_text *t) {
   const cmm_plan *g = t->plan;
-  if (g->math == MM_TF32)
+  if (g->math != MM_F32)
     ir_buf_printf(t->out, "  float c[%d][%d][4] = {};\n", g->tm / 2, g->tv * 2);
   else
     ir_buf_printf(t->out, "  %s c[%d][%d] = {};\n", cmm_scalar(t), g->tm, g->tv * CMM_VL);
@@ -313,6 +211,10 @@ const char *cmm_sums(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   if (g->math == MM_F32)
     return "{{c[i][4 * j], c[i][4 * j + 1], c[i][4 * j + 2], c[i][4 * j + 3]}}";
+  if (g->b.layout == CMM_KX && cmm_is_half(g->math))
+    return "{{c[i / 2][2 * j][i % 2 * 2], c[i / 2][2 * j][i % 2 * 2 + 1],\n"
+           "                           c[i / 2][2 * j + 1][i % 2 * 2],"
+           " c[i / 2][2 * j + 1][i % 2 * 2 + 1]}}";
   if (g->b.layout == CMM_KX)
     return "{{c[i / 2][0][i % 2 * 2 + j], c[i / 2][1][i % 2 * 2 + j],\n"
            "                           c[i / 2][2][i % 2 * 2 + j], c[i / 2][3][i % 2 * 2 + j]}}";

@@ -21,6 +21,11 @@ static const char *const options[] = {
 };
 enum { NUM_OPTIONS = sizeof options / sizeof *options };
 
+const char *const *cg_nvrtc_options(int *num) {
+  *num = NUM_OPTIONS;
+  return options;
+}
+
 typedef struct image {
   int unit;
   const char *arch; // "sm_90a", "compute_80"
@@ -96,12 +101,12 @@ static void add_image(cg_images *im, int unit, const char *from, bool ptx) {
   IR_PUSH(a, im->all, i);
 }
 
-static void add_images(cg_images *im, bool ptx_only) {
+static void add_images(cg_images *im, unsigned kinds) {
   const cg_cuda *c = im->x->t->cuda;
-  for (int i = 0; !ptx_only && !im->clang && i < c->num_archs; i++)
+  for (int i = 0; kinds & CG_CUBINS && !im->clang && i < c->num_archs; i++)
     for (size_t u = 0; u < im->units.num; u++)
       add_image(im, (int)u, c->archs[i], false);
-  for (size_t u = 0; u < im->units.num; u++)
+  for (size_t u = 0; kinds & CG_PTX && u < im->units.num; u++)
     add_image(im, (int)u, ptx_from(im), true);
 }
 
@@ -128,7 +133,7 @@ static bool open_nvrtc(cg_images *im) {
   return im->nvrtc != NULL;
 }
 
-cg_images *cg_images_new(const cg_tools *x, const cg_sources *s, bool ptx_only) {
+cg_images *cg_images_new(const cg_tools *x, const cg_sources *s, unsigned kinds) {
   cg_images *im = IR_NEW(x->a, cg_images);
   *im = (cg_images){.x = x, .cache = {.a = x->a}};
   if (!x->b->no_cache)
@@ -140,7 +145,7 @@ cg_images *cg_images_new(const cg_tools *x, const cg_sources *s, bool ptx_only) 
     im->clang = cg_cuda_clang_open(x);
   if (!im->clang && (x->b->cuda_compiler == CG_CUDA_CLANG || !open_nvrtc(im)))
     return NULL;
-  add_images(im, ptx_only);
+  add_images(im, kinds);
   return im;
 }
 
@@ -231,6 +236,10 @@ bool cg_images_finish(cg_images *im) {
   }
   if (added)
     cg_cache_trim(&im->cache, CG_CACHE_BYTES);
+  return true;
+}
+
+bool cg_images_pack(cg_images *im) {
   for (size_t i = 0; i < im->all.num; i++)
     if (!pack(im, im->all.at[i]))
       return false;
@@ -284,4 +293,21 @@ void cg_images_print_ptx(const cg_images *im, ir_buf *out) {
     ir_buf_printf(out, "// ===== %s for %s\n%s", im->units.at[one->unit]->name, one->arch,
                   one->data);
   }
+}
+
+bool cg_images_resources(const cg_images *im, cg_arch_resources *out) {
+  const cg_tools *x = im->x;
+  for (size_t i = 0; i < im->all.num; i++) {
+    const image *one = im->all.at[i];
+    const char *why = "";
+    cg_resource_list of_unit = {0};
+    int arch = 0;
+    while (!one->ptx && strcmp(x->t->cuda->archs[arch], one->arch) != 0)
+      arch++;
+    if (!one->ptx && !cg_cubin_resources(x->a, one->data, one->len, &of_unit, &why))
+      return cg_fail(x, ir_format(x->a, "%s: %s", one->path, why));
+    for (size_t j = 0; j < of_unit.num; j++)
+      IR_PUSH(x->a, out->of[arch], of_unit.at[j]);
+  }
+  return true;
 }

@@ -14,17 +14,24 @@
 #include "codegen/toolchain.h"
 
 typedef struct cg_images cg_images;
+typedef enum cg_image_kinds { CG_CUBINS = 1, CG_PTX = 2 } cg_image_kinds;
 
-// Opens the compiler, and finds in the cache what it can. With ptx_only only PTX is made. NULL with
-// a message in *x->why.
-cg_images *cg_images_new(const cg_tools *x, const cg_sources *s, bool ptx_only);
+// What NVRTC is told beside the architecture.
+const char *const *cg_nvrtc_options(int *num);
+
+// Opens the compiler, and finds in the cache what it can. `kinds` to be made, or-ed; clang makes
+// PTX only, whatever they are. NULL with a message in *x->why.
+cg_images *cg_images_new(const cg_tools *x, const cg_sources *s, unsigned kinds);
 // What remains to be compiled.
 void cg_images_add_jobs(cg_images *im, cg_jobs *jobs);
 // After the jobs: reads what they wrote, and gives it to the cache.
 bool cg_images_finish(cg_images *im);
-// After that: the object's source, images.c.
+// After that: packs them into files beside the sources. Then: the object's source, images.c.
+bool cg_images_pack(cg_images *im);
 cg_source cg_images_source(const cg_images *im);
 // After that: all PTX, as one text.
 void cg_images_print_ptx(const cg_images *im, ir_buf *out);
+// After that: what each kernel of each cubin takes. False with a message in *x->why.
+bool cg_images_resources(const cg_images *im, cg_arch_resources *out);
 
 #endif

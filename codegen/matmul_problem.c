@@ -20,14 +20,26 @@ mm_axes mm_axes_between(const domain *d, const dom_access *at, int first, int nu
 }
 
 typedef struct source {
-  const ir_node *buffer;
+  const ir_node *buffer, *conversion;
   const dom_access *at;
   const int64_t *k_stride;
 } source;
 
+// tf32 rounds; a cast widens what the buffer holds.
+static const char *conversion_name(const source *s) {
+  if (!s->conversion)
+    return NULL;
+  return s->conversion->op == IR_TF32 ? "tf32" : ir_dtypes[s->buffer->type.dtype].name;
+}
+
 static mm_operand operand_of(const cg_kernel *k, const dom_matmul *mm, const source *s, int first,
                              int num) {
-  mm_operand o = {.arg = cg_arg_index(k, s->buffer), .offset = s->at->offset};
+  const ir_dtype_info *type = &ir_dtypes[s->buffer->type.dtype];
+  mm_operand o = {.arg = cg_arg_index(k, s->buffer),
+                  .ctype = type->ctype,
+                  .elem_bytes = type->bytes,
+                  .convert = conversion_name(s),
+                  .offset = s->at->offset};
   BUG_IF(o.arg < 0, "matmul '%s' reads '%s', which is in no memory", k->k->anchor->name,
          s->buffer->name);
   o.batch = mm_axes_between(k->dom, s->at, 0, mm->num_batch_axes);
@@ -57,7 +69,8 @@ mm_problem mm_describe(const cg_kernel *k, mm_sides *sides) {
   sides->num_rows = swap ? mm->num_n_axes : mm->num_m_axes;
   sides->first_col = swap ? m0 : n0;
   sides->num_cols = swap ? mm->num_m_axes : mm->num_n_axes;
-  source a = {mm->a, &mm->a_access, mm->a_k}, b = {mm->b, &mm->b_access, mm->b_k};
+  source a = {mm->a, mm->a_conversion, &mm->a_access, mm->a_k};
+  source b = {mm->b, mm->b_conversion, &mm->b_access, mm->b_k};
   band_product bands = band_of_matmul(k->k->anchor);
   return (mm_problem){
       .target = k->target,

@@ -194,9 +194,21 @@ static const char *fill_spelling(const plain *p, const char *spell, const char *
   return ir_buf_str(&b);
 }
 
+// Narrowing is a step function with the gradient of what it narrows: where gradients are checked
+// (hold), values keep their digits.
+static const char *narrowed(const plain *p, ir_dtype t, const char *x) {
+  return ir_format(p->a, "k_narrow_%s(hold, %s)", ir_dtypes[t].name, x);
+}
+
+static const char *narrowed_tf32(const plain *p, const char *x) {
+  return ir_format(p->a, "k_narrow_tf32(hold, %s)", x);
+}
+
 static const char *cast_value(const plain *p, const ir_node *n, const char *x) {
   if (n->type.dtype == IR_BOOL)
     return ir_format(p->a, "((%s) != 0)", x);
+  if (ir_is_narrow(n->type.dtype))
+    return narrowed(p, n->type.dtype, x);
   if (ir_is_float(n->type.dtype))
     return x;
   if (ir_is_float(n->in[0]->type.dtype))
@@ -234,6 +246,8 @@ static const char *pointwise_value(const plain *p, const ir_node *n) {
   }
   if (n->op == IR_CAST)
     return cast_value(p, n, operand[0]);
+  if (n->op == IR_TF32)
+    return narrowed_tf32(p, operand[0]);
   if (!ir_is_float(n->type.dtype) && (n->op == IR_DIV || n->op == IR_MOD))
     return ir_format(p->a, "k_int_%s(%s, %s)", ir_ops[n->op].name, operand[0], operand[1]);
   return fill_spelling(p, ir_ops[n->op].spell, operand);
@@ -276,6 +290,13 @@ static void put_reduce(const plain *p, const ir_node *n) {
 }
 
 // --- the rest --------------------------------------------------------------------------------
+// An operand of a matmul, converted as the matmul does: widening changes nothing.
+static const char *multiplied(const plain *p, const ir_node *n, const indices *x) {
+  const ir_node *conversion = dom_conversion(n);
+  const char *value = element(p, n, x);
+  return conversion && conversion->op == IR_TF32 ? narrowed_tf32(p, value) : value;
+}
+
 // Operands are brought together first, whatever their layouts are: all of the right one, and a row
 // of the left one at a time (k_row).
 static void put_matmul(const plain *p, const ir_node *n) {
@@ -299,14 +320,14 @@ static void put_matmul(const plain *p, const ir_node *n) {
                 "    for (int64_t k = 0; k < %" PRId64 "; k++)\n"
                 "      for (int64_t j = 0; j < %" PRId64 "; j++)\n"
                 "        right[k_block(%" PRId64 ", k, j)] = %s;\n",
-                depth, columns, depth, element(p, n->in[1], &b));
+                depth, columns, depth, multiplied(p, n->in[1], &b));
   ir_buf_printf(p->out,
                 "    for (int64_t i%d = 0; i%d < %" PRId64 "; i%d++) {\n"
                 "      for (int64_t k = 0; k < %" PRId64 "; k++)\n"
                 "        left[k] = %s;\n"
                 "      k_row(%s + %s, %" PRId64 ", left, right, %" PRId64 "); // matmul\n"
                 "    }\n  }\n  free(left);\n  free(right);\n",
-                r - 2, r - 2, n->type.dims[r - 2], r - 2, depth, element(p, n->in[0], &a),
+                r - 2, r - 2, n->type.dims[r - 2], r - 2, depth, multiplied(p, n->in[0], &a),
                 member_var(p, n), row_major(p, &n->type, &row), columns, depth);
 }
 

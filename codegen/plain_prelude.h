@@ -1,6 +1,6 @@
 // Plain versions of kernels: in double precision, one node after the other. They are what `check`
 // compares the fast versions with on the machine at hand, and what it takes finite differences of.
-// Both float types are doubles in their arguments. taps and hold: runtime/mlrt.h.
+// All float types are doubles in their arguments. taps and hold: runtime/mlrt.h.
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +28,34 @@ static inline double k_pow(double x, double y) { return pow(x, y); }
 static inline double k_max(double x, double y) { return x > y ? x : y; }
 static inline double k_min(double x, double y) { return x < y ? x : y; }
 static inline double k_select(double c, double x, double y) { return c != 0 ? x : y; }
+
+// Fewer digits: tf32 to nearest, ties away from 0; bf16 and f16 to nearest, ties to even. While
+// gradients are checked numbers keep all of theirs (plain.c).
+static inline uint32_t k_bits(float x) {
+  uint32_t u;
+  memcpy(&u, &x, sizeof u);
+  return u;
+}
+static inline double k_of_bits(uint32_t u) {
+  float x;
+  memcpy(&x, &u, sizeof x);
+  return x;
+}
+static inline double k_narrow_tf32(int hold, double x) {
+  const float f = (float)x;
+  return hold || f - f != 0 ? x : k_of_bits((k_bits(f) + 0x1000u) & 0xffffe000u);
+}
+static inline double k_narrow_bf16(int hold, double x) {
+  const uint32_t u = k_bits((float)x);
+  return hold || x != x ? x : k_of_bits((u + 0x7fffu + (u >> 16 & 1)) & 0xffff0000u);
+}
+static inline double k_narrow_f16(int hold, double x) {
+  const double m = fabs((double)(float)x);
+  if (hold || x != x || m >= 65520)
+    return hold || x != x ? x : copysign(INFINITY, x);
+  const int digit = (m < 0x1p-14 ? -14 : ilogb(m)) - 10; // of the last place
+  return copysign(ldexp(rint(ldexp(m, -digit)), digit), x);
+}
 
 // n zeros; there is nothing that a check without memory could say.
 static double *k_take(int64_t n) {
@@ -84,6 +112,8 @@ K_PUT(u16, uint16_t)
 K_PUT(i32, int32_t)
 K_PUT(u32, uint32_t)
 K_PUT(i64, int64_t)
+K_PUT(bf16, double)
+K_PUT(f16, double)
 K_PUT(f32, double)
 K_PUT(f64, double)
 

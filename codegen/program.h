@@ -4,6 +4,7 @@
 #define CODEGEN_PROGRAM_H
 
 #include "codegen/codegen.h"
+#include "codegen/cuda_resources.h"
 #include "passes/plan.h"
 
 // A generated function that one or more kernels of the program share.
@@ -88,6 +89,17 @@ const char *cg_target_why_not(ir_arena *a, const char *name);
 // A list such as "sm_90a,sm_80" (codegen/target_cuda.c). NULL with the unknown word in *wrong.
 const cg_cuda *cg_cuda_find(ir_arena *a, const char *list, const char **wrong);
 extern const char *const cg_cuda_names[]; // oldest first; ends with NULL
+// An architecture: limits of an SM, and the rates of one chip of it, for estimates.
+typedef struct cg_chip {
+  const char *name;            // "A100"
+  int compute;                 // 80
+  int threads, blocks;         // resident on an SM
+  int shared_sm, shared_block; // KiB
+  int sms;                     // of the chip
+  double f32, f64;             // TFLOP/s, without tensor cores
+  double bandwidth;            // TB/s of its memory
+} cg_chip;
+const cg_chip *cg_cuda_chip(const char *arch); // one of cg_cuda_names
 
 typedef enum cg_cuda_compiler { CG_NVRTC, CG_CUDA_CLANG } cg_cuda_compiler;
 
@@ -110,5 +122,12 @@ bool cg_compile(ir_arena *a, const cg_sources *s, const cg_target *t, const cg_b
 // NULL with *why.
 const char *cg_disassemble(ir_arena *a, const cg_sources *s, const cg_target *t, const cg_build *b,
                            const char *kind, const char **why);
+// What the kernels of a CUDA target take of each architecture, in the order of t->cuda->archs;
+// empty lists with clang, which leaves the choice of registers to the driver. False with *why.
+typedef struct cg_arch_resources {
+  cg_resource_list of[CG_MAX_ARCHS];
+} cg_arch_resources;
+bool cg_find_resources(ir_arena *a, const cg_sources *s, const cg_target *t, const cg_build *b,
+                       cg_arch_resources *out, const char **why);
 
 #endif

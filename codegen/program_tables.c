@@ -1,6 +1,8 @@
 // program_tables.c: the constant tables of a trainer (mlrt_program and what it points to).
 #include "codegen/plain_step.h"
 
+#include "ir/narrow.h"
+
 #include <inttypes.h>
 #include <string.h>
 #include <zlib.h>
@@ -223,6 +225,9 @@ static void put_buffer_arg(const tables *t, const cg_kernel *c, const ir_node *n
                 cg_dtype_constant(n->type.dtype), limit < INT32_MAX ? limit : INT32_MAX,
                 ir_bytes(&n->type));
   put_band(t->out, &n->type, band);
+  int digits = strcmp(kind, "OUT") == 0 ? ir_digits_inside(c->k, n) : 53;
+  if (digits < 53 && ir_is_float(n->type.dtype))
+    ir_buf_printf(t->out, ", .digits = %d", digits);
   ir_buf_puts(t->out, "},");
 }
 

@@ -3,31 +3,25 @@
 // Limits are those of the CUDA C++ programming guide's table "technical specifications per compute
 // capability"; SMs are those of a chip that many people have. They steer how work is cut, so they
 // come from this table and never from the machine that mltc runs on: equal input, equal output.
+// Rates are those of the chip's data sheet, at its boost clock; only reports use them.
 #include "codegen/program.h"
 
 #include <string.h>
 
-enum { KIB = 1024, NUM_ARCHS = 5 };
+enum { KIB = 1024 };
 
 const char *const cg_cuda_names[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", NULL};
 
-// What all have in common stands in `least`.
-typedef struct arch {
-  int compute, threads, blocks; // resident on an SM
-  int shared_sm, shared_block;  // KiB
-  int sms;
-} arch;
-
-static const arch archs[NUM_ARCHS] = {
-    {80, 2048, 32, 164, 163, 108},  // A100
-    {86, 1536, 16, 100, 99, 84},    // A6000
-    {89, 1536, 24, 100, 99, 128},   // RTX 4090
-    {90, 2048, 32, 228, 227, 132},  // H100
-    {100, 2048, 32, 228, 227, 148}, // B200
+static const cg_chip chips[CG_MAX_ARCHS] = {
+    {"A100 SXM", 80, 2048, 32, 164, 163, 108, 19.5, 9.7, 2.039},
+    {"RTX A6000", 86, 1536, 16, 100, 99, 84, 38.7, 0.604, 0.768},
+    {"RTX 4090", 89, 1536, 24, 100, 99, 128, 82.6, 1.29, 1.008},
+    {"H100 SXM", 90, 2048, 32, 228, 227, 132, 66.9, 33.5, 3.35},
+    {"B200", 100, 2048, 32, 228, 227, 148, 74.5, 37.2, 8.0},
 };
 
 static int find(const char *word, size_t len) {
-  for (int i = 0; i < NUM_ARCHS; i++)
+  for (int i = 0; i < CG_MAX_ARCHS; i++)
     if (strlen(cg_cuda_names[i]) == len && !memcmp(cg_cuda_names[i], word, len))
       return i;
   return -1;
@@ -53,7 +47,8 @@ static int least_of(int a, int b) {
   return a < b ? a : b;
 }
 
-static void take(arch *least, const arch *x) {
+// What all have in common stands in `least`.
+static void take(cg_chip *least, const cg_chip *x) {
   least->compute = least_of(least->compute, x->compute);
   least->threads = least_of(least->threads, x->threads);
   least->blocks = least_of(least->blocks, x->blocks);
@@ -63,18 +58,18 @@ static void take(arch *least, const arch *x) {
 }
 
 const cg_cuda *cg_cuda_find(ir_arena *a, const char *list, const char **wrong) {
-  bool has[NUM_ARCHS] = {0};
+  bool has[CG_MAX_ARCHS] = {0};
   if (!read_list(a, list, has, wrong))
     return NULL;
-  const char **names = IR_NEW_ARRAY(a, const char *, NUM_ARCHS);
+  const char **names = IR_NEW_ARRAY(a, const char *, CG_MAX_ARCHS);
   int num = 0;
-  arch least = {0};
-  for (int i = 0; i < NUM_ARCHS; i++) {
+  cg_chip least = {0};
+  for (int i = 0; i < CG_MAX_ARCHS; i++) {
     if (!has[i])
       continue;
     if (num == 0)
-      least = archs[i];
-    take(&least, &archs[i]);
+      least = chips[i];
+    take(&least, &chips[i]);
     names[num++] = cg_cuda_names[i];
   }
   cg_cuda *c = IR_NEW(a, cg_cuda);
@@ -92,4 +87,10 @@ const cg_cuda *cg_cuda_find(ir_arena *a, const char *list, const char **wrong) {
                  .shared_per_sm = least.shared_sm * KIB,
                  .sms = least.sms};
   return c;
+}
+
+const cg_chip *cg_cuda_chip(const char *arch) {
+  int i = find(arch, strlen(arch));
+  BUG_IF(i < 0, "no architecture '%s'", arch);
+  return &chips[i];
 }

@@ -236,7 +236,7 @@ static bool compile_table(const cg_tools *x, const cg_images *im) {
 // Kernels of a GPU first, which take longest; the images' own object has to wait for all of them.
 static bool compile_all(const cg_tools *x, const cg_sources *s) {
   cg_jobs jobs = {0};
-  cg_images *im = x->t->cuda ? cg_images_new(x, s, false) : NULL;
+  cg_images *im = x->t->cuda ? cg_images_new(x, s, CG_CUBINS | CG_PTX) : NULL;
   if (x->t->cuda && !im)
     return false;
   if (im)
@@ -248,7 +248,7 @@ static bool compile_all(const cg_tools *x, const cg_sources *s) {
   }
   if (!cg_run(x, &jobs))
     return false;
-  return !im || (cg_images_finish(im) && compile_table(x, im));
+  return !im || (cg_images_finish(im) && cg_images_pack(im) && compile_table(x, im));
 }
 
 bool cg_compile(ir_arena *a, const cg_sources *s, const cg_target *t, const cg_build *b,
@@ -299,7 +299,7 @@ static bool disassemble(const cg_tools *x, const cg_sources *s, bool llvm, ir_bu
 
 static bool print_ptx(const cg_tools *x, const cg_sources *s, ir_buf *out) {
   cg_jobs jobs = {0};
-  cg_images *im = cg_images_new(x, s, true);
+  cg_images *im = cg_images_new(x, s, CG_PTX);
   if (!im)
     return false;
   cg_images_add_jobs(im, &jobs);
@@ -322,4 +322,18 @@ const char *cg_disassemble(ir_arena *a, const cg_sources *s, const cg_target *t,
     ok = disassemble(&x, s, !strcmp(kind, "llvm"), &out);
   remove_dir(&x);
   return ok ? ir_buf_str(&out) : NULL;
+}
+
+bool cg_find_resources(ir_arena *a, const cg_sources *s, const cg_target *t, const cg_build *b,
+                       cg_arch_resources *out, const char **why) {
+  cg_tools x = {.a = a, .t = t, .b = b, .why = why};
+  if (!find_tools(&x) || !make_dir(&x))
+    return false;
+  cg_jobs jobs = {0};
+  cg_images *im = write_sources(&x, s) ? cg_images_new(&x, s, CG_CUBINS) : NULL;
+  if (im)
+    cg_images_add_jobs(im, &jobs);
+  bool ok = im && cg_run(&x, &jobs) && cg_images_finish(im) && cg_images_resources(im, out);
+  remove_dir(&x);
+  return ok;
 }

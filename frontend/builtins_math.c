@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "ir/narrow.h"
+
 BUILTIN(math) {
   const fe_value *x = a->v[0];
   double num;
@@ -21,7 +23,7 @@ static const fe_value *cast_number(fe *c, const builtin_args *a, ir_dtype t, dou
   if (t == IR_BOOL)
     return fe_bool(c, num != 0);
   if (ir_is_float(t))
-    return fe_float(c, num);
+    return fe_float(c, ir_narrow(t, num));
   if (!(fabs(num) < 0x1p63))
     return FE_FAIL(c, a->at[0], "E0210", "the number does not fit in 64 bits");
   return a->v[0]->is_int ? a->v[0] : fe_int(c, (int64_t)num);

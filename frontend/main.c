@@ -10,6 +10,7 @@
 
 #include "codegen/listing.h"
 #include "codegen/program.h"
+#include "codegen/report.h"
 #include "frontend/frontend.h"
 #include "frontend/options.h"
 #include "ir/dot.h"
@@ -200,6 +201,19 @@ static int emit_compiled(const driver *d, const cg_sources *s, const cg_build *b
   return EXIT_INPUT;
 }
 
+static int emit_report(const driver *d, const cg_program *p, const plan *pl, const cg_sources *s,
+                       const cg_build *b) {
+  cg_arch_resources r = {0};
+  const char *why = NULL;
+  ir_buf out = ir_buf_new(d->a);
+  if (d->target->cuda && !cg_find_resources(d->a, s, d->target, b, &r, &why)) {
+    fprintf(stderr, "mltc: %s\n", why);
+    return EXIT_INPUT;
+  }
+  cg_report(p, pl, &r, &out);
+  return put_buf(d, &out);
+}
+
 // A file name as make reads it.
 static void put_make_name(ir_buf *b, const char *name) {
   for (const char *s = name; *s; s++)
@@ -251,6 +265,8 @@ static int emit_program(driver *d, cg_program *p, const plan *pl) {
                 .no_cache = d->o.no_cache};
   if (d->o.emit == EMIT_C || d->o.emit == EMIT_CUDA)
     return emit_sources(d, &s, d->o.emit == EMIT_C ? CG_SOURCE_C : CG_SOURCE_CUDA);
+  if (d->o.emit == EMIT_REPORT)
+    return emit_report(d, p, pl, &s, &b);
   if (d->o.emit == EMIT_LLVM || d->o.emit == EMIT_ASM || d->o.emit == EMIT_PTX)
     return emit_compiled(d, &s, &b);
   return build_trainer(d, &s, &b);
@@ -291,6 +307,8 @@ static int compile(driver *d) {
     return status ? status : put_buf(d, &b);
   }
   ir_module *m = load_module(d);
+  if (m && d->o.precision)
+    pass_set_precision(m, d->o.precision);
   if (!m || diag_num_errors(d->diags) || !run_passes(d, m))
     return report(d);
   report(d); // warnings

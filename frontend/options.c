@@ -18,6 +18,7 @@ enum long_option {
   OPT_DIAGNOSTICS,
   OPT_CUDA_COMPILER,
   OPT_NO_CACHE,
+  OPT_PRECISION,
   OPT_HELP,
   OPT_VERSION,
 };
@@ -34,6 +35,7 @@ static const struct option longs[] = {
     {"diagnostics", required_argument, NULL, OPT_DIAGNOSTICS},
     {"cuda-compiler", required_argument, NULL, OPT_CUDA_COMPILER},
     {"no-cache", no_argument, NULL, OPT_NO_CACHE},
+    {"precision", required_argument, NULL, OPT_PRECISION},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
     {0},
@@ -51,6 +53,7 @@ static const char *const emit_names[] = {
     [EMIT_DOT] = "dot",
     [EMIT_CUDA] = "cuda",
     [EMIT_PTX] = "ptx",
+    [EMIT_REPORT] = "report",
 };
 enum { NUM_EMITS = sizeof emit_names / sizeof *emit_names };
 
@@ -68,8 +71,11 @@ void options_help(FILE *out) {
       "  --target=T              cpu (this machine), cpu:x86-64-v3, cpu:x86-64-v4,\n"
       "                          cpu:aarch64 (cross-compiles to an object),\n"
       "                          cuda (sm_80 and sm_90a), cuda:sm_80,sm_86,sm_89,sm_90a,sm_100\n"
+      "  --precision=P           what matmuls multiply: f32, tf32 or bf16 (default: the graph's\n"
+      "                          train { precision = P }, or f32); sums are f32 in all of them\n"
       "  --emit=KIND             print instead of building: ast, ir (after all passes), kernels,\n"
-      "                          plan, plan.json, c, llvm, asm, dot, cuda, ptx\n"
+      "                          plan, plan.json, c, llvm, asm, dot, cuda, ptx,\n"
+      "                          report (registers, occupancy, least time of each kernel)\n"
       "  --cuda-compiler=C       nvrtc (default), or clang: PTX only, needs no CUDA toolkit\n"
       "  --no-cache              compile CUDA kernels even when the cache has them\n"
       "  --print-after=PASS      print the IR after a pass (all: after each) on stderr\n"
@@ -118,9 +124,17 @@ static bool parse_level(ir_arena *a, const char *value, options *o, const char *
   return false;
 }
 
+static bool is_one_of(const char *value, const char *const *names, size_t num) {
+  for (size_t i = 0; i < num; i++)
+    if (!strcmp(value, names[i]))
+      return true;
+  return false;
+}
+
 static bool parse_one(ir_arena *a, int c, options *o, const char **why) {
-  static const char *const diagnostics[] = {"json", "text"}, *const compilers[] = {"nvrtc",
-                                                                                   "clang"};
+  static const char *const diagnostics[] = {"json", "text"},
+                           *const compilers[] = {"nvrtc", "clang"},
+                           *const precisions[] = {"f32", "tf32", "bf16"};
   switch (c) {
   case 'o':
     o->output = optarg;
@@ -164,6 +178,15 @@ static bool parse_one(ir_arena *a, int c, options *o, const char **why) {
     o->cuda_compiler = optarg;
     return !strcmp(optarg, "nvrtc") || !strcmp(optarg, "clang") ||
            wrong_value(a, why, "--cuda-compiler", optarg, compilers, 2);
+  case OPT_PRECISION:
+    o->precision = optarg;
+    if (!strcmp(optarg, "f16")) {
+      *why = "--precision=f16 is not there: gradients in f16 need loss scaling; bf16 has the range "
+             "of f32 (casts f16(x) in the graph reach f16 matmuls)";
+      return false;
+    }
+    return is_one_of(optarg, precisions, 3) ||
+           wrong_value(a, why, "--precision", optarg, precisions, 3);
   case OPT_NO_CACHE:
     o->no_cache = true;
     return true;
@@ -183,7 +206,7 @@ static bool unknown_option(ir_arena *a, const char *arg, bool missing, const cha
     *why = ir_format(a, "'%s' needs a value", arg);
     return false;
   }
-  const char *names[16];
+  const char *names[32];
   size_t num = 0;
   for (; longs[num].name; num++)
     names[num] = ir_format(a, "--%s", longs[num].name);

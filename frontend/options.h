@@ -18,6 +18,7 @@ typedef enum emit_kind {
   EMIT_DOT,
   EMIT_CUDA,
   EMIT_PTX,
+  EMIT_REPORT,
 } emit_kind;
 
 typedef IR_VEC(const char *) option_list;
@@ -27,6 +28,7 @@ typedef struct options {
   const char *output; // NULL: the default of the kind
   const char *target;
   const char *cuda_compiler; // "nvrtc", "clang"; NULL: not given
+  const char *precision;     // "f32", "tf32", "bf16"; NULL: not given
   int opt_level;
   emit_kind emit;
   option_list defines, include_dirs, print_after, disabled;

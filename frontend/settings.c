@@ -55,10 +55,11 @@ static const format_info formats[] = {
 };
 enum { NUM_FORMATS = sizeof formats / sizeof formats[0], MAX_KEYS = 10 };
 
+#define WIDTHS "f32 tf32 bf16"
 static const key_info train_keys[] = {
     {"epochs", RULE_NUMBER, 0}, {"steps", RULE_COUNT, 0},      {"shuffle", RULE_BOOL, 0},
     {"seed", RULE_SEED, 0},     {"eval", RULE_DATA, 0},        {"save", RULE_EVERY, 0},
-    {"log", RULE_EVERY, 0},     {"accumulate", RULE_COUNT, 0}, {"precision", RULE_WORD, "f32"},
+    {"log", RULE_EVERY, 0},     {"accumulate", RULE_COUNT, 0}, {"precision", RULE_WORD, WIDTHS},
 };
 enum { NUM_TRAIN_KEYS = sizeof train_keys / sizeof train_keys[0] };
 
@@ -133,13 +134,13 @@ static void bad_value(fe *c, ir_loc at, const char *key, const char *wanted) {
   fe_error(c, at, "E0303", "'%s' must be %s", key, wanted);
 }
 
-static void put_word(fe *c, settings *to, const key_info *k, const ast_expr *e) {
+// The error, when it is none of the words.
+static ir_diag *put_word(fe *c, settings *to, const key_info *k, const ast_expr *e) {
   bool text = e->kind == AST_NAME || e->kind == AST_STRING;
-  if (text && listed(k->words, e->text)) {
-    put_str(c, to, k->name, e->text);
-    return;
-  }
-  fe_error(c, e->loc, "E0303", "'%s' must be one of: %s", k->name, k->words);
+  if (!text || !listed(k->words, e->text))
+    return fe_error(c, e->loc, "E0303", "'%s' must be one of: %s", k->name, k->words);
+  put_str(c, to, k->name, e->text);
+  return NULL;
 }
 
 static bool number_suits(value_rule rule, const fe_value *v) {
@@ -385,11 +386,15 @@ static void lower_every(fe *c, settings *to, const ast_setting *s) {
   put_every(c, to, strcmp(s->key.text, "save") == 0 ? "save_every" : "log_every", s);
 }
 
-static void lower_precision(fe *c, const ast_setting *s) {
-  if (s->value->kind == AST_NAME && strcmp(s->value->text, "f32") == 0)
-    return;
-  ir_diag *d = fe_error(c, s->value->loc, "E0303", "only precision = f32 is supported");
-  diag_label(d, "this version computes in 32-bit floats");
+static bool is_text(const ast_expr *e, const char *text) {
+  return (e->kind == AST_NAME || e->kind == AST_STRING) && strcmp(e->text, text) == 0;
+}
+
+// f32 is what a module without the setting has.
+static void lower_precision(fe *c, settings *to, const key_info *k, const ast_setting *s) {
+  ir_diag *d = is_text(s->value, "f32") ? NULL : put_word(c, to, k, s->value);
+  if (d && is_text(s->value, "f16"))
+    diag_label(d, "gradients in f16 need loss scaling, which is not there; bf16 needs none");
 }
 
 static void lower_accumulate(fe *c, settings *to, const ast_setting *s) {
@@ -412,7 +417,7 @@ static void lower_train_key(fe *c, settings *to, const key_info *k, const ast_se
   else if (s->has_every || !s->value)
     fe_error(c, s->has_every ? s->every_loc : s->key.loc, "E0303", "expected %s = value", k->name);
   else if (strcmp(k->name, "precision") == 0)
-    lower_precision(c, s);
+    lower_precision(c, to, k, s);
   else if (strcmp(k->name, "accumulate") == 0)
     lower_accumulate(c, to, s);
   else

@@ -127,8 +127,11 @@ static void run_declare(fe *c, const ast_stmt *s) {
   ir_role role = role_of(c, s);
   if (want_init(c, s, &init, &number) && typed && check_init(c, s, &type, number) &&
       declare_once(c, name, path)) {
-    if (role == IR_ROLE_PARAM && !ir_is_float(type.dtype))
-      fe_error(c, s->type->loc, "E0204", "a trained parameter must be a float tensor");
+    if (role == IR_ROLE_PARAM && (!ir_is_float(type.dtype) || ir_is_narrow(type.dtype)))
+      fe_error(c, s->type->loc, "E0204", "a trained parameter must be %s",
+               ir_is_narrow(type.dtype) ? "f32 or f64; train { precision = bf16 } narrows what "
+                                          "matmuls read"
+                                        : "a float tensor");
     else
       state = fe_declare_state(c, path, type, role, init, name->loc);
   }

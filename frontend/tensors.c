@@ -195,6 +195,8 @@ static number_range range_of(ir_dtype t) {
       [IR_I32] = {-0x1p31, 0x1p31 - 1},
       [IR_U32] = {0, 0x1p32 - 1},
       [IR_I64] = {-0x1p53, 0x1p53},
+      [IR_BF16] = {-0x1.fep127, 0x1.fep127},
+      [IR_F16] = {-65504, 65504},
       [IR_F32] = {-FLT_MAX, FLT_MAX},
       [IR_F64] = {-DBL_MAX, DBL_MAX},
   };
@@ -267,8 +269,10 @@ static bool dtype_error(fe *c, ir_loc at, const fe_value *a, const fe_value *b) 
                         ir_dtypes[a->node->type.dtype].name, ir_dtypes[b->node->type.dtype].name);
   diag_label(d, "between %s and %s", fe_shape_text(c, a), fe_shape_text(c, b));
   bool mixed = ir_is_float(a->node->type.dtype) != ir_is_float(b->node->type.dtype);
-  diag_help(d, mixed ? "convert the integers with f32(...)"
-                     : "convert one of them, for example i32(...)");
+  bool narrow = ir_is_narrow(a->node->type.dtype) || ir_is_narrow(b->node->type.dtype);
+  diag_help(d, mixed    ? "convert the integers with f32(...)"
+               : narrow ? "convert with f32(...): bf16 and f16 are for storing"
+                        : "convert one of them, for example i32(...)");
   return false;
 }
 

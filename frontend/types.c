@@ -16,10 +16,11 @@ bool fe_check_size(fe *c, ir_loc at, const ir_type *t) {
   return true;
 }
 
-static const char *const dtype_words[] = {"f",   "i",   "t",   "bool", "u8",  "i8",
-                                          "u16", "i32", "u32", "i64",  "f32", "f64"};
+static const char *const dtype_words[] = {"f",   "i",   "t",   "bool", "u8",  "i8",  "u16",
+                                          "i32", "u32", "i64", "bf16", "f16", "f32", "f64"};
 
-// `f` is any float in a signature and f32 in a declaration; `i` and `t` only stand in signatures.
+// `f` is any float to compute with in a signature and f32 in a declaration; `i` and `t` only stand
+// in signatures.
 static bool find_dtype(fe *c, const ast_type *t, bool signature, ir_dtype *out) {
   if (ir_dtype_from_name(t->dtype, out))
     return true;
@@ -149,7 +150,7 @@ static bool dtype_fits(const ast_type *t, ir_dtype want, ir_dtype have) {
   if (strcmp(t->dtype, "t") == 0)
     return true;
   if (strcmp(t->dtype, "f") == 0)
-    return kind == IR_KIND_FLOAT;
+    return kind == IR_KIND_FLOAT && !ir_is_narrow(have);
   if (strcmp(t->dtype, "i") == 0)
     return kind == IR_KIND_SINT || kind == IR_KIND_UINT;
   return want == have;

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/narrow.h"
+
 static const interp_rule rules[IR_NUM_OPS] = {
 #define OP(NAME, text, arity, cls, attrs, shape, grad, interp, flops, spell) interp_##interp,
 #include "ir/ops.def"
@@ -164,7 +166,7 @@ void interp_iota(interp_ctx *c) {
 double interp_wrap(double v, ir_dtype t) {
   const ir_dtype_info *info = &ir_dtypes[t];
   if (info->kind == IR_KIND_FLOAT)
-    return v;
+    return ir_narrow(t, v);
   if (info->kind == IR_KIND_BOOL)
     return v != 0;
   if (!isfinite(v))

@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "ir/narrow.h"
+
 // --- one operand ------------------------------------------------------------------------------
 // value(x) and slope(x, y) with y = value(x)
 static double v_copy(double x) {
@@ -71,12 +73,12 @@ typedef struct unary_rule {
 } unary_rule;
 
 static const unary_rule unary_rules[IR_NUM_OPS] = {
-    [IR_COPY] = {v_copy, s_one}, [IR_STOP] = {v_copy, s_zero},    [IR_NEG] = {v_neg, s_neg},
-    [IR_ABS] = {fabs, s_abs},    [IR_SIGN] = {v_sign, s_zero},    [IR_FLOOR] = {floor, s_zero},
-    [IR_SQRT] = {sqrt, s_sqrt},  [IR_RSQRT] = {v_rsqrt, s_rsqrt}, [IR_EXP] = {exp, s_exp},
-    [IR_LOG] = {log, s_log},     [IR_LOG1P] = {log1p, s_log1p},   [IR_SIN] = {sin, s_sin},
-    [IR_COS] = {cos, s_cos},     [IR_TANH] = {tanh, s_tanh},      [IR_ERF] = {erf, s_erf},
-    [IR_NOT] = {v_not, s_zero},
+    [IR_COPY] = {v_copy, s_one}, [IR_STOP] = {v_copy, s_zero},        [IR_NEG] = {v_neg, s_neg},
+    [IR_ABS] = {fabs, s_abs},    [IR_SIGN] = {v_sign, s_zero},        [IR_FLOOR] = {floor, s_zero},
+    [IR_SQRT] = {sqrt, s_sqrt},  [IR_RSQRT] = {v_rsqrt, s_rsqrt},     [IR_EXP] = {exp, s_exp},
+    [IR_LOG] = {log, s_log},     [IR_LOG1P] = {log1p, s_log1p},       [IR_SIN] = {sin, s_sin},
+    [IR_COS] = {cos, s_cos},     [IR_TANH] = {tanh, s_tanh},          [IR_ERF] = {erf, s_erf},
+    [IR_NOT] = {v_not, s_zero},  [IR_TF32] = {ir_narrow_tf32, s_one},
 };
 
 static const unary_rule *unary_rule_of(ir_op op) {

@@ -58,6 +58,10 @@ bool ir_is_float(ir_dtype t) {
   return ir_dtypes[t].kind == IR_KIND_FLOAT;
 }
 
+bool ir_is_narrow(ir_dtype t) {
+  return ir_is_float(t) && ir_dtypes[t].bytes == 2;
+}
+
 ir_type ir_scalar(ir_dtype t) {
   return (ir_type){.dtype = t};
 }

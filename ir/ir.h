@@ -39,6 +39,8 @@ typedef struct ir_dtype_info {
 extern const ir_dtype_info ir_dtypes[IR_NUM_DTYPES];
 bool ir_dtype_from_name(const char *name, ir_dtype *out);
 bool ir_is_float(ir_dtype t);
+// BF16, F16: they are stored and moved; arithmetic is done on what they are cast to.
+bool ir_is_narrow(ir_dtype t);
 
 typedef struct ir_type {
   ir_dtype dtype;
@@ -161,7 +163,8 @@ struct ir_node {
   ir_state *state;   // READ, WRITE
   ir_loc loc;        // where in the graph file it comes from
   ir_kernel *kernel; // after fusion; NULL: computed by whoever uses it (leaves, views)
-  uint32_t mark;     // scratch for one pass at a time
+  bool folded;   // after fusion: a conversion that the matmuls which use it compute; kernel NULL
+  uint32_t mark; // scratch for one pass at a time
   // What pass_bands found out, printed as a comment. NULL: everywhere.
   const ir_band *nonzero; // outside it every element is exactly 0
   const ir_band *needed;  // outside it no element makes a difference to any result or state
@@ -177,6 +180,17 @@ typedef struct ir_result {
 // uniform and normal: elements that only their place, the seed and the step decide.
 static inline bool ir_is_random(const ir_node *n) {
   return n->op == IR_UNIFORM || n->op == IR_NORMAL;
+}
+
+// It has no memory of its own, and whoever uses it reaches through it to what is below.
+static inline bool ir_is_seen_through(const ir_node *n) {
+  return ir_ops[n->op].cls == IR_CLASS_VIEW || n->folded;
+}
+
+// A matmul may compute it on its operand: tf32, or f32 from bf16 or f16 (node->folded).
+static inline bool ir_is_conversion(const ir_node *n) {
+  return n->op == IR_TF32 ||
+         (n->op == IR_CAST && n->type.dtype == IR_F32 && ir_is_narrow(n->in[0]->type.dtype));
 }
 
 // Kernel families. A kernel is a group of nodes computed by one generated function.

@@ -424,6 +424,14 @@ static void parse_line(ir_parser *p) {
     scan_unexpected(&p->s, "a value, write, kernel, result or '}'");
 }
 
+// In a function with kernels, a conversion outside of them belongs to the matmuls that use it.
+static void fold_conversions(ir_func *f) {
+  for (size_t i = 0; f->kernels.num && i < f->nodes.num; i++) {
+    ir_node *n = f->nodes.at[i];
+    n->folded = !n->kernel && ir_is_conversion(n);
+  }
+}
+
 void parse_func_body(ir_parser *p, ir_loc head) {
   p->kernel = NULL;
   while (scan_line(&p->s)) {
@@ -436,8 +444,10 @@ void parse_func_body(ir_parser *p, ir_loc head) {
       continue;
     }
     scan_end(&p->s, NULL);
-    if (!p->kernel)
+    if (!p->kernel) {
+      fold_conversions(p->f);
       return;
+    }
     close_kernel(p);
   }
   diag_error(p->s.diags, head, "E0102", "function '%s' has no closing '}'", p->f->name);

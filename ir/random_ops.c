@@ -310,6 +310,35 @@ static void move_matmul(rand_gen *g) {
   rand_push(g, ir_matmul(&g->b, x.n, y.n, ta, tb), mag, noise, false, false);
 }
 
+// A matmul of operands that hold few digits, which tensor cores take; narrowed from what f32 holds
+// exactly, so that rounding has one answer. Not in graphs whose gradients are looked at: narrowing
+// is a step function.
+static rand_val narrowed(rand_gen *g, rand_val v, int kind) {
+  if (!v.exact || kind == 3)
+    return v;
+  if (kind == 0) {
+    v.n = ir_unary(&g->b, IR_TF32, v.n);
+  } else {
+    ir_dtype t = kind == 1 || v.mag > 60000 ? IR_BF16 : IR_F16;
+    v.n = ir_cast(&g->b, ir_cast(&g->b, v.n, t), IR_F32);
+  }
+  v.mag *= 1.01;
+  v.distinct = false;
+  return rand_push(g, v.n, v.mag, v.noise, true, false);
+}
+
+static void move_narrow(rand_gen *g) {
+  if (g->o.differentiable)
+    return;
+  int64_t m = rand_dim(g), n = rand_dim(g), k = rand_dim(g), a[] = {m, k}, b[] = {k, n};
+  int kind = rand_below(g, 4), other = rand_chance(g, 70) ? kind : rand_below(g, 4);
+  bool ta = rand_chance(g, 30), tb = rand_chance(g, 30);
+  rand_val x = narrowed(g, fit_matrix(g, rand_exact(g), 2, a, ta), kind);
+  rand_val y = narrowed(g, fit_matrix(g, rand_exact(g), 2, b, tb), other);
+  double noise = (double)k * (x.mag * y.noise + y.mag * x.noise) + x.mag * y.mag * (double)k;
+  rand_push(g, ir_matmul(&g->b, x.n, y.n, ta, tb), x.mag * y.mag * (double)k, noise, false, false);
+}
+
 // --- integers and casts
 // --------------------------------------------------------------------------------------------------
 static void move_int(rand_gen *g) {
@@ -372,10 +401,28 @@ static void move_leaf(rand_gen *g) {
   }
 }
 
-const rand_choice rand_plain_moves[] = {
-    {move_unary, 14},  {move_jump, 2},    {move_add_mul, 16},  {move_div, 3},
-    {move_pow, 2},     {move_max, 4},     {move_select, 5},    {move_reduce, 9},
-    {move_arg, 2},     {move_reshape, 6}, {move_transpose, 6}, {move_broadcast, 4},
-    {move_slice, 4},   {move_pad, 3},     {move_concat, 3},    {move_gather, 4},
-    {move_scatter, 3}, {move_matmul, 7},  {move_int, 5},       {move_int_unary, 2},
-    {move_cast, 5},    {move_f64, 1},     {move_leaf, 4},      {0}};
+const rand_choice rand_plain_moves[] = {{move_unary, 14},
+                                        {move_jump, 2},
+                                        {move_add_mul, 16},
+                                        {move_div, 3},
+                                        {move_pow, 2},
+                                        {move_max, 4},
+                                        {move_select, 5},
+                                        {move_reduce, 9},
+                                        {move_arg, 2},
+                                        {move_reshape, 6},
+                                        {move_transpose, 6},
+                                        {move_broadcast, 4},
+                                        {move_slice, 4},
+                                        {move_pad, 3},
+                                        {move_concat, 3},
+                                        {move_gather, 4},
+                                        {move_scatter, 3},
+                                        {move_matmul, 7},
+                                        {move_int, 5},
+                                        {move_int_unary, 2},
+                                        {move_cast, 5},
+                                        {move_narrow, 4},
+                                        {move_f64, 1},
+                                        {move_leaf, 4},
+                                        {0}};

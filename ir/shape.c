@@ -53,6 +53,20 @@ static bool need_dtype(shape_ctx *c, bool ok, const ir_type *t, const char *want
   return ok || fail(c, "the operand must be %s, and is %s", wanted, text(c, t));
 }
 
+// Narrow floats are for memory.
+static bool need_wide(shape_ctx *c, const ir_type *t) {
+  return !ir_is_narrow(t->dtype) ||
+         fail(c, "%s is for storing: cast to f32 to compute with it", ir_dtypes[t->dtype].name);
+}
+
+static bool need_number(shape_ctx *c, const ir_type *t) {
+  return need_dtype(c, t->dtype != IR_BOOL, t, "a number") && need_wide(c, t);
+}
+
+static bool need_float(shape_ctx *c, const ir_type *t) {
+  return need_dtype(c, ir_is_float(t->dtype), t, "floating point") && need_wide(c, t);
+}
+
 static bool is_integer(ir_dtype t) {
   return ir_dtypes[t].kind == IR_KIND_SINT || ir_dtypes[t].kind == IR_KIND_UINT;
 }
@@ -103,7 +117,7 @@ static bool shape_read(shape_ctx *c) {
 }
 
 static bool shape_iota(shape_ctx *c) {
-  return need_given(c) && need_dtype(c, c->out->dtype != IR_BOOL, c->out, "a number") &&
+  return need_given(c) && need_number(c, c->out) &&
          need_axis(c, attr(c, IR_ATTR_AXIS)->as.i, c->out);
 }
 
@@ -114,7 +128,7 @@ static bool shape_random(shape_ctx *c) {
   int64_t stream = attr(c, IR_ATTR_STREAM)->as.i;
   if (stream < 0 || stream > UINT32_MAX)
     return fail(c, "stream %lld is not in 0 .. 2^32-1", (long long)stream);
-  return need_given(c) && need_dtype(c, ir_is_float(c->out->dtype), c->out, "floating point");
+  return need_given(c) && need_float(c, c->out);
 }
 
 // --- pointwise ------------------------------------------------------------------------------
@@ -124,11 +138,15 @@ static bool shape_same(shape_ctx *c) {
 }
 
 static bool shape_arith(shape_ctx *c) {
-  return shape_same(c) && need_dtype(c, c->out->dtype != IR_BOOL, c->out, "a number");
+  return shape_same(c) && need_number(c, c->out);
 }
 
 static bool shape_float(shape_ctx *c) {
-  return shape_same(c) && need_dtype(c, ir_is_float(c->out->dtype), c->out, "floating point");
+  return shape_same(c) && need_float(c, c->out);
+}
+
+static bool shape_tf32(shape_ctx *c) {
+  return shape_same(c) && need_dtype(c, c->out->dtype == IR_F32, c->out, "f32");
 }
 
 static bool shape_logic(shape_ctx *c) {
@@ -136,7 +154,7 @@ static bool shape_logic(shape_ctx *c) {
 }
 
 static bool shape_compare(shape_ctx *c) {
-  if (!shape_same(c))
+  if (!shape_same(c) || !need_wide(c, c->out))
     return false;
   c->out->dtype = IR_BOOL;
   return true;
@@ -157,14 +175,14 @@ static bool shape_select(shape_ctx *c) {
     return fail(c, "the condition has shape %s, the values %s", dims_text(c, &c->in[0]),
                 dims_text(c, &c->in[1]));
   *c->out = c->in[1];
-  return need_equal(c, 1);
+  return need_equal(c, 1) && need_wide(c, c->out);
 }
 
 // --- reductions --------------------------------------------------------------------------------
 static bool shape_reduce(shape_ctx *c) {
   const ir_attr *a = attr(c, IR_ATTR_AXES);
   *c->out = c->in[0];
-  if (!need_dtype(c, c->out->dtype != IR_BOOL, c->out, "a number"))
+  if (!need_number(c, c->out))
     return false;
   if (a->as.ints.num == 0)
     return fail(c, "'axes' names no axis");
@@ -181,8 +199,7 @@ static bool shape_reduce(shape_ctx *c) {
 static bool shape_arg(shape_ctx *c) {
   int64_t axis = attr(c, IR_ATTR_AXIS)->as.i;
   *c->out = c->in[0];
-  if (!need_dtype(c, c->out->dtype != IR_BOOL, c->out, "a number") ||
-      !need_axis(c, axis, &c->in[0]))
+  if (!need_number(c, c->out) || !need_axis(c, axis, &c->in[0]))
     return false;
   if (c->in[0].dims[axis] > INT32_MAX)
     return fail(c, "axis %lld is too long for an i32 index", (long long)axis);
@@ -310,6 +327,8 @@ static bool shape_scatter_add(shape_ctx *c) {
     return fail(c, "the result type must be given, with at least one axis");
   if (c->given->dtype == IR_BOOL)
     return fail(c, "bool cannot be summed");
+  if (!need_wide(c, c->given))
+    return false;
   if (!join_dims(c, &c->in[0], c->given, 1))
     return false;
   ir_type want = *c->out;
@@ -328,6 +347,8 @@ static bool shape_matmul(shape_ctx *c) {
   if (a->dtype != b->dtype || !ir_is_float(a->dtype))
     return fail(c, "operands must have one floating-point type, and are %s and %s", text(c, a),
                 text(c, b));
+  if (!need_wide(c, a))
+    return false;
   if (r < 2 || b->rank != r)
     return fail(c, "operands need equal ranks of at least 2, and are %s and %s", text(c, a),
                 text(c, b));
@@ -357,7 +378,7 @@ static bool shape_grad(shape_ctx *c) {
   if (c->in[0].rank != 0 || !ir_is_float(c->in[0].dtype))
     return fail(c, "the loss must be a floating-point scalar, and is %s", text(c, &c->in[0]));
   *c->out = c->in[1];
-  return need_dtype(c, ir_is_float(c->in[1].dtype), &c->in[1], "floating point");
+  return need_wide(c, &c->in[0]) && need_float(c, &c->in[1]);
 }
 
 // --- ir_infer

@@ -4,13 +4,15 @@
 //   - what a member uses is computed in the same kernel before it, or in an earlier kernel,
 //     directly or through leaves and views outside kernels (a view of one member that another
 //     uses stands between them and is no member);
-//   - leaves, views and writes are outside of kernels, all other nodes in one.
+//   - leaves, views and writes are outside of kernels, all other nodes in one; but for conversions
+//     of operands that only matmuls use (node->folded): those matmuls compute them.
+#include "ir/narrow.h"
 #include "ir/verify.h"
 
 static bool computed_outside(const ir_node *n) {
   ir_op_class cls = ir_ops[n->op].cls;
   return cls == IR_CLASS_LEAF || cls == IR_CLASS_VIEW || cls == IR_CLASS_EFFECT ||
-         cls == IR_CLASS_SYMBOLIC;
+         cls == IR_CLASS_SYMBOLIC || n->folded;
 }
 
 static bool is_node(const ir_checker *c, const ir_node *n) {
@@ -71,7 +73,7 @@ static void check_contiguous(ir_checker *c) {
 }
 
 static const ir_kernel *kernel_below(const ir_node *n) {
-  while (ir_ops[n->op].cls == IR_CLASS_VIEW && n->num_in == 1)
+  while (ir_is_seen_through(n) && n->num_in == 1)
     n = n->in[0];
   return n->kernel;
 }
@@ -97,6 +99,57 @@ static void check_order(ir_checker *c) {
   }
 }
 
+// The conversion that a matmul computes on an operand, or NULL.
+static const ir_node *conversion_of(const ir_node *n) {
+  while (ir_ops[n->op].cls == IR_CLASS_VIEW && n->num_in == 1)
+    n = n->in[0];
+  return n->folded && n->num_in == 1 ? n : NULL;
+}
+
+static ir_dtype read_as(const ir_node *conversion) {
+  return conversion && conversion->op == IR_CAST ? conversion->in[0]->type.dtype : IR_F32;
+}
+
+// It takes in both of one 16-bit type; or tf32 with another operand of few digits.
+static void check_pair(ir_checker *c, const ir_node *n) {
+  const ir_node *pair[2] = {conversion_of(n->in[0]), conversion_of(n->in[1])};
+  ir_dtype a = read_as(pair[0]), b = read_as(pair[1]);
+  if (a != b)
+    ir_fault_add(c, n, "a matmul does not convert operands of %s and %s itself", ir_dtypes[a].name,
+                 ir_dtypes[b].name);
+  for (int i = 0; i < 2; i++)
+    if (pair[i] && pair[i]->op == IR_TF32 && ir_known_digits(n->in[1 - i]) > 11)
+      ir_fault_add(c, n, "a matmul computes %%%s itself only when both operands have few digits",
+                   pair[i]->name);
+}
+
+// Conversions outside of kernels are computed by matmuls: nobody else may use them. seen[id]: the
+// node is one, or a view of one.
+static void check_conversions(ir_checker *c) {
+  bool *seen = IR_NEW_ARRAY(c->faults->arena, bool, c->f->next_id + 1);
+  for (size_t i = 0; i < c->f->nodes.num; i++) {
+    const ir_node *n = c->f->nodes.at[i];
+    bool view = ir_ops[n->op].cls == IR_CLASS_VIEW;
+    for (int j = 0; j < n->num_in; j++)
+      if (is_node(c, n->in[j]) && seen[n->in[j]->id]) {
+        seen[n->id] |= view;
+        if (!view && n->op != IR_MATMUL)
+          ir_fault_add(c, n, "operand %%%s is in no kernel: only matmuls compute conversions",
+                       n->in[j]->name);
+      }
+    if (n->folded && !ir_is_conversion(n))
+      ir_fault_add(c, n, "%s is no conversion that a matmul computes", ir_ops[n->op].name);
+    else if (n->op == IR_MATMUL && n->num_in == 2 && is_node(c, n->in[0]) && is_node(c, n->in[1]))
+      check_pair(c, n);
+    seen[n->id] |= n->folded;
+  }
+  for (size_t i = 0; i < c->f->results.num; i++) {
+    const ir_node *n = c->f->results.at[i].node;
+    if (is_node(c, n) && seen[n->id])
+      ir_fault_add(c, n, "the result '%s' is in no kernel", c->f->results.at[i].name);
+  }
+}
+
 static void check_outside(ir_checker *c) {
   for (size_t i = 0; i < c->f->nodes.num; i++) {
     const ir_node *n = c->f->nodes.at[i];
@@ -119,6 +172,7 @@ void verify_kernels(ir_checker *c) {
   if (c->f->kernels.num == 0)
     return;
   check_outside(c);
+  check_conversions(c);
   if (c->faults->list.num > before)
     return; // the rules below take the above for granted
   check_contiguous(c);

@@ -20,6 +20,7 @@ enum { MAX_RULES = 6, MAX_REWRITES = 16 };
 
 static const alg_rule by_op[IR_NUM_OPS][MAX_RULES] = {
     [IR_CAST] = {alg_cast},
+    [IR_TF32] = {alg_tf32},
     [IR_NEG] = {alg_neg},
     [IR_ABS] = {alg_abs},
     [IR_NOT] = {alg_not},

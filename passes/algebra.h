@@ -36,6 +36,7 @@ ir_node *alg_not(ir_builder *b, ir_node *n);
 ir_node *alg_abs(ir_builder *b, ir_node *n);
 ir_node *alg_select(ir_builder *b, ir_node *n);
 ir_node *alg_cast(ir_builder *b, ir_node *n);
+ir_node *alg_tf32(ir_builder *b, ir_node *n);
 
 // algebra_reduce.c: reductions and contractions
 ir_node *alg_reduce_unit_axes(ir_builder *b, ir_node *n);

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "ir/narrow.h"
+
 static ir_node *neg(ir_builder *b, ir_node *x) {
   return ir_unary(b, IR_NEG, x);
 }
@@ -173,14 +175,6 @@ ir_node *alg_select(ir_builder *b, ir_node *n) {
   return NULL;
 }
 
-// Significant bits of the whole numbers or fractions that a type holds.
-static int digits(ir_dtype t) {
-  const ir_dtype_info *info = &ir_dtypes[t];
-  if (info->kind == IR_KIND_FLOAT)
-    return t == IR_F64 ? 53 : 24;
-  return info->kind == IR_KIND_BOOL ? 1 : info->bytes * 8 - (info->kind == IR_KIND_SINT);
-}
-
 // Every value of `from` is a value of `to`.
 static bool holds_all(ir_dtype from, ir_dtype to) {
   ir_dtype_kind a = ir_dtypes[from].kind, z = ir_dtypes[to].kind;
@@ -190,7 +184,9 @@ static bool holds_all(ir_dtype from, ir_dtype to) {
     return false;
   if (a == IR_KIND_SINT && (z == IR_KIND_UINT || z == IR_KIND_BOOL))
     return false;
-  return digits(from) <= digits(to);
+  if (to == IR_F16 && a == IR_KIND_FLOAT) // bf16 has fewer digits, and more exponents
+    return false;
+  return ir_digits(from) <= ir_digits(to);
 }
 
 // cast to the type it has -> x;  cast (cast x : T) : U -> cast x : U when T holds all of x's
@@ -204,4 +200,10 @@ ir_node *alg_cast(ir_builder *b, ir_node *n) {
   ir_dtype from = x->in[0]->type.dtype, to = n->type.dtype;
   bool same_overflow = ir_is_float(to) || !ir_is_float(x->type.dtype) || holds_all(from, to);
   return holds_all(from, x->type.dtype) && same_overflow ? ir_cast(b, x->in[0], to) : NULL;
+}
+
+// tf32 of what has so few digits already -> x
+ir_node *alg_tf32(ir_builder *b, ir_node *n) {
+  (void)b;
+  return ir_known_digits(n->in[0]) <= 11 ? n->in[0] : NULL;
 }

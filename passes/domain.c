@@ -270,6 +270,8 @@ dom_matmul *dom_build_matmul(ir_arena *a, const ir_kernel *k, const domain *d) {
   mm->num_n_axes = out->dim[t->rank - 1].num;
   mm->a = l[0].buffer;
   mm->b = l[1].buffer;
+  mm->a_conversion = dom_conversion(k->anchor->in[0]);
+  mm->b_conversion = dom_conversion(k->anchor->in[1]);
   mm->num_k_axes = w.k_axes.num;
   for (int i = 0; i < w.k_axes.num; i++)
     mm->k_size[i] = w.size[w.k_axes.at[i]];

@@ -63,6 +63,7 @@ typedef struct dom_matmul {
   int64_t batch;                              // product of batch axes
   int num_batch_axes, num_m_axes, num_n_axes; // domain axes in that order
   ir_node *a, *b;                             // buffers
+  const ir_node *a_conversion, *b_conversion; // of their elements (dom_conversion); NULL: none
   dom_access a_access, b_access;              // over the domain's axes
   int num_k_axes; // K may also be refined (a reshape of a strided operand)
   int64_t k_size[DOM_MAX_AXES], a_k[DOM_MAX_AXES], b_k[DOM_MAX_AXES]; // strides per K axis
@@ -86,8 +87,10 @@ bool dom_layout_of(const ir_node *n, dom_layout *out);
 bool dom_view(const ir_node *n, ir_node **buffer, int64_t *offset, int64_t *strides);
 // Row-major, offset 0, every element of the buffer: a plain pointer will do.
 bool dom_contiguous(const ir_node *n);
-// The node below all views.
+// The node below all views (and below conversions that matmuls compute: ir_is_seen_through).
 ir_node *dom_base(const ir_node *n);
+// The conversion between an operand of a matmul and its buffer; NULL: there is none.
+const ir_node *dom_conversion(const ir_node *n);
 
 // Like dom_build for a group that is no kernel yet: NULL when its members do not fit one domain
 // (stores are left empty). `anchor` is the matmul or NULL.

@@ -9,8 +9,8 @@ void dom_find_outputs(ir_func *f) {
   bool *out = IR_NEW_ARRAY(f->module->arena, bool, f->next_id);
   for (size_t i = 0; i < f->nodes.num; i++) {
     ir_node *n = f->nodes.at[i];
-    if (ir_ops[n->op].cls == IR_CLASS_VIEW)
-      continue; // a view's users are asked instead
+    if (ir_is_seen_through(n))
+      continue; // its users are asked instead
     for (int j = 0; j < n->num_in; j++) {
       ir_node *base = dom_base(n->in[j]);
       out[base->id] |= base->kernel && base->kernel != n->kernel;

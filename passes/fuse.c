@@ -67,7 +67,8 @@ static bool is_loop_op(const ir_node *n) {
 
 static bool needs_kernel(const ir_node *n) {
   ir_op_class c = ir_ops[n->op].cls;
-  return is_loop_op(n) || c == IR_CLASS_MOVE || c == IR_CLASS_INDEX || c == IR_CLASS_CONTRACT;
+  return !n->folded &&
+         (is_loop_op(n) || c == IR_CLASS_MOVE || c == IR_CLASS_INDEX || c == IR_CLASS_CONTRACT);
 }
 
 static ir_family family_of(const ir_node *n) {
@@ -328,6 +329,7 @@ static void make_kernels(fuser *fu) {
 
 static void fuse_func(ir_func *f) {
   fuse_make_viewable(f);
+  fuse_fold_conversions(f);
   fuser fu = {.f = f, .arena = ir_arena_new(), .scratch = ir_arena_new()};
   fu.of = IR_NEW_ARRAY(fu.arena, group *, f->next_id);
   fu.pos = IR_NEW_ARRAY(fu.arena, uint32_t, f->next_id);

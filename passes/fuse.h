@@ -1,4 +1,4 @@
-// fuse.h: the parts of pass_fuse (viewable.c, fuse.c, relist.c).
+// fuse.h: the parts of pass_fuse (viewable.c, fold_conversions.c, fuse.c, relist.c).
 #ifndef PASSES_FUSE_H
 #define PASSES_FUSE_H
 
@@ -8,6 +8,8 @@
 
 // Inserts copies so that every operand can be walked by strides. True when any was needed.
 bool fuse_make_viewable(ir_func *f);
+// Decides which conversions matmuls compute on their operands (node->folded).
+void fuse_fold_conversions(ir_func *f);
 // Rebuilds func->nodes from func->kernels: for each kernel the leaves and views that it needs
 // first, then its members; last the writes and what results need.
 void fuse_relist(ir_func *f);

@@ -70,7 +70,8 @@ void grad_copy(grad_ctx *c, ir_node *n, ir_node *g) {
 
 // From integers nothing is wanted: autodiff only wants floating-point nodes.
 void grad_cast(grad_ctx *c, ir_node *n, ir_node *g) {
-  GIVE(0, ir_cast(&c->b, g, n->in[0]->type.dtype));
+  ir_dtype t = n->in[0]->type.dtype;
+  GIVE(0, ir_cast(&c->b, g, ir_is_narrow(t) ? IR_F32 : t));
 }
 
 void grad_neg(grad_ctx *c, ir_node *n, ir_node *g) {
@@ -335,8 +336,10 @@ bool grad_wants(const grad_ctx *c, const ir_node *n, int operand) {
 
 void grad_give(grad_ctx *c, const ir_node *n, int operand, ir_node *share) {
   ir_node *x = n->in[operand], **sum = &c->adjoint[x->id];
-  BUG_IF(!ir_same_type(&share->type, &x->type), "gradient rule of '%s' gives operand %d %s, not %s",
+  ir_type want = x->type; // adjoints of bf16 and f16 are f32: they are added up
+  want.dtype = ir_is_narrow(want.dtype) ? IR_F32 : want.dtype;
+  BUG_IF(!ir_same_type(&share->type, &want), "gradient rule of '%s' gives operand %d %s, not %s",
          ir_ops[n->op].name, operand, ir_type_str(c->b.func->module->arena, &share->type),
-         ir_type_str(c->b.func->module->arena, &x->type));
+         ir_type_str(c->b.func->module->arena, &want));
   *sum = *sum ? add(c, *sum, share) : share;
 }

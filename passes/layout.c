@@ -14,9 +14,15 @@
 enum { MAX_VIEW_CHAIN = 64 };
 
 ir_node *dom_base(const ir_node *n) {
-  while (ir_ops[n->op].cls == IR_CLASS_VIEW)
+  while (ir_is_seen_through(n))
     n = n->in[0];
   return (ir_node *)(uintptr_t)n;
+}
+
+const ir_node *dom_conversion(const ir_node *n) {
+  while (ir_ops[n->op].cls == IR_CLASS_VIEW && !n->folded)
+    n = n->in[0];
+  return n->folded ? n : NULL;
 }
 
 static bool push_mode(dom_layout *l, int64_t size, int64_t stride, int dim) {
@@ -148,6 +154,10 @@ static bool layout_reshape(const ir_node *n, const dom_layout *in, dom_layout *o
 }
 
 static bool layout_step(const ir_node *view, const dom_layout *in, dom_layout *out) {
+  if (view->folded) { // the same elements, otherwise written
+    *out = *in;
+    return true;
+  }
   *out = (dom_layout){.buffer = in->buffer, .offset = in->offset};
   switch (view->op) {
   case IR_TRANSPOSE:
@@ -166,7 +176,7 @@ static bool layout_step(const ir_node *view, const dom_layout *in, dom_layout *o
 bool dom_layout_of(const ir_node *n, dom_layout *out) {
   const ir_node *chain[MAX_VIEW_CHAIN];
   int depth = 0;
-  for (; ir_ops[n->op].cls == IR_CLASS_VIEW; n = n->in[0]) {
+  for (; ir_is_seen_through(n); n = n->in[0]) {
     if (depth == MAX_VIEW_CHAIN)
       return false;
     chain[depth++] = n;

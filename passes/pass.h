@@ -20,6 +20,11 @@ bool pass_cse(ir_module *m, ir_diags *d);
 bool pass_quotients(ir_module *m, ir_diags *d);
 // Removes what no result, write or effect needs.
 bool pass_dce(ir_module *m, ir_diags *d);
+// Narrows operands of f32 matmuls to what `config precision` of the module says: tf32, bf16.
+bool pass_precision(ir_module *m, ir_diags *d);
+// That setting: "f32" when there is none; and changing it.
+const char *pass_precision_of(const ir_module *m);
+void pass_set_precision(ir_module *m, const char *precision);
 // Products with a value that is masked on their way take the masked value.
 bool pass_masks(ir_module *m, ir_diags *d);
 // Reductions with few outputs and long axes become two stages, so that they can run in

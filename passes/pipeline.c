@@ -10,6 +10,8 @@ const pass_info pass_pipeline[] = {
     {"cse", pass_cse, .repeat = true},
     {.name = "quotients", .run = pass_quotients, .repeat = true},
     {"dce", pass_dce, .repeat = true},
+    // what tensor cores multiply
+    {.name = "precision", .run = pass_precision},
     // the weights of masked attention are stored once
     {.name = "masks", .run = pass_masks},
     // work for all threads, a buffer for every output

@@ -13,7 +13,7 @@
 #include "passes/plan_parts.h"
 
 ir_node *plan_base(ir_node *n) {
-  while (!n->kernel && ir_ops[n->op].cls == IR_CLASS_VIEW)
+  while (!n->kernel && ir_is_seen_through(n))
     n = n->in[0];
   return n;
 }

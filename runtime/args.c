@@ -1,5 +1,6 @@
 // args.c: see args.h.
 #include "runtime/args.h"
+#include "runtime/number_io.h"
 #include "runtime/numbers.h"
 #include "runtime/suggest.h"
 
@@ -63,6 +64,8 @@ static const option options[] = {
      "which GPU, counted from 0 (default: 0)"},
     {"no-cuda-graph", SWITCH, RUN | GPU, FIELD(no_cuda_graph), 0, 0, 0, NULL,
      "launch kernels one by one (same bits)"},
+    {"kernel-times", TEXT, TRAIN | GPU, FIELD(kernel_times), 0, 0, 0, "FILE",
+     "how long each kernel took, as JSON (small steps get slower)"},
     {"no-huge-pages", SWITCH, ALL, FIELD(no_huge_pages), 0, 0, 0, NULL,
      "use small memory pages only"},
     {"quiet", SWITCH, ALL, FIELD(quiet), 0, 0, 0, NULL, "print errors and results only"},
@@ -88,10 +91,6 @@ mlrt_flag *mlrt_find_flag(const mlrt_options *o, const char *name) {
   return NULL;
 }
 
-static bool is_integer_type(mlrt_dtype t) {
-  return t != MLRT_F32 && t != MLRT_F64;
-}
-
 bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e) {
   const char *name = f->state->name;
   if (f->state->dtype == MLRT_BOOL && (!strcmp(text, "true") || !strcmp(text, "false"))) {
@@ -101,7 +100,7 @@ bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e) {
   double v;
   if (!mlrt_parse_double(text, &v))
     return mlrt_error_set(e, "--%s needs a number, not '%s'", name, text);
-  if (is_integer_type(f->state->dtype) && (v != floor(v) || fabs(v) > 9007199254740992.0))
+  if (!mlrt_is_float(f->state->dtype) && (v != floor(v) || fabs(v) > 9007199254740992.0))
     return mlrt_error_set(e, "--%s needs a whole number, not '%s'", name, text);
   if (f->state->dtype == MLRT_F32 && fabs(v) > (double)FLT_MAX)
     return mlrt_error_set(e, "--%s=%s is too large for f32", name, text);
@@ -293,7 +292,7 @@ void mlrt_options_help(const mlrt_options *o, const mlrt_program *p, const char 
     const mlrt_flag *f = &o->flags[i];
     char left[96];
     snprintf(left, sizeof left, "--%s=%s", f->state->name,
-             is_integer_type(f->state->dtype) ? "INTEGER" : "NUMBER");
+             !mlrt_is_float(f->state->dtype) ? "INTEGER" : "NUMBER");
     fprintf(out, "  %-18s default %.9g (%s)\n", left, f->state->value,
             f->state->where ? f->state->where : p->source_path);
   }

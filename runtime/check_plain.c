@@ -19,17 +19,17 @@ static void *take(int64_t bytes) {
 }
 
 int64_t mlrt_plain_bytes(mlrt_dtype t) {
-  return t == MLRT_F32 ? (int64_t)sizeof(double) : mlrt_dtype_bytes(t);
+  return mlrt_is_float(t) ? (int64_t)sizeof(double) : mlrt_dtype_bytes(t);
 }
 
 void mlrt_plain_widen(char *to, const char *from, mlrt_dtype t, int64_t elements) {
-  if (t != MLRT_F32) {
+  if (!mlrt_is_float(t)) {
     memcpy(to, from, (size_t)(elements * mlrt_dtype_bytes(t)));
     return;
   }
   for (int64_t i = 0; i < elements; i++)
     mlrt_store(to + i * (int64_t)sizeof(double), MLRT_F64,
-               mlrt_load(from + i * (int64_t)sizeof(float), t));
+               mlrt_load(from + i * mlrt_dtype_bytes(t), t));
 }
 
 static int64_t bytes_of(const mlrt_plain_step *s, int buffer) {

@@ -4,7 +4,7 @@
 
 #include "runtime/mlrt.h"
 
-// Bytes of an element in an argument of a plain version: both float types are doubles there.
+// Bytes of an element in an argument of a plain version: all float types are doubles there.
 int64_t mlrt_plain_bytes(mlrt_dtype t);
 void mlrt_plain_widen(char *to, const char *from, mlrt_dtype t, int64_t elements);
 

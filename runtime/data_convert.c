@@ -1,9 +1,10 @@
 // data_convert.c: stored numbers to the dtype of an input.
 //
-// Two steps through a small buffer, so that 11 stored types and 9 dtypes need 20 short loops and
-// not 99: load as int64 (all integers) or double (a float on either side), then store with a range
+// Two steps through a small buffer, so that 12 stored types and 11 dtypes need 23 short loops and
+// not 132: load as int64 (all integers) or double (a float on either side), then store with a range
 // check. Equal types are copied whole.
 #include "runtime/data_reader.h"
+#include "runtime/number_io.h"
 
 #include <float.h>
 #include <math.h>
@@ -19,18 +20,21 @@ typedef struct dtype_info {
   mlrt_stored stored; // the stored type with the same bits
   bool is_float;
   int64_t lo, hi; // integers
+  double largest; // floats
 } dtype_info;
 
 static const dtype_info dtypes[MLRT_NUM_DTYPES] = {
-    [MLRT_BOOL] = {"bool", 1, MLRT_ST_U8, false, 0, 1},
-    [MLRT_U8] = {"u8", 1, MLRT_ST_U8, false, 0, UINT8_MAX},
-    [MLRT_I8] = {"i8", 1, MLRT_ST_I8, false, INT8_MIN, INT8_MAX},
-    [MLRT_U16] = {"u16", 2, MLRT_ST_U16, false, 0, UINT16_MAX},
-    [MLRT_I32] = {"i32", 4, MLRT_ST_I32, false, INT32_MIN, INT32_MAX},
-    [MLRT_U32] = {"u32", 4, MLRT_ST_U32, false, 0, UINT32_MAX},
-    [MLRT_I64] = {"i64", 8, MLRT_ST_I64, false, INT64_MIN, INT64_MAX},
-    [MLRT_F32] = {"f32", 4, MLRT_ST_F32, true, 0, 0},
-    [MLRT_F64] = {"f64", 8, MLRT_ST_F64, true, 0, 0},
+    [MLRT_BOOL] = {"bool", 1, MLRT_ST_U8, false, 0, 1, 0},
+    [MLRT_U8] = {"u8", 1, MLRT_ST_U8, false, 0, UINT8_MAX, 0},
+    [MLRT_I8] = {"i8", 1, MLRT_ST_I8, false, INT8_MIN, INT8_MAX, 0},
+    [MLRT_U16] = {"u16", 2, MLRT_ST_U16, false, 0, UINT16_MAX, 0},
+    [MLRT_I32] = {"i32", 4, MLRT_ST_I32, false, INT32_MIN, INT32_MAX, 0},
+    [MLRT_U32] = {"u32", 4, MLRT_ST_U32, false, 0, UINT32_MAX, 0},
+    [MLRT_I64] = {"i64", 8, MLRT_ST_I64, false, INT64_MIN, INT64_MAX, 0},
+    [MLRT_BF16] = {"bf16", 2, MLRT_ST_BF16, true, 0, 0, 0x1.fep127},
+    [MLRT_F16] = {"f16", 2, MLRT_ST_F16, true, 0, 0, 65504},
+    [MLRT_F32] = {"f32", 4, MLRT_ST_F32, true, 0, 0, (double)FLT_MAX},
+    [MLRT_F64] = {"f64", 8, MLRT_ST_F64, true, 0, 0, DBL_MAX},
 };
 
 int mlrt_dtype_bytes(mlrt_dtype t) {
@@ -46,7 +50,7 @@ mlrt_stored mlrt_stored_from_dtype(mlrt_dtype t) {
 }
 
 int mlrt_stored_bytes(mlrt_stored t) {
-  static const uint8_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 4, 8};
+  static const uint8_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
   return bytes[t];
 }
 
@@ -57,8 +61,7 @@ static bool stored_is_float(mlrt_stored t) {
 const char *mlrt_limits_text(const mlrt_input *in, char *buf, size_t size) {
   const dtype_info *t = &dtypes[in->dtype];
   if (t->is_float)
-    snprintf(buf, size, "%s holds numbers up to %.3g", t->name,
-             in->dtype == MLRT_F32 ? (double)FLT_MAX : DBL_MAX);
+    snprintf(buf, size, "%s holds numbers up to %.3g", t->name, t->largest);
   else if (in->limit > 0 && in->limit <= t->hi)
     snprintf(buf, size, "the model takes whole numbers from 0 to %lld", (long long)in->limit - 1);
   else
@@ -93,21 +96,11 @@ static uint64_t load_bits(const uint8_t *at, int bytes, bool swap) {
   }
 }
 
-static double half_to_double(uint64_t bits) {
-  int exponent = (int)(bits >> 10 & 31);
-  double fraction = (double)(bits & 1023), v;
-  if (exponent == 31)
-    v = fraction != 0 ? NAN : INFINITY;
-  else if (exponent == 0)
-    v = ldexp(fraction, -24);
-  else
-    v = ldexp(fraction + 1024, exponent - 25);
-  return bits & 0x8000 ? -v : v;
-}
-
 static double bits_to_double(mlrt_stored t, uint64_t bits) {
-  if (t == MLRT_ST_F16)
-    return half_to_double(bits);
+  if (t == MLRT_ST_F16 || t == MLRT_ST_BF16) {
+    uint16_t low = (uint16_t)bits;
+    return mlrt_load((const char *)&low, t == MLRT_ST_F16 ? MLRT_F16 : MLRT_BF16);
+  }
   if (t == MLRT_ST_F32) {
     uint32_t low = (uint32_t)bits;
     float v;
@@ -227,21 +220,11 @@ static void store_int(mlrt_dtype t, int64_t v, char *out) {
   memcpy(out, &v, (size_t)dtypes[t].bytes);
 }
 
-static void store_float(mlrt_dtype t, double v, char *out) {
-  float narrow = (float)v;
-  if (t == MLRT_F32)
-    memcpy(out, &narrow, 4);
-  else
-    memcpy(out, &v, 8);
-}
-
 bool mlrt_store_number(const mlrt_input *in, double v, char *out) {
   if (dtypes[in->dtype].is_float) {
-    // FLT_MAX plus half a unit in its last place is where rounding overflows.
-    if (in->dtype == MLRT_F32 && isfinite(v) && isinf((double)(float)v))
-      return false;
-    store_float(in->dtype, v, out);
-    return true;
+    // Half a unit in the last place above the largest number is where rounding overflows.
+    mlrt_store(out, in->dtype, v);
+    return !isfinite(v) || !isinf(mlrt_load(out, in->dtype));
   }
   // 2^63 and above would overflow the conversion; NaN fails both comparisons.
   if (!(v >= -0x1p63 && v < 0x1p63) || v != trunc(v) || !fits_int(in, (int64_t)v))

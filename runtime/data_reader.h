@@ -64,6 +64,7 @@ typedef enum mlrt_stored {
   MLRT_ST_U64,
   MLRT_ST_I64,
   MLRT_ST_F16,
+  MLRT_ST_BF16,
   MLRT_ST_F32,
   MLRT_ST_F64
 } mlrt_stored;

@@ -1,5 +1,6 @@
 // gpu.c: the kind of device that is a GPU (device.h), and how its runs are ordered (gpu.h).
 #include "runtime/gpu.h"
+#include "runtime/gpu_times.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,6 +51,7 @@ static void open_gpu(mlrt_device *d, const mlrt_options *o) {
   GPU_DO(&g->driver, cuCtxSetCurrent, g->context);
   gpu_load_images(g);
   make_streams(g);
+  g->times = gpu_times_open(g, o->kernel_times);
   snprintf(d->name, sizeof d->name, "%s (sm_%d%d)", g->label, g->major, g->minor);
 }
 
@@ -67,6 +69,7 @@ static void close_gpu(mlrt_device *d) {
   const gpu_driver *driver = &g->driver;
   gpu_wait_stream(g, g->copies, "the last batch");
   gpu_wait_stream(g, g->compute, "the last run");
+  gpu_times_close(g);
   gpu_free_graphs(g);
   gpu_free_memory(g);
   gpu_free_results(g);

@@ -65,6 +65,7 @@ struct mlrt_gpu {
   gpu_slot slot[GPU_SLOTS];
   gpu_results results[MLRT_NUM_FUNCS];
 
+  struct gpu_times *times; // gpu_times.h; NULL: nobody asks
   bool use_graphs;
   CUgraphExec graphs[MLRT_NUM_FUNCS][GPU_SLOTS]; // NULL: not captured yet
 };

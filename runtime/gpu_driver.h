@@ -31,7 +31,9 @@ enum {
   GPU_ATTRIBUTE_MAJOR = 75,
   GPU_ATTRIBUTE_MINOR = 76,
   GPU_STREAM_NON_BLOCKING = 1,
+  GPU_EVENT_WITH_TIME = 0,
   GPU_EVENT_NO_TIMING = 2,
+  GPU_EVENT_IN_GRAPH = 1, // recorded during a capture, and each time the graph runs
   GPU_JIT_ERROR_LOG = 5,
   GPU_JIT_ERROR_LOG_BYTES = 6,
   GPU_CAPTURE_THREAD = 1, // only what this thread does may disturb a capture

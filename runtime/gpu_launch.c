@@ -5,6 +5,7 @@
 // each launch costs the host. Addresses depend on the slot: there is a graph per function and slot,
 // made when it is first needed. --no-cuda-graph lists the launches anew each time.
 #include "runtime/gpu.h"
+#include "runtime/gpu_times.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,12 +41,14 @@ void mlrt_gpu_launch(mlrt_gpu *g, int entry, int64_t blocks, const void *paramet
                                         (unsigned)e->threads, 1, 1, 0, g->compute, NULL, extra);
   if (r != GPU_OK)
     fail_to_launch(g, entry, blocks, bytes, r);
+  gpu_times_mark(g, entry);
 }
 
 void mlrt_gpu_copy(mlrt_gpu *g, char *to, const char *from, int64_t bytes) {
   if (bytes > 0)
     GPU_DO(&g->driver, cuMemcpyDtoDAsync_v2, (CUdeviceptr)(uintptr_t)to,
            (CUdeviceptr)(uintptr_t)from, (size_t)bytes, g->compute);
+  gpu_times_mark(g, -1);
 }
 
 // --- functions
@@ -55,20 +58,31 @@ static void list(mlrt_gpu *g, int func, int slot) {
   gpu_send_results(g, func, slot);
 }
 
+// False: events for the kernels' times were missing.
+static bool record(mlrt_gpu *g, int func, int slot, CUgraph *graph) {
+  GPU_DO(&g->driver, cuStreamBeginCapture_v2, g->compute, GPU_CAPTURE_THREAD);
+  gpu_times_begin(g, func, slot);
+  list(g, func, slot);
+  GPU_DO(&g->driver, cuStreamEndCapture, g->compute, graph);
+  return gpu_times_end(g);
+}
+
 static CUgraphExec capture(mlrt_gpu *g, int func, int slot) {
   CUgraph graph = NULL;
   CUgraphExec exec = NULL;
-  GPU_DO(&g->driver, cuStreamBeginCapture_v2, g->compute, GPU_CAPTURE_THREAD);
-  list(g, func, slot);
-  GPU_DO(&g->driver, cuStreamEndCapture, g->compute, &graph);
+  while (!record(g, func, slot, &graph))
+    GPU_DO(&g->driver, cuGraphDestroy, graph);
   GPU_DO(&g->driver, cuGraphInstantiateWithFlags, &exec, graph, 0);
   GPU_DO(&g->driver, cuGraphDestroy, graph);
   return exec;
 }
 
 void gpu_start(mlrt_gpu *g, int func, int slot) {
+  gpu_times_take(g, func, slot);
   if (!g->use_graphs) {
+    gpu_times_begin(g, func, slot);
     list(g, func, slot);
+    gpu_times_end(g); // what is missing in the first run is there in the next
     return;
   }
   CUgraphExec *exec = &g->graphs[func][slot];

@@ -20,6 +20,8 @@ typedef enum mlrt_dtype { // same order as the compiler's dtypes.def
   MLRT_I32,
   MLRT_U32,
   MLRT_I64,
+  MLRT_BF16,
+  MLRT_F16,
   MLRT_F32,
   MLRT_F64,
   MLRT_NUM_DTYPES
@@ -170,10 +172,12 @@ typedef struct mlrt_arg {
   int32_t limit;  // integer inputs: values are drawn from [0, limit); 0: any
   int64_t size;   // bytes; NUMBER: the number
   mlrt_band band; // IN: it is always 0 outside; OUT: what is outside makes no difference to anyone
+  uint8_t digits; // OUT: the fewest significant bits to which the kernel narrows a value that it is
+                  // made of; 0: it narrows none
 } mlrt_arg;
 
 // A kernel by one thread, in double precision. args as for the fast versions, but that buffers of
-// f32 hold doubles, too. taps[i]: the elements of tap i (mlrt_plain_tap); unused while nothing is
+// all floats hold doubles. taps[i]: the elements of tap i (mlrt_plain_tap); unused while nothing is
 // held.
 typedef enum mlrt_hold {
   MLRT_HOLD_NOTHING,
@@ -199,7 +203,7 @@ typedef enum mlrt_source { MLRT_FROM_STATE, MLRT_FROM_BATCH, MLRT_FROM_CALL } ml
 
 typedef struct mlrt_plain_buffer {
   uint8_t source; // mlrt_source
-  uint8_t dtype;  // mlrt_dtype; of f32 it holds doubles
+  uint8_t dtype;  // mlrt_dtype; of floats it holds doubles
   int32_t index;  // of the state or input
   int64_t elements;
 } mlrt_plain_buffer;

@@ -1,14 +1,56 @@
 // number_io.c: see number_io.h.
 #include "runtime/number_io.h"
 
+#include <math.h>
 #include <string.h>
 
+// --- bf16 and f16: to nearest, ties to even
+// --------------------------------------------------------
+static uint16_t to_bf16(float x) {
+  uint32_t u;
+  memcpy(&u, &x, sizeof u);
+  return (uint16_t)(isnan(x) ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+// In units of the last place; 1024 of them are the implicit bit, and carry into the exponent.
+static uint16_t to_f16(float x) {
+  unsigned sign = signbit(x) ? 0x8000 : 0;
+  double m = fabs((double)x);
+  if (isnan(x))
+    return (uint16_t)(sign | 0x7e00);
+  if (m >= 65520)
+    return (uint16_t)(sign | 0x7c00);
+  int exponent = m < 0x1p-14 ? -14 : ilogb(m);
+  unsigned units = (unsigned)rint(ldexp(m, 10 - exponent));
+  return (uint16_t)(sign | (((unsigned)(exponent + 14) << 10) + units));
+}
+
+static double of_bf16(uint16_t bits) {
+  uint32_t u = (uint32_t)bits << 16;
+  float x;
+  memcpy(&x, &u, sizeof x);
+  return (double)x;
+}
+
+static double of_f16(uint16_t bits) {
+  int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  double v = exponent == 0 ? ldexp(fraction, -24) : ldexp(fraction + 1024, exponent - 25);
+  if (exponent == 31)
+    v = fraction ? NAN : INFINITY;
+  return bits & 0x8000 ? -v : v;
+}
+
+bool mlrt_is_float(mlrt_dtype t) {
+  return t >= MLRT_BF16 && t <= MLRT_F64;
+}
+
 void mlrt_store(char *at, mlrt_dtype t, double v) {
-#define PUT(ctype)                                                                                 \
+#define PUT_AS(ctype, value)                                                                       \
   do {                                                                                             \
-    ctype x = (ctype)v;                                                                            \
+    ctype x = value;                                                                               \
     memcpy(at, &x, sizeof x);                                                                      \
   } while (0)
+#define PUT(ctype) PUT_AS(ctype, (ctype)v)
   switch (t) {
   case MLRT_BOOL:
   case MLRT_U8:
@@ -29,6 +71,12 @@ void mlrt_store(char *at, mlrt_dtype t, double v) {
   case MLRT_I64:
     PUT(int64_t);
     break;
+  case MLRT_BF16:
+    PUT_AS(uint16_t, to_bf16((float)v));
+    break;
+  case MLRT_F16:
+    PUT_AS(uint16_t, to_f16((float)v));
+    break;
   case MLRT_F32:
     PUT(float);
     break;
@@ -38,15 +86,17 @@ void mlrt_store(char *at, mlrt_dtype t, double v) {
     break;
   }
 #undef PUT
+#undef PUT_AS
 }
 
 double mlrt_load(const char *at, mlrt_dtype t) {
-#define GET(ctype)                                                                                 \
+#define GET_AS(ctype, value)                                                                       \
   do {                                                                                             \
     ctype x;                                                                                       \
     memcpy(&x, at, sizeof x);                                                                      \
-    return (double)x;                                                                              \
+    return value;                                                                                  \
   } while (0)
+#define GET(ctype) GET_AS(ctype, (double)x)
   switch (t) {
   case MLRT_BOOL:
   case MLRT_U8:
@@ -61,6 +111,10 @@ double mlrt_load(const char *at, mlrt_dtype t) {
     GET(uint32_t);
   case MLRT_I64:
     GET(int64_t);
+  case MLRT_BF16:
+    GET_AS(uint16_t, of_bf16(x));
+  case MLRT_F16:
+    GET_AS(uint16_t, of_f16(x));
   case MLRT_F32:
     GET(float);
   case MLRT_F64:
@@ -69,4 +123,5 @@ double mlrt_load(const char *at, mlrt_dtype t) {
   }
   GET(double);
 #undef GET
+#undef GET_AS
 }

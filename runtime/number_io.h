@@ -6,6 +6,7 @@
 
 void mlrt_store(char *at, mlrt_dtype t, double v);
 double mlrt_load(const char *at, mlrt_dtype t);
+bool mlrt_is_float(mlrt_dtype t);
 int mlrt_dtype_bytes(mlrt_dtype t); // data_convert.c
 
 #endif

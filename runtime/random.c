@@ -25,7 +25,7 @@ static double draw_integer(mlrt_dtype t, int64_t limit, uint64_t bits) {
 
 void mlrt_random_fill(const mlrt_random *r, char *to, int64_t bytes, mlrt_dtype t, int64_t limit) {
   int size = mlrt_dtype_bytes(t);
-  bool is_float = t == MLRT_F32 || t == MLRT_F64;
+  bool is_float = mlrt_is_float(t);
   for (int64_t i = 0; i < bytes / size; i++) {
     uint64_t bits = mlrt_random_bits(r->seed, (uint64_t)i);
     mlrt_store(to + i * size, t, is_float ? draw_float(r, bits) : draw_integer(t, limit, bits));

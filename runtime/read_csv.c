@@ -3,6 +3,7 @@
 // The text is read twice: lines are counted, then the numbers of the wanted rows are stored in the
 // dtypes of the inputs, so that a batch is a plain copy later. The text itself is let go.
 #include "runtime/data_reader.h"
+#include "runtime/number_io.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -179,7 +180,7 @@ static bool store_column(csv *c, const text_line *l, int column, const text_line
   if (!mlrt_parse_number(text->at, text->end - text->at, &v))
     return bad_column(c, l, column, text, "is not a number");
   // From 2^53 on a double does not tell neighbouring whole numbers apart: not silently.
-  if (in->dtype < MLRT_F32 && v == trunc(v) && fabs(v) >= 0x1p53)
+  if (!mlrt_is_float(in->dtype) && v == trunc(v) && fabs(v) >= 0x1p53)
     return bad_column(c, l, column, text, "is 2^53 or more: too large for a whole number in a csv");
   if (!mlrt_store_number(in, v, c->row[label]))
     return does_not_fit(c, l, column, text, in);

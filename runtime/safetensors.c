@@ -20,8 +20,8 @@ static const struct {
               {"U32", 4},  {"F32", 4}, {"I64", 8}, {"U64", 8},     {"F64", 8}};
 
 const char *mlrt_st_dtype(mlrt_dtype t) {
-  static const char *const names[MLRT_NUM_DTYPES] = {"BOOL", "U8",  "I8",  "U16", "I32",
-                                                     "U32",  "I64", "F32", "F64"};
+  static const char *const names[MLRT_NUM_DTYPES] = {"BOOL", "U8",   "I8",  "U16", "I32", "U32",
+                                                     "I64",  "BF16", "F16", "F32", "F64"};
   return names[t];
 }
 

@@ -17,9 +17,9 @@
 
 enum { ROOM = 4096 };
 
-// -O1: these files are compiled often and run briefly. No -ffast-math: bits matter.
+// -O0: these files are compiled often and run briefly. No -ffast-math: bits matter.
 const char *emu_build_flags(void) {
-  return "-std=c++17 -O1 -gline-tables-only -gdwarf-4 -fno-threadsafe-statics -fno-exceptions "
+  return "-std=c++17 -O0 -gline-tables-only -gdwarf-4 -fno-threadsafe-statics -fno-exceptions "
          "-fno-rtti "
          "-fvisibility=hidden -fno-math-errno -fno-trapping-math -w -shared -fPIC "
          "-I " EMU_INCLUDE;

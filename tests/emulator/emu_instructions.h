@@ -7,11 +7,11 @@
 #ifndef MLTC_EMU_INSTRUCTIONS_H
 #define MLTC_EMU_INSTRUCTIONS_H
 
-static inline int emu_lane() {
+static __forceinline__ int emu_lane() {
   return (int)(emu_here.thread.x % EMU_WARP);
 }
 // --- shuffles ---------------------------------------------------------------------------------
-static inline uint32_t emu_shuffle_xor(uint32_t x, int distance) {
+static __forceinline__ uint32_t emu_shuffle_xor(uint32_t x, int distance) {
   const emu_payload *all = emu_collect(EMU_SHUFFLE_XOR, distance, &x, sizeof x);
   return all[emu_lane() ^ distance].word[0];
 }
@@ -25,43 +25,44 @@ static inline uint32_t emu_match_any(uint32_t x) {
 }
 
 // --- asynchronous copies ----------------------------------------------------------------------
-template <typename T> static inline void emu_async(emu_place<T> to, const T *from, size_t bytes) {
+template <typename T>
+static __forceinline__ void emu_async(emu_place<T> to, const T *from, size_t bytes) {
   EMU_HERE emu_here.engine->async_copy(emu_here.launch, to.array, to.index, from, bytes);
 }
-static inline void emu_async_commit() {
+static __forceinline__ void emu_async_commit() {
   emu_here.engine->async_commit(emu_here.launch);
 }
-static inline void emu_async_wait(int newer) {
+static __forceinline__ void emu_async_wait(int newer) {
   EMU_HERE emu_here.engine->async_wait(emu_here.launch, newer);
 }
 
 // --- small floats -----------------------------------------------------------------------------
-static inline uint32_t emu_bits(float x) {
+static __forceinline__ uint32_t emu_bits(float x) {
   uint32_t u;
   memcpy(&u, &x, sizeof u);
   return u;
 }
-static inline float emu_float(uint32_t u) {
+static __forceinline__ float emu_float(uint32_t u) {
   float x;
   memcpy(&x, &u, sizeof x);
   return x;
 }
 // cvt.rna.tf32.f32: to nearest, ties away from zero. Infinities stay.
-static inline uint32_t emu_tf32(float x) {
+static __forceinline__ uint32_t emu_tf32(float x) {
   uint32_t u = emu_bits(x);
   if (x != x)
     return 0x7fffffff;
   return (u & 0x7fffffff) == 0x7f800000 ? u : (u + 0x1000) & 0xffffe000;
 }
 // cvt.rn.bf16.f32
-static inline uint16_t emu_bf16(float x) {
+static __forceinline__ uint16_t emu_bf16(float x) {
   uint32_t u = emu_bits(x);
   if (x != x)
     return 0x7fff;
   return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 // cvt.rn.f16.f32: the magnitude in units of its last place, rounded to even by rintf.
-static inline uint16_t emu_f16(float x) {
+static __forceinline__ uint16_t emu_f16(float x) {
   const uint16_t sign = (uint16_t)(emu_bits(x) >> 16 & 0x8000);
   const float m = fabsf(x);
   if (x != x)
@@ -73,7 +74,7 @@ static inline uint16_t emu_f16(float x) {
   const int units = (int)rintf(ldexpf(m, 10 - exponent));
   return (uint16_t)(sign | (((exponent + 14) << 10) + units));
 }
-static inline float emu_from_f16(uint16_t x) {
+static __forceinline__ float emu_from_f16(uint16_t x) {
   const int exponent = x >> 10 & 31, fraction = x & 1023;
   float m = exponent == 0 ? ldexpf((float)fraction, -24)
                           : ldexpf((float)(1024 + fraction), exponent - 25);
@@ -81,14 +82,14 @@ static inline float emu_from_f16(uint16_t x) {
     m = fraction ? emu_float(0x7fc00000) : emu_float(0x7f800000);
   return x & 0x8000 ? -m : m;
 }
-static inline float emu_from_bf16(uint16_t x) {
+static __forceinline__ float emu_from_bf16(uint16_t x) {
   return emu_float((uint32_t)x << 16);
 }
 
 // --- ldmatrix ---------------------------------------------------------------------------------
 // Each lane reads the row that it gives the place of, and brings it along.
 template <typename T>
-static inline void emu_ldmatrix(uint32_t (&r)[4], emu_place<T> row, bool trans) {
+static __forceinline__ void emu_ldmatrix(uint32_t (&r)[4], emu_place<T> row, bool trans) {
   enum { ELEMENTS = 16 / sizeof(T) };
   T mine[ELEMENTS];
   row.take(ELEMENTS, ELEMENTS, mine);
@@ -137,8 +138,8 @@ template <float (*of)(uint16_t)> struct emu_half_layout {
 // Products and their sum in double, one rounding at the end: closer than the hardware, whose order
 // is its own; tests allow for both.
 template <typename L>
-static inline void emu_mma(emu_collective what, float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
-                           uint32_t b1) {
+static __forceinline__ void emu_mma(emu_collective what, float (&c)[4], const uint32_t (&a)[4],
+                                    uint32_t b0, uint32_t b1) {
   const emu_fragments mine = {{a[0], a[1], a[2], a[3]}, {b0, b1}};
   const emu_payload *all = emu_collect(what, 0, &mine, sizeof mine);
   const int g = emu_lane() / 4, t = emu_lane() % 4;
@@ -150,13 +151,16 @@ static inline void emu_mma(emu_collective what, float (&c)[4], const uint32_t (&
     c[i] = (float)((double)c[i] + sum);
   }
 }
-static inline void emu_mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+static __forceinline__ void emu_mma_tf32(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                         uint32_t b1) {
   emu_mma<emu_tf32_layout>(EMU_MMA_TF32, c, a, b0, b1);
 }
-static inline void emu_mma_bf16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+static __forceinline__ void emu_mma_bf16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                         uint32_t b1) {
   emu_mma<emu_half_layout<emu_from_bf16>>(EMU_MMA_BF16, c, a, b0, b1);
 }
-static inline void emu_mma_f16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+static __forceinline__ void emu_mma_f16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                        uint32_t b1) {
   emu_mma<emu_half_layout<emu_from_f16>>(EMU_MMA_F16, c, a, b0, b1);
 }
 

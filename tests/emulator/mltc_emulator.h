@@ -16,6 +16,8 @@
 #include "emulator.h"
 
 #define __device__
+// Everything between a kernel's line and the emulator is inlined, whatever the optimisation:
+// reports name the line of the kernel, which is the outermost of the places inlined at a call.
 #define __forceinline__ inline __attribute__((always_inline, unused))
 #define __shared__      static
 #define __restrict__
@@ -62,32 +64,32 @@ template <typename T> struct emu_ref {
   emu_array *array;
   int64_t index;
 
-  T *at() const {
+  __forceinline__ T *at() const {
     return (T *)array->data + index;
   }
-  void see(emu_access how) const {
+  __forceinline__ void see(emu_access how) const {
     if (emu_here.checked)
       EMU_HERE emu_here.engine->shared(emu_here.launch, array, index, 1, 1, how);
   }
-  operator T() const {
+  __forceinline__ operator T() const {
     see(EMU_READ);
     return *at();
   }
-  const emu_ref &operator=(T x) const {
+  __forceinline__ const emu_ref &operator=(T x) const {
     see(EMU_WRITE);
     *at() = x;
     return *this;
   }
-  const emu_ref &operator=(const emu_ref &other) const {
+  __forceinline__ const emu_ref &operator=(const emu_ref &other) const {
     return *this = (T)other;
   }
-  const emu_ref &operator+=(T x) const {
+  __forceinline__ const emu_ref &operator+=(T x) const {
     return *this = (T) * this + x;
   }
-  const emu_ref &operator-=(T x) const {
+  __forceinline__ const emu_ref &operator-=(T x) const {
     return *this = (T) * this - x;
   }
-  const emu_ref &operator*=(T x) const {
+  __forceinline__ const emu_ref &operator*=(T x) const {
     return *this = (T) * this * x;
   }
 };
@@ -96,14 +98,14 @@ template <typename T> struct emu_place {
   emu_array *array;
   int64_t index;
 
-  emu_place operator+(int64_t n) const {
+  __forceinline__ emu_place operator+(int64_t n) const {
     return {array, index + n};
   }
-  emu_place operator-(int64_t n) const {
+  __forceinline__ emu_place operator-(int64_t n) const {
     return {array, index - n};
   }
   // `count` elements, which must begin at a multiple of `align` elements.
-  void take(int count, int align, T *to) const {
+  __forceinline__ void take(int count, int align, T *to) const {
     if (emu_here.checked)
       EMU_HERE emu_here.engine->shared(emu_here.launch, array, index, count, align, EMU_READ);
     memcpy(to, (const T *)array->data + index, sizeof(T) * (size_t)count);
@@ -114,20 +116,20 @@ template <typename T, int N> struct emu_shared {
   T element[N];
   emu_array array;
 
-  emu_shared() : array{emu_here.arrays, element, N, sizeof(T), nullptr} {
+  __forceinline__ emu_shared() : array{emu_here.arrays, element, N, sizeof(T), nullptr} {
     memset(element, 0xff, sizeof element); // NaN: the emulator does the same at each block's begin
     emu_here.arrays = &array;
   }
-  emu_ref<T> operator[](int64_t i) {
+  __forceinline__ emu_ref<T> operator[](int64_t i) {
     return {&array, i};
   }
-  emu_place<T> at(int64_t i) {
+  __forceinline__ emu_place<T> at(int64_t i) {
     return {&array, i};
   }
-  void take(int64_t i, int count, T *to) {
+  __forceinline__ void take(int64_t i, int count, T *to) {
     at(i).take(count, count, to);
   }
-  void put(int64_t i, int count, const T *from) {
+  __forceinline__ void put(int64_t i, int count, const T *from) {
     if (emu_here.checked)
       EMU_HERE emu_here.engine->shared(emu_here.launch, &array, i, count, count, EMU_WRITE);
     memcpy(element + i, from, sizeof(T) * (size_t)count);

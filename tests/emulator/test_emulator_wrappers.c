@@ -177,6 +177,20 @@ static void check_match(bench *b) {
   }
 }
 
+static void check_async(bench *b) {
+  for (int i = 0; i < FLOATS; i++)
+    b->x[i] = (float)i + 0.5f;
+  run(b, "async");
+  for (int i = 0; i < 256; i++) {
+    int t = i / 4, k = i % 4;
+    float sixteen = t % 3 != 0 ? b->x[i] : 0;
+    float four = (t + k) % 5 != 0 ? b->x[512 + t * 4 + k * 7 % 4] : 0;
+    if (as_float(b->y[i]) != sixteen || as_float(b->y[256 + i]) != four)
+      test_fail("async: element %d is %g and %g, not %g and %g", i, (double)as_float(b->y[i]),
+                (double)as_float(b->y[256 + i]), (double)sixteen, (double)four);
+  }
+}
+
 int main(void) {
   ir_arena *a = ir_arena_new();
   static bench b;
@@ -191,6 +205,7 @@ int main(void) {
     check_widening(&b);
     check_shuffle(&b);
     check_match(&b);
+    check_async(&b);
   } else {
     test_fail("kernels do not compile");
   }

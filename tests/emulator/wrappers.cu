@@ -67,3 +67,18 @@ K_KERNEL(shuffle, 64, 2) { BUFFERS
   put(y + t, (uint32_t)(d * 4)); put(y + 64 + t, (uint32_t)k_shuffle_xor((int64_t)t << 33, 16) + 
      (uint32_t)(k_shuffle_xor((int64_t)t << 33, 16) >> 33));
 }
+// asynchronous copies of 16 and of 4 bytes, of which some are zeros; two groups under way
+K_KERNEL(async, 64, 2) { BUFFERS
+  __shared__ k_array<float, 64 * 8> s;
+  k_async_16(s.at(t * 4), x + t * 4, t % 3 != 0);
+  k_async_commit();
+  for (int i = 0; i < 4; i++)
+    k_async_4(s.at(256 + t * 4 + i), x + 512 + t * 4 + i * 7 % 4, (t + i) % 5 != 0);
+  k_async_commit();
+  k_async_wait<1>();
+  __syncthreads();
+  for (int i = 0; i < 4; i++) put(y + i * 64 + t, k_bits_of(s[i * 64 + t]));
+  k_async_wait<0>();
+  __syncthreads();
+  for (int i = 0; i < 4; i++) put(y + 256 + i * 64 + t, k_bits_of(s[256 + i * 64 + t]));
+}

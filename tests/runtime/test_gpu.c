@@ -205,6 +205,27 @@ static void test_check(void) {
   toy_expect(&p, "check", 70, "writes behind the end of argument 1|mul, sum at toy.graph:5");
 }
 
+// The stand-in's clock counts what it has done: a kernel and the mark behind it. The first run on
+// each slot is not counted, and what is computed stays what it was.
+static void test_kernel_times(void) {
+  static const char *const ways[] = {"", "--no-cuda-graph"};
+  for (int i = 0; i < 2 * SEEDS; i++) {
+    char args[128];
+    with_seed(i / 2);
+    snprintf(args, sizeof args, "--quiet --save=t.st --kernel-times=t.json %s", ways[i % 2]);
+    toy_expect(&gpu, args, 0, "");
+    expect_same("with times", "cpu.st", "t.st");
+    CHECK(count("t.json", "{\"name\":\"step\",\"runs\":38,") == 1, "runs of step are counted");
+    CHECK(count("t.json", "\"launches\":38,") == 4, "each kernel of a step: %d",
+          count("t.json", "\"launches\":38,"));
+    CHECK(count("t.json", "\"min_us\":2.000") >= 4, "times of kernels");
+  }
+  with_seed(0);
+  toy_expect(&gpu, "--quiet --no-save --kernel-times=none/t.json", 1,
+             "cannot write the kernels' times 'none/t.json'");
+  toy_expect(&cpu, "--kernel-times=t.json", 2, "unknown option --kernel-times");
+}
+
 static void test_info(void) {
   unsetenv("MLTC_CUDA_DRIVER"); // it needs none
   toy_expect(&gpu, "info", 0, "cuda:sm_90a,sm_80|sm_80: 8 kernels|compute_90: 8|pinned: batches");
@@ -228,6 +249,7 @@ int main(void) {
   test_signal();
   test_calls();
   test_check();
+  test_kernel_times();
   test_info();
   leave_scratch(folder);
   return failures != 0;

@@ -117,7 +117,7 @@ static void test_every_call(void) {
       snprintf(what, sizeof what, "%s:%d", calls[i], nth);
       setenv("MLTC_STANDIN_FAULT", what, 1);
       unlink("f.st");
-      int code = toy_run(&gpu, "--quiet --save=f.st --steps=12", "log");
+      int code = toy_run(&gpu, "--quiet --save=f.st --steps=12 --kernel-times=t.json", "log");
       unsetenv("MLTC_STANDIN_FAULT");
       char *text = slurp("log", NULL);
       if (code == 0) { // there are not so many of them

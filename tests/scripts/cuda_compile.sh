@@ -8,6 +8,14 @@ need_plain_build
 export XDG_CACHE_HOME=$scratch/cache
 mkdir cache
 
+# For what does not depend on the kernels: few, quickly compiled.
+cat >few.graph <<'GRAPH'
+model few(x: f32[4,8], y: f32[4,8]) { loss mse(relu(linear(x, 8)), y) }
+data { train = npy("x.npy", "y.npy") }
+optim { sgd(0.1) }
+train { steps = 3 }
+GRAPH
+
 # --- clang needs no toolkit
 for out in by-clang again; do
   MLTC_NVRTC=/nonexistent "$mltc" "$root/examples/digits_mlp.graph" --target=cuda \
@@ -29,7 +37,7 @@ if [ -n "$ptxas" ]; then
   done
 fi
 
-"$mltc" "$root/examples/digits_mlp.graph" --target=cuda --emit=ptx --no-cache -o all.ptx 2>said.txt || {
+"$mltc" few.graph --target=cuda --emit=ptx --no-cache -o all.ptx 2>said.txt || {
   grep -q "needs NVRTC" said.txt && skip "no NVRTC; clang's part passed"
   cat said.txt
   fail "--emit=ptx"
@@ -39,7 +47,7 @@ grep -q '^\.target sm_80' all.ptx || fail "no PTX for sm_80 and newer"
 # --- every example for two architectures: the compilers have nothing to say, not even of spills
 for example in "$root"/examples/*.graph; do
   name=$(basename "$example" .graph)
-  "$mltc" "$example" --target=cuda:sm_80,sm_90a --no-cache --keep="kept-$name" -o "$name" || fail "$name"
+  "$mltc" "$example" --target=cuda:sm_80,sm_90a --keep="kept-$name" -o "$name" || fail "$name"
   [ "$(stat -c %s "$name")" -le 3000000 ] || fail "$name has $(stat -c %s "$name") bytes, more than 3 MB"
   cat "kept-$name"/kernels_*.log >log.txt
   [ ! -s log.txt ] || {
@@ -48,23 +56,31 @@ for example in "$root"/examples/*.graph; do
   }
 done
 
+# --- the report knows each of them (compiled already): registers, shared memory, occupancy and time on both
+"$mltc" "$root/examples/char_gpt.graph" --target=cuda:sm_80,sm_90a --emit=report -o report.txt || fail "--emit=report"
+awk '/^[a-z]+: [0-9]+ kernels/ { inside = 1; next }
+  inside && /^  (loop|matmul|copy|scatter|attention)_/ { rows++; if (NF != 14 && NF != 9) print "incomplete: " $0; if (/!/) print "spills: " $0 }
+  END { if (rows < 60) print rows " kernels" }' report.txt >said.txt
+[ ! -s said.txt ] || fail "--emit=report: $(cat said.txt)"
+grep -Eq '^  sm_90a \(H100 SXM\): at least [0-9.]+ us$' report.txt || fail "--emit=report: no time for sm_90a"
+
 # --- cold, warm, without: the same bytes
-build_digits() { # OUT OPTION...
+build_few() { # OUT OPTION...
   local out=$1
   shift
-  "$mltc" "$root/examples/digits_mlp.graph" --target=cuda:sm_80,sm_90a -v "$@" -o "$out" 2>"$out.txt" || {
+  "$mltc" few.graph --target=cuda:sm_80,sm_90a -v "$@" -o "$out" 2>"$out.txt" || {
     cat "$out.txt"
     fail "$out"
   }
 }
 rm -r cache/mltc
-build_digits without --no-cache
+build_few without --no-cache
 [ ! -e cache/mltc ] || fail "--no-cache writes to the cache"
-build_digits first &
+build_few first &
 one=$!
-build_digits second # at the same time, into the same cache
+build_few second # at the same time, into the same cache
 wait "$one" || fail "two at once"
-build_digits warm
+build_few warm
 ! grep -q -- --gpu-architecture= warm.txt || fail "compiled again, though it is in the cache"
 for other in first second warm; do
   same without "$other" "programs without the cache and '$other'"
@@ -76,7 +92,7 @@ grep -q '^target *cuda:sm_80,sm_90a' info.txt || fail "info does not name the ta
 for entry in cache/mltc/*.image; do
   printf 'x' | dd of="$entry" bs=1 seek=200 conv=notrunc 2>dd.txt
 done
-build_digits damaged
+build_few damaged
 grep -q -- --gpu-architecture= damaged.txt || fail "damaged entries are used"
 same without damaged "programs without the cache and with a damaged one"
 
@@ -86,7 +102,7 @@ nvrtc=$(ldconfig -p | sed -nE 's/.*libnvrtc\.so\.[0-9]+ .*=> (.*)/\1/p' | head -
 if [ -n "$nvrtc" ]; then
   mkdir -p site-packages/nvidia/cu13/lib
   ln -s "$(dirname "$nvrtc")"/libnvrtc*.so.* site-packages/nvidia/cu13/lib
-  MLTC_NVRTC=$scratch/site-packages build_digits wheels --no-cache
+  MLTC_NVRTC=$scratch/site-packages build_few wheels --no-cache
   ./wheels info >info.txt
   grep -q '^target *cuda:sm_80,sm_90a' info.txt || fail "NVRTC in a folder of its own"
 fi

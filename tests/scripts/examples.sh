@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every example compiles, and its trainer's `check` passes: kernels against plain versions, every gradient
 # against finite differences, the same bits with one, two and three threads, a checkpoint written and read.
+# With sanitizers the transformer is small, with odd sizes: kernels then run twenty times slower.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 
@@ -8,7 +9,9 @@ cp -r "$root/examples/data" .
 found=0
 while IFS= read -r file; do
   name=$(basename "$file" .graph)
-  "$mltc" "$file" -o "$name"
+  sizes=()
+  [ "$name" != char_gpt ] || [ -z "${MLTC_SANITIZED:-}" ] || sizes=(-D B=3 -D T=21 -D L=2)
+  "$mltc" "${sizes[@]}" "$file" -o "$name"
   "./$name" check >out.txt || {
     cat out.txt
     fail "check of $name"

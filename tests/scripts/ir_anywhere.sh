@@ -33,7 +33,7 @@ train() { # TRAINER NAME OPTION...
 round_trip() { # NAME STAGES OPTION...
   local name=$1 stages=$2 file stage last=/dev/null
   shift 2
-  "$mltc" -O1 "$name.graph" --keep="$name.kept" -o "$name"
+  "$mltc" -O0 "$name.graph" --keep="$name.kept" -o "$name"
   train "$name" "$name" "$@"
   # shellcheck disable=SC2086 # stages are patterns
   for file in $(cd "$name.kept" && ls $stages); do
@@ -41,7 +41,7 @@ round_trip() { # NAME STAGES OPTION...
     cp "$name.kept/$file" "$stage.ir"
     ! cmp -s "$last" "$stage.ir" || continue # a pass that changed nothing
     last=$stage.ir
-    "$mltc" -O1 "$stage.ir" -o "$stage" || fail "$stage.ir does not compile"
+    "$mltc" -O0 "$stage.ir" -o "$stage" || fail "$stage.ir does not compile"
     train "$stage" "$stage" "$@"
     same "$name.state" "$stage.state" "checkpoints of $name and of its IR after $stage"
   done

@@ -48,9 +48,13 @@ static standin_event *event_of(CUevent e, const char *call) {
 
 CUresult cuEventCreate(CUevent *event, unsigned flags) {
   STANDIN_ENTER(cuEventCreate);
-  if (flags != GPU_EVENT_NO_TIMING)
-    standin_report("cuEventCreate: an event that takes the time is slow");
-  *event = standin_new(STANDIN_EVENT, sizeof(standin_event));
+  if (flags != GPU_EVENT_NO_TIMING && flags != GPU_EVENT_WITH_TIME)
+    return STANDIN_INVALID_VALUE;
+  if (standin_is_capturing())
+    standin_report("cuEventCreate: during a capture");
+  standin_event *e = standin_new(STANDIN_EVENT, sizeof *e);
+  e->timed = flags == GPU_EVENT_WITH_TIME;
+  *event = (CUevent)(void *)e;
   return GPU_OK;
 }
 
@@ -60,17 +64,46 @@ CUresult cuEventDestroy_v2(CUevent event) {
   return GPU_OK;
 }
 
-CUresult cuEventRecord(CUevent event, CUstream stream) {
-  STANDIN_ENTER(cuEventRecord);
-  standin_event *e = event_of(event, "cuEventRecord");
+static standin_mark *new_mark(standin_event *e) {
   standin_mark *mark = calloc(1, sizeof *mark); // never freed: operations refer to it
   if (!mark)
     standin_report("out of memory");
   mark->before = e->latest;
   e->latest = mark;
+  return mark;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  STANDIN_ENTER(cuEventRecord);
+  standin_mark *mark = new_mark(event_of(event, "cuEventRecord"));
   standin_append(&queued_stream(stream, "cuEventRecord")->queue,
-                 &(standin_op){.kind = STANDIN_RECORD, .mark = e->latest});
+                 &(standin_op){.kind = STANDIN_RECORD, .mark = mark});
   return GPU_OK;
+}
+
+// In a graph there is one mark, which every run of the graph reaches anew.
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+  STANDIN_ENTER(cuEventRecordWithFlags);
+  standin_stream *s = stream_of(stream, "cuEventRecordWithFlags");
+  standin_event *e = event_of(event, "cuEventRecordWithFlags");
+  if (flags != (s->capture ? GPU_EVENT_IN_GRAPH : 0))
+    return STANDIN_INVALID_VALUE;
+  standin_append(s->capture ? &s->capture->ops : &s->queue,
+                 &(standin_op){.kind = STANDIN_RECORD, .mark = new_mark(e)});
+  return GPU_OK;
+}
+
+// A microsecond for each operation between them, and less than one for themselves.
+CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to) {
+  STANDIN_ENTER(cuEventElapsedTime);
+  const standin_event *a = event_of(from, "cuEventElapsedTime");
+  const standin_event *b = event_of(to, "cuEventElapsedTime");
+  if (!a->timed || !b->timed || !a->latest || !b->latest)
+    return STANDIN_INVALID_HANDLE;
+  if (!a->latest->reached || !b->latest->reached)
+    return STANDIN_NOT_READY;
+  *ms = (float)(b->latest->tick - a->latest->tick) * 1e-3f;
+  return standin_device_error();
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
@@ -129,6 +162,9 @@ CUresult cuGraphDestroy(CUgraph graph) {
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   STANDIN_ENTER(cuGraphLaunch);
   const standin_exec *x = standin_live(STANDIN_EXEC, exec, "cuGraphLaunch");
+  for (const standin_op *op = x->ops.first; op; op = op->next)
+    if (op->mark)
+      op->mark->reached = false;
   standin_copy_list(&queued_stream(stream, "cuGraphLaunch")->queue, &x->ops);
   return GPU_OK;
 }

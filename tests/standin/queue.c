@@ -11,6 +11,7 @@
 
 static standin_stream *streams;
 static CUresult device_error;
+static int64_t ticks; // operations done: the device's clock
 
 // --- lists
 
@@ -98,6 +99,7 @@ static void run_kernel(const standin_op *op) {
 }
 
 static void execute(const standin_op *op) {
+  ticks++;
   bool to_device = op->kind != STANDIN_TO_HOST, from_device = op->kind != STANDIN_TO_DEVICE;
   switch (op->kind) {
   case STANDIN_TO_DEVICE:
@@ -116,6 +118,7 @@ static void execute(const standin_op *op) {
     break;
   case STANDIN_RECORD:
     op->mark->reached = true;
+    op->mark->tick = ticks;
     break;
   case STANDIN_WAIT:
     break;

@@ -34,7 +34,9 @@ enum {
   STANDIN_INVALID_VALUE = 1,
   STANDIN_INVALID_DEVICE = 101,
   STANDIN_INVALID_IMAGE = 200,
+  STANDIN_INVALID_HANDLE = 400,
   STANDIN_NOT_FOUND = 500,
+  STANDIN_NOT_READY = 600,
   STANDIN_ILLEGAL_ADDRESS = 700,
   STANDIN_EXIT = 98,
 };
@@ -88,6 +90,7 @@ typedef enum standin_op_kind {
 
 typedef struct standin_mark { // one cuEventRecord
   bool reached;
+  int64_t tick;                // operations that were done before it
   struct standin_mark *before; // of the same event
 } standin_mark;
 
@@ -116,6 +119,7 @@ typedef struct standin_stream {
 
 typedef struct standin_event {
   standin_mark *latest; // NULL: never recorded
+  bool timed;
 } standin_event;
 
 typedef struct standin_graph {

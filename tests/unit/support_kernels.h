@@ -45,9 +45,10 @@ void test_run_cases(const test_case *cases, size_t num, const cg_target *target,
 // Their text, to be compiled for a GPU: nothing is run, so that sizes may be real ones.
 const char *test_cases_text(ir_arena *a, const test_case *cases, size_t num,
                             const cg_target *target);
-// Random graphs of seeds [first, last] through the whole pipeline, in one compile; the kernels that
-// test_kernels takes.
-void test_random_graphs(uint64_t first, uint64_t last, const cg_target *target, bool show);
+// Random graphs of seeds first, first + step, ... last through the whole pipeline, their kernels as
+// one suite. The second form tests one seed and prints its IR and its kernels.
+void test_random_graphs(const cg_target *target, uint64_t first, uint64_t last, uint64_t step);
+void test_random_graph(uint64_t seed, const cg_target *target);
 // Compiles C text to a shared object and loads it; NULL (counted as a failure) when it does not
 // compile.
 void *test_load(ir_arena *a, const char *text, const cg_target *target);

@@ -1,6 +1,8 @@
 // support_passes.c: see support_passes.h.
 #include "support_passes.h"
 
+#include "ir/narrow.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +70,7 @@ ir_tensor_value test_random_tensor(ir_arena *a, ir_type type, uint64_t *seed) {
   ir_tensor_value v = {type, IR_NEW_ARRAY(a, double, ir_elements(&type))};
   for (int64_t i = 0; i < ir_elements(&type); i++) {
     if (ir_is_float(type.dtype))
-      v.at[i] = test_random(seed, -2, 2);
+      v.at[i] = ir_narrow(type.dtype, test_random(seed, -2, 2));
     else
       v.at[i] = floor(test_random(seed, 0, type.dtype == IR_BOOL ? 2 : 4));
   }

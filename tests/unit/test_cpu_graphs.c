@@ -1,5 +1,6 @@
 // test_cpu_graphs.c: random graphs through the whole pipeline; every LOOP, COPY and SCATTER kernel
-// that comes out is compiled and compared with the oracle. Seeds are fixed; an argument runs one.
+// that comes out is compiled and compared with the oracle. Seeds are fixed; an argument runs one
+// (a second one chooses the target), and prints it.
 #include "tests/unit/support_kernels.h"
 
 #include <stdlib.h>
@@ -7,16 +8,14 @@
 int main(int argc, char **argv) {
   enum { SEEDS = 60 };
   const cg_target *targets = test_targets();
-  int num = 0;
-  while (targets[num].name)
-    num++;
   if (argc > 1) {
-    uint64_t seed = strtoull(argv[1], NULL, 10);
-    test_random_graphs(seed, seed, &targets[argc > 2 ? atoi(argv[2]) : 0], true);
+    test_random_graph(strtoull(argv[1], NULL, 10), &targets[argc > 2 ? atoi(argv[2]) : 0]);
     return test_report("cpu_graphs");
   }
-  for (int i = 0; i < num; i++)
-    test_random_graphs((uint64_t)(1 + SEEDS * i / num), (uint64_t)(SEEDS * (i + 1) / num),
-                       &targets[i], false);
+  uint64_t num = 0;
+  while (targets[num].name)
+    num++;
+  for (uint64_t t = 0; t < num; t++)
+    test_random_graphs(&targets[t], t + 1, SEEDS, num);
   return test_report("cpu_graphs");
 }

@@ -85,7 +85,10 @@ static void lay_out(mm_axes *const *order, int num, bool gaps, bool interleave) 
 }
 
 static mm_operand random_operand(int arg, const mm_problem *p, int64_t x, bool odd) {
-  mm_operand o = {.arg = arg, .offset = odd ? (int64_t)draw(20) : 0};
+  mm_operand o = {.arg = arg,
+                  .ctype = p->ctype,
+                  .elem_bytes = p->elem_bytes,
+                  .offset = odd ? (int64_t)draw(20) : 0};
   bool two = odd && draw(2);
   o.batch = parts_of(p->batch, two), o.x = parts_of(x, two), o.k = parts_of(p->k, odd && draw(2));
   mm_axes *rows[] = {&o.batch, &o.x, &o.k}, *cols[] = {&o.batch, &o.k, &o.x};
@@ -105,7 +108,11 @@ static void set_output(test *t, bool plain) {
   mm_axes *order[] = {&t->c_batch, &t->c_m, &t->c_n};
   lay_out(order, 3, false, !plain && draw(2));
   p->plain = plain;
-  p->c = (mm_operand){.arg = 2, .batch = mm_simplify(&t->c_batch), .x = mm_simplify(&t->c_m)};
+  p->c = (mm_operand){.arg = 2,
+                      .ctype = p->ctype,
+                      .elem_bytes = p->elem_bytes,
+                      .batch = mm_simplify(&t->c_batch),
+                      .x = mm_simplify(&t->c_m)};
 }
 
 static void add_problem(test *t, ir_arena *arena, int64_t batch, int64_t m, int64_t n, int64_t k,

@@ -1,5 +1,6 @@
 // test_cuda_matmul.c: generated CUDA products on the emulator against a naive product in double
-// precision, over random sizes, layouts, tiles, pieces of k and bands, in f32, f64 and tf32.
+// precision, over random sizes, layouts, tiles, pieces of k and bands, in f32, f64, tf32,
+// bf16 and f16.
 //
 // All kernels go into one text, compiled once as C++. Each is run with its blocks, threads and
 // copies in three orders, every access watched: the bits must be the same. Buffers are as large as
@@ -9,6 +10,7 @@
 // has a twin of the same tile that knows of no band and must give the same bits there.
 #include "codegen/cuda_matmul.h"
 #include "codegen/program.h"
+#include "ir/narrow.h"
 #include "tests/emulator/emulator.h"
 #include "tests/unit/support_passes.h"
 
@@ -17,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUM_RANDOM = 44, NUM_BANDED = 16, MAX_TESTS = 120, NUM_ORDERS = 3 };
+enum { NUM_RANDOM = 72, NUM_BANDED = 20, MAX_TESTS = 160, NUM_ORDERS = 3 };
 
 typedef struct test {
   cmm_problem p;
@@ -57,7 +59,11 @@ static void lay_out(mm_axes *const *order, int num, bool gaps, bool interleave) 
 }
 
 static mm_operand random_operand(int arg, const mm_problem *p, int64_t x, bool odd) {
-  mm_operand o = {.arg = arg, .offset = odd ? (int64_t)draw(20) : 0};
+  bool half = cmm_is_half(((const cmm_problem *)(const void *)p)->math);
+  mm_operand o = {.arg = arg,
+                  .ctype = half ? "uint16_t" : p->ctype,
+                  .elem_bytes = half ? 2 : p->elem_bytes,
+                  .offset = odd ? (int64_t)draw(20) : 0};
   bool two = odd && draw(2);
   o.batch = parts_of(p->batch, two), o.x = parts_of(x, two), o.k = parts_of(p->k, odd && draw(2));
   mm_axes *rows[] = {&o.batch, &o.x, &o.k}, *cols[] = {&o.batch, &o.k, &o.x};
@@ -94,7 +100,8 @@ static void set_output(test *t) {
   lay_out(order, 3, false, draw(2));
 }
 
-typedef enum kind { F32, F64, TF32 } kind;
+typedef enum kind { F32, F64, TF32, BF16, F16 } kind;
+static const mm_math maths[] = {MM_F32, MM_F32, MM_TF32, MM_BF16, MM_F16};
 
 static void add_problem(test *t, const cg_target *target, ir_arena *arena, const int64_t *size,
                         bool odd, kind kind) {
@@ -109,7 +116,7 @@ static void add_problem(test *t, const cg_target *target, ir_arena *arena, const
                              .n = size[2],
                              .k = size[3],
                              .workspace_arg = 3},
-                       .math = kind == TF32 ? MM_TF32 : MM_F32,
+                       .math = maths[kind],
                        .width = 3,
                        .emit_args = emit_args,
                        .emit_finish = emit_finish,
@@ -123,7 +130,7 @@ static void add_problem(test *t, const cg_target *target, ir_arena *arena, const
 static void force_something(test *t) {
   static const int tiles[][4] = {{8, 2, 1, 2}, {8, 2, 2, 4}, {4, 2, 2, 2}, {8, 1, 1, 1},
                                  {2, 1, 1, 1}, {1, 2, 2, 1}, {4, 1, 1, 8}, {4, 2, 1, 1}};
-  const int *w = tiles[draw(t->p.math == MM_TF32 || t->p.p.elem_bytes == 8 ? 3 : 8)];
+  const int *w = tiles[draw(t->p.math != MM_F32 || t->p.p.elem_bytes == 8 ? 3 : 8)];
   bool wide = t->p.p.elem_bytes == 8;
   t->p.want_tm = wide ? w[0] / 2 : w[0], t->p.want_tv = wide ? 1 : w[1];
   t->p.want_warps_m = w[2], t->p.want_warps_n = w[3];
@@ -178,7 +185,10 @@ static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
   };
   int num = 0;
   for (size_t i = 0; i < sizeof named / sizeof *named; i++, num++) {
-    add_problem(&tests[num], target, arena, named[i], i % 2, i % 5 == 4 ? TF32 : F32);
+    add_problem(&tests[num], target, arena, named[i], i % 2,
+                i % 5 == 4   ? TF32
+                : i % 5 == 2 ? BF16
+                             : F32);
     cmm_make_plan(&tests[num].p, &tests[num].plan);
   }
   for (int i = 0; i < NUM_RANDOM; i++, num++) {
@@ -186,6 +196,7 @@ static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
                       random_size()};
     add_problem(&tests[num], target, arena, size, i % 2,
                 i % 3 == 1   ? TF32
+                : i % 3 == 2 ? i / 3 % 3 ? BF16 : F16
                 : i % 8 == 0 ? F64
                              : F32);
     if (i % 4 != 3)
@@ -196,7 +207,10 @@ static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
     bool heads = i % 4 == 0;
     int64_t size[] = {heads ? 2 : 1, heads ? 64 : random_size(), heads ? 64 : random_size(),
                       i % 4 == 1 ? 100 + (int64_t)draw(300) : random_size()};
-    add_problem(&tests[num], target, arena, size, i % 2, i % 4 == 2 ? TF32 : F32);
+    add_problem(&tests[num], target, arena, size, i % 2,
+                i % 4 == 2   ? TF32
+                : i % 4 == 3 ? BF16
+                             : F32);
     if (i % 4 == 1)
       tests[num].p.want_pieces = 3;
     num += add_twins(&tests[num]);
@@ -224,17 +238,16 @@ static double get(const mm_problem *p, const char *buffer, int64_t i) {
                             : (double)((const float *)(const void *)buffer)[i];
 }
 
-// What an operand counts as: tf32 has 10 bits after the first, ties go away from zero.
+static ir_dtype half_type(mm_math math) {
+  return math == MM_BF16 ? IR_BF16 : IR_F16;
+}
+
+// What an operand counts as.
 static double operand(const cmm_problem *p, const char *buffer, int64_t i) {
+  if (cmm_is_half(p->math))
+    return ir_narrow_of_bits(half_type(p->math), ((const uint16_t *)(const void *)buffer)[i]);
   double v = get(&p->p, buffer, i);
-  if (p->math != MM_TF32)
-    return v;
-  float f = (float)v;
-  uint32_t bits;
-  memcpy(&bits, &f, sizeof bits);
-  bits = (bits + 0x1000u) & ~0x1fffu;
-  memcpy(&f, &bits, sizeof bits);
-  return f;
+  return p->math == MM_TF32 ? ir_narrow_tf32(v) : v;
 }
 
 static char *new_buffer(size_t bytes) {
@@ -245,14 +258,16 @@ static char *new_buffer(size_t bytes) {
   return p;
 }
 
-static char *random_data(const mm_problem *p, const mm_operand *o, size_t *bytes) {
+static char *random_data(const cmm_problem *p, const mm_operand *o, size_t *bytes) {
   int64_t count = o->offset + extent(&o->batch) + extent(&o->x) + extent(&o->k) + 1;
-  *bytes = (size_t)(count * p->elem_bytes);
+  *bytes = (size_t)(count * o->elem_bytes);
   char *data = new_buffer(*bytes);
   for (int64_t i = 0; i < count; i++) {
     double v = (double)draw(1 << 20) / (1 << 19) - 1;
-    if (p->elem_bytes == 8)
+    if (o->elem_bytes == 8)
       ((double *)(void *)data)[i] = v;
+    else if (o->elem_bytes == 2)
+      ((uint16_t *)(void *)data)[i] = ir_narrow_to_bits(half_type(p->math), v);
     else
       ((float *)(void *)data)[i] = (float)v;
   }
@@ -263,8 +278,8 @@ static bool outside(ir_band b, int64_t row, int64_t column) {
   return column - row < b.lower || column - row > b.upper;
 }
 
-static void put_zero(const mm_problem *p, char *buffer, int64_t i) {
-  memset(buffer + i * p->elem_bytes, 0, (size_t)p->elem_bytes);
+static void put_zero(const mm_operand *o, char *buffer, int64_t i) {
+  memset(buffer + i * o->elem_bytes, 0, (size_t)o->elem_bytes);
 }
 
 // Operands as the bands promise them.
@@ -275,22 +290,23 @@ static void clear_outside(const mm_problem *p, char *const *args) {
       int64_t pb = p->b.offset + at(&p->b.batch, b) + at(&p->b.k, k);
       for (int64_t m = 0; m < p->m; m++)
         if (outside(p->bands.a, m, k))
-          put_zero(p, args[0], pa + at(&p->a.x, m));
+          put_zero(&p->a, args[0], pa + at(&p->a.x, m));
       for (int64_t n = 0; n < p->n; n++)
         if (outside(p->bands.b, k, n))
-          put_zero(p, args[1], pb + at(&p->b.x, n));
+          put_zero(&p->b, args[1], pb + at(&p->b.x, n));
     }
 }
 
 // --- running --------------------------------------------------------------------------------
 static void describe(const test *t) {
   const mm_problem *p = &t->p.p;
+  static const char *const maths[] = {"", " (tf32)", " (bf16)", " (f16)"};
   printf("%s %s%s %lldx%lldx%lldx%lld: tile %dx%dx%d, thread %dx%d, %d threads, %d stages, layouts "
          "%d %d, copies %d %d, %lld pieces",
-         t->what, p->ctype, t->p.math == MM_TF32 ? " (tf32)" : "", (long long)p->batch,
-         (long long)p->m, (long long)p->n, (long long)p->k, t->plan.bm, t->plan.bn, t->plan.bk,
-         t->plan.tm, t->plan.tv * 4, t->plan.threads, t->plan.stages, t->plan.a.layout,
-         t->plan.b.layout, t->plan.a.vec, t->plan.b.vec, (long long)t->plan.pieces);
+         t->what, p->ctype, maths[t->p.math], (long long)p->batch, (long long)p->m, (long long)p->n,
+         (long long)p->k, t->plan.bm, t->plan.bn, t->plan.bk, t->plan.tm, t->plan.tv * 4,
+         t->plan.threads, t->plan.stages, t->plan.a.layout, t->plan.b.layout, t->plan.a.vec,
+         t->plan.b.vec, (long long)t->plan.pieces);
 }
 
 static bool run(const test *t, emu_machine *m, void *library, int index, char **args,
@@ -358,8 +374,8 @@ static bool check(const test *t, emu_machine *m, void *library, int index) {
   const mm_problem *p = &t->p.p;
   size_t bytes[4];
   char *args[4];
-  args[0] = random_data(p, &p->a, &bytes[0]);
-  args[1] = random_data(p, &p->b, &bytes[1]);
+  args[0] = random_data(&t->p, &p->a, &bytes[0]);
+  args[1] = random_data(&t->p, &p->b, &bytes[1]);
   bytes[2] = (size_t)(p->batch * p->m * p->n * p->elem_bytes);
   const test *twin = t->has_twin ? t + 1 : t;
   bytes[3] =
@@ -417,23 +433,27 @@ static const char *all_text(test *tests, int num, ir_arena *arena) {
 }
 
 typedef struct coverage {
-  int layouts[2][2][2], copies[2], split, banded_split, wide;
+  int layouts[4][2][2], copies[4][2], split[4], banded_split, wide;
 } coverage;
 
 static void count(coverage *c, const test *t) {
   c->layouts[t->p.math][t->plan.a.layout][t->plan.b.layout]++;
-  c->copies[t->plan.a.vec > 1]++;
-  c->split += t->plan.pieces > 1;
+  c->copies[t->p.math][t->plan.a.vec > 1]++;
+  c->split[t->p.math] += t->plan.pieces > 1;
   c->banded_split += t->plan.pieces > 1 && t->p.p.bands.limited;
   c->wide += t->p.p.elem_bytes == 8 && t->plan.a.vec == 1;
 }
 
 // Every way of doing something must have been tried.
 static bool is_complete(const coverage *c) {
-  bool all = c->copies[0] && c->copies[1] && c->split && c->banded_split && c->wide;
-  for (int i = 0; i < 8; i++)
-    all &= c->layouts[i / 4][i / 2 % 2][i % 2] > 0;
-  return all;
+  bool all = c->banded_split && c->wide;
+  for (int math = 0; math < 4; math++) {
+    bool rare = math == MM_F16; // of bf16's text but for one word
+    all &= rare || (c->copies[math][0] && c->copies[math][1] && c->split[math]);
+    for (int i = 0; i < 4; i++)
+      all &= rare || c->layouts[math][i / 2][i % 2] > 0;
+  }
+  return all && c->copies[MM_F16][1];
 }
 
 int main(void) {
@@ -452,10 +472,12 @@ int main(void) {
   }
   bool complete = is_complete(&covered);
   if (!complete)
-    printf("the problems no longer reach every kind of plan: copies %d %d, pieces %d, with bands "
-           "%d, f64 "
-           "one by one %d\n",
-           covered.copies[0], covered.copies[1], covered.split, covered.banded_split, covered.wide);
+    printf("the problems no longer reach every kind of plan: pieces with bands %d, f64 one by one "
+           "%d\n",
+           covered.banded_split, covered.wide);
+  for (int math = 0; !complete && math < 4; math++)
+    printf("math %d: copies %d %d, pieces %d\n", math, covered.copies[math][0],
+           covered.copies[math][1], covered.split[math]);
   printf("%d problems, %d failed\n", num, failed);
   emu_free(m);
   dlclose(library);

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { SKIPPED = 77, MAX_SHAPES = 80 };
+enum { SKIPPED = 77, MAX_SHAPES = 100 };
 
 typedef struct shape {
   const char *what;
@@ -41,8 +41,8 @@ static const shape shapes[] = {
     {"mnist gradient of w", "TN", 1, 784, 128, 64},
     {"one row", "NN", 1, 1, 768, 3072},
 };
-enum { NUM_SHAPES = sizeof shapes / sizeof *shapes, NUM_KINDS = 3 };
-static const char *const kinds[NUM_KINDS] = {"f32", "tf32", "f64"};
+enum { NUM_SHAPES = sizeof shapes / sizeof *shapes, NUM_KINDS = 5 };
+static const char *const kinds[NUM_KINDS] = {"f32", "tf32", "f64", "bf16", "f16"};
 
 typedef struct kernel {
   cmm_problem p;
@@ -71,8 +71,22 @@ static void emit_finish(const cmm_problem *p, ir_buf *out, int indent) {
                 type, part, lanes, indent, "", type, part, lanes);
 }
 
-static mm_operand operand(int arg, const shape *s, int64_t x, bool along_x) {
+static mm_math math_of(const char *kind) {
+  return !strcmp(kind, "tf32")   ? MM_TF32
+         : !strcmp(kind, "bf16") ? MM_BF16
+         : !strcmp(kind, "f16")  ? MM_F16
+                                 : MM_F32;
+}
+
+static mm_operand operand(int arg, const shape *s, const char *kind, int64_t x, bool along_x) {
+  bool half = cmm_is_half(math_of(kind)), wide = !strcmp(kind, "f64");
   return (mm_operand){.arg = arg,
+                      .ctype = half   ? "uint16_t"
+                               : wide ? "double"
+                                      : "float",
+                      .elem_bytes = half   ? 2
+                                    : wide ? 8
+                                           : 4,
                       .batch = {s->batch > 1, {s->batch}, {x * s->k}},
                       .x = {1, {x}, {along_x ? 1 : s->k}},
                       .k = {1, {s->k}, {along_x ? x : 1}}};
@@ -89,10 +103,10 @@ static kernel make(const shape *s, const char *kind, const cg_target *target, ir
                             .m = s->m,
                             .n = s->n,
                             .k = s->k,
-                            .a = operand(0, s, s->m, s->layout[0] == 'T'),
-                            .b = operand(1, s, s->n, s->layout[1] == 'N'),
+                            .a = operand(0, s, kind, s->m, s->layout[0] == 'T'),
+                            .b = operand(1, s, kind, s->n, s->layout[1] == 'N'),
                             .workspace_arg = 5},
-                      .math = strcmp(kind, "tf32") ? MM_F32 : MM_TF32,
+                      .math = math_of(kind),
                       .width = 5,
                       .emit_args = emit_args,
                       .emit_finish = emit_finish};
@@ -112,11 +126,12 @@ static int blocks_of_sm(const cg_resources *r, const cmm_plan *g, const cg_cuda 
   return least(least(by_registers, by_shared), chip->threads_per_sm / g->threads);
 }
 
-// Of what the SMs can multiply in f32 (f64: half; tf32: four times) if they all do.
+// Of what the SMs can multiply in f32 (f64: half; tf32: four times; 16 bits: eight times) if they
+// all do.
 static double part_of_peak(const kernel *k) {
   const shape *s = k->s;
   double rate = 128.0 * k->p.p.target->cuda->sms;
-  rate *= k->p.p.elem_bytes == 8 ? 0.5 : k->p.math == MM_TF32 ? 4 : 1;
+  rate *= k->p.p.elem_bytes == 8 ? 0.5 : k->p.math == MM_TF32 ? 4 : cmm_is_half(k->p.math) ? 8 : 1;
   return (double)(s->batch * s->m * s->n) * (double)s->k / rate / k->plan.cycles;
 }
 
@@ -189,7 +204,8 @@ int main(int argc, char **argv) {
   ir_buf_puts(&text, cg_cuda_prelude(a));
   for (int kind = 0; kind < NUM_KINDS; kind++)
     for (int i = 0; i < NUM_SHAPES; i++) {
-      if (kind > 0 && i % (kind == 1 ? 4 : 8) != 3) // tf32, f64: some
+      static const int each[NUM_KINDS] = {1, 4, 8, 1, 5}; // of the others some
+      if (i % each[kind] != each[kind] / 2)
         continue;
       kernels[num] = make(&shapes[i], kinds[kind], target, a);
       cmm_emit(&kernels[num].p, &kernels[num].plan, ir_format(a, "mm%d", num), &text);

@@ -22,8 +22,12 @@ static const char *name_of(const cmm_problem *p, const cmm_plan *g) {
                    p->p.ctype, p->math, g->bm, g->bn, g->bk, g->tm, g->tv, (long long)g->pieces);
 }
 
-static mm_operand operand(int64_t batch, int64_t x, int64_t k, bool along_x) {
-  return (mm_operand){.batch = {batch > 1, {batch}, {x * k}},
+static const mm_math maths[] = {MM_F32, MM_TF32, MM_F32, MM_BF16};
+static const int bytes_of[] = {4, 4, 8, 2}; // of an operand's element
+
+static mm_operand operand(int64_t batch, int64_t x, int64_t k, int kind, bool along_x) {
+  return (mm_operand){.elem_bytes = bytes_of[kind],
+                      .batch = {batch > 1, {batch}, {x * k}},
                       .x = {1, {x}, {along_x ? 1 : k}},
                       .k = {1, {k}, {along_x ? x : 1}}};
 }
@@ -38,9 +42,9 @@ static cmm_plan plan_of(ir_arena *a, const cg_target *target, const int64_t *siz
                            .m = size[1],
                            .n = size[2],
                            .k = size[3],
-                           .a = operand(size[0], size[1], size[3], layout & 1),
-                           .b = operand(size[0], size[2], size[3], layout & 2)},
-                     .math = kind == 1 ? MM_TF32 : MM_F32};
+                           .a = operand(size[0], size[1], size[3], kind, layout & 1),
+                           .b = operand(size[0], size[2], size[3], kind, layout & 2)},
+                     .math = maths[kind]};
   cmm_plan g;
   cmm_make_plan(p, &g);
   return g;
@@ -71,30 +75,37 @@ static void check_shape(const cmm_problem *p, const cmm_plan *g) {
 // Shared memory has 8 units of 16 bytes side by side: what threads read at once must be in
 // different ones. The threads of a quarter of a warp, or the 8 rows of a matrix, begin at these
 // elements.
-static bool in_different_units(const int *element, int num) {
-  int seen = 0;
-  for (int i = 0; i < num; seen |= 1 << element[i] / 4 % 8, i++)
-    if (seen >> element[i] / 4 % 8 & 1)
+static bool in_different_units(const int *element, int num, int bytes) {
+  int seen = 0, unit = 16 / bytes;
+  for (int i = 0; i < num; seen |= 1 << element[i] / unit % 8, i++)
+    if (seen >> element[i] / unit % 8 & 1)
       return false;
   return true;
 }
 
 static void check_banks(const cmm_problem *p, const cmm_plan *g) {
   const cmm_side *a = &g->a, *b = &g->b;
-  int rows[8], even[8], columns[4], groups[8];
+  int rows[8], even[8], columns[4], groups[8], a_steps[8], b_steps[8];
+  int bytes = cmm_element_bytes(p);
   for (int i = 0; i < 8; i++) {
     rows[i] = i * a->pitch;
     even[i] = 2 * i * b->pitch + 2 * i / 8 * b->skew;
+    a_steps[i] = i * a->pitch, b_steps[i] = i * b->pitch; // of k, for ldmatrix.trans
     groups[i] = i % 4 * a->pitch + i / 4 * 4;
     columns[i % 4] = i % 4 * 4 * b->pitch + i % 4 * 4 / 8 * b->skew;
   }
   bool ok = true;
   if (a->layout == CMM_XK)
-    ok &= in_different_units(rows, 8);
+    ok &= in_different_units(rows, 8, bytes);
   else if (g->math == MM_TF32)
-    ok &= in_different_units(groups, 8);
+    ok &= in_different_units(groups, 8, bytes);
+  else if (g->math == MM_BF16)
+    ok &= in_different_units(a_steps, 8, bytes);
   if (b->layout == CMM_XK)
-    ok &= g->math == MM_TF32 ? in_different_units(even, 8) : in_different_units(columns, 4);
+    ok &= g->math == MM_F32 ? in_different_units(columns, 4, bytes)
+                            : in_different_units(even, 8, bytes);
+  else if (g->math == MM_BF16)
+    ok &= in_different_units(b_steps, 8, bytes);
   if (!ok)
     test_fail("%s: bank conflicts", name_of(p, g));
 }
@@ -104,7 +115,7 @@ static void check_choices(ir_arena *a, const cg_target *target) {
   static const int64_t large[] = {1, 4096, 4096, 4096}, deep[] = {1, 64, 64, 100000};
   static const int64_t flat[] = {1, 8192, 8192, 32}, row[] = {1, 1, 4096, 4096};
   cmm_problem p;
-  for (int kind = 0; kind < 2; kind++) {
+  for (int kind = 0; kind < 4; kind += 1 + (kind == 1)) {
     cmm_plan g = plan_of(a, target, large, 0, kind, &p);
     if (g.pieces > 1 || g.bm * g.bn < 64 * 64)
       test_fail("%s: a large product has large tiles, and k in one piece", name_of(&p, &g));
@@ -130,7 +141,7 @@ int main(void) {
     for (int j = 1; j < 4; j++)
       size[j] = 1 + (int64_t)draw(1u << draw(13));
     cmm_problem p;
-    cmm_plan g = plan_of(a, target, size, (int)draw(4), (int)draw(3), &p);
+    cmm_plan g = plan_of(a, target, size, (int)draw(4), (int)draw(4), &p);
     check_shape(&p, &g);
     if (p.p.elem_bytes == 4)
       check_banks(&p, &g);

@@ -9,260 +9,14 @@
 #include "tests/emulator/emulator.h"
 #include "tests/unit/support_cuda.h"
 #include "tests/unit/support_kernels.h"
+#include "tests/unit/support_prelude.h"
 
 #include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT = 4096, BYTES = COUNT * 8 + 4096 };
-
-// --- the text ---------------------------------------------------------------------------------
-static const char head[] =
-    "#ifdef __cplusplus\n"
-    "#ifdef __CUDACC__\n"
-    "#define EXPORT extern \"C\" __global__\n"
-    "#else\n"
-    "#define EXPORT extern \"C\" __attribute__((visibility(\"default\")))\n"
-    "#endif\n"
-    "#define HELPER K_IN\n"
-    "#else\n"
-    "#define EXPORT\n"
-    "#define HELPER static inline __attribute__((overloadable))\n"
-    "#endif\n"
-    "typedef float f32_t; typedef double f64_t; typedef int32_t i32_t; typedef uint32_t u32_t;\n"
-    "typedef int64_t i64_t; typedef uint8_t u8_t; typedef int8_t i8_t; typedef uint16_t u16_t;\n"
-    "typedef uint8_t bool_t;\n"
-    "typedef vf f32_v; typedef vd f64_v; typedef vi i32_v; typedef vu u32_v; typedef vl i64_v;\n"
-    "#define MAP(name, T, R, E) \\\n"
-    "  EXPORT void name(const T##_t *a, const T##_t *b, const uint8_t *c, R##_t *r, int n) { \\\n"
-    "    for (int64_t i = 0; i < n; i += VL) { \\\n"
-    "      const T##_v x = k_load_##T(a + i), y = k_load_##T(b + i); const vi m = k_load_bool(c + "
-    "i); \\\n"
-    "      (void)x; (void)y; (void)m; \\\n"
-    "      k_store_##R(r + i, E); \\\n"
-    "    } \\\n"
-    "  }\n"
-    "#define ARG(T) \\\n"
-    "  HELPER vi argmax_steps(T##_v x, T##_v y, int64_t i) { \\\n"
-    "    T##_v best = x; vi at = k_count_i32(i, 2); \\\n"
-    "    k_argmax_step(&best, &at, y, k_count_i32(i + 5, -1)); \\\n"
-    "    return at + k_argmax_lanes(best, at) * 16384; \\\n"
-    "  } \\\n"
-    "  HELPER vi argmin_steps(T##_v x, T##_v y, int64_t i) { \\\n"
-    "    T##_v best = x; vi at = k_count_i32(i, 2); \\\n"
-    "    k_argmin_step(&best, &at, y, k_count_i32(i + 5, -1)); \\\n"
-    "    return at + k_argmin_lanes(best, at) * 16384; \\\n"
-    "  }\n"
-    "ARG(f32) ARG(f64) ARG(i32) ARG(u32) ARG(i64)\n"
-    // loads and stores of a type: whole, part, with steps, one, gathered; at addresses that are and
-    // are not multiples of 16
-    "#define MEMORY(T) \\\n"
-    "  EXPORT void memory_##T(const T##_t *a, const T##_t *b, const uint8_t *c, T##_t *r, int n) { "
-    "\\\n"
-    "    (void)b; (void)c; \\\n"
-    "    for (int64_t i = 0; i + 40 < n; i += 40) { \\\n"
-    "      k_store_##T(r + i, k_load_##T(a + i)); \\\n"
-    "      k_store_##T(r + i + 5, k_load_##T(a + i + 3)); \\\n"
-    "      k_store_##T##_part(r + i + 10, k_load_##T##_part(a + i + 1, (int)(i % 3) + 1), 3); \\\n"
-    "      k_store_##T##_step(r + i + 14, k_load_##T##_step(a + i, 7, 3), 2, 4); \\\n"
-    "      k_store_##T##_one(r + i + 13, k_load_##T##_one(a + i + 9)); \\\n"
-    "      k_store_##T(r + i + 24, k_splat_##T(a[i + 2])); \\\n"
-    "      k_store_##T(r + i + 28, k_load_##T##_one(a + i + 11)); \\\n"
-    "      k_store_##T(r + i + 32, k_gather_##T(a + i, k_row(k_lane() * 5 - 3, 8), 3, 2, (int)(i % "
-    "5))); \\\n"
-    "    } \\\n"
-    "  }\n"
-    "MEMORY(bool) MEMORY(u8) MEMORY(i8) MEMORY(u16) MEMORY(i32) MEMORY(u32) MEMORY(i64) "
-    "MEMORY(f32)\n"
-    "MEMORY(f64)\n";
-
-typedef enum compare { BITS, NUMBERS, CLOSE } compare;
-
-typedef struct row {
-  const char *types;  // each of them is x's and y's type, by first letters: "f d i u l"
-  const char *expr;   // $ is the name of the type
-  const char *result; // NULL: the same type
-  compare how;
-} row;
-
-#define CLEAN "k_select(k_mask(x == x), x, k_$(1))"
-static const row rows[] = {
-    {"fdiul", "x + y", NULL, BITS},
-    {"fdiul", "x - y", NULL, BITS},
-    {"fdiul", "x * y", NULL, BITS},
-    {"fd", "x / y", NULL, BITS},
-    {"fdiul", "-x", NULL, BITS},
-    {"fdiul", "1 - x", NULL, BITS},
-    {"fdiul", "x * 3 + 2 * y", NULL, BITS},
-    {"iul", "x & y", NULL, BITS},
-    {"iul", "x | y", NULL, BITS},
-    {"iul", "~x", NULL, BITS},
-    {"iul", "(x << 3) + (x >> 5)", NULL, BITS},
-    {"fdiul", "k_mask(x == y)", "bool", BITS},
-    {"fdiul", "k_mask(x != y)", "bool", BITS},
-    {"fdiul", "k_mask(x < y)", "bool", BITS},
-    {"fdiul", "k_mask(x <= y)", "bool", BITS},
-    {"fdiul", "k_mask(x > y)", "bool", BITS},
-    {"fdiul", "k_mask(x >= y)", "bool", BITS},
-    {"fdiul", "k_mask(x >= 1)", "bool", BITS},
-    {"fdiul", "k_not(m) | (m & k_mask(x < y))", "bool", BITS},
-    {"fdiul", "k_to_bool(x)", "bool", BITS},
-    {"fdiul", "k_select(m, x, y)", NULL, BITS},
-    {"dl", "k_select(x < y, x, y)", NULL, BITS},
-    {"fdiul", "k_max(x, y)", NULL, BITS},
-    {"fdiul", "k_min(x, y)", NULL, BITS},
-    {"fdiul", "k_abs(x)", NULL, BITS},
-    {"fdiul", "k_sign(x)", NULL, BITS},
-    {"fdiul", "k_div(x, y)", NULL, BITS},
-    {"fdiul", "k_mod(x, y)", NULL, BITS},
-    {"fd", "k_floor(x)", NULL, BITS},
-    {"fd", "k_sqrt(x)", NULL, BITS},
-    {"fd", "k_rsqrt(x)", NULL, BITS},
-    {"f", "k_copysign(x, y)", NULL, BITS},
-    {"fdiul", "k_to_f32(x)", "f32", BITS},
-    {"fdiul", "k_to_f64(x)", "f64", BITS},
-    {"fdiul", "k_to_i32(x)", "i32", BITS},
-    {"fdiul", "k_to_u32(x)", "u32", BITS},
-    {"fdiul", "k_to_i64(x)", "i64", BITS},
-    {"fdiul", "k_to_u8(x)", "u8", BITS},
-    {"fdiul", "k_to_i8(x)", "i8", BITS},
-    {"fdiul", "k_to_u16(x)", "u16", BITS},
-    {"i", "k_wrap_u8(x)", "i32", BITS},
-    {"i", "k_wrap_i8(x)", "i32", BITS},
-    {"i", "k_wrap_u16(x)", "i32", BITS},
-    {"fdiul", "k_$(3) + x", NULL, BITS},
-    {"i", "k_u8(7) + k_i8(-3) + k_u16(5) + k_bool(1) + k_bool(0)", NULL, BITS},
-    {"i", "k_lane() + k_lane_mask((int)(i % 5)) * 16", NULL, BITS},
-    {"i", "k_count_i32(i * 1000000, -3)", NULL, BITS},
-    {"l", "k_count_i64(i * 10000000000, 1 - i)", NULL, BITS},
-    {"iul", "k_row(x, 100)", "i32", BITS},
-    {"fdiul", "k_sum_lanes(" CLEAN ")", NULL, NUMBERS},
-    {"fdiul", "k_max_lanes(" CLEAN ")", NULL, NUMBERS},
-    {"fdiul", "k_min_lanes(" CLEAN ")", NULL, NUMBERS},
-    {"fdiul", "argmax_steps(" CLEAN ", y, i)", "i32", BITS},
-    {"fdiul", "argmin_steps(" CLEAN ", y, i)", "i32", BITS},
-    {"l", "k_uniform(x - x + i, y - y + 7, 3u, x)", "f32", BITS},
-    {"l", "k_uniform_run(x - x + i * 77777777777, y - y + i, 9u, i * 5 + (i & 4) / 4)", "f32",
-     BITS},
-    {"l", "k_uniform_run(x - x + 1, y - y + 2, 4000000000u, (i << 30) - 1)", "f32", BITS},
-    {"l", "k_normal(x - x + i, y - y + 3, 5u, y)", "f32", CLOSE},
-    {"d", "k_exp(x)", NULL, CLOSE},
-    {"d", "k_log(x)", NULL, CLOSE},
-    {"d", "k_log1p(x)", NULL, CLOSE},
-    {"d", "k_tanh(x)", NULL, CLOSE},
-    {"d", "k_erf(x)", NULL, CLOSE},
-    {"d", "k_sin(x)", NULL, CLOSE},
-    {"d", "k_cos(x)", NULL, CLOSE},
-    {"d", "k_pow(x, y)", NULL, CLOSE},
-    // the float functions are measured against libm below
-    {"f", "k_exp(x)", NULL, CLOSE},
-    {"f", "k_log(x)", NULL, CLOSE},
-    {"f", "k_log1p(x)", NULL, CLOSE},
-    {"f", "k_tanh(x)", NULL, CLOSE},
-    {"f", "k_erf(x)", NULL, CLOSE},
-    {"f", "k_sin(x)", NULL, CLOSE},
-    {"f", "k_cos(x)", NULL, CLOSE},
-    {"f", "k_pow(x, y)", NULL, CLOSE},
-};
-enum { NUM_ROWS = sizeof rows / sizeof *rows };
-
-static const char *type_name(char letter) {
-  return letter == 'f'   ? "f32"
-         : letter == 'd' ? "f64"
-         : letter == 'i' ? "i32"
-         : letter == 'u' ? "u32"
-                         : "i64";
-}
-
-static int type_bytes(const char *t) {
-  return !strcmp(t, "f64") || !strcmp(t, "i64")          ? 8
-         : !strcmp(t, "u16")                             ? 2
-         : t[strlen(t) - 1] == '8' || !strcmp(t, "bool") ? 1
-                                                         : 4;
-}
-
-static void print_expr(ir_buf *b, const char *expr, const char *type) {
-  for (const char *s = expr; *s; s++)
-    if (*s == '$')
-      ir_buf_puts(b, type);
-    else
-      ir_buf_write(b, s, 1);
-}
-
-static const char *text_of_rows(ir_arena *a) {
-  ir_buf b = ir_buf_new(a);
-  ir_buf_puts(&b, head);
-  for (int i = 0; i < NUM_ROWS; i++)
-    for (const char *l = rows[i].types; *l; l++) {
-      const char *t = type_name(*l);
-      ir_buf_printf(&b, "MAP(row_%d_%s, %s, %s, (", i, t, t, rows[i].result ? rows[i].result : t);
-      print_expr(&b, rows[i].expr, t);
-      ir_buf_puts(&b, "))\n");
-    }
-  return ir_buf_str(&b);
-}
-
-// --- odd values -------------------------------------------------------------------------------
-static const double specials[] = {0,
-                                  -0.0,
-                                  1,
-                                  -1,
-                                  0.5,
-                                  -0.5,
-                                  2.5,
-                                  -2.5,
-                                  127.5,
-                                  -128.9,
-                                  255.9,
-                                  256,
-                                  -129,
-                                  65535.5,
-                                  65536,
-                                  2147483520,
-                                  2147483647,
-                                  2147483648.0,
-                                  -2147483648.0,
-                                  -2147483904.0,
-                                  4294967295.0,
-                                  4294967296.0,
-                                  9223372036854774784.0,
-                                  9223372036854775808.0,
-                                  -9223372036854775808.0,
-                                  1e19,
-                                  -1e30,
-                                  1e-40,
-                                  -1e-45,
-                                  3.4e38,
-                                  1e300,
-                                  INFINITY,
-                                  -INFINITY,
-                                  NAN,
-                                  7,
-                                  -7};
-static const int64_t special_integers[] = {
-    0,   1,         -1,        2,          3,         -7,        100,       -128,        255,
-    256, INT32_MAX, INT32_MIN, UINT32_MAX, INT64_MAX, INT64_MIN, 1ll << 40, -(1ll << 33)};
-enum {
-  NUM_SPECIAL = sizeof specials / sizeof *specials,
-  NUM_INTEGER = sizeof special_integers / sizeof *special_integers
-};
-
-// Element i: all pairs of odd values first, then random ones.
-static void put_value(char *p, const char *type, int i, int which, uint64_t *seed) {
-  bool odd = i < NUM_SPECIAL * NUM_SPECIAL;
-  int at = which == 0 ? i % NUM_SPECIAL : i / NUM_SPECIAL;
-  double scale = ldexp(1, (int)test_random(seed, 0, 40) - 8);
-  double d = odd ? specials[at % NUM_SPECIAL] : test_random(seed, -1, 1) * scale;
-  int64_t n = odd ? special_integers[at % NUM_INTEGER] : (int64_t)(d * 1000);
-  float f = (float)d;
-  if (!strcmp(type, "f32"))
-    memcpy(p + i * 4, &f, 4);
-  else if (!strcmp(type, "f64"))
-    memcpy(p + i * 8, &d, 8);
-  else
-    memcpy(p + i * type_bytes(type), &n, (size_t)type_bytes(type));
-}
+enum { COUNT = PRELUDE_COUNT, BYTES = PRELUDE_BYTES };
 
 // --- comparing --------------------------------------------------------------------------------
 static double value_at(const char *p, const char *type, int i) {
@@ -275,8 +29,8 @@ static double value_at(const char *p, const char *type, int i) {
   return d;
 }
 
-static bool agree(const char *x, const char *y, const char *type, int i, compare how) {
-  int bytes = type_bytes(type);
+static bool agree(const char *x, const char *y, const char *type, int i, prelude_compare how) {
+  int bytes = prelude_type_bytes(type);
   if (memcmp(x + i * bytes, y + i * bytes, (size_t)bytes) == 0)
     return true;
   if (type[0] != 'f')
@@ -285,8 +39,8 @@ static bool agree(const char *x, const char *y, const char *type, int i, compare
   if (isnan(a) || isnan(b))
     return isnan(a) && isnan(b);
   double close = bytes == 4 ? 1e-6 : 1e-15, tiny = bytes == 4 ? 2e-38 : 1e-300;
-  return (how == NUMBERS && a == b) ||
-         (how == CLOSE && fabs(a - b) <= close * fmax(fabs(a), fabs(b)) + tiny);
+  return (how == PRELUDE_NUMBERS && a == b) ||
+         (how == PRELUDE_CLOSE && fabs(a - b) <= close * fmax(fabs(a), fabs(b)) + tiny);
 }
 
 typedef void (*map_fn)(const void *a, const void *b, const uint8_t *c, void *r, int n);
@@ -309,8 +63,8 @@ _Alignas(64) static memory all;
 static void fill(const char *type) {
   uint64_t seed = 5;
   for (int i = 0; i < COUNT + 64; i++) {
-    put_value(all.a, type, i, 0, &seed);
-    put_value(all.b, type, i, 1, &seed);
+    prelude_put_value(all.a, type, i, 0, &seed);
+    prelude_put_value(all.b, type, i, 1, &seed);
     all.c[i] = test_random(&seed, 0, 1) < 0.5;
   }
   memset(all.cpu, 0x77, BYTES);
@@ -318,7 +72,7 @@ static void fill(const char *type) {
 }
 
 static void compare_one(void *cpu, void *cuda, const char *name, const char *type,
-                        const char *result, const char *what, compare how) {
+                        const char *result, const char *what, prelude_compare how) {
   map_fn f = find(cpu, name), g = find(cuda, name);
   if (!f || !g)
     return;
@@ -334,15 +88,16 @@ static void compare_one(void *cpu, void *cuda, const char *name, const char *typ
 }
 
 static void compare_rows(ir_arena *a, void *cpu, void *cuda) {
-  static const char *const types[] = {"bool", "u8", "i8", "u16", "i32", "u32", "i64", "f32", "f64"};
-  for (int i = 0; i < NUM_ROWS; i++)
-    for (const char *l = rows[i].types; *l; l++) {
-      const char *t = type_name(*l);
+  for (int i = 0; i < prelude_num_rows; i++)
+    for (const char *l = prelude_rows[i].types; *l; l++) {
+      const char *t = prelude_type_name(*l);
       compare_one(cpu, cuda, ir_format(a, "row_%d_%s", i, t), t,
-                  rows[i].result ? rows[i].result : t, rows[i].expr, rows[i].how);
+                  prelude_rows[i].result ? prelude_rows[i].result : t, prelude_rows[i].expr,
+                  prelude_rows[i].how);
     }
-  for (int i = 0; i < 9; i++)
-    compare_one(cpu, cuda, ir_format(a, "memory_%s", types[i]), types[i], types[i], "memory", BITS);
+  for (int i = 0; i < PRELUDE_NUM_TYPES; i++)
+    compare_one(cpu, cuda, ir_format(a, "memory_%s", prelude_types[i]), prelude_types[i],
+                prelude_types[i], "memory", PRELUDE_BITS);
 }
 
 // --- float functions against libm ---------------------------------------------------------------
@@ -390,8 +145,8 @@ static void measure_functions(ir_arena *a, void *cuda) {
       {"k_erf(x)", erf}, {"k_sin(x)", sin}, {"k_cos(x)", cos},     {"k_sqrt(x)", sqrt},
   };
   for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
-    for (int i = 0; i < NUM_ROWS; i++)
-      if (!strcmp(rows[i].expr, functions[f].expr) && strchr(rows[i].types, 'f'))
+    for (int i = 0; i < prelude_num_rows; i++)
+      if (!strcmp(prelude_rows[i].expr, functions[f].expr) && strchr(prelude_rows[i].types, 'f'))
         measure(find(cuda, ir_format(a, "row_%d_f32", i)), &functions[f]);
 }
 
@@ -430,7 +185,8 @@ static const cg_target *four_lanes(void) {
 
 int main(void) {
   ir_arena *a = ir_arena_new();
-  const char *text = text_of_rows(a), *cuda_text = ir_format(a, "%s%s", cg_cuda_prelude(a), text);
+  const char *text = prelude_functions(a),
+             *cuda_text = ir_format(a, "%s%s", cg_cuda_prelude(a), text);
   const cg_target *t = four_lanes();
   void *cpu = test_load(a, ir_format(a, "%s%s", cg_cpu_prelude(a, t), text), t);
   void *cuda = emu_build(cuda_text, NULL);

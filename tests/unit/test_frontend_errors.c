@@ -152,7 +152,9 @@ static const error_case cases[] = {
     {"E0303", REST "train { epochs = «0 }\n", "above 0"},
     {"E0303", REST "train { steps = «2.5 }\n", "whole"},
     {"E0303", REST "train { epochs = 3, «steps = 5 }\n", "both"},
-    {"E0303", REST "train { precision = «bf16 }\n", "f32"},
+    {"E0303", REST "train { precision = «f64 }\n", "f32 tf32 bf16"},
+    {"E0303", REST "train { precision = «f16 }\n", "loss scaling"},
+    {"E0303", REST "train { precision = «3 }\n", "one of"},
     {"E0303", REST "train { «eval = 3 }\n", "every"},
     {"E0304", REST "data { test = csv(\"a\") }\ntrain { eval = «tset every epoch }\n", "'test'"},
 };

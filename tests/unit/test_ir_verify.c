@@ -194,6 +194,25 @@ static void kernels_swapped(broken *b) {
   k[1]->id = 1;
 }
 
+// A conversion outside of kernels, of %x: used by a neg, named by a result; and what is none.
+static void folded_used(broken *b) {
+  b->n[FX]->folded = true; // an input
+}
+static void folded_other(broken *b) {
+  ir_node *n = b->n[FA];
+  ir_kernel *one = b->f->kernels.at[0];
+  n->op = IR_TF32;
+  n->num_in = 1;
+  n->folded = true;
+  n->kernel = NULL;
+  one->nodes.at[0] = b->n[FB];
+  one->nodes.num = 1;
+}
+static void folded_result(broken *b) {
+  folded_other(b);
+  b->f->results.at[0].node = b->n[FA];
+}
+
 typedef struct change {
   const char *base;
   void (*apply)(broken *b);
@@ -237,6 +256,9 @@ static const change changes[] = {
     {fused, kernel_id, "kernel 'one' has the id 1 at place 0"},
     {fused, kernel_unknown, "%v is in a kernel that the function does not have"},
     {fused, kernel_scattered, "the members of kernel 'two' do not stand together"},
+    {fused, folded_used, "input is no conversion that a matmul computes"},
+    {fused, folded_other, "operand %a is in no kernel: only matmuls compute conversions"},
+    {fused, folded_result, "is in no kernel"},
     {fused, kernels_swapped, "operand %v is not computed before kernel 'two'"},
 };
 
@@ -271,6 +293,14 @@ static const struct {
      "write cannot be in a kernel"},
     {"", "%x = input : f32[2]\nkernel k loop {\n%y = neg %x : f32[2]\n}\n%z = neg %x : f32[2]",
      "neg is in no kernel"},
+    {"",
+     "%x = input : bf16[2,2]\n%w = input : f32[2,2]\n%c = cast %x : f32[2,2]\nkernel k matmul {\n"
+     "%y = matmul %c, %w {ta=false, tb=false} : f32[2,2]\n}",
+     "a matmul does not convert operands of bf16 and f32 itself"},
+    {"",
+     "%x = input : f32[2,2]\n%t = tf32 %x : f32[2,2]\nkernel k matmul {\n"
+     "%y = matmul %t, %x {ta=false, tb=false} : f32[2,2]\n}",
+     "a matmul computes %t itself only when both operands have few digits"},
 };
 
 // --- running ------------------------------------------------------------------------------------

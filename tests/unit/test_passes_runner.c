@@ -120,7 +120,7 @@ static void check_pipeline_names(ir_arena *a) {
     ir_buf_printf(&b, "%s%s%s ", p->name, p->required ? "!" : "", p->repeat ? "*" : "");
   test_same_text(
       "the pipeline", ir_buf_str(&b),
-      "autodiff! algebra* cse* quotients* dce* masks split_reductions own_outputs! fuse! "
+      "autodiff! algebra* cse* quotients* dce* precision masks split_reductions own_outputs! fuse! "
       "recompute order! bands ");
 }
 

@@ -1,0 +1,207 @@
+// report.c: see report.h.
+//
+//   step: 412 launches, 1,093,218,304 flops, 92,553,216 bytes
+//                                                                       A100 SXM (sm_80)
+//     kernel        calls threads blocks      flops     bytes    registers shared occupancy     us
+//     matmul_relu       1     128     96  113246208    786432           90   33 K       25%    5.8
+//     loop_new          8     256    312        ...                                          (also
+//     _rows)
+//
+// A kernel of several phases has a row for each; its FLOPs, bytes and time stand in the first one.
+// The time is the longer of what its arithmetic takes at the chip's peak and what its bytes take at
+// the peak of its memory: no launch, no latency, no cache is in it. So it is a bound, and a kernel
+// that runs much longer has something to gain.
+#include "codegen/report.h"
+
+#include <string.h>
+
+#include "passes/cost.h"
+
+enum { WARP = 32, REGISTERS_OF_SM = 64 * 1024, REGISTERS_TOGETHER = 256, KIB = 1024 };
+enum { SHARED_OF_EACH_BLOCK = 1024, NAME_WIDTH = 28 };
+
+typedef struct row {
+  const cg_distinct *d;
+  int64_t calls, flops, bytes;
+  double flops_f64; // part of flops
+} row;
+
+typedef struct report {
+  const cg_program *p;
+  const cg_arch_resources *r;
+  const cg_cuda *cuda;
+  ir_buf *out;
+  IR_VEC(row) rows; // of a function
+} report;
+
+// --- what the chip makes of it ---------------------------------------------------------------
+static int least_of(int a, int b) {
+  return a < b ? a : b;
+}
+
+// A warp takes registers in lots of 256, a block its shared memory and 1 KiB (CUDA programming
+// guide, "compute capabilities").
+double cg_occupancy(const cg_chip *chip, const cg_resources *r, int threads) {
+  int warps = (threads + WARP - 1) / WARP, most = chip->threads / WARP;
+  int lot =
+      (r->registers * WARP + REGISTERS_TOGETHER - 1) / REGISTERS_TOGETHER * REGISTERS_TOGETHER;
+  int blocks = least_of(chip->blocks, most / warps);
+  if (lot)
+    blocks = least_of(blocks, REGISTERS_OF_SM / lot / warps);
+  blocks =
+      least_of(blocks, (int)((int64_t)chip->shared_sm * KIB / (r->shared + SHARED_OF_EACH_BLOCK)));
+  return (double)(blocks * warps) / most;
+}
+
+static double seconds(const cg_chip *chip, const row *x) {
+  double arithmetic =
+      ((double)x->flops - x->flops_f64) / (chip->f32 * 1e12) + x->flops_f64 / (chip->f64 * 1e12);
+  double memory = (double)x->bytes / (chip->bandwidth * 1e12);
+  return arithmetic > memory ? arithmetic : memory;
+}
+
+// --- the rows of a function ------------------------------------------------------------------
+static row *row_of(report *x, const cg_distinct *d) {
+  for (size_t i = 0; i < x->rows.num; i++)
+    if (x->rows.at[i].d == d)
+      return &x->rows.at[i];
+  IR_PUSH(x->p->arena, x->rows, ((row){.d = d}));
+  return &x->rows.at[x->rows.num - 1];
+}
+
+static double flops_in_f64(const ir_kernel *k) {
+  double flops = 0;
+  for (size_t i = 0; i < k->nodes.num; i++)
+    if (k->nodes.at[i]->type.dtype == IR_F64)
+      flops += (double)cost_flops(k->nodes.at[i]);
+  return flops;
+}
+
+static row collect(report *x, size_t func) {
+  const ir_func *f = x->p->module->funcs.at[func];
+  row all = {0};
+  x->rows.num = 0;
+  for (size_t i = 0; i < f->kernels.num; i++) {
+    row *r = row_of(x, x->p->shared[func][i]);
+    cost c = cost_kernel(x->p->arena, f->kernels.at[i]);
+    r->calls++;
+    r->flops += c.flops;
+    r->bytes += c.bytes_read + c.bytes_written;
+    r->flops_f64 += flops_in_f64(f->kernels.at[i]);
+    all.flops += c.flops;
+    all.bytes += c.bytes_read + c.bytes_written;
+    all.calls++;
+  }
+  return all;
+}
+
+// --- text ------------------------------------------------------------------------------------
+static const cg_resources *find(const report *x, int arch, const char *kernel) {
+  const cg_resource_list *list = &x->r->of[arch];
+  for (size_t i = 0; i < list->num; i++)
+    if (!strcmp(list->at[i].kernel, kernel))
+      return &list->at[i];
+  return NULL;
+}
+
+static void put_arch(const report *x, int arch, const row *r, int phase) {
+  const cg_chip *chip = cg_cuda_chip(x->cuda->archs[arch]);
+  const char *name = ir_format(x->p->arena, "%s_%d", r->d->name, phase);
+  const cg_resources *k = find(x, arch, name);
+  if (k)
+    ir_buf_printf(x->out, "  %4d%s %7.1f %4.0f%%", k->registers, k->frame ? "!" : " ",
+                  (double)k->shared / KIB,
+                  100 * cg_occupancy(chip, k, r->d->uses.at[0]->threads[phase]));
+  else
+    ir_buf_printf(x->out, "  %5s %7s %5s", "", "", "");
+  if (phase == 0)
+    ir_buf_printf(x->out, " %9.2f", 1e6 * seconds(chip, r));
+  else
+    ir_buf_printf(x->out, " %9s", "");
+}
+
+static void trim_line(ir_buf *b) {
+  while (b->len && b->text[b->len - 1] == ' ')
+    b->len--;
+  ir_buf_puts(b, "\n");
+}
+
+static void put_row(const report *x, const row *r, int phase) {
+  const cg_kernel *c = r->d->uses.at[0];
+  const char *name = ir_format(x->p->arena, "%s%s", r->d->name,
+                               c->num_phases > 1 ? ir_format(x->p->arena, "_%d", phase) : "");
+  ir_buf_printf(x->out, "  %-*s", NAME_WIDTH, name);
+  if (phase == 0)
+    ir_buf_printf(x->out, " %6lld %15lld %13lld", (long long)r->calls, (long long)r->flops,
+                  (long long)r->bytes);
+  else
+    ir_buf_printf(x->out, " %6s %15s %13s", "", "", "");
+  if (x->cuda)
+    ir_buf_printf(x->out, " %8lld %7d", (long long)c->tasks[phase], c->threads[phase]);
+  for (int i = 0; x->cuda && i < x->cuda->num_archs; i++)
+    put_arch(x, i, r, phase);
+  trim_line(x->out);
+}
+
+static void put_head(const report *x) {
+  ir_arena *a = x->p->arena;
+  int before = 2 + NAME_WIDTH + 7 + 16 + 14 + 9 + 8;
+  for (int i = 0; x->cuda && i < x->cuda->num_archs; i++, before = 0)
+    ir_buf_printf(x->out, "%*s  %-29s", before, "",
+                  ir_format(a, "%s, %s", x->cuda->archs[i], cg_cuda_chip(x->cuda->archs[i])->name));
+  if (x->cuda)
+    trim_line(x->out);
+  ir_buf_printf(x->out, "  %-*s %6s %15s %13s", NAME_WIDTH, "kernel", "calls", "flops", "bytes");
+  if (x->cuda)
+    ir_buf_printf(x->out, " %8s %7s", "blocks", "threads");
+  for (int i = 0; x->cuda && i < x->cuda->num_archs; i++)
+    ir_buf_printf(x->out, "  %5s %7s %5s %9s", "regs", "KiB", "occ", "us");
+  ir_buf_puts(x->out, "\n");
+}
+
+static void put_totals(const report *x) {
+  for (int i = 0; x->cuda && i < x->cuda->num_archs; i++) {
+    const cg_chip *chip = cg_cuda_chip(x->cuda->archs[i]);
+    double total = 0;
+    for (size_t j = 0; j < x->rows.num; j++)
+      total += seconds(chip, &x->rows.at[j]);
+    ir_buf_printf(x->out, "  %s (%s): at least %.1f us\n", x->cuda->archs[i], chip->name,
+                  1e6 * total);
+  }
+}
+
+static void put_function(report *x, size_t func) {
+  row all = collect(x, func);
+  ir_buf_printf(x->out, "\n%s: %lld kernels, %lld flops, %lld bytes\n",
+                x->p->module->funcs.at[func]->name, (long long)all.calls, (long long)all.flops,
+                (long long)all.bytes);
+  put_head(x);
+  for (size_t i = 0; i < x->rows.num; i++)
+    for (int phase = 0; phase < x->rows.at[i].d->uses.at[0]->num_phases; phase++)
+      put_row(x, &x->rows.at[i], phase);
+  put_totals(x);
+}
+
+static void put_chips(const report *x) {
+  for (int i = 0; x->cuda && i < x->cuda->num_archs; i++) {
+    const cg_chip *c = cg_cuda_chip(x->cuda->archs[i]);
+    ir_buf_printf(x->out, "  %-7s %s: %d SMs, %.1f TFLOP/s in f32, %.1f in f64, %.2f TB/s\n",
+                  x->cuda->archs[i], c->name, c->sms, c->f32, c->f64, c->bandwidth);
+  }
+  if (x->cuda)
+    ir_buf_puts(
+        x->out,
+        "regs: of a thread, ! where it spills; KiB: shared memory of a block; occ: warps on "
+        "an SM, of its most;\nus: the longer of arithmetic and memory traffic at the "
+        "chip's rates, a lower bound of all calls together\n");
+}
+
+void cg_report(const cg_program *p, const plan *pl, const cg_arch_resources *r, ir_buf *out) {
+  report x = {.p = p, .r = r, .cuda = p->target->cuda, .out = out};
+  ir_buf_printf(out, "report of %s for %s: %lld bytes of memory, %zu generated kernels\n",
+                p->module->name, p->target->name, (long long)pl->arena_bytes, p->distinct.num);
+  put_chips(&x);
+  for (size_t i = 0; i < p->module->funcs.num; i++)
+    if (p->module->funcs.at[i]->kernels.num)
+      put_function(&x, i);
+}

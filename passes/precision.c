@@ -1,0 +1,123 @@
+// precision.c: what matmuls multiply, narrowed to what tensor cores take.
+//
+//   config precision = "bf16"
+//   before   %y = matmul %x, %w                  after   %x_bf16 = cast %x : bf16[64,128]
+//                                                        %x_f32 = cast %x_bf16 : f32[64,128]
+//                                                        (the same of %w)
+//                                                        %y = matmul %x_f32, %w_f32
+//   with "tf32"                                  after   %x_tf32 = tf32 %x : f32[64,128]  ...
+//
+// A product of two numbers of at most 11 significant bits is exact in f32: so a tensor core may
+// compute such a matmul, and the IR says what it computes. All else stays f32: the parameters, from
+// which the narrow ones are made anew in each step, sums, softmax, norms, losses, the optimiser.
+//
+// The conversion goes below the views of an operand, to where a kernel stores the value: transposed
+// and sliced uses share one, and it is made where the value is made. What is below is converted
+// once for all matmuls. Operands that hold few digits already (a cast of the graph's own, text that
+// this pass has been over) stay as they are.
+//
+// Needs: autodiff (gradients are those of the f32 network, taken at the narrowed values: a
+// conversion passes them on as it is). After the simplifications: what they remove needs no
+// conversion. Breaks: nothing; algebra and cse know these casts.
+#include <string.h>
+
+#include "ir/builder.h"
+#include "ir/narrow.h"
+#include "passes/pass.h"
+
+typedef struct narrowing {
+  ir_rewrite rw;
+  ir_dtype to;         // BF16; F32: tf32
+  ir_node **converted; // by id of the value
+  uint32_t num_ids;
+} narrowing;
+
+static const ir_setting *find_setting(const ir_module *m) {
+  for (size_t i = 0; i < m->config.num; i++)
+    if (!strcmp(m->config.at[i].key, "precision"))
+      return &m->config.at[i];
+  return NULL;
+}
+
+const char *pass_precision_of(const ir_module *m) {
+  const ir_setting *s = find_setting(m);
+  return !s ? "f32" : s->kind == IR_SET_STR ? s->str : "";
+}
+
+void pass_set_precision(ir_module *m, const char *precision) {
+  const ir_setting s = {"precision", IR_SET_STR, 0, precision}, *old = find_setting(m);
+  if (old)
+    m->config.at[old - m->config.at] = s;
+  else if (strcmp(precision, "f32") != 0)
+    IR_PUSH(m->arena, m->config, s);
+}
+
+static const char *named(const narrowing *x, const ir_node *n, const char *suffix) {
+  return ir_format(x->rw.b.func->module->arena, "%s_%s", n->name, suffix);
+}
+
+static ir_node *convert(narrowing *x, ir_node *n) {
+  ir_builder *b = &x->rw.b;
+  b->loc = n->loc;
+  b->scope = NULL;
+  if (x->to == IR_F32)
+    return ir_build(b, IR_TF32, named(x, n, "tf32"), 1, &n, 0, NULL, NULL);
+  ir_type narrow = n->type, wide = n->type;
+  narrow.dtype = x->to;
+  const char *suffix = ir_dtypes[x->to].name;
+  ir_node *small = ir_build(b, IR_CAST, named(x, n, suffix), 1, &n, 0, NULL, &narrow);
+  return ir_build(b, IR_CAST, named(x, n, "f32"), 1, &small, 0, NULL, &wide);
+}
+
+static ir_node *converted(narrowing *x, ir_node *n) {
+  ir_node **known = n->id < x->num_ids ? &x->converted[n->id] : NULL;
+  if (known && *known)
+    return *known;
+  ir_node *c = convert(x, n);
+  if (known)
+    *known = c;
+  return c;
+}
+
+// The operand with its value below the views converted.
+static ir_node *operand(narrowing *x, ir_node *n) {
+  if (ir_ops[n->op].cls != IR_CLASS_VIEW)
+    return converted(x, n);
+  ir_node *in = operand(x, n->in[0]);
+  x->rw.b.loc = n->loc;
+  x->rw.b.scope = NULL;
+  return ir_build(&x->rw.b, n->op, n->name, 1, &in, n->num_attrs, n->attrs, &n->type);
+}
+
+static bool narrow_func(ir_func *f, ir_dtype to) {
+  if (f->kernels.num)
+    return false;
+  narrowing x = {.rw = ir_rewrite_begin(f), .to = to, .num_ids = f->next_id};
+  x.converted = IR_NEW_ARRAY(f->module->arena, ir_node *, f->next_id);
+  bool changed = false;
+  for (size_t i = 0; i < x.rw.num_old; i++) {
+    ir_node *n = ir_rewrite_next(&x.rw, i);
+    for (int j = 0; n->op == IR_MATMUL && n->type.dtype == IR_F32 && j < 2; j++)
+      if (ir_known_digits(n->in[j]) > 11) {
+        n->in[j] = operand(&x, n->in[j]);
+        changed = true;
+      }
+    ir_rewrite_done(&x.rw, i, n);
+  }
+  return ir_rewrite_end(&x.rw) || changed;
+}
+
+bool pass_precision(ir_module *m, ir_diags *d) {
+  const char *precision = pass_precision_of(m);
+  bool changed = false, bf16 = !strcmp(precision, "bf16");
+  if (!strcmp(precision, "f32"))
+    return false;
+  if (!bf16 && strcmp(precision, "tf32") != 0) {
+    diag_error(d, (ir_loc){0}, "E0506", "config precision is '%s': it can be f32, tf32 or bf16",
+               precision);
+    return false;
+  }
+  for (size_t i = 0; i < m->funcs.num; i++)
+    changed |= narrow_func(m->funcs.at[i], bf16 ? IR_BF16 : IR_F32);
+  return changed;
+}

@@ -1,0 +1,102 @@
+"""What the steps of check_gpu.py share: commands with limits, and a report that goes on."""
+
+import os
+import signal
+import subprocess
+import time
+
+
+class Failed(Exception):
+    """What was tried has gone wrong: in these words."""
+
+
+class Absent(Exception):
+    """What is needed is not on this machine: nothing was tried."""
+
+
+class Clock:
+    """The time that is left of the whole run, or of a part of it."""
+
+    def __init__(self, seconds, whole=None):
+        self.end = time.monotonic() + (min(seconds, whole.left()) if whole else seconds)
+
+    def left(self):
+        return self.end - time.monotonic()
+
+    def limit(self, seconds):
+        """Of a command: its own, or what is left."""
+        return max(1, min(seconds, self.left()))
+
+
+def end_group(process):
+    """The command and what it has started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def last_words(text, lines=12):
+    return "\n".join(text.strip().splitlines()[-lines:])
+
+
+def ended_how(code):
+    return f"ended by signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def call(command, what, limit, cwd=None, env=None):
+    """Exit code and output; Failed when it cannot be started or takes too long."""
+    try:
+        process = subprocess.Popen(command, cwd=cwd, env=env, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True, errors="replace",
+                                   start_new_session=True)
+    except OSError as e:
+        raise Failed(f"{what}: cannot be started: {e}") from e
+    try:
+        out, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired as e:
+        end_group(process)
+        raise Failed(f"{what}: not done after {limit:.0f} s") from e
+    return process.returncode, out
+
+
+def run(command, what, limit, cwd=None, env=None):
+    """The command's output; Failed with its last words also when it fails."""
+    code, out = call(command, what, limit, cwd, env)
+    if code:
+        raise Failed(f"{what}: {ended_how(code)}\n{last_words(out)}")
+    return out
+
+
+class Report:
+    """One row for each step: passed is true, false, or null for what was not done."""
+
+    def __init__(self, clock):
+        self.clock, self.rows = clock, []
+
+    def step(self, program, what, function, *arguments):
+        row = {"program": program, "what": what, "passed": True}
+        begun = time.monotonic()
+        try:
+            if self.clock.left() <= 0:
+                raise Absent("no time left")
+            row.update(function(*arguments) or {})
+        except Absent as e:
+            row.update(passed=None, not_done=str(e))
+        except Exception as e:  # whatever it is: the next step may work
+            kind = "" if isinstance(e, Failed) else type(e).__name__ + ": "
+            row.update(passed=False, failure=kind + str(e))
+        row["seconds"] = round(time.monotonic() - begun, 3)
+        self.rows.append(row)
+        self.show(row)
+        return row
+
+    def show(self, row):
+        verdict = {True: "ok", False: "FAILED", None: "not done: "}[row["passed"]]
+        print(f"{row['program']:14} {row['what']:36} {verdict}{row.get('not_done', '')}", flush=True)
+        if row["passed"] is False:
+            print("    " + row["failure"].replace("\n", "\n    "), flush=True)
+
+    def count(self, passed):
+        return sum(r["passed"] is passed for r in self.rows)

@@ -1,0 +1,134 @@
+// support_precision_cases.h: small functions whose matmuls multiply narrow operands, run by the
+// tests of both targets. Bodies of `f`; `config` is what pass_precision reads.
+#ifndef TESTS_SUPPORT_PRECISION_CASES_H
+#define TESTS_SUPPORT_PRECISION_CASES_H
+
+#include <string.h>
+
+#include "tests/unit/support_kernels.h"
+
+typedef struct precision_case {
+  const char *what;
+  const char *body;
+  bool by_hand; // has conversions of its own, and is tried without the pass
+} precision_case;
+
+#define NARROW(x, type, shape)                                                                     \
+  "%" x "n = cast %" x " : " type shape "\n%" x "w = cast %" x "n : f32" shape "\n"
+
+static const precision_case precision_cases[] = {
+    {"a layer and its gradients, tails everywhere",
+     "%x = input : f32[33,41]\n%w = input : f32[41,66]\n%b = input : f32[1,66]\n"
+     "%d = input : f32[33,66]\n%p = matmul %x, %w {ta=false, tb=false} : f32[33,66]\n"
+     "%bb = broadcast %b : f32[33,66]\n%q = add %p, %bb : f32[33,66]\n%y = tanh %q : f32[33,66]\n"
+     "%dx = matmul %d, %w {ta=false, tb=true} : f32[33,41]\n"
+     "%dw = matmul %x, %d {ta=true, tb=false} : f32[41,66]\n"
+     "result output y = %y\nresult output dx = %dx\nresult output dw = %dw",
+     false},
+    {"whole units of 16 bytes",
+     "%x = input : f32[64,96]\n%w = input : f32[96,128]\n%d = input : f32[64,128]\n"
+     "%p = matmul %x, %w {ta=false, tb=false} : f32[64,128]\n"
+     "%dx = matmul %d, %w {ta=false, tb=true} : f32[64,96]\n"
+     "%dw = matmul %x, %d {ta=true, tb=false} : f32[96,128]\n"
+     "%u = input : f32[96,64]\n%v = input : f32[128,96]\n"
+     "%t = matmul %u, %v {ta=true, tb=true} : f32[64,128]\n%s = mul %p, %t : f32[64,128]\n"
+     "result output s = %s\nresult output dx = %dx\nresult output dw = %dw",
+     false},
+    {"heads: views of one product",
+     "%x = input : f32[24,20]\n%w = input : f32[20,48]\n"
+     "%p = matmul %x, %w {ta=false, tb=false} : f32[24,48]\n%h = reshape %p : f32[2,12,3,2,8]\n"
+     "%q5 = slice %h {start=[0,0,0,0,0],stop=[2,12,1,2,8],step=[1,1,1,1,1]} : f32[2,12,1,2,8]\n"
+     "%k5 = slice %h {start=[0,0,1,0,0],stop=[2,12,2,2,8],step=[1,1,1,1,1]} : f32[2,12,1,2,8]\n"
+     "%q4 = reshape %q5 : f32[2,12,2,8]\n%k4 = reshape %k5 : f32[2,12,2,8]\n"
+     "%q = transpose %q4 {perm=[0,2,1,3]} : f32[2,2,12,8]\n"
+     "%k = transpose %k4 {perm=[0,2,1,3]} : f32[2,2,12,8]\n"
+     "%s = matmul %q, %k {ta=false, tb=true} : f32[2,2,12,12]\n"
+     "%c = tanh %s : f32[2,2,12,12]\n%e = exp %c : f32[2,2,12,12]\n%z = sum %e {axes=[3]} : f32[2,2,12,1]\n"
+     "%zb = broadcast %z : f32[2,2,12,12]\n%a = div %e, %zb : f32[2,2,12,12]\n"
+     "%y = matmul %a, %k {ta=false, tb=false} : f32[2,2,12,8]\n"
+     "%t = transpose %y {perm=[0,2,1,3]} : f32[2,12,2,8]\n%o = reshape %t : f32[24,16]\n"
+     "%v = input : f32[16,5]\n%r = matmul %o, %v {ta=false, tb=false} : f32[24,5]\n"
+     "result output r = %r",
+     false},
+    {"pieces of k, few results",
+     "%x = input : f32[3000,7]\n%d = input : f32[3000,5]\n"
+     "%g = matmul %x, %d {ta=true, tb=false} : f32[7,5]\n%y = neg %g : f32[7,5]\n"
+     "%l = input : f32[4,2048]\n%r = input : f32[2048,8]\n"
+     "%h = matmul %l, %r {ta=false, tb=false} : f32[4,8]\n"
+     "result output y = %y\nresult output h = %h",
+     false},
+    {"one row, one column, one step",
+     "%x = input : f32[1,40]\n%w = input : f32[40,130]\n%c = input : f32[40,1]\n"
+     "%p = matmul %x, %w {ta=false, tb=false} : f32[1,130]\n"
+     "%q = matmul %w, %c {ta=true, tb=false} : f32[130,1]\n"
+     "%o = matmul %c, %x {ta=false, tb=false} : f32[40,40]\n"
+     "result output p = %p\nresult output q = %q\nresult output o = %o",
+     false},
+    {"one operand on both sides, and repeated",
+     "%x = input : f32[3,20,30]\n%w = input : f32[1,30,18]\n%wb = broadcast %w : f32[3,30,18]\n"
+     "%g = matmul %x, %x {ta=true, tb=false} : f32[3,30,30]\n"
+     "%p = matmul %x, %wb {ta=false, tb=false} : f32[3,20,18]\n"
+     "result output g = %g\nresult output p = %p",
+     false},
+    {"a result that is narrow, and used elsewhere",
+     "%x = input : f32[20,24]\n%w = input : f32[24,32]\n"
+     "%p = matmul %x, %w {ta=false, tb=false} : f32[20,32]\n%n = cast %p : bf16[20,32]\n"
+     "%h = cast %n : f32[20,32]\n%e = sin %h : f32[20,32]\n%u = input : f32[32,9]\n"
+     "%y = matmul %h, %u {ta=false, tb=false} : f32[20,9]\n%m = tf32 %e : f32[20,32]\n"
+     "result output n = %n\nresult output e = %e\nresult output y = %y\nresult output m = %m",
+     false},
+    {"f16, all ways round",
+     "%a = input : f32[35,48]\n%b = input : f32[48,40]\n%c = input : f32[40,48]\n"
+     "%d = input : f32[48,35]\n" NARROW("a", "f16", "[35,48]") NARROW("b", "f16", "[48,40]")
+         NARROW("c", "f16", "[40,48]")
+             NARROW("d", "f16",
+                    "[48,35]") "%nn = matmul %aw, %bw {ta=false, tb=false} : f32[35,40]\n"
+                               "%nt = matmul %aw, %cw {ta=false, tb=true} : f32[35,40]\n"
+                               "%tn = matmul %dw, %bw {ta=true, tb=false} : f32[35,40]\n"
+                               "%tt = matmul %dw, %cw {ta=true, tb=true} : f32[35,40]\n"
+                               "%s = add %nn, %nt : f32[35,40]\n%t = mul %tn, %tt : f32[35,40]\n"
+                               "result output s = %s\nresult output t = %t",
+     true},
+    {"types that do not agree",
+     "%a = input : f32[18,40]\n%b = input : f32[40,24]\n%c = input : f32[40,24]\n"
+     "%d = input : f32[40,24]\n" NARROW("a", "bf16", "[18,40]")
+         NARROW("b", "f16", "[40,24]") "%e = tf32 %c : f32[40,24]\n%p = matmul %aw, %bw {ta=false, "
+                                       "tb=false} : f32[18,24]\n"
+                                       "%q = matmul %aw, %e {ta=false, tb=false} : f32[18,24]\n"
+                                       "%r = matmul %aw, %d {ta=false, tb=false} : f32[18,24]\n%s "
+                                       "= add %p, %q : f32[18,24]\n"
+                                       "%t = add %s, %r : f32[18,24]\nresult output t = %t",
+     true},
+    {"narrow tensors moved about",
+     "%x = input : bf16[7,20]\n%y = input : f16[7,20]\n%i = input : i32[9]\n"
+     "%p = pad %x {lo=[1,2],hi=[0,3],value=1.5} : bf16[8,25]\n"
+     "%c = concat %y, %y {axis=0} : f16[14,20]\n%g = gather %x, %i : bf16[9,20]\n"
+     "%t = transpose %y {perm=[1,0]} : f16[20,7]\n%k = copy %t : f16[20,7]\n"
+     "%z = const {value=0.1} : bf16[9,20]\n%j = concat %g, %z {axis=1} : bf16[9,40]\n"
+     "%f = cast %x : f32[7,20]\n%e = exp %f : f32[7,20]\n%n = cast %e : f16[7,20]\n"
+     "%h = cast %i : bf16[9]\n%w = cast %y : f64[7,20]\n%b = cast %x : i32[7,20]\n"
+     "result output p = %p\nresult output c = %c\nresult output j = %j\nresult output k = %k\n"
+     "result output n = %n\nresult output h = %h\nresult output w = %w\nresult output b = %b",
+     true},
+};
+
+// All kernels of all cases, with both settings of the pass (`only`: of one case). The text.
+static const char *run_precision_cases(ir_arena *a, const cg_target *target, const char *only) {
+  static const char *const settings[] = {"f32", "tf32", "bf16"};
+  test_suite *s = test_suite_new(a, target, ~0u);
+  for (size_t i = 0; i < sizeof precision_cases / sizeof *precision_cases; i++)
+    for (int k = 0; k < 3; k++) {
+      const precision_case *c = &precision_cases[i];
+      if ((only && strcmp(only, c->what) != 0) || c->by_hand != (k == 0))
+        continue;
+      ir_module *m = test_module(a, NULL, c->body);
+      pass_set_precision(m, settings[k]);
+      const char *what = ir_format(a, "%s (%s)", c->what, settings[k]);
+      if (!pass_run_pipeline(m, diag_new(a), NULL) ||
+          test_suite_add(s, what, m, m->funcs.at[0]->name, 2e-6, 7) == 0)
+        test_fail("%s: no kernels", what);
+    }
+  return test_suite_run(s);
+}
+
+#endif

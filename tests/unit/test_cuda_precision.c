@@ -1,0 +1,34 @@
+// test_cuda_precision.c: matmuls of narrow operands, and kernels that narrow, on the emulator,
+// against the oracle; and that the tensor cores are used for all that they are exact for.
+// `-v [NAME]` prints the CUDA text.
+#include <string.h>
+
+#include "codegen/program.h"
+#include "tests/unit/support_precision_cases.h"
+
+static int occurrences(const char *text, const char *word) {
+  int n = 0;
+  for (; (text = strstr(text, word)); text++)
+    n++;
+  return n;
+}
+
+int main(int argc, char **argv) {
+  bool show = argc > 1 && strcmp(argv[1], "-v") == 0;
+  ir_arena *a = ir_arena_new();
+  const char *text =
+      run_precision_cases(a, cg_target_find(a, "cuda:sm_80,sm_90a"), argc > 2 ? argv[2] : NULL);
+  if (show)
+    fputs(text, stdout);
+  static const char *const used[] = {"k_mma_tf32",          "k_mma_bf16",         "k_mma_f16",
+                                     "k_ldmatrix_x4_trans", "k_async_16(a_tiles", "k_take(b +"};
+  for (size_t i = 0; argc == 1 && i < sizeof used / sizeof *used; i++)
+    if (!strstr(text, used[i]))
+      test_fail("no kernel has %s", used[i]);
+  // of the cases, one product is left to f32: of a bf16 with an f32 by hand
+  int products = occurrences(text, "\n// c["), mma = occurrences(text, ", products in ");
+  if (argc == 1 && mma != products - 1)
+    test_fail("%d of %d products by the tensor cores", mma, products);
+  ir_arena_free(a);
+  return test_report("cuda_precision");
+}
