@@ -70,7 +70,7 @@ static mm_axes one_axis(int64_t size, int64_t stride) {
 static mm_operand operand(int arg, const gemm_case *c, int64_t x, int64_t k, bool x_first,
                           bool heads) {
   int64_t row = c->pitch && heads ? c->pitch : x_first ? k : x;
-  mm_operand o = {.arg = arg};
+  mm_operand o = {.arg = arg, .ctype = "float", .elem_bytes = 4};
   o.x = one_axis(x, x_first ? row : 1);
   o.k = one_axis(k, x_first ? 1 : row);
   if (c->batch > 1 && heads)
@@ -126,7 +126,11 @@ static mm_problem problem(ir_arena *arena, const cg_target *target, const gemm_c
   bool heads = c->pitch > 0;
   p.a = operand(0, c, c->m, c->k, !c->ta, heads && c->k == 32);
   p.b = operand(1, c, c->n, c->k, c->tb, heads);
-  p.c = (mm_operand){.arg = 2, .batch = one_axis(c->batch, c->m * c->n), .x = one_axis(c->m, c->n)};
+  p.c = (mm_operand){.arg = 2,
+                     .ctype = "float",
+                     .elem_bytes = 4,
+                     .batch = one_axis(c->batch, c->m * c->n),
+                     .x = one_axis(c->m, c->n)};
   return p;
 }
 
