@@ -11,18 +11,17 @@
 // walks over the other axis, the streamed one, in tiles of `by`:
 //
 //   for each tile that the masks leave:
-//     scores      = own rows . streamed rows     per product in, 16 steps of the head's width a
-//     time weights     = pointwise of scores          in registers; then to shared memory out +=
-//     weights . values             per product out, 16 streamed rows at a time
+//     scores  = own . streamed        per product in, 16 steps of the width at a time
+//     weights = pointwise of scores   in registers; then to shared memory
+//     out    += weights . values      per product out, 16 streamed rows at a time
 //
 // Operands come by asynchronous copies, one step ahead of the products. A block owns what it writes
 // and walks in order, so sums have a fixed order. Row reductions run over the 8 threads that share
 // a row; a kernel whose weights need them takes one sweep over the tiles per depth of reductions,
 // but softmax takes one only (cuda_attention_online.c).
 //
-// Threads are 16 (ty) x 8 (tx): a thread has rows ty, ty + 16, ... and vectors of 4 streamed
-// columns tx, tx + 8, ... of the tile, and of products out the same rows and vectors tx, tx + 8,
-// ...
+// Threads are 16 (ty) x 8 (tx): a thread has rows ty, ty + 16, ... of the tile and vectors tx,
+// tx + 8, ... of 4 streamed columns; of products out the same rows, and vectors likewise.
 //
 // Two designs were considered for the own operand: kept in shared memory for the whole kernel (as
 // FlashAttention does), or copied again with each tile like the streamed one. We took the second:
