@@ -141,7 +141,7 @@ typedef void (*kernel_fn)(int64_t begin, int64_t end, char *const *args);
 typedef struct kernel_test {
   ir_arena *a;
   const char *what;
-  cg_kernel g;
+  cg_kernel *g;
   kernel_fn fn[CG_MAX_PHASES];
   emu_machine *gpu; // NULL: a CPU
   const emu_entry *entry[CG_MAX_PHASES];
@@ -155,7 +155,7 @@ static size_t num_args(const cg_kernel *g) {
 
 // Blocks and threads in an order of their own for each `split`; every access is watched.
 static void run_blocks(const kernel_test *t, char *const *args, int split) {
-  const cg_kernel *g = &t->g;
+  const cg_kernel *g = t->g;
   size_t width = num_args(g);
   emu_forget_all(t->gpu);
   if (g->workspace)
@@ -178,8 +178,8 @@ static void run_split(const kernel_test *t, char *const *args, int split) {
     run_blocks(t, args, split);
     return;
   }
-  for (int p = 0; p < t->g.num_phases; p++) {
-    int64_t n = t->g.tasks[p];
+  for (int p = 0; p < t->g->num_phases; p++) {
+    int64_t n = t->g->tasks[p];
     if (split == 0)
       t->fn[p](0, n, args);
     for (int64_t i = 0; split == 1 && i < n; i++)
@@ -200,18 +200,18 @@ static double largest_finite(const ir_tensor_value *v) {
 // Sums may cancel: what is left is rounding in proportion to the inputs.
 static double rounding_of_inputs(const kernel_test *t) {
   double largest = 0;
-  for (size_t i = 0; i < t->g.in.num; i++)
-    if (ir_is_float(t->g.in.at[i]->type.dtype))
-      largest = fmax(largest, largest_finite(&t->values[t->g.in.at[i]->id]));
+  for (size_t i = 0; i < t->g->in.num; i++)
+    if (ir_is_float(t->g->in.at[i]->type.dtype))
+      largest = fmax(largest, largest_finite(&t->values[t->g->in.at[i]->id]));
   return 2e-7 * largest;
 }
 
 static void compare_output(const kernel_test *t, const ir_node *n, const char *got) {
   const ir_tensor_value *want = &t->values[n->id];
-  bool product = t->g.k->family == IR_FAMILY_MATMUL;
+  bool product = t->g->k->family == IR_FAMILY_MATMUL;
   double slack = t->tolerance * largest_finite(want) + (product ? 0 : rounding_of_inputs(t));
   // One in the last digit of what is narrowed inside: rounding errors may lie across that step.
-  int digits = ir_digits_inside(t->g.k, n);
+  int digits = ir_digits_inside(t->g->k, n);
   if (digits < 53)
     slack += ldexp(largest_finite(want), 1 - digits);
   if (!ir_is_float(n->type.dtype))
@@ -221,8 +221,8 @@ static void compare_output(const kernel_test *t, const ir_node *n, const char *g
     bool same = x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= slack;
     if (same)
       continue;
-    test_fail("%s: %s, kernel %s: %%%s[%lld] is %.9g, not %.9g", t->what, t->g.target->name,
-              t->g.k->name, n->name, (long long)i, x, y);
+    test_fail("%s: %s, kernel %s: %%%s[%lld] is %.9g, not %.9g", t->what, t->g->target->name,
+              t->g->k->name, n->name, (long long)i, x, y);
     return;
   }
 }
@@ -240,7 +240,7 @@ static void put_rest(ir_arena *a, const cg_kernel *g, char **args) {
 
 // Outputs in the memory of inputs, wherever the planner may put them there: the same bits.
 static void run_in_place(kernel_test *t, char *const *first) {
-  const cg_kernel *g = &t->g;
+  const cg_kernel *g = t->g;
   size_t in_place = 0;
   char **args = IR_NEW_ARRAY(t->a, char *, num_args(g));
   bool *taken = IR_NEW_ARRAY(t->a, bool, g->in.num);
@@ -268,7 +268,7 @@ static void run_in_place(kernel_test *t, char *const *first) {
 }
 
 static void run_kernel(kernel_test *t) {
-  const cg_kernel *g = &t->g;
+  const cg_kernel *g = t->g;
   size_t num = g->in.num + g->out.num;
   char **args = IR_NEW_ARRAY(t->a, char *, num_args(g));
   char **first = IR_NEW_ARRAY(t->a, char *, num);
@@ -299,16 +299,17 @@ static void run_kernel(kernel_test *t) {
 }
 
 // --- a suite ---------------------------------------------------------------------------------
-cg_kernel test_scheduled(ir_arena *a, ir_kernel *k, const ir_func *f, const cg_target *target) {
-  cg_kernel g = {.k = k, .func = f, .target = target, .arena = a};
+cg_kernel *test_scheduled(ir_arena *a, ir_kernel *k, const ir_func *f, const cg_target *target) {
+  cg_kernel *g = IR_NEW(a, cg_kernel);
+  *g = (cg_kernel){.k = k, .func = f, .target = target, .arena = a};
   if (k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL)
-    g.dom = dom_build(a, k);
+    g->dom = dom_build(a, k);
   dom_io io = dom_kernel_io(a, k);
   for (size_t i = 0; i < io.in.num; i++)
-    IR_PUSH(a, g.in, io.in.at[i]);
+    IR_PUSH(a, g->in, io.in.at[i]);
   for (size_t i = 0; i < io.out.num; i++)
-    IR_PUSH(a, g.out, io.out.at[i]);
-  cg_generator_for(target, k->family)->schedule(&g);
+    IR_PUSH(a, g->out, io.out.at[i]);
+  cg_generator_for(target, k->family)->schedule(g);
   return g;
 }
 
@@ -341,7 +342,7 @@ static ir_tensor_value *oracle(ir_arena *a, const ir_module *m, const ir_func *f
 }
 
 static void find_entries(kernel_test *t, void *lib, size_t i) {
-  for (int p = 0; p < t->g.num_phases; p++) {
+  for (int p = 0; p < t->g->num_phases; p++) {
     if (t->gpu) {
       t->entry[p] = emu_find(lib, ir_format(t->a, "k%zu_%d", i, p));
       continue;
@@ -378,8 +379,8 @@ static void add_kernel(test_suite *s, const kernel_test *from, ir_kernel *k, con
   *t = *from;
   t->g = test_scheduled(s->a, k, f, s->target);
   ir_buf_printf(&s->text, "// ---- %s\n", t->what);
-  cg_generator_for(s->target, k->family)->emit(&t->g, ir_format(s->a, "k%zu", id), &s->text);
-  for (int p = 0; p < t->g.num_phases && !s->target->cuda; p++)
+  cg_generator_for(s->target, k->family)->emit(t->g, ir_format(s->a, "k%zu", id), &s->text);
+  for (int p = 0; p < t->g->num_phases && !s->target->cuda; p++)
     ir_buf_printf(&s->text,
                   "void run%zu_%d(int64_t b, int64_t e, char *const *a) { k%zu_%d(b, e, a); }\n\n",
                   id, p, id, p);
@@ -423,8 +424,8 @@ const char *test_suite_run(test_suite *s) {
 int test_suite_phases(const test_suite *s) {
   int most = 0;
   for (size_t i = 0; i < s->tests.num; i++)
-    if (s->tests.at[i]->g.num_phases > most)
-      most = s->tests.at[i]->g.num_phases;
+    if (s->tests.at[i]->g->num_phases > most)
+      most = s->tests.at[i]->g->num_phases;
   return most;
 }
 

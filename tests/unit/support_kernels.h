@@ -37,8 +37,8 @@ typedef struct test_case {
 } test_case;
 // Through fusion, unless the text has kernels; NULL, counted as a failure, when a pass fails.
 ir_module *test_case_module(ir_arena *a, const test_case *c);
-// A kernel with its schedule.
-cg_kernel test_scheduled(ir_arena *a, ir_kernel *k, const ir_func *f, const cg_target *target);
+// A kernel with its schedule, which points back to it.
+cg_kernel *test_scheduled(ir_arena *a, ir_kernel *k, const ir_func *f, const cg_target *target);
 // The kernels of all cases (`only`: of one; NULL: all) but matmuls, in one compile.
 void test_run_cases(const test_case *cases, size_t num, const cg_target *target, const char *only,
                     bool show);

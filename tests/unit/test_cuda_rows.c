@@ -320,10 +320,10 @@ enum { NUM_CASES = sizeof cases / sizeof *cases };
 static void check_plan(ir_arena *a, const test_case *c, const cg_target *t) {
   const ir_func *f = test_case_module(a, c)->funcs.at[0];
   bool online = strstr(c->what, "online"), kept = strstr(c->what, "kept");
-  cg_kernel g = test_scheduled(a, f->kernels.at[0], f, t);
-  const cuda_loop *p = g.schedule;
+  const cg_kernel *g = test_scheduled(a, f->kernels.at[0], f, t);
+  const cuda_loop *p = g->schedule;
   int with_max = 0;
-  for (size_t i = 0; i < g.k->nodes.num; i++)
+  for (size_t i = 0; i < g->k->nodes.num; i++)
     with_max += p->p.member[i].max != NULL;
   if ((online || kept) && f->kernels.num != 1)
     test_fail("%s: %zu kernels", c->what, f->kernels.num);
@@ -350,8 +350,8 @@ static cuda_loop plan_of(ir_arena *a, int rows, int columns, const cg_target *t)
                            all, one, all, all, all, one, all, all),
                  0};
   const ir_func *f = test_case_module(a, &c)->funcs.at[0];
-  cg_kernel g = test_scheduled(a, f->kernels.at[0], f, t);
-  return *(const cuda_loop *)g.schedule;
+  const cg_kernel *g = test_scheduled(a, f->kernels.at[0], f, t);
+  return *(const cuda_loop *)g->schedule;
 }
 
 // Rows of real sizes: how many threads share one, what they keep, how often they sweep.

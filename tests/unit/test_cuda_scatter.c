@@ -121,15 +121,15 @@ static void check_order(const cg_target *t) {
   static order_run r;
   ir_arena *a = ir_arena_new();
   const ir_func *f = test_case_module(a, &c)->funcs.at[0];
-  cg_kernel g = test_scheduled(a, f->kernels.at[0], f, t);
-  const cuda_scatter *p = g.schedule;
+  const cg_kernel *g = test_scheduled(a, f->kernels.at[0], f, t);
+  const cuda_scatter *p = g->schedule;
   uint64_t seed = 5;
   for (int i = 0; i < ORDER_INDICES; i++)
     r.index[i] = (int32_t)test_random(&seed, 0, ORDER_ROWS);
   for (int i = 0; i < 4 * ORDER_INDICES; i++)
     r.update[i] = (float)test_random(&seed, -1, 1);
   BUG_IF(p->workspace > (int64_t)sizeof r.workspace || !p->sort, "not what this test is for");
-  run_sorting(a, &g, &r);
+  run_sorting(a, g, &r);
   const int32_t *rows =
       (const int32_t *)(const void *)(r.workspace + p->sorted[(p->passes - 1) % 2]);
   const int32_t *places = rows + (ORDER_INDICES + 15) / 16 * 16;
