@@ -3,6 +3,7 @@
 # transformer give the same checkpoint, byte for byte, and `check` finds every kernel right.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
+need_plain_build
 
 for i in $(seq 400); do
   printf 'line %d of a text about %d things\n' "$i" $((i * 7919 % 1000))

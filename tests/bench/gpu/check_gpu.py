@@ -47,7 +47,9 @@ def try_all(folder, prepared, report):
         for facts in listed:
             if facts["kind"] == "missing":
                 report.step(facts["name"], "all of it", absent, facts["why"])
-        report.step("wrappers", "wrappers against the emulator", wrappers.check, folder, report.clock, run)
+        if prepared["wrappers"]:
+            report.step("wrappers", "wrappers against the emulator", wrappers.check, folder, report.clock,
+                        run)
         examples.try_all(report, programs)
         sanitizer.try_all(report, programs)
         return speed.try_all(report, programs, prepared["small"])

@@ -29,7 +29,7 @@ SEEDS_OF_A_PROGRAM, RANDOM_PROGRAMS = 8, 5
 GPT2 = {"B": 8, "T": 1024, "C": 768, "H": 12, "L": 12, "V": 50257}
 SMALL_GPT2 = {"B": 2, "T": 20, "C": 16, "H": 2, "L": 1, "V": 300}
 CHAR_GPT = {"B": 12, "T": 64, "C": 128, "H": 4, "L": 4, "V": 65}
-SMALL_CHAR_GPT = {"B": 2, "T": 24, "C": 32, "H": 4, "L": 2, "V": 65}
+SMALL_CHAR_GPT = {"B": 2, "T": 40, "C": 32, "H": 4, "L": 2, "V": 65}
 
 # name: m, n, k, whether a and b are transposed: the products of a step of GPT-2 124M, forward and
 # backward, by what they compute.
@@ -75,8 +75,13 @@ class Maker:
             more, suffix = ([], "") if p == "f32" else ([f"--precision={p}"], "_" + p)
             self.add(name + suffix, kind, source, *options, *more, precision=p, **facts)
 
+    def wants(self, name):
+        return not self.o.only or name in self.o.only.split(",")
+
     def add(self, name, kind, source, *options, **facts):
         """Facts are what check_gpu.py needs to know: the network, for its peers."""
+        if not self.wants(name):
+            return
         print(f"  {name}", flush=True)
         self.compile(source, name + "-gpu", self.o.target, *options)
         if kind == "example":
@@ -207,18 +212,21 @@ def main():
     p.add_argument("--target", default="cuda")
     p.add_argument("--data", required=True, help="folder of MNIST and tinyshakespeare.txt")
     p.add_argument("--small", action="store_true", help="for a rehearsal")
+    p.add_argument("--only", help="names of programs, and wrappers, with commas; default: all")
     o = p.parse_args()
     o.folder, o.mltc, o.tools = (os.path.abspath(x) for x in (o.folder, o.mltc, o.tools))
     m = Maker(o)
-    wrappers = start_wrappers(m)
+    wrappers = start_wrappers(m) if m.wants("wrappers") else None
     try:
         for add in (add_examples, add_random, add_gpt2, add_matmuls, add_precise):
             add(m)
-        if wrappers.wait():
+        if wrappers and wrappers.wait():
             sys.exit("check-gpu: what the wrappers must compute cannot be made")
     finally:
-        wrappers.kill()
-    m.write("programs.json", json.dumps({"target": o.target, "small": o.small, "programs": m.programs}, indent=1) + "\n")
+        if wrappers:
+            wrappers.kill()
+    m.write("programs.json", json.dumps({"target": o.target, "small": o.small, "wrappers": bool(wrappers),
+                                         "programs": m.programs}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
