@@ -310,6 +310,7 @@ static bool measure(const options *o, const cg_target *target, const gemm_case *
   double flops = 2.0 * (double)(c->batch * c->m * c->n) * (double)c->k;
   bench_job job = {
       .num_phases = k.plan.num_phases, .args = x.args, .sets = x.num, .num_args = NUM_ARGS};
+  _Static_assert(sizeof job.phase == sizeof k.phase, "BENCH_MAX_PHASES is not CG_MAX_PHASES");
   memcpy(job.phase, k.phase, sizeof k.phase);
   memcpy(job.tasks, k.plan.tasks, sizeof k.plan.tasks);
   for (int threads = 1; threads <= 2; threads++)

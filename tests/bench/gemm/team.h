@@ -6,10 +6,11 @@
 #include <stdint.h>
 
 typedef void (*bench_phase_fn)(int64_t begin, int64_t end, char *const *args);
+enum { BENCH_MAX_PHASES = 16 }; // CG_MAX_PHASES
 typedef struct bench_job {
   int num_phases;
-  bench_phase_fn phase[4];
-  int64_t tasks[4];
+  bench_phase_fn phase[BENCH_MAX_PHASES];
+  int64_t tasks[BENCH_MAX_PHASES];
   char *const *args; // sets * num_args; run r uses set r % sets
   int sets, num_args;
 } bench_job;
