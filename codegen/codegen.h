@@ -32,17 +32,19 @@ typedef struct cg_cuda {
   const char *const *archs; // "sm_80", "sm_90a": oldest first, each once
   int num_archs;
   int compute;              // of the oldest: 80 when sm_80 is there
-  bool hopper;              // sm_90a is the only one: wgmma and the like may be used
   int warp;                 // threads
   int threads_per_sm;       // at most resident
   int blocks_per_sm;        // at most resident
   int registers_per_sm;     // of 4 bytes
   int registers_per_thread; // at most
-  int64_t shared_per_block; // bytes that a block has without asking
-  int64_t shared_most;      // bytes of a block that asks (dynamic shared memory)
+  int64_t shared_per_block; // bytes of a block, at most
   int64_t shared_per_sm;    // bytes, of which each resident block takes its own and 1 KiB more
   int sms;                  // to fill
 } cg_cuda;
+
+// Blocks that one SM holds at a time: of so many threads, which take so many registers each, and so
+// many bytes of shared memory. 0: not even one.
+int cg_resident_blocks(const cg_cuda *chip, int threads, int registers, int64_t shared);
 
 // What the C compiler is told, and what schedules may use.
 typedef struct cg_target {

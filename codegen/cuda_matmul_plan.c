@@ -123,14 +123,8 @@ static int registers_of(const cmm_problem *p, const cmm_plan *g) {
 }
 
 static int resident_blocks(const cmm_plan *g, const cg_cuda *chip) {
-  int64_t by_registers = chip->registers_per_sm / ((int64_t)g->threads * g->registers);
-  int64_t by_shared = chip->shared_per_sm / (g->shared + 1024);
-  int64_t by_threads = chip->threads_per_sm / g->threads;
-  int64_t r = chip->blocks_per_sm;
-  r = by_registers < r ? by_registers : r;
-  r = by_shared < r ? by_shared : r;
-  r = by_threads < r ? by_threads : r;
-  return r < 1 ? 1 : (int)r;
+  int blocks = cg_resident_blocks(chip, g->threads, g->registers, g->shared);
+  return blocks < 1 ? 1 : blocks;
 }
 
 // Instructions of a warp for one element of k, in cycles of its scheduler.

@@ -91,14 +91,14 @@ const cg_cuda *cg_cuda_find(ir_arena *a, const char *list, const char **wrong);
 extern const char *const cg_cuda_names[]; // oldest first; ends with NULL
 // An architecture: limits of an SM, and the rates of one chip of it, for estimates.
 typedef struct cg_chip {
-  const char *name;            // "A100"
-  int compute;                 // 80
-  int threads, blocks;         // resident on an SM
-  int shared_sm, shared_block; // KiB
-  int sms;                     // of the chip
-  double f32, f64;             // TFLOP/s, without tensor cores
-  double tf32, half;           // TFLOP/s of the tensor cores, summed in f32, no sparsity
-  double bandwidth;            // TB/s of its memory
+  const char *name;    // "A100"
+  int compute;         // 80
+  int threads, blocks; // resident on an SM
+  int shared_sm;       // KiB
+  int sms;             // of the chip
+  double f32, f64;     // TFLOP/s, without tensor cores
+  double tf32, half;   // TFLOP/s of the tensor cores, summed in f32, no sparsity
+  double bandwidth;    // TB/s of its memory
 } cg_chip;
 const cg_chip *cg_cuda_chip(const char *arch); // one of cg_cuda_names
 

@@ -17,8 +17,7 @@
 
 #include "passes/cost.h"
 
-enum { WARP = 32, REGISTERS_OF_SM = 64 * 1024, REGISTERS_TOGETHER = 256, KIB = 1024 };
-enum { SHARED_OF_EACH_BLOCK = 1024, NAME_WIDTH = 28 };
+enum { KIB = 1024, NAME_WIDTH = 28 };
 
 // What computes at rates of their own.
 typedef enum unit { UNIT_F32, UNIT_F64, UNIT_TF32, UNIT_HALF, NUM_UNITS } unit;
@@ -32,28 +31,19 @@ typedef struct row {
 typedef struct report {
   const cg_program *p;
   const cg_arch_resources *r;
-  const cg_cuda *cuda;
+  const cg_cuda *cuda;                // NULL: a CPU
+  const cg_cuda *alone[CG_MAX_ARCHS]; // limits of each architecture
   ir_buf *out;
   IR_VEC(row) rows; // of a function
 } report;
 
 // --- what the chip makes of it ---------------------------------------------------------------
-static int least_of(int a, int b) {
-  return a < b ? a : b;
-}
-
-// A warp takes registers in lots of 256, a block its shared memory and 1 KiB (CUDA programming
-// guide, "compute capabilities").
-double cg_occupancy(const cg_chip *chip, const cg_resources *r, int threads) {
-  int warps = (threads + WARP - 1) / WARP, most = chip->threads / WARP;
-  int lot =
-      (r->registers * WARP + REGISTERS_TOGETHER - 1) / REGISTERS_TOGETHER * REGISTERS_TOGETHER;
-  int blocks = least_of(chip->blocks, most / warps);
-  if (lot)
-    blocks = least_of(blocks, REGISTERS_OF_SM / lot / warps);
-  blocks =
-      least_of(blocks, (int)((int64_t)chip->shared_sm * KIB / (r->shared + SHARED_OF_EACH_BLOCK)));
-  return (double)(blocks * warps) / most;
+// Warps that an SM holds at a time, of those that it could.
+static double occupancy(const report *x, int arch, const cg_resources *r, int threads) {
+  const cg_cuda *chip = x->alone[arch];
+  int warps = (threads + chip->warp - 1) / chip->warp;
+  int blocks = cg_resident_blocks(chip, threads, r->registers, r->shared);
+  return (double)(blocks * warps * chip->warp) / chip->threads_per_sm;
 }
 
 static double seconds(const cg_chip *chip, const row *x) {
@@ -117,7 +107,7 @@ static void put_arch(const report *x, int arch, const row *r, int phase) {
   if (k)
     ir_buf_printf(x->out, "  %4d%s %7.1f %4.0f%%", k->registers, k->frame ? "!" : " ",
                   (double)k->shared / KIB,
-                  100 * cg_occupancy(chip, k, r->d->uses.at[0]->threads[phase]));
+                  100 * occupancy(x, arch, k, r->d->uses.at[0]->threads[phase]));
   else
     ir_buf_printf(x->out, "  %5s %7s %5s", "", "", "");
   if (phase == 0)
@@ -209,6 +199,9 @@ void cg_report(const cg_program *p, const plan *pl, const cg_arch_resources *r, 
   report x = {.p = p, .r = r, .cuda = p->target->cuda, .out = out};
   ir_buf_printf(out, "report of %s for %s: %lld bytes of memory, %zu generated kernels\n",
                 p->module->name, p->target->name, (long long)pl->arena_bytes, p->distinct.num);
+  const char *wrong;
+  for (int i = 0; x.cuda && i < x.cuda->num_archs; i++)
+    x.alone[i] = cg_cuda_find(p->arena, x.cuda->archs[i], &wrong);
   put_chips(&x);
   for (size_t i = 0; i < p->module->funcs.num; i++)
     if (p->module->funcs.at[i]->kernels.num)

@@ -11,7 +11,4 @@
 // visual performance model", CACM 52(4), 2009). `r`: cg_find_resources; NULL for a CPU.
 void cg_report(const cg_program *p, const plan *pl, const cg_arch_resources *r, ir_buf *out);
 
-// Warps of such blocks that an SM of the chip holds at a time, of those that it could.
-double cg_occupancy(const cg_chip *chip, const cg_resources *r, int threads);
-
 #endif

@@ -13,11 +13,11 @@ enum { KIB = 1024 };
 const char *const cg_cuda_names[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", NULL};
 
 static const cg_chip chips[CG_MAX_ARCHS] = {
-    {"A100 SXM", 80, 2048, 32, 164, 163, 108, 19.5, 9.7, 156, 312, 2.039},
-    {"RTX A6000", 86, 1536, 16, 100, 99, 84, 38.7, 0.604, 77.4, 154.8, 0.768},
-    {"RTX 4090", 89, 1536, 24, 100, 99, 128, 82.6, 1.29, 82.6, 165.2, 1.008},
-    {"H100 SXM", 90, 2048, 32, 228, 227, 132, 66.9, 33.5, 494.7, 989.4, 3.35},
-    {"B200", 100, 2048, 32, 228, 227, 148, 74.5, 37.2, 1125, 2250, 8.0},
+    {"A100 SXM", 80, 2048, 32, 164, 108, 19.5, 9.7, 156, 312, 2.039},
+    {"RTX A6000", 86, 1536, 16, 100, 84, 38.7, 0.604, 77.4, 154.8, 0.768},
+    {"RTX 4090", 89, 1536, 24, 100, 128, 82.6, 1.29, 82.6, 165.2, 1.008},
+    {"H100 SXM", 90, 2048, 32, 228, 132, 66.9, 33.5, 494.7, 989.4, 3.35},
+    {"B200", 100, 2048, 32, 228, 148, 74.5, 37.2, 1125, 2250, 8.0},
 };
 
 static int find(const char *word, size_t len) {
@@ -53,7 +53,6 @@ static void take(cg_chip *least, const cg_chip *x) {
   least->threads = least_of(least->threads, x->threads);
   least->blocks = least_of(least->blocks, x->blocks);
   least->shared_sm = least_of(least->shared_sm, x->shared_sm);
-  least->shared_block = least_of(least->shared_block, x->shared_block);
   least->sms = least_of(least->sms, x->sms);
 }
 
@@ -76,17 +75,27 @@ const cg_cuda *cg_cuda_find(ir_arena *a, const char *list, const char **wrong) {
   *c = (cg_cuda){.archs = names,
                  .num_archs = num,
                  .compute = least.compute,
-                 .hopper = num == 1 && least.compute == 90,
                  .warp = 32,
                  .threads_per_sm = least.threads,
                  .blocks_per_sm = least.blocks,
                  .registers_per_sm = 64 * KIB,
                  .registers_per_thread = 255,
                  .shared_per_block = 48 * KIB,
-                 .shared_most = least.shared_block * KIB,
                  .shared_per_sm = least.shared_sm * KIB,
                  .sms = least.sms};
   return c;
+}
+
+// A warp takes registers in lots of 256, a block its shared memory and 1 KiB (CUDA programming
+// guide, "compute capabilities").
+int cg_resident_blocks(const cg_cuda *chip, int threads, int registers, int64_t shared) {
+  enum { LOT = 256, SHARED_OF_EACH_BLOCK = KIB };
+  int warps = (threads + chip->warp - 1) / chip->warp;
+  int lots = (registers * chip->warp + LOT - 1) / LOT;
+  int blocks = least_of(chip->blocks_per_sm, chip->threads_per_sm / (warps * chip->warp));
+  if (lots)
+    blocks = least_of(blocks, chip->registers_per_sm / (lots * LOT) / warps);
+  return least_of(blocks, (int)(chip->shared_per_sm / (shared + SHARED_OF_EACH_BLOCK)));
 }
 
 const cg_chip *cg_cuda_chip(const char *arch) {

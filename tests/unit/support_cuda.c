@@ -1,6 +1,9 @@
 // support_cuda.c: see support_cuda.h.
 #include "support_cuda.h"
 
+#include "codegen/cuda_toolchain.h"
+#include "tests/unit/support_passes.h"
+
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,4 +46,40 @@ const cg_nvrtc *support_nvrtc(ir_arena *a) {
   if (!n)
     printf("skipped: %s\n", why);
   return n;
+}
+
+static cg_nvrtc_code compiled(ir_arena *a, const cg_nvrtc *n, const char *text, const char *arch) {
+  int num;
+  const char *const *told = cg_nvrtc_options(&num);
+  const char **options = IR_NEW_ARRAY(a, const char *, (size_t)num + 1);
+  memcpy(options, told, (size_t)num * sizeof *told);
+  options[num++] = ir_format(a, "--gpu-architecture=%s", arch);
+  cg_nvrtc_code code = {0};
+  if (!cg_nvrtc_compile(n, a, "kernels.cu", text, options, num, &code) || code.log[0])
+    test_fail("%s: %s", arch, code.log);
+  return code;
+}
+
+cg_resource_list support_cubin(ir_arena *a, const cg_nvrtc *n, const char *text, const char *arch,
+                               const char *but) {
+  cg_nvrtc_code code = compiled(a, n, text, arch);
+  cg_resource_list list = {0};
+  const char *why = "no kernels";
+  if (code.cubin && (!cg_cubin_resources(a, code.cubin, code.cubin_len, &list, &why) || !list.num))
+    test_fail("%s: %s", arch, why);
+  for (size_t i = 0; i < list.num; i++) {
+    const cg_resources *r = &list.at[i];
+    if ((r->frame || r->stack) && !(but && strstr(r->kernel, but)))
+      test_fail("%s for %s: %lld bytes of local memory", r->kernel, arch,
+                (long long)(r->frame + r->stack));
+  }
+  return list;
+}
+
+const cg_resources *support_find_kernel(const cg_resource_list *list, const char *name) {
+  for (size_t i = 0; i < list->num; i++)
+    if (strcmp(list->at[i].kernel, name) == 0)
+      return &list->at[i];
+  test_fail("%s is not there", name);
+  return NULL;
 }

@@ -3,6 +3,7 @@
 #ifndef SUPPORT_CUDA_H
 #define SUPPORT_CUDA_H
 
+#include "codegen/cuda_resources.h"
 #include "codegen/nvrtc.h"
 #include "ir/base.h"
 
@@ -13,5 +14,12 @@ void support_remove_folder(ir_arena *a, const char *folder);
 int support_count_files(const char *folder, const char *suffix);
 // NULL, and a line that says so, where there is no NVRTC.
 const cg_nvrtc *support_nvrtc(ir_arena *a);
+// Compiles `text` for an architecture with what mltc tells NVRTC: a word from the compiler is a
+// failure, as is a kernel with local memory (spills, and arrays that it indexes) unless it has
+// `but` in its name (NULL: none may). What the kernels take; empty when there are none.
+cg_resource_list support_cubin(ir_arena *a, const cg_nvrtc *n, const char *text, const char *arch,
+                               const char *but);
+// NULL, counted as a failure, when there is no such kernel.
+const cg_resources *support_find_kernel(const cg_resource_list *list, const char *name);
 
 #endif

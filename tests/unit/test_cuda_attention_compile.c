@@ -61,55 +61,26 @@ static void add_case(kernels *all, const attention_case *c) {
       add_kernel(all, c->what, f, f->kernels.at[i]);
 }
 
-static int blocks_of_sm(const cg_resources *r, const cg_cuda *chip) {
-  int registers = (r->registers + 7) / 8 * 8; // given out by eights
-  int by_registers = chip->registers_per_sm / registers / CATT_THREADS;
-  int by_shared = (int)(chip->shared_per_sm / (r->shared + 1024));
-  return by_registers < by_shared ? by_registers : by_shared;
-}
-
 static void check(const kernel *k, const cg_resources *r, const char *arch, const cg_cuda *chip,
                   bool verbose) {
   const catt *t = k->g->schedule;
-  if (r->frame || r->stack)
-    test_fail("%s, %s, %s: %lld bytes of local memory", k->what, k->k->name, arch,
-              (long long)(r->frame + r->stack));
-  if (blocks_of_sm(r, chip) < t->resident)
+  int blocks = cg_resident_blocks(chip, CATT_THREADS, r->registers, r->shared);
+  if (blocks < t->resident)
     test_fail("%s, %s, %s: %d registers leave room for %d blocks, not %d", k->what, k->k->name,
-              arch, r->registers, blocks_of_sm(r, chip), t->resident);
+              arch, r->registers, blocks, t->resident);
   if (verbose)
     printf("%-20s %-4s %-7s tile %2dx%2d, thread %dx%d: %3d registers (planned %3d), %5lld bytes "
            "shared, %d blocks an SM (planned %d)\n",
            k->what, k->k->name, arch, t->bx, t->by, t->rx, t->ry * CATT_VL, r->registers,
-           t->registers, (long long)r->shared, blocks_of_sm(r, chip), t->resident);
-}
-
-static const cg_resources *find(const cg_resource_list *list, const char *name) {
-  for (size_t i = 0; i < list->num; i++)
-    if (strcmp(list->at[i].kernel, name) == 0)
-      return &list->at[i];
-  return NULL;
+           t->registers, (long long)r->shared, blocks, t->resident);
 }
 
 static void compile(kernels *all, const cg_nvrtc *nvrtc, const char *arch, bool verbose) {
-  const char *options[] = {ir_format(all->a, "-arch=%s", arch), "-std=c++17", "-default-device",
-                           "--diag-suppress=177", "--ptxas-options=--warn-on-spills"};
-  cg_nvrtc_code code;
-  const char *why = "";
-  cg_resource_list list = {0};
-  bool ok = cg_nvrtc_compile(nvrtc, all->a, "k.cu", ir_buf_str(&all->text), options, 5, &code);
-  if (!ok || code.log[0])
-    test_fail("%s: %s", arch, code.log);
-  if (!ok)
-    return;
-  if (!cg_cubin_resources(all->a, code.cubin, code.cubin_len, &list, &why))
-    test_fail("%s: %s", arch, why);
+  cg_resource_list list = support_cubin(all->a, nvrtc, ir_buf_str(&all->text), arch, NULL);
   for (int i = 0; i < all->num; i++) {
-    const cg_resources *r = find(&list, ir_format(all->a, "k%d_0", i));
+    const cg_resources *r = support_find_kernel(&list, ir_format(all->a, "k%d_0", i));
     if (r)
       check(&all->at[i], r, arch, all->target->cuda, verbose);
-    else
-      test_fail("%s: k%d_0 is not there", arch, i);
   }
 }
 

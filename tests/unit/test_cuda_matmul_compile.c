@@ -115,15 +115,8 @@ static kernel make(const shape *s, const char *kind, const cg_target *target, ir
 }
 
 // --- what came out --------------------------------------------------------------------------
-static int least(int64_t a, int64_t b) {
-  return (int)(a < b ? a : b);
-}
-
-static int blocks_of_sm(const cg_resources *r, const cmm_plan *g, const cg_cuda *chip) {
-  int registers = (r->registers + 7) / 8 * 8; // given out by eights
-  int by_registers = chip->registers_per_sm / registers / g->threads;
-  int by_shared = (int)(chip->shared_per_sm / (r->shared + 1024));
-  return least(least(by_registers, by_shared), chip->threads_per_sm / g->threads);
+static int blocks_of_sm(const kernel *k, const cg_resources *r) {
+  return cg_resident_blocks(k->p.p.target->cuda, k->plan.threads, r->registers, r->shared);
 }
 
 // Of what the SMs can multiply in f32 (f64: half; tf32: four times; 16 bits: eight times) if they
@@ -141,50 +134,28 @@ static void show(const kernel *k, const cg_resources *r, const char *arch) {
          "%3d registers (planned %d), %5lld bytes shared, %2d blocks an SM, %2.0f%% of peak\n",
          k->s->what, k->s->layout, k->kind, arch, g->bm, g->bn, g->bk, g->tm, g->tv * CMM_VL,
          g->threads, g->stages, (long long)g->pieces, r->registers, g->registers,
-         (long long)r->shared, blocks_of_sm(r, g, k->p.p.target->cuda), 100 * part_of_peak(k));
+         (long long)r->shared, blocks_of_sm(k, r), 100 * part_of_peak(k));
 }
 
 static void check(const kernel *k, const cg_resources *r, const char *arch) {
   const char *name =
       ir_format(k->p.p.arena, "%s, %s %s for %s", k->s->what, k->s->layout, k->kind, arch);
-  if (r->frame || r->stack)
-    test_fail("%s: %lld bytes of local memory", name, (long long)(r->frame + r->stack));
   if (r->shared != k->plan.shared)
     test_fail("%s: %lld bytes of shared memory, planned %lld", name, (long long)r->shared,
               (long long)k->plan.shared);
-  int blocks = blocks_of_sm(r, &k->plan, k->p.p.target->cuda);
+  int blocks = blocks_of_sm(k, r);
   if (blocks < k->plan.resident)
     test_fail("%s: %d registers (planned %d) leave room for %d blocks on an SM, not %d", name,
               r->registers, k->plan.registers, blocks, k->plan.resident);
 }
 
-static const cg_resources *find(const cg_resource_list *list, const char *name) {
-  for (size_t i = 0; i < list->num; i++)
-    if (strcmp(list->at[i].kernel, name) == 0)
-      return &list->at[i];
-  return NULL;
-}
-
 static void compile(ir_arena *a, const cg_nvrtc *nvrtc, const kernel *kernels, int num,
                     const char *text, const char *arch, bool verbose) {
-  const char *options[] = {ir_format(a, "-arch=%s", arch), "-std=c++17", "-default-device",
-                           "--diag-suppress=177", "--ptxas-options=--warn-on-spills"};
-  cg_nvrtc_code code;
-  const char *why = "";
-  cg_resource_list list = {0};
-  bool ok = cg_nvrtc_compile(nvrtc, a, "matmul.cu", text, options, 5, &code);
-  if (!ok || code.log[0])
-    test_fail("%s: %s", arch, code.log);
-  if (!ok)
-    return;
-  if (!cg_cubin_resources(a, code.cubin, code.cubin_len, &list, &why))
-    test_fail("%s: %s", arch, why);
+  cg_resource_list list = support_cubin(a, nvrtc, text, arch, NULL);
   for (int i = 0; i < num; i++) {
-    const cg_resources *r = find(&list, ir_format(a, "mm%d_0", i));
-    if (!r) {
-      test_fail("%s: mm%d_0 is not there", arch, i);
+    const cg_resources *r = support_find_kernel(&list, ir_format(a, "mm%d_0", i));
+    if (!r)
       continue;
-    }
     check(&kernels[i], r, arch);
     if (verbose)
       show(&kernels[i], r, arch);

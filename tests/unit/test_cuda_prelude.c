@@ -151,29 +151,12 @@ static void measure_functions(ir_arena *a, void *cuda) {
 }
 
 // --- for GPUs ---------------------------------------------------------------------------------
-// Double sin and cos of large arguments may take local memory in NVIDIA's library.
-static void check_resources(ir_arena *a, const cg_nvrtc_code *code, const char *arch) {
-  cg_resource_list list = {0};
-  const char *why = "";
-  if (!cg_cubin_resources(a, code->cubin, code->cubin_len, &list, &why))
-    test_fail("%s: %s", arch, why);
-  for (size_t i = 0; i < list.num; i++)
-    if (list.at[i].frame != 0 && !strstr(list.at[i].kernel, "f64"))
-      test_fail("%s: %s takes %lld bytes of local memory", arch, list.at[i].kernel,
-                (long long)list.at[i].frame);
-}
-
 // For one architecture: test_emulator_device.c has the instructions that differ between them.
+// Double sin and cos of large arguments may take local memory in NVIDIA's library.
 static void compile_for_gpus(ir_arena *a, const char *text) {
-  const char *const arch = "sm_80", *const options[] = {"-std=c++17", "-arch=sm_80"};
   const cg_nvrtc *n = support_nvrtc(a);
-  cg_nvrtc_code code = {0};
-  if (!n)
-    return;
-  if (!cg_nvrtc_compile(n, a, "prelude.cu", text, options, 2, &code) || code.log[0])
-    test_fail("%s:\n%s", arch, code.log);
-  else
-    check_resources(a, &code, arch);
+  if (n)
+    support_cubin(a, n, text, "sm_80", "f64");
 }
 
 static const cg_target *four_lanes(void) {

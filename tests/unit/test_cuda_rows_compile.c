@@ -349,25 +349,10 @@ static const test_case cases[] = {
 
 static void compile(ir_arena *a, const cg_nvrtc *nvrtc, const char *text, const char *arch,
                     bool verbose) {
-  const char *options[] = {ir_format(a, "-arch=%s", arch), "-std=c++17", "-default-device",
-                           "--diag-suppress=177", "--ptxas-options=--warn-on-spills"};
-  cg_nvrtc_code code;
-  const char *why = "";
-  cg_resource_list list = {0};
-  bool ok = cg_nvrtc_compile(nvrtc, a, "rows.cu", text, options, 5, &code);
-  if (!ok || code.log[0])
-    test_fail("%s: %s", arch, code.log);
-  if (ok && (!cg_cubin_resources(a, code.cubin, code.cubin_len, &list, &why) || list.num == 0))
-    test_fail("%s: no kernels: %s", arch, why);
-  for (size_t i = 0; i < list.num; i++) {
-    const cg_resources *r = &list.at[i];
-    if (r->frame || r->stack)
-      test_fail("%s for %s: %lld bytes of local memory", r->kernel, arch,
-                (long long)(r->frame + r->stack));
-    if (verbose)
-      printf("%-7s %-8s %3d registers, %6lld bytes shared\n", arch, r->kernel, r->registers,
-             (long long)r->shared);
-  }
+  cg_resource_list list = support_cubin(a, nvrtc, text, arch, NULL);
+  for (size_t i = 0; verbose && i < list.num; i++)
+    printf("%-7s %-8s %3d registers, %6lld bytes shared\n", arch, list.at[i].kernel,
+           list.at[i].registers, (long long)list.at[i].shared);
 }
 
 int main(int argc, char **argv) {
