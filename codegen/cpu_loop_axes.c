@@ -163,15 +163,11 @@ static int64_t all_ops(const loop_plan *p, const cg_kernel *k) {
   return ops > 1e15 ? (int64_t)1e15 : (int64_t)ops;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 // Blocks whose size depends on the work per element alone. Whole cache lines of any dtype.
 static void plan_flat_tasks(loop_plan *p, const cg_kernel *k) {
   enum { LINE = 64 };
-  p->task_elements = ceil_div(ceil_div(OPS_PER_TASK, element_ops(k)), LINE) * LINE;
-  p->tasks = p->across ? 1 : ceil_div(p->extent, p->task_elements);
+  p->task_elements = ir_ceil_div(ir_ceil_div(OPS_PER_TASK, element_ops(k)), LINE) * LINE;
+  p->tasks = p->across ? 1 : ir_ceil_div(p->extent, p->task_elements);
   p->rows = p->chunks = p->units = 1;
   p->tasks = p->tasks < 1 ? 1 : p->tasks;
 }
@@ -189,8 +185,8 @@ void loop_plan_tasks(loop_plan *p, const cg_kernel *k) {
   p->chunk = p->extent;
   if (!p->across && p->vector_axis >= 0 && p->rows < want) {
     int64_t step = (int64_t)p->lanes * p->block;
-    p->chunk = ceil_div(ceil_div(p->extent, ceil_div(want, p->rows)), step) * step;
-    p->chunks = ceil_div(p->extent, p->chunk);
+    p->chunk = ir_ceil_div(ir_ceil_div(p->extent, ir_ceil_div(want, p->rows)), step) * step;
+    p->chunks = ir_ceil_div(p->extent, p->chunk);
   }
   p->units = p->rows * p->chunks;
   p->tasks = p->units < want ? p->units : want;

@@ -195,10 +195,6 @@ typedef struct share {
   int64_t row, row_end, col, col_end;
 } share;
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 // The first row of a group, the first column.
 static int64_t group_at(int64_t group, int64_t groups, int64_t tiles, int64_t tile, int64_t end) {
   int64_t at = group * tiles / groups * tile;
@@ -209,9 +205,9 @@ static share share_of(const matmul_state *s, int64_t begin, int64_t end) {
   const mm_plan *g = &s->plan;
   const mm_problem *p = &s->problem;
   int64_t pieces = g->split_k ? g->k_blocks : 1;
-  int64_t unit = begin / pieces, unit_end = ceil_div(end, pieces);
-  int64_t row = unit / g->group_cols, row_end = ceil_div(unit_end, g->group_cols);
-  int64_t item = row / g->group_rows, item_last = ceil_div(row_end, g->group_rows) - 1;
+  int64_t unit = begin / pieces, unit_end = ir_ceil_div(end, pieces);
+  int64_t row = unit / g->group_cols, row_end = ir_ceil_div(unit_end, g->group_cols);
+  int64_t item = row / g->group_rows, item_last = ir_ceil_div(row_end, g->group_rows) - 1;
   share x = {.col_end = p->n};
   x.row =
       item * p->m + group_at(row - item * g->group_rows, g->group_rows, g->row_tiles, g->mr, p->m);

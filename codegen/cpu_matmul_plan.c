@@ -67,10 +67,6 @@ const char *mm_offset(ir_arena *arena, const mm_axes *axes, const char *index) {
   return ir_buf_str(&text);
 }
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 static double max2(double a, double b) {
   return a > b ? a : b;
 }
@@ -92,7 +88,7 @@ static double enter_cycles(const mm_problem *p, int rows, int vectors) {
 static double tiling_cycles(const mm_problem *p, int lanes, int rows, int vectors) {
   int64_t nr = (int64_t)vectors * lanes;
   int64_t full_rows = p->m / rows, full_cols = p->n / nr;
-  int tail_rows = (int)(p->m % rows), tail_vectors = (int)ceil_div(p->n % nr, lanes);
+  int tail_rows = (int)(p->m % rows), tail_vectors = (int)ir_ceil_div(p->n % nr, lanes);
   double enter = enter_cycles(p, rows, vectors);
   double total = (double)(full_rows * full_cols) * (tile_cycles(rows, vectors) + enter);
   if (tail_rows)
@@ -124,11 +120,11 @@ static void set_tile(const mm_problem *p, mm_plan *plan, int rows, int vectors) 
   plan->nv = vectors;
   plan->nr = (int64_t)vectors * plan->lanes;
   plan->share = mm_band_share(p, rows, plan->nr);
-  plan->row_tiles = ceil_div(p->m, rows);
-  plan->col_tiles = ceil_div(p->n, plan->nr);
+  plan->row_tiles = ir_ceil_div(p->m, rows);
+  plan->col_tiles = ir_ceil_div(p->n, plan->nr);
   plan->tail_rows = (int)(p->m % rows);
   plan->tail_cols = p->n % plan->nr;
-  plan->tail_nv = (int)ceil_div(plan->tail_cols, plan->lanes);
+  plan->tail_nv = (int)ir_ceil_div(plan->tail_cols, plan->lanes);
 }
 
 typedef struct tile_choice {
@@ -171,9 +167,9 @@ static void choose_k_blocks(const mm_problem *p, mm_plan *plan) {
   int64_t most = p->target->l2_bytes / 4 / row;
   if (most < 256)
     most = 256;
-  plan->k_blocks = ceil_div(p->k, most);
-  plan->k_block = ceil_div(p->k, plan->k_blocks);
-  plan->k_blocks = ceil_div(p->k, plan->k_block);
+  plan->k_blocks = ir_ceil_div(p->k, most);
+  plan->k_block = ir_ceil_div(p->k, plan->k_blocks);
+  plan->k_blocks = ir_ceil_div(p->k, plan->k_block);
 }
 
 // Few tiles and a long k: pieces of k become tasks.
@@ -187,8 +183,8 @@ static void consider_split_k(const mm_problem *p, mm_plan *plan) {
   if (pieces < plan->k_blocks)
     pieces = plan->k_blocks;
   plan->split_k = true;
-  plan->k_block = ceil_div(p->k, pieces);
-  plan->k_blocks = ceil_div(p->k, plan->k_block);
+  plan->k_block = ir_ceil_div(p->k, pieces);
+  plan->k_blocks = ir_ceil_div(p->k, plan->k_block);
 }
 
 // The steps of k that an operand may be walked in place when each begins a line `stride` bytes
@@ -242,13 +238,13 @@ static bool fits_cache(const mm_problem *p) {
 // Cycles that a thread of a team waits for operands. Its tasks are neighbours: `n` of them lie in
 // whole rows of groups.
 static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t tasks, int team) {
-  int64_t n = ceil_div(tasks, team);
-  double rows = (double)(ceil_div(g->row_tiles, g->group_rows) * g->mr);
-  double cols = (double)(ceil_div(g->col_tiles, g->group_cols) * g->nr);
+  int64_t n = ir_ceil_div(tasks, team);
+  double rows = (double)(ir_ceil_div(g->row_tiles, g->group_rows) * g->mr);
+  double cols = (double)(ir_ceil_div(g->col_tiles, g->group_cols) * g->nr);
   double step = (double)(p->k * p->elem_bytes); // bytes of one row of a, one column of b
   if (!fits_cache(p))
     return step * (double)n * (cols * FAR_COST + rows * STREAM_COST);
-  int64_t row_groups = ceil_div(n, g->group_cols);
+  int64_t row_groups = ir_ceil_div(n, g->group_cols);
   int64_t col_groups = n < g->group_cols ? n : g->group_cols;
   if (p->batch > 1) // each item has its own
     col_groups = n;
@@ -262,8 +258,8 @@ static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   double tile = (tile_cycles(g->mr, g->nv) + enter_cycles(p, g->mr, g->nv)) * steps;
   int64_t pieces = g->split_k ? g->k_blocks : 1;
   int64_t tasks = p->batch * g->group_rows * g->group_cols * pieces;
-  double rows = (double)ceil_div(g->row_tiles, g->group_rows);
-  double cols = (double)ceil_div(g->col_tiles, g->group_cols);
+  double rows = (double)ir_ceil_div(g->row_tiles, g->group_rows);
+  double cols = (double)ir_ceil_div(g->col_tiles, g->group_cols);
   double a_panel = pack_cost(&p->a, g->a) * g->mr * (double)p->k;
   double b_panel = pack_cost(&p->b, g->b) * (double)(g->nr * p->k);
   double task = rows * cols * tile / (double)pieces + TASK_CYCLES, phase0 = 0;
@@ -276,12 +272,12 @@ static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   if (g->b == MM_SHARED)
     phase0 += (double)(p->batch * g->col_tiles) * b_panel;
   double shared = phase0 > 0 ? phase0 / team + BARRIER_CYCLES : 0;
-  return shared + (double)ceil_div(tasks, team) * task +
+  return shared + (double)ir_ceil_div(tasks, team) * task +
          reading_cycles(p, g, tasks, team) / (double)pieces;
 }
 
 static int64_t local_bytes(const mm_problem *p, const mm_plan *g) {
-  int64_t rows = ceil_div(g->row_tiles, g->group_rows);
+  int64_t rows = ir_ceil_div(g->row_tiles, g->group_rows);
   int64_t elems = g->mr * g->nr;
   if (g->a == MM_LOCAL)
     elems += rows * (g->mr * (p->k + 48) + 1040);
@@ -346,8 +342,8 @@ static double choose_grid(const mm_problem *p, mm_plan *plan) {
 // Inside a task, tiles are visited in blocks: the panels of b of one block stay in the second
 // cache while rows pass; with k in pieces, the sums of a block wait on the stack.
 static void choose_blocks(const mm_problem *p, mm_plan *plan) {
-  int64_t rows = ceil_div(plan->row_tiles, plan->group_rows);
-  int64_t cols = ceil_div(plan->col_tiles, plan->group_cols);
+  int64_t rows = ir_ceil_div(plan->row_tiles, plan->group_rows);
+  int64_t cols = ir_ceil_div(plan->col_tiles, plan->group_cols);
   int64_t fit = p->target->l2_bytes * 3 / 8 / (plan->k_block * plan->nr * p->elem_bytes);
   plan->block_cols = fit < 1 ? 1 : fit < cols ? fit : cols;
   if (plan->b == MM_LOCAL)
@@ -370,14 +366,14 @@ static int64_t pack_tasks(const mm_problem *p, const mm_operand *o, int64_t pane
 // Panels start one line further on than a multiple of a large power of two: a slice of k of all of
 // them is written in one go and must not fall on one set of the caches.
 static int64_t panel_elems(int64_t elems) {
-  return ceil_div(elems, 1024) * 1024 + 16;
+  return ir_ceil_div(elems, 1024) * 1024 + 16;
 }
 
 static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
   int64_t pack = 0, elems = 0;
   // 64 bytes more than a multiple of 128: rows start on different sets
   if (plan->a != MM_DIRECT && k_in_runs(&p->a))
-    plan->a_pitch = ceil_div(p->k, 32) * 32 + 16;
+    plan->a_pitch = ir_ceil_div(p->k, 32) * 32 + 16;
   plan->a_panel = panel_elems(plan->mr * (plan->a_pitch ? plan->a_pitch : p->k));
   plan->b_panel = panel_elems(plan->nr * p->k);
   if (plan->a == MM_SHARED) {

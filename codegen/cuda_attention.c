@@ -5,10 +5,6 @@
 // What ptxas takes beyond the estimate where it is left alone: less room, and it spills.
 enum { OTHER_REGISTERS = 56, MAX_REGISTERS = 216, SPARE_REGISTERS = 64 };
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 // --- products
 // ------------------------------------------------------------------------------------- One matmul
 // as a kernel of its own: where its operands lie.
@@ -42,7 +38,7 @@ static void describe_products(catt *t) {
     t->out[t->num_out++] = (catt_out){.n = n,
                                       .values = p.b,
                                       .width = p.n,
-                                      .vectors = (int)ceil_div(p.n, CATT_TX * CATT_VL),
+                                      .vectors = (int)ir_ceil_div(p.n, CATT_TX * CATT_VL),
                                       .arg = cg_arg_index(t->kernel, n)};
   }
 }
@@ -119,9 +115,9 @@ static int registers_of(const catt *t, int rx, int ry) {
 // Rows that an SM works on one after the other, times what a row costs in tiles of that shape:
 // products, and loads from shared memory that they share.
 static double cost_of(const catt *t, int rx, int ry) {
-  int64_t blocks = t->batch * ceil_div(t->x, CATT_TY * rx);
-  double waves = (double)ceil_div(blocks, t->kernel->target->cuda->sms);
-  double empty = (double)(ceil_div(t->y, CATT_TX * CATT_VL * ry) * CATT_TX * CATT_VL * ry);
+  int64_t blocks = t->batch * ir_ceil_div(t->x, CATT_TY * rx);
+  double waves = (double)ir_ceil_div(blocks, t->kernel->target->cuda->sms);
+  double empty = (double)(ir_ceil_div(t->y, CATT_TX * CATT_VL * ry) * CATT_TX * CATT_VL * ry);
   return waves * rx * (1 + 1.0 / rx + 0.5 / ry) * empty;
 }
 
@@ -137,7 +133,7 @@ static void set_shape(catt *t, int rx, int ry) {
     t->step_elems = elems > t->step_elems ? elems : t->step_elems;
   }
   t->weights_pitch = t->by + CATT_VL;
-  t->tiles = ceil_div(t->x, t->bx);
+  t->tiles = ir_ceil_div(t->x, t->bx);
 }
 
 static void decide(catt *t) {

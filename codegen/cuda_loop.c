@@ -23,17 +23,13 @@ enum {
   MOST_SLICES = 32, // of R: with more, neighbours in a block would be too few to read whole lines
 };
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 // --- decisions -------------------------------------------------------------------------------
 int64_t cuda_loop_vectors_of_row(const cuda_loop *c) {
   const loop_plan *p = &c->p;
   if (p->vector_axis < 0)
     return 1;
-  return c->spread ? ceil_div(p->extent, CUDA_WARP * p->lanes) * CUDA_WARP
-                   : ceil_div(p->extent, p->lanes);
+  return c->spread ? ir_ceil_div(p->extent, CUDA_WARP * p->lanes) * CUDA_WARP
+                   : ir_ceil_div(p->extent, p->lanes);
 }
 
 // Vectors along `axis` do not begin at multiples of a vector.
@@ -72,7 +68,7 @@ static void plan_units(cuda_loop *c, const cg_kernel *k) {
 
 // Registers that a thread keeps with so many threads to a row.
 static int64_t kept_by_thread(const cuda_loop *c, int group) {
-  return ceil_div(c->vectors, group) * c->kept;
+  return ir_ceil_div(c->vectors, group) * c->kept;
 }
 
 // Rows that all blocks at once work on, when `group` threads share one, fit into the L2 cache: what
@@ -126,7 +122,7 @@ static void plan_keep(cuda_loop *c, const cg_kernel *k) {
     cuda_loop_keep_nothing(&c->p, k);
     plan_group(c, k);
   }
-  c->turns = c->kept ? (int)ceil_div(c->vectors, c->group) : 0;
+  c->turns = c->kept ? (int)ir_ceil_div(c->vectors, c->group) : 0;
 }
 
 void cuda_loop_schedule(cg_kernel *k) {
@@ -138,7 +134,7 @@ void cuda_loop_schedule(cg_kernel *k) {
   plan_keep(c, k);
   plan_threads(c);
   k->num_phases = 1;
-  k->tasks[0] = ceil_div(c->p.units * c->group, c->threads);
+  k->tasks[0] = ir_ceil_div(c->p.units * c->group, c->threads);
   k->tasks[0] = k->tasks[0] < 1 ? 1 : k->tasks[0];
   k->threads[0] = c->threads;
   k->workspace = 0;

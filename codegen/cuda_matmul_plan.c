@@ -41,10 +41,6 @@ static const double TENSOR_PRODUCTS = 512; // tf32, per cycle of an SM
 static const double NOT_FREE = 0.1;
 static const double LOAD_CYCLES = 3; // of shared memory, for 16 bytes per thread of a warp
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 static double max2(double a, double b) {
   return a > b ? a : b;
 }
@@ -94,7 +90,7 @@ static void set_side(const cmm_problem *p, const mm_operand *o, int x, int bk, c
 }
 
 static int64_t array_bytes(const cmm_problem *p, const cmm_side *s, int stages) {
-  return ceil_div((int64_t)s->elems * stages * cmm_element_bytes(p), 128) * 128;
+  return ir_ceil_div((int64_t)s->elems * stages * cmm_element_bytes(p), 128) * 128;
 }
 
 static void set_shared(const cmm_problem *p, cmm_plan *g) {
@@ -103,7 +99,7 @@ static void set_shared(const cmm_problem *p, cmm_plan *g) {
 
 // --- the model --------------------------------------------------------------------------------
 static int rounds_of(const cmm_plan *g, const cmm_side *s) { // copies of a thread in one step
-  return (int)ceil_div((int64_t)s->x * g->bk / s->vec, g->threads);
+  return (int)ir_ceil_div((int64_t)s->x * g->bk / s->vec, g->threads);
 }
 
 // An address each; single elements have a test each, too.
@@ -178,7 +174,7 @@ static double wave_cycles(const cmm_plan *g, double step, double steps, int64_t 
 static double total_cycles(const cmm_problem *p, const cmm_plan *g, double share) {
   const cg_cuda *chip = p->p.target->cuda;
   int64_t tiles = p->p.batch * g->row_tiles * g->col_tiles;
-  int64_t each = ceil_div(tiles * g->pieces, chip->sms), room = resident_blocks(g, chip);
+  int64_t each = ir_ceil_div(tiles * g->pieces, chip->sms), room = resident_blocks(g, chip);
   double step = g->bk * cycles_per_k(p, g) + STEP_CYCLES;
   double steps = (double)g->piece_tiles * share;
   double cycles = (double)(each / room) * wave_cycles(g, step, steps, room) +
@@ -192,9 +188,9 @@ static double total_cycles(const cmm_problem *p, const cmm_plan *g, double share
 
 // --- candidates ---------------------------------------------------------------------------------
 static void set_pieces(const cmm_problem *p, cmm_plan *g, int64_t pieces) {
-  g->k_tiles = ceil_div(p->p.k, g->bk);
-  g->piece_tiles = g->k_tiles < 1 ? 1 : ceil_div(g->k_tiles, pieces);
-  g->pieces = g->k_tiles < 1 ? 1 : ceil_div(g->k_tiles, g->piece_tiles);
+  g->k_tiles = ir_ceil_div(p->p.k, g->bk);
+  g->piece_tiles = g->k_tiles < 1 ? 1 : ir_ceil_div(g->k_tiles, pieces);
+  g->pieces = g->k_tiles < 1 ? 1 : ir_ceil_div(g->k_tiles, g->piece_tiles);
 }
 
 static void consider(const cmm_problem *p, const cmm_plan *g, double share, cmm_plan *best) {
@@ -256,8 +252,8 @@ static void consider_warps(const cmm_problem *p, int tm, int tv, cmm_plan *best)
       g.threads = wm * wn * CMM_WARP_ROWS * CMM_WARP_COLS;
       g.bm = wm * CMM_WARP_ROWS * tm;
       g.bn = wn * CMM_WARP_COLS * CMM_VL * tv;
-      g.row_tiles = p->p.m < 1 ? 1 : ceil_div(p->p.m, g.bm);
-      g.col_tiles = p->p.n < 1 ? 1 : ceil_div(p->p.n, g.bn);
+      g.row_tiles = p->p.m < 1 ? 1 : ir_ceil_div(p->p.m, g.bm);
+      g.col_tiles = p->p.n < 1 ? 1 : ir_ceil_div(p->p.n, g.bn);
       if (tile_fits(p, &g))
         consider_tile(p, g, best);
     }
@@ -291,7 +287,7 @@ static void set_phases(const cmm_problem *p, cmm_plan *g) {
 // model counts on, or than there are.
 static void set_room(const cmm_problem *p, cmm_plan *g) {
   const cg_cuda *chip = p->p.target->cuda;
-  int64_t each = ceil_div(g->tasks[0], chip->sms);
+  int64_t each = ir_ceil_div(g->tasks[0], chip->sms);
   g->resident = resident_blocks(g, chip);
   if (each < g->resident)
     g->resident = each < 1 ? 1 : (int)each;

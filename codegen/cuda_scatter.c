@@ -8,10 +8,6 @@
 // cuda_scatter.h has the two ways side by side.
 #include "codegen/cuda_scatter.h"
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 // --- decisions -------------------------------------------------------------------------------
 bool cuda_scatter_as_one(const cpu_element *x, int first, int end, int64_t *step) {
   const ir_type *t = &x->seen->type;
@@ -44,7 +40,7 @@ static void schedule_sort(cg_kernel *k, const cuda_scatter *p) {
     k->tasks[k->num_phases] = p->chunks;
     k->threads[k->num_phases++] = SCATTER_SORT_THREADS;
   }
-  k->tasks[k->num_phases] = ceil_div(p->pieces * p->sum_parts, p->sum_threads / p->group);
+  k->tasks[k->num_phases] = ir_ceil_div(p->pieces * p->sum_parts, p->sum_threads / p->group);
   k->threads[k->num_phases++] = p->sum_threads;
   k->tasks[k->num_phases] = p->pieces * p->join_parts;
   k->threads[k->num_phases++] = SCATTER_JOIN_THREADS;
@@ -61,7 +57,7 @@ void cuda_scatter_schedule(cg_kernel *k) {
   p->wide = goes_by_vectors(n, p->columns);
   cuda_scatter_plan(p, k->target->cuda);
   k->num_phases = 1;
-  k->tasks[0] = ceil_div(ir_elements(&n->type), SCATTER_CLEAR_THREADS * SCATTER_LANES);
+  k->tasks[0] = ir_ceil_div(ir_elements(&n->type), SCATTER_CLEAR_THREADS * SCATTER_LANES);
   k->threads[0] = SCATTER_CLEAR_THREADS;
   k->schedule = p;
   if (p->sort) {

@@ -24,12 +24,8 @@ static const double LAUNCH = 2.5, // of a kernel in a graph, with its ramp
     STEP = 0.15,                  // a warp counts or places 32 positions
     SM_BYTES = 15e3;              // memory bandwidth of an SM, bytes per microsecond
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 static int64_t round_up(int64_t a, int64_t step) {
-  return ceil_div(a, step) * step;
+  return ir_ceil_div(a, step) * step;
 }
 
 static int64_t least_of(int64_t a, int64_t b) {
@@ -51,7 +47,7 @@ static int power_of_two(int64_t least, int most) {
 static void plan_walk(cuda_scatter *p) {
   int threads = power_of_two(p->columns, MOST_WALK_THREADS);
   p->walk_threads = threads < WARP ? WARP : threads;
-  p->walk_parts = ceil_div(p->columns, p->walk_threads);
+  p->walk_parts = ir_ceil_div(p->columns, p->walk_threads);
 }
 
 // --- sorting ---------------------------------------------------------------------------------
@@ -59,14 +55,14 @@ static void plan_passes(cuda_scatter *p) {
   int bits = 1;
   while (bits < 62 && (int64_t)1 << bits < p->table_rows)
     bits++;
-  p->passes = (int)ceil_div(bits, DIGIT_BITS);
-  p->bits = (int)ceil_div(bits, p->passes);
+  p->passes = (int)ir_ceil_div(bits, DIGIT_BITS);
+  p->bits = (int)ir_ceil_div(bits, p->passes);
   bool narrow = p->indices <= INT32_MAX && p->table_rows <= INT32_MAX;
   p->place = narrow ? "int32_t" : "int64_t";
   p->place_bytes = narrow ? 4 : 8;
-  p->chunk = round_up(ceil_div(p->indices, MOST_CHUNKS), CHUNK_STEP);
+  p->chunk = round_up(ir_ceil_div(p->indices, MOST_CHUNKS), CHUNK_STEP);
   p->chunk = most_of(p->chunk, LEAST_CHUNK);
-  p->chunks = ceil_div(p->indices, p->chunk);
+  p->chunks = ir_ceil_div(p->indices, p->chunk);
 }
 
 // Narrow rows: several groups in a block; wide ones: whole warps, so that few are idle.
@@ -76,22 +72,22 @@ static void plan_groups(cuda_scatter *p) {
     p->group = power_of_two(p->units, WARP);
     p->sum_threads = MOST_GROUP;
   } else {
-    p->sum_parts = ceil_div(p->units, MOST_GROUP);
-    p->group = (int)round_up(ceil_div(p->units, p->sum_parts), WARP);
+    p->sum_parts = ir_ceil_div(p->units, MOST_GROUP);
+    p->group = (int)round_up(ir_ceil_div(p->units, p->sum_parts), WARP);
     p->sum_threads = p->group;
   }
-  p->sum_parts = ceil_div(p->units, p->group);
+  p->sum_parts = ir_ceil_div(p->units, p->group);
 }
 
 // As many pieces as fill the chip twice.
 static void plan_pieces(cuda_scatter *p, const cg_cuda *chip) {
   int64_t room = 2 * (int64_t)chip->sms * chip->threads_per_sm;
   int64_t want = most_of(1, room / (p->group * p->sum_parts));
-  p->piece = round_up(most_of(LEAST_PIECE, ceil_div(p->indices, want)), PIECE_STEP);
-  p->pieces = ceil_div(p->indices, p->piece);
-  int64_t vectors = ceil_div(p->columns, SCATTER_LANES);
+  p->piece = round_up(most_of(LEAST_PIECE, ir_ceil_div(p->indices, want)), PIECE_STEP);
+  p->pieces = ir_ceil_div(p->indices, p->piece);
+  int64_t vectors = ir_ceil_div(p->columns, SCATTER_LANES);
   p->join_side = power_of_two(vectors, WARP);
-  p->join_parts = ceil_div(vectors, p->join_side);
+  p->join_parts = ir_ceil_div(vectors, p->join_side);
   p->pitch = vectors * SCATTER_LANES;
 }
 
@@ -128,7 +124,7 @@ static double walk_us(const cuda_scatter *p, const cg_cuda *chip) {
   double side_by_side = (double)chip->sms * (chip->threads_per_sm / p->walk_threads);
   double owners = (double)(least_of(p->indices, p->table_rows) * p->walk_parts);
   double turns = owners > side_by_side ? owners / side_by_side : 1;
-  double tiles = (double)ceil_div(p->indices, p->walk_threads);
+  double tiles = (double)ir_ceil_div(p->indices, p->walk_threads);
   return 2 * LAUNCH + turns * tiles * TILE + commonest(p) * LOAD + table_us(p, chip);
 }
 

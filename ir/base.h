@@ -101,4 +101,10 @@ char *ir_read_text(ir_arena *a, const char *path, size_t *len);
 bool ir_write_file(const char *path, const char *text, size_t len);
 uint64_t ir_hash(const void *data, size_t n); // FNV-1a, 64 bit
 
+// --- numbers -----------------------------------------------------------------------
+// How many parts of `b` cover `a`: a / b rounded up, for a >= 0 and b > 0.
+static inline int64_t ir_ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
 #endif
