@@ -84,8 +84,7 @@ static double access_cost(const dom_access *at, int axis, int lanes) {
 static double axis_cost(const domain *d, int axis, int lanes) {
   double cost = 0.5;
   for (size_t i = 0; i < d->loads.num; i++)
-    if (d->loads.at[i].buffer->op != IR_CONST && d->loads.at[i].buffer->op != IR_IOTA &&
-        d->loads.at[i].operand >= 0)
+    if (dom_is_in_memory(&d->loads.at[i]))
       cost += access_cost(&d->loads.at[i].access, axis, lanes);
   for (size_t i = 0; i < d->stores.num; i++)
     cost += 2 * access_cost(&d->stores.at[i].access, axis, lanes);
@@ -119,7 +118,7 @@ static int transposed_axis(const domain *d, int vector_axis, int lanes) {
       return -1;
   for (size_t i = 0; vector_axis >= 0 && i < d->loads.num; i++) {
     const dom_load *l = &d->loads.at[i];
-    bool memory = l->buffer->op != IR_CONST && l->buffer->op != IR_IOTA && l->operand >= 0;
+    bool memory = dom_is_in_memory(l);
     for (int a = 0; memory && l->access.stride[vector_axis] > 1 && a < d->num_axes; a++)
       if (l->access.stride[a] == 1 && splits_without(d, a, vector_axis, lanes))
         return a;

@@ -58,8 +58,7 @@ static bool find_exp(catt_online *o) {
 }
 
 static bool is_zero(const ir_node *n) {
-  n = dom_base(n);
-  return n->op == IR_CONST && ir_attr_num(n, IR_ATTR_VALUE) == 0;
+  return ir_is_const(dom_base(n), 0);
 }
 
 // Weights as L(e) or L(e / sum).

@@ -127,8 +127,7 @@ static void put_outer_loads(cg_expr *e, const catt *t) {
   for (size_t i = 0; i < d->loads.num; i++) {
     const dom_load *l = &d->loads.at[i];
     bool table = l->user->op == IR_GATHER && l->operand == 0;
-    bool memory =
-        l->operand >= 0 && !table && l->buffer->op != IR_CONST && l->buffer->op != IR_IOTA;
+    bool memory = !table && dom_is_in_memory(l);
     if (!memory || varies(l, columns ? t->first_x : t->first_y, columns ? t->num_x : t->num_y))
       continue;
     const char *x = cpu_emit_load(e, l);

@@ -11,7 +11,7 @@ void cuda_line(cuda_text *t, const char *fmt, ...) {
 }
 
 const char *cuda_element_text(const cg_kernel *k, const cpu_element *x, const char *const *index) {
-  if (x->base->op == IR_CONST || x->base->op == IR_IOTA)
+  if (ir_is_generated(x->base))
     return cpu_element_text(k, x, index);
   int arg = cg_arg_index(k, x->base);
   BUG_IF(arg < 0, "'%s' is no argument of kernel '%s'", x->base->name, k->k->name);

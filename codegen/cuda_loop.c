@@ -47,7 +47,7 @@ static bool is_spread(const loop_plan *p, const cg_kernel *k) {
   bool misaligned = false;
   for (size_t i = 0; p->across && i < k->dom->loads.num; i++) {
     const dom_load *l = &k->dom->loads.at[i];
-    bool memory = l->buffer->op != IR_CONST && l->buffer->op != IR_IOTA && l->operand >= 0;
+    bool memory = dom_is_in_memory(l);
     misaligned |= memory && is_misaligned(&l->access, p->vector_axis, p);
   }
   for (size_t i = 0; p->across && i < k->dom->stores.num; i++)

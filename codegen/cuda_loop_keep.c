@@ -39,7 +39,7 @@ static size_t first_like(const domain *d, size_t load) {
 }
 
 static bool runs_along_rows(const domain *d, const dom_load *l) {
-  bool memory = l->buffer->op != IR_CONST && l->buffer->op != IR_IOTA && l->operand >= 0;
+  bool memory = dom_is_in_memory(l);
   bool table = l->user->op == IR_GATHER && l->operand == 0;
   for (int i = 0; memory && !table && i < d->num_axes; i++)
     if (d->axis[i].reduced && l->access.stride[i] != 0)

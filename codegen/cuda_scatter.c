@@ -31,7 +31,7 @@ bool cuda_scatter_as_one(const cpu_element *x, int first, int end, int64_t *step
 static bool goes_by_vectors(const ir_node *n, int64_t columns) {
   cpu_element x = cpu_element_of(n->in[1]);
   int64_t step;
-  return columns % SCATTER_LANES == 0 && x.base->op != IR_CONST && x.base->op != IR_IOTA &&
+  return columns % SCATTER_LANES == 0 && !ir_is_generated(x.base) &&
          cuda_scatter_as_one(&x, n->in[0]->type.rank, n->in[1]->type.rank, &step) && step == 1;
 }
 

@@ -66,7 +66,7 @@ static cg_plain_call *leaf_call(search *s, ir_node *leaf) {
   k->name = leaf->name;
   k->anchor = leaf;
   *c = (cg_kernel){.k = k, .func = s->f, .arena = s->a};
-  if (leaf->op != IR_CONST && leaf->op != IR_IOTA)
+  if (!ir_is_generated(leaf))
     IR_PUSH(s->a, c->in, leaf);
   cg_plain_call x = {.c = c, .needed = true};
   IR_PUSH(s->a, s->step->calls, x);

@@ -56,6 +56,24 @@ bool ir_is_float(ir_dtype t) {
   return ir_dtypes[t].kind == IR_KIND_FLOAT;
 }
 
+bool ir_is_const(const ir_node *n, double value) {
+  return n->op == IR_CONST && ir_attr_num(n, IR_ATTR_VALUE) == value;
+}
+
+int64_t ir_matmul_steps(const ir_node *matmul) {
+  const ir_type *a = &matmul->in[0]->type;
+  return a->dims[a->rank - (ir_attr_bool(matmul, IR_ATTR_TRANS_A) ? 2 : 1)];
+}
+
+bool ir_is_row_reduction(const ir_node *n) {
+  if (n->type.dtype != IR_F32 ||
+      (n->op != IR_SUM && n->op != IR_REDUCE_MAX && n->op != IR_REDUCE_MIN))
+    return false;
+  int num;
+  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
+  return num == 1 && axes[0] == n->in[0]->type.rank - 1;
+}
+
 bool ir_is_narrow(ir_dtype t) {
   return ir_is_float(t) && ir_dtypes[t].bytes == 2;
 }

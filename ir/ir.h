@@ -182,6 +182,20 @@ static inline bool ir_is_random(const ir_node *n) {
   return n->op == IR_UNIFORM || n->op == IR_NORMAL;
 }
 
+// A constant with this value everywhere.
+bool ir_is_const(const ir_node *n, double value);
+
+// It is in no memory: whoever uses it makes the elements anew.
+static inline bool ir_is_generated(const ir_node *n) {
+  return n->op == IR_CONST || n->op == IR_IOTA;
+}
+
+// A sum, max or min over the last axis, in f32: one number for each row.
+bool ir_is_row_reduction(const ir_node *n);
+
+// What a matmul of [m, k] and [k, n] sums over: k.
+int64_t ir_matmul_steps(const ir_node *matmul);
+
 // It has no memory of its own, and whoever uses it reaches through it to what is below.
 static inline bool ir_is_seen_through(const ir_node *n) {
   return ir_ops[n->op].cls == IR_CLASS_VIEW || n->folded;

@@ -3,8 +3,7 @@
 //   - products in: matmuls of what other kernels compute, all of one type [b..., m, n];
 //   - pointwise ops, and reductions over the last axis;
 //   - products out: matmuls whose first operand is a member, itself and no view; all of them sum
-//   over
-//     n, or all over m. Nobody uses them inside, and the anchor is one of them;
+//     over n, or all over m. Nobody uses them inside, and the anchor is one of them;
 //   - kernels that sum over m have no reductions: a row is spread over blocks.
 #include "ir/verify.h"
 
@@ -20,15 +19,6 @@ static bool is_inside(const ir_kernel *k, const ir_node *n) {
 
 static bool is_out(const ir_kernel *k, const ir_node *n) {
   return n->op == IR_MATMUL && n->in[0]->kernel == k;
-}
-
-static bool is_over_last(const ir_node *n) {
-  if (n->type.dtype != IR_F32 ||
-      (n->op != IR_SUM && n->op != IR_REDUCE_MAX && n->op != IR_REDUCE_MIN))
-    return false;
-  int num;
-  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
-  return num == 1 && axes[0] == n->type.rank - 1;
 }
 
 static void check_out(ir_checker *c, const ir_kernel *k, const ir_node *n) {
@@ -56,7 +46,7 @@ static void check_member(ir_checker *c, const ir_kernel *k, const ir_node *n,
       ir_fault_add(c, n, "%%%s and %%%s have different types", n->name, (*scores)->name);
     *scores = n;
   } else if (ir_ops[n->op].cls == IR_CLASS_REDUCE) {
-    if (!is_over_last(n) || ir_attr_bool(k->anchor, IR_ATTR_TRANS_A))
+    if (!ir_is_row_reduction(n) || ir_attr_bool(k->anchor, IR_ATTR_TRANS_A))
       ir_fault_add(c, n, "an attention kernel cannot reduce this");
   } else if (ir_ops[n->op].cls != IR_CLASS_POINTWISE) {
     ir_fault_add(c, n, "%s cannot be in an attention kernel", ir_ops[n->op].name);

@@ -61,10 +61,6 @@ static const alg_rule by_class[IR_CLASS_SYMBOLIC + 1][MAX_RULES] = {
 };
 
 // --- shared by the rules ----------------------------------------------------------------------
-bool alg_is_const(const ir_node *n, double value) {
-  return n->op == IR_CONST && ir_attr_num(n, IR_ATTR_VALUE) == value;
-}
-
 bool alg_commutes(ir_op op) {
   static const bool commutes[IR_NUM_OPS] = {
       [IR_ADD] = true, [IR_MUL] = true, [IR_MAX] = true, [IR_MIN] = true,

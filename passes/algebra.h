@@ -67,7 +67,6 @@ static inline ir_arena *alg_arena(const ir_builder *b) {
   return b->func->module->arena;
 }
 
-bool alg_is_const(const ir_node *n, double value);
 // n == op(x, splat constant): fills both. For commutative ops the constant may come first.
 bool alg_match_const(const ir_node *n, ir_op op, ir_node **x, double *value);
 // True when a splat constant of type `t` can hold `v` without turning into something else.

@@ -65,7 +65,7 @@ ir_node *alg_fold_move(ir_builder *b, ir_node *n) {
     return NULL;
   double v = value_of(n->in[0]);
   for (int i = 1; i < n->num_in; i++)
-    if (!alg_is_const(n->in[i], v))
+    if (!ir_is_const(n->in[i], v))
       return NULL;
   if (n->op == IR_PAD && value_of(n) != v)
     return NULL;

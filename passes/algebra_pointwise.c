@@ -31,9 +31,9 @@ ir_node *alg_add_neg(ir_builder *b, ir_node *n) {
 // x - 0 -> x;  0 - x -> -x;  x - (-y) -> x + y;  integers: x - x -> 0
 ir_node *alg_sub(ir_builder *b, ir_node *n) {
   ir_node *x = n->in[0], *y = n->in[1];
-  if (alg_is_const(y, 0))
+  if (ir_is_const(y, 0))
     return x;
-  if (alg_is_const(x, 0))
+  if (ir_is_const(x, 0))
     return neg(b, y);
   if (y->op == IR_NEG)
     return ir_binary(b, IR_ADD, x, y->in[0]);
@@ -165,12 +165,12 @@ ir_node *alg_abs(ir_builder *b, ir_node *n) {
 ir_node *alg_select(ir_builder *b, ir_node *n) {
   ir_node *c = n->in[0], *x = n->in[1], *y = n->in[2];
   if (c->op == IR_CONST)
-    return alg_is_const(c, 0) ? y : x;
+    return ir_is_const(c, 0) ? y : x;
   if (x == y)
     return x;
   if (c->op == IR_NOT)
     return ir_select(b, c->in[0], y, x);
-  if (n->type.dtype == IR_BOOL && alg_is_const(x, 1) && alg_is_const(y, 0))
+  if (n->type.dtype == IR_BOOL && ir_is_const(x, 1) && ir_is_const(y, 0))
     return c;
   return NULL;
 }

@@ -70,12 +70,6 @@ static att_site *join(att_site *a, att_site *b) {
   return b;
 }
 
-// --- what a node is ------------------------------------------------------------------------------
-static int64_t steps_of(const ir_node *matmul) {
-  const ir_type *a = &matmul->in[0]->type;
-  return a->dims[a->rank - (ir_attr_bool(matmul, IR_ATTR_TRANS_A) ? 2 : 1)];
-}
-
 static bool is_worth_it(const ir_type *t, int64_t width) {
   int64_t m = t->dims[t->rank - 2], n = t->dims[t->rank - 1];
   int64_t batch = ir_elements(t) / (m * n), least = m < n ? m : n;
@@ -90,21 +84,12 @@ static void see_matmul(att_pass *p, const ir_node *n) {
     return;
   if (is_score(p, a) && n->type.dims[n->type.rank - 1] <= MAX_WIDTH) {
     put(p, n, ATT_OUT, att_site_of(p, a));
-  } else if (!is_inner(p, dom_base(a)) && is_worth_it(&n->type, steps_of(n))) {
+  } else if (!is_inner(p, dom_base(a)) && is_worth_it(&n->type, ir_matmul_steps(n))) {
     att_site *s = IR_NEW(p->arena, att_site);
     s->type = &n->type;
     IR_PUSH(p->arena, p->sites, s);
     put(p, n, ATT_IN, s);
   }
-}
-
-static bool is_over_last(const ir_node *n) {
-  if (n->type.dtype != IR_F32 ||
-      (n->op != IR_SUM && n->op != IR_REDUCE_MAX && n->op != IR_REDUCE_MIN))
-    return false;
-  int num;
-  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
-  return num == 1 && axes[0] == n->type.rank - 1;
 }
 
 static bool is_row_type(const ir_type *row, const ir_type *score) {
@@ -143,7 +128,7 @@ static void see(att_pass *p, const ir_node *n) {
     see_matmul(p, n);
   } else if (ir_ops[n->op].cls == IR_CLASS_POINTWISE) {
     see_pointwise(p, n);
-  } else if (is_over_last(n) && is_score(p, n->in[0])) {
+  } else if (ir_is_row_reduction(n) && is_score(p, n->in[0])) {
     att_site *s = att_site_of(p, n->in[0]);
     put(p, n, ATT_ROW, s);
     s->reduces = true;

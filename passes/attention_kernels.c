@@ -19,10 +19,6 @@ static bool is_member(const att_kernel *k, const ir_node *n) {
   return contains(&k->scores, n) || contains(&k->outs, n);
 }
 
-static bool is_generated(const ir_node *n) {
-  return n->op == IR_CONST || n->op == IR_IOTA;
-}
-
 // --- members -------------------------------------------------------------------------------------
 // Pointwise, of indices and constants or at random places of a stream.
 static bool is_free(const ir_node *n, int depth) {
@@ -32,7 +28,7 @@ static bool is_free(const ir_node *n, int depth) {
     return false;
   for (int i = 0; i < n->num_in; i++) {
     const ir_node *base = dom_base(n->in[i]);
-    if (!is_generated(base) && !is_free(base, depth + 1))
+    if (!ir_is_generated(base) && !is_free(base, depth + 1))
       return false;
   }
   return true;
@@ -52,7 +48,7 @@ static bool takes_in(att_pass *p, att_kernel *k, const ir_node *n, bool *fails) 
       p->owner[n->id] = k;
     return true;
   default:
-    return !is_generated(n) && is_free(n, 0);
+    return !ir_is_generated(n) && is_free(n, 0);
   }
 }
 

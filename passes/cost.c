@@ -8,8 +8,7 @@
 #include "passes/domain.h"
 
 static int64_t matmul_flops(const ir_node *n) {
-  const ir_type *a = &n->in[0]->type;
-  int64_t k = a->dims[a->rank - (ir_attr_bool(n, IR_ATTR_TRANS_A) ? 2 : 1)];
+  int64_t k = ir_matmul_steps(n);
   band_product bands = band_of_matmul(n);
   if (!bands.limited)
     return 2 * ir_elements(&n->type) * k;

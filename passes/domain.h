@@ -41,6 +41,12 @@ typedef struct dom_load {
 //     dom_view's strides[0] of the operand.
 //   UNIFORM and NORMAL have an extra load with operand -1 and buffer == user: no memory; `access`
 //     is the element's row-major index in the node's own shape (what Philox counts by).
+
+// It comes from memory; not made anew, as constants and random elements are.
+static inline bool dom_is_in_memory(const dom_load *l) {
+  return l->operand >= 0 && !ir_is_generated(l->buffer);
+}
+
 typedef struct dom_store {
   ir_node *node;     // the value computed in the kernel (a member)
   ir_node *buffer;   // the node that memory holds: `node` itself or a member view of it

@@ -33,7 +33,7 @@ dom_io dom_kernel_io(ir_arena *a, const ir_kernel *k) {
     ir_node *n = k->nodes.at[i];
     for (int j = 0; j < n->num_in; j++) {
       ir_node *base = dom_base(n->in[j]);
-      bool leaf = base->op == IR_CONST || base->op == IR_IOTA;
+      bool leaf = ir_is_generated(base);
       if (leaf || base->kernel == k || base->mark)
         continue;
       base->mark = 1;

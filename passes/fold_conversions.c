@@ -34,14 +34,10 @@ static bool may_convert(const ir_node *n) {
   return n->op == IR_MATMUL && !n->kernel;
 }
 
-static bool is_generated(const ir_node *n) {
-  return n->op == IR_CONST || n->op == IR_IOTA;
-}
-
 // A conversion of something that is in memory; NULL: none.
 static ir_node *conversion_of(ir_node *operand) {
   ir_node *n = below_views(operand);
-  return ir_is_conversion(n) && !is_generated(below_views(n->in[0])) ? n : NULL;
+  return ir_is_conversion(n) && !ir_is_generated(below_views(n->in[0])) ? n : NULL;
 }
 
 // --- one conversion for matmuls, one for others ------------------------------------------------

@@ -45,8 +45,7 @@ static masks masks_of(const ir_func *f) {
 
 // select mask, _, 0
 static bool is_masked(const ir_node *n, const ir_node *mask) {
-  return n->op == IR_SELECT && (!mask || n->in[0] == mask) && n->in[2]->op == IR_CONST &&
-         ir_attr_num(n->in[2], IR_ATTR_VALUE) == 0;
+  return n->op == IR_SELECT && (!mask || n->in[0] == mask) && ir_is_const(n->in[2], 0);
 }
 
 // All that becomes of `n` goes through the mask.

@@ -113,7 +113,7 @@ static void follow(recompute *r, chain *c, ir_node *n, bool top) {
   bool base = n->kernel != c->k || n == c->stem || (!top && c->kept[n->id]) ||
               (!is_pointwise(n) && ir_bytes(&n->type) < SMALL_BYTES);
   if (base) {
-    if (n->op != IR_CONST && n->op != IR_IOTA)
+    if (!ir_is_generated(n))
       IR_PUSH(r->arena, c->bases, n);
     return;
   }

@@ -41,8 +41,7 @@ static void add_factor(product *p, factor_kind kind, const ir_node *n) {
 }
 
 static bool is_zero(const ir_node *n) {
-  n = dom_base(n);
-  return n->op == IR_CONST && ir_attr_num(n, IR_ATTR_VALUE) == 0;
+  return ir_is_const(dom_base(n), 0);
 }
 
 static void take_apart(product *p, const ir_node *n) {

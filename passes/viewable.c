@@ -34,8 +34,7 @@ static bool wrap(viewable *v, ir_node *n, int operand) {
 }
 
 static bool is_generated(const ir_node *n) {
-  const ir_node *base = dom_base(n);
-  return base->op == IR_CONST || base->op == IR_IOTA;
+  return ir_is_generated(dom_base(n));
 }
 
 static bool plain_strides(const ir_node *n) {
