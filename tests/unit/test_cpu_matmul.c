@@ -8,6 +8,7 @@
 // Some problems have bands: operands are 0 outside theirs, and only a band of c is looked at. Each
 // has a twin of the same tile that knows of no band and must give the same bits there.
 #include "codegen/cpu_matmul.h"
+#include "tests/unit/support_matmul.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -22,20 +23,12 @@ typedef void (*phase_fn)(int64_t begin, int64_t end, char *const *args);
 typedef struct test {
   mm_problem p;
   mm_plan plan;
-  mm_axes c_batch, c_m, c_n; // where results go when they are not plain
+  test_output c; // where results go when they are not plain
   const char *what;
   bool has_twin; // the test after this one
 } test;
 
-static uint64_t state = 0x9e3779b97f4a7c15u;
-static uint64_t draw(uint64_t limit) {
-  state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-  return (state >> 11) % limit;
-}
-
-// --- problems
-// -------------------------------------------------------------------------------------
-
+// --- problems -------------------------------------------------------------------------------
 static const cg_target targets[] = {
     {.name = "512",
      .vector_bytes = 64,
@@ -59,66 +52,26 @@ static const cg_target targets[] = {
      .l2_bytes = 40000},
 };
 
-// Splits `size` into two parts when it can, so that the axis has two strides later.
-static mm_axes parts_of(int64_t size, bool two) {
-  mm_axes axes = {.num = 1, .size = {size}};
-  for (int64_t inner = 2; two && inner < size; inner++)
-    if (size % inner == 0) {
-      axes = (mm_axes){.num = 2, .size = {size / inner, inner}};
-      break;
-    }
-  return axes;
-}
-
-// Lays lists of axes out in memory, the last one innermost; gaps between rows now and then.
-static void lay_out(mm_axes *const *order, int num, bool gaps, bool interleave) {
-  int64_t stride = 1;
-  for (int part = 1; part >= 0; part--) // interleave: all inner parts lie inside all outer ones
-    for (int i = num - 1; i >= 0; i--)
-      for (int j = order[i]->num - 1; j >= 0; j--) {
-        bool inner = j == order[i]->num - 1;
-        if (interleave ? inner != (part == 1) : part == 0)
-          continue;
-        order[i]->stride[j] = stride;
-        stride = stride * order[i]->size[j] + (gaps && draw(3) == 0 ? (int64_t)draw(5) * 8 : 0);
-      }
-}
-
-static mm_operand random_operand(int arg, const mm_problem *p, int64_t x, bool odd) {
-  mm_operand o = {.arg = arg,
-                  .ctype = p->ctype,
-                  .elem_bytes = p->elem_bytes,
-                  .offset = odd ? (int64_t)draw(20) : 0};
-  bool two = odd && draw(2);
-  o.batch = parts_of(p->batch, two), o.x = parts_of(x, two), o.k = parts_of(p->k, odd && draw(2));
-  mm_axes *rows[] = {&o.batch, &o.x, &o.k}, *cols[] = {&o.batch, &o.k, &o.x};
-  mm_axes *mixed[] = {&o.x, &o.batch, &o.k};
-  uint64_t kind = draw(odd ? 3 : 2);
-  lay_out(kind == 0 ? rows : kind == 1 ? cols : mixed, 3, odd, odd && draw(2));
-  o.batch = mm_simplify(&o.batch), o.x = mm_simplify(&o.x), o.k = mm_simplify(&o.k);
-  return o;
-}
-
 static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out);
 
 static void set_output(test *t, bool plain) {
   mm_problem *p = &t->p;
-  t->c_batch = parts_of(p->batch, false);
-  t->c_m = parts_of(p->m, !plain), t->c_n = parts_of(p->n, !plain && draw(2));
-  mm_axes *order[] = {&t->c_batch, &t->c_m, &t->c_n};
-  lay_out(order, 3, false, !plain && draw(2));
+  t->c.batch = test_parts_of(p->batch, false);
+  t->c.m = test_parts_of(p->m, !plain), t->c.n = test_parts_of(p->n, !plain && test_draw(2));
+  mm_axes *order[] = {&t->c.batch, &t->c.m, &t->c.n};
+  test_lay_out(order, 3, false, !plain && test_draw(2));
   p->plain = plain;
   p->c = (mm_operand){.arg = 2,
                       .ctype = p->ctype,
                       .elem_bytes = p->elem_bytes,
-                      .batch = mm_simplify(&t->c_batch),
-                      .x = mm_simplify(&t->c_m)};
+                      .batch = mm_simplify(&t->c.batch),
+                      .x = mm_simplify(&t->c.m)};
 }
 
 static void add_problem(test *t, ir_arena *arena, int64_t batch, int64_t m, int64_t n, int64_t k,
                         bool odd, const char *what) {
-  const cg_target *target = &targets[draw(4)];
-  bool wide = draw(6) == 0;
+  const cg_target *target = &targets[test_draw(4)];
+  bool wide = test_draw(6) == 0;
   t->what = what;
   t->p = (mm_problem){.target = target,
                       .arena = arena,
@@ -131,32 +84,17 @@ static void add_problem(test *t, ir_arena *arena, int64_t batch, int64_t m, int6
                       .workspace_arg = 3,
                       .emit_finish = emit_finish,
                       .data = t};
-  t->p.a = random_operand(0, &t->p, m, odd);
-  t->p.b = random_operand(1, &t->p, n, odd);
-  set_output(t, draw(2));
+  t->p.a = test_random_operand(0, &t->p, m, odd);
+  t->p.b = test_random_operand(1, &t->p, n, odd);
+  set_output(t, test_draw(2));
   mm_make_plan(&t->p, &t->plan);
-}
-
-static ir_band random_band(int64_t rows, int64_t columns) {
-  int64_t x = (int64_t)draw((uint64_t)(rows + columns)) - rows, y = x + (int64_t)draw(40);
-  switch (draw(5)) {
-  case 0:
-    return (ir_band){1 - rows, columns - 1}; // all
-  case 1:
-    return (ir_band){1 - rows, x < columns ? x : columns - 1};
-  case 2:
-    return (ir_band){x > -rows ? x : 1 - rows, columns - 1};
-  case 3:
-    return (ir_band){x > -rows ? x : 1 - rows, y < columns ? y : columns - 1};
-  default:
-    return draw(8) == 0 ? (ir_band){1, 0} : (ir_band){1 - rows, 0}; // nothing; causal
-  }
 }
 
 static int add_banded(test *t, ir_arena *arena, int64_t batch, int64_t m, int64_t n, int64_t k,
                       bool odd) {
   add_problem(t, arena, batch, m, n, k, odd, "banded");
-  t->p.bands = (band_product){random_band(m, k), random_band(k, n), random_band(m, n), true};
+  t->p.bands =
+      (band_product){test_random_band(m, k), test_random_band(k, n), test_random_band(m, n), true};
   mm_make_plan(&t->p, &t->plan);
   t->has_twin = true;
   t[1] = t[0];
@@ -167,11 +105,6 @@ static int add_banded(test *t, ir_arena *arena, int64_t batch, int64_t m, int64_
   t[1].p.data = &t[1];
   mm_make_plan(&t[1].p, &t[1].plan);
   return 2;
-}
-
-static int64_t random_size(void) {
-  static const int64_t common[] = {1, 2, 7, 10, 16, 31, 32, 33, 48, 64, 65, 96, 100};
-  return draw(3) ? common[draw(13)] : 1 + (int64_t)draw(150);
 }
 
 static int all_problems(test *tests, ir_arena *arena) {
@@ -186,13 +119,14 @@ static int all_problems(test *tests, ir_arena *arena) {
       add_problem(&tests[num], arena, named[i][0], named[i][1], named[i][2], named[i][3], odd,
                   "named");
   for (int i = 0; i < NUM_RANDOM; i++, num++)
-    add_problem(&tests[num], arena, draw(3) ? 1 : 1 + (int64_t)draw(6), random_size(),
-                random_size(), random_size(), i % 2, "random");
+    add_problem(&tests[num], arena, test_draw(3) ? 1 : 1 + (int64_t)test_draw(6),
+                test_random_size(150), test_random_size(150), test_random_size(150), i % 2,
+                "random");
   for (int i = 0; i < NUM_BANDED; i++) {
     bool heads = i % 4 == 0, longer = i % 16 == 1;
-    int64_t m = heads ? 64 : random_size(), n = heads ? 64 : random_size();
-    num +=
-        add_banded(&tests[num], arena, heads ? 3 : 1, m, n, longer ? 3000 : random_size(), i % 2);
+    int64_t m = heads ? 64 : test_random_size(150), n = heads ? 64 : test_random_size(150);
+    num += add_banded(&tests[num], arena, heads ? 3 : 1, m, n,
+                      longer ? 3000 : test_random_size(150), i % 2);
   }
   return num;
 }
@@ -200,7 +134,7 @@ static int all_problems(test *tests, ir_arena *arena) {
 // --- text
 // -----------------------------------------------------------------------------------------
 
-// c = 3 + sum / 2, wherever c_batch, c_m and c_n say; plain edges: the sum itself.
+// c = 3 + sum / 2, wherever c.batch, c.m and c.n say; plain edges: the sum itself.
 static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out) {
   const test *t = data;
   const char *c = p->ctype;
@@ -213,8 +147,8 @@ static void emit_finish(const mm_problem *p, void *data, const char *name, ir_bu
       "      const int64_t line = m + i, column = n + j;\n"
       "      ((%s *)args[2])[%s + %s + %s] = %s;\n"
       "    }\n}\n\n",
-      name, c, c, mm_offset(p->arena, &t->c_batch, "batch"), mm_offset(p->arena, &t->c_m, "line"),
-      mm_offset(p->arena, &t->c_n, "column"),
+      name, c, c, mm_offset(p->arena, &t->c.batch, "batch"), mm_offset(p->arena, &t->c.m, "line"),
+      mm_offset(p->arena, &t->c.n, "column"),
       p->plain ? "tile[i * pitch + j]" : "3 + tile[i * pitch + j] / 2");
 }
 
@@ -255,72 +189,18 @@ static void unguard(char *at, size_t bytes) {
   munmap(at + bytes - whole, whole + PAGE);
 }
 
-static int64_t extent(const mm_axes *axes) {
-  int64_t e = 0;
-  for (int i = 0; i < axes->num; i++)
-    e += (axes->size[i] - 1) * axes->stride[i];
-  return e;
-}
-
-static int64_t at(const mm_axes *axes, int64_t index) {
-  int64_t offset = 0;
-  for (int i = axes->num - 1; i >= 0; index /= axes->size[i], i--)
-    offset += index % axes->size[i] * axes->stride[i];
-  return offset;
-}
-
-static double get(const mm_problem *p, const char *buffer, int64_t i) {
-  return p->elem_bytes == 8 ? ((const double *)buffer)[i] : (double)((const float *)buffer)[i];
-}
-
 static char *random_operand_data(const mm_problem *p, const mm_operand *o, size_t *bytes) {
-  int64_t count = o->offset + extent(&o->batch) + extent(&o->x) + extent(&o->k) + 1;
+  int64_t count = o->offset + test_extent(&o->batch) + test_extent(&o->x) + test_extent(&o->k) + 1;
   *bytes = (size_t)(count * p->elem_bytes);
   char *data = guarded(*bytes);
   for (int64_t i = 0; i < count; i++) {
-    double v = (double)draw(1 << 20) / (1 << 19) - 1;
+    double v = (double)test_draw(1 << 20) / (1 << 19) - 1;
     if (p->elem_bytes == 8)
       ((double *)data)[i] = v;
     else
       ((float *)data)[i] = (float)v;
   }
   return data;
-}
-
-static void put_zero(const mm_problem *p, char *buffer, int64_t i) {
-  memset(buffer + i * p->elem_bytes, 0, (size_t)p->elem_bytes);
-}
-
-static bool outside(ir_band b, int64_t row, int64_t column) {
-  return column - row < b.lower || column - row > b.upper;
-}
-
-// Operands as the bands promise them.
-static void clear_outside(const mm_problem *p, char *const *args) {
-  for (int64_t b = 0; p->bands.limited && b < p->batch; b++)
-    for (int64_t k = 0; k < p->k; k++) {
-      int64_t pa = p->a.offset + at(&p->a.batch, b) + at(&p->a.k, k);
-      int64_t pb = p->b.offset + at(&p->b.batch, b) + at(&p->b.k, k);
-      for (int64_t m = 0; m < p->m; m++)
-        if (outside(p->bands.a, m, k))
-          put_zero(p, args[0], pa + at(&p->a.x, m));
-      for (int64_t n = 0; n < p->n; n++)
-        if (outside(p->bands.b, k, n))
-          put_zero(p, args[1], pb + at(&p->b.x, n));
-    }
-}
-
-// Elements of c that somebody needs and that two runs disagree on.
-static int64_t count_different(const test *t, const char *x, const char *y) {
-  const mm_problem *p = &t->p;
-  int64_t wrong = 0;
-  for (int64_t b = 0; b < p->batch; b++)
-    for (int64_t m = 0; m < p->m; m++)
-      for (int64_t n = 0; n < p->n; n++) {
-        int64_t i = (at(&t->c_batch, b) + at(&t->c_m, m) + at(&t->c_n, n)) * p->elem_bytes;
-        wrong += !outside(p->bands.c, m, n) && memcmp(x + i, y + i, (size_t)p->elem_bytes);
-      }
-  return wrong;
 }
 
 static void run(const test *t, phase_fn *const *phases, char *const *args, int64_t piece) {
@@ -341,15 +221,16 @@ static int64_t count_wrong(const test *t, char *const *args, double *worst) {
   for (int64_t b = 0; b < p->batch; b++)
     for (int64_t m = 0; m < p->m; m++)
       for (int64_t n = 0; n < p->n; n++) {
-        if (p->bands.limited && outside(p->bands.c, m, n))
+        if (p->bands.limited && test_is_outside(p->bands.c, m, n))
           continue;
-        int64_t pa = p->a.offset + at(&p->a.batch, b) + at(&p->a.x, m);
-        int64_t pb = p->b.offset + at(&p->b.batch, b) + at(&p->b.x, n);
+        int64_t pa = p->a.offset + test_at(&p->a.batch, b) + test_at(&p->a.x, m);
+        int64_t pb = p->b.offset + test_at(&p->b.batch, b) + test_at(&p->b.x, n);
         double sum = 0;
         for (int64_t k = 0; k < p->k; k++)
-          sum += get(p, args[0], pa + at(&p->a.k, k)) * get(p, args[1], pb + at(&p->b.k, k));
+          sum += test_element(p->elem_bytes, args[0], pa + test_at(&p->a.k, k)) *
+                 test_element(p->elem_bytes, args[1], pb + test_at(&p->b.k, k));
         double want = p->plain ? sum : 3 + sum / 2;
-        double got = get(p, args[2], at(&t->c_batch, b) + at(&t->c_m, m) + at(&t->c_n, n));
+        double got = test_element(p->elem_bytes, args[2], test_output_at(&t->c, b, m, n));
         double error = fabs(got - want) / (1 + fabs(want));
         *worst = error > *worst ? error : *worst;
         wrong += !(error <= limit);
@@ -384,7 +265,7 @@ static bool same_as_twin(const test *t, void *library, int index, char *const *a
   size_t size = (size_t)twin->plan.workspace, c = (size_t)(t->p.batch * t->p.m * t->p.n);
   char *mine[] = {args[0], args[1], guarded(c * (size_t)t->p.elem_bytes), guarded(size)};
   run(twin, phases, mine, 0);
-  int64_t different = count_different(t, first, mine[2]);
+  int64_t different = test_count_different(&t->p, &t->c, first, mine[2]);
   unguard(mine[2], c * (size_t)t->p.elem_bytes), unguard(mine[3], size);
   if (different) {
     describe(t);
@@ -404,7 +285,7 @@ static bool check(const test *t, void *library, int index) {
   bytes[2] = (size_t)(p->batch * p->m * p->n * p->elem_bytes);
   bytes[3] = (size_t)t->plan.workspace;
   args[2] = guarded(bytes[2]), args[3] = guarded(bytes[3]);
-  clear_outside(p, args);
+  test_clear_outside(p, args);
   run(t, phases, args, 0);
   double worst = 0;
   int64_t wrong = count_wrong(t, args, &worst);

@@ -13,6 +13,7 @@
 #include "ir/narrow.h"
 #include "tests/emulator/emulator.h"
 #include "tests/unit/support_kernels.h"
+#include "tests/unit/support_matmul.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -24,53 +25,15 @@ enum { NUM_RANDOM = 72, NUM_BANDED = 20, MAX_TESTS = 160, NUM_ORDERS = 3 };
 typedef struct test {
   cmm_problem p;
   cmm_plan plan;
-  mm_axes c_batch, c_m, c_n; // where results go
+  test_output c; // where results go
   const char *what;
   bool has_twin; // the test after this one
 } test;
 
-static uint64_t state = 0x9e3779b97f4a7c15u;
-static uint64_t draw(uint64_t limit) {
-  state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-  return (state >> 11) % limit;
-}
-
-// --- problems -------------------------------------------------------------------------------
-// Splits `size` into two parts when it can, so that the axis has two strides later.
-static mm_axes parts_of(int64_t size, bool two) {
-  for (int64_t inner = size % 4 == 0 && draw(2) ? 4 : 2; two && inner < size; inner++)
-    if (size % inner == 0)
-      return (mm_axes){.num = 2, .size = {size / inner, inner}};
-  return (mm_axes){.num = 1, .size = {size}};
-}
-
-// Lays lists of axes out in memory, the last one innermost; gaps between rows now and then.
-static void lay_out(mm_axes *const *order, int num, bool gaps, bool interleave) {
-  int64_t stride = 1;
-  for (int part = 1; part >= 0; part--) // interleave: all inner parts lie inside all outer ones
-    for (int i = num - 1; i >= 0; i--)
-      for (int j = order[i]->num - 1; j >= 0; j--) {
-        bool inner = j == order[i]->num - 1;
-        if (interleave ? inner != (part == 1) : part == 0)
-          continue;
-        order[i]->stride[j] = stride;
-        stride = stride * order[i]->size[j] + (gaps && draw(3) == 0 ? (int64_t)draw(5) * 8 : 0);
-      }
-}
-
-static mm_operand random_operand(int arg, const mm_problem *p, int64_t x, bool odd) {
-  bool half = cmm_is_half(((const cmm_problem *)(const void *)p)->math);
-  mm_operand o = {.arg = arg,
-                  .ctype = half ? "uint16_t" : p->ctype,
-                  .elem_bytes = half ? 2 : p->elem_bytes,
-                  .offset = odd ? (int64_t)draw(20) : 0};
-  bool two = odd && draw(2);
-  o.batch = parts_of(p->batch, two), o.x = parts_of(x, two), o.k = parts_of(p->k, odd && draw(2));
-  mm_axes *rows[] = {&o.batch, &o.x, &o.k}, *cols[] = {&o.batch, &o.k, &o.x};
-  mm_axes *mixed[] = {&o.x, &o.batch, &o.k};
-  uint64_t kind = draw(odd ? 3 : 2);
-  lay_out(kind == 0 ? rows : kind == 1 ? cols : mixed, 3, odd, odd && draw(2));
-  o.batch = mm_simplify(&o.batch), o.x = mm_simplify(&o.x), o.k = mm_simplify(&o.k);
+static mm_operand random_operand(int arg, const cmm_problem *p, int64_t x, bool odd) {
+  mm_operand o = test_random_operand(arg, &p->p, x, odd);
+  if (cmm_is_half(p->math))
+    o.ctype = "uint16_t", o.elem_bytes = 2;
   return o;
 }
 
@@ -78,7 +41,7 @@ static void emit_args(const cmm_problem *p, ir_buf *out) {
   ir_buf_printf(out, "  %s *const out = (%s *)args[2];\n", p->p.ctype, p->p.ctype);
 }
 
-// c = 3 + sum / 2, wherever c_batch, c_m and c_n say.
+// c = 3 + sum / 2, wherever c.batch, c.m and c.n say.
 static void emit_finish(const cmm_problem *p, ir_buf *out, int indent) {
   const test *t = p->data;
   ir_arena *a = p->p.arena;
@@ -89,15 +52,15 @@ static void emit_finish(const cmm_problem *p, ir_buf *out, int indent) {
                 "%*s    k_put(out + %s + %s + %s, (%s)(3 + product[e] / 2));\n"
                 "%*s}\n",
                 indent, "", indent, "", indent, "", (long long)p->p.n, indent, "",
-                mm_offset(a, &t->c_batch, "batch"), mm_offset(a, &t->c_m, "line"),
-                mm_offset(a, &t->c_n, "at_n"), p->p.ctype, indent, "");
+                mm_offset(a, &t->c.batch, "batch"), mm_offset(a, &t->c.m, "line"),
+                mm_offset(a, &t->c.n, "at_n"), p->p.ctype, indent, "");
 }
 
 static void set_output(test *t) {
-  t->c_batch = parts_of(t->p.p.batch, false);
-  t->c_m = parts_of(t->p.p.m, draw(2)), t->c_n = parts_of(t->p.p.n, draw(2));
-  mm_axes *order[] = {&t->c_batch, &t->c_m, &t->c_n};
-  lay_out(order, 3, false, draw(2));
+  t->c.batch = test_parts_of(t->p.p.batch, false);
+  t->c.m = test_parts_of(t->p.p.m, test_draw(2)), t->c.n = test_parts_of(t->p.p.n, test_draw(2));
+  mm_axes *order[] = {&t->c.batch, &t->c.m, &t->c.n};
+  test_lay_out(order, 3, false, test_draw(2));
 }
 
 typedef enum kind { F32, F64, TF32, BF16, F16 } kind;
@@ -121,8 +84,8 @@ static void add_problem(test *t, const cg_target *target, ir_arena *arena, const
                        .emit_args = emit_args,
                        .emit_finish = emit_finish,
                        .data = t};
-  t->p.p.a = random_operand(0, &t->p.p, size[1], odd);
-  t->p.p.b = random_operand(1, &t->p.p, size[2], odd);
+  t->p.p.a = random_operand(0, &t->p, size[1], odd);
+  t->p.p.b = random_operand(1, &t->p, size[2], odd);
   set_output(t);
 }
 
@@ -130,34 +93,18 @@ static void add_problem(test *t, const cg_target *target, ir_arena *arena, const
 static void force_something(test *t) {
   static const int tiles[][4] = {{8, 2, 1, 2}, {8, 2, 2, 4}, {4, 2, 2, 2}, {8, 1, 1, 1},
                                  {2, 1, 1, 1}, {1, 2, 2, 1}, {4, 1, 1, 8}, {4, 2, 1, 1}};
-  const int *w = tiles[draw(t->p.math != MM_F32 || t->p.p.elem_bytes == 8 ? 3 : 8)];
+  const int *w = tiles[test_draw(t->p.math != MM_F32 || t->p.p.elem_bytes == 8 ? 3 : 8)];
   bool wide = t->p.p.elem_bytes == 8;
   t->p.want_tm = wide ? w[0] / 2 : w[0], t->p.want_tv = wide ? 1 : w[1];
   t->p.want_warps_m = w[2], t->p.want_warps_n = w[3];
-  if (draw(2))
-    t->p.want_pieces = 1 + (int)draw(5);
-}
-
-static ir_band random_band(int64_t rows, int64_t columns) {
-  int64_t x = (int64_t)draw((uint64_t)(rows + columns)) - rows, y = x + (int64_t)draw(40);
-  switch (draw(5)) {
-  case 0:
-    return (ir_band){1 - rows, columns - 1}; // all
-  case 1:
-    return (ir_band){1 - rows, x < columns ? x : columns - 1};
-  case 2:
-    return (ir_band){x > -rows ? x : 1 - rows, columns - 1};
-  case 3:
-    return (ir_band){x > -rows ? x : 1 - rows, y < columns ? y : columns - 1};
-  default:
-    return draw(8) == 0 ? (ir_band){1, 0} : (ir_band){1 - rows, 0}; // nothing; causal
-  }
+  if (test_draw(2))
+    t->p.want_pieces = 1 + (int)test_draw(5);
 }
 
 static int add_twins(test *t) {
   mm_problem *p = &t->p.p;
-  p->bands = (band_product){random_band(p->m, p->k), random_band(p->k, p->n),
-                            random_band(p->m, p->n), true};
+  p->bands = (band_product){test_random_band(p->m, p->k), test_random_band(p->k, p->n),
+                            test_random_band(p->m, p->n), true};
   cmm_make_plan(&t->p, &t->plan);
   t->has_twin = true;
   t[1] = t[0];
@@ -170,11 +117,6 @@ static int add_twins(test *t) {
   t[1].p.data = &t[1];
   cmm_make_plan(&t[1].p, &t[1].plan);
   return 2;
-}
-
-static int64_t random_size(void) {
-  static const int64_t common[] = {1, 2, 7, 10, 16, 31, 32, 33, 48, 64, 65, 96, 100};
-  return draw(3) ? common[draw(13)] : 1 + (int64_t)draw(120);
 }
 
 static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
@@ -192,8 +134,8 @@ static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
     cmm_make_plan(&tests[num].p, &tests[num].plan);
   }
   for (int i = 0; i < NUM_RANDOM; i++, num++) {
-    int64_t size[] = {draw(3) ? 1 : 1 + (int64_t)draw(4), random_size(), random_size(),
-                      random_size()};
+    int64_t size[] = {test_draw(3) ? 1 : 1 + (int64_t)test_draw(4), test_random_size(120),
+                      test_random_size(120), test_random_size(120)};
     add_problem(&tests[num], target, arena, size, i % 2,
                 i % 3 == 1   ? TF32
                 : i % 3 == 2 ? i / 3 % 3 ? BF16 : F16
@@ -205,8 +147,9 @@ static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
   }
   for (int i = 0; i < NUM_BANDED; i++) {
     bool heads = i % 4 == 0;
-    int64_t size[] = {heads ? 2 : 1, heads ? 64 : random_size(), heads ? 64 : random_size(),
-                      i % 4 == 1 ? 100 + (int64_t)draw(300) : random_size()};
+    int64_t size[] = {heads ? 2 : 1, heads ? 64 : test_random_size(120),
+                      heads ? 64 : test_random_size(120),
+                      i % 4 == 1 ? 100 + (int64_t)test_draw(300) : test_random_size(120)};
     add_problem(&tests[num], target, arena, size, i % 2,
                 i % 4 == 2   ? TF32
                 : i % 4 == 3 ? BF16
@@ -218,26 +161,6 @@ static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
   return num;
 }
 
-// --- data -----------------------------------------------------------------------------------
-static int64_t extent(const mm_axes *axes) {
-  int64_t e = 0;
-  for (int i = 0; i < axes->num; i++)
-    e += (axes->size[i] - 1) * axes->stride[i];
-  return e;
-}
-
-static int64_t at(const mm_axes *axes, int64_t index) {
-  int64_t offset = 0;
-  for (int i = axes->num - 1; i >= 0; index /= axes->size[i], i--)
-    offset += index % axes->size[i] * axes->stride[i];
-  return offset;
-}
-
-static double get(const mm_problem *p, const char *buffer, int64_t i) {
-  return p->elem_bytes == 8 ? ((const double *)(const void *)buffer)[i]
-                            : (double)((const float *)(const void *)buffer)[i];
-}
-
 static ir_dtype half_type(mm_math math) {
   return math == MM_BF16 ? IR_BF16 : IR_F16;
 }
@@ -246,7 +169,7 @@ static ir_dtype half_type(mm_math math) {
 static double operand(const cmm_problem *p, const char *buffer, int64_t i) {
   if (cmm_is_half(p->math))
     return ir_narrow_of_bits(half_type(p->math), ((const uint16_t *)(const void *)buffer)[i]);
-  double v = get(&p->p, buffer, i);
+  double v = test_element(p->p.elem_bytes, buffer, i);
   return p->math == MM_TF32 ? ir_narrow_tf32(v) : v;
 }
 
@@ -259,11 +182,11 @@ static char *new_buffer(size_t bytes) {
 }
 
 static char *random_data(const cmm_problem *p, const mm_operand *o, size_t *bytes) {
-  int64_t count = o->offset + extent(&o->batch) + extent(&o->x) + extent(&o->k) + 1;
+  int64_t count = o->offset + test_extent(&o->batch) + test_extent(&o->x) + test_extent(&o->k) + 1;
   *bytes = (size_t)(count * o->elem_bytes);
   char *data = new_buffer(*bytes);
   for (int64_t i = 0; i < count; i++) {
-    double v = (double)draw(1 << 20) / (1 << 19) - 1;
+    double v = (double)test_draw(1 << 20) / (1 << 19) - 1;
     if (o->elem_bytes == 8)
       ((double *)(void *)data)[i] = v;
     else if (o->elem_bytes == 2)
@@ -272,29 +195,6 @@ static char *random_data(const cmm_problem *p, const mm_operand *o, size_t *byte
       ((float *)(void *)data)[i] = (float)v;
   }
   return data;
-}
-
-static bool outside(ir_band b, int64_t row, int64_t column) {
-  return column - row < b.lower || column - row > b.upper;
-}
-
-static void put_zero(const mm_operand *o, char *buffer, int64_t i) {
-  memset(buffer + i * o->elem_bytes, 0, (size_t)o->elem_bytes);
-}
-
-// Operands as the bands promise them.
-static void clear_outside(const mm_problem *p, char *const *args) {
-  for (int64_t b = 0; p->bands.limited && b < p->batch; b++)
-    for (int64_t k = 0; k < p->k; k++) {
-      int64_t pa = p->a.offset + at(&p->a.batch, b) + at(&p->a.k, k);
-      int64_t pb = p->b.offset + at(&p->b.batch, b) + at(&p->b.k, k);
-      for (int64_t m = 0; m < p->m; m++)
-        if (outside(p->bands.a, m, k))
-          put_zero(&p->a, args[0], pa + at(&p->a.x, m));
-      for (int64_t n = 0; n < p->n; n++)
-        if (outside(p->bands.b, k, n))
-          put_zero(&p->b, args[1], pb + at(&p->b.x, n));
-    }
 }
 
 // --- running --------------------------------------------------------------------------------
@@ -340,34 +240,21 @@ static int64_t count_wrong(const test *t, char *const *args, double *worst) {
   int64_t wrong = 0;
   for (int64_t i = 0; i < p->batch * p->m * p->n; i++) {
     int64_t b = i / (p->m * p->n), m = i / p->n % p->m, n = i % p->n;
-    if (p->bands.limited && outside(p->bands.c, m, n))
+    if (p->bands.limited && test_is_outside(p->bands.c, m, n))
       continue;
-    int64_t pa = p->a.offset + at(&p->a.batch, b) + at(&p->a.x, m);
-    int64_t pb = p->b.offset + at(&p->b.batch, b) + at(&p->b.x, n);
+    int64_t pa = p->a.offset + test_at(&p->a.batch, b) + test_at(&p->a.x, m);
+    int64_t pb = p->b.offset + test_at(&p->b.batch, b) + test_at(&p->b.x, n);
     double sum = 0;
     for (int64_t k = 0; k < p->k; k++)
-      sum += operand(&t->p, args[0], pa + at(&p->a.k, k)) *
-             operand(&t->p, args[1], pb + at(&p->b.k, k));
+      sum += operand(&t->p, args[0], pa + test_at(&p->a.k, k)) *
+             operand(&t->p, args[1], pb + test_at(&p->b.k, k));
     double want = 3 + sum / 2;
-    double got = get(p, args[2], at(&t->c_batch, b) + at(&t->c_m, m) + at(&t->c_n, n));
+    double got = test_element(p->elem_bytes, args[2], test_output_at(&t->c, b, m, n));
     double error = fabs(got - want) / (1 + fabs(want));
     *worst = error > *worst ? error : *worst;
     wrong += !(error <= limit);
   }
   return wrong;
-}
-
-// Elements of c that somebody needs and that two runs disagree on.
-static int64_t count_different(const test *t, const char *x, const char *y) {
-  const mm_problem *p = &t->p.p;
-  int64_t different = 0;
-  for (int64_t i = 0; i < p->batch * p->m * p->n; i++) {
-    int64_t b = i / (p->m * p->n), m = i / p->n % p->m, n = i % p->n;
-    int64_t c = (at(&t->c_batch, b) + at(&t->c_m, m) + at(&t->c_n, n)) * p->elem_bytes;
-    bool needed = !p->bands.limited || !outside(p->bands.c, m, n);
-    different += needed && memcmp(x + c, y + c, (size_t)p->elem_bytes) != 0;
-  }
-  return different;
 }
 
 static bool check(const test *t, emu_machine *m, void *library, int index) {
@@ -382,7 +269,7 @@ static bool check(const test *t, emu_machine *m, void *library, int index) {
       (size_t)(t->plan.workspace > twin->plan.workspace ? t->plan.workspace : twin->plan.workspace);
   args[2] = new_buffer(bytes[2]), args[3] = new_buffer(bytes[3]);
   char *first = new_buffer(bytes[2]);
-  clear_outside(p, args);
+  test_clear_outside(p, args);
   bool ok = true;
   for (unsigned order = 0; ok && order < NUM_ORDERS; order++) {
     double worst = 0;
@@ -400,7 +287,7 @@ static bool check(const test *t, emu_machine *m, void *library, int index) {
   }
   if (ok && t->has_twin) {
     ok = run(twin, m, library, index + 1, args, bytes, 0);
-    int64_t different = ok ? count_different(t, first, args[2]) : 0;
+    int64_t different = ok ? test_count_different(&t->p.p, &t->c, first, args[2]) : 0;
     if (different) {
       describe(t);
       printf(": %lld other bits than without bands\n", (long long)different);

@@ -3,17 +3,12 @@
 // reads of shared memory have no bank conflicts; and a few choices that anybody would make.
 #include "codegen/cuda_matmul.h"
 #include "codegen/program.h"
+#include "tests/unit/support_matmul.h"
 #include "tests/unit/support_passes.h"
 
 #include <string.h>
 
 enum { NUM_RANDOM = 150 };
-
-static uint64_t state = 0x9e3779b97f4a7c15u;
-static uint64_t draw(uint64_t limit) {
-  state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-  return (state >> 11) % limit;
-}
 
 static const char *name_of(const cmm_problem *p, const cmm_plan *g) {
   return ir_format(p->p.arena,
@@ -136,12 +131,12 @@ int main(void) {
   static const char *const targets[] = {"cuda:sm_80", "cuda:sm_86", "cuda:sm_90a",
                                         "cuda:sm_80,sm_90a"};
   for (int i = 0; i < NUM_RANDOM; i++) {
-    const cg_target *target = cg_target_find(a, targets[draw(4)]);
-    int64_t size[4] = {draw(3) ? 1 : 1 + (int64_t)draw(64)};
+    const cg_target *target = cg_target_find(a, targets[test_draw(4)]);
+    int64_t size[4] = {test_draw(3) ? 1 : 1 + (int64_t)test_draw(64)};
     for (int j = 1; j < 4; j++)
-      size[j] = 1 + (int64_t)draw(1u << draw(13));
+      size[j] = 1 + (int64_t)test_draw(1u << test_draw(13));
     cmm_problem p;
-    cmm_plan g = plan_of(a, target, size, (int)draw(4), (int)draw(4), &p);
+    cmm_plan g = plan_of(a, target, size, (int)test_draw(4), (int)test_draw(4), &p);
     check_shape(&p, &g);
     if (p.p.elem_bytes == 4)
       check_banks(&p, &g);

@@ -1,0 +1,125 @@
+// support_matmul.c: random matrix products: see support_matmul.h.
+#include "tests/unit/support_matmul.h"
+
+#include <string.h>
+
+uint64_t test_draw(uint64_t limit) {
+  static uint64_t state = 0x9e3779b97f4a7c15u;
+  state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+  return (state >> 11) % limit;
+}
+
+int64_t test_random_size(int64_t most) {
+  static const int64_t common[] = {1, 2, 7, 10, 16, 31, 32, 33, 48, 64, 65, 96, 100};
+  return test_draw(3) ? common[test_draw(13)] : 1 + (int64_t)test_draw((uint64_t)most);
+}
+
+mm_axes test_parts_of(int64_t size, bool two) {
+  for (int64_t inner = size % 4 == 0 && test_draw(2) ? 4 : 2; two && inner < size; inner++)
+    if (size % inner == 0)
+      return (mm_axes){.num = 2, .size = {size / inner, inner}};
+  return (mm_axes){.num = 1, .size = {size}};
+}
+
+void test_lay_out(mm_axes *const *order, int num, bool gaps, bool interleave) {
+  int64_t stride = 1;
+  for (int part = 1; part >= 0; part--) // interleave: all inner parts lie inside all outer ones
+    for (int i = num - 1; i >= 0; i--)
+      for (int j = order[i]->num - 1; j >= 0; j--) {
+        bool inner = j == order[i]->num - 1;
+        if (interleave ? inner != (part == 1) : part == 0)
+          continue;
+        order[i]->stride[j] = stride;
+        stride = stride * order[i]->size[j] +
+                 (gaps && test_draw(3) == 0 ? (int64_t)test_draw(5) * 8 : 0);
+      }
+}
+
+mm_operand test_random_operand(int arg, const mm_problem *p, int64_t x, bool odd) {
+  mm_operand o = {.arg = arg,
+                  .ctype = p->ctype,
+                  .elem_bytes = p->elem_bytes,
+                  .offset = odd ? (int64_t)test_draw(20) : 0};
+  bool two = odd && test_draw(2);
+  o.batch = test_parts_of(p->batch, two), o.x = test_parts_of(x, two),
+  o.k = test_parts_of(p->k, odd && test_draw(2));
+  mm_axes *rows[] = {&o.batch, &o.x, &o.k}, *cols[] = {&o.batch, &o.k, &o.x};
+  mm_axes *mixed[] = {&o.x, &o.batch, &o.k};
+  uint64_t kind = test_draw(odd ? 3 : 2);
+  test_lay_out(kind == 0 ? rows : kind == 1 ? cols : mixed, 3, odd, odd && test_draw(2));
+  o.batch = mm_simplify(&o.batch), o.x = mm_simplify(&o.x), o.k = mm_simplify(&o.k);
+  return o;
+}
+
+ir_band test_random_band(int64_t rows, int64_t columns) {
+  int64_t x = (int64_t)test_draw((uint64_t)(rows + columns)) - rows, y = x + (int64_t)test_draw(40);
+  switch (test_draw(5)) {
+  case 0:
+    return (ir_band){1 - rows, columns - 1}; // all
+  case 1:
+    return (ir_band){1 - rows, x < columns ? x : columns - 1};
+  case 2:
+    return (ir_band){x > -rows ? x : 1 - rows, columns - 1};
+  case 3:
+    return (ir_band){x > -rows ? x : 1 - rows, y < columns ? y : columns - 1};
+  default:
+    return test_draw(8) == 0 ? (ir_band){1, 0} : (ir_band){1 - rows, 0}; // nothing; causal
+  }
+}
+
+int64_t test_extent(const mm_axes *axes) {
+  int64_t e = 0;
+  for (int i = 0; i < axes->num; i++)
+    e += (axes->size[i] - 1) * axes->stride[i];
+  return e;
+}
+
+int64_t test_at(const mm_axes *axes, int64_t index) {
+  int64_t offset = 0;
+  for (int i = axes->num - 1; i >= 0; index /= axes->size[i], i--)
+    offset += index % axes->size[i] * axes->stride[i];
+  return offset;
+}
+
+double test_element(int elem_bytes, const char *buffer, int64_t i) {
+  return elem_bytes == 8 ? ((const double *)(const void *)buffer)[i]
+                         : (double)((const float *)(const void *)buffer)[i];
+}
+
+bool test_is_outside(ir_band b, int64_t row, int64_t column) {
+  return column - row < b.lower || column - row > b.upper;
+}
+
+static void put_zero(const mm_operand *o, char *buffer, int64_t i) {
+  memset(buffer + i * o->elem_bytes, 0, (size_t)o->elem_bytes);
+}
+
+void test_clear_outside(const mm_problem *p, char *const *args) {
+  for (int64_t b = 0; p->bands.limited && b < p->batch; b++)
+    for (int64_t k = 0; k < p->k; k++) {
+      int64_t pa = p->a.offset + test_at(&p->a.batch, b) + test_at(&p->a.k, k);
+      int64_t pb = p->b.offset + test_at(&p->b.batch, b) + test_at(&p->b.k, k);
+      for (int64_t m = 0; m < p->m; m++)
+        if (test_is_outside(p->bands.a, m, k))
+          put_zero(&p->a, args[0], pa + test_at(&p->a.x, m));
+      for (int64_t n = 0; n < p->n; n++)
+        if (test_is_outside(p->bands.b, k, n))
+          put_zero(&p->b, args[1], pb + test_at(&p->b.x, n));
+    }
+}
+
+int64_t test_output_at(const test_output *o, int64_t batch, int64_t m, int64_t n) {
+  return test_at(&o->batch, batch) + test_at(&o->m, m) + test_at(&o->n, n);
+}
+
+int64_t test_count_different(const mm_problem *p, const test_output *o, const char *x,
+                             const char *y) {
+  int64_t different = 0;
+  for (int64_t i = 0; i < p->batch * p->m * p->n; i++) {
+    int64_t b = i / (p->m * p->n), m = i / p->n % p->m, n = i % p->n;
+    int64_t at = test_output_at(o, b, m, n) * p->elem_bytes;
+    bool needed = !p->bands.limited || !test_is_outside(p->bands.c, m, n);
+    different += needed && memcmp(x + at, y + at, (size_t)p->elem_bytes) != 0;
+  }
+  return different;
+}

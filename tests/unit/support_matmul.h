@@ -1,0 +1,39 @@
+// support_matmul.h: random matrix products for the tests of both matmul families: axes and the
+// ways that they lie in memory, bands, and what an element's address is.
+#ifndef TESTS_SUPPORT_MATMUL_H
+#define TESTS_SUPPORT_MATMUL_H
+
+#include "codegen/cpu_matmul.h"
+
+// The results of a problem, wherever they lie in memory.
+typedef struct test_output {
+  mm_axes batch, m, n;
+} test_output;
+
+// The next number of a fixed sequence, in [0, limit).
+uint64_t test_draw(uint64_t limit);
+// A size that is at, around or far from multiples of tiles, at most `most`.
+int64_t test_random_size(int64_t most);
+// One axis of `size`, or two where it can be split by 4 or by a small number.
+mm_axes test_parts_of(int64_t size, bool two);
+// Strides, the last list innermost; `gaps` between rows now and then. `interleave`: the inner parts
+// of all lists lie inside all outer ones.
+void test_lay_out(mm_axes *const *order, int num, bool gaps, bool interleave);
+// Operand `arg` of p, with `x` rows (a) or columns (b). `odd`: any offset, gaps and order of axes.
+mm_operand test_random_operand(int arg, const mm_problem *p, int64_t x, bool odd);
+ir_band test_random_band(int64_t rows, int64_t columns);
+
+// Elements from the first to the last of them.
+int64_t test_extent(const mm_axes *axes);
+int64_t test_at(const mm_axes *axes, int64_t index);
+int64_t test_output_at(const test_output *o, int64_t batch, int64_t m, int64_t n);
+// Element `i` of a buffer of doubles (elem_bytes 8) or floats.
+double test_element(int elem_bytes, const char *buffer, int64_t i);
+bool test_is_outside(ir_band b, int64_t row, int64_t column);
+// Operands as the bands promise them: 0 outside.
+void test_clear_outside(const mm_problem *p, char *const *args);
+// Elements of c that somebody needs and that two runs disagree on.
+int64_t test_count_different(const mm_problem *p, const test_output *o, const char *x,
+                             const char *y);
+
+#endif
