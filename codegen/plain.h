@@ -21,4 +21,7 @@ const char *cg_plain_prelude(void);
 void cg_plain_emit(ir_arena *a, const cg_kernel *c, const cg_taps *taps, bool named,
                    const char *name, ir_buf *out);
 
+// One of its operands' elements, or one with the other sign: what is kept of it is the choice.
+bool cg_plain_chooses(const ir_node *n);
+
 #endif

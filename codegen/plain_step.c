@@ -118,12 +118,13 @@ static const char *const grad_rule_names[IR_NUM_OPS] = {
 #undef OP
 };
 
-// The rule says that no gradient passes: finite differences must not see it change either.
+// The rule says that no gradient passes: finite differences must not see it change either. Nor may
+// they see another choice than the gradient's.
 static bool is_held(const ir_node *n) {
   if (n->num_in == 0 || !ir_is_float(n->in[n->num_in - 1]->type.dtype))
     return false;
   bool to_integer = n->op == IR_CAST && !ir_is_float(n->type.dtype);
-  return to_integer || strcmp(grad_rule_names[n->op], "zero") == 0;
+  return to_integer || cg_plain_chooses(n) || strcmp(grad_rule_names[n->op], "zero") == 0;
 }
 
 static void hold_members(const search *s, cg_plain_call *call) {

@@ -5,7 +5,7 @@
 
 #include "frontend/check.h"
 
-enum { BUILTIN_MAX_PARAMS = 4 };
+enum { BUILTIN_MAX_PARAMS = 5 };
 
 typedef struct builtin_args {
   const ast_expr *call;
@@ -38,6 +38,9 @@ BUILTIN(broadcast);
 BUILTIN(concat);
 BUILTIN(split);
 BUILTIN(pad);
+BUILTIN(windows);
+BUILTIN(conv);
+BUILTIN(pair);
 BUILTIN(gather);
 BUILTIN(iota);
 BUILTIN(fill);

@@ -215,6 +215,15 @@ ir_node *ir_slice(ir_builder *b, ir_node *x, const int64_t *start, const int64_t
   return ir_build(b, IR_SLICE, NULL, 1, &x, 3, attrs, NULL);
 }
 
+ir_node *ir_windows(ir_builder *b, ir_node *x, int num_axes, const int64_t *axes,
+                    const int64_t *size, const int64_t *step, const int64_t *dilate) {
+  ir_arena *a = arena_of(b);
+  ir_attr attrs[] = {
+      ir_a_ints(a, IR_ATTR_AXES, axes, num_axes), ir_a_ints(a, IR_ATTR_SIZE, size, num_axes),
+      ir_a_ints(a, IR_ATTR_STEP, step, num_axes), ir_a_ints(a, IR_ATTR_DILATE, dilate, num_axes)};
+  return ir_build(b, IR_WINDOWS, NULL, 1, &x, 4, attrs, NULL);
+}
+
 ir_node *ir_broadcast_to(ir_builder *b, ir_node *x, int rank, const int64_t *dims) {
   BUG_IF(rank < x->type.rank || rank > IR_MAX_RANK, "broadcast of rank %d to rank %d", x->type.rank,
          rank);
@@ -256,6 +265,14 @@ ir_node *ir_scatter_add(ir_builder *b, ir_node *index, ir_node *update, int64_t 
 ir_node *ir_matmul(ir_builder *b, ir_node *x, ir_node *y, bool ta, bool tb) {
   ir_attr attrs[] = {ir_a_bool(IR_ATTR_TRANS_A, ta), ir_a_bool(IR_ATTR_TRANS_B, tb)};
   return ir_build(b, IR_MATMUL, NULL, 2, (ir_node *[]){x, y}, 2, attrs, NULL);
+}
+
+ir_node *ir_conv(ir_builder *b, ir_node *x, ir_node *kernel, const int64_t *step,
+                 const int64_t *dilate) {
+  int num = x->type.rank - 2;
+  ir_attr attrs[] = {ir_a_ints(arena_of(b), IR_ATTR_STEP, step, num),
+                     ir_a_ints(arena_of(b), IR_ATTR_DILATE, dilate, num)};
+  return ir_build(b, IR_CONV, NULL, 2, (ir_node *[]){x, kernel}, 2, attrs, NULL);
 }
 
 ir_node *ir_write(ir_builder *b, ir_state *s, ir_node *x) {

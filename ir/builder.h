@@ -54,6 +54,9 @@ ir_node *ir_transpose(ir_builder *b, ir_node *x, const int64_t *perm);
 ir_node *ir_broadcast(ir_builder *b, ir_node *x, int rank, const int64_t *dims); // equal rank
 ir_node *ir_slice(ir_builder *b, ir_node *x, const int64_t *start, const int64_t *stop,
                   const int64_t *step);
+// num_axes of x become positions of windows; what is in them comes last.
+ir_node *ir_windows(ir_builder *b, ir_node *x, int num_axes, const int64_t *axes,
+                    const int64_t *size, const int64_t *step, const int64_t *dilate);
 // Numpy's rule in one call: adds leading dimensions, then broadcasts.
 ir_node *ir_broadcast_to(ir_builder *b, ir_node *x, int rank, const int64_t *dims);
 // --- the rest
@@ -62,6 +65,9 @@ ir_node *ir_concat(ir_builder *b, int num, ir_node *const *xs, int axis);
 ir_node *ir_gather(ir_builder *b, ir_node *table, ir_node *index);
 ir_node *ir_scatter_add(ir_builder *b, ir_node *index, ir_node *update, int64_t rows);
 ir_node *ir_matmul(ir_builder *b, ir_node *x, ir_node *y, bool ta, bool tb);
+// step, dilate: for each axis of x but the first and the last
+ir_node *ir_conv(ir_builder *b, ir_node *x, ir_node *kernel, const int64_t *step,
+                 const int64_t *dilate);
 ir_node *ir_write(ir_builder *b, ir_state *s, ir_node *x);
 ir_node *ir_grad(ir_builder *b, ir_node *loss, ir_node *wrt);
 

@@ -1,4 +1,4 @@
-// interp_index.c: gather, scatter_add and matmul of the interpreter.
+// interp_index.c: gather, scatter_add, matmul and conv of the interpreter.
 #include "ir/interp_ops.h"
 
 // The contract of all targets: an index outside the table means its first or last row,
@@ -79,4 +79,40 @@ void interp_matmul(interp_ctx *c) {
     multiply(&s, c->din[0] + a, c->in[1] + b, c->dout + out);
     multiply(&s, c->in[0] + a, c->din[1] + b, c->dout + out);
   }
+}
+
+// --- convolution ------------------------------------------------------------------------------
+// out[b, i..., m] += x[b, i * step + k * dilate..., c] * kernel[k..., c, m]: a walk through x in
+// the order [b, i..., k..., c], with a row of `out` and one of the kernel for each element.
+static void convolve(const ir_node *n, const double *x, const double *kernel, double *out) {
+  int num = n->type.rank - 2;
+  const int64_t *step = ir_attr_ints(n, IR_ATTR_STEP, NULL);
+  const int64_t *dilate = ir_attr_ints(n, IR_ATTR_DILATE, NULL);
+  const ir_type *image = &n->in[0]->type, *k = &n->in[1]->type;
+  int64_t from[IR_MAX_RANK], stride[IR_MAX_RANK], m = n->type.dims[num + 1];
+  interp_strides(image, from);
+  ir_type walked = *image;
+  walked.rank = 2 * num + 2;
+  stride[0] = from[0];
+  for (int i = 0; i < num; i++) {
+    walked.dims[1 + i] = n->type.dims[1 + i];
+    stride[1 + i] = from[1 + i] * step[i];
+    walked.dims[1 + num + i] = k->dims[i];
+    stride[1 + num + i] = from[1 + i] * dilate[i];
+  }
+  walked.dims[1 + 2 * num] = image->dims[num + 1];
+  stride[1 + 2 * num] = 1;
+  int64_t rows = ir_elements(k) / m;
+  interp_walk w = interp_walk_new(&walked, 0, stride);
+  for (int64_t e = 0; e < ir_elements(&walked); e++, interp_walk_next(&w))
+    for (int64_t j = 0; j < m; j++)
+      out[e / rows * m + j] += x[w.at] * kernel[e % rows * m + j];
+}
+
+void interp_conv(interp_ctx *c) {
+  convolve(c->n, c->in[0], c->in[1], c->out);
+  if (!c->dout)
+    return;
+  convolve(c->n, c->din[0], c->in[1], c->dout);
+  convolve(c->n, c->in[0], c->din[1], c->dout);
 }

@@ -33,11 +33,13 @@ void interp_reshape(interp_ctx *c);
 void interp_transpose(interp_ctx *c);
 void interp_broadcast(interp_ctx *c);
 void interp_slice(interp_ctx *c);
+void interp_windows(interp_ctx *c);
 void interp_pad(interp_ctx *c);
 void interp_concat(interp_ctx *c);
 void interp_gather(interp_ctx *c);
 void interp_scatter_add(interp_ctx *c);
 void interp_matmul(interp_ctx *c);
+void interp_conv(interp_ctx *c);
 void interp_write(interp_ctx *c);
 void interp_none(interp_ctx *c);
 

@@ -124,6 +124,21 @@ void interp_slice(interp_ctx *c) {
   copy_from(c, offset, stride);
 }
 
+void interp_windows(interp_ctx *c) {
+  int64_t stride[IR_MAX_RANK];
+  int num;
+  const int64_t *axes = ir_attr_ints(c->n, IR_ATTR_AXES, &num);
+  const int64_t *step = ir_attr_ints(c->n, IR_ATTR_STEP, NULL);
+  const int64_t *dilate = ir_attr_ints(c->n, IR_ATTR_DILATE, NULL);
+  interp_strides(&c->n->in[0]->type, stride);
+  for (int i = 0; i < num; i++) {
+    int64_t along = stride[axes[i]];
+    stride[axes[i]] = along * step[i];
+    stride[c->n->in[0]->type.rank + i] = along * dilate[i];
+  }
+  copy_from(c, 0, stride);
+}
+
 // --- pad, concat
 // -------------------------------------------------------------------------------------- out[offset
 // + sum of index * stride of out] = operand k

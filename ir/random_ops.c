@@ -220,8 +220,30 @@ static void move_slice(rand_gen *g) {
   rand_like(g, v, ir_slice(&g->b, v.n, start, stop, step));
 }
 
-// --- pad, concat
-// ---------------------------------------------------------------------------------------------
+// A size, step and dilation with which a window fits into n elements.
+static void random_window(rand_gen *g, int64_t n, int64_t *size, int64_t *step, int64_t *dilate) {
+  *size = 1 + rand_below(g, n < 3 ? (int)n : 3);
+  *step = 1 + (rand_chance(g, 40) ? rand_below(g, 3) : 0);
+  *dilate = 1;
+  if (*size > 1 && rand_chance(g, 25))
+    *dilate += rand_below(g, (int)((n - 1) / (*size - 1)));
+}
+
+static void move_windows(rand_gen *g) {
+  rand_val v = rand_float(g);
+  int64_t axes[2], size[2], step[2], dilate[2];
+  int rank = v.n->type.rank, num = 0;
+  if (rank == 0 || rank > 4 || ir_elements(&v.n->type) > MAX_ELEMENTS / 9)
+    return;
+  for (int i = rand_below(g, rank); i < rank && num < 2; i++, num++) {
+    axes[num] = i;
+    random_window(g, v.n->type.dims[i], &size[num], &step[num], &dilate[num]);
+  }
+  ir_node *n = ir_windows(&g->b, v.n, num, axes, size, step, dilate);
+  rand_push(g, n, v.mag, v.noise, v.exact, false);
+}
+
+// --- pad, concat -------------------------------------------------------------------------------
 static void move_pad(rand_gen *g) {
   rand_val v = rand_float(g);
   int64_t lo[IR_MAX_RANK], hi[IR_MAX_RANK];
@@ -308,6 +330,24 @@ static void move_matmul(rand_gen *g) {
   double mag = x.mag * y.mag * (double)k;
   double noise = (double)k * (x.mag * y.noise + y.mag * x.noise) + mag;
   rand_push(g, ir_matmul(&g->b, x.n, y.n, ta, tb), mag, noise, false, false);
+}
+
+static void move_conv(rand_gen *g) {
+  int num = 1 + rand_below(g, 2);
+  int64_t x[4] = {1 + rand_below(g, 3)}, kernel[4], step[2], dilate[2];
+  int64_t c = 1 + rand_below(g, 4), terms = c;
+  for (int i = 0; i < num; i++) {
+    x[1 + i] = 1 + rand_below(g, 8);
+    random_window(g, x[1 + i], &kernel[i], &step[i], &dilate[i]);
+    terms *= kernel[i];
+  }
+  x[1 + num] = kernel[num] = c;
+  kernel[1 + num] = 1 + rand_below(g, 5);
+  rand_val a = rand_fit(g, rand_float(g), num + 2, x);
+  rand_val b = rand_fit(g, rand_float(g), num + 2, kernel);
+  double mag = a.mag * b.mag * (double)terms;
+  double noise = (double)terms * (a.mag * b.noise + b.mag * a.noise) + mag;
+  rand_push(g, ir_conv(&g->b, a.n, b.n, step, dilate), mag, noise, false, false);
 }
 
 // A matmul of operands that hold few digits, which tensor cores take; narrowed from what f32 holds
@@ -401,28 +441,13 @@ static void move_leaf(rand_gen *g) {
   }
 }
 
-const rand_choice rand_plain_moves[] = {{move_unary, 14},
-                                        {move_jump, 2},
-                                        {move_add_mul, 16},
-                                        {move_div, 3},
-                                        {move_pow, 2},
-                                        {move_max, 4},
-                                        {move_select, 5},
-                                        {move_reduce, 9},
-                                        {move_arg, 2},
-                                        {move_reshape, 6},
-                                        {move_transpose, 6},
-                                        {move_broadcast, 4},
-                                        {move_slice, 4},
-                                        {move_pad, 3},
-                                        {move_concat, 3},
-                                        {move_gather, 4},
-                                        {move_scatter, 3},
-                                        {move_matmul, 7},
-                                        {move_int, 5},
-                                        {move_int_unary, 2},
-                                        {move_cast, 5},
-                                        {move_narrow, 4},
-                                        {move_f64, 1},
-                                        {move_leaf, 4},
-                                        {0}};
+const rand_choice rand_plain_moves[] = {
+    {move_unary, 14},    {move_jump, 2},      {move_add_mul, 16},
+    {move_div, 3},       {move_pow, 2},       {move_max, 4},
+    {move_select, 5},    {move_reduce, 9},    {move_arg, 2},
+    {move_reshape, 6},   {move_transpose, 6}, {move_broadcast, 4},
+    {move_slice, 4},     {move_windows, 3},   {move_pad, 3},
+    {move_concat, 3},    {move_gather, 4},    {move_scatter, 3},
+    {move_matmul, 7},    {move_conv, 3},      {move_int, 5},
+    {move_int_unary, 2}, {move_cast, 5},      {move_narrow, 4},
+    {move_f64, 1},       {move_leaf, 4},      {0}};

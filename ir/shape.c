@@ -179,11 +179,7 @@ static bool shape_select(shape_ctx *c) {
 }
 
 // --- reductions --------------------------------------------------------------------------------
-static bool shape_reduce(shape_ctx *c) {
-  const ir_attr *a = attr(c, IR_ATTR_AXES);
-  *c->out = c->in[0];
-  if (!need_number(c, c->out))
-    return false;
+static bool need_axes(shape_ctx *c, const ir_attr *a) {
   if (a->as.ints.num == 0)
     return fail(c, "'axes' names no axis");
   for (int i = 0; i < a->as.ints.num; i++) {
@@ -191,8 +187,17 @@ static bool shape_reduce(shape_ctx *c) {
       return false;
     if (i && a->as.ints.at[i - 1] >= a->as.ints.at[i])
       return fail(c, "'axes' must be ascending, each axis once");
-    c->out->dims[a->as.ints.at[i]] = 1;
   }
+  return true;
+}
+
+static bool shape_reduce(shape_ctx *c) {
+  const ir_attr *a = attr(c, IR_ATTR_AXES);
+  *c->out = c->in[0];
+  if (!need_number(c, c->out) || !need_axes(c, a))
+    return false;
+  for (int i = 0; i < a->as.ints.num; i++)
+    c->out->dims[a->as.ints.at[i]] = 1;
   return true;
 }
 
@@ -265,8 +270,56 @@ static bool shape_slice(shape_ctx *c) {
   return step != NULL;
 }
 
-// --- pad, concat
-// -------------------------------------------------------------------------------------
+// Where windows of `size` elements, `dilate` apart, fit into `n`; 0: nowhere.
+static int64_t positions(int64_t n, int64_t size, int64_t step, int64_t dilate) {
+  if ((size - 1) > (n - 1) / dilate)
+    return 0;
+  return (n - 1 - (size - 1) * dilate) / step + 1;
+}
+
+// The sizes of a window on each of `num` axes, their steps and dilations: at least 1 each.
+static bool need_positive(shape_ctx *c, ir_attr_key key, int num) {
+  const ir_attr *a = attr(c, key);
+  if (a->as.ints.num != num)
+    return fail(c, "'%s' has %d numbers, not one for each of %d axes", ir_attr_infos[key].name,
+                a->as.ints.num, num);
+  for (int i = 0; i < num; i++)
+    if (a->as.ints.at[i] < 1 || a->as.ints.at[i] > MAX_ELEMENTS)
+      return fail(c, "'%s' is %lld; at least 1 is needed", ir_attr_infos[key].name,
+                  (long long)a->as.ints.at[i]);
+  return true;
+}
+
+static bool slide(shape_ctx *c, int axis, int64_t size, int i) {
+  int64_t step = attr(c, IR_ATTR_STEP)->as.ints.at[i],
+          dilate = attr(c, IR_ATTR_DILATE)->as.ints.at[i], n = c->in[0].dims[axis];
+  c->out->dims[axis] = positions(n, size, step, dilate);
+  return c->out->dims[axis] ||
+         fail(c, "a window of %lld%s does not fit into axis %d of %s", (long long)size,
+              dilate > 1 ? ir_format(c->arena, ", %lld apart,", (long long)dilate) : "", axis,
+              dims_text(c, &c->in[0]));
+}
+
+static bool shape_windows(shape_ctx *c) {
+  const ir_attr *axes = attr(c, IR_ATTR_AXES), *size = attr(c, IR_ATTR_SIZE);
+  int num = axes->as.ints.num, rank = c->in[0].rank;
+  *c->out = c->in[0];
+  if (!need_axes(c, axes))
+    return false;
+  if (rank + num > IR_MAX_RANK)
+    return fail(c, "the result would have rank %d; at most %d is allowed", rank + num, IR_MAX_RANK);
+  if (!need_positive(c, IR_ATTR_SIZE, num) || !need_positive(c, IR_ATTR_STEP, num) ||
+      !need_positive(c, IR_ATTR_DILATE, num))
+    return false;
+  for (int i = 0; i < num; i++) {
+    if (!slide(c, (int)axes->as.ints.at[i], size->as.ints.at[i], i))
+      return false;
+    c->out->dims[c->out->rank++] = size->as.ints.at[i];
+  }
+  return true;
+}
+
+// --- pad, concat ---------------------------------------------------------------------------------
 static bool shape_pad(shape_ctx *c) {
   const int64_t *lo = per_axis(c, IR_ATTR_LO), *hi = lo ? per_axis(c, IR_ATTR_HI) : 0;
   *c->out = c->in[0];
@@ -367,8 +420,33 @@ static bool shape_matmul(shape_ctx *c) {
   return true;
 }
 
-// --- effects and symbols
-// -----------------------------------------------------------------------------------
+// --- convolution ---------------------------------------------------------------------------------
+static bool shape_conv(shape_ctx *c) {
+  const ir_type *x = &c->in[0], *k = &c->in[1];
+  int rank = x->rank;
+  if (x->dtype != k->dtype || !ir_is_float(x->dtype))
+    return fail(c, "operands must have one floating-point type, and are %s and %s", text(c, x),
+                text(c, k));
+  if (!need_wide(c, x))
+    return false;
+  if (rank < 3 || 2 * rank - 2 > IR_MAX_RANK || k->rank != rank)
+    return fail(c, "operands need equal ranks of 3 to %d, and are %s and %s", IR_MAX_RANK / 2 + 1,
+                text(c, x), text(c, k));
+  if (k->dims[rank - 2] != x->dims[rank - 1])
+    return fail(c, "the input has %lld channels (its last axis), the kernel takes %lld: %s and %s",
+                (long long)x->dims[rank - 1], (long long)k->dims[rank - 2], dims_text(c, x),
+                dims_text(c, k));
+  *c->out = *x;
+  if (!need_positive(c, IR_ATTR_STEP, rank - 2) || !need_positive(c, IR_ATTR_DILATE, rank - 2))
+    return false;
+  for (int i = 0; i < rank - 2; i++)
+    if (!slide(c, i + 1, k->dims[i], i))
+      return false;
+  c->out->dims[rank - 1] = k->dims[rank - 1];
+  return true;
+}
+
+// --- effects and symbols -------------------------------------------------------------------------
 static bool shape_write(shape_ctx *c) {
   *c->out = c->in[0];
   return true;

@@ -80,6 +80,8 @@ static view_move move_of(const ir_node *v) {
     return transpose_move(v);
   if (v->op == IR_SLICE)
     return slice_move(v);
+  if (v->op == IR_WINDOWS)
+    return (view_move){.lost = true};
   // reshape, broadcast: the matrices stay what they are, or anything may have happened
   const ir_type *t = &v->in[0]->type;
   return (view_move){.lost = band_rows(t) != band_rows(&v->type) ||

@@ -123,6 +123,18 @@ static void affine_slice(const ir_node *n, const affine *x, affine *out) {
   }
 }
 
+static void affine_windows(const ir_node *n, const affine *x, affine *out) {
+  int num;
+  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
+  const int64_t *step = ir_attr_ints(n, IR_ATTR_STEP, NULL);
+  const int64_t *dilate = ir_attr_ints(n, IR_ATTR_DILATE, NULL);
+  *out = *x;
+  for (int i = 0; i < num; i++) {
+    out->coef[axes[i]] *= step[i];
+    out->coef[n->in[0]->type.rank + i] = x->coef[axes[i]] * dilate[i];
+  }
+}
+
 static bool affine_view(const ir_node *n, int depth, affine *out) {
   affine x;
   if (!affine_of(n->in[0], depth, &x))
@@ -133,6 +145,8 @@ static bool affine_view(const ir_node *n, int depth, affine *out) {
     affine_transpose(n, &x, out);
   else if (n->op == IR_BROADCAST)
     affine_broadcast(n, &x, out);
+  else if (n->op == IR_WINDOWS)
+    affine_windows(n, &x, out);
   else
     affine_slice(n, &x, out);
   return true;

@@ -9,6 +9,8 @@
 // A call has one argument at most that builds nodes: in which order arguments are worked out is the
 // compiler's choice, and so would be the order and the names of nodes.
 //
+// windows and conv are in grad_windows.c.
+//
 // Adding an op: name the rule in ops.def and write it here, in a few lines.
 #include "passes/grad.h"
 
@@ -234,10 +236,9 @@ void grad_broadcast(grad_ctx *c, ir_node *n, ir_node *g) {
   GIVE(0, num ? ir_reduce(&c->b, IR_SUM, g, axes, num) : g);
 }
 
-// Puts step - 1 zeros behind every element along `axis`:
 //   [outer, m, inner] -> [outer*m, 1, inner] -> pad -> [outer*m, step, inner] -> [outer, m*step,
 //   inner]
-static ir_node *interleave(grad_ctx *c, ir_node *g, int axis, int64_t step) {
+ir_node *grad_interleave(grad_ctx *c, ir_node *g, int axis, int64_t step) {
   ir_type t = g->type;
   int64_t rows = 1, inner = 1;
   for (int i = 0; i < t.rank; i++)
@@ -248,8 +249,7 @@ static ir_node *interleave(grad_ctx *c, ir_node *g, int axis, int64_t step) {
   return ir_reshape(&c->b, padded, t.rank, t.dims);
 }
 
-// The part of g from the origin to `size`; g itself when that is all of it.
-static ir_node *crop(grad_ctx *c, ir_node *g, const int64_t *size) {
+ir_node *grad_crop(grad_ctx *c, ir_node *g, const int64_t *size) {
   int64_t zero[IR_MAX_RANK] = {0}, one[IR_MAX_RANK];
   bool all = true;
   for (int i = 0; i < g->type.rank; i++) {
@@ -265,13 +265,13 @@ static ir_node *unslice(grad_ctx *c, ir_node *g, const ir_type *to, const int64_
   int64_t size[IR_MAX_RANK], hi[IR_MAX_RANK];
   for (int i = 0; i < to->rank; i++)
     if (step[i] > 1)
-      g = interleave(c, g, i, step[i]);
+      g = grad_interleave(c, g, i, step[i]);
   for (int i = 0; i < to->rank; i++) { // the zeros behind the last element may stick out
     int64_t room = to->dims[i] - start[i];
     size[i] = g->type.dims[i] < room ? g->type.dims[i] : room;
     hi[i] = room - size[i];
   }
-  return ir_pad(&c->b, crop(c, g, size), start, hi, 0);
+  return ir_pad(&c->b, grad_crop(c, g, size), start, hi, 0);
 }
 
 void grad_slice(grad_ctx *c, ir_node *n, ir_node *g) {
@@ -306,8 +306,7 @@ void grad_concat(grad_ctx *c, ir_node *n, ir_node *g) {
   }
 }
 
-// --- data-dependent addresses
-// ---------------------------------------------------------------------
+// --- data-dependent addresses ------------------------------------------------------------------
 void grad_gather(grad_ctx *c, ir_node *n, ir_node *g) {
   GIVE(0, ir_scatter_add(&c->b, n->in[1], g, n->in[0]->type.dims[0]));
 }
@@ -316,10 +315,9 @@ void grad_scatter_add(grad_ctx *c, ir_node *n, ir_node *g) {
   GIVE(1, ir_gather(&c->b, g, n->in[0]));
 }
 
-// --- contractions
-// ----------------------------------------------------------------------------------- n = A B:  d.A
-// = g B',  d.B = A' g.  With operands stored transposed (ta, tb) the same products, written so that
-// the result comes out in the operand's own layout and nothing is transposed:
+// --- contractions ------------------------------------------------------------------------------
+// n = A B:  d.A = g B',  d.B = A' g.  With operands stored transposed (ta, tb) the same products,
+// written so that the result comes out in the operand's own layout and nothing is transposed:
 //   ta: d.a = (g B')' = B g'        tb: d.b = (A' g)' = g' A
 void grad_matmul(grad_ctx *c, ir_node *n, ir_node *g) {
   bool ta = ir_attr_bool(n, IR_ATTR_TRANS_A), tb = ir_attr_bool(n, IR_ATTR_TRANS_B);
@@ -328,8 +326,7 @@ void grad_matmul(grad_ctx *c, ir_node *n, ir_node *g) {
   GIVE(1, tb ? ir_matmul(&c->b, g, a, true, ta) : ir_matmul(&c->b, a, g, !ta, false));
 }
 
-// --- adjoints
-// ---------------------------------------------------------------------------------------
+// --- adjoints ----------------------------------------------------------------------------------
 bool grad_wants(const grad_ctx *c, const ir_node *n, int operand) {
   return c->wanted[n->in[operand]->id];
 }

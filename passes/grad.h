@@ -29,4 +29,10 @@ void grad_give(grad_ctx *c, const ir_node *n, int operand, ir_node *share);
       grad_give(c, n, operand, share);                                                             \
   } while (0)
 
+// --- shared by rules (grad.c) ------------------------------------------------------------------
+// Puts step - 1 zeros behind every element along `axis`.
+ir_node *grad_interleave(grad_ctx *c, ir_node *g, int axis, int64_t step);
+// The part of g from the origin to `size`; g itself when that is all of it.
+ir_node *grad_crop(grad_ctx *c, ir_node *g, const int64_t *size);
+
 #endif

@@ -5,6 +5,7 @@
 //   slice  [:, :, 128:256]     (12,24576) (64,384) (128,1)   offset 128
 //   reshape [12,64,4,32]       (12,24576) (64,384) (4,32) (32,1)
 //   transpose [12,4,64,32]     (12,24576) (4,32) (64,384) (32,1)
+//   windows 3 of axis 2        (12,24576) (4,32) (62,384) (32,1) (3,384)
 // Nothing is copied as long as every cut falls between modes or divides one.
 // The idea of nested modes is CuTe's (NVIDIA CUTLASS 3, "Layouts").
 #include "passes/domain.h"
@@ -72,6 +73,36 @@ static bool layout_broadcast(const ir_node *n, const dom_layout *in, dom_layout 
       if (in->dim[m] == i && !push_mode(out, in->size[m], in->stride[m], i))
         return false;
   }
+  return true;
+}
+
+// A dimension that windows slide along has to be one mode.
+static bool layout_windows(const ir_node *n, const dom_layout *in, dom_layout *out) {
+  int num, rank = n->in[0]->type.rank;
+  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
+  const int64_t *step = ir_attr_ints(n, IR_ATTR_STEP, NULL);
+  const int64_t *dilate = ir_attr_ints(n, IR_ATTR_DILATE, NULL);
+  int64_t along[IR_MAX_RANK] = {0};
+  bool seen[IR_MAX_RANK] = {false};
+  for (int m = 0; m < in->num; m++) {
+    int d = in->dim[m], i = 0;
+    while (i < num && axes[i] != d)
+      i++;
+    if (i == num) {
+      if (!push_mode(out, in->size[m], in->stride[m], d))
+        return false;
+      continue;
+    }
+    if (seen[i])
+      return false;
+    seen[i] = true;
+    along[i] = in->stride[m];
+    if (!push_mode(out, n->type.dims[d], along[i] * step[i], d))
+      return false;
+  }
+  for (int i = 0; i < num; i++)
+    if (!push_mode(out, n->type.dims[rank + i], along[i] * dilate[i], rank + i))
+      return false;
   return true;
 }
 
@@ -168,6 +199,8 @@ static bool layout_step(const ir_node *view, const dom_layout *in, dom_layout *o
     return layout_slice(view, in, out);
   case IR_RESHAPE:
     return layout_reshape(view, in, out);
+  case IR_WINDOWS:
+    return layout_windows(view, in, out);
   default:
     BUG("'%s' is no view", ir_ops[view->op].name);
   }

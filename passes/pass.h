@@ -12,6 +12,8 @@
 // Expands every `grad` node by reverse mode. Ops without a gradient on a path from the loss to
 // a parameter are all reported at once (E0501).
 bool pass_autodiff(ir_module *m, ir_diags *d);
+// Writes every `conv` as a matmul of views.
+bool pass_convolutions(ir_module *m, ir_diags *d);
 // Constant folding and algebra: x*1, double negation, reshape of reshape, pad+pad -> concat, ...
 bool pass_algebra(ir_module *m, ir_diags *d);
 // One node per value: equal op, operands and attributes.

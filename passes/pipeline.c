@@ -5,6 +5,7 @@
 const pass_info pass_pipeline[] = {
     // the whole step as ordinary nodes
     {"autodiff", pass_autodiff, .required = true},
+    {"convolutions", pass_convolutions, .required = true},
     // fewer nodes, less work
     {"algebra", pass_algebra, .repeat = true},
     {"cse", pass_cse, .repeat = true},

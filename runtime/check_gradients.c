@@ -16,9 +16,9 @@
 //
 // What has no derivative does not disturb: comparisons, floor, argmax and the like keep their
 // values of the point itself (mlrt_hold), so that relu is the line that it is at the point, not its
-// kink; random numbers depend on seed and step alone. max, min and abs may still have a kink within
-// s: then smaller steps decide, and the smallest error counts. A wrong gradient is wrong for all of
-// them.
+// kink; max, min and abs keep their choices; random numbers depend on seed and step alone. Rounding
+// and curvature ask for different steps: several are tried, and the smallest error counts. A wrong
+// gradient is wrong for all of them.
 //
 // The point: parameters after `init`, moved by some random numbers (a fresh network has ties and
 // zeros that a trained one has not), one random batch.

@@ -91,12 +91,14 @@ static const line lines[] = {
     {"transpose %x {perm=[1,0]} : f32[4,3]", false},
     {"broadcast %r : f32[3,4]", false},
     {"slice %x {start=[0,1], stop=[3,4], step=[2,2]} : f32[2,2]", false},
+    {"windows %x {axes=[1], size=[2], step=[2], dilate=[1]} : f32[3,2,2]", false},
     {"pad %x {lo=[1,0], hi=[0,2], value=3.0} : f32[4,6]", false},
     {"concat %x, %r, %y {axis=0} : f32[7,4]", false},
     {"gather %x, %i : f32[3,4]", false},
     {"scatter_add %i, %x : f32[2,4]", false},
     {"matmul %x, %y {ta=false, tb=true} : f32[3,3]", false},
     {"matmul %x, %y {ta=true, tb=false} : f32[4,4]", false},
+    {"conv %v, %k {step=[1], dilate=[1]} : f32[2,2,3]", false},
 };
 
 static void check_line(const line *l) {
@@ -108,6 +110,8 @@ static void check_line(const line *l) {
                                                       "%%r = input : f32[1,4]\n"
                                                       "%%i = input : i32[3]\n"
                                                       "%%b = input : bool[3,4]\n"
+                                                      "%%v = reshape %%x : f32[2,3,2]\n"
+                                                      "%%k = reshape %%y : f32[2,2,3]\n"
                                                       "%%out = %s\n"
                                                       "result output out = %%out",
                                                       l->text)),

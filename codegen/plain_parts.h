@@ -1,0 +1,50 @@
+// plain_parts.h: what the files of the plain versions share; nobody else includes it.
+//
+//   plain.c         the kernel: arrays, loop nests that members share, outputs
+//   plain_values.c  the value of a member, op by op
+//   plain_index.c   elements of tensors as C expressions
+#ifndef CODEGEN_PLAIN_PARTS_H
+#define CODEGEN_PLAIN_PARTS_H
+
+#include "codegen/plain.h"
+
+typedef struct plain {
+  ir_arena *a;
+  const cg_kernel *c;
+  const cg_taps *taps;
+  bool named; // variables have names of the graph, too
+  ir_buf *out;
+  ir_map *names;
+  const char **var; // by position in the kernel: the array of a member
+  size_t nest;      // the first member of the open loop nest
+  const char *at;   // its element, as text over the loop variables, is `at`; NULL: no such nest
+} plain;
+
+typedef struct indices {
+  const char *at[IR_MAX_RANK]; // C expression per dimension
+} indices;
+
+// --- plain_index.c -----------------------------------------------------------------------------
+// The loop variables i0, i1, ... of a nest over `rank` dimensions.
+indices plain_indices(const plain *p, int rank);
+// The element of a row-major tensor.
+const char *plain_row_major(const plain *p, const ir_type *t, const indices *x);
+// The element of the buffer of `l` for indices of the dimensions that are seen.
+const char *plain_through_views(const plain *p, const dom_layout *l, const indices *x);
+const char *plain_number(const plain *p, double v);
+// Position of a node in the kernel; -1: it comes from outside.
+int plain_member(const plain *p, const ir_node *n);
+// The array of a member; NULL: it comes from outside.
+const char *plain_var(const plain *p, const ir_node *n);
+// The value of tensor `n` at the given indices.
+const char *plain_element(const plain *p, const ir_node *n, const indices *x);
+
+// --- plain_values.c ----------------------------------------------------------------------------
+// Loops with variables VAR0, VAR1, ... and one brace.
+void plain_open_loops(const plain *p, const char *var, const ir_type *t);
+// Assigns a member's element, in a nest that is open.
+void plain_put_value(const plain *p, const ir_node *n);
+// All of a matmul, with loops of its own.
+void plain_put_matmul(const plain *p, const ir_node *n);
+
+#endif

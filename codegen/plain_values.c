@@ -1,0 +1,312 @@
+// plain_values.c: the value of a member of a plain version (plain.c), op by op.
+#include "codegen/plain_parts.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "ir/builder.h"
+
+// --- loops -----------------------------------------------------------------------------------
+void plain_open_loops(const plain *p, const char *var, const ir_type *t) {
+  for (int d = 0; d < t->rank; d++)
+    ir_buf_printf(p->out, "%*sfor (int64_t %s%d = 0; %s%d < %" PRId64 "; %s%d++)%s\n", 2 + 2 * d,
+                  "", var, d, var, d, t->dims[d], var, d, d + 1 == t->rank ? " {" : "");
+  if (!t->rank)
+    ir_buf_puts(p->out, "  {\n");
+}
+
+// Position of a held member among the taps; -1: it is not held.
+static int held(const plain *p, const ir_node *n) {
+  for (size_t i = 0; i < p->taps->num; i++)
+    if (p->taps->at[i].node == n && !p->taps->at[i].param)
+      return (int)i;
+  return -1;
+}
+
+// The element that is assigned, counted row-major.
+static const char *place(const plain *p, const ir_node *n) {
+  indices x = plain_indices(p, n->type.rank);
+  return p->at ? "at" : plain_row_major(p, &n->type, &x);
+}
+
+static const char *kept(const plain *p, const ir_node *n, const char *value) {
+  if (held(p, n) < 0)
+    return value;
+  return ir_format(p->a, "k_hold(taps, hold, %d, %s, %s)", held(p, n), place(p, n), value);
+}
+
+static void put_assign(const plain *p, const ir_node *n, const char *value) {
+  const char *at = place(p, n);
+  if (!cg_plain_chooses(n))
+    value = kept(p, n, value);
+  ir_buf_printf(p->out, "    %s[%s] = %s; // %s\n", plain_var(p, n), at, value, ir_ops[n->op].name);
+}
+
+// --- pointwise -------------------------------------------------------------------------------
+static const char *fill_spelling(const plain *p, const char *spell, const char *const *operand) {
+  ir_buf b = ir_buf_new(p->a);
+  for (; *spell; spell++) {
+    if (*spell == '$' && spell[1] >= '0' && spell[1] <= '2')
+      ir_buf_puts(&b, operand[*++spell - '0']);
+    else
+      ir_buf_write(&b, spell, 1);
+  }
+  return ir_buf_str(&b);
+}
+
+// Narrowing is a step function with the gradient of what it narrows: where gradients are checked
+// (hold), values keep their digits.
+static const char *narrowed(const plain *p, ir_dtype t, const char *x) {
+  return ir_format(p->a, "k_narrow_%s(hold, %s)", ir_dtypes[t].name, x);
+}
+
+static const char *narrowed_tf32(const plain *p, const char *x) {
+  return ir_format(p->a, "k_narrow_tf32(hold, %s)", x);
+}
+
+static const char *cast_value(const plain *p, const ir_node *n, const char *x) {
+  if (n->type.dtype == IR_BOOL)
+    return ir_format(p->a, "((%s) != 0)", x);
+  if (ir_is_narrow(n->type.dtype))
+    return narrowed(p, n->type.dtype, x);
+  if (ir_is_float(n->type.dtype))
+    return x;
+  if (ir_is_float(n->in[0]->type.dtype))
+    return ir_format(p->a, "trunc(%s)", x);
+  return ir_format(p->a, "(double)(%s)(int64_t)(%s)", ir_dtypes[n->type.dtype].ctype, x);
+}
+
+// Streams are the last of a kernel's numbers, where it has any.
+static const char *stream_of(const plain *p, const ir_node *n) {
+  const cg_kernel *c = p->c;
+  size_t after = 0;
+  if (!c->numbers.num)
+    return ir_format(p->a, "%" PRId64 "u", ir_attr_int(n, IR_ATTR_STREAM));
+  for (size_t i = c->k->nodes.num; i-- > 0 && c->k->nodes.at[i] != n;)
+    after += ir_is_random(c->k->nodes.at[i]);
+  size_t at = c->in.num + c->out.num + (c->workspace > 0) + c->numbers.num - 1 - after;
+  return ir_format(p->a, "(uint32_t)(uintptr_t)args[%zu]", at);
+}
+
+static const char *random_value(const plain *p, const ir_node *n, const indices *x) {
+  static const indices none = {{0}};
+  return ir_format(p->a, "k_%s(%s, %s, %s, %s)", ir_ops[n->op].name,
+                   plain_element(p, n->in[0], &none), plain_element(p, n->in[1], &none),
+                   stream_of(p, n), plain_row_major(p, &n->type, x));
+}
+
+bool cg_plain_chooses(const ir_node *n) {
+  return n->op == IR_MAX || n->op == IR_MIN || n->op == IR_ABS || n->op == IR_REDUCE_MAX ||
+         n->op == IR_REDUCE_MIN;
+}
+
+// max, min, abs: which operand, or which sign, is what is kept.
+static const char *chosen(const plain *p, const ir_node *n, const char *x, const char *y) {
+  const char *first = n->op == IR_MAX ? ">" : "<";
+  const char *which = ir_format(p->a, "%s %s %s", x, first, n->op == IR_ABS ? "0" : y);
+  return ir_format(p->a, "(%s ? %s%s : %s)", kept(p, n, which), n->op == IR_ABS ? "-" : "", x,
+                   n->op == IR_ABS ? x : y);
+}
+
+static const char *pointwise_value(const plain *p, const ir_node *n) {
+  indices x = plain_indices(p, n->type.rank);
+  if (ir_is_random(n))
+    return random_value(p, n, &x);
+  const char *operand[3] = {"", "", ""};
+  for (int i = 0; i < n->num_in; i++) {
+    operand[i] = plain_element(p, n->in[i], &x);
+    if (n->in[i]->type.dtype == IR_BOOL)
+      operand[i] = ir_format(p->a, "(int)(%s)", operand[i]);
+  }
+  if (n->op == IR_CAST)
+    return cast_value(p, n, operand[0]);
+  if (n->op == IR_TF32)
+    return narrowed_tf32(p, operand[0]);
+  if (!ir_is_float(n->type.dtype) && (n->op == IR_DIV || n->op == IR_MOD))
+    return ir_format(p->a, "k_int_%s(%s, %s)", ir_ops[n->op].name, operand[0], operand[1]);
+  if (cg_plain_chooses(n) && held(p, n) >= 0)
+    return chosen(p, n, operand[0], operand[1]);
+  return fill_spelling(p, ir_ops[n->op].spell, operand);
+}
+
+// --- reductions ------------------------------------------------------------------------------
+static bool is_reduced(const ir_node *n, int d) {
+  return n->in[0]->type.dims[d] != n->type.dims[d];
+}
+
+static const char *reduce_start(const ir_node *n) {
+  return n->op == IR_SUM                                ? "0"
+         : n->op == IR_REDUCE_MAX || n->op == IR_ARGMAX ? "-INFINITY"
+                                                        : "INFINITY";
+}
+
+// Loops over what is reduced; their variables are in *x. Returns how many elements that is.
+static int64_t open_reduced(const plain *p, const ir_node *n, indices *x) {
+  int64_t count = 1;
+  for (int d = 0; d < n->type.rank; d++)
+    if (is_reduced(n, d)) {
+      x->at[d] = ir_format(p->a, "r%d", d);
+      ir_buf_printf(p->out, "    for (int64_t r%d = 0; r%d < %" PRId64 "; r%d++)\n", d, d,
+                    n->in[0]->type.dims[d], d);
+      count *= n->in[0]->type.dims[d];
+    }
+  return count;
+}
+
+// The position among what is reduced, as text over the loop variables.
+static const char *position(const plain *p, const ir_node *n, int64_t count) {
+  ir_buf b = ir_buf_new(p->a);
+  for (int d = 0; d < n->type.rank; d++)
+    if (is_reduced(n, d)) {
+      count /= n->in[0]->type.dims[d];
+      ir_buf_printf(&b, "%sr%d * %" PRId64, b.len ? " + " : "", d, count);
+    }
+  return b.len ? ir_buf_str(&b) : "0";
+}
+
+// reduce_max and reduce_min whose choice is kept: the element that a kept position names.
+static void put_at_position(const plain *p, const ir_node *n, int64_t count) {
+  indices x = plain_indices(p, n->type.rank);
+  ir_buf_printf(p->out, "    const int64_t from = (int64_t)%s;\n", kept(p, n, "best"));
+  for (int d = 0; d < n->type.rank; d++)
+    if (is_reduced(n, d)) {
+      count /= n->in[0]->type.dims[d];
+      x.at[d] =
+          ir_format(p->a, "(from / %" PRId64 " %% %" PRId64 ")", count, n->in[0]->type.dims[d]);
+    }
+  put_assign(p, n, plain_element(p, n->in[0], &x));
+}
+
+static void put_reduce(const plain *p, const ir_node *n) {
+  bool arg = n->op == IR_ARGMAX || n->op == IR_ARGMIN;
+  bool keeps = cg_plain_chooses(n) && held(p, n) >= 0;
+  indices x = plain_indices(p, n->type.rank);
+  ir_buf_printf(p->out, "    double sum = %s;\n%s", reduce_start(n),
+                arg || keeps ? "    double best = 0;\n" : "");
+  int64_t count = open_reduced(p, n, &x);
+  const char *value = plain_element(p, n->in[0], &x);
+  if (arg || keeps) {
+    bool max = n->op == IR_ARGMAX || n->op == IR_REDUCE_MAX;
+    ir_buf_printf(p->out,
+                  "      if (%s %s sum) {\n        sum = %s;\n        best = (double)(%s);\n"
+                  "      }\n",
+                  value, max ? ">" : "<", value, position(p, n, count));
+  } else {
+    const char *operand[] = {"sum", value, ""};
+    ir_buf_printf(p->out, "      sum = %s;\n", fill_spelling(p, ir_ops[n->op].spell, operand));
+  }
+  if (keeps)
+    put_at_position(p, n, count);
+  else
+    put_assign(p, n, arg ? "best" : "sum");
+}
+
+// --- the rest --------------------------------------------------------------------------------
+// An operand of a matmul, converted as the matmul does: widening changes nothing.
+static const char *multiplied(const plain *p, const ir_node *n, const indices *x) {
+  const ir_node *conversion = dom_conversion(n);
+  const char *value = plain_element(p, n, x);
+  return conversion && conversion->op == IR_TF32 ? narrowed_tf32(p, value) : value;
+}
+
+// Operands are brought together first, whatever their layouts are: all of the right one, and a row
+// of the left one at a time (k_row).
+void plain_put_matmul(const plain *p, const ir_node *n) {
+  int r = n->type.rank;
+  bool ta = ir_attr_bool(n, IR_ATTR_TRANS_A), tb = ir_attr_bool(n, IR_ATTR_TRANS_B);
+  int64_t columns = n->type.dims[r - 1], depth = n->in[0]->type.dims[ta ? r - 2 : r - 1];
+  ir_type batch = n->type;
+  batch.rank = r - 2;
+  indices a = plain_indices(p, r), b = a, row = a;
+  a.at[ta ? r - 1 : r - 2] = ir_format(p->a, "i%d", r - 2);
+  a.at[ta ? r - 2 : r - 1] = "k";
+  b.at[tb ? r - 1 : r - 2] = "k";
+  b.at[tb ? r - 2 : r - 1] = "j";
+  row.at[r - 1] = "0";
+  ir_buf_printf(p->out,
+                "  double *const right = k_take_blocks(%" PRId64 ", %" PRId64 ");\n"
+                "  double *const left = k_take(%" PRId64 ");\n",
+                depth, columns, depth);
+  plain_open_loops(p, "i", &batch);
+  ir_buf_printf(p->out,
+                "    for (int64_t k = 0; k < %" PRId64 "; k++)\n"
+                "      for (int64_t j = 0; j < %" PRId64 "; j++)\n"
+                "        right[k_block(%" PRId64 ", k, j)] = %s;\n",
+                depth, columns, depth, multiplied(p, n->in[1], &b));
+  ir_buf_printf(p->out,
+                "    for (int64_t i%d = 0; i%d < %" PRId64 "; i%d++) {\n"
+                "      for (int64_t k = 0; k < %" PRId64 "; k++)\n"
+                "        left[k] = %s;\n"
+                "      k_row(%s + %s, %" PRId64 ", left, right, %" PRId64 "); // matmul\n"
+                "    }\n  }\n  free(left);\n  free(right);\n",
+                r - 2, r - 2, n->type.dims[r - 2], r - 2, depth, multiplied(p, n->in[0], &a),
+                plain_var(p, n), plain_row_major(p, &n->type, &row), columns, depth);
+}
+
+static const char *row_of(const plain *p, const ir_node *index, const indices *x, int64_t rows) {
+  return ir_format(p->a, "k_clamp(%s, %" PRId64 ")", plain_element(p, index, x), rows);
+}
+
+static void put_gather(const plain *p, const ir_node *n) {
+  indices x = plain_indices(p, n->type.rank), row = {{0}};
+  int lead = n->in[1]->type.rank;
+  row.at[0] = row_of(p, n->in[1], &x, n->in[0]->type.dims[0]);
+  for (int d = 1; d < n->in[0]->type.rank; d++)
+    row.at[d] = x.at[lead + d - 1];
+  put_assign(p, n, plain_element(p, n->in[0], &row));
+}
+
+static void put_scatter(const plain *p, const ir_node *n) {
+  const ir_type *u = &n->in[1]->type;
+  indices x = plain_indices(p, u->rank), row = {{0}};
+  int lead = n->in[0]->type.rank;
+  row.at[0] = row_of(p, n->in[0], &x, n->type.dims[0]);
+  for (int d = 1; d < n->type.rank; d++)
+    row.at[d] = x.at[lead + d - 1];
+  ir_buf_printf(p->out, "    %s[%s] += %s; // scatter_add\n", plain_var(p, n),
+                plain_row_major(p, &n->type, &row), plain_element(p, n->in[1], &x));
+}
+
+static void put_pad(const plain *p, const ir_node *n) {
+  int num;
+  const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, &num);
+  indices x = plain_indices(p, n->type.rank);
+  ir_buf inside = ir_buf_new(p->a);
+  ir_buf_puts(&inside, "1");
+  for (int d = 0; d < n->type.rank; d++) {
+    x.at[d] = ir_format(p->a, "i%d - %" PRId64, d, lo[d]);
+    ir_buf_printf(&inside, " && %s >= 0 && %s < %" PRId64, x.at[d], x.at[d],
+                  n->in[0]->type.dims[d]);
+  }
+  put_assign(p, n,
+             ir_format(p->a, "%s ? %s : %s", ir_buf_str(&inside), plain_element(p, n->in[0], &x),
+                       plain_number(p, ir_attr_num(n, IR_ATTR_VALUE))));
+}
+
+static void put_concat(const plain *p, const ir_node *n) {
+  int axis = (int)ir_attr_int(n, IR_ATTR_AXIS);
+  int64_t at = 0;
+  for (int i = 0; i < n->num_in; i++) {
+    indices x = plain_indices(p, n->type.rank);
+    x.at[axis] = ir_format(p->a, "i%d - %" PRId64, axis, at);
+    at += n->in[i]->type.dims[axis];
+    ir_buf_printf(p->out, "    %sif (i%d < %" PRId64 ")\n  ", i ? "else " : "", axis, at);
+    put_assign(p, n, plain_element(p, n->in[i], &x));
+  }
+}
+
+void plain_put_value(const plain *p, const ir_node *n) {
+  switch (ir_ops[n->op].cls) {
+  case IR_CLASS_REDUCE:
+    put_reduce(p, n);
+    return;
+  case IR_CLASS_MOVE:
+    (n->op == IR_PAD ? put_pad : put_concat)(p, n);
+    return;
+  case IR_CLASS_INDEX:
+    (n->op == IR_GATHER ? put_gather : put_scatter)(p, n);
+    return;
+  default:
+    put_assign(p, n, pointwise_value(p, n));
+  }
+}
