@@ -93,13 +93,24 @@ static void put_copy(const copy_text *c) {
                   in ? ir_format(a, "in ? %s : %s", from, c->name) : from, in ? "in" : "true");
 }
 
+// How far copies are unrolled: all the way, but that an operand whose rows or steps of k do not
+// follow on each other (windows, heads) has places to work out, which would take the registers of
+// the sums.
+static const char *unrolled(const copy_text *c) {
+  enum { MAX_WORKED_OUT = 8 };
+  bool worked_out = c->o->x.num > 1 || c->o->k.num > 1;
+  return worked_out && c->rounds > MAX_WORKED_OUT
+             ? ir_format(c->t->p->p.arena, " %d", MAX_WORKED_OUT)
+             : "";
+}
+
 void cmm_emit_copy(const cmm_text *t, bool is_b) {
   copy_text c = describe(t, is_b);
   ir_buf_printf(t->out,
-                "      #pragma unroll\n"
+                "      #pragma unroll%s\n"
                 "      for (int s = 0; s < %d; s++) {\n"
                 "        const int i = thread + s * %d;\n",
-                c.rounds, t->plan->threads);
+                unrolled(&c), c.rounds, t->plan->threads);
   if (c.ragged)
     ir_buf_printf(t->out, "        if (i >= %d)\n          break;\n",
                   c.side->x * t->plan->bk / c.side->vec);

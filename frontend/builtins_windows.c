@@ -88,11 +88,11 @@ BUILTIN(conv) {
 
 // A number twice; of a list the two numbers that it has: sizes of images.
 BUILTIN(pair) {
-  int64_t size[2];
-  if (!want_each(c, a, 0, "a pair", 2, size))
-    return &fe_bad;
-  const fe_value **items = IR_NEW_ARRAY(c->arena, const fe_value *, 2);
-  for (int i = 0; i < 2; i++)
-    items[i] = fe_int(c, size[i]);
+  const fe_value *v = a->v[0], **items = IR_NEW_ARRAY(c->arena, const fe_value *, 2);
+  if (v->kind == FE_LIST && v->num_items == 2)
+    return v;
+  if (v->kind != FE_NUM)
+    return FE_FAIL(c, a->at[0], "E0202", "this must be a number, or a list of two");
+  items[0] = items[1] = v;
   return fe_list(c, items, 2);
 }

@@ -1,0 +1,41 @@
+"""Compares the metrics of a trainer with what PyTorch has computed.
+
+    python3 compare.py NAME.json METRICS.jsonl
+"""
+import json
+import sys
+
+TOLERANCE = 1e-4
+
+
+def read(path):
+    """{name: numbers in the order of the steps} of a trainer's metrics."""
+    found = {"loss": [], "grad_norm": [], "eval": []}
+    with open(path, encoding="utf-8") as f:
+        for row in map(json.loads, f):
+            if "eval" in row:
+                found["eval"].append(row["loss"])
+            elif "loss" in row:
+                found["loss"].append(row["loss"])
+                found["grad_norm"].append(row["grad_norm"])
+    return found
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as f:
+        want = json.load(f)
+    got = read(sys.argv[2])
+    failed = False
+    for name, numbers in want["numbers"].items():
+        if len(numbers) != len(got[name]) or not numbers:
+            print(f"{name}: {len(got[name])} numbers, not {len(numbers)}")
+            failed = True
+            continue
+        worst = max(abs(x - y) / abs(y) for x, y in zip(got[name], numbers))
+        print(f"{name}: {len(numbers)} numbers, at most {worst:.1e} apart")
+        failed |= not worst <= want.get("tolerance", TOLERANCE)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Writes the data files of a network of this folder: the same numbers on every machine.
+
+    python3 inputs.py NAME FOLDER
+
+Nothing but the standard library: the suite runs it. 24 batches' worth of samples, read in order.
+"""
+import math
+import os
+import struct
+import sys
+
+STEPS = 20
+
+# name -> (batch, {file: (dtype, shape of a sample, number of classes)})
+NETWORKS = {
+    "lenet": (8, {"image": ("<f4", (20, 18, 2), 0), "label": ("<i4", (), 5)}),
+    "resnet": (8, {"image": ("<f4", (16, 16, 3), 0), "label": ("<i4", (), 5)}),
+    "unet": (4, {"image": ("<f4", (16, 12, 2), 0), "target": ("<f4", (16, 12, 1), 0)}),
+    "mobilenet": (4, {"image": ("<f4", (14, 13, 3), 0), "label": ("<i4", (), 5)}),
+}
+
+
+def numbers(seed, count):
+    """In [-1, 1): a linear congruential generator, upper bits."""
+    state = seed * 2654435761 % 2**32 + 1
+    for _ in range(count):
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        yield (state >> 40) / 2**23 - 1
+
+
+def write_npy(path, dtype, shape, values):
+    head = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    code = "f" if dtype == "<f4" else "i"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+        f.write(struct.pack(f"<{len(values)}{code}", *values))
+
+
+def main():
+    name, folder = sys.argv[1:]
+    batch, files = NETWORKS[name]
+    samples = batch * STEPS
+    for i, (file, (dtype, shape, classes)) in enumerate(files.items()):
+        count = samples * math.prod(shape)
+        values = list(numbers(i + 1, count))
+        if classes:
+            values = [int((v + 1) / 2 * classes) for v in values]
+        write_npy(os.path.join(folder, file + ".npy"), dtype, (samples, *shape), values)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""What PyTorch computes for the networks of this folder: NAME.json, which the suite compares with.
+
+    python3 tests/oracle/make.py [--mltc=build/bin/mltc] [NAME...]
+
+A trainer writes its initial weights (--steps=0); PyTorch starts from them, in double
+precision, reads the same batches, and stores losses, norms of all gradients together, and the loss of
+an evaluation at the end. Needs PyTorch (Debian: python3-torch); the suite does not.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import torch
+
+import inputs
+import networks
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "bench", "torch"))
+from data import read_safetensors  # noqa: E402
+
+
+def initial_weights(mltc, name, folder):
+    graph = os.path.join(HERE, name + ".graph")
+    program, checkpoint = os.path.join(folder, name), os.path.join(folder, "w.safetensors")
+    subprocess.run([mltc, "-O1", graph, "-o", program], check=True)
+    subprocess.run([program, "--quiet", "--steps=0", "--save=" + checkpoint, "--data-dir=" + folder], check=True)
+    return read_safetensors(checkpoint)
+
+
+def batches(name, folder, dtype):
+    size, files = inputs.NETWORKS[name]
+    subprocess.run([sys.executable, os.path.join(HERE, "inputs.py"), name, folder], check=True)
+    arrays = [torch.tensor(np.load(os.path.join(folder, f + ".npy"))) for f in files]
+    arrays = [x.to(dtype) if x.is_floating_point() else x.long() for x in arrays]
+    return [[x[i * size:(i + 1) * size] for x in arrays] for i in range(inputs.STEPS)]
+
+
+def train(name, weights, data):
+    network, optimizer = networks.NETWORKS[name]
+    params = list(weights.params.values())
+    optimizer = optimizer(params)
+    numbers = {"loss": [], "grad_norm": []}
+    for batch in data:
+        optimizer.zero_grad()
+        weights.begin()
+        loss = network(weights, *batch)
+        loss.backward()
+        norms = [p.grad.norm() for p in params if p.grad is not None]
+        numbers["loss"].append(loss.item())
+        numbers["grad_norm"].append(torch.stack(norms).norm().item())
+        optimizer.step()
+    return numbers
+
+
+def evaluate(name, weights, data):
+    network = networks.NETWORKS[name][0]
+    weights.training = False
+    total = 0
+    with torch.no_grad():
+        for batch in data:
+            weights.begin()
+            total += network(weights, *batch).item()
+    return total / len(data)
+
+
+def make(mltc, name):
+    with tempfile.TemporaryDirectory() as folder:
+        data = batches(name, folder, torch.float64)
+        weights = networks.Weights(initial_weights(mltc, name, folder), torch.float64)
+    numbers = train(name, weights, data)
+    with open(os.path.join(HERE, name + ".graph"), encoding="utf-8") as f:
+        if "eval =" in f.read():
+            numbers["eval"] = [evaluate(name, weights, data)]
+    numbers = {k: [float(f"{x:.9g}") for x in v] for k, v in numbers.items()}
+    with open(os.path.join(HERE, name + ".json"), "w", encoding="utf-8") as f:
+        json.dump({"torch": torch.__version__, "numbers": numbers}, f, indent=1)
+        f.write("\n")
+    print(name, numbers["loss"][0], "...", numbers["loss"][-1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mltc", default="build/bin/mltc")
+    parser.add_argument("names", nargs="*", default=None)
+    options = parser.parse_args()
+    for name in options.names or sorted(networks.NETWORKS):
+        make(os.path.abspath(options.mltc), name)
+
+
+if __name__ == "__main__":
+    main()

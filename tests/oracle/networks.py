@@ -1,0 +1,150 @@
+"""The networks of this folder in PyTorch, with the weights of a trainer's checkpoint.
+
+Images are [batch, height, width, channels] there and kernels [height, width, in, out]; here they are
+turned. A network is a function of weights and a batch that gives the loss.
+"""
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+
+class Weights:
+    """Parameters by name, as leaves that ask for gradients; blocks number themselves like mltc's."""
+
+    def __init__(self, arrays, dtype):
+        floats = {k: v for k, v in arrays.items() if v.dtype == np.float32}
+        self.at = {k: torch.tensor(v, dtype=dtype) for k, v in floats.items()}
+        self.buffers = {k: v for k, v in self.at.items() if "running_" in k}
+        self.params = {k: v.requires_grad_() for k, v in self.at.items() if k not in self.buffers}
+        self.training = True
+        self.path, self.used = [], [{}]
+
+    def begin(self):
+        self.path, self.used = [], [{}]
+
+    def enter(self, block):
+        count = self.used[-1].get(block, 0) + 1
+        self.used[-1][block] = count
+        self.path.append(block if count == 1 else f"{block}_{count}")
+        self.used.append({})
+
+    def leave(self):
+        self.path.pop()
+        self.used.pop()
+
+    def __call__(self, name):
+        return self.at[".".join(self.path + [name])]
+
+    def has(self, name):
+        return ".".join(self.path + [name]) in self.at
+
+
+def block(function):
+    """A function of Weights and more that is a block of its own name in the graph."""
+    def run(w, *args, **options):
+        w.enter(function.__name__)
+        result = function(w, *args, **options)
+        w.leave()
+        return result
+    return run
+
+
+# --- layers of std, on [batch, channels, height, width] ----------------------------------------------
+@block
+def linear(w, x):
+    return x @ w("w") + w("b")
+
+
+@block
+def conv2d(w, x, **options):
+    bias = w("b") if w.has("b") else None
+    return F.conv2d(x, w("w").permute(3, 2, 0, 1), bias, **options)
+
+
+@block
+def conv_transpose2d(w, x, **options):
+    return F.conv_transpose2d(x, w("w").permute(2, 3, 0, 1), w("b"), **options)
+
+
+@block
+def batchnorm(w, x):
+    return F.batch_norm(x, w("running_mean"), w("running_var"), w("g"), w("b"), w.training, 0.1, 1e-5)
+
+
+@block
+def groupnorm(w, x, groups):
+    return F.group_norm(x, groups, w("g"), w("b"), 1e-5)
+
+
+def image(x):
+    return x.permute(0, 3, 1, 2)
+
+
+def flat(x):
+    return x.permute(0, 2, 3, 1).flatten(1)
+
+
+# --- networks --------------------------------------------------------------------------------------
+def lenet(w, x, label):
+    x = F.max_pool2d(F.relu(conv2d(w, image(x))), 2)
+    x = F.max_pool2d(F.relu(conv2d(w, x, padding=1)), 3, 2, padding=1)
+    x = F.relu(conv2d(w, x, stride=(1, 2), padding=(0, 1)))
+    return F.cross_entropy(linear(w, F.relu(linear(w, flat(x)))), label)
+
+
+@block
+def unit(w, x, step):
+    y = F.relu(batchnorm(w, conv2d(w, x, stride=step, padding=1)))
+    y = batchnorm(w, conv2d(w, y, padding=1))
+    if step != 1 or y.shape[1] != x.shape[1]:
+        x = batchnorm(w, conv2d(w, x, stride=step))
+    return F.relu(x + y)
+
+
+def resnet(w, x, label):
+    x = F.relu(batchnorm(w, conv2d(w, image(x), padding=1)))
+    for step in 1, 2, 2:
+        x = unit(w, x, step)
+    return F.cross_entropy(linear(w, x.mean((2, 3))), label)
+
+
+@block
+def twice(w, x):
+    x = F.relu(groupnorm(w, conv2d(w, x, padding=1), 2))
+    return F.relu(groupnorm(w, conv2d(w, x, padding=1), 2))
+
+
+def unet(w, x, target):
+    a = twice(w, image(x))
+    b = twice(w, F.max_pool2d(a, 2))
+    c = twice(w, F.avg_pool2d(b, 2))
+    b = twice(w, torch.cat([conv_transpose2d(w, c, stride=2), b], 1))
+    up = conv_transpose2d(w, b, stride=2, padding=1) + conv2d(w, F.interpolate(b, scale_factor=2))
+    a = twice(w, torch.cat([up, a], 1))
+    return F.mse_loss(conv2d(w, a), image(target))
+
+
+@block
+def inverted(w, x, wide, step):
+    y = F.relu(batchnorm(w, conv2d(w, x)))
+    y = F.relu(batchnorm(w, conv2d(w, y, stride=step, padding=1, groups=wide)))
+    y = batchnorm(w, conv2d(w, y))
+    return x + y if y.shape == x.shape else y
+
+
+def mobilenet(w, x, label):
+    x = F.relu(conv2d(w, image(x), stride=2, padding=1))
+    x = inverted(w, x, 16, 1)
+    x = inverted(w, x, 16, 2)
+    x = F.relu(conv2d(w, x, padding=2, dilation=2, groups=3))
+    x = F.relu(conv2d(w, x, padding=(1, 0), groups=4, stride=(2, 1)))
+    return F.cross_entropy(linear(w, x.mean((2, 3))), label)
+
+
+# name -> network, optimiser
+NETWORKS = {
+    "lenet": (lenet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9)),
+    "resnet": (resnet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, weight_decay=1e-4)),
+    "unet": (unet, lambda p: torch.optim.Adam(p, 0.003)),
+    "mobilenet": (mobilenet, lambda p: torch.optim.RMSprop(p, 0.002)),
+}
