@@ -1,5 +1,6 @@
 // builtins.h: the built-in functions, between their table (builtins.c) and their bodies
-// (builtins_math.c: arithmetic and reductions; builtins_shape.c: views, indices, options).
+// (builtins_math.c: arithmetic and reductions; builtins_shape.c: views, indices, options;
+// builtins_windows.c: windows and convolutions).
 #ifndef FRONTEND_BUILTINS_H
 #define FRONTEND_BUILTINS_H
 
