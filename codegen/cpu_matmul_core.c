@@ -23,11 +23,17 @@ bool mm_looks_ahead(const mm_text *t) {
   return t->plan->k_blocks == 1;
 }
 
-// From a tile's rows of a to those of the next one; from its columns of b to the next.
-static int64_t mm_a_tile_step(const mm_text *t) {
-  return t->plan->a == MM_DIRECT ? t->plan->mr * mm_a_row_stride(t) : t->plan->a_panel;
+// Where the next tile's rows of a begin.
+static const char *next_rows(const mm_text *t) {
+  ir_arena *arena = t->p->arena;
+  if (t->plan->a != MM_DIRECT)
+    return ir_format(arena, "a + %lld", (long long)t->plan->a_panel);
+  if (t->p->a.x.num > 1)
+    return ir_format(arena, "a_all + %s", mm_offset(arena, &t->p->a.x, "(row + 1) * MR"));
+  return ir_format(arena, "a + %lld", (long long)(t->plan->mr * mm_a_row_stride(t)));
 }
 
+// From a tile's columns of b to those of the next one.
 static int64_t mm_b_tile_step(const mm_text *t) {
   return t->plan->b == MM_DIRECT ? t->plan->nr : t->plan->b_panel;
 }
@@ -43,10 +49,12 @@ static void emit_tile_call(const mm_text *t, bool tail_rows, bool tail_cols) {
     ir_buf_printf(t->out, "a, b, c%s);\n", mm_looks_ahead(t) ? ", next_a, next_b" : "");
     return;
   }
-  ir_buf_printf(t->out, "a + k * %lld, b + k * %lld, c", a_k, b_k);
+  bool runs = mm_a_has_runs(t); // those find their own place in a
+  const char *a = runs ? "" : ir_format(t->p->arena, " + k * %lld", a_k);
+  ir_buf_printf(t->out, "a%s, b + k * %lld, c", a, b_k);
   if (mm_looks_ahead(t))
-    ir_buf_printf(t->out, ", next_a + k * %lld, next_b + k * %lld", a_k, b_k);
-  ir_buf_printf(t->out, ", steps%s);\n", pieces_wait(plan) ? ", more" : "");
+    ir_buf_printf(t->out, ", next_a%s, next_b + k * %lld", a, b_k);
+  ir_buf_printf(t->out, "%s, steps%s);\n", runs ? ", k" : "", pieces_wait(plan) ? ", more" : "");
 }
 
 static void emit_rows_choice(const mm_text *t, const char *indent, bool tail_cols) {
@@ -215,7 +223,10 @@ static void emit_task_buffers(const mm_text *t) {
 
 static void emit_a_pointer(const mm_text *t) {
   const char *c = t->p->ctype;
-  if (t->plan->a == MM_DIRECT)
+  if (t->plan->a == MM_DIRECT && t->p->a.x.num > 1)
+    ir_buf_printf(t->out, "const %s *a = a_all + %s;\n", c,
+                  mm_offset(t->p->arena, &t->p->a.x, "row * MR"));
+  else if (t->plan->a == MM_DIRECT)
     ir_buf_printf(t->out, "const %s *a = a_all + row * MR * %lld;\n", c,
                   (long long)mm_a_row_stride(t));
   else if (t->plan->a == MM_LOCAL)
@@ -299,9 +310,9 @@ static void emit_visit(const mm_text *t, const char *indent) {
                   indent, t->name);
   if (mm_looks_ahead(t))
     ir_buf_printf(t->out,
-                  "%sconst %s *next_a = a + %lld, *next_b = col + 1 < col_stop ? b + %lld : b - "
+                  "%sconst %s *next_a = %s, *next_b = col + 1 < col_stop ? b + %lld : b - "
                   "(col - col_block) * %lld;\n",
-                  indent, t->p->ctype, (long long)mm_a_tile_step(t), (long long)mm_b_tile_step(t),
+                  indent, t->p->ctype, next_rows(t), (long long)mm_b_tile_step(t),
                   (long long)mm_b_tile_step(t));
   const char *steps = mm_emit_steps(t, indent);
   ir_buf_printf(t->out, "%s%s_tile(a, b, c%s, row, col%s);\n", indent, t->name,

@@ -19,6 +19,10 @@ static const double BARRIER_CYCLES = 3000, TASK_CYCLES = 60;
 // Tiles this much worse than the best are considered for what their grid may gain: when operands
 // fit the second cache, and when there are few.
 static const double NEARLY = 1.02, NEARLY_FEW = 1.15;
+// Those that need no copy of a, when most do.
+static const double NEARLY_IN_PLACE = 1.5;
+// A run of k must last so long that finding the next one does not count.
+static const double RUN_CYCLES = 16;
 // Cycles per byte of operands that fit the second cache: those that a thread reads for the first
 // time come from beyond it (another thread wrote them, or they were driven out), and looking ahead
 // hides but part of the way; then tasks find them again.
@@ -160,6 +164,14 @@ static tile_choices tiles_for(const mm_problem *p, int lanes) {
   return c;
 }
 
+// Equal pieces of k, of whole runs where a has runs.
+static void set_pieces(const mm_problem *p, mm_plan *plan, int64_t pieces) {
+  const mm_axes *k = &p->a.k;
+  int64_t run = k->num > 1 ? k->size[k->num - 1] : 1, length = ir_ceil_div(p->k, pieces);
+  plan->k_block = run < length ? ir_ceil_div(length, run) * run : length;
+  plan->k_blocks = ir_ceil_div(p->k, plan->k_block);
+}
+
 // k in one piece while a panel of each operand fits a quarter of the second cache: streaming
 // panels from there costs less than keeping sums in memory. Else equal pieces.
 static void choose_k_blocks(const mm_problem *p, mm_plan *plan) {
@@ -167,9 +179,7 @@ static void choose_k_blocks(const mm_problem *p, mm_plan *plan) {
   int64_t most = p->target->l2_bytes / 4 / row;
   if (most < 256)
     most = 256;
-  plan->k_blocks = ir_ceil_div(p->k, most);
-  plan->k_block = ir_ceil_div(p->k, plan->k_blocks);
-  plan->k_blocks = ir_ceil_div(p->k, plan->k_block);
+  set_pieces(p, plan, ir_ceil_div(p->k, most));
 }
 
 // Few tiles and a long k: pieces of k become tasks.
@@ -183,8 +193,7 @@ static void consider_split_k(const mm_problem *p, mm_plan *plan) {
   if (pieces < plan->k_blocks)
     pieces = plan->k_blocks;
   plan->split_k = true;
-  plan->k_block = ir_ceil_div(p->k, pieces);
-  plan->k_blocks = ir_ceil_div(p->k, plan->k_block);
+  set_pieces(p, plan, pieces);
 }
 
 // The steps of k that an operand may be walked in place when each begins a line `stride` bytes
@@ -196,10 +205,24 @@ static int64_t most_direct_steps(const cg_target *t, int64_t stride, int share) 
   return t->l2_bytes / (power < 64 ? 64 : power) / share;
 }
 
+// Rows of a tile lie evenly where tiles do not cross the last part of m.
+static bool is_even(const mm_operand *a, int rows) {
+  return a->x.num <= 1 || a->x.size[a->x.num - 1] % rows == 0;
+}
+
+// k of windows, or of merged heads, in runs of its last part, which tiles go through one by one.
+static bool runs_fit(const mm_problem *p, const mm_plan *plan) {
+  int64_t run = p->a.k.size[p->a.k.num - 1];
+  return !p->bands.limited && plan->k_block % run == 0 &&
+         (double)run * tile_cycles(plan->mr, plan->nv) >= RUN_CYCLES;
+}
+
 static bool must_pack_a(const mm_problem *p, const mm_plan *plan) {
-  int64_t row, k;
-  if (p->a.convert || !mm_is_flat(&p->a.x, &row) || !mm_is_flat(&p->a.k, &k))
+  int64_t k;
+  if (p->a.convert || !is_even(&p->a, plan->mr))
     return true;
+  if (!mm_is_flat(&p->a.k, &k))
+    return !runs_fit(p, plan);
   return k != 1 && p->n > 2 * plan->nr && p->k > most_direct_steps(p->target, k * p->elem_bytes, 4);
 }
 
@@ -400,6 +423,13 @@ static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
     plan->tasks[plan->num_phases++] = tiles;
 }
 
+static double allowance(const mm_problem *p, const mm_plan *g) {
+  if (p->a.x.num > 1 && is_even(&p->a, g->mr))
+    return NEARLY_IN_PLACE;
+  bool few = p->batch * g->row_tiles * g->col_tiles <= FEW_TILES;
+  return few ? NEARLY_FEW : fits_cache(p) ? NEARLY : 1.0;
+}
+
 // The tile that wastes least; where tiles are few, whichever of the good ones splits best among
 // threads (three tiles on two threads would leave one idle a third of the time).
 void mm_make_plan(const mm_problem *p, mm_plan *plan) {
@@ -410,8 +440,7 @@ void mm_make_plan(const mm_problem *p, mm_plan *plan) {
     const tile_choice *t = &tiles.at[i];
     mm_plan g = {.lanes = lanes, .masks = p->elem_bytes == 4 && p->target->vector_bytes >= 32};
     set_tile(p, &g, t->rows, t->vectors);
-    bool few = p->batch * g.row_tiles * g.col_tiles <= FEW_TILES;
-    if (t->cycles > tiles.best * (few ? NEARLY_FEW : fits_cache(p) ? NEARLY : 1.0))
+    if (t->cycles > tiles.best * allowance(p, &g))
       continue;
     choose_k_blocks(p, &g);
     consider_split_k(p, &g);

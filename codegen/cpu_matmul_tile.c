@@ -10,6 +10,13 @@
 //     }
 //     *(mm_mem *)c = c0_0; ...
 //
+// Where a lies in runs of k (windows: a row of each after the other), the loop has another around
+// it:
+//
+//     for (int64_t run = 0; run < 3; run++) {
+//       const float *const a = a_runs + run * 672, *const b = b_runs + run * 96 * 16;
+//       for (int64_t k = 0; k < 96; k++) { ...
+//
 // Sums are named variables, so that each gets a register; `a[..] * b0` spreads one element of a
 // over the lanes, and compilers make one FMA of each line.
 #include "codegen/cpu_matmul.h"
@@ -28,6 +35,10 @@ int64_t mm_a_k_stride(const mm_text *t) {
     return t->plan->a_pitch ? 1 : t->plan->mr;
   mm_is_flat(&t->p->a.k, &stride);
   return stride;
+}
+
+bool mm_a_has_runs(const mm_text *t) {
+  return t->plan->a == MM_DIRECT && t->p->a.k.num > 1;
 }
 
 // A full load at the end of the last row could leave the buffer.
@@ -150,6 +161,39 @@ static void emit_stores(const mm_text *t, const tile_shape *s) {
       ir_buf_printf(t->out, "  *(%s_mem *)(c%s) = c%d_%d;\n", t->name, place(t, s, i, j), i, j);
 }
 
+// The loop over runs, and this run's places in the operands; `counts`: from step `first` on.
+static void open_runs(const mm_text *t, const tile_shape *s, bool counts) {
+  const mm_axes *k = &t->p->a.k;
+  mm_axes outer = *k;
+  long long run = (long long)k->size[--outer.num], b_run = run * (long long)s->b_k;
+  const char *c = t->p->ctype, *at = mm_offset(t->p->arena, &outer, "run");
+  const char *since = counts ? ir_format(t->p->arena, "(run - first / %lld)", run) : "run";
+  if (counts)
+    ir_buf_printf(t->out,
+                  "  for (int64_t run = first / %lld; run < (first + steps) / %lld; run++) {\n",
+                  run, run);
+  else
+    ir_buf_printf(t->out, "  for (int64_t run = 0; run < %lld; run++) {\n",
+                  (long long)t->p->k / run);
+  ir_buf_printf(t->out, "  const %s *const a = a_runs + %s, *const b = b_runs + %s * %lld;\n", c,
+                at, since, b_run);
+  if (mm_looks_ahead(t))
+    ir_buf_printf(t->out,
+                  "  const %s *const next_a = next_a_runs + %s, *const next_b = next_b_runs + %s * "
+                  "%lld;\n",
+                  c, at, since, b_run);
+  ir_buf_printf(t->out, "  for (int64_t k = 0; k < %lld; k++) {\n", run);
+}
+
+static void open_steps(const mm_text *t, const tile_shape *s, bool counts) {
+  if (mm_a_has_runs(t))
+    open_runs(t, s, counts);
+  else if (counts)
+    ir_buf_puts(t->out, "  for (int64_t k = 0; k < steps; k++) {\n");
+  else
+    ir_buf_printf(t->out, "  for (int64_t k = 0; k < %lld; k++) {\n", (long long)t->p->k);
+}
+
 static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols) {
   const mm_plan *plan = t->plan;
   tile_shape s = {.rows = tail_rows ? plan->tail_rows : plan->mr,
@@ -160,25 +204,22 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols) {
   if (mm_stores_plain(t, tail_cols))
     mm_is_flat(&t->p->c.x, &s.pitch);
   bool counts = mm_counts_steps(t), more = plan->k_blocks > 1 && !plan->split_k;
-  ir_buf_printf(t->out,
-                "static __attribute__((noinline)) void %s_tile_%dx%d%s(const %s *a, const %s *b, "
-                "%s *c%s%s) {\n",
-                t->name, s.rows, s.vectors, tail_cols ? "_tail" : "", t->p->ctype, t->p->ctype,
-                t->p->ctype,
-                mm_looks_ahead(t) ? ir_format(t->p->arena, ", const %s *next_a, const %s *next_b",
-                                              t->p->ctype, t->p->ctype)
-                                  : "",
-                !counts ? ""
-                : more  ? ", int64_t steps, int more"
-                        : ", int64_t steps");
+  const char *c = t->p->ctype, *runs = mm_a_has_runs(t) ? "_runs" : "";
+  ir_buf_printf(
+      t->out,
+      "static __attribute__((noinline)) void %s_tile_%dx%d%s(const %s *a%s, const %s *b%s, "
+      "%s *c%s%s%s%s) {\n",
+      t->name, s.rows, s.vectors, tail_cols ? "_tail" : "", c, runs, c, runs, c,
+      mm_looks_ahead(t)
+          ? ir_format(t->p->arena, ", const %s *next_a%s, const %s *next_b%s", c, runs, c, runs)
+          : "",
+      counts && *runs ? ", int64_t first" : "", counts ? ", int64_t steps" : "",
+      counts && more ? ", int more" : "");
   emit_sums(t, &s);
-  if (counts)
-    ir_buf_puts(t->out, "  for (int64_t k = 0; k < steps; k++) {\n");
-  else
-    ir_buf_printf(t->out, "  for (int64_t k = 0; k < %lld; k++) {\n", (long long)t->p->k);
+  open_steps(t, &s, counts);
   emit_step(t, &s);
   emit_ahead(t, &s);
-  ir_buf_puts(t->out, "  }\n");
+  ir_buf_puts(t->out, *runs ? "  }\n  }\n" : "  }\n");
   emit_stores(t, &s);
   ir_buf_puts(t->out, "}\n\n");
 }
