@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every example compiles, and its trainer's `check` passes: kernels against plain versions, every gradient
 # against finite differences, the same bits with one, two and three threads, a checkpoint written and read.
-# With sanitizers the transformer is small, with odd sizes: kernels then run twenty times slower.
+# Deep networks are small here, and with sanitizers the transformer is, too, with odd sizes: kernels then run
+# twenty times slower.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 
@@ -11,6 +12,8 @@ while IFS= read -r file; do
   name=$(basename "$file" .graph)
   sizes=()
   [ "$name" != char_gpt ] || [ -z "${MLTC_SANITIZED:-}" ] || sizes=(-D B=3 -D T=21 -D L=2)
+  [ "$name" != unet ] || sizes=(-D B=2 -D C=4)
+  [ "$name" != resnet20 ] || sizes=(-D B=2 -D W=4)
   "$mltc" "${sizes[@]}" "$file" -o "$name"
   "./$name" check >out.txt || {
     cat out.txt

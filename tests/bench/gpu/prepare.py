@@ -23,7 +23,7 @@ STEPS = 20
 
 MNIST = ["train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
          "t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"]
-EXAMPLES = {"digits_mlp": [], "mnist_mlp": MNIST, "char_gpt": ["tinyshakespeare.txt"]}
+EXAMPLES = {"digits_mlp": [], "mnist_mlp": MNIST, "mnist_cnn": MNIST, "char_gpt": ["tinyshakespeare.txt"]}
 SEEDS_OF_A_PROGRAM, RANDOM_PROGRAMS = 8, 5
 
 GPT2 = {"B": 8, "T": 1024, "C": 768, "H": 12, "L": 12, "V": 50257}
