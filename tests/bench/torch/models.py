@@ -14,6 +14,53 @@ def mlp(*sizes):
     return nn.Sequential(*layers[:-1])
 
 
+class MnistCNN(nn.Module):
+    """examples/mnist_cnn.graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 16, 5), nn.Conv2d(16, 32, 5)
+        self.linear1, self.linear2 = nn.Linear(512, 128), nn.Linear(128, 10)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
+        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
+        x = F.relu(self.linear1(x.flatten(1)))
+        return self.linear2(F.dropout(x, 0.25, self.training))
+
+
+class Residual(nn.Module):
+    def __init__(self, inputs, outputs, step):
+        super().__init__()
+        self.step, self.more = step, outputs - inputs
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, step, 1, bias=False)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.norm1, self.norm2 = nn.BatchNorm2d(outputs), nn.BatchNorm2d(outputs)
+
+    def forward(self, x):
+        y = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))
+        short = x[:, :, ::self.step, ::self.step]
+        if self.more:
+            short = F.pad(short, (0, 0, 0, 0, 0, self.more))
+        return F.relu(y + short)
+
+
+class ResNet20(nn.Module):
+    """examples/resnet20.graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(1, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16)
+        widths = [16, 16, 16, 16, 32, 32, 32, 64, 64, 64]
+        self.blocks = nn.Sequential(*[Residual(a, b, 1 if a == b else 2)
+                                      for a, b in zip(widths, widths[1:])])
+        self.linear = nn.Linear(64, 10)
+
+    def forward(self, x):
+        x = F.relu(self.norm(self.conv(F.pad(x - 0.13, (2, 2, 2, 2)))))
+        return self.linear(self.blocks(x).mean((2, 3)))
+
+
 class Attention(nn.Module):
     def __init__(self, width, heads):
         super().__init__()

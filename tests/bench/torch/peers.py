@@ -92,6 +92,37 @@ def mlp_adam(options):
     return {"step_seconds": time_steps(step, 50, options.steps)}
 
 
+def image_steps(options, model, batch, momentum, decay):
+    """Steps of SGD on MNIST's images; styles: tensors, channels_last, compile."""
+    train_x, train_y, _, _ = data.mnist(options.data)
+    images = as_floats(train_x).view(-1, 1, 28, 28)
+    labels = torch.from_numpy(train_y).long()
+    if options.style == "channels_last":
+        model = model.to(memory_format=torch.channels_last)
+        images = images.to(memory_format=torch.channels_last)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=momentum, weight_decay=decay)
+    run = torch.compile(model) if options.style == "compile" else model
+    order, at = torch.randperm(len(images)), 0
+
+    def step():
+        nonlocal at
+        pick = order[at:at + batch]
+        at = (at + batch) % (len(images) - batch)
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(run(images[pick]), labels[pick]).backward()
+        optimizer.step()
+
+    return {"step_seconds": time_steps(step, 10, options.steps)}
+
+
+def mnist_cnn(options):
+    return image_steps(options, models.MnistCNN(), 64, 0.9, 0)
+
+
+def resnet20(options):
+    return image_steps(options, models.ResNet20(), 32, 0.9, 1e-4)
+
+
 def char_gpt(options):
     ids = torch.from_numpy(data.shakespeare(options.data))
     ids = ids[: int(len(ids) * 0.9)]
@@ -117,7 +148,8 @@ def char_gpt(options):
     return {"step_seconds": time_steps(step, 20, options.steps)}
 
 
-BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt}
+BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
+              "mnist_cnn": mnist_cnn, "resnet20": resnet20}
 
 
 def main():

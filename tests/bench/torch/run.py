@@ -97,9 +97,9 @@ def mnist_mlp(b):
           {"runs": accuracies})
 
 
-def per_step(b, name, graph, steps, warm, factor):
+def per_step(b, name, graph, steps, warm, factor, other="fused"):
     trainer = b.trainer(graph)
-    styles = ["tensors", "fused"] + (["compile"] if b.options.compile else [])
+    styles = ["tensors", other] + (["compile"] if b.options.compile else [])
     peers, mine = b.alternate(
         name, styles, "step_seconds",
         lambda i: 1e3 * trainer.step_seconds(b.options.data, b.options.threads, steps, warm),
@@ -112,6 +112,14 @@ def per_step(b, name, graph, steps, warm, factor):
 
 def mlp_adam(b):
     per_step(b, "mlp_adam", "tests/bench/torch/mlp_adam.graph", 1000, 100, 1 / 3)
+
+
+def mnist_cnn(b):
+    per_step(b, "mnist_cnn", "examples/mnist_cnn.graph", 300, 50, 1 / 2, "channels_last")
+
+
+def resnet20(b):
+    per_step(b, "resnet20", "examples/resnet20.graph", 40, 10, 2 / 3, "channels_last")
 
 
 def char_gpt(b):
@@ -146,7 +154,8 @@ def losses(b):
 
 
 BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
-              "char_gpt_loss": char_gpt_loss, "losses_equal": losses}
+              "char_gpt_loss": char_gpt_loss, "losses_equal": losses,
+              "mnist_cnn": mnist_cnn, "resnet20": resnet20}
 
 
 def number(v):
