@@ -122,9 +122,10 @@ void cuda_attention_schedule(cg_kernel *k) {
   describe_products(t);
   describe_axes(t);
   t->online = catt_find_online(t);
-  t->sweeps = t->online.whole ? 1 : t->online.found ? 2 : count_sweeps(t);
   describe_band(t);
   catt_make_plan(t);
+  bool once = t->online.whole || catt_is_at_once(t);
+  t->sweeps = once ? 1 : t->online.found ? 2 : count_sweeps(t);
   k->num_phases = 1;
   k->tasks[0] = t->batch * t->tiles;
   k->threads[0] = t->threads;

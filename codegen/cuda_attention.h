@@ -138,10 +138,15 @@ typedef struct catt_text {
   const char *index; // "int", or "int64_t" when an operand is too large for that
   ir_map *names;     // scope of the function
   const char *axis[DOM_MAX_AXES];
-  int sweep;   // values of reductions before it are there
-  bool have_x; // online: x is in registers
+  int sweep;    // values of reductions before it are there
+  bool have_x;  // online: x is in registers
+  bool in_tile; // online: the sum is that of the tile at hand, the only one
 } catt_text;
 
+// Weights need the sum first, and a tile has all columns: both in the one sweep.
+static inline bool catt_is_at_once(const catt *t) {
+  return t->online.found && !t->online.whole && t->y <= t->by;
+}
 // The sweep in which n can be computed; for a reduction its result is there one later.
 int catt_sweep_of(const catt *t, const ir_node *n);
 catt_online catt_find_online(const catt *t);

@@ -248,9 +248,9 @@ static void put_head(const catt_text *x) {
       ll(t->x), ll(t->y), ll(t->batch),
       t->half ? ir_format(x->arena, ", products in %s", t->half) : "", t->bx, t->by, t->rx,
       t->ry * CATT_VL, t->dom->columns ? ", transposed" : "",
-      t->online.whole   ? "; softmax in one sweep"
-      : t->online.found ? "; softmax in two sweeps"
-                        : "");
+      !t->online.found ? ""
+      : t->sweeps == 1 ? "; softmax in one sweep"
+                       : "; softmax in two sweeps");
 }
 
 static void reserve_names(catt_text *x) {
@@ -263,6 +263,8 @@ static void reserve_names(catt_text *x) {
     cg_scope_name(x->arena, x->names, taken[i]);
   for (int i = 0; x->t->half && i < 2; i++)
     cg_scope_name(x->arena, x->names, i ? "own" : "tiles");
+  if (catt_is_at_once(x->t))
+    cg_scope_name(x->arena, x->names, "whole");
   for (int i = 0; i < CATT_MAX; i++) {
     static const char *const numbered[] = {"s", "w", "out", "own", "streamed", "values"};
     for (size_t j = 0; j < sizeof numbered / sizeof *numbered; j++)

@@ -149,7 +149,9 @@ static double tensor_cost(const catt *t) {
     copies += t->out[i].copied;
   double waves = (double)ir_ceil_div(t->batch * t->tiles, t->kernel->target->cuda->sms);
   double rows = (double)t->bx / CATT_MMA, columns = (double)(ir_ceil_div(t->y, t->by) * t->by);
-  return waves * columns * (rows * (1 + 2.0 / t->rx + 8.0 / t->by) + 4.0 * copies / products);
+  bool again = t->online.found && !t->online.whole && !catt_is_at_once(t); // a sweep of scores only
+  double work = rows * (1 + 2.0 / t->rx + 8.0 / t->by) + 4.0 * copies / products;
+  return waves * columns * work * (again ? products + t->num_in : products);
 }
 
 static bool tensor_fits(const catt *t) {

@@ -28,7 +28,7 @@ static const char *have_online(const catt_text *x, const ir_node *n) {
   if (n == o->max)
     return "most[i]";
   if (n == o->sum)
-    return "total[i]";
+    return x->in_tile ? "whole[i]" : "total[i]";
   return n == o->x && x->have_x ? "x[i][j]" : NULL;
 }
 
@@ -139,10 +139,11 @@ static void put_outer_loads(cg_expr *e, const catt *t) {
 
 // A sum that is known by now is divided by once a row, too.
 static void put_inverse(const catt_text *x, cg_expr *e) {
-  if (!x->t->online.found || x->sweep == 0)
+  if (!x->t->online.found || (x->sweep == 0 && !x->in_tile))
     return;
-  cpu_line(e, "const vf inverse = k_div(k_f32(1.0f), total[i]);");
-  ir_map_put(e->names, "1/total[i]", (void *)(uintptr_t) "inverse");
+  const char *sum = have_online(x, x->t->online.sum);
+  cpu_line(e, "const vf inverse = k_div(k_f32(1.0f), %s);", sum);
+  ir_map_put(e->names, ir_format(x->arena, "1/%s", sum), (void *)(uintptr_t) "inverse");
 }
 
 typedef void (*vector_fn)(catt_text *x, cg_expr *e);
@@ -282,6 +283,17 @@ static void take_online(catt_text *x, cg_expr *e) {
   take_weights(x, e);
 }
 
+// The only tile there is: its sums are those of rows.
+static void put_at_once(catt_text *x) {
+  const catt *t = x->t;
+  ir_buf_printf(x->out, "    vf whole[%d];\n", t->rx);
+  open_loop(x, 4, "i", t->rx);
+  ir_buf_printf(x->out, "      whole[i] = k_group_sum<%d>(total[i]);\n    }\n", t->group);
+  x->in_tile = true;
+  each_vector(x, take_weights);
+  x->in_tile = false;
+}
+
 static void put_online(catt_text *x) {
   const catt *t = x->t;
   ir_buf_printf(x->out, "    vf x[%d][%d], top[%d];\n", t->rx, t->ry, t->rx);
@@ -291,6 +303,8 @@ static void put_online(catt_text *x) {
   rescale(x);
   x->have_x = true;
   each_vector(x, take_online);
+  if (catt_is_at_once(t))
+    put_at_once(x);
   x->have_x = false;
 }
 

@@ -29,12 +29,23 @@ static const attention_case cases[] = {
     {"grouped heads", 2, 4, 64, 64, 32, 32, .mask = CAUSAL, .groups = 2},
     {"merged heads", 2, 2, 64, 64, 32, 32, .mask = CAUSAL, .merged = true},
     {"merged heads of 20", 2, 2, 66, 66, 20, 20, .mask = CAUSAL, .merged = true},
-    {"many blocks", 9, 16, 64, 64, 32, 32, .mask = CAUSAL, .forward = true},
-    {"steep", 1, 4, 64, 130, 64, 64, .steep = true},
+    {"steep", 1, 2, 64, 130, 64, 64, .steep = true},
+    {"narrow heads, long rows", 1, 2, 140, 140, 16, 16, .mask = CAUSAL},
     {"no maximum, causal", 1, 4, 70, 70, 32, 32, .mask = CAUSAL, .plain = true},
     {"row sums over scores", 1, 2, 64, 80, 32, 32, .mask = CAUSAL, .keep_sums = true},
     {"forward only", 2, 2, 64, 100, 48, 40, .mask = CAUSAL, .forward = true},
 };
+
+// A GPU of one SM has enough to do with few blocks: their tiles become as large as they can.
+static const cg_target *small_gpu(ir_arena *a, const cg_target *target) {
+  cg_target *t = IR_NEW(a, cg_target);
+  cg_cuda *chip = IR_NEW(a, cg_cuda);
+  *chip = *target->cuda;
+  chip->sms = 1;
+  *t = *target;
+  t->cuda = chip;
+  return t;
+}
 
 static void add_case(test_suite *s, ir_arena *a, const cg_target *target, const attention_case *c) {
   ir_module *m = test_module(a, NULL, attention_text(a, c));
@@ -51,17 +62,109 @@ static void add_case(test_suite *s, ir_arena *a, const cg_target *target, const 
     test_fail("%s: %d attention kernels", c->what, kernels);
 }
 
+static int draw(uint64_t *seed, int low, int high) {
+  return (int)test_random(seed, low, high + 1);
+}
+
+static const attention_case *random_case(ir_arena *a, uint64_t seed) {
+  attention_case *c = IR_NEW(a, attention_case);
+  *c = (attention_case){.what = ir_format(a, "random %llu", (unsigned long long)seed),
+                        .batch = draw(&seed, 1, 2),
+                        .heads = 4,
+                        .m = draw(&seed, 32, 100),
+                        .n = draw(&seed, 32, 140),
+                        .d = draw(&seed, 3, 70),
+                        .e = draw(&seed, 1, 70),
+                        .mask = (attention_mask)draw(&seed, NO_MASK, FROM_MEMORY),
+                        .far = draw(&seed, 0, 1) ? "-1e30" : "-inf",
+                        .groups = draw(&seed, 0, 1) * 2,
+                        .bias = draw(&seed, 0, 1),
+                        .dropout = draw(&seed, 0, 2) == 0,
+                        .keep_sums = draw(&seed, 0, 3) == 0};
+  return c;
+}
+
+// --- conversions of the graph's own --------------------------------------------------------------
+#define SHAPE  "[2,64,40]"
+#define SCORES "[2,64,64]"
+#define CAST(x, type)                                                                              \
+  "%" x "0 = input : f32" SHAPE "\n%" x "1 = cast %" x "0 : " type SHAPE "\n%" x " = cast %" x     \
+  "1 : f32" SHAPE "\n"
+#define SOFTMAX                                                                                    \
+  "%s = matmul %q, %k {ta=false, tb=true} : f32" SCORES "\n"                                       \
+  "%m = reduce_max %s {axes=[2]} : f32[2,64,1]\n%mb = broadcast %m : f32" SCORES "\n"              \
+  "%d = sub %s, %mb : f32" SCORES "\n%e = exp %d : f32" SCORES "\n"                                \
+  "%z = sum %e {axes=[2]} : f32[2,64,1]\n%zb = broadcast %z : f32" SCORES "\n"                     \
+  "%p = div %e, %zb : f32" SCORES "\n"
+#define WEIGHTS(type) "%p1 = cast %p : " type SCORES "\n%w = cast %p1 : f32" SCORES "\n"
+#define OUT(w)        "%y = matmul %" w ", %v {ta=false, tb=false} : f32" SHAPE "\nresult output y = %y\n"
+
+static const struct {
+  const char *what, *body, *products;
+} by_hand[] = {
+    {"f16", CAST("q", "f16") CAST("k", "f16") CAST("v", "f16") SOFTMAX WEIGHTS("f16") OUT("w"),
+     "products in f16"},
+    {"weights are not narrow", CAST("q", "f16") CAST("k", "f16") CAST("v", "f16") SOFTMAX OUT("p"),
+     "k_async_16(steps"},
+    {"two types",
+     CAST("q", "bf16") CAST("k", "bf16") CAST("v", "f16") SOFTMAX WEIGHTS("f16") OUT("w"),
+     "k_async_16(steps"},
+    {"one operand is used elsewhere",
+     CAST("q", "f16") CAST("k", "f16") CAST("v", "f16") SOFTMAX WEIGHTS("f16")
+         OUT("w") "%t = sin %q : f32" SHAPE "\nresult output t = %t\n",
+     "products in f16"},
+};
+
+static void check_by_hand(ir_arena *a, const cg_target *target) {
+  for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++) {
+    ir_module *m = test_module(a, NULL, by_hand[i].body);
+    pass_options o = {.families = cg_families(target)};
+    test_suite *s = test_suite_new(a, target, 1u << IR_FAMILY_ATTENTION);
+    if (!pass_run_pipeline(m, diag_new(a), &o) ||
+        test_suite_add(s, by_hand[i].what, m, "f", 1e-5, 7) != 1)
+      test_fail("%s: not one attention kernel", by_hand[i].what);
+    if (!strstr(test_suite_run(s), by_hand[i].products))
+      test_fail("%s: the text has no '%s'", by_hand[i].what, by_hand[i].products);
+  }
+}
+
+static int occurrences(const char *text, const char *word) {
+  int n = 0;
+  for (; (text = strstr(text, word)); text++)
+    n++;
+  return n;
+}
+
+static void check_cases(ir_arena *a, const cg_target *target, const char *only, bool show) {
+  test_suite *s = test_suite_new(a, target, 1u << IR_FAMILY_ATTENTION);
+  bool large = target->cuda->sms == 1;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    if (only ? strcmp(only, cases[i].what) == 0 : i % 2 == large || i < 2)
+      add_case(s, a, target, &cases[i]);
+  for (uint64_t seed = 1; seed <= NUM_RANDOM; seed++) {
+    const attention_case *c = random_case(a, seed);
+    if (only ? strcmp(only, c->what) == 0 : seed % 2 == large)
+      add_case(s, a, target, c);
+  }
+  const char *text = test_suite_run(s);
+  if (show)
+    puts(text);
+  int kernels = occurrences(text, "K_KERNEL_ROOM(k");
+  int tensor = occurrences(text, "products in bf16");
+  if (tensor != kernels)
+    test_fail("%d of %d kernels by the tensor cores", tensor, kernels);
+  if (!only && large && (!strstr(text, "in tiles of 128 x") || !strstr(text, "4 x 16 of a thread")))
+    test_fail("no large tiles");
+}
+
 int main(int argc, char **argv) {
   const char *only = argc > 2 ? argv[2] : NULL;
   ir_arena *a = ir_arena_new();
   const cg_target *target = cg_target_find(a, "cuda:sm_80,sm_90a");
-  test_suite *s = test_suite_new(a, target, 1u << IR_FAMILY_ATTENTION);
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    if (!only || strcmp(only, cases[i].what) == 0)
-      add_case(s, a, target, &cases[i]);
-  const char *text = test_suite_run(s);
-  if (argc > 1)
-    puts(text);
+  check_cases(a, target, only, argc > 1);
+  check_cases(a, small_gpu(a, target), only, argc > 1);
+  if (!only)
+    check_by_hand(a, target);
   ir_arena_free(a);
   return test_report("cuda_attention_tensor");
 }
