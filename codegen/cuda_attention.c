@@ -22,15 +22,27 @@ static mm_problem describe_product(const cg_kernel *k, ir_node *n) {
 
 // What products out multiply: what the tensor cores narrow on their own is left to them.
 static const ir_node *weights_of(const catt *t, const ir_node *out) {
-  const ir_node *w = out->in[0], *narrow = w->in[0];
-  bool inside = t->half && narrow->op == IR_CAST && cpu_member(&t->inner, narrow->in[0]) >= 0;
-  return inside && narrow->in[0]->type.dtype == IR_F32 ? narrow->in[0] : w;
+  const ir_node *w = out->in[0];
+  bool half = t->mma && t->elem_bytes == 2;
+  const ir_node *wide = half ? w->in[0]->in[0] : t->mma && w->op == IR_TF32 ? w->in[0] : w;
+  return wide->type.dtype == IR_F32 && cpu_member(&t->inner, wide) >= 0 ? wide : w;
 }
 
-static const char *half_of(const catt *t) {
-  ir_dtype from = ir_products_from(t->kernel->k);
-  bool inside = t->in[0].own.elem_bytes == 2; // conversions have been taken in
-  return inside && ir_is_narrow(from) ? ir_dtypes[from].name : NULL;
+// Products of operands that hold at most 11 digits are exact in f32.
+static bool has_few_digits(const ir_kernel *k) {
+  bool few = true;
+  for (size_t i = 0; i < k->nodes.num; i++)
+    for (int j = 0; k->nodes.at[i]->op == IR_MATMUL && j < 2; j++)
+      few &= ir_known_digits(k->nodes.at[i]->in[j]) <= 11;
+  return few;
+}
+
+// Operands in 16 bits are those whose conversions have been taken in.
+static const char *mma_of(const catt *t) {
+  const ir_kernel *k = t->kernel->k;
+  if (t->elem_bytes == 2)
+    return ir_dtypes[ir_products_from(k)].name;
+  return has_few_digits(k) ? "tf32" : NULL;
 }
 
 static void describe_products(catt *t) {
@@ -42,15 +54,13 @@ static void describe_products(catt *t) {
                                    .streamed = d->columns ? p.a : p.b,
                                    .width = p.k};
   }
-  t->half = half_of(t);
+  t->elem_bytes = t->in[0].own.elem_bytes;
+  t->mma = mma_of(t);
   for (size_t i = 0; i < d->out.num; i++) {
     ir_node *n = d->out.at[i];
     mm_problem p = describe_product(t->kernel, n);
-    t->out[t->num_out++] = (catt_out){.n = n,
-                                      .weights = weights_of(t, n),
-                                      .values = p.b,
-                                      .width = p.n,
-                                      .arg = cg_arg_index(t->kernel, n)};
+    t->out[t->num_out++] =
+        (catt_out){.n = n, .values = p.b, .width = p.n, .arg = cg_arg_index(t->kernel, n)};
   }
 }
 
@@ -124,12 +134,14 @@ void cuda_attention_schedule(cg_kernel *k) {
   t->online = catt_find_online(t);
   describe_band(t);
   catt_make_plan(t);
+  for (int i = 0; i < t->num_out; i++)
+    t->out[i].weights = weights_of(t, t->out[i].n);
   bool once = t->online.whole || catt_is_at_once(t);
   t->sweeps = once ? 1 : t->online.found ? 2 : count_sweeps(t);
   k->num_phases = 1;
   k->tasks[0] = t->batch * t->tiles;
   k->threads[0] = t->threads;
-  k->products = t->half ? CG_BY_HALF : CG_BY_FMA;
+  k->products = !t->mma ? CG_BY_FMA : t->elem_bytes == 2 ? CG_BY_HALF : CG_BY_TF32;
   k->schedule = t;
 }
 

@@ -29,28 +29,29 @@
 // We took the second: shared memory is then the same for all widths and stays under the 48 KiB that
 // need no asking, and at 16 FLOPs per byte the second cache is not what f32 products wait for.
 //
-// Products by the tensor cores, where the IR casts all operands from one 16-bit type and the kernel
-// has taken the conversions in (passes/fold_conversions.c): then each product of two elements is
-// exact in f32. A warp has 8 rx rows; a thread (ty, tx), as mma.sync deals out its sums, rows ty,
-// ty + 8, ... and 4 neighbours of each 16 streamed columns. Here there were two candidates, too:
+// Products by the tensor cores, where products of operands are exact in f32: the IR casts all from
+// one 16-bit type and the kernel has taken the conversions in (passes/fold_conversions.c); or all
+// hold at most 11 digits, in f32 (ir_known_digits; then mma multiplies them as tf32). A warp has
+// 8 rx rows; a thread (ty, tx), as mma.sync deals out its sums, rows ty, ty + 8, ... and 4
+// neighbours of each 16 streamed columns. Here there were two candidates, too:
 //   1. The steps of f32, with narrower elements: 16 of the width at a time, copied one step ahead,
 //      weights through shared memory. Little new text; but with the tensor cores a step is some 100
 //      cycles of products, and pays a barrier and the latency of its first loads each time. Both
 //      operands are copied for each tile, and a matrix that is streamed for one product and holds
-//      the values of another (k in the gradient of q; q and dy in those of k and v) is copied
-//      twice.
-//   2. Whole tiles: own operands lie in shared memory for the whole kernel, streamed ones come a
-//   tile
-//      at a time into one of two slots, once for all products of the tile; one barrier per tile.
-//      Weights go from the registers where the scores were to those where mma wants its left
-//      operand (Dao 2023, FlashAttention-2).
-// We took 2: half the copies, a tenth of the barriers, no shared memory for weights. 16-bit tiles
-// are small enough: with widths up to 64 they fit into 48 KiB at 64 x 64, wider ones take fewer
-// columns at a time. Nothing about a shape needs f32 then: what a tile has beyond an operand is 0.
+//      the values of another (k in the gradient of q; q and dy in those of k and v) twice.
+//   2. Whole tiles: own operands lie in shared memory for the whole kernel, streamed ones come one
+//      tile at a time into one of two slots (or the only one, where two have no room), once for all
+//      products of the tile; one barrier per tile. Weights go from the registers where the scores
+//      were to those where mma wants its left operand (Dao 2023, FlashAttention-2).
+// We took 2: half the copies, a tenth of the barriers, no shared memory for weights. Tiles of 16
+// bits are small enough for 48 KiB: 128 x 32 with a width of 64; wider ones, and those of tf32,
+// have fewer rows and columns. What a tile has beyond an operand is 0, so that sizes need no FMAs;
+// what does not fit (more than two products in of tf32, 128 wide) is left to them by the plan.
 //
 // Rounding is the IR's. Softmax's weights are narrowed after the division by their sum, so that sum
-// must be known: maximum and sum take a sweep of their own, of scores only. (FlashAttention narrows
-// exp(x - maximum so far) and divides at the end: other numbers than the IR's, 2^-9 away.)
+// must be known: maximum and sum take a sweep of their own, of scores only, unless one tile has the
+// whole row. (FlashAttention narrows exp(x - maximum so far) and divides at the end: other numbers
+// than the IR's, up to 2^-8 away. The gradients reckon with the weights as they are here.)
 #ifndef CODEGEN_CUDA_ATTENTION_H
 #define CODEGEN_CUDA_ATTENTION_H
 
@@ -115,7 +116,8 @@ typedef struct catt {
   int sweeps;
   ir_band band; // streamed - own: outside, nothing is needed in the last sweep
   bool banded;
-  const char *half; // "bf16", "f16": of this type, by the tensor cores; NULL: in f32
+  const char *mma; // "bf16", "f16", "tf32": by the tensor cores; NULL: FMAs
+  int elem_bytes;  // of operands in memory
   // decisions
   int threads;
   int row_step;                              // a thread's rows are so far apart
@@ -125,7 +127,7 @@ typedef struct catt {
   int registers;                             // of a thread, estimated
   int resident;                              // blocks that an SM is to have room for
   int step_elems, side_elems, weights_pitch; // in f32
-  int own_elems, slot_elems;                 // by the tensor cores
+  int own_elems, slots, slot_elems;          // by the tensor cores
   int64_t tiles;                             // blocks per item
 } catt;
 
@@ -154,7 +156,7 @@ void catt_make_plan(catt *t);
 // Elements of so many rows of a tile (a multiple of 8) that the tensor cores read: 16 bytes beyond
 // the width make the pitch an odd number of 16 bytes; 32 more every 8 rows. So the rows that
 // ldmatrix reads at a time are on different banks: 8 in a row, or 0, 1, 4, 5, 8, 9, 12, 13.
-int catt_tile_elems(int rows, int pitch);
+int catt_tile_elems(const catt *t, int rows, int pitch);
 
 // A piece of an operand: `lines` by `length` elements, the latter side by side in shared memory.
 typedef struct catt_piece {

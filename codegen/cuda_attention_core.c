@@ -26,7 +26,7 @@ static void put_places(catt_text *x) {
   const catt *t = x->t;
   ir_buf_printf(x->out, "  const %s batch = (%s)(task / %lld), x0 = (%s)(task %% %lld) * %d;\n",
                 x->index, x->index, ll(t->tiles), x->index, ll(t->tiles), t->bx);
-  if (t->half)
+  if (t->mma)
     ir_buf_printf(x->out,
                   "  const int ty = (int)threadIdx.x / 32 * %d + (int)threadIdx.x %% 32 / 4;\n"
                   "  const int tx = (int)threadIdx.x %% 4;\n",
@@ -183,31 +183,46 @@ static void put_steps(catt_text *x) {
   ir_buf_puts(x->out, "  }\n");
 }
 
-// One barrier: past it, this tile is there for all, and nobody reads the tile before it, whose slot
-// the next one gets. Own operands come with the first tile.
+// Two slots, one barrier: past it, this tile is there for all, and nobody reads the tile before it,
+// whose slot the next one gets. One slot: nobody reads it any more; then it is filled and waited
+// for.
+static void put_tile_copies(const catt_text *x) {
+  const catt *t = x->t;
+  if (t->slots == 1)
+    ir_buf_puts(x->out, "    __syncthreads();\n");
+  else
+    ir_buf_printf(
+        x->out, "    k_async_wait<0>();\n    __syncthreads();\n    if (y0 + %d < end) {\n", t->by);
+  if (t->slots == 1)
+    catt_emit_tensor_copies(x, "    ", "y0", "slot");
+  else
+    catt_emit_tensor_copies(x, "      ", ir_format(x->arena, "y0 + %d", t->by), "1 - slot");
+  ir_buf_puts(x->out, t->slots == 1
+                          ? "    k_async_commit();\n    k_async_wait<0>();\n    __syncthreads();\n"
+                          : "    }\n    k_async_commit();\n");
+}
+
 static void put_whole_tiles(catt_text *x) {
   const catt *t = x->t;
-  ir_buf_puts(x->out, "  if (begin < end) {\n");
-  if (x->sweep == 0)
+  if (t->slots > 1 || x->sweep == 0)
+    ir_buf_puts(x->out, "  if (begin < end) {\n");
+  if (x->sweep == 0) // they come with the first tile
     catt_emit_tensor_own(x);
-  catt_emit_tensor_copies(x, "    ", "begin", "slot");
+  if (t->slots > 1)
+    catt_emit_tensor_copies(x, "    ", "begin", "slot");
+  if (t->slots > 1 || x->sweep == 0)
+    ir_buf_puts(x->out, "  }\n  k_async_commit();\n");
   ir_buf_printf(x->out,
-                "  }\n"
-                "  k_async_commit();\n"
                 "  #pragma unroll 1\n"
-                "  for (%s y0 = begin; y0 < end; y0 += %d) {\n"
-                "    k_async_wait<0>();\n"
-                "    __syncthreads();\n"
-                "    if (y0 + %d < end) {\n",
-                x->index, t->by, t->by);
-  catt_emit_tensor_copies(x, "      ", ir_format(x->arena, "y0 + %d", t->by), "1 - slot");
-  ir_buf_puts(x->out, "    }\n    k_async_commit();\n");
+                "  for (%s y0 = begin; y0 < end; y0 += %d) {\n",
+                x->index, t->by);
+  put_tile_copies(x);
   for (int i = 0; i < t->num_in; i++)
     catt_emit_tensor_in(x, i);
   catt_emit_values(x);
   for (int i = 0; x->sweep + 1 == t->sweeps && i < t->num_out; i++)
     catt_emit_tensor_out(x, i);
-  ir_buf_puts(x->out, "    slot = 1 - slot;\n  }\n");
+  ir_buf_puts(x->out, t->slots > 1 ? "    slot = 1 - slot;\n  }\n" : "  }\n");
 }
 
 static void put_sweep(catt_text *x) {
@@ -215,7 +230,7 @@ static void put_sweep(catt_text *x) {
   put_range(x);
   if (x->t->online.found && x->sweep == 0)
     put_online(x);
-  (x->t->half ? put_whole_tiles : put_steps)(x);
+  (x->t->mma ? put_whole_tiles : put_steps)(x);
   catt_emit_finish(x);
   ir_buf_puts(x->out, "  }\n");
 }
@@ -246,7 +261,7 @@ static void put_head(const catt_text *x) {
   ir_buf_printf(
       x->out, "// scores[%lld,%lld], %lld times%s, in tiles of %d x %d, %d x %d of a thread%s%s\n",
       ll(t->x), ll(t->y), ll(t->batch),
-      t->half ? ir_format(x->arena, ", products in %s", t->half) : "", t->bx, t->by, t->rx,
+      t->mma ? ir_format(x->arena, ", products in %s", t->mma) : "", t->bx, t->by, t->rx,
       t->ry * CATT_VL, t->dom->columns ? ", transposed" : "",
       !t->online.found ? ""
       : t->sweeps == 1 ? "; softmax in one sweep"
@@ -261,7 +276,7 @@ static void reserve_names(catt_text *x) {
       "q",      "x",      "top",     "larger", "fresh",  "scale", "inverse", "to"};
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
     cg_scope_name(x->arena, x->names, taken[i]);
-  for (int i = 0; x->t->half && i < 2; i++)
+  for (int i = 0; x->t->mma && i < 2; i++)
     cg_scope_name(x->arena, x->names, i ? "own" : "tiles");
   if (catt_is_at_once(x->t))
     cg_scope_name(x->arena, x->names, "whole");
@@ -280,11 +295,11 @@ static void reserve_names(catt_text *x) {
 
 static void put_shared(const catt_text *x) {
   const catt *t = x->t;
-  if (t->half)
+  if (t->mma)
     ir_buf_printf(x->out,
-                  "  __shared__ k_array<uint16_t, %d> own;\n"
-                  "  __shared__ k_array<uint16_t, %d> tiles; // two\n",
-                  t->own_elems, 2 * t->slot_elems);
+                  "  __shared__ k_array<%s, %d> own;\n"
+                  "  __shared__ k_array<%s, %d> tiles;\n",
+                  t->in[0].own.ctype, t->own_elems, t->in[0].own.ctype, t->slots * t->slot_elems);
   else
     ir_buf_printf(x->out,
                   "  __shared__ k_array<float, %d> steps;\n"

@@ -99,7 +99,7 @@ static void find_constant(catt_online *o) {
 catt_online catt_find_online(const catt *t) {
   catt_online o = {0};
   o.found = !t->dom->columns && t->num_out == 1 && find_reductions(t, &o) && find_exp(&o);
-  o.whole = o.found && !t->half && is_linear(t, &o, t->out[0].n->in[0]);
+  o.whole = o.found && is_linear(t, &o, t->out[0].n->in[0]);
   if (o.found)
     find_constant(&o);
   return o;

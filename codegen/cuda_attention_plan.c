@@ -55,6 +55,8 @@ static void plan_f32(catt *t) {
   t->row_step = CATT_TY;
   t->group = CATT_TX;
   count_vectors(t, CATT_TX * CATT_VL);
+  for (int i = 0; i < t->num_out; i++)
+    t->out[i].copied = true;
   for (int rx = 4; rx >= 1; rx /= 2)
     for (int ry = 2; ry >= 1; ry--) {
       bool fits = registers_of(t, rx, ry) <= MAX_REGISTERS || rx * ry == 1;
@@ -71,12 +73,12 @@ static void plan_f32(catt *t) {
 // --- by the tensor cores -------------------------------------------------------------------------
 enum { TENSOR_ROWS = 8, TENSOR_GROUP = 4, TENSOR_OTHER = 72 };
 
-int catt_tile_elems(int rows, int pitch) {
-  return rows / 8 * (8 * pitch + 16);
+int catt_tile_elems(const catt *t, int rows, int pitch) {
+  return rows / 8 * (8 * pitch + 32 / t->elem_bytes);
 }
 
-static int pitch_of(int64_t width) {
-  return (int)ir_ceil_div(width, CATT_MMA) * CATT_MMA + 8;
+static int pitch_of(const catt *t, int64_t width) {
+  return (int)ir_ceil_div(width, CATT_MMA) * CATT_MMA + 16 / t->elem_bytes;
 }
 
 static bool same_axes(const mm_axes *a, const mm_axes *b) {
@@ -105,24 +107,24 @@ static void place_tiles(catt *t) {
   t->own_elems = t->slot_elems = 0;
   for (int i = 0; i < t->num_in; i++) {
     catt_in *in = &t->in[i];
-    in->pitch = pitch_of(in->width);
+    in->pitch = pitch_of(t, in->width);
     in->own_at = t->own_elems;
     in->at = t->slot_elems;
-    t->own_elems += catt_tile_elems(t->bx, in->pitch);
-    t->slot_elems += catt_tile_elems(t->by, in->pitch);
+    t->own_elems += catt_tile_elems(t, t->bx, in->pitch);
+    t->slot_elems += catt_tile_elems(t, t->by, in->pitch);
   }
   for (int i = 0; i < t->num_out; i++) {
     catt_out *out = &t->out[i];
     const catt_in *in = streamed_for(t, out);
     out->copied = !in;
-    out->pitch = pitch_of(out->width);
+    out->pitch = pitch_of(t, out->width);
     out->at = in ? in->at : t->slot_elems;
-    t->slot_elems += in ? 0 : catt_tile_elems(t->by, out->pitch);
+    t->slot_elems += in ? 0 : catt_tile_elems(t, t->by, out->pitch);
   }
 }
 
 static int64_t shared_of(const catt *t) {
-  return 2 * (int64_t)(t->own_elems + 2 * t->slot_elems);
+  return t->elem_bytes * (int64_t)(t->own_elems + t->slots * t->slot_elems);
 }
 
 static void set_tensor_shape(catt *t, int warps, int rx, int ry) {
@@ -136,8 +138,9 @@ static void set_tensor_shape(catt *t, int warps, int rx, int ry) {
   int vectors = 0;
   for (int i = 0; i < t->num_out; i++)
     vectors += t->out[i].vectors;
-  int scores = t->num_in * ry + (t->num_out * ry + 1) / 2;
-  t->registers = CATT_VL * rx * (scores + vectors) + TENSOR_OTHER;
+  int weights = t->elem_bytes == 2 ? (t->num_out * ry + 1) / 2 : t->num_out * ry;
+  int exponents = catt_is_at_once(t) ? ry : 0; // from the maximum to the weights
+  t->registers = CATT_VL * rx * (t->num_in * ry + exponents + weights + vectors) + TENSOR_OTHER;
 }
 
 // Cycles of an SM, up to a factor: 16 rows times 16 columns of a product are two mma and, for every
@@ -151,6 +154,7 @@ static double tensor_cost(const catt *t) {
   double rows = (double)t->bx / CATT_MMA, columns = (double)(ir_ceil_div(t->y, t->by) * t->by);
   bool again = t->online.found && !t->online.whole && !catt_is_at_once(t); // a sweep of scores only
   double work = rows * (1 + 2.0 / t->rx + 8.0 / t->by) + 4.0 * copies / products;
+  work *= t->slots == 1 ? 1.5 : 1; // copies are waited for
   return waves * columns * work * (again ? products + t->num_in : products);
 }
 
@@ -160,32 +164,36 @@ static bool tensor_fits(const catt *t) {
          shared_of(t) <= t->kernel->target->cuda->shared_per_block;
 }
 
-static void plan_tensor(catt *t) {
+// False: nothing fits.
+static bool plan_tensor(catt *t) {
   catt best = {0};
   double least = 0;
   t->row_step = TENSOR_ROWS;
   t->group = TENSOR_GROUP;
   count_vectors(t, CATT_MMA);
-  for (int warps = 4; warps >= 1; warps /= 2)
-    for (int rx = 4; rx >= 2; rx -= 2)
-      for (int ry = 4; ry >= 1; ry /= 2) {
-        set_tensor_shape(t, warps, rx, ry);
-        if (!tensor_fits(t) || (best.threads && tensor_cost(t) >= least))
-          continue;
-        least = tensor_cost(t);
-        best = *t;
-      }
-  BUG_IF(!best.threads, "attention '%s' fits no tile", t->kernel->k->name);
-  *t = best;
+  for (int shape = 0; shape < 2 * 3 * 2 * 3; shape++) {
+    t->slots = 2 - shape % 2;
+    set_tensor_shape(t, 4 >> shape / 2 % 3, 4 - shape / 6 % 2 * 2, 4 >> shape / 12);
+    if (!tensor_fits(t) || (best.threads && tensor_cost(t) >= least))
+      continue;
+    least = tensor_cost(t);
+    best = *t;
+  }
+  if (best.threads)
+    *t = best;
+  return best.threads > 0;
 }
 
 void catt_make_plan(catt *t) {
   const cg_cuda *chip = t->kernel->target->cuda;
-  for (int i = 0; i < t->num_out; i++)
-    t->out[i].copied = true;
-  (t->half ? plan_tensor : plan_f32)(t);
+  if (t->mma && !plan_tensor(t)) {
+    BUG_IF(t->elem_bytes == 2, "attention '%s' fits no tile", t->kernel->k->name);
+    t->mma = NULL;
+  }
+  if (!t->mma)
+    plan_f32(t);
   int most = chip->registers_per_sm / (t->threads * (t->registers + SPARE_REGISTERS));
-  if (t->half) {
+  if (t->mma) {
     int by_shared = (int)(chip->shared_per_sm / (shared_of(t) + 1024));
     most = by_shared < most ? by_shared : most;
   }

@@ -1,23 +1,35 @@
-// cuda_attention_tensor.c: text: tiles of 16-bit elements to shared memory, and their products by
-// mma.sync.
+// cuda_attention_tensor.c: text: whole tiles to shared memory, and their products by mma.sync.
 //
 // Thread (ty, tx) = (lane / 4, lane % 4) of a warp holds of a product's sums, 16 rows x 8 columns,
-// rows ty and ty + 8, columns 2 tx and 2 tx + 1; of the left operand the same rows, k 2 tx, 2 tx +
-// 1 and 8 on; of the right one the same k, column ty. Which streamed row is "column c" of a product
-// in, and "k" of a product out, may be chosen freely, as long as all agree:
+// rows ty and ty + 8, columns 2 tx and 2 tx + 1; of the left operand the same rows, of the right
+// one column ty; of 16-bit operands k 2 tx, 2 tx + 1 and 8 on, of tf32 k tx and tx + 4. Which
+// streamed row is "column c" of a product in, and "k" of a product out, may be chosen freely, as
+// long as all agree:
 //   products in    two share 16 streamed rows; column 2 t + i of product h is row 4 t + 2 h + i. So
 //                  thread tx has rows 4 tx .. 4 tx + 3: a vector, as expressions want it
-//   products out   k 2 t + i, and 8 on, are rows 4 t + i, 4 t + 2 + i: the weights that a thread
-//   has
-//                  are the left operand that it needs. Nothing goes through shared memory
-// In both, ldmatrix takes rows 0, 1, 4, 5, 8, 9, 12, 13 together, and the same of 2 on.
+//   products out   k 2 t + i, and 8 on, are rows 4 t + i, 4 t + 2 + i (tf32: k t, and t + 4, of
+//   half
+//                  h are rows 4 t + 2 h, and the next): the weights that a thread has are the left
+//                  operand that it needs. Nothing goes through shared memory
+// ldmatrix then takes rows 0, 1, 4, 5, 8, 9, 12, 13 together, and the same of 2 on. Of values in 32
+// bits it cannot turn a matrix: they are read one by one.
 //
 // Sums of products out are columns 2 tx, 2 tx + 1 of two products; threads tx and tx + 1 (tx even)
 // exchange halves, once, at the end, and have four neighbours each.
 #include "codegen/cuda_attention.h"
 
-static int eight_rows(int pitch) {
-  return catt_tile_elems(8, pitch);
+static int eight_rows(const catt_text *x, int pitch) {
+  return catt_tile_elems(x->t, 8, pitch);
+}
+
+// Of elements in shared memory, and in memory.
+static const char *type_of(const catt_text *x) {
+  return x->t->in[0].own.ctype;
+}
+
+// Elements of 16 bytes, of which an mma takes two along k.
+static int unit_of(const catt_text *x) {
+  return 16 / x->t->elem_bytes;
 }
 
 // --- copies --------------------------------------------------------------------------------------
@@ -26,14 +38,16 @@ static int padded(int64_t width) {
 }
 
 static const char *place_of(const catt_text *x, const char *slot, int at, int pitch) {
-  return ir_format(x->arena, "%s%d + line * %d + line / 8 * 16 + inner", slot, at, pitch);
+  return ir_format(x->arena, "%s%d + line * %d + line / 8 * %d + inner", slot, at, pitch,
+                   2 * unit_of(x));
 }
 
 static void put_copy_own(const catt_text *x) {
   const catt *t = x->t;
-  ir_buf_printf(x->out, "K_IN void %s_copy_own(k_array<uint16_t, %d> &own", x->name, t->own_elems);
+  ir_buf_printf(x->out, "K_IN void %s_copy_own(k_array<%s, %d> &own", x->name, type_of(x),
+                t->own_elems);
   for (int i = 0; i < t->num_in; i++)
-    ir_buf_printf(x->out, ", const uint16_t *own%d", i);
+    ir_buf_printf(x->out, ", const %s *own%d", type_of(x), i);
   ir_buf_printf(x->out, ", %s x0) {\n", x->index);
   for (int i = 0; i < t->num_in; i++) {
     const catt_in *in = &t->in[i];
@@ -56,8 +70,8 @@ static void put_copy_own(const catt_text *x) {
 
 // The tiles at y0 of products in, or of those values of products out that are not among them.
 static void open_copies(const catt_text *x, const char *what) {
-  ir_buf_printf(x->out, "K_IN void %s_copy_%s(k_array<uint16_t, %d> &tiles, int slot", x->name,
-                what, 2 * x->t->slot_elems);
+  ir_buf_printf(x->out, "K_IN void %s_copy_%s(k_array<%s, %d> &tiles, int slot", x->name, what,
+                type_of(x), x->t->slots * x->t->slot_elems);
 }
 
 static void put_piece(const catt_text *x, catt_piece p, int at, int pitch) {
@@ -75,7 +89,7 @@ static void put_copy_in(const catt_text *x) {
   const catt *t = x->t;
   open_copies(x, "in");
   for (int i = 0; i < t->num_in; i++)
-    ir_buf_printf(x->out, ", const uint16_t *streamed%d", i);
+    ir_buf_printf(x->out, ", const %s *streamed%d", type_of(x), i);
   ir_buf_printf(x->out, ", %s y0) {\n", x->index);
   for (int i = 0; i < t->num_in; i++) {
     const catt_in *in = &t->in[i];
@@ -104,7 +118,7 @@ static void put_copy_out(const catt_text *x) {
   open_copies(x, "out");
   for (int i = 0; i < t->num_out; i++)
     if (t->out[i].copied)
-      ir_buf_printf(x->out, ", const uint16_t *values%d", i);
+      ir_buf_printf(x->out, ", const %s *values%d", type_of(x), i);
   ir_buf_printf(x->out, ", %s y0) {\n", x->index);
   for (int i = 0; i < t->num_out; i++) {
     const catt_out *out = &t->out[i];
@@ -157,7 +171,7 @@ static void put_multiply(const catt_text *x) {
       "    low[2 * h] = c[0], low[2 * h + 1] = c[1], high[2 * h] = c[2], high[2 * h + 1] = c[3];\n"
       "  }\n"
       "}\n",
-      x->name, x->t->half);
+      x->name, x->t->mma);
 }
 
 // For vector j: one load of the right operand, and a product with each 16 rows of the left one.
@@ -176,20 +190,22 @@ static void put_products(const catt_text *x, const char *load, const char *to, i
 static void put_scores(const catt_text *x, int i) {
   const catt *t = x->t;
   const catt_in *in = &t->in[i];
-  int eight = eight_rows(in->pitch);
-  ir_buf_printf(
-      x->out,
-      "K_IN void %s_scores%d(vf (&s)[%d][%d], k_array<uint16_t, %d> &own,\n"
-      "    k_array<uint16_t, %d> &tiles, int slot) {\n"
-      "  const int lane = (int)threadIdx.x %% 32, warp = (int)threadIdx.x / 32;\n"
-      "  const int x_at = %d + (warp * %d + lane / 8 %% 2) * %d + lane %% 8 * %d + lane / 16 * 8;\n"
-      "  const int y_at = slot * %d + %d + lane %% 8 / 4 * %d +\n"
-      "      (lane %% 4 / 2 * 4 + lane / 16 * 2 + lane %% 2) * %d + lane / 8 %% 2 * 8;\n"
-      "  #pragma unroll\n"
-      "  for (int u = 0; u < %d; u += %d) {\n"
-      "    uint32_t a[%d][4];\n",
-      x->name, i, t->rx, t->ry, t->own_elems, 2 * t->slot_elems, in->own_at, t->rx, eight,
-      in->pitch, t->slot_elems, in->at, eight, in->pitch, padded(in->width), CATT_MMA, t->rx / 2);
+  int eight = eight_rows(x, in->pitch);
+  ir_buf_printf(x->out,
+                "K_IN void %s_scores%d(vf (&s)[%d][%d], k_array<%s, %d> &own,\n"
+                "    k_array<%s, %d> &tiles, int slot) {\n"
+                "  const int lane = (int)threadIdx.x %% 32, warp = (int)threadIdx.x / 32;\n"
+                "  const int x_at = %d + (warp * %d + lane / 8 %% 2) * %d + lane %% 8 * %d + lane "
+                "/ 16 * %d;\n"
+                "  const int y_at = slot * %d + %d + lane %% 8 / 4 * %d +\n"
+                "      (lane %% 4 / 2 * 4 + lane / 16 * 2 + lane %% 2) * %d + lane / 8 %% 2 * %d;\n"
+                "  #pragma unroll\n"
+                "  for (int u = 0; u < %d; u += %d) {\n"
+                "    uint32_t a[%d][4];\n",
+                x->name, i, t->rx, t->ry, type_of(x), t->own_elems, type_of(x),
+                t->slots * t->slot_elems, in->own_at, t->rx, eight, in->pitch, unit_of(x),
+                t->slot_elems, in->at, eight, in->pitch, unit_of(x), padded(in->width),
+                2 * unit_of(x), t->rx / 2);
   catt_put_loop(x, 4, "i", t->rx / 2);
   ir_buf_printf(x->out, "      k_ldmatrix_x4(a[i], own.at(x_at + i * %d + u));\n", 2 * eight);
   const char *load =
@@ -197,30 +213,64 @@ static void put_scores(const catt_text *x, int i) {
   put_products(x, load, "s", t->ry);
 }
 
-static void put_out(const catt_text *x, int i) {
+static void open_out(const catt_text *x, int i) {
   const catt *t = x->t;
-  const catt_out *out = &t->out[i];
-  int eight = eight_rows(out->pitch);
   ir_buf_printf(x->out,
                 "K_IN void %s_out%d(vf (&out)[%d][%d], const vf (&w)[%d][%d],\n"
-                "    k_array<uint16_t, %d> &tiles, int slot) {\n"
-                "  const int lane = (int)threadIdx.x %% 32;\n"
+                "    k_array<%s, %d> &tiles, int slot) {\n"
+                "  const int lane = (int)threadIdx.x %% 32;\n",
+                x->name, i, t->rx, t->out[i].vectors, t->rx, t->ry, type_of(x),
+                t->slots * t->slot_elems);
+}
+
+static void put_out_half(const catt_text *x, int i) {
+  const catt *t = x->t;
+  const catt_out *out = &t->out[i];
+  int eight = eight_rows(x, out->pitch);
+  open_out(x, i);
+  ir_buf_printf(x->out,
                 "  const int v_at = slot * %d + %d + lane %% 8 / 4 * %d +\n"
                 "      (lane %% 4 / 2 * 4 + lane / 8 %% 2 * 2 + lane %% 2) * %d + lane / 16 * 8;\n"
                 "  #pragma unroll\n"
                 "  for (int u = 0; u < %d; u++) {\n"
                 "    uint32_t a[%d][4];\n",
-                x->name, i, t->rx, out->vectors, t->rx, t->ry, 2 * t->slot_elems, t->slot_elems,
-                out->at, eight, out->pitch, t->ry, t->rx / 2);
+                t->slot_elems, out->at, eight, out->pitch, t->ry, t->rx / 2);
   catt_put_loop(x, 4, "i", t->rx / 2);
   catt_put_loop(x, 6, "q", 4);
   ir_buf_printf(x->out,
                 "        a[i][q] = k_%sx2(w[2 * i + q %% 2][u][q / 2 * 2], "
                 "w[2 * i + q %% 2][u][q / 2 * 2 + 1]);\n",
-                t->half);
+                t->mma);
   const char *load = ir_format(
       x->arena, "k_ldmatrix_x4_trans(b, tiles.at(v_at + u * %d + j * %d));", 2 * eight, CATT_MMA);
   put_products(x, load, "out", out->vectors);
+}
+
+static void put_out_tf32(const catt_text *x, int i) {
+  const catt *t = x->t;
+  const catt_out *out = &t->out[i];
+  open_out(x, i);
+  ir_buf_printf(x->out,
+                "  const int v_at = slot * %d + %d + lane %% 4 / 2 * %d + lane %% 2 * 4 * %d + "
+                "lane / 4;\n"
+                "  #pragma unroll\n"
+                "  for (int u = 0; u < %d; u++) {\n"
+                "    uint32_t a[%d][4];\n",
+                t->slot_elems, out->at, eight_rows(x, out->pitch), out->pitch, 2 * t->ry,
+                t->rx / 2);
+  catt_put_loop(x, 4, "i", t->rx / 2);
+  catt_put_loop(x, 6, "q", 4);
+  ir_buf_puts(x->out, "        a[i][q] = k_tf32(w[2 * i + q % 2][u / 2][u % 2 * 2 + q / 2]);\n");
+  const char *load = ir_format(x->arena,
+                               "for (int q = 0; q < 4; q++)\n"
+                               "        b[q] = k_tf32(tiles[v_at + u / 2 * %d + (u %% 2 * 2 + q %% "
+                               "2) * %d + j * %d + q / 2 * 8]);",
+                               2 * eight_rows(x, out->pitch), out->pitch, CATT_MMA);
+  put_products(x, ir_format(x->arena, "#pragma unroll\n      %s", load), "out", out->vectors);
+}
+
+static void put_out(const catt_text *x, int i) {
+  (x->t->elem_bytes == 2 ? put_out_half : put_out_tf32)(x, i);
 }
 
 void catt_emit_tensor_in(const catt_text *x, int i) {

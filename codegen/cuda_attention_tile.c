@@ -54,10 +54,12 @@ static void put_copy(const catt_text *x, const catt_piece *p, int bytes) {
                   from, p->from);
 }
 
+// Whole tiles take many copies: a few at a time, or their addresses take all registers.
 void catt_emit_copies(const catt_text *x, const catt_piece *p) {
   int vec = elements_of_copy(p), copies = p->lines * p->length / vec, threads = x->t->threads;
-  ir_buf_printf(x->out, "  #pragma unroll\n  for (int s = 0; s < %d; s++) {\n",
-                (copies + threads - 1) / threads);
+  int rounds = (copies + threads - 1) / threads;
+  ir_buf_printf(x->out, "  #pragma unroll%s\n  for (int s = 0; s < %d; s++) {\n",
+                x->t->mma && rounds > 4 ? " 4" : "", rounds);
   ir_buf_printf(x->out, "    const int i = (int)threadIdx.x + s * %d;\n", threads);
   if (copies % threads)
     ir_buf_printf(x->out, "    if (i >= %d)\n      break;\n", copies);
@@ -186,7 +188,7 @@ static void put_out(const catt_text *x, int i) {
 }
 
 void catt_emit_functions(const catt_text *x) {
-  if (x->t->half) {
+  if (x->t->mma) {
     catt_emit_tensor_functions(x);
     return;
   }

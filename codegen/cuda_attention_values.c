@@ -225,7 +225,7 @@ static void finish_reductions(catt_text *x) {
 // --- weights -------------------------------------------------------------------------------------
 static void put_weights(catt_text *x, cg_expr *e, int out, const char *value) {
   value = inside(x, value, "k_f32(0.0f)");
-  if (out == 0 && !x->t->half)
+  if (out == 0 && !x->t->mma)
     cpu_line(e, "weights.store4(row * %d + place, %s);", x->t->weights_pitch, value);
   else
     cpu_line(e, "w%d[i][j] = %s;", out, value);
@@ -325,7 +325,7 @@ static void finish_online(const catt_text *x) {
 void catt_emit_values(catt_text *x) {
   const catt *t = x->t;
   bool last = x->sweep + 1 == t->sweeps;
-  for (int i = t->half ? 0 : 1; last && i < t->num_out; i++)
+  for (int i = t->mma ? 0 : 1; last && i < t->num_out; i++)
     ir_buf_printf(x->out, "    vf w%d[%d][%d];\n", i, t->rx, t->ry);
   if (t->online.found && x->sweep == 0)
     put_online(x);
@@ -356,7 +356,7 @@ static void store_out(const catt_text *x, int i) {
   const catt_out *out = &t->out[i];
   long long e = ll(out->width);
   const char *column = ir_format(x->arena, "(tx + j * %d) * %d", CATT_TX, CATT_VL);
-  if (t->half) {
+  if (t->mma) {
     catt_emit_tensor_exchange(x, i);
     column = "j * 16 + tx % 2 * 8 + tx / 2 * 4";
   }

@@ -1,6 +1,7 @@
-// test_cuda_attention_compile.c: attention of usual sizes and its gradients, compiled by NVRTC for
-// sm_80 and sm_90a: nothing spills, no thread has local memory, ptxas has nothing to say, and as
-// many blocks fit on an SM as was counted on. `-v` prints a table. Skipped where there is no NVRTC.
+// test_cuda_attention_compile.c: attention of usual sizes and its gradients, in f32, bf16 and tf32,
+// compiled by NVRTC for sm_80 and sm_90a: nothing spills, no thread has local memory, ptxas has
+// nothing to say, and as many blocks fit on an SM as was counted on. `-v` prints a table. Skipped
+// where there is no NVRTC.
 #include "codegen/cuda_attention.h"
 #include "codegen/cuda_resources.h"
 #include "codegen/program.h"
@@ -73,7 +74,7 @@ static void check(const kernel *k, const cg_resources *r, const char *arch, cons
     printf("%-20s %-4s %-4s %-7s tile %3dx%2d, %3d threads, thread %dx%2d: %3d registers (planned "
            "%3d), %5lld bytes "
            "shared, %d blocks an SM (planned %d)\n",
-           k->what, k->k->name, t->half ? t->half : "f32", arch, t->bx, t->by, t->threads, t->rx,
+           k->what, k->k->name, t->mma ? t->mma : "f32", arch, t->bx, t->by, t->threads, t->rx,
            t->ry * CATT_VL, r->registers, t->registers, (long long)r->shared, blocks, t->resident);
 }
 
@@ -99,6 +100,7 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     add_case(&all, &cases[i], "f32");
     add_case(&all, &cases[i], "bf16");
+    add_case(&all, &cases[i], "tf32");
   }
   compile(&all, nvrtc, "sm_80", verbose);
   compile(&all, nvrtc, "sm_90a", verbose);

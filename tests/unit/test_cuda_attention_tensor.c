@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { NUM_RANDOM = 6 };
+enum { NUM_RANDOM = 4 };
 
 static const attention_case cases[] = {
     {"causal", 1, 2, 64, 64, 32, 32, .mask = CAUSAL},
@@ -47,9 +47,10 @@ static const cg_target *small_gpu(ir_arena *a, const cg_target *target) {
   return t;
 }
 
-static void add_case(test_suite *s, ir_arena *a, const cg_target *target, const attention_case *c) {
+static void add_case(test_suite *s, ir_arena *a, const cg_target *target, const attention_case *c,
+                     const char *precision) {
   ir_module *m = test_module(a, NULL, attention_text(a, c));
-  pass_set_precision(m, "bf16");
+  pass_set_precision(m, precision);
   static const char *const sums[] = {"row_sums"};
   pass_options o = {
       .families = cg_families(target), .disabled = sums, .num_disabled = c->keep_sums};
@@ -105,28 +106,15 @@ static const struct {
     {"f16", CAST("q", "f16") CAST("k", "f16") CAST("v", "f16") SOFTMAX WEIGHTS("f16") OUT("w"),
      "products in f16"},
     {"weights are not narrow", CAST("q", "f16") CAST("k", "f16") CAST("v", "f16") SOFTMAX OUT("p"),
-     "k_async_16(steps"},
+     " 2 times, in tiles"},
     {"two types",
      CAST("q", "bf16") CAST("k", "bf16") CAST("v", "f16") SOFTMAX WEIGHTS("f16") OUT("w"),
-     "k_async_16(steps"},
+     "products in tf32"},
     {"one operand is used elsewhere",
      CAST("q", "f16") CAST("k", "f16") CAST("v", "f16") SOFTMAX WEIGHTS("f16")
          OUT("w") "%t = sin %q : f32" SHAPE "\nresult output t = %t\n",
      "products in f16"},
 };
-
-static void check_by_hand(ir_arena *a, const cg_target *target) {
-  for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++) {
-    ir_module *m = test_module(a, NULL, by_hand[i].body);
-    pass_options o = {.families = cg_families(target)};
-    test_suite *s = test_suite_new(a, target, 1u << IR_FAMILY_ATTENTION);
-    if (!pass_run_pipeline(m, diag_new(a), &o) ||
-        test_suite_add(s, by_hand[i].what, m, "f", 1e-5, 7) != 1)
-      test_fail("%s: not one attention kernel", by_hand[i].what);
-    if (!strstr(test_suite_run(s), by_hand[i].products))
-      test_fail("%s: the text has no '%s'", by_hand[i].what, by_hand[i].products);
-  }
-}
 
 static int occurrences(const char *text, const char *word) {
   int n = 0;
@@ -135,34 +123,56 @@ static int occurrences(const char *text, const char *word) {
   return n;
 }
 
-static void check_cases(ir_arena *a, const cg_target *target, const char *only, bool show) {
+static void check_by_hand(ir_arena *a, const cg_target *target) {
   test_suite *s = test_suite_new(a, target, 1u << IR_FAMILY_ATTENTION);
-  bool large = target->cuda->sms == 1;
+  pass_options o = {.families = cg_families(target)};
+  for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++) {
+    ir_module *m = test_module(a, NULL, by_hand[i].body);
+    if (!pass_run_pipeline(m, diag_new(a), &o) ||
+        test_suite_add(s, by_hand[i].what, m, "f", 1e-5, 7) != 1)
+      test_fail("%s: not one attention kernel", by_hand[i].what);
+  }
+  const char *text = test_suite_run(s);
+  for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++) {
+    const char *at = strstr(text, ir_format(a, "// ---- %s\n", by_hand[i].what));
+    const char *head = at ? strchr(at, '\n') + 1 : "";
+    size_t length = strcspn(head, "\n");
+    if (!strstr(ir_strndup(a, head, length), by_hand[i].products))
+      test_fail("%s: no '%s' in '%.*s'", by_hand[i].what, by_hand[i].products, (int)length, head);
+  }
+}
+
+// Every `step`th case; on a GPU of one SM the largest tiles are seen.
+static void check_cases(ir_arena *a, const cg_target *target, const char *precision, size_t first,
+                        size_t step, const char *only, bool show) {
+  test_suite *s = test_suite_new(a, target, 1u << IR_FAMILY_ATTENTION);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    if (only ? strcmp(only, cases[i].what) == 0 : i % 2 == large || i < 2)
-      add_case(s, a, target, &cases[i]);
+    if (only ? strcmp(only, cases[i].what) == 0 : i % step == first)
+      add_case(s, a, target, &cases[i], precision);
   for (uint64_t seed = 1; seed <= NUM_RANDOM; seed++) {
     const attention_case *c = random_case(a, seed);
-    if (only ? strcmp(only, c->what) == 0 : seed % 2 == large)
-      add_case(s, a, target, c);
+    if (only ? strcmp(only, c->what) == 0 : seed % step == first)
+      add_case(s, a, target, c, precision);
   }
   const char *text = test_suite_run(s);
   if (show)
     puts(text);
   int kernels = occurrences(text, "K_KERNEL_ROOM(k");
-  int tensor = occurrences(text, "products in bf16");
+  int tensor = occurrences(text, ir_format(a, "products in %s", precision));
   if (tensor != kernels)
     test_fail("%d of %d kernels by the tensor cores", tensor, kernels);
-  if (!only && large && (!strstr(text, "in tiles of 128 x") || !strstr(text, "4 x 16 of a thread")))
-    test_fail("no large tiles");
+  if (!only && target->cuda->sms == 1 && !strstr(text, "4 x 8 of a thread"))
+    test_fail("%s: no large tiles", precision);
 }
 
 int main(int argc, char **argv) {
   const char *only = argc > 2 ? argv[2] : NULL;
   ir_arena *a = ir_arena_new();
-  const cg_target *target = cg_target_find(a, "cuda:sm_80,sm_90a");
-  check_cases(a, target, only, argc > 1);
-  check_cases(a, small_gpu(a, target), only, argc > 1);
+  const cg_target *target = cg_target_find(a, "cuda:sm_80,sm_90a"), *small = small_gpu(a, target);
+  check_cases(a, target, "bf16", 0, 2, only, argc > 1);
+  check_cases(a, small, "bf16", 1, 2, only, argc > 1);
+  check_cases(a, target, "tf32", 1, 7, only, argc > 1);
+  check_cases(a, small, "tf32", 4, 7, only, argc > 1);
   if (!only)
     check_by_hand(a, target);
   ir_arena_free(a);
