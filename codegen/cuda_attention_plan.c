@@ -164,21 +164,25 @@ static bool tensor_fits(const catt *t) {
          shared_of(t) <= t->kernel->target->cuda->shared_per_block;
 }
 
+// Keeps the shape of `t` in `best` if it is better.
+static void consider(const catt *t, catt *best) {
+  if (tensor_fits(t) && (!best->threads || tensor_cost(t) < tensor_cost(best)))
+    *best = *t;
+}
+
 // False: nothing fits.
 static bool plan_tensor(catt *t) {
   catt best = {0};
-  double least = 0;
   t->row_step = TENSOR_ROWS;
   t->group = TENSOR_GROUP;
   count_vectors(t, CATT_MMA);
-  for (int shape = 0; shape < 2 * 3 * 2 * 3; shape++) {
-    t->slots = 2 - shape % 2;
-    set_tensor_shape(t, 4 >> shape / 2 % 3, 4 - shape / 6 % 2 * 2, 4 >> shape / 12);
-    if (!tensor_fits(t) || (best.threads && tensor_cost(t) >= least))
-      continue;
-    least = tensor_cost(t);
-    best = *t;
-  }
+  for (int ry = 4; ry >= 1; ry /= 2)
+    for (int rx = 4; rx >= 2; rx -= 2)
+      for (int warps = 4; warps >= 1; warps /= 2)
+        for (t->slots = 2; t->slots >= 1; t->slots--) {
+          set_tensor_shape(t, warps, rx, ry);
+          consider(t, &best);
+        }
   if (best.threads)
     *t = best;
   return best.threads > 0;

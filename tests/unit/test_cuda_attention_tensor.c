@@ -37,11 +37,12 @@ static const attention_case cases[] = {
 };
 
 // A GPU of one SM has enough to do with few blocks: their tiles become as large as they can.
-static const cg_target *small_gpu(ir_arena *a, const cg_target *target) {
+static const cg_target *gpu_with(ir_arena *a, const cg_target *target, int sms, int64_t shared) {
   cg_target *t = IR_NEW(a, cg_target);
   cg_cuda *chip = IR_NEW(a, cg_cuda);
   *chip = *target->cuda;
-  chip->sms = 1;
+  chip->sms = sms;
+  chip->shared_per_block = shared;
   *t = *target;
   t->cuda = chip;
   return t;
@@ -165,16 +166,32 @@ static void check_cases(ir_arena *a, const cg_target *target, const char *precis
     test_fail("%s: no large tiles", precision);
 }
 
+// Where no tile fits into shared memory, f32 operands are left to FMAs; one slot is tried before.
+static void check_little_memory(ir_arena *a, const cg_target *target) {
+  const cg_target *gpu = gpu_with(a, target, target->cuda->sms, 30 * 1024);
+  test_suite *s = test_suite_new(a, gpu, 1u << IR_FAMILY_ATTENTION);
+  const attention_case c = {"wide", 1, 2, 64, 64, 128, 128, .mask = CAUSAL};
+  add_case(s, a, gpu, &c, "tf32");
+  const char *text = test_suite_run(s),
+             *one_slot = "k_async_wait<0>();\n    __syncthreads();\n    vf s0";
+  int tensor = occurrences(text, "products in tf32");
+  if (tensor == 0 || tensor == occurrences(text, "K_KERNEL_ROOM(k") || !strstr(text, one_slot))
+    test_fail("%d kernels by the tensor cores in little memory", tensor);
+}
+
 int main(int argc, char **argv) {
   const char *only = argc > 2 ? argv[2] : NULL;
   ir_arena *a = ir_arena_new();
-  const cg_target *target = cg_target_find(a, "cuda:sm_80,sm_90a"), *small = small_gpu(a, target);
+  const cg_target *target = cg_target_find(a, "cuda:sm_80,sm_90a"),
+                  *small = gpu_with(a, target, 1, target->cuda->shared_per_block);
   check_cases(a, target, "bf16", 0, 2, only, argc > 1);
   check_cases(a, small, "bf16", 1, 2, only, argc > 1);
   check_cases(a, target, "tf32", 1, 7, only, argc > 1);
   check_cases(a, small, "tf32", 4, 7, only, argc > 1);
-  if (!only)
+  if (!only) {
     check_by_hand(a, target);
+    check_little_memory(a, target);
+  }
   ir_arena_free(a);
   return test_report("cuda_attention_tensor");
 }
