@@ -58,7 +58,7 @@ typedef struct cg_target {
   const cg_cuda *cuda;        // NULL: a CPU
 } cg_target;
 
-// What multiplies in a kernel's matmul: arithmetic units for its type, or the tensor cores.
+// What multiplies in a kernel's matmuls: arithmetic units for its type, or the tensor cores.
 typedef enum cg_products { CG_BY_FMA, CG_BY_TF32, CG_BY_HALF } cg_products;
 
 typedef struct cg_kernel {

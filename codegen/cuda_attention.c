@@ -1,13 +1,10 @@
-// cuda_attention.c: the ATTENTION family on a GPU: a kernel described, decisions, the family's two
-// functions.
+// cuda_attention.c: the ATTENTION family on a GPU: a kernel described, the family's two functions.
 #include "codegen/cuda_attention.h"
 
-// What ptxas takes beyond the estimate where it is left alone: less room, and it spills.
-enum { OTHER_REGISTERS = 56, MAX_REGISTERS = 216, SPARE_REGISTERS = 64 };
+#include "ir/narrow.h"
 
-// --- products
-// ------------------------------------------------------------------------------------- One matmul
-// as a kernel of its own: where its operands lie.
+// --- products ------------------------------------------------------------------------------------
+// One matmul as a kernel of its own: where its operands lie.
 static mm_problem describe_product(const cg_kernel *k, ir_node *n) {
   ir_kernel *alone = IR_NEW(k->arena, ir_kernel);
   *alone = (ir_kernel){.name = n->name, .family = IR_FAMILY_MATMUL, .anchor = n};
@@ -23,6 +20,31 @@ static mm_problem describe_product(const cg_kernel *k, ir_node *n) {
   return mm_describe(c, &sides);
 }
 
+// What products out multiply: what the tensor cores narrow on their own is left to them.
+static const ir_node *weights_of(const catt *t, const ir_node *out) {
+  const ir_node *w = out->in[0];
+  bool half = t->mma && t->elem_bytes == 2;
+  const ir_node *wide = half ? w->in[0]->in[0] : t->mma && w->op == IR_TF32 ? w->in[0] : w;
+  return wide->type.dtype == IR_F32 && cpu_member(&t->inner, wide) >= 0 ? wide : w;
+}
+
+// Products of operands that hold at most 11 digits are exact in f32.
+static bool has_few_digits(const ir_kernel *k) {
+  bool few = true;
+  for (size_t i = 0; i < k->nodes.num; i++)
+    for (int j = 0; k->nodes.at[i]->op == IR_MATMUL && j < 2; j++)
+      few &= ir_known_digits(k->nodes.at[i]->in[j]) <= 11;
+  return few;
+}
+
+// Operands in 16 bits are those whose conversions have been taken in.
+static const char *mma_of(const catt *t) {
+  const ir_kernel *k = t->kernel->k;
+  if (t->elem_bytes == 2)
+    return ir_dtypes[ir_products_from(k)].name;
+  return has_few_digits(k) ? "tf32" : NULL;
+}
+
 static void describe_products(catt *t) {
   const dom_attention *d = t->dom;
   for (size_t i = 0; i < d->in.num; i++) {
@@ -32,14 +54,13 @@ static void describe_products(catt *t) {
                                    .streamed = d->columns ? p.a : p.b,
                                    .width = p.k};
   }
+  t->elem_bytes = t->in[0].own.elem_bytes;
+  t->mma = mma_of(t);
   for (size_t i = 0; i < d->out.num; i++) {
     ir_node *n = d->out.at[i];
     mm_problem p = describe_product(t->kernel, n);
-    t->out[t->num_out++] = (catt_out){.n = n,
-                                      .values = p.b,
-                                      .width = p.n,
-                                      .vectors = (int)ir_ceil_div(p.n, CATT_TX * CATT_VL),
-                                      .arg = cg_arg_index(t->kernel, n)};
+    t->out[t->num_out++] =
+        (catt_out){.n = n, .values = p.b, .width = p.n, .arg = cg_arg_index(t->kernel, n)};
   }
 }
 
@@ -75,7 +96,7 @@ int catt_sweep_of(const catt *t, const ir_node *n) {
 static int count_sweeps(const catt *t) {
   int last = 0;
   for (int i = 0; i < t->num_out; i++) {
-    int sweep = catt_sweep_of(t, t->out[i].n->in[0]);
+    int sweep = catt_sweep_of(t, t->out[i].weights);
     last = sweep > last ? sweep : last;
   }
   for (size_t i = 0; i < t->dom->scores.nodes.num; i++) {
@@ -100,60 +121,6 @@ static void describe_band(catt *t) {
   t->banded = band_is_empty(band) || band.lower > all.lower || band.upper < all.upper;
 }
 
-// --- decisions -----------------------------------------------------------------------------------
-static int side_elems(int rows) {
-  return rows * CATT_PITCH + rows / 8 * 4;
-}
-
-static int registers_of(const catt *t, int rx, int ry) {
-  int kept = t->num_in > t->num_out ? t->num_in : t->num_out, vectors = 0;
-  for (int i = 0; i < t->num_out; i++)
-    vectors += t->out[i].vectors;
-  return CATT_VL * rx * (kept * ry + vectors + 1) + OTHER_REGISTERS;
-}
-
-// Rows that an SM works on one after the other, times what a row costs in tiles of that shape:
-// products, and loads from shared memory that they share.
-static double cost_of(const catt *t, int rx, int ry) {
-  int64_t blocks = t->batch * ir_ceil_div(t->x, CATT_TY * rx);
-  double waves = (double)ir_ceil_div(blocks, t->kernel->target->cuda->sms);
-  double empty = (double)(ir_ceil_div(t->y, CATT_TX * CATT_VL * ry) * CATT_TX * CATT_VL * ry);
-  return waves * rx * (1 + 1.0 / rx + 0.5 / ry) * empty;
-}
-
-static void set_shape(catt *t, int rx, int ry) {
-  t->rx = rx;
-  t->ry = ry;
-  t->bx = CATT_TY * rx;
-  t->by = CATT_TX * CATT_VL * ry;
-  t->side_elems = side_elems(t->bx);
-  t->step_elems = side_elems(t->bx) + side_elems(t->by);
-  for (int i = 0; i < t->num_out; i++) {
-    int elems = CATT_STEP * t->out[i].vectors * CATT_TX * CATT_VL;
-    t->step_elems = elems > t->step_elems ? elems : t->step_elems;
-  }
-  t->weights_pitch = t->by + CATT_VL;
-  t->tiles = ir_ceil_div(t->x, t->bx);
-}
-
-static void decide(catt *t) {
-  const cg_cuda *chip = t->kernel->target->cuda;
-  double best = 0;
-  for (int rx = 4; rx >= 1; rx /= 2)
-    for (int ry = 2; ry >= 1; ry--) {
-      bool fits = registers_of(t, rx, ry) <= MAX_REGISTERS || rx * ry == 1;
-      if (!fits || (best > 0 && cost_of(t, rx, ry) >= best))
-        continue;
-      best = cost_of(t, rx, ry);
-      set_shape(t, rx, ry);
-    }
-  int64_t shared = 4 * (2 * t->step_elems + t->bx * t->weights_pitch);
-  BUG_IF(shared > chip->shared_per_block, "%lld bytes of shared memory", (long long)shared);
-  t->registers = registers_of(t, t->rx, t->ry);
-  int by_registers = chip->registers_per_sm / (CATT_THREADS * (t->registers + SPARE_REGISTERS));
-  t->resident = by_registers < 1 ? 1 : by_registers > 4 ? 4 : by_registers;
-}
-
 // --- the family's two functions ------------------------------------------------------------------
 void cuda_attention_schedule(cg_kernel *k) {
   catt *t = IR_NEW(k->arena, catt);
@@ -165,12 +132,16 @@ void cuda_attention_schedule(cg_kernel *k) {
   describe_products(t);
   describe_axes(t);
   t->online = catt_find_online(t);
-  t->sweeps = t->online.found ? 1 : count_sweeps(t);
   describe_band(t);
-  decide(t);
+  catt_make_plan(t);
+  for (int i = 0; i < t->num_out; i++)
+    t->out[i].weights = weights_of(t, t->out[i].n);
+  bool once = t->online.whole || catt_is_at_once(t);
+  t->sweeps = once ? 1 : t->online.found ? 2 : count_sweeps(t);
   k->num_phases = 1;
   k->tasks[0] = t->batch * t->tiles;
-  k->threads[0] = CATT_THREADS;
+  k->threads[0] = t->threads;
+  k->products = !t->mma ? CG_BY_FMA : t->elem_bytes == 2 ? CG_BY_HALF : CG_BY_TF32;
   k->schedule = t;
 }
 

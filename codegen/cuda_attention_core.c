@@ -1,9 +1,10 @@
 // cuda_attention_core.c: text: the kernel: where a block is, which tiles it walks, the steps of a
 // tile.
 //
-// Steps of a tile, in order: those of each product in, then those of each product out. Each waits
-// for its own copies, begins the next step's, and multiplies. The other place in shared memory is
-// free by then: whoever is past the barrier has done with it.
+// Steps of a tile in f32, in order: those of each product in, then those of each product out. Each
+// waits for its own copies, begins the next step's, and multiplies. The other place in shared
+// memory is free by then: whoever is past the barrier has done with it. By the tensor cores a tile
+// is one step.
 #include "codegen/cuda_attention.h"
 
 static long long ll(int64_t v) {
@@ -12,7 +13,8 @@ static long long ll(int64_t v) {
 
 // --- where a block is ----------------------------------------------------------------------------
 static void put_operand(const catt_text *x, const char *name, const mm_operand *o) {
-  ir_buf_printf(x->out, "  const float *const %s = (const float *)args[%d]", name, o->arg);
+  ir_buf_printf(x->out, "  const %s *const %s = (const %s *)args[%d]", o->ctype, name, o->ctype,
+                o->arg);
   if (o->offset)
     ir_buf_printf(x->out, " + %lld", ll(o->offset));
   if (o->batch.num)
@@ -22,30 +24,35 @@ static void put_operand(const catt_text *x, const char *name, const mm_operand *
 
 static void put_places(catt_text *x) {
   const catt *t = x->t;
-  ir_buf_printf(x->out,
-                "  const %s batch = (%s)(task / %lld), x0 = (%s)(task %% %lld) * %d;\n"
-                "  const int ty = (int)threadIdx.x / %d, tx = (int)threadIdx.x %% %d;\n",
-                x->index, x->index, ll(t->tiles), x->index, ll(t->tiles), t->bx, CATT_TX, CATT_TX);
+  ir_buf_printf(x->out, "  const %s batch = (%s)(task / %lld), x0 = (%s)(task %% %lld) * %d;\n",
+                x->index, x->index, ll(t->tiles), x->index, ll(t->tiles), t->bx);
+  if (t->mma)
+    ir_buf_printf(x->out,
+                  "  const int ty = (int)threadIdx.x / 32 * %d + (int)threadIdx.x %% 32 / 4;\n"
+                  "  const int tx = (int)threadIdx.x %% 4;\n",
+                  t->row_step * t->rx);
+  else
+    ir_buf_printf(x->out, "  const int ty = (int)threadIdx.x / %d, tx = (int)threadIdx.x %% %d;\n",
+                  CATT_TX, CATT_TX);
   for (int i = 0; i < t->num_in; i++) {
     put_operand(x, ir_format(x->arena, "own%d", i), &t->in[i].own);
     put_operand(x, ir_format(x->arena, "streamed%d", i), &t->in[i].streamed);
   }
   for (int i = 0; i < t->num_out; i++)
-    put_operand(x, ir_format(x->arena, "values%d", i), &t->out[i].values);
+    if (t->out[i].copied)
+      put_operand(x, ir_format(x->arena, "values%d", i), &t->out[i].values);
   int64_t size[DOM_MAX_AXES];
   for (int i = 0; i < t->dom->num_batch_axes; i++)
     size[i] = t->dom->dom->axis[i].size;
   cg_emit_indices(x->out, 2, "batch", t->dom->num_batch_axes, size, x->axis);
 }
 
-// --- which tiles
-// -------------------------------------------------------------------------------------- "  %s
-// begin = x0 + lower" within the streamed axis, whole tiles.
+// --- which tiles ---------------------------------------------------------------------------------
 static void put_range(const catt_text *x) {
   const catt *t = x->t;
   bool last = x->sweep + 1 == t->sweeps;
   long long y = ll(t->y);
-  if (!last || !t->banded) {
+  if ((!last && !t->online.found) || !t->banded) {
     ir_buf_printf(x->out, "  const %s begin = 0, end = %lld;\n", x->index, y);
     return;
   }
@@ -62,14 +69,18 @@ static void put_range(const catt_text *x) {
                 ll(t->bx + t->band.upper), x->index, t->by, t->by, x->index, y, y);
 }
 
-// --- what a block holds
-// ------------------------------------------------------------------------------- Columns outside
-// of the range of an online softmax are its first tile.
+// --- what a block holds --------------------------------------------------------------------------
+static void put_online_values(const catt_text *x) {
+  ir_buf_printf(x->out, "  vf most[%d], total[%d]; // maximum and sum of exponentials so far\n",
+                x->t->rx, x->t->rx);
+}
+
+// Columns outside of the range of an online softmax are its first tile.
 static void put_online(const catt_text *x) {
   const catt *t = x->t;
   const catt_online *o = &t->online;
-  ir_buf_printf(x->out, "  vf most[%d], total[%d]; // maximum and sum of exponentials so far\n",
-                t->rx, t->rx);
+  if (o->whole)
+    put_online_values(x);
   const char *most = "k_f32(-__builtin_inff())", *total = "k_f32(0.0f)";
   if (t->banded) {
     const char *c = cpu_literal(x->arena, IR_F32, o->constant);
@@ -161,11 +172,7 @@ static void put_tile(catt_text *x) {
   }
 }
 
-static void put_sweep(catt_text *x) {
-  ir_buf_puts(x->out, "  {\n");
-  put_range(x);
-  if (x->t->online.found)
-    put_online(x);
+static void put_steps(catt_text *x) {
   ir_buf_printf(x->out,
                 "  if (begin < end)\n    %s\n"
                 "  k_async_commit();\n"
@@ -174,6 +181,56 @@ static void put_sweep(catt_text *x) {
                 copy_text(x, 0, "begin", "0", "slot"), x->index, x->t->by);
   put_tile(x);
   ir_buf_puts(x->out, "  }\n");
+}
+
+// Two slots, one barrier: past it, this tile is there for all, and nobody reads the tile before it,
+// whose slot the next one gets. One slot: nobody reads it any more; then it is filled and waited
+// for.
+static void put_tile_copies(const catt_text *x) {
+  const catt *t = x->t;
+  if (t->slots == 1)
+    ir_buf_puts(x->out, "    __syncthreads();\n");
+  else
+    ir_buf_printf(
+        x->out, "    k_async_wait<0>();\n    __syncthreads();\n    if (y0 + %d < end) {\n", t->by);
+  if (t->slots == 1)
+    catt_emit_tensor_copies(x, "    ", "y0", "slot");
+  else
+    catt_emit_tensor_copies(x, "      ", ir_format(x->arena, "y0 + %d", t->by), "1 - slot");
+  ir_buf_puts(x->out, t->slots == 1
+                          ? "    k_async_commit();\n    k_async_wait<0>();\n    __syncthreads();\n"
+                          : "    }\n    k_async_commit();\n");
+}
+
+static void put_whole_tiles(catt_text *x) {
+  const catt *t = x->t;
+  if (t->slots > 1 || x->sweep == 0)
+    ir_buf_puts(x->out, "  if (begin < end) {\n");
+  if (x->sweep == 0) // they come with the first tile
+    catt_emit_tensor_own(x);
+  if (t->slots > 1)
+    catt_emit_tensor_copies(x, "    ", "begin", "slot");
+  if (t->slots > 1 || x->sweep == 0)
+    ir_buf_puts(x->out, "  }\n  k_async_commit();\n");
+  ir_buf_printf(x->out,
+                "  #pragma unroll 1\n"
+                "  for (%s y0 = begin; y0 < end; y0 += %d) {\n",
+                x->index, t->by);
+  put_tile_copies(x);
+  for (int i = 0; i < t->num_in; i++)
+    catt_emit_tensor_in(x, i);
+  catt_emit_values(x);
+  for (int i = 0; x->sweep + 1 == t->sweeps && i < t->num_out; i++)
+    catt_emit_tensor_out(x, i);
+  ir_buf_puts(x->out, t->slots > 1 ? "    slot = 1 - slot;\n  }\n" : "  }\n");
+}
+
+static void put_sweep(catt_text *x) {
+  ir_buf_puts(x->out, "  {\n");
+  put_range(x);
+  if (x->t->online.found && x->sweep == 0)
+    put_online(x);
+  (x->t->mma ? put_whole_tiles : put_steps)(x);
   catt_emit_finish(x);
   ir_buf_puts(x->out, "  }\n");
 }
@@ -202,9 +259,13 @@ static bool all_fit_int(const catt *t) {
 static void put_head(const catt_text *x) {
   const catt *t = x->t;
   ir_buf_printf(
-      x->out, "// scores[%lld,%lld], %lld times, in tiles of %d x %d, %d x %d of a thread%s%s\n",
-      ll(t->x), ll(t->y), ll(t->batch), t->bx, t->by, t->rx, t->ry * CATT_VL,
-      t->dom->columns ? ", transposed" : "", t->online.found ? "; softmax in one sweep" : "");
+      x->out, "// scores[%lld,%lld], %lld times%s, in tiles of %d x %d, %d x %d of a thread%s%s\n",
+      ll(t->x), ll(t->y), ll(t->batch),
+      t->mma ? ir_format(x->arena, ", products in %s", t->mma) : "", t->bx, t->by, t->rx,
+      t->ry * CATT_VL, t->dom->columns ? ", transposed" : "",
+      !t->online.found ? ""
+      : t->sweeps == 1 ? "; softmax in one sweep"
+                       : "; softmax in two sweeps");
 }
 
 static void reserve_names(catt_text *x) {
@@ -215,6 +276,10 @@ static void reserve_names(catt_text *x) {
       "q",      "x",      "top",     "larger", "fresh",  "scale", "inverse", "to"};
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
     cg_scope_name(x->arena, x->names, taken[i]);
+  for (int i = 0; x->t->mma && i < 2; i++)
+    cg_scope_name(x->arena, x->names, i ? "own" : "tiles");
+  if (catt_is_at_once(x->t))
+    cg_scope_name(x->arena, x->names, "whole");
   for (int i = 0; i < CATT_MAX; i++) {
     static const char *const numbered[] = {"s", "w", "out", "own", "streamed", "values"};
     for (size_t j = 0; j < sizeof numbered / sizeof *numbered; j++)
@@ -228,6 +293,20 @@ static void reserve_names(catt_text *x) {
   }
 }
 
+static void put_shared(const catt_text *x) {
+  const catt *t = x->t;
+  if (t->mma)
+    ir_buf_printf(x->out,
+                  "  __shared__ k_array<%s, %d> own;\n"
+                  "  __shared__ k_array<%s, %d> tiles;\n",
+                  t->in[0].own.ctype, t->own_elems, t->in[0].own.ctype, t->slots * t->slot_elems);
+  else
+    ir_buf_printf(x->out,
+                  "  __shared__ k_array<float, %d> steps;\n"
+                  "  __shared__ k_array<float, %d> weights;\n",
+                  2 * t->step_elems, t->bx * t->weights_pitch);
+}
+
 void catt_emit_kernel(const catt *t, const char *name, ir_buf *out) {
   const cg_kernel *k = t->kernel;
   catt_text x = {.t = t,
@@ -239,17 +318,16 @@ void catt_emit_kernel(const catt *t, const char *name, ir_buf *out) {
   reserve_names(&x);
   put_head(&x);
   catt_emit_functions(&x);
-  ir_buf_printf(out,
-                "K_KERNEL_ROOM(%s_0, %d, %d, %zu) {\n"
-                "  __shared__ k_array<float, %d> steps;\n"
-                "  __shared__ k_array<float, %d> weights;\n",
-                name, CATT_THREADS, t->resident, k->in.num + k->out.num, 2 * t->step_elems,
-                t->bx * t->weights_pitch);
+  ir_buf_printf(out, "K_KERNEL_ROOM(%s_0, %d, %d, %zu) {\n", name, t->threads, t->resident,
+                k->in.num + k->out.num);
+  put_shared(&x);
   cg_emit_args(k, out, 2);
   put_places(&x);
   ir_buf_puts(out, "  int slot = 0;\n");
   for (int i = 0; i < t->num_out; i++)
     ir_buf_printf(out, "  vf out%d[%d][%d] = {};\n", i, t->rx, t->out[i].vectors);
+  if (t->online.found && !t->online.whole)
+    put_online_values(&x);
   catt_emit_row_values(&x);
   for (x.sweep = 0; x.sweep < t->sweeps; x.sweep++)
     put_sweep(&x);

@@ -1,16 +1,19 @@
-// cuda_attention_online.c: softmax and the product with the values in one sweep.
+// cuda_attention_online.c: softmax and the product with the values in one sweep, or in two.
 //
 //   max = reduce_max x;  e = exp(x - max);  sum = sum e;  w = L(e / sum);  y = w @ v
 //
-// L is linear in e: masks (a select of it or 0), factors and divisors that depend on no row value.
-// The running maximum, sum and product of the tiles so far are kept; a tile with a larger maximum
-// scales what there is by exp(old - new); the division by the sum comes last (Milakov and
-// Gimelshein 2018, "Online normalizer calculation for softmax"; Dao et al. 2022, 2023,
+// One sweep, if L is linear in e: masks (a select of it or 0), factors and divisors that depend on
+// no row value. The running maximum, sum and product of the tiles so far are kept; a tile with a
+// larger maximum scales what there is by exp(old - new); the division by the sum comes last
+// (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"; Dao et al. 2022, 2023,
 // FlashAttention 1 and 2).
 //
 // Exceptions are the IR's. As long as the maximum is -inf, e is NaN, as it is in the IR; when a
 // tile then brings a larger one, all before it counts 0 and is dropped, not scaled. In a row that
 // is -inf throughout, what is left are those NaN and the zeros of L's masks: they are not divided.
+//
+// Two sweeps, for any other use (weights that are narrowed before the product): maximum and sum in
+// the same way, without a product; then the weights, of both.
 //
 // Tiles that masks leave out are not walked. There x is one constant; they count as a first tile:
 // its maximum is the constant, its sum the number of columns, its product 0.
@@ -95,8 +98,8 @@ static void find_constant(catt_online *o) {
 
 catt_online catt_find_online(const catt *t) {
   catt_online o = {0};
-  o.found = !t->dom->columns && t->num_out == 1 && find_reductions(t, &o) && find_exp(&o) &&
-            is_linear(t, &o, t->out[0].n->in[0]);
+  o.found = !t->dom->columns && t->num_out == 1 && find_reductions(t, &o) && find_exp(&o);
+  o.whole = o.found && is_linear(t, &o, t->out[0].n->in[0]);
   if (o.found)
     find_constant(&o);
   return o;

@@ -2,49 +2,37 @@
 //
 //   [x][k]   both operands of a product in: 16 of the width, 20 floats a row, 4 more every 8 rows
 //   [y][e]   values of a product out: 16 streamed rows
-// What lies outside an operand is 0, so that products need no tests. These two products
-// (NAME_scores, NAME_outN) are all that knows how sums are made; operands in fewer bits change them
-// only.
+// What lies outside an operand is 0, so that products need no tests.
 #include "codegen/cuda_attention.h"
 
 static long long ll(int64_t v) {
   return (long long)v;
 }
 
-// --- copies
-// ----------------------------------------------------------------------------------------- A piece
-// of an operand: `lines` by `length` elements, the latter side by side in shared memory.
-typedef struct piece {
-  const char *from; // name of the pointer
-  const mm_operand *o;
-  const mm_axes *line, *inner;
-  const char *line0, *inner0; // where it begins, in the operand
-  int lines, length;
-  int64_t num_lines, num_inner; // of the operand
-  const char *place;            // of (line, i)
-} piece;
-
-static bool all_multiples(const mm_axes *axes, int num) {
+// --- copies --------------------------------------------------------------------------------------
+static bool all_multiples(const mm_axes *axes, int num, int of) {
   for (int i = 0; i < num; i++)
-    if (axes->stride[i] % CATT_VL)
+    if (axes->stride[i] % of)
       return false;
   return true;
 }
 
-// Groups of four elements side by side in memory, aligned.
-static bool has_vectors(const piece *p) {
+// Elements of a copy: 16 bytes of them, where they lie side by side in memory, aligned; or one.
+static int elements_of_copy(const catt_piece *p) {
   const mm_axes *in = p->inner;
-  int last = in->num - 1;
-  return last >= 0 && in->stride[last] == 1 && in->size[last] % CATT_VL == 0 &&
-         p->o->offset % CATT_VL == 0 && all_multiples(in, last) &&
-         all_multiples(p->line, p->line->num) && all_multiples(&p->o->batch, p->o->batch.num);
+  int last = in->num - 1, unit = 16 / p->o->elem_bytes;
+  bool fits = last >= 0 && in->stride[last] == 1 && in->size[last] % unit == 0 &&
+              p->o->offset % unit == 0 && all_multiples(in, last, unit) &&
+              all_multiples(p->line, p->line->num, unit) &&
+              all_multiples(&p->o->batch, p->o->batch.num, unit);
+  return fits ? unit : 1;
 }
 
-static bool lies_along_lines(const piece *p) {
+static bool lies_along_lines(const catt_piece *p) {
   return p->line->num && p->line->stride[p->line->num - 1] == 1;
 }
 
-static void put_element(const catt_text *x, const piece *p, int vec) {
+static void put_element(const catt_text *x, const catt_piece *p, int vec) {
   const char *times = vec > 1 ? ir_format(x->arena, " * %d", vec) : "";
   int per_line = p->length / vec;
   if (vec == 1 && lies_along_lines(p))
@@ -54,22 +42,34 @@ static void put_element(const catt_text *x, const piece *p, int vec) {
                   times);
 }
 
-static void put_copies(const catt_text *x, const piece *p) {
-  int vec = has_vectors(p) ? CATT_VL : 1, copies = p->lines * p->length / vec;
-  ir_buf_printf(x->out, "  #pragma unroll\n  for (int s = 0; s < %d; s++) {\n",
-                (copies + CATT_THREADS - 1) / CATT_THREADS);
-  ir_buf_printf(x->out, "    const int i = (int)threadIdx.x + s * %d;\n", CATT_THREADS);
-  if (copies % CATT_THREADS)
+// There is no asynchronous copy of 2 bytes.
+static void put_copy(const catt_text *x, const catt_piece *p, int bytes) {
+  const char *from =
+      ir_format(x->arena, "%s + %s + %s", p->from, mm_offset(x->arena, p->line, "at"),
+                mm_offset(x->arena, p->inner, "at_inner"));
+  if (bytes == 2)
+    ir_buf_printf(x->out, "    %s[%s] = in ? k_take(%s) : (uint16_t)0;\n", p->to, p->place, from);
+  else
+    ir_buf_printf(x->out, "    k_async_%d(%s.at(%s), in ? %s : %s, in);\n", bytes, p->to, p->place,
+                  from, p->from);
+}
+
+// Whole tiles take many copies: a few at a time, or their addresses take all registers.
+void catt_emit_copies(const catt_text *x, const catt_piece *p) {
+  int vec = elements_of_copy(p), copies = p->lines * p->length / vec, threads = x->t->threads;
+  int rounds = (copies + threads - 1) / threads;
+  ir_buf_printf(x->out, "  #pragma unroll%s\n  for (int s = 0; s < %d; s++) {\n",
+                x->t->mma && rounds > 4 ? " 4" : "", rounds);
+  ir_buf_printf(x->out, "    const int i = (int)threadIdx.x + s * %d;\n", threads);
+  if (copies % threads)
     ir_buf_printf(x->out, "    if (i >= %d)\n      break;\n", copies);
   put_element(x, p, vec);
   ir_buf_printf(x->out,
                 "    const %s at = %s + line, at_inner = %s + inner;\n"
-                "    const bool in = at < %lld && at_inner < %lld;\n"
-                "    k_async_%d(steps.at(%s), in ? %s + %s + %s : %s, in);\n"
-                "  }\n",
-                x->index, p->line0, p->inner0, ll(p->num_lines), ll(p->num_inner), vec * 4,
-                p->place, p->from, mm_offset(x->arena, p->line, "at"),
-                mm_offset(x->arena, p->inner, "at_inner"), p->from);
+                "    const bool in = at < %lld && at_inner < %lld;\n",
+                x->index, p->line0, p->inner0, ll(p->num_lines), ll(p->num_inner));
+  put_copy(x, p, vec * p->o->elem_bytes);
+  ir_buf_puts(x->out, "  }\n");
 }
 
 static void put_copy_in(const catt_text *x, int i) {
@@ -81,19 +81,20 @@ static void put_copy_in(const catt_text *x, int i) {
                 x->name, i, 2 * t->step_elems, x->index, x->index);
   for (int side = 0; side < 2; side++) {
     const mm_operand *o = side ? &in->streamed : &in->own;
-    piece p = {.from = side ? "streamed" : "own",
-               .o = o,
-               .line = &o->x,
-               .inner = &o->k,
-               .line0 = side ? "y0" : "x0",
-               .inner0 = "k0",
-               .lines = side ? t->by : t->bx,
-               .length = CATT_STEP,
-               .num_lines = side ? t->y : t->x,
-               .num_inner = in->width};
+    catt_piece p = {.from = side ? "streamed" : "own",
+                    .o = o,
+                    .line = &o->x,
+                    .inner = &o->k,
+                    .line0 = side ? "y0" : "x0",
+                    .inner0 = "k0",
+                    .lines = side ? t->by : t->bx,
+                    .length = CATT_STEP,
+                    .num_lines = side ? t->y : t->x,
+                    .num_inner = in->width,
+                    .to = "steps"};
     p.place = ir_format(x->arena, "slot * %d + %d + line * %d + line / 8 * 4 + inner",
                         t->step_elems, side ? t->side_elems : 0, CATT_PITCH);
-    put_copies(x, &p);
+    catt_emit_copies(x, &p);
   }
   ir_buf_puts(x->out, "}\n");
 }
@@ -107,23 +108,24 @@ static void put_copy_out(const catt_text *x, int i) {
       "K_IN void %s_copy_out%d(k_array<float, %d> &steps, int slot, const float *values,\n"
       "    %s y0) {\n",
       x->name, i, 2 * t->step_elems, x->index);
-  piece p = {.from = "values",
-             .o = &out->values,
-             .line = &out->values.k,
-             .inner = &out->values.x,
-             .line0 = "y0",
-             .inner0 = "0",
-             .lines = CATT_STEP,
-             .length = length,
-             .num_lines = t->y,
-             .num_inner = out->width};
+  catt_piece p = {.from = "values",
+                  .o = &out->values,
+                  .line = &out->values.k,
+                  .inner = &out->values.x,
+                  .line0 = "y0",
+                  .inner0 = "0",
+                  .lines = CATT_STEP,
+                  .length = length,
+                  .num_lines = t->y,
+                  .num_inner = out->width,
+                  .to = "steps"};
   p.place = ir_format(x->arena, "slot * %d + line * %d + inner", t->step_elems, length);
-  put_copies(x, &p);
+  catt_emit_copies(x, &p);
   ir_buf_puts(x->out, "}\n");
 }
 
 // --- products ------------------------------------------------------------------------------------
-static void put_loop(const catt_text *x, int indent, const char *i, int num) {
+void catt_put_loop(const catt_text *x, int indent, const char *i, int num) {
   ir_buf_printf(x->out, "%*s#pragma unroll\n%*sfor (int %s = 0; %s < %d; %s++)\n", indent, "",
                 indent, "", i, i, num, i);
 }
@@ -149,14 +151,14 @@ static void put_scores(const catt_text *x) {
                 "    vf x[%d];\n",
                 x->name, t->rx, t->ry, 2 * t->step_elems, t->step_elems, CATT_PITCH, t->step_elems,
                 t->side_elems, CATT_VL * CATT_PITCH, unrolled(t->rx * t->ry), CATT_STEP, t->rx);
-  put_loop(x, 4, "i", t->rx);
+  catt_put_loop(x, 4, "i", t->rx);
   ir_buf_printf(x->out, "      x[i] = steps.load4(x_at + i * %d + u);\n", rows);
-  put_loop(x, 4, "j", t->ry);
-  put_loop(x, 6, "q", CATT_VL);
+  catt_put_loop(x, 4, "j", t->ry);
+  catt_put_loop(x, 6, "q", CATT_VL);
   ir_buf_printf(x->out, "      {\n        const vf y = steps.load4(y_at + j * %d + q * %d + u);\n",
                 columns * CATT_PITCH + columns / 8 * 4, CATT_PITCH);
-  put_loop(x, 8, "k", 4);
-  put_loop(x, 10, "i", t->rx);
+  catt_put_loop(x, 8, "k", 4);
+  catt_put_loop(x, 10, "i", t->rx);
   ir_buf_puts(x->out, "            s[i][j][q] += x[i][k] * y[k];\n      }\n  }\n}\n");
 }
 
@@ -173,19 +175,23 @@ static void put_out(const catt_text *x, int i) {
                 x->name, i, t->rx, vectors, 2 * t->step_elems, t->bx * t->weights_pitch,
                 t->weights_pitch, t->step_elems, CATT_VL, unrolled(t->rx * vectors), CATT_STEP,
                 t->rx);
-  put_loop(x, 4, "i", t->rx);
+  catt_put_loop(x, 4, "i", t->rx);
   ir_buf_printf(x->out, "      w[i] = weights.load4(w_at + i * %d + u);\n",
                 CATT_TY * t->weights_pitch);
-  put_loop(x, 4, "k", 4);
-  put_loop(x, 6, "j", vectors);
+  catt_put_loop(x, 4, "k", 4);
+  catt_put_loop(x, 6, "j", vectors);
   ir_buf_printf(x->out,
                 "      {\n        const vf v = steps.load4(v_at + (u + k) * %d + j * %d);\n",
                 vectors * columns, columns);
-  put_loop(x, 8, "i", t->rx);
+  catt_put_loop(x, 8, "i", t->rx);
   ir_buf_puts(x->out, "          out[i][j] += w[i][k] * v;\n      }\n  }\n}\n");
 }
 
 void catt_emit_functions(const catt_text *x) {
+  if (x->t->mma) {
+    catt_emit_tensor_functions(x);
+    return;
+  }
   for (int i = 0; i < x->t->num_in; i++)
     put_copy_in(x, i);
   for (int i = 0; i < x->t->num_out; i++)

@@ -28,7 +28,7 @@ static const char *have_online(const catt_text *x, const ir_node *n) {
   if (n == o->max)
     return "most[i]";
   if (n == o->sum)
-    return "total[i]";
+    return x->in_tile ? "whole[i]" : "total[i]";
   return n == o->x && x->have_x ? "x[i][j]" : NULL;
 }
 
@@ -85,7 +85,7 @@ static void open_loop(const catt_text *x, int indent, const char *i, int num) {
 // Rows beyond the last one are computed as that one, and not stored.
 static void put_line(catt_text *x, int indent) {
   const catt *t = x->t;
-  ir_buf_printf(x->out, "%*sconst int row = ty + i * %d;\n", indent, "", CATT_TY);
+  ir_buf_printf(x->out, "%*sconst int row = ty + i * %d;\n", indent, "", t->row_step);
   if (cut_x(t))
     ir_buf_printf(x->out, "%*sconst %s line = x0 + row < %lld ? x0 + row : %lld;\n", indent, "",
                   x->index, ll(t->x), ll(t->x - 1));
@@ -97,7 +97,8 @@ static void put_line(catt_text *x, int indent) {
 // Vectors beyond the last column are computed as the first one; `in` says which lanes count.
 static void put_column(catt_text *x, int indent) {
   const catt *t = x->t;
-  ir_buf_printf(x->out, "%*sconst int place = (tx + j * %d) * %d;\n", indent, "", CATT_TX, CATT_VL);
+  ir_buf_printf(x->out, "%*sconst int place = (tx + j * %d) * %d;\n", indent, "", t->group,
+                CATT_VL);
   if (!cut_y(t)) {
     ir_buf_printf(x->out, "%*sconst %s column = y0 + place;\n", indent, "", x->index);
   } else {
@@ -136,6 +137,15 @@ static void put_outer_loads(cg_expr *e, const catt *t) {
   }
 }
 
+// A sum that is known by now is divided by once a row, too.
+static void put_inverse(const catt_text *x, cg_expr *e) {
+  if (!x->t->online.found || (x->sweep == 0 && !x->in_tile))
+    return;
+  const char *sum = have_online(x, x->t->online.sum);
+  cpu_line(e, "const vf inverse = k_div(k_f32(1.0f), %s);", sum);
+  ir_map_put(e->names, ir_format(x->arena, "1/%s", sum), (void *)(uintptr_t) "inverse");
+}
+
 typedef void (*vector_fn)(catt_text *x, cg_expr *e);
 
 static void each_vector(catt_text *x, vector_fn fn) {
@@ -147,6 +157,7 @@ static void each_vector(catt_text *x, vector_fn fn) {
   if (columns && cut_lanes(t))
     e.lanes = "lanes";
   put_outer_loads(&e, t);
+  put_inverse(x, &e);
   open_loop(x, 6, columns ? "i" : "j", columns ? t->rx : t->ry);
   (columns ? put_line : put_column)(x, 8);
   e.indent = 8;
@@ -207,14 +218,14 @@ static void finish_reductions(catt_text *x) {
     if (ir_ops[n->op].cls != IR_CLASS_REDUCE || catt_sweep_of(t, n) != x->sweep)
       continue;
     open_loop(x, 2, "i", t->rx);
-    ir_buf_printf(x->out, "    r%zu[i] = k_group_%s<%d>(r%zu[i]);\n  }\n", i, how(n), CATT_TX, i);
+    ir_buf_printf(x->out, "    r%zu[i] = k_group_%s<%d>(r%zu[i]);\n  }\n", i, how(n), t->group, i);
   }
 }
 
 // --- weights -------------------------------------------------------------------------------------
 static void put_weights(catt_text *x, cg_expr *e, int out, const char *value) {
   value = inside(x, value, "k_f32(0.0f)");
-  if (out == 0)
+  if (out == 0 && !x->t->mma)
     cpu_line(e, "weights.store4(row * %d + place, %s);", x->t->weights_pitch, value);
   else
     cpu_line(e, "w%d[i][j] = %s;", out, value);
@@ -222,7 +233,7 @@ static void put_weights(catt_text *x, cg_expr *e, int out, const char *value) {
 
 static void take_weights(catt_text *x, cg_expr *e) {
   for (int i = 0; i < x->t->num_out; i++)
-    put_weights(x, e, i, cg_emit_value(e, x->t->out[i].n->in[0]));
+    put_weights(x, e, i, cg_emit_value(e, x->t->out[i].weights));
 }
 
 void catt_emit_weights(const catt_text *x, int out) {
@@ -252,19 +263,35 @@ static void rescale(const catt_text *x) {
                 "      const vf scale = k_exp(most[i] - larger);\n"
                 "      most[i] = larger;\n"
                 "      total[i] = k_select(fresh, k_f32(0.0f), total[i] * scale);\n",
-                CATT_TX);
-  open_loop(x, 6, "j", t->out[0].vectors);
-  ir_buf_puts(x->out, "        out0[i][j] = k_select(fresh, k_f32(0.0f), out0[i][j] * scale);\n"
-                      "      }\n    }\n");
+                t->group);
+  if (t->online.whole) {
+    open_loop(x, 6, "j", t->out[0].vectors);
+    ir_buf_puts(x->out, "        out0[i][j] = k_select(fresh, k_f32(0.0f), out0[i][j] * scale);\n"
+                        "      }\n");
+  }
+  ir_buf_puts(x->out, "    }\n");
 }
 
 static void take_online(catt_text *x, cg_expr *e) {
   const catt_online *o = &x->t->online;
   const char *value = cg_emit_value(e, o->e);
   cpu_line(e, "total[i] += %s;", inside(x, value, "k_f32(0.0f)"));
+  if (!o->whole)
+    return;
   if (o->quotient) // the division comes last
     cg_scope_bind(x->arena, e->names, o->quotient, value);
   take_weights(x, e);
+}
+
+// The only tile there is: its sums are those of rows.
+static void put_at_once(catt_text *x) {
+  const catt *t = x->t;
+  ir_buf_printf(x->out, "    vf whole[%d];\n", t->rx);
+  open_loop(x, 4, "i", t->rx);
+  ir_buf_printf(x->out, "      whole[i] = k_group_sum<%d>(total[i]);\n    }\n", t->group);
+  x->in_tile = true;
+  each_vector(x, take_weights);
+  x->in_tile = false;
 }
 
 static void put_online(catt_text *x) {
@@ -276,13 +303,15 @@ static void put_online(catt_text *x) {
   rescale(x);
   x->have_x = true;
   each_vector(x, take_online);
+  if (catt_is_at_once(t))
+    put_at_once(x);
   x->have_x = false;
 }
 
 static void finish_online(const catt_text *x) {
   const catt *t = x->t;
   open_loop(x, 2, "i", t->rx);
-  ir_buf_printf(x->out, "    total[i] = k_group_sum<%d>(total[i]);\n", CATT_TX);
+  ir_buf_printf(x->out, "    total[i] = k_group_sum<%d>(total[i]);\n", t->group);
   if (t->online.quotient) {
     ir_buf_puts(x->out,
                 "    const vf inverse = k_select(most[i] == -__builtin_inff(), k_f32(1.0f), "
@@ -296,9 +325,9 @@ static void finish_online(const catt_text *x) {
 void catt_emit_values(catt_text *x) {
   const catt *t = x->t;
   bool last = x->sweep + 1 == t->sweeps;
-  for (int i = 1; last && i < t->num_out; i++)
+  for (int i = t->mma ? 0 : 1; last && i < t->num_out; i++)
     ir_buf_printf(x->out, "    vf w%d[%d][%d];\n", i, t->rx, t->ry);
-  if (t->online.found)
+  if (t->online.found && x->sweep == 0)
     put_online(x);
   else
     each_vector(x, last ? take_weights : take_reductions);
@@ -326,14 +355,19 @@ static void store_out(const catt_text *x, int i) {
   const catt *t = x->t;
   const catt_out *out = &t->out[i];
   long long e = ll(out->width);
+  const char *column = ir_format(x->arena, "(tx + j * %d) * %d", CATT_TX, CATT_VL);
+  if (t->mma) {
+    catt_emit_tensor_exchange(x, i);
+    column = "j * 16 + tx % 2 * 8 + tx / 2 * 4";
+  }
   open_loop(x, 2, "i", t->rx);
   open_loop(x, 4, "j", out->vectors);
   ir_buf_printf(x->out,
-                "      const int row = ty + i * %d, column = (tx + j * %d) * %d;\n"
+                "      const int row = ty + i * %d, column = %s;\n"
                 "      float *const to = (float *)args[%d] + ((int64_t)batch * %lld + x0 + row) * "
                 "%lld + column;\n"
                 "      if (x0 + row < %lld && column < %lld)\n",
-                CATT_TY, CATT_TX, CATT_VL, out->arg, ll(t->x), e, ll(t->x), e);
+                t->row_step, column, out->arg, ll(t->x), e, ll(t->x), e);
   if (e % CATT_VL)
     ir_buf_printf(x->out,
                   "        k_store_f32_part(to, out%d[i][j], %lld - column < VL ? (int)(%lld - "
@@ -346,9 +380,9 @@ static void store_out(const catt_text *x, int i) {
 
 // After a sweep.
 void catt_emit_finish(catt_text *x) {
-  if (x->t->online.found)
+  if (x->t->online.found && x->sweep == 0)
     finish_online(x);
-  else
+  else if (!x->t->online.found)
     finish_reductions(x);
   if (x->sweep + 1 < x->t->sweeps)
     return;

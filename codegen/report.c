@@ -64,7 +64,7 @@ static row *row_of(report *x, const cg_distinct *d) {
 }
 
 static unit unit_of(const cg_kernel *c, const ir_node *n) {
-  if (n == c->k->anchor && c->products != CG_BY_FMA)
+  if (n->op == IR_MATMUL && c->products != CG_BY_FMA)
     return c->products == CG_BY_HALF ? UNIT_HALF : UNIT_TF32;
   return n->type.dtype == IR_F64 ? UNIT_F64 : UNIT_F32;
 }

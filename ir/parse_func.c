@@ -424,11 +424,25 @@ static void parse_line(ir_parser *p) {
     scan_unexpected(&p->s, "a value, write, kernel, result or '}'");
 }
 
-// In a function with kernels, a conversion outside of them belongs to the matmuls that use it.
+// There may be attention kernels before fusion: then other nodes have none yet.
+static bool is_fused(const ir_func *f) {
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    ir_op_class cls = ir_ops[n->op].cls;
+    bool outside = cls == IR_CLASS_LEAF || cls == IR_CLASS_VIEW || cls == IR_CLASS_EFFECT ||
+                   cls == IR_CLASS_SYMBOLIC || ir_is_conversion(n);
+    if (!outside && !n->kernel)
+      return false;
+  }
+  return f->kernels.num > 0;
+}
+
+// In a function that is fused, a conversion outside of kernels belongs to the matmuls that use it.
 static void fold_conversions(ir_func *f) {
-  for (size_t i = 0; f->kernels.num && i < f->nodes.num; i++) {
+  bool fused = is_fused(f);
+  for (size_t i = 0; i < f->nodes.num; i++) {
     ir_node *n = f->nodes.at[i];
-    n->folded = !n->kernel && ir_is_conversion(n);
+    n->folded = fused && !n->kernel && ir_is_conversion(n);
   }
 }
 

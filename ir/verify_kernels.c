@@ -112,6 +112,21 @@ static ir_dtype read_as(const ir_node *conversion) {
   return conversion && conversion->op == IR_CAST ? conversion->in[0]->type.dtype : IR_F32;
 }
 
+// Products of an attention kernel take in all of one 16-bit type, or nothing.
+static void check_products(ir_checker *c, const ir_kernel *k) {
+  int folded = 0, outside = 0;
+  for (size_t i = 0; i < k->nodes.num; i++) {
+    const ir_node *n = k->nodes.at[i];
+    for (int j = 0; n->op == IR_MATMUL && j < n->num_in; j++) {
+      folded += conversion_of(n->in[j]) != NULL;
+      outside += n->in[j]->kernel != k;
+    }
+  }
+  if (folded > 0 && (folded < outside || ir_products_from(k) == IR_F32))
+    ir_fault_add(c, k->anchor,
+                 "the products of kernel '%s' convert some operands themselves, not all", k->name);
+}
+
 // It takes in both of one 16-bit type; or tf32 with another operand of few digits.
 static void check_pair(ir_checker *c, const ir_node *n) {
   const ir_node *pair[2] = {conversion_of(n->in[0]), conversion_of(n->in[1])};
@@ -123,6 +138,10 @@ static void check_pair(ir_checker *c, const ir_node *n) {
     if (pair[i] && pair[i]->op == IR_TF32 && ir_known_digits(n->in[1 - i]) > 11)
       ir_fault_add(c, n, "a matmul computes %%%s itself only when both operands have few digits",
                    pair[i]->name);
+}
+
+static bool is_attention(const ir_kernel *k) {
+  return k && k->family == IR_FAMILY_ATTENTION;
 }
 
 // Conversions outside of kernels are computed by matmuls: nobody else may use them. seen[id]: the
@@ -141,7 +160,8 @@ static void check_conversions(ir_checker *c) {
       }
     if (n->folded && !ir_is_conversion(n))
       ir_fault_add(c, n, "%s is no conversion that a matmul computes", ir_ops[n->op].name);
-    else if (n->op == IR_MATMUL && n->num_in == 2 && is_node(c, n->in[0]) && is_node(c, n->in[1]))
+    else if (n->op == IR_MATMUL && !is_attention(n->kernel) && n->num_in == 2 &&
+             is_node(c, n->in[0]) && is_node(c, n->in[1]))
       check_pair(c, n);
     seen[n->id] |= n->folded;
   }
@@ -188,6 +208,8 @@ void verify_kernels(ir_checker *c) {
   check_contiguous(c);
   check_order(c);
   for (size_t i = 0; i < c->f->kernels.num; i++)
-    if (c->f->kernels.at[i]->family == IR_FAMILY_ATTENTION)
+    if (is_attention(c->f->kernels.at[i])) {
       verify_attention(c, c->f->kernels.at[i]);
+      check_products(c, c->f->kernels.at[i]);
+    }
 }

@@ -9,6 +9,10 @@
 // two of one 16-bit type; or tf32, when the other operand has no more digits either. Otherwise
 // (one narrow operand, two types) the conversion is an ordinary node and is stored as f32.
 //
+// The products of an attention kernel share what is in shared memory, and weights go from one to
+// the next: so they take in all conversions or none, all from one 16-bit type. Weights are narrowed
+// inside; that conversion is a member.
+//
 // A conversion that others use, too, is made once more for matmuls. One whose views cannot be
 // walked in what lies below it stays a node of its own: that is tried, and undone.
 //
@@ -29,15 +33,15 @@ static ir_node *below_views(ir_node *n) {
   return n;
 }
 
-// Those of attention kernels read f32.
 static bool may_convert(const ir_node *n) {
-  return n->op == IR_MATMUL && !n->kernel;
+  return n->op == IR_MATMUL && (!n->kernel || ir_products_from(n->kernel) != IR_F32);
 }
 
 // A conversion of something that is in memory; NULL: none.
 static ir_node *conversion_of(ir_node *operand) {
   ir_node *n = below_views(operand);
-  return ir_is_conversion(n) && !ir_is_generated(below_views(n->in[0])) ? n : NULL;
+  bool outside = ir_is_conversion(n) && !n->kernel;
+  return outside && !ir_is_generated(below_views(n->in[0])) ? n : NULL;
 }
 
 // --- one conversion for matmuls, one for others ------------------------------------------------
@@ -91,7 +95,22 @@ static ir_dtype read_as(const ir_node *conversion) {
   return narrow ? conversion->in[0]->type.dtype : IR_F32;
 }
 
+// All operands that come from outside are converted.
+static bool all_folded(const ir_kernel *k) {
+  for (size_t i = 0; i < k->nodes.num; i++) {
+    const ir_node *n = k->nodes.at[i];
+    for (int j = 0; n->op == IR_MATMUL && j < 2; j++) {
+      const ir_node *conversion = conversion_of(n->in[j]);
+      if (n->in[j]->kernel != k && !(conversion && conversion->folded))
+        return false;
+    }
+  }
+  return true;
+}
+
 static bool agree(const ir_node *n, ir_node *const *conversion) {
+  if (n->kernel)
+    return all_folded(n->kernel);
   if (read_as(conversion[0]) != read_as(conversion[1]))
     return false;
   for (int j = 0; j < 2; j++)

@@ -11,15 +11,16 @@ const pass_info pass_pipeline[] = {
     {"cse", pass_cse, .repeat = true},
     {.name = "quotients", .run = pass_quotients, .repeat = true},
     {"dce", pass_dce, .repeat = true},
-    // what tensor cores multiply
-    {.name = "precision", .run = pass_precision},
     // the weights of masked attention are stored once
     {.name = "masks", .run = pass_masks},
     // work for all threads, a buffer for every output
     {.name = "split_reductions", .run = pass_split_reductions},
     {"own_outputs", pass_own_outputs, .required = true},
-    // scores of attention stay inside kernels, where the target has such kernels
+    // where the target has kernels for attention: gradients of softmax by values
     {.name = "row_sums", .run = pass_row_sums, .families = 1u << IR_FAMILY_ATTENTION},
+    // what tensor cores multiply
+    {.name = "precision", .run = pass_precision},
+    // scores of attention stay inside kernels
     {.name = "attention", .run = pass_attention, .families = 1u << IR_FAMILY_ATTENTION},
     // kernels
     {"fuse", pass_fuse, .required = true, .grouped = true},

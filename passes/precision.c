@@ -18,7 +18,9 @@
 //
 // Needs: autodiff (gradients are those of the f32 network, taken at the narrowed values: a
 // conversion passes them on as it is). After the simplifications: what they remove needs no
-// conversion. Breaks: nothing; algebra and cse know these casts.
+// conversion. After what uses equations between products, such as row_sums: they hold for the
+// network, and not for what rounding makes of it. Breaks: nothing; algebra and cse know these
+// casts.
 #include <string.h>
 
 #include "ir/builder.h"

@@ -10,7 +10,9 @@
 // of its own over them. Masks and dropout stand on either factor of t: what counts is that all
 // factors of t but g are those of w. A product with the zero of a mask counts as 0 (masks.c).
 //
-// Needs: equal products are one node (cse). Breaks: nothing; rounding of the last bits differs.
+// Needs: equal products are one node (cse); operands as the network has them, not narrowed for
+// tensor cores (precision comes after): sums of a product of narrowed weights are not those of the
+// weights. Breaks: nothing; rounding of the last bits differs.
 #include "ir/builder.h"
 #include "passes/domain.h"
 #include "passes/pass.h"

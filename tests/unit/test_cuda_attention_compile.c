@@ -1,6 +1,7 @@
-// test_cuda_attention_compile.c: attention of usual sizes and its gradients, compiled by NVRTC for
-// sm_80 and sm_90a: nothing spills, no thread has local memory, ptxas has nothing to say, and as
-// many blocks fit on an SM as was counted on. `-v` prints a table. Skipped where there is no NVRTC.
+// test_cuda_attention_compile.c: attention of usual sizes and its gradients, in f32, bf16 and tf32,
+// compiled by NVRTC for sm_80 and sm_90a: nothing spills, no thread has local memory, ptxas has
+// nothing to say, and as many blocks fit on an SM as was counted on. `-v` prints a table. Skipped
+// where there is no NVRTC.
 #include "codegen/cuda_attention.h"
 #include "codegen/cuda_resources.h"
 #include "codegen/program.h"
@@ -50,8 +51,9 @@ static void add_kernel(kernels *all, const char *what, const ir_func *f, ir_kern
   all->at[all->num++] = (kernel){what, k, g};
 }
 
-static void add_case(kernels *all, const attention_case *c) {
+static void add_case(kernels *all, const attention_case *c, const char *precision) {
   ir_module *m = test_module(all->a, NULL, attention_text(all->a, c));
+  pass_set_precision(m, precision);
   pass_options o = {.families = cg_families(all->target)};
   if (!pass_run_pipeline(m, diag_new(all->a), &o))
     test_fail("%s: the pipeline fails", c->what);
@@ -64,15 +66,16 @@ static void add_case(kernels *all, const attention_case *c) {
 static void check(const kernel *k, const cg_resources *r, const char *arch, const cg_cuda *chip,
                   bool verbose) {
   const catt *t = k->g->schedule;
-  int blocks = cg_resident_blocks(chip, CATT_THREADS, r->registers, r->shared);
+  int blocks = cg_resident_blocks(chip, t->threads, r->registers, r->shared);
   if (blocks < t->resident)
     test_fail("%s, %s, %s: %d registers leave room for %d blocks, not %d", k->what, k->k->name,
               arch, r->registers, blocks, t->resident);
   if (verbose)
-    printf("%-20s %-4s %-7s tile %2dx%2d, thread %dx%d: %3d registers (planned %3d), %5lld bytes "
+    printf("%-20s %-4s %-4s %-7s tile %3dx%2d, %3d threads, thread %dx%2d: %3d registers (planned "
+           "%3d), %5lld bytes "
            "shared, %d blocks an SM (planned %d)\n",
-           k->what, k->k->name, arch, t->bx, t->by, t->rx, t->ry * CATT_VL, r->registers,
-           t->registers, (long long)r->shared, blocks, t->resident);
+           k->what, k->k->name, t->mma ? t->mma : "f32", arch, t->bx, t->by, t->threads, t->rx,
+           t->ry * CATT_VL, r->registers, t->registers, (long long)r->shared, blocks, t->resident);
 }
 
 static void compile(kernels *all, const cg_nvrtc *nvrtc, const char *arch, bool verbose) {
@@ -94,8 +97,11 @@ int main(int argc, char **argv) {
   all.target = cg_target_find(all.a, "cuda:sm_80,sm_90a");
   all.text = ir_buf_new(all.a);
   ir_buf_puts(&all.text, cg_cuda_prelude(all.a));
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    add_case(&all, &cases[i]);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    add_case(&all, &cases[i], "f32");
+    add_case(&all, &cases[i], "bf16");
+    add_case(&all, &cases[i], "tf32");
+  }
   compile(&all, nvrtc, "sm_80", verbose);
   compile(&all, nvrtc, "sm_90a", verbose);
   ir_arena_free(all.a);

@@ -301,6 +301,11 @@ static const struct {
      "%x = input : f32[2,2]\n%t = tf32 %x : f32[2,2]\nkernel k matmul {\n"
      "%y = matmul %t, %x {ta=false, tb=false} : f32[2,2]\n}",
      "a matmul computes %t itself only when both operands have few digits"},
+    {"",
+     "%x = input : bf16[2,4,4]\n%q = cast %x : f32[2,4,4]\n%v = input : f32[2,4,4]\n"
+     "kernel y attention {\n%s = matmul %q, %q {ta=false, tb=true} : f32[2,4,4]\n"
+     "%e = exp %s : f32[2,4,4]\n%y = matmul %e, %v {ta=false, tb=false} : f32[2,4,4]\n}",
+     "the products of kernel 'y' convert some operands themselves, not all"},
 };
 
 // --- running ------------------------------------------------------------------------------------
