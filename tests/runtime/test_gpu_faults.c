@@ -54,6 +54,7 @@ static void test_images(void) {
     free(text);
   }
   unsetenv("MLTC_STANDIN_TRACE");
+  expect_with("CUDA_MODULE_LOADING", "LAZY", &gpu, train, 0, ""); // never in a capture
   expect_with("MLTC_STANDIN_CAPABILITY", "7.5", &gpu, train, 4,
               "holds code for sm_80, sm_90a and compute_90, and device 0 (stand-in 0) is sm_75|"
               "--target=cuda:sm_75");

@@ -33,7 +33,7 @@ for kept in programs/*-gpu-kept; do
   printf '%s:' "$PWD/$kept"/*.so >"${kept%-gpu-kept}.kernels"
 done
 [ -n "$only" ] || printf '%s:' "$PWD"/programs/wrappers-kept/*/k.so >programs/wrappers.kernels
-export MLTC_CUDA_DRIVER=$driver
+export MLTC_CUDA_DRIVER=$driver CUDA_MODULE_LOADING=LAZY # as programs that PyTorch starts find it
 
 # Races, bounds, alignment, read-only buffers, shared memory that nobody wrote.
 watched() { # NAME ARGUMENT...
