@@ -93,6 +93,9 @@ static void test_kernels(void) {
         "kernel 'toy_update' (mul, add at toy.graph:6): cuLaunchKernel of 1 blocks of 32 threads "
         "with 16 bytes of parameters failed: CUDA_ERROR_UNKNOWN");
   fault("kernel:9", train, 70, "waiting for |CUDA_ERROR_ILLEGAL_ADDRESS|CUDA_LAUNCH_BLOCKING=1");
+  setenv("MLTC_STANDIN_SEED", "1", 1); // the next call has it
+  fault("kernel:9", train, 70, " failed: CUDA_ERROR_ILLEGAL_ADDRESS|CUDA_LAUNCH_BLOCKING=1");
+  unsetenv("MLTC_STANDIN_SEED");
   setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
   fault("kernel:9", "--quiet --no-save --no-cuda-graph", 70,
         "kernel 'toy_big' (mul, add at toy.graph:7)|CUDA_ERROR_ILLEGAL_ADDRESS");
