@@ -152,6 +152,12 @@ for words in '1 of [0-9]* differ from the emulator' 'tf32: element 1 is .* not '
   grep -q "$words" out.json || fail "no '$words' in the file"
 done
 
+# --- a sanitizer that takes too long says nothing about a program
+small sluggish digits_mlp
+PRETENDED_SLOW=racecheck checked "a slow sanitizer" sluggish "10 of 11 passed, 0 failed, 1 not done" \
+  --command-limit 20 || fail "exit code $?"
+grep -q 'racecheck .*not done: racecheck of digits_mlp: not done after 20 s' run.txt || fail "$(cat run.txt)"
+
 # --- a crash, a hang, and no time left
 PATH=$plain_path
 small hung digits_mlp random_1_3
@@ -171,3 +177,8 @@ rm slow/random_1_3-gpu slow/wrappers.kernels
 ln -s "$PWD/hung/random_1_3-gpu" slow/random_1_3-gpu
 ! checked "too little time" slow "0 of 3 passed, 1 failed, 2 not done" --limit 6 || fail "exit code 0"
 grep -q 'not done: no time left: stopped after' run.txt || fail "$(cat run.txt)"
+
+# --- ended from outside: what was tried until then is in the file
+! timeout -s KILL 8 python3 "$root/tests/bench/gpu/check_gpu.py" "$PWD/slow" --out killed.json >run.txt 2>&1 ||
+  fail "not ended"
+grep -q '"program": "wrappers"' killed.json || fail "nothing is written before the end: $(cat run.txt)"

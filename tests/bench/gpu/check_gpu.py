@@ -10,6 +10,7 @@ why. Exit code: 1 when anything failed.
 
 import argparse
 import datetime
+import glob
 import json
 import os
 import re
@@ -39,6 +40,18 @@ def device():
         return "unknown", "unknown"
 
 
+def hold_devices():
+    """Files that keep the GPUs initialised while they are open. Without them, and without the
+    persistence daemon, the driver starts a GPU anew for each program, which takes it seconds."""
+    held = []
+    for path in glob.glob("/dev/nvidia[0-9]*"):
+        try:
+            held.append(open(path, "rb", buffering=0))
+        except OSError:
+            pass # not ours to open: programs take longer, or will say what is wrong
+    return held
+
+
 def try_all(folder, prepared, report):
     listed = prepared["programs"]
     programs = [examples.Program(folder, facts, report.clock) for facts in listed
@@ -59,9 +72,11 @@ def try_all(folder, prepared, report):
 
 
 def write(path, result):
-    with open(path, "w", encoding="utf-8") as f:
+    """Whole, or not at all."""
+    with open(path + ".new", "w", encoding="utf-8") as f:
         json.dump(result, f, indent=1)
         f.write("\n")
+    os.replace(path + ".new", path)
 
 
 def main():
@@ -76,13 +91,18 @@ def main():
         prepared = json.load(f)
     name, driver = device()
     out = o.out or os.path.join(RESULTS, f"gpu-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')}.json")
-    begun, report = time.monotonic(), Report(Clock(o.limit, o.command_limit))
+    begun, held = time.monotonic(), hold_devices()
     result = {"schema": "mltc-bench-gpu", "version": 2, "device": name, "driver": driver,
               "date": datetime.date.today().isoformat(), "target": prepared["target"], "peers": {}}
-    try:
-        result["peers"] = try_all(folder, prepared, report)
-    finally:  # also of a run that was interrupted
+
+    def save():  # after each step: a run may be ended from outside
         write(out, {**result, "seconds": round(time.monotonic() - begun, 1), "rows": report.rows})
+
+    report = Report(Clock(o.limit, o.command_limit), save)
+    result["peers"] = try_all(folder, prepared, report)
+    save()
+    for device_file in held:
+        device_file.close()
     failed, undone = report.count(False), report.count(None)
     print(f"{report.count(True)} of {len(report.rows)} passed, {failed} failed, {undone} not done; "
           f"written to {os.path.relpath(out)}")
