@@ -23,9 +23,11 @@ enum {
   GPU_OUT_OF_MEMORY = 2,
   GPU_UNAVAILABLE = 46,
   GPU_NO_DEVICE = 100,
+  GPU_INVALID_IMAGE = 200,
   GPU_NO_BINARY = 209,
   GPU_ECC_ERROR = 214,
   GPU_NVLINK_ERROR = 220,
+  GPU_PTX_TOO_NEW = 222,
   GPU_KERNEL_ERRORS = 700,     // from here ...
   GPU_KERNEL_ERRORS_END = 720, // ... to before this: a kernel went wrong, some calls before
   GPU_SYSTEM_NOT_READY = 802,

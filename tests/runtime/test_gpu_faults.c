@@ -59,7 +59,8 @@ static void test_images(void) {
               "holds code for sm_80, sm_90a and compute_90, and device 0 (stand-in 0) is sm_75|"
               "--target=cuda:sm_75");
   fault("cuModuleLoadDataEx:2:209", train, 4,
-        "does not take the code for sm_90a (unit 1|CUDA 13.0|NO_BINARY_FOR_GPU|ptxas fatal");
+        "does not take the code for sm_90a (unit 1|CUDA 13.0|NO_BINARY_FOR_GPU|ptxas fatal|"
+        "NVRTC 13 want driver 580");
   mlrt_gpu_entry entries[NUM_TOY_ENTRIES];
   memcpy(entries, toy_entries, sizeof entries);
   mlrt_gpu_code code = toy_code;
