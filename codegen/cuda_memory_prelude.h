@@ -75,33 +75,48 @@ template <typename M> struct k_wide {
   static K_IN void store_global(M *p, const M *e) { store(p, e); }
 #endif
 };
-template <typename M> K_IN void k_take_all(const M *p, M *e) {
+// Where every address is known to be a multiple: in one access, or two of 8 bytes each.
+template <typename M> K_IN void k_take_aligned(const M *p, M *e) {
   typedef k_wide<M> wide;
-  if (wide::fits(p)) {
-    _Pragma("unroll") for (int i = 0; i < wide::blocks; i++)
-      wide::load(p + i * wide::count, e + i * wide::count);
+  _Pragma("unroll") for (int i = 0; i < wide::blocks; i++)
+    wide::load(p + i * wide::count, e + i * wide::count);
+}
+template <typename M> K_IN void k_put_aligned(M *p, const M *e) {
+  typedef k_wide<M> wide;
+  _Pragma("unroll") for (int i = 0; i < wide::blocks; i++)
+    wide::store_global(p + i * wide::count, e + i * wide::count);
+}
+template <typename M> K_IN void k_take_all(const M *p, M *e) {
+  if (k_wide<M>::fits(p)) {
+    k_take_aligned(p, e);
   } else {
     K_LANES e[i] = k_take(p + i);
   }
 }
 template <typename M> K_IN void k_put_all(M *p, const M *e) {
-  typedef k_wide<M> wide;
-  if (wide::fits(p)) {
-    _Pragma("unroll") for (int i = 0; i < wide::blocks; i++)
-      wide::store_global(p + i * wide::count, e + i * wide::count);
+  if (k_wide<M>::fits(p)) {
+    k_put_aligned(p, e);
   } else {
     K_LANES k_put(p + i, e[i]);
   }
 }
 // For each element type T: k_load_T, k_store_T (VL elements side by side: one access when the
-// address allows it), _part (the first `lanes` of them; nothing beyond is touched, missing lanes
-// are 0), _step (elements `step` apart), k_load_T_one (one element in all lanes), k_splat_T (the
-// same of a value), k_store_T_one (lane 0), k_gather_T (lane i: row[i] rows on).
+// address allows it), _aligned (the address does), _part (the first `lanes` of them; nothing beyond
+// is touched, missing lanes are 0), _step (elements `step` apart), k_load_T_one (one element in all
+// lanes), k_splat_T (the same of a value), k_store_T_one (lane 0), k_gather_T (lane i: row[i] rows
+// on).
 #define K_MEMORY(T, m, v, DECODE, ENCODE)                                                          \
   K v k_load_##T(const m *p) {                                                                     \
     m e[VL];                                                                                       \
     v r;                                                                                           \
     k_take_all(p, e);                                                                              \
+    K_LANES r.lane[i] = DECODE(e[i], v);                                                           \
+    return r;                                                                                      \
+  }                                                                                                \
+  K v k_load_##T##_aligned(const m *p) {                                                           \
+    m e[VL];                                                                                       \
+    v r;                                                                                           \
+    k_take_aligned(p, e);                                                                          \
     K_LANES r.lane[i] = DECODE(e[i], v);                                                           \
     return r;                                                                                      \
   }                                                                                                \
@@ -123,6 +138,11 @@ template <typename M> K_IN void k_put_all(M *p, const M *e) {
     m e[VL];                                                                                       \
     K_LANES e[i] = ENCODE(x.lane[i], m);                                                           \
     k_put_all(p, e);                                                                               \
+  }                                                                                                \
+  K void k_store_##T##_aligned(m *p, v x) {                                                        \
+    m e[VL];                                                                                       \
+    K_LANES e[i] = ENCODE(x.lane[i], m);                                                           \
+    k_put_aligned(p, e);                                                                           \
   }                                                                                                \
   K void k_store_##T##_one(m *p, v x) { k_put(p, ENCODE(x.lane[0], m)); }                          \
   K void k_store_##T##_step(m *p, v x, int64_t step, int lanes) {                                  \
