@@ -62,6 +62,14 @@ export PATH=$root/tests/scripts/lib:$PATH
 
 # --- all is well
 checked "on the stand-in" programs "([0-9]+) of \\1 passed, 0 failed, 0 not done" || fail "exit code $?"
+checked "a part of it" programs "2 of 2 passed, 0 failed, 0 not done" --only digits_mlp --parts speed ||
+  fail "exit code $?"
+[ "$(grep -c '^digits_mlp .* time of ' run.txt)" = 2 ] || fail "not two times: $(cat run.txt)"
+for wrong in --only=digits_mlp,nothing --parts=nothing; do
+  ! python3 "$root/tests/bench/gpu/check_gpu.py" "$PWD/programs" --out no.json "$wrong" >run.txt 2>&1 ||
+    fail "$wrong is taken"
+  grep -q 'there is no p[a-z]* nothing: there are [a-z]*' run.txt || fail "$wrong: $(cat run.txt)"
+done
 [ -n "${MLTC_SLOW:-}" ] || exit 0
 python3 - <<'PYTHON'
 import json
