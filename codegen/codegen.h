@@ -160,6 +160,7 @@ typedef struct cg_expr {
   ir_map *names;     // local names
   int vector_axis;   // domain axis along the lanes; -1: scalar code
   int lane_step;     // along it from lane to lane; 0: 1
+  int multiple;      // of which the vector axis's index is one; 0: it may be any number
   const char *lanes; // NULL: full vectors; else a C expression: number of valid lanes (tail)
   // C expression for the current index of a domain axis (vector axis: of lane 0).
   const char *(*index)(void *data, int axis);

@@ -4,6 +4,7 @@
 //   1                        k_load_f32(p_x + i0 * 128 + j)    k_store_f32
 //   0 (or scalar code)       k_load_f32_one(p_x + i0)          k_store_f32_one
 //   other                    k_load_f32_step(p_x + j, 64, 16)  k_store_f32_step
+//   1, at multiples of VL    k_load_f32_aligned(p_x + j)       k_store_f32_aligned
 // A partial vector has a count of lanes and touches nothing beyond them.
 #include "codegen/cpu_expr.h"
 
@@ -101,6 +102,16 @@ int64_t cpu_lane_stride(const cg_expr *e, const dom_access *at) {
   return e->vector_axis < 0 ? 0 : at->stride[e->vector_axis] * (e->lane_step ? e->lane_step : 1);
 }
 
+// Whether all vectors of this access begin at multiples of e->multiple elements of the buffer.
+static bool is_aligned(const cg_expr *e, const dom_access *at) {
+  if (e->multiple == 0 || at->offset % e->multiple != 0)
+    return false;
+  for (int i = 0; i < e->k->dom->num_axes; i++)
+    if (i != e->vector_axis && at->stride[i] % e->multiple != 0)
+      return false;
+  return true;
+}
+
 static const char *lane_count(const cg_expr *e) {
   return e->lanes ? e->lanes : "VL";
 }
@@ -119,8 +130,9 @@ static const char *argument_of(const cg_expr *e, const ir_node *buffer) {
   return cg_arg_name(e->k, arg);
 }
 
-// The text of a load from `pointer`-based `address`.
-static const char *load_text(const cg_expr *e, ir_dtype t, const char *address, int64_t stride) {
+// The text of a load from `address`.
+static const char *load_text(const cg_expr *e, ir_dtype t, const char *address, int64_t stride,
+                             bool aligned) {
   ir_arena *a = e->k->arena;
   const char *type = ir_dtypes[t].name;
   if (stride == 0)
@@ -130,7 +142,7 @@ static const char *load_text(const cg_expr *e, ir_dtype t, const char *address, 
                      lane_count(e));
   if (e->lanes)
     return ir_format(a, "k_load_%s_part(%s, %s)", type, address, e->lanes);
-  return ir_format(a, "k_load_%s(%s)", type, address);
+  return ir_format(a, "k_load_%s%s(%s)", type, aligned ? "_aligned" : "", address);
 }
 
 static const char *iota_text(const cg_expr *e, const dom_load *l) {
@@ -160,7 +172,7 @@ static const char *leaf_or_load(const cg_expr *e, const dom_load *l) {
   if (l->buffer->op == IR_IOTA)
     return iota_text(e, l);
   return load_text(e, l->buffer->type.dtype, cpu_address(e, argument_of(e, l->buffer), &l->access),
-                   cpu_lane_stride(e, &l->access));
+                   cpu_lane_stride(e, &l->access), is_aligned(e, &l->access));
 }
 
 const char *cpu_emit_load(cg_expr *e, const dom_load *l) {
@@ -204,7 +216,8 @@ const char *cpu_gather_text(cg_expr *e, const ir_node *n) {
                      row, row_step, (long long)step, lane_count(e));
   const char *name = cg_scope_name(a, e->names, "from");
   cpu_line(e, "const int64_t %s = (int64_t)%s[0] * %lld;", name, row, row_step);
-  return load_text(e, table->dtype, ir_format(a, "%s + %s", at, name), step);
+  bool aligned = is_aligned(e, &l->access) && row_step % e->multiple == 0;
+  return load_text(e, table->dtype, ir_format(a, "%s + %s", at, name), step, aligned);
 }
 
 // --- stores -------------------------------------------------------------------------------------
@@ -221,5 +234,5 @@ void cg_emit_store(cg_expr *e, const dom_store *s) {
   else if (e->lanes)
     cpu_line(e, "k_store_%s_part(%s, %s, %s);", type, at, x, e->lanes);
   else
-    cpu_line(e, "k_store_%s(%s, %s);", type, at, x);
+    cpu_line(e, "k_store_%s%s(%s, %s);", type, is_aligned(e, &s->access) ? "_aligned" : "", at, x);
 }

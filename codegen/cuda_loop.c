@@ -202,6 +202,7 @@ void cuda_loop_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   reserve(&m);
   open_kernel(k, name, out);
   m.e.indent = 2;
+  m.e.multiple = c->p.lanes;
   cg_emit_args(k, out, 2);
   loop_declare_numbers(&m);
   if (c->p.vector_axis < 0)

@@ -72,6 +72,7 @@ static void emit_finish(const cmm_problem *p, ir_buf *out, int indent) {
       "partial", "vector",    "a_row",   "b_col", "a_tiles", "b_tiles"};
   mm_scope scope = {.kernel = s->kernel, .sides = &s->sides};
   cg_expr e = mm_expr(&scope, out, indent, taken, sizeof taken / sizeof *taken);
+  e.multiple = CMM_VL;
   if (crosses_axes(s)) {
     emit_elements(s, &e);
     return;

@@ -6,10 +6,13 @@
 
 // --- global memory ----------------------------------------------------------------------------
 // k_see: bytes at p are about to be read (or written) as one access.
+// k_aligned: p, where a buffer begins: a multiple of 16.
 #if defined(K_GPU)
 #define k_see(p, bytes, align, how)
+#define k_aligned(p) __builtin_assume_aligned(p, 16)
 #else
 #define k_see(p, bytes, align, how) emu_see(p, bytes, align, how)
+#define k_aligned(p) emu_aligned(p, 16)
 #endif
 template <typename M> K_IN M k_take(const M *p) {
   k_see(p, sizeof(M), sizeof(M), EMU_READ);
@@ -25,6 +28,19 @@ template <int bytes> struct k_block;
 template <> struct k_block<4> { struct type { uint32_t word; }; };
 template <> struct k_block<8> { struct __align__(8) type { uint32_t word[2]; }; };
 template <> struct k_block<16> { struct __align__(16) type { uint32_t word[4]; }; };
+// Stores to global memory are spelled out: where both ways of k_put_all are there, the compiler finds
+// the same stores at their ends, and makes one way of them, by elements.
+K_IN void k_put_block(void *p, k_block<4>::type b) {
+  asm volatile("st.global.b32 [%0], %1;" :: "l"(p), "r"(b.word) : "memory");
+}
+K_IN void k_put_block(void *p, k_block<8>::type b) {
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};"
+               :: "l"(p), "r"(b.word[0]), "r"(b.word[1]) : "memory");
+}
+K_IN void k_put_block(void *p, k_block<16>::type b) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
+               :: "l"(p), "r"(b.word[0]), "r"(b.word[1]), "r"(b.word[2]), "r"(b.word[3]) : "memory");
+}
 #endif
 template <typename M> struct k_wide {
   enum { count = sizeof(M) < 8 ? VL : 2, bytes = sizeof(M) * count, blocks = VL / count };
@@ -42,6 +58,11 @@ template <typename M> struct k_wide {
     _Pragma("unroll") for (int i = 0; i < count; i++) w.e[i] = e[i];
     *reinterpret_cast<block *>(p) = w.b;
   }
+  static K_IN void store_global(M *p, const M *e) {
+    words w;
+    _Pragma("unroll") for (int i = 0; i < count; i++) w.e[i] = e[i];
+    k_put_block(p, w.b);
+  }
 #else
   static K_IN void load(const M *p, M *e) {
     k_see(p, bytes, bytes, EMU_READ);
@@ -51,35 +72,51 @@ template <typename M> struct k_wide {
     k_see(p, bytes, bytes, EMU_WRITE);
     for (int i = 0; i < count; i++) p[i] = e[i];
   }
+  static K_IN void store_global(M *p, const M *e) { store(p, e); }
 #endif
 };
-template <typename M> K_IN void k_take_all(const M *p, M *e) {
+// Where every address is known to be a multiple: in one access, or two of 8 bytes each.
+template <typename M> K_IN void k_take_aligned(const M *p, M *e) {
   typedef k_wide<M> wide;
-  if (wide::fits(p)) {
-    _Pragma("unroll") for (int i = 0; i < wide::blocks; i++)
-      wide::load(p + i * wide::count, e + i * wide::count);
+  _Pragma("unroll") for (int i = 0; i < wide::blocks; i++)
+    wide::load(p + i * wide::count, e + i * wide::count);
+}
+template <typename M> K_IN void k_put_aligned(M *p, const M *e) {
+  typedef k_wide<M> wide;
+  _Pragma("unroll") for (int i = 0; i < wide::blocks; i++)
+    wide::store_global(p + i * wide::count, e + i * wide::count);
+}
+template <typename M> K_IN void k_take_all(const M *p, M *e) {
+  if (k_wide<M>::fits(p)) {
+    k_take_aligned(p, e);
   } else {
     K_LANES e[i] = k_take(p + i);
   }
 }
 template <typename M> K_IN void k_put_all(M *p, const M *e) {
-  typedef k_wide<M> wide;
-  if (wide::fits(p)) {
-    _Pragma("unroll") for (int i = 0; i < wide::blocks; i++)
-      wide::store(p + i * wide::count, e + i * wide::count);
+  if (k_wide<M>::fits(p)) {
+    k_put_aligned(p, e);
   } else {
     K_LANES k_put(p + i, e[i]);
   }
 }
 // For each element type T: k_load_T, k_store_T (VL elements side by side: one access when the
-// address allows it), _part (the first `lanes` of them; nothing beyond is touched, missing lanes
-// are 0), _step (elements `step` apart), k_load_T_one (one element in all lanes), k_splat_T (the
-// same of a value), k_store_T_one (lane 0), k_gather_T (lane i: row[i] rows on).
+// address allows it), _aligned (the address does), _part (the first `lanes` of them; nothing beyond
+// is touched, missing lanes are 0), _step (elements `step` apart), k_load_T_one (one element in all
+// lanes), k_splat_T (the same of a value), k_store_T_one (lane 0), k_gather_T (lane i: row[i] rows
+// on).
 #define K_MEMORY(T, m, v, DECODE, ENCODE)                                                          \
   K v k_load_##T(const m *p) {                                                                     \
     m e[VL];                                                                                       \
     v r;                                                                                           \
     k_take_all(p, e);                                                                              \
+    K_LANES r.lane[i] = DECODE(e[i], v);                                                           \
+    return r;                                                                                      \
+  }                                                                                                \
+  K v k_load_##T##_aligned(const m *p) {                                                           \
+    m e[VL];                                                                                       \
+    v r;                                                                                           \
+    k_take_aligned(p, e);                                                                          \
     K_LANES r.lane[i] = DECODE(e[i], v);                                                           \
     return r;                                                                                      \
   }                                                                                                \
@@ -101,6 +138,11 @@ template <typename M> K_IN void k_put_all(M *p, const M *e) {
     m e[VL];                                                                                       \
     K_LANES e[i] = ENCODE(x.lane[i], m);                                                           \
     k_put_all(p, e);                                                                               \
+  }                                                                                                \
+  K void k_store_##T##_aligned(m *p, v x) {                                                        \
+    m e[VL];                                                                                       \
+    K_LANES e[i] = ENCODE(x.lane[i], m);                                                           \
+    k_put_aligned(p, e);                                                                           \
   }                                                                                                \
   K void k_store_##T##_one(m *p, v x) { k_put(p, ENCODE(x.lane[0], m)); }                          \
   K void k_store_##T##_step(m *p, v x, int64_t step, int lanes) {                                  \
@@ -170,6 +212,19 @@ template <typename T, int N> struct k_array : emu_shared<T, N> {
 // K_ROWS(name, threads, width, rows)                              entry `name_rows`: many calls
 // threads is a multiple of 32; args has `width` entries.
 template <int width> struct k_args { char *at[width]; };
+// args[i] in a kernel: a buffer as (const float *)args[i], a number as (int64_t)(uintptr_t)args[i].
+// Buffers begin at multiples of 64 bytes, with which the compiler decides most of k_wide::fits: the
+// other way is then not there, and loads of several vectors are under way together.
+struct k_argument {
+  char *at;
+  template <typename T> K_IN operator T *() const { return (T *)k_aligned(at); }
+  K_IN operator uintptr_t() const { return (uintptr_t)at; }
+  template <typename I> K_IN char *operator+(I bytes) const { return (char *)k_aligned(at) + bytes; }
+};
+struct k_given {
+  char *const *at;
+  K_IN k_argument operator[](int i) const { k_argument a = {at[i]}; return a; }
+};
 template <int width, int rows> struct k_rows {
   int64_t num;
   struct { int64_t end; char *at[width]; } row[rows]; // end: tasks of this row and of those before
@@ -184,7 +239,7 @@ template <int width, int rows> K_IN int k_row_of(const k_rows<width, rows> &all,
   }
   return low;
 }
-#define K_BODY(name) static K_IN void name##_body(const int64_t task, char *const *const args)
+#define K_BODY(name) static K_IN void name##_body(const int64_t task, const k_given args)
 #if defined(K_GPU)
 #if defined(__NVCC__) || defined(__CUDACC_RTC__)
 #define K_PARAMETER const __grid_constant__
@@ -201,7 +256,10 @@ template <int width, int rows> K_IN int k_row_of(const k_rows<width, rows> &all,
 #define K_KERNEL_WITHIN(name, threads, bounds, width)                                              \
   static_assert((threads) % 32 == 0 && (threads) <= 1024, "a block is of whole warps");            \
   K_BODY(name);                                                                                    \
-  K_ENTRY(name, threads, bounds, k_args<width>) { name##_body((int64_t)blockIdx.x, all.at); }      \
+  K_ENTRY(name, threads, bounds, k_args<width>) {                                                  \
+    const k_given args = {all.at};                                                                 \
+    name##_body((int64_t)blockIdx.x, args);                                                        \
+  }                                                                                                \
   K_BODY(name)
 #define K_KERNEL(name, threads, width) K_KERNEL_WITHIN(name, threads, K_BOUNDS(threads), width)
 #define K_KERNEL_ROOM(name, threads, blocks, width)                                                \
@@ -210,5 +268,6 @@ template <int width, int rows> K_IN int k_row_of(const k_rows<width, rows> &all,
   static_assert(sizeof(k_rows<width, rows>) <= 32764, "too many rows for parameters");             \
   K_ENTRY(name##_rows, threads, K_BOUNDS(threads), k_rows<width, rows>) {                                      \
     const int row = k_row_of(all, (int64_t)blockIdx.x);                                            \
-    name##_body((int64_t)blockIdx.x - (row > 0 ? all.row[row - 1].end : 0), all.row[row].at);      \
+    const k_given args = {all.row[row].at};                                                        \
+    name##_body((int64_t)blockIdx.x - (row > 0 ? all.row[row - 1].end : 0), args);                 \
   }

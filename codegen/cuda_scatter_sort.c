@@ -157,7 +157,8 @@ static void put_join(cuda_text *t) {
             slices);
   cuda_line(t, "const int64_t from = slice * share, to = from + share < num ? from + share : num;");
   cuda_line(t, "%s sum = %s;", vector, cpu_constant(t->k->arena, type, 0));
-  cuda_line(t, "_Pragma(\"unroll 4\")");
+  // Of 8 bytes half as many at a time: ptxas keeps to 48 registers here, and would spill.
+  cuda_line(t, "_Pragma(\"unroll %d\")", p->element_bytes < 8 ? 4 : 2);
   cuda_line(t, "for (int64_t i = from; i < to; i++)");
   cuda_line(t, "  sum = sum + k_load_%s(partial + (2 * (piece + i) + (i == 0)) * %lld + column);",
             dtype, ll(p->pitch));

@@ -43,8 +43,9 @@ static void open_gpu(mlrt_device *d, const mlrt_options *o) {
   g->program = d->program;
   g->use_graphs = !o->no_cuda_graph;
   // All code at once: later it would take memory that was free when the arena was taken, and its
-  // first launch would break a capture.
-  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  // first launch would break a capture. Whatever the environment says: PyTorch, for one, says LAZY
+  // to all that it starts.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   gpu_driver_open(&g->driver);
   find_device(g, o->device);
   GPU_DO(&g->driver, cuDevicePrimaryCtxRetain, &g->context, g->device);

@@ -22,6 +22,13 @@ void gpu_driver_explain(const gpu_driver *d, CUresult r, char *out, size_t cap) 
   snprintf(out, cap, "%s, error %d (%s)", name, (int)r, text);
 }
 
+const char *gpu_driver_help(CUresult r) {
+  bool of_kernel = (int)r >= GPU_KERNEL_ERRORS && (int)r < GPU_KERNEL_ERRORS_END;
+  return of_kernel ? "\nhelp: CUDA_LAUNCH_BLOCKING=1 in the environment and --no-cuda-graph name "
+                     "the kernel"
+                   : "";
+}
+
 int gpu_driver_exit_code(CUresult r) {
   switch ((int)r) {
   case GPU_OUT_OF_MEMORY:
@@ -42,7 +49,8 @@ void gpu_driver_check(const gpu_driver *d, const char *call, CUresult r) {
     return;
   char why[256];
   gpu_driver_explain(d, r, why, sizeof why);
-  mlrt_fail(gpu_driver_exit_code(r), "%.*s failed: %s", plain_length(call), call, why);
+  mlrt_fail(gpu_driver_exit_code(r), "%.*s failed: %s%s", plain_length(call), call, why,
+            gpu_driver_help(r));
 }
 
 static const char *library_name(void) {

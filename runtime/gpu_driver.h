@@ -23,9 +23,13 @@ enum {
   GPU_OUT_OF_MEMORY = 2,
   GPU_UNAVAILABLE = 46,
   GPU_NO_DEVICE = 100,
+  GPU_INVALID_IMAGE = 200,
   GPU_NO_BINARY = 209,
   GPU_ECC_ERROR = 214,
   GPU_NVLINK_ERROR = 220,
+  GPU_PTX_TOO_NEW = 222,
+  GPU_KERNEL_ERRORS = 700,     // from here ...
+  GPU_KERNEL_ERRORS_END = 720, // ... to before this: a kernel went wrong, some calls before
   GPU_SYSTEM_NOT_READY = 802,
 
   GPU_ATTRIBUTE_MAJOR = 75,
@@ -59,6 +63,9 @@ void gpu_driver_open(gpu_driver *d);
 
 // "CUDA_ERROR_INVALID_VALUE (invalid argument)" in `out`.
 void gpu_driver_explain(const gpu_driver *d, CUresult r, char *out, size_t cap);
+// What to do to learn more, to put behind the explanation; "" where there is nothing. What a kernel
+// does wrong shows in whatever call comes next, and in all after it.
+const char *gpu_driver_help(CUresult r);
 // The exit code for an error: not ours to repair, too little memory, or our own fault.
 int gpu_driver_exit_code(CUresult r);
 // Ends the process when `r` is an error. `call` names it.

@@ -79,6 +79,16 @@ static const void *unpack(const mlrt_gpu_image *image, void **own) {
   return *own;
 }
 
+// What an older driver answers to code of a newer CUDA.
+static const char *help_with(CUresult r) {
+  bool of_image = (int)r == GPU_INVALID_IMAGE || (int)r == GPU_NO_BINARY;
+  return of_image || (int)r == GPU_PTX_TOO_NEW
+             ? "\nhelp: a driver takes no code of a newer CUDA than its own: programs made by "
+               "NVRTC "
+               "13 want driver 580 or newer, by NVRTC 12 driver 530"
+             : "";
+}
+
 // PTX is compiled here: what the driver's compiler says is in the message.
 static void load_unit(mlrt_gpu *g, const mlrt_gpu_image *image) {
   void *own;
@@ -95,9 +105,9 @@ static void load_unit(mlrt_gpu *g, const mlrt_gpu_image *image) {
   gpu_driver_explain(&g->driver, r, why, sizeof why);
   mlrt_fail(r == GPU_OUT_OF_MEMORY ? MLRT_EXIT_MEMORY : MLRT_EXIT_DEVICE,
             "device %d (%s) does not take the code for %s (unit %d, %zu bytes; the driver is for "
-            "CUDA %d.%d): cuModuleLoadDataEx failed: %s%s%s",
+            "CUDA %d.%d): cuModuleLoadDataEx failed: %s%s%s%s",
             g->ordinal, g->label, image->arch, image->unit, image->len, g->driver.version / 1000,
-            g->driver.version % 1000 / 10, why, log[0] ? "\n" : "", log);
+            g->driver.version % 1000 / 10, why, log[0] ? "\n" : "", log, help_with(r));
 }
 
 static void find_function(mlrt_gpu *g, int entry) {

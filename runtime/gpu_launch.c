@@ -106,10 +106,8 @@ static void must_be_fine(const mlrt_gpu *g, const char *call, const char *what, 
     return;
   char why[256];
   gpu_driver_explain(&g->driver, r, why, sizeof why);
-  mlrt_fail(gpu_driver_exit_code(r),
-            "%s failed, waiting for %s: %s\nhelp: CUDA_LAUNCH_BLOCKING=1 in the environment and "
-            "--no-cuda-graph name the kernel",
-            call, what, why);
+  mlrt_fail(gpu_driver_exit_code(r), "%s failed, waiting for %s: %s%s", call, what, why,
+            gpu_driver_help(r));
 }
 
 void gpu_wait_event(mlrt_gpu *g, CUevent event, const char *what) {

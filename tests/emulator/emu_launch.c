@@ -16,6 +16,7 @@ static const emu_engine engine = {
     .barrier = emu_barrier,
     .collective = emu_collective_of,
     .global = emu_global,
+    .buffer = emu_argument,
     .shared = emu_shared,
     .async_copy = emu_async_copy,
     .async_commit = emu_async_commit,

@@ -85,3 +85,9 @@ void emu_global_check(emu_launch_state *l, const void *at, size_t bytes, size_t 
 void emu_global(emu_launch_state *l, const void *at, size_t bytes, size_t align, emu_access how) {
   emu_global_check(l, at, bytes, align, how, __builtin_return_address(0));
 }
+
+void emu_argument(emu_launch_state *l, const void *begin, size_t align) {
+  if ((uintptr_t)begin % align != 0)
+    emu_stop(l, EMU_MISALIGNED, __builtin_return_address(0),
+             "a buffer begins at %p, not at a multiple of %zu", begin, align);
+}

@@ -115,6 +115,7 @@ void emu_report_place(emu_launch_state *l);
 
 // --- emu_memory.c
 void emu_global(emu_launch_state *l, const void *at, size_t bytes, size_t align, emu_access how);
+void emu_argument(emu_launch_state *l, const void *begin, size_t align);
 // The same for an access that is made in the name of `from`, an address in the kernel's code.
 void emu_global_check(emu_launch_state *l, const void *at, size_t bytes, size_t align,
                       emu_access how, void *from);

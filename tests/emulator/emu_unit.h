@@ -59,6 +59,8 @@ typedef struct emu_engine {
                                    const void *mine, size_t bytes);
   // Global memory: bytes at `at`, which must be a multiple of `align`.
   void (*global)(emu_launch_state *l, const void *at, size_t bytes, size_t align, emu_access how);
+  // An argument that is a buffer, which must begin at a multiple of `align`.
+  void (*buffer)(emu_launch_state *l, const void *begin, size_t align);
   // Shared memory: elements [first, first + count), first a multiple of `align` elements.
   void (*shared)(emu_launch_state *l, emu_array *a, int64_t first, int64_t count, int64_t align,
                  emu_access how);

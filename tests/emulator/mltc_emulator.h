@@ -54,6 +54,11 @@ static __forceinline__ void emu_see(const void *at, size_t bytes, size_t align, 
   if (emu_here.checked)
     EMU_HERE emu_here.engine->global(emu_here.launch, at, bytes, align, how);
 }
+static __forceinline__ char *emu_aligned(char *begin, size_t align) {
+  if (emu_here.checked)
+    EMU_HERE emu_here.engine->buffer(emu_here.launch, begin, align);
+  return begin;
+}
 static __forceinline__ const emu_payload *emu_collect(emu_collective what, int detail,
                                                       const void *mine, size_t bytes) {
   return emu_here.engine->collective(emu_here.launch, what, detail, mine, bytes);

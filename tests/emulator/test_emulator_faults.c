@@ -34,6 +34,14 @@ static const planted faults[] = {
      "a buffer that is only read", 1, true, false},
     {"odd_address", 32, "k_store_f32_one((float *)(void *)((char *)y + 2 + t * 4), k_f32(1.0f));",
      EMU_MISALIGNED, "a multiple of 4", 1, true, false},
+    {"claims_alignment", 32, "k_store_f32_one(y + t, k_load_f32_aligned(x + t));", EMU_MISALIGNED,
+     "not a multiple of 16", 1, true, false},
+    {"claims_alignment_of_store", 32, "k_store_f32_aligned(y + 4 * t + 2, k_f32(1.0f));",
+     EMU_MISALIGNED, "not a multiple of 16", 1, true, false},
+    {"odd_buffer", 32,
+     "const k_argument odd = {(char *)x + 8}; k_store_f32_one(y + t, k_load_f32_one((float "
+     "*)odd));",
+     EMU_MISALIGNED, "not at a multiple of 16", 1, true, false},
     {"far_gather", 32, "k_store_f32(y + t * 4, k_gather_f32(x, k_lane() * 340 + t, 1, 4, VL));",
      EMU_OUT_OF_BOUNDS, "reads 4 bytes", 1, true, false},
     // races in global memory

@@ -54,11 +54,13 @@ static void test_images(void) {
     free(text);
   }
   unsetenv("MLTC_STANDIN_TRACE");
+  expect_with("CUDA_MODULE_LOADING", "LAZY", &gpu, train, 0, ""); // never in a capture
   expect_with("MLTC_STANDIN_CAPABILITY", "7.5", &gpu, train, 4,
               "holds code for sm_80, sm_90a and compute_90, and device 0 (stand-in 0) is sm_75|"
               "--target=cuda:sm_75");
   fault("cuModuleLoadDataEx:2:209", train, 4,
-        "does not take the code for sm_90a (unit 1|CUDA 13.0|NO_BINARY_FOR_GPU|ptxas fatal");
+        "does not take the code for sm_90a (unit 1|CUDA 13.0|NO_BINARY_FOR_GPU|ptxas fatal|"
+        "NVRTC 13 want driver 580");
   mlrt_gpu_entry entries[NUM_TOY_ENTRIES];
   memcpy(entries, toy_entries, sizeof entries);
   mlrt_gpu_code code = toy_code;
@@ -92,6 +94,9 @@ static void test_kernels(void) {
         "kernel 'toy_update' (mul, add at toy.graph:6): cuLaunchKernel of 1 blocks of 32 threads "
         "with 16 bytes of parameters failed: CUDA_ERROR_UNKNOWN");
   fault("kernel:9", train, 70, "waiting for |CUDA_ERROR_ILLEGAL_ADDRESS|CUDA_LAUNCH_BLOCKING=1");
+  setenv("MLTC_STANDIN_SEED", "1", 1); // the next call has it
+  fault("kernel:9", train, 70, " failed: CUDA_ERROR_ILLEGAL_ADDRESS|CUDA_LAUNCH_BLOCKING=1");
+  unsetenv("MLTC_STANDIN_SEED");
   setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
   fault("kernel:9", "--quiet --no-save --no-cuda-graph", 70,
         "kernel 'toy_big' (mul, add at toy.graph:7)|CUDA_ERROR_ILLEGAL_ADDRESS");

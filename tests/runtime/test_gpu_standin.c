@@ -4,6 +4,8 @@
 
 #include "runtime/gpu_driver.h"
 
+#include <elf.h>
+
 static gpu_driver cu;
 static CUcontext context;
 static CUstream one, two;
@@ -92,23 +94,93 @@ static void take_in_capture(void) {
   GPU_DO(&cu, cuStreamBeginCapture_v2, one, GPU_CAPTURE_THREAD);
   GPU_DO(&cu, cuMemAlloc_v2, &more, 8);
 }
+static void free_in_capture(void) {
+  GPU_DO(&cu, cuStreamBeginCapture_v2, one, GPU_CAPTURE_THREAD);
+  GPU_DO(&cu, cuMemFree_v2, device);
+}
+static void wait_elsewhere_in_capture(void) {
+  GPU_DO(&cu, cuEventRecord, event, two);
+  GPU_DO(&cu, cuStreamBeginCapture_v2, one, GPU_CAPTURE_THREAD);
+  GPU_DO(&cu, cuEventSynchronize, event);
+}
+static void load_in_capture(void) {
+  CUmodule module;
+  GPU_DO(&cu, cuStreamBeginCapture_v2, one, GPU_CAPTURE_THREAD);
+  GPU_DO(&cu, cuModuleLoadDataEx, &module, "toy_update", 0, NULL, NULL);
+}
+static void copy_onto_itself(void) {
+  GPU_DO(&cu, cuMemcpyDtoDAsync_v2, device + 4, device, 8, one);
+}
 static void behind_the_end(void) {
   pinned[BYTES] = 1;
 }
 
-static void launch(size_t bytes) {
+static void launch(size_t bytes, bool captured) {
   static const char image[] = "toy_update";
   CUmodule module;
   CUfunction function;
   char parameter[64] = {0};
   GPU_DO(&cu, cuModuleLoadDataEx, &module, image, 0, NULL, NULL);
   GPU_DO(&cu, cuModuleGetFunction, &function, module, "toy_update");
+  if (captured)
+    GPU_DO(&cu, cuStreamBeginCapture_v2, one, GPU_CAPTURE_THREAD);
   void *extra[] = {(void *)(uintptr_t)GPU_LAUNCH_BYTES, parameter,
                    (void *)(uintptr_t)GPU_LAUNCH_SIZE, &bytes, (void *)(uintptr_t)GPU_LAUNCH_END};
   GPU_DO(&cu, cuLaunchKernel, function, 1, 1, 1, 32, 1, 1, 0, one, NULL, extra);
 }
 static void wrong_parameter(void) {
-  launch(8);
+  launch(8, false);
+}
+static void lazy_code(void) {
+  launch(16, true);
+}
+
+// The head of a cubin for sm_`arch`, as CUDA 13 writes it or as 12 does; the name of a kernel.
+static CUresult load_cubin(int arch, bool old) {
+  struct {
+    Elf64_Ehdr header;
+    char name[16];
+  } image = {{.e_machine = 190, .e_flags = (Elf64_Word)arch << (old ? 0 : 8)}, "toy_update"};
+  memcpy(image.header.e_ident, ELFMAG, SELFMAG);
+  image.header.e_ident[EI_ABIVERSION] = old ? 7 : 8;
+  image.header.e_shoff = sizeof image;
+  CUmodule module;
+  CUresult r = cu.cuModuleLoadDataEx(&module, &image, 0, NULL, NULL);
+  if (r == GPU_OK)
+    GPU_DO(&cu, cuModuleUnload, module);
+  return r;
+}
+
+static CUresult load_ptx(const char *target) {
+  char text[64];
+  CUmodule module;
+  snprintf(text, sizeof text, ".version 8.0\n.target %s\n toy_update", target);
+  CUresult r = cu.cuModuleLoadDataEx(&module, text, 0, NULL, NULL);
+  if (r == GPU_OK)
+    GPU_DO(&cu, cuModuleUnload, module);
+  return r;
+}
+
+// Of a device of capability 9.0. The exit code tells the first that is taken or refused wrongly.
+static void images(void) {
+  const int no_binary = GPU_NO_BINARY, invalid_ptx = 218;
+  const struct {
+    int got, wanted;
+  } cases[] = {
+      {(int)load_cubin(90, false), 0},
+      {(int)load_cubin(80, false), no_binary},
+      {(int)load_cubin(100, false), no_binary},
+      {(int)load_cubin(90, true), 0},
+      {(int)load_cubin(89, true), no_binary},
+      {(int)load_ptx("sm_80"), 0},
+      {(int)load_ptx("sm_90"), 0},
+      {(int)load_ptx("sm_90a"), 0},
+      {(int)load_ptx("sm_80a"), invalid_ptx},
+      {(int)load_ptx("sm_100"), invalid_ptx},
+  };
+  for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++)
+    if (cases[i].got != cases[i].wanted)
+      _exit(i + 1);
 }
 static void leak_module(void) {
   CUmodule module;
@@ -146,8 +218,14 @@ static void test_misuses(void) {
       {dead_event, REPORTED, "cuEventRecord: the event has been destroyed before"},
       {wrong_handle, REPORTED, "cuStreamSynchronize: event given, stream wanted"},
       {no_handle, REPORTED, "is no executable graph"},
-      {wait_in_capture, REPORTED, "not while the stream is being captured"},
-      {take_in_capture, REPORTED, "cuMemAlloc while a stream is being captured"},
+      {wait_in_capture, REPORTED, "cuStreamSynchronize while a stream is being captured"},
+      {wait_elsewhere_in_capture, REPORTED, "cuEventSynchronize while a stream is being captured"},
+      {free_in_capture, REPORTED, "cuMemFree_v2 while a stream is being captured"},
+      {load_in_capture, REPORTED, "cuModuleLoadDataEx while a stream is being captured"},
+      {lazy_code, REPORTED, "toy_update: its code would be loaded during a capture"},
+      {copy_onto_itself, REPORTED, "the 8 bytes copied overlap their copy"},
+      {images, 0, ""},
+      {take_in_capture, REPORTED, "cuMemAlloc_v2 while a stream is being captured"},
       {behind_the_end, REPORTED, "wrote 0 bytes behind the end of pinned memory"},
       {wrong_parameter, REPORTED, "a launch gives 8 bytes of parameters; it takes 16"},
       {leak_module, REPORTED, "not destroyed: module"},

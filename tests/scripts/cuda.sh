@@ -33,7 +33,7 @@ for kept in programs/*-gpu-kept; do
   printf '%s:' "$PWD/$kept"/*.so >"${kept%-gpu-kept}.kernels"
 done
 [ -n "$only" ] || printf '%s:' "$PWD"/programs/wrappers-kept/*/k.so >programs/wrappers.kernels
-export MLTC_CUDA_DRIVER=$driver
+export MLTC_CUDA_DRIVER=$driver CUDA_MODULE_LOADING=LAZY # as programs that PyTorch starts find it
 
 # Races, bounds, alignment, read-only buffers, shared memory that nobody wrote.
 watched() { # NAME ARGUMENT...
@@ -59,6 +59,16 @@ checked() { # WHAT FOLDER LINE OPTION...
 export MLTC_STANDIN_FAST=1 MLTC_STANDIN_SEED=7 MLTC_GPU_PEERS=$root/tests/scripts/lib/peers
 plain_path=$PATH
 export PATH=$root/tests/scripts/lib:$PATH
+
+# --- a part of it
+checked "a part" programs "2 of 2 passed, 0 failed, 0 not done" --only digits_mlp --parts speed ||
+  fail "exit code $?"
+[ "$(grep -c '^digits_mlp .* time of ' run.txt)" = 2 ] || fail "not two times: $(cat run.txt)"
+for wrong in --only=digits_mlp,nothing --parts=nothing; do
+  ! python3 "$root/tests/bench/gpu/check_gpu.py" "$PWD/programs" --out no.json "$wrong" >run.txt 2>&1 ||
+    fail "$wrong is taken"
+  grep -q 'there is no p[a-z]* nothing: there are [a-z]*' run.txt || fail "$wrong: $(cat run.txt)"
+done
 
 # --- all is well
 checked "on the stand-in" programs "([0-9]+) of \\1 passed, 0 failed, 0 not done" || fail "exit code $?"
@@ -152,6 +162,12 @@ for words in '1 of [0-9]* differ from the emulator' 'tf32: element 1 is .* not '
   grep -q "$words" out.json || fail "no '$words' in the file"
 done
 
+# --- a sanitizer that takes too long says nothing about a program
+small sluggish digits_mlp
+PRETENDED_SLOW=racecheck checked "a slow sanitizer" sluggish "10 of 11 passed, 0 failed, 1 not done" \
+  --command-limit 20 || fail "exit code $?"
+grep -q 'racecheck .*not done: racecheck of digits_mlp: not done after 20 s' run.txt || fail "$(cat run.txt)"
+
 # --- a crash, a hang, and no time left
 PATH=$plain_path
 small hung digits_mlp random_1_3
@@ -171,3 +187,8 @@ rm slow/random_1_3-gpu slow/wrappers.kernels
 ln -s "$PWD/hung/random_1_3-gpu" slow/random_1_3-gpu
 ! checked "too little time" slow "0 of 3 passed, 1 failed, 2 not done" --limit 6 || fail "exit code 0"
 grep -q 'not done: no time left: stopped after' run.txt || fail "$(cat run.txt)"
+
+# --- ended from outside: what was tried until then is in the file
+! timeout -s KILL 8 python3 "$root/tests/bench/gpu/check_gpu.py" "$PWD/slow" --out killed.json >run.txt 2>&1 ||
+  fail "not ended"
+grep -q '"program": "wrappers"' killed.json || fail "nothing is written before the end: $(cat run.txt)"

@@ -44,6 +44,32 @@ fi
 }
 grep -q '^\.target sm_80' all.ptx || fail "no PTX for sm_80 and newer"
 
+# --- vectors whose places the plan fixes: always 16 bytes, without asking at run time
+cat >rows.ir <<'IR'
+mltc-ir 1
+module rows
+
+state x : f32[64,256] role=buffer
+state y : f32[64,256] role=buffer
+state step : i64[] role=counter
+
+func init {
+}
+
+func step {
+  %x = read @x : f32[64,256]
+  %s = sum %x {axes=[1]} : f32[64,1]
+  %b = broadcast %s : f32[64,256]
+  %d = sub %x, %b : f32[64,256]
+  write @y, %d
+}
+IR
+"$mltc" rows.ir --target=cuda:sm_80 --emit=ptx -o rows.ptx || fail "rows.ir"
+for wide in 'ld\.global\.v4' 'st\.global\.v4'; do
+  grep -q "$wide" rows.ptx || fail "no $wide in rows of 256"
+done
+! grep -E '(ld|st)\.global\.(f32|b32|u32)' rows.ptx || fail "single elements in rows of 256"
+
 # --- every example for two architectures: the compilers have nothing to say, not even of spills. In the
 # suite one of each kind; with MLTC_SLOW all of them.
 for example in "$root"/examples/*.graph; do

@@ -10,6 +10,7 @@ static int retained; // of the primary contexts: there is one current one at a t
 static bool current;
 static pthread_t owner;
 static char context; // its address is the handle
+static bool eager;   // code is loaded with its module, not at its first launch
 
 static const struct {
   int error;
@@ -21,9 +22,10 @@ static const struct {
     {GPU_UNAVAILABLE, "CUDA_ERROR_DEVICE_UNAVAILABLE", "CUDA-capable device(s) is/are busy"},
     {GPU_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
     {STANDIN_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
-    {STANDIN_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+    {GPU_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
     {GPU_NO_BINARY, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available"},
     {GPU_ECC_ERROR, "CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered"},
+    {STANDIN_INVALID_PTX, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {STANDIN_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {STANDIN_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS",
      "an illegal memory access was encountered"},
@@ -61,6 +63,23 @@ static bool needs_context(const char *call) {
   return true;
 }
 
+// What only adds to the recording. Of the others a driver refuses those that wait, take or give
+// back memory or load code (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the recording is lost), and
+// does the rest at once, which no replay would do again.
+static bool can_be_recorded(const char *call) {
+  static const char *const calls[] = {
+      "cuLaunchKernel",  "cuMemcpyHtoDAsync_v2",   "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2",
+      "cuMemsetD8Async", "cuEventRecordWithFlags", "cuStreamEndCapture"};
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    if (!strcmp(call, calls[i]))
+      return true;
+  return false;
+}
+
+bool standin_loads_at_once(void) {
+  return eager;
+}
+
 CUresult standin_enter(const char *call) {
   standin_trace("%s", call);
   CUresult fault = standin_fault(call);
@@ -74,6 +93,8 @@ CUresult standin_enter(const char *call) {
     if (!pthread_equal(owner, pthread_self()))
       standin_report("%s on a thread to which the context is not current", call);
   }
+  if (standin_is_capturing() && !can_be_recorded(call))
+    standin_report("%s while a stream is being captured", call);
   standin_do_some();
   return standin_device_error();
 }
@@ -82,6 +103,8 @@ CUresult cuInit(unsigned flags) {
   started = true;
   STANDIN_ENTER(cuInit);
   standin_open_kernels();
+  const char *loading = standin_text("CUDA_MODULE_LOADING");
+  eager = loading && !strcmp(loading, "EAGER"); // the driver reads it here; since 12.2 it is LAZY
   if (flags != 0)
     return STANDIN_INVALID_VALUE;
   return standin_setting("MLTC_STANDIN_DEVICES", 1) > 0 ? GPU_OK : GPU_NO_DEVICE;
@@ -115,15 +138,20 @@ CUresult cuDeviceGetName(char *name, int len, CUdevice device) {
   return is_device(device) ? GPU_OK : STANDIN_INVALID_DEVICE;
 }
 
-CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
-  STANDIN_ENTER(cuDeviceGetAttribute);
+int standin_capability(void) {
   const char *text = standin_text("MLTC_STANDIN_CAPABILITY");
   int major = 9, minor = 0;
   if (text && sscanf(text, "%d.%d", &major, &minor) != 2)
     standin_report("MLTC_STANDIN_CAPABILITY: '%s' is not MAJOR.MINOR", text);
+  return major * 10 + minor;
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+  STANDIN_ENTER(cuDeviceGetAttribute);
+  int capability = standin_capability();
   if (attribute != GPU_ATTRIBUTE_MAJOR && attribute != GPU_ATTRIBUTE_MINOR)
     standin_report("cuDeviceGetAttribute: attribute %d is not known here", attribute);
-  *value = attribute == GPU_ATTRIBUTE_MAJOR ? major : minor;
+  *value = attribute == GPU_ATTRIBUTE_MAJOR ? capability / 10 : capability % 10;
   return is_device(device) ? GPU_OK : STANDIN_INVALID_DEVICE;
 }
 

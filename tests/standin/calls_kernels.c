@@ -16,8 +16,11 @@ typedef struct module {
 
 typedef struct loaded_function {
   standin_function kernel;
+  bool loaded; // its code is on the device
   char name[256];
 } loaded_function;
+
+enum { MAX_PARAMETER = 32764 }; // bytes, since CUDA 12.1
 
 // A cubin is an ELF file, whose tables of sections come last; PTX is text that ends with a 0 byte.
 static size_t image_length(const char *image) {
@@ -30,6 +33,27 @@ static size_t image_length(const char *image) {
   uint64_t sections = header.e_shoff + (uint64_t)header.e_shnum * header.e_shentsize;
   uint64_t segments = header.e_phoff + (uint64_t)header.e_phnum * header.e_phentsize;
   return sections > segments ? sections : segments;
+}
+
+// A cubin runs on its own capability and on higher ones of the same major number. Its flags have
+// the number in the second byte (CUDA 13), before that in the first.
+static CUresult judge_cubin(const char *image) {
+  enum { ABI_OF_CUDA_13 = 8 };
+  Elf64_Ehdr header;
+  memcpy(&header, image, sizeof header);
+  int shift = header.e_ident[EI_ABIVERSION] >= ABI_OF_CUDA_13 ? 8 : 0;
+  int made_for = (int)(header.e_flags >> shift & 0xff), device = standin_capability();
+  return made_for / 10 == device / 10 && made_for <= device ? GPU_OK : GPU_NO_BINARY;
+}
+
+// PTX runs on its own capability and on all higher ones; with an `a` on its own only.
+static CUresult judge_ptx(const char *image) {
+  const char *target = strstr(image, "\n.target sm_");
+  if (!target) // the images of a test
+    return GPU_OK;
+  char *end;
+  int made_for = (int)strtol(target + 12, &end, 10), device = standin_capability();
+  return made_for == device || (made_for < device && *end != 'a') ? GPU_OK : STANDIN_INVALID_PTX;
 }
 
 static void write_log(unsigned num, const CUjit_option *options, void **values, const char *text) {
@@ -50,6 +74,11 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned num_optio
   CUresult r = standin_enter("cuModuleLoadDataEx");
   if (r != GPU_OK) {
     write_log(num_options, options, values, "ptxas fatal: the stand-in was told to refuse it");
+    return r;
+  }
+  r = memcmp(image, ELFMAG, SELFMAG) ? judge_ptx(image) : judge_cubin(image);
+  if (r != GPU_OK) {
+    write_log(num_options, options, values, "ptxas fatal: made for another architecture");
     return r;
   }
   module *m = standin_new(STANDIN_MODULE, sizeof *m);
@@ -127,11 +156,17 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                         CUstream stream, void **parameters, void **extra) {
   STANDIN_ENTER(cuLaunchKernel);
-  const standin_function *f = standin_live(STANDIN_FUNCTION, function, "cuLaunchKernel");
+  loaded_function *loaded = standin_live(STANDIN_FUNCTION, function, "cuLaunchKernel");
+  const standin_function *f = &loaded->kernel;
   standin_stream *s = standin_live(STANDIN_STREAM, stream, "cuLaunchKernel");
   if (grid_x == 0 || grid_x > INT32_MAX || grid_y != 1 || grid_z != 1 || block_y != 1 ||
       block_z != 1 || shared != 0 || parameters)
     return STANDIN_INVALID_VALUE;
+  if (f->parameter > MAX_PARAMETER)
+    standin_report("kernel %s: %zu bytes of parameters", f->name, f->parameter);
+  if (s->capture && !loaded->loaded && !standin_loads_at_once())
+    standin_report("kernel %s: its code would be loaded during a capture", f->name);
+  loaded->loaded = true;
   if ((int)block_x != f->threads)
     standin_report("kernel %s: a launch of %u threads per block; it is made for %d", f->name,
                    block_x, f->threads);

@@ -5,12 +5,6 @@ static void *host_address(CUdeviceptr at) {
   return (void *)(uintptr_t)at;
 }
 
-// Synchronous calls would break a capture.
-static void forbid_in_capture(const char *call) {
-  if (standin_is_capturing())
-    standin_report("%s while a stream is being captured", call);
-}
-
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
   STANDIN_ENTER(cuMemGetInfo_v2);
   *total = (size_t)standin_setting("MLTC_STANDIN_MEMORY", 1 << 30);
@@ -20,7 +14,6 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
 
 CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes) {
   STANDIN_ENTER(cuMemAlloc_v2);
-  forbid_in_capture("cuMemAlloc");
   standin_trace("  %zu bytes", bytes);
   void *found = NULL;
   CUresult r = standin_take(true, bytes, &found);
@@ -36,7 +29,6 @@ CUresult cuMemFree_v2(CUdeviceptr at) {
 
 CUresult cuMemHostAlloc(void **at, size_t bytes, unsigned flags) {
   STANDIN_ENTER(cuMemHostAlloc);
-  forbid_in_capture("cuMemHostAlloc");
   standin_trace("  %zu bytes", bytes);
   return flags ? STANDIN_INVALID_VALUE : standin_take(false, bytes, at);
 }
@@ -75,6 +67,8 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   STANDIN_ENTER(cuMemcpyDtoDAsync_v2);
+  if (to < from + bytes && from < to + bytes)
+    standin_report("cuMemcpyDtoDAsync: the %zu bytes copied overlap their copy", bytes);
   return copy(STANDIN_ON_DEVICE, host_address(to), host_address(from), bytes, stream,
               "cuMemcpyDtoDAsync");
 }

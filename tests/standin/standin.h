@@ -18,6 +18,8 @@
 //   MLTC_STANDIN_TRACE       a file that gets one line per call
 //   MLTC_STANDIN_FAST        1: the emulator does not watch accesses
 //   CUDA_LAUNCH_BLOCKING     1: each launch is done when it returns
+//   CUDA_MODULE_LOADING      EAGER: code is loaded with its module; else at its first launch, which
+//                            must not be part of a capture
 #ifndef TESTS_STANDIN_H
 #define TESTS_STANDIN_H
 
@@ -33,7 +35,7 @@
 enum {
   STANDIN_INVALID_VALUE = 1,
   STANDIN_INVALID_DEVICE = 101,
-  STANDIN_INVALID_IMAGE = 200,
+  STANDIN_INVALID_PTX = 218,
   STANDIN_INVALID_HANDLE = 400,
   STANDIN_NOT_FOUND = 500,
   STANDIN_NOT_READY = 600,
@@ -157,6 +159,8 @@ bool standin_run_kernel(const standin_function *f, int64_t blocks, const void *p
 // --- calls_*.c
 // What every call begins with: trace, faults, a look at the queues. Anything but GPU_OK: return it.
 CUresult standin_enter(const char *call);
+int standin_capability(void);     // 90: compute capability 9.0
+bool standin_loads_at_once(void); // $CUDA_MODULE_LOADING was EAGER when the driver began
 #define STANDIN_ENTER(call)                                                                        \
   do {                                                                                             \
     CUresult result_ = standin_enter(#call);                                                       \

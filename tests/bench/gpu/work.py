@@ -10,6 +10,10 @@ class Failed(Exception):
     """What was tried has gone wrong: in these words."""
 
 
+class TooSlow(Failed):
+    """It was stopped at its limit."""
+
+
 class Absent(Exception):
     """What is needed is not on this machine: nothing was tried."""
 
@@ -66,7 +70,7 @@ def call(command, what, clock, cwd=None, env=None):
         end_group(process)
         if clock.left() <= 0:
             raise Absent(f"no time left: stopped after {limit:.0f} s") from e
-        raise Failed(f"{what}: not done after {limit:.0f} s") from e
+        raise TooSlow(f"{what}: not done after {limit:.0f} s") from e
     return process.returncode, out
 
 
@@ -79,10 +83,11 @@ def run(command, what, clock, cwd=None, env=None):
 
 
 class Report:
-    """One row for each step: passed is true, false, or null for what was not done."""
+    """One row for each step: passed is true, false, or null for what was not done. `after` is called
+    after each one."""
 
-    def __init__(self, clock):
-        self.clock, self.rows = clock, []
+    def __init__(self, clock, after=lambda: None):
+        self.clock, self.after, self.rows = clock, after, []
 
     def step(self, program, what, function, *arguments):
         row = {"program": program, "what": what, "passed": True}
@@ -99,6 +104,7 @@ class Report:
         row["seconds"] = round(time.monotonic() - begun, 3)
         self.rows.append(row)
         self.show(row)
+        self.after()
         return row
 
     def show(self, row):
