@@ -1,0 +1,161 @@
+// cuda_launches.c: see cuda_launches.h.
+//
+// Kernels are taken in their order. Each joins the last launch that it may run in; where there is
+// none, it gets a launch of its own, the last so far. It may run in an earlier launch when it has
+// nothing to do with that one and
+//
+//   with all that follow it                            sums, sums 2, x | sums 3     sums 3 goes up
+//   or the launch has nothing to do with what follows  sums | x | z(x)              sums goes down
+//
+// Bytes of the plan decide, for what is read and written, so that whatever the plan is, results are
+// those of one kernel after the other.
+//
+// A launch has the registers of its widest kernel. That costs the others nothing while all of its
+// blocks are on the chip at a time anyhow, or while there are few: with up to PLENTY an SM holds 24
+// warps, which is enough for the traffic of its share of memory.
+#include "codegen/cuda_launches.h"
+
+enum {
+  PLENTY = 80,    // registers of a thread
+  MOST_BACK = 64, // launches that are looked at: time of compiling, in long functions
+};
+
+typedef struct finder {
+  const cg_program *p;
+  const plan *plan;
+  size_t func;
+  const ir_func *f;
+  const int64_t *workspace; // by kernel id
+  cuda_launches all;
+} finder;
+
+// --- what touches what -----------------------------------------------------------------------
+static bool overlap(const cuda_spans *a, const cuda_spans *b) {
+  for (size_t i = 0; i < a->num; i++)
+    for (size_t j = 0; j < b->num; j++)
+      if (a->at[i].from < b->at[j].to && b->at[j].from < a->at[i].to)
+        return true;
+  return false;
+}
+
+static bool meet(const cuda_launch *a, const cuda_launch *b) {
+  return overlap(&a->writes, &b->reads) || overlap(&a->reads, &b->writes) ||
+         overlap(&a->writes, &b->writes);
+}
+
+static void add_span(finder *f, cuda_spans *s, int64_t at, int64_t bytes) {
+  cg_bytes x = {at, at + bytes};
+  if (bytes > 0)
+    IR_PUSH(f->p->arena, *s, x);
+}
+
+static void add_node(finder *f, cuda_spans *s, const ir_node *n) {
+  if (n->op != IR_INPUT) // nothing in a step writes the batch
+    add_span(f, s, plan_offset(f->plan, f->f, n), ir_bytes(&n->type));
+}
+
+static cuda_launch launch_of(finder *f, const cg_kernel *c) {
+  cuda_launch x = {.only = f->p->shared[f->func][c->k->id],
+                   .blocks = c->tasks[0],
+                   .threads = c->threads[0],
+                   .registers = c->registers,
+                   .any_threads = c->any_threads,
+                   .shared = c->num_phases == 1};
+  IR_PUSH(f->p->arena, x.calls, c);
+  for (size_t i = 0; i < c->in.num; i++)
+    add_node(f, &x.reads, c->in.at[i]);
+  for (size_t i = 0; i < c->out.num; i++)
+    add_node(f, &x.writes, c->out.at[i]);
+  add_span(f, &x.writes, f->workspace[c->k->id], c->workspace);
+  for (size_t i = 0; i < c->numbers.num; i++)
+    x.shared &= c->numbers.at[i] >= 0 && c->numbers.at[i] <= UINT32_MAX; // a word of a row
+  return x;
+}
+
+// --- what suits what -------------------------------------------------------------------------
+static int widest(int a, int b) {
+  return a > b ? a : b;
+}
+
+static bool has_room(const finder *f, const cuda_launch *a, const cuda_launch *b) {
+  const cg_cuda *chip = f->p->target->cuda;
+  int registers = widest(a->registers, b->registers);
+  int resident = cg_resident_blocks(chip, widest(a->threads, b->threads), registers, 0);
+  return registers <= PLENTY || a->blocks + b->blocks <= (int64_t)chip->sms * resident;
+}
+
+static bool suit(const finder *f, const cuda_launch *a, const cuda_launch *b) {
+  if (!a->shared || !b->shared)
+    return false;
+  if (a->only && a->only == b->only)
+    return true;
+  bool same_blocks = a->threads == b->threads || a->any_threads || b->any_threads;
+  return a->registers && b->registers && same_blocks && has_room(f, a, b);
+}
+
+// --- joining ---------------------------------------------------------------------------------
+static void join(finder *f, cuda_launch *to, const cuda_launch *x) {
+  ir_arena *a = f->p->arena;
+  IR_PUSH(a, to->calls, x->calls.at[0]);
+  for (size_t i = 0; i < x->reads.num; i++)
+    IR_PUSH(a, to->reads, x->reads.at[i]);
+  for (size_t i = 0; i < x->writes.num; i++)
+    IR_PUSH(a, to->writes, x->writes.at[i]);
+  to->only = to->only == x->only ? to->only : NULL;
+  to->threads = to->any_threads ? x->threads : x->any_threads ? to->threads : x->threads;
+  to->any_threads &= x->any_threads;
+  to->registers = widest(to->registers, x->registers);
+  to->blocks += x->blocks;
+}
+
+static void move_to_end(finder *f, size_t i) {
+  cuda_launch x = f->all.at[i];
+  for (; i + 1 < f->all.num; i++)
+    f->all.at[i] = f->all.at[i + 1];
+  f->all.at[i] = x;
+}
+
+// The launch that x joins, moved to where it has to be; NULL: none.
+static cuda_launch *find_place(finder *f, const cuda_launch *x) {
+  bool may_go_up = true;
+  size_t end = f->all.num, begin = end > MOST_BACK ? end - MOST_BACK : 0;
+  for (size_t i = end; i-- > begin;) {
+    cuda_launch *l = &f->all.at[i];
+    bool apart = !meet(l, x);
+    if (apart && (may_go_up || !l->pinned) && suit(f, l, x)) {
+      if (may_go_up)
+        return l;
+      move_to_end(f, i);
+      return &f->all.at[end - 1];
+    }
+    may_go_up &= apart;
+  }
+  return NULL;
+}
+
+static void pin(finder *f, const cuda_launch *x, const cuda_launch *place) {
+  for (size_t i = 0; i < f->all.num; i++) {
+    cuda_launch *l = &f->all.at[i];
+    if (l == place)
+      return;
+    l->pinned = l->pinned || meet(l, x);
+  }
+}
+
+static void add_call(finder *f, const cg_kernel *c) {
+  cuda_launch x = launch_of(f, c);
+  cuda_launch *place = find_place(f, &x);
+  pin(f, &x, place);
+  if (place)
+    join(f, place, &x);
+  else
+    IR_PUSH(f->p->arena, f->all, x);
+}
+
+cuda_launches cuda_find_launches(const cg_program *p, const plan *plan, size_t func) {
+  finder f = {.p = p, .plan = plan, .func = func, .f = p->module->funcs.at[func]};
+  f.workspace = cg_workspaces(p->arena, plan, f.f);
+  for (size_t i = 0; i < f.f->kernels.num; i++)
+    add_call(&f, p->kernels[func][i]);
+  return f.all;
+}
