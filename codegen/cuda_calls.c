@@ -78,9 +78,10 @@ static void put_entries(const cg_program *p, ir_buf *out) {
                    "#define launch(entry, blocks, parameter) \\\n"
                    "  mlrt_gpu_launch(gpu, entry, blocks, &parameter, sizeof parameter)\n");
   if (p->joints.num)
-    ir_buf_puts(out, "// Many calls: `num` of them, whose rows begin at word `first` of its table.\n"
-                     "typedef struct joint {\n  char *arena, *batch;\n  int64_t first, num;\n"
-                     "} joint;\n");
+    ir_buf_puts(out,
+                "// Many calls: `num` of them, whose rows begin at word `first` of its table.\n"
+                "typedef struct joint {\n  char *arena, *batch;\n  int64_t first, num;\n"
+                "} joint;\n");
 }
 
 static void put_plain_versions(const cg_program *p, ir_buf *out) {

@@ -7,8 +7,10 @@
 //   with all that follow it                            sums, sums 2, x | sums 3     sums 3 goes up
 //   or the launch has nothing to do with what follows  sums | x | z(x)              sums goes down
 //
-// Bytes of the plan decide, for what is read and written, so that whatever the plan is, results are
-// those of one kernel after the other.
+// Bytes of the plan decide what has to do with what, so that results are those of one kernel after
+// the other, whatever the plan is. But plans give memory to one value after the other, for which
+// kernels then have to wait that need not. So launches are found twice: before there is a plan,
+// from values alone, to tell the planner which lives should be longer, and from what it then did.
 //
 // A launch has the registers of its widest kernel. That costs the others nothing while all of its
 // blocks are on the chip at a time anyhow, or while there are few: with up to PLENTY an SM holds 24
@@ -22,10 +24,11 @@ enum {
 
 typedef struct finder {
   const cg_program *p;
-  const plan *plan;
+  const plan *plan; // NULL: each value and each state has a byte of its own
   size_t func;
   const ir_func *f;
-  const int64_t *workspace; // by kernel id
+  const int64_t *workspace;       // with a plan: by kernel id
+  IR_VEC(const ir_node *) writes; // without one
   cuda_launches all;
 } finder;
 
@@ -50,12 +53,24 @@ static void add_span(finder *f, cuda_spans *s, int64_t at, int64_t bytes) {
 }
 
 static void add_node(finder *f, cuda_spans *s, const ir_node *n) {
-  if (n->op != IR_INPUT) // nothing in a step writes the batch
+  if (n->op == IR_INPUT) // nothing in a step writes the batch
+    return;
+  if (f->plan)
     add_span(f, s, plan_offset(f->plan, f->f, n), ir_bytes(&n->type));
+  else
+    add_span(f, s, n->op == IR_READ ? f->f->next_id + (int64_t)n->state->id : n->id, 1);
+}
+
+// States that a value is written to; the plan has it computed there, if it can be.
+static void add_writes(finder *f, cuda_spans *s, const ir_node *value) {
+  for (size_t i = 0; i < f->writes.num && !f->plan; i++)
+    if (f->writes.at[i]->in[0] == value)
+      add_span(f, s, f->f->next_id + (int64_t)f->writes.at[i]->state->id, 1);
 }
 
 static cuda_launch launch_of(finder *f, const cg_kernel *c) {
-  cuda_launch x = {.only = f->p->shared[f->func][c->k->id],
+  cuda_launch x = {.only = f->plan ? f->p->shared[f->func][c->k->id] : NULL,
+                   .at = c->k->id,
                    .blocks = c->tasks[0],
                    .threads = c->threads[0],
                    .registers = c->registers,
@@ -64,9 +79,12 @@ static cuda_launch launch_of(finder *f, const cg_kernel *c) {
   IR_PUSH(f->p->arena, x.calls, c);
   for (size_t i = 0; i < c->in.num; i++)
     add_node(f, &x.reads, c->in.at[i]);
-  for (size_t i = 0; i < c->out.num; i++)
+  for (size_t i = 0; i < c->out.num; i++) {
     add_node(f, &x.writes, c->out.at[i]);
-  add_span(f, &x.writes, f->workspace[c->k->id], c->workspace);
+    add_writes(f, &x.writes, c->out.at[i]);
+  }
+  if (f->plan)
+    add_span(f, &x.writes, f->workspace[c->k->id], c->workspace);
   for (size_t i = 0; i < c->numbers.num; i++)
     x.shared &= c->numbers.at[i] >= 0 && c->numbers.at[i] <= UINT32_MAX; // a word of a row
   return x;
@@ -125,6 +143,7 @@ static cuda_launch *find_place(finder *f, const cuda_launch *x) {
     if (apart && (may_go_up || !l->pinned) && suit(f, l, x)) {
       if (may_go_up)
         return l;
+      l->at = x->at;
       move_to_end(f, i);
       return &f->all.at[end - 1];
     }
@@ -152,10 +171,48 @@ static void add_call(finder *f, const cg_kernel *c) {
     IR_PUSH(f->p->arena, f->all, x);
 }
 
+static cuda_launches find(finder *f) {
+  for (size_t i = 0; i < f->f->kernels.num; i++)
+    add_call(f, f->p->kernels[f->func][i]);
+  return f->all;
+}
+
 cuda_launches cuda_find_launches(const cg_program *p, const plan *plan, size_t func) {
   finder f = {.p = p, .plan = plan, .func = func, .f = p->module->funcs.at[func]};
   f.workspace = cg_workspaces(p->arena, plan, f.f);
-  for (size_t i = 0; i < f.f->kernels.num; i++)
-    add_call(&f, p->kernels[func][i]);
-  return f.all;
+  return find(&f);
+}
+
+// --- lives -----------------------------------------------------------------------------------
+static void wish(const finder *f, plan_wishes *w, const ir_node *n, uint32_t from, uint32_t to) {
+  plan_wish x = {f->f, n, (int)from, (int)to};
+  if (n->kernel)
+    IR_PUSH(f->p->arena, *w, x);
+}
+
+// A call that runs earlier than in the order of kernels writes earlier; one that runs later reads
+// and writes later.
+static void wish_for(const finder *f, plan_wishes *w, const cuda_launch *x) {
+  for (size_t i = 0; i < x->calls.num; i++) {
+    const cg_kernel *c = x->calls.at[i];
+    uint32_t id = c->k->id, from = x->at < id ? x->at : id, to = x->at > id ? x->at : id;
+    for (size_t j = 0; j < c->in.num && to > id; j++)
+      wish(f, w, c->in.at[j], id, to);
+    for (size_t j = 0; j < c->out.num && from < to; j++)
+      wish(f, w, c->out.at[j], from, to);
+  }
+}
+
+plan_wishes cuda_wish_lives(const cg_program *p) {
+  plan_wishes w = {0};
+  for (size_t i = 0; i < p->module->funcs.num; i++) {
+    finder f = {.p = p, .func = i, .f = p->module->funcs.at[i]};
+    for (size_t j = 0; j < f.f->nodes.num; j++)
+      if (f.f->nodes.at[j]->op == IR_WRITE)
+        IR_PUSH(p->arena, f.writes, f.f->nodes.at[j]);
+    cuda_launches all = find(&f);
+    for (size_t j = 0; j < all.num; j++)
+      wish_for(&f, &w, &all.at[j]);
+  }
+  return w;
 }

@@ -34,6 +34,7 @@ typedef struct cuda_launch {
   bool any_threads; // one thread works: blocks of other sizes will do
   bool shared;      // others may join
   bool pinned;      // a later launch has to do with it: it stays before that one
+  uint32_t at;      // the kernel whose place in their order it has
   cg_joint *joint;  // of several calls; set with the text of the launch (cuda_calls.c)
 } cuda_launch;
 typedef struct cuda_launches {
@@ -43,6 +44,8 @@ typedef struct cuda_launches {
 
 // The launches of function `func`, in their order.
 cuda_launches cuda_find_launches(const cg_program *p, const plan *plan, size_t func);
+// Lives that values need for the launches that there could be if no two values shared memory.
+plan_wishes cuda_wish_lives(const cg_program *p);
 
 // --- joints (codegen/cuda_joints.c)
 // The entry for a launch of several calls, made where there is none yet; rows for them are added to

@@ -46,6 +46,13 @@ cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t) {
   return p;
 }
 
+plan *cg_plan(const cg_program *p) {
+  if (!p->target->cuda)
+    return plan_build(p->module);
+  plan_wishes w = cuda_wish_lives(p);
+  return plan_build_for(p->module, &w);
+}
+
 // --- descriptions ----------------------------------------------------------------------------
 const char *cg_describe_ops(ir_arena *a, const ir_kernel *k) {
   ir_buf b = ir_buf_new(a);

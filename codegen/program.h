@@ -71,6 +71,8 @@ typedef IR_VEC(cg_source) cg_sources;
 
 // Schedules every kernel (tasks, phases; sets ir_kernel.workspace). Before plan_build.
 cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t);
+// The memory plan for how the target calls kernels.
+plan *cg_plan(const cg_program *p);
 // Emits each kernel; equal texts become one cg_distinct (codegen/program_share.c).
 void cg_share(cg_program *p);
 // All files, in a fixed order, those that take long to compile first: plain.c, kernels_*.c,
