@@ -45,18 +45,21 @@ static void put_copies(writer *w) {
   }
 }
 
-static void put_function(cg_program *p, const plan *plan, size_t func, ir_buf *out) {
+static void find_launches(cg_program *p, const plan *plan, size_t func) {
+  p->launches[func] = cuda_find_launches(p, plan, func);
+  for (size_t i = 0; i < p->launches[func].num; i++)
+    if (p->launches[func].at[i].calls.num > 1)
+      cuda_choose_joint(p, func, &p->launches[func].at[i]);
+}
+
+static void put_function(const cg_program *p, const plan *plan, size_t func, ir_buf *out) {
   writer w = {.p = p, .plan = plan, .out = out, .f = p->module->funcs.at[func]};
   w.workspace = cg_workspaces(p->arena, plan, w.f);
-  p->launches[func] = cuda_find_launches(p, plan, func);
   open_function(&w);
   for (size_t i = 0; i < p->launches[func].num; i++) {
-    cuda_launch *x = &p->launches[func].at[i];
-    size_t first = 0;
-    if (x->calls.num > 1)
-      x->joint = cuda_join_calls(p, plan, func, x, &first);
+    const cuda_launch *x = &p->launches[func].at[i];
     if (x->joint)
-      put_joint(&w, x->joint, x, first);
+      put_joint(&w, x->joint, x, cuda_put_rows(p, plan, func, x));
     else
       put_phases(&w, x->calls.at[0], x->only);
   }
@@ -94,6 +97,8 @@ static void put_plain_versions(const cg_program *p, ir_buf *out) {
 void cuda_emit_functions(cg_program *p, const plan *plan, ir_buf *out) {
   ir_buf functions = ir_buf_new(p->arena);
   p->launches = IR_NEW_ARRAY(p->arena, cuda_launches, p->module->funcs.num + 1);
+  for (size_t i = 0; i < p->module->funcs.num; i++)
+    find_launches(p, plan, i); // all, as an entry's functions decide how wide its rows are
   for (size_t i = 0; i < p->module->funcs.num; i++)
     put_function(p, plan, i, &functions);
   ir_buf_puts(out, "#include \"mlrt.h\"\n\n");

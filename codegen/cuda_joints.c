@@ -14,8 +14,8 @@
 //   }
 //
 // The table is part of the file's image: a launch is not cut, however many calls it has (as
-// parameters it has 4 KiB), and costs three numbers. Launches of the same functions share an
-// entry: all layers have one for the sums of their biases.
+// parameters it has 4 KiB), and costs three numbers. Launches that have functions in common share
+// an entry: all layers have one for the sums of their biases.
 #include "codegen/cuda_launches.h"
 
 #include <string.h>
@@ -28,24 +28,42 @@ static size_t num_buffers(const cg_kernel *c) {
 }
 
 // --- which functions -------------------------------------------------------------------------
-static void add_part(const cg_program *p, cg_joint *j, cg_distinct *d) {
-  const cg_kernel *c = d->uses.at[0];
-  size_t width = num_buffers(c) + c->numbers.num;
-  j->widest = width > j->widest ? width : j->widest;
-  IR_PUSH(p->arena, j->parts, d);
-}
+// What a launch asks of its entry.
+typedef struct wanted {
+  IR_VEC(cg_distinct *) parts;
+  int threads, registers;
+} wanted;
 
-static bool has_call_of(const cg_program *p, size_t func, const cuda_launch *x,
-                        const cg_distinct *d) {
-  for (size_t i = 0; i < x->calls.num; i++)
-    if (p->shared[func][x->calls.at[i]->k->id] == d)
+static bool has_part(cg_distinct *const *parts, size_t num, const cg_distinct *d) {
+  for (size_t i = 0; i < num; i++)
+    if (parts[i] == d)
       return true;
   return false;
 }
 
-static bool same_parts(const cg_joint *a, const cg_joint *b) {
-  return a->threads == b->threads && a->parts.num == b->parts.num &&
-         memcmp(a->parts.at, b->parts.at, a->parts.num * sizeof *a->parts.at) == 0;
+static wanted wanted_by(const cg_program *p, size_t func, const cuda_launch *x) {
+  wanted w = {.threads = x->threads, .registers = x->registers};
+  for (size_t i = 0; i < x->calls.num; i++) {
+    cg_distinct *d = p->shared[func][x->calls.at[i]->k->id];
+    if (!has_part(w.parts.at, w.parts.num, d))
+      IR_PUSH(p->arena, w.parts, d);
+  }
+  return w;
+}
+
+static size_t num_common(const cg_joint *j, const wanted *w) {
+  size_t n = 0;
+  for (size_t i = 0; i < w->parts.num; i++)
+    n += has_part(j->parts.at, j->parts.num, w->parts.at[i]);
+  return n;
+}
+
+// An entry that has some of the functions gets the others, too, so that bodies are compiled once
+// more and not as often as launches combine them; unless one would take registers from the others.
+static bool will_do(const cg_joint *j, const wanted *w) {
+  bool narrow = j->registers <= CUDA_PLENTY && w->registers <= CUDA_PLENTY;
+  bool same = w->parts.num == num_common(j, w) && j->registers <= w->registers;
+  return j->threads == w->threads && num_common(j, w) > 0 && (narrow || same);
 }
 
 static const char *new_name(const cg_program *p, const ir_kernel *k) {
@@ -58,25 +76,38 @@ static const char *new_name(const cg_program *p, const ir_kernel *k) {
   return name;
 }
 
-static cg_joint *joint_for(cg_program *p, size_t func, const cuda_launch *x) {
-  cg_joint like = {.threads = x->threads};
-  for (size_t i = 0; i < p->distinct.num; i++)
-    if (has_call_of(p, func, x, p->distinct.at[i]))
-      add_part(p, &like, p->distinct.at[i]);
-  for (size_t i = 0; i < p->joints.num; i++)
-    if (same_parts(p->joints.at[i], &like))
-      return p->joints.at[i];
+static cg_joint *new_joint(cg_program *p, const wanted *w, const ir_kernel *k) {
   cg_joint *j = IR_NEW(p->arena, cg_joint);
-  *j = like;
-  j->name = new_name(p, x->calls.at[0]->k);
-  j->rows = ir_buf_new(p->arena);
+  *j = (cg_joint){.name = new_name(p, k), .threads = w->threads, .rows = ir_buf_new(p->arena)};
   IR_PUSH(p->arena, p->joints, j);
   return j;
 }
 
+static cg_joint *find_joint(const cg_program *p, const wanted *w) {
+  for (size_t i = 0; i < p->joints.num; i++)
+    if (will_do(p->joints.at[i], w))
+      return p->joints.at[i];
+  return NULL;
+}
+
+void cuda_choose_joint(cg_program *p, size_t func, cuda_launch *x) {
+  wanted w = wanted_by(p, func, x);
+  cg_joint *j = find_joint(p, &w);
+  x->joint = j = j ? j : new_joint(p, &w, x->calls.at[0]->k);
+  j->num_calls += x->calls.num;
+  j->registers = w.registers > j->registers ? w.registers : j->registers;
+  for (size_t i = 0; i < w.parts.num; i++) {
+    const cg_kernel *c = w.parts.at[i]->uses.at[0];
+    size_t width = num_buffers(c) + c->numbers.num;
+    j->widest = width > j->widest ? width : j->widest;
+    if (!has_part(j->parts.at, j->parts.num, w.parts.at[i]))
+      IR_PUSH(p->arena, j->parts, w.parts.at[i]);
+  }
+}
+
 // --- rows ------------------------------------------------------------------------------------
 typedef struct table {
-  cg_program *p;
+  const cg_program *p;
   const plan *plan;
   const ir_func *f;
   size_t func;
@@ -134,17 +165,14 @@ static void put_ends(table *t, const cuda_launch *x) {
   ir_buf_puts(&t->j->rows, "\n");
 }
 
-cg_joint *cuda_join_calls(cg_program *p, const plan *plan, size_t func, const cuda_launch *x,
-                          size_t *first) {
-  table t = {.p = p, .plan = plan, .f = p->module->funcs.at[func], .func = func};
+size_t cuda_put_rows(const cg_program *p, const plan *plan, size_t func, const cuda_launch *x) {
+  table t = {.p = p, .plan = plan, .f = p->module->funcs.at[func], .func = func, .j = x->joint};
   t.workspace = cg_workspaces(p->arena, plan, t.f);
-  t.j = joint_for(p, func, x);
-  *first = t.j->num_words;
-  t.j->num_calls += x->calls.num;
+  size_t first = t.j->num_words;
   put_ends(&t, x);
   for (size_t i = 0; i < x->calls.num; i++)
     put_row(&t, x->calls.at[i]);
-  return t.j;
+  return first;
 }
 
 // --- text ------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 // cuda_launches.c: see cuda_launches.h.
 //
-// Kernels are taken in their order. Each joins the last launch that it may run in; where there is
-// none, it gets a launch of its own, the last so far. It may run in an earlier launch when it has
-// nothing to do with that one and
+// Kernels are taken in their order. Each joins a launch that it has nothing to do with, if
 //
-//   with all that follow it                            sums, sums 2, x | sums 3     sums 3 goes up
-//   or the launch has nothing to do with what follows  sums | x | z(x)              sums goes down
+//   it has nothing to do with those that follow     a   b(a)   c         c goes up, beside a
+//   or they have nothing to do with that launch     a   b   c(b)         a goes down, beside c
+//
+// and gets a launch of its own otherwise, the last so far. It goes up as far as can be, so that of
+// many chains a, b(a) the first kernels meet, and the second.
 //
 // Bytes of the plan decide what has to do with what, so that results are those of one kernel after
 // the other, whatever the plan is. But plans give memory to one value after the other, for which
@@ -13,13 +14,12 @@
 // from values alone, to tell the planner which lives should be longer, and from what it then did.
 //
 // A launch has the registers of its widest kernel. That costs the others nothing while all of its
-// blocks are on the chip at a time anyhow, or while there are few: with up to PLENTY an SM holds 24
-// warps, which is enough for the traffic of its share of memory.
+// blocks are on the chip at a time anyhow, or while there are no more than CUDA_PLENTY.
 #include "codegen/cuda_launches.h"
 
 enum {
-  PLENTY = 80,    // registers of a thread
-  MOST_BACK = 64, // launches that are looked at: time of compiling, in long functions
+  MOST_BACK = 64,  // launches that are looked at: time of compiling, in long functions
+  MOST_WIDTH = 24, // arguments of a call: all rows of a table are as wide as the widest
 };
 
 typedef struct finder {
@@ -75,7 +75,7 @@ static cuda_launch launch_of(finder *f, const cg_kernel *c) {
                    .threads = c->threads[0],
                    .registers = c->registers,
                    .any_threads = c->any_threads,
-                   .shared = c->num_phases == 1};
+                   .shared = c->num_phases == 1 && c->in.num + c->out.num <= MOST_WIDTH};
   IR_PUSH(f->p->arena, x.calls, c);
   for (size_t i = 0; i < c->in.num; i++)
     add_node(f, &x.reads, c->in.at[i]);
@@ -99,7 +99,7 @@ static bool has_room(const finder *f, const cuda_launch *a, const cuda_launch *b
   const cg_cuda *chip = f->p->target->cuda;
   int registers = widest(a->registers, b->registers);
   int resident = cg_resident_blocks(chip, widest(a->threads, b->threads), registers, 0);
-  return registers <= PLENTY || a->blocks + b->blocks <= (int64_t)chip->sms * resident;
+  return registers <= CUDA_PLENTY || a->blocks + b->blocks <= (int64_t)chip->sms * resident;
 }
 
 static bool suit(const finder *f, const cuda_launch *a, const cuda_launch *b) {
@@ -133,23 +133,36 @@ static void move_to_end(finder *f, size_t i) {
   f->all.at[i] = x;
 }
 
-// The launch that x joins, moved to where it has to be; NULL: none.
-static cuda_launch *find_place(finder *f, const cuda_launch *x) {
-  bool may_go_up = true;
-  size_t end = f->all.num, begin = end > MOST_BACK ? end - MOST_BACK : 0;
+// The first launch that x may join by going up to it; NULL: none. *met: how many launches there are
+// up to the last one that x has to do with, beyond which it does not go.
+static cuda_launch *first_above(finder *f, const cuda_launch *x, size_t begin, size_t *met) {
+  cuda_launch *best = NULL;
+  for (*met = f->all.num; *met > begin; --*met) {
+    cuda_launch *l = &f->all.at[*met - 1];
+    if (meet(l, x))
+      break;
+    best = suit(f, l, x) ? l : best;
+  }
+  return best;
+}
+
+// The last launch that x may join if that goes down to the end; NULL: none.
+static cuda_launch *last_to_sink(finder *f, const cuda_launch *x, size_t begin, size_t end) {
   for (size_t i = end; i-- > begin;) {
     cuda_launch *l = &f->all.at[i];
-    bool apart = !meet(l, x);
-    if (apart && (may_go_up || !l->pinned) && suit(f, l, x)) {
-      if (may_go_up)
-        return l;
-      l->at = x->at;
-      move_to_end(f, i);
-      return &f->all.at[end - 1];
-    }
-    may_go_up &= apart;
+    if (l->pinned || !suit(f, l, x) || meet(l, x))
+      continue;
+    l->at = x->at;
+    move_to_end(f, i);
+    return &f->all.at[f->all.num - 1];
   }
   return NULL;
+}
+
+static cuda_launch *find_place(finder *f, const cuda_launch *x) {
+  size_t end = f->all.num, begin = end > MOST_BACK ? end - MOST_BACK : 0, met;
+  cuda_launch *above = first_above(f, x, begin, &met);
+  return above ? above : last_to_sink(f, x, begin, met);
 }
 
 static void pin(finder *f, const cuda_launch *x, const cuda_launch *place) {

@@ -21,6 +21,10 @@
 
 #include "codegen/program.h"
 
+// With up to so many registers of a thread, estimated, an SM holds 24 warps (ptxas takes half of
+// the estimate to four fifths of it), which is enough for the traffic of its share of memory.
+enum { CUDA_PLENTY = 100 };
+
 typedef IR_VEC(cg_bytes) cuda_spans;
 
 // Calls side by side, each of one phase; or one call.
@@ -35,7 +39,7 @@ typedef struct cuda_launch {
   bool shared;      // others may join
   bool pinned;      // a later launch has to do with it: it stays before that one
   uint32_t at;      // the kernel whose place in their order it has
-  cg_joint *joint;  // of several calls; set with the text of the launch (cuda_calls.c)
+  cg_joint *joint;  // of several calls (cuda_joints.c)
 } cuda_launch;
 typedef struct cuda_launches {
   cuda_launch *at;
@@ -48,10 +52,11 @@ cuda_launches cuda_find_launches(const cg_program *p, const plan *plan, size_t f
 plan_wishes cuda_wish_lives(const cg_program *p);
 
 // --- joints (codegen/cuda_joints.c)
-// The entry for a launch of several calls, made where there is none yet; rows for them are added to
-// its table, from word *first on.
-cg_joint *cuda_join_calls(cg_program *p, const plan *plan, size_t func, const cuda_launch *x,
-                          size_t *first);
+// Sets x->joint, for several calls: an entry that there is, which may get further functions, or a
+// new one.
+void cuda_choose_joint(cg_program *p, size_t func, cuda_launch *x);
+// Then: adds rows for the calls to its table; the word that they begin with.
+size_t cuda_put_rows(const cg_program *p, const plan *plan, size_t func, const cuda_launch *x);
 // "52 calls of loop_new, loop_new_2, loop_new_3".
 const char *cuda_describe_joint(const cg_program *p, const cg_joint *j);
 // The table and the entry as text. In constant memory, or not.

@@ -19,9 +19,10 @@ typedef struct cg_distinct {
 
 // GPU: an entry for calls of several functions side by side (codegen/cuda_launches.h).
 typedef struct cg_joint {
-  const char *name;            // C identifier: "joint_new"
-  IR_VEC(cg_distinct *) parts; // in the order of cg_program.distinct
+  const char *name; // C identifier: "joint_new"
+  IR_VEC(cg_distinct *) parts;
   int threads;                 // of a block
+  int registers;               // of a thread, estimated: the widest
   size_t widest;               // arguments of a call
   ir_buf rows;                 // text of the table: all launches, one after the other
   size_t num_words, num_calls; // of it

@@ -116,15 +116,15 @@ static int *join_reused(planner *x, const plan_live *l, plan_interval *iv, size_
 }
 
 // Packs the intervals, widened by what is wished if that makes them no higher. Where it does,
-// wishes that come less close to the peak remain.
+// nothing is granted so near the peak.
 static int64_t pack(planner *x, plan_live *l, const int *unit, plan_interval *iv, size_t num) {
-  enum { QUARTERS = 4 };
+  static const int sixteenths[] = {16, 15, 14, 12, 8}; // of the peak
   int64_t bytes = plan_pack(x->arena, iv, num), peak = plan_pack_bound(x->arena, iv, num);
   plan_interval *wide = IR_NEW_ARRAY(x->arena, plan_interval, num + 1);
-  for (int i = QUARTERS; x->wishes && i > 0; i--) {
+  for (size_t i = 0; x->wishes && i < sizeof sixteenths / sizeof *sixteenths; i++) {
+    int64_t most = peak / 16 * sixteenths[i];
     memcpy(wide, iv, num * sizeof *iv);
-    plan_live granted =
-        plan_grant_wishes(x->arena, l, x->wishes, peak / QUARTERS * i, unit, wide, num);
+    plan_live granted = plan_grant_wishes(x->arena, l, x->wishes, most, unit, wide, num);
     int64_t wide_bytes = plan_pack(x->arena, wide, num);
     if (wide_bytes > bytes)
       continue;
