@@ -27,13 +27,13 @@ static void put_phases(writer *w, const cg_kernel *c, const cg_distinct *d) {
   ir_buf_puts(w->out, "  }\n");
 }
 
-static void put_joint(writer *w, const cg_joint *j, const cuda_launch *x, size_t first) {
+static void put_joint(writer *w, const cuda_launch *x) {
   ir_buf_printf(w->out,
                 "  { // %s: %s and %zu more\n"
                 "    const joint args = {arena, batch, %zu, %zu};\n"
                 "    launch(%s, %lld, args);\n  }\n",
-                j->name, x->calls.at[0]->k->name, x->calls.num - 1, first, x->calls.num, j->name,
-                (long long)x->blocks);
+                x->joint->name, x->calls.at[0]->k->name, x->calls.num - 1, x->first, x->calls.num,
+                x->joint->name, (long long)x->blocks);
 }
 
 static void put_copies(writer *w) {
@@ -57,11 +57,13 @@ static void put_function(const cg_program *p, const plan *plan, size_t func, ir_
   w.workspace = cg_workspaces(p->arena, plan, w.f);
   open_function(&w);
   for (size_t i = 0; i < p->launches[func].num; i++) {
-    const cuda_launch *x = &p->launches[func].at[i];
-    if (x->joint)
-      put_joint(&w, x->joint, x, cuda_put_rows(p, plan, func, x));
-    else
+    cuda_launch *x = &p->launches[func].at[i];
+    if (!x->joint) {
       put_phases(&w, x->calls.at[0], x->only);
+      continue;
+    }
+    cuda_put_rows(p, plan, func, x);
+    put_joint(&w, x);
   }
   put_copies(&w);
   ir_buf_puts(out, "}\n");

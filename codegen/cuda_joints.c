@@ -165,14 +165,13 @@ static void put_ends(table *t, const cuda_launch *x) {
   ir_buf_puts(&t->j->rows, "\n");
 }
 
-size_t cuda_put_rows(const cg_program *p, const plan *plan, size_t func, const cuda_launch *x) {
+void cuda_put_rows(const cg_program *p, const plan *plan, size_t func, cuda_launch *x) {
   table t = {.p = p, .plan = plan, .f = p->module->funcs.at[func], .func = func, .j = x->joint};
   t.workspace = cg_workspaces(p->arena, plan, t.f);
-  size_t first = t.j->num_words;
+  x->first = t.j->num_words;
   put_ends(&t, x);
   for (size_t i = 0; i < x->calls.num; i++)
     put_row(&t, x->calls.at[i]);
-  return first;
 }
 
 // --- text ------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ typedef struct cuda_launch {
   bool pinned;      // a later launch has to do with it: it stays before that one
   uint32_t at;      // the kernel whose place in their order it has
   cg_joint *joint;  // of several calls (cuda_joints.c)
+  size_t first;     // then: the word of its table that the rows begin with
 } cuda_launch;
 typedef struct cuda_launches {
   cuda_launch *at;
@@ -55,8 +56,8 @@ plan_wishes cuda_wish_lives(const cg_program *p);
 // Sets x->joint, for several calls: an entry that there is, which may get further functions, or a
 // new one.
 void cuda_choose_joint(cg_program *p, size_t func, cuda_launch *x);
-// Then: adds rows for the calls to its table; the word that they begin with.
-size_t cuda_put_rows(const cg_program *p, const plan *plan, size_t func, const cuda_launch *x);
+// Then: adds rows for the calls to its table, from word x->first on.
+void cuda_put_rows(const cg_program *p, const plan *plan, size_t func, cuda_launch *x);
 // "52 calls of loop_new, loop_new_2, loop_new_3".
 const char *cuda_describe_joint(const cg_program *p, const cg_joint *j);
 // The table and the entry as text. In constant memory, or not.
