@@ -32,6 +32,7 @@ static size_t num_buffers(const cg_kernel *c) {
 typedef struct wanted {
   IR_VEC(cg_distinct *) parts;
   int threads, registers;
+  int64_t blocks;
 } wanted;
 
 static bool has_part(cg_distinct *const *parts, size_t num, const cg_distinct *d) {
@@ -42,7 +43,7 @@ static bool has_part(cg_distinct *const *parts, size_t num, const cg_distinct *d
 }
 
 static wanted wanted_by(const cg_program *p, size_t func, const cuda_launch *x) {
-  wanted w = {.threads = x->threads, .registers = x->registers};
+  wanted w = {.threads = x->threads, .registers = x->registers, .blocks = x->blocks};
   for (size_t i = 0; i < x->calls.num; i++) {
     cg_distinct *d = p->shared[func][x->calls.at[i]->k->id];
     if (!has_part(w.parts.at, w.parts.num, d))
@@ -59,11 +60,14 @@ static size_t num_common(const cg_joint *j, const wanted *w) {
 }
 
 // An entry that has some of the functions gets the others, too, so that bodies are compiled once
-// more and not as often as launches combine them; unless one would take registers from the others.
-static bool will_do(const cg_joint *j, const wanted *w) {
-  bool narrow = j->registers <= CUDA_PLENTY && w->registers <= CUDA_PLENTY;
-  bool same = w->parts.num == num_common(j, w) && j->registers <= w->registers;
-  return j->threads == w->threads && num_common(j, w) > 0 && (narrow || same);
+// more and not as often as launches combine them; unless one would take registers that others miss.
+static bool will_do(const cg_program *p, const cg_joint *j, const wanted *w) {
+  int registers = j->registers > w->registers ? j->registers : w->registers;
+  int64_t blocks = j->blocks > w->blocks ? j->blocks : w->blocks;
+  size_t common = num_common(j, w);
+  bool same = common == w->parts.num && common == j->parts.num;
+  return j->threads == w->threads && common > 0 &&
+         (same || cuda_has_room(p->target->cuda, w->threads, registers, blocks));
 }
 
 static const char *new_name(const cg_program *p, const ir_kernel *k) {
@@ -85,7 +89,7 @@ static cg_joint *new_joint(cg_program *p, const wanted *w, const ir_kernel *k) {
 
 static cg_joint *find_joint(const cg_program *p, const wanted *w) {
   for (size_t i = 0; i < p->joints.num; i++)
-    if (will_do(p->joints.at[i], w))
+    if (will_do(p, p->joints.at[i], w))
       return p->joints.at[i];
   return NULL;
 }
@@ -96,6 +100,7 @@ void cuda_choose_joint(cg_program *p, size_t func, cuda_launch *x) {
   x->joint = j = j ? j : new_joint(p, &w, x->calls.at[0]->k);
   j->num_calls += x->calls.num;
   j->registers = w.registers > j->registers ? w.registers : j->registers;
+  j->blocks = w.blocks > j->blocks ? w.blocks : j->blocks;
   for (size_t i = 0; i < w.parts.num; i++) {
     const cg_kernel *c = w.parts.at[i]->uses.at[0];
     size_t width = num_buffers(c) + c->numbers.num;

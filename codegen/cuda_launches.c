@@ -14,10 +14,15 @@
 // from values alone, to tell the planner which lives should be longer, and from what it then did.
 //
 // A launch has the registers of its widest kernel. That costs the others nothing while all of its
-// blocks are on the chip at a time anyhow, or while there are no more than CUDA_PLENTY.
+// blocks are on the chip at a time anyhow, or while there are few: with up to PLENTY (estimated;
+// ptxas takes four fifths of it at most) an SM holds 24 warps, which is enough for the traffic of
+// its share of memory.
 #include "codegen/cuda_launches.h"
 
+#include <string.h>
+
 enum {
+  PLENTY = 80,     // registers of a thread
   MOST_BACK = 64,  // launches that are looked at: time of compiling, in long functions
   MOST_WIDTH = 24, // arguments of a call: all rows of a table are as wide as the widest
 };
@@ -68,6 +73,11 @@ static void add_writes(finder *f, cuda_spans *s, const ir_node *value) {
       add_span(f, s, f->f->next_id + (int64_t)f->writes.at[i]->state->id, 1);
 }
 
+// Not worth an entry more to compile.
+static bool runs_once(const ir_func *f) {
+  return !strcmp(f->name, "init");
+}
+
 static cuda_launch launch_of(finder *f, const cg_kernel *c) {
   cuda_launch x = {.only = f->plan ? f->p->shared[f->func][c->k->id] : NULL,
                    .at = c->k->id,
@@ -75,7 +85,8 @@ static cuda_launch launch_of(finder *f, const cg_kernel *c) {
                    .threads = c->threads[0],
                    .registers = c->registers,
                    .any_threads = c->any_threads,
-                   .shared = c->num_phases == 1 && c->in.num + c->out.num <= MOST_WIDTH};
+                   .shared = c->num_phases == 1 && c->in.num + c->out.num <= MOST_WIDTH &&
+                             !runs_once(f->f)};
   IR_PUSH(f->p->arena, x.calls, c);
   for (size_t i = 0; i < c->in.num; i++)
     add_node(f, &x.reads, c->in.at[i]);
@@ -95,11 +106,14 @@ static int widest(int a, int b) {
   return a > b ? a : b;
 }
 
+bool cuda_has_room(const cg_cuda *chip, int threads, int registers, int64_t blocks) {
+  int resident = cg_resident_blocks(chip, threads, registers, 0);
+  return registers <= PLENTY || blocks <= (int64_t)chip->sms * resident;
+}
+
 static bool has_room(const finder *f, const cuda_launch *a, const cuda_launch *b) {
-  const cg_cuda *chip = f->p->target->cuda;
-  int registers = widest(a->registers, b->registers);
-  int resident = cg_resident_blocks(chip, widest(a->threads, b->threads), registers, 0);
-  return registers <= CUDA_PLENTY || a->blocks + b->blocks <= (int64_t)chip->sms * resident;
+  return cuda_has_room(f->p->target->cuda, widest(a->threads, b->threads),
+                       widest(a->registers, b->registers), a->blocks + b->blocks);
 }
 
 static bool suit(const finder *f, const cuda_launch *a, const cuda_launch *b) {

@@ -21,10 +21,6 @@
 
 #include "codegen/program.h"
 
-// With up to so many registers of a thread, estimated, an SM holds 24 warps (ptxas takes half of
-// the estimate to four fifths of it), which is enough for the traffic of its share of memory.
-enum { CUDA_PLENTY = 100 };
-
 typedef IR_VEC(cg_bytes) cuda_spans;
 
 // Calls side by side, each of one phase; or one call.
@@ -51,6 +47,10 @@ typedef struct cuda_launches {
 cuda_launches cuda_find_launches(const cg_program *p, const plan *plan, size_t func);
 // Lives that values need for the launches that there could be if no two values shared memory.
 plan_wishes cuda_wish_lives(const cg_program *p);
+
+// Whether blocks of so many threads, of which there are so many in a launch, may take so many
+// registers without being slower for it.
+bool cuda_has_room(const cg_cuda *chip, int threads, int registers, int64_t blocks);
 
 // --- joints (codegen/cuda_joints.c)
 // Sets x->joint, for several calls: an entry that there is, which may get further functions, or a

@@ -181,9 +181,9 @@ template <int width> struct k_args { char *at[width]; };
 struct k_joint { char *arena, *batch; int64_t first, num; };
 #define K_PLACE 64
 #define K_IN_BATCH 0x80000000u
-#define K_ROWS_FAR(name) static __device__ const uint32_t name##_rows[]
+#define K_ROWS_FAR(name) static __device__ uint32_t name##_rows[]
 #if defined(K_GPU)
-#define K_ROWS_NEAR(name) static __constant__ const uint32_t name##_rows[]
+#define K_ROWS_NEAR(name) static __constant__ uint32_t name##_rows[]
 #else
 #define K_ROWS_NEAR(name) K_ROWS_FAR(name)
 #endif

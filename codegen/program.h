@@ -23,6 +23,7 @@ typedef struct cg_joint {
   IR_VEC(cg_distinct *) parts;
   int threads;                 // of a block
   int registers;               // of a thread, estimated: the widest
+  int64_t blocks;              // of its largest launch
   size_t widest;               // arguments of a call
   ir_buf rows;                 // text of the table: all launches, one after the other
   size_t num_words, num_calls; // of it
