@@ -74,6 +74,10 @@ typedef struct cg_kernel {
   int threads[CG_MAX_PHASES];   // GPU: of a block
   int64_t workspace;            // bytes
   cg_products products;         // GPU: for estimates
+  // GPU: kernels that may share a launch with others (cuda_launches.h): registers of a thread,
+  // estimated; 0: it may not. And whether blocks of any size will do, as one thread works.
+  int registers;
+  bool any_threads;
   // Numbers that kernels of equal text may differ in. LOOP: the element count of a kernel with
   // one axis; then the stream of each random member.
   IR_VEC(int64_t) numbers;

@@ -1,30 +1,14 @@
 // cuda_calls.c: the calls of a function as text for a GPU: launches, all into one stream, which
 // runs them in order. Entry points are named by an enum in front of the functions.
 //
-//   { // loop_new: wte.new and 15 more                  { // div = cast, div  f32[64,28,28]
-//     const struct {                                       char *const args[] = {batch + 0, ...};
-//       int64_t num;                                       launch(loop_div_0, 49, args);
-//       struct { int64_t end; char *at[6]; } row[16];    }
-//     } rows = {16, {
-//         {9, {arena + 64, ..., (char *)8320ll}}, // wte.new
-//         {73, {arena + 33344, ...}}, // fc.w.new
-//     }};
-//     launch(loop_new_0_rows, 312, rows);
-//   }
-// The parameter of a launch has at most 4 KiB: merged launches with more rows are cut.
+//   { // joint_new: wte.new and 51 more                 { // div = cast, div  f32[64,28,28]
+//     const joint args = {arena, batch, 0, 52};           char *const args[] = {batch + 0, ...};
+//     launch(joint_new, 819, args);                       launch(loop_div_0, 49, args);
+//   }                                                   }
+#include "codegen/cuda_launches.h"
 #include "codegen/program_functions.h"
 
-enum { PARAMETER_BYTES = 4096 };
-
-static size_t width_of(const cg_kernel *c) {
-  return c->in.num + c->out.num + (c->workspace > 0) + c->numbers.num;
-}
-
-// k_rows of the prelude: a count, then rows of an end and the arguments.
-static size_t most_rows(const cg_kernel *c) {
-  return (PARAMETER_BYTES - 8) / (8 + 8 * width_of(c));
-}
-
+// --- launches --------------------------------------------------------------------------------
 static void open_function(writer *w) {
   ir_buf_printf(w->out,
                 "\nstatic void run_%s(mlrt_gpu *gpu, char *arena, int slot) {\n"
@@ -33,73 +17,57 @@ static void open_function(writer *w) {
                 w->f->name, (long long)w->plan->staging_slot_bytes);
 }
 
-static void before_window(writer *w) {
-  (void)w; // the stream's order is all the order that there is
-}
-
-static void put_launch(writer *w, const call *x, int phase) {
-  ir_buf_printf(w->out, "    launch(%s_%d, %lld, args);\n", x->d->name, phase,
-                (long long)x->c->tasks[phase]);
-}
-
-static void put_phases(writer *w, call *x) {
-  writer_open_call(w, x);
+static void put_phases(writer *w, const cg_kernel *c, const cg_distinct *d) {
+  writer_open_call(w, c);
   ir_buf_puts(w->out, "    char *const args[] = {");
-  writer_put_arguments(w, x->c);
+  writer_put_arguments(w, c);
   ir_buf_puts(w->out, "};\n");
-  for (int i = 0; i < x->c->num_phases; i++)
-    put_launch(w, x, i);
+  for (int i = 0; i < c->num_phases; i++)
+    ir_buf_printf(w->out, "    launch(%s_%d, %lld, args);\n", d->name, i, (long long)c->tasks[i]);
   ir_buf_puts(w->out, "  }\n");
 }
 
-// --- many calls in one launch ----------------------------------------------------------------
-static bool in_launch(const call *x, const cg_distinct *d) {
-  return x->d == d && x->merged != 1;
-}
-
-static void open_rows(writer *w, const cg_kernel *c, size_t rows, size_t num) {
+static void put_joint(writer *w, const cuda_launch *x) {
   ir_buf_printf(w->out,
-                "    const struct {\n      int64_t num;\n      struct {\n        int64_t end;\n"
-                "        char *at[%zu];\n      } row[%zu];\n    } rows = {%zu, {\n",
-                width_of(c), rows, num);
+                "  { // %s: %s and %zu more\n"
+                "    const joint args = {arena, batch, %zu, %zu};\n"
+                "    launch(%s, %lld, args);\n  }\n",
+                x->joint->name, x->calls.at[0]->k->name, x->calls.num - 1, x->first, x->calls.num,
+                x->joint->name, (long long)x->blocks);
 }
 
-static void put_merged(writer *w, call *first) {
-  cg_distinct *d = first->d;
-  const cg_kernel *c = first->c;
-  size_t rows = most_rows(c), left = first->merged, in_part = 0;
-  int64_t tasks = 0;
-  d->rows = d->rows > rows ? d->rows : rows;
-  for (size_t i = 0; i < w->window.num; i++) {
-    const call *x = &w->window.at[i];
-    if (!in_launch(x, d))
-      continue;
-    if (in_part == 0) {
-      ir_buf_printf(w->out, "  { // %s: %s and %zu more = %s\n", d->name, x->c->k->name,
-                    (left < rows ? left : rows) - 1, cg_describe_ops(w->p->arena, c->k));
-      open_rows(w, c, rows, left < rows ? left : rows);
-    }
-    tasks += x->c->tasks[0];
-    ir_buf_printf(w->out, "        {%lld, {", (long long)tasks);
-    writer_put_arguments(w, x->c);
-    ir_buf_printf(w->out, "}}, // %s\n", x->c->k->name);
-    left--;
-    if (++in_part == rows || left == 0) {
-      ir_buf_printf(w->out, "    }};\n    launch(%s_0_rows, %lld, rows);\n  }\n", d->name,
-                    (long long)tasks);
-      in_part = 0;
-      tasks = 0;
-    }
+static void put_copies(writer *w) {
+  for (size_t i = 0; i < w->plan->copies.num; i++) {
+    const plan_copy *c = &w->plan->copies.at[i];
+    if (c->func == w->f)
+      ir_buf_printf(w->out, "  mlrt_gpu_copy(gpu, arena + %lld, arena + %lld, %lld); // %s\n",
+                    (long long)c->to, (long long)c->from, (long long)c->bytes, c->state->name);
   }
 }
 
-static void put_copy(writer *w, const plan_copy *c) {
-  ir_buf_printf(w->out, "  mlrt_gpu_copy(gpu, arena + %lld, arena + %lld, %lld); // %s\n",
-                (long long)c->to, (long long)c->from, (long long)c->bytes, c->state->name);
+static void find_launches(cg_program *p, const plan *plan, size_t func) {
+  p->launches[func] = cuda_find_launches(p, plan, func);
+  for (size_t i = 0; i < p->launches[func].num; i++)
+    if (p->launches[func].at[i].calls.num > 1)
+      cuda_choose_joint(p, func, &p->launches[func].at[i]);
 }
 
-const call_text cuda_calls = {open_function, before_window, put_phases,
-                              put_phases,    put_merged,    put_copy};
+static void put_function(const cg_program *p, const plan *plan, size_t func, ir_buf *out) {
+  writer w = {.p = p, .plan = plan, .out = out, .f = p->module->funcs.at[func]};
+  w.workspace = cg_workspaces(p->arena, plan, w.f);
+  open_function(&w);
+  for (size_t i = 0; i < p->launches[func].num; i++) {
+    cuda_launch *x = &p->launches[func].at[i];
+    if (!x->joint) {
+      put_phases(&w, x->calls.at[0], x->only);
+      continue;
+    }
+    cuda_put_rows(p, plan, func, x);
+    put_joint(&w, x);
+  }
+  put_copies(&w);
+  ir_buf_puts(out, "}\n");
+}
 
 // --- the file --------------------------------------------------------------------------------
 static void put_entries(const cg_program *p, ir_buf *out) {
@@ -108,12 +76,17 @@ static void put_entries(const cg_program *p, ir_buf *out) {
     const cg_distinct *d = p->distinct.at[i];
     for (int j = 0; j < d->uses.at[0]->num_phases; j++)
       ir_buf_printf(out, "  %s_%d,\n", d->name, j);
-    if (d->rows)
-      ir_buf_printf(out, "  %s_0_rows,\n", d->name);
   }
+  for (size_t i = 0; i < p->joints.num; i++)
+    ir_buf_printf(out, "  %s,\n", p->joints.at[i]->name);
   ir_buf_puts(out, "};\n"
                    "#define launch(entry, blocks, parameter) \\\n"
                    "  mlrt_gpu_launch(gpu, entry, blocks, &parameter, sizeof parameter)\n");
+  if (p->joints.num)
+    ir_buf_puts(out,
+                "// Many calls: `num` of them, whose rows begin at word `first` of its table.\n"
+                "typedef struct joint {\n  char *arena, *batch;\n  int64_t first, num;\n"
+                "} joint;\n");
 }
 
 static void put_plain_versions(const cg_program *p, ir_buf *out) {
@@ -123,9 +96,13 @@ static void put_plain_versions(const cg_program *p, ir_buf *out) {
                     p->distinct.at[i]->plain);
 }
 
-void cuda_emit_functions(const cg_program *p, const plan *plan, ir_buf *out) {
+void cuda_emit_functions(cg_program *p, const plan *plan, ir_buf *out) {
   ir_buf functions = ir_buf_new(p->arena);
-  writer_put_functions(p, plan, &cuda_calls, &functions); // sets cg_distinct.rows
+  p->launches = IR_NEW_ARRAY(p->arena, cuda_launches, p->module->funcs.num + 1);
+  for (size_t i = 0; i < p->module->funcs.num; i++)
+    find_launches(p, plan, i); // all, as an entry's functions decide how wide its rows are
+  for (size_t i = 0; i < p->module->funcs.num; i++)
+    put_function(p, plan, i, &functions);
   ir_buf_puts(out, "#include \"mlrt.h\"\n\n");
   put_plain_versions(p, out);
   put_entries(p, out);

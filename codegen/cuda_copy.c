@@ -8,7 +8,7 @@
 // Threads that are neighbours read and write neighbours; memory is the limit, not the divisions.
 #include "codegen/cuda_element.h"
 
-enum { THREADS = 256 };
+enum { THREADS = 256, REGISTERS = 40 };
 
 void cuda_copy_schedule(cg_kernel *k) {
   const ir_node *n = k->k->anchor;
@@ -17,6 +17,7 @@ void cuda_copy_schedule(cg_kernel *k) {
   k->num_phases = 1;
   k->tasks[0] = elements > THREADS ? (elements + THREADS - 1) / THREADS : 1;
   k->threads[0] = THREADS;
+  k->registers = REGISTERS;
 }
 
 // --- pad -------------------------------------------------------------------------------------

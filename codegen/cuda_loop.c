@@ -125,6 +125,14 @@ static void plan_keep(cuda_loop *c, const cg_kernel *k) {
   c->turns = c->kept ? (int)ir_ceil_div(c->vectors, c->group) : 0;
 }
 
+// Registers of a thread: what its turn has in hand, or a row that it keeps. Blocks of another size
+// than most kernels have share no launch with them, but for the work of one thread.
+static void say_what_it_takes(cg_kernel *k, const cuda_loop *c) {
+  k->any_threads = c->p.vector_axis < 0;
+  if (c->threads == THREADS || k->any_threads)
+    k->registers = cuda_loop_takes(&c->p, k) + (int)kept_by_thread(c, c->group);
+}
+
 void cuda_loop_schedule(cg_kernel *k) {
   cuda_loop *c = IR_NEW(k->arena, cuda_loop);
   k->dom = loop_simplify(k->arena, k->k, k->dom);
@@ -139,6 +147,7 @@ void cuda_loop_schedule(cg_kernel *k) {
   k->threads[0] = c->threads;
   k->workspace = 0;
   k->schedule = c;
+  say_what_it_takes(k, c);
   loop_push_numbers(&c->p, k);
 }
 

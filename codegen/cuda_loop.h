@@ -43,6 +43,9 @@ static inline const cuda_loop *cuda_loop_of(const loop_emit *m) {
 int cuda_loop_keep(loop_plan *p, const cg_kernel *k);
 // Registers that a turn takes besides those, estimated.
 int cuda_loop_busy(const loop_plan *p, const cg_kernel *k);
+// The same with what does not run along rows: all values of a turn at a time, rather more than
+// ptxas finds necessary.
+int cuda_loop_takes(const loop_plan *p, const cg_kernel *k);
 // Rows are too long: members anew, without scratch rows, and in as few phases as that allows.
 void cuda_loop_keep_nothing(loop_plan *p, const cg_kernel *k);
 void cuda_loop_declare_kept(loop_emit *m, int turns);

@@ -139,6 +139,19 @@ int cuda_loop_busy(const loop_plan *p, const cg_kernel *k) {
   return registers + WORKING * widest;
 }
 
+int cuda_loop_takes(const loop_plan *p, const cg_kernel *k) {
+  const domain *d = k->dom;
+  int registers = cuda_loop_busy(p, k);
+  for (size_t i = 0; i < d->loads.num; i++) {
+    const dom_load *l = &d->loads.at[i];
+    if (!dom_is_in_memory(l) || runs_along_rows(d, l) || first_like(d, i) != i)
+      continue;
+    bool varies = p->vector_axis >= 0 && l->access.stride[p->vector_axis] != 0;
+    registers += registers_of(l->buffer->type.dtype, varies ? p->lanes : 1);
+  }
+  return registers;
+}
+
 int cuda_loop_keep(loop_plan *p, const cg_kernel *k) {
   const domain *d = k->dom;
   keep_walk w = {.p = p, .k = k};

@@ -209,7 +209,9 @@ template <typename T, int N> struct k_array : emu_shared<T, N> {
 // K_KERNEL(name, threads, width) { ... task ... args[0] ... }     entry `name`: one call
 // K_KERNEL_ROOM(name, threads, blocks, width)                     the same; its registers leave room
 //                                                                 for so many blocks on an SM
-// K_ROWS(name, threads, width, rows)                              entry `name_rows`: many calls
+// K_JOINT(name, threads, widest) { K_CALLS(0, kernel_0, 5, 1) ... }
+//                                                                 entry `name`: many calls of some
+//                                                                 kernels of the file, side by side
 // threads is a multiple of 32; args has `width` entries.
 template <int width> struct k_args { char *at[width]; };
 // args[i] in a kernel: a buffer as (const float *)args[i], a number as (int64_t)(uintptr_t)args[i].
@@ -225,19 +227,47 @@ struct k_given {
   char *const *at;
   K_IN k_argument operator[](int i) const { k_argument a = {at[i]}; return a; }
 };
-template <int width, int rows> struct k_rows {
-  int64_t num;
-  struct { int64_t end; char *at[width]; } row[rows]; // end: tasks of this row and of those before
-};
+
+// The calls of a joint entry are rows of words, K_ROWS_NEAR(name) = {...} (constant memory: 64 KiB of
+// a file) or K_ROWS_FAR(name) = {...}. A launch has, from word `first` on, for each of its `num` calls
+// the blocks of it and of those before it; then a row for each: the number of its kernel in the
+// entry, buffers as K_PLACE bytes from the arena's begin (top bit: from the batch's), numbers; all
+// rows are as wide as the widest.
+struct k_joint { char *arena, *batch; int64_t first, num; };
+#define K_PLACE 64
+#define K_IN_BATCH 0x80000000u
+#define K_ROWS_FAR(name) static __device__ uint32_t name##_rows[]
+#if defined(K_GPU)
+#define K_ROWS_NEAR(name) static __constant__ uint32_t name##_rows[]
+#else
+#define K_ROWS_NEAR(name) K_ROWS_FAR(name)
+#endif
+struct k_call { const uint32_t *word; char *arena, *batch; int64_t task; };
 // The row that a block works for: the first whose end lies beyond it.
-template <int width, int rows> K_IN int k_row_of(const k_rows<width, rows> &all, int64_t block) {
+K k_call k_find_call(const k_joint &all, const uint32_t *words, int widest, int64_t block) {
+  const uint32_t *const end = words + all.first;
   int low = 0, high = (int)all.num - 1;
   while (low < high) {
     const int middle = (low + high) / 2;
-    if (block < all.row[middle].end) high = middle;
+    if (block < end[middle]) high = middle;
     else low = middle + 1;
   }
-  return low;
+  k_call r;
+  r.word = end + all.num + (int64_t)low * (1 + widest);
+  r.arena = all.arena;
+  r.batch = all.batch;
+  r.task = block - (low > 0 ? end[low - 1] : 0);
+  return r;
+}
+template <int buffers, int numbers> K_IN k_args<buffers + numbers> k_args_of(const k_call &row) {
+  k_args<buffers + numbers> r;
+  _Pragma("unroll") for (int i = 0; i < buffers; i++) {
+    const uint32_t place = row.word[1 + i];
+    r.at[i] = (place & K_IN_BATCH ? row.batch : row.arena) + (int64_t)(place & ~K_IN_BATCH) * K_PLACE;
+  }
+  _Pragma("unroll") for (int i = buffers; i < buffers + numbers; i++)
+    r.at[i] = (char *)(uintptr_t)row.word[1 + i];
+  return r;
 }
 #define K_BODY(name) static K_IN void name##_body(const int64_t task, const k_given args)
 #if defined(K_GPU)
@@ -264,10 +294,16 @@ template <int width, int rows> K_IN int k_row_of(const k_rows<width, rows> &all,
 #define K_KERNEL(name, threads, width) K_KERNEL_WITHIN(name, threads, K_BOUNDS(threads), width)
 #define K_KERNEL_ROOM(name, threads, blocks, width)                                                \
   K_KERNEL_WITHIN(name, threads, K_BOUNDS(threads, blocks), width)
-#define K_ROWS(name, threads, width, rows)                                                         \
-  static_assert(sizeof(k_rows<width, rows>) <= 32764, "too many rows for parameters");             \
-  K_ENTRY(name##_rows, threads, K_BOUNDS(threads), k_rows<width, rows>) {                                      \
-    const int row = k_row_of(all, (int64_t)blockIdx.x);                                            \
-    const k_given args = {all.row[row].at};                                                        \
-    name##_body((int64_t)blockIdx.x - (row > 0 ? all.row[row - 1].end : 0), args);                 \
+#define K_JOINT(name, threads, widest)                                                             \
+  static K_IN void name##_calls(const k_call &row);                                                 \
+  K_ENTRY(name, threads, K_BOUNDS(threads), k_joint) {                                             \
+    name##_calls(k_find_call(all, name##_rows, widest, (int64_t)blockIdx.x));                       \
+  }                                                                                                \
+  static K_IN void name##_calls(const k_call &row)
+#define K_CALLS(which, name, buffers, numbers)                                                     \
+  if (row.word[0] == which) {                                                                      \
+    const k_args<(buffers) + (numbers)> args = k_args_of<buffers, numbers>(row);                   \
+    const k_given given = {args.at};                                                               \
+    name##_body(row.task, given);                                                                  \
+    return;                                                                                        \
   }

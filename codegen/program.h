@@ -13,10 +13,22 @@ typedef struct cg_distinct {
   const char *text;     // its C source
   const char *plain;    // name of the plain version for `check`; NULL: none
   int64_t flops, bytes; // per call of the first use
-  size_t rows;          // GPU: calls that a merged launch holds at most; 0: none is merged
   int unit;             // GPU: number of the file
   IR_VEC(const cg_kernel *) uses;
 } cg_distinct;
+
+// GPU: an entry for calls of several functions side by side (codegen/cuda_launches.h).
+typedef struct cg_joint {
+  const char *name; // C identifier: "joint_new"
+  IR_VEC(cg_distinct *) parts;
+  int threads;                 // of a block
+  int registers;               // of a thread, estimated: the widest
+  int64_t blocks;              // of its largest launch
+  size_t widest;               // arguments of a call
+  ir_buf rows;                 // text of the table: all launches, one after the other
+  size_t num_words, num_calls; // of it
+  int unit;                    // number of the file, which has the functions, too
+} cg_joint;
 
 // A data file carried inside the program.
 typedef struct cg_embedded {
@@ -33,6 +45,8 @@ typedef struct cg_program {
   cg_kernel **kernels[8];  // [function][kernel id]
   cg_distinct **shared[8]; // [function][kernel id], after cg_share
   IR_VEC(cg_distinct *) distinct;
+  IR_VEC(cg_joint *) joints;        // GPU: of cg_program_emit
+  struct cuda_launches *launches;   // GPU: by function; of cg_program_emit
   IR_VEC(cg_embedded) embedded;     // put there by the driver before cg_program_emit
   struct cg_plain_step *plain_step; // of cg_program_emit (codegen/plain_step.h); NULL: none
 } cg_program;
@@ -59,6 +73,8 @@ typedef IR_VEC(cg_source) cg_sources;
 
 // Schedules every kernel (tasks, phases; sets ir_kernel.workspace). Before plan_build.
 cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t);
+// The memory plan for how the target calls kernels.
+plan *cg_plan(const cg_program *p);
 // Emits each kernel; equal texts become one cg_distinct (codegen/program_share.c).
 void cg_share(cg_program *p);
 // All files, in a fixed order, those that take long to compile first: plain.c, kernels_*.c,
@@ -67,8 +83,12 @@ cg_sources cg_program_emit(cg_program *p, const plan *plan, const cg_origin *o);
 
 // --- parts (codegen/program_*.c)
 void cg_emit_functions(const cg_program *p, const plan *plan, ir_buf *out);
-void cuda_emit_functions(const cg_program *p, const plan *plan, ir_buf *out); // sets rows
+void cuda_emit_functions(cg_program *p, const plan *plan, ir_buf *out); // sets joints, launches
 void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, ir_buf *out);
+// Arena offsets of the kernels' workspaces, by kernel id; -1: it has none.
+int64_t *cg_workspaces(ir_arena *a, const plan *p, const ir_func *f);
+// "PREFIXfamily_word", a C identifier with the last word of a kernel's name.
+const char *cg_identifier(const cg_program *p, const char *family, const ir_kernel *k);
 // Ops and sizes of a kernel in one line, "matmul, add, max  f32[64,128]", and its place after them:
 // "matmul, add, max  f32[64,128]  mlp.graph:7".
 const char *cg_describe_ops(ir_arena *a, const ir_kernel *k);

@@ -50,7 +50,7 @@ static void add_uses(writer *w, const call *x, int phase) {
 }
 
 // --- calls -----------------------------------------------------------------------------------
-static void open_function(writer *w) {
+void calls_open(writer *w) {
   ir_buf_printf(w->out,
                 "\nstatic void run_%s(char *arena, int slot, mlrt_team *team, int tid) {\n"
                 "  const int threads = mlrt_team_size(team);\n"
@@ -66,14 +66,14 @@ static void put_run(writer *w, const call *x, int phase) {
 }
 
 static void open_call(writer *w, const call *x) {
-  writer_open_call(w, x);
+  writer_open_call(w, x->c);
   ir_buf_puts(w->out, "    char *const args[] = {");
   writer_put_arguments(w, x->c);
   ir_buf_puts(w->out, "};\n");
 }
 
 // Phases of one kernel depend on each other's tasks anyhow.
-static void put_phases(writer *w, call *x) {
+void calls_phases(writer *w, call *x) {
   add_uses(w, x, 0);
   put_barrier(w);
   open_call(w, x);
@@ -102,7 +102,7 @@ static void put_row(writer *w, const cg_kernel *c) {
   ir_buf_printf(w->out, "%lld}, // %s\n", (long long)c->tasks[0], c->k->name);
 }
 
-static void put_launch(writer *w, call *first) {
+void calls_merged(writer *w, call *first) {
   const cg_kernel *c = first->c;
   const cg_distinct *d = first->d;
   size_t buffers = c->in.num + c->out.num + (c->workspace > 0), numbers = c->numbers.num;
@@ -117,19 +117,19 @@ static void put_launch(writer *w, call *first) {
       d->name, first->merged, buffers, numbers);
 }
 
-static void before_window(writer *w) {
+void calls_before_window(writer *w) {
   for (size_t i = 0; i < w->window.num; i++)
     add_uses(w, &w->window.at[i], 0);
   put_barrier(w);
 }
 
-static void put_one(writer *w, call *x) {
+void calls_one(writer *w, call *x) {
   open_call(w, x);
   put_run(w, x, 0);
   ir_buf_puts(w->out, "  }\n");
 }
 
-static void put_copy(writer *w, const plan_copy *c) {
+void calls_copy(writer *w, const plan_copy *c) {
   sync_use read = {.bytes = {c->from, c->from + c->bytes}},
            write = {.bytes = {c->to, c->to + c->bytes}, .write = true};
   sync_add(w->sync, read);
@@ -138,9 +138,6 @@ static void put_copy(writer *w, const plan_copy *c) {
   ir_buf_printf(w->out, "  copy(arena + %lld, arena + %lld, %lld, tid, threads); // %s\n",
                 (long long)c->to, (long long)c->from, (long long)c->bytes, c->state->name);
 }
-
-const call_text cpu_calls = {open_function, before_window, put_one,
-                             put_phases,    put_launch,    put_copy};
 
 static const char HELPERS[] =
     "\ntypedef void (*task_fn)(int64_t begin, int64_t end, char *const *args);\n"
@@ -202,5 +199,5 @@ void cg_emit_functions(const cg_program *p, const plan *plan, ir_buf *out) {
       ir_buf_printf(out, "void %s(char *const *args, double *const *taps, int hold);\n", d->plain);
   }
   ir_buf_puts(out, HELPERS);
-  writer_put_functions(p, plan, &cpu_calls, out);
+  writer_put_functions(p, plan, out);
 }

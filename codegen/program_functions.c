@@ -64,8 +64,8 @@ void writer_put_arguments(writer *w, const cg_kernel *c) {
     ir_buf_printf(w->out, ", (char *)%lldll", (long long)c->numbers.at[i]);
 }
 
-void writer_open_call(writer *w, const call *x) {
-  ir_buf_printf(w->out, "  { // %s = %s\n", x->c->k->name, cg_describe(w->p->arena, x->c->k));
+void writer_open_call(writer *w, const cg_kernel *c) {
+  ir_buf_printf(w->out, "  { // %s = %s\n", c->k->name, cg_describe(w->p->arena, c->k));
 }
 
 static void kernel_spans(const writer *w, const cg_kernel *c, spans *reads, spans *writes) {
@@ -115,13 +115,13 @@ static void put_window(writer *w) {
   if (w->window.num == 0)
     return;
   arrange_window(w);
-  w->text->window(w);
+  calls_before_window(w);
   for (size_t i = 0; i < w->window.num; i++) {
     call *x = &w->window.at[i];
     if (x->merged > 1)
-      w->text->merged(w, x);
+      calls_merged(w, x);
     if (x->merged == 1)
-      w->text->one(w, x);
+      calls_one(w, x);
   }
   w->window.num = 0;
 }
@@ -136,7 +136,7 @@ static void put_kernel(writer *w, const cg_kernel *c, cg_distinct *d) {
     return;
   }
   put_window(w);
-  w->text->phases(w, &x);
+  calls_phases(w, &x);
   w->read.num = w->written.num = 0; // everything before the inner barrier is settled
   note(w, &reads, &writes);
 }
@@ -152,36 +152,34 @@ static void put_copies(writer *w) {
     IR_PUSH(w->p->arena, reads, from);
     IR_PUSH(w->p->arena, writes, to);
     note(w, &reads, &writes);
-    w->text->copy(w, c);
+    calls_copy(w, c);
   }
 }
 
-static void find_workspaces(writer *w) {
-  size_t n = w->f->kernels.num;
-  w->workspace = IR_NEW_ARRAY(w->p->arena, int64_t, n + 1);
-  for (size_t i = 0; i < n; i++)
-    w->workspace[i] = -1;
-  for (size_t i = 0; i < w->plan->buffers.num; i++) {
-    const plan_buffer *b = &w->plan->buffers.at[i];
-    if (b->kind == PLAN_WORKSPACE && b->func == w->f)
-      w->workspace[b->kernel->id] = b->offset;
+int64_t *cg_workspaces(ir_arena *a, const plan *p, const ir_func *f) {
+  int64_t *at = IR_NEW_ARRAY(a, int64_t, f->kernels.num + 1);
+  for (size_t i = 0; i < f->kernels.num; i++)
+    at[i] = -1;
+  for (size_t i = 0; i < p->buffers.num; i++) {
+    const plan_buffer *b = &p->buffers.at[i];
+    if (b->kind == PLAN_WORKSPACE && b->func == f)
+      at[b->kernel->id] = b->offset;
   }
+  return at;
 }
 
-static void put_function(const cg_program *p, const plan *plan, const call_text *text, size_t index,
-                         ir_buf *out) {
-  writer w = {.p = p, .plan = plan, .out = out, .f = p->module->funcs.at[index], .text = text};
+static void put_function(const cg_program *p, const plan *plan, size_t index, ir_buf *out) {
+  writer w = {.p = p, .plan = plan, .out = out, .f = p->module->funcs.at[index]};
   w.sync = sync_new(p->arena);
-  find_workspaces(&w);
-  text->open(&w);
+  w.workspace = cg_workspaces(p->arena, plan, w.f);
+  calls_open(&w);
   for (size_t i = 0; i < w.f->kernels.num; i++)
     put_kernel(&w, p->kernels[index][i], p->shared[index][i]);
   put_copies(&w);
   ir_buf_puts(out, "}\n");
 }
 
-void writer_put_functions(const cg_program *p, const plan *plan, const call_text *text,
-                          ir_buf *out) {
+void writer_put_functions(const cg_program *p, const plan *plan, ir_buf *out) {
   for (size_t i = 0; i < p->module->funcs.num; i++)
-    put_function(p, plan, text, i, out);
+    put_function(p, plan, i, out);
 }

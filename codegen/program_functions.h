@@ -1,6 +1,6 @@
-// program_functions.h: each function of the module as straight-line calls. program_functions.c
-// decides which calls may run side by side and in which order they stand; the text of a call is the
-// target's: program_calls.c for a team of threads, cuda_calls.c for a GPU.
+// program_functions.h: each function of the module as straight-line calls, for a team of threads.
+// program_functions.c decides which calls may run side by side and in which order they stand; their
+// text is program_calls.c. (cuda_launches.c and cuda_calls.c are this for a GPU.)
 #ifndef CODEGEN_PROGRAM_FUNCTIONS_H
 #define CODEGEN_PROGRAM_FUNCTIONS_H
 
@@ -24,7 +24,6 @@ typedef struct writer {
   const plan *plan;
   ir_buf *out;
   const ir_func *f;
-  const struct call_text *text;
   int64_t *workspace;  // arena offset by kernel id, or -1
   spans read, written; // in this window
   IR_VEC(call) window;
@@ -32,24 +31,19 @@ typedef struct writer {
   sync_state *sync;
 } writer;
 
-// How a target writes it.
-typedef struct call_text {
-  void (*open)(writer *w);            // the function, up to its first call
-  void (*window)(writer *w);          // what stands before the calls of a window
-  void (*one)(writer *w, call *x);    // one call of one phase
-  void (*phases)(writer *w, call *x); // one call of a kernel of several phases
-  void (*merged)(writer *w, call *x); // all calls of the window that share x's function
-  void (*copy)(writer *w, const plan_copy *c);
-} call_text;
-extern const call_text cpu_calls, cuda_calls;
+// The text (program_calls.c).
+void calls_open(writer *w);            // the function, up to its first call
+void calls_before_window(writer *w);   // what stands before the calls of a window
+void calls_one(writer *w, call *x);    // one call of one phase
+void calls_phases(writer *w, call *x); // one call of a kernel of several phases
+void calls_merged(writer *w, call *x); // all calls of the window that share x's function
+void calls_copy(writer *w, const plan_copy *c);
 
 // Bytes of a tensor that has a place in the plan.
 span writer_span(const writer *w, const ir_node *n);
-// The functions' text, in terms of w->text.
-void writer_put_functions(const cg_program *p, const plan *plan, const call_text *text,
-                          ir_buf *out);
+void writer_put_functions(const cg_program *p, const plan *plan, ir_buf *out);
 // "  { // name = ops  type  file:line"
-void writer_open_call(writer *w, const call *x);
+void writer_open_call(writer *w, const cg_kernel *c);
 // "arena + 64, batch + 0, (char *)128ll": the arguments of a call.
 void writer_put_arguments(writer *w, const cg_kernel *c);
 

@@ -70,9 +70,8 @@ static const char *last_word(const char *name) {
   return word;
 }
 
-static const char *identifier(const cg_program *p, const cg_kernel *c) {
-  const char *family = ir_family_names[c->k->family];
-  char *name = ir_format(p->arena, "%s%s_%s", p->prefix, family, last_word(c->k->name));
+const char *cg_identifier(const cg_program *p, const char *family, const ir_kernel *k) {
+  char *name = ir_format(p->arena, "%s%s_%s", p->prefix, family, last_word(k->name));
   for (char *s = name; *s; s++)
     if (!isalnum((unsigned char)*s))
       *s = '_';
@@ -91,7 +90,8 @@ static const char *replace_all(ir_arena *a, const char *text, const char *from, 
 
 static cg_distinct *new_distinct(cg_program *p, ir_map *names, const cg_kernel *c) {
   cg_distinct *d = IR_NEW(p->arena, cg_distinct);
-  const char *base = identifier(p, c), *name = base;
+  const char *base = cg_identifier(p, ir_family_names[c->k->family], c->k);
+  const char *name = base;
   for (int i = 2; ir_map_get(names, name); i++)
     name = ir_format(p->arena, "%s_%d", base, i);
   ir_map_put(names, name, d);

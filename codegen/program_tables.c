@@ -1,4 +1,5 @@
 // program_tables.c: the constant tables of a trainer (mlrt_program and what it points to).
+#include "codegen/cuda_launches.h"
 #include "codegen/plain_step.h"
 
 #include "ir/narrow.h"
@@ -288,11 +289,19 @@ static void put_kernels(const tables *t) {
   end_table(t->out);
 }
 
-static void put_entry(const tables *t, const cg_distinct *d, int phase, const char *suffix) {
+static void put_entry(const tables *t, const cg_distinct *d, int phase) {
   const cg_kernel *c = d->uses.at[0];
-  ir_buf_printf(t->out, "    {\"%s_%d%s\", %d, %d, ", d->name, phase, suffix, d->unit,
-                c->threads[phase]);
+  ir_buf_printf(t->out, "    {\"%s_%d\", %d, %d, ", d->name, phase, d->unit, c->threads[phase]);
   cg_put_string(t->out, cg_describe_ops(t->p->arena, c->k));
+  ir_buf_puts(t->out, ", ");
+  put_loc(t->out, &c->k->nodes.at[c->k->nodes.num - 1]->loc, t->p->arena);
+  ir_buf_puts(t->out, "},\n");
+}
+
+static void put_joint_entry(const tables *t, const cg_joint *j) {
+  const cg_kernel *c = j->parts.at[0]->uses.at[0];
+  ir_buf_printf(t->out, "    {\"%s\", %d, %d, ", j->name, j->unit, j->threads);
+  cg_put_string(t->out, cuda_describe_joint(t->p, j));
   ir_buf_puts(t->out, ", ");
   put_loc(t->out, &c->k->nodes.at[c->k->nodes.num - 1]->loc, t->p->arena);
   ir_buf_puts(t->out, "},\n");
@@ -311,10 +320,10 @@ static void put_gpu_code(const tables *t) {
   for (size_t i = 0; i < t->p->distinct.num; i++) {
     const cg_distinct *d = t->p->distinct.at[i];
     for (int j = 0; j < d->uses.at[0]->num_phases; j++)
-      put_entry(t, d, j, "");
-    if (d->rows)
-      put_entry(t, d, 0, "_rows");
+      put_entry(t, d, j);
   }
+  for (size_t i = 0; i < t->p->joints.num; i++)
+    put_joint_entry(t, t->p->joints.at[i]);
   end_table(t->out);
   ir_buf_printf(t->out,
                 "\nextern const mlrt_gpu_image mlrt_gpu_images[];\n"

@@ -4,14 +4,17 @@
 //                                                                       A100 SXM (sm_80)
 //     kernel        calls threads blocks      flops     bytes    registers shared occupancy     us
 //     matmul_relu       1     128     96  113246208    786432           90   33 K       25%    5.8
-//     loop_new          8     256    312        ...                                          (also
-//     _rows)
+//     joint_new        52     256    819        ...
+//       loop_new        1                       ...
+//       loop_new_2     51
 //
 // A kernel of several phases has a row for each; its FLOPs, bytes and time stand in the first one.
+// What shares launches (cuda_launches.h) has one row together, and rows for each function's part.
 // The time is the longer of what its arithmetic takes at the chip's peak and what its bytes take at
 // the peak of its memory: no launch, no latency, no cache is in it. So it is a bound, and a kernel
 // that runs much longer has something to gain.
 #include "codegen/report.h"
+#include "codegen/cuda_launches.h"
 
 #include <string.h>
 
@@ -23,8 +26,10 @@ enum { KIB = 1024, NAME_WIDTH = 28 };
 typedef enum unit { UNIT_F32, UNIT_F64, UNIT_TF32, UNIT_HALF, NUM_UNITS } unit;
 
 typedef struct row {
-  const cg_distinct *d;
-  int64_t calls, flops, bytes;
+  const cg_joint *j;    // its calls share launches; NULL: they do not
+  const cg_distinct *d; // NULL: all that is in `j`
+  int64_t blocks;       // of the first launch
+  int64_t calls, launches, flops, bytes;
   double work[NUM_UNITS]; // flops of each unit
 } row;
 
@@ -55,11 +60,11 @@ static double seconds(const cg_chip *chip, const row *x) {
 }
 
 // --- the rows of a function ------------------------------------------------------------------
-static row *row_of(report *x, const cg_distinct *d) {
+static row *row_of(report *x, const cg_joint *j, const cg_distinct *d, int64_t blocks) {
   for (size_t i = 0; i < x->rows.num; i++)
-    if (x->rows.at[i].d == d)
+    if (x->rows.at[i].d == d && x->rows.at[i].j == j)
       return &x->rows.at[i];
-  IR_PUSH(x->p->arena, x->rows, ((row){.d = d}));
+  IR_PUSH(x->p->arena, x->rows, ((row){.j = j, .d = d, .blocks = blocks}));
   return &x->rows.at[x->rows.num - 1];
 }
 
@@ -79,15 +84,34 @@ static void add_call(row *r, const cg_kernel *c, const cost *x) {
   }
 }
 
+static void add_kernel(report *x, size_t func, const cg_kernel *c, const cg_joint *j, row *all) {
+  cost spent = cost_kernel(x->p->arena, c->k);
+  add_call(row_of(x, j, x->p->shared[func][c->k->id], c->tasks[0]), c, &spent);
+  add_call(all, c, &spent);
+}
+
+static void collect_launch(report *x, size_t func, const cuda_launch *l, row *all) {
+  const cg_kernel *first = l->calls.at[0];
+  all->launches += l->joint ? 1 : first->num_phases;
+  if (l->joint)
+    row_of(x, l->joint, NULL, l->blocks);
+  for (size_t i = 0; i < l->calls.num; i++) {
+    add_kernel(x, func, l->calls.at[i], l->joint, all);
+    if (!l->joint)
+      continue;
+    cost spent = cost_kernel(x->p->arena, l->calls.at[i]->k);
+    add_call(row_of(x, l->joint, NULL, 0), l->calls.at[i], &spent);
+  }
+}
+
 static row collect(report *x, size_t func) {
   const ir_func *f = x->p->module->funcs.at[func];
   row all = {0};
   x->rows.num = 0;
-  for (size_t i = 0; i < f->kernels.num; i++) {
-    cost c = cost_kernel(x->p->arena, f->kernels.at[i]);
-    add_call(row_of(x, x->p->shared[func][i]), x->p->kernels[func][i], &c);
-    add_call(&all, x->p->kernels[func][i], &c);
-  }
+  for (size_t i = 0; x->cuda && i < x->p->launches[func].num; i++)
+    collect_launch(x, func, &x->p->launches[func].at[i], &all);
+  for (size_t i = 0; !x->cuda && i < f->kernels.num; i++)
+    add_kernel(x, func, x->p->kernels[func][i], NULL, &all);
   return all;
 }
 
@@ -100,14 +124,17 @@ static const cg_resources *find(const report *x, int arch, const char *kernel) {
   return NULL;
 }
 
+static int threads_of(const row *r, int phase) {
+  return r->d ? r->d->uses.at[0]->threads[phase] : r->j->threads;
+}
+
 static void put_arch(const report *x, int arch, const row *r, int phase) {
   const cg_chip *chip = cg_cuda_chip(x->cuda->archs[arch]);
-  const char *name = ir_format(x->p->arena, "%s_%d", r->d->name, phase);
+  const char *name = r->d ? ir_format(x->p->arena, "%s_%d", r->d->name, phase) : r->j->name;
   const cg_resources *k = find(x, arch, name);
   if (k)
     ir_buf_printf(x->out, "  %4d%s %7.1f %4.0f%%", k->registers, k->frame ? "!" : " ",
-                  (double)k->shared / KIB,
-                  100 * occupancy(x, arch, k, r->d->uses.at[0]->threads[phase]));
+                  (double)k->shared / KIB, 100 * occupancy(x, arch, k, threads_of(r, phase)));
   else
     ir_buf_printf(x->out, "  %5s %7s %5s", "", "", "");
   if (phase == 0)
@@ -122,21 +149,47 @@ static void trim_line(ir_buf *b) {
   ir_buf_puts(b, "\n");
 }
 
-static void put_row(const report *x, const row *r, int phase) {
-  const cg_kernel *c = r->d->uses.at[0];
-  const char *name = ir_format(x->p->arena, "%s%s", r->d->name,
-                               c->num_phases > 1 ? ir_format(x->p->arena, "_%d", phase) : "");
-  ir_buf_printf(x->out, "  %-*s", NAME_WIDTH, name);
+static void put_counts(const report *x, const row *r, int phase) {
   if (phase == 0)
     ir_buf_printf(x->out, " %6lld %15lld %13lld", (long long)r->calls, (long long)r->flops,
                   (long long)r->bytes);
   else
     ir_buf_printf(x->out, " %6s %15s %13s", "", "", "");
+}
+
+static void put_row(const report *x, const row *r, int phase) {
+  bool phases = r->d && r->d->uses.at[0]->num_phases > 1;
+  const char *name = r->d ? r->d->name : r->j->name;
+  int64_t blocks = phases ? r->d->uses.at[0]->tasks[phase] : r->blocks;
+  ir_buf_printf(x->out, "  %-*s", NAME_WIDTH,
+                phases ? ir_format(x->p->arena, "%s_%d", name, phase) : name);
+  put_counts(x, r, phase);
   if (x->cuda)
-    ir_buf_printf(x->out, " %8lld %7d", (long long)c->tasks[phase], c->threads[phase]);
+    ir_buf_printf(x->out, " %8lld %7d", (long long)blocks, threads_of(r, phase));
   for (int i = 0; x->cuda && i < x->cuda->num_archs; i++)
     put_arch(x, i, r, phase);
   trim_line(x->out);
+}
+
+static void put_parts(const report *x, const cg_joint *j) {
+  for (size_t i = 0; i < x->rows.num; i++) {
+    const row *r = &x->rows.at[i];
+    if (r->j != j || !r->d)
+      continue;
+    ir_buf_printf(x->out, "    %-*s", NAME_WIDTH - 2, r->d->name);
+    put_counts(x, r, 0);
+    trim_line(x->out);
+  }
+}
+
+static void put_rows(const report *x, const row *r) {
+  if (!r->d) {
+    put_row(x, r, 0);
+    put_parts(x, r->j);
+    return;
+  }
+  for (int phase = 0; !r->j && phase < r->d->uses.at[0]->num_phases; phase++)
+    put_row(x, r, phase);
 }
 
 static void put_head(const report *x) {
@@ -160,7 +213,8 @@ static void put_totals(const report *x) {
     const cg_chip *chip = cg_cuda_chip(x->cuda->archs[i]);
     double total = 0;
     for (size_t j = 0; j < x->rows.num; j++)
-      total += seconds(chip, &x->rows.at[j]);
+      if (!x->rows.at[j].d || !x->rows.at[j].j)
+        total += seconds(chip, &x->rows.at[j]);
     ir_buf_printf(x->out, "  %s (%s): at least %.1f us\n", x->cuda->archs[i], chip->name,
                   1e6 * total);
   }
@@ -168,13 +222,14 @@ static void put_totals(const report *x) {
 
 static void put_function(report *x, size_t func) {
   row all = collect(x, func);
-  ir_buf_printf(x->out, "\n%s: %lld kernels, %lld flops, %lld bytes\n",
-                x->p->module->funcs.at[func]->name, (long long)all.calls, (long long)all.flops,
-                (long long)all.bytes);
+  ir_buf_printf(x->out, "\n%s: %lld kernels, ", x->p->module->funcs.at[func]->name,
+                (long long)all.calls);
+  if (x->cuda)
+    ir_buf_printf(x->out, "%lld launches, ", (long long)all.launches);
+  ir_buf_printf(x->out, "%lld flops, %lld bytes\n", (long long)all.flops, (long long)all.bytes);
   put_head(x);
   for (size_t i = 0; i < x->rows.num; i++)
-    for (int phase = 0; phase < x->rows.at[i].d->uses.at[0]->num_phases; phase++)
-      put_row(x, &x->rows.at[i], phase);
+    put_rows(x, &x->rows.at[i]);
   put_totals(x);
 }
 

@@ -302,7 +302,7 @@ static int back_end(driver *d, ir_module *m) {
   if (!has_generators(d, m))
     return report(d);
   cg_program *p = cg_program_new(d->a, m, d->target);
-  plan *pl = plan_build(m);
+  plan *pl = cg_plan(p);
   check_plan(d, pl, m);
   switch (d->o.emit) {
   case EMIT_PLAN:

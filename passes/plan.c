@@ -16,6 +16,7 @@ typedef struct planner {
   ir_arena *arena;
   ir_module *m;
   plan *p;
+  const plan_wishes *wishes;
 } planner;
 
 int plan_func_index(const ir_func *f) {
@@ -114,13 +115,33 @@ static int *join_reused(planner *x, const plan_live *l, plan_interval *iv, size_
   return unit;
 }
 
-static void add_temps(planner *x, const plan_live *l) {
+// Packs the intervals, widened by what is wished if that makes them no higher. Where it does,
+// nothing is granted so near the peak.
+static int64_t pack(planner *x, plan_live *l, const int *unit, plan_interval *iv, size_t num) {
+  static const int sixteenths[] = {16, 15, 14, 12, 8}; // of the peak
+  int64_t bytes = plan_pack(x->arena, iv, num), peak = plan_pack_bound(x->arena, iv, num);
+  plan_interval *wide = IR_NEW_ARRAY(x->arena, plan_interval, num + 1);
+  for (size_t i = 0; x->wishes && i < sizeof sixteenths / sizeof *sixteenths; i++) {
+    int64_t most = peak / 16 * sixteenths[i];
+    memcpy(wide, iv, num * sizeof *iv);
+    plan_live granted = plan_grant_wishes(x->arena, l, x->wishes, most, unit, wide, num);
+    int64_t wide_bytes = plan_pack(x->arena, wide, num);
+    if (wide_bytes > bytes)
+      continue;
+    memcpy(iv, wide, num * sizeof *iv);
+    *l = granted;
+    return wide_bytes;
+  }
+  return bytes;
+}
+
+static void add_temps(planner *x, plan_live *l) {
   int64_t base = x->p->state_bytes + x->p->staging_bytes;
   int before = (int)x->p->buffers.num;
   size_t num;
   plan_interval *iv = IR_NEW_ARRAY(x->arena, plan_interval, l->buffers.num + 1);
   int *unit = join_reused(x, l, iv, &num);
-  int64_t bytes = plan_pack(x->arena, iv, num);
+  int64_t bytes = pack(x, l, unit, iv, num);
   int64_t bound = plan_pack_bound(x->arena, iv, num);
   for (size_t i = 0; i < l->buffers.num; i++) {
     plan_buffer b = l->buffers.at[i];
@@ -180,8 +201,12 @@ static void plan_func(planner *x, ir_map *inputs, size_t index) {
 }
 
 plan *plan_build(ir_module *m) {
+  return plan_build_for(m, NULL);
+}
+
+plan *plan_build_for(ir_module *m, const plan_wishes *wishes) {
   BUG_IF(m->funcs.num > MAX_FUNCS, "%zu functions, at most %d", m->funcs.num, (int)MAX_FUNCS);
-  planner x = {.arena = m->arena, .m = m, .p = IR_NEW(m->arena, plan)};
+  planner x = {.arena = m->arena, .m = m, .p = IR_NEW(m->arena, plan), .wishes = wishes};
   ir_map *inputs = ir_map_new(m->arena);
   place_states(&x);
   place_staging(&x, inputs);

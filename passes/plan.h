@@ -56,9 +56,22 @@ typedef struct plan {
   int64_t *node_offset[8];    // [function index][node id]: arena offset, or -1 when it has none
 } plan;
 
+// Memory that a value should have from kernel `from` to kernel `to`, besides its life.
+typedef struct plan_wish {
+  const ir_func *func;
+  const ir_node *node;
+  int from, to;
+} plan_wish;
+typedef struct plan_wishes {
+  plan_wish *at;
+  size_t num, cap;
+} plan_wishes; // an IR_VEC
+
 // After pass_order and kernel scheduling (ir_kernel.workspace). Never fails: there is no budget
 // yet.
 plan *plan_build(ir_module *m);
+// The same with wishes granted that take no memory, those in front first. NULL: there are none.
+plan *plan_build_for(ir_module *m, const plan_wishes *wishes);
 // Offset of a materialised node (INPUT: slot 0; READ: its state; a written node: its state's
 // when it is computed in place).
 int64_t plan_offset(const plan *p, const ir_func *f, const ir_node *n);

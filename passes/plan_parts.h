@@ -18,6 +18,11 @@ plan_live plan_live_func(ir_arena *a, ir_func *f);
 // plan_may_overwrite for a domain that is already there; LOOP kernels only.
 bool plan_loop_may_overwrite(const domain *d, const ir_node *in, const ir_node *out);
 
+// Widens intervals in `iv` by what is wished, where no more than `most` bytes are live then. unit:
+// interval of each buffer. The result: `l` with the buffers' lives as they are now.
+plan_live plan_grant_wishes(ir_arena *a, const plan_live *l, const plan_wishes *w, int64_t most,
+                            const int *unit, plan_interval *iv, size_t num);
+
 static inline int64_t plan_align(int64_t bytes) {
   return (bytes + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN;
 }

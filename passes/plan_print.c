@@ -106,10 +106,10 @@ static void print_kernel(ir_arena *a, ir_buf *out, const plan *p, const ir_func 
   ir_buf_printf(out, "  %4d %s: %s, %s flops, %s bytes in, %s out: %s\n", (int)k->id, k->name,
                 ir_family_names[k->family], grouped(a, c.flops), grouped(a, c.bytes_read),
                 grouped(a, c.bytes_written), fit(a, plan_kernel_ops(a, k), OPS_WIDTH));
-  // Buffers of a function are in the order of their first kernels.
+  // Buffers of a function are in the order of the kernels that make them.
   for (; *next < p->buffers.num; ++*next) {
     const plan_buffer *b = &p->buffers.at[*next];
-    if (!plan_is_temp_of(b, f) || b->first != (int)k->id)
+    if (!plan_is_temp_of(b, f) || (b->node ? b->node->kernel : b->kernel) != k)
       break;
     print_buffer(a, out, p, b);
   }

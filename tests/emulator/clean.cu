@@ -79,9 +79,27 @@ K_KERNEL(poison, 32, 2) {
   s[t] = 1.0f;
   put(y + task * 32 + t, v);
 }
-K_KERNEL(rows, 32, 3) {
+K_KERNEL(doubled, 32, 3) {
   const float *const x = (const float *)args[0]; float *const y = (float *)args[1];
   const int64_t count = (int64_t)(uintptr_t)args[2], i = task * 32 + threadIdx.x;
   if (i < count) k_store_f32_one(y + i, k_load_f32_one(x + i) * 2.0f);
 }
-K_ROWS(rows, 32, 3, 5)
+// neighbours swapped, by a barrier that the blocks of other calls do not come to
+K_KERNEL(swapped, 32, 2) {
+  BUFFERS __shared__ k_array<float, 32> s;
+  s[t] = k_load_f32_one(x + task * 32 + t)[0];
+  __syncthreads();
+  put(y + task * 32 + t, s[t ^ 1]);
+}
+K_ROWS_NEAR(joint) = {
+    7, // of another launch
+    2, 5, 9, 10, // 2, 3, 4 and 1 blocks
+    0, 0, K_IN_BATCH | 0, 40,
+    1, 4, K_IN_BATCH | 20, 0,
+    0, 20, K_IN_BATCH | 40, 100,
+    1, 60, K_IN_BATCH | 60, 0,
+};
+K_JOINT(joint, 32, 3) {
+  K_CALLS(0, doubled, 2, 1)
+  K_CALLS(1, swapped, 2, 0)
+}

@@ -2,8 +2,8 @@
 //
 // A kernel file (codegen/cuda_prelude.h and what follows it) compiled as C++17,
 //     clang++ -std=c++17 -O2 -fno-threadsafe-statics -shared -fPIC -I tests/emulator -o k.so k.cpp
-// (emu_build below does that), has for each K_KERNEL(name, ...) and K_ROWS(name, ...) one object
-//     extern "C" const emu_entry NAME_entry, NAME_rows_entry
+// (emu_build below does that), has for each K_KERNEL(name, ...) and K_JOINT(name, ...) one object
+//     extern "C" const emu_entry NAME_entry
 // that emu_find looks up. emu_launch runs a grid of it: blocks one after the other, the threads of
 // a block as fibers that are switched where they wait for each other. The library needs nothing
 // from the program that loads it: entries reach the emulator through tables.

@@ -117,29 +117,26 @@ static void check_other_groups(emu_machine *m, void *library) {
       test_fail("nan_groups: thread %d has other bits than thread %d", t, t / 64 * 64);
 }
 
-// Three calls of 2, 1 and 4 blocks.
-static void check_rows(emu_machine *m, void *library) {
+// Four calls of two kernels: places are 16 floats.
+static void check_joint(emu_machine *m, void *library) {
+  enum { PLACE = 16 };
   struct {
-    int64_t num;
-    struct {
-      int64_t end;
-      char *at[3];
-    } row[5];
-  } p = {3, {{0}}};
-  int64_t end = 0;
-  static const int64_t count[3] = {40, 32, 100};
-  for (int i = 0; i < 3; i++) {
-    end += (count[i] + 31) / 32;
-    p.row[i].end = end;
-    p.row[i].at[0] = (char *)(all.x + i * 200);
-    p.row[i].at[1] = (char *)(all.y + i * 300);
-    p.row[i].at[2] = (char *)(uintptr_t)count[i];
-  }
-  run(m, library, "rows_rows", end, &p, sizeof p);
-  for (int i = 0; i < 3 * 300; i++) {
-    int row = i / 300, at = i % 300;
-    expect("rows", i, at < count[row] ? 2.0 * (double)all.x[row * 200 + at] : 0);
-  }
+    char *arena, *batch;
+    int64_t first, num;
+  } p = {(char *)all.x, (char *)all.y, 1, 4};
+  run(m, library, "joint", 10, &p, sizeof p);
+  for (int i = 0; i < 40; i++)
+    expect("joint, first", i, 2.0 * (double)all.x[i]);
+  for (int i = 0; i < 96; i++)
+    expect("joint, second", 20 * PLACE + i, (double)all.x[4 * PLACE + (i ^ 1)]);
+  for (int i = 0; i < 100; i++)
+    expect("joint, third", 40 * PLACE + i, 2.0 * (double)all.x[20 * PLACE + i]);
+  for (int i = 0; i < 32; i++)
+    expect("joint, fourth", 60 * PLACE + i, (double)all.x[60 * PLACE + (i ^ 1)]);
+  for (int i = 40; i < FLOATS; i++)
+    if ((i < 20 * PLACE || i >= 20 * PLACE + 96) && (i < 40 * PLACE || i >= 40 * PLACE + 100) &&
+        (i < 60 * PLACE || i >= 60 * PLACE + 32))
+      expect("joint, elsewhere", i, 0);
 }
 
 int main(void) {
@@ -158,7 +155,7 @@ int main(void) {
       if (size != 4 && size != 16 && size != 256)
         check_group(m, library, size);
     check_other_groups(m, library);
-    check_rows(m, library);
+    check_joint(m, library);
   } else {
     test_fail("kernels do not compile");
   }

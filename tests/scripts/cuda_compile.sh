@@ -87,10 +87,18 @@ done
 # --- the report knows each of them (compiled already): registers, shared memory, occupancy and time on both
 "$mltc" "$root/examples/char_gpt.graph" --target=cuda:sm_80,sm_90a --emit=report -o report.txt || fail "--emit=report"
 awk '/^[a-z]+: [0-9]+ kernels/ { inside = 1; next }
-  inside && /^  (loop|matmul|copy|scatter|attention)_/ { rows++; if (NF != 14 && NF != 9) print "incomplete: " $0; if (/!/) print "spills: " $0 }
+  inside && /^  (loop|matmul|copy|scatter|attention|joint)_/ { rows++; if (NF != 14 && NF != 9) print "incomplete: " $0; if (/!/) print "spills: " $0 }
+  inside && /^    (loop|matmul|copy|scatter|attention)_/ { rows++; if (NF != 4) print "incomplete: " $0 }
   END { if (rows < 60) print rows " kernels" }' report.txt >said.txt
 [ ! -s said.txt ] || fail "--emit=report: $(cat said.txt)"
 grep -Eq '^  sm_90a \(H100 SXM\): at least [0-9.]+ us$' report.txt || fail "--emit=report: no time for sm_90a"
+
+# --- all parameters are updated in one launch; a step has no more launches than it had
+[ "$(grep -Ec '^  joint_new +52 .* 256 ' report.txt)" = 1 ] || fail "char_gpt: not one row for 52 updates"
+[ "$(grep -c 'launch(joint_new, ' kept-char_gpt/program.c)" = 1 ] || fail "char_gpt: updates are not in one launch"
+! grep -q 'launch(loop_new' kept-char_gpt/program.c || fail "char_gpt: updates outside the one launch"
+launches=$(sed -nE 's/^step: [0-9]+ kernels, ([0-9]+) launches, .*/\1/p' report.txt)
+[ "${launches:-1000}" -le 140 ] || fail "char_gpt: ${launches:-no} launches in a step"
 
 # --- cold, warm, without: the same bytes
 build_few() { # OUT OPTION...
