@@ -27,10 +27,11 @@ static size_t most_rows(const cg_kernel *c) {
 
 static void open_function(writer *w) {
   ir_buf_printf(w->out,
-                "\nstatic void run_%s(mlrt_gpu *gpu, char *arena, int slot) {\n"
+                "\nstatic %svoid run_%s(mlrt_gpu *gpu, char *arena, int slot) {\n"
                 "  char *const batch = arena + slot * %lldll;\n"
                 "  (void)batch;\n",
-                w->f->name, (long long)w->plan->staging_slot_bytes);
+                w->name == w->f->name ? "" : "__attribute__((noinline)) ", w->name,
+                (long long)w->plan->staging_slot_bytes);
 }
 
 static void before_window(writer *w) {
@@ -98,8 +99,8 @@ static void put_copy(writer *w, const plan_copy *c) {
                 (long long)c->to, (long long)c->from, (long long)c->bytes, c->state->name);
 }
 
-const call_text cuda_calls = {open_function, before_window, put_phases,
-                              put_phases,    put_merged,    put_copy};
+const call_text cuda_calls = {open_function, "gpu, arena, slot", before_window, put_phases,
+                              put_phases,    put_merged,         put_copy};
 
 // --- the file --------------------------------------------------------------------------------
 static void put_entries(const cg_program *p, ir_buf *out) {

@@ -52,12 +52,13 @@ static void add_uses(writer *w, const call *x, int phase) {
 // --- calls -----------------------------------------------------------------------------------
 static void open_function(writer *w) {
   ir_buf_printf(w->out,
-                "\nstatic void run_%s(char *arena, int slot, mlrt_team *team, int tid) {\n"
+                "\nstatic %svoid run_%s(char *arena, int slot, mlrt_team *team, int tid) {\n"
                 "  const int threads = mlrt_team_size(team);\n"
                 "  char *const batch = arena + slot * %lldll;\n"
                 "  (void)batch;\n"
                 "  (void)threads;\n",
-                w->f->name, (long long)w->plan->staging_slot_bytes);
+                w->name == w->f->name ? "" : "__attribute__((noinline)) ", w->name,
+                (long long)w->plan->staging_slot_bytes);
 }
 
 static void put_run(writer *w, const call *x, int phase) {
@@ -139,8 +140,9 @@ static void put_copy(writer *w, const plan_copy *c) {
                 (long long)c->to, (long long)c->from, (long long)c->bytes, c->state->name);
 }
 
-const call_text cpu_calls = {open_function, before_window, put_one,
-                             put_phases,    put_launch,    put_copy};
+const call_text cpu_calls = {
+    open_function, "arena, slot, team, tid", before_window, put_one, put_phases, put_launch,
+    put_copy};
 
 static const char HELPERS[] =
     "\ntypedef void (*task_fn)(int64_t begin, int64_t end, char *const *args);\n"

@@ -5,6 +5,8 @@
 // may run in any order: there, calls of one function become one launch over a table of rows.
 #include "codegen/program_functions.h"
 
+enum { MOST_CALLS = 512, PART_CALLS = 128 };
+
 static void put_window(writer *w);
 
 // --- hazards ---------------------------------------------------------------------------------
@@ -43,7 +45,7 @@ static void note(writer *w, const spans *reads, const spans *writes) {
 span writer_span(const writer *w, const ir_node *n) {
   int64_t at = plan_offset(w->plan, w->f, n);
   BUG_IF(at < 0, "%s has no place", n->name);
-  return (span){at, at + ir_bytes(&n->type)};
+  return (span){at, at + dom_bytes(n)};
 }
 
 // --- arguments -------------------------------------------------------------------------------
@@ -168,15 +170,47 @@ static void find_workspaces(writer *w) {
   }
 }
 
+// --- parts ---------------------------------------------------------------------------------
+// Compilers take more than twice the time for a C function of twice the calls: unrolled ones are
+// cut. What stands in one part and in the next is ordered by the same barriers.
+static const char *part_name(const writer *w, size_t part) {
+  return ir_format(w->p->arena, "%s_part_%zu", w->f->name, part);
+}
+
+static void next_part(writer *w, size_t part) {
+  if (part > 0) {
+    put_window(w);
+    ir_buf_puts(w->out, "}\n");
+  }
+  w->name = part_name(w, part);
+  w->text->open(w);
+}
+
+static void call_parts(writer *w, size_t num) {
+  ir_buf_puts(w->out, "}\n");
+  w->name = w->f->name;
+  w->text->open(w);
+  for (size_t i = 0; i < num; i++)
+    ir_buf_printf(w->out, "  run_%s(%s);\n", part_name(w, i), w->text->parameters);
+}
+
 static void put_function(const cg_program *p, const plan *plan, const call_text *text, size_t index,
                          ir_buf *out) {
   writer w = {.p = p, .plan = plan, .out = out, .f = p->module->funcs.at[index], .text = text};
+  size_t num = w.f->kernels.num, parts = num > MOST_CALLS ? (num - 1) / PART_CALLS + 1 : 0;
   w.sync = sync_new(p->arena);
   find_workspaces(&w);
-  text->open(&w);
-  for (size_t i = 0; i < w.f->kernels.num; i++)
+  w.name = w.f->name;
+  if (!parts)
+    text->open(&w);
+  for (size_t i = 0; i < num; i++) {
+    if (parts && i % PART_CALLS == 0)
+      next_part(&w, i / PART_CALLS);
     put_kernel(&w, p->kernels[index][i], p->shared[index][i]);
+  }
   put_copies(&w);
+  if (parts)
+    call_parts(&w, parts);
   ir_buf_puts(out, "}\n");
 }
 

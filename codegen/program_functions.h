@@ -24,6 +24,7 @@ typedef struct writer {
   const plan *plan;
   ir_buf *out;
   const ir_func *f;
+  const char *name; // of the C function at hand: the function's, or a part's
   const struct call_text *text;
   int64_t *workspace;  // arena offset by kernel id, or -1
   spans read, written; // in this window
@@ -34,7 +35,8 @@ typedef struct writer {
 
 // How a target writes it.
 typedef struct call_text {
-  void (*open)(writer *w);            // the function, up to its first call
+  void (*open)(writer *w);            // the C function, up to its first call
+  const char *parameters;             // of the C function, as a part of it gets them
   void (*window)(writer *w);          // what stands before the calls of a window
   void (*one)(writer *w, call *x);    // one call of one phase
   void (*phases)(writer *w, call *x); // one call of a kernel of several phases

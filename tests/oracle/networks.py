@@ -8,13 +8,18 @@ import torch
 import torch.nn.functional as F
 
 
+def is_buffer(name):
+    """The graphs of this folder name statistics and states that are carried on like this."""
+    return "running_" in name or name in ("h", "c", "g")
+
+
 class Weights:
     """Parameters by name, as leaves that ask for gradients; blocks number themselves like mltc's."""
 
     def __init__(self, arrays, dtype):
         floats = {k: v for k, v in arrays.items() if v.dtype == np.float32}
         self.at = {k: torch.tensor(v, dtype=dtype) for k, v in floats.items()}
-        self.buffers = {k: v for k, v in self.at.items() if "running_" in k}
+        self.buffers = {k: v for k, v in self.at.items() if is_buffer(k)}
         self.params = {k: v.requires_grad_() for k, v in self.at.items() if k not in self.buffers}
         self.training = True
         self.path, self.used = [], [{}]
@@ -84,6 +89,24 @@ def flat(x):
     return x.permute(0, 2, 3, 1).flatten(1)
 
 
+# --- recurrent layers of std, on [batch, time, n] ----------------------------------------------------
+@block
+def lstm(w, x, h=None, c=None):
+    zero = x.new_zeros(x.shape[0], w("w_state").shape[0])
+    start = [(zero if s is None else s)[None] for s in (h, c)]
+    params = [w("w_in").t(), w("w_state").t(), w("b_in"), w("b_state")]
+    y, h, c = torch._VF.lstm(x, start, params, True, 1, 0.0, False, False, True)
+    return y, h[0], c[0]
+
+
+@block
+def gru(w, x, h=None):
+    zero = x.new_zeros(x.shape[0], w("w_state").shape[0])
+    params = [w("w_in").t(), w("w_state").t(), w("b_in"), w("b_state")]
+    y, h = torch._VF.gru(x, (zero if h is None else h)[None], params, True, 1, 0.0, False, False, True)
+    return y, h[0]
+
+
 # --- networks --------------------------------------------------------------------------------------
 def lenet(w, x, label):
     x = F.max_pool2d(F.relu(conv2d(w, image(x))), 2)
@@ -141,10 +164,31 @@ def mobilenet(w, x, label):
     return F.cross_entropy(linear(w, x.mean((2, 3))), label)
 
 
+def recurrent(w, x, label):
+    x, h, c = lstm(w, x)
+    x, h, c = lstm(w, x, h, c)
+    x, _ = gru(w, x)
+    x, _ = gru(w, x, h * c)
+    return F.cross_entropy(linear(w, x).flatten(0, 1), label.flatten())
+
+
+# The last states of a batch begin the next one; evaluation begins with zeros.
+def truncated(w, x, target):
+    old = [w.buffers[k] if w.training else torch.zeros_like(w.buffers[k]) for k in ("h", "c", "g")]
+    x, h, c = lstm(w, x, old[0], old[1])
+    x, g = gru(w, x, old[2])
+    if w.training:
+        for k, v in zip(("h", "c", "g"), (h, c, g)):
+            w.buffers[k] = v.detach()
+    return F.mse_loss(linear(w, x), target)
+
+
 # name -> network, optimiser
 NETWORKS = {
     "lenet": (lenet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9)),
     "resnet": (resnet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, weight_decay=1e-4)),
     "unet": (unet, lambda p: torch.optim.Adam(p, 0.003)),
+    "recurrent": (recurrent, lambda p: torch.optim.Adam(p, 0.01)),
+    "truncated": (truncated, lambda p: torch.optim.SGD(p, 0.1)),
     "mobilenet": (mobilenet, lambda p: torch.optim.RMSprop(p, 0.002)),
 }
