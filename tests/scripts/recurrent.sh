@@ -25,10 +25,10 @@ functions() { # T N
 }
 
 for layer in 1 2; do
-  few=$(functions 24 "$layer")
-  many=$(functions 96 "$layer")
+  few=$(functions 64 "$layer")
+  many=$(functions 160 "$layer")
   [ "$few" -gt 20 ] || fail "only $few functions of layer $layer"
-  [ "$few" = "$many" ] || fail "layer $layer: $few functions for 24 steps, $many for 96"
+  [ "$few" = "$many" ] || fail "layer $layer: $few functions for 64 steps, $many for 160"
 done
 
 if [ -n "${MLTC_SLOW:-}" ]; then
