@@ -8,7 +8,7 @@
 int64_t cg_arg_bytes(const cg_kernel *k, int arg) {
   size_t i = (size_t)arg;
   if (i < k->in.num)
-    return ir_bytes(&k->in.at[i]->type);
+    return dom_bytes(k->in.at[i]);
   i -= k->in.num;
   return i < k->out.num ? ir_bytes(&k->out.at[i]->type) : k->workspace;
 }

@@ -4,7 +4,7 @@
 //     row i0 outside [1,5): fill 9               row i0: copy 6 from a, copy 3 from b
 //     else fill 2, copy 6, fill 1
 // A row is what lies inside the last axis that has a seam. Rows are split into tasks; a single row
-// has its segments split instead.
+// has its segments split instead. Many equal parts (the steps of a sequence) are a loop over args.
 #include "codegen/cpu_element.h"
 
 // Part of a row: elements [at, at + size) of the seam axis.
@@ -161,10 +161,62 @@ static void fill_segment(copy_emit *c, int64_t at, int64_t size) {
   c->indent = before;
 }
 
+// --- many equal parts
+enum { LEAST_RUN = 8 };
+
+static bool goes_on(const copy_emit *c, const segment *first, size_t num) {
+  const segment *s = first + num;
+  return s->from && s->size == first->size && dom_contiguous(s->from) &&
+         cg_arg_index(c->k, dom_base(s->from)) ==
+             cg_arg_index(c->k, dom_base(first->from)) + (int)num;
+}
+
+// Segments of one size that are whole buffers, whose arguments follow each other.
+static size_t run_length(const copy_emit *c, size_t at) {
+  const segment *first = &c->p->segments.at[at];
+  size_t num = 0;
+  while (first->from && at + num < c->p->segments.num && goes_on(c, first, num))
+    num++;
+  return num;
+}
+
+// The parts of a single row are shared out to tasks.
+static void open_part_loop(copy_emit *c, int64_t num) {
+  ir_arena *a = c->k->arena;
+  const char *from = "0", *to = ir_format(a, "%lld", (long long)num);
+  if (c->p->rows == 1) {
+    from = cpu_share(a, "begin", num, c->k->tasks[0]);
+    to = cpu_share(a, "end", num, c->k->tasks[0]);
+  }
+  line(c, "for (int64_t part = %s; part < %s; part++) {", from, to);
+  c->indent += 2;
+}
+
+// Row `row` of each part is one piece, as is its place in the output.
+static void copy_run(copy_emit *c, const segment *first, size_t num) {
+  const ir_node *n = c->k->k->anchor;
+  const char *type = ir_dtypes[n->type.dtype].ctype, *row = c->p->rows == 1 ? "0" : "row";
+  long long piece = (long long)(first->size * c->stride[c->p->axis]);
+  long long whole = (long long)(n->type.dims[c->p->axis] * c->stride[c->p->axis]);
+  open_part_loop(c, (int64_t)num);
+  line(c, "const %s *const from = (const %s *)args[%d + part] + %s * %lld;", type, type,
+       cg_arg_index(c->k, dom_base(first->from)), row, piece);
+  line(c, "%s *const to = %s + %s * %lld + part * %lld + %lld;", type, c->dest, row, whole, piece,
+       (long long)(first->at * c->stride[c->p->axis]));
+  line(c, "for (int64_t i = 0; i < %lld; i++)", piece);
+  line(c, "  to[i] = from[i];");
+  c->indent -= 2;
+  line(c, "}");
+}
+
 static void emit_segments(copy_emit *c) {
   for (size_t i = 0; i < c->p->segments.num; i++) {
     const segment *s = &c->p->segments.at[i];
-    if (s->from)
+    size_t run = run_length(c, i);
+    if (run >= LEAST_RUN) {
+      copy_run(c, s, run);
+      i += run - 1;
+    } else if (s->from)
       copy_segment(c, s);
     else
       fill_segment(c, s->at, s->size);

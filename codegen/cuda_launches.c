@@ -60,10 +60,11 @@ static void add_span(finder *f, cuda_spans *s, int64_t at, int64_t bytes) {
 static void add_node(finder *f, cuda_spans *s, const ir_node *n) {
   if (n->op == IR_INPUT) // nothing in a step writes the batch
     return;
+  const ir_node *owner = dom_owner(n);
   if (f->plan)
-    add_span(f, s, plan_offset(f->plan, f->f, n), ir_bytes(&n->type));
+    add_span(f, s, plan_offset(f->plan, f->f, n), dom_bytes(n));
   else
-    add_span(f, s, n->op == IR_READ ? f->f->next_id + (int64_t)n->state->id : n->id, 1);
+    add_span(f, s, n->op == IR_READ ? f->f->next_id + (int64_t)n->state->id : owner->id, 1);
 }
 
 // States that a value is written to; the plan has it computed there, if it can be.
@@ -212,8 +213,8 @@ cuda_launches cuda_find_launches(const cg_program *p, const plan *plan, size_t f
 
 // --- lives -----------------------------------------------------------------------------------
 static void wish(const finder *f, plan_wishes *w, const ir_node *n, uint32_t from, uint32_t to) {
-  plan_wish x = {f->f, n, (int)from, (int)to};
-  if (n->kernel)
+  plan_wish x = {f->f, dom_owner(n), (int)from, (int)to};
+  if (x.node->kernel)
     IR_PUSH(f->p->arena, *w, x);
 }
 

@@ -142,12 +142,14 @@ static void find_needed(cg_plain_step *s) {
   for (size_t i = s->calls.num; i-- > 0;) {
     cg_plain_call *x = &s->calls.at[i];
     x->needed |= x->for_loss;
-    for (size_t k = 0; x->needed && k < x->c->in.num; k++)
-      if (x->c->in.at[k]->kernel) {
-        cg_plain_call *from = &s->calls.at[x->c->in.at[k]->kernel->id];
+    for (size_t k = 0; x->needed && k < x->c->in.num; k++) {
+      const ir_kernel *made = dom_owner(x->c->in.at[k])->kernel;
+      if (made) {
+        cg_plain_call *from = &s->calls.at[made->id];
         from->needed = true;
         from->for_loss |= x->for_loss;
       }
+    }
   }
 }
 

@@ -24,15 +24,21 @@ static int input_index(const ir_func *f, const ir_node *input) {
   return at;
 }
 
+static int buffer_of(tables *t, const ir_node *n);
+
 static int new_buffer(tables *t, const ir_node *n) {
   const char *from = n->op == IR_READ    ? "MLRT_FROM_STATE"
                      : n->op == IR_INPUT ? "MLRT_FROM_BATCH"
+                     : n->stretch_of     ? "MLRT_FROM_BUFFER"
                                          : "MLRT_FROM_CALL";
   int index = n->op == IR_READ    ? (int)n->state->id
               : n->op == IR_INPUT ? input_index(t->s->func, n)
+              : n->stretch_of     ? buffer_of(t, n->stretch_of)
                                   : 0;
-  ir_buf_printf(&t->buffers, "    {%s, %s, %d, %" PRId64 "},\n", from,
-                cg_dtype_constant(n->type.dtype), index, ir_elements(&n->type));
+  int64_t bytes = ir_dtypes[n->type.dtype].bytes;
+  ir_buf_printf(&t->buffers, "    {%s, %s, %d, %" PRId64 ", %" PRId64 "},\n", from,
+                cg_dtype_constant(n->type.dtype), index, dom_bytes(n) / bytes,
+                n->stretch_at / bytes);
   return (int)t->num_buffers++;
 }
 

@@ -37,6 +37,7 @@ cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t) {
   cg_program *p = IR_NEW(a, cg_program);
   *p = (cg_program){.arena = a, .module = m, .target = t, .prefix = ""};
   BUG_IF(m->funcs.num > 8, "%zu functions", m->funcs.num);
+  dom_find_stretches(m);
   for (size_t i = 0; i < m->funcs.num; i++) {
     ir_func *f = m->funcs.at[i];
     p->kernels[i] = IR_NEW_ARRAY(a, cg_kernel *, f->kernels.num + 1);

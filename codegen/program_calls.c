@@ -52,12 +52,13 @@ static void add_uses(writer *w, const call *x, int phase) {
 // --- calls -----------------------------------------------------------------------------------
 void calls_open(writer *w) {
   ir_buf_printf(w->out,
-                "\nstatic void run_%s(char *arena, int slot, mlrt_team *team, int tid) {\n"
+                "\nstatic %svoid run_%s(char *arena, int slot, mlrt_team *team, int tid) {\n"
                 "  const int threads = mlrt_team_size(team);\n"
                 "  char *const batch = arena + slot * %lldll;\n"
                 "  (void)batch;\n"
                 "  (void)threads;\n",
-                w->f->name, (long long)w->plan->staging_slot_bytes);
+                w->name == w->f->name ? "" : "__attribute__((noinline)) ", w->name,
+                (long long)w->plan->staging_slot_bytes);
 }
 
 static void put_run(writer *w, const call *x, int phase) {

@@ -5,6 +5,8 @@
 // may run in any order: there, calls of one function become one launch over a table of rows.
 #include "codegen/program_functions.h"
 
+enum { MOST_CALLS = 512 };
+
 static void put_window(writer *w);
 
 // --- hazards ---------------------------------------------------------------------------------
@@ -43,7 +45,7 @@ static void note(writer *w, const spans *reads, const spans *writes) {
 span writer_span(const writer *w, const ir_node *n) {
   int64_t at = plan_offset(w->plan, w->f, n);
   BUG_IF(at < 0, "%s has no place", n->name);
-  return (span){at, at + ir_bytes(&n->type)};
+  return (span){at, at + dom_bytes(n)};
 }
 
 // --- arguments -------------------------------------------------------------------------------
@@ -168,14 +170,54 @@ int64_t *cg_workspaces(ir_arena *a, const plan *p, const ir_func *f) {
   return at;
 }
 
+// --- parts ---------------------------------------------------------------------------------
+// Compilers take more than twice the time for a C function of twice the calls: unrolled ones are
+// cut. What stands in one part and in the next is ordered by the same barriers.
+size_t writer_num_parts(size_t calls) {
+  return calls > MOST_CALLS ? (calls - 1) / WRITER_PART_CALLS + 1 : 0;
+}
+
+const char *writer_part_name(const writer *w, size_t part) {
+  return ir_format(w->p->arena, "%s_part_%zu", w->f->name, part);
+}
+
+void writer_call_parts(writer *w, size_t num, const char *parameters) {
+  for (size_t i = 0; i < num; i++)
+    ir_buf_printf(w->out, "  run_%s(%s);\n", writer_part_name(w, i), parameters);
+}
+
+static void next_part(writer *w, size_t part) {
+  if (part > 0) {
+    put_window(w);
+    ir_buf_puts(w->out, "}\n");
+  }
+  w->name = writer_part_name(w, part);
+  calls_open(w);
+}
+
+static void call_parts(writer *w, size_t num) {
+  ir_buf_puts(w->out, "}\n");
+  w->name = w->f->name;
+  calls_open(w);
+  writer_call_parts(w, num, "arena, slot, team, tid");
+}
+
 static void put_function(const cg_program *p, const plan *plan, size_t index, ir_buf *out) {
   writer w = {.p = p, .plan = plan, .out = out, .f = p->module->funcs.at[index]};
+  size_t num = w.f->kernels.num, parts = writer_num_parts(num);
   w.sync = sync_new(p->arena);
   w.workspace = cg_workspaces(p->arena, plan, w.f);
-  calls_open(&w);
-  for (size_t i = 0; i < w.f->kernels.num; i++)
+  w.name = w.f->name;
+  if (!parts)
+    calls_open(&w);
+  for (size_t i = 0; i < num; i++) {
+    if (parts && i % WRITER_PART_CALLS == 0)
+      next_part(&w, i / WRITER_PART_CALLS);
     put_kernel(&w, p->kernels[index][i], p->shared[index][i]);
+  }
   put_copies(&w);
+  if (parts)
+    call_parts(&w, parts);
   ir_buf_puts(out, "}\n");
 }
 

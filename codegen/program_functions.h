@@ -24,6 +24,7 @@ typedef struct writer {
   const plan *plan;
   ir_buf *out;
   const ir_func *f;
+  const char *name; // of the C function at hand: the function's, or a part's
   int64_t *workspace;  // arena offset by kernel id, or -1
   spans read, written; // in this window
   IR_VEC(call) window;
@@ -38,6 +39,13 @@ void calls_one(writer *w, call *x);    // one call of one phase
 void calls_phases(writer *w, call *x); // one call of a kernel of several phases
 void calls_merged(writer *w, call *x); // all calls of the window that share x's function
 void calls_copy(writer *w, const plan_copy *c);
+
+// Functions of many calls are cut into C functions of so many (program_functions.c): how many parts,
+// 0: none; their names; calling them one after the other.
+enum { WRITER_PART_CALLS = 128 };
+size_t writer_num_parts(size_t calls);
+const char *writer_part_name(const writer *w, size_t part);
+void writer_call_parts(writer *w, size_t num, const char *parameters);
 
 // Bytes of a tensor that has a place in the plan.
 span writer_span(const writer *w, const ir_node *n);

@@ -224,7 +224,7 @@ static void put_buffer_arg(const tables *t, const cg_kernel *c, const ir_node *n
   int64_t limit = limits_of(t, c->func)[n->id];
   ir_buf_printf(t->out, " {MLRT_ARG_%s, %s, %" PRId64 ", %" PRId64 ", ", kind,
                 cg_dtype_constant(n->type.dtype), limit < INT32_MAX ? limit : INT32_MAX,
-                ir_bytes(&n->type));
+                dom_bytes(n));
   put_band(t->out, &n->type, band);
   int digits = strcmp(kind, "OUT") == 0 ? ir_digits_inside(c->k, n) : 53;
   if (digits < 53 && ir_is_float(n->type.dtype))

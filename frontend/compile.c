@@ -7,6 +7,8 @@
 #include "text_images_graph.h"
 #include "text_nn_graph.h"
 #include "text_optim_graph.h"
+#include "text_sequences_graph.h"
+#include "text_transformers_graph.h"
 
 static const fe_options no_options = {0};
 
@@ -294,6 +296,9 @@ ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir
   make_maps(&c);
   take_std(&c, "std/nn.graph", text_nn_graph, sizeof text_nn_graph - 1);
   take_std(&c, "std/images.graph", text_images_graph, sizeof text_images_graph - 1);
+  take_std(&c, "std/sequences.graph", text_sequences_graph, sizeof text_sequences_graph - 1);
+  take_std(&c, "std/transformers.graph", text_transformers_graph,
+           sizeof text_transformers_graph - 1);
   take_std(&c, "std/optim.graph", text_optim_graph, sizeof text_optim_graph - 1);
   BUG_IF(diag_num_errors(d) != before, "the standard files have errors");
   ast_file *file = fe_parse(a, src, d);

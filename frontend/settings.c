@@ -27,7 +27,7 @@ typedef struct key_info {
 
 typedef struct format_info {
   const char *name;
-  key_info keys[6];
+  key_info keys[7];
 } format_info;
 
 static const format_info formats[] = {
@@ -44,6 +44,7 @@ static const format_info formats[] = {
       {"vocab", RULE_WORD, "chars bytes"},
       {"window", RULE_COUNT, 0},
       {"stride", RULE_COUNT, 0},
+      {"lanes", RULE_COUNT, 0},
       {"embed", RULE_BOOL, 0}}},
     {"tokens",
      {{"range", RULE_RANGE, 0},
@@ -51,6 +52,7 @@ static const format_info formats[] = {
       {"header", RULE_BOOL, 0},
       {"window", RULE_COUNT, 0},
       {"stride", RULE_COUNT, 0},
+      {"lanes", RULE_COUNT, 0},
       {"embed", RULE_BOOL, 0}}},
 };
 enum { NUM_FORMATS = sizeof formats / sizeof formats[0], MAX_KEYS = 10 };

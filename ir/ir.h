@@ -165,6 +165,10 @@ struct ir_node {
   ir_kernel *kernel; // after fusion; NULL: computed by whoever uses it (leaves, views)
   bool folded;   // after fusion: a conversion that the matmuls which use it compute; kernel NULL
   uint32_t mark; // scratch for one pass at a time
+  // When kernels are scheduled: a slice that is an argument of its own, all of it in these bytes of
+  // another kernel's value. NULL: it is none.
+  ir_node *stretch_of;
+  int64_t stretch_at, stretch_bytes;
   // What pass_bands found out, printed as a comment. NULL: everywhere.
   const ir_band *nonzero; // outside it every element is exactly 0
   const ir_band *needed;  // outside it no element makes a difference to any result or state
@@ -198,7 +202,7 @@ int64_t ir_matmul_steps(const ir_node *matmul);
 
 // It has no memory of its own, and whoever uses it reaches through it to what is below.
 static inline bool ir_is_seen_through(const ir_node *n) {
-  return ir_ops[n->op].cls == IR_CLASS_VIEW || n->folded;
+  return (ir_ops[n->op].cls == IR_CLASS_VIEW && !n->stretch_of) || n->folded;
 }
 
 // A matmul may compute it on its operand: tf32, or f32 from bf16 or f16 (node->folded).

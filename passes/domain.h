@@ -114,8 +114,21 @@ bool dom_layout_of(const ir_node *n, dom_layout *out);
 bool dom_view(const ir_node *n, ir_node **buffer, int64_t *offset, int64_t *strides);
 // Row-major, offset 0, every element of the buffer: a plain pointer will do.
 bool dom_contiguous(const ir_node *n);
+// Its elements are neighbours, in row-major order.
+bool dom_dense(const dom_layout *l);
 // The node below all views (and below conversions that matmuls compute: ir_is_seen_through).
 ir_node *dom_base(const ir_node *n);
+// Marks slices that become arguments of their own (ir_node.stretch_of; passes/stretches.c). Once,
+// when kernels are final: whoever looks at the kernels afterwards takes such slices for buffers.
+void dom_find_stretches(ir_module *m);
+// The node whose kernel has computed the memory of `n`, a buffer or a stretch of one.
+static inline const ir_node *dom_owner(const ir_node *n) {
+  return n->stretch_of ? n->stretch_of : n;
+}
+// Of an argument, from its begin.
+static inline int64_t dom_bytes(const ir_node *n) {
+  return n->stretch_of ? n->stretch_bytes : ir_bytes(&n->type);
+}
 // The conversion between an operand of a matmul and its buffer; NULL: there is none.
 const ir_node *dom_conversion(const ir_node *n);
 

@@ -206,6 +206,17 @@ static bool layout_step(const ir_node *view, const dom_layout *in, dom_layout *o
   }
 }
 
+// As in the buffer that it lies in, but from its own begin.
+static bool layout_stretch(ir_node *n, dom_layout *out) {
+  dom_layout in;
+  if (!dom_layout_of(n->in[0], &in) || !layout_step(n, &in, out))
+    return false;
+  int64_t bytes = ir_dtypes[n->type.dtype].bytes;
+  out->offset += (in.buffer->stretch_at - n->stretch_at) / bytes;
+  out->buffer = n;
+  return true;
+}
+
 bool dom_layout_of(const ir_node *n, dom_layout *out) {
   const ir_node *chain[MAX_VIEW_CHAIN];
   int depth = 0;
@@ -214,7 +225,8 @@ bool dom_layout_of(const ir_node *n, dom_layout *out) {
       return false;
     chain[depth++] = n;
   }
-  if (!layout_leaf((ir_node *)(uintptr_t)n, out))
+  ir_node *buffer = (ir_node *)(uintptr_t)n;
+  if (!(n->stretch_of ? layout_stretch(buffer, out) : layout_leaf(buffer, out)))
     return false;
   while (depth > 0) {
     dom_layout in = *out;
@@ -243,12 +255,14 @@ bool dom_view(const ir_node *n, ir_node **buffer, int64_t *offset, int64_t *stri
   return true;
 }
 
-bool dom_contiguous(const ir_node *n) {
-  dom_layout l, flat = {0};
-  if (!dom_layout_of(n, &l) || l.offset != 0)
-    return false;
-  if (ir_elements(&n->type) != ir_elements(&l.buffer->type))
-    return false;
-  coalesce(&l, &flat);
+bool dom_dense(const dom_layout *l) {
+  dom_layout flat = {0};
+  coalesce(l, &flat);
   return flat.num == 0 || (flat.num == 1 && flat.stride[0] == 1);
+}
+
+bool dom_contiguous(const ir_node *n) {
+  dom_layout l;
+  return dom_layout_of(n, &l) && l.offset == 0 &&
+         ir_elements(&n->type) == ir_elements(&l.buffer->type) && dom_dense(&l);
 }

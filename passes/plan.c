@@ -168,6 +168,10 @@ static int64_t offset_of_node(planner *x, const plan_live *l, ir_map *inputs, co
     return x->p->state_bytes + ((plan_buffer *)ir_map_get(inputs, n->name))->offset;
   if (n->op == IR_READ || n->op == IR_WRITE)
     return offset_of_state(x->p, n->state);
+  if (n->stretch_of) {
+    int64_t at = offset_of_node(x, l, inputs, n->stretch_of, temps);
+    return at < 0 ? -1 : at + n->stretch_at;
+  }
   if (l->in_place[n->id])
     return offset_of_state(x->p, l->in_place[n->id]);
   int b = l->buffer_of[n->id];

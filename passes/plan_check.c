@@ -31,6 +31,7 @@ static int owner_of_state(const ir_state *s) {
 }
 
 static int owner_of_node(const checker *c, const ir_node *n) {
+  n = dom_owner(n);
   return n->op == IR_READ ? owner_of_state(n->state) : 1 + (int)c->m->states.num + (int)n->id;
 }
 
@@ -59,7 +60,7 @@ static void must_hold(checker *c, const ir_node *n, const char *who) {
     FAIL(c, "%s: %s needs %%%s, which has no place\n", c->f->name, who, n->name);
     return;
   }
-  int owner = plan_regions_get(c->mem, at, at + ir_bytes(&n->type));
+  int owner = plan_regions_get(c->mem, at, at + dom_bytes(n));
   if (owner != owner_of_node(c, n))
     FAIL(c, "%s: %s needs %%%s at %lld, where there is %s\n", c->f->name, who, n->name,
          (long long)at, owner_name(c, owner));
@@ -90,7 +91,7 @@ static void check_over_inputs(checker *c, const ir_kernel *k, const dom_io *io,
   for (size_t i = 0; i < io->in.num; i++) {
     const ir_node *in = io->in.at[i];
     int64_t in_at = offset_of(c, in);
-    if (in_at < 0 || !overlap(at, bytes, in_at, ir_bytes(&in->type)))
+    if (in_at < 0 || !overlap(at, bytes, in_at, dom_bytes(in)))
       continue;
     if (at != in_at || !plan_may_overwrite(c->arena, k, in, out))
       FAIL(c, "%s: kernel %s stores %%%s over its input %%%s\n", c->f->name, k->name, out->name,
@@ -116,7 +117,7 @@ static void check_workspace(checker *c, const ir_kernel *k, const dom_io *io) {
     return;
   for (size_t i = 0; i < io->in.num + io->out.num; i++) {
     const ir_node *n = i < io->in.num ? io->in.at[i] : io->out.at[i - io->in.num];
-    if (overlap(b->offset, b->bytes, offset_of(c, n), ir_bytes(&n->type)))
+    if (overlap(b->offset, b->bytes, offset_of(c, n), dom_bytes(n)))
       FAIL(c, "%s: the workspace of kernel %s lies over %%%s\n", c->f->name, k->name, n->name);
   }
   plan_regions_set(c->mem, b->offset, b->offset + b->bytes, owner_of_workspace(c, k));
@@ -155,7 +156,7 @@ static void add_bounds(checker *c, int64_t **bounds, size_t *num) {
     if (at < 0)
       continue;
     IR_PUSH(c->arena, v, at);
-    IR_PUSH(c->arena, v, at + ir_bytes(&n->type));
+    IR_PUSH(c->arena, v, at + dom_bytes(n));
   }
   *bounds = v.at;
   *num = v.num;

@@ -101,7 +101,7 @@ static void add_outputs(live *v, const ir_kernel *k) {
 static void extend_to_readers(live *v) {
   for (size_t k = 0; k < v->out->f->kernels.num; k++)
     for (size_t i = 0; i < v->io[k].in.num; i++) {
-      const ir_node *n = v->io[k].in.at[i];
+      const ir_node *n = dom_owner(v->io[k].in.at[i]);
       plan_buffer *b = n->kernel ? buffer_of(v->out, n) : NULL;
       BUG_IF(n->kernel && !b && !v->out->in_place[n->id], "%s reads %s, which has no memory",
              v->out->f->kernels.at[k]->name, n->name);

@@ -53,6 +53,8 @@ static const dom_store *find_store(const domain *d, const ir_node *out) {
 static bool loads_match(const domain *d, const ir_node *in, const dom_store *s) {
   for (size_t i = 0; i < d->loads.num; i++) {
     const dom_load *l = &d->loads.at[i];
+    if (l->buffer->stretch_of && same_memory(l->buffer->stretch_of, in))
+      return false; // other elements than those at its own indices
     if (!same_memory(l->buffer, in))
       continue;
     if ((l->user->op == IR_GATHER && l->operand == 0) || !same_access(d, &l->access, &s->access))

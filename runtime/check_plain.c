@@ -36,6 +36,19 @@ static int64_t bytes_of(const mlrt_plain_step *s, int buffer) {
   return s->buffers[buffer].elements * mlrt_plain_bytes(s->buffers[buffer].dtype);
 }
 
+static bool is_stretch(const mlrt_plain_step *s, int64_t buffer) {
+  return s->buffers[buffer].source == MLRT_FROM_BUFFER;
+}
+
+// The buffer whose memory it is.
+static int64_t owner_of(const mlrt_plain_step *s, int64_t buffer) {
+  return is_stretch(s, buffer) ? s->buffers[buffer].index : buffer;
+}
+
+static int64_t bytes_before(const mlrt_plain_step *s, int64_t buffer) {
+  return s->buffers[buffer].first * mlrt_plain_bytes(s->buffers[buffer].dtype);
+}
+
 // --- calls -------------------------------------------------------------------------------------
 static char **take_args(const mlrt_plain_step *s) {
   int most = 0;
@@ -51,6 +64,10 @@ static bool is_buffer(const mlrt_plain_call *c, int arg) {
 // --- points ------------------------------------------------------------------------------------
 static void load(mlrt_plain_point *x, const mlrt_program *p, const char *arena, int i) {
   const mlrt_plain_buffer *b = &x->step->buffers[i];
+  if (is_stretch(x->step, i)) {
+    x->buffer[i] = x->buffer[b->index] + bytes_before(x->step, i);
+    return;
+  }
   x->buffer[i] = take(bytes_of(x->step, i));
   if (b->source == MLRT_FROM_STATE)
     mlrt_plain_widen(x->buffer[i], arena + p->states[b->index].offset, b->dtype, b->elements);
@@ -88,7 +105,8 @@ mlrt_plain_point mlrt_plain_open(const mlrt_program *p, const char *arena) {
 
 void mlrt_plain_close(mlrt_plain_point *x) {
   for (int i = 0; i < x->step->num_buffers; i++)
-    free(x->buffer[i]);
+    if (!is_stretch(x->step, i))
+      free(x->buffer[i]);
   for (int i = 0; i < x->step->num_taps; i++)
     free(x->tap[i]);
   free(x->buffer);
@@ -119,7 +137,7 @@ void mlrt_plain_probe_close(mlrt_plain_probe *x) {
 
 static bool reads_moved(const mlrt_plain_step *s, const mlrt_plain_call *c, const bool *moved) {
   for (int k = 0; k < c->num_in; k++)
-    if (moved[s->args[c->first_arg + k]])
+    if (moved[owner_of(s, s->args[c->first_arg + k])])
       return true;
   return false;
 }
@@ -134,8 +152,10 @@ static char *probe_arg(mlrt_plain_probe *x, const mlrt_plain_call *c, int k) {
   int64_t arg = x->at->step->args[c->first_arg + k];
   if (!is_buffer(c, k))
     return (char *)(uintptr_t)arg;
+  const mlrt_plain_step *s = x->at->step;
+  int64_t owner = owner_of(s, arg);
   if (k < c->num_in)
-    return x->moved[arg] ? own_buffer(x, arg) : x->at->buffer[arg];
+    return x->moved[owner] ? own_buffer(x, owner) + bytes_before(s, arg) : x->at->buffer[arg];
   x->moved[arg] = true;
   return own_buffer(x, arg);
 }

@@ -144,7 +144,7 @@ void mlrt_data_prefetch(const mlrt_dataset *d, int64_t index) {
   enum { LINE = 64 };
   for (int i = 0; i < d->num_fields; i++) {
     const mlrt_field *f = &d->fields[i];
-    const uint8_t *at = f->base + index * f->stride;
+    const uint8_t *at = mlrt_field_at(f, index);
     const uint8_t *end = at + f->elements * mlrt_stored_bytes(f->stored);
     for (; at < end; at += LINE)
       __builtin_prefetch(at);

@@ -322,7 +322,7 @@ static bool same_bits(const mlrt_field *f) {
 }
 
 bool mlrt_field_copy(const mlrt_field *f, int64_t index, char *out, mlrt_error *e) {
-  const uint8_t *at = f->base + index * f->stride;
+  const uint8_t *at = mlrt_field_at(f, index);
   int in_bytes = mlrt_stored_bytes(f->stored), out_bytes = dtypes[f->input->dtype].bytes;
   if (same_bits(f)) {
     memcpy(out, at, (size_t)(f->elements * in_bytes));

@@ -114,34 +114,49 @@ static bool check_id_inputs(mlrt_reading *r, int64_t *window) {
   return true;
 }
 
-static void id_field(mlrt_reading *r, int i, const mlrt_ids *ids, int64_t lo, int64_t window,
-                     int64_t stride) {
+// Where windows begin: in each of some lanes, one every `stride` ids.
+typedef struct windows {
+  int64_t length, stride, lanes, lane_ids;
+} windows;
+
+static void id_field(mlrt_reading *r, int i, const mlrt_ids *ids, int64_t lo, const windows *w) {
   const mlrt_file *file = &r->set->files[0];
   int64_t bytes = mlrt_stored_bytes(ids->stored);
   mlrt_field *f = &r->set->fields[i];
   f->base = file->data + ids->offset + (lo + i) * bytes; // input 1: what follows each id
-  f->stride = stride * bytes;
-  f->elements = window;
+  f->stride = w->stride * bytes;
+  f->lanes = w->lanes;
+  f->lane_bytes = w->lane_ids * bytes;
+  f->elements = w->length;
   f->stored = ids->stored;
   f->swap = ids->swap;
   f->table = ids->table;
   f->file = file->name;
 }
 
+static bool take_windows(mlrt_reading *r, windows *w) {
+  if (!check_id_inputs(r, &w->length) || !mlrt_setting_int(r, "lanes", 1, INT32_MAX, &w->lanes))
+    return false;
+  w->stride = r->use == MLRT_USE_TRAIN && w->lanes == 0 ? 1 : w->length;
+  return mlrt_setting_int(r, "stride", 1, INT32_MAX, &w->stride);
+}
+
 bool mlrt_ids_to_fields(mlrt_reading *r, const mlrt_ids *ids) {
-  int64_t window, lo, hi;
-  if (!check_id_inputs(r, &window) || !mlrt_setting_range(r, ids->count, &lo, &hi))
+  int64_t lo, hi;
+  windows w = {0};
+  if (!take_windows(r, &w) || !mlrt_setting_range(r, ids->count, &lo, &hi))
     return false;
-  int64_t stride = r->use == MLRT_USE_TRAIN ? 1 : window;
-  if (!mlrt_setting_int(r, "stride", 1, INT32_MAX, &stride))
-    return false;
-  int64_t needed = window + r->program->num_inputs - 1;
+  int64_t follow = r->program->num_inputs - 1, lanes = w.lanes ? w.lanes : 1;
+  int64_t needed = lanes * w.length + follow;
   if (hi - lo < needed)
-    return mlrt_error_set(r->error, "%s: %lld ids are too few for one window of %lld",
-                          r->set->files[0].name, (long long)(hi - lo), (long long)needed);
-  r->set->size = (hi - lo - needed) / stride + 1;
+    return mlrt_error_set(r->error, "%s: %lld ids are too few for %s of %lld",
+                          r->set->files[0].name, (long long)(hi - lo),
+                          lanes > 1 ? "a window in each lane" : "one window",
+                          (long long)(lanes > 1 ? w.length : needed));
+  w.lane_ids = (hi - lo - follow) / lanes;
+  r->set->size = ((w.lane_ids - w.length) / w.stride + 1) * lanes;
   for (int i = 0; i < r->set->num_fields; i++)
-    id_field(r, i, ids, lo, window, stride);
+    id_field(r, i, ids, lo, &w);
   int64_t bytes = mlrt_stored_bytes(ids->stored);
   mlrt_file_keep(&r->set->files[0], ids->offset + lo * bytes, (hi - lo) * bytes);
   return true;

@@ -73,7 +73,9 @@ mlrt_stored mlrt_stored_from_dtype(mlrt_dtype t);
 
 typedef struct mlrt_field {
   const uint8_t *base; // sample 0
-  int64_t stride;      // bytes from a sample to the next
+  int64_t stride;      // bytes from a sample to the next; with lanes, of one lane
+  int64_t lanes;       // sample i is sample i / lanes of lane i % lanes; 0: there is one
+  int64_t lane_bytes;  // from a lane to the next
   int64_t elements;    // numbers per sample
   mlrt_stored stored;
   bool swap;            // other byte order than this machine's
@@ -81,6 +83,12 @@ typedef struct mlrt_field {
   const mlrt_input *input;
   const char *file; // for messages
 } mlrt_field;
+
+static inline const uint8_t *mlrt_field_at(const mlrt_field *f, int64_t index) {
+  if (f->lanes == 0)
+    return f->base + index * f->stride;
+  return f->base + index % f->lanes * f->lane_bytes + index / f->lanes * f->stride;
+}
 
 // Converts sample `index` to the input's dtype at `out`.
 bool mlrt_field_copy(const mlrt_field *f, int64_t index, char *out, mlrt_error *e);

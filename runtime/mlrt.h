@@ -198,14 +198,20 @@ typedef struct mlrt_kernel {
 } mlrt_kernel;
 
 // The step's loss and gradients as calls of plain versions, for the finite differences of `check`.
-// Each tensor between calls has a buffer of its own.
-typedef enum mlrt_source { MLRT_FROM_STATE, MLRT_FROM_BATCH, MLRT_FROM_CALL } mlrt_source;
+// Each tensor between calls has a buffer of its own, or is a stretch of one.
+typedef enum mlrt_source {
+  MLRT_FROM_STATE,
+  MLRT_FROM_BATCH,
+  MLRT_FROM_CALL,
+  MLRT_FROM_BUFFER, // elements of an earlier buffer
+} mlrt_source;
 
 typedef struct mlrt_plain_buffer {
   uint8_t source; // mlrt_source
   uint8_t dtype;  // mlrt_dtype; of floats it holds doubles
-  int32_t index;  // of the state or input
+  int32_t index;  // of the state, input or buffer
   int64_t elements;
+  int64_t first; // FROM_BUFFER: element of the other that is its first
 } mlrt_plain_buffer;
 
 typedef struct mlrt_plain_tap {

@@ -41,7 +41,7 @@ static bool vocab_fits(mlrt_reading *r) {
 }
 
 bool mlrt_read_text(mlrt_reading *r) {
-  static const char *const keys[] = {"vocab", "window", "stride", NULL};
+  static const char *const keys[] = {"vocab", "window", "stride", "lanes", NULL};
   static const char *const vocabs[] = {"chars", "bytes", NULL};
   int vocab = CHARS;
   if (!mlrt_settings_check(r, keys) || !mlrt_setting_choice(r, "vocab", vocabs, &vocab) ||

@@ -75,7 +75,7 @@ static bool apply_dtype(mlrt_reading *r, const mlrt_file *f, mlrt_ids *ids, int 
 }
 
 bool mlrt_read_tokens(mlrt_reading *r) {
-  static const char *const keys[] = {"dtype", "header", "window", "stride", NULL};
+  static const char *const keys[] = {"dtype", "header", "window", "stride", "lanes", NULL};
   static const char *const dtypes[] = {"u16", "u32", NULL};
   int dtype = -1;
   int header = HEADER_AUTO;

@@ -8,13 +8,18 @@ import torch
 import torch.nn.functional as F
 
 
+def is_buffer(name):
+    """The graphs of this folder name statistics and states that are carried on like this."""
+    return "running_" in name or name in ("h", "c", "g")
+
+
 class Weights:
     """Parameters by name, as leaves that ask for gradients; blocks number themselves like mltc's."""
 
     def __init__(self, arrays, dtype):
         floats = {k: v for k, v in arrays.items() if v.dtype == np.float32}
         self.at = {k: torch.tensor(v, dtype=dtype) for k, v in floats.items()}
-        self.buffers = {k: v for k, v in self.at.items() if "running_" in k}
+        self.buffers = {k: v for k, v in self.at.items() if is_buffer(k)}
         self.params = {k: v.requires_grad_() for k, v in self.at.items() if k not in self.buffers}
         self.training = True
         self.path, self.used = [], [{}]
@@ -26,6 +31,10 @@ class Weights:
         count = self.used[-1].get(block, 0) + 1
         self.used[-1][block] = count
         self.path.append(block if count == 1 else f"{block}_{count}")
+        self.used.append({})
+
+    def enter_named(self, name):
+        self.path.append(name)
         self.used.append({})
 
     def leave(self):
@@ -82,6 +91,24 @@ def image(x):
 
 def flat(x):
     return x.permute(0, 2, 3, 1).flatten(1)
+
+
+# --- recurrent layers of std, on [batch, time, n] ----------------------------------------------------
+@block
+def lstm(w, x, h=None, c=None):
+    zero = x.new_zeros(x.shape[0], w("w_state").shape[0])
+    start = [(zero if s is None else s)[None] for s in (h, c)]
+    params = [w("w_in").t(), w("w_state").t(), w("b_in"), w("b_state")]
+    y, h, c = torch._VF.lstm(x, start, params, True, 1, 0.0, False, False, True)
+    return y, h[0], c[0]
+
+
+@block
+def gru(w, x, h=None):
+    zero = x.new_zeros(x.shape[0], w("w_state").shape[0])
+    params = [w("w_in").t(), w("w_state").t(), w("b_in"), w("b_state")]
+    y, h = torch._VF.gru(x, (zero if h is None else h)[None], params, True, 1, 0.0, False, False, True)
+    return y, h[0]
 
 
 # --- networks --------------------------------------------------------------------------------------
@@ -141,10 +168,175 @@ def mobilenet(w, x, label):
     return F.cross_entropy(linear(w, x.mean((2, 3))), label)
 
 
+def recurrent(w, x, label):
+    x, h, c = lstm(w, x)
+    x, h, c = lstm(w, x, h, c)
+    x, _ = gru(w, x)
+    x, _ = gru(w, x, h * c)
+    return F.cross_entropy(linear(w, x).flatten(0, 1), label.flatten())
+
+
+# The last states of a batch begin the next one; evaluation begins with zeros.
+def truncated(w, x, target):
+    old = [w.buffers[k] if w.training else torch.zeros_like(w.buffers[k]) for k in ("h", "c", "g")]
+    x, h, c = lstm(w, x, old[0], old[1])
+    x, g = gru(w, x, old[2])
+    if w.training:
+        for k, v in zip(("h", "c", "g"), (h, c, g)):
+            w.buffers[k] = v.detach()
+    return F.mse_loss(linear(w, x), target)
+
+
+# --- transformers ----------------------------------------------------------------------------------
+@block
+def layernorm(w, x):
+    return F.layer_norm(x, x.shape[-1:], w("g"), w("b"), 1e-5)
+
+
+@block
+def rmsnorm(w, x):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * w("g")
+
+
+def named(w, name, x):
+    """linear(x, ...) as name"""
+    w.enter(name)
+    y = x @ w("w") + (w("b") if w.has("b") else 0)
+    w.leave()
+    return y
+
+
+def heads(x, n):
+    return x.unflatten(-1, (n, x.shape[-1] // n)).transpose(1, 2)
+
+
+def merge_heads(x):
+    return x.transpose(1, 2).flatten(2)
+
+
+def attention(q, k, v, see=None, bias=0):
+    scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 + bias
+    if see is not None:
+        scores = scores.masked_fill(~see, float("-inf"))
+    return scores.softmax(-1) @ v
+
+
+def causal(t):
+    return torch.ones(t, t, dtype=torch.bool).tril()
+
+
+def split_heads(w, x, parts, n):
+    return [heads(p, n) for p in linear(w, x).chunk(parts, -1)]
+
+
+def angles(t, c):
+    rate = 10000 ** (-torch.arange(0, c, 2, dtype=torch.float64) / c)
+    return torch.arange(t, dtype=torch.float64)[:, None] * rate
+
+
+def rope(x):
+    angle = angles(x.shape[-2], x.shape[-1])
+    turn = torch.polar(torch.ones_like(angle), angle)
+    a, b = x.chunk(2, -1)
+    y = torch.complex(a, b) * turn
+    return torch.cat([y.real, y.imag], -1)
+
+
+@block
+def swiglu(w, x):
+    return named(w, "down", F.silu(named(w, "gate", x)) * named(w, "up", x))
+
+
+def llama(w, tokens, targets):
+    x = w("table")[tokens]
+    for i in range(2):
+        x = llama_layer(w, x, i)
+    return F.cross_entropy((rmsnorm(w, x) @ w("table").t()).flatten(0, 1), targets.flatten())
+
+
+def llama_layer(w, x, i):
+    w.enter_named(f"layer.{i}")
+    x = x + llama_attn(w, rmsnorm(w, x))
+    x = x + swiglu(w, rmsnorm(w, x))
+    w.leave()
+    return x
+
+
+def llama_attn(w, x):
+    w.enter("attn")
+    q, k, v = (heads(named(w, p, x), n) for p, n in (("q", 4), ("k", 2), ("v", 2)))
+    k, v = (p.repeat_interleave(2, 1) for p in (rope(k), v))
+    y = named(w, "out", merge_heads(attention(rope(q), k, v, causal(x.shape[1]))))
+    w.leave()
+    return y
+
+
+def sinusoids(t, c):
+    angle = angles(t, c)
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)
+
+
+@block
+def encode(w, x, see):
+    y = attention(*split_heads(w, x, 3, 4), see)
+    x = layernorm(w, x + linear(w, merge_heads(y)))
+    return layernorm(w, x + linear(w, F.gelu(linear(w, x), approximate="tanh")))
+
+
+@block
+def relative_bias(w, t, far):
+    away = torch.arange(t) - torch.arange(t)[:, None]
+    return w("table")[away.clamp(1 - far, far - 1) + far - 1].permute(2, 0, 1)
+
+
+@block
+def decode(w, x, memory, see):
+    t = x.shape[1]
+    y = layernorm(w, x)
+    q, k, v = (heads(linear(w, y), n) for n in (4, 1, 1))
+    mask = causal(t) & ~causal(t).tril(-4)
+    x = x + linear(w, merge_heads(attention(q, k, v, mask, relative_bias(w, t, 3))))
+    q = heads(linear(w, layernorm(w, x)), 4)
+    x = x + linear(w, merge_heads(attention(q, *split_heads(w, memory, 2, 4), see)))
+    return x + linear(w, F.gelu(linear(w, layernorm(w, x))))
+
+
+def translate(w, source, length, tokens, targets):
+    s, t = source.shape[1], tokens.shape[1]
+    see = (torch.arange(s) < length[:, None] + 2)[:, None, None]
+    away = torch.arange(s) - torch.arange(s)[:, None]
+    x = encode(w, w("table")[source] + sinusoids(s, 16), see)
+    x = encode(w, x, see & (away.abs() < 8))
+    y = w("table")[tokens] + sinusoids(t, 16)
+    y = decode(w, y, x, see)
+    return F.cross_entropy(linear(w, layernorm(w, y)).flatten(0, 1), targets.flatten())
+
+
+def vit_layer(w, x, i):
+    w.enter_named(f"layer.{i}")
+    x = x + linear(w, merge_heads(attention(*split_heads(w, layernorm(w, x), 3, 2))))
+    x = x + linear(w, F.gelu(linear(w, layernorm(w, x))))
+    w.leave()
+    return x
+
+
+def vit(w, x, label):
+    x = conv2d(w, image(x), stride=4).flatten(2).transpose(1, 2)
+    x = torch.cat([w("first").expand(len(x), 1, 16), x], 1) + w("position")
+    for i in range(2):
+        x = vit_layer(w, x, i)
+    return F.cross_entropy(linear(w, layernorm(w, x)[:, 0]), label)
+
+
 # name -> network, optimiser
 NETWORKS = {
     "lenet": (lenet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9)),
     "resnet": (resnet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, weight_decay=1e-4)),
     "unet": (unet, lambda p: torch.optim.Adam(p, 0.003)),
+    "recurrent": (recurrent, lambda p: torch.optim.Adam(p, 0.01)),
+    "truncated": (truncated, lambda p: torch.optim.SGD(p, 0.1)),
+    "llama": (llama, lambda p: torch.optim.AdamW(p, 0.003, (0.9, 0.95), weight_decay=0.1)),
+    "translate": (translate, lambda p: torch.optim.Adam(p, 0.003)),
+    "vit": (vit, lambda p: torch.optim.Adam(p, 0.003)),
     "mobilenet": (mobilenet, lambda p: torch.optim.RMSprop(p, 0.002)),
 }

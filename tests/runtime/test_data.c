@@ -293,6 +293,26 @@ static void test_text(void) {
   mlrt_data_close(d);
 }
 
+// Two lanes of "abcdefghijklm", whose last letter is a target only: abcdef and ghijkl.
+static void test_lanes(void) {
+  static const int32_t first[] = {0, 6, 2, 8, 4, 10}; // ab gh cd ij ef kl
+  fixture f;
+  int32_t x[2], y[2];
+  fixture_init(&f, "text", 1, 2);
+  set_file(&f, 0, text_bytes("abcdefghijklm"));
+  set_input(&f, 0, MLRT_I32, 2, 1, 2, 0);
+  set_input(&f, 1, MLRT_I32, 2, 1, 2, 0);
+  set_num(&f, "lanes", 2);
+  mlrt_dataset *d = must_open(&f, MLRT_USE_TRAIN, "lanes");
+  CHECK(mlrt_data_size(d) == 6, "%lld", (long long)mlrt_data_size(d));
+  for (int i = 0; i < 6; i++) {
+    fill(d, i, x, y);
+    CHECK(x[0] == first[i] && x[1] == first[i] + 1, "sample %d: %d %d", i, x[0], x[1]);
+    CHECK(y[0] == first[i] + 1 && y[1] == first[i] + 2, "target %d: %d %d", i, y[0], y[1]);
+  }
+  mlrt_data_close(d);
+}
+
 static const uint16_t halves[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500}; // 0 to 5
 
 // The number i as npy stores it: descr is "<u2", ">f4", ...
@@ -628,6 +648,7 @@ int main(void) {
   test_csv_columns();
   test_csv_numbers();
   test_text();
+  test_lanes();
   test_text_range();
   test_tokens();
   test_places();

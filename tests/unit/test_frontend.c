@@ -270,6 +270,8 @@ int main(void) {
   check_file("examples/digits_mlp.graph");
   check_file("frontend/std/nn.graph");
   check_file("frontend/std/optim.graph");
+  check_file("frontend/std/transformers.graph");
+  check_file("frontend/std/sequences.graph");
   check_all_hostile();
   check_deep();
   check_warnings();
