@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "text_images_graph.h"
+#include "text_losses_graph.h"
 #include "text_nn_graph.h"
 #include "text_optim_graph.h"
 
@@ -293,6 +294,7 @@ ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir
   size_t before = diag_num_errors(d);
   make_maps(&c);
   take_std(&c, "std/nn.graph", text_nn_graph, sizeof text_nn_graph - 1);
+  take_std(&c, "std/losses.graph", text_losses_graph, sizeof text_losses_graph - 1);
   take_std(&c, "std/images.graph", text_images_graph, sizeof text_images_graph - 1);
   take_std(&c, "std/optim.graph", text_optim_graph, sizeof text_optim_graph - 1);
   BUG_IF(diag_num_errors(d) != before, "the standard files have errors");

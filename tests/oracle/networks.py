@@ -141,10 +141,32 @@ def mobilenet(w, x, label):
     return F.cross_entropy(linear(w, x.mean((2, 3))), label)
 
 
+def contrastive(x, y, same, margin):
+    d = F.pairwise_distance(x, y)
+    return torch.where(same != 0, d * d, F.relu(margin - d) ** 2).mean()
+
+
+def losses(w, x, label, y, same):
+    h = torch.tanh(linear(w, x))
+    z = linear(w, h)
+    ce = F.cross_entropy
+    total = ce(z, label) + ce(linear(w, h), label, label_smoothing=0.1)
+    total = total + ce(2 * z, label, ignore_index=3) + ce(z + 1, label, label_smoothing=0.2, ignore_index=0)
+    total = total + ce(linear(w, h), F.softmax(3 * y, -1)) + ce(z, F.softmax(y, -1), label_smoothing=0.3)
+    total = total + F.binary_cross_entropy_with_logits(3 * linear(w, h), (y > 0).to(y.dtype))
+    total = total + F.binary_cross_entropy_with_logits(y * 0 + w("start"), (y > 0).to(y.dtype))
+    total = total + F.kl_div(F.log_softmax(linear(w, h), -1), F.softmax(2 * y, -1), reduction="batchmean")
+    u = linear(w, h)
+    total = total + F.mse_loss(u, y) + F.l1_loss(2 * u, y) + F.huber_loss(3 * u, y, delta=0.7)
+    total = total + F.smooth_l1_loss(u, 2 * y, beta=0.4) + F.huber_loss(u, y)
+    return total + contrastive(u, linear(w, h), same, 1.5)
+
+
 # name -> network, optimiser
 NETWORKS = {
     "lenet": (lenet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9)),
     "resnet": (resnet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, weight_decay=1e-4)),
     "unet": (unet, lambda p: torch.optim.Adam(p, 0.003)),
     "mobilenet": (mobilenet, lambda p: torch.optim.RMSprop(p, 0.002)),
+    "losses": (losses, lambda p: torch.optim.SGD(p, 0.05)),
 }
