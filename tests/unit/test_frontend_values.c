@@ -208,18 +208,19 @@ static void check_initialisers(void) {
                        "  param n: f[100,50] = normal(0.5)\n"
                        "  param h: f[100,50] = he\n"
                        "  param g: f[100,50] = xavier\n"
-                       "  loss sum(x) + 0 * (sum(u) + sum(r) + sum(n) + sum(h) + sum(g))\n"
+                       "  param t: f[100,50] = truncated_normal(2)\n"
+                       "  param o: f[100,50] = orthogonal\n"
+                       "  w = sum(u) + sum(r) + sum(n) + sum(h) + sum(g) + sum(t) + sum(o)\n"
+                       "  loss sum(x) + 0 * w\n"
                        "}\n"
                        "optim { sgd(0.1) }\n");
   ir_world *w = support_world(a, m);
   static const struct {
     const char *name;
     double mean, deviation, lo, hi;
-  } want[] = {{"u", 0, 1.1547, -2, 2},
-              {"r", 2, 0.57735, 1, 3},
-              {"n", 0, 0.5, -3, 3},
-              {"h", 0, 0.141421, -1, 1},
-              {"g", 0, 0.11547, -0.2, 0.2}};
+  } want[] = {{"u", 0, 1.1547, -2, 2},   {"r", 2, 0.57735, 1, 3},      {"n", 0, 0.5, -3, 3},
+              {"h", 0, 0.141421, -1, 1}, {"g", 0, 0.11547, -0.2, 0.2}, {"t", 0, 1.7592, -4, 4},
+              {"o", 0, 0.1, -0.5, 0.5}};
   for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
     const ir_tensor_value *v = &w->states[ir_find_state(m, want[i].name)->id];
     double sum = 0, squares = 0;
