@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "text_augment_graph.h"
+#include "text_graphs_graph.h"
 #include "text_images_graph.h"
 #include "text_init_graph.h"
 #include "text_losses_graph.h"
@@ -302,6 +303,7 @@ ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir
   take_std(&c, "std/nn.graph", text_nn_graph, sizeof text_nn_graph - 1);
   take_std(&c, "std/losses.graph", text_losses_graph, sizeof text_losses_graph - 1);
   take_std(&c, "std/images.graph", text_images_graph, sizeof text_images_graph - 1);
+  take_std(&c, "std/graphs.graph", text_graphs_graph, sizeof text_graphs_graph - 1);
   take_std(&c, "std/init.graph", text_init_graph, sizeof text_init_graph - 1);
   take_std(&c, "std/augment.graph", text_augment_graph, sizeof text_augment_graph - 1);
   take_std(&c, "std/optim.graph", text_optim_graph, sizeof text_optim_graph - 1);

@@ -162,6 +162,33 @@ def losses(w, x, label, y, same):
     return total + contrastive(u, linear(w, h), same, 1.5)
 
 
+def segment_sum(values, index, n):
+    return torch.zeros(n, *values.shape[1:], dtype=values.dtype).index_add(0, index, values)
+
+
+@block
+def gcn_conv(w, x, source, target):
+    """With self loops, as in Kipf and Welling 2017: D^-1/2 (A + 1) D^-1/2 x w."""
+    n = len(x)
+    a = torch.eye(n, dtype=x.dtype).index_put((target, source), torch.ones(len(source), dtype=x.dtype), True)
+    scale = a.sum(1) ** -0.5
+    return (scale[:, None] * a * scale) @ (x @ w("w")) + w("b")
+
+
+@block
+def sage_conv(w, x, source, target):
+    count = segment_sum(torch.ones(len(source), dtype=x.dtype), target, len(x)).clamp(min=1)
+    mean = segment_sum(x[source], target, len(x)) / count[:, None]
+    return x @ w("own") + mean @ w("near") + w("b")
+
+
+def graphs(w, x, source, target, label):
+    x, edges = x[0], (source[0], target[0])
+    a = gcn_conv(w, F.relu(gcn_conv(w, x, *edges)), *edges)
+    b = sage_conv(w, F.relu(sage_conv(w, x, *edges)), *edges)
+    return F.cross_entropy(a, label[0], ignore_index=5) + F.cross_entropy(b, label[0], ignore_index=5)
+
+
 # name -> network, optimiser
 NETWORKS = {
     "lenet": (lenet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9)),
@@ -169,4 +196,5 @@ NETWORKS = {
     "unet": (unet, lambda p: torch.optim.Adam(p, 0.003)),
     "mobilenet": (mobilenet, lambda p: torch.optim.RMSprop(p, 0.002)),
     "losses": (losses, lambda p: torch.optim.SGD(p, 0.05)),
+    "graphs": (graphs, lambda p: torch.optim.Adam(p, 0.01)),
 }

@@ -59,6 +59,10 @@ static const value_case cases[] = {
     {"", "broadcast(y, [2, 2])", 4, {6, 7, 6, 7}},
     {"", "f32(iota([2, 2], axis=1))", 4, {0, 1, 0, 1}},
     {"", "gather(x^T, k - 7)", 4, {1, 4, 2, 5}},
+    {"", "segment_sum(x, 10 - k, 4)", 8, {0, 0, 0, 3, 4, 5, 0, 1}}, // rows 2 and 1 of 4
+    {"", "segment_sum(x, 0 * k + 1, 2)", 6, {0, 0, 0, 3, 5, 7}},
+    {"", "segment_sum(y, k - 8, 3)", 3, {6, 7, 0}},
+    {"", "segment_mean(x, 0 * k + 1, 2)", 6, {0, 0, 0, 1.5, 2.5, 3.5}},
     {"", "zeros(shape(y)) + rank(x)", 2, {2, 2}},
     // reductions
     {"", "sum(x, axis=1)", 2, {3, 12}},
