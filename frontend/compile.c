@@ -11,6 +11,7 @@
 #include "text_losses_graph.h"
 #include "text_nn_graph.h"
 #include "text_optim_graph.h"
+#include "text_recommend_graph.h"
 
 static const fe_options no_options = {0};
 
@@ -306,6 +307,7 @@ ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir
   take_std(&c, "std/graphs.graph", text_graphs_graph, sizeof text_graphs_graph - 1);
   take_std(&c, "std/init.graph", text_init_graph, sizeof text_init_graph - 1);
   take_std(&c, "std/augment.graph", text_augment_graph, sizeof text_augment_graph - 1);
+  take_std(&c, "std/recommend.graph", text_recommend_graph, sizeof text_recommend_graph - 1);
   take_std(&c, "std/optim.graph", text_optim_graph, sizeof text_optim_graph - 1);
   BUG_IF(diag_num_errors(d) != before, "the standard files have errors");
   ast_file *file = fe_parse(a, src, d);

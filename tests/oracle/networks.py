@@ -189,6 +189,18 @@ def graphs(w, x, source, target, label):
     return F.cross_entropy(a, label[0], ignore_index=5) + F.cross_entropy(b, label[0], ignore_index=5)
 
 
+def dlrm(w, dense, bags, click):
+    x = F.relu(linear(w, dense))
+    a = F.embedding_bag(bags[:, 0], w("first"), mode="sum")
+    b = F.embedding_bag(bags[:, 1], w("second"), mode="sum", padding_idx=0)
+    c = F.embedding_bag(bags[:, 2], w("third"), mode="mean", padding_idx=4)
+    z = torch.stack([x, a, b, c], 1)
+    z = z @ z.transpose(1, 2)
+    i, j = torch.tril_indices(4, 4, offset=-1)
+    y = linear(w, F.relu(linear(w, torch.cat([x, z[:, i, j]], 1))))
+    return F.binary_cross_entropy_with_logits(y[:, 0], click.to(y.dtype))
+
+
 # name -> network, optimiser
 NETWORKS = {
     "lenet": (lenet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9)),
@@ -197,4 +209,5 @@ NETWORKS = {
     "mobilenet": (mobilenet, lambda p: torch.optim.RMSprop(p, 0.002)),
     "losses": (losses, lambda p: torch.optim.SGD(p, 0.05)),
     "graphs": (graphs, lambda p: torch.optim.Adam(p, 0.01)),
+    "dlrm": (dlrm, lambda p: torch.optim.SGD(p, 0.1)),
 }

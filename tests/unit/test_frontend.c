@@ -274,6 +274,7 @@ int main(void) {
   check_file("frontend/std/init.graph");
   check_file("frontend/std/losses.graph");
   check_file("frontend/std/optim.graph");
+  check_file("frontend/std/recommend.graph");
   check_all_hostile();
   check_deep();
   check_warnings();
