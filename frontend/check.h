@@ -118,6 +118,7 @@ typedef struct fe_pass {
   bool training;            // `training` in the language
   bool writes;              // whether `<-` takes effect
   bool optimizing;          // in an optimiser or schedule: `step` is known
+  bool starting;            // in `init`: every state is there
   IR_VEC(ir_node *) reads;  // by state id
   IR_VEC(fe_write) pending; // writes, emitted at the end
   ir_map *written;          // state name -> index + 1 into pending

@@ -62,6 +62,7 @@ static ir_node *first_value(fe *c, const ir_state *s, fe_init i) {
 
 void fe_build_init(fe *c) {
   fe_pass *p = fe_pass_new(c, "init", true);
+  p->starting = true;
   for (size_t k = 0; k < c->params.num; k++) {
     ir_state *s = c->params.at[k].state;
     p->b.loc = s->loc;

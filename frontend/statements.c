@@ -47,6 +47,10 @@ static void run_assign(fe *c, const ast_stmt *s) {
 
 // --- parameters and states -----------------------------------------------------------------------
 static bool declare_once(fe *c, const ast_name *name, const char *path) {
+  if (c->pass->starting) {
+    fe_error(c, name->loc, "E0215", "an initializer cannot have parameters and states of its own");
+    return false;
+  }
   if (ir_map_get(c->pass->declared, path)) {
     ir_diag *d = fe_error(c, name->loc, "E0206", "'%s' is already defined", path);
     diag_help(d, "give the parameter or state another name");

@@ -8,7 +8,7 @@ need_plain_build
 command -v python3 >python.txt || skip "no python3"
 
 cat >start.graph <<'GRAPH'
-flag steps = 0
+flag steps = 0, level = 2.5
 initializer diagonal(dims, values=[1, 2]) {
   on = iota(dims, axis=0) == iota(dims, axis=1)
   return where(on, values[0], 0) + where(iota(dims) == 1 and on, values[1] - values[0], 0)
@@ -18,6 +18,7 @@ initializer mean_of(dims, n) {
   repeat n { x = x + uniform(dims) / n }
   return x
 }
+initializer as_set(dims) { return zeros(dims) + level }
 model start(x: f32[2,4]) {
   param one: f[1,1] = orthogonal
   param row: f[9] = orthogonal()
@@ -29,8 +30,9 @@ model start(x: f32[2,4]) {
   param cut: f[200,100] = truncated_normal(0.5)
   param own: f[3,3] = diagonal(values=[5, 7])
   param means: f[100,100] = mean_of(4)
+  param set: f[2] = as_set
   w = sum(one) + sum(row) + sum(odd) + sum(wide) + sum(square) + sum(kernel)
-  loss mean(x) + 0 * (w + sum(half) + sum(cut) + sum(own) + sum(means))
+  loss mean(x) + 0 * (w + sum(half) + sum(cut) + sum(own) + sum(means) + sum(set))
 }
 data { train = npy("x.npy") }
 optim { sgd(0.1) }
@@ -81,6 +83,7 @@ orthogonal("half", 0.5)
 lowest, highest = spread("cut", 0, 0.5 * 0.8796257, -1, 1)  # the deviation of a normal cut at 2
 assert lowest < -0.99 and highest > 0.99
 assert read("own")[1] == (5, 0, 0, 0, 7, 0, 0, 0, 5), read("own")
+assert read("set")[1] == ((7, 7) if "other" in sys.argv[1] else (2.5, 2.5)), read("set")
 spread("means", 0.5, math.sqrt(1 / 48), 0, 1)
 PYTHON
 
@@ -97,7 +100,7 @@ for run in 1 3; do
   ./start --quiet --threads=$run --save=start$run.safetensors
 done
 same start1.safetensors start3.safetensors "initial values of 1 and 3 threads"
-./start --quiet --seed=4 --save=other.safetensors
+./start --quiet --seed=4 --level=7 --save=other.safetensors
 python3 look.py start1.safetensors
 python3 look.py other.safetensors
 cmp -s start1.safetensors other.safetensors && fail "another seed gives the same values"
@@ -125,4 +128,8 @@ expect_wrong "E0214.*'one' returns nothing" 'initializer one(dims) { y = dims }
   param p: f[3,2] = one'
 expect_wrong "E0205.*begins with a parameter" 'initializer one() { return 1 }
   param p: f[3,2] = one'
+expect_wrong "E0215.*parameters and states of its own" 'initializer one(dims) { param w: f[2] = one; return w }
+  param p: f[2] = one'
+expect_wrong "E0215.*'loss' only stands in a model" 'initializer one(dims) { loss 1; return zeros(dims) }
+  param p: f[2] = one'
 echo "initialisers: as they should be"
