@@ -1,5 +1,6 @@
 // limits.c: what values an integer tensor may have, read off its uses: rows of the table that it
-// indexes, classes that it is compared with. The trainer checks its data against them.
+// indexes, classes that it is compared with; and beside those one that it is asked for, which is
+// how a loss leaves out labels. The trainer checks its data against them.
 #include "codegen/program.h"
 
 static void limit(int64_t *limits, const ir_node *n, int64_t bound) {
@@ -38,4 +39,24 @@ int64_t *cg_integer_limits(ir_arena *a, const ir_func *f) {
     }
   }
   return limits;
+}
+
+// dom_base, and what was cast.
+static const ir_node *number_base(const ir_node *n) {
+  n = dom_base(n);
+  while (n->op == IR_CAST && !ir_is_float(n->in[0]->type.dtype))
+    n = dom_base(n->in[0]);
+  return n;
+}
+
+int64_t cg_integer_besides(const ir_func *f, const ir_node *input) {
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    for (int k = 0; (n->op == IR_EQ || n->op == IR_NE) && k < 2; k++) {
+      const ir_node *value = number_base(n->in[k]), *other = number_base(n->in[1 - k]);
+      if (value == input && other->op == IR_CONST)
+        return (int64_t)ir_attr_num(other, IR_ATTR_VALUE);
+    }
+  }
+  return 0;
 }

@@ -99,6 +99,9 @@ void cg_put_string(ir_buf *out, const char *s);
 // Values that the graph allows in integer nodes, by node id: rows of the table that they index,
 // classes that they are compared with; 0 where nothing is known.
 int64_t *cg_integer_limits(ir_arena *a, const ir_func *f);
+// A constant that an integer input is compared with, which its data may hold although it is beyond
+// the limit; 0, which is within every limit, when there is none.
+int64_t cg_integer_besides(const ir_func *f, const ir_node *input);
 
 // --- target and toolchain
 // "cpu", "cpu:native", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64", "cuda",

@@ -110,8 +110,9 @@ static int put_inputs(const tables *t) {
     cg_put_string(t->out, n->name);
     ir_buf_puts(t->out, ", ");
     put_type(t->out, &n->type);
-    ir_buf_printf(t->out, ", %" PRId64 ", %" PRId64 ", %" PRId64 "},\n", plan_offset(t->plan, f, n),
-                  ir_bytes(&n->type), limits[n->id]);
+    ir_buf_printf(t->out, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "},\n",
+                  plan_offset(t->plan, f, n), ir_bytes(&n->type), limits[n->id],
+                  cg_integer_besides(f, n));
     num++;
   }
   end_table(t->out);

@@ -120,7 +120,13 @@ typedef struct ast_param {
   ast_expr *value; // default; NULL: none
 } ast_param;
 
-typedef enum ast_fn_kind { AST_BLOCK, AST_MODEL, AST_OPTIMIZER, AST_SCHEDULE } ast_fn_kind;
+typedef enum ast_fn_kind {
+  AST_BLOCK,
+  AST_MODEL,
+  AST_OPTIMIZER,
+  AST_SCHEDULE,
+  AST_INITIALIZER
+} ast_fn_kind;
 typedef struct ast_fn {
   ast_fn_kind kind;
   ast_name name;

@@ -290,7 +290,7 @@ static void print_stmt(printer *p, const ast_stmt *s) {
 
 // --- items ---------------------------------------------------------------------------------------
 static void print_fn(printer *p, const ast_fn *fn) {
-  static const char *const words[] = {"block", "model", "optimizer", "schedule"};
+  static const char *const words[] = {"block", "model", "optimizer", "schedule", "initializer"};
   ir_buf_printf(p->out, "%s %s(", words[fn->kind], fn->name.text);
   for (size_t i = 0; i < fn->params.num; i++) {
     const ast_param *q = &fn->params.at[i];

@@ -43,6 +43,7 @@ BUILTIN(windows);
 BUILTIN(conv);
 BUILTIN(pair);
 BUILTIN(gather);
+BUILTIN(segment_sum);
 BUILTIN(iota);
 BUILTIN(fill);
 BUILTIN(constant);

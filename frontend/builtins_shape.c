@@ -200,18 +200,52 @@ BUILTIN(pad) {
 
 // --- indices
 // ---------------------------------------------------------------------------------------------
+static bool want_index(fe *c, const builtin_args *a) {
+  if (!fe_want_tensor(c, a->v[1], a->at[1], ir_format(c->arena, "the index of %s", a->call->text)))
+    return false;
+  ir_dtype t = a->v[1]->node->type.dtype;
+  if (!ir_is_float(t) && t != IR_BOOL)
+    return true;
+  ir_diag *d =
+      fe_error(c, a->at[1], "E0204", "the index of %s must be an integer tensor", a->call->text);
+  diag_label(d, "this is %s", fe_shape_text(c, a->v[1]));
+  return false;
+}
+
 BUILTIN(gather) {
-  if (!fe_want_tensor(c, a->v[0], a->at[0], "the table of gather") ||
-      !fe_want_tensor(c, a->v[1], a->at[1], "the index of gather"))
+  if (!fe_want_tensor(c, a->v[0], a->at[0], "the table of gather") || !want_index(c, a))
     return &fe_bad;
   ir_node *in[] = {a->v[0]->node, a->v[1]->node};
-  ir_dtype t = in[1]->type.dtype;
-  if (ir_is_float(t) || t == IR_BOOL) {
-    ir_diag *d = fe_error(c, a->at[1], "E0204", "the index of gather must be an integer tensor");
-    diag_label(d, "this is %s", fe_shape_text(c, a->v[1]));
+  return fe_tensor(c, fe_emit(c, a->call->loc, IR_GATHER, 2, in, 0, NULL, NULL));
+}
+
+// segment_sum(values[i..., rest...], index[i...], n) -> [n, rest...]
+BUILTIN(segment_sum) {
+  int64_t n;
+  if (!fe_want_tensor(c, a->v[0], a->at[0], "the values of segment_sum") || !want_index(c, a) ||
+      !fe_want_int(c, a->v[2], a->at[2], "the number of segments", &n))
+    return &fe_bad;
+  const ir_type *values = &a->v[0]->node->type, *index = &a->v[1]->node->type;
+  bool fits = values->rank >= index->rank;
+  for (int i = 0; fits && i < index->rank; i++)
+    fits = values->dims[i] == index->dims[i];
+  if (!fits) {
+    ir_diag *d =
+        fe_error(c, a->at[1], "E0203", "the index must have the first dimensions of the values");
+    diag_label(d, "%s for values %s", fe_shape_text(c, a->v[1]), fe_shape_text(c, a->v[0]));
     return &fe_bad;
   }
-  return fe_tensor(c, fe_emit(c, a->call->loc, IR_GATHER, 2, in, 0, NULL, NULL));
+  if (n < 1 || n > FE_MAX_ELEMENTS)
+    return FE_FAIL(c, a->at[2], "E0203", "segment_sum needs at least one segment");
+  int64_t dims[IR_MAX_RANK] = {n};
+  int rest = values->rank - index->rank;
+  if (rest + 1 > IR_MAX_RANK)
+    return FE_FAIL(c, a->at[1], "E0203", "more than %d dimensions", IR_MAX_RANK);
+  for (int i = 0; i < rest; i++)
+    dims[i + 1] = values->dims[index->rank + i];
+  ir_type type = ir_tensor(values->dtype, rest + 1, dims);
+  ir_node *in[] = {a->v[1]->node, a->v[0]->node};
+  return fe_tensor(c, fe_emit(c, a->call->loc, IR_SCATTER_ADD, 2, in, 0, NULL, &type));
 }
 
 // 0, 1, 2, ... along one axis, i32.

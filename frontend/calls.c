@@ -125,6 +125,48 @@ static bool bind_params(fe *c, const binding *b) {
   return ok;
 }
 
+// --- optimisers, schedules and initialisers
+// -------------------------------------------------------------------------------------------
+const ast_arg **fe_place_rest(fe *c, const ast_expr *call, const ast_fn *fn, size_t implicit) {
+  size_t n = fn->params.num;
+  const char **names = IR_NEW_ARRAY(c->arena, const char *, n + 1);
+  const ast_arg **out = IR_NEW_ARRAY(c->arena, const ast_arg *, n + 1);
+  for (size_t i = 0; i < n; i++)
+    names[i] = fn->params.at[i].name.text;
+  if (!fe_place_args(c, call, names, n, implicit, out))
+    return NULL;
+  for (size_t i = implicit; i < n; i++)
+    if (!out[i] && !fn->params.at[i].value) {
+      fe_error(c, call->op_loc, "E0205", "'%s' needs a value for '%s'", call->text, names[i]);
+      return NULL;
+    }
+  return out;
+}
+
+bool fe_bind_values(fe *c, const ast_fn *fn, const fe_value *const *values) {
+  bool ok = true;
+  for (size_t i = 0; i < fn->params.num; i++) {
+    const ast_param *p = &fn->params.at[i];
+    const fe_value *v = values[i] ? values[i] : fe_eval(c, p->value);
+    ok = ok && !fe_is_bad(v);
+    fe_set(c, p->name.text, v);
+  }
+  return ok;
+}
+
+const fe_value *fe_run_fn(fe *c, const ast_fn *fn, bool is_std, ir_loc used, const char *prefix,
+                          const fe_value *const *values) {
+  fe_enter(c, fn, used, fe_naming_new(c, NULL, prefix, ""), is_std);
+  const fe_value *r = &fe_bad;
+  if (fe_bind_values(c, fn, values)) {
+    fe_run_body(c, &fn->body);
+    r = c->frame->result ? c->frame->result
+                         : FE_FAIL(c, fn->name.loc, "E0214", "'%s' returns nothing", fn->name.text);
+  }
+  fe_leave(c);
+  return r;
+}
+
 // --- the call
 // --------------------------------------------------------------------------------------------
 static bool check_recursion(fe *c, const ast_fn *fn, const ast_expr *call) {
@@ -183,8 +225,8 @@ static const fe_value *unknown_function(fe *c, const ast_expr *call) {
   const char *const *words;
   size_t num;
   fe_builtin_names(c, &words, &num);
-  const ir_map *maps[] = {c->fns, c->std_fns};
-  fe_suggest(c, d, call->text, maps, 2, words, num);
+  const ir_map *maps[] = {c->fns, c->std_fns, c->initializers, c->std_initializers};
+  fe_suggest(c, d, call->text, maps, 4, words, num);
   return &fe_bad;
 }
 
@@ -194,6 +236,8 @@ const fe_value *fe_call(fe *c, const ast_expr *call) {
   if (!fe_tick(c, call->loc))
     return &fe_bad;
   b.fn = fe_find_block(c, call->text, &is_std);
+  if (!b.fn && fe_find_initializer(c, call->text, &is_std))
+    return fe_call_initializer(c, call);
   if (!b.fn)
     return fe_is_builtin(call->text) ? fe_call_builtin(c, call) : unknown_function(c, call);
   if (!c->pass)

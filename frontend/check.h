@@ -43,11 +43,13 @@ typedef enum fe_init_kind {
   FE_INIT_NORMAL,   // mean 0, deviation a
   FE_INIT_XAVIER,
   FE_INIT_HE,
+  FE_INIT_WRITTEN, // in the language
 } fe_init_kind;
 
 typedef struct fe_init {
   fe_init_kind kind;
   double a, b;
+  const struct fe_written_init *written;
 } fe_init;
 
 typedef struct fe_value fe_value;
@@ -90,6 +92,14 @@ typedef struct fe_frame {
   bool returned;
 } fe_frame;
 
+// The use of an initializer: what it computes stands in the function `init`.
+typedef struct fe_written_init {
+  const ast_fn *fn;
+  bool is_std;
+  ir_loc used;
+  const struct fe_value *const *values; // by parameter of fn; NULL: its default
+} fe_written_init;
+
 // A state that `init` fills.
 typedef struct fe_param {
   ir_state *state;
@@ -108,6 +118,7 @@ typedef struct fe_pass {
   bool training;            // `training` in the language
   bool writes;              // whether `<-` takes effect
   bool optimizing;          // in an optimiser or schedule: `step` is known
+  bool starting;            // in `init`: every state is there
   IR_VEC(ir_node *) reads;  // by state id
   IR_VEC(fe_write) pending; // writes, emitted at the end
   ir_map *written;          // state name -> index + 1 into pending
@@ -132,6 +143,7 @@ typedef struct fe {
   ir_map *lets, *flags;  // name -> fe_value / ir_state
   ir_map *fns, *std_fns; // name -> ast_fn (blocks)
   ir_map *optimizers, *std_optimizers, *schedules, *std_schedules;
+  ir_map *initializers, *std_initializers;
   ir_map *used_defines;
   const ast_fn *model;
   IR_VEC(const ast_item *) sections;
@@ -259,6 +271,22 @@ const fe_value *fe_call(fe *c, const ast_expr *call);
 // Arguments from `first` on belong to parameters from `first` on (the earlier ones are implicit).
 bool fe_place_args(fe *c, const ast_expr *call, const char *const *params, size_t num_params,
                    size_t first, const ast_arg **out);
+// The same for optimisers, schedules and initialisers, whose first parameters are implicit: the
+// arguments by parameter, or NULL after errors (also where one without a default is missing).
+const ast_arg **fe_place_rest(fe *c, const ast_expr *call, const ast_fn *fn, size_t implicit);
+// In the frame of fn: sets its parameters; NULL stands for the default. False after errors.
+bool fe_bind_values(fe *c, const ast_fn *fn, const fe_value *const *values);
+// Expands fn, whose names begin with `prefix`: what it returns.
+const fe_value *fe_run_fn(fe *c, const ast_fn *fn, bool is_std, ir_loc used, const char *prefix,
+                          const fe_value *const *values);
+
+// --- initializers.c
+// -----------------------------------------------------------------------------------
+const ast_fn *fe_find_initializer(fe *c, const char *name, bool *is_std);
+// The initialiser that a call of one stands for.
+const fe_value *fe_call_initializer(fe *c, const ast_expr *call);
+// The nodes that compute the first value of s.
+ir_node *fe_written_value(fe *c, const ir_state *s, const fe_written_init *i);
 
 // --- statements.c
 // -----------------------------------------------------------------------------------

@@ -4,9 +4,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "text_augment_graph.h"
+#include "text_graphs_graph.h"
 #include "text_images_graph.h"
+#include "text_init_graph.h"
+#include "text_losses_graph.h"
 #include "text_nn_graph.h"
 #include "text_optim_graph.h"
+#include "text_recommend_graph.h"
 #include "text_sequences_graph.h"
 #include "text_transformers_graph.h"
 
@@ -111,7 +116,8 @@ static void define_flag(fe *c, const ast_binding *b) {
 static void define_fn(fe *c, const ast_fn *fn, bool is_std) {
   ir_map *own[] = {[AST_BLOCK] = is_std ? c->std_fns : c->fns,
                    [AST_OPTIMIZER] = is_std ? c->std_optimizers : c->optimizers,
-                   [AST_SCHEDULE] = is_std ? c->std_schedules : c->schedules};
+                   [AST_SCHEDULE] = is_std ? c->std_schedules : c->schedules,
+                   [AST_INITIALIZER] = is_std ? c->std_initializers : c->initializers};
   if (fn->kind == AST_MODEL) {
     if (c->model) {
       ir_diag *d = fe_error(c, fn->name.loc, "E0216", "a file has one model");
@@ -256,21 +262,24 @@ static void check_defines(fe *c) {
 // --- the whole
 // -------------------------------------------------------------------------------------------
 static void make_maps(fe *c) {
-  ir_map **maps[] = {&c->lets,       &c->flags,          &c->fns,       &c->std_fns,
-                     &c->optimizers, &c->std_optimizers, &c->schedules, &c->std_schedules,
-                     &c->reported,   &c->used_defines};
+  ir_map **maps[] = {&c->lets,         &c->flags,
+                     &c->fns,          &c->std_fns,
+                     &c->optimizers,   &c->std_optimizers,
+                     &c->schedules,    &c->std_schedules,
+                     &c->initializers, &c->std_initializers,
+                     &c->reported,     &c->used_defines};
   for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
     *maps[i] = ir_map_new(c->arena);
 }
 
 static void add_counters(fe *c) {
-  fe_init zero = {FE_INIT_CONSTANT, 0, 0};
+  fe_init zero = {.kind = FE_INIT_CONSTANT};
   fe_declare_state(c, "step", ir_scalar(IR_I64), IR_ROLE_COUNTER, zero, (ir_loc){0});
   ir_state_new(c->module, "seed", ir_scalar(IR_I64), IR_ROLE_SEED, (ir_loc){0});
 }
 
 static void add_micro(fe *c) {
-  fe_init zero = {FE_INIT_CONSTANT, 0, 0};
+  fe_init zero = {.kind = FE_INIT_CONSTANT};
   if (c->accumulate > 1)
     fe_declare_state(c, "micro", ir_scalar(IR_I64), IR_ROLE_COUNTER, zero, (ir_loc){0});
 }
@@ -295,10 +304,15 @@ ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir
   size_t before = diag_num_errors(d);
   make_maps(&c);
   take_std(&c, "std/nn.graph", text_nn_graph, sizeof text_nn_graph - 1);
+  take_std(&c, "std/losses.graph", text_losses_graph, sizeof text_losses_graph - 1);
   take_std(&c, "std/images.graph", text_images_graph, sizeof text_images_graph - 1);
   take_std(&c, "std/sequences.graph", text_sequences_graph, sizeof text_sequences_graph - 1);
   take_std(&c, "std/transformers.graph", text_transformers_graph,
            sizeof text_transformers_graph - 1);
+  take_std(&c, "std/graphs.graph", text_graphs_graph, sizeof text_graphs_graph - 1);
+  take_std(&c, "std/init.graph", text_init_graph, sizeof text_init_graph - 1);
+  take_std(&c, "std/augment.graph", text_augment_graph, sizeof text_augment_graph - 1);
+  take_std(&c, "std/recommend.graph", text_recommend_graph, sizeof text_recommend_graph - 1);
   take_std(&c, "std/optim.graph", text_optim_graph, sizeof text_optim_graph - 1);
   BUG_IF(diag_num_errors(d) != before, "the standard files have errors");
   ast_file *file = fe_parse(a, src, d);

@@ -19,16 +19,27 @@ static double fan_out(const ir_type *t) {
 static fe_init resolve(fe_init i, const ir_type *t) {
   if (i.kind == FE_INIT_XAVIER) {
     double bound = sqrt(6 / (fan_in(t) + fan_out(t)));
-    return (fe_init){FE_INIT_UNIFORM, -bound, bound};
+    return (fe_init){.kind = FE_INIT_UNIFORM, .a = -bound, .b = bound};
   }
   if (i.kind == FE_INIT_HE)
-    return (fe_init){FE_INIT_NORMAL, sqrt(2 / fan_in(t)), 0};
+    return (fe_init){.kind = FE_INIT_NORMAL, .a = sqrt(2 / fan_in(t))};
   return i;
 }
 
-static ir_node *random_value(fe *c, const ir_state *s, fe_init i, ir_node *step) {
+// Random numbers of init are those of a step 0: the counter has no value yet. Made where the first
+// ones are drawn.
+static ir_node *first_step(fe *c) {
+  fe_pass *p = c->pass;
+  if (!p->random_step) {
+    p->random_step = ir_const(&p->b, ir_scalar(IR_I64), 0);
+    ir_rename(p->b.func, p->random_step, "first_step");
+  }
+  return p->random_step;
+}
+
+static ir_node *random_value(fe *c, const ir_state *s, fe_init i) {
   ir_builder *b = &c->pass->b;
-  ir_node *seed = fe_read_named(c, "seed");
+  ir_node *step = first_step(c), *seed = fe_read_named(c, "seed");
   int64_t stream = fe_stream(s->name);
   if (i.kind == FE_INIT_NORMAL) {
     ir_node *n = ir_normal(b, s->type, seed, step, stream);
@@ -39,20 +50,26 @@ static ir_node *random_value(fe *c, const ir_state *s, fe_init i, ir_node *step)
   return i.a == 0 ? n : ir_binary_const(b, IR_ADD, n, i.a);
 }
 
+static ir_node *first_value(fe *c, const ir_state *s, fe_init i) {
+  i = resolve(i, &s->type);
+  if (i.kind == FE_INIT_CONSTANT)
+    return ir_const(&c->pass->b, s->type, i.a);
+  if (i.kind != FE_INIT_WRITTEN)
+    return random_value(c, s, i);
+  first_step(c);
+  return fe_written_value(c, s, i.written);
+}
+
 void fe_build_init(fe *c) {
   fe_pass *p = fe_pass_new(c, "init", true);
-  ir_node *step = NULL;
+  p->starting = true;
   for (size_t k = 0; k < c->params.num; k++) {
     ir_state *s = c->params.at[k].state;
-    fe_init i = resolve(c->params.at[k].init, &s->type);
     p->b.loc = s->loc;
     p->b.scope = s->name;
-    if (i.kind != FE_INIT_CONSTANT && !step) {
-      step = ir_const(&p->b, ir_scalar(IR_I64), 0);
-      ir_rename(p->b.func, step, "first_step");
-    }
-    ir_node *n =
-        i.kind == FE_INIT_CONSTANT ? ir_const(&p->b, s->type, i.a) : random_value(c, s, i, step);
+    ir_node *n = first_value(c, s, c->params.at[k].init);
+    if (!n)
+      return;
     ir_rename(p->b.func, n, ir_format(c->arena, "%s.first", s->name));
     fe_store(c, s, n, s->loc);
   }

@@ -39,22 +39,6 @@ static const ast_fn *find_fn(fe *c, const ast_expr *call, const ir_map *own, con
   return NULL;
 }
 
-static const ast_arg **place(fe *c, const ast_expr *call, const ast_fn *fn, size_t implicit) {
-  size_t n = fn->params.num;
-  const char **names = IR_NEW_ARRAY(c->arena, const char *, n + 1);
-  const ast_arg **out = IR_NEW_ARRAY(c->arena, const ast_arg *, n + 1);
-  for (size_t i = 0; i < n; i++)
-    names[i] = fn->params.at[i].name.text;
-  if (!fe_place_args(c, call, names, n, implicit, out))
-    return NULL;
-  for (size_t i = implicit; i < n; i++)
-    if (!out[i] && !fn->params.at[i].value) {
-      fe_error(c, call->op_loc, "E0205", "'%s' needs a value for '%s'", call->text, names[i]);
-      return NULL;
-    }
-  return out;
-}
-
 // --- expanding
 // ----------------------------------------------------------------------------------------- The
 // frame in which the arguments of optim { } are evaluated: the file, plus `rank` and `name` of the
@@ -65,17 +49,6 @@ static void enter_args(fe *c, const ast_expr *call, const ir_state *param) {
     return;
   fe_set(c, "rank", fe_int(c, param->type.rank));
   fe_set(c, "name", fe_str(c, param->name));
-}
-
-static bool bind_args(fe *c, const ast_fn *fn, const fe_value *const *values) {
-  bool ok = true;
-  for (size_t i = 0; i < fn->params.num; i++) {
-    const ast_param *p = &fn->params.at[i];
-    const fe_value *v = values[i] ? values[i] : fe_eval(c, p->value);
-    ok = ok && !fe_is_bad(v);
-    fe_set(c, p->name.text, v);
-  }
-  return ok;
 }
 
 // --- gradients
@@ -104,8 +77,8 @@ static ir_node *accumulate(fe *c, const char *name, ir_node *n, bool last) {
   while (ir_map_get(c->pass->declared, path))
     path = ir_format(c->arena, "%s_2", path);
   ir_map_put(c->pass->declared, path, c->pass);
-  ir_state *acc =
-      fe_declare_state(c, path, n->type, IR_ROLE_ACCUM, (fe_init){FE_INIT_CONSTANT, 0, 0}, n->loc);
+  ir_state *acc = fe_declare_state(c, path, n->type, IR_ROLE_ACCUM,
+                                   (fe_init){.kind = FE_INIT_CONSTANT}, n->loc);
   if (!acc)
     return n;
   ir_builder *b = &c->pass->b;
@@ -226,20 +199,6 @@ static const fe_value *base_rate(fe *c, const optimizing *o, int at) {
   return fe_eval(c, arg ? arg->value : p->value);
 }
 
-static const fe_value *expand_schedule(fe *c, const ast_fn *fn, bool is_std, const ast_expr *call,
-                                       const fe_value **values) {
-  fe_enter(c, fn, call->loc, fe_naming_new(c, NULL, "schedule", ""), is_std);
-  const fe_value *r = &fe_bad;
-  if (bind_args(c, fn, values)) {
-    fe_run_body(c, &fn->body);
-    r = c->frame->result
-            ? c->frame->result
-            : FE_FAIL(c, fn->name.loc, "E0214", "schedule '%s' returns nothing", fn->name.text);
-  }
-  fe_leave(c);
-  return r;
-}
-
 static const fe_value *as_rate(fe *c, ir_loc at, const fe_value *v) {
   if (v->kind == FE_NUM)
     v = fe_tensor(c, fe_emit_const(c, at, IR_F32, v->num));
@@ -256,7 +215,7 @@ static const fe_value *run_schedule(fe *c, const optimizing *o, const ast_expr *
   int lr = find_param(o->fn, "lr");
   if (!fn)
     return &fe_bad;
-  const ast_arg **args = place(c, call, fn, IMPLICIT_SCHEDULE);
+  const ast_arg **args = fe_place_rest(c, call, fn, IMPLICIT_SCHEDULE);
   if (lr < 0 || fn->params.num == 0)
     return FE_FAIL(c, call->loc, "E0305", "optimiser '%s' has no 'lr' to schedule",
                    o->fn->name.text);
@@ -269,7 +228,9 @@ static const fe_value *run_schedule(fe *c, const optimizing *o, const ast_expr *
     values[i] = args[i] ? fe_eval(c, args[i]->value) : NULL;
     ok = ok && (!values[i] || !fe_is_bad(values[i]));
   }
-  return ok ? as_rate(c, call->loc, expand_schedule(c, fn, is_std, call, values)) : &fe_bad;
+  if (!ok)
+    return &fe_bad;
+  return as_rate(c, call->loc, fe_run_fn(c, fn, is_std, call->loc, "schedule", values));
 }
 
 static void schedule(fe *c, optimizing *o) {
@@ -317,7 +278,7 @@ static void update_one(fe *c, const optimizing *o, ir_state *param, ir_node *gra
   }
   fe_naming *names = fe_naming_new(c, NULL, param->name, "");
   fe_enter(c, fn, o->call->loc, names, o->is_std);
-  if (ok && bind_args(c, fn, values))
+  if (ok && fe_bind_values(c, fn, values))
     fe_run_body(c, &fn->body);
   if (!diag_num_errors(c->diags) && !ir_map_get(c->pass->written, param->name))
     fe_error(c, fn->name.loc, "E0215", "optimizer '%s' never stores to '%s'", fn->name.text,
@@ -342,7 +303,7 @@ static bool find_optimizer(fe *c, optimizing *o) {
     fe_error(c, o->fn->name.loc, "E0205", "an optimizer begins with two parameters: w, g");
     return false;
   }
-  o->args = place(c, o->call, o->fn, IMPLICIT_OPTIMIZER);
+  o->args = fe_place_rest(c, o->call, o->fn, IMPLICIT_OPTIMIZER);
   return o->args != NULL;
 }
 

@@ -142,8 +142,9 @@ static bool parse_import(fe_parser *p, ast_item *item) {
 }
 
 static void unknown_item(fe_parser *p, const fe_token *t) {
-  static const char *const words[] = {"let",   "flag",  "block",  "model",     "data",
-                                      "optim", "train", "import", "optimizer", "schedule"};
+  static const char *const words[] = {"let",       "flag",     "block",      "model",
+                                      "data",      "optim",    "train",      "import",
+                                      "optimizer", "schedule", "initializer"};
   ir_diag *n = parse_fail(p, t, "expected let, flag, block, model, data, optim, train or import");
   if (!n)
     return;
@@ -164,8 +165,12 @@ static bool parse_item(fe_parser *p, ast_item *item) {
     return parse_import(p, item);
   if (t->kind == TOK_BLOCK || t->kind == TOK_MODEL)
     return parse_fn(p, item, t->kind == TOK_BLOCK ? AST_BLOCK : AST_MODEL);
-  if (parse_is_word(t, "optimizer") || parse_is_word(t, "schedule"))
-    return parse_fn(p, item, parse_is_word(t, "schedule") ? AST_SCHEDULE : AST_OPTIMIZER);
+  if (parse_is_word(t, "optimizer"))
+    return parse_fn(p, item, AST_OPTIMIZER);
+  if (parse_is_word(t, "schedule"))
+    return parse_fn(p, item, AST_SCHEDULE);
+  if (parse_is_word(t, "initializer"))
+    return parse_fn(p, item, AST_INITIALIZER);
   if (parse_is_word(t, "data"))
     return parse_section(p, item, AST_DATA);
   if (parse_is_word(t, "optim"))

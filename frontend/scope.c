@@ -19,7 +19,7 @@ static bool first_report(fe *c, ir_loc at, const char *code) {
 }
 
 static const char *fn_word(const ast_fn *fn) {
-  static const char *const words[] = {"block", "model", "optimizer", "schedule"};
+  static const char *const words[] = {"block", "model", "optimizer", "schedule", "initializer"};
   return words[fn->kind];
 }
 
@@ -207,8 +207,9 @@ static const fe_value *unknown_name(fe *c, const char *name, ir_loc at) {
     return &fe_bad;
   }
   ir_diag *d = fe_error(c, at, "E0201", "unknown name '%s'", name);
-  const ir_map *maps[] = {c->frame ? c->frame->vars : NULL, c->lets, c->flags};
-  fe_suggest(c, d, name, maps, 3, constants, sizeof constants / sizeof constants[0]);
+  const ir_map *maps[] = {c->frame ? c->frame->vars : NULL, c->lets, c->flags, c->initializers,
+                          c->std_initializers};
+  fe_suggest(c, d, name, maps, 5, constants, sizeof constants / sizeof constants[0]);
   return &fe_bad;
 }
 
@@ -223,6 +224,10 @@ const fe_value *fe_lookup(fe *c, const char *name, ir_loc at) {
   if (flag)
     return read_flag(c, flag, at);
   v = find_constant(c, name);
+  bool is_std;
+  if (!v && fe_find_initializer(c, name, &is_std)) // without arguments
+    return fe_call_initializer(
+        c, &(ast_expr){.kind = AST_CALL, .text = name, .loc = at, .op_loc = at});
   return v ? v : unknown_name(c, name, at);
 }
 

@@ -47,6 +47,10 @@ static void run_assign(fe *c, const ast_stmt *s) {
 
 // --- parameters and states -----------------------------------------------------------------------
 static bool declare_once(fe *c, const ast_name *name, const char *path) {
+  if (c->pass->starting) {
+    fe_error(c, name->loc, "E0215", "an initializer cannot have parameters and states of its own");
+    return false;
+  }
   if (ir_map_get(c->pass->declared, path)) {
     ir_diag *d = fe_error(c, name->loc, "E0206", "'%s' is already defined", path);
     diag_help(d, "give the parameter or state another name");
@@ -78,14 +82,14 @@ static bool want_init(fe *c, const ast_stmt *s, fe_init *out, const fe_value **n
   const fe_value *v = fe_eval(c, s->value);
   *number = NULL;
   if (v->kind == FE_NUM)
-    *out = (fe_init){FE_INIT_CONSTANT, v->num, 0};
+    *out = (fe_init){.kind = FE_INIT_CONSTANT, .a = v->num};
   else if (v->kind == FE_INIT)
     *out = v->init;
   else if (!fe_is_bad(v)) {
     ir_diag *d = fe_error(c, s->value->loc, "E0218", "expected an initialiser");
     diag_label(d, "this is %s", fe_describe(c, v));
-    diag_help(d,
-              "zeros, ones, constant(v), uniform(a), uniform(lo, hi), normal(std), xavier or he");
+    diag_help(d, "zeros, ones, constant(v), uniform(a), uniform(lo, hi), normal(std), xavier, he, "
+                 "truncated_normal(std) or orthogonal");
   }
   bool good = v->kind == FE_NUM || v->kind == FE_INIT;
   if (good && out->kind == FE_INIT_CONSTANT)
@@ -237,7 +241,8 @@ static void run_when(fe *c, const ast_stmt *s) {
 
 static void run_return(fe *c, const ast_stmt *s) {
   if (c->frame->fn->kind == AST_MODEL || c->frame->fn->kind == AST_OPTIMIZER) {
-    ir_diag *d = fe_error(c, s->loc, "E0215", "'return' only stands in blocks and schedules");
+    ir_diag *d =
+        fe_error(c, s->loc, "E0215", "'return' only stands in blocks, schedules and initializers");
     diag_help(d, "`output name = value` makes a value a result of the model");
     return;
   }

@@ -64,7 +64,7 @@ const fe_value *fe_tensor(fe *c, ir_node *n) {
 
 const fe_value *fe_make_init(fe *c, fe_init_kind kind, double a, double b) {
   fe_value *v = make(c, FE_INIT);
-  v->init = (fe_init){kind, a, b};
+  v->init = (fe_init){.kind = kind, .a = a, .b = b};
   return v;
 }
 

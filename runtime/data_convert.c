@@ -62,6 +62,9 @@ const char *mlrt_limits_text(const mlrt_input *in, char *buf, size_t size) {
   const dtype_info *t = &dtypes[in->dtype];
   if (t->is_float)
     snprintf(buf, size, "%s holds numbers up to %.3g", t->name, t->largest);
+  else if (in->limit > 0 && in->limit <= t->hi && (in->besides < 0 || in->besides >= in->limit))
+    snprintf(buf, size, "the model takes whole numbers from 0 to %lld, and %lld",
+             (long long)in->limit - 1, (long long)in->besides);
   else if (in->limit > 0 && in->limit <= t->hi)
     snprintf(buf, size, "the model takes whole numbers from 0 to %lld", (long long)in->limit - 1);
   else
@@ -197,21 +200,22 @@ static void load_ints(const mlrt_field *f, const uint8_t *at, int n, chunk *c) {
 // --- storing --------------------------------------------------------------------------------
 typedef struct int_range {
   int64_t lo, hi;
+  int64_t besides; // allowed, too
 } int_range;
 
 // The dtype's range, cut by the input's limit.
 static int_range range_of(const mlrt_input *in) {
-  int_range r = {dtypes[in->dtype].lo, dtypes[in->dtype].hi};
+  int_range r = {dtypes[in->dtype].lo, dtypes[in->dtype].hi, dtypes[in->dtype].lo};
   if (in->limit > 0) {
     r.lo = 0;
     r.hi = in->limit - 1 < r.hi ? in->limit - 1 : r.hi;
+    r.besides = in->besides;
   }
   return r;
 }
 
-static bool fits_int(const mlrt_input *in, int64_t v) {
-  int_range r = range_of(in);
-  return v >= r.lo && v <= r.hi;
+static bool is_outside(int_range r, int64_t v) {
+  return (v < r.lo || v > r.hi) && v != r.besides;
 }
 
 static void store_int(mlrt_dtype t, int64_t v, char *out) {
@@ -227,7 +231,7 @@ bool mlrt_store_number(const mlrt_input *in, double v, char *out) {
     return !isfinite(v) || !isinf(mlrt_load(out, in->dtype));
   }
   // 2^63 and above would overflow the conversion; NaN fails both comparisons.
-  if (!(v >= -0x1p63 && v < 0x1p63) || v != trunc(v) || !fits_int(in, (int64_t)v))
+  if (!(v >= -0x1p63 && v < 0x1p63) || v != trunc(v) || is_outside(range_of(in), (int64_t)v))
     return false;
   store_int(in->dtype, (int64_t)v, out);
   return true;
@@ -252,10 +256,10 @@ static bool refuse_int(const mlrt_field *f, int64_t sample, int64_t element, int
   return refuse(f, sample, element, text, e);
 }
 
-// Index of the first number outside [lo, hi]; n: none.
+// Index of the first number that is not allowed; n: none.
 static int first_outside(const int64_t *v, int n, int_range r) {
   for (int i = 0; i < n; i++)
-    if (v[i] < r.lo || v[i] > r.hi)
+    if (is_outside(r, v[i]))
       return i;
   return n;
 }
@@ -263,8 +267,10 @@ static int first_outside(const int64_t *v, int n, int_range r) {
 static bool store_ints(const mlrt_field *f, int64_t sample, int64_t first, int n, const chunk *c,
                        char *out, mlrt_error *e) {
   int_range r = range_of(f->input);
-  if (f->stored == MLRT_ST_U64 && r.lo < 0)
-    r.lo = 0; // loaded as int64, those of 2^63 and more are negative
+  if (f->stored == MLRT_ST_U64) { // loaded as int64, those of 2^63 and more are negative
+    r.lo = r.lo < 0 ? 0 : r.lo;
+    r.besides = r.besides < 0 ? r.lo : r.besides;
+  }
   int bad = first_outside(c->i, n, r);
   if (bad < n)
     return refuse_int(f, sample, first + bad, c->i[bad], e);

@@ -58,6 +58,7 @@ typedef struct mlrt_input {
   int64_t dims[MLRT_MAX_RANK]; // dims[0] is the batch
   int64_t offset, bytes;
   int64_t limit; // ids, classes: the data's values must be in [0, limit); 0: any that fit the dtype
+  int64_t besides; // one more value that they may have: the label that a loss ignores
 } mlrt_input;
 
 // A setting of data or of the loop: a number, a text, or the present value of a flag.

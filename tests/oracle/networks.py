@@ -328,6 +328,67 @@ def vit(w, x, label):
     return F.cross_entropy(linear(w, layernorm(w, x)[:, 0]), label)
 
 
+# --- losses, graphs, recommendation ------------------------------------------------------------------
+def contrastive(x, y, same, margin):
+    d = F.pairwise_distance(x, y)
+    return torch.where(same != 0, d * d, F.relu(margin - d) ** 2).mean()
+
+
+def losses(w, x, label, y, same):
+    h = torch.tanh(linear(w, x))
+    z = linear(w, h)
+    ce = F.cross_entropy
+    total = ce(z, label) + ce(linear(w, h), label, label_smoothing=0.1)
+    total = total + ce(2 * z, label, ignore_index=3) + ce(z + 1, label, label_smoothing=0.2, ignore_index=0)
+    total = total + ce(linear(w, h), F.softmax(3 * y, -1)) + ce(z, F.softmax(y, -1), label_smoothing=0.3)
+    total = total + F.binary_cross_entropy_with_logits(3 * linear(w, h), (y > 0).to(y.dtype))
+    total = total + F.binary_cross_entropy_with_logits(y * 0 + w("start"), (y > 0).to(y.dtype))
+    total = total + F.kl_div(F.log_softmax(linear(w, h), -1), F.softmax(2 * y, -1), reduction="batchmean")
+    u = linear(w, h)
+    total = total + F.mse_loss(u, y) + F.l1_loss(2 * u, y) + F.huber_loss(3 * u, y, delta=0.7)
+    total = total + F.smooth_l1_loss(u, 2 * y, beta=0.4) + F.huber_loss(u, y)
+    return total + contrastive(u, linear(w, h), same, 1.5)
+
+
+def segment_sum(values, index, n):
+    return torch.zeros(n, *values.shape[1:], dtype=values.dtype).index_add(0, index, values)
+
+
+@block
+def gcn_conv(w, x, source, target):
+    """With self loops, as in Kipf and Welling 2017: D^-1/2 (A + 1) D^-1/2 x w."""
+    n = len(x)
+    a = torch.eye(n, dtype=x.dtype).index_put((target, source), torch.ones(len(source), dtype=x.dtype), True)
+    scale = a.sum(1) ** -0.5
+    return (scale[:, None] * a * scale) @ (x @ w("w")) + w("b")
+
+
+@block
+def sage_conv(w, x, source, target):
+    count = segment_sum(torch.ones(len(source), dtype=x.dtype), target, len(x)).clamp(min=1)
+    mean = segment_sum(x[source], target, len(x)) / count[:, None]
+    return x @ w("own") + mean @ w("near") + w("b")
+
+
+def graphs(w, x, source, target, label):
+    x, edges = x[0], (source[0], target[0])
+    a = gcn_conv(w, F.relu(gcn_conv(w, x, *edges)), *edges)
+    b = sage_conv(w, F.relu(sage_conv(w, x, *edges)), *edges)
+    return F.cross_entropy(a, label[0], ignore_index=5) + F.cross_entropy(b, label[0], ignore_index=5)
+
+
+def dlrm(w, dense, bags, click):
+    x = F.relu(linear(w, dense))
+    a = F.embedding_bag(bags[:, 0], w("first"), mode="sum")
+    b = F.embedding_bag(bags[:, 1], w("second"), mode="sum", padding_idx=0)
+    c = F.embedding_bag(bags[:, 2], w("third"), mode="mean", padding_idx=4)
+    z = torch.stack([x, a, b, c], 1)
+    z = z @ z.transpose(1, 2)
+    i, j = torch.tril_indices(4, 4, offset=-1)
+    y = linear(w, F.relu(linear(w, torch.cat([x, z[:, i, j]], 1))))
+    return F.binary_cross_entropy_with_logits(y[:, 0], click.to(y.dtype))
+
+
 # name -> network, optimiser
 NETWORKS = {
     "lenet": (lenet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9)),
@@ -339,4 +400,7 @@ NETWORKS = {
     "translate": (translate, lambda p: torch.optim.Adam(p, 0.003)),
     "vit": (vit, lambda p: torch.optim.Adam(p, 0.003)),
     "mobilenet": (mobilenet, lambda p: torch.optim.RMSprop(p, 0.002)),
+    "losses": (losses, lambda p: torch.optim.SGD(p, 0.05)),
+    "graphs": (graphs, lambda p: torch.optim.Adam(p, 0.01)),
+    "dlrm": (dlrm, lambda p: torch.optim.SGD(p, 0.1)),
 }

@@ -17,14 +17,15 @@ indented_after "## A program, whole" "$root/README.md" >readme.graph
 "$mltc" readme.graph --emit=ir -o readme.ir
 
 # --- its blocks, optimisers and schedules, all in one file
-awk '/^    (block|optimizer|schedule) / {on = 1}
+awk '/^    (block|optimizer|schedule|initializer) / {on = 1}
   on && !/^    / {on = 0}
   on {print substr($0, 5)}' "$root/docs/language.md" >blocks.graph
-[ "$(grep -cE '^(block|optimizer|schedule) ' blocks.graph)" -ge 6 ] || fail "blocks of language.md"
+[ "$(grep -cE '^(block|optimizer|schedule|initializer) ' blocks.graph)" -ge 7 ] || fail "blocks of language.md"
 grep -q '^optimizer lion' blocks.graph
 cat >>blocks.graph <<'GRAPH'
 model all(x: f32[8,6,4], y: f32[8,10]) {
-  h = heads_of(scale(x, 4), 2)
+  param d: f[4,4] = diagonal(2)
+  h = heads_of(scale(x @ d, 4), 2)
   z = batchnorm(linear2(reshape(add(x[0], x[1]), [1, 24]), 10))
   loss mse(broadcast(z, [8, 10]), y) + mean(h ** 2)
 }

@@ -269,9 +269,14 @@ int main(void) {
   check_file("examples/char_gpt.graph");
   check_file("examples/digits_mlp.graph");
   check_file("frontend/std/nn.graph");
+  check_file("frontend/std/augment.graph");
+  check_file("frontend/std/graphs.graph");
+  check_file("frontend/std/init.graph");
+  check_file("frontend/std/losses.graph");
   check_file("frontend/std/optim.graph");
   check_file("frontend/std/transformers.graph");
   check_file("frontend/std/sequences.graph");
+  check_file("frontend/std/recommend.graph");
   check_all_hostile();
   check_deep();
   check_warnings();

@@ -59,6 +59,10 @@ static const value_case cases[] = {
     {"", "broadcast(y, [2, 2])", 4, {6, 7, 6, 7}},
     {"", "f32(iota([2, 2], axis=1))", 4, {0, 1, 0, 1}},
     {"", "gather(x^T, k - 7)", 4, {1, 4, 2, 5}},
+    {"", "segment_sum(x, 10 - k, 4)", 8, {0, 0, 0, 3, 4, 5, 0, 1}}, // rows 2 and 1 of 4
+    {"", "segment_sum(x, 0 * k + 1, 2)", 6, {0, 0, 0, 3, 5, 7}},
+    {"", "segment_sum(y, k - 8, 3)", 3, {6, 7, 0}},
+    {"", "segment_mean(x, 0 * k + 1, 2)", 6, {0, 0, 0, 1.5, 2.5, 3.5}},
     {"", "zeros(shape(y)) + rank(x)", 2, {2, 2}},
     // reductions
     {"", "sum(x, axis=1)", 2, {3, 12}},
@@ -109,10 +113,57 @@ static const value_case cases[] = {
      "binary_cross_entropy(x[0, 0:2], [1, 0][0] * (k == 8))",
      1,
      {(0.6931471805599453 + 1.3132616875182228) / 2}},
+    // losses and metrics
+    {"", "cross_entropy(x, k - 8, ignore=0)", 1, {1.4076059644443806}},
+    {"", "cross_entropy(x, 0 * k - 100, ignore=-100)", 1, {0}},
+    {"",
+     "cross_entropy(x, k - 8, smoothing=0.3)",
+     1,
+     {0.7 * (2.4076059644443806 + 1.4076059644443806) / 2 + 0.3 * 1.4076059644443806}},
+    {"",
+     "cross_entropy(x, k - 8, smoothing=0.3, ignore=1)",
+     1,
+     {0.7 * 2.4076059644443806 + 0.3 * 1.4076059644443806}},
+    {"",
+     "soft_cross_entropy(x, one_hot(k - 8, 3))",
+     1,
+     {(2.4076059644443806 + 1.4076059644443806) / 2}},
+    {"",
+     "soft_cross_entropy(x, one_hot(k - 8, 3), smoothing=0.3)",
+     1,
+     {0.7 * (2.4076059644443806 + 1.4076059644443806) / 2 + 0.3 * 1.4076059644443806}},
+    {"", "kl_divergence(log_softmax(x), softmax(x + 7))", 1, {0}},
+    {"",
+     "kl_divergence(log(x[0:1] / 3 + 1e-300), x[1:2, 0:3] * 0 + one_hot(0 * k + 1, 3)[0:1])",
+     1,
+     {1.0986122886681098}},
+    {"", "l1(x[0], 2 * x[0] - 1)", 1, {2 / 3.}},
+    {"", "huber(x[0], 0 * x[0])", 1, {(0 + 0.5 + 1.5) / 3}},
+    {"", "huber(x[0], 0 * x[0], delta=1.5)", 1, {(0 + 0.5 + 1.5 * (2 - 0.75)) / 3}},
+    {"", "smooth_l1(x[0], 0 * x[0], beta=1.5)", 1, {(0 + 1 / 3. + 2 - 0.75) / 3}},
+    {"", "contrastive(x[:, 0:2], 0 * x[:, 0:2], k - 8, margin=3)", 1, {14.5 + 5e-6}},
+    {"", "contrastive(x[:, 0:2], 0 * x[:, 0:2], k == 8, margin=6)", 1, {(1 + 1) / 2.}},
+    {"", "accuracy(x, k - 7)", 1, {0.5}},
+    {"", "accuracy(x, k - 7, ignore=1)", 1, {1}},
+    {"", "top_k_accuracy(x, k - 8, 2)", 1, {0.5}},
+    {"", "top_k_accuracy(x, k - 8, 3)", 1, {1}},
+    {"", "top_k_accuracy(x, k - 8, 2, ignore=0)", 1, {1}},
+    {"", "top_k_accuracy(0 * x, k - 8, 1)", 1, {1}},          // of equals none is larger
+    {"", "top_k_accuracy(log(0 * x - 1), k - 8, 3)", 1, {0}}, // NaN
+    {"", "perplexity(0 * x, k - 8)", 1, {3}},
     {"", "layernorm(x, eps=0)[1]", 3, {-1.224744871391589, 0, 1.224744871391589}},
     {"", "rmsnorm(x, eps=0)[1]", 3, {0.7348469228349535, 0.9797958971132712, 1.224744871391589}},
     {"", "one_hot(k - 8, 3)", 6, {1, 0, 0, 0, 1, 0}},
     {"", "embedding(x, k - 8)", 6, {0, 1, 2, 3, 4, 5}},
+    {"", "embedding_bag(x, reshape(k - 8, [1, 2]))", 3, {3, 5, 7}},
+    {"", "embedding_bag(x, reshape(k - 8, [1, 2]), mean=true)", 3, {1.5, 2.5, 3.5}},
+    {"", "embedding_bag(x, reshape(k - 8, [1, 2]), pad=0, mean=true)", 3, {3, 4, 5}},
+    {"", "embedding_bag(x, reshape(k, [1, 2]) * 0 - 1, pad=-1, mean=true)", 3, {0, 0, 0}},
+    {"z = x[0] + f32(iota([1, 4, 3], axis=1))", "interactions(z)", 6, {8, 11, 20, 14, 26, 38}},
+    {"z = f32(iota([1, 900, 1], axis=1))", // the sum of all products of two
+     "sum(interactions(z)) - (sum(z) * sum(z) - sum(z * z)) / 2",
+     1,
+     {0}},
     {"", "merge_heads(heads(reshape(x, [1, 2, 3]), 3))", 6, {0, 1, 2, 3, 4, 5}},
     {"z = reshape(x, [1, 2, 3])", "attention(z, z, z, causal=true)[0, 0]", 3, {0, 1, 2}},
     {"z = reshape(x, [1, 2, 3])", "attention(0 * z, z, z)[0]", 6, {1.5, 2.5, 3.5, 1.5, 2.5, 3.5}},
@@ -170,18 +221,19 @@ static void check_initialisers(void) {
                        "  param n: f[100,50] = normal(0.5)\n"
                        "  param h: f[100,50] = he\n"
                        "  param g: f[100,50] = xavier\n"
-                       "  loss sum(x) + 0 * (sum(u) + sum(r) + sum(n) + sum(h) + sum(g))\n"
+                       "  param t: f[100,50] = truncated_normal(2)\n"
+                       "  param o: f[100,50] = orthogonal\n"
+                       "  w = sum(u) + sum(r) + sum(n) + sum(h) + sum(g) + sum(t) + sum(o)\n"
+                       "  loss sum(x) + 0 * w\n"
                        "}\n"
                        "optim { sgd(0.1) }\n");
   ir_world *w = support_world(a, m);
   static const struct {
     const char *name;
     double mean, deviation, lo, hi;
-  } want[] = {{"u", 0, 1.1547, -2, 2},
-              {"r", 2, 0.57735, 1, 3},
-              {"n", 0, 0.5, -3, 3},
-              {"h", 0, 0.141421, -1, 1},
-              {"g", 0, 0.11547, -0.2, 0.2}};
+  } want[] = {{"u", 0, 1.1547, -2, 2},   {"r", 2, 0.57735, 1, 3},      {"n", 0, 0.5, -3, 3},
+              {"h", 0, 0.141421, -1, 1}, {"g", 0, 0.11547, -0.2, 0.2}, {"t", 0, 1.7592, -4, 4},
+              {"o", 0, 0.1, -0.5, 0.5}};
   for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
     const ir_tensor_value *v = &w->states[ir_find_state(m, want[i].name)->id];
     double sum = 0, squares = 0;

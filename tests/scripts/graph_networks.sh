@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# examples/gcn.graph on the papers that examples/data/citations.py makes: both layers find the field of
+# papers that training has not seen the label of, far better than the words alone; the same bits for any
+# number of threads. Labels that a loss ignores are data, other numbers beyond the classes are errors.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+need_plain_build
+command -v python3 >python.txt || skip "no python3"
+
+python3 "$root/examples/data/citations.py" papers
+python3 "$root/examples/data/citations.py" again
+diff -r papers again || fail "citations.py makes other papers"
+
+accuracy() { # KIND
+  "$mltc" -D kind="\"$1\"" "$root/examples/gcn.graph" -o "$1"
+  for run in 1 3; do
+    "./$1" --data-dir=papers --quiet --no-times --no-save --threads=$run --metrics="$1.$run" >said.txt
+  done
+  same "$1.1" "$1.3" "metrics of 1 and 3 threads"
+  accuracy=$(grep '"eval"' "$1.1" | tail -n 1 | sed 's/.*"accuracy":\([0-9.]*\).*/\1/')
+  echo "$1: $accuracy of the papers without label"
+}
+accuracy gcn
+awk -v a="$accuracy" 'BEGIN {exit !(a > 0.91)}' || fail "gcn: $accuracy"
+accuracy sage
+awk -v a="$accuracy" 'BEGIN {exit !(a > 0.89)}' || fail "sage: $accuracy"
+accuracy words
+awk -v a="$accuracy" 'BEGIN {exit !(a > 0.4 && a < 0.65)}' || fail "words: $accuracy"
+
+# The label of the last paper, and the source of the last edge.
+last() { # FILE BYTES (in octal) MESSAGE
+  cp -r papers wrong
+  size=$(stat -c %s "wrong/$1")
+  printf '%b' "$2" | dd of="wrong/$1" bs=1 seek=$((size - 4)) conv=notrunc status=none
+  expect_error 1 "$3" ./gcn --data-dir=wrong --quiet --no-save
+  rm -r wrong
+}
+last train.npy '\05\0\0\0' "element 1199: 5 does not fit input .field.: the model takes whole numbers from 0 to 4, and -1"
+last train.npy '\0376\0377\0377\0377' "element 1199: -2 does not fit input"
+last source.npy '\0377\0377\0377\0377' "element 7181: -1 does not fit input .source.: .* from 0 to 1199$"
+echo "networks on graphs: as they should be"
