@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every example compiles, and its trainer's `check` passes: kernels against plain versions, every gradient
 # against finite differences, the same bits with one, two and three threads, a checkpoint written and read.
-# With sanitizers large networks are small, with odd sizes: kernels then run twenty times slower.
+# Large networks are small here, with odd sizes; char_gpt is so with sanitizers only, which make kernels run
+# twenty times slower.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 
@@ -14,7 +15,9 @@ found=0
 while IFS= read -r file; do
   name=$(basename "$file" .graph)
   sizes=()
-  [ -z "${MLTC_SANITIZED:-}" ] || read -ra sizes <<<"${small[$name]:-}"
+  if [ "$name" != char_gpt ] || [ -n "${MLTC_SANITIZED:-}" ]; then
+    read -ra sizes <<<"${small[$name]:-}"
+  fi
   "$mltc" "${sizes[@]}" "$file" -o "$name"
   "./$name" check >out.txt || {
     cat out.txt
