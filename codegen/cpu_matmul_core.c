@@ -20,7 +20,8 @@ static bool needs_finish(const mm_text *t) {
 }
 
 bool mm_looks_ahead(const mm_text *t) {
-  // Windows overlap: the next rows are there, for the most part, and prefetching takes the loads' ports.
+  // Windows overlap: the next rows are there, for the most part, and prefetching takes the loads'
+  // ports.
   return t->plan->k_blocks == 1 && !mm_a_has_runs(t);
 }
 

@@ -24,7 +24,7 @@ typedef struct writer {
   const plan *plan;
   ir_buf *out;
   const ir_func *f;
-  const char *name; // of the C function at hand: the function's, or a part's
+  const char *name;    // of the C function at hand: the function's, or a part's
   int64_t *workspace;  // arena offset by kernel id, or -1
   spans read, written; // in this window
   IR_VEC(call) window;
@@ -40,8 +40,8 @@ void calls_phases(writer *w, call *x); // one call of a kernel of several phases
 void calls_merged(writer *w, call *x); // all calls of the window that share x's function
 void calls_copy(writer *w, const plan_copy *c);
 
-// Functions of many calls are cut into C functions of so many (program_functions.c): how many parts,
-// 0: none; their names; calling them one after the other.
+// Functions of many calls are cut into C functions of so many (program_functions.c): how many
+// parts, 0: none; their names; calling them one after the other.
 enum { WRITER_PART_CALLS = 128 };
 size_t writer_num_parts(size_t calls);
 const char *writer_part_name(const writer *w, size_t part);
