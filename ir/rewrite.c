@@ -71,6 +71,11 @@ static void take_name(ir_rewrite *rw, ir_node *from, ir_node *to) {
   ir_name_node(f, to, name);
 }
 
+// "d.fc.w": the gradient of a state, by which people and `check` look for it.
+static bool names_gradient(const ir_rewrite *rw, const ir_node *n) {
+  return strncmp(n->name, "d.", 2) == 0 && ir_find_state(rw->b.func->module, n->name + 2);
+}
+
 void ir_rewrite_done(ir_rewrite *rw, size_t i, ir_node *replacement) {
   ir_func *f = rw->b.func;
   ir_node *n = rw->old[i];
@@ -80,6 +85,9 @@ void ir_rewrite_done(ir_rewrite *rw, size_t i, ir_node *replacement) {
   else if (replacement == n)
     IR_PUSH(f->module->arena, f->nodes, n);
   else if (n->op != IR_WRITE && replacement->op != IR_WRITE && built_here(rw, replacement))
+    take_name(rw, n, replacement);
+  else if (n->op != IR_WRITE && names_gradient(rw, n) && !names_gradient(rw, replacement) &&
+           ir_ops[replacement->op].cls != IR_CLASS_LEAF)
     take_name(rw, n, replacement);
   if (replacement != n) {
     rw->map[n->id] = replacement;
