@@ -48,6 +48,12 @@ static const char *without_number(const search *s, const char *name) {
   return ir_format(s->a, "%.*s", (int)(dot - name), name);
 }
 
+// The same elements in the same order, perhaps in other dimensions: a gradient keeps its name when
+// only its shape is dropped.
+static bool same_elements(const ir_type *x, const ir_type *y) {
+  return x->dtype == y->dtype && ir_elements(x) == ir_elements(y);
+}
+
 // The parameter whose gradient `n` is by its name; NULL: none.
 static const ir_state *param_of(const search *s, const ir_node *n) {
   if (strncmp(n->name, "d.", 2) != 0)
@@ -56,7 +62,7 @@ static const ir_state *param_of(const search *s, const ir_node *n) {
   const ir_state *p = ir_map_get(s->params, name);
   if (!p && shorter)
     p = ir_map_get(s->params, shorter);
-  return p && ir_same_type(&p->type, &n->type) ? p : NULL;
+  return p && same_elements(&p->type, &n->type) ? p : NULL;
 }
 
 // A gradient that no kernel computes (a constant, another parameter): a call of its own reads it.

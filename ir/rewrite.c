@@ -63,8 +63,7 @@ static bool built_here(const ir_rewrite *rw, const ir_node *n) {
   return false;
 }
 
-static void take_name(ir_rewrite *rw, ir_node *from, ir_node *to) {
-  ir_func *f = rw->b.func;
+static void take_name(ir_func *f, ir_node *from, ir_node *to) {
   const char *name = from->name;
   ir_map_put(f->names, to->name, NULL);
   ir_map_put(f->names, name, NULL);
@@ -72,8 +71,8 @@ static void take_name(ir_rewrite *rw, ir_node *from, ir_node *to) {
 }
 
 // "d.fc.w": the gradient of a state, by which people and `check` look for it.
-static bool names_gradient(const ir_rewrite *rw, const ir_node *n) {
-  return strncmp(n->name, "d.", 2) == 0 && ir_find_state(rw->b.func->module, n->name + 2);
+static bool names_gradient(const ir_func *f, const ir_node *n) {
+  return strncmp(n->name, "d.", 2) == 0 && ir_find_state(f->module, n->name + 2);
 }
 
 void ir_rewrite_done(ir_rewrite *rw, size_t i, ir_node *replacement) {
@@ -85,10 +84,10 @@ void ir_rewrite_done(ir_rewrite *rw, size_t i, ir_node *replacement) {
   else if (replacement == n)
     IR_PUSH(f->module->arena, f->nodes, n);
   else if (n->op != IR_WRITE && replacement->op != IR_WRITE && built_here(rw, replacement))
-    take_name(rw, n, replacement);
-  else if (n->op != IR_WRITE && names_gradient(rw, n) && !names_gradient(rw, replacement) &&
+    take_name(f, n, replacement);
+  else if (n->op != IR_WRITE && names_gradient(f, n) && !names_gradient(f, replacement) &&
            ir_ops[replacement->op].cls != IR_CLASS_LEAF)
-    take_name(rw, n, replacement);
+    take_name(f, n, replacement);
   if (replacement != n) {
     rw->map[n->id] = replacement;
     rw->changed = true;
@@ -148,9 +147,22 @@ static void drop_from_kernels(ir_func *f, const bool *live) {
   f->kernels.num = kept;
 }
 
+// A gradient of other dimensions is dropped, its elements are still there: they get the name.
+static void keep_gradient_name(ir_func *f, ir_node *n, const bool *live) {
+  if (live[n->id] || n->op != IR_RESHAPE || !names_gradient(f, n))
+    return;
+  ir_node *below = n->in[0];
+  while (!live[below->id] && below->op == IR_RESHAPE)
+    below = below->in[0];
+  if (live[below->id] && ir_ops[below->op].cls != IR_CLASS_LEAF && !names_gradient(f, below))
+    take_name(f, n, below);
+}
+
 bool ir_drop_dead(ir_func *f) {
   const bool *live = find_live(f);
   size_t kept = 0, before = f->nodes.num;
+  for (size_t i = 0; i < before; i++)
+    keep_gradient_name(f, f->nodes.at[i], live);
   for (size_t i = 0; i < before; i++)
     if (live[f->nodes.at[i]->id])
       f->nodes.at[kept++] = f->nodes.at[i];
