@@ -43,6 +43,18 @@ void cg_walk_reach(const cg_walk *w, int64_t first, int64_t end, int64_t *least,
   }
 }
 
+bool cg_overlap(cg_bytes a, cg_bytes b) {
+  return a.from < b.to && b.from < a.to;
+}
+
+bool cg_spans_overlap(const cg_spans *a, const cg_spans *b) {
+  for (size_t i = 0; i < a->num; i++)
+    for (size_t j = 0; j < b->num; j++)
+      if (cg_overlap(a->at[i], b->at[j]))
+        return true;
+  return false;
+}
+
 cg_bytes cg_join(cg_bytes a, cg_bytes b) {
   if (a.from == a.to)
     return b;

@@ -88,6 +88,10 @@ typedef struct cg_kernel {
 typedef struct cg_bytes {
   int64_t from, to;
 } cg_bytes;
+typedef struct cg_spans {
+  cg_bytes *at;
+  size_t num, cap;
+} cg_spans; // an IR_VEC
 
 typedef struct cg_generator {
   void (*schedule)(cg_kernel *k);
@@ -139,6 +143,9 @@ typedef struct cg_walk {
 void cg_walk_add(cg_walk *w, int64_t size, int64_t stride);
 // Widens *least and *most, inclusive, by the offsets of that walk; end > first.
 void cg_walk_reach(const cg_walk *w, int64_t first, int64_t end, int64_t *least, int64_t *most);
+// They have a byte in common; some of them have.
+bool cg_overlap(cg_bytes a, cg_bytes b);
+bool cg_spans_overlap(const cg_spans *a, const cg_spans *b);
 // The smallest range that has both.
 cg_bytes cg_join(cg_bytes a, cg_bytes b);
 

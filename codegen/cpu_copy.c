@@ -117,15 +117,15 @@ static void open_loop(copy_emit *c, const char *var, const char *from, const cha
   c->indent += 2;
 }
 
-// A single row: the seam axis of each segment is shared out to tasks.
-static void open_seam_loop(copy_emit *c, int64_t size) {
+// A single row: places of the seam axis in a segment, or parts, are shared out to tasks.
+static void open_shared_loop(copy_emit *c, const char *i, int64_t size) {
   ir_arena *a = c->k->arena;
   const char *from = "0", *to = ir_format(a, "%lld", (long long)size);
   if (c->p->rows == 1) {
     from = cpu_share(a, "begin", size, c->k->tasks[0]);
     to = cpu_share(a, "end", size, c->k->tasks[0]);
   }
-  open_loop(c, c->i[c->p->axis], from, to);
+  open_loop(c, i, from, to);
 }
 
 static void copy_segment(copy_emit *c, const segment *s) {
@@ -136,7 +136,7 @@ static void copy_segment(copy_emit *c, const segment *s) {
   for (int i = 0; c->p->lo && i < axis; i++)
     x.offset -= c->p->lo[i] * x.stride[i];
   int before = c->indent;
-  open_seam_loop(c, s->size);
+  open_shared_loop(c, c->i[axis], s->size);
   for (int i = axis + 1; i < rank; i++)
     if (n->type.dims[i] > 1)
       open_loop(c, c->i[i], "0", ir_format(a, "%lld", (long long)n->type.dims[i]));
@@ -153,7 +153,7 @@ static void fill_segment(copy_emit *c, int64_t at, int64_t size) {
   const ir_node *n = c->k->k->anchor;
   int axis = c->p->axis, before = c->indent;
   int64_t inner = c->stride[axis];
-  open_seam_loop(c, size);
+  open_shared_loop(c, c->i[axis], size);
   if (inner > 1)
     open_loop(c, "t", "0", ir_format(a, "%lld", (long long)inner));
   line(c, "%s[%s%s] = %s;", c->dest, cpu_affine(a, axis + 1, c->i, c->stride, at * inner),
@@ -180,25 +180,15 @@ static size_t run_length(const copy_emit *c, size_t at) {
   return num;
 }
 
-// The parts of a single row are shared out to tasks.
-static void open_part_loop(copy_emit *c, int64_t num) {
-  ir_arena *a = c->k->arena;
-  const char *from = "0", *to = ir_format(a, "%lld", (long long)num);
-  if (c->p->rows == 1) {
-    from = cpu_share(a, "begin", num, c->k->tasks[0]);
-    to = cpu_share(a, "end", num, c->k->tasks[0]);
-  }
-  line(c, "for (int64_t part = %s; part < %s; part++) {", from, to);
-  c->indent += 2;
-}
-
 // Row `row` of each part is one piece, as is its place in the output.
 static void copy_run(copy_emit *c, const segment *first, size_t num) {
   const ir_node *n = c->k->k->anchor;
   const char *type = ir_dtypes[n->type.dtype].ctype, *row = c->p->rows == 1 ? "0" : "row";
   long long piece = (long long)(first->size * c->stride[c->p->axis]);
   long long whole = (long long)(n->type.dims[c->p->axis] * c->stride[c->p->axis]);
-  open_part_loop(c, (int64_t)num);
+  open_shared_loop(c, "part", (int64_t)num);
+  line(c, "{");
+  c->indent += 2;
   line(c, "const %s *const from = (const %s *)args[%d + part] + %s * %lld;", type, type,
        cg_arg_index(c->k, dom_base(first->from)), row, piece);
   line(c, "%s *const to = %s + %s * %lld + part * %lld + %lld;", type, c->dest, row, whole, piece,
@@ -207,6 +197,7 @@ static void copy_run(copy_emit *c, const segment *first, size_t num) {
   line(c, "  to[i] = from[i];");
   c->indent -= 2;
   line(c, "}");
+  c->indent -= 2;
 }
 
 static void emit_segments(copy_emit *c) {

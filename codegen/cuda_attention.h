@@ -153,6 +153,8 @@ static inline bool catt_is_at_once(const catt *t) {
 int catt_sweep_of(const catt *t, const ir_node *n);
 catt_online catt_find_online(const catt *t);
 void catt_make_plan(catt *t);
+// Up to a whole number of what an mma takes.
+int catt_padded(int64_t width);
 // Elements of so many rows of a tile (a multiple of 8) that the tensor cores read: 16 bytes beyond
 // the width make the pitch an odd number of 16 bytes; 32 more every 8 rows. So the rows that
 // ldmatrix reads at a time are on different banks: 8 in a row, or 0, 1, 4, 5, 8, 9, 12, 13.

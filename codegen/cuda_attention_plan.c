@@ -73,12 +73,16 @@ static void plan_f32(catt *t) {
 // --- by the tensor cores -------------------------------------------------------------------------
 enum { TENSOR_ROWS = 8, TENSOR_GROUP = 4, TENSOR_OTHER = 72 };
 
+int catt_padded(int64_t width) {
+  return (int)ir_ceil_div(width, CATT_MMA) * CATT_MMA;
+}
+
 int catt_tile_elems(const catt *t, int rows, int pitch) {
   return rows / 8 * (8 * pitch + 32 / t->elem_bytes);
 }
 
 static int pitch_of(const catt *t, int64_t width) {
-  return (int)ir_ceil_div(width, CATT_MMA) * CATT_MMA + 16 / t->elem_bytes;
+  return catt_padded(width) + 16 / t->elem_bytes;
 }
 
 static bool same_axes(const mm_axes *a, const mm_axes *b) {

@@ -8,9 +8,8 @@
 //   products in    two share 16 streamed rows; column 2 t + i of product h is row 4 t + 2 h + i. So
 //                  thread tx has rows 4 tx .. 4 tx + 3: a vector, as expressions want it
 //   products out   k 2 t + i, and 8 on, are rows 4 t + i, 4 t + 2 + i (tf32: k t, and t + 4, of
-//   half
-//                  h are rows 4 t + 2 h, and the next): the weights that a thread has are the left
-//                  operand that it needs. Nothing goes through shared memory
+//                  half h are rows 4 t + 2 h, and the next): the weights that a thread has are the
+//                  left operand that it needs. Nothing goes through shared memory
 // ldmatrix then takes rows 0, 1, 4, 5, 8, 9, 12, 13 together, and the same of 2 on. Of values in 32
 // bits it cannot turn a matrix: they are read one by one.
 //
@@ -33,10 +32,6 @@ static int unit_of(const catt_text *x) {
 }
 
 // --- copies --------------------------------------------------------------------------------------
-static int padded(int64_t width) {
-  return (int)ir_ceil_div(width, CATT_MMA) * CATT_MMA;
-}
-
 static const char *place_of(const catt_text *x, const char *slot, int at, int pitch) {
   return ir_format(x->arena, "%s%d + line * %d + line / 8 * %d + inner", slot, at, pitch,
                    2 * unit_of(x));
@@ -58,7 +53,7 @@ static void put_copy_own(const catt_text *x) {
                     .line0 = "x0",
                     .inner0 = "0",
                     .lines = t->bx,
-                    .length = padded(in->width),
+                    .length = catt_padded(in->width),
                     .num_lines = t->x,
                     .num_inner = in->width,
                     .to = "own",
@@ -78,7 +73,7 @@ static void put_piece(const catt_text *x, catt_piece p, int at, int pitch) {
   p.line0 = "y0";
   p.inner0 = "0";
   p.lines = x->t->by;
-  p.length = padded(p.num_inner);
+  p.length = catt_padded(p.num_inner);
   p.num_lines = x->t->y;
   p.to = "tiles";
   p.place = place_of(x, ir_format(x->arena, "slot * %d + ", x->t->slot_elems), at, pitch);
@@ -204,7 +199,7 @@ static void put_scores(const catt_text *x, int i) {
                 "    uint32_t a[%d][4];\n",
                 x->name, i, t->rx, t->ry, type_of(x), t->own_elems, type_of(x),
                 t->slots * t->slot_elems, in->own_at, t->rx, eight, in->pitch, unit_of(x),
-                t->slot_elems, in->at, eight, in->pitch, unit_of(x), padded(in->width),
+                t->slot_elems, in->at, eight, in->pitch, unit_of(x), catt_padded(in->width),
                 2 * unit_of(x), t->rx / 2);
   catt_put_loop(x, 4, "i", t->rx / 2);
   ir_buf_printf(x->out, "      k_ldmatrix_x4(a[i], own.at(x_at + i * %d + u));\n", 2 * eight);

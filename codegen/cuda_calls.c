@@ -53,40 +53,20 @@ static void find_launches(cg_program *p, const plan *plan, size_t func) {
       cuda_choose_joint(p, func, &p->launches[func].at[i]);
 }
 
-static void put_any_launch(writer *w, const cg_program *p, size_t func, cuda_launch *x) {
+static void put_one(writer *w, size_t i) {
+  cuda_launch *x = &w->p->launches[w->func].at[i];
   if (!x->joint) {
     put_phases(w, x->calls.at[0], x->only);
     return;
   }
-  cuda_put_rows(p, w->plan, func, x);
+  cuda_put_rows(w->p, w->plan, w->workspace, w->func, x);
   put_joint(w, x);
 }
 
-static void next_part(writer *w, size_t part) {
-  if (part > 0)
-    ir_buf_puts(w->out, "}\n");
-  w->name = writer_part_name(w, part);
-  open_function(w);
-}
-
 static void put_function(const cg_program *p, const plan *plan, size_t func, ir_buf *out) {
-  writer w = {.p = p, .plan = plan, .out = out, .f = p->module->funcs.at[func]};
-  size_t num = p->launches[func].num, parts = writer_num_parts(num);
-  w.workspace = cg_workspaces(p->arena, plan, w.f);
-  w.name = w.f->name;
-  if (!parts)
-    open_function(&w);
-  for (size_t i = 0; i < num; i++) {
-    if (parts && i % WRITER_PART_CALLS == 0)
-      next_part(&w, i / WRITER_PART_CALLS);
-    put_any_launch(&w, p, func, &p->launches[func].at[i]);
-  }
-  if (parts) {
-    ir_buf_puts(out, "}\n");
-    w.name = w.f->name;
-    open_function(&w);
-    writer_call_parts(&w, parts, "gpu, arena, slot");
-  }
+  static const writer_text text = {"gpu, arena, slot", open_function, put_one, NULL};
+  writer w = writer_new(p, plan, func, out);
+  writer_put_calls(&w, p->launches[func].num, &text);
   put_copies(&w);
   ir_buf_puts(out, "}\n");
 }

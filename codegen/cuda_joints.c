@@ -30,23 +30,27 @@ static size_t num_buffers(const cg_kernel *c) {
 // --- which functions -------------------------------------------------------------------------
 // What a launch asks of its entry.
 typedef struct wanted {
-  IR_VEC(cg_distinct *) parts;
+  cg_parts parts;
   int threads, registers;
   int64_t blocks;
 } wanted;
 
-static bool has_part(cg_distinct *const *parts, size_t num, const cg_distinct *d) {
-  for (size_t i = 0; i < num; i++)
-    if (parts[i] == d)
+static bool has_part(const cg_parts *parts, const cg_distinct *d) {
+  for (size_t i = 0; i < parts->num; i++)
+    if (parts->at[i] == d)
       return true;
   return false;
+}
+
+bool cuda_joint_has(const cg_joint *j, const cg_distinct *d) {
+  return has_part(&j->parts, d);
 }
 
 static wanted wanted_by(const cg_program *p, size_t func, const cuda_launch *x) {
   wanted w = {.threads = x->threads, .registers = x->registers, .blocks = x->blocks};
   for (size_t i = 0; i < x->calls.num; i++) {
     cg_distinct *d = p->shared[func][x->calls.at[i]->k->id];
-    if (!has_part(w.parts.at, w.parts.num, d))
+    if (!has_part(&w.parts, d))
       IR_PUSH(p->arena, w.parts, d);
   }
   return w;
@@ -55,7 +59,7 @@ static wanted wanted_by(const cg_program *p, size_t func, const cuda_launch *x) 
 static size_t num_common(const cg_joint *j, const wanted *w) {
   size_t n = 0;
   for (size_t i = 0; i < w->parts.num; i++)
-    n += has_part(j->parts.at, j->parts.num, w->parts.at[i]);
+    n += has_part(&j->parts, w->parts.at[i]);
   return n;
 }
 
@@ -105,7 +109,7 @@ void cuda_choose_joint(cg_program *p, size_t func, cuda_launch *x) {
     const cg_kernel *c = w.parts.at[i]->uses.at[0];
     size_t width = num_buffers(c) + c->numbers.num;
     j->widest = width > j->widest ? width : j->widest;
-    if (!has_part(j->parts.at, j->parts.num, w.parts.at[i]))
+    if (!has_part(&j->parts, w.parts.at[i]))
       IR_PUSH(p->arena, j->parts, w.parts.at[i]);
   }
 }
@@ -170,9 +174,14 @@ static void put_ends(table *t, const cuda_launch *x) {
   ir_buf_puts(&t->j->rows, "\n");
 }
 
-void cuda_put_rows(const cg_program *p, const plan *plan, size_t func, cuda_launch *x) {
-  table t = {.p = p, .plan = plan, .f = p->module->funcs.at[func], .func = func, .j = x->joint};
-  t.workspace = cg_workspaces(p->arena, plan, t.f);
+void cuda_put_rows(const cg_program *p, const plan *plan, const int64_t *workspaces, size_t func,
+                   cuda_launch *x) {
+  table t = {.p = p,
+             .plan = plan,
+             .f = p->module->funcs.at[func],
+             .func = func,
+             .workspace = workspaces,
+             .j = x->joint};
   x->first = t.j->num_words;
   put_ends(&t, x);
   for (size_t i = 0; i < x->calls.num; i++)

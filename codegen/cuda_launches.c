@@ -38,40 +38,43 @@ typedef struct finder {
 } finder;
 
 // --- what touches what -----------------------------------------------------------------------
-static bool overlap(const cuda_spans *a, const cuda_spans *b) {
-  for (size_t i = 0; i < a->num; i++)
-    for (size_t j = 0; j < b->num; j++)
-      if (a->at[i].from < b->at[j].to && b->at[j].from < a->at[i].to)
-        return true;
-  return false;
-}
-
 static bool meet(const cuda_launch *a, const cuda_launch *b) {
-  return overlap(&a->writes, &b->reads) || overlap(&a->reads, &b->writes) ||
-         overlap(&a->writes, &b->writes);
+  return cg_spans_overlap(&a->writes, &b->reads) || cg_spans_overlap(&a->reads, &b->writes) ||
+         cg_spans_overlap(&a->writes, &b->writes);
 }
 
-static void add_span(finder *f, cuda_spans *s, int64_t at, int64_t bytes) {
-  cg_bytes x = {at, at + bytes};
-  if (bytes > 0)
-    IR_PUSH(f->p->arena, *s, x);
+// Without a plan: the value's own byte, or the state's.
+static void add_value(finder *f, cg_spans *s, int64_t id) {
+  cg_bytes x = {id, id + 1};
+  IR_PUSH(f->p->arena, *s, x);
 }
 
-static void add_node(finder *f, cuda_spans *s, const ir_node *n) {
-  if (n->op == IR_INPUT) // nothing in a step writes the batch
-    return;
-  const ir_node *owner = dom_owner(n);
-  if (f->plan)
-    add_span(f, s, plan_offset(f->plan, f->f, n), dom_bytes(n));
-  else
-    add_span(f, s, n->op == IR_READ ? f->f->next_id + (int64_t)n->state->id : owner->id, 1);
+static int64_t id_of(const finder *f, const ir_state *s) {
+  return f->f->next_id + (int64_t)s->id;
 }
 
-// States that a value is written to; the plan has it computed there, if it can be.
-static void add_writes(finder *f, cuda_spans *s, const ir_node *value) {
-  for (size_t i = 0; i < f->writes.num && !f->plan; i++)
+static void add_read(finder *f, cg_spans *s, const ir_node *n) {
+  if (n->op != IR_INPUT)
+    add_value(f, s, n->op == IR_READ ? id_of(f, n->state) : dom_owner(n)->id);
+}
+
+// The plan has a value that is written to states computed there, if it can be.
+static void add_written(finder *f, cg_spans *s, const ir_node *value) {
+  add_value(f, s, value->id);
+  for (size_t i = 0; i < f->writes.num; i++)
     if (f->writes.at[i]->in[0] == value)
-      add_span(f, s, f->f->next_id + (int64_t)f->writes.at[i]->state->id, 1);
+      add_value(f, s, id_of(f, f->writes.at[i]->state));
+}
+
+static void add_spans(finder *f, cuda_launch *x, const cg_kernel *c) {
+  if (f->plan) {
+    cg_kernel_spans(f->p->arena, f->plan, f->workspace, c, &x->reads, &x->writes);
+    return;
+  }
+  for (size_t i = 0; i < c->in.num; i++)
+    add_read(f, &x->reads, c->in.at[i]);
+  for (size_t i = 0; i < c->out.num; i++)
+    add_written(f, &x->writes, c->out.at[i]);
 }
 
 // Not worth an entry more to compile.
@@ -89,14 +92,7 @@ static cuda_launch launch_of(finder *f, const cg_kernel *c) {
                    .shared = c->num_phases == 1 && c->in.num + c->out.num <= MOST_WIDTH &&
                              !runs_once(f->f)};
   IR_PUSH(f->p->arena, x.calls, c);
-  for (size_t i = 0; i < c->in.num; i++)
-    add_node(f, &x.reads, c->in.at[i]);
-  for (size_t i = 0; i < c->out.num; i++) {
-    add_node(f, &x.writes, c->out.at[i]);
-    add_writes(f, &x.writes, c->out.at[i]);
-  }
-  if (f->plan)
-    add_span(f, &x.writes, f->workspace[c->k->id], c->workspace);
+  add_spans(f, &x, c);
   for (size_t i = 0; i < c->numbers.num; i++)
     x.shared &= c->numbers.at[i] >= 0 && c->numbers.at[i] <= UINT32_MAX; // a word of a row
   return x;
@@ -174,14 +170,19 @@ static cuda_launch *last_to_sink(finder *f, const cuda_launch *x, size_t begin, 
   return NULL;
 }
 
+// Launches before it are neither joined nor moved any more.
+static size_t first_in_reach(const finder *f) {
+  return f->all.num > MOST_BACK ? f->all.num - MOST_BACK : 0;
+}
+
 static cuda_launch *find_place(finder *f, const cuda_launch *x) {
-  size_t end = f->all.num, begin = end > MOST_BACK ? end - MOST_BACK : 0, met;
+  size_t begin = first_in_reach(f), met;
   cuda_launch *above = first_above(f, x, begin, &met);
   return above ? above : last_to_sink(f, x, begin, met);
 }
 
 static void pin(finder *f, const cuda_launch *x, const cuda_launch *place) {
-  for (size_t i = 0; i < f->all.num; i++) {
+  for (size_t i = first_in_reach(f); i < f->all.num; i++) {
     cuda_launch *l = &f->all.at[i];
     if (l == place)
       return;

@@ -21,12 +21,10 @@
 
 #include "codegen/program.h"
 
-typedef IR_VEC(cg_bytes) cuda_spans;
-
 // Calls side by side, each of one phase; or one call.
 typedef struct cuda_launch {
   IR_VEC(const cg_kernel *) calls; // in the order of kernels
-  cuda_spans reads, writes;        // bytes of the arena, without the batch
+  cg_spans reads, writes;          // bytes of the arena, without the batch
   const cg_distinct *only;         // the function of all calls; NULL: there are several
   int64_t blocks;                  // of the first phase
   int threads;                     // of a block
@@ -56,8 +54,10 @@ bool cuda_has_room(const cg_cuda *chip, int threads, int registers, int64_t bloc
 // Sets x->joint, for several calls: an entry that there is, which may get further functions, or a
 // new one.
 void cuda_choose_joint(cg_program *p, size_t func, cuda_launch *x);
+bool cuda_joint_has(const cg_joint *j, const cg_distinct *d);
 // Then: adds rows for the calls to its table, from word x->first on.
-void cuda_put_rows(const cg_program *p, const plan *plan, size_t func, cuda_launch *x);
+void cuda_put_rows(const cg_program *p, const plan *plan, const int64_t *workspaces, size_t func,
+                   cuda_launch *x);
 // "52 calls of loop_new, loop_new_2, loop_new_3".
 const char *cuda_describe_joint(const cg_program *p, const cg_joint *j);
 // The table and the entry as text. In constant memory, or not.

@@ -49,13 +49,16 @@ static const ir_node *number_base(const ir_node *n) {
   return n;
 }
 
-int64_t cg_integer_besides(const ir_func *f, const ir_node *input) {
+int64_t cg_integer_besides(const ir_func *f, const ir_node *input, int64_t limit) {
   for (size_t i = 0; i < f->nodes.num; i++) {
     const ir_node *n = f->nodes.at[i];
     for (int k = 0; (n->op == IR_EQ || n->op == IR_NE) && k < 2; k++) {
       const ir_node *value = number_base(n->in[k]), *other = number_base(n->in[1 - k]);
-      if (value == input && other->op == IR_CONST)
-        return (int64_t)ir_attr_num(other, IR_ATTR_VALUE);
+      if (value != input || other->op != IR_CONST)
+        continue;
+      double asked = ir_attr_num(other, IR_ATTR_VALUE);
+      if (asked < 0 || asked >= (double)limit) // others are among its values anyway
+        return (int64_t)asked;
     }
   }
   return 0;

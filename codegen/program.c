@@ -173,13 +173,6 @@ static size_t lightest_of(const cuda_files *x) {
   return best;
 }
 
-static bool has_part(const cg_joint *j, const cg_distinct *d) {
-  for (size_t i = 0; i < j->parts.num; i++)
-    if (j->parts.at[i] == d)
-      return true;
-  return false;
-}
-
 // Gives a function its file, and with it all that joints put beside it.
 static void choose_unit(cuda_files *x, cg_distinct *d, int unit) {
   if (d->unit >= 0)
@@ -188,7 +181,7 @@ static void choose_unit(cuda_files *x, cg_distinct *d, int unit) {
   x->bytes[unit] += strlen(d->text);
   for (size_t i = 0; i < x->p->joints.num; i++) {
     cg_joint *j = x->p->joints.at[i];
-    if (!has_part(j, d))
+    if (!cuda_joint_has(j, d))
       continue;
     j->unit = unit;
     x->bytes[unit] += strlen(d->text);

@@ -17,10 +17,14 @@ typedef struct cg_distinct {
   IR_VEC(const cg_kernel *) uses;
 } cg_distinct;
 
+typedef struct cg_parts {
+  cg_distinct **at;
+  size_t num, cap;
+} cg_parts; // an IR_VEC
 // GPU: an entry for calls of several functions side by side (codegen/cuda_launches.h).
 typedef struct cg_joint {
   const char *name; // C identifier: "joint_new"
-  IR_VEC(cg_distinct *) parts;
+  cg_parts parts;
   int threads;                 // of a block
   int registers;               // of a thread, estimated: the widest
   int64_t blocks;              // of its largest launch
@@ -87,6 +91,10 @@ void cuda_emit_functions(cg_program *p, const plan *plan, ir_buf *out); // sets 
 void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, ir_buf *out);
 // Arena offsets of the kernels' workspaces, by kernel id; -1: it has none.
 int64_t *cg_workspaces(ir_arena *a, const plan *p, const ir_func *f);
+// Adds the bytes of the arena that a kernel reads, without the batch, which nothing in a step
+// writes; and those that it writes, its workspace among them.
+void cg_kernel_spans(ir_arena *a, const plan *p, const int64_t *workspaces, const cg_kernel *c,
+                     cg_spans *reads, cg_spans *writes);
 // "PREFIXfamily_word", a C identifier with the last word of a kernel's name.
 const char *cg_identifier(const cg_program *p, const char *family, const ir_kernel *k);
 // Ops and sizes of a kernel in one line, "matmul, add, max  f32[64,128]", and its place after them:
@@ -99,9 +107,9 @@ void cg_put_string(ir_buf *out, const char *s);
 // Values that the graph allows in integer nodes, by node id: rows of the table that they index,
 // classes that they are compared with; 0 where nothing is known.
 int64_t *cg_integer_limits(ir_arena *a, const ir_func *f);
-// A constant that an integer input is compared with, which its data may hold although it is beyond
-// the limit; 0, which is within every limit, when there is none.
-int64_t cg_integer_besides(const ir_func *f, const ir_node *input);
+// A constant outside of 0 to limit-1 that an integer input is compared with: its data may hold it,
+// too. 0, which is within every limit, when there is none.
+int64_t cg_integer_besides(const ir_func *f, const ir_node *input, int64_t limit);
 
 // --- target and toolchain
 // "cpu", "cpu:native", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64", "cuda",

@@ -26,7 +26,7 @@ static void put_barrier(writer *w) {
 }
 
 // --- uses ------------------------------------------------------------------------------------
-static void add_use(writer *w, const call *x, int phase, int arg, span bytes, bool write) {
+static void add_use(writer *w, const call *x, int phase, int arg, cg_bytes bytes, bool write) {
   bool known = cg_generator_for(w->p->target, x->c->k->family)->touches && x->merged == 1;
   sync_use use = {.bytes = {bytes.from, bytes.to},
                   .write = write,
@@ -46,7 +46,7 @@ static void add_uses(writer *w, const call *x, int phase) {
     add_use(w, x, phase, (int)(c->in.num + i), writer_span(w, c->out.at[i]), true);
   int64_t at = c->workspace ? w->workspace[c->k->id] : 0;
   if (c->workspace)
-    add_use(w, x, phase, (int)(c->in.num + c->out.num), (span){at, at + c->workspace}, true);
+    add_use(w, x, phase, (int)(c->in.num + c->out.num), (cg_bytes){at, at + c->workspace}, true);
 }
 
 // --- calls -----------------------------------------------------------------------------------

@@ -5,26 +5,14 @@
 // may run in any order: there, calls of one function become one launch over a table of rows.
 #include "codegen/program_functions.h"
 
-enum { MOST_CALLS = 512 };
+enum { MOST_CALLS = 512, PART_CALLS = 128 };
 
 static void put_window(writer *w);
 
 // --- hazards ---------------------------------------------------------------------------------
-static bool touches(const spans *s, span x) {
-  for (size_t i = 0; i < s->num; i++)
-    if (s->at[i].from < x.to && x.from < s->at[i].to)
-      return true;
-  return false;
-}
-
-static bool conflicts(const writer *w, const spans *reads, const spans *writes) {
-  for (size_t i = 0; i < reads->num; i++)
-    if (touches(&w->written, reads->at[i]))
-      return true;
-  for (size_t i = 0; i < writes->num; i++)
-    if (touches(&w->written, writes->at[i]) || touches(&w->read, writes->at[i]))
-      return true;
-  return false;
+static bool conflicts(const writer *w, const cg_spans *reads, const cg_spans *writes) {
+  return cg_spans_overlap(&w->written, reads) || cg_spans_overlap(&w->written, writes) ||
+         cg_spans_overlap(&w->read, writes);
 }
 
 static void end_window(writer *w, bool boundary) {
@@ -33,7 +21,7 @@ static void end_window(writer *w, bool boundary) {
   w->boundary = boundary;
 }
 
-static void note(writer *w, const spans *reads, const spans *writes) {
+static void note(writer *w, const cg_spans *reads, const cg_spans *writes) {
   if (conflicts(w, reads, writes))
     end_window(w, true);
   for (size_t i = 0; i < reads->num; i++)
@@ -42,10 +30,10 @@ static void note(writer *w, const spans *reads, const spans *writes) {
     IR_PUSH(w->p->arena, w->written, writes->at[i]);
 }
 
-span writer_span(const writer *w, const ir_node *n) {
+cg_bytes writer_span(const writer *w, const ir_node *n) {
   int64_t at = plan_offset(w->plan, w->f, n);
   BUG_IF(at < 0, "%s has no place", n->name);
-  return (span){at, at + dom_bytes(n)};
+  return (cg_bytes){at, at + dom_bytes(n)};
 }
 
 // --- arguments -------------------------------------------------------------------------------
@@ -70,18 +58,20 @@ void writer_open_call(writer *w, const cg_kernel *c) {
   ir_buf_printf(w->out, "  { // %s = %s\n", c->k->name, cg_describe(w->p->arena, c->k));
 }
 
-static void kernel_spans(const writer *w, const cg_kernel *c, spans *reads, spans *writes) {
-  ir_arena *a = w->p->arena;
+static void add_span(ir_arena *a, cg_spans *s, int64_t at, int64_t bytes) {
+  cg_bytes x = {at, at + bytes};
+  if (bytes > 0)
+    IR_PUSH(a, *s, x);
+}
+
+void cg_kernel_spans(ir_arena *a, const plan *p, const int64_t *workspaces, const cg_kernel *c,
+                     cg_spans *reads, cg_spans *writes) {
   for (size_t i = 0; i < c->in.num; i++)
-    if (c->in.at[i]->op != IR_INPUT) // nothing in a step writes the batch
-      IR_PUSH(a, *reads, writer_span(w, c->in.at[i]));
+    if (c->in.at[i]->op != IR_INPUT)
+      add_span(a, reads, plan_offset(p, c->func, c->in.at[i]), dom_bytes(c->in.at[i]));
   for (size_t i = 0; i < c->out.num; i++)
-    IR_PUSH(a, *writes, writer_span(w, c->out.at[i]));
-  if (c->workspace) {
-    int64_t at = w->workspace[c->k->id];
-    span x = {at, at + c->workspace};
-    IR_PUSH(a, *writes, x);
-  }
+    add_span(a, writes, plan_offset(p, c->func, c->out.at[i]), dom_bytes(c->out.at[i]));
+  add_span(a, writes, workspaces[c->k->id], c->workspace);
 }
 
 // Rows of a table are offsets in the arena: a batch has another base.
@@ -129,8 +119,8 @@ static void put_window(writer *w) {
 }
 
 static void put_kernel(writer *w, const cg_kernel *c, cg_distinct *d) {
-  spans reads = {0}, writes = {0};
-  kernel_spans(w, c, &reads, &writes);
+  cg_spans reads = {0}, writes = {0};
+  cg_kernel_spans(w->p->arena, w->plan, w->workspace, c, &reads, &writes);
   note(w, &reads, &writes);
   call x = {.c = c, .d = d, .merged = 1};
   if (c->num_phases == 1) {
@@ -149,10 +139,9 @@ static void put_copies(writer *w) {
     const plan_copy *c = &w->plan->copies.at[i];
     if (c->func != w->f)
       continue;
-    spans reads = {0}, writes = {0};
-    span from = {c->from, c->from + c->bytes}, to = {c->to, c->to + c->bytes};
-    IR_PUSH(w->p->arena, reads, from);
-    IR_PUSH(w->p->arena, writes, to);
+    cg_spans reads = {0}, writes = {0};
+    add_span(w->p->arena, &reads, c->from, c->bytes);
+    add_span(w->p->arena, &writes, c->to, c->bytes);
     note(w, &reads, &writes);
     calls_copy(w, c);
   }
@@ -171,57 +160,54 @@ int64_t *cg_workspaces(ir_arena *a, const plan *p, const ir_func *f) {
 }
 
 // --- parts ---------------------------------------------------------------------------------
-// Compilers take more than twice the time for a C function of twice the calls: unrolled ones are
-// cut. What stands in one part and in the next is ordered by the same barriers.
-size_t writer_num_parts(size_t calls) {
-  return calls > MOST_CALLS ? (calls - 1) / WRITER_PART_CALLS + 1 : 0;
+writer writer_new(const cg_program *p, const plan *plan, size_t func, ir_buf *out) {
+  writer w = {.p = p, .plan = plan, .out = out, .f = p->module->funcs.at[func], .func = func};
+  w.workspace = cg_workspaces(p->arena, plan, w.f);
+  return w;
 }
 
-const char *writer_part_name(const writer *w, size_t part) {
+static const char *part_name(const writer *w, size_t part) {
   return ir_format(w->p->arena, "%s_part_%zu", w->f->name, part);
 }
 
-void writer_call_parts(writer *w, size_t num, const char *parameters) {
-  for (size_t i = 0; i < num; i++)
-    ir_buf_printf(w->out, "  run_%s(%s);\n", writer_part_name(w, i), parameters);
+static void put_range(writer *w, const writer_text *t, const char *name, size_t begin, size_t end) {
+  w->name = name;
+  t->open(w);
+  for (size_t i = begin; i < end; i++)
+    t->put(w, i);
 }
 
-static void next_part(writer *w, size_t part) {
-  if (part > 0) {
-    put_window(w);
+// Compilers take more than twice the time for a C function of twice the calls: unrolled ones are
+// cut. What stands in one part and in the next is ordered by the same barriers.
+static size_t put_parts(writer *w, size_t num, const writer_text *t) {
+  size_t parts = 0;
+  for (size_t i = 0; i < num; i += PART_CALLS) {
+    put_range(w, t, part_name(w, parts++), i, num - i < PART_CALLS ? num : i + PART_CALLS);
+    if (t->settle)
+      t->settle(w);
     ir_buf_puts(w->out, "}\n");
   }
-  w->name = writer_part_name(w, part);
-  calls_open(w);
+  return parts;
 }
 
-static void call_parts(writer *w, size_t num) {
-  ir_buf_puts(w->out, "}\n");
-  w->name = w->f->name;
-  calls_open(w);
-  writer_call_parts(w, num, "arena, slot, team, tid");
+void writer_put_calls(writer *w, size_t num, const writer_text *t) {
+  size_t parts = num > MOST_CALLS ? put_parts(w, num, t) : 0;
+  put_range(w, t, w->f->name, 0, parts ? 0 : num);
+  for (size_t i = 0; i < parts; i++)
+    ir_buf_printf(w->out, "  run_%s(%s);\n", part_name(w, i), t->parameters);
 }
 
-static void put_function(const cg_program *p, const plan *plan, size_t index, ir_buf *out) {
-  writer w = {.p = p, .plan = plan, .out = out, .f = p->module->funcs.at[index]};
-  size_t num = w.f->kernels.num, parts = writer_num_parts(num);
-  w.sync = sync_new(p->arena);
-  w.workspace = cg_workspaces(p->arena, plan, w.f);
-  w.name = w.f->name;
-  if (!parts)
-    calls_open(&w);
-  for (size_t i = 0; i < num; i++) {
-    if (parts && i % WRITER_PART_CALLS == 0)
-      next_part(&w, i / WRITER_PART_CALLS);
-    put_kernel(&w, p->kernels[index][i], p->shared[index][i]);
-  }
-  put_copies(&w);
-  if (parts)
-    call_parts(&w, parts);
-  ir_buf_puts(out, "}\n");
+static void put_call(writer *w, size_t i) {
+  put_kernel(w, w->p->kernels[w->func][i], w->p->shared[w->func][i]);
 }
 
 void writer_put_functions(const cg_program *p, const plan *plan, ir_buf *out) {
-  for (size_t i = 0; i < p->module->funcs.num; i++)
-    put_function(p, plan, i, out);
+  static const writer_text text = {"arena, slot, team, tid", calls_open, put_call, put_window};
+  for (size_t i = 0; i < p->module->funcs.num; i++) {
+    writer w = writer_new(p, plan, i, out);
+    w.sync = sync_new(p->arena);
+    writer_put_calls(&w, w.f->kernels.num, &text);
+    put_copies(&w);
+    ir_buf_puts(out, "}\n");
+  }
 }

@@ -7,11 +7,6 @@
 #include "codegen/program.h"
 #include "codegen/program_sync.h"
 
-typedef struct span {
-  int64_t from, to; // arena bytes [from, to)
-} span;
-typedef IR_VEC(span) spans;
-
 typedef struct call {
   const cg_kernel *c;
   cg_distinct *d;
@@ -24,9 +19,10 @@ typedef struct writer {
   const plan *plan;
   ir_buf *out;
   const ir_func *f;
-  const char *name;    // of the C function at hand: the function's, or a part's
-  int64_t *workspace;  // arena offset by kernel id, or -1
-  spans read, written; // in this window
+  size_t func;            // number of f
+  const char *name;       // of the C function at hand: the function's, or a part's
+  int64_t *workspace;     // arena offset by kernel id, or -1
+  cg_spans read, written; // in this window
   IR_VEC(call) window;
   bool boundary; // the window begins with a call that touches what others have written
   sync_state *sync;
@@ -40,15 +36,20 @@ void calls_phases(writer *w, call *x); // one call of a kernel of several phases
 void calls_merged(writer *w, call *x); // all calls of the window that share x's function
 void calls_copy(writer *w, const plan_copy *c);
 
-// Functions of many calls are cut into C functions of so many (program_functions.c): how many
-// parts, 0: none; their names; calling them one after the other.
-enum { WRITER_PART_CALLS = 128 };
-size_t writer_num_parts(size_t calls);
-const char *writer_part_name(const writer *w, size_t part);
-void writer_call_parts(writer *w, size_t num, const char *parameters);
+// How a target writes a function.
+typedef struct writer_text {
+  const char *parameters;           // of the C function, as a part of it gets them
+  void (*open)(writer *w);          // the C function w->name, up to its first call
+  void (*put)(writer *w, size_t i); // call i
+  void (*settle)(writer *w);        // calls that are not written yet; NULL: there are none
+} writer_text;
+writer writer_new(const cg_program *p, const plan *plan, size_t func, ir_buf *out);
+// The function from its begin to its last call. Many calls are cut into parts, C functions of their
+// own, for the C compiler's sake (program_functions.c).
+void writer_put_calls(writer *w, size_t num, const writer_text *t);
 
 // Bytes of a tensor that has a place in the plan.
-span writer_span(const writer *w, const ir_node *n);
+cg_bytes writer_span(const writer *w, const ir_node *n);
 void writer_put_functions(const cg_program *p, const plan *plan, ir_buf *out);
 // "  { // name = ops  type  file:line"
 void writer_open_call(writer *w, const cg_kernel *c);

@@ -50,10 +50,6 @@ void sync_reset(sync_state *s) {
     s->start[i] = s->past.num;
 }
 
-static bool overlap(cg_bytes a, cg_bytes b) {
-  return a.from < b.to && b.from < a.to;
-}
-
 static cg_bytes thread_bytes(const sync_use *u, int threads, int thread) {
   int share = (thread + u->shift) % threads;
   int64_t tasks = u->call->tasks[u->phase];
@@ -78,14 +74,14 @@ static void find_ranges(ir_arena *a, entry *e) {
 static bool threads_meet(const cg_bytes *a, const cg_bytes *b, int threads) {
   for (int i = 0; i < threads; i++)
     for (int j = 0; j < threads; j++)
-      if (i != j && overlap(a[i], b[j]))
+      if (i != j && cg_overlap(a[i], b[j]))
         return true;
   return false;
 }
 
 // Adds the teams for which `b` must wait for `a`.
 static void compare(sync_state *s, entry *a, entry *b, const bool *skip, bool *wait) {
-  if ((!a->use.write && !b->use.write) || !overlap(a->use.bytes, b->use.bytes))
+  if ((!a->use.write && !b->use.write) || !cg_overlap(a->use.bytes, b->use.bytes))
     return;
   bool shared = !a->use.call || !b->use.call;
   if (!shared) {

@@ -112,7 +112,7 @@ static int put_inputs(const tables *t) {
     put_type(t->out, &n->type);
     ir_buf_printf(t->out, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "},\n",
                   plan_offset(t->plan, f, n), ir_bytes(&n->type), limits[n->id],
-                  cg_integer_besides(f, n));
+                  cg_integer_besides(f, n, limits[n->id]));
     num++;
   }
   end_table(t->out);

@@ -84,9 +84,12 @@ static void add_call(row *r, const cg_kernel *c, const cost *x) {
   }
 }
 
+// To the row of its function, to that of the joint that calls it, if one does, and to `all`.
 static void add_kernel(report *x, size_t func, const cg_kernel *c, const cg_joint *j, row *all) {
   cost spent = cost_kernel(x->p->arena, c->k);
   add_call(row_of(x, j, x->p->shared[func][c->k->id], c->tasks[0]), c, &spent);
+  if (j)
+    add_call(row_of(x, j, NULL, 0), c, &spent);
   add_call(all, c, &spent);
 }
 
@@ -95,13 +98,8 @@ static void collect_launch(report *x, size_t func, const cuda_launch *l, row *al
   all->launches += l->joint ? 1 : first->num_phases;
   if (l->joint)
     row_of(x, l->joint, NULL, l->blocks);
-  for (size_t i = 0; i < l->calls.num; i++) {
+  for (size_t i = 0; i < l->calls.num; i++)
     add_kernel(x, func, l->calls.at[i], l->joint, all);
-    if (!l->joint)
-      continue;
-    cost spent = cost_kernel(x->p->arena, l->calls.at[i]->k);
-    add_call(row_of(x, l->joint, NULL, 0), l->calls.at[i], &spent);
-  }
 }
 
 static row collect(report *x, size_t func) {

@@ -205,6 +205,13 @@ static inline bool ir_is_seen_through(const ir_node *n) {
   return (ir_ops[n->op].cls == IR_CLASS_VIEW && !n->stretch_of) || n->folded;
 }
 
+// What takes a kernel to compute: no leaf, view or effect, nor an op that passes replace.
+static inline bool ir_is_computed(const ir_node *n) {
+  ir_op_class cls = ir_ops[n->op].cls;
+  return cls != IR_CLASS_LEAF && cls != IR_CLASS_VIEW && cls != IR_CLASS_EFFECT &&
+         cls != IR_CLASS_SYMBOLIC;
+}
+
 // A matmul may compute it on its operand: tf32, or f32 from bf16 or f16 (node->folded).
 static inline bool ir_is_conversion(const ir_node *n) {
   return n->op == IR_TF32 ||

@@ -428,10 +428,7 @@ static void parse_line(ir_parser *p) {
 static bool is_fused(const ir_func *f) {
   for (size_t i = 0; i < f->nodes.num; i++) {
     const ir_node *n = f->nodes.at[i];
-    ir_op_class cls = ir_ops[n->op].cls;
-    bool outside = cls == IR_CLASS_LEAF || cls == IR_CLASS_VIEW || cls == IR_CLASS_EFFECT ||
-                   cls == IR_CLASS_SYMBOLIC || ir_is_conversion(n);
-    if (!outside && !n->kernel)
+    if (ir_is_computed(n) && !ir_is_conversion(n) && !n->kernel)
       return false;
   }
   return f->kernels.num > 0;

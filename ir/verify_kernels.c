@@ -12,9 +12,7 @@
 #include "ir/verify.h"
 
 static bool computed_outside(const ir_node *n) {
-  ir_op_class cls = ir_ops[n->op].cls;
-  return cls == IR_CLASS_LEAF || cls == IR_CLASS_VIEW || cls == IR_CLASS_EFFECT ||
-         cls == IR_CLASS_SYMBOLIC || n->folded;
+  return !ir_is_computed(n) || n->folded;
 }
 
 static bool is_node(const ir_checker *c, const ir_node *n) {

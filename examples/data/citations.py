@@ -8,19 +8,11 @@ The same files on every machine.
 """
 import os
 import random
-import struct
 import sys
 
+from npy import write_npy
+
 PAPERS, FIELDS, WORDS, KNOWN = 1200, 5, 100, 20
-
-
-def write_npy(path, code, shape, values):
-    descr = {"B": "|u1", "i": "<i4"}[code]
-    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
-    head += " " * (-(len(head) + 11) % 64) + "\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
-        f.write(struct.pack(f"<{len(values)}{code}", *values))
 
 
 def main():
@@ -51,12 +43,12 @@ def main():
         train.append(own if known[own] <= KNOWN else -1)
         test.append(own if known[own] > KNOWN else -1)
     os.makedirs(folder, exist_ok=True)
-    for name, code, shape, values in (("words", "B", (1, PAPERS, WORDS), words),
-                                      ("source", "i", (1, len(source)), source),
-                                      ("target", "i", (1, len(target)), target),
-                                      ("train", "i", (1, PAPERS), train),
-                                      ("test", "i", (1, PAPERS), test)):
-        write_npy(os.path.join(folder, name + ".npy"), code, shape, values)
+    for name, dtype, shape, values in (("words", "|u1", (1, PAPERS, WORDS), words),
+                                      ("source", "<i4", (1, len(source)), source),
+                                      ("target", "<i4", (1, len(target)), target),
+                                      ("train", "<i4", (1, PAPERS), train),
+                                      ("test", "<i4", (1, PAPERS), test)):
+        write_npy(os.path.join(folder, name + ".npy"), dtype, shape, values)
 
 
 if __name__ == "__main__":

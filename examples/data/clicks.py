@@ -8,19 +8,11 @@ depends on how well the directions of the bags agree, and a little on the number
 import math
 import os
 import random
-import struct
 import sys
 
+from npy import write_npy
+
 SAMPLES, BAGS, PLACES, IDS, NUMBERS, HIDDEN = 20000, 3, 4, 20, 4, 3
-
-
-def write_npy(path, code, shape, values):
-    descr = {"f": "<f4", "i": "<i4"}[code]
-    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
-    head += " " * (-(len(head) + 11) % 64) + "\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
-        f.write(struct.pack(f"<{len(values)}{code}", *values))
 
 
 def main():
@@ -41,9 +33,9 @@ def main():
         numbers += own
         clicks.append(int(draw() < 1 / (1 + math.exp(-score))))
     os.makedirs(folder, exist_ok=True)
-    write_npy(os.path.join(folder, "numbers.npy"), "f", (SAMPLES, NUMBERS), numbers)
-    write_npy(os.path.join(folder, "bags.npy"), "i", (SAMPLES, BAGS, PLACES), bags)
-    write_npy(os.path.join(folder, "clicks.npy"), "i", (SAMPLES,), clicks)
+    write_npy(os.path.join(folder, "numbers.npy"), "<f4", (SAMPLES, NUMBERS), numbers)
+    write_npy(os.path.join(folder, "bags.npy"), "<i4", (SAMPLES, BAGS, PLACES), bags)
+    write_npy(os.path.join(folder, "clicks.npy"), "<i4", (SAMPLES,), clicks)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,15 @@
 
     python3 inputs.py NAME FOLDER
 
-Nothing but the standard library: the suite runs it. 24 batches' worth of samples, read in order.
+Only the standard library: the suite runs it. 24 batches' worth of samples, read in order.
 """
 import math
 import os
-import struct
 import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "examples", "data"))
+from npy import write_npy
 
 STEPS = 20
 
@@ -36,15 +39,6 @@ def numbers(seed, count):
     for _ in range(count):
         state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
         yield (state >> 40) / 2**23 - 1
-
-
-def write_npy(path, dtype, shape, values):
-    head = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
-    head += " " * (-(len(head) + 11) % 64) + "\n"
-    code = "f" if dtype == "<f4" else "i"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
-        f.write(struct.pack(f"<{len(values)}{code}", *values))
 
 
 def main():

@@ -40,17 +40,6 @@ optim { sgd(0.0) }
 train { steps = steps, shuffle = false, seed = 3, eval = test every epoch, log every 1 }
 GRAPH
 
-cat >image.py <<'PYTHON'
-import struct
-# Every element is another number, and none is 0.
-count = 600 * 6 * 5 * 2
-head = "{'descr': '<f4', 'fortran_order': False, 'shape': (600, 6, 5, 2), }"
-head += " " * (-(len(head) + 11) % 64) + "\n"
-with open("image.npy", "wb") as f:
-    f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
-    f.write(struct.pack(f"<{count}f", *(i + 1 for i in range(count))))
-PYTHON
-
 cat >look.py <<'PYTHON'
 import json, math, struct, sys
 from collections import Counter
@@ -120,7 +109,11 @@ for k, v in enumerate(read("normal")):
     assert abs(v - want) <= 1e-6 * abs(want), k
 PYTHON
 
-python3 image.py
+PYTHONPATH="$root/examples/data" python3 - <<'PYTHON'
+from npy import write_npy
+# Every element is another number, and none is 0.
+write_npy("image.npy", "<f4", (600, 6, 5, 2), range(1, 600 * 6 * 5 * 2 + 1))
+PYTHON
 "$mltc" -O1 augment.graph -o augment
 for run in 1 3; do
   ./augment --quiet --no-times --threads=$run --metrics=m$run.jsonl --save=s$run.safetensors

@@ -38,4 +38,9 @@ last() { # FILE BYTES (in octal) MESSAGE
 last train.npy '\05\0\0\0' "element 1199: 5 does not fit input .field.: the model takes whole numbers from 0 to 4, and -1"
 last train.npy '\0376\0377\0377\0377' "element 1199: -2 does not fit input"
 last source.npy '\0377\0377\0377\0377' "element 7181: -1 does not fit input .source.: .* from 0 to 1199$"
+
+# A comparison with a class does not hide the label that the loss ignores.
+sed 's/^  loss /  metric zeros = mean(field == 0)\n  loss /' "$root/examples/gcn.graph" >zeros.graph
+"$mltc" zeros.graph -o zeros
+./zeros --data-dir=papers --quiet --no-save --epochs=1
 echo "networks on graphs: as they should be"

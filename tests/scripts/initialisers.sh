@@ -87,12 +87,9 @@ assert read("set")[1] == ((7, 7) if "other" in sys.argv[1] else (2.5, 2.5)), rea
 spread("means", 0.5, math.sqrt(1 / 48), 0, 1)
 PYTHON
 
-python3 - <<'PYTHON'
-import struct
-head = "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 4), }"
-head += " " * (-(len(head) + 11) % 64) + "\n"
-with open("x.npy", "wb") as f:
-    f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<16f", *range(16)))
+PYTHONPATH="$root/examples/data" python3 - <<'PYTHON'
+from npy import write_npy
+write_npy("x.npy", "<f4", (4, 4), range(16))
 PYTHON
 
 "$mltc" -O1 start.graph -o start
