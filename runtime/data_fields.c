@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 // --- arrays: idx, npy ------------------------------------------------------------------------
-bool mlrt_files_match_inputs(const mlrt_reading *r) {
+static bool files_match_inputs(const mlrt_reading *r) {
   int files = r->spec->num_files, inputs = r->program->num_inputs;
   return files == inputs ||
          mlrt_error_set(r->error, "%d file%s for %d input%s of the model: %s takes one per input",
@@ -13,12 +13,18 @@ bool mlrt_files_match_inputs(const mlrt_reading *r) {
                         r->spec->format);
 }
 
-int64_t mlrt_array_bytes(const mlrt_array *a) {
+// Of the numbers; -1 when that overflows.
+static int64_t array_bytes(const mlrt_array *a) {
   int64_t total = mlrt_stored_bytes(a->stored);
   for (int i = 0; i < a->rank; i++)
     if (__builtin_mul_overflow(total, a->dims[i], &total))
       return -1;
   return total;
+}
+
+int64_t mlrt_array_end(const mlrt_array *a) {
+  int64_t bytes = array_bytes(a), end;
+  return bytes < 0 || __builtin_add_overflow(bytes, a->offset, &end) ? INT64_MAX : end;
 }
 
 // "28 x 28"; "one number" for rank 0.
@@ -43,7 +49,7 @@ static bool shapes_match(mlrt_reading *r, int i, const mlrt_array *a, int64_t el
 
 // The file must hold exactly what its header says.
 static bool size_matches(mlrt_reading *r, const mlrt_file *file, const mlrt_array *a) {
-  int64_t bytes = mlrt_array_bytes(a), rest = file->len - a->offset;
+  int64_t bytes = array_bytes(a), rest = file->len - a->offset;
   char shape[180];
   if (a->dims[0] < 1)
     return mlrt_error_set(r->error, "%s: holds no samples", file->name);
@@ -59,13 +65,13 @@ static bool size_matches(mlrt_reading *r, const mlrt_file *file, const mlrt_arra
   return true;
 }
 
-bool mlrt_array_to_field(mlrt_reading *r, int i, const mlrt_array *a) {
+static bool to_field(mlrt_reading *r, int i, const mlrt_array *a) {
   const mlrt_file *file = &r->set->files[i];
   if (!size_matches(r, file, a))
     return false;
   mlrt_field *f = &r->set->fields[i];
   f->base = file->data + a->offset;
-  f->stride = mlrt_array_bytes(a) / a->dims[0];
+  f->stride = array_bytes(a) / a->dims[0];
   f->elements = f->stride / mlrt_stored_bytes(a->stored);
   f->stored = a->stored;
   f->swap = a->swap;
@@ -79,7 +85,8 @@ bool mlrt_array_to_field(mlrt_reading *r, int i, const mlrt_array *a) {
   return true;
 }
 
-bool mlrt_arrays_finish(mlrt_reading *r) {
+// All arrays are there: range_lo and range_hi.
+static bool take_range(mlrt_reading *r) {
   mlrt_dataset *d = r->set;
   int64_t lo, hi;
   if (!mlrt_setting_range(r, d->size, &lo, &hi))
@@ -91,6 +98,27 @@ bool mlrt_arrays_finish(mlrt_reading *r) {
   }
   d->size = hi - lo;
   return true;
+}
+
+static bool read_array(mlrt_reading *r, int i, mlrt_need_fn need, mlrt_header_fn parse) {
+  if (!mlrt_reading_open(r, i, need))
+    return false;
+  const mlrt_file *f = &r->set->files[i];
+  mlrt_array a = {0};
+  const char *wrong = parse(f->data, f->len, &a);
+  if (wrong)
+    return mlrt_error_set(r->error, "%s: %s", f->name, wrong);
+  return to_field(r, i, &a);
+}
+
+bool mlrt_read_arrays(mlrt_reading *r, mlrt_need_fn need, mlrt_header_fn parse) {
+  static const char *const keys[] = {NULL};
+  if (!mlrt_settings_check(r, keys) || !files_match_inputs(r))
+    return false;
+  for (int i = 0; i < r->set->num_fields; i++)
+    if (!read_array(r, i, need, parse))
+      return false;
+  return take_range(r);
 }
 
 // --- rows of ids: text, tokens ---------------------------------------------------------------

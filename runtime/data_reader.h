@@ -97,8 +97,7 @@ bool mlrt_store_number(const mlrt_input *in, double v, char *out);
 // "u8 holds 0..255", "ids of `tokens` are below 65": why a number was refused.
 const char *mlrt_limits_text(const mlrt_input *in, char *buf, size_t size);
 
-// --- datasets
-// --------------------------------------------------------------------------------------
+// --- datasets --------------------------------------------------------------------------------
 struct mlrt_dataset {
   const char *name;
   int64_t size; // samples
@@ -132,8 +131,6 @@ bool mlrt_read_tokens(mlrt_reading *r);
 
 // Opens file i of the entry into set->files[i].
 bool mlrt_reading_open(mlrt_reading *r, int i, mlrt_need_fn need);
-// One file per input, or an error.
-bool mlrt_files_match_inputs(const mlrt_reading *r);
 int64_t mlrt_input_elements(const mlrt_input *in); // per sample: product of dims[1..]
 
 // An array that a file holds (idx, npy): checked against input i and made its field.
@@ -144,11 +141,13 @@ typedef struct mlrt_array {
   int64_t dims[MLRT_MAX_RANK]; // dims[0]: samples
   int64_t offset;              // of the first number in the file
 } mlrt_array;
-// Bytes of the numbers of `a`; -1 when that overflows.
-int64_t mlrt_array_bytes(const mlrt_array *a);
-bool mlrt_array_to_field(mlrt_reading *r, int i, const mlrt_array *a);
-// After all arrays: equal numbers of samples, range_lo and range_hi.
-bool mlrt_arrays_finish(mlrt_reading *r);
+// Bytes of a file with `a` up to the end of its numbers; INT64_MAX when that overflows.
+int64_t mlrt_array_end(const mlrt_array *a);
+// What is wrong with the header of a file that begins with at[0..len); NULL: nothing, and `a`, all
+// zeros before, is filled in.
+typedef const char *(*mlrt_header_fn)(const uint8_t *at, int64_t len, mlrt_array *a);
+// The arrays of an entry, a file for each input; they have equally many samples.
+bool mlrt_read_arrays(mlrt_reading *r, mlrt_need_fn need, mlrt_header_fn parse);
 
 // Windows over a long row of ids (text, tokens): inputs 0 and, shifted by one, 1.
 typedef struct mlrt_ids {
@@ -159,9 +158,8 @@ typedef struct mlrt_ids {
 } mlrt_ids;
 bool mlrt_ids_to_fields(mlrt_reading *r, const mlrt_ids *ids);
 
-// --- settings (data_settings.c)
-// ---------------------------------------------------------------------- Every key of the entry
-// must be in `keys` (NULL-terminated) or one that all formats have.
+// --- settings (data_settings.c) ------------------------------------------------------------------
+// Every key of the entry must be in `keys` (NULL-terminated) or one that all formats have.
 bool mlrt_settings_check(const mlrt_reading *r, const char *const *keys);
 const mlrt_setting *mlrt_setting_find(const mlrt_reading *r, const char *key); // NULL: absent
 // Absent: `*out` keeps its value. False: wrong kind of value.

@@ -38,27 +38,9 @@ static const char *parse_header(const uint8_t *at, int64_t len, mlrt_array *a) {
 
 static int64_t idx_need(const uint8_t *head, int64_t len) {
   mlrt_array a = {0};
-  int64_t bytes = parse_header(head, len, &a) ? -1 : mlrt_array_bytes(&a), total;
-  return bytes < 0 || __builtin_add_overflow(bytes, a.offset, &total) ? INT64_MAX : total;
-}
-
-static bool read_file(mlrt_reading *r, int i) {
-  if (!mlrt_reading_open(r, i, idx_need))
-    return false;
-  const mlrt_file *f = &r->set->files[i];
-  mlrt_array a = {0};
-  const char *wrong = parse_header(f->data, f->len, &a);
-  if (wrong)
-    return mlrt_error_set(r->error, "%s: %s", f->name, wrong);
-  return mlrt_array_to_field(r, i, &a);
+  return parse_header(head, len, &a) ? INT64_MAX : mlrt_array_end(&a);
 }
 
 bool mlrt_read_idx(mlrt_reading *r) {
-  static const char *const keys[] = {NULL};
-  if (!mlrt_settings_check(r, keys) || !mlrt_files_match_inputs(r))
-    return false;
-  for (int i = 0; i < r->set->num_fields; i++)
-    if (!read_file(r, i))
-      return false;
-  return mlrt_arrays_finish(r);
+  return mlrt_read_arrays(r, idx_need, parse_header);
 }

@@ -3,23 +3,12 @@
 #define TESTS_SUPPORT_DATA_H
 
 #include "runtime/data.h"
+#include "tests/support_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
-
-static int failures;
-
-#define CHECK(cond, ...)                                                                           \
-  do {                                                                                             \
-    if (!(cond)) {                                                                                 \
-      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond);                                   \
-      fprintf(stderr, __VA_ARGS__);                                                                \
-      fputc('\n', stderr);                                                                         \
-      failures++;                                                                                  \
-    }                                                                                              \
-  } while (0)
 
 // A growing file in memory. The bytes of all files of a test lie in one pool, never freed.
 typedef struct bytes {

@@ -4,6 +4,7 @@
 #define TESTS_SUPPORT_PROGRAM_H
 
 #include "runtime/mlrt.h"
+#include "tests/support_check.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -13,18 +14,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-static int failures;
-
-#define CHECK(cond, ...)                                                                           \
-  do {                                                                                             \
-    if (!(cond)) {                                                                                 \
-      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond);                                   \
-      fprintf(stderr, __VA_ARGS__);                                                                \
-      fputc('\n', stderr);                                                                         \
-      failures++;                                                                                  \
-    }                                                                                              \
-  } while (0)
 
 enum { TOY_B = 8, TOY_X = 4, TOY_BIG = 5000, TOY_TRAIN = 100, TOY_TEST = 21 };
 

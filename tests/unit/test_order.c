@@ -5,18 +5,7 @@
 
 #include "passes/pass.h"
 #include "passes/plan.h"
-
-static int failures;
-
-#define CHECK(cond, ...)                                                                           \
-  do {                                                                                             \
-    if (!(cond)) {                                                                                 \
-      failures++;                                                                                  \
-      printf("%s:%d: %s: ", __FILE__, __LINE__, #cond);                                            \
-      printf(__VA_ARGS__);                                                                         \
-      printf("\n");                                                                                \
-    }                                                                                              \
-  } while (0)
+#include "tests/support_check.h"
 
 // Kernels are given by the text; pass_fuse only finds their outputs.
 static ir_module *ordered(ir_arena *a, const char *text, bool *changed) {

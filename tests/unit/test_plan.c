@@ -9,18 +9,7 @@
 #include "ir/random_graph.h"
 #include "passes/pass.h"
 #include "passes/plan.h"
-
-static int failures;
-
-#define CHECK(cond, ...)                                                                           \
-  do {                                                                                             \
-    if (!(cond)) {                                                                                 \
-      failures++;                                                                                  \
-      printf("%s:%d: %s: ", __FILE__, __LINE__, #cond);                                            \
-      printf(__VA_ARGS__);                                                                         \
-      printf("\n");                                                                                \
-    }                                                                                              \
-  } while (0)
+#include "tests/support_check.h"
 
 static ir_module *parse(ir_arena *a, const char *body) {
   ir_source *src = IR_NEW(a, ir_source);

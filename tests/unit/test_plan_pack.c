@@ -5,18 +5,7 @@
 #include <time.h>
 
 #include "passes/plan.h"
-
-static int failures;
-
-#define CHECK(cond, ...)                                                                           \
-  do {                                                                                             \
-    if (!(cond)) {                                                                                 \
-      failures++;                                                                                  \
-      printf("%s:%d: %s: ", __FILE__, __LINE__, #cond);                                            \
-      printf(__VA_ARGS__);                                                                         \
-      printf("\n");                                                                                \
-    }                                                                                              \
-  } while (0)
+#include "tests/support_check.h"
 
 typedef IR_VEC(plan_interval) intervals;
 
