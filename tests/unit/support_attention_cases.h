@@ -2,6 +2,7 @@
 #ifndef TESTS_SUPPORT_ATTENTION_CASES_H
 #define TESTS_SUPPORT_ATTENTION_CASES_H
 
+#include "codegen/codegen.h"
 #include "tests/unit/support_passes.h"
 
 typedef enum attention_mask { NO_MASK, CAUSAL, WINDOW, FROM_ROW_8, FROM_MEMORY } attention_mask;
@@ -22,158 +23,14 @@ typedef struct attention_case {
   bool forward;    // no gradients
 } attention_case;
 
-static void put_iotas(ir_buf *b, const attention_case *c) {
-  ir_buf_printf(b,
-                "%%row = iota {axis=0} : i32[%d,%d]\n%%column = iota {axis=1} : i32[%d,%d]\n"
-                "%%w = const {value=7} : i32[%d,%d]\n%%low = sub %%row, %%w : i32[%d,%d]\n",
-                c->m, c->n, c->m, c->n, c->m, c->n, c->m, c->n);
-}
-
-// %see, of the scores' shape S.
-static void put_mask(ir_buf *b, const attention_case *c, const char *s) {
-  if (c->mask == NO_MASK)
-    return;
-  if (c->mask == FROM_MEMORY) {
-    ir_buf_printf(b, "%%see2 = input : bool[1,1,%d,%d]\n%%see = broadcast %%see2 : bool%s\n", c->m,
-                  c->n, s);
-    return;
-  }
-  put_iotas(b, c);
-  const char *dims = ir_format(b->arena, "[%d,%d]", c->m, c->n);
-  if (c->mask == FROM_ROW_8) // rows before the eighth see nothing
-    ir_buf_printf(b, "%%seen = le %%column, %%low : bool%s\n", dims);
-  else
-    ir_buf_printf(b, "%%le = le %%column, %%row : bool%s\n", dims);
-  if (c->mask == WINDOW)
-    ir_buf_printf(b, "%%gt = gt %%column, %%low : bool%s\n%%seen = and %%le, %%gt : bool%s\n", dims,
-                  dims);
-  const char *seen = c->mask == CAUSAL ? "le" : "seen";
-  ir_buf_printf(b, "%%see2 = reshape %%%s : bool[1,1,%d,%d]\n%%see = broadcast %%see2 : bool%s\n",
-                seen, c->m, c->n, s);
-}
-
-static void put_operands(ir_buf *b, const attention_case *c) {
-  int h = c->heads, kv = c->groups ? h / c->groups : h;
-  if (c->merged) {
-    ir_buf_printf(b, "%%all = input : f32[%d,%d,%d]\n", c->batch, c->m, 3 * h * c->d);
-    for (int i = 0; i < 3; i++) {
-      char x = "qkv"[i];
-      ir_buf_printf(b,
-                    "%%%c1 = slice %%all {start=[0,0,%d], stop=[%d,%d,%d], step=[1,1,1]} : "
-                    "f32[%d,%d,%d]\n"
-                    "%%%c2 = reshape %%%c1 : f32[%d,%d,%d,%d]\n"
-                    "%%%c = transpose %%%c2 {perm=[0,2,1,3]} : f32[%d,%d,%d,%d]\n",
-                    x, i * h * c->d, c->batch, c->m, (i + 1) * h * c->d, c->batch, c->m, h * c->d,
-                    x, x, c->batch, c->m, h, c->d, x, x, c->batch, h, c->m, c->d);
-    }
-    return;
-  }
-  ir_buf_printf(b, "%%q = input : f32[%d,%d,%d,%d]\n", c->batch, h, c->m, c->d);
-  for (int i = 0; i < 2; i++) {
-    char x = "kv"[i];
-    int width = i ? c->e : c->d;
-    ir_buf_printf(b, "%%%c%s = input : f32[%d,%d,%d,%d]\n", x, c->groups ? "0" : "", c->batch, kv,
-                  c->n, width);
-    if (c->groups)
-      ir_buf_printf(b,
-                    "%%%c1 = reshape %%%c0 : f32[%d,%d,1,%d,%d]\n"
-                    "%%%c2 = broadcast %%%c1 : f32[%d,%d,%d,%d,%d]\n"
-                    "%%%c = reshape %%%c2 : f32[%d,%d,%d,%d]\n",
-                    x, x, c->batch, kv, c->n, width, x, x, c->batch, kv, c->groups, c->n, width, x,
-                    x, c->batch, h, c->n, width);
-  }
-}
-
-static void put_scores(ir_buf *b, const attention_case *c, const char *s) {
-  const char *x = "scaled";
-  ir_buf_printf(b,
-                "%%s = matmul %%q, %%k {ta=false, tb=true} : f32%s\n"
-                "%%c = const {value=%g} : f32%s\n%%scaled = mul %%s, %%c : f32%s\n",
-                s, c->steep ? 0.75 : 0.25, s, s);
-  if (c->bias) {
-    ir_buf_printf(b,
-                  "%%bias = input : f32[1,%d,%d,%d]\n%%bb = broadcast %%bias : f32%s\n"
-                  "%%biased = add %%scaled, %%bb : f32%s\n",
-                  c->heads, c->m, c->n, s, s);
-    x = "biased";
-  }
-  put_mask(b, c, s);
-  if (c->mask != NO_MASK) {
-    ir_buf_printf(b, "%%far = const {value=%s} : f32%s\n%%x = select %%see, %%%s, %%far : f32%s\n",
-                  c->far ? c->far : "-1e30", s, x, s);
-    return;
-  }
-  ir_buf_printf(b, "%%one = const {value=1.5} : f32%s\n%%x = mul %%%s, %%one : f32%s\n", s, x, s);
-}
-
-static const char *put_weights(ir_buf *b, const attention_case *c, const char *s, const char *row) {
-  const char *from = "x", *w = "p";
-  if (!c->plain) {
-    ir_buf_printf(b,
-                  "%%max = reduce_max %%x {axes=[3]} : f32%s\n%%stop = stop %%max : f32%s\n"
-                  "%%bm = broadcast %%stop : f32%s\n%%sub = sub %%x, %%bm : f32%s\n",
-                  row, row, s, s);
-    from = "sub";
-  }
-  ir_buf_printf(b,
-                "%%exp = exp %%%s : f32%s\n%%sum = sum %%exp {axes=[3]} : f32%s\n"
-                "%%bs = broadcast %%sum : f32%s\n%%p = div %%exp, %%bs : f32%s\n"
-                "%%zero = const {value=0} : f32%s\n",
-                from, s, row, s, s, s);
-  if (c->mask != NO_MASK && !c->unmasked) {
-    ir_buf_printf(b, "%%pm = select %%see, %%p, %%zero : f32%s\n", s);
-    w = "pm";
-  }
-  if (c->dropout) {
-    ir_buf_printf(b,
-                  "%%seed = const {value=7} : i64[]\n%%step = const {value=3} : i64[]\n"
-                  "%%u = uniform %%seed, %%step {stream=5} : f32%s\n"
-                  "%%rate = const {value=0.25} : f32%s\n%%keep = ge %%u, %%rate : bool%s\n"
-                  "%%left = const {value=0.75} : f32%s\n%%up = div %%%s, %%left : f32%s\n"
-                  "%%pd = select %%keep, %%up, %%zero : f32%s\n",
-                  s, s, s, s, w, s, s);
-    w = "pd";
-  }
-  return w;
-}
-
-static void put_loss(ir_buf *b, const attention_case *c) {
-  const char *y = ir_format(b->arena, "[%d,%d,%d,%d]", c->batch, c->heads, c->m, c->e);
-  ir_buf_printf(b,
-                "%%t = input : f32%s\n%%ty = mul %%y, %%t : f32%s\n"
-                "%%l4 = sum %%ty {axes=[0,1,2,3]} : f32[1,1,1,1]\n%%l = reshape %%l4 : f32[]\n"
-                "result loss l = %%l\n",
-                y, y);
-  static const char *const whole[] = {"q", "k", "v"}, *const shared[] = {"q", "k0", "v0"};
-  int kv = c->groups ? c->heads / c->groups : c->heads;
-  for (int i = 0; i < 3 && !c->merged; i++)
-    ir_buf_printf(b, "%%d%d = grad %%l, %%%s : f32[%d,%d,%d,%d]\nresult output d%d = %%d%d\n", i,
-                  c->groups ? shared[i] : whole[i], c->batch, i ? kv : c->heads, i ? c->n : c->m,
-                  i == 2 ? c->e : c->d, i, i);
-  if (c->merged)
-    ir_buf_printf(b, "%%dall = grad %%l, %%all : f32[%d,%d,%d]\nresult output dall = %%dall\n",
-                  c->batch, c->m, 3 * c->heads * c->d);
-}
-
-static const char *attention_text(ir_arena *a, const attention_case *c) {
-  ir_buf b = ir_buf_new(a);
-  const char *s = ir_format(a, "[%d,%d,%d,%d]", c->batch, c->heads, c->m, c->n);
-  const char *row = ir_format(a, "[%d,%d,%d,1]", c->batch, c->heads, c->m);
-  put_operands(&b, c);
-  put_scores(&b, c, s);
-  const char *w = put_weights(&b, c, s, row);
-  ir_buf_printf(&b, "%%y = matmul %%%s, %%v {ta=false, tb=false} : f32[%d,%d,%d,%d]\n", w, c->batch,
-                c->heads, c->m, c->e);
-  if (c->merged)
-    ir_buf_printf(&b,
-                  "%%yt = transpose %%y {perm=[0,2,1,3]} : f32[%d,%d,%d,%d]\n"
-                  "%%yr = reshape %%yt : f32[%d,%d,%d]\nresult output y = %%yr\n",
-                  c->batch, c->m, c->heads, c->e, c->batch, c->m, c->heads * c->e);
-  else
-    ir_buf_puts(&b, "result output y = %y\n");
-  if (!c->forward)
-    put_loss(&b, c);
-  return ir_buf_str(&b);
-}
+enum { NUM_ATTENTION_CASES = 27 };
+// Every mask, layout and kind of tail.
+extern const attention_case attention_cases[NUM_ATTENTION_CASES];
+// One that the seed decides.
+const attention_case *attention_random(ir_arena *a, uint64_t seed);
+// The body of a function: its outputs are the result and, unless c->forward, the gradients.
+const char *attention_text(ir_arena *a, const attention_case *c);
+// The pipeline for a target; false, and a failure: it does not compile.
+bool attention_compile(ir_module *m, const cg_target *target, const attention_case *c);
 
 #endif

@@ -11,35 +11,6 @@
 
 enum { NUM_RANDOM = 6 };
 
-static const attention_case cases[] = {
-    {"causal", 1, 2, 64, 64, 32, 32, .mask = CAUSAL},
-    {"no mask", 1, 2, 64, 96, 64, 64, .mask = NO_MASK},
-    {"tails of everything", 2, 2, 45, 70, 40, 24, .mask = NO_MASK},
-    {"tails of single columns", 1, 3, 50, 67, 33, 35, .mask = CAUSAL},
-    {"wide heads", 1, 4, 70, 40, 128, 128, .mask = CAUSAL},
-    {"wider values", 1, 4, 40, 64, 64, 128, .mask = NO_MASK},
-    {"window", 1, 2, 150, 150, 32, 32, .mask = WINDOW},
-    {"window of -inf", 1, 2, 150, 150, 32, 32, .mask = WINDOW, .far = "-inf"},
-    {"causal, longer rows", 1, 2, 96, 200, 32, 32, .mask = CAUSAL},
-    {"rows that see nothing", 1, 2, 80, 80, 32, 32, .mask = FROM_ROW_8},
-    {"rows of -inf", 1, 2, 80, 80, 32, 32, .mask = FROM_ROW_8, .far = "-inf"},
-    {"causal by scores only", 1, 2, 80, 80, 32, 32, .mask = CAUSAL, .unmasked = true},
-    {"mask in memory", 1, 2, 64, 66, 32, 32, .mask = FROM_MEMORY},
-    {"mask of -inf in memory", 1, 2, 64, 66, 32, 32, .mask = FROM_MEMORY, .far = "-inf"},
-    {"bias", 2, 2, 64, 72, 32, 32, .bias = true},
-    {"bias, causal, tails", 2, 2, 50, 51, 32, 32, .mask = CAUSAL, .bias = true},
-    {"dropout", 1, 2, 64, 64, 32, 32, .dropout = true},
-    {"dropout, causal", 1, 2, 70, 70, 32, 32, .mask = CAUSAL, .dropout = true},
-    {"grouped heads", 2, 4, 64, 64, 32, 32, .mask = CAUSAL, .groups = 2},
-    {"merged heads", 2, 2, 64, 64, 32, 32, .mask = CAUSAL, .merged = true},
-    {"merged heads of 20", 2, 2, 66, 66, 20, 20, .mask = CAUSAL, .merged = true},
-    {"steep", 1, 4, 64, 130, 64, 64, .steep = true},
-    {"no maximum", 1, 4, 64, 80, 32, 32, .plain = true},
-    {"no maximum, causal", 1, 4, 70, 70, 32, 32, .mask = CAUSAL, .plain = true},
-    {"row sums over scores", 1, 2, 64, 80, 32, 32, .mask = CAUSAL, .keep_sums = true},
-    {"forward only", 2, 2, 64, 100, 48, 40, .mask = CAUSAL, .forward = true},
-};
-
 static void check_same(const attention_case *c, ir_arena *a, const ir_module *before,
                        const ir_module *after) {
   test_values x = test_run(a, before, "f", 3), y = test_run(a, after, "f", 3);
@@ -70,46 +41,12 @@ static void check_kernels(const attention_case *c, const ir_func *f) {
 static void add_case(test_suite *s, ir_arena *a, const cg_target *target, const attention_case *c) {
   ir_module *m = test_module(a, NULL, attention_text(a, c));
   ir_module *before = ir_clone(m);
-  ir_diags *d = diag_new(a);
-  pass_autodiff(before, d);
-  static const char *const sums[] = {"row_sums"};
-  pass_options o = {
-      .families = cg_families(target), .disabled = sums, .num_disabled = c->keep_sums};
-  if (!pass_run_pipeline(m, d, &o)) {
-    test_fail("%s: the pipeline fails", c->what);
+  pass_autodiff(before, diag_new(a));
+  if (!attention_compile(m, target, c))
     return;
-  }
   check_same(c, a, before, m);
   check_kernels(c, m->funcs.at[0]);
   test_suite_add(s, c->what, m, "f", 1e-5, 7);
-}
-
-static int draw(uint64_t *seed, int low, int high) {
-  return (int)test_random(seed, low, high + 1);
-}
-
-static const attention_case *random_case(ir_arena *a, uint64_t seed) {
-  attention_case *c = IR_NEW(a, attention_case);
-  *c = (attention_case){.what = ir_format(a, "random %llu", (unsigned long long)seed),
-                        .batch = draw(&seed, 1, 2),
-                        .m = draw(&seed, 32, 100),
-                        .n = draw(&seed, 32, 140),
-                        .d = draw(&seed, 3, 70),
-                        .e = draw(&seed, 1, 70),
-                        .mask = (attention_mask)draw(&seed, NO_MASK, FROM_MEMORY),
-                        .far = draw(&seed, 0, 1) ? "-1e30" : "-inf",
-                        .groups = draw(&seed, 0, 1) * 2,
-                        .bias = draw(&seed, 0, 1),
-                        .dropout = draw(&seed, 0, 2) == 0,
-                        .merged = draw(&seed, 0, 3) == 0,
-                        .keep_sums = draw(&seed, 0, 3) == 0};
-  c->heads = 4;
-  if (c->merged) {
-    c->n = c->m;
-    c->e = c->d;
-    c->groups = 0;
-  }
-  return c;
 }
 
 // --- what is left to the ordinary kernels, and what cannot share one -----------------------------
@@ -175,11 +112,11 @@ int main(int argc, char **argv) {
   ir_arena *a = ir_arena_new();
   const cg_target *target = cg_target_find(a, "cuda:sm_80,sm_90a");
   test_suite *s = test_suite_new(a, target, 1u << IR_FAMILY_ATTENTION);
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    if (!only || strcmp(only, cases[i].what) == 0)
-      add_case(s, a, target, &cases[i]);
+  for (size_t i = 0; i < NUM_ATTENTION_CASES; i++)
+    if (!only || strcmp(only, attention_cases[i].what) == 0)
+      add_case(s, a, target, &attention_cases[i]);
   for (uint64_t seed = 1; seed <= NUM_RANDOM; seed++) {
-    const attention_case *c = random_case(a, seed);
+    const attention_case *c = attention_random(a, seed);
     if (!only || strcmp(only, c->what) == 0)
       add_case(s, a, target, c);
   }

@@ -10,32 +10,6 @@
 
 enum { NUM_RANDOM = 4 };
 
-static const attention_case cases[] = {
-    {"causal", 1, 2, 64, 64, 32, 32, .mask = CAUSAL},
-    {"no mask", 1, 2, 64, 96, 64, 64, .mask = NO_MASK},
-    {"tails of everything", 2, 2, 45, 70, 40, 24, .mask = NO_MASK},
-    {"tails of single columns", 1, 3, 50, 67, 33, 35, .mask = CAUSAL},
-    {"wide heads", 1, 4, 70, 40, 128, 128, .mask = CAUSAL},
-    {"wider values", 1, 4, 40, 64, 64, 128, .mask = NO_MASK},
-    {"window", 1, 2, 150, 150, 32, 32, .mask = WINDOW},
-    {"window of -inf", 1, 2, 150, 150, 32, 32, .mask = WINDOW, .far = "-inf"},
-    {"causal, longer rows", 1, 2, 96, 200, 32, 32, .mask = CAUSAL},
-    {"rows that see nothing", 1, 2, 80, 80, 32, 32, .mask = FROM_ROW_8},
-    {"rows of -inf", 1, 2, 80, 80, 32, 32, .mask = FROM_ROW_8, .far = "-inf"},
-    {"causal by scores only", 1, 2, 80, 80, 32, 32, .mask = CAUSAL, .unmasked = true},
-    {"mask in memory", 1, 2, 64, 66, 32, 32, .mask = FROM_MEMORY},
-    {"bias, causal, tails", 2, 2, 50, 51, 32, 32, .mask = CAUSAL, .bias = true},
-    {"dropout, causal", 1, 2, 70, 70, 32, 32, .mask = CAUSAL, .dropout = true},
-    {"grouped heads", 2, 4, 64, 64, 32, 32, .mask = CAUSAL, .groups = 2},
-    {"merged heads", 2, 2, 64, 64, 32, 32, .mask = CAUSAL, .merged = true},
-    {"merged heads of 20", 2, 2, 66, 66, 20, 20, .mask = CAUSAL, .merged = true},
-    {"steep", 1, 2, 64, 130, 64, 64, .steep = true},
-    {"narrow heads, long rows", 1, 2, 140, 140, 16, 16, .mask = CAUSAL},
-    {"no maximum, causal", 1, 4, 70, 70, 32, 32, .mask = CAUSAL, .plain = true},
-    {"row sums over scores", 1, 2, 64, 80, 32, 32, .mask = CAUSAL, .keep_sums = true},
-    {"forward only", 2, 2, 64, 100, 48, 40, .mask = CAUSAL, .forward = true},
-};
-
 // A GPU of one SM has enough to do with few blocks: their tiles become as large as they can.
 static const cg_target *gpu_with(ir_arena *a, const cg_target *target, int sms, int64_t shared) {
   cg_target *t = IR_NEW(a, cg_target);
@@ -52,38 +26,11 @@ static void add_case(test_suite *s, ir_arena *a, const cg_target *target, const 
                      const char *precision) {
   ir_module *m = test_module(a, NULL, attention_text(a, c));
   pass_set_precision(m, precision);
-  static const char *const sums[] = {"row_sums"};
-  pass_options o = {
-      .families = cg_families(target), .disabled = sums, .num_disabled = c->keep_sums};
-  if (!pass_run_pipeline(m, diag_new(a), &o)) {
-    test_fail("%s: the pipeline fails", c->what);
+  if (!attention_compile(m, target, c))
     return;
-  }
   int kernels = test_suite_add(s, c->what, m, "f", 1e-5, 7);
   if (kernels != (c->forward ? 1 : 3))
     test_fail("%s: %d attention kernels", c->what, kernels);
-}
-
-static int draw(uint64_t *seed, int low, int high) {
-  return (int)test_random(seed, low, high + 1);
-}
-
-static const attention_case *random_case(ir_arena *a, uint64_t seed) {
-  attention_case *c = IR_NEW(a, attention_case);
-  *c = (attention_case){.what = ir_format(a, "random %llu", (unsigned long long)seed),
-                        .batch = draw(&seed, 1, 2),
-                        .heads = 4,
-                        .m = draw(&seed, 32, 100),
-                        .n = draw(&seed, 32, 140),
-                        .d = draw(&seed, 3, 70),
-                        .e = draw(&seed, 1, 70),
-                        .mask = (attention_mask)draw(&seed, NO_MASK, FROM_MEMORY),
-                        .far = draw(&seed, 0, 1) ? "-1e30" : "-inf",
-                        .groups = draw(&seed, 0, 1) * 2,
-                        .bias = draw(&seed, 0, 1),
-                        .dropout = draw(&seed, 0, 2) == 0,
-                        .keep_sums = draw(&seed, 0, 3) == 0};
-  return c;
 }
 
 // --- conversions of the graph's own --------------------------------------------------------------
@@ -147,11 +94,11 @@ static void check_by_hand(ir_arena *a, const cg_target *target) {
 static void check_cases(ir_arena *a, const cg_target *target, const char *precision, size_t first,
                         size_t step, const char *only, bool show) {
   test_suite *s = test_suite_new(a, target, 1u << IR_FAMILY_ATTENTION);
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    if (only ? strcmp(only, cases[i].what) == 0 : i % step == first)
-      add_case(s, a, target, &cases[i], precision);
+  for (size_t i = 0; i < NUM_ATTENTION_CASES; i++)
+    if (only ? strcmp(only, attention_cases[i].what) == 0 : i % step == first)
+      add_case(s, a, target, &attention_cases[i], precision);
   for (uint64_t seed = 1; seed <= NUM_RANDOM; seed++) {
-    const attention_case *c = random_case(a, seed);
+    const attention_case *c = attention_random(a, seed);
     if (only ? strcmp(only, c->what) == 0 : seed % step == first)
       add_case(s, a, target, c, precision);
   }
