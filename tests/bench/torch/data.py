@@ -21,6 +21,10 @@ def mnist(folder):
     return [read_idx(os.path.join(folder, name)) for name in names]
 
 
+def tokens(folder):
+    return np.fromfile(os.path.join(folder, "tokens.bin"), np.uint16).astype(np.int64)
+
+
 def shakespeare(folder):
     """Ids of all characters: distinct bytes, sorted, are 0, 1, ..."""
     text = np.fromfile(os.path.join(folder, "tinyshakespeare.txt"), dtype=np.uint8)

@@ -62,9 +62,9 @@ class ResNet20(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, drop=0.0):
         super().__init__()
-        self.heads = heads
+        self.heads, self.drop = heads, drop
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
 
@@ -73,40 +73,44 @@ class Attention(nn.Module):
         q, k, v = self.qkv(x).split(c, dim=2)
         q, k, v = (y.view(b, t, self.heads, c // self.heads).transpose(1, 2) for y in (q, k, v))
         y = self.attend(q, k, v)
-        return self.out(y.transpose(1, 2).contiguous().view(b, t, c))
+        y = self.out(y.transpose(1, 2).contiguous().view(b, t, c))
+        return F.dropout(y, self.drop, self.training)
 
-    @staticmethod
-    def attend(q, k, v):
+    def attend(self, q, k, v):
+        drop = self.drop if self.training else 0.0
         if hasattr(F, "scaled_dot_product_attention"):
-            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=drop)
         scores = (q @ k.transpose(-2, -1)) / math.sqrt(q.size(-1))
         t = q.size(-2)
         mask = torch.tril(torch.ones(t, t, dtype=torch.bool))
-        return F.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1) @ v
+        return F.dropout(F.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1), drop) @ v
 
 
 class Layer(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, gelu, drop):
         super().__init__()
+        self.gelu, self.drop = gelu, drop
         self.norm1 = nn.LayerNorm(width)
-        self.attn = Attention(width, heads)
+        self.attn = Attention(width, heads, drop)
         self.norm2 = nn.LayerNorm(width)
         self.up = nn.Linear(width, 4 * width)
         self.down = nn.Linear(4 * width, width)
 
     def forward(self, x):
         x = x + self.attn(self.norm1(x))
-        return x + self.down(F.gelu(self.up(self.norm2(x))))
+        return x + F.dropout(self.down(self.gelu(self.up(self.norm2(x)))), self.drop, self.training)
 
 
 class CharGPT(nn.Module):
-    """examples/char_gpt.graph: nanoGPT's CPU configuration, tied weights."""
+    """examples/char_gpt.graph: nanoGPT's CPU configuration, tied weights; gpt2.graph with its sizes."""
 
-    def __init__(self, vocab=65, window=64, width=128, heads=4, layers=4):
+    def __init__(self, vocab=65, window=64, width=128, heads=4, layers=4, gelu=F.gelu,
+                 drop=0.0):
         super().__init__()
+        self.drop = drop
         self.wte = nn.Embedding(vocab, width)
         self.wpe = nn.Embedding(window, width)
-        self.layers = nn.ModuleList(Layer(width, heads) for _ in range(layers))
+        self.layers = nn.ModuleList(Layer(width, heads, gelu, drop) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
         for name, p in self.named_parameters():
             if name.endswith("attn.out.weight"):
@@ -118,10 +122,18 @@ class CharGPT(nn.Module):
 
     def forward(self, tokens, targets):
         x = self.wte(tokens) + self.wpe.weight[: tokens.size(1)]
+        x = F.dropout(x, self.drop, self.training)
         for layer in self.layers:
             x = layer(x)
         logits = self.norm(x) @ self.wte.weight.t()
         return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
+
+
+def tanh_gelu(x):
+    try:
+        return F.gelu(x, approximate="tanh")
+    except TypeError:  # before PyTorch 1.12
+        return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
 def gpt_optimizer(model, lr=1e-3, **options):

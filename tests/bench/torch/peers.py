@@ -123,10 +123,7 @@ def resnet20(options):
     return image_steps(options, models.ResNet20(), 32, 0.9, 1e-4)
 
 
-def char_gpt(options):
-    ids = torch.from_numpy(data.shakespeare(options.data))
-    ids = ids[: int(len(ids) * 0.9)]
-    model = models.CharGPT()
+def gpt_stepper(options, ids, model, batch, window):
     fused = {"fused": True} if options.style == "fused" else {}
     optimizer = models.gpt_optimizer(model, **fused)
     run = torch.compile(model) if options.style == "compile" else model
@@ -137,19 +134,70 @@ def char_gpt(options):
         for group in optimizer.param_groups:
             group["lr"] = models.cosine(count)
         count += 1
-        starts = torch.randint(len(ids) - 64, (12,))
-        tokens = torch.stack([ids[i:i + 64] for i in starts])
-        targets = torch.stack([ids[i + 1:i + 65] for i in starts])
+        starts = torch.randint(len(ids) - window, (batch,))
+        tokens = torch.stack([ids[i:i + window] for i in starts])
+        targets = torch.stack([ids[i + 1:i + 1 + window] for i in starts])
         optimizer.zero_grad(set_to_none=True)
         run(tokens, targets).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
-    return {"step_seconds": time_steps(step, 20, options.steps)}
+    return step
+
+
+def gpt_steps(options, ids, model, batch, window, warm):
+    step = gpt_stepper(options, ids, model, batch, window)
+    return {"step_seconds": time_steps(step, warm, options.steps)}
+
+
+def shakespeare(options):
+    """Training and validation, 90% and 10%."""
+    ids = torch.from_numpy(data.shakespeare(options.data))
+    return ids.tensor_split([int(len(ids) * 0.9)])
+
+
+def char_gpt(options):
+    return gpt_steps(options, shakespeare(options)[0], models.CharGPT(), 12, 64, 20)
+
+
+def small_gpt(options):
+    model = models.CharGPT(65, 256, 384, 6, 6)
+    return gpt_steps(options, shakespeare(options)[0], model, 4, 256, 3)
+
+
+def mean_loss(model, ids, batch, window):
+    """Over all whole batches of windows side by side, as the trainer's evaluation."""
+    model.eval()
+    count = (len(ids) - 1) // window // batch
+    with torch.no_grad():
+        losses = [model(tokens.view(batch, window), targets.view(batch, window)).item()
+                  for tokens, targets in zip(ids.split(batch * window)[:count],
+                                             ids[1:].split(batch * window)[:count])]
+    model.train()
+    return sum(losses) / len(losses)
+
+
+def char_gpt_dropout(options):
+    train, val = shakespeare(options)
+    model = models.CharGPT(drop=0.1)
+    step = gpt_stepper(options, train, model, 12, 64)
+    losses = []
+    for i in range(1, options.steps + 1):
+        step()
+        if i % 500 == 0:
+            losses.append(mean_loss(model, val, 12, 64))
+    return {"losses": losses}
+
+
+def gpt2(options):
+    ids = torch.from_numpy(data.tokens(options.data))
+    model = models.CharGPT(50257, 256, 768, 12, 12, models.tanh_gelu)
+    return gpt_steps(options, ids, model, 1, 256, 2)
 
 
 BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
-              "mnist_cnn": mnist_cnn, "resnet20": resnet20}
+              "mnist_cnn": mnist_cnn, "resnet20": resnet20, "small_gpt": small_gpt, "gpt2": gpt2,
+              "char_gpt_dropout": char_gpt_dropout}
 
 
 def main():

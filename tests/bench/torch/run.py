@@ -7,9 +7,12 @@ $MLTC_TORCH_PYTHON, else in python3: `pip install torch numpy`. README.md says m
 """
 
 import argparse
+import array
 import json
+import math
 import os
 import platform
+import random
 import shutil
 import statistics
 import subprocess
@@ -34,10 +37,13 @@ class Bench:
     def close(self):
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def trainer(self, graph):
-        if graph not in self.trainers and not self.options.peer_only:
-            self.trainers[graph] = Trainer(self.options.mltc, os.path.join(ROOT, graph), self.folder)
-        return self.trainers.get(graph)
+    def trainer(self, graph, *defines):
+        key = " ".join([graph, *defines])
+        if key not in self.trainers and not self.options.peer_only:
+            folder = os.path.join(self.folder, str(len(self.trainers)))
+            os.mkdir(folder)
+            self.trainers[key] = Trainer(self.options.mltc, os.path.join(ROOT, graph), folder, *defines)
+        return self.trainers.get(key)
 
     def peer(self, name, style, *arguments):
         command = [PYTHON, os.path.join(HERE, "peers.py"), name, "--style", style,
@@ -97,13 +103,13 @@ def mnist_mlp(b):
           {"runs": accuracies})
 
 
-def per_step(b, name, graph, steps, warm, factor, other="fused"):
-    trainer = b.trainer(graph)
+def per_step(b, name, graph, steps, warm, factor, other="fused", defines=(), data=None):
+    trainer = b.trainer(graph, *defines)
     styles = ["tensors", other] + (["compile"] if b.options.compile else [])
     peers, mine = b.alternate(
         name, styles, "step_seconds",
-        lambda i: 1e3 * trainer.step_seconds(b.options.data, b.options.threads, steps, warm),
-        "--steps", str(steps - warm))
+        lambda i: 1e3 * trainer.step_seconds(data or b.options.data, b.options.threads, steps, warm),
+        "--steps", str(steps - warm), *(["--data", data] if data else []))
     peers = {style: 1e3 * v for style, v in peers.items()}
     best = min(peers.values())
     b.row(name, "time per step", statistics.median(mine) if mine else None, best, best * factor,
@@ -127,6 +133,23 @@ def char_gpt(b):
     per_step(b, "char_gpt", "examples/char_gpt.graph", 240, 40, 2 / 3)
 
 
+def sized(**sizes):
+    return [word for name, n in sizes.items() for word in ("-D", f"{name}={n}")]
+
+
+def small_gpt(b):
+    per_step(b, "small_gpt", "examples/char_gpt.graph", 15, 3, 2 / 3,
+             defines=sized(B=4, T=256, C=384, H=6, L=6))
+
+
+def gpt2(b):
+    chance = random.Random(1)
+    ids = array.array("H", (int(50257 * chance.random() ** 4) for _ in range(64 * 1024)))
+    with open(os.path.join(b.folder, "tokens.bin"), "wb") as f:
+        ids.tofile(f)
+    per_step(b, "gpt2", "examples/gpt2.graph", 6, 2, 1, defines=sized(B=1, T=256), data=b.folder)
+
+
 def char_gpt_loss(b):
     trainer = b.trainer("examples/char_gpt.graph")
     if trainer is None:
@@ -135,6 +158,27 @@ def char_gpt_loss(b):
     losses = {line["step"]: line["loss"] for line in lines if "eval" in line}
     b.row("char_gpt", "validation loss, step 2000", losses[2000], None, 1.90,
           detail={"losses": losses, "seconds": seconds})
+
+
+def char_gpt_dropout(b):
+    """Equal within noise: at four steps the means of the seeds differ by less than twice what such a
+    difference varies by from seeds to seeds, or by 0.01."""
+    trainer = b.trainer("examples/char_gpt.graph", *sized(drop=0.1))
+    seeds = max(b.options.repeat, 3)
+    mine, peers = [], []
+    for seed in range(seeds):
+        peers.append(b.peer("char_gpt_dropout", "tensors", f"--seed={seed}", "--steps=2000")["losses"])
+        if trainer:
+            _, lines = trainer.run(b.options.data, b.options.threads, f"--seed={seed}", "--no-save")
+            losses = {line["step"]: line["loss"] for line in lines if "eval" in line}
+            mine.append([losses[step] for step in (500, 1000, 1500, 2000)])
+    for i, step in enumerate((500, 1000, 1500, 2000)):
+        other = [run[i] for run in peers]
+        own = [run[i] for run in mine]
+        noise = math.sqrt((statistics.variance(own or other) + statistics.variance(other)) / seeds)
+        b.row("char_gpt_dropout", f"validation loss, step {step}", statistics.mean(own) if own else None,
+              statistics.mean(other), statistics.mean(other) + max(2 * noise, 0.01),
+              detail={"own": own, "peer": other})
 
 
 def losses(b):
@@ -155,7 +199,8 @@ def losses(b):
 
 BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
               "char_gpt_loss": char_gpt_loss, "losses_equal": losses,
-              "mnist_cnn": mnist_cnn, "resnet20": resnet20}
+              "mnist_cnn": mnist_cnn, "resnet20": resnet20, "small_gpt": small_gpt, "gpt2": gpt2,
+              "char_gpt_dropout": char_gpt_dropout}
 
 
 def number(v):
