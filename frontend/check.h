@@ -352,6 +352,9 @@ void fe_build_init(fe *c);
 void fe_lower_data(fe *c);
 void fe_lower_train(fe *c); // fills module->config, c->accumulate
 const ast_setting *fe_find_setting(const fe *c, ast_item_kind section, const char *key);
+void fe_unknown_setting(fe *c, const char *const *names, size_t num, ast_name name,
+                        const char *where);
+void fe_check_optim_keys(fe *c);
 // Of optim NAME { } for the loss NAME, when there is such a section, else of optim { }. key NULL:
 // the optimiser's call.
 const ast_setting *fe_optim_setting(const fe *c, const char *loss, const char *key);
