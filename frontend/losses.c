@@ -76,7 +76,7 @@ static bool claim(fe *c, fe_goal *g, ir_state *param, const ast_name *name) {
     return true;
   }
   ir_diag *d = fe_error(c, name->loc, "E0222", "'%s' is already trained by %s '%s'", param->name,
-                        other == g ? "this loss," : "loss", g == other ? g->name : other->name);
+                        other == g ? "this loss," : "loss", other->name);
   if (other != g)
     diag_note(d, other->loc, "it stands here");
   return false;
@@ -98,17 +98,17 @@ static bool claim_all(fe *c, fe_goal *g, const ast_name *name) {
 }
 
 // --- from here on --------------------------------------------------------------------------------
-// Variables of the model that are the parameter stand for its new value.
-static void rebind(fe *c, ir_state *param, const fe_value *now) {
+// Variables of the model that are its parameters stand for their new values.
+static void rebind(fe *c, const fe_goal *g) {
   ir_map *vars = c->frame->vars;
   for (size_t i = 0; i < ir_map_count(vars); i++) {
     const fe_value *v = ir_map_value(vars, i);
-    if (v->kind != FE_TENSOR || v->param != param)
+    if (v->kind != FE_TENSOR || !v->param || ir_map_get(c->pass->goal_of, v->param->name) != g)
       continue;
-    fe_value *copy = IR_NEW(c->arena, fe_value);
-    *copy = *v;
-    copy->node = now->node;
-    fe_set(c, ir_map_key(vars, i), copy);
+    fe_value *now = IR_NEW(c->arena, fe_value);
+    *now = *v;
+    now->node = fe_present(c, v->param)->node;
+    fe_set(c, ir_map_key(vars, i), now);
   }
 }
 
@@ -118,8 +118,8 @@ static void step_on(fe *c, const fe_goal *g) {
     ir_node *now = ir_unary(&c->pass->b, IR_STOP, fe_present(c, param)->node);
     ir_rename(c->pass->b.func, now, ir_format(c->arena, "%s.now", param->name));
     fe_store(c, param, now, g->loc);
-    rebind(c, param, fe_present(c, param));
   }
+  rebind(c, g);
 }
 
 // --- the statement -------------------------------------------------------------------------------
@@ -174,13 +174,13 @@ static void train_here(fe *c, const ast_stmt *s, fe_goal *g) {
 void fe_run_loss(fe *c, const ast_stmt *s) {
   c->first_arg = NULL;
   const fe_value *v = fe_eval(c, s->value);
+  const ast_name *name = s->names.num ? &s->names.at[0] : NULL;
+  if (name)
+    fe_set(c, name->text, &fe_bad); // until it is in order
   if (!fe_in_model(c, s, "loss") || !is_welcome(c, s))
     return;
   ir_node *n = fe_want_scalar(c, v, s->value, "the loss");
-  if (!n)
-    return;
-  const ast_name *name = s->names.num ? &s->names.at[0] : NULL;
-  if (name && !fe_take_result(c, name))
+  if (!n || (name && !fe_take_result(c, name)))
     return;
   fe_goal *g = IR_NEW(c->arena, fe_goal);
   *g = (fe_goal){.name = name ? name->text : NULL, .loss = n, .loc = s->loc};
@@ -206,24 +206,6 @@ static void check_all_trained(fe *c) {
   }
 }
 
-static void check_sections(fe *c) {
-  for (size_t i = 0; i < c->sections.num; i++) {
-    const ast_item *item = c->sections.at[i];
-    ir_map *names = ir_map_new(c->arena);
-    bool known = item->kind != AST_OPTIM || !item->of.text;
-    for (size_t k = 0; !known && k < c->pass->goals.num; k++) {
-      const char *name = c->pass->goals.at[k]->name;
-      known = name && strcmp(name, item->of.text) == 0;
-      if (name)
-        ir_map_put(names, name, c);
-    }
-    if (known)
-      continue;
-    ir_diag *d = fe_error(c, item->of.loc, "E0304", "there is no loss '%s'", item->of.text);
-    fe_suggest(c, d, item->of.text, (const ir_map *const[]){names}, 1, NULL, 0);
-  }
-}
-
 // All of them frozen: most likely by mistake.
 static void check_freeze(fe *c) {
   const ast_setting *s = fe_optim_setting(c, NULL, "freeze");
@@ -244,7 +226,6 @@ void fe_check_goals(fe *c) {
     return;
   }
   check_freeze(c);
-  check_sections(c);
   fe_goal *only = p->goals.at[0];
   if (only->name)
     check_all_trained(c);

@@ -65,8 +65,33 @@ static void check_keys(fe *c, const ast_item *item, ir_map *seen) {
   }
 }
 
+// Names of the losses that the statements have.
+static void find_losses(fe *c, const ast_body *body, ir_map *names) {
+  for (size_t i = 0; i < body->list.num; i++) {
+    const ast_stmt *s = body->list.at[i];
+    if (s->kind == AST_LOSS && s->names.num)
+      ir_map_put(names, s->names.at[0].text, c);
+    find_losses(c, &s->body, names);
+    find_losses(c, &s->other, names);
+  }
+}
+
+static void check_losses(fe *c) {
+  ir_map *names = ir_map_new(c->arena);
+  if (c->model)
+    find_losses(c, &c->model->body, names);
+  for (size_t i = 0; i < c->sections.num; i++) {
+    const ast_name *of = &c->sections.at[i]->of;
+    if (!of->text || ir_map_get(names, of->text))
+      continue;
+    ir_diag *d = fe_error(c, of->loc, "E0304", "there is no loss '%s'", of->text);
+    fe_suggest(c, d, of->text, (const ir_map *const[]){names}, 1, NULL, 0);
+  }
+}
+
 void fe_check_optim_keys(fe *c) {
   ir_map *seen = ir_map_new(c->arena);
+  check_losses(c);
   for (size_t i = 0; i < c->sections.num; i++)
     if (c->sections.at[i]->kind == AST_OPTIM)
       check_keys(c, c->sections.at[i], seen);
