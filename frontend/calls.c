@@ -224,10 +224,10 @@ static bool check_use(fe *c, const binding *b, const fe_use *use) {
   return false;
 }
 
-// Also tells uses inside of uses apart.
+// The path tells a use inside of a use apart from the one around it.
 static const char *again_name(fe *c, fe_use *use) {
   const char *outer = c->frame->again;
-  return ir_format(c->arena, "%s%swith %d", outer ? outer : "", outer ? " " : "", ++use->again);
+  return ir_format(c->arena, "%s with %s %d", outer ? outer : "", use->path, ++use->again);
 }
 
 static const fe_value *expand(fe *c, const binding *b, bool is_std) {

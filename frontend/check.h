@@ -332,7 +332,6 @@ void fe_run_loss(fe *c, const ast_stmt *s);
 void fe_check_goals(fe *c); // at the end of a model: there is one, each parameter is trained by one
 // Whether optim { freeze = ... } holds for the parameter.
 bool fe_is_frozen(fe *c, const char *path, const ir_type *type);
-bool fe_is_under(const char *path, const char *name); // "disc.linear.w" is under "disc"
 
 // --- model.c, optim.c, init.c, settings.c
 // ------------------------------------------------------------

@@ -1,17 +1,23 @@
 // losses.c: the statement `loss`: what is made small, over which parameters, and from where on
 // their new values count.
 //
-// Two designs were weighed for programs of several networks (GANs: a discriminator and a
-// generator).
+// Two designs were weighed for programs of several networks (a discriminator and a generator).
 //
-//   blocks as values   disc = new discriminator; ... disc(x) ...; update disc by adam(grad(l,
-//   disc)) names              discriminator(x) as disc; discriminator(y) with disc; loss l = ...
-//   over disc
+// Blocks as values:
 //
-// The second was taken: instances have had names since `as`, checkpoints have the same ones, and
-// one statement more says all of it. The first needs a new kind of value, with shapes that are
-// unknown until its first use, and gradients and updates as values, which the recipe in optim { }
-// is to decide.
+//   disc = new discriminator
+//   d_loss = f(disc(x), disc(y))
+//   update disc by adam(grad(d_loss, disc))
+//
+// Names:
+//
+//   a = discriminator(x) as disc
+//   b = discriminator(y) with disc
+//   loss d_loss = f(a, b) over disc
+//
+// Names were taken: uses of blocks have had them since `as`, and checkpoints have the same ones.
+// Blocks as values are a new kind of value whose shapes are unknown until its first use, and
+// gradients and updates in the model would be beside the recipe in optim { }.
 //
 // `loss name = value over disc` trains the parameters under `disc`: gradients, clipping and
 // optimiser follow at that place, and as with `s <- value` all that comes later sees the new
@@ -28,7 +34,8 @@
 
 #include <string.h>
 
-bool fe_is_under(const char *path, const char *name) {
+// "disc.linear.w" is under "disc".
+static bool is_under(const char *path, const char *name) {
   size_t len = strlen(name);
   return strncmp(path, name, len) == 0 && (path[len] == '\0' || path[len] == '.');
 }
@@ -55,7 +62,7 @@ static const char *first_part(fe *c, const char *path) {
 static void nothing_under(fe *c, const ast_name *name) {
   for (size_t i = 0; i < c->module->states.num; i++) {
     const ir_state *s = c->module->states.at[i];
-    if (s->role == IR_ROLE_FROZEN && fe_is_under(s->name, name->text)) {
+    if (s->role == IR_ROLE_FROZEN && is_under(s->name, name->text)) {
       fe_error(c, name->loc, "E0222", "nothing of '%s' is trained: its parameters are frozen",
                name->text);
       return;
@@ -86,7 +93,7 @@ static bool claim_all(fe *c, fe_goal *g, const ast_name *name) {
   size_t found = 0;
   for (size_t i = 0; i < c->pass->trained.num; i++) {
     ir_state *param = c->pass->trained.at[i];
-    if (!fe_is_under(param->name, name->text))
+    if (!is_under(param->name, name->text))
       continue;
     found++;
     if (!claim(c, g, param, name)) // one error says it for all of them

@@ -76,7 +76,7 @@ ir_node *fe_emit_random(fe *c, ir_loc at, ir_op op, const ir_type *type) {
   }
   const char *name = fe_instance(c, ir_ops[op].name);
   if (c->frame->again) // parameters are shared, what is drawn is not
-    name = ir_format(c->arena, "%s %s", name, c->frame->again);
+    name = ir_format(c->arena, "%s%s", name, c->frame->again);
   ir_attr stream = ir_a_int(IR_ATTR_STREAM, fe_stream(name));
   ir_node *in[] = {fe_read_named(c, "seed"), random_step(c)};
   return fe_emit(c, at, op, 2, in, 1, &stream, type);
