@@ -19,6 +19,14 @@ same 1.st 3.st "checkpoints of 1 and 3 threads"
 same part.st 1.st "a run that was broken off and resumed, and a whole one,"
 grep -q '"d_loss":[0-9.]*,"g_loss":[0-9.]*,"told_apart":' 1.jsonl || fail "metrics name no losses"
 
+# --- kernels and gradients of both losses, also where matmuls multiply bf16
+"$mltc" --precision=bf16 -D B=16 -D H=12 "$root/examples/gan.graph" -O1 -o narrow
+./narrow check >check.txt || {
+  grep -A1 FAILED check.txt
+  fail "check with bf16"
+}
+
+# --- what it has learned
 ./gan --data-dir=points --quiet --steps=0 --save=untrained.st
 ./gan predict --data-dir=points --resume=1.st --out=made >said.txt
 cat >judge.py <<'PYTHON'

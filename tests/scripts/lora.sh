@@ -126,6 +126,10 @@ grep -q '^state wte : .* role=frozen' tune.ir || fail "wte is not frozen"
   fail "a frozen parameter has a gradient"
 grep -qE '%d\.layer\.0\.dense\.linear\.lora\.a' tune.ir || fail "an adapter has no gradient"
 
+./tune info | awk '$3 == "parameter" {trained += $4} $3 == "moment" {moments += $4} $3 == "frozen" {frozen += $4}
+  END {print trained, moments, frozen; exit !(trained > 0 && moments == 2 * trained && frozen > 4 * trained)}' ||
+  fail "these bytes are not those of trained parameters, two moments for each, and the frozen ones"
+
 # --- a run that is broken off goes on to the same bits
 ./tune --quiet --weights=base.st --allow-missing --steps=50 --save=part.st
 ./tune --quiet --resume=part.st --steps=200 --save=part.st
