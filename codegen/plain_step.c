@@ -144,7 +144,8 @@ static void hold_members(const search *s, cg_plain_call *call) {
 // --- what is needed ----------------------------------------------------------------------------
 // Calls are in an order in which they can run: one sweep from the last to the first.
 static void find_needed(cg_plain_step *s) {
-  s->calls.at[s->loss->kernel->id].for_loss = true;
+  for (size_t i = 0; i < s->losses.num; i++)
+    s->calls.at[s->losses.at[i]->kernel->id].for_loss = true;
   for (size_t i = s->calls.num; i-- > 0;) {
     cg_plain_call *x = &s->calls.at[i];
     x->needed |= x->for_loss;
@@ -159,11 +160,12 @@ static void find_needed(cg_plain_step *s) {
   }
 }
 
-static const ir_node *loss_of(const ir_func *f) {
-  for (size_t i = 0; i < f->results.num; i++)
-    if (f->results.at[i].kind == IR_RESULT_LOSS)
-      return f->results.at[i].node;
-  return NULL;
+static void find_losses(ir_arena *a, cg_plain_step *s) {
+  for (size_t i = 0; i < s->func->results.num; i++) {
+    const ir_result *r = &s->func->results.at[i];
+    if (r->kind == IR_RESULT_LOSS && r->node->kernel)
+      IR_PUSH(a, s->losses, r->node);
+  }
 }
 
 static size_t index_of_step(const ir_module *m) {
@@ -176,11 +178,13 @@ static size_t index_of_step(const ir_module *m) {
 cg_plain_step *cg_plain_step_new(const cg_program *p) {
   size_t at = index_of_step(p->module);
   const ir_func *f = at < p->module->funcs.num ? p->module->funcs.at[at] : NULL;
-  const ir_node *loss = f ? loss_of(f) : NULL;
-  if (!loss || !loss->kernel)
+  if (!f)
     return NULL;
   cg_plain_step *step = IR_NEW(p->arena, cg_plain_step);
-  *step = (cg_plain_step){.func = f, .loss = loss};
+  step->func = f;
+  find_losses(p->arena, step);
+  if (!step->losses.num)
+    return NULL;
   for (size_t i = 0; i < f->kernels.num; i++) {
     cg_plain_call x = {.c = p->kernels[at][i]};
     IR_PUSH(p->arena, step->calls, x);

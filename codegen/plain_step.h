@@ -15,11 +15,12 @@ typedef struct cg_plain_call {
 
 typedef struct cg_plain_step {
   const ir_func *func;
-  const ir_node *loss;
+  IR_VEC(const ir_node *) losses;
   IR_VEC(cg_plain_call) calls; // kernels of `func` in order; then gradients that no kernel computes
 } cg_plain_step;
 
-// Picks calls and taps. NULL when there is nothing to differentiate: no step, a constant loss.
+// Picks calls and taps. NULL when there is nothing to differentiate: no step, no loss that
+// a kernel computes.
 cg_plain_step *cg_plain_step_new(const cg_program *p);
 // Emits every plain version that calls and `check` of single kernels need, equal ones once; names
 // them in the calls and in cg_distinct.plain.

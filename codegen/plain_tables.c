@@ -114,15 +114,18 @@ void cg_plain_step_table(const cg_program *p, const cg_plain_step *s, ir_buf *ou
   for (size_t i = 0; i < s->calls.num; i++)
     if (s->calls.at[i].needed)
       put_call(&t, &s->calls.at[i]);
-  int loss = buffer_of(&t, s->loss);
+  ir_buf losses = ir_buf_new(a);
+  for (size_t i = 0; i < s->losses.num; i++)
+    ir_buf_printf(&losses, "%d, ", buffer_of(&t, s->losses.at[i]));
   declare(&t);
   put_table(&t, "mlrt_plain_buffer plain_buffers", &t.buffers, "{0}");
   put_table(&t, "int64_t plain_args", &t.args, "0");
   put_table(&t, "mlrt_plain_tap plain_taps", &t.taps, "{0}");
   put_table(&t, "mlrt_plain_call plain_calls", &t.calls, "{0}");
-  ir_buf_printf(
-      out,
-      "\nstatic const mlrt_plain_step plain_step = {\n"
-      "    plain_buffers, plain_args, plain_taps, plain_calls, %zu, %zu, %zu, %zu, %d};\n",
-      t.num_buffers, t.num_args, t.num_taps, t.num_calls, loss);
+  put_table(&t, "int32_t plain_losses", &losses, "0");
+  ir_buf_printf(out,
+                "\nstatic const mlrt_plain_step plain_step = {\n"
+                "    plain_buffers, plain_args, plain_taps, plain_calls, %zu, %zu, %zu, %zu,\n"
+                "    plain_losses, %zu};\n",
+                t.num_buffers, t.num_args, t.num_taps, t.num_calls, s->losses.num);
 }

@@ -20,7 +20,7 @@ typedef enum ast_expr_kind {
   AST_UNARY,     // op a
   AST_BINARY,    // a op b
   AST_TRANSPOSE, // a^T
-  AST_CALL,      // name(args) [as label]
+  AST_CALL,      // name(args) [as label | with again]
   AST_INDEX,     // a[items]
   AST_SLICE,     // lo:hi:step inside an index; parts may be NULL
   AST_IF,        // a if cond [else b]
@@ -64,6 +64,7 @@ struct ast_expr {
   uint32_t depth;    // of the tree below: bounded, so that recursion over trees is safe
   const char *text;  // NAME, STRING, CALL (name), numbers as written
   const char *label; // CALL ... as label
+  const char *again; // CALL ... with again: the use whose parameters it has
   int64_t i;         // INT, BOOL
   double num;        // INT, FLOAT, FRACTION
   ast_expr *a, *b, *c;
@@ -91,7 +92,7 @@ typedef enum ast_stmt_kind {
   AST_STORE,  // name <- value
   AST_REPEAT, // repeat [var in] value { body }
   AST_WHEN,   // if value { body } else { other }
-  AST_LOSS,
+  AST_LOSS,   // loss value, loss name = value over names
   AST_METRIC, // metric name = value
   AST_OUTPUT, // output name = value
   AST_RETURN, // return values
@@ -107,6 +108,7 @@ struct ast_stmt {
   ir_loc loc;       // the keyword or first name
   const char *word; // PARAM, STATE: the keyword as written
   IR_VEC(ast_name) names;
+  IR_VEC(ast_name) over; // LOSS with a name: whose parameters it trains
   ast_type *type;
   ast_expr *value;
   IR_VEC(ast_expr *) values; // RETURN
@@ -166,6 +168,7 @@ typedef struct ast_item {
   const char *path;             // IMPORT
   ir_loc path_loc;
   ast_fn *fn;
+  ast_name of;                  // OPTIM: the loss; text NULL: none is named
   IR_VEC(ast_setting) settings; // DATA, OPTIM, TRAIN
 } ast_item;
 

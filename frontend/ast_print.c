@@ -86,6 +86,8 @@ static void print_call(printer *p, const ast_expr *e) {
   ir_buf_puts(p->out, ")");
   if (e->label)
     ir_buf_printf(p->out, " as %s", e->label);
+  if (e->again)
+    ir_buf_printf(p->out, " with %s", e->again);
 }
 
 static void print_binary(printer *p, const ast_expr *e) {
@@ -248,6 +250,15 @@ static void print_names(printer *p, const ast_stmt *s) {
     ir_buf_printf(p->out, "%s%s", i ? ", " : "", s->names.at[i].text);
 }
 
+static void print_loss(printer *p, const ast_stmt *s) {
+  ir_buf_puts(p->out, "loss ");
+  if (s->names.num)
+    ir_buf_printf(p->out, "%s = ", s->names.at[0].text);
+  print_expr(p, s->value, LEVEL_IF);
+  for (size_t i = 0; i < s->over.num; i++)
+    ir_buf_printf(p->out, "%s%s", i ? ", " : " over ", s->over.at[i].text);
+}
+
 static void print_stmt(printer *p, const ast_stmt *s) {
   switch (s->kind) {
   case AST_PARAM:
@@ -267,8 +278,8 @@ static void print_stmt(printer *p, const ast_stmt *s) {
                   s->names.at[0].text);
     break;
   case AST_LOSS:
-    ir_buf_puts(p->out, "loss ");
-    break;
+    print_loss(p, s);
+    return;
   case AST_REPEAT:
     ir_buf_puts(p->out, "repeat ");
     if (s->names.num)
@@ -327,7 +338,8 @@ static void print_setting(printer *p, const ast_setting *s) {
 }
 
 static void print_section(printer *p, const ast_item *item, const char *word) {
-  ir_buf_printf(p->out, "%s {\n", word);
+  ir_buf_printf(p->out, "%s%s%s {\n", word, item->of.text ? " " : "",
+                item->of.text ? item->of.text : "");
   for (size_t i = 0; i < item->settings.num; i++) {
     ir_buf_puts(p->out, "  ");
     print_setting(p, &item->settings.at[i]);

@@ -205,10 +205,39 @@ static const fe_value *check_results(fe *c, const ast_fn *fn) {
   return ok ? r : &fe_bad;
 }
 
+// What `with` names is an earlier use of the same block.
+static bool check_use(fe *c, const binding *b, const fe_use *use) {
+  if (use && use->fn == b->fn)
+    return true;
+  const char *name = b->call->again;
+  if (use) {
+    fe_error(c, b->call->loc, "E0222", "'%s' is a '%s', and its parameters are not those of '%s'",
+             name, use->fn->name.text, b->fn->name.text);
+    return false;
+  }
+  ir_diag *d =
+      fe_error(c, b->call->loc, "E0222", "there is no use of a block named '%s' here", name);
+  const ir_map *uses[] = {c->frame->names->uses,
+                          c->frame->names->outer ? c->frame->names->outer->uses : NULL};
+  fe_suggest(c, d, name, uses, 2, NULL, 0);
+  diag_help(d, "the first use gets its name by %s(...) as %s", b->fn->name.text, name);
+  return false;
+}
+
+// The path tells a use inside of a use apart from the one around it.
+static const char *again_name(fe *c, fe_use *use) {
+  const char *outer = c->frame->again;
+  return ir_format(c->arena, "%s with %s %d", outer ? outer : "", use->path, ++use->again);
+}
+
 static const fe_value *expand(fe *c, const binding *b, bool is_std) {
   const char *base = b->call->label ? b->call->label : b->fn->name.text;
-  fe_naming *names = fe_naming_new(c, NULL, fe_instance(c, base), "");
-  fe_enter(c, b->fn, b->call->loc, names, is_std);
+  fe_use *use = b->call->again ? fe_find_use(c, b->call->again) : fe_use_new(c, b->fn, base);
+  if (!check_use(c, b, use))
+    return &fe_bad;
+  fe_enter(c, b->fn, b->call->loc, fe_naming_new(c, NULL, use->path, ""), is_std);
+  if (b->call->again)
+    c->frame->again = again_name(c, use);
   const fe_value *r = &fe_bad;
   if (bind_params(c, b)) {
     size_t before = diag_num_errors(c->diags) + diag_num_errors(c->silent);
@@ -236,6 +265,9 @@ const fe_value *fe_call(fe *c, const ast_expr *call) {
   if (!fe_tick(c, call->loc))
     return &fe_bad;
   b.fn = fe_find_block(c, call->text, &is_std);
+  if (!b.fn && call->again)
+    return FE_FAIL(c, call->loc, "E0222", "'%s' is no block: it has no parameters to use again",
+                   call->text);
   if (!b.fn && fe_find_initializer(c, call->text, &is_std))
     return fe_call_initializer(c, call);
   if (!b.fn)

@@ -65,6 +65,7 @@ struct fe_value {
   ir_node *node;                // TENSOR
   const char *const *dim_names; // TENSOR: per axis, NULL entries; or NULL
   ir_state *state;              // TENSOR: `name <- x` may change it
+  ir_state *param;              // TENSOR: the parameter it is; a loss may train it
   const char *flag;             // TENSOR: the flag it reads
   const char *from;             // NUM: the parameter whose shape bound this dimension
 };
@@ -76,7 +77,15 @@ typedef struct fe_naming {
   const char *prefix;      // "layer.3.attn"; NULL at the top
   const char *suffix;      // ".3" inside a repeat, else ""
   ir_map *counts;          // base name -> uses here
+  ir_map *uses;            // name -> fe_use
 } fe_naming;
+
+// A use of a block: `disc = block(x)` is "block", or what `as` says. `with` names it.
+typedef struct fe_use {
+  const ast_fn *fn;
+  const char *path; // of its parameters
+  int again;        // how often `with` did
+} fe_use;
 
 typedef struct fe_frame {
   struct fe_frame *caller;
@@ -85,8 +94,9 @@ typedef struct fe_frame {
   int depth;
   bool is_std; // sees only the standard files
   fe_naming *names;
-  ir_map *vars; // name -> fe_value; "..." -> list of dimensions
-  ir_map *dims; // dimensions as the parameters bound them
+  const char *again; // in a use with parameters that are there already: tells it apart; else NULL
+  ir_map *vars;      // name -> fe_value; "..." -> list of dimensions
+  ir_map *dims;      // dimensions as the parameters bound them
   const fe_value *result;
   ir_loc result_loc;
   bool returned;
@@ -112,6 +122,14 @@ typedef struct fe_write {
   ir_loc loc;
 } fe_write;
 
+// What is made small, and the parameters that are trained for it.
+typedef struct fe_goal {
+  const char *name; // NULL: the one loss of a model
+  ir_node *loss;
+  ir_loc loc;
+  IR_VEC(ir_state *) trained; // in order of declaration
+} fe_goal;
+
 // One function of the module while it is built.
 typedef struct fe_pass {
   ir_builder b;
@@ -122,8 +140,9 @@ typedef struct fe_pass {
   IR_VEC(ir_node *) reads;  // by state id
   IR_VEC(fe_write) pending; // writes, emitted at the end
   ir_map *written;          // state name -> index + 1 into pending
-  ir_node *loss, *random_step;
-  ir_loc loss_loc;
+  IR_VEC(fe_goal *) goals;  // one without a name, or any number with names
+  ir_map *goal_of;          // parameter's name -> its goal
+  ir_node *random_step;
   const char *output_name; // for predict: the first argument of the loss
   ir_node *output;
   IR_VEC(ir_result) metrics;
@@ -201,12 +220,15 @@ fe_frame *fe_enter(fe *c, const ast_fn *fn, ir_loc used, fe_naming *names, bool 
 void fe_leave(fe *c);
 fe_naming *fe_naming_new(fe *c, fe_naming *outer, const char *prefix, const char *suffix);
 const char *fe_instance(fe *c, const char *base); // path of a new instance
-const char *fe_path(fe *c, const char *name);     // path of a parameter or state
+fe_use *fe_use_new(fe *c, const ast_fn *fn, const char *base);
+const char *fe_path(fe *c, const char *name); // path of a parameter or state
 void fe_set(fe *c, const char *name, const fe_value *v);
 const fe_value *fe_lookup(fe *c, const char *name, ir_loc at);
 const ast_fn *fe_find_block(fe *c, const char *name, bool *is_std);
 const fe_value *fe_read(fe *c, ir_state *s);
-ir_loc fe_node_loc(const fe *c, ir_loc at); // in the main file
+const fe_value *fe_present(fe *c, ir_state *s);     // the new value, when it has one
+fe_use *fe_find_use(const fe *c, const char *name); // NULL: there is none
+ir_loc fe_node_loc(const fe *c, ir_loc at);         // in the main file
 
 // --- types.c -------------------------------------------------------------------------------------
 // A concrete type: `param w: f[V,C]`. Names of dimensions go to `names`.
@@ -295,6 +317,22 @@ void fe_run_body(fe *c, const ast_body *body);
 ir_state *fe_declare_state(fe *c, const char *path, ir_type type, ir_role role, fe_init init,
                            ir_loc at);
 
+// A node takes the name of the variable it is assigned to, unless the variable is only another name
+// for something that has one.
+void fe_name_node(fe *c, const fe_value *v, const char *name, const ast_expr *from);
+void fe_assign(fe *c, const char *name, const fe_value *v, const ast_expr *from);
+bool fe_in_model(fe *c, const ast_stmt *s, const char *word);
+ir_node *fe_want_scalar(fe *c, const fe_value *v, const ast_expr *e, const char *what);
+// Whether `name` is a new name of a result; takes it.
+bool fe_take_result(fe *c, const ast_name *name);
+
+// --- losses.c: `loss`: goals and whose parameters they train
+// ------------------------------------------------------------
+void fe_run_loss(fe *c, const ast_stmt *s);
+void fe_check_goals(fe *c); // at the end of a model: there is one, each parameter is trained by one
+// Whether optim { freeze = ... } holds for the parameter.
+bool fe_is_frozen(fe *c, const char *path, const ir_type *type);
+
 // --- model.c, optim.c, init.c, settings.c
 // ------------------------------------------------------------
 void fe_build_functions(fe *c);
@@ -302,12 +340,22 @@ void fe_run_model(fe *c);
 fe_pass *fe_pass_new(fe *c, const char *name, bool training);
 void fe_flush_writes(fe *c);
 void fe_store(fe *c, ir_state *s, ir_node *n, ir_loc at);
-void fe_optimize(fe *c);        // adds grads, clipping, schedule and optimiser to the current pass
-void fe_check_optimizer(fe *c); // only reports errors in its call
+// Adds gradients, clipping, schedule and optimiser of a goal to the current pass.
+void fe_optimize(fe *c, fe_goal *g);
+void fe_check_optimizers(fe *c); // only reports errors in their calls
+// The frame in which settings of optim { } are evaluated: the file, plus `rank` and `name` of a
+// parameter (NULL: none). fe_leave ends it.
+void fe_enter_optim(fe *c, ir_loc at, const char *param, int rank);
 void fe_build_accum(fe *c);
 void fe_build_init(fe *c);
 void fe_lower_data(fe *c);
 void fe_lower_train(fe *c); // fills module->config, c->accumulate
 const ast_setting *fe_find_setting(const fe *c, ast_item_kind section, const char *key);
+void fe_unknown_setting(fe *c, const char *const *names, size_t num, ast_name name,
+                        const char *where);
+void fe_check_optim_keys(fe *c);
+// Of optim NAME { } for the loss NAME, when there is such a section, else of optim { }. key NULL:
+// the optimiser's call.
+const ast_setting *fe_optim_setting(const fe *c, const char *loss, const char *key);
 
 #endif

@@ -11,6 +11,7 @@ fe_pass *fe_pass_new(fe *c, const char *name, bool training) {
   p->written = ir_map_new(c->arena);
   p->declared = ir_map_new(c->arena);
   p->results = ir_map_new(c->arena);
+  p->goal_of = ir_map_new(c->arena);
   c->pass = p;
   return p;
 }
@@ -73,7 +74,10 @@ ir_node *fe_emit_random(fe *c, ir_loc at, ir_op op, const ir_type *type) {
     fe_error(c, at, "E0207", "random values cannot stand here");
     return NULL;
   }
-  ir_attr stream = ir_a_int(IR_ATTR_STREAM, fe_stream(fe_instance(c, ir_ops[op].name)));
+  const char *name = fe_instance(c, ir_ops[op].name);
+  if (c->frame->again) // parameters are shared, what is drawn is not
+    name = ir_format(c->arena, "%s%s", name, c->frame->again);
+  ir_attr stream = ir_a_int(IR_ATTR_STREAM, fe_stream(name));
   ir_node *in[] = {fe_read_named(c, "seed"), random_step(c)};
   return fe_emit(c, at, op, 2, in, 1, &stream, type);
 }
@@ -118,14 +122,6 @@ static void check_batch(fe *c) {
   }
 }
 
-static void check_loss(fe *c) {
-  if (c->pass->loss || diag_num_errors(c->diags))
-    return;
-  ir_diag *d =
-      fe_error(c, c->model->name.loc, "E0216", "model '%s' has no loss", c->model->name.text);
-  diag_help(d, "add a statement such as `loss cross_entropy(logits, label)`");
-}
-
 void fe_run_model(fe *c) {
   fe_enter(c, c->model, c->model->name.loc, fe_naming_new(c, NULL, NULL, ""), false);
   size_t before = diag_num_errors(c->diags);
@@ -136,7 +132,7 @@ void fe_run_model(fe *c) {
   if (before == diag_num_errors(c->diags))
     check_batch(c);
   fe_run_body(c, &c->model->body);
-  check_loss(c);
+  fe_check_goals(c);
   fe_leave(c);
 }
 
@@ -144,7 +140,10 @@ void fe_run_model(fe *c) {
 // -----------------------------------------------------------------------------------------
 static void add_results(fe *c) {
   fe_pass *p = c->pass;
-  ir_result_add(p->b.func, "loss", IR_RESULT_LOSS, p->loss);
+  for (size_t i = 0; i < p->goals.num; i++) {
+    const fe_goal *g = p->goals.at[i];
+    ir_result_add(p->b.func, g->name ? g->name : "loss", IR_RESULT_LOSS, g->loss);
+  }
   for (size_t i = 0; i < p->metrics.num; i++)
     ir_result_add(p->b.func, p->metrics.at[i].name, IR_RESULT_METRIC, p->metrics.at[i].node);
 }
@@ -153,10 +152,11 @@ static void build_step(fe *c) {
   fe_pass *p = fe_pass_new(c, "step", true);
   fe_run_model(c);
   if (diag_num_errors(c->diags)) {
-    fe_check_optimizer(c);
+    fe_check_optimizers(c);
     return;
   }
-  fe_optimize(c);
+  if (!p->goals.at[0]->name) // the others were trained where they stand
+    fe_optimize(c, p->goals.at[0]);
   if (diag_num_errors(c->diags))
     return;
   add_results(c);

@@ -1,11 +1,12 @@
-// optim.c: what a training step does after the forward pass: gradients, accumulation, clipping,
-// the schedule and the optimiser. Optimisers and schedules are written in the language
-// (std/optim.graph) and expanded here for each parameter.
+// optim.c: what a training step does once it has a loss: gradients, accumulation, clipping, the
+// schedule and the optimiser. Optimisers and schedules are written in the language
+// (std/optim.graph) and expanded here for each parameter of the goal (losses.c).
 #include "frontend/check.h"
 
 #include <string.h>
 
 typedef struct optimizing {
+  const fe_goal *goal;
   const ast_expr *call; // adamw(lr, ...)
   const ast_fn *fn;
   bool is_std;
@@ -18,15 +19,6 @@ enum { IMPLICIT_OPTIMIZER = 2, IMPLICIT_SCHEDULE = 1 }; // (w, g, ...) and (lr, 
 
 // --- finding
 // ------------------------------------------------------------------------------------------
-static const ast_setting *find_optimizer_call(fe *c) {
-  for (size_t i = 0; i < c->sections.num; i++)
-    for (size_t k = 0; c->sections.at[i]->kind == AST_OPTIM && k < c->sections.at[i]->settings.num;
-         k++)
-      if (!c->sections.at[i]->settings.at[k].key.text)
-        return &c->sections.at[i]->settings.at[k];
-  return NULL;
-}
-
 static const ast_fn *find_fn(fe *c, const ast_expr *call, const ir_map *own, const ir_map *std,
                              bool *is_std, const char *what) {
   const ast_fn *fn = ir_map_get(own, call->text);
@@ -40,15 +32,18 @@ static const ast_fn *find_fn(fe *c, const ast_expr *call, const ir_map *own, con
 }
 
 // --- expanding
-// ----------------------------------------------------------------------------------------- The
-// frame in which the arguments of optim { } are evaluated: the file, plus `rank` and `name` of the
-// parameter at hand.
-static void enter_args(fe *c, const ast_expr *call, const ir_state *param) {
-  fe_enter(c, c->model, call->loc, fe_naming_new(c, NULL, NULL, ""), false);
+// -----------------------------------------------------------------------------------------
+void fe_enter_optim(fe *c, ir_loc at, const char *param, int rank) {
+  fe_enter(c, c->model, at, fe_naming_new(c, NULL, NULL, ""), false);
   if (!param)
     return;
-  fe_set(c, "rank", fe_int(c, param->type.rank));
-  fe_set(c, "name", fe_str(c, param->name));
+  fe_set(c, "rank", fe_int(c, rank));
+  fe_set(c, "name", fe_str(c, param));
+}
+
+// "grad_norm"; "d_loss.grad_norm" where there is more than one of them.
+static const char *own_name(fe *c, const fe_goal *g, const char *name) {
+  return g->name ? ir_format(c->arena, "%s.%s", g->name, name) : name;
 }
 
 // --- gradients
@@ -59,9 +54,10 @@ static ir_node *scaled(fe *c, ir_node *n) {
 
 static void take_grads(fe *c, optimizing *o) {
   fe_pass *p = c->pass;
-  for (size_t i = 0; i < p->trained.num; i++) {
-    p->b.loc = p->trained.at[i]->loc;
-    ir_node *g = ir_grad(&p->b, p->loss, fe_read(c, p->trained.at[i])->node);
+  for (size_t i = 0; i < o->goal->trained.num; i++) {
+    ir_state *param = o->goal->trained.at[i];
+    p->b.loc = param->loc;
+    ir_node *g = ir_grad(&p->b, o->goal->loss, fe_read(c, param)->node);
     IR_PUSH(c->arena, o->grads, g);
   }
 }
@@ -89,13 +85,13 @@ static ir_node *accumulate(fe *c, const char *name, ir_node *n, bool last) {
   return sum;
 }
 
-static void accumulate_all(fe *c, optimizing *o, bool last) {
+static void accumulate_all(fe *c, optimizing *o, fe_goal *g, bool last) {
   fe_pass *p = c->pass;
   if (c->accumulate <= 1)
     return;
   for (size_t i = 0; i < o->grads.num; i++)
-    o->grads.at[i] = accumulate(c, p->trained.at[i]->name, o->grads.at[i], last);
-  p->loss = accumulate(c, "loss", p->loss, last);
+    o->grads.at[i] = accumulate(c, g->trained.at[i]->name, o->grads.at[i], last);
+  g->loss = accumulate(c, "loss", g->loss, last);
   for (size_t i = 0; i < p->metrics.num; i++) {
     const char *name = ir_format(c->arena, "metric.%s", p->metrics.at[i].name);
     p->metrics.at[i].node = accumulate(c, name, p->metrics.at[i].node, last);
@@ -110,13 +106,13 @@ void fe_build_accum(fe *c) {
   if (c->accumulate <= 1)
     return;
   fe_pass *p = fe_pass_new(c, "accum", true);
-  optimizing o = {0};
   fe_run_model(c);
   if (diag_num_errors(c->diags))
     return;
   p->b.scope = NULL;
+  optimizing o = {.goal = p->goals.at[0]};
   take_grads(c, &o);
-  accumulate_all(c, &o, false);
+  accumulate_all(c, &o, p->goals.at[0], false);
   fe_flush_writes(c);
 }
 
@@ -139,7 +135,7 @@ static ir_node *global_norm(fe *c, const optimizing *o) {
     total = total ? ir_binary(b, IR_ADD, total, s) : s;
   }
   ir_node *norm = ir_unary(b, IR_SQRT, total);
-  ir_rename(b->func, norm, "grad_norm");
+  ir_rename(b->func, norm, own_name(c, o->goal, "grad_norm"));
   return norm;
 }
 
@@ -150,11 +146,11 @@ static void add_metric(fe *c, const char *name, ir_node *n) {
 
 // clip = max_norm: every gradient times min(1, max_norm / (norm + 1e-6)), as torch does it.
 static void clip(fe *c, optimizing *o) {
-  const ast_setting *s = fe_find_setting(c, AST_OPTIM, "clip");
+  const ast_setting *s = fe_optim_setting(c, o->goal->name, "clip");
   ir_builder *b = &c->pass->b;
   if (!s || !s->value || o->grads.num == 0)
     return;
-  enter_args(c, s->value, NULL);
+  fe_enter_optim(c, s->value->loc, NULL, 0);
   const fe_value *max_norm = fe_eval(c, s->value);
   fe_leave(c);
   bool number = max_norm->kind == FE_NUM;
@@ -181,7 +177,7 @@ static void clip(fe *c, optimizing *o) {
     ir_rename(b->func, o->grads.at[i], ir_format(c->arena, "%s.clipped", g->name));
   }
   b->scope = NULL;
-  add_metric(c, "grad_norm", norm);
+  add_metric(c, own_name(c, o->goal, "grad_norm"), norm);
 }
 
 // --- the schedule
@@ -230,11 +226,12 @@ static const fe_value *run_schedule(fe *c, const optimizing *o, const ast_expr *
   }
   if (!ok)
     return &fe_bad;
-  return as_rate(c, call->loc, fe_run_fn(c, fn, is_std, call->loc, "schedule", values));
+  return as_rate(c, call->loc,
+                 fe_run_fn(c, fn, is_std, call->loc, own_name(c, o->goal, "schedule"), values));
 }
 
 static void schedule(fe *c, optimizing *o) {
-  const ast_setting *s = fe_find_setting(c, AST_OPTIM, "schedule");
+  const ast_setting *s = fe_optim_setting(c, o->goal->name, "schedule");
   if (!s || !s->value)
     return;
   if (s->value->kind != AST_CALL) {
@@ -242,13 +239,13 @@ static void schedule(fe *c, optimizing *o) {
     diag_help(d, "for example cosine(warmup=100, total=2000)");
     return;
   }
-  enter_args(c, s->value, NULL);
+  fe_enter_optim(c, s->value->loc, NULL, 0);
   o->lr = run_schedule(c, o, s->value);
   fe_leave(c);
   if (fe_is_bad(o->lr))
     return;
-  ir_rename(c->pass->b.func, o->lr->node, "lr.now");
-  add_metric(c, "lr", o->lr->node);
+  ir_rename(c->pass->b.func, o->lr->node, own_name(c, o->goal, "lr.now"));
+  add_metric(c, own_name(c, o->goal, "lr"), o->lr->node);
 }
 
 // --- the optimiser
@@ -264,7 +261,7 @@ static void update_one(fe *c, const optimizing *o, ir_state *param, ir_node *gra
   const ast_fn *fn = o->fn;
   const fe_value **values = IR_NEW_ARRAY(c->arena, const fe_value *, fn->params.num);
   bool ok = true;
-  enter_args(c, o->call, param);
+  fe_enter_optim(c, o->call->loc, param->name, param->type.rank);
   c->pass->b.loc = fe_node_loc(c, o->call->loc);
   values[0] = weight_value(c, param);
   values[1] = fe_tensor(c, grad);
@@ -288,10 +285,15 @@ static void update_one(fe *c, const optimizing *o, ir_state *param, ir_node *gra
 }
 
 static bool find_optimizer(fe *c, optimizing *o) {
-  const ast_setting *s = find_optimizer_call(c);
+  const char *loss = o->goal->name;
+  const ast_setting *s = fe_optim_setting(c, loss, NULL);
   if (!s || s->value->kind != AST_CALL) {
-    ir_diag *d = fe_error(c, s ? s->value->loc : c->model->name.loc, "E0304",
-                          "there is no optimiser for model '%s'", c->model->name.text);
+    ir_diag *d = fe_error(c,
+                          s      ? s->value->loc
+                          : loss ? o->goal->loc
+                                 : c->model->name.loc,
+                          "E0304", "there is no optimiser for %s '%s'", loss ? "loss" : "model",
+                          loss ? loss : c->model->name.text);
     diag_help(d, "add a section such as `optim { sgd(0.1) }`");
     return false;
   }
@@ -307,23 +309,37 @@ static bool find_optimizer(fe *c, optimizing *o) {
   return o->args != NULL;
 }
 
-void fe_check_optimizer(fe *c) {
-  optimizing o = {0};
-  find_optimizer(c, &o);
+void fe_check_optimizers(fe *c) {
+  fe_goal g = {.name = NULL};
+  optimizing o = {.goal = &g};
+  bool named = false;
+  for (size_t i = 0; i < c->sections.num; i++) {
+    const ast_item *item = c->sections.at[i];
+    if (item->kind != AST_OPTIM || !item->of.text)
+      continue;
+    named = true;
+    g.name = item->of.text;
+    g.loc = item->of.loc;
+    find_optimizer(c, &o);
+  }
+  g.name = NULL;
+  if (!named || fe_optim_setting(c, NULL, NULL))
+    find_optimizer(c, &o);
 }
 
-void fe_optimize(fe *c) {
+void fe_optimize(fe *c, fe_goal *g) {
   fe_pass *p = c->pass;
-  optimizing o = {0};
+  optimizing o = {.goal = g};
   if (!find_optimizer(c, &o))
     return;
   p->b.scope = NULL;
   take_grads(c, &o);
-  accumulate_all(c, &o, true);
+  accumulate_all(c, &o, g, true);
   p->optimizing = true;
   p->b.scope = NULL;
   clip(c, &o);
   schedule(c, &o);
-  for (size_t i = 0; i < p->trained.num && !diag_num_errors(c->diags); i++)
-    update_one(c, &o, p->trained.at[i], o.grads.at[i]);
+  for (size_t i = 0; i < g->trained.num && !diag_num_errors(c->diags); i++)
+    update_one(c, &o, g->trained.at[i], o.grads.at[i]);
+  p->optimizing = false;
 }

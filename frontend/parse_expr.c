@@ -198,6 +198,11 @@ static ast_expr *parse_call(fe_parser *p, ast_expr *callee, size_t start) {
     if (!parse_name(p, &label, "a name after 'as'"))
       return NULL;
     e->label = label.text;
+  } else if (parse_is_word(parse_peek(p), "with")) {
+    parse_take(p);
+    if (!parse_name(p, &label, "a name after 'with'"))
+      return NULL;
+    e->again = label.text;
   }
   e->loc = parse_span(p, start);
   return e;

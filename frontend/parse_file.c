@@ -98,6 +98,11 @@ static bool parse_section(fe_parser *p, ast_item *item, ast_item_kind kind) {
   item->kind = kind;
   parse_take(p);
   const fe_token *open = parse_peek(p);
+  if (kind == AST_OPTIM && open->kind == TOK_NAME) {
+    item->of = (ast_name){open->text, open->loc};
+    parse_take(p);
+    open = parse_peek(p);
+  }
   if (!parse_expect(p, TOK_LBRACE, "before the settings"))
     return false;
   for (;;) {

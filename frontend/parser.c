@@ -289,10 +289,37 @@ static ast_stmt *parse_store(fe_parser *p) {
   return parse_value(p, s) ? s : NULL;
 }
 
+// over a, b
+static bool parse_over(fe_parser *p, ast_stmt *s) {
+  const fe_token *word = parse_peek(p);
+  if (!parse_is_word(word, "over")) {
+    ir_diag *d =
+        parse_fail(p, word, "expected 'over' and what the loss trains, found %s", parse_found(p));
+    if (d)
+      diag_help(d, "loss %s = ... over generator", s->names.at[0].text);
+    return false;
+  }
+  do {
+    parse_take(p);
+    ast_name name;
+    if (!parse_name(p, &name, "the name of a block's use or of a parameter"))
+      return false;
+    IR_PUSH(p->arena, s->over, name);
+  } while (parse_peek(p)->kind == TOK_COMMA);
+  return true;
+}
+
+// loss value; loss name = value over names
 static ast_stmt *parse_loss(fe_parser *p) {
   ast_stmt *s = new_stmt(p, AST_LOSS);
   parse_take(p);
-  return parse_value(p, s) ? s : NULL;
+  const fe_token *t = parse_peek(p);
+  if (t->kind != TOK_NAME || t[1].kind != TOK_ASSIGN)
+    return parse_value(p, s) ? s : NULL;
+  push_name(p, s, "a name");
+  parse_take(p);
+  parse_skip_newlines(p);
+  return parse_value(p, s) && parse_over(p, s) ? s : NULL;
 }
 
 static ast_stmt *parse_bare(fe_parser *p) {

@@ -102,6 +102,7 @@ fe_frame *fe_enter(fe *c, const ast_fn *fn, ir_loc used, fe_naming *names, bool 
                   .depth = c->frame ? c->frame->depth + 1 : 0,
                   .is_std = is_std,
                   .names = names,
+                  .again = c->frame ? c->frame->again : NULL,
                   .vars = ir_map_new(c->arena),
                   .dims = ir_map_new(c->arena)};
   c->frame = f;
@@ -127,7 +128,7 @@ ir_loc fe_node_loc(const fe *c, ir_loc at) {
 // ----------------------------------------------------------------------------------
 fe_naming *fe_naming_new(fe *c, fe_naming *outer, const char *prefix, const char *suffix) {
   fe_naming *n = IR_NEW(c->arena, fe_naming);
-  *n = (fe_naming){outer, prefix, suffix, ir_map_new(c->arena)};
+  *n = (fe_naming){outer, prefix, suffix, ir_map_new(c->arena), ir_map_new(c->arena)};
   return n;
 }
 
@@ -144,11 +145,31 @@ const char *fe_path(fe *c, const char *name) {
                    : ir_format(c->arena, "%s%s", name, n->suffix);
 }
 
-const char *fe_instance(fe *c, const char *base) {
+// "linear", "linear_2", ...: the name of a new use here.
+static const char *next_name(fe *c, const char *base) {
   fe_naming *n = c->frame->names;
   uintptr_t uses = uses_of(n, base) + 1;
   ir_map_put(n->counts, base, (void *)((uintptr_t)ir_map_get(n->counts, base) + 1));
-  return fe_path(c, uses == 1 ? base : ir_format(c->arena, "%s_%zu", base, (size_t)uses));
+  return uses == 1 ? base : ir_format(c->arena, "%s_%zu", base, (size_t)uses);
+}
+
+const char *fe_instance(fe *c, const char *base) {
+  return fe_path(c, next_name(c, base));
+}
+
+fe_use *fe_use_new(fe *c, const ast_fn *fn, const char *base) {
+  const char *name = next_name(c, base);
+  fe_use *u = IR_NEW(c->arena, fe_use);
+  *u = (fe_use){fn, fe_path(c, name), 0};
+  ir_map_put(c->frame->names->uses, name, u);
+  return u;
+}
+
+fe_use *fe_find_use(const fe *c, const char *name) {
+  fe_use *u = NULL;
+  for (const fe_naming *n = c->frame->names; n && !u; n = n->outer)
+    u = ir_map_get(n->uses, name);
+  return u;
 }
 
 // --- lookup
@@ -164,6 +185,11 @@ const fe_value *fe_read(fe *c, ir_state *s) {
   if (!p->reads.at[s->id])
     p->reads.at[s->id] = ir_read(&p->b, s);
   return fe_tensor(c, p->reads.at[s->id]);
+}
+
+const fe_value *fe_present(fe *c, ir_state *s) {
+  size_t at = (size_t)(uintptr_t)ir_map_get(c->pass->written, s->name);
+  return at ? fe_tensor(c, c->pass->pending.at[at - 1].node) : fe_read(c, s);
 }
 
 static const fe_value *read_flag(fe *c, ir_state *s, ir_loc at) {

@@ -65,8 +65,6 @@ static const key_info train_keys[] = {
 };
 enum { NUM_TRAIN_KEYS = sizeof train_keys / sizeof train_keys[0] };
 
-static const key_info optim_keys[] = {{"clip", RULE_NUMBER, 0}, {"schedule", RULE_NUMBER, 0}};
-
 static const key_info *find_key(const key_info *keys, size_t num, const char *name) {
   for (size_t i = 0; i < num && keys[i].name; i++)
     if (strcmp(keys[i].name, name) == 0)
@@ -74,21 +72,26 @@ static const key_info *find_key(const key_info *keys, size_t num, const char *na
   return NULL;
 }
 
-static void unknown_key(fe *c, const key_info *keys, size_t num, ir_loc at, const char *name,
+void fe_unknown_setting(fe *c, const char *const *names, size_t num, ast_name name,
                         const char *where) {
-  const char *names[MAX_KEYS];
   ir_buf all = ir_buf_new(c->arena);
-  size_t n = 0;
-  for (; n < num && keys[n].name && n < MAX_KEYS; n++) {
-    names[n] = keys[n].name;
-    ir_buf_printf(&all, "%s%s", n ? ", " : "", names[n]);
-  }
-  ir_diag *d = fe_error(c, at, "E0301", "unknown setting '%s' of %s", name, where);
-  const char *near = diag_nearest(name, names, n);
+  for (size_t i = 0; i < num; i++)
+    ir_buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
+  ir_diag *d = fe_error(c, name.loc, "E0301", "unknown setting '%s' of %s", name.text, where);
+  const char *near = diag_nearest(name.text, names, num);
   if (near)
     diag_help(d, "did you mean '%s'?", near);
   else
     diag_help(d, "%s takes %s", where, ir_buf_str(&all));
+}
+
+static void unknown_key(fe *c, const key_info *keys, size_t num, ir_loc at, const char *name,
+                        const char *where) {
+  const char *names[MAX_KEYS];
+  size_t n = 0;
+  for (; n < num && keys[n].name && n < MAX_KEYS; n++)
+    names[n] = keys[n].name;
+  fe_unknown_setting(c, names, n, (ast_name){name, at}, where);
 }
 
 // --- values
@@ -475,33 +478,14 @@ static void check_length(fe *c) {
   diag_help(d, "keep one of them");
 }
 
-// Values of optim { } are evaluated in optim.c; here only the keys are looked at.
-static void check_optim(fe *c, const ast_item *item, int *calls, ir_map *seen) {
-  for (size_t k = 0; k < item->settings.num; k++) {
-    const ast_setting *s = &item->settings.at[k];
-    if (s->key.text && ir_map_get(seen, s->key.text))
-      fe_error(c, s->key.loc, "E0301", "'%s' is given twice", s->key.text);
-    if (s->key.text)
-      ir_map_put(seen, s->key.text, c);
-    if (!s->key.text && ++*calls > 1)
-      fe_error(c, s->value->loc, "E0303", "optim has more than one optimiser");
-    if (s->key.text && !find_key(optim_keys, 2, s->key.text))
-      unknown_key(c, optim_keys, 2, s->key.loc, s->key.text, "optim");
-    if (s->has_every || (s->key.text && !s->value))
-      fe_error(c, s->key.text ? s->key.loc : s->every_loc, "E0303", "expected key = value");
-  }
-}
-
 void fe_lower_train(fe *c) {
-  ir_map *seen = ir_map_new(c->arena), *seen_optim = ir_map_new(c->arena);
-  int calls = 0;
+  ir_map *seen = ir_map_new(c->arena);
   for (size_t i = 0; i < c->sections.num; i++) {
     const ast_item *item = c->sections.at[i];
-    if (item->kind == AST_OPTIM)
-      check_optim(c, item, &calls, seen_optim);
     for (size_t k = 0; item->kind == AST_TRAIN && k < item->settings.num; k++)
       lower_train_setting(c, &item->settings.at[k], seen);
   }
+  fe_check_optim_keys(c);
   check_length(c);
   set_seed(c);
 }

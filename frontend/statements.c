@@ -4,10 +4,8 @@
 #include <string.h>
 
 // --- naming values
-// ----------------------------------------------------------------------------------- A node takes
-// the name of the variable it is assigned to, unless the variable is only another name for
-// something that has one.
-static void name_node(fe *c, const fe_value *v, const char *name, const ast_expr *from) {
+// -----------------------------------------------------------------------------------
+void fe_name_node(fe *c, const fe_value *v, const char *name, const ast_expr *from) {
   if (v->kind != FE_TENSOR || from->kind == AST_NAME || v->node->op == IR_INPUT ||
       v->node->op == IR_READ)
     return;
@@ -16,18 +14,18 @@ static void name_node(fe *c, const fe_value *v, const char *name, const ast_expr
 }
 
 static const fe_value *plain(fe *c, const fe_value *v) {
-  if (!v->state && !v->from)
+  if (!v->state && !v->param && !v->from)
     return v;
   fe_value *copy = IR_NEW(c->arena, fe_value);
   *copy = *v;
-  copy->state = NULL;
+  copy->state = copy->param = NULL;
   copy->from = NULL;
   return copy;
 }
 
-static void assign_one(fe *c, const char *name, const fe_value *v, const ast_expr *from) {
+void fe_assign(fe *c, const char *name, const fe_value *v, const ast_expr *from) {
   fe_set(c, name, plain(c, v));
-  name_node(c, v, name, from);
+  fe_name_node(c, v, name, from);
 }
 
 static void run_assign(fe *c, const ast_stmt *s) {
@@ -35,14 +33,14 @@ static void run_assign(fe *c, const ast_stmt *s) {
   size_t n = s->names.num;
   if (n == 1 || fe_is_bad(v)) {
     for (size_t i = 0; i < n; i++)
-      assign_one(c, s->names.at[i].text, v, s->value);
+      fe_assign(c, s->names.at[i].text, v, s->value);
     return;
   }
   size_t have = v->kind == FE_LIST ? v->num_items : 1;
   if (have != n)
     fe_error(c, s->value->loc, "E0214", "%zu names for %zu value%s", n, have, have == 1 ? "" : "s");
   for (size_t i = 0; i < n; i++)
-    assign_one(c, s->names.at[i].text, have == n ? v->items[i] : &fe_bad, s->value);
+    fe_assign(c, s->names.at[i].text, have == n ? v->items[i] : &fe_bad, s->value);
 }
 
 // --- parameters and states -----------------------------------------------------------------------
@@ -51,7 +49,12 @@ static bool declare_once(fe *c, const ast_name *name, const char *path) {
     fe_error(c, name->loc, "E0215", "an initializer cannot have parameters and states of its own");
     return false;
   }
-  if (ir_map_get(c->pass->declared, path)) {
+  bool there = ir_map_get(c->pass->declared, path) != NULL;
+  if (c->frame->again && !there)
+    fe_error(c, name->loc, "E0222", "there is no parameter or state '%s' to use again", path);
+  if (c->frame->again)
+    return there;
+  if (there) {
     ir_diag *d = fe_error(c, name->loc, "E0206", "'%s' is already defined", path);
     diag_help(d, "give the parameter or state another name");
     return false;
@@ -108,14 +111,15 @@ static bool check_init(fe *c, const ast_stmt *s, const ir_type *t, const fe_valu
 }
 
 static void remember_trained(fe *c, ir_state *state) {
-  if (state->role == IR_ROLE_PARAM && !c->pass->optimizing)
+  if (state->role == IR_ROLE_PARAM && !c->pass->optimizing && !c->frame->again)
     IR_PUSH(c->arena, c->pass->trained, state);
 }
 
-static ir_role role_of(const fe *c, const ast_stmt *s) {
-  if (s->kind == AST_PARAM)
-    return strcmp(s->word, "frozen") == 0 ? IR_ROLE_FROZEN : IR_ROLE_PARAM;
-  return c->pass->optimizing ? IR_ROLE_MOMENT : IR_ROLE_BUFFER;
+static ir_role role_of(fe *c, const ast_stmt *s, const char *path, const ir_type *type) {
+  if (s->kind != AST_PARAM)
+    return c->pass->optimizing ? IR_ROLE_MOMENT : IR_ROLE_BUFFER;
+  bool frozen = strcmp(s->word, "frozen") == 0 || fe_is_frozen(c, path, type);
+  return frozen ? IR_ROLE_FROZEN : IR_ROLE_PARAM;
 }
 
 static void run_declare(fe *c, const ast_stmt *s) {
@@ -128,7 +132,7 @@ static void run_declare(fe *c, const ast_stmt *s) {
   bool typed = fe_eval_type(c, s->type, &type, &dim_names);
   fe_set(c, name->text, &fe_bad);
   ir_state *state = NULL;
-  ir_role role = role_of(c, s);
+  ir_role role = typed ? role_of(c, s, path, &type) : IR_ROLE_PARAM;
   if (want_init(c, s, &init, &number) && typed && check_init(c, s, &type, number) &&
       declare_once(c, name, path)) {
     if (role == IR_ROLE_PARAM && (!ir_is_float(type.dtype) || ir_is_narrow(type.dtype)))
@@ -144,9 +148,10 @@ static void run_declare(fe *c, const ast_stmt *s) {
   remember_trained(c, state);
   c->pass->b.loc = fe_node_loc(c, name->loc);
   fe_value *v = IR_NEW(c->arena, fe_value);
-  *v = *fe_read(c, state);
+  *v = *fe_present(c, state);
   v->dim_names = dim_names;
   v->state = s->kind == AST_STATE ? state : NULL;
+  v->param = s->kind == AST_PARAM ? state : NULL;
   fe_set(c, name->text, v);
 }
 
@@ -261,14 +266,14 @@ static void run_return(fe *c, const ast_stmt *s) {
 
 // --- results
 // -------------------------------------------------------------------------------------------
-static bool in_model(fe *c, const ast_stmt *s, const char *word) {
+bool fe_in_model(fe *c, const ast_stmt *s, const char *word) {
   if (c->frame->fn->kind == AST_MODEL)
     return true;
   fe_error(c, s->loc, "E0215", "'%s' only stands in a model", word);
   return false;
 }
 
-static ir_node *want_scalar(fe *c, const fe_value *v, const ast_expr *e, const char *what) {
+ir_node *fe_want_scalar(fe *c, const fe_value *v, const ast_expr *e, const char *what) {
   if (!fe_want_tensor(c, v, e->loc, what))
     return NULL;
   if (v->node->type.rank != 0 || v->node->type.dtype != IR_F32) {
@@ -280,45 +285,22 @@ static ir_node *want_scalar(fe *c, const fe_value *v, const ast_expr *e, const c
   return v->node;
 }
 
-// Without `output`, predict gives what the loss is computed from: its first argument.
-static void remember_output(fe *c, const ast_expr *loss) {
-  bool is_std;
-  if (loss->kind != AST_CALL || !fe_find_block(c, loss->text, &is_std) || !c->first_arg ||
-      c->first_arg->kind != FE_TENSOR)
-    return;
-  const ast_expr *arg = loss->args.num ? loss->args.at[0].value : NULL;
-  c->pass->output = c->first_arg->node;
-  c->pass->output_name = arg && arg->kind == AST_NAME ? arg->text : "output";
-}
-
-static void run_loss(fe *c, const ast_stmt *s) {
-  c->first_arg = NULL;
-  const fe_value *v = fe_eval(c, s->value);
-  if (!in_model(c, s, "loss"))
-    return;
-  if (c->pass->loss) {
-    ir_diag *d = fe_error(c, s->loc, "E0216", "a model has one loss");
-    diag_note(d, c->pass->loss_loc, "the first one is here");
-    return;
+bool fe_take_result(fe *c, const ast_name *name) {
+  const char *text = name->text;
+  bool reserved = strcmp(text, "loss") == 0 || strcmp(text, "lr") == 0 ||
+                  strcmp(text, "grad_norm") == 0 || strcmp(text, "step") == 0;
+  if (reserved || ir_map_get(c->pass->results, text)) {
+    fe_error(c, name->loc, "E0206", "there is already a result named '%s'", text);
+    return false;
   }
-  c->pass->loss = want_scalar(c, v, s->value, "the loss");
-  c->pass->loss_loc = s->loc;
-  if (!c->pass->loss)
-    return;
-  remember_output(c, s->value);
-  name_node(c, v, "loss", s->value);
+  ir_map_put(c->pass->results, text, c->pass);
+  return true;
 }
 
 static void add_result(fe *c, const ast_stmt *s, ir_result_kind kind, ir_node *n) {
-  const char *name = s->names.at[0].text;
-  bool reserved = strcmp(name, "loss") == 0 || strcmp(name, "lr") == 0 ||
-                  strcmp(name, "grad_norm") == 0 || strcmp(name, "step") == 0;
-  if (reserved || ir_map_get(c->pass->results, name)) {
-    fe_error(c, s->names.at[0].loc, "E0206", "there is already a result named '%s'", name);
+  if (!fe_take_result(c, &s->names.at[0]))
     return;
-  }
-  ir_map_put(c->pass->results, name, n);
-  ir_result r = {name, kind, n};
+  ir_result r = {s->names.at[0].text, kind, n};
   if (kind == IR_RESULT_METRIC)
     IR_PUSH(c->arena, c->pass->metrics, r);
   else
@@ -327,10 +309,10 @@ static void add_result(fe *c, const ast_stmt *s, ir_result_kind kind, ir_node *n
 
 static void run_metric(fe *c, const ast_stmt *s) {
   const fe_value *v = fe_eval(c, s->value);
-  ir_node *n = in_model(c, s, "metric") ? want_scalar(c, v, s->value, "a metric") : NULL;
+  ir_node *n = fe_in_model(c, s, "metric") ? fe_want_scalar(c, v, s->value, "a metric") : NULL;
   if (!n)
     return;
-  assign_one(c, s->names.at[0].text, v, s->value);
+  fe_assign(c, s->names.at[0].text, v, s->value);
   add_result(c, s, IR_RESULT_METRIC, n);
 }
 
@@ -349,10 +331,10 @@ static void check_rows(fe *c, const ast_stmt *s, const fe_value *v) {
 
 static void run_output(fe *c, const ast_stmt *s) {
   const fe_value *v = fe_eval(c, s->value);
-  if (!in_model(c, s, "output") || !fe_want_tensor(c, v, s->value->loc, "an output"))
+  if (!fe_in_model(c, s, "output") || !fe_want_tensor(c, v, s->value->loc, "an output"))
     return;
   check_rows(c, s, v);
-  assign_one(c, s->names.at[0].text, v, s->value);
+  fe_assign(c, s->names.at[0].text, v, s->value);
   add_result(c, s, IR_RESULT_OUTPUT, v->node);
 }
 
@@ -383,7 +365,7 @@ static void run_stmt(fe *c, const ast_stmt *s) {
     run_when(c, s);
     return;
   case AST_LOSS:
-    run_loss(c, s);
+    fe_run_loss(c, s);
     return;
   case AST_METRIC:
     run_metric(c, s);

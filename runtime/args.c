@@ -42,6 +42,10 @@ static const option options[] = {
      "threads of the team (default: processors)"},
     {"resume", MAYBE_TEXT, DATA, FIELD(resume_file), FIELD(resume), 0, 0, "FILE",
      "go on from a checkpoint (default: the --save file)"},
+    {"weights", TEXT, DATA, FIELD(weights), 0, 0, 0, "FILE",
+     "begin with the parameters of a safetensors file, by name"},
+    {"allow-missing", SWITCH, DATA, FIELD(allow_missing), 0, 0, 0, NULL,
+     "trained parameters that --weights lacks keep their initial values"},
     {"save", TEXT, DATA, FIELD(save), 0, 0, 0, "FILE", "the checkpoint"},
     {"no-save", SWITCH, TRAIN, FIELD(no_save), 0, 0, 0, NULL, "write no checkpoint"},
     {"save-every", NUMBER, TRAIN, FIELD(save_every), 0, 1, INT64_MAX, "N", "steps between saves"},
@@ -234,6 +238,16 @@ static bool check_fit(const mlrt_options *o, cursor c, mlrt_error *e) {
   return true;
 }
 
+static bool check_pairs(const mlrt_options *o, mlrt_error *e) {
+  if (o->no_save && o->save)
+    return mlrt_error_set(e, "--save and --no-save contradict each other");
+  if (o->weights && o->resume)
+    return mlrt_error_set(e, "--weights begins a new run and --resume goes on with one");
+  if (o->allow_missing && !o->weights)
+    return mlrt_error_set(e, "--allow-missing is about --weights=FILE");
+  return true;
+}
+
 bool mlrt_options_parse(mlrt_options *o, const mlrt_program *p, int argc, char **argv,
                         mlrt_error *e) {
   *o = (mlrt_options){.command = MLRT_CMD_TRAIN, .for_gpu = p->gpu != NULL};
@@ -257,9 +271,7 @@ bool mlrt_options_parse(mlrt_options *o, const mlrt_program *p, int argc, char *
     else
       have_command = true;
   }
-  if (o->no_save && o->save)
-    return mlrt_error_set(e, "--save and --no-save contradict each other");
-  return check_fit(o, c, e);
+  return check_pairs(o, e) && check_fit(o, c, e);
 }
 
 void mlrt_options_free(mlrt_options *o) {

@@ -33,6 +33,8 @@ typedef struct mlrt_options {
   bool help, version, quiet;
   bool resume;             // --resume without a file: from `save`
   const char *resume_file; // --resume=FILE
+  const char *weights;     // --weights=FILE
+  bool allow_missing;      // in it
   const char *save;        // --save=FILE
   bool no_save;
   const char *data_dir, *metrics, *profile, *split, *out; // NULL: not given

@@ -20,6 +20,9 @@
 // and curvature ask for different steps: several are tried, and the smallest error counts. A wrong
 // gradient is wrong for all of them.
 //
+// Of several losses each has parameters of its own, and the gradient must be that of one: of those
+// that change with the parameter, the one that it fits best.
+//
 // The point: parameters after `init`, moved by some random numbers (a fresh network has ties and
 // zeros that a trained one has not), one random batch.
 #include "runtime/check_plain.h"
@@ -41,6 +44,7 @@ enum { DENSE = 2, DIRECTIONS = 4 };
 
 typedef struct slope { // along one direction
   double error, gradient, differences;
+  bool moves; // the loss, along this direction or another one
 } slope;
 
 typedef struct verdict {
@@ -118,7 +122,9 @@ static bool open_point(gradients *g, mlrt_trainer *t) {
   for (int positive = 0; positive < 2 && !finite; positive++) {
     fill_batch(p, arena, positive);
     g->point = mlrt_plain_open(p, arena);
-    finite = isfinite(g->point.loss);
+    finite = true;
+    for (int i = 0; i < p->plain_step->num_losses; i++)
+      finite = finite && isfinite(g->point.loss[i]);
     if (!finite)
       mlrt_plain_close(&g->point);
   }
@@ -141,16 +147,16 @@ static void choose_direction(double *d, int number, const double *gradient, int6
   d[at] = 1;
 }
 
-static double loss_at(mlrt_plain_probe *x, int buffer, const double *d, double step, double *moved,
-                      int64_t n) {
+static double loss_at(mlrt_plain_probe *x, int loss, int buffer, const double *d, double step,
+                      double *moved, int64_t n) {
   const double *w = (const double *)(const void *)x->at->buffer[buffer];
   for (int64_t i = 0; i < n; i++)
     moved[i] = w[i] + step * d[i];
-  return mlrt_plain_loss(x, buffer, moved);
+  return mlrt_plain_loss(x, loss, buffer, moved);
 }
 
-static slope compare(const gradients *g, mlrt_plain_probe *x, int buffer, const double *gradient,
-                     const double *d, int64_t n) {
+static slope compare(const gradients *g, mlrt_plain_probe *x, int loss, int buffer,
+                     const double *gradient, const double *d, int64_t n) {
   static const double sizes[] = {1e-4, 1e-5, 1e-3, 1e-6};
   double along = 0, squares = 0, length = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -159,41 +165,55 @@ static slope compare(const gradients *g, mlrt_plain_probe *x, int buffer, const 
     length += d[i] * d[i];
   }
   if (buffer < 0) // the loss does not depend on it
-    return (slope){squares == 0 ? 0 : INFINITY, along, 0};
+    return (slope){squares == 0 ? 0 : INFINITY, along, 0, false};
   double *moved = take(n, sizeof *moved);
   // One element may go further than all together.
   double size = root_mean_square((const double *)(const void *)x->at->buffer[buffer], n) *
                 sqrt(fmin((double)n / length, 1e4));
-  slope best = {INFINITY, along, NAN};
+  slope best = {INFINITY, along, NAN, false};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !(best.error <= TOLERANCE); i++) {
     double step = sizes[i] * size;
-    double up = loss_at(x, buffer, d, step, moved, n),
-           down = loss_at(x, buffer, d, -step, moved, n);
+    double up = loss_at(x, loss, buffer, d, step, moved, n),
+           down = loss_at(x, loss, buffer, d, -step, moved, n);
     double differences = g->batches * (up - down) / (2 * step);
-    double noise = g->batches * 64 * DBL_EPSILON * fabs(g->point.loss) / step + DBL_MIN;
+    double noise = g->batches * 64 * DBL_EPSILON * fabs(g->point.loss[loss]) / step + DBL_MIN;
     double error = fabs(differences - along) / (sqrt(squares) + noise / TOLERANCE);
     if (error < best.error || isnan(best.differences))
-      best = (slope){isnan(error) ? INFINITY : error, along, differences};
+      best = (slope){isnan(error) ? INFINITY : error, along, differences, differences != 0};
   }
   free(moved);
   return best;
 }
 
 // The worst of all directions.
-static slope compare_all(const gradients *g, mlrt_plain_probe *x, int state,
-                         const double *gradient) {
+static slope compare_with(const gradients *g, mlrt_plain_probe *x, int loss, int state,
+                          const double *gradient) {
   int64_t n = elements_of(&g->program->states[state]);
   int buffer = mlrt_plain_state(g->point.step, state);
   double *d = take(n, sizeof *d);
-  slope worst = {0, 0, 0};
+  slope worst = {0, 0, 0, false};
   for (int i = 0; n > 0 && i < g->directions; i++) {
     choose_direction(d, i, gradient, n, state);
-    slope found = compare(g, x, buffer, gradient, d, n);
+    slope found = compare(g, x, loss, buffer, gradient, d, n);
+    bool moves = worst.moves || found.moves;
     if (found.error >= worst.error)
       worst = found;
+    worst.moves = moves;
   }
   free(d);
   return worst;
+}
+
+// With the loss that it fits best, of those that change with the parameter when any does.
+static slope compare_all(const gradients *g, mlrt_plain_probe *x, int state,
+                         const double *gradient) {
+  slope best = compare_with(g, x, 0, state, gradient);
+  for (int i = 1; i < g->point.step->num_losses; i++) {
+    slope found = compare_with(g, x, i, state, gradient);
+    if (found.moves > best.moves || (found.moves == best.moves && found.error < best.error))
+      best = found;
+  }
+  return best;
 }
 
 // --- all parameters ----------------------------------------------------------------------------
@@ -271,7 +291,7 @@ static int count_directions(const mlrt_program *p) {
     once += (double)s->calls[i].flops;
   for (int i = 0; i < p->num_states; i++)
     if (is_trained(&p->states[i]) && mlrt_plain_state(s, i) >= 0)
-      each += 2 * (double)mlrt_plain_flops(s, mlrt_plain_state(s, i));
+      each += 2 * s->num_losses * (double)mlrt_plain_flops(s, mlrt_plain_state(s, i));
   return once + DIRECTIONS * each <= MAX_FLOPS ? DIRECTIONS : once + each <= MAX_FLOPS ? 1 : 0;
 }
 

@@ -87,7 +87,8 @@ void mlrt_plain_evaluate(mlrt_plain_point *x) {
     c->run(args, x->tap + c->first_tap, MLRT_HOLD_RECORD);
   }
   free(args);
-  x->loss = mlrt_load(x->buffer[s->loss], MLRT_F64);
+  for (int i = 0; i < s->num_losses; i++)
+    x->loss[i] = mlrt_load(x->buffer[s->losses[i]], MLRT_F64);
 }
 
 mlrt_plain_point mlrt_plain_open(const mlrt_program *p, const char *arena) {
@@ -95,6 +96,7 @@ mlrt_plain_point mlrt_plain_open(const mlrt_program *p, const char *arena) {
   mlrt_plain_point x = {.step = s};
   x.buffer = take(s->num_buffers * (int64_t)sizeof(char *));
   x.tap = take(s->num_taps * (int64_t)sizeof(double *));
+  x.loss = take(s->num_losses * (int64_t)sizeof(double));
   for (int i = 0; i < s->num_buffers; i++)
     load(&x, p, arena, i);
   for (int i = 0; i < s->num_taps; i++)
@@ -111,6 +113,7 @@ void mlrt_plain_close(mlrt_plain_point *x) {
     free(x->tap[i]);
   free(x->buffer);
   free(x->tap);
+  free(x->loss);
 }
 
 int mlrt_plain_state(const mlrt_plain_step *s, int state) {
@@ -160,7 +163,7 @@ static char *probe_arg(mlrt_plain_probe *x, const mlrt_plain_call *c, int k) {
   return own_buffer(x, arg);
 }
 
-double mlrt_plain_loss(mlrt_plain_probe *x, int moved, const double *value) {
+double mlrt_plain_loss(mlrt_plain_probe *x, int loss, int moved, const double *value) {
   const mlrt_plain_step *s = x->at->step;
   char **args = take_args(s);
   memset(x->moved, 0, (size_t)s->num_buffers * sizeof(bool));
@@ -175,7 +178,8 @@ double mlrt_plain_loss(mlrt_plain_probe *x, int moved, const double *value) {
     c->run(args, x->at->tap + c->first_tap, MLRT_HOLD_REPLAY);
   }
   free(args);
-  return mlrt_load(x->moved[s->loss] ? x->buffer[s->loss] : x->at->buffer[s->loss], MLRT_F64);
+  int at = s->losses[loss];
+  return mlrt_load(x->moved[at] ? x->buffer[at] : x->at->buffer[at], MLRT_F64);
 }
 
 int64_t mlrt_plain_flops(const mlrt_plain_step *s, int moved) {

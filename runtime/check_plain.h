@@ -13,7 +13,7 @@ typedef struct mlrt_plain_point {
   const mlrt_plain_step *step;
   char **buffer; // by buffer
   double **tap;  // by tap
-  double loss;
+  double *loss;  // by loss
 } mlrt_plain_point;
 
 // Evaluates loss and gradients with the states and the batch that lie in `arena` as planned.
@@ -33,9 +33,9 @@ typedef struct mlrt_plain_probe {
 
 mlrt_plain_probe mlrt_plain_probe_open(const mlrt_plain_point *at);
 void mlrt_plain_probe_close(mlrt_plain_probe *x);
-// The loss when buffer `moved` is `value` there and all else is as at the point. Computes only what
-// depends on that buffer; values without gradient stay what they are at the point.
-double mlrt_plain_loss(mlrt_plain_probe *x, int moved, const double *value);
+// That loss when buffer `moved` is `value` there and all else is as at the point. Computes only
+// what depends on that buffer; values without gradient stay what they are at the point.
+double mlrt_plain_loss(mlrt_plain_probe *x, int loss, int moved, const double *value);
 // Floating-point operations of mlrt_plain_loss.
 int64_t mlrt_plain_flops(const mlrt_plain_step *s, int moved);
 

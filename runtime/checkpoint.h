@@ -62,6 +62,8 @@ typedef struct mlrt_checkpoint {
 // Opens and verifies; nothing of the program's state changes.
 bool mlrt_checkpoint_open(mlrt_checkpoint *c, const mlrt_program *p, const char *path,
                           mlrt_error *e);
+// Whether the whole data section is what was written: a flipped bit must not become a weight.
+bool mlrt_checkpoint_intact(const mlrt_st_header *header, int fd, mlrt_error *e);
 // Value that a flag had in the run that wrote the file. False: it does not say.
 bool mlrt_checkpoint_flag(const mlrt_checkpoint *c, const char *name, double *value);
 // Reads all states but flags.

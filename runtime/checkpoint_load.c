@@ -2,6 +2,7 @@
 #include "runtime/checkpoint.h"
 #include "runtime/hash.h"
 #include "runtime/numbers.h"
+#include "runtime/state_report.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,85 +11,24 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = 64 << 10, LISTED = 4 };
-
-static bool read_at(int fd, char *to, int64_t len, int64_t at, mlrt_error *e) {
-  while (len) {
-    ssize_t got = pread(fd, to, (size_t)len, at);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0)
-      return mlrt_error_set(e, "%s", got ? strerror(errno) : "the file ends too early");
-    to += got;
-    at += got;
-    len -= got;
-  }
-  return true;
-}
+enum { CHUNK = 64 << 10 };
 
 // --- does the file have exactly the program's states?
 
-typedef struct report { // "missing: a, b and 3 more"
-  char text[900];
-  size_t len;
-  int problems;
-} report;
-
-__attribute__((format(printf, 2, 3))) static void say(report *r, const char *fmt, ...) {
-  if (r->len >= sizeof r->text)
-    return;
-  va_list args;
-  va_start(args, fmt);
-  int n = vsnprintf(r->text + r->len, sizeof r->text - r->len, fmt, args);
-  va_end(args);
-  r->len += n > 0 ? (size_t)n : 0;
-}
-
-static void say_shape(report *r, const char *dtype, int rank, const int64_t *dims) {
-  say(r, "%s[", dtype);
-  for (int i = 0; i < rank; i++)
-    say(r, "%s%" PRId64, i ? "," : "", dims[i]);
-  say(r, "]");
-}
-
-// Starts a line for one more tensor of a kind of trouble; false when enough are listed.
-static bool listed(report *r, const char *kind, const char *name, int *num) {
-  r->problems++;
-  if (++*num > LISTED)
-    return false;
-  say(r, "\n  %s: %.80s", kind, name);
-  return true;
-}
-
-static void say_more(report *r, const char *kind, int num) {
-  if (num > LISTED)
-    say(r, "\n  %s: %d more", kind, num - LISTED);
-}
-
-static bool same_type(const mlrt_st_tensor *a, const mlrt_tensor *b) {
-  return !strcmp(a->dtype, mlrt_st_dtype(b->dtype)) && a->rank == b->rank &&
-         !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]);
-}
-
-static void compare_states(report *r, const mlrt_st_header *h, const mlrt_program *p) {
-  int missing = 0, wrong = 0;
+static void compare_states(mlrt_report *r, mlrt_finding *missing, mlrt_finding *wrong,
+                           const mlrt_st_header *h, const mlrt_program *p) {
   for (int i = 0; i < p->num_states; i++) {
     const mlrt_tensor *t = &p->states[i];
     if (t->role == MLRT_FLAG)
       continue;
     const mlrt_st_tensor *x = mlrt_st_find(h, t->name);
     if (!x)
-      listed(r, "missing in the file", t->name, &missing);
-    else if (!same_type(x, t) && listed(r, "different", t->name, &wrong)) {
-      say(r, " is ");
-      say_shape(r, x->dtype, x->rank, x->dims);
-      say(r, " in the file and ");
-      say_shape(r, mlrt_st_dtype(t->dtype), t->rank, t->dims);
-      say(r, " in the program");
-    }
+      mlrt_report_add(r, missing, t->name);
+    else if (!mlrt_same_type(x, t) && mlrt_report_add(r, wrong, t->name))
+      mlrt_report_types(r, x, t);
   }
-  say_more(r, "missing in the file", missing);
-  say_more(r, "different", wrong);
+  mlrt_report_more(r, missing);
+  mlrt_report_more(r, wrong);
 }
 
 static bool is_state(const mlrt_program *p, const char *name) {
@@ -99,27 +39,30 @@ static bool is_state(const mlrt_program *p, const char *name) {
 }
 
 // Only when the counts differ: a file with all our states and no more tensors has no others.
-static void find_extra(report *r, const mlrt_st_header *h, const mlrt_program *p) {
-  int extra = 0;
+static void find_extra(mlrt_report *r, mlrt_finding *extra, const mlrt_st_header *h,
+                       const mlrt_program *p) {
   for (int i = 0; i < h->num_tensors; i++)
     if (!is_state(p, h->tensors[i].name))
-      listed(r, "unknown to the program", h->tensors[i].name, &extra);
-  say_more(r, "unknown to the program", extra);
+      mlrt_report_add(r, extra, h->tensors[i].name);
+  mlrt_report_more(r, extra);
 }
 
 static bool check_states(const mlrt_checkpoint *c, const mlrt_program *p, mlrt_error *e) {
-  report r = {.len = 0};
-  compare_states(&r, &c->header, p);
+  mlrt_report r = {.len = 0};
+  mlrt_finding missing = {"missing in the file", 0}, wrong = {"different", 0},
+               extra = {"unknown to the program", 0};
+  compare_states(&r, &missing, &wrong, &c->header, p);
   int states = 0;
   for (int i = 0; i < p->num_states; i++)
     states += p->states[i].role != MLRT_FLAG;
-  if (r.problems || states != c->header.num_tensors)
-    find_extra(&r, &c->header, p);
-  if (!r.problems)
+  if (missing.num || wrong.num || states != c->header.num_tensors)
+    find_extra(&r, &extra, &c->header, p);
+  if (!missing.num && !wrong.num && !extra.num)
     return true;
   const char *model = mlrt_st_value(&c->header, "model");
-  return mlrt_error_set(e, "it does not fit this program (model '%s'; the file: model '%.40s')%s",
-                        p->model, model ? model : "unknown", r.text);
+  mlrt_error_set(e, "it does not fit this program (model '%s'; the file: model '%.40s')%s",
+                 p->model, model ? model : "unknown", r.text);
+  return false;
 }
 
 // --- metadata
@@ -181,9 +124,8 @@ bool mlrt_checkpoint_flag(const mlrt_checkpoint *c, const char *name, double *va
   return text && mlrt_parse_double(text, value);
 }
 
-// The whole data section: a flipped bit must not become a weight.
-static bool check_data(const mlrt_checkpoint *c, mlrt_error *e) {
-  const char *wanted = mlrt_st_value(&c->header, "checksum");
+bool mlrt_checkpoint_intact(const mlrt_st_header *header, int fd, mlrt_error *e) {
+  const char *wanted = mlrt_st_value(header, "checksum");
   if (!wanted)
     return mlrt_error_set(e, "it has no checksum: not a checkpoint of a trainer");
   char *chunk = malloc(CHUNK);
@@ -192,9 +134,9 @@ static bool check_data(const mlrt_checkpoint *c, mlrt_error *e) {
   mlrt_hash h;
   mlrt_hash_begin(&h);
   bool ok = true;
-  for (int64_t at = 0; ok && at < c->header.data_bytes; at += CHUNK) {
-    int64_t left = c->header.data_bytes - at, take = left < CHUNK ? left : CHUNK;
-    ok = read_at(c->fd, chunk, take, c->header.data_start + at, e);
+  for (int64_t at = 0; ok && at < header->data_bytes; at += CHUNK) {
+    int64_t left = header->data_bytes - at, take = left < CHUNK ? left : CHUNK;
+    ok = mlrt_st_read_at(fd, chunk, take, header->data_start + at, e);
     mlrt_hash_add(&h, chunk, ok ? (size_t)take : 0);
   }
   free(chunk);
@@ -207,7 +149,7 @@ static bool check_data(const mlrt_checkpoint *c, mlrt_error *e) {
 
 static bool verify(mlrt_checkpoint *c, const mlrt_program *p, mlrt_error *e) {
   return mlrt_st_read(&c->header, c->fd, e) && check_states(c, p, e) && check_metadata(c, e) &&
-         read_metadata(c, p, e) && check_data(c, e);
+         read_metadata(c, p, e) && mlrt_checkpoint_intact(&c->header, c->fd, e);
 }
 
 bool mlrt_checkpoint_open(mlrt_checkpoint *c, const mlrt_program *p, const char *path,
@@ -229,7 +171,7 @@ typedef struct place { // in the file
 
 static bool read_piece(void *data, char *to, size_t bytes) {
   place *from = data;
-  if (!read_at(from->fd, to, (int64_t)bytes, from->at, from->error))
+  if (!mlrt_st_read_at(from->fd, to, (int64_t)bytes, from->at, from->error))
     return false;
   from->at += (int64_t)bytes;
   return true;

@@ -10,7 +10,8 @@ int mlrt_predict(const mlrt_program *p, mlrt_options *o); // predict.c
 int mlrt_check(const mlrt_program *p, mlrt_options *o);   // check.c
 int mlrt_info(const mlrt_program *p, mlrt_options *o);    // info.c
 
-// Opens a trainer with the states of the checkpoint that the options name; returns its step.
+// Opens a trainer with the states of the checkpoint, or the weights, that the options name; returns
+// its step.
 int64_t mlrt_open_trained(mlrt_trainer *t, const mlrt_program *p, mlrt_options *o); // eval.c
 // Fails when the program has no data of that name; NULL is fine.
 void mlrt_check_split(const mlrt_program *p, const char *split); // eval.c

@@ -6,11 +6,17 @@
 #include "runtime/recipe.h"
 #include "runtime/signals.h"
 #include "runtime/suggest.h"
+#include "runtime/weights_load.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 int64_t mlrt_open_trained(mlrt_trainer *t, const mlrt_program *p, mlrt_options *o) {
+  if (o->weights) {
+    mlrt_trainer_open(t, p, o);
+    mlrt_weights_begin(t, mlrt_recipe_seed(p, o));
+    return 0;
+  }
   mlrt_checkpoint c = mlrt_trainer_checkpoint(p, o);
   mlrt_trainer_open(t, p, o);
   mlrt_error e;

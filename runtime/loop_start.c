@@ -1,6 +1,7 @@
 // loop_start.c: see loop_start.h. All memory of a run is taken here; the loop takes none.
 #include "runtime/loop_start.h"
 #include "runtime/signals.h"
+#include "runtime/weights_load.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -86,7 +87,10 @@ static void restore(mlrt_loop *l, mlrt_checkpoint *c) {
 
 static void start(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
   l->at = (mlrt_run_point){.seed = mlrt_recipe_seed(p, o), .samples = mlrt_data_size(l->train)};
-  mlrt_trainer_init(&l->trainer, l->at.seed);
+  if (o->weights)
+    mlrt_weights_begin(&l->trainer, l->at.seed);
+  else
+    mlrt_trainer_init(&l->trainer, l->at.seed);
 }
 
 static void open_files(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {

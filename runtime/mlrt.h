@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MLRT_ABI = 4, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
+enum { MLRT_ABI = 5, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
 
 typedef enum mlrt_dtype { // same order as the compiler's dtypes.def
   MLRT_BOOL,
@@ -236,7 +236,8 @@ typedef struct mlrt_plain_step {
   const mlrt_plain_tap *taps;
   const mlrt_plain_call *calls; // in order
   int num_buffers, num_args, num_taps, num_calls;
-  int loss; // buffer, one element
+  const int32_t *losses; // buffers, one element each
+  int num_losses;
 } mlrt_plain_step;
 
 enum { MLRT_INIT, MLRT_STEP, MLRT_EVAL, MLRT_PREDICT, MLRT_ACCUMULATE, MLRT_NUM_FUNCS };

@@ -17,9 +17,10 @@ typedef struct npy { // one output
   size_t row_bytes;
 } npy;
 
+// numpy has no bf16: two bytes, as they are.
 static const char *npy_type(mlrt_dtype t) {
-  static const char *const names[MLRT_NUM_DTYPES] = {"|b1", "|u1", "|i1", "<u2", "<i4",
-                                                     "<u4", "<i8", "<f4", "<f8"};
+  static const char *const names[MLRT_NUM_DTYPES] = {"|b1", "|u1", "|i1", "<u2", "<i4", "<u4",
+                                                     "<i8", "<V2", "<f2", "<f4", "<f8"};
   return names[t];
 }
 

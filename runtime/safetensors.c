@@ -25,6 +25,15 @@ const char *mlrt_st_dtype(mlrt_dtype t) {
   return names[t];
 }
 
+bool mlrt_st_dtype_of(const char *name, mlrt_dtype *out) {
+  for (int t = 0; t < MLRT_NUM_DTYPES; t++)
+    if (!strcmp(mlrt_st_dtype((mlrt_dtype)t), name)) {
+      *out = (mlrt_dtype)t;
+      return true;
+    }
+  return false;
+}
+
 static int dtype_bytes(const char *name) {
   for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
     if (!strcmp(dtypes[i].name, name))
@@ -207,16 +216,16 @@ void mlrt_st_free(mlrt_st_header *h) {
   *h = (mlrt_st_header){0};
 }
 
-static bool read_at(int fd, void *to, size_t len, int64_t at) {
-  for (char *p = to; len;) {
-    ssize_t got = pread(fd, p, len, at);
+bool mlrt_st_read_at(int fd, char *to, int64_t len, int64_t at, mlrt_error *e) {
+  while (len) {
+    ssize_t got = pread(fd, to, (size_t)len, at);
     if (got < 0 && errno == EINTR)
       continue;
     if (got <= 0)
-      return false;
-    p += got;
+      return mlrt_error_set(e, "%s", got ? strerror(errno) : "the file ends too early");
+    to += got;
     at += got;
-    len -= (size_t)got;
+    len -= got;
   }
   return true;
 }
@@ -229,17 +238,19 @@ bool mlrt_st_read(mlrt_st_header *h, int fd, mlrt_error *e) {
   if (!S_ISREG(st.st_mode))
     return mlrt_error_set(e, "not a file");
   uint64_t len;
-  if (st.st_size < 10 || !read_at(fd, &len, sizeof len, 0))
+  if (st.st_size < 10)
     return mlrt_error_set(e, "too short for a safetensors file");
+  if (!mlrt_st_read_at(fd, (char *)&len, sizeof len, 0, e))
+    return false;
   if (len < 2 || len > MAX_HEADER || (int64_t)len > st.st_size - 8)
     return mlrt_error_set(
         e, "not a safetensors file, or cut short: its header would have %" PRIu64 " bytes", len);
   char *text = malloc(len + 1);
   if (!text)
     return mlrt_error_set(e, "out of memory");
-  if (!read_at(fd, text, len, 8)) {
+  if (!mlrt_st_read_at(fd, text, (int64_t)len, 8, e)) {
     free(text);
-    return mlrt_error_set(e, "%s", strerror(errno));
+    return false;
   }
   return mlrt_st_parse(h, text, len, st.st_size - 8 - (int64_t)len, e);
 }

@@ -38,11 +38,14 @@ bool mlrt_st_parse(mlrt_st_header *h, char *text, size_t len, int64_t data_bytes
 // Reads the header of an open file. Messages do not repeat the file's name.
 bool mlrt_st_read(mlrt_st_header *h, int fd, mlrt_error *e);
 void mlrt_st_free(mlrt_st_header *h);
+// All of it: a file that ends too early is an error.
+bool mlrt_st_read_at(int fd, char *to, int64_t len, int64_t at, mlrt_error *e);
 
 const mlrt_st_tensor *mlrt_st_find(const mlrt_st_header *h, const char *name); // NULL when absent
 const char *mlrt_st_value(const mlrt_st_header *h, const char *key);           // NULL when absent
 
-const char *mlrt_st_dtype(mlrt_dtype t); // "F32"
+const char *mlrt_st_dtype(mlrt_dtype t);                  // "F32"
+bool mlrt_st_dtype_of(const char *name, mlrt_dtype *out); // false: no type of ours
 
 // Writes length and header to `out` (`cap` bytes) and returns the bytes needed, like snprintf.
 // Tensors in the order of their data; the header is padded so that data starts at a multiple of 8.

@@ -7,6 +7,7 @@ precision, reads the same batches, and stores losses, norms of all gradients tog
 an evaluation at the end. Needs PyTorch (Debian: python3-torch); the suite does not.
 """
 import argparse
+import inspect
 import json
 import os
 import subprocess
@@ -40,47 +41,57 @@ def batches(name, folder, dtype):
     return [[x[i * size:(i + 1) * size] for x in arrays] for i in range(inputs.STEPS)]
 
 
+def losses_of(name, weights, batch):
+    """(name, loss, path of the parameters that it trains), one after the other."""
+    weights.begin()
+    result = networks.NETWORKS[name][0](weights, *batch)
+    return result if inspect.isgenerator(result) else [("loss", result, "")]
+
+
 def train(name, weights, data):
-    network, optimizer = networks.NETWORKS[name]
-    params = list(weights.params.values())
-    optimizer = optimizer(params)
-    numbers = {"loss": [], "grad_norm": []}
+    make_optimizer, optimizers, numbers = networks.NETWORKS[name][1], {}, {}
     for batch in data:
-        optimizer.zero_grad()
-        weights.begin()
-        loss = network(weights, *batch)
-        loss.backward()
-        norms = [p.grad.norm() for p in params if p.grad is not None]
-        numbers["loss"].append(loss.item())
-        numbers["grad_norm"].append(torch.stack(norms).norm().item())
-        optimizer.step()
+        for loss_name, loss, path in losses_of(name, weights, batch):
+            params = [p for k, p in weights.params.items() if k.startswith(path)]
+            if loss_name not in optimizers:
+                make = make_optimizer[loss_name] if isinstance(make_optimizer, dict) else make_optimizer
+                optimizers[loss_name] = make(params)
+            grads = torch.autograd.grad(loss, params, retain_graph=True, allow_unused=True)
+            for p, g in zip(params, grads):
+                p.grad = g
+            norm = torch.stack([g.norm() for g in grads if g is not None]).norm()
+            optimizers[loss_name].step()
+            numbers.setdefault(loss_name, []).append(loss.item())
+            norm_name = "grad_norm" if loss_name == "loss" else loss_name + ".grad_norm"
+            numbers.setdefault(norm_name, []).append(norm.item())
     return numbers
 
 
 def evaluate(name, weights, data):
-    network = networks.NETWORKS[name][0]
     weights.training = False
-    total = 0
+    totals = {}
     with torch.no_grad():
         for batch in data:
-            weights.begin()
-            total += network(weights, *batch).item()
-    return total / len(data)
+            for loss_name, loss, _ in losses_of(name, weights, batch):
+                totals[loss_name] = totals.get(loss_name, 0) + loss.item()
+    return {"eval" if k == "loss" else "eval." + k: [v / len(data)] for k, v in totals.items()}
 
 
 def make(mltc, name):
     with tempfile.TemporaryDirectory() as folder:
         data = batches(name, folder, torch.float64)
-        weights = networks.Weights(initial_weights(mltc, name, folder), torch.float64)
+        trained = networks.TRAINED.get(name, lambda path: True)
+        weights = networks.Weights(initial_weights(mltc, name, folder), torch.float64, trained)
     numbers = train(name, weights, data)
     with open(os.path.join(HERE, name + ".graph"), encoding="utf-8") as f:
         if "eval =" in f.read():
-            numbers["eval"] = [evaluate(name, weights, data)]
+            numbers.update(evaluate(name, weights, data))
     numbers = {k: [float(f"{x:.9g}") for x in v] for k, v in numbers.items()}
     with open(os.path.join(HERE, name + ".json"), "w", encoding="utf-8") as f:
         json.dump({"torch": torch.__version__, "numbers": numbers}, f, indent=1)
         f.write("\n")
-    print(name, numbers["loss"][0], "...", numbers["loss"][-1])
+    first = next(iter(numbers.values()))
+    print(name, first[0], "...", first[-1])
 
 
 def main():

@@ -16,11 +16,12 @@ def is_buffer(name):
 class Weights:
     """Parameters by name, as leaves that ask for gradients; blocks number themselves like mltc's."""
 
-    def __init__(self, arrays, dtype):
+    def __init__(self, arrays, dtype, trained):
         floats = {k: v for k, v in arrays.items() if v.dtype == np.float32}
         self.at = {k: torch.tensor(v, dtype=dtype) for k, v in floats.items()}
         self.buffers = {k: v for k, v in self.at.items() if is_buffer(k)}
-        self.params = {k: v.requires_grad_() for k, v in self.at.items() if k not in self.buffers}
+        own = {k: v for k, v in self.at.items() if k not in self.buffers and trained(k)}
+        self.params = {k: v.requires_grad_() for k, v in own.items()}
         self.training = True
         self.path, self.used = [], [{}]
 
@@ -389,8 +390,52 @@ def dlrm(w, dense, bags, click):
     return F.binary_cross_entropy_with_logits(y[:, 0], click.to(y.dtype))
 
 
-# name -> network, optimiser
+# --- several losses, adapters ------------------------------------------------------------------------
+def gan(w, noise, real):
+    w.enter_named("gen")
+    h = F.relu(linear(w, noise))
+    made = linear(w, h)
+    w.leave()
+
+    def judge(x):
+        w.enter_named("disc")
+        w.enter("linear")
+        h = x @ w("w")
+        w.leave()
+        w.enter("batchnorm")
+        h = F.batch_norm(h, w("running_mean"), w("running_var"), w("g"), w("b"), w.training, 0.1, 1e-5)
+        w.leave()
+        logit = linear(w, F.leaky_relu(h))[:, 0]
+        w.leave()
+        return logit
+
+    entropy = F.binary_cross_entropy_with_logits
+    on_real, on_made = judge(real), judge(made)
+    yield "d_loss", entropy(on_real, torch.ones_like(on_real)) + entropy(on_made, torch.zeros_like(on_made)), "disc."
+    on_made = judge(made)
+    yield "g_loss", entropy(on_made, torch.ones_like(on_made)), "gen."
+
+
+def lora(w, x, label):
+    def adapted(x):
+        w.enter("linear")
+        y = x @ w("w") + w("b")
+        w.enter("lora")
+        y = y + x @ w("a") @ w("b") * 2
+        w.leave()
+        w.leave()
+        return y
+    return F.cross_entropy(adapted(torch.tanh(adapted(x))), label)
+
+
+# name -> which parameters are trained, where not all are
+TRAINED = {"lora": lambda path: "lora" in path}
+
+# name -> network, optimiser (by loss, where there are several)
 NETWORKS = {
+    "gan": (gan, {"d_loss": lambda p: torch.optim.Adam(p, 0.004, (0.5, 0.999)),
+                  "g_loss": lambda p: torch.optim.SGD(p, 0.2, momentum=0.5)}),
+    "lora": (lora, lambda p: torch.optim.AdamW(p, 0.01, weight_decay=0.1)),
     "lenet": (lenet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9)),
     "resnet": (resnet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, weight_decay=1e-4)),
     "unet": (unet, lambda p: torch.optim.Adam(p, 0.003)),

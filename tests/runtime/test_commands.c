@@ -64,7 +64,8 @@ static void test_predict(void) {
   size_t len = 0;
   char *npy = slurp("p-prob.npy", &len);
   CHECK(len == 128 + 4 * TOY_TEST, "%zu bytes", len);
-  CHECK(!memcmp(npy, "\x93NUMPY\x01\x00\x76\x00", 10) && strstr(npy + 10, "'shape': (21,)"),
+  CHECK(!memcmp(npy, "\x93NUMPY\x01\x00\x76\x00", 10) &&
+            strstr(npy + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (21,)"),
         "%.100s", npy + 10);
   float w[TOY_X + 1];
   read_weights("c.st", w);

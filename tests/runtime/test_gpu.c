@@ -86,6 +86,20 @@ static void test_resume(void) {
   }
 }
 
+// States of one piece and of many.
+static void test_weights(void) {
+  const mlrt_program *programs[] = {&cpu, &gpu};
+  for (int i = 0; i < 2; i++) {
+    char args[128];
+    snprintf(args, sizeof args, "--weights=cpu.st --seed=5 --steps=9 --save=weights%d.st", i);
+    toy_expect(programs[i], args, 0, "weights: cpu.st: 2 loaded, 0 missing|done: 9 steps");
+  }
+  expect_same("weights", "weights0.st", "weights1.st");
+  toy_expect(&wide, "--weights=w0.st --quiet --steps=0 --save=again.st", 0, "");
+  toy_expect(&wide, "eval --weights=again.st", 0, "0 missing|test:  loss ");
+  toy_expect(&wide, "--weights=cpu.st --quiet --no-save", 1, "parameters are missing");
+}
+
 static void test_accumulation(void) {
   mlrt_setting config[8];
   memcpy(config, toy_config, sizeof toy_config);
@@ -243,6 +257,7 @@ int main(void) {
   test_same_as_cpu();
   test_wide();
   test_resume();
+  test_weights();
   test_accumulation();
   test_eval_and_predict();
   test_nan();

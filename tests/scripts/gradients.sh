@@ -55,10 +55,11 @@ sed 's/steps = 2/steps = 2, accumulate = 3/' mixed.graph >summed.graph
 expect_gradients summed 0 "$top $middle $bottom" ""
 
 number=0
+kept=kept
 wrong() { # STAGE PATTERN REPLACEMENT OK FAILED
   local file
   number=$((number + 1))
-  file=$(find kept -name "*-$1.ir")
+  file=$(find $kept -name "*-$1.ir")
   sed "s/$2/$3/" "$file" >"wrong$number.ir"
   ! cmp -s "$file" "wrong$number.ir" || fail "nothing in $file is '$2'"
   "$mltc" -O1 "wrong$number.ir" -o "wrong$number"
@@ -75,6 +76,30 @@ wrong autodiff 'scatter_add %word, %d.h ' 'scatter_add %word, %d.layernorm.centr
   "$top $middle ${bottom/ table/}" "table"
 # In IR that has its kernels already.
 wrong order 'value=1.1283791670955126' 'value=1.129' "$top $middle" "$bottom"
+
+# Two losses: a gradient of the one is not taken for one of the other, not even where it is 0.
+cat >two.graph <<'GRAPH'
+block net(x: f[b,n], m) -> f[b,m] { return linear(tanh(linear(x, 8)), m) }
+model two(x: f32[6,5]) {
+  made = net(x, 4) as gen
+  a = net(made, 3) as disc
+  loss first = mean((a - 1) ** 2) over disc
+  b = net(made, 3) with disc
+  loss second = -mean(b ** 2) over gen
+}
+data { train = npy("none.npy") }
+optim { adam(0.01), clip = 1.0 }
+train { steps = 2 }
+GRAPH
+parts() { # NAME
+  echo "$1.linear.w $1.linear.b $1.linear_2.w $1.linear_2.b"
+}
+"$mltc" -O1 two.graph --keep=kept2 -o two
+kept=kept2
+expect_gradients two 0 "$(parts gen) $(parts disc)" ""
+wrong autodiff '%d.first = const {value=1.0}' '%d.first = const {value=1.0006}' "$(parts gen)" "$(parts disc)"
+wrong autodiff '%d.first = const {value=1.0}' '%d.first = const {value=0.0}' "$(parts gen)" "$(parts disc)"
+wrong autodiff '%d.second = const {value=1.0}' '%d.second = const {value=-1.0}' "$(parts disc)" "$(parts gen)"
 
 # Random graphs, biased to networks and not.
 for seed in 2 3 7 12 17 24; do

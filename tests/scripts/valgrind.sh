@@ -19,3 +19,5 @@ run train --epochs=1 --metrics=m.jsonl --profile=p.json
 run train --epochs=2 --resume
 run eval --resume=a.safetensors
 run predict --resume=a.safetensors --out=p
+run eval --weights=a.safetensors
+run train --weights=a.safetensors --epochs=1

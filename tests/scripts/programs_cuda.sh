@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# A GAN and adapters on a GPU that is none: kernels run on the emulator, the driver is the stand-in. Losses are
+# the CPU target's; `--weights` reads the file of a run on the CPU; `check` passes.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+need_plain_build
+command -v python3 >python.txt || skip "no python3"
+driver=$build/lib/libcuda-standin.so
+[ -e "$driver" ] || skip "no stand-in driver in this build"
+export XDG_CACHE_HOME=$PWD/cache MLTC_CUDA_DRIVER=$driver
+
+compile() { # NAME EXAMPLE OPTION...
+  "$mltc" "${@:3}" "$root/examples/$2.graph" -O1 -o "$1-cpu"
+  "$mltc" "${@:3}" "$root/examples/$2.graph" --target=cuda:sm_80 --keep="$1-kept" -o "$1-gpu" 2>err.txt || {
+    grep -qi nvrtc err.txt && skip "no NVRTC: $(head -n 1 err.txt)"
+    cat err.txt
+    fail "$1 for a GPU"
+  }
+  printf '%s\n' "$1"-kept/kernels_*.cu | xargs -P 2 -I '{}' clang++ -std=c++17 -O1 -fno-threadsafe-statics \
+    -fno-exceptions -fno-rtti -fvisibility=hidden -fno-math-errno -fno-trapping-math -w -shared -fPIC \
+    -I "$root/tests/emulator" -x c++ '{}' -o '{}.so' -lm
+  printf "$PWD/%s:" "$1"-kept/*.so >"$1.kernels"
+}
+both() { # NAME ARGUMENT...: 12 steps on the CPU and on the GPU
+  for target in cpu gpu; do
+    MLTC_STANDIN_KERNELS=$(cat "$1.kernels") "./$1-$target" "${@:2}" --data-dir=data --no-times --log-every=1 \
+      --steps=12 --save="$1-$target.st" --metrics="$1-$target.jsonl" >"$1-$target.txt" || fail "$1 on the $target"
+  done
+  python3 - "$1-cpu.jsonl" "$1-gpu.jsonl" <<'PYTHON' || fail "$1: other losses on the GPU"
+import json
+import sys
+
+cpu, gpu = ([json.loads(line) for line in open(path, encoding="utf-8")] for path in sys.argv[1:])
+assert len(cpu) == len(gpu) == 13 and any("loss" in name for name in cpu[0])  # and one evaluation
+for a, b in zip(cpu, gpu):
+    assert a.keys() == b.keys(), (a, b)
+    for name in a:
+        assert a[name] == b[name] or abs(a[name] - b[name]) <= 1e-5 * abs(a[name]), (name, a, b)
+PYTHON
+}
+
+python3 "$root/examples/data/clouds.py" data
+compile gan gan -D B=16 -D H=12
+both gan
+MLTC_STANDIN_FAST=1 MLTC_STANDIN_KERNELS=$(cat gan.kernels) ./gan-gpu check >check.txt || {
+  grep -A1 FAILED check.txt
+  fail "check of the GAN on the GPU"
+}
+
+seq 1 3000 | tr '\n' ' ' >data/text.txt
+sizes=(-D FILE='"text.txt"' -D B=2 -D T=12 -D C=16 -D H=2 -D L=1)
+"$mltc" "${sizes[@]}" "$root/examples/char_lora.graph" -O1 -o base
+./base --data-dir=data --quiet --steps=50 --save=base.st
+compile tune char_lora "${sizes[@]}" -D R=3
+both tune --weights=base.st --allow-missing
+for target in cpu gpu; do
+  grep -q '^weights: base.st: 16 loaded, 8 missing, 34 not used$' tune-$target.txt || fail "weights on the $target"
+done
+echo "several losses and adapters on a GPU: as on the CPU"
