@@ -9,7 +9,7 @@ source tests/scripts/lib/common.bash
 declare -A small=(
   [char_gpt]="-D B=3 -D T=21 -D L=2" [llama_char]="-D B=3 -D T=21 -D L=2"
   [seq2seq]="-D B=3 -D S=9 -D L=1" [mnist_vit]="-D B=3 -D L=1" [char_lstm]="-D B=3 -D T=5 -D H=24"
-  [resnet20]="-D B=2 -D W=4" [unet]="-D B=2 -D C=4" [mnist_cnn]="-D B=5"
+  [moe_gpt]="-D B=3 -D T=21 -D L=1" [resnet20]="-D B=2 -D W=4" [unet]="-D B=2 -D C=4" [mnist_cnn]="-D B=5"
 )
 sanitized=" char_gpt char_lstm digits_mlp gcn mnist_mlp mnist_vit "
 cp -r "$root/examples/data" .
