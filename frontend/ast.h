@@ -96,6 +96,7 @@ typedef enum ast_stmt_kind {
   AST_METRIC, // metric name = value
   AST_OUTPUT, // output name = value
   AST_RETURN, // return values
+  AST_ERROR,  // error values: what a block says to those who use it wrongly
   AST_EXPR,   // value alone: an error, found when checking
 } ast_stmt_kind;
 
@@ -111,7 +112,7 @@ struct ast_stmt {
   IR_VEC(ast_name) over; // LOSS with a name: whose parameters it trains
   ast_type *type;
   ast_expr *value;
-  IR_VEC(ast_expr *) values; // RETURN
+  IR_VEC(ast_expr *) values; // RETURN, ERROR
   ast_body body, other;
   bool has_else;
 };

@@ -238,9 +238,9 @@ static void print_when(printer *p, const ast_stmt *s) {
   print_body(p, &s->other);
 }
 
-static void print_return(printer *p, const ast_stmt *s) {
+static void print_values(printer *p, const char *word, const ast_stmt *s) {
   for (size_t i = 0; i < s->values.num; i++) {
-    ir_buf_puts(p->out, i ? ", " : "return ");
+    ir_buf_puts(p->out, i ? ", " : word);
     print_expr(p, s->values.at[i], LEVEL_IF);
   }
 }
@@ -291,7 +291,10 @@ static void print_stmt(printer *p, const ast_stmt *s) {
     print_when(p, s);
     return;
   case AST_RETURN:
-    print_return(p, s);
+    print_values(p, "return ", s);
+    return;
+  case AST_ERROR:
+    print_values(p, "error ", s);
     return;
   case AST_EXPR:
     break;

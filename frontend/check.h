@@ -201,6 +201,7 @@ const fe_value *fe_list(fe *c, const fe_value *const *items, size_t n);
 const fe_value *fe_tensor(fe *c, ir_node *n); // NULL: fe_bad
 const fe_value *fe_tensor_named(fe *c, ir_node *n, const char *const *dim_names);
 const fe_value *fe_make_init(fe *c, fe_init_kind kind, double a, double b);
+const char *fe_text(fe *c, const fe_value *v);     // texts and numbers as they are
 const char *fe_describe(fe *c, const fe_value *v); // "f32[b=64, 784]", "the number 3"
 const char *fe_shape_text(fe *c, const fe_value *v);
 bool fe_is_bad(const fe_value *v);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "text_augment_graph.h"
+#include "text_experts_graph.h"
 #include "text_graphs_graph.h"
 #include "text_images_graph.h"
 #include "text_init_graph.h"
@@ -310,6 +311,7 @@ ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir
   take_std(&c, "std/transformers.graph", text_transformers_graph,
            sizeof text_transformers_graph - 1);
   take_std(&c, "std/graphs.graph", text_graphs_graph, sizeof text_graphs_graph - 1);
+  take_std(&c, "std/experts.graph", text_experts_graph, sizeof text_experts_graph - 1);
   take_std(&c, "std/init.graph", text_init_graph, sizeof text_init_graph - 1);
   take_std(&c, "std/augment.graph", text_augment_graph, sizeof text_augment_graph - 1);
   take_std(&c, "std/recommend.graph", text_recommend_graph, sizeof text_recommend_graph - 1);

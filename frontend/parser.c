@@ -256,8 +256,9 @@ static ast_stmt *parse_named_result(fe_parser *p, ast_stmt_kind kind) {
   return parse_value(p, s) ? s : NULL;
 }
 
-static ast_stmt *parse_return(fe_parser *p) {
-  ast_stmt *s = new_stmt(p, AST_RETURN);
+// return value, ...; error value, ...
+static ast_stmt *parse_values(fe_parser *p, ast_stmt_kind kind) {
+  ast_stmt *s = new_stmt(p, kind);
   parse_take(p);
   do {
     ast_expr *e = parse_expr(p);
@@ -335,6 +336,8 @@ static ast_stmt *parse_worded(fe_parser *p, const fe_token *t) {
     return parse_store(p);
   if (parse_is_word(t, "loss"))
     return parse_loss(p);
+  if (next == TOK_STRING && parse_is_word(t, "error"))
+    return parse_values(p, AST_ERROR);
   if (next == TOK_NAME && parse_is_word(t, "metric"))
     return parse_named_result(p, AST_METRIC);
   if (next == TOK_NAME && parse_is_word(t, "output"))
@@ -356,7 +359,7 @@ static ast_stmt *parse_stmt(fe_parser *p) {
   case TOK_IF:
     return parse_when(p);
   case TOK_RETURN:
-    return parse_return(p);
+    return parse_values(p, AST_RETURN);
   case TOK_NAME:
     return parse_worded(p, t);
   default:

@@ -264,6 +264,21 @@ static void run_return(fe *c, const ast_stmt *s) {
   c->frame->returned = true;
 }
 
+// The block says so itself, and is not expanded further: what followed would only confuse.
+static void run_error(fe *c, const ast_stmt *s) {
+  ir_buf text = ir_buf_new(c->arena);
+  bool bad = false;
+  for (size_t i = 0; i < s->values.num; i++) {
+    const fe_value *v = fe_eval(c, s->values.at[i]);
+    bad = bad || fe_is_bad(v);
+    ir_buf_puts(&text, fe_text(c, v));
+  }
+  if (!bad)
+    fe_error(c, s->loc, "E0222", "%s", ir_buf_str(&text));
+  c->frame->result = &fe_bad;
+  c->frame->returned = true;
+}
+
 // --- results
 // -------------------------------------------------------------------------------------------
 bool fe_in_model(fe *c, const ast_stmt *s, const char *word) {
@@ -375,6 +390,9 @@ static void run_stmt(fe *c, const ast_stmt *s) {
     return;
   case AST_RETURN:
     run_return(c, s);
+    return;
+  case AST_ERROR:
+    run_error(c, s);
     return;
   case AST_EXPR:
     run_bare(c, s);

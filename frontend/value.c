@@ -88,10 +88,13 @@ const char *fe_shape_text(fe *c, const fe_value *v) {
   return ir_buf_str(&b);
 }
 
-static const char *describe_num(fe *c, const fe_value *v) {
-  if (v->is_int)
-    return ir_format(c->arena, "the number %lld", (long long)v->i);
-  return ir_format(c->arena, "the number %g", v->num);
+const char *fe_text(fe *c, const fe_value *v) {
+  if (v->kind == FE_STR)
+    return v->str;
+  if (v->kind != FE_NUM)
+    return fe_describe(c, v);
+  return v->is_int ? ir_format(c->arena, "%lld", (long long)v->i)
+                   : ir_format(c->arena, "%g", v->num);
 }
 
 const char *fe_describe(fe *c, const fe_value *v) {
@@ -101,7 +104,7 @@ const char *fe_describe(fe *c, const fe_value *v) {
   case FE_NONE:
     return "nothing";
   case FE_NUM:
-    return describe_num(c, v);
+    return ir_format(c->arena, "the number %s", fe_text(c, v));
   case FE_BOOL:
     return v->i ? "true" : "false";
   case FE_STR:

@@ -8,7 +8,7 @@ import os
 import random
 import sys
 
-from clicks import write_npy
+from npy import write_npy
 
 POINTS, DEVIATION = 4096, 0.1
 
@@ -21,7 +21,7 @@ def main():
         near_normal = sum(draw() for _ in range(12)) - 6  # of deviation 1
         points.append((1 if draw() < 0.5 else -1) + DEVIATION * near_normal)
     os.makedirs(folder, exist_ok=True)
-    write_npy(os.path.join(folder, "points.npy"), "f", (POINTS, 2), points)
+    write_npy(os.path.join(folder, "points.npy"), "<f4", (POINTS, 2), points)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 Images are [batch, height, width, channels] there and kernels [height, width, in, out]; here they are
 turned. A network is a function of weights and a batch that gives the loss.
 """
+import math
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -329,6 +331,44 @@ def vit(w, x, label):
     return F.cross_entropy(linear(w, layernorm(w, x)[:, 0]), label)
 
 
+# --- mixtures of experts ---------------------------------------------------------------------------
+def expert(w, x, e, gated):
+    h = x @ w("w_in")[e] + (w("b_in")[e] if w.has("b_in") else 0)
+    h = F.silu(h) * (x @ w("w_up")[e]) if gated else F.gelu(h)
+    return h @ w("w_out")[e] + (w("b_out")[e] if w.has("b_out") else 0)
+
+
+@block
+def experts(w, x, k, capacity, renormalise, gated=False):
+    """One expert after the other. First choices come first, then second ones, by position."""
+    shape, x = x.shape, x.flatten(0, -2)
+    logits = x @ w("router")
+    p = logits.softmax(-1)
+    n, t = p.shape[1], p.shape[0]
+    gate, choice = p.topk(k, -1)
+    if renormalise:
+        gate = gate / gate.sum(-1, keepdim=True)
+    balance = n * (torch.bincount(choice.flatten(), minlength=n) / (k * t) * p.mean(0)).sum()
+    room = math.ceil(capacity * k * t / n)
+    gate, choice = gate.t().flatten(), choice.t().flatten()
+    y = torch.zeros_like(x)
+    w.enter_named("each")
+    for e in range(n):
+        mine = (choice == e).nonzero()[:room, 0]
+        y = y.index_add(0, mine % t, gate[mine, None] * expert(w, x[mine % t], e, gated))
+    w.leave()
+    return y.view(shape), balance, logits.logsumexp(-1).pow(2).mean()
+
+
+def mixtures(w, seen, label):
+    x, balance, z = experts(w, seen, 2, 1.25, True)
+    total = 0.1 * balance + 0.03 * z
+    y, balance, z = experts(w, seen + x, 1, 1, False, gated=True)
+    total = total + 0.2 * balance + 0.01 * z
+    x, balance, z = experts(w, x + y, 2, 0.8, False)
+    return F.cross_entropy(linear(w, x).flatten(0, 1), label.flatten()) + total + 0.02 * z
+
+
 # --- losses, graphs, recommendation ------------------------------------------------------------------
 def contrastive(x, y, same, margin):
     d = F.pairwise_distance(x, y)
@@ -447,5 +487,6 @@ NETWORKS = {
     "mobilenet": (mobilenet, lambda p: torch.optim.RMSprop(p, 0.002)),
     "losses": (losses, lambda p: torch.optim.SGD(p, 0.05)),
     "graphs": (graphs, lambda p: torch.optim.Adam(p, 0.01)),
+    "experts": (mixtures, lambda p: torch.optim.Adam(p, 0.003)),
     "dlrm": (dlrm, lambda p: torch.optim.SGD(p, 0.1)),
 }

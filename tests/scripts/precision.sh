@@ -9,24 +9,9 @@
 # hundreds in its sums, of either sign. 5e-4 over 20 steps is ten times of what has been seen.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
+source "$root/tests/scripts/lib/gpu.bash"
 need_plain_build
 command -v python3 >python.txt || skip "no python3"
-
-compare_losses() { # FILE FILE BOUND: the largest relative difference
-  python3 - "$@" <<'PYTHON' || fail "losses of $1 and $2"
-import json
-import sys
-
-def losses(name):
-    with open(name) as f:
-        return [r["loss"] for r in map(json.loads, f) if "loss" in r]
-
-a, b = losses(sys.argv[1]), losses(sys.argv[2])
-worst = max(abs(x - y) / abs(y) for x, y in zip(a, b))
-print(f"{sys.argv[1]} {sys.argv[2]}: {len(a)} losses, {worst:.2g} apart")
-sys.exit(len(a) != len(b) or len(a) < 20 or worst > float(sys.argv[3]))
-PYTHON
-}
 
 # --- a whole training run: digits ------------------------------------------------------------------
 train() { # NAME OPTION...
@@ -64,25 +49,9 @@ for p in ("tf32", "bf16"):
 PYTHON
 
 # --- the GPU's kernels -----------------------------------------------------------------------------
-driver=$build/lib/libcuda-standin.so
 [ -e "$driver" ] || exit 0 # no stand-in driver in this build
-short() { # EXAMPLE: 20 steps of it
-  python3 -c 'import re, sys
-print(re.sub(r"train \{[^}]*\}", "train { steps = 20, seed = 1 }", open(sys.argv[1]).read()))' \
-    "$root/examples/$1.graph" >"$1.graph"
-}
-libraries() { # FOLDER: its kernels for the emulator
-  local unit libs=
-  for unit in "$1"/kernels_*.cu; do
-    clang++ -std=c++17 -O1 -fno-threadsafe-statics -fno-exceptions -fno-rtti -fvisibility=hidden \
-      -fno-math-errno -fno-trapping-math -w -shared -fPIC -I "$root/tests/emulator" \
-      -x c++ "$unit" -o "${unit%.cu}.so" -lm
-    libs=$libs:$PWD/${unit%.cu}.so
-  done
-  echo "${libs#:}"
-}
 gpu() { # EXAMPLE PRECISION MLTC-OPTION...
-  local name=$1-$2 example=$1 precision=$2 kernels
+  local name=$1-$2 example=$1 precision=$2
   shift 2
   "$mltc" "$@" "$example.graph" --precision="$precision" -O1 -o "$name-cpu"
   "$mltc" "$@" "$example.graph" --precision="$precision" -O1 --target=cuda:sm_80 --keep="$name-kept" \
@@ -91,15 +60,7 @@ gpu() { # EXAMPLE PRECISION MLTC-OPTION...
     fail "$name: $(cat err.txt)"
   }
   grep -q "k_mma_$precision(c" "$name-kept"/kernels_*.cu || fail "$name: no tensor cores"
-  kernels=$(libraries "$name-kept")
-  local run=(--quiet --no-save --log-every=1 --no-times "--data-dir=$data")
-  "./$name-cpu" "${run[@]}" --metrics="$name-cpu.jsonl"
-  MLTC_CUDA_DRIVER=$driver MLTC_STANDIN_KERNELS=$kernels \
-    "./$name-gpu" "${run[@]}" --metrics="$name-watched.jsonl"
-  MLTC_CUDA_DRIVER=$driver MLTC_STANDIN_KERNELS=$kernels MLTC_STANDIN_FAST=1 MLTC_STANDIN_SEED=7 \
-    "./$name-gpu" "${run[@]}" --metrics="$name-again.jsonl"
-  same "$name-watched.jsonl" "$name-again.jsonl" "$name: metrics of two runs"
-  compare_losses "$name-again.jsonl" "$name-cpu.jsonl" 5e-4
+  beside_cpu "$name" 5e-4
 }
 export XDG_CACHE_HOME=$PWD/cache
 cp -r "$root/examples/data" .

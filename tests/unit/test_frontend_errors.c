@@ -55,6 +55,17 @@ static const error_case cases[] = {
     {"E0214", MODEL("a, b = «split(x, 3, axis=1)"), "2 names for 3 values"},
     {"E0218", MODEL("param w: f[3] = «x"), "normal(std)"},
     {"E0219", MODEL("«relu(x)"), "assign it"},
+    // what blocks refuse
+    {"E0222", "block b(n) { «error \"it is \", n / 2, \" of \", n }\n" MODEL("a = b(9)"),
+     "it is 4.5 of 9"},
+    {"E0222", MODEL("«error \"a model \", x"), "a model a tensor f32[4, 6]"},
+    {"E0201", MODEL("error \"a\", «nothing"), "nothing"},
+    {"E0222", MODEL("a, b, d = «experts(x, 4, 8, k=5)"), "k = 5 of n = 4"},
+    {"E0222", MODEL("a, b, d = «experts(x, 4, 8, k=0)"), "k = 0 of n = 4"},
+    {"E0222", MODEL("a, b, d = «experts(x, 0, 8)"), "n = 0"},
+    {"E0222", MODEL("a, b, d = «experts(x, 4, 8, capacity=0)"), "the capacity is 0;"},
+    {"E0222", MODEL("a, b, d = «experts(x, 4, 8, capacity=-0.5)"), "the capacity is -0.5;"},
+    {"E0222", MODEL("a = «top_k(x, 7)"), "k is 7, and there are 6"},
     // shapes
     {"E0203", MODEL("a = x «+ zeros([5])"), "f32[4, 6]"},
     {"E0203", MODEL("a = x «@ x"), "6 columns meet 4 rows"},

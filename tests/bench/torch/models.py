@@ -136,6 +136,54 @@ def tanh_gelu(x):
         return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
+class Experts(nn.Module):
+    """moe_block.graph: the sizes of all experts are those of their places, and tokens move by index."""
+
+    def __init__(self, width, experts, hidden, k=2, capacity=1.25, one_by_one=False):
+        super().__init__()
+        self.k, self.capacity, self.one_by_one = k, capacity, one_by_one
+        self.router = nn.Linear(width, experts, bias=False)
+        self.w_in = self.draw(width, experts, width, hidden)
+        self.b_in = self.draw(width, experts, 1, hidden)
+        self.w_out = self.draw(hidden, experts, hidden, width)
+        self.b_out = self.draw(hidden, experts, 1, width)
+
+    @staticmethod
+    def draw(inputs, *shape):
+        return nn.Parameter(torch.empty(*shape).uniform_(-inputs ** -0.5, inputs ** -0.5))
+
+    def forward(self, x):
+        t, n = len(x), len(self.w_in)
+        room = math.ceil(self.capacity * self.k * t / n)
+        p = F.softmax(self.router(x), dim=-1)
+        gate, choice = p.topk(self.k, dim=-1)
+        gate = (gate / gate.sum(-1, keepdim=True)).t().flatten()
+        choice = choice.t().flatten()  # first choices first, by position
+        counts = torch.bincount(choice, minlength=n)
+        balance = n * (counts / len(choice) * p.mean(0)).sum()
+        order = choice.argsort(stable=True)
+        expert = choice[order]
+        place = torch.arange(len(order)) - (counts.cumsum(0) - counts)[expert]
+        kept = place < room
+        order = order[kept]
+        run = self.each if self.one_by_one else self.together
+        made = run(x[order % t], counts.clamp(max=room), expert[kept] * room + place[kept], room)
+        return torch.zeros_like(x).index_add(0, order % t, made * gate[order, None]), balance
+
+    def together(self, rows, counts, place, room):
+        """All experts at once, empty places and all."""
+        n, c = len(counts), rows.shape[1]
+        inside = rows.new_zeros(n * room, c).index_copy(0, place, rows).view(n, room, c)
+        h = F.gelu(torch.baddbmm(self.b_in, inside, self.w_in))
+        return torch.baddbmm(self.b_out, h, self.w_out).view(-1, c)[place]
+
+    def each(self, rows, counts, place, room):
+        """One expert after the other, on the tokens that it has."""
+        parts = rows.split(counts.tolist())
+        return torch.cat([torch.addmm(self.b_out[e], F.gelu(torch.addmm(self.b_in[e], part, self.w_in[e])),
+                                      self.w_out[e]) for e, part in enumerate(parts)])
+
+
 def gpt_optimizer(model, lr=1e-3, **options):
     decay = [p for p in model.parameters() if p.dim() >= 2]
     plain = [p for p in model.parameters() if p.dim() < 2]

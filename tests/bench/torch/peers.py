@@ -195,9 +195,27 @@ def gpt2(options):
     return gpt_steps(options, ids, model, 1, 256, 2)
 
 
+def moe_block(options):
+    model = models.Experts(256, 8, 1024, one_by_one=options.style == "one_by_one")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    run = torch.compile(model) if options.style == "compile" else model
+    batches, count = torch.rand(8, 1024, 256) * 2 - 1, 0
+
+    def step():
+        nonlocal count
+        x = batches[count % len(batches)]
+        count += 1
+        optimizer.zero_grad(set_to_none=True)
+        y, balance = run(x)
+        (F.mse_loss(y, x) + 0.01 * balance).backward()
+        optimizer.step()
+
+    return {"step_seconds": time_steps(step, 4, options.steps)}
+
+
 BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
               "mnist_cnn": mnist_cnn, "resnet20": resnet20, "small_gpt": small_gpt, "gpt2": gpt2,
-              "char_gpt_dropout": char_gpt_dropout}
+              "char_gpt_dropout": char_gpt_dropout, "moe_block": moe_block}
 
 
 def main():

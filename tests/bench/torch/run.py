@@ -23,6 +23,9 @@ from trainers import Trainer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+sys.path.insert(0, os.path.join(ROOT, "tests", "oracle"))
+import inputs  # noqa: E402
+
 PYTHON = os.environ.get("MLTC_TORCH_PYTHON", "python3")
 
 
@@ -104,6 +107,7 @@ def mnist_mlp(b):
 
 
 def per_step(b, name, graph, steps, warm, factor, other="fused", defines=(), data=None):
+    """`data`: a folder in place of --data."""
     trainer = b.trainer(graph, *defines)
     styles = ["tensors", other] + (["compile"] if b.options.compile else [])
     peers, mine = b.alternate(
@@ -126,6 +130,13 @@ def mnist_cnn(b):
 
 def resnet20(b):
     per_step(b, "resnet20", "examples/resnet20.graph", 40, 10, 2 / 3, "channels_last")
+
+
+def moe_block(b):
+    values = list(inputs.numbers(1, 1024 * 256)) * 8
+    inputs.write_npy(os.path.join(b.folder, "tokens.npy"), "<f4", (8 * 1024, 256), values)
+    per_step(b, "moe_block", "tests/bench/torch/moe_block.graph", 24, 4, 1 / 2, "one_by_one",
+             data=b.folder)
 
 
 def char_gpt(b):
@@ -200,7 +211,7 @@ def losses(b):
 BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
               "char_gpt_loss": char_gpt_loss, "losses_equal": losses,
               "mnist_cnn": mnist_cnn, "resnet20": resnet20, "small_gpt": small_gpt, "gpt2": gpt2,
-              "char_gpt_dropout": char_gpt_dropout}
+              "char_gpt_dropout": char_gpt_dropout, "moe_block": moe_block}
 
 
 def number(v):
