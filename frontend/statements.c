@@ -274,7 +274,7 @@ static void run_error(fe *c, const ast_stmt *s) {
     ir_buf_puts(&text, fe_text(c, v));
   }
   if (!bad)
-    fe_error(c, s->loc, "E0222", "%s", ir_buf_str(&text));
+    fe_error(c, s->loc, "E0223", "%s", ir_buf_str(&text));
   c->frame->result = &fe_bad;
   c->frame->returned = true;
 }

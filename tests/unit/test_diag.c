@@ -112,6 +112,17 @@ static void test_words(void) {
   CHECK(!diag_nearest(longest, names, 6), "long words are near nothing");
 }
 
+static void test_no_code_means_two_things(void) {
+  static const char *const codes[] = {
+#define CODE(code, title, text) code,
+#include "ir/diag_codes.def"
+#undef CODE
+  };
+  for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+    for (size_t j = 0; j < i; j++)
+      CHECK(strcmp(codes[i], codes[j]) != 0, "%s is there twice", codes[i]);
+}
+
 static void test_explain(void) {
   const char *e = diag_explain("E0203");
   CHECK(e && strstr(e, "shapes do not match") && strstr(e, "x @ w"), "%s", e ? e : "NULL");
@@ -125,6 +136,7 @@ int main(void) {
   test_cap(a);
   test_json(a);
   test_words();
+  test_no_code_means_two_things();
   test_explain();
   ir_arena_free(a);
   return support_finish("diag");
