@@ -107,17 +107,26 @@ static void put_args(call *k) {
   k->num_args = n;
 }
 
+// An output may lie in the memory of a larger input.
+static size_t bytes_at(const call *k, const char *at) {
+  const cg_kernel *c = k->c;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < c->in.num + c->out.num; i++) {
+    const ir_node *n = i < c->in.num ? c->in.at[i] : c->out.at[i - c->in.num];
+    if (k->args[i] == at && dom_bytes(n) > bytes)
+      bytes = dom_bytes(n);
+  }
+  return (size_t)bytes;
+}
+
 // The emulator allows what the plan gives the kernel, and nothing else.
 static void give_buffers(const call *k) {
-  const cg_kernel *c = k->c;
-  size_t num = c->in.num + c->out.num;
+  size_t num_in = k->c->in.num, num = num_in + k->c->out.num;
   emu_forget_all(k->l->gpu);
-  for (size_t i = 0; i < num; i++) {
-    const ir_node *n = i < c->in.num ? c->in.at[i] : c->out.at[i - c->in.num];
-    emu_buffer(k->l->gpu, k->args[i], (size_t)ir_bytes(&n->type), i >= c->in.num);
-  }
-  if (c->workspace > 0)
-    emu_buffer(k->l->gpu, k->args[num], (size_t)c->workspace, true);
+  for (size_t i = 0; i < num; i++)
+    emu_buffer(k->l->gpu, k->args[i], bytes_at(k, k->args[i]), i >= num_in);
+  if (k->c->workspace > 0)
+    emu_buffer(k->l->gpu, k->args[num], (size_t)k->c->workspace, true);
 }
 
 static void run_kernel(call *k) {
