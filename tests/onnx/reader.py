@@ -3,26 +3,32 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+# Those called rules_... for what they put into RULES.
 import protobuf
-import rules_images, rules_index, rules_pointwise, rules_reduce, rules_shape, rules_train  # noqa: they fill RULES
+import rules_images
+import rules_index
+import rules_pointwise
+import rules_reduce
+import rules_sampling
+import rules_shape
+import rules_train
 from ir_text import Function, Value
 from protobuf import Unreadable
 from rules import RULES, Call
 
-# What mltc's language has no words for.
+# What there are no rules for.
 NO_RULE = {
     "control flow": ["If", "Loop", "Scan"],
     "sequences and optional values": [
         "ConcatFromSequence", "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert",
         "SequenceLength", "SequenceMap", "SplitToSequence", "Optional", "OptionalGetElement", "OptionalHasElement"],
     "shapes that depend on data": ["Compress", "NonMaxSuppression", "NonZero", "Unique"],
-    "no inverse trigonometric functions": ["Acos", "Asin", "Atan"],
+    "no such operator: inverse trigonometric functions": ["Acos", "Asin", "Atan"],
     "random numbers of another generator": ["Bernoulli", "RandomUniformLike"],
-    "Fourier transforms and audio": ["DFT", "STFT", "MelWeightMatrix"],
+    "no such operator: Fourier transforms and audio": ["DFT", "STFT", "MelWeightMatrix"],
     "text": ["TfIdfVectorizer"],
-    "arithmetic of quantised types": ["DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul"],
-    "sampling between places that are data": ["GridSample", "RoiAlign"],
-    "determinants": ["Det"],
+    "no such operator: arithmetic of quantised types": ["DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul"],
+    "no such operator: determinants": ["Det"],
 }
 WHY_NOT = {op: why for why, ops in NO_RULE.items() for op in ops}
 

@@ -1,9 +1,7 @@
-"""Rules for matrix products, convolutions, pooling and resizing."""
-import math
-
+"""Rules for matrix products, convolutions and pooling."""
 import rules
 from ir_text import broadcast_shape
-from protobuf import Unreadable, elements
+from protobuf import elements
 from rules import axis_of, known, rule
 
 
@@ -231,84 +229,3 @@ def max_unpool(f, call, x, index, sizes=None):
     y = f.reshape(f.scatter_add(f.reshape(index, flat), f.reshape(x, flat), elements(whole)), whole)
     hi = [a - b for a, b in zip(known(sizes), whole)] if sizes is not None else [0] * x.rank
     return f.pad(y, [0] * x.rank, hi)
-
-
-# --- resizing: each axis by itself, a weighted sum of places that are known
-def coordinate(call, i, size, new, scale):
-    """Of place i of the result in x."""
-    mode = call.get("coordinate_transformation_mode", "half_pixel")
-    if call.op == "Upsample" or mode == "asymmetric":
-        return i / scale
-    if mode == "align_corners":
-        return i * (size - 1) / (size * scale - 1) if new > 1 else 0
-    if mode == "tf_half_pixel_for_nn":
-        return (i + 0.5) / scale
-    if mode == "tf_crop_and_resize":
-        raise Unreadable("Resize of a part of the image")
-    return (i + 0.5) / scale - 0.5 if mode == "half_pixel" or new > 1 else 0
-
-
-def nearest(call, at):
-    mode = "floor" if call.op == "Upsample" else call.get("nearest_mode", "round_prefer_floor")
-    rounded = {"floor": math.floor(at), "ceil": math.ceil(at), "round_prefer_floor": math.ceil(at - 0.5),
-               "round_prefer_ceil": math.floor(at + 0.5)}
-    return [(rounded[mode], 1.0)]
-
-
-def linear(at):
-    low = math.floor(at)
-    return [(low, low + 1 - at), (low + 1, at - low)]
-
-
-def cubic(at, a):
-    low = math.floor(at)
-
-    def weight(d):
-        d = abs(d)
-        if d <= 1:
-            return (a + 2) * d**3 - (a + 3) * d**2 + 1
-        return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
-
-    return [(low + k, weight(at - low - k)) for k in (-1, 0, 1, 2)]
-
-
-def taps(call, at, size):
-    """(place, weight) of the elements of x that make one of the result."""
-    mode = call.get("mode", "nearest")
-    if mode == "nearest":
-        found = nearest(call, at)
-    else:
-        found = linear(at) if mode == "linear" else cubic(at, call.get("cubic_coeff_a", -0.75))
-    if call.get("exclude_outside"):
-        found = [(p, w if 0 <= p < size else 0) for p, w in found]
-        total = sum(w for _, w in found)
-        found = [(p, w / total) for p, w in found]
-    return [(min(max(p, 0), size - 1), w) for p, w in found]
-
-
-def resized(f, call, x, axis, new, scale):
-    size = x.shape[axis]
-    found = [taps(call, coordinate(call, i, size, new, scale), size) for i in range(new)]
-    total = None
-    for tap in zip(*found):
-        part = rules.take(f, x, axis, [p for p, _ in tap])
-        if len(found[0]) > 1:
-            weights = f.literal(x.dtype, [new], [w for _, w in tap])
-            part = f.binary("mul", part, f.reshape(weights, [new] + [1] * (x.rank - axis - 1)))
-        total = part if total is None else f.binary("add", total, part)
-    return total
-
-
-@rule("Resize", "Upsample")
-def resize(f, call, x, *rest):
-    scales = rest[0] if len(rest) == 1 else rest[1]
-    if len(rest) > 2:
-        sizes = known(rest[2])
-        factors = [n / old for n, old in zip(sizes, x.shape)]
-    else:
-        factors = known(scales)
-        sizes = [int(n * s) for n, s in zip(x.shape, factors)]
-    for axis, (new, scale) in enumerate(zip(sizes, factors)):
-        if new != x.shape[axis] or scale != 1:
-            x = resized(f, call, x, axis, new, scale)
-    return x

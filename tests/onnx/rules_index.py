@@ -63,7 +63,7 @@ def scattered(f, x, place, update, reduction):
     if reduction == "add":
         return f.binary("add", x, sums)
     if reduction != "none":
-        raise Unreadable(f"scattering by '{reduction}'")
+        raise Unreadable("no such operator: products of what is scattered")
     hits = f.scatter_add(place, f.full("i32", update.shape, 1), x.shape[0])
     return f.select(f.binary("gt", hits, 0), sums, x)
 

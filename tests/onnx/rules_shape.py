@@ -152,7 +152,7 @@ def constant_of_shape(f, call, sizes):
 def range_(f, _, start, limit, delta):
     (first,), (last,), (step,) = known(start), known(limit), known(delta)
     count = max(0, math.ceil((last - first) / step))
-    steps = f.iota("f32" if start.dtype == "f32" else start.dtype, [count], 0)
+    steps = f.iota(start.dtype, [count], 0)
     return f.binary("add", f.binary("mul", steps, delta), start)
 
 

@@ -7,13 +7,13 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
 class Cell:
-    """The weights of one direction: x[b, n] @ w + h @ r + bias, gate by gate."""
+    """The weights of a layer: x[b, n] @ w + h @ r + bias, gate by gate."""
 
-    def __init__(self, f, call, direction, w, r, bias):
+    def __init__(self, f, call, w, r, bias):
         self.f, self.call = f, call
         self.hidden = r.shape[2]
-        self.w, self.r = (f.transpose(rules.at_place(f, v, 0, direction), [1, 0]) for v in (w, r))
-        both = rules.at_place(f, bias, 0, direction) if bias is not None else None
+        self.w, self.r = (f.transpose(rules.at_place(f, v, 0, 0), [1, 0]) for v in (w, r))
+        both = rules.at_place(f, bias, 0, 0) if bias is not None else None
         half = self.hidden * GATES[call.op]
         self.bias = [f.slice(both, 0, i * half, i * half + half) if both else None for i in (0, 1)]
 
@@ -68,7 +68,7 @@ def recurrent(f, call, x, w, r, bias=None, lengths=None, h=None, c=None, peep=No
     steps, batch = x.shape[:2]
     if lengths is not None and any(n != steps for n in rules.known(lengths)):
         raise Unreadable("sequences of different lengths")
-    cell = Cell(f, call, 0, w, r, bias)
+    cell = Cell(f, call, w, r, bias)
     step = getattr(cell, call.op.lower())
     state, memory = begin(f, h, w, batch, cell.hidden), begin(f, c, w, batch, cell.hidden)
     seen, more = [], [rules.at_place(f, peep, 0, 0)] if peep is not None else []
