@@ -7,7 +7,9 @@
 //       const int64_t j = s * VL; ... }                   s_sum = s_sum + x;
 //     s = k_group_sum<8>(s_sum);                        s = k_slice_sum<4, 256>(s_sum);
 //
-// Threads beyond the last unit do the last one again and store nothing: sums need all threads.
+// Threads beyond the last unit leave: to do the last one again would be to read what its own thread
+// may be overwriting in place. Where threads sum together, which needs all, they do it and store
+// nothing.
 #include "codegen/cuda_loop.h"
 
 enum { FEW_TURNS = 2 }; // a loop of their own for complete vectors is not worth its text
@@ -169,6 +171,15 @@ static bool has_tail(const loop_emit *m) {
   return m->p->units * c->group % c->threads != 0;
 }
 
+static bool sums_together(const loop_emit *m) {
+  return m->p->has_reduce && (m->p->across || cuda_loop_of(m)->group > 1);
+}
+
+// Which threads store, where some have no unit and stay: "active".
+static const char *if_active(const loop_emit *m) {
+  return has_tail(m) && sums_together(m) ? "active" : NULL;
+}
+
 static const char *both(loop_emit *m, const char *x, const char *y) {
   return x && y ? ir_format(m->k->arena, "%s && %s", x, y) : x ? x : y;
 }
@@ -191,6 +202,11 @@ static void place_thread(loop_emit *m) {
              m->p->across ? (long long)c->group : block_units);
   if (!has_tail(m))
     return;
+  if (!sums_together(m)) {
+    cpu_line(&m->e, "if (unit >= %lld)", (long long)m->p->units);
+    cpu_line(&m->e, "  return;");
+    return;
+  }
   cpu_line(&m->e, "const bool active = unit < %lld;", (long long)m->p->units);
   cpu_line(&m->e, "unit = active ? unit : %lld;", (long long)m->p->units - 1);
 }
@@ -227,7 +243,7 @@ static void place_unit(loop_emit *m) {
 
 // Phases over the vectors of a row, or over R; then what is left of all of them, by one thread.
 static void reducing_unit(loop_emit *m, loop_level level) {
-  const char *active = has_tail(m) ? "active" : NULL;
+  const char *active = if_active(m);
   const char *first = cuda_loop_of(m)->group > 1 ? "lane == 0" : NULL;
   m->gather = gather_sum;
   for (m->phase = 0; m->phase < m->p->phases; m->phase++) {
@@ -291,10 +307,8 @@ void cuda_loop_emit_unit(loop_emit *m) {
   place_thread(m);
   place_unit(m);
   loop_emit_level(m, LEVEL_ROW);
-  if (p->has_reduce) {
+  if (p->has_reduce)
     reducing_unit(m, p->across ? LEVEL_ROW : LEVEL_LANES);
-  } else {
-    m->only = has_tail(m) ? "active" : NULL;
+  else
     pointwise_unit(m);
-  }
 }

@@ -22,6 +22,11 @@ static const test_case loop_cases[] = {
      "%p = add %e, %one : f32[12,64,130]\n%h = const {value=0.5} : f32[12,64,130]\n"
      "%q = mul %s, %h : f32[12,64,130]\n%g = mul %q, %p : f32[12,64,130]\nresult output g = %g",
      0},
+    // Threads without a row must not read the last one: in place it is being written.
+    {"fewer rows than threads", NULL,
+     "%x = input : f32[3,2]\n%b = input : f32[3,1]\n%bb = broadcast %b : f32[3,2]\n"
+     "%r = add %x, %bb : f32[3,2]\nresult output r = %r",
+     0},
     {"transposed load", NULL,
      "%x = input : f32[37,70]\n%y = input : f32[70,37]\n%t = transpose %x {perm=[1,0]} : "
      "f32[70,37]\n"
