@@ -355,6 +355,7 @@ const ast_setting *fe_find_setting(const fe *c, ast_item_kind section, const cha
 void fe_unknown_setting(fe *c, const char *const *names, size_t num, ast_name name,
                         const char *where);
 void fe_check_optim_keys(fe *c);
+const ast_item *fe_own_optim(const fe *c, const char *loss); // optim NAME { }; NULL: there is none
 // Of optim NAME { } for the loss NAME, when there is such a section, else of optim { }. key NULL:
 // the optimiser's call.
 const ast_setting *fe_optim_setting(const fe *c, const char *loss, const char *key);

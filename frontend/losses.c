@@ -40,16 +40,30 @@ static bool is_under(const char *path, const char *name) {
   return strncmp(path, name, len) == 0 && (path[len] == '\0' || path[len] == '.');
 }
 
+// Settings of optim { } are evaluated outside of the model: errors in them name no block.
+static fe_frame *step_out(fe *c) {
+  fe_frame *here = c->frame;
+  c->frame = NULL;
+  return here;
+}
+
+static void step_in(fe *c, fe_frame *here) {
+  c->frame = here;
+  c->pass->b.scope = here->names->prefix;
+}
+
 // --- what does not train -------------------------------------------------------------------------
 bool fe_is_frozen(fe *c, const char *path, const ir_type *type) {
   const ast_setting *s = fe_optim_setting(c, NULL, "freeze");
   bool frozen = false;
   if (!s || !s->value || c->pass->optimizing)
     return false;
+  fe_frame *here = step_out(c);
   fe_enter_optim(c, s->value->loc, path, type->rank);
   if (!fe_want_bool(c, fe_eval(c, s->value), s->value->loc, "'freeze'", &frozen))
     frozen = false;
   fe_leave(c);
+  step_in(c, here);
   return frozen;
 }
 
@@ -171,11 +185,11 @@ static void train_here(fe *c, const ast_stmt *s, fe_goal *g) {
     fine = claim_all(c, g, &s->over.at[i]);
   if (!fine || !c->pass->writes || diag_num_errors(c->diags))
     return;
+  fe_frame *here = step_out(c);
   fe_optimize(c, g);
-  if (diag_num_errors(c->diags))
-    return;
-  step_on(c, g);
-  c->pass->b.scope = c->frame->names->prefix;
+  step_in(c, here);
+  if (!diag_num_errors(c->diags))
+    step_on(c, g);
 }
 
 void fe_run_loss(fe *c, const ast_stmt *s) {

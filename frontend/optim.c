@@ -284,17 +284,22 @@ static void update_one(fe *c, const optimizing *o, ir_state *param, ir_node *gra
   fe_leave(c);
 }
 
-static bool find_optimizer(fe *c, optimizing *o) {
-  const char *loss = o->goal->name;
-  const ast_setting *s = fe_optim_setting(c, loss, NULL);
-  if (!s || s->value->kind != AST_CALL) {
-    ir_diag *d = fe_error(c,
-                          s      ? s->value->loc
-                          : loss ? o->goal->loc
-                                 : c->model->name.loc,
-                          "E0304", "there is no optimiser for %s '%s'", loss ? "loss" : "model",
-                          loss ? loss : c->model->name.text);
+// `s`: something else stands in its place, or NULL.
+static void no_optimizer(fe *c, const fe_goal *g, const ast_setting *s) {
+  const ast_item *own = fe_own_optim(c, g->name);
+  ir_loc at = s ? s->value->loc : own ? own->of.loc : g->name ? g->loc : c->model->name.loc;
+  ir_diag *d = fe_error(c, at, "E0304", "there is no optimiser for %s '%s'",
+                        g->name ? "loss" : "model", g->name ? g->name : c->model->name.text);
+  if (own)
+    diag_help(d, "add one to the section, such as `sgd(0.1)`");
+  else
     diag_help(d, "add a section such as `optim { sgd(0.1) }`");
+}
+
+static bool find_optimizer(fe *c, optimizing *o) {
+  const ast_setting *s = fe_optim_setting(c, o->goal->name, NULL);
+  if (!s || s->value->kind != AST_CALL) {
+    no_optimizer(c, o->goal, s);
     return false;
   }
   o->call = s->value;
@@ -319,7 +324,6 @@ void fe_check_optimizers(fe *c) {
       continue;
     named = true;
     g.name = item->of.text;
-    g.loc = item->of.loc;
     find_optimizer(c, &o);
   }
   g.name = NULL;

@@ -7,13 +7,13 @@
 static const char *const keys[] = {"clip", "schedule", "freeze"};
 enum { NUM_KEYS = sizeof keys / sizeof keys[0] };
 
-static bool has_own_optim(const fe *c, const char *loss) {
-  for (size_t i = 0; i < c->sections.num; i++) {
+const ast_item *fe_own_optim(const fe *c, const char *loss) {
+  for (size_t i = 0; loss && i < c->sections.num; i++) {
     const ast_item *item = c->sections.at[i];
     if (item->kind == AST_OPTIM && item->of.text && strcmp(item->of.text, loss) == 0)
-      return true;
+      return item;
   }
-  return false;
+  return NULL;
 }
 
 static bool same_or_none(const char *a, const char *b) {
@@ -21,7 +21,7 @@ static bool same_or_none(const char *a, const char *b) {
 }
 
 const ast_setting *fe_optim_setting(const fe *c, const char *loss, const char *key) {
-  const char *of = loss && has_own_optim(c, loss) ? loss : NULL;
+  const char *of = fe_own_optim(c, loss) ? loss : NULL;
   for (size_t i = 0; i < c->sections.num; i++) {
     const ast_item *item = c->sections.at[i];
     if (item->kind != AST_OPTIM || !same_or_none(item->of.text, of))

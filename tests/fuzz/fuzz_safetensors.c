@@ -55,7 +55,7 @@ static void convert(const mlrt_st_tensor *x, const mlrt_tensor *t, const uint8_t
                     size_t size) {
   size_t bytes = (size_t)(x->end - x->begin);
   char *from = calloc(bytes, 1), *to = malloc((size_t)t->bytes);
-  mlrt_dtype type;
+  mlrt_dtype type = MLRT_F32;
   require(from && to && mlrt_st_dtype_of(x->dtype, &type));
   memcpy(from, data, size < bytes ? size : bytes);
   mlrt_weights_convert(to, t->dtype, from, type, t->bytes / mlrt_dtype_bytes(t->dtype));
