@@ -309,6 +309,19 @@ static const rule_case move_cases[] = {
     {"slice of pad, with padding",
      X "%p = pad %x {lo=[2],hi=[3],value=0.0} : f32[9]\n"
        "%r = slice %p {start=[1],stop=[6],step=[1]} : f32[5]\n" R,
+     X "%r = pad %x {lo=[1],hi=[0],value=0.0} : f32[5]\n" R},
+    {"slice of pad, a part and some padding",
+     X "%p = pad %x {lo=[2],hi=[3],value=1.0} : f32[9]\n"
+       "%r = slice %p {start=[4],stop=[8],step=[1]} : f32[4]\n" R,
+     X "%r.slice = slice %x {start=[2],stop=[4],step=[1]} : f32[2]\n"
+       "%r = pad %r.slice {lo=[0],hi=[2],value=1.0} : f32[4]\n" R},
+    {"slice of pad, with padding and steps",
+     X "%p = pad %x {lo=[2],hi=[3],value=0.0} : f32[9]\n"
+       "%r = slice %p {start=[1],stop=[6],step=[2]} : f32[3]\n" R,
+     NULL},
+    {"slice of a pad that others read",
+     X "%p = pad %x {lo=[2],hi=[3],value=0.0} : f32[9]\n"
+       "%r = slice %p {start=[1],stop=[6],step=[1]} : f32[5]\nresult output p = %p\n" R,
      NULL},
     {"concat of one", X "%r = concat %x {axis=0} : f32[4]\n" R, X RX},
     {"concat of concat",
