@@ -206,7 +206,14 @@ static const pass_case split_cases[] = {
      "%x = input : f32[100,7,100]\n%r.sum = sum %x {axes=[2]} : f32[100,7,1]\n"
      "%r = sum %r.sum {axes=[0]} : f32[1,7,1]\n" R},
     {"a long kept axis has tasks enough", pass_split_reductions, NULL,
-     "%x = input : f32[9000,64]\n%r = sum %x {axes=[0]} : f32[1,64]\n" R, NULL},
+     "%x = input : f32[9000,65]\n%r = sum %x {axes=[0]} : f32[1,65]\n" R, NULL},
+    {"few columns of a large matrix", pass_split_reductions, NULL,
+     "%x = input : f32[2048,64]\n%r = sum %x {axes=[0]} : f32[1,64]\n" R,
+     "%x = input : f32[2048,64]\n%r.reshape = reshape %x : f32[64,32,64]\n"
+     "%r.sum = sum %r.reshape {axes=[1]} : f32[64,1,64]\n"
+     "%r.sum.2 = sum %r.sum {axes=[0]} : f32[1,1,64]\n%r = reshape %r.sum.2 : f32[1,64]\n" R},
+    {"and of a smaller one", pass_split_reductions, NULL,
+     "%x = input : f32[1024,64]\n%r = sum %x {axes=[0]} : f32[1,64]\n" R, NULL},
     {"short", pass_split_reductions, NULL,
      "%x = input : f32[8192]\n%r = sum %x {axes=[0]} : f32[1]\n" R, NULL},
     {"prime", pass_split_reductions, NULL,
