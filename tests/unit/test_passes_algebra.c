@@ -209,6 +209,20 @@ static const rule_case reduce_cases[] = {
      "%x = input : f32[4,1]\n" RX},
     {"sum of neg", W "%n = neg %w : f32[4,6]\n%r = sum %n {axes=[0]} : f32[1,6]\n" R,
      W "%r.sum = sum %w {axes=[0]} : f32[1,6]\n%r = neg %r.sum : f32[1,6]\n" R},
+    {"sum of products with one factor",
+     W "%v = input : f32[1,6]\n%b = broadcast %v : f32[4,6]\n%p = mul %w, %b : f32[4,6]\n"
+       "%r = sum %p {axes=[0]} : f32[1,6]\n" R,
+     W "%v = input : f32[1,6]\n%r.sum = sum %w {axes=[0]} : f32[1,6]\n"
+       "%r = mul %r.sum, %v : f32[1,6]\n" R},
+    {"the factor first, and of all rows and columns",
+     W "%v = input : f32[1,1]\n%b = broadcast %v : f32[4,6]\n%p = mul %b, %w : f32[4,6]\n"
+       "%r = sum %p {axes=[0]} : f32[1,6]\n" R,
+     W "%v = input : f32[1,1]\n%r.sum = sum %w {axes=[0]} : f32[1,6]\n"
+       "%r.broadcast = broadcast %v : f32[1,6]\n%r = mul %r.sum, %r.broadcast : f32[1,6]\n" R},
+    {"sum of products with several factors",
+     W "%v = input : f32[1,6]\n%b = broadcast %v : f32[4,6]\n%p = mul %w, %b : f32[4,6]\n"
+       "%r = sum %p {axes=[0,1]} : f32[1,1]\n" R,
+     NULL},
     {"sum of everything, reshaped",
      W "%f = reshape %w : f32[24]\n%r = sum %f {axes=[0]} : f32[1]\n" R,
      W "%r.sum = sum %w {axes=[0,1]} : f32[1,1]\n%r = reshape %r.sum : f32[1]\n" R},
