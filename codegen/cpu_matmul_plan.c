@@ -11,6 +11,9 @@ enum {
   MAX_VECTORS = 6, // widest tile
   MAX_GROUPS = 48, // of one axis of the task grid
   FEW_TILES = 64,
+  FEW_TO_SPLIT = 4,
+  LEAST_PIECES = 8, // of a long k: work for all threads of most teams
+  MOST_PIECES = 16,
   LOCAL_BYTES = 196608, // all stack buffers of a task
   SUMS_BYTES = 131072,  // sums that wait for the next piece of k
   MAX_SLICES = 32,      // of k, when a team packs an operand
@@ -182,14 +185,28 @@ static void choose_k_blocks(const mm_problem *p, mm_plan *plan) {
   set_pieces(p, plan, ir_ceil_div(p->k, most));
 }
 
-// Few tiles and a long k: pieces of k become tasks.
-static void consider_split_k(const mm_problem *p, mm_plan *plan) {
+// A few tiles: as many pieces as leave each task enough to do.
+static int64_t pieces_of_few(const mm_problem *p, const mm_plan *plan, double cycles) {
   int64_t tiles = p->batch * plan->row_tiles * plan->col_tiles;
-  double cycles = (double)p->k * tile_cycles(plan->mr, plan->nv);
-  if (tiles > 4 || cycles < 8.0 * BARRIER_CYCLES)
+  return tiles > FEW_TO_SPLIT ? 0 : (int64_t)(cycles / (2.0 * BARRIER_CYCLES));
+}
+
+// A k much longer than rows and columns, as in the gradients of weights, where k is all samples and
+// places: pieces of it read each operand once, and by the thread that has made its rows. The sums
+// of all pieces must stay small beside the operands.
+static int64_t pieces_of_long_k(const mm_problem *p) {
+  int64_t most = p->k * (p->m + p->n) / (8 * p->m * p->n);
+  return p->batch == 1 && p->k >= 4 * (p->m + p->n) && most >= LEAST_PIECES ? most : 0;
+}
+
+// Pieces of k become tasks.
+static void consider_split_k(const mm_problem *p, mm_plan *plan) {
+  double tile = (double)p->k * tile_cycles(plan->mr, plan->nv);
+  int64_t pieces = pieces_of_few(p, plan, tile);
+  pieces = pieces ? pieces : pieces_of_long_k(p);
+  if (pieces == 0 || tile < 8.0 * BARRIER_CYCLES)
     return;
-  int64_t pieces = (int64_t)(cycles / (2.0 * BARRIER_CYCLES));
-  pieces = pieces > 16 ? 16 : pieces;
+  pieces = pieces > MOST_PIECES ? MOST_PIECES : pieces;
   if (pieces < plan->k_blocks)
     pieces = plan->k_blocks;
   plan->split_k = true;
@@ -223,7 +240,8 @@ static bool must_pack_a(const mm_problem *p, const mm_plan *plan) {
     return true;
   if (!mm_is_flat(&p->a.k, &k))
     return !runs_fit(p, plan);
-  return k != 1 && p->n > 2 * plan->nr && p->k > most_direct_steps(p->target, k * p->elem_bytes, 4);
+  return k != 1 && p->n > 2 * plan->nr &&
+         plan->k_block > most_direct_steps(p->target, k * p->elem_bytes, 4);
 }
 
 static bool must_pack_b(const mm_problem *p, const mm_plan *plan) {
@@ -235,7 +253,7 @@ static bool must_pack_b(const mm_problem *p, const mm_plan *plan) {
   bool ragged = p->n % plan->lanes != 0 && !plan->masks;
   if (ragged && (plan->k_blocks > 1 || p->k * plan->lanes * plan->nv * p->elem_bytes > 65536))
     return true;
-  return p->m > 2 * plan->mr && p->k > most_direct_steps(p->target, k * p->elem_bytes, 2);
+  return p->m > 2 * plan->mr && plan->k_block > most_direct_steps(p->target, k * p->elem_bytes, 2);
 }
 
 // Neighbours along k lie in runs worth a copy: heads that are merged by a view.

@@ -44,7 +44,7 @@ static const alg_rule by_op[IR_NUM_OPS][MAX_RULES] = {
     [IR_CONCAT] = {alg_concat, alg_concat_of_slices},
     [IR_MATMUL] = {alg_matmul_of_transpose},
     [IR_SUM] = {alg_reduce_unit_axes, alg_reduce_of_reduce, alg_reduce_of_broadcast,
-                alg_reduce_all_of_reshape, alg_sum_of_neg},
+                alg_reduce_all_of_reshape, alg_sum_of_neg, alg_sum_of_scaled},
     [IR_REDUCE_MAX] = {alg_reduce_unit_axes, alg_reduce_of_reduce, alg_reduce_of_broadcast,
                        alg_reduce_all_of_reshape},
     [IR_REDUCE_MIN] = {alg_reduce_unit_axes, alg_reduce_of_reduce, alg_reduce_of_broadcast,

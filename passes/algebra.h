@@ -44,6 +44,7 @@ ir_node *alg_reduce_of_reduce(ir_builder *b, ir_node *n);
 ir_node *alg_reduce_of_broadcast(ir_builder *b, ir_node *n);
 ir_node *alg_reduce_all_of_reshape(ir_builder *b, ir_node *n);
 ir_node *alg_sum_of_neg(ir_builder *b, ir_node *n);
+ir_node *alg_sum_of_scaled(ir_builder *b, ir_node *n);
 ir_node *alg_arg_of_one(ir_builder *b, ir_node *n);
 ir_node *alg_matmul_of_transpose(ir_builder *b, ir_node *n);
 ir_node *alg_transpose_of_matmul(ir_builder *b, ir_node *n);

@@ -59,6 +59,27 @@ ir_node *alg_pad(ir_builder *b, ir_node *n) {
   return ir_pad(b, x->in[0], new_lo, new_hi, value);
 }
 
+// slice (pad x) without steps -> pad (slice x) with less, when nothing else uses the pad
+static ir_node *pad_of_slice(ir_builder *b, ir_node *n) {
+  ir_node *padded = n->in[0], *x = padded->in[0];
+  const int64_t *at = plain_start(n), *lo = ir_attr_ints(padded, IR_ATTR_LO, NULL);
+  int64_t start[IR_MAX_RANK], new_lo[IR_MAX_RANK], new_hi[IR_MAX_RANK];
+  if (!at || padded->mark != 1)
+    return NULL;
+  ir_type part = x->type;
+  for (int i = 0; i < n->type.rank; i++) {
+    int64_t first = at[i] - lo[i], end = first + n->type.dims[i];
+    start[i] = first > 0 ? first : 0;
+    int64_t stop = end < x->type.dims[i] ? end : x->type.dims[i];
+    if (start[i] >= stop)
+      return NULL;
+    part.dims[i] = stop - start[i];
+    new_lo[i] = start[i] - first;
+    new_hi[i] = end - stop;
+  }
+  return ir_pad(b, take(b, x, start, &part), new_lo, new_hi, ir_attr_num(padded, IR_ATTR_VALUE));
+}
+
 // slice (pad x) -> slice x, when only elements of x are taken
 ir_node *alg_slice_of_pad(ir_builder *b, ir_node *n) {
   ir_node *padded = n->in[0];
@@ -74,7 +95,7 @@ ir_node *alg_slice_of_pad(ir_builder *b, ir_node *n) {
     new_start[i] = start[i] - lo[i];
     new_stop[i] = new_start[i] + (n->type.dims[i] - 1) * step[i] + 1;
     if (new_start[i] < 0 || new_stop[i] > inner->dims[i])
-      return NULL;
+      return pad_of_slice(b, n);
   }
   return ir_slice(b, padded->in[0], new_start, new_stop, step);
 }

@@ -90,6 +90,32 @@ ir_node *alg_sum_of_neg(ir_builder *b, ir_node *n) {
   return ir_unary(b, IR_NEG, ir_reduce(b, IR_SUM, n->in[0]->in[0], axes, num));
 }
 
+// One value for all that is added up together.
+static bool is_factor(const ir_node *x, const int64_t *axes, int num) {
+  if (x->op != IR_BROADCAST)
+    return false;
+  for (int i = 0; i < num; i++)
+    if (x->in[0]->type.dims[axes[i]] != 1)
+      return false;
+  return true;
+}
+
+// sum (x * broadcast y) -> (sum x) * y: the sum of x alone is often there already, as the gradient
+// of a bias beside that of a gain.
+ir_node *alg_sum_of_scaled(ir_builder *b, ir_node *n) {
+  ir_node *x = n->in[0];
+  int num;
+  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
+  if (x->op != IR_MUL || ir_dtypes[n->type.dtype].kind != IR_KIND_FLOAT)
+    return NULL;
+  int side = is_factor(x->in[1], axes, num) ? 1 : 0;
+  if (!is_factor(x->in[side], axes, num))
+    return NULL;
+  ir_node *sum = ir_reduce(b, IR_SUM, x->in[1 - side], axes, num);
+  ir_node *factor = ir_broadcast(b, x->in[side]->in[0], n->type.rank, n->type.dims);
+  return ir_binary(b, IR_MUL, sum, factor);
+}
+
 // The position of the extreme of one element is 0.
 ir_node *alg_arg_of_one(ir_builder *b, ir_node *n) {
   int64_t axis = ir_attr_int(n, IR_ATTR_AXIS);

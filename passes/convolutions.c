@@ -18,6 +18,14 @@
 // what it could do better (Winograd's transform, blocked layouts) can be said as other nodes here,
 // too.
 //
+// Before that, a convolution of which only some places are used (the gradient of an input that has
+// been padded: the padding's own gradient is cut off) computes no others:
+//
+//   before   %y = conv %x, %k {step=[1,1],...} : f32[32,34,34,16]
+//            %z = slice %y {start=[0,1,1,0],stop=[32,33,33,16],...} : f32[32,32,32,16]
+//   after    %s = slice %x {start=[0,1,1,0],stop=[32,35,35,16],...}
+//            %z = conv %s, %k {step=[1,1],...} : f32[32,32,32,16]
+//
 // Needs: autodiff, whose rule for conv (grad_windows.c) is better than that of windows and matmul.
 // Breaks: nothing; later passes know views and matmuls.
 #include "passes/convolutions.h"
@@ -73,6 +81,63 @@ static ir_node *as_matmul(ir_builder *b, ir_node *conv) {
   return ir_reshape(b, product, conv->type.rank, conv->type.dims);
 }
 
+// --- places that nobody uses
+// -------------------------------------------------------------------------------
+// mark = number of uses
+static void count_uses(const ir_func *f) {
+  for (size_t i = 0; i < f->nodes.num; i++)
+    f->nodes.at[i]->mark = 0;
+  for (size_t i = 0; i < f->nodes.num; i++)
+    for (int k = 0; k < f->nodes.at[i]->num_in; k++)
+      f->nodes.at[i]->in[k]->mark++;
+  for (size_t i = 0; i < f->results.num; i++)
+    f->results.at[i].node->mark++;
+}
+
+// A slice that takes all samples and channels, of a convolution that nothing else uses.
+static bool takes_places(const ir_node *n) {
+  if (n->op != IR_SLICE || n->in[0]->op != IR_CONV || n->in[0]->mark != 1)
+    return false;
+  int last = n->type.rank - 1;
+  return n->type.dims[0] == n->in[0]->type.dims[0] &&
+         n->type.dims[last] == n->in[0]->type.dims[last];
+}
+
+static ir_node *conv_of_slice(ir_builder *b, ir_node *slice) {
+  ir_node *conv = slice->in[0], *x = conv->in[0];
+  const int64_t *first = ir_attr_ints(slice, IR_ATTR_START, NULL);
+  const int64_t *by = ir_attr_ints(slice, IR_ATTR_STEP, NULL);
+  const int64_t *conv_step = ir_attr_ints(conv, IR_ATTR_STEP, NULL);
+  const int64_t *dilate = ir_attr_ints(conv, IR_ATTR_DILATE, NULL);
+  int64_t start[IR_MAX_RANK] = {0}, stop[IR_MAX_RANK], one[IR_MAX_RANK], step[IR_MAX_RANK];
+  for (int i = 0; i < x->type.rank; i++) {
+    stop[i] = x->type.dims[i];
+    one[i] = 1;
+  }
+  for (int i = 0; i < x->type.rank - 2; i++) {
+    int64_t window = (conv->in[1]->type.dims[i] - 1) * dilate[i] + 1;
+    step[i] = conv_step[i] * by[1 + i];
+    start[1 + i] = first[1 + i] * conv_step[i];
+    stop[1 + i] = start[1 + i] + (slice->type.dims[1 + i] - 1) * step[i] + window;
+  }
+  ir_node *part = ir_slice(b, x, start, stop, one);
+  return ir_conv(b, part, conv->in[1], step, dilate);
+}
+
+static bool leave_places_out(ir_func *f) {
+  count_uses(f);
+  ir_rewrite rw = ir_rewrite_begin(f);
+  for (size_t i = 0; i < rw.num_old; i++) {
+    ir_node *n = ir_rewrite_next(&rw, i);
+    bool some = takes_places(n);
+    if (some)
+      rw.b.scope = n->in[0]->name;
+    ir_rewrite_done(&rw, i, some ? conv_of_slice(&rw.b, n) : n);
+  }
+  return ir_rewrite_end(&rw);
+}
+
+// --- products --------------------------------------------------------------------------------
 static bool write_out(ir_func *f) {
   ir_rewrite rw = ir_rewrite_begin(f);
   for (size_t i = 0; i < rw.num_old; i++) {
@@ -89,5 +154,6 @@ static bool write_out(ir_func *f) {
 
 bool pass_convolutions(ir_module *m, ir_diags *d) {
   (void)d;
-  return pass_each_func(m, write_out);
+  bool fewer = pass_each_func(m, leave_places_out);
+  return pass_each_func(m, write_out) || fewer;
 }

@@ -127,6 +127,8 @@ static ir_node *turned_kernel(grad_ctx *c, ir_node *k, const int64_t *phases) {
 static ir_node *phases_apart(grad_ctx *c, ir_node *x, const int64_t *phases, int64_t channels) {
   int num = x->type.rank - 2;
   int64_t split[IR_MAX_RANK], perm[IR_MAX_RANK] = {0}, dims[IR_MAX_RANK];
+  if (x->type.dims[num + 1] == channels) // one phase: `convolutions` wants to see the conv
+    return x;
   split[0] = dims[0] = x->type.dims[0];
   for (int i = 0; i < num; i++) {
     split[1 + i] = x->type.dims[1 + i];

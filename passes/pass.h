@@ -22,6 +22,8 @@ bool pass_cse(ir_module *m, ir_diags *d);
 bool pass_quotients(ir_module *m, ir_diags *d);
 // Removes what no result, write or effect needs.
 bool pass_dce(ir_module *m, ir_diags *d);
+// Sums of many products of one shape become one product with a longer k.
+bool pass_join_products(ir_module *m, ir_diags *d);
 // Narrows operands of f32 matmuls to what `config precision` of the module says: tf32, bf16.
 bool pass_precision(ir_module *m, ir_diags *d);
 // That setting: "f32" when there is none; and changing it.

@@ -11,6 +11,8 @@ const pass_info pass_pipeline[] = {
     {"cse", pass_cse, .repeat = true},
     {.name = "quotients", .run = pass_quotients, .repeat = true},
     {"dce", pass_dce, .repeat = true},
+    // the gradient of a weight that many steps use is one product
+    {.name = "join_products", .run = pass_join_products},
     // the weights of masked attention are stored once
     {.name = "masks", .run = pass_masks},
     // work for all threads, a buffer for every output

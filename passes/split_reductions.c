@@ -6,8 +6,8 @@
 //            %u = sum %t {axes=[0]} : f32[1,1,1]
 //            %s = reshape %u : f32[1,1]
 //
-// A task owns its outputs, so a reduction to fewer than MIN_TASKS elements cannot use a team of
-// threads. The first stage has `chunks` times as many outputs; both stages have a fixed order of
+// A task owns its outputs, so a reduction to few elements cannot use a team of threads; and threads
+// that share the columns of a matrix read it in pieces of lines, which others have just written. The first stage has `chunks` times as many outputs; both stages have a fixed order of
 // sums, which does not depend on the number of threads. The cut goes through the leading reduced
 // axes, so that a chunk is contiguous, and along existing axes where it can, so that the reshape
 // stays a view for what computes %x.
@@ -18,7 +18,14 @@
 
 #include <math.h>
 
-enum { MIN_TASKS = 64, LONG = 8192, MIN_CHUNKS = 16, MAX_CHUNKS = 256 };
+enum {
+  MAX_RESULTS = 64, // that are few
+  LONG = 8192,      // elements of each
+  MANY = 64 * 1024, // elements in all: columns of a matrix, which would be read by all threads,
+  FAIRLY_LONG = 1024,
+  MIN_CHUNKS = 16,
+  MAX_CHUNKS = 256
+};
 
 // The outer stage reduces axes[0..at) and the leading `part` of axes[at].
 typedef struct cut {
@@ -30,8 +37,10 @@ typedef struct cut {
 static bool is_splittable(const ir_node *n) {
   if (n->op != IR_SUM && n->op != IR_REDUCE_MAX && n->op != IR_REDUCE_MIN)
     return false;
-  int64_t out = ir_elements(&n->type);
-  return out < MIN_TASKS && ir_elements(&n->in[0]->type) / out > LONG;
+  int64_t out = ir_elements(&n->type), all = ir_elements(&n->in[0]->type);
+  if (out > MAX_RESULTS)
+    return false;
+  return all / out > LONG || (all > MANY && all / out >= FAIRLY_LONG);
 }
 
 static double distance(int64_t chunks, double wanted) {

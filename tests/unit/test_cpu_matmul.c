@@ -128,6 +128,8 @@ static int all_problems(test *tests, ir_arena *arena) {
     num += add_banded(&tests[num], arena, heads ? 3 : 1, m, n,
                       longer ? 3000 : test_random_size(150), i % 2);
   }
+  for (int i = 0; i < 4; i++, num++)
+    add_problem(&tests[num], arena, 1, 75, 70, 9000, i % 2, "long k");
   return num;
 }
 
@@ -315,7 +317,7 @@ int main(void) {
     return 1;
   const char *base = ir_format(arena, "%s/kernels", dir);
   int num = all_problems(tests, arena), failed = 0, seen[3][3] = {{0}}, split = 0, pieces = 0,
-      banded = 0;
+      banded = 0, many = 0;
   void *library = compile(tests, num, arena, base)
                       ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
                       : NULL;
@@ -327,10 +329,12 @@ int main(void) {
     failed += !check(&tests[i], library, i);
     seen[tests[i].plan.a][tests[i].plan.b]++;
     split += tests[i].plan.split_k;
+    many += tests[i].plan.split_k && tests[i].plan.row_tiles * tests[i].plan.col_tiles > 4;
     pieces += tests[i].plan.k_blocks > 1 && !tests[i].plan.split_k;
     banded += tests[i].plan.k_blocks > 1 && tests[i].p.bands.limited;
   }
-  bool covered = split && pieces && banded; // every way of reading an operand must have been tried
+  bool covered =
+      split && many && pieces && banded; // every way of reading an operand must have been tried
   for (int i = 0; i < 3; i++)
     covered &= seen[i][0] + seen[i][1] + seen[i][2] > 0 && seen[0][i] + seen[1][i] + seen[2][i] > 0;
   if (!covered)

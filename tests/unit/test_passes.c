@@ -1,4 +1,5 @@
-// test_passes.c: cse, dce, split_reductions and own_outputs on texts, each checked by the oracle.
+// test_passes.c: quotients, join_products, cse, dce, split_reductions and own_outputs on texts,
+// each checked by the oracle.
 #include "support_passes.h"
 
 #include <math.h>
@@ -45,6 +46,63 @@ static const pass_case quotient_cases[] = {
     {"no quotient of that numerator", pass_quotients, NULL,
      SOFTMAX "%a = div %g, %sb : f32[2,4]\n%q = mul %a, %g : f32[2,4]\n"
              "%r = add %p, %q : f32[2,4]\n" R,
+     NULL},
+};
+
+#define STEPS                                                                                      \
+  "%h0 = input : f32[2,8]\n%h1 = input : f32[2,8]\n%h2 = input : f32[2,8]\n"                       \
+  "%g0 = input : f32[2,16]\n%g1 = input : f32[2,16]\n%g2 = input : f32[2,16]\n"
+#define T                " {ta=true, tb=false} : f32[8,16]\n"
+#define PRODUCT(n, h, g) "%" n " = matmul %" h ", %" g T
+
+static const pass_case join_cases[] = {
+    {"operands are put side by side, what else is added stays", pass_join_products, NULL,
+     STEPS "%b = input : f32[8,16]\n" PRODUCT("p", "h0", "g0") PRODUCT("q", "h1", "g1")
+         PRODUCT("v", "h2", "g2") "%s = add %p, %q : f32[8,16]\n%t = add %s, %b : f32[8,16]\n"
+                                  "%r = add %t, %v : f32[8,16]\n" R,
+     STEPS "%b = input : f32[8,16]\n%r.concat = concat %h2, %h0, %h1 {axis=0} : f32[6,8]\n"
+           "%r.concat.2 = concat %g2, %g0, %g1 {axis=0} : f32[6,16]\n" PRODUCT(
+               "r.matmul", "r.concat", "r.concat.2") "%r = add %b, %r.matmul : f32[8,16]\n" R},
+    {"in the order of a concat, which is read where it is", pass_join_products, NULL,
+     STEPS PRODUCT("p", "h0", "g1") PRODUCT(
+         "q", "h1",
+         "g2") "%r = add %q, %p : f32[8,16]\n"
+               "%x0 = reshape %g0 : f32[1,2,16]\n%x1 = reshape %g1 : f32[1,2,16]\n"
+               "%x2 = reshape %g2 : f32[1,2,16]\n%c = concat %x0, %x1, %x2 {axis=0} : f32[3,2,16]\n"
+               "result output c = %c\n" R,
+     STEPS "%x0 = reshape %g0 : f32[1,2,16]\n%x1 = reshape %g1 : f32[1,2,16]\n"
+           "%x2 = reshape %g2 : f32[1,2,16]\n%c = concat %x0, %x1, %x2 {axis=0} : f32[3,2,16]\n"
+           "%r.concat = concat %h0, %h1 {axis=0} : f32[4,8]\n"
+           "%r.slice = slice %c {start=[1,0,0], stop=[3,2,16], step=[1,1,1]} : f32[2,2,16]\n"
+           "%r.reshape = reshape %r.slice : f32[4,16]\n" PRODUCT(
+               "r", "r.concat", "r.reshape") "result output c = %c\n" R},
+    {"a concat that comes after the sum is used is not read", pass_join_products, NULL,
+     STEPS PRODUCT("p", "h0", "g0") PRODUCT(
+         "q", "h1", "g1") "%s = add %p, %q : f32[8,16]\n"
+                          "%r = neg %s : f32[8,16]\n%c = concat %g0, %g1 {axis=0} : f32[4,16]\n"
+                          "result output c = %c\n" R,
+     STEPS "%s.concat = concat %h0, %h1 {axis=0} : f32[4,8]\n"
+           "%s.concat.2 = concat %g0, %g1 {axis=0} : f32[4,16]\n" PRODUCT(
+               "s", "s.concat",
+               "s.concat.2") "%r = neg %s : f32[8,16]\n"
+                             "%c = concat %g0, %g1 {axis=0} : f32[4,16]\nresult output c = %c\n" R},
+    {"along the last axis", pass_join_products, NULL,
+     "%a = input : f32[16,2]\n%b = input : f32[16,3]\n%c = input : f32[2,16]\n"
+     "%d = input : f32[3,16]\n%p = matmul %a, %c {ta=false, tb=false} : f32[16,16]\n"
+     "%q = matmul %b, %d {ta=false, tb=false} : f32[16,16]\n%r = add %p, %q : f32[16,16]\n" R,
+     "%a = input : f32[16,2]\n%b = input : f32[16,3]\n%c = input : f32[2,16]\n"
+     "%d = input : f32[3,16]\n%r.concat = concat %a, %b {axis=1} : f32[16,5]\n"
+     "%r.concat.2 = concat %c, %d {axis=0} : f32[5,16]\n"
+     "%r = matmul %r.concat, %r.concat.2 {ta=false, tb=false} : f32[16,16]\n" R},
+    {"copies that are larger than what is saved", pass_join_products, NULL,
+     "%a = input : f32[64,4]\n%b = input : f32[64,8]\n%c = input : f32[64,4]\n%d = input : "
+     "f32[64,8]\n"
+     "%p = matmul %a, %b {ta=true, tb=false} : f32[4,8]\n"
+     "%q = matmul %c, %d {ta=true, tb=false} : f32[4,8]\n%r = add %p, %q : f32[4,8]\n" R,
+     NULL},
+    {"a product that something else uses, too", pass_join_products, NULL,
+     STEPS PRODUCT("p", "h0", "g0") PRODUCT("q", "h1", "g1") "%s = add %p, %q : f32[8,16]\n"
+                                                             "%r = mul %s, %p : f32[8,16]\n" R,
      NULL},
 };
 
@@ -148,7 +206,14 @@ static const pass_case split_cases[] = {
      "%x = input : f32[100,7,100]\n%r.sum = sum %x {axes=[2]} : f32[100,7,1]\n"
      "%r = sum %r.sum {axes=[0]} : f32[1,7,1]\n" R},
     {"a long kept axis has tasks enough", pass_split_reductions, NULL,
-     "%x = input : f32[9000,64]\n%r = sum %x {axes=[0]} : f32[1,64]\n" R, NULL},
+     "%x = input : f32[9000,65]\n%r = sum %x {axes=[0]} : f32[1,65]\n" R, NULL},
+    {"few columns of a large matrix", pass_split_reductions, NULL,
+     "%x = input : f32[2048,64]\n%r = sum %x {axes=[0]} : f32[1,64]\n" R,
+     "%x = input : f32[2048,64]\n%r.reshape = reshape %x : f32[64,32,64]\n"
+     "%r.sum = sum %r.reshape {axes=[1]} : f32[64,1,64]\n"
+     "%r.sum.2 = sum %r.sum {axes=[0]} : f32[1,1,64]\n%r = reshape %r.sum.2 : f32[1,64]\n" R},
+    {"and of a smaller one", pass_split_reductions, NULL,
+     "%x = input : f32[1024,64]\n%r = sum %x {axes=[0]} : f32[1,64]\n" R, NULL},
     {"short", pass_split_reductions, NULL,
      "%x = input : f32[8192]\n%r = sum %x {axes=[0]} : f32[1]\n" R, NULL},
     {"prime", pass_split_reductions, NULL,
@@ -193,6 +258,7 @@ static void check_case(const pass_case *c) {
 
 int main(void) {
   CHECK_ALL(quotient_cases);
+  CHECK_ALL(join_cases);
   CHECK_ALL(cse_cases);
   CHECK_ALL(dce_cases);
   CHECK_ALL(own_cases);

@@ -209,6 +209,20 @@ static const rule_case reduce_cases[] = {
      "%x = input : f32[4,1]\n" RX},
     {"sum of neg", W "%n = neg %w : f32[4,6]\n%r = sum %n {axes=[0]} : f32[1,6]\n" R,
      W "%r.sum = sum %w {axes=[0]} : f32[1,6]\n%r = neg %r.sum : f32[1,6]\n" R},
+    {"sum of products with one factor",
+     W "%v = input : f32[1,6]\n%b = broadcast %v : f32[4,6]\n%p = mul %w, %b : f32[4,6]\n"
+       "%r = sum %p {axes=[0]} : f32[1,6]\n" R,
+     W "%v = input : f32[1,6]\n%r.sum = sum %w {axes=[0]} : f32[1,6]\n"
+       "%r = mul %r.sum, %v : f32[1,6]\n" R},
+    {"the factor first, and of all rows and columns",
+     W "%v = input : f32[1,1]\n%b = broadcast %v : f32[4,6]\n%p = mul %b, %w : f32[4,6]\n"
+       "%r = sum %p {axes=[0]} : f32[1,6]\n" R,
+     W "%v = input : f32[1,1]\n%r.sum = sum %w {axes=[0]} : f32[1,6]\n"
+       "%r.broadcast = broadcast %v : f32[1,6]\n%r = mul %r.sum, %r.broadcast : f32[1,6]\n" R},
+    {"sum of products with several factors",
+     W "%v = input : f32[1,6]\n%b = broadcast %v : f32[4,6]\n%p = mul %w, %b : f32[4,6]\n"
+       "%r = sum %p {axes=[0,1]} : f32[1,1]\n" R,
+     NULL},
     {"sum of everything, reshaped",
      W "%f = reshape %w : f32[24]\n%r = sum %f {axes=[0]} : f32[1]\n" R,
      W "%r.sum = sum %w {axes=[0,1]} : f32[1,1]\n%r = reshape %r.sum : f32[1]\n" R},
@@ -309,6 +323,19 @@ static const rule_case move_cases[] = {
     {"slice of pad, with padding",
      X "%p = pad %x {lo=[2],hi=[3],value=0.0} : f32[9]\n"
        "%r = slice %p {start=[1],stop=[6],step=[1]} : f32[5]\n" R,
+     X "%r = pad %x {lo=[1],hi=[0],value=0.0} : f32[5]\n" R},
+    {"slice of pad, a part and some padding",
+     X "%p = pad %x {lo=[2],hi=[3],value=1.0} : f32[9]\n"
+       "%r = slice %p {start=[4],stop=[8],step=[1]} : f32[4]\n" R,
+     X "%r.slice = slice %x {start=[2],stop=[4],step=[1]} : f32[2]\n"
+       "%r = pad %r.slice {lo=[0],hi=[2],value=1.0} : f32[4]\n" R},
+    {"slice of pad, with padding and steps",
+     X "%p = pad %x {lo=[2],hi=[3],value=0.0} : f32[9]\n"
+       "%r = slice %p {start=[1],stop=[6],step=[2]} : f32[3]\n" R,
+     NULL},
+    {"slice of a pad that others read",
+     X "%p = pad %x {lo=[2],hi=[3],value=0.0} : f32[9]\n"
+       "%r = slice %p {start=[1],stop=[6],step=[1]} : f32[5]\nresult output p = %p\n" R,
      NULL},
     {"concat of one", X "%r = concat %x {axis=0} : f32[4]\n" R, X RX},
     {"concat of concat",

@@ -119,7 +119,7 @@ static void check_pipeline_names(ir_arena *a) {
   for (const pass_info *p = pass_pipeline; p->name; p++)
     ir_buf_printf(&b, "%s%s%s ", p->name, p->required ? "!" : "", p->repeat ? "*" : "");
   test_same_text("the pipeline", ir_buf_str(&b),
-                 "autodiff! convolutions! algebra* cse* quotients* dce* masks split_reductions "
+                 "autodiff! convolutions! algebra* cse* quotients* dce* join_products masks split_reductions "
                  "own_outputs! row_sums precision "
                  "attention fuse! recompute order! bands ");
 }

@@ -61,6 +61,22 @@ class ResNet20(nn.Module):
         return self.linear(self.blocks(x).mean((2, 3)))
 
 
+class CharLSTM(nn.Module):
+    """examples/char_lstm.graph: one layer, whose state goes on from window to window."""
+
+    def __init__(self, vocab=65, embedding=64, width=256):
+        super().__init__()
+        self.table = nn.Embedding(vocab, embedding)
+        self.lstm = nn.LSTM(embedding, width, batch_first=True)
+        self.out = nn.Linear(width, vocab)
+        nn.init.normal_(self.table.weight, std=0.1)
+
+    def forward(self, tokens, targets, state):
+        y, state = self.lstm(self.table(tokens), state)
+        logits = self.out(y)
+        return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1)), state
+
+
 class Attention(nn.Module):
     def __init__(self, width, heads, drop=0.0):
         super().__init__()

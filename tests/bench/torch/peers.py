@@ -213,9 +213,37 @@ def moe_block(options):
     return {"step_seconds": time_steps(step, 4, options.steps)}
 
 
+def char_lstm(options):
+    """The text is cut into 32 lanes; a batch goes on where the last one has stopped."""
+    ids = shakespeare(options)[0]
+    model = models.CharLSTM()
+    fused = {"fused": True} if options.style == "fused" else {}
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3, **fused)
+    run = torch.compile(model) if options.style == "compile" else model
+    lane = len(ids) // 32
+    lanes = ids[: 32 * lane].view(32, lane)
+    state = (torch.zeros(1, 32, 256), torch.zeros(1, 32, 256))
+    count = 0
+
+    def step():
+        nonlocal count, state
+        for group in optimizer.param_groups:
+            group["lr"] = models.cosine(count, lr=2e-3, low=2e-4)
+        at = count * 64 % (lane - 64)
+        count += 1
+        optimizer.zero_grad(set_to_none=True)
+        loss, (h, c) = run(lanes[:, at:at + 64], lanes[:, at + 1:at + 65], state)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        state = (h.detach(), c.detach())
+
+    return {"step_seconds": time_steps(step, 5, options.steps)}
+
+
 BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
               "mnist_cnn": mnist_cnn, "resnet20": resnet20, "small_gpt": small_gpt, "gpt2": gpt2,
-              "char_gpt_dropout": char_gpt_dropout, "moe_block": moe_block}
+              "char_gpt_dropout": char_gpt_dropout, "moe_block": moe_block, "char_lstm": char_lstm}
 
 
 def main():

@@ -139,6 +139,11 @@ def moe_block(b):
              data=b.folder)
 
 
+def char_lstm(b):
+    # No evaluation falls into the time: that is every 500 steps.
+    per_step(b, "char_lstm", "examples/char_lstm.graph", 60, 10, 1 / 3)
+
+
 def char_gpt(b):
     # 200 of 250 steps, so that no evaluation falls into the time.
     per_step(b, "char_gpt", "examples/char_gpt.graph", 240, 40, 2 / 3)
@@ -211,7 +216,7 @@ def losses(b):
 BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
               "char_gpt_loss": char_gpt_loss, "losses_equal": losses,
               "mnist_cnn": mnist_cnn, "resnet20": resnet20, "small_gpt": small_gpt, "gpt2": gpt2,
-              "char_gpt_dropout": char_gpt_dropout, "moe_block": moe_block}
+              "char_gpt_dropout": char_gpt_dropout, "moe_block": moe_block, "char_lstm": char_lstm}
 
 
 def number(v):
