@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 import data
 import models
+import tables
 
 
 def as_floats(images):
@@ -148,8 +149,16 @@ def char_gpt(options):
     return {"step_seconds": time_steps(step, 20, options.steps)}
 
 
+def dlrm(options):
+    return {"step_seconds": time_steps(tables.dlrm(options), 50, options.steps)}
+
+
+def gcn(options):
+    return {"step_seconds": time_steps(tables.gcn(options), 10, options.steps)}
+
+
 BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
-              "mnist_cnn": mnist_cnn, "resnet20": resnet20}
+              "mnist_cnn": mnist_cnn, "resnet20": resnet20, "dlrm": dlrm, "gcn": gcn}
 
 
 def main():

@@ -39,9 +39,18 @@ class Bench:
             self.trainers[graph] = Trainer(self.options.mltc, os.path.join(ROOT, graph), self.folder)
         return self.trainers.get(graph)
 
+    # Where the data of a benchmark is: made here for those that synthetic.py has.
+    def data_of(self, name):
+        if name not in ("dlrm", "gcn"):
+            return self.options.data
+        folder = os.path.join(self.folder, "data-" + name)
+        if not os.path.isdir(folder):
+            subprocess.run([PYTHON, os.path.join(HERE, "synthetic.py"), name, folder], check=True)
+        return folder
+
     def peer(self, name, style, *arguments):
         command = [PYTHON, os.path.join(HERE, "peers.py"), name, "--style", style,
-                   "--data", self.options.data, "--threads", str(self.options.threads), *arguments]
+                   "--data", self.data_of(name), "--threads", str(self.options.threads), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:  # older PyTorch lacks some styles: said, and left out
             reason = done.stderr.strip().splitlines()[-1:] or ["no message"]
@@ -97,12 +106,12 @@ def mnist_mlp(b):
           {"runs": accuracies})
 
 
-def per_step(b, name, graph, steps, warm, factor, other="fused"):
+def per_step(b, name, graph, steps, warm, factor, other="fused", first="tensors"):
     trainer = b.trainer(graph)
-    styles = ["tensors", other] + (["compile"] if b.options.compile else [])
+    styles = [first, other] + (["compile"] if b.options.compile else [])
     peers, mine = b.alternate(
         name, styles, "step_seconds",
-        lambda i: 1e3 * trainer.step_seconds(b.options.data, b.options.threads, steps, warm),
+        lambda i: 1e3 * trainer.step_seconds(b.data_of(name), b.options.threads, steps, warm),
         "--steps", str(steps - warm))
     peers = {style: 1e3 * v for style, v in peers.items()}
     best = min(peers.values())
@@ -120,6 +129,14 @@ def mnist_cnn(b):
 
 def resnet20(b):
     per_step(b, "resnet20", "examples/resnet20.graph", 40, 10, 2 / 3, "channels_last")
+
+
+def dlrm(b):
+    per_step(b, "dlrm", "tests/bench/torch/dlrm.graph", 600, 100, 1 / 3, "dense", "sparse")
+
+
+def gcn(b):
+    per_step(b, "gcn", "tests/bench/torch/gcn.graph", 120, 20, 1 / 3, "index", "matrix")
 
 
 def char_gpt(b):
@@ -155,7 +172,7 @@ def losses(b):
 
 BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
               "char_gpt_loss": char_gpt_loss, "losses_equal": losses,
-              "mnist_cnn": mnist_cnn, "resnet20": resnet20}
+              "mnist_cnn": mnist_cnn, "resnet20": resnet20, "dlrm": dlrm, "gcn": gcn}
 
 
 def number(v):
