@@ -35,6 +35,8 @@ void cuda_scatter_schedule(cg_kernel *k) {
   p->table_rows = n->type.dims[0];
   p->columns = ir_elements(&n->type) / p->table_rows;
   p->indices = ir_elements(&n->in[0]->type);
+  bool named_only = ir_is_row_update(k->k) && p->indices < p->table_rows;
+  p->stored_rows = named_only ? p->indices : p->table_rows;
   p->element_bytes = ir_dtypes[n->type.dtype].bytes;
   p->wide = goes_by_vectors(n, p->columns);
   cuda_scatter_plan(p, k->target->cuda);

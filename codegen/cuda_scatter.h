@@ -29,6 +29,7 @@ enum {
 
 typedef struct cuda_scatter {
   int64_t table_rows, columns, indices;
+  int64_t stored_rows; // at most so many are written
   int element_bytes;
   bool wide; // a row's columns go by vectors
   bool sort;

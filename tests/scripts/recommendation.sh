@@ -22,7 +22,7 @@ awk '{last[++n] = $1}
 
 # Plain SGD updates the rows that a batch names, Adagrad too: the numbers of updating whole tables.
 for optimiser in 'sgd(lr)' 'adagrad(lr)'; do
-  sed "s/sgd(lr, momentum=0.9)/$optimiser/" "$root/examples/dlrm.graph" >rows.graph
+  sed "s/adagrad(lr)/$optimiser/" "$root/examples/dlrm.graph" >rows.graph
   grep -qF "$optimiser" rows.graph
   "$mltc" rows.graph -o rows
   "$mltc" rows.graph --disable-pass=row_updates -o whole

@@ -150,7 +150,7 @@ def char_gpt(options):
 
 
 def dlrm(options):
-    return {"step_seconds": time_steps(tables.dlrm(options), 50, options.steps)}
+    return {"step_seconds": time_steps(tables.dlrm(options), 10, options.steps)}
 
 
 def gcn(options):

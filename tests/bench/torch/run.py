@@ -132,7 +132,7 @@ def resnet20(b):
 
 
 def dlrm(b):
-    per_step(b, "dlrm", "tests/bench/torch/dlrm.graph", 600, 100, 1 / 3, "dense", "sparse")
+    per_step(b, "dlrm", "tests/bench/torch/dlrm.graph", 300, 50, 1 / 3, "dense", "sparse")
 
 
 def gcn(b):
