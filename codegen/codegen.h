@@ -121,6 +121,9 @@ cg_bytes cpu_matmul_touches(const cg_kernel *k, int phase, int arg, int64_t begi
 cg_bytes cpu_copy_touches(const cg_kernel *k, int phase, int arg, int64_t begin, int64_t end);
 void cpu_scatter_schedule(cg_kernel *k);
 void cpu_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out);
+// SCATTER kernels that are row updates (ir/row_update.h): codegen/cpu_row_update.c
+void cpu_row_update_schedule(cg_kernel *k);
+void cpu_row_update_emit(const cg_kernel *k, const char *name, ir_buf *out);
 // The same for a GPU (docs/cuda.md): tasks are blocks of threads.
 void cuda_loop_schedule(cg_kernel *k);
 void cuda_loop_emit(const cg_kernel *k, const char *name, ir_buf *out);

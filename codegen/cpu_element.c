@@ -47,6 +47,24 @@ const char *cpu_element_text(const cg_kernel *k, const cpu_element *x, const cha
   return ir_format(a, "%s[%s]", cg_arg_name(k, arg), at);
 }
 
+bool cpu_is_as_one(const cpu_element *x, int first, int end, int64_t *step) {
+  const ir_type *t = &x->seen->type;
+  int64_t next = 0;
+  *step = 0;
+  for (int i = end - 1; i >= first; i--) {
+    if (t->dims[i] == 1)
+      continue;
+    if (next != 0 && x->stride[i] != next)
+      return false;
+    if (next == 0)
+      *step = x->stride[i];
+    next = x->stride[i] * t->dims[i];
+    if (next == 0) // repeated: only a single dimension can be
+      next = -1;
+  }
+  return true;
+}
+
 const char *cpu_share(ir_arena *a, const char *which, int64_t units, int64_t tasks) {
   if (units == tasks)
     return which;

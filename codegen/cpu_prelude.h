@@ -374,6 +374,24 @@ K vi k_row(vi x, int32_t rows) { return k_min(k_max(x, k_i32(0)), k_i32(rows - 1
 K vi k_row(vu x, int32_t rows) { return (vi)k_min(x, k_u32((uint32_t)rows - 1)); }
 K vi k_row(vl x, int32_t rows) { return K_TO(k_min(k_max(x, k_i64(0)), k_i64(rows - 1)), vi); }
 
+// --- updates of rows --------------------------------------------------------------------------
+K int64_t k_clamp_row(int64_t row, int64_t rows) { return row < 0 ? 0 : row >= rows ? rows - 1 : row; }
+// Sorts keys by the bits from `bit` on, 8 a pass; equal ones keep their order. Where they end up.
+K const int64_t *k_sort_keys(int64_t *keys, int64_t *spare, int64_t num, int bit, int passes) {
+  for (int pass = 0; pass < passes; pass++, bit += 8) {
+    int64_t start[257] = {0}, *from = keys;
+    for (int64_t i = 0; i < num; i++)
+      start[(from[i] >> bit & 255) + 1]++;
+    for (int digit = 1; digit < 256; digit++)
+      start[digit] += start[digit - 1];
+    for (int64_t i = 0; i < num; i++)
+      spare[start[from[i] >> bit & 255]++] = from[i];
+    keys = spare;
+    spare = from;
+  }
+  return keys;
+}
+
 // --- operands of matmuls, which multiply f32 ------------------------------------------------------
 // n neighbours, converted; one of them.
 #define K_OPERAND(T, m, LOAD)                                                                      \

@@ -4,7 +4,9 @@
 //     each task owns a range of columns (128 / 4 = 32 of them), or, when rows are short, a range of
 //     table rows: it clears its part, then walks all indices and adds what falls into its part.
 // Every element of the table is thus summed by one task in index order, whatever the threads do.
+// Kernels that go on to compute with the sums are made by cpu_row_update.c.
 #include "codegen/cpu_element.h"
+#include "ir/row_update.h"
 
 enum { COLUMNS = 32 }; // at least so many per task: two cache lines of floats
 
@@ -14,6 +16,10 @@ typedef struct scatter_plan {
 } scatter_plan;
 
 void cpu_scatter_schedule(cg_kernel *k) {
+  if (ir_is_row_update(k->k)) {
+    cpu_row_update_schedule(k);
+    return;
+  }
   const ir_node *n = k->k->anchor;
   scatter_plan *p = IR_NEW(k->arena, scatter_plan);
   p->table_rows = n->type.dims[0];
@@ -149,6 +155,10 @@ static void add_row(scatter_emit *s, const char **index) {
 }
 
 void cpu_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out) {
+  if (ir_is_row_update(k->k)) {
+    cpu_row_update_emit(k, name, out);
+    return;
+  }
   const ir_node *n = k->k->anchor;
   scatter_emit s = {.k = k, .p = k->schedule, .out = out, .indent = 2};
   s.ctype = ir_dtypes[n->type.dtype].ctype;

@@ -1,6 +1,6 @@
 // cuda_scatter.c: SCATTER kernels for GPUs: table[index[i]] += update[i] over all i.
 //
-//   phase 0   clears the table
+//   phase 0   clears the table; of a row update (ir/row_update.h), nothing
 //   phase 1   few indices: block i owns the row of index[i], if no earlier i names it: it walks the
 //             indices from i on, and adds the updates of that row, a thread per column
 //   phase 1.. many indices: sorted, then summed in pieces (cuda_scatter_sort.c)
@@ -9,30 +9,12 @@
 #include "codegen/cuda_scatter.h"
 
 // --- decisions -------------------------------------------------------------------------------
-bool cuda_scatter_as_one(const cpu_element *x, int first, int end, int64_t *step) {
-  const ir_type *t = &x->seen->type;
-  int64_t next = 0;
-  *step = 0;
-  for (int i = end - 1; i >= first; i--) {
-    if (t->dims[i] == 1)
-      continue;
-    if (next != 0 && x->stride[i] != next)
-      return false;
-    if (next == 0)
-      *step = x->stride[i];
-    next = x->stride[i] * t->dims[i];
-    if (next == 0) // repeated: only a single dimension can be
-      next = -1;
-  }
-  return true;
-}
-
 // Vectors of updates lie side by side in memory, and no row begins inside one.
 static bool goes_by_vectors(const ir_node *n, int64_t columns) {
   cpu_element x = cpu_element_of(n->in[1]);
   int64_t step;
   return columns % SCATTER_LANES == 0 && !ir_is_generated(x.base) &&
-         cuda_scatter_as_one(&x, n->in[0]->type.rank, n->in[1]->type.rank, &step) && step == 1;
+         cpu_is_as_one(&x, n->in[0]->type.rank, n->in[1]->type.rank, &step) && step == 1;
 }
 
 static void schedule_sort(cg_kernel *k, const cuda_scatter *p) {
@@ -53,11 +35,15 @@ void cuda_scatter_schedule(cg_kernel *k) {
   p->table_rows = n->type.dims[0];
   p->columns = ir_elements(&n->type) / p->table_rows;
   p->indices = ir_elements(&n->in[0]->type);
+  bool named_only = ir_is_row_update(k->k) && p->indices < p->table_rows;
+  p->stored_rows = named_only ? p->indices : p->table_rows;
   p->element_bytes = ir_dtypes[n->type.dtype].bytes;
   p->wide = goes_by_vectors(n, p->columns);
   cuda_scatter_plan(p, k->target->cuda);
   k->num_phases = 1;
   k->tasks[0] = ir_ceil_div(ir_elements(&n->type), SCATTER_CLEAR_THREADS * SCATTER_LANES);
+  if (ir_is_row_update(k->k) && k->tasks[0] > k->target->cuda->sms)
+    k->tasks[0] = k->target->cuda->sms;
   k->threads[0] = SCATTER_CLEAR_THREADS;
   k->schedule = p;
   if (p->sort) {
@@ -78,6 +64,22 @@ void cuda_scatter_open(cuda_text *t, const char *name, int phase, int threads) {
 
 static const char *table_name(const cg_kernel *k) {
   return cg_arg_name(k, cg_arg_index(k, k->k->anchor));
+}
+
+// A row update leaves other rows alone: nothing to do but where the outputs have places of their
+// own. A fixed number of blocks, so that looking costs the same for any table.
+static void emit_copies(cuda_text *t, const char *name) {
+  const cg_kernel *k = t->k;
+  cuda_scatter_open(t, name, 0, SCATTER_CLEAR_THREADS);
+  for (size_t i = 0; i < k->out.num; i++) {
+    const char *to = cg_arg_name(k, (int)(k->in.num + i));
+    const char *from = cg_arg_name(k, row_update_base(k, i));
+    cuda_line(t, "for (int64_t j = task * %d + threadIdx.x; %s != %s && j < %lld; j += %lld)",
+              SCATTER_CLEAR_THREADS, to, from, (long long)ir_elements(&k->out.at[i]->type),
+              (long long)k->tasks[0] * SCATTER_CLEAR_THREADS);
+    cuda_line(t, "  k_put(%s + j, k_take(%s + j));", to, from);
+  }
+  ir_buf_puts(t->out, "}\n");
 }
 
 static void emit_clear(cuda_text *t, const char *name) {
@@ -102,7 +104,7 @@ static void emit_clear(cuda_text *t, const char *name) {
 static void place(cuda_text *t, const char *flat, cpu_element *x, int first, int end,
                   const char **index) {
   int64_t step;
-  if (end > first && cuda_scatter_as_one(x, first, end, &step)) {
+  if (end > first && cpu_is_as_one(x, first, end, &step)) {
     x->stride[end - 1] = step;
     index[end - 1] = flat;
     return;
@@ -150,6 +152,21 @@ void cuda_scatter_put_update_at(cuda_text *t) {
   cuda_line(t, "};");
 }
 
+void cuda_scatter_put_row(cuda_text *t, bool vectors, const char *lanes) {
+  const cg_kernel *k = t->k;
+  const char *dtype = ir_dtypes[k->k->anchor->type.dtype].name;
+  if (ir_is_row_update(k->k)) {
+    const char *sum = vectors ? "sum" : ir_format(k->arena, "k_splat_%s(sum)", dtype);
+    row_update_emit(k, t->out, t->indent, sum, vectors, lanes);
+    return;
+  }
+  const cuda_scatter *p = k->schedule;
+  const char *put =
+      !vectors ? "k_put" : ir_format(k->arena, "k_store_%s%s", dtype, lanes ? "_part" : "");
+  cuda_line(t, "%s(%s + row * %lld + column, sum%s);", put, table_name(k), (long long)p->columns,
+            lanes ? ir_format(k->arena, ", %s", lanes) : "");
+}
+
 // All threads take part in barriers: those without a column only look for rows.
 static void emit_walk(cuda_text *t, const char *name) {
   const ir_node *n = t->k->k->anchor;
@@ -182,15 +199,18 @@ static void emit_walk(cuda_text *t, const char *name) {
   cuda_line(t, "      sum += update_at(tile + i, column);");
   cuda_line(t, "  __syncthreads();");
   cuda_line(t, "}");
-  cuda_line(t, "if (column < %lld)", columns);
-  cuda_line(t, "  k_put(%s + row * %lld + column, sum);", table_name(t->k), columns);
+  cuda_line(t, "if (column < %lld) {", columns);
+  t->indent += 2;
+  cuda_scatter_put_row(t, false, NULL);
+  t->indent -= 2;
+  cuda_line(t, "}");
   ir_buf_puts(t->out, "}\n");
 }
 
 void cuda_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   const cuda_scatter *p = k->schedule;
   cuda_text t = {.k = k, .out = out, .indent = 2};
-  emit_clear(&t, name);
+  (ir_is_row_update(k->k) ? emit_copies : emit_clear)(&t, name);
   if (p->sort)
     cuda_scatter_emit_sorted(&t, name);
   else

@@ -18,6 +18,7 @@
 #define CODEGEN_CUDA_SCATTER_H
 
 #include "codegen/cuda_element.h"
+#include "codegen/row_update.h"
 
 enum {
   SCATTER_CLEAR_THREADS = 256,
@@ -28,6 +29,7 @@ enum {
 
 typedef struct cuda_scatter {
   int64_t table_rows, columns, indices;
+  int64_t stored_rows; // at most so many are written
   int element_bytes;
   bool wide; // a row's columns go by vectors
   bool sort;
@@ -54,8 +56,6 @@ typedef struct cuda_scatter {
 // From sizes to decisions.
 void cuda_scatter_plan(cuda_scatter *p, const cg_cuda *chip);
 
-// Whether dimensions [first, end) of x are walked as one; then *step from one element to the next.
-bool cuda_scatter_as_one(const cpu_element *x, int first, int end, int64_t *step);
 // "const auto row_at = [&](int64_t at) -> int64_t { ... };": the row that index `at` names.
 void cuda_scatter_put_row_at(cuda_text *t);
 // "const auto update_at = [&](int64_t at, int64_t column) { ... };": an element of an update, or
@@ -63,6 +63,9 @@ void cuda_scatter_put_row_at(cuda_text *t);
 void cuda_scatter_put_update_at(cuda_text *t);
 // "K_KERNEL(name_1, threads, width) {", and the arguments.
 void cuda_scatter_open(cuda_text *t, const char *name, int phase, int threads);
+// Statements that store "sum" to columns "column".. of the table's row "row", or what a row update
+// makes of it. With `vectors`, it is a vector of which `lanes` exist (NULL: all).
+void cuda_scatter_put_row(cuda_text *t, bool vectors, const char *lanes);
 // The kernels of all phases behind the first.
 void cuda_scatter_emit_sorted(cuda_text *t, const char *name);
 

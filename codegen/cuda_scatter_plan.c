@@ -109,7 +109,7 @@ static void plan_workspace(cuda_scatter *p) {
 
 // --- costs -----------------------------------------------------------------------------------
 static double table_us(const cuda_scatter *p, const cg_cuda *chip) {
-  double bytes = (double)(p->table_rows + p->indices) * (double)p->columns * p->element_bytes;
+  double bytes = (double)(p->stored_rows + p->indices) * (double)p->columns * p->element_bytes;
   return bytes / (SM_BYTES * chip->sms);
 }
 

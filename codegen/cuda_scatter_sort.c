@@ -85,10 +85,6 @@ static void emit_place(cuda_text *t, const char *name, int pass) {
 }
 
 // --- sums ------------------------------------------------------------------------------------
-static const char *table_name(const cuda_text *t) {
-  return cg_arg_name(t->k, cg_arg_index(t->k, t->k->k->anchor));
-}
-
 static void put_sorted(cuda_text *t, const char *places) {
   const cuda_scatter *p = plan_of(t);
   put_list(t, p->passes - 1, "rows", places);
@@ -133,11 +129,14 @@ static void emit_sums(cuda_text *t, const char *name) {
   cuda_line(t, "k_sum_piece(rows, places, begin, end, %lld, (%s)%s,", ll(p->indices), value, zero);
   cuda_line(t, "            [&](int64_t at) { return update_at(at, column); },");
   cuda_line(t, "            [&](int64_t row, k_segment kind, %s sum) {", value);
-  cuda_line(t, "  if (kind == K_WHOLE)");
-  cuda_line(t, "    %s(%s + row * %lld + column, sum);", put, table_name(t), ll(p->columns));
-  cuda_line(t, "  else");
+  cuda_line(t, "  if (kind == K_WHOLE) {");
+  t->indent += 4;
+  cuda_scatter_put_row(t, p->wide, NULL);
+  t->indent -= 4;
+  cuda_line(t, "  } else {");
   cuda_line(t, "    %s(partial + (2 * piece + (kind == K_TAIL)) * %lld + column, sum);", put,
             ll(p->pitch));
+  cuda_line(t, "  }");
   cuda_line(t, "});");
   ir_buf_puts(t->out, "}\n");
 }
@@ -169,10 +168,6 @@ static void put_join(cuda_text *t) {
 
 static void emit_join(cuda_text *t, const char *name) {
   const cuda_scatter *p = plan_of(t);
-  const char *dtype = ir_dtypes[t->k->k->anchor->type.dtype].name;
-  const char *to =
-      ir_format(t->k->arena, "%s + (int64_t)k_take(rows + piece * %lld + %lld) * %lld + column",
-                table_name(t), ll(p->piece), ll(p->piece - 1), ll(p->columns));
   cuda_scatter_open(t, name, 2 + 2 * p->passes, SCATTER_JOIN_THREADS);
   put_sorted(t, NULL);
   if (p->join_parts > 1)
@@ -185,13 +180,13 @@ static void emit_join(cuda_text *t, const char *name) {
   cuda_line(t, "if (last < 0)");
   cuda_line(t, "  return;");
   put_join(t);
-  if (p->columns % SCATTER_LANES == 0) {
-    cuda_line(t, "k_store_%s(%s, sum);", dtype, to);
-  } else {
+  cuda_line(t, "const int64_t row = (int64_t)k_take(rows + piece * %lld + %lld);", ll(p->piece),
+            ll(p->piece - 1));
+  bool whole = p->columns % SCATTER_LANES == 0;
+  if (!whole)
     cuda_line(t, "const int lanes = %lld - column < VL ? (int)(%lld - column) : VL;",
               ll(p->columns), ll(p->columns));
-    cuda_line(t, "k_store_%s_part(%s, sum, lanes);", dtype, to);
-  }
+  cuda_scatter_put_row(t, true, whole ? NULL : "lanes");
   ir_buf_puts(t->out, "}\n");
 }
 

@@ -22,6 +22,7 @@
 //
 //   v1_gt[at] = k_hold(taps, hold, 0, at, (v0_y[at] > 0)); // gt
 #include "codegen/plain_parts.h"
+#include "ir/row_update.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -142,6 +143,8 @@ void cg_plain_emit(ir_arena *a, const cg_kernel *c, const cg_taps *taps, bool na
   for (size_t i = 0; i < c->k->nodes.num; i++)
     put_member(&p, i);
   close_nest(&p);
+  if (ir_is_row_update(c->k))
+    plain_put_kept_rows(&p);
   for (size_t i = 0; i < c->out.num; i++)
     put_output(&p, c->out.at[i]);
   put_gradients(&p);

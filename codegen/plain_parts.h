@@ -44,6 +44,9 @@ const char *plain_element(const plain *p, const ir_node *n, const indices *x);
 void plain_open_loops(const plain *p, const char *var, const ir_type *t);
 // Assigns a member's element, in a nest that is open.
 void plain_put_value(const plain *p, const ir_node *n);
+// After all members of a row update: outputs are what their states hold, in rows that no index
+// names.
+void plain_put_kept_rows(const plain *p);
 // All of a matmul, with loops of its own.
 void plain_put_matmul(const plain *p, const ir_node *n);
 

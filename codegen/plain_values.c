@@ -1,5 +1,6 @@
 // plain_values.c: the value of a member of a plain version (plain.c), op by op.
 #include "codegen/plain_parts.h"
+#include "codegen/row_update.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -265,6 +266,21 @@ static void put_scatter(const plain *p, const ir_node *n) {
     row.at[d] = x.at[lead + d - 1];
   ir_buf_printf(p->out, "    %s[%s] += %s; // scatter_add\n", plain_var(p, n),
                 plain_row_major(p, &n->type, &row), plain_element(p, n->in[1], &x));
+}
+
+void plain_put_kept_rows(const plain *p) {
+  const ir_node *sum = p->c->k->anchor, *index = sum->in[0];
+  indices at = plain_indices(p, index->type.rank), x = plain_indices(p, sum->type.rank);
+  ir_buf_printf(p->out, "  double *const named = k_take(%" PRId64 ");\n", sum->type.dims[0]);
+  plain_open_loops(p, "i", &index->type);
+  ir_buf_printf(p->out, "    named[%s] = 1;\n  }\n", row_of(p, index, &at, sum->type.dims[0]));
+  for (size_t i = 0; i < p->c->out.num; i++) {
+    const ir_node *n = p->c->out.at[i], *old = p->c->in.at[row_update_base(p->c, i)];
+    plain_open_loops(p, "i", &n->type);
+    ir_buf_printf(p->out, "    if (named[i0] == 0)\n      %s[%s] = %s;\n  }\n", plain_var(p, n),
+                  plain_row_major(p, &n->type, &x), plain_element(p, old, &x));
+  }
+  ir_buf_puts(p->out, "  free(named);\n");
 }
 
 static void put_pad(const plain *p, const ir_node *n) {

@@ -19,7 +19,7 @@ static cg_kernel *schedule(cg_program *p, const ir_func *f, ir_kernel *k) {
   c->func = f;
   c->target = p->target;
   c->arena = p->arena;
-  if (k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL)
+  if (dom_has_domain(k))
     c->dom = dom_build(p->arena, k);
   dom_io io = dom_kernel_io(p->arena, k);
   for (size_t i = 0; i < io.in.num; i++)

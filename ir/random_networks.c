@@ -205,6 +205,21 @@ static void block_embedding(rand_gen *g) {
   push_block(g, ir_binary(&g->b, IR_ADD, tokens, spread(g, places, tokens)));
 }
 
+// Sums of rows of one table, by two lists: SGD changes no other rows of it.
+static void block_bags(rand_gen *g) {
+  enum { BAG = 4 };
+  g->num_blocks++;
+  rand_val x = activation(g);
+  const int64_t dims[] = {60, WIDTH}, bags[] = {BATCH, BAG, TIME}, one = 1;
+  ir_node *table = block_param(g, "table", 2, dims).n;
+  ir_node *many = ir_gather(&g->b, table, rand_fit(g, rand_int(g), 3, bags).n);
+  ir_node *sum = ir_reduce(&g->b, IR_SUM, many, &one, 1);
+  ir_node *single = ir_gather(&g->b, table, rand_fit(g, rand_int(g), 2, shape).n);
+  ir_node *y = ir_reshape(&g->b, sum, 3, shape);
+  y = rand_chance(g, 70) ? ir_binary(&g->b, IR_ADD, y, single) : y;
+  push_block(g, ir_binary(&g->b, IR_ADD, x.n, ir_binary_const(&g->b, IR_MUL, y, 0.5)));
+}
+
 static void block_dropout(rand_gen *g) {
   rand_val x = activation(g);
   ir_node *u = ir_uniform(&g->b, x.n->type, g->seed, g->step, g->stream++);
@@ -214,7 +229,8 @@ static void block_dropout(rand_gen *g) {
   rand_push(g, y, x.mag * 4 / 3, x.noise * 4 / 3, false, false);
 }
 
-const rand_choice rand_network_moves[] = {
-    {block_mlp, 5},           {block_norm, 2},      {block_softmax, 1},
-    {block_cross_entropy, 2}, {block_attention, 4}, {block_band, 3},
-    {block_embedding, 2},     {block_dropout, 1},   {0}};
+const rand_choice rand_network_moves[] = {{block_mlp, 5},       {block_norm, 2},
+                                          {block_softmax, 1},   {block_cross_entropy, 2},
+                                          {block_attention, 4}, {block_band, 3},
+                                          {block_embedding, 2}, {block_bags, 2},
+                                          {block_dropout, 1},   {0}};

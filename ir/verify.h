@@ -20,5 +20,7 @@ void ir_fault_add(ir_checker *c, const ir_node *n, const char *fmt, ...) IR_PRIN
 void verify_kernels(ir_checker *c);
 // Those about the members of an ATTENTION kernel.
 void verify_attention(ir_checker *c, const ir_kernel *k);
+// Those about row updates, SCATTER kernels of several members.
+void verify_row_updates(ir_checker *c);
 
 #endif

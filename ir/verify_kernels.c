@@ -6,9 +6,11 @@
 //     uses stands between them and is no member);
 //   - leaves, views and writes are outside of kernels, all other nodes in one; but for conversions
 //     of operands that only matmuls use (node->folded): those matmuls compute them; and while there
-//     are only kernels of the family attention, fusion is still to come, and other nodes have none;
-//   - members of an attention kernel are what its family computes.
+//     are only kernels of the family attention and row updates, fusion is still to come, and other
+//     nodes have none;
+//   - members of attention kernels and of row updates are what they compute.
 #include "ir/narrow.h"
+#include "ir/row_update.h"
 #include "ir/verify.h"
 
 static bool computed_outside(const ir_node *n) {
@@ -172,7 +174,7 @@ static void check_conversions(ir_checker *c) {
 
 static bool is_before_fusion(const ir_func *f) {
   for (size_t i = 0; i < f->kernels.num; i++)
-    if (f->kernels.at[i]->family != IR_FAMILY_ATTENTION)
+    if (!is_attention(f->kernels.at[i]) && !ir_is_row_update(f->kernels.at[i]))
       return false;
   return true;
 }
@@ -210,4 +212,5 @@ void verify_kernels(ir_checker *c) {
       verify_attention(c, c->f->kernels.at[i]);
       check_products(c, c->f->kernels.at[i]);
     }
+  verify_row_updates(c);
 }

@@ -4,6 +4,7 @@
 // reduction times the elements that go in. Traffic counts each buffer once: caches keep what is
 // read twice.
 #include "passes/cost.h"
+#include "ir/row_update.h"
 #include "passes/band.h"
 #include "passes/domain.h"
 
@@ -17,6 +18,15 @@ static int64_t matmul_flops(const ir_node *n) {
   return 2 * batch * band_count_products(&bands, rows, columns, k);
 }
 
+// Of `x`, which has a row per row of the table: all, or in a row update at most one row per index.
+static int64_t elements_in(const ir_kernel *k, const ir_node *x) {
+  int64_t all = ir_elements(&x->type);
+  if (!k || !ir_is_row_update(k) || all != ir_elements(&k->anchor->type))
+    return all;
+  int64_t named = ir_elements(&k->anchor->in[0]->type) * (all / k->anchor->type.dims[0]);
+  return named < all ? named : all;
+}
+
 int64_t cost_flops(const ir_node *n) {
   const ir_op_info *op = &ir_ops[n->op];
   switch (op->cls) {
@@ -27,14 +37,24 @@ int64_t cost_flops(const ir_node *n) {
   case IR_CLASS_INDEX: // per element that moves: the update of scatter_add
     return op->flops * ir_elements(&n->in[n->num_in - 1]->type);
   case IR_CLASS_POINTWISE:
-    return op->flops * ir_elements(&n->type);
+    return op->flops * elements_in(n->kernel, n);
   default:
     return 0;
   }
 }
 
-// Of a gathered table only the rows that are asked for.
+static int64_t bytes_in(const ir_kernel *k, const ir_node *x) {
+  return elements_in(k, x) * ir_dtypes[x->type.dtype].bytes;
+}
+
+static bool feeds_anchor(const ir_kernel *k, const ir_node *x) {
+  return dom_base(k->anchor->in[0]) == x || dom_base(k->anchor->in[1]) == x;
+}
+
+// Of a gathered table, and of one that a row update changes, only the rows that are named.
 static int64_t bytes_read_of(const ir_kernel *k, const ir_node *in) {
+  if (ir_is_row_update(k) && !feeds_anchor(k, in))
+    return bytes_in(k, in);
   int64_t bytes = ir_bytes(&in->type);
   for (size_t i = 0; i < k->nodes.num; i++) {
     const ir_node *n = k->nodes.at[i];
@@ -52,6 +72,6 @@ cost cost_kernel(ir_arena *a, const ir_kernel *k) {
   for (size_t i = 0; i < io.in.num; i++)
     c.bytes_read += bytes_read_of(k, io.in.at[i]);
   for (size_t i = 0; i < io.out.num; i++)
-    c.bytes_written += ir_bytes(&io.out.at[i]->type);
+    c.bytes_written += bytes_in(k, io.out.at[i]);
   return c;
 }

@@ -8,6 +8,7 @@
 //   load x              a 10, b 1
 //   load bias           a 0,  b 1
 //   store y             a 10, b 1
+#include "ir/row_update.h"
 #include "passes/domain_parts.h"
 
 // --- loads ------------------------------------------------------------------------------------
@@ -53,8 +54,8 @@ static bool gather_table_load(dom_work *w, dom_member *m, pendings *out) {
 
 static bool member_loads(dom_work *w, dom_member *m, pendings *out) {
   ir_node *n = m->n;
-  if (n->op == IR_MATMUL)
-    return true; // its operands are not in the loop nest
+  if (dom_is_made_apart(n))
+    return true;
   if (n->op == IR_GATHER) {
     dom_map index = dom_gather_index_map(n, &m->out);
     return gather_table_load(w, m, out) && load_of(w, m, 1, &index, out);
@@ -215,6 +216,10 @@ domain *dom_try(ir_arena *a, ir_node *const *members, size_t num, ir_node *ancho
 
 static ir_node *matmul_anchor(const ir_kernel *k) {
   return k->family == IR_FAMILY_MATMUL ? k->anchor : NULL;
+}
+
+bool dom_has_domain(const ir_kernel *k) {
+  return k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL || ir_is_row_update(k);
 }
 
 domain *dom_build(ir_arena *a, const ir_kernel *k) {

@@ -62,9 +62,12 @@ typedef struct domain {
 } domain;
 
 // LOOP: the domain of the kernel's members. MATMUL: axes are batch..., then M, then N (each may
-// be refined to several axes: dom_matmul says which); covers the epilogue only.
-// BUG when the kernel was not built by pass_fuse's rules.
+// be refined to several axes: dom_matmul says which); covers the epilogue only. So does that of a
+// SCATTER kernel of several members (ir/row_update.h); others of the family have none, nor has
+// COPY. BUG when the kernel was not built by pass_fuse's rules.
 domain *dom_build(ir_arena *a, const ir_kernel *k);
+// Whether dom_build has one for this kernel.
+bool dom_has_domain(const ir_kernel *k);
 
 // Where operands a and b of a matmul kernel live: element strides over the domain's axes plus k.
 typedef struct dom_matmul {

@@ -64,6 +64,11 @@ static inline bool dom_is_reduce(const ir_node *n) {
   return ir_ops[n->op].cls == IR_CLASS_REDUCE;
 }
 
+// Its operands are not in the loop nest: the family's generator computes it, for the others to use.
+static inline bool dom_is_made_apart(const ir_node *n) {
+  return n->op == IR_MATMUL || n->op == IR_SCATTER_ADD;
+}
+
 // The member of a node, or NULL. Members are found by node->mark = index + 1 while a domain is
 // built.
 static inline dom_member *dom_member_of(const dom_work *w, const ir_node *n) {

@@ -108,8 +108,8 @@ dom_map dom_gather_index_map(const ir_node *n, const dom_map *out) {
 
 static bool push_down(dom_work *w, dom_member *m) {
   ir_node *n = m->n;
-  if (n->op == IR_MATMUL || ir_is_random(n))
-    return true; // operands of the contraction are not in the loop nest; seed and step are scalars
+  if (dom_is_made_apart(n) || ir_is_random(n))
+    return true; // seed and step are scalars
   if (dom_is_reduce(n))
     return !m->in.known || dom_tell_operand(w, n, 0, &m->in);
   if (!m->out.known)
@@ -126,7 +126,7 @@ static bool push_down(dom_work *w, dom_member *m) {
 
 static bool pull_up(dom_work *w, dom_member *m) {
   ir_node *n = m->n;
-  if (n->op == IR_MATMUL || ir_is_random(n) || n->op == IR_GATHER)
+  if (dom_is_made_apart(n) || ir_is_random(n) || n->op == IR_GATHER)
     return true;
   if (dom_is_reduce(n)) {
     dom_map in;

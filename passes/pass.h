@@ -40,6 +40,9 @@ bool pass_own_outputs(ir_module *m, ir_diags *d);
 bool pass_row_sums(ir_module *m, ir_diags *d);
 // Kernels of the ATTENTION family; all other nodes are left to fuse.
 bool pass_attention(ir_module *m, ir_diags *d);
+// Updates of a table that leave rows alone which no index names become kernels that touch no
+// others.
+bool pass_row_updates(ir_module *m, ir_diags *d);
 // Groups nodes into kernels (node->kernel, func->kernels in a valid order).
 bool pass_fuse(ir_module *m, ir_diags *d);
 // Stores one value instead of several that are cheap to compute from it where they are used.

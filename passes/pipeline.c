@@ -24,6 +24,8 @@ const pass_info pass_pipeline[] = {
     {.name = "precision", .run = pass_precision},
     // scores of attention stay inside kernels
     {.name = "attention", .run = pass_attention, .families = 1u << IR_FAMILY_ATTENTION},
+    // of a table, only the rows that a batch has named are updated
+    {.name = "row_updates", .run = pass_row_updates},
     // kernels
     {"fuse", pass_fuse, .required = true, .grouped = true},
     {.name = "recompute", .run = pass_recompute, .grouped = true},

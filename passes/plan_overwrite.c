@@ -63,8 +63,12 @@ static bool loads_match(const domain *d, const ir_node *in, const dom_store *s) 
   return true;
 }
 
-// The operands of a matmul are read by every tile.
-static bool is_matmul_operand(ir_arena *a, const ir_kernel *k, const domain *d, const ir_node *in) {
+// The operands of a matmul are read by every tile, those of a scatter_add by every row.
+static bool is_operand_of_anchor(ir_arena *a, const ir_kernel *k, const domain *d,
+                                 const ir_node *in) {
+  if (k->family == IR_FAMILY_SCATTER)
+    return same_memory(dom_owner(dom_base(k->anchor->in[0])), in) ||
+           same_memory(dom_owner(dom_base(k->anchor->in[1])), in);
   if (k->family != IR_FAMILY_MATMUL)
     return false;
   const dom_matmul *mm = dom_build_matmul(a, k, d);
@@ -82,8 +86,8 @@ bool plan_loop_may_overwrite(const domain *d, const ir_node *in, const ir_node *
 }
 
 bool plan_may_overwrite(ir_arena *a, const ir_kernel *k, const ir_node *in, const ir_node *out) {
-  if (k->family != IR_FAMILY_LOOP && k->family != IR_FAMILY_MATMUL)
+  if (!dom_has_domain(k))
     return false;
   const domain *d = dom_build(a, k);
-  return plan_loop_may_overwrite(d, in, out) && !is_matmul_operand(a, k, d, in);
+  return plan_loop_may_overwrite(d, in, out) && !is_operand_of_anchor(a, k, d, in);
 }

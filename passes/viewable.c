@@ -43,6 +43,20 @@ static bool plain_strides(const ir_node *n) {
   return !is_generated(n) && dom_view(n, &buffer, &offset, strides);
 }
 
+// From dimension `lead` on, elements lie side by side: an update is added row by row.
+static bool has_plain_rows(const ir_node *n, int lead) {
+  ir_node *buffer;
+  int64_t offset, strides[IR_MAX_RANK], next = 1;
+  if (is_generated(n) || !dom_view(n, &buffer, &offset, strides))
+    return false;
+  for (int i = n->type.rank - 1; i >= lead; i--) {
+    if (n->type.dims[i] > 1 && strides[i] != next)
+      return false;
+    next *= n->type.dims[i];
+  }
+  return true;
+}
+
 static bool fits_alone(viewable *v, ir_node *n) {
   ir_node *anchor = ir_ops[n->op].cls == IR_CLASS_CONTRACT ? n : NULL;
   for (int i = 0; i < n->num_in; i++)
@@ -66,14 +80,14 @@ static bool fix_operands(viewable *v, ir_node *n) {
     for (int i = 0; i < n->num_in; i++)
       changed |= is_generated(n->in[i]) && wrap(v, n, i);
     break;
-  case IR_CLASS_INDEX: {
-    int tables = n->op == IR_GATHER ? 1 : n->num_in;
-    for (int i = 0; i < tables; i++)
-      changed |= (is_generated(n->in[i]) || !dom_contiguous(n->in[i])) && wrap(v, n, i);
-    if (n->op != IR_GATHER)
+  case IR_CLASS_INDEX:
+    if (n->op == IR_SCATTER_ADD) {
+      changed |= !plain_strides(n->in[0]) && wrap(v, n, 0);
+      changed |= !has_plain_rows(n->in[1], n->in[0]->type.rank) && wrap(v, n, 1);
       return changed;
+    }
+    changed |= (is_generated(n->in[0]) || !dom_contiguous(n->in[0])) && wrap(v, n, 0);
     break;
-  }
   case IR_CLASS_POINTWISE:
   case IR_CLASS_REDUCE:
     break;

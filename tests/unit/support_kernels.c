@@ -2,7 +2,8 @@
 #include "tests/unit/support_kernels.h"
 #include "ir/narrow.h"
 #include "ir/random_graph.h"
-#include "passes/plan_parts.h"
+#include "ir/row_update.h"
+#include "passes/plan.h"
 #include "tests/emulator/emulator.h"
 
 #include <dlfcn.h>
@@ -271,7 +272,7 @@ static void run_in_place(kernel_test *t, char *const *first) {
   for (size_t i = 0; i < g->out.num; i++) {
     char **out = &args[g->in.num + i];
     for (size_t j = 0; j < g->in.num && !*out; j++)
-      if (!taken[j] && plan_loop_may_overwrite(g->dom, g->in.at[j], g->out.at[i])) {
+      if (!taken[j] && plan_may_overwrite(t->a, g->k, g->in.at[j], g->out.at[i])) {
         taken[j] = true;
         *out = args[j];
         in_place++;
@@ -318,7 +319,7 @@ static void run_kernel(kernel_test *t) {
       }
     }
   }
-  if (g->k->family == IR_FAMILY_LOOP)
+  if (g->k->family == IR_FAMILY_LOOP || ir_is_row_update(g->k))
     run_in_place(t, first);
 }
 
@@ -326,7 +327,7 @@ static void run_kernel(kernel_test *t) {
 cg_kernel *test_scheduled(ir_arena *a, ir_kernel *k, const ir_func *f, const cg_target *target) {
   cg_kernel *g = IR_NEW(a, cg_kernel);
   *g = (cg_kernel){.k = k, .func = f, .target = target, .arena = a};
-  if (k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL)
+  if (dom_has_domain(k))
     g->dom = dom_build(a, k);
   dom_io io = dom_kernel_io(a, k);
   for (size_t i = 0; i < io.in.num; i++)
@@ -463,6 +464,7 @@ const char *test_kernels(ir_arena *a, const char *what, const ir_module *m, cons
 ir_module *test_case_module(ir_arena *a, const test_case *c) {
   ir_module *m = test_module(a, c->states, c->body);
   static const pass_info list[] = {{.name = "own_outputs", .run = pass_own_outputs},
+                                   {.name = "row_updates", .run = pass_row_updates},
                                    {.name = "fuse", .run = pass_fuse, .grouped = true},
                                    {.name = "order", .run = pass_order, .grouped = true},
                                    {0}};

@@ -25,6 +25,22 @@ static const test_case cases[] = {
      "%i = input : i32[1000000]\n%u = input : f32[1000000]\n"
      "%s = scatter_add %i, %u : f32[16000000]\nresult output s = %s",
      0},
+    {"a table by rows, few indices",
+     "state w : f32[1000000,16] role=param\nstate lr : f32[] role=flag value=0.5",
+     "%i = input : i32[128,4]\n%h = input : f32[128,1,16]\n"
+     "%u = broadcast %h : f32[128,4,16]\n%g = scatter_add %i, %u : f32[1000000,16]\n"
+     "%l = read @lr : f32[]\n%k = reshape %l : f32[1,1]\n"
+     "%b = broadcast %k : f32[1000000,16]\n%s = mul %b, %g : f32[1000000,16]\n"
+     "%w = read @w : f32[1000000,16]\n%y = sub %w, %s : f32[1000000,16]\nwrite @w, %y",
+     0},
+    {"a table by rows, many indices, odd columns",
+     "state w : f32[1000000,63] role=param\nstate v : f32[1000000,63] role=moment",
+     "%i = input : i32[65536]\n%u = input : f32[65536,63]\n"
+     "%g = scatter_add %i, %u : f32[1000000,63]\n%q = mul %g, %g : f32[1000000,63]\n"
+     "%v = read @v : f32[1000000,63]\n%v2 = add %v, %q : f32[1000000,63]\nwrite @v, %v2\n"
+     "%n = sqrt %v2 : f32[1000000,63]\n%x = div %g, %n : f32[1000000,63]\n"
+     "%w = read @w : f32[1000000,63]\n%y = sub %w, %x : f32[1000000,63]\nwrite @w, %y",
+     0},
     {"bytes", NULL,
      "%i = input : i32[4000,3]\n%u = input : u8[4000,3,5,7]\n"
      "%s = scatter_add %i, %u : u8[300,5,7]\nresult output s = %s",

@@ -156,6 +156,7 @@ static void check_order(const cg_target *t) {
 // --- plans of real sizes ---------------------------------------------------------------------
 static cuda_scatter plan_of(int64_t indices, int64_t rows, int64_t columns, const cg_target *t) {
   cuda_scatter p = {.table_rows = rows,
+                    .stored_rows = rows,
                     .columns = columns,
                     .indices = indices,
                     .element_bytes = 4,

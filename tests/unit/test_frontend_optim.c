@@ -61,6 +61,15 @@ static void update_rmsprop_momentum(reference *r, int i, double g) {
   r->p[i] -= r->lr * r->m[i];
 }
 
+static void update_adagrad(reference *r, int i, double g) {
+  r->v[i] += g * g;
+  r->p[i] -= r->lr * g / (sqrt(r->v[i]) + 1e-10);
+}
+
+static void update_adagrad_decay(reference *r, int i, double g) {
+  update_adagrad(r, i, g + 0.1 * r->p[i]);
+}
+
 static void adam_with(reference *r, int i, double g, double b1, double b2) {
   r->m[i] = b1 * r->m[i] + (1 - b1) * g;
   r->v[i] = b2 * r->v[i] + (1 - b2) * g * g;
@@ -116,6 +125,8 @@ static const optim_case cases[] = {
     {"sgd(lr, momentum=0.9, nesterov=true)", update_nesterov, constant_rate, 0, "", 1},
     {"rmsprop(lr, alpha=0.9)", update_rmsprop, constant_rate, 0, "", 1},
     {"rmsprop(lr, momentum=0.9, decay=0.1)", update_rmsprop_momentum, constant_rate, 0, "", 1},
+    {"adagrad(lr)", update_adagrad, constant_rate, 0, "", 1},
+    {"adagrad(lr, decay=0.1)", update_adagrad_decay, constant_rate, 0, "", 1},
     {"adam(lr, decay=0.1)", update_adam, constant_rate, 0, "", 1},
     {"adamw(lr, betas=(0.9, 0.99), decay=0.1 if rank >= 2)", update_adamw, constant_rate, 0, "", 1},
     {"adamw(lr, betas=(0.9, 0.99), decay=0.1 if name == \"w\")", update_adamw, constant_rate, 0, "",

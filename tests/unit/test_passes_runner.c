@@ -121,7 +121,7 @@ static void check_pipeline_names(ir_arena *a) {
   test_same_text("the pipeline", ir_buf_str(&b),
                  "autodiff! convolutions! algebra* cse* quotients* dce* join_products masks split_reductions "
                  "own_outputs! row_sums precision "
-                 "attention fuse! recompute order! bands ");
+                 "attention row_updates fuse! recompute order! bands ");
 }
 
 // From fuse on all passes run on modules that have kernels: else the reproducer of one of them

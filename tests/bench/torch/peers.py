@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 import data
 import models
+import tables
 
 
 def as_floats(images):
@@ -241,9 +242,18 @@ def char_lstm(options):
     return {"step_seconds": time_steps(step, 5, options.steps)}
 
 
+def dlrm(options):
+    return {"step_seconds": time_steps(tables.dlrm(options), 10, options.steps)}
+
+
+def gcn(options):
+    return {"step_seconds": time_steps(tables.gcn(options), 10, options.steps)}
+
+
 BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
               "mnist_cnn": mnist_cnn, "resnet20": resnet20, "small_gpt": small_gpt, "gpt2": gpt2,
-              "char_gpt_dropout": char_gpt_dropout, "moe_block": moe_block, "char_lstm": char_lstm}
+              "char_gpt_dropout": char_gpt_dropout, "moe_block": moe_block, "char_lstm": char_lstm,
+              "dlrm": dlrm, "gcn": gcn}
 
 
 def main():

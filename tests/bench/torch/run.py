@@ -7,12 +7,10 @@ $MLTC_TORCH_PYTHON, else in python3: `pip install torch numpy`. README.md says m
 """
 
 import argparse
-import array
 import json
 import math
 import os
 import platform
-import random
 import shutil
 import statistics
 import subprocess
@@ -23,9 +21,6 @@ from trainers import Trainer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-sys.path.insert(0, os.path.join(ROOT, "tests", "oracle"))
-import inputs  # noqa: E402
-
 PYTHON = os.environ.get("MLTC_TORCH_PYTHON", "python3")
 
 
@@ -47,6 +42,12 @@ class Bench:
             os.mkdir(folder)
             self.trainers[key] = Trainer(self.options.mltc, os.path.join(ROOT, graph), folder, *defines)
         return self.trainers.get(key)
+
+    def synthetic(self, name):
+        """The folder of data that synthetic.py makes for a benchmark."""
+        folder = os.path.join(self.folder, "data-" + name)
+        subprocess.run([PYTHON, os.path.join(HERE, "synthetic.py"), name, folder], check=True)
+        return folder
 
     def peer(self, name, style, *arguments):
         command = [PYTHON, os.path.join(HERE, "peers.py"), name, "--style", style,
@@ -106,10 +107,10 @@ def mnist_mlp(b):
           {"runs": accuracies})
 
 
-def per_step(b, name, graph, steps, warm, factor, other="fused", defines=(), data=None):
+def per_step(b, name, graph, steps, warm, factor, styles=("tensors", "fused"), defines=(), data=None):
     """`data`: a folder in place of --data."""
     trainer = b.trainer(graph, *defines)
-    styles = ["tensors", other] + (["compile"] if b.options.compile else [])
+    styles = [*styles, *(["compile"] if b.options.compile else [])]
     peers, mine = b.alternate(
         name, styles, "step_seconds",
         lambda i: 1e3 * trainer.step_seconds(data or b.options.data, b.options.threads, steps, warm),
@@ -125,23 +126,31 @@ def mlp_adam(b):
 
 
 def mnist_cnn(b):
-    per_step(b, "mnist_cnn", "examples/mnist_cnn.graph", 300, 50, 1 / 2, "channels_last")
+    per_step(b, "mnist_cnn", "examples/mnist_cnn.graph", 300, 50, 1 / 2, ("tensors", "channels_last"))
 
 
 def resnet20(b):
-    per_step(b, "resnet20", "examples/resnet20.graph", 40, 10, 2 / 3, "channels_last")
+    per_step(b, "resnet20", "examples/resnet20.graph", 40, 10, 2 / 3, ("tensors", "channels_last"))
 
 
 def moe_block(b):
-    values = list(inputs.numbers(1, 1024 * 256)) * 8
-    inputs.write_npy(os.path.join(b.folder, "tokens.npy"), "<f4", (8 * 1024, 256), values)
-    per_step(b, "moe_block", "tests/bench/torch/moe_block.graph", 24, 4, 1 / 2, "one_by_one",
-             data=b.folder)
+    per_step(b, "moe_block", "tests/bench/torch/moe_block.graph", 24, 4, 1 / 2, ("tensors", "one_by_one"),
+             data=b.synthetic("moe_block"))
 
 
 def char_lstm(b):
     # No evaluation falls into the time: that is every 500 steps.
     per_step(b, "char_lstm", "examples/char_lstm.graph", 60, 10, 1 / 3)
+
+
+def dlrm(b):
+    per_step(b, "dlrm", "tests/bench/torch/dlrm.graph", 300, 50, 1 / 3, ("dense", "sparse"),
+             data=b.synthetic("dlrm"))
+
+
+def gcn(b):
+    per_step(b, "gcn", "tests/bench/torch/gcn.graph", 120, 20, 1 / 3, ("index", "matrix"),
+             data=b.synthetic("gcn"))
 
 
 def char_gpt(b):
@@ -159,11 +168,8 @@ def small_gpt(b):
 
 
 def gpt2(b):
-    chance = random.Random(1)
-    ids = array.array("H", (int(50257 * chance.random() ** 4) for _ in range(64 * 1024)))
-    with open(os.path.join(b.folder, "tokens.bin"), "wb") as f:
-        ids.tofile(f)
-    per_step(b, "gpt2", "examples/gpt2.graph", 6, 2, 1, defines=sized(B=1, T=256), data=b.folder)
+    per_step(b, "gpt2", "examples/gpt2.graph", 6, 2, 1, defines=sized(B=1, T=256),
+             data=b.synthetic("gpt2"))
 
 
 def char_gpt_loss(b):
@@ -216,7 +222,8 @@ def losses(b):
 BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
               "char_gpt_loss": char_gpt_loss, "losses_equal": losses,
               "mnist_cnn": mnist_cnn, "resnet20": resnet20, "small_gpt": small_gpt, "gpt2": gpt2,
-              "char_gpt_dropout": char_gpt_dropout, "moe_block": moe_block, "char_lstm": char_lstm}
+              "char_gpt_dropout": char_gpt_dropout, "moe_block": moe_block, "char_lstm": char_lstm,
+              "dlrm": dlrm, "gcn": gcn}
 
 
 def number(v):

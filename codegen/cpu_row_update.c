@@ -1,0 +1,189 @@
+// cpu_row_update.c: row updates: SCATTER kernels that go on to compute with the sums of rows
+// (ir/row_update.h), and touch no other rows.
+//
+//   scatter_add index[512], update[512,16] -> [1000000,16]; mul; sub
+//     each task owns a range of table rows. It lists the positions of the indices that fall into
+//     it, as row << 9 | position, sorts the list, and walks it: the updates of a row side by side
+//     are summed in registers, in index order, and what is computed from the sum is stored.
+//
+// The work is that of the indices, whatever the size of the table. Lists of all tasks together hold
+// each index once: a task's begins behind those of smaller rows, which it counts.
+//
+// A candidate considered and left: adding to the table in place, without sorting. It rounds once
+// per update instead of once per row, and small updates of a row that is named often get lost.
+#include "codegen/cpu_element.h"
+#include "codegen/row_update.h"
+
+enum { MOST_TASKS = 8, DIGIT_BITS = 8 }; // each task reads all indices
+
+typedef struct row_plan {
+  int64_t rows, columns, indices;
+  int place_bits, passes; // of sorting
+} row_plan;
+
+static int bits_of(int64_t n) {
+  int bits = 1;
+  while ((int64_t)1 << bits < n)
+    bits++;
+  return bits;
+}
+
+void cpu_row_update_schedule(cg_kernel *k) {
+  const ir_node *n = k->k->anchor;
+  row_plan *p = IR_NEW(k->arena, row_plan);
+  p->rows = n->type.dims[0];
+  p->columns = ir_elements(&n->type) / p->rows;
+  p->indices = ir_elements(&n->in[0]->type);
+  p->place_bits = bits_of(p->indices);
+  p->passes = (int)ir_ceil_div(bits_of(p->rows), DIGIT_BITS);
+  k->num_phases = 1;
+  k->tasks[0] = cpu_move_tasks(p->indices * p->columns, p->rows);
+  if (k->tasks[0] > MOST_TASKS)
+    k->tasks[0] = MOST_TASKS;
+  k->workspace = 2 * p->indices * (int64_t)sizeof(int64_t);
+  k->schedule = p;
+}
+
+// --- text --------------------------------------------------------------------------------------
+static const row_plan *plan_of(const cg_expr *e) {
+  return e->k->schedule;
+}
+
+static void put_own_rows(cg_expr *e) {
+  ir_arena *a = e->k->arena;
+  const row_plan *p = plan_of(e);
+  cpu_line(e, "const int64_t first = %s, last = %s;",
+           cpu_share(a, "begin", p->rows, e->k->tasks[0]),
+           cpu_share(a, "end", p->rows, e->k->tasks[0]));
+}
+
+static void put_copies(cg_expr *e) {
+  long long columns = (long long)plan_of(e)->columns;
+  for (size_t i = 0; i < e->k->out.num; i++) {
+    const char *to = cg_arg_name(e->k, (int)(e->k->in.num + i));
+    const char *from = cg_arg_name(e->k, row_update_base(e->k, i));
+    cpu_line(e, "for (int64_t i = first * %lld; %s != %s && i < last * %lld; i++)", columns, to,
+             from, columns);
+    cpu_line(e, "  %s[i] = %s[i];", to, from);
+  }
+}
+
+// Index texts for dimensions [0, lead) of x from the position "at".
+static void decode_position(const cg_expr *e, cpu_element *x, int lead, const char **index) {
+  ir_arena *a = e->k->arena;
+  int64_t step, inner = plan_of(e)->indices;
+  if (lead > 0 && cpu_is_as_one(x, 0, lead, &step)) {
+    x->stride[lead - 1] = step;
+    index[lead - 1] = "at";
+    return;
+  }
+  for (int i = 0; i < lead; i++) {
+    long long size = (long long)x->seen->type.dims[i];
+    inner /= size;
+    if (size > 1)
+      index[i] = ir_format(a, "(at / %lld %% %lld)", (long long)inner, size);
+  }
+}
+
+static void put_row_at(cg_expr *e) {
+  const ir_node *n = e->k->k->anchor;
+  const char *index[IR_MAX_RANK] = {0};
+  cpu_element x = cpu_element_of(n->in[0]);
+  decode_position(e, &x, n->in[0]->type.rank, index);
+  cpu_line(e, "  const int64_t row = k_clamp_row((int64_t)%s, %lld);",
+           cpu_element_text(e->k, &x, index), (long long)plan_of(e)->rows);
+}
+
+static void put_list(cg_expr *e) {
+  const row_plan *p = plan_of(e);
+  long long indices = (long long)p->indices;
+  cpu_line(e, "int64_t *const lists = (int64_t *)args[%zu];", e->k->in.num + e->k->out.num);
+  cpu_line(e, "int64_t before = 0, num = 0;");
+  cpu_line(e, "for (int64_t at = 0; at < %lld; at++) {", indices);
+  put_row_at(e);
+  cpu_line(e, "  before += row < first;");
+  cpu_line(e, "}");
+  cpu_line(e, "int64_t *const list = lists + before, *const spare = list + %lld;", indices);
+  cpu_line(e, "for (int64_t at = 0; at < %lld; at++) {", indices);
+  put_row_at(e);
+  cpu_line(e, "  if (row >= first && row < last)");
+  cpu_line(e, "    list[num++] = row << %d | at;", p->place_bits);
+  cpu_line(e, "}");
+  cpu_line(e, "const int64_t *const sorted = k_sort_keys(list, spare, num, %d, %d);", p->place_bits,
+           p->passes);
+}
+
+// The elements of one update from "column" on.
+static const char *update_text(cg_expr *e, bool vectors, const char *lanes) {
+  ir_arena *a = e->k->arena;
+  const ir_node *n = e->k->k->anchor;
+  int lead = n->in[0]->type.rank;
+  const char *index[IR_MAX_RANK] = {0}, *type = ir_dtypes[n->type.dtype].name;
+  cpu_element u = cpu_element_of(n->in[1]);
+  decode_position(e, &u, lead, index);
+  if (vectors) {
+    index[n->in[1]->type.rank - 1] = "column";
+    u.stride[n->in[1]->type.rank - 1] = 1;
+  }
+  const char *at = cpu_affine(a, n->in[1]->type.rank, index, u.stride, u.offset);
+  const char *from = ir_format(a, "%s + %s", cg_arg_name(e->k, cg_arg_index(e->k, u.base)), at);
+  if (!vectors)
+    return ir_format(a, "k_load_%s_one(%s)", type, from);
+  return lanes ? ir_format(a, "k_load_%s_part(%s, %s)", type, from, lanes)
+               : ir_format(a, "k_load_%s(%s)", type, from);
+}
+
+static void put_vector(cg_expr *e, bool vectors, const char *lanes) {
+  ir_dtype type = e->k->k->anchor->type.dtype;
+  cpu_line(e, "%s sum = %s;", cpu_register(type), cpu_constant(e->k->arena, type, 0));
+  cpu_line(e, "for (int64_t j = i; j < next; j++) {");
+  cpu_line(e, "  const int64_t at = sorted[j] & %lld;",
+           ((long long)1 << plan_of(e)->place_bits) - 1);
+  cpu_line(e, "  sum = sum + %s;", update_text(e, vectors, lanes));
+  cpu_line(e, "}");
+  row_update_emit(e->k, e->out, e->indent, "sum", vectors, lanes);
+}
+
+static void put_columns(cg_expr *e) {
+  const row_plan *p = plan_of(e);
+  int vl = e->k->target->vector_bytes / 4;
+  int64_t whole = p->columns / vl * vl;
+  if (p->columns == 1) {
+    put_vector(e, false, NULL);
+    return;
+  }
+  if (whole) {
+    cpu_line(e, "for (int64_t column = 0; column < %lld; column += VL) {", (long long)whole);
+    e->indent += 2;
+    put_vector(e, true, NULL);
+    e->indent -= 2;
+    cpu_line(e, "}");
+  }
+  if (whole < p->columns) {
+    cpu_line(e, "const int64_t column = %lld;", (long long)whole);
+    put_vector(e, true, ir_format(e->k->arena, "%lld", (long long)(p->columns - whole)));
+  }
+}
+
+static void put_rows(cg_expr *e) {
+  int bits = plan_of(e)->place_bits;
+  cpu_line(e, "for (int64_t i = 0, next; i < num; i = next) {");
+  e->indent += 2;
+  cpu_line(e, "const int64_t row = sorted[i] >> %d;", bits);
+  cpu_line(e, "for (next = i + 1; next < num && sorted[next] >> %d == row; next++)", bits);
+  cpu_line(e, "  ;");
+  put_columns(e);
+  e->indent -= 2;
+  cpu_line(e, "}");
+}
+
+void cpu_row_update_emit(const cg_kernel *k, const char *name, ir_buf *out) {
+  cg_expr e = {.k = k, .out = out, .indent = 2};
+  ir_buf_printf(out, "void %s_0(int64_t begin, int64_t end, char *const *args) {\n", name);
+  cg_emit_args(k, out, 2);
+  put_own_rows(&e);
+  put_copies(&e);
+  put_list(&e);
+  put_rows(&e);
+  ir_buf_puts(out, "}\n");
+}

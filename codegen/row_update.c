@@ -1,0 +1,55 @@
+// row_update.c: see row_update.h.
+#include "codegen/row_update.h"
+
+static const ir_state *kept_by(const cg_kernel *k, size_t out) {
+  ir_row_value *values = IR_NEW_ARRAY(k->arena, ir_row_value, k->k->nodes.num);
+  const ir_node *fault;
+  const char *why = ir_row_values(k->k->nodes.at, k->k->nodes.num, values, &fault);
+  BUG_IF(why, "kernel '%s': %s", k->k->name, why);
+  return values[cpu_member(k, k->out.at[out])].state;
+}
+
+int row_update_base(const cg_kernel *k, size_t out) {
+  const ir_state *state = kept_by(k, out);
+  for (size_t i = 0; i < k->in.num; i++)
+    if (k->in.at[i]->op == IR_READ && k->in.at[i]->state == state)
+      return (int)i;
+  BUG("kernel '%s' does not read the table that it updates", k->k->name);
+}
+
+// Axes of size 1 are in no domain: the first is that of rows, where there are several.
+static const char *index_of(void *data, int axis) {
+  const cg_kernel *k = data;
+  return axis == 0 && k->k->anchor->type.dims[0] > 1 ? "row" : "column";
+}
+
+// Identifiers of the text around the statements.
+static void reserve(cg_expr *e) {
+  static const char *const used[] = {
+      "row",     "rows",   "column", "sum",   "at",        "i",       "num",    "list",  "places",
+      "sorted",  "spare",  "before", "first", "last",      "lanes",   "piece",  "part",  "slice",
+      "partial", "hit",    "same",   "tile",  "update_at", "row_at",  "kind",   "share", "from",
+      "to",      "counts", "lists",  "next",  "digit_at",  "to_rows", "to_list"};
+  for (size_t i = 0; i < sizeof used / sizeof *used; i++)
+    cg_scope_name(e->k->arena, e->names, used[i]);
+}
+
+// All values before the first store: an output may lie over what another value is computed from.
+void row_update_emit(const cg_kernel *k, ir_buf *out, int indent, const char *sum, bool vectors,
+                     const char *lanes) {
+  const domain *d = k->dom;
+  cg_expr e = {.k = k,
+               .out = out,
+               .indent = indent,
+               .names = ir_map_new(k->arena),
+               .vector_axis = vectors ? d->num_axes - 1 : -1,
+               .index = index_of,
+               .data = (void *)(uintptr_t)k,
+               .lanes = lanes};
+  reserve(&e);
+  cg_scope_bind(k->arena, e.names, k->k->anchor, sum);
+  for (size_t i = 0; i < d->stores.num; i++)
+    cg_emit_value(&e, d->stores.at[i].node);
+  for (size_t i = 0; i < d->stores.num; i++)
+    cg_emit_store(&e, &d->stores.at[i]);
+}

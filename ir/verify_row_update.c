@@ -1,0 +1,49 @@
+// verify_row_update.c: what a SCATTER kernel of several members (ir/row_update.h) must keep to:
+//   - the first member, its anchor, is a scatter_add, the others are computed from it row by row;
+//   - nobody else uses a member but writes, and what they write to a state is, in rows that no
+//   index
+//     names, what the state holds there.
+#include "ir/row_update.h"
+#include "ir/verify.h"
+
+static void check_members(ir_checker *c, const ir_kernel *k, ir_row_value *by_id) {
+  ir_row_value *values = IR_NEW_ARRAY(c->faults->arena, ir_row_value, k->nodes.num);
+  const ir_node *fault = k->nodes.at[0];
+  const char *why = fault->op == IR_SCATTER_ADD && fault == k->anchor
+                        ? ir_row_values(k->nodes.at, k->nodes.num, values, &fault)
+                        : "a row update begins with its anchor, a scatter_add";
+  if (why)
+    ir_fault_add(c, fault, "%s", why);
+  for (size_t i = 0; i < k->nodes.num; i++)
+    by_id[k->nodes.at[i]->id] = values[i];
+}
+
+static void check_use(ir_checker *c, const ir_node *user, const ir_node *x,
+                      const ir_row_value *value) {
+  if (user->op != IR_WRITE)
+    ir_fault_add(c, user, "operand %%%s is not stored: it is inside a row update", x->name);
+  else if (value->kind != IR_ROW_KEPT || value->state != user->state)
+    ir_fault_add(c, user, "a row update does not leave the other rows of @%s alone",
+                 user->state->name);
+}
+
+void verify_row_updates(ir_checker *c) {
+  ir_row_value *by_id = IR_NEW_ARRAY(c->faults->arena, ir_row_value, c->f->next_id + 1);
+  for (size_t i = 0; i < c->f->kernels.num; i++)
+    if (ir_is_row_update(c->f->kernels.at[i]))
+      check_members(c, c->f->kernels.at[i], by_id);
+  for (size_t i = 0; i < c->f->nodes.num; i++) {
+    const ir_node *n = c->f->nodes.at[i];
+    for (int j = 0; j < n->num_in; j++) {
+      const ir_kernel *k = n->in[j]->kernel;
+      if (k && k != n->kernel && ir_is_row_update(k))
+        check_use(c, n, n->in[j], &by_id[n->in[j]->id]);
+    }
+  }
+  for (size_t i = 0; i < c->f->results.num; i++) {
+    const ir_kernel *k = c->f->results.at[i].node->kernel;
+    if (k && ir_is_row_update(k))
+      ir_fault_add(c, c->f->results.at[i].node, "the result '%s' is inside a row update",
+                   c->f->results.at[i].name);
+  }
+}

@@ -1,0 +1,299 @@
+// row_updates.c: of a table that is read by rows, only the rows that a batch has named are updated.
+//
+//   before   %d.t = scatter_add %i, %u : f32[1000000,16]
+//            %s = mul %rate, %d.t
+//            %t.new = sub %t, %s
+//            write @t, %t.new
+//   after    kernel t.new scatter anchor=%d.t {
+//              %d.t = scatter_add %i, %u : f32[1000000,16]
+//              %s = mul %rate, %d.t
+//              %t.new = sub %t, %s
+//            }
+//            write @t, %t.new
+//
+// A sum of rows is 0 where no index points. When all that is computed from it is written to states,
+// element by element, and such rows of these states stay as they are (ir/row_update.h), one kernel
+// takes it all: nothing of the table's size is stored or walked. This holds for any optimiser that
+// does nothing where the gradient is 0: SGD, Adagrad, sums of gradients (`accumulate`). It does not
+// for momentum, Adam and weight decay, nor for a gradient that clipping takes the norm of: those
+// update all rows, as before.
+//
+// Several reads of one table give a sum of scatter_adds. It becomes one, if there are then no more
+// updates than rows:
+//
+//   before   %a = scatter_add %i, %u     after   %ij = concat %i, %j
+//            %b = scatter_add %j, %v             %uv = concat %u, %v
+//            %d.t = add %a, %b                   %d.t = scatter_add %ij, %uv
+//
+// The numbers are those of the whole table: a row's updates are summed first, in their order, then
+// the members follow.
+//
+// Needs: writes own their operand (pass_own_outputs); no later pass that looks into these kernels.
+#include "ir/builder.h"
+#include "ir/row_update.h"
+#include "passes/domain.h"
+#include "passes/pass.h"
+
+enum {
+  MAX_MEMBERS = 64,
+  MAX_KEY_BITS = 62, // of a row and a position: generators sort by both in one number
+};
+
+typedef IR_VEC(ir_node *) node_list;
+
+typedef struct row_updates {
+  ir_func *f;
+  ir_arena *arena;    // scratch
+  node_list *users;   // [id]
+  uint32_t *position; // [id] in the function
+  bool *is_result;    // [id]
+  int64_t *summed;    // [id] updates of this sum of scatter_adds; 0: it is none
+} row_updates;
+
+// --- sums of rows -----------------------------------------------------------------------------
+static bool is_used_once(const row_updates *r, const ir_node *n) {
+  return r->users[n->id].num == 1 && !r->is_result[n->id];
+}
+
+static int64_t count_updates(const row_updates *r, const ir_node *n) {
+  if (n->op == IR_SCATTER_ADD && !n->kernel)
+    return ir_elements(&n->in[0]->type);
+  if (n->op != IR_ADD)
+    return 0;
+  int64_t a = r->summed[n->in[0]->id], b = r->summed[n->in[1]->id];
+  bool both = a && b && is_used_once(r, n->in[0]) && is_used_once(r, n->in[1]);
+  return both ? a + b : 0;
+}
+
+static row_updates look_at(ir_func *f, ir_arena *scratch) {
+  row_updates r = {.f = f, .arena = scratch};
+  r.users = IR_NEW_ARRAY(scratch, node_list, f->next_id);
+  r.position = IR_NEW_ARRAY(scratch, uint32_t, f->next_id);
+  r.is_result = IR_NEW_ARRAY(scratch, bool, f->next_id);
+  r.summed = IR_NEW_ARRAY(scratch, int64_t, f->next_id);
+  for (size_t i = 0; i < f->results.num; i++)
+    r.is_result[f->results.at[i].node->id] = true;
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    ir_node *n = f->nodes.at[i];
+    r.position[n->id] = (uint32_t)i;
+    for (int j = 0; j < n->num_in; j++)
+      IR_PUSH(scratch, r.users[n->in[j]->id], n);
+  }
+  for (size_t i = 0; i < f->nodes.num; i++)
+    r.summed[f->nodes.at[i]->id] = count_updates(&r, f->nodes.at[i]);
+  return r;
+}
+
+// --- what is computed from a sum ----------------------------------------------------------------
+static bool contains(const node_list *l, const ir_node *n) {
+  for (size_t i = 0; i < l->num; i++)
+    if (l->at[i] == n)
+      return true;
+  return false;
+}
+
+static void insert_in_order(const row_updates *r, node_list *l, ir_node *n) {
+  IR_PUSH(r->arena, *l, n);
+  for (size_t i = l->num - 1; i > 0 && r->position[l->at[i - 1]->id] > r->position[n->id]; i--) {
+    l->at[i] = l->at[i - 1];
+    l->at[i - 1] = n;
+  }
+}
+
+// All users of `sum` and of its users but writes, in order; none: there are too many, or some that
+// no row update has.
+static node_list members_from(const row_updates *r, ir_node *sum) {
+  node_list members = {0}, queue = {0};
+  insert_in_order(r, &members, sum);
+  IR_PUSH(r->arena, queue, sum);
+  for (size_t at = 0; at < queue.num; at++) {
+    const node_list *users = &r->users[queue.at[at]->id];
+    if (r->is_result[queue.at[at]->id] || members.num + users->num > MAX_MEMBERS)
+      return (node_list){0};
+    for (size_t i = 0; i < users->num; i++) {
+      ir_node *user = users->at[i];
+      if (user->op == IR_WRITE || contains(&members, user))
+        continue;
+      if (user->kernel || ir_ops[user->op].cls != IR_CLASS_POINTWISE)
+        return (node_list){0};
+      insert_in_order(r, &members, user);
+      IR_PUSH(r->arena, queue, user);
+    }
+  }
+  return members;
+}
+
+// Rows of written states stay as they are where nothing is added.
+static bool writes_keep_rows(const row_updates *r, const node_list *members,
+                             const ir_row_value *values) {
+  size_t writes = 0;
+  for (size_t i = 0; i < members->num; i++) {
+    const node_list *users = &r->users[members->at[i]->id];
+    for (size_t k = 0; k < users->num; k++) {
+      if (users->at[k]->op != IR_WRITE)
+        continue;
+      writes++;
+      if (values[i].kind != IR_ROW_KEPT || values[i].state != users->at[k]->state)
+        return false;
+    }
+  }
+  return writes > 0;
+}
+
+static int bits_of(int64_t n) {
+  int bits = 1;
+  while (bits < 63 && (int64_t)1 << bits < n)
+    bits++;
+  return bits;
+}
+
+static bool fits_keys(const row_updates *r, const ir_node *sum) {
+  return bits_of(sum->type.dims[0]) + bits_of(r->summed[sum->id]) <= MAX_KEY_BITS;
+}
+
+// The members of the row update from `sum`; none: it is no row update.
+static node_list find_update(const row_updates *r, ir_node *sum) {
+  ir_row_value values[MAX_MEMBERS];
+  const ir_node *fault;
+  node_list members = members_from(r, sum);
+  bool fits = members.num > 1 && members.at[0] == sum && fits_keys(r, sum) &&
+              !ir_row_values(members.at, members.num, values, &fault) &&
+              writes_keep_rows(r, &members, values);
+  return fits ? members : (node_list){0};
+}
+
+// --- one scatter_add for several ----------------------------------------------------------------
+static void collect(const row_updates *r, ir_node *n, node_list *sums) {
+  if (n->op == IR_SCATTER_ADD) {
+    IR_PUSH(r->arena, *sums, n);
+    return;
+  }
+  collect(r, n->in[0], sums);
+  collect(r, n->in[1], sums);
+}
+
+typedef struct joint {
+  bool cast; // indices have several types
+  bool flat; // and shapes that differ in more than the first dimension
+} joint;
+
+static joint joint_of(const node_list *sums) {
+  const ir_type *first = &sums->at[0]->in[0]->type;
+  joint j = {.flat = first->rank == 0};
+  for (size_t i = 1; i < sums->num; i++) {
+    const ir_type *t = &sums->at[i]->in[0]->type;
+    j.cast |= t->dtype != first->dtype;
+    j.flat |= t->rank != first->rank;
+    for (int d = 1; !j.flat && d < t->rank; d++)
+      j.flat |= t->dims[d] != first->dims[d];
+  }
+  return j;
+}
+
+static ir_node *index_of(ir_builder *b, const ir_node *sum, joint j) {
+  ir_node *index = j.cast ? ir_cast(b, sum->in[0], IR_I64) : sum->in[0];
+  int64_t num = ir_elements(&index->type);
+  return j.flat ? ir_reshape(b, index, 1, &num) : index;
+}
+
+static ir_node *update_of(ir_builder *b, const ir_node *sum, joint j) {
+  ir_type t = sum->type;
+  t.dims[0] = ir_elements(&sum->in[0]->type);
+  return j.flat ? ir_reshape(b, sum->in[1], t.rank, t.dims) : sum->in[1];
+}
+
+static ir_node *merged(const row_updates *r, ir_builder *b, ir_node *n) {
+  node_list sums = {0}, index = {0}, update = {0};
+  collect(r, n, &sums);
+  joint j = joint_of(&sums);
+  for (size_t i = 0; i < sums.num; i++) {
+    IR_PUSH(r->arena, index, index_of(b, sums.at[i], j));
+    IR_PUSH(r->arena, update, update_of(b, sums.at[i], j));
+  }
+  ir_node *all = ir_concat(b, (int)sums.num, index.at, 0);
+  return ir_scatter_add(b, all, ir_concat(b, (int)sums.num, update.at, 0), n->type.dims[0]);
+}
+
+static bool is_inside_sum(const row_updates *r, const ir_node *n) {
+  return is_used_once(r, n) && r->summed[r->users[n->id].at[0]->id];
+}
+
+static bool should_merge(const row_updates *r, ir_node *n) {
+  return n->op == IR_ADD && r->summed[n->id] && r->summed[n->id] <= n->type.dims[0] &&
+         !is_inside_sum(r, n) && find_update(r, n).num;
+}
+
+static bool merge_sums(ir_func *f, ir_arena *scratch) {
+  row_updates r = look_at(f, scratch);
+  bool *merge = IR_NEW_ARRAY(scratch, bool, f->nodes.num + 1), any = false;
+  for (size_t i = 0; i < f->nodes.num; i++)
+    any |= merge[i] = should_merge(&r, f->nodes.at[i]);
+  if (!any)
+    return false;
+  ir_rewrite rw = ir_rewrite_begin(f);
+  for (size_t i = 0; i < rw.num_old; i++) {
+    ir_node *n = ir_rewrite_next(&rw, i);
+    ir_rewrite_done(&rw, i, merge[i] ? merged(&r, &rw.b, n) : n);
+  }
+  return ir_rewrite_end(&rw);
+}
+
+// --- kernels ------------------------------------------------------------------------------------
+static bool make_kernel(const row_updates *r, ir_node *sum) {
+  node_list members = find_update(r, sum);
+  if (!members.num)
+    return false;
+  ir_arena *a = r->f->module->arena;
+  ir_kernel *k = IR_NEW(a, ir_kernel);
+  *k = (ir_kernel){.family = IR_FAMILY_SCATTER, .anchor = sum};
+  for (size_t i = 0; i < members.num; i++) {
+    IR_PUSH(a, k->nodes, members.at[i]);
+    members.at[i]->kernel = k;
+  }
+  k->name = members.at[members.num - 1]->name;
+  k->id = (uint32_t)r->f->kernels.num;
+  IR_PUSH(a, r->f->kernels, k);
+  return true;
+}
+
+// Members stand where the last of them stood: nobody but writes needs them earlier, and writes go
+// to the end.
+static void list_together(ir_func *f) {
+  ir_arena *a = f->module->arena;
+  node_list nodes = {0}, writes = {0};
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    ir_node *n = f->nodes.at[i];
+    const ir_kernel *k = n->kernel && ir_is_row_update(n->kernel) ? n->kernel : NULL;
+    if (n->op == IR_WRITE)
+      IR_PUSH(a, writes, n);
+    else if (!k)
+      IR_PUSH(a, nodes, n);
+    for (size_t j = 0; k && n == k->nodes.at[k->nodes.num - 1] && j < k->nodes.num; j++)
+      IR_PUSH(a, nodes, k->nodes.at[j]);
+  }
+  for (size_t i = 0; i < writes.num; i++)
+    IR_PUSH(a, nodes, writes.at[i]);
+  f->nodes.at = nodes.at;
+  f->nodes.num = nodes.num;
+  f->nodes.cap = nodes.cap;
+}
+
+static bool update_func(ir_func *f) {
+  ir_arena *scratch = ir_arena_new();
+  bool changed = merge_sums(f, scratch), made = false;
+  row_updates r = look_at(f, scratch);
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->op == IR_SCATTER_ADD && !f->nodes.at[i]->kernel)
+      made |= make_kernel(&r, f->nodes.at[i]);
+  if (made) {
+    list_together(f);
+    dom_find_outputs(f);
+  }
+  ir_arena_free(scratch);
+  return changed || made;
+}
+
+bool pass_row_updates(ir_module *m, ir_diags *d) {
+  (void)d;
+  return pass_each_func(m, update_func);
+}
