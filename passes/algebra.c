@@ -127,22 +127,11 @@ static bool has_grad(const ir_func *f) {
   return false;
 }
 
-// mark = number of uses. Nodes built during the walk have 0: rules that care leave them to the
-// next round.
-static void count_uses(const ir_func *f) {
-  for (size_t i = 0; i < f->nodes.num; i++)
-    f->nodes.at[i]->mark = 0;
-  for (size_t i = 0; i < f->nodes.num; i++)
-    for (int k = 0; k < f->nodes.at[i]->num_in; k++)
-      f->nodes.at[i]->in[k]->mark++;
-  for (size_t i = 0; i < f->results.num; i++)
-    f->results.at[i].node->mark++;
-}
-
 static bool simplify_func(ir_func *f) {
   if (has_grad(f))
     return false;
-  count_uses(f);
+  // Nodes built during the walk have 0: rules that care leave them to the next round.
+  pass_count_uses(f);
   ir_rewrite rw = ir_rewrite_begin(f);
   for (size_t i = 0; i < rw.num_old; i++) {
     ir_node *n = ir_rewrite_next(&rw, i);

@@ -81,19 +81,7 @@ static ir_node *as_matmul(ir_builder *b, ir_node *conv) {
   return ir_reshape(b, product, conv->type.rank, conv->type.dims);
 }
 
-// --- places that nobody uses
-// -------------------------------------------------------------------------------
-// mark = number of uses
-static void count_uses(const ir_func *f) {
-  for (size_t i = 0; i < f->nodes.num; i++)
-    f->nodes.at[i]->mark = 0;
-  for (size_t i = 0; i < f->nodes.num; i++)
-    for (int k = 0; k < f->nodes.at[i]->num_in; k++)
-      f->nodes.at[i]->in[k]->mark++;
-  for (size_t i = 0; i < f->results.num; i++)
-    f->results.at[i].node->mark++;
-}
-
+// --- places that nobody uses ---------------------------------------------------------------
 // A slice that takes all samples and channels, of a convolution that nothing else uses.
 static bool takes_places(const ir_node *n) {
   if (n->op != IR_SLICE || n->in[0]->op != IR_CONV || n->in[0]->mark != 1)
@@ -125,7 +113,7 @@ static ir_node *conv_of_slice(ir_builder *b, ir_node *slice) {
 }
 
 static bool leave_places_out(ir_func *f) {
-  count_uses(f);
+  pass_count_uses(f);
   ir_rewrite rw = ir_rewrite_begin(f);
   for (size_t i = 0; i < rw.num_old; i++) {
     ir_node *n = ir_rewrite_next(&rw, i);

@@ -54,6 +54,8 @@ bool pass_bands(ir_module *m, ir_diags *d);
 
 // For passes that look at one function at a time: whether `run` changed any of them.
 bool pass_each_func(ir_module *m, bool (*run)(ir_func *f));
+// node->mark = how many operands and results each node is.
+void pass_count_uses(const ir_func *f);
 
 // --- the runner -----------------------------------------------------------------------
 typedef bool (*pass_fn)(ir_module *m, ir_diags *d);

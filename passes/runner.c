@@ -214,6 +214,16 @@ bool pass_each_func(ir_module *m, bool (*run)(ir_func *f)) {
   return changed;
 }
 
+void pass_count_uses(const ir_func *f) {
+  for (size_t i = 0; i < f->nodes.num; i++)
+    f->nodes.at[i]->mark = 0;
+  for (size_t i = 0; i < f->nodes.num; i++)
+    for (int k = 0; k < f->nodes.at[i]->num_in; k++)
+      f->nodes.at[i]->in[k]->mark++;
+  for (size_t i = 0; i < f->results.num; i++)
+    f->results.at[i].node->mark++;
+}
+
 bool pass_run(const pass_info *list, ir_module *m, ir_diags *d, const pass_options *o) {
   static const pass_options defaults;
   runner r = {.list = list,

@@ -7,10 +7,11 @@
 //            %s = reshape %u : f32[1,1]
 //
 // A task owns its outputs, so a reduction to few elements cannot use a team of threads; and threads
-// that share the columns of a matrix read it in pieces of lines, which others have just written. The first stage has `chunks` times as many outputs; both stages have a fixed order of
-// sums, which does not depend on the number of threads. The cut goes through the leading reduced
-// axes, so that a chunk is contiguous, and along existing axes where it can, so that the reshape
-// stays a view for what computes %x.
+// that share the columns of a matrix read it in pieces of lines, which others have just written.
+// The first stage has `chunks` times as many outputs; both stages have a fixed order of sums, which
+// does not depend on the number of threads. The cut goes through the leading reduced axes, so that
+// a chunk is contiguous, and along existing axes where it can, so that the reshape stays a view for
+// what computes %x.
 //
 // Needs: no later algebra (it would merge the stages again). argmax and argmin stay.
 #include "ir/builder.h"
