@@ -238,8 +238,8 @@ def show(rows):
               f"{number(r['bar']):>9} {r['unit']:2} {result}")
 
 
-def kept_rows(out, path, names):
-    """Of an earlier run of other benchmarks beside the same PyTorch on such a machine."""
+def kept_rows(out, path):
+    """Of an earlier run beside the same PyTorch on such a machine: what this one has not measured."""
     try:
         with open(path, encoding="utf-8") as f:
             old = json.load(f)
@@ -248,17 +248,18 @@ def kept_rows(out, path, names):
     if any(old.get(key) != out[key] for key in ("version", "torch", "threads", "cpu")):
         return []
     out["compile_seconds"] = {**old["compile_seconds"], **out["compile_seconds"]}
-    return [row for row in old["rows"] if row["benchmark"] not in names]
+    measured = {(row["benchmark"], row["what"]) for row in out["rows"]}
+    return [row for row in old["rows"] if (row["benchmark"], row["what"]) not in measured]
 
 
-def save(b, path, names):
+def save(b, path):
     version = subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"],
                              capture_output=True, text=True, check=False).stdout.strip()
     out = {"schema": "mltc-bench-torch", "version": 1, "torch": version,
            "threads": b.options.threads, "repeat": b.options.repeat, "cpu": cpu_name(),
            "compile_seconds": {g: t.compile_seconds for g, t in b.trainers.items()},
            "rows": b.rows}
-    out["rows"] = sorted(kept_rows(out, path, names) + b.rows,
+    out["rows"] = sorted(kept_rows(out, path) + b.rows,
                          key=lambda row: list(BENCHMARKS).index(row["benchmark"]))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as f:
@@ -307,7 +308,7 @@ def main():
     finally:
         b.close()
     show(b.rows)
-    save(b, options.out, names)
+    save(b, options.out)
     return 1 if any(r["pass"] is False for r in b.rows) else 0
 
 
