@@ -21,21 +21,14 @@ typedef struct row_plan {
   int place_bits, passes; // of sorting
 } row_plan;
 
-static int bits_of(int64_t n) {
-  int bits = 1;
-  while ((int64_t)1 << bits < n)
-    bits++;
-  return bits;
-}
-
 void cpu_row_update_schedule(cg_kernel *k) {
   const ir_node *n = k->k->anchor;
   row_plan *p = IR_NEW(k->arena, row_plan);
   p->rows = n->type.dims[0];
   p->columns = ir_elements(&n->type) / p->rows;
   p->indices = ir_elements(&n->in[0]->type);
-  p->place_bits = bits_of(p->indices);
-  p->passes = (int)ir_ceil_div(bits_of(p->rows), DIGIT_BITS);
+  p->place_bits = ir_bits_below(p->indices);
+  p->passes = (int)ir_ceil_div(ir_bits_below(p->rows), DIGIT_BITS);
   k->num_phases = 1;
   k->tasks[0] = cpu_move_tasks(p->indices * p->columns, p->rows);
   if (k->tasks[0] > MOST_TASKS)

@@ -52,9 +52,7 @@ static void plan_walk(cuda_scatter *p) {
 
 // --- sorting ---------------------------------------------------------------------------------
 static void plan_passes(cuda_scatter *p) {
-  int bits = 1;
-  while (bits < 62 && (int64_t)1 << bits < p->table_rows)
-    bits++;
+  int bits = ir_bits_below(p->table_rows);
   p->passes = (int)ir_ceil_div(bits, DIGIT_BITS);
   p->bits = (int)ir_ceil_div(bits, p->passes);
   bool narrow = p->indices <= INT32_MAX && p->table_rows <= INT32_MAX;

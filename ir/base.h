@@ -107,4 +107,12 @@ static inline int64_t ir_ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+// Bits of the numbers below n: the least b from 1 to 62 with 2^b >= n.
+static inline int ir_bits_below(int64_t n) {
+  int bits = 1;
+  while (bits < 62 && (int64_t)1 << bits < n)
+    bits++;
+  return bits;
+}
+
 #endif

@@ -200,6 +200,14 @@ bool ir_is_row_reduction(const ir_node *n);
 // What a matmul of [m, k] and [k, n] sums over: k.
 int64_t ir_matmul_steps(const ir_node *matmul);
 
+typedef IR_VEC(ir_node *) ir_node_list;
+static inline bool ir_has_node(const ir_node_list *l, const ir_node *n) {
+  for (size_t i = 0; i < l->num; i++)
+    if (l->at[i] == n)
+      return true;
+  return false;
+}
+
 // It has no memory of its own, and whoever uses it reaches through it to what is below.
 static inline bool ir_is_seen_through(const ir_node *n) {
   return (ir_ops[n->op].cls == IR_CLASS_VIEW && !n->stretch_of) || n->folded;

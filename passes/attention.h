@@ -18,12 +18,10 @@ typedef enum att_kind {
   ATT_OUT,   // product out
 } att_kind;
 
-typedef IR_VEC(ir_node *) att_nodes;
-
 // A kernel to be.
 typedef struct att_kernel {
-  att_nodes outs;   // one that sums over n, or all of a site that sum over m
-  att_nodes scores; // members but the products out, operands first
+  ir_node_list outs;   // one that sums over n, or all of a site that sum over m
+  ir_node_list scores; // members but the products out, operands first
   bool columns;
   ir_kernel *made;
 } att_kernel;
@@ -33,7 +31,7 @@ typedef struct att_site {
   const ir_type *type;     // of scores
   bool dead;               // something else uses scores
   bool reduces;
-  att_nodes outs; // in order
+  ir_node_list outs; // in order
 } att_site;
 
 typedef struct att_pass {

@@ -8,15 +8,8 @@
 
 enum { MAX_MEMBERS = 64, MAX_COLUMNS_WIDTH = 256, MAX_FREE = 8 };
 
-static bool contains(const att_nodes *l, const ir_node *n) {
-  for (size_t i = 0; i < l->num; i++)
-    if (l->at[i] == n)
-      return true;
-  return false;
-}
-
 static bool is_member(const att_kernel *k, const ir_node *n) {
-  return contains(&k->scores, n) || contains(&k->outs, n);
+  return ir_has_node(&k->scores, n) || ir_has_node(&k->outs, n);
 }
 
 // --- members -------------------------------------------------------------------------------------
@@ -54,7 +47,7 @@ static bool takes_in(att_pass *p, att_kernel *k, const ir_node *n, bool *fails) 
 
 static bool collect(att_pass *p, att_kernel *k, ir_node *n, int depth) {
   bool fails = false;
-  if (contains(&k->scores, n) || !takes_in(p, k, n, &fails))
+  if (ir_has_node(&k->scores, n) || !takes_in(p, k, n, &fails))
     return true;
   if (fails || depth == MAX_MEMBERS || k->scores.num == MAX_MEMBERS)
     return false;
@@ -98,7 +91,7 @@ static void taint(att_pass *p, const att_kernel *k, size_t from, size_t end) {
     const ir_node *n = p->f->nodes.at[i];
     for (int j = 0; j < n->num_in && !is_member(k, n); j++) {
       const ir_node *x = n->in[j];
-      p->tainted[n->id] |= p->tainted[x->id] || contains(&k->outs, x) || p->owner[x->id] == k;
+      p->tainted[n->id] |= p->tainted[x->id] || ir_has_node(&k->outs, x) || p->owner[x->id] == k;
     }
   }
 }
@@ -134,7 +127,7 @@ static void forget(att_pass *p, const att_kernel *k) {
       p->owner[i] = NULL;
 }
 
-static bool plan_kernel(att_pass *p, const att_site *s, const att_nodes *outs) {
+static bool plan_kernel(att_pass *p, const att_site *s, const ir_node_list *outs) {
   att_kernel *k = IR_NEW(p->arena, att_kernel);
   k->outs = *outs;
   k->columns = ir_attr_bool(outs->at[0], IR_ATTR_TRANS_A);
@@ -142,7 +135,7 @@ static bool plan_kernel(att_pass *p, const att_site *s, const att_nodes *outs) {
   for (size_t i = 0; fine && i < outs->num; i++)
     fine = collect(p, k, outs->at[i]->in[0], 0);
   // Kernels over n load rows of kernels before them, the others of any of the site.
-  const att_nodes *last = k->columns ? &s->outs : outs;
+  const ir_node_list *last = k->columns ? &s->outs : outs;
   size_t end = p->position[last->at[last->num - 1]->id] + 1;
   fine = fine && fits(p, k, s) && !needs_itself(p, k, end);
   if (fine)
@@ -152,16 +145,16 @@ static bool plan_kernel(att_pass *p, const att_site *s, const att_nodes *outs) {
   return fine;
 }
 
-static bool plan_each(att_pass *p, const att_site *s, const att_nodes *outs) {
+static bool plan_each(att_pass *p, const att_site *s, const ir_node_list *outs) {
   bool fine = true;
   for (size_t i = 0; fine && i < outs->num; i++) {
-    att_nodes one = {.at = &outs->at[i], .num = 1, .cap = 1};
+    ir_node_list one = {.at = &outs->at[i], .num = 1, .cap = 1};
     fine = plan_kernel(p, s, &one);
   }
   return fine;
 }
 
-static bool plan_columns(att_pass *p, const att_site *s, const att_nodes *outs) {
+static bool plan_columns(att_pass *p, const att_site *s, const ir_node_list *outs) {
   int64_t width = 0;
   for (size_t i = 0; i < outs->num; i++)
     width += outs->at[i]->type.dims[outs->at[i]->type.rank - 1];
@@ -171,7 +164,7 @@ static bool plan_columns(att_pass *p, const att_site *s, const att_nodes *outs) 
 
 // Those over n first: they have the row values that the others load.
 void att_plan_kernels(att_pass *p, att_site *s) {
-  att_nodes over_n = {0}, over_m = {0};
+  ir_node_list over_n = {0}, over_m = {0};
   for (size_t i = 0; i < s->outs.num; i++) {
     bool columns = ir_attr_bool(s->outs.at[i], IR_ATTR_TRANS_A);
     IR_PUSH(p->arena, *(columns ? &over_m : &over_n), s->outs.at[i]);
@@ -188,9 +181,9 @@ void att_plan_kernels(att_pass *p, att_site *s) {
 typedef struct maker {
   att_pass *p;
   ir_builder b;
-  ir_node ***taken;   // by id: operands as they were, once some kernel has the node itself
-  ir_node **clone;    // by id: what stands for the node in the kernel at hand
-  att_nodes replaced; // that have a clone now
+  ir_node ***taken;      // by id: operands as they were, once some kernel has the node itself
+  ir_node **clone;       // by id: what stands for the node in the kernel at hand
+  ir_node_list replaced; // that have a clone now
 } maker;
 
 static ir_node *rebuild(maker *x, ir_node *n, ir_node *const *in) {
@@ -247,14 +240,14 @@ static void make(maker *x, att_kernel *k) {
     x->clone[x->replaced.at[x->replaced.num - 1]->id] = NULL;
 }
 
-// --- listing
-// ---------------------------------------------------------------------------------------- Nodes in
+// --- listing -------------------------------------------------------------------------------------
+// Nodes in
 // their old order, except that a kernel stands together, after all that it needs. mark: 1 what it
 // needs is on the stack, 2 listed.
 typedef struct lister {
   ir_func *f;
   ir_arena *arena;
-  att_nodes stack, nodes;
+  ir_node_list stack, nodes;
 } lister;
 
 static void list_view(lister *l, ir_node *n) {

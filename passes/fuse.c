@@ -171,12 +171,10 @@ static bool levels_fit(const group *g, const sources *s, const group *absorbed) 
   return true;
 }
 
-typedef IR_VEC(ir_node *) node_list;
-
 // Members of a, b (may be NULL) and n in function order.
-static node_list merged_members(fuser *fu, ir_arena *arena, const group *a, const group *b,
-                                ir_node *n) {
-  node_list out = {0};
+static ir_node_list merged_members(fuser *fu, ir_arena *arena, const group *a, const group *b,
+                                   ir_node *n) {
+  ir_node_list out = {0};
   size_t i = 0, j = 0, num_b = b ? b->nodes.num : 0;
   while (i < a->nodes.num || j < num_b) {
     bool take_a = j == num_b ||
@@ -194,7 +192,7 @@ static bool domain_fits(fuser *fu, const group *a, const group *b, ir_node *n) {
     ir_arena_free(fu->scratch);
     fu->scratch = ir_arena_new();
   }
-  node_list all = merged_members(fu, fu->scratch, a, b, n);
+  ir_node_list all = merged_members(fu, fu->scratch, a, b, n);
   return dom_try(fu->scratch, all.at, all.num, a->anchor) != NULL;
 }
 
@@ -215,7 +213,7 @@ static void add_node(fuser *fu, group *g, ir_node *n) {
 }
 
 static void absorb(fuser *fu, group *g, group *other) {
-  node_list all = merged_members(fu, fu->arena, g, other, NULL);
+  ir_node_list all = merged_members(fu, fu->arena, g, other, NULL);
   for (size_t i = 0; i < other->nodes.num; i++)
     fu->of[other->nodes.at[i]->id] = g;
   g->nodes.num = 0;
@@ -299,8 +297,7 @@ static void place_kernel(fuser *fu, ir_kernel *k) {
   IR_PUSH(fu->arena, fu->groups, g);
 }
 
-// --- kernels
-// ---------------------------------------------------------------------------------------
+// --- kernels -------------------------------------------------------------------------------------
 static void make_kernel(fuser *fu, const group *g) {
   ir_arena *arena = fu->f->module->arena;
   if (g->ready) {

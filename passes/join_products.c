@@ -64,10 +64,10 @@ typedef IR_VEC(sum *) sum_list;
 typedef struct joiner {
   ir_func *f;
   ir_arena *scratch;
-  uint32_t *uses, *position; // by node id
-  uint32_t *first_user;      // its position; past the end: there is none
-  holders *of;               // by node id
-  sum **sums;                // by node id of the root
+  uint32_t *position;   // by node id
+  uint32_t *first_user; // by node id: its position; past the end: there is none
+  holders *of;          // by node id
+  sum **sums;           // by node id of the root
   sum_list found;
 } joiner;
 
@@ -103,36 +103,32 @@ static joiner joiner_of(ir_func *f) {
   size_t ids = f->next_id;
   joiner j = {.f = f,
               .scratch = a,
-              .uses = IR_NEW_ARRAY(a, uint32_t, ids),
               .first_user = IR_NEW_ARRAY(a, uint32_t, ids),
               .position = IR_NEW_ARRAY(a, uint32_t, ids),
               .of = IR_NEW_ARRAY(a, holders, ids),
               .sums = IR_NEW_ARRAY(a, sum *, ids)};
+  pass_count_uses(f);
+  for (size_t i = 0; i < ids; i++)
+    j.first_user[i] = (uint32_t)f->nodes.num;
   for (size_t i = f->nodes.num; i-- > 0;) {
     ir_node *n = f->nodes.at[i];
     j.position[n->id] = (uint32_t)i;
-    if (j.uses[n->id] == 0)
-      j.first_user[n->id] = (uint32_t)f->nodes.num;
-    for (int k = 0; k < n->num_in; k++) {
-      j.uses[n->in[k]->id]++;
+    for (int k = 0; k < n->num_in; k++)
       j.first_user[n->in[k]->id] = (uint32_t)i;
-    }
     note_parts(&j, n);
   }
-  for (size_t i = 0; i < f->results.num; i++)
-    j.uses[f->results.at[i].node->id]++;
   return j;
 }
 
 // Part of a larger sum, and of nothing else.
 static bool is_inner(const joiner *j, const ir_node *n) {
   uint32_t user = j->first_user[n->id];
-  return is_sum(n) && j->uses[n->id] == 1 && user < j->f->nodes.num && is_sum(j->f->nodes.at[user]);
+  return is_sum(n) && n->mark == 1 && user < j->f->nodes.num && is_sum(j->f->nodes.at[user]);
 }
 
 static void add_leaf(joiner *j, sum *s, leaf l) {
   ir_node *n = l.user->in[l.operand];
-  if (n->op != IR_MATMUL || j->uses[n->id] != 1) {
+  if (n->op != IR_MATMUL || n->mark != 1) {
     IR_PUSH(j->scratch, s->rest, l);
     return;
   }

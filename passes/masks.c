@@ -16,31 +16,16 @@
 //
 // Needs: equal masks are one node (cse). Breaks: nothing.
 #include "passes/pass.h"
-
-typedef IR_VEC(ir_node *) node_list;
+#include "passes/users.h"
 
 typedef struct masks {
   ir_arena *scratch;
-  node_list *users;   // by node id
-  uint32_t *position; // by node id
-  bool *is_result;    // by node id
+  pass_users users;
 } masks;
 
 static masks masks_of(const ir_func *f) {
   ir_arena *a = ir_arena_new();
-  masks s = {.scratch = a,
-             .users = IR_NEW_ARRAY(a, node_list, f->next_id),
-             .position = IR_NEW_ARRAY(a, uint32_t, f->next_id),
-             .is_result = IR_NEW_ARRAY(a, bool, f->next_id)};
-  for (size_t i = 0; i < f->nodes.num; i++) {
-    ir_node *n = f->nodes.at[i];
-    s.position[n->id] = (uint32_t)i;
-    for (int j = 0; j < n->num_in; j++)
-      IR_PUSH(a, s.users[n->in[j]->id], n);
-  }
-  for (size_t i = 0; i < f->results.num; i++)
-    s.is_result[f->results.at[i].node->id] = true;
-  return s;
+  return (masks){a, pass_find_users(a, f)};
 }
 
 // select mask, _, 0
@@ -50,41 +35,41 @@ static bool is_masked(const ir_node *n, const ir_node *mask) {
 
 // All that becomes of `n` goes through the mask.
 static bool only_masked(const masks *s, const ir_node *n, const ir_node *mask) {
-  const node_list *users = &s->users[n->id];
+  const ir_node_list *users = &s->users.of[n->id];
   for (size_t i = 0; i < users->num; i++) {
     const ir_node *u = users->at[i];
     if (u->op != IR_SELECT || u->in[0] != mask || u->in[1] != n || u->in[2] == n)
       return false;
   }
-  return users->num > 0 && !s->is_result[n->id];
+  return users->num > 0 && !s->users.is_result[n->id];
 }
 
 // User `u` of an unmasked value can take the masked one, `p`.
 static bool may_take(const masks *s, const ir_node *u, const ir_node *p) {
   const ir_node *w = p->in[1], *mask = p->in[0];
-  if (u->op != IR_MUL || s->position[u->id] < s->position[p->id])
+  if (u->op != IR_MUL || s->users.position[u->id] < s->users.position[p->id])
     return false;
   const ir_node *other = u->in[u->in[0] == w];
   return is_masked(other, mask) || only_masked(s, u, mask);
 }
 
 static bool all_may_take(const masks *s, const ir_node *p) {
-  const node_list *users = &s->users[p->in[1]->id];
+  const ir_node_list *users = &s->users.of[p->in[1]->id];
   for (size_t i = 0; i < users->num; i++)
     if (users->at[i] != p && !may_take(s, users->at[i], p))
       return false;
-  return users->num > 1 && !s->is_result[p->in[1]->id];
+  return users->num > 1 && !s->users.is_result[p->in[1]->id];
 }
 
 static void give(masks *s, ir_node *p) {
   ir_node *w = p->in[1];
-  node_list *users = &s->users[w->id];
+  ir_node_list *users = &s->users.of[w->id];
   for (size_t i = 0; i < users->num; i++) {
     ir_node *u = users->at[i];
     for (int j = 0; u != p && j < u->num_in; j++)
       if (u->in[j] == w) {
         u->in[j] = p;
-        IR_PUSH(s->scratch, s->users[p->id], u);
+        IR_PUSH(s->scratch, s->users.of[p->id], u);
       }
   }
   users->num = 0;

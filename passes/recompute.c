@@ -32,8 +32,6 @@ typedef struct use {
   int operand;
 } use;
 typedef IR_VEC(use) uses;
-typedef IR_VEC(ir_node *) node_list;
-
 typedef struct recompute {
   ir_func *f;
   ir_arena *arena;  // scratch
@@ -95,20 +93,13 @@ typedef struct chain {
   const ir_kernel *k;
   const ir_node *stem;
   bool *kept; // [id] outputs that stay in memory
-  node_list nodes, bases;
+  ir_node_list nodes, bases;
   int flops;
   bool ok;
 } chain;
 
-static bool contains(const node_list *l, const ir_node *n) {
-  for (size_t i = 0; i < l->num; i++)
-    if (l->at[i] == n)
-      return true;
-  return false;
-}
-
 static void follow(recompute *r, chain *c, ir_node *n, bool top) {
-  if (!c->ok || contains(&c->nodes, n) || contains(&c->bases, n))
+  if (!c->ok || ir_has_node(&c->nodes, n) || ir_has_node(&c->bases, n))
     return;
   bool base = n->kernel != c->k || n == c->stem || (!top && c->kept[n->id]) ||
               (!is_pointwise(n) && ir_bytes(&n->type) < SMALL_BYTES);
@@ -133,7 +124,7 @@ static chain chain_of(recompute *r, ir_node *v, const ir_node *stem, bool *kept)
 
 // Bytes that must live longer so that `v` can be computed where it is used: bases that nothing
 // reads that late, and members that are not stored today.
-static int64_t price(const recompute *r, const chain *c, const ir_node *v, node_list *paid) {
+static int64_t price(const recompute *r, const chain *c, const ir_node *v, ir_node_list *paid) {
   int64_t bytes = 0;
   int needed = 0;
   for (size_t i = 0; i < r->users[v->id].num; i++) {
@@ -142,7 +133,7 @@ static int64_t price(const recompute *r, const chain *c, const ir_node *v, node_
   }
   for (size_t i = 0; i < c->bases.num; i++) {
     ir_node *b = c->bases.at[i];
-    if (b->op == IR_READ || b->op == IR_INPUT || contains(paid, b))
+    if (b->op == IR_READ || b->op == IR_INPUT || ir_has_node(paid, b))
       continue;
     bool stored = b->kernel == c->k ? c->kept[b->id] : r->last_use[b->id] >= needed;
     if (!stored) {
@@ -183,11 +174,10 @@ static int64_t traffic(const recompute *r, const chain *c, const ir_node *v) {
   return bytes;
 }
 
-// --- choosing the stem
-// -----------------------------------------------------------------------------
+// --- choosing the stem ---------------------------------------------------------------------------
 typedef struct choice {
   const ir_node *stem;
-  node_list removed;
+  ir_node_list removed;
   int64_t gain;
 } choice;
 
@@ -210,7 +200,7 @@ static bool is_output(const ir_kernel *k, const ir_node *n) {
 
 static choice try_stem(recompute *r, const ir_kernel *k, const ir_node *stem, bool *kept) {
   choice x = {.stem = stem};
-  node_list paid = {0};
+  ir_node_list paid = {0};
   mark_kept(r, k, kept, stem);
   if (stem && !is_output(k, stem)) {
     x.gain -= ir_bytes(&stem->type);
@@ -243,13 +233,12 @@ static choice best_choice(recompute *r, const ir_kernel *k, bool *kept) {
   return best;
 }
 
-// --- doing it
-// --------------------------------------------------------------------------------------
+// --- doing it ------------------------------------------------------------------------------------
 typedef struct cloner {
   recompute *r;
   ir_kernel *into;
   const chain *c;
-  node_list from, to; // members cloned into `into`
+  ir_node_list from, to; // members cloned into `into`
   ir_builder b;
 } cloner;
 
@@ -289,7 +278,7 @@ static void clone_chain(cloner *x) {
 }
 
 static bool fits(cloner *x) {
-  node_list all = {0};
+  ir_node_list all = {0};
   for (size_t i = 0; i < x->to.num; i++)
     IR_PUSH(x->r->arena, all, x->to.at[i]);
   for (size_t i = 0; i < x->into->nodes.num; i++)
@@ -310,7 +299,7 @@ static void note_uses(recompute *r, ir_node *clone) {
 }
 
 static void adopt(cloner *x) {
-  node_list all = {0};
+  ir_node_list all = {0};
   ir_arena *keep = x->r->f->module->arena;
   for (size_t i = 0; i < x->to.num; i++) {
     x->to.at[i]->kernel = x->into;

@@ -96,12 +96,10 @@ static bool same_product(const product *x, int but, const product *y) {
 }
 
 // --- the sites -----------------------------------------------------------------------------------
-typedef IR_VEC(ir_node *) node_list;
-
 typedef struct row_sums {
   ir_arena *arena;
   uint32_t num_ids;
-  node_list *outs; // by id of v's base: matmuls (w, v) so far
+  ir_node_list *outs; // by id of v's base: matmuls (w, v) so far
 } row_sums;
 
 static bool is_plain_matmul(const ir_node *n) {
@@ -143,7 +141,7 @@ static ir_node *over_values(const row_sums *s, ir_builder *b, const ir_node *sum
 static bool rewrite_func(ir_func *f) {
   ir_rewrite rw = ir_rewrite_begin(f);
   row_sums s = {.arena = ir_arena_new(), .num_ids = f->next_id};
-  s.outs = IR_NEW_ARRAY(s.arena, node_list, s.num_ids);
+  s.outs = IR_NEW_ARRAY(s.arena, ir_node_list, s.num_ids);
   for (size_t i = 0; i < rw.num_old; i++) {
     ir_node *n = ir_rewrite_next(&rw, i), *r = NULL;
     if (is_plain_matmul(n) && dom_base(n->in[1])->id < s.num_ids)

@@ -33,26 +33,23 @@
 #include "ir/row_update.h"
 #include "passes/domain.h"
 #include "passes/pass.h"
+#include "passes/users.h"
 
 enum {
   MAX_MEMBERS = 64,
   MAX_KEY_BITS = 62, // of a row and a position: generators sort by both in one number
 };
 
-typedef IR_VEC(ir_node *) node_list;
-
 typedef struct row_updates {
   ir_func *f;
-  ir_arena *arena;    // scratch
-  node_list *users;   // [id]
-  uint32_t *position; // [id] in the function
-  bool *is_result;    // [id]
-  int64_t *summed;    // [id] updates of this sum of scatter_adds; 0: it is none
+  ir_arena *arena; // scratch
+  pass_users users;
+  int64_t *summed; // [id] updates of this sum of scatter_adds; 0: it is none
 } row_updates;
 
 // --- sums of rows -----------------------------------------------------------------------------
 static bool is_used_once(const row_updates *r, const ir_node *n) {
-  return r->users[n->id].num == 1 && !r->is_result[n->id];
+  return r->users.of[n->id].num == 1 && !r->users.is_result[n->id];
 }
 
 static int64_t count_updates(const row_updates *r, const ir_node *n) {
@@ -67,34 +64,18 @@ static int64_t count_updates(const row_updates *r, const ir_node *n) {
 
 static row_updates look_at(ir_func *f, ir_arena *scratch) {
   row_updates r = {.f = f, .arena = scratch};
-  r.users = IR_NEW_ARRAY(scratch, node_list, f->next_id);
-  r.position = IR_NEW_ARRAY(scratch, uint32_t, f->next_id);
-  r.is_result = IR_NEW_ARRAY(scratch, bool, f->next_id);
+  r.users = pass_find_users(scratch, f);
   r.summed = IR_NEW_ARRAY(scratch, int64_t, f->next_id);
-  for (size_t i = 0; i < f->results.num; i++)
-    r.is_result[f->results.at[i].node->id] = true;
-  for (size_t i = 0; i < f->nodes.num; i++) {
-    ir_node *n = f->nodes.at[i];
-    r.position[n->id] = (uint32_t)i;
-    for (int j = 0; j < n->num_in; j++)
-      IR_PUSH(scratch, r.users[n->in[j]->id], n);
-  }
   for (size_t i = 0; i < f->nodes.num; i++)
     r.summed[f->nodes.at[i]->id] = count_updates(&r, f->nodes.at[i]);
   return r;
 }
 
 // --- what is computed from a sum ----------------------------------------------------------------
-static bool contains(const node_list *l, const ir_node *n) {
-  for (size_t i = 0; i < l->num; i++)
-    if (l->at[i] == n)
-      return true;
-  return false;
-}
-
-static void insert_in_order(const row_updates *r, node_list *l, ir_node *n) {
+static void insert_in_order(const row_updates *r, ir_node_list *l, ir_node *n) {
   IR_PUSH(r->arena, *l, n);
-  for (size_t i = l->num - 1; i > 0 && r->position[l->at[i - 1]->id] > r->position[n->id]; i--) {
+  for (size_t i = l->num - 1;
+       i > 0 && r->users.position[l->at[i - 1]->id] > r->users.position[n->id]; i--) {
     l->at[i] = l->at[i - 1];
     l->at[i - 1] = n;
   }
@@ -102,20 +83,20 @@ static void insert_in_order(const row_updates *r, node_list *l, ir_node *n) {
 
 // All users of `sum` and of its users but writes, in order; none: there are too many, or some that
 // no row update has.
-static node_list members_from(const row_updates *r, ir_node *sum) {
-  node_list members = {0}, queue = {0};
+static ir_node_list members_from(const row_updates *r, ir_node *sum) {
+  ir_node_list members = {0}, queue = {0};
   insert_in_order(r, &members, sum);
   IR_PUSH(r->arena, queue, sum);
   for (size_t at = 0; at < queue.num; at++) {
-    const node_list *users = &r->users[queue.at[at]->id];
-    if (r->is_result[queue.at[at]->id] || members.num + users->num > MAX_MEMBERS)
-      return (node_list){0};
+    const ir_node_list *users = &r->users.of[queue.at[at]->id];
+    if (r->users.is_result[queue.at[at]->id] || members.num + users->num > MAX_MEMBERS)
+      return (ir_node_list){0};
     for (size_t i = 0; i < users->num; i++) {
       ir_node *user = users->at[i];
-      if (user->op == IR_WRITE || contains(&members, user))
+      if (user->op == IR_WRITE || ir_has_node(&members, user))
         continue;
       if (user->kernel || ir_ops[user->op].cls != IR_CLASS_POINTWISE)
-        return (node_list){0};
+        return (ir_node_list){0};
       insert_in_order(r, &members, user);
       IR_PUSH(r->arena, queue, user);
     }
@@ -124,11 +105,11 @@ static node_list members_from(const row_updates *r, ir_node *sum) {
 }
 
 // Rows of written states stay as they are where nothing is added.
-static bool writes_keep_rows(const row_updates *r, const node_list *members,
+static bool writes_keep_rows(const row_updates *r, const ir_node_list *members,
                              const ir_row_value *values) {
   size_t writes = 0;
   for (size_t i = 0; i < members->num; i++) {
-    const node_list *users = &r->users[members->at[i]->id];
+    const ir_node_list *users = &r->users.of[members->at[i]->id];
     for (size_t k = 0; k < users->num; k++) {
       if (users->at[k]->op != IR_WRITE)
         continue;
@@ -140,30 +121,23 @@ static bool writes_keep_rows(const row_updates *r, const node_list *members,
   return writes > 0;
 }
 
-static int bits_of(int64_t n) {
-  int bits = 1;
-  while (bits < 63 && (int64_t)1 << bits < n)
-    bits++;
-  return bits;
-}
-
 static bool fits_keys(const row_updates *r, const ir_node *sum) {
-  return bits_of(sum->type.dims[0]) + bits_of(r->summed[sum->id]) <= MAX_KEY_BITS;
+  return ir_bits_below(sum->type.dims[0]) + ir_bits_below(r->summed[sum->id]) <= MAX_KEY_BITS;
 }
 
 // The members of the row update from `sum`; none: it is no row update.
-static node_list find_update(const row_updates *r, ir_node *sum) {
+static ir_node_list find_update(const row_updates *r, ir_node *sum) {
   ir_row_value values[MAX_MEMBERS];
   const ir_node *fault;
-  node_list members = members_from(r, sum);
+  ir_node_list members = members_from(r, sum);
   bool fits = members.num > 1 && members.at[0] == sum && fits_keys(r, sum) &&
               !ir_row_values(members.at, members.num, values, &fault) &&
               writes_keep_rows(r, &members, values);
-  return fits ? members : (node_list){0};
+  return fits ? members : (ir_node_list){0};
 }
 
 // --- one scatter_add for several ----------------------------------------------------------------
-static void collect(const row_updates *r, ir_node *n, node_list *sums) {
+static void collect(const row_updates *r, ir_node *n, ir_node_list *sums) {
   if (n->op == IR_SCATTER_ADD) {
     IR_PUSH(r->arena, *sums, n);
     return;
@@ -177,7 +151,7 @@ typedef struct joint {
   bool flat; // and shapes that differ in more than the first dimension
 } joint;
 
-static joint joint_of(const node_list *sums) {
+static joint joint_of(const ir_node_list *sums) {
   const ir_type *first = &sums->at[0]->in[0]->type;
   joint j = {.flat = first->rank == 0};
   for (size_t i = 1; i < sums->num; i++) {
@@ -203,7 +177,7 @@ static ir_node *update_of(ir_builder *b, const ir_node *sum, joint j) {
 }
 
 static ir_node *merged(const row_updates *r, ir_builder *b, ir_node *n) {
-  node_list sums = {0}, index = {0}, update = {0};
+  ir_node_list sums = {0}, index = {0}, update = {0};
   collect(r, n, &sums);
   joint j = joint_of(&sums);
   for (size_t i = 0; i < sums.num; i++) {
@@ -215,7 +189,7 @@ static ir_node *merged(const row_updates *r, ir_builder *b, ir_node *n) {
 }
 
 static bool is_inside_sum(const row_updates *r, const ir_node *n) {
-  return is_used_once(r, n) && r->summed[r->users[n->id].at[0]->id];
+  return is_used_once(r, n) && r->summed[r->users.of[n->id].at[0]->id];
 }
 
 static bool should_merge(const row_updates *r, ir_node *n) {
@@ -240,7 +214,7 @@ static bool merge_sums(ir_func *f, ir_arena *scratch) {
 
 // --- kernels ------------------------------------------------------------------------------------
 static bool make_kernel(const row_updates *r, ir_node *sum) {
-  node_list members = find_update(r, sum);
+  ir_node_list members = find_update(r, sum);
   if (!members.num)
     return false;
   ir_arena *a = r->f->module->arena;
@@ -260,7 +234,7 @@ static bool make_kernel(const row_updates *r, ir_node *sum) {
 // to the end.
 static void list_together(ir_func *f) {
   ir_arena *a = f->module->arena;
-  node_list nodes = {0}, writes = {0};
+  ir_node_list nodes = {0}, writes = {0};
   for (size_t i = 0; i < f->nodes.num; i++) {
     ir_node *n = f->nodes.at[i];
     const ir_kernel *k = n->kernel && ir_is_row_update(n->kernel) ? n->kernel : NULL;

@@ -30,6 +30,13 @@ bool mlrt_error_prefix(mlrt_error *e, const char *fmt, ...) {
   return false;
 }
 
+void mlrt_append(char *text, size_t size, size_t *len, const char *fmt, va_list args) {
+  if (*len >= size)
+    return;
+  int n = vsnprintf(text + *len, size - *len, fmt, args);
+  *len += n > 0 ? (size_t)n : 0;
+}
+
 void mlrt_fail(int exit_code, const char *fmt, ...) {
   fflush(stdout); // what was said before the error stays before it
   fprintf(stderr, "%s: error: ", program_invocation_short_name);

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdarg.h>
+#include <stddef.h>
 
 // Exit codes of a trainer (docs/runtime.md).
 enum {
@@ -28,6 +29,10 @@ bool mlrt_error_vset(mlrt_error *e, const char *fmt, va_list args)
     __attribute__((format(printf, 2, 0)));
 // Puts "context: " before the message that `e` holds. Returns false.
 bool mlrt_error_prefix(mlrt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+// Adds to text[0..*len) of `size` bytes; what does not fit is cut, and *len then beyond it.
+void mlrt_append(char *text, size_t size, size_t *len, const char *fmt, va_list args)
+    __attribute__((format(printf, 4, 0)));
 
 // Prints "NAME: error: MESSAGE" on stderr and exits. Main thread only.
 __attribute__((noreturn, format(printf, 2, 3))) void mlrt_fail(int exit_code, const char *fmt, ...);

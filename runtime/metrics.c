@@ -55,13 +55,12 @@ bool mlrt_metrics_open(mlrt_metrics *m, const char *path, bool times, int64_t re
 }
 
 __attribute__((format(printf, 2, 3))) static void put(mlrt_metrics *m, const char *fmt, ...) {
-  if (m->fd < 0 || m->len >= sizeof m->line)
+  if (m->fd < 0)
     return;
   va_list args;
   va_start(args, fmt);
-  int n = vsnprintf(m->line + m->len, sizeof m->line - m->len, fmt, args);
+  mlrt_append(m->line, sizeof m->line, &m->len, fmt, args);
   va_end(args);
-  m->len += n > 0 ? (size_t)n : 0;
 }
 
 void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch) {

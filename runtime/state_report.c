@@ -6,13 +6,10 @@
 #include <string.h>
 
 void mlrt_report_say(mlrt_report *r, const char *fmt, ...) {
-  if (r->len >= sizeof r->text)
-    return;
   va_list args;
   va_start(args, fmt);
-  int n = vsnprintf(r->text + r->len, sizeof r->text - r->len, fmt, args);
+  mlrt_append(r->text, sizeof r->text, &r->len, fmt, args);
   va_end(args);
-  r->len += n > 0 ? (size_t)n : 0;
 }
 
 void mlrt_report_type(mlrt_report *r, const char *dtype, int rank, const int64_t *dims) {

@@ -13,14 +13,14 @@ enum { FLOATS = 4096, WORDS = 4096 };
 
 typedef struct bench {
   emu_machine *m;
-  void *library;
+  void *handle;
   _Alignas(64) float x[FLOATS]; // read 16 bytes at a time
   _Alignas(64) uint32_t y[WORDS];
 } bench;
 
 static void run(bench *b, const char *name) {
   char *args[2] = {(char *)b->x, (char *)b->y};
-  const emu_entry *e = emu_find(b->library, name);
+  const emu_entry *e = emu_find(b->handle, name);
   emu_forget_all(b->m);
   emu_buffer(b->m, b->x, sizeof b->x, false);
   emu_buffer(b->m, b->y, sizeof b->y, true);
@@ -194,9 +194,9 @@ static void check_shuffle(bench *b) {
 int main(void) {
   ir_arena *a = ir_arena_new();
   static bench b;
-  b.library = emu_build(test_kernel_text(a, "wrappers.cu"), NULL);
+  b.handle = emu_build(test_kernel_text(a, "wrappers.cu"), NULL);
   b.m = emu_new();
-  if (b.library) {
+  if (b.handle) {
     check_product(&b, "bf16", 16);
     check_product(&b, "f16", 16);
     check_product(&b, "tf32", 8);

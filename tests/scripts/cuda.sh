@@ -7,10 +7,10 @@
 # are not there. In the suite the examples and some random graphs; all of it with MLTC_SLOW.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
+source "$root/tests/scripts/lib/gpu.bash"
 need_plain_build
 need_data
 command -v python3 >python.txt || skip "no python3"
-driver=$build/lib/libcuda-standin.so
 [ -e "$driver" ] || skip "no stand-in driver in this build"
 [ -x "$build/tests/bench/gpu/wrapper_results" ] || skip "no tools of check-gpu in this build"
 export MLTC=$mltc MLTC_BUILD=$build MLTC_CUDA_TARGET=cuda:sm_80 XDG_CACHE_HOME=$PWD/cache
@@ -26,11 +26,8 @@ ONLY=$only SMALL=1 "$root/scripts/check-gpu" prepare "$PWD/programs" >prepare.tx
 rm -r programs/*.ir # what is not needed to run
 
 # The kernels as libraries for the emulator; NAME.kernels names them for the stand-in.
-printf '%s\n' programs/*-kept/kernels_*.cu | xargs -P 2 -I '{}' clang++ -std=c++17 -O1 -fno-threadsafe-statics \
-  -fno-exceptions -fno-rtti -fvisibility=hidden -fno-math-errno -fno-trapping-math -w -shared -fPIC \
-  -I "$root/tests/emulator" -x c++ '{}' -o '{}.so' -lm
 for kept in programs/*-gpu-kept; do
-  printf '%s:' "$PWD/$kept"/*.so >"${kept%-gpu-kept}.kernels"
+  libraries "$kept" >"${kept%-gpu-kept}.kernels"
 done
 [ -n "$only" ] || printf '%s:' "$PWD"/programs/wrappers-kept/*/k.so >programs/wrappers.kernels
 export MLTC_CUDA_DRIVER=$driver CUDA_MODULE_LOADING=LAZY # as programs that PyTorch starts find it

@@ -3,9 +3,9 @@
 # the CPU target's; `--weights` reads the file of a run on the CPU; `check` passes.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
+source "$root/tests/scripts/lib/gpu.bash"
 need_plain_build
 command -v python3 >python.txt || skip "no python3"
-driver=$build/lib/libcuda-standin.so
 [ -e "$driver" ] || skip "no stand-in driver in this build"
 export XDG_CACHE_HOME=$PWD/cache MLTC_CUDA_DRIVER=$driver
 
@@ -16,10 +16,7 @@ compile() { # NAME EXAMPLE OPTION...
     cat err.txt
     fail "$1 for a GPU"
   }
-  printf '%s\n' "$1"-kept/kernels_*.cu | xargs -P 2 -I '{}' clang++ -std=c++17 -O1 -fno-threadsafe-statics \
-    -fno-exceptions -fno-rtti -fvisibility=hidden -fno-math-errno -fno-trapping-math -w -shared -fPIC \
-    -I "$root/tests/emulator" -x c++ '{}' -o '{}.so' -lm
-  printf "$PWD/%s:" "$1"-kept/*.so >"$1.kernels"
+  libraries "$1-kept" >"$1.kernels"
 }
 both() { # NAME ARGUMENT...: 12 steps on the CPU and on the GPU
   for target in cpu gpu; do

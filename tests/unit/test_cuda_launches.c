@@ -94,7 +94,7 @@ static void check_order(ir_arena *a, const sample *s, size_t func) {
 // --- running ---------------------------------------------------------------------------------
 typedef struct runner {
   const sample *s;
-  void *library[MAX_UNITS];
+  void *handle[MAX_UNITS];
   int num;
   emu_machine *gpu;
   char *arena;
@@ -104,7 +104,7 @@ static void launch(const runner *r, const char *name, int64_t blocks, const void
                    size_t bytes, unsigned order) {
   const emu_entry *e = NULL;
   for (int i = 0; i < r->num && !e; i++)
-    e = emu_find(r->library[i], name);
+    e = emu_find(r->handle[i], name);
   emu_options o = {.order = order};
   emu_report report = {0};
   CHECK(e && emu_launch(r->gpu, e, blocks, parameter, bytes, &o, &report), "%s: %s: %s", r->s->what,
@@ -175,7 +175,7 @@ static void run_sample(ir_arena *a, const sample *s, uint64_t seed) {
   ir_tensor_value *inputs = ir_random_inputs(a, s->m->funcs.at[s->step], seed + 1000);
   for (size_t i = 0; i < s->sources.num; i++)
     if (s->sources.at[i].kind == CG_SOURCE_CUDA)
-      r.library[r.num++] = emu_build(test_without_unrolling(a, s->sources.at[i].text), NULL);
+      r.handle[r.num++] = emu_build(test_without_unrolling(a, s->sources.at[i].text), NULL);
   emu_buffer(r.gpu, r.arena, (size_t)s->plan->arena_bytes, true);
   fill_arena(&r, w, inputs);
   for (size_t i = 0; i < s->m->funcs.at[s->step]->kernels.num; i++)

@@ -58,8 +58,7 @@ static const gemm_case cases[] = {
 };
 enum { NUM_CASES = sizeof cases / sizeof *cases };
 
-// --- the kernel of a case
-// -------------------------------------------------------------------------
+// --- the kernel of a case ------------------------------------------------------------------------
 
 static mm_axes one_axis(int64_t size, int64_t stride) {
   mm_axes axes = {.num = 1, .size = {size}, .stride = {stride}};
@@ -135,22 +134,22 @@ static mm_problem problem(ir_arena *arena, const cg_target *target, const gemm_c
 }
 
 typedef struct kernel {
-  void *library;
+  void *handle;
   mm_plan plan;
   double compile_s;
   bench_phase_fn phase[CG_MAX_PHASES];
 } kernel;
 
 static bool load_phases(kernel *k, const char *path) {
-  k->library = dlopen(path, RTLD_NOW);
-  if (!k->library) {
+  k->handle = dlopen(path, RTLD_NOW);
+  if (!k->handle) {
     fprintf(stderr, "%s\n", dlerror());
     return false;
   }
   for (int i = 0; i < k->plan.num_phases; i++) {
     char name[32];
     snprintf(name, sizeof name, "phase_%d", i);
-    bench_phase_fn *table = (bench_phase_fn *)dlsym(k->library, name);
+    bench_phase_fn *table = (bench_phase_fn *)dlsym(k->handle, name);
     if (!table)
       return false;
     k->phase[i] = *table;
@@ -182,8 +181,7 @@ static bool build(ir_arena *arena, const mm_problem *p, const char *cc, const ch
   return load_phases(k, ir_format(arena, "%s.so", base));
 }
 
-// --- data and the reference
-// -----------------------------------------------------------------------
+// --- data and the reference ----------------------------------------------------------------------
 
 static int64_t extent(const mm_axes *axes) {
   int64_t e = 0;
@@ -230,8 +228,7 @@ static double check(const mm_problem *p, const float *a, const float *b, const f
   return worst;
 }
 
-// --- main
-// -------------------------------------------------------------------------------------------
+// --- main ----------------------------------------------------------------------------------------
 
 typedef struct options {
   double seconds; // per timing
@@ -318,7 +315,7 @@ static bool measure(const options *o, const cg_target *target, const gemm_case *
   r->error = check(&p, (float *)x.args[0], (float *)x.args[1], (float *)x.args[2]);
   r->compile_s = k.compile_s;
   free_sets(&x);
-  dlclose(k.library);
+  dlclose(k.handle);
   printf("%-14s %2lldx%lldx%lldx%-6lld %2dx%d %c%c grid %2lldx%-2lld", c->name, (long long)c->batch,
          (long long)c->m, (long long)c->n, (long long)c->k, k.plan.mr, k.plan.nv, "DLS"[k.plan.a],
          "DLS"[k.plan.b], (long long)k.plan.group_rows, (long long)k.plan.group_cols);

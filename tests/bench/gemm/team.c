@@ -114,8 +114,7 @@ double bench_time(const bench_job *job, int threads, double seconds, int median)
   return result;
 }
 
-// --- peak
-// -------------------------------------------------------------------------------------------
+// --- peak ----------------------------------------------------------------------------------------
 
 #if defined(__AVX512F__)
 #define VECTOR_BYTES 64

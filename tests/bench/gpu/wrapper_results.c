@@ -35,7 +35,7 @@ typedef struct writer {
 
 typedef struct unit { // one text
   const char *name;
-  void *library;
+  void *handle;
 } unit;
 
 typedef struct trial { // one kernel
@@ -102,7 +102,7 @@ static unit open_unit(writer *w, const char *name, const char *text) {
     mkdir(kept, 0777);
   text = ir_format(w->a, "%s%s", cg_cuda_prelude(w->a), text);
   unit u = {name, emu_build(text, kept)};
-  if (!u.library)
+  if (!u.handle)
     give_up(name, "does not compile for the emulator");
   put_images(w, name, text);
   return u;
@@ -127,7 +127,7 @@ static void put_buffer(writer *w, const char *what, size_t at, size_t len) {
 }
 
 static void run(writer *w, const unit *u, const trial *t) {
-  const emu_entry *e = emu_find(u->library, t->kernel);
+  const emu_entry *e = emu_find(u->handle, t->kernel);
   const char *args[MAX_BUFFERS + 1];
   size_t num = (size_t)t->num_in + 1;
   emu_report r;

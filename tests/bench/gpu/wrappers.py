@@ -32,7 +32,7 @@ class Driver:
     def __init__(self):
         name = os.environ.get("MLTC_CUDA_DRIVER", "libcuda.so.1")
         try:
-            self.library = ctypes.CDLL(name)
+            self.driver = ctypes.CDLL(name)
         except OSError as e:
             raise Failed(f"the driver cannot be opened: {e}") from e
         self("cuInit", ctypes.c_uint(0))
@@ -46,7 +46,7 @@ class Driver:
         self("cuMemHostAlloc", ctypes.byref(self.pinned), ctypes.c_size_t(PINNED), ctypes.c_uint(0))
 
     def result(self, call, *arguments):
-        return getattr(self.library, call)(*arguments)
+        return getattr(self.driver, call)(*arguments)
 
     def __call__(self, call, *arguments):
         code = self.result(call, *arguments)

@@ -145,13 +145,6 @@ class CharGPT(nn.Module):
         return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))
 
 
-def tanh_gelu(x):
-    try:
-        return F.gelu(x, approximate="tanh")
-    except TypeError:  # before PyTorch 1.12
-        return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
-
-
 class Experts(nn.Module):
     """moe_block.graph: the sizes of all experts are those of their places, and tokens move by index."""
 

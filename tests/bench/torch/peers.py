@@ -4,6 +4,7 @@
 """
 
 import argparse
+import functools
 import json
 import time
 
@@ -192,7 +193,7 @@ def char_gpt_dropout(options):
 
 def gpt2(options):
     ids = torch.from_numpy(data.tokens(options.data))
-    model = models.CharGPT(50257, 256, 768, 12, 12, models.tanh_gelu)
+    model = models.CharGPT(50257, 256, 768, 12, 12, functools.partial(F.gelu, approximate="tanh"))
     return gpt_steps(options, ids, model, 1, 256, 2)
 
 

@@ -25,15 +25,11 @@ print(re.sub(r"train \{[^}]*\}", "train { steps = 20, seed = 1 }", open(sys.argv
     "$root/examples/$1.graph" >"$1.graph"
 }
 
-libraries() { # FOLDER: its kernels for the emulator
-  local unit libs=
-  for unit in "$1"/kernels_*.cu; do
-    clang++ -std=c++17 -O1 -fno-threadsafe-statics -fno-exceptions -fno-rtti -fvisibility=hidden \
-      -fno-math-errno -fno-trapping-math -w -shared -fPIC -I "$root/tests/emulator" \
-      -x c++ "$unit" -o "${unit%.cu}.so" -lm
-    libs=$libs:$PWD/${unit%.cu}.so
-  done
-  echo "${libs#:}"
+libraries() { # FOLDER...: their kernels for the emulator; says where they are, each followed by ':'
+  find "$@" -name 'kernels_*.cu' -print0 | xargs -0 -P 2 -I '{}' clang++ -std=c++17 -O1 -fno-threadsafe-statics \
+    -fno-exceptions -fno-rtti -fvisibility=hidden -fno-math-errno -fno-trapping-math -w -shared -fPIC \
+    -I "$root/tests/emulator" -x c++ '{}' -o '{}.so' -lm
+  find "$@" -name 'kernels_*.so' -printf "$PWD/%p:"
 }
 
 # NAME-gpu, whose kernels are in NAME-kept, beside NAME-cpu: the same bits with every access watched and

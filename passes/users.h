@@ -1,0 +1,16 @@
+// users.h: who uses what in a function, as it is when pass_find_users looks.
+#ifndef PASSES_USERS_H
+#define PASSES_USERS_H
+
+#include "ir/ir.h"
+
+// By node id.
+typedef struct pass_users {
+  ir_node_list *of;   // nodes that it is an operand of, in order; once for each operand
+  uint32_t *position; // its own, in the function
+  bool *is_result;
+} pass_users;
+
+pass_users pass_find_users(ir_arena *a, const ir_func *f);
+
+#endif
