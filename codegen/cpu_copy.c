@@ -90,8 +90,7 @@ cg_bytes cpu_copy_touches(const cg_kernel *k, int phase, int arg, int64_t begin,
   return (cg_bytes){all / p->rows * row, all / p->rows * row_end};
 }
 
-// --- text
-// ---------------------------------------------------------------------------------------------
+// --- text ----------------------------------------------------------------------------------------
 typedef struct copy_emit {
   const cg_kernel *k;
   const copy_plan *p;

@@ -191,8 +191,7 @@ const char *cpu_emit_load(cg_expr *e, const dom_load *l) {
   return name;
 }
 
-// --- gather: rows of a table by an index that the data gives
-// ---------------------------------------
+// --- gather: rows of a table by an index that the data gives -------------------------------------
 static bool index_varies(const cg_expr *e, const ir_node *n) {
   if (e->vector_axis < 0)
     return false;

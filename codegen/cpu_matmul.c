@@ -37,8 +37,7 @@ static void consider_plain(matmul_state *s) {
                       .x = row};
 }
 
-// --- the epilogue
-// ---------------------------------------------------------------------------------
+// --- the epilogue --------------------------------------------------------------------------------
 // Members and stores for one vector; `lanes`: NULL when it is full.
 static void emit_vector(const cg_expr *outer, const char *lanes) {
   cg_expr e = *outer;

@@ -436,8 +436,7 @@ static void emit_compute_phase(const mm_text *t, int phase) {
                 t->name, plan->split_k ? ", task % PIECES" : "");
 }
 
-// --- phase 2: adding the pieces of k
-// --------------------------------------------------------------
+// --- phase 2: adding the pieces of k -------------------------------------------------------------
 
 static void emit_sum_phase(const mm_text *t, int phase) {
   const mm_plan *plan = t->plan;
@@ -466,8 +465,7 @@ static void emit_sum_phase(const mm_text *t, int phase) {
       t->name);
 }
 
-// --- the whole kernel
-// -------------------------------------------------------------------------------
+// --- the whole kernel ----------------------------------------------------------------------------
 
 static const char *const access_words[] = {"in place", "packed by each task", "packed in phase 0"};
 

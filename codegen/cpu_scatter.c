@@ -34,8 +34,7 @@ void cpu_scatter_schedule(cg_kernel *k) {
   k->schedule = p;
 }
 
-// --- text
-// ---------------------------------------------------------------------------------------------
+// --- text ----------------------------------------------------------------------------------------
 typedef struct scatter_emit {
   const cg_kernel *k;
   const scatter_plan *p;

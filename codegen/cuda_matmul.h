@@ -16,9 +16,8 @@
 //
 // Two designs were considered for the operands in shared memory.
 //   1. One layout, [k][x] (x: m of a, n of b), as SGEMM kernels have had since Volkov: a thread
-//   reads
-//      its rows and columns of one k by 16-byte loads. Operands that lie along k in memory (a of
-//      NN, both of NT) must be turned on the way: 4-byte copies, or loads to registers and
+//      reads its rows and columns of one k by 16-byte loads. Operands that lie along k in memory
+//      (a of NN, both of NT) must be turned on the way: 4-byte copies, or loads to registers and
 //      scattered stores.
 //   2. The layout follows memory: [k][x] when neighbours in memory are neighbours along x, [x][k]
 //      when along k. Both are filled by 16-byte asynchronous copies, in all of NN, NT, TN and TT.

@@ -41,8 +41,7 @@ BUILTIN(cast) {
                                                                      : &fe_bad;
 }
 
-// --- reductions
-// ----------------------------------------------------------------------------------------
+// --- reductions ----------------------------------------------------------------------------------
 bool builtin_axis(fe *c, const fe_value *v, ir_loc at, int rank, int *out) {
   int64_t axis;
   if (!fe_want_int(c, v, at, "an axis", &axis))
@@ -187,8 +186,7 @@ BUILTIN(arg) {
   return fe_tensor_named(c, drop_axes(c, a->call->loc, n, &r), left_names(c, x, &r));
 }
 
-// --- others
-// --------------------------------------------------------------------------------------------
+// --- others --------------------------------------------------------------------------------------
 BUILTIN(where) {
   const fe_value *cond = a->v[0];
   if (cond->kind == FE_BOOL)

@@ -9,8 +9,7 @@ static bool want_x(fe *c, const builtin_args *a) {
                         ir_format(c->arena, "the argument of '%s'", a->call->text));
 }
 
-// --- views
-// -----------------------------------------------------------------------------------------------
+// --- views ---------------------------------------------------------------------------------------
 static bool product(const int64_t *dims, int rank, int64_t *out) {
   *out = 1;
   for (int i = 0; i < rank; i++)
@@ -89,8 +88,7 @@ BUILTIN(broadcast) {
   return fe_tensor(c, fe_emit_broadcast(c, a->call->loc, a->v[0]->node, rank, dims));
 }
 
-// --- joins and parts
-// ----------------------------------------------------------------------------------
+// --- joins and parts -----------------------------------------------------------------------------
 BUILTIN(concat) {
   const fe_value *list = a->v[0];
   int axis;
@@ -198,8 +196,7 @@ BUILTIN(pad) {
   return fe_tensor(c, fe_emit(c, a->call->loc, IR_PAD, 1, &x, 3, attrs, NULL));
 }
 
-// --- indices
-// ---------------------------------------------------------------------------------------------
+// --- indices -------------------------------------------------------------------------------------
 static bool want_index(fe *c, const builtin_args *a) {
   if (!fe_want_tensor(c, a->v[1], a->at[1], ir_format(c->arena, "the index of %s", a->call->text)))
     return false;
@@ -263,8 +260,7 @@ BUILTIN(iota) {
   return fe_tensor(c, fe_emit(c, a->call->loc, IR_IOTA, 0, NULL, 1, &attr, &type));
 }
 
-// --- fills, random values, initialisers
-// -----------------------------------------------------------
+// --- fills, random values, initialisers ----------------------------------------------------------
 static const fe_value *fill(fe *c, const builtin_args *a, int shape_arg, double value) {
   int64_t dims[IR_MAX_RANK];
   int rank;
@@ -325,8 +321,7 @@ BUILTIN(fan) {
   return fe_make_init(c, (fe_init_kind)a->variant, 0, 0);
 }
 
-// --- questions
-// -------------------------------------------------------------------------------------------
+// --- questions -----------------------------------------------------------------------------------
 BUILTIN(shape) {
   if (!want_x(c, a))
     return &fe_bad;

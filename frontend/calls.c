@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-// --- placing arguments
-// -------------------------------------------------------------------------------
+// --- placing arguments ---------------------------------------------------------------------------
 static void unknown_argument(fe *c, const ast_expr *call, const ast_arg *arg,
                              const char *const *params, size_t first, size_t num) {
   ir_diag *d = fe_error(c, arg->loc, "E0205", "'%s' has no parameter '%s'", call->text, arg->name);
@@ -50,8 +49,7 @@ bool fe_place_args(fe *c, const ast_expr *call, const char *const *params, size_
   return ok;
 }
 
-// --- binding
-// -------------------------------------------------------------------------------------------
+// --- binding -------------------------------------------------------------------------------------
 typedef struct binding {
   const ast_fn *fn;
   const ast_expr *call;
@@ -125,8 +123,7 @@ static bool bind_params(fe *c, const binding *b) {
   return ok;
 }
 
-// --- optimisers, schedules and initialisers
-// -------------------------------------------------------------------------------------------
+// --- optimisers, schedules and initialisers ------------------------------------------------------
 const ast_arg **fe_place_rest(fe *c, const ast_expr *call, const ast_fn *fn, size_t implicit) {
   size_t n = fn->params.num;
   const char **names = IR_NEW_ARRAY(c->arena, const char *, n + 1);
@@ -167,8 +164,7 @@ const fe_value *fe_run_fn(fe *c, const ast_fn *fn, bool is_std, ir_loc used, con
   return r;
 }
 
-// --- the call
-// --------------------------------------------------------------------------------------------
+// --- the call ------------------------------------------------------------------------------------
 static bool check_recursion(fe *c, const ast_fn *fn, const ast_expr *call) {
   for (const fe_frame *f = c->frame; f; f = f->caller)
     if (f->fn == fn) {

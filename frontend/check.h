@@ -215,8 +215,7 @@ bool fe_want_tensor(fe *c, const fe_value *v, ir_loc at, const char *what);
 bool fe_want_ints(fe *c, const fe_value *v, ir_loc at, const char *what, int max, int64_t *out,
                   int *num);
 
-// --- scope.c
-// ---------------------------------------------------------------------------------------
+// --- scope.c -------------------------------------------------------------------------------------
 fe_frame *fe_enter(fe *c, const ast_fn *fn, ir_loc used, fe_naming *names, bool is_std);
 void fe_leave(fe *c);
 fe_naming *fe_naming_new(fe *c, fe_naming *outer, const char *prefix, const char *suffix);
@@ -242,17 +241,15 @@ bool fe_check_size(fe *c, ir_loc at, const ir_type *t);
 // The dimensions of a shape list; `...` expanded; -1 allowed when `wild`.
 bool fe_want_shape(fe *c, const fe_value *v, ir_loc at, bool wild, int64_t *dims, int *rank);
 
-// --- expr.c
-// ------------------------------------------------------------------------------------------
+// --- expr.c --------------------------------------------------------------------------------------
 const fe_value *fe_eval(fe *c, const ast_expr *e);
 
-// --- constants.c
-// -----------------------------------------------------------------------------------
+// --- constants.c ---------------------------------------------------------------------------------
 const fe_value *fe_const_binary(fe *c, const ast_expr *e, const fe_value *a, const fe_value *b);
 const fe_value *fe_const_math(fe *c, ir_loc at, ir_op op, double x);
 
-// --- tensors.c
-// ------------------------------------------------------------------------------------- Checked
+// --- tensors.c -----------------------------------------------------------------------------------
+// Checked
 // construction: shape rules become diagnostics. NULL after an error.
 ir_node *fe_emit(fe *c, ir_loc at, ir_op op, int num_in, ir_node *const *in, int num_attrs,
                  const ir_attr *attrs, const ir_type *type);
@@ -274,8 +271,7 @@ const fe_value *fe_select(fe *c, ir_loc at, const fe_value *cond, const fe_value
 const fe_value *fe_matmul(fe *c, ir_loc at, const fe_value *a, bool ta, const fe_value *b, bool tb);
 const fe_value *fe_swap_last(fe *c, ir_loc at, const fe_value *a);
 
-// --- index.c
-// -----------------------------------------------------------------------------------------
+// --- index.c -------------------------------------------------------------------------------------
 const fe_value *fe_index(fe *c, const ast_expr *e, const fe_value *of);
 
 // --- model.c: the states that every module has: step, seed
@@ -284,8 +280,7 @@ uint32_t fe_stream(const char *name); // of random numbers: 31 bits of FNV-1a
 // A node of random values with a stream of its own
 ir_node *fe_emit_random(fe *c, ir_loc at, ir_op op, const ir_type *type);
 
-// --- builtins.c, calls.c
-// ------------------------------------------------------------------------------
+// --- builtins.c, calls.c -------------------------------------------------------------------------
 bool fe_is_builtin(const char *name);
 void fe_builtin_names(fe *c, const char *const **names, size_t *num);
 const fe_value *fe_call_builtin(fe *c, const ast_expr *call);
@@ -303,16 +298,14 @@ bool fe_bind_values(fe *c, const ast_fn *fn, const fe_value *const *values);
 const fe_value *fe_run_fn(fe *c, const ast_fn *fn, bool is_std, ir_loc used, const char *prefix,
                           const fe_value *const *values);
 
-// --- initializers.c
-// -----------------------------------------------------------------------------------
+// --- initializers.c ------------------------------------------------------------------------------
 const ast_fn *fe_find_initializer(fe *c, const char *name, bool *is_std);
 // The initialiser that a call of one stands for.
 const fe_value *fe_call_initializer(fe *c, const ast_expr *call);
 // The nodes that compute the first value of s.
 ir_node *fe_written_value(fe *c, const ir_state *s, const fe_written_init *i);
 
-// --- statements.c
-// -----------------------------------------------------------------------------------
+// --- statements.c --------------------------------------------------------------------------------
 void fe_run_body(fe *c, const ast_body *body);
 // The state of a parameter or buffer: made at its first declaration, found afterwards.
 ir_state *fe_declare_state(fe *c, const char *path, ir_type type, ir_role role, fe_init init,
@@ -327,15 +320,13 @@ ir_node *fe_want_scalar(fe *c, const fe_value *v, const ast_expr *e, const char 
 // Whether `name` is a new name of a result; takes it.
 bool fe_take_result(fe *c, const ast_name *name);
 
-// --- losses.c: `loss`: goals and whose parameters they train
-// ------------------------------------------------------------
+// --- losses.c: `loss`: goals and whose parameters they train -------------------------------------
 void fe_run_loss(fe *c, const ast_stmt *s);
 void fe_check_goals(fe *c); // at the end of a model: there is one, each parameter is trained by one
 // Whether optim { freeze = ... } holds for the parameter.
 bool fe_is_frozen(fe *c, const char *path, const ir_type *type);
 
-// --- model.c, optim.c, init.c, settings.c
-// ------------------------------------------------------------
+// --- model.c, optim.c, init.c, settings.c --------------------------------------------------------
 void fe_build_functions(fe *c);
 void fe_run_model(fe *c);
 fe_pass *fe_pass_new(fe *c, const char *name, bool training);

@@ -18,8 +18,7 @@
 
 static const fe_options no_options = {0};
 
-// --- definitions
-// ---------------------------------------------------------------------------------------
+// --- definitions ---------------------------------------------------------------------------------
 static bool is_new(fe *c, const ast_name *name) {
   static const char *const reserved[] = {"seed", "step", "micro", "training", "pi", "none"};
   for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
@@ -151,8 +150,7 @@ static void check_params(fe *c, const ast_fn *fn) {
   }
 }
 
-// --- files
-// -----------------------------------------------------------------------------------------------
+// --- files ---------------------------------------------------------------------------------------
 static void take_file(fe *c, const ast_file *f, bool is_std);
 
 static const char *beside(fe *c, const char *path, const char *file) {
@@ -260,8 +258,7 @@ static void check_defines(fe *c) {
   }
 }
 
-// --- the whole
-// -------------------------------------------------------------------------------------------
+// --- the whole -----------------------------------------------------------------------------------
 static void make_maps(fe *c) {
   ir_map **maps[] = {&c->lets,         &c->flags,
                      &c->fns,          &c->std_fns,

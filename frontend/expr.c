@@ -23,8 +23,7 @@ static const fe_value *eval_list(fe *c, const ast_expr *e) {
   return bad ? &fe_bad : fe_list(c, items.at, items.num);
 }
 
-// --- conditions
-// --------------------------------------------------------------------------------------
+// --- conditions ----------------------------------------------------------------------------------
 static const fe_value *eval_if(fe *c, const ast_expr *e) {
   bool cond;
   const fe_value *v = fe_eval(c, e->b);
@@ -67,8 +66,7 @@ static const fe_value *eval_logic(fe *c, const ast_expr *e) {
   return &fe_bad;
 }
 
-// --- operators
-// -----------------------------------------------------------------------------------------
+// --- operators -----------------------------------------------------------------------------------
 static const fe_value *eval_unary(fe *c, const ast_expr *e) {
   const fe_value *a = fe_eval(c, e->a);
   if (fe_is_bad(a))

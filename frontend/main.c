@@ -28,8 +28,7 @@ typedef struct driver {
   fe_files files; // read besides the one on the command line
 } driver;
 
-// --- messages
-// -------------------------------------------------------------------------------------
+// --- messages ------------------------------------------------------------------------------------
 static int report(const driver *d) {
   if (d->o.json_diagnostics)
     diag_print_json(d->diags, stderr);
@@ -51,8 +50,7 @@ static int explain(const char *code) {
   return 0;
 }
 
-// --- output
-// ---------------------------------------------------------------------------------------
+// --- output --------------------------------------------------------------------------------------
 static int put(const driver *d, const char *text, size_t len) {
   bool ok;
   if (d->o.output)
@@ -84,8 +82,7 @@ static const char *default_output(const driver *d) {
   return ir_format(d->a, "%.*s%s", len, base, d->target->triple ? ".o" : dot ? "" : ".out");
 }
 
-// --- the front
-// --------------------------------------------------------------------------------------
+// --- the front -----------------------------------------------------------------------------------
 static bool read_source(driver *d) {
   struct stat st;
   bool folder = stat(d->o.input, &st) == 0 && S_ISDIR(st.st_mode);
@@ -134,8 +131,8 @@ static bool run_passes(driver *d, ir_module *m) {
   return pass_run_pipeline(m, d->diags, &po);
 }
 
-// --- data inside the program
-// ------------------------------------------------------------------------ `embed` in a data entry:
+// --- data inside the program ---------------------------------------------------------------------
+// `embed` in a data entry:
 // the file travels in the trainer. Looked for beside the graph file.
 static const ir_setting *embed_setting(const ir_data *x) {
   for (size_t i = 0; i < x->settings.num; i++)
@@ -178,8 +175,7 @@ static void embed_data(driver *d, cg_program *p) {
   }
 }
 
-// --- the back
-// ---------------------------------------------------------------------------------------
+// --- the back ------------------------------------------------------------------------------------
 static void check_plan(const driver *d, const plan *pl, const ir_module *m) {
   ir_buf wrong = ir_buf_new(d->a);
   int n = plan_check(pl, m, &wrong);

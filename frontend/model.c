@@ -16,8 +16,7 @@ fe_pass *fe_pass_new(fe *c, const char *name, bool training) {
   return p;
 }
 
-// --- states
-// --------------------------------------------------------------------------------------------
+// --- states --------------------------------------------------------------------------------------
 void fe_store(fe *c, ir_state *s, ir_node *n, ir_loc at) {
   fe_pass *p = c->pass;
   if (!p->writes)
@@ -47,8 +46,8 @@ ir_node *fe_read_named(fe *c, const char *name) {
   return fe_read(c, s)->node;
 }
 
-// --- random values
-// --------------------------------------------------------------------------------- Micro-batches
+// --- random values -------------------------------------------------------------------------------
+// Micro-batches
 // of one step draw different values: the key counts them all.
 static ir_node *random_step(fe *c) {
   fe_pass *p = c->pass;
@@ -82,8 +81,7 @@ ir_node *fe_emit_random(fe *c, ir_loc at, ir_op op, const ir_type *type) {
   return fe_emit(c, at, op, 2, in, 1, &stream, type);
 }
 
-// --- the model
-// -----------------------------------------------------------------------------------------
+// --- the model -----------------------------------------------------------------------------------
 static void bind_input(fe *c, const ast_param *p) {
   const char *const *names = NULL;
   ir_type type;
@@ -136,8 +134,7 @@ void fe_run_model(fe *c) {
   fe_leave(c);
 }
 
-// --- functions
-// -----------------------------------------------------------------------------------------
+// --- functions -----------------------------------------------------------------------------------
 static void add_results(fe *c) {
   fe_pass *p = c->pass;
   for (size_t i = 0; i < p->goals.num; i++) {
@@ -176,8 +173,7 @@ static void build_eval(fe *c) {
     add_results(c);
 }
 
-// --- predict
-// -------------------------------------------------------------------------------------------
+// --- predict -------------------------------------------------------------------------------------
 static void mark(ir_node *n, bool *live, ir_node **stack) {
   size_t top = 0;
   stack[top++] = n;

@@ -17,8 +17,7 @@ typedef struct optimizing {
 
 enum { IMPLICIT_OPTIMIZER = 2, IMPLICIT_SCHEDULE = 1 }; // (w, g, ...) and (lr, ...)
 
-// --- finding
-// ------------------------------------------------------------------------------------------
+// --- finding -------------------------------------------------------------------------------------
 static const ast_fn *find_fn(fe *c, const ast_expr *call, const ir_map *own, const ir_map *std,
                              bool *is_std, const char *what) {
   const ast_fn *fn = ir_map_get(own, call->text);
@@ -31,8 +30,7 @@ static const ast_fn *find_fn(fe *c, const ast_expr *call, const ir_map *own, con
   return NULL;
 }
 
-// --- expanding
-// -----------------------------------------------------------------------------------------
+// --- expanding -----------------------------------------------------------------------------------
 void fe_enter_optim(fe *c, ir_loc at, const char *param, int rank) {
   fe_enter(c, c->model, at, fe_naming_new(c, NULL, NULL, ""), false);
   if (!param)
@@ -46,8 +44,7 @@ static const char *own_name(fe *c, const fe_goal *g, const char *name) {
   return g->name ? ir_format(c->arena, "%s.%s", g->name, name) : name;
 }
 
-// --- gradients
-// -----------------------------------------------------------------------------------------
+// --- gradients -----------------------------------------------------------------------------------
 static ir_node *scaled(fe *c, ir_node *n) {
   return c->accumulate > 1 ? ir_binary_const(&c->pass->b, IR_MUL, n, 1 / (double)c->accumulate) : n;
 }
@@ -62,8 +59,8 @@ static void take_grads(fe *c, optimizing *o) {
   }
 }
 
-// --- accumulation
-// -------------------------------------------------------------------------------------- Adds `n`/k
+// --- accumulation --------------------------------------------------------------------------------
+// Adds `n`/k
 // to the accumulator `name`. In accum the sum is stored; in step, which is the last micro-batch, it
 // is the result and the accumulator starts again at zero.
 //
@@ -116,8 +113,7 @@ void fe_build_accum(fe *c) {
   fe_flush_writes(c);
 }
 
-// --- clipping
-// ------------------------------------------------------------------------------------------
+// --- clipping ------------------------------------------------------------------------------------
 static ir_node *sum_of_squares(ir_builder *b, ir_node *g) {
   int64_t axes[IR_MAX_RANK];
   for (int i = 0; i < g->type.rank; i++)
@@ -180,8 +176,7 @@ static void clip(fe *c, optimizing *o) {
   add_metric(c, own_name(c, o->goal, "grad_norm"), norm);
 }
 
-// --- the schedule
-// --------------------------------------------------------------------------------------
+// --- the schedule --------------------------------------------------------------------------------
 static int find_param(const ast_fn *fn, const char *name) {
   for (size_t i = 0; i < fn->params.num; i++)
     if (strcmp(fn->params.at[i].name.text, name) == 0)
@@ -248,8 +243,7 @@ static void schedule(fe *c, optimizing *o) {
   add_metric(c, own_name(c, o->goal, "lr"), o->lr->node);
 }
 
-// --- the optimiser
-// -------------------------------------------------------------------------------------
+// --- the optimiser -------------------------------------------------------------------------------
 static const fe_value *weight_value(fe *c, ir_state *param) {
   fe_value *v = IR_NEW(c->arena, fe_value);
   *v = *fe_read(c, param);

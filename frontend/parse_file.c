@@ -2,8 +2,7 @@
 #include "frontend/frontend.h"
 #include "frontend/parser.h"
 
-// --- blocks and models
-// ----------------------------------------------------------------------------------
+// --- blocks and models ---------------------------------------------------------------------------
 static bool parse_param(fe_parser *p, ast_fn *fn) {
   ast_param param = {0};
   if (!parse_name(p, &param.name, "a parameter name"))
@@ -52,8 +51,7 @@ static bool parse_fn(fe_parser *p, ast_item *item, ast_fn_kind kind) {
          parse_body(p, &fn->body);
 }
 
-// --- sections
-// --------------------------------------------------------------------------------------------
+// --- sections ------------------------------------------------------------------------------------
 static bool parse_every(fe_parser *p, ast_setting *s) {
   const fe_token *t = parse_peek(p);
   if (!parse_is_word(t, "every"))
@@ -119,8 +117,7 @@ static bool parse_section(fe_parser *p, ast_item *item, ast_item_kind kind) {
   }
 }
 
-// --- files
-// -------------------------------------------------------------------------------------------------
+// --- files ---------------------------------------------------------------------------------------
 static bool parse_bindings(fe_parser *p, ast_item *item, ast_item_kind kind) {
   item->kind = kind;
   parse_take(p);

@@ -128,8 +128,7 @@ bool parse_at_separator(const fe_parser *p) {
   return k == TOK_NEWLINE || k == TOK_SEMICOLON || k == TOK_RBRACE || k == TOK_END;
 }
 
-// --- types
-// -----------------------------------------------------------------------------------------
+// --- types ---------------------------------------------------------------------------------------
 static ast_expr *parse_dim(fe_parser *p) {
   const fe_token *t = parse_peek(p);
   if (t->kind != TOK_ELLIPSIS)
@@ -179,8 +178,7 @@ ast_type *parse_type(fe_parser *p) {
   return type;
 }
 
-// --- statements
-// --------------------------------------------------------------------------------------
+// --- statements ----------------------------------------------------------------------------------
 static ast_stmt *new_stmt(fe_parser *p, ast_stmt_kind kind) {
   ast_stmt *s = IR_NEW(p->arena, ast_stmt);
   s->kind = kind;

@@ -7,8 +7,7 @@
 
 enum { MAX_CHAIN = 6 };
 
-// --- errors
-// ------------------------------------------------------------------------------------------
+// --- errors --------------------------------------------------------------------------------------
 static bool first_report(fe *c, ir_loc at, const char *code) {
   const char *key =
       ir_format(c->arena, "%p:%u:%u:%s", (const void *)at.file, at.line, at.col, code);
@@ -92,8 +91,7 @@ bool fe_tick(fe *c, ir_loc at) {
   return false;
 }
 
-// --- frames
-// --------------------------------------------------------------------------------------------
+// --- frames --------------------------------------------------------------------------------------
 fe_frame *fe_enter(fe *c, const ast_fn *fn, ir_loc used, fe_naming *names, bool is_std) {
   fe_frame *f = IR_NEW(c->arena, fe_frame);
   *f = (fe_frame){.caller = c->frame,
@@ -124,8 +122,7 @@ ir_loc fe_node_loc(const fe *c, ir_loc at) {
   return at.file == c->main ? at : (ir_loc){0};
 }
 
-// --- instance names
-// ----------------------------------------------------------------------------------
+// --- instance names ------------------------------------------------------------------------------
 fe_naming *fe_naming_new(fe *c, fe_naming *outer, const char *prefix, const char *suffix) {
   fe_naming *n = IR_NEW(c->arena, fe_naming);
   *n = (fe_naming){outer, prefix, suffix, ir_map_new(c->arena), ir_map_new(c->arena)};
@@ -172,8 +169,7 @@ fe_use *fe_find_use(const fe *c, const char *name) {
   return u;
 }
 
-// --- lookup
-// --------------------------------------------------------------------------------------------
+// --- lookup --------------------------------------------------------------------------------------
 void fe_set(fe *c, const char *name, const fe_value *v) {
   ir_map_put(c->frame->vars, name, (void *)(uintptr_t)v);
 }

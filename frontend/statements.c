@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-// --- naming values
-// -----------------------------------------------------------------------------------
+// --- naming values -------------------------------------------------------------------------------
 void fe_name_node(fe *c, const fe_value *v, const char *name, const ast_expr *from) {
   if (v->kind != FE_TENSOR || from->kind == AST_NAME || v->node->op == IR_INPUT ||
       v->node->op == IR_READ)
@@ -191,8 +190,7 @@ static void run_store(fe *c, const ast_stmt *s) {
   fe_set(c, name->text, now);
 }
 
-// --- control
-// -------------------------------------------------------------------------------------------
+// --- control -------------------------------------------------------------------------------------
 static bool repeat_count(fe *c, const ast_stmt *s, int64_t *count) {
   if (!fe_want_int(c, fe_eval(c, s->value), s->value->loc, "the number of repetitions", count))
     return false;
@@ -279,8 +277,7 @@ static void run_error(fe *c, const ast_stmt *s) {
   c->frame->returned = true;
 }
 
-// --- results
-// -------------------------------------------------------------------------------------------
+// --- results -------------------------------------------------------------------------------------
 bool fe_in_model(fe *c, const ast_stmt *s, const char *word) {
   if (c->frame->fn->kind == AST_MODEL)
     return true;

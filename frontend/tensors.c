@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-// --- checked construction
-// ---------------------------------------------------------------------------
+// --- checked construction ------------------------------------------------------------------------
 static bool check_infer(fe *c, ir_loc at, ir_op op, int num_in, ir_node *const *in, int num_attrs,
                         const ir_attr *attrs, const ir_type *type) {
   ir_type few[8] = {0}, *types = num_in <= 8 ? few : IR_NEW_ARRAY(c->arena, ir_type, num_in), out;
@@ -112,8 +111,7 @@ ir_node *fe_emit_broadcast(fe *c, ir_loc at, ir_node *x, int rank, const int64_t
   return fe_emit(c, at, IR_BROADCAST, 1, &x, 0, NULL, &type);
 }
 
-// --- numpy's rule
-// ----------------------------------------------------------------------------------------
+// --- numpy's rule --------------------------------------------------------------------------------
 typedef struct shape {
   int rank;
   int64_t dims[IR_MAX_RANK];
@@ -175,8 +173,7 @@ static const char *const *keep_names(fe *c, const shape *s) {
   return names;
 }
 
-// --- element types
-// ---------------------------------------------------------------------------------------
+// --- element types -------------------------------------------------------------------------------
 static bool is_integer(ir_dtype t) {
   return !ir_is_float(t) && t != IR_BOOL;
 }
@@ -314,8 +311,7 @@ static bool unify(fe *c, ir_loc at, bool compares, const fe_value **a, const fe_
   return !fe_is_bad(*a) && !fe_is_bad(*b);
 }
 
-// --- pointwise
-// -------------------------------------------------------------------------------------------
+// --- pointwise -----------------------------------------------------------------------------------
 const fe_value *fe_pointwise(fe *c, ir_op op, ir_loc at, const fe_value *a, const fe_value *b) {
   bool compares = op >= IR_EQ && op <= IR_GE;
   shape s = {0};
@@ -381,8 +377,7 @@ const fe_value *fe_binary(fe *c, ast_op op, ir_loc at, const fe_value *a, const 
   return fe_pointwise(c, plain[op], at, a, b);
 }
 
-// --- where
-// -----------------------------------------------------------------------------------------------
+// --- where ---------------------------------------------------------------------------------------
 const fe_value *fe_select(fe *c, ir_loc at, const fe_value *cond, const fe_value *a,
                           const fe_value *b) {
   if (cond->node->type.dtype != IR_BOOL) {

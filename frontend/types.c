@@ -41,8 +41,7 @@ static bool find_dtype(fe *c, const ast_type *t, bool signature, ir_dtype *out) 
   return false;
 }
 
-// --- concrete types
-// --------------------------------------------------------------------------------
+// --- concrete types ------------------------------------------------------------------------------
 static bool push_dim(fe *c, ir_loc at, int64_t *dims, int *rank, int64_t d) {
   if (*rank >= IR_MAX_RANK) {
     fe_error(c, at, "E0203", "more than %d dimensions", IR_MAX_RANK);
@@ -116,8 +115,7 @@ bool fe_eval_type(fe *c, const ast_type *t, ir_type *out, const char *const **na
   return fe_check_size(c, t->loc, out);
 }
 
-// --- shape lists: [b, -1], [..., m]
-// -------------------------------------------------------------------
+// --- shape lists: [b, -1], [..., m] --------------------------------------------------------------
 bool fe_want_shape(fe *c, const fe_value *v, ir_loc at, bool wild, int64_t *dims, int *rank) {
   if (!fe_want_ints(c, v, at, "a shape", IR_MAX_RANK, dims, rank))
     return false;
@@ -134,8 +132,7 @@ bool fe_want_shape(fe *c, const fe_value *v, ir_loc at, bool wild, int64_t *dims
   return false;
 }
 
-// --- signatures
-// ----------------------------------------------------------------------------------------
+// --- signatures ----------------------------------------------------------------------------------
 typedef struct matcher {
   fe *c;
   const ast_type *type;

@@ -72,8 +72,7 @@ bool fe_is_bad(const fe_value *v) {
   return v->kind == FE_BAD;
 }
 
-// --- describing
-// ------------------------------------------------------------------------------------
+// --- describing ----------------------------------------------------------------------------------
 const char *fe_shape_text(fe *c, const fe_value *v) {
   ir_buf b = ir_buf_new(c->arena);
   const ir_type *t = &v->node->type;
@@ -119,8 +118,7 @@ const char *fe_describe(fe *c, const fe_value *v) {
   return "?";
 }
 
-// --- demanding
-// -------------------------------------------------------------------------------------
+// --- demanding -----------------------------------------------------------------------------------
 static bool refuse(fe *c, const fe_value *v, ir_loc at, const char *what, const char *wanted) {
   if (fe_is_bad(v))
     return false;

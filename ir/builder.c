@@ -95,8 +95,7 @@ ir_attr ir_a_ints(ir_arena *a, ir_attr_key key, const int64_t *v, int num) {
   return attr;
 }
 
-// --- leaves
-// ---------------------------------------------------------------------------------------
+// --- leaves --------------------------------------------------------------------------------------
 ir_node *ir_input(ir_builder *b, const char *name, ir_type type) {
   node_parts p = {.op = IR_INPUT, .given = &type};
   return append(b, name, &p);
@@ -131,8 +130,7 @@ ir_node *ir_normal(ir_builder *b, ir_type type, ir_node *seed, ir_node *step, in
   return random_node(b, IR_NORMAL, type, seed, step, stream);
 }
 
-// --- pointwise
-// --------------------------------------------------------------------------------------
+// --- pointwise -----------------------------------------------------------------------------------
 ir_node *ir_unary(ir_builder *b, ir_op op, ir_node *x) {
   return ir_build(b, op, NULL, 1, &x, 0, NULL, NULL);
 }
@@ -157,8 +155,7 @@ ir_node *ir_binary_const(ir_builder *b, ir_op op, ir_node *x, double y) {
   return ir_binary(b, op, x, ir_const(b, x->type, y));
 }
 
-// --- reductions
-// ----------------------------------------------------------------------------------------
+// --- reductions ----------------------------------------------------------------------------------
 ir_node *ir_reduce(ir_builder *b, ir_op op, ir_node *x, const int64_t *axes, int num_axes) {
   if (num_axes == 0)
     return x;
@@ -171,8 +168,7 @@ ir_node *ir_arg(ir_builder *b, ir_op op, ir_node *x, int axis) {
   return ir_build(b, op, NULL, 1, &x, 1, &attr, NULL);
 }
 
-// --- views
-// ------------------------------------------------------------------------------------------------
+// --- views ---------------------------------------------------------------------------------------
 static ir_node *view_to(ir_builder *b, ir_op op, ir_node *x, int rank, const int64_t *dims) {
   ir_type type = ir_tensor(x->type.dtype, rank, dims);
   return ir_same_shape(&type, &x->type) ? x : ir_build(b, op, NULL, 1, &x, 0, NULL, &type);
@@ -234,8 +230,7 @@ ir_node *ir_broadcast_to(ir_builder *b, ir_node *x, int rank, const int64_t *dim
   return ir_broadcast(b, ir_reshape(b, x, rank, lead), rank, dims);
 }
 
-// --- the rest
-// --------------------------------------------------------------------------------------------------
+// --- the rest ------------------------------------------------------------------------------------
 ir_node *ir_pad(ir_builder *b, ir_node *x, const int64_t *lo, const int64_t *hi, double value) {
   ir_arena *a = arena_of(b);
   ir_attr attrs[] = {ir_a_ints(a, IR_ATTR_LO, lo, x->type.rank),

@@ -161,8 +161,7 @@ static ir_diag **sorted(const ir_diags *d) {
   return list;
 }
 
-// --- the human form
-// --------------------------------------------------------------------------------
+// --- the human form ------------------------------------------------------------------------------
 typedef struct printer {
   FILE *out;
   bool color;
@@ -312,8 +311,7 @@ void diag_print(const ir_diags *d, FILE *out, bool color) {
     fprintf(out, "%zu more error%s not shown\n", more, more == 1 ? "" : "s");
 }
 
-// --- JSON
-// ----------------------------------------------------------------------------------------------
+// --- JSON ----------------------------------------------------------------------------------------
 static void add_text(json_object *o, const char *key, const char *text) {
   json_object_object_add(o, key, text ? json_object_new_string(text) : NULL);
 }
@@ -362,8 +360,7 @@ void diag_print_json(const ir_diags *d, FILE *out) {
   }
 }
 
-// --- --explain, did you mean
-// -----------------------------------------------------------------------------
+// --- --explain, did you mean ---------------------------------------------------------------------
 const char *diag_explain(const char *code) {
   for (size_t i = 0; i < NUM_CODES; i++)
     if (strcmp(codes[i].code, code) == 0)

@@ -132,8 +132,8 @@ ir_tensor_value *ir_interp_tangent(ir_world *w, const ir_func *f, const ir_tenso
   return r.tangents;
 }
 
-// --- rules of leaves and effects
-// ------------------------------------------------------------------- Inputs, reads and writes are
+// --- rules of leaves and effects -----------------------------------------------------------------
+// Inputs, reads and writes are
 // the driver's: their columns in ops.def name these two.
 void interp_leaf(interp_ctx *c) {
   BUG("%%%s is the driver's", c->n->name);
@@ -161,8 +161,7 @@ void interp_iota(interp_ctx *c) {
     c->out[i] = interp_wrap((double)w.at, c->n->type.dtype);
 }
 
-// --- helpers of the rules
-// -----------------------------------------------------------------------------
+// --- helpers of the rules ------------------------------------------------------------------------
 double interp_wrap(double v, ir_dtype t) {
   const ir_dtype_info *info = &ir_dtypes[t];
   if (info->kind == IR_KIND_FLOAT)

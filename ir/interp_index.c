@@ -38,8 +38,7 @@ void interp_scatter_add(interp_ctx *c) {
   }
 }
 
-// --- matmul
-// ---------------------------------------------------------------------------------------
+// --- matmul --------------------------------------------------------------------------------------
 typedef struct matmul_sizes {
   int64_t batch, m, n, k;
   int64_t a_m, a_k, b_k, b_n; // strides inside one matrix

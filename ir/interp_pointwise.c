@@ -241,8 +241,7 @@ void interp_binary(interp_ctx *c) {
   }
 }
 
-// --- three operands
-// ---------------------------------------------------------------------------------
+// --- three operands ------------------------------------------------------------------------------
 void interp_select(interp_ctx *c) {
   for (int64_t i = 0; i < ir_elements(&c->n->type); i++) {
     int from = c->in[0][i] != 0 ? 1 : 2;

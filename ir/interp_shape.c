@@ -75,8 +75,8 @@ void interp_arg(interp_ctx *c) {
   }
 }
 
-// --- views
-// ------------------------------------------------------------------------------------------ out[i]
+// --- views ---------------------------------------------------------------------------------------
+// out[i]
 // = in[offset + sum of index * stride]
 static void copy_from(interp_ctx *c, int64_t offset, const int64_t *stride) {
   interp_walk w = interp_walk_new(&c->n->type, offset, stride);
@@ -139,8 +139,8 @@ void interp_windows(interp_ctx *c) {
   copy_from(c, 0, stride);
 }
 
-// --- pad, concat
-// -------------------------------------------------------------------------------------- out[offset
+// --- pad, concat ---------------------------------------------------------------------------------
+// out[offset
 // + sum of index * stride of out] = operand k
 static void copy_into(interp_ctx *c, int k, const int64_t *at) {
   const ir_type *in = &c->n->in[k]->type;

@@ -153,8 +153,7 @@ static bool parse_state(ir_parser *p) {
   return true;
 }
 
-// --- data
-// ------------------------------------------------------------------------------------------
+// --- data ----------------------------------------------------------------------------------------
 static bool parse_data_files(ir_parser *p, ir_data *d) {
   if (!scan_expect(&p->s, '(', "'('"))
     return false;
@@ -197,8 +196,7 @@ static bool parse_data(ir_parser *p) {
   return true;
 }
 
-// --- functions
-// ----------------------------------------------------------------------------------------
+// --- functions -----------------------------------------------------------------------------------
 static bool parse_func(ir_parser *p) {
   ir_loc at = scan_here(&p->s);
   const char *name = scan_name(&p->s, "the function's name");
@@ -243,8 +241,7 @@ static void parse_statement(ir_parser *p) {
   parse_suggest(d, word, names, NUM_STATEMENTS);
 }
 
-// --- the whole
-// ---------------------------------------------------------------------------------------------
+// --- the whole -----------------------------------------------------------------------------------
 static ir_loc fault_loc(const ir_parser *p, const ir_fault *fault) {
   if (fault->state)
     return p->state_locs.at[fault->state->id];

@@ -195,8 +195,7 @@ static bool parse_attrs(ir_parser *p, node_text *t) {
   return scan_expect(&p->s, '}', "',' or '}'");
 }
 
-// --- values
-// -----------------------------------------------------------------------------------------
+// --- values --------------------------------------------------------------------------------------
 static bool parse_op(ir_parser *p, ir_op *out) {
   scan_at_end(&p->s);
   const char *from = p->s.at, *word = scan_name(&p->s, "an operation");
@@ -306,8 +305,7 @@ static void parse_write(ir_parser *p) {
   add_node(p, &t);
 }
 
-// --- results
-// -------------------------------------------------------------------------------------------
+// --- results -------------------------------------------------------------------------------------
 static bool parse_result_kind(ir_parser *p, ir_result_kind *out) {
   static const char *const kinds[] = {"loss", "metric", "output"};
   scan_at_end(&p->s);
@@ -337,8 +335,7 @@ static void parse_result(ir_parser *p) {
   ir_result_add(p->f, name, kind, n);
 }
 
-// --- kernels
-// --------------------------------------------------------------------------------------------
+// --- kernels -------------------------------------------------------------------------------------
 static bool parse_family(ir_parser *p, ir_family *out) {
   scan_at_end(&p->s);
   const char *from = p->s.at, *word = scan_name(&p->s, "a kernel family");
@@ -403,8 +400,7 @@ static void close_kernel(ir_parser *p) {
                p->anchor, k->name);
 }
 
-// --- lines
-// ------------------------------------------------------------------------------------------------
+// --- lines ---------------------------------------------------------------------------------------
 static bool starts_with(const ir_scan *s, const char *word) {
   size_t n = strlen(word);
   return (size_t)(s->end - s->at) > n && memcmp(s->at, word, n) == 0 &&

@@ -36,8 +36,8 @@ int64_t rand_dim(rand_gen *g) {
   return sizes[rand_below(g, sizeof sizes / sizeof *sizes)];
 }
 
-// --- values at hand
-// ------------------------------------------------------------------------------- Half of the picks
+// --- values at hand ------------------------------------------------------------------------------
+// Half of the picks
 // are among the last few, so that graphs grow deep as well as wide.
 static size_t pick(rand_gen *g, size_t num) {
   size_t near = num < 8 || rand_chance(g, 50) ? num : 8;
@@ -111,8 +111,7 @@ rand_val rand_param(rand_gen *g, const char *name, int rank, const int64_t *dims
   return rand_push(g, ir_read(&g->b, s), 1, 1, false, true);
 }
 
-// --- bringing a value to a shape
-// ---------------------------------------------------------------------
+// --- bringing a value to a shape -----------------------------------------------------------------
 static bool can_broadcast(const ir_type *t, int rank, const int64_t *dims) {
   for (int i = 0; i < t->rank; i++) {
     int at = rank - t->rank + i;
@@ -178,8 +177,7 @@ rand_val rand_positive(rand_gen *g, rand_val v) {
   return (rand_val){n, mag, 2 * v.mag * v.noise + 2 * mag, false, false};
 }
 
-// --- the module
-// -----------------------------------------------------------------------------------------
+// --- the module ----------------------------------------------------------------------------------
 static ir_type random_shape(rand_gen *g, ir_dtype t) {
   int64_t dims[4];
   int rank = 1 + rand_below(g, 4);
@@ -229,8 +227,7 @@ static void add_moves(rand_gen *g, const rand_choice *moves, size_t until) {
   }
 }
 
-// --- results
-// ------------------------------------------------------------------------------------------------
+// --- results -------------------------------------------------------------------------------------
 static ir_node *mean_square(rand_gen *g, ir_node *x) {
   int64_t axes[IR_MAX_RANK];
   for (int i = 0; i < x->type.rank; i++)
@@ -327,8 +324,7 @@ ir_module *ir_random_module(ir_arena *a, ir_random_options o) {
   return g.m;
 }
 
-// --- inputs
-// ------------------------------------------------------------------------------------------------------
+// --- inputs --------------------------------------------------------------------------------------
 // Floats are such that f32 holds them, never 0; integers mostly fit as indices of small tables.
 static double input_value(ir_dtype t, uint64_t *state) {
   if (ir_is_float(t)) {

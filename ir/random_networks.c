@@ -122,8 +122,7 @@ static void block_cross_entropy(rand_gen *g) {
   push_block(g, ir_binary(&g->b, IR_SUB, lse, at));
 }
 
-// --- attention
-// ------------------------------------------------------------------------------------------
+// --- attention -----------------------------------------------------------------------------------
 // [b,t,c] -> [b,h,t,c/h]
 static ir_node *heads(rand_gen *g, ir_node *x) {
   const int64_t split[] = {BATCH, TIME, HEADS, WIDTH / HEADS}, perm[] = {0, 2, 1, 3};
@@ -159,8 +158,7 @@ static void block_attention(rand_gen *g) {
   push_block(g, ir_binary(&g->b, IR_ADD, x.n, y));
 }
 
-// --- masks
-// ------------------------------------------------------------------------------------------------
+// --- masks ---------------------------------------------------------------------------------------
 // by * (column - row) + from, compared with 0
 static ir_node *diagonals(rand_gen *g, int64_t size) {
   static const ir_op compare[] = {IR_LT, IR_LE, IR_GT, IR_GE, IR_LE, IR_GE, IR_EQ, IR_NE};
@@ -194,8 +192,7 @@ static void block_band(rand_gen *g) {
   rand_push(g, y, x.mag + 1, 4 * x.noise + 40, false, false);
 }
 
-// --- embedding, dropout
-// ---------------------------------------------------------------------------------------
+// --- embedding, dropout --------------------------------------------------------------------------
 static void block_embedding(rand_gen *g) {
   g->num_blocks++;
   const int64_t table[] = {11, WIDTH}, place[] = {TIME, WIDTH};

@@ -94,8 +94,7 @@ static void move_max(rand_gen *g) {
             a.exact && b.exact, false);
 }
 
-// --- bool
-// ------------------------------------------------------------------------------------------
+// --- bool ----------------------------------------------------------------------------------------
 static ir_node *random_bool(rand_gen *g, int rank, const int64_t *dims) {
   static const ir_op ops[] = {IR_EQ, IR_NE, IR_LT, IR_LE, IR_GT, IR_GE};
   bool ints = rand_chance(g, 40);
@@ -118,8 +117,7 @@ static void move_select(rand_gen *g) {
             a.exact && b.exact, false);
 }
 
-// --- reductions
-// ---------------------------------------------------------------------------------------
+// --- reductions ----------------------------------------------------------------------------------
 static int random_axes(rand_gen *g, int rank, int64_t *axes) {
   int num = 0;
   for (int i = 0; i < rank; i++)
@@ -161,8 +159,7 @@ static void move_arg(rand_gen *g) {
   rand_push_int(g, ir_arg(&g->b, op, v.n, axis), (double)v.n->type.dims[axis]);
 }
 
-// --- views
-// ------------------------------------------------------------------------------------------------
+// --- views ---------------------------------------------------------------------------------------
 // Splits one axis in two, or merges two neighbours.
 static void move_reshape(rand_gen *g) {
   rand_val v = rand_float(g);
@@ -275,8 +272,7 @@ static void move_concat(rand_gen *g) {
   rand_push(g, ir_concat(&g->b, num, parts, axis), a.mag, a.noise, a.exact, false);
 }
 
-// --- data-dependent addresses
-// -----------------------------------------------------------------------------------
+// --- data-dependent addresses --------------------------------------------------------------------
 static void move_gather(rand_gen *g) {
   rand_val v = rand_float(g), index = rand_int(g);
   if (v.n->type.rank == 0)
@@ -300,8 +296,7 @@ static void move_scatter(rand_gen *g) {
   rand_push(g, n, v.mag * (double)num, v.noise * (double)num, false, false);
 }
 
-// --- matmul
-// --------------------------------------------------------------------------------------------------------
+// --- matmul --------------------------------------------------------------------------------------
 // The shape with its last two axes swapped when it stands transposed.
 static rand_val fit_matrix(rand_gen *g, rand_val v, int rank, const int64_t *dims, bool trans) {
   int64_t d[IR_MAX_RANK];
@@ -379,8 +374,7 @@ static void move_narrow(rand_gen *g) {
   rand_push(g, ir_matmul(&g->b, x.n, y.n, ta, tb), x.mag * y.mag * (double)k, noise, false, false);
 }
 
-// --- integers and casts
-// --------------------------------------------------------------------------------------------------
+// --- integers and casts --------------------------------------------------------------------------
 static void move_int(rand_gen *g) {
   static const ir_op ops[] = {IR_ADD, IR_SUB, IR_MUL, IR_DIV, IR_MOD, IR_MAX, IR_MIN};
   rand_val a = rand_int(g), b = rand_fit(g, rand_int(g), a.n->type.rank, a.n->type.dims);
@@ -422,8 +416,7 @@ static void move_f64(rand_gen *g) {
   rand_push(g, n, v.mag, v.noise, false, v.distinct);
 }
 
-// --- leaves
-// -----------------------------------------------------------------------------------------------------------------
+// --- leaves --------------------------------------------------------------------------------------
 static void move_leaf(rand_gen *g) {
   int64_t dims[] = {rand_dim(g), rand_dim(g)};
   ir_type t = ir_tensor(IR_F32, 2, dims);

@@ -351,8 +351,8 @@ static bool shape_concat(shape_ctx *c) {
   return true;
 }
 
-// --- data-dependent addresses
-// --------------------------------------------------------------------------- [lead..., rest from
+// --- data-dependent addresses --------------------------------------------------------------------
+// [lead..., rest from
 // `from`...]
 static bool join_dims(shape_ctx *c, const ir_type *lead, const ir_type *rest, int from) {
   int rank = lead->rank + rest->rank - from;
@@ -391,8 +391,7 @@ static bool shape_scatter_add(shape_ctx *c) {
               dims_text(c, &c->in[0]), text(c, c->given), text(c, &want));
 }
 
-// --- matmul
-// ---------------------------------------------------------------------------------------------
+// --- matmul --------------------------------------------------------------------------------------
 static bool shape_matmul(shape_ctx *c) {
   const ir_type *a = &c->in[0], *b = &c->in[1];
   bool ta = attr(c, IR_ATTR_TRANS_A)->as.i, tb = attr(c, IR_ATTR_TRANS_B)->as.i;
@@ -459,8 +458,7 @@ static bool shape_grad(shape_ctx *c) {
   return need_wide(c, &c->in[0]) && need_float(c, &c->in[1]);
 }
 
-// --- ir_infer
-// --------------------------------------------------------------------------------------------------
+// --- ir_infer ------------------------------------------------------------------------------------
 static bool (*const shape_rules[IR_NUM_OPS])(shape_ctx *) = {
 #define OP(NAME, text, arity, cls, attrs, shape, grad, interp, flops, spell) shape_##shape,
 #include "ir/ops.def"

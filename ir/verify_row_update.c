@@ -1,8 +1,7 @@
 // verify_row_update.c: what a SCATTER kernel of several members (ir/row_update.h) must keep to:
 //   - the first member, its anchor, is a scatter_add, the others are computed from it row by row;
 //   - nobody else uses a member but writes, and what they write to a state is, in rows that no
-//   index
-//     names, what the state holds there.
+//     index names, what the state holds there.
 #include "ir/row_update.h"
 #include "ir/verify.h"
 

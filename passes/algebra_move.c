@@ -100,8 +100,7 @@ ir_node *alg_slice_of_pad(ir_builder *b, ir_node *n) {
   return ir_slice(b, padded->in[0], new_start, new_stop, step);
 }
 
-// --- concat
-// ----------------------------------------------------------------------------------------
+// --- concat --------------------------------------------------------------------------------------
 
 // concat x -> x;  concat (concat x, y), z along one axis -> concat x, y, z where nobody else uses
 // the inner one: else it is there anyway, and a chain of n concats would have n * n operands.
@@ -167,8 +166,7 @@ ir_node *alg_slice_of_concat(ir_builder *b, ir_node *n) {
   return ir_slice(b, joined->in[k], new_start, new_stop, step);
 }
 
-// --- sums of pads
-// ------------------------------------------------------------------------------------
+// --- sums of pads --------------------------------------------------------------------------------
 enum { MAX_PARTS = 64 };
 
 // Operands of a tree of adds that are all zero pads along one axis.

@@ -158,8 +158,8 @@ ir_node *alg_abs(ir_builder *b, ir_node *n) {
   return x->op == IR_NEG && ir_is_float(n->type.dtype) ? ir_unary(b, IR_ABS, x->in[0]) : NULL;
 }
 
-// --- select, cast, stop
-// ---------------------------------------------------------------------------- select(true, x, y)
+// --- select, cast, stop --------------------------------------------------------------------------
+// select(true, x, y)
 // -> x;  select(false, x, y) -> y;  select(c, x, x) -> x; select(not c, x, y) -> select(c, y, x);
 // select(c, true, false) -> c
 ir_node *alg_select(ir_builder *b, ir_node *n) {

@@ -2,8 +2,7 @@
 //
 //   before:  %loss = ...                       after:  %loss = ...
 //            %g = grad %loss, %w                       %d.loss = const {value=1.0}
-//            %h = grad %loss, %b                       %d.y = ...        # adjoints, last node
-//            first
+//            %h = grad %loss, %b                       %d.y = ...        # adjoints, last node first
 //                                                      %d.w = ...        # stands for %g
 //                                                      %d.b = ...        # stands for %h
 //

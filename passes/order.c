@@ -170,8 +170,7 @@ static void add_edges(order *o) {
   o->dropped = IR_NEW_ARRAY(o->arena, bool, wish + 1);
 }
 
-// --- bytes that a kernel sets free
-// -----------------------------------------------------------------
+// --- bytes that a kernel sets free ---------------------------------------------------------------
 static bool ends_with(const order *o, const ir_node *n) {
   return n->kernel && !o->kept[n->id] && o->readers[n->id] == 1;
 }
@@ -208,8 +207,7 @@ static void pass_gains_on(order *o, int k) {
   }
 }
 
-// --- Kahn
-// -------------------------------------------------------------------------------------------
+// --- Kahn ----------------------------------------------------------------------------------------
 static void push_if_ready(order *o, int k) {
   if (is_ready(o, k))
     heap_push(o, k);

@@ -94,8 +94,8 @@ static void place_staging(planner *x, ir_map *inputs) {
   x->p->staging_bytes = 2 * slot_bytes;
 }
 
-// --- temporaries
-// ----------------------------------------------------------------------------------- Buffers that
+// --- temporaries ---------------------------------------------------------------------------------
+// Buffers that
 // take over each other's memory are one interval. Returns the interval of each buffer.
 static int *join_reused(planner *x, const plan_live *l, plan_interval *iv, size_t *num) {
   int *unit = IR_NEW_ARRAY(x->arena, int, l->buffers.num + 1);
@@ -156,8 +156,7 @@ static void add_temps(planner *x, plan_live *l) {
     x->p->bound_bytes = bound;
 }
 
-// --- offsets of nodes
-// ---------------------------------------------------------------------------------
+// --- offsets of nodes ----------------------------------------------------------------------------
 static int64_t offset_of_state(const plan *p, const ir_state *s) {
   return p->buffers.at[s->id].offset;
 }

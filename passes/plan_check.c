@@ -24,8 +24,7 @@ typedef struct checker {
 
 #define FAIL(c, ...) ((c)->errors++, ir_buf_printf((c)->out, __VA_ARGS__))
 
-// --- owners: 0 nobody, then states, then nodes, then workspaces
-// -----------------------------------
+// --- owners: 0 nobody, then states, then nodes, then workspaces ----------------------------------
 static int owner_of_state(const ir_state *s) {
   return 1 + (int)s->id;
 }
@@ -66,8 +65,7 @@ static void must_hold(checker *c, const ir_node *n, const char *who) {
          (long long)at, owner_name(c, owner));
 }
 
-// --- one kernel
-// -------------------------------------------------------------------------------------
+// --- one kernel ----------------------------------------------------------------------------------
 // Temporaries, or exactly the state that a write gives the value to.
 static void check_target(checker *c, const ir_node *n) {
   int64_t at = offset_of(c, n), low = c->p->state_bytes + c->p->staging_bytes;
@@ -141,8 +139,7 @@ static void check_kernel(checker *c, const ir_kernel *k) {
   }
 }
 
-// --- one function
-// ------------------------------------------------------------------------------------
+// --- one function --------------------------------------------------------------------------------
 static void add_bounds(checker *c, int64_t **bounds, size_t *num) {
   IR_VEC(int64_t) v = {0};
   for (size_t i = 0; i < c->p->buffers.num; i++) {
@@ -232,8 +229,7 @@ static void leave_function(checker *c) {
   }
 }
 
-// --- the buffers as reported
-// -----------------------------------------------------------------------
+// --- the buffers as reported ---------------------------------------------------------------------
 static bool is_whole_run(const plan_buffer *b) {
   return b->kind == PLAN_STATE || b->kind == PLAN_STAGING;
 }

@@ -23,8 +23,7 @@ static plan_buffer *buffer_of(const plan_live *l, const ir_node *n) {
   return i < 0 ? NULL : &l->buffers.at[i];
 }
 
-// --- writes
-// ---------------------------------------------------------------------------------------
+// --- writes --------------------------------------------------------------------------------------
 static void find_last_reads(live *v) {
   for (size_t k = 0; k < v->out->f->kernels.num; k++)
     for (size_t i = 0; i < v->io[k].in.num; i++)
@@ -65,8 +64,7 @@ static void decide_writes(live *v) {
   }
 }
 
-// --- buffers
-// ----------------------------------------------------------------------------------------
+// --- buffers -------------------------------------------------------------------------------------
 static void add_buffer(live *v, plan_buffer b) {
   if (b.node)
     v->out->buffer_of[b.node->id] = (int)v->out->buffers.num;
@@ -130,8 +128,7 @@ static void extend_outputs(live *v) {
     extend_to_end(v, v->out->f->results.at[i].node, PLAN_RESULT);
 }
 
-// --- in-place reuse
-// -----------------------------------------------------------------------------------
+// --- in-place reuse ------------------------------------------------------------------------------
 static bool dies_here(const live *v, const ir_node *in, const ir_kernel *k, const plan_buffer *b) {
   const plan_buffer *x = in->kernel ? buffer_of(v->out, in) : NULL;
   return x && !v->kept[in->id] && x->last == (int)k->id && x->bytes == b->bytes;

@@ -107,8 +107,7 @@ static void insert(packer *p, placed x) {
   widen(b, &x);
 }
 
-// --- gaps
-// -----------------------------------------------------------------------------------------
+// --- gaps ----------------------------------------------------------------------------------------
 typedef struct gap {
   int64_t size;         // wanted
   bool tightest;        // else: lowest
@@ -171,8 +170,7 @@ static void keep_if_better(packer *p, int64_t height) {
   memcpy(p->best, p->offset, sizeof(int64_t) * p->n);
 }
 
-// --- greedy orders
-// ------------------------------------------------------------------------------------
+// --- greedy orders -------------------------------------------------------------------------------
 typedef struct key {
   double first, second, third; // smaller goes first
   int at;
@@ -237,8 +235,7 @@ static void try_orders(packer *p, int *best_order) {
     }
 }
 
-// --- improvement
-// ---------------------------------------------------------------------------------------
+// --- improvement ---------------------------------------------------------------------------------
 // xorshift64*: the same numbers every time.
 static uint32_t next_random(uint64_t *s) {
   *s ^= *s >> 12;
@@ -282,8 +279,7 @@ static void improve(packer *p, int *order) {
   }
 }
 
-// --- times
-// ---------------------------------------------------------------------------------------------
+// --- times ---------------------------------------------------------------------------------------
 static int compare_times(const void *pa, const void *pb) {
   int64_t a = *(const int64_t *)pa, b = *(const int64_t *)pb;
   return a < b ? -1 : a > b;

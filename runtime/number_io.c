@@ -4,8 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-// --- bf16 and f16: to nearest, ties to even
-// --------------------------------------------------------
+// --- bf16 and f16: to nearest, ties to even ------------------------------------------------------
 static uint16_t to_bf16(float x) {
   uint32_t u;
   memcpy(&u, &x, sizeof u);

@@ -126,8 +126,7 @@ void emu_shared(emu_launch_state *l, emu_array *a, int64_t first, int64_t count,
     touch(l, a, i, how, from);
 }
 
-// --- asynchronous copies: a write by the thread at both ends, and untouchable in between
-// ----------
+// --- asynchronous copies: a write by the thread at both ends, and untouchable in between ---------
 void emu_shared_take_away(emu_launch_state *l, emu_array *a, int64_t first, int64_t count,
                           void *from) {
   for (int64_t i = first; i < first + count; i++) {

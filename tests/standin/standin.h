@@ -9,9 +9,8 @@
 //
 // Environment:
 //   MLTC_STANDIN_KERNELS     shared libraries with the kernels, separated by ':' (execute.c)
-//   MLTC_STANDIN_SEED        0: everything as late as possible (default); 1: at once; others:
-//   random MLTC_STANDIN_FAULT       call:N[:error][,...]: the Nth call of that name fails (999:
-//   unknown);
+//   MLTC_STANDIN_SEED        0: everything as late as possible (default); 1: at once; others: random
+//   MLTC_STANDIN_FAULT       call:N[:error][,...]: the Nth call of that name fails (999: unknown);
 //                            `kernel:N`: the Nth kernel goes wrong on the device (700)
 //   MLTC_STANDIN_DEVICES, MLTC_STANDIN_CAPABILITY, MLTC_STANDIN_MEMORY, MLTC_STANDIN_DRIVER
 //                            GPUs (1), "9.0", bytes of each (1 GiB), driver version (13000)

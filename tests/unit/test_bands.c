@@ -2,7 +2,7 @@
 //   - comparisons of index arithmetic: against the oracle, element by element, with bands no wider
 //     than they must be;
 //   - outside `nonzero` the oracle has zeros, on random graphs, also where other values are
-//   infinite;
+//     infinite;
 //   - what lies outside `needed` may be NaN, and no result or state changes;
 //   - the products that matter are counted as one by one.
 #include "passes/band.h"
@@ -228,8 +228,8 @@ static void check_graph(uint64_t seed, int *zeros, int *needs) {
   ir_arena_free(a);
 }
 
-// --- rule by rule
-// ---------------------------------------------------------------------------------- %see: column
+// --- rule by rule --------------------------------------------------------------------------------
+// %see: column
 // <= row. %m: f32[4,6], 0 above the diagonal. %v: f32[4,6] of which nothing is known.
 static const char prelude[] = "%v = input : f32[4,6]\n"
                               "%row = iota {axis=0} : i32[4,6]\n"

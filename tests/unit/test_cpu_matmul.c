@@ -133,8 +133,7 @@ static int all_problems(test *tests, ir_arena *arena) {
   return num;
 }
 
-// --- text
-// -----------------------------------------------------------------------------------------
+// --- text ----------------------------------------------------------------------------------------
 
 // c = 3 + sum / 2, wherever c.batch, c.m and c.n say; plain edges: the sum itself.
 static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out) {
@@ -174,8 +173,7 @@ static bool compile(const test *tests, int num, ir_arena *arena, const char *bas
                           cc, base, source)) == 0;
 }
 
-// --- running
-// --------------------------------------------------------------------------------------
+// --- running -------------------------------------------------------------------------------------
 
 // `bytes` that end where a forbidden page begins.
 static char *guarded(size_t bytes) {

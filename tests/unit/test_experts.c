@@ -92,8 +92,7 @@ static ir_tensor_value run(ir_arena *a, ir_world *w, const char *func, uint64_t 
   return ir_interp(w, f, &x)[result_of(f, result)->id];
 }
 
-// --- against the dense one
-// -----------------------------------------------------------------------------------------
+// --- against the dense one -----------------------------------------------------------------------
 static void compare_states(const ir_world *x, const ir_world *y, const char *what) {
   for (size_t i = 0; i < x->module->states.num; i++) {
     const char *name = x->module->states.at[i]->name;
@@ -132,8 +131,7 @@ static void check_dense(const mixture *x) {
   ir_arena_free(a);
 }
 
-// --- gradients against forward mode
-// -------------------------------------------------------------------------------------------
+// --- gradients against forward mode --------------------------------------------------------------
 // What a step takes from the parameters, along random directions, is the learning rate times the
 // slope of the loss.
 static void check_slopes(const mixture *x) {
@@ -161,8 +159,7 @@ static void check_slopes(const mixture *x) {
   ir_arena_free(a);
 }
 
-// --- the balance loss
-// -----------------------------------------------------------------------------------------
+// --- the balance loss ----------------------------------------------------------------------------
 // Token i is row i % 4 of the unit matrix, and its logits are row i % 4 of `router`.
 static double balance_of(const char *k, bool one_token, const double *router) {
   ir_arena *a = ir_arena_new();

@@ -186,8 +186,7 @@ static void check_file(const char *path) {
   ir_arena_free(a);
 }
 
-// --- files made to break things
-// ----------------------------------------------------------------------
+// --- files made to break things ------------------------------------------------------------------
 static char *many(ir_arena *a, const char *before, const char *part, int n, const char *after) {
   ir_buf b = ir_buf_new(a);
   ir_buf_puts(&b, before);

@@ -46,8 +46,7 @@ static void check_shortcuts(ir_arena *a) {
   support_verifies(b.func->module, "shortcuts");
 }
 
-// --- rewriting
-// ------------------------------------------------------------------------------------
+// --- rewriting -----------------------------------------------------------------------------------
 static const char graph[] = "mltc-ir 1\n"
                             "module t\n"
                             "func step {\n"
@@ -112,8 +111,7 @@ static void check_rewrites(ir_arena *a) {
                 "  %c = abs %b : f32[4]\n  %copy = copy %c : f32[4]\n  result output c = %copy");
 }
 
-// --- dead nodes
-// ---------------------------------------------------------------------------------------
+// --- dead nodes ----------------------------------------------------------------------------------
 static void check_dead(ir_arena *a) {
   ir_module *m = support_module(a, "mltc-ir 1\nmodule t\nstate w : f32[4] role=param\n"
                                    "func step {\n"

@@ -136,8 +136,7 @@ static void check_line(const line *l) {
   ir_arena_free(a);
 }
 
-// --- ops that give no tangents
-// --------------------------------------------------------------------
+// --- ops that give no tangents -------------------------------------------------------------------
 static void check_states(void) {
   ir_arena *a = ir_arena_new();
   ir_module *m = support_module(a, "mltc-ir 1\nmodule t\nstate w : f32[2] role=param\n"

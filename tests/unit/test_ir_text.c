@@ -98,8 +98,8 @@ static void check_kernels(ir_arena *a) {
                 "}\n");
 }
 
-// --- errors
-// --------------------------------------------------------------------------------------- A text
+// --- errors --------------------------------------------------------------------------------------
+// A text
 // with one error, and what must be said of it.
 static const struct {
   const char *text, *want, *help;
@@ -220,8 +220,7 @@ static void check_several(ir_arena *a) {
     CHECK(strstr(why, lines[i]), "no error at %s\n%s", lines[i], why);
 }
 
-// --- any bytes
-// ---------------------------------------------------------------------------------------
+// --- any bytes -----------------------------------------------------------------------------------
 static uint64_t next(uint64_t *state) {
   *state = *state * 6364136223846793005u + 1442695040888963407u;
   return *state >> 33;

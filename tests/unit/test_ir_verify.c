@@ -49,8 +49,7 @@ typedef struct broken {
   ir_node **n; // nodes of f
 } broken;
 
-// --- breaking the plain module
-// --------------------------------------------------------------------
+// --- breaking the plain module -------------------------------------------------------------------
 static void operand_null(broken *b) {
   b->n[Y]->in[0] = NULL;
 }
@@ -144,8 +143,7 @@ static void kernel_none(broken *b) {
   b->n[Y]->kernel = k;
 }
 
-// --- breaking the fused module
-// ----------------------------------------------------------------------
+// --- breaking the fused module -------------------------------------------------------------------
 static void member_foreign(broken *b) {
   ir_node *n = IR_NEW(b->m->arena, ir_node);
   n->name = "foreign";
@@ -352,8 +350,8 @@ static void check_annotation(void) {
   ir_arena_free(a);
 }
 
-// --- did every rule speak?
-// -------------------------------------------------------------------------- The longest stretch of
+// --- did every rule speak? -----------------------------------------------------------------------
+// The longest stretch of
 // a format between conversions.
 static void longest_piece(const char *from, const char *to, const char **piece, size_t *len) {
   *len = 0;

@@ -98,8 +98,7 @@ static void expect(bool ok, const char *what, const outcome *o) {
               o->log, o->diags);
 }
 
-// --- order and rounds
-// -----------------------------------------------------------------------------
+// --- order and rounds ----------------------------------------------------------------------------
 static void check_rounds(ir_arena *a) {
   outcome o = run(a, simplifying, (pass_options){0});
   expect(o.ok && strcmp(o.trace.text, "algebra cse dce algebra cse dce own_outputs ") == 0,
@@ -156,8 +155,7 @@ static void check_grouped(ir_arena *a) {
     test_fail("a module with kernels ran: %s", t.text);
 }
 
-// --- options
-// ---------------------------------------------------------------------------------------
+// --- options -------------------------------------------------------------------------------------
 static void check_disable(ir_arena *a) {
   outcome o =
       run(a, simplifying,
@@ -216,8 +214,7 @@ static void check_keep(ir_arena *a, const char *dir) {
   expect(!o.ok && strstr(o.diags, "E0505"), "a folder that cannot be", &o);
 }
 
-// --- reproducers
-// --------------------------------------------------------------------------------------
+// --- reproducers ---------------------------------------------------------------------------------
 static const char *fault_of(ir_arena *a, const pass_info *list, int *code) {
   int fd[2];
   if (pipe(fd) != 0)

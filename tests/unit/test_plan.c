@@ -135,8 +135,7 @@ static void test_workspace(void) {
   ir_arena_free(a);
 }
 
-// --- plan_check sees what is wrong
-// ----------------------------------------------------------------
+// --- plan_check sees what is wrong ---------------------------------------------------------------
 typedef void (*damage)(plan *p, ir_module *m);
 
 static void move_node(plan *p, ir_module *m, const char *name, int64_t to) {
@@ -220,8 +219,7 @@ static void test_lost_copy(void) {
   ir_arena_free(a);
 }
 
-// --- printed forms
-// ------------------------------------------------------------------------------------
+// --- printed forms -------------------------------------------------------------------------------
 static int64_t json_int(json_object *o, const char *key) {
   json_object *v;
   CHECK(json_object_object_get_ex(o, key, &v), "no key %s", key);
@@ -268,8 +266,8 @@ static void test_print(void) {
   ir_arena_free(a);
 }
 
-// --- random networks
-// ----------------------------------------------------------------------------------- Interval ends
+// --- random networks -----------------------------------------------------------------------------
+// Interval ends
 // as the plan reports them, against what kernels really read.
 static void test_random(uint64_t seed, int nodes, double *worst) {
   ir_arena *a = ir_arena_new();

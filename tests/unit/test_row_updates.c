@@ -1,9 +1,8 @@
 // test_row_updates.c: updates of tables by rows.
 //   - the pass: which updates become kernels that touch only named rows, and which stay dense;
 //   - kernels for CPUs and, on the emulator, for GPUs, by walking and by sorting, against the
-//   oracle,
-//     with outputs apart from the tables and over them: indices named twice, out of range, a
-//     scalar;
+//     oracle, with outputs apart from the tables and over them: indices named twice, out of range,
+//     a scalar;
 //   - what a step moves and keeps does not grow with the table.
 // `-v [NAME]` prints the generated text.
 #include "codegen/program.h"
