@@ -8,10 +8,10 @@
 // The buffers of one function before they have offsets.
 typedef struct plan_live {
   ir_func *f;
-  IR_VEC(plan_buffer) buffers; // TEMP, RESULT, WORKSPACE, by first kernel; `reuses` is local
-  int *buffer_of;              // [node id] index into buffers, -1
-  const ir_state **in_place;   // [node id] the state that the node is computed into, or NULL
-  IR_VEC(ir_node *) copied;    // WRITE nodes that need a copy
+  IR_VEC(plan_buffer) buffers;    // TEMP, RESULT, WORKSPACE, by first kernel; `reuses` is local
+  int *buffer_of;                 // [node id] index into buffers, -1
+  const ir_state **in_place;      // [node id] the state that the node is computed into, or NULL
+  IR_VEC(const ir_node *) copied; // WRITE nodes that need a copy
 } plan_live;
 plan_live plan_live_func(ir_arena *a, ir_func *f);
 

@@ -1,0 +1,289 @@
+// schedule.c: see schedule.h.
+//
+//   step 0: kernel 0 matmul { %p }            p   [0, 1]
+//   step 1: kernel 1 loop   { %h }            h   [1, 3]   in place of p: h[i] needs p[i] only
+//   step 2: kernel 2 matmul { %dw }
+//   step 3: kernel 3 loop   { %w.new }        no life: computed in @w, which no later step reads
+#include "passes/schedule.h"
+
+#include <string.h>
+
+#include "passes/plan_parts.h"
+
+// --- the function --------------------------------------------------------------------------------
+static void add_values(sched *s, int k, const dom_io *io) {
+  sched_kernel *x = &s->kernels[k];
+  x->first_value = s->num_values;
+  x->num_values = (int)io->out.num;
+  for (size_t i = 0; i < io->out.num; i++) {
+    ir_node *n = io->out.at[i];
+    s->value_of[n->id] = s->num_values;
+    s->values[s->num_values++] = (sched_value){.node = n, .kernel = k, .bytes = ir_bytes(&n->type)};
+  }
+}
+
+static void add_operands(sched *s, int k, const dom_io *io) {
+  sched_kernel *x = &s->kernels[k];
+  sched_in *in = IR_NEW_ARRAY(s->arena, sched_in, io->in.num + 1);
+  for (size_t i = 0; i < io->in.num; i++) {
+    const ir_node *owner = dom_owner(io->in.at[i]);
+    in[i] = (sched_in){io->in.at[i], owner->kernel ? s->value_of[owner->id] : -1};
+    BUG_IF(owner->kernel && in[i].value < 0, "%s reads %s, which has no memory", x->k->name,
+           owner->name);
+  }
+  x->in = in;
+  x->num_in = (int)io->in.num;
+  x->may_overwrite =
+      IR_NEW_ARRAY(s->arena, signed char, (size_t)x->num_in *(size_t)x->num_values + 1);
+}
+
+static void add_uses_at_end(sched *s) {
+  for (size_t i = 0; i < s->f->nodes.num; i++) {
+    const ir_node *n = s->f->nodes.at[i];
+    if (n->op != IR_WRITE)
+      continue;
+    int v = s->value_of[n->in[0]->id];
+    BUG_IF(v < 0, "write @%s of a value without memory: %s (pass_own_outputs)", n->state->name,
+           n->in[0]->name);
+    s->values[v].write = n;
+    IR_PUSH(s->arena, s->writes, n);
+  }
+  for (size_t i = 0; i < s->f->results.num; i++) {
+    const ir_node *n = s->f->results.at[i].node;
+    int v = s->value_of[n->id];
+    BUG_IF(v < 0, "result %s has no memory (pass_own_outputs)", n->name);
+    s->values[v].result = true;
+  }
+}
+
+sched *sched_new(ir_arena *a, ir_func *f) {
+  sched *s = IR_NEW(a, sched);
+  *s = (sched){.arena = a, .f = f, .num_kernels = (int)f->kernels.num};
+  s->kernels = IR_NEW_ARRAY(a, sched_kernel, f->kernels.num + 1);
+  s->value_of = IR_NEW_ARRAY(a, int, f->next_id + 1);
+  memset(s->value_of, -1, sizeof(int) * (f->next_id + 1));
+  size_t num_values = 0;
+  dom_io *io = IR_NEW_ARRAY(a, dom_io, f->kernels.num + 1);
+  for (size_t k = 0; k < f->kernels.num; k++) {
+    s->kernels[k].k = f->kernels.at[k];
+    io[k] = dom_kernel_io(a, f->kernels.at[k]);
+    num_values += io[k].out.num;
+  }
+  s->values = IR_NEW_ARRAY(a, sched_value, num_values + 1);
+  for (int k = 0; k < s->num_kernels; k++)
+    add_values(s, k, &io[k]);
+  for (int k = 0; k < s->num_kernels; k++)
+    add_operands(s, k, &io[k]);
+  add_uses_at_end(s);
+  return s;
+}
+
+bool sched_may_overwrite(sched *s, int k, int out, int in) {
+  sched_kernel *x = &s->kernels[k];
+  signed char *known = &x->may_overwrite[out * x->num_in + in];
+  if (*known == 0) {
+    if (!x->dom && x->k->family == IR_FAMILY_LOOP)
+      x->dom = dom_build(s->arena, x->k);
+    bool may = x->dom && plan_loop_may_overwrite(x->dom, x->in[in].node,
+                                                 s->values[x->first_value + out].node);
+    *known = may ? 1 : -1;
+  }
+  return *known > 0;
+}
+
+// --- writes --------------------------------------------------------------------------------------
+typedef struct liver {
+  sched *s;
+  ir_arena *arena;
+  const int *steps;
+  size_t num;
+  sched_lives out;
+  int *current; // [value] its latest life, -1
+} liver;
+
+static const ir_node *read_by(const sched_kernel *k, const ir_state *state) {
+  for (int i = 0; i < k->num_in; i++)
+    if (k->in[i].node->op == IR_READ && k->in[i].node->state == state)
+      return k->in[i].node;
+  return NULL;
+}
+
+// [state id] the last step that reads it, -1.
+static int *find_last_reads(const liver *v) {
+  size_t states = v->s->f->module->states.num;
+  int *last = IR_NEW_ARRAY(v->arena, int, states + 1);
+  memset(last, -1, sizeof(int) * (states + 1));
+  for (size_t t = 0; t < v->num; t++) {
+    const sched_kernel *k = &v->s->kernels[v->steps[t]];
+    for (int i = 0; i < k->num_in; i++)
+      if (k->in[i].node->op == IR_READ)
+        last[k->in[i].node->state->id] = (int)t;
+  }
+  return last;
+}
+
+// All readers are before the writer, or are the writer itself at the same elements. A value that
+// already went to another state stays there.
+static bool can_be_in_place(const liver *v, const ir_node *write, int last_read, int step) {
+  int value = v->s->value_of[write->in[0]->id];
+  const sched_kernel *k = &v->s->kernels[v->s->values[value].kernel];
+  if (v->out.in_place[value] || last_read > step)
+    return false;
+  const ir_node *own = read_by(k, write->state);
+  return !own || plan_may_overwrite(v->arena, k->k, own, write->in[0]);
+}
+
+static void decide_writes(liver *v) {
+  const int *last_read = find_last_reads(v);
+  int *step_of = IR_NEW_ARRAY(v->arena, int, v->s->num_kernels + 1);
+  for (size_t t = 0; t < v->num; t++)
+    step_of[v->steps[t]] = (int)t;
+  for (size_t i = 0; i < v->s->writes.num; i++) {
+    const ir_node *w = v->s->writes.at[i];
+    int value = v->s->value_of[w->in[0]->id];
+    if (can_be_in_place(v, w, last_read[w->state->id], step_of[v->s->values[value].kernel]))
+      v->out.in_place[value] = w->state;
+    else
+      IR_PUSH(v->arena, v->out.copied, w);
+  }
+}
+
+// --- lives ---------------------------------------------------------------------------------------
+static void read_operands(liver *v, int t) {
+  const sched_kernel *k = &v->s->kernels[v->steps[t]];
+  for (int i = 0; i < k->num_in; i++) {
+    int value = k->in[i].value;
+    if (value < 0 || v->out.in_place[value])
+      continue;
+    BUG_IF(v->current[value] < 0, "%s reads %s before it is computed", k->k->name,
+           v->s->values[value].node->name);
+    v->out.at.at[v->current[value]].last = t;
+  }
+}
+
+static sched_life life_at(int t, int kernel) {
+  return (sched_life){.value = -1, .kernel = kernel, .first = t, .last = t, .reuses = -1};
+}
+
+static void make_values(liver *v, int t) {
+  int kernel = v->steps[t];
+  const sched_kernel *k = &v->s->kernels[kernel];
+  for (int i = 0; i < k->num_values; i++) {
+    int value = k->first_value + i;
+    if (v->out.in_place[value])
+      continue;
+    sched_life l = life_at(t, kernel);
+    l.value = value;
+    l.kind = PLAN_TEMP;
+    l.bytes = v->s->values[value].bytes;
+    v->current[value] = (int)v->out.at.num;
+    IR_PUSH(v->arena, v->out.at, l);
+  }
+  if (k->k->workspace > 0) {
+    sched_life l = life_at(t, kernel);
+    l.kind = PLAN_WORKSPACE;
+    l.bytes = k->k->workspace;
+    IR_PUSH(v->arena, v->out.at, l);
+  }
+}
+
+// Results, and values that are copied to states when the function ends.
+static void extend_to_end(liver *v) {
+  for (int i = 0; i < v->s->num_values; i++) {
+    const sched_value *x = &v->s->values[i];
+    if (v->current[i] < 0 || v->out.in_place[i] || (!x->result && !x->write))
+      continue;
+    sched_life *l = &v->out.at.at[v->current[i]];
+    l->last = (int)v->num - 1;
+    if (x->result)
+      l->kind = PLAN_RESULT;
+  }
+}
+
+// --- in-place reuse ------------------------------------------------------------------------------
+static bool is_kept(const sched *s, int value) {
+  return s->values[value].result || s->values[value].write;
+}
+
+// The life of operand `in`, when the step at hand is the last to need it and it has `bytes`.
+static int dying(const liver *v, const sched_kernel *k, int t, int in, int64_t bytes) {
+  int value = k->in[in].value;
+  if (value < 0 || v->out.in_place[value] || k->in[in].node->stretch_of || is_kept(v->s, value))
+    return -1;
+  int life = v->current[value];
+  const sched_life *x = &v->out.at.at[life];
+  return x->last == t && x->bytes == bytes ? life : -1;
+}
+
+static bool is_taken(const liver *v, size_t first, size_t end, int life) {
+  for (size_t i = first; i < end; i++)
+    if (v->out.at.at[i].reuses == life)
+      return true;
+  return false;
+}
+
+// The first dying operand that the output of `life` may be computed over.
+static void reuse_operand(liver *v, int t, size_t first, size_t life) {
+  int kernel = v->steps[t];
+  const sched_kernel *k = &v->s->kernels[kernel];
+  sched_life *b = &v->out.at.at[life];
+  for (int i = 0; i < k->num_in; i++) {
+    int x = dying(v, k, t, i, b->bytes);
+    if (x >= 0 && !is_taken(v, first, life, x) &&
+        sched_may_overwrite(v->s, kernel, b->value - k->first_value, i)) {
+      b->reuses = x;
+      return;
+    }
+  }
+}
+
+static void reuse_operands(liver *v) {
+  memset(v->current, -1, sizeof(int) * ((size_t)v->s->num_values + 1));
+  for (size_t first = 0; first < v->out.at.num;) {
+    int t = v->out.at.at[first].first;
+    size_t end = first;
+    for (; end < v->out.at.num && v->out.at.at[end].first == t; end++)
+      if (v->out.at.at[end].value >= 0)
+        reuse_operand(v, t, first, end);
+    for (size_t i = first; i < end; i++)
+      if (v->out.at.at[i].value >= 0)
+        v->current[v->out.at.at[i].value] = (int)i;
+    first = end;
+  }
+}
+
+sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num) {
+  liver v = {.s = s, .arena = a, .steps = steps, .num = num};
+  size_t values = (size_t)s->num_values + 1;
+  v.out.in_place = IR_NEW_ARRAY(a, const ir_state *, values);
+  v.current = IR_NEW_ARRAY(a, int, values);
+  memset(v.current, -1, sizeof(int) * values);
+  decide_writes(&v);
+  for (size_t t = 0; t < num; t++) {
+    read_operands(&v, (int)t);
+    make_values(&v, (int)t);
+  }
+  extend_to_end(&v);
+  reuse_operands(&v);
+  return v.out;
+}
+
+// A life that takes over another's memory adds nothing at its first step.
+int64_t sched_live_bytes(const sched_lives *l, size_t num, int64_t *live) {
+  memset(live, 0, sizeof(int64_t) * num);
+  int64_t at = 0, most = 0;
+  for (size_t i = 0; i < l->at.num; i++) {
+    const sched_life *x = &l->at.at[i];
+    size_t from = (size_t)x->first + (x->reuses >= 0);
+    if (from > (size_t)x->last)
+      continue;
+    live[from] += plan_align(x->bytes);
+    if ((size_t)x->last + 1 < num)
+      live[x->last + 1] -= plan_align(x->bytes);
+  }
+  for (size_t t = 0; t < num; t++) {
+    live[t] = at += live[t];
+    most = at > most ? at : most;
+  }
+  return most;
+}

@@ -1,0 +1,76 @@
+// schedule.h: a function as the planner sees it: kernels, the values that they make and read, and
+// how long each value lives when the kernels run in some order, some of them more than once.
+//
+//   kernels   0 { %h = relu(x @ w) }  1 { %y = sum(h) }  2 { %d = .. y }  3 { %dw = .. h, d }
+//   steps     0 1 2 3                 h lives from step 0 to step 3
+//   steps     0 1 2 0 3               h lives from 0 to 1, and again from 3 to 4
+//
+// One set of rules for whoever asks: the plan of the order that stands (plan_live.c), and all who
+// look for a better one. Needs: pass_fuse, and workspaces where they are to count.
+#ifndef PASSES_SCHEDULE_H
+#define PASSES_SCHEDULE_H
+
+#include "passes/domain.h"
+#include "passes/plan.h"
+
+// What a kernel reads: a buffer, a stretch of one, a state or an input.
+typedef struct sched_in {
+  ir_node *node;
+  int value; // -1: a state or an input of the function
+} sched_in;
+
+typedef struct sched_kernel {
+  ir_kernel *k;
+  const sched_in *in; // in order of dom_kernel_io
+  int num_in;
+  int first_value, num_values; // its outputs: sched.values[first_value ..]
+  const domain *dom;           // when first asked for; LOOP kernels only
+  signed char *may_overwrite;  // [output * num_in + in]: 1 yes, -1 no, 0 not asked yet
+} sched_kernel;
+
+typedef struct sched_value {
+  ir_node *node;
+  int kernel;
+  int64_t bytes;
+  const ir_node *write; // WRITE of it; NULL: it goes to no state
+  bool result;
+} sched_value;
+
+typedef struct sched {
+  ir_arena *arena;
+  ir_func *f;
+  int num_kernels, num_values;
+  sched_kernel *kernels;          // by ir_kernel.id
+  sched_value *values;            // by kernel
+  int *value_of;                  // [node id] -1: no kernel's output
+  IR_VEC(const ir_node *) writes; // of values, in order of the function
+} sched;
+
+// Lives as long as `a`. kernel->id must be positions in f->kernels.
+sched *sched_new(ir_arena *a, ir_func *f);
+// True when kernel `k` may compute its output `out` (0 ..) over its operand `in` (0 ..).
+bool sched_may_overwrite(sched *s, int k, int out, int in);
+
+// Memory of one value, made by one step, or the workspace of a step.
+typedef struct sched_life {
+  int value; // -1: workspace
+  int kernel;
+  plan_kind kind;
+  int64_t bytes;
+  int first, last; // steps, inclusive
+  int reuses;      // life whose memory step `first` takes over in place; -1: none
+} sched_life;
+
+typedef struct sched_lives {
+  IR_VEC(sched_life) at;          // by first step
+  const ir_state **in_place;      // [value] the state that it is computed into; NULL: it has a life
+  IR_VEC(const ir_node *) copied; // WRITE nodes whose value has memory of its own
+} sched_lives;
+
+// Steps are kernel indices. Each operand must have been made by an earlier step: the last such
+// step is the one that is read. A kernel of which an output goes to a state runs once.
+sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num);
+// Bytes that are live at each step: `live` has `num` elements. Returns the most.
+int64_t sched_live_bytes(const sched_lives *l, size_t num, int64_t *live);
+
+#endif
