@@ -1,10 +1,21 @@
 // plan_pack.c: puts intervals of time into memory, one above the other, with few holes.
-#include <stdlib.h>
+//
+//   in   [0, 4) 64 bytes    [1, 3) 128 bytes    [4, 6) 192 bytes
+//   out  offset 0           offset 64           offset 0             height 192, the bound
+//
+// Intervals become items of parts that share no time. Each part is swept and placed in ten orders; what
+// is above its goal then gets turns, of the exact search or of shaken orders, until all parts are low
+// enough or the steps are spent. No part need be lower than the highest must be. docs/memory.md has the
+// methods. Limits are counts of steps: the same input gives the same offsets, but for a caller's clock.
 #include <string.h>
 
 #include "passes/plan_pack_parts.h"
 
-enum { COMPILE_STEPS = 100000000, EXACT_MOST = 3000, LOOK_EVERY = 100000 };
+enum {
+  COMPILE_STEPS = 100000000, // about half a second, where the bound is out of reach
+  EXACT_MOST = 3000,         // items: the search looks at all that is left for each that it places
+  LOOK_EVERY = 100000        // steps from one look at the clock to the next
+};
 
 bool pack_spend(pack_effort *e, int64_t steps) {
   const plan_pack_limits *l = e->limits;
