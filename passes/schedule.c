@@ -33,8 +33,27 @@ static void add_operands(sched *s, int k, const dom_io *io) {
   }
   x->in = in;
   x->num_in = (int)io->in.num;
+  s->most_in = x->num_in > s->most_in ? x->num_in : s->most_in;
   x->may_overwrite =
       IR_NEW_ARRAY(s->arena, signed char, (size_t)x->num_in *(size_t)x->num_values + 1);
+}
+
+static const ir_node *read_by(const sched_kernel *k, const ir_state *state) {
+  for (int i = 0; i < k->num_in; i++)
+    if (k->in[i].node->op == IR_READ && k->in[i].node->state == state)
+      return k->in[i].node;
+  return NULL;
+}
+
+// A kernel may read the state that it writes, if it reads the elements that it overwrites.
+static sched_write new_write(sched *s, const ir_node *n) {
+  sched_write w = {n, s->value_of[n->in[0]->id], true};
+  BUG_IF(w.value < 0, "write @%s of a value without memory: %s (pass_own_outputs)", n->state->name,
+         n->in[0]->name);
+  const sched_kernel *k = &s->kernels[s->values[w.value].kernel];
+  const ir_node *own = read_by(k, n->state);
+  w.may_overwrite = !own || plan_may_overwrite(s->arena, k->k, own, n->in[0]);
+  return w;
 }
 
 static void add_uses_at_end(sched *s) {
@@ -42,11 +61,9 @@ static void add_uses_at_end(sched *s) {
     const ir_node *n = s->f->nodes.at[i];
     if (n->op != IR_WRITE)
       continue;
-    int v = s->value_of[n->in[0]->id];
-    BUG_IF(v < 0, "write @%s of a value without memory: %s (pass_own_outputs)", n->state->name,
-           n->in[0]->name);
-    s->values[v].write = n;
-    IR_PUSH(s->arena, s->writes, n);
+    sched_write w = new_write(s, n);
+    s->values[w.value].write = n;
+    IR_PUSH(s->arena, s->writes, w);
   }
   for (size_t i = 0; i < s->f->results.num; i++) {
     const ir_node *n = s->f->results.at[i].node;
@@ -78,14 +95,19 @@ sched *sched_new(ir_arena *a, ir_func *f) {
   return s;
 }
 
+// An update of rows leaves the others as they are, which a table of its own must have first.
+static bool can_overwrite_operands(const ir_kernel *k) {
+  return k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL;
+}
+
 bool sched_may_overwrite(sched *s, int k, int out, int in) {
   sched_kernel *x = &s->kernels[k];
   signed char *known = &x->may_overwrite[out * x->num_in + in];
   if (*known == 0) {
-    if (!x->dom && x->k->family == IR_FAMILY_LOOP)
+    if (!x->dom && can_overwrite_operands(x->k))
       x->dom = dom_build(s->arena, x->k);
-    bool may = x->dom && plan_loop_may_overwrite(x->dom, x->in[in].node,
-                                                 s->values[x->first_value + out].node);
+    bool may = x->dom && plan_domain_may_overwrite(s->arena, x->k, x->dom, x->in[in].node,
+                                                   s->values[x->first_value + out].node);
     *known = may ? 1 : -1;
   }
   return *known > 0;
@@ -100,13 +122,6 @@ typedef struct liver {
   sched_lives out;
   int *current; // [value] its latest life, -1
 } liver;
-
-static const ir_node *read_by(const sched_kernel *k, const ir_state *state) {
-  for (int i = 0; i < k->num_in; i++)
-    if (k->in[i].node->op == IR_READ && k->in[i].node->state == state)
-      return k->in[i].node;
-  return NULL;
-}
 
 // [state id] the last step that reads it, -1.
 static int *find_last_reads(const liver *v) {
@@ -124,13 +139,8 @@ static int *find_last_reads(const liver *v) {
 
 // All readers are before the writer, or are the writer itself at the same elements. A value that
 // already went to another state stays there.
-static bool can_be_in_place(const liver *v, const ir_node *write, int last_read, int step) {
-  int value = v->s->value_of[write->in[0]->id];
-  const sched_kernel *k = &v->s->kernels[v->s->values[value].kernel];
-  if (v->out.in_place[value] || last_read > step)
-    return false;
-  const ir_node *own = read_by(k, write->state);
-  return !own || plan_may_overwrite(v->arena, k->k, own, write->in[0]);
+static bool can_be_in_place(const liver *v, const sched_write *w, int last_read, int step) {
+  return !v->out.in_place[w->value] && last_read <= step && w->may_overwrite;
 }
 
 static void decide_writes(liver *v) {
@@ -139,12 +149,12 @@ static void decide_writes(liver *v) {
   for (size_t t = 0; t < v->num; t++)
     step_of[v->steps[t]] = (int)t;
   for (size_t i = 0; i < v->s->writes.num; i++) {
-    const ir_node *w = v->s->writes.at[i];
-    int value = v->s->value_of[w->in[0]->id];
-    if (can_be_in_place(v, w, last_read[w->state->id], step_of[v->s->values[value].kernel]))
-      v->out.in_place[value] = w->state;
+    const sched_write *w = &v->s->writes.at[i];
+    const ir_state *state = w->node->state;
+    if (can_be_in_place(v, w, last_read[state->id], step_of[v->s->values[w->value].kernel]))
+      v->out.in_place[w->value] = state;
     else
-      IR_PUSH(v->arena, v->out.copied, w);
+      IR_PUSH(v->arena, v->out.copied, w->node);
   }
 }
 
@@ -215,36 +225,47 @@ static int dying(const liver *v, const sched_kernel *k, int t, int in, int64_t b
   return x->last == t && x->bytes == bytes ? life : -1;
 }
 
-static bool is_taken(const liver *v, size_t first, size_t end, int life) {
-  for (size_t i = first; i < end; i++)
+// Which of the lives that begin in one step, from `first` on, has taken over `life`; -1: none.
+static int owner_of(const liver *v, size_t first, int life) {
+  int t = v->out.at.at[first].first;
+  for (size_t i = first; i < v->out.at.num && v->out.at.at[i].first == t; i++)
     if (v->out.at.at[i].reuses == life)
-      return true;
-  return false;
+      return (int)i;
+  return -1;
 }
 
-// The first dying operand that the output of `life` may be computed over.
-static void reuse_operand(liver *v, int t, size_t first, size_t life) {
+// Gives the output of `life` a dying operand that it may be computed over. One that another output
+// of the step has (first ..) is taken from that, if it finds itself a different one: two outputs
+// take two operands wherever they can (augmenting paths, Kuhn).
+static bool reuse_operand(liver *v, int t, size_t first, size_t life, bool *tried) {
   int kernel = v->steps[t];
   const sched_kernel *k = &v->s->kernels[kernel];
   sched_life *b = &v->out.at.at[life];
   for (int i = 0; i < k->num_in; i++) {
-    int x = dying(v, k, t, i, b->bytes);
-    if (x >= 0 && !is_taken(v, first, life, x) &&
-        sched_may_overwrite(v->s, kernel, b->value - k->first_value, i)) {
+    int x = tried[i] ? -1 : dying(v, k, t, i, b->bytes);
+    if (x < 0 || !sched_may_overwrite(v->s, kernel, b->value - k->first_value, i))
+      continue;
+    tried[i] = true;
+    int owner = owner_of(v, first, x);
+    if (owner < 0 || reuse_operand(v, t, first, (size_t)owner, tried)) {
       b->reuses = x;
-      return;
+      return true;
     }
   }
+  return false;
 }
 
 static void reuse_operands(liver *v) {
+  bool *tried = IR_NEW_ARRAY(v->arena, bool, v->s->most_in + 1);
   memset(v->current, -1, sizeof(int) * ((size_t)v->s->num_values + 1));
   for (size_t first = 0; first < v->out.at.num;) {
     int t = v->out.at.at[first].first;
     size_t end = first;
     for (; end < v->out.at.num && v->out.at.at[end].first == t; end++)
-      if (v->out.at.at[end].value >= 0)
-        reuse_operand(v, t, first, end);
+      if (v->out.at.at[end].value >= 0) {
+        memset(tried, false, sizeof(bool) * (size_t)v->s->most_in);
+        reuse_operand(v, t, first, end, tried);
+      }
     for (size_t i = first; i < end; i++)
       if (v->out.at.at[i].value >= 0)
         v->current[v->out.at.at[i].value] = (int)i;

@@ -24,7 +24,7 @@ typedef struct sched_kernel {
   const sched_in *in; // in order of dom_kernel_io
   int num_in;
   int first_value, num_values; // its outputs: sched.values[first_value ..]
-  const domain *dom;           // when first asked for; LOOP kernels only
+  const domain *dom;           // when first asked for; NULL where no output may lie over an operand
   signed char *may_overwrite;  // [output * num_in + in]: 1 yes, -1 no, 0 not asked yet
 } sched_kernel;
 
@@ -36,14 +36,21 @@ typedef struct sched_value {
   bool result;
 } sched_value;
 
+typedef struct sched_write {
+  const ir_node *node;
+  int value;
+  bool may_overwrite; // its kernel may store it over the state, as far as its own reads go
+} sched_write;
+
 typedef struct sched {
   ir_arena *arena;
   ir_func *f;
   int num_kernels, num_values;
+  int most_in; // operands of one kernel
   sched_kernel *kernels;          // by ir_kernel.id
   sched_value *values;            // by kernel
   int *value_of;                  // [node id] -1: no kernel's output
-  IR_VEC(const ir_node *) writes; // of values, in order of the function
+  IR_VEC(sched_write) writes; // in order of the function
 } sched;
 
 // Lives as long as `a`. kernel->id must be positions in f->kernels.
