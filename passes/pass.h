@@ -47,8 +47,10 @@ bool pass_row_updates(ir_module *m, ir_diags *d);
 bool pass_fuse(ir_module *m, ir_diags *d);
 // Stores one value instead of several that are cheap to compute from it where they are used.
 bool pass_recompute(ir_module *m, ir_diags *d);
-// Orders kernels; readers of a state before the kernel that overwrites it.
+// Orders kernels for a low peak of memory; readers of a state before the kernel that overwrites it.
 bool pass_order(ir_module *m, ir_diags *d);
+// The same for one function, any time later: when the workspaces of its kernels are known.
+bool pass_order_func(ir_func *f);
 // Finds the bands of matrices that are not 0 and that are needed (node->nonzero, node->needed).
 bool pass_bands(ir_module *m, ir_diags *d);
 

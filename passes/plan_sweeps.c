@@ -44,7 +44,8 @@ static int operand_of(const ir_kernel *k, const domain *d, size_t i, int j) {
   return find_load(d, n, j) ? -1 : find_member(k, dom_base(n->in[j]));
 }
 
-static void describe(const ir_kernel *k, const domain *d, const ir_node *in, size_t i, member *all) {
+static void describe(const ir_kernel *k, const domain *d, const ir_node *in, size_t i,
+                     member *all) {
   const ir_node *n = k->nodes.at[i];
   member *m = &all[i];
   for (int j = 0; j < n->num_in; j++) {

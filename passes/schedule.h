@@ -46,10 +46,10 @@ typedef struct sched {
   ir_arena *arena;
   ir_func *f;
   int num_kernels, num_values;
-  int most_in; // operands of one kernel
-  sched_kernel *kernels;          // by ir_kernel.id
-  sched_value *values;            // by kernel
-  int *value_of;                  // [node id] -1: no kernel's output
+  int most_in;                // operands of one kernel
+  sched_kernel *kernels;      // by ir_kernel.id
+  sched_value *values;        // by kernel
+  int *value_of;              // [node id] -1: no kernel's output
   IR_VEC(sched_write) writes; // in order of the function
 } sched;
 

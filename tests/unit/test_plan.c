@@ -143,12 +143,14 @@ static const struct {
      " %y = add %p, %a : f32[64,64]\n}\nresult output y = %y\n",
      ""},
     {"gradients that are added up",
-     "kernel a loop {\n %a = exp %x : f32[64,64]\n}\nkernel b loop {\n %b = neg %x : f32[64,64]\n}\n"
+     "kernel a loop {\n %a = exp %x : f32[64,64]\n}\nkernel b loop {\n %b = neg %x : "
+     "f32[64,64]\n}\n"
      "kernel y loop {\n %y = add %b, %a : f32[64,64]\n}\n"
      "kernel q loop {\n %q = add %y, %b : f32[64,64]\n}\nresult output q = %q\n",
      "y over a, q over y"},
     {"two outputs over two operands: y leaves b to d, which may not lie over a",
-     "kernel a loop {\n %a = exp %x : f32[64,64]\n}\nkernel b loop {\n %b = neg %x : f32[64,64]\n}\n"
+     "kernel a loop {\n %a = exp %x : f32[64,64]\n}\nkernel b loop {\n %b = neg %x : "
+     "f32[64,64]\n}\n"
      "kernel y loop {\n %s = sum %b {axes=[1]} : f32[64,1]\n %sb = broadcast %s : f32[64,64]\n"
      " %y = mul %a, %sb : f32[64,64]\n %d = mul %b, %a : f32[64,64]\n"
      " %t = sum %d {axes=[1]} : f32[64,1]\n %w = add %t, %s : f32[64,1]\n}\n"
@@ -159,8 +161,8 @@ static const struct {
 static void test_over(void) {
   for (size_t i = 0; i < sizeof over_cases / sizeof *over_cases; i++) {
     ir_arena *a = ir_arena_new();
-    ir_module *m = parse(
-        a, ir_format(a, "func step {\n%%x = input : f32[64,64]\n%s}\n", over_cases[i].body));
+    ir_module *m =
+        parse(a, ir_format(a, "func step {\n%%x = input : f32[64,64]\n%s}\n", over_cases[i].body));
     plan *p = checked_plan(a, m, over_cases[i].what);
     ir_buf over = ir_buf_new(a);
     for (size_t j = 0; j < p->buffers.num; j++) {
