@@ -2,7 +2,7 @@
 //
 //   kernels of the forward pass   a b c | d e f | g h        |: cuts, where few bytes go on
 //   kept                              c       f   g h        what crosses a cut, and the last part
-//   run again                     a b     d e                the others, part by part
+//   made again                    a b     d e                all else, part by part
 //
 // Where cuts may be is found in the graph: at kernels behind which as few bytes are needed by the rest
 // of the forward pass as anywhere near. Between the blocks that `repeat` makes, that is the stream from
@@ -85,31 +85,29 @@ static blocks find_blocks(ir_arena *a, const replay *r) {
   return b;
 }
 
-// All kernels before the last cut run again, but for those of which something crosses a cut. `cuts`:
-// places, ascending.
-static void keep_cuts(const blocks *b, const int *cuts, size_t num, bool *again) {
+// Drops all that is made before the last cut, but for what crosses a cut. `cuts`: places, ascending.
+static void keep_cuts(const blocks *b, const int *cuts, size_t num, bool *drop) {
   const sched *s = b->r->s;
-  memset(again, 0, sizeof(bool) * (size_t)s->num_kernels);
+  memset(drop, 0, sizeof(bool) * (size_t)s->num_values);
   size_t next = 0; // the first cut at or behind p
   for (int p = 0; num && p <= cuts[num - 1]; p++) {
     const sched_kernel *k = &s->kernels[b->kernel[p]];
     next += cuts[next] < p;
-    bool crosses = false;
     for (int v = k->first_value; v < k->first_value + k->num_values; v++)
-      crosses |= b->last_reader[v] > cuts[next];
-    again[b->kernel[p]] = !crosses && b->r->may_again[b->kernel[p]];
+      drop[v] = b->last_reader[v] <= cuts[next];
   }
 }
 
-void checkpoint_all(const replay *r, bool *again) {
+void checkpoint_all(const replay *r, bool *drop) {
   ir_arena *a = ir_arena_new();
   blocks b = find_blocks(a, r);
-  keep_cuts(&b, b.cuts.at, b.cuts.num, again);
+  keep_cuts(&b, b.cuts.at, b.cuts.num, drop);
   ir_arena_free(a);
 }
 
-// The cuts nearest to where `parts` parts of equal bytes would end. Returns their number.
-static size_t choose_cuts(const blocks *b, int parts, int *out) {
+// The cuts nearest to where `parts` parts of equal bytes would end; and where the last of all can be,
+// if the last part is to run again, too. Returns their number.
+static size_t choose_cuts(const blocks *b, int parts, bool last, int *out) {
   size_t num = 0, at = 0;
   double total = b->num ? b->made[b->num - 1] : 0;
   for (int i = 1; i < parts; i++) {
@@ -120,14 +118,16 @@ static size_t choose_cuts(const blocks *b, int parts, int *out) {
     if (at < b->cuts.num && (num == 0 || out[num - 1] != b->cuts.at[at]))
       out[num++] = b->cuts.at[at];
   }
+  if (last && b->cuts.num && (num == 0 || out[num - 1] != b->cuts.at[b->cuts.num - 1]))
+    out[num++] = b->cuts.at[b->cuts.num - 1];
   return num;
 }
 
-void checkpoint_parts(const replay *r, int parts, bool *again) {
+void checkpoint_parts(const replay *r, int parts, bool last, bool *drop) {
   ir_arena *a = ir_arena_new();
   blocks b = find_blocks(a, r);
-  int *cuts = IR_NEW_ARRAY(a, int, parts + 1);
-  keep_cuts(&b, cuts, choose_cuts(&b, parts, cuts), again);
+  int *cuts = IR_NEW_ARRAY(a, int, parts + 2);
+  keep_cuts(&b, cuts, choose_cuts(&b, parts, last, cuts), drop);
   ir_arena_free(a);
 }
 
@@ -138,17 +138,17 @@ int checkpoint_num_places(const replay *r) {
   return num;
 }
 
-void checkpoint_sqrt(const replay *r, bool *again) {
+void checkpoint_sqrt(const replay *r, bool *drop) {
   int root = (int)lround(sqrt(checkpoint_num_places(r)));
-  size_t n = (size_t)r->s->num_kernels;
+  size_t n = (size_t)r->s->num_values;
   bool *x = IR_NEW_ARRAY(r->arena, bool, n + 1);
   int64_t best = -1;
   for (int parts = root / 2 > 2 ? root / 2 : 2; parts <= 2 * root + 1; parts++) {
-    checkpoint_parts(r, parts, x);
+    checkpoint_parts(r, parts, false, x);
     int64_t bytes = replay_try(r, x).live_bytes;
     if (best >= 0 && bytes >= best)
       continue;
     best = bytes;
-    memcpy(again, x, n * sizeof *x);
+    memcpy(drop, x, n * sizeof *x);
   }
 }

@@ -39,19 +39,13 @@ static void find_early_ends(replay *r) {
 replay *replay_new(ir_arena *a, sched *s) {
   replay *r = IR_NEW(a, replay);
   *r = (replay){.s = s, .arena = a};
-  r->may_again = IR_NEW_ARRAY(a, bool, s->num_kernels + 1);
   r->in_loss = IR_NEW_ARRAY(a, bool, s->num_kernels + 1);
   r->early_end = IR_NEW_ARRAY(a, int, s->num_values + 1);
   r->seconds = IR_NEW_ARRAY(a, double, s->num_kernels + 1);
   r->forward = mark_loss(r);
   find_early_ends(r);
-  for (int k = 0; k < s->num_kernels; k++) {
+  for (int k = 0; k < s->num_kernels; k++)
     r->seconds[k] = cost_seconds(a, s->kernels[k].k);
-    r->may_again[k] = k <= r->forward;
-  }
-  for (int v = 0; v < s->num_values; v++)
-    if (s->values[v].result || s->values[v].written)
-      r->may_again[s->values[v].kernel] = false;
   return r;
 }
 
@@ -59,7 +53,7 @@ replay *replay_new(ir_arena *a, sched *s) {
 typedef struct maker {
   const replay *r;
   ir_arena *arena;
-  const bool *again;
+  const bool *drop; // [value]
   bool *gone, *back; // [value] dropped; made again
   replay_steps out;
   IR_VEC(int) stack;
@@ -99,14 +93,14 @@ static void fetch_operands(maker *m, int k) {
   }
 }
 
-static void drop(maker *m, int value, int k) {
+static void let_go(maker *m, int value, int k) {
   const replay *r = m->r;
-  if (m->again[r->s->values[value].kernel] && r->early_end[value] == k && !m->back[value])
+  if (m->drop[value] && r->early_end[value] == k && !m->back[value])
     m->gone[value] = true;
 }
 
-replay_steps replay_make_steps(const replay *r, ir_arena *a, const bool *again) {
-  maker m = {.r = r, .arena = a, .again = again};
+replay_steps replay_make_steps(const replay *r, ir_arena *a, const bool *drop) {
+  maker m = {.r = r, .arena = a, .drop = drop};
   m.gone = IR_NEW_ARRAY(a, bool, r->s->num_values + 1);
   m.back = IR_NEW_ARRAY(a, bool, r->s->num_values + 1);
   for (int k = 0; k < r->s->num_kernels; k++) {
@@ -114,18 +108,18 @@ replay_steps replay_make_steps(const replay *r, ir_arena *a, const bool *again) 
     fetch_operands(&m, k);
     IR_PUSH(a, m.out, k);
     for (int i = 0; i < x->num_values; i++)
-      drop(&m, x->first_value + i, k);
+      let_go(&m, x->first_value + i, k);
     for (int i = 0; i < x->num_in; i++)
       if (x->in[i].value >= 0)
-        drop(&m, x->in[i].value, k);
+        let_go(&m, x->in[i].value, k);
   }
   return m.out;
 }
 
 // --- what they lead to ---------------------------------------------------------------------------
-replay_outcome replay_try(const replay *r, const bool *again) {
+replay_outcome replay_try(const replay *r, const bool *drop) {
   ir_arena *a = ir_arena_new();
-  replay_steps steps = replay_make_steps(r, a, again);
+  replay_steps steps = replay_make_steps(r, a, drop);
   sched_lives l = sched_find_lives(r->s, a, steps.at, steps.num);
   replay_outcome out = {.num_again = (int)steps.num - r->s->num_kernels};
   out.live_bytes = sched_live_bytes(&l, steps.num, IR_NEW_ARRAY(a, int64_t, steps.num + 1));

@@ -74,7 +74,7 @@ typedef struct sched_lives {
 } sched_lives;
 
 // Steps are kernel indices. Each operand must have been made by an earlier step: the last such
-// step is the one that is read. A kernel of which an output goes to a state runs once.
+// step is the one that is read. Results and states take what a kernel makes the first time.
 sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num);
 // Bytes that are live at each step: `live` has `num` elements. Returns the most.
 int64_t sched_live_bytes(const sched_lives *l, size_t num, int64_t *live);
