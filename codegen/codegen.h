@@ -46,6 +46,13 @@ typedef struct cg_cuda {
 // many bytes of shared memory. 0: not even one.
 int cg_resident_blocks(const cg_cuda *chip, int threads, int registers, int64_t shared);
 
+// What schedules have decided for a target, so that equal problems are decided once: of a deep network
+// nearly all are. By what was decided from, as text.
+typedef struct cg_memo {
+  ir_arena *arena;
+  ir_map *matmuls; // -> mm_plan (cpu_matmul.c)
+} cg_memo;
+
 // What the C compiler is told, and what schedules may use.
 typedef struct cg_target {
   const char *name;     // "cpu:x86-64-v4", "cuda:sm_80,sm_90a"
@@ -56,6 +63,7 @@ typedef struct cg_target {
   bool fma;
   int64_t l1_bytes, l2_bytes; // per core
   const cg_cuda *cuda;        // NULL: a CPU
+  cg_memo *memo;              // NULL: each problem is decided anew
 } cg_target;
 
 // What multiplies in a kernel's matmuls: arithmetic units for its type, or the tensor cores.

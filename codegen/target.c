@@ -62,6 +62,8 @@ static bool describe_cuda(ir_arena *a, cg_target *t, const char *list) {
 const cg_target *cg_target_find(ir_arena *a, const char *name) {
   cg_target *t = IR_NEW(a, cg_target);
   *t = (cg_target){.name = name, .fma = true, .l1_bytes = 32 * KIB, .l2_bytes = 512 * KIB};
+  t->memo = IR_NEW(a, cg_memo);
+  *t->memo = (cg_memo){a, ir_map_new(a)};
   if (!strcmp(name, "cpu") || !strcmp(name, "cpu:native")) {
     t->name = "cpu:native";
     describe_native(t);

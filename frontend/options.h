@@ -29,6 +29,8 @@ typedef struct options {
   const char *target;
   const char *cuda_compiler; // "nvrtc", "clang"; NULL: not given
   const char *precision;     // "f32", "tf32", "bf16"; NULL: not given
+  const char *checkpoint;    // a policy of passes/checkpoint.h; NULL: not given
+  int64_t memory_budget;     // bytes; 0: none
   int opt_level;
   emit_kind emit;
   option_list defines, include_dirs, print_after, disabled;

@@ -101,6 +101,14 @@ char *ir_read_text(ir_arena *a, const char *path, size_t *len);
 bool ir_write_file(const char *path, const char *text, size_t len);
 uint64_t ir_hash(const void *data, size_t n); // FNV-1a, 64 bit
 
+// --- sizes in bytes (ir/bytes.c) -----------------------------------------------------
+// "80GiB", "1.5GB", "4096": a number above 0, then nothing, B, KB, MB, GB, TB (powers of 1000), KiB,
+// MiB, GiB or TiB (of 1024), in any case, with no space. Parts of a byte are cut off: a limit is never
+// more than was said. False when it is something else or needs more than 63 bits.
+bool ir_parse_bytes(const char *text, int64_t *bytes);
+// "61.3 MiB", in the unit that suits `like` bytes: for people. Below 1 KiB: "612 B".
+const char *ir_bytes_text(ir_arena *a, int64_t bytes, int64_t like);
+
 // --- numbers -----------------------------------------------------------------------
 // How many parts of `b` cover `a`: a / b rounded up, for a >= 0 and b > 0.
 static inline int64_t ir_ceil_div(int64_t a, int64_t b) {

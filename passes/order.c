@@ -136,7 +136,9 @@ bool pass_order_func(ir_func *f) {
   bool changed = false;
   for (size_t k = 0; k < f->kernels.num; k++)
     f->kernels.at[k]->id = (uint32_t)k;
-  for (int round = 0; round < ROUNDS && f->kernels.num > 0 && improve(f); round++)
+  if (f->kernels.num == 0 || ir_has_clones(f)) // where kernels run again has been planned
+    return false;
+  for (int round = 0; round < ROUNDS && improve(f); round++)
     changed = true;
   fuse_relist(f);
   return changed;

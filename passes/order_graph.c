@@ -89,7 +89,7 @@ static void add_wishes(builder *b, const numbers *state_readers) {
   for (size_t w = 0; w < s->writes.num; w++) {
     int v = s->writes.at[w].value, writer = s->values[v].kernel;
     const numbers *r = &state_readers[s->writes.at[w].node->state->id];
-    if (!s->writes.at[w].may_overwrite || taken[v])
+    if (!s->writes.at[w].over_own || taken[v])
       continue;
     taken[v] = b->wished[w] = true;
     for (size_t i = 0; i < r->num; i++)
@@ -224,7 +224,7 @@ static void put_bytes(builder *b) {
   b->g->kept = IR_NEW_ARRAY(b->g->arena, bool, s->num_values + 1);
   for (int v = 0; v < s->num_values; v++) {
     b->g->bytes[v] = plan_align(s->values[v].bytes);
-    b->g->kept[v] = s->values[v].result || s->values[v].write;
+    b->g->kept[v] = s->values[v].result || s->values[v].written;
   }
   for (size_t w = 0; w < s->writes.num; w++)
     if (b->wished[w] && !b->dropped[w])

@@ -45,15 +45,10 @@ static const ir_node *read_by(const sched_kernel *k, const ir_state *state) {
   return NULL;
 }
 
-// A kernel may read the state that it writes, if it reads the elements that it overwrites.
-static sched_write new_write(sched *s, const ir_node *n) {
-  sched_write w = {n, s->value_of[n->in[0]->id], true};
-  BUG_IF(w.value < 0, "write @%s of a value without memory: %s (pass_own_outputs)", n->state->name,
-         n->in[0]->name);
-  const sched_kernel *k = &s->kernels[s->values[w.value].kernel];
-  const ir_node *own = read_by(k, n->state);
-  w.may_overwrite = !own || plan_may_overwrite(s->arena, k->k, own, n->in[0]);
-  return w;
+static bool writes_own_elements(const sched *s, const ir_node *write, int value) {
+  const sched_kernel *k = &s->kernels[s->values[value].kernel];
+  const ir_node *own = read_by(k, write->state);
+  return !own || plan_may_overwrite(s->arena, k->k, own, write->in[0]);
 }
 
 static void add_uses_at_end(sched *s) {
@@ -61,8 +56,11 @@ static void add_uses_at_end(sched *s) {
     const ir_node *n = s->f->nodes.at[i];
     if (n->op != IR_WRITE)
       continue;
-    sched_write w = new_write(s, n);
-    s->values[w.value].write = n;
+    int v = s->value_of[n->in[0]->id];
+    BUG_IF(v < 0, "write @%s of a value without memory: %s (pass_own_outputs)", n->state->name,
+           n->in[0]->name);
+    s->values[v].written = true;
+    sched_write w = {n, v, writes_own_elements(s, n, v)};
     IR_PUSH(s->arena, s->writes, w);
   }
   for (size_t i = 0; i < s->f->results.num; i++) {
@@ -121,6 +119,8 @@ typedef struct liver {
   size_t num;
   sched_lives out;
   int *current; // [value] its latest life, -1
+  bool *ran;    // [kernel]
+  int *first;   // [value] its first one: what a state or a result is, -1
 } liver;
 
 // [state id] the last step that reads it, -1.
@@ -137,21 +137,18 @@ static int *find_last_reads(const liver *v) {
   return last;
 }
 
-// All readers are before the writer, or are the writer itself at the same elements. A value that
-// already went to another state stays there.
-static bool can_be_in_place(const liver *v, const sched_write *w, int last_read, int step) {
-  return !v->out.in_place[w->value] && last_read <= step && w->may_overwrite;
-}
-
+// In place: all readers are before the writer, or are the writer itself at the same elements. A value
+// that already went to another state stays there.
 static void decide_writes(liver *v) {
   const int *last_read = find_last_reads(v);
   int *step_of = IR_NEW_ARRAY(v->arena, int, v->s->num_kernels + 1);
-  for (size_t t = 0; t < v->num; t++)
+  for (size_t t = v->num; t-- > 0;)
     step_of[v->steps[t]] = (int)t;
   for (size_t i = 0; i < v->s->writes.num; i++) {
     const sched_write *w = &v->s->writes.at[i];
     const ir_state *state = w->node->state;
-    if (can_be_in_place(v, w, last_read[state->id], step_of[v->s->values[w->value].kernel]))
+    int step = step_of[v->s->values[w->value].kernel];
+    if (!v->out.in_place[w->value] && last_read[state->id] <= step && w->over_own)
       v->out.in_place[w->value] = state;
     else
       IR_PUSH(v->arena, v->out.copied, w->node);
@@ -159,11 +156,16 @@ static void decide_writes(liver *v) {
 }
 
 // --- lives ---------------------------------------------------------------------------------------
+// Nothing has made it again, and it was computed into a state.
+static bool is_in_state(const liver *v, int value) {
+  return v->out.in_place[value] && v->current[value] < 0;
+}
+
 static void read_operands(liver *v, int t) {
   const sched_kernel *k = &v->s->kernels[v->steps[t]];
   for (int i = 0; i < k->num_in; i++) {
     int value = k->in[i].value;
-    if (value < 0 || v->out.in_place[value])
+    if (value < 0 || is_in_state(v, value))
       continue;
     BUG_IF(v->current[value] < 0, "%s reads %s before it is computed", k->k->name,
            v->s->values[value].node->name);
@@ -178,15 +180,18 @@ static sched_life life_at(int t, int kernel) {
 static void make_values(liver *v, int t) {
   int kernel = v->steps[t];
   const sched_kernel *k = &v->s->kernels[kernel];
+  bool again = v->ran[kernel];
+  v->ran[kernel] = true;
   for (int i = 0; i < k->num_values; i++) {
     int value = k->first_value + i;
-    if (v->out.in_place[value])
+    if (v->out.in_place[value] && !again)
       continue;
     sched_life l = life_at(t, kernel);
     l.value = value;
     l.kind = PLAN_TEMP;
     l.bytes = v->s->values[value].bytes;
     v->current[value] = (int)v->out.at.num;
+    v->first[value] = again ? v->first[value] : v->current[value];
     IR_PUSH(v->arena, v->out.at, l);
   }
   if (k->k->workspace > 0) {
@@ -201,9 +206,9 @@ static void make_values(liver *v, int t) {
 static void extend_to_end(liver *v) {
   for (int i = 0; i < v->s->num_values; i++) {
     const sched_value *x = &v->s->values[i];
-    if (v->current[i] < 0 || v->out.in_place[i] || (!x->result && !x->write))
+    if (v->first[i] < 0 || (!x->result && !x->written))
       continue;
-    sched_life *l = &v->out.at.at[v->current[i]];
+    sched_life *l = &v->out.at.at[v->first[i]];
     l->last = (int)v->num - 1;
     if (x->result)
       l->kind = PLAN_RESULT;
@@ -211,16 +216,15 @@ static void extend_to_end(liver *v) {
 }
 
 // --- in-place reuse ------------------------------------------------------------------------------
-static bool is_kept(const sched *s, int value) {
-  return s->values[value].result || s->values[value].write;
-}
-
 // The life of operand `in`, when the step at hand is the last to need it and it has `bytes`.
 static int dying(const liver *v, const sched_kernel *k, int t, int in, int64_t bytes) {
   int value = k->in[in].value;
-  if (value < 0 || v->out.in_place[value] || k->in[in].node->stretch_of || is_kept(v->s, value))
+  if (value < 0 || is_in_state(v, value) || k->in[in].node->stretch_of)
     return -1;
   int life = v->current[value];
+  const sched_value *of = &v->s->values[value];
+  if (life == v->first[value] && (of->result || of->written))
+    return -1; // needed at the end
   const sched_life *x = &v->out.at.at[life];
   return x->last == t && x->bytes == bytes ? life : -1;
 }
@@ -278,7 +282,10 @@ sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num
   size_t values = (size_t)s->num_values + 1;
   v.out.in_place = IR_NEW_ARRAY(a, const ir_state *, values);
   v.current = IR_NEW_ARRAY(a, int, values);
+  v.first = IR_NEW_ARRAY(a, int, values);
+  v.ran = IR_NEW_ARRAY(a, bool, s->num_kernels + 1);
   memset(v.current, -1, sizeof(int) * values);
+  memset(v.first, -1, sizeof(int) * values);
   decide_writes(&v);
   for (size_t t = 0; t < num; t++) {
     read_operands(&v, (int)t);

@@ -28,19 +28,19 @@ typedef struct sched_kernel {
   signed char *may_overwrite;  // [output * num_in + in]: 1 yes, -1 no, 0 not asked yet
 } sched_kernel;
 
+// `write @s, v`.
+typedef struct sched_write {
+  const ir_node *node;
+  int value;
+  bool over_own; // its kernel reads @s, if at all, at the elements that it writes
+} sched_write;
+
 typedef struct sched_value {
   ir_node *node;
   int kernel;
   int64_t bytes;
-  const ir_node *write; // WRITE of it; NULL: it goes to no state
-  bool result;
+  bool written, result; // to a state; it is needed at the end
 } sched_value;
-
-typedef struct sched_write {
-  const ir_node *node;
-  int value;
-  bool may_overwrite; // its kernel may store it over the state, as far as its own reads go
-} sched_write;
 
 typedef struct sched {
   ir_arena *arena;
@@ -75,7 +75,7 @@ typedef struct sched_lives {
 } sched_lives;
 
 // Steps are kernel indices. Each operand must have been made by an earlier step: the last such
-// step is the one that is read. A kernel of which an output goes to a state runs once.
+// step is the one that is read. Results and states take what a kernel makes the first time.
 sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num);
 // Bytes that are live at each step: `live` has `num` elements. Returns the most.
 int64_t sched_live_bytes(const sched_lives *l, size_t num, int64_t *live);

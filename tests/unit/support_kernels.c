@@ -20,12 +20,14 @@ const cg_target *test_targets(void) {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
-    list[n++] = (cg_target){"cpu:x86-64-v4", "x86-64-v4", NULL, 64, 32, true, 32768, 1 << 20, NULL};
+    list[n++] =
+        (cg_target){"cpu:x86-64-v4", "x86-64-v4", NULL, 64, 32, true, 32768, 1 << 20, NULL, NULL};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    list[n++] = (cg_target){"cpu:x86-64-v3", "x86-64-v3", NULL, 32, 16, true, 32768, 1 << 19, NULL};
-  list[n++] = (cg_target){"cpu:x86-64", "x86-64", NULL, 16, 16, false, 32768, 1 << 19, NULL};
+    list[n++] =
+        (cg_target){"cpu:x86-64-v3", "x86-64-v3", NULL, 32, 16, true, 32768, 1 << 19, NULL, NULL};
+  list[n++] = (cg_target){"cpu:x86-64", "x86-64", NULL, 16, 16, false, 32768, 1 << 19, NULL, NULL};
 #else
-  list[n++] = (cg_target){"cpu:native", NULL, NULL, 16, 32, true, 32768, 1 << 19, NULL};
+  list[n++] = (cg_target){"cpu:native", NULL, NULL, 16, 32, true, 32768, 1 << 19, NULL, NULL};
 #endif
   list[n] = (cg_target){0};
   return list;

@@ -1,0 +1,44 @@
+// replay.h: the steps of a function that drops values of the forward pass and makes them again when the
+// backward pass needs them, by running their kernels again.
+//
+//   kernels   0 a  1 b(a)  2 c(b)  3 loss(c)  4 d.c(c, b)  5 d.b(b, a)
+//   drop      b                                       it has no memory after step 2
+//   steps     0 1 2 3 1 4 5                           and is made again before step 4
+//
+// What is not dropped lives until the last step that needs it, be it to make something else again.
+#ifndef PASSES_REPLAY_H
+#define PASSES_REPLAY_H
+
+#include "passes/schedule.h"
+
+typedef IR_VEC(int) replay_steps; // kernel indices
+
+typedef struct replay {
+  sched *s;
+  ir_arena *arena;
+  int forward; // kernels 0 .. forward are the forward pass; -1: there is no backward pass
+  bool *in_loss;  // [kernel] the loss is made from it
+  int *early_end; // [value] the last kernel of the forward pass that reads it, or its own
+  double *seconds; // [kernel] cost_seconds
+} replay;
+
+replay *replay_new(ir_arena *a, sched *s);
+
+// What a choice of values leads to.
+typedef struct replay_outcome {
+  double seconds;     // that running kernels again takes
+  int num_again;      // steps that run a kernel again
+  int64_t live_bytes; // most bytes of temporaries live at one step
+} replay_outcome;
+
+// drop: [value] true only for values of kernels 0 .. forward. Steps are allocated in `a`.
+replay_steps replay_make_steps(const replay *r, ir_arena *a, const bool *drop);
+replay_outcome replay_try(const replay *r, const bool *drop);
+// The bytes that these steps' temporaries take once they are packed.
+int64_t replay_arena_bytes(const replay *r, const replay_steps *steps);
+
+// Clones kernels and puts them in this order. `s`, which describes the function as it was, is of no
+// more use then.
+void replay_apply(const sched *s, const replay_steps *steps);
+
+#endif
