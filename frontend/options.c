@@ -4,8 +4,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "ir/diag.h"
+#include <unistd.h>
 
 enum long_option {
   OPT_TARGET = 256,
@@ -19,6 +18,11 @@ enum long_option {
   OPT_CUDA_COMPILER,
   OPT_NO_CACHE,
   OPT_PRECISION,
+  OPT_MEMORY_BUDGET,
+  OPT_MAX_BATCH,
+  OPT_MAX,
+  OPT_GPU,
+  OPT_JSON,
   OPT_HELP,
   OPT_VERSION,
 };
@@ -36,6 +40,11 @@ static const struct option longs[] = {
     {"cuda-compiler", required_argument, NULL, OPT_CUDA_COMPILER},
     {"no-cache", no_argument, NULL, OPT_NO_CACHE},
     {"precision", required_argument, NULL, OPT_PRECISION},
+    {"memory-budget", required_argument, NULL, OPT_MEMORY_BUDGET},
+    {"max-batch", no_argument, NULL, OPT_MAX_BATCH},
+    {"max", required_argument, NULL, OPT_MAX},
+    {"gpu", required_argument, NULL, OPT_GPU},
+    {"json", no_argument, NULL, OPT_JSON},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
     {0},
@@ -63,6 +72,8 @@ void options_help(FILE *out) {
       "trains.\n"
       "\n"
       "  mltc FILE.graph [-o TRAINER]     compile and link (FILE.ir works too, from any pass)\n"
+      "  mltc memory FILE.graph           what a trainer of it would need, in under a second;\n"
+      "                                   --gpu=SIZE: whether that fits, --json: for programs\n"
       "\n"
       "  -o, --output=FILE       what to write (default: the file's name without .graph)\n"
       "  -D NAME=VALUE           set a `let` of the graph\n"
@@ -73,6 +84,9 @@ void options_help(FILE *out) {
       "                          cuda (sm_80 and sm_90a), cuda:sm_80,sm_86,sm_89,sm_90a,sm_100\n"
       "  --precision=P           what matmuls multiply: f32, tf32 or bf16 (default: the graph's\n"
       "                          train { precision = P }, or f32); sums are f32 in all of them\n"
+      "  --memory-budget=SIZE    bytes of the whole arena: 64MiB, 1.5GB, 80GiB\n"
+      "  --max-batch             the largest batch that fits the budget; with -o compiled, too\n"
+      "  --max=NAME              the same for another `let`\n"
       "  --emit=KIND             print instead of building: ast, ir (after all passes), kernels,\n"
       "                          plan, plan.json, c, llvm, asm, dot, cuda, ptx,\n"
       "                          report (registers, occupancy, least time of each kernel)\n"
@@ -121,6 +135,14 @@ static bool parse_level(ir_arena *a, const char *value, options *o, const char *
     return true;
   }
   *why = ir_format(a, "-O%s: it can be -O0, -O1, -O2 or -O3", value);
+  return false;
+}
+
+static bool parse_size(ir_arena *a, const char *flag, const char *value, int64_t *bytes,
+                       const char **why) {
+  if (ir_parse_bytes(value, bytes))
+    return true;
+  *why = ir_format(a, "%s=%s: it is a number of bytes, such as 64MiB, 1.5GB or 80GiB", flag, value);
   return false;
 }
 
@@ -187,6 +209,19 @@ static bool parse_one(ir_arena *a, int c, options *o, const char **why) {
     }
     return is_one_of(optarg, precisions, 3) ||
            wrong_value(a, why, "--precision", optarg, precisions, 3);
+  case OPT_MEMORY_BUDGET:
+    return parse_size(a, "--memory-budget", optarg, &o->memory_budget, why);
+  case OPT_MAX_BATCH:
+    o->max_batch = true;
+    return true;
+  case OPT_MAX:
+    o->max = optarg;
+    return true;
+  case OPT_GPU:
+    return parse_size(a, "--gpu", optarg, &o->gpu_bytes, why);
+  case OPT_JSON:
+    o->json = true;
+    return true;
   case OPT_NO_CACHE:
     o->no_cache = true;
     return true;
@@ -206,7 +241,7 @@ static bool unknown_option(ir_arena *a, const char *arg, bool missing, const cha
     *why = ir_format(a, "'%s' needs a value", arg);
     return false;
   }
-  const char *names[32];
+  const char *names[sizeof longs / sizeof *longs];
   size_t num = 0;
   for (; longs[num].name; num++)
     names[num] = ir_format(a, "--%s", longs[num].name);
@@ -237,6 +272,20 @@ static const char *join(ir_arena *a, int argc, char **argv) {
   return ir_buf_str(&b);
 }
 
+// Options that say something only beside others.
+static bool check_together(const options *o, const char **why) {
+  bool memory = o->command == COMMAND_MEMORY, search = o->max_batch || o->max;
+  if (!memory && (o->gpu_bytes || o->json))
+    *why = "--gpu and --json belong to `mltc memory FILE`";
+  else if (memory && (o->output || o->emit || search))
+    *why = "`mltc memory` prints a table: it takes no --output, --emit, --max-batch or --max";
+  else if (search && !o->memory_budget)
+    *why = "--max-batch and --max search for what fits --memory-budget=SIZE, which is not given";
+  else if (o->max_batch && o->max)
+    *why = "one search at a time: --max-batch or --max=NAME";
+  return !*why;
+}
+
 bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **why) {
   *o = (options){.target = "cpu", .opt_level = 2, .text = join(a, argc, argv)};
   argc = take_dependencies(argc, argv, o);
@@ -256,6 +305,10 @@ bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **
   }
   if (o->help || o->version || o->explain)
     return true;
+  if (argc - optind == 2 && !strcmp(argv[optind], "memory")) {
+    o->command = COMMAND_MEMORY;
+    optind++;
+  }
   if (argc - optind != 1) {
     *why = argc > optind ? ir_format(a, "one file at a time: '%s' and '%s' were given",
                                      argv[optind], argv[optind + 1])
@@ -263,5 +316,18 @@ bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **
     return false;
   }
   o->input = argv[optind];
-  return true;
+  return check_together(o, why);
+}
+
+bool options_is_ir(const options *o) {
+  size_t n = strlen(o->input);
+  return n >= 3 && !strcmp(o->input + n - 3, ".ir");
+}
+
+size_t options_report(const options *o, const ir_diags *d) {
+  if (o->json_diagnostics)
+    diag_print_json(d, stderr);
+  else
+    diag_print(d, stderr, isatty(STDERR_FILENO));
+  return diag_num_errors(d);
 }

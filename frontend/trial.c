@@ -1,0 +1,52 @@
+// trial.c: see trial.h.
+#include "frontend/trial.h"
+
+#include <string.h>
+
+#include "passes/pass.h"
+
+static ir_module *read_graph(const trial_subject *s, trial *t, const char *define, fe_vary *vary) {
+  option_list defines = {0};
+  for (size_t i = 0; i < s->o->defines.num; i++)
+    IR_PUSH(t->arena, defines, s->o->defines.at[i]);
+  if (define)
+    IR_PUSH(t->arena, defines, define);
+  fe_options fo = {.defines = defines.at,
+                   .num_defines = defines.num,
+                   .include_dirs = s->o->include_dirs.at,
+                   .num_include_dirs = s->o->include_dirs.num,
+                   .vary = vary};
+  return fe_compile(t->arena, s->source, &fo, t->diags);
+}
+
+trial trial_load(const trial_subject *s, const char *define, fe_vary *vary) {
+  trial t = {.arena = ir_arena_new()};
+  t.diags = diag_new(t.arena);
+  t.module =
+      options_is_ir(s->o) ? ir_parse(t.arena, s->source, t.diags) : read_graph(s, &t, define, vary);
+  return t;
+}
+
+// The verifier finds faults of passes: whoever compiles what is tried here will run it.
+bool trial_schedule(const trial_subject *s, trial *t) {
+  pass_options po = {.disabled = s->o->disabled.at,
+                     .num_disabled = s->o->disabled.num,
+                     .families = cg_families(s->target),
+                     .no_verify = true};
+  if (t->module && s->o->precision)
+    pass_set_precision(t->module, s->o->precision);
+  if (!t->module || !pass_run_pipeline(t->module, t->diags, &po)) {
+    t->module = NULL;
+    return false;
+  }
+  t->program = cg_program_new(t->arena, t->module, s->target);
+  return true;
+}
+
+void trial_plan(trial *t) {
+  t->plan = cg_plan(t->program);
+}
+
+void trial_free(trial *t) {
+  ir_arena_free(t->arena);
+}
