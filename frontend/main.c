@@ -11,6 +11,7 @@
 #include "codegen/program.h"
 #include "codegen/report.h"
 #include "frontend/cmd_memory.h"
+#include "frontend/cmd_solve.h"
 #include "frontend/frontend.h"
 #include "frontend/options.h"
 #include "ir/dot.h"
@@ -315,6 +316,13 @@ static int compile(driver *d) {
     return report(d);
   if (d->o.command == COMMAND_MEMORY)
     return cmd_memory(&(trial_subject){&d->o, d->target, &d->source});
+  if (d->o.max_batch || d->o.max) {
+    const char *define = NULL;
+    int status = cmd_solve(d->a, &(trial_subject){&d->o, d->target, &d->source}, &define);
+    if (status || (d->o.emit == EMIT_TRAINER && !d->o.output))
+      return status;
+    IR_PUSH(d->a, d->o.defines, define);
+  }
   if (d->o.emit == EMIT_AST && options_is_ir(&d->o))
     return usage("--emit=ast prints graph files; use --emit=ir for IR");
   if (d->o.emit == EMIT_AST) {
