@@ -102,7 +102,8 @@ void options_help(FILE *out) {
       "  -v                      show the commands that are run\n"
       "  --help, --version\n"
       "\n"
-      "Exit codes: 0 done, 1 errors in the input, 2 wrong usage, 70 internal fault.\n",
+      "Exit codes: 0 done, 1 errors in the input, 2 wrong usage, 3 does not fit,\n"
+      "70 internal fault.\n",
       out);
 }
 
