@@ -373,13 +373,23 @@ static void put_sizes(const tables *t) {
                 p->staging_slot_bytes);
 }
 
-// A digest of every name, size and place: two programs with the same one can share checkpoints.
+// A digest of what decides the numbers: the states, and what each kernel computes. Not where things
+// lie in memory, nor which kernels run again: a checkpoint is the same bytes under every policy.
 static uint64_t plan_hash(const tables *t) {
   ir_buf b = ir_buf_new(t->p->arena);
-  for (size_t i = 0; i < t->plan->buffers.num; i++) {
-    const plan_buffer *x = &t->plan->buffers.at[i];
-    ir_buf_printf(&b, "%s %" PRId64 " %" PRId64 "\n", x->name ? x->name : "", x->offset, x->bytes);
+  for (size_t i = 0; i < t->m->states.num; i++) {
+    const ir_state *s = t->m->states.at[i];
+    ir_buf_printf(&b, "%s %s\n", s->name, ir_type_str(t->p->arena, &s->type));
   }
+  for (size_t i = 0; i < t->m->funcs.num; i++)
+    for (size_t j = 0; j < t->m->funcs.at[i]->kernels.num; j++) {
+      const ir_kernel *k = t->m->funcs.at[i]->kernels.at[j];
+      if (!k->clone_of)
+        ir_buf_printf(&b, "kernel %s\n", ir_family_names[k->family]);
+      for (size_t n = 0; !k->clone_of && n < k->nodes.num; n++)
+        ir_buf_printf(&b, "%s %s\n", ir_ops[k->nodes.at[n]->op].name,
+                      ir_type_str(t->p->arena, &k->nodes.at[n]->type));
+    }
   return ir_hash(ir_buf_str(&b), b.len);
 }
 

@@ -109,8 +109,20 @@ static void set_precision(driver *d, ir_module *m) {
   pass_set_precision(m, d->o.precision);
 }
 
-static bool run_passes(driver *d, ir_module *m) {
-  pass_options po = {
+// Kernels in IR text may be of families that only other targets have.
+static bool has_generators(driver *d, const ir_module *m) {
+  const ir_kernel *k = cg_find_foreign(d->target, m);
+  if (!k)
+    return true;
+  ir_diag *e = diag_error(d->diags, k->anchor->loc, "E0903",
+                          "kernel '%s' is of family '%s', which %s does not have", k->name,
+                          ir_family_names[k->family], d->target->name);
+  diag_help(e, "compile the graph for this target, or IR text from before the pass 'attention'");
+  return false;
+}
+
+static pass_options options_of_passes(const driver *d) {
+  return (pass_options){
       .disabled = d->o.disabled.at,
       .num_disabled = d->o.disabled.num,
       .print_after = d->o.print_after.at,
@@ -120,7 +132,29 @@ static bool run_passes(driver *d, ir_module *m) {
       .families = cg_families(d->target),
       .log = stderr,
   };
-  return pass_run_pipeline(m, d->diags, &po);
+}
+
+static bool wants_memory_passes(const ir_module *m) {
+  return ir_find_config(m, "checkpoint") || ir_find_config(m, "memory_budget");
+}
+
+static void set_memory(const driver *d, ir_module *m) {
+  if (d->o.checkpoint)
+    ir_set_config(m, (ir_setting){"checkpoint", IR_SET_STR, 0, d->o.checkpoint});
+  if (d->o.memory_budget)
+    ir_set_config(m, (ir_setting){"memory_budget", IR_SET_NUM, (double)d->o.memory_budget, NULL});
+}
+
+// Kernels are scheduled before the passes for memory, which count their workspaces.
+static bool run_passes(driver *d, ir_module *m) {
+  pass_options po = options_of_passes(d);
+  set_memory(d, m);
+  if (!pass_run_pipeline(m, d->diags, &po) || !wants_memory_passes(m))
+    return !diag_num_errors(d->diags);
+  if (!has_generators(d, m))
+    return false;
+  cg_program_new(d->a, m, d->target);
+  return pass_run_memory_pipeline(m, d->diags, &po);
 }
 
 // --- data inside the program ---------------------------------------------------------------------
@@ -271,18 +305,6 @@ static int emit_program(driver *d, cg_program *p, const plan *pl) {
   if (d->o.emit == EMIT_LLVM || d->o.emit == EMIT_ASM || d->o.emit == EMIT_PTX)
     return emit_compiled(d, &s, &b);
   return build_trainer(d, &s, &b);
-}
-
-// Kernels in IR text may be of families that only other targets have.
-static bool has_generators(driver *d, const ir_module *m) {
-  const ir_kernel *k = cg_find_foreign(d->target, m);
-  if (!k)
-    return true;
-  ir_diag *e = diag_error(d->diags, k->anchor->loc, "E0903",
-                          "kernel '%s' is of family '%s', which %s does not have", k->name,
-                          ir_family_names[k->family], d->target->name);
-  diag_help(e, "compile the graph for this target, or IR text from before the pass 'attention'");
-  return false;
 }
 
 static int back_end(driver *d, ir_module *m) {

@@ -18,6 +18,7 @@ enum long_option {
   OPT_CUDA_COMPILER,
   OPT_NO_CACHE,
   OPT_PRECISION,
+  OPT_CHECKPOINT,
   OPT_MEMORY_BUDGET,
   OPT_MAX_BATCH,
   OPT_MAX,
@@ -40,6 +41,7 @@ static const struct option longs[] = {
     {"cuda-compiler", required_argument, NULL, OPT_CUDA_COMPILER},
     {"no-cache", no_argument, NULL, OPT_NO_CACHE},
     {"precision", required_argument, NULL, OPT_PRECISION},
+    {"checkpoint", required_argument, NULL, OPT_CHECKPOINT},
     {"memory-budget", required_argument, NULL, OPT_MEMORY_BUDGET},
     {"max-batch", no_argument, NULL, OPT_MAX_BATCH},
     {"max", required_argument, NULL, OPT_MAX},
@@ -84,9 +86,17 @@ void options_help(FILE *out) {
       "                          cuda (sm_80 and sm_90a), cuda:sm_80,sm_86,sm_89,sm_90a,sm_100\n"
       "  --precision=P           what matmuls multiply: f32, tf32 or bf16 (default: the graph's\n"
       "                          train { precision = P }, or f32); sums are f32 in all of them\n"
-      "  --memory-budget=SIZE    bytes of the whole arena: 64MiB, 1.5GB, 80GiB\n"
+      "  --memory-budget=SIZE    bytes that a run may take in all, such as 64MiB; what does not "
+      "fit is\n"
+      "                          computed again instead of kept, or mltc says what stands in the "
+      "way\n"
       "  --max-batch             the largest batch that fits the budget; with -o compiled, too\n"
       "  --max=NAME              the same for another `let`\n"
+      "  --checkpoint=P          what of the forward pass is kept for the backward pass: none\n"
+      "                          (everything is), selective (not what is cheap to compute again),\n"
+      "                          sqrt, all (only what goes from block to block), auto (the\n"
+      "                          least time that meets the budget; the default where there is "
+      "one)\n"
       "  --emit=KIND             print instead of building: ast, ir (after all passes), kernels,\n"
       "                          plan, plan.json, c, llvm, asm, dot, cuda, ptx,\n"
       "                          report (registers, occupancy, least time of each kernel)\n"
@@ -102,7 +112,7 @@ void options_help(FILE *out) {
       "  -v                      show the commands that are run\n"
       "  --help, --version\n"
       "\n"
-      "Exit codes: 0 done, 1 errors in the input, 2 wrong usage, 3 does not fit,\n"
+      "Exit codes: 0 done, 1 errors in the input, 2 wrong usage, 3 does not fit the budget,\n"
       "70 internal fault.\n",
       out);
 }
@@ -157,7 +167,8 @@ static bool is_one_of(const char *value, const char *const *names, size_t num) {
 static bool parse_one(ir_arena *a, int c, options *o, const char **why) {
   static const char *const diagnostics[] = {"json", "text"},
                            *const compilers[] = {"nvrtc", "clang"},
-                           *const precisions[] = {"f32", "tf32", "bf16"};
+                           *const precisions[] = {"f32", "tf32", "bf16"},
+                           *const policies[] = {"none", "selective", "sqrt", "all", "auto"};
   switch (c) {
   case 'o':
     o->output = optarg;
@@ -210,6 +221,10 @@ static bool parse_one(ir_arena *a, int c, options *o, const char **why) {
     }
     return is_one_of(optarg, precisions, 3) ||
            wrong_value(a, why, "--precision", optarg, precisions, 3);
+  case OPT_CHECKPOINT:
+    o->checkpoint = optarg;
+    return is_one_of(optarg, policies, 5) ||
+           wrong_value(a, why, "--checkpoint", optarg, policies, 5);
   case OPT_MEMORY_BUDGET:
     return parse_size(a, "--memory-budget", optarg, &o->memory_budget, why);
   case OPT_MAX_BATCH:

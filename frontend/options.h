@@ -36,13 +36,14 @@ typedef struct options {
   const char *target;
   const char *cuda_compiler; // "nvrtc", "clang"; NULL: not given
   const char *precision;     // "f32", "tf32", "bf16"; NULL: not given
+  const char *checkpoint;    // a policy of passes/checkpoint.h; NULL: not given
+  int64_t memory_budget;     // bytes; 0: none
   int opt_level;
   emit_kind emit;
-  int64_t memory_budget; // bytes; 0: none
-  bool max_batch;        // search for the largest batch that the budget has room for
-  const char *max;       // or for the value of this `let`; NULL: not given
-  int64_t gpu_bytes;     // `mltc memory`: what there is; 0: not given
-  bool json;             // `mltc memory`
+  bool max_batch;    // search for the largest batch that the budget has room for
+  const char *max;   // or for the value of this `let`; NULL: not given
+  int64_t gpu_bytes; // `mltc memory`: what there is; 0: not given
+  bool json;         // `mltc memory`
   option_list defines, include_dirs, print_after, disabled;
   const char *keep_dir;
   const char *explain; // --explain CODE

@@ -114,6 +114,40 @@ bool ir_same_type(const ir_type *a, const ir_type *b) {
   return a->dtype == b->dtype && ir_same_shape(a, b);
 }
 
+static bool same_attr(const ir_attr *x, const ir_attr *y) {
+  switch (ir_attr_infos[x->key].kind) {
+  case IR_AK_INTS:
+    return x->as.ints.num == y->as.ints.num &&
+           (x->as.ints.num == 0 ||
+            memcmp(x->as.ints.at, y->as.ints.at, sizeof(int64_t) * (size_t)x->as.ints.num) == 0);
+  case IR_AK_STR:
+    return strcmp(x->as.str, y->as.str) == 0;
+  default:
+    return memcmp(&x->as, &y->as, sizeof(int64_t)) == 0;
+  }
+}
+
+static bool same_attrs(const ir_node *x, const ir_node *y) {
+  for (int i = 0; i < x->num_attrs; i++) {
+    const ir_attr *other = ir_find_attr(y, x->attrs[i].key);
+    if (!other || !same_attr(&x->attrs[i], other))
+      return false;
+  }
+  return x->num_attrs == y->num_attrs;
+}
+
+bool ir_has_clones(const ir_func *f) {
+  for (size_t i = 0; i < f->kernels.num; i++)
+    if (f->kernels.at[i]->clone_of)
+      return true;
+  return false;
+}
+
+bool ir_same_work(const ir_node *x, const ir_node *y) {
+  return x->op == y->op && x->num_in == y->num_in && x->state == y->state &&
+         ir_same_type(&x->type, &y->type) && same_attrs(x, y);
+}
+
 const char *ir_type_str(ir_arena *a, const ir_type *t) {
   char text[16 + IR_MAX_RANK * 22];
   size_t at = (size_t)snprintf(text, sizeof text, "%s[", ir_dtypes[t->dtype].name);

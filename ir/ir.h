@@ -186,6 +186,9 @@ static inline bool ir_is_random(const ir_node *n) {
   return n->op == IR_UNIFORM || n->op == IR_NORMAL;
 }
 
+// Equal but for the operands: op, type, attributes, state. Constants compare by their bits.
+bool ir_same_work(const ir_node *x, const ir_node *y);
+
 // A constant with this value everywhere.
 bool ir_is_const(const ir_node *n, double value);
 
@@ -247,7 +250,12 @@ struct ir_kernel {
   IR_VEC(ir_node *) nodes;   // members, operands first
   IR_VEC(ir_node *) outputs; // members needed outside, in member order (dom_find_outputs)
   int64_t workspace;         // bytes of scratch, set when the kernel is scheduled
+  const ir_kernel *clone_of; // earlier kernel that this one runs again: member by member the same
+                             // computation, and the same outputs (pass_checkpoint); NULL: none
 };
+
+// Some kernels of it run again: pass_checkpoint has put them where they are.
+bool ir_has_clones(const ir_func *f);
 
 struct ir_func {
   const char *name; // "init", "step", "eval", "predict", "accum"
@@ -292,6 +300,9 @@ ir_func *ir_find_func(const ir_module *m, const char *name); // NULL when absent
 // The name must be new in the module.
 ir_state *ir_state_new(ir_module *m, const char *name, ir_type type, ir_role role, ir_loc loc);
 ir_state *ir_find_state(const ir_module *m, const char *name);
+
+const ir_setting *ir_find_config(const ir_module *m, const char *key); // NULL when absent
+void ir_set_config(ir_module *m, ir_setting s);                        // in place of one of its key
 
 // --- attributes of a node -------------------------------------------------------------
 const ir_attr *ir_find_attr(const ir_node *n, ir_attr_key key); // NULL when absent

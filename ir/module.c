@@ -71,11 +71,15 @@ static void clone_kernel(cloner *c, ir_func *f, const ir_kernel *k) {
   *copy = *k;
   copy->anchor = k->anchor ? c->nodes[k->anchor->id] : NULL;
   memset(&copy->nodes, 0, sizeof copy->nodes);
+  memset(&copy->outputs, 0, sizeof copy->outputs);
+  copy->clone_of = k->clone_of ? f->kernels.at[k->clone_of->id] : NULL;
   for (size_t i = 0; i < k->nodes.num; i++) {
     ir_node *member = c->nodes[k->nodes.at[i]->id];
     member->kernel = copy;
     IR_PUSH(a, copy->nodes, member);
   }
+  for (size_t i = 0; i < k->outputs.num; i++)
+    IR_PUSH(a, copy->outputs, c->nodes[k->outputs.at[i]->id]);
   IR_PUSH(a, f->kernels, copy);
 }
 
@@ -99,6 +103,21 @@ static void clone_func(cloner *c, const ir_func *f) {
     clone_kernel(c, copy, f->kernels.at[i]);
   for (size_t i = 0; i < ir_map_count(f->name_counts); i++)
     ir_map_put(copy->name_counts, ir_map_key(f->name_counts, i), ir_map_value(f->name_counts, i));
+}
+
+const ir_setting *ir_find_config(const ir_module *m, const char *key) {
+  for (size_t i = 0; i < m->config.num; i++)
+    if (!strcmp(m->config.at[i].key, key))
+      return &m->config.at[i];
+  return NULL;
+}
+
+void ir_set_config(ir_module *m, ir_setting s) {
+  const ir_setting *old = ir_find_config(m, s.key);
+  if (old)
+    m->config.at[old - m->config.at] = s;
+  else
+    IR_PUSH(m->arena, m->config, s);
 }
 
 ir_module *ir_clone(const ir_module *m) {

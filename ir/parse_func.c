@@ -352,19 +352,27 @@ static bool parse_family(ir_parser *p, ir_family *out) {
   return false;
 }
 
-static bool parse_anchor(ir_parser *p) {
-  p->anchor = NULL;
-  if (scan_peek(&p->s, '{'))
-    return true;
-  const char *word = scan_name(&p->s, "anchor=%value or '{'");
-  if (!word)
-    return false;
-  if (strcmp(word, "anchor") != 0) {
-    scan_unexpected(&p->s, "anchor=%value or '{'");
-    return false;
+// anchor=%value and again=kernel, each at most once.
+static bool parse_kernel_notes(ir_parser *p) {
+  p->anchor = p->again = NULL;
+  while (!scan_peek(&p->s, '{')) {
+    const char *word = scan_name(&p->s, "anchor=%value, again=kernel or '{'");
+    if (!word)
+      return false;
+    bool anchor = !strcmp(word, "anchor"), again = !strcmp(word, "again");
+    if ((!anchor && !again) || (anchor ? p->anchor : p->again)) {
+      scan_unexpected(&p->s, "anchor=%value, again=kernel or '{'");
+      return false;
+    }
+    const char *value = NULL;
+    if (scan_expect(&p->s, '=', "'='"))
+      value = anchor ? scan_sigil_name(&p->s, '%', "a value such as %y")
+                     : scan_name(&p->s, "the name of an earlier kernel");
+    if (!value)
+      return false;
+    *(anchor ? &p->anchor : &p->again) = value;
   }
-  return scan_expect(&p->s, '=', "'='") &&
-         (p->anchor = scan_sigil_name(&p->s, '%', "a value such as %y"));
+  return true;
 }
 
 static void parse_kernel_head(ir_parser *p) {
@@ -381,13 +389,25 @@ static void parse_kernel_head(ir_parser *p) {
   const char *name = scan_name(&p->s, "the kernel's name");
   if (name)
     k->name = name;
-  if (name && parse_family(p, &k->family) && parse_anchor(p) && scan_expect(&p->s, '{', "'{'"))
+  if (name && parse_family(p, &k->family) && parse_kernel_notes(p) &&
+      scan_expect(&p->s, '{', "'{'"))
     scan_end(&p->s, NULL);
+}
+
+static const ir_kernel *find_kernel(const ir_func *f, const ir_kernel *before, const char *name) {
+  for (size_t i = 0; i < f->kernels.num && f->kernels.at[i] != before; i++)
+    if (!strcmp(f->kernels.at[i]->name, name))
+      return f->kernels.at[i];
+  return NULL;
 }
 
 static void close_kernel(ir_parser *p) {
   ir_kernel *k = p->kernel;
   p->kernel = NULL;
+  if (p->again && !(k->clone_of = find_kernel(p->f, k, p->again)))
+    diag_error(p->s.diags, p->kernel_loc, "E0106",
+               "kernel '%s' says that it runs '%s' again: there is no such kernel before it",
+               k->name, p->again);
   if (k->nodes.num)
     k->anchor = k->nodes.at[k->nodes.num - 1];
   if (!p->anchor || ir_map_get(p->broken, p->anchor))

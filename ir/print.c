@@ -195,6 +195,8 @@ static void print_kernel(func_printer *p, const ir_kernel *k) {
   ir_buf_printf(p->out, "  kernel %s %s", k->name, ir_family_names[k->family]);
   if (k->anchor && k->anchor != k->nodes.at[k->nodes.num - 1])
     ir_buf_printf(p->out, " anchor=%%%s", k->anchor->name);
+  if (k->clone_of)
+    ir_buf_printf(p->out, " again=%s", k->clone_of->name);
   ir_buf_puts(p->out, " {\n");
   for (size_t i = 0; i < k->nodes.num; i++) {
     print_inner_operands(p, k->nodes.at[i]);

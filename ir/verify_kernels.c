@@ -44,6 +44,52 @@ static void check_members(ir_checker *c, const ir_kernel *k) {
     ir_fault_add(c, NULL, "the anchor of kernel '%s' is not a member", k->name);
 }
 
+static const ir_kernel *first_time(const ir_kernel *k) {
+  while (k->clone_of && k->clone_of->id < k->id)
+    k = k->clone_of;
+  return k;
+}
+
+// Members at one place of a kernel and of one that runs it again.
+static bool same_place(const ir_node *a, const ir_node *b) {
+  if (first_time(a->kernel) != first_time(b->kernel))
+    return false;
+  for (size_t i = 0; i < a->kernel->nodes.num && i < b->kernel->nodes.num; i++)
+    if (a->kernel->nodes.at[i] == a || b->kernel->nodes.at[i] == b)
+      return a->kernel->nodes.at[i] == a && b->kernel->nodes.at[i] == b;
+  return false;
+}
+
+// The operand of a kernel that runs again is that of the first time, or another version of it, made
+// by another kernel that runs again; or the same view of one.
+static bool corresponds(const ir_node *a, const ir_node *b) {
+  if (a == b || (a->kernel && b->kernel))
+    return a == b || same_place(a, b);
+  bool same = !a->kernel && !b->kernel && a->num_in > 0 && ir_same_work(a, b);
+  for (int i = 0; same && i < a->num_in; i++)
+    same = corresponds(a->in[i], b->in[i]);
+  return same;
+}
+
+static bool same_member(const ir_node *a, const ir_node *b) {
+  bool same = ir_same_work(a, b);
+  for (int i = 0; same && i < a->num_in; i++)
+    same = corresponds(a->in[i], b->in[i]);
+  return same;
+}
+
+static void check_clone(ir_checker *c, const ir_kernel *k) {
+  const ir_kernel *first = k->clone_of;
+  bool same = first->id < k->id && first->family == k->family && first->nodes.num == k->nodes.num;
+  for (size_t i = 0; same && i < k->nodes.num; i++) {
+    same = same_member(first->nodes.at[i], k->nodes.at[i]);
+    same &= (first->nodes.at[i] == first->anchor) == (k->nodes.at[i] == k->anchor);
+  }
+  if (!same)
+    ir_fault_add(c, k->anchor, "kernel '%s' does not compute what kernel '%s' has computed",
+                 k->name, first->name);
+}
+
 static void check_kernel(ir_checker *c, const ir_kernel *k, size_t place, ir_map *names) {
   if (!k->name || !ir_valid_name(k->name))
     ir_fault_add(c, NULL, "kernel '%s' is not a name", k->name ? k->name : "");
@@ -56,6 +102,8 @@ static void check_kernel(ir_checker *c, const ir_kernel *k, size_t place, ir_map
   if (k->nodes.num == 0)
     ir_fault_add(c, NULL, "kernel '%s' is empty", k->name);
   check_members(c, k);
+  if (k->clone_of)
+    check_clone(c, k);
 }
 
 // Members of different kernels do not interleave in node order.

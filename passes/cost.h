@@ -11,5 +11,8 @@ typedef struct cost {
 
 int64_t cost_flops(const ir_node *n);
 cost cost_kernel(ir_arena *a, const ir_kernel *k);
+// How long the kernel takes, to compare kernels with each other: the longer of its arithmetic and
+// its traffic, on a machine of which only the proportions count (a roofline: docs/memory.md).
+double cost_seconds(ir_arena *a, const ir_kernel *k);
 
 #endif

@@ -62,26 +62,6 @@ static uint64_t hash_node(const ir_node *n) {
 }
 
 // --- equality ------------------------------------------------------------------------------
-static bool same_attr(const ir_attr *x, const ir_attr *y) {
-  switch (ir_attr_infos[x->key].kind) {
-  case IR_AK_INTS:
-    return x->as.ints.num == y->as.ints.num &&
-           (x->as.ints.num == 0 ||
-            memcmp(x->as.ints.at, y->as.ints.at, sizeof(int64_t) * (size_t)x->as.ints.num) == 0);
-  case IR_AK_STR:
-    return strcmp(x->as.str, y->as.str) == 0;
-  default:
-    return memcmp(&x->as, &y->as, sizeof(int64_t)) == 0;
-  }
-}
-
-static bool same_attrs(const ir_node *x, const ir_node *y) {
-  for (int i = 0; i < x->num_attrs; i++)
-    if (!same_attr(&x->attrs[i], ir_find_attr(y, x->attrs[i].key)))
-      return false;
-  return true;
-}
-
 static bool same_operands(const ir_node *x, const ir_node *y) {
   if (x->num_in == 2 && alg_commutes(x->op) && x->in[0] == y->in[1] && x->in[1] == y->in[0])
     return true;
@@ -92,8 +72,7 @@ static bool same_operands(const ir_node *x, const ir_node *y) {
 }
 
 static bool same_value(const ir_node *x, const ir_node *y) {
-  return x->op == y->op && x->num_in == y->num_in && x->state == y->state &&
-         ir_same_type(&x->type, &y->type) && same_operands(x, y) && same_attrs(x, y);
+  return ir_same_work(x, y) && same_operands(x, y);
 }
 
 // --- the walk --------------------------------------------------------------------------------

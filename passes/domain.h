@@ -124,6 +124,7 @@ ir_node *dom_base(const ir_node *n);
 // Marks slices that become arguments of their own (ir_node.stretch_of; passes/stretches.c). Once,
 // when kernels are final: whoever looks at the kernels afterwards takes such slices for buffers.
 void dom_find_stretches(ir_module *m);
+void dom_forget_stretches(ir_module *m); // before kernels change
 // The node whose kernel has computed the memory of `n`, a buffer or a stretch of one.
 static inline const ir_node *dom_owner(const ir_node *n) {
   return n->stretch_of ? n->stretch_of : n;

@@ -5,6 +5,18 @@
 //   kernel s { s = sum (transpose r) }                in r       out s
 #include "passes/domain.h"
 
+// A kernel that runs again is the function that ran before: it stores what that one stores.
+static void share_outputs(const ir_func *f, bool *out) {
+  for (int back = 0; back < 2; back++)
+    for (size_t i = 0; i < f->kernels.num; i++) {
+      const ir_kernel *k = f->kernels.at[i];
+      for (size_t j = 0; k->clone_of && j < k->nodes.num; j++) {
+        uint32_t a = k->nodes.at[j]->id, b = k->clone_of->nodes.at[j]->id;
+        out[back ? a : b] |= out[back ? b : a];
+      }
+    }
+}
+
 void dom_find_outputs(ir_func *f) {
   bool *out = IR_NEW_ARRAY(f->module->arena, bool, f->next_id);
   for (size_t i = 0; i < f->nodes.num; i++) {
@@ -18,6 +30,7 @@ void dom_find_outputs(ir_func *f) {
   }
   for (size_t i = 0; i < f->results.num; i++)
     out[dom_base(f->results.at[i].node)->id] = true;
+  share_outputs(f, out);
   for (size_t i = 0; i < f->kernels.num; i++) {
     ir_kernel *k = f->kernels.at[i];
     k->outputs.num = 0;

@@ -288,7 +288,7 @@ static void sort_kernels(order *o) {
 
 static bool order_func(ir_func *f, ir_arena *a) {
   size_t n = f->kernels.num;
-  if (!n)
+  if (!n || ir_has_clones(f)) // where kernels run again has been planned
     return false;
   order o = {.arena = a, .f = f, .n = n};
   o.first = IR_NEW_ARRAY(a, int, n);

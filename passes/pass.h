@@ -49,6 +49,9 @@ bool pass_fuse(ir_module *m, ir_diags *d);
 bool pass_recompute(ir_module *m, ir_diags *d);
 // Orders kernels; readers of a state before the kernel that overwrites it.
 bool pass_order(ir_module *m, ir_diags *d);
+// Runs kernels of the forward pass again instead of keeping what they made: `config checkpoint` of the
+// module (a policy of checkpoint.h) and `config memory_budget` (bytes).
+bool pass_checkpoint(ir_module *m, ir_diags *d);
 // Finds the bands of matrices that are not 0 and that are needed (node->nonzero, node->needed).
 bool pass_bands(ir_module *m, ir_diags *d);
 
@@ -90,11 +93,14 @@ typedef struct pass_options {
 
 // The whole list, ends with {0}.
 extern const pass_info pass_pipeline[];
+// What comes when kernels have been scheduled, and their workspaces are known.
+extern const pass_info pass_memory_pipeline[];
 // Runs a list of passes. False when errors were reported. An internal fault leaves
 // `mltc-crash.ir`: the IR before the pass that failed, with the command that runs it again.
 // `o` may be NULL.
 bool pass_run(const pass_info *list, ir_module *m, ir_diags *d, const pass_options *o);
 // pass_run on pass_pipeline.
 bool pass_run_pipeline(ir_module *m, ir_diags *d, const pass_options *o);
+bool pass_run_memory_pipeline(ir_module *m, ir_diags *d, const pass_options *o);
 
 #endif

@@ -38,3 +38,12 @@ const pass_info pass_pipeline[] = {
 bool pass_run_pipeline(ir_module *m, ir_diags *d, const pass_options *o) {
   return pass_run(pass_pipeline, m, d, o);
 }
+
+const pass_info pass_memory_pipeline[] = {
+    {.name = "checkpoint", .run = pass_checkpoint, .grouped = true},
+    {0},
+};
+
+bool pass_run_memory_pipeline(ir_module *m, ir_diags *d, const pass_options *o) {
+  return pass_run(pass_memory_pipeline, m, d, o);
+}

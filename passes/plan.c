@@ -203,6 +203,13 @@ static void plan_func(planner *x, ir_map *inputs, size_t index) {
   add_copies(x, &l, offset);
 }
 
+int64_t plan_whole_run_bytes(ir_module *m) {
+  planner x = {.arena = m->arena, .m = m, .p = IR_NEW(m->arena, plan)};
+  place_states(&x);
+  place_staging(&x, ir_map_new(m->arena));
+  return x.p->state_bytes + x.p->staging_bytes;
+}
+
 plan *plan_build(ir_module *m) {
   return plan_build_for(m, NULL);
 }

@@ -72,6 +72,8 @@ typedef struct plan_wishes {
 plan *plan_build(ir_module *m);
 // The same with wishes granted that take no memory, those in front first. NULL: there are none.
 plan *plan_build_for(ir_module *m, const plan_wishes *wishes);
+// Bytes of states and staging: what of an arena does not depend on kernels.
+int64_t plan_whole_run_bytes(ir_module *m);
 // Offset of a materialised node (INPUT: slot 0; READ: its state; a written node: its state's
 // when it is computed in place).
 int64_t plan_offset(const plan *p, const ir_func *f, const ir_node *n);

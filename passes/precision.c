@@ -34,24 +34,14 @@ typedef struct narrowing {
   uint32_t num_ids;
 } narrowing;
 
-static const ir_setting *find_setting(const ir_module *m) {
-  for (size_t i = 0; i < m->config.num; i++)
-    if (!strcmp(m->config.at[i].key, "precision"))
-      return &m->config.at[i];
-  return NULL;
-}
-
 const char *pass_precision_of(const ir_module *m) {
-  const ir_setting *s = find_setting(m);
+  const ir_setting *s = ir_find_config(m, "precision");
   return !s ? "f32" : s->kind == IR_SET_STR ? s->str : "";
 }
 
 void pass_set_precision(ir_module *m, const char *precision) {
-  const ir_setting s = {"precision", IR_SET_STR, 0, precision}, *old = find_setting(m);
-  if (old)
-    m->config.at[old - m->config.at] = s;
-  else if (strcmp(precision, "f32") != 0)
-    IR_PUSH(m->arena, m->config, s);
+  if (ir_find_config(m, "precision") || strcmp(precision, "f32") != 0)
+    ir_set_config(m, (ir_setting){"precision", IR_SET_STR, 0, precision});
 }
 
 static const char *named(const narrowing *x, const ir_node *n, const char *suffix) {

@@ -37,6 +37,19 @@ static void add_operands(sched *s, int k, const dom_io *io) {
       IR_NEW_ARRAY(s->arena, signed char, (size_t)x->num_in *(size_t)x->num_values + 1);
 }
 
+static const ir_node *read_by(const sched_kernel *k, const ir_state *state) {
+  for (int i = 0; i < k->num_in; i++)
+    if (k->in[i].node->op == IR_READ && k->in[i].node->state == state)
+      return k->in[i].node;
+  return NULL;
+}
+
+static bool writes_own_elements(const sched *s, const ir_node *write, int value) {
+  const sched_kernel *k = &s->kernels[s->values[value].kernel];
+  const ir_node *own = read_by(k, write->state);
+  return !own || plan_may_overwrite(s->arena, k->k, own, write->in[0]);
+}
+
 static void add_uses_at_end(sched *s) {
   for (size_t i = 0; i < s->f->nodes.num; i++) {
     const ir_node *n = s->f->nodes.at[i];
@@ -45,8 +58,9 @@ static void add_uses_at_end(sched *s) {
     int v = s->value_of[n->in[0]->id];
     BUG_IF(v < 0, "write @%s of a value without memory: %s (pass_own_outputs)", n->state->name,
            n->in[0]->name);
-    s->values[v].write = n;
-    IR_PUSH(s->arena, s->writes, n);
+    s->values[v].written = true;
+    sched_write w = {n, v, writes_own_elements(s, n, v)};
+    IR_PUSH(s->arena, s->writes, w);
   }
   for (size_t i = 0; i < s->f->results.num; i++) {
     const ir_node *n = s->f->results.at[i].node;
@@ -101,13 +115,6 @@ typedef struct liver {
   int *current; // [value] its latest life, -1
 } liver;
 
-static const ir_node *read_by(const sched_kernel *k, const ir_state *state) {
-  for (int i = 0; i < k->num_in; i++)
-    if (k->in[i].node->op == IR_READ && k->in[i].node->state == state)
-      return k->in[i].node;
-  return NULL;
-}
-
 // [state id] the last step that reads it, -1.
 static int *find_last_reads(const liver *v) {
   size_t states = v->s->f->module->states.num;
@@ -122,29 +129,21 @@ static int *find_last_reads(const liver *v) {
   return last;
 }
 
-// All readers are before the writer, or are the writer itself at the same elements. A value that
-// already went to another state stays there.
-static bool can_be_in_place(const liver *v, const ir_node *write, int last_read, int step) {
-  int value = v->s->value_of[write->in[0]->id];
-  const sched_kernel *k = &v->s->kernels[v->s->values[value].kernel];
-  if (v->out.in_place[value] || last_read > step)
-    return false;
-  const ir_node *own = read_by(k, write->state);
-  return !own || plan_may_overwrite(v->arena, k->k, own, write->in[0]);
-}
-
+// In place: all readers are before the writer, or are the writer itself at the same elements. A value
+// that already went to another state stays there.
 static void decide_writes(liver *v) {
   const int *last_read = find_last_reads(v);
   int *step_of = IR_NEW_ARRAY(v->arena, int, v->s->num_kernels + 1);
   for (size_t t = 0; t < v->num; t++)
     step_of[v->steps[t]] = (int)t;
   for (size_t i = 0; i < v->s->writes.num; i++) {
-    const ir_node *w = v->s->writes.at[i];
-    int value = v->s->value_of[w->in[0]->id];
-    if (can_be_in_place(v, w, last_read[w->state->id], step_of[v->s->values[value].kernel]))
-      v->out.in_place[value] = w->state;
+    const sched_write *w = &v->s->writes.at[i];
+    const ir_state *state = w->node->state;
+    int step = step_of[v->s->values[w->value].kernel];
+    if (!v->out.in_place[w->value] && last_read[state->id] <= step && w->over_own)
+      v->out.in_place[w->value] = state;
     else
-      IR_PUSH(v->arena, v->out.copied, w);
+      IR_PUSH(v->arena, v->out.copied, w->node);
   }
 }
 
@@ -191,7 +190,7 @@ static void make_values(liver *v, int t) {
 static void extend_to_end(liver *v) {
   for (int i = 0; i < v->s->num_values; i++) {
     const sched_value *x = &v->s->values[i];
-    if (v->current[i] < 0 || v->out.in_place[i] || (!x->result && !x->write))
+    if (v->current[i] < 0 || v->out.in_place[i] || (!x->result && !x->written))
       continue;
     sched_life *l = &v->out.at.at[v->current[i]];
     l->last = (int)v->num - 1;
@@ -202,7 +201,7 @@ static void extend_to_end(liver *v) {
 
 // --- in-place reuse ------------------------------------------------------------------------------
 static bool is_kept(const sched *s, int value) {
-  return s->values[value].result || s->values[value].write;
+  return s->values[value].result || s->values[value].written;
 }
 
 // The life of operand `in`, when the step at hand is the last to need it and it has `bytes`.

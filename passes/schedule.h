@@ -28,22 +28,28 @@ typedef struct sched_kernel {
   signed char *may_overwrite;  // [output * num_in + in]: 1 yes, -1 no, 0 not asked yet
 } sched_kernel;
 
+// `write @s, v`.
+typedef struct sched_write {
+  const ir_node *node;
+  int value;
+  bool over_own; // its kernel reads @s, if at all, at the elements that it writes
+} sched_write;
+
 typedef struct sched_value {
   ir_node *node;
   int kernel;
   int64_t bytes;
-  const ir_node *write; // WRITE of it; NULL: it goes to no state
-  bool result;
+  bool written, result; // to a state; it is needed at the end
 } sched_value;
 
 typedef struct sched {
   ir_arena *arena;
   ir_func *f;
   int num_kernels, num_values;
-  sched_kernel *kernels;          // by ir_kernel.id
-  sched_value *values;            // by kernel
-  int *value_of;                  // [node id] -1: no kernel's output
-  IR_VEC(const ir_node *) writes; // of values, in order of the function
+  sched_kernel *kernels;      // by ir_kernel.id
+  sched_value *values;        // by kernel
+  int *value_of;              // [node id] -1: no kernel's output
+  IR_VEC(sched_write) writes; // in order of the function
 } sched;
 
 // Lives as long as `a`. kernel->id must be positions in f->kernels.

@@ -106,7 +106,14 @@ static void find_in_func(ir_func *f) {
   ir_arena_free(a);
 }
 
+void dom_forget_stretches(ir_module *m) {
+  for (size_t i = 0; i < m->funcs.num; i++)
+    for (size_t j = 0; j < m->funcs.at[i]->nodes.num; j++)
+      m->funcs.at[i]->nodes.at[j]->stretch_of = NULL;
+}
+
 void dom_find_stretches(ir_module *m) {
+  dom_forget_stretches(m);
   for (size_t i = 0; i < m->funcs.num; i++)
     find_in_func(m->funcs.at[i]);
 }

@@ -1,0 +1,90 @@
+// checkpoint.c: see checkpoint.h. Functions whose backward pass needs values of the forward pass get
+// kernels that run again.
+//
+//   config checkpoint = "sqrt"
+//   before   kernel h.1 .. h.9 {..}  kernel loss {..}  kernel d.9 {.. %h.9 ..} .. kernel d.1 {.. %h.1 ..}
+//   after    .. kernel loss {..}  kernel d.9 .. d.7  kernel h.4.again again=h.4 {..} .. kernel d.6 ..
+//
+// Two designs were weighed. One rewrites the graph before fusion, as JAX and PyTorch do: then fusion
+// may make other kernels of the copies, whose sums round differently, and later passes may merge the
+// copies again. Here, behind fusion, a copy is the same kernel called twice: the same bits under every
+// policy by construction, no new code, and what is counted is what runs.
+//
+// Needs: pass_order, kernels scheduled (ir_kernel.workspace). Keeps: each kernel.
+#include "passes/checkpoint.h"
+
+#include <string.h>
+
+#include "passes/plan_parts.h"
+
+const char *const checkpoint_names[] = {
+    [CHECKPOINT_NONE] = "none", [CHECKPOINT_SELECTIVE] = "selective", [CHECKPOINT_SQRT] = "sqrt",
+    [CHECKPOINT_ALL] = "all",   [CHECKPOINT_AUTO] = "auto",
+};
+
+static bool policy_of(const ir_module *m, ir_diags *d, checkpoint_policy *out) {
+  const ir_setting *s = ir_find_config(m, "checkpoint");
+  *out = ir_find_config(m, "memory_budget") ? CHECKPOINT_AUTO : CHECKPOINT_NONE;
+  for (int i = 0; s && i < CHECKPOINT_NUM_POLICIES; i++)
+    if (s->kind == IR_SET_STR && !strcmp(s->str, checkpoint_names[i])) {
+      *out = (checkpoint_policy)i;
+      return true;
+    }
+  if (s)
+    diag_error(d, (ir_loc){0}, "E0507",
+               "config checkpoint is '%s': it can be none, selective, sqrt, all or auto",
+               s->kind == IR_SET_STR ? s->str : "a number");
+  return !s;
+}
+
+// Bytes for temporaries: what is left of the budget beside what lives for the whole run.
+static int64_t budget_of(ir_module *m) {
+  const ir_setting *s = ir_find_config(m, "memory_budget");
+  return s ? (int64_t)s->num - plan_whole_run_bytes(m) : 0;
+}
+
+static bool choose(const replay *r, checkpoint_policy p, int64_t budget, bool *again) {
+  switch (p) {
+  case CHECKPOINT_SELECTIVE:
+    checkpoint_selective(r, again);
+    return true;
+  case CHECKPOINT_SQRT:
+    checkpoint_sqrt(r, again);
+    return true;
+  case CHECKPOINT_ALL:
+    checkpoint_all(r, again);
+    return true;
+  case CHECKPOINT_AUTO:
+    return checkpoint_auto(r, budget, again);
+  default:
+    return true;
+  }
+}
+
+static bool checkpoint_func(ir_func *f, checkpoint_policy p, int64_t budget) {
+  if (f->kernels.num == 0 || ir_has_clones(f))
+    return false;
+  ir_arena *a = ir_arena_new();
+  replay *r = replay_new(a, sched_new(a, f));
+  bool *again = IR_NEW_ARRAY(a, bool, f->kernels.num + 1);
+  choose(r, p, budget, again);
+  replay_steps steps = replay_make_steps(r, a, again);
+  bool changed = steps.num > f->kernels.num;
+  if (changed)
+    replay_apply(r->s, &steps);
+  ir_arena_free(a);
+  return changed;
+}
+
+bool pass_checkpoint(ir_module *m, ir_diags *d) {
+  checkpoint_policy p;
+  if (!policy_of(m, d, &p) || p == CHECKPOINT_NONE)
+    return false;
+  dom_find_stretches(m);
+  int64_t budget = budget_of(m);
+  bool changed = false;
+  for (size_t i = 0; i < m->funcs.num; i++)
+    changed |= checkpoint_func(m->funcs.at[i], p, budget);
+  dom_forget_stretches(m);
+  return changed;
+}

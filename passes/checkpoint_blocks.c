@@ -1,0 +1,154 @@
+// checkpoint_blocks.c: policies that keep what goes from one part of the network to the next.
+//
+//   kernels of the forward pass   a b c | d e f | g h        |: cuts, where few bytes go on
+//   kept                              c       f   g h        what crosses a cut, and the last part
+//   run again                     a b     d e                the others, part by part
+//
+// Where cuts may be is found in the graph: at kernels behind which as few bytes are needed by the rest
+// of the forward pass as anywhere near. Between the blocks that `repeat` makes, that is the stream from
+// block to block. `all` cuts at each of them. `sqrt` takes about sqrt(L) of L (T. Chen, B. Xu,
+// C. Zhang, C. Guestrin, "Training Deep Nets with Sublinear Memory Cost", 2016, section 4): parts of
+// equal bytes, and the number of parts that leads to the fewest live bytes.
+#include "passes/checkpoint.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { NEAR = 3 }; // kernels on either side that a cut is compared with
+
+typedef struct blocks {
+  const replay *r;
+  ir_arena *arena;
+  int *kernel; // kernels that the loss is made from, in order
+  int num;
+  int64_t *width;   // [place] bytes that go on behind it
+  double *made;     // [place] bytes made up to it
+  int *last_reader; // [value] place of the last of these kernels that reads it, -1
+  int *place;       // [kernel] -1: none of these
+  IR_VEC(int) cuts; // places where a cut may be
+} blocks;
+
+static void find_places(blocks *b) {
+  const sched *s = b->r->s;
+  for (int k = 0; k < s->num_kernels; k++)
+    b->place[k] = -1;
+  for (int k = 0; k < s->num_kernels; k++)
+    if (b->r->in_loss[k]) {
+      b->place[k] = b->num;
+      b->kernel[b->num++] = k;
+    }
+  memset(b->last_reader, -1, sizeof(int) * ((size_t)s->num_values + 1));
+  for (int p = 0; p < b->num; p++)
+    for (int i = 0; i < s->kernels[b->kernel[p]].num_in; i++) {
+      int v = s->kernels[b->kernel[p]].in[i].value;
+      if (v >= 0)
+        b->last_reader[v] = p;
+    }
+}
+
+static void find_widths(blocks *b) {
+  const sched *s = b->r->s;
+  for (int p = 0; p < b->num; p++) {
+    const sched_kernel *k = &s->kernels[b->kernel[p]];
+    b->made[p] = p ? b->made[p - 1] : 0;
+    for (int v = k->first_value; v < k->first_value + k->num_values; v++) {
+      b->made[p] += (double)s->values[v].bytes;
+      if (b->last_reader[v] <= p)
+        continue;
+      b->width[p] += s->values[v].bytes;
+      b->width[b->last_reader[v]] -= s->values[v].bytes;
+    }
+  }
+  for (int p = 1; p < b->num; p++)
+    b->width[p] += b->width[p - 1];
+}
+
+static bool may_cut(const blocks *b, int p) {
+  for (int q = p - NEAR; q <= p + NEAR; q++)
+    if (q >= 0 && q < b->num - 1 && b->width[q] < b->width[p])
+      return false;
+  return true;
+}
+
+static blocks find_blocks(ir_arena *a, const replay *r) {
+  blocks b = {.r = r, .arena = a};
+  b.kernel = IR_NEW_ARRAY(a, int, r->s->num_kernels + 1);
+  b.place = IR_NEW_ARRAY(a, int, r->s->num_kernels + 1);
+  b.last_reader = IR_NEW_ARRAY(a, int, r->s->num_values + 1);
+  b.width = IR_NEW_ARRAY(a, int64_t, r->s->num_kernels + 1);
+  b.made = IR_NEW_ARRAY(a, double, r->s->num_kernels + 1);
+  find_places(&b);
+  find_widths(&b);
+  for (int p = 0; p < b.num - 1; p++)
+    if (may_cut(&b, p))
+      IR_PUSH(a, b.cuts, p);
+  return b;
+}
+
+// All kernels before the last cut run again, but for those of which something crosses a cut. `cuts`:
+// places, ascending.
+static void keep_cuts(const blocks *b, const int *cuts, size_t num, bool *again) {
+  const sched *s = b->r->s;
+  memset(again, 0, sizeof(bool) * (size_t)s->num_kernels);
+  size_t next = 0; // the first cut at or behind p
+  for (int p = 0; num && p <= cuts[num - 1]; p++) {
+    const sched_kernel *k = &s->kernels[b->kernel[p]];
+    next += cuts[next] < p;
+    bool crosses = false;
+    for (int v = k->first_value; v < k->first_value + k->num_values; v++)
+      crosses |= b->last_reader[v] > cuts[next];
+    again[b->kernel[p]] = !crosses && b->r->may_again[b->kernel[p]];
+  }
+}
+
+void checkpoint_all(const replay *r, bool *again) {
+  ir_arena *a = ir_arena_new();
+  blocks b = find_blocks(a, r);
+  keep_cuts(&b, b.cuts.at, b.cuts.num, again);
+  ir_arena_free(a);
+}
+
+// The cuts nearest to where `parts` parts of equal bytes would end. Returns their number.
+static size_t choose_cuts(const blocks *b, int parts, int *out) {
+  size_t num = 0, at = 0;
+  double total = b->num ? b->made[b->num - 1] : 0;
+  for (int i = 1; i < parts; i++) {
+    double want = total * i / parts;
+    while (at + 1 < b->cuts.num &&
+           fabs(b->made[b->cuts.at[at + 1]] - want) <= fabs(b->made[b->cuts.at[at]] - want))
+      at++;
+    if (at < b->cuts.num && (num == 0 || out[num - 1] != b->cuts.at[at]))
+      out[num++] = b->cuts.at[at];
+  }
+  return num;
+}
+
+void checkpoint_parts(const replay *r, int parts, bool *again) {
+  ir_arena *a = ir_arena_new();
+  blocks b = find_blocks(a, r);
+  int *cuts = IR_NEW_ARRAY(a, int, parts + 1);
+  keep_cuts(&b, cuts, choose_cuts(&b, parts, cuts), again);
+  ir_arena_free(a);
+}
+
+int checkpoint_num_places(const replay *r) {
+  ir_arena *a = ir_arena_new();
+  int num = (int)find_blocks(a, r).cuts.num;
+  ir_arena_free(a);
+  return num;
+}
+
+void checkpoint_sqrt(const replay *r, bool *again) {
+  int root = (int)lround(sqrt(checkpoint_num_places(r)));
+  size_t n = (size_t)r->s->num_kernels;
+  bool *x = IR_NEW_ARRAY(r->arena, bool, n + 1);
+  int64_t best = -1;
+  for (int parts = root / 2 > 2 ? root / 2 : 2; parts <= 2 * root + 1; parts++) {
+    checkpoint_parts(r, parts, x);
+    int64_t bytes = replay_try(r, x).live_bytes;
+    if (best >= 0 && bytes >= best)
+      continue;
+    best = bytes;
+    memcpy(again, x, n * sizeof *x);
+  }
+}

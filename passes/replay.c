@@ -1,0 +1,159 @@
+// replay.c: see replay.h. Steps are made in one walk over the kernels; a kernel runs again at the
+// last moment, right before the first that needs it (as does all that it needs in turn).
+#include "passes/replay.h"
+
+#include <string.h>
+
+#include "passes/cost.h"
+#include "passes/plan_parts.h"
+
+// --- the function --------------------------------------------------------------------------------
+// Kernels that a loss is made from. Returns the last of them, -1.
+static int mark_loss(replay *r) {
+  int last = -1;
+  const sched *s = r->s;
+  for (size_t i = 0; i < s->f->results.num; i++)
+    if (s->f->results.at[i].kind == IR_RESULT_LOSS)
+      r->in_loss[s->values[s->value_of[s->f->results.at[i].node->id]].kernel] = true;
+  for (int k = s->num_kernels - 1; k >= 0; k--) {
+    if (!r->in_loss[k])
+      continue;
+    last = last < 0 ? k : last;
+    for (int i = 0; i < s->kernels[k].num_in; i++)
+      if (s->kernels[k].in[i].value >= 0)
+        r->in_loss[s->values[s->kernels[k].in[i].value].kernel] = true;
+  }
+  return last;
+}
+
+static void find_early_ends(replay *r) {
+  const sched *s = r->s;
+  for (int v = 0; v < s->num_values; v++)
+    r->early_end[v] = s->values[v].kernel;
+  for (int k = 0; k <= r->forward; k++)
+    for (int i = 0; i < s->kernels[k].num_in; i++)
+      if (s->kernels[k].in[i].value >= 0)
+        r->early_end[s->kernels[k].in[i].value] = k;
+}
+
+replay *replay_new(ir_arena *a, sched *s) {
+  replay *r = IR_NEW(a, replay);
+  *r = (replay){.s = s, .arena = a};
+  r->may_again = IR_NEW_ARRAY(a, bool, s->num_kernels + 1);
+  r->in_loss = IR_NEW_ARRAY(a, bool, s->num_kernels + 1);
+  r->early_end = IR_NEW_ARRAY(a, int, s->num_values + 1);
+  r->seconds = IR_NEW_ARRAY(a, double, s->num_kernels + 1);
+  r->forward = mark_loss(r);
+  find_early_ends(r);
+  for (int k = 0; k < s->num_kernels; k++) {
+    r->seconds[k] = cost_seconds(a, s->kernels[k].k);
+    r->may_again[k] = k <= r->forward;
+  }
+  for (int v = 0; v < s->num_values; v++)
+    if (s->values[v].result || s->values[v].written)
+      r->may_again[s->values[v].kernel] = false;
+  return r;
+}
+
+// --- steps ---------------------------------------------------------------------------------------
+typedef struct maker {
+  const replay *r;
+  ir_arena *arena;
+  const bool *again;
+  bool *gone, *back; // [value] dropped; made again
+  replay_steps out;
+  IR_VEC(int) stack;
+} maker;
+
+static int find_gone_operand(const maker *m, int k) {
+  const sched_kernel *x = &m->r->s->kernels[k];
+  for (int i = 0; i < x->num_in; i++)
+    if (x->in[i].value >= 0 && m->gone[x->in[i].value])
+      return x->in[i].value;
+  return -1;
+}
+
+static void run_again(maker *m, int k) {
+  const sched_kernel *x = &m->r->s->kernels[k];
+  IR_PUSH(m->arena, m->out, k);
+  for (int i = 0; i < x->num_values; i++) {
+    m->gone[x->first_value + i] = false;
+    m->back[x->first_value + i] = true;
+  }
+}
+
+// Makes all operands of kernel `k` that are gone, operands of makers first. (A stack of our own: a
+// chain of thousands of layers would be a recursion as deep.)
+static void fetch_operands(maker *m, int k) {
+  m->stack.num = 0;
+  IR_PUSH(m->arena, m->stack, k);
+  while (m->stack.num) {
+    int top = m->stack.at[m->stack.num - 1], value = find_gone_operand(m, top);
+    if (value >= 0) {
+      IR_PUSH(m->arena, m->stack, m->r->s->values[value].kernel);
+      continue;
+    }
+    m->stack.num--;
+    if (m->stack.num)
+      run_again(m, top);
+  }
+}
+
+static void drop(maker *m, int value, int k) {
+  const replay *r = m->r;
+  if (m->again[r->s->values[value].kernel] && r->early_end[value] == k && !m->back[value])
+    m->gone[value] = true;
+}
+
+replay_steps replay_make_steps(const replay *r, ir_arena *a, const bool *again) {
+  maker m = {.r = r, .arena = a, .again = again};
+  m.gone = IR_NEW_ARRAY(a, bool, r->s->num_values + 1);
+  m.back = IR_NEW_ARRAY(a, bool, r->s->num_values + 1);
+  for (int k = 0; k < r->s->num_kernels; k++) {
+    const sched_kernel *x = &r->s->kernels[k];
+    fetch_operands(&m, k);
+    IR_PUSH(a, m.out, k);
+    for (int i = 0; i < x->num_values; i++)
+      drop(&m, x->first_value + i, k);
+    for (int i = 0; i < x->num_in; i++)
+      if (x->in[i].value >= 0)
+        drop(&m, x->in[i].value, k);
+  }
+  return m.out;
+}
+
+// --- what they lead to ---------------------------------------------------------------------------
+replay_outcome replay_try(const replay *r, const bool *again) {
+  ir_arena *a = ir_arena_new();
+  replay_steps steps = replay_make_steps(r, a, again);
+  sched_lives l = sched_find_lives(r->s, a, steps.at, steps.num);
+  replay_outcome out = {.num_again = (int)steps.num - r->s->num_kernels};
+  out.live_bytes = sched_live_bytes(&l, steps.num, IR_NEW_ARRAY(a, int64_t, steps.num + 1));
+  bool *ran = IR_NEW_ARRAY(a, bool, r->s->num_kernels + 1);
+  for (size_t t = 0; t < steps.num; t++) {
+    out.seconds += ran[steps.at[t]] ? r->seconds[steps.at[t]] : 0;
+    ran[steps.at[t]] = true;
+  }
+  ir_arena_free(a);
+  return out;
+}
+
+// Lives that take over each other's memory are one interval.
+int64_t replay_arena_bytes(const replay *r, const replay_steps *steps) {
+  ir_arena *a = ir_arena_new();
+  sched_lives l = sched_find_lives(r->s, a, steps->at, steps->num);
+  plan_interval *iv = IR_NEW_ARRAY(a, plan_interval, l.at.num + 1);
+  int *unit = IR_NEW_ARRAY(a, int, l.at.num + 1);
+  size_t num = 0;
+  for (size_t i = 0; i < l.at.num; i++) {
+    const sched_life *x = &l.at.at[i];
+    unit[i] = x->reuses < 0 ? (int)num : unit[x->reuses];
+    if (x->reuses < 0)
+      iv[num++] = (plan_interval){.lower = x->first, .size = plan_align(x->bytes)};
+    if (x->last + 1 > iv[unit[i]].upper)
+      iv[unit[i]].upper = x->last + 1;
+  }
+  int64_t bytes = plan_pack(a, iv, num);
+  ir_arena_free(a);
+  return bytes;
+}
