@@ -55,8 +55,7 @@ static bool has_no_errors(const solver *x, int64_t value) {
 static attempt plan_value(const solver *x, int64_t value) {
   attempt r = {value, HAS_ERRORS, 0};
   trial t = trial_load(x->s, define_of(x, value), NULL);
-  if (trial_schedule(x->s, &t)) {
-    trial_plan(&t);
+  if (trial_schedule(x->s, &t) && trial_plan(x->s, &t, NULL, x->budget)) {
     r.bytes = t.plan->arena_bytes;
     r.found = r.bytes <= x->budget ? FITS : TOO_MUCH;
   } else if (x->tried.num == 0) { // the file's own value

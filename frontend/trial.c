@@ -28,23 +28,39 @@ trial trial_load(const trial_subject *s, const char *define, fe_vary *vary) {
 }
 
 // The verifier finds faults of passes: whoever compiles what is tried here will run it.
+static pass_options options_of_passes(const trial_subject *s) {
+  return (pass_options){.disabled = s->o->disabled.at,
+                        .num_disabled = s->o->disabled.num,
+                        .families = cg_families(s->target),
+                        .no_verify = true};
+}
+
+static bool keep_if(trial *t, bool ok) {
+  t->module = ok ? t->module : NULL;
+  return ok;
+}
+
 bool trial_schedule(const trial_subject *s, trial *t) {
-  pass_options po = {.disabled = s->o->disabled.at,
-                     .num_disabled = s->o->disabled.num,
-                     .families = cg_families(s->target),
-                     .no_verify = true};
+  pass_options po = options_of_passes(s);
   if (t->module && s->o->precision)
     pass_set_precision(t->module, s->o->precision);
-  if (!t->module || !pass_run_pipeline(t->module, t->diags, &po)) {
-    t->module = NULL;
+  if (!keep_if(t, t->module && pass_run_pipeline(t->module, t->diags, &po)))
     return false;
-  }
-  t->program = cg_program_new(t->arena, t->module, s->target);
+  cg_program_new(t->arena, t->module, s->target);
   return true;
 }
 
-void trial_plan(trial *t) {
-  t->plan = cg_plan(t->program);
+bool trial_plan(const trial_subject *s, trial *t, const char *policy, int64_t budget) {
+  pass_options po = options_of_passes(s);
+  const char *said = policy ? policy : s->o->checkpoint;
+  if (said)
+    ir_set_config(t->module, (ir_setting){"checkpoint", IR_SET_STR, 0, said});
+  if (budget)
+    ir_set_config(t->module, (ir_setting){"memory_budget", IR_SET_NUM, (double)budget, NULL});
+  if (!keep_if(t, pass_run_memory_pipeline(t->module, t->diags, &po)))
+    return false;
+  t->plan = cg_plan(cg_program_new(t->arena, t->module, s->target));
+  return true;
 }
 
 void trial_free(trial *t) {

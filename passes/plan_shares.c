@@ -122,7 +122,10 @@ static const ir_func *find_largest(ir_arena *a, const plan *p, const ir_module *
   return largest;
 }
 
+// What a kernel of the forward pass makes a second time is an activation as it was the first time.
 static share share_of(const unsigned char *of, const plan_buffer *b) {
+  if (b->node && b->node->kernel && b->node->kernel->clone_of)
+    return SHARE_ACTIVATION;
   return b->node ? (share)of[b->node->id] : SHARE_OTHER;
 }
 

@@ -10,7 +10,7 @@ typedef struct plan_shares {
   int64_t weights;     // parameters, trained and frozen, and buffers such as running statistics
   int64_t optimizer;   // moments
   int64_t gradients;   // of parameters, also accumulated ones, and what updates are made of
-  int64_t activations; // what the loss is computed from, kept for the backward
+  int64_t activations; // what the loss is computed from, kept for the backward pass or made again
   int64_t other;       // batches, gradients of activations, workspaces, counters, gaps
   // Besides: gradients at the time when they are most, which is after the peak as a rule, in the same
   // memory; and the number of parameters, trained and frozen.
