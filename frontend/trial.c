@@ -27,12 +27,13 @@ trial trial_load(const trial_subject *s, const char *define, fe_vary *vary) {
   return t;
 }
 
-// The verifier finds faults of passes: whoever compiles what is tried here will run it.
+// Faults of passes are for whoever compiles what is tried here: to find, and to leave a reproducer of.
 static pass_options options_of_passes(const trial_subject *s) {
   return (pass_options){.disabled = s->o->disabled.at,
                         .num_disabled = s->o->disabled.num,
                         .families = cg_families(s->target),
-                        .no_verify = true};
+                        .no_verify = true,
+                        .no_reproducer = true};
 }
 
 static bool keep_if(trial *t, bool ok) {
