@@ -43,19 +43,19 @@ static int64_t budget_of(ir_module *m) {
   return s ? (int64_t)s->num - plan_whole_run_bytes(m) : 0;
 }
 
-static bool choose(const replay *r, checkpoint_policy p, int64_t budget, bool *again) {
+static bool choose(replay *r, checkpoint_policy p, int64_t budget, unsigned char *drop) {
   switch (p) {
   case CHECKPOINT_SELECTIVE:
-    checkpoint_selective(r, again);
+    checkpoint_selective(r, drop);
     return true;
   case CHECKPOINT_SQRT:
-    checkpoint_sqrt(r, again);
+    checkpoint_sqrt(r, drop);
     return true;
   case CHECKPOINT_ALL:
-    checkpoint_all(r, again);
+    checkpoint_all(r, drop);
     return true;
   case CHECKPOINT_AUTO:
-    return checkpoint_auto(r, budget, again);
+    return checkpoint_auto(r, budget, drop);
   default:
     return true;
   }
@@ -66,9 +66,9 @@ static bool checkpoint_func(ir_func *f, checkpoint_policy p, int64_t budget) {
     return false;
   ir_arena *a = ir_arena_new();
   replay *r = replay_new(a, sched_new(a, f));
-  bool *again = IR_NEW_ARRAY(a, bool, f->kernels.num + 1);
-  choose(r, p, budget, again);
-  replay_steps steps = replay_make_steps(r, a, again);
+  unsigned char *drop = IR_NEW_ARRAY(a, unsigned char, r->s->num_values + 1);
+  choose(r, p, budget, drop);
+  replay_steps steps = replay_make_steps(r, a, drop);
   bool changed = steps.num > f->kernels.num;
   if (changed)
     replay_apply(r->s, &steps);

@@ -1,9 +1,9 @@
 // checkpoint.h: which values of the forward pass are kept for the backward pass, and which kernels run
 // again instead: the policies of pass_checkpoint.
 //
-// A policy is a choice of kernels (`again`, by kernel of the schedule) that are run again when the
-// backward pass needs what they made (replay.h). All policies are compared by what a choice really
-// leads to: lives as the plan sees them, and seconds of cost.h.
+// A policy is a choice of values (`drop`, by value of the schedule) that are made again when the
+// backward pass needs them (replay.h). All policies are compared by what a choice really leads to: lives
+// as the plan sees them, and seconds of cost.h.
 #ifndef PASSES_CHECKPOINT_H
 #define PASSES_CHECKPOINT_H
 
@@ -20,19 +20,28 @@ typedef enum checkpoint_policy {
 } checkpoint_policy;
 extern const char *const checkpoint_names[CHECKPOINT_NUM_POLICIES];
 
-// Each fills `again` ([kernel], all false before).
-void checkpoint_selective(const replay *r, bool *again);
-void checkpoint_sqrt(const replay *r, bool *again);
-void checkpoint_all(const replay *r, bool *again);
+// Each fills `drop` ([value], all false before).
+void checkpoint_selective(replay *r, unsigned char *drop);
+void checkpoint_sqrt(replay *r, unsigned char *drop);
+void checkpoint_all(replay *r, unsigned char *drop);
 // The choice that takes the least time of those found whose temporaries take at most `budget` bytes
-// once they are packed. False: none was found, and `again` is the one that takes the fewest bytes.
-bool checkpoint_auto(const replay *r, int64_t budget, bool *again);
+// once they are packed. False: none was found, and `drop` is the one that takes the fewest bytes.
+bool checkpoint_auto(replay *r, int64_t budget, unsigned char *drop);
 
-// `sqrt` with a number of parts, and the number of places where cuts may be.
-void checkpoint_parts(const replay *r, int parts, bool *again);
+// `sqrt` with a number of parts; and the number of places where cuts may be.
+typedef enum checkpoint_depth { // inside parts
+  CHECKPOINT_ONCE,              // each value is dropped once
+  CHECKPOINT_PLACES,            // what crosses a place for a cut once, all else always
+  CHECKPOINT_ALWAYS,            // each value always
+  CHECKPOINT_NUM_DEPTHS
+} checkpoint_depth;
+// last: the last part runs again, too, which is for networks with a peak in the loss.
+void checkpoint_parts(const replay *r, int parts, bool last, checkpoint_depth depth,
+                      unsigned char *drop);
 int checkpoint_num_places(const replay *r);
 
-// Takes kernels out of `again`, the slowest first, as long as no more than `bytes` are live.
-void checkpoint_trim(const replay *r, int64_t bytes, bool *again);
+// Keeps what need not be dropped for at most `bytes` to be live, the dearest for its bytes first.
+// seed: 0, or a number that changes the order somewhat.
+void checkpoint_trim(replay *r, int64_t bytes, uint32_t seed, unsigned char *drop);
 
 #endif

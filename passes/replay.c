@@ -39,19 +39,13 @@ static void find_early_ends(replay *r) {
 replay *replay_new(ir_arena *a, sched *s) {
   replay *r = IR_NEW(a, replay);
   *r = (replay){.s = s, .arena = a};
-  r->may_again = IR_NEW_ARRAY(a, bool, s->num_kernels + 1);
   r->in_loss = IR_NEW_ARRAY(a, bool, s->num_kernels + 1);
   r->early_end = IR_NEW_ARRAY(a, int, s->num_values + 1);
   r->seconds = IR_NEW_ARRAY(a, double, s->num_kernels + 1);
   r->forward = mark_loss(r);
   find_early_ends(r);
-  for (int k = 0; k < s->num_kernels; k++) {
+  for (int k = 0; k < s->num_kernels; k++)
     r->seconds[k] = cost_seconds(a, s->kernels[k].k);
-    r->may_again[k] = k <= r->forward;
-  }
-  for (int v = 0; v < s->num_values; v++)
-    if (s->values[v].result || s->values[v].written)
-      r->may_again[s->values[v].kernel] = false;
   return r;
 }
 
@@ -59,10 +53,11 @@ replay *replay_new(ir_arena *a, sched *s) {
 typedef struct maker {
   const replay *r;
   ir_arena *arena;
-  const bool *again;
-  bool *gone, *back; // [value] dropped; made again
+  const unsigned char *drop; // [value]
+  bool *gone, *back;         // [value] dropped; made again
   replay_steps out;
   IR_VEC(int) stack;
+  IR_VEC(int) passing; // values made on the way to an operand, to be dropped again
 } maker;
 
 static int find_gone_operand(const maker *m, int k) {
@@ -77,9 +72,25 @@ static void run_again(maker *m, int k) {
   const sched_kernel *x = &m->r->s->kernels[k];
   IR_PUSH(m->arena, m->out, k);
   for (int i = 0; i < x->num_values; i++) {
-    m->gone[x->first_value + i] = false;
-    m->back[x->first_value + i] = true;
+    int v = x->first_value + i;
+    m->gone[v] = false;
+    if (m->drop[v] == REPLAY_DROP_ALWAYS)
+      IR_PUSH(m->arena, m->passing, v);
+    else
+      m->back[v] = true;
   }
+}
+
+// What kernel `k` itself has read stays from now on: its other readers are near.
+static void drop_passing(maker *m, int k) {
+  const sched_kernel *x = &m->r->s->kernels[k];
+  for (int i = 0; i < x->num_in; i++)
+    if (x->in[i].value >= 0)
+      m->back[x->in[i].value] |=
+          m->r->s->values[x->in[i].value].kernel <= m->r->forward && k > m->r->forward;
+  for (size_t i = 0; i < m->passing.num; i++)
+    m->gone[m->passing.at[i]] = !m->back[m->passing.at[i]];
+  m->passing.num = 0;
 }
 
 // Makes all operands of kernel `k` that are gone, operands of makers first. (A stack of our own: a
@@ -99,33 +110,41 @@ static void fetch_operands(maker *m, int k) {
   }
 }
 
-static void drop(maker *m, int value, int k) {
+static void let_go(maker *m, int value, int k) {
   const replay *r = m->r;
-  if (m->again[r->s->values[value].kernel] && r->early_end[value] == k && !m->back[value])
+  if (m->drop[value] && r->early_end[value] == k && !m->back[value])
     m->gone[value] = true;
 }
 
-replay_steps replay_make_steps(const replay *r, ir_arena *a, const bool *again) {
-  maker m = {.r = r, .arena = a, .again = again};
+replay_steps replay_make_steps(const replay *r, ir_arena *a, const unsigned char *drop) {
+  maker m = {.r = r, .arena = a, .drop = drop};
   m.gone = IR_NEW_ARRAY(a, bool, r->s->num_values + 1);
   m.back = IR_NEW_ARRAY(a, bool, r->s->num_values + 1);
   for (int k = 0; k < r->s->num_kernels; k++) {
     const sched_kernel *x = &r->s->kernels[k];
     fetch_operands(&m, k);
     IR_PUSH(a, m.out, k);
+    drop_passing(&m, k);
+    if (m.out.num > (size_t)r->s->num_kernels * REPLAY_MAX_TIMES)
+      return (replay_steps){0};
     for (int i = 0; i < x->num_values; i++)
-      drop(&m, x->first_value + i, k);
+      let_go(&m, x->first_value + i, k);
     for (int i = 0; i < x->num_in; i++)
       if (x->in[i].value >= 0)
-        drop(&m, x->in[i].value, k);
+        let_go(&m, x->in[i].value, k);
   }
   return m.out;
 }
 
 // --- what they lead to ---------------------------------------------------------------------------
-replay_outcome replay_try(const replay *r, const bool *again) {
+replay_outcome replay_try(replay *r, const unsigned char *drop) {
   ir_arena *a = ir_arena_new();
-  replay_steps steps = replay_make_steps(r, a, again);
+  replay_steps steps = replay_make_steps(r, a, drop);
+  r->tried += steps.num ? (int64_t)steps.num : r->s->num_kernels * REPLAY_MAX_TIMES;
+  if (steps.num == 0 && r->s->num_kernels > 0) {
+    ir_arena_free(a);
+    return (replay_outcome){.live_bytes = INT64_MAX};
+  }
   sched_lives l = sched_find_lives(r->s, a, steps.at, steps.num);
   replay_outcome out = {.num_again = (int)steps.num - r->s->num_kernels};
   out.live_bytes = sched_live_bytes(&l, steps.num, IR_NEW_ARRAY(a, int64_t, steps.num + 1));

@@ -27,7 +27,10 @@ static void add_operands(sched *s, int k, const dom_io *io) {
   sched_in *in = IR_NEW_ARRAY(s->arena, sched_in, io->in.num + 1);
   for (size_t i = 0; i < io->in.num; i++) {
     const ir_node *owner = dom_owner(io->in.at[i]);
-    in[i] = (sched_in){io->in.at[i], owner->kernel ? s->value_of[owner->id] : -1};
+    in[i] = (sched_in){.node = io->in.at[i],
+                       .value = owner->kernel ? s->value_of[owner->id] : -1,
+                       .state = owner->op == IR_READ ? (int)owner->state->id : -1,
+                       .stretch = io->in.at[i]->stretch_of != NULL};
     BUG_IF(owner->kernel && in[i].value < 0, "%s reads %s, which has no memory", x->k->name,
            owner->name);
   }
@@ -39,7 +42,7 @@ static void add_operands(sched *s, int k, const dom_io *io) {
 
 static const ir_node *read_by(const sched_kernel *k, const ir_state *state) {
   for (int i = 0; i < k->num_in; i++)
-    if (k->in[i].node->op == IR_READ && k->in[i].node->state == state)
+    if (k->in[i].state == (int)state->id)
       return k->in[i].node;
   return NULL;
 }
@@ -113,6 +116,8 @@ typedef struct liver {
   size_t num;
   sched_lives out;
   int *current; // [value] its latest life, -1
+  bool *ran;    // [kernel]
+  int *first;   // [value] its first one: what a state or a result is, -1
 } liver;
 
 // [state id] the last step that reads it, -1.
@@ -123,8 +128,8 @@ static int *find_last_reads(const liver *v) {
   for (size_t t = 0; t < v->num; t++) {
     const sched_kernel *k = &v->s->kernels[v->steps[t]];
     for (int i = 0; i < k->num_in; i++)
-      if (k->in[i].node->op == IR_READ)
-        last[k->in[i].node->state->id] = (int)t;
+      if (k->in[i].state >= 0)
+        last[k->in[i].state] = (int)t;
   }
   return last;
 }
@@ -134,7 +139,7 @@ static int *find_last_reads(const liver *v) {
 static void decide_writes(liver *v) {
   const int *last_read = find_last_reads(v);
   int *step_of = IR_NEW_ARRAY(v->arena, int, v->s->num_kernels + 1);
-  for (size_t t = 0; t < v->num; t++)
+  for (size_t t = v->num; t-- > 0;)
     step_of[v->steps[t]] = (int)t;
   for (size_t i = 0; i < v->s->writes.num; i++) {
     const sched_write *w = &v->s->writes.at[i];
@@ -148,11 +153,16 @@ static void decide_writes(liver *v) {
 }
 
 // --- lives ---------------------------------------------------------------------------------------
+// Nothing has made it again, and it was computed into a state.
+static bool is_in_state(const liver *v, int value) {
+  return v->out.in_place[value] && v->current[value] < 0;
+}
+
 static void read_operands(liver *v, int t) {
   const sched_kernel *k = &v->s->kernels[v->steps[t]];
   for (int i = 0; i < k->num_in; i++) {
     int value = k->in[i].value;
-    if (value < 0 || v->out.in_place[value])
+    if (value < 0 || is_in_state(v, value))
       continue;
     BUG_IF(v->current[value] < 0, "%s reads %s before it is computed", k->k->name,
            v->s->values[value].node->name);
@@ -167,15 +177,18 @@ static sched_life life_at(int t, int kernel) {
 static void make_values(liver *v, int t) {
   int kernel = v->steps[t];
   const sched_kernel *k = &v->s->kernels[kernel];
+  bool again = v->ran[kernel];
+  v->ran[kernel] = true;
   for (int i = 0; i < k->num_values; i++) {
     int value = k->first_value + i;
-    if (v->out.in_place[value])
+    if (v->out.in_place[value] && !again)
       continue;
     sched_life l = life_at(t, kernel);
     l.value = value;
     l.kind = PLAN_TEMP;
     l.bytes = v->s->values[value].bytes;
     v->current[value] = (int)v->out.at.num;
+    v->first[value] = again ? v->first[value] : v->current[value];
     IR_PUSH(v->arena, v->out.at, l);
   }
   if (k->k->workspace > 0) {
@@ -190,9 +203,9 @@ static void make_values(liver *v, int t) {
 static void extend_to_end(liver *v) {
   for (int i = 0; i < v->s->num_values; i++) {
     const sched_value *x = &v->s->values[i];
-    if (v->current[i] < 0 || v->out.in_place[i] || (!x->result && !x->written))
+    if (v->first[i] < 0 || (!x->result && !x->written))
       continue;
-    sched_life *l = &v->out.at.at[v->current[i]];
+    sched_life *l = &v->out.at.at[v->first[i]];
     l->last = (int)v->num - 1;
     if (x->result)
       l->kind = PLAN_RESULT;
@@ -200,37 +213,30 @@ static void extend_to_end(liver *v) {
 }
 
 // --- in-place reuse ------------------------------------------------------------------------------
-static bool is_kept(const sched *s, int value) {
-  return s->values[value].result || s->values[value].written;
-}
-
 // The life of operand `in`, when the step at hand is the last to need it and it has `bytes`.
 static int dying(const liver *v, const sched_kernel *k, int t, int in, int64_t bytes) {
   int value = k->in[in].value;
-  if (value < 0 || v->out.in_place[value] || k->in[in].node->stretch_of || is_kept(v->s, value))
+  if (value < 0 || is_in_state(v, value) || k->in[in].stretch)
     return -1;
   int life = v->current[value];
+  const sched_value *of = &v->s->values[value];
+  if (life == v->first[value] && (of->result || of->written))
+    return -1; // needed at the end
   const sched_life *x = &v->out.at.at[life];
   return x->last == t && x->bytes == bytes ? life : -1;
 }
 
-static bool is_taken(const liver *v, size_t first, size_t end, int life) {
-  for (size_t i = first; i < end; i++)
-    if (v->out.at.at[i].reuses == life)
-      return true;
-  return false;
-}
-
 // The first dying operand that the output of `life` may be computed over.
-static void reuse_operand(liver *v, int t, size_t first, size_t life) {
+static void reuse_operand(liver *v, int t, size_t life) {
   int kernel = v->steps[t];
   const sched_kernel *k = &v->s->kernels[kernel];
   sched_life *b = &v->out.at.at[life];
   for (int i = 0; i < k->num_in; i++) {
     int x = dying(v, k, t, i, b->bytes);
-    if (x >= 0 && !is_taken(v, first, life, x) &&
+    if (x >= 0 && !v->out.at.at[x].taken &&
         sched_may_overwrite(v->s, kernel, b->value - k->first_value, i)) {
       b->reuses = x;
+      v->out.at.at[x].taken = true;
       return;
     }
   }
@@ -243,7 +249,7 @@ static void reuse_operands(liver *v) {
     size_t end = first;
     for (; end < v->out.at.num && v->out.at.at[end].first == t; end++)
       if (v->out.at.at[end].value >= 0)
-        reuse_operand(v, t, first, end);
+        reuse_operand(v, t, end);
     for (size_t i = first; i < end; i++)
       if (v->out.at.at[i].value >= 0)
         v->current[v->out.at.at[i].value] = (int)i;
@@ -256,7 +262,10 @@ sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num
   size_t values = (size_t)s->num_values + 1;
   v.out.in_place = IR_NEW_ARRAY(a, const ir_state *, values);
   v.current = IR_NEW_ARRAY(a, int, values);
+  v.first = IR_NEW_ARRAY(a, int, values);
+  v.ran = IR_NEW_ARRAY(a, bool, s->num_kernels + 1);
   memset(v.current, -1, sizeof(int) * values);
+  memset(v.first, -1, sizeof(int) * values);
   decide_writes(&v);
   for (size_t t = 0; t < num; t++) {
     read_operands(&v, (int)t);

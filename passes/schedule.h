@@ -16,7 +16,9 @@
 // What a kernel reads: a buffer, a stretch of one, a state or an input.
 typedef struct sched_in {
   ir_node *node;
-  int value; // -1: a state or an input of the function
+  int value;    // -1: a state or an input of the function
+  int state;    // id of the state; -1: it is none
+  bool stretch; // a part of the value
 } sched_in;
 
 typedef struct sched_kernel {
@@ -65,6 +67,7 @@ typedef struct sched_life {
   int64_t bytes;
   int first, last; // steps, inclusive
   int reuses;      // life whose memory step `first` takes over in place; -1: none
+  bool taken;      // another life takes its memory over
 } sched_life;
 
 typedef struct sched_lives {
@@ -74,7 +77,7 @@ typedef struct sched_lives {
 } sched_lives;
 
 // Steps are kernel indices. Each operand must have been made by an earlier step: the last such
-// step is the one that is read. A kernel of which an output goes to a state runs once.
+// step is the one that is read. Results and states take what a kernel makes the first time.
 sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num);
 // Bytes that are live at each step: `live` has `num` elements. Returns the most.
 int64_t sched_live_bytes(const sched_lives *l, size_t num, int64_t *live);
