@@ -14,7 +14,7 @@ cat >compare.py <<'EOT'
 import json, sys
 memory, plan = (json.load(open(f)) for f in sys.argv[1:])
 keep_all = memory["policies"][0]
-assert keep_all["checkpoint"] == "none"
+assert [p["checkpoint"] for p in memory["policies"]] == ["none", "selective", "sqrt", "all"]
 up = lambda n: (n + 63) // 64 * 64
 def states(*roles):
     return sum(up(b["bytes"]) for b in plan["buffers"] if b.get("role") in roles)
@@ -26,7 +26,8 @@ for p in memory["policies"]:
     assert sum(kinds) == p["total"] and min(kinds) >= 0, p
     assert p["most_gradients"] >= p["gradients"], p
     assert p["fits"] is None and memory["available"] is None
-    assert p["total"] <= keep_all["total"], p
+    assert p["recomputed"] > 0 or p["recomputed"] == 0 and p["total"] == keep_all["total"], p
+assert keep_all["recomputed"] == 0
 step = next(f for f in plan["functions"] if f["name"] == "step")
 assert keep_all["activations"] + keep_all["gradients"] <= max(f["peak_bytes"] for f in plan["functions"])
 EOT
@@ -37,6 +38,21 @@ for name in mnist_mlp char_gpt resnet20 unet gan moe_gpt char_lstm dlrm; do
     "$mltc" "$file" --target=$target --emit=plan.json >plan.json
     python3 compare.py memory.json plan.json || fail "mltc memory of $name for $target is not its plan"
   done
+done
+total() { # POLICY : of memory.json
+  python3 -c 'import json, sys
+print(*[p["total"] for p in json.load(open("memory.json"))["policies"] if p["checkpoint"] == sys.argv[1]])' "$1"
+}
+for name in char_gpt resnet20 unet; do
+  file=$root/examples/$name.graph
+  "$mltc" memory "$file" --json --gpu=1GiB >memory.json
+  budget=$(total selective)
+  "$mltc" memory "$file" --json --gpu="$budget" >memory.json
+  for policy in none selective sqrt all auto; do
+    bytes=$(arena "$file" --checkpoint="$policy" --memory-budget="$budget" || true)
+    [ "$(total $policy)" = "$bytes" ] || fail "$name under $policy: $(total $policy), and the plan has $bytes"
+  done
+  [ "$(total auto)" -le "$budget" ] || fail "auto needs more than selective does"
 done
 "$mltc" "$root/examples/char_gpt.graph" --emit=ir >step.ir
 "$mltc" memory "$root/examples/char_gpt.graph" >graph.txt
@@ -78,30 +94,35 @@ answer() { # the value in a line such as "B = 22: 63.3 of 64.0 MiB"
   sed -n 's/^[A-Z] = \([0-9]*\): .* of .*/\1/p' "$1"
 }
 
-search() { # NAME STEP BUDGET-BYTES FILE OPTION...
+has_room() { # BUDGET FILE OPTION... : the plan that a compilation makes fits; or it makes none
+  local bytes
+  bytes=$(arena "${@:2}" --memory-budget="$1" 2>err.txt) && [ "$bytes" -le "$1" ]
+}
+
+search() { # NAME STEP BUDGET-BYTES FILE SEARCH-OPTION OPTION...
   local name=$1 step=$2 budget=$3 best
   shift 3
   "$mltc" "$@" --memory-budget="$budget" >out.txt
   best=$(answer out.txt)
   [ -n "$best" ] || fail "no answer: $(cat out.txt)"
-  set -- "$1" "${@:3}" # without the option that searches
-  [ "$(arena "$@" -D "$name=$best")" -le "$budget" ] || fail "$name = $best does not fit $budget"
-  [ "$(arena "$@" -D "$name=$((best + step))")" -gt "$budget" ] ||
-    fail "$name = $((best + step)) fits $budget, too"
+  set -- "$1" "${@:3}"
+  has_room "$budget" "$@" -D "$name=$best" || fail "$name = $best does not fit $budget"
+  ! has_room "$budget" "$@" -D "$name=$((best + step))" || fail "$name = $((best + step)) fits $budget, too"
 }
 gpt=$root/examples/char_gpt.graph
-for budget in 14000000 30000000 67108864 99999999; do
-  search B 1 "$budget" "$gpt" --max-batch
+for budget in 14000000 30000000 67108864; do
+  search B 1 "$budget" "$gpt" --max-batch --checkpoint=none
 done
-search T 1 50000000 "$gpt" --max=T
-search C 4 50000000 "$gpt" --max=C
+search B 1 30000000 "$gpt" --max-batch
+search T 1 50000000 "$gpt" --max=T --checkpoint=selective
+search C 4 50000000 "$gpt" --max=C --checkpoint=none
 grep -q "in steps of 4$" out.txt || fail "heads divide widths that are no multiples of 4"
-search B 1 200000000 "$root/examples/resnet20.graph" --max-batch
+search B 1 200000000 "$root/examples/resnet20.graph" --max-batch --checkpoint=sqrt
 search B 1 3000000 "$root/examples/mnist_mlp.graph" --max-batch --target=cuda:sm_90a
 bytes=$(arena "$gpt" -D B=17)
-search B 1 "$bytes" "$gpt" --max-batch
+search B 1 "$bytes" "$gpt" --max-batch --checkpoint=none
 [ "$(answer out.txt)" = 17 ] || fail "the budget of B = 17 gives $(cat out.txt)"
-"$mltc" "$gpt" --max-batch --memory-budget=64MiB -v 2>err.txt >out.txt
+"$mltc" "$gpt" --max-batch --checkpoint=none --memory-budget=64MiB -v 2>err.txt >out.txt
 [ "$(grep -c '^B = [0-9]*: [0-9.]* MiB$' err.txt)" -ge 4 ] || fail "-v does not say what was tried"
 
 # What was found is compiled, and printed where that is asked for.
@@ -110,9 +131,9 @@ mlp=$root/examples/mnist_mlp.graph
 best=$(answer out.txt)
 ./trainer info >info.txt
 grep -q -- " -D B=$best$" info.txt || fail "the trainer does not say that its batch is $best"
-grep -q "^memory  *$(arena "$mlp" -D B="$best") bytes" info.txt || fail "a plan of another batch"
+grep -q "^memory  *$(arena "$mlp" -D B="$best" --memory-budget=2MiB) bytes" info.txt || fail "a plan of another batch"
 "$mltc" "$mlp" --max-batch --memory-budget=2MiB --emit=plan.json >plan.json 2>err.txt
-"$mltc" "$mlp" -D B="$best" --emit=plan.json >expected.json
+"$mltc" "$mlp" -D B="$best" --memory-budget=2MiB --emit=plan.json >expected.json
 same plan.json expected.json "the plan of what was found and that of its value"
 [ "$(answer err.txt)" = "$best" ] || fail "the answer is not on standard error beside --emit"
 
