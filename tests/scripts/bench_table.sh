@@ -17,6 +17,11 @@ cat >results/torch.json <<'JSON'
  "rows": [{"benchmark": "mlp_adam", "what": "time per step", "ours": 1.5, "peer": 3.0, "bar": 1.0,
            "unit": "ms", "pass": false}]}
 JSON
+cat >results/torch_peak.json <<'JSON'
+{"schema": "mltc-bench-torch-peak", "version": 1, "torch": ["9.9"], "rows": [
+ {"network": "gpt2", "ours": {"none": 66, "selective": 40, "sqrt": 30, "all": 30}, "peer": 100, "bar": 0.6, "met": false},
+ {"network": "unet", "ours": {"none": 59, "selective": 40, "sqrt": 30, "all": 30}, "peer": 100, "bar": 0.6, "met": true}]}
+JSON
 cat >results/gemm.json <<'JSON'
 {"peak_gflops": [100.0, 200.0], "cases": [
  {"name": "512 NN", "m": 512, "n": 512, "k": 512, "gflops": [90.0, 170.0], "of_peak": [0.9, 0.85]},
@@ -48,6 +53,8 @@ for row in 'A | 1.0000 | 1.0000 | 20% | met' '20,000 buffers, worst of 2 sets | 
   grep -qxF "| $row |" some.txt || fail "no '$row': $(cat some.txt)"
 done
 grep -qxF "| mlp_adam: time per step | 0.50 of PyTorch's | 0.33 | missed |" some.txt || fail "$(cat some.txt)"
+grep -qxF '| gpt2 | 0.66 | 0.40 | 0.30 | 0.60 | missed |' some.txt || fail "$(cat some.txt)"
+grep -qxF '| unet | 0.59 | 0.40 | 0.30 | 0.60 | met |' some.txt || fail "$(cat some.txt)"
 grep -qxF '| 512, worst of 2 layouts | 85% | 79% | 80% | missed |' some.txt ||
   fail "$(cat some.txt)"
 
