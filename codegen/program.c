@@ -78,8 +78,8 @@ const char *cg_describe_ops(ir_arena *a, const ir_kernel *k) {
 
 const char *cg_describe(ir_arena *a, const ir_kernel *k) {
   const char *ops = cg_describe_ops(a, k);
-  const ir_loc *loc = &k->nodes.at[k->nodes.num - 1]->loc;
-  return loc->file ? ir_format(a, "%s  %s:%u", ops, loc->file->path, loc->line) : ops;
+  const char *place = ir_place(a, k->nodes.at[k->nodes.num - 1]->loc);
+  return place ? ir_format(a, "%s  %s", ops, place) : ops;
 }
 
 void cg_put_string(ir_buf *out, const char *s) {

@@ -326,6 +326,9 @@ void fe_check_goals(fe *c); // at the end of a model: there is one, each paramet
 // Whether optim { freeze = ... } holds for the parameter.
 bool fe_is_frozen(fe *c, const char *path, const ir_type *type);
 
+// --- vary.c: what --max-batch and --max=NAME search for; of a file without errors
+void fe_find_varied(fe *c, fe_vary *v);
+
 // --- model.c, optim.c, init.c, settings.c --------------------------------------------------------
 void fe_build_functions(fe *c);
 void fe_run_model(fe *c);

@@ -326,6 +326,8 @@ ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir
     c.module->name = ir_strdup(a, c.model->name.text);
   if (clean)
     lower(&c);
+  if (c.options->vary && diag_num_errors(d) == before)
+    fe_find_varied(&c, c.options->vary);
   for (size_t i = 0; c.options->files && i < c.imported.num; i++)
     IR_PUSH(a, *c.options->files, c.imported.at[i]);
   return diag_num_errors(d) == before ? c.module : NULL;

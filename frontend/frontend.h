@@ -7,12 +7,19 @@
 
 typedef IR_VEC(const char *) fe_files;
 
+// A constant whose value is searched for (frontend/vary.c).
+typedef struct fe_vary {
+  const char *name; // in: of the `let`, NULL: it is the batch; out: its name
+  int64_t value;    // out: as it is
+} fe_vary;
+
 typedef struct fe_options {
   const char *const *defines; // "B=32"
   size_t num_defines;
   const char *const *include_dirs;
   size_t num_include_dirs;
   fe_files *files; // imported files are added here; may be NULL
+  fe_vary *vary;   // to find; errors (E0224) where it cannot be; NULL: nothing is asked
 } fe_options;
 
 // Never NULL; broken statements are reported and left out.

@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "codegen/listing.h"
 #include "codegen/program.h"
-#include "codegen/report.h"
+#include "codegen/report_page.h"
+#include "codegen/resources.h"
+#include "frontend/cmd_memory.h"
+#include "frontend/cmd_solve.h"
 #include "frontend/frontend.h"
 #include "frontend/options.h"
 #include "ir/dot.h"
@@ -30,11 +32,7 @@ typedef struct driver {
 
 // --- messages ------------------------------------------------------------------------------------
 static int report(const driver *d) {
-  if (d->o.json_diagnostics)
-    diag_print_json(d->diags, stderr);
-  else
-    diag_print(d->diags, stderr, isatty(STDERR_FILENO));
-  return diag_num_errors(d->diags) ? EXIT_INPUT : 0;
+  return options_report(&d->o, d->diags) ? EXIT_INPUT : 0;
 }
 
 static int usage(const char *why) {
@@ -68,11 +66,6 @@ static int put_buf(const driver *d, const ir_buf *b) {
   return put(d, ir_buf_str(b), b->len);
 }
 
-static bool has_suffix(const char *s, const char *suffix) {
-  size_t n = strlen(s), m = strlen(suffix);
-  return n >= m && !strcmp(s + n - m, suffix);
-}
-
 // "dir/mlp.graph" -> "mlp" in the current folder; objects get ".o".
 static const char *default_output(const driver *d) {
   const char *base = strrchr(d->o.input, '/');
@@ -98,10 +91,10 @@ static bool read_source(driver *d) {
 }
 
 static ir_module *load_module(driver *d) {
-  if (has_suffix(d->o.input, ".ir"))
+  if (options_is_ir(&d->o))
     return ir_parse(d->a, &d->source, d->diags);
-  fe_options fo = {d->o.defines.at, d->o.defines.num, d->o.include_dirs.at, d->o.include_dirs.num,
-                   &d->files};
+  fe_options fo = {d->o.defines.at,       d->o.defines.num, d->o.include_dirs.at,
+                   d->o.include_dirs.num, &d->files,        NULL};
   return fe_compile(d->a, &d->source, &fo, d->diags);
 }
 
@@ -244,8 +237,8 @@ static int emit_compiled(const driver *d, const cg_sources *s, const cg_build *b
   return EXIT_INPUT;
 }
 
-static int emit_report(const driver *d, const cg_program *p, const plan *pl, const cg_sources *s,
-                       const cg_build *b) {
+static int emit_resources(const driver *d, const cg_program *p, const plan *pl, const cg_sources *s,
+                          const cg_build *b) {
   cg_arch_resources r = {0};
   const char *why = NULL;
   ir_buf out = ir_buf_new(d->a);
@@ -253,7 +246,7 @@ static int emit_report(const driver *d, const cg_program *p, const plan *pl, con
     fprintf(stderr, "mltc: %s\n", why);
     return EXIT_INPUT;
   }
-  cg_report(p, pl, &r, &out);
+  cg_print_resources(p, pl, &r, &out);
   return put_buf(d, &out);
 }
 
@@ -308,8 +301,8 @@ static int emit_program(driver *d, cg_program *p, const plan *pl) {
                 .no_cache = d->o.no_cache};
   if (d->o.emit == EMIT_C || d->o.emit == EMIT_CUDA)
     return emit_sources(d, &s, d->o.emit == EMIT_C ? CG_SOURCE_C : CG_SOURCE_CUDA);
-  if (d->o.emit == EMIT_REPORT)
-    return emit_report(d, p, pl, &s, &b);
+  if (d->o.emit == EMIT_RESOURCES)
+    return emit_resources(d, p, pl, &s, &b);
   if (d->o.emit == EMIT_LLVM || d->o.emit == EMIT_ASM || d->o.emit == EMIT_PTX)
     return emit_compiled(d, &s, &b);
   return build_trainer(d, &s, &b);
@@ -329,6 +322,9 @@ static int back_end(driver *d, ir_module *m) {
   case EMIT_PLAN_JSON:
     plan_print_json(pl, m, &b);
     return put_buf(d, &b);
+  case EMIT_REPORT:
+    cg_print_report(p, pl, &b);
+    return put_buf(d, &b);
   default:
     break;
   }
@@ -344,7 +340,16 @@ static int compile(driver *d) {
   ir_buf b = ir_buf_new(d->a);
   if (!read_source(d))
     return report(d);
-  if (d->o.emit == EMIT_AST && has_suffix(d->o.input, ".ir"))
+  if (d->o.command == COMMAND_MEMORY)
+    return cmd_memory(&(trial_subject){&d->o, d->target, &d->source});
+  if (d->o.max_batch || d->o.max) {
+    const char *define = NULL;
+    int status = cmd_solve(d->a, &(trial_subject){&d->o, d->target, &d->source}, &define);
+    if (status || (d->o.emit == EMIT_TRAINER && !d->o.output))
+      return status;
+    IR_PUSH(d->a, d->o.defines, define);
+  }
+  if (d->o.emit == EMIT_AST && options_is_ir(&d->o))
     return usage("--emit=ast prints graph files; use --emit=ir for IR");
   if (d->o.emit == EMIT_AST) {
     ast_print(fe_parse(d->a, &d->source, d->diags), &b);

@@ -4,8 +4,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "ir/diag.h"
+#include <unistd.h>
 
 enum long_option {
   OPT_TARGET = 256,
@@ -21,6 +20,10 @@ enum long_option {
   OPT_PRECISION,
   OPT_CHECKPOINT,
   OPT_MEMORY_BUDGET,
+  OPT_MAX_BATCH,
+  OPT_MAX,
+  OPT_GPU,
+  OPT_JSON,
   OPT_HELP,
   OPT_VERSION,
 };
@@ -40,6 +43,10 @@ static const struct option longs[] = {
     {"precision", required_argument, NULL, OPT_PRECISION},
     {"checkpoint", required_argument, NULL, OPT_CHECKPOINT},
     {"memory-budget", required_argument, NULL, OPT_MEMORY_BUDGET},
+    {"max-batch", no_argument, NULL, OPT_MAX_BATCH},
+    {"max", required_argument, NULL, OPT_MAX},
+    {"gpu", required_argument, NULL, OPT_GPU},
+    {"json", no_argument, NULL, OPT_JSON},
     {"help", no_argument, NULL, OPT_HELP},
     {"version", no_argument, NULL, OPT_VERSION},
     {0},
@@ -57,6 +64,7 @@ static const char *const emit_names[] = {
     [EMIT_DOT] = "dot",
     [EMIT_CUDA] = "cuda",
     [EMIT_PTX] = "ptx",
+    [EMIT_RESOURCES] = "resources",
     [EMIT_REPORT] = "report",
 };
 enum { NUM_EMITS = sizeof emit_names / sizeof *emit_names };
@@ -67,6 +75,8 @@ void options_help(FILE *out) {
       "trains.\n"
       "\n"
       "  mltc FILE.graph [-o TRAINER]     compile and link (FILE.ir works too, from any pass)\n"
+      "  mltc memory FILE.graph           what a trainer of it would need, in under a second;\n"
+      "                                   --gpu=SIZE: whether that fits, --json: for programs\n"
       "\n"
       "  -o, --output=FILE       what to write (default: the file's name without .graph)\n"
       "  -D NAME=VALUE           set a `let` of the graph\n"
@@ -81,6 +91,8 @@ void options_help(FILE *out) {
       "fit is\n"
       "                          computed again instead of kept, or mltc says what stands in the "
       "way\n"
+      "  --max-batch             the largest batch that fits the budget; with -o compiled, too\n"
+      "  --max=NAME              the same for another `let`\n"
       "  --checkpoint=P          what of the forward pass is kept for the backward pass: none\n"
       "                          (everything is), selective (not what is cheap to compute again),\n"
       "                          sqrt, all (only what goes from block to block), auto (the\n"
@@ -88,7 +100,8 @@ void options_help(FILE *out) {
       "one)\n"
       "  --emit=KIND             print instead of building: ast, ir (after all passes), kernels,\n"
       "                          plan, plan.json, c, llvm, asm, dot, cuda, ptx,\n"
-      "                          report (registers, occupancy, least time of each kernel)\n"
+      "                          resources (registers, occupancy, least time of each kernel),\n"
+      "                          report (memory and kernels, a page for browsers)\n"
       "  --cuda-compiler=C       nvrtc (default), or clang: PTX only, needs no CUDA toolkit\n"
       "  --no-cache              compile CUDA kernels even when the cache has them\n"
       "  --print-after=PASS      print the IR after a pass (all: after each) on stderr\n"
@@ -138,18 +151,18 @@ static bool parse_level(ir_arena *a, const char *value, options *o, const char *
   return false;
 }
 
+static bool parse_size(ir_arena *a, const char *flag, const char *value, int64_t *bytes,
+                       const char **why) {
+  if (ir_parse_bytes(value, bytes))
+    return true;
+  *why = ir_format(a, "%s=%s: it is a number of bytes, such as 64MiB, 1.5GB or 80GiB", flag, value);
+  return false;
+}
+
 static bool is_one_of(const char *value, const char *const *names, size_t num) {
   for (size_t i = 0; i < num; i++)
     if (!strcmp(value, names[i]))
       return true;
-  return false;
-}
-
-static bool parse_budget(ir_arena *a, const char *value, options *o, const char **why) {
-  if (ir_parse_bytes(value, &o->memory_budget) && o->memory_budget > 0)
-    return true;
-  *why = ir_format(a, "--memory-budget=%s: a size is a number of bytes, such as 64MiB or 1.5GB",
-                   value);
   return false;
 }
 
@@ -215,7 +228,18 @@ static bool parse_one(ir_arena *a, int c, options *o, const char **why) {
     return is_one_of(optarg, policies, 5) ||
            wrong_value(a, why, "--checkpoint", optarg, policies, 5);
   case OPT_MEMORY_BUDGET:
-    return parse_budget(a, optarg, o, why);
+    return parse_size(a, "--memory-budget", optarg, &o->memory_budget, why);
+  case OPT_MAX_BATCH:
+    o->max_batch = true;
+    return true;
+  case OPT_MAX:
+    o->max = optarg;
+    return true;
+  case OPT_GPU:
+    return parse_size(a, "--gpu", optarg, &o->gpu_bytes, why);
+  case OPT_JSON:
+    o->json = true;
+    return true;
   case OPT_NO_CACHE:
     o->no_cache = true;
     return true;
@@ -235,7 +259,7 @@ static bool unknown_option(ir_arena *a, const char *arg, bool missing, const cha
     *why = ir_format(a, "'%s' needs a value", arg);
     return false;
   }
-  const char *names[32];
+  const char *names[sizeof longs / sizeof *longs];
   size_t num = 0;
   for (; longs[num].name; num++)
     names[num] = ir_format(a, "--%s", longs[num].name);
@@ -266,6 +290,20 @@ static const char *join(ir_arena *a, int argc, char **argv) {
   return ir_buf_str(&b);
 }
 
+// Options that say something only beside others.
+static bool check_together(const options *o, const char **why) {
+  bool memory = o->command == COMMAND_MEMORY, search = o->max_batch || o->max;
+  if (!memory && (o->gpu_bytes || o->json))
+    *why = "--gpu and --json belong to `mltc memory FILE`";
+  else if (memory && (o->output || o->emit || search))
+    *why = "`mltc memory` prints a table: it takes no --output, --emit, --max-batch or --max";
+  else if (search && !o->memory_budget)
+    *why = "--max-batch and --max search for what fits --memory-budget=SIZE, which is not given";
+  else if (o->max_batch && o->max)
+    *why = "one search at a time: --max-batch or --max=NAME";
+  return !*why;
+}
+
 bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **why) {
   *o = (options){.target = "cpu", .opt_level = 2, .text = join(a, argc, argv)};
   argc = take_dependencies(argc, argv, o);
@@ -285,6 +323,10 @@ bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **
   }
   if (o->help || o->version || o->explain)
     return true;
+  if (argc - optind == 2 && !strcmp(argv[optind], "memory")) {
+    o->command = COMMAND_MEMORY;
+    optind++;
+  }
   if (argc - optind != 1) {
     *why = argc > optind ? ir_format(a, "one file at a time: '%s' and '%s' were given",
                                      argv[optind], argv[optind + 1])
@@ -292,5 +334,18 @@ bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **
     return false;
   }
   o->input = argv[optind];
-  return true;
+  return check_together(o, why);
+}
+
+bool options_is_ir(const options *o) {
+  size_t n = strlen(o->input);
+  return n >= 3 && !strcmp(o->input + n - 3, ".ir");
+}
+
+size_t options_report(const options *o, const ir_diags *d) {
+  if (o->json_diagnostics)
+    diag_print_json(d, stderr);
+  else
+    diag_print(d, stderr, isatty(STDERR_FILENO));
+  return diag_num_errors(d);
 }

@@ -2,7 +2,7 @@
 #ifndef FRONTEND_OPTIONS_H
 #define FRONTEND_OPTIONS_H
 
-#include "ir/base.h"
+#include "ir/diag.h"
 
 // What --emit prints instead of building a trainer.
 typedef enum emit_kind {
@@ -18,12 +18,20 @@ typedef enum emit_kind {
   EMIT_DOT,
   EMIT_CUDA,
   EMIT_PTX,
+  EMIT_RESOURCES,
   EMIT_REPORT,
 } emit_kind;
+
+// What the first word asks for; without one of these a file is compiled.
+typedef enum command_kind {
+  COMMAND_COMPILE,
+  COMMAND_MEMORY, // cmd_memory.c
+} command_kind;
 
 typedef IR_VEC(const char *) option_list;
 
 typedef struct options {
+  command_kind command;
   const char *input;  // "model.graph", "step.ir"
   const char *output; // NULL: the default of the kind
   const char *target;
@@ -33,6 +41,10 @@ typedef struct options {
   int64_t memory_budget;     // bytes; 0: none
   int opt_level;
   emit_kind emit;
+  bool max_batch;    // search for the largest batch that the budget has room for
+  const char *max;   // or for the value of this `let`; NULL: not given
+  int64_t gpu_bytes; // `mltc memory`: what there is; 0: not given
+  bool json;         // `mltc memory`
   option_list defines, include_dirs, print_after, disabled;
   const char *keep_dir;
   const char *explain; // --explain CODE
@@ -43,5 +55,8 @@ typedef struct options {
 // False when the usage is wrong: *why says how.
 bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **why);
 void options_help(FILE *out);
+bool options_is_ir(const options *o); // the input is IR text
+// Prints errors and warnings as --diagnostics asks. Returns the number of errors.
+size_t options_report(const options *o, const ir_diags *d);
 
 #endif

@@ -43,7 +43,7 @@ static int64_t budget_of(ir_module *m) {
   return s ? (int64_t)s->num - plan_whole_run_bytes(m) : 0;
 }
 
-static bool choose(const replay *r, checkpoint_policy p, int64_t budget, bool *drop) {
+static bool choose(replay *r, checkpoint_policy p, int64_t budget, unsigned char *drop) {
   switch (p) {
   case CHECKPOINT_SELECTIVE:
     checkpoint_selective(r, drop);
@@ -66,7 +66,7 @@ static bool checkpoint_func(ir_func *f, checkpoint_policy p, int64_t budget) {
     return false;
   ir_arena *a = ir_arena_new();
   replay *r = replay_new(a, sched_new(a, f));
-  bool *drop = IR_NEW_ARRAY(a, bool, r->s->num_values + 1);
+  unsigned char *drop = IR_NEW_ARRAY(a, unsigned char, r->s->num_values + 1);
   choose(r, p, budget, drop);
   replay_steps steps = replay_make_steps(r, a, drop);
   bool changed = steps.num > f->kernels.num;

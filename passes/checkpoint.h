@@ -21,19 +21,27 @@ typedef enum checkpoint_policy {
 extern const char *const checkpoint_names[CHECKPOINT_NUM_POLICIES];
 
 // Each fills `drop` ([value], all false before).
-void checkpoint_selective(const replay *r, bool *drop);
-void checkpoint_sqrt(const replay *r, bool *drop);
-void checkpoint_all(const replay *r, bool *drop);
+void checkpoint_selective(replay *r, unsigned char *drop);
+void checkpoint_sqrt(replay *r, unsigned char *drop);
+void checkpoint_all(replay *r, unsigned char *drop);
 // The choice that takes the least time of those found whose temporaries take at most `budget` bytes
 // once they are packed. False: none was found, and `drop` is the one that takes the fewest bytes.
-bool checkpoint_auto(const replay *r, int64_t budget, bool *drop);
+bool checkpoint_auto(replay *r, int64_t budget, unsigned char *drop);
 
-// `sqrt` with a number of parts (`last`: the last part runs again, too, which is for networks with a
-// peak in the loss), and the number of places where cuts may be.
-void checkpoint_parts(const replay *r, int parts, bool last, bool *drop);
+// `sqrt` with a number of parts; and the number of places where cuts may be.
+typedef enum checkpoint_depth { // inside parts
+  CHECKPOINT_ONCE,              // each value is dropped once
+  CHECKPOINT_PLACES,            // what crosses a place for a cut once, all else always
+  CHECKPOINT_ALWAYS,            // each value always
+  CHECKPOINT_NUM_DEPTHS
+} checkpoint_depth;
+// last: the last part runs again, too, which is for networks with a peak in the loss.
+void checkpoint_parts(const replay *r, int parts, bool last, checkpoint_depth depth,
+                      unsigned char *drop);
 int checkpoint_num_places(const replay *r);
 
 // Keeps what need not be dropped for at most `bytes` to be live, the dearest for its bytes first.
-void checkpoint_trim(const replay *r, int64_t bytes, bool *drop);
+// seed: 0, or a number that changes the order somewhat.
+void checkpoint_trim(replay *r, int64_t bytes, uint32_t seed, unsigned char *drop);
 
 #endif

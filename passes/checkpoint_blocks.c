@@ -85,29 +85,48 @@ static blocks find_blocks(ir_arena *a, const replay *r) {
   return b;
 }
 
-// Drops all that is made before the last cut, but for what crosses a cut. `cuts`: places, ascending.
-static void keep_cuts(const blocks *b, const int *cuts, size_t num, bool *drop) {
+// The value that place p makes is needed behind place `cut`, too.
+static bool crosses(const blocks *b, int p, int v, int cut) {
+  return p <= cut && b->last_reader[v] > cut;
+}
+
+static unsigned char inside(const blocks *b, int p, int v, int near, checkpoint_depth depth) {
+  if (depth == CHECKPOINT_ONCE ||
+      (depth == CHECKPOINT_PLACES && near >= 0 && crosses(b, p, v, near)))
+    return REPLAY_DROP;
+  return REPLAY_DROP_ALWAYS;
+}
+
+// Drops all that is made at places 0 .. end - 1, but for what crosses a cut. `cuts`: places, ascending.
+static void keep_cuts(const blocks *b, const int *cuts, size_t num, int end, checkpoint_depth depth,
+                      unsigned char *drop) {
   const sched *s = b->r->s;
-  memset(drop, 0, sizeof(bool) * (size_t)s->num_values);
-  size_t next = 0; // the first cut at or behind p
-  for (int p = 0; num && p <= cuts[num - 1]; p++) {
+  memset(drop, 0, sizeof *drop * (size_t)s->num_values);
+  size_t next = 0, near = 0; // the first cut, and the first place for one, at or behind p
+  for (int p = 0; p < end; p++) {
     const sched_kernel *k = &s->kernels[b->kernel[p]];
-    next += cuts[next] < p;
+    next += next < num && cuts[next] < p;
+    near += near < b->cuts.num && b->cuts.at[near] < p;
+    int place = near < b->cuts.num ? b->cuts.at[near] : -1;
     for (int v = k->first_value; v < k->first_value + k->num_values; v++)
-      drop[v] = b->last_reader[v] <= cuts[next];
+      if (next == num || !crosses(b, p, v, cuts[next]))
+        drop[v] = inside(b, p, v, place, depth);
   }
 }
 
-void checkpoint_all(const replay *r, bool *drop) {
+static int end_of(const int *cuts, size_t num) {
+  return num ? cuts[num - 1] + 1 : 0;
+}
+
+void checkpoint_all(replay *r, unsigned char *drop) {
   ir_arena *a = ir_arena_new();
   blocks b = find_blocks(a, r);
-  keep_cuts(&b, b.cuts.at, b.cuts.num, drop);
+  keep_cuts(&b, b.cuts.at, b.cuts.num, end_of(b.cuts.at, b.cuts.num), CHECKPOINT_ONCE, drop);
   ir_arena_free(a);
 }
 
-// The cuts nearest to where `parts` parts of equal bytes would end; and where the last of all can be,
-// if the last part is to run again, too. Returns their number.
-static size_t choose_cuts(const blocks *b, int parts, bool last, int *out) {
+// The cuts nearest to where `parts` parts of equal bytes would end. Returns their number.
+static size_t choose_cuts(const blocks *b, int parts, int *out) {
   size_t num = 0, at = 0;
   double total = b->num ? b->made[b->num - 1] : 0;
   for (int i = 1; i < parts; i++) {
@@ -118,16 +137,16 @@ static size_t choose_cuts(const blocks *b, int parts, bool last, int *out) {
     if (at < b->cuts.num && (num == 0 || out[num - 1] != b->cuts.at[at]))
       out[num++] = b->cuts.at[at];
   }
-  if (last && b->cuts.num && (num == 0 || out[num - 1] != b->cuts.at[b->cuts.num - 1]))
-    out[num++] = b->cuts.at[b->cuts.num - 1];
   return num;
 }
 
-void checkpoint_parts(const replay *r, int parts, bool last, bool *drop) {
+void checkpoint_parts(const replay *r, int parts, bool last, checkpoint_depth depth,
+                      unsigned char *drop) {
   ir_arena *a = ir_arena_new();
   blocks b = find_blocks(a, r);
-  int *cuts = IR_NEW_ARRAY(a, int, parts + 2);
-  keep_cuts(&b, cuts, choose_cuts(&b, parts, last, cuts), drop);
+  int *cuts = IR_NEW_ARRAY(a, int, parts + 1);
+  size_t num = choose_cuts(&b, parts, cuts);
+  keep_cuts(&b, cuts, num, last ? b.num : end_of(cuts, num), depth, drop);
   ir_arena_free(a);
 }
 
@@ -138,13 +157,13 @@ int checkpoint_num_places(const replay *r) {
   return num;
 }
 
-void checkpoint_sqrt(const replay *r, bool *drop) {
+void checkpoint_sqrt(replay *r, unsigned char *drop) {
   int root = (int)lround(sqrt(checkpoint_num_places(r)));
   size_t n = (size_t)r->s->num_values;
-  bool *x = IR_NEW_ARRAY(r->arena, bool, n + 1);
+  unsigned char *x = IR_NEW_ARRAY(r->arena, unsigned char, n + 1);
   int64_t best = -1;
   for (int parts = root / 2 > 2 ? root / 2 : 2; parts <= 2 * root + 1; parts++) {
-    checkpoint_parts(r, parts, false, x);
+    checkpoint_parts(r, parts, false, CHECKPOINT_ONCE, x);
     int64_t bytes = replay_try(r, x).live_bytes;
     if (best >= 0 && bytes >= best)
       continue;

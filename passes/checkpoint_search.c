@@ -19,6 +19,11 @@ enum {
   CHEAP = 64,   // FLOPs per byte made: norms, activations, casts, the products of narrow heads
   SPLITS = 256, // a list of values is cut into no more pieces than this
   RETRIES = 4,  // of packing
+  WORK = 1 << 21,
+  WORK_BY_KERNEL = 128, // steps that auto goes over
+  SHAKES = 16,
+  SQUEEZE_WORK =
+      1 << 17, // kernels of functions that are gone over by moves that make a choice smaller
 };
 
 static int64_t bytes_made(const sched *s, int k) {
@@ -43,48 +48,67 @@ static int compare_candidates(const void *pa, const void *pb) {
 }
 
 typedef struct trimmer {
-  const replay *r;
+  replay *r;
   const candidate *at;
   size_t finest; // so many values are kept together or not at all
   int64_t bytes;
-  bool *drop;
+  unsigned char *drop, *was;
 } trimmer;
 
-static void set_range(const trimmer *t, size_t from, size_t to, bool dropped) {
-  for (size_t i = from; i < to; i++)
-    t->drop[t->at[i].value] = dropped;
+// Drops values that were dropped more than `most` only so much; their old ways go to `was`.
+static void limit_range(const trimmer *t, size_t from, size_t to, unsigned char most) {
+  for (size_t i = from; i < to; i++) {
+    unsigned char *drop = &t->drop[t->at[i].value];
+    t->was[i] = *drop;
+    *drop = *drop < most ? *drop : most;
+  }
 }
 
-static void trim_range(const trimmer *t, size_t from, size_t to) {
-  set_range(t, from, to, false);
+static void trim_range(const trimmer *t, size_t from, size_t to, unsigned char most) {
+  limit_range(t, from, to, most);
   if (replay_try(t->r, t->drop).live_bytes <= t->bytes)
     return;
-  set_range(t, from, to, true);
+  for (size_t i = from; i < to; i++)
+    t->drop[t->at[i].value] = t->was[i];
   if (to - from <= t->finest)
     return;
   size_t middle = from + (to - from) / 2;
-  trim_range(t, from, middle);
-  trim_range(t, middle, to);
+  trim_range(t, from, middle, most);
+  trim_range(t, middle, to, most);
 }
 
-void checkpoint_trim(const replay *r, int64_t bytes, bool *drop) {
+// 0.5 .. 1.5, by seed and kernel (a mixing function of Murmur's kind).
+static double shake(uint32_t seed, uint32_t kernel) {
+  uint32_t x = seed * 0x9e3779b9u ^ kernel * 0x85ebca6bu;
+  x = (x ^ x >> 15) * 0xc2b2ae35u;
+  return seed ? 0.5 + (double)((x ^ x >> 13) & 0xffff) / 65536 : 1;
+}
+
+void checkpoint_trim(replay *r, int64_t bytes, uint32_t seed, unsigned char *drop) {
   ir_arena *a = ir_arena_new();
   size_t num = 0;
   candidate *c = IR_NEW_ARRAY(a, candidate, r->s->num_values + 1);
   for (int v = 0; v < r->s->num_values; v++)
     if (drop[v]) {
       int k = r->s->values[v].kernel;
-      c[num++] = (candidate){v, -r->seconds[k] / (double)(bytes_made(r->s, k) + 1)};
+      double score = r->seconds[k] / (double)(bytes_made(r->s, k) + 1);
+      c[num++] = (candidate){v, -score * shake(seed, (uint32_t)k)};
     }
   qsort(c, num, sizeof *c, compare_candidates);
-  trimmer t = {r, c, (num + SPLITS - 1) / SPLITS, bytes, drop};
+  trimmer t = {r,     c,    (num + SPLITS - 1) / SPLITS,
+               bytes, drop, IR_NEW_ARRAY(a, unsigned char, num + 1)};
+  bool always = false;
+  for (size_t i = 0; i < num; i++)
+    always |= drop[c[i].value] == REPLAY_DROP_ALWAYS;
   if (num)
-    trim_range(&t, 0, num);
+    trim_range(&t, 0, num, REPLAY_KEEP);
+  if (always)
+    trim_range(&t, 0, num, REPLAY_DROP);
   ir_arena_free(a);
 }
 
 // --- selective -----------------------------------------------------------------------------------
-static void drop_cheap(const replay *r, bool *drop) {
+static void drop_cheap(const replay *r, unsigned char *drop) {
   ir_arena *a = ir_arena_new();
   for (int k = 0; k <= r->forward; k++) {
     const sched_kernel *x = &r->s->kernels[k];
@@ -95,24 +119,25 @@ static void drop_cheap(const replay *r, bool *drop) {
   ir_arena_free(a);
 }
 
-void checkpoint_selective(const replay *r, bool *drop) {
+void checkpoint_selective(replay *r, unsigned char *drop) {
   drop_cheap(r, drop);
-  checkpoint_trim(r, replay_try(r, drop).live_bytes, drop);
+  checkpoint_trim(r, replay_try(r, drop).live_bytes, 0, drop);
 }
 
 // --- auto ----------------------------------------------------------------------------------------
 typedef struct search {
-  const replay *r;
+  replay *r;
   ir_arena *arena;
   int64_t budget;
-  bool *start, *x;    // the choice at hand, as it began and as it is
-  bool *best, *least; // the fastest within the budget; the one that takes the fewest bytes
+  unsigned char *start, *x;         // the choice at hand, as it began and as it is
+  unsigned char *best, *best_start; // the fastest within the budget, and what it was trimmed from
+  unsigned char *least;             // the one that takes the fewest bytes
   replay_outcome best_outcome, least_outcome;
   bool found;
 } search;
 
-static void copy_choice(const search *s, bool *to, const bool *from) {
-  memcpy(to, from, sizeof(bool) * (size_t)s->r->s->num_values);
+static void copy_choice(const search *s, unsigned char *to, const unsigned char *from) {
+  memcpy(to, from, (size_t)s->r->s->num_values);
 }
 
 static int64_t packed_bytes(const search *s) {
@@ -120,12 +145,16 @@ static int64_t packed_bytes(const search *s) {
   return replay_arena_bytes(s->r, &steps);
 }
 
+static bool has_work(const search *s) {
+  return s->r->tried < WORK + (int64_t)s->r->s->num_kernels * WORK_BY_KERNEL;
+}
+
 // Keeps in x what need not be dropped. Where packing adds to the live bytes, they must be fewer.
-static bool trim_to_budget(search *s) {
+static bool trim_to_budget(search *s, uint32_t seed) {
   int64_t target = s->budget;
-  for (int i = 0; i < RETRIES && target > 0; i++) {
+  for (int i = 0; i < RETRIES && target > 0 && has_work(s); i++) {
     copy_choice(s, s->x, s->start);
-    checkpoint_trim(s->r, target, s->x);
+    checkpoint_trim(s->r, target, seed, s->x);
     replay_outcome o = replay_try(s->r, s->x);
     if (o.live_bytes > target || (s->found && o.seconds >= s->best_outcome.seconds))
       return false;
@@ -137,44 +166,128 @@ static bool trim_to_budget(search *s) {
   return false;
 }
 
-static void weigh(search *s) {
+static void trim_start(search *s, uint32_t seed) {
+  if (!trim_to_budget(s, seed))
+    return;
+  s->found = true;
+  s->best_outcome = replay_try(s->r, s->x);
+  copy_choice(s, s->best, s->x);
+  copy_choice(s, s->best_start, s->start);
+}
+
+// Looks at a choice, and keeps it if it takes the fewest bytes so far. True: it is within the budget.
+static bool look_at_start(search *s) {
   replay_outcome o = replay_try(s->r, s->start);
   if (o.live_bytes < s->least_outcome.live_bytes) {
     s->least_outcome = o;
     copy_choice(s, s->least, s->start);
   }
-  if (o.live_bytes > s->budget || !trim_to_budget(s))
-    return;
-  s->found = true;
-  s->best_outcome = replay_try(s->r, s->x);
-  copy_choice(s, s->best, s->x);
+  return o.live_bytes <= s->budget;
 }
 
-static void weigh_all(search *s) {
-  weigh(s); // nothing is dropped
+static void look_at_all(search *s) {
+  if (look_at_start(s)) // nothing is dropped
+    trim_start(s, 0);
   if (s->found)
     return;
   drop_cheap(s->r, s->start);
-  weigh(s);
-  checkpoint_all(s->r, s->start);
-  weigh(s);
+  if (look_at_start(s))
+    trim_start(s, 0);
   int places = checkpoint_num_places(s->r);
-  for (int parts = 1; parts <= places; parts += 1 + parts / 4)
-    for (int last = 0; last < 2; last++) {
-      checkpoint_parts(s->r, parts, last, s->start);
-      weigh(s);
+  for (int depth = 0; depth < CHECKPOINT_NUM_DEPTHS; depth++)
+    for (int parts = 1; parts <= places; parts += 1 + parts / 2) {
+      checkpoint_parts(s->r, parts, true, (checkpoint_depth)depth, s->start);
+      if (look_at_start(s) && depth < CHECKPOINT_ALWAYS)
+        trim_start(s, 0);
     }
 }
 
-bool checkpoint_auto(const replay *r, int64_t budget, bool *drop) {
+// The best start again, with other orders.
+static void shake_best(search *s) {
+  copy_choice(s, s->start, s->best_start);
+  for (uint32_t seed = 1; s->best_outcome.num_again > 0 && seed <= SHAKES && has_work(s); seed++)
+    trim_start(s, seed);
+}
+
+// --- squeezing -----------------------------------------------------------------------------------
+static bool is_read_by(const sched_kernel *k, int value) {
+  for (int i = 0; i < k->num_in; i++)
+    if (k->in[i].value == value)
+      return true;
+  return false;
+}
+
+// Values that only wait at the step where most bytes are live.
+static size_t find_waiting(const search *s, ir_arena *a, int *waiting) {
+  sched *f = s->r->s;
+  replay_steps steps = replay_make_steps(s->r, a, s->start);
+  sched_lives l = sched_find_lives(f, a, steps.at, steps.num);
+  int64_t *live = IR_NEW_ARRAY(a, int64_t, steps.num + 1), most = 0;
+  size_t num = 0;
+  int peak = 0;
+  sched_live_bytes(&l, steps.num, live);
+  for (size_t t = 0; t < steps.num; t++)
+    if (live[t] > most) {
+      most = live[t];
+      peak = (int)t;
+    }
+  for (size_t i = 0; i < l.at.num; i++) {
+    const sched_life *x = &l.at.at[i];
+    if (x->value >= 0 && x->first < peak && x->last > peak && x->kernel <= s->r->forward &&
+        s->start[x->value] < REPLAY_DROP_ALWAYS &&
+        !is_read_by(&f->kernels[steps.at[peak]], x->value))
+      waiting[num++] = x->value;
+  }
+  return num;
+}
+
+// Drops more of one value that waits at the peak: that which lowers it most. False: none does.
+static bool squeeze_once(search *s) {
+  ir_arena *a = ir_arena_new();
+  int *waiting = IR_NEW_ARRAY(a, int, s->r->s->num_values + 1), best = -1;
+  size_t num = find_waiting(s, a, waiting);
+  for (size_t i = 0; i < num; i++) {
+    s->start[waiting[i]]++;
+    replay_outcome o = replay_try(s->r, s->start);
+    s->start[waiting[i]]--;
+    bool less = o.live_bytes < s->least_outcome.live_bytes;
+    if (less || (best >= 0 && o.live_bytes == s->least_outcome.live_bytes &&
+                 o.seconds < s->least_outcome.seconds)) {
+      s->least_outcome = o;
+      best = waiting[i];
+    }
+  }
+  if (best >= 0)
+    s->start[best]++;
+  ir_arena_free(a);
+  return best >= 0;
+}
+
+// From the choice that takes the fewest bytes to one that fits.
+static void squeeze(search *s) {
+  copy_choice(s, s->start, s->least);
+  int64_t work = SQUEEZE_WORK;
+  while (s->least_outcome.live_bytes > s->budget && work > 0 && squeeze_once(s))
+    work -= s->r->s->num_kernels;
+  copy_choice(s, s->least, s->start);
+  if (s->least_outcome.live_bytes <= s->budget)
+    trim_start(s, 0);
+}
+
+bool checkpoint_auto(replay *r, int64_t budget, unsigned char *drop) {
   size_t n = (size_t)r->s->num_values + 1;
   search s = {.r = r, .arena = r->arena, .budget = budget};
-  s.start = IR_NEW_ARRAY(r->arena, bool, n);
-  s.x = IR_NEW_ARRAY(r->arena, bool, n);
-  s.best = IR_NEW_ARRAY(r->arena, bool, n);
-  s.least = IR_NEW_ARRAY(r->arena, bool, n);
+  s.start = IR_NEW_ARRAY(r->arena, unsigned char, n);
+  s.x = IR_NEW_ARRAY(r->arena, unsigned char, n);
+  s.best = IR_NEW_ARRAY(r->arena, unsigned char, n);
+  s.best_start = IR_NEW_ARRAY(r->arena, unsigned char, n);
+  s.least = IR_NEW_ARRAY(r->arena, unsigned char, n);
   s.least_outcome.live_bytes = INT64_MAX;
-  weigh_all(&s);
+  look_at_all(&s);
+  if (!s.found)
+    squeeze(&s);
+  if (s.found)
+    shake_best(&s);
   copy_choice(&s, drop, s.found ? s.best : s.least);
   return s.found;
 }

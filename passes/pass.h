@@ -87,6 +87,7 @@ typedef struct pass_options {
   unsigned families;    // that the target has generators for, bit by bit (cg_families); the passes
                         // that make kernels of others do not run
   bool no_verify;       // skip the verifier after passes that changed something
+  bool no_reproducer;   // a fault leaves none, and the module needs no copy for it
   FILE *log;            // where --print-after and --time-passes go; NULL: stderr
   // Called after each pass with the module as it then is (tests compare with the oracle).
   void (*after)(void *data, const char *pass, ir_module *m);

@@ -119,13 +119,14 @@ static int *join_reused(planner *x, const plan_live *l, plan_interval *iv, size_
 // nothing is granted so near the peak.
 static int64_t pack(planner *x, plan_live *l, const int *unit, plan_interval *iv, size_t num) {
   static const int sixteenths[] = {16, 15, 14, 12, 8}; // of the peak
-  int64_t bytes = plan_pack(x->arena, iv, num), peak = plan_pack_bound(x->arena, iv, num);
+  int64_t bytes = plan_pack(iv, num), peak = plan_pack_bound(x->arena, iv, num);
   plan_interval *wide = IR_NEW_ARRAY(x->arena, plan_interval, num + 1);
+  plan_pack_limits no_higher = {.capacity = bytes};
   for (size_t i = 0; x->wishes && i < sizeof sixteenths / sizeof *sixteenths; i++) {
     int64_t most = peak / 16 * sixteenths[i];
     memcpy(wide, iv, num * sizeof *iv);
     plan_live granted = plan_grant_wishes(x->arena, l, x->wishes, most, unit, wide, num);
-    int64_t wide_bytes = plan_pack(x->arena, wide, num);
+    int64_t wide_bytes = plan_pack_within(wide, num, &no_higher).height;
     if (wide_bytes > bytes)
       continue;
     memcpy(iv, wide, num * sizeof *iv);

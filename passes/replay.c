@@ -53,10 +53,11 @@ replay *replay_new(ir_arena *a, sched *s) {
 typedef struct maker {
   const replay *r;
   ir_arena *arena;
-  const bool *drop; // [value]
-  bool *gone, *back; // [value] dropped; made again
+  const unsigned char *drop; // [value]
+  bool *gone, *back;         // [value] dropped; made again
   replay_steps out;
   IR_VEC(int) stack;
+  IR_VEC(int) passing; // values made on the way to an operand, to be dropped again
 } maker;
 
 static int find_gone_operand(const maker *m, int k) {
@@ -71,9 +72,25 @@ static void run_again(maker *m, int k) {
   const sched_kernel *x = &m->r->s->kernels[k];
   IR_PUSH(m->arena, m->out, k);
   for (int i = 0; i < x->num_values; i++) {
-    m->gone[x->first_value + i] = false;
-    m->back[x->first_value + i] = true;
+    int v = x->first_value + i;
+    m->gone[v] = false;
+    if (m->drop[v] == REPLAY_DROP_ALWAYS)
+      IR_PUSH(m->arena, m->passing, v);
+    else
+      m->back[v] = true;
   }
+}
+
+// What kernel `k` itself has read stays from now on: its other readers are near.
+static void drop_passing(maker *m, int k) {
+  const sched_kernel *x = &m->r->s->kernels[k];
+  for (int i = 0; i < x->num_in; i++)
+    if (x->in[i].value >= 0)
+      m->back[x->in[i].value] |=
+          m->r->s->values[x->in[i].value].kernel <= m->r->forward && k > m->r->forward;
+  for (size_t i = 0; i < m->passing.num; i++)
+    m->gone[m->passing.at[i]] = !m->back[m->passing.at[i]];
+  m->passing.num = 0;
 }
 
 // Makes all operands of kernel `k` that are gone, operands of makers first. (A stack of our own: a
@@ -99,7 +116,7 @@ static void let_go(maker *m, int value, int k) {
     m->gone[value] = true;
 }
 
-replay_steps replay_make_steps(const replay *r, ir_arena *a, const bool *drop) {
+replay_steps replay_make_steps(const replay *r, ir_arena *a, const unsigned char *drop) {
   maker m = {.r = r, .arena = a, .drop = drop};
   m.gone = IR_NEW_ARRAY(a, bool, r->s->num_values + 1);
   m.back = IR_NEW_ARRAY(a, bool, r->s->num_values + 1);
@@ -107,6 +124,9 @@ replay_steps replay_make_steps(const replay *r, ir_arena *a, const bool *drop) {
     const sched_kernel *x = &r->s->kernels[k];
     fetch_operands(&m, k);
     IR_PUSH(a, m.out, k);
+    drop_passing(&m, k);
+    if (m.out.num > (size_t)r->s->num_kernels * REPLAY_MAX_TIMES)
+      return (replay_steps){0};
     for (int i = 0; i < x->num_values; i++)
       let_go(&m, x->first_value + i, k);
     for (int i = 0; i < x->num_in; i++)
@@ -117,9 +137,14 @@ replay_steps replay_make_steps(const replay *r, ir_arena *a, const bool *drop) {
 }
 
 // --- what they lead to ---------------------------------------------------------------------------
-replay_outcome replay_try(const replay *r, const bool *drop) {
+replay_outcome replay_try(replay *r, const unsigned char *drop) {
   ir_arena *a = ir_arena_new();
   replay_steps steps = replay_make_steps(r, a, drop);
+  r->tried += steps.num ? (int64_t)steps.num : r->s->num_kernels * REPLAY_MAX_TIMES;
+  if (steps.num == 0 && r->s->num_kernels > 0) {
+    ir_arena_free(a);
+    return (replay_outcome){.live_bytes = INT64_MAX};
+  }
   sched_lives l = sched_find_lives(r->s, a, steps.at, steps.num);
   replay_outcome out = {.num_again = (int)steps.num - r->s->num_kernels};
   out.live_bytes = sched_live_bytes(&l, steps.num, IR_NEW_ARRAY(a, int64_t, steps.num + 1));
@@ -147,7 +172,7 @@ int64_t replay_arena_bytes(const replay *r, const replay_steps *steps) {
     if (x->last + 1 > iv[unit[i]].upper)
       iv[unit[i]].upper = x->last + 1;
   }
-  int64_t bytes = plan_pack(a, iv, num);
+  int64_t bytes = plan_pack(iv, num);
   ir_arena_free(a);
   return bytes;
 }

@@ -5,7 +5,10 @@
 //   drop      b                                       it has no memory after step 2
 //   steps     0 1 2 3 1 4 5                           and is made again before step 4
 //
-// What is not dropped lives until the last step that needs it, be it to make something else again.
+// What is not dropped lives until the last step that needs it, be it to make something else again. So
+// does what has been made again; but a value that is dropped *always* goes again if it was made only
+// on the way to another one. Parts of parts of a network can be run again like that, for less memory
+// and more time.
 #ifndef PASSES_REPLAY_H
 #define PASSES_REPLAY_H
 
@@ -13,13 +16,16 @@
 
 typedef IR_VEC(int) replay_steps; // kernel indices
 
+typedef enum replay_drop { REPLAY_KEEP, REPLAY_DROP, REPLAY_DROP_ALWAYS } replay_drop;
+
 typedef struct replay {
   sched *s;
   ir_arena *arena;
-  int forward; // kernels 0 .. forward are the forward pass; -1: there is no backward pass
-  bool *in_loss;  // [kernel] the loss is made from it
-  int *early_end; // [value] the last kernel of the forward pass that reads it, or its own
+  int forward;     // kernels 0 .. forward are the forward pass; -1: there is no backward pass
+  bool *in_loss;   // [kernel] the loss is made from it
+  int *early_end;  // [value] the last kernel of the forward pass that reads it, or its own
   double *seconds; // [kernel] cost_seconds
+  int64_t tried;   // steps of all that replay_try has gone over: what searches are limited by
 } replay;
 
 replay *replay_new(ir_arena *a, sched *s);
@@ -31,9 +37,11 @@ typedef struct replay_outcome {
   int64_t live_bytes; // most bytes of temporaries live at one step
 } replay_outcome;
 
-// drop: [value] true only for values of kernels 0 .. forward. Steps are allocated in `a`.
-replay_steps replay_make_steps(const replay *r, ir_arena *a, const bool *drop);
-replay_outcome replay_try(const replay *r, const bool *drop);
+// drop: [value] what becomes of it (a replay_drop); KEEP for values of kernels behind `forward`. Steps
+// are allocated in `a`; there are none when they would be more than REPLAY_MAX_TIMES those of one run.
+enum { REPLAY_MAX_TIMES = 8 };
+replay_steps replay_make_steps(const replay *r, ir_arena *a, const unsigned char *drop);
+replay_outcome replay_try(replay *r, const unsigned char *drop);
 // The bytes that these steps' temporaries take once they are packed.
 int64_t replay_arena_bytes(const replay *r, const replay_steps *steps);
 

@@ -238,8 +238,10 @@ bool pass_run(const pass_info *list, ir_module *m, ir_diags *d, const pass_optio
   check_names(&r);
   if (diag_num_errors(d))
     return false;
-  r.origin = ir_clone(m);
-  ir_set_bug_hook(write_reproducer, &r);
+  if (!r.options->no_reproducer) {
+    r.origin = ir_clone(m);
+    ir_set_bug_hook(write_reproducer, &r);
+  }
   run_all(&r);
   ir_set_bug_hook(NULL, NULL);
   if (r.options->time_passes)

@@ -27,7 +27,10 @@ static void add_operands(sched *s, int k, const dom_io *io) {
   sched_in *in = IR_NEW_ARRAY(s->arena, sched_in, io->in.num + 1);
   for (size_t i = 0; i < io->in.num; i++) {
     const ir_node *owner = dom_owner(io->in.at[i]);
-    in[i] = (sched_in){io->in.at[i], owner->kernel ? s->value_of[owner->id] : -1};
+    in[i] = (sched_in){.node = io->in.at[i],
+                       .value = owner->kernel ? s->value_of[owner->id] : -1,
+                       .state = owner->op == IR_READ ? (int)owner->state->id : -1,
+                       .stretch = io->in.at[i]->stretch_of != NULL};
     BUG_IF(owner->kernel && in[i].value < 0, "%s reads %s, which has no memory", x->k->name,
            owner->name);
   }
@@ -40,7 +43,7 @@ static void add_operands(sched *s, int k, const dom_io *io) {
 
 static const ir_node *read_by(const sched_kernel *k, const ir_state *state) {
   for (int i = 0; i < k->num_in; i++)
-    if (k->in[i].node->op == IR_READ && k->in[i].node->state == state)
+    if (k->in[i].state == (int)state->id)
       return k->in[i].node;
   return NULL;
 }
@@ -131,8 +134,8 @@ static int *find_last_reads(const liver *v) {
   for (size_t t = 0; t < v->num; t++) {
     const sched_kernel *k = &v->s->kernels[v->steps[t]];
     for (int i = 0; i < k->num_in; i++)
-      if (k->in[i].node->op == IR_READ)
-        last[k->in[i].node->state->id] = (int)t;
+      if (k->in[i].state >= 0)
+        last[k->in[i].state] = (int)t;
   }
   return last;
 }
@@ -174,7 +177,8 @@ static void read_operands(liver *v, int t) {
 }
 
 static sched_life life_at(int t, int kernel) {
-  return (sched_life){.value = -1, .kernel = kernel, .first = t, .last = t, .reuses = -1};
+  return (sched_life){
+      .value = -1, .kernel = kernel, .first = t, .last = t, .reuses = -1, .taken_by = -1};
 }
 
 static void make_values(liver *v, int t) {
@@ -219,7 +223,7 @@ static void extend_to_end(liver *v) {
 // The life of operand `in`, when the step at hand is the last to need it and it has `bytes`.
 static int dying(const liver *v, const sched_kernel *k, int t, int in, int64_t bytes) {
   int value = k->in[in].value;
-  if (value < 0 || is_in_state(v, value) || k->in[in].node->stretch_of)
+  if (value < 0 || is_in_state(v, value) || k->in[in].stretch)
     return -1;
   int life = v->current[value];
   const sched_value *of = &v->s->values[value];
@@ -229,19 +233,10 @@ static int dying(const liver *v, const sched_kernel *k, int t, int in, int64_t b
   return x->last == t && x->bytes == bytes ? life : -1;
 }
 
-// Which of the lives that begin in one step, from `first` on, has taken over `life`; -1: none.
-static int owner_of(const liver *v, size_t first, int life) {
-  int t = v->out.at.at[first].first;
-  for (size_t i = first; i < v->out.at.num && v->out.at.at[i].first == t; i++)
-    if (v->out.at.at[i].reuses == life)
-      return (int)i;
-  return -1;
-}
-
 // Gives the output of `life` a dying operand that it may be computed over. One that another output
-// of the step has (first ..) is taken from that, if it finds itself a different one: two outputs
-// take two operands wherever they can (augmenting paths, Kuhn).
-static bool reuse_operand(liver *v, int t, size_t first, size_t life, bool *tried) {
+// of the step has is taken from that, if it finds itself a different one: two outputs take two
+// operands wherever they can (augmenting paths, Kuhn).
+static bool reuse_operand(liver *v, int t, size_t life, bool *tried) {
   int kernel = v->steps[t];
   const sched_kernel *k = &v->s->kernels[kernel];
   sched_life *b = &v->out.at.at[life];
@@ -250,9 +245,10 @@ static bool reuse_operand(liver *v, int t, size_t first, size_t life, bool *trie
     if (x < 0 || !sched_may_overwrite(v->s, kernel, b->value - k->first_value, i))
       continue;
     tried[i] = true;
-    int owner = owner_of(v, first, x);
-    if (owner < 0 || reuse_operand(v, t, first, (size_t)owner, tried)) {
+    int owner = v->out.at.at[x].taken_by;
+    if (owner < 0 || reuse_operand(v, t, (size_t)owner, tried)) {
       b->reuses = x;
+      v->out.at.at[x].taken_by = (int)life;
       return true;
     }
   }
@@ -267,8 +263,8 @@ static void reuse_operands(liver *v) {
     size_t end = first;
     for (; end < v->out.at.num && v->out.at.at[end].first == t; end++)
       if (v->out.at.at[end].value >= 0) {
-        memset(tried, false, sizeof(bool) * (size_t)v->s->most_in);
-        reuse_operand(v, t, first, end, tried);
+        memset(tried, false, sizeof(bool) * (size_t)v->s->kernels[v->steps[t]].num_in);
+        reuse_operand(v, t, end, tried);
       }
     for (size_t i = first; i < end; i++)
       if (v->out.at.at[i].value >= 0)

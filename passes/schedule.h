@@ -16,7 +16,9 @@
 // What a kernel reads: a buffer, a stretch of one, a state or an input.
 typedef struct sched_in {
   ir_node *node;
-  int value; // -1: a state or an input of the function
+  int value;    // -1: a state or an input of the function
+  int state;    // id of the state; -1: it is none
+  bool stretch; // a part of the value
 } sched_in;
 
 typedef struct sched_kernel {
@@ -66,6 +68,7 @@ typedef struct sched_life {
   int64_t bytes;
   int first, last; // steps, inclusive
   int reuses;      // life whose memory step `first` takes over in place; -1: none
+  int taken_by;    // life that takes its memory over; -1: none
 } sched_life;
 
 typedef struct sched_lives {

@@ -17,6 +17,11 @@ cat >results/torch.json <<'JSON'
  "rows": [{"benchmark": "mlp_adam", "what": "time per step", "ours": 1.5, "peer": 3.0, "bar": 1.0,
            "unit": "ms", "pass": false}]}
 JSON
+cat >results/torch_peak.json <<'JSON'
+{"schema": "mltc-bench-torch-peak", "version": 1, "torch": ["9.9"], "rows": [
+ {"network": "gpt2", "ours": {"none": 66, "selective": 40, "sqrt": 30, "all": 30}, "peer": 100, "bar": 0.6, "met": false},
+ {"network": "unet", "ours": {"none": 59, "selective": 40, "sqrt": 30, "all": 30}, "peer": 100, "bar": 0.6, "met": true}]}
+JSON
 cat >results/gemm.json <<'JSON'
 {"peak_gflops": [100.0, 200.0], "cases": [
  {"name": "512 NN", "m": 512, "n": 512, "k": 512, "gflops": [90.0, 170.0], "of_peak": [0.9, 0.85]},
@@ -33,14 +38,23 @@ cat >results/gpu-Some-Chip.json <<'JSON'
   "a": {"us": 3.0, "cuBLAS": {"f32": {"us": 2.0, "ratio": 1.5}, "tf32": {"us": 1.0, "ratio": 3.0}}},
   "b": {"us": 5.0, "cuBLAS": {"f32": {"us": 2.0, "ratio": 2.5}, "tf32": {"us": 1.0, "ratio": 5.0}}}}}]}
 JSON
+cat >results/pack.json <<'JSON'
+{"schema": "mltc-bench-pack", "version": 1, "rows": [
+ {"kind": "public", "name": "A", "ratio": 1.0, "cpu_s": 1.0, "bar": 1.0, "bar_s": 5.0, "met": true},
+ {"kind": "20000", "name": "gpt 1", "ratio": 1.001, "cpu_s": 4.0, "bar": 1.005, "bar_s": 5.0, "met": true},
+ {"kind": "20000", "name": "gpt 2", "ratio": 1.008, "cpu_s": 2.0, "bar": 1.005, "bar_s": 5.0, "met": false}]}
+JSON
 "$root/scripts/bench-table" --results=results --print >some.txt
-for row in 'Some Chip, driver 9.9 | mltc | ' 'checks passed | 3 of 4, 1 not done | missed' \
+for row in 'A | 1.0000 | 1.0000 | 20% | met' '20,000 buffers, worst of 2 sets | 1.0080 | 1.0050 | 80% | missed' \
+   'Some Chip, driver 9.9 | mltc | ' 'checks passed | 3 of 4, 1 not done | missed' \
   'gpt2, a step: of PyTorch eager | 1.50 | missed' 'gpt2, a step: of PyTorch compiled | 0.50 | ' \
   'gpt2, a step: of JAX jit | not measured | ' 'mnist_mlp, a step: of PyTorch eager | not measured | ' \
   'matmuls of GPT-2 in f32, time: of cuBLAS | 2.50, worst of 2: 2.50 | '; do
   grep -qxF "| $row |" some.txt || fail "no '$row': $(cat some.txt)"
 done
 grep -qxF "| mlp_adam: time per step | 0.50 of PyTorch's | 0.33 | missed |" some.txt || fail "$(cat some.txt)"
+grep -qxF '| gpt2 | 0.66 | 0.40 | 0.30 | 0.60 | missed |' some.txt || fail "$(cat some.txt)"
+grep -qxF '| unet | 0.59 | 0.40 | 0.30 | 0.60 | met |' some.txt || fail "$(cat some.txt)"
 grep -qxF '| 512, worst of 2 layouts | 85% | 79% | 80% | missed |' some.txt ||
   fail "$(cat some.txt)"
 

@@ -61,6 +61,32 @@ class ResNet20(nn.Module):
         return self.linear(self.blocks(x).mean((2, 3)))
 
 
+class UNet(nn.Module):
+    """examples/unet.graph: the model adds the noise, and gives the loss."""
+
+    def __init__(self, c=8):
+        super().__init__()
+        self.a, self.b, self.c = self.twice(1, c), self.twice(c, 2 * c), self.twice(2 * c, 4 * c)
+        self.up_b, self.up_a = nn.ConvTranspose2d(4 * c, 2 * c, 2, 2), nn.ConvTranspose2d(2 * c, c, 2, 2)
+        self.to_b, self.to_a = self.twice(4 * c, 2 * c), self.twice(2 * c, c)
+        self.out = nn.Conv2d(c, 1, 1)
+
+    @staticmethod
+    def twice(inputs, outputs):
+        layers = []
+        for n in (inputs, outputs):
+            layers += [nn.Conv2d(n, outputs, 3, padding=1), nn.GroupNorm(4, outputs), nn.ReLU(True)]
+        return nn.Sequential(*layers)
+
+    def forward(self, clean):
+        a = self.a(clean + 0.5 * torch.randn_like(clean))
+        b = self.b(F.max_pool2d(a, 2))
+        c = self.c(F.max_pool2d(b, 2))
+        b = self.to_b(torch.cat([self.up_b(c), b], 1))
+        a = self.to_a(torch.cat([self.up_a(b), a], 1))
+        return F.mse_loss(torch.sigmoid(self.out(a)), clean)
+
+
 class CharLSTM(nn.Module):
     """examples/char_lstm.graph: one layer, whose state goes on from window to window."""
 

@@ -1,0 +1,202 @@
+// cmd_memory.c: `mltc memory FILE [-D NAME=VALUE] [--gpu=SIZE] [--json]`: what a trainer would need,
+// and whether it fits, before anything is built.
+//
+//   gpt2 for cpu:native: 1557611200 parameters
+//
+//   checkpoint     weights   optimiser   gradients activations       other       total   of 80.0 GiB
+//   none           5.8 GiB    11.6 GiB     0.0 GiB     9.6 GiB     0.5 GiB    27.5 GiB   fits
+//
+//   At the peak. Gradients take up to 5.8 GiB of the same memory at another time.
+//
+// There is no formula here: each row is the plan that a compilation would make. The graph is read, and
+// its kernels are made, once; then each policy is planned by a process of its own, which has the module
+// to itself and may change it.
+#include "frontend/cmd_memory.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "passes/checkpoint.h"
+#include "passes/cost.h"
+#include "passes/plan_shares.h"
+
+enum { EXIT_INPUT = 1, EXIT_BUDGET = 3, EXIT_FAULT = 70 };
+
+typedef struct row {
+  plan_shares shares;
+  int64_t bytes; // of the arena
+  double slower; // time of kernels that run again, of what a step takes without: cost.h
+} row;
+
+typedef struct memory {
+  const trial_subject *s;
+  trial *t;
+  int64_t limit; // 0: none was given
+  int num;       // policies: auto is one where there is a limit
+  row rows[CHECKPOINT_NUM_POLICIES];
+} memory;
+
+// --- planning --------------------------------------------------------------------------------
+static double slowdown(const trial *t) {
+  double once = 0, again = 0;
+  const ir_func *f = ir_find_func(t->module, "step");
+  for (size_t i = 0; f && i < f->kernels.num; i++)
+    *(f->kernels.at[i]->clone_of ? &again : &once) += cost_seconds(t->arena, f->kernels.at[i]);
+  return once > 0 ? again / once : 0;
+}
+
+static row plan_policy(const memory *x, int policy) {
+  trial *t = x->t;
+  int64_t budget = policy == CHECKPOINT_AUTO ? x->limit : 0;
+  bool ok = trial_plan(x->s, t, checkpoint_names[policy], budget);
+  BUG_IF(!ok, "policy '%s' has errors", checkpoint_names[policy]);
+  return (row){plan_find_shares(t->plan, t->module), t->plan->arena_bytes, slowdown(t)};
+}
+
+// Begins the work on a policy. Returns where its row will come from; -1: no process could be made.
+static int start_policy(const memory *x, int policy, pid_t *child) {
+  int ends[2];
+  if (pipe(ends) != 0)
+    return -1;
+  *child = fork();
+  if (*child == 0) {
+    row r = plan_policy(x, policy);
+    _exit(write(ends[1], &r, sizeof r) == sizeof r ? 0 : EXIT_FAULT);
+  }
+  close(ends[1]);
+  if (*child > 0)
+    return ends[0];
+  close(ends[0]);
+  return -1;
+}
+
+// False when the process failed, which has said why.
+static bool take_row(int from, pid_t child, row *r) {
+  bool whole = read(from, r, sizeof *r) == sizeof *r; // less than a pipe takes at once
+  int status = 0;
+  close(from);
+  return waitpid(child, &status, 0) == child && status == 0 && whole;
+}
+
+static bool plan_all(memory *x) {
+  int from[CHECKPOINT_NUM_POLICIES];
+  pid_t child[CHECKPOINT_NUM_POLICIES];
+  bool ok = true;
+  for (int i = 0; i < x->num; i++)
+    from[i] = start_policy(x, i, &child[i]);
+  for (int i = 0; i < x->num; i++) {
+    if (from[i] < 0)
+      fprintf(stderr, "mltc: cannot start a process: %s\n", strerror(errno));
+    ok = from[i] >= 0 && take_row(from[i], child[i], &x->rows[i]) && ok;
+  }
+  return ok;
+}
+
+// --- text ------------------------------------------------------------------------------------
+static bool fits(const memory *x, const row *r) {
+  return !x->limit || r->bytes <= x->limit;
+}
+
+static int64_t most_bytes(const memory *x) {
+  int64_t most = 0;
+  for (int i = 0; i < x->num; i++)
+    most = x->rows[i].bytes > most ? x->rows[i].bytes : most;
+  return most;
+}
+
+static void put_row(const memory *x, const char *policy, const row *r, int64_t like, ir_buf *out) {
+  ir_arena *a = x->t->arena;
+  const plan_shares *s = &r->shares;
+  ir_buf_printf(out, "%-10s %11s %11s %11s %11s %11s %11s %5.1f%%", policy,
+                ir_bytes_text(a, s->weights, like), ir_bytes_text(a, s->optimizer, like),
+                ir_bytes_text(a, s->gradients, like), ir_bytes_text(a, s->activations, like),
+                ir_bytes_text(a, s->other, like), ir_bytes_text(a, r->bytes, like),
+                100 * r->slower);
+  if (x->limit && fits(x, r))
+    ir_buf_puts(out, "   fits");
+  else if (x->limit)
+    ir_buf_printf(out, "   %s too much", ir_bytes_text(a, r->bytes - x->limit, like));
+  ir_buf_puts(out, "\n");
+}
+
+static void put_table(const memory *x, ir_buf *out) {
+  ir_arena *a = x->t->arena;
+  const plan_shares *s = &x->rows[0].shares;
+  int64_t like = most_bytes(x);
+  ir_buf_printf(out, "%s for %s: %lld parameters\n\n", x->t->module->name, x->s->target->name,
+                (long long)s->parameters);
+  ir_buf_printf(out, "%-10s %11s %11s %11s %11s %11s %11s %6s", "checkpoint", "weights",
+                "optimiser", "gradients", "activations", "other", "total", "again");
+  if (x->limit)
+    ir_buf_printf(out, "   of %s", ir_bytes_text(a, x->limit, x->limit));
+  ir_buf_puts(out, "\n");
+  for (int i = 0; i < x->num; i++)
+    put_row(x, checkpoint_names[i], &x->rows[i], like, out);
+  if (s->most_gradients > s->gradients)
+    ir_buf_printf(out,
+                  "\nAt the peak. Gradients take up to %s of the same memory at another time.\n",
+                  ir_bytes_text(a, s->most_gradients, s->most_gradients));
+}
+
+static void add_int(json_object *o, const char *key, int64_t v) {
+  json_object_object_add(o, key, json_object_new_int64(v));
+}
+
+static json_object *row_json(const memory *x, const char *policy, const row *r) {
+  json_object *o = json_object_new_object();
+  json_object_object_add(o, "checkpoint", json_object_new_string(policy));
+  add_int(o, "weights", r->shares.weights);
+  add_int(o, "optimiser", r->shares.optimizer);
+  add_int(o, "gradients", r->shares.gradients);
+  add_int(o, "most_gradients", r->shares.most_gradients);
+  add_int(o, "activations", r->shares.activations);
+  add_int(o, "other", r->shares.other);
+  add_int(o, "total", r->bytes);
+  json_object_object_add(o, "recomputed", json_object_new_double(r->slower));
+  json_object_object_add(o, "fits", x->limit ? json_object_new_boolean(fits(x, r)) : NULL);
+  return o;
+}
+
+static void put_json(const memory *x, ir_buf *out) {
+  json_object *o = json_object_new_object(), *list = json_object_new_array();
+  json_object_object_add(o, "schema", json_object_new_string("mltc-memory"));
+  add_int(o, "version", 1);
+  json_object_object_add(o, "model", json_object_new_string(x->t->module->name));
+  json_object_object_add(o, "target", json_object_new_string(x->s->target->name));
+  add_int(o, "parameters", x->rows[0].shares.parameters);
+  json_object_object_add(o, "available", x->limit ? json_object_new_int64(x->limit) : NULL);
+  for (int i = 0; i < x->num; i++)
+    json_object_array_add(list, row_json(x, checkpoint_names[i], &x->rows[i]));
+  json_object_object_add(o, "policies", list);
+  ir_buf_puts(out, json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
+                                                         JSON_C_TO_STRING_NOSLASHESCAPE));
+  ir_buf_puts(out, "\n");
+  json_object_put(o);
+}
+
+static int print(const memory *x) {
+  ir_buf out = ir_buf_new(x->t->arena);
+  bool any = false;
+  for (int i = 0; i < x->num; i++)
+    any |= fits(x, &x->rows[i]);
+  (x->s->o->json ? put_json : put_table)(x, &out);
+  if (fwrite(out.text, 1, out.len, stdout) == out.len && fflush(stdout) == 0)
+    return any ? 0 : EXIT_BUDGET;
+  fprintf(stderr, "mltc: cannot write standard output: %s\n", strerror(errno));
+  return EXIT_INPUT;
+}
+
+int cmd_memory(const trial_subject *s) {
+  trial t = trial_load(s, NULL, NULL);
+  memory x = {.s = s, .t = &t, .limit = s->o->gpu_bytes ? s->o->gpu_bytes : s->o->memory_budget};
+  x.num = x.limit ? CHECKPOINT_NUM_POLICIES : CHECKPOINT_AUTO;
+  bool ok = trial_schedule(s, &t);
+  int status = options_report(s->o, t.diags) ? EXIT_INPUT : 0;
+  if (ok)
+    status = plan_all(&x) ? print(&x) : EXIT_FAULT;
+  trial_free(&t);
+  return status;
+}

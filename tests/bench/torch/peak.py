@@ -1,0 +1,132 @@
+"""The memory of a training step: mltc's arena beside the tensors that PyTorch has alive.
+
+    python3 tests/bench/torch/peak.py --mltc build/bin/mltc --data DIR [--only NAME,...]
+
+mltc's side is `mltc memory`, which needs no run: the arena is all that a trainer of the network uses,
+batches and workspaces included, and tests hold it to that. PyTorch's side is traced by peak_peer.py,
+which says what is counted; the style that needs least is the peer. Rows go to
+tests/bench/results/torch_peak.json; rows of networks that are not measured stay. The exit code is 1
+when a bar is missed: what keeps everything may take 0.6 of PyTorch's.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+PYTHON = os.environ.get("MLTC_TORCH_PYTHON", "python3")
+BAR = 0.6
+
+TENSORS, FUSED, IMAGES = ("tensors",), ("tensors", "fused"), ("tensors", "channels_last")
+# name: graph, sizes, styles of PyTorch, whether synthetic.py makes the data
+NETWORKS = {
+    "mlp_adam": ("tests/bench/torch/mlp_adam.graph", {}, FUSED, False),
+    "mnist_cnn": ("examples/mnist_cnn.graph", {}, IMAGES, False),
+    "resnet20": ("examples/resnet20.graph", {}, IMAGES, False),
+    "unet": ("examples/unet.graph", {}, IMAGES, False),
+    "char_lstm": ("examples/char_lstm.graph", {}, FUSED, False),
+    "char_gpt": ("examples/char_gpt.graph", {}, FUSED, False),
+    "small_gpt": ("examples/char_gpt.graph", {"B": 4, "T": 256, "C": 384, "H": 6, "L": 6}, FUSED, False),
+    "moe_block": ("tests/bench/torch/moe_block.graph", {}, ("tensors", "one_by_one"), True),
+    "gcn": ("tests/bench/torch/gcn.graph", {}, ("index", "matrix"), True),
+    "dlrm": ("tests/bench/torch/dlrm.graph", {}, ("dense", "sparse"), True),
+    "gpt2": ("examples/gpt2.graph", {"B": 1, "T": 256}, FUSED, True),
+    "gpt2_1024": ("examples/gpt2.graph", {"B": 1, "T": 1024}, FUSED, True),
+}
+
+
+def arena(mltc, graph, sizes):
+    """Bytes by policy."""
+    defines = [word for name, n in sizes.items() for word in ("-D", f"{name}={n}")]
+    done = subprocess.run([mltc, "memory", os.path.join(ROOT, graph), *defines, "--json"],
+                          check=True, capture_output=True, text=True)
+    return {p["checkpoint"]: p["total"] for p in json.loads(done.stdout)["policies"]}
+
+
+def peer(name, style, data, threads):
+    done = subprocess.run([PYTHON, os.path.join(HERE, "peak_peer.py"), name, "--style", style, "--data",
+                           data, "--threads", str(threads)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"peak_peer.py {name} failed in '{PYTHON}':\n{done.stderr}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def measure(name, options, folder):
+    graph, sizes, styles, synthetic = NETWORKS[name]
+    data = options.data
+    if synthetic:
+        data = os.path.join(folder, name)
+        subprocess.run([PYTHON, os.path.join(HERE, "synthetic.py"), name.split("_1024")[0], data], check=True)
+    peers = {style: peer(name, style, data, options.threads) for style in styles}
+    least = min(peers.values(), key=lambda p: p["peak"])
+    ours = arena(options.mltc, graph, sizes)
+    return {"network": name, "sizes": sizes, "ours": ours, "peer": least["peak"],
+            "ratio": ours["none"] / least["peak"], "bar": BAR, "met": ours["none"] / least["peak"] <= BAR,
+            "peers": peers}
+
+
+def kept_rows(path, names):
+    try:
+        with open(path, encoding="utf-8") as f:
+            return [row for row in json.load(f)["rows"] if row["network"] not in names]
+    except (OSError, ValueError, KeyError):
+        return []
+
+
+def save(rows, path):
+    versions = sorted({p["torch"] for row in rows for p in row["peers"].values()})
+    rows = sorted(rows, key=lambda row: list(NETWORKS).index(row["network"]))
+    out = {"schema": "mltc-bench-torch-peak", "version": 1, "torch": versions, "rows": rows}
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(out, f, indent=1)
+        f.write("\n")
+    return rows
+
+
+def show(rows):
+    policies = list(rows[0]["ours"])
+    print(f"\n{'network':10} {'PyTorch':>15} {'mltc':>15}  " + " ".join(f"{p:>9}" for p in policies))
+    for row in rows:
+        shares = " ".join(f"{row['ours'][p] / row['peer']:>9.2f}" for p in policies)
+        print(f"{row['network']:10} {row['peer']:>15,} {row['ours']['none']:>15,}  {shares}  "
+              f"{'met' if row['met'] else 'missed'}")
+
+
+def parse():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--mltc", default=os.path.join(ROOT, "build", "bin", "mltc"))
+    p.add_argument("--data", required=True, help="folder with MNIST and tinyshakespeare.txt")
+    p.add_argument("--only", help="names, separated by commas: " + ", ".join(NETWORKS))
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--out", default=os.path.join(ROOT, "tests", "bench", "results", "torch_peak.json"))
+    options = p.parse_args()
+    options.data = os.path.abspath(options.data)
+    names = options.only.split(",") if options.only else list(NETWORKS)
+    unknown = [n for n in names if n not in NETWORKS]
+    if unknown:
+        p.error(f"no network {', '.join(unknown)}; there are {', '.join(NETWORKS)}")
+    return options, names
+
+
+def main():
+    options, names = parse()
+    folder = tempfile.mkdtemp(prefix="mltc-peak-")
+    rows = []
+    try:
+        for name in names:
+            print(f"tracing {name}", flush=True)
+            rows.append(measure(name, options, folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    show(rows)
+    save(rows + kept_rows(options.out, names), options.out)
+    return 1 if any(not row["met"] for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
