@@ -120,9 +120,9 @@ static int64_t place(pack_sweep *w, const pack_item *x, filling f) {
   bool is_high = x->upper - x->lower <= f.short_life;
   size_t last = w->gaps.num - 1, i = choose_gap(w, x->size, f.tightest || is_high);
   const gap *g = &w->gaps.at[i];
-  int64_t top = i < last ? g->end : w->p->goal;
+  int64_t top = i < last ? g->end : w->p->goal / w->p->unit * w->p->unit;
   int64_t begin = is_high && top - x->size >= g->begin ? top - x->size : g->begin;
-  pack_spend(w->p->effort, (int64_t)w->gaps.num + 4);
+  pack_spend(w->p->effort, (int64_t)(f.tightest || is_high ? last : i) + 8);
   take(w, i, begin, begin + x->size);
   return begin;
 }
