@@ -34,12 +34,11 @@ bool pack_is_done(const pack_part *p) {
   return p->height <= p->goal || (p->effort->over && p->height < INT64_MAX);
 }
 
-bool pack_keep(pack_part *p, const int64_t *offset, int64_t height) {
+void pack_keep(pack_part *p, const int64_t *offset, int64_t height) {
   if (height >= p->height)
-    return false;
+    return;
   p->height = height;
   memcpy(p->offset, offset, sizeof *offset * p->n);
-  return true;
 }
 
 // What all parts must come down to: none need be lower than the highest must be.

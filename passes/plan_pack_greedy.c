@@ -42,7 +42,7 @@ pack_greedy *pack_greedy_new(pack_part *p) {
 // From the peak, where there are no holes then; from the end, where gradients pile up; from the start.
 static void try_sweeps(pack_greedy *g) {
   const int32_t from[] = {g->peak, g->p->sections - 1, 0};
-  for (int w = 0; w < NUM_WORDS; w++) {
+  for (int w = 0; w < NUM_WORDS && !pack_is_done(g->p); w++) {
     pack_order(g->orders, words[w], g->order);
     for (size_t i = 0; i < sizeof from / sizeof *from && !pack_is_done(g->p); i++)
       pack_sweep_from(g->sweep, from[i], g->order);

@@ -48,8 +48,8 @@ typedef struct pack_part {
 bool pack_spend(pack_effort *e, int64_t steps);
 // Is the best packing good enough, or all spent?
 bool pack_is_done(const pack_part *p);
-// Keeps a copy of `offset` when it is lower than the best. True when it was.
-bool pack_keep(pack_part *p, const int64_t *offset, int64_t height);
+// Keeps a copy of `offset` when it is lower than the best.
+void pack_keep(pack_part *p, const int64_t *offset, int64_t height);
 
 // --- times
 typedef struct pack_parts {

@@ -9,7 +9,6 @@
 //                                         time; near it holes are few. Both directions are independent.
 //
 // An item costs a look at the gaps of its time, not at all that is placed: large parts take milliseconds.
-#include <stdlib.h>
 #include <string.h>
 
 #include "passes/plan_pack_parts.h"
@@ -213,6 +212,7 @@ static int64_t run_best(pack_sweep *w, int32_t from, int64_t stacked) {
 
 void pack_sweep_from(pack_sweep *w, int32_t section, const int32_t *order) {
   int64_t stacked = stack(w, section, order);
+  pack_spend(w->p->effort, 16 * (int64_t)w->p->n); // to sort the order, and by sections
   look(w, order, false);
   int64_t later = run_best(w, section, stacked);
   if (later >= w->p->height)
