@@ -128,8 +128,8 @@ static void search(pack_repair *r, window *w, int64_t target) {
   pack_orders *by = pack_orders_new(w->arena, part);
   int32_t *order = IR_NEW_ARRAY(w->arena, int32_t, part->n);
   pack_answer answer = PACK_UNKNOWN;
-  for (int i = 0; i < 6 && answer == PACK_UNKNOWN; i++) {
-    pack_order_shaken(by, letters[i], r->round ? 100 : 0, &r->seed, order);
+  for (const char *c = letters; *c && answer == PACK_UNKNOWN; c++) {
+    pack_order_shaken(by, *c, r->round ? 100 : 0, &r->seed, order);
     answer = pack_search_run(s, order, (int32_t)(target / r->p->unit), NODES);
   }
   for (size_t i = 0; answer == PACK_YES && i < part->n; i++)
