@@ -196,6 +196,9 @@ typedef struct cg_expr {
 const char *cg_emit_value(cg_expr *e, const ir_node *n);
 // Stores member s->node to s->buffer.
 void cg_emit_store(cg_expr *e, const dom_store *s);
+// All stores of the kernel, where one piece of text has them all. Every value comes before the
+// first store: an output may lie over what another value is computed from (plan_overwrite.c).
+void cg_emit_stores(cg_expr *e);
 
 // cg_expr.names is the C scope: the values emitted so far (by node) and the identifiers taken. A
 // fresh map is a scope that knows nothing; an inner block that may use what is outside, and whose

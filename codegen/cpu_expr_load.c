@@ -235,3 +235,11 @@ void cg_emit_store(cg_expr *e, const dom_store *s) {
   else
     cpu_line(e, "k_store_%s%s(%s, %s);", type, is_aligned(e, &s->access) ? "_aligned" : "", at, x);
 }
+
+void cg_emit_stores(cg_expr *e) {
+  const domain *d = e->k->dom;
+  for (size_t i = 0; i < d->stores.num; i++)
+    cg_emit_value(e, d->stores.at[i].node);
+  for (size_t i = 0; i < d->stores.num; i++)
+    cg_emit_store(e, &d->stores.at[i]);
+}

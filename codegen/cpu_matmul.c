@@ -47,8 +47,7 @@ static void emit_vector(const cg_expr *outer, const char *lanes) {
   e.lanes = lanes;
   ir_buf_printf(e.out, "%*sconst %s product = k_load_%s(sums + at);\n", e.indent, "",
                 anchor->type.dtype == IR_F64 ? "vd" : "vf", type);
-  for (size_t i = 0; i < e.k->dom->stores.num; i++)
-    cg_emit_store(&e, &e.k->dom->stores.at[i]);
+  cg_emit_stores(&e);
 }
 
 // Whether every vector of a tile is full and inside one run of the innermost axis.

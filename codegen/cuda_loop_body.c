@@ -8,8 +8,8 @@
 //     s = k_group_sum<8>(s_sum);                        s = k_slice_sum<4, 256>(s_sum);
 //
 // Threads beyond the last unit leave: to do the last one again would be to read what its own thread
-// may be overwriting in place. Where threads sum together, which needs all, they do it and store
-// nothing.
+// may be overwriting in place. Where threads sum together, which needs all, they have no turns and
+// store nothing.
 #include "codegen/cuda_loop.h"
 
 enum { FEW_TURNS = 2 }; // a loop of their own for complete vectors is not worth its text
@@ -241,6 +241,17 @@ static void place_unit(loop_emit *m) {
   }
 }
 
+static void active_turns(loop_emit *m, const char *active) {
+  if (!active) {
+    turns(m);
+    return;
+  }
+  cpu_line(&m->e, "if (%s) {", active);
+  ir_map *outer = loop_open(m);
+  turns(m);
+  loop_close(m, outer);
+}
+
 // Phases over the vectors of a row, or over R; then what is left of all of them, by one thread.
 static void reducing_unit(loop_emit *m, loop_level level) {
   const char *active = if_active(m);
@@ -249,8 +260,7 @@ static void reducing_unit(loop_emit *m, loop_level level) {
   for (m->phase = 0; m->phase < m->p->phases; m->phase++) {
     loop_emit_level(m, level);
     loop_declare_sums(m, 1);
-    m->only = active;
-    turns(m);
+    active_turns(m, active);
     loop_finish_sums(m, "", 1);
   }
   m->only = both(m, active, first);

@@ -27,8 +27,7 @@ static void emit_stores(const cuda_matmul *s, cg_expr *e) {
   mm_emit_indices(e, 0, s->sides.mm->num_batch_axes, "batch");
   mm_emit_indices(e, s->sides.first_row, s->sides.num_rows, "line");
   mm_emit_indices(e, s->sides.first_col, s->sides.num_cols, "column");
-  for (size_t i = 0; i < e->k->dom->stores.num; i++)
-    cg_emit_store(e, &e->k->dom->stores.at[i]);
+  cg_emit_stores(e);
 }
 
 // A vector may have elements on both sides of an end of the innermost axis of columns.

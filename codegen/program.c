@@ -8,6 +8,7 @@
 
 #include "codegen/cuda_launches.h"
 #include "codegen/plain_step.h"
+#include "passes/pass.h"
 
 // A CUDA file begins with three times the text before its first kernel.
 enum { FILE_BYTES = 24 * 1024, CUDA_FILE_BYTES = 64 * 1024, MAX_FILES = 8 };
@@ -33,17 +34,26 @@ static cg_kernel *schedule(cg_program *p, const ir_func *f, ir_kernel *k) {
   return c;
 }
 
+// Kernels are ordered once more: now it is known what they take as workspace.
+static void schedule_func(cg_program *p, size_t index) {
+  ir_func *f = p->module->funcs.at[index];
+  size_t n = f->kernels.num;
+  cg_kernel **before = IR_NEW_ARRAY(p->arena, cg_kernel *, n + 1);
+  for (size_t j = 0; j < n; j++)
+    before[j] = schedule(p, f, f->kernels.at[j]);
+  p->kernels[index] = IR_NEW_ARRAY(p->arena, cg_kernel *, n + 1);
+  pass_order_func(f);
+  for (size_t j = 0; j < n; j++)
+    p->kernels[index][before[j]->k->id] = before[j];
+}
+
 cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t) {
   cg_program *p = IR_NEW(a, cg_program);
   *p = (cg_program){.arena = a, .module = m, .target = t, .prefix = ""};
   BUG_IF(m->funcs.num > 8, "%zu functions", m->funcs.num);
   dom_find_stretches(m);
-  for (size_t i = 0; i < m->funcs.num; i++) {
-    ir_func *f = m->funcs.at[i];
-    p->kernels[i] = IR_NEW_ARRAY(a, cg_kernel *, f->kernels.num + 1);
-    for (size_t j = 0; j < f->kernels.num; j++)
-      p->kernels[i][j] = schedule(p, f, f->kernels.at[j]);
-  }
+  for (size_t i = 0; i < m->funcs.num; i++)
+    schedule_func(p, i);
   return p;
 }
 
@@ -68,8 +78,8 @@ const char *cg_describe_ops(ir_arena *a, const ir_kernel *k) {
 
 const char *cg_describe(ir_arena *a, const ir_kernel *k) {
   const char *ops = cg_describe_ops(a, k);
-  const ir_loc *loc = &k->nodes.at[k->nodes.num - 1]->loc;
-  return loc->file ? ir_format(a, "%s  %s:%u", ops, loc->file->path, loc->line) : ops;
+  const char *place = ir_place(a, k->nodes.at[k->nodes.num - 1]->loc);
+  return place ? ir_format(a, "%s  %s", ops, place) : ops;
 }
 
 void cg_put_string(ir_buf *out, const char *s) {

@@ -44,7 +44,8 @@ static void put_type(ir_buf *b, const ir_type *t) {
 }
 
 static void put_loc(ir_buf *b, const ir_loc *loc, ir_arena *a) {
-  cg_put_string(b, loc->file ? ir_format(a, "%s:%u", loc->file->path, loc->line) : "");
+  const char *place = ir_place(a, *loc);
+  cg_put_string(b, place ? place : "");
 }
 
 static void put_number(ir_buf *b, double v) {

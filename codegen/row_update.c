@@ -34,22 +34,17 @@ static void reserve(cg_expr *e) {
     cg_scope_name(e->k->arena, e->names, used[i]);
 }
 
-// All values before the first store: an output may lie over what another value is computed from.
 void row_update_emit(const cg_kernel *k, ir_buf *out, int indent, const char *sum, bool vectors,
                      const char *lanes) {
-  const domain *d = k->dom;
   cg_expr e = {.k = k,
                .out = out,
                .indent = indent,
                .names = ir_map_new(k->arena),
-               .vector_axis = vectors ? d->num_axes - 1 : -1,
+               .vector_axis = vectors ? k->dom->num_axes - 1 : -1,
                .index = index_of,
                .data = (void *)(uintptr_t)k,
                .lanes = lanes};
   reserve(&e);
   cg_scope_bind(k->arena, e.names, k->k->anchor, sum);
-  for (size_t i = 0; i < d->stores.num; i++)
-    cg_emit_value(&e, d->stores.at[i].node);
-  for (size_t i = 0; i < d->stores.num; i++)
-    cg_emit_store(&e, &d->stores.at[i]);
+  cg_emit_stores(&e);
 }

@@ -9,7 +9,8 @@
 
 #include "codegen/listing.h"
 #include "codegen/program.h"
-#include "codegen/report.h"
+#include "codegen/report_page.h"
+#include "codegen/resources.h"
 #include "frontend/cmd_memory.h"
 #include "frontend/cmd_solve.h"
 #include "frontend/frontend.h"
@@ -236,8 +237,8 @@ static int emit_compiled(const driver *d, const cg_sources *s, const cg_build *b
   return EXIT_INPUT;
 }
 
-static int emit_report(const driver *d, const cg_program *p, const plan *pl, const cg_sources *s,
-                       const cg_build *b) {
+static int emit_resources(const driver *d, const cg_program *p, const plan *pl, const cg_sources *s,
+                          const cg_build *b) {
   cg_arch_resources r = {0};
   const char *why = NULL;
   ir_buf out = ir_buf_new(d->a);
@@ -245,7 +246,7 @@ static int emit_report(const driver *d, const cg_program *p, const plan *pl, con
     fprintf(stderr, "mltc: %s\n", why);
     return EXIT_INPUT;
   }
-  cg_report(p, pl, &r, &out);
+  cg_print_resources(p, pl, &r, &out);
   return put_buf(d, &out);
 }
 
@@ -300,8 +301,8 @@ static int emit_program(driver *d, cg_program *p, const plan *pl) {
                 .no_cache = d->o.no_cache};
   if (d->o.emit == EMIT_C || d->o.emit == EMIT_CUDA)
     return emit_sources(d, &s, d->o.emit == EMIT_C ? CG_SOURCE_C : CG_SOURCE_CUDA);
-  if (d->o.emit == EMIT_REPORT)
-    return emit_report(d, p, pl, &s, &b);
+  if (d->o.emit == EMIT_RESOURCES)
+    return emit_resources(d, p, pl, &s, &b);
   if (d->o.emit == EMIT_LLVM || d->o.emit == EMIT_ASM || d->o.emit == EMIT_PTX)
     return emit_compiled(d, &s, &b);
   return build_trainer(d, &s, &b);
@@ -320,6 +321,9 @@ static int back_end(driver *d, ir_module *m) {
     return put_buf(d, &b);
   case EMIT_PLAN_JSON:
     plan_print_json(pl, m, &b);
+    return put_buf(d, &b);
+  case EMIT_REPORT:
+    cg_print_report(p, pl, &b);
     return put_buf(d, &b);
   default:
     break;

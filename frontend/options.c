@@ -64,6 +64,7 @@ static const char *const emit_names[] = {
     [EMIT_DOT] = "dot",
     [EMIT_CUDA] = "cuda",
     [EMIT_PTX] = "ptx",
+    [EMIT_RESOURCES] = "resources",
     [EMIT_REPORT] = "report",
 };
 enum { NUM_EMITS = sizeof emit_names / sizeof *emit_names };
@@ -99,7 +100,8 @@ void options_help(FILE *out) {
       "one)\n"
       "  --emit=KIND             print instead of building: ast, ir (after all passes), kernels,\n"
       "                          plan, plan.json, c, llvm, asm, dot, cuda, ptx,\n"
-      "                          report (registers, occupancy, least time of each kernel)\n"
+      "                          resources (registers, occupancy, least time of each kernel),\n"
+      "                          report (memory and kernels, a page for browsers)\n"
       "  --cuda-compiler=C       nvrtc (default), or clang: PTX only, needs no CUDA toolkit\n"
       "  --no-cache              compile CUDA kernels even when the cache has them\n"
       "  --print-after=PASS      print the IR after a pass (all: after each) on stderr\n"

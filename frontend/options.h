@@ -18,6 +18,7 @@ typedef enum emit_kind {
   EMIT_DOT,
   EMIT_CUDA,
   EMIT_PTX,
+  EMIT_RESOURCES,
   EMIT_REPORT,
 } emit_kind;
 

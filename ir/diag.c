@@ -41,6 +41,10 @@ static const struct {
 enum { NUM_CODES = sizeof codes / sizeof codes[0] };
 
 // --- collecting --------------------------------------------------------------------------------
+const char *ir_place(ir_arena *a, ir_loc at) {
+  return at.file ? ir_format(a, "%s:%u", at.file->path, at.line) : NULL;
+}
+
 ir_diags *diag_new(ir_arena *a) {
   ir_diags *d = IR_NEW(a, ir_diags);
   d->arena = a;

@@ -24,6 +24,9 @@ typedef struct ir_loc {
   uint32_t len;       // characters to underline, at least 1
 } ir_loc;
 
+// "mlp.graph:7"; NULL when there is no place.
+const char *ir_place(ir_arena *a, ir_loc at);
+
 typedef struct ir_diags ir_diags;
 typedef struct ir_diag ir_diag;
 

@@ -47,8 +47,10 @@ bool pass_row_updates(ir_module *m, ir_diags *d);
 bool pass_fuse(ir_module *m, ir_diags *d);
 // Stores one value instead of several that are cheap to compute from it where they are used.
 bool pass_recompute(ir_module *m, ir_diags *d);
-// Orders kernels; readers of a state before the kernel that overwrites it.
+// Orders kernels for a low peak of memory; readers of a state before the kernel that overwrites it.
 bool pass_order(ir_module *m, ir_diags *d);
+// The same for one function, any time later: when the workspaces of its kernels are known.
+bool pass_order_func(ir_func *f);
 // Runs kernels of the forward pass again instead of keeping what they made: `config checkpoint` of the
 // module (a policy of checkpoint.h) and `config memory_budget` (bytes).
 bool pass_checkpoint(ir_module *m, ir_diags *d);

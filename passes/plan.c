@@ -119,13 +119,14 @@ static int *join_reused(planner *x, const plan_live *l, plan_interval *iv, size_
 // nothing is granted so near the peak.
 static int64_t pack(planner *x, plan_live *l, const int *unit, plan_interval *iv, size_t num) {
   static const int sixteenths[] = {16, 15, 14, 12, 8}; // of the peak
-  int64_t bytes = plan_pack(x->arena, iv, num), peak = plan_pack_bound(x->arena, iv, num);
+  int64_t bytes = plan_pack(iv, num), peak = plan_pack_bound(x->arena, iv, num);
   plan_interval *wide = IR_NEW_ARRAY(x->arena, plan_interval, num + 1);
+  plan_pack_limits no_higher = {.capacity = bytes};
   for (size_t i = 0; x->wishes && i < sizeof sixteenths / sizeof *sixteenths; i++) {
     int64_t most = peak / 16 * sixteenths[i];
     memcpy(wide, iv, num * sizeof *iv);
     plan_live granted = plan_grant_wishes(x->arena, l, x->wishes, most, unit, wide, num);
-    int64_t wide_bytes = plan_pack(x->arena, wide, num);
+    int64_t wide_bytes = plan_pack_within(wide, num, &no_higher).height;
     if (wide_bytes > bytes)
       continue;
     memcpy(iv, wide, num * sizeof *iv);
@@ -135,17 +136,41 @@ static int64_t pack(planner *x, plan_live *l, const int *unit, plan_interval *iv
   return bytes;
 }
 
+typedef struct packing {
+  plan_live l;
+  plan_interval *iv;
+  int *unit; // [buffer] its interval
+  int64_t bytes, bound;
+} packing;
+
+static packing pack_lives(planner *x, const plan_live *l) {
+  packing p = {.l = *l, .iv = IR_NEW_ARRAY(x->arena, plan_interval, l->buffers.num + 1)};
+  size_t num;
+  p.unit = join_reused(x, l, p.iv, &num);
+  p.bytes = pack(x, &p.l, p.unit, p.iv, num);
+  p.bound = plan_pack_bound(x->arena, p.iv, num);
+  return p;
+}
+
+// What wishes name does not share memory, unless that packs worse.
+static packing pack_wished(planner *x, const plan_live *l) {
+  plan_live parted = plan_part_wished(x->arena, l, x->wishes);
+  packing p = pack_lives(x, &parted);
+  if (p.bytes == p.bound)
+    return p;
+  packing together = pack_lives(x, l);
+  return together.bytes < p.bytes ? together : p;
+}
+
 static void add_temps(planner *x, plan_live *l) {
   int64_t base = x->p->state_bytes + x->p->staging_bytes;
   int before = (int)x->p->buffers.num;
-  size_t num;
-  plan_interval *iv = IR_NEW_ARRAY(x->arena, plan_interval, l->buffers.num + 1);
-  int *unit = join_reused(x, l, iv, &num);
-  int64_t bytes = pack(x, l, unit, iv, num);
-  int64_t bound = plan_pack_bound(x->arena, iv, num);
+  packing p = x->wishes ? pack_wished(x, l) : pack_lives(x, l);
+  int64_t bytes = p.bytes, bound = p.bound;
+  *l = p.l;
   for (size_t i = 0; i < l->buffers.num; i++) {
     plan_buffer b = l->buffers.at[i];
-    b.offset = base + iv[unit[i]].offset;
+    b.offset = base + p.iv[p.unit[i]].offset;
     if (b.reuses >= 0)
       b.reuses += before;
     IR_PUSH(x->arena, x->p->buffers, b);

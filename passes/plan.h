@@ -98,9 +98,23 @@ typedef struct plan_interval {
   int64_t lower, upper, size;
   int64_t offset; // set by plan_pack; where sizes are multiples of an alignment, so is it
 } plan_interval;
+// What packing may cost. Without `is_late` nothing depends on a clock: equal input, equal offsets.
+typedef struct plan_pack_limits {
+  int64_t capacity;             // a height that is good enough; 0: only the bound is
+  int64_t steps;                // about one interval looked at each; 0: what compiles spend
+  bool (*is_late)(void *clock); // asked now and then; true ends the search. NULL: never
+  void *clock;
+} plan_pack_limits;
+typedef struct plan_packing {
+  int64_t height;
+  int64_t bound;  // most bytes live at one time
+  int64_t proved; // no packing is lower: the bound, or what the search proved
+  int64_t steps;  // spent
+} plan_packing;
 // Gives each interval an offset such that no two that overlap in time overlap in memory.
-// Returns the height. Deterministic: no clock, no random state.
-int64_t plan_pack(ir_arena *a, plan_interval *iv, size_t n);
+plan_packing plan_pack_within(plan_interval *iv, size_t n, const plan_pack_limits *limits);
+// The same in a compile: as low as its steps allow. Returns the height.
+int64_t plan_pack(plan_interval *iv, size_t n);
 // Lower bound of any packing: the most bytes that are live at one time.
 int64_t plan_pack_bound(ir_arena *a, const plan_interval *iv, size_t n);
 // Number of intervals whose memory is taken by another live interval when they start.

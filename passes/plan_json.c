@@ -1,36 +1,110 @@
-// plan_json.c: the plan for programs. Schema "mltc-plan", version 1, described in
-// docs/memory.md; fields are only ever added within a version.
+// plan_json.c: see plan_json.h.
+#include "passes/plan_json.h"
+
 #include <json-c/json.h>
 #include <limits.h>
 
-#include "passes/cost.h"
+#include "passes/plan_facts.h"
 #include "passes/plan_text.h"
 
+typedef struct writer {
+  ir_arena *arena;
+  const plan *p;
+  const ir_module *m;
+  plan_facts facts;
+} writer;
+
+// --- fields --------------------------------------------------------------------------------------
 static void put_int(json_object *o, const char *key, int64_t v) {
   json_object_object_add(o, key, json_object_new_int64(v));
 }
 
+// NULL: null.
 static void put_str(json_object *o, const char *key, const char *v) {
-  json_object_object_add(o, key, json_object_new_string(v));
+  json_object_object_add(o, key, v ? json_object_new_string(v) : NULL);
 }
 
-static json_object *kernel_json(ir_arena *a, const ir_kernel *k) {
-  cost c = cost_kernel(a, k);
+// -1: null.
+static void put_index(json_object *o, const char *key, int v) {
+  json_object_object_add(o, key, v < 0 ? NULL : json_object_new_int(v));
+}
+
+static void put_num(const writer *w, json_object *o, const char *key, double v) {
+  json_object_object_add(o, key, json_object_new_double_s(v, ir_format(w->arena, "%.6f", v)));
+}
+
+static json_object *put_list(json_object *o, const char *key) {
+  json_object *list = json_object_new_array();
+  json_object_object_add(o, key, list);
+  return list;
+}
+
+static json_object *put_object(json_object *o, const char *key) {
+  json_object *inner = json_object_new_object();
+  json_object_object_add(o, key, inner);
+  return inner;
+}
+
+static void put_shares(json_object *o, const int64_t *shares) {
+  json_object *list = put_object(o, "shares");
+  for (int s = 0; s < PLAN_NUM_SHARES; s++)
+    put_int(list, plan_share_names[s], shares[s]);
+}
+
+// --- kernels -------------------------------------------------------------------------------------
+// The buffer that a kernel reads or writes the value in: "h", "@w" for a state, "x[0]" for an input.
+static const char *memory_of(const writer *w, const ir_func *f, const ir_node *n) {
+  int64_t at = n->stretch_of ? -1 : plan_offset(w->p, f, n);
+  if (n->op == IR_INPUT)
+    return ir_format(w->arena, "%s[0]", n->name);
+  if (at >= 0 && at < w->p->state_bytes)
+    return ir_format(w->arena, "@%s", plan_state_at(w->p, at)->name);
+  return dom_owner(n)->name;
+}
+
+static void put_memory(const writer *w, json_object *list, const ir_func *f, const ir_node *n) {
+  json_object_array_add(list, json_object_new_string(memory_of(w, f, n)));
+}
+
+static void put_io(const writer *w, json_object *o, const ir_func *f, const ir_kernel *k) {
+  dom_io io = dom_kernel_io(w->arena, k);
+  json_object *reads = put_list(o, "reads"), *writes = put_list(o, "writes");
+  for (size_t i = 0; i < io.in.num; i++)
+    put_memory(w, reads, f, io.in.at[i]);
+  for (size_t i = 0; i < io.out.num; i++)
+    put_memory(w, writes, f, io.out.at[i]);
+}
+
+static json_object *kernel_json(const writer *w, const ir_func *f, const ir_kernel *k) {
+  cost c = cost_kernel(w->arena, k);
   json_object *o = json_object_new_object();
   put_str(o, "name", k->name);
   put_str(o, "family", ir_family_names[k->family]);
-  json_object *ops = json_object_new_array();
+  json_object *ops = put_list(o, "ops");
   for (size_t i = 0; i < k->nodes.num; i++)
     json_object_array_add(ops, json_object_new_string(ir_ops[k->nodes.at[i]->op].name));
-  json_object_object_add(o, "ops", ops);
   put_int(o, "flops", c.flops);
   put_int(o, "bytes_read", c.bytes_read);
   put_int(o, "bytes_written", c.bytes_written);
+  put_io(w, o, f, k);
+  put_str(o, "clone_of", k->clone_of ? k->clone_of->name : NULL);
+  put_str(o, "source", ir_place(w->arena, k->anchor->loc));
   return o;
 }
 
+// --- buffers -------------------------------------------------------------------------------------
+static ir_loc buffer_place(const plan_buffer *b) {
+  return b->state ? b->state->loc : b->node ? b->node->loc : b->kernel->anchor->loc;
+}
+
+static const ir_type *buffer_type(const plan_buffer *b) {
+  return b->state ? &b->state->type : b->node ? &b->node->type : NULL;
+}
+
 // "first" and "last" are kernel indices; null means the whole run.
-static json_object *buffer_json(const plan *p, const plan_buffer *b) {
+static json_object *buffer_json(const writer *w, size_t i) {
+  const plan_buffer *b = &w->p->buffers.at[i];
+  const ir_type *type = buffer_type(b);
   json_object *o = json_object_new_object();
   bool whole = b->last == INT_MAX;
   put_str(o, "name", b->name);
@@ -39,10 +113,13 @@ static json_object *buffer_json(const plan *p, const plan_buffer *b) {
     put_str(o, "role", ir_role_names[b->state->role]);
   put_int(o, "bytes", b->bytes);
   put_int(o, "offset", b->offset);
-  json_object_object_add(o, "first", whole ? NULL : json_object_new_int(b->first));
-  json_object_object_add(o, "last", whole ? NULL : json_object_new_int(b->last));
+  put_index(o, "first", whole ? -1 : b->first);
+  put_index(o, "last", whole ? -1 : b->last);
   if (b->reuses >= 0)
-    put_str(o, "in_place_of", p->buffers.at[b->reuses].name);
+    put_str(o, "in_place_of", w->p->buffers.at[b->reuses].name);
+  put_str(o, "share", plan_share_names[w->facts.share[i]]);
+  put_str(o, "type", type ? ir_type_str(w->arena, type) : NULL);
+  put_str(o, "source", ir_place(w->arena, buffer_place(b)));
   return o;
 }
 
@@ -64,58 +141,85 @@ static json_object *copies_json(const plan *p, const ir_func *f) {
 }
 
 // Buffers of one function, or (NULL) those of the whole run.
-static json_object *buffers_json(const plan *p, const ir_func *f) {
+static json_object *buffers_json(const writer *w, const ir_func *f) {
   json_object *list = json_object_new_array();
-  for (size_t i = 0; i < p->buffers.num; i++) {
-    const plan_buffer *b = &p->buffers.at[i];
+  for (size_t i = 0; i < w->p->buffers.num; i++) {
+    const plan_buffer *b = &w->p->buffers.at[i];
     if (f ? plan_is_temp_of(b, f) : b->last == INT_MAX)
-      json_object_array_add(list, buffer_json(p, b));
+      json_object_array_add(list, buffer_json(w, i));
   }
   return list;
 }
 
-static json_object *func_json(ir_arena *a, const plan *p, const ir_func *f) {
+// --- functions -----------------------------------------------------------------------------------
+static void put_recomputed(const writer *w, json_object *o, const plan_func_facts *x) {
+  json_object *again = put_object(o, "recomputed");
+  put_int(again, "kernels", x->clones);
+  put_int(again, "flops", x->cloned.flops);
+  put_int(again, "bytes", x->cloned.bytes_read + x->cloned.bytes_written);
+  put_num(w, again, "time", plan_ratio(x->time, x->time - x->cloned_time));
+}
+
+static json_object *func_json(const writer *w, size_t index) {
+  const ir_func *f = w->m->funcs.at[index];
+  const plan_func_facts *x = &w->facts.func[index];
   json_object *o = json_object_new_object();
   put_str(o, "name", f->name);
-  json_object *kernels = json_object_new_array();
+  json_object *kernels = put_list(o, "kernels");
   for (size_t i = 0; i < f->kernels.num; i++)
-    json_object_array_add(kernels, kernel_json(a, f->kernels.at[i]));
-  json_object_object_add(o, "kernels", kernels);
-  json_object_object_add(o, "buffers", buffers_json(p, f));
-  json_object_object_add(o, "copies", copies_json(p, f));
-  int64_t bytes;
-  int peak = plan_peak(a, p, f, &bytes);
-  json_object_object_add(o, "peak_kernel", peak < 0 ? NULL : json_object_new_int(peak));
-  put_int(o, "peak_bytes", bytes);
+    json_object_array_add(kernels, kernel_json(w, f, f->kernels.at[i]));
+  json_object_object_add(o, "buffers", buffers_json(w, f));
+  json_object_object_add(o, "copies", copies_json(w->p, f));
+  put_index(o, "peak_kernel", x->peak);
+  put_int(o, "peak_bytes", x->peak_bytes);
+  put_shares(o, x->shares);
+  put_recomputed(w, o, x);
   return o;
 }
 
-static json_object *totals_json(const plan *p) {
-  json_object *o = json_object_new_object();
-  put_int(o, "arena", p->arena_bytes);
-  put_int(o, "states", p->state_bytes);
-  put_int(o, "staging", p->staging_bytes);
-  put_int(o, "temporaries", p->temp_bytes);
-  return o;
+// --- the whole -----------------------------------------------------------------------------------
+static void put_totals(const writer *w, json_object *o) {
+  json_object *totals = put_object(o, "totals");
+  put_int(totals, "arena", w->p->arena_bytes);
+  put_int(totals, "states", w->p->state_bytes);
+  put_int(totals, "staging", w->p->staging_bytes);
+  put_int(totals, "temporaries", w->p->temp_bytes);
+  put_int(totals, "parameters", w->facts.parameters);
+  put_shares(totals, w->facts.shares);
 }
 
-void plan_print_json(const plan *p, const ir_module *m, ir_buf *out) {
+static void put_ratios(const writer *w, json_object *o) {
+  double arena = (double)w->p->arena_bytes;
+  json_object *ratios = put_object(o, "ratios");
+  put_num(w, ratios, "arena_bound", plan_ratio(arena, (double)w->p->bound_bytes));
+  put_num(w, ratios, "arena_bound_ws", plan_ratio(arena, (double)w->facts.bound_ws));
+  put_num(w, ratios, "recompute_time", w->facts.recompute_time);
+}
+
+struct json_object *plan_to_json(const plan *p, const ir_module *m) {
   ir_arena *a = ir_arena_new();
+  writer w = {.arena = a, .p = p, .m = m, .facts = plan_find_facts(a, p, m)};
   json_object *o = json_object_new_object();
   put_str(o, "schema", "mltc-plan");
   put_int(o, "version", 1);
   put_str(o, "model", m->name);
   put_int(o, "alignment", PLAN_ALIGN);
-  json_object_object_add(o, "totals", totals_json(p));
+  put_totals(&w, o);
   put_int(o, "bound", p->bound_bytes);
-  json_object_object_add(o, "buffers", buffers_json(p, NULL));
-  json_object *funcs = json_object_new_array();
+  put_int(o, "bound_ws", w.facts.bound_ws);
+  put_ratios(&w, o);
+  json_object_object_add(o, "buffers", buffers_json(&w, NULL));
+  json_object *funcs = put_list(o, "functions");
   for (size_t i = 0; i < m->funcs.num; i++)
-    json_object_array_add(funcs, func_json(a, p, m->funcs.at[i]));
-  json_object_object_add(o, "functions", funcs);
+    json_object_array_add(funcs, func_json(&w, i));
+  ir_arena_free(a);
+  return o;
+}
+
+void plan_print_json(const plan *p, const ir_module *m, ir_buf *out) {
+  json_object *o = plan_to_json(p, m);
   ir_buf_puts(out, json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
                                                          JSON_C_TO_STRING_NOSLASHESCAPE));
   ir_buf_puts(out, "\n");
   json_object_put(o);
-  ir_arena_free(a);
 }

@@ -9,7 +9,8 @@
 //   }
 //
 // The proof is by access functions: every load of the input and the one store of the output
-// walk the same elements in every iteration, and no two iterations touch the same element.
+// walk the same elements in every iteration, and no two iterations touch the same element. A kernel
+// with reductions walks them several times: plan_sweeps.c.
 #include "passes/plan_parts.h"
 
 ir_node *plan_base(ir_node *n) {
@@ -18,8 +19,7 @@ ir_node *plan_base(ir_node *n) {
   return n;
 }
 
-// Several READ nodes may stand for one state.
-static bool same_memory(const ir_node *a, const ir_node *b) {
+bool plan_same_memory(const ir_node *a, const ir_node *b) {
   return a == b || (a->op == IR_READ && b->op == IR_READ && a->state == b->state);
 }
 
@@ -35,7 +35,7 @@ static bool same_access(const domain *d, const dom_access *a, const dom_access *
 static bool one_iteration_per_element(const domain *d, const dom_store *s) {
   int64_t iterations = 1;
   for (int i = 0; i < d->num_axes; i++) {
-    if (d->axis[i].reduced || (d->axis[i].size > 1 && s->access.stride[i] == 0))
+    if (d->axis[i].size > 1 && s->access.stride[i] == 0)
       return false;
     iterations *= d->axis[i].size;
   }
@@ -53,9 +53,9 @@ static const dom_store *find_store(const domain *d, const ir_node *out) {
 static bool loads_match(const domain *d, const ir_node *in, const dom_store *s) {
   for (size_t i = 0; i < d->loads.num; i++) {
     const dom_load *l = &d->loads.at[i];
-    if (l->buffer->stretch_of && same_memory(l->buffer->stretch_of, in))
+    if (l->buffer->stretch_of && plan_same_memory(l->buffer->stretch_of, in))
       return false; // other elements than those at its own indices
-    if (!same_memory(l->buffer, in))
+    if (!plan_same_memory(l->buffer, in))
       continue;
     if ((l->user->op == IR_GATHER && l->operand == 0) || !same_access(d, &l->access, &s->access))
       return false;
@@ -67,27 +67,33 @@ static bool loads_match(const domain *d, const ir_node *in, const dom_store *s) 
 static bool is_operand_of_anchor(ir_arena *a, const ir_kernel *k, const domain *d,
                                  const ir_node *in) {
   if (k->family == IR_FAMILY_SCATTER)
-    return same_memory(dom_owner(dom_base(k->anchor->in[0])), in) ||
-           same_memory(dom_owner(dom_base(k->anchor->in[1])), in);
+    return plan_same_memory(dom_owner(dom_base(k->anchor->in[0])), in) ||
+           plan_same_memory(dom_owner(dom_base(k->anchor->in[1])), in);
   if (k->family != IR_FAMILY_MATMUL)
     return false;
   const dom_matmul *mm = dom_build_matmul(a, k, d);
-  return same_memory(mm->a, in) || same_memory(mm->b, in);
+  return plan_same_memory(dom_owner(mm->a), in) || plan_same_memory(dom_owner(mm->b), in);
+}
+
+static bool has_reductions(const domain *d) {
+  for (int i = 0; i < d->num_axes; i++)
+    if (d->axis[i].reduced)
+      return true;
+  return false;
 }
 
 static bool same_element_size(const ir_node *in, const ir_node *out) {
   return ir_dtypes[in->type.dtype].bytes == ir_dtypes[out->type.dtype].bytes;
 }
 
-bool plan_loop_may_overwrite(const domain *d, const ir_node *in, const ir_node *out) {
+bool plan_domain_may_overwrite(ir_arena *a, const ir_kernel *k, const domain *d, const ir_node *in,
+                               const ir_node *out) {
   const dom_store *s = find_store(d, out);
   return s && same_element_size(in, out) && one_iteration_per_element(d, s) &&
-         loads_match(d, in, s);
+         loads_match(d, in, s) && !is_operand_of_anchor(a, k, d, in) &&
+         (!has_reductions(d) || plan_is_read_last(a, k, d, in, s->node));
 }
 
 bool plan_may_overwrite(ir_arena *a, const ir_kernel *k, const ir_node *in, const ir_node *out) {
-  if (!dom_has_domain(k))
-    return false;
-  const domain *d = dom_build(a, k);
-  return plan_loop_may_overwrite(d, in, out) && !is_operand_of_anchor(a, k, d, in);
+  return dom_has_domain(k) && plan_domain_may_overwrite(a, k, dom_build(a, k), in, out);
 }

@@ -15,9 +15,20 @@ typedef struct plan_live {
 } plan_live;
 plan_live plan_live_func(ir_arena *a, ir_func *f);
 
-// plan_may_overwrite for a domain that is already there; LOOP kernels only.
-bool plan_loop_may_overwrite(const domain *d, const ir_node *in, const ir_node *out);
+// plan_may_overwrite with the kernel's domain, which is there already.
+bool plan_domain_may_overwrite(ir_arena *a, const ir_kernel *k, const domain *d, const ir_node *in,
+                               const ir_node *out);
 
+// Several READ nodes may stand for one state.
+bool plan_same_memory(const ir_node *a, const ir_node *b);
+// Whether member `output` of a kernel with reductions is stored when nothing is left that reads
+// operand `in`; both walk the same elements (plan_sweeps.c).
+bool plan_is_read_last(ir_arena *a, const ir_kernel *k, const domain *d, const ir_node *in,
+                       const ir_node *output);
+
+// `l`, where values that wishes name do not lie over operands, or under what is computed over them,
+// as far as there is room for both.
+plan_live plan_part_wished(ir_arena *a, const plan_live *l, const plan_wishes *w);
 // Widens intervals in `iv` by what is wished, where no more than `most` bytes are live then. unit:
 // interval of each buffer. The result: `l` with the buffers' lives as they are now.
 plan_live plan_grant_wishes(ir_arena *a, const plan_live *l, const plan_wishes *w, int64_t most,

@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "passes/cost.h"
+#include "passes/plan_facts.h"
 #include "passes/plan_text.h"
 
 enum { PEAK_SHOWN = 12, NAME_WIDTH = 36, OPS_WIDTH = 48 };
@@ -35,85 +35,129 @@ static double percent(int64_t part, int64_t whole) {
   return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static void print_share(ir_arena *a, ir_buf *out, const plan *p, const char *what, int64_t bytes) {
-  ir_buf_printf(out, "  %-24s %16s %6.1f%%\n", what, grouped(a, bytes),
-                percent(bytes, p->arena_bytes));
+typedef struct printer {
+  ir_arena *a;
+  ir_buf *out;
+  const plan *p;
+  const ir_module *m;
+  plan_facts facts;
+} printer;
+
+// --- totals --------------------------------------------------------------------------------------
+static void print_share(const printer *x, const char *what, int64_t bytes) {
+  ir_buf_printf(x->out, "  %-24s %16s %6.1f%%\n", what, grouped(x->a, bytes),
+                percent(bytes, x->p->arena_bytes));
 }
 
-static void print_roles(ir_arena *a, ir_buf *out, const plan *p) {
+static void print_roles(const printer *x) {
   for (int r = 0; r < IR_NUM_ROLES; r++) {
     int64_t bytes = 0;
     int num = 0;
-    for (size_t i = 0; i < p->buffers.num; i++) {
-      const plan_buffer *b = &p->buffers.at[i];
+    for (size_t i = 0; i < x->p->buffers.num; i++) {
+      const plan_buffer *b = &x->p->buffers.at[i];
       if (b->state && (int)b->state->role == r) {
         bytes += plan_align(b->bytes);
         num++;
       }
     }
     if (num)
-      print_share(a, out, p, ir_format(a, "  %s (%d)", ir_role_names[r], num), bytes);
+      print_share(x, ir_format(x->a, "  %s (%d)", ir_role_names[r], num), bytes);
   }
 }
 
-static void print_totals(ir_arena *a, ir_buf *out, const plan *p, const ir_module *m) {
-  ir_buf_printf(out, "memory plan of %s: %s bytes\n\n", m->name, grouped(a, p->arena_bytes));
-  ir_buf_printf(out, "  %-24s %16s   share\n", "what", "bytes");
-  print_share(a, out, p, "states", p->state_bytes);
-  print_roles(a, out, p);
-  print_share(a, out, p, "staging (two batches)", p->staging_bytes);
-  print_share(a, out, p, "temporaries", p->temp_bytes);
-  ir_buf_printf(out, "  %-24s %16s   arena / bound = %.4f\n", "lower bound",
-                grouped(a, p->bound_bytes),
-                p->bound_bytes ? (double)p->arena_bytes / (double)p->bound_bytes : 1.0);
+static void print_bound(const printer *x, const char *what, int64_t bytes) {
+  ir_buf_printf(x->out, "  %-24s %16s   arena / bound = %.4f\n", what, grouped(x->a, bytes),
+                plan_ratio((double)x->p->arena_bytes, (double)bytes));
 }
 
-static void print_buffer(ir_arena *a, ir_buf *out, const plan *p, const plan_buffer *b) {
-  const char *note =
-      b->reuses < 0 ? "" : ir_format(a, "  in place of %s", p->buffers.at[b->reuses].name);
-  const char *life = b->last == INT_MAX ? "whole run" : ir_format(a, "%4d..%d", b->first, b->last);
-  ir_buf_printf(out, "    %-*s %-10s %14s %14s  %s%s\n", NAME_WIDTH, fit(a, b->name, NAME_WIDTH),
-                plan_kind_names[b->kind], grouped(a, b->bytes), grouped(a, b->offset), life, note);
+static void print_totals(const printer *x) {
+  const plan *p = x->p;
+  ir_buf_printf(x->out, "memory plan of %s: %s bytes\n\n", x->m->name,
+                grouped(x->a, p->arena_bytes));
+  ir_buf_printf(x->out, "  %-24s %16s   share\n", "what", "bytes");
+  print_share(x, "states", p->state_bytes);
+  print_roles(x);
+  print_share(x, "staging (two batches)", p->staging_bytes);
+  print_share(x, "temporaries", p->temp_bytes);
+  print_bound(x, "lower bound", p->bound_bytes);
+  print_bound(x, "bound of any order", x->facts.bound_ws);
 }
 
-static void print_peak(ir_arena *a, ir_buf *out, const plan *p, const ir_func *f) {
-  int64_t bytes;
-  int k = plan_peak(a, p, f, &bytes);
-  if (k < 0 || bytes == 0)
+// What the bytes are for when most of them are live, and how many there are per parameter.
+static void print_peak_shares(const printer *x) {
+  const plan_facts *facts = &x->facts;
+  const plan_func_facts *most = &facts->func[facts->largest];
+  if (most->peak < 0)
     return;
-  plan_list live = plan_live_at(a, p, f, k);
-  ir_buf_printf(out, "  peak: kernel %d (%s), %s bytes in %zu buffers\n", k, f->kernels.at[k]->name,
-                grouped(a, bytes), live.num);
+  ir_buf_printf(x->out, "\n  %-24s %16s   share   bytes per parameter (%s)\n",
+                ir_format(x->a, "at the peak of %s", x->m->funcs.at[facts->largest]->name), "bytes",
+                grouped(x->a, facts->parameters));
+  for (int s = 0; s < PLAN_NUM_SHARES; s++)
+    if (facts->shares[s])
+      ir_buf_printf(x->out, "  %-24s %16s %6.1f%% %9.2f\n", plan_share_names[s],
+                    grouped(x->a, facts->shares[s]), percent(facts->shares[s], x->p->arena_bytes),
+                    facts->parameters ? (double)facts->shares[s] / (double)facts->parameters : 0);
+  if (x->p->arena_bytes > x->p->bound_bytes)
+    print_share(x, "gaps", x->p->arena_bytes - x->p->bound_bytes);
+}
+
+// --- functions -----------------------------------------------------------------------------------
+static void print_buffer(const printer *x, const plan_buffer *b) {
+  const char *note =
+      b->reuses < 0 ? "" : ir_format(x->a, "  in place of %s", x->p->buffers.at[b->reuses].name);
+  const char *life =
+      b->last == INT_MAX ? "whole run" : ir_format(x->a, "%4d..%d", b->first, b->last);
+  ir_buf_printf(x->out, "    %-*s %-10s %14s %14s  %s%s\n", NAME_WIDTH,
+                fit(x->a, b->name, NAME_WIDTH), plan_kind_names[b->kind], grouped(x->a, b->bytes),
+                grouped(x->a, b->offset), life, note);
+}
+
+static void print_peak(const printer *x, const ir_func *f, const plan_func_facts *facts) {
+  int k = facts->peak;
+  if (k < 0 || facts->peak_bytes == 0)
+    return;
+  plan_list live = plan_live_at(x->a, x->p, f, k);
+  ir_buf_printf(x->out, "  peak: kernel %d (%s), %s bytes in %zu buffers\n", k,
+                f->kernels.at[k]->name, grouped(x->a, facts->peak_bytes), live.num);
   for (size_t i = 0; i < live.num && i < PEAK_SHOWN; i++)
-    print_buffer(a, out, p, &p->buffers.at[live.at[i]]);
+    print_buffer(x, &x->p->buffers.at[live.at[i]]);
   if (live.num > PEAK_SHOWN)
-    ir_buf_printf(out, "    ... and %zu smaller ones\n", live.num - PEAK_SHOWN);
+    ir_buf_printf(x->out, "    ... and %zu smaller ones\n", live.num - PEAK_SHOWN);
+}
+
+static void print_recomputed(const printer *x, const plan_func_facts *f) {
+  if (!f->clones)
+    return;
+  ir_buf_printf(x->out, "  run again: %d kernels, %s flops, %s bytes; %.4f of the time without\n",
+                f->clones, grouped(x->a, f->cloned.flops),
+                grouped(x->a, f->cloned.bytes_read + f->cloned.bytes_written),
+                plan_ratio(f->time, f->time - f->cloned_time));
 }
 
 // The states that a kernel computes in place are its outputs too.
-static void print_in_place(ir_buf *out, const plan *p, const ir_func *f, const ir_kernel *k) {
+static void print_in_place(const printer *x, const ir_func *f, const ir_kernel *k) {
   for (size_t i = 0; i < k->nodes.num; i++) {
     const ir_node *n = k->nodes.at[i];
-    const ir_state *s = plan_state_at(p, plan_offset(p, f, n));
+    const ir_state *s = plan_state_at(x->p, plan_offset(x->p, f, n));
     if (s)
-      ir_buf_printf(out, "    %-*s in @%s\n", NAME_WIDTH, n->name, s->name);
+      ir_buf_printf(x->out, "    %-*s in @%s\n", NAME_WIDTH, n->name, s->name);
   }
 }
 
-static void print_kernel(ir_arena *a, ir_buf *out, const plan *p, const ir_func *f, size_t *next,
-                         const ir_kernel *k) {
-  cost c = cost_kernel(a, k);
-  ir_buf_printf(out, "  %4d %s: %s, %s flops, %s bytes in, %s out: %s\n", (int)k->id, k->name,
-                ir_family_names[k->family], grouped(a, c.flops), grouped(a, c.bytes_read),
-                grouped(a, c.bytes_written), fit(a, plan_kernel_ops(a, k), OPS_WIDTH));
+static void print_kernel(const printer *x, const ir_func *f, const ir_kernel *k, size_t *next) {
+  cost c = cost_kernel(x->a, k);
+  ir_buf_printf(x->out, "  %4d %s: %s, %s flops, %s bytes in, %s out: %s%s\n", (int)k->id, k->name,
+                ir_family_names[k->family], grouped(x->a, c.flops), grouped(x->a, c.bytes_read),
+                grouped(x->a, c.bytes_written), fit(x->a, plan_kernel_ops(x->a, k), OPS_WIDTH),
+                k->clone_of ? ir_format(x->a, ", %s again", k->clone_of->name) : "");
   // Buffers of a function are in the order of the kernels that make them.
-  for (; *next < p->buffers.num; ++*next) {
-    const plan_buffer *b = &p->buffers.at[*next];
+  for (; *next < x->p->buffers.num; ++*next) {
+    const plan_buffer *b = &x->p->buffers.at[*next];
     if (!plan_is_temp_of(b, f) || (b->node ? b->node->kernel : b->kernel) != k)
       break;
-    print_buffer(a, out, p, b);
+    print_buffer(x, b);
   }
-  print_in_place(out, p, f, k);
+  print_in_place(x, f, k);
 }
 
 static size_t first_buffer(const plan *p, const ir_func *f) {
@@ -123,29 +167,34 @@ static size_t first_buffer(const plan *p, const ir_func *f) {
   return i;
 }
 
-static void print_func(ir_arena *a, ir_buf *out, const plan *p, const ir_func *f) {
-  ir_buf_printf(out, "\nfunction %s: %zu kernels\n", f->name, f->kernels.num);
-  print_peak(a, out, p, f);
-  ir_buf_printf(out, "  kernels, and the buffers they make (name, kind, bytes, offset, live):\n");
-  size_t next = first_buffer(p, f);
+static void print_func(const printer *x, size_t index) {
+  const ir_func *f = x->m->funcs.at[index];
+  ir_buf_printf(x->out, "\nfunction %s: %zu kernels\n", f->name, f->kernels.num);
+  print_peak(x, f, &x->facts.func[index]);
+  print_recomputed(x, &x->facts.func[index]);
+  ir_buf_printf(x->out,
+                "  kernels, and the buffers they make (name, kind, bytes, offset, live):\n");
+  size_t next = first_buffer(x->p, f);
   for (size_t k = 0; k < f->kernels.num; k++)
-    print_kernel(a, out, p, f, &next, f->kernels.at[k]);
-  for (size_t i = 0; i < p->copies.num; i++) {
-    const plan_copy *c = &p->copies.at[i];
+    print_kernel(x, f, f->kernels.at[k], &next);
+  for (size_t i = 0; i < x->p->copies.num; i++) {
+    const plan_copy *c = &x->p->copies.at[i];
     if (c->func == f)
-      ir_buf_printf(out, "  at the end: copy %s to @%s, %s bytes\n", c->node->name, c->state->name,
-                    grouped(a, c->bytes));
+      ir_buf_printf(x->out, "  at the end: copy %s to @%s, %s bytes\n", c->node->name,
+                    c->state->name, grouped(x->a, c->bytes));
   }
 }
 
 void plan_print(const plan *p, const ir_module *m, ir_buf *out) {
   ir_arena *a = ir_arena_new();
-  print_totals(a, out, p, m);
+  printer x = {.a = a, .out = out, .p = p, .m = m, .facts = plan_find_facts(a, p, m)};
+  print_totals(&x);
+  print_peak_shares(&x);
   ir_buf_printf(out, "\nwhole run (name, kind, bytes, offset):\n");
   for (size_t i = 0; i < p->buffers.num; i++)
     if (p->buffers.at[i].last == INT_MAX)
-      print_buffer(a, out, p, &p->buffers.at[i]);
+      print_buffer(&x, &p->buffers.at[i]);
   for (size_t i = 0; i < m->funcs.num; i++)
-    print_func(a, out, p, m->funcs.at[i]);
+    print_func(&x, i);
   ir_arena_free(a);
 }

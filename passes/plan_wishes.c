@@ -7,10 +7,73 @@
 //
 // Launches that run kernels side by side want values to have memory before or after their lives
 // (codegen/cuda_launches.h). Wishes are granted in their order; what shares memory with an operand
-// that it overwrites keeps its life. The packed height may grow nevertheless: plan.c then lowers
-// the limit.
+// that it overwrites keeps its life. So those that wishes name are parted first, where there is
+// room for both. The packed height may grow nevertheless: plan.c then lowers the limit, or leaves
+// them together.
 #include "passes/plan_parts.h"
 
+// --- parting -------------------------------------------------------------------------------------
+typedef struct parter {
+  plan_live l;
+  int *heir;      // [buffer] the one that takes over its memory, -1
+  int64_t *bytes; // [kernel] live
+  int64_t most;
+} parter;
+
+static plan_live copy_lives(ir_arena *a, const plan_live *l) {
+  plan_live c = *l;
+  c.buffers.at = IR_NEW_ARRAY(a, plan_buffer, l->buffers.num + 1);
+  for (size_t i = 0; i < l->buffers.num; i++)
+    c.buffers.at[i] = l->buffers.at[i];
+  return c;
+}
+
+static parter parter_new(ir_arena *a, const plan_live *l) {
+  enum { SIXTEENTHS = 15 }; // of the peak
+  parter p = {.l = copy_lives(a, l), .heir = IR_NEW_ARRAY(a, int, l->buffers.num + 1)};
+  size_t n = l->f->kernels.num;
+  p.bytes = IR_NEW_ARRAY(a, int64_t, n + 2);
+  for (size_t i = 0; i < l->buffers.num; i++)
+    p.heir[i] = -1;
+  for (size_t i = 0; i < l->buffers.num; i++) {
+    const plan_buffer *b = &l->buffers.at[i];
+    if (b->reuses >= 0)
+      p.heir[b->reuses] = (int)i;
+    p.bytes[b->first + (b->reuses >= 0)] += plan_align(b->bytes);
+    p.bytes[b->last + 1] -= plan_align(b->bytes);
+  }
+  int64_t peak = 0;
+  for (size_t k = 0; k < n; k++) {
+    p.bytes[k] += k ? p.bytes[k - 1] : 0;
+    peak = p.bytes[k] > peak ? p.bytes[k] : peak;
+  }
+  p.most = peak / 16 * SIXTEENTHS;
+  return p;
+}
+
+// Buffer `at` gets memory of its own, beside that of the operand that it would be computed over.
+static void part(parter *p, int at) {
+  plan_buffer *b = at < 0 ? NULL : &p->l.buffers.at[at];
+  if (!b || b->reuses < 0 || p->bytes[b->first] + plan_align(b->bytes) > p->most)
+    return;
+  p->bytes[b->first] += plan_align(b->bytes);
+  p->heir[b->reuses] = -1;
+  b->reuses = -1;
+}
+
+plan_live plan_part_wished(ir_arena *a, const plan_live *l, const plan_wishes *w) {
+  parter p = parter_new(a, l);
+  for (size_t i = 0; i < w->num; i++) {
+    int at = w->at[i].func == l->f ? l->buffer_of[w->at[i].node->id] : -1;
+    if (at < 0)
+      continue;
+    part(&p, at);
+    part(&p, p.heir[at]);
+  }
+  return p.l;
+}
+
+// --- granting ------------------------------------------------------------------------------------
 typedef struct granter {
   plan_live l;
   const int *unit;
@@ -50,19 +113,12 @@ static void grant(granter *g, const plan_wish *w) {
   b->last = (int)upper - 1;
 }
 
-static void copy_buffers(ir_arena *a, granter *g, const plan_live *l) {
-  g->l = *l;
-  g->l.buffers.at = IR_NEW_ARRAY(a, plan_buffer, l->buffers.num + 1);
-  for (size_t i = 0; i < l->buffers.num; i++) {
-    g->l.buffers.at[i] = l->buffers.at[i];
-    g->sharers[g->unit[i]]++;
-  }
-}
-
 plan_live plan_grant_wishes(ir_arena *a, const plan_live *l, const plan_wishes *w, int64_t most,
                             const int *unit, plan_interval *iv, size_t num) {
   granter g = {.unit = unit, .iv = iv, .most = most, .sharers = IR_NEW_ARRAY(a, int, num + 1)};
-  copy_buffers(a, &g, l);
+  g.l = copy_lives(a, l);
+  for (size_t i = 0; i < l->buffers.num; i++)
+    g.sharers[unit[i]]++;
   g.bytes = IR_NEW_ARRAY(a, int64_t, l->f->kernels.num + 1);
   for (size_t i = 0; i < num; i++)
     add_life(&g, iv[i].lower, iv[i].upper, iv[i].size);

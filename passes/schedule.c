@@ -36,6 +36,7 @@ static void add_operands(sched *s, int k, const dom_io *io) {
   }
   x->in = in;
   x->num_in = (int)io->in.num;
+  s->most_in = x->num_in > s->most_in ? x->num_in : s->most_in;
   x->may_overwrite =
       IR_NEW_ARRAY(s->arena, signed char, (size_t)x->num_in *(size_t)x->num_values + 1);
 }
@@ -95,14 +96,19 @@ sched *sched_new(ir_arena *a, ir_func *f) {
   return s;
 }
 
+// An update of rows leaves the others as they are, which a table of its own must have first.
+static bool can_overwrite_operands(const ir_kernel *k) {
+  return k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL;
+}
+
 bool sched_may_overwrite(sched *s, int k, int out, int in) {
   sched_kernel *x = &s->kernels[k];
   signed char *known = &x->may_overwrite[out * x->num_in + in];
   if (*known == 0) {
-    if (!x->dom && x->k->family == IR_FAMILY_LOOP)
+    if (!x->dom && can_overwrite_operands(x->k))
       x->dom = dom_build(s->arena, x->k);
-    bool may = x->dom && plan_loop_may_overwrite(x->dom, x->in[in].node,
-                                                 s->values[x->first_value + out].node);
+    bool may = x->dom && plan_domain_may_overwrite(s->arena, x->k, x->dom, x->in[in].node,
+                                                   s->values[x->first_value + out].node);
     *known = may ? 1 : -1;
   }
   return *known > 0;
@@ -171,7 +177,8 @@ static void read_operands(liver *v, int t) {
 }
 
 static sched_life life_at(int t, int kernel) {
-  return (sched_life){.value = -1, .kernel = kernel, .first = t, .last = t, .reuses = -1};
+  return (sched_life){
+      .value = -1, .kernel = kernel, .first = t, .last = t, .reuses = -1, .taken_by = -1};
 }
 
 static void make_values(liver *v, int t) {
@@ -226,30 +233,39 @@ static int dying(const liver *v, const sched_kernel *k, int t, int in, int64_t b
   return x->last == t && x->bytes == bytes ? life : -1;
 }
 
-// The first dying operand that the output of `life` may be computed over.
-static void reuse_operand(liver *v, int t, size_t life) {
+// Gives the output of `life` a dying operand that it may be computed over. One that another output
+// of the step has is taken from that, if it finds itself a different one: two outputs take two
+// operands wherever they can (augmenting paths, Kuhn).
+static bool reuse_operand(liver *v, int t, size_t life, bool *tried) {
   int kernel = v->steps[t];
   const sched_kernel *k = &v->s->kernels[kernel];
   sched_life *b = &v->out.at.at[life];
   for (int i = 0; i < k->num_in; i++) {
-    int x = dying(v, k, t, i, b->bytes);
-    if (x >= 0 && !v->out.at.at[x].taken &&
-        sched_may_overwrite(v->s, kernel, b->value - k->first_value, i)) {
+    int x = tried[i] ? -1 : dying(v, k, t, i, b->bytes);
+    if (x < 0 || !sched_may_overwrite(v->s, kernel, b->value - k->first_value, i))
+      continue;
+    tried[i] = true;
+    int owner = v->out.at.at[x].taken_by;
+    if (owner < 0 || reuse_operand(v, t, (size_t)owner, tried)) {
       b->reuses = x;
-      v->out.at.at[x].taken = true;
-      return;
+      v->out.at.at[x].taken_by = (int)life;
+      return true;
     }
   }
+  return false;
 }
 
 static void reuse_operands(liver *v) {
+  bool *tried = IR_NEW_ARRAY(v->arena, bool, v->s->most_in + 1);
   memset(v->current, -1, sizeof(int) * ((size_t)v->s->num_values + 1));
   for (size_t first = 0; first < v->out.at.num;) {
     int t = v->out.at.at[first].first;
     size_t end = first;
     for (; end < v->out.at.num && v->out.at.at[end].first == t; end++)
-      if (v->out.at.at[end].value >= 0)
-        reuse_operand(v, t, end);
+      if (v->out.at.at[end].value >= 0) {
+        memset(tried, false, sizeof(bool) * (size_t)v->s->kernels[v->steps[t]].num_in);
+        reuse_operand(v, t, end, tried);
+      }
     for (size_t i = first; i < end; i++)
       if (v->out.at.at[i].value >= 0)
         v->current[v->out.at.at[i].value] = (int)i;

@@ -26,7 +26,7 @@ typedef struct sched_kernel {
   const sched_in *in; // in order of dom_kernel_io
   int num_in;
   int first_value, num_values; // its outputs: sched.values[first_value ..]
-  const domain *dom;           // when first asked for; LOOP kernels only
+  const domain *dom;           // when first asked for; NULL where no output may lie over an operand
   signed char *may_overwrite;  // [output * num_in + in]: 1 yes, -1 no, 0 not asked yet
 } sched_kernel;
 
@@ -48,6 +48,7 @@ typedef struct sched {
   ir_arena *arena;
   ir_func *f;
   int num_kernels, num_values;
+  int most_in;                // operands of one kernel
   sched_kernel *kernels;      // by ir_kernel.id
   sched_value *values;        // by kernel
   int *value_of;              // [node id] -1: no kernel's output
@@ -67,7 +68,7 @@ typedef struct sched_life {
   int64_t bytes;
   int first, last; // steps, inclusive
   int reuses;      // life whose memory step `first` takes over in place; -1: none
-  bool taken;      // another life takes its memory over
+  int taken_by;    // life that takes its memory over; -1: none
 } sched_life;
 
 typedef struct sched_lives {

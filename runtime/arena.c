@@ -1,5 +1,6 @@
 // arena.c: see arena.h. The mapping starts at a 2 MB boundary, so that the kernel can back it
-// with huge pages; the address space trimmed off on both sides is never memory.
+// with huge pages; the address space trimmed off on both sides is never memory. Nor are the pages
+// left on both sides: they keep other mappings apart from this one.
 #include "runtime/arena.h"
 
 #include <errno.h>
@@ -9,7 +10,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { HUGE_PAGE = 2 << 20 };
+enum {
+  HUGE_PAGE = 2 << 20,
+  BEYOND = 0xa5, // what lies behind the plan in its last page
+};
+
+static int64_t page_bytes(void) {
+  return sysconf(_SC_PAGESIZE);
+}
 
 static int64_t meminfo(const char *key) {
   FILE *f = fopen("/proc/meminfo", "re");
@@ -43,30 +51,30 @@ int64_t mlrt_memory_available(void) {
   return machine < limit ? machine : limit;
 }
 
-// Maps `bytes` at a multiple of HUGE_PAGE.
-static char *map_aligned(size_t bytes) {
-  size_t reserve = bytes + HUGE_PAGE;
+// Maps `bytes` at a multiple of HUGE_PAGE, between two pages that nobody may touch.
+static char *map_aligned(size_t bytes, size_t page) {
+  size_t reserve = bytes + HUGE_PAGE + 2 * page;
   char *at = mmap(NULL, reserve, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED)
     return NULL;
-  size_t before = (size_t)(-(intptr_t)at & (HUGE_PAGE - 1));
+  size_t before = (size_t)(-((intptr_t)at + (intptr_t)page) & (HUGE_PAGE - 1));
+  char *first = at + before, *base = first + page, *end = base + bytes + page;
   if (before)
     munmap(at, before);
-  if (HUGE_PAGE - before)
-    munmap(at + before + bytes, HUGE_PAGE - before);
+  if (end < at + reserve)
+    munmap(end, (size_t)(at + reserve - end));
   // Mapped anew with full accounting: the kernel refuses here what it could not give later.
-  char *base = mmap(at + before, bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  if (base != MAP_FAILED)
+  if (mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+      MAP_FAILED)
     return base;
   int why = errno;
-  munmap(at + before, bytes);
+  munmap(first, (size_t)(end - first));
   errno = why;
   return NULL;
 }
 
 bool mlrt_arena_map(mlrt_arena *a, int64_t bytes, bool huge_pages, mlrt_error *e) {
-  int64_t page = sysconf(_SC_PAGESIZE);
+  int64_t page = page_bytes();
   *a = (mlrt_arena){.bytes = bytes, .mapped = (bytes + page - 1) / page * page};
   if (a->mapped == 0)
     a->mapped = page;
@@ -75,17 +83,40 @@ bool mlrt_arena_map(mlrt_arena *a, int64_t bytes, bool huge_pages, mlrt_error *e
     return mlrt_error_set(
         e, "this program needs %" PRId64 " bytes of memory and only %" PRId64 " are available",
         a->mapped, available);
-  a->base = map_aligned((size_t)a->mapped);
+  a->base = map_aligned((size_t)a->mapped, (size_t)page);
   if (!a->base)
     return mlrt_error_set(e, "this program needs %" PRId64 " bytes of memory: %s", a->mapped,
                           strerror(errno));
   if (huge_pages)
     madvise(a->base, (size_t)a->mapped, MADV_HUGEPAGE);
+  memset(a->base + a->bytes, BEYOND, (size_t)(a->mapped - a->bytes));
+  return true;
+}
+
+int64_t mlrt_arena_measure(const mlrt_arena *a) {
+  FILE *f = fopen("/proc/self/maps", "re");
+  if (!f)
+    return -1;
+  char line[512];
+  int64_t bytes = -1;
+  uintptr_t base = (uintptr_t)a->base, from, to;
+  while (bytes < 0 && fgets(line, sizeof line, f))
+    if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &from, &to) == 2 && from <= base && base < to)
+      bytes = (int64_t)(to - from);
+  fclose(f);
+  return bytes;
+}
+
+bool mlrt_arena_is_whole(const mlrt_arena *a) {
+  for (int64_t i = a->bytes; i < a->mapped; i++)
+    if ((unsigned char)a->base[i] != BEYOND)
+      return false;
   return true;
 }
 
 void mlrt_arena_unmap(mlrt_arena *a) {
+  int64_t page = page_bytes();
   if (a->base)
-    munmap(a->base, (size_t)a->mapped);
+    munmap(a->base - page, (size_t)(a->mapped + 2 * page));
   a->base = NULL;
 }

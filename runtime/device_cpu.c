@@ -12,14 +12,22 @@ static void open_host(mlrt_device *d, const mlrt_options *o) {
   (void)o;
 }
 
+// What the system has given is the plan, to the page.
 static void allocate(mlrt_device *d, const mlrt_options *o) {
   mlrt_error e;
   if (!mlrt_arena_map(&d->arena, d->program->arena_bytes, !o->no_huge_pages, &e))
     mlrt_fail(MLRT_EXIT_MEMORY, "%s", e.text);
+  int64_t measured = mlrt_arena_measure(&d->arena);
+  if (measured >= 0 && measured != d->arena.mapped)
+    mlrt_fail(MLRT_EXIT_INTERNAL, "%lld bytes are mapped for a plan of %lld", (long long)measured,
+              (long long)d->arena.bytes);
   d->staging = d->arena.base + d->program->state_bytes;
 }
 
 static void close_host(mlrt_device *d) {
+  if (!mlrt_arena_is_whole(&d->arena))
+    mlrt_fail(MLRT_EXIT_INTERNAL, "bytes behind the plan's %lld were stored to",
+              (long long)d->arena.bytes);
   mlrt_arena_unmap(&d->arena);
 }
 

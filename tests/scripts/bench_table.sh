@@ -38,8 +38,15 @@ cat >results/gpu-Some-Chip.json <<'JSON'
   "a": {"us": 3.0, "cuBLAS": {"f32": {"us": 2.0, "ratio": 1.5}, "tf32": {"us": 1.0, "ratio": 3.0}}},
   "b": {"us": 5.0, "cuBLAS": {"f32": {"us": 2.0, "ratio": 2.5}, "tf32": {"us": 1.0, "ratio": 5.0}}}}}]}
 JSON
+cat >results/pack.json <<'JSON'
+{"schema": "mltc-bench-pack", "version": 1, "rows": [
+ {"kind": "public", "name": "A", "ratio": 1.0, "cpu_s": 1.0, "bar": 1.0, "bar_s": 5.0, "met": true},
+ {"kind": "20000", "name": "gpt 1", "ratio": 1.001, "cpu_s": 4.0, "bar": 1.005, "bar_s": 5.0, "met": true},
+ {"kind": "20000", "name": "gpt 2", "ratio": 1.008, "cpu_s": 2.0, "bar": 1.005, "bar_s": 5.0, "met": false}]}
+JSON
 "$root/scripts/bench-table" --results=results --print >some.txt
-for row in 'Some Chip, driver 9.9 | mltc | ' 'checks passed | 3 of 4, 1 not done | missed' \
+for row in 'A | 1.0000 | 1.0000 | 20% | met' '20,000 buffers, worst of 2 sets | 1.0080 | 1.0050 | 80% | missed' \
+   'Some Chip, driver 9.9 | mltc | ' 'checks passed | 3 of 4, 1 not done | missed' \
   'gpt2, a step: of PyTorch eager | 1.50 | missed' 'gpt2, a step: of PyTorch compiled | 0.50 | ' \
   'gpt2, a step: of JAX jit | not measured | ' 'mnist_mlp, a step: of PyTorch eager | not measured | ' \
   'matmuls of GPT-2 in f32, time: of cuBLAS | 2.50, worst of 2: 2.50 | '; do

@@ -85,13 +85,13 @@ for example in "$root"/examples/*.graph; do
 done
 
 # --- the report knows each of them (compiled already): registers, shared memory, occupancy and time on both
-"$mltc" "$root/examples/char_gpt.graph" --target=cuda:sm_80,sm_90a --emit=report -o report.txt || fail "--emit=report"
+"$mltc" "$root/examples/char_gpt.graph" --target=cuda:sm_80,sm_90a --emit=resources -o report.txt || fail "--emit=resources"
 awk '/^[a-z]+: [0-9]+ kernels/ { inside = 1; next }
   inside && /^  (loop|matmul|copy|scatter|attention|joint)_/ { rows++; if (NF != 14 && NF != 9) print "incomplete: " $0; if (/!/) print "spills: " $0 }
   inside && /^    (loop|matmul|copy|scatter|attention)_/ { rows++; if (NF != 4) print "incomplete: " $0 }
   END { if (rows < 60) print rows " kernels" }' report.txt >said.txt
-[ ! -s said.txt ] || fail "--emit=report: $(cat said.txt)"
-grep -Eq '^  sm_90a \(H100 SXM\): at least [0-9.]+ us$' report.txt || fail "--emit=report: no time for sm_90a"
+[ ! -s said.txt ] || fail "--emit=resources: $(cat said.txt)"
+grep -Eq '^  sm_90a \(H100 SXM\): at least [0-9.]+ us$' report.txt || fail "--emit=resources: no time for sm_90a"
 
 # --- all parameters are updated in one launch; a step has no more launches than it had
 [ "$(grep -Ec '^  joint_new +52 .* 256 ' report.txt)" = 1 ] || fail "char_gpt: not one row for 52 updates"

@@ -6,7 +6,7 @@ source tests/scripts/lib/common.bash
 need_plain_build
 
 cp -r "$root/examples/data" "$root"/examples/*.graph .
-kinds=(ast ir kernels plan plan.json c llvm asm dot)
+kinds=(ast ir kernels plan plan.json c llvm asm dot resources report)
 
 emit_all() { # FOLDER
   local name kind

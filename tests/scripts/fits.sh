@@ -19,7 +19,7 @@ up = lambda n: (n + 63) // 64 * 64
 def states(*roles):
     return sum(up(b["bytes"]) for b in plan["buffers"] if b.get("role") in roles)
 assert keep_all["total"] == plan["totals"]["arena"], (keep_all["total"], plan["totals"])
-assert keep_all["weights"] == states("param", "frozen", "buffer")
+assert keep_all["weights"] == states("param", "frozen")
 assert keep_all["optimiser"] == states("moment")
 for p in memory["policies"]:
     kinds = [p[k] for k in ("weights", "optimiser", "gradients", "activations", "other")]

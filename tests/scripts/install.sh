@@ -9,7 +9,7 @@ cmake --install "$build" --prefix "$scratch/prefix" >install.txt || {
   fail "cmake --install"
 }
 mv prefix moved # a prefix is no constant of the program
-for file in bin/mltc lib/mltc/libmlrt.a lib/mltc/mlrt.h lib/mltc/mltc-nvrtc; do
+for file in bin/mltc bin/mltc-pack share/man/man1/mltc-pack.1 lib/mltc/libmlrt.a lib/mltc/mlrt.h lib/mltc/mltc-nvrtc; do
   [ -e "moved/$file" ] || fail "$file is not installed"
 done
 if [ -e "$root/docs/mltc.1" ]; then
@@ -18,6 +18,8 @@ fi
 if [ -z "${MLTC_SANITIZED:-}" ]; then # debug information and sanitizers may name sources
   strip -g -o bare moved/bin/mltc
   ! grep -qF "$root/" bare || fail "mltc names its source folder"
+  strip -g -o bare moved/bin/mltc-pack
+  ! grep -qF "$root/" bare || fail "mltc-pack names its source folder"
   strip -g -o bare moved/lib/mltc/mltc-nvrtc
   ! grep -qF "$root/" bare || fail "mltc-nvrtc names its source folder"
 fi
@@ -39,3 +41,5 @@ mltc --version >out.txt
 grep -q '^mltc [0-9]' out.txt
 mltc --help >out.txt
 grep -q -- '--emit=KIND' out.txt
+printf 'id,lower,upper,size\nx,0,1,64\n' | mltc-pack /dev/stdin >out.txt
+grep -qx 'x,0,1,64,0' out.txt

@@ -37,7 +37,7 @@ done <named.txt
 
 # The short ones, and what --emit and the commands can be.
 for word in -o -D -I -O0 -O3 -MD -v -- $(sed -n '/--emit=KIND/,/--print-after/p' help.txt |
-  grep -oE '\b(ast|ir|kernels|plan|plan\.json|c|llvm|asm|dot|cuda|ptx)\b' | sort -u) \
+  grep -oE '\b(ast|ir|kernels|plan|plan\.json|c|llvm|asm|dot|cuda|ptx|resources|report)\b' | sort -u) \
   $(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' trainer.txt); do
   [ "$word" = -- ] || grep -qE -- "(^|[ .,\"(])${word//./\\.}([ .,\")]|$)" page.txt ||
     fail "$word is not in docs/mltc.1"

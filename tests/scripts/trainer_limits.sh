@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a trainer may take: 500 KB on disk when stripped; 20 ms until it speaks; memory within 10% + 4 MB
-# of its plan and of the data bytes that it announces; and no memory from the system once it trains.
-# Prints a line per example with the figures.
+# of its plan and of the data bytes that it announces; an arena of the plan's bytes; and no memory from the
+# system once it trains, evaluates, logs and saves. Prints a line per example with the figures.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 need_plain_build
@@ -78,13 +78,23 @@ check_memory() { # NAME OPTION...
     fail "$name uses $peak bytes; its plan has $plan, its data $beside: the limit is $limit"
 }
 
-# After the first line of training, no call asks the system for memory.
+# One mapping has the plan's bytes, to the page. From before the first step on, until the run is done, no
+# call asks the system for memory: not for steps, nor for logs, metrics, evaluations and checkpoints.
 check_calls() { # NAME OPTION...
-  local name=$1
+  local name=$1 page pages
   shift
-  strace -f -qq -e trace=mmap,munmap,mremap,brk,write -s 64 -o calls.txt "./$name" "$@" --log-every=1 >/dev/null
-  grep -q 'write(1, "step 1/' calls.txt || fail "$name: strace has not seen a step"
-  awk '/write\(1, "step 1\// {on = 1} /"done: / {exit} on && /(mmap|munmap|mremap|brk)\(/' calls.txt >late.txt
+  "$mltc" "$name.graph" --emit=plan.json -o plan.json
+  page=$(getconf PAGESIZE)
+  pages=$(python3 -c "import json; print(-(-json.load(open('plan.json'))['totals']['arena'] // $page) * $page)")
+  strace -f -qq -e trace=mmap,munmap,mremap,brk,write -s 64 -o calls.txt "./$name" "$@" --log-every=1 \
+    --metrics=metrics.jsonl --save=saved.safetensors --save-every=2 >/dev/null
+  [ "$(grep -c "mmap(0x[0-9a-f]*, $pages, PROT_READ|PROT_WRITE, .*MAP_FIXED" calls.txt)" = 1 ] ||
+    fail "$name does not map its plan's bytes, $pages"
+  for event in 'write(1, "model: ' 'write(1, "step 1/' 'write(.*{\\"eval\\"' 'write(1, "done: '; do
+    grep -q "$event" calls.txt || fail "$name: strace has not seen $event"
+  done
+  [ "$(grep -c '__metadata__' calls.txt)" -ge 2 ] || fail "$name: strace has seen no checkpoints"
+  awk '/write\(1, "model: / {on = 1} /write\(1, "done: / {exit} on && /(mmap|munmap|mremap|brk)\(/' calls.txt >late.txt
   [ ! -s late.txt ] || fail "$name asks for memory while it trains: $(head -n 3 late.txt)"
 }
 if ! strace -qq -o calls.txt true 2>strace.txt; then
@@ -98,7 +108,7 @@ limits() { # NAME OPTION... (of a short training run)
   "$mltc" "$name.graph" -o "$name"
   check_size "$name"
   check_memory "$name" train --no-save --data-dir="$data" "$@"
-  check_calls "$name" train --no-save --data-dir="$data" "$@"
+  check_calls "$name" train --data-dir="$data" "$@"
   check_start "$name" info
   echo "$name: $size bytes, starts in $wall ms; plan $plan + data $beside, peak $peak bytes"
 }

@@ -48,6 +48,11 @@ static const epilogue_case epilogue_cases[] = {
      "%a = matmul %p, %v {ta=false, tb=false} : f32[2,4,64,32]\n"
      "%t = transpose %a {perm=[0,2,1,3]} : f32[2,64,4,32]\n"
      "%m = reshape %t : f32[2,64,128]\n%y = add %m, %x : f32[2,64,128]\nresult output y = %y"},
+    // What lies where the first output goes is read for the second one.
+    {"an output over an operand of another",
+     "%x = input : f32[33,40]\n%w = input : f32[40,72]\n%b = input : f32[33,72]\n"
+     "%p = matmul %x, %w {ta=false, tb=false} : f32[33,72]\n%y = neg %p : f32[33,72]\n"
+     "%z = mul %p, %b : f32[33,72]\nresult output y = %y\nresult output z = %z"},
     {"heads of 24",
      "%x = input : f32[40,50]\n%w = input : f32[50,72]\n%b = input : f32[3,40,24]\n"
      "%p = matmul %x, %w {ta=false, tb=false} : f32[40,72]\n%h = reshape %p : f32[40,3,24]\n"

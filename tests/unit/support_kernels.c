@@ -321,8 +321,7 @@ static void run_kernel(kernel_test *t) {
       }
     }
   }
-  if (g->k->family == IR_FAMILY_LOOP || ir_is_row_update(g->k))
-    run_in_place(t, first);
+  run_in_place(t, first);
 }
 
 // --- a suite ---------------------------------------------------------------------------------

@@ -55,6 +55,15 @@ static const test_case loop_cases[] = {
      "%s = sum %e {axes=[1]} : f32[33,1]\n%sb = broadcast %s : f32[33,130]\n"
      "%y = div %e, %sb : f32[33,130]\nresult output y = %y",
      0},
+    // %c may not lie over %x, which is read again for %y.
+    {"an output of a sweep before the last", NULL,
+     "%x = input : f32[33,130]\n%s = sum %x {axes=[1]} : f32[33,1]\n"
+     "%n = const {value=130} : f32[33,1]\n%m = div %s, %n : f32[33,1]\n"
+     "%mb = broadcast %m : f32[33,130]\n%c = sub %x, %mb : f32[33,130]\n"
+     "%q = mul %c, %c : f32[33,130]\n%v = sum %q {axes=[1]} : f32[33,1]\n"
+     "%vb = broadcast %v : f32[33,130]\n%y = mul %x, %vb : f32[33,130]\n"
+     "result output c = %c\nresult output y = %y",
+     0},
     {"softmax of ten", NULL,
      "%x = input : f32[64,10]\n%m = reduce_max %x {axes=[1]} : f32[64,1]\n"
      "%mb = broadcast %m : f32[64,10]\n%d = sub %x, %mb : f32[64,10]\n%e = exp %d : f32[64,10]\n"

@@ -139,12 +139,20 @@ static const order_case cases[] = {
      " %p = matmul %x, %x {ta=false, tb=false} : f32[4,4]\n %w.new = sub %w, %p : f32[4,4]\n}\n"
      "write @w, %w.new\n",
      "update", "w in place", false},
-    {"a kernel with a reduction may read an element after it stored it: not in place",
+    {"a kernel with a reduction has read a row before it stores it",
      "state w : f32[4,4] role=param\n",
      "%w = read @w : f32[4,4]\n"
      "kernel norm loop {\n %s = sum %w {axes=[1]} : f32[4,1]\n"
      " %sb = broadcast %s : f32[4,4]\n %w.new = div %w, %sb : f32[4,4]\n}\n"
      "write @w, %w.new\n",
+     "norm", "w in place", false},
+    {"unless a later sweep over the row reads it again", "state w : f32[4,4] role=param\n",
+     "%w = read @w : f32[4,4]\n"
+     "kernel norm loop {\n %s = sum %w {axes=[1]} : f32[4,1]\n"
+     " %sb = broadcast %s : f32[4,4]\n %w.new = sub %w, %sb : f32[4,4]\n"
+     " %q = mul %w.new, %w.new : f32[4,4]\n %v = sum %q {axes=[1]} : f32[4,1]\n"
+     " %vb = broadcast %v : f32[4,4]\n %y = mul %w, %vb : f32[4,4]\n}\n"
+     "write @w, %w.new\nresult output y = %y\n",
      "norm", "w copied", false},
 };
 

@@ -108,6 +108,75 @@ static void test_two_outputs_one_input(void) {
   ir_arena_free(a);
 }
 
+// What a kernel of each family computes over which of its operands.
+static const struct {
+  const char *what, *body, *over; // "y over a"; "": nothing
+} over_cases[] = {
+    {"a softmax over its scores",
+     "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
+     "kernel y loop {\n %m = reduce_max %a {axes=[1]} : f32[64,1]\n"
+     " %mb = broadcast %m : f32[64,64]\n %d = sub %a, %mb : f32[64,64]\n %e = exp %d : f32[64,64]\n"
+     " %s = sum %e {axes=[1]} : f32[64,1]\n %sb = broadcast %s : f32[64,64]\n"
+     " %y = div %e, %sb : f32[64,64]\n}\nresult output y = %y\n",
+     "y over a"},
+    {"column sums beside an output that is read before",
+     "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
+     "kernel y loop {\n %s = sum %a {axes=[0]} : f32[1,64]\n %sb = broadcast %s : f32[64,64]\n"
+     " %y = div %a, %sb : f32[64,64]\n %z = mul %y, %sb : f32[64,64]\n}\n"
+     "result output y = %y\nresult output s = %s\nresult output z = %z\n",
+     "y over a"},
+    {"an output of an earlier sweep than the last one that reads the operand",
+     "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
+     "kernel y loop {\n %s = sum %a {axes=[1]} : f32[64,1]\n %sb = broadcast %s : f32[64,64]\n"
+     " %c = sub %a, %sb : f32[64,64]\n %q = mul %c, %c : f32[64,64]\n"
+     " %v = sum %q {axes=[1]} : f32[64,1]\n %vb = broadcast %v : f32[64,64]\n"
+     " %y = mul %a, %vb : f32[64,64]\n}\nresult output c = %c\nresult output y = %y\n",
+     "y over a"},
+    {"a product that is added to the stream",
+     "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
+     "kernel y matmul anchor=%p {\n %p = matmul %x, %x {ta=false, tb=false} : f32[64,64]\n"
+     " %y = add %p, %a : f32[64,64]\n}\nresult output y = %y\n",
+     "y over a"},
+    {"a product of what is added, too",
+     "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
+     "kernel y matmul anchor=%p {\n %p = matmul %x, %a {ta=false, tb=false} : f32[64,64]\n"
+     " %y = add %p, %a : f32[64,64]\n}\nresult output y = %y\n",
+     ""},
+    {"gradients that are added up",
+     "kernel a loop {\n %a = exp %x : f32[64,64]\n}\nkernel b loop {\n %b = neg %x : "
+     "f32[64,64]\n}\n"
+     "kernel y loop {\n %y = add %b, %a : f32[64,64]\n}\n"
+     "kernel q loop {\n %q = add %y, %b : f32[64,64]\n}\nresult output q = %q\n",
+     "y over a, q over y"},
+    {"two outputs over two operands: y leaves b to d, which may not lie over a",
+     "kernel a loop {\n %a = exp %x : f32[64,64]\n}\nkernel b loop {\n %b = neg %x : "
+     "f32[64,64]\n}\n"
+     "kernel y loop {\n %s = sum %b {axes=[1]} : f32[64,1]\n %sb = broadcast %s : f32[64,64]\n"
+     " %y = mul %a, %sb : f32[64,64]\n %d = mul %b, %a : f32[64,64]\n"
+     " %t = sum %d {axes=[1]} : f32[64,1]\n %w = add %t, %s : f32[64,1]\n}\n"
+     "result output y = %y\nresult output d = %d\nresult output w = %w\n",
+     "y over a, d over b"},
+};
+
+static void test_over(void) {
+  for (size_t i = 0; i < sizeof over_cases / sizeof *over_cases; i++) {
+    ir_arena *a = ir_arena_new();
+    ir_module *m =
+        parse(a, ir_format(a, "func step {\n%%x = input : f32[64,64]\n%s}\n", over_cases[i].body));
+    plan *p = checked_plan(a, m, over_cases[i].what);
+    ir_buf over = ir_buf_new(a);
+    for (size_t j = 0; j < p->buffers.num; j++) {
+      const plan_buffer *b = &p->buffers.at[j];
+      if (b->reuses >= 0)
+        ir_buf_printf(&over, "%s%s over %s", over.len ? ", " : "", b->name,
+                      p->buffers.at[b->reuses].name);
+    }
+    CHECK(strcmp(ir_buf_str(&over), over_cases[i].over) == 0, "%s: '%s', not '%s'",
+          over_cases[i].what, ir_buf_str(&over), over_cases[i].over);
+    ir_arena_free(a);
+  }
+}
+
 static void test_inputs_are_shared(void) {
   ir_arena *a = ir_arena_new();
   ir_module *m = parse(a, "func step {\n%x = input : f32[8]\n%y = input : i32[3]\n"
@@ -299,6 +368,7 @@ int main(void) {
   test_chain();
   test_not_in_place();
   test_two_outputs_one_input();
+  test_over();
   test_inputs_are_shared();
   test_workspace();
   test_damage();

@@ -44,7 +44,7 @@ expect_error() { # CODE PATTERN COMMAND...
     cat err.txt
     fail "exit code $code, not $want: $*"
   fi
-  errors=$(grep -cE '(^|: )error(\[|:)|^mltc: ' err.txt || true)
+  errors=$(grep -cE '(^|: )error(\[|:)|^mltc(-pack)?: ' err.txt || true)
   if [ "$errors" -ne 1 ] || ! grep -qE -- "$pattern" err.txt; then
     cat err.txt
     fail "not one error with '$pattern': $*"

@@ -1,4 +1,4 @@
-// report.c: see report.h.
+// resources.c: see resources.h.
 //
 //   step: 412 launches, 1,093,218,304 flops, 92,553,216 bytes
 //                                                                       A100 SXM (sm_80)
@@ -13,7 +13,7 @@
 // The time is the longer of what its arithmetic takes at the chip's peak and what its bytes take at
 // the peak of its memory: no launch, no latency, no cache is in it. So it is a bound, and a kernel
 // that runs much longer has something to gain.
-#include "codegen/report.h"
+#include "codegen/resources.h"
 #include "codegen/cuda_launches.h"
 
 #include <string.h>
@@ -33,18 +33,18 @@ typedef struct row {
   double work[NUM_UNITS]; // flops of each unit
 } row;
 
-typedef struct report {
+typedef struct table {
   const cg_program *p;
   const cg_arch_resources *r;
   const cg_cuda *cuda;                // NULL: a CPU
   const cg_cuda *alone[CG_MAX_ARCHS]; // limits of each architecture
   ir_buf *out;
   IR_VEC(row) rows; // of a function
-} report;
+} table;
 
 // --- what the chip makes of it ---------------------------------------------------------------
 // Warps that an SM holds at a time, of those that it could.
-static double occupancy(const report *x, int arch, const cg_resources *r, int threads) {
+static double occupancy(const table *x, int arch, const cg_resources *r, int threads) {
   const cg_cuda *chip = x->alone[arch];
   int warps = (threads + chip->warp - 1) / chip->warp;
   int blocks = cg_resident_blocks(chip, threads, r->registers, r->shared);
@@ -60,7 +60,7 @@ static double seconds(const cg_chip *chip, const row *x) {
 }
 
 // --- the rows of a function ------------------------------------------------------------------
-static row *row_of(report *x, const cg_joint *j, const cg_distinct *d, int64_t blocks) {
+static row *row_of(table *x, const cg_joint *j, const cg_distinct *d, int64_t blocks) {
   for (size_t i = 0; i < x->rows.num; i++)
     if (x->rows.at[i].d == d && x->rows.at[i].j == j)
       return &x->rows.at[i];
@@ -85,7 +85,7 @@ static void add_call(row *r, const cg_kernel *c, const cost *x) {
 }
 
 // To the row of its function, to that of the joint that calls it, if one does, and to `all`.
-static void add_kernel(report *x, size_t func, const cg_kernel *c, const cg_joint *j, row *all) {
+static void add_kernel(table *x, size_t func, const cg_kernel *c, const cg_joint *j, row *all) {
   cost spent = cost_kernel(x->p->arena, c->k);
   add_call(row_of(x, j, x->p->shared[func][c->k->id], c->tasks[0]), c, &spent);
   if (j)
@@ -93,7 +93,7 @@ static void add_kernel(report *x, size_t func, const cg_kernel *c, const cg_join
   add_call(all, c, &spent);
 }
 
-static void collect_launch(report *x, size_t func, const cuda_launch *l, row *all) {
+static void collect_launch(table *x, size_t func, const cuda_launch *l, row *all) {
   const cg_kernel *first = l->calls.at[0];
   all->launches += l->joint ? 1 : first->num_phases;
   if (l->joint)
@@ -102,7 +102,7 @@ static void collect_launch(report *x, size_t func, const cuda_launch *l, row *al
     add_kernel(x, func, l->calls.at[i], l->joint, all);
 }
 
-static row collect(report *x, size_t func) {
+static row collect(table *x, size_t func) {
   const ir_func *f = x->p->module->funcs.at[func];
   row all = {0};
   x->rows.num = 0;
@@ -114,7 +114,7 @@ static row collect(report *x, size_t func) {
 }
 
 // --- text ------------------------------------------------------------------------------------
-static const cg_resources *find(const report *x, int arch, const char *kernel) {
+static const cg_resources *find(const table *x, int arch, const char *kernel) {
   const cg_resource_list *list = &x->r->of[arch];
   for (size_t i = 0; i < list->num; i++)
     if (!strcmp(list->at[i].kernel, kernel))
@@ -126,7 +126,7 @@ static int threads_of(const row *r, int phase) {
   return r->d ? r->d->uses.at[0]->threads[phase] : r->j->threads;
 }
 
-static void put_arch(const report *x, int arch, const row *r, int phase) {
+static void put_arch(const table *x, int arch, const row *r, int phase) {
   const cg_chip *chip = cg_cuda_chip(x->cuda->archs[arch]);
   const char *name = r->d ? ir_format(x->p->arena, "%s_%d", r->d->name, phase) : r->j->name;
   const cg_resources *k = find(x, arch, name);
@@ -147,7 +147,7 @@ static void trim_line(ir_buf *b) {
   ir_buf_puts(b, "\n");
 }
 
-static void put_counts(const report *x, const row *r, int phase) {
+static void put_counts(const table *x, const row *r, int phase) {
   if (phase == 0)
     ir_buf_printf(x->out, " %6lld %15lld %13lld", (long long)r->calls, (long long)r->flops,
                   (long long)r->bytes);
@@ -155,7 +155,7 @@ static void put_counts(const report *x, const row *r, int phase) {
     ir_buf_printf(x->out, " %6s %15s %13s", "", "", "");
 }
 
-static void put_row(const report *x, const row *r, int phase) {
+static void put_row(const table *x, const row *r, int phase) {
   bool phases = r->d && r->d->uses.at[0]->num_phases > 1;
   const char *name = r->d ? r->d->name : r->j->name;
   int64_t blocks = phases ? r->d->uses.at[0]->tasks[phase] : r->blocks;
@@ -169,7 +169,7 @@ static void put_row(const report *x, const row *r, int phase) {
   trim_line(x->out);
 }
 
-static void put_parts(const report *x, const cg_joint *j) {
+static void put_parts(const table *x, const cg_joint *j) {
   for (size_t i = 0; i < x->rows.num; i++) {
     const row *r = &x->rows.at[i];
     if (r->j != j || !r->d)
@@ -180,7 +180,7 @@ static void put_parts(const report *x, const cg_joint *j) {
   }
 }
 
-static void put_rows(const report *x, const row *r) {
+static void put_rows(const table *x, const row *r) {
   if (!r->d) {
     put_row(x, r, 0);
     put_parts(x, r->j);
@@ -190,7 +190,7 @@ static void put_rows(const report *x, const row *r) {
     put_row(x, r, phase);
 }
 
-static void put_head(const report *x) {
+static void put_head(const table *x) {
   ir_arena *a = x->p->arena;
   int before = 2 + NAME_WIDTH + 7 + 16 + 14 + 9 + 8;
   for (int i = 0; x->cuda && i < x->cuda->num_archs; i++, before = 0)
@@ -206,7 +206,7 @@ static void put_head(const report *x) {
   ir_buf_puts(x->out, "\n");
 }
 
-static void put_totals(const report *x) {
+static void put_totals(const table *x) {
   for (int i = 0; x->cuda && i < x->cuda->num_archs; i++) {
     const cg_chip *chip = cg_cuda_chip(x->cuda->archs[i]);
     double total = 0;
@@ -218,7 +218,7 @@ static void put_totals(const report *x) {
   }
 }
 
-static void put_function(report *x, size_t func) {
+static void put_function(table *x, size_t func) {
   row all = collect(x, func);
   ir_buf_printf(x->out, "\n%s: %lld kernels, ", x->p->module->funcs.at[func]->name,
                 (long long)all.calls);
@@ -231,7 +231,7 @@ static void put_function(report *x, size_t func) {
   put_totals(x);
 }
 
-static void put_chips(const report *x) {
+static void put_chips(const table *x) {
   for (int i = 0; x->cuda && i < x->cuda->num_archs; i++) {
     const cg_chip *c = cg_cuda_chip(x->cuda->archs[i]);
     ir_buf_printf(x->out,
@@ -248,9 +248,10 @@ static void put_chips(const report *x) {
         "chip's rates, a lower bound of all calls together\n");
 }
 
-void cg_report(const cg_program *p, const plan *pl, const cg_arch_resources *r, ir_buf *out) {
-  report x = {.p = p, .r = r, .cuda = p->target->cuda, .out = out};
-  ir_buf_printf(out, "report of %s for %s: %lld bytes of memory, %zu generated kernels\n",
+void cg_print_resources(const cg_program *p, const plan *pl, const cg_arch_resources *r,
+                        ir_buf *out) {
+  table x = {.p = p, .r = r, .cuda = p->target->cuda, .out = out};
+  ir_buf_printf(out, "resources of %s for %s: %lld bytes of memory, %zu generated kernels\n",
                 p->module->name, p->target->name, (long long)pl->arena_bytes, p->distinct.num);
   const char *wrong;
   for (int i = 0; x.cuda && i < x.cuda->num_archs; i++)

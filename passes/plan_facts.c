@@ -1,0 +1,149 @@
+// plan_facts.c: see plan_facts.h.
+//
+// The bound L_ws of any order: while a kernel runs, its operands, results and workspace have memory,
+// besides what has it for the whole run. An output of a loop may lie over an input of its size
+// in some other order, and a value that is written to a state may be computed in it, so that
+// neither counts.
+#include "passes/plan_facts.h"
+#include "passes/plan_text.h"
+
+#include <string.h>
+
+typedef struct survey {
+  ir_arena *arena;
+  const plan *p;
+  const ir_func *f;
+  int *buffer_of;   // [node id] index of a temporary, -1
+  bool *stored;     // [node id] written to a state
+  int64_t *scratch; // [kernel id] bytes of workspace
+  IR_VEC(int) read; // buffers of the kernel at hand that are its operands
+} survey;
+
+double plan_ratio(double a, double b) {
+  return b > 0 ? a / b : 1;
+}
+
+// --- what one kernel needs -------------------------------------------------------------------------
+static survey survey_func(ir_arena *a, const plan *p, const ir_func *f) {
+  survey s = {.arena = a, .p = p, .f = f};
+  s.buffer_of = IR_NEW_ARRAY(a, int, f->next_id + 1);
+  s.stored = IR_NEW_ARRAY(a, bool, f->next_id + 1);
+  s.scratch = IR_NEW_ARRAY(a, int64_t, f->kernels.num + 1);
+  memset(s.buffer_of, -1, sizeof(int) * (f->next_id + 1));
+  for (size_t i = 0; i < p->buffers.num; i++) {
+    const plan_buffer *b = &p->buffers.at[i];
+    if (!plan_is_temp_of(b, f))
+      continue;
+    if (b->kernel)
+      s.scratch[b->kernel->id] = plan_align(b->bytes);
+    else
+      s.buffer_of[b->node->id] = (int)i;
+  }
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->op == IR_WRITE)
+      s.stored[f->nodes.at[i]->in[0]->id] = true;
+  return s;
+}
+
+// -1: it takes no memory of its own, or need not.
+static int buffer_of(const survey *s, const ir_node *n) {
+  n = dom_owner(n);
+  return s->stored[n->id] ? -1 : s->buffer_of[n->id];
+}
+
+static bool is_read(const survey *s, int buffer) {
+  for (size_t i = 0; i < s->read.num; i++)
+    if (s->read.at[i] == buffer)
+      return true;
+  return false;
+}
+
+// Takes an operand of so many bytes from the list.
+static bool take_place(survey *s, int64_t bytes) {
+  for (size_t i = 0; i < s->read.num; i++)
+    if (s->p->buffers.at[s->read.at[i]].bytes == bytes) {
+      s->read.at[i] = s->read.at[--s->read.num];
+      return true;
+    }
+  return false;
+}
+
+static int64_t kernel_bytes(survey *s, const ir_kernel *k) {
+  dom_io io = dom_kernel_io(s->arena, k);
+  int64_t bytes = s->scratch[k->id];
+  s->read.num = 0;
+  for (size_t i = 0; i < io.in.num; i++) {
+    int b = buffer_of(s, io.in.at[i]);
+    if (b < 0 || is_read(s, b))
+      continue;
+    IR_PUSH(s->arena, s->read, b);
+    bytes += plan_align(s->p->buffers.at[b].bytes);
+  }
+  for (size_t i = 0; i < io.out.num; i++) {
+    int b = buffer_of(s, io.out.at[i]);
+    if (b >= 0 && !(k->family == IR_FAMILY_LOOP && take_place(s, s->p->buffers.at[b].bytes)))
+      bytes += plan_align(s->p->buffers.at[b].bytes);
+  }
+  return bytes;
+}
+
+// --- functions -------------------------------------------------------------------------------------
+static void take_kernel(survey *s, const ir_kernel *k, plan_func_facts *out) {
+  cost c = cost_kernel(s->arena, k);
+  int64_t bytes = kernel_bytes(s, k);
+  if (bytes > out->kernel_bytes)
+    out->kernel_bytes = bytes;
+  double seconds = cost_seconds(s->arena, k);
+  out->time += seconds;
+  if (!k->clone_of)
+    return;
+  out->clones++;
+  out->cloned_time += seconds;
+  out->cloned.flops += c.flops;
+  out->cloned.bytes_read += c.bytes_read;
+  out->cloned.bytes_written += c.bytes_written;
+}
+
+static plan_func_facts facts_of(ir_arena *a, const plan *p, const plan_share *share,
+                                const ir_func *f) {
+  plan_func_facts out = {0};
+  survey s = survey_func(a, p, f);
+  for (size_t k = 0; k < f->kernels.num; k++)
+    take_kernel(&s, f->kernels.at[k], &out);
+  out.peak = plan_peak(a, p, f, &out.peak_bytes);
+  plan_list live = {0};
+  if (out.peak >= 0)
+    live = plan_live_at(a, p, f, out.peak);
+  for (size_t i = 0; i < live.num; i++)
+    out.shares[share[live.at[i]]] += plan_align(p->buffers.at[live.at[i]].bytes);
+  return out;
+}
+
+static void take_whole_run(const plan *p, plan_facts *x) {
+  for (size_t i = 0; i < p->buffers.num; i++) {
+    const plan_buffer *b = &p->buffers.at[i];
+    if (b->kind == PLAN_STATE || b->kind == PLAN_STAGING)
+      x->shares[x->share[i]] += plan_align(b->bytes);
+    if (x->share[i] == PLAN_SHARE_PARAMETER)
+      x->parameters += ir_elements(&b->state->type);
+  }
+}
+
+plan_facts plan_find_facts(ir_arena *a, const plan *p, const ir_module *m) {
+  plan_facts x = {.share = plan_share_buffers(a, p), .recompute_time = 1};
+  x.func = IR_NEW_ARRAY(a, plan_func_facts, m->funcs.num + 1);
+  for (size_t i = 0; i < m->funcs.num; i++) {
+    plan_func_facts *f = &x.func[i];
+    *f = facts_of(a, p, x.share, m->funcs.at[i]);
+    double again = plan_ratio(f->time, f->time - f->cloned_time);
+    x.recompute_time = again > x.recompute_time ? again : x.recompute_time;
+    x.bound_ws = f->kernel_bytes > x.bound_ws ? f->kernel_bytes : x.bound_ws;
+    if (f->peak_bytes > x.func[x.largest].peak_bytes)
+      x.largest = (int)i;
+  }
+  x.bound_ws += p->state_bytes + p->staging_bytes;
+  take_whole_run(p, &x);
+  for (int s = 0; s < PLAN_NUM_SHARES; s++)
+    x.shares[s] += x.func[x.largest].shares[s];
+  return x;
+}

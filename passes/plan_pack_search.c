@@ -1,0 +1,293 @@
+// plan_pack_search.c: is there a packing of a given height? Depth first, after MiniMalloc (Moffitt,
+// ASPLOS 2023), whose ideas these are:
+//
+// - Items are placed from low offsets to high ones, among equal offsets in a given order, each as low
+//   as those below it allow. Every packing can be pushed down until it is one of these.
+// - No item goes so high that another would fit below it as a whole: that one would have come first.
+// - In each section what is still to be placed must fit between the lowest place for any of it and the
+//   capacity. As all that follows is placed no lower than the last item, this ends most branches early.
+// - Where no item that is left crosses from one section to the next, both sides are searched apart: a
+//   dead end in one is no reason to look for another packing of the other.
+#include <string.h>
+
+#include "passes/plan_pack_parts.h"
+
+typedef struct change {
+  int32_t item, low; // low < 0: the item was placed; else what low[item] was
+} change;
+
+// All arrays of items are in the order of the search.
+struct pack_search {
+  ir_arena *arena;
+  int32_t n, sections;
+  const pack_item *given;
+  int64_t unit;
+  int32_t *lower, *upper, *size;
+  int32_t *low;   // lowest offset, on top of all that is placed
+  int32_t *limit; // [section] capacity without what is to be placed
+  int32_t *cross; // [section] items to be placed that are live there and in the next
+  int32_t *last_start, *first_end; // [section] of what supports it
+  int32_t *offset;                 // as given, not in the order of the search
+  const int32_t *order;
+  IR_VEC(change) trail;
+  int32_t *stack; // lists of items, one above the other
+  size_t top, cap;
+  int32_t capacity;
+  int64_t nodes;
+  pack_effort *effort;
+};
+
+// Items that are to be placed, of sections [from, to).
+typedef struct group {
+  size_t at; // in the stack
+  int32_t num, from, to;
+} group;
+
+typedef struct place {
+  int32_t offset, item;
+} place;
+
+pack_search *pack_search_new(ir_arena *a, const pack_part *p, int64_t unit) {
+  pack_search *s = IR_NEW(a, pack_search);
+  *s = (pack_search){.arena = a,
+                     .n = (int32_t)p->n,
+                     .sections = p->sections,
+                     .given = p->item,
+                     .unit = unit,
+                     .effort = p->effort};
+  s->lower = IR_NEW_ARRAY(a, int32_t, p->n);
+  s->upper = IR_NEW_ARRAY(a, int32_t, p->n);
+  s->size = IR_NEW_ARRAY(a, int32_t, p->n);
+  s->low = IR_NEW_ARRAY(a, int32_t, p->n);
+  s->offset = IR_NEW_ARRAY(a, int32_t, p->n);
+  s->limit = IR_NEW_ARRAY(a, int32_t, p->sections);
+  s->last_start = IR_NEW_ARRAY(a, int32_t, p->sections);
+  s->first_end = IR_NEW_ARRAY(a, int32_t, p->sections);
+  s->cross = IR_NEW_ARRAY(a, int32_t, p->sections);
+  return s;
+}
+
+const int32_t *pack_search_offsets(const pack_search *s) {
+  return s->offset;
+}
+
+// --- lists of items ------------------------------------------------------------------------------
+static int32_t *reserve(pack_search *s, size_t num) {
+  if (s->top + num > s->cap) {
+    size_t cap = 2 * (s->top + num);
+    int32_t *stack = IR_NEW_ARRAY(s->arena, int32_t, cap);
+    if (s->top)
+      memcpy(stack, s->stack, sizeof *stack * s->top);
+    s->stack = stack;
+    s->cap = cap;
+  }
+  return s->stack + s->top;
+}
+
+// The items of `g` that are live in [from, to), without `but`.
+static group narrow(pack_search *s, const group *g, int32_t from, int32_t to, int32_t but) {
+  int32_t *out = reserve(s, (size_t)g->num);
+  const int32_t *in = s->stack + g->at;
+  group r = {s->top, 0, from, to};
+  for (int32_t i = 0; i < g->num; i++) {
+    int32_t k = in[i];
+    if (k != but && s->lower[k] < to && s->upper[k] > from)
+      out[r.num++] = k;
+  }
+  s->top += (size_t)r.num;
+  return r;
+}
+
+// --- one item ------------------------------------------------------------------------------------
+static void put(pack_search *s, const group *g, int32_t k) {
+  int32_t end = s->low[k] + s->size[k], lower = s->lower[k], upper = s->upper[k];
+  change placed = {k, -1};
+  IR_PUSH(s->arena, s->trail, placed);
+  for (int32_t i = lower; i < upper; i++)
+    s->limit[i] += s->size[k];
+  for (int32_t i = lower; i < upper - 1; i++)
+    s->cross[i]--;
+  const int32_t *list = s->stack + g->at;
+  for (int32_t i = 0; i < g->num; i++) {
+    int32_t j = list[i];
+    if (s->low[j] >= end || s->lower[j] >= upper || s->upper[j] <= lower || j == k)
+      continue;
+    change raised = {j, s->low[j]};
+    IR_PUSH(s->arena, s->trail, raised);
+    s->low[j] = end;
+  }
+}
+
+static void take_back(pack_search *s, size_t mark) {
+  while (s->trail.num > mark) {
+    change c = s->trail.at[--s->trail.num];
+    if (c.low >= 0) {
+      s->low[c.item] = c.low;
+      continue;
+    }
+    for (int32_t i = s->lower[c.item]; i < s->upper[c.item]; i++)
+      s->limit[i] -= s->size[c.item];
+    for (int32_t i = s->lower[c.item]; i < s->upper[c.item] - 1; i++)
+      s->cross[i]++;
+  }
+}
+
+// --- room ----------------------------------------------------------------------------------------
+// What is still to be placed in a section must begin at its limit or below: something live there must
+// be that low. Sets `last_start` and `first_end` of those that are. False when a section has none.
+static bool find_supports(pack_search *s, const group *g) {
+  const int32_t *list = s->stack + g->at;
+  for (int32_t i = g->from; i < g->to; i++) {
+    bool empty = s->limit[i] == s->capacity;
+    s->last_start[i] = empty ? INT32_MAX : -1;
+    s->first_end[i] = empty ? -1 : INT32_MAX;
+  }
+  int64_t looked_at = 4 * (int64_t)g->num;
+  for (int32_t i = 0; i < g->num; i++) {
+    int32_t k = list[i], low = s->low[k], lower = s->lower[k], upper = s->upper[k];
+    looked_at += (upper - lower) / 4;
+    for (int32_t j = lower; j < upper; j++) {
+      bool supports = low <= s->limit[j];
+      int32_t start = supports ? lower : -1, end = supports ? upper : INT32_MAX;
+      s->last_start[j] = s->last_start[j] > start ? s->last_start[j] : start;
+      s->first_end[j] = s->first_end[j] < end ? s->first_end[j] : end;
+    }
+  }
+  int32_t without = 0;
+  for (int32_t i = g->from; i < g->to; i++)
+    without |= s->last_start[i] == -1;
+  pack_spend(s->effort, looked_at);
+  return !without;
+}
+
+// Does each section keep a support when item k is placed? It raises all that is live beside it.
+static bool leaves_supports(const pack_search *s, const group *g, int32_t k) {
+  int32_t end = s->low[k] + s->size[k], lower = s->lower[k], upper = s->upper[k], lost = 0;
+  for (int32_t i = g->from; i < lower; i++)
+    lost |= (s->first_end[i] > lower) & (end > s->limit[i]);
+  for (int32_t i = upper; i < g->to; i++)
+    lost |= (s->last_start[i] < upper) & (end > s->limit[i]);
+  return !lost;
+}
+
+// --- the search ----------------------------------------------------------------------------------
+static bool comes_before(place a, place b) {
+  return a.offset != b.offset ? a.offset < b.offset : a.item < b.item;
+}
+
+// No next item is this high: another would fit below it, or a section would have no room left.
+static int32_t too_high(const pack_search *s, const group *g) {
+  const int32_t *list = s->stack + g->at;
+  int32_t r = INT32_MAX;
+  for (int32_t i = 0; i < g->num; i++) {
+    int32_t end = s->low[list[i]] + s->size[list[i]];
+    r = end < r ? end : r;
+  }
+  for (int32_t i = g->from; i < g->to; i++)
+    r = s->limit[i] < r ? s->limit[i] + 1 : r;
+  return r;
+}
+
+// What can be next after `last`, best first: a list in the stack, two numbers each.
+static int32_t candidates(pack_search *s, const group *g, place last, size_t *at) {
+  int32_t num = 0, high = too_high(s, g);
+  place *out = (place *)(void *)reserve(s, 2 * (size_t)g->num);
+  const int32_t *list = s->stack + g->at;
+  for (int32_t i = 0; i < g->num; i++) {
+    place x = {s->low[list[i]], list[i]};
+    if (x.offset >= high || comes_before(x, last) || !leaves_supports(s, g, x.item))
+      continue;
+    int32_t j = num++;
+    for (; j > 0 && comes_before(x, out[j - 1]); j--)
+      out[j] = out[j - 1];
+    out[j] = x;
+  }
+  *at = s->top;
+  s->top += 2 * (size_t)num;
+  return num;
+}
+
+static pack_answer search(pack_search *s, group g, place last);
+
+// Each side of a section that nothing crosses any more, as a search of its own.
+static pack_answer search_apart(pack_search *s, const group *g) {
+  pack_answer r = PACK_YES;
+  for (int32_t from = g->from; r == PACK_YES && from < g->to;) {
+    int32_t to = from + 1;
+    while (to < g->to && s->cross[to - 1] > 0)
+      to++;
+    size_t top = s->top;
+    group part = narrow(s, g, from, to, -1);
+    if (part.num > 0)
+      r = search(s, part, (place){0, 0});
+    s->top = top;
+    from = to;
+  }
+  return r;
+}
+
+static bool is_cut(const pack_search *s, int32_t k) {
+  for (int32_t i = s->lower[k]; i < s->upper[k] - 1; i++)
+    if (s->cross[i] == 0)
+      return true;
+  return false;
+}
+
+static pack_answer search_with(pack_search *s, const group *g, place x) {
+  size_t mark = s->trail.num, top = s->top;
+  put(s, g, x.item);
+  s->offset[s->order[x.item]] = x.offset;
+  group rest = narrow(s, g, g->from, g->to, x.item);
+  pack_answer r = is_cut(s, x.item) ? search_apart(s, &rest) : search(s, rest, x);
+  s->top = top;
+  if (r != PACK_YES)
+    take_back(s, mark);
+  return r;
+}
+
+static pack_answer search(pack_search *s, group g, place last) {
+  if (g.num == 0)
+    return PACK_YES;
+  if (s->nodes-- <= 0 || s->effort->over)
+    return PACK_UNKNOWN;
+  if (!find_supports(s, &g))
+    return PACK_NO;
+  size_t at, top = s->top;
+  int32_t num = candidates(s, &g, last, &at);
+  pack_answer r = PACK_NO;
+  for (int32_t i = 0; i < num && r == PACK_NO; i++)
+    r = search_with(s, &g, ((place *)(void *)(s->stack + at))[i]);
+  s->top = top;
+  return r;
+}
+
+static void set_out(pack_search *s) {
+  for (int32_t i = 0; i < s->sections; i++)
+    s->limit[i] = s->capacity;
+  memset(s->cross, 0, sizeof *s->cross * (size_t)s->sections);
+  s->trail.num = 0;
+  s->top = 0;
+  for (int32_t i = 0; i < s->n; i++) {
+    const pack_item *x = &s->given[s->order[i]];
+    s->lower[i] = x->lower;
+    s->upper[i] = x->upper;
+    s->size[i] = (int32_t)ir_ceil_div(x->size, s->unit);
+    s->low[i] = 0;
+    for (int32_t j = x->lower; j < x->upper; j++)
+      s->limit[j] -= s->size[i];
+    for (int32_t j = x->lower; j < x->upper - 1; j++)
+      s->cross[j]++;
+  }
+}
+
+pack_answer pack_search_run(pack_search *s, const int32_t *order, int32_t capacity, int64_t nodes) {
+  s->order = order;
+  s->capacity = capacity;
+  s->nodes = nodes;
+  set_out(s);
+  int32_t *list = reserve(s, (size_t)s->n);
+  for (int32_t i = 0; i < s->n; i++)
+    list[i] = i;
+  s->top = (size_t)s->n;
+  return search(s, (group){.num = s->n, .to = s->sections}, (place){0, 0});
+}

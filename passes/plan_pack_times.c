@@ -1,0 +1,124 @@
+// plan_pack_times.c: from times to sections, and from intervals to parts that share no time.
+//
+//   times     0   3   5   9  12  20 ...       any integers
+//   a         [-------)                       before: lower 0, upper 5
+//   b             [-------)
+//   c                  [------)
+//   sections  |   0    | 1   |                after: a [0, 1), b [0, 2), c [1, 2)
+//
+// A section ends where an interval starts after another ended: in between, all that is live is live
+// together at one time. There are no more sections than intervals.
+#include <stdlib.h>
+
+#include "passes/plan_pack_parts.h"
+
+typedef struct event {
+  int64_t time;
+  int32_t interval;
+  bool start;
+} event;
+
+// Ends before starts: an interval is not live at `upper`.
+static int compare_events(const void *pa, const void *pb) {
+  const event *a = pa, *b = pb;
+  if (a->time != b->time)
+    return a->time < b->time ? -1 : 1;
+  if (a->start != b->start)
+    return a->start ? 1 : -1;
+  return a->interval - b->interval;
+}
+
+// An interval that is never live, or takes nothing, can be anywhere.
+static bool takes_memory(const plan_interval *x) {
+  return x->lower < x->upper && x->size > 0;
+}
+
+static event *sorted_events(ir_arena *a, const plan_interval *iv, size_t n, size_t *num) {
+  event *e = IR_NEW_ARRAY(a, event, 2 * n + 1);
+  *num = 0;
+  for (size_t i = 0; i < n; i++)
+    if (takes_memory(&iv[i])) {
+      e[(*num)++] = (event){iv[i].lower, (int32_t)i, true};
+      e[(*num)++] = (event){iv[i].upper, (int32_t)i, false};
+    }
+  qsort(e, *num, sizeof *e, compare_events);
+  return e;
+}
+
+int64_t plan_pack_bound(ir_arena *a, const plan_interval *iv, size_t n) {
+  size_t num;
+  event *e = sorted_events(a, iv, n, &num);
+  int64_t live = 0, most = 0;
+  for (size_t i = 0; i < num; i++) {
+    int64_t size = iv[e[i].interval].size;
+    live += e[i].start ? size : -size;
+    if (live > most)
+      most = live;
+  }
+  return most;
+}
+
+// The interval becomes the next item of the last part.
+static void add_item(pack_parts *s, int32_t interval, int32_t section, int64_t size) {
+  pack_part *p = &s->at[s->num - 1];
+  s->part_of[interval] = (int32_t)s->num - 1;
+  s->item_of[interval] = (int32_t)p->n;
+  p->item[p->n++] = (pack_item){.lower = section, .size = size};
+}
+
+static void walk(pack_parts *s, const plan_interval *iv, const event *e, size_t num,
+                 pack_item *items) {
+  size_t live = 0;
+  bool ended = false; // something did since the last start
+  for (size_t i = 0; i < num; i++) {
+    int32_t k = e[i].interval;
+    if (!e[i].start) {
+      s->at[s->part_of[k]].item[s->item_of[k]].upper = s->at[s->num - 1].sections;
+      ended = true;
+      live--;
+      continue;
+    }
+    if (live++ == 0) {
+      s->at[s->num++] = (pack_part){.item = items, .sections = 1};
+    } else if (ended) {
+      s->at[s->num - 1].sections++;
+    }
+    ended = false;
+    add_item(s, k, s->at[s->num - 1].sections - 1, iv[k].size);
+    items++;
+  }
+}
+
+static void sum_live(ir_arena *a, pack_part *p) {
+  p->live = IR_NEW_ARRAY(a, int64_t, p->sections + 1);
+  for (size_t i = 0; i < p->n; i++) {
+    p->live[p->item[i].lower] += p->item[i].size;
+    p->live[p->item[i].upper] -= p->item[i].size;
+  }
+  for (int32_t s = 0; s < p->sections; s++) {
+    p->live[s] += s ? p->live[s - 1] : 0;
+    if (p->live[s] > p->bound)
+      p->bound = p->live[s];
+  }
+}
+
+pack_parts pack_split(ir_arena *a, const plan_interval *iv, size_t n, pack_effort *effort) {
+  pack_parts s = {.arena = a,
+                  .at = IR_NEW_ARRAY(a, pack_part, n + 1),
+                  .part_of = IR_NEW_ARRAY(a, int32_t, n + 1),
+                  .item_of = IR_NEW_ARRAY(a, int32_t, n + 1)};
+  for (size_t i = 0; i < n; i++)
+    s.part_of[i] = -1;
+  size_t num;
+  event *e = sorted_events(a, iv, n, &num);
+  walk(&s, iv, e, num, IR_NEW_ARRAY(a, pack_item, n + 1));
+  for (size_t i = 0; i < s.num; i++) {
+    pack_part *p = &s.at[i];
+    sum_live(a, p);
+    p->arena = a;
+    p->height = INT64_MAX;
+    p->offset = IR_NEW_ARRAY(a, int64_t, p->n);
+    p->effort = effort;
+  }
+  return s;
+}

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# plan.json is as docs/memory.md says: every field it has is in the table there with its type, and every
+# field of the table is there; sums and bounds hold, and what kernels read and write are its buffers.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+
+for name in digits_mlp char_gpt gan dlrm resnet20; do
+  "$mltc" "$root/examples/$name.graph" --emit=plan.json -o $name.json
+done
+"$mltc" "$root/tests/lit/plan/mlp.ir" --emit=plan.json -o mlp.json # has a copy
+python3 "$root/tests/scripts/lib/plan_schema.py" "$root/docs/memory.md" ./*.json || fail "plan.json is not as documented"
+
+# The check itself sees what is wrong.
+broken() { # WHAT SED-EXPRESSION
+  sed "$2" digits_mlp.json >broken.json
+  ! cmp -s digits_mlp.json broken.json || fail "nothing is broken: $1"
+  ! python3 "$root/tests/scripts/lib/plan_schema.py" "$root/docs/memory.md" broken.json >said.txt 2>&1 || fail "not seen: $1"
+}
+broken "a field that is not documented" '0,/"bound":/s//"bond":1,\n"bound":/'
+broken "a number as text" '0,/"bound":\([0-9]*\)/s//"bound":"\1"/'
+broken "another share" '0,/"share":"moment"/s//"share":"momentum"/'
+broken "a buffer that is nowhere" '0,/"@linear.w"/s//"@linear.v"/'
