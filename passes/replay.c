@@ -172,7 +172,7 @@ int64_t replay_arena_bytes(const replay *r, const replay_steps *steps) {
     if (x->last + 1 > iv[unit[i]].upper)
       iv[unit[i]].upper = x->last + 1;
   }
-  int64_t bytes = plan_pack(a, iv, num);
+  int64_t bytes = plan_pack(iv, num);
   ir_arena_free(a);
   return bytes;
 }
