@@ -19,7 +19,7 @@
 #include "passes/pass.h"
 #include "passes/plan.h"
 
-enum { EXIT_INPUT = 1, EXIT_USAGE = 2 };
+enum { EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_BUDGET = 3 };
 
 typedef struct driver {
   ir_arena *a;
@@ -308,6 +308,34 @@ static int emit_program(driver *d, cg_program *p, const plan *pl) {
   return build_trainer(d, &s, &b);
 }
 
+// Says why, when the plan does not fit the budget.
+static bool fits_budget(const driver *d, const plan *pl, const ir_module *m) {
+  const ir_setting *budget = ir_find_config(m, "memory_budget");
+  if (!budget || (double)pl->arena_bytes <= budget->num)
+    return true;
+  ir_buf b = ir_buf_new(d->a);
+  plan_print_shortfall(pl, m, (int64_t)budget->num, &b);
+  fprintf(stderr, "mltc: %s %s", d->o.input, ir_buf_str(&b));
+  return false;
+}
+
+// The kinds of --emit that show the plan: also of one that does not fit.
+static bool print_plan(const driver *d, const cg_program *p, const plan *pl, ir_buf *out) {
+  switch (d->o.emit) {
+  case EMIT_PLAN:
+    plan_print(pl, p->module, out);
+    return true;
+  case EMIT_PLAN_JSON:
+    plan_print_json(pl, p->module, out);
+    return true;
+  case EMIT_REPORT:
+    cg_print_report(p, pl, out);
+    return true;
+  default:
+    return false;
+  }
+}
+
 static int back_end(driver *d, ir_module *m) {
   ir_buf b = ir_buf_new(d->a);
   if (!has_generators(d, m))
@@ -315,19 +343,10 @@ static int back_end(driver *d, ir_module *m) {
   cg_program *p = cg_program_new(d->a, m, d->target);
   plan *pl = cg_plan(p);
   check_plan(d, pl, m);
-  switch (d->o.emit) {
-  case EMIT_PLAN:
-    plan_print(pl, m, &b);
-    return put_buf(d, &b);
-  case EMIT_PLAN_JSON:
-    plan_print_json(pl, m, &b);
-    return put_buf(d, &b);
-  case EMIT_REPORT:
-    cg_print_report(p, pl, &b);
-    return put_buf(d, &b);
-  default:
-    break;
-  }
+  bool fits = fits_budget(d, pl, m), printed = print_plan(d, p, pl, &b);
+  int status = printed ? put_buf(d, &b) : 0;
+  if (printed || !fits)
+    return status ? status : fits ? 0 : EXIT_BUDGET;
   cg_share(p);
   if (d->o.emit == EMIT_KERNELS) {
     cg_list_kernels(p, &b);

@@ -84,6 +84,10 @@ int plan_check(const plan *p, const ir_module *m, ir_buf *out);
 void plan_print(const plan *p, const ir_module *m, ir_buf *out);      // a table for people
 void plan_print_json(const plan *p, const ir_module *m, ir_buf *out); // schema: docs/memory.md
 
+// Why the plan does not fit `budget` bytes, for people: the proven bound, what holds the peak, and what
+// would work. It goes on after "mltc: FILE ".
+void plan_print_shortfall(const plan *p, const ir_module *m, int64_t budget, ir_buf *out);
+
 // --- what the planner is made of (passes/plan_*.c) ----------------------------------------------
 
 // True when kernel `k` may compute member `out` into the memory of its input `in` (for a READ:

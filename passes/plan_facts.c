@@ -81,7 +81,7 @@ static int64_t kernel_bytes(survey *s, const ir_kernel *k) {
   }
   for (size_t i = 0; i < io.out.num; i++) {
     int b = buffer_of(s, io.out.at[i]);
-    if (b >= 0 && !(k->family == IR_FAMILY_LOOP && take_place(s, s->p->buffers.at[b].bytes)))
+    if (b >= 0 && !take_place(s, s->p->buffers.at[b].bytes))
       bytes += plan_align(s->p->buffers.at[b].bytes);
   }
   return bytes;
