@@ -43,22 +43,25 @@ static int64_t budget_of(ir_module *m) {
   return s ? (int64_t)s->num - plan_whole_run_bytes(m) : 0;
 }
 
-static bool choose(replay *r, checkpoint_policy p, int64_t budget, unsigned char *drop) {
-  switch (p) {
-  case CHECKPOINT_SELECTIVE:
+static void choose_by_rule(replay *r, checkpoint_policy p, unsigned char *drop) {
+  if (p == CHECKPOINT_SELECTIVE)
     checkpoint_selective(r, drop);
-    return true;
-  case CHECKPOINT_SQRT:
+  else if (p == CHECKPOINT_SQRT)
     checkpoint_sqrt(r, drop);
-    return true;
-  case CHECKPOINT_ALL:
+  else if (p == CHECKPOINT_ALL)
     checkpoint_all(r, drop);
-    return true;
-  case CHECKPOINT_AUTO:
-    return checkpoint_auto(r, budget, drop);
-  default:
-    return true;
+}
+
+// What takes no less memory than keeping everything is not worth its time.
+static void choose(replay *r, checkpoint_policy p, int64_t budget, unsigned char *drop) {
+  if (p == CHECKPOINT_AUTO) {
+    checkpoint_auto(r, budget, drop);
+    return;
   }
+  int64_t keep_all = replay_try(r, drop).live_bytes;
+  choose_by_rule(r, p, drop);
+  if (replay_try(r, drop).live_bytes >= keep_all)
+    memset(drop, REPLAY_KEEP, (size_t)r->s->num_values);
 }
 
 static bool checkpoint_func(ir_func *f, checkpoint_policy p, int64_t budget) {
