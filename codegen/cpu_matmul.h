@@ -83,6 +83,7 @@ typedef struct mm_plan {
   int64_t b_offset; // of b's panels in the workspace, elements
   int64_t k_block;  // length of a piece of k; k when it is in one piece
   int64_t k_blocks;
+  bool walks;      // rows of a are read from end to end, a few at a time: pieces of k
   bool split_k;    // pieces of k are tasks of their own, summed by a last phase
   int64_t a_pitch; // packed a is rows of k, this far apart; 0: steps of k, mr elements each
   int64_t a_pack_tasks, b_pack_tasks; // of phase 0, per batch item

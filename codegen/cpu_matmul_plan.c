@@ -18,6 +18,8 @@ enum {
   LOCAL_BYTES = 196608, // all stack buffers of a task
   SUMS_BYTES = 131072,  // sums that wait for the next piece of k
   MAX_SLICES = 32,      // of k, when a team packs an operand
+  WALKED_STEPS = 16,    // rows that a processor's prefetchers follow at a time
+  LEAST_WALKED = 8,     // tiles side by side
 };
 static const double BARRIER_CYCLES = 3000, TASK_CYCLES = 60;
 // Tiles this much worse than the best are considered for what their grid may gain: when operands
@@ -36,6 +38,8 @@ static const double FIRST_COST = 0.08, AGAIN_COST = 0.02;
 static const double APART_A = 2.0, APART_B = 0.35; // of b: each vector
 // Of others: rows of a arrive while tiles are computed; the first tile of a panel of b waits.
 static const double STREAM_COST = 0.02, FAR_COST = 0.2;
+// Of rows that are walked: until a task's part of a row arrives.
+static const double NEW_RUN_CYCLES = 150;
 
 static double max2(double a, double b) {
   return a > b ? a : b;
@@ -73,7 +77,7 @@ static double tiling_cycles(const mm_problem *p, int lanes, int rows, int vector
 // What reading operands where they lie costs a step: steps of k that are no neighbours.
 static double apart_a_cycles(const mm_problem *p, const mm_plan *g) {
   int64_t stride;
-  if (mm_is_flat(&p->a.k, &stride) && stride == 1)
+  if (g->walks || (mm_is_flat(&p->a.k, &stride) && stride == 1))
     return 0;
   int64_t step = LINE + (g->mr - 1) * p->elem_bytes; // bytes of the lines that a step touches
   return g->k_block * step > p->target->l1_bytes ? APART_A : 0;
@@ -190,6 +194,18 @@ static void consider_split_k(const mm_problem *p, mm_plan *plan) {
   set_pieces(p, plan, pieces);
 }
 
+// One column of tiles takes each element of a once. Where a comes from memory and its rows are steps of
+// k, a tile that went through all of k would take a scrap of each row; so all tiles of a task take a few
+// rows, then the next few, and the rows are read from end to end. Sums wait meanwhile.
+static void consider_walking(const mm_problem *p, mm_plan *plan) {
+  int64_t x, k, bytes = p->batch * p->m * p->k * p->a.elem_bytes;
+  bool rows = mm_is_flat(&p->a.x, &x) && x == 1 && mm_is_flat(&p->a.k, &k) && !p->a.convert;
+  plan->walks = rows && plan->col_tiles == 1 && plan->row_tiles >= LEAST_WALKED && !plan->split_k &&
+                !p->bands.limited && bytes > p->target->l2_bytes && p->k >= 4 * WALKED_STEPS;
+  if (plan->walks)
+    set_pieces(p, plan, ir_ceil_div(p->k, WALKED_STEPS));
+}
+
 // The steps of k that an operand may be walked in place when each begins a line `stride` bytes
 // further on. Strides with a large power of two share few sets of the second cache, and tiles
 // want the lines again: measured, half of what the sets hold goes well for b; a quarter for a,
@@ -264,6 +280,8 @@ static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t task
   double rows = (double)(ir_ceil_div(g->row_tiles, g->group_rows) * g->mr);
   double cols = (double)(ir_ceil_div(g->col_tiles, g->group_cols) * g->nr);
   double step = (double)(p->k * p->elem_bytes); // bytes of one row of a, one column of b
+  if (g->walks)
+    return (double)(n * p->k) * NEW_RUN_CYCLES;
   if (!fits_cache(p))
     return step * (double)n * (cols * FAR_COST + rows * STREAM_COST);
   int64_t row_groups = ir_ceil_div(n, g->group_cols);
@@ -467,6 +485,7 @@ void mm_make_plan(const mm_problem *p, mm_plan *plan) {
       continue;
     choose_k_blocks(p, &g);
     consider_split_k(p, &g);
+    consider_walking(p, &g);
     double cycles = choose_grid(p, &g);
     if (best >= 0 && cycles >= best)
       continue;
