@@ -80,8 +80,9 @@ typedef struct mm_plan {
   int64_t group_rows, group_cols; // task grid over the tiles of one batch item
   int64_t block_rows, block_cols; // tiles that a task visits before it moves on
   mm_access a, b;
-  int64_t b_offset; // of b's panels in the workspace, elements
-  int64_t k_block;  // length of a piece of k; k when it is in one piece
+  bool a_stays, b_stays; // all of it in a thread's caches, from its first task on
+  int64_t b_offset;      // of b's panels in the workspace, elements
+  int64_t k_block;       // length of a piece of k; k when it is in one piece
   int64_t k_blocks;
   bool walks;      // rows of a are read from end to end, a few at a time: pieces of k
   bool split_k;    // pieces of k are tasks of their own, summed by a last phase

@@ -223,15 +223,21 @@ static void emit_finish_call(const mm_text *t, const char *indent) {
 }
 
 // Panels of b are new to a thread's caches in the first rows of a block, if it has not packed them
-// itself; the next rows of a are asked for once, in the last column.
+// itself; the next rows of a are asked for once, in the last column. What all tasks read and the caches
+// keep is new in a thread's first task.
 static void emit_next(const mm_text *t, const char *indent) {
+  const mm_plan *plan = t->plan;
   long long step = (long long)mm_b_tile_step(t);
   ir_buf_printf(t->out,
                 "%sconst %s *next_a = %s, *next_b = col + 1 < col_stop ? b + %lld : b - "
-                "(col - col_block) * %lld;\n"
-                "%sconst int ahead = %scol + 1 == col_stop;\n",
-                indent, t->p->ctype, next_rows(t), step, step, indent,
-                t->plan->b == MM_LOCAL ? "" : "row == row_block || ");
+                "(col - col_block) * %lld;\n",
+                indent, t->p->ctype, next_rows(t), step, step);
+  ir_buf_printf(t->out, "%sconst int new_a = col + 1 == col_stop%s", indent,
+                plan->a_stays ? " && first" : "");
+  if (plan->b == MM_LOCAL)
+    ir_buf_puts(t->out, ", new_b = 0;\n");
+  else
+    ir_buf_printf(t->out, ", new_b = row == row_block%s;\n", plan->b_stays ? " && first" : "");
 }
 
 static void emit_visit(const mm_text *t, const char *indent) {
@@ -249,7 +255,7 @@ static void emit_visit(const mm_text *t, const char *indent) {
     emit_next(t, indent);
   const char *steps = mm_emit_steps(t, indent);
   ir_buf_printf(t->out, "%s%s_tile(a, b, c%s, row, col%s);\n", indent, t->name,
-                mm_looks_ahead(t) ? ", next_a, next_b, ahead" : "", steps);
+                mm_looks_ahead(t) ? ", next_a, next_b, new_a || new_b" : "", steps);
   emit_finish_call(t, indent);
 }
 
@@ -307,12 +313,12 @@ static void emit_group(const mm_text *t) {
   ir_buf_printf(t->out,
                 "// The tiles of rows [row_begin, row_end) and columns [col_begin, col_end).\n"
                 "static void %s_group(char *const *args, int64_t batch, int64_t row_begin, int64_t "
-                "row_end,\n    int64_t col_begin, int64_t col_end%s) {\n",
+                "row_end,\n    int64_t col_begin, int64_t col_end, int first%s) {\n",
                 t->name, plan->split_k ? ", int64_t piece" : "");
   emit_constants(t);
   if (plan->k_blocks > 1)
     ir_buf_printf(t->out, "  enum { K = %lld };\n", (long long)t->p->k);
-  ir_buf_puts(t->out, "  (void)batch;\n");
+  ir_buf_puts(t->out, "  (void)batch, (void)first;\n");
   if (plan->a != MM_SHARED) {
     ir_buf_puts(t->out, "  ");
     emit_operand(t, "a_all", &t->p->a, "const ");
@@ -362,7 +368,8 @@ static void emit_compute_phase(const mm_text *t, int phase) {
                 "    const int64_t batch = task / (PIECES * GROUP_COLS * GROUP_ROWS);\n"
                 "    %s_group(args, batch, row * ROW_TILES / GROUP_ROWS, (row + 1) * ROW_TILES / "
                 "GROUP_ROWS,\n"
-                "        col * COL_TILES / GROUP_COLS, (col + 1) * COL_TILES / GROUP_COLS%s);\n"
+                "        col * COL_TILES / GROUP_COLS, (col + 1) * COL_TILES / GROUP_COLS, task == "
+                "begin%s);\n"
                 "  }\n}\n\n",
                 t->name, plan->split_k ? ", task % PIECES" : "");
 }

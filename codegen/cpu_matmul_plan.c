@@ -455,6 +455,8 @@ static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
   if (plan->split_k)
     elems += plan->k_blocks * tiles * plan->mr * plan->nr;
   plan->workspace = elems * p->elem_bytes;
+  plan->a_stays = fits_cache(p) && p->batch == 1 && plan->group_rows == 1;
+  plan->b_stays = fits_cache(p) && p->batch == 1 && plan->group_cols == 1;
   plan->num_phases = 0;
   if (pack)
     plan->tasks[plan->num_phases++] = pack;
