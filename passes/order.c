@@ -136,6 +136,7 @@ static bool improve(ir_func *f) {
   orders o = {.g = order_graph_new(a, sched_new(a, f))};
   add_orders(&o);
   bool changed = apply(f, choose(&o)->steps, a);
+  order_graph_free(o.g);
   ir_arena_free(a);
   return changed;
 }
