@@ -130,10 +130,11 @@ def main():
             print(f"measuring {name}", flush=True)
             keep = options.keep_peers and name in known
             rows.append(measure(name, options, known[name]["peers"] if keep else trace(name, options, folder)))
+            known[name] = rows[-1]
+            save(known.values(), options.out)  # the slow ones are last
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     show(rows)
-    save(rows + [row for name, row in known.items() if name not in names], options.out)
     return 1 if any(not row["met"] for row in rows) else 0
 
 
