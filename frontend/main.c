@@ -16,6 +16,7 @@
 #include "frontend/cmd_solve.h"
 #include "frontend/frontend.h"
 #include "frontend/options.h"
+#include "frontend/plan_edit_file.h"
 #include "ir/dot.h"
 #include "passes/pass.h"
 #include "passes/plan.h"
@@ -28,7 +29,8 @@ typedef struct driver {
   ir_diags *diags;
   ir_source source;
   const cg_target *target;
-  fe_files files; // read besides the one on the command line
+  fe_files files;        // read besides the one on the command line
+  const plan_edit *edit; // --plan; NULL: none
 } driver;
 
 // --- messages ------------------------------------------------------------------------------------
@@ -127,11 +129,13 @@ static void set_memory(const driver *d, ir_module *m) {
 static bool run_passes(driver *d, ir_module *m) {
   pass_options po = options_of_passes(d);
   set_memory(d, m);
-  if (!pass_run_pipeline(m, d->diags, &po) || !wants_memory_passes(m))
+  if (!pass_run_pipeline(m, d->diags, &po) || !(d->edit || wants_memory_passes(m)))
     return !diag_num_errors(d->diags);
   if (!trial_has_generators(d->target, m, d->diags))
     return false;
   cg_program_new(d->a, m, d->target);
+  if (d->edit)
+    return plan_edit_order(m, d->edit, d->diags);
   return pass_run_memory_pipeline(m, d->diags, &po);
 }
 
@@ -180,10 +184,17 @@ static void embed_data(driver *d, cg_program *p) {
 }
 
 // --- the back ------------------------------------------------------------------------------------
-static void check_plan(const driver *d, const plan *pl, const ir_module *m) {
+// False, after an error, when the places of a plan file do not work.
+static bool check_plan(const driver *d, const plan *pl, const ir_module *m) {
   ir_buf wrong = ir_buf_new(d->a);
   int n = plan_check(pl, m, &wrong);
+  if (n && d->edit) {
+    diag_error(d->diags, (ir_loc){0}, "E0508", "%s breaks %d rule%s:\n%s", d->edit->path, n,
+               n == 1 ? "" : "s", ir_buf_str(&wrong));
+    return false;
+  }
   BUG_IF(n, "the memory plan breaks %d rules:\n%s", n, ir_buf_str(&wrong));
+  return true;
 }
 
 static const char *origin_options(const driver *d) {
@@ -318,8 +329,9 @@ static int back_end(driver *d, ir_module *m) {
   if (!trial_has_generators(d->target, m, d->diags))
     return report(d);
   cg_program *p = cg_program_new(d->a, m, d->target);
-  plan *pl = cg_plan(p);
-  check_plan(d, pl, m);
+  plan *pl = d->edit ? plan_build_edited(m, d->edit, d->diags) : cg_plan(p);
+  if (diag_num_errors(d->diags) || !check_plan(d, pl, m))
+    return report(d);
   bool fits = fits_budget(d, pl, m), printed = print_plan(d, p, pl, &b);
   int status = printed ? put_buf(d, &b) : 0;
   if (printed || !fits)
@@ -332,9 +344,16 @@ static int back_end(driver *d, ir_module *m) {
   return emit_program(d, p, pl);
 }
 
+static bool read_edit(driver *d) {
+  const char *why = NULL;
+  if (d->o.plan && !(d->edit = plan_edit_read(d->a, d->o.plan, &why)))
+    diag_error(d->diags, (ir_loc){0}, "E0508", "%s", why);
+  return !d->o.plan || d->edit;
+}
+
 static int compile(driver *d) {
   ir_buf b = ir_buf_new(d->a);
-  if (!read_source(d))
+  if (!read_source(d) || !read_edit(d))
     return report(d);
   if (d->o.command == COMMAND_MEMORY)
     return cmd_memory(&(trial_subject){&d->o, d->target, &d->source});

@@ -144,7 +144,8 @@ bool pass_order_func(ir_func *f) {
   bool changed = false;
   for (size_t k = 0; k < f->kernels.num; k++)
     f->kernels.at[k]->id = (uint32_t)k;
-  if (f->kernels.num == 0 || ir_has_clones(f)) // where kernels run again has been planned
+  if (f->kernels.num == 0 ||
+      (f->planned || ir_has_clones(f))) // where kernels run again has been planned
     return false;
   for (int round = 0; round < ROUNDS && improve(f); round++)
     changed = true;
