@@ -101,30 +101,6 @@ static ir_module *load_module(driver *d) {
   return fe_compile(d->a, &d->source, &fo, d->diags);
 }
 
-// The pass leaves IR alone that has kernels already.
-static void set_precision(driver *d, ir_module *m) {
-  bool has_kernels = false;
-  for (size_t i = 0; i < m->funcs.num; i++)
-    has_kernels |= m->funcs.at[i]->kernels.num > 0;
-  if (has_kernels && strcmp(pass_precision_of(m), d->o.precision) != 0)
-    diag_error(d->diags, (ir_loc){0}, "E0506",
-               "--precision=%s comes too late: '%s' has kernels already, with operands of %s",
-               d->o.precision, d->o.input, pass_precision_of(m));
-  pass_set_precision(m, d->o.precision);
-}
-
-// Kernels in IR text may be of families that only other targets have.
-static bool has_generators(driver *d, const ir_module *m) {
-  const ir_kernel *k = cg_find_foreign(d->target, m);
-  if (!k)
-    return true;
-  ir_diag *e = diag_error(d->diags, k->anchor->loc, "E0903",
-                          "kernel '%s' is of family '%s', which %s does not have", k->name,
-                          ir_family_names[k->family], d->target->name);
-  diag_help(e, "compile the graph for this target, or IR text from before the pass 'attention'");
-  return false;
-}
-
 static pass_options options_of_passes(const driver *d) {
   return (pass_options){
       .disabled = d->o.disabled.at,
@@ -155,7 +131,7 @@ static bool run_passes(driver *d, ir_module *m) {
   set_memory(d, m);
   if (!pass_run_pipeline(m, d->diags, &po) || !(d->edit || wants_memory_passes(m)))
     return !diag_num_errors(d->diags);
-  if (!has_generators(d, m))
+  if (!trial_has_generators(d->target, m, d->diags))
     return false;
   cg_program_new(d->a, m, d->target);
   if (d->edit)
@@ -350,7 +326,7 @@ static bool print_plan(const driver *d, const cg_program *p, const plan *pl, ir_
 
 static int back_end(driver *d, ir_module *m) {
   ir_buf b = ir_buf_new(d->a);
-  if (!has_generators(d, m))
+  if (!trial_has_generators(d->target, m, d->diags))
     return report(d);
   cg_program *p = cg_program_new(d->a, m, d->target);
   plan *pl = d->edit ? plan_build_edited(m, d->edit, d->diags) : cg_plan(p);
@@ -396,8 +372,8 @@ static int compile(driver *d) {
     return status ? status : put_buf(d, &b);
   }
   ir_module *m = load_module(d);
-  if (m && d->o.precision)
-    set_precision(d, m);
+  if (m)
+    trial_set_precision(&d->o, m, d->diags);
   if (!m || diag_num_errors(d->diags) || !run_passes(d, m))
     return report(d);
   report(d); // warnings
