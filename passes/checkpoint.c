@@ -43,22 +43,20 @@ static int64_t budget_of(ir_module *m) {
   return s ? (int64_t)s->num - plan_whole_run_bytes(m) : 0;
 }
 
-static bool choose(replay *r, checkpoint_policy p, int64_t budget, unsigned char *drop) {
-  switch (p) {
-  case CHECKPOINT_SELECTIVE:
-    checkpoint_selective(r, drop);
-    return true;
-  case CHECKPOINT_SQRT:
-    checkpoint_sqrt(r, drop);
-    return true;
-  case CHECKPOINT_ALL:
-    checkpoint_all(r, drop);
-    return true;
-  case CHECKPOINT_AUTO:
-    return checkpoint_auto(r, budget, drop);
-  default:
-    return true;
+static replay_steps choose(replay *r, checkpoint_policy p, int64_t budget) {
+  unsigned char *drop = IR_NEW_ARRAY(r->arena, unsigned char, r->s->num_values + 1);
+  replay_steps steps = {0};
+  if (p == CHECKPOINT_AUTO) {
+    checkpoint_auto(r, budget, &steps);
+    return steps;
   }
+  if (p == CHECKPOINT_SELECTIVE)
+    checkpoint_selective(r, drop);
+  else if (p == CHECKPOINT_SQRT)
+    checkpoint_sqrt(r, drop);
+  else if (p == CHECKPOINT_ALL)
+    checkpoint_all(r, drop);
+  return replay_make_steps(r, r->arena, drop);
 }
 
 static bool checkpoint_func(ir_func *f, checkpoint_policy p, int64_t budget) {
@@ -66,9 +64,7 @@ static bool checkpoint_func(ir_func *f, checkpoint_policy p, int64_t budget) {
     return false;
   ir_arena *a = ir_arena_new();
   replay *r = replay_new(a, sched_new(a, f));
-  unsigned char *drop = IR_NEW_ARRAY(a, unsigned char, r->s->num_values + 1);
-  choose(r, p, budget, drop);
-  replay_steps steps = replay_make_steps(r, a, drop);
+  replay_steps steps = choose(r, p, budget);
   bool changed = steps.num > f->kernels.num;
   if (changed)
     replay_apply(r->s, &steps);
