@@ -20,10 +20,7 @@ void cpu_line(cg_expr *e, const char *fmt, ...) {
 }
 
 int cpu_member(const cg_kernel *k, const ir_node *n) {
-  for (size_t i = 0; i < k->k->nodes.num; i++)
-    if (k->k->nodes.at[i] == n)
-      return (int)i;
-  return -1;
+  return dom_member_index(k->k, n);
 }
 
 bool cpu_varies(const cg_kernel *k, const ir_node *member, int axis) {
@@ -49,7 +46,7 @@ const char *cpu_wrap(ir_arena *a, ir_dtype t, const char *x) {
 }
 
 const char *cpu_emit_operand(cg_expr *e, const ir_node *user, int operand) {
-  const dom_load *l = cpu_find_load(e->k->dom, user, operand);
+  const dom_load *l = dom_find_load(e->k->dom, user, operand);
   return l ? cpu_emit_load(e, l) : cg_emit_value(e, dom_base(user->in[operand]));
 }
 
@@ -96,7 +93,7 @@ static const char *stream_text(const cg_expr *e, const ir_node *n) {
 
 static const char *random_text(cg_expr *e, const ir_node *n, const char *const *x) {
   ir_arena *a = e->k->arena;
-  const dom_load *element = cpu_find_load(e->k->dom, n, -1);
+  const dom_load *element = dom_find_load(e->k->dom, n, -1);
   BUG_IF(!element, "'%s' has no element index", n->name);
   int64_t step = cpu_lane_stride(e, &element->access);
   const char *first = cpu_address(e, NULL, &element->access);

@@ -16,8 +16,6 @@ const char *cpu_wrap(ir_arena *a, ir_dtype t, const char *x);
 const char *cpu_address(const cg_expr *e, const char *pointer, const dom_access *at);
 // Elements from lane to lane; 0 in scalar code.
 int64_t cpu_lane_stride(const cg_expr *e, const dom_access *at);
-// The load that gives operand i of user (i = -1: see domain.h), or NULL.
-const dom_load *cpu_find_load(const domain *d, const ir_node *user, int operand);
 // C expression of a load, emitted once per scope.
 const char *cpu_emit_load(cg_expr *e, const dom_load *l);
 // `expr` holds what that load gives, in this scope.

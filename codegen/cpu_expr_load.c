@@ -116,13 +116,6 @@ static const char *lane_count(const cg_expr *e) {
   return e->lanes ? e->lanes : "VL";
 }
 
-const dom_load *cpu_find_load(const domain *d, const ir_node *user, int operand) {
-  for (size_t i = 0; i < d->loads.num; i++)
-    if (d->loads.at[i].user == user && d->loads.at[i].operand == operand)
-      return &d->loads.at[i];
-  return NULL;
-}
-
 // --- loads ------------------------------------------------------------------------------------
 static const char *argument_of(const cg_expr *e, const ir_node *buffer) {
   int arg = cg_arg_index(e->k, buffer);
@@ -195,14 +188,14 @@ const char *cpu_emit_load(cg_expr *e, const dom_load *l) {
 static bool index_varies(const cg_expr *e, const ir_node *n) {
   if (e->vector_axis < 0)
     return false;
-  const dom_load *l = cpu_find_load(e->k->dom, n, 1);
+  const dom_load *l = dom_find_load(e->k->dom, n, 1);
   return l ? l->access.stride[e->vector_axis] != 0
            : cpu_varies(e->k, dom_base(n->in[1]), e->vector_axis);
 }
 
 const char *cpu_gather_text(cg_expr *e, const ir_node *n) {
   ir_arena *a = e->k->arena;
-  const dom_load *l = cpu_find_load(e->k->dom, n, 0);
+  const dom_load *l = dom_find_load(e->k->dom, n, 0);
   BUG_IF(!l, "gather '%s' has no table", n->name);
   const ir_type *table = &n->in[0]->type;
   long long rows = (long long)table->dims[0];

@@ -22,7 +22,7 @@ bool loop_is_reduction(const ir_node *n) {
 
 static const loop_member *operand_member(const loop_plan *p, const cg_kernel *k, const ir_node *n,
                                          int i) {
-  if (cpu_find_load(k->dom, n, i))
+  if (dom_find_load(k->dom, n, i))
     return NULL;
   int at = cpu_member(k, dom_base(n->in[i]));
   return at < 0 ? NULL : &p->member[at];

@@ -76,7 +76,7 @@ static void need_member(keep_walk *w, size_t i) {
 static void need_operands(keep_walk *w, size_t i) {
   const ir_node *n = w->k->k->nodes.at[i];
   for (int j = 0; j < n->num_in; j++) {
-    const dom_load *l = cpu_find_load(w->k->dom, n, j);
+    const dom_load *l = dom_find_load(w->k->dom, n, j);
     int member = l ? -1 : cpu_member(w->k, dom_base(n->in[j]));
     if (l)
       need_load(w, l);

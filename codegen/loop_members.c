@@ -149,7 +149,7 @@ static void emit_inverses(loop_emit *m) {
     if (n->op != IR_DIV || !ir_is_float(n->type.dtype) || m->p->member[i].level != LEVEL_INNER)
       continue;
     const ir_node *divisor = dom_base(n->in[1]);
-    if (divisor->op == IR_SUM && !cpu_find_load(m->k->dom, n, 1))
+    if (divisor->op == IR_SUM && !dom_find_load(m->k->dom, n, 1))
       cpu_emit_inverse(&m->e, divisor);
   }
 }

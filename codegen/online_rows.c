@@ -3,25 +3,18 @@
 
 #include <string.h>
 
-static const dom_load *load_of(const domain *d, const ir_node *user, int operand) {
-  for (size_t i = 0; i < d->loads.num; i++)
-    if (d->loads.at[i].user == user && d->loads.at[i].operand == operand)
-      return &d->loads.at[i];
-  return NULL;
-}
-
 // The member that gives operand i of user, through views and copies; NULL: it comes from memory.
 static const ir_node *member_of(const domain *d, const ir_node *user, int operand) {
-  if (load_of(d, user, operand))
+  if (dom_find_load(d, user, operand))
     return NULL;
   const ir_node *n = dom_base(user->in[operand]);
   bool passes_on = n->op == IR_STOP || n->op == IR_COPY;
-  return passes_on && !load_of(d, n, 0) ? member_of(d, n, 0) : n;
+  return passes_on && !dom_find_load(d, n, 0) ? member_of(d, n, 0) : n;
 }
 
 // Operand 0 of both users is the same value at the same place of the domain.
 static bool same_operand(const domain *d, const ir_node *a, const ir_node *b) {
-  const dom_load *x = load_of(d, a, 0), *y = load_of(d, b, 0);
+  const dom_load *x = dom_find_load(d, a, 0), *y = dom_find_load(d, b, 0);
   if (x && y)
     return x->buffer == y->buffer && memcmp(&x->access, &y->access, sizeof x->access) == 0;
   return !x && !y && member_of(d, a, 0) == member_of(d, b, 0);

@@ -63,10 +63,7 @@ const char *plain_number(const plain *p, double v) {
 }
 
 int plain_member(const plain *p, const ir_node *n) {
-  for (size_t i = 0; i < p->c->k->nodes.num; i++)
-    if (p->c->k->nodes.at[i] == n)
-      return (int)i;
-  return -1;
+  return dom_member_index(p->c->k, n);
 }
 
 const char *plain_var(const plain *p, const ir_node *n) {

@@ -20,15 +20,18 @@
 #include <unistd.h>
 
 #include "passes/checkpoint.h"
-#include "passes/cost.h"
-#include "passes/plan_shares.h"
+#include "passes/plan_facts.h"
+#include "passes/plan_parts.h"
+#include "passes/plan_text.h"
 
 enum { EXIT_INPUT = 1, EXIT_BUDGET = 3, EXIT_FAULT = 70 };
 
 typedef struct row {
-  plan_shares shares;
-  int64_t bytes; // of the arena
-  double slower; // time of kernels that run again, of what a step takes without: cost.h
+  int64_t bytes;                   // of the arena
+  int64_t shares[PLAN_NUM_SHARES]; // at the peak
+  int64_t most_gradients;          // at any time
+  int64_t parameters;              // their number
+  double again;                    // time of kernels that run again: of that of all others
 } row;
 
 typedef struct memory {
@@ -40,12 +43,23 @@ typedef struct memory {
 } memory;
 
 // --- planning --------------------------------------------------------------------------------
-static double slowdown(const trial *t) {
-  double once = 0, again = 0;
-  const ir_func *f = ir_find_func(t->module, "step");
-  for (size_t i = 0; f && i < f->kernels.num; i++)
-    *(f->kernels.at[i]->clone_of ? &again : &once) += cost_seconds(t->arena, f->kernels.at[i]);
-  return once > 0 ? again / once : 0;
+// Of the function with the highest peak, at each kernel in turn.
+static int64_t most_gradients(const trial *t, const plan_facts *facts) {
+  const plan *p = t->plan;
+  const ir_func *f = t->module->funcs.at[facts->largest];
+  int64_t *change = IR_NEW_ARRAY(t->arena, int64_t, f->kernels.num + 2), live = 0, most = 0;
+  for (size_t i = 0; i < p->buffers.num; i++) {
+    const plan_buffer *b = &p->buffers.at[i];
+    if (facts->share[i] != PLAN_SHARE_GRADIENT || !plan_is_temp_of(b, f))
+      continue;
+    change[b->first + (b->reuses >= 0)] += plan_align(b->bytes);
+    change[b->last + 1] -= plan_align(b->bytes);
+  }
+  for (size_t k = 0; k < f->kernels.num; k++) {
+    live += change[k];
+    most = live > most ? live : most;
+  }
+  return most;
 }
 
 static row plan_policy(const memory *x, int policy) {
@@ -53,7 +67,13 @@ static row plan_policy(const memory *x, int policy) {
   int64_t budget = policy == CHECKPOINT_AUTO ? x->limit : 0;
   bool ok = trial_plan(x->s, t, checkpoint_names[policy], budget);
   BUG_IF(!ok, "policy '%s' has errors", checkpoint_names[policy]);
-  return (row){plan_find_shares(t->plan, t->module), t->plan->arena_bytes, slowdown(t)};
+  plan_facts facts = plan_find_facts(t->arena, t->plan, t->module);
+  row r = {.bytes = t->plan->arena_bytes,
+           .most_gradients = most_gradients(t, &facts),
+           .parameters = facts.parameters,
+           .again = facts.recompute_time - 1};
+  memcpy(r.shares, facts.shares, sizeof r.shares);
+  return r;
 }
 
 // Begins the work on a policy. Returns where its row will come from; -1: no process could be made.
@@ -107,14 +127,30 @@ static int64_t most_bytes(const memory *x) {
   return most;
 }
 
+enum { NUM_KINDS = 4 };
+static const struct {
+  const char *name;
+  plan_share share;
+} kinds[NUM_KINDS] = {{"weights", PLAN_SHARE_PARAMETER},
+                      {"optimiser", PLAN_SHARE_MOMENT},
+                      {"gradients", PLAN_SHARE_GRADIENT},
+                      {"activations", PLAN_SHARE_ACTIVATION}};
+
+// What is none of these kinds.
+static int64_t other_bytes(const row *r) {
+  int64_t bytes = r->bytes;
+  for (int i = 0; i < NUM_KINDS; i++)
+    bytes -= r->shares[kinds[i].share];
+  return bytes;
+}
+
 static void put_row(const memory *x, const char *policy, const row *r, int64_t like, ir_buf *out) {
   ir_arena *a = x->t->arena;
-  const plan_shares *s = &r->shares;
-  ir_buf_printf(out, "%-10s %11s %11s %11s %11s %11s %11s %5.1f%%", policy,
-                ir_bytes_text(a, s->weights, like), ir_bytes_text(a, s->optimizer, like),
-                ir_bytes_text(a, s->gradients, like), ir_bytes_text(a, s->activations, like),
-                ir_bytes_text(a, s->other, like), ir_bytes_text(a, r->bytes, like),
-                100 * r->slower);
+  ir_buf_printf(out, "%-10s", policy);
+  for (int i = 0; i < NUM_KINDS; i++)
+    ir_buf_printf(out, " %11s", ir_bytes_text(a, r->shares[kinds[i].share], like));
+  ir_buf_printf(out, " %11s %11s %5.1f%%", ir_bytes_text(a, other_bytes(r), like),
+                ir_bytes_text(a, r->bytes, like), 100 * r->again);
   if (x->limit && fits(x, r))
     ir_buf_puts(out, "   fits");
   else if (x->limit)
@@ -122,23 +158,26 @@ static void put_row(const memory *x, const char *policy, const row *r, int64_t l
   ir_buf_puts(out, "\n");
 }
 
-static void put_table(const memory *x, ir_buf *out) {
-  ir_arena *a = x->t->arena;
-  const plan_shares *s = &x->rows[0].shares;
-  int64_t like = most_bytes(x);
-  ir_buf_printf(out, "%s for %s: %lld parameters\n\n", x->t->module->name, x->s->target->name,
-                (long long)s->parameters);
-  ir_buf_printf(out, "%-10s %11s %11s %11s %11s %11s %11s %6s", "checkpoint", "weights",
-                "optimiser", "gradients", "activations", "other", "total", "again");
+static void put_head(const memory *x, ir_buf *out) {
+  ir_buf_printf(out, "%s for %s: %lld parameters\n\n%-10s", x->t->module->name, x->s->target->name,
+                (long long)x->rows[0].parameters, "checkpoint");
+  for (int i = 0; i < NUM_KINDS; i++)
+    ir_buf_printf(out, " %11s", kinds[i].name);
+  ir_buf_printf(out, " %11s %11s %6s", "other", "total", "again");
   if (x->limit)
-    ir_buf_printf(out, "   of %s", ir_bytes_text(a, x->limit, x->limit));
+    ir_buf_printf(out, "   of %s", ir_bytes_text(x->t->arena, x->limit, x->limit));
   ir_buf_puts(out, "\n");
+}
+
+static void put_table(const memory *x, ir_buf *out) {
+  int64_t like = most_bytes(x), most = x->rows[0].most_gradients;
+  put_head(x, out);
   for (int i = 0; i < x->num; i++)
     put_row(x, checkpoint_names[i], &x->rows[i], like, out);
-  if (s->most_gradients > s->gradients)
+  if (most > x->rows[0].shares[PLAN_SHARE_GRADIENT])
     ir_buf_printf(out,
                   "\nAt the peak. Gradients take up to %s of the same memory at another time.\n",
-                  ir_bytes_text(a, s->most_gradients, s->most_gradients));
+                  ir_bytes_text(x->t->arena, most, most));
 }
 
 static void add_int(json_object *o, const char *key, int64_t v) {
@@ -148,14 +187,12 @@ static void add_int(json_object *o, const char *key, int64_t v) {
 static json_object *row_json(const memory *x, const char *policy, const row *r) {
   json_object *o = json_object_new_object();
   json_object_object_add(o, "checkpoint", json_object_new_string(policy));
-  add_int(o, "weights", r->shares.weights);
-  add_int(o, "optimiser", r->shares.optimizer);
-  add_int(o, "gradients", r->shares.gradients);
-  add_int(o, "most_gradients", r->shares.most_gradients);
-  add_int(o, "activations", r->shares.activations);
-  add_int(o, "other", r->shares.other);
+  for (int i = 0; i < NUM_KINDS; i++)
+    add_int(o, kinds[i].name, r->shares[kinds[i].share]);
+  add_int(o, "most_gradients", r->most_gradients);
+  add_int(o, "other", other_bytes(r));
   add_int(o, "total", r->bytes);
-  json_object_object_add(o, "recomputed", json_object_new_double(r->slower));
+  json_object_object_add(o, "recomputed", json_object_new_double(r->again));
   json_object_object_add(o, "fits", x->limit ? json_object_new_boolean(fits(x, r)) : NULL);
   return o;
 }
@@ -166,7 +203,7 @@ static void put_json(const memory *x, ir_buf *out) {
   add_int(o, "version", 1);
   json_object_object_add(o, "model", json_object_new_string(x->t->module->name));
   json_object_object_add(o, "target", json_object_new_string(x->s->target->name));
-  add_int(o, "parameters", x->rows[0].shares.parameters);
+  add_int(o, "parameters", x->rows[0].parameters);
   json_object_object_add(o, "available", x->limit ? json_object_new_int64(x->limit) : NULL);
   for (int i = 0; i < x->num; i++)
     json_object_array_add(list, row_json(x, checkpoint_names[i], &x->rows[i]));

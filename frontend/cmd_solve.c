@@ -126,7 +126,7 @@ static int64_t between(const solver *x, const attempt *low, const attempt *high,
 
 static attempt narrow(solver *x, attempt low, attempt high) {
   for (int i = 0; high.value - low.value > x->step; i++) {
-    attempt r = try_value(x, between(x, &low, &high, i % 4 != 3));
+    attempt r = try_value(x, between(x, &low, &high, i % 2 == 0));
     *(r.found == FITS ? &low : &high) = r;
   }
   return low;

@@ -11,6 +11,7 @@
 #include "codegen/program.h"
 #include "codegen/report_page.h"
 #include "codegen/resources.h"
+#include "frontend/cmd_diff.h"
 #include "frontend/cmd_memory.h"
 #include "frontend/cmd_solve.h"
 #include "frontend/frontend.h"
@@ -408,6 +409,8 @@ static const char *check_target(driver *d) {
 }
 
 int main(int argc, char **argv) {
+  if (argc > 1 && !strcmp(argv[1], "diff"))
+    return cmd_diff(argc - 1, argv + 1);
   driver d = {.a = ir_arena_new()};
   const char *why = NULL;
   d.diags = diag_new(d.a);

@@ -77,6 +77,8 @@ void options_help(FILE *out) {
       "  mltc FILE.graph [-o TRAINER]     compile and link (FILE.ir works too, from any pass)\n"
       "  mltc memory FILE.graph           what a trainer of it would need, in under a second;\n"
       "                                   --gpu=SIZE: whether that fits, --json: for programs\n"
+      "  mltc diff [--json] A.json B.json   what changed between two plans (--emit=plan.json):\n"
+      "                                   exit code 0 nothing, 1 something, 2 trouble\n"
       "\n"
       "  -o, --output=FILE       what to write (default: the file's name without .graph)\n"
       "  -D NAME=VALUE           set a `let` of the graph\n"

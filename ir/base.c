@@ -166,6 +166,18 @@ const char *ir_buf_str(const ir_buf *b) {
   return b->text ? b->text : "";
 }
 
+const char *ir_grouped(ir_arena *a, int64_t v) {
+  char digits[32];
+  int n = snprintf(digits, sizeof digits, "%" PRId64, v), sign = v < 0;
+  ir_buf b = ir_buf_new(a);
+  for (int i = 0; i < n; i++) {
+    if (i > sign && (n - i) % 3 == 0)
+      ir_buf_puts(&b, ",");
+    ir_buf_write(&b, &digits[i], 1);
+  }
+  return ir_buf_str(&b);
+}
+
 void ir_buf_double(ir_buf *b, double v) {
   if (isnan(v)) {
     ir_buf_puts(b, "nan");

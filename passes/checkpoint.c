@@ -43,19 +43,27 @@ static int64_t budget_of(ir_module *m) {
   return s ? (int64_t)s->num - plan_whole_run_bytes(m) : 0;
 }
 
-static replay_steps choose(replay *r, checkpoint_policy p, int64_t budget) {
-  unsigned char *drop = IR_NEW_ARRAY(r->arena, unsigned char, r->s->num_values + 1);
-  replay_steps steps = {0};
-  if (p == CHECKPOINT_AUTO) {
-    checkpoint_auto(r, budget, &steps);
-    return steps;
-  }
+static void choose_by_rule(replay *r, checkpoint_policy p, unsigned char *drop) {
   if (p == CHECKPOINT_SELECTIVE)
     checkpoint_selective(r, drop);
   else if (p == CHECKPOINT_SQRT)
     checkpoint_sqrt(r, drop);
   else if (p == CHECKPOINT_ALL)
     checkpoint_all(r, drop);
+}
+
+// What takes no less memory than keeping everything is not worth its time.
+static replay_steps choose(replay *r, checkpoint_policy p, int64_t budget) {
+  if (p == CHECKPOINT_AUTO) {
+    replay_steps steps = {0};
+    checkpoint_auto(r, budget, &steps);
+    return steps;
+  }
+  unsigned char *drop = IR_NEW_ARRAY(r->arena, unsigned char, r->s->num_values + 1);
+  int64_t keep_all = replay_try(r, drop).live_bytes;
+  choose_by_rule(r, p, drop);
+  if (replay_try(r, drop).live_bytes >= keep_all)
+    memset(drop, REPLAY_KEEP, (size_t)r->s->num_values);
   return replay_make_steps(r, r->arena, drop);
 }
 

@@ -23,7 +23,7 @@ extern const char *const checkpoint_names[CHECKPOINT_NUM_POLICIES];
 // Each fills `drop` ([value], all false before).
 void checkpoint_selective(replay *r, unsigned char *drop);
 void checkpoint_sqrt(replay *r, unsigned char *drop);
-void checkpoint_all(replay *r, unsigned char *drop);
+void checkpoint_all(const replay *r, unsigned char *drop);
 // The steps that take the least time of those found whose temporaries take at most `budget` bytes
 // once they are packed. False: none were found, and `out` are those that take the fewest bytes.
 bool checkpoint_auto(replay *r, int64_t budget, replay_steps *out);

@@ -146,7 +146,7 @@ static int end_of(const int *cuts, size_t num) {
   return num ? cuts[num - 1] + 1 : 0;
 }
 
-void checkpoint_all(replay *r, unsigned char *drop) {
+void checkpoint_all(const replay *r, unsigned char *drop) {
   ir_arena *a = ir_arena_new();
   blocks b = find_blocks(a, r);
   keep_cuts(&b, b.cuts.at, b.cuts.num, end_of(b.cuts.at, b.cuts.num), CHECKPOINT_ONCE, drop);

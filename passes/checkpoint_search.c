@@ -110,13 +110,15 @@ void checkpoint_trim(replay *r, int64_t bytes, uint32_t seed, unsigned char *dro
 }
 
 // --- selective -----------------------------------------------------------------------------------
+// What goes from block to block is kept: else all would have to be made again from the beginning.
 static void drop_cheap(const replay *r, unsigned char *drop) {
   ir_arena *a = ir_arena_new();
+  checkpoint_all(r, drop);
   for (int k = 0; k <= r->forward; k++) {
     const sched_kernel *x = &r->s->kernels[k];
     bool cheap = cost_kernel(a, x->k).flops <= CHEAP * bytes_made(r->s, k);
-    for (int v = x->first_value; v < x->first_value + x->num_values; v++)
-      drop[v] = cheap;
+    for (int v = x->first_value; !cheap && v < x->first_value + x->num_values; v++)
+      drop[v] = REPLAY_KEEP;
   }
   ir_arena_free(a);
 }

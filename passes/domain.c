@@ -229,6 +229,20 @@ domain *dom_build(ir_arena *a, const ir_kernel *k) {
   return d;
 }
 
+const dom_load *dom_find_load(const domain *d, const ir_node *user, int operand) {
+  for (size_t i = 0; i < d->loads.num; i++)
+    if (d->loads.at[i].user == user && d->loads.at[i].operand == operand)
+      return &d->loads.at[i];
+  return NULL;
+}
+
+int dom_member_index(const ir_kernel *k, const ir_node *n) {
+  for (size_t i = 0; i < k->nodes.num; i++)
+    if (k->nodes.at[i] == n)
+      return (int)i;
+  return -1;
+}
+
 static int count_axes(const dom_map *m, int from, int to) {
   int n = 0;
   for (int d = from; d < to; d++)

@@ -69,6 +69,11 @@ domain *dom_build(ir_arena *a, const ir_kernel *k);
 // Whether dom_build has one for this kernel.
 bool dom_has_domain(const ir_kernel *k);
 
+// The load that gives this operand of a member (-1: of a random one); NULL: another member does.
+const dom_load *dom_find_load(const domain *d, const ir_node *user, int operand);
+// Which member of the kernel a node is, -1: none.
+int dom_member_index(const ir_kernel *k, const ir_node *n);
+
 // Where operands a and b of a matmul kernel live: element strides over the domain's axes plus k.
 typedef struct dom_matmul {
   int64_t m, n, k;                            // sizes

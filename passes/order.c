@@ -3,8 +3,8 @@
 // Several orders are made (order_lists.c, order_beam.c), all of which let the readers of a state run
 // before the kernel that overwrites it, where that closes no cycle (order_graph.c). The peak of
 // each is measured by the rules of the plan (schedule.c), with that of the order as it stands. The
-// first in this list is taken whose peak is within WORTHWHILE of the lowest, but none with a higher
-// peak than the order that stands:
+// first in this list is taken whose peak is within 1/128, or 1 KB, of the lowest, but none with a
+// higher peak than the order that stands:
 //
 //   early     the order of the source, but a kernel that frees at least 4 KB more than it takes, or
 //             only finishes states, runs as soon as it may: a weight's gradient right after the last
@@ -25,8 +25,11 @@
 #include "passes/order_parts.h"
 
 enum {
-  WORTHWHILE = 128, // 1 / so much of the peak is worth an order that is worse for caches
-  ROUNDS = 3,       // an order may be a better start than the one that it was made from
+  // What a better peak must save to be worth an order that is worse for caches and launches: a part
+  // of the peak, and bytes.
+  WORTHWHILE = 128,
+  WORTHWHILE_BYTES = 1024,
+  ROUNDS = 3, // an order may be a better start than the one that it was made from
   MOST_ORDERS = 9,
 };
 
@@ -72,9 +75,14 @@ static int64_t lowest(const orders *o) {
   return peak;
 }
 
+// Of two peaks this far apart, the lower one is no better.
+static int64_t tolerance(int64_t peak) {
+  return peak / WORTHWHILE > WORTHWHILE_BYTES ? peak / WORTHWHILE : WORTHWHILE_BYTES;
+}
+
 // No better order can be worth the search for it.
 static bool is_enough(const orders *o) {
-  return lowest(o) - lowest(o) / WORTHWHILE <= o->g->least;
+  return lowest(o) - tolerance(lowest(o)) <= o->g->least;
 }
 
 // Of the last order of the list.
@@ -103,7 +111,7 @@ static void add_orders(orders *o) {
 }
 
 static const candidate *choose(const orders *o) {
-  int64_t most = lowest(o) + lowest(o) / WORTHWHILE;
+  int64_t most = lowest(o) + tolerance(lowest(o));
   int i = 0;
   while (o->at[i].peak > most || o->at[i].peak > o->at[o->as_it_is].peak)
     i++;

@@ -10,7 +10,10 @@
 
 #include "passes/plan_parts.h"
 
-enum { MAX_FUNCS = sizeof((plan){0}.node_offset) / sizeof((plan){0}.node_offset[0]) };
+enum {
+  MAX_FUNCS = sizeof((plan){0}.node_offset) / sizeof((plan){0}.node_offset[0]),
+  WISH_STEPS = 10000000 // of the packer, for each share of the peak that is tried
+};
 
 typedef struct planner {
   ir_arena *arena;
@@ -121,7 +124,7 @@ static int64_t pack(planner *x, plan_live *l, const int *unit, plan_interval *iv
   static const int sixteenths[] = {16, 15, 14, 12, 8}; // of the peak
   int64_t bytes = plan_pack(iv, num), peak = plan_pack_bound(x->arena, iv, num);
   plan_interval *wide = IR_NEW_ARRAY(x->arena, plan_interval, num + 1);
-  plan_pack_limits no_higher = {.capacity = bytes};
+  plan_pack_limits no_higher = {.capacity = bytes, .steps = WISH_STEPS};
   for (size_t i = 0; x->wishes && i < sizeof sixteenths / sizeof *sixteenths; i++) {
     int64_t most = peak / 16 * sixteenths[i];
     memcpy(wide, iv, num * sizeof *iv);

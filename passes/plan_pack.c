@@ -12,9 +12,11 @@
 #include "passes/plan_pack_parts.h"
 
 enum {
-  COMPILE_STEPS = 100000000, // about half a second, where the bound is out of reach
-  EXACT_MOST = 3000,         // items: the search looks at all that is left for each that it places
-  LOOK_EVERY = 100000        // steps from one look at the clock to the next
+  COMPILE_STEPS = 60000000,     // where the bound is out of reach: about a third of a second,
+  COMPILE_STEPS_OF_ONE = 10000, // and for each interval as much more: two seconds for 60,000
+  REPAIR_LEAST = 500,           // items
+  EXACT_MOST = 3000,  // items: the search looks at all that is left for each that it places
+  LOOK_EVERY = 100000 // steps from one look at the clock to the next
 };
 
 bool pack_spend(pack_effort *e, int64_t steps) {
@@ -32,12 +34,11 @@ bool pack_is_done(const pack_part *p) {
   return p->height <= p->goal || (p->effort->over && p->height < INT64_MAX);
 }
 
-bool pack_keep(pack_part *p, const int64_t *offset, int64_t height) {
+void pack_keep(pack_part *p, const int64_t *offset, int64_t height) {
   if (height >= p->height)
-    return false;
+    return;
   p->height = height;
   memcpy(p->offset, offset, sizeof *offset * p->n);
-  return true;
 }
 
 // What all parts must come down to: none need be lower than the highest must be.
@@ -59,10 +60,13 @@ static int64_t highest(const pack_parts *s) {
 
 typedef struct methods {
   pack_greedy *greedy;
+  pack_repair *repair;
   pack_exact *exact;
 } methods;
 
 static void improve_part(pack_part *p, methods *m) {
+  if (p->n >= REPAIR_LEAST)
+    pack_repair_round(m->repair);
   if (p->n > EXACT_MOST) {
     pack_greedy_round(m->greedy);
     return;
@@ -78,6 +82,7 @@ static void pack_parts_within(pack_parts *s, int64_t capacity, const pack_effort
   set_goals(s, capacity);
   for (size_t i = 0; i < s->num; i++) {
     m[i].greedy = pack_greedy_new(&s->at[i]);
+    m[i].repair = pack_repair_new(&s->at[i]);
     pack_greedy_run(m[i].greedy);
   }
   while (highest(s) > set_goals(s, capacity) && !e->over)
@@ -88,8 +93,9 @@ static void pack_parts_within(pack_parts *s, int64_t capacity, const pack_effort
 
 plan_packing plan_pack_within(plan_interval *iv, size_t n, const plan_pack_limits *limits) {
   ir_arena *own = ir_arena_new();
-  pack_effort effort = {.limits = limits,
-                        .most_steps = limits->steps ? limits->steps : COMPILE_STEPS};
+  pack_effort effort = {.limits = limits, .most_steps = limits->steps};
+  if (effort.most_steps == 0)
+    effort.most_steps = COMPILE_STEPS + COMPILE_STEPS_OF_ONE * (int64_t)n;
   pack_parts s = pack_split(own, iv, n, &effort);
   int64_t bound = set_goals(&s, 0);
   pack_parts_within(&s, limits->capacity, &effort);

@@ -7,7 +7,7 @@
 // its end without a packing proves that the part is higher.
 #include "passes/plan_pack_parts.h"
 
-enum { MOST_UNITS = 1 << 30, FIRST_NODES = 300 };
+enum { FIRST_NODES = 300 };
 
 struct pack_exact {
   pack_part *p;
@@ -21,29 +21,12 @@ struct pack_exact {
   uint64_t seed;
 };
 
-static int64_t common_divisor(int64_t a, int64_t b) {
-  while (b) {
-    int64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
-static int64_t divisor_of_sizes(const pack_part *p) {
-  int64_t divisor = 0;
-  for (size_t i = 0; i < p->n; i++)
-    divisor = common_divisor(p->item[i].size, divisor);
-  return divisor;
-}
-
 pack_exact *pack_exact_new(pack_part *p) {
   pack_exact *x = IR_NEW(p->arena, pack_exact);
-  int64_t divisor = divisor_of_sizes(p);
   // Heights of too many digits are rounded up: what is found is a packing, but nothing is proved.
-  int64_t times = ir_ceil_div(ir_ceil_div(p->height, divisor), MOST_UNITS);
-  *x = (pack_exact){.p = p, .unit = divisor * times, .can_prove = times == 1, .seed = PACK_SEED};
-  x->search = pack_search_new(p->arena, p, x->unit);
+  int64_t times = ir_ceil_div(ir_ceil_div(p->height, p->unit), PACK_MOST_UNITS);
+  *x = (pack_exact){.p = p, .unit = p->unit * times, .can_prove = times == 1, .seed = PACK_SEED};
+  x->search = pack_search_new(p->arena, p, x->unit, NULL);
   x->orders = pack_orders_new(p->arena, p);
   x->order = IR_NEW_ARRAY(p->arena, int32_t, p->n);
   x->offset = IR_NEW_ARRAY(p->arena, int64_t, p->n);

@@ -39,14 +39,14 @@ pack_greedy *pack_greedy_new(pack_part *p) {
   return g;
 }
 
-// From the peak, from the end and from the start: what reaches the bound anywhere, reaches it there.
+// From the peak, where there are no holes then; from the end, where gradients pile up; from the start.
 static void try_sweeps(pack_greedy *g) {
-  int32_t from[] = {g->peak, g->p->sections - 1, 0};
-  for (size_t i = 0; i < sizeof from / sizeof *from; i++)
-    for (int w = 0; w < NUM_WORDS && !pack_is_done(g->p); w++) {
-      pack_order(g->orders, words[w], g->order);
+  const int32_t from[] = {g->peak, g->p->sections - 1, 0};
+  for (int w = 0; w < NUM_WORDS && !pack_is_done(g->p); w++) {
+    pack_order(g->orders, words[w], g->order);
+    for (size_t i = 0; i < sizeof from / sizeof *from && !pack_is_done(g->p); i++)
       pack_sweep_from(g->sweep, from[i], g->order);
-    }
+  }
 }
 
 // Gives up above the best height, and when nothing may be spent any more.

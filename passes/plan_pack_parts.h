@@ -6,6 +6,7 @@
 //   plan_pack_gaps.c    placed intervals, and the gaps between them
 //   plan_pack_sweep.c   what is live at one time first, then on in both directions of time
 //   plan_pack_greedy.c  ten orders, in several ways
+//   plan_pack_repair.c  what sticks out of a large part is packed again with its neighbours
 //   plan_pack_exact.c   which heights are tried, with which orders: for small parts
 //   plan_pack_search.c  is there a packing of this height? depth first
 #ifndef PASSES_PLAN_PACK_PARTS_H
@@ -34,6 +35,7 @@ typedef struct pack_part {
   pack_item *item;
   size_t n;
   int32_t sections;
+  int64_t unit;    // of bytes: sizes and offsets are multiples of it
   int64_t *live;   // [section] bytes
   int64_t bound;   // no packing is lower: the largest of them, or more when that is proved
   int64_t goal;    // a packing of this height is good enough
@@ -46,8 +48,8 @@ typedef struct pack_part {
 bool pack_spend(pack_effort *e, int64_t steps);
 // Is the best packing good enough, or all spent?
 bool pack_is_done(const pack_part *p);
-// Keeps a copy of `offset` when it is lower than the best. True when it was.
-bool pack_keep(pack_part *p, const int64_t *offset, int64_t height);
+// Keeps a copy of `offset` when it is lower than the best.
+void pack_keep(pack_part *p, const int64_t *offset, int64_t height);
 
 // --- times
 typedef struct pack_parts {
@@ -58,6 +60,8 @@ typedef struct pack_parts {
   int32_t *item_of; // [interval] index in its part
 } pack_parts;
 pack_parts pack_split(ir_arena *a, const plan_interval *iv, size_t n, pack_effort *e);
+// Sets live bytes, the bound and the unit.
+void pack_measure(ir_arena *a, pack_part *p);
 
 // --- placed intervals
 typedef struct pack_gaps pack_gaps;
@@ -90,6 +94,9 @@ typedef struct pack_greedy pack_greedy;
 pack_greedy *pack_greedy_new(pack_part *p);
 void pack_greedy_run(pack_greedy *g);
 void pack_greedy_round(pack_greedy *g); // shaken orders, others each time
+typedef struct pack_repair pack_repair;
+pack_repair *pack_repair_new(pack_part *p);
+void pack_repair_round(pack_repair *r);
 typedef struct pack_exact pack_exact;
 pack_exact *pack_exact_new(pack_part *p);
 void pack_exact_round(pack_exact *x);
@@ -97,8 +104,10 @@ void pack_exact_round(pack_exact *x);
 // --- depth-first search
 typedef struct pack_search pack_search;
 typedef enum pack_answer { PACK_YES, PACK_NO, PACK_UNKNOWN } pack_answer;
-// Sizes are counted in units, at most 2^30 of them in all: 32 bits, twice as many in a register.
-pack_search *pack_search_new(ir_arena *a, const pack_part *p, int64_t unit);
+// Sizes are counted in units of so many bytes, at most PACK_MOST_UNITS in all: 32 bits, twice as many in
+// a register. pinned[item]: where it must be, or -1; NULL: all are free.
+enum { PACK_MOST_UNITS = 1 << 30 };
+pack_search *pack_search_new(ir_arena *a, const pack_part *p, int64_t unit, const int64_t *pinned);
 // Looks at `nodes` partial packings at most. `order`: all items, those that go first among equals in front.
 pack_answer pack_search_run(pack_search *s, const int32_t *order, int32_t capacity, int64_t nodes);
 // Offsets in units, after PACK_YES.

@@ -6,6 +6,7 @@
 // - No item goes so high that another would fit below it as a whole: that one would have come first.
 // - In each section what is still to be placed must fit between the lowest place for any of it and the
 //   capacity. As all that follows is placed no lower than the last item, this ends most branches early.
+// - An item that is pinned to an offset is placed there in its turn; nothing before may reach into it.
 // - Where no item that is left crosses from one section to the next, both sides are searched apart: a
 //   dead end in one is no reason to look for another packing of the other.
 #include <string.h>
@@ -21,12 +22,15 @@ struct pack_search {
   ir_arena *arena;
   int32_t n, sections;
   const pack_item *given;
+  const int64_t *pinned; // as given; NULL: none is
   int64_t unit;
   int32_t *lower, *upper, *size;
+  bool *is_pinned;
   int32_t *low;   // lowest offset, on top of all that is placed
   int32_t *limit; // [section] capacity without what is to be placed
   int32_t *cross; // [section] items to be placed that are live there and in the next
   int32_t *last_start, *first_end; // [section] of what supports it
+  int32_t *ceiling;                // [section] lowest offset of what is pinned and to be placed
   int32_t *offset;                 // as given, not in the order of the search
   const int32_t *order;
   IR_VEC(change) trail;
@@ -47,23 +51,22 @@ typedef struct place {
   int32_t offset, item;
 } place;
 
-pack_search *pack_search_new(ir_arena *a, const pack_part *p, int64_t unit) {
+pack_search *pack_search_new(ir_arena *a, const pack_part *p, int64_t unit, const int64_t *pinned) {
   pack_search *s = IR_NEW(a, pack_search);
   *s = (pack_search){.arena = a,
                      .n = (int32_t)p->n,
                      .sections = p->sections,
                      .given = p->item,
+                     .pinned = pinned,
                      .unit = unit,
                      .effort = p->effort};
-  s->lower = IR_NEW_ARRAY(a, int32_t, p->n);
-  s->upper = IR_NEW_ARRAY(a, int32_t, p->n);
-  s->size = IR_NEW_ARRAY(a, int32_t, p->n);
-  s->low = IR_NEW_ARRAY(a, int32_t, p->n);
-  s->offset = IR_NEW_ARRAY(a, int32_t, p->n);
-  s->limit = IR_NEW_ARRAY(a, int32_t, p->sections);
-  s->last_start = IR_NEW_ARRAY(a, int32_t, p->sections);
-  s->first_end = IR_NEW_ARRAY(a, int32_t, p->sections);
-  s->cross = IR_NEW_ARRAY(a, int32_t, p->sections);
+  int32_t **by_item[] = {&s->lower, &s->upper, &s->size, &s->low, &s->offset};
+  int32_t **by_section[] = {&s->limit, &s->last_start, &s->first_end, &s->cross, &s->ceiling};
+  for (size_t i = 0; i < sizeof by_item / sizeof *by_item; i++)
+    *by_item[i] = IR_NEW_ARRAY(a, int32_t, p->n);
+  for (size_t i = 0; i < sizeof by_section / sizeof *by_section; i++)
+    *by_section[i] = IR_NEW_ARRAY(a, int32_t, p->sections);
+  s->is_pinned = IR_NEW_ARRAY(a, bool, p->n);
   return s;
 }
 
@@ -160,6 +163,25 @@ static bool find_supports(pack_search *s, const group *g) {
   return !without;
 }
 
+static void find_ceilings(pack_search *s, const group *g) {
+  const int32_t *list = s->stack + g->at;
+  for (int32_t i = g->from; i < g->to; i++)
+    s->ceiling[i] = INT32_MAX;
+  for (int32_t i = 0; s->pinned && i < g->num; i++) {
+    int32_t k = list[i], low = s->low[k], upper = s->upper[k];
+    for (int32_t j = s->lower[k]; s->is_pinned[k] && j < upper; j++)
+      s->ceiling[j] = s->ceiling[j] < low ? s->ceiling[j] : low;
+  }
+}
+
+// Nothing that is pinned is reached into by item k, or lies below it when it is pinned itself.
+static bool is_below_ceilings(const pack_search *s, int32_t k) {
+  int32_t end = s->low[k] + (s->is_pinned[k] ? 0 : s->size[k]), upper = s->upper[k], over = 0;
+  for (int32_t i = s->lower[k]; i < upper; i++)
+    over |= end > s->ceiling[i];
+  return !over;
+}
+
 // Does each section keep a support when item k is placed? It raises all that is live beside it.
 static bool leaves_supports(const pack_search *s, const group *g, int32_t k) {
   int32_t end = s->low[k] + s->size[k], lower = s->lower[k], upper = s->upper[k], lost = 0;
@@ -191,11 +213,13 @@ static int32_t too_high(const pack_search *s, const group *g) {
 // What can be next after `last`, best first: a list in the stack, two numbers each.
 static int32_t candidates(pack_search *s, const group *g, place last, size_t *at) {
   int32_t num = 0, high = too_high(s, g);
+  find_ceilings(s, g);
   place *out = (place *)(void *)reserve(s, 2 * (size_t)g->num);
   const int32_t *list = s->stack + g->at;
   for (int32_t i = 0; i < g->num; i++) {
     place x = {s->low[list[i]], list[i]};
-    if (x.offset >= high || comes_before(x, last) || !leaves_supports(s, g, x.item))
+    if (x.offset >= high || comes_before(x, last) || !is_below_ceilings(s, x.item) ||
+        !leaves_supports(s, g, x.item))
       continue;
     int32_t j = num++;
     for (; j > 0 && comes_before(x, out[j - 1]); j--)
@@ -272,7 +296,8 @@ static void set_out(pack_search *s) {
     s->lower[i] = x->lower;
     s->upper[i] = x->upper;
     s->size[i] = (int32_t)ir_ceil_div(x->size, s->unit);
-    s->low[i] = 0;
+    s->is_pinned[i] = s->pinned && s->pinned[s->order[i]] >= 0;
+    s->low[i] = s->is_pinned[i] ? (int32_t)(s->pinned[s->order[i]] / s->unit) : 0;
     for (int32_t j = x->lower; j < x->upper; j++)
       s->limit[j] -= s->size[i];
     for (int32_t j = x->lower; j < x->upper - 1; j++)

@@ -9,7 +9,6 @@
 //                                         time; near it holes are few. Both directions are independent.
 //
 // An item costs a look at the gaps of its time, not at all that is placed: large parts take milliseconds.
-#include <stdlib.h>
 #include <string.h>
 
 #include "passes/plan_pack_parts.h"
@@ -120,9 +119,9 @@ static int64_t place(pack_sweep *w, const pack_item *x, filling f) {
   bool is_high = x->upper - x->lower <= f.short_life;
   size_t last = w->gaps.num - 1, i = choose_gap(w, x->size, f.tightest || is_high);
   const gap *g = &w->gaps.at[i];
-  int64_t top = i < last ? g->end : w->p->goal;
+  int64_t top = i < last ? g->end : w->p->goal / w->p->unit * w->p->unit;
   int64_t begin = is_high && top - x->size >= g->begin ? top - x->size : g->begin;
-  pack_spend(w->p->effort, (int64_t)w->gaps.num + 4);
+  pack_spend(w->p->effort, (int64_t)(f.tightest || is_high ? last : i) + 8);
   take(w, i, begin, begin + x->size);
   return begin;
 }
@@ -213,6 +212,7 @@ static int64_t run_best(pack_sweep *w, int32_t from, int64_t stacked) {
 
 void pack_sweep_from(pack_sweep *w, int32_t section, const int32_t *order) {
   int64_t stacked = stack(w, section, order);
+  pack_spend(w->p->effort, 16 * (int64_t)w->p->n); // to sort the order, and by sections
   look(w, order, false);
   int64_t later = run_best(w, section, stacked);
   if (later >= w->p->height)

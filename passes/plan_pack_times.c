@@ -89,16 +89,27 @@ static void walk(pack_parts *s, const plan_interval *iv, const event *e, size_t 
   }
 }
 
-static void sum_live(ir_arena *a, pack_part *p) {
+static int64_t common_divisor(int64_t a, int64_t b) {
+  while (b) {
+    int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+void pack_measure(ir_arena *a, pack_part *p) {
   p->live = IR_NEW_ARRAY(a, int64_t, p->sections + 1);
+  p->unit = 0;
   for (size_t i = 0; i < p->n; i++) {
     p->live[p->item[i].lower] += p->item[i].size;
     p->live[p->item[i].upper] -= p->item[i].size;
+    p->unit = common_divisor(p->item[i].size, p->unit);
   }
+  p->bound = 0;
   for (int32_t s = 0; s < p->sections; s++) {
     p->live[s] += s ? p->live[s - 1] : 0;
-    if (p->live[s] > p->bound)
-      p->bound = p->live[s];
+    p->bound = p->live[s] > p->bound ? p->live[s] : p->bound;
   }
 }
 
@@ -114,7 +125,7 @@ pack_parts pack_split(ir_arena *a, const plan_interval *iv, size_t n, pack_effor
   walk(&s, iv, e, num, IR_NEW_ARRAY(a, pack_item, n + 1));
   for (size_t i = 0; i < s.num; i++) {
     pack_part *p = &s.at[i];
-    sum_live(a, p);
+    pack_measure(a, p);
     p->arena = a;
     p->height = INT64_MAX;
     p->offset = IR_NEW_ARRAY(a, int64_t, p->n);

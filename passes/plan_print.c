@@ -9,19 +9,6 @@
 
 enum { PEAK_SHOWN = 12, NAME_WIDTH = 36, OPS_WIDTH = 48 };
 
-// 1234567 -> "1,234,567"
-static const char *grouped(ir_arena *a, int64_t v) {
-  char digits[32];
-  int n = snprintf(digits, sizeof digits, "%" PRId64, v);
-  ir_buf b = ir_buf_new(a);
-  for (int i = 0; i < n; i++) {
-    if (i > 0 && (n - i) % 3 == 0)
-      ir_buf_puts(&b, ",");
-    ir_buf_write(&b, &digits[i], 1);
-  }
-  return ir_buf_str(&b);
-}
-
 // A text of at most `width` characters; the middle of longer ones is left out.
 static const char *fit(ir_arena *a, const char *s, int width) {
   int len = (int)strlen(s);
@@ -45,7 +32,7 @@ typedef struct printer {
 
 // --- totals --------------------------------------------------------------------------------------
 static void print_share(const printer *x, const char *what, int64_t bytes) {
-  ir_buf_printf(x->out, "  %-24s %16s %6.1f%%\n", what, grouped(x->a, bytes),
+  ir_buf_printf(x->out, "  %-24s %16s %6.1f%%\n", what, ir_grouped(x->a, bytes),
                 percent(bytes, x->p->arena_bytes));
 }
 
@@ -66,14 +53,14 @@ static void print_roles(const printer *x) {
 }
 
 static void print_bound(const printer *x, const char *what, int64_t bytes) {
-  ir_buf_printf(x->out, "  %-24s %16s   arena / bound = %.4f\n", what, grouped(x->a, bytes),
+  ir_buf_printf(x->out, "  %-24s %16s   arena / bound = %.4f\n", what, ir_grouped(x->a, bytes),
                 plan_ratio((double)x->p->arena_bytes, (double)bytes));
 }
 
 static void print_totals(const printer *x) {
   const plan *p = x->p;
   ir_buf_printf(x->out, "memory plan of %s: %s bytes\n\n", x->m->name,
-                grouped(x->a, p->arena_bytes));
+                ir_grouped(x->a, p->arena_bytes));
   ir_buf_printf(x->out, "  %-24s %16s   share\n", "what", "bytes");
   print_share(x, "states", p->state_bytes);
   print_roles(x);
@@ -91,11 +78,12 @@ static void print_peak_shares(const printer *x) {
     return;
   ir_buf_printf(x->out, "\n  %-24s %16s   share   bytes per parameter (%s)\n",
                 ir_format(x->a, "at the peak of %s", x->m->funcs.at[facts->largest]->name), "bytes",
-                grouped(x->a, facts->parameters));
+                ir_grouped(x->a, facts->parameters));
   for (int s = 0; s < PLAN_NUM_SHARES; s++)
     if (facts->shares[s])
       ir_buf_printf(x->out, "  %-24s %16s %6.1f%% %9.2f\n", plan_share_names[s],
-                    grouped(x->a, facts->shares[s]), percent(facts->shares[s], x->p->arena_bytes),
+                    ir_grouped(x->a, facts->shares[s]),
+                    percent(facts->shares[s], x->p->arena_bytes),
                     facts->parameters ? (double)facts->shares[s] / (double)facts->parameters : 0);
   if (x->p->arena_bytes > x->p->bound_bytes)
     print_share(x, "gaps", x->p->arena_bytes - x->p->bound_bytes);
@@ -108,8 +96,8 @@ static void print_buffer(const printer *x, const plan_buffer *b) {
   const char *life =
       b->last == INT_MAX ? "whole run" : ir_format(x->a, "%4d..%d", b->first, b->last);
   ir_buf_printf(x->out, "    %-*s %-10s %14s %14s  %s%s\n", NAME_WIDTH,
-                fit(x->a, b->name, NAME_WIDTH), plan_kind_names[b->kind], grouped(x->a, b->bytes),
-                grouped(x->a, b->offset), life, note);
+                fit(x->a, b->name, NAME_WIDTH), plan_kind_names[b->kind],
+                ir_grouped(x->a, b->bytes), ir_grouped(x->a, b->offset), life, note);
 }
 
 static void print_peak(const printer *x, const ir_func *f, const plan_func_facts *facts) {
@@ -118,7 +106,7 @@ static void print_peak(const printer *x, const ir_func *f, const plan_func_facts
     return;
   plan_list live = plan_live_at(x->a, x->p, f, k);
   ir_buf_printf(x->out, "  peak: kernel %d (%s), %s bytes in %zu buffers\n", k,
-                f->kernels.at[k]->name, grouped(x->a, facts->peak_bytes), live.num);
+                f->kernels.at[k]->name, ir_grouped(x->a, facts->peak_bytes), live.num);
   for (size_t i = 0; i < live.num && i < PEAK_SHOWN; i++)
     print_buffer(x, &x->p->buffers.at[live.at[i]]);
   if (live.num > PEAK_SHOWN)
@@ -129,8 +117,8 @@ static void print_recomputed(const printer *x, const plan_func_facts *f) {
   if (!f->clones)
     return;
   ir_buf_printf(x->out, "  run again: %d kernels, %s flops, %s bytes; %.4f of the time without\n",
-                f->clones, grouped(x->a, f->cloned.flops),
-                grouped(x->a, f->cloned.bytes_read + f->cloned.bytes_written),
+                f->clones, ir_grouped(x->a, f->cloned.flops),
+                ir_grouped(x->a, f->cloned.bytes_read + f->cloned.bytes_written),
                 plan_ratio(f->time, f->time - f->cloned_time));
 }
 
@@ -147,8 +135,9 @@ static void print_in_place(const printer *x, const ir_func *f, const ir_kernel *
 static void print_kernel(const printer *x, const ir_func *f, const ir_kernel *k, size_t *next) {
   cost c = cost_kernel(x->a, k);
   ir_buf_printf(x->out, "  %4d %s: %s, %s flops, %s bytes in, %s out: %s%s\n", (int)k->id, k->name,
-                ir_family_names[k->family], grouped(x->a, c.flops), grouped(x->a, c.bytes_read),
-                grouped(x->a, c.bytes_written), fit(x->a, plan_kernel_ops(x->a, k), OPS_WIDTH),
+                ir_family_names[k->family], ir_grouped(x->a, c.flops),
+                ir_grouped(x->a, c.bytes_read), ir_grouped(x->a, c.bytes_written),
+                fit(x->a, plan_kernel_ops(x->a, k), OPS_WIDTH),
                 k->clone_of ? ir_format(x->a, ", %s again", k->clone_of->name) : "");
   // Buffers of a function are in the order of the kernels that make them.
   for (; *next < x->p->buffers.num; ++*next) {
@@ -181,7 +170,7 @@ static void print_func(const printer *x, size_t index) {
     const plan_copy *c = &x->p->copies.at[i];
     if (c->func == f)
       ir_buf_printf(x->out, "  at the end: copy %s to @%s, %s bytes\n", c->node->name,
-                    c->state->name, grouped(x->a, c->bytes));
+                    c->state->name, ir_grouped(x->a, c->bytes));
   }
 }
 

@@ -64,7 +64,7 @@ static void follow_to_write(sorter *s, const ir_node *n) {
     const ir_node *x = n->in[j];
     bool same = ir_elements(&x->type) == ir_elements(&n->type);
     s->toward[x->id] |= s->toward[n->id] && same && (writes || is_elementwise(n));
-    s->stored[x->id] |= moves && same && (writes || s->stored[n->id]);
+    s->stored[x->id] |= moves && same && s->stored[n->id];
     s->renewed[x->id] |= moves && same && s->renewed[n->id];
   }
 }
@@ -75,6 +75,7 @@ static void find_training(sorter *s) {
     if (n->op == IR_WRITE) {
       s->trains[n->id] = is_trained(n->state);
       s->toward[n->id] = is_trained(n->state) && ir_elements(&n->type) > 1;
+      s->stored[n->id] = n->state->role != IR_ROLE_ACCUM; // a sum of gradients is one, too
       s->renewed[n->id] = n->state->role == IR_ROLE_PARAM;
     }
     follow_to_write(s, n);

@@ -24,24 +24,10 @@ static bool reduces(const ir_node *n) {
   return ir_ops[n->op].cls == IR_CLASS_REDUCE;
 }
 
-static const dom_load *find_load(const domain *d, const ir_node *user, int operand) {
-  for (size_t i = 0; i < d->loads.num; i++)
-    if (d->loads.at[i].user == user && d->loads.at[i].operand == operand)
-      return &d->loads.at[i];
-  return NULL;
-}
-
-static int find_member(const ir_kernel *k, const ir_node *n) {
-  for (size_t i = 0; i < k->nodes.num; i++)
-    if (k->nodes.at[i] == n)
-      return (int)i;
-  return -1;
-}
-
 // The member that operand j of member i is; -1: it comes from memory, or is a constant.
 static int operand_of(const ir_kernel *k, const domain *d, size_t i, int j) {
   const ir_node *n = k->nodes.at[i];
-  return find_load(d, n, j) ? -1 : find_member(k, dom_base(n->in[j]));
+  return dom_find_load(d, n, j) ? -1 : dom_member_index(k, dom_base(n->in[j]));
 }
 
 static void describe(const ir_kernel *k, const domain *d, const ir_node *in, size_t i,
@@ -49,7 +35,7 @@ static void describe(const ir_kernel *k, const domain *d, const ir_node *in, siz
   const ir_node *n = k->nodes.at[i];
   member *m = &all[i];
   for (int j = 0; j < n->num_in; j++) {
-    const dom_load *l = find_load(d, n, j);
+    const dom_load *l = dom_find_load(d, n, j);
     m->reads |= l && plan_same_memory(l->buffer, in);
     int at = operand_of(k, d, i, j);
     if (at < 0)
@@ -83,7 +69,7 @@ static bool is_stored(const domain *d, const ir_node *n) {
 bool plan_is_read_last(ir_arena *a, const ir_kernel *k, const domain *d, const ir_node *in,
                        const ir_node *output) {
   member *all = IR_NEW_ARRAY(a, member, k->nodes.num + 1);
-  size_t at = (size_t)find_member(k, output);
+  size_t at = (size_t)dom_member_index(k, output);
   for (size_t i = 0; i < k->nodes.num; i++)
     describe(k, d, in, i, all);
   mark_before(k, d, at, all);

@@ -171,6 +171,14 @@ class MemoryMap {
     g.globalAlpha = 1;
     g.strokeStyle = c.accent;
     g.stroke();
+    this.drawAgain(c);
+  }
+
+  // A mark below the curve for each kernel that runs again.
+  drawAgain(c) {
+    c.g.fillStyle = colour("gradient");
+    for (const k of this.f.kernels)
+      if (k.clone_of) c.g.fillRect(this.x(k.index), this.box.curveBottom + 3, Math.max(this.x(k.index + 1) - this.x(k.index), 1.5), 5);
   }
 
   drawPeak(c) {

@@ -65,7 +65,7 @@ function showShares() {
   byId("shares").replaceChildren(...present.map((s) => el("li", null, shareButton(s, f.peakShares[s], total))));
   const again = f.recomputed;
   byId("recomputed").textContent = again.kernels
-    ? groupDigits(again.kernels) + " kernels compute again what memory does not keep: " + flopsText(again.flops) + "FLOPs, " + bytesText(again.bytes) + " of traffic, about " + again.time.toFixed(3) + " of the time without."
+    ? groupDigits(again.kernels) + " kernels compute again what memory does not keep: " + flopsText(again.flops) + "FLOPs, " + bytesText(again.bytes) + " of traffic, about " + again.time.toFixed(3) + " of the time without. Marks below the curve show where."
     : "B/p: bytes per parameter. Tap a share to see where it is in the map below.";
 }
 

@@ -92,6 +92,30 @@ static void test_two_losses(void) {
   ir_arena_free(a);
 }
 
+// Without a result, the loss is what goes to a scalar accumulator; sums of gradients are gradients.
+static void test_accumulation(void) {
+  static const char text[] = "model mlp(x: f32[32,20], y: i32[32]) {\n  h = relu(linear(x, 64))\n"
+                             "  loss cross_entropy(linear(h, 10), y)\n}\n"
+                             "data { train = npy(\"x.npy\", \"y.npy\") }\noptim { adamw(1e-3) }\n"
+                             "train { steps = 10, accumulate = 4 }\n";
+  ir_arena *a = ir_arena_new();
+  ir_module *m = support_graph(a, text);
+  CHECK(pass_run_pipeline(m, diag_new(a), NULL), "the pipeline");
+  plan *p = plan_build(m);
+  const plan_share *of = plan_share_buffers(a, p);
+  for (size_t i = 0; i < p->buffers.num; i++) {
+    const plan_buffer *b = &p->buffers.at[i];
+    if (!b->func || strcmp(b->func->name, "accum") != 0)
+      continue;
+    if (strcmp(b->name, "h") == 0)
+      CHECK(of[i] == PLAN_SHARE_ACTIVATION, "h of accum: %s", plan_share_names[of[i]]);
+    if (strcmp(b->name, "linear.b.sum") == 0)
+      CHECK(of[i] == PLAN_SHARE_GRADIENT, "its sum: %s", plan_share_names[of[i]]);
+  }
+  check_share(a, m, "linear.w.acc", PLAN_SHARE_GRADIENT);
+  ir_arena_free(a);
+}
+
 static ir_kernel *kernel_named(const ir_module *m, const char *name) {
   const ir_func *f = m->funcs.at[0];
   for (size_t i = 0; i < f->kernels.num; i++)
@@ -152,6 +176,7 @@ static void test_random(uint64_t seed) {
 int main(void) {
   test_shares();
   test_two_losses();
+  test_accumulation();
   test_clones();
   test_bound_ws();
   for (uint64_t seed = 1; seed <= 100; seed++)

@@ -1,0 +1,32 @@
+// plan_file.h: a plan.json (docs/memory.md) as it is compared: names with sizes.
+#ifndef FRONTEND_PLAN_FILE_H
+#define FRONTEND_PLAN_FILE_H
+
+#include "ir/base.h"
+
+// A figure, a buffer (bytes) or a kernel (FLOPs).
+typedef struct plan_item {
+  const char *name;
+  int64_t size;
+  const char *rest;  // all else that is known of it, as one text; NULL: nothing
+  const char *again; // kernels: the one that it repeats; NULL: none
+} plan_item;
+typedef IR_VEC(plan_item) plan_items;
+
+typedef struct plan_file_func {
+  const char *name;
+  plan_items figures, shares, kernels, buffers; // kernels in order
+} plan_file_func;
+
+typedef struct plan_file {
+  const char *path, *model;
+  plan_items figures, shares, buffers;
+  IR_VEC(plan_file_func) funcs;
+} plan_file;
+
+// NULL with the reason in *why ("a.json:3: ...") when this is no plan, or one of another version.
+// Fields that version 1 has got later may be missing.
+const plan_file *plan_file_read(ir_arena *a, const char *path, const char *text, size_t len,
+                                const char **why);
+
+#endif

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Recomputation: every policy, and every budget that is met, gives the same losses and the same
+# checkpoint, byte for byte; a budget is met by the arena that the trainer has, or refused with a
+# reason; less memory never costs less time.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+need_plain_build
+need_data
+
+# --- the same bits
+# Random streams (dropout, noise), batch norm's running averages, steps of a recurrence, two losses in
+# one function, clipping: in few steps on small sizes.
+declare -A sizes=(
+  [char_gpt]="-D B=2 -D T=16 -D C=32 -D H=2 -D L=3 -D drop=0.1"
+  [resnet20]="-D B=4" [unet]="-D B=2 -D C=4" [char_lstm]="-D B=2 -D T=12 -D H=16"
+  [gan]="-D B=4" [moe_gpt]="-D B=2 -D T=16 -D C=32 -D H=2 -D L=2"
+)
+python3 "$root/examples/data/clouds.py" . # the data of gan
+compile() { # OPTION... : of $model
+  # shellcheck disable=SC2086
+  "$mltc" -O1 "$model.graph" ${sizes[$model]} "$@"
+}
+run() { # NAME OPTION...
+  local name=$1
+  shift
+  compile "$@" -o trainer
+  ./trainer --quiet --no-times --log-every=1 --threads=2 --data-dir="$data" \
+    --save="$name.safetensors" --metrics="$name.jsonl" || fail "$model $*: the run failed"
+}
+plan() { # FIELD OPTION... : a Python expression on the plan p and its function step
+  local field=$1
+  shift
+  compile "$@" --emit=plan.json >plan.json 2>refusal.txt || [ $? -eq 3 ] || fail "$model $*: $(cat refusal.txt)"
+  python3 -c "import json
+p = json.load(open('plan.json'))
+step = next(f for f in p['functions'] if f['name'] == 'step')
+again = [k for k in step['kernels'] if k['clone_of'] is not None]
+print($field)"
+}
+for model in "${!sizes[@]}"; do
+  sed -E 's/steps = [0-9]+/steps = 3/g' "$root/examples/$model.graph" >"$model.graph"
+  run none --checkpoint=none
+  all=$(plan "p['totals']['arena']" --checkpoint=none)
+  for choice in --checkpoint=selective --checkpoint=sqrt --checkpoint=all \
+    --memory-budget=$((all * 8 / 10)) --memory-budget=$((all * 6 / 10)); do
+    [ "$(plan "p['totals']['arena'] <= $all" "$choice")" = True ] ||
+      fail "$model $choice: more memory than without recomputation"
+    grep -q 'does not fit' refusal.txt && continue
+    run some "$choice"
+    same none.safetensors some.safetensors "checkpoints of $model with $choice"
+    same none.jsonl some.jsonl "metrics of $model with $choice"
+  done
+  [ "$(plan 'len(again) > 0' --memory-budget=$((all * 8 / 10)))" = True ] || grep -q 'does not fit' refusal.txt ||
+    fail "$model at 0.8 of its memory: nothing is made again"
+done
+
+# --- budgets
+# Of the networks as they are: each is met, by a shorter list of kernels where there is more memory, or
+# refused with a bound that is above it.
+sizes=([gpt2]="" [resnet20]="" [unet]="")
+for model in "${!sizes[@]}"; do
+  cp "$root/examples/$model.graph" .
+  all=$(plan "p['totals']['arena']")
+  slower=1 refused=no
+  for tenths in 8 6 5 4 3; do
+    budget=$((all * tenths / 10))
+    read -r arena time bound < <(plan "p['totals']['arena'], p['ratios']['recompute_time'], p['bound_ws']" \
+      --memory-budget=$budget | tr -d '(),')
+    if [ "$arena" -gt $budget ]; then
+      grep -q 'does not fit' refusal.txt || fail "$model at 0.$tenths: not refused"
+      [ "$bound" -gt $budget ] || fail "$model at 0.$tenths: refused, but the proven bound is $bound"
+      refused=yes
+    else
+      ! grep -q 'does not fit' refusal.txt || fail "$model at 0.$tenths: refused, but it fits"
+      [ $refused = no ] || fail "$model at 0.$tenths: fits, while more memory did not"
+      python3 -c "import sys; sys.exit(not $slower <= $time)" ||
+        fail "$model at 0.$tenths: faster ($time) than with more memory ($slower)"
+      slower=$time
+    fi
+  done
+done
+
+# --- what is refused says why
+model=char_gpt sizes=([char_gpt]="")
+sed -E 's/steps = [0-9]+/steps = 3/g' "$root/examples/char_gpt.graph" >char_gpt.graph
+expect_error 3 'does not fit 10.0 MiB' "$mltc" char_gpt.graph --memory-budget=10MiB -o no_trainer
+[ ! -e no_trainer ] || fail "a trainer that does not fit was built"
+for words in 'proven: whatever is computed again' 'for the whole run:' 'at the peak, kernel' \
+  'char_gpt.graph:[0-9]+' 'this would work: --memory-budget='; do
+  grep -qE -- "$words" err.txt || fail "the refusal lacks '$words': $(cat err.txt)"
+done
+enough=$(sed -n 's/.*--memory-budget=//p' err.txt)
+"$mltc" char_gpt.graph --memory-budget="$enough" --emit=plan >/dev/null || fail "what was said to work does not"
+expect_error 2 'a size is' "$mltc" char_gpt.graph --memory-budget=much
+expect_error 2 "did you mean 'sqrt'" "$mltc" char_gpt.graph --checkpoint=sqr
+
+# --- text
+# A step with kernels that run again is printed, read back, and compiled to the same plan.
+"$mltc" char_gpt.graph --checkpoint=sqrt --emit=ir >sqrt.ir
+grep -q ' again=' sqrt.ir || fail "the text does not say what runs again"
+"$mltc" sqrt.ir --emit=ir >again.ir
+same sqrt.ir again.ir "a step with kernels that run again, and what was read of it"
+"$mltc" char_gpt.graph --checkpoint=sqrt --emit=plan.json >graph.json
+"$mltc" sqrt.ir --emit=plan.json >text.json
+python3 - <<'EOT' || fail "the plan of the text is another one"
+import json
+a, b = (json.load(open(f)) for f in ("graph.json", "text.json"))
+assert a["totals"] == b["totals"], (a["totals"], b["totals"])
+assert [k["name"] for f in a["functions"] for k in f["kernels"]] == [k["name"] for f in b["functions"] for k in f["kernels"]]
+EOT
+# One that does something else than the kernel that it is said to run again is no step.
+sed -E '0,/again=/b; /^  kernel .* again=/,/^  }/ s/ = mul / = add /' sqrt.ir >broken.ir
+! cmp -s sqrt.ir broken.ir || fail "the test breaks nothing"
+expect_error 1 'does not compute what kernel' "$mltc" broken.ir --emit=ir
