@@ -53,15 +53,18 @@ static void choose_by_rule(replay *r, checkpoint_policy p, unsigned char *drop) 
 }
 
 // What takes no less memory than keeping everything is not worth its time.
-static void choose(replay *r, checkpoint_policy p, int64_t budget, unsigned char *drop) {
+static replay_steps choose(replay *r, checkpoint_policy p, int64_t budget) {
   if (p == CHECKPOINT_AUTO) {
-    checkpoint_auto(r, budget, drop);
-    return;
+    replay_steps steps = {0};
+    checkpoint_auto(r, budget, &steps);
+    return steps;
   }
+  unsigned char *drop = IR_NEW_ARRAY(r->arena, unsigned char, r->s->num_values + 1);
   int64_t keep_all = replay_try(r, drop).live_bytes;
   choose_by_rule(r, p, drop);
   if (replay_try(r, drop).live_bytes >= keep_all)
     memset(drop, REPLAY_KEEP, (size_t)r->s->num_values);
+  return replay_make_steps(r, r->arena, drop);
 }
 
 static bool checkpoint_func(ir_func *f, checkpoint_policy p, int64_t budget) {
@@ -69,9 +72,7 @@ static bool checkpoint_func(ir_func *f, checkpoint_policy p, int64_t budget) {
     return false;
   ir_arena *a = ir_arena_new();
   replay *r = replay_new(a, sched_new(a, f));
-  unsigned char *drop = IR_NEW_ARRAY(a, unsigned char, r->s->num_values + 1);
-  choose(r, p, budget, drop);
-  replay_steps steps = replay_make_steps(r, a, drop);
+  replay_steps steps = choose(r, p, budget);
   bool changed = steps.num > f->kernels.num;
   if (changed)
     replay_apply(r->s, &steps);

@@ -2,7 +2,7 @@
 // again instead: the policies of pass_checkpoint.
 //
 // A policy is a choice of values (`drop`, by value of the schedule) that are made again when the
-// backward pass needs them (replay.h). All policies are compared by what a choice really leads to: lives
+// backward pass needs them (replay.h), or a list of steps. All policies are compared by what a choice really leads to: lives
 // as the plan sees them, and seconds of cost.h.
 #ifndef PASSES_CHECKPOINT_H
 #define PASSES_CHECKPOINT_H
@@ -24,9 +24,18 @@ extern const char *const checkpoint_names[CHECKPOINT_NUM_POLICIES];
 void checkpoint_selective(replay *r, unsigned char *drop);
 void checkpoint_sqrt(replay *r, unsigned char *drop);
 void checkpoint_all(const replay *r, unsigned char *drop);
-// The choice that takes the least time of those found whose temporaries take at most `budget` bytes
-// once they are packed. False: none was found, and `drop` is the one that takes the fewest bytes.
-bool checkpoint_auto(replay *r, int64_t budget, unsigned char *drop);
+// The steps that take the least time of those found whose temporaries take at most `budget` bytes
+// once they are packed. False: none were found, and `out` are those that take the fewest bytes.
+bool checkpoint_auto(replay *r, int64_t budget, replay_steps *out);
+// The same among sequences of a chain of stages (chain.h). No steps: the forward pass is no chain.
+bool checkpoint_chain(replay *r, int64_t budget, replay_steps *out);
+
+// Places for cuts behind which one value goes on.
+typedef struct checkpoint_cut {
+  int kernel, value; // the last kernel before it
+} checkpoint_cut;
+typedef IR_VEC(checkpoint_cut) checkpoint_cuts;
+checkpoint_cuts checkpoint_find_cuts(const replay *r, ir_arena *a);
 
 // `sqrt` with a number of parts; and the number of places where cuts may be.
 typedef enum checkpoint_depth { // inside parts

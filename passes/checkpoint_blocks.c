@@ -22,6 +22,8 @@ typedef struct blocks {
   int *kernel; // kernels that the loss is made from, in order
   int num;
   int64_t *width;   // [place] bytes that go on behind it
+  int *crossing;    // [place] values that go on behind it
+  int64_t *which;   // [place] the sum of their numbers: the value itself where there is one
   double *made;     // [place] bytes made up to it
   int *last_reader; // [value] place of the last of these kernels that reads it, -1
   int *place;       // [kernel] -1: none of these
@@ -46,6 +48,17 @@ static void find_places(blocks *b) {
     }
 }
 
+// Value v goes on behind the places from .. to - 1.
+static void add_crossing(blocks *b, int v, int from, int to) {
+  int64_t bytes = b->r->s->values[v].bytes;
+  b->width[from] += bytes;
+  b->width[to] -= bytes;
+  b->crossing[from]++;
+  b->crossing[to]--;
+  b->which[from] += v;
+  b->which[to] -= v;
+}
+
 static void find_widths(blocks *b) {
   const sched *s = b->r->s;
   for (int p = 0; p < b->num; p++) {
@@ -53,14 +66,15 @@ static void find_widths(blocks *b) {
     b->made[p] = p ? b->made[p - 1] : 0;
     for (int v = k->first_value; v < k->first_value + k->num_values; v++) {
       b->made[p] += (double)s->values[v].bytes;
-      if (b->last_reader[v] <= p)
-        continue;
-      b->width[p] += s->values[v].bytes;
-      b->width[b->last_reader[v]] -= s->values[v].bytes;
+      if (b->last_reader[v] > p)
+        add_crossing(b, v, p, b->last_reader[v]);
     }
   }
-  for (int p = 1; p < b->num; p++)
+  for (int p = 1; p < b->num; p++) {
     b->width[p] += b->width[p - 1];
+    b->crossing[p] += b->crossing[p - 1];
+    b->which[p] += b->which[p - 1];
+  }
 }
 
 static bool may_cut(const blocks *b, int p) {
@@ -76,6 +90,8 @@ static blocks find_blocks(ir_arena *a, const replay *r) {
   b.place = IR_NEW_ARRAY(a, int, r->s->num_kernels + 1);
   b.last_reader = IR_NEW_ARRAY(a, int, r->s->num_values + 1);
   b.width = IR_NEW_ARRAY(a, int64_t, r->s->num_kernels + 1);
+  b.crossing = IR_NEW_ARRAY(a, int, r->s->num_kernels + 1);
+  b.which = IR_NEW_ARRAY(a, int64_t, r->s->num_kernels + 1);
   b.made = IR_NEW_ARRAY(a, double, r->s->num_kernels + 1);
   find_places(&b);
   find_widths(&b);
@@ -83,6 +99,18 @@ static blocks find_blocks(ir_arena *a, const replay *r) {
     if (may_cut(&b, p))
       IR_PUSH(a, b.cuts, p);
   return b;
+}
+
+checkpoint_cuts checkpoint_find_cuts(const replay *r, ir_arena *a) {
+  blocks b = find_blocks(a, r);
+  checkpoint_cuts out = {0};
+  for (size_t i = 0; i < b.cuts.num; i++) {
+    int p = b.cuts.at[i];
+    checkpoint_cut cut = {b.kernel[p], (int)b.which[p]};
+    if (b.crossing[p] == 1)
+      IR_PUSH(a, out, cut);
+  }
+  return out;
 }
 
 // The value that place p makes is needed behind place `cut`, too.

@@ -5,6 +5,8 @@
 // within the budget, the dearest for its bytes first: whole ranges while that goes, else their
 // halves. What takes the least time wins, if its temporaries fit once they are really packed.
 //
+// Where the forward pass is a chain of stages, the sequence of checkpoint_chain.c is weighed against that.
+//
 // The other way around, dropping values one by one, was left: dropping one alone often saves
 // nothing, as what it is made from must be kept instead; what can be dropped together is only seen
 // from the side where all is dropped.
@@ -276,20 +278,34 @@ static void squeeze(search *s) {
     trim_start(s, 0);
 }
 
-bool checkpoint_auto(replay *r, int64_t budget, unsigned char *drop) {
-  size_t n = (size_t)r->s->num_values + 1;
+static bool search_values(search *s) {
+  size_t n = (size_t)s->r->s->num_values + 1;
+  s->start = IR_NEW_ARRAY(s->arena, unsigned char, n);
+  s->x = IR_NEW_ARRAY(s->arena, unsigned char, n);
+  s->best = IR_NEW_ARRAY(s->arena, unsigned char, n);
+  s->best_start = IR_NEW_ARRAY(s->arena, unsigned char, n);
+  s->least = IR_NEW_ARRAY(s->arena, unsigned char, n);
+  s->least_outcome.live_bytes = INT64_MAX;
+  look_at_all(s);
+  if (!s->found)
+    squeeze(s);
+  if (s->found)
+    shake_best(s);
+  return s->found;
+}
+
+bool checkpoint_auto(replay *r, int64_t budget, replay_steps *out) {
   search s = {.r = r, .arena = r->arena, .budget = budget};
-  s.start = IR_NEW_ARRAY(r->arena, unsigned char, n);
-  s.x = IR_NEW_ARRAY(r->arena, unsigned char, n);
-  s.best = IR_NEW_ARRAY(r->arena, unsigned char, n);
-  s.best_start = IR_NEW_ARRAY(r->arena, unsigned char, n);
-  s.least = IR_NEW_ARRAY(r->arena, unsigned char, n);
-  s.least_outcome.live_bytes = INT64_MAX;
-  look_at_all(&s);
-  if (!s.found)
-    squeeze(&s);
-  if (s.found)
-    shake_best(&s);
-  copy_choice(&s, drop, s.found ? s.best : s.least);
-  return s.found;
+  bool found = search_values(&s);
+  *out = replay_make_steps(r, r->arena, found ? s.best : s.least);
+  replay_outcome values = replay_weigh(r, out);
+  if (values.num_again == 0)
+    return found;
+  replay_steps steps = {0};
+  bool chain_found = checkpoint_chain(r, budget, &steps);
+  replay_outcome chain = replay_weigh(r, &steps);
+  if (chain_found ? !found || chain.seconds < values.seconds
+                  : !found && chain.live_bytes < values.live_bytes)
+    *out = steps;
+  return found || chain_found;
 }

@@ -137,22 +137,27 @@ replay_steps replay_make_steps(const replay *r, ir_arena *a, const unsigned char
 }
 
 // --- what they lead to ---------------------------------------------------------------------------
+replay_outcome replay_weigh(replay *r, const replay_steps *steps) {
+  r->tried += steps->num ? (int64_t)steps->num : r->s->num_kernels * REPLAY_MAX_TIMES;
+  if (steps->num == 0 && r->s->num_kernels > 0)
+    return (replay_outcome){.live_bytes = INT64_MAX};
+  ir_arena *a = ir_arena_new();
+  sched_lives l = sched_find_lives(r->s, a, steps->at, steps->num);
+  replay_outcome out = {.num_again = (int)steps->num - r->s->num_kernels};
+  out.live_bytes = sched_live_bytes(&l, steps->num, IR_NEW_ARRAY(a, int64_t, steps->num + 1));
+  bool *ran = IR_NEW_ARRAY(a, bool, r->s->num_kernels + 1);
+  for (size_t t = 0; t < steps->num; t++) {
+    out.seconds += ran[steps->at[t]] ? r->seconds[steps->at[t]] : 0;
+    ran[steps->at[t]] = true;
+  }
+  ir_arena_free(a);
+  return out;
+}
+
 replay_outcome replay_try(replay *r, const unsigned char *drop) {
   ir_arena *a = ir_arena_new();
   replay_steps steps = replay_make_steps(r, a, drop);
-  r->tried += steps.num ? (int64_t)steps.num : r->s->num_kernels * REPLAY_MAX_TIMES;
-  if (steps.num == 0 && r->s->num_kernels > 0) {
-    ir_arena_free(a);
-    return (replay_outcome){.live_bytes = INT64_MAX};
-  }
-  sched_lives l = sched_find_lives(r->s, a, steps.at, steps.num);
-  replay_outcome out = {.num_again = (int)steps.num - r->s->num_kernels};
-  out.live_bytes = sched_live_bytes(&l, steps.num, IR_NEW_ARRAY(a, int64_t, steps.num + 1));
-  bool *ran = IR_NEW_ARRAY(a, bool, r->s->num_kernels + 1);
-  for (size_t t = 0; t < steps.num; t++) {
-    out.seconds += ran[steps.at[t]] ? r->seconds[steps.at[t]] : 0;
-    ran[steps.at[t]] = true;
-  }
+  replay_outcome out = replay_weigh(r, &steps);
   ir_arena_free(a);
   return out;
 }

@@ -30,7 +30,7 @@ typedef struct replay {
 
 replay *replay_new(ir_arena *a, sched *s);
 
-// What a choice of values leads to.
+// What steps, or a choice of values, lead to.
 typedef struct replay_outcome {
   double seconds;     // that running kernels again takes
   int num_again;      // steps that run a kernel again
@@ -41,7 +41,8 @@ typedef struct replay_outcome {
 // are allocated in `a`; there are none when they would be more than REPLAY_MAX_TIMES those of one run.
 enum { REPLAY_MAX_TIMES = 8 };
 replay_steps replay_make_steps(const replay *r, ir_arena *a, const unsigned char *drop);
-replay_outcome replay_try(replay *r, const unsigned char *drop);
+replay_outcome replay_weigh(replay *r, const replay_steps *steps);
+replay_outcome replay_try(replay *r, const unsigned char *drop); // of the steps it leads to
 // The bytes that these steps' temporaries take once they are packed.
 int64_t replay_arena_bytes(const replay *r, const replay_steps *steps);
 
