@@ -41,6 +41,7 @@ typedef struct dom_work {
   dom_member *m;
   size_t num;
   ir_node *anchor;
+  dom_member *seed; // its dimensions were the first axes
   int num_axes;
   int64_t size[DOM_MAX_AXES];
   bool reduced[DOM_MAX_AXES];

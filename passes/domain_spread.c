@@ -8,7 +8,8 @@
 //
 // Downwards (user to operand) every edge is checked, too: two maps for one member are a conflict.
 // Upwards, a map is only taken where there is none; what a broadcast hides is guessed. A reduction
-// of which only the result is known gets its reduced axes when nothing else moves.
+// of which only the result is known gets its reduced axes when nothing else moves; after that, members
+// that no edge leads to get the map of the seed.
 #include "passes/domain_parts.h"
 
 // --- reductions --------------------------------------------------------------------------------
@@ -159,6 +160,28 @@ static bool guess_one(dom_work *w, bool create) {
   return false;
 }
 
+static const ir_type *own_type(const ir_node *n) {
+  return dom_is_reduce(n) ? &n->in[0]->type : &n->type;
+}
+
+// Members that no edge leads to, like the mask of a dropout whose other half another kernel has taken
+// over: where they have the shape of the seed, they have its map.
+static bool guess_apart(dom_work *w) {
+  const dom_map *map = dom_is_reduce(w->seed->n) ? &w->seed->in : &w->seed->out;
+  for (size_t i = w->num; i-- > 0;) {
+    dom_member *m = &w->m[i];
+    if (m->out.known || m->in.known || !ir_same_shape(own_type(m->n), own_type(w->seed->n)))
+      continue;
+    if (!dom_is_reduce(m->n)) {
+      m->out = *map;
+      return true;
+    }
+    m->in = *map;
+    return settle_reduce(w, m);
+  }
+  return false;
+}
+
 bool dom_spread(dom_work *w) {
   size_t want = w->num, known = 0;
   for (size_t i = 0; i < w->num; i++)
@@ -174,7 +197,7 @@ bool dom_spread(dom_work *w) {
     size_t now = num_known(w);
     if (now == want && now == known)
       return true; // one quiet round: every edge has been checked with final maps
-    if (now == known && !guess_one(w, false) && !guess_one(w, true))
+    if (now == known && !guess_one(w, false) && !guess_one(w, true) && !guess_apart(w))
       return false;
     known = now;
   }
@@ -182,7 +205,7 @@ bool dom_spread(dom_work *w) {
 
 // --- the first axes ----------------------------------------------------------------------------
 static int64_t own_elements(const ir_node *n) {
-  return ir_elements(dom_is_reduce(n) ? &n->in[0]->type : &n->type);
+  return ir_elements(own_type(n));
 }
 
 void dom_seed_axes(dom_work *w) {
@@ -192,7 +215,8 @@ void dom_seed_axes(dom_work *w) {
       seed = &w->m[i];
   if (w->anchor)
     seed = dom_member_of(w, w->anchor);
-  const ir_type *t = dom_is_reduce(seed->n) ? &seed->n->in[0]->type : &seed->n->type;
+  const ir_type *t = own_type(seed->n);
+  w->seed = seed;
   dom_map map = {.known = true};
   for (int d = 0; d < t->rank; d++) {
     if (t->dims[d] == 1)

@@ -1,0 +1,183 @@
+// test_replay.c: whatever is computed again, and for whatever budget: the step gives the same
+// numbers, the IR verifies, the plan holds, its temporaries are those that the search has counted, and
+// take no more memory than keeping everything (or than the budget, where it is met).
+#include "passes/checkpoint.h"
+#include "passes/plan.h"
+#include "support_frontend.h"
+#include "support_passes.h"
+
+#include <string.h>
+
+typedef struct subject {
+  ir_arena *a;
+  const ir_module *kept; // all kernels, nothing computed again
+  plan *plan;
+  test_values values;
+  const char *what;
+} subject;
+
+static void check_plan_holds(const subject *s, ir_module *m, const plan *p, const char *how) {
+  ir_buf faults = ir_buf_new(s->a);
+  CHECK(plan_check(p, m, &faults) == 0, "%s, %s: %s", s->what, how, ir_buf_str(&faults));
+}
+
+static int count_clones(const ir_module *m) {
+  int num = 0;
+  for (size_t i = 0; i < m->funcs.num; i++)
+    for (size_t k = 0; k < m->funcs.at[i]->kernels.num; k++)
+      num += m->funcs.at[i]->kernels.at[k]->clone_of != NULL;
+  return num;
+}
+
+// Applies the policy that `m` is configured for. Returns the plan.
+static plan *apply(const subject *s, ir_module *m, const char *how) {
+  ir_diags *d = diag_new(s->a);
+  pass_run_memory_pipeline(m, d, NULL);
+  CHECK(diag_num_errors(d) == 0, "%s, %s: errors", s->what, how);
+  support_verifies(m, s->what);
+  plan *p = plan_build(m);
+  check_plan_holds(s, m, p, how);
+  const char *where = "";
+  test_values v = test_run(s->a, m, "step", 7);
+  double off = test_difference(&s->values, &v, &where);
+  CHECK(off == 0, "%s, %s: %s differs by %g", s->what, how, where, off);
+  return p;
+}
+
+static int check_policy(const subject *s, checkpoint_policy policy) {
+  ir_module *m = ir_clone(s->kept);
+  ir_set_config(m, (ir_setting){"checkpoint", IR_SET_STR, 0, checkpoint_names[policy]});
+  plan *p = apply(s, m, checkpoint_names[policy]);
+  CHECK(p->bound_bytes <= s->plan->bound_bytes, "%s, %s: %lld bytes live, %lld with all kept",
+        s->what, checkpoint_names[policy], (long long)p->bound_bytes,
+        (long long)s->plan->bound_bytes);
+  return count_clones(m);
+}
+
+// True: it is met.
+static bool check_budget(const subject *s, int percent) {
+  ir_module *m = ir_clone(s->kept);
+  int64_t budget = s->plan->arena_bytes * percent / 100;
+  ir_set_config(m, (ir_setting){"memory_budget", IR_SET_NUM, (double)budget, NULL});
+  plan *p = apply(s, m, ir_format(s->a, "%d%%", percent));
+  CHECK(p->arena_bytes <= s->plan->arena_bytes, "%s, %d%%: more than with all kept", s->what,
+        percent);
+  return p->arena_bytes <= budget;
+}
+
+// Kernels that were computed again; budgets that were met.
+typedef struct tally {
+  int clones, met;
+} tally;
+
+static void check_module(ir_arena *a, ir_module *m, const char *what, tally *t) {
+  CHECK(pass_run_pipeline(m, diag_new(a), NULL), "%s: the passes report errors", what);
+  subject s = {.a = a, .kept = m, .what = what};
+  s.plan = plan_build(ir_clone(m));
+  s.values = test_run(a, m, "step", 7);
+  for (checkpoint_policy p = CHECKPOINT_NONE; p < CHECKPOINT_AUTO; p++)
+    t->clones += check_policy(&s, p);
+  static const int percents[] = {100, 90, 70, 50, 30};
+  for (size_t i = 0; i < sizeof percents / sizeof *percents; i++)
+    t->met += check_budget(&s, percents[i]);
+}
+
+static ir_module *deep(ir_arena *a, const char *layer) {
+  return support_graph(a, ir_format(a,
+                                    "block layer(x: f[b,d]) -> f[b,d] {\n"
+                                    "  %s\n"
+                                    "}\n"
+                                    "model m(x: f32[96,16], y: f32[96,16]) {\n"
+                                    "  repeat i in 12 { x = layer(x) }\n"
+                                    "  loss mse(rmsnorm(x), y)\n"
+                                    "}\n"
+                                    "data { train = npy(\"x.npy\", \"y.npy\") }\n"
+                                    "optim { adam(0.1), clip = 1.0 }\n"
+                                    "train { steps = 1 }\n",
+                                    layer));
+}
+
+static void check_networks(void) {
+  static const char *const layers[] = {
+      "return tanh(linear(x, d))",
+      "return x + linear(gelu(linear(layernorm(x), 2*d)), d)",
+      "return x + dropout(linear(relu(batchnorm(linear(x, d))), d), 0.2)",
+  };
+  for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+    ir_arena *a = ir_arena_new();
+    tally t = {0};
+    check_module(a, deep(a, layers[i]), layers[i], &t);
+    CHECK(t.clones > 0 && t.met >= 2, "%s: %d kernels computed again, %d budgets met", layers[i],
+          t.clones, t.met);
+    ir_arena_free(a);
+  }
+}
+
+static void check_random(void) {
+  tally t = {0};
+  for (uint64_t seed = 0; seed < 40; seed++) {
+    ir_arena *a = ir_arena_new();
+    ir_random_options o = {
+        .seed = seed, .num_nodes = 60, .differentiable = true, .networks = seed % 2 == 0};
+    check_module(a, ir_random_module(a, o), ir_format(a, "random module %d", (int)seed), &t);
+    ir_arena_free(a);
+  }
+  CHECK(t.clones > 40, "only %d kernels of random modules were computed again", t.clones);
+}
+
+// What the search counts is what the plan has: bytes, and order.
+static void check_counts(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = deep(a, "return x + linear(gelu(linear(layernorm(x), 2*d)), d)");
+  CHECK(pass_run_pipeline(m, diag_new(a), NULL), "the passes report errors");
+  ir_func *f = ir_find_func(m, "step");
+  replay *r = replay_new(a, sched_new(a, f));
+  unsigned char *drop = IR_NEW_ARRAY(a, unsigned char, r->s->num_values + 1);
+  checkpoint_parts(r, 3, true, CHECKPOINT_ALWAYS, drop);
+  replay_steps steps = replay_make_steps(r, a, drop);
+  CHECK(steps.num > f->kernels.num, "nothing is computed again");
+  int64_t live = replay_try(r, drop).live_bytes, packed = replay_arena_bytes(r, &steps);
+  size_t num = steps.num;
+  replay_apply(r->s, &steps);
+  CHECK(f->kernels.num == num, "%zu kernels for %zu steps", f->kernels.num, num);
+  plan *p = plan_build(m);
+  int64_t whole_run = plan_whole_run_bytes(m);
+  CHECK(p->bound_bytes == whole_run + live, "%lld bytes live in the plan, counted %lld",
+        (long long)(p->bound_bytes - whole_run), (long long)live);
+  CHECK(p->arena_bytes == whole_run + packed, "%lld bytes packed in the plan, counted %lld",
+        (long long)(p->arena_bytes - whole_run), (long long)packed);
+  ir_arena_free(a);
+}
+
+// Its own kernels only, and in its place: another member, or an operand of another place, is a fault.
+static void check_clones_are_verified(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = deep(a, "return x + linear(gelu(linear(layernorm(x), 2*d)), d)");
+  CHECK(pass_run_pipeline(m, diag_new(a), NULL), "the passes report errors");
+  ir_set_config(m, (ir_setting){"checkpoint", IR_SET_STR, 0, "sqrt"});
+  CHECK(pass_run_memory_pipeline(m, diag_new(a), NULL), "the passes report errors");
+  ir_func *f = ir_find_func(m, "step");
+  ir_kernel *clone = NULL;
+  for (size_t i = 0; i < f->kernels.num; i++)
+    if (f->kernels.at[i]->clone_of)
+      clone = f->kernels.at[i];
+  CHECK(clone != NULL, "nothing is computed again");
+  const ir_kernel *first = clone ? clone->clone_of : NULL;
+  ir_buf faults = ir_buf_new(a);
+  for (size_t i = 0; clone && i < f->kernels.num; i++)
+    if (f->kernels.at[i] != first && !f->kernels.at[i]->clone_of &&
+        f->kernels.at[i]->id < clone->id) {
+      clone->clone_of = f->kernels.at[i];
+      CHECK(ir_verify(m, &faults) > 0, "a clone of '%s' passes for one of '%s'", first->name,
+            f->kernels.at[i]->name);
+    }
+  ir_arena_free(a);
+}
+
+int main(void) {
+  check_networks();
+  check_random();
+  check_counts();
+  check_clones_are_verified();
+  return test_report("test_replay");
+}
