@@ -3,7 +3,7 @@
 //   cpu_matmul.c       glue: dom_matmul + epilogue -> mm_problem; the family's two functions
 //   cpu_matmul_plan.c  decisions: register tile, task grid, what is packed, splits of K
 //   cpu_matmul_pack.c  text: copying panels of a and b into the order in which tiles read them
-//   cpu_matmul_tile.c  text: the register tile, the only hot loop
+//   cpu_matmul_tile.c  text: the register tile, the only hot loop, and which one a place has
 //   cpu_matmul_core.c  text: tasks and phases around the tile
 //   cpu_matmul_band.c  masks: which steps of k a tile needs, by the bands of its operands
 //
@@ -80,9 +80,11 @@ typedef struct mm_plan {
   int64_t group_rows, group_cols; // task grid over the tiles of one batch item
   int64_t block_rows, block_cols; // tiles that a task visits before it moves on
   mm_access a, b;
-  int64_t b_offset; // of b's panels in the workspace, elements
-  int64_t k_block;  // length of a piece of k; k when it is in one piece
+  bool a_stays, b_stays; // all of it in a thread's caches, from its first task on
+  int64_t b_offset;      // of b's panels in the workspace, elements
+  int64_t k_block;       // length of a piece of k; k when it is in one piece
   int64_t k_blocks;
+  bool walks;      // rows of a are read from end to end, a few at a time: pieces of k
   bool split_k;    // pieces of k are tasks of their own, summed by a last phase
   int64_t a_pitch; // packed a is rows of k, this far apart; 0: steps of k, mr elements each
   int64_t a_pack_tasks, b_pack_tasks; // of phase 0, per batch item
@@ -150,8 +152,10 @@ int64_t mm_b_k_stride(const mm_text *t, bool tail);
 bool mm_packs_tail(const mm_plan *plan);
 // True when a tile of this width writes its sums straight to the output.
 bool mm_stores_plain(const mm_text *t, bool tail_cols);
-// Tiles are told where the next ones begin (next_a, next_b), and ask for their memory.
+// Some tiles are told where the next ones begin (next_a, next_b), and ask for their memory.
 bool mm_looks_ahead(const mm_text *t);
+// Sums wait in memory between pieces of k.
+bool mm_pieces_wait(const mm_plan *plan);
 // Tiles are told which steps of k to take: pieces of k, or bands.
 bool mm_counts_steps(const mm_text *t);
 // The bands of the transposed problem, c^T = b^T a^T.
@@ -162,6 +166,7 @@ double mm_band_share(const mm_problem *p, int64_t mr, int64_t nr);
 void mm_emit_span(const mm_text *t);
 // Works out which steps a visited tile takes; gives the arguments that tell it so: ", from, count".
 const char *mm_emit_steps(const mm_text *t, const char *indent);
+// Prints the tiles, and NAME_tile, which calls the one for a place.
 void mm_emit_tiles(const mm_text *t);
 void mm_emit_packing(const mm_text *t);
 

@@ -8,21 +8,11 @@
 // to NAME_finish: the epilogue is printed once, not once per register.
 #include "codegen/cpu_matmul.h"
 
-static bool pieces_wait(const mm_plan *plan) {
-  return plan->k_blocks > 1 && !plan->split_k;
-}
-
 // A tile of fewer steps is done before the memory would be there.
 enum { MIN_FETCH_K = 48 };
 
 static bool needs_finish(const mm_text *t) {
   return !mm_stores_plain(t, false) || (t->plan->tail_cols && !mm_stores_plain(t, true));
-}
-
-bool mm_looks_ahead(const mm_text *t) {
-  // Windows overlap: the next rows are there, for the most part, and prefetching takes the loads'
-  // ports.
-  return t->plan->k_blocks == 1 && !mm_a_has_runs(t);
 }
 
 // Where the next tile's rows of a begin.
@@ -38,73 +28,6 @@ static const char *next_rows(const mm_text *t) {
 // From a tile's columns of b to those of the next one.
 static int64_t mm_b_tile_step(const mm_text *t) {
   return t->plan->b == MM_DIRECT ? t->plan->nr : t->plan->b_panel;
-}
-
-// --- the tile for a place ---------------------------------------------------------------------
-
-static void emit_tile_call(const mm_text *t, bool tail_rows, bool tail_cols) {
-  const mm_plan *plan = t->plan;
-  ir_buf_printf(t->out, "%s_tile_%dx%d%s(", t->name, tail_rows ? plan->tail_rows : plan->mr,
-                tail_cols ? plan->tail_nv : plan->nv, tail_cols ? "_tail" : "");
-  long long a_k = (long long)mm_a_k_stride(t), b_k = (long long)mm_b_k_stride(t, tail_cols);
-  if (!mm_counts_steps(t)) {
-    ir_buf_printf(t->out, "a, b, c%s);\n", mm_looks_ahead(t) ? ", next_a, next_b" : "");
-    return;
-  }
-  bool runs = mm_a_has_runs(t); // those find their own place in a
-  const char *a = runs ? "" : ir_format(t->p->arena, " + k * %lld", a_k);
-  ir_buf_printf(t->out, "a%s, b + k * %lld, c", a, b_k);
-  if (mm_looks_ahead(t))
-    ir_buf_printf(t->out, ", next_a%s, next_b + k * %lld", a, b_k);
-  ir_buf_printf(t->out, "%s, steps%s);\n", runs ? ", k" : "", pieces_wait(plan) ? ", more" : "");
-}
-
-static void emit_rows_choice(const mm_text *t, const char *indent, bool tail_cols) {
-  const mm_plan *plan = t->plan;
-  bool full = t->p->m >= plan->mr, tail = plan->tail_rows > 0;
-  if (full && tail)
-    ir_buf_printf(t->out, "%sif (row < ROW_TILES - 1)\n  ", indent);
-  if (full) {
-    ir_buf_puts(t->out, indent);
-    emit_tile_call(t, false, tail_cols);
-  }
-  if (full && tail)
-    ir_buf_printf(t->out, "%selse\n  ", indent);
-  if (tail) {
-    ir_buf_puts(t->out, indent);
-    emit_tile_call(t, true, tail_cols);
-  }
-}
-
-// The tile function for a place: edges have their own.
-static void emit_tile_choice(const mm_text *t) {
-  const mm_plan *plan = t->plan;
-  const char *c = t->p->ctype;
-  bool full = t->p->n >= plan->nr, tail = plan->tail_cols > 0;
-  ir_buf_printf(
-      t->out,
-      "static inline void %s_tile(const %s *a, const %s *b, %s *c%s, int64_t row, int64_t col%s) "
-      "{\n"
-      "  enum { ROW_TILES = %lld, COL_TILES = %lld };\n"
-      "  (void)row, (void)col;\n",
-      t->name, c, c, c,
-      mm_looks_ahead(t) ? ir_format(t->p->arena, ", const %s *next_a, const %s *next_b", c, c) : "",
-      mm_counts_steps(t) ? ir_format(t->p->arena, ", int64_t k, int64_t steps%s",
-                                     pieces_wait(plan) ? ", int more" : "")
-                         : "",
-      (long long)plan->row_tiles, (long long)plan->col_tiles);
-  if (full && tail)
-    ir_buf_puts(t->out, "  if (col < COL_TILES - 1) {\n");
-  const char *indent = full && tail ? "    " : "  ";
-  if (full)
-    emit_rows_choice(t, indent, false);
-  if (full && tail)
-    ir_buf_puts(t->out, "  } else {\n");
-  if (tail)
-    emit_rows_choice(t, indent, true);
-  if (full && tail)
-    ir_buf_puts(t->out, "  }\n");
-  ir_buf_puts(t->out, "}\n\n");
 }
 
 // --- constants and pointers ---------------------------------------------------------------------
@@ -219,7 +142,7 @@ static void emit_task_buffers(const mm_text *t) {
   if (needs_finish(t) && !plan->split_k)
     ir_buf_printf(t->out, "  %s sums[%lld] __attribute__((aligned(64)));\n", c,
                   (long long)(plan->mr * plan->nr *
-                                  (pieces_wait(plan) ? plan->block_rows * plan->block_cols : 1) +
+                                  (mm_pieces_wait(plan) ? plan->block_rows * plan->block_cols : 1) +
                               plan->lanes)); // the last row, too, may be read in full vectors
 }
 
@@ -254,7 +177,7 @@ static void emit_b_pointer(const mm_text *t) {
 }
 
 static const char *waiting_place(const mm_text *t) {
-  return pieces_wait(t->plan)
+  return mm_pieces_wait(t->plan)
              ? ir_format(t->p->arena,
                          "sums + ((row - row_block) * %lld + col - col_block) * (MR * NR)",
                          (long long)t->plan->block_cols)
@@ -287,7 +210,7 @@ static void emit_finish_call(const mm_text *t, const char *indent) {
   if (!needs_finish(t) || t->plan->split_k)
     return;
   ir_buf_puts(t->out, indent);
-  const char *last_piece = pieces_wait(t->plan) ? "k + steps == K" : NULL;
+  const char *last_piece = mm_pieces_wait(t->plan) ? "k + steps == K" : NULL;
   const char *ragged =
       mm_stores_plain(t, false) && t->p->n >= t->plan->nr ? "col == COL_TILES - 1" : NULL;
   if (last_piece || ragged)
@@ -297,6 +220,24 @@ static void emit_finish_call(const mm_text *t, const char *indent) {
                 "%s_finish(args, c, NR, batch, row * MR, M - row * MR < MR ? M - row * MR : MR,\n"
                 "%s    col * NR, N - col * NR < NR ? N - col * NR : NR);\n",
                 t->name, indent);
+}
+
+// Panels of b are new to a thread's caches in the first rows of a block, if it has not packed them
+// itself; the next rows of a are asked for once, in the last column. What all tasks read and the caches
+// keep is new in a thread's first task.
+static void emit_next(const mm_text *t, const char *indent) {
+  const mm_plan *plan = t->plan;
+  long long step = (long long)mm_b_tile_step(t);
+  ir_buf_printf(t->out,
+                "%sconst %s *next_a = %s, *next_b = col + 1 < col_stop ? b + %lld : b - "
+                "(col - col_block) * %lld;\n",
+                indent, t->p->ctype, next_rows(t), step, step);
+  ir_buf_printf(t->out, "%sconst int new_a = col + 1 == col_stop%s", indent,
+                plan->a_stays ? " && first" : "");
+  if (plan->b == MM_LOCAL)
+    ir_buf_puts(t->out, ", new_b = 0;\n");
+  else
+    ir_buf_printf(t->out, ", new_b = row == row_block%s;\n", plan->b_stays ? " && first" : "");
 }
 
 static void emit_visit(const mm_text *t, const char *indent) {
@@ -311,14 +252,10 @@ static void emit_visit(const mm_text *t, const char *indent) {
                   "NR);\n",
                   indent, t->name);
   if (mm_looks_ahead(t))
-    ir_buf_printf(t->out,
-                  "%sconst %s *next_a = %s, *next_b = col + 1 < col_stop ? b + %lld : b - "
-                  "(col - col_block) * %lld;\n",
-                  indent, t->p->ctype, next_rows(t), (long long)mm_b_tile_step(t),
-                  (long long)mm_b_tile_step(t));
+    emit_next(t, indent);
   const char *steps = mm_emit_steps(t, indent);
   ir_buf_printf(t->out, "%s%s_tile(a, b, c%s, row, col%s);\n", indent, t->name,
-                mm_looks_ahead(t) ? ", next_a, next_b" : "", steps);
+                mm_looks_ahead(t) ? ", next_a, next_b, new_a || new_b" : "", steps);
   emit_finish_call(t, indent);
 }
 
@@ -354,8 +291,8 @@ static void emit_task_loops(const mm_text *t) {
       "    for (int64_t row_block = row_begin; row_block < row_end; row_block += %lld) {\n"
       "      const int64_t row_stop = row_end - row_block < %lld ? row_end : row_block + %lld;\n",
       br, br, br);
-  const char *in = pieces_wait(plan) ? "        " : "      ";
-  if (pieces_wait(plan))
+  const char *in = mm_pieces_wait(plan) ? "        " : "      ";
+  if (mm_pieces_wait(plan))
     ir_buf_printf(t->out,
                   "      for (int64_t k = 0; k < K; k += %lld) {\n"
                   "        const int64_t steps = K - k < %lld ? K - k : %lld;\n",
@@ -366,7 +303,7 @@ static void emit_task_loops(const mm_text *t) {
                 in, in);
   emit_visit(t, ir_format(t->p->arena, "%s    ", in));
   ir_buf_printf(t->out, "%s  }\n", in);
-  if (pieces_wait(plan))
+  if (mm_pieces_wait(plan))
     ir_buf_puts(t->out, "      }\n");
   ir_buf_puts(t->out, "    }\n  }\n");
 }
@@ -376,12 +313,12 @@ static void emit_group(const mm_text *t) {
   ir_buf_printf(t->out,
                 "// The tiles of rows [row_begin, row_end) and columns [col_begin, col_end).\n"
                 "static void %s_group(char *const *args, int64_t batch, int64_t row_begin, int64_t "
-                "row_end,\n    int64_t col_begin, int64_t col_end%s) {\n",
+                "row_end,\n    int64_t col_begin, int64_t col_end, int first%s) {\n",
                 t->name, plan->split_k ? ", int64_t piece" : "");
   emit_constants(t);
   if (plan->k_blocks > 1)
     ir_buf_printf(t->out, "  enum { K = %lld };\n", (long long)t->p->k);
-  ir_buf_puts(t->out, "  (void)batch;\n");
+  ir_buf_puts(t->out, "  (void)batch, (void)first;\n");
   if (plan->a != MM_SHARED) {
     ir_buf_puts(t->out, "  ");
     emit_operand(t, "a_all", &t->p->a, "const ");
@@ -431,7 +368,8 @@ static void emit_compute_phase(const mm_text *t, int phase) {
                 "    const int64_t batch = task / (PIECES * GROUP_COLS * GROUP_ROWS);\n"
                 "    %s_group(args, batch, row * ROW_TILES / GROUP_ROWS, (row + 1) * ROW_TILES / "
                 "GROUP_ROWS,\n"
-                "        col * COL_TILES / GROUP_COLS, (col + 1) * COL_TILES / GROUP_COLS%s);\n"
+                "        col * COL_TILES / GROUP_COLS, (col + 1) * COL_TILES / GROUP_COLS, task == "
+                "begin%s);\n"
                 "  }\n}\n\n",
                 t->name, plan->split_k ? ", task % PIECES" : "");
 }
@@ -499,7 +437,6 @@ void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf 
   if (p->emit_fetch && plan->k_blocks == 1 && p->k >= MIN_FETCH_K)
     t.fetches = p->emit_fetch(p, p->data, name, plan->nr, out);
   mm_emit_tiles(&t);
-  emit_tile_choice(&t);
   if (p->bands.limited)
     mm_emit_span(&t);
   mm_emit_packing(&t);

@@ -8,6 +8,7 @@
 #include "codegen/cpu_matmul.h"
 
 enum {
+  LINE = 64,
   MAX_VECTORS = 6, // widest tile
   MAX_GROUPS = 48, // of one axis of the task grid
   FEW_TILES = 64,
@@ -17,6 +18,8 @@ enum {
   LOCAL_BYTES = 196608, // all stack buffers of a task
   SUMS_BYTES = 131072,  // sums that wait for the next piece of k
   MAX_SLICES = 32,      // of k, when a team packs an operand
+  WALKED_STEPS = 16,    // rows that a processor's prefetchers follow at a time
+  LEAST_WALKED = 8,     // tiles side by side
 };
 static const double BARRIER_CYCLES = 3000, TASK_CYCLES = 60;
 // Tiles this much worse than the best are considered for what their grid may gain: when operands
@@ -30,49 +33,13 @@ static const double RUN_CYCLES = 16;
 // time come from beyond it (another thread wrote them, or they were driven out), and looking ahead
 // hides but part of the way; then tasks find them again.
 static const double FIRST_COST = 0.08, AGAIN_COST = 0.02;
+// Cycles per step of k of a tile that reads panels in place, line after line far apart, where they do not
+// stay in the first cache: no prefetcher of the processor sees what comes next.
+static const double APART_A = 2.0, APART_B = 0.35; // of b: each vector
 // Of others: rows of a arrive while tiles are computed; the first tile of a panel of b waits.
 static const double STREAM_COST = 0.02, FAR_COST = 0.2;
-
-mm_axes mm_simplify(const mm_axes *axes) {
-  mm_axes r = {0};
-  for (int i = 0; i < axes->num; i++) {
-    if (axes->size[i] == 1)
-      continue;
-    int last = r.num - 1;
-    if (r.num && r.stride[last] == axes->size[i] * axes->stride[i]) {
-      r.size[last] *= axes->size[i];
-      r.stride[last] = axes->stride[i];
-      continue;
-    }
-    r.size[r.num] = axes->size[i];
-    r.stride[r.num++] = axes->stride[i];
-  }
-  return r;
-}
-
-bool mm_is_flat(const mm_axes *axes, int64_t *stride) {
-  *stride = axes->num ? axes->stride[axes->num - 1] : 0;
-  return axes->num <= 1;
-}
-
-const char *mm_offset(ir_arena *arena, const mm_axes *axes, const char *index) {
-  if (axes->num == 0)
-    return "0";
-  ir_buf text = ir_buf_new(arena);
-  int64_t below = 1; // elements of the parts after this one
-  for (int i = axes->num - 1; i >= 0; i--) {
-    ir_buf part = ir_buf_new(arena);
-    ir_buf_puts(&part, index);
-    if (below > 1)
-      ir_buf_printf(&part, " / %lld", (long long)below);
-    if (i > 0)
-      ir_buf_printf(&part, " %% %lld", (long long)axes->size[i]);
-    ir_buf_printf(&text, "%s%s * %lld", text.len ? " + " : "", ir_buf_str(&part),
-                  (long long)axes->stride[i]);
-    below *= axes->size[i];
-  }
-  return ir_buf_str(&text);
-}
+// Of rows that are walked: until a task's part of a row arrives.
+static const double NEW_RUN_CYCLES = 150;
 
 static double max2(double a, double b) {
   return a > b ? a : b;
@@ -105,6 +72,20 @@ static double tiling_cycles(const mm_problem *p, int lanes, int rows, int vector
   if (tail_rows && tail_vectors)
     total += tile_cycles(tail_rows, tail_vectors) + enter;
   return total;
+}
+
+// What reading operands where they lie costs a step: steps of k that are no neighbours.
+static double apart_a_cycles(const mm_problem *p, const mm_plan *g) {
+  int64_t stride;
+  if (g->walks || (mm_is_flat(&p->a.k, &stride) && stride == 1))
+    return 0;
+  int64_t step = LINE + (g->mr - 1) * p->elem_bytes; // bytes of the lines that a step touches
+  return g->k_block * step > p->target->l1_bytes ? APART_A : 0;
+}
+
+static double apart_b_cycles(const mm_problem *p, const mm_plan *g) {
+  bool some_stay = g->k_block * g->nr * p->elem_bytes <= 2 * p->target->l1_bytes;
+  return some_stay || p->n <= g->nr ? 0 : APART_B * g->nv;
 }
 
 static int64_t ways_of(const cg_target *t) { // a way of the first cache is a page
@@ -213,6 +194,18 @@ static void consider_split_k(const mm_problem *p, mm_plan *plan) {
   set_pieces(p, plan, pieces);
 }
 
+// One column of tiles takes each element of a once. Where a comes from memory and its rows are steps of
+// k, a tile that went through all of k would take a scrap of each row; so all tiles of a task take a few
+// rows, then the next few, and the rows are read from end to end. Sums wait meanwhile.
+static void consider_walking(const mm_problem *p, mm_plan *plan) {
+  int64_t x, k, bytes = p->batch * p->m * p->k * p->a.elem_bytes;
+  bool rows = mm_is_flat(&p->a.x, &x) && x == 1 && mm_is_flat(&p->a.k, &k) && !p->a.convert;
+  plan->walks = rows && plan->col_tiles == 1 && plan->row_tiles >= LEAST_WALKED && !plan->split_k &&
+                !p->bands.limited && bytes > p->target->l2_bytes && p->k >= 4 * WALKED_STEPS;
+  if (plan->walks)
+    set_pieces(p, plan, ir_ceil_div(p->k, WALKED_STEPS));
+}
+
 // The steps of k that an operand may be walked in place when each begins a line `stride` bytes
 // further on. Strides with a large power of two share few sets of the second cache, and tiles
 // want the lines again: measured, half of what the sets hold goes well for b; a quarter for a,
@@ -262,18 +255,22 @@ static bool k_in_runs(const mm_operand *o) {
   return last >= 0 && o->k.stride[last] == 1 && o->k.size[last] >= 8;
 }
 
-// Cycles to copy one element into a panel. One narrow panel of a wide matrix is read a piece of a
-// row at a time, which costs more than packing slices of all panels (MM_SHARED).
-static double pack_cost(const mm_operand *o, mm_access access) {
-  int64_t x, k;
-  bool x_flat = mm_is_flat(&o->x, &x), flat = mm_is_flat(&o->k, &k) && x_flat;
-  if (flat && x == 1)
-    return access == MM_SHARED ? 0.25 : 0.5;
-  return flat && k == 1 ? 0.4 : k_in_runs(o) ? 0.3 : 1.2;
-}
-
 static bool fits_cache(const mm_problem *p) {
   return p->batch * p->k * (p->m + p->n) * p->elem_bytes <= p->target->l2_bytes;
+}
+
+// Cycles to copy one element into a panel, of an operand in the second cache or beyond it. One narrow
+// panel of a wide matrix (MM_LOCAL) is read a piece of a row at a time, which costs more than packing
+// slices of all panels (MM_SHARED), by far where each piece comes from memory; but those go to memory
+// and back.
+static double pack_cost(const mm_problem *p, const mm_operand *o, mm_access access) {
+  int64_t x, k;
+  bool x_flat = mm_is_flat(&o->x, &x), flat = mm_is_flat(&o->k, &k) && x_flat;
+  bool shared = access == MM_SHARED, near = fits_cache(p);
+  if (flat && x == 1)
+    return shared ? (near ? 0.25 : 0.6) : near ? 0.5 : 2.5;
+  double copy = flat && k == 1 ? 0.4 : k_in_runs(o) ? 0.3 : 1.2;
+  return copy + (shared && !near ? 0.2 : 0);
 }
 
 // Cycles that a thread of a team waits for operands. Its tasks are neighbours: `n` of them lie in
@@ -283,6 +280,8 @@ static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t task
   double rows = (double)(ir_ceil_div(g->row_tiles, g->group_rows) * g->mr);
   double cols = (double)(ir_ceil_div(g->col_tiles, g->group_cols) * g->nr);
   double step = (double)(p->k * p->elem_bytes); // bytes of one row of a, one column of b
+  if (g->walks)
+    return (double)(n * p->k) * NEW_RUN_CYCLES;
   if (!fits_cache(p))
     return step * (double)n * (cols * FAR_COST + rows * STREAM_COST);
   int64_t row_groups = ir_ceil_div(n, g->group_cols);
@@ -296,13 +295,16 @@ static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t task
 // Estimated cycles on a team: shared packing, a barrier, then the longest thread's tasks.
 static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   double steps = (double)p->k * g->share;
-  double tile = (tile_cycles(g->mr, g->nv) + enter_cycles(p, g->mr, g->nv)) * steps;
+  double step = tile_cycles(g->mr, g->nv) + enter_cycles(p, g->mr, g->nv);
+  step += (g->a == MM_DIRECT ? apart_a_cycles(p, g) : 0) +
+          (g->b == MM_DIRECT ? apart_b_cycles(p, g) : 0);
+  double tile = step * steps;
   int64_t pieces = g->split_k ? g->k_blocks : 1;
   int64_t tasks = p->batch * g->group_rows * g->group_cols * pieces;
   double rows = (double)ir_ceil_div(g->row_tiles, g->group_rows);
   double cols = (double)ir_ceil_div(g->col_tiles, g->group_cols);
-  double a_panel = pack_cost(&p->a, g->a) * g->mr * (double)p->k;
-  double b_panel = pack_cost(&p->b, g->b) * (double)(g->nr * p->k);
+  double a_panel = pack_cost(p, &p->a, g->a) * g->mr * (double)p->k;
+  double b_panel = pack_cost(p, &p->b, g->b) * (double)(g->nr * p->k);
   double task = rows * cols * tile / (double)pieces + TASK_CYCLES, phase0 = 0;
   if (g->a == MM_LOCAL)
     task += rows * a_panel;
@@ -317,13 +319,20 @@ static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
          reading_cycles(p, g, tasks, team) / (double)pieces;
 }
 
-static int64_t local_bytes(const mm_problem *p, const mm_plan *g) {
+// Panels start one line further on than a multiple of a large power of two: a slice of k of all of
+// them is written in one go and must not fall on one set of the caches.
+static int64_t panel_elems(int64_t elems) {
+  return ir_ceil_div(elems, 1024) * 1024 + 16;
+}
+
+// `panels` of b are packed at a time.
+static int64_t local_bytes(const mm_problem *p, const mm_plan *g, int64_t panels) {
   int64_t rows = ir_ceil_div(g->row_tiles, g->group_rows);
   int64_t elems = g->mr * g->nr;
   if (g->a == MM_LOCAL)
     elems += rows * (g->mr * (p->k + 48) + 1040);
   if (g->b == MM_LOCAL || mm_packs_tail(g))
-    elems += g->nr * p->k;
+    elems += panels * panel_elems(g->nr * p->k);
   return elems * p->elem_bytes;
 }
 
@@ -343,16 +352,34 @@ static double score(const mm_problem *p, const mm_plan *g) {
   return team_cycles(p, g, 2) + alone * 0.25 + team_cycles(p, g, 8) * 0.5 + waits;
 }
 
-static void try_grid(const mm_problem *p, const mm_plan *base, mm_plan *best, double *best_score) {
+// Ways to read the operands: in place where that is possible, packed where it may gain.
+typedef struct mm_ways {
+  int num_a, num_b;
+  mm_access a[3], b[3];
+} mm_ways;
+
+static int list_ways(bool must_pack, bool may_gain, mm_access *ways) {
+  int num = 0;
+  if (!must_pack)
+    ways[num++] = MM_DIRECT;
+  if (must_pack || may_gain) {
+    ways[num++] = MM_LOCAL;
+    ways[num++] = MM_SHARED;
+  }
+  return num;
+}
+
+static void try_grid(const mm_problem *p, const mm_plan *base, const mm_ways *ways, mm_plan *best,
+                     double *best_score) {
   bool pieces = base->k_blocks > 1;
-  for (int a = 0; a < 2; a++)
-    for (int b = 0; b < 2; b++) {
+  for (int a = 0; a < ways->num_a; a++)
+    for (int b = 0; b < ways->num_b; b++) {
       mm_plan g = *base;
-      g.a = base->a == MM_DIRECT ? MM_DIRECT : a ? MM_SHARED : MM_LOCAL;
-      g.b = base->b == MM_DIRECT ? MM_DIRECT : b ? MM_SHARED : MM_LOCAL;
+      g.a = ways->a[a];
+      g.b = ways->b[b];
       if (pieces && (g.a == MM_LOCAL || g.b == MM_LOCAL))
         continue;
-      if (local_bytes(p, &g) > LOCAL_BYTES) // never when both are shared: one tile remains
+      if (local_bytes(p, &g, 1) > LOCAL_BYTES) // never when both are shared: one tile remains
         continue;
       double s = score(p, &g);
       if (*best_score < 0 || s < *best_score) {
@@ -365,15 +392,16 @@ static void try_grid(const mm_problem *p, const mm_plan *base, mm_plan *best, do
 static double choose_grid(const mm_problem *p, mm_plan *plan) {
   int64_t most_rows = plan->row_tiles < MAX_GROUPS ? plan->row_tiles : MAX_GROUPS;
   int64_t most_cols = plan->col_tiles < MAX_GROUPS ? plan->col_tiles : MAX_GROUPS;
-  plan->a = must_pack_a(p, plan) ? MM_SHARED : MM_DIRECT;
-  plan->b = must_pack_b(p, plan) ? MM_SHARED : MM_DIRECT;
+  mm_ways ways;
+  ways.num_a = list_ways(must_pack_a(p, plan), apart_a_cycles(p, plan) > 0, ways.a);
+  ways.num_b = list_ways(must_pack_b(p, plan), apart_b_cycles(p, plan) > 0, ways.b);
   mm_plan base = *plan;
   double best_score = -1;
   for (int64_t rows = 1; rows <= most_rows; rows++)
     for (int64_t cols = 1; cols <= most_cols; cols++) {
       base.group_rows = rows;
       base.group_cols = cols;
-      try_grid(p, &base, plan, &best_score);
+      try_grid(p, &base, &ways, plan, &best_score);
     }
   BUG_IF(best_score < 0, "no task grid for a matmul of %lld x %lld x %lld", (long long)p->m,
          (long long)p->n, (long long)p->k);
@@ -387,8 +415,9 @@ static void choose_blocks(const mm_problem *p, mm_plan *plan) {
   int64_t cols = ir_ceil_div(plan->col_tiles, plan->group_cols);
   int64_t fit = p->target->l2_bytes * 3 / 8 / (plan->k_block * plan->nr * p->elem_bytes);
   plan->block_cols = fit < 1 ? 1 : fit < cols ? fit : cols;
-  if (plan->b == MM_LOCAL)
-    plan->block_cols = 1;
+  while (plan->b == MM_LOCAL && plan->block_cols > 1 &&
+         local_bytes(p, plan, plan->block_cols) > LOCAL_BYTES)
+    plan->block_cols--;
   plan->block_rows = rows;
   if (plan->k_blocks == 1 || plan->split_k || (p->plain && p->n % plan->lanes == 0))
     return; // sums wait in registers, in the workspace, in the output
@@ -402,12 +431,6 @@ static int64_t pack_tasks(const mm_problem *p, const mm_operand *o, int64_t pane
   if (!mm_packs_slices(o))
     return panels;
   return p->k < MAX_SLICES ? p->k : MAX_SLICES;
-}
-
-// Panels start one line further on than a multiple of a large power of two: a slice of k of all of
-// them is written in one go and must not fall on one set of the caches.
-static int64_t panel_elems(int64_t elems) {
-  return ir_ceil_div(elems, 1024) * 1024 + 16;
 }
 
 static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
@@ -432,6 +455,8 @@ static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
   if (plan->split_k)
     elems += plan->k_blocks * tiles * plan->mr * plan->nr;
   plan->workspace = elems * p->elem_bytes;
+  plan->a_stays = fits_cache(p) && p->batch == 1 && plan->group_rows == 1;
+  plan->b_stays = fits_cache(p) && p->batch == 1 && plan->group_cols == 1;
   plan->num_phases = 0;
   if (pack)
     plan->tasks[plan->num_phases++] = pack;
@@ -462,6 +487,7 @@ void mm_make_plan(const mm_problem *p, mm_plan *plan) {
       continue;
     choose_k_blocks(p, &g);
     consider_split_k(p, &g);
+    consider_walking(p, &g);
     double cycles = choose_grid(p, &g);
     if (best >= 0 && cycles >= best)
       continue;

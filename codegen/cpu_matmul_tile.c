@@ -3,10 +3,12 @@
 //   static void mm_tile_2x1(const float *a, const float *b, float *c) {
 //     mm_vec c0_0 = {0};
 //     mm_vec c1_0 = {0};
+//   #pragma GCC unroll 4
 //     for (int64_t k = 0; k < 784; k++) {
-//       const mm_vec b0 = *(const mm_mem *)(b + k * 16);
-//       c0_0 += a[k] * b0;
-//       c1_0 += a[784 + k] * b0;
+//       const mm_vec b0 = *(const mm_mem *)(b + 0);
+//       c0_0 += a[0] * b0;
+//       c1_0 += a[784] * b0;
+//       a += 1, b += 16;
 //     }
 //     *(mm_mem *)c = c0_0; ...
 //
@@ -14,7 +16,7 @@
 // it:
 //
 //     for (int64_t run = 0; run < 3; run++) {
-//       const float *const a = a_runs + run * 672, *const b = b_runs + run * 96 * 16;
+//       const float *a = a_runs + run * 672, *b = b_runs + run * 96 * 16;
 //       for (int64_t k = 0; k < 96; k++) { ...
 //
 // Sums are named variables, so that each gets a register; `a[..] * b0` spreads one element of a
@@ -63,11 +65,28 @@ bool mm_stores_plain(const mm_text *t, bool tail_cols) {
          (!tail_cols || t->plan->tail_cols % t->plan->lanes == 0);
 }
 
+bool mm_pieces_wait(const mm_plan *plan) {
+  return plan->k_blocks > 1 && !plan->split_k;
+}
+
+bool mm_looks_ahead(const mm_text *t) {
+  // Windows overlap: the next rows are there, for the most part, and prefetching takes the loads'
+  // ports.
+  return t->plan->k_blocks == 1 && !mm_a_has_runs(t);
+}
+
+// Tiles of the most frequent kind have a second version that asks for the next ones' memory.
+static bool has_ahead(const mm_text *t, bool tail_rows, bool tail_cols) {
+  return mm_looks_ahead(t) && tail_rows == (t->p->m < t->plan->mr) &&
+         tail_cols == (t->p->n < t->plan->nr);
+}
+
 typedef struct tile_shape {
   int rows, vectors;
   int64_t pitch; // of c
   bool masked;   // the last vector is not whole in b
   int64_t b_k;
+  bool ahead; // asks for the next tiles' memory
 } tile_shape;
 
 // " + 12": nothing for 0
@@ -95,17 +114,23 @@ static const char *masked_load(const mm_text *t, const char *at) {
                    at, t->name, ir_buf_str(&mask));
 }
 
+// Pointers of unrolled loops go along; those that look ahead count.
+static const char *place_at(const mm_text *t, const tile_shape *s, int64_t stride, int64_t offset) {
+  return s->ahead ? step_at(t, stride, offset) : ir_format(t->p->arena, "%lld", (long long)offset);
+}
+
 static void emit_step(const mm_text *t, const tile_shape *s) {
   int64_t row = mm_a_row_stride(t), k = mm_a_k_stride(t);
   for (int j = 0; j < s->vectors; j++) {
-    const char *at = step_at(t, s->b_k, (int64_t)j * t->plan->lanes);
+    const char *at = place_at(t, s, s->b_k, (int64_t)j * t->plan->lanes);
     bool masked = s->masked && j == s->vectors - 1;
     const char *load = masked ? masked_load(t, at)
                               : ir_format(t->p->arena, "*(const %s_mem *)(b + %s)", t->name, at);
     ir_buf_printf(t->out, "    const %s_vec b%d = %s;\n", t->name, j, load);
   }
   for (int i = 0; i < s->rows; i++) {
-    ir_buf_printf(t->out, "    const %s a%d = a[%s];\n   ", t->p->ctype, i, step_at(t, k, i * row));
+    ir_buf_printf(t->out, "    const %s a%d = a[%s];\n   ", t->p->ctype, i,
+                  place_at(t, s, k, i * row));
     for (int j = 0; j < s->vectors; j++)
       ir_buf_printf(t->out, " c%d_%d += a%d * b%d;", i, j, i, j);
     ir_buf_puts(t->out, "\n");
@@ -115,8 +140,6 @@ static void emit_step(const mm_text *t, const tile_shape *s) {
 // One step's share of the lines that the next tiles begin with: where they come from beyond the
 // second cache, a tile of cold lines takes twice its time.
 static void emit_ahead(const mm_text *t, const tile_shape *s) {
-  if (!mm_looks_ahead(t))
-    return;
   int64_t row = mm_a_row_stride(t), k = mm_a_k_stride(t);
   int line = 64 / t->p->elem_bytes;
   if (k == 1) // rows of neighbours along k: line by line
@@ -138,7 +161,7 @@ static const char *place(const mm_text *t, const tile_shape *s, int i, int j) {
 
 // Sums begin at 0; those of a later piece of k where the piece before ended.
 static void emit_sums(const mm_text *t, const tile_shape *s) {
-  bool go_on = t->plan->k_blocks > 1 && !t->plan->split_k;
+  bool go_on = mm_pieces_wait(t->plan);
   for (int i = 0; i < s->rows; i++) {
     ir_buf_printf(t->out, "  %s_vec", t->name);
     for (int j = 0; j < s->vectors; j++)
@@ -161,6 +184,14 @@ static void emit_stores(const mm_text *t, const tile_shape *s) {
       ir_buf_printf(t->out, "  *(%s_mem *)(c%s) = c%d_%d;\n", t->name, place(t, s, i, j), i, j);
 }
 
+// Steps of k that are written out together: a loop's own instructions take slots of a core that a
+// neighbour may have half of.
+static void put_unrolling(const mm_text *t, const tile_shape *s, int64_t steps) {
+  enum { MOST = 4, FEW = 16 };
+  if (!s->ahead && steps >= FEW)
+    ir_buf_printf(t->out, "#pragma GCC unroll %d\n", steps % MOST == 0 ? MOST : MOST / 2);
+}
+
 // The loop over runs, and this run's places in the operands; `counts`: from step `first` on.
 static void open_runs(const mm_text *t, const tile_shape *s, bool counts) {
   const mm_axes *k = &t->p->a.k;
@@ -175,52 +206,146 @@ static void open_runs(const mm_text *t, const tile_shape *s, bool counts) {
   else
     ir_buf_printf(t->out, "  for (int64_t run = 0; run < %lld; run++) {\n",
                   (long long)t->p->k / run);
-  ir_buf_printf(t->out, "  const %s *const a = a_runs + %s, *const b = b_runs + %s * %lld;\n", c,
-                at, since, b_run);
-  if (mm_looks_ahead(t))
-    ir_buf_printf(t->out,
-                  "  const %s *const next_a = next_a_runs + %s, *const next_b = next_b_runs + %s * "
-                  "%lld;\n",
-                  c, at, since, b_run);
+  ir_buf_printf(t->out, "  const %s *a = a_runs + %s, *b = b_runs + %s * %lld;\n", c, at, since,
+                b_run);
+  put_unrolling(t, s, run);
   ir_buf_printf(t->out, "  for (int64_t k = 0; k < %lld; k++) {\n", run);
 }
 
 static void open_steps(const mm_text *t, const tile_shape *s, bool counts) {
-  if (mm_a_has_runs(t))
+  if (mm_a_has_runs(t)) {
     open_runs(t, s, counts);
-  else if (counts)
+    return;
+  }
+  put_unrolling(t, s, t->plan->k_block);
+  if (counts)
     ir_buf_puts(t->out, "  for (int64_t k = 0; k < steps; k++) {\n");
   else
     ir_buf_printf(t->out, "  for (int64_t k = 0; k < %lld; k++) {\n", (long long)t->p->k);
 }
 
-static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols) {
+static tile_shape shape_of(const mm_text *t, bool tail_rows, bool tail_cols, bool ahead) {
   const mm_plan *plan = t->plan;
   tile_shape s = {.rows = tail_rows ? plan->tail_rows : plan->mr,
                   .vectors = tail_cols ? plan->tail_nv : plan->nv,
                   .pitch = plan->nr,
                   .masked = tail_cols && plan->masks && is_ragged_in_place(plan),
-                  .b_k = mm_b_k_stride(t, tail_cols)};
+                  .b_k = mm_b_k_stride(t, tail_cols),
+                  .ahead = ahead};
   if (mm_stores_plain(t, tail_cols))
     mm_is_flat(&t->p->c.x, &s.pitch);
-  bool counts = mm_counts_steps(t), more = plan->k_blocks > 1 && !plan->split_k;
+  return s;
+}
+
+static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols, bool ahead) {
+  const mm_plan *plan = t->plan;
+  tile_shape s = shape_of(t, tail_rows, tail_cols, ahead);
+  bool counts = mm_counts_steps(t), more = mm_pieces_wait(plan);
   const char *c = t->p->ctype, *runs = mm_a_has_runs(t) ? "_runs" : "";
   ir_buf_printf(
       t->out,
-      "static __attribute__((noinline)) void %s_tile_%dx%d%s(const %s *a%s, const %s *b%s, "
+      "static __attribute__((noinline)) void %s_tile_%dx%d%s%s(const %s *a%s, const %s *b%s, "
       "%s *c%s%s%s%s) {\n",
-      t->name, s.rows, s.vectors, tail_cols ? "_tail" : "", c, runs, c, runs, c,
-      mm_looks_ahead(t)
-          ? ir_format(t->p->arena, ", const %s *next_a%s, const %s *next_b%s", c, runs, c, runs)
-          : "",
+      t->name, s.rows, s.vectors, tail_cols ? "_tail" : "", ahead ? "_ahead" : "", c, runs, c, runs,
+      c, ahead ? ir_format(t->p->arena, ", const %s *next_a, const %s *next_b", c, c) : "",
       counts && *runs ? ", int64_t first" : "", counts ? ", int64_t steps" : "",
       counts && more ? ", int more" : "");
   emit_sums(t, &s);
   open_steps(t, &s, counts);
   emit_step(t, &s);
-  emit_ahead(t, &s);
+  if (ahead)
+    emit_ahead(t, &s);
+  else
+    ir_buf_printf(t->out, "    a += %lld, b += %lld;\n", (long long)mm_a_k_stride(t),
+                  (long long)s.b_k);
   ir_buf_puts(t->out, *runs ? "  }\n  }\n" : "  }\n");
   emit_stores(t, &s);
+  ir_buf_puts(t->out, "}\n\n");
+}
+
+static void emit_tile_versions(const mm_text *t, bool tail_rows, bool tail_cols) {
+  emit_tile(t, tail_rows, tail_cols, false);
+  if (has_ahead(t, tail_rows, tail_cols))
+    emit_tile(t, tail_rows, tail_cols, true);
+}
+
+// --- the tile for a place ---------------------------------------------------------------------
+
+static void emit_tile_call(const mm_text *t, bool tail_rows, bool tail_cols, bool ahead) {
+  const mm_plan *plan = t->plan;
+  ir_buf_printf(t->out, "%s_tile_%dx%d%s%s(", t->name, tail_rows ? plan->tail_rows : plan->mr,
+                tail_cols ? plan->tail_nv : plan->nv, tail_cols ? "_tail" : "",
+                ahead ? "_ahead" : "");
+  long long a_k = (long long)mm_a_k_stride(t), b_k = (long long)mm_b_k_stride(t, tail_cols);
+  if (!mm_counts_steps(t)) {
+    ir_buf_printf(t->out, "a, b, c%s);\n", ahead ? ", next_a, next_b" : "");
+    return;
+  }
+  bool runs = mm_a_has_runs(t); // those find their own place in a
+  const char *a = runs ? "" : ir_format(t->p->arena, " + k * %lld", a_k);
+  ir_buf_printf(t->out, "a%s, b + k * %lld, c", a, b_k);
+  if (ahead)
+    ir_buf_printf(t->out, ", next_a%s, next_b + k * %lld", a, b_k);
+  ir_buf_printf(t->out, "%s, steps%s);\n", runs ? ", k" : "", mm_pieces_wait(plan) ? ", more" : "");
+}
+
+static void emit_version_choice(const mm_text *t, const char *indent, bool tail_rows,
+                                bool tail_cols) {
+  if (has_ahead(t, tail_rows, tail_cols)) {
+    ir_buf_printf(t->out, "%sif (ahead)\n%s  ", indent, indent);
+    emit_tile_call(t, tail_rows, tail_cols, true);
+    ir_buf_printf(t->out, "%selse\n  ", indent);
+  }
+  ir_buf_puts(t->out, indent);
+  emit_tile_call(t, tail_rows, tail_cols, false);
+}
+
+static void emit_rows_choice(const mm_text *t, const char *indent, bool tail_cols) {
+  const mm_plan *plan = t->plan;
+  bool full = t->p->m >= plan->mr, tail = plan->tail_rows > 0;
+  const char *inner = full && tail ? ir_format(t->p->arena, "%s  ", indent) : indent;
+  if (full && tail)
+    ir_buf_printf(t->out, "%sif (row < ROW_TILES - 1) {\n", indent);
+  if (full)
+    emit_version_choice(t, inner, false, tail_cols);
+  if (full && tail)
+    ir_buf_printf(t->out, "%s} else {\n", indent);
+  if (tail)
+    emit_version_choice(t, inner, true, tail_cols);
+  if (full && tail)
+    ir_buf_printf(t->out, "%s}\n", indent);
+}
+
+// The tile function for a place: edges have their own.
+static void emit_tile_choice(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  const char *c = t->p->ctype;
+  bool full = t->p->n >= plan->nr, tail = plan->tail_cols > 0;
+  ir_buf_printf(
+      t->out,
+      "static inline void %s_tile(const %s *a, const %s *b, %s *c%s, int64_t row, int64_t col%s) "
+      "{\n"
+      "  enum { ROW_TILES = %lld, COL_TILES = %lld };\n"
+      "  (void)row, (void)col;\n",
+      t->name, c, c, c,
+      mm_looks_ahead(t)
+          ? ir_format(t->p->arena, ", const %s *next_a, const %s *next_b, int ahead", c, c)
+          : "",
+      mm_counts_steps(t) ? ir_format(t->p->arena, ", int64_t k, int64_t steps%s",
+                                     mm_pieces_wait(plan) ? ", int more" : "")
+                         : "",
+      (long long)plan->row_tiles, (long long)plan->col_tiles);
+  if (full && tail)
+    ir_buf_puts(t->out, "  if (col < COL_TILES - 1) {\n");
+  const char *indent = full && tail ? "    " : "  ";
+  if (full)
+    emit_rows_choice(t, indent, false);
+  if (full && tail)
+    ir_buf_puts(t->out, "  } else {\n");
+  if (tail)
+    emit_rows_choice(t, indent, true);
+  if (full && tail)
+    ir_buf_puts(t->out, "  }\n");
   ir_buf_puts(t->out, "}\n\n");
 }
 
@@ -230,5 +355,6 @@ void mm_emit_tiles(const mm_text *t) {
   for (int cols = 0; cols < 2; cols++)
     for (int rows = 0; rows < 2; rows++)
       if ((rows ? plan->tail_rows > 0 : full_rows) && (cols ? plan->tail_cols > 0 : full_cols))
-        emit_tile(t, rows, cols);
+        emit_tile_versions(t, rows, cols);
+  emit_tile_choice(t);
 }

@@ -10,6 +10,47 @@
 
 #include <string.h>
 
+mm_axes mm_simplify(const mm_axes *axes) {
+  mm_axes r = {0};
+  for (int i = 0; i < axes->num; i++) {
+    if (axes->size[i] == 1)
+      continue;
+    int last = r.num - 1;
+    if (r.num && r.stride[last] == axes->size[i] * axes->stride[i]) {
+      r.size[last] *= axes->size[i];
+      r.stride[last] = axes->stride[i];
+      continue;
+    }
+    r.size[r.num] = axes->size[i];
+    r.stride[r.num++] = axes->stride[i];
+  }
+  return r;
+}
+
+bool mm_is_flat(const mm_axes *axes, int64_t *stride) {
+  *stride = axes->num ? axes->stride[axes->num - 1] : 0;
+  return axes->num <= 1;
+}
+
+const char *mm_offset(ir_arena *arena, const mm_axes *axes, const char *index) {
+  if (axes->num == 0)
+    return "0";
+  ir_buf text = ir_buf_new(arena);
+  int64_t below = 1; // elements of the parts after this one
+  for (int i = axes->num - 1; i >= 0; i--) {
+    ir_buf part = ir_buf_new(arena);
+    ir_buf_puts(&part, index);
+    if (below > 1)
+      ir_buf_printf(&part, " / %lld", (long long)below);
+    if (i > 0)
+      ir_buf_printf(&part, " %% %lld", (long long)axes->size[i]);
+    ir_buf_printf(&text, "%s%s * %lld", text.len ? " + " : "", ir_buf_str(&part),
+                  (long long)axes->stride[i]);
+    below *= axes->size[i];
+  }
+  return ir_buf_str(&text);
+}
+
 mm_axes mm_axes_between(const domain *d, const dom_access *at, int first, int num) {
   mm_axes axes = {.num = num};
   for (int i = 0; i < num; i++) {

@@ -374,24 +374,31 @@ static void put_sizes(const tables *t) {
                 p->staging_slot_bytes);
 }
 
-// A digest of what decides the numbers: the states, and what each kernel computes. Not where things
-// lie in memory, nor which kernels run again: a checkpoint is the same bytes under every policy.
+// What one kernel computes.
+static uint64_t kernel_hash(const tables *t, const ir_kernel *k) {
+  ir_buf b = ir_buf_new(t->p->arena);
+  ir_buf_printf(&b, "kernel %s\n", ir_family_names[k->family]);
+  for (size_t n = 0; n < k->nodes.num; n++)
+    ir_buf_printf(&b, "%s %s\n", ir_ops[k->nodes.at[n]->op].name,
+                  ir_type_str(t->p->arena, &k->nodes.at[n]->type));
+  return ir_hash(ir_buf_str(&b), b.len);
+}
+
+// A digest of what decides the numbers: the states, and what each kernel computes. Not in which order
+// they run, where things lie in memory, nor which kernels run again: a checkpoint is the same bytes
+// under every plan.
 static uint64_t plan_hash(const tables *t) {
   ir_buf b = ir_buf_new(t->p->arena);
   for (size_t i = 0; i < t->m->states.num; i++) {
     const ir_state *s = t->m->states.at[i];
     ir_buf_printf(&b, "%s %s\n", s->name, ir_type_str(t->p->arena, &s->type));
   }
+  uint64_t sum = ir_hash(ir_buf_str(&b), b.len);
   for (size_t i = 0; i < t->m->funcs.num; i++)
-    for (size_t j = 0; j < t->m->funcs.at[i]->kernels.num; j++) {
-      const ir_kernel *k = t->m->funcs.at[i]->kernels.at[j];
-      if (!k->clone_of)
-        ir_buf_printf(&b, "kernel %s\n", ir_family_names[k->family]);
-      for (size_t n = 0; !k->clone_of && n < k->nodes.num; n++)
-        ir_buf_printf(&b, "%s %s\n", ir_ops[k->nodes.at[n]->op].name,
-                      ir_type_str(t->p->arena, &k->nodes.at[n]->type));
-    }
-  return ir_hash(ir_buf_str(&b), b.len);
+    for (size_t j = 0; j < t->m->funcs.at[i]->kernels.num; j++)
+      if (!t->m->funcs.at[i]->kernels.at[j]->clone_of)
+        sum += kernel_hash(t, t->m->funcs.at[i]->kernels.at[j]);
+  return sum;
 }
 
 static void put_program(const tables *t, const cg_origin *o, int num_inputs) {

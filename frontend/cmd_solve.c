@@ -3,7 +3,7 @@
 //
 //   B = 64: 82.3 MiB                       the file's own value
 //   B = 128: 163.9 MiB                     doubled until it does not fit
-//   B = 100: 128.2 MiB                     between them, where a straight line meets the budget
+//   B = 100: 128.2 MiB                     where a straight line meets the budget, or in the middle
 //   B = 99: 127.0 MiB ...
 //   B = 99: 127.0 of 128.0 MiB             printed: 99 fits, 100 does not
 //
@@ -107,9 +107,8 @@ static attempt shrink(solver *x, attempt high, attempt *above) {
   attempt low = high;
   while (low.found != FITS && low.value > x->step) {
     *above = low.found == TOO_MUCH ? low : *above;
-    low = try_value(x, low.value / 2 / x->step * x->step < x->step
-                           ? x->step
-                           : low.value / 2 / x->step * x->step);
+    int64_t half = low.value / 2 / x->step * x->step;
+    low = try_value(x, half < x->step ? x->step : half);
   }
   return low;
 }

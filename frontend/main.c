@@ -16,6 +16,7 @@
 #include "frontend/cmd_solve.h"
 #include "frontend/frontend.h"
 #include "frontend/options.h"
+#include "frontend/plan_edit_file.h"
 #include "ir/dot.h"
 #include "passes/pass.h"
 #include "passes/plan.h"
@@ -28,7 +29,8 @@ typedef struct driver {
   ir_diags *diags;
   ir_source source;
   const cg_target *target;
-  fe_files files; // read besides the one on the command line
+  fe_files files;        // read besides the one on the command line
+  const plan_edit *edit; // --plan; NULL: none
 } driver;
 
 // --- messages ------------------------------------------------------------------------------------
@@ -99,30 +101,6 @@ static ir_module *load_module(driver *d) {
   return fe_compile(d->a, &d->source, &fo, d->diags);
 }
 
-// The pass leaves IR alone that has kernels already.
-static void set_precision(driver *d, ir_module *m) {
-  bool has_kernels = false;
-  for (size_t i = 0; i < m->funcs.num; i++)
-    has_kernels |= m->funcs.at[i]->kernels.num > 0;
-  if (has_kernels && strcmp(pass_precision_of(m), d->o.precision) != 0)
-    diag_error(d->diags, (ir_loc){0}, "E0506",
-               "--precision=%s comes too late: '%s' has kernels already, with operands of %s",
-               d->o.precision, d->o.input, pass_precision_of(m));
-  pass_set_precision(m, d->o.precision);
-}
-
-// Kernels in IR text may be of families that only other targets have.
-static bool has_generators(driver *d, const ir_module *m) {
-  const ir_kernel *k = cg_find_foreign(d->target, m);
-  if (!k)
-    return true;
-  ir_diag *e = diag_error(d->diags, k->anchor->loc, "E0903",
-                          "kernel '%s' is of family '%s', which %s does not have", k->name,
-                          ir_family_names[k->family], d->target->name);
-  diag_help(e, "compile the graph for this target, or IR text from before the pass 'attention'");
-  return false;
-}
-
 static pass_options options_of_passes(const driver *d) {
   return (pass_options){
       .disabled = d->o.disabled.at,
@@ -151,11 +129,13 @@ static void set_memory(const driver *d, ir_module *m) {
 static bool run_passes(driver *d, ir_module *m) {
   pass_options po = options_of_passes(d);
   set_memory(d, m);
-  if (!pass_run_pipeline(m, d->diags, &po) || !wants_memory_passes(m))
+  if (!pass_run_pipeline(m, d->diags, &po) || !(d->edit || wants_memory_passes(m)))
     return !diag_num_errors(d->diags);
-  if (!has_generators(d, m))
+  if (!trial_has_generators(d->target, m, d->diags))
     return false;
   cg_program_new(d->a, m, d->target);
+  if (d->edit)
+    return plan_edit_order(m, d->edit, d->diags);
   return pass_run_memory_pipeline(m, d->diags, &po);
 }
 
@@ -204,10 +184,17 @@ static void embed_data(driver *d, cg_program *p) {
 }
 
 // --- the back ------------------------------------------------------------------------------------
-static void check_plan(const driver *d, const plan *pl, const ir_module *m) {
+// False, after an error, when the places of a plan file do not work.
+static bool check_plan(const driver *d, const plan *pl, const ir_module *m) {
   ir_buf wrong = ir_buf_new(d->a);
   int n = plan_check(pl, m, &wrong);
+  if (n && d->edit) {
+    diag_error(d->diags, (ir_loc){0}, "E0508", "%s breaks %d rule%s:\n%s", d->edit->path, n,
+               n == 1 ? "" : "s", ir_buf_str(&wrong));
+    return false;
+  }
   BUG_IF(n, "the memory plan breaks %d rules:\n%s", n, ir_buf_str(&wrong));
+  return true;
 }
 
 static const char *origin_options(const driver *d) {
@@ -339,11 +326,12 @@ static bool print_plan(const driver *d, const cg_program *p, const plan *pl, ir_
 
 static int back_end(driver *d, ir_module *m) {
   ir_buf b = ir_buf_new(d->a);
-  if (!has_generators(d, m))
+  if (!trial_has_generators(d->target, m, d->diags))
     return report(d);
   cg_program *p = cg_program_new(d->a, m, d->target);
-  plan *pl = cg_plan(p);
-  check_plan(d, pl, m);
+  plan *pl = d->edit ? plan_build_edited(m, d->edit, d->diags) : cg_plan(p);
+  if (diag_num_errors(d->diags) || !check_plan(d, pl, m))
+    return report(d);
   bool fits = fits_budget(d, pl, m), printed = print_plan(d, p, pl, &b);
   int status = printed ? put_buf(d, &b) : 0;
   if (printed || !fits)
@@ -356,9 +344,16 @@ static int back_end(driver *d, ir_module *m) {
   return emit_program(d, p, pl);
 }
 
+static bool read_edit(driver *d) {
+  const char *why = NULL;
+  if (d->o.plan && !(d->edit = plan_edit_read(d->a, d->o.plan, &why)))
+    diag_error(d->diags, (ir_loc){0}, "E0508", "%s", why);
+  return !d->o.plan || d->edit;
+}
+
 static int compile(driver *d) {
   ir_buf b = ir_buf_new(d->a);
-  if (!read_source(d))
+  if (!read_source(d) || !read_edit(d))
     return report(d);
   if (d->o.command == COMMAND_MEMORY)
     return cmd_memory(&(trial_subject){&d->o, d->target, &d->source});
@@ -377,8 +372,8 @@ static int compile(driver *d) {
     return status ? status : put_buf(d, &b);
   }
   ir_module *m = load_module(d);
-  if (m && d->o.precision)
-    set_precision(d, m);
+  if (m)
+    trial_set_precision(&d->o, m, d->diags);
   if (!m || diag_num_errors(d->diags) || !run_passes(d, m))
     return report(d);
   report(d); // warnings

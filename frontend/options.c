@@ -19,6 +19,7 @@ enum long_option {
   OPT_NO_CACHE,
   OPT_PRECISION,
   OPT_CHECKPOINT,
+  OPT_PLAN,
   OPT_MEMORY_BUDGET,
   OPT_MAX_BATCH,
   OPT_MAX,
@@ -42,6 +43,7 @@ static const struct option longs[] = {
     {"no-cache", no_argument, NULL, OPT_NO_CACHE},
     {"precision", required_argument, NULL, OPT_PRECISION},
     {"checkpoint", required_argument, NULL, OPT_CHECKPOINT},
+    {"plan", required_argument, NULL, OPT_PLAN},
     {"memory-budget", required_argument, NULL, OPT_MEMORY_BUDGET},
     {"max-batch", no_argument, NULL, OPT_MAX_BATCH},
     {"max", required_argument, NULL, OPT_MAX},
@@ -77,8 +79,8 @@ void options_help(FILE *out) {
       "  mltc FILE.graph [-o TRAINER]     compile and link (FILE.ir works too, from any pass)\n"
       "  mltc memory FILE.graph           what a trainer of it would need, in under a second;\n"
       "                                   --gpu=SIZE: whether that fits, --json: for programs\n"
-      "  mltc diff [--json] A.json B.json   what changed between two plans (--emit=plan.json):\n"
-      "                                   exit code 0 nothing, 1 something, 2 trouble\n"
+      "  mltc diff A.json B.json          what changed between two plans (--emit=plan.json);\n"
+      "                                   --json: for programs; exit codes are those of diff\n"
       "\n"
       "  -o, --output=FILE       what to write (default: the file's name without .graph)\n"
       "  -D NAME=VALUE           set a `let` of the graph\n"
@@ -100,6 +102,9 @@ void options_help(FILE *out) {
       "                          sqrt, all (only what goes from block to block), auto (the\n"
       "                          least time that meets the budget; the default where there is "
       "one)\n"
+      "  --plan=FILE.json        compile with a plan (--emit=plan.json) that was edited by hand: "
+      "what runs\n"
+      "                          again, the order, offsets\n"
       "  --emit=KIND             print instead of building: ast, ir (after all passes), kernels,\n"
       "                          plan, plan.json, c, llvm, asm, dot, cuda, ptx,\n"
       "                          resources (registers, occupancy, least time of each kernel),\n"
@@ -225,6 +230,9 @@ static bool parse_one(ir_arena *a, int c, options *o, const char **why) {
     }
     return is_one_of(optarg, precisions, 3) ||
            wrong_value(a, why, "--precision", optarg, precisions, 3);
+  case OPT_PLAN:
+    o->plan = optarg;
+    return true;
   case OPT_CHECKPOINT:
     o->checkpoint = optarg;
     return is_one_of(optarg, policies, 5) ||
@@ -301,6 +309,10 @@ static bool check_together(const options *o, const char **why) {
     *why = "`mltc memory` prints a table: it takes no --output, --emit, --max-batch or --max";
   else if (search && !o->memory_budget)
     *why = "--max-batch and --max search for what fits --memory-budget=SIZE, which is not given";
+  else if (o->plan && (o->checkpoint || memory || search))
+    *why = "--plan says what runs again, and for which sizes: it goes with no --checkpoint, "
+           "--max-batch, --max, "
+           "nor `mltc memory`";
   else if (o->max_batch && o->max)
     *why = "one search at a time: --max-batch or --max=NAME";
   return !*why;

@@ -38,6 +38,7 @@ typedef struct options {
   const char *cuda_compiler; // "nvrtc", "clang"; NULL: not given
   const char *precision;     // "f32", "tf32", "bf16"; NULL: not given
   const char *checkpoint;    // a policy of passes/checkpoint.h; NULL: not given
+  const char *plan;          // --plan=FILE.json; NULL: not given
   int64_t memory_budget;     // bytes; 0: none
   int opt_level;
   emit_kind emit;

@@ -107,6 +107,10 @@ static const char *text_of(const reader *r, json_object *o) {
   return ir_strdup(r->a, json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
 }
 
+static bool has_offset(json_object *buffer) {
+  return json_object_object_get_ex(buffer, "offset", NULL);
+}
+
 static void read_buffers(reader *r, json_object *o, const char *where, plan_items *out) {
   place p = get_list(r, o, where, "buffers");
   for (size_t i = 0; i < p.num && !r->why; i++) {
@@ -115,6 +119,7 @@ static void read_buffers(reader *r, json_object *o, const char *where, plan_item
     if (!b)
       return;
     push(r, out, get_text(r, b, at, "name"), get_size(r, b, at, "bytes"));
+    out->at[out->num - 1].offset = has_offset(b) ? get_size(r, b, at, "offset") : -1;
     out->at[out->num - 1].rest = text_of(r, b);
   }
 }

@@ -10,6 +10,7 @@ typedef struct plan_item {
   int64_t size;
   const char *rest;  // all else that is known of it, as one text; NULL: nothing
   const char *again; // kernels: the one that it repeats; NULL: none
+  int64_t offset;    // buffers; -1: the file says none
 } plan_item;
 typedef IR_VEC(plan_item) plan_items;
 

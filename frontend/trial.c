@@ -27,6 +27,31 @@ trial trial_load(const trial_subject *s, const char *define, fe_vary *vary) {
   return t;
 }
 
+// The pass leaves IR alone that has kernels already.
+void trial_set_precision(const options *o, ir_module *m, ir_diags *d) {
+  bool has_kernels = false;
+  if (!o->precision)
+    return;
+  for (size_t i = 0; i < m->funcs.num; i++)
+    has_kernels |= m->funcs.at[i]->kernels.num > 0;
+  if (has_kernels && strcmp(pass_precision_of(m), o->precision) != 0)
+    diag_error(d, (ir_loc){0}, "E0506",
+               "--precision=%s comes too late: '%s' has kernels already, with operands of %s",
+               o->precision, o->input, pass_precision_of(m));
+  pass_set_precision(m, o->precision);
+}
+
+bool trial_has_generators(const cg_target *target, const ir_module *m, ir_diags *d) {
+  const ir_kernel *k = cg_find_foreign(target, m);
+  if (!k)
+    return true;
+  ir_diag *e = diag_error(d, k->anchor->loc, "E0903",
+                          "kernel '%s' is of family '%s', which %s does not have", k->name,
+                          ir_family_names[k->family], target->name);
+  diag_help(e, "compile the graph for this target, or IR text from before the pass 'attention'");
+  return false;
+}
+
 // Faults of passes are for whoever compiles what is tried here: to find, and to leave a reproducer of.
 static pass_options options_of_passes(const trial_subject *s) {
   return (pass_options){.disabled = s->o->disabled.at,
@@ -43,9 +68,11 @@ static bool keep_if(trial *t, bool ok) {
 
 bool trial_schedule(const trial_subject *s, trial *t) {
   pass_options po = options_of_passes(s);
-  if (t->module && s->o->precision)
-    pass_set_precision(t->module, s->o->precision);
-  if (!keep_if(t, t->module && pass_run_pipeline(t->module, t->diags, &po)))
+  if (t->module)
+    trial_set_precision(s->o, t->module, t->diags);
+  if (!keep_if(t, t->module && !diag_num_errors(t->diags) &&
+                      pass_run_pipeline(t->module, t->diags, &po) &&
+                      trial_has_generators(s->target, t->module, t->diags)))
     return false;
   cg_program_new(t->arena, t->module, s->target);
   return true;

@@ -31,4 +31,10 @@ bool trial_schedule(const trial_subject *s, trial *t);
 bool trial_plan(const trial_subject *s, trial *t, const char *policy, int64_t budget);
 void trial_free(trial *t);
 
+// What every compilation checks. --precision changes what the module says of it; an error where its
+// kernels are made already.
+void trial_set_precision(const options *o, ir_module *m, ir_diags *d);
+// False, with an error: IR text has kernels of families that the target has no generators for.
+bool trial_has_generators(const cg_target *target, const ir_module *m, ir_diags *d);
+
 #endif

@@ -68,15 +68,35 @@ void ir_arena_free(ir_arena *a) {
   free(a);
 }
 
+static void add_chunk(ir_arena *a, size_t cap) {
+  chunk *c = must(calloc(1, sizeof(chunk) + cap));
+  c->cap = cap;
+  c->next = a->top;
+  a->top = c;
+}
+
+// From the second time on, one chunk has room for it all.
+void ir_arena_clear(ir_arena *a) {
+  size_t cap = 0;
+  if (a->top && !a->top->next) {
+    memset(a->top->data, 0, a->top->used);
+    a->top->used = 0;
+    return;
+  }
+  for (chunk *c = a->top, *next; c; c = next) {
+    cap += c->cap;
+    next = c->next;
+    free(c);
+  }
+  a->top = NULL;
+  if (cap)
+    add_chunk(a, cap);
+}
+
 void *ir_alloc(ir_arena *a, size_t bytes) {
   size_t need = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-  if (!a->top || a->top->cap - a->top->used < need) {
-    size_t cap = need > CHUNK_BYTES ? need : CHUNK_BYTES;
-    chunk *c = must(calloc(1, sizeof(chunk) + cap));
-    c->cap = cap;
-    c->next = a->top;
-    a->top = c;
-  }
+  if (!a->top || a->top->cap - a->top->used < need)
+    add_chunk(a, need > CHUNK_BYTES ? need : CHUNK_BYTES);
   void *p = a->top->data + a->top->used;
   a->top->used += need;
   return p;

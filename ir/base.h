@@ -38,6 +38,8 @@ void ir_set_bug_hook(void (*hook)(void *data), void *data);
 typedef struct ir_arena ir_arena;
 ir_arena *ir_arena_new(void);
 void ir_arena_free(ir_arena *a);
+// Forgets all that was allocated, and keeps the memory for what comes next.
+void ir_arena_clear(ir_arena *a);
 // Zeroed, 16-byte aligned memory that lives as long as the arena. Never NULL.
 void *ir_alloc(ir_arena *a, size_t bytes);
 char *ir_strdup(ir_arena *a, const char *s);

@@ -136,6 +136,7 @@ static bool improve(ir_func *f) {
   orders o = {.g = order_graph_new(a, sched_new(a, f))};
   add_orders(&o);
   bool changed = apply(f, choose(&o)->steps, a);
+  order_graph_free(o.g);
   ir_arena_free(a);
   return changed;
 }
@@ -144,7 +145,8 @@ bool pass_order_func(ir_func *f) {
   bool changed = false;
   for (size_t k = 0; k < f->kernels.num; k++)
     f->kernels.at[k]->id = (uint32_t)k;
-  if (f->kernels.num == 0 || ir_has_clones(f)) // where kernels run again has been planned
+  if (f->kernels.num == 0 ||
+      (f->planned || ir_has_clones(f))) // where kernels run again has been planned
     return false;
   for (int round = 0; round < ROUNDS && improve(f); round++)
     changed = true;

@@ -254,7 +254,7 @@ static int64_t least_of(const order_graph *g, int k) {
 
 order_graph *order_graph_new(ir_arena *a, sched *s) {
   order_graph *g = IR_NEW(a, order_graph);
-  *g = (order_graph){.arena = a, .s = s, .n = s->num_kernels};
+  *g = (order_graph){.arena = a, .scratch = ir_arena_new(), .s = s, .n = s->num_kernels};
   builder b = {.g = g};
   b.wished = IR_NEW_ARRAY(a, bool, s->writes.num + 1);
   b.dropped = IR_NEW_ARRAY(a, bool, s->writes.num + 1);
@@ -267,4 +267,8 @@ order_graph *order_graph_new(ir_arena *a, sched *s) {
     g->least = least > g->least ? least : g->least;
   }
   return g;
+}
+
+void order_graph_free(order_graph *g) {
+  ir_arena_free(g->scratch);
 }

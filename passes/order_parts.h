@@ -21,6 +21,7 @@ typedef struct order_sets {
 
 typedef struct order_graph {
   ir_arena *arena;
+  ir_arena *scratch; // of one measurement
   sched *s;
   int n;              // kernels
   order_sets after;   // [kernel] kernels that come after it
@@ -33,6 +34,7 @@ typedef struct order_graph {
 } order_graph;
 
 order_graph *order_graph_new(ir_arena *a, sched *s);
+void order_graph_free(order_graph *g); // its scratch; the rest is of `a`
 
 static inline int order_count(const order_sets *s, int i) {
   return s->at[i + 1] - s->at[i];

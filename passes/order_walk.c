@@ -81,7 +81,7 @@ void order_walk_step(order_walk *w, int k) {
 }
 
 int64_t order_peak(const order_graph *g, const int *steps, int *step) {
-  ir_arena *a = ir_arena_new();
+  ir_arena *a = g->scratch;
   size_t n = (size_t)g->n;
   int64_t *live = IR_NEW_ARRAY(a, int64_t, n + 1);
   sched_lives l = sched_find_lives(g->s, a, steps, n);
@@ -91,6 +91,6 @@ int64_t order_peak(const order_graph *g, const int *steps, int *step) {
       *step = (int)t;
       break;
     }
-  ir_arena_free(a);
+  ir_arena_clear(a);
   return peak;
 }

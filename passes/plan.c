@@ -5,6 +5,7 @@
 //
 // Functions never run at the same time and keep nothing between calls but states, so that their
 // temporaries share one region. Needs: pass_order, and the workspaces of all kernels.
+#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@ typedef struct planner {
   ir_module *m;
   plan *p;
   const plan_wishes *wishes;
+  const plan_edit *edit;
+  ir_diags *diags; // of the edit
 } planner;
 
 int plan_func_index(const ir_func *f) {
@@ -98,8 +101,7 @@ static void place_staging(planner *x, ir_map *inputs) {
 }
 
 // --- temporaries ---------------------------------------------------------------------------------
-// Buffers that
-// take over each other's memory are one interval. Returns the interval of each buffer.
+// Buffers that take over each other's memory are one interval. Returns the interval of each buffer.
 static int *join_reused(planner *x, const plan_live *l, plan_interval *iv, size_t *num) {
   int *unit = IR_NEW_ARRAY(x->arena, int, l->buffers.num + 1);
   *num = 0;
@@ -165,6 +167,46 @@ static packing pack_wished(planner *x, const plan_live *l) {
   return together.bytes < p.bytes ? together : p;
 }
 
+// --- places by hand ------------------------------------------------------------------------------
+// False, after an error, when no buffer can be there.
+static bool may_be_at(planner *x, const plan_buffer *b, int64_t base, int64_t offset) {
+  const char *why = offset % PLAN_ALIGN         ? "is no multiple of 64"
+                    : offset < base             ? "lies in states and batches"
+                    : offset > (int64_t)1 << 50 ? "is out of reach"
+                                                : NULL;
+  if (why)
+    diag_error(x->diags, (ir_loc){0}, "E0508",
+               "%s: function %s, buffer '%s': offset %" PRId64 " %s (temporaries begin at %" PRId64
+               ")",
+               x->edit->path, b->func->name, b->name, offset, why, base);
+  return !why;
+}
+
+static ir_map *places_by_name(planner *x, const plan_edit_func *e) {
+  ir_map *places = ir_map_new(x->arena);
+  for (size_t i = 0; e && i < e->places.num; i++)
+    ir_map_put(places, e->places.at[i].buffer, &e->places.at[i]);
+  return places;
+}
+
+// Moves the buffers from `first` on to where the file says. One that is moved away from the memory that
+// it would have taken over has memory of its own. Returns where the last one ends.
+static int64_t move_by_hand(planner *x, const ir_func *f, size_t first, int64_t base) {
+  ir_map *places = places_by_name(x, plan_edit_find(x->edit, f));
+  int64_t end = base;
+  for (size_t i = first; i < x->p->buffers.num; i++) {
+    plan_buffer *b = &x->p->buffers.at[i];
+    const plan_edit_place *place = ir_map_get(places, b->name);
+    if (place && may_be_at(x, b, base, place->offset))
+      b->offset = place->offset;
+    if (b->reuses >= 0 && x->p->buffers.at[b->reuses].offset != b->offset)
+      b->reuses = -1;
+    int64_t last = b->offset + plan_align(b->bytes);
+    end = last > end ? last : end;
+  }
+  return end;
+}
+
 static void add_temps(planner *x, plan_live *l) {
   int64_t base = x->p->state_bytes + x->p->staging_bytes;
   int before = (int)x->p->buffers.num;
@@ -178,6 +220,8 @@ static void add_temps(planner *x, plan_live *l) {
       b.reuses += before;
     IR_PUSH(x->arena, x->p->buffers, b);
   }
+  if (x->edit)
+    bytes = move_by_hand(x, l->f, (size_t)before, base) - base;
   if (bytes > x->p->temp_bytes)
     x->p->temp_bytes = bytes;
   if (bound > x->p->bound_bytes) // of temporaries; plan_build adds the rest
@@ -238,13 +282,11 @@ int64_t plan_whole_run_bytes(ir_module *m) {
   return x.p->state_bytes + x.p->staging_bytes;
 }
 
-plan *plan_build(ir_module *m) {
-  return plan_build_for(m, NULL);
-}
-
-plan *plan_build_for(ir_module *m, const plan_wishes *wishes) {
+static plan *build(planner x) {
+  ir_module *m = x.m;
   BUG_IF(m->funcs.num > MAX_FUNCS, "%zu functions, at most %d", m->funcs.num, (int)MAX_FUNCS);
-  planner x = {.arena = m->arena, .m = m, .p = IR_NEW(m->arena, plan), .wishes = wishes};
+  x.arena = m->arena;
+  x.p = IR_NEW(m->arena, plan);
   ir_map *inputs = ir_map_new(m->arena);
   place_states(&x);
   place_staging(&x, inputs);
@@ -254,6 +296,18 @@ plan *plan_build_for(ir_module *m, const plan_wishes *wishes) {
   x.p->arena_bytes = whole_run_bytes + x.p->temp_bytes;
   x.p->bound_bytes += whole_run_bytes;
   return x.p;
+}
+
+plan *plan_build(ir_module *m) {
+  return build((planner){.m = m});
+}
+
+plan *plan_build_for(ir_module *m, const plan_wishes *wishes) {
+  return build((planner){.m = m, .wishes = wishes});
+}
+
+plan *plan_build_edited(ir_module *m, const plan_edit *e, ir_diags *d) {
+  return build((planner){.m = m, .edit = e, .diags = d});
 }
 
 int64_t plan_offset(const plan *p, const ir_func *f, const ir_node *n) {

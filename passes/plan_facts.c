@@ -1,9 +1,8 @@
 // plan_facts.c: see plan_facts.h.
 //
 // The bound L_ws of any order: while a kernel runs, its operands, results and workspace have memory,
-// besides what has it for the whole run. An output of a loop may lie over an input of its size
-// in some other order, and a value that is written to a state may be computed in it, so that
-// neither counts.
+// besides what has it for the whole run. An output may lie over an input of its size in some other
+// order, and a value that is written to a state may be computed in it, so that neither counts.
 #include "passes/plan_facts.h"
 #include "passes/plan_text.h"
 

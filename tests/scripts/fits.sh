@@ -76,6 +76,9 @@ expect_error 2 "such as 64MiB" "$mltc" memory "$file" --gpu=much
 expect_error 2 "belong to .mltc memory" "$mltc" "$file" --json
 expect_error 2 "mltc memory. prints" "$mltc" memory "$file" -o out
 expect_error 1 "E0901" "$mltc" memory missing.graph
+"$mltc" "$root/examples/char_gpt.graph" --target=cuda:sm_90a --emit=ir >gpu.ir
+expect_error 1 "E0903" "$mltc" memory gpu.ir
+expect_error 1 "E0506" "$mltc" memory step.ir --precision=bf16
 
 # GPT-2 XL: about a second where each policy has a core, and nobody else has it. The limit is one of
 # processor time, on machines that are slow and busy.

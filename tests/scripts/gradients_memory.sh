@@ -81,5 +81,5 @@ for name in ("char_gpt", "gpt2", "resnet20"):
     hold("%s: clip keeps only %d gradients" % (name, clip[0]), clip[0] > 10)
     print("%s: %d gradients of %d bytes at a time; with clip %d of %d" % (name, *update, *clip))
 print("deep: peak %(update)d bytes; with clip %(clip)d; with accumulate %(accumulate)d" % peaks, "and", adding)
-sys.exit("\n".join(faults))
+sys.exit("\n".join(faults) or 0)
 PYTHON

@@ -22,5 +22,5 @@ for file in sorted(glob.glob("*.json")):
     print("%-12s arena %13d  bound %13d" % (file[:-5], arena, bound))
     if arena != bound:
         above.append("%s: an arena of %d bytes, %d would do" % (file[:-5], arena, bound))
-sys.exit("\n".join(above))
+sys.exit("\n".join(above) or 0)
 PYTHON

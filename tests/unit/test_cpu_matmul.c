@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { NUM_RANDOM = 70, NUM_BANDED = 48, MAX_TESTS = 200, PAGE = 4096 };
+enum { NUM_RANDOM = 70, NUM_BANDED = 48, MAX_TESTS = 240, PAGE = 4096 };
 
 typedef void (*phase_fn)(int64_t begin, int64_t end, char *const *args);
 typedef struct test {
@@ -112,6 +112,7 @@ static int all_problems(test *tests, ir_arena *arena) {
       {1, 1, 1, 1},      {1, 1, 1, 9000},    {1, 1, 300, 40},   {1, 300, 1, 40},  {1, 5, 3, 20000},
       {1, 64, 10, 128},  {1, 128, 10, 64},   {1, 40, 65, 128},  {6, 64, 64, 32},  {6, 64, 32, 64},
       {1, 64, 128, 784}, {1, 256, 256, 512}, {1, 33, 47, 2049}, {1, 100, 300, 1}, {2, 90, 70, 3000},
+      {1, 900, 7, 600},  {1, 700, 10, 1100}, {1, 1300, 8, 500},
   };
   int num = 0;
   for (size_t i = 0; i < sizeof named / sizeof *named; i++)
@@ -315,7 +316,7 @@ int main(void) {
     return 1;
   const char *base = ir_format(arena, "%s/kernels", dir);
   int num = all_problems(tests, arena), failed = 0, seen[3][3] = {{0}}, split = 0, pieces = 0,
-      banded = 0, many = 0;
+      banded = 0, many = 0, walking = 0;
   void *library = compile(tests, num, arena, base)
                       ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
                       : NULL;
@@ -328,11 +329,12 @@ int main(void) {
     seen[tests[i].plan.a][tests[i].plan.b]++;
     split += tests[i].plan.split_k;
     many += tests[i].plan.split_k && tests[i].plan.row_tiles * tests[i].plan.col_tiles > 4;
+    walking += tests[i].plan.walks;
     pieces += tests[i].plan.k_blocks > 1 && !tests[i].plan.split_k;
     banded += tests[i].plan.k_blocks > 1 && tests[i].p.bands.limited;
   }
-  bool covered =
-      split && many && pieces && banded; // every way of reading an operand must have been tried
+  bool covered = split && many && pieces && banded &&
+                 walking; // every way of reading an operand must have been tried
   for (int i = 0; i < 3; i++)
     covered &= seen[i][0] + seen[i][1] + seen[i][2] > 0 && seen[0][i] + seen[1][i] + seen[2][i] > 0;
   if (!covered)

@@ -53,6 +53,9 @@ static const gemm_case cases[] = {
     {"gpt dfc2 NT", 1, 768, 512, 128, false, true, 0},
     {"gpt dw TN", 1, 128, 512, 768, true, false, 0},
     {"gpt dwqkv TN", 1, 128, 384, 768, true, false, 0},
+    {"384 wide fc2", 1, 1024, 384, 1536, false, false, 0},
+    {"384 wide dw TN", 1, 384, 1152, 1024, true, false, 0},
+    {"thin dw TN", 1, 1433, 16, 2708, true, false, 0},
     {"gemv m=1", 1, 1, 1024, 1024, false, false, 0},
     {"long k", 1, 16, 16, 100000, true, false, 0},
 };

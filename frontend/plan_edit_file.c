@@ -1,0 +1,40 @@
+// plan_edit_file.c: see plan_edit_file.h.
+#include "frontend/plan_edit_file.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "frontend/plan_file.h"
+
+static plan_edit_func func_of(ir_arena *a, const plan_file_func *f) {
+  plan_edit_func out = {.name = f->name};
+  for (size_t i = 0; i < f->kernels.num; i++) {
+    plan_edit_kernel k = {f->kernels.at[i].name, f->kernels.at[i].again};
+    IR_PUSH(a, out.kernels, k);
+  }
+  for (size_t i = 0; i < f->buffers.num; i++) {
+    plan_edit_place p = {f->buffers.at[i].name, f->buffers.at[i].offset};
+    if (p.offset >= 0)
+      IR_PUSH(a, out.places, p);
+  }
+  return out;
+}
+
+const plan_edit *plan_edit_read(ir_arena *a, const char *path, const char **why) {
+  size_t len = 0;
+  char *text = ir_read_text(a, path, &len);
+  if (!text) {
+    *why = ir_format(a, "cannot read '%s': %s", path, strerror(errno));
+    return NULL;
+  }
+  const plan_file *file = plan_file_read(a, path, text, len, why);
+  if (!file)
+    return NULL;
+  plan_edit *e = IR_NEW(a, plan_edit);
+  e->path = path;
+  for (size_t i = 0; i < file->funcs.num; i++) {
+    plan_edit_func f = func_of(a, &file->funcs.at[i]);
+    IR_PUSH(a, e->funcs, f);
+  }
+  return e;
+}

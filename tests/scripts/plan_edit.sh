@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# --plan=FILE.json: a plan that was printed compiles to the same plan; kernels may be put in another order or
+# run again, and buffers moved, and the trainer gives the same bits; what does not work is refused, with
+# the place in the file.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+
+cp "$root/examples/data/digits.csv.gz" .
+sed 's|"data/|"|g' "$root/examples/digits_mlp.graph" >m.graph
+plan() { "$mltc" m.graph --emit=plan.json "$@"; }
+edit() { # OUT PYTHON : of plan.json, with step the function's kernels k and buffers b
+  python3 -c "import json
+p = json.load(open('plan.json'))
+step = next(f for f in p['functions'] if f['name'] == 'step')
+k, b = step['kernels'], step['buffers']
+$2
+json.dump(p, open('$1', 'w'))"
+}
+
+# --- nothing edited
+for policy in none sqrt; do
+  plan --checkpoint=$policy >$policy.json
+  plan --plan=$policy.json >again.json
+  same $policy.json again.json "a plan under $policy, and what was compiled with it"
+done
+
+# --- the same bits
+plan >plan.json
+train() { # NAME OPTION...
+  local name=$1
+  shift
+  "$mltc" -O1 m.graph "$@" -o trainer
+  ./trainer --quiet --epochs=1 --threads=2 --save="$name.safetensors" --no-times --metrics="$name.jsonl"
+}
+train plain
+# A kernel that reads nothing but states and inputs moves to the front; its buffers are packed anew.
+edit order.json "
+free = [i for i, x in enumerate(k) if x['bytes_written'] and i > 0]
+for i in free:
+    names = [x['name'] for x in k]
+    try_ = k[:]
+    try_.insert(0, try_.pop(i))
+    open('candidates', 'a').write(json.dumps([x['name'] for x in try_]) + '\n')
+for x in b: del x['offset']"
+moved=no
+while read -r names; do
+  edit order.json "
+names = json.loads('''$names''')
+step['kernels'] = [next(x for x in k if x['name'] == n) for n in names]
+for x in b: del x['offset']"
+  if plan --plan=order.json >order_plan.json 2>/dev/null && [ $moved = no ]; then
+    moved=yes
+    train order --plan=order.json
+    same plain.safetensors order.safetensors "checkpoints after another order"
+    python3 -c "import json
+names = json.loads('''$names''')
+step = next(f for f in json.load(open('order_plan.json'))['functions'] if f['name'] == 'step')
+assert [k['name'] for k in step['kernels']] == names" || fail "the kernels do not have the order of the file"
+  fi
+done <candidates
+[ $moved = yes ] || fail "no kernel could be moved"
+# The first kernel runs again right after the loss.
+edit twice.json "
+at = next(i for i, x in enumerate(k) if 'loss' in x['name'])
+k.insert(at + 1, dict(k[0], name='mine', clone_of=k[0]['name']))
+for x in b: del x['offset']"
+train twice --plan=twice.json
+same plain.safetensors twice.safetensors "checkpoints after a kernel that runs again"
+[ "$(plan --plan=twice.json | grep -c '"clone_of": *"')" -eq 1 ] || fail "no kernel runs again"
+# All temporaries of step lie higher.
+edit higher.json "
+for x in b: x['offset'] += 4096"
+train higher --plan=higher.json
+same plain.safetensors higher.safetensors "checkpoints after moved buffers"
+[ "$(plan --plan=higher.json | python3 -c 'import json, sys; print(json.load(sys.stdin)["totals"]["arena"])')" -ge \
+  "$(python3 -c 'import json; print(json.load(open("plan.json"))["totals"]["arena"])')" ] || fail "the arena shrank"
+
+# --- what does not work
+refuse() { # PATTERN PYTHON
+  edit bad.json "$2"
+  expect_error 1 "$1" "$mltc" m.graph --plan=bad.json --emit=plan
+}
+refuse "functions\[[0-9]+\].kernels\[0\]: .* reads %.* must come before" "k.insert(0, k.pop())"
+refuse "kernels\[[0-9]+\]: '.*' is missing" "k.pop()"
+refuse "step has no kernel 'nobody'" "k[0]['name'] = 'nobody'"
+refuse "has run already" "k.append(k[0])"
+refuse "runs '.*' again before it has run|runs again before it has run" "k[0]['clone_of'] = k[1]['name']"
+refuse "has no function 'stride'" "step['name'] = 'stride'"
+refuse "is no multiple of 64" "b[0]['offset'] += 1"
+refuse "lies in states and batches" "b[0]['offset'] = 0"
+refuse "breaks [0-9]+ rule" "
+for x in b: x['offset'] = b[0]['offset']"
+refuse "is no whole number" "b[0]['offset'] = 'here'"
+echo '{"schema": "something"}' >bad.json
+expect_error 1 "bad.json" "$mltc" m.graph --plan=bad.json --emit=plan
+expect_error 1 "cannot read 'none_such.json'" "$mltc" m.graph --plan=none_such.json --emit=plan
+expect_error 2 "goes with no --checkpoint" "$mltc" m.graph --plan=plan.json --checkpoint=sqrt --emit=plan
