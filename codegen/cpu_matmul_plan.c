@@ -15,6 +15,7 @@ enum {
   FEW_TO_SPLIT = 4,
   LEAST_PIECES = 8, // of a long k: work for all threads of most teams
   MOST_PIECES = 16,
+  GAIN_BYTES = 1 << 26, // of an operand that is packed for all tasks, but need not be
   LOCAL_BYTES = 196608, // all stack buffers of a task
   SUMS_BYTES = 131072,  // sums that wait for the next piece of k
   MAX_SLICES = 32,      // of k, when a team packs an operand
@@ -358,14 +359,17 @@ typedef struct mm_ways {
   mm_access a[3], b[3];
 } mm_ways;
 
-static int list_ways(bool must_pack, bool may_gain, mm_access *ways) {
+// elems: of the operand. What only may gain is not worth a copy that would be the peak of a step.
+static int list_ways(const mm_problem *p, int64_t elems, bool must_pack, bool may_gain,
+                     mm_access *ways) {
   int num = 0;
+  bool small = p->batch * elems * p->elem_bytes <= GAIN_BYTES;
   if (!must_pack)
     ways[num++] = MM_DIRECT;
-  if (must_pack || may_gain) {
+  if (must_pack || may_gain)
     ways[num++] = MM_LOCAL;
+  if (must_pack || (may_gain && small))
     ways[num++] = MM_SHARED;
-  }
   return num;
 }
 
@@ -393,8 +397,8 @@ static double choose_grid(const mm_problem *p, mm_plan *plan) {
   int64_t most_rows = plan->row_tiles < MAX_GROUPS ? plan->row_tiles : MAX_GROUPS;
   int64_t most_cols = plan->col_tiles < MAX_GROUPS ? plan->col_tiles : MAX_GROUPS;
   mm_ways ways;
-  ways.num_a = list_ways(must_pack_a(p, plan), apart_a_cycles(p, plan) > 0, ways.a);
-  ways.num_b = list_ways(must_pack_b(p, plan), apart_b_cycles(p, plan) > 0, ways.b);
+  ways.num_a = list_ways(p, p->m * p->k, must_pack_a(p, plan), apart_a_cycles(p, plan) > 0, ways.a);
+  ways.num_b = list_ways(p, p->n * p->k, must_pack_b(p, plan), apart_b_cycles(p, plan) > 0, ways.b);
   mm_plan base = *plan;
   double best_score = -1;
   for (int64_t rows = 1; rows <= most_rows; rows++)
