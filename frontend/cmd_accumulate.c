@@ -70,12 +70,39 @@ static bool has_same_states(const division *x, trial *t) {
   return true;
 }
 
+static const ir_node *find_input(const ir_func *f, const char *name) {
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->op == IR_INPUT && strcmp(f->nodes.at[i]->name, name) == 0)
+      return f->nodes.at[i];
+  return NULL;
+}
+
+// Samples are what they were: the batch stands in the first dimension only. Passes may have dropped
+// inputs of the whole.
+static bool has_same_samples(const division *x, trial *t) {
+  const ir_func *f = ir_find_func(t->module, "step");
+  for (size_t i = 0; i < f->nodes.num && f->nodes.at[i]->op == IR_INPUT; i++) {
+    const ir_node *part = f->nodes.at[i];
+    const ir_node *whole = find_input(ir_find_func(x->whole.module, "step"), part->name);
+    ir_type type = part->type;
+    type.dims[0] = x->batch.value;
+    if (!whole || ir_same_type(&whole->type, &type))
+      continue;
+    diag_error(t->diags, part->loc, "E0225",
+               "the batch '%s' is in more than the first dimension of '%s': it cannot be run in "
+               "parts",
+               x->batch.name, part->name);
+    return false;
+  }
+  return true;
+}
+
 static trial load(const division *x, int64_t parts) {
   trial_subject s = x->s;
   if (parts > 1)
     s.split = (fe_split){x->batch.name, parts};
   trial t = trial_load(&s, NULL, NULL);
-  if (t.module && parts > 1 && !has_same_states(x, &t))
+  if (t.module && parts > 1 && !(has_same_states(x, &t) && has_same_samples(x, &t)))
     t.module = NULL;
   return t;
 }

@@ -188,6 +188,9 @@ optim { sgd(0.1) }
 EOF
 refused "E0225.*the batch is 'N' in this input" "$mltc" two.graph "${allow[@]}" --memory-budget=1KB
 refused "allow=accumulate divides the .let. that is the first dimension" "$mltc" two.graph "${allow[@]}" --memory-budget=1KB
+sed -e 's/y: f\[N,8\]/y: f[B,B]/' -e 's/, N = 4//' -e 's/linear(x, 8)/linear(x, B)/' two.graph >square.graph
+sed -i 's/linear(x, B) \* y/reshape(linear(x, 8), [B * 8]) + mean(y)/' square.graph
+refused "E0225.*'B' is in more than the first dimension of 'y'" "$mltc" square.graph "${allow[@]}" --memory-budget=1KB
 refused "too much" "$mltc" two.graph "${none[@]}" --memory-budget=1KB
 ! grep -q "allow=accumulate\|E0225" err.txt || fail "advice that does not help: $(cat err.txt)"
 
