@@ -160,6 +160,7 @@ typedef struct fe {
   const ir_source *main;
   ir_module *module;
   ir_map *lets, *flags;  // name -> fe_value / ir_state
+  ir_map *file_lets;     // as the file has them: another map than `lets` where the batch is divided
   ir_map *fns, *std_fns; // name -> ast_fn (blocks)
   ir_map *optimizers, *std_optimizers, *schedules, *std_schedules;
   ir_map *initializers, *std_initializers;
@@ -328,6 +329,14 @@ bool fe_is_frozen(fe *c, const char *path, const ir_type *type);
 
 // --- vary.c: what --max-batch and --max=NAME search for; of a file without errors
 void fe_find_varied(fe *c, fe_vary *v);
+
+// --- split.c: the batch in parts (fe_split)
+// The value that the model sees of a constant.
+const fe_value *fe_split_value(fe *c, const char *name, const fe_value *v);
+// From here on constants are as the file has them. Returns those from before, to be put back.
+ir_map *fe_use_file_lets(fe *c);
+// After the settings of train { }: accumulates over all parts.
+void fe_split_steps(fe *c);
 
 // --- model.c, optim.c, init.c, settings.c --------------------------------------------------------
 void fe_build_functions(fe *c);

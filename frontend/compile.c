@@ -93,7 +93,19 @@ static void define_let(fe *c, const ast_binding *b) {
     v = &fe_bad;
   }
   if (is_new(c, &b->name))
-    ir_map_put(c->lets, b->name.text, (void *)(uintptr_t) override(c, b, v));
+    ir_map_put(c->lets, b->name.text,
+               (void *)(uintptr_t)fe_split_value(c, b->name.text, override(c, b, v)));
+}
+
+static void define_lets(fe *c, const ast_item *item) {
+  for (size_t i = 0; i < item->bindings.num; i++)
+    define_let(c, &item->bindings.at[i]);
+  if (c->lets == c->file_lets)
+    return;
+  ir_map *model = fe_use_file_lets(c);
+  for (size_t i = 0; i < item->bindings.num; i++)
+    define_let(c, &item->bindings.at[i]);
+  c->lets = model;
 }
 
 // Whole numbers are i64[], others f32[].
@@ -111,6 +123,13 @@ static void define_flag(fe *c, const ast_binding *b) {
                              b->name.loc.file == c->main ? b->name.loc : (ir_loc){0});
   s->value = num;
   ir_map_put(c->flags, b->name.text, s);
+}
+
+static void define_flags(fe *c, const ast_item *item) {
+  ir_map *model = fe_use_file_lets(c);
+  for (size_t i = 0; i < item->bindings.num; i++)
+    define_flag(c, &item->bindings.at[i]);
+  c->lets = model;
 }
 
 static void define_fn(fe *c, const ast_fn *fn, bool is_std) {
@@ -206,12 +225,10 @@ static void take_import(fe *c, const ast_file *f, const ast_item *item) {
 static void take_item(fe *c, const ast_file *f, const ast_item *item, bool is_std) {
   switch (item->kind) {
   case AST_LET:
-    for (size_t i = 0; i < item->bindings.num; i++)
-      define_let(c, &item->bindings.at[i]);
+    define_lets(c, item);
     return;
   case AST_FLAG:
-    for (size_t i = 0; i < item->bindings.num; i++)
-      define_flag(c, &item->bindings.at[i]);
+    define_flags(c, item);
     return;
   case AST_IMPORT:
     take_import(c, f, item);
@@ -268,6 +285,7 @@ static void make_maps(fe *c) {
                      &c->reported,     &c->used_defines};
   for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
     *maps[i] = ir_map_new(c->arena);
+  c->file_lets = c->options->split.batch ? ir_map_new(c->arena) : c->lets;
 }
 
 static void add_counters(fe *c) {
@@ -283,8 +301,11 @@ static void add_micro(fe *c) {
 }
 
 static void lower(fe *c) {
+  ir_map *model = fe_use_file_lets(c);
   fe_lower_data(c);
   fe_lower_train(c);
+  c->lets = model;
+  fe_split_steps(c);
   add_micro(c);
   if (!c->model)
     fe_error(c, (ir_loc){c->main, 1, 1, 1}, "E0216", "the file has no model");

@@ -11,7 +11,16 @@ typedef IR_VEC(const char *) fe_files;
 typedef struct fe_vary {
   const char *name; // in: of the `let`, NULL: it is the batch; out: its name
   int64_t value;    // out: as it is
+  bool divide;      // in: it is to be divided (fe_split), which errors then say
 } fe_vary;
+
+// One optimiser step in several parts (docs/memory.md, micro-batches): the model sees `batch` divided
+// by `parts`, its gradients are added (train { accumulate }, times `parts`); flags and the sections
+// data, optim and train see the constants of the file.
+typedef struct fe_split {
+  const char *batch; // name of the `let`; NULL: nothing is divided
+  int64_t parts;     // a divisor of its value
+} fe_split;
 
 typedef struct fe_options {
   const char *const *defines; // "B=32"
@@ -19,7 +28,8 @@ typedef struct fe_options {
   const char *const *include_dirs;
   size_t num_include_dirs;
   fe_files *files; // imported files are added here; may be NULL
-  fe_vary *vary;   // to find; errors (E0224) where it cannot be; NULL: nothing is asked
+  fe_vary *vary;   // to find; errors where it cannot be; NULL: nothing is asked
+  fe_split split;
 } fe_options;
 
 // Never NULL; broken statements are reported and left out.

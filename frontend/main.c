@@ -11,6 +11,7 @@
 #include "codegen/program.h"
 #include "codegen/report_page.h"
 #include "codegen/resources.h"
+#include "frontend/cmd_accumulate.h"
 #include "frontend/cmd_diff.h"
 #include "frontend/cmd_memory.h"
 #include "frontend/cmd_solve.h"
@@ -29,6 +30,7 @@ typedef struct driver {
   ir_diags *diags;
   ir_source source;
   const cg_target *target;
+  fe_split split;        // of the batch
   fe_files files;        // read besides the one on the command line
   const plan_edit *edit; // --plan; NULL: none
 } driver;
@@ -96,8 +98,12 @@ static bool read_source(driver *d) {
 static ir_module *load_module(driver *d) {
   if (options_is_ir(&d->o))
     return ir_parse(d->a, &d->source, d->diags);
-  fe_options fo = {d->o.defines.at,       d->o.defines.num, d->o.include_dirs.at,
-                   d->o.include_dirs.num, &d->files,        NULL};
+  fe_options fo = {.defines = d->o.defines.at,
+                   .num_defines = d->o.defines.num,
+                   .include_dirs = d->o.include_dirs.at,
+                   .num_include_dirs = d->o.include_dirs.num,
+                   .files = &d->files,
+                   .split = d->split};
   return fe_compile(d->a, &d->source, &fo, d->diags);
 }
 
@@ -304,6 +310,8 @@ static bool fits_budget(const driver *d, const plan *pl, const ir_module *m) {
   ir_buf b = ir_buf_new(d->a);
   plan_print_shortfall(pl, m, (int64_t)budget->num, &b);
   fprintf(stderr, "mltc: %s %s", d->o.input, ir_buf_str(&b));
+  if (!options_is_ir(&d->o))
+    cmd_say_divided(&(trial_subject){&d->o, d->target, &d->source, {0}}, (int64_t)budget->num);
   return false;
 }
 
@@ -355,11 +363,14 @@ static int compile(driver *d) {
   ir_buf b = ir_buf_new(d->a);
   if (!read_source(d) || !read_edit(d))
     return report(d);
+  const trial_subject subject = {&d->o, d->target, &d->source, {0}};
   if (d->o.command == COMMAND_MEMORY)
-    return cmd_memory(&(trial_subject){&d->o, d->target, &d->source});
+    return cmd_memory(&subject);
+  if (d->o.allow_accumulate)
+    d->split = cmd_divide_batch(d->a, &subject, d->diags);
   if (d->o.max_batch || d->o.max) {
     const char *define = NULL;
-    int status = cmd_solve(d->a, &(trial_subject){&d->o, d->target, &d->source}, &define);
+    int status = cmd_solve(d->a, &subject, &define);
     if (status || (d->o.emit == EMIT_TRAINER && !d->o.output))
       return status;
     IR_PUSH(d->a, d->o.defines, define);

@@ -325,7 +325,7 @@ void fe_check_optimizers(fe *c) {
     find_optimizer(c, &o);
 }
 
-void fe_optimize(fe *c, fe_goal *g) {
+static void optimize(fe *c, fe_goal *g) {
   fe_pass *p = c->pass;
   optimizing o = {.goal = g};
   if (!find_optimizer(c, &o))
@@ -340,4 +340,10 @@ void fe_optimize(fe *c, fe_goal *g) {
   for (size_t i = 0; i < g->trained.num && !diag_num_errors(c->diags); i++)
     update_one(c, &o, g->trained.at[i], o.grads.at[i]);
   p->optimizing = false;
+}
+
+void fe_optimize(fe *c, fe_goal *g) {
+  ir_map *model = fe_use_file_lets(c);
+  optimize(c, g);
+  c->lets = model;
 }

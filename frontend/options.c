@@ -21,6 +21,7 @@ enum long_option {
   OPT_CHECKPOINT,
   OPT_PLAN,
   OPT_MEMORY_BUDGET,
+  OPT_ALLOW,
   OPT_MAX_BATCH,
   OPT_MAX,
   OPT_GPU,
@@ -45,6 +46,7 @@ static const struct option longs[] = {
     {"checkpoint", required_argument, NULL, OPT_CHECKPOINT},
     {"plan", required_argument, NULL, OPT_PLAN},
     {"memory-budget", required_argument, NULL, OPT_MEMORY_BUDGET},
+    {"allow", required_argument, NULL, OPT_ALLOW},
     {"max-batch", no_argument, NULL, OPT_MAX_BATCH},
     {"max", required_argument, NULL, OPT_MAX},
     {"gpu", required_argument, NULL, OPT_GPU},
@@ -95,6 +97,9 @@ void options_help(FILE *out) {
       "fit is\n"
       "                          computed again instead of kept, or mltc says what stands in the "
       "way\n"
+      "  --allow=accumulate      where a batch does not fit, it may be run as several "
+      "micro-batches\n"
+      "                          whose gradients are added\n"
       "  --max-batch             the largest batch that fits the budget; with -o compiled, too\n"
       "  --max=NAME              the same for another `let`\n"
       "  --checkpoint=P          what of the forward pass is kept for the backward pass: none\n"
@@ -173,6 +178,21 @@ static bool is_one_of(const char *value, const char *const *names, size_t num) {
   return false;
 }
 
+// A list with commas of what a compilation may change to meet its budget.
+static bool parse_allowed(ir_arena *a, const char *value, options *o, const char **why) {
+  static const char *const words[] = {"accumulate"};
+  for (const char *at = value;; at++) {
+    size_t len = strcspn(at, ",");
+    const char *word = ir_strndup(a, at, len);
+    if (strcmp(word, words[0]) != 0)
+      return wrong_value(a, why, "--allow", word, words, 1);
+    o->allow_accumulate = true;
+    at += len;
+    if (!*at)
+      return true;
+  }
+}
+
 static bool parse_one(ir_arena *a, int c, options *o, const char **why) {
   static const char *const diagnostics[] = {"json", "text"},
                            *const compilers[] = {"nvrtc", "clang"},
@@ -239,6 +259,8 @@ static bool parse_one(ir_arena *a, int c, options *o, const char **why) {
            wrong_value(a, why, "--checkpoint", optarg, policies, 5);
   case OPT_MEMORY_BUDGET:
     return parse_size(a, "--memory-budget", optarg, &o->memory_budget, why);
+  case OPT_ALLOW:
+    return parse_allowed(a, optarg, o, why);
   case OPT_MAX_BATCH:
     o->max_batch = true;
     return true;
@@ -305,8 +327,9 @@ static bool check_together(const options *o, const char **why) {
   bool memory = o->command == COMMAND_MEMORY, search = o->max_batch || o->max;
   if (!memory && (o->gpu_bytes || o->json))
     *why = "--gpu and --json belong to `mltc memory FILE`";
-  else if (memory && (o->output || o->emit || search))
-    *why = "`mltc memory` prints a table: it takes no --output, --emit, --max-batch or --max";
+  else if (memory && (o->output || o->emit || search || o->allow_accumulate))
+    *why =
+        "`mltc memory` prints a table: it takes no --output, --emit, --allow, --max-batch or --max";
   else if (search && !o->memory_budget)
     *why = "--max-batch and --max search for what fits --memory-budget=SIZE, which is not given";
   else if (o->plan && (o->checkpoint || memory || search))
@@ -315,6 +338,12 @@ static bool check_together(const options *o, const char **why) {
            "nor `mltc memory`";
   else if (o->max_batch && o->max)
     *why = "one search at a time: --max-batch or --max=NAME";
+  else if (search && o->allow_accumulate)
+    *why = "one search at a time: --max-batch and --max ask what fits undivided, without --allow";
+  else if (o->allow_accumulate && !o->memory_budget)
+    *why = "--allow=accumulate is about what fits --memory-budget=SIZE, which is not given";
+  else if (o->allow_accumulate && options_is_ir(o))
+    *why = "--allow=accumulate needs a graph file: in IR text all sizes are numbers";
   return !*why;
 }
 

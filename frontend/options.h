@@ -42,10 +42,11 @@ typedef struct options {
   int64_t memory_budget;     // bytes; 0: none
   int opt_level;
   emit_kind emit;
-  bool max_batch;    // search for the largest batch that the budget has room for
-  const char *max;   // or for the value of this `let`; NULL: not given
-  int64_t gpu_bytes; // `mltc memory`: what there is; 0: not given
-  bool json;         // `mltc memory`
+  bool allow_accumulate; // a batch may be run in parts: cmd_accumulate.c
+  bool max_batch;        // search for the largest batch that the budget has room for
+  const char *max;       // or for the value of this `let`; NULL: not given
+  int64_t gpu_bytes;     // `mltc memory`: what there is; 0: not given
+  bool json;             // `mltc memory`
   option_list defines, include_dirs, print_after, disabled;
   const char *keep_dir;
   const char *explain; // --explain CODE

@@ -15,7 +15,8 @@ static ir_module *read_graph(const trial_subject *s, trial *t, const char *defin
                    .num_defines = defines.num,
                    .include_dirs = s->o->include_dirs.at,
                    .num_include_dirs = s->o->include_dirs.num,
-                   .vary = vary};
+                   .vary = vary,
+                   .split = s->split};
   return fe_compile(t->arena, s->source, &fo, t->diags);
 }
 

@@ -7,11 +7,12 @@
 #include "frontend/frontend.h"
 #include "frontend/options.h"
 
-// What is tried; nothing of it changes from trial to trial.
+// What is tried.
 typedef struct trial_subject {
   const options *o;
   const cg_target *target;
   const ir_source *source;
+  fe_split split; // of the batch, in graph files
 } trial_subject;
 
 typedef struct trial {

@@ -196,6 +196,13 @@ static void put_ratios(const writer *w, json_object *o) {
   put_num(w, ratios, "recompute_time", w->facts.recompute_time);
 }
 
+// Only where the batch was divided.
+static void put_config(json_object *o, const ir_module *m, const char *key) {
+  const ir_setting *s = ir_find_config(m, key);
+  if (s)
+    put_int(o, key, (int64_t)s->num);
+}
+
 struct json_object *plan_to_json(const plan *p, const ir_module *m) {
   ir_arena *a = ir_arena_new();
   writer w = {.arena = a, .p = p, .m = m, .facts = plan_find_facts(a, p, m)};
@@ -204,6 +211,8 @@ struct json_object *plan_to_json(const plan *p, const ir_module *m) {
   put_int(o, "version", 1);
   put_str(o, "model", m->name);
   put_int(o, "alignment", PLAN_ALIGN);
+  put_config(o, m, "micro_batches");
+  put_config(o, m, "batch");
   put_totals(&w, o);
   put_int(o, "bound", p->bound_bytes);
   put_int(o, "bound_ws", w.facts.bound_ws);

@@ -57,10 +57,19 @@ static void print_bound(const printer *x, const char *what, int64_t bytes) {
                 plan_ratio((double)x->p->arena_bytes, (double)bytes));
 }
 
+static void print_micro_batches(const printer *x) {
+  const ir_setting *parts = ir_find_config(x->m, "micro_batches"),
+                   *batch = ir_find_config(x->m, "batch");
+  if (parts && batch)
+    ir_buf_printf(x->out, "the batch of %.0f is run as %.0f micro-batches of %.0f\n\n", batch->num,
+                  parts->num, batch->num / parts->num);
+}
+
 static void print_totals(const printer *x) {
   const plan *p = x->p;
   ir_buf_printf(x->out, "memory plan of %s: %s bytes\n\n", x->m->name,
                 ir_grouped(x->a, p->arena_bytes));
+  print_micro_batches(x);
   ir_buf_printf(x->out, "  %-24s %16s   share\n", "what", "bytes");
   print_share(x, "states", p->state_bytes);
   print_roles(x);

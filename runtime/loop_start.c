@@ -54,7 +54,8 @@ static void make_recipe(mlrt_loop *l, const mlrt_program *p, const mlrt_options 
   int64_t batches = mlrt_batches_per_epoch(p, l->train, MLRT_USE_TRAIN);
   if (batches < 1)
     mlrt_fail(MLRT_EXIT_INPUT, "data '%s' has %" PRId64 " samples; one batch needs %" PRId64,
-              mlrt_data_name(l->train), mlrt_data_size(l->train), mlrt_batch_size(p));
+              mlrt_data_name(l->train), mlrt_data_size(l->train),
+              mlrt_batch_size(p) * mlrt_micro_batches(p));
   mlrt_error e;
   if (!mlrt_recipe_make(&l->recipe, p, o, batches, &e))
     mlrt_fail(MLRT_EXIT_USAGE, "%s", e.text);

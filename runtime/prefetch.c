@@ -10,6 +10,7 @@
 // then finds it filled. When a sample is refused, next() fills the batch once more, from its
 // beginning, so that the error is always that of the first such sample.
 #include "runtime/prefetch.h"
+#include "runtime/recipe.h"
 #include "runtime/shuffle.h"
 
 #include <pthread.h>
@@ -61,7 +62,10 @@ int64_t mlrt_batch_size(const mlrt_program *p) {
 
 int64_t mlrt_batches_per_epoch(const mlrt_program *p, const mlrt_dataset *d, mlrt_use use) {
   int64_t size = mlrt_data_size(d), batch = mlrt_batch_size(p);
-  return use == MLRT_USE_TRAIN ? size / batch : (size + batch - 1) / batch;
+  if (use != MLRT_USE_TRAIN)
+    return (size + batch - 1) / batch;
+  int64_t parts = mlrt_micro_batches(p); // what an epoch leaves out is the rest of whole batches
+  return size / (batch * parts) * parts;
 }
 
 // Batch `number` after the start of the order.

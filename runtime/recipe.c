@@ -31,6 +31,11 @@ double mlrt_recipe_number(const mlrt_program *p, const mlrt_options *o, const ch
   return s->kind == MLRT_SET_FLAG ? flag_value(o, s->str) : s->num;
 }
 
+int64_t mlrt_micro_batches(const mlrt_program *p) {
+  const mlrt_setting *s = find(p, "micro_batches");
+  return s ? (int64_t)s->num : 1;
+}
+
 // A count of at least `low`; wrong values can only come from flags.
 static bool count(int64_t *out, const mlrt_program *p, const mlrt_options *o, const char *key,
                   int64_t fallback, int64_t low, mlrt_error *e) {

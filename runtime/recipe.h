@@ -21,6 +21,8 @@ bool mlrt_recipe_make(mlrt_recipe *r, const mlrt_program *p, const mlrt_options 
 // A setting of the graph: its number, the value of its flag, or `fallback` where there is none.
 double mlrt_recipe_number(const mlrt_program *p, const mlrt_options *o, const char *key,
                           double fallback);
+// Parts that a batch of the graph is run in (1: it is whole). They lie in one batch of the data each.
+int64_t mlrt_micro_batches(const mlrt_program *p);
 // The seed of a new run: --seed, or the graph's.
 uint64_t mlrt_recipe_seed(const mlrt_program *p, const mlrt_options *o);
 // Whether something that happens `every` so many steps (0: each epoch) is due after `step` steps.

@@ -8,6 +8,8 @@ for name in digits_mlp char_gpt gan dlrm resnet20; do
   "$mltc" "$root/examples/$name.graph" --emit=plan.json -o $name.json
 done
 "$mltc" "$root/tests/lit/plan/mlp.ir" --emit=plan.json -o mlp.json # has a copy
+"$mltc" "$root/examples/resnet20.graph" --memory-budget=40MB --allow=accumulate --emit=plan.json -o divided.json \
+  2>/dev/null # has micro-batches
 python3 "$root/tests/scripts/lib/plan_schema.py" "$root/docs/memory.md" ./*.json || fail "plan.json is not as documented"
 
 # The check itself sees what is wrong.

@@ -1,0 +1,249 @@
+// cmd_accumulate.c: see cmd_accumulate.h.
+//
+//   let B = 64                      batches of 64, 32, 16, ... : all divisors, least parts first
+//     1: does not fit               (also with all that the policy of --checkpoint computes again)
+//     2: fits, kernels run again
+//     4: fits, nothing runs again   more parts only load parameters more often: the search ends
+//
+// Every trial is a whole plan. Of what fits, the least predicted time of an optimiser step wins, and of
+// equals the fewest parts.
+#include "frontend/cmd_accumulate.h"
+
+#include <string.h>
+
+#include "passes/cost.h"
+
+typedef struct attempt {
+  int64_t parts; // 0: none
+  int64_t bytes;
+  double seconds; // of an optimiser step
+  bool again;     // kernels run again
+} attempt;
+
+typedef struct division {
+  ir_arena *a;
+  trial_subject s;
+  int64_t budget;
+  fe_vary batch;       // no name: there is none
+  trial whole, broken; // as the file has it; the first that has errors besides, or no batch
+  attempt best, least; // that fits; of the fewest bytes
+  double undivided;    // seconds of a step that is whole and keeps all
+} division;
+
+// --- one trial -------------------------------------------------------------------------------
+static double seconds_of(trial *t, const char *name) {
+  const ir_func *f = ir_find_func(t->module, name);
+  double sum = 0;
+  for (size_t i = 0; f && i < f->kernels.num; i++)
+    sum += cost_seconds(t->arena, f->kernels.at[i]);
+  return sum;
+}
+
+static double seconds_of_step(trial *t) {
+  const ir_setting *k = ir_find_config(t->module, "accumulate");
+  return seconds_of(t, "step") + ((k ? k->num : 1) - 1) * seconds_of(t, "accum");
+}
+
+static bool runs_again(const ir_module *m) {
+  for (size_t i = 0; i < m->funcs.num; i++)
+    if (ir_has_clones(m->funcs.at[i]))
+      return true;
+  return false;
+}
+
+static int64_t batch_of(const division *x) {
+  return x->batch.value;
+}
+
+// A state must not depend on how many samples run at a time: not one row for each.
+static bool has_same_states(const division *x, trial *t) {
+  for (size_t i = 0; i < x->whole.module->states.num; i++) {
+    const ir_state *s = x->whole.module->states.at[i];
+    const ir_state *part = ir_find_state(t->module, s->name);
+    if (part && ir_same_type(&s->type, &part->type))
+      continue;
+    diag_error(t->diags, s->loc, "E0225",
+               "state '%s' depends on the batch '%s': it cannot be run in parts", s->name,
+               x->batch.name);
+    return false;
+  }
+  return true;
+}
+
+static const ir_node *find_input(const ir_func *f, const char *name) {
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->op == IR_INPUT && strcmp(f->nodes.at[i]->name, name) == 0)
+      return f->nodes.at[i];
+  return NULL;
+}
+
+// Samples are what they were: the batch stands in the first dimension only. Passes may have dropped
+// inputs of the whole.
+static bool has_same_samples(const division *x, trial *t) {
+  const ir_func *f = ir_find_func(t->module, "step");
+  for (size_t i = 0; i < f->nodes.num && f->nodes.at[i]->op == IR_INPUT; i++) {
+    const ir_node *part = f->nodes.at[i];
+    const ir_node *whole = find_input(ir_find_func(x->whole.module, "step"), part->name);
+    ir_type type = part->type;
+    type.dims[0] = x->batch.value;
+    if (!whole || ir_same_type(&whole->type, &type))
+      continue;
+    diag_error(t->diags, part->loc, "E0225",
+               "the batch '%s' is in more than the first dimension of '%s': it cannot be run in "
+               "parts",
+               x->batch.name, part->name);
+    return false;
+  }
+  return true;
+}
+
+static trial load(const division *x, int64_t parts) {
+  trial_subject s = x->s;
+  if (parts > 1)
+    s.split = (fe_split){x->batch.name, parts};
+  trial t = trial_load(&s, NULL, NULL);
+  if (t.module && parts > 1 && !(has_same_states(x, &t) && has_same_samples(x, &t)))
+    t.module = NULL;
+  return t;
+}
+
+static void keep_if_first(trial *kept, trial t) {
+  if (kept->arena)
+    trial_free(&t);
+  else
+    *kept = t;
+}
+
+static void compare(division *x, attempt r) {
+  if (r.bytes <= x->budget && (!x->best.parts || r.seconds < x->best.seconds))
+    x->best = r;
+  if (!x->least.parts || r.bytes < x->least.bytes)
+    x->least = r;
+}
+
+static void say_attempt(const division *x, const attempt *r) {
+  fprintf(stderr, "micro-batches: %lld, bytes: %lld, time: %.6f\n", (long long)r->parts,
+          (long long)r->bytes, r->seconds / x->undivided);
+}
+
+// False: it has errors. Nothing is planned that takes longer than what fits even if all of it is kept.
+static bool try_parts(division *x, trial *t, int64_t parts) {
+  if (!trial_schedule(&x->s, t))
+    return false;
+  if (parts == 1)
+    x->undivided = seconds_of_step(t);
+  if (x->best.parts && seconds_of_step(t) >= x->best.seconds)
+    return true;
+  if (!trial_plan(&x->s, t, NULL, x->budget))
+    return false;
+  attempt r = {parts, t->plan->arena_bytes, seconds_of_step(t), runs_again(t->module)};
+  compare(x, r);
+  if (x->s.o->verbose)
+    say_attempt(x, &r);
+  return true;
+}
+
+// --- the search ------------------------------------------------------------------------------
+static void find_batch(division *x) {
+  fe_vary v = {.divide = true};
+  trial t = trial_load(&x->s, NULL, &v);
+  if (!t.module) {
+    keep_if_first(&x->broken, t);
+    return;
+  }
+  x->batch = (fe_vary){ir_strdup(x->a, v.name), v.value, true};
+  trial_free(&t);
+}
+
+static void try_divisors(division *x, bool any) {
+  for (int64_t parts = 2; parts <= batch_of(x); parts++) {
+    if (batch_of(x) % parts)
+      continue;
+    if (x->best.parts && (any || !x->best.again))
+      return;
+    trial t = load(x, parts);
+    if (try_parts(x, &t, parts))
+      trial_free(&t);
+    else
+      keep_if_first(&x->broken, t);
+  }
+}
+
+// `any`: the first that fits will do. The file itself may have errors: nothing is found then, and
+// whoever compiles it reports them.
+static division search(ir_arena *a, const trial_subject *s, int64_t budget, bool any) {
+  division x = {.a = a, .s = *s, .budget = budget, .whole = trial_load(s, NULL, NULL)};
+  if (!try_parts(&x, &x.whole, 1))
+    return x;
+  if (x.best.parts && (any || !x.best.again))
+    return x;
+  find_batch(&x);
+  try_divisors(&x, any);
+  return x;
+}
+
+static void end(division *x) {
+  trial_free(&x->whole);
+  if (x->broken.arena)
+    trial_free(&x->broken);
+}
+
+// --- messages --------------------------------------------------------------------------------
+static void warn_of_statistics(const division *x, ir_diags *d) {
+  const ir_module *m = x->whole.module;
+  for (size_t i = 0; i < m->states.num; i++) {
+    const ir_state *s = m->states.at[i];
+    if (s->role != IR_ROLE_BUFFER)
+      continue;
+    ir_diag *w =
+        diag_warning(d, (ir_loc){0}, "W0225",
+                     "'%s' is changed by each micro-batch: statistics are those of %lld "
+                     "samples, not of %lld",
+                     s->name, (long long)(batch_of(x) / x->best.parts), (long long)batch_of(x));
+    diag_help(w, "group or layer norm do not depend on the batch");
+    return;
+  }
+}
+
+fe_split cmd_divide_batch(ir_arena *a, const trial_subject *s, ir_diags *d) {
+  division x = search(a, s, s->o->memory_budget, false);
+  fe_split split = {0};
+  if (x.best.parts > 1) {
+    split = (fe_split){x.batch.name, x.best.parts};
+    fprintf(
+        stderr,
+        "note: the batch of %lld is run as %lld micro-batches of %lld, whose gradients are added "
+        "(--allow=accumulate)\n",
+        (long long)batch_of(&x), (long long)split.parts, (long long)(batch_of(&x) / split.parts));
+    warn_of_statistics(&x, d);
+  }
+  end(&x);
+  return split;
+}
+
+static void say_not_enough(const division *x) {
+  if (!x->batch.name || (x->least.parts == 1 && x->broken.arena))
+    fputs("  --allow=accumulate cannot divide the batch:\n", stderr);
+  else if (x->least.parts == 1)
+    fprintf(stderr, "  --allow=accumulate does not help: no part of the batch of %lld takes less\n",
+            (long long)batch_of(x));
+  else
+    fprintf(stderr,
+            "  --allow=accumulate is not enough: as %lld micro-batches of %lld it takes %s\n",
+            (long long)x->least.parts, (long long)(batch_of(x) / x->least.parts),
+            ir_bytes_text(x->a, x->least.bytes, x->least.bytes));
+  if (x->broken.arena && x->least.parts == 1)
+    options_report(x->s.o, x->broken.diags);
+}
+
+void cmd_say_divided(const trial_subject *s, int64_t budget) {
+  ir_arena *a = ir_arena_new();
+  division x = search(a, s, budget, true);
+  if (s->o->allow_accumulate)
+    say_not_enough(&x);
+  else if (x.best.parts > 1)
+    fprintf(stderr, "  with --allow=accumulate it fits as %lld micro-batches of %lld\n",
+            (long long)x.best.parts, (long long)(batch_of(&x) / x.best.parts));
+  end(&x);
+  ir_arena_free(a);
+}
