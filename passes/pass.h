@@ -88,7 +88,10 @@ typedef struct pass_options {
                         // that make kernels of others do not run
   bool no_verify;       // skip the verifier after passes that changed something
   bool no_reproducer;   // a fault leaves none, and the module needs no copy for it
-  FILE *log;            // where --print-after and --time-passes go; NULL: stderr
+  const pass_info *others; // another list that runs with the same options: its names are none to
+                           // report. NULL: there is none
+  int first_file;          // number of the first file in keep_dir, less 1
+  FILE *log;               // where --print-after and --time-passes go; NULL: stderr
   // Called after each pass with the module as it then is (tests compare with the oracle).
   void (*after)(void *data, const char *pass, ir_module *m);
   void *after_data;

@@ -36,7 +36,9 @@ const pass_info pass_pipeline[] = {
 };
 
 bool pass_run_pipeline(ir_module *m, ir_diags *d, const pass_options *o) {
-  return pass_run(pass_pipeline, m, d, o);
+  pass_options both = o ? *o : (pass_options){0};
+  both.others = pass_memory_pipeline;
+  return pass_run(pass_pipeline, m, d, &both);
 }
 
 const pass_info pass_memory_pipeline[] = {
@@ -45,5 +47,8 @@ const pass_info pass_memory_pipeline[] = {
 };
 
 bool pass_run_memory_pipeline(ir_module *m, ir_diags *d, const pass_options *o) {
-  return pass_run(pass_memory_pipeline, m, d, o);
+  pass_options both = o ? *o : (pass_options){0};
+  both.others = pass_pipeline;
+  both.first_file = 50; // behind those of the first list, whatever rounds it took
+  return pass_run(pass_memory_pipeline, m, d, &both);
 }

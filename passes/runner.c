@@ -28,21 +28,28 @@ typedef struct runner {
 } runner;
 
 // --- names in options ----------------------------------------------------------------------
-static const pass_info *find_pass(const runner *r, const char *name) {
-  for (size_t i = 0; i < r->num_passes; i++)
-    if (strcmp(r->list[i].name, name) == 0)
-      return &r->list[i];
+static const pass_info *find_in(const pass_info *list, const char *name) {
+  for (; list && list->name; list++)
+    if (strcmp(list->name, name) == 0)
+      return list;
   return NULL;
 }
 
+static const pass_info *find_pass(const runner *r, const char *name) {
+  const pass_info *p = find_in(r->list, name);
+  return p ? p : find_in(r->options->others, name);
+}
+
 static void report_unknown(const runner *r, const char *flag, const char *name) {
-  const char **names = IR_NEW_ARRAY(r->arena, const char *, r->num_passes);
+  IR_VEC(const char *) names = {0};
   ir_buf all = ir_buf_new(r->arena);
-  for (size_t i = 0; i < r->num_passes; i++) {
-    names[i] = r->list[i].name;
-    ir_buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
-  }
-  const char *near = diag_nearest(name, names, r->num_passes);
+  const pass_info *lists[] = {r->list, r->options->others};
+  for (int l = 0; l < 2; l++)
+    for (const pass_info *p = lists[l]; p && p->name; p++) {
+      ir_buf_printf(&all, "%s%s", names.num ? ", " : "", p->name);
+      IR_PUSH(r->arena, names, p->name);
+    }
+  const char *near = diag_nearest(name, names.at, names.num);
   ir_diag *d = diag_error(r->diags, (ir_loc){0}, "E0503", "%s: there is no pass '%s'", flag, name);
   if (near)
     diag_help(d, "did you mean '%s'?", near);
@@ -231,6 +238,7 @@ bool pass_run(const pass_info *list, ir_module *m, ir_diags *d, const pass_optio
               .diags = d,
               .options = o ? o : &defaults,
               .arena = m->arena,
+              .files = o ? o->first_file : 0,
               .grouped = has_kernels(m)};
   while (list[r.num_passes].name)
     r.num_passes++;

@@ -108,6 +108,13 @@ a, b = (json.load(open(f)) for f in ("graph.json", "text.json"))
 assert a["totals"] == b["totals"], (a["totals"], b["totals"])
 assert [k["name"] for f in a["functions"] for k in f["kernels"]] == [k["name"] for f in b["functions"] for k in f["kernels"]]
 EOT
+# The second list of passes takes the options of the first.
+"$mltc" char_gpt.graph --checkpoint=sqrt --emit=ir --print-after=checkpoint --keep=kept 2>after.txt >sqrt2.ir
+same sqrt.ir sqrt2.ir "a step printed with and without a look at its passes"
+grep -q '^# after checkpoint' after.txt || fail "--print-after=checkpoint prints nothing"
+[ -s kept/51-checkpoint.ir ] || fail "the IR after checkpoint is not kept: $(ls kept)"
+"$mltc" char_gpt.graph --checkpoint=sqrt --emit=ir --disable-pass=checkpoint >off.ir
+! grep -q ' again=' off.ir || fail "--disable-pass=checkpoint leaves it on"
 # One that does something else than the kernel that it is said to run again is no step.
 sed -E '0,/again=/b; /^  kernel .* again=/,/^  }/ s/ = mul / = add /' sqrt.ir >broken.ir
 ! cmp -s sqrt.ir broken.ir || fail "the test breaks nothing"
