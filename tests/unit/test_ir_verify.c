@@ -192,6 +192,13 @@ static void kernels_swapped(broken *b) {
   k[1]->id = 1;
 }
 
+static void clone_of_other(broken *b) {
+  b->f->kernels.at[1]->clone_of = b->f->kernels.at[0];
+}
+static void clone_of_itself(broken *b) {
+  b->f->kernels.at[0]->clone_of = b->f->kernels.at[0];
+}
+
 // A conversion outside of kernels, of %x: used by a neg, named by a result; and what is none.
 static void folded_used(broken *b) {
   b->n[FX]->folded = true; // an input
@@ -257,6 +264,8 @@ static const change changes[] = {
     {fused, folded_used, "input is no conversion that a matmul computes"},
     {fused, folded_other, "operand %a is in no kernel: only matmuls compute conversions"},
     {fused, folded_result, "is in no kernel"},
+    {fused, clone_of_other, "kernel 'two' does not compute what kernel 'one' has computed"},
+    {fused, clone_of_itself, "kernel 'one' does not compute what kernel 'one' has computed"},
     {fused, kernels_swapped, "operand %v is not computed before kernel 'two'"},
 };
 
