@@ -32,6 +32,8 @@ typedef band_truth facts; // yes: where it may be other than 0 (true); no: where
 typedef struct bands {
   facts *of;       // by node id
   ir_band *needed; // by node id
+  const ir_node *
+      *first; // by node id: what a member of a kernel that runs again repeats; NULL: itself
 } bands;
 
 // --- forward: where is it not 0? -----------------------------------------------------------------
@@ -207,7 +209,9 @@ static void find_needed(const ir_func *f, bands *s) {
     s->needed[n->id] = band_all(&n->type);
   }
   for (size_t i = f->nodes.num; i-- > 0;) { // users before their operands
-    const ir_node *n = f->nodes.at[i];
+    const ir_node *n = f->nodes.at[i], *first = s->first[n->id];
+    if (first) // it does what the first one does, which so must be enough for both
+      s->needed[first->id] = band_join(s->needed[first->id], s->needed[n->id]);
     for (int j = 0; j < n->num_in; j++) {
       ir_band *x = &s->needed[n->in[j]->id];
       *x = band_join(*x, needed_of(s, n, j));
@@ -229,15 +233,26 @@ static const ir_band *fact(ir_arena *a, const ir_node *n, ir_band b, bool of_mas
 
 static bool put_facts(ir_arena *a, ir_node *n, const bands *s) {
   bool had = n->nonzero || n->needed;
-  n->nonzero = fact(a, n, s->of[n->id].yes, true);
-  n->needed = fact(a, n, s->needed[n->id], false);
+  uint32_t id = s->first[n->id] ? s->first[n->id]->id : n->id;
+  n->nonzero = fact(a, n, s->of[id].yes, true);
+  n->needed = fact(a, n, s->needed[id], false);
   return had || n->nonzero || n->needed;
+}
+
+static void find_first_members(const ir_func *f, bands *s) {
+  for (size_t i = 0; i < f->kernels.num; i++) {
+    const ir_kernel *k = f->kernels.at[i];
+    for (size_t j = 0; k->clone_of && j < k->nodes.num; j++)
+      s->first[k->nodes.at[j]->id] = k->clone_of->nodes.at[j];
+  }
 }
 
 static bool find_bands(ir_func *f) {
   ir_arena *scratch = ir_arena_new();
   bands s = {.of = IR_NEW_ARRAY(scratch, facts, f->next_id),
-             .needed = IR_NEW_ARRAY(scratch, ir_band, f->next_id)};
+             .needed = IR_NEW_ARRAY(scratch, ir_band, f->next_id),
+             .first = IR_NEW_ARRAY(scratch, const ir_node *, f->next_id)};
+  find_first_members(f, &s);
   for (uint32_t i = 0; i < f->next_id; i++)
     s.needed[i] = band_none();
   for (size_t i = 0; i < f->nodes.num; i++) {
