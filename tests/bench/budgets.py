@@ -72,7 +72,7 @@ def measure(o, name, folder):
         row["measured"] = round(statistics.median(times[row["share"]]) / base, 4) if trainer else None
         row["bar"] = bar if row["share"] == 0.5 else None
         print(name, row, flush=True)
-        yield {"network": name, **row}
+        yield {"network": name, **row, "repeat": o.repeat}
 
 
 def main():
@@ -92,7 +92,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             new = list(measure(o, name, folder))
         rows = [r for r in rows if r["network"] != name] + new
-    result = {"schema": "mltc-bench-budgets", "version": 1, "threads": o.threads, "repeat": o.repeat}
+    result = {"schema": "mltc-bench-budgets", "version": 1, "threads": o.threads}
     lines = ",\n  ".join(json.dumps(r) for r in rows)
     with open(RESULT, "w", encoding="utf-8") as f:
         f.write(json.dumps(result)[:-1] + ', "rows": [\n  ' + lines + "]}\n")
