@@ -37,10 +37,11 @@ static bool policy_of(const ir_module *m, ir_diags *d, checkpoint_policy *out) {
   return !s;
 }
 
-// Bytes for temporaries: what is left of the budget beside what lives for the whole run.
+// Bytes for temporaries: what is left of the budget beside what lives for the whole run. Without one,
+// everything can be kept.
 static int64_t budget_of(ir_module *m) {
   const ir_setting *s = ir_find_config(m, "memory_budget");
-  return s ? (int64_t)s->num - plan_whole_run_bytes(m) : 0;
+  return s ? (int64_t)s->num - plan_whole_run_bytes(m) : INT64_MAX;
 }
 
 static void choose_by_rule(replay *r, checkpoint_policy p, unsigned char *drop) {

@@ -77,6 +77,7 @@ static void check_module(ir_arena *a, ir_module *m, const char *what, tally *t) 
   s.values = test_run(a, m, "step", 7);
   for (checkpoint_policy p = CHECKPOINT_NONE; p < CHECKPOINT_AUTO; p++)
     t->clones += check_policy(&s, p);
+  CHECK(check_policy(&s, CHECKPOINT_AUTO) == 0, "%s: auto computes again without a budget", what);
   static const int percents[] = {100, 90, 70, 50, 30};
   for (size_t i = 0; i < sizeof percents / sizeof *percents; i++)
     t->met += check_budget(&s, percents[i]);
