@@ -79,7 +79,7 @@ void options_help(FILE *out) {
       "trains.\n"
       "\n"
       "  mltc FILE.graph [-o TRAINER]     compile and link (FILE.ir works too, from any pass)\n"
-      "  mltc memory FILE.graph           what a trainer of it would need, in under a second;\n"
+      "  mltc memory FILE.graph           what a trainer of it would need, in seconds;\n"
       "                                   --gpu=SIZE: whether that fits, --json: for programs\n"
       "  mltc diff A.json B.json          what changed between two plans (--emit=plan.json);\n"
       "                                   --json: for programs; exit codes are those of diff\n"
