@@ -3,6 +3,7 @@
 # --max=NAME find the value of which the plan fits, while that of the next one does not.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
+need_plain_build
 
 arena() { # FILE OPTION... : bytes of the plan
   "$mltc" "$@" --emit=plan.json | python3 -c 'import json, sys
