@@ -226,15 +226,9 @@ static size_t find_waiting(const search *s, ir_arena *a, int *waiting) {
   sched *f = s->r->s;
   replay_steps steps = replay_make_steps(s->r, a, s->start);
   sched_lives l = sched_find_lives(f, a, steps.at, steps.num);
-  int64_t *live = IR_NEW_ARRAY(a, int64_t, steps.num + 1), most = 0;
+  int64_t *live = IR_NEW_ARRAY(a, int64_t, steps.num + 1);
+  int peak = (int)sched_find_peak(live, sched_live_bytes(&l, steps.num, live));
   size_t num = 0;
-  int peak = 0;
-  sched_live_bytes(&l, steps.num, live);
-  for (size_t t = 0; t < steps.num; t++)
-    if (live[t] > most) {
-      most = live[t];
-      peak = (int)t;
-    }
   for (size_t i = 0; i < l.at.num; i++) {
     const sched_life *x = &l.at.at[i];
     if (x->value >= 0 && x->first < peak && x->last > peak && x->kernel <= s->r->forward &&

@@ -23,27 +23,10 @@ const ir_state *plan_state_at(const plan *p, int64_t offset) {
   return b && b->kind == PLAN_STATE && b->offset == offset ? b->state : NULL;
 }
 
-// Bytes that become live (+) and dead (-) before each kernel, then a running sum.
 int plan_peak(ir_arena *a, const plan *p, const ir_func *f, int64_t *bytes) {
-  int64_t *change = IR_NEW_ARRAY(a, int64_t, f->kernels.num + 2);
-  for (size_t i = 0; i < p->buffers.num; i++) {
-    const plan_buffer *b = &p->buffers.at[i];
-    if (!plan_is_temp_of(b, f))
-      continue;
-    change[b->first + (b->reuses >= 0)] += plan_align(b->bytes);
-    change[b->last + 1] -= plan_align(b->bytes);
-  }
-  int at = -1;
-  int64_t live = 0;
-  *bytes = 0;
-  for (size_t k = 0; k < f->kernels.num; k++) {
-    live += change[k];
-    if (live > *bytes || at < 0) {
-      *bytes = live;
-      at = (int)k;
-    }
-  }
-  return at;
+  int64_t *live = IR_NEW_ARRAY(a, int64_t, f->kernels.num + 2);
+  *bytes = plan_live_bytes(p->buffers.at, p->buffers.num, f, live);
+  return f->kernels.num ? (int)sched_find_peak(live, *bytes) : -1;
 }
 
 typedef struct sized {
