@@ -160,17 +160,28 @@ static bool may_be_at(planner *x, const plan_buffer *b, int64_t base, int64_t of
   return !why;
 }
 
-static ir_map *places_by_name(planner *x, const plan_edit_func *e) {
-  ir_map *places = ir_map_new(x->arena);
-  for (size_t i = 0; e && i < e->places.num; i++)
-    ir_map_put(places, e->places.at[i].buffer, &e->places.at[i]);
+// By name. Errors for places that no buffer from `first` on has, or that are there twice.
+static ir_map *places_of(planner *x, const plan_edit_func *e, size_t first) {
+  ir_map *places = ir_map_new(x->arena), *buffers = ir_map_new(x->arena);
+  for (size_t i = first; i < x->p->buffers.num; i++)
+    ir_map_put(buffers, x->p->buffers.at[i].name, &x->p->buffers.at[i]);
+  for (size_t i = 0; e && i < e->places.num; i++) {
+    const char *name = e->places.at[i].buffer;
+    const char *what = !ir_map_get(buffers, name) ? "no buffer"
+                       : ir_map_get(places, name) ? "a second buffer"
+                                                  : NULL;
+    if (what)
+      diag_error(x->diags, (ir_loc){0}, "E0508", "%s: function %s has %s '%s'", x->edit->path,
+                 e->name, what, name);
+    ir_map_put(places, name, &e->places.at[i]);
+  }
   return places;
 }
 
 // Moves the buffers from `first` on to where the file says. One that is moved away from the memory that
 // it would have taken over has memory of its own. Returns where the last one ends.
 static int64_t move_by_hand(planner *x, const ir_func *f, size_t first, int64_t base) {
-  ir_map *places = places_by_name(x, plan_edit_find(x->edit, f));
+  ir_map *places = places_of(x, plan_edit_find(x->edit, f), first);
   int64_t end = base;
   for (size_t i = first; i < x->p->buffers.num; i++) {
     plan_buffer *b = &x->p->buffers.at[i];
