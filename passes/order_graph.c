@@ -241,7 +241,7 @@ static bool may_take_over(const order_graph *g, int k, int out) {
   return false;
 }
 
-// What a kernel needs at once, even if nothing else is live.
+// What a kernel needs at once, even if nothing else is live. (Not the bound of plan_facts.c: see there.)
 static int64_t least_of(const order_graph *g, int k) {
   const sched_kernel *x = &g->s->kernels[k];
   int64_t bytes = plan_align(x->k->workspace);
