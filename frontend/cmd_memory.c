@@ -47,7 +47,9 @@ typedef struct memory {
 // Of the function with the highest peak, at each kernel in turn.
 static int64_t most_gradients(const trial *t, const plan_facts *facts) {
   const plan *p = t->plan;
-  const ir_func *f = t->module->funcs.at[facts->largest];
+  const ir_func *f = facts->largest;
+  if (!f)
+    return 0;
   int64_t *change = IR_NEW_ARRAY(t->arena, int64_t, f->kernels.num + 2), live = 0, most = 0;
   for (size_t i = 0; i < p->buffers.num; i++) {
     const plan_buffer *b = &p->buffers.at[i];
