@@ -37,14 +37,6 @@ static bool policy_of(const ir_module *m, ir_diags *d, checkpoint_policy *out) {
   return !s;
 }
 
-static bool check_budget(const ir_module *m, ir_diags *d) {
-  bool ok = !ir_find_config(m, "memory_budget") || ir_config_count(m, "memory_budget");
-  if (!ok)
-    diag_error(d, (ir_loc){0}, "E0509",
-               "config memory_budget is no number of bytes: a whole number above 0");
-  return ok;
-}
-
 // Bytes for temporaries: what is left of the budget beside what lives for the whole run. Without one,
 // everything can be kept.
 static int64_t budget_of(ir_module *m) {
@@ -91,7 +83,7 @@ static bool checkpoint_func(ir_func *f, checkpoint_policy p, int64_t budget) {
 
 bool pass_checkpoint(ir_module *m, ir_diags *d) {
   checkpoint_policy p;
-  if (!policy_of(m, d, &p) || !check_budget(m, d) || p == CHECKPOINT_NONE)
+  if (!policy_of(m, d, &p) || p == CHECKPOINT_NONE)
     return false;
   dom_find_stretches(m);
   int64_t budget = budget_of(m);
