@@ -10,20 +10,13 @@
 #include "passes/pass.h"
 #include "passes/schedule.h"
 #include "tests/support_check.h"
+#include "tests/unit/support_passes.h"
 
 enum { FUNCTIONS = 300, MOST_KERNELS = 8, LAYERS = 4000 };
 
 static ir_module *parse(ir_arena *a, const char *text) {
-  ir_source *src = IR_NEW(a, ir_source);
-  *src = (ir_source){.path = "test.ir", .text = text, .len = strlen(text)};
-  ir_diags *d = diag_new(a);
-  ir_module *m = ir_parse(a, src, d);
-  if (!m) {
-    diag_print(d, stdout, false);
-    printf("%s\nthe text above does not parse\n", text);
-    exit(1);
-  }
-  pass_fuse(m, d);
+  ir_module *m = test_parse(a, text);
+  pass_fuse(m, diag_new(a));
   return m;
 }
 
