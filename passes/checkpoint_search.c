@@ -24,8 +24,7 @@ enum {
   WORK = 1 << 21,
   WORK_BY_KERNEL = 128, // steps that auto goes over
   SHAKES = 16,
-  SQUEEZE_WORK =
-      1 << 17, // kernels of functions that are gone over by moves that make a choice smaller
+  SQUEEZE_WORK = 1 << 17, // kernels gone over to make a choice smaller
 };
 
 static int64_t bytes_made(const sched *s, int k) {
@@ -57,7 +56,7 @@ typedef struct trimmer {
   unsigned char *drop, *was;
 } trimmer;
 
-// Drops values that were dropped more than `most` only so much; their old ways go to `was`.
+// Values that are dropped more than `most` are dropped only so much; how they were goes to `was`.
 static void limit_range(const trimmer *t, size_t from, size_t to, unsigned char most) {
   for (size_t i = from; i < to; i++) {
     unsigned char *drop = &t->drop[t->at[i].value];
