@@ -231,7 +231,8 @@ int cmd_memory(const draft_subject *s) {
   draft t = draft_new();
   memory x = {.s = s, .t = &t, .limit = s->o->gpu_bytes ? s->o->gpu_bytes : s->o->memory_budget};
   x.num = x.limit ? CHECKPOINT_NUM_POLICIES : CHECKPOINT_AUTO;
-  bool ok = draft_load(s, &t, NULL, NULL) && draft_schedule(s, &t);
+  bool ok = draft_load(s, &t, NULL, NULL) && draft_schedule(s, &t) &&
+            draft_arrange(s, &t, checkpoint_names[CHECKPOINT_NONE], 0); // in order once for all
   int status = options_report(s->o, t.diags) ? EXIT_INPUT : 0;
   if (ok)
     status = plan_all(&x) ? print(&x) : IR_EXIT_FAULT;
