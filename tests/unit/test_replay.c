@@ -202,5 +202,5 @@ int main(void) {
   check_counts();
   check_depths();
   check_clones_are_verified();
-  return test_report("test_replay");
+  return support_finish("test_replay");
 }
