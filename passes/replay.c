@@ -162,22 +162,11 @@ replay_outcome replay_try(replay *r, const unsigned char *drop) {
   return out;
 }
 
-// Lives that take over each other's memory are one interval.
 int64_t replay_arena_bytes(const replay *r, const replay_steps *steps) {
   ir_arena *a = ir_arena_new();
-  sched_lives l = sched_find_lives(r->s, a, steps->at, steps->num);
-  plan_interval *iv = IR_NEW_ARRAY(a, plan_interval, l.at.num + 1);
-  int *unit = IR_NEW_ARRAY(a, int, l.at.num + 1);
-  size_t num = 0;
-  for (size_t i = 0; i < l.at.num; i++) {
-    const sched_life *x = &l.at.at[i];
-    unit[i] = x->reuses < 0 ? (int)num : unit[x->reuses];
-    if (x->reuses < 0)
-      iv[num++] = (plan_interval){.lower = x->first, .size = plan_align(x->bytes)};
-    if (x->last + 1 > iv[unit[i]].upper)
-      iv[unit[i]].upper = x->last + 1;
-  }
-  int64_t bytes = plan_pack(iv, num);
+  plan_live l = plan_live_steps(a, r->s, steps->at, steps->num);
+  plan_joined j = plan_join_reused(a, &l);
+  int64_t bytes = plan_pack(j.at, j.num);
   ir_arena_free(a);
   return bytes;
 }
