@@ -25,6 +25,15 @@
 //            %b = scatter_add %j, %v             %uv = concat %u, %v
 //            %d.t = add %a, %b                   %d.t = scatter_add %ij, %uv
 //
+// A sum of rows that is added to another value of the table's size, as where a table is also a matrix
+// that something is multiplied by, changes those rows of it:
+//
+//   before   %p = matmul %g, %x               after   %p = matmul %g, %x
+//            %s = scatter_add %i, %u                  kernel d.t scatter anchor=%s {
+//            %d.t = add %p, %s                          %s = scatter_add %i, %u
+//                                                       %d.t = add %p, %s
+//                                                     }                        # over %p
+//
 // The numbers are those of the whole table: a row's updates are summed first, in their order, then
 // the members follow.
 //
@@ -114,7 +123,7 @@ static bool writes_keep_rows(const row_updates *r, const ir_node_list *members,
       if (users->at[k]->op != IR_WRITE)
         continue;
       writes++;
-      if (values[i].kind != IR_ROW_KEPT || values[i].state != users->at[k]->state)
+      if (values[i].kind != IR_ROW_KEPT || values[i].table->state != users->at[k]->state)
         return false;
     }
   }
@@ -133,6 +142,28 @@ static ir_node_list find_update(const row_updates *r, ir_node *sum) {
   bool fits = members.num > 1 && members.at[0] == sum && fits_keys(r, sum) &&
               !ir_row_values(members.at, members.num, values, &fault) &&
               writes_keep_rows(r, &members, values);
+  return fits ? members : (ir_node_list){0};
+}
+
+// What becomes of `n` is one kernel's output, and nobody else needs `n`.
+static bool is_spare_table(const row_updates *r, const ir_node *n) {
+  bool made = n->kernel ? ir_is_row_update(n->kernel)
+                        : ir_ops[n->op].cls == IR_CLASS_CONTRACT || n->op == IR_SCATTER_ADD;
+  return made && is_used_once(r, n);
+}
+
+// `sum` and what adds it to a table that is not needed afterwards; none: nothing does.
+static ir_node_list find_addition(const row_updates *r, ir_node *sum) {
+  ir_node_list members = {0};
+  ir_node *add = is_used_once(r, sum) ? r->users.of[sum->id].at[0] : sum;
+  if (add->op != IR_ADD || add->kernel || r->users.is_result[add->id] || !fits_keys(r, sum) ||
+      !is_spare_table(r, add->in[add->in[0] == sum]))
+    return members;
+  IR_PUSH(r->arena, members, sum);
+  IR_PUSH(r->arena, members, add);
+  ir_row_value values[2];
+  const ir_node *fault;
+  bool fits = !ir_row_values(members.at, 2, values, &fault) && values[1].kind == IR_ROW_KEPT;
   return fits ? members : (ir_node_list){0};
 }
 
@@ -215,6 +246,8 @@ static bool merge_sums(ir_func *f, ir_arena *scratch) {
 // --- kernels ------------------------------------------------------------------------------------
 static bool make_kernel(const row_updates *r, ir_node *sum) {
   ir_node_list members = find_update(r, sum);
+  if (!members.num)
+    members = find_addition(r, sum);
   if (!members.num)
     return false;
   ir_arena *a = r->f->module->arena;
