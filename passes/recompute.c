@@ -219,6 +219,15 @@ static choice try_stem(recompute *r, const ir_kernel *k, const ir_node *stem, bo
   return x;
 }
 
+// What saves more bytes; where that is about the same, fewer stores, and of those the latest member:
+// the least is computed again.
+static bool is_better(const choice *x, const choice *best) {
+  int64_t near = (x->gain > best->gain ? x->gain : best->gain) / 16;
+  if (x->removed.num >= best->removed.num)
+    return x->gain >= best->gain - near;
+  return x->gain > best->gain + near;
+}
+
 static choice best_choice(recompute *r, const ir_kernel *k, bool *kept) {
   choice best = try_stem(r, k, NULL, kept);
   for (size_t i = 0; i < k->nodes.num; i++) {
@@ -226,8 +235,7 @@ static choice best_choice(recompute *r, const ir_kernel *k, bool *kept) {
     if (ir_bytes(&s->type) < SMALL_BYTES)
       continue;
     choice x = try_stem(r, k, s, kept);
-    // Among equals the latest member: the least is computed again.
-    if (x.gain >= best.gain && x.removed.num >= best.removed.num)
+    if (is_better(&x, &best))
       best = x;
   }
   return best;
