@@ -263,8 +263,8 @@ static bool make_kernel(const row_updates *r, ir_node *sum) {
   return true;
 }
 
-// Members stand where the last of them stood: nobody but writes needs them earlier, and writes go
-// to the end.
+// Members stand where the last of them stood: nobody else needs them earlier but writes, which go to
+// the end.
 static void list_together(ir_func *f) {
   ir_arena *a = f->module->arena;
   ir_node_list nodes = {0}, writes = {0};
@@ -285,6 +285,18 @@ static void list_together(ir_func *f) {
   f->nodes.cap = nodes.cap;
 }
 
+// Kernels in the order of their members: what is made over a value may be used before other kernels.
+static void list_kernels(ir_func *f) {
+  size_t num = 0;
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    ir_kernel *k = f->nodes.at[i]->kernel;
+    if (!k || k->nodes.at[k->nodes.num - 1] != f->nodes.at[i])
+      continue;
+    k->id = (uint32_t)num;
+    f->kernels.at[num++] = k;
+  }
+}
+
 static bool update_func(ir_func *f) {
   ir_arena *scratch = ir_arena_new();
   bool changed = merge_sums(f, scratch), made = false;
@@ -294,6 +306,7 @@ static bool update_func(ir_func *f) {
       made |= make_kernel(&r, f->nodes.at[i]);
   if (made) {
     list_together(f);
+    list_kernels(f);
     dom_find_outputs(f);
   }
   ir_arena_free(scratch);
