@@ -103,35 +103,24 @@ static bool strides_for(dom_work *w, const ir_type *seen, const dom_map *use, co
   return true;
 }
 
-// A split makes earlier entries stale: asks again until nothing splits. `use` is w->temp.
-static bool settled_strides(dom_work *w, const ir_type *seen, const dom_map *use,
-                            const dom_layout *l, dom_strides *out) {
-  int before;
-  bool ok;
-  do {
-    before = w->num_axes;
-    ok = strides_for(w, seen, use, l, out);
-  } while (ok && w->num_axes != before);
-  return ok;
-}
-
+// A split makes earlier entries stale: asks again until nothing splits.
 bool dom_strides_of(dom_work *w, const ir_type *seen, const dom_map *use, const dom_layout *l,
                     dom_strides *out) {
   dom_map mine = *use; // `use` may be a copy that splits do not reach
   mine.known = true;
   w->temp = &mine;
-  bool ok = settled_strides(w, seen, &mine, l, out);
+  int before;
+  bool ok;
+  do {
+    before = w->num_axes;
+    ok = strides_for(w, seen, &mine, l, out);
+  } while (ok && w->num_axes != before);
   w->temp = NULL;
   return ok;
 }
 
-// An axis that goes on beyond its dimension of the base is split where that ends.
-static void split_beyond(dom_work *w, int axis, int64_t left) {
-  if (left > 1 && w->size[axis] > left && w->size[axis] % left == 0)
-    dom_split_axis(w, axis, left);
-}
-
-static bool map_from_strides(dom_work *w, const ir_node *base, const dom_strides *s, dom_map *out) {
+static bool map_from_strides(const dom_work *w, const ir_node *base, const dom_strides *s,
+                             dom_map *out) {
   int64_t row[IR_MAX_RANK], covered[IR_MAX_RANK];
   row_strides(&base->type, row);
   memset(out, 0, sizeof *out);
@@ -150,7 +139,6 @@ static bool map_from_strides(dom_work *w, const ir_node *base, const dom_strides
     int d = dim_of_stride(&base->type, row, s->stride[best]);
     if (d < 0 || s->stride[best] != row[d] * covered[d])
       return false;
-    split_beyond(w, s->axis[best], base->type.dims[d] / covered[d]);
     dom_axes *l = &out->dim[d];
     memmove(&l->at[1], &l->at[0], l->num);
     l->at[0] = (uint8_t)s->axis[best];
@@ -172,19 +160,8 @@ bool dom_tell_operand(dom_work *w, const ir_node *user, int i, const dom_map *us
   dom_layout l;
   dom_strides s;
   dom_map map;
-  if (!dom_layout_of(seen, &l) || l.offset != 0)
-    return false;
-  dom_map mine = *use; // as in dom_strides_of
-  int before;
-  bool ok;
-  mine.known = true;
-  w->temp = &mine;
-  do {
-    before = w->num_axes;
-    ok = settled_strides(w, &seen->type, &mine, &l, &s) && map_from_strides(w, base, &s, &map);
-  } while (w->num_axes != before);
-  w->temp = NULL;
-  if (!ok)
+  if (!dom_layout_of(seen, &l) || l.offset != 0 || !dom_strides_of(w, &seen->type, use, &l, &s) ||
+      !map_from_strides(w, base, &s, &map))
     return false;
   if (below->out.known)
     return dom_same_map(&below->out, &map, base->type.rank);
