@@ -25,15 +25,14 @@ static void print_whole_run(const plan_facts *x, const plan *p, ir_buf *out) {
                 text_of(out, moments), text_of(out, p->staging_bytes));
 }
 
-static void print_peak(const plan_facts *x, const plan *p, const ir_module *m, ir_buf *out) {
-  const ir_func *f = m->funcs.at[x->largest];
-  const plan_func_facts *most = &x->func[x->largest];
-  if (most->peak < 0)
+static void print_peak(const plan_facts *x, const plan *p, ir_buf *out) {
+  const ir_func *f = x->largest;
+  if (!f)
     return;
-  const ir_kernel *k = f->kernels.at[most->peak];
-  ir_buf_printf(out, "  at the peak, kernel %d of %s: %s%s\n", most->peak, f->name, k->name,
+  const ir_kernel *k = f->kernels.at[x->most.peak];
+  ir_buf_printf(out, "  at the peak, kernel %d of %s: %s%s\n", x->most.peak, f->name, k->name,
                 place_of(out->arena, k->anchor));
-  plan_list live = plan_live_at(out->arena, p, f, most->peak);
+  plan_list live = plan_live_at(out->arena, p, f, x->most.peak);
   for (size_t i = 0; i < live.num && i < SHOWN; i++) {
     const plan_buffer *b = &p->buffers.at[live.at[i]];
     ir_buf_printf(out, "    %-32s %10s%s\n", b->name, text_of(out, b->bytes),
@@ -55,6 +54,6 @@ void plan_print_shortfall(const plan *p, const ir_module *m, int64_t budget, ir_
                 text_of(out, x.bound_ws),
                 proof ? "" : "; that is within the budget, so a better plan may exist");
   print_whole_run(&x, p, out);
-  print_peak(&x, p, m, out);
+  print_peak(&x, p, out);
   ir_buf_printf(out, "  this would work: --memory-budget=%" PRId64 "\n", p->arena_bytes);
 }

@@ -137,12 +137,14 @@ plan_facts plan_find_facts(ir_arena *a, const plan *p, const ir_module *m) {
     double again = plan_ratio(f->time, f->time - f->cloned_time);
     x.recompute_time = again > x.recompute_time ? again : x.recompute_time;
     x.bound_ws = f->kernel_bytes > x.bound_ws ? f->kernel_bytes : x.bound_ws;
-    if (f->peak_bytes > x.func[x.largest].peak_bytes)
-      x.largest = (int)i;
+    if (f->peak >= 0 && (!x.largest || f->peak_bytes > x.most.peak_bytes)) {
+      x.largest = m->funcs.at[i];
+      x.most = *f;
+    }
   }
   x.bound_ws += p->state_bytes + p->staging_bytes;
   take_whole_run(p, &x);
   for (int s = 0; s < PLAN_NUM_SHARES; s++)
-    x.shares[s] += x.func[x.largest].shares[s];
+    x.shares[s] += x.most.shares[s];
   return x;
 }

@@ -18,7 +18,8 @@ typedef struct plan_func_facts {
 typedef struct plan_facts {
   plan_share *share;               // by buffer
   plan_func_facts *func;           // by function
-  int largest;                     // the function with the highest peak
+  const ir_func *largest;          // the function with the highest peak; NULL: none has kernels
+  plan_func_facts most;            // of it
   int64_t shares[PLAN_NUM_SHARES]; // whole run, and at the peak of `largest`: together bound_bytes
   int64_t bound_ws;                // no order and no recomputation of these kernels needs less
   int64_t parameters;              // numbers in states of that share

@@ -82,11 +82,10 @@ static void print_totals(const printer *x) {
 // What the bytes are for when most of them are live, and how many there are per parameter.
 static void print_peak_shares(const printer *x) {
   const plan_facts *facts = &x->facts;
-  const plan_func_facts *most = &facts->func[facts->largest];
-  if (most->peak < 0)
+  if (!facts->largest)
     return;
   ir_buf_printf(x->out, "\n  %-24s %16s   share   bytes per parameter (%s)\n",
-                ir_format(x->a, "at the peak of %s", x->m->funcs.at[facts->largest]->name), "bytes",
+                ir_format(x->a, "at the peak of %s", facts->largest->name), "bytes",
                 ir_grouped(x->a, facts->parameters));
   for (int s = 0; s < PLAN_NUM_SHARES; s++)
     if (facts->shares[s])

@@ -259,7 +259,7 @@ static void visit(recompute *r, ir_kernel *k, bool *kept) {
 }
 
 static bool recompute_func(ir_func *f) {
-  if (f->kernels.num == 0 || ir_has_clones(f))
+  if (f->kernels.num == 0 || f->ordered)
     return false;
   ir_arena *a = ir_arena_new();
   recompute r = {.g = again_look_at(f, a), .arena = a};

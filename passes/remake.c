@@ -234,7 +234,7 @@ static void list_kernels(remake *r) {
 
 static bool remake_func(ir_func *f) {
   int forward = find_forward(f);
-  if (forward < 0 || ir_has_clones(f))
+  if (forward < 0 || f->ordered)
     return false;
   ir_arena *a = ir_arena_new();
   remake r = {.g = again_look_at(f, a), .arena = a, .forward = forward};

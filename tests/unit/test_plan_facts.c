@@ -155,6 +155,21 @@ static void test_bound_ws(void) {
   ir_arena_free(a);
 }
 
+// IR text may hold states alone.
+static void test_no_functions(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = support_module(a, "mltc-ir 1\nmodule t\n\nstate w : f32[64] role=param\n");
+  plan *p = plan_build(m);
+  plan_facts x = plan_find_facts(a, p, m);
+  CHECK(!x.largest && x.bound_ws == p->state_bytes, "%lld bytes", (long long)x.bound_ws);
+  ir_buf out = ir_buf_new(a);
+  plan_print(p, m, &out);
+  plan_print_json(p, m, &out);
+  plan_print_shortfall(p, m, 1, &out);
+  CHECK(!strstr(ir_buf_str(&out), "at the peak"), "%s", ir_buf_str(&out));
+  ir_arena_free(a);
+}
+
 static void test_random(uint64_t seed) {
   ir_arena *a = ir_arena_new();
   ir_module *m = ir_random_module(
@@ -180,6 +195,7 @@ int main(void) {
   test_accumulation();
   test_clones();
   test_bound_ws();
+  test_no_functions();
   for (uint64_t seed = 1; seed <= 100; seed++)
     test_random(seed);
   return support_finish("plan facts");
