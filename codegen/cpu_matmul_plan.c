@@ -25,7 +25,10 @@ enum {
 // fit the second cache, and when there are few.
 static const double NEARLY = 1.02, NEARLY_FEW = 1.15;
 // Those that need no copy of a, when most do.
-static const double NEARLY_IN_PLACE = 1.5;
+static const double NEARLY_IN_PLACE = 1.6;
+// So much faster a kernel must be for a workspace that the second cache does not hold: it may be what
+// holds the peak of a step.
+static const double WORKSPACE_GAIN = 1.2;
 // A run of k must last so long that finding the next one does not count.
 static const double RUN_CYCLES = 16;
 
@@ -333,6 +336,11 @@ static double allowance(const mm_problem *p, const mm_plan *g) {
   return few ? NEARLY_FEW : mm_fits_cache(p) ? NEARLY : 1.0;
 }
 
+static double workspace_price(const mm_problem *p, const mm_plan *g) {
+  int64_t elems = (g->a == MM_SHARED ? p->m * p->k : 0) + (g->b == MM_SHARED ? p->n * p->k : 0);
+  return p->batch * elems * p->elem_bytes > p->target->l2_bytes ? WORKSPACE_GAIN : 1;
+}
+
 // The tile that wastes least; where tiles are few, whichever of the good ones splits best among
 // threads (three tiles on two threads would leave one idle a third of the time).
 void mm_make_plan(const mm_problem *p, mm_plan *plan) {
@@ -348,7 +356,7 @@ void mm_make_plan(const mm_problem *p, mm_plan *plan) {
     choose_k_blocks(p, &g);
     consider_split_k(p, &g);
     consider_walking(p, &g);
-    double cycles = choose_grid(p, &g);
+    double cycles = choose_grid(p, &g) * workspace_price(p, &g);
     if (best >= 0 && cycles >= best)
       continue;
     best = cycles;

@@ -1,18 +1,10 @@
 // row_update.c: see row_update.h.
 #include "codegen/row_update.h"
 
-static const ir_state *kept_by(const cg_kernel *k, size_t out) {
-  ir_row_value *values = IR_NEW_ARRAY(k->arena, ir_row_value, k->k->nodes.num);
-  const ir_node *fault;
-  const char *why = ir_row_values(k->k->nodes.at, k->k->nodes.num, values, &fault);
-  BUG_IF(why, "kernel '%s': %s", k->k->name, why);
-  return values[cpu_member(k, k->out.at[out])].state;
-}
-
 int row_update_base(const cg_kernel *k, size_t out) {
-  const ir_state *state = kept_by(k, out);
+  const ir_node *table = ir_row_table(k->arena, k->k, k->out.at[out]);
   for (size_t i = 0; i < k->in.num; i++)
-    if (k->in.at[i]->op == IR_READ && k->in.at[i]->state == state)
+    if (ir_is_same_table(k->in.at[i], table))
       return (int)i;
   BUG("kernel '%s' does not read the table that it updates", k->k->name);
 }

@@ -28,20 +28,25 @@ static int member_at(const group *g, const ir_node *n) {
   return -1;
 }
 
-// One number for all elements, or the same rows of a state.
-static bool may_be_read(const ir_node *operand, const ir_type *table) {
+// One number for all elements, or the same rows of a table.
+static bool is_table(const ir_node *n, const ir_type *type) {
+  bool stored = n->op == IR_READ || (ir_is_computed(n) && n->type.dtype == type->dtype);
+  return stored && same_dims(&n->type, type);
+}
+
+static bool may_be_read(const ir_node *operand, const ir_type *type) {
   const ir_node *base = below_views(operand);
   if (base->op == IR_CONST || (base->op != IR_IOTA && ir_elements(&base->type) == 1))
     return true;
-  return operand->op == IR_READ && same_dims(&operand->type, table);
+  return is_table(operand, type);
 }
 
 static ir_row_value value_of_operand(const group *g, const ir_node *n) {
   int at = member_at(g, n);
   if (at >= 0)
     return g->values[at];
-  if (n->op == IR_READ)
-    return (ir_row_value){IR_ROW_KEPT, n->state};
+  if (is_table(n, &g->members[0]->type))
+    return (ir_row_value){IR_ROW_KEPT, n};
   return (ir_row_value){ir_is_const(n, 0) ? IR_ROW_ZERO : IR_ROW_ANY, NULL};
 }
 
@@ -65,7 +70,7 @@ static ir_row_value value_of(const group *g, const ir_node *n) {
   case IR_CAST:
     return z0 ? zero : any;
   case IR_SELECT:
-    return x[1].kind == x[2].kind && x[1].state == x[2].state && (z2 || x[2].state) ? x[1] : any;
+    return x[1].kind == x[2].kind && (z2 || ir_is_same_table(x[1].table, x[2].table)) ? x[1] : any;
   default:
     return n->num_in == 1 && z0 && ir_interp_unary(n->op, 0) == 0 ? zero : any;
   }
@@ -87,7 +92,7 @@ static const char *fault_of_member(const group *g, const ir_node *n) {
     return "members of a row update have one shape";
   for (int i = 0; i < n->num_in; i++)
     if (member_at(g, n->in[i]) < 0 && !may_be_read(n->in[i], &g->members[0]->type))
-      return "a row update reads single numbers and states of its shape";
+      return "a row update reads single numbers and tables of its shape";
   return NULL;
 }
 
@@ -104,4 +109,15 @@ const char *ir_row_values(ir_node *const *members, size_t num, ir_row_value *val
       values[g.num] = value_of(&g, members[g.num]);
   }
   return why;
+}
+
+const ir_node *ir_row_table(ir_arena *a, const ir_kernel *k, const ir_node *out) {
+  ir_row_value *values = IR_NEW_ARRAY(a, ir_row_value, k->nodes.num);
+  const ir_node *fault;
+  const char *why = ir_row_values(k->nodes.at, k->nodes.num, values, &fault);
+  BUG_IF(why, "kernel '%s': %s", k->name, why);
+  for (size_t i = 0; i < k->nodes.num; i++)
+    if (k->nodes.at[i] == out)
+      return values[i].table;
+  return NULL;
 }

@@ -5,6 +5,10 @@
 //   %t.new = sub %t, %s               what @t holds there: nothing to do
 //   write @t, %t.new
 //
+// The table may also be a value, such as the rest of its gradient:
+//
+//   %d.t = add %p, %g                 what %p holds there
+//
 // A SCATTER kernel of several members, a row update, computes its members only for rows that are
 // named. This is which groups of nodes may be one, for the pass that makes them
 // (passes/row_updates.c) and the verifier.
@@ -17,12 +21,12 @@
 typedef enum ir_row_kind {
   IR_ROW_ANY,
   IR_ROW_ZERO,
-  IR_ROW_KEPT, // what a state holds there
+  IR_ROW_KEPT, // what a table holds there
 } ir_row_kind;
 
 typedef struct ir_row_value {
   ir_row_kind kind;
-  const ir_state *state; // KEPT
+  const ir_node *table; // KEPT: reads a state, or is a value that another kernel has made
 } ir_row_value;
 
 // values[i]: what members[i] is there. members[0] is the sum of rows (or the sum of such sums, that
@@ -31,6 +35,13 @@ typedef struct ir_row_value {
 // factor.
 const char *ir_row_values(ir_node *const *members, size_t num, ir_row_value *values,
                           const ir_node **fault);
+
+// Of member `out`; NULL: it has none.
+const ir_node *ir_row_table(ir_arena *a, const ir_kernel *k, const ir_node *out);
+// Values that read one state are one table.
+static inline bool ir_is_same_table(const ir_node *a, const ir_node *b) {
+  return a && b && (a == b || (a->op == IR_READ && b->op == IR_READ && a->state == b->state));
+}
 
 static inline bool ir_is_row_update(const ir_kernel *k) {
   return k->family == IR_FAMILY_SCATTER && k->nodes.num > 1;

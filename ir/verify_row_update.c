@@ -1,7 +1,7 @@
 // verify_row_update.c: what a SCATTER kernel of several members (ir/row_update.h) must keep to:
 //   - the first member, its anchor, is a scatter_add, the others are computed from it row by row;
 //   - nobody else uses a member but writes, and what they write to a state is, in rows that no
-//     index names, what the state holds there.
+//     index names, what the state holds there. Or its table is a value: then anybody may use it.
 #include "ir/row_update.h"
 #include "ir/verify.h"
 
@@ -19,9 +19,12 @@ static void check_members(ir_checker *c, const ir_kernel *k, ir_row_value *by_id
 
 static void check_use(ir_checker *c, const ir_node *user, const ir_node *x,
                       const ir_row_value *value) {
+  bool of_value = value->kind == IR_ROW_KEPT && value->table->op != IR_READ;
+  if (user->op != IR_WRITE && of_value)
+    return;
   if (user->op != IR_WRITE)
     ir_fault_add(c, user, "operand %%%s is not stored: it is inside a row update", x->name);
-  else if (value->kind != IR_ROW_KEPT || value->state != user->state)
+  else if (!of_value && !(value->kind == IR_ROW_KEPT && value->table->state == user->state))
     ir_fault_add(c, user, "a row update does not leave the other rows of @%s alone",
                  user->state->name);
 }

@@ -109,10 +109,16 @@ void checkpoint_trim(replay *r, int64_t bytes, uint32_t seed, unsigned char *dro
 }
 
 // --- selective -----------------------------------------------------------------------------------
-// What goes from block to block is kept: else all would have to be made again from the beginning.
-static void drop_cheap(const replay *r, unsigned char *drop) {
+typedef enum streams { KEEP_STREAMS, DROP_STREAMS } streams;
+
+// A stream that goes from block to block is kept: else it would have to be made again from the
+// beginning. That may be worth it: what is dear to make is kept beside it, and the sums are cheap.
+static void drop_cheap(const replay *r, streams how, unsigned char *drop) {
   ir_arena *a = ir_arena_new();
-  checkpoint_all(r, drop);
+  if (how == DROP_STREAMS)
+    checkpoint_parts(r, 1, true, CHECKPOINT_ONCE, drop);
+  else
+    checkpoint_all(r, drop);
   for (int k = 0; k <= r->forward; k++) {
     const sched_kernel *x = &r->s->kernels[k];
     bool cheap = cost_kernel(a, x->k).flops <= CHEAP * bytes_made(r->s, k);
@@ -123,8 +129,13 @@ static void drop_cheap(const replay *r, unsigned char *drop) {
 }
 
 void checkpoint_selective(replay *r, unsigned char *drop) {
-  drop_cheap(r, drop);
-  checkpoint_trim(r, replay_try(r, drop).live_bytes, 0, drop);
+  drop_cheap(r, DROP_STREAMS, drop);
+  int64_t without = replay_try(r, drop).live_bytes;
+  drop_cheap(r, KEEP_STREAMS, drop);
+  int64_t with = replay_try(r, drop).live_bytes;
+  if (without < with)
+    drop_cheap(r, DROP_STREAMS, drop);
+  checkpoint_trim(r, without < with ? without : with, 0, drop);
 }
 
 // --- auto ----------------------------------------------------------------------------------------
@@ -193,9 +204,11 @@ static void look_at_all(search *s) {
     trim_start(s, 0);
   if (s->found)
     return;
-  drop_cheap(s->r, s->start);
-  if (look_at_start(s))
-    trim_start(s, 0);
+  for (int way = KEEP_STREAMS; way <= DROP_STREAMS; way++) {
+    drop_cheap(s->r, (streams)way, s->start);
+    if (look_at_start(s))
+      trim_start(s, 0);
+  }
   int places = checkpoint_num_places(s->r);
   for (int depth = 0; depth < CHECKPOINT_NUM_DEPTHS; depth++)
     for (int parts = 1; parts <= places; parts += 1 + parts / 2) {

@@ -77,14 +77,28 @@ cost cost_kernel(ir_arena *a, const ir_kernel *k) {
 }
 
 // A core of 2020 and its share of the memory: products at 100 GFLOP/s, other arithmetic at 20, 10 GB/s.
+static const double product_rate = 100e9, other_rate = 20e9, bandwidth = 10e9, start = 1e-6;
+
+static double seconds_of(double arithmetic, int64_t bytes) {
+  double traffic = (double)bytes / bandwidth;
+  return start + (arithmetic > traffic ? arithmetic : traffic);
+}
+
 double cost_seconds(ir_arena *a, const ir_kernel *k) {
-  const double product_rate = 100e9, other_rate = 20e9, bandwidth = 10e9, start = 1e-6;
   cost c = cost_kernel(a, k);
   double arithmetic = 0;
   for (size_t i = 0; i < k->nodes.num; i++) {
     bool product = ir_ops[k->nodes.at[i]->op].cls == IR_CLASS_CONTRACT;
     arithmetic += (double)cost_flops(k->nodes.at[i]) / (product ? product_rate : other_rate);
   }
-  double traffic = (double)(c.bytes_read + c.bytes_written) / bandwidth;
-  return start + (arithmetic > traffic ? arithmetic : traffic);
+  return seconds_of(arithmetic, c.bytes_read + c.bytes_written);
+}
+
+double cost_seconds_loop(ir_node *const *nodes, size_t num, ir_node *const *in, size_t num_in) {
+  int64_t flops = 0, bytes = ir_bytes(&nodes[num - 1]->type);
+  for (size_t i = 0; i < num; i++)
+    flops += cost_flops(nodes[i]);
+  for (size_t i = 0; i < num_in; i++)
+    bytes += ir_bytes(&in[i]->type);
+  return seconds_of((double)flops / other_rate, bytes);
 }

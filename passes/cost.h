@@ -14,5 +14,7 @@ cost cost_kernel(ir_arena *a, const ir_kernel *k);
 // How long the kernel takes, to compare kernels with each other: the longer of its arithmetic and
 // its traffic, on a machine of which only the proportions count (a roofline: docs/memory.md).
 double cost_seconds(ir_arena *a, const ir_kernel *k);
+// Of a kernel of these ops without products that reads `in` and stores the last of them.
+double cost_seconds_loop(ir_node *const *nodes, size_t num, ir_node *const *in, size_t num_in);
 
 #endif

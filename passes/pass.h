@@ -31,6 +31,8 @@ const char *pass_precision_of(const ir_module *m);
 void pass_set_precision(ir_module *m, const char *precision);
 // Products with a value that is masked on their way take the masked value.
 bool pass_masks(ir_module *m, ir_diags *d);
+// What goes through two masks goes through both at once.
+bool pass_join_masks(ir_module *m, ir_diags *d);
 // Reductions with few outputs and long axes become two stages, so that they can run in
 // parallel with a fixed order of sums.
 bool pass_split_reductions(ir_module *m, ir_diags *d);
@@ -47,6 +49,8 @@ bool pass_row_updates(ir_module *m, ir_diags *d);
 bool pass_fuse(ir_module *m, ir_diags *d);
 // Stores one value instead of several that are cheap to compute from it where they are used.
 bool pass_recompute(ir_module *m, ir_diags *d);
+// Makes values again for the backward pass that only wait for it, where that is nearly free.
+bool pass_remake(ir_module *m, ir_diags *d);
 // Orders kernels for a low peak of memory; readers of a state before the kernel that overwrites it.
 bool pass_order(ir_module *m, ir_diags *d);
 // The same once workspaces are known. Functions are `ordered` then: no pass moves or changes their

@@ -15,6 +15,8 @@ const pass_info pass_pipeline[] = {
     {.name = "join_products", .run = pass_join_products},
     // the weights of masked attention are stored once
     {.name = "masks", .run = pass_masks},
+    // the backward waits for one mask instead of two
+    {.name = "join_masks", .run = pass_join_masks},
     // work for all threads, a buffer for every output
     {.name = "split_reductions", .run = pass_split_reductions},
     {"own_outputs", pass_own_outputs, .required = true},
@@ -29,6 +31,7 @@ const pass_info pass_pipeline[] = {
     // kernels
     {"fuse", pass_fuse, .required = true, .grouped = true},
     {.name = "recompute", .run = pass_recompute, .grouped = true},
+    {.name = "remake", .run = pass_remake, .grouped = true},
     {"order", pass_order, .required = true, .grouped = true},
     // what masks leave to compute
     {.name = "bands", .run = pass_bands, .grouped = true},

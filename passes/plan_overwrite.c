@@ -11,6 +11,7 @@
 // The proof is by access functions: every load of the input and the one store of the output
 // walk the same elements in every iteration, and no two iterations touch the same element. A kernel
 // with reductions walks them several times: plan_sweeps.c.
+#include "ir/row_update.h"
 #include "passes/plan_parts.h"
 
 ir_node *plan_base(ir_node *n) {
@@ -86,11 +87,18 @@ static bool same_element_size(const ir_node *in, const ir_node *out) {
   return ir_dtypes[in->type.dtype].bytes == ir_dtypes[out->type.dtype].bytes;
 }
 
+// A row update leaves the other rows as they are: they must be those of its table.
+static bool keeps_other_rows(ir_arena *a, const ir_kernel *k, const ir_node *in,
+                             const ir_node *out) {
+  return !ir_is_row_update(k) || ir_is_same_table(ir_row_table(a, k, out), in);
+}
+
 bool plan_domain_may_overwrite(ir_arena *a, const ir_kernel *k, const domain *d, const ir_node *in,
                                const ir_node *out) {
   const dom_store *s = find_store(d, out);
   return s && same_element_size(in, out) && one_iteration_per_element(d, s) &&
          loads_match(d, in, s) && !is_operand_of_anchor(a, k, d, in) &&
+         keeps_other_rows(a, k, in, out) &&
          (!has_reductions(d) || plan_is_read_last(a, k, d, in, s->node));
 }
 

@@ -17,55 +17,22 @@
 // bytes. Choosing by a byte budget is another pass's matter.
 //
 // Needs: pass_fuse. Keeps: kernels, their domains (each change is tried with dom_try first).
-#include "passes/fuse.h"
+#include "passes/again.h"
 
 enum {
   MAX_FLOPS = 32,     // per element of a value that is computed again
   SMALL_BYTES = 4096, // what is not worth a thought
-  MAX_MEMBERS = 96,
   MAX_CHAIN = 24,
   MAX_ROUNDS = 8, // what one round leaves is seldom worth more than two others
 };
 
-typedef struct use {
-  ir_node *user;
-  int operand;
-} use;
-typedef IR_VEC(use) uses;
 typedef struct recompute {
-  ir_func *f;
-  ir_arena *arena;  // scratch
-  uint32_t num_ids; // before the first clone
-  uses *users;      // [id] in other kernels
-  bool *pinned;     // [id] a write or a result needs it in memory
-  int *last_use;    // [id] index of the last kernel that reads it, -1
+  again g;
+  ir_arena *arena; // scratch
   bool changed;
 } recompute;
 
-// --- who uses what ------------------------------------------------------------------------------
-static void find_uses(recompute *r) {
-  for (size_t i = 0; i < r->f->nodes.num; i++) {
-    ir_node *n = r->f->nodes.at[i];
-    if (ir_ops[n->op].cls == IR_CLASS_VIEW)
-      continue;
-    for (int j = 0; j < n->num_in; j++) {
-      ir_node *base = dom_base(n->in[j]);
-      if (n->op == IR_WRITE)
-        r->pinned[base->id] = true;
-      if (!n->kernel)
-        continue;
-      if ((int)n->kernel->id > r->last_use[base->id])
-        r->last_use[base->id] = (int)n->kernel->id;
-      use u = {n, j};
-      if (base->kernel != n->kernel)
-        IR_PUSH(r->arena, r->users[base->id], u);
-    }
-  }
-  for (size_t i = 0; i < r->f->results.num; i++)
-    r->pinned[dom_base(r->f->results.at[i].node)->id] = true;
-}
-
-static bool can_take_in(const use *u) {
+static bool can_take_in(const again_use *u) {
   const ir_kernel *k = u->user->kernel;
   ir_op_class c = ir_ops[u->user->op].cls;
   bool random = ir_is_random(u->user);
@@ -73,17 +40,13 @@ static bool can_take_in(const use *u) {
          (c == IR_CLASS_POINTWISE || c == IR_CLASS_REDUCE);
 }
 
-static bool is_pointwise(const ir_node *n) {
-  return ir_ops[n->op].cls == IR_CLASS_POINTWISE && !ir_is_random(n);
-}
-
 static bool is_candidate(const recompute *r, const ir_node *v) {
-  if (!is_pointwise(v) || r->pinned[v->id] || ir_bytes(&v->type) < SMALL_BYTES)
+  if (!again_is_pointwise(v) || r->g.pinned[v->id] || ir_bytes(&v->type) < SMALL_BYTES)
     return false;
-  for (size_t i = 0; i < r->users[v->id].num; i++)
-    if (!can_take_in(&r->users[v->id].at[i]))
+  for (size_t i = 0; i < r->g.users[v->id].num; i++)
+    if (!can_take_in(&r->g.users[v->id].at[i]))
       return false;
-  return r->users[v->id].num > 0;
+  return r->g.users[v->id].num > 0;
 }
 
 // --- chains -------------------------------------------------------------------------------------
@@ -102,13 +65,13 @@ static void follow(recompute *r, chain *c, ir_node *n, bool top) {
   if (!c->ok || ir_has_node(&c->nodes, n) || ir_has_node(&c->bases, n))
     return;
   bool base = n->kernel != c->k || n == c->stem || (!top && c->kept[n->id]) ||
-              (!is_pointwise(n) && ir_bytes(&n->type) < SMALL_BYTES);
+              (!again_is_pointwise(n) && ir_bytes(&n->type) < SMALL_BYTES);
   if (base) {
     if (!ir_is_generated(n))
       IR_PUSH(r->arena, c->bases, n);
     return;
   }
-  c->ok = is_pointwise(n) && c->nodes.num < MAX_CHAIN;
+  c->ok = again_is_pointwise(n) && c->nodes.num < MAX_CHAIN;
   for (int i = 0; c->ok && i < n->num_in; i++)
     follow(r, c, dom_base(n->in[i]), false);
   c->flops += ir_ops[n->op].flops;
@@ -127,15 +90,15 @@ static chain chain_of(recompute *r, ir_node *v, const ir_node *stem, bool *kept)
 static int64_t price(const recompute *r, const chain *c, const ir_node *v, ir_node_list *paid) {
   int64_t bytes = 0;
   int needed = 0;
-  for (size_t i = 0; i < r->users[v->id].num; i++) {
-    int at = (int)r->users[v->id].at[i].user->kernel->id;
+  for (size_t i = 0; i < r->g.users[v->id].num; i++) {
+    int at = (int)r->g.users[v->id].at[i].user->kernel->id;
     needed = at > needed ? at : needed;
   }
   for (size_t i = 0; i < c->bases.num; i++) {
     ir_node *b = c->bases.at[i];
     if (b->op == IR_READ || b->op == IR_INPUT || ir_has_node(paid, b))
       continue;
-    bool stored = b->kernel == c->k ? c->kept[b->id] : r->last_use[b->id] >= needed;
+    bool stored = b->kernel == c->k ? c->kept[b->id] : r->g.last_use[b->id] >= needed;
     if (!stored) {
       bytes += ir_bytes(&b->type);
       IR_PUSH(r->arena, *paid, b);
@@ -145,13 +108,13 @@ static int64_t price(const recompute *r, const chain *c, const ir_node *v, ir_no
 }
 
 static bool loads(const recompute *r, const ir_kernel *k, const ir_node *n) {
-  for (size_t i = 0; i < r->users[n->id].num; i++)
-    if (r->users[n->id].at[i].user->kernel == k)
+  for (size_t i = 0; i < r->g.users[n->id].num; i++)
+    if (r->g.users[n->id].at[i].user->kernel == k)
       return true;
   return false;
 }
 
-static bool is_first_of_kernel(const uses *list, size_t i) {
+static bool is_first_of_kernel(const again_uses *list, size_t i) {
   for (size_t j = 0; j < i; j++)
     if (list->at[j].user->kernel == list->at[i].user->kernel)
       return false;
@@ -161,7 +124,7 @@ static bool is_first_of_kernel(const uses *list, size_t i) {
 // Bytes moved more (less, when negative) when all users of `v` load its bases and compute it. A
 // residual stream must not become the sum of all layers in each of its users.
 static int64_t traffic(const recompute *r, const chain *c, const ir_node *v) {
-  const uses *list = &r->users[v->id];
+  const again_uses *list = &r->g.users[v->id];
   int64_t bytes = -ir_bytes(&v->type); // the store
   for (size_t i = 0; i < list->num; i++) {
     if (!is_first_of_kernel(list, i))
@@ -219,6 +182,15 @@ static choice try_stem(recompute *r, const ir_kernel *k, const ir_node *stem, bo
   return x;
 }
 
+// What saves more bytes; where that is about the same, fewer stores, and of those the latest member:
+// the least is computed again.
+static bool is_better(const choice *x, const choice *best) {
+  int64_t near = (x->gain > best->gain ? x->gain : best->gain) / 16;
+  if (x->removed.num >= best->removed.num)
+    return x->gain >= best->gain - near;
+  return x->gain > best->gain + near;
+}
+
 static choice best_choice(recompute *r, const ir_kernel *k, bool *kept) {
   choice best = try_stem(r, k, NULL, kept);
   for (size_t i = 0; i < k->nodes.num; i++) {
@@ -226,109 +198,26 @@ static choice best_choice(recompute *r, const ir_kernel *k, bool *kept) {
     if (ir_bytes(&s->type) < SMALL_BYTES)
       continue;
     choice x = try_stem(r, k, s, kept);
-    // Among equals the latest member: the least is computed again.
-    if (x.gain >= best.gain && x.removed.num >= best.removed.num)
+    if (is_better(&x, &best))
       best = x;
   }
   return best;
 }
 
-// --- doing it ------------------------------------------------------------------------------------
-typedef struct cloner {
-  recompute *r;
-  ir_kernel *into;
-  const chain *c;
-  ir_node_list from, to; // members cloned into `into`
-  ir_builder b;
-} cloner;
-
-static ir_node *find_clone(const cloner *x, const ir_node *n) {
-  for (size_t i = 0; i < x->from.num; i++)
-    if (x->from.at[i] == n)
-      return x->to.at[i];
-  return NULL;
-}
-
-static ir_node *rebuild(cloner *x, ir_node *n, ir_node *const *in) {
-  x->b.loc = n->loc;
-  return ir_build(&x->b, n->op, n->name, n->num_in, in, n->num_attrs, n->attrs, &n->type);
-}
-
-// `n` with clones below it: itself when nothing below was cloned.
-static ir_node *with_clones(cloner *x, ir_node *n) {
-  if (ir_ops[n->op].cls != IR_CLASS_VIEW) {
-    ir_node *clone = find_clone(x, n);
-    return clone ? clone : n;
-  }
-  ir_node *below = with_clones(x, n->in[0]);
-  return below == n->in[0] ? n : rebuild(x, n, &below);
-}
-
-static void clone_chain(cloner *x) {
-  for (size_t i = 0; i < x->c->nodes.num; i++) {
-    ir_node *n = x->c->nodes.at[i], *in[3];
-    if (find_clone(x, n))
-      continue;
-    for (int j = 0; j < n->num_in; j++)
-      in[j] = with_clones(x, n->in[j]);
-    ir_node *clone = rebuild(x, n, in);
-    IR_PUSH(x->r->arena, x->from, n);
-    IR_PUSH(x->r->arena, x->to, clone);
-  }
-}
-
-static bool fits(cloner *x) {
-  ir_node_list all = {0};
-  for (size_t i = 0; i < x->to.num; i++)
-    IR_PUSH(x->r->arena, all, x->to.at[i]);
-  for (size_t i = 0; i < x->into->nodes.num; i++)
-    IR_PUSH(x->r->arena, all, x->into->nodes.at[i]);
-  for (size_t i = 0; i < all.num; i++)
-    all.at[i]->mark = 0;
-  ir_node *anchor = x->into->family == IR_FAMILY_MATMUL ? x->into->anchor : NULL;
-  return all.num <= MAX_MEMBERS && dom_try(x->r->arena, all.at, all.num, anchor) != NULL;
-}
-
-static void note_uses(recompute *r, ir_node *clone) {
-  for (int i = 0; i < clone->num_in; i++) {
-    ir_node *base = dom_base(clone->in[i]);
-    use u = {clone, i};
-    if (base->kernel != clone->kernel)
-      IR_PUSH(r->arena, r->users[base->id], u);
-  }
-}
-
-static void adopt(cloner *x) {
-  ir_node_list all = {0};
-  ir_arena *keep = x->r->f->module->arena;
-  for (size_t i = 0; i < x->to.num; i++) {
-    x->to.at[i]->kernel = x->into;
-    IR_PUSH(keep, all, x->to.at[i]);
-  }
-  for (size_t i = 0; i < x->to.num; i++)
-    note_uses(x->r, x->to.at[i]);
-  for (size_t i = 0; i < x->into->nodes.num; i++)
-    IR_PUSH(keep, all, x->into->nodes.at[i]);
-  x->into->nodes.at = all.at;
-  x->into->nodes.num = all.num;
-  x->into->nodes.cap = all.cap;
-}
-
 // Redirects the uses of v inside kernel `into`. False, with everything as it was, when the kernel
 // has no domain then.
 static bool move_into(recompute *r, const chain *c, ir_node *v, ir_kernel *into) {
-  cloner x = {.r = r, .into = into, .c = c, .b = ir_build_at_end(r->f)};
-  clone_chain(&x);
-  uses *list = &r->users[v->id];
+  again_clones x = again_clone_in_front(&r->g, &c->nodes, into);
+  again_uses *list = &r->g.users[v->id];
   ir_node **before = IR_NEW_ARRAY(r->arena, ir_node *, list->num);
   for (size_t i = 0; i < list->num; i++) {
-    use *u = &list->at[i];
+    again_use *u = &list->at[i];
     before[i] = u->user->in[u->operand];
     if (u->user->kernel == into)
-      u->user->in[u->operand] = with_clones(&x, before[i]);
+      u->user->in[u->operand] = again_with_clones(&x, before[i]);
   }
-  if (fits(&x)) {
-    adopt(&x);
+  if (again_fits(&x)) {
+    again_adopt(&x);
     return true;
   }
   for (size_t i = 0; i < list->num; i++)
@@ -338,7 +227,7 @@ static bool move_into(recompute *r, const chain *c, ir_node *v, ir_kernel *into)
 
 static void remove_value(recompute *r, const choice *x, ir_node *v, bool *kept) {
   chain c = chain_of(r, v, x->stem, kept);
-  uses *list = &r->users[v->id];
+  again_uses *list = &r->g.users[v->id];
   for (size_t i = 0; i < list->num; i++) {
     ir_kernel *into = list->at[i].user->kernel;
     if (!is_first_of_kernel(list, i))
@@ -348,8 +237,8 @@ static void remove_value(recompute *r, const choice *x, ir_node *v, bool *kept) 
     else
       r->changed = true;
     for (size_t j = 0; j < c.bases.num; j++)
-      if ((int)into->id > r->last_use[c.bases.at[j]->id])
-        r->last_use[c.bases.at[j]->id] = (int)into->id;
+      if ((int)into->id > r->g.last_use[c.bases.at[j]->id])
+        r->g.last_use[c.bases.at[j]->id] = (int)into->id;
   }
 }
 
@@ -372,23 +261,14 @@ static void visit(recompute *r, ir_kernel *k, bool *kept) {
 static bool recompute_func(ir_func *f) {
   if (f->kernels.num == 0 || f->ordered)
     return false;
-  recompute r = {.f = f, .arena = ir_arena_new(), .num_ids = f->next_id};
-  r.users = IR_NEW_ARRAY(r.arena, uses, f->next_id);
-  r.pinned = IR_NEW_ARRAY(r.arena, bool, f->next_id);
-  r.last_use = IR_NEW_ARRAY(r.arena, int, f->next_id);
-  bool *kept = IR_NEW_ARRAY(r.arena, bool, f->next_id);
-  for (uint32_t i = 0; i < f->next_id; i++)
-    r.last_use[i] = -1;
-  find_uses(&r);
+  ir_arena *a = ir_arena_new();
+  recompute r = {.g = again_look_at(f, a), .arena = a};
+  bool *kept = IR_NEW_ARRAY(a, bool, f->next_id);
   // Last kernel first: what it takes in then counts as a use of the bases.
   for (size_t i = f->kernels.num; i-- > 0;)
     visit(&r, f->kernels.at[i], kept);
-  ir_arena_free(r.arena);
-  if (f->next_id != r.num_ids) { // also clones of moves that failed, which nothing uses
-    fuse_relist(f);
-    ir_drop_dead(f);
-    dom_find_outputs(f);
-  }
+  again_finish(&r.g);
+  ir_arena_free(a);
   return r.changed;
 }
 

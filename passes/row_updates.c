@@ -25,6 +25,15 @@
 //            %b = scatter_add %j, %v             %uv = concat %u, %v
 //            %d.t = add %a, %b                   %d.t = scatter_add %ij, %uv
 //
+// A sum of rows that is added to another value of the table's size, as where a table is also a matrix
+// that something is multiplied by, changes those rows of it:
+//
+//   before   %p = matmul %g, %x               after   %p = matmul %g, %x
+//            %s = scatter_add %i, %u                  kernel d.t scatter anchor=%s {
+//            %d.t = add %p, %s                          %s = scatter_add %i, %u
+//                                                       %d.t = add %p, %s
+//                                                     }                        # over %p
+//
 // The numbers are those of the whole table: a row's updates are summed first, in their order, then
 // the members follow.
 //
@@ -114,7 +123,7 @@ static bool writes_keep_rows(const row_updates *r, const ir_node_list *members,
       if (users->at[k]->op != IR_WRITE)
         continue;
       writes++;
-      if (values[i].kind != IR_ROW_KEPT || values[i].state != users->at[k]->state)
+      if (values[i].kind != IR_ROW_KEPT || values[i].table->state != users->at[k]->state)
         return false;
     }
   }
@@ -133,6 +142,28 @@ static ir_node_list find_update(const row_updates *r, ir_node *sum) {
   bool fits = members.num > 1 && members.at[0] == sum && fits_keys(r, sum) &&
               !ir_row_values(members.at, members.num, values, &fault) &&
               writes_keep_rows(r, &members, values);
+  return fits ? members : (ir_node_list){0};
+}
+
+// What becomes of `n` is one kernel's output, and nobody else needs `n`.
+static bool is_spare_table(const row_updates *r, const ir_node *n) {
+  bool made = n->kernel ? ir_is_row_update(n->kernel)
+                        : ir_ops[n->op].cls == IR_CLASS_CONTRACT || n->op == IR_SCATTER_ADD;
+  return made && is_used_once(r, n);
+}
+
+// `sum` and what adds it to a table that is not needed afterwards; none: nothing does.
+static ir_node_list find_addition(const row_updates *r, ir_node *sum) {
+  ir_node_list members = {0};
+  ir_node *add = is_used_once(r, sum) ? r->users.of[sum->id].at[0] : sum;
+  if (add->op != IR_ADD || add->kernel || r->users.is_result[add->id] || !fits_keys(r, sum) ||
+      !is_spare_table(r, add->in[add->in[0] == sum]))
+    return members;
+  IR_PUSH(r->arena, members, sum);
+  IR_PUSH(r->arena, members, add);
+  ir_row_value values[2];
+  const ir_node *fault;
+  bool fits = !ir_row_values(members.at, 2, values, &fault) && values[1].kind == IR_ROW_KEPT;
   return fits ? members : (ir_node_list){0};
 }
 
@@ -216,6 +247,8 @@ static bool merge_sums(ir_func *f, ir_arena *scratch) {
 static bool make_kernel(const row_updates *r, ir_node *sum) {
   ir_node_list members = find_update(r, sum);
   if (!members.num)
+    members = find_addition(r, sum);
+  if (!members.num)
     return false;
   ir_arena *a = r->f->module->arena;
   ir_kernel *k = IR_NEW(a, ir_kernel);
@@ -230,8 +263,8 @@ static bool make_kernel(const row_updates *r, ir_node *sum) {
   return true;
 }
 
-// Members stand where the last of them stood: nobody but writes needs them earlier, and writes go
-// to the end.
+// Members stand where the last of them stood: nobody else needs them earlier but writes, which go to
+// the end.
 static void list_together(ir_func *f) {
   ir_arena *a = f->module->arena;
   ir_node_list nodes = {0}, writes = {0};
@@ -252,6 +285,18 @@ static void list_together(ir_func *f) {
   f->nodes.cap = nodes.cap;
 }
 
+// Kernels in the order of their members: what is made over a value may be used before other kernels.
+static void list_kernels(ir_func *f) {
+  size_t num = 0;
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    ir_kernel *k = f->nodes.at[i]->kernel;
+    if (!k || k->nodes.at[k->nodes.num - 1] != f->nodes.at[i])
+      continue;
+    k->id = (uint32_t)num;
+    f->kernels.at[num++] = k;
+  }
+}
+
 static bool update_func(ir_func *f) {
   ir_arena *scratch = ir_arena_new();
   bool changed = merge_sums(f, scratch), made = false;
@@ -261,6 +306,7 @@ static bool update_func(ir_func *f) {
       made |= make_kernel(&r, f->nodes.at[i]);
   if (made) {
     list_together(f);
+    list_kernels(f);
     dom_find_outputs(f);
   }
   ir_arena_free(scratch);

@@ -96,16 +96,11 @@ sched *sched_new(ir_arena *a, ir_func *f) {
   return s;
 }
 
-// An update of rows leaves the others as they are, which a table of its own must have first.
-static bool can_overwrite_operands(const ir_kernel *k) {
-  return k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL;
-}
-
 bool sched_may_overwrite(sched *s, int k, int out, int in) {
   sched_kernel *x = &s->kernels[k];
   signed char *known = &x->may_overwrite[out * x->num_in + in];
   if (*known == 0) {
-    if (!x->dom && can_overwrite_operands(x->k))
+    if (!x->dom && dom_has_domain(x->k))
       x->dom = dom_build(s->arena, x->k);
     bool may = x->dom && plan_domain_may_overwrite(s->arena, x->k, x->dom, x->in[in].node,
                                                    s->values[x->first_value + out].node);

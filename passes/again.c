@@ -1,0 +1,156 @@
+// again.c: see again.h.
+#include "passes/again.h"
+
+enum { MAX_MEMBERS = 96 };
+
+// --- who uses what ------------------------------------------------------------------------------
+static void find_uses(again *g) {
+  for (size_t i = 0; i < g->f->nodes.num; i++) {
+    ir_node *n = g->f->nodes.at[i];
+    if (ir_ops[n->op].cls == IR_CLASS_VIEW)
+      continue;
+    for (int j = 0; j < n->num_in; j++) {
+      ir_node *base = dom_base(n->in[j]);
+      if (n->op == IR_WRITE)
+        g->pinned[base->id] = true;
+      if (!n->kernel)
+        continue;
+      if ((int)n->kernel->id > g->last_use[base->id])
+        g->last_use[base->id] = (int)n->kernel->id;
+      again_use u = {n, j};
+      if (base->kernel != n->kernel)
+        IR_PUSH(g->arena, g->users[base->id], u);
+    }
+  }
+  for (size_t i = 0; i < g->f->results.num; i++)
+    g->pinned[dom_base(g->f->results.at[i].node)->id] = true;
+}
+
+again again_look_at(ir_func *f, ir_arena *scratch) {
+  again g = {.f = f, .arena = scratch, .num_ids = f->next_id};
+  g.users = IR_NEW_ARRAY(scratch, again_uses, f->next_id);
+  g.pinned = IR_NEW_ARRAY(scratch, bool, f->next_id);
+  g.last_use = IR_NEW_ARRAY(scratch, int, f->next_id);
+  for (uint32_t i = 0; i < f->next_id; i++)
+    g.last_use[i] = -1;
+  find_uses(&g);
+  return g;
+}
+
+void again_finish(again *g) {
+  if (g->f->next_id == g->num_ids)
+    return; // also clones of moves that failed, which nothing uses, are clones
+  fuse_relist(g->f);
+  ir_drop_dead(g->f);
+  dom_find_outputs(g->f);
+}
+
+// --- clones -------------------------------------------------------------------------------------
+static ir_node *find_clone(const again_clones *x, const ir_node *n) {
+  for (size_t i = 0; i < x->from.num; i++)
+    if (x->from.at[i] == n)
+      return x->to.at[i];
+  return NULL;
+}
+
+static ir_node *rebuild(again_clones *x, ir_node *n, ir_node *const *in) {
+  x->b.loc = n->loc;
+  return ir_build(&x->b, n->op, n->name, n->num_in, in, n->num_attrs, n->attrs, &n->type);
+}
+
+ir_node *again_with_clones(again_clones *x, ir_node *n) {
+  if (ir_ops[n->op].cls != IR_CLASS_VIEW) {
+    ir_node *clone = find_clone(x, n);
+    return clone ? clone : n;
+  }
+  ir_node *below = again_with_clones(x, n->in[0]);
+  return below == n->in[0] ? n : rebuild(x, n, &below);
+}
+
+static bool is_same_value(const ir_node *a, const ir_node *b) {
+  while (a != b && ir_ops[a->op].cls == IR_CLASS_VIEW && ir_same_work(a, b)) {
+    a = a->in[0];
+    b = b->in[0];
+  }
+  return a == b;
+}
+
+// A member that computes what `n` does, of these operands.
+static ir_node *find_member(const again_clones *x, const ir_node *n, ir_node *const *in) {
+  for (size_t i = 0; x->behind && i < x->into->nodes.num; i++) {
+    ir_node *m = x->into->nodes.at[i];
+    bool same = ir_same_work(m, n);
+    for (int j = 0; same && j < n->num_in; j++)
+      same = is_same_value(m->in[j], in[j]);
+    if (same)
+      return m;
+  }
+  return NULL;
+}
+
+static void clone_nodes(again_clones *x, const ir_node_list *nodes) {
+  for (size_t i = 0; i < nodes->num; i++) {
+    ir_node *n = nodes->at[i], *in[3];
+    for (int j = 0; j < n->num_in; j++)
+      in[j] = again_with_clones(x, n->in[j]);
+    ir_node *clone = find_member(x, n, in);
+    if (!clone) {
+      clone = rebuild(x, n, in);
+      IR_PUSH(x->g->arena, x->fresh, clone);
+    }
+    IR_PUSH(x->g->arena, x->from, n);
+    IR_PUSH(x->g->arena, x->to, clone);
+  }
+}
+
+again_clones again_clone_in_front(again *g, const ir_node_list *nodes, ir_kernel *into) {
+  again_clones x = {.g = g, .into = into, .b = ir_build_at_end(g->f)};
+  clone_nodes(&x, nodes);
+  return x;
+}
+
+again_clones again_clone_behind(again *g, const ir_node_list *nodes, ir_kernel *into) {
+  again_clones x = {.g = g, .into = into, .behind = true, .b = ir_build_at_end(g->f)};
+  clone_nodes(&x, nodes);
+  return x;
+}
+
+static ir_node_list all_members(const again_clones *x, ir_arena *a) {
+  size_t num = x->into->nodes.num, fresh = x->fresh.num, in_front = x->behind ? num : fresh;
+  ir_node_list all = {0};
+  for (size_t i = 0; i < num + fresh; i++) {
+    bool first = i < in_front;
+    size_t at = first ? i : i - in_front;
+    ir_node *n = first == x->behind ? x->into->nodes.at[at] : x->fresh.at[at];
+    IR_PUSH(a, all, n);
+  }
+  return all;
+}
+
+bool again_fits(const again_clones *x) {
+  ir_node_list all = all_members(x, x->g->arena);
+  for (size_t i = 0; i < all.num; i++)
+    all.at[i]->mark = 0;
+  ir_node *anchor = x->into->family == IR_FAMILY_MATMUL ? x->into->anchor : NULL;
+  return all.num <= MAX_MEMBERS && dom_try(x->g->arena, all.at, all.num, anchor) != NULL;
+}
+
+static void note_uses(again *g, ir_node *clone) {
+  for (int i = 0; i < clone->num_in; i++) {
+    ir_node *base = dom_base(clone->in[i]);
+    again_use u = {clone, i};
+    if (base->kernel != clone->kernel)
+      IR_PUSH(g->arena, g->users[base->id], u);
+  }
+}
+
+void again_adopt(again_clones *x) {
+  ir_node_list all = all_members(x, x->g->f->module->arena);
+  for (size_t i = 0; i < x->fresh.num; i++)
+    x->fresh.at[i]->kernel = x->into;
+  for (size_t i = 0; i < x->fresh.num; i++)
+    note_uses(x->g, x->fresh.at[i]);
+  x->into->nodes.at = all.at;
+  x->into->nodes.num = all.num;
+  x->into->nodes.cap = all.cap;
+}
