@@ -27,6 +27,7 @@ awk '{text[++n] = $1; balance[n] = $2}
 
 [ -e "$driver" ] || exit 0 # no stand-in driver in this build
 export XDG_CACHE_HOME=$PWD/cache
+[ -n "${MLTC_SLOW:-}" ] || without_nvrtc
 short moe_gpt
 beside() { # NAME MLTC-OPTION...
   local sizes=(-O1 -D B=2 -D T=24 -D C=32 -D L=1 "${@:2}")
