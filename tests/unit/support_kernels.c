@@ -34,6 +34,13 @@ const cg_target *test_targets(void) {
 }
 
 // --- compiling -------------------------------------------------------------------------------
+// With sanitizers it is mltc that is looked at, and optimising kernels would take nearly all the time.
+#ifdef MLTC_SLOW_BUILD
+#define OPTIMISE "-O0"
+#else
+#define OPTIMISE "-O2"
+#endif
+
 void *test_load(ir_arena *a, const char *text, const cg_target *target) {
   char dir[] = "/tmp/mltc-test-XXXXXX";
   if (!mkdtemp(dir)) {
@@ -43,11 +50,12 @@ void *test_load(ir_arena *a, const char *text, const cg_target *target) {
   const char *c = ir_format(a, "%s/k.c", dir), *so = ir_format(a, "%s/k.so", dir);
   ir_write_file(c, text, strlen(text));
   const char *march = target->march ? ir_format(a, "-march=%s", target->march) : "";
-  const char *command = ir_format(
-      a,
-      "clang -std=gnu11 -O2 %s %s -ffp-contract=fast -fno-math-errno -fno-trapping-math -w "
-      "-fPIC -shared -o %s %s -lm",
-      march, target->vector_bytes == 64 ? "-mprefer-vector-width=512" : "", so, c);
+  const char *command =
+      ir_format(a,
+                "clang -std=gnu11 " OPTIMISE
+                " %s %s -ffp-contract=fast -fno-math-errno -fno-trapping-math -w "
+                "-fPIC -shared -o %s %s -lm",
+                march, target->vector_bytes == 64 ? "-mprefer-vector-width=512" : "", so, c);
   bool ok = system(command) == 0;
   void *lib = ok ? dlopen(so, RTLD_NOW | RTLD_LOCAL) : NULL;
   if (!lib) {
