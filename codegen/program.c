@@ -8,7 +8,6 @@
 
 #include "codegen/cuda_launches.h"
 #include "codegen/plain_step.h"
-#include "passes/pass.h"
 
 // A CUDA file begins with three times the text before its first kernel.
 enum { FILE_BYTES = 24 * 1024, CUDA_FILE_BYTES = 64 * 1024, MAX_FILES = 8 };
@@ -34,27 +33,43 @@ static cg_kernel *schedule(cg_program *p, const ir_func *f, ir_kernel *k) {
   return c;
 }
 
-// Kernels are ordered once more: now it is known what they take as workspace.
-static void schedule_func(cg_program *p, size_t index) {
-  ir_func *f = p->module->funcs.at[index];
-  size_t n = f->kernels.num;
-  cg_kernel **before = IR_NEW_ARRAY(p->arena, cg_kernel *, n + 1);
-  for (size_t j = 0; j < n; j++)
-    before[j] = schedule(p, f, f->kernels.at[j]);
-  p->kernels[index] = IR_NEW_ARRAY(p->arena, cg_kernel *, n + 1);
-  pass_order_func(f);
-  for (size_t j = 0; j < n; j++)
-    p->kernels[index][before[j]->k->id] = before[j];
+static void schedule_all(cg_program *p) {
+  ir_module *m = p->module;
+  dom_find_stretches(m);
+  for (size_t i = 0; i < m->funcs.num; i++) {
+    const ir_func *f = m->funcs.at[i];
+    p->kernels[i] = IR_NEW_ARRAY(p->arena, cg_kernel *, f->kernels.num + 1);
+    for (size_t j = 0; j < f->kernels.num; j++)
+      p->kernels[i][f->kernels.at[j]->id] = schedule(p, f, f->kernels.at[j]);
+  }
 }
 
 cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t) {
   cg_program *p = IR_NEW(a, cg_program);
   *p = (cg_program){.arena = a, .module = m, .target = t, .prefix = ""};
   BUG_IF(m->funcs.num > 8, "%zu functions", m->funcs.num);
-  dom_find_stretches(m);
-  for (size_t i = 0; i < m->funcs.num; i++)
-    schedule_func(p, i);
+  schedule_all(p);
   return p;
+}
+
+static void find_again(cg_program *p, size_t index) {
+  size_t n = p->module->funcs.at[index]->kernels.num;
+  cg_kernel **was = p->kernels[index];
+  p->kernels[index] = IR_NEW_ARRAY(p->arena, cg_kernel *, n + 1);
+  for (size_t j = 0; j < n; j++)
+    p->kernels[index][was[j]->k->id] = was[j];
+}
+
+// Kernels that run again read buffers of their own: which slices are stretches may change with them.
+void cg_program_update(cg_program *p) {
+  dom_find_stretches(p->module); // passes may have forgotten them
+  for (size_t i = 0; i < p->module->funcs.num; i++)
+    if (ir_has_clones(p->module->funcs.at[i])) {
+      schedule_all(p);
+      return;
+    }
+  for (size_t i = 0; i < p->module->funcs.num; i++)
+    find_again(p, i);
 }
 
 plan *cg_plan(const cg_program *p) {

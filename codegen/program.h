@@ -77,6 +77,8 @@ typedef IR_VEC(cg_source) cg_sources;
 
 // Schedules every kernel (tasks, phases; sets ir_kernel.workspace). Before plan_build.
 cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t);
+// Follows passes that have put kernels in another order, or run some again (pass_run_memory_pipeline).
+void cg_program_update(cg_program *p);
 // The memory plan for how the target calls kernels.
 plan *cg_plan(const cg_program *p);
 // Emits each kernel; equal texts become one cg_distinct (codegen/program_share.c).

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { EXIT_INTERNAL = 70, CHUNK_BYTES = 256 * 1024, ALIGN = 16 };
+enum { CHUNK_BYTES = 256 * 1024, ALIGN = 16 };
 
 static void (*bug_hook)(void *);
 static void *bug_hook_data;
@@ -32,7 +32,7 @@ void ir_bug(const char *file, int line, const char *func, const char *fmt, ...) 
   if (hook)
     hook(bug_hook_data);
   fflush(NULL);
-  _exit(EXIT_INTERNAL);
+  _exit(IR_EXIT_FAULT);
 }
 
 // --- arena ---------------------------------------------------------------------
@@ -49,7 +49,7 @@ struct ir_arena {
 static void *must(void *p) {
   if (!p) {
     fprintf(stderr, "mltc: out of memory\n");
-    _exit(EXIT_INTERNAL);
+    _exit(IR_EXIT_FAULT);
   }
   return p;
 }

@@ -21,8 +21,9 @@
 #endif
 
 // An internal fault: says so, says where, lets the pass runner leave a
-// reproducer (ir_set_bug_hook), and exits with code 70. Never for user errors: those are
+// reproducer (ir_set_bug_hook), and exits with IR_EXIT_FAULT. Never for user errors: those are
 // diagnostics.
+enum { IR_EXIT_FAULT = 70 };
 #define BUG(...) ir_bug(__FILE__, __LINE__, __func__, __VA_ARGS__)
 #define BUG_IF(cond, ...)                                                                          \
   do {                                                                                             \

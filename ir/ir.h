@@ -263,7 +263,7 @@ struct ir_func {
   IR_VEC(ir_node *) nodes; // execution order
   IR_VEC(ir_result) results;
   IR_VEC(ir_kernel *) kernels; // after fusion: execution order
-  bool planned;                // a plan file has ordered the kernels: they stay as they are
+  bool ordered;                // which is final: "func NAME ordered {"
   uint32_t next_id;
   ir_map *names;       // node name -> node
   ir_map *name_counts; // "relu" -> next number to try for relu.N (ir/names.c)

@@ -87,6 +87,7 @@ static void clone_func(cloner *c, const ir_func *f) {
   ir_arena *a = c->to->arena;
   ir_func *copy = ir_func_new(c->to, f->name);
   copy->next_id = f->next_id;
+  copy->ordered = f->ordered;
   c->nodes = IR_NEW_ARRAY(a, ir_node *, f->next_id + 1);
   for (size_t i = 0; i < f->nodes.num; i++) {
     ir_node *n = clone_node(c, f->nodes.at[i]);

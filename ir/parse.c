@@ -197,10 +197,24 @@ static bool parse_data(ir_parser *p) {
 }
 
 // --- functions -----------------------------------------------------------------------------------
+// Between a function's name and its '{'.
+static bool parse_ordered(ir_parser *p, bool *out) {
+  if (scan_peek(&p->s, '{') || scan_at_end(&p->s))
+    return true;
+  ir_loc at = scan_here(&p->s);
+  const char *word = scan_name(&p->s, "'{'");
+  *out = word && !strcmp(word, "ordered");
+  if (word && !*out)
+    diag_error(p->s.diags, at, "E0102", "expected 'ordered' or '{', found '%s'", word);
+  return *out;
+}
+
 static bool parse_func(ir_parser *p) {
   ir_loc at = scan_here(&p->s);
   const char *name = scan_name(&p->s, "the function's name");
-  bool ok = name && scan_expect(&p->s, '{', "'{'") && scan_end(&p->s, NULL);
+  bool ordered = false;
+  bool ok =
+      name && parse_ordered(p, &ordered) && scan_expect(&p->s, '{', "'{'") && scan_end(&p->s, NULL);
   if (name && ir_find_func(p->m, name)) {
     diag_error(p->s.diags, at, "E0107", "function '%s' is there twice", name);
     ok = false;
@@ -208,6 +222,7 @@ static bool parse_func(ir_parser *p) {
   // The body is read in any case: its errors are worth knowing, and its lines would
   // otherwise be taken for lines of the module.
   p->f = ir_func_new(p->m, name ? name : "_");
+  p->f->ordered = ordered;
   p->broken = ir_map_new(p->s.arena);
   memset(&p->node_locs, 0, sizeof p->node_locs);
   parse_func_body(p, at);

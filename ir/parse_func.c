@@ -404,6 +404,7 @@ static const ir_kernel *find_kernel(const ir_func *f, const ir_kernel *before, c
 static void close_kernel(ir_parser *p) {
   ir_kernel *k = p->kernel;
   p->kernel = NULL;
+  p->f->ordered |= p->again != NULL; // what runs again does so where it stands
   if (p->again && !(k->clone_of = find_kernel(p->f, k, p->again)))
     diag_error(p->s.diags, p->kernel_loc, "E0106",
                "kernel '%s' says that it runs '%s' again: there is no such kernel before it",

@@ -242,7 +242,7 @@ static void print_result(ir_buf *b, const ir_result *r) {
 void ir_print_func_notes(const ir_func *f, ir_buf *out, ir_note_fn note, void *data) {
   func_printer p = {.f = f, .out = out, .note = note, .data = data};
   p.done = IR_NEW_ARRAY(out->arena, bool, f->next_id + 1);
-  ir_buf_printf(out, "func %s {\n", f->name);
+  ir_buf_printf(out, "func %s%s {\n", f->name, f->ordered ? " ordered" : "");
   print_kernels(&p);
   print_rest(&p);
   for (size_t i = 0; i < f->results.num; i++)

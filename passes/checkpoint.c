@@ -19,7 +19,7 @@
 
 const char *const checkpoint_names[] = {
     [CHECKPOINT_NONE] = "none", [CHECKPOINT_SELECTIVE] = "selective", [CHECKPOINT_SQRT] = "sqrt",
-    [CHECKPOINT_ALL] = "all",   [CHECKPOINT_AUTO] = "auto",
+    [CHECKPOINT_ALL] = "all",   [CHECKPOINT_AUTO] = "auto",           NULL,
 };
 
 static bool policy_of(const ir_module *m, ir_diags *d, checkpoint_policy *out) {

@@ -18,7 +18,7 @@ typedef enum checkpoint_policy {
   CHECKPOINT_AUTO,      // the least time that meets the budget
   CHECKPOINT_NUM_POLICIES
 } checkpoint_policy;
-extern const char *const checkpoint_names[CHECKPOINT_NUM_POLICIES];
+extern const char *const checkpoint_names[CHECKPOINT_NUM_POLICIES + 1]; // ends with NULL
 
 // Each fills `drop` ([value], all false before).
 void checkpoint_selective(replay *r, unsigned char *drop);

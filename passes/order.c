@@ -16,8 +16,7 @@
 //   beam      prefixes with the lowest peaks, several at a time; the same with kernels moved
 //   net, depth, backwards     list scheduling by other rules
 //
-// Needs: pass_fuse; ir_kernel.workspace, where it is to count (codegen runs the pass again when
-// kernels are scheduled). Keeps: kernels and their members; nodes are listed anew in the order of
+// Needs: pass_fuse; for the final order ir_kernel.workspace, which scheduling finds out. Keeps: kernels and their members; nodes are listed anew in the order of
 // kernels. Near-linear: all searches have bounds that shrink with the number of kernels.
 #include <string.h>
 
@@ -141,12 +140,11 @@ static bool improve(ir_func *f) {
   return changed;
 }
 
-bool pass_order_func(ir_func *f) {
+static bool order_func(ir_func *f) {
   bool changed = false;
   for (size_t k = 0; k < f->kernels.num; k++)
     f->kernels.at[k]->id = (uint32_t)k;
-  if (f->kernels.num == 0 ||
-      (f->planned || ir_has_clones(f))) // where kernels run again has been planned
+  if (f->kernels.num == 0 || f->ordered)
     return false;
   for (int round = 0; round < ROUNDS && improve(f); round++)
     changed = true;
@@ -156,5 +154,16 @@ bool pass_order_func(ir_func *f) {
 
 bool pass_order(ir_module *m, ir_diags *d) {
   (void)d;
-  return pass_each_func(m, pass_order_func);
+  return pass_each_func(m, order_func);
+}
+
+static bool order_finally(ir_func *f) {
+  bool changed = order_func(f) || (f->kernels.num && !f->ordered);
+  f->ordered = f->kernels.num > 0;
+  return changed;
+}
+
+bool pass_final_order(ir_module *m, ir_diags *d) {
+  (void)d;
+  return pass_each_func(m, order_finally);
 }

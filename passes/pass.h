@@ -49,8 +49,9 @@ bool pass_fuse(ir_module *m, ir_diags *d);
 bool pass_recompute(ir_module *m, ir_diags *d);
 // Orders kernels for a low peak of memory; readers of a state before the kernel that overwrites it.
 bool pass_order(ir_module *m, ir_diags *d);
-// The same for one function, any time later: when the workspaces of its kernels are known.
-bool pass_order_func(ir_func *f);
+// The same once workspaces are known. Functions are `ordered` then: no pass moves or changes their
+// kernels any more, here or in a compilation of the text.
+bool pass_final_order(ir_module *m, ir_diags *d);
 // Runs kernels of the forward pass again instead of keeping what they made: `config checkpoint` of the
 // module (a policy of checkpoint.h) and `config memory_budget` (bytes).
 bool pass_checkpoint(ir_module *m, ir_diags *d);

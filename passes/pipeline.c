@@ -42,6 +42,8 @@ bool pass_run_pipeline(ir_module *m, ir_diags *d, const pass_options *o) {
 }
 
 const pass_info pass_memory_pipeline[] = {
+    // once more, now that workspaces count
+    {"final_order", pass_final_order, .required = true, .grouped = true},
     {.name = "checkpoint", .run = pass_checkpoint, .grouped = true},
     {0},
 };

@@ -100,7 +100,6 @@ static bool edit_func(ir_func *f, const plan_edit *e, size_t index, ir_diags *d)
   bool ok = make_steps(&x);
   if (ok)
     replay_apply(x.s, &x.steps);
-  f->planned = true;
   ir_arena_free(a);
   return ok;
 }

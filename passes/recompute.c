@@ -370,7 +370,7 @@ static void visit(recompute *r, ir_kernel *k, bool *kept) {
 }
 
 static bool recompute_func(ir_func *f) {
-  if (f->kernels.num == 0 || ir_has_clones(f))
+  if (f->kernels.num == 0 || f->ordered)
     return false;
   recompute r = {.f = f, .arena = ir_arena_new(), .num_ids = f->next_id};
   r.users = IR_NEW_ARRAY(r.arena, uses, f->next_id);

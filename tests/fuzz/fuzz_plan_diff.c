@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "frontend/plan_diff.h"
+#include "driver/plan_diff.h"
 
 static const char other[] =
     "{\"schema\":\"mltc-plan\",\"version\":1,\"model\":\"mlp\",\"totals\":{\"arena\":64},\"bound\":"

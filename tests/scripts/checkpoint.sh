@@ -116,7 +116,7 @@ EOT
 "$mltc" char_gpt.graph --checkpoint=sqrt --emit=ir --print-after=checkpoint --keep=kept 2>after.txt >sqrt2.ir
 same sqrt.ir sqrt2.ir "a step printed with and without a look at its passes"
 grep -q '^# after checkpoint' after.txt || fail "--print-after=checkpoint prints nothing"
-[ -s kept/51-checkpoint.ir ] || fail "the IR after checkpoint is not kept: $(ls kept)"
+[ -s kept/52-checkpoint.ir ] || fail "the IR after checkpoint is not kept: $(ls kept)"
 "$mltc" char_gpt.graph --checkpoint=sqrt --emit=ir --disable-pass=checkpoint >off.ir
 ! grep -q ' again=' off.ir || fail "--disable-pass=checkpoint leaves it on"
 # One that does something else than the kernel that it is said to run again is no step.

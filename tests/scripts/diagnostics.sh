@@ -14,7 +14,7 @@ for code in $codes; do
 done
 
 # --- every code that the sources use is in the table, and every one in the table is used
-used=$(grep -rhoE --include='*.c' '"[EW]0[0-9]{3}"' "$root"/{ir,frontend,passes,codegen} | tr -d '"' | sort -u)
+used=$(grep -rhoE --include='*.c' '"[EW]0[0-9]{3}"' "$root"/{ir,frontend,passes,codegen,driver} | tr -d '"' | sort -u)
 [ "$(sort <<<"$codes")" = "$used" ] || fail "codes in the table and in the sources differ: $(diff <(sort <<<"$codes") <(echo "$used"))"
 
 # --- JSON says what the text says

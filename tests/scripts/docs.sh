@@ -47,7 +47,7 @@ done <codes.txt
 
 # --- passes: the table of docs/passes.md against what runs
 "$mltc" first.graph --emit=ir -o first.ir --time-passes 2>times.txt
-sed -nE '1d; /^total/d; s/^([a-z_]+) .*/\1/p' times.txt | sort >have.txt
+sed -nE '/^(pass|total) /d; s/^([a-z_]+) .*/\1/p' times.txt | sort >have.txt
 sed -n '/^| pass /,/^$/p' "$root/docs/passes.md" | grep '^| `' | cut -d'|' -f2 |
   grep -oE '[a-z_]+' | sort >named.txt
 diff have.txt named.txt || fail "docs/passes.md lists other passes than the pipeline has"

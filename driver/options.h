@@ -1,8 +1,11 @@
 // options.h: the command line of mltc.
-#ifndef FRONTEND_OPTIONS_H
-#define FRONTEND_OPTIONS_H
+#ifndef DRIVER_OPTIONS_H
+#define DRIVER_OPTIONS_H
 
 #include "ir/diag.h"
+
+// What mltc exits with, besides 0 and IR_EXIT_FAULT (ir/base.h).
+enum { EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_BUDGET = 3 };
 
 // What --emit prints instead of building a trainer.
 typedef enum emit_kind {
@@ -57,7 +60,8 @@ typedef struct options {
 // False when the usage is wrong: *why says how.
 bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **why);
 void options_help(FILE *out);
-bool options_is_ir(const options *o); // the input is IR text
+bool options_is_ir(const options *o);      // the input is IR text
+bool options_emits_plan(const options *o); // --emit shows the memory plan
 // Prints errors and warnings as --diagnostics asks. Returns the number of errors.
 size_t options_report(const options *o, const ir_diags *d);
 

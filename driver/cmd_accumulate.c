@@ -7,7 +7,7 @@
 //
 // Every trial is a whole plan. Of what fits, the least predicted time of an optimiser step wins, and of
 // equals the fewest parts.
-#include "frontend/cmd_accumulate.h"
+#include "driver/cmd_accumulate.h"
 
 #include <string.h>
 
@@ -22,16 +22,16 @@ typedef struct attempt {
 
 typedef struct division {
   ir_arena *a;
-  trial_subject s;
+  draft_subject s;
   int64_t budget;
   fe_vary batch;       // no name: there is none
-  trial whole, broken; // as the file has it; the first that has errors besides, or no batch
+  draft whole, broken; // as the file has it; the first that has errors besides, or no batch
   attempt best, least; // that fits; of the fewest bytes
   double undivided;    // seconds of a step that is whole and keeps all
 } division;
 
 // --- one trial -------------------------------------------------------------------------------
-static double seconds_of(trial *t, const char *name) {
+static double seconds_of(draft *t, const char *name) {
   const ir_func *f = ir_find_func(t->module, name);
   double sum = 0;
   for (size_t i = 0; f && i < f->kernels.num; i++)
@@ -39,7 +39,7 @@ static double seconds_of(trial *t, const char *name) {
   return sum;
 }
 
-static double seconds_of_step(trial *t) {
+static double seconds_of_step(draft *t) {
   const ir_setting *k = ir_find_config(t->module, "accumulate");
   return seconds_of(t, "step") + ((k ? k->num : 1) - 1) * seconds_of(t, "accum");
 }
@@ -56,7 +56,7 @@ static int64_t batch_of(const division *x) {
 }
 
 // A state must not depend on how many samples run at a time: not one row for each.
-static bool has_same_states(const division *x, trial *t) {
+static bool has_same_states(const division *x, draft *t) {
   for (size_t i = 0; i < x->whole.module->states.num; i++) {
     const ir_state *s = x->whole.module->states.at[i];
     const ir_state *part = ir_find_state(t->module, s->name);
@@ -79,7 +79,7 @@ static const ir_node *find_input(const ir_func *f, const char *name) {
 
 // Samples are what they were: the batch stands in the first dimension only. Passes may have dropped
 // inputs of the whole.
-static bool has_same_samples(const division *x, trial *t) {
+static bool has_same_samples(const division *x, draft *t) {
   const ir_func *f = ir_find_func(t->module, "step");
   for (size_t i = 0; i < f->nodes.num && f->nodes.at[i]->op == IR_INPUT; i++) {
     const ir_node *part = f->nodes.at[i];
@@ -97,19 +97,20 @@ static bool has_same_samples(const division *x, trial *t) {
   return true;
 }
 
-static trial load(const division *x, int64_t parts) {
-  trial_subject s = x->s;
+static draft load(const division *x, int64_t parts) {
+  draft_subject s = x->s;
   if (parts > 1)
     s.split = (fe_split){x->batch.name, parts};
-  trial t = trial_load(&s, NULL, NULL);
-  if (t.module && parts > 1 && !(has_same_states(x, &t) && has_same_samples(x, &t)))
+  draft t = draft_new();
+  if (draft_load(&s, &t, NULL, NULL) && parts > 1 &&
+      !(has_same_states(x, &t) && has_same_samples(x, &t)))
     t.module = NULL;
   return t;
 }
 
-static void keep_if_first(trial *kept, trial t) {
+static void keep_if_first(draft *kept, draft t) {
   if (kept->arena)
-    trial_free(&t);
+    draft_free(&t);
   else
     *kept = t;
 }
@@ -127,14 +128,14 @@ static void say_attempt(const division *x, const attempt *r) {
 }
 
 // False: it has errors. Nothing is planned that takes longer than what fits even if all of it is kept.
-static bool try_parts(division *x, trial *t, int64_t parts) {
-  if (!trial_schedule(&x->s, t))
+static bool try_parts(division *x, draft *t, int64_t parts) {
+  if (!t->module || !draft_schedule(&x->s, t))
     return false;
   if (parts == 1)
     x->undivided = seconds_of_step(t);
   if (x->best.parts && seconds_of_step(t) >= x->best.seconds)
     return true;
-  if (!trial_plan(&x->s, t, NULL, x->budget))
+  if (!draft_arrange(&x->s, t, NULL, x->budget) || !draft_plan(&x->s, t))
     return false;
   attempt r = {parts, t->plan->arena_bytes, seconds_of_step(t), runs_again(t->module)};
   compare(x, r);
@@ -146,13 +147,13 @@ static bool try_parts(division *x, trial *t, int64_t parts) {
 // --- the search ------------------------------------------------------------------------------
 static void find_batch(division *x) {
   fe_vary v = {.divide = true};
-  trial t = trial_load(&x->s, NULL, &v);
-  if (!t.module) {
+  draft t = draft_new();
+  if (!draft_load(&x->s, &t, NULL, &v)) {
     keep_if_first(&x->broken, t);
     return;
   }
   x->batch = (fe_vary){ir_strdup(x->a, v.name), v.value, true};
-  trial_free(&t);
+  draft_free(&t);
 }
 
 static void try_divisors(division *x, bool any) {
@@ -161,9 +162,9 @@ static void try_divisors(division *x, bool any) {
       continue;
     if (x->best.parts && (any || !x->best.again))
       return;
-    trial t = load(x, parts);
+    draft t = load(x, parts);
     if (try_parts(x, &t, parts))
-      trial_free(&t);
+      draft_free(&t);
     else
       keep_if_first(&x->broken, t);
   }
@@ -171,8 +172,9 @@ static void try_divisors(division *x, bool any) {
 
 // `any`: the first that fits will do. The file itself may have errors: nothing is found then, and
 // whoever compiles it reports them.
-static division search(ir_arena *a, const trial_subject *s, int64_t budget, bool any) {
-  division x = {.a = a, .s = *s, .budget = budget, .whole = trial_load(s, NULL, NULL)};
+static division search(ir_arena *a, const draft_subject *s, int64_t budget, bool any) {
+  division x = {.a = a, .s = *s, .budget = budget, .whole = draft_new()};
+  draft_load(s, &x.whole, NULL, NULL);
   if (!try_parts(&x, &x.whole, 1))
     return x;
   if (x.best.parts && (any || !x.best.again))
@@ -183,9 +185,9 @@ static division search(ir_arena *a, const trial_subject *s, int64_t budget, bool
 }
 
 static void end(division *x) {
-  trial_free(&x->whole);
+  draft_free(&x->whole);
   if (x->broken.arena)
-    trial_free(&x->broken);
+    draft_free(&x->broken);
 }
 
 // --- messages --------------------------------------------------------------------------------
@@ -205,7 +207,26 @@ static void warn_of_statistics(const division *x, ir_diags *d) {
   }
 }
 
-fe_split cmd_divide_batch(ir_arena *a, const trial_subject *s, ir_diags *d) {
+// Of a search that has found nothing that fits.
+static void say_not_enough(const division *x) {
+  if (!x->least.parts) // the file itself has errors
+    return;
+  if (!x->batch.name || (x->least.parts == 1 && x->broken.arena))
+    fputs("note: --allow=accumulate cannot divide the batch:\n", stderr);
+  else if (x->least.parts == 1)
+    fprintf(stderr,
+            "note: --allow=accumulate does not help: no part of the batch of %lld takes less\n",
+            (long long)batch_of(x));
+  else
+    fprintf(stderr,
+            "note: --allow=accumulate is not enough: as %lld micro-batches of %lld it takes %s\n",
+            (long long)x->least.parts, (long long)(batch_of(x) / x->least.parts),
+            ir_bytes_text(x->a, x->least.bytes, x->least.bytes));
+  if (x->broken.arena && x->least.parts == 1)
+    options_report(x->s.o, x->broken.diags);
+}
+
+fe_split cmd_divide_batch(ir_arena *a, const draft_subject *s, ir_diags *d) {
   division x = search(a, s, s->o->memory_budget, false);
   fe_split split = {0};
   if (x.best.parts > 1) {
@@ -216,32 +237,17 @@ fe_split cmd_divide_batch(ir_arena *a, const trial_subject *s, ir_diags *d) {
         "(--allow=accumulate)\n",
         (long long)batch_of(&x), (long long)split.parts, (long long)(batch_of(&x) / split.parts));
     warn_of_statistics(&x, d);
+  } else if (!x.best.parts) {
+    say_not_enough(&x);
   }
   end(&x);
   return split;
 }
 
-static void say_not_enough(const division *x) {
-  if (!x->batch.name || (x->least.parts == 1 && x->broken.arena))
-    fputs("  --allow=accumulate cannot divide the batch:\n", stderr);
-  else if (x->least.parts == 1)
-    fprintf(stderr, "  --allow=accumulate does not help: no part of the batch of %lld takes less\n",
-            (long long)batch_of(x));
-  else
-    fprintf(stderr,
-            "  --allow=accumulate is not enough: as %lld micro-batches of %lld it takes %s\n",
-            (long long)x->least.parts, (long long)(batch_of(x) / x->least.parts),
-            ir_bytes_text(x->a, x->least.bytes, x->least.bytes));
-  if (x->broken.arena && x->least.parts == 1)
-    options_report(x->s.o, x->broken.diags);
-}
-
-void cmd_say_divided(const trial_subject *s, int64_t budget) {
+void cmd_suggest_division(const draft_subject *s, int64_t budget) {
   ir_arena *a = ir_arena_new();
   division x = search(a, s, budget, true);
-  if (s->o->allow_accumulate)
-    say_not_enough(&x);
-  else if (x.best.parts > 1)
+  if (x.best.parts > 1)
     fprintf(stderr, "  with --allow=accumulate it fits as %lld micro-batches of %lld\n",
             (long long)x.best.parts, (long long)(batch_of(&x) / x.best.parts));
   end(&x);

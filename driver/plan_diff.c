@@ -2,7 +2,7 @@
 //
 //   a: h 512, d 512, w 64         d: 512 -> 256, w is gone, z is new; h is elsewhere (others: 1)
 //   b: h 512, d 256, z 16
-#include "frontend/plan_diff.h"
+#include "driver/plan_diff.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 // There is no formula here: each row is the plan that a compilation would make. The graph is read, and
 // its kernels are made, once; then each policy is planned by a process of its own, which has the module
 // to itself and may change it.
-#include "frontend/cmd_memory.h"
+#include "driver/cmd_memory.h"
 
 #include <errno.h>
 #include <json-c/json.h>
@@ -25,8 +25,6 @@
 #include "passes/plan_parts.h"
 #include "passes/plan_text.h"
 
-enum { EXIT_INPUT = 1, EXIT_BUDGET = 3, EXIT_FAULT = 70 };
-
 typedef struct row {
   int64_t bytes;                   // of the arena
   int64_t shares[PLAN_NUM_SHARES]; // at the peak
@@ -36,8 +34,8 @@ typedef struct row {
 } row;
 
 typedef struct memory {
-  const trial_subject *s;
-  trial *t;
+  const draft_subject *s;
+  draft *t;
   int64_t limit; // 0: none was given
   int num;       // policies: auto is one where there is a limit
   row rows[CHECKPOINT_NUM_POLICIES];
@@ -45,7 +43,7 @@ typedef struct memory {
 
 // --- planning --------------------------------------------------------------------------------
 // Of the function with the highest peak, at each kernel in turn.
-static int64_t most_gradients(const trial *t, const plan_facts *facts) {
+static int64_t most_gradients(const draft *t, const plan_facts *facts) {
   const plan *p = t->plan;
   const ir_func *f = facts->largest;
   if (!f)
@@ -66,9 +64,9 @@ static int64_t most_gradients(const trial *t, const plan_facts *facts) {
 }
 
 static row plan_policy(const memory *x, int policy) {
-  trial *t = x->t;
+  draft *t = x->t;
   int64_t budget = policy == CHECKPOINT_AUTO ? x->limit : 0;
-  bool ok = trial_plan(x->s, t, checkpoint_names[policy], budget);
+  bool ok = draft_arrange(x->s, t, checkpoint_names[policy], budget) && draft_plan(x->s, t);
   BUG_IF(!ok, "policy '%s' has errors", checkpoint_names[policy]);
   plan_facts facts = plan_find_facts(t->arena, t->plan, t->module);
   row r = {.bytes = t->plan->arena_bytes,
@@ -87,7 +85,7 @@ static int start_policy(const memory *x, int policy, pid_t *child) {
   *child = fork();
   if (*child == 0) {
     row r = plan_policy(x, policy);
-    _exit(write(ends[1], &r, sizeof r) == sizeof r ? 0 : EXIT_FAULT);
+    _exit(write(ends[1], &r, sizeof r) == sizeof r ? 0 : IR_EXIT_FAULT);
   }
   close(ends[1]);
   if (*child > 0)
@@ -229,14 +227,15 @@ static int print(const memory *x) {
   return EXIT_INPUT;
 }
 
-int cmd_memory(const trial_subject *s) {
-  trial t = trial_load(s, NULL, NULL);
+int cmd_memory(const draft_subject *s) {
+  draft t = draft_new();
   memory x = {.s = s, .t = &t, .limit = s->o->gpu_bytes ? s->o->gpu_bytes : s->o->memory_budget};
   x.num = x.limit ? CHECKPOINT_NUM_POLICIES : CHECKPOINT_AUTO;
-  bool ok = trial_schedule(s, &t);
+  bool ok = draft_load(s, &t, NULL, NULL) && draft_schedule(s, &t) &&
+            draft_arrange(s, &t, checkpoint_names[CHECKPOINT_NONE], 0); // in order once for all
   int status = options_report(s->o, t.diags) ? EXIT_INPUT : 0;
   if (ok)
-    status = plan_all(&x) ? print(&x) : EXIT_FAULT;
-  trial_free(&t);
+    status = plan_all(&x) ? print(&x) : IR_EXIT_FAULT;
+  draft_free(&t);
   return status;
 }

@@ -1,6 +1,6 @@
 // plan_edit_file.h: --plan=FILE.json.
-#ifndef FRONTEND_PLAN_EDIT_FILE_H
-#define FRONTEND_PLAN_EDIT_FILE_H
+#ifndef DRIVER_PLAN_EDIT_FILE_H
+#define DRIVER_PLAN_EDIT_FILE_H
 
 #include "passes/plan_edit.h"
 

@@ -1,11 +1,11 @@
 // cmd_solve.h: --max-batch and --max=NAME.
-#ifndef FRONTEND_CMD_SOLVE_H
-#define FRONTEND_CMD_SOLVE_H
+#ifndef DRIVER_CMD_SOLVE_H
+#define DRIVER_CMD_SOLVE_H
 
-#include "frontend/trial.h"
+#include "driver/draft.h"
 
 // Finds the largest value that fits the memory budget, and prints it. Returns the exit code; with 0,
 // *define is "NAME=VALUE", in arena `a`, for whoever goes on to compile it.
-int cmd_solve(ir_arena *a, const trial_subject *s, const char **define);
+int cmd_solve(ir_arena *a, const draft_subject *s, const char **define);
 
 #endif

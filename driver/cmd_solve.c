@@ -12,11 +12,10 @@
 // the way that have errors all the same count as too large. Nor need bytes grow with the value, as
 // kernels change with it: a few values above the answer are tried, too, and the search goes on from one
 // that fits.
-#include "frontend/cmd_solve.h"
+#include "driver/cmd_solve.h"
 
 #include <string.h>
 
-enum { EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_BUDGET = 3 };
 enum {
   MOST_VALUE = 1 << 30,
   LOOK_ABOVE = 4, // values that must not fit
@@ -33,7 +32,7 @@ typedef struct attempt {
 
 typedef struct solver {
   ir_arena *a;
-  const trial_subject *s;
+  const draft_subject *s;
   const char *name;
   int64_t budget, step;
   bool independent; // larger values need no more
@@ -46,22 +45,23 @@ static const char *define_of(const solver *x, int64_t value) {
 }
 
 static bool has_no_errors(const solver *x, int64_t value) {
-  trial t = trial_load(x->s, define_of(x, value), NULL);
-  bool ok = t.module != NULL;
-  trial_free(&t);
+  draft t = draft_new();
+  bool ok = draft_load(x->s, &t, define_of(x, value), NULL);
+  draft_free(&t);
   return ok;
 }
 
 static attempt plan_value(const solver *x, int64_t value) {
   attempt r = {value, HAS_ERRORS, 0};
-  trial t = trial_load(x->s, define_of(x, value), NULL);
-  if (trial_schedule(x->s, &t) && trial_plan(x->s, &t, NULL, x->budget)) {
+  draft t = draft_new();
+  if (draft_load(x->s, &t, define_of(x, value), NULL) && draft_schedule(x->s, &t) &&
+      draft_arrange(x->s, &t, NULL, x->budget) && draft_plan(x->s, &t)) {
     r.bytes = t.plan->arena_bytes;
     r.found = r.bytes <= x->budget ? FITS : TOO_MUCH;
   } else if (x->tried.num == 0) { // the file's own value
     options_report(x->s->o, t.diags);
   }
-  trial_free(&t);
+  draft_free(&t);
   return r;
 }
 
@@ -194,25 +194,25 @@ static bool is_defined(const options *o, const char *name) {
 }
 
 // What is searched for, and its value in the file.
-static int find_varied(const trial_subject *s, ir_arena *a, fe_vary *v) {
+static int find_varied(const draft_subject *s, ir_arena *a, fe_vary *v) {
   if (options_is_ir(s->o)) {
     fputs("mltc: --max-batch and --max need a graph file: in IR text all sizes are numbers\n",
           stderr);
     return EXIT_USAGE;
   }
-  trial t = trial_load(s, NULL, v);
-  bool ok = t.module != NULL;
+  draft t = draft_new();
+  bool ok = draft_load(s, &t, NULL, v);
   if (!ok)
     options_report(s->o, t.diags);
   v->name = ok ? ir_strdup(a, v->name) : NULL;
-  trial_free(&t);
+  draft_free(&t);
   if (!ok || !is_defined(s->o, v->name))
     return ok ? 0 : EXIT_INPUT;
   fprintf(stderr, "mltc: '%s' is searched for: -D cannot set it\n", v->name);
   return EXIT_USAGE;
 }
 
-int cmd_solve(ir_arena *a, const trial_subject *s, const char **define) {
+int cmd_solve(ir_arena *a, const draft_subject *s, const char **define) {
   fe_vary v = {.name = s->o->max};
   int status = find_varied(s, a, &v);
   if (status)

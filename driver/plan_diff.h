@@ -1,8 +1,8 @@
 // plan_diff.h: what differs between two plans.
-#ifndef FRONTEND_PLAN_DIFF_H
-#define FRONTEND_PLAN_DIFF_H
+#ifndef DRIVER_PLAN_DIFF_H
+#define DRIVER_PLAN_DIFF_H
 
-#include "frontend/plan_file.h"
+#include "driver/plan_file.h"
 
 // One name in both lists, or in one of them.
 typedef struct plan_change {

@@ -2,7 +2,7 @@
 // looked at: each field has a kind that it must be of, and a place that messages name.
 //
 //   b.json: functions[1].kernels[7].flops is missing
-#include "frontend/plan_file.h"
+#include "driver/plan_file.h"
 
 #include <json-c/json.h>
 #include <string.h>

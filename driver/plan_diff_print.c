@@ -9,7 +9,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#include "frontend/plan_diff.h"
+#include "driver/plan_diff.h"
 
 enum { NAME_WIDTH = 40 };
 

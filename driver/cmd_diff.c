@@ -1,10 +1,10 @@
 // cmd_diff.c: `mltc diff A.json B.json`: what has changed from one memory plan to another.
-#include "frontend/cmd_diff.h"
+#include "driver/cmd_diff.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "frontend/plan_diff.h"
+#include "driver/plan_diff.h"
 
 enum { SAME = 0, DIFFERENT = 1, TROUBLE = 2 };
 

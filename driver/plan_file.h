@@ -1,6 +1,6 @@
 // plan_file.h: a plan.json (docs/memory.md) as it is compared: names with sizes.
-#ifndef FRONTEND_PLAN_FILE_H
-#define FRONTEND_PLAN_FILE_H
+#ifndef DRIVER_PLAN_FILE_H
+#define DRIVER_PLAN_FILE_H
 
 #include "ir/base.h"
 

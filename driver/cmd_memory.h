@@ -1,10 +1,10 @@
 // cmd_memory.h: `mltc memory FILE`.
-#ifndef FRONTEND_CMD_MEMORY_H
-#define FRONTEND_CMD_MEMORY_H
+#ifndef DRIVER_CMD_MEMORY_H
+#define DRIVER_CMD_MEMORY_H
 
-#include "frontend/trial.h"
+#include "driver/draft.h"
 
 // Prints what a trainer would need, under each policy. Returns the exit code: 3 when nothing fits.
-int cmd_memory(const trial_subject *s);
+int cmd_memory(const draft_subject *s);
 
 #endif

@@ -1,10 +1,10 @@
 // plan_edit_file.c: see plan_edit_file.h.
-#include "frontend/plan_edit_file.h"
+#include "driver/plan_edit_file.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "frontend/plan_file.h"
+#include "driver/plan_file.h"
 
 static plan_edit_func func_of(ir_arena *a, const plan_file_func *f) {
   plan_edit_func out = {.name = f->name};

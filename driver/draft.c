@@ -1,0 +1,126 @@
+// draft.c: see draft.h.
+#include "driver/draft.h"
+
+#include <string.h>
+
+#include "passes/pass.h"
+
+draft draft_new(void) {
+  draft t = {.arena = ir_arena_new()};
+  t.diags = diag_new(t.arena);
+  return t;
+}
+
+void draft_free(draft *t) {
+  ir_arena_free(t->arena);
+}
+
+static bool keep_if(draft *t, bool ok) {
+  t->module = ok && !diag_num_errors(t->diags) ? t->module : NULL;
+  return t->module != NULL;
+}
+
+// --- reading ---------------------------------------------------------------------------------
+static ir_module *read_graph(const draft_subject *s, draft *t, const char *define, fe_vary *vary) {
+  option_list defines = {0};
+  for (size_t i = 0; i < s->o->defines.num; i++)
+    IR_PUSH(t->arena, defines, s->o->defines.at[i]);
+  if (define)
+    IR_PUSH(t->arena, defines, define);
+  fe_options fo = {.defines = defines.at,
+                   .num_defines = defines.num,
+                   .include_dirs = s->o->include_dirs.at,
+                   .num_include_dirs = s->o->include_dirs.num,
+                   .files = &t->files,
+                   .vary = vary,
+                   .split = s->split};
+  return fe_compile(t->arena, s->source, &fo, t->diags);
+}
+
+bool draft_load(const draft_subject *s, draft *t, const char *define, fe_vary *vary) {
+  t->module = options_is_ir(s->o) ? ir_parse(t->arena, s->source, t->diags)
+                                  : read_graph(s, t, define, vary);
+  return keep_if(t, t->module != NULL);
+}
+
+// --- kernels ---------------------------------------------------------------------------------
+// The pass leaves IR alone that has kernels already.
+static void set_precision(const draft_subject *s, draft *t) {
+  const options *o = s->o;
+  bool has_kernels = false;
+  if (!o->precision)
+    return;
+  for (size_t i = 0; i < t->module->funcs.num; i++)
+    has_kernels |= t->module->funcs.at[i]->kernels.num > 0;
+  if (has_kernels && strcmp(pass_precision_of(t->module), o->precision) != 0)
+    diag_error(t->diags, (ir_loc){0}, "E0506",
+               "--precision=%s comes too late: '%s' has kernels already, with operands of %s",
+               o->precision, o->input, pass_precision_of(t->module));
+  pass_set_precision(t->module, o->precision);
+}
+
+static void set_memory(ir_module *m, const char *policy, int64_t budget) {
+  if (policy)
+    ir_set_config(m, (ir_setting){"checkpoint", IR_SET_STR, 0, policy});
+  if (budget)
+    ir_set_config(m, (ir_setting){"memory_budget", IR_SET_NUM, (double)budget, NULL});
+}
+
+static bool has_generators(const draft_subject *s, draft *t) {
+  const ir_kernel *k = cg_find_foreign(s->target, t->module);
+  if (!k)
+    return true;
+  ir_diag *e = diag_error(t->diags, k->anchor->loc, "E0903",
+                          "kernel '%s' is of family '%s', which %s does not have", k->name,
+                          ir_family_names[k->family], s->target->name);
+  diag_help(e, "compile the graph for this target, or IR text from before the pass 'attention'");
+  return false;
+}
+
+static pass_options options_of_passes(const draft_subject *s) {
+  const options *o = s->o;
+  pass_options po = {.disabled = o->disabled.at,
+                     .num_disabled = o->disabled.num,
+                     .families = cg_families(s->target),
+                     .no_verify = !s->open,
+                     .no_reproducer = !s->open};
+  if (s->open) {
+    po.print_after = o->print_after.at;
+    po.num_print_after = o->print_after.num;
+    po.keep_dir = o->keep_dir;
+    po.time_passes = o->time_passes;
+  }
+  return po;
+}
+
+bool draft_schedule(const draft_subject *s, draft *t) {
+  pass_options po = options_of_passes(s);
+  set_precision(s, t);
+  set_memory(t->module, s->o->checkpoint, s->o->memory_budget); // IR of all passes says it
+  if (!keep_if(t, !diag_num_errors(t->diags) && pass_run_pipeline(t->module, t->diags, &po) &&
+                      has_generators(s, t)))
+    return false;
+  t->program = cg_program_new(t->arena, t->module, s->target);
+  return true;
+}
+
+// --- memory ----------------------------------------------------------------------------------
+// Functions that the file leaves out are ordered, too.
+static bool edit_order(const draft_subject *s, draft *t) {
+  pass_final_order(t->module, t->diags);
+  return plan_edit_order(t->module, s->edit, t->diags);
+}
+
+bool draft_arrange(const draft_subject *s, draft *t, const char *policy, int64_t budget) {
+  pass_options po = options_of_passes(s);
+  set_memory(t->module, policy, budget);
+  if (!keep_if(t, s->edit ? edit_order(s, t) : pass_run_memory_pipeline(t->module, t->diags, &po)))
+    return false;
+  cg_program_update(t->program);
+  return true;
+}
+
+bool draft_plan(const draft_subject *s, draft *t) {
+  t->plan = s->edit ? plan_build_edited(t->module, s->edit, t->diags) : cg_plan(t->program);
+  return keep_if(t, t->plan != NULL);
+}

@@ -1,0 +1,184 @@
+// main.c: mltc. The order of calls in `build` is the compiler:
+//
+//   load -> schedule (passes, kernels) -> arrange (order, what runs again) -> plan -> write
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "driver/cmd_accumulate.h"
+#include "driver/cmd_diff.h"
+#include "driver/cmd_memory.h"
+#include "driver/cmd_solve.h"
+#include "driver/output.h"
+#include "driver/plan_edit_file.h"
+
+typedef struct driver {
+  options o;
+  ir_source source;
+  draft_subject subject; // of `o` and `source`; `made` is the one that is open
+  draft made;
+} driver;
+
+// --- messages ------------------------------------------------------------------------------------
+static int report(const driver *d) {
+  return options_report(&d->o, d->made.diags) ? EXIT_INPUT : 0;
+}
+
+static int usage(const char *why) {
+  fprintf(stderr, "mltc: %s\n", why);
+  return EXIT_USAGE;
+}
+
+static int explain(const char *code) {
+  const char *text = diag_explain(code);
+  if (!text)
+    return usage("there is no such error code; they look like E0203");
+  printf("%s\n", text);
+  return 0;
+}
+
+// --- the front -----------------------------------------------------------------------------------
+static bool read_source(driver *d) {
+  struct stat st;
+  bool folder = stat(d->o.input, &st) == 0 && S_ISDIR(st.st_mode);
+  size_t len = 0;
+  char *text = folder ? NULL : ir_read_text(d->made.arena, d->o.input, &len);
+  if (!text) {
+    diag_error(d->made.diags, (ir_loc){0}, "E0901", "cannot read '%s': %s", d->o.input,
+               folder ? "it is a folder" : strerror(errno));
+    return false;
+  }
+  d->source = (ir_source){d->o.input, text, len};
+  return true;
+}
+
+// False, after an error.
+static bool read_edit(driver *d) {
+  const char *why = NULL;
+  if (!d->o.plan)
+    return true;
+  d->subject.edit = plan_edit_read(d->made.arena, d->o.plan, &why);
+  if (!d->subject.edit)
+    diag_error(d->made.diags, (ir_loc){0}, "E0508", "%s", why);
+  return d->subject.edit != NULL;
+}
+
+// --- the stages ----------------------------------------------------------------------------------
+// False, after an error, when the places of a plan file do not work.
+static bool check_plan(const driver *d) {
+  const draft *t = &d->made;
+  ir_buf wrong = ir_buf_new(t->arena);
+  int n = plan_check(t->plan, t->module, &wrong);
+  if (n && d->subject.edit) {
+    diag_error(t->diags, (ir_loc){0}, "E0508", "%s breaks %d rule%s:\n%s", d->o.plan, n,
+               n == 1 ? "" : "s", ir_buf_str(&wrong));
+    return false;
+  }
+  BUG_IF(n, "the memory plan breaks %d rules:\n%s", n, ir_buf_str(&wrong));
+  return true;
+}
+
+// Says why, when the plan does not fit the budget.
+static bool fits_budget(const driver *d) {
+  const draft *t = &d->made;
+  const ir_setting *budget = ir_find_config(t->module, "memory_budget");
+  if (!budget || (double)t->plan->arena_bytes <= budget->num)
+    return true;
+  ir_buf b = ir_buf_new(t->arena);
+  plan_print_shortfall(t->plan, t->module, (int64_t)budget->num, &b);
+  fprintf(stderr, "mltc: %s %s", d->o.input, ir_buf_str(&b));
+  if (!options_is_ir(&d->o) && !d->o.allow_accumulate)
+    cmd_suggest_division(&d->subject, (int64_t)budget->num);
+  return false;
+}
+
+// A plan that does not fit can be looked at all the same.
+static int plan_and_write(driver *d, const draft_subject *s) {
+  draft *t = &d->made;
+  if (!draft_plan(s, t) || !check_plan(d))
+    return report(d);
+  bool fits = fits_budget(d), looks = options_emits_plan(&d->o);
+  int status = looks ? output_plan(s, t) : fits ? output_program(s, t) : 0;
+  return status ? status : fits ? 0 : EXIT_BUDGET;
+}
+
+static int build(driver *d) {
+  draft *t = &d->made;
+  draft_subject s = d->subject;
+  s.open = true;
+  if (!draft_load(&s, t, NULL, NULL) || !draft_schedule(&s, t) || !draft_arrange(&s, t, NULL, 0))
+    return report(d);
+  report(d); // warnings
+  if (d->o.emit == EMIT_IR || d->o.emit == EMIT_DOT)
+    return output_ir(&s, t);
+  return plan_and_write(d, &s);
+}
+
+// The largest value that fits becomes one more -D.
+static int solve_and_build(driver *d) {
+  const char *define = NULL;
+  int status = cmd_solve(d->made.arena, &d->subject, &define);
+  if (status || (d->o.emit == EMIT_TRAINER && !d->o.output))
+    return status;
+  IR_PUSH(d->made.arena, d->o.defines, define);
+  return build(d);
+}
+
+static int compile(driver *d) {
+  if (!read_source(d) || !read_edit(d))
+    return report(d);
+  if (d->o.emit == EMIT_AST)
+    return output_ast(&d->subject, &d->made);
+  if (d->o.command == COMMAND_MEMORY)
+    return cmd_memory(&d->subject);
+  if (d->o.max_batch || d->o.max)
+    return solve_and_build(d);
+  if (d->o.allow_accumulate)
+    d->subject.split = cmd_divide_batch(d->made.arena, &d->subject, d->made.diags);
+  return build(d);
+}
+
+// --- usage ---------------------------------------------------------------------------------------
+// What only a GPU's program has.
+static const char *needs_cuda(const options *o) {
+  return o->emit == EMIT_CUDA  ? "--emit=cuda"
+         : o->emit == EMIT_PTX ? "--emit=ptx"
+         : o->cuda_compiler    ? "--cuda-compiler"
+         : o->no_cache         ? "--no-cache"
+                               : NULL;
+}
+
+// What is wrong with the target; NULL: nothing.
+static const char *find_target(driver *d) {
+  ir_arena *a = d->made.arena;
+  const cg_target *t = cg_target_find(a, d->o.target);
+  d->subject = (draft_subject){.o = &d->o, .target = t, .source = &d->source};
+  if (!t)
+    return ir_format(a, "--target=%s: %s", d->o.target, cg_target_why_not(a, d->o.target));
+  if (needs_cuda(&d->o) && !t->cuda)
+    return ir_format(a, "%s is for GPUs: it needs --target=cuda", needs_cuda(&d->o));
+  return NULL;
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1 && !strcmp(argv[1], "diff"))
+    return cmd_diff(argc - 1, argv + 1);
+  driver d = {.made = draft_new()};
+  const char *why = NULL;
+  int status = 0;
+  if (!options_parse(d.made.arena, argc, argv, &d.o, &why))
+    status = usage(why);
+  else if (d.o.help)
+    options_help(stdout);
+  else if (d.o.version)
+    printf("mltc " MLTC_VERSION "\n");
+  else if (d.o.explain)
+    status = explain(d.o.explain);
+  else if ((why = find_target(&d)))
+    status = usage(why);
+  else
+    status = compile(&d);
+  draft_free(&d.made);
+  return status;
+}
