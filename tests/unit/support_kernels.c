@@ -34,14 +34,7 @@ const cg_target *test_targets(void) {
 }
 
 // --- compiling -------------------------------------------------------------------------------
-// With sanitizers it is mltc that is looked at, and optimising kernels would take nearly all the time.
-#ifdef MLTC_SLOW_BUILD
-#define OPTIMISE "-O0"
-#else
-#define OPTIMISE "-O2"
-#endif
-
-void *test_load(ir_arena *a, const char *text, const cg_target *target) {
+static void *load(ir_arena *a, const char *text, const cg_target *target, const char *flags) {
   char dir[] = "/tmp/mltc-test-XXXXXX";
   if (!mkdtemp(dir)) {
     test_fail("no temporary folder");
@@ -52,10 +45,9 @@ void *test_load(ir_arena *a, const char *text, const cg_target *target) {
   const char *march = target->march ? ir_format(a, "-march=%s", target->march) : "";
   const char *command =
       ir_format(a,
-                "clang -std=gnu11 " OPTIMISE
-                " %s %s -ffp-contract=fast -fno-math-errno -fno-trapping-math -w "
+                "clang -std=gnu11 %s %s %s -fno-math-errno -fno-trapping-math -w "
                 "-fPIC -shared -o %s %s -lm",
-                march, target->vector_bytes == 64 ? "-mprefer-vector-width=512" : "", so, c);
+                flags, march, target->vector_bytes == 64 ? "-mprefer-vector-width=512" : "", so, c);
   bool ok = system(command) == 0;
   void *lib = ok ? dlopen(so, RTLD_NOW | RTLD_LOCAL) : NULL;
   if (!lib) {
@@ -66,6 +58,20 @@ void *test_load(ir_arena *a, const char *text, const cg_target *target) {
   unlink(so);
   rmdir(dir);
   return lib;
+}
+
+void *test_load_optimised(ir_arena *a, const char *text, const cg_target *target) {
+  return load(a, text, target, "-O2 -ffp-contract=fast");
+}
+
+// With sanitizers it is mltc that is looked at, and optimising kernels would take nearly all the time.
+// Without optimisation clang contracts here and there only: bits would depend on where.
+void *test_load(ir_arena *a, const char *text, const cg_target *target) {
+#ifdef MLTC_SLOW_BUILD
+  return load(a, text, target, "-O0 -ffp-contract=off");
+#else
+  return test_load_optimised(a, text, target);
+#endif
 }
 
 const char *test_without_unrolling(ir_arena *a, const char *text) {
