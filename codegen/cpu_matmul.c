@@ -126,38 +126,37 @@ static bool worth_fetching(const matmul_state *s, const dom_access *x) {
   return true;
 }
 
-static void put_fetch(const matmul_state *s, const dom_access *x, int arg, int elem_bytes,
-                      bool write, int64_t cols, ir_buf *out) {
+// What a tile's epilogue touches of a buffer.
+typedef struct fetch {
+  const ir_node *buffer;
+  const dom_access *at;
+  bool write;
+} fetch;
+
+// Returns how many buffers it asks for: 1, or 0 where it is none or not worth it.
+static int put_fetch(const matmul_state *s, const fetch *f, int64_t cols, ir_buf *out) {
   enum { LINE = 64 };
+  int arg = cg_arg_index(s->kernel, f->buffer), elem_bytes = ir_dtypes[f->buffer->type.dtype].bytes;
+  if (arg < 0 || !worth_fetching(s, f->at))
+    return 0;
   for (int64_t at = 0; at < cols * elem_bytes; at += LINE) {
     ir_buf_printf(out, "    __builtin_prefetch(%s + %lld", cg_arg_name(s->kernel, arg),
-                  (long long)(x->offset + at / elem_bytes));
+                  (long long)(f->at->offset + at / elem_bytes));
     for (int i = 0; i < s->kernel->dom->num_axes; i++)
-      if (x->stride[i])
-        ir_buf_printf(out, " + i%d * %lld", i, (long long)x->stride[i]);
-    ir_buf_printf(out, ", %d);\n", write);
+      if (f->at->stride[i])
+        ir_buf_printf(out, " + i%d * %lld", i, (long long)f->at->stride[i]);
+    ir_buf_printf(out, ", %d);\n", f->write);
   }
+  return 1;
 }
 
 static int put_fetches(const matmul_state *s, int64_t cols, ir_buf *out) {
   const domain *d = s->kernel->dom;
   int num = 0;
-  for (size_t i = 0; i < d->loads.num; i++) {
-    const dom_load *l = &d->loads.at[i];
-    int arg = cg_arg_index(s->kernel, l->buffer);
-    if (arg < 0 || !worth_fetching(s, &l->access))
-      continue;
-    put_fetch(s, &l->access, arg, ir_dtypes[l->buffer->type.dtype].bytes, false, cols, out);
-    num++;
-  }
-  for (size_t i = 0; i < d->stores.num; i++) {
-    const dom_store *x = &d->stores.at[i];
-    if (!worth_fetching(s, &x->access))
-      continue;
-    put_fetch(s, &x->access, cg_arg_index(s->kernel, x->buffer),
-              ir_dtypes[x->buffer->type.dtype].bytes, true, cols, out);
-    num++;
-  }
+  for (size_t i = 0; i < d->loads.num; i++)
+    num += put_fetch(s, &(fetch){d->loads.at[i].buffer, &d->loads.at[i].access, false}, cols, out);
+  for (size_t i = 0; i < d->stores.num; i++)
+    num += put_fetch(s, &(fetch){d->stores.at[i].buffer, &d->stores.at[i].access, true}, cols, out);
   return num;
 }
 

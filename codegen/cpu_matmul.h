@@ -2,6 +2,7 @@
 //
 //   cpu_matmul.c       glue: dom_matmul + epilogue -> mm_problem; the family's two functions
 //   cpu_matmul_plan.c  decisions: register tile, task grid, what is packed, splits of K
+//   cpu_matmul_cost.c  what they are compared by: cycles
 //   cpu_matmul_pack.c  text: copying panels of a and b into the order in which tiles read them
 //   cpu_matmul_tile.c  text: the register tile, the only hot loop, and which one a place has
 //   cpu_matmul_core.c  text: tasks and phases around the tile
@@ -131,6 +132,23 @@ void mm_emit_indices(const cg_expr *e, int first, int num, const char *flat);
 bool mm_packs_slices(const mm_operand *o);
 
 void mm_make_plan(const mm_problem *p, mm_plan *plan);
+
+// --- cpu_matmul_cost.c: estimated cycles
+enum { MM_BARRIER_CYCLES = 3000 };
+// Of a tile, per step of k.
+double mm_tile_cycles(int rows, int vectors);
+// Of the whole problem in tiles of rows x vectors, per step of k.
+double mm_tiling_cycles(const mm_problem *p, int lanes, int rows, int vectors);
+// What reading an operand where it lies costs a step: steps of k that are no neighbours.
+double mm_apart_a_cycles(const mm_problem *p, const mm_plan *g);
+double mm_apart_b_cycles(const mm_problem *p, const mm_plan *g);
+// Of the whole kernel, on teams of several sizes.
+double mm_plan_cycles(const mm_problem *p, const mm_plan *g);
+// Both operands fit the second cache.
+bool mm_fits_cache(const mm_problem *p);
+// Neighbours along k lie in runs worth a copy: heads that are merged by a view.
+bool mm_k_in_runs(const mm_operand *o);
+
 void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf *out);
 
 // The text of a kernel while it is printed.

@@ -8,7 +8,6 @@
 #include "codegen/cpu_matmul.h"
 
 enum {
-  LINE = 64,
   MAX_VECTORS = 6, // widest tile
   MAX_GROUPS = 48, // of one axis of the task grid
   FEW_TILES = 64,
@@ -22,7 +21,6 @@ enum {
   WALKED_STEPS = 16,    // rows that a processor's prefetchers follow at a time
   LEAST_WALKED = 8,     // tiles side by side
 };
-static const double BARRIER_CYCLES = 3000, TASK_CYCLES = 60;
 // Tiles this much worse than the best are considered for what their grid may gain: when operands
 // fit the second cache, and when there are few.
 static const double NEARLY = 1.02, NEARLY_FEW = 1.15;
@@ -30,64 +28,6 @@ static const double NEARLY = 1.02, NEARLY_FEW = 1.15;
 static const double NEARLY_IN_PLACE = 1.5;
 // A run of k must last so long that finding the next one does not count.
 static const double RUN_CYCLES = 16;
-// Cycles per byte of operands that fit the second cache: those that a thread reads for the first
-// time come from beyond it (another thread wrote them, or they were driven out), and looking ahead
-// hides but part of the way; then tasks find them again.
-static const double FIRST_COST = 0.08, AGAIN_COST = 0.02;
-// Cycles per step of k of a tile that reads panels in place, line after line far apart, where they do not
-// stay in the first cache: no prefetcher of the processor sees what comes next.
-static const double APART_A = 2.0, APART_B = 0.35; // of b: each vector
-// Of others: rows of a arrive while tiles are computed; the first tile of a panel of b waits.
-static const double STREAM_COST = 0.02, FAR_COST = 0.2;
-// Of rows that are walked: until a task's part of a row arrives.
-static const double NEW_RUN_CYCLES = 150;
-
-static double max2(double a, double b) {
-  return a > b ? a : b;
-}
-
-// Cycles per step of k of a tile: two FMAs and two loads per cycle; four cycles until a sum can
-// be added to again. The small terms prefer tiles that read less: lines of panels from the second
-// cache (a vector of b is a line, 16 elements of a are one), and loads.
-static double tile_cycles(int rows, int vectors) {
-  double fma = rows * vectors / 2.0, loads = rows + vectors;
-  return max2(max2(fma, loads / 2), 4.0) + 0.2 * (vectors + rows / 16.0) + 0.03 * loads;
-}
-
-// Call, first and last lines of a tile, spread over its steps.
-static double enter_cycles(const mm_problem *p, int rows, int vectors) {
-  return (10.0 + rows * vectors) / (double)p->k;
-}
-
-// The whole problem in tiles of rows x vectors, per step of k.
-static double tiling_cycles(const mm_problem *p, int lanes, int rows, int vectors) {
-  int64_t nr = (int64_t)vectors * lanes;
-  int64_t full_rows = p->m / rows, full_cols = p->n / nr;
-  int tail_rows = (int)(p->m % rows), tail_vectors = (int)ir_ceil_div(p->n % nr, lanes);
-  double enter = enter_cycles(p, rows, vectors);
-  double total = (double)(full_rows * full_cols) * (tile_cycles(rows, vectors) + enter);
-  if (tail_rows)
-    total += (double)full_cols * (tile_cycles(tail_rows, vectors) + enter);
-  if (tail_vectors)
-    total += (double)full_rows * (tile_cycles(rows, tail_vectors) + enter);
-  if (tail_rows && tail_vectors)
-    total += tile_cycles(tail_rows, tail_vectors) + enter;
-  return total;
-}
-
-// What reading operands where they lie costs a step: steps of k that are no neighbours.
-static double apart_a_cycles(const mm_problem *p, const mm_plan *g) {
-  int64_t stride;
-  if (g->walks || (mm_is_flat(&p->a.k, &stride) && stride == 1))
-    return 0;
-  int64_t step = LINE + (g->mr - 1) * p->elem_bytes; // bytes of the lines that a step touches
-  return g->k_block * step > p->target->l1_bytes ? APART_A : 0;
-}
-
-static double apart_b_cycles(const mm_problem *p, const mm_plan *g) {
-  bool some_stay = g->k_block * g->nr * p->elem_bytes <= 2 * p->target->l1_bytes;
-  return some_stay || p->n <= g->nr ? 0 : APART_B * g->nv;
-}
 
 static int64_t ways_of(const cg_target *t) { // a way of the first cache is a page
   return t->l1_bytes / 4096 < 4 ? 4 : t->l1_bytes / 4096;
@@ -140,7 +80,7 @@ static tile_choices tiles_for(const mm_problem *p, int lanes) {
       if (p->want_mr && rows != p->want_mr)
         continue;
       double share = mm_band_share(p, rows, (int64_t)vectors * lanes);
-      tile_choice t = {rows, vectors, tiling_cycles(p, lanes, rows, vectors) * share};
+      tile_choice t = {rows, vectors, mm_tiling_cycles(p, lanes, rows, vectors) * share};
       c.best = c.num == 0 || t.cycles < c.best ? t.cycles : c.best;
       c.at[c.num++] = t;
     }
@@ -170,7 +110,7 @@ static void choose_k_blocks(const mm_problem *p, mm_plan *plan) {
 // A few tiles: as many pieces as leave each task enough to do.
 static int64_t pieces_of_few(const mm_problem *p, const mm_plan *plan, double cycles) {
   int64_t tiles = p->batch * plan->row_tiles * plan->col_tiles;
-  return tiles > FEW_TO_SPLIT ? 0 : (int64_t)(cycles / (2.0 * BARRIER_CYCLES));
+  return tiles > FEW_TO_SPLIT ? 0 : (int64_t)(cycles / (2.0 * MM_BARRIER_CYCLES));
 }
 
 // A k much longer than rows and columns, as in the gradients of weights, where k is all samples and
@@ -183,10 +123,10 @@ static int64_t pieces_of_long_k(const mm_problem *p) {
 
 // Pieces of k become tasks.
 static void consider_split_k(const mm_problem *p, mm_plan *plan) {
-  double tile = (double)p->k * tile_cycles(plan->mr, plan->nv);
+  double tile = (double)p->k * mm_tile_cycles(plan->mr, plan->nv);
   int64_t pieces = pieces_of_few(p, plan, tile);
   pieces = pieces ? pieces : pieces_of_long_k(p);
-  if (pieces == 0 || tile < 8.0 * BARRIER_CYCLES)
+  if (pieces == 0 || tile < 8.0 * MM_BARRIER_CYCLES)
     return;
   pieces = pieces > MOST_PIECES ? MOST_PIECES : pieces;
   if (pieces < plan->k_blocks)
@@ -225,7 +165,7 @@ static bool is_even(const mm_operand *a, int rows) {
 static bool runs_fit(const mm_problem *p, const mm_plan *plan) {
   int64_t run = p->a.k.size[p->a.k.num - 1];
   return !p->bands.limited && plan->k_block % run == 0 &&
-         (double)run * tile_cycles(plan->mr, plan->nv) >= RUN_CYCLES;
+         (double)run * mm_tile_cycles(plan->mr, plan->nv) >= RUN_CYCLES;
 }
 
 static bool must_pack_a(const mm_problem *p, const mm_plan *plan) {
@@ -250,76 +190,6 @@ static bool must_pack_b(const mm_problem *p, const mm_plan *plan) {
   return p->m > 2 * plan->mr && plan->k_block > most_direct_steps(p->target, k * p->elem_bytes, 2);
 }
 
-// Neighbours along k lie in runs worth a copy: heads that are merged by a view.
-static bool k_in_runs(const mm_operand *o) {
-  int last = o->k.num - 1;
-  return last >= 0 && o->k.stride[last] == 1 && o->k.size[last] >= 8;
-}
-
-static bool fits_cache(const mm_problem *p) {
-  return p->batch * p->k * (p->m + p->n) * p->elem_bytes <= p->target->l2_bytes;
-}
-
-// Cycles to copy one element into a panel, of an operand in the second cache or beyond it. One narrow
-// panel of a wide matrix (MM_LOCAL) is read a piece of a row at a time, which costs more than packing
-// slices of all panels (MM_SHARED), by far where each piece comes from memory; but those go to memory
-// and back.
-static double pack_cost(const mm_problem *p, const mm_operand *o, mm_access access) {
-  int64_t x, k;
-  bool x_flat = mm_is_flat(&o->x, &x), flat = mm_is_flat(&o->k, &k) && x_flat;
-  bool shared = access == MM_SHARED, near = fits_cache(p);
-  if (flat && x == 1)
-    return shared ? (near ? 0.25 : 0.6) : near ? 0.5 : 2.5;
-  double copy = flat && k == 1 ? 0.4 : k_in_runs(o) ? 0.3 : 1.2;
-  return copy + (shared && !near ? 0.2 : 0);
-}
-
-// Cycles that a thread of a team waits for operands. Its tasks are neighbours: `n` of them lie in
-// whole rows of groups.
-static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t tasks, int team) {
-  int64_t n = ir_ceil_div(tasks, team);
-  double rows = (double)(ir_ceil_div(g->row_tiles, g->group_rows) * g->mr);
-  double cols = (double)(ir_ceil_div(g->col_tiles, g->group_cols) * g->nr);
-  double step = (double)(p->k * p->elem_bytes); // bytes of one row of a, one column of b
-  if (g->walks)
-    return (double)(n * p->k) * NEW_RUN_CYCLES;
-  if (!fits_cache(p))
-    return step * (double)n * (cols * FAR_COST + rows * STREAM_COST);
-  int64_t row_groups = ir_ceil_div(n, g->group_cols);
-  int64_t col_groups = n < g->group_cols ? n : g->group_cols;
-  if (p->batch > 1) // each item has its own
-    col_groups = n;
-  double first = (double)row_groups * rows + (double)col_groups * cols;
-  return step * (first * FIRST_COST + (double)n * (rows + cols) * AGAIN_COST);
-}
-
-// Estimated cycles on a team: shared packing, a barrier, then the longest thread's tasks.
-static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
-  double steps = (double)p->k * g->share;
-  double step = tile_cycles(g->mr, g->nv) + enter_cycles(p, g->mr, g->nv);
-  step += (g->a == MM_DIRECT ? apart_a_cycles(p, g) : 0) +
-          (g->b == MM_DIRECT ? apart_b_cycles(p, g) : 0);
-  double tile = step * steps;
-  int64_t pieces = g->split_k ? g->k_blocks : 1;
-  int64_t tasks = p->batch * g->group_rows * g->group_cols * pieces;
-  double rows = (double)ir_ceil_div(g->row_tiles, g->group_rows);
-  double cols = (double)ir_ceil_div(g->col_tiles, g->group_cols);
-  double a_panel = pack_cost(p, &p->a, g->a) * g->mr * (double)p->k;
-  double b_panel = pack_cost(p, &p->b, g->b) * (double)(g->nr * p->k);
-  double task = rows * cols * tile / (double)pieces + TASK_CYCLES, phase0 = 0;
-  if (g->a == MM_LOCAL)
-    task += rows * a_panel;
-  if (g->b == MM_LOCAL)
-    task += cols * b_panel;
-  if (g->a == MM_SHARED)
-    phase0 += (double)(p->batch * g->row_tiles) * a_panel;
-  if (g->b == MM_SHARED)
-    phase0 += (double)(p->batch * g->col_tiles) * b_panel;
-  double shared = phase0 > 0 ? phase0 / team + BARRIER_CYCLES : 0;
-  return shared + (double)ir_ceil_div(tasks, team) * task +
-         reading_cycles(p, g, tasks, team) / (double)pieces;
-}
-
 // Panels start one line further on than a multiple of a large power of two: a slice of k of all of
 // them is written in one go and must not fall on one set of the caches.
 static int64_t panel_elems(int64_t elems) {
@@ -335,22 +205,6 @@ static int64_t local_bytes(const mm_problem *p, const mm_plan *g, int64_t panels
   if (g->b == MM_LOCAL || mm_packs_tail(g))
     elems += panels * panel_elems(g->nr * p->k);
   return elems * p->elem_bytes;
-}
-
-// Groups of whole rows, all of one size: threads go on with rows that they have written themselves,
-// without a barrier (program_sync.c), and find them in their own caches.
-static bool keeps_rows_apart(const mm_problem *p, const mm_plan *g) {
-  if (p->batch > 1)
-    return g->group_rows == 1 && g->group_cols == 1;
-  return g->group_cols == 1 && g->group_rows > 1 && !g->split_k && p->m % g->mr == 0 &&
-         g->row_tiles % g->group_rows == 0;
-}
-
-// Small teams are what we tune for; the rest keeps larger ones busy.
-static double score(const mm_problem *p, const mm_plan *g) {
-  double alone = tiling_cycles(p, g->lanes, g->mr, g->nv) * g->share * (double)(p->batch * p->k);
-  double waits = keeps_rows_apart(p, g) ? 0 : 2 * BARRIER_CYCLES;
-  return team_cycles(p, g, 2) + alone * 0.25 + team_cycles(p, g, 8) * 0.5 + waits;
 }
 
 // Ways to read the operands: in place where that is possible, packed where it may gain.
@@ -385,7 +239,7 @@ static void try_grid(const mm_problem *p, const mm_plan *base, const mm_ways *wa
         continue;
       if (local_bytes(p, &g, 1) > LOCAL_BYTES) // never when both are shared: one tile remains
         continue;
-      double s = score(p, &g);
+      double s = mm_plan_cycles(p, &g);
       if (*best_score < 0 || s < *best_score) {
         *best = g;
         *best_score = s;
@@ -397,8 +251,10 @@ static double choose_grid(const mm_problem *p, mm_plan *plan) {
   int64_t most_rows = plan->row_tiles < MAX_GROUPS ? plan->row_tiles : MAX_GROUPS;
   int64_t most_cols = plan->col_tiles < MAX_GROUPS ? plan->col_tiles : MAX_GROUPS;
   mm_ways ways;
-  ways.num_a = list_ways(p, p->m * p->k, must_pack_a(p, plan), apart_a_cycles(p, plan) > 0, ways.a);
-  ways.num_b = list_ways(p, p->n * p->k, must_pack_b(p, plan), apart_b_cycles(p, plan) > 0, ways.b);
+  ways.num_a =
+      list_ways(p, p->m * p->k, must_pack_a(p, plan), mm_apart_a_cycles(p, plan) > 0, ways.a);
+  ways.num_b =
+      list_ways(p, p->n * p->k, must_pack_b(p, plan), mm_apart_b_cycles(p, plan) > 0, ways.b);
   mm_plan base = *plan;
   double best_score = -1;
   for (int64_t rows = 1; rows <= most_rows; rows++)
@@ -440,7 +296,7 @@ static int64_t pack_tasks(const mm_problem *p, const mm_operand *o, int64_t pane
 static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
   int64_t pack = 0, elems = 0;
   // 64 bytes more than a multiple of 128: rows start on different sets
-  if (plan->a != MM_DIRECT && k_in_runs(&p->a))
+  if (plan->a != MM_DIRECT && mm_k_in_runs(&p->a))
     plan->a_pitch = ir_ceil_div(p->k, 32) * 32 + 16;
   plan->a_panel = panel_elems(plan->mr * (plan->a_pitch ? plan->a_pitch : p->k));
   plan->b_panel = panel_elems(plan->nr * p->k);
@@ -459,8 +315,8 @@ static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
   if (plan->split_k)
     elems += plan->k_blocks * tiles * plan->mr * plan->nr;
   plan->workspace = elems * p->elem_bytes;
-  plan->a_stays = fits_cache(p) && p->batch == 1 && plan->group_rows == 1;
-  plan->b_stays = fits_cache(p) && p->batch == 1 && plan->group_cols == 1;
+  plan->a_stays = mm_fits_cache(p) && p->batch == 1 && plan->group_rows == 1;
+  plan->b_stays = mm_fits_cache(p) && p->batch == 1 && plan->group_cols == 1;
   plan->num_phases = 0;
   if (pack)
     plan->tasks[plan->num_phases++] = pack;
@@ -474,7 +330,7 @@ static double allowance(const mm_problem *p, const mm_plan *g) {
   if (p->a.x.num > 1 && is_even(&p->a, g->mr))
     return NEARLY_IN_PLACE;
   bool few = p->batch * g->row_tiles * g->col_tiles <= FEW_TILES;
-  return few ? NEARLY_FEW : fits_cache(p) ? NEARLY : 1.0;
+  return few ? NEARLY_FEW : mm_fits_cache(p) ? NEARLY : 1.0;
 }
 
 // The tile that wastes least; where tiles are few, whichever of the good ones splits best among

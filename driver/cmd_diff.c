@@ -26,19 +26,10 @@ static bool parse(int argc, char **argv, const char **names, bool *json) {
   return num == 2;
 }
 
-static const plan_file *read_file(ir_arena *a, const char *name, const char **why) {
-  size_t len = 0;
-  char *text = ir_read_text(a, name, &len);
-  if (text)
-    return plan_file_read(a, name, text, len, why);
-  *why = ir_format(a, "cannot read '%s': %s", name, strerror(errno));
-  return NULL;
-}
-
 static int compare(ir_arena *arena, const char *const *names, bool json) {
   const char *why = NULL;
-  const plan_file *a = read_file(arena, names[0], &why);
-  const plan_file *b = a ? read_file(arena, names[1], &why) : NULL;
+  const plan_file *a = plan_file_open(arena, names[0], &why);
+  const plan_file *b = a ? plan_file_open(arena, names[1], &why) : NULL;
   if (!b)
     return trouble(why);
   plan_diff d = plan_diff_find(arena, a, b);

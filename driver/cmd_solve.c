@@ -158,7 +158,7 @@ static attempt search(solver *x, int64_t value) {
 static int report_none(const solver *x) {
   const attempt *least = NULL;
   for (size_t i = 0; i < x->tried.num; i++)
-    if (x->tried.at[i].found == TOO_MUCH && (!least || x->tried.at[i].value < least->value))
+    if (x->tried.at[i].found == TOO_MUCH && (!least || x->tried.at[i].bytes < least->bytes))
       least = &x->tried.at[i];
   fprintf(stderr, "mltc: nothing fits %s: %s = %lld needs %s, %lld bytes too much\n",
           ir_bytes_text(x->a, x->budget, x->budget), x->name, (long long)least->value,

@@ -82,14 +82,14 @@ static bool check_plan(const driver *d) {
 // Says why, when the plan does not fit the budget.
 static bool fits_budget(const driver *d) {
   const draft *t = &d->made;
-  const ir_setting *budget = ir_find_config(t->module, "memory_budget");
-  if (!budget || (double)t->plan->arena_bytes <= budget->num)
+  int64_t budget = ir_config_count(t->module, "memory_budget");
+  if (!budget || t->plan->arena_bytes <= budget)
     return true;
   ir_buf b = ir_buf_new(t->arena);
-  plan_print_shortfall(t->plan, t->module, (int64_t)budget->num, &b);
+  plan_print_shortfall(t->plan, t->module, budget, &b);
   fprintf(stderr, "mltc: %s %s", d->o.input, ir_buf_str(&b));
-  if (!options_is_ir(&d->o) && !d->o.allow_accumulate)
-    cmd_suggest_division(&d->subject, (int64_t)budget->num);
+  if (!options_is_ir(&d->o) && !d->o.allow_accumulate && !d->o.plan)
+    cmd_suggest_division(&d->subject, budget);
   return false;
 }
 

@@ -1,9 +1,6 @@
 // plan_edit_file.c: see plan_edit_file.h.
 #include "driver/plan_edit_file.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "driver/plan_file.h"
 
 static plan_edit_func func_of(ir_arena *a, const plan_file_func *f) {
@@ -21,13 +18,7 @@ static plan_edit_func func_of(ir_arena *a, const plan_file_func *f) {
 }
 
 const plan_edit *plan_edit_read(ir_arena *a, const char *path, const char **why) {
-  size_t len = 0;
-  char *text = ir_read_text(a, path, &len);
-  if (!text) {
-    *why = ir_format(a, "cannot read '%s': %s", path, strerror(errno));
-    return NULL;
-  }
-  const plan_file *file = plan_file_read(a, path, text, len, why);
+  const plan_file *file = plan_file_open(a, path, why);
   if (!file)
     return NULL;
   plan_edit *e = IR_NEW(a, plan_edit);

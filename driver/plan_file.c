@@ -4,6 +4,7 @@
 //   b.json: functions[1].kernels[7].flops is missing
 #include "driver/plan_file.h"
 
+#include <errno.h>
 #include <json-c/json.h>
 #include <string.h>
 
@@ -245,4 +246,13 @@ const plan_file *plan_file_read(ir_arena *a, const char *path, const char *text,
   json_object_put(o);
   *why = r.why;
   return r.why ? NULL : p;
+}
+
+const plan_file *plan_file_open(ir_arena *a, const char *path, const char **why) {
+  size_t len = 0;
+  char *text = ir_read_text(a, path, &len);
+  if (text)
+    return plan_file_read(a, path, text, len, why);
+  *why = ir_format(a, "cannot read '%s': %s", path, strerror(errno));
+  return NULL;
 }

@@ -29,5 +29,7 @@ typedef struct plan_file {
 // Fields that version 1 has got later may be missing.
 const plan_file *plan_file_read(ir_arena *a, const char *path, const char *text, size_t len,
                                 const char **why);
+// The same of a file.
+const plan_file *plan_file_open(ir_arena *a, const char *path, const char **why);
 
 #endif

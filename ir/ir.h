@@ -304,6 +304,9 @@ ir_state *ir_find_state(const ir_module *m, const char *name);
 
 const ir_setting *ir_find_config(const ir_module *m, const char *key); // NULL when absent
 void ir_set_config(ir_module *m, ir_setting s);                        // in place of one of its key
+// The whole number above 0 that a setting is; INT64_MAX when it is larger. 0: it is absent, or no such
+// number (texts of the IR may say anything).
+int64_t ir_config_count(const ir_module *m, const char *key);
 
 // --- attributes of a node -------------------------------------------------------------
 const ir_attr *ir_find_attr(const ir_node *n, ir_attr_key key); // NULL when absent

@@ -1,6 +1,7 @@
 // module.c: modules, functions and states, and the deep copy of a module.
 #include "ir/ir.h"
 
+#include <math.h>
 #include <string.h>
 
 ir_module *ir_module_new(ir_arena *a, const char *name) {
@@ -111,6 +112,13 @@ const ir_setting *ir_find_config(const ir_module *m, const char *key) {
     if (!strcmp(m->config.at[i].key, key))
       return &m->config.at[i];
   return NULL;
+}
+
+int64_t ir_config_count(const ir_module *m, const char *key) {
+  const ir_setting *s = ir_find_config(m, key);
+  if (!s || s->kind != IR_SET_NUM || !(s->num >= 1) || s->num != floor(s->num))
+    return 0;
+  return s->num < 0x1p63 ? (int64_t)s->num : INT64_MAX;
 }
 
 void ir_set_config(ir_module *m, ir_setting s) {

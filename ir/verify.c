@@ -182,6 +182,16 @@ static void check_state(ir_checker *c, const ir_state *s, ir_map *names) {
   c->state = NULL;
 }
 
+// What the compiler and the training loop compute with unseen.
+static void check_config(ir_checker *c) {
+  enum { MOST_PARTS = 1 << 20 };
+  if (ir_find_config(c->m, "memory_budget") && !ir_config_count(c->m, "memory_budget"))
+    ir_fault_add(c, NULL, "config memory_budget must be a whole number of bytes, above 0");
+  int64_t parts = ir_config_count(c->m, "micro_batches");
+  if (ir_find_config(c->m, "micro_batches") && (parts == 0 || parts > MOST_PARTS))
+    ir_fault_add(c, NULL, "config micro_batches must be a whole number from 1 to %d", MOST_PARTS);
+}
+
 static void check_module(ir_faults *faults, const ir_module *m) {
   ir_checker c = {.faults = faults, .m = m};
   ir_map *states = ir_map_new(faults->arena), *funcs = ir_map_new(faults->arena);
@@ -198,6 +208,7 @@ static void check_module(ir_faults *faults, const ir_module *m) {
       ir_fault_add(&c, NULL, "two functions are called '%s'", m->funcs.at[i]->name);
     ir_map_put(funcs, m->funcs.at[i]->name, m->funcs.at[i]);
   }
+  check_config(&c);
 }
 
 void ir_find_faults(const ir_module *m, ir_faults *out) {

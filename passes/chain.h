@@ -27,8 +27,8 @@ typedef struct chain_stage {
   int64_t both; // bytes of `out` and `kept` together, which may share some
   // Most bytes live while it runs, beside its input: what it makes and works in.
   int64_t forward_peak, forward_all_peak; // when it makes its output; when it makes `both`
-  int64_t
-      backward_peak; // while its backward runs: gradients, workspaces, and of `kept` what is left
+  // While its backward runs: gradients, workspaces, and what is left of `kept`.
+  int64_t backward_peak;
   int64_t gradients; // those alive right before that
 } chain_stage;
 

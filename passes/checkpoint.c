@@ -32,16 +32,16 @@ static bool policy_of(const ir_module *m, ir_diags *d, checkpoint_policy *out) {
     }
   if (s)
     diag_error(d, (ir_loc){0}, "E0507",
-               "config checkpoint is '%s': it can be none, selective, sqrt, all or auto",
-               s->kind == IR_SET_STR ? s->str : "a number");
+               "config checkpoint is %s: it can be none, selective, sqrt, all or auto",
+               s->kind == IR_SET_STR ? ir_format(m->arena, "'%s'", s->str) : "a number");
   return !s;
 }
 
 // Bytes for temporaries: what is left of the budget beside what lives for the whole run. Without one,
 // everything can be kept.
 static int64_t budget_of(ir_module *m) {
-  const ir_setting *s = ir_find_config(m, "memory_budget");
-  return s ? (int64_t)s->num - plan_whole_run_bytes(m) : INT64_MAX;
+  int64_t bytes = ir_config_count(m, "memory_budget");
+  return bytes ? bytes - plan_whole_run_bytes(m) : INT64_MAX;
 }
 
 static void choose_by_rule(replay *r, checkpoint_policy p, unsigned char *drop) {

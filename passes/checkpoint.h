@@ -2,8 +2,8 @@
 // again instead: the policies of pass_checkpoint.
 //
 // A policy is a choice of values (`drop`, by value of the schedule) that are made again when the
-// backward pass needs them (replay.h), or a list of steps. All policies are compared by what a choice really leads to: lives
-// as the plan sees them, and seconds of cost.h.
+// backward pass needs them (replay.h), or a list of steps. All policies are compared by what a choice
+// really leads to: lives as the plan sees them, and seconds of cost.h.
 #ifndef PASSES_CHECKPOINT_H
 #define PASSES_CHECKPOINT_H
 
@@ -20,7 +20,7 @@ typedef enum checkpoint_policy {
 } checkpoint_policy;
 extern const char *const checkpoint_names[CHECKPOINT_NUM_POLICIES + 1]; // ends with NULL
 
-// Each fills `drop` ([value], all false before).
+// Each fills `drop` ([value] a replay_drop, all REPLAY_KEEP before).
 void checkpoint_selective(replay *r, unsigned char *drop);
 void checkpoint_sqrt(replay *r, unsigned char *drop);
 void checkpoint_all(const replay *r, unsigned char *drop);
@@ -37,17 +37,18 @@ typedef struct checkpoint_cut {
 typedef IR_VEC(checkpoint_cut) checkpoint_cuts;
 checkpoint_cuts checkpoint_find_cuts(const replay *r, ir_arena *a);
 
-// `sqrt` with a number of parts; and the number of places where cuts may be.
-typedef enum checkpoint_depth { // inside parts
-  CHECKPOINT_ONCE,              // each value is dropped once
-  CHECKPOINT_PLACES,            // what crosses a place for a cut once, all else always
-  CHECKPOINT_ALWAYS,            // each value always
+// What becomes of values inside parts.
+typedef enum checkpoint_depth {
+  CHECKPOINT_ONCE,   // each value is dropped once
+  CHECKPOINT_PLACES, // what crosses a place for a cut once, all else always
+  CHECKPOINT_ALWAYS, // each value always
   CHECKPOINT_NUM_DEPTHS
 } checkpoint_depth;
-// last: the last part runs again, too, which is for networks with a peak in the loss.
+// `sqrt` with a number of parts. last: the last part runs again, too, which is for networks with a peak
+// in the loss.
 void checkpoint_parts(const replay *r, int parts, bool last, checkpoint_depth depth,
                       unsigned char *drop);
-int checkpoint_num_places(const replay *r);
+int checkpoint_num_places(const replay *r); // where cuts may be
 
 // Keeps what need not be dropped for at most `bytes` to be live, the dearest for its bytes first.
 // seed: 0, or a number that changes the order somewhat.

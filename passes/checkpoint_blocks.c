@@ -16,6 +16,8 @@
 
 enum { NEAR = 3 }; // kernels on either side that a cut is compared with
 
+typedef IR_VEC(int) places; // ascending
+
 typedef struct blocks {
   const replay *r;
   ir_arena *arena;
@@ -27,7 +29,7 @@ typedef struct blocks {
   double *made;     // [place] bytes made up to it
   int *last_reader; // [value] place of the last of these kernels that reads it, -1
   int *place;       // [kernel] -1: none of these
-  IR_VEC(int) cuts; // places where a cut may be
+  places cuts;      // where a cut may be
 } blocks;
 
 static void find_places(blocks *b) {
@@ -125,56 +127,56 @@ static unsigned char inside(const blocks *b, int p, int v, int near, checkpoint_
   return REPLAY_DROP_ALWAYS;
 }
 
-// Drops all that is made at places 0 .. end - 1, but for what crosses a cut. `cuts`: places, ascending.
-static void keep_cuts(const blocks *b, const int *cuts, size_t num, int end, checkpoint_depth depth,
+// Drops all that is made at places 0 .. end - 1, but for what crosses a cut.
+static void keep_cuts(const blocks *b, const places *cuts, int end, checkpoint_depth depth,
                       unsigned char *drop) {
   const sched *s = b->r->s;
   memset(drop, 0, sizeof *drop * (size_t)s->num_values);
   size_t next = 0, near = 0; // the first cut, and the first place for one, at or behind p
   for (int p = 0; p < end; p++) {
     const sched_kernel *k = &s->kernels[b->kernel[p]];
-    next += next < num && cuts[next] < p;
+    next += next < cuts->num && cuts->at[next] < p;
     near += near < b->cuts.num && b->cuts.at[near] < p;
     int place = near < b->cuts.num ? b->cuts.at[near] : -1;
     for (int v = k->first_value; v < k->first_value + k->num_values; v++)
-      if (next == num || !crosses(b, p, v, cuts[next]))
+      if (next == cuts->num || !crosses(b, p, v, cuts->at[next]))
         drop[v] = inside(b, p, v, place, depth);
   }
 }
 
-static int end_of(const int *cuts, size_t num) {
-  return num ? cuts[num - 1] + 1 : 0;
+static int end_of(const places *cuts) {
+  return cuts->num ? cuts->at[cuts->num - 1] + 1 : 0;
 }
 
 void checkpoint_all(const replay *r, unsigned char *drop) {
   ir_arena *a = ir_arena_new();
   blocks b = find_blocks(a, r);
-  keep_cuts(&b, b.cuts.at, b.cuts.num, end_of(b.cuts.at, b.cuts.num), CHECKPOINT_ONCE, drop);
+  keep_cuts(&b, &b.cuts, end_of(&b.cuts), CHECKPOINT_ONCE, drop);
   ir_arena_free(a);
 }
 
-// The cuts nearest to where `parts` parts of equal bytes would end. Returns their number.
-static size_t choose_cuts(const blocks *b, int parts, int *out) {
-  size_t num = 0, at = 0;
+// The cuts nearest to where `parts` parts of equal bytes would end.
+static places choose_cuts(const blocks *b, int parts) {
+  places out = {0};
+  size_t at = 0;
   double total = b->num ? b->made[b->num - 1] : 0;
   for (int i = 1; i < parts; i++) {
     double want = total * i / parts;
     while (at + 1 < b->cuts.num &&
            fabs(b->made[b->cuts.at[at + 1]] - want) <= fabs(b->made[b->cuts.at[at]] - want))
       at++;
-    if (at < b->cuts.num && (num == 0 || out[num - 1] != b->cuts.at[at]))
-      out[num++] = b->cuts.at[at];
+    if (at < b->cuts.num && (out.num == 0 || out.at[out.num - 1] != b->cuts.at[at]))
+      IR_PUSH(b->arena, out, b->cuts.at[at]);
   }
-  return num;
+  return out;
 }
 
 void checkpoint_parts(const replay *r, int parts, bool last, checkpoint_depth depth,
                       unsigned char *drop) {
   ir_arena *a = ir_arena_new();
   blocks b = find_blocks(a, r);
-  int *cuts = IR_NEW_ARRAY(a, int, parts + 1);
-  size_t num = choose_cuts(&b, parts, cuts);
-  keep_cuts(&b, cuts, num, last ? b.num : end_of(cuts, num), depth, drop);
+  places cuts = choose_cuts(&b, parts);
+  keep_cuts(&b, &cuts, last ? b.num : end_of(&cuts), depth, drop);
   ir_arena_free(a);
 }
 

@@ -204,10 +204,7 @@ static void add_kept(const stages *x, const sched_life *life, const gradients *g
 static gradients find_gradients(const stages *x) {
   size_t n = (size_t)x->r->s->num_kernels;
   gradients g = {IR_NEW_ARRAY(x->arena, int64_t, n + 2), IR_NEW_ARRAY(x->arena, int64_t, n + 2)};
-  int *steps = IR_NEW_ARRAY(x->arena, int, n + 1);
-  for (size_t k = 0; k < n; k++)
-    steps[k] = (int)k;
-  sched_lives l = sched_find_lives(x->r->s, x->arena, steps, n);
+  sched_lives l = sched_find_lives(x->r->s, x->arena, sched_order_as_it_is(x->r->s, x->arena), n);
   for (size_t i = 0; i < l.at.num; i++) {
     const sched_life *life = &l.at.at[i];
     if (life->kernel <= x->r->forward) {

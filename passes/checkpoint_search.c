@@ -24,8 +24,7 @@ enum {
   WORK = 1 << 21,
   WORK_BY_KERNEL = 128, // steps that auto goes over
   SHAKES = 16,
-  SQUEEZE_WORK =
-      1 << 17, // kernels of functions that are gone over by moves that make a choice smaller
+  SQUEEZE_WORK = 1 << 17, // kernels gone over to make a choice smaller
 };
 
 static int64_t bytes_made(const sched *s, int k) {
@@ -57,7 +56,7 @@ typedef struct trimmer {
   unsigned char *drop, *was;
 } trimmer;
 
-// Drops values that were dropped more than `most` only so much; their old ways go to `was`.
+// Values that are dropped more than `most` are dropped only so much; how they were goes to `was`.
 static void limit_range(const trimmer *t, size_t from, size_t to, unsigned char most) {
   for (size_t i = from; i < to; i++) {
     unsigned char *drop = &t->drop[t->at[i].value];
@@ -226,15 +225,9 @@ static size_t find_waiting(const search *s, ir_arena *a, int *waiting) {
   sched *f = s->r->s;
   replay_steps steps = replay_make_steps(s->r, a, s->start);
   sched_lives l = sched_find_lives(f, a, steps.at, steps.num);
-  int64_t *live = IR_NEW_ARRAY(a, int64_t, steps.num + 1), most = 0;
+  int64_t *live = IR_NEW_ARRAY(a, int64_t, steps.num + 1);
+  int peak = (int)sched_find_peak(live, sched_live_bytes(&l, steps.num, live));
   size_t num = 0;
-  int peak = 0;
-  sched_live_bytes(&l, steps.num, live);
-  for (size_t t = 0; t < steps.num; t++)
-    if (live[t] > most) {
-      most = live[t];
-      peak = (int)t;
-    }
   for (size_t i = 0; i < l.at.num; i++) {
     const sched_life *x = &l.at.at[i];
     if (x->value >= 0 && x->first < peak && x->last > peak && x->kernel <= s->r->forward &&

@@ -58,9 +58,15 @@ static void add_edge(builder *b, int from, int to, int wish) {
   IR_PUSH(b->g->arena, b->all, e);
 }
 
+// What kernels read.
+typedef struct operands {
+  numbers *state_readers; // [state id] kernels
+  pairs reads, readers;   // kernel and value, value and kernel
+  int *seen_by;           // [value] the last kernel that reads it so far, -1
+} operands;
+
 // Data edges and values of each kernel, and who reads which state.
-static void add_operands(builder *b, int k, numbers *state_readers, int *seen_by, pairs *reads,
-                         pairs *readers) {
+static void add_operands(builder *b, int k, operands *o) {
   ir_arena *a = b->g->arena;
   const sched *s = b->g->s;
   const sched_kernel *x = &s->kernels[k];
@@ -68,14 +74,14 @@ static void add_operands(builder *b, int k, numbers *state_readers, int *seen_by
     const ir_node *n = x->in[i].node;
     int v = x->in[i].value;
     if (v < 0) {
-      numbers *r = n->op == IR_READ ? &state_readers[n->state->id] : NULL;
+      numbers *r = n->op == IR_READ ? &o->state_readers[n->state->id] : NULL;
       if (r && (!r->num || r->at[r->num - 1] != k))
         IR_PUSH(a, *r, k);
-    } else if (seen_by[v] != k) {
-      seen_by[v] = k;
+    } else if (o->seen_by[v] != k) {
+      o->seen_by[v] = k;
       pair read = {k, v}, reader = {v, k};
-      IR_PUSH(a, *reads, read);
-      IR_PUSH(a, *readers, reader);
+      IR_PUSH(a, o->reads, read);
+      IR_PUSH(a, o->readers, reader);
       add_edge(b, s->values[v].kernel, k, NO_WISH);
     }
   }
@@ -101,16 +107,14 @@ static void add_wishes(builder *b, const numbers *state_readers) {
 static void add_edges(builder *b) {
   ir_arena *a = b->g->arena;
   const sched *s = b->g->s;
-  size_t states = s->f->module->states.num;
-  numbers *state_readers = IR_NEW_ARRAY(a, numbers, states + 1);
-  int *seen_by = IR_NEW_ARRAY(a, int, s->num_values + 1);
-  pairs reads = {0}, readers = {0};
-  memset(seen_by, -1, sizeof(int) * ((size_t)s->num_values + 1));
+  operands o = {.state_readers = IR_NEW_ARRAY(a, numbers, s->f->module->states.num + 1),
+                .seen_by = IR_NEW_ARRAY(a, int, s->num_values + 1)};
+  memset(o.seen_by, -1, sizeof(int) * ((size_t)s->num_values + 1));
   for (int k = 0; k < b->g->n; k++)
-    add_operands(b, k, state_readers, seen_by, &reads, &readers);
-  b->g->reads = collect(a, &reads, b->g->n);
-  b->g->readers = collect(a, &readers, s->num_values);
-  add_wishes(b, state_readers);
+    add_operands(b, k, &o);
+  b->g->reads = collect(a, &o.reads, b->g->n);
+  b->g->readers = collect(a, &o.readers, s->num_values);
+  add_wishes(b, o.state_readers);
 }
 
 // --- wishes that close cycles --------------------------------------------------------------------
@@ -241,7 +245,7 @@ static bool may_take_over(const order_graph *g, int k, int out) {
   return false;
 }
 
-// What a kernel needs at once, even if nothing else is live.
+// What a kernel needs at once, even if nothing else is live. (Not the bound of plan_facts.c: see there.)
 static int64_t least_of(const order_graph *g, int k) {
   const sched_kernel *x = &g->s->kernels[k];
   int64_t bytes = plan_align(x->k->workspace);

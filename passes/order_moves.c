@@ -6,10 +6,10 @@
 // Tried at the peak, the largest values first: to make a value after it, to read one that is live
 // beyond it before it, and to move the kernel of the peak itself. A move stays if the peak falls,
 // measured on the whole order. The number of measurements is bounded by the size of the function.
-#include <stdlib.h>
 #include <string.h>
 
 #include "passes/order_parts.h"
+#include "passes/plan_sort.h"
 
 static const int64_t most_work = INT64_C(1) << 21; // kernels looked at, all measurements together
 enum { MOST_MOVES = 512, MOST_VALUES = 24 };       // of one peak
@@ -69,18 +69,6 @@ static bool try_move(mover *m, int k, int to) {
 }
 
 // --- what is live at the peak --------------------------------------------------------------------
-typedef struct held {
-  int64_t bytes;
-  int value;
-} held;
-
-static int compare_held(const void *pa, const void *pb) {
-  const held *a = pa, *b = pb;
-  if (a->bytes != b->bytes)
-    return a->bytes > b->bytes ? -1 : 1;
-  return a->value - b->value;
-}
-
 static int last_reader(const mover *m, int v, int *step) {
   int last = -1;
   *step = -1;
@@ -95,15 +83,15 @@ static int last_reader(const mover *m, int v, int *step) {
 }
 
 // Values made before the peak and read after it.
-static size_t find_held(const mover *m, held *all) {
+static size_t find_held(const mover *m, plan_sized *all) {
   size_t num = 0;
   for (int v = 0; v < m->g->s->num_values; v++) {
     int made = m->step_of[m->g->s->values[v].kernel], last;
     last_reader(m, v, &last);
     if (m->g->bytes[v] && made < m->peak_step && (last > m->peak_step || m->g->kept[v]))
-      all[num++] = (held){m->g->bytes[v], v};
+      all[num++] = (plan_sized){m->g->bytes[v], v};
   }
-  qsort(all, num, sizeof *all, compare_held);
+  plan_sort_sizes(all, num);
   return num;
 }
 
@@ -119,13 +107,13 @@ static bool move_value(mover *m, int v) {
   return to <= t && (try_move(m, reader, to) || (to < t && try_move(m, reader, t)));
 }
 
-static bool move_once(mover *m, held *all) {
+static bool move_once(mover *m, plan_sized *held) {
   int k = m->steps[m->peak_step];
   if (try_move(m, k, latest(m, k)) || try_move(m, k, earliest(m, k)))
     return true;
-  size_t num = find_held(m, all);
+  size_t num = find_held(m, held);
   for (size_t i = 0; i < num && i < MOST_VALUES; i++)
-    if (move_value(m, all[i].value))
+    if (move_value(m, held[i].index))
       return true;
   return false;
 }
@@ -137,10 +125,10 @@ int64_t order_move_kernels(const order_graph *g, int *steps, int64_t peak) {
   m.left = m.left > MOST_MOVES ? MOST_MOVES : m.left;
   m.tried = IR_NEW_ARRAY(a, int, n);
   m.step_of = IR_NEW_ARRAY(a, int, n);
-  held *all = IR_NEW_ARRAY(a, held, g->s->num_values + 1);
+  plan_sized *held = IR_NEW_ARRAY(a, plan_sized, g->s->num_values + 1);
   order_peak(g, steps, &m.peak_step);
   find_steps(&m);
-  while (m.peak > g->least && move_once(&m, all))
+  while (m.peak > g->least && move_once(&m, held))
     ;
   ir_arena_free(a);
   return m.peak;

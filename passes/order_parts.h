@@ -1,4 +1,4 @@
-// order_parts.h: what the files of the pass `order` share; nobody else includes it.
+// order_parts.h: what the files of the pass `order` share; nobody else but its test includes it.
 //
 //   order.c        the pass: which orders are tried, which one is taken
 //   order_graph.c  what must come before what; how many bytes which value takes

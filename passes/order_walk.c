@@ -86,11 +86,8 @@ int64_t order_peak(const order_graph *g, const int *steps, int *step) {
   int64_t *live = IR_NEW_ARRAY(a, int64_t, n + 1);
   sched_lives l = sched_find_lives(g->s, a, steps, n);
   int64_t peak = sched_live_bytes(&l, n, live);
-  for (size_t t = 0; step && t < n; t++)
-    if (live[t] == peak) {
-      *step = (int)t;
-      break;
-    }
+  if (step)
+    *step = (int)sched_find_peak(live, peak);
   ir_arena_clear(a);
   return peak;
 }

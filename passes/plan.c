@@ -101,40 +101,21 @@ static void place_staging(planner *x, ir_map *inputs) {
 }
 
 // --- temporaries ---------------------------------------------------------------------------------
-// Buffers that take over each other's memory are one interval. Returns the interval of each buffer.
-static int *join_reused(planner *x, const plan_live *l, plan_interval *iv, size_t *num) {
-  int *unit = IR_NEW_ARRAY(x->arena, int, l->buffers.num + 1);
-  *num = 0;
-  for (size_t i = 0; i < l->buffers.num; i++) {
-    const plan_buffer *b = &l->buffers.at[i];
-    if (b->reuses < 0) {
-      unit[i] = (int)*num;
-      iv[(*num)++] = (plan_interval){.lower = b->first, .size = plan_align(b->bytes)};
-    } else {
-      unit[i] = unit[b->reuses];
-    }
-    plan_interval *u = &iv[unit[i]];
-    if (b->last + 1 > u->upper)
-      u->upper = b->last + 1;
-  }
-  return unit;
-}
-
 // Packs the intervals, widened by what is wished if that makes them no higher. Where it does,
 // nothing is granted so near the peak.
-static int64_t pack(planner *x, plan_live *l, const int *unit, plan_interval *iv, size_t num) {
+static int64_t pack(planner *x, plan_live *l, const plan_joined *j) {
   static const int sixteenths[] = {16, 15, 14, 12, 8}; // of the peak
-  int64_t bytes = plan_pack(iv, num), peak = plan_pack_bound(x->arena, iv, num);
-  plan_interval *wide = IR_NEW_ARRAY(x->arena, plan_interval, num + 1);
+  int64_t bytes = plan_pack(j->at, j->num), peak = plan_pack_bound(x->arena, j->at, j->num);
+  plan_joined wide = {IR_NEW_ARRAY(x->arena, plan_interval, j->num + 1), j->num, j->of};
   plan_pack_limits no_higher = {.capacity = bytes, .steps = WISH_STEPS};
   for (size_t i = 0; x->wishes && i < sizeof sixteenths / sizeof *sixteenths; i++) {
     int64_t most = peak / 16 * sixteenths[i];
-    memcpy(wide, iv, num * sizeof *iv);
-    plan_live granted = plan_grant_wishes(x->arena, l, x->wishes, most, unit, wide, num);
-    int64_t wide_bytes = plan_pack_within(wide, num, &no_higher).height;
+    memcpy(wide.at, j->at, j->num * sizeof *j->at);
+    plan_live granted = plan_grant_wishes(x->arena, l, x->wishes, most, &wide);
+    int64_t wide_bytes = plan_pack_within(wide.at, wide.num, &no_higher).height;
     if (wide_bytes > bytes)
       continue;
-    memcpy(iv, wide, num * sizeof *iv);
+    memcpy(j->at, wide.at, j->num * sizeof *j->at);
     *l = granted;
     return wide_bytes;
   }
@@ -143,17 +124,14 @@ static int64_t pack(planner *x, plan_live *l, const int *unit, plan_interval *iv
 
 typedef struct packing {
   plan_live l;
-  plan_interval *iv;
-  int *unit; // [buffer] its interval
+  plan_joined joined;
   int64_t bytes, bound;
 } packing;
 
 static packing pack_lives(planner *x, const plan_live *l) {
-  packing p = {.l = *l, .iv = IR_NEW_ARRAY(x->arena, plan_interval, l->buffers.num + 1)};
-  size_t num;
-  p.unit = join_reused(x, l, p.iv, &num);
-  p.bytes = pack(x, &p.l, p.unit, p.iv, num);
-  p.bound = plan_pack_bound(x->arena, p.iv, num);
+  packing p = {.l = *l, .joined = plan_join_reused(x->arena, l)};
+  p.bytes = pack(x, &p.l, &p.joined);
+  p.bound = plan_pack_bound(x->arena, p.joined.at, p.joined.num);
   return p;
 }
 
@@ -182,17 +160,28 @@ static bool may_be_at(planner *x, const plan_buffer *b, int64_t base, int64_t of
   return !why;
 }
 
-static ir_map *places_by_name(planner *x, const plan_edit_func *e) {
-  ir_map *places = ir_map_new(x->arena);
-  for (size_t i = 0; e && i < e->places.num; i++)
-    ir_map_put(places, e->places.at[i].buffer, &e->places.at[i]);
+// By name. Errors for places that no buffer from `first` on has, or that are there twice.
+static ir_map *places_of(planner *x, const plan_edit_func *e, size_t first) {
+  ir_map *places = ir_map_new(x->arena), *buffers = ir_map_new(x->arena);
+  for (size_t i = first; i < x->p->buffers.num; i++)
+    ir_map_put(buffers, x->p->buffers.at[i].name, &x->p->buffers.at[i]);
+  for (size_t i = 0; e && i < e->places.num; i++) {
+    const char *name = e->places.at[i].buffer;
+    const char *what = !ir_map_get(buffers, name) ? "no buffer"
+                       : ir_map_get(places, name) ? "a second buffer"
+                                                  : NULL;
+    if (what)
+      diag_error(x->diags, (ir_loc){0}, "E0508", "%s: function %s has %s '%s'", x->edit->path,
+                 e->name, what, name);
+    ir_map_put(places, name, &e->places.at[i]);
+  }
   return places;
 }
 
 // Moves the buffers from `first` on to where the file says. One that is moved away from the memory that
 // it would have taken over has memory of its own. Returns where the last one ends.
 static int64_t move_by_hand(planner *x, const ir_func *f, size_t first, int64_t base) {
-  ir_map *places = places_by_name(x, plan_edit_find(x->edit, f));
+  ir_map *places = places_of(x, plan_edit_find(x->edit, f), first);
   int64_t end = base;
   for (size_t i = first; i < x->p->buffers.num; i++) {
     plan_buffer *b = &x->p->buffers.at[i];
@@ -215,7 +204,7 @@ static void add_temps(planner *x, plan_live *l) {
   *l = p.l;
   for (size_t i = 0; i < l->buffers.num; i++) {
     plan_buffer b = l->buffers.at[i];
-    b.offset = base + p.iv[p.unit[i]].offset;
+    b.offset = base + p.joined.at[p.joined.of[i]].offset;
     if (b.reuses >= 0)
       b.reuses += before;
     IR_PUSH(x->arena, x->p->buffers, b);

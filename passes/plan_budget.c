@@ -44,9 +44,7 @@ static void print_peak(const plan_facts *x, const plan *p, ir_buf *out) {
 
 void plan_print_shortfall(const plan *p, const ir_module *m, int64_t budget, ir_buf *out) {
   plan_facts x = plan_find_facts(out->arena, p, m);
-  ir_buf_printf(out,
-                "does not fit %s: the smallest plan that was found takes %s, %" PRId64
-                " bytes too much\n",
+  ir_buf_printf(out, "does not fit %s: its plan takes %s, %" PRId64 " bytes too much\n",
                 text_of(out, budget), text_of(out, p->arena_bytes), p->arena_bytes - budget);
   bool proof = x.bound_ws > budget;
   ir_buf_printf(out,

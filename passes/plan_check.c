@@ -5,9 +5,8 @@
 // an operand only where plan_may_overwrite allows; at the end results and states must be there.
 // This finds overlaps, wrong live intervals, wrong in-place writes and wrong order alike. The
 // intervals that the plan reports are then swept once more.
-#include <stdlib.h>
-
 #include "passes/plan_parts.h"
+#include "passes/plan_sort.h"
 
 typedef struct checker {
   const plan *p;
@@ -269,38 +268,21 @@ static void check_intervals(checker *c, const ir_func *f) {
     FAIL(c, "%s: %zu buffers overlap with others that are live\n", f->name, bad);
 }
 
-typedef struct event {
-  int64_t time;
-  int interval;
-  bool end;
-} event;
-
-static int compare_events(const void *pa, const void *pb) {
-  const event *a = pa, *b = pb;
-  if (a->time != b->time)
-    return a->time < b->time ? -1 : 1;
-  if (a->end != b->end)
-    return a->end ? -1 : 1;
-  return a->interval - b->interval;
-}
-
 size_t plan_pack_check(ir_arena *a, const plan_interval *iv, size_t n) {
-  event *e = IR_NEW_ARRAY(a, event, 2 * n + 1);
+  plan_events e = plan_sort_events(a, iv, n);
   int64_t *bounds = IR_NEW_ARRAY(a, int64_t, 2 * n + 1);
   for (size_t i = 0; i < n; i++) {
-    e[2 * i] = (event){iv[i].lower, (int)i, false};
-    e[2 * i + 1] = (event){iv[i].upper, (int)i, true};
     bounds[2 * i] = iv[i].offset;
     bounds[2 * i + 1] = iv[i].offset + iv[i].size;
   }
   plan_regions *mem = plan_regions_new(a, bounds, 2 * n);
-  qsort(e, 2 * n, sizeof *e, compare_events);
   size_t bad = 0;
-  for (size_t i = 0; i < 2 * n; i++) {
-    const plan_interval *x = &iv[e[i].interval];
-    if (!e[i].end && plan_regions_get(mem, x->offset, x->offset + x->size) != 0)
+  for (size_t i = 0; i < e.num; i++) {
+    int32_t k = e.at[i].interval;
+    int64_t begin = iv[k].offset, end = begin + iv[k].size;
+    if (e.at[i].start && plan_regions_get(mem, begin, end) != 0)
       bad++;
-    plan_regions_set(mem, x->offset, x->offset + x->size, e[i].end ? 0 : e[i].interval + 1);
+    plan_regions_set(mem, begin, end, e.at[i].start ? k + 1 : 0);
   }
   return bad;
 }

@@ -104,18 +104,25 @@ static bool edit_func(ir_func *f, const plan_edit *e, size_t index, ir_diags *d)
   return ok;
 }
 
+// The function that entry `index` of the file is about; NULL, after an error, when there is none, or an
+// entry before is about it, too.
+static ir_func *func_of(const ir_module *m, const plan_edit *e, size_t index, ir_diags *d) {
+  const char *name = e->funcs.at[index].name;
+  ir_func *f = ir_find_func(m, name);
+  bool again = f && plan_edit_find(e, f) != &e->funcs.at[index];
+  if (f && !again)
+    return f;
+  diag_error(d, (ir_loc){0}, "E0508", "%s: functions[%zu]: %s '%s'", e->path, index,
+             again ? "this is the second function" : "the module has no function", name);
+  return NULL;
+}
+
 bool plan_edit_order(ir_module *m, const plan_edit *e, ir_diags *d) {
   bool ok = true;
   dom_find_stretches(m);
   for (size_t i = 0; i < e->funcs.num; i++) {
-    ir_func *f = ir_find_func(m, e->funcs.at[i].name);
-    if (f) {
-      ok &= edit_func(f, e, i, d);
-      continue;
-    }
-    diag_error(d, (ir_loc){0}, "E0508", "%s: functions[%zu]: the module has no function '%s'",
-               e->path, i, e->funcs.at[i].name);
-    ok = false;
+    ir_func *f = func_of(m, e, i, d);
+    ok &= f && edit_func(f, e, i, d);
   }
   dom_forget_stretches(m);
   return ok;

@@ -2,7 +2,9 @@
 //
 // The bound L_ws of any order: while a kernel runs, its operands, results and workspace have memory,
 // besides what has it for the whole run. An output may lie over an input of its size in some other
-// order, and a value that is written to a state may be computed in it, so that neither counts.
+// order, and a value that is written to a state may be computed in it, so that neither counts. That is
+// less than the least of order_graph.c, which asks what a kernel may really overwrite: a proof for people
+// should not hang on the planner's own rules, and theirs ends a search of orders of one graph.
 #include "passes/plan_facts.h"
 #include "passes/plan_text.h"
 

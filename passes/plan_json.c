@@ -198,9 +198,9 @@ static void put_ratios(const writer *w, json_object *o) {
 
 // Only where the batch was divided.
 static void put_config(json_object *o, const ir_module *m, const char *key) {
-  const ir_setting *s = ir_find_config(m, key);
-  if (s)
-    put_int(o, key, (int64_t)s->num);
+  int64_t count = ir_config_count(m, key);
+  if (count)
+    put_int(o, key, count);
 }
 
 struct json_object *plan_to_json(const plan *p, const ir_module *m) {

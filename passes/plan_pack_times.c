@@ -8,50 +8,15 @@
 //
 // A section ends where an interval starts after another ended: in between, all that is live is live
 // together at one time. There are no more sections than intervals.
-#include <stdlib.h>
-
 #include "passes/plan_pack_parts.h"
-
-typedef struct event {
-  int64_t time;
-  int32_t interval;
-  bool start;
-} event;
-
-// Ends before starts: an interval is not live at `upper`.
-static int compare_events(const void *pa, const void *pb) {
-  const event *a = pa, *b = pb;
-  if (a->time != b->time)
-    return a->time < b->time ? -1 : 1;
-  if (a->start != b->start)
-    return a->start ? 1 : -1;
-  return a->interval - b->interval;
-}
-
-// An interval that is never live, or takes nothing, can be anywhere.
-static bool takes_memory(const plan_interval *x) {
-  return x->lower < x->upper && x->size > 0;
-}
-
-static event *sorted_events(ir_arena *a, const plan_interval *iv, size_t n, size_t *num) {
-  event *e = IR_NEW_ARRAY(a, event, 2 * n + 1);
-  *num = 0;
-  for (size_t i = 0; i < n; i++)
-    if (takes_memory(&iv[i])) {
-      e[(*num)++] = (event){iv[i].lower, (int32_t)i, true};
-      e[(*num)++] = (event){iv[i].upper, (int32_t)i, false};
-    }
-  qsort(e, *num, sizeof *e, compare_events);
-  return e;
-}
+#include "passes/plan_sort.h"
 
 int64_t plan_pack_bound(ir_arena *a, const plan_interval *iv, size_t n) {
-  size_t num;
-  event *e = sorted_events(a, iv, n, &num);
+  plan_events e = plan_sort_events(a, iv, n);
   int64_t live = 0, most = 0;
-  for (size_t i = 0; i < num; i++) {
-    int64_t size = iv[e[i].interval].size;
-    live += e[i].start ? size : -size;
+  for (size_t i = 0; i < e.num; i++) {
+    int64_t size = iv[e.at[i].interval].size;
+    live += e.at[i].start ? size : -size;
     if (live > most)
       most = live;
   }
@@ -66,13 +31,12 @@ static void add_item(pack_parts *s, int32_t interval, int32_t section, int64_t s
   p->item[p->n++] = (pack_item){.lower = section, .size = size};
 }
 
-static void walk(pack_parts *s, const plan_interval *iv, const event *e, size_t num,
-                 pack_item *items) {
+static void walk(pack_parts *s, const plan_interval *iv, const plan_events *e, pack_item *items) {
   size_t live = 0;
   bool ended = false; // something did since the last start
-  for (size_t i = 0; i < num; i++) {
-    int32_t k = e[i].interval;
-    if (!e[i].start) {
+  for (size_t i = 0; i < e->num; i++) {
+    int32_t k = e->at[i].interval;
+    if (!e->at[i].start) {
       s->at[s->part_of[k]].item[s->item_of[k]].upper = s->at[s->num - 1].sections;
       ended = true;
       live--;
@@ -120,9 +84,8 @@ pack_parts pack_split(ir_arena *a, const plan_interval *iv, size_t n, pack_effor
                   .item_of = IR_NEW_ARRAY(a, int32_t, n + 1)};
   for (size_t i = 0; i < n; i++)
     s.part_of[i] = -1;
-  size_t num;
-  event *e = sorted_events(a, iv, n, &num);
-  walk(&s, iv, e, num, IR_NEW_ARRAY(a, pack_item, n + 1));
+  plan_events e = plan_sort_events(a, iv, n);
+  walk(&s, iv, &e, IR_NEW_ARRAY(a, pack_item, n + 1));
   for (size_t i = 0; i < s.num; i++) {
     pack_part *p = &s.at[i];
     pack_measure(a, p);

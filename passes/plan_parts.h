@@ -4,6 +4,7 @@
 
 #include "passes/domain.h"
 #include "passes/plan.h"
+#include "passes/schedule.h"
 
 // The buffers of one function before they have offsets.
 typedef struct plan_live {
@@ -14,6 +15,21 @@ typedef struct plan_live {
   IR_VEC(const ir_node *) copied; // WRITE nodes that need a copy
 } plan_live;
 plan_live plan_live_func(ir_arena *a, ir_func *f);
+// The same when kernels run in these steps; `buffer_of` is what a node's kernel made last.
+plan_live plan_live_steps(ir_arena *a, sched *s, const int *steps, size_t num);
+
+// What is packed: buffers that take over each other's memory are one interval.
+typedef struct plan_joined {
+  plan_interval *at;
+  size_t num;
+  int *of; // [buffer] its interval
+} plan_joined;
+plan_joined plan_join_reused(ir_arena *a, const plan_live *l);
+
+// Bytes of temporaries of `f` among these buffers that are live at each of its kernels: `live` has two
+// elements more than there are kernels. What takes memory over counts from the next kernel on. Returns
+// the most.
+int64_t plan_live_bytes(const plan_buffer *at, size_t num, const ir_func *f, int64_t *live);
 
 // plan_may_overwrite with the kernel's domain, which is there already.
 bool plan_domain_may_overwrite(ir_arena *a, const ir_kernel *k, const domain *d, const ir_node *in,
@@ -29,10 +45,10 @@ bool plan_is_read_last(ir_arena *a, const ir_kernel *k, const domain *d, const i
 // `l`, where values that wishes name do not lie over operands, or under what is computed over them,
 // as far as there is room for both.
 plan_live plan_part_wished(ir_arena *a, const plan_live *l, const plan_wishes *w);
-// Widens intervals in `iv` by what is wished, where no more than `most` bytes are live then. unit:
-// interval of each buffer. The result: `l` with the buffers' lives as they are now.
+// Widens the intervals of `j` by what is wished, where no more than `most` bytes are live then. The
+// result: `l` with the buffers' lives as they are now.
 plan_live plan_grant_wishes(ir_arena *a, const plan_live *l, const plan_wishes *w, int64_t most,
-                            const int *unit, plan_interval *iv, size_t num);
+                            const plan_joined *j);
 
 static inline int64_t plan_align(int64_t bytes) {
   return (bytes + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN;

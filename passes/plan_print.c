@@ -58,11 +58,11 @@ static void print_bound(const printer *x, const char *what, int64_t bytes) {
 }
 
 static void print_micro_batches(const printer *x) {
-  const ir_setting *parts = ir_find_config(x->m, "micro_batches"),
-                   *batch = ir_find_config(x->m, "batch");
+  int64_t parts = ir_config_count(x->m, "micro_batches"), batch = ir_config_count(x->m, "batch");
   if (parts && batch)
-    ir_buf_printf(x->out, "the batch of %.0f is run as %.0f micro-batches of %.0f\n\n", batch->num,
-                  parts->num, batch->num / parts->num);
+    ir_buf_printf(x->out,
+                  "the batch of %" PRId64 " is run as %" PRId64 " micro-batches of %" PRId64 "\n\n",
+                  batch, parts, batch / parts);
 }
 
 static void print_totals(const printer *x) {

@@ -1,7 +1,7 @@
 // plan_text.c: facts about a plan that both of its printed forms show.
-#include <stdlib.h>
-
 #include "passes/plan_text.h"
+
+#include "passes/plan_sort.h"
 
 const char *const plan_kind_names[] = {"state", "staging", "temporary", "workspace", "result"};
 
@@ -23,56 +23,26 @@ const ir_state *plan_state_at(const plan *p, int64_t offset) {
   return b && b->kind == PLAN_STATE && b->offset == offset ? b->state : NULL;
 }
 
-// Bytes that become live (+) and dead (-) before each kernel, then a running sum.
 int plan_peak(ir_arena *a, const plan *p, const ir_func *f, int64_t *bytes) {
-  int64_t *change = IR_NEW_ARRAY(a, int64_t, f->kernels.num + 2);
-  for (size_t i = 0; i < p->buffers.num; i++) {
-    const plan_buffer *b = &p->buffers.at[i];
-    if (!plan_is_temp_of(b, f))
-      continue;
-    change[b->first + (b->reuses >= 0)] += plan_align(b->bytes);
-    change[b->last + 1] -= plan_align(b->bytes);
-  }
-  int at = -1;
-  int64_t live = 0;
-  *bytes = 0;
-  for (size_t k = 0; k < f->kernels.num; k++) {
-    live += change[k];
-    if (live > *bytes || at < 0) {
-      *bytes = live;
-      at = (int)k;
-    }
-  }
-  return at;
-}
-
-typedef struct sized {
-  int64_t bytes;
-  int at;
-} sized;
-
-static int compare_sized(const void *pa, const void *pb) {
-  const sized *a = pa, *b = pb;
-  if (a->bytes != b->bytes)
-    return a->bytes > b->bytes ? -1 : 1;
-  return a->at - b->at;
+  int64_t *live = IR_NEW_ARRAY(a, int64_t, f->kernels.num + 2);
+  *bytes = plan_live_bytes(p->buffers.at, p->buffers.num, f, live);
+  return f->kernels.num ? (int)sched_find_peak(live, *bytes) : -1;
 }
 
 plan_list plan_live_at(ir_arena *a, const plan *p, const ir_func *f, int k) {
-  IR_VEC(sized) v = {0};
+  IR_VEC(plan_sized) v = {0};
   for (size_t i = 0; i < p->buffers.num; i++) {
     const plan_buffer *b = &p->buffers.at[i];
     bool later = b->reuses >= 0 && b->first == k; // still the memory of the one before
     if (plan_is_temp_of(b, f) && b->first <= k && k <= b->last && !later) {
-      sized s = {b->bytes, (int)i};
+      plan_sized s = {b->bytes, (int)i};
       IR_PUSH(a, v, s);
     }
   }
   plan_list out = {0};
-  if (v.num)
-    qsort(v.at, v.num, sizeof *v.at, compare_sized);
+  plan_sort_sizes(v.at, v.num);
   for (size_t i = 0; i < v.num; i++)
-    IR_PUSH(a, out, v.at[i].at);
+    IR_PUSH(a, out, v.at[i].index);
   return out;
 }
 

@@ -31,23 +31,13 @@ static plan_live copy_lives(ir_arena *a, const plan_live *l) {
 static parter parter_new(ir_arena *a, const plan_live *l) {
   enum { SIXTEENTHS = 15 }; // of the peak
   parter p = {.l = copy_lives(a, l), .heir = IR_NEW_ARRAY(a, int, l->buffers.num + 1)};
-  size_t n = l->f->kernels.num;
-  p.bytes = IR_NEW_ARRAY(a, int64_t, n + 2);
+  p.bytes = IR_NEW_ARRAY(a, int64_t, l->f->kernels.num + 2);
   for (size_t i = 0; i < l->buffers.num; i++)
     p.heir[i] = -1;
-  for (size_t i = 0; i < l->buffers.num; i++) {
-    const plan_buffer *b = &l->buffers.at[i];
-    if (b->reuses >= 0)
-      p.heir[b->reuses] = (int)i;
-    p.bytes[b->first + (b->reuses >= 0)] += plan_align(b->bytes);
-    p.bytes[b->last + 1] -= plan_align(b->bytes);
-  }
-  int64_t peak = 0;
-  for (size_t k = 0; k < n; k++) {
-    p.bytes[k] += k ? p.bytes[k - 1] : 0;
-    peak = p.bytes[k] > peak ? p.bytes[k] : peak;
-  }
-  p.most = peak / 16 * SIXTEENTHS;
+  for (size_t i = 0; i < l->buffers.num; i++)
+    if (l->buffers.at[i].reuses >= 0)
+      p.heir[l->buffers.at[i].reuses] = (int)i;
+  p.most = plan_live_bytes(l->buffers.at, l->buffers.num, l->f, p.bytes) / 16 * SIXTEENTHS;
   return p;
 }
 
@@ -76,9 +66,8 @@ plan_live plan_part_wished(ir_arena *a, const plan_live *l, const plan_wishes *w
 // --- granting ------------------------------------------------------------------------------------
 typedef struct granter {
   plan_live l;
-  const int *unit;
-  int *sharers; // [interval] buffers
-  plan_interval *iv;
+  const plan_joined *joined;
+  int *sharers;   // [interval] buffers
   int64_t *bytes; // [kernel] live
   int64_t most;
 } granter;
@@ -97,10 +86,10 @@ static bool fits(const granter *g, int64_t from, int64_t to, int64_t bytes) {
 
 static void grant(granter *g, const plan_wish *w) {
   int at = g->l.buffer_of[w->node->id];
-  if (at < 0 || g->sharers[g->unit[at]] > 1)
+  if (at < 0 || g->sharers[g->joined->of[at]] > 1)
     return;
   plan_buffer *b = &g->l.buffers.at[at];
-  plan_interval *x = &g->iv[g->unit[at]];
+  plan_interval *x = &g->joined->at[g->joined->of[at]];
   int64_t lower = w->from < x->lower ? w->from : x->lower;
   int64_t upper = w->to + 1 > x->upper ? w->to + 1 : x->upper;
   if (!fits(g, lower, x->lower, x->size) || !fits(g, x->upper, upper, x->size))
@@ -114,14 +103,14 @@ static void grant(granter *g, const plan_wish *w) {
 }
 
 plan_live plan_grant_wishes(ir_arena *a, const plan_live *l, const plan_wishes *w, int64_t most,
-                            const int *unit, plan_interval *iv, size_t num) {
-  granter g = {.unit = unit, .iv = iv, .most = most, .sharers = IR_NEW_ARRAY(a, int, num + 1)};
+                            const plan_joined *j) {
+  granter g = {.joined = j, .most = most, .sharers = IR_NEW_ARRAY(a, int, j->num + 1)};
   g.l = copy_lives(a, l);
   for (size_t i = 0; i < l->buffers.num; i++)
-    g.sharers[unit[i]]++;
+    g.sharers[j->of[i]]++;
   g.bytes = IR_NEW_ARRAY(a, int64_t, l->f->kernels.num + 1);
-  for (size_t i = 0; i < num; i++)
-    add_life(&g, iv[i].lower, iv[i].upper, iv[i].size);
+  for (size_t i = 0; i < j->num; i++)
+    add_life(&g, j->at[i].lower, j->at[i].upper, j->at[i].size);
   for (size_t i = 0; i < w->num; i++)
     if (w->at[i].func == l->f)
       grant(&g, &w->at[i]);

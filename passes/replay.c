@@ -162,21 +162,6 @@ replay_outcome replay_try(replay *r, const unsigned char *drop) {
   return out;
 }
 
-// Lives that take over each other's memory are one interval.
-static size_t make_intervals(ir_arena *a, const sched_lives *l, plan_interval *iv) {
-  int *unit = IR_NEW_ARRAY(a, int, l->at.num + 1);
-  size_t num = 0;
-  for (size_t i = 0; i < l->at.num; i++) {
-    const sched_life *x = &l->at.at[i];
-    unit[i] = x->reuses < 0 ? (int)num : unit[x->reuses];
-    if (x->reuses < 0)
-      iv[num++] = (plan_interval){.lower = x->first, .size = plan_align(x->bytes)};
-    if (x->last + 1 > iv[unit[i]].upper)
-      iv[unit[i]].upper = x->last + 1;
-  }
-  return num;
-}
-
 // Searches come to the same steps again and again, and packing is dear where the bound is out of reach:
 // what was packed before is remembered.
 struct replay_packed {
@@ -204,11 +189,10 @@ static int64_t pack(replay *r, plan_interval *iv, size_t num) {
 
 int64_t replay_arena_bytes(replay *r, const replay_steps *steps) {
   ir_arena *a = ir_arena_new();
-  sched_lives l = sched_find_lives(r->s, a, steps->at, steps->num);
-  plan_interval *iv = IR_NEW_ARRAY(a, plan_interval, l.at.num + 1);
-  size_t num = make_intervals(a, &l, iv);
-  const replay_packed *known = find_packed(r, iv, num);
-  int64_t bytes = known ? known->bytes : pack(r, iv, num);
+  plan_live l = plan_live_steps(a, r->s, steps->at, steps->num);
+  plan_joined j = plan_join_reused(a, &l);
+  const replay_packed *known = find_packed(r, j.at, j.num);
+  int64_t bytes = known ? known->bytes : pack(r, j.at, j.num);
   ir_arena_free(a);
   return bytes;
 }

@@ -80,9 +80,7 @@ static void clone_kernel(applier *x, const ir_kernel *k, int times) {
   *c = (ir_kernel){.family = k->family, .workspace = k->workspace, .clone_of = k};
   c->name = times == 1 ? ir_format(keep, "%s.again", k->name)
                        : ir_format(keep, "%s.again.%d", k->name, times);
-  for (size_t i = 0; i < k->nodes.num; i++) // none of an earlier time: they are its own
-    x->current[k->nodes.at[i]->id] = NULL;
-  for (size_t i = 0; i < k->nodes.num; i++)
+  for (size_t i = 0; i < k->nodes.num; i++) // operands first: a member's own ones are of this time
     clone_member(x, c, k->nodes.at[i]);
   c->anchor = x->current[k->anchor->id];
   IR_PUSH(x->arena, x->out, c);

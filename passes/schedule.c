@@ -273,6 +273,13 @@ static void reuse_operands(liver *v) {
   }
 }
 
+int *sched_order_as_it_is(const sched *s, ir_arena *a) {
+  int *steps = IR_NEW_ARRAY(a, int, s->num_kernels + 1);
+  for (int k = 0; k < s->num_kernels; k++)
+    steps[k] = k;
+  return steps;
+}
+
 sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num) {
   liver v = {.s = s, .arena = a, .steps = steps, .num = num};
   size_t values = (size_t)s->num_values + 1;
@@ -310,4 +317,11 @@ int64_t sched_live_bytes(const sched_lives *l, size_t num, int64_t *live) {
     most = at > most ? at : most;
   }
   return most;
+}
+
+size_t sched_find_peak(const int64_t *live, int64_t most) {
+  size_t t = 0;
+  while (live[t] != most)
+    t++;
+  return t;
 }

@@ -80,7 +80,11 @@ typedef struct sched_lives {
 // Steps are kernel indices. Each operand must have been made by an earlier step: the last such
 // step is the one that is read. Results and states take what a kernel makes the first time.
 sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num);
+// The steps of each kernel once, in the order that stands; allocated in `a`.
+int *sched_order_as_it_is(const sched *s, ir_arena *a);
 // Bytes that are live at each step: `live` has `num` elements. Returns the most.
 int64_t sched_live_bytes(const sched_lives *l, size_t num, int64_t *live);
+// The first step at which `most`, the most of all steps, are live.
+size_t sched_find_peak(const int64_t *live, int64_t most);
 
 #endif

@@ -108,6 +108,27 @@ function openCanvas(canvas) {
   return { g, width, height, ink: colour("ink"), soft: colour("soft"), grid: colour("grid"), plot: colour("plot"), accent: colour("accent") };
 }
 
+// Where a pointer is in the canvas, in the same pixels.
+function pointIn(canvas, e) {
+  const r = canvas.getBoundingClientRect();
+  return { x: e.clientX - r.left - canvas.clientLeft, y: e.clientY - r.top - canvas.clientTop };
+}
+
+function line(g, x0, y0, x1, y1) {
+  g.beginPath();
+  g.moveTo(x0, y0);
+  g.lineTo(x1, y1);
+  g.stroke();
+}
+
+// A grid's colours, for numbers left of an axis.
+function beginGrid(c) {
+  c.g.strokeStyle = c.grid;
+  c.g.fillStyle = c.soft;
+  c.g.textAlign = "right";
+  c.g.textBaseline = "middle";
+}
+
 function placeTip(tip, canvas, x, y, lines) {
   tip.replaceChildren(el("b", null, lines[0]), ...lines.slice(1).map((t) => el("div", null, t)));
   tip.hidden = false;

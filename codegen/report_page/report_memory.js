@@ -88,16 +88,10 @@ class MemoryMap {
 
   drawGrid(c) {
     const { g } = c, box = this.box;
-    g.strokeStyle = c.grid;
-    g.fillStyle = c.soft;
-    g.textAlign = "right";
-    g.textBaseline = "middle";
+    beginGrid(c);
     for (let i = 0; i <= 4; i++) {
       const at = this.low + ((this.high - this.low) * i) / 4, y = Math.round(this.y(at)) + 0.5;
-      g.beginPath();
-      g.moveTo(box.left, y);
-      g.lineTo(box.right, y);
-      g.stroke();
+      line(g, box.left, y, box.right, y);
       g.fillText(bytesText(at), box.left - 6, y);
     }
     g.fillText(bytesText(Math.max(...this.peakRange())), box.left - 6, box.curveTop + 5);
@@ -148,7 +142,7 @@ class MemoryMap {
     g.restore();
   }
 
-  // Bytes live at the kernels in view, between what the curve's panel shows lowest and highest.
+  // The bytes at the bottom of the curve's panel and at its top.
   peakRange() {
     return [this.low, this.f.base + Math.max(this.f.peak_bytes, 1)];
   }
@@ -187,10 +181,7 @@ class MemoryMap {
     const x = this.x(k + 0.5), text = "peak " + bytesText(this.f.base + this.f.peak_bytes) + " at kernel " + groupDigits(k);
     g.strokeStyle = c.ink;
     g.setLineDash([4, 3]);
-    g.beginPath();
-    g.moveTo(x, this.box.curveTop - 4);
-    g.lineTo(x, this.box.bottom);
-    g.stroke();
+    line(g, x, this.box.curveTop - 4, x, this.box.bottom);
     g.setLineDash([]);
     g.fillStyle = c.ink;
     g.textBaseline = "alphabetic";
@@ -222,15 +213,11 @@ class MemoryMap {
   }
 
   // --- hands ---------------------------------------------------------------------------------------
-  place(e) {
-    const r = this.canvas.getBoundingClientRect();
-    return { x: e.clientX - r.left - this.canvas.clientLeft, y: e.clientY - r.top - this.canvas.clientTop };
-  }
-
   down(e) {
-    this.pointers.set(e.pointerId, this.place(e));
+    const p = pointIn(this.canvas, e);
+    this.pointers.set(e.pointerId, p);
     this.moved = false;
-    this.start = { from: this.from, to: this.to, x: this.place(e).x };
+    this.start = { from: this.from, to: this.to, x: p.x };
     if (this.pointers.size === 2) this.spread = this.fingers();
   }
 
@@ -240,7 +227,7 @@ class MemoryMap {
   }
 
   move(e) {
-    const p = this.place(e);
+    const p = pointIn(this.canvas, e);
     if (!this.pointers.has(e.pointerId)) return this.hover(p);
     this.pointers.set(e.pointerId, p);
     if (this.pointers.size === 2) {
@@ -257,7 +244,7 @@ class MemoryMap {
   }
 
   up(e) {
-    const p = this.place(e);
+    const p = pointIn(this.canvas, e);
     this.pointers.delete(e.pointerId);
     if (this.moved || this.pointers.size) return;
     const b = this.find(p.x, p.y);
@@ -277,7 +264,7 @@ class MemoryMap {
   wheel(e) {
     if (!e.ctrlKey && !e.metaKey && !e.shiftKey) return;
     e.preventDefault();
-    this.zoom(Math.exp((e.deltaY || e.deltaX) * 0.002), this.kernelAt(this.place(e).x));
+    this.zoom(Math.exp((e.deltaY || e.deltaX) * 0.002), this.kernelAt(pointIn(this.canvas, e).x));
   }
 
   key(e) {

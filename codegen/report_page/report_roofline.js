@@ -53,8 +53,14 @@ class Roofline {
 
   drawGrid(c) {
     const { g } = c, box = this.box;
-    g.strokeStyle = c.grid;
-    g.fillStyle = c.soft;
+    beginGrid(c);
+    for (let e = Math.ceil(this.bottom); e <= this.top; e++) {
+      const y = Math.round(this.y(10 ** e)) + 0.5;
+      line(g, box.left, y, box.right, y);
+      g.fillText(flopsText(10 ** (e + 9)), box.left - 6, y);
+    }
+    g.textAlign = "left";
+    g.fillText("FLOP/s", 6, box.top - 4);
     g.textAlign = "center";
     g.textBaseline = "top";
     for (let e = this.low; e <= this.high; e++) {
@@ -63,15 +69,6 @@ class Roofline {
       g.fillText(e < -2 || e > 4 ? "10^" + e : String(+(10 ** e).toPrecision(1)), x, box.bottom + 4);
     }
     g.fillText("FLOPs per byte", (box.left + box.right) / 2, box.bottom + 18);
-    g.textAlign = "right";
-    g.textBaseline = "middle";
-    for (let e = Math.ceil(this.bottom); e <= this.top; e++) {
-      const y = Math.round(this.y(10 ** e)) + 0.5;
-      line(g, box.left, y, box.right, y);
-      g.fillText(flopsText(10 ** (e + 9)), box.left - 6, y);
-    }
-    g.textAlign = "left";
-    g.fillText("FLOP/s", 6, box.top - 4);
   }
 
   drawRoof(c) {
@@ -111,20 +108,20 @@ class Roofline {
 
   // The smallest circle that the point is in: larger ones lie around it.
   find(e) {
-    const r = this.canvas.getBoundingClientRect(), px = e.clientX - r.left, py = e.clientY - r.top;
+    const { x, y } = pointIn(this.canvas, e);
     let best = null;
     for (const k of this.f.kernels) {
       if (!k.flops || !k.bytes) continue;
-      const d = Math.hypot(this.x(k.intensity) - px, this.y(this.roof(k.intensity)) - py);
+      const d = Math.hypot(this.x(k.intensity) - x, this.y(this.roof(k.intensity)) - y);
       if (d <= this.radius(k) + 3 && (!best || k.time < best.time)) best = k;
     }
-    return { k: best, px, py };
+    return { k: best, x, y };
   }
 
   hover(e) {
-    const { k, px, py } = this.find(e);
+    const { k, x, y } = this.find(e);
     if (!k) return void (this.tip.hidden = true);
-    placeTip(this.tip, this.canvas, px, py, [k.name, k.family + ", " + k.intensity.toPrecision(3) + " FLOPs per byte", "at least " + secondsText(k.time) + ", " + percentText(k.time, this.total)]);
+    placeTip(this.tip, this.canvas, x, y, [k.name, k.family + ", " + k.intensity.toPrecision(3) + " FLOPs per byte", "at least " + secondsText(k.time) + ", " + percentText(k.time, this.total)]);
   }
 
   click(e) {
@@ -135,13 +132,6 @@ class Roofline {
   memoryBound() {
     return this.f.kernels.reduce((sum, k) => sum + (k.intensity < this.balance ? k.time : 0), 0);
   }
-}
-
-function line(g, x0, y0, x1, y1) {
-  g.beginPath();
-  g.moveTo(x0, y0);
-  g.lineTo(x1, y1);
-  g.stroke();
 }
 
 const FAMILY_COLOURS = { loop: "temporary", matmul: "parameter", attention: "activation", copy: "state", scatter: "staging" };

@@ -19,6 +19,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "bench", "torch"))
 
+import rows  # noqa: E402
 from trainers import Trainer  # noqa: E402  (beside run.py)
 
 RESULT = os.path.join(ROOT, "tests", "bench", "results", "budgets.json")
@@ -81,21 +82,16 @@ def main():
     p.add_argument("--data", default=os.path.join(ROOT, "..", "shared", "data"))
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--repeat", type=int, default=3)
-    p.add_argument("--only", default=",".join(NETWORKS))
+    rows.add_only(p, NETWORKS)
     o = p.parse_args()
     o.mltc, o.data = os.path.abspath(o.mltc), os.path.abspath(o.data)
-    rows = []
-    if os.path.exists(RESULT):
-        with open(RESULT, encoding="utf-8") as f:
-            rows = json.load(f)["rows"]
-    for name in o.only.split(","):
+    names = rows.chosen(p, o, NETWORKS)
+    known = rows.load(RESULT).get("rows", [])
+    for name in names:
         with tempfile.TemporaryDirectory() as folder:
             new = list(measure(o, name, folder))
-        rows = [r for r in rows if r["network"] != name] + new
-    result = {"schema": "mltc-bench-budgets", "version": 1, "threads": o.threads}
-    lines = ",\n  ".join(json.dumps(r) for r in rows)
-    with open(RESULT, "w", encoding="utf-8") as f:
-        f.write(json.dumps(result)[:-1] + ', "rows": [\n  ' + lines + "]}\n")
+        known = [r for r in known if r["network"] != name] + new
+    rows.save(RESULT, {"schema": "mltc-bench-budgets", "version": 1, "threads": o.threads}, known)
 
 
 if __name__ == "__main__":

@@ -312,6 +312,16 @@ static inline bool same_file(const char *a, const char *b) {
   return same;
 }
 
+// Lines of a file that hold `with`.
+static inline int count_lines(const char *path, const char *with) {
+  char *text = slurp(path, NULL);
+  int num = 0;
+  for (char *line = text ? strtok(text, "\n") : NULL; line; line = strtok(NULL, "\n"))
+    num += strstr(line, with) != NULL;
+  free(text);
+  return num;
+}
+
 // Runs, and checks the exit code and that the output holds `words` (separated by |).
 static inline void toy_expect(const mlrt_program *p, const char *args, int code,
                               const char *words) {

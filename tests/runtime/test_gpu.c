@@ -6,15 +6,6 @@
 
 static mlrt_program cpu, gpu, wide;
 
-static int count(const char *path, const char *with) {
-  char *text = slurp(path, NULL);
-  int num = 0;
-  for (char *line = text ? strtok(text, "\n") : NULL; line; line = strtok(NULL, "\n"))
-    num += strstr(line, with) != NULL;
-  free(text);
-  return num;
-}
-
 static void expect_same(const char *what, const char *a, const char *b) {
   CHECK(same_file(a, b), "%s: '%s' and '%s' differ", what, a, b);
 }
@@ -181,20 +172,21 @@ static void test_calls(void) {
   toy_expect(&gpu, "--quiet --no-save", 0, "");
   char arena[32];
   snprintf(arena, sizeof arena, "  %d bytes", TOY_ARENA);
-  CHECK(count("trace", "cuMemAlloc") == 1 && count("trace", arena) >= 1, "one arena");
-  CHECK(count("trace", "cuMemHostAlloc") == 1, "one block of pinned memory");
-  CHECK(count("trace", "cuGraphInstantiate") == 5, "init, and step and eval for two slots: %d",
-        count("trace", "cuGraphInstantiate"));
-  CHECK(count("trace", "cuGraphLaunch") == 1 + 40 + 4 * 4, "runs: %d", // 3 batches, and its rest
-        count("trace", "cuGraphLaunch"));
-  CHECK(count("trace", "cuLaunchKernel") == 1 + 2 * 4 + 2 * 1, "captured launches: %d",
-        count("trace", "cuLaunchKernel"));
-  CHECK(count("trace", "cuStreamSynchronize") < 20, "no step waits for the stream: %d",
-        count("trace", "cuStreamSynchronize"));
-  CHECK(count("trace", "image sm_90a") == 2, "the device's own images");
+  CHECK(count_lines("trace", "cuMemAlloc") == 1 && count_lines("trace", arena) >= 1, "one arena");
+  CHECK(count_lines("trace", "cuMemHostAlloc") == 1, "one block of pinned memory");
+  CHECK(count_lines("trace", "cuGraphInstantiate") == 5,
+        "init, and step and eval for two slots: %d", count_lines("trace", "cuGraphInstantiate"));
+  CHECK(count_lines("trace", "cuGraphLaunch") == 1 + 40 + 4 * 4,
+        "runs: %d", // 3 batches, and its rest
+        count_lines("trace", "cuGraphLaunch"));
+  CHECK(count_lines("trace", "cuLaunchKernel") == 1 + 2 * 4 + 2 * 1, "captured launches: %d",
+        count_lines("trace", "cuLaunchKernel"));
+  CHECK(count_lines("trace", "cuStreamSynchronize") < 20, "no step waits for the stream: %d",
+        count_lines("trace", "cuStreamSynchronize"));
+  CHECK(count_lines("trace", "image sm_90a") == 2, "the device's own images");
   toy_expect(&gpu, "--quiet --no-save --no-cuda-graph", 0, "");
-  CHECK(count("trace", "cuGraph") == 0, "no graphs");
-  CHECK(count("trace", "cuLaunchKernel") == 1 + 40 * 4 + 16, "launches");
+  CHECK(count_lines("trace", "cuGraph") == 0, "no graphs");
+  CHECK(count_lines("trace", "cuLaunchKernel") == 1 + 40 * 4 + 16, "launches");
   unsetenv("MLTC_STANDIN_TRACE");
 }
 
@@ -229,10 +221,11 @@ static void test_kernel_times(void) {
     snprintf(args, sizeof args, "--quiet --save=t.st --kernel-times=t.json %s", ways[i % 2]);
     toy_expect(&gpu, args, 0, "");
     expect_same("with times", "cpu.st", "t.st");
-    CHECK(count("t.json", "{\"name\":\"step\",\"runs\":38,") == 1, "runs of step are counted");
-    CHECK(count("t.json", "\"launches\":38,") == 4, "each kernel of a step: %d",
-          count("t.json", "\"launches\":38,"));
-    CHECK(count("t.json", "\"min_us\":2.000") >= 4, "times of kernels");
+    CHECK(count_lines("t.json", "{\"name\":\"step\",\"runs\":38,") == 1,
+          "runs of step are counted");
+    CHECK(count_lines("t.json", "\"launches\":38,") == 4, "each kernel of a step: %d",
+          count_lines("t.json", "\"launches\":38,"));
+    CHECK(count_lines("t.json", "\"min_us\":2.000") >= 4, "times of kernels");
   }
   with_seed(0);
   toy_expect(&gpu, "--quiet --no-save --kernel-times=none/t.json", 1,

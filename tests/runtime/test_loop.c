@@ -8,15 +8,6 @@
 
 static mlrt_program program;
 
-static int count_lines(const char *path, const char *with) {
-  char *text = slurp(path, NULL);
-  int num = 0;
-  for (char *line = text ? strtok(text, "\n") : NULL; line; line = strtok(NULL, "\n"))
-    num += strstr(line, with) != NULL;
-  free(text);
-  return num;
-}
-
 static void test_reference(void) {
   toy_expect(&program, "--save=ref.st --metrics=ref.jsonl --no-times --threads=1", 0,
              "memory: |allocated once|step 40/40|test after step 40:|(21 samples)|done: 40 steps");

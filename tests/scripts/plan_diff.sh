@@ -39,6 +39,20 @@ differ keep gan
 sed '0,/"offset":[0-9]*,/s//"offset":12345,/' keep.json >elsewhere.json
 differ keep elsewhere
 grep -qx '  1 buffers of one size have another place, life or share' out.txt || fail "a place is not seen"
+python3 - <<'PYTHON'
+import json
+p = json.load(open("keep.json"))
+k = p["functions"][0]["kernels"]
+k[0], k[1] = k[1], k[0]
+json.dump(p, open("swapped.json", "w"))
+p["functions"][0]["kernels"] = [k[1], k[0], *k[2:]]
+p["model"] = "another"
+json.dump(p, open("renamed.json", "w"))
+PYTHON
+differ keep swapped
+grep -qx '  kernels run in another order' out.txt || fail "an order is not seen"
+differ keep renamed
+grep -qx 'gpt: keep.json -> another: renamed.json' out.txt || fail "another model is not named: $(head -1 out.txt)"
 
 # --- trouble
 trouble() { # PATTERN ARGUMENT...

@@ -8,6 +8,7 @@ for name in digits_mlp char_gpt gan dlrm resnet20; do
   "$mltc" "$root/examples/$name.graph" --emit=plan.json -o $name.json
 done
 "$mltc" "$root/tests/lit/plan/mlp.ir" --emit=plan.json -o mlp.json # has a copy
+"$mltc" "$root/examples/char_gpt.graph" --checkpoint=sqrt --emit=plan.json -o sqrt.json # runs kernels again
 "$mltc" "$root/examples/resnet20.graph" --memory-budget=40MB --allow=accumulate --emit=plan.json -o divided.json \
   2>/dev/null # has micro-batches
 python3 "$root/tests/scripts/lib/plan_schema.py" "$root/docs/memory.md" ./*.json || fail "plan.json is not as documented"
@@ -21,4 +22,7 @@ broken() { # WHAT SED-EXPRESSION
 broken "a field that is not documented" '0,/"bound":/s//"bond":1,\n"bound":/'
 broken "a number as text" '0,/"bound":\([0-9]*\)/s//"bound":"\1"/'
 broken "another share" '0,/"share":"moment"/s//"share":"momentum"/'
+broken "another peak" '0,/"peak_kernel":\([0-9]*\)/s//"peak_kernel":1\1/'
+broken "memory taken over from nobody" '0,/"in_place_of":"/s//"in_place_of":"x/'
+broken "kernels that run again, where none do" '0,/"recomputed":{ *$/!b;n;s/"kernels":0/"kernels":1/'
 broken "a buffer that is nowhere" '0,/"@linear.w"/s//"@linear.v"/'

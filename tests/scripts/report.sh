@@ -73,6 +73,13 @@ seen.tip = byId("tip").hidden ? "" : byId("tip").textContent;
 byId("memory").dispatchEvent(new PointerEvent("pointerdown", at));
 byId("memory").dispatchEvent(new PointerEvent("pointerup", at));
 seen.tapped = byId("detail").querySelector("h3").textContent;
+const circle = functionAt(1).kernels.filter((k) => k.flops && k.bytes).reduce((least, k) => (k.time < least.time ? k : least));
+const roof = byId("roofline").getBoundingClientRect();
+const summit = { clientX: roof.left + 1 + roofline.x(circle.intensity), clientY: roof.top + 1 + roofline.y(roofline.roof(circle.intensity)) };
+byId("roofline").dispatchEvent(new PointerEvent("pointermove", summit));
+seen.rooftip = byId("rooftip").hidden ? "" : byId("rooftip").querySelector("b").textContent === circle.name;
+byId("roofline").dispatchEvent(new MouseEvent("click", summit));
+seen.circle = byId("detail").querySelector("h3").textContent === "kernel " + groupDigits(circle.index) + ": " + circle.name;
 byId("find").value = "softmax-like nonsense";
 byId("find").dispatchEvent(new Event("input"));
 seen.found = byId("kernels").children.length;
@@ -88,6 +95,8 @@ for width in 1300 390; do
   look $width "hands.html#function=step" --screenshot="$scratch/page.png"
   has 'data-tip="layer.1.linear.matmul1.50 MiB'
   has 'data-tapped="layer.1.linear.matmul"'
+  has 'data-rooftip="true"'
+  has 'data-circle="true"'
   has 'data-found="0"'
   has 'data-wide="0"'
   has 'data-small="0"'

@@ -137,6 +137,12 @@ static void state_id(broken *b) {
 static void module_name(broken *b) {
   b->m->name = "m/n";
 }
+static void budget(broken *b) {
+  ir_set_config(b->m, (ir_setting){"memory_budget", IR_SET_STR, 0, "64MiB"});
+}
+static void micro_batches(broken *b) {
+  ir_set_config(b->m, (ir_setting){"micro_batches", IR_SET_NUM, 1 << 21, NULL});
+}
 static void kernel_none(broken *b) {
   ir_kernel *k = IR_NEW(b->m->arena, ir_kernel);
   k->name = "k";
@@ -252,6 +258,8 @@ static const change changes[] = {
     {plain, state_type, "state 'n': i64[0] has an empty axis"},
     {plain, state_id, "state 'n' has the id 7 at place 1"},
     {plain, module_name, "module 'm/n' is not a name"},
+    {plain, budget, "config memory_budget must be a whole number of bytes, above 0"},
+    {plain, micro_batches, "config micro_batches must be a whole number from 1 to 1048576"},
     {plain, kernel_none, "the node is in a kernel, the function has none"},
     {fused, member_foreign, "kernel 'one' has a member that is not in the function"},
     {fused, member_field, "%a is listed in kernel 'one' and belongs to two"},

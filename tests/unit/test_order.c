@@ -6,18 +6,12 @@
 #include "passes/pass.h"
 #include "passes/plan.h"
 #include "tests/support_check.h"
+#include "tests/unit/support_passes.h"
 
 // Kernels are given by the text; pass_fuse only finds their outputs.
 static ir_module *ordered(ir_arena *a, const char *text, bool *changed) {
-  ir_source *src = IR_NEW(a, ir_source);
-  *src = (ir_source){.path = "test.ir", .text = text, .len = strlen(text)};
   ir_diags *d = diag_new(a);
-  ir_module *m = ir_parse(a, src, d);
-  if (!m) {
-    diag_print(d, stdout, false);
-    printf("the text above does not parse\n");
-    exit(1);
-  }
+  ir_module *m = test_parse(a, text);
   pass_fuse(m, d);
   *changed = pass_order(m, d);
   ir_buf faults = ir_buf_new(a);

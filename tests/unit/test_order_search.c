@@ -7,23 +7,16 @@
 #include <string.h>
 #include <time.h>
 
+#include "passes/order_parts.h"
 #include "passes/pass.h"
-#include "passes/schedule.h"
 #include "tests/support_check.h"
+#include "tests/unit/support_passes.h"
 
 enum { FUNCTIONS = 300, MOST_KERNELS = 8, LAYERS = 4000 };
 
 static ir_module *parse(ir_arena *a, const char *text) {
-  ir_source *src = IR_NEW(a, ir_source);
-  *src = (ir_source){.path = "test.ir", .text = text, .len = strlen(text)};
-  ir_diags *d = diag_new(a);
-  ir_module *m = ir_parse(a, src, d);
-  if (!m) {
-    diag_print(d, stdout, false);
-    printf("%s\nthe text above does not parse\n", text);
-    exit(1);
-  }
-  pass_fuse(m, d);
+  ir_module *m = test_parse(a, text);
+  pass_fuse(m, diag_new(a));
   return m;
 }
 
@@ -219,6 +212,31 @@ static void test_functions(void) {
   CHECK(t.better * 4 >= FUNCTIONS, "only %d functions leave anything to gain", t.better);
 }
 
+// --- single kernels ------------------------------------------------------------------------------
+// b, which takes 64 times what it is made from, waits while c comes and goes: it moves behind it.
+static void test_moves(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = parse(a, "mltc-ir 1\nmodule t\nfunc step {\n%x = input : f32[1,64]\n"
+                          "%y = input : f32[64,64]\n"
+                          "kernel s loop {\n %s = exp %x : f32[1,64]\n}\n"
+                          "kernel b loop {\n %sb = broadcast %s : f32[64,64]\n"
+                          " %b = exp %sb : f32[64,64]\n}\n"
+                          "kernel c loop {\n %c = exp %y : f32[64,64]\n}\n"
+                          "kernel e loop {\n %e = sum %c {axes=[0]} : f32[1,64]\n}\n"
+                          "kernel d loop {\n %eb = broadcast %e : f32[64,64]\n"
+                          " %d = mul %b, %eb : f32[64,64]\n}\nresult output d = %d\n}\n");
+  order_graph *g = order_graph_new(a, sched_new(a, m->funcs.at[0]));
+  int *steps = sched_order_as_it_is(g->s, a);
+  int64_t large = 64 * 64 * 4, peak = order_peak(g, steps, NULL);
+  int64_t moved = order_move_kernels(g, steps, peak);
+  CHECK(peak >= 2 * large && moved < 2 * large, "%lld bytes, with kernels moved %lld",
+        (long long)peak, (long long)moved);
+  CHECK(order_peak(g, steps, NULL) == moved, "the order does not have its peak");
+  CHECK(steps[0] != 1 && steps[4] == 4, "kernel b comes before s, or d before its operands");
+  order_graph_free(g);
+  ir_arena_free(a);
+}
+
 // --- a deep network ------------------------------------------------------------------------------
 // y = x + relu(x w), and back: five kernels a layer, updates in a second pass over all of them.
 static const char *deep_text(ir_arena *a, int layers) {
@@ -295,6 +313,7 @@ enum { PATIENCE = 1 };
 
 int main(void) {
   test_functions();
+  test_moves();
   test_deep(LAYERS / 8, 10.0 * PATIENCE);
   test_deep(LAYERS, 10.0 * PATIENCE);
   printf("order search: %d failures\n", failures);

@@ -1,5 +1,5 @@
 // test_plan.c: plan_build places everything where plan_check, which runs the functions on paper,
-// finds it; plan_check sees broken plans; in-place reuse happens where it may and only there; the
+// finds it; in-place reuse happens where it may and only there; the
 // printed forms say the same as the plan. Random networks go through the whole pipeline.
 #include <json-c/json.h>
 #include <limits.h>
@@ -10,18 +10,11 @@
 #include "passes/pass.h"
 #include "passes/plan.h"
 #include "tests/support_check.h"
+#include "tests/unit/support_passes.h"
 
 static ir_module *parse(ir_arena *a, const char *body) {
-  ir_source *src = IR_NEW(a, ir_source);
-  const char *text = ir_format(a, "mltc-ir 1\nmodule t\n\n%s", body);
-  *src = (ir_source){.path = "test.ir", .text = text, .len = strlen(text)};
   ir_diags *d = diag_new(a);
-  ir_module *m = ir_parse(a, src, d);
-  if (!m) {
-    diag_print(d, stdout, false);
-    printf("the text above does not parse\n");
-    exit(1);
-  }
+  ir_module *m = test_parse(a, ir_format(a, "mltc-ir 1\nmodule t\n\n%s", body));
   pass_fuse(m, d);
   pass_order(m, d);
   return m;
@@ -204,90 +197,6 @@ static void test_workspace(void) {
   ir_arena_free(a);
 }
 
-// --- plan_check sees what is wrong ---------------------------------------------------------------
-typedef void (*damage)(plan *p, ir_module *m);
-
-static void move_node(plan *p, ir_module *m, const char *name, int64_t to) {
-  const ir_func *f = m->funcs.at[0];
-  for (size_t i = 0; i < f->nodes.num; i++)
-    if (strcmp(f->nodes.at[i]->name, name) == 0)
-      p->node_offset[0][f->nodes.at[i]->id] = to;
-  find_buffer(p, name)->offset = to;
-}
-
-static void onto_live(plan *p, ir_module *m) {
-  move_node(p, m, "c", offset_of(p, "b"));
-}
-static void halfway(plan *p, ir_module *m) {
-  move_node(p, m, "c", offset_of(p, "b") + 64);
-}
-static void outside(plan *p, ir_module *m) {
-  move_node(p, m, "c", p->arena_bytes);
-}
-static void onto_input(plan *p, ir_module *m) {
-  move_node(p, m, "c", offset_of(p, "x[0]"));
-}
-static void unaligned(plan *p, ir_module *m) {
-  (void)m;
-  find_buffer(p, "c")->offset += 4;
-}
-static void wrong_order(plan *p, ir_module *m) {
-  (void)p;
-  ir_kernel **k = m->funcs.at[0]->kernels.at, *t = k[0];
-  k[0] = k[1];
-  k[1] = t;
-}
-static void short_life(plan *p, ir_module *m) {
-  (void)m;
-  find_buffer(p, "c")->offset = find_buffer(p, "b")->offset;
-}
-static void lost_node(plan *p, ir_module *m) {
-  p->node_offset[0][m->funcs.at[0]->kernels.at[2]->nodes.at[0]->id] = -1;
-}
-static void wrong_total(plan *p, ir_module *m) {
-  (void)m;
-  p->arena_bytes += 64;
-}
-
-static void test_damage(void) {
-  static const struct {
-    const char *what;
-    damage f;
-  } all[] = {{"c over b, which is live", onto_live},
-             {"c over half of b", halfway},
-             {"c outside the arena", outside},
-             {"c over the batch", onto_input},
-             {"c unaligned", unaligned},
-             {"kernels out of order", wrong_order},
-             {"c reported over b", short_life},
-             {"c without a place", lost_node},
-             {"parts that do not add up", wrong_total}};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-    ir_arena *a = ir_arena_new();
-    ir_module *m = parse(a, chain);
-    plan *p = checked_plan(a, m, "before damage");
-    all[i].f(p, m);
-    ir_buf faults = ir_buf_new(a);
-    CHECK(plan_check(p, m, &faults) > 0, "goes unseen: %s", all[i].what);
-    ir_arena_free(a);
-  }
-}
-
-static void test_lost_copy(void) {
-  ir_arena *a = ir_arena_new();
-  ir_module *m = parse(a, "state w : f32[2,2] role=param\nfunc step {\n%w = read @w : f32[2,2]\n"
-                          "%t = transpose %w {perm=[1,0]} : f32[2,2]\n"
-                          "kernel u loop {\n %w.new = neg %t : f32[2,2]\n}\n"
-                          "write @w, %w.new\n}\n");
-  plan *p = checked_plan(a, m, "copy");
-  CHECK(p->copies.num == 1 && p->copies.at[0].bytes == 16 && p->copies.at[0].to == 0,
-        "one copy of 16 bytes to @w");
-  p->copies.num = 0;
-  ir_buf faults = ir_buf_new(a);
-  CHECK(plan_check(p, m, &faults) > 0, "a lost copy goes unseen");
-  ir_arena_free(a);
-}
-
 // --- printed forms -------------------------------------------------------------------------------
 static int64_t json_int(json_object *o, const char *key) {
   json_object *v;
@@ -323,7 +232,7 @@ static void test_json(void) {
   ir_arena_free(a);
 }
 
-static void test_print(void) {
+static void test_table(void) {
   ir_arena *a = ir_arena_new();
   ir_module *m = parse(a, chain);
   ir_buf text = ir_buf_new(a);
@@ -338,7 +247,7 @@ static void test_print(void) {
 // --- random networks -----------------------------------------------------------------------------
 // Interval ends
 // as the plan reports them, against what kernels really read.
-static void test_random(uint64_t seed, int nodes, double *worst) {
+static void test_network(uint64_t seed, int nodes, double *worst) {
   ir_arena *a = ir_arena_new();
   ir_module *m = ir_random_module(a, (ir_random_options){.seed = seed,
                                                          .num_nodes = nodes,
@@ -371,13 +280,11 @@ int main(void) {
   test_over();
   test_inputs_are_shared();
   test_workspace();
-  test_damage();
-  test_lost_copy();
   test_json();
-  test_print();
+  test_table();
   double worst = 1;
   for (uint64_t seed = 1; seed <= 150; seed++)
-    test_random(seed, 10 + (int)seed, &worst);
+    test_network(seed, 10 + (int)seed, &worst);
   printf("random networks: worst arena / bound = %.4f; %d failures\n", worst, failures);
   return failures != 0;
 }

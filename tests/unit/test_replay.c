@@ -150,6 +150,27 @@ static void check_counts(void) {
   ir_arena_free(a);
 }
 
+// What is always dropped goes again when it was made on the way: less memory, more time.
+static void check_depths(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = deep(a, "return tanh(linear(x, d))");
+  CHECK(pass_run_pipeline(m, diag_new(a), NULL), "the passes report errors");
+  replay *r = replay_new(a, sched_new(a, ir_find_func(m, "step")));
+  unsigned char *drop = IR_NEW_ARRAY(a, unsigned char, r->s->num_values + 1);
+  replay_outcome keep = replay_try(r, drop), depth[CHECKPOINT_NUM_DEPTHS];
+  for (int i = 0; i < CHECKPOINT_NUM_DEPTHS; i++) {
+    checkpoint_parts(r, 2, true, (checkpoint_depth)i, drop);
+    depth[i] = replay_try(r, drop);
+  }
+  const replay_outcome *once = &depth[CHECKPOINT_ONCE], *always = &depth[CHECKPOINT_ALWAYS];
+  CHECK(once->live_bytes < keep.live_bytes && always->live_bytes < once->live_bytes,
+        "%lld bytes live; dropped once %lld, always %lld", (long long)keep.live_bytes,
+        (long long)once->live_bytes, (long long)always->live_bytes);
+  CHECK(always->num_again > once->num_again && always->seconds > once->seconds,
+        "%d kernels run again, and %d where all goes again", once->num_again, always->num_again);
+  ir_arena_free(a);
+}
+
 // Its own kernels only, and in its place: another member, or an operand of another place, is a fault.
 static void check_clones_are_verified(void) {
   ir_arena *a = ir_arena_new();
@@ -179,6 +200,7 @@ int main(void) {
   check_networks();
   check_random();
   check_counts();
+  check_depths();
   check_clones_are_verified();
-  return test_report("test_replay");
+  return support_finish("test_replay");
 }

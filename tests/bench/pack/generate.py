@@ -161,8 +161,13 @@ def one_step(options, layers, seed):
 def generate(shape, count, seed):
     """At least `count` buffers, by whole layers: [(lower, upper, size)]."""
     options = SHAPES[shape]
-    per_layer = len(one_step(options, 64, seed)) / 64
-    return one_step(options, -(-count // int(per_layer)), seed)
+    per_layer = len(one_step(options, 64, seed)) // 64
+    layers = -(-count // per_layer)
+    buffers = one_step(options, layers, seed)
+    while len(buffers) < count:  # layers differ, and so do those behind the first 64
+        layers += 1
+        buffers = one_step(options, layers, seed)
+    return buffers
 
 
 def write(buffers, out):

@@ -8,7 +8,6 @@ of the whole command. A public instance that is not there ($MLTC_SHARED, or ../s
 """
 
 import argparse
-import json
 import os
 import platform
 import sys
@@ -18,6 +17,10 @@ import generate
 import packing
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "bench"))
+
+import rows  # noqa: E402  (of all benches)
+
 RESULT = os.path.join(ROOT, "tests", "bench", "results", "pack.json")
 
 # name, capacity (0: the bound), highest ratio that is good enough
@@ -58,36 +61,22 @@ def generated_rows(o, folder):
                 yield row(f"{size}", f"{shape} {seed}", result, GENERATED_BAR, o.seconds)
 
 
-def load_rows():
-    try:
-        with open(RESULT, encoding="utf-8") as f:
-            return json.load(f)["rows"]
-    except FileNotFoundError:
-        return []
-
-
-def write_rows(rows):
-    head = {"schema": "mltc-bench-pack", "version": 1, "machine": platform.machine()}
-    lines = ",\n  ".join(json.dumps(r) for r in rows)
-    with open(RESULT, "w", encoding="utf-8") as f:
-        f.write(json.dumps(head)[:-1] + ', "rows": [\n  ' + lines + "]}\n")
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--pack", default=os.path.join(ROOT, "build", "bin", "mltc-pack"))
     p.add_argument("--seconds", type=float, default=5)
     p.add_argument("--quick", action="store_true", help="one seed of each shape")
     o = p.parse_args()
-    rows = []
+    known, measured = rows.load(RESULT).get("rows", []), []
     with tempfile.TemporaryDirectory() as folder:
-        for make in (public_rows(o, folder, load_rows()), generated_rows(o, folder)):
+        for make in (public_rows(o, folder, known), generated_rows(o, folder)):
             for r in make:
                 print(f"{r['kind']:>7} {r['name']:<16} {r['buffers']:>6} buffers, ratio {r['ratio']:.6f}, "
                       f"{r['cpu_s']:.2f} s{'' if r['met'] else '   MISSED'}", flush=True)
-                rows.append(r)
-    write_rows(rows)
-    return int(not all(r["met"] for r in rows))
+                measured.append(r)
+    head = {"schema": "mltc-bench-pack", "version": 1, "machine": platform.machine()}
+    rows.save(RESULT, head, measured)
+    return int(not all(r["met"] for r in measured))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,10 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+
+import rows  # noqa: E402  (of all benches)
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 PYTHON = os.environ.get("MLTC_TORCH_PYTHON", "python3")
 BAR = 0.6
@@ -76,27 +80,19 @@ def measure(name, options, peers):
 
 
 def known_rows(path):
-    try:
-        with open(path, encoding="utf-8") as f:
-            return {row["network"]: row for row in json.load(f)["rows"]}
-    except (OSError, ValueError, KeyError):
-        return {}
+    return {row["network"]: row for row in rows.load(path).get("rows", [])}
 
 
-def save(rows, path):
-    versions = sorted({p["torch"] for row in rows for p in row["peers"].values()})
-    rows = sorted(rows, key=lambda row: list(NETWORKS).index(row["network"]))
-    out = {"schema": "mltc-bench-torch-peak", "version": 1, "torch": versions, "rows": rows}
-    with open(path, "w", encoding="utf-8") as f:
-        json.dump(out, f, indent=1)
-        f.write("\n")
-    return rows
+def save(path, known):
+    versions = sorted({p["torch"] for row in known.values() for p in row["peers"].values()})
+    head = {"schema": "mltc-bench-torch-peak", "version": 1, "torch": versions}
+    rows.save(path, head, [known[name] for name in NETWORKS if name in known])
 
 
-def show(rows):
-    policies = list(rows[0]["ours"])
+def show(measured):
+    policies = list(measured[0]["ours"])
     print(f"\n{'network':10} {'PyTorch':>15} {'mltc':>15}  " + " ".join(f"{p:>9}" for p in policies))
-    for row in rows:
+    for row in measured:
         shares = " ".join(f"{row['ours'][p] / row['peer']:>9.2f}" for p in policies)
         print(f"{row['network']:10} {row['peer']:>15,} {row['ours']['none']:>15,}  {shares}  "
               f"{'met' if row['met'] else 'missed'}")
@@ -106,36 +102,33 @@ def parse():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--mltc", default=os.path.join(ROOT, "build", "bin", "mltc"))
     p.add_argument("--data", required=True, help="folder with MNIST and tinyshakespeare.txt")
-    p.add_argument("--only", help="names, separated by commas: " + ", ".join(NETWORKS))
+    rows.add_only(p, NETWORKS)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--keep-peers", action="store_true",
                    help="PyTorch's side as it is in the results: only mltc has changed")
     p.add_argument("--out", default=os.path.join(ROOT, "tests", "bench", "results", "torch_peak.json"))
     options = p.parse_args()
     options.data = os.path.abspath(options.data)
-    names = options.only.split(",") if options.only else list(NETWORKS)
-    unknown = [n for n in names if n not in NETWORKS]
-    if unknown:
-        p.error(f"no network {', '.join(unknown)}; there are {', '.join(NETWORKS)}")
-    return options, names
+    return options, rows.chosen(p, options, NETWORKS)
 
 
 def main():
     options, names = parse()
     folder = tempfile.mkdtemp(prefix="mltc-peak-")
     known = known_rows(options.out)
-    rows = []
+    measured = []
     try:
         for name in names:
             print(f"measuring {name}", flush=True)
             keep = options.keep_peers and name in known
-            rows.append(measure(name, options, known[name]["peers"] if keep else trace(name, options, folder)))
-            known[name] = rows[-1]
-            save(known.values(), options.out)  # the slow ones are last
+            peers = known[name]["peers"] if keep else trace(name, options, folder)
+            known[name] = measure(name, options, peers)
+            measured.append(known[name])
+            save(options.out, known)  # the slow ones are last
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    show(rows)
-    return 1 if any(not row["met"] for row in rows) else 0
+    show(measured)
+    return 1 if any(not row["met"] for row in measured) else 0
 
 
 if __name__ == "__main__":

@@ -13,10 +13,8 @@ tensors. `resident` is the most that the process had resident in those steps, al
 interpreter and its libraries included (VmHWM, reset before them).
 """
 
-import argparse
 import functools
 import gc
-import json
 import re
 
 import torch
@@ -113,19 +111,9 @@ NETWORKS = {**peers.BENCHMARKS, "unet": unet, "gpt2_1024": gpt2_1024}
 
 
 def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("network", choices=NETWORKS)
-    p.add_argument("--style", default="tensors")
-    p.add_argument("--data", required=True)
-    p.add_argument("--threads", type=int, default=2)
-    options = p.parse_args()
-    options.steps = 1
-    torch.manual_seed(0)
-    torch.set_num_threads(options.threads)
     peers.time_steps = peak_of_steps
-    out = NETWORKS[options.network](options)
-    out = out.get("step_seconds", out)  # what the benchmark took for a time
-    print(json.dumps({**out, "torch": torch.__version__}))
+    out = peers.run(NETWORKS, steps=1)
+    peers.report(out.get("step_seconds", out))  # what the benchmark took for a time
 
 
 if __name__ == "__main__":

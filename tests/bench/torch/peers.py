@@ -257,9 +257,10 @@ BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt
               "dlrm": dlrm, "gcn": gcn}
 
 
-def main():
+def run(benchmarks, **settings):
+    """One of them by the command line; `settings` go before its options. What it returns."""
     p = argparse.ArgumentParser()
-    p.add_argument("benchmark", choices=BENCHMARKS)
+    p.add_argument("benchmark", choices=benchmarks)
     p.add_argument("--style", default="tensors")
     p.add_argument("--data", required=True)
     p.add_argument("--seed", type=int, default=0)
@@ -267,11 +268,15 @@ def main():
     p.add_argument("--epochs", type=int, default=10)
     p.add_argument("--steps", type=int, default=200)
     options = p.parse_args()
+    vars(options).update(settings)
     torch.manual_seed(options.seed)
     torch.set_num_threads(options.threads)
-    out = BENCHMARKS[options.benchmark](options)
+    return benchmarks[options.benchmark](options)
+
+
+def report(out):
     print(json.dumps({**out, "torch": torch.__version__}))
 
 
 if __name__ == "__main__":
-    main()
+    report(run(BENCHMARKS))

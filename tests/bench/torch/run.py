@@ -20,6 +20,10 @@ import tempfile
 from trainers import Trainer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+
+import rows  # noqa: E402  (of all benches)
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 PYTHON = os.environ.get("MLTC_TORCH_PYTHON", "python3")
 
@@ -230,25 +234,21 @@ def number(v):
     return "-" if v is None else f"{v:.4g}"
 
 
-def show(rows):
+def show(measured):
     print(f"\n{'benchmark':14} {'what':38} {'mltc':>9} {'PyTorch':>9} {'bar':>9} {'':2} result")
-    for r in rows:
+    for r in measured:
         result = {True: "pass", False: "MISS", None: "not measured"}[r["pass"]]
         print(f"{r['benchmark']:14} {r['what']:38} {number(r['ours']):>9} {number(r['peer']):>9} "
               f"{number(r['bar']):>9} {r['unit']:2} {result}")
 
 
-def kept_rows(out, path):
+def kept_rows(out, new, path):
     """Of an earlier run beside the same PyTorch on such a machine: what this one has not measured."""
-    try:
-        with open(path, encoding="utf-8") as f:
-            old = json.load(f)
-    except (OSError, ValueError):
-        return []
+    old = rows.load(path)
     if any(old.get(key) != out[key] for key in ("version", "torch", "threads", "cpu")):
         return []
     out["compile_seconds"] = {**old["compile_seconds"], **out["compile_seconds"]}
-    measured = {(row["benchmark"], row["what"]) for row in out["rows"]}
+    measured = {(row["benchmark"], row["what"]) for row in new}
     return [row for row in old["rows"] if (row["benchmark"], row["what"]) not in measured]
 
 
@@ -257,14 +257,9 @@ def save(b, path):
                              capture_output=True, text=True, check=False).stdout.strip()
     out = {"schema": "mltc-bench-torch", "version": 1, "torch": version,
            "threads": b.options.threads, "repeat": b.options.repeat, "cpu": cpu_name(),
-           "compile_seconds": {g: t.compile_seconds for g, t in b.trainers.items()},
-           "rows": b.rows}
-    out["rows"] = sorted(kept_rows(out, path) + b.rows,
-                         key=lambda row: list(BENCHMARKS).index(row["benchmark"]))
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as f:
-        json.dump(out, f, indent=1)
-        f.write("\n")
+           "compile_seconds": {g: t.compile_seconds for g, t in b.trainers.items()}}
+    kept = kept_rows(out, b.rows, path)
+    rows.save(path, out, sorted(kept + b.rows, key=lambda row: list(BENCHMARKS).index(row["benchmark"])))
     print(f"\nPyTorch {version}, {b.options.threads} threads, median of {b.options.repeat}; "
           f"details in {os.path.relpath(path)}")
 
@@ -281,7 +276,7 @@ def parse():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--mltc", default=os.path.join(ROOT, "build", "bin", "mltc"))
     p.add_argument("--data", required=True, help="folder with MNIST and tinyshakespeare.txt")
-    p.add_argument("--only", help="names, separated by commas: " + ", ".join(BENCHMARKS))
+    rows.add_only(p, BENCHMARKS)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--repeat", type=int, default=3, help="runs of each side; medians count")
     p.add_argument("--compile", action="store_true", help="also PyTorch with torch.compile")
@@ -291,11 +286,7 @@ def parse():
     options = p.parse_args()
     options.data = os.path.abspath(options.data)
     options.mltc = os.path.abspath(options.mltc)
-    names = options.only.split(",") if options.only else list(BENCHMARKS)
-    unknown = [n for n in names if n not in BENCHMARKS]
-    if unknown:
-        p.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
-    return options, names
+    return options, rows.chosen(p, options, BENCHMARKS)
 
 
 def main():

@@ -44,9 +44,23 @@ def expect(what, x, y, got):
             sys.exit(f"{what}: {c['name']} is not in the text")
 
 
+def look_alike(what, x, y, key, got):
+    """What both have: how many of one size differ otherwise, and whether their order does."""
+    first_x, first_y = ({}, {})
+    for items, found in ((x, first_x), (y, first_y)):
+        for item in items:
+            found.setdefault(item["name"], {k: v for k, v in item.items() if k != "source"})
+    both = [n for n in first_x if n in first_y]
+    others = sum(first_x[n][key] == first_y[n][key] and first_x[n] != first_y[n] for n in both)
+    reordered = both != [n for n in first_y if n in first_x]
+    if (got["others"], got["reordered"]) != (others, reordered):
+        sys.exit(f"{what}: {others} others, reordered: {reordered}; not {got['others']}, {got['reordered']}")
+
+
 expect("figures", {**whole(a["totals"]), **whole(a)}, {**whole(b["totals"]), **whole(b)}, out["figures"])
 expect("shares", a["totals"].get("shares", {}), b["totals"].get("shares", {}), out["shares"])
 expect("buffers", sizes(a["buffers"], "bytes"), sizes(b["buffers"], "bytes"), out["buffers"])
+look_alike("buffers", a["buffers"], b["buffers"], "bytes", out["buffers"])
 empty = {"kernels": [], "buffers": [], "copies": []}
 left, right = ({f["name"]: f for f in p["functions"]} for p in (a, b))
 seen = {f["name"]: f for f in out["functions"]}
@@ -54,10 +68,13 @@ for name in {**left, **right}:
     x, y = left.get(name, empty), right.get(name, empty)
     got = seen.get(name)
     if got is None:
-        got = dict.fromkeys(("figures", "shares", "kernels", "buffers"), {"changed": []})
+        same = {"changed": [], "others": 0, "reordered": False}
+        got = dict.fromkeys(("figures", "shares", "kernels", "buffers"), same)
     expect(name, sums(x) if name in left else {}, sums(y) if name in right else {}, got["figures"])
     expect(name + " shares", x.get("shares", {}), y.get("shares", {}), got["shares"])
     expect(name + " kernels", sizes(x["kernels"], "flops"), sizes(y["kernels"], "flops"), got["kernels"])
     expect(name + " buffers", sizes(x["buffers"], "bytes"), sizes(y["buffers"], "bytes"), got["buffers"])
+    look_alike(name + " kernels", x["kernels"], y["kernels"], "flops", got["kernels"])
+    look_alike(name + " buffers", x["buffers"], y["buffers"], "bytes", got["buffers"])
 if out["same"]:
     sys.exit("not the same")

@@ -91,6 +91,28 @@ class Checker:
                 if b and not b["first"] <= index <= b["last"]:
                     self.fault(f"{f['name']}: {kernel['name']} uses {name} outside of its life")
         self.shares_of(f["buffers"], shares)
+        self.peak(f, own)
+        self.recomputed(f)
+
+    def peak(self, f, own):
+        """Takes from one buffer to the next in the same memory, and the first kernel at which most is live."""
+        live = [0] * len(f["kernels"])
+        for b in f["buffers"]:
+            before = own.get(b.get("in_place_of"))
+            if "in_place_of" in b and (not before or before["offset"] != b["offset"] or before["last"] != b["first"]):
+                self.fault(f"{f['name']}: {b['name']} takes over no memory of {b['in_place_of']}")
+            for k in range(b["first"] + (before is not None), b["last"] + 1):
+                live[k] += -(-b["bytes"] // 64) * 64
+        want = (live.index(max(live)), max(live)) if live else (None, 0)
+        if (f["peak_kernel"], f["peak_bytes"]) != want:
+            self.fault(f"{f['name']}: the peak is {want}")
+
+    def recomputed(self, f):
+        again = [k for k in f["kernels"] if k["clone_of"]]
+        want = {"kernels": len(again), "flops": sum(k["flops"] for k in again),
+                "bytes": sum(k["bytes_read"] + k["bytes_written"] for k in again)}
+        if any(f["recomputed"][key] != n for key, n in want.items()) or (f["recomputed"]["time"] > 1) != bool(again):
+            self.fault(f"{f['name']}: what runs again is {want}")
 
     def shares_of(self, buffers, shares):
         for b in buffers:

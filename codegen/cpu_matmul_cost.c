@@ -1,0 +1,150 @@
+// cpu_matmul_cost.c: what a plan of the matmul generator takes, in estimated cycles: how decisions
+// (cpu_matmul_plan.c) are compared. Figures are those of cores with two FMA units, measured on a few.
+#include "codegen/cpu_matmul.h"
+
+enum { LINE = 64 };
+static const double TASK_CYCLES = 60;
+// Cycles per byte of operands that fit the second cache: those that a thread reads for the first
+// time come from beyond it (another thread wrote them, or they were driven out), and looking ahead
+// hides but part of the way; then tasks find them again.
+static const double FIRST_COST = 0.08, AGAIN_COST = 0.02;
+// Cycles per step of k of a tile that reads panels in place, line after line far apart, where they do not
+// stay in the first cache: no prefetcher of the processor sees what comes next.
+static const double APART_A = 2.0, APART_B = 0.35; // of b: each vector
+// Of others: rows of a arrive while tiles are computed; the first tile of a panel of b waits.
+static const double STREAM_COST = 0.02, FAR_COST = 0.2;
+// Of rows that are walked: until a task's part of a row arrives.
+static const double NEW_RUN_CYCLES = 150;
+
+static double max2(double a, double b) {
+  return a > b ? a : b;
+}
+
+// Cycles per step of k of a tile: two FMAs and two loads per cycle; four cycles until a sum can
+// be added to again. The small terms prefer tiles that read less: lines of panels from the second
+// cache (a vector of b is a line, 16 elements of a are one), and loads.
+double mm_tile_cycles(int rows, int vectors) {
+  double fma = rows * vectors / 2.0, loads = rows + vectors;
+  return max2(max2(fma, loads / 2), 4.0) + 0.2 * (vectors + rows / 16.0) + 0.03 * loads;
+}
+
+// Call, first and last lines of a tile, spread over its steps.
+static double enter_cycles(const mm_problem *p, int rows, int vectors) {
+  return (10.0 + rows * vectors) / (double)p->k;
+}
+
+// The whole problem in tiles of rows x vectors, per step of k.
+double mm_tiling_cycles(const mm_problem *p, int lanes, int rows, int vectors) {
+  int64_t nr = (int64_t)vectors * lanes;
+  int64_t full_rows = p->m / rows, full_cols = p->n / nr;
+  int tail_rows = (int)(p->m % rows), tail_vectors = (int)ir_ceil_div(p->n % nr, lanes);
+  double enter = enter_cycles(p, rows, vectors);
+  double total = (double)(full_rows * full_cols) * (mm_tile_cycles(rows, vectors) + enter);
+  if (tail_rows)
+    total += (double)full_cols * (mm_tile_cycles(tail_rows, vectors) + enter);
+  if (tail_vectors)
+    total += (double)full_rows * (mm_tile_cycles(rows, tail_vectors) + enter);
+  if (tail_rows && tail_vectors)
+    total += mm_tile_cycles(tail_rows, tail_vectors) + enter;
+  return total;
+}
+
+// What reading operands where they lie costs a step: steps of k that are no neighbours.
+double mm_apart_a_cycles(const mm_problem *p, const mm_plan *g) {
+  int64_t stride;
+  if (g->walks || (mm_is_flat(&p->a.k, &stride) && stride == 1))
+    return 0;
+  int64_t step = LINE + (g->mr - 1) * p->elem_bytes; // bytes of the lines that a step touches
+  return g->k_block * step > p->target->l1_bytes ? APART_A : 0;
+}
+
+double mm_apart_b_cycles(const mm_problem *p, const mm_plan *g) {
+  bool some_stay = g->k_block * g->nr * p->elem_bytes <= 2 * p->target->l1_bytes;
+  return some_stay || p->n <= g->nr ? 0 : APART_B * g->nv;
+}
+
+// Neighbours along k lie in runs worth a copy: heads that are merged by a view.
+bool mm_k_in_runs(const mm_operand *o) {
+  int last = o->k.num - 1;
+  return last >= 0 && o->k.stride[last] == 1 && o->k.size[last] >= 8;
+}
+
+bool mm_fits_cache(const mm_problem *p) {
+  return p->batch * p->k * (p->m + p->n) * p->elem_bytes <= p->target->l2_bytes;
+}
+
+// Cycles to copy one element into a panel, of an operand in the second cache or beyond it. One narrow
+// panel of a wide matrix (MM_LOCAL) is read a piece of a row at a time, which costs more than packing
+// slices of all panels (MM_SHARED), by far where each piece comes from memory; but those go to memory
+// and back.
+static double pack_cost(const mm_problem *p, const mm_operand *o, mm_access access) {
+  int64_t x, k;
+  bool x_flat = mm_is_flat(&o->x, &x), flat = mm_is_flat(&o->k, &k) && x_flat;
+  bool shared = access == MM_SHARED, near = mm_fits_cache(p);
+  if (flat && x == 1)
+    return shared ? (near ? 0.25 : 0.6) : near ? 0.5 : 2.5;
+  double copy = flat && k == 1 ? 0.4 : mm_k_in_runs(o) ? 0.3 : 1.2;
+  return copy + (shared && !near ? 0.2 : 0);
+}
+
+// Cycles that a thread of a team waits for operands. Its tasks are neighbours: `n` of them lie in
+// whole rows of groups.
+static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t tasks, int team) {
+  int64_t n = ir_ceil_div(tasks, team);
+  double rows = (double)(ir_ceil_div(g->row_tiles, g->group_rows) * g->mr);
+  double cols = (double)(ir_ceil_div(g->col_tiles, g->group_cols) * g->nr);
+  double step = (double)(p->k * p->elem_bytes); // bytes of one row of a, one column of b
+  if (g->walks)
+    return (double)(n * p->k) * NEW_RUN_CYCLES;
+  if (!mm_fits_cache(p))
+    return step * (double)n * (cols * FAR_COST + rows * STREAM_COST);
+  int64_t row_groups = ir_ceil_div(n, g->group_cols);
+  int64_t col_groups = n < g->group_cols ? n : g->group_cols;
+  if (p->batch > 1) // each item has its own
+    col_groups = n;
+  double first = (double)row_groups * rows + (double)col_groups * cols;
+  return step * (first * FIRST_COST + (double)n * (rows + cols) * AGAIN_COST);
+}
+
+// Estimated cycles on a team: shared packing, a barrier, then the longest thread's tasks.
+static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
+  double steps = (double)p->k * g->share;
+  double step = mm_tile_cycles(g->mr, g->nv) + enter_cycles(p, g->mr, g->nv);
+  step += (g->a == MM_DIRECT ? mm_apart_a_cycles(p, g) : 0) +
+          (g->b == MM_DIRECT ? mm_apart_b_cycles(p, g) : 0);
+  double tile = step * steps;
+  int64_t pieces = g->split_k ? g->k_blocks : 1;
+  int64_t tasks = p->batch * g->group_rows * g->group_cols * pieces;
+  double rows = (double)ir_ceil_div(g->row_tiles, g->group_rows);
+  double cols = (double)ir_ceil_div(g->col_tiles, g->group_cols);
+  double a_panel = pack_cost(p, &p->a, g->a) * g->mr * (double)p->k;
+  double b_panel = pack_cost(p, &p->b, g->b) * (double)(g->nr * p->k);
+  double task = rows * cols * tile / (double)pieces + TASK_CYCLES, phase0 = 0;
+  if (g->a == MM_LOCAL)
+    task += rows * a_panel;
+  if (g->b == MM_LOCAL)
+    task += cols * b_panel;
+  if (g->a == MM_SHARED)
+    phase0 += (double)(p->batch * g->row_tiles) * a_panel;
+  if (g->b == MM_SHARED)
+    phase0 += (double)(p->batch * g->col_tiles) * b_panel;
+  double shared = phase0 > 0 ? phase0 / team + MM_BARRIER_CYCLES : 0;
+  return shared + (double)ir_ceil_div(tasks, team) * task +
+         reading_cycles(p, g, tasks, team) / (double)pieces;
+}
+
+// Groups of whole rows, all of one size: threads go on with rows that they have written themselves,
+// without a barrier (program_sync.c), and find them in their own caches.
+static bool keeps_rows_apart(const mm_problem *p, const mm_plan *g) {
+  if (p->batch > 1)
+    return g->group_rows == 1 && g->group_cols == 1;
+  return g->group_cols == 1 && g->group_rows > 1 && !g->split_k && p->m % g->mr == 0 &&
+         g->row_tiles % g->group_rows == 0;
+}
+
+// Small teams are what we tune for; the rest keeps larger ones busy.
+double mm_plan_cycles(const mm_problem *p, const mm_plan *g) {
+  double alone = mm_tiling_cycles(p, g->lanes, g->mr, g->nv) * g->share * (double)(p->batch * p->k);
+  double waits = keeps_rows_apart(p, g) ? 0 : 2 * MM_BARRIER_CYCLES;
+  return team_cycles(p, g, 2) + alone * 0.25 + team_cycles(p, g, 8) * 0.5 + waits;
+}

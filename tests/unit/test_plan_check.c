@@ -1,0 +1,169 @@
+// test_plan_check.c: plan_check, one case per rule. A sound plan is broken in one place, and the rule
+// concerned must say so: others may, too.
+#include <stdlib.h>
+#include <string.h>
+
+#include "passes/pass.h"
+#include "passes/plan.h"
+#include "tests/support_check.h"
+#include "tests/unit/support_passes.h"
+
+// b is computed over a, and d over c or b, as they die there; c is beside b.
+static const char chain[] = "func step {\n"
+                            "%x = input : f32[64,64]\n"
+                            "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
+                            "kernel b loop {\n %b = neg %a : f32[64,64]\n}\n"
+                            "kernel c loop {\n %c = exp %b : f32[64,64]\n}\n"
+                            "kernel d loop {\n %d = add %b, %c : f32[64,64]\n}\n"
+                            "result output d = %d\n}\n";
+static const char two_outputs[] =
+    "func step {\n%x = input : f32[64]\n"
+    "kernel b loop {\n %b = neg %x : f32[64]\n %c = mul %b, %x : f32[64]\n}\n"
+    "result output b = %b\nresult output c = %c\n}\n";
+// Another order of the elements than that of @w: a temporary, and a copy at the end. @v stays.
+static const char copied[] =
+    "state w : f32[2,2] role=param\nstate v : f32[2,2] role=param\nfunc step {\n"
+    "%w = read @w : f32[2,2]\n%t = transpose %w {perm=[1,0]} : f32[2,2]\n"
+    "kernel u loop {\n %w.new = neg %t : f32[2,2]\n}\nwrite @w, %w.new\n}\n";
+
+typedef struct broken {
+  plan *p;
+  ir_module *m;
+} broken;
+
+static plan_buffer *buffer(const broken *x, const char *name) {
+  for (size_t i = 0; i < x->p->buffers.num; i++)
+    if (strcmp(x->p->buffers.at[i].name, name) == 0)
+      return &x->p->buffers.at[i];
+  printf("no buffer %s\n", name);
+  exit(1);
+}
+
+static int64_t *place(const broken *x, const char *name) {
+  const ir_func *f = x->m->funcs.at[0];
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (strcmp(f->nodes.at[i]->name, name) == 0)
+      return &x->p->node_offset[0][f->nodes.at[i]->id];
+  printf("no node %s\n", name);
+  exit(1);
+}
+
+// --- the function on paper -----------------------------------------------------------------------
+static void overwritten(broken *x) {
+  *place(x, "c") = *place(x, "b");
+}
+static void out_of_order(broken *x) {
+  ir_kernel **k = x->m->funcs.at[0]->kernels.at, *t = k[0];
+  k[0] = k[1];
+  k[1] = t;
+}
+static void halfway(broken *x) {
+  *place(x, "c") = *place(x, "b") + 64;
+}
+static void no_place(broken *x) {
+  *place(x, "c") = -1;
+}
+static void outside(broken *x) {
+  *place(x, "c") = x->p->arena_bytes;
+}
+static void onto_input(broken *x) {
+  *place(x, "c") = *place(x, "x");
+}
+static void onto_state(broken *x) {
+  *place(x, "w.new") = buffer(x, "v")->offset;
+}
+static void together(broken *x) {
+  *place(x, "c") = *place(x, "b");
+}
+static void result_lost(broken *x) {
+  x->m->funcs.at[0]->results.at[0].node = x->m->funcs.at[0]->kernels.at[1]->nodes.at[0];
+}
+static void no_workspace(broken *x) {
+  buffer(x, "b.workspace")->bytes = 64;
+}
+static void workspace_over(broken *x) {
+  buffer(x, "b.workspace")->offset = *place(x, "a");
+}
+static void no_copy(broken *x) {
+  x->p->copies.num = 0;
+}
+static void short_copy(broken *x) {
+  x->p->copies.at[0].bytes -= 4;
+}
+static void copy_elsewhere(broken *x) {
+  x->p->copies.at[0].to = buffer(x, "v")->offset;
+}
+static void write_early(broken *x) {
+  x->p->copies.at[0].from = *place(x, "w.new") + 64;
+}
+
+// --- the buffers as reported ---------------------------------------------------------------------
+static void reported_over(broken *x) {
+  buffer(x, "c")->offset = buffer(x, "b")->offset;
+}
+static void short_life(broken *x) {
+  buffer(x, "c")->first = 0;
+  buffer(x, "c")->offset = buffer(x, "a")->offset;
+}
+static void unaligned(broken *x) {
+  buffer(x, "c")->offset += 4;
+}
+static void beyond(broken *x) {
+  buffer(x, "c")->offset = x->p->arena_bytes;
+}
+static void wrong_total(broken *x) {
+  x->p->arena_bytes += 64;
+}
+
+typedef struct change {
+  const char *base;
+  void (*apply)(broken *x);
+  const char *said;
+} change;
+
+static const change changes[] = {
+    {chain, overwritten, "kernel d needs %b at "},
+    {chain, out_of_order, "kernel b needs %a at "},
+    {chain, halfway, "kernel c stores %c over its input %b"},
+    {chain, no_place, "kernel d needs %c, which has no place"},
+    {chain, outside, "%c is stored at 65536, outside the temporaries"},
+    {chain, onto_input, "%c is stored at 0, outside the temporaries"},
+    {chain, result_lost, "the result needs %b at "},
+    {chain, no_workspace, "kernel b lacks its workspace"},
+    {chain, workspace_over, "the workspace of kernel b lies over %a"},
+    {two_outputs, together, "kernel b stores %c and %b in one place"},
+    {copied, onto_state, "@v is overwritten by %w.new"},
+    {copied, no_copy, "nothing takes %w.new to @w"},
+    {copied, short_copy, "nothing takes %w.new to @w"},
+    {copied, copy_elsewhere, "nothing takes %w.new to @w"},
+    {copied, write_early, "nothing takes %w.new to @w"},
+    {chain, reported_over, "1 buffers overlap with others that are live"},
+    {chain, short_life, "1 buffers overlap with others that are live"},
+    {chain, unaligned, "buffer c at "},
+    {chain, beyond, "buffer c at "},
+    {chain, wrong_total, "the parts of the arena do not add up"},
+};
+
+static void check(const change *c) {
+  ir_arena *a = ir_arena_new();
+  ir_diags *d = diag_new(a);
+  broken x = {.m = test_parse(a, ir_format(a, "mltc-ir 1\nmodule t\n\n%s", c->base))};
+  pass_fuse(x.m, d);
+  pass_order(x.m, d);
+  if (c->base == chain)
+    x.m->funcs.at[0]->kernels.at[1]->workspace = 1000;
+  x.p = plan_build(x.m);
+  ir_buf faults = ir_buf_new(a);
+  CHECK(plan_check(x.p, x.m, &faults) == 0, "sound: %s", ir_buf_str(&faults));
+  c->apply(&x);
+  CHECK(plan_check(x.p, x.m, &faults) > 0, "goes unseen: %s", c->said);
+  CHECK(strstr(ir_buf_str(&faults), c->said), "no '%s', but: %s", c->said, ir_buf_str(&faults));
+  ir_arena_free(a);
+}
+
+int main(void) {
+  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+    check(&changes[i]);
+  printf("%zu broken plans; %d failures\n", sizeof changes / sizeof *changes, failures);
+  return failures != 0;
+}
