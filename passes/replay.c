@@ -162,11 +162,37 @@ replay_outcome replay_try(replay *r, const unsigned char *drop) {
   return out;
 }
 
-int64_t replay_arena_bytes(const replay *r, const replay_steps *steps) {
+// Searches come to the same steps again and again, and packing is dear where the bound is out of reach:
+// what was packed before is remembered.
+struct replay_packed {
+  const plan_interval *iv; // as they were given: without offsets
+  size_t num;
+  int64_t bytes;
+  replay_packed *next;
+};
+
+static const replay_packed *find_packed(const replay *r, const plan_interval *iv, size_t num) {
+  const replay_packed *p = r->packed;
+  while (p && (p->num != num || memcmp(p->iv, iv, num * sizeof *iv) != 0))
+    p = p->next;
+  return p;
+}
+
+static int64_t pack(replay *r, plan_interval *iv, size_t num) {
+  replay_packed *p = IR_NEW(r->arena, replay_packed);
+  plan_interval *given = IR_NEW_ARRAY(r->arena, plan_interval, num + 1);
+  memcpy(given, iv, num * sizeof *iv);
+  *p = (replay_packed){given, num, plan_pack(iv, num), r->packed};
+  r->packed = p;
+  return p->bytes;
+}
+
+int64_t replay_arena_bytes(replay *r, const replay_steps *steps) {
   ir_arena *a = ir_arena_new();
   plan_live l = plan_live_steps(a, r->s, steps->at, steps->num);
   plan_joined j = plan_join_reused(a, &l);
-  int64_t bytes = plan_pack(j.at, j.num);
+  const replay_packed *known = find_packed(r, j.at, j.num);
+  int64_t bytes = known ? known->bytes : pack(r, j.at, j.num);
   ir_arena_free(a);
   return bytes;
 }

@@ -18,6 +18,8 @@ typedef IR_VEC(int) replay_steps; // kernel indices
 
 typedef enum replay_drop { REPLAY_KEEP, REPLAY_DROP, REPLAY_DROP_ALWAYS } replay_drop;
 
+typedef struct replay_packed replay_packed; // what replay_arena_bytes has packed
+
 typedef struct replay {
   sched *s;
   ir_arena *arena;
@@ -26,6 +28,7 @@ typedef struct replay {
   int *early_end;  // [value] the last kernel of the forward pass that reads it, or its own
   double *seconds; // [kernel] cost_seconds
   int64_t tried;   // steps of all that replay_try has gone over: what searches are limited by
+  replay_packed *packed;
 } replay;
 
 replay *replay_new(ir_arena *a, sched *s);
@@ -44,7 +47,7 @@ replay_steps replay_make_steps(const replay *r, ir_arena *a, const unsigned char
 replay_outcome replay_weigh(replay *r, const replay_steps *steps);
 replay_outcome replay_try(replay *r, const unsigned char *drop); // of the steps it leads to
 // The bytes that these steps' temporaries take once they are packed.
-int64_t replay_arena_bytes(const replay *r, const replay_steps *steps);
+int64_t replay_arena_bytes(replay *r, const replay_steps *steps);
 
 // Clones kernels and puts them in this order. `s`, which describes the function as it was, is of no
 // more use then.

@@ -15,6 +15,7 @@ enum { DEFAULT_STACK = 64 * 1024 };
 static const emu_engine engine = {
     .barrier = emu_barrier,
     .collective = emu_collective_of,
+    .mma = emu_mma,
     .global = emu_global,
     .buffer = emu_argument,
     .shared = emu_shared,

@@ -91,8 +91,9 @@ static void race(emu_launch_state *l, const emu_array *a, int64_t at, const char
            (long long)at, a->count, who, did);
 }
 
-static void touch(emu_launch_state *l, emu_array *a, int64_t at, emu_access how, void *from) {
-  struct emu_shadow *s = shadow_of(l, a);
+static inline void touch(emu_launch_state *l, struct emu_shadow *s, int64_t at, emu_access how,
+                         void *from) {
+  const emu_array *a = s->array;
   element *e = &s->element[at];
   access *read = &s->read[at * l->warps];
   const char *does = how == EMU_WRITE ? "writes" : "reads";
@@ -122,23 +123,26 @@ void emu_shared(emu_launch_state *l, emu_array *a, int64_t first, int64_t count,
                 emu_access how) {
   void *from = __builtin_return_address(0);
   emu_shared_check(l, a, first, count, align, how == EMU_WRITE ? "writes" : "reads", from);
+  struct emu_shadow *s = shadow_of(l, a);
   for (int64_t i = first; i < first + count; i++)
-    touch(l, a, i, how, from);
+    touch(l, s, i, how, from);
 }
 
 // --- asynchronous copies: a write by the thread at both ends, and untouchable in between ---------
 void emu_shared_take_away(emu_launch_state *l, emu_array *a, int64_t first, int64_t count,
                           void *from) {
+  struct emu_shadow *s = shadow_of(l, a);
   for (int64_t i = first; i < first + count; i++) {
-    touch(l, a, i, EMU_WRITE, from);
-    shadow_of(l, a)->element[i].in_flight = 1 + l->running;
+    touch(l, s, i, EMU_WRITE, from);
+    s->element[i].in_flight = 1 + l->running;
   }
 }
 
 void emu_shared_give_back(emu_launch_state *l, emu_array *a, int64_t first, int64_t count,
                           void *from) {
+  struct emu_shadow *s = shadow_of(l, a);
   for (int64_t i = first; i < first + count; i++) {
-    shadow_of(l, a)->element[i].in_flight = 0;
-    touch(l, a, i, EMU_WRITE, from);
+    s->element[i].in_flight = 0;
+    touch(l, s, i, EMU_WRITE, from);
   }
 }

@@ -3,6 +3,7 @@
 //
 //   emu_launch.c   the grid: blocks in turn, the queue of threads that can run
 //   emu_sync.c     barriers and collectives: parking and waking; what orders memory
+//   emu_mma.c      products of the tensor cores
 //   emu_memory.c   buffers: bounds, alignment, what may be written
 //   emu_global.c   races in global memory
 //   emu_shared.c   shared arrays: bounds, alignment, races
@@ -105,13 +106,21 @@ void emu_sync_begin_block(emu_launch_state *l);
 void emu_barrier(emu_launch_state *l, int line);
 const emu_payload *emu_collective_of(emu_launch_state *l, emu_collective what, int detail,
                                      const void *mine, size_t bytes);
+// The same for one that is made in the name of `from`, an address in the kernel's code.
+const emu_payload *emu_meet(emu_launch_state *l, emu_collective what, int detail, const void *mine,
+                            size_t bytes, void *from);
 // Says why nobody can run any more.
 void emu_stuck(emu_launch_state *l);
 // Whether an access in that period of that warp comes before what the running thread does now.
-bool emu_is_before(const emu_launch_state *l, int warp, uint32_t period);
+static inline bool emu_is_before(const emu_launch_state *l, int warp, uint32_t period) {
+  return l->warp[emu_warp_of(l->running)].seen[warp] >= period;
+}
 
 // Adds the place in the kernel's text to the report, after the launch.
 void emu_report_place(emu_launch_state *l);
+
+// --- emu_mma.c
+void emu_mma(emu_launch_state *l, emu_collective what, const emu_fragments *mine, float *c);
 
 // --- emu_memory.c
 void emu_global(emu_launch_state *l, const void *at, size_t bytes, size_t align, emu_access how);

@@ -19,10 +19,6 @@ static const char *const names[] = {
 };
 
 // --- clocks ----------------------------------------------------------------------------------
-bool emu_is_before(const emu_launch_state *l, int warp, uint32_t period) {
-  return l->warp[emu_warp_of(l->running)].seen[warp] >= period;
-}
-
 static void all_know_of_all(emu_launch_state *l) {
   for (int w = 0; w < l->warps; w++)
     for (int v = 0; v < l->warps; v++)
@@ -98,11 +94,11 @@ static void complete(emu_launch_state *l, emu_warp *w, int first) {
     emu_wake(l, first + i);
 }
 
-const emu_payload *emu_collective_of(emu_launch_state *l, emu_collective what, int detail,
-                                     const void *mine, size_t bytes) {
+const emu_payload *emu_meet(emu_launch_state *l, emu_collective what, int detail, const void *mine,
+                            size_t bytes, void *from) {
   int me = l->running, warp = emu_warp_of(me);
   emu_warp *w = &l->warp[warp];
-  must_agree(l, w, what, detail, __builtin_return_address(0));
+  must_agree(l, w, what, detail, from);
   emu_payload *all = w->payload[w->turn];
   if (bytes)
     memcpy(&all[me % EMU_WARP], mine, bytes);
@@ -113,6 +109,11 @@ const emu_payload *emu_collective_of(emu_launch_state *l, emu_collective what, i
     complete(l, w, warp * EMU_WARP);
   emu_park(l);
   return all;
+}
+
+const emu_payload *emu_collective_of(emu_launch_state *l, emu_collective what, int detail,
+                                     const void *mine, size_t bytes) {
+  return emu_meet(l, what, detail, mine, bytes, __builtin_return_address(0));
 }
 
 // --- nobody can run --------------------------------------------------------------------------

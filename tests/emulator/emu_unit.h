@@ -50,6 +50,11 @@ typedef struct emu_payload {
   uint32_t word[EMU_PAYLOAD / 4];
 } emu_payload;
 
+// What a thread holds of the matrices of an mma.
+typedef struct emu_fragments {
+  uint32_t a[4], b[2];
+} emu_fragments;
+
 typedef struct emu_engine {
   // All threads of the block; `line` says which barrier of the source this is.
   void (*barrier)(emu_launch_state *l, int line);
@@ -57,6 +62,8 @@ typedef struct emu_engine {
   // `detail` must agree, too (the shuffle's distance).
   const emu_payload *(*collective)(emu_launch_state *l, emu_collective what, int detail,
                                    const void *mine, size_t bytes);
+  // EMU_MMA_*: adds to the thread's four elements of c their part of a * b.
+  void (*mma)(emu_launch_state *l, emu_collective what, const emu_fragments *mine, float *c);
   // Global memory: bytes at `at`, which must be a multiple of `align`.
   void (*global)(emu_launch_state *l, const void *at, size_t bytes, size_t align, emu_access how);
   // An argument that is a buffer, which must begin at a multiple of `align`.

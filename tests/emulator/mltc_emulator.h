@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "emu_floats.h"
 #include "emu_unit.h"
 #include "emulator.h"
 

@@ -10,8 +10,8 @@ for i in $(seq 400); do
 done > text.txt
 sed -e 's/tinyshakespeare.txt/text.txt/' -e 's/V = 65/V = 26/' "$root/examples/char_gpt.graph" > gpt.graph
 sizes=(-D B=4 -D T=40 -D C=32 -D H=2 -D L=2)
-"$mltc" "${sizes[@]}" gpt.graph -o with
-"$mltc" "${sizes[@]}" gpt.graph -o without --disable-pass=bands
+"$mltc" -O1 "${sizes[@]}" gpt.graph -o with
+"$mltc" -O1 "${sizes[@]}" gpt.graph -o without --disable-pass=bands
 for name in with without; do
   ./$name --quiet --steps=3 --threads=2 --no-times --save=$name.safetensors --metrics=$name.jsonl
 done

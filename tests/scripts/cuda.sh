@@ -25,6 +25,7 @@ ONLY=$only SMALL=1 "$root/scripts/check-gpu" prepare "$PWD/programs" >prepare.tx
 }
 rm -r programs/*.ir # what is not needed to run
 
+export libraries_as=-O1 # many runs
 # The kernels as libraries for the emulator; NAME.kernels names them for the stand-in.
 for kept in programs/*-gpu-kept; do
   libraries "$kept" >"${kept%-gpu-kept}.kernels"

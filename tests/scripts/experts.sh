@@ -13,7 +13,7 @@ sed 's/^train {.*/train { steps = steps, seed = 1337 }/' "$root/examples/moe_gpt
 sed 's/+ 0\.01 \* balances//' with.graph >without.graph
 ! cmp -s with.graph without.graph || fail "the example's loss has no '+ 0.01 * balances'"
 for name in with without; do
-  "$mltc" -D B=8 -D T=32 -D C=32 -D L=2 $name.graph -o $name
+  "$mltc" -O1 -D B=8 -D T=32 -D C=32 -D L=2 $name.graph -o $name
   for run in 1 3; do
     ./$name --data-dir="$data" --quiet --no-times --no-save --steps=200 --lr=3e-3 --log-every=20 --threads=$run \
       --metrics=$name.$run
@@ -27,6 +27,8 @@ awk '{text[++n] = $1; balance[n] = $2}
 
 [ -e "$driver" ] || exit 0 # no stand-in driver in this build
 export XDG_CACHE_HOME=$PWD/cache
+[ -n "${MLTC_SLOW:-}" ] || without_nvrtc
+export libraries_as=-O1
 short moe_gpt
 beside() { # NAME MLTC-OPTION...
   local sizes=(-O1 -D B=2 -D T=24 -D C=32 -D L=1 "${@:2}")

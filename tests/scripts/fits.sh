@@ -143,7 +143,7 @@ same plan.json expected.json "the plan of what was found and that of its value"
 [ "$(answer err.txt)" = "$best" ] || fail "the answer is not on standard error beside --emit"
 
 # --- what cannot be searched for
-expect_error 3 "B = 1 needs .* bytes too much" "$mltc" "$gpt" --max-batch --memory-budget=4MiB
+expect_error 3 "B = 1 needs .* bytes too much" "$mltc" "$gpt" --max-batch --checkpoint=none --memory-budget=4MiB
 expect_error 2 "which is not given" "$mltc" "$gpt" --max-batch
 expect_error 2 "one search at a time" "$mltc" "$gpt" --max-batch --max=T --memory-budget=1GB
 expect_error 2 "'B' is searched for" "$mltc" "$gpt" -D B=4 --max-batch --memory-budget=1GB

@@ -29,7 +29,7 @@ plan >plan.json
 train() { # NAME OPTION...
   local name=$1
   shift
-  "$mltc" -O1 m.graph "$@" -o trainer
+  "$mltc" -O0 m.graph "$@" -o trainer
   ./trainer --quiet --epochs=1 --threads=2 --save="$name.safetensors" --no-times --metrics="$name.jsonl"
 }
 train plain

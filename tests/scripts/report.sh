@@ -17,7 +17,8 @@ for page in gpt odd gpu; do
   python3 "$root/tests/scripts/lib/check_page.py" $page.html || fail "$page.html"
 done
 
-# --- in a browser
+# --- in a browser, for which it is the same page
+[ -z "${MLTC_SANITIZED:-}" ] || exit 0
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "no chromium (scripts/install-deps test)"
 flags=(--headless --no-sandbox --disable-gpu --disable-background-networking --disable-component-update --no-first-run
   --user-data-dir="$scratch/profile" --enable-logging=stderr --hide-scrollbars --dump-dom --virtual-time-budget=10000)

@@ -117,6 +117,6 @@ cp -r "$root/examples/data" "$root"/examples/*.graph .
 sed -i 's/epochs = 10/epochs = 1/' mnist_mlp.graph # the data of mnist take their time to unpack
 limits digits_mlp --epochs=2
 limits mnist_mlp
-limits char_gpt --steps=10
+limits char_gpt --steps=4
 check_start digits_mlp train --epochs=0 --no-save
 check_start char_gpt train --steps=0 --no-save --data-dir="$data"

@@ -34,7 +34,7 @@ const cg_target *test_targets(void) {
 }
 
 // --- compiling -------------------------------------------------------------------------------
-void *test_load(ir_arena *a, const char *text, const cg_target *target) {
+static void *load(ir_arena *a, const char *text, const cg_target *target, const char *flags) {
   char dir[] = "/tmp/mltc-test-XXXXXX";
   if (!mkdtemp(dir)) {
     test_fail("no temporary folder");
@@ -43,11 +43,11 @@ void *test_load(ir_arena *a, const char *text, const cg_target *target) {
   const char *c = ir_format(a, "%s/k.c", dir), *so = ir_format(a, "%s/k.so", dir);
   ir_write_file(c, text, strlen(text));
   const char *march = target->march ? ir_format(a, "-march=%s", target->march) : "";
-  const char *command = ir_format(
-      a,
-      "clang -std=gnu11 -O2 %s %s -ffp-contract=fast -fno-math-errno -fno-trapping-math -w "
-      "-fPIC -shared -o %s %s -lm",
-      march, target->vector_bytes == 64 ? "-mprefer-vector-width=512" : "", so, c);
+  const char *command =
+      ir_format(a,
+                "clang -std=gnu11 %s %s %s -fno-math-errno -fno-trapping-math -w "
+                "-fPIC -shared -o %s %s -lm",
+                flags, march, target->vector_bytes == 64 ? "-mprefer-vector-width=512" : "", so, c);
   bool ok = system(command) == 0;
   void *lib = ok ? dlopen(so, RTLD_NOW | RTLD_LOCAL) : NULL;
   if (!lib) {
@@ -58,6 +58,20 @@ void *test_load(ir_arena *a, const char *text, const cg_target *target) {
   unlink(so);
   rmdir(dir);
   return lib;
+}
+
+void *test_load_optimised(ir_arena *a, const char *text, const cg_target *target) {
+  return load(a, text, target, "-O2 -ffp-contract=fast");
+}
+
+// With sanitizers it is mltc that is looked at, and optimising kernels would take nearly all the time.
+// Without optimisation clang contracts here and there only: bits would depend on where.
+void *test_load(ir_arena *a, const char *text, const cg_target *target) {
+#ifdef MLTC_SLOW_BUILD
+  return load(a, text, target, "-O0 -ffp-contract=off");
+#else
+  return test_load_optimised(a, text, target);
+#endif
 }
 
 const char *test_without_unrolling(ir_arena *a, const char *text) {

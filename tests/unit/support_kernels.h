@@ -50,8 +50,9 @@ const char *test_cases_text(ir_arena *a, const test_case *cases, size_t num,
 void test_random_graphs(const cg_target *target, uint64_t first, uint64_t last, uint64_t step);
 void test_random_graph(uint64_t seed, const cg_target *target);
 // Compiles C text to a shared object and loads it; NULL (counted as a failure) when it does not
-// compile.
+// compile. Optimised but in a build with sanitizers; the second one always, for what holds ulps.
 void *test_load(ir_arena *a, const char *text, const cg_target *target);
+void *test_load_optimised(ir_arena *a, const char *text, const cg_target *target);
 // CUDA text for the emulator. Unrolled loops make the compiler of the host slow, and nothing else.
 const char *test_without_unrolling(ir_arena *a, const char *text);
 // Element i of a tensor in memory, as numbers.

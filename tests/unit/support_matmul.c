@@ -81,6 +81,13 @@ int64_t test_at(const mm_axes *axes, int64_t index) {
   return offset;
 }
 
+int64_t *test_offsets(ir_arena *a, const mm_axes *axes, int64_t num) {
+  int64_t *offset = IR_NEW_ARRAY(a, int64_t, num + 1);
+  for (int64_t i = 0; i < num; i++)
+    offset[i] = test_at(axes, i);
+  return offset;
+}
+
 double test_element(int elem_bytes, const char *buffer, int64_t i) {
   return elem_bytes == 8 ? ((const double *)(const void *)buffer)[i]
                          : (double)((const float *)(const void *)buffer)[i];

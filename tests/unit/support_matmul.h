@@ -26,6 +26,8 @@ ir_band test_random_band(int64_t rows, int64_t columns);
 // Elements from the first to the last of them.
 int64_t test_extent(const mm_axes *axes);
 int64_t test_at(const mm_axes *axes, int64_t index);
+// test_at of 0 .. num - 1.
+int64_t *test_offsets(ir_arena *a, const mm_axes *axes, int64_t num);
 int64_t test_output_at(const test_output *o, int64_t batch, int64_t m, int64_t n);
 // Element `i` of a buffer of doubles (elem_bytes 8) or floats.
 double test_element(int elem_bytes, const char *buffer, int64_t i);

@@ -218,6 +218,8 @@ static void run(const test *t, phase_fn *const *phases, char *const *args, int64
 static int64_t count_wrong(const test *t, char *const *args, double *worst) {
   const mm_problem *p = &t->p;
   double limit = (p->elem_bytes == 8 ? 1e-14 : 1e-6) * (4 + sqrt((double)p->k));
+  const int64_t *ka = test_offsets(p->arena, &p->a.k, p->k);
+  const int64_t *kb = test_offsets(p->arena, &p->b.k, p->k);
   int64_t wrong = 0;
   for (int64_t b = 0; b < p->batch; b++)
     for (int64_t m = 0; m < p->m; m++)
@@ -228,8 +230,8 @@ static int64_t count_wrong(const test *t, char *const *args, double *worst) {
         int64_t pb = p->b.offset + test_at(&p->b.batch, b) + test_at(&p->b.x, n);
         double sum = 0;
         for (int64_t k = 0; k < p->k; k++)
-          sum += test_element(p->elem_bytes, args[0], pa + test_at(&p->a.k, k)) *
-                 test_element(p->elem_bytes, args[1], pb + test_at(&p->b.k, k));
+          sum += test_element(p->elem_bytes, args[0], pa + ka[k]) *
+                 test_element(p->elem_bytes, args[1], pb + kb[k]);
         double want = p->plain ? sum : 3 + sum / 2;
         double got = test_element(p->elem_bytes, args[2], test_output_at(&t->c, b, m, n));
         double error = fabs(got - want) / (1 + fabs(want));

@@ -3,6 +3,12 @@
 # shellcheck shell=bash disable=SC2154
 driver=$build/lib/libcuda-standin.so # may be absent from a build
 
+# What NVRTC makes is carried by programs, and not run here: a stand-in makes as much in no time. With MLTC_SLOW
+# NVRTC itself compiles these kernels.
+without_nvrtc() {
+  export MLTC_NVRTC=$build/lib/libnvrtc-standin.so
+}
+
 compare_losses() { # FILE FILE BOUND: the largest relative difference
   python3 - "$@" <<'PYTHON' || fail "losses of $1 and $2"
 import json
@@ -25,8 +31,10 @@ print(re.sub(r"train \{[^}]*\}", "train { steps = 20, seed = 1 }", open(sys.argv
     "$root/examples/$1.graph" >"$1.graph"
 }
 
-libraries() { # FOLDER...: their kernels for the emulator; says where they are, each followed by ':'
-  find "$@" -name 'kernels_*.cu' -print0 | xargs -0 -P 2 -I '{}' clang++ -std=c++17 -O1 -fno-threadsafe-statics \
+# FOLDER...: their kernels for the emulator; says where they are, each followed by ':'. Compiling takes longer than
+# some dozen steps do: where there are more, a script sets libraries_as=-O1.
+libraries() {
+  find "$@" -name 'kernels_*.cu' -print0 | xargs -0 -P 2 -I '{}' clang++ -std=c++17 "${libraries_as:--O0}" -fno-threadsafe-statics \
     -fno-exceptions -fno-rtti -fvisibility=hidden -fno-math-errno -fno-trapping-math -w -shared -fPIC \
     -I "$root/tests/emulator" -x c++ '{}' -o '{}.so' -lm
   find "$@" -name 'kernels_*.so' -printf "$PWD/%p:"
