@@ -13,7 +13,11 @@
 
 #define VL MLTC_VL
 #define K static inline __attribute__((overloadable, always_inline, unused))
+#ifdef __OPTIMIZE__
 #pragma clang fp contract(fast)
+#else // contracts here and there only: the body of a loop and its tail would differ
+#pragma clang fp contract(off)
+#endif
 
 typedef float vf __attribute__((vector_size(VL * 4)));
 typedef int32_t vi __attribute__((vector_size(VL * 4)));

@@ -109,9 +109,9 @@ static cg_command compile_command(const cg_tools *x, const cg_source *s, const c
     cg_command_add(&c, ir_format(x->a, "-O%d", x->b->opt_level));
   }
   add_machine(x, &c);
-  // Fused multiply-add wherever the source has a product in a sum: decided here, once, so the
-  // binary's results are fixed. No errno, no traps: vector code may compute lanes it discards.
-  cg_command_add(&c, "-ffp-contract=fast");
+  // Fused multiply-add wherever the source has a product in a sum, or nowhere: decided here, once, so
+  // the binary's results are fixed. No errno, no traps: vector code may compute lanes it discards.
+  cg_command_add(&c, x->b->opt_level ? "-ffp-contract=fast" : "-ffp-contract=off");
   cg_command_add(&c, "-fno-math-errno");
   cg_command_add(&c, "-fno-trapping-math");
   cg_command_add(&c, "-fno-stack-protector");

@@ -65,7 +65,7 @@ void *test_load_optimised(ir_arena *a, const char *text, const cg_target *target
 }
 
 // With sanitizers it is mltc that is looked at, and optimising kernels would take nearly all the time.
-// Without optimisation clang contracts here and there only: bits would depend on where.
+// Without optimisation nothing is contracted (codegen/cpu_prelude.h).
 void *test_load(ir_arena *a, const char *text, const cg_target *target) {
 #ifdef MLTC_SLOW_BUILD
   return load(a, text, target, "-O0 -ffp-contract=off");
