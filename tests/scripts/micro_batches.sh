@@ -143,9 +143,9 @@ chosen() { # NAME BUDGET
 }
 bytes=$(arena "$root/examples/resnet20.graph")
 [ "$(chosen resnet20 $((bytes * 65 / 100)))" = 2 ] || fail "halves of ResNet-20 are dearer than computing it again"
-bytes=$(arena "$root/examples/char_gpt.graph")
-[ "$(chosen char_gpt $((bytes - 1)))" = 1 ] || fail "a byte too much divides the batch"
-"$mltc" "$root/examples/char_gpt.graph" --memory-budget=$((bytes - 1)) --emit=plan.json >once.json
+bytes=$(arena "$root/examples/llama_char.graph")
+[ "$(chosen llama_char $((bytes - 1)))" = 1 ] || fail "a byte too much divides the batch"
+"$mltc" "$root/examples/llama_char.graph" --memory-budget=$((bytes - 1)) --emit=plan.json >once.json
 same once.json plan.json "plans of what is not divided"
 python3 - choice.txt once.json <<'EOF' || fail "the predicted time is not that of the plan"
 import json, sys
