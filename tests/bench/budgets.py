@@ -91,7 +91,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             new = list(measure(o, name, folder))
         known = [r for r in known if r["network"] != name] + new
-    rows.save(RESULT, {"schema": "mltc-bench-budgets", "version": 1, "threads": o.threads}, known)
+        rows.save(RESULT, {"schema": "mltc-bench-budgets", "version": 1, "threads": o.threads}, known)
 
 
 if __name__ == "__main__":
