@@ -42,25 +42,18 @@ typedef struct memory {
 } memory;
 
 // --- planning --------------------------------------------------------------------------------
-// Of the function with the highest peak, at each kernel in turn.
+// Of the function with the highest peak.
 static int64_t most_gradients(const draft *t, const plan_facts *facts) {
   const plan *p = t->plan;
   const ir_func *f = facts->largest;
   if (!f)
     return 0;
-  int64_t *change = IR_NEW_ARRAY(t->arena, int64_t, f->kernels.num + 2), live = 0, most = 0;
-  for (size_t i = 0; i < p->buffers.num; i++) {
-    const plan_buffer *b = &p->buffers.at[i];
-    if (facts->share[i] != PLAN_SHARE_GRADIENT || !plan_is_temp_of(b, f))
-      continue;
-    change[b->first + (b->reuses >= 0)] += plan_align(b->bytes);
-    change[b->last + 1] -= plan_align(b->bytes);
-  }
-  for (size_t k = 0; k < f->kernels.num; k++) {
-    live += change[k];
-    most = live > most ? live : most;
-  }
-  return most;
+  IR_VEC(plan_buffer) gradients = {0};
+  for (size_t i = 0; i < p->buffers.num; i++)
+    if (facts->share[i] == PLAN_SHARE_GRADIENT)
+      IR_PUSH(t->arena, gradients, p->buffers.at[i]);
+  int64_t *live = IR_NEW_ARRAY(t->arena, int64_t, f->kernels.num + 2);
+  return plan_live_bytes(gradients.at, gradients.num, f, live);
 }
 
 static row plan_policy(const memory *x, int policy) {

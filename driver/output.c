@@ -11,8 +11,6 @@
 #include "ir/dot.h"
 
 typedef struct output {
-  ir_arena *a;
-  const options *o;
   const draft_subject *s;
   draft *t;
 } output;
@@ -24,16 +22,16 @@ static int fail(const char *why) {
 }
 
 static int cannot_write(const output *x, const char *path) {
-  return fail(ir_format(x->a, "cannot write '%s': %s", path, strerror(errno)));
+  return fail(ir_format(x->t->arena, "cannot write '%s': %s", path, strerror(errno)));
 }
 
 static int put(const output *x, const char *text, size_t len) {
   bool ok;
-  if (x->o->output)
-    ok = ir_write_file(x->o->output, text, len);
+  if (x->s->o->output)
+    ok = ir_write_file(x->s->o->output, text, len);
   else
     ok = fwrite(text, 1, len, stdout) == len && fflush(stdout) == 0;
-  return ok ? 0 : cannot_write(x, x->o->output ? x->o->output : "standard output");
+  return ok ? 0 : cannot_write(x, x->s->o->output ? x->s->o->output : "standard output");
 }
 
 static int put_buf(const output *x, const ir_buf *b) {
@@ -42,11 +40,14 @@ static int put_buf(const output *x, const ir_buf *b) {
 
 // "dir/mlp.graph" -> "mlp" in the current folder; objects get ".o".
 static const char *default_output(const output *x) {
-  const char *base = strrchr(x->o->input, '/');
-  base = base ? base + 1 : x->o->input;
+  const char *base = strrchr(x->s->o->input, '/');
+  base = base ? base + 1 : x->s->o->input;
   const char *dot = strrchr(base, '.');
   int len = dot && dot != base ? (int)(dot - base) : (int)strlen(base);
-  return ir_format(x->a, "%.*s%s", len, base, x->s->target->triple ? ".o" : dot ? "" : ".out");
+  return ir_format(x->t->arena, "%.*s%s", len, base,
+                   x->s->target->triple ? ".o"
+                   : dot                ? ""
+                                        : ".out");
 }
 
 // --- data inside the program -------------------------------------------------------------------
@@ -66,12 +67,12 @@ static bool already_embedded(const cg_program *p, const char *name) {
 }
 
 static void embed_file(output *x, ir_loc loc, const char *name) {
-  const char *slash = strrchr(x->o->input, '/');
+  const char *slash = strrchr(x->s->o->input, '/');
   const char *path = name;
   if (slash && name[0] != '/')
-    path = ir_format(x->a, "%.*s/%s", (int)(slash - x->o->input), x->o->input, name);
+    path = ir_format(x->t->arena, "%.*s/%s", (int)(slash - x->s->o->input), x->s->o->input, name);
   size_t len = 0;
-  char *data = ir_read_file(x->a, path, &len);
+  char *data = ir_read_file(x->t->arena, path, &len);
   if (!data) {
     ir_diag *e =
         diag_error(x->t->diags, loc, "E0902", "cannot embed '%s': %s", path, strerror(errno));
@@ -79,8 +80,8 @@ static void embed_file(output *x, ir_loc loc, const char *name) {
     return;
   }
   cg_embedded e = {name, (const unsigned char *)data, len};
-  IR_PUSH(x->a, x->t->program->embedded, e);
-  IR_PUSH(x->a, x->t->files, path);
+  IR_PUSH(x->t->arena, x->t->program->embedded, e);
+  IR_PUSH(x->t->arena, x->t->files, path);
 }
 
 static void embed_data(output *x) {
@@ -95,17 +96,17 @@ static void embed_data(output *x) {
 
 // --- code ------------------------------------------------------------------------------------
 static const char *origin_options(const output *x) {
-  ir_buf b = ir_buf_new(x->a);
-  ir_buf_printf(&b, "--target=%s -O%d", x->s->target->name, x->o->opt_level);
-  if (x->o->cuda_compiler)
-    ir_buf_printf(&b, " --cuda-compiler=%s", x->o->cuda_compiler);
-  for (size_t i = 0; i < x->o->defines.num; i++)
-    ir_buf_printf(&b, " -D %s", x->o->defines.at[i]);
+  ir_buf b = ir_buf_new(x->t->arena);
+  ir_buf_printf(&b, "--target=%s -O%d", x->s->target->name, x->s->o->opt_level);
+  if (x->s->o->cuda_compiler)
+    ir_buf_printf(&b, " --cuda-compiler=%s", x->s->o->cuda_compiler);
+  for (size_t i = 0; i < x->s->o->defines.num; i++)
+    ir_buf_printf(&b, " -D %s", x->s->o->defines.at[i]);
   return ir_buf_str(&b);
 }
 
 static int emit_sources(const output *x, const cg_sources *s, cg_source_kind kind) {
-  ir_buf b = ir_buf_new(x->a);
+  ir_buf b = ir_buf_new(x->t->arena);
   for (size_t i = 0; i < s->num; i++)
     if (s->at[i].kind == kind)
       ir_buf_printf(&b, "// ===== %s\n%s", s->at[i].name, s->at[i].text);
@@ -115,15 +116,15 @@ static int emit_sources(const output *x, const cg_sources *s, cg_source_kind kin
 static int emit_compiled(const output *x, const cg_sources *s, const cg_build *b,
                          const char *kind) {
   const char *why = NULL;
-  const char *text = cg_disassemble(x->a, s, x->s->target, b, kind, &why);
+  const char *text = cg_disassemble(x->t->arena, s, x->s->target, b, kind, &why);
   return text ? put(x, text, strlen(text)) : fail(why);
 }
 
 static int emit_resources(const output *x, const cg_sources *s, const cg_build *b) {
   cg_arch_resources r = {0};
   const char *why = NULL;
-  ir_buf out = ir_buf_new(x->a);
-  if (x->s->target->cuda && !cg_find_resources(x->a, s, x->s->target, b, &r, &why))
+  ir_buf out = ir_buf_new(x->t->arena);
+  if (x->s->target->cuda && !cg_find_resources(x->t->arena, s, x->s->target, b, &r, &why))
     return fail(why);
   cg_print_resources(x->t->program, x->t->plan, &r, &out);
   return put_buf(x, &out);
@@ -136,44 +137,44 @@ static void put_make_name(ir_buf *b, const char *name) {
 }
 
 static int write_dependencies(const output *x, const char *out) {
-  ir_buf b = ir_buf_new(x->a);
+  ir_buf b = ir_buf_new(x->t->arena);
   put_make_name(&b, out);
   ir_buf_puts(&b, ": ");
-  put_make_name(&b, x->o->input);
+  put_make_name(&b, x->s->o->input);
   for (size_t i = 0; i < x->t->files.num; i++) {
     ir_buf_puts(&b, " \\\n  ");
     put_make_name(&b, x->t->files.at[i]);
   }
   ir_buf_puts(&b, "\n");
-  const char *path = ir_format(x->a, "%s.d", out);
+  const char *path = ir_format(x->t->arena, "%s.d", out);
   return ir_write_file(path, ir_buf_str(&b), b.len) ? 0 : cannot_write(x, path);
 }
 
 static int build_trainer(const output *x, const cg_sources *s, cg_build *b) {
   const char *why = NULL;
-  b->out = x->o->output ? x->o->output : default_output(x);
-  if (!cg_compile(x->a, s, x->s->target, b, &why))
+  b->out = x->s->o->output ? x->s->o->output : default_output(x);
+  if (!cg_compile(x->t->arena, s, x->s->target, b, &why))
     return fail(why);
-  return x->o->dependencies ? write_dependencies(x, b->out) : 0;
+  return x->s->o->dependencies ? write_dependencies(x, b->out) : 0;
 }
 
 static bool has_clang_for_cuda(const output *x) {
-  return x->o->cuda_compiler && !strcmp(x->o->cuda_compiler, "clang");
+  return x->s->o->cuda_compiler && !strcmp(x->s->o->cuda_compiler, "clang");
 }
 
 static int emit_program(output *x) {
-  cg_origin origin = {x->o->input, "mltc " MLTC_VERSION, origin_options(x),
+  cg_origin origin = {x->s->o->input, "mltc " MLTC_VERSION, origin_options(x),
                       ir_hash(x->s->source->text, x->s->source->len)};
   embed_data(x);
   if (diag_num_errors(x->t->diags))
-    return options_report(x->o, x->t->diags) ? EXIT_INPUT : 0;
+    return options_report(x->s->o, x->t->diags) ? EXIT_INPUT : 0;
   cg_sources s = cg_program_emit(x->t->program, x->t->plan, &origin);
-  cg_build b = {.keep_dir = x->o->keep_dir,
-                .opt_level = x->o->opt_level,
-                .verbose = x->o->verbose,
+  cg_build b = {.keep_dir = x->s->o->keep_dir,
+                .opt_level = x->s->o->opt_level,
+                .verbose = x->s->o->verbose,
                 .cuda_compiler = has_clang_for_cuda(x) ? CG_CUDA_CLANG : CG_NVRTC,
-                .no_cache = x->o->no_cache};
-  switch (x->o->emit) {
+                .no_cache = x->s->o->no_cache};
+  switch (x->s->o->emit) {
   case EMIT_C:
     return emit_sources(x, &s, CG_SOURCE_C);
   case EMIT_CUDA:
@@ -192,12 +193,8 @@ static int emit_program(output *x) {
 }
 
 // --- stages ------------------------------------------------------------------------------------
-static output output_of(const draft_subject *s, draft *t) {
-  return (output){t->arena, s->o, s, t};
-}
-
 int output_ast(const draft_subject *s, draft *t) {
-  const output x = output_of(s, t);
+  const output x = {s, t};
   const ast_file *file = fe_parse(t->arena, s->source, t->diags);
   if (options_report(s->o, t->diags))
     return EXIT_INPUT;
@@ -207,14 +204,14 @@ int output_ast(const draft_subject *s, draft *t) {
 }
 
 int output_ir(const draft_subject *s, draft *t) {
-  const output x = output_of(s, t);
+  const output x = {s, t};
   ir_buf b = ir_buf_new(t->arena);
   (s->o->emit == EMIT_IR ? ir_print : ir_print_dot)(t->module, &b);
   return put_buf(&x, &b);
 }
 
 int output_plan(const draft_subject *s, draft *t) {
-  const output x = output_of(s, t);
+  const output x = {s, t};
   ir_buf b = ir_buf_new(t->arena);
   if (s->o->emit == EMIT_PLAN)
     plan_print(t->plan, t->module, &b);
@@ -226,7 +223,7 @@ int output_plan(const draft_subject *s, draft *t) {
 }
 
 int output_program(const draft_subject *s, draft *t) {
-  output x = output_of(s, t);
+  output x = {s, t};
   cg_share(t->program);
   if (s->o->emit != EMIT_KERNELS)
     return emit_program(&x);

@@ -10,15 +10,7 @@
 #include "passes/pass.h"
 #include "passes/plan.h"
 #include "tests/support_check.h"
-#include "tests/unit/support_passes.h"
-
-static ir_module *parse(ir_arena *a, const char *body) {
-  ir_diags *d = diag_new(a);
-  ir_module *m = test_parse(a, ir_format(a, "mltc-ir 1\nmodule t\n\n%s", body));
-  pass_fuse(m, d);
-  pass_order(m, d);
-  return m;
-}
+#include "tests/unit/support_plan.h"
 
 static plan *checked_plan(ir_arena *a, ir_module *m, const char *what) {
   plan *p = plan_build(m);
@@ -28,36 +20,20 @@ static plan *checked_plan(ir_arena *a, ir_module *m, const char *what) {
   return p;
 }
 
-static plan_buffer *find_buffer(plan *p, const char *name) {
-  for (size_t i = 0; i < p->buffers.num; i++)
-    if (strcmp(p->buffers.at[i].name, name) == 0)
-      return &p->buffers.at[i];
-  CHECK(false, "no buffer %s", name);
-  exit(1);
-}
-
 static int64_t offset_of(plan *p, const char *name) {
-  return find_buffer(p, name)->offset;
+  return test_find_buffer(p, name)->offset;
 }
 
 // --- what shares memory ------------------------------------------------------------------------
-static const char chain[] = "func step {\n"
-                            "%x = input : f32[64,64]\n"
-                            "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
-                            "kernel b loop {\n %b = neg %a : f32[64,64]\n}\n"
-                            "kernel c loop {\n %c = exp %b : f32[64,64]\n}\n"
-                            "kernel d loop {\n %d = add %b, %c : f32[64,64]\n}\n"
-                            "result output d = %d\n}\n";
-
 static void test_chain(void) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = parse(a, chain);
+  ir_module *m = test_ordered(a, test_chain_text);
   plan *p = checked_plan(a, m, "chain");
   CHECK(offset_of(p, "b") == offset_of(p, "a"), "b is computed over a, which dies");
   CHECK(offset_of(p, "c") != offset_of(p, "b"), "b is needed after c");
   CHECK(p->temp_bytes == 2 * 64 * 64 * 4, "two buffers do, not %lld bytes",
         (long long)p->temp_bytes);
-  CHECK(find_buffer(p, "d")->kind == PLAN_RESULT, "d is a result");
+  CHECK(test_find_buffer(p, "d")->kind == PLAN_RESULT, "d is a result");
   CHECK(p->staging_bytes == 2 * 64 * 64 * 4, "two batches of x");
   CHECK(p->staging_slot_bytes == 64 * 64 * 4, "a slot is one batch");
   ir_arena_free(a);
@@ -65,24 +41,24 @@ static void test_chain(void) {
 
 static void test_not_in_place(void) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = parse(a, "func step {\n%x = input : f32[64,64]\n"
-                          "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
-                          "%t = transpose %a {perm=[1,0]} : f32[64,64]\n"
-                          "kernel b loop {\n %b = neg %t : f32[64,64]\n}\n"
-                          "result output b = %b\n}\n");
+  ir_module *m = test_ordered(a, "func step {\n%x = input : f32[64,64]\n"
+                                 "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
+                                 "%t = transpose %a {perm=[1,0]} : f32[64,64]\n"
+                                 "kernel b loop {\n %b = neg %t : f32[64,64]\n}\n"
+                                 "result output b = %b\n}\n");
   plan *p = checked_plan(a, m, "transpose");
   CHECK(offset_of(p, "b") != offset_of(p, "a"), "b reads a transposed: not in place");
-  m = parse(a, "func step {\n%x = input : f32[64,64]\n"
-               "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
-               "kernel b matmul anchor=%b {\n"
-               " %b = matmul %a, %a {ta=false, tb=false} : f32[64,64]\n}\n"
-               "result output b = %b\n}\n");
+  m = test_ordered(a, "func step {\n%x = input : f32[64,64]\n"
+                      "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
+                      "kernel b matmul anchor=%b {\n"
+                      " %b = matmul %a, %a {ta=false, tb=false} : f32[64,64]\n}\n"
+                      "result output b = %b\n}\n");
   p = checked_plan(a, m, "matmul");
   CHECK(offset_of(p, "b") != offset_of(p, "a"), "a matmul is not in place");
-  m = parse(a, "func step {\n%x = input : f32[64,64]\n%i = input : i32[64,64]\n"
-               "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
-               "kernel r loop {\n %b = exp %a : f32[64,64]\n}\n"
-               "result output a = %a\nresult output b = %b\n}\n");
+  m = test_ordered(a, "func step {\n%x = input : f32[64,64]\n%i = input : i32[64,64]\n"
+                      "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
+                      "kernel r loop {\n %b = exp %a : f32[64,64]\n}\n"
+                      "result output a = %a\nresult output b = %b\n}\n");
   p = checked_plan(a, m, "results");
   CHECK(offset_of(p, "b") != offset_of(p, "a"), "a is a result and stays");
   ir_arena_free(a);
@@ -90,10 +66,11 @@ static void test_not_in_place(void) {
 
 static void test_two_outputs_one_input(void) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = parse(a, "func step {\n%x = input : f32[64]\n"
-                          "kernel a loop {\n %a = exp %x : f32[64]\n}\n"
-                          "kernel b loop {\n %b = neg %a : f32[64]\n %c = mul %b, %a : f32[64]\n}\n"
-                          "result output b = %b\nresult output c = %c\n}\n");
+  ir_module *m =
+      test_ordered(a, "func step {\n%x = input : f32[64]\n"
+                      "kernel a loop {\n %a = exp %x : f32[64]\n}\n"
+                      "kernel b loop {\n %b = neg %a : f32[64]\n %c = mul %b, %a : f32[64]\n}\n"
+                      "result output b = %b\nresult output c = %c\n}\n");
   plan *p = checked_plan(a, m, "two outputs");
   CHECK(offset_of(p, "b") != offset_of(p, "c"), "one input cannot be taken over twice");
   CHECK(offset_of(p, "b") == offset_of(p, "a") || offset_of(p, "c") == offset_of(p, "a"),
@@ -154,8 +131,8 @@ static const struct {
 static void test_over(void) {
   for (size_t i = 0; i < sizeof over_cases / sizeof *over_cases; i++) {
     ir_arena *a = ir_arena_new();
-    ir_module *m =
-        parse(a, ir_format(a, "func step {\n%%x = input : f32[64,64]\n%s}\n", over_cases[i].body));
+    ir_module *m = test_ordered(
+        a, ir_format(a, "func step {\n%%x = input : f32[64,64]\n%s}\n", over_cases[i].body));
     plan *p = checked_plan(a, m, over_cases[i].what);
     ir_buf over = ir_buf_new(a);
     for (size_t j = 0; j < p->buffers.num; j++) {
@@ -172,12 +149,13 @@ static void test_over(void) {
 
 static void test_inputs_are_shared(void) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = parse(a, "func step {\n%x = input : f32[8]\n%y = input : i32[3]\n"
-                          "kernel a loop {\n %a = exp %x : f32[8]\n}\n"
-                          "kernel b loop {\n %b = neg %y : i32[3]\n}\n"
-                          "result output a = %a\nresult output b = %b\n}\n"
-                          "func predict {\n%x = input : f32[8]\n"
-                          "kernel a loop {\n %a = neg %x : f32[8]\n}\nresult output a = %a\n}\n");
+  ir_module *m =
+      test_ordered(a, "func step {\n%x = input : f32[8]\n%y = input : i32[3]\n"
+                      "kernel a loop {\n %a = exp %x : f32[8]\n}\n"
+                      "kernel b loop {\n %b = neg %y : i32[3]\n}\n"
+                      "result output a = %a\nresult output b = %b\n}\n"
+                      "func predict {\n%x = input : f32[8]\n"
+                      "kernel a loop {\n %a = neg %x : f32[8]\n}\nresult output a = %a\n}\n");
   plan *p = checked_plan(a, m, "inputs");
   const ir_func *step = m->funcs.at[0], *predict = m->funcs.at[1];
   CHECK(plan_offset(p, step, step->nodes.at[0]) == plan_offset(p, predict, predict->nodes.at[0]),
@@ -189,10 +167,10 @@ static void test_inputs_are_shared(void) {
 
 static void test_workspace(void) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = parse(a, chain);
+  ir_module *m = test_ordered(a, test_chain_text);
   m->funcs.at[0]->kernels.at[1]->workspace = 1000;
   plan *p = checked_plan(a, m, "workspace");
-  const plan_buffer *b = find_buffer(p, "b.workspace");
+  const plan_buffer *b = test_find_buffer(p, "b.workspace");
   CHECK(b->bytes == 1000 && b->first == 1 && b->last == 1, "workspace of kernel b");
   ir_arena_free(a);
 }
@@ -212,7 +190,7 @@ static json_object *json_at(json_object *o, const char *key) {
 
 static void test_json(void) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = parse(a, chain);
+  ir_module *m = test_ordered(a, test_chain_text);
   plan *p = checked_plan(a, m, "json");
   ir_buf text = ir_buf_new(a), again = ir_buf_new(a);
   plan_print_json(p, m, &text);
@@ -234,7 +212,7 @@ static void test_json(void) {
 
 static void test_table(void) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = parse(a, chain);
+  ir_module *m = test_ordered(a, test_chain_text);
   ir_buf text = ir_buf_new(a);
   plan_print(plan_build(m), m, &text);
   static const char *const wanted[] = {"memory plan of t: 65,536 bytes", "arena / bound = 1.0000",

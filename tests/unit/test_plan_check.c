@@ -3,19 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "passes/pass.h"
-#include "passes/plan.h"
 #include "tests/support_check.h"
-#include "tests/unit/support_passes.h"
+#include "tests/unit/support_plan.h"
 
-// b is computed over a, and d over c or b, as they die there; c is beside b.
-static const char chain[] = "func step {\n"
-                            "%x = input : f32[64,64]\n"
-                            "kernel a loop {\n %a = exp %x : f32[64,64]\n}\n"
-                            "kernel b loop {\n %b = neg %a : f32[64,64]\n}\n"
-                            "kernel c loop {\n %c = exp %b : f32[64,64]\n}\n"
-                            "kernel d loop {\n %d = add %b, %c : f32[64,64]\n}\n"
-                            "result output d = %d\n}\n";
 static const char two_outputs[] =
     "func step {\n%x = input : f32[64]\n"
     "kernel b loop {\n %b = neg %x : f32[64]\n %c = mul %b, %x : f32[64]\n}\n"
@@ -32,11 +22,7 @@ typedef struct broken {
 } broken;
 
 static plan_buffer *buffer(const broken *x, const char *name) {
-  for (size_t i = 0; i < x->p->buffers.num; i++)
-    if (strcmp(x->p->buffers.at[i].name, name) == 0)
-      return &x->p->buffers.at[i];
-  printf("no buffer %s\n", name);
-  exit(1);
+  return test_find_buffer(x->p, name);
 }
 
 static int64_t *place(const broken *x, const char *name) {
@@ -122,35 +108,32 @@ typedef struct change {
 } change;
 
 static const change changes[] = {
-    {chain, overwritten, "kernel d needs %b at "},
-    {chain, out_of_order, "kernel b needs %a at "},
-    {chain, halfway, "kernel c stores %c over its input %b"},
-    {chain, no_place, "kernel d needs %c, which has no place"},
-    {chain, outside, "%c is stored at 65536, outside the temporaries"},
-    {chain, onto_input, "%c is stored at 0, outside the temporaries"},
-    {chain, result_lost, "the result needs %b at "},
-    {chain, no_workspace, "kernel b lacks its workspace"},
-    {chain, workspace_over, "the workspace of kernel b lies over %a"},
+    {test_chain_text, overwritten, "kernel d needs %b at "},
+    {test_chain_text, out_of_order, "kernel b needs %a at "},
+    {test_chain_text, halfway, "kernel c stores %c over its input %b"},
+    {test_chain_text, no_place, "kernel d needs %c, which has no place"},
+    {test_chain_text, outside, "%c is stored at 65536, outside the temporaries"},
+    {test_chain_text, onto_input, "%c is stored at 0, outside the temporaries"},
+    {test_chain_text, result_lost, "the result needs %b at "},
+    {test_chain_text, no_workspace, "kernel b lacks its workspace"},
+    {test_chain_text, workspace_over, "the workspace of kernel b lies over %a"},
     {two_outputs, together, "kernel b stores %c and %b in one place"},
     {copied, onto_state, "@v is overwritten by %w.new"},
     {copied, no_copy, "nothing takes %w.new to @w"},
     {copied, short_copy, "nothing takes %w.new to @w"},
     {copied, copy_elsewhere, "nothing takes %w.new to @w"},
     {copied, write_early, "nothing takes %w.new to @w"},
-    {chain, reported_over, "1 buffers overlap with others that are live"},
-    {chain, short_life, "1 buffers overlap with others that are live"},
-    {chain, unaligned, "buffer c at "},
-    {chain, beyond, "buffer c at "},
-    {chain, wrong_total, "the parts of the arena do not add up"},
+    {test_chain_text, reported_over, "1 buffers overlap with others that are live"},
+    {test_chain_text, short_life, "1 buffers overlap with others that are live"},
+    {test_chain_text, unaligned, "buffer c at "},
+    {test_chain_text, beyond, "buffer c at "},
+    {test_chain_text, wrong_total, "the parts of the arena do not add up"},
 };
 
 static void check(const change *c) {
   ir_arena *a = ir_arena_new();
-  ir_diags *d = diag_new(a);
-  broken x = {.m = test_parse(a, ir_format(a, "mltc-ir 1\nmodule t\n\n%s", c->base))};
-  pass_fuse(x.m, d);
-  pass_order(x.m, d);
-  if (c->base == chain)
+  broken x = {.m = test_ordered(a, c->base)};
+  if (c->base == test_chain_text)
     x.m->funcs.at[0]->kernels.at[1]->workspace = 1000;
   x.p = plan_build(x.m);
   ir_buf faults = ir_buf_new(a);
