@@ -71,12 +71,11 @@ done
 ! grep -E '(ld|st)\.global\.(f32|b32|u32)' rows.ptx || fail "single elements in rows of 256"
 
 # --- every example for two architectures: the compilers have nothing to say, not even of spills. In the
-# suite one of each kind, and two architectures of one; with MLTC_SLOW all of them.
+# suite one of each kind; with MLTC_SLOW all of them.
 for example in "$root"/examples/*.graph; do
   name=$(basename "$example" .graph)
   [[ -n "${MLTC_SLOW:-}" || $name =~ ^(digits_mlp|mnist_mlp|mnist_cnn|char_gpt)$ ]] || continue
-  [[ -n "${MLTC_SLOW:-}" || $name = char_gpt ]] && target=cuda:sm_80,sm_90a || target=cuda:sm_90a
-  "$mltc" "$example" --target="$target" --keep="kept-$name" -o "$name" || fail "$name"
+  "$mltc" "$example" --target=cuda:sm_80,sm_90a --keep="kept-$name" -o "$name" || fail "$name"
   [ "$(stat -c %s "$name")" -le 3000000 ] || fail "$name has $(stat -c %s "$name") bytes, more than 3 MB"
   cat "kept-$name"/kernels_*.log >log.txt
   [ ! -s log.txt ] || {

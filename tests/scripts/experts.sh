@@ -27,7 +27,6 @@ awk '{text[++n] = $1; balance[n] = $2}
 
 [ -e "$driver" ] || exit 0 # no stand-in driver in this build
 export XDG_CACHE_HOME=$PWD/cache
-[ -n "${MLTC_SLOW:-}" ] || without_nvrtc
 export libraries_as=-O1
 short moe_gpt
 beside() { # NAME MLTC-OPTION...

@@ -63,7 +63,6 @@ gpu() { # EXAMPLE PRECISION MLTC-OPTION...
   beside_cpu "$name" 5e-4
 }
 export XDG_CACHE_HOME=$PWD/cache
-[ -n "${MLTC_SLOW:-}" ] || without_nvrtc
 cp -r "$root/examples/data" .
 short digits_mlp
 gpu digits_mlp tf32

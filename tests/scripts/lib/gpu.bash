@@ -3,12 +3,6 @@
 # shellcheck shell=bash disable=SC2154
 driver=$build/lib/libcuda-standin.so # may be absent from a build
 
-# What NVRTC makes is carried by programs, and not run here: a stand-in makes as much in no time. With MLTC_SLOW
-# NVRTC itself compiles these kernels.
-without_nvrtc() {
-  export MLTC_NVRTC=$build/lib/libnvrtc-standin.so
-}
-
 compare_losses() { # FILE FILE BOUND: the largest relative difference
   python3 - "$@" <<'PYTHON' || fail "losses of $1 and $2"
 import json
