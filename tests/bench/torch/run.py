@@ -11,6 +11,7 @@ import json
 import math
 import os
 import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -272,6 +273,13 @@ def cpu_name():
         return platform.machine()
 
 
+def result_path():
+    """One file for each kind of processor: what is fast beside PyTorch on one need not be on another."""
+    name = re.sub(r"\(\w+\)", "", cpu_name()).lower()
+    return os.path.join(ROOT, "tests", "bench", "results",
+                        "torch-" + "-".join(re.findall(r"\w+", name)) + ".json")
+
+
 def parse():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--mltc", default=os.path.join(ROOT, "build", "bin", "mltc"))
@@ -282,7 +290,7 @@ def parse():
     p.add_argument("--compile", action="store_true", help="also PyTorch with torch.compile")
     p.add_argument("--peer-only", action="store_true", help="measure PyTorch alone")
     p.add_argument("--quick", action="store_true", help="leave out PyTorch's DataLoader")
-    p.add_argument("--out", default=os.path.join(ROOT, "tests", "bench", "results", "torch.json"))
+    p.add_argument("--out", default=result_path(), help="the file of results")
     options = p.parse_args()
     options.data = os.path.abspath(options.data)
     options.mltc = os.path.abspath(options.mltc)
