@@ -16,8 +16,9 @@
 //   beam      prefixes with the lowest peaks, several at a time; the same with kernels moved
 //   net, depth, backwards     list scheduling by other rules
 //
-// Needs: pass_fuse; for the final order ir_kernel.workspace, which scheduling finds out. Keeps: kernels and their members; nodes are listed anew in the order of
-// kernels. Near-linear: all searches have bounds that shrink with the number of kernels.
+// Needs: pass_fuse; for the final order ir_kernel.workspace, which scheduling finds out. Keeps: kernels
+// and their members; nodes are listed anew in the order of kernels. Near-linear: all searches have
+// bounds that shrink with the number of kernels.
 #include <string.h>
 
 #include "passes/fuse.h"
