@@ -143,6 +143,8 @@ void cuda_scatter_schedule(cg_kernel *k);
 void cuda_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out);
 void cuda_attention_schedule(cg_kernel *k);
 void cuda_attention_emit(const cg_kernel *k, const char *name, ir_buf *out);
+void cuda_transfer_schedule(cg_kernel *k);
+void cuda_transfer_emit(const cg_kernel *k, const char *name, ir_buf *out);
 
 // Bytes of the whole argument, or of the workspace.
 int64_t cg_arg_bytes(const cg_kernel *k, int arg);

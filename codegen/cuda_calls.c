@@ -5,6 +5,12 @@
 //     const joint args = {arena, batch, 0, 52};           char *const args[] = {batch + 0, ...};
 //     launch(joint_new, 819, args);                       launch(loop_div_0, 49, args);
 //   }                                                   }
+//
+// Copies to and from memory of the host run beside them, each from its begin to where it is waited for:
+//
+//   mlrt_gpu_send(gpu, 0, 4096, arena + 64, 8192); // relu.sent
+//   ...
+//   mlrt_gpu_join(gpu, 0); // relu.sent
 #include "codegen/cuda_launches.h"
 #include "codegen/program_functions.h"
 
@@ -53,8 +59,37 @@ static void find_launches(cg_program *p, const plan *plan, size_t func) {
       cuda_choose_joint(p, func, &p->launches[func].at[i]);
 }
 
+// Transfers of a function are numbered in the order of its kernels.
+static int number_of(const ir_func *f, const ir_kernel *transfer) {
+  int num = 0;
+  for (uint32_t i = 0; i < transfer->id; i++)
+    num += ir_is_transfer(f->kernels.at[i]);
+  return num;
+}
+
+static void put_transfer(writer *w, const cuda_launch *x) {
+  const ir_kernel *k = x->transfer;
+  const ir_node *from = k->nodes.at[0]->in[0], *to = k->nodes.at[0];
+  int number = number_of(w->f, k);
+  long long bytes = (long long)ir_bytes(&to->type);
+  if (x->done)
+    ir_buf_printf(w->out, "  mlrt_gpu_join(gpu, %d); // %s\n", number, k->name);
+  else if (k->family == IR_FAMILY_SEND)
+    ir_buf_printf(w->out, "  mlrt_gpu_send(gpu, %d, %lld, arena + %lld, %lld); // %s\n", number,
+                  (long long)plan_host_offset(w->plan, w->f, to),
+                  (long long)plan_offset(w->plan, w->f, from), bytes, k->name);
+  else
+    ir_buf_printf(w->out, "  mlrt_gpu_fetch(gpu, %d, arena + %lld, %lld, %lld); // %s\n", number,
+                  (long long)plan_offset(w->plan, w->f, to),
+                  (long long)plan_host_offset(w->plan, w->f, from), bytes, k->name);
+}
+
 static void put_one(writer *w, size_t i) {
   cuda_launch *x = &w->p->launches[w->func].at[i];
+  if (x->transfer) {
+    put_transfer(w, x);
+    return;
+  }
   if (!x->joint) {
     put_phases(w, x->calls.at[0], x->only);
     return;

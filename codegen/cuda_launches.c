@@ -200,9 +200,45 @@ static void add_call(finder *f, const cg_kernel *c) {
     IR_PUSH(f->p->arena, f->all, x);
 }
 
+// --- transfers -------------------------------------------------------------------------------
+// Copies run beside launches, from one place of the list to another. What is in the device's memory
+// is theirs between the two: the spans of both keep launches apart that touch it.
+static void add_transfer(finder *f, const ir_kernel *k, bool done) {
+  bool sends = k->family == IR_FAMILY_SEND;
+  const ir_node *there = sends ? k->nodes.at[0]->in[0] : k->nodes.at[0];
+  cuda_launch x = {.transfer = k, .done = done, .at = k->id, .pinned = true};
+  cg_spans *spans = sends ? &x.reads : &x.writes;
+  if (f->plan) {
+    int64_t at = plan_offset(f->plan, f->f, there);
+    cg_bytes bytes = {at, at + ir_bytes(&there->type)};
+    IR_PUSH(f->p->arena, *spans, bytes);
+  } else {
+    add_value(f, spans, there->id);
+  }
+  pin(f, &x, NULL);
+  IR_PUSH(f->p->arena, f->all, x);
+}
+
 static cuda_launches find(finder *f) {
-  for (size_t i = 0; i < f->f->kernels.num; i++)
-    add_call(f, f->p->kernels[f->func][i]);
+  ir_kernel *const *kernels = f->f->kernels.at;
+  size_t num = f->f->kernels.num;
+  const ir_kernel **begins = IR_NEW_ARRAY(f->p->arena, const ir_kernel *, num + 1);
+  const ir_kernel **next = IR_NEW_ARRAY(f->p->arena, const ir_kernel *, num + 1);
+  for (size_t i = num; i-- > 0;)
+    if (ir_is_transfer(
+            kernels[i])) { // of several that begin at one place, the first to be done first
+      size_t at = kernels[i]->begin ? kernels[i]->begin->id : i;
+      next[i] = begins[at];
+      begins[at] = kernels[i];
+    }
+  for (size_t i = 0; i < num; i++) {
+    for (const ir_kernel *k = begins[i]; k; k = next[k->id])
+      add_transfer(f, k, false);
+    if (ir_is_transfer(kernels[i]))
+      add_transfer(f, kernels[i], true);
+    else
+      add_call(f, f->p->kernels[f->func][i]);
+  }
   return f->all;
 }
 

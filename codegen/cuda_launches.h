@@ -21,8 +21,11 @@
 
 #include "codegen/program.h"
 
-// Calls side by side, each of one phase; or one call.
+// Calls side by side, each of one phase; or one call. Or the place where a transfer begins, or where
+// it is waited for: it reads what it sends, and writes what it fetches, at both.
 typedef struct cuda_launch {
+  const ir_kernel *transfer;       // NULL: a launch
+  bool done;                       // transfer: it is waited for
   IR_VEC(const cg_kernel *) calls; // in the order of kernels
   cg_spans reads, writes;          // bytes of the arena, without the batch
   const cg_distinct *only;         // the function of all calls; NULL: there are several

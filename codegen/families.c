@@ -8,7 +8,10 @@
   ROW(MATMUL, matmul, cpu_matmul_touches)                                                          \
   ROW(COPY, copy, cpu_copy_touches)                                                                \
   ROW(SCATTER, scatter, NULL)
-#define CUDA_FAMILIES(ROW) ROW(ATTENTION, attention, NULL)
+#define CUDA_FAMILIES(ROW)                                                                         \
+  ROW(ATTENTION, attention, NULL)                                                                  \
+  ROW(SEND, transfer, NULL)                                                                        \
+  ROW(FETCH, transfer, NULL)
 
 #define CPU_ROW(NAME, name, touches)                                                               \
   [IR_FAMILY_##NAME] = {cpu_##name##_schedule, cpu_##name##_emit, touches},

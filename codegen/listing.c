@@ -12,8 +12,9 @@ void cg_list_kernels(const cg_program *p, ir_buf *out) {
     for (size_t j = 0; j < f->kernels.num; j++) {
       const ir_kernel *k = f->kernels.at[j];
       cost c = cost_kernel(p->arena, k);
-      ir_buf_printf(out, "  %-24s %-24s %12lld %12lld %6lld  %s\n", k->name, p->shared[i][j]->name,
-                    (long long)c.flops, (long long)(c.bytes_read + c.bytes_written),
+      ir_buf_printf(out, "  %-24s %-24s %12lld %12lld %6lld  %s\n", k->name,
+                    p->shared[i][j] ? p->shared[i][j]->name : "-", (long long)c.flops,
+                    (long long)(c.bytes_read + c.bytes_written),
                     (long long)p->kernels[i][j]->tasks[0], cg_describe(p->arena, k));
     }
   }

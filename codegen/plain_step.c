@@ -241,8 +241,10 @@ static void emit_calls(functions *fs, const cg_program *p, cg_plain_step *s) {
   size_t step = index_of_step(p->module);
   for (size_t i = 0; i < s->calls.num; i++) {
     cg_plain_call *x = &s->calls.at[i];
-    const char *base = i < s->func->kernels.num ? p->shared[step][i]->name
-                                                : ir_format(fs->a, "%sgradient", p->prefix);
+    const cg_distinct *d = i < s->func->kernels.num ? p->shared[step][i] : NULL;
+    const char *base = d                          ? d->name
+                       : i < s->func->kernels.num ? "transfer"
+                                                  : ir_format(fs->a, "%sgradient", p->prefix);
     if (x->needed)
       x->name = function_of(fs, x->c, &x->taps, base);
   }

@@ -64,7 +64,7 @@ static void find_again(cg_program *p, size_t index) {
 void cg_program_update(cg_program *p) {
   dom_find_stretches(p->module); // passes may have forgotten them
   for (size_t i = 0; i < p->module->funcs.num; i++)
-    if (ir_has_clones(p->module->funcs.at[i])) {
+    if (ir_has_clones(p->module->funcs.at[i]) || ir_has_transfers(p->module->funcs.at[i])) {
       schedule_all(p);
       return;
     }

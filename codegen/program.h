@@ -47,7 +47,7 @@ typedef struct cg_program {
   const cg_target *target;
   const char *prefix;      // of the names of generated functions; "" unless set
   cg_kernel **kernels[8];  // [function][kernel id]
-  cg_distinct **shared[8]; // [function][kernel id], after cg_share
+  cg_distinct **shared[8]; // [function][kernel id], after cg_share; transfers have none
   IR_VEC(cg_distinct *) distinct;
   IR_VEC(cg_joint *) joints;        // GPU: of cg_program_emit
   struct cuda_launches *launches;   // GPU: by function; of cg_program_emit
@@ -132,8 +132,17 @@ typedef struct cg_chip {
   double f32, f64;     // TFLOP/s, without tensor cores
   double tf32, half;   // TFLOP/s of the tensor cores, summed in f32, no sparsity
   double bandwidth;    // TB/s of its memory
+  double host;         // GB/s to memory of the host, each way, as copies of some megabytes reach
 } cg_chip;
 const cg_chip *cg_cuda_chip(const char *arch); // one of cg_cuda_names
+
+// In a second: operations of products and of other arithmetic, bytes of memory, and bytes that cross
+// between a device and the host. Of several architectures the chip whose kernels leave copies the least
+// time. All 0 for a CPU.
+typedef struct cg_rates {
+  double products, flops, bandwidth, host_bandwidth;
+} cg_rates;
+cg_rates cg_rates_of(const cg_target *t, const char *precision);
 
 typedef enum cg_cuda_compiler { CG_NVRTC, CG_CUDA_CLANG } cg_cuda_compiler;
 

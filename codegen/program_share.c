@@ -111,6 +111,8 @@ void cg_share(cg_program *p) {
     p->shared[i] = IR_NEW_ARRAY(p->arena, cg_distinct *, num + 1);
     for (size_t j = 0; j < num; j++) {
       const cg_kernel *c = p->kernels[i][j];
+      if (ir_is_transfer(c->k))
+        continue; // no function of the program
       const char *text = nameless_text(p, c);
       cg_distinct *d = ir_map_get(by_text, text);
       if (!d) {

@@ -364,14 +364,27 @@ static void put_count(ir_buf *b, const char *table, size_t num) {
   ir_buf_printf(b, "    .%s = %s,\n    .num_%s = %zu,\n", table, table, table, num);
 }
 
+// Of any function.
+static int most_transfers(const ir_module *m) {
+  int most = 0;
+  for (size_t i = 0; i < m->funcs.num; i++) {
+    int num = 0;
+    for (size_t j = 0; j < m->funcs.at[i]->kernels.num; j++)
+      num += ir_is_transfer(m->funcs.at[i]->kernels.at[j]);
+    most = num > most ? num : most;
+  }
+  return most;
+}
+
 static void put_sizes(const tables *t) {
   const plan *p = t->plan;
   ir_buf_printf(t->out,
                 "    .arena_bytes = %" PRId64 ",\n    .state_bytes = %" PRId64
                 ",\n    .staging_bytes = %" PRId64 ",\n    .temp_bytes = %" PRId64
-                ",\n    .staging_slot_bytes = %" PRId64 ",\n",
+                ",\n    .staging_slot_bytes = %" PRId64 ",\n    .host_bytes = %" PRId64 ",\n",
                 p->arena_bytes, p->state_bytes, p->staging_bytes, p->temp_bytes,
-                p->staging_slot_bytes);
+                p->staging_slot_bytes, p->host_bytes);
+  ir_buf_printf(t->out, "    .num_transfers = %d,\n", most_transfers(t->m));
 }
 
 // What one kernel computes.
@@ -384,9 +397,13 @@ static uint64_t kernel_hash(const tables *t, const ir_kernel *k) {
   return ir_hash(ir_buf_str(&b), b.len);
 }
 
+static bool decides_numbers(const ir_kernel *k) {
+  return !k->clone_of && !ir_is_transfer(k);
+}
+
 // A digest of what decides the numbers: the states, and what each kernel computes. Not in which order
-// they run, where things lie in memory, nor which kernels run again: a checkpoint is the same bytes
-// under every plan.
+// they run, where things lie in memory, what waits on the host, nor which kernels run again: a
+// checkpoint is the same bytes under every plan.
 static uint64_t plan_hash(const tables *t) {
   ir_buf b = ir_buf_new(t->p->arena);
   for (size_t i = 0; i < t->m->states.num; i++) {
@@ -396,7 +413,7 @@ static uint64_t plan_hash(const tables *t) {
   uint64_t sum = ir_hash(ir_buf_str(&b), b.len);
   for (size_t i = 0; i < t->m->funcs.num; i++)
     for (size_t j = 0; j < t->m->funcs.at[i]->kernels.num; j++)
-      if (!t->m->funcs.at[i]->kernels.at[j]->clone_of)
+      if (decides_numbers(t->m->funcs.at[i]->kernels.at[j]))
         sum += kernel_hash(t, t->m->funcs.at[i]->kernels.at[j]);
   return sum;
 }

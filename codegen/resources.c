@@ -94,6 +94,8 @@ static void add_kernel(table *x, size_t func, const cg_kernel *c, const cg_joint
 }
 
 static void collect_launch(table *x, size_t func, const cuda_launch *l, row *all) {
+  if (l->transfer)
+    return; // a copy: it takes nothing of what is shown here
   const cg_kernel *first = l->calls.at[0];
   all->launches += l->joint ? 1 : first->num_phases;
   if (l->joint)

@@ -3,7 +3,8 @@
 // Limits are those of the CUDA C++ programming guide's table "technical specifications per compute
 // capability"; SMs are those of a chip that many people have. They steer how work is cut, so they
 // come from this table and never from the machine that mltc runs on: equal input, equal output.
-// Rates are those of the chip's data sheet, at its boost clock; only reports use them.
+// Rates are those of the chip's data sheet, at its boost clock; reports use them, and what decides whether
+// values wait in memory of the host. To the host that is PCIe, 4.0 or 5.0, with 16 lanes.
 #include "codegen/program.h"
 
 #include <string.h>
@@ -13,11 +14,11 @@ enum { KIB = 1024 };
 const char *const cg_cuda_names[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", NULL};
 
 static const cg_chip chips[CG_MAX_ARCHS] = {
-    {"A100 SXM", 80, 2048, 32, 164, 108, 19.5, 9.7, 156, 312, 2.039},
-    {"RTX A6000", 86, 1536, 16, 100, 84, 38.7, 0.604, 77.4, 154.8, 0.768},
-    {"RTX 4090", 89, 1536, 24, 100, 128, 82.6, 1.29, 82.6, 165.2, 1.008},
-    {"H100 SXM", 90, 2048, 32, 228, 132, 66.9, 33.5, 494.7, 989.4, 3.35},
-    {"B200", 100, 2048, 32, 228, 148, 74.5, 37.2, 1125, 2250, 8.0},
+    {"A100 SXM", 80, 2048, 32, 164, 108, 19.5, 9.7, 156, 312, 2.039, 24},
+    {"RTX A6000", 86, 1536, 16, 100, 84, 38.7, 0.604, 77.4, 154.8, 0.768, 24},
+    {"RTX 4090", 89, 1536, 24, 100, 128, 82.6, 1.29, 82.6, 165.2, 1.008, 24},
+    {"H100 SXM", 90, 2048, 32, 228, 132, 66.9, 33.5, 494.7, 989.4, 3.35, 50},
+    {"B200", 100, 2048, 32, 228, 148, 74.5, 37.2, 1125, 2250, 8.0, 50},
 };
 
 static int find(const char *word, size_t len) {
@@ -102,4 +103,31 @@ const cg_chip *cg_cuda_chip(const char *arch) {
   int i = find(arch, strlen(arch));
   BUG_IF(i < 0, "no architecture '%s'", arch);
   return &chips[i];
+}
+
+static double products_of(const cg_chip *x, const char *precision) {
+  if (!strcmp(precision, "f32"))
+    return x->f32;
+  return strcmp(precision, "tf32") ? x->half : x->tf32;
+}
+
+// Settings of a module are whole numbers here: no digits that are not in the table.
+static double whole(double x) {
+  return (double)(int64_t)(x + 0.5);
+}
+
+static double more_of(double a, double b) {
+  return a > b ? a : b;
+}
+
+cg_rates cg_rates_of(const cg_target *t, const char *precision) {
+  cg_rates r = {0};
+  for (int i = 0; t->cuda && i < t->cuda->num_archs; i++) {
+    const cg_chip *x = cg_cuda_chip(t->cuda->archs[i]);
+    r.products = more_of(r.products, whole(1e12 * products_of(x, precision)));
+    r.flops = more_of(r.flops, whole(1e12 * x->f32));
+    r.bandwidth = more_of(r.bandwidth, whole(1e12 * x->bandwidth));
+    r.host_bandwidth = i ? -more_of(-r.host_bandwidth, -1e9 * x->host) : 1e9 * x->host;
+  }
+  return r;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "passes/cost.h"
+#include "passes/offload.h"
 
 typedef struct attempt {
   int64_t parts; // 0: none
@@ -33,9 +34,13 @@ typedef struct division {
 // --- one trial -------------------------------------------------------------------------------
 static double seconds_of(draft *t, const char *name) {
   const ir_func *f = ir_find_func(t->module, name);
-  double sum = 0;
-  for (size_t i = 0; f && i < f->kernels.num; i++)
-    sum += cost_seconds(t->arena, f->kernels.at[i]);
+  if (!f)
+    return 0;
+  const double *seconds = cost_of_kernels(t->arena, f);
+  double sum =
+      ir_has_transfers(f) ? offload_waiting(t->arena, f, seconds, offload_bandwidth(t->module)) : 0;
+  for (size_t i = 0; i < f->kernels.num; i++)
+    sum += seconds[i];
   return sum;
 }
 
@@ -46,7 +51,7 @@ static double seconds_of_step(draft *t) {
 
 static bool runs_again(const ir_module *m) {
   for (size_t i = 0; i < m->funcs.num; i++)
-    if (ir_has_clones(m->funcs.at[i]))
+    if (ir_has_clones(m->funcs.at[i]) || ir_has_transfers(m->funcs.at[i]))
       return true;
   return false;
 }

@@ -59,6 +59,21 @@ static void set_precision(const draft_subject *s, draft *t) {
   pass_set_precision(t->module, o->precision);
 }
 
+// What passes should know of a device with memory of its own; nothing where it has none, or where
+// nothing may wait beside it.
+static void set_device(const draft_subject *s, ir_module *m) {
+  cg_rates r = cg_rates_of(s->target, pass_precision_of(m));
+  bool apart = r.host_bandwidth > 0 && ir_config_count(m, "memory_budget");
+  for (size_t i = 0; i < s->o->disabled.num; i++)
+    apart &= strcmp(s->o->disabled.at[i], "offload") != 0;
+  if (!apart && !ir_find_config(m, "host_bandwidth"))
+    return;
+  ir_set_config(m, (ir_setting){"device_products", IR_SET_NUM, apart ? r.products : 0, NULL});
+  ir_set_config(m, (ir_setting){"device_flops", IR_SET_NUM, apart ? r.flops : 0, NULL});
+  ir_set_config(m, (ir_setting){"device_bandwidth", IR_SET_NUM, apart ? r.bandwidth : 0, NULL});
+  ir_set_config(m, (ir_setting){"host_bandwidth", IR_SET_NUM, apart ? r.host_bandwidth : 0, NULL});
+}
+
 static void set_memory(ir_module *m, const char *policy, int64_t budget) {
   if (policy)
     ir_set_config(m, (ir_setting){"checkpoint", IR_SET_STR, 0, policy});
@@ -108,12 +123,13 @@ bool draft_schedule(const draft_subject *s, draft *t) {
 // Functions that the file leaves out are ordered, too.
 static bool edit_order(const draft_subject *s, draft *t) {
   pass_final_order(t->module, t->diags);
-  return plan_edit_order(t->module, s->edit, t->diags);
+  return plan_edit_order(t->module, s->edit, t->diags) && has_generators(s, t);
 }
 
 bool draft_arrange(const draft_subject *s, draft *t, const char *policy, int64_t budget) {
   pass_options po = options_of_passes(s);
   set_memory(t->module, policy, budget);
+  set_device(s, t->module);
   if (!keep_if(t, s->edit ? edit_order(s, t) : pass_run_memory_pipeline(t->module, t->diags, &po)))
     return false;
   cg_program_update(t->program);

@@ -128,12 +128,35 @@ static void read_buffers(reader *r, json_object *o, const char *where, plan_item
 // Sums over the kernels of a function: its first figures.
 enum { KERNELS, AGAIN, FLOPS, TRAFFIC, COPIED, NUM_SUMS };
 
+// A list of names; nothing where there is none.
+static void read_names(reader *r, json_object *k, const char *at, const char *key,
+                       plan_names *out) {
+  json_object *list = NULL;
+  if (!json_object_object_get_ex(k, key, &list) || !get(r, k, at, key, json_type_array))
+    return;
+  for (size_t i = 0; i < json_object_array_length(list) && !r->why; i++) {
+    json_object *name = json_object_array_get_idx(list, i);
+    if (json_object_is_type(name, json_type_string))
+      IR_PUSH(r->a, *out, ir_strdup(r->a, json_object_get_string(name)));
+    else
+      fail(r, ir_format(r->a, "%s.%s[%zu]", at, key, i), "is no text");
+  }
+}
+
+// A text that may be missing, or null.
+static const char *get_text_or_none(reader *r, json_object *k, const char *at, const char *key) {
+  json_object *v = NULL;
+  return json_object_object_get_ex(k, key, &v) && v ? get_text(r, k, at, key) : NULL;
+}
+
 static void read_kernel(reader *r, json_object *k, const char *at, plan_file_func *f) {
-  json_object *again = NULL;
   plan_item item = {.name = get_text(r, k, at, "name"), .size = get_size(r, k, at, "flops")};
   int64_t in = get_size(r, k, at, "bytes_read"), out = get_size(r, k, at, "bytes_written");
-  if (json_object_object_get_ex(k, "clone_of", &again) && again)
-    item.again = get_text(r, k, at, "clone_of");
+  item.again = get_text_or_none(r, k, at, "clone_of");
+  item.family = get_text_or_none(r, k, at, "family");
+  item.begin = get_text_or_none(r, k, at, "begin");
+  read_names(r, k, at, "reads", &item.reads);
+  read_names(r, k, at, "writes", &item.writes);
   item.rest = text_of(r, k);
   IR_PUSH(r->a, f->kernels, item);
   f->figures.at[KERNELS].size++;

@@ -39,7 +39,8 @@ const char *const ir_role_names[IR_NUM_ROLES] = {
 
 const char *const ir_family_names[IR_NUM_FAMILIES] = {
     [IR_FAMILY_LOOP] = "loop",       [IR_FAMILY_MATMUL] = "matmul",       [IR_FAMILY_COPY] = "copy",
-    [IR_FAMILY_SCATTER] = "scatter", [IR_FAMILY_ATTENTION] = "attention",
+    [IR_FAMILY_SCATTER] = "scatter", [IR_FAMILY_ATTENTION] = "attention", [IR_FAMILY_SEND] = "send",
+    [IR_FAMILY_FETCH] = "fetch",
 };
 
 // --- types ---------------------------------------------------------------------------
@@ -139,6 +140,13 @@ static bool same_attrs(const ir_node *x, const ir_node *y) {
 bool ir_has_clones(const ir_func *f) {
   for (size_t i = 0; i < f->kernels.num; i++)
     if (f->kernels.at[i]->clone_of)
+      return true;
+  return false;
+}
+
+bool ir_has_transfers(const ir_func *f) {
+  for (size_t i = 0; i < f->kernels.num; i++)
+    if (ir_is_transfer(f->kernels.at[i]))
       return true;
   return false;
 }

@@ -238,6 +238,9 @@ typedef enum ir_family {
   // Matmuls whose results [b..., m, n] stay inside, pointwise ops and row reductions on them, and
   // matmuls that sum over n (or all over m): the anchor is the last of these.
   IR_FAMILY_ATTENTION,
+  // One `copy`, while other kernels run: to memory of the host, and back. Only on devices.
+  IR_FAMILY_SEND,
+  IR_FAMILY_FETCH,
   IR_NUM_FAMILIES
 } ir_family;
 extern const char *const ir_family_names[IR_NUM_FAMILIES];
@@ -252,10 +255,19 @@ struct ir_kernel {
   int64_t workspace;         // bytes of scratch, set when the kernel is scheduled
   const ir_kernel *clone_of; // earlier kernel that this one runs again: member by member the same
                              // computation, and the same outputs (pass_checkpoint); NULL: none
+  const ir_kernel
+      *begin; // SEND, FETCH: the copy begins before this earlier kernel, and is done where
+              // its own kernel stands (pass_offload). NULL: it begins there, too
 };
+
+static inline bool ir_is_transfer(const ir_kernel *k) {
+  return k->family == IR_FAMILY_SEND || k->family == IR_FAMILY_FETCH;
+}
 
 // Some kernels of it run again: pass_checkpoint has put them where they are.
 bool ir_has_clones(const ir_func *f);
+// Values wait in memory of the host: pass_offload has put sends and fetches where they are.
+bool ir_has_transfers(const ir_func *f);
 
 struct ir_func {
   const char *name; // "init", "step", "eval", "predict", "accum"

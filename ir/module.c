@@ -74,6 +74,7 @@ static void clone_kernel(cloner *c, ir_func *f, const ir_kernel *k) {
   memset(&copy->nodes, 0, sizeof copy->nodes);
   memset(&copy->outputs, 0, sizeof copy->outputs);
   copy->clone_of = k->clone_of ? f->kernels.at[k->clone_of->id] : NULL;
+  copy->begin = k->begin ? f->kernels.at[k->begin->id] : NULL;
   for (size_t i = 0; i < k->nodes.num; i++) {
     ir_node *member = c->nodes[k->nodes.at[i]->id];
     member->kernel = copy;

@@ -20,6 +20,7 @@ typedef struct ir_parser {
   ir_kernel *kernel;  // open kernel block, or NULL
   const char *anchor; // its anchor= name, or NULL
   const char *again;  // its again= name, or NULL
+  const char *begin;  // its begin= name, or NULL
   ir_loc kernel_loc;
   ir_map *broken;           // values whose line had an error: their users say nothing
   IR_VEC(ir_loc) node_locs; // by node id

@@ -352,25 +352,32 @@ static bool parse_family(ir_parser *p, ir_family *out) {
   return false;
 }
 
-// anchor=%value and again=kernel, each at most once.
+// Where the note of that name is kept, NULL for none.
+static const char **note_called(ir_parser *p, const char *word) {
+  return !strcmp(word, "anchor")  ? &p->anchor
+         : !strcmp(word, "again") ? &p->again
+         : !strcmp(word, "begin") ? &p->begin
+                                  : NULL;
+}
+
+// anchor=%value, again=kernel and begin=kernel, each at most once.
 static bool parse_kernel_notes(ir_parser *p) {
-  p->anchor = p->again = NULL;
+  static const char notes[] = "anchor=%value, again=kernel, begin=kernel or '{'";
+  p->anchor = p->again = p->begin = NULL;
   while (!scan_peek(&p->s, '{')) {
-    const char *word = scan_name(&p->s, "anchor=%value, again=kernel or '{'");
+    const char *word = scan_name(&p->s, notes);
     if (!word)
       return false;
-    bool anchor = !strcmp(word, "anchor"), again = !strcmp(word, "again");
-    if ((!anchor && !again) || (anchor ? p->anchor : p->again)) {
-      scan_unexpected(&p->s, "anchor=%value, again=kernel or '{'");
+    const char **note = note_called(p, word);
+    if (!note || *note) {
+      scan_unexpected(&p->s, notes);
       return false;
     }
-    const char *value = NULL;
     if (scan_expect(&p->s, '=', "'='"))
-      value = anchor ? scan_sigil_name(&p->s, '%', "a value such as %y")
-                     : scan_name(&p->s, "the name of an earlier kernel");
-    if (!value)
+      *note = note == &p->anchor ? scan_sigil_name(&p->s, '%', "a value such as %y")
+                                 : scan_name(&p->s, "the name of an earlier kernel");
+    if (!*note)
       return false;
-    *(anchor ? &p->anchor : &p->again) = value;
   }
   return true;
 }
@@ -404,11 +411,16 @@ static const ir_kernel *find_kernel(const ir_func *f, const ir_kernel *before, c
 static void close_kernel(ir_parser *p) {
   ir_kernel *k = p->kernel;
   p->kernel = NULL;
-  p->f->ordered |= p->again != NULL; // what runs again does so where it stands
+  // What runs again, or is sent, does so where it stands.
+  p->f->ordered |= p->again != NULL || ir_is_transfer(k);
   if (p->again && !(k->clone_of = find_kernel(p->f, k, p->again)))
     diag_error(p->s.diags, p->kernel_loc, "E0106",
                "kernel '%s' says that it runs '%s' again: there is no such kernel before it",
                k->name, p->again);
+  if (p->begin && !(k->begin = find_kernel(p->f, k, p->begin)))
+    diag_error(p->s.diags, p->kernel_loc, "E0106",
+               "kernel '%s' says that it begins before '%s': there is no such kernel before it",
+               k->name, p->begin);
   if (k->nodes.num)
     k->anchor = k->nodes.at[k->nodes.num - 1];
   if (!p->anchor || ir_map_get(p->broken, p->anchor))

@@ -22,5 +22,7 @@ void verify_kernels(ir_checker *c);
 void verify_attention(ir_checker *c, const ir_kernel *k);
 // Those about row updates, SCATTER kernels of several members.
 void verify_row_updates(ir_checker *c);
+// Of SEND and FETCH (verify_transfers.c).
+void verify_transfers(ir_checker *c);
 
 #endif

@@ -60,9 +60,17 @@ static bool same_place(const ir_node *a, const ir_node *b) {
   return false;
 }
 
+// What was sent of a fetch's result; else the node itself.
+static const ir_node *before_transfer(const ir_node *n) {
+  for (int i = 0; i < 2 && n->kernel && ir_is_transfer(n->kernel) && n->num_in == 1; i++)
+    n = n->in[0];
+  return n;
+}
+
 // The operand of a kernel that runs again is that of the first time, or another version of it, made
-// by another kernel that runs again; or the same view of one.
+// by another kernel that runs again, or fetched; or the same view of one.
 static bool corresponds(const ir_node *a, const ir_node *b) {
+  a = before_transfer(a), b = before_transfer(b);
   if (a == b || (a->kernel && b->kernel))
     return a == b || same_place(a, b);
   bool same = !a->kernel && !b->kernel && a->num_in > 0 && ir_same_work(a, b);
@@ -261,4 +269,5 @@ void verify_kernels(ir_checker *c) {
       check_products(c, c->f->kernels.at[i]);
     }
   verify_row_updates(c);
+  verify_transfers(c);
 }

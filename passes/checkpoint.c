@@ -15,6 +15,7 @@
 
 #include <string.h>
 
+#include "passes/offload.h"
 #include "passes/plan_parts.h"
 
 const char *const checkpoint_names[] = {
@@ -55,6 +56,9 @@ static void choose_by_rule(replay *r, checkpoint_policy p, unsigned char *drop) 
 
 // What takes no less memory than keeping everything is not worth its time.
 static replay_steps choose(replay *r, checkpoint_policy p, int64_t budget) {
+  double bandwidth = offload_bandwidth(r->s->f->module);
+  if (p == CHECKPOINT_AUTO && bandwidth > 0 && budget < INT64_MAX)
+    return checkpoint_with_host(r, budget, bandwidth);
   if (p == CHECKPOINT_AUTO) {
     replay_steps steps = {0};
     checkpoint_auto(r, budget, &steps);
@@ -69,7 +73,7 @@ static replay_steps choose(replay *r, checkpoint_policy p, int64_t budget) {
 }
 
 static bool checkpoint_func(ir_func *f, checkpoint_policy p, int64_t budget) {
-  if (f->kernels.num == 0 || ir_has_clones(f))
+  if (f->kernels.num == 0 || ir_has_clones(f) || ir_has_transfers(f))
     return false;
   ir_arena *a = ir_arena_new();
   replay *r = replay_new(a, sched_new(a, f));

@@ -76,22 +76,47 @@ cost cost_kernel(ir_arena *a, const ir_kernel *k) {
   return c;
 }
 
-// A core of 2020 and its share of the memory: products at 100 GFLOP/s, other arithmetic at 20, 10 GB/s.
-static const double product_rate = 100e9, other_rate = 20e9, bandwidth = 10e9, start = 1e-6;
+typedef struct rates {
+  double products, flops, bandwidth, start;
+} rates;
 
-static double seconds_of(double arithmetic, int64_t bytes) {
-  double traffic = (double)bytes / bandwidth;
-  return start + (arithmetic > traffic ? arithmetic : traffic);
+// A core of 2020 and its share of the memory: products at 100 GFLOP/s, other arithmetic at 20, 10 GB/s.
+static const rates core = {100e9, 20e9, 10e9, 1e-6};
+
+static rates rates_of(const ir_module *m) {
+  rates r = {.products = (double)ir_config_count(m, "device_products"),
+             .flops = (double)ir_config_count(m, "device_flops"),
+             .bandwidth = (double)ir_config_count(m, "device_bandwidth"),
+             .start = 2e-6};
+  return r.products > 0 && r.flops > 0 && r.bandwidth > 0 ? r : core;
 }
 
-double cost_seconds(ir_arena *a, const ir_kernel *k) {
+static double seconds_of(const rates *r, double arithmetic, int64_t bytes) {
+  double traffic = (double)bytes / r->bandwidth;
+  return r->start + (arithmetic > traffic ? arithmetic : traffic);
+}
+
+static double kernel_seconds(ir_arena *a, const rates *r, const ir_kernel *k) {
   cost c = cost_kernel(a, k);
   double arithmetic = 0;
   for (size_t i = 0; i < k->nodes.num; i++) {
     bool product = ir_ops[k->nodes.at[i]->op].cls == IR_CLASS_CONTRACT;
-    arithmetic += (double)cost_flops(k->nodes.at[i]) / (product ? product_rate : other_rate);
+    arithmetic += (double)cost_flops(k->nodes.at[i]) / (product ? r->products : r->flops);
   }
-  return seconds_of(arithmetic, c.bytes_read + c.bytes_written);
+  return seconds_of(r, arithmetic, c.bytes_read + c.bytes_written);
+}
+
+double cost_seconds(ir_arena *a, const ir_kernel *k) {
+  return kernel_seconds(a, &core, k);
+}
+
+double *cost_of_kernels(ir_arena *a, const ir_func *f) {
+  rates r = rates_of(f->module);
+  double *seconds = IR_NEW_ARRAY(a, double, f->kernels.num + 1);
+  for (size_t i = 0; i < f->kernels.num; i++)
+    if (!ir_is_transfer(f->kernels.at[i]))
+      seconds[i] = kernel_seconds(a, &r, f->kernels.at[i]);
+  return seconds;
 }
 
 double cost_seconds_loop(ir_node *const *nodes, size_t num, ir_node *const *in, size_t num_in) {
@@ -100,5 +125,5 @@ double cost_seconds_loop(ir_node *const *nodes, size_t num, ir_node *const *in, 
     flops += cost_flops(nodes[i]);
   for (size_t i = 0; i < num_in; i++)
     bytes += ir_bytes(&in[i]->type);
-  return seconds_of((double)flops / other_rate, bytes);
+  return seconds_of(&core, (double)flops / core.flops, bytes);
 }

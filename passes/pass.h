@@ -59,6 +59,8 @@ bool pass_final_order(ir_module *m, ir_diags *d);
 // Runs kernels of the forward pass again instead of keeping what they made: `config checkpoint` of the
 // module (a policy of checkpoint.h) and `config memory_budget` (bytes).
 bool pass_checkpoint(ir_module *m, ir_diags *d);
+// Lets values wait in memory of the host where `config memory_budget` asks for it (offload.h).
+bool pass_offload(ir_module *m, ir_diags *d);
 // Finds the bands of matrices that are not 0 and that are needed (node->nonzero, node->needed).
 bool pass_bands(ir_module *m, ir_diags *d);
 

@@ -48,6 +48,10 @@ const pass_info pass_memory_pipeline[] = {
     // once more, now that workspaces count
     {"final_order", pass_final_order, .required = true, .grouped = true},
     {.name = "checkpoint", .run = pass_checkpoint, .grouped = true},
+    {.name = "offload",
+     .run = pass_offload,
+     .grouped = true,
+     .families = 1u << IR_FAMILY_SEND | 1u << IR_FAMILY_FETCH},
     {0},
 };
 

@@ -217,6 +217,23 @@ static void add_temps(planner *x, plan_live *l) {
     x->p->bound_bytes = bound;
 }
 
+// --- memory of the host --------------------------------------------------------------------------
+static void add_host(planner *x, const plan_live *l) {
+  plan_interval *iv = IR_NEW_ARRAY(x->arena, plan_interval, l->host.num + 1);
+  for (size_t i = 0; i < l->host.num; i++) {
+    const plan_buffer *b = &l->host.at[i];
+    iv[i] = (plan_interval){b->first, (int64_t)b->last + 1, plan_align(b->bytes), 0};
+  }
+  int64_t bytes = plan_pack(iv, l->host.num);
+  for (size_t i = 0; i < l->host.num; i++) {
+    plan_buffer b = l->host.at[i];
+    b.offset = iv[i].offset;
+    IR_PUSH(x->arena, x->p->buffers, b);
+  }
+  if (bytes > x->p->host_bytes)
+    x->p->host_bytes = bytes;
+}
+
 // --- offsets of nodes ----------------------------------------------------------------------------
 static int64_t offset_of_state(const plan *p, const ir_state *s) {
   return p->buffers.at[s->id].offset;
@@ -262,6 +279,7 @@ static void plan_func(planner *x, ir_map *inputs, size_t index) {
     offset[f->nodes.at[i]->id] = offset_of_node(x, &l, inputs, f->nodes.at[i], temps);
   x->p->node_offset[index] = offset;
   add_copies(x, &l, offset);
+  add_host(x, &l);
 }
 
 int64_t plan_whole_run_bytes(ir_module *m) {
@@ -301,6 +319,14 @@ plan *plan_build_edited(ir_module *m, const plan_edit *e, ir_diags *d) {
 
 int64_t plan_offset(const plan *p, const ir_func *f, const ir_node *n) {
   return p->node_offset[plan_func_index(f)][n->id];
+}
+
+int64_t plan_host_offset(const plan *p, const ir_func *f, const ir_node *n) {
+  for (size_t i = 0; i < p->buffers.num; i++)
+    if (p->buffers.at[i].kind == PLAN_HOST && p->buffers.at[i].func == f &&
+        p->buffers.at[i].node == n)
+      return p->buffers.at[i].offset;
+  BUG("%s has no place in memory of the host", n->name);
 }
 
 bool plan_is_in_place(const plan *p, const ir_func *f, const ir_node *write) {

@@ -2,6 +2,8 @@
 //
 //   [0 .. states) [staging: two batches] [max over functions of temporaries]
 //
+// What SEND kernels make lies in memory of the host, which has offsets of its own from 0.
+//
 // A buffer is one materialised node, one state, one staging slot or one kernel's
 // workspace. Live intervals are in kernel indices of their function, inclusive.
 //
@@ -25,16 +27,17 @@ typedef enum plan_kind {
   PLAN_TEMP,      // kernel output inside a function
   PLAN_WORKSPACE, // scratch of one kernel
   PLAN_RESULT,    // loss, metrics, outputs: live to the end of the function
+  PLAN_HOST,      // in memory of the host: what a SEND kernel makes
 } plan_kind;
 
 typedef struct plan_buffer {
   const char *name;
   plan_kind kind;
   const ir_func *func;     // NULL: STATE. STAGING: the first function with that input
-  const ir_node *node;     // TEMP, RESULT, STAGING (the input of `func`)
+  const ir_node *node;     // TEMP, RESULT, HOST, STAGING (the input of `func`)
   const ir_state *state;   // STATE
   const ir_kernel *kernel; // WORKSPACE
-  int64_t bytes, offset;   // offset is a multiple of PLAN_ALIGN
+  int64_t bytes, offset;   // offset is a multiple of PLAN_ALIGN; HOST: in memory of the host
   int first, last;         // kernel indices; whole run: 0 .. INT_MAX
   int reuses;              // buffer whose memory kernel `first` takes over in place; -1: none
 } plan_buffer;
@@ -53,6 +56,7 @@ typedef struct plan {
   int64_t arena_bytes;
   int64_t state_bytes, staging_bytes, temp_bytes; // parts of arena_bytes
   int64_t bound_bytes;        // max live bytes for this order (lower bound for any arena of it)
+  int64_t host_bytes;         // of memory of the host, for what waits there
   int64_t staging_slot_bytes; // input i of slot s is at its staging offset + s * staging_slot_bytes
   int64_t *node_offset[8];    // [function index][node id]: arena offset, or -1 when it has none
 } plan;
@@ -81,6 +85,8 @@ int64_t plan_whole_run_bytes(ir_module *m);
 // Offset of a materialised node (INPUT: slot 0; READ: its state; a written node: its state's
 // when it is computed in place).
 int64_t plan_offset(const plan *p, const ir_func *f, const ir_node *n);
+// Offset in memory of the host of what a SEND kernel of `f` makes.
+int64_t plan_host_offset(const plan *p, const ir_func *f, const ir_node *n);
 // True when `write` (a WRITE of `f`) needs no copy: its value is computed in the state's memory.
 bool plan_is_in_place(const plan *p, const ir_func *f, const ir_node *write);
 // Violations of "no two live buffers overlap" and of order; one line each. Returns their number.

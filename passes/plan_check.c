@@ -5,6 +5,9 @@
 // an operand only where plan_may_overwrite allows; at the end results and states must be there.
 // This finds overlaps, wrong live intervals, wrong in-place writes and wrong order alike. The
 // intervals that the plan reports are then swept once more.
+//
+// A transfer changes memory from where it begins to where it is done: in between its target belongs to
+// the transfer, and its operand must still be whole at the end.
 #include "passes/plan_parts.h"
 #include "passes/plan_sort.h"
 
@@ -15,10 +18,13 @@ typedef struct checker {
   ir_buf *out;
   int errors;
   const ir_func *f;
-  plan_regions *mem;
-  const char **node_name;        // [node id] of f
-  const ir_node **write_of;      // [node id] of f: the WRITE of that value
-  const plan_buffer **workspace; // [kernel] of f
+  plan_regions *mem, *host;
+  const char **node_name;          // [node id] of f
+  const ir_node **write_of;        // [node id] of f: the WRITE of that value
+  const plan_buffer **workspace;   // [kernel] of f
+  const plan_buffer **host_buffer; // [node id] of f: its place in memory of the host
+  const ir_kernel **next_begin; // [kernel] of f: another transfer that begins where this one does
+  const ir_kernel **begins;     // [kernel] of f: a transfer that begins before it
 } checker;
 
 #define FAIL(c, ...) ((c)->errors++, ir_buf_printf((c)->out, __VA_ARGS__))
@@ -37,6 +43,10 @@ static int owner_of_workspace(const checker *c, const ir_kernel *k) {
   return 1 + (int)c->m->states.num + (int)c->f->next_id + (int)k->id;
 }
 
+static int owner_of_flight(const checker *c, const ir_node *n) {
+  return owner_of_node(c, n) + (int)c->f->next_id + (int)c->f->kernels.num;
+}
+
 static const char *owner_name(const checker *c, int owner) {
   int states = (int)c->m->states.num, nodes = (int)c->f->next_id;
   if (owner <= 0)
@@ -45,20 +55,28 @@ static const char *owner_name(const checker *c, int owner) {
     return ir_format(c->arena, "@%s", c->m->states.at[owner - 1]->name);
   if (owner <= states + nodes)
     return ir_format(c->arena, "%%%s", c->node_name[owner - 1 - states]);
-  return "a workspace";
+  return owner <= states + nodes + (int)c->f->kernels.num ? "a workspace" : "what is on its way";
 }
 
 static int64_t offset_of(const checker *c, const ir_node *n) {
   return plan_offset(c->p, c->f, n);
 }
 
+// Where a value lies; and in which memory.
+static int64_t place_of(const checker *c, const ir_node *n, plan_regions **mem) {
+  const plan_buffer *host = c->host_buffer[n->id];
+  *mem = host ? c->host : c->mem;
+  return host ? host->offset : offset_of(c, n);
+}
+
 static void must_hold(checker *c, const ir_node *n, const char *who) {
-  int64_t at = offset_of(c, n);
+  plan_regions *mem;
+  int64_t at = place_of(c, n, &mem);
   if (at < 0) {
     FAIL(c, "%s: %s needs %%%s, which has no place\n", c->f->name, who, n->name);
     return;
   }
-  int owner = plan_regions_get(c->mem, at, at + dom_bytes(n));
+  int owner = plan_regions_get(mem, at, at + dom_bytes(n));
   if (owner != owner_of_node(c, n))
     FAIL(c, "%s: %s needs %%%s at %lld, where there is %s\n", c->f->name, who, n->name,
          (long long)at, owner_name(c, owner));
@@ -120,7 +138,42 @@ static void check_workspace(checker *c, const ir_kernel *k, const dom_io *io) {
   plan_regions_set(c->mem, b->offset, b->offset + b->bytes, owner_of_workspace(c, k));
 }
 
+// --- transfers -----------------------------------------------------------------------------------
+static void begin_transfer(checker *c, const ir_kernel *k) {
+  const ir_node *out = k->nodes.at[0];
+  plan_regions *mem;
+  int64_t at = place_of(c, out, &mem);
+  if (k->family == IR_FAMILY_FETCH)
+    check_target(c, out);
+  must_hold(c, out->in[0], ir_format(c->arena, "%s, which begins,", k->name));
+  if (at >= 0)
+    plan_regions_set(mem, at, at + ir_bytes(&out->type), owner_of_flight(c, out));
+}
+
+static void end_transfer(checker *c, const ir_kernel *k) {
+  const ir_node *out = k->nodes.at[0];
+  plan_regions *mem;
+  int64_t at = place_of(c, out, &mem), end = at + ir_bytes(&out->type);
+  must_hold(c, out->in[0], ir_format(c->arena, "%s, which is done,", k->name));
+  if (at < 0 || plan_regions_get(mem, at, end) != owner_of_flight(c, out))
+    FAIL(c, "%s: the place of %%%s is used while %s is under way\n", c->f->name, out->name,
+         k->name);
+  if (at >= 0)
+    plan_regions_set(mem, at, end, owner_of_node(c, out));
+}
+
+static void begin_transfers(checker *c, const ir_kernel *before) {
+  for (const ir_kernel *k = c->begins[before->id]; k; k = c->next_begin[k->id])
+    begin_transfer(c, k);
+}
+
+// --- any kernel ----------------------------------------------------------------------------------
 static void check_kernel(checker *c, const ir_kernel *k) {
+  begin_transfers(c, k);
+  if (ir_is_transfer(k)) {
+    end_transfer(c, k);
+    return;
+  }
   dom_io io = dom_kernel_io(c->arena, k);
   for (size_t i = 0; i < io.in.num; i++)
     must_hold(c, io.in.at[i], ir_format(c->arena, "kernel %s", k->name));
@@ -139,6 +192,18 @@ static void check_kernel(checker *c, const ir_kernel *k) {
 }
 
 // --- one function --------------------------------------------------------------------------------
+static plan_regions *regions_of_host(const checker *c) {
+  IR_VEC(int64_t) v = {0};
+  for (size_t i = 0; i < c->p->buffers.num; i++) {
+    const plan_buffer *b = &c->p->buffers.at[i];
+    if (b->kind != PLAN_HOST || b->func != c->f)
+      continue;
+    IR_PUSH(c->arena, v, b->offset);
+    IR_PUSH(c->arena, v, b->offset + b->bytes);
+  }
+  return plan_regions_new(c->arena, v.at, v.num);
+}
+
 static void add_bounds(checker *c, int64_t **bounds, size_t *num) {
   IR_VEC(int64_t) v = {0};
   for (size_t i = 0; i < c->p->buffers.num; i++) {
@@ -162,6 +227,9 @@ static void index_function(checker *c) {
   c->node_name = IR_NEW_ARRAY(c->arena, const char *, c->f->next_id + 1);
   c->write_of = IR_NEW_ARRAY(c->arena, const ir_node *, c->f->next_id + 1);
   c->workspace = IR_NEW_ARRAY(c->arena, const plan_buffer *, c->f->kernels.num + 1);
+  c->host_buffer = IR_NEW_ARRAY(c->arena, const plan_buffer *, c->f->next_id + 1);
+  c->next_begin = IR_NEW_ARRAY(c->arena, const ir_kernel *, c->f->kernels.num + 1);
+  c->begins = IR_NEW_ARRAY(c->arena, const ir_kernel *, c->f->kernels.num + 1);
   for (size_t i = 0; i < c->f->nodes.num; i++) {
     const ir_node *n = c->f->nodes.at[i];
     c->node_name[n->id] = n->name;
@@ -172,6 +240,15 @@ static void index_function(checker *c) {
     const plan_buffer *b = &c->p->buffers.at[i];
     if (b->kind == PLAN_WORKSPACE && b->func == c->f)
       c->workspace[b->kernel->id] = b;
+    else if (b->kind == PLAN_HOST && b->func == c->f)
+      c->host_buffer[b->node->id] = b;
+  }
+  for (size_t i = 0; i < c->f->kernels.num; i++) {
+    const ir_kernel *k = c->f->kernels.at[i], *at = k->begin ? k->begin : k;
+    if (ir_is_transfer(k)) {
+      c->next_begin[k->id] = c->begins[at->id];
+      c->begins[at->id] = k;
+    }
   }
 }
 
@@ -180,6 +257,7 @@ static void enter_function(checker *c) {
   size_t num;
   add_bounds(c, &bounds, &num);
   c->mem = plan_regions_new(c->arena, bounds, num);
+  c->host = regions_of_host(c);
   index_function(c);
   for (size_t i = 0; i < c->m->states.num; i++) {
     const plan_buffer *b = &c->p->buffers.at[i];
@@ -240,6 +318,8 @@ static void check_places(checker *c) {
   for (size_t i = 0; i < c->p->buffers.num; i++) {
     const plan_buffer *b = &c->p->buffers.at[i];
     int64_t low = is_whole_run(b) ? 0 : fixed, high = is_whole_run(b) ? fixed : c->p->arena_bytes;
+    if (b->kind == PLAN_HOST)
+      low = 0, high = c->p->host_bytes;
     if (b->offset < low || b->offset + b->bytes > high || b->offset % PLAN_ALIGN != 0)
       FAIL(c, "buffer %s at %lld is out of place\n", b->name, (long long)b->offset);
   }
@@ -255,13 +335,27 @@ static void add_interval(const checker *c, size_t i, plan_interval *iv) {
   }
 }
 
+static void check_host_intervals(checker *c, const ir_func *f) {
+  IR_VEC(plan_interval) mine = {0};
+  for (size_t i = 0; i < c->p->buffers.num; i++) {
+    const plan_buffer *b = &c->p->buffers.at[i];
+    plan_interval iv = {b->first, (int64_t)b->last + 1, b->bytes, b->offset};
+    if (b->kind == PLAN_HOST && b->func == f)
+      IR_PUSH(c->arena, mine, iv);
+  }
+  size_t bad = plan_pack_check(c->arena, mine.at, mine.num);
+  if (bad)
+    FAIL(c, "%s: %zu buffers overlap with others that are live on the host\n", f->name, bad);
+}
+
 static void check_intervals(checker *c, const ir_func *f) {
   plan_interval *iv = IR_NEW_ARRAY(c->arena, plan_interval, c->p->buffers.num + 1);
   IR_VEC(plan_interval) mine = {0};
   for (size_t i = 0; i < c->p->buffers.num; i++)
     add_interval(c, i, iv);
   for (size_t i = 0; i < c->p->buffers.num; i++)
-    if (is_whole_run(&c->p->buffers.at[i]) || c->p->buffers.at[i].func == f)
+    if (is_whole_run(&c->p->buffers.at[i]) ||
+        (c->p->buffers.at[i].func == f && c->p->buffers.at[i].kind != PLAN_HOST))
       IR_PUSH(c->arena, mine, iv[i]);
   size_t bad = plan_pack_check(c->arena, mine.at, mine.num);
   if (bad)
@@ -293,6 +387,7 @@ int plan_check(const plan *p, const ir_module *m, ir_buf *out) {
   for (size_t i = 0; i < m->funcs.num && !c.errors; i++) {
     c.f = m->funcs.at[i];
     check_intervals(&c, c.f);
+    check_host_intervals(&c, c.f);
     enter_function(&c);
     for (size_t k = 0; k < c.f->kernels.num; k++)
       check_kernel(&c, c.f->kernels.at[k]);

@@ -79,7 +79,7 @@ static bool make_steps(editor *x) {
   for (int k = 0; k < x->s->num_kernels; k++)
     ir_map_put(x->kernels, x->s->kernels[k].k->name, (void *)(intptr_t)(k + 1));
   for (size_t i = 0; i < x->func->kernels.num; i++)
-    if (!add_step(x, i))
+    if (x->func->kernels.at[i].transfer == PLAN_EDIT_NONE && !add_step(x, i))
       return false;
   for (int k = 0; k < x->s->num_kernels; k++)
     if (!x->ran[k]) {
@@ -124,6 +124,10 @@ bool plan_edit_order(ir_module *m, const plan_edit *e, ir_diags *d) {
     ir_func *f = func_of(m, e, i, d);
     ok &= f && edit_func(f, e, i, d);
   }
+  dom_forget_stretches(m);
+  dom_find_stretches(m);
+  for (size_t i = 0; ok && i < e->funcs.num; i++)
+    ok = plan_edit_transfers(ir_find_func(m, e->funcs.at[i].name), e, i, d);
   dom_forget_stretches(m);
   return ok;
 }

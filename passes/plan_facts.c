@@ -6,6 +6,8 @@
 // less than the least of order_graph.c, which asks what a kernel may really overwrite: a proof for people
 // should not hang on the planner's own rules, and theirs ends a search of orders of one graph.
 #include "passes/plan_facts.h"
+
+#include "passes/offload.h"
 #include "passes/plan_text.h"
 
 #include <string.h>
@@ -89,12 +91,15 @@ static int64_t kernel_bytes(survey *s, const ir_kernel *k) {
 }
 
 // --- functions -------------------------------------------------------------------------------------
-static void take_kernel(survey *s, const ir_kernel *k, plan_func_facts *out) {
+static void take_kernel(survey *s, const ir_kernel *k, double seconds, plan_func_facts *out) {
   cost c = cost_kernel(s->arena, k);
   int64_t bytes = kernel_bytes(s, k);
   if (bytes > out->kernel_bytes)
     out->kernel_bytes = bytes;
-  double seconds = cost_seconds(s->arena, k);
+  if (k->family == IR_FAMILY_SEND) {
+    out->sends++;
+    out->sent_bytes += c.bytes_written;
+  }
   out->time += seconds;
   if (!k->clone_of)
     return;
@@ -109,8 +114,11 @@ static plan_func_facts facts_of(ir_arena *a, const plan *p, const plan_share *sh
                                 const ir_func *f) {
   plan_func_facts out = {0};
   survey s = survey_func(a, p, f);
+  const double *seconds = cost_of_kernels(a, f);
   for (size_t k = 0; k < f->kernels.num; k++)
-    take_kernel(&s, f->kernels.at[k], &out);
+    take_kernel(&s, f->kernels.at[k], seconds[k], &out);
+  if (out.sends)
+    out.waiting = offload_waiting(a, f, seconds, offload_bandwidth(f->module));
   out.peak = plan_peak(a, p, f, &out.peak_bytes);
   plan_list live = {0};
   if (out.peak >= 0)

@@ -12,7 +12,10 @@ typedef struct plan_func_facts {
   int64_t kernel_bytes;            // the most that one kernel reads, writes and works in
   int clones;                      // kernels that compute again what memory does not keep
   cost cloned;                     // by them
-  double time, cloned_time;        // of all kernels, and of clones: cost_seconds
+  double time, cloned_time;        // of all kernels, and of clones: cost_of_kernels
+  int sends;                       // values that wait in memory of the host
+  int64_t sent_bytes;              // of them
+  double waiting;                  // for their copies: offload_waiting
 } plan_func_facts;
 
 typedef struct plan_facts {

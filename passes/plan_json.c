@@ -88,6 +88,8 @@ static json_object *kernel_json(const writer *w, const ir_func *f, const ir_kern
   put_int(o, "bytes_written", c.bytes_written);
   put_io(w, o, f, k);
   put_str(o, "clone_of", k->clone_of ? k->clone_of->name : NULL);
+  if (ir_is_transfer(k))
+    put_str(o, "begin", k->begin ? k->begin->name : NULL);
   put_str(o, "source", ir_place(w->arena, k->anchor->loc));
   return o;
 }
@@ -140,6 +142,18 @@ static json_object *copies_json(const plan *p, const ir_func *f) {
   return list;
 }
 
+// Those of a function in memory of the host; NULL: it has none there.
+static json_object *host_json(const writer *w, const ir_func *f) {
+  json_object *list = NULL;
+  for (size_t i = 0; i < w->p->buffers.num; i++) {
+    if (w->p->buffers.at[i].kind != PLAN_HOST || w->p->buffers.at[i].func != f)
+      continue;
+    list = list ? list : json_object_new_array();
+    json_object_array_add(list, buffer_json(w, i));
+  }
+  return list;
+}
+
 // Buffers of one function, or (NULL) those of the whole run.
 static json_object *buffers_json(const writer *w, const ir_func *f) {
   json_object *list = json_object_new_array();
@@ -160,6 +174,16 @@ static void put_recomputed(const writer *w, json_object *o, const plan_func_fact
   put_num(w, again, "time", plan_ratio(x->time, x->time - x->cloned_time));
 }
 
+// Only where values wait there.
+static void put_sent(const writer *w, json_object *o, const plan_func_facts *x) {
+  if (!x->sends)
+    return;
+  json_object *sent = put_object(o, "sent");
+  put_int(sent, "values", x->sends);
+  put_int(sent, "bytes", x->sent_bytes);
+  put_num(w, sent, "waiting", plan_ratio(x->waiting, x->time - x->cloned_time));
+}
+
 static json_object *func_json(const writer *w, size_t index) {
   const ir_func *f = w->m->funcs.at[index];
   const plan_func_facts *x = &w->facts.func[index];
@@ -169,11 +193,15 @@ static json_object *func_json(const writer *w, size_t index) {
   for (size_t i = 0; i < f->kernels.num; i++)
     json_object_array_add(kernels, kernel_json(w, f, f->kernels.at[i]));
   json_object_object_add(o, "buffers", buffers_json(w, f));
+  json_object *host = host_json(w, f);
+  if (host)
+    json_object_object_add(o, "host", host);
   json_object_object_add(o, "copies", copies_json(w->p, f));
   put_index(o, "peak_kernel", x->peak);
   put_int(o, "peak_bytes", x->peak_bytes);
   put_shares(o, x->shares);
   put_recomputed(w, o, x);
+  put_sent(w, o, x);
   return o;
 }
 
@@ -184,6 +212,8 @@ static void put_totals(const writer *w, json_object *o) {
   put_int(totals, "states", w->p->state_bytes);
   put_int(totals, "staging", w->p->staging_bytes);
   put_int(totals, "temporaries", w->p->temp_bytes);
+  if (w->p->host_bytes)
+    put_int(totals, "host", w->p->host_bytes);
   put_int(totals, "parameters", w->facts.parameters);
   put_shares(totals, w->facts.shares);
 }

@@ -35,6 +35,8 @@ plan_live plan_live_steps(ir_arena *a, sched *s, const int *steps, size_t num) {
       out.buffer_of[s->values[l.at.at[i].value].node->id] = (int)i;
     IR_PUSH(a, out.buffers, as_buffer(a, s, &l.at.at[i]));
   }
+  for (size_t i = 0; i < l.host.num; i++)
+    IR_PUSH(a, out.host, as_buffer(a, s, &l.host.at[i]));
   for (int v = 0; v < s->num_values; v++)
     out.in_place[s->values[v].node->id] = l.in_place[v];
   for (size_t i = 0; i < l.copied.num; i++)

@@ -75,6 +75,9 @@ static void print_totals(const printer *x) {
   print_roles(x);
   print_share(x, "staging (two batches)", p->staging_bytes);
   print_share(x, "temporaries", p->temp_bytes);
+  if (p->host_bytes)
+    ir_buf_printf(x->out, "  %-24s %16s   besides, in memory of the host\n", "host",
+                  ir_grouped(x->a, p->host_bytes));
   print_bound(x, "lower bound", p->bound_bytes);
   print_bound(x, "bound of any order", x->facts.bound_ws);
 }
@@ -130,6 +133,17 @@ static void print_recomputed(const printer *x, const plan_func_facts *f) {
                 plan_ratio(f->time, f->time - f->cloned_time));
 }
 
+static void print_sent(const printer *x, const plan_func_facts *f) {
+  if (!f->sends)
+    return;
+  ir_buf_printf(
+      x->out,
+      "  wait on the host: %d values, %s bytes; for their copies kernels wait %.4f of the time"
+      " without\n",
+      f->sends, ir_grouped(x->a, f->sent_bytes),
+      f->time > 0 ? f->waiting / (f->time - f->cloned_time) : 0);
+}
+
 // The states that a kernel computes in place are its outputs too.
 static void print_in_place(const printer *x, const ir_func *f, const ir_kernel *k) {
   for (size_t i = 0; i < k->nodes.num; i++) {
@@ -140,20 +154,34 @@ static void print_in_place(const printer *x, const ir_func *f, const ir_kernel *
   }
 }
 
+// What comes behind the ops of a kernel.
+static const char *note_of(ir_arena *a, const ir_kernel *k) {
+  return k->clone_of ? ir_format(a, ", %s again", k->clone_of->name)
+         : k->begin  ? ir_format(a, ", since kernel %d", (int)k->begin->id)
+                     : "";
+}
+
+static void print_on_host(const printer *x, const ir_kernel *k) {
+  for (size_t i = 0; i < x->p->buffers.num; i++)
+    if (x->p->buffers.at[i].kind == PLAN_HOST && x->p->buffers.at[i].node == k->anchor)
+      print_buffer(x, &x->p->buffers.at[i]);
+}
+
 static void print_kernel(const printer *x, const ir_func *f, const ir_kernel *k, size_t *next) {
   cost c = cost_kernel(x->a, k);
   ir_buf_printf(x->out, "  %4d %s: %s, %s flops, %s bytes in, %s out: %s%s\n", (int)k->id, k->name,
                 ir_family_names[k->family], ir_grouped(x->a, c.flops),
                 ir_grouped(x->a, c.bytes_read), ir_grouped(x->a, c.bytes_written),
-                fit(x->a, plan_kernel_ops(x->a, k), OPS_WIDTH),
-                k->clone_of ? ir_format(x->a, ", %s again", k->clone_of->name) : "");
-  // Buffers of a function are in the order of the kernels that make them.
+                fit(x->a, plan_kernel_ops(x->a, k), OPS_WIDTH), note_of(x->a, k));
+  // Buffers of a function are in the order of their first kernels.
   for (; *next < x->p->buffers.num; ++*next) {
     const plan_buffer *b = &x->p->buffers.at[*next];
-    if (!plan_is_temp_of(b, f) || (b->node ? b->node->kernel : b->kernel) != k)
+    if (!plan_is_temp_of(b, f) || b->first != (int)k->id)
       break;
     print_buffer(x, b);
   }
+  if (k->family == IR_FAMILY_SEND)
+    print_on_host(x, k);
   print_in_place(x, f, k);
 }
 
@@ -169,6 +197,7 @@ static void print_func(const printer *x, size_t index) {
   ir_buf_printf(x->out, "\nfunction %s: %zu kernels\n", f->name, f->kernels.num);
   print_peak(x, f, &x->facts.func[index]);
   print_recomputed(x, &x->facts.func[index]);
+  print_sent(x, &x->facts.func[index]);
   ir_buf_printf(x->out,
                 "  kernels, and the buffers they make (name, kind, bytes, offset, live):\n");
   size_t next = first_buffer(x->p, f);

@@ -149,7 +149,7 @@ static plan_share share_of_state(const ir_state *s) {
 static plan_share share_of_value(const sorter *s, const ir_node *n) {
   if (s->toward[n->id] && s->backward[n->id] && !s->updates[n->id] && !s->stored[n->id])
     return PLAN_SHARE_GRADIENT;
-  if ((s->kept[n->id] && !s->stored[n->id]) || n->kernel->clone_of)
+  if ((s->kept[n->id] && !s->stored[n->id]) || n->kernel->clone_of || ir_is_transfer(n->kernel))
     return PLAN_SHARE_ACTIVATION;
   return PLAN_SHARE_TEMPORARY;
 }
@@ -165,6 +165,7 @@ static plan_share share_of(const sorter *s, const plan_buffer *b) {
   case PLAN_RESULT:
     return PLAN_SHARE_RESULT;
   case PLAN_TEMP:
+  case PLAN_HOST:
     return share_of_value(s, b->node);
   }
   BUG("buffer %s of kind %d", b->name, (int)b->kind);
@@ -175,7 +176,8 @@ plan_share *plan_share_buffers(ir_arena *a, const plan *p) {
   sorter s = {0};
   for (size_t i = 0; i < p->buffers.num; i++) {
     const plan_buffer *b = &p->buffers.at[i];
-    if (b->kind == PLAN_TEMP && b->func != s.f) // buffers of a function stand together
+    if ((b->kind == PLAN_TEMP || b->kind == PLAN_HOST) &&
+        b->func != s.f) // buffers of a function stand together
       s = sort_func(a, b->func);
     of[i] = share_of(&s, b);
   }

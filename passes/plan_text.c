@@ -3,10 +3,11 @@
 
 #include "passes/plan_sort.h"
 
-const char *const plan_kind_names[] = {"state", "staging", "temporary", "workspace", "result"};
+const char *const plan_kind_names[] = {"state",     "staging", "temporary",
+                                       "workspace", "result",  "host"};
 
 bool plan_is_temp_of(const plan_buffer *b, const ir_func *f) {
-  return b->func == f && b->kind != PLAN_STAGING;
+  return b->func == f && b->kind != PLAN_STAGING && b->kind != PLAN_HOST;
 }
 
 // States are the first buffers, by offset.

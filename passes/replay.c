@@ -41,11 +41,9 @@ replay *replay_new(ir_arena *a, sched *s) {
   *r = (replay){.s = s, .arena = a};
   r->in_loss = IR_NEW_ARRAY(a, bool, s->num_kernels + 1);
   r->early_end = IR_NEW_ARRAY(a, int, s->num_values + 1);
-  r->seconds = IR_NEW_ARRAY(a, double, s->num_kernels + 1);
+  r->seconds = cost_of_kernels(a, s->f);
   r->forward = mark_loss(r);
   find_early_ends(r);
-  for (int k = 0; k < s->num_kernels; k++)
-    r->seconds[k] = cost_seconds(a, s->kernels[k].k);
   return r;
 }
 

@@ -26,7 +26,7 @@ typedef struct replay {
   int forward;     // kernels 0 .. forward are the forward pass; -1: there is no backward pass
   bool *in_loss;   // [kernel] the loss is made from it
   int *early_end;  // [value] the last kernel of the forward pass that reads it, or its own
-  double *seconds; // [kernel] cost_seconds
+  double *seconds; // [kernel] cost_of_kernels
   int64_t tried;   // steps of all that replay_try has gone over: what searches are limited by
   replay_packed *packed;
 } replay;

@@ -18,7 +18,10 @@ static void add_values(sched *s, int k, const dom_io *io) {
   for (size_t i = 0; i < io->out.num; i++) {
     ir_node *n = io->out.at[i];
     s->value_of[n->id] = s->num_values;
-    s->values[s->num_values++] = (sched_value){.node = n, .kernel = k, .bytes = ir_bytes(&n->type)};
+    s->values[s->num_values++] = (sched_value){.node = n,
+                                               .kernel = k,
+                                               .bytes = ir_bytes(&n->type),
+                                               .host = x->k->family == IR_FAMILY_SEND};
   }
 }
 
@@ -116,9 +119,11 @@ typedef struct liver {
   const int *steps;
   size_t num;
   sched_lives out;
-  int *current; // [value] its latest life, -1
+  int *current; // [value] its latest life, -1: of out.at, of a value on the host of out.host
   bool *ran;    // [kernel]
   int *first;   // [value] its first one: what a state or a result is, -1
+  int *next;    // [step] another transfer that begins where this one does; -1: none
+  int *begins;  // [step] a transfer that begins there; -1: none
 } liver;
 
 // [state id] the last step that reads it, -1.
@@ -167,7 +172,8 @@ static void read_operands(liver *v, int t) {
       continue;
     BUG_IF(v->current[value] < 0, "%s reads %s before it is computed", k->k->name,
            v->s->values[value].node->name);
-    v->out.at.at[v->current[value]].last = t;
+    sched_life *lives = v->s->values[value].host ? v->out.host.at : v->out.at.at;
+    lives[v->current[value]].last = t;
   }
 }
 
@@ -176,8 +182,47 @@ static sched_life life_at(int t, int kernel) {
       .value = -1, .kernel = kernel, .first = t, .last = t, .reuses = -1, .taken_by = -1};
 }
 
+// --- transfers -----------------------------------------------------------------------------------
+static void find_begins(liver *v) {
+  int *first = IR_NEW_ARRAY(v->arena, int, v->s->num_kernels + 1);
+  for (size_t t = v->num; t-- > 0;)
+    first[v->steps[t]] = (int)t;
+  for (size_t t = 0; t < v->num; t++) {
+    const ir_kernel *k = v->s->kernels[v->steps[t]].k;
+    if (!ir_is_transfer(k))
+      continue;
+    int at = k->begin ? first[k->begin->id] : (int)t;
+    v->next[t] = v->begins[at];
+    v->begins[at] = (int)t;
+  }
+}
+
+static void begin_transfer(liver *v, int t, int step) {
+  int kernel = v->steps[step], value = v->s->kernels[kernel].first_value;
+  sched_life l = life_at(t, kernel);
+  l.value = value;
+  l.kind = v->s->values[value].host ? PLAN_HOST : PLAN_TEMP;
+  l.bytes = v->s->values[value].bytes;
+  l.last = step;
+  if (l.kind == PLAN_HOST) {
+    v->current[value] = (int)v->out.host.num;
+    IR_PUSH(v->arena, v->out.host, l);
+  } else {
+    v->current[value] = v->first[value] = (int)v->out.at.num;
+    IR_PUSH(v->arena, v->out.at, l);
+  }
+}
+
+static void begin_transfers(liver *v, int t) {
+  for (int step = v->begins[t]; step >= 0; step = v->next[step])
+    begin_transfer(v, t, step);
+}
+
+// --- values --------------------------------------------------------------------------------------
 static void make_values(liver *v, int t) {
   int kernel = v->steps[t];
+  if (ir_is_transfer(v->s->kernels[kernel].k))
+    return; // it has memory since it began
   const sched_kernel *k = &v->s->kernels[kernel];
   bool again = v->ran[kernel];
   v->ran[kernel] = true;
@@ -257,7 +302,7 @@ static void reuse_operands(liver *v) {
     int t = v->out.at.at[first].first;
     size_t end = first;
     for (; end < v->out.at.num && v->out.at.at[end].first == t; end++)
-      if (v->out.at.at[end].value >= 0) {
+      if (v->out.at.at[end].value >= 0 && v->out.at.at[end].kernel == v->steps[t]) {
         memset(tried, false, sizeof(bool) * (size_t)v->s->kernels[v->steps[t]].num_in);
         reuse_operand(v, t, end, tried);
       }
@@ -284,8 +329,14 @@ sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num
   v.ran = IR_NEW_ARRAY(a, bool, s->num_kernels + 1);
   memset(v.current, -1, sizeof(int) * values);
   memset(v.first, -1, sizeof(int) * values);
+  v.next = IR_NEW_ARRAY(a, int, num + 1);
+  v.begins = IR_NEW_ARRAY(a, int, num + 1);
+  memset(v.next, -1, sizeof(int) * (num + 1));
+  memset(v.begins, -1, sizeof(int) * (num + 1));
+  find_begins(&v);
   decide_writes(&v);
   for (size_t t = 0; t < num; t++) {
+    begin_transfers(&v, (int)t);
     read_operands(&v, (int)t);
     make_values(&v, (int)t);
   }

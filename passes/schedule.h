@@ -42,6 +42,7 @@ typedef struct sched_value {
   int kernel;
   int64_t bytes;
   bool written, result; // to a state; it is needed at the end
+  bool host;            // in memory of the host: what a SEND makes
 } sched_value;
 
 typedef struct sched {
@@ -73,12 +74,14 @@ typedef struct sched_life {
 
 typedef struct sched_lives {
   IR_VEC(sched_life) at;          // by first step
+  IR_VEC(sched_life) host;        // in memory of the host, likewise
   const ir_state **in_place;      // [value] the state that it is computed into; NULL: it has a life
   IR_VEC(const ir_node *) copied; // WRITE nodes whose value has memory of its own
 } sched_lives;
 
 // Steps are kernel indices. Each operand must have been made by an earlier step: the last such
-// step is the one that is read. Results and states take what a kernel makes the first time.
+// step is the one that is read. Results and states take what a kernel makes the first time. What a
+// transfer makes has memory from the first step of the kernel on before which it begins.
 sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num);
 // The steps of each kernel once, in the order that stands; allocated in `a`.
 int *sched_order_as_it_is(const sched *s, ir_arena *a);

@@ -52,6 +52,7 @@ static void open_gpu(mlrt_device *d, const mlrt_options *o) {
   GPU_DO(&g->driver, cuCtxSetCurrent, g->context);
   gpu_load_images(g);
   make_streams(g);
+  gpu_open_transfers(g);
   g->times = gpu_times_open(g, o->kernel_times);
   snprintf(d->name, sizeof d->name, "%s (sm_%d%d)", g->label, g->major, g->minor);
 }
@@ -78,6 +79,7 @@ static void close_gpu(mlrt_device *d) {
     GPU_DO(driver, cuEventDestroy_v2, g->slot[i].copied);
     GPU_DO(driver, cuEventDestroy_v2, g->slot[i].done);
   }
+  gpu_close_transfers(g);
   GPU_DO(driver, cuStreamDestroy_v2, g->compute);
   GPU_DO(driver, cuStreamDestroy_v2, g->copies);
   gpu_unload_images(g);
@@ -158,7 +160,10 @@ static void print_code(const mlrt_program *p) {
   mlrt_gpu g = {.program = p};
   gpu_plan_results(&g);
   printf("host       %" PRId64 " bytes, pinned: batches, results, and a buffer for checkpoints\n",
-         gpu_plan_host(p, g.host.result_bytes).bytes);
+         gpu_plan_host(p, g.host.result_bytes).bytes - p->host_bytes);
+  if (p->host_bytes)
+    printf("           %" PRId64 " bytes, pinned: values that wait there for the backward pass\n",
+           p->host_bytes);
   gpu_free_results(&g);
   for (int i = 0; i + code->num_units <= *code->num_images; i += code->num_units)
     printf("code       %s: %d kernels, %" PRId64 " bytes\n", code->images[i].arch,

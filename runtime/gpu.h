@@ -2,6 +2,7 @@
 //
 //   compute stream   the program's functions, one after the other; copies for checkpoints
 //   copies stream    batches, from the host's slots to the device's
+//   two more         values of a function to memory of the host, and back (gpu_transfer.c)
 //
 //   batch k      copies:  wait done[k-2's slot] | copy | copied[slot]
 //                compute: wait copied[slot] | the function, its scalar results to the host | done
@@ -34,12 +35,18 @@ typedef struct gpu_results {
   int num_spans;
 } gpu_results;
 
-// The pinned block of the host: slots as in the arena, results of each slot, the bounce buffer.
+// The pinned block of the host: slots as in the arena, results of each slot, the bounce buffer, values
+// that wait there.
 typedef struct gpu_host {
   char *base;
   int64_t slot_bytes, result_bytes, half_bytes; // of one each
-  int64_t results_at, bounce_at, bytes;
+  int64_t results_at, bounce_at, waiting_at, bytes;
 } gpu_host;
+
+typedef struct gpu_transfers {
+  CUstream sends, fetches;
+  CUevent begun, *done; // done: by number; NULL: the program has no transfers
+} gpu_transfers;
 
 typedef struct gpu_slot {
   CUevent copied, done;
@@ -64,6 +71,7 @@ struct mlrt_gpu {
   CUevent moved[GPU_HALVES]; // of the bounce buffer
   gpu_slot slot[GPU_SLOTS];
   gpu_results results[MLRT_NUM_FUNCS];
+  gpu_transfers transfers;
 
   struct gpu_times *times; // gpu_times.h; NULL: nobody asks
   bool use_graphs;
@@ -103,6 +111,10 @@ CUdeviceptr gpu_take_buffer(mlrt_gpu *g, int64_t bytes);
 bool gpu_read(mlrt_device *d, int64_t offset, int64_t bytes, mlrt_take_fn take, void *data);
 bool gpu_write(mlrt_device *d, int64_t offset, int64_t bytes, mlrt_give_fn give, void *data);
 void gpu_fill(mlrt_device *d, int64_t offset, int64_t bytes, int byte);
+
+// gpu_transfer.c
+void gpu_open_transfers(mlrt_gpu *g);
+void gpu_close_transfers(mlrt_gpu *g);
 
 // gpu_check.c: mlrt_device_calls.call
 void gpu_call_kernel(mlrt_device *d, const mlrt_kernel *k, char *const *args, int split);

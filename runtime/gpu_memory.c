@@ -29,7 +29,8 @@ gpu_host gpu_plan_host(const mlrt_program *p, int64_t result_bytes) {
   h.half_bytes = half_bytes(p);
   h.results_at = round_up(GPU_SLOTS * h.slot_bytes);
   h.bounce_at = h.results_at + round_up(GPU_SLOTS * h.result_bytes);
-  h.bytes = h.bounce_at + GPU_HALVES * h.half_bytes;
+  h.waiting_at = h.bounce_at + GPU_HALVES * h.half_bytes;
+  h.bytes = h.waiting_at + p->host_bytes;
   return h;
 }
 
@@ -66,16 +67,16 @@ static void take_host(mlrt_gpu *g) {
   char why[256];
   gpu_driver_explain(&g->driver, r, why, sizeof why);
   mlrt_fail(MLRT_EXIT_MEMORY,
-            "this program needs %" PRId64 " bytes of pinned memory of the host for batches and "
-            "checkpoints: cuMemHostAlloc failed: %s",
-            g->host.bytes, why);
+            "this program needs %" PRId64 " bytes of pinned memory of the host for batches, "
+            "checkpoints and values that wait there (%" PRId64 "): cuMemHostAlloc failed: %s",
+            g->host.bytes, g->program->host_bytes, why);
 }
 
 void gpu_allocate(mlrt_gpu *g) {
   take_arena(g);
   take_host(g);
   // Padding between inputs crosses over, too; nobody reads it, and it is the same in each run.
-  memset(g->host.base, 0, (size_t)g->host.bytes);
+  memset(g->host.base, 0, (size_t)g->host.waiting_at);
   for (int i = 0; i < GPU_HALVES; i++)
     GPU_DO(&g->driver, cuEventCreate, &g->moved[i], GPU_EVENT_NO_TIMING);
 }

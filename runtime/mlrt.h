@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MLRT_ABI = 5, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
+enum { MLRT_ABI = 6, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
 
 typedef enum mlrt_dtype { // same order as the compiler's dtypes.def
   MLRT_BOOL,
@@ -113,6 +113,12 @@ typedef struct mlrt_gpu mlrt_gpu;
 void mlrt_gpu_launch(mlrt_gpu *gpu, int entry, int64_t blocks, const void *parameter, size_t bytes);
 // From one place of the arena to another.
 void mlrt_gpu_copy(mlrt_gpu *gpu, char *to, const char *from, int64_t bytes);
+// Copies beside the launches that follow, up to mlrt_gpu_join of the same number (from 0, less than
+// mlrt_program.num_transfers): of `bytes` bytes, to an offset of what waits in memory of the
+// host, and from it.
+void mlrt_gpu_send(mlrt_gpu *gpu, int transfer, int64_t to, const char *from, int64_t bytes);
+void mlrt_gpu_fetch(mlrt_gpu *gpu, int transfer, char *to, int64_t from, int64_t bytes);
+void mlrt_gpu_join(mlrt_gpu *gpu, int transfer);
 typedef void (*mlrt_launch_fn)(mlrt_gpu *gpu, char *arena, int slot);
 
 typedef struct mlrt_gpu_entry {
@@ -248,6 +254,8 @@ typedef struct mlrt_program {
   uint64_t source_hash, plan_hash;
   int64_t arena_bytes, state_bytes, staging_bytes, temp_bytes;
   int64_t staging_slot_bytes;
+  int64_t host_bytes; // GPU: of values that wait in memory of the host
+  int num_transfers;  // GPU: most of any function
   const mlrt_tensor *states;
   int num_states;
   const mlrt_input *inputs; // of step and eval, in the order in which data fields fill them

@@ -11,6 +11,7 @@ done
 "$mltc" "$root/examples/char_gpt.graph" --checkpoint=sqrt --emit=plan.json -o sqrt.json # runs kernels again
 "$mltc" "$root/examples/resnet20.graph" --memory-budget=40MB --allow=accumulate --emit=plan.json -o divided.json \
   2>/dev/null # has micro-batches
+"$mltc" "$root/examples/char_gpt.graph" --target=cuda:sm_80 --memory-budget=24MiB --emit=plan.json -o host.json # sends
 python3 "$root/tests/scripts/lib/plan_schema.py" "$root/docs/memory.md" ./*.json || fail "plan.json is not as documented"
 
 # The check itself sees what is wrong.

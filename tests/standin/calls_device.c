@@ -68,8 +68,9 @@ static bool needs_context(const char *call) {
 // does the rest at once, which no replay would do again.
 static bool can_be_recorded(const char *call) {
   static const char *const calls[] = {
-      "cuLaunchKernel",  "cuMemcpyHtoDAsync_v2",   "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2",
-      "cuMemsetD8Async", "cuEventRecordWithFlags", "cuStreamEndCapture"};
+      "cuLaunchKernel",       "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
+      "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async",      "cuEventRecordWithFlags",
+      "cuStreamEndCapture",   "cuEventRecord",        "cuStreamWaitEvent"};
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
     if (!strcmp(call, calls[i]))
       return true;

@@ -176,7 +176,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
                    .bytes = f->parameter,
                    .parameter = copy_parameter(f, extra)};
   standin_trace("  %s, %u blocks%s", f->name, grid_x, s->capture ? ", captured" : "");
-  standin_append(s->capture ? &s->capture->ops : &s->queue, &op);
+  standin_append(standin_work_of(s), &op);
   if (s->capture || standin_setting("CUDA_LAUNCH_BLOCKING", 0) == 0)
     return GPU_OK;
   standin_finish_stream(s);

@@ -42,7 +42,7 @@ CUresult cuMemFreeHost(void *at) {
 static void queue(CUstream stream, const standin_op *op, const char *call) {
   standin_stream *s = standin_live(STANDIN_STREAM, stream, call);
   standin_trace("  %zu bytes%s", op->bytes, s->capture ? ", captured" : "");
-  standin_append(s->capture ? &s->capture->ops : &s->queue, op);
+  standin_append(standin_work_of(s), op);
 }
 
 static CUresult copy(standin_op_kind kind, void *to, const void *from, size_t bytes,

@@ -57,6 +57,10 @@ void standin_free_list(standin_list *l) {
 
 // --- streams
 
+standin_list *standin_work_of(standin_stream *s) {
+  return s->capture ? &s->capture->ops[s->lane] : &s->queue;
+}
+
 void standin_add_stream(standin_stream *s) {
   s->next = streams;
   streams = s;

@@ -93,6 +93,7 @@ typedef struct standin_mark { // one cuEventRecord
   bool reached;
   int64_t tick;                // operations that were done before it
   struct standin_mark *before; // of the same event
+  struct standin_mark *fresh;  // in a graph, of a fork or a join: what stands for it in this launch
 } standin_mark;
 
 typedef struct standin_op {
@@ -105,6 +106,7 @@ typedef struct standin_op {
   int64_t blocks;
   void *parameter; // a copy of `bytes` bytes
   standin_mark *mark;
+  bool timed; // RECORD in a graph: its time is asked for from outside
   struct standin_op *next;
 } standin_op;
 
@@ -115,21 +117,30 @@ typedef struct standin_list {
 typedef struct standin_stream {
   standin_list queue;
   struct standin_graph *capture; // NULL: work is queued, not recorded
+  int lane;                      // of that graph
   struct standin_stream *next;   // all live ones
 } standin_stream;
 
 typedef struct standin_event {
-  standin_mark *latest; // NULL: never recorded
+  standin_mark *latest;          // NULL: never recorded
+  struct standin_graph *capture; // that it was recorded in; NULL: none
   bool timed;
 } standin_event;
 
+// Streams that have waited for an event of a capture belong to it: each has a lane. Lane 0 is the one
+// that the capture began with.
+enum { STANDIN_LANES = 4 };
 typedef struct standin_graph {
-  standin_list ops;
+  standin_list ops[STANDIN_LANES];
+  standin_stream *streams[STANDIN_LANES];
+  int num_lanes;
 } standin_graph;
 
 void standin_append(standin_list *l, const standin_op *op); // takes over op->parameter
 void standin_copy_list(standin_list *to, const standin_list *from);
 void standin_free_list(standin_list *l);
+// Where work of a stream goes: to its queue, or into the graph that it is captured in.
+standin_list *standin_work_of(standin_stream *s);
 void standin_add_stream(standin_stream *s);
 void standin_remove_stream(standin_stream *s);
 bool standin_is_idle(void);      // nothing is queued anywhere

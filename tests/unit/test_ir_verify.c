@@ -277,6 +277,11 @@ static const change changes[] = {
     {fused, kernels_swapped, "operand %v is not computed before kernel 'two'"},
 };
 
+// A value in memory of the host.
+#define SENT                                                                                       \
+  "%x = input : f32[2]\nkernel y loop {\n%y = neg %x : f32[2]\n}\n"                                \
+  "kernel s send {\n%h = copy %y : f32[2]\n}\n"
+
 // Rules that a text can break: the parser reports them with the line. Bodies of `step`.
 static const struct {
   const char *states, *body, *want;
@@ -321,6 +326,21 @@ static const struct {
      "kernel y attention {\n%s = matmul %q, %q {ta=false, tb=true} : f32[2,4,4]\n"
      "%e = exp %s : f32[2,4,4]\n%y = matmul %e, %v {ta=false, tb=false} : f32[2,4,4]\n}",
      "the products of kernel 'y' convert some operands themselves, not all"},
+    {"", "%x = input : f32[2]\nkernel s send {\n%h = copy %x : f32[2]\n}",
+     "kernel 's' is no copy of what a kernel has made"},
+    {"", SENT "kernel t send {\n%i = neg %y : f32[2]\n}",
+     "kernel 't' is no copy of what a kernel has made"},
+    {"", SENT "kernel t send {\n%i = copy %h : f32[2]\n}",
+     "a send cannot copy what kernel 's' makes, a send"},
+    {"", SENT "kernel t fetch {\n%i = copy %y : f32[2]\n}",
+     "a fetch cannot copy what kernel 'y' makes, a loop"},
+    {"", SENT "kernel t fetch begin=s {\n%i = copy %h : f32[2]\n}",
+     "kernel 't' begins before 's', which must be between 's' and it"},
+    {"", SENT "kernel t loop {\n%i = neg %h : f32[2]\n}",
+     "operand %h is in memory of the host: only a fetch reads it"},
+    {"", SENT "result output h = %h", "the result 'h' is in memory of the host"},
+    {"", SENT "kernel t loop begin=y {\n%i = neg %y : f32[2]\n}",
+     "kernel 't' begins where it stands: it is no send or fetch"},
 };
 
 // --- running ------------------------------------------------------------------------------------
@@ -417,6 +437,7 @@ int main(void) {
   check_annotation();
   check_source(a, "ir/verify.c");
   check_source(a, "ir/verify_kernels.c");
+  check_source(a, "ir/verify_transfers.c");
   ir_arena_free(a);
   return support_finish("test_ir_verify");
 }

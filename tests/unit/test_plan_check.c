@@ -16,6 +16,21 @@ static const char copied[] =
     "%w = read @w : f32[2,2]\n%t = transpose %w {perm=[1,0]} : f32[2,2]\n"
     "kernel u loop {\n %w.new = neg %t : f32[2,2]\n}\nwrite @w, %w.new\n}\n";
 
+// %a waits in memory of the host while c and d run, and so does %b; both are back for e.
+static const char sent[] =
+    "func step ordered {\n%x = input : f32[64]\n"
+    "kernel a loop {\n %a = exp %x : f32[64]\n}\n"
+    "kernel b loop {\n %b = neg %a : f32[64]\n}\n"
+    "kernel as send begin=b {\n %as = copy %a : f32[64]\n}\n"
+    "kernel c loop {\n %c = exp %b : f32[64]\n}\n"
+    "kernel bs send begin=c {\n %bs = copy %b : f32[64]\n}\n"
+    "kernel d loop {\n %d = neg %c : f32[64]\n}\n"
+    "kernel e loop {\n %e = exp %d : f32[64]\n}\n"
+    "kernel af fetch begin=d {\n %af = copy %as : f32[64]\n}\n"
+    "kernel bf fetch begin=e {\n %bf = copy %bs : f32[64]\n}\n"
+    "kernel f loop {\n %f = add %af, %bf : f32[64]\n %g = mul %f, %e : f32[64]\n}\n"
+    "result output g = %g\n}\n";
+
 typedef struct broken {
   plan *p;
   ir_module *m;
@@ -83,6 +98,27 @@ static void write_early(broken *x) {
   x->p->copies.at[0].from = *place(x, "w.new") + 64;
 }
 
+// --- transfers -----------------------------------------------------------------------------------
+static void fetched_early(broken *x) { // d is computed where the fetch of a is under way
+  *place(x, "d") = *place(x, "af");
+}
+static void left_early(broken *x) { // b is computed over a, which is being sent
+  *place(x, "b") = *place(x, "a");
+}
+static void host_shared(broken *x) {
+  buffer(x, "bs")->offset = buffer(x, "as")->offset;
+}
+static void host_beyond(broken *x) {
+  x->p->host_bytes -= 64;
+}
+static void fetched_into_state(broken *x) {
+  *place(x, "af") = 0;
+}
+static void begins_late(broken *x) { // the plan has made room from d on
+  ir_kernel *k = x->m->funcs.at[0]->kernels.at[7];
+  k->begin = x->m->funcs.at[0]->kernels.at[1];
+}
+
 // --- the buffers as reported ---------------------------------------------------------------------
 static void reported_over(broken *x) {
   buffer(x, "c")->offset = buffer(x, "b")->offset;
@@ -123,6 +159,12 @@ static const change changes[] = {
     {copied, short_copy, "nothing takes %w.new to @w"},
     {copied, copy_elsewhere, "nothing takes %w.new to @w"},
     {copied, write_early, "nothing takes %w.new to @w"},
+    {sent, fetched_early, "the place of %af is used while af is under way"},
+    {sent, left_early, "as, which is done, needs %a at "},
+    {sent, host_shared, "1 buffers overlap with others that are live on the host"},
+    {sent, host_beyond, "buffer bs at "},
+    {sent, fetched_into_state, "%af is stored at 0, outside the temporaries"},
+    {sent, begins_late, "af, which begins, needs %as at "},
     {test_chain_text, reported_over, "1 buffers overlap with others that are live"},
     {test_chain_text, short_life, "1 buffers overlap with others that are live"},
     {test_chain_text, unaligned, "buffer c at "},

@@ -83,9 +83,10 @@ class Checker:
         if sum(f["shares"].values()) != f["peak_bytes"]:
             self.fault(f"{f['name']}: shares do not add up to the peak")
         own = {b["name"]: b for b in f["buffers"]}
+        host = {b["name"]: b for b in f.get("host", [])}
         for index, kernel in enumerate(f["kernels"]):
             for name in kernel["reads"] + kernel["writes"]:
-                b = own.get(name)
+                b = own.get(name) or host.get(name)
                 if name not in whole and not b:
                     self.fault(f"{f['name']}: {kernel['name']} uses {name}, which is no buffer")
                 if b and not b["first"] <= index <= b["last"]:
@@ -93,6 +94,10 @@ class Checker:
         self.shares_of(f["buffers"], shares)
         self.peak(f, own)
         self.recomputed(f)
+        sends = [k for k in f["kernels"] if k["family"] == "send"]
+        sent = f.get("sent", {"values": 0, "bytes": 0})
+        if (sent["values"], sent["bytes"]) != (len(host), sum(k["bytes_written"] for k in sends)):
+            self.fault(f"{f['name']}: {len(sends)} values are sent")
 
     def peak(self, f, own):
         """Takes from one buffer to the next in the same memory, and the first kernel at which most is live."""

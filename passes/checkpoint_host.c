@@ -1,0 +1,53 @@
+// checkpoint_host.c: what runs again where values may also wait in memory of the host.
+//
+//   keep everything   --> too much for the device: sends take over all of it, if copies have the time
+//   budget            --> nothing is sent, and more kernels run again
+//
+// The less runs again, the more has to be sent. Budgets between the two ends are tried for what is kept,
+// anywhere; what the device then lacks is sent. The fewest seconds of both together win.
+#include "passes/checkpoint.h"
+#include "passes/offload.h"
+
+// How much of what is too much is kept, in sixteenths.
+static const int kept_parts[] = {12, 8, 4, 2, 1, 0};
+
+typedef struct attempt {
+  replay_steps steps;
+  bool fits;
+  double seconds; // that kernels run again, or wait
+  int64_t bytes;
+} attempt;
+
+static attempt try_keeping(replay *r, int64_t kept, int64_t budget, double bandwidth) {
+  attempt x = {0};
+  checkpoint_auto(r, kept, &x.steps);
+  ir_arena *a = ir_arena_new();
+  offload_choice c = offload_choose(a, r->s, &x.steps, r->seconds, budget, bandwidth);
+  x.fits = c.fits;
+  x.seconds = replay_weigh(r, &x.steps).seconds + c.waiting;
+  x.bytes = c.arena_bytes;
+  ir_arena_free(a);
+  return x;
+}
+
+static bool is_better(const attempt *x, const attempt *best) {
+  if (x->fits != best->fits)
+    return x->fits;
+  return x->fits ? x->seconds < best->seconds : x->bytes < best->bytes;
+}
+
+replay_steps checkpoint_with_host(replay *r, int64_t budget, double bandwidth) {
+  replay_steps all = {sched_order_as_it_is(r->s, r->arena), (size_t)r->s->num_kernels,
+                      (size_t)r->s->num_kernels};
+  int64_t most = replay_arena_bytes(r, &all);
+  if (most <= budget)
+    return all;
+  attempt best = try_keeping(r, most, budget, bandwidth);
+  size_t tries = sizeof kept_parts / sizeof *kept_parts;
+  for (size_t i = 0; i < tries && !(best.fits && best.seconds == 0); i++) {
+    int64_t kept = budget + (most - budget) / 16 * kept_parts[i];
+    attempt x = try_keeping(r, kept, budget, bandwidth);
+    best = is_better(&x, &best) ? x : best;
+  }
+  return best.steps;
+}
