@@ -44,6 +44,7 @@ typedef struct chunk {
 
 struct ir_arena {
   chunk *top;
+  chunk *spare; // all 0, that ir_arena_back has taken off; NULL: none
 };
 
 static void *must(void *p) {
@@ -65,14 +66,55 @@ void ir_arena_free(ir_arena *a) {
     next = c->next;
     free(c);
   }
+  free(a->spare);
   free(a);
 }
 
+static chunk *take_spare(ir_arena *a, size_t cap) {
+  chunk *c = a->spare && a->spare->cap >= cap ? a->spare : NULL;
+  if (c)
+    a->spare = NULL;
+  return c;
+}
+
 static void add_chunk(ir_arena *a, size_t cap) {
-  chunk *c = must(calloc(1, sizeof(chunk) + cap));
-  c->cap = cap;
+  chunk *c = take_spare(a, cap);
+  if (!c) {
+    c = must(calloc(1, sizeof(chunk) + cap));
+    c->cap = cap;
+  }
   c->next = a->top;
   a->top = c;
+}
+
+ir_arena_mark ir_arena_here(const ir_arena *a) {
+  return (ir_arena_mark){a->top, a->top ? a->top->used : 0};
+}
+
+static void clear_from(chunk *c, size_t used) {
+  memset(c->data + used, 0, c->used - used);
+  c->used = used;
+}
+
+// The largest chunk is kept: whoever marks one place marks many.
+static void set_aside(ir_arena *a, chunk *c) {
+  if (a->spare && a->spare->cap >= c->cap) {
+    free(c);
+    return;
+  }
+  free(a->spare);
+  clear_from(c, 0);
+  a->spare = c;
+}
+
+void ir_arena_back(ir_arena *a, ir_arena_mark m) {
+  while (a->top != m.chunk) {
+    chunk *c = a->top;
+    a->top = c->next;
+    set_aside(a, c);
+  }
+  if (a->top)
+    clear_from(a->top, m.used);
 }
 
 // From the second time on, one chunk has room for it all.

@@ -41,6 +41,14 @@ ir_arena *ir_arena_new(void);
 void ir_arena_free(ir_arena *a);
 // Forgets all that was allocated, and keeps the memory for what comes next.
 void ir_arena_clear(ir_arena *a);
+// Where an arena is; and taking back all that it has given since then: for what is needed only to come to
+// an answer. No list that was there before may have grown in between.
+typedef struct ir_arena_mark {
+  void *chunk;
+  size_t used;
+} ir_arena_mark;
+ir_arena_mark ir_arena_here(const ir_arena *a);
+void ir_arena_back(ir_arena *a, ir_arena_mark m);
 // Zeroed, 16-byte aligned memory that lives as long as the arena. Never NULL.
 void *ir_alloc(ir_arena *a, size_t bytes);
 char *ir_strdup(ir_arena *a, const char *s);

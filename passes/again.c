@@ -128,11 +128,14 @@ static ir_node_list all_members(const again_clones *x, ir_arena *a) {
 }
 
 bool again_fits(const again_clones *x) {
+  ir_arena_mark here = ir_arena_here(x->g->arena);
   ir_node_list all = all_members(x, x->g->arena);
   for (size_t i = 0; i < all.num; i++)
     all.at[i]->mark = 0;
   ir_node *anchor = x->into->family == IR_FAMILY_MATMUL ? x->into->anchor : NULL;
-  return all.num <= MAX_MEMBERS && dom_try(x->g->arena, all.at, all.num, anchor) != NULL;
+  bool fits = all.num <= MAX_MEMBERS && dom_try(x->g->arena, all.at, all.num, anchor) != NULL;
+  ir_arena_back(x->g->arena, here);
+  return fits;
 }
 
 static void note_uses(again *g, ir_node *clone) {

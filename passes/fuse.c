@@ -26,7 +26,6 @@
 
 enum {
   MAX_MEMBERS = 64,
-  SCRATCH_TRIES = 512,    // domains tried before the scratch arena is emptied
   MIN_PARALLEL = 64,      // rows that a reduction should leave for the threads to share,
   SMALL_WORK = 32 * 1024, // unless the whole kernel has no more elements than this
 };
@@ -48,7 +47,6 @@ typedef struct group {
 typedef struct fuser {
   ir_func *f;
   ir_arena *arena, *scratch;
-  int tries;
   group **of;    // by node id
   uint32_t *pos; // by node id: position in the function
   IR_VEC(group *) groups;
@@ -188,12 +186,11 @@ static ir_node_list merged_members(fuser *fu, ir_arena *arena, const group *a, c
 }
 
 static bool domain_fits(fuser *fu, const group *a, const group *b, ir_node *n) {
-  if (++fu->tries % SCRATCH_TRIES == 0) {
-    ir_arena_free(fu->scratch);
-    fu->scratch = ir_arena_new();
-  }
+  ir_arena_mark here = ir_arena_here(fu->scratch);
   ir_node_list all = merged_members(fu, fu->scratch, a, b, n);
-  return dom_try(fu->scratch, all.at, all.num, a->anchor) != NULL;
+  bool fits = dom_try(fu->scratch, all.at, all.num, a->anchor) != NULL;
+  ir_arena_back(fu->scratch, here);
+  return fits;
 }
 
 // --- joining ------------------------------------------------------------------------------------

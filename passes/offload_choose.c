@@ -28,6 +28,8 @@ typedef struct candidate {
   bool moved, tried;
 } candidate;
 
+typedef IR_VEC(int) candidate_list;
+
 typedef struct chooser {
   ir_arena *arena;
   sched *s;
@@ -37,9 +39,11 @@ typedef struct chooser {
   int64_t budget;
   sched_lives lives;
   IR_VEC(candidate) all;
-  IR_VEC(int) moved; // candidates, by `made`
-  int *sent, *begin; // [candidate] steps of its move
-  int64_t *live;     // [step]
+  candidate_list moved;  // by `made`
+  candidate_list needed; // the same by `needed`
+  int *sent, *begin;     // [candidate] steps of its move
+  int64_t *live;         // [step]
+  int *move_of;          // [life] its candidate, where that is moved; -1
   plan_joined joined;
 } chooser;
 
@@ -114,33 +118,17 @@ static void place_sends(chooser *x, double slow) {
   }
 }
 
-static int by_needed(const chooser *x, int a, int b) {
-  return x->all.at[a].needed != x->all.at[b].needed ? x->all.at[a].needed - x->all.at[b].needed
-                                                    : a - b;
-}
-
-static int *sort_by_needed(const chooser *x) {
-  int *order = IR_NEW_ARRAY(x->arena, int, x->moved.num + 1);
-  for (size_t i = 0; i < x->moved.num; i++) {
-    size_t j = i;
-    for (; j > 0 && by_needed(x, order[j - 1], x->moved.at[i]) > 0; j--)
-      order[j] = order[j - 1];
-    order[j] = x->moved.at[i];
-  }
-  return order;
-}
-
+// Backwards: the one that is needed last crosses over last.
 static void place_fetches(chooser *x, double slow) {
-  int *order = sort_by_needed(x);
   double end = slow * x->at[x->steps->num];
-  for (size_t i = x->moved.num; i-- > 0;) {
-    const candidate *c = &x->all.at[order[i]];
+  for (size_t i = x->needed.num; i-- > 0;) {
+    const candidate *c = &x->all.at[x->needed.at[i]];
     double due = slow * x->at[c->needed];
     end = (due < end ? due : end) - copy_seconds(x->bandwidth, c->bytes);
     int step = c->needed;
     while (step > c->after && slow * x->at[step] > end)
       step--;
-    x->begin[order[i]] = step;
+    x->begin[x->needed.at[i]] = step;
   }
 }
 
@@ -157,23 +145,40 @@ static bool place_copies(chooser *x, double slow) {
   return have_room(x);
 }
 
+// Behind all that come before it: key is what lists are in order of.
+static void insert(chooser *x, candidate_list *list, int c, int (*key)(const candidate *)) {
+  IR_PUSH(x->arena, *list, c);
+  size_t i = list->num - 1;
+  for (; i > 0 && key(&x->all.at[list->at[i - 1]]) > key(&x->all.at[c]); i--)
+    list->at[i] = list->at[i - 1];
+  list->at[i] = c;
+}
+
+static void take_out(candidate_list *list, int c) {
+  size_t num = 0;
+  for (size_t i = 0; i < list->num; i++)
+    if (list->at[i] != c)
+      list->at[num++] = list->at[i];
+  list->num = num;
+}
+
+static int made_at(const candidate *c) {
+  return c->made;
+}
+
+static int needed_at(const candidate *c) {
+  return c->needed;
+}
+
 static void add_move(chooser *x, int c) {
-  IR_PUSH(x->arena, x->moved, c);
-  for (size_t i = x->moved.num - 1;
-       i > 0 && x->all.at[x->moved.at[i - 1]].made > x->all.at[x->moved.at[i]].made; i--) {
-    int other = x->moved.at[i - 1];
-    x->moved.at[i - 1] = x->moved.at[i];
-    x->moved.at[i] = other;
-  }
+  insert(x, &x->moved, c, made_at);
+  insert(x, &x->needed, c, needed_at);
   x->all.at[c].moved = true;
 }
 
 static void drop_move(chooser *x, int c) {
-  size_t num = 0;
-  for (size_t i = 0; i < x->moved.num; i++)
-    if (x->moved.at[i] != c)
-      x->moved.at[num++] = x->moved.at[i];
-  x->moved.num = num;
+  take_out(&x->moved, c);
+  take_out(&x->needed, c);
   x->all.at[c].moved = false;
 }
 
@@ -181,7 +186,7 @@ static void drop_move(chooser *x, int c) {
 // What is packed: lives that take over each other's memory are one interval, up to where a value leaves.
 static void join_lives(chooser *x) {
   plan_joined *j = &x->joined;
-  int *move_of = IR_NEW_ARRAY(x->arena, int, x->lives.at.num + 1);
+  int *move_of = x->move_of;
   memset(move_of, -1, sizeof(int) * (x->lives.at.num + 1));
   for (size_t i = 0; i < x->moved.num; i++)
     move_of[x->all.at[x->moved.at[i]].life] = x->moved.at[i];
@@ -365,6 +370,7 @@ static chooser chooser_new(ir_arena *a, sched *s, const replay_steps *steps,
   x.lives = sched_find_lives(s, a, steps->at, steps->num);
   x.live = IR_NEW_ARRAY(a, int64_t, steps->num + 2);
   x.joined.at = IR_NEW_ARRAY(a, plan_interval, 2 * x.lives.at.num + 1);
+  x.move_of = IR_NEW_ARRAY(a, int, x.lives.at.num + 1);
   x.joined.of = IR_NEW_ARRAY(a, int, x.lives.at.num + 1);
   return x;
 }

@@ -103,5 +103,8 @@ bool plan_domain_may_overwrite(ir_arena *a, const ir_kernel *k, const domain *d,
 }
 
 bool plan_may_overwrite(ir_arena *a, const ir_kernel *k, const ir_node *in, const ir_node *out) {
-  return dom_has_domain(k) && plan_domain_may_overwrite(a, k, dom_build(a, k), in, out);
+  ir_arena_mark here = ir_arena_here(a);
+  bool may = dom_has_domain(k) && plan_domain_may_overwrite(a, k, dom_build(a, k), in, out);
+  ir_arena_back(a, here);
+  return may;
 }

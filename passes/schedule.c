@@ -40,8 +40,6 @@ static void add_operands(sched *s, int k, const dom_io *io) {
   x->in = in;
   x->num_in = (int)io->in.num;
   s->most_in = x->num_in > s->most_in ? x->num_in : s->most_in;
-  x->may_overwrite =
-      IR_NEW_ARRAY(s->arena, signed char, (size_t)x->num_in *(size_t)x->num_values + 1);
 }
 
 static const ir_node *read_by(const sched_kernel *k, const ir_state *state) {
@@ -99,17 +97,30 @@ sched *sched_new(ir_arena *a, ir_func *f) {
   return s;
 }
 
+// All at once: the kernel's domain is large, and nobody wants it afterwards.
+static void find_overwrites(sched *s, sched_kernel *x) {
+  bool *may = IR_NEW_ARRAY(s->arena, bool, (size_t)x->num_in *(size_t)x->num_values + 1);
+  x->may_overwrite = may;
+  if (!dom_has_domain(x->k))
+    return;
+  ir_arena_mark here = ir_arena_here(s->arena);
+  const domain *dom = dom_build(s->arena, x->k);
+  for (int out = 0; out < x->num_values; out++)
+    for (int in = 0; in < x->num_in; in++) {
+      const sched_in *from = &x->in[in];
+      const sched_value *to = &s->values[x->first_value + out];
+      may[out * x->num_in + in] =
+          from->value >= 0 && !from->stretch && s->values[from->value].bytes == to->bytes &&
+          plan_domain_may_overwrite(s->arena, x->k, dom, from->node, to->node);
+    }
+  ir_arena_back(s->arena, here);
+}
+
 bool sched_may_overwrite(sched *s, int k, int out, int in) {
   sched_kernel *x = &s->kernels[k];
-  signed char *known = &x->may_overwrite[out * x->num_in + in];
-  if (*known == 0) {
-    if (!x->dom && dom_has_domain(x->k))
-      x->dom = dom_build(s->arena, x->k);
-    bool may = x->dom && plan_domain_may_overwrite(s->arena, x->k, x->dom, x->in[in].node,
-                                                   s->values[x->first_value + out].node);
-    *known = may ? 1 : -1;
-  }
-  return *known > 0;
+  if (!x->may_overwrite)
+    find_overwrites(s, x);
+  return x->may_overwrite[out * x->num_in + in];
 }
 
 // --- writes --------------------------------------------------------------------------------------

@@ -26,8 +26,7 @@ typedef struct sched_kernel {
   const sched_in *in; // in order of dom_kernel_io
   int num_in;
   int first_value, num_values; // its outputs: sched.values[first_value ..]
-  const domain *dom;           // when first asked for; NULL where no output may lie over an operand
-  signed char *may_overwrite;  // [output * num_in + in]: 1 yes, -1 no, 0 not asked yet
+  bool *may_overwrite;         // [output * num_in + in], when first asked for; NULL before
 } sched_kernel;
 
 // `write @s, v`.
@@ -58,7 +57,8 @@ typedef struct sched {
 
 // Lives as long as `a`. kernel->id must be positions in f->kernels.
 sched *sched_new(ir_arena *a, ir_func *f);
-// True when kernel `k` may compute its output `out` (0 ..) over its operand `in` (0 ..).
+// True when kernel `k` may compute its output `out` (0 ..) over its operand `in` (0 ..), a whole value of
+// as many bytes.
 bool sched_may_overwrite(sched *s, int k, int out, int in);
 
 // Memory of one value, made by one step, or the workspace of a step.

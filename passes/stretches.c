@@ -109,7 +109,10 @@ static void find_in_func(ir_func *f) {
 void dom_forget_stretches(ir_module *m) {
   for (size_t i = 0; i < m->funcs.num; i++)
     for (size_t j = 0; j < m->funcs.at[i]->nodes.num; j++)
-      m->funcs.at[i]->nodes.at[j]->stretch_of = NULL;
+      if (m->funcs.at[i]
+              ->nodes.at[j]
+              ->stretch_of) // pages that are not written stay shared (mltc memory)
+        m->funcs.at[i]->nodes.at[j]->stretch_of = NULL;
 }
 
 void dom_find_stretches(ir_module *m) {
