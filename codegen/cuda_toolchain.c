@@ -7,7 +7,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "codegen/cuda_cache.h"
 #include "codegen/cuda_clang.h"
 #include "codegen/nvrtc.h"
 
@@ -41,7 +40,6 @@ struct cg_images {
   const cg_tools *x;
   const cg_nvrtc *nvrtc;      // NULL:
   const cg_cuda_clang *clang; // this one is used
-  cg_cache cache;
   IR_VEC(const cg_source *) units;
   IR_VEC(image *) all; // in the table's order
 };
@@ -96,8 +94,7 @@ static void add_image(cg_images *im, int unit, const char *from, bool ptx) {
   *i = (image){.unit = unit, .arch = arch, .ptx = ptx, .from = from};
   i->key = make_key(im, s, arch, from);
   i->path = cg_with_suffix(im->x, s->name, ir_format(a, ".%s.%s", arch, ptx ? "ptx" : "cubin"));
-  if (!im->x->b->no_cache)
-    i->data = cg_cache_get(&im->cache, &i->key, &i->len);
+  i->data = cg_cache_get(&im->x->cache, &i->key, &i->len);
   IR_PUSH(a, im->all, i);
 }
 
@@ -135,9 +132,7 @@ static bool open_nvrtc(cg_images *im) {
 
 cg_images *cg_images_new(const cg_tools *x, const cg_sources *s, unsigned kinds) {
   cg_images *im = IR_NEW(x->a, cg_images);
-  *im = (cg_images){.x = x, .cache = {.a = x->a}};
-  if (!x->b->no_cache)
-    im->cache = cg_cache_open(x->a);
+  *im = (cg_images){.x = x};
   for (size_t i = 0; i < s->num; i++)
     if (s->at[i].kind == CG_SOURCE_CUDA)
       IR_PUSH(x->a, im->units, &s->at[i]);
@@ -231,11 +226,11 @@ bool cg_images_finish(cg_images *im) {
     one->data = ir_read_file(x->a, one->path, &one->len);
     if (!one->data)
       return cg_fail(x, ir_format(x->a, "cannot read '%s': %s", one->path, strerror(errno)));
-    cg_cache_put(&im->cache, &one->key, one->data, one->len);
+    cg_cache_put(&x->cache, &one->key, one->data, one->len);
     added = true;
   }
   if (added)
-    cg_cache_trim(&im->cache, CG_CACHE_BYTES);
+    cg_cache_trim(&x->cache, CG_CACHE_BYTES);
   return true;
 }
 

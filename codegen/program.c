@@ -163,11 +163,12 @@ static size_t num_files(const cg_program *p) {
   return n > MAX_FILES ? MAX_FILES : n;
 }
 
-// The lightest file takes the next kernel.
-static size_t lightest(const ir_buf *files, size_t n) {
+// The lightest file takes the next kernel. Banners do not count: a kernel stays in its file, and its object
+// in the cache, when more kernels share it.
+static size_t lightest(const size_t *bytes, size_t n) {
   size_t best = 0;
   for (size_t i = 1; i < n; i++)
-    if (files[i].len < files[best].len)
+    if (bytes[i] < bytes[best])
       best = i;
   return best;
 }
@@ -189,14 +190,6 @@ typedef struct cuda_files {
   size_t num, *bytes; // of all that is compiled
   int64_t *near;      // bytes of tables in constant memory
 } cuda_files;
-
-static size_t lightest_of(const cuda_files *x) {
-  size_t best = 0;
-  for (size_t i = 1; i < x->num; i++)
-    if (x->bytes[i] < x->bytes[best])
-      best = i;
-  return best;
-}
 
 // Gives a function its file, and with it all that joints put beside it.
 static void choose_unit(cuda_files *x, cg_distinct *d, int unit) {
@@ -235,7 +228,7 @@ static void add_cuda_files(cg_program *p, const cg_origin *o, cg_sources *out) {
     p->distinct.at[i]->unit = -1;
   for (size_t i = 0; i < p->distinct.num; i++) {
     cg_distinct *d = p->distinct.at[i];
-    choose_unit(&x, d, (int)lightest_of(&x));
+    choose_unit(&x, d, (int)lightest(x.bytes, x.num));
     put_banner(p, d, &x.files[d->unit]);
     ir_buf_puts(&x.files[d->unit], d->text);
   }
@@ -252,11 +245,14 @@ static void add_cuda_files(cg_program *p, const cg_origin *o, cg_sources *out) {
 static void add_kernel_files(cg_program *p, const cg_origin *o, cg_sources *out) {
   size_t n = num_files(p);
   ir_buf *files = IR_NEW_ARRAY(p->arena, ir_buf, n), small = new_file(p, o);
+  size_t *bytes = IR_NEW_ARRAY(p->arena, size_t, n);
   for (size_t i = 0; i < n; i++)
     files[i] = new_file(p, o);
   for (size_t i = 0; i < p->distinct.num; i++) {
     const cg_distinct *d = p->distinct.at[i];
-    ir_buf *f = is_small(d) ? &small : &files[lightest(files, n)];
+    size_t at = lightest(bytes, n);
+    ir_buf *f = is_small(d) ? &small : &files[at];
+    bytes[at] += is_small(d) ? 0 : strlen(d->text);
     put_banner(p, d, f);
     ir_buf_puts(f, d->text);
   }

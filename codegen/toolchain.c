@@ -1,5 +1,6 @@
 // toolchain.c: runs the C compiler on the generated files, several at a time, and links the
-// trainer. Images for GPUs are made beside that (cuda_toolchain.c).
+// trainer. Images for GPUs are made beside that (cuda_toolchain.c); objects that have been made before
+// come from the cache (objects.c).
 //
 // The compiler is clang 14 or newer: $MLTC_CC, else the first of clang, clang-20 ... clang-14 in
 // PATH. The runtime (libmlrt.a, libz.a, mlrt.h) lies in ../lib/mltc of the folder of mltc itself,
@@ -15,21 +16,27 @@
 #include <unistd.h>
 
 #include "codegen/cuda_toolchain.h"
+#include "codegen/objects.h"
 
 enum { OLDEST_CLANG = 14, NEWEST_CLANG = 24 };
 
 // --- finding things --------------------------------------------------------------------------
-static bool in_path(ir_arena *a, const char *name) {
+const char *cg_find_program(ir_arena *a, const char *name) {
   if (strchr(name, '/'))
-    return access(name, X_OK) == 0;
+    return access(name, X_OK) == 0 ? name : NULL;
   const char *path = getenv("PATH");
   for (const char *p = path ? path : ""; *p;) {
     size_t len = strcspn(p, ":");
-    if (access(ir_format(a, "%.*s/%s", (int)len, p, name), X_OK) == 0)
-      return true;
+    const char *at = ir_format(a, "%.*s/%s", (int)len, p, name);
+    if (access(at, X_OK) == 0)
+      return at;
     p += len + (p[len] == ':');
   }
-  return false;
+  return NULL;
+}
+
+static bool in_path(ir_arena *a, const char *name) {
+  return cg_find_program(a, name) != NULL;
 }
 
 static const char *find_compiler(ir_arena *a) {
@@ -70,6 +77,7 @@ static bool find_tools(cg_tools *x) {
   if (!x->lib)
     return cg_fail(x, "the runtime (lib/mltc/mlrt.h, libmlrt.a) is not beside this mltc: build the "
                       "target mlrt, or install with cmake --install");
+  x->cache = x->b->no_cache ? (cg_cache){.a = x->a} : cg_cache_open(x->a);
   return true;
 }
 
@@ -98,7 +106,7 @@ static void add_machine(const cg_tools *x, cg_command *c) {
     cg_command_add(c, "-mprefer-vector-width=512");
 }
 
-static cg_command compile_command(const cg_tools *x, const cg_source *s, const char *out) {
+cg_command cg_compile_command(const cg_tools *x, const cg_source *s, const char *out) {
   cg_command c = {0};
   cg_command_add(&c, x->cc);
   cg_command_add(&c, "-std=gnu11");
@@ -135,7 +143,7 @@ const char *cg_with_suffix(const cg_tools *x, const char *source, const char *su
 }
 
 void cg_add_compile(const cg_tools *x, cg_jobs *jobs, const cg_source *s) {
-  cg_command c = compile_command(x, s, cg_with_suffix(x, s->name, ".o"));
+  cg_command c = cg_compile_command(x, s, cg_with_suffix(x, s->name, ".o"));
   cg_add_command(x, jobs, ir_format(x->a, "compiling the generated %s", s->name),
                  cg_with_suffix(x, s->name, ".log"), &c);
 }
@@ -241,13 +249,12 @@ static bool compile_all(const cg_tools *x, const cg_sources *s) {
     return false;
   if (im)
     cg_images_add_jobs(im, &jobs);
-  for (size_t i = 0; i < s->num; i++) {
+  for (size_t i = 0; i < s->num; i++)
     BUG_IF(s->at[i].kind == CG_SOURCE_CUDA && !im, "%s for a CPU", s->at[i].name);
-    if (s->at[i].kind == CG_SOURCE_C)
-      cg_add_compile(x, &jobs, &s->at[i]);
-  }
+  const cg_objects *objects = cg_objects_new(x, s, &jobs);
   if (!cg_run(x, &jobs))
     return false;
+  cg_objects_finish(objects);
   return !im || (cg_images_finish(im) && cg_images_pack(im) && compile_table(x, im));
 }
 
@@ -272,7 +279,7 @@ static const char *without_dir(const cg_tools *x, const char *text) {
 }
 
 static void add_disassemble(const cg_tools *x, cg_jobs *jobs, const cg_source *s, bool llvm) {
-  cg_command c = compile_command(x, s, cg_with_suffix(x, s->name, ".s"));
+  cg_command c = cg_compile_command(x, s, cg_with_suffix(x, s->name, ".s"));
   cg_command_add(&c, "-S");
   if (llvm)
     cg_command_add(&c, "-emit-llvm");

@@ -3,6 +3,7 @@
 #ifndef CODEGEN_TOOLCHAIN_H
 #define CODEGEN_TOOLCHAIN_H
 
+#include "codegen/cache.h"
 #include "codegen/jobs.h"
 #include "codegen/program.h"
 
@@ -13,6 +14,7 @@ typedef struct cg_tools {
   const char *cc;   // clang
   const char *lib;  // folder of the runtime
   const char *dir;  // of intermediate files
+  cg_cache cache;   // without a folder where --no-cache says so
   const char **why; // gets the message of what fails
 } cg_tools;
 
@@ -25,7 +27,10 @@ void cg_add_command(const cg_tools *x, cg_jobs *jobs, const char *what, const ch
 bool cg_run(const cg_tools *x, cg_jobs *jobs);
 // Writes a file into the folder of intermediate files.
 bool cg_write(const cg_tools *x, const char *name, const char *text, size_t len);
-// Compiles one C file, as cg_compile does.
+// Path of a program, as the shell finds it; NULL: there is none.
+const char *cg_find_program(ir_arena *a, const char *name);
+// How a C file is compiled; and a job that does.
+cg_command cg_compile_command(const cg_tools *x, const cg_source *s, const char *out);
 void cg_add_compile(const cg_tools *x, cg_jobs *jobs, const cg_source *s);
 
 #endif

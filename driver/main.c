@@ -145,7 +145,6 @@ static const char *needs_cuda(const options *o) {
   return o->emit == EMIT_CUDA  ? "--emit=cuda"
          : o->emit == EMIT_PTX ? "--emit=ptx"
          : o->cuda_compiler    ? "--cuda-compiler"
-         : o->no_cache         ? "--no-cache"
                                : NULL;
 }
 

@@ -51,7 +51,7 @@ void options_help(FILE *out) {
       "                          resources (registers, occupancy, least time of each kernel),\n"
       "                          report (memory and kernels, a page for browsers)\n"
       "  --cuda-compiler=C       nvrtc (default), or clang: PTX only, needs no CUDA toolkit\n"
-      "  --no-cache              compile CUDA kernels even when the cache has them\n"
+      "  --no-cache              compile even what the cache has, and keep nothing there\n"
       "  --print-after=PASS      print the IR after a pass (all: after each) on stderr\n"
       "  --disable-pass=PASS     leave a pass out\n"
       "  --time-passes           a table of times on stderr\n"

@@ -18,7 +18,7 @@ declare -A sizes=(
 python3 "$root/examples/data/clouds.py" . # the data of gan
 compile() { # OPTION... : of $model
   # shellcheck disable=SC2086
-  "$mltc" -O0 "$model.graph" ${sizes[$model]} "$@"
+  "$mltc" -O1 "$model.graph" ${sizes[$model]} "$@"
 }
 run() { # NAME OPTION...
   local name=$1

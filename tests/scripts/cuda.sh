@@ -13,7 +13,7 @@ need_data
 command -v python3 >python.txt || skip "no python3"
 [ -e "$driver" ] || skip "no stand-in driver in this build"
 [ -x "$build/tests/bench/gpu/wrapper_results" ] || skip "no tools of check-gpu in this build"
-export MLTC=$mltc MLTC_BUILD=$build MLTC_CUDA_TARGET=cuda:sm_80 XDG_CACHE_HOME=$PWD/cache
+export MLTC=$mltc MLTC_BUILD=$build MLTC_CUDA_TARGET=cuda:sm_80
 export MLTC_DATA=$data PYTHONDONTWRITEBYTECODE=1
 
 only=digits_mlp,mnist_mlp,char_gpt,random_1_3

@@ -17,8 +17,8 @@ emit_all() { # FOLDER
       [ -s "$1/$name.$kind" ] || fail "--emit=$kind of $name is empty"
     done
   done
-  "$mltc" digits_mlp.graph -O1 -o "$1/digits"
-  "$mltc" mnist_mlp.graph -D H=48 -o "$1/mnist"
+  "$mltc" digits_mlp.graph --no-cache -O1 -o "$1/digits"
+  "$mltc" mnist_mlp.graph --no-cache -D H=48 -o "$1/mnist"
 }
 
 mkdir first second tmp
@@ -35,4 +35,29 @@ for file in first/*; do
   same "$file" "second/${file#*/}" "two outputs for equal input"
 done
 [ -z "$(ls tmp)" ] || fail "mltc leaves files in \$TMPDIR: $(ls tmp)"
+
+# --- with the cache of compiled files: the same programs, cold, warm, and where comments are others
+export XDG_CACHE_HOME=$scratch/cache
+mkdir cache
+cached() { # NAME OPTION...: how many files came from the cache
+  "$mltc" digits_mlp.graph -O1 -v "${@:2}" -o "$1" 2>said.txt
+  grep -c '^+ from the cache: ' said.txt || true
+}
+[ "$(cached cold)" = 0 ] || fail "an empty cache has something"
+all=$(cached warm)
+[ "$all" -ge 4 ] || fail "$all files from the cache"
+! grep -q -- ' -c ' said.txt || fail "compiled again: $(cat said.txt)"
+same first/digits cold "programs without the cache, and with an empty one"
+same first/digits warm "programs without the cache, and from it"
+[ "$(cached none --no-cache)" = 0 ] || fail "--no-cache uses the cache"
+[ "$(cached other -O0)" = 0 ] || fail "-O0 takes what was compiled with -O1"
+[ "$(cached wider --target=cpu:x86-64-v3)" = 0 ] || fail "another target takes what was compiled for this machine"
+some=$(cached sqrt --checkpoint=all)
+[ "$some" -ge 2 ] || fail "kernels are compiled again for another plan: $some of $all from the cache"
+[ "$some" -lt "$all" ] || fail "another plan, and the same program"
+for entry in cache/mltc/*.image; do
+  printf 'x' | dd of="$entry" bs=1 seek=100 conv=notrunc status=none
+done
+[ "$(cached damaged)" = 0 ] || fail "takes damaged files"
+same first/digits damaged "programs without the cache, and with a damaged one"
 python3 -c 'import json, sys; [json.load(open(f)) for f in sys.argv[1:]]' first/*.plan.json

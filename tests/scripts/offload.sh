@@ -7,7 +7,7 @@
 source tests/scripts/lib/common.bash
 source "$root/tests/scripts/lib/gpu.bash"
 need_plain_build
-export XDG_CACHE_HOME=$PWD/cache MLTC_CUDA_DRIVER=$driver MLTC_STANDIN_FAST=1
+export MLTC_CUDA_DRIVER=$driver MLTC_STANDIN_FAST=1
 
 cat >chain.graph <<'EOT'
 let B = 64, L = 10

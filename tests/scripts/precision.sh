@@ -62,7 +62,6 @@ gpu() { # EXAMPLE PRECISION MLTC-OPTION...
   grep -q "k_mma_$precision(c" "$name-kept"/kernels_*.cu || fail "$name: no tensor cores"
   beside_cpu "$name" 5e-4
 }
-export XDG_CACHE_HOME=$PWD/cache
 cp -r "$root/examples/data" .
 short digits_mlp
 gpu digits_mlp tf32

@@ -7,7 +7,7 @@ source "$root/tests/scripts/lib/gpu.bash"
 need_plain_build
 command -v python3 >python.txt || skip "no python3"
 [ -e "$driver" ] || skip "no stand-in driver in this build"
-export XDG_CACHE_HOME=$PWD/cache MLTC_CUDA_DRIVER=$driver
+export MLTC_CUDA_DRIVER=$driver
 
 compile() { # NAME EXAMPLE OPTION...
   "$mltc" "${@:3}" "$root/examples/$2.graph" -O1 -o "$1-cpu"

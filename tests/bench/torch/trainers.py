@@ -11,7 +11,7 @@ class Trainer:
         self.folder = folder
         self.path = os.path.join(folder, os.path.basename(graph).rsplit(".", 1)[0])
         begun = time.perf_counter()
-        subprocess.run([mltc, graph, "-o", self.path, *defines], check=True)
+        subprocess.run([mltc, graph, "--no-cache", "-o", self.path, *defines], check=True)
         self.compile_seconds = time.perf_counter() - begun
 
     def run(self, data_dir, threads, *arguments):

@@ -6,6 +6,7 @@ export mltc=$1
 export build=$2
 export root=$PWD
 export data=$root/../shared/data
+export XDG_CACHE_HOME=${MLTC_TEST_CACHE:-$build/cache} # what one test has compiled another need not
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"

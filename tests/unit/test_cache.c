@@ -1,7 +1,7 @@
-// test_cuda_cache.c: what is put into the cache comes back, whole or not at all: damaged, foreign
+// test_cache.c: what is put into the cache comes back, whole or not at all: damaged, foreign
 // and half-written files are misses; of two keys with one file name each gets its own data or none;
 // many processes at once never read a mixture; the oldest go first when it is full.
-#include "codegen/cuda_cache.h"
+#include "codegen/cache.h"
 #include "support_cuda.h"
 #include "support_ir.h"
 
@@ -182,5 +182,5 @@ int main(void) {
   test_nowhere(a, folder);
   support_remove_folder(a, folder);
   ir_arena_free(a);
-  return support_finish("test_cuda_cache");
+  return support_finish("test_cache");
 }

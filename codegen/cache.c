@@ -1,6 +1,6 @@
-// cuda_cache.c: see cuda_cache.h. An entry:
+// cache.c: see cache.h. An entry:
 //   header | key | data
-#include "codegen/cuda_cache.h"
+#include "codegen/cache.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-// cuda_cache.h: compiled CUDA sources, kept between runs of mltc in
+// cache.h: compiled sources, objects and images for GPUs, kept between runs of mltc in
 // ${XDG_CACHE_HOME:-~/.cache}/mltc.
 //
 // An entry is one file, named by a hash of its key, that holds the whole key (source, options,
@@ -7,8 +7,8 @@
 // folder. What is damaged or foreign is as if it were not there. The folder is kept below a size;
 // what was not used for longest goes first. Nothing here is an error: without a folder nothing is
 // found.
-#ifndef CODEGEN_CUDA_CACHE_H
-#define CODEGEN_CUDA_CACHE_H
+#ifndef CODEGEN_CACHE_H
+#define CODEGEN_CACHE_H
 
 #include "ir/base.h"
 
