@@ -8,8 +8,10 @@
 #include "passes/checkpoint.h"
 #include "passes/offload.h"
 
-// How much of what is too much is kept, in sixteenths.
-static const int kept_parts[] = {12, 8, 4, 2, 1, 0};
+// How much of what is too much is kept, in sixteenths. What lies between the ends shares the work of one
+// search.
+static const int kept_parts[] = {0, 12, 8, 4, 2, 1};
+enum { TRIES = sizeof kept_parts / sizeof *kept_parts };
 
 typedef struct attempt {
   replay_steps steps;
@@ -18,9 +20,9 @@ typedef struct attempt {
   int64_t bytes;
 } attempt;
 
-static attempt try_keeping(replay *r, int64_t kept, int64_t budget, double bandwidth) {
+static attempt try_keeping(replay *r, int64_t kept, int share, int64_t budget, double bandwidth) {
   attempt x = {0};
-  checkpoint_auto(r, kept, &x.steps);
+  checkpoint_auto(r, kept, share, &x.steps);
   ir_arena *a = ir_arena_new();
   offload_choice c = offload_choose(a, r->s, &x.steps, r->seconds, budget, bandwidth);
   x.fits = c.fits;
@@ -42,11 +44,10 @@ replay_steps checkpoint_with_host(replay *r, int64_t budget, double bandwidth) {
   int64_t most = replay_arena_bytes(r, &all);
   if (most <= budget)
     return all;
-  attempt best = try_keeping(r, most, budget, bandwidth);
-  size_t tries = sizeof kept_parts / sizeof *kept_parts;
-  for (size_t i = 0; i < tries && !(best.fits && best.seconds == 0); i++) {
+  attempt best = try_keeping(r, most, 1, budget, bandwidth);
+  for (int i = 0; i < TRIES && !(best.fits && best.seconds == 0); i++) {
     int64_t kept = budget + (most - budget) / 16 * kept_parts[i];
-    attempt x = try_keeping(r, kept, budget, bandwidth);
+    attempt x = try_keeping(r, kept, kept_parts[i] ? TRIES - 1 : 1, budget, bandwidth);
     best = is_better(&x, &best) ? x : best;
   }
   return best.steps;
