@@ -38,7 +38,9 @@ typedef struct chooser {
   sched_lives lives;
   IR_VEC(candidate) all;
   IR_VEC(int) moved; // candidates, by `made`
+  int *back;         // the same, by `needed`
   int *sent, *begin; // [candidate] steps of its move
+  int *move_of;      // [life] its candidate if that is moved, or -1
   int64_t *live;     // [step]
   plan_joined joined;
 } chooser;
@@ -88,6 +90,7 @@ static void find_candidates(chooser *x) {
   }
   x->sent = IR_NEW_ARRAY(x->arena, int, x->all.num + 1);
   x->begin = IR_NEW_ARRAY(x->arena, int, x->all.num + 1);
+  x->back = IR_NEW_ARRAY(x->arena, int, x->all.num + 1);
 }
 
 // --- copies ----------------------------------------------------------------------------------------
@@ -96,10 +99,27 @@ static double copy_seconds(double bandwidth, int64_t bytes) {
   return start + (double)bytes / bandwidth;
 }
 
-// The first step from `from` on that begins at `time` or later.
-static int step_from(const chooser *x, int from, double time, double slow) {
-  while ((size_t)from < x->steps->num && slow * x->at[from] < time)
-    from++;
+// The first of the steps `from` .. `to` that begins at `time` or later; `to` if none before it does.
+static int step_from(const chooser *x, int from, int to, double time, double slow) {
+  while (from < to) {
+    int middle = from + (to - from) / 2;
+    if (slow * x->at[middle] < time)
+      from = middle + 1;
+    else
+      to = middle;
+  }
+  return from;
+}
+
+// The last of the steps `from` .. `to` that begins at `time` or earlier; `from` if none behind it does.
+static int step_until(const chooser *x, int from, int to, double time, double slow) {
+  while (from < to) {
+    int middle = to - (to - from) / 2;
+    if (slow * x->at[middle] > time)
+      to = middle - 1;
+    else
+      from = middle;
+  }
   return from;
 }
 
@@ -110,7 +130,7 @@ static void place_sends(chooser *x, double slow) {
     const candidate *c = &x->all.at[x->moved.at[i]];
     double from = slow * x->at[c->made + 1];
     free = (from > free ? from : free) + copy_seconds(x->bandwidth, c->bytes);
-    x->sent[x->moved.at[i]] = step_from(x, c->after + 1, free, slow);
+    x->sent[x->moved.at[i]] = step_from(x, c->after + 1, (int)x->steps->num, free, slow);
   }
 }
 
@@ -119,28 +139,13 @@ static int by_needed(const chooser *x, int a, int b) {
                                                     : a - b;
 }
 
-static int *sort_by_needed(const chooser *x) {
-  int *order = IR_NEW_ARRAY(x->arena, int, x->moved.num + 1);
-  for (size_t i = 0; i < x->moved.num; i++) {
-    size_t j = i;
-    for (; j > 0 && by_needed(x, order[j - 1], x->moved.at[i]) > 0; j--)
-      order[j] = order[j - 1];
-    order[j] = x->moved.at[i];
-  }
-  return order;
-}
-
 static void place_fetches(chooser *x, double slow) {
-  int *order = sort_by_needed(x);
   double end = slow * x->at[x->steps->num];
   for (size_t i = x->moved.num; i-- > 0;) {
-    const candidate *c = &x->all.at[order[i]];
+    const candidate *c = &x->all.at[x->back[i]];
     double due = slow * x->at[c->needed];
     end = (due < end ? due : end) - copy_seconds(x->bandwidth, c->bytes);
-    int step = c->needed;
-    while (step > c->after && slow * x->at[step] > end)
-      step--;
-    x->begin[order[i]] = step;
+    x->begin[x->back[i]] = step_until(x, c->after, c->needed, end, slow);
   }
 }
 
@@ -165,15 +170,24 @@ static void add_move(chooser *x, int c) {
     x->moved.at[i - 1] = x->moved.at[i];
     x->moved.at[i] = other;
   }
+  size_t place = x->moved.num - 1;
+  for (; place > 0 && by_needed(x, x->back[place - 1], c) > 0; place--)
+    x->back[place] = x->back[place - 1];
+  x->back[place] = c;
   x->all.at[c].moved = true;
 }
 
+static void drop_from(int *list, size_t num, int c) {
+  size_t kept = 0;
+  for (size_t i = 0; i < num; i++)
+    if (list[i] != c)
+      list[kept++] = list[i];
+}
+
 static void drop_move(chooser *x, int c) {
-  size_t num = 0;
-  for (size_t i = 0; i < x->moved.num; i++)
-    if (x->moved.at[i] != c)
-      x->moved.at[num++] = x->moved.at[i];
-  x->moved.num = num;
+  drop_from(x->moved.at, x->moved.num, c);
+  drop_from(x->back, x->moved.num, c);
+  x->moved.num--;
   x->all.at[c].moved = false;
 }
 
@@ -181,14 +195,13 @@ static void drop_move(chooser *x, int c) {
 // What is packed: lives that take over each other's memory are one interval, up to where a value leaves.
 static void join_lives(chooser *x) {
   plan_joined *j = &x->joined;
-  int *move_of = IR_NEW_ARRAY(x->arena, int, x->lives.at.num + 1);
-  memset(move_of, -1, sizeof(int) * (x->lives.at.num + 1));
+  memset(x->move_of, -1, sizeof(int) * (x->lives.at.num + 1));
   for (size_t i = 0; i < x->moved.num; i++)
-    move_of[x->all.at[x->moved.at[i]].life] = x->moved.at[i];
+    x->move_of[x->all.at[x->moved.at[i]].life] = x->moved.at[i];
   j->num = 0;
   for (size_t i = 0; i < x->lives.at.num; i++) {
     const sched_life *l = &x->lives.at.at[i];
-    int of = l->reuses < 0 ? (int)j->num : j->of[l->reuses], move = move_of[i];
+    int of = l->reuses < 0 ? (int)j->num : j->of[l->reuses], move = x->move_of[i];
     if (l->reuses < 0)
       j->at[j->num++] = (plan_interval){.lower = l->first, .size = plan_align(l->bytes)};
     int64_t end = move < 0 ? l->last + 1 : x->sent[move];
@@ -364,6 +377,7 @@ static chooser chooser_new(ir_arena *a, sched *s, const replay_steps *steps,
     x.at[t + 1] = x.at[t] + seconds[steps->at[t]];
   x.lives = sched_find_lives(s, a, steps->at, steps->num);
   x.live = IR_NEW_ARRAY(a, int64_t, steps->num + 2);
+  x.move_of = IR_NEW_ARRAY(a, int, x.lives.at.num + 1);
   x.joined.at = IR_NEW_ARRAY(a, plan_interval, 2 * x.lives.at.num + 1);
   x.joined.of = IR_NEW_ARRAY(a, int, x.lives.at.num + 1);
   return x;
