@@ -263,7 +263,7 @@ static void extend_to_end(liver *v) {
 // The life of operand `in`, when the step at hand is the last to need it and it has `bytes`.
 static int dying(const liver *v, const sched_kernel *k, int t, int in, int64_t bytes) {
   int value = k->in[in].value;
-  if (value < 0 || is_in_state(v, value) || k->in[in].stretch)
+  if (value < 0 || is_in_state(v, value) || k->in[in].stretch || v->s->values[value].host)
     return -1;
   int life = v->current[value];
   const sched_value *of = &v->s->values[value];
