@@ -30,34 +30,45 @@ static bool is_sent(const ir_checker *c, const ir_node *n) {
          n->kernel->family == IR_FAMILY_SEND;
 }
 
-// A copy that nobody reads has no memory.
-static void check_use(ir_checker *c, const bool *used) {
-  for (size_t i = 0; i < c->f->kernels.num; i++) {
-    const ir_kernel *k = c->f->kernels.at[i];
-    if (ir_is_transfer(k) && k->nodes.num == 1 && k->nodes.at[0]->id < c->f->next_id &&
-        !used[k->nodes.at[0]->id])
-      ir_fault_add(c, k->anchor, "nobody reads what kernel '%s' copies", k->name);
-  }
-}
-
 static void check_readers(ir_checker *c) {
-  bool *used = IR_NEW_ARRAY(c->faults->arena, bool, c->f->next_id + 1);
   for (size_t i = 0; i < c->f->nodes.num; i++) {
     const ir_node *n = c->f->nodes.at[i];
-    for (int j = 0; j < n->num_in; j++)
-      used[n->in[j]->id < c->f->next_id ? n->in[j]->id : c->f->next_id] = true;
     for (int j = 0; j < n->num_in; j++)
       if (is_sent(c, n->in[j]) && !(n->kernel && n->kernel->family == IR_FAMILY_FETCH))
         ir_fault_add(c, n, "operand %%%s is in memory of the host: only a fetch reads it",
                      n->in[j]->name);
   }
-  for (size_t i = 0; i < c->f->results.num; i++) {
-    const ir_node *n = c->f->results.at[i].node;
-    used[n->id < c->f->next_id ? n->id : c->f->next_id] = true;
-    if (is_sent(c, n))
-      ir_fault_add(c, n, "the result '%s' is in memory of the host", c->f->results.at[i].name);
+  for (size_t i = 0; i < c->f->results.num; i++)
+    if (is_sent(c, c->f->results.at[i].node))
+      ir_fault_add(c, c->f->results.at[i].node, "the result '%s' is in memory of the host",
+                   c->f->results.at[i].name);
+}
+
+// What a kernel, a write or a result reads, directly or through views. [node id]
+static bool *find_read(const ir_checker *c) {
+  uint32_t ids = c->f->next_id;
+  bool *read = IR_NEW_ARRAY(c->faults->arena, bool, ids + 1);
+  for (size_t i = 0; i < c->f->results.num; i++)
+    if (c->f->results.at[i].node->id < ids)
+      read[c->f->results.at[i].node->id] = true;
+  for (size_t i = c->f->nodes.num; i-- > 0;) {
+    const ir_node *n = c->f->nodes.at[i];
+    for (int j = 0; j < n->num_in; j++)
+      if ((n->kernel || n->op == IR_WRITE || (n->id < ids && read[n->id])) && n->in[j]->id < ids)
+        read[n->in[j]->id] = true;
   }
-  check_use(c, used);
+  return read;
+}
+
+// A copy that nobody reads has no memory.
+static void check_use(ir_checker *c) {
+  const bool *read = ir_has_transfers(c->f) ? find_read(c) : NULL;
+  for (size_t i = 0; read && i < c->f->kernels.num; i++) {
+    const ir_kernel *k = c->f->kernels.at[i];
+    if (ir_is_transfer(k) && k->nodes.num == 1 && k->nodes.at[0]->id < c->f->next_id &&
+        !read[k->nodes.at[0]->id])
+      ir_fault_add(c, k->anchor, "nobody reads what kernel '%s' copies", k->name);
+  }
 }
 
 void verify_transfers(ir_checker *c) {
@@ -70,4 +81,5 @@ void verify_transfers(ir_checker *c) {
                    k->name);
   }
   check_readers(c);
+  check_use(c);
 }

@@ -141,7 +141,7 @@ static int *find_last_reads(const liver *v) {
 }
 
 // In place: all readers are before the writer, or are the writer itself at the same elements. A value
-// that already went to another state stays there.
+// that already went to another state stays there. What is fetched has memory before its step.
 static void decide_writes(liver *v) {
   const int *last_read = find_last_reads(v);
   int *step_of = IR_NEW_ARRAY(v->arena, int, v->s->num_kernels + 1);
@@ -151,7 +151,8 @@ static void decide_writes(liver *v) {
     const sched_write *w = &v->s->writes.at[i];
     const ir_state *state = w->node->state;
     int step = step_of[v->s->values[w->value].kernel];
-    if (!v->out.in_place[w->value] && last_read[state->id] <= step && w->over_own)
+    bool fetched = ir_is_transfer(v->s->kernels[v->steps[step]].k);
+    if (!v->out.in_place[w->value] && !fetched && last_read[state->id] <= step && w->over_own)
       v->out.in_place[w->value] = state;
     else
       IR_PUSH(v->arena, v->out.copied, w->node);
