@@ -59,13 +59,21 @@ static void set_precision(const draft_subject *s, draft *t) {
   pass_set_precision(t->module, o->precision);
 }
 
+// Values may wait in memory of the host; or they do already, in IR text or a plan file.
+static bool may_wait(const draft_subject *s, const ir_module *m) {
+  bool may = ir_config_count(m, "memory_budget") != 0;
+  for (size_t i = 0; i < s->o->disabled.num; i++)
+    may &= strcmp(s->o->disabled.at[i], "offload") != 0;
+  for (size_t i = 0; i < m->funcs.num; i++)
+    may |= ir_has_transfers(m->funcs.at[i]);
+  return may;
+}
+
 // What passes should know of a device with memory of its own; nothing where it has none, or where
 // nothing may wait beside it.
 static void set_device(const draft_subject *s, ir_module *m) {
   cg_rates r = cg_rates_of(s->target, pass_precision_of(m));
-  bool apart = r.host_bandwidth > 0 && ir_config_count(m, "memory_budget");
-  for (size_t i = 0; i < s->o->disabled.num; i++)
-    apart &= strcmp(s->o->disabled.at[i], "offload") != 0;
+  bool apart = r.host_bandwidth > 0 && may_wait(s, m);
   if (!apart && !ir_find_config(m, "host_bandwidth"))
     return;
   ir_set_config(m, (ir_setting){"device_products", IR_SET_NUM, apart ? r.products : 0, NULL});
@@ -115,6 +123,7 @@ bool draft_schedule(const draft_subject *s, draft *t) {
   if (!keep_if(t, !diag_num_errors(t->diags) && pass_run_pipeline(t->module, t->diags, &po) &&
                       has_generators(s, t)))
     return false;
+  set_device(s, t->module); // seconds of before and behind draft_arrange are of one device
   t->program = cg_program_new(t->arena, t->module, s->target);
   return true;
 }
@@ -123,7 +132,10 @@ bool draft_schedule(const draft_subject *s, draft *t) {
 // Functions that the file leaves out are ordered, too.
 static bool edit_order(const draft_subject *s, draft *t) {
   pass_final_order(t->module, t->diags);
-  return plan_edit_order(t->module, s->edit, t->diags) && has_generators(s, t);
+  if (!plan_edit_order(t->module, s->edit, t->diags) || !has_generators(s, t))
+    return false;
+  set_device(s, t->module); // now that it has transfers
+  return true;
 }
 
 bool draft_arrange(const draft_subject *s, draft *t, const char *policy, int64_t budget) {

@@ -13,6 +13,8 @@
 #include "driver/output.h"
 #include "driver/plan_edit_file.h"
 
+enum { BUDGETS_TRIED = 4 }; // for one that is met
+
 typedef struct driver {
   options o;
   ir_source source;
@@ -79,6 +81,29 @@ static bool check_plan(const driver *d) {
   return true;
 }
 
+// Bytes that a plan for `budget` takes; 0: it has errors.
+static int64_t arena_under(const driver *d, int64_t budget) {
+  draft t = draft_new();
+  const draft_subject *s = &d->subject;
+  bool ok = draft_load(s, &t, NULL, NULL) && draft_schedule(s, &t) &&
+            draft_arrange(s, &t, NULL, budget) && draft_plan(s, &t);
+  int64_t bytes = ok ? t.plan->arena_bytes : 0;
+  draft_free(&t);
+  return bytes;
+}
+
+// A budget that is met, where one is found: searches for a larger budget may end elsewhere, at a larger plan.
+static int64_t find_budget(const driver *d) {
+  int64_t budget = d->made.plan->arena_bytes;
+  for (int i = 0; i < BUDGETS_TRIED; i++) {
+    int64_t bytes = d->subject.edit ? budget : arena_under(d, budget);
+    if (bytes <= budget)
+      return bytes ? budget : 0;
+    budget = bytes;
+  }
+  return 0;
+}
+
 // Says why, when the plan does not fit the budget.
 static bool fits_budget(const driver *d) {
   const draft *t = &d->made;
@@ -86,7 +111,7 @@ static bool fits_budget(const driver *d) {
   if (!budget || t->plan->arena_bytes <= budget)
     return true;
   ir_buf b = ir_buf_new(t->arena);
-  plan_print_shortfall(t->plan, t->module, budget, &b);
+  plan_print_shortfall(t->plan, t->module, budget, find_budget(d), &b);
   fprintf(stderr, "mltc: %s %s", d->o.input, ir_buf_str(&b));
   if (!options_is_ir(&d->o) && !d->o.allow_accumulate && !d->o.plan)
     cmd_suggest_division(&d->subject, budget);

@@ -1,6 +1,7 @@
 // verify_transfers.c: what SEND and FETCH kernels (ir.h) may be:
 //   - one member, a `copy`: of a value that another kernel has made, or of what a send has made;
 //   - what a send makes is in the host's memory: fetches read it, directly, and nobody else;
+//   - somebody reads what is copied;
 //   - while the copy is under way nothing of it changes: its operand is made before it begins.
 #include "ir/verify.h"
 
@@ -43,6 +44,33 @@ static void check_readers(ir_checker *c) {
                    c->f->results.at[i].name);
 }
 
+// What a kernel, a write or a result reads, directly or through views. [node id]
+static bool *find_read(const ir_checker *c) {
+  uint32_t ids = c->f->next_id;
+  bool *read = IR_NEW_ARRAY(c->faults->arena, bool, ids + 1);
+  for (size_t i = 0; i < c->f->results.num; i++)
+    if (c->f->results.at[i].node->id < ids)
+      read[c->f->results.at[i].node->id] = true;
+  for (size_t i = c->f->nodes.num; i-- > 0;) {
+    const ir_node *n = c->f->nodes.at[i];
+    for (int j = 0; j < n->num_in; j++)
+      if ((n->kernel || n->op == IR_WRITE || (n->id < ids && read[n->id])) && n->in[j]->id < ids)
+        read[n->in[j]->id] = true;
+  }
+  return read;
+}
+
+// A copy that nobody reads has no memory.
+static void check_use(ir_checker *c) {
+  const bool *read = ir_has_transfers(c->f) ? find_read(c) : NULL;
+  for (size_t i = 0; read && i < c->f->kernels.num; i++) {
+    const ir_kernel *k = c->f->kernels.at[i];
+    if (ir_is_transfer(k) && k->nodes.num == 1 && k->nodes.at[0]->id < c->f->next_id &&
+        !read[k->nodes.at[0]->id])
+      ir_fault_add(c, k->anchor, "nobody reads what kernel '%s' copies", k->name);
+  }
+}
+
 void verify_transfers(ir_checker *c) {
   for (size_t i = 0; i < c->f->kernels.num; i++) {
     const ir_kernel *k = c->f->kernels.at[i];
@@ -53,4 +81,5 @@ void verify_transfers(ir_checker *c) {
                    k->name);
   }
   check_readers(c);
+  check_use(c);
 }

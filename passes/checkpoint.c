@@ -61,7 +61,7 @@ static replay_steps choose(replay *r, checkpoint_policy p, int64_t budget) {
     return checkpoint_with_host(r, budget, bandwidth);
   if (p == CHECKPOINT_AUTO) {
     replay_steps steps = {0};
-    checkpoint_auto(r, budget, &steps);
+    checkpoint_auto(r, budget, 1, &steps);
     return steps;
   }
   unsigned char *drop = IR_NEW_ARRAY(r->arena, unsigned char, r->s->num_values + 1);

@@ -25,8 +25,9 @@ void checkpoint_selective(replay *r, unsigned char *drop);
 void checkpoint_sqrt(replay *r, unsigned char *drop);
 void checkpoint_all(const replay *r, unsigned char *drop);
 // The steps that take the least time of those found whose temporaries take at most `budget` bytes
-// once they are packed. False: none were found, and `out` are those that take the fewest bytes.
-bool checkpoint_auto(replay *r, int64_t budget, replay_steps *out);
+// once they are packed. False: none were found, and `out` are those that take the fewest bytes. The search
+// may do 1/share of the work that one alone may.
+bool checkpoint_auto(replay *r, int64_t budget, int share, replay_steps *out);
 // The same where values may also wait in memory of the host (offload.h), which `bandwidth` bytes reach in
 // a second: steps whose temporaries fit once pass_offload has moved some.
 replay_steps checkpoint_with_host(replay *r, int64_t budget, double bandwidth);

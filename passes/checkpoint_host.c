@@ -6,10 +6,13 @@
 // The less runs again, the more has to be sent. Budgets between the two ends are tried for what is kept,
 // anywhere; what the device then lacks is sent. The fewest seconds of both together win.
 #include "passes/checkpoint.h"
+#include "passes/cost.h"
 #include "passes/offload.h"
 
-// How much of what is too much is kept, in sixteenths.
-static const int kept_parts[] = {12, 8, 4, 2, 1, 0};
+// How much of what is too much is kept, in sixteenths. What lies between the ends shares the work of one
+// search.
+static const int kept_parts[] = {0, 12, 8, 4, 2, 1};
+enum { TRIES = sizeof kept_parts / sizeof *kept_parts };
 
 typedef struct attempt {
   replay_steps steps;
@@ -18,9 +21,9 @@ typedef struct attempt {
   int64_t bytes;
 } attempt;
 
-static attempt try_keeping(replay *r, int64_t kept, int64_t budget, double bandwidth) {
+static attempt try_keeping(replay *r, int64_t kept, int share, int64_t budget, double bandwidth) {
   attempt x = {0};
-  checkpoint_auto(r, kept, &x.steps);
+  checkpoint_auto(r, kept, share, &x.steps);
   ir_arena *a = ir_arena_new();
   offload_choice c = offload_choose(a, r->s, &x.steps, r->seconds, budget, bandwidth);
   x.fits = c.fits;
@@ -36,17 +39,40 @@ static bool is_better(const attempt *x, const attempt *best) {
   return x->fits ? x->seconds < best->seconds : x->bytes < best->bytes;
 }
 
+static double *core_seconds(const replay *r) {
+  double *seconds = IR_NEW_ARRAY(r->arena, double, r->s->num_kernels + 1);
+  for (int k = 0; k < r->s->num_kernels; k++)
+    seconds[k] = cost_seconds(r->arena, r->s->kernels[k].k);
+  return seconds;
+}
+
+// The whole budget, in the order of a core's seconds. Small kernels all take a GPU the same, which tells
+// a search little of what is dear to make again.
+static attempt try_as_core(replay *r, int64_t budget) {
+  double *seconds = r->seconds;
+  attempt x = {0};
+  r->seconds = core_seconds(r);
+  x.fits = checkpoint_auto(r, budget, 1, &x.steps);
+  r->seconds = seconds;
+  x.seconds = replay_weigh(r, &x.steps).seconds;
+  x.bytes = x.fits ? budget : INT64_MAX;
+  return x;
+}
+
 replay_steps checkpoint_with_host(replay *r, int64_t budget, double bandwidth) {
   replay_steps all = {sched_order_as_it_is(r->s, r->arena), (size_t)r->s->num_kernels,
                       (size_t)r->s->num_kernels};
   int64_t most = replay_arena_bytes(r, &all);
   if (most <= budget)
     return all;
-  attempt best = try_keeping(r, most, budget, bandwidth);
-  size_t tries = sizeof kept_parts / sizeof *kept_parts;
-  for (size_t i = 0; i < tries && !(best.fits && best.seconds == 0); i++) {
+  attempt best = try_keeping(r, most, 1, budget, bandwidth);
+  if (!best.fits || best.seconds > 0) {
+    attempt x = try_as_core(r, budget);
+    best = is_better(&x, &best) ? x : best;
+  }
+  for (int i = 0; i < TRIES && !(best.fits && best.seconds == 0); i++) {
     int64_t kept = budget + (most - budget) / 16 * kept_parts[i];
-    attempt x = try_keeping(r, kept, budget, bandwidth);
+    attempt x = try_keeping(r, kept, kept_parts[i] ? TRIES - 1 : 1, budget, bandwidth);
     best = is_better(&x, &best) ? x : best;
   }
   return best.steps;

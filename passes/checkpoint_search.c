@@ -147,6 +147,7 @@ typedef struct search {
   unsigned char *best, *best_start; // the fastest within the budget, and what it was trimmed from
   unsigned char *least;             // the one that takes the fewest bytes
   replay_outcome best_outcome, least_outcome;
+  int64_t work; // it ends when r->tried is this
   bool found;
 } search;
 
@@ -160,7 +161,7 @@ static int64_t packed_bytes(const search *s) {
 }
 
 static bool has_work(const search *s) {
-  return s->r->tried < WORK + (int64_t)s->r->s->num_kernels * WORK_BY_KERNEL;
+  return s->r->tried < s->work;
 }
 
 // Keeps in x what need not be dropped. Where packing adds to the live bytes, they must be fewer.
@@ -300,8 +301,9 @@ static bool search_values(search *s) {
   return s->found;
 }
 
-bool checkpoint_auto(replay *r, int64_t budget, replay_steps *out) {
+bool checkpoint_auto(replay *r, int64_t budget, int share, replay_steps *out) {
   search s = {.r = r, .arena = r->arena, .budget = budget};
+  s.work = r->tried + (WORK + (int64_t)r->s->num_kernels * WORK_BY_KERNEL) / share;
   bool found = search_values(&s);
   *out = replay_make_steps(r, r->arena, found ? s.best : s.least);
   replay_outcome values = replay_weigh(r, out);

@@ -28,8 +28,6 @@ typedef struct candidate {
   bool moved, tried;
 } candidate;
 
-typedef IR_VEC(int) candidate_list;
-
 typedef struct chooser {
   ir_arena *arena;
   sched *s;
@@ -39,11 +37,11 @@ typedef struct chooser {
   int64_t budget;
   sched_lives lives;
   IR_VEC(candidate) all;
-  candidate_list moved;  // by `made`
-  candidate_list needed; // the same by `needed`
-  int *sent, *begin;     // [candidate] steps of its move
-  int64_t *live;         // [step]
-  int *move_of;          // [life] its candidate, where that is moved; -1
+  IR_VEC(int) moved; // candidates, by `made`
+  int *back;         // the same, by `needed`
+  int *sent, *begin; // [candidate] steps of its move
+  int *move_of;      // [life] its candidate if that is moved, or -1
+  int64_t *live;     // [step]
   plan_joined joined;
 } chooser;
 
@@ -92,6 +90,7 @@ static void find_candidates(chooser *x) {
   }
   x->sent = IR_NEW_ARRAY(x->arena, int, x->all.num + 1);
   x->begin = IR_NEW_ARRAY(x->arena, int, x->all.num + 1);
+  x->back = IR_NEW_ARRAY(x->arena, int, x->all.num + 1);
 }
 
 // --- copies ----------------------------------------------------------------------------------------
@@ -100,10 +99,27 @@ static double copy_seconds(double bandwidth, int64_t bytes) {
   return start + (double)bytes / bandwidth;
 }
 
-// The first step from `from` on that begins at `time` or later.
-static int step_from(const chooser *x, int from, double time, double slow) {
-  while ((size_t)from < x->steps->num && slow * x->at[from] < time)
-    from++;
+// The first of the steps `from` .. `to` that begins at `time` or later; `to` if none before it does.
+static int step_from(const chooser *x, int from, int to, double time, double slow) {
+  while (from < to) {
+    int middle = from + (to - from) / 2;
+    if (slow * x->at[middle] < time)
+      from = middle + 1;
+    else
+      to = middle;
+  }
+  return from;
+}
+
+// The last of the steps `from` .. `to` that begins at `time` or earlier; `from` if none behind it does.
+static int step_until(const chooser *x, int from, int to, double time, double slow) {
+  while (from < to) {
+    int middle = to - (to - from) / 2;
+    if (slow * x->at[middle] > time)
+      to = middle - 1;
+    else
+      from = middle;
+  }
   return from;
 }
 
@@ -114,21 +130,22 @@ static void place_sends(chooser *x, double slow) {
     const candidate *c = &x->all.at[x->moved.at[i]];
     double from = slow * x->at[c->made + 1];
     free = (from > free ? from : free) + copy_seconds(x->bandwidth, c->bytes);
-    x->sent[x->moved.at[i]] = step_from(x, c->after + 1, free, slow);
+    x->sent[x->moved.at[i]] = step_from(x, c->after + 1, (int)x->steps->num, free, slow);
   }
 }
 
-// Backwards: the one that is needed last crosses over last.
+static int by_needed(const chooser *x, int a, int b) {
+  return x->all.at[a].needed != x->all.at[b].needed ? x->all.at[a].needed - x->all.at[b].needed
+                                                    : a - b;
+}
+
 static void place_fetches(chooser *x, double slow) {
   double end = slow * x->at[x->steps->num];
-  for (size_t i = x->needed.num; i-- > 0;) {
-    const candidate *c = &x->all.at[x->needed.at[i]];
+  for (size_t i = x->moved.num; i-- > 0;) {
+    const candidate *c = &x->all.at[x->back[i]];
     double due = slow * x->at[c->needed];
     end = (due < end ? due : end) - copy_seconds(x->bandwidth, c->bytes);
-    int step = c->needed;
-    while (step > c->after && slow * x->at[step] > end)
-      step--;
-    x->begin[x->needed.at[i]] = step;
+    x->begin[x->back[i]] = step_until(x, c->after, c->needed, end, slow);
   }
 }
 
@@ -145,40 +162,32 @@ static bool place_copies(chooser *x, double slow) {
   return have_room(x);
 }
 
-// Behind all that come before it: key is what lists are in order of.
-static void insert(chooser *x, candidate_list *list, int c, int (*key)(const candidate *)) {
-  IR_PUSH(x->arena, *list, c);
-  size_t i = list->num - 1;
-  for (; i > 0 && key(&x->all.at[list->at[i - 1]]) > key(&x->all.at[c]); i--)
-    list->at[i] = list->at[i - 1];
-  list->at[i] = c;
-}
-
-static void take_out(candidate_list *list, int c) {
-  size_t num = 0;
-  for (size_t i = 0; i < list->num; i++)
-    if (list->at[i] != c)
-      list->at[num++] = list->at[i];
-  list->num = num;
-}
-
-static int made_at(const candidate *c) {
-  return c->made;
-}
-
-static int needed_at(const candidate *c) {
-  return c->needed;
-}
-
 static void add_move(chooser *x, int c) {
-  insert(x, &x->moved, c, made_at);
-  insert(x, &x->needed, c, needed_at);
+  IR_PUSH(x->arena, x->moved, c);
+  for (size_t i = x->moved.num - 1;
+       i > 0 && x->all.at[x->moved.at[i - 1]].made > x->all.at[x->moved.at[i]].made; i--) {
+    int other = x->moved.at[i - 1];
+    x->moved.at[i - 1] = x->moved.at[i];
+    x->moved.at[i] = other;
+  }
+  size_t place = x->moved.num - 1;
+  for (; place > 0 && by_needed(x, x->back[place - 1], c) > 0; place--)
+    x->back[place] = x->back[place - 1];
+  x->back[place] = c;
   x->all.at[c].moved = true;
 }
 
+static void drop_from(int *list, size_t num, int c) {
+  size_t kept = 0;
+  for (size_t i = 0; i < num; i++)
+    if (list[i] != c)
+      list[kept++] = list[i];
+}
+
 static void drop_move(chooser *x, int c) {
-  take_out(&x->moved, c);
-  take_out(&x->needed, c);
+  drop_from(x->moved.at, x->moved.num, c);
+  drop_from(x->back, x->moved.num, c);
+  x->moved.num--;
   x->all.at[c].moved = false;
 }
 
@@ -186,14 +195,13 @@ static void drop_move(chooser *x, int c) {
 // What is packed: lives that take over each other's memory are one interval, up to where a value leaves.
 static void join_lives(chooser *x) {
   plan_joined *j = &x->joined;
-  int *move_of = x->move_of;
-  memset(move_of, -1, sizeof(int) * (x->lives.at.num + 1));
+  memset(x->move_of, -1, sizeof(int) * (x->lives.at.num + 1));
   for (size_t i = 0; i < x->moved.num; i++)
-    move_of[x->all.at[x->moved.at[i]].life] = x->moved.at[i];
+    x->move_of[x->all.at[x->moved.at[i]].life] = x->moved.at[i];
   j->num = 0;
   for (size_t i = 0; i < x->lives.at.num; i++) {
     const sched_life *l = &x->lives.at.at[i];
-    int of = l->reuses < 0 ? (int)j->num : j->of[l->reuses], move = move_of[i];
+    int of = l->reuses < 0 ? (int)j->num : j->of[l->reuses], move = x->move_of[i];
     if (l->reuses < 0)
       j->at[j->num++] = (plan_interval){.lower = l->first, .size = plan_align(l->bytes)};
     int64_t end = move < 0 ? l->last + 1 : x->sent[move];
@@ -272,6 +280,16 @@ static void start_over(chooser *x) {
 static int64_t pack_lives(chooser *x) {
   plan_pack_limits limits = {.capacity = x->budget > 0 ? x->budget : 0, .steps = PACK_STEPS};
   return plan_pack_within(x->joined.at, x->joined.num, &limits).height;
+}
+
+// Nothing need be sent: the plan packs as here, with all the steps that it wants.
+static bool fits_as_it_is(chooser *x, int64_t *bytes) {
+  if (count_live(x) > x->budget)
+    return false;
+  *bytes = pack_lives(x);
+  if (*bytes > x->budget)
+    *bytes = plan_pack(x->joined.at, x->joined.num);
+  return *bytes <= x->budget;
 }
 
 // Packing may need more than what is live: then less may be.
@@ -369,8 +387,8 @@ static chooser chooser_new(ir_arena *a, sched *s, const replay_steps *steps,
     x.at[t + 1] = x.at[t] + seconds[steps->at[t]];
   x.lives = sched_find_lives(s, a, steps->at, steps->num);
   x.live = IR_NEW_ARRAY(a, int64_t, steps->num + 2);
-  x.joined.at = IR_NEW_ARRAY(a, plan_interval, 2 * x.lives.at.num + 1);
   x.move_of = IR_NEW_ARRAY(a, int, x.lives.at.num + 1);
+  x.joined.at = IR_NEW_ARRAY(a, plan_interval, 2 * x.lives.at.num + 1);
   x.joined.of = IR_NEW_ARRAY(a, int, x.lives.at.num + 1);
   return x;
 }
@@ -395,6 +413,7 @@ offload_choice offload_choose(ir_arena *a, sched *s, const replay_steps *steps,
   x.budget = budget;
   x.bandwidth = bandwidth;
   find_candidates(&x);
+  out.fits = fits_as_it_is(&x, &out.arena_bytes);
   for (int i = 0; i < NUM_SLOWER && !out.fits; i++)
     out.fits = reach_packed(&x, slower[i], &out.arena_bytes);
   if (!out.fits)

@@ -42,7 +42,8 @@ static void print_peak(const plan_facts *x, const plan *p, ir_buf *out) {
     ir_buf_printf(out, "    and %zu smaller ones\n", live.num - SHOWN);
 }
 
-void plan_print_shortfall(const plan *p, const ir_module *m, int64_t budget, ir_buf *out) {
+void plan_print_shortfall(const plan *p, const ir_module *m, int64_t budget, int64_t works,
+                          ir_buf *out) {
   plan_facts x = plan_find_facts(out->arena, p, m);
   ir_buf_printf(out, "does not fit %s: its plan takes %s, %" PRId64 " bytes too much\n",
                 text_of(out, budget), text_of(out, p->arena_bytes), p->arena_bytes - budget);
@@ -53,5 +54,6 @@ void plan_print_shortfall(const plan *p, const ir_module *m, int64_t budget, ir_
                 proof ? "" : "; that is within the budget, so a better plan may exist");
   print_whole_run(&x, p, out);
   print_peak(&x, p, out);
-  ir_buf_printf(out, "  this would work: --memory-budget=%" PRId64 "\n", p->arena_bytes);
+  if (works)
+    ir_buf_printf(out, "  this would work: --memory-budget=%" PRId64 "\n", works);
 }

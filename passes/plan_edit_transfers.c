@@ -24,6 +24,7 @@ typedef struct mover {
   int *step; // [entry] its step; of a transfer the step that it stands before
   offload_choice out;
   IR_VEC(const char *) sent; // [move] the name of what the send makes
+  IR_VEC(size_t) entries;    // [move] of the send
 } mover;
 
 static bool fault(const mover *x, size_t entry, const char *what) {
@@ -60,6 +61,7 @@ static bool add_send(mover *x, size_t entry) {
       .value = value, .made = made, .sent = x->step[entry], .begin = -1, .needed = -1};
   IR_PUSH(x->arena, x->out.moves, m);
   IR_PUSH(x->arena, x->sent, sent);
+  IR_PUSH(x->arena, x->entries, entry);
   return true;
 }
 
@@ -78,6 +80,15 @@ static int find_begin(const mover *x, const char *name) {
   return -1;
 }
 
+// Before anything makes the value again.
+static bool is_read_from(const mover *x, int value, int step) {
+  for (; step < x->s->num_kernels; step++)
+    for (int i = 0; i < x->s->kernels[step].num_in; i++)
+      if (x->s->kernels[step].in[i].value == value)
+        return true;
+  return false;
+}
+
 static bool add_fetch(mover *x, size_t entry) {
   const plan_edit_kernel *e = &x->func->kernels.at[entry];
   int i = find_sent(x, only(&e->reads)), here = x->step[entry];
@@ -92,13 +103,16 @@ static bool add_fetch(mover *x, size_t entry) {
     return fault(x, entry,
                  ir_format(x->arena, "\"begin\" must name a kernel between '%s' and this one",
                            x->sent.at[i]));
-  return here < x->s->num_kernels || fault(x, entry, "a fetch behind the last kernel");
+  return is_read_from(x, m->value, here) ||
+         fault(x, entry,
+               ir_format(x->arena, "nothing behind it reads what is fetched: '%s'",
+                         x->s->values[m->value].node->name));
 }
 
 static bool all_are_fetched(const mover *x) {
   for (size_t i = 0; i < x->out.moves.num; i++)
     if (x->out.moves.at[i].needed < 0)
-      return fault(x, x->func->kernels.num,
+      return fault(x, x->entries.at[i],
                    ir_format(x->arena, "'%s' is sent and never fetched", x->sent.at[i]));
   return true;
 }

@@ -152,7 +152,7 @@ static int *find_last_reads(const liver *v) {
 }
 
 // In place: all readers are before the writer, or are the writer itself at the same elements. A value
-// that already went to another state stays there.
+// that already went to another state stays there. What is fetched has memory before its step.
 static void decide_writes(liver *v) {
   const int *last_read = find_last_reads(v);
   int *step_of = IR_NEW_ARRAY(v->arena, int, v->s->num_kernels + 1);
@@ -162,7 +162,8 @@ static void decide_writes(liver *v) {
     const sched_write *w = &v->s->writes.at[i];
     const ir_state *state = w->node->state;
     int step = step_of[v->s->values[w->value].kernel];
-    if (!v->out.in_place[w->value] && last_read[state->id] <= step && w->over_own)
+    bool fetched = ir_is_transfer(v->s->kernels[v->steps[step]].k);
+    if (!v->out.in_place[w->value] && !fetched && last_read[state->id] <= step && w->over_own)
       v->out.in_place[w->value] = state;
     else
       IR_PUSH(v->arena, v->out.copied, w->node);
@@ -274,7 +275,7 @@ static void extend_to_end(liver *v) {
 // The life of operand `in`, when the step at hand is the last to need it and it has `bytes`.
 static int dying(const liver *v, const sched_kernel *k, int t, int in, int64_t bytes) {
   int value = k->in[in].value;
-  if (value < 0 || is_in_state(v, value) || k->in[in].stretch)
+  if (value < 0 || is_in_state(v, value) || k->in[in].stretch || v->s->values[value].host)
     return -1;
   int life = v->current[value];
   const sched_value *of = &v->s->values[value];

@@ -73,6 +73,10 @@ same mixed.ir again.ir "IR with sends, and what was compiled from it"
 ! "$mltc" mixed.ir --emit=ir -o cpu.ir 2>said.txt || fail "sends on a CPU"
 grep -q "family 'send', which cpu" said.txt || fail "$(cat said.txt)"
 share edited 80 --plan=mixed.json --emit=ir -o edited.ir
+"$mltc" "${gpu[@]}" --plan=waits.json --emit=plan.json -o nobudget.json # waits as long, whatever the budget
+python3 -c 'import json
+a, b = ([f.get("sent") for f in json.load(open(name))["functions"]] for name in ("waits.json", "nobudget.json"))
+assert a == b, (a, b)' || fail "a plan file without a budget"
 same mixed.ir edited.ir "IR, and what plan.json leads to"
 edit() { # WHAT-IS-SAID PYTHON, with the kernels of step as k and the first fetch as fetch
   python3 -c "import json
@@ -89,6 +93,7 @@ edit "is sent and never fetched" "del k[fetch]"
 edit "a fetch of what has been fetched" "k.insert(fetch, dict(k[fetch], name='twice'))"
 edit '"begin" must name a kernel between' "k[fetch]['begin'] = k[0]['name']"
 edit "a fetch reads what one send before it writes" "k[fetch]['reads'] = ['x.none']"
+edit "nothing behind it reads what is fetched" "k.insert(len(k) - 1, k.pop(fetch))"
 edit "a send reads what one kernel before it writes" "next(x for x in k if x['family'] == 'send')['reads'] = ['x.none']"
 
 # --- programs

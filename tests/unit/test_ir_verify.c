@@ -339,6 +339,10 @@ static const struct {
     {"", SENT "kernel t loop {\n%i = neg %h : f32[2]\n}",
      "operand %h is in memory of the host: only a fetch reads it"},
     {"", SENT "result output h = %h", "the result 'h' is in memory of the host"},
+    {"", SENT, "nobody reads what kernel 's' copies"},
+    {"", SENT "kernel t fetch {\n%i = copy %h : f32[2]\n}", "nobody reads what kernel 't' copies"},
+    {"", SENT "kernel t fetch {\n%i = copy %h : f32[2]\n}\n%v = reshape %i : f32[1,2]",
+     "nobody reads what kernel 't' copies"},
     {"", SENT "kernel t loop begin=y {\n%i = neg %y : f32[2]\n}",
      "kernel 't' begins where it stands: it is no send or fetch"},
 };

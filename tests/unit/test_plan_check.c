@@ -31,6 +31,17 @@ static const char sent[] =
     "kernel f loop {\n %f = add %af, %bf : f32[64]\n %g = mul %f, %e : f32[64]\n}\n"
     "result output g = %g\n}\n";
 
+// %f is on its way into memory of its own while c still reads @w; two states take it.
+static const char fetched[] =
+    "state w : f32[64] role=param\nstate v : f32[64] role=param\nfunc step ordered {\n"
+    "%x = input : f32[64]\n%w = read @w : f32[64]\n"
+    "kernel a loop {\n %a = exp %x : f32[64]\n}\n"
+    "kernel s send {\n %s = copy %a : f32[64]\n}\n"
+    "kernel b loop {\n %b = neg %x : f32[64]\n}\n"
+    "kernel c loop {\n %c = add %b, %w : f32[64]\n}\n"
+    "kernel f fetch begin=b {\n %f = copy %s : f32[64]\n}\n"
+    "write @w, %f\nwrite @v, %f\nresult output c = %c\n}\n";
+
 typedef struct broken {
   plan *p;
   ir_module *m;
@@ -165,6 +176,7 @@ static const change changes[] = {
     {sent, host_beyond, "buffer bs at "},
     {sent, fetched_into_state, "%af is stored at 0, outside the temporaries"},
     {sent, begins_late, "af, which begins, needs %as at "},
+    {fetched, short_copy, "nothing takes %f to @w"},
     {test_chain_text, reported_over, "1 buffers overlap with others that are live"},
     {test_chain_text, short_life, "1 buffers overlap with others that are live"},
     {test_chain_text, unaligned, "buffer c at "},
