@@ -9,7 +9,9 @@ RANDOM=20240807 # rounds are the same in every run of this script, as far as the
 epochs=30
 [ -z "${MLTC_SANITIZED:-}" ] || epochs=3
 options=(--quiet "--epochs=$epochs" --log-every=10 --no-times)
+begun=${EPOCHREALTIME/[.,]/}
 ./trainer "${options[@]}" --threads=2 --save=whole.safetensors --metrics=whole.jsonl --save-every=50
+took=$(((${EPOCHREALTIME/[.,]/} - begun) / 1000)) # ms
 
 wait_for() { # FILE
   local tries=0
@@ -20,8 +22,9 @@ wait_for() { # FILE
   done
 }
 
-pause() { # up to 0.3 s
-  sleep "0.$(printf %03d $((RANDOM % 300)))"
+pause() { # up to 0.3 s, and to half of what a whole run takes
+  local most=$((took / 2 < 300 ? took / 2 + 1 : 300))
+  sleep "0.$(printf %03d $((RANDOM % most)))"
 }
 
 same_end() { # NAME
