@@ -113,7 +113,7 @@ static void check(ir_arena *a, ir_module *m, const char *what, tally *choice, ta
   subject s = {.a = a, .kept = m, .what = what};
   s.plan = plan_build(ir_clone(m));
   s.values = test_run(a, m, "step", 7);
-  static const int percents[] = {100, 90, 70, 50, 30};
+  static const int percents[] = {100, 90, 60, 30};
   for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
     check_choice(&s, percents[i], 1e12, choice);
     check_choice(&s, percents[i], 2e9, choice);
@@ -141,7 +141,7 @@ static void check_networks(void) {
                                               "train { steps = 1 }\n",
                                               layers[i]));
     check(a, m, layers[i], &choice, &both);
-    CHECK(choice.sent > 20 && choice.fitting >= 9 && choice.free >= 2 && choice.waiting >= 2,
+    CHECK(choice.sent > 20 && choice.fitting >= 8 && choice.free >= 2 && choice.waiting >= 2,
           "%s: %d values sent, %d budgets met, %d without and %d with waiting", layers[i],
           choice.sent, choice.fitting, choice.free, choice.waiting);
     CHECK(both.sent > 0 && both.fitting >= 3, "%s: %d values sent, %d budgets met", layers[i],
@@ -152,14 +152,14 @@ static void check_networks(void) {
 
 static void check_random(void) {
   tally choice = {0}, both = {0};
-  for (uint64_t seed = 0; seed < 30; seed++) {
+  for (uint64_t seed = 0; seed < 12; seed++) {
     ir_arena *a = ir_arena_new();
     ir_random_options o = {
         .seed = seed, .num_nodes = 60, .differentiable = true, .networks = seed % 2 == 0};
     check(a, ir_random_module(a, o), ir_format(a, "random module %d", (int)seed), &choice, &both);
     ir_arena_free(a);
   }
-  CHECK(choice.sent > 60, "only %d values of random modules were sent", choice.sent);
+  CHECK(choice.sent > 25, "only %d values of random modules were sent", choice.sent);
 }
 
 int main(void) {
