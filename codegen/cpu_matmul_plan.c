@@ -127,9 +127,9 @@ static int64_t pieces_of_long_k(const mm_problem *p) {
 // Pieces of k become tasks.
 static void consider_split_k(const mm_problem *p, mm_plan *plan) {
   double tile = (double)p->k * mm_tile_cycles(plan->mr, plan->nv);
-  int64_t pieces = pieces_of_few(p, plan, tile);
-  pieces = pieces ? pieces : pieces_of_long_k(p);
-  if (pieces == 0 || tile < 8.0 * MM_BARRIER_CYCLES)
+  int64_t few = pieces_of_few(p, plan, tile), pieces = few ? few : pieces_of_long_k(p);
+  bool large_sums = !few && plan->k_blocks > 2 * pieces; // panels do not fit in so few
+  if (pieces == 0 || large_sums || tile < 8.0 * MM_BARRIER_CYCLES)
     return;
   pieces = pieces > MOST_PIECES ? MOST_PIECES : pieces;
   if (pieces < plan->k_blocks)
