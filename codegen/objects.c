@@ -1,10 +1,10 @@
 // objects.c: see objects.h.
 //
-// The key of an object is all that its bytes depend on: the compiler's file, its arguments, the source
-// without comments (where a graph lies, and which kernels share a function, is nothing to the compiler), the
-// header of the runtime, the C library, and for -march=native what /proc/cpuinfo says that the processor
-// can do: a home folder may be shared by many machines. Where one of these cannot be found out, everything
-// is compiled.
+// The key of an object is all that its bytes depend on: the compiler's file and what it says of itself, for
+// it may be a script that calls another one; its arguments; the source without comments (where a graph
+// lies, and which kernels share a function, is nothing to the compiler); the header of the runtime; the C
+// library; and for -march=native what /proc/cpuinfo says that the processor can do: a home folder may be
+// shared by many machines. Where one of these cannot be found out, everything is compiled.
 #include "codegen/objects.h"
 
 #include <gnu/libc-version.h>
@@ -37,6 +37,18 @@ static const char *identity_of(ir_arena *a, const char *path) {
                    (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
+// What the compiler says of itself; NULL: nothing.
+static const char *version_of(const cg_tools *x) {
+  const char *log = ir_format(x->a, "%s/version.log", x->dir);
+  size_t len = 0;
+  cg_command c = {0};
+  cg_jobs jobs = {0};
+  cg_command_add(&c, x->cc);
+  cg_command_add(&c, "--version");
+  cg_add_command(x, &jobs, "asking the compiler for its version", log, &c);
+  return cg_jobs_run(&jobs, x->b->verbose) ? NULL : ir_read_file(x->a, log, &len);
+}
+
 // The first processor: all others are taken to be its like.
 static const char *processor(ir_arena *a) {
   size_t len = 0;
@@ -52,14 +64,14 @@ static const char *processor(ir_arena *a) {
 }
 
 static const char *common_key(const cg_tools *x) {
-  const char *compiler = identity_of(x->a, cg_find_program(x->a, x->cc));
+  const char *compiler = identity_of(x->a, cg_find_program(x->a, x->cc)), *version = version_of(x);
   bool native = x->t->march && !strcmp(x->t->march, "native");
   const char *machine = native ? processor(x->a) : "another machine";
   size_t len = 0;
   const char *header = ir_read_file(x->a, ir_format(x->a, "%s/mlrt.h", x->lib), &len);
-  if (!compiler || !machine || !header)
+  if (!compiler || !version || !machine || !header)
     return NULL;
-  return ir_format(x->a, "object by %s\nlibc %s\nmlrt.h %016llx\n%s\n", compiler,
+  return ir_format(x->a, "object by %s\n%s\nlibc %s\nmlrt.h %016llx\n%s\n", compiler, version,
                    gnu_get_libc_version(), (unsigned long long)ir_hash(header, len), machine);
 }
 
