@@ -43,6 +43,14 @@ cg_cache cg_cache_open(ir_arena *a) {
   return c;
 }
 
+const char *cg_file_stamp(ir_arena *a, const char *path) {
+  struct stat st;
+  if (stat(path, &st) != 0)
+    return NULL;
+  return ir_format(a, "%lld bytes, %lld.%09ld", (long long)st.st_size, (long long)st.st_mtim.tv_sec,
+                   st.st_mtim.tv_nsec);
+}
+
 static const char *path_of(const cg_cache *c, const ir_buf *key) {
   return ir_format(c->a, "%s/%016llx.image", c->dir,
                    (unsigned long long)ir_hash(ir_buf_str(key), key->len));

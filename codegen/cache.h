@@ -20,6 +20,8 @@ typedef struct cg_cache {
 } cg_cache;
 
 cg_cache cg_cache_open(ir_arena *a);
+// For keys: size and time of a file ("123 bytes, 17.000000004"); NULL: there is none.
+const char *cg_file_stamp(ir_arena *a, const char *path);
 // NULL: not there.
 const char *cg_cache_get(const cg_cache *c, const ir_buf *key, size_t *len);
 void cg_cache_put(const cg_cache *c, const ir_buf *key, const char *data, size_t len);

@@ -59,27 +59,18 @@ static void find_launches(cg_program *p, const plan *plan, size_t func) {
       cuda_choose_joint(p, func, &p->launches[func].at[i]);
 }
 
-// Transfers of a function are numbered in the order of its kernels.
-static int number_of(const ir_func *f, const ir_kernel *transfer) {
-  int num = 0;
-  for (uint32_t i = 0; i < transfer->id; i++)
-    num += ir_is_transfer(f->kernels.at[i]);
-  return num;
-}
-
 static void put_transfer(writer *w, const cuda_launch *x) {
   const ir_kernel *k = x->transfer;
   const ir_node *from = k->nodes.at[0]->in[0], *to = k->nodes.at[0];
-  int number = number_of(w->f, k);
   long long bytes = (long long)ir_bytes(&to->type);
   if (x->done)
-    ir_buf_printf(w->out, "  mlrt_gpu_join(gpu, %d); // %s\n", number, k->name);
+    ir_buf_printf(w->out, "  mlrt_gpu_join(gpu, %d); // %s\n", x->number, k->name);
   else if (k->family == IR_FAMILY_SEND)
-    ir_buf_printf(w->out, "  mlrt_gpu_send(gpu, %d, %lld, arena + %lld, %lld); // %s\n", number,
+    ir_buf_printf(w->out, "  mlrt_gpu_send(gpu, %d, %lld, arena + %lld, %lld); // %s\n", x->number,
                   (long long)plan_host_offset(w->plan, w->f, to),
                   (long long)plan_offset(w->plan, w->f, from), bytes, k->name);
   else
-    ir_buf_printf(w->out, "  mlrt_gpu_fetch(gpu, %d, arena + %lld, %lld, %lld); // %s\n", number,
+    ir_buf_printf(w->out, "  mlrt_gpu_fetch(gpu, %d, arena + %lld, %lld, %lld); // %s\n", x->number,
                   (long long)plan_offset(w->plan, w->f, to),
                   (long long)plan_host_offset(w->plan, w->f, from), bytes, k->name);
 }

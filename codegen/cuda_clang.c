@@ -49,20 +49,13 @@ static void put_header(ir_buf *b) {
 }
 
 const cg_cuda_clang *cg_cuda_clang_open(const cg_tools *x) {
-  cg_jobs jobs = {0};
-  cg_command ask = {0};
-  const char *log = ir_format(x->a, "%s/clang-version.log", x->dir);
-  cg_command_add(&ask, x->cc);
-  cg_command_add(&ask, "--version");
-  cg_add_command(x, &jobs, "clang --version", log, &ask);
+  const char *said = cg_compiler_version(x);
   ir_buf header = ir_buf_new(x->a);
   put_header(&header);
-  if (!cg_run(x, &jobs) || !cg_write(x, header_name, ir_buf_str(&header), header.len))
+  if (!said || !cg_write(x, header_name, ir_buf_str(&header), header.len))
     return NULL;
-  size_t len = 0;
-  const char *said = ir_read_file(x->a, log, &len);
   cg_cuda_clang *c = IR_NEW(x->a, cg_cuda_clang);
-  *c = (cg_cuda_clang){said ? major_of(said) : 0, said ? said : ""};
+  *c = (cg_cuda_clang){major_of(said), said};
   int needs = known[find_known(x->t->cuda->compute)].clang;
   if (c->major >= needs)
     return c;

@@ -34,6 +34,7 @@ typedef struct finder {
   const ir_func *f;
   const int64_t *workspace;       // with a plan: by kernel id
   IR_VEC(const ir_node *) writes; // without one
+  int *number;                    // [kernel] of a transfer: how many stand before it
   cuda_launches all;
 } finder;
 
@@ -206,7 +207,8 @@ static void add_call(finder *f, const cg_kernel *c) {
 static void add_transfer(finder *f, const ir_kernel *k, bool done) {
   bool sends = k->family == IR_FAMILY_SEND;
   const ir_node *there = sends ? k->nodes.at[0]->in[0] : k->nodes.at[0];
-  cuda_launch x = {.transfer = k, .done = done, .at = k->id, .pinned = true};
+  cuda_launch x = {
+      .transfer = k, .done = done, .number = f->number[k->id], .at = k->id, .pinned = true};
   cg_spans *spans = sends ? &x.reads : &x.writes;
   if (f->plan) {
     int64_t at = plan_offset(f->plan, f->f, there);
@@ -219,23 +221,24 @@ static void add_transfer(finder *f, const ir_kernel *k, bool done) {
   IR_PUSH(f->p->arena, f->all, x);
 }
 
+static void number_transfers(finder *f) {
+  int num = 0;
+  f->number = IR_NEW_ARRAY(f->p->arena, int, f->f->kernels.num + 1);
+  for (size_t i = 0; i < f->f->kernels.num; i++) {
+    f->number[i] = num;
+    num += ir_is_transfer(f->f->kernels.at[i]);
+  }
+}
+
 static cuda_launches find(finder *f) {
-  ir_kernel *const *kernels = f->f->kernels.at;
-  size_t num = f->f->kernels.num;
-  const ir_kernel **begins = IR_NEW_ARRAY(f->p->arena, const ir_kernel *, num + 1);
-  const ir_kernel **next = IR_NEW_ARRAY(f->p->arena, const ir_kernel *, num + 1);
-  for (size_t i = num; i-- > 0;)
-    if (ir_is_transfer(
-            kernels[i])) { // of several that begin at one place, the first to be done first
-      size_t at = kernels[i]->begin ? kernels[i]->begin->id : i;
-      next[i] = begins[at];
-      begins[at] = kernels[i];
-    }
-  for (size_t i = 0; i < num; i++) {
-    for (const ir_kernel *k = begins[i]; k; k = next[k->id])
-      add_transfer(f, k, false);
-    if (ir_is_transfer(kernels[i]))
-      add_transfer(f, kernels[i], true);
+  number_transfers(f);
+  ir_begins begins = ir_find_begins(f->p->arena, f->f);
+  for (size_t i = 0; i < f->f->kernels.num; i++) {
+    const ir_kernel *k = f->f->kernels.at[i];
+    for (const ir_kernel *t = begins.first[i]; t; t = begins.next[t->id])
+      add_transfer(f, t, false);
+    if (ir_is_transfer(k))
+      add_transfer(f, k, true);
     else
       add_call(f, f->p->kernels[f->func][i]);
   }

@@ -26,6 +26,7 @@
 typedef struct cuda_launch {
   const ir_kernel *transfer;       // NULL: a launch
   bool done;                       // transfer: it is waited for
+  int number;                      // of the transfer, in the order of kernels
   IR_VEC(const cg_kernel *) calls; // in the order of kernels
   cg_spans reads, writes;          // bytes of the arena, without the batch
   const cg_distinct *only;         // the function of all calls; NULL: there are several

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "codegen/cache.h"
+
 // --- what NVRTC exports (its manual; 0 is success everywhere) ------------------------------------
 typedef void *program;
 typedef struct entries {
@@ -166,13 +168,10 @@ static bool resolve(ir_arena *a, void *lib, entries *f, const char **why) {
 
 static const char *identify(ir_arena *a, const cg_nvrtc *n) {
   Dl_info info;
-  struct stat st = {0};
   void *address;
   memcpy(&address, &n->f.compile, sizeof address);
-  if (dladdr(address, &info))
-    stat(info.dli_fname, &st);
-  return ir_format(a, "nvrtc %s, %lld bytes, %lld.%09ld", n->version, (long long)st.st_size,
-                   (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+  const char *stamp = dladdr(address, &info) ? cg_file_stamp(a, info.dli_fname) : NULL;
+  return ir_format(a, "nvrtc %s, %s", n->version, stamp ? stamp : "of no file");
 }
 
 const cg_nvrtc *cg_nvrtc_open(ir_arena *a, const char **why) {

@@ -8,13 +8,9 @@
 #include "codegen/objects.h"
 
 #include <gnu/libc-version.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct object {
-  const cg_source *source;
   const char *path;
   ir_buf key;
   bool compiled; // not found
@@ -27,28 +23,6 @@ struct cg_objects {
 };
 
 // --- keys ----------------------------------------------------------------------------------------
-// Path, size and time of a file; NULL: there is none.
-static const char *identity_of(ir_arena *a, const char *path) {
-  char real[PATH_MAX];
-  struct stat st;
-  if (!path || !realpath(path, real) || stat(real, &st) != 0)
-    return NULL;
-  return ir_format(a, "%s %lld %lld.%09ld", real, (long long)st.st_size,
-                   (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-}
-
-// What the compiler says of itself; NULL: nothing.
-static const char *version_of(const cg_tools *x) {
-  const char *log = ir_format(x->a, "%s/version.log", x->dir);
-  size_t len = 0;
-  cg_command c = {0};
-  cg_jobs jobs = {0};
-  cg_command_add(&c, x->cc);
-  cg_command_add(&c, "--version");
-  cg_add_command(x, &jobs, "asking the compiler for its version", log, &c);
-  return cg_jobs_run(&jobs, x->b->verbose) ? NULL : ir_read_file(x->a, log, &len);
-}
-
 // The first processor: all others are taken to be its like.
 static const char *processor(ir_arena *a) {
   size_t len = 0;
@@ -64,15 +38,17 @@ static const char *processor(ir_arena *a) {
 }
 
 static const char *common_key(const cg_tools *x) {
-  const char *compiler = identity_of(x->a, cg_find_program(x->a, x->cc)), *version = version_of(x);
+  const char *path = cg_find_program(x->a, x->cc);
+  const char *stamp = path ? cg_file_stamp(x->a, path) : NULL, *version = cg_compiler_version(x);
   bool native = x->t->march && !strcmp(x->t->march, "native");
   const char *machine = native ? processor(x->a) : "another machine";
   size_t len = 0;
   const char *header = ir_read_file(x->a, ir_format(x->a, "%s/mlrt.h", x->lib), &len);
-  if (!compiler || !version || !machine || !header)
+  if (!stamp || !version || !machine || !header)
     return NULL;
-  return ir_format(x->a, "object by %s\n%s\nlibc %s\nmlrt.h %016llx\n%s\n", compiler, version,
-                   gnu_get_libc_version(), (unsigned long long)ir_hash(header, len), machine);
+  return ir_format(x->a, "object by %s, %s\n%s\nlibc %s\nmlrt.h %016llx\n%s\n", path, stamp,
+                   version, gnu_get_libc_version(), (unsigned long long)ir_hash(header, len),
+                   machine);
 }
 
 // Paths of the folder are those of one run.
@@ -109,7 +85,7 @@ static bool take_from_cache(const cg_objects *o, const object *x) {
 
 static void add_object(cg_objects *o, const cg_source *s, cg_jobs *jobs) {
   const cg_tools *x = o->x;
-  object n = {.source = s, .path = cg_with_suffix(x, s->name, ".o"), .key = ir_buf_new(x->a)};
+  object n = {.path = cg_with_suffix(x, s->name, ".o"), .key = ir_buf_new(x->a)};
   cg_command c = cg_compile_command(x, s, n.path);
   if (o->common) {
     ir_buf_puts(&n.key, o->common);

@@ -127,7 +127,8 @@ cg_rates cg_rates_of(const cg_target *t, const char *precision) {
     r.products = more_of(r.products, whole(1e12 * products_of(x, precision)));
     r.flops = more_of(r.flops, whole(1e12 * x->f32));
     r.bandwidth = more_of(r.bandwidth, whole(1e12 * x->bandwidth));
-    r.host_bandwidth = i ? -more_of(-r.host_bandwidth, -1e9 * x->host) : 1e9 * x->host;
+    if (i == 0 || 1e9 * x->host < r.host_bandwidth)
+      r.host_bandwidth = 1e9 * x->host;
   }
   return r;
 }

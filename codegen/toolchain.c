@@ -93,6 +93,17 @@ bool cg_run(const cg_tools *x, cg_jobs *jobs) {
   return !failed || cg_fail(x, cg_job_explain(x->a, failed));
 }
 
+const char *cg_compiler_version(const cg_tools *x) {
+  const char *log = ir_format(x->a, "%s/clang-version.log", x->dir);
+  size_t len = 0;
+  cg_command ask = {0};
+  cg_jobs jobs = {0};
+  cg_command_add(&ask, x->cc);
+  cg_command_add(&ask, "--version");
+  cg_add_command(x, &jobs, "clang --version", log, &ask);
+  return cg_run(x, &jobs) ? ir_read_file(x->a, log, &len) : NULL;
+}
+
 // --- compiling -------------------------------------------------------------------------------
 static void add_machine(const cg_tools *x, cg_command *c) {
   if (x->t->triple) {

@@ -29,6 +29,8 @@ bool cg_run(const cg_tools *x, cg_jobs *jobs);
 bool cg_write(const cg_tools *x, const char *name, const char *text, size_t len);
 // Path of a program, as the shell finds it; NULL: there is none.
 const char *cg_find_program(ir_arena *a, const char *name);
+// What the compiler says of itself (--version); NULL, with a message in *x->why: nothing.
+const char *cg_compiler_version(const cg_tools *x);
 // How a C file is compiled; and a job that does.
 cg_command cg_compile_command(const cg_tools *x, const cg_source *s, const char *out);
 void cg_add_compile(const cg_tools *x, cg_jobs *jobs, const cg_source *s);

@@ -82,11 +82,12 @@ static void set_device(const draft_subject *s, ir_module *m) {
   ir_set_config(m, (ir_setting){"host_bandwidth", IR_SET_NUM, apart ? r.host_bandwidth : 0, NULL});
 }
 
-static void set_memory(ir_module *m, const char *policy, int64_t budget) {
+static void set_memory(const draft_subject *s, ir_module *m, const char *policy, int64_t budget) {
   if (policy)
     ir_set_config(m, (ir_setting){"checkpoint", IR_SET_STR, 0, policy});
   if (budget)
     ir_set_config(m, (ir_setting){"memory_budget", IR_SET_NUM, (double)budget, NULL});
+  set_device(s, m); // seconds before and behind draft_arrange are of one device
 }
 
 static bool has_generators(const draft_subject *s, draft *t) {
@@ -119,11 +120,10 @@ static pass_options options_of_passes(const draft_subject *s) {
 bool draft_schedule(const draft_subject *s, draft *t) {
   pass_options po = options_of_passes(s);
   set_precision(s, t);
-  set_memory(t->module, s->o->checkpoint, s->o->memory_budget); // IR of all passes says it
+  set_memory(s, t->module, s->o->checkpoint, s->o->memory_budget); // IR of all passes says it
   if (!keep_if(t, !diag_num_errors(t->diags) && pass_run_pipeline(t->module, t->diags, &po) &&
                       has_generators(s, t)))
     return false;
-  set_device(s, t->module); // seconds of before and behind draft_arrange are of one device
   t->program = cg_program_new(t->arena, t->module, s->target);
   return true;
 }
@@ -140,8 +140,7 @@ static bool edit_order(const draft_subject *s, draft *t) {
 
 bool draft_arrange(const draft_subject *s, draft *t, const char *policy, int64_t budget) {
   pass_options po = options_of_passes(s);
-  set_memory(t->module, policy, budget);
-  set_device(s, t->module);
+  set_memory(s, t->module, policy, budget);
   if (!keep_if(t, s->edit ? edit_order(s, t) : pass_run_memory_pipeline(t->module, t->diags, &po)))
     return false;
   cg_program_update(t->program);

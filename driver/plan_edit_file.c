@@ -5,14 +5,7 @@
 
 #include "driver/plan_file.h"
 
-static plan_edit_names names_of(ir_arena *a, const plan_names *names) {
-  plan_edit_names out = {0};
-  for (size_t i = 0; i < names->num; i++)
-    IR_PUSH(a, out, names->at[i]);
-  return out;
-}
-
-static plan_edit_kernel kernel_of(ir_arena *a, const plan_item *k) {
+static plan_edit_kernel kernel_of(const plan_item *k) {
   const char *family = k->family ? k->family : "";
   return (plan_edit_kernel){.name = k->name,
                             .again = k->again,
@@ -20,14 +13,14 @@ static plan_edit_kernel kernel_of(ir_arena *a, const plan_item *k) {
                             .transfer = !strcmp(family, "send")    ? PLAN_EDIT_SEND
                                         : !strcmp(family, "fetch") ? PLAN_EDIT_FETCH
                                                                    : PLAN_EDIT_NONE,
-                            .reads = names_of(a, &k->reads),
-                            .writes = names_of(a, &k->writes)};
+                            .reads = k->reads,
+                            .writes = k->writes};
 }
 
 static plan_edit_func func_of(ir_arena *a, const plan_file_func *f) {
   plan_edit_func out = {.name = f->name};
   for (size_t i = 0; i < f->kernels.num; i++) {
-    IR_PUSH(a, out.kernels, kernel_of(a, &f->kernels.at[i]));
+    IR_PUSH(a, out.kernels, kernel_of(&f->kernels.at[i]));
   }
   for (size_t i = 0; i < f->buffers.num; i++) {
     plan_edit_place p = {f->buffers.at[i].name, f->buffers.at[i].offset};

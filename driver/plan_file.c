@@ -130,7 +130,7 @@ enum { KERNELS, AGAIN, FLOPS, TRAFFIC, COPIED, NUM_SUMS };
 
 // A list of names; nothing where there is none.
 static void read_names(reader *r, json_object *k, const char *at, const char *key,
-                       plan_names *out) {
+                       plan_edit_names *out) {
   json_object *list = NULL;
   if (!json_object_object_get_ex(k, key, &list) || !get(r, k, at, key, json_type_array))
     return;

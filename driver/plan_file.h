@@ -2,22 +2,17 @@
 #ifndef DRIVER_PLAN_FILE_H
 #define DRIVER_PLAN_FILE_H
 
-#include "ir/base.h"
-
-typedef struct plan_names {
-  const char **at;
-  size_t num, cap;
-} plan_names; // an IR_VEC
+#include "passes/plan_edit.h"
 
 // A figure, a buffer (bytes) or a kernel (FLOPs).
 typedef struct plan_item {
   const char *name;
   int64_t size;
-  const char *rest;           // all else that is known of it, as one text; NULL: nothing
-  const char *again;          // kernels: the one that it repeats; NULL: none
-  const char *family, *begin; // kernels; begin: of a transfer, or NULL
-  plan_names reads, writes;   // kernels: names of buffers
-  int64_t offset;             // buffers; -1: the file says none
+  const char *rest;              // all else that is known of it, as one text; NULL: nothing
+  const char *again;             // kernels: the one that it repeats; NULL: none
+  const char *family, *begin;    // kernels; begin: of a transfer, or NULL
+  plan_edit_names reads, writes; // kernels: names of buffers
+  int64_t offset;                // buffers; -1: the file says none
 } plan_item;
 typedef IR_VEC(plan_item) plan_items;
 

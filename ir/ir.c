@@ -151,6 +151,20 @@ bool ir_has_transfers(const ir_func *f) {
   return false;
 }
 
+ir_begins ir_find_begins(ir_arena *a, const ir_func *f) {
+  size_t num = f->kernels.num;
+  ir_begins b = {IR_NEW_ARRAY(a, const ir_kernel *, num + 1),
+                 IR_NEW_ARRAY(a, const ir_kernel *, num + 1)};
+  for (size_t i = num; i-- > 0;) {
+    const ir_kernel *k = f->kernels.at[i], *at = k->begin ? k->begin : k;
+    if (!ir_is_transfer(k))
+      continue;
+    b.next[i] = b.first[at->id];
+    b.first[at->id] = k;
+  }
+  return b;
+}
+
 bool ir_same_work(const ir_node *x, const ir_node *y) {
   return x->op == y->op && x->num_in == y->num_in && x->state == y->state &&
          ir_same_type(&x->type, &y->type) && same_attrs(x, y);

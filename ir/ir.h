@@ -255,9 +255,9 @@ struct ir_kernel {
   int64_t workspace;         // bytes of scratch, set when the kernel is scheduled
   const ir_kernel *clone_of; // earlier kernel that this one runs again: member by member the same
                              // computation, and the same outputs (pass_checkpoint); NULL: none
-  const ir_kernel
-      *begin; // SEND, FETCH: the copy begins before this earlier kernel, and is done where
-              // its own kernel stands (pass_offload). NULL: it begins there, too
+  // SEND, FETCH: the copy begins before this earlier kernel, and is done where its own kernel stands
+  // (pass_offload). NULL: it begins there, too.
+  const ir_kernel *begin;
 };
 
 static inline bool ir_is_transfer(const ir_kernel *k) {
@@ -268,6 +268,12 @@ static inline bool ir_is_transfer(const ir_kernel *k) {
 bool ir_has_clones(const ir_func *f);
 // Values wait in memory of the host: pass_offload has put sends and fetches where they are.
 bool ir_has_transfers(const ir_func *f);
+// The transfers of a function by where they begin: for (t = first[k->id]; t; t = next[t->id]) are those that
+// begin before kernel k, or are k, in the order in which they are done.
+typedef struct ir_begins {
+  const ir_kernel **first, **next; // [kernel id]
+} ir_begins;
+ir_begins ir_find_begins(ir_arena *a, const ir_func *f);
 
 struct ir_func {
   const char *name; // "init", "step", "eval", "predict", "accum"

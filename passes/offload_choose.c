@@ -37,8 +37,8 @@ typedef struct chooser {
   int64_t budget;
   sched_lives lives;
   IR_VEC(candidate) all;
-  IR_VEC(int) moved; // candidates, by `made`
-  int *back;         // the same, by `needed`
+  size_t num_moved;
+  int *there, *back; // [num_moved] the candidates that are moved, by `made` and by `needed`
   int *sent, *begin; // [candidate] steps of its move
   int *move_of;      // [life] its candidate if that is moved, or -1
   int64_t *live;     // [step]
@@ -90,6 +90,7 @@ static void find_candidates(chooser *x) {
   }
   x->sent = IR_NEW_ARRAY(x->arena, int, x->all.num + 1);
   x->begin = IR_NEW_ARRAY(x->arena, int, x->all.num + 1);
+  x->there = IR_NEW_ARRAY(x->arena, int, x->all.num + 1);
   x->back = IR_NEW_ARRAY(x->arena, int, x->all.num + 1);
 }
 
@@ -126,22 +127,17 @@ static int step_until(const chooser *x, int from, int to, double time, double sl
 // Sends begin in the order in which their values are made.
 static void place_sends(chooser *x, double slow) {
   double free = 0;
-  for (size_t i = 0; i < x->moved.num; i++) {
-    const candidate *c = &x->all.at[x->moved.at[i]];
+  for (size_t i = 0; i < x->num_moved; i++) {
+    const candidate *c = &x->all.at[x->there[i]];
     double from = slow * x->at[c->made + 1];
     free = (from > free ? from : free) + copy_seconds(x->bandwidth, c->bytes);
-    x->sent[x->moved.at[i]] = step_from(x, c->after + 1, (int)x->steps->num, free, slow);
+    x->sent[x->there[i]] = step_from(x, c->after + 1, (int)x->steps->num, free, slow);
   }
-}
-
-static int by_needed(const chooser *x, int a, int b) {
-  return x->all.at[a].needed != x->all.at[b].needed ? x->all.at[a].needed - x->all.at[b].needed
-                                                    : a - b;
 }
 
 static void place_fetches(chooser *x, double slow) {
   double end = slow * x->at[x->steps->num];
-  for (size_t i = x->moved.num; i-- > 0;) {
+  for (size_t i = x->num_moved; i-- > 0;) {
     const candidate *c = &x->all.at[x->back[i]];
     double due = slow * x->at[c->needed];
     end = (due < end ? due : end) - copy_seconds(x->bandwidth, c->bytes);
@@ -150,8 +146,8 @@ static void place_fetches(chooser *x, double slow) {
 }
 
 static bool have_room(const chooser *x) {
-  for (size_t i = 0; i < x->moved.num; i++)
-    if (x->sent[x->moved.at[i]] > x->begin[x->moved.at[i]])
+  for (size_t i = 0; i < x->num_moved; i++)
+    if (x->sent[x->there[i]] > x->begin[x->there[i]])
       return false;
   return true;
 }
@@ -162,32 +158,40 @@ static bool place_copies(chooser *x, double slow) {
   return have_room(x);
 }
 
+static int made_at(const candidate *c) {
+  return c->made;
+}
+
+static int needed_at(const candidate *c) {
+  return c->needed;
+}
+
+// Behind all that `step` does not put behind it. The list has room for all candidates.
+static void insert(const chooser *x, int *list, int c, int (*step)(const candidate *)) {
+  size_t i = x->num_moved;
+  for (; i > 0 && step(&x->all.at[list[i - 1]]) > step(&x->all.at[c]); i--)
+    list[i] = list[i - 1];
+  list[i] = c;
+}
+
 static void add_move(chooser *x, int c) {
-  IR_PUSH(x->arena, x->moved, c);
-  for (size_t i = x->moved.num - 1;
-       i > 0 && x->all.at[x->moved.at[i - 1]].made > x->all.at[x->moved.at[i]].made; i--) {
-    int other = x->moved.at[i - 1];
-    x->moved.at[i - 1] = x->moved.at[i];
-    x->moved.at[i] = other;
-  }
-  size_t place = x->moved.num - 1;
-  for (; place > 0 && by_needed(x, x->back[place - 1], c) > 0; place--)
-    x->back[place] = x->back[place - 1];
-  x->back[place] = c;
+  insert(x, x->there, c, made_at);
+  insert(x, x->back, c, needed_at);
+  x->num_moved++;
   x->all.at[c].moved = true;
 }
 
-static void drop_from(int *list, size_t num, int c) {
+static void take_out(const chooser *x, int *list, int c) {
   size_t kept = 0;
-  for (size_t i = 0; i < num; i++)
+  for (size_t i = 0; i < x->num_moved; i++)
     if (list[i] != c)
       list[kept++] = list[i];
 }
 
 static void drop_move(chooser *x, int c) {
-  drop_from(x->moved.at, x->moved.num, c);
-  drop_from(x->back, x->moved.num, c);
-  x->moved.num--;
+  take_out(x, x->there, c);
+  take_out(x, x->back, c);
+  x->num_moved--;
   x->all.at[c].moved = false;
 }
 
@@ -196,8 +200,8 @@ static void drop_move(chooser *x, int c) {
 static void join_lives(chooser *x) {
   plan_joined *j = &x->joined;
   memset(x->move_of, -1, sizeof(int) * (x->lives.at.num + 1));
-  for (size_t i = 0; i < x->moved.num; i++)
-    x->move_of[x->all.at[x->moved.at[i]].life] = x->moved.at[i];
+  for (size_t i = 0; i < x->num_moved; i++)
+    x->move_of[x->all.at[x->there[i]].life] = x->there[i];
   j->num = 0;
   for (size_t i = 0; i < x->lives.at.num; i++) {
     const sched_life *l = &x->lives.at.at[i];
@@ -273,8 +277,8 @@ static bool reach(chooser *x, int64_t target, double slow) {
 }
 
 static void start_over(chooser *x) {
-  while (x->moved.num)
-    drop_move(x, x->moved.at[x->moved.num - 1]);
+  while (x->num_moved)
+    drop_move(x, x->there[x->num_moved - 1]);
 }
 
 static int64_t pack_lives(chooser *x) {
@@ -345,10 +349,10 @@ static double wait_for(issued *copies, size_t num, const double *at, size_t step
 }
 
 static double waiting_of(const chooser *x) {
-  issued *copies = IR_NEW_ARRAY(x->arena, issued, 2 * x->moved.num + 1);
+  issued *copies = IR_NEW_ARRAY(x->arena, issued, 2 * x->num_moved + 1);
   int num = 0;
-  for (size_t i = 0; i < x->moved.num; i++) {
-    int c = x->moved.at[i];
+  for (size_t i = 0; i < x->num_moved; i++) {
+    int c = x->there[i];
     const candidate *of = &x->all.at[c];
     double seconds = copy_seconds(x->bandwidth, of->bytes);
     copies[num] = issue(num, of->made + 1, x->sent[c], seconds, false);
@@ -394,8 +398,8 @@ static chooser chooser_new(ir_arena *a, sched *s, const replay_steps *steps,
 }
 
 static void take_moves(const chooser *x, offload_choice *out) {
-  for (size_t i = 0; i < x->moved.num; i++) {
-    int c = x->moved.at[i];
+  for (size_t i = 0; i < x->num_moved; i++) {
+    int c = x->there[i];
     const candidate *of = &x->all.at[c];
     offload_move m = {.value = x->lives.at.at[of->life].value,
                       .made = of->made,

@@ -23,8 +23,7 @@ typedef struct checker {
   const ir_node **write_of;        // [node id] of f: the WRITE of that value
   const plan_buffer **workspace;   // [kernel] of f
   const plan_buffer **host_buffer; // [node id] of f: its place in memory of the host
-  const ir_kernel **next_begin; // [kernel] of f: another transfer that begins where this one does
-  const ir_kernel **begins;     // [kernel] of f: a transfer that begins before it
+  ir_begins begins;                // of f
 } checker;
 
 #define FAIL(c, ...) ((c)->errors++, ir_buf_printf((c)->out, __VA_ARGS__))
@@ -163,7 +162,7 @@ static void end_transfer(checker *c, const ir_kernel *k) {
 }
 
 static void begin_transfers(checker *c, const ir_kernel *before) {
-  for (const ir_kernel *k = c->begins[before->id]; k; k = c->next_begin[k->id])
+  for (const ir_kernel *k = c->begins.first[before->id]; k; k = c->begins.next[k->id])
     begin_transfer(c, k);
 }
 
@@ -228,8 +227,7 @@ static void index_function(checker *c) {
   c->write_of = IR_NEW_ARRAY(c->arena, const ir_node *, c->f->next_id + 1);
   c->workspace = IR_NEW_ARRAY(c->arena, const plan_buffer *, c->f->kernels.num + 1);
   c->host_buffer = IR_NEW_ARRAY(c->arena, const plan_buffer *, c->f->next_id + 1);
-  c->next_begin = IR_NEW_ARRAY(c->arena, const ir_kernel *, c->f->kernels.num + 1);
-  c->begins = IR_NEW_ARRAY(c->arena, const ir_kernel *, c->f->kernels.num + 1);
+  c->begins = ir_find_begins(c->arena, c->f);
   for (size_t i = 0; i < c->f->nodes.num; i++) {
     const ir_node *n = c->f->nodes.at[i];
     c->node_name[n->id] = n->name;
@@ -242,13 +240,6 @@ static void index_function(checker *c) {
       c->workspace[b->kernel->id] = b;
     else if (b->kind == PLAN_HOST && b->func == c->f)
       c->host_buffer[b->node->id] = b;
-  }
-  for (size_t i = 0; i < c->f->kernels.num; i++) {
-    const ir_kernel *k = c->f->kernels.at[i], *at = k->begin ? k->begin : k;
-    if (ir_is_transfer(k)) {
-      c->next_begin[k->id] = c->begins[at->id];
-      c->begins[at->id] = k;
-    }
   }
 }
 

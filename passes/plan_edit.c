@@ -1,57 +1,64 @@
 // plan_edit.c: see plan_edit.h. The order of a file becomes a list of steps (replay.h), which is looked at
 // before anything is changed: each kernel runs, the first time under its own name, and behind all that
 // makes its operands.
-#include "passes/plan_edit.h"
+#include "passes/plan_edit_parts.h"
 
 #include <string.h>
 
 #include "passes/replay.h"
 
 typedef struct editor {
-  ir_arena *arena;
-  ir_diags *diags;
-  const plan_edit *edit;
-  const plan_edit_func *func;
-  size_t index; // of `func`
-  sched *s;
+  plan_edit_site at;
   ir_map *kernels; // name -> its index + 1
   bool *ran;       // [kernel]
   bool *made;      // [value]
   replay_steps steps;
 } editor;
 
-static ir_diag *fault(const editor *x, size_t kernel, const char *what) {
+plan_edit_site plan_edit_open(ir_arena *scratch, ir_func *f, const plan_edit *e, size_t index,
+                              ir_diags *d) {
+  return (plan_edit_site){.arena = scratch,
+                          .diags = d,
+                          .edit = e,
+                          .func = &e->funcs.at[index],
+                          .index = index,
+                          .s = sched_new(scratch, f)};
+}
+
+ir_diag *plan_edit_fault(const plan_edit_site *x, size_t kernel, const char *what) {
   return diag_error(x->diags, (ir_loc){0}, "E0508", "%s: functions[%zu].kernels[%zu]: %s",
                     x->edit->path, x->index, kernel, what);
 }
 
 static void unknown_kernel(const editor *x, size_t at, const char *name) {
-  const char **names = IR_NEW_ARRAY(x->arena, const char *, x->s->num_kernels + 1);
-  for (int i = 0; i < x->s->num_kernels; i++)
-    names[i] = x->s->kernels[i].k->name;
-  const char *near = diag_nearest(name, names, (size_t)x->s->num_kernels);
-  ir_diag *d = fault(x, at, ir_format(x->arena, "%s has no kernel '%s'", x->s->f->name, name));
+  const char **names = IR_NEW_ARRAY(x->at.arena, const char *, x->at.s->num_kernels + 1);
+  for (int i = 0; i < x->at.s->num_kernels; i++)
+    names[i] = x->at.s->kernels[i].k->name;
+  const char *near = diag_nearest(name, names, (size_t)x->at.s->num_kernels);
+  ir_diag *d = plan_edit_fault(
+      &x->at, at, ir_format(x->at.arena, "%s has no kernel '%s'", x->at.s->f->name, name));
   if (near)
     diag_help(d, "did you mean '%s'?", near);
 }
 
 static bool operands_are_made(const editor *x, size_t at, int k) {
-  const sched_kernel *kernel = &x->s->kernels[k];
+  const sched_kernel *kernel = &x->at.s->kernels[k];
   for (int i = 0; i < kernel->num_in; i++) {
     int v = kernel->in[i].value;
     if (v < 0 || x->made[v])
       continue;
-    fault(x, at,
-          ir_format(x->arena, "'%s' reads %%%s: '%s', which makes it, must come before",
-                    kernel->k->name, x->s->values[v].node->name,
-                    x->s->kernels[x->s->values[v].kernel].k->name));
+    plan_edit_fault(&x->at, at,
+                    ir_format(x->at.arena,
+                              "'%s' reads %%%s: '%s', which makes it, must come before",
+                              kernel->k->name, x->at.s->values[v].node->name,
+                              x->at.s->kernels[x->at.s->values[v].kernel].k->name));
     return false;
   }
   return true;
 }
 
 static bool add_step(editor *x, size_t at) {
-  const plan_edit_kernel *e = &x->func->kernels.at[at];
+  const plan_edit_kernel *e = &x->at.func->kernels.at[at];
   const char *name = e->again ? e->again : e->name;
   int k = (int)(intptr_t)ir_map_get(x->kernels, name) - 1;
   if (k < 0) {
@@ -59,32 +66,33 @@ static bool add_step(editor *x, size_t at) {
     return false;
   }
   if (x->ran[k] != (e->again != NULL)) {
-    fault(x, at,
-          ir_format(x->arena,
-                    e->again ? "'%s' runs again before it has run"
-                             : "'%s' has run already: \"clone_of\" says that it runs again",
-                    name));
+    plan_edit_fault(&x->at, at,
+                    ir_format(x->at.arena,
+                              e->again
+                                  ? "'%s' runs again before it has run"
+                                  : "'%s' has run already: \"clone_of\" says that it runs again",
+                              name));
     return false;
   }
   if (!operands_are_made(x, at, k))
     return false;
   x->ran[k] = true;
-  for (int i = 0; i < x->s->kernels[k].num_values; i++)
-    x->made[x->s->kernels[k].first_value + i] = true;
-  IR_PUSH(x->arena, x->steps, k);
+  for (int i = 0; i < x->at.s->kernels[k].num_values; i++)
+    x->made[x->at.s->kernels[k].first_value + i] = true;
+  IR_PUSH(x->at.arena, x->steps, k);
   return true;
 }
 
 static bool make_steps(editor *x) {
-  for (int k = 0; k < x->s->num_kernels; k++)
-    ir_map_put(x->kernels, x->s->kernels[k].k->name, (void *)(intptr_t)(k + 1));
-  for (size_t i = 0; i < x->func->kernels.num; i++)
-    if (x->func->kernels.at[i].transfer == PLAN_EDIT_NONE && !add_step(x, i))
+  for (int k = 0; k < x->at.s->num_kernels; k++)
+    ir_map_put(x->kernels, x->at.s->kernels[k].k->name, (void *)(intptr_t)(k + 1));
+  for (size_t i = 0; i < x->at.func->kernels.num; i++)
+    if (x->at.func->kernels.at[i].transfer == PLAN_EDIT_NONE && !add_step(x, i))
       return false;
-  for (int k = 0; k < x->s->num_kernels; k++)
+  for (int k = 0; k < x->at.s->num_kernels; k++)
     if (!x->ran[k]) {
-      fault(x, x->func->kernels.num,
-            ir_format(x->arena, "'%s' is missing", x->s->kernels[k].k->name));
+      plan_edit_fault(&x->at, x->at.func->kernels.num,
+                      ir_format(x->at.arena, "'%s' is missing", x->at.s->kernels[k].k->name));
       return false;
     }
   return true;
@@ -92,14 +100,13 @@ static bool make_steps(editor *x) {
 
 static bool edit_func(ir_func *f, const plan_edit *e, size_t index, ir_diags *d) {
   ir_arena *a = ir_arena_new();
-  editor x = {.arena = a, .diags = d, .edit = e, .func = &e->funcs.at[index], .index = index};
-  x.s = sched_new(a, f);
+  editor x = {.at = plan_edit_open(a, f, e, index, d)};
   x.kernels = ir_map_new(a);
-  x.ran = IR_NEW_ARRAY(a, bool, x.s->num_kernels + 1);
-  x.made = IR_NEW_ARRAY(a, bool, x.s->num_values + 1);
+  x.ran = IR_NEW_ARRAY(a, bool, x.at.s->num_kernels + 1);
+  x.made = IR_NEW_ARRAY(a, bool, x.at.s->num_values + 1);
   bool ok = make_steps(&x);
   if (ok)
-    replay_apply(x.s, &x.steps);
+    replay_apply(x.at.s, &x.steps);
   ir_arena_free(a);
   return ok;
 }

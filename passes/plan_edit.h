@@ -21,8 +21,7 @@ typedef struct plan_edit_kernel {
   const char *again; // the kernel that runs again here; NULL: this one runs for the first time
   plan_edit_transfer transfer; // it is a copy to memory of the host, or back
   const char *begin;           // of a transfer: it begins before this kernel; NULL: where it stands
-  plan_edit_names reads,
-      writes; // buffers; those of kernels are asked for where there are transfers
+  plan_edit_names reads, writes; // buffers: asked for where there are transfers
 } plan_edit_kernel;
 
 typedef struct plan_edit_place {
@@ -45,10 +44,6 @@ typedef struct plan_edit {
 // with its sends and fetches. A send begins right behind the kernel that makes its value.
 // Needs: kernels in their own order, none of them a clone. Errors (E0508) name the place in the file.
 bool plan_edit_order(ir_module *m, const plan_edit *e, ir_diags *d);
-
-// Only the transfers of function `index` of the file, whose other kernels `f` has in their order. Part of
-// plan_edit_order.
-bool plan_edit_transfers(ir_func *f, const plan_edit *e, size_t index, ir_diags *d);
 
 // The places that the file gives to buffers of `f`; NULL: none.
 const plan_edit_func *plan_edit_find(const plan_edit *e, const ir_func *f);

@@ -133,8 +133,7 @@ typedef struct liver {
   int *current; // [value] its latest life, -1: of out.at, of a value on the host of out.host
   bool *ran;    // [kernel]
   int *first;   // [value] its first one: what a state or a result is, -1
-  int *next;    // [step] another transfer that begins where this one does; -1: none
-  int *begins;  // [step] a transfer that begins there; -1: none
+  ir_begins begins;
 } liver;
 
 // [state id] the last step that reads it, -1.
@@ -176,6 +175,11 @@ static bool is_in_state(const liver *v, int value) {
   return v->out.in_place[value] && v->current[value] < 0;
 }
 
+static sched_life *life_of(liver *v, int value) {
+  sched_life *lives = v->s->values[value].host ? v->out.host.at : v->out.at.at;
+  return &lives[v->current[value]];
+}
+
 static void read_operands(liver *v, int t) {
   const sched_kernel *k = &v->s->kernels[v->steps[t]];
   for (int i = 0; i < k->num_in; i++) {
@@ -184,8 +188,7 @@ static void read_operands(liver *v, int t) {
       continue;
     BUG_IF(v->current[value] < 0, "%s reads %s before it is computed", k->k->name,
            v->s->values[value].node->name);
-    sched_life *lives = v->s->values[value].host ? v->out.host.at : v->out.at.at;
-    lives[v->current[value]].last = t;
+    life_of(v, value)->last = t;
   }
 }
 
@@ -195,27 +198,13 @@ static sched_life life_at(int t, int kernel) {
 }
 
 // --- transfers -----------------------------------------------------------------------------------
-static void find_begins(liver *v) {
-  int *first = IR_NEW_ARRAY(v->arena, int, v->s->num_kernels + 1);
-  for (size_t t = v->num; t-- > 0;)
-    first[v->steps[t]] = (int)t;
-  for (size_t t = 0; t < v->num; t++) {
-    const ir_kernel *k = v->s->kernels[v->steps[t]].k;
-    if (!ir_is_transfer(k))
-      continue;
-    int at = k->begin ? first[k->begin->id] : (int)t;
-    v->next[t] = v->begins[at];
-    v->begins[at] = (int)t;
-  }
-}
-
-static void begin_transfer(liver *v, int t, int step) {
-  int kernel = v->steps[step], value = v->s->kernels[kernel].first_value;
+// What it makes has memory from here to where it is done, at least.
+static void begin_transfer(liver *v, int t, int kernel) {
+  int value = v->s->kernels[kernel].first_value;
   sched_life l = life_at(t, kernel);
   l.value = value;
   l.kind = v->s->values[value].host ? PLAN_HOST : PLAN_TEMP;
   l.bytes = v->s->values[value].bytes;
-  l.last = step;
   if (l.kind == PLAN_HOST) {
     v->current[value] = (int)v->out.host.num;
     IR_PUSH(v->arena, v->out.host, l);
@@ -225,19 +214,25 @@ static void begin_transfer(liver *v, int t, int step) {
   }
 }
 
+// Before the first run of the kernel at this step.
 static void begin_transfers(liver *v, int t) {
-  for (int step = v->begins[t]; step >= 0; step = v->next[step])
-    begin_transfer(v, t, step);
+  int kernel = v->steps[t];
+  if (v->ran[kernel])
+    return;
+  for (const ir_kernel *k = v->begins.first[kernel]; k; k = v->begins.next[k->id])
+    begin_transfer(v, t, (int)k->id);
 }
 
 // --- values --------------------------------------------------------------------------------------
 static void make_values(liver *v, int t) {
   int kernel = v->steps[t];
-  if (ir_is_transfer(v->s->kernels[kernel].k))
-    return; // it has memory since it began
   const sched_kernel *k = &v->s->kernels[kernel];
   bool again = v->ran[kernel];
   v->ran[kernel] = true;
+  if (ir_is_transfer(k->k)) { // it has memory since it began
+    life_of(v, k->first_value)->last = t;
+    return;
+  }
   for (int i = 0; i < k->num_values; i++) {
     int value = k->first_value + i;
     if (v->out.in_place[value] && !again)
@@ -341,11 +336,7 @@ sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num
   v.ran = IR_NEW_ARRAY(a, bool, s->num_kernels + 1);
   memset(v.current, -1, sizeof(int) * values);
   memset(v.first, -1, sizeof(int) * values);
-  v.next = IR_NEW_ARRAY(a, int, num + 1);
-  v.begins = IR_NEW_ARRAY(a, int, num + 1);
-  memset(v.next, -1, sizeof(int) * (num + 1));
-  memset(v.begins, -1, sizeof(int) * (num + 1));
-  find_begins(&v);
+  v.begins = ir_find_begins(a, s->f);
   decide_writes(&v);
   for (size_t t = 0; t < num; t++) {
     begin_transfers(&v, (int)t);

@@ -103,6 +103,47 @@ static void wait_elsewhere_in_capture(void) {
   GPU_DO(&cu, cuStreamBeginCapture_v2, one, GPU_CAPTURE_THREAD);
   GPU_DO(&cu, cuEventSynchronize, event);
 }
+// Stream two becomes a branch of the capture of stream one.
+static void fork_capture(void) {
+  GPU_DO(&cu, cuStreamBeginCapture_v2, one, GPU_CAPTURE_THREAD);
+  GPU_DO(&cu, cuEventRecord, event, one);
+  GPU_DO(&cu, cuStreamWaitEvent, two, event, 0);
+  GPU_DO(&cu, cuMemsetD8Async, device, 1, BYTES, two);
+}
+static void branch_left_alone(void) {
+  CUgraph graph;
+  fork_capture();
+  GPU_DO(&cu, cuStreamEndCapture, one, &graph);
+}
+static void work_behind_the_join(void) {
+  CUgraph graph;
+  fork_capture();
+  GPU_DO(&cu, cuEventRecord, event, two);
+  GPU_DO(&cu, cuStreamWaitEvent, one, event, 0);
+  GPU_DO(&cu, cuMemsetD8Async, device, 2, BYTES, two);
+  GPU_DO(&cu, cuStreamEndCapture, one, &graph);
+}
+static void end_from_a_branch(void) {
+  CUgraph graph;
+  fork_capture();
+  GPU_DO(&cu, cuStreamEndCapture, two, &graph);
+}
+static void wait_for_outside(void) {
+  GPU_DO(&cu, cuEventRecord, event, two);
+  GPU_DO(&cu, cuStreamBeginCapture_v2, one, GPU_CAPTURE_THREAD);
+  GPU_DO(&cu, cuStreamWaitEvent, one, event, 0);
+}
+static void record_beside_capture(void) {
+  GPU_DO(&cu, cuStreamBeginCapture_v2, one, GPU_CAPTURE_THREAD);
+  GPU_DO(&cu, cuEventRecord, event, two);
+}
+static void event_of_an_ended_capture(void) {
+  CUgraph graph;
+  GPU_DO(&cu, cuStreamBeginCapture_v2, one, GPU_CAPTURE_THREAD);
+  GPU_DO(&cu, cuEventRecord, event, one);
+  GPU_DO(&cu, cuStreamEndCapture, one, &graph);
+  GPU_DO(&cu, cuStreamWaitEvent, two, event, 0);
+}
 static void load_in_capture(void) {
   CUmodule module;
   GPU_DO(&cu, cuStreamBeginCapture_v2, one, GPU_CAPTURE_THREAD);
@@ -221,6 +262,16 @@ static void test_misuses(void) {
       {wait_in_capture, REPORTED, "cuStreamSynchronize while a stream is being captured"},
       {wait_elsewhere_in_capture, REPORTED, "cuEventSynchronize while a stream is being captured"},
       {free_in_capture, REPORTED, "cuMemFree_v2 while a stream is being captured"},
+      {branch_left_alone, REPORTED, "cuStreamEndCapture: work of another stream is not waited for"},
+      {work_behind_the_join, REPORTED,
+       "cuStreamEndCapture: work of another stream is not waited for"},
+      {end_from_a_branch, REPORTED,
+       "cuStreamEndCapture: the capture did not begin with this stream"},
+      {wait_for_outside, REPORTED, "cuStreamWaitEvent: the event is not part of the capture"},
+      {record_beside_capture, REPORTED,
+       "cuEventRecord: on a stream beside the one that is being captured"},
+      {event_of_an_ended_capture, REPORTED,
+       "cuStreamWaitEvent: the capture that the event is part of has ended"},
       {load_in_capture, REPORTED, "cuModuleLoadDataEx while a stream is being captured"},
       {lazy_code, REPORTED, "toy_update: its code would be loaded during a capture"},
       {copy_onto_itself, REPORTED, "the 8 bytes copied overlap their copy"},

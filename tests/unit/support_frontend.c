@@ -72,3 +72,25 @@ const ir_tensor_value *support_run(ir_arena *a, ir_world *w, const ir_func *f, d
   printf("function '%s' has no result '%s'\n", f->name, result);
   exit(1);
 }
+
+const char *const support_layers[SUPPORT_NUM_LAYERS] = {
+    "return tanh(linear(x, d))",
+    "return x + linear(gelu(linear(layernorm(x), 2*d)), d)",
+    "return x + dropout(linear(relu(batchnorm(linear(x, d))), d), 0.2)",
+};
+
+ir_module *support_deep(ir_arena *a, const char *layer, int rows, int layers) {
+  return support_graph(a, ir_format(a,
+                                    "let B = %d, L = %d\n"
+                                    "block layer(x: f[b,d]) -> f[b,d] {\n"
+                                    "  %s\n"
+                                    "}\n"
+                                    "model m(x: f32[B,16], y: f32[B,16]) {\n"
+                                    "  repeat i in L { x = layer(x) }\n"
+                                    "  loss mse(rmsnorm(x), y)\n"
+                                    "}\n"
+                                    "data { train = npy(\"x.npy\", \"y.npy\") }\n"
+                                    "optim { adam(0.1), clip = 1.0 }\n"
+                                    "train { steps = 1 }\n",
+                                    rows, layers, layer));
+}

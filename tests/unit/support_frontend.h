@@ -10,7 +10,11 @@
 ir_module *support_compile(ir_arena *a, const char *text, const char **messages);
 // For texts that must be right: prints the messages and exits otherwise. The result verifies.
 ir_module *support_graph(ir_arena *a, const char *text);
-// The same with -D definitions.
+// A network of equal layers "return ..." on f32[rows,16], of several kinds: for what is kept and made again.
+enum { SUPPORT_NUM_LAYERS = 3 };
+extern const char *const support_layers[SUPPORT_NUM_LAYERS];
+ir_module *support_deep(ir_arena *a, const char *layer, int rows, int layers);
+// The same as support_compile with -D definitions.
 ir_module *support_compile_with(ir_arena *a, const char *text, const fe_options *o,
                                 const char **messages);
 const char *support_messages(ir_arena *a, const ir_diags *d);

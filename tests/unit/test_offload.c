@@ -123,28 +123,15 @@ static void check(ir_arena *a, ir_module *m, const char *what, tally *choice, ta
 }
 
 static void check_networks(void) {
-  static const char *const layers[] = {
-      "return tanh(linear(x, d))",
-      "return x + linear(gelu(linear(layernorm(x), 2*d)), d)",
-      "return x + dropout(linear(relu(batchnorm(linear(x, d))), d), 0.2)",
-  };
-  for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+  for (size_t i = 0; i < SUPPORT_NUM_LAYERS; i++) {
+    const char *layer = support_layers[i];
     ir_arena *a = ir_arena_new();
     tally choice = {0}, both = {0};
-    ir_module *m = support_graph(a, ir_format(a,
-                                              "block layer(x: f[b,d]) -> f[b,d] {\n  %s\n}\n"
-                                              "model m(x: f32[256,16], y: f32[256,16]) {\n"
-                                              "  repeat i in 10 { x = layer(x) }\n"
-                                              "  loss mse(rmsnorm(x), y)\n}\n"
-                                              "data { train = npy(\"x.npy\", \"y.npy\") }\n"
-                                              "optim { adam(0.1), clip = 1.0 }\n"
-                                              "train { steps = 1 }\n",
-                                              layers[i]));
-    check(a, m, layers[i], &choice, &both);
+    check(a, support_deep(a, layer, 256, 10), layer, &choice, &both);
     CHECK(choice.sent > 20 && choice.fitting >= 8 && choice.free >= 2 && choice.waiting >= 2,
-          "%s: %d values sent, %d budgets met, %d without and %d with waiting", layers[i],
-          choice.sent, choice.fitting, choice.free, choice.waiting);
-    CHECK(both.sent > 0 && both.fitting >= 3, "%s: %d values sent, %d budgets met", layers[i],
+          "%s: %d values sent, %d budgets met, %d without and %d with waiting", layer, choice.sent,
+          choice.fitting, choice.free, choice.waiting);
+    CHECK(both.sent > 0 && both.fitting >= 3, "%s: %d values sent, %d budgets met", layer,
           both.sent, both.fitting);
     ir_arena_free(a);
   }

@@ -83,32 +83,13 @@ static void check_module(ir_arena *a, ir_module *m, const char *what, tally *t) 
     t->met += check_budget(&s, percents[i]);
 }
 
-static ir_module *deep(ir_arena *a, const char *layer) {
-  return support_graph(a, ir_format(a,
-                                    "block layer(x: f[b,d]) -> f[b,d] {\n"
-                                    "  %s\n"
-                                    "}\n"
-                                    "model m(x: f32[96,16], y: f32[96,16]) {\n"
-                                    "  repeat i in 12 { x = layer(x) }\n"
-                                    "  loss mse(rmsnorm(x), y)\n"
-                                    "}\n"
-                                    "data { train = npy(\"x.npy\", \"y.npy\") }\n"
-                                    "optim { adam(0.1), clip = 1.0 }\n"
-                                    "train { steps = 1 }\n",
-                                    layer));
-}
-
 static void check_networks(void) {
-  static const char *const layers[] = {
-      "return tanh(linear(x, d))",
-      "return x + linear(gelu(linear(layernorm(x), 2*d)), d)",
-      "return x + dropout(linear(relu(batchnorm(linear(x, d))), d), 0.2)",
-  };
-  for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+  for (size_t i = 0; i < SUPPORT_NUM_LAYERS; i++) {
+    const char *layer = support_layers[i];
     ir_arena *a = ir_arena_new();
     tally t = {0};
-    check_module(a, deep(a, layers[i]), layers[i], &t);
-    CHECK(t.clones > 0 && t.met >= 2, "%s: %d kernels computed again, %d budgets met", layers[i],
+    check_module(a, support_deep(a, layer, 96, 12), layer, &t);
+    CHECK(t.clones > 0 && t.met >= 2, "%s: %d kernels computed again, %d budgets met", layer,
           t.clones, t.met);
     ir_arena_free(a);
   }
@@ -129,7 +110,7 @@ static void check_random(void) {
 // What the search counts is what the plan has: bytes, and order.
 static void check_counts(void) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = deep(a, "return x + linear(gelu(linear(layernorm(x), 2*d)), d)");
+  ir_module *m = support_deep(a, "return x + linear(gelu(linear(layernorm(x), 2*d)), d)", 96, 12);
   CHECK(pass_run_pipeline(m, diag_new(a), NULL), "the passes report errors");
   ir_func *f = ir_find_func(m, "step");
   replay *r = replay_new(a, sched_new(a, f));
@@ -153,7 +134,7 @@ static void check_counts(void) {
 // What is always dropped goes again when it was made on the way: less memory, more time.
 static void check_depths(void) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = deep(a, "return tanh(linear(x, d))");
+  ir_module *m = support_deep(a, "return tanh(linear(x, d))", 96, 12);
   CHECK(pass_run_pipeline(m, diag_new(a), NULL), "the passes report errors");
   replay *r = replay_new(a, sched_new(a, ir_find_func(m, "step")));
   unsigned char *drop = IR_NEW_ARRAY(a, unsigned char, r->s->num_values + 1);
@@ -174,7 +155,7 @@ static void check_depths(void) {
 // Its own kernels only, and in its place: another member, or an operand of another place, is a fault.
 static void check_clones_are_verified(void) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = deep(a, "return x + linear(gelu(linear(layernorm(x), 2*d)), d)");
+  ir_module *m = support_deep(a, "return x + linear(gelu(linear(layernorm(x), 2*d)), d)", 96, 12);
   CHECK(pass_run_pipeline(m, diag_new(a), NULL), "the passes report errors");
   ir_set_config(m, (ir_setting){"checkpoint", IR_SET_STR, 0, "sqrt"});
   CHECK(pass_run_memory_pipeline(m, diag_new(a), NULL), "the passes report errors");
