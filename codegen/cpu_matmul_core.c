@@ -25,9 +25,16 @@ static const char *next_rows(const mm_text *t) {
   return ir_format(arena, "a + %lld", (long long)(t->plan->mr * mm_a_row_stride(t)));
 }
 
-// From a tile's columns of b to those of the next one.
-static int64_t mm_b_tile_step(const mm_text *t) {
-  return t->plan->b == MM_DIRECT ? t->plan->nr : t->plan->b_panel;
+// Where the columns of b after those of a tile begin; and the first ones of a block.
+static const char *next_columns(const mm_text *t) {
+  ir_arena *arena = t->p->arena;
+  if (t->plan->b == MM_DIRECT && t->p->b.x.num > 1)
+    return ir_format(arena, "b_all + (col + 1 < col_stop ? %s : %s)",
+                     mm_offset(arena, &t->p->b.x, "(col + 1) * NR"),
+                     mm_offset(arena, &t->p->b.x, "col_block * NR"));
+  long long step = (long long)(t->plan->b == MM_DIRECT ? t->plan->nr : t->plan->b_panel);
+  return ir_format(arena, "col + 1 < col_stop ? b + %lld : b - (col - col_block) * %lld", step,
+                   step);
 }
 
 // --- constants and pointers ---------------------------------------------------------------------
@@ -173,7 +180,8 @@ static void emit_b_pointer(const mm_text *t) {
   else if (mm_packs_tail(t->plan))
     ir_buf_printf(t->out, "const %s *b = col == COL_TILES - 1 ? b_tail : b_all + col * NR;\n", c);
   else
-    ir_buf_printf(t->out, "const %s *b = b_all + col * NR;\n", c);
+    ir_buf_printf(t->out, "const %s *b = b_all + %s;\n", c,
+                  t->p->b.x.num > 1 ? mm_offset(t->p->arena, &t->p->b.x, "col * NR") : "col * NR");
 }
 
 static const char *waiting_place(const mm_text *t) {
@@ -227,11 +235,8 @@ static void emit_finish_call(const mm_text *t, const char *indent) {
 // keep is new in a thread's first task.
 static void emit_next(const mm_text *t, const char *indent) {
   const mm_plan *plan = t->plan;
-  long long step = (long long)mm_b_tile_step(t);
-  ir_buf_printf(t->out,
-                "%sconst %s *next_a = %s, *next_b = col + 1 < col_stop ? b + %lld : b - "
-                "(col - col_block) * %lld;\n",
-                indent, t->p->ctype, next_rows(t), step, step);
+  ir_buf_printf(t->out, "%sconst %s *next_a = %s, *next_b = %s;\n", indent, t->p->ctype,
+                next_rows(t), next_columns(t));
   ir_buf_printf(t->out, "%sconst int new_a = col + 1 == col_stop%s", indent,
                 plan->a_stays ? " && first" : "");
   if (plan->b == MM_LOCAL)

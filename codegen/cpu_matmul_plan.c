@@ -160,8 +160,8 @@ static int64_t most_direct_steps(const cg_target *t, int64_t stride, int share) 
 }
 
 // Rows of a tile lie evenly where tiles do not cross the last part of m.
-static bool is_even(const mm_operand *a, int rows) {
-  return a->x.num <= 1 || a->x.size[a->x.num - 1] % rows == 0;
+static bool is_even(const mm_operand *o, int64_t size) {
+  return o->x.num <= 1 || o->x.size[o->x.num - 1] % size == 0;
 }
 
 // k of windows, or of merged heads, in runs of its last part, which tiles go through one by one.
@@ -182,9 +182,8 @@ static bool must_pack_a(const mm_problem *p, const mm_plan *plan) {
 }
 
 static bool must_pack_b(const mm_problem *p, const mm_plan *plan) {
-  int64_t col, k;
-  if (p->b.convert || !mm_is_flat(&p->b.x, &col) || !mm_is_flat(&p->b.k, &k) ||
-      (col != 1 && p->n > 1))
+  int64_t col = p->b.x.num ? p->b.x.stride[p->b.x.num - 1] : 1, k;
+  if (p->b.convert || !is_even(&p->b, plan->nr) || !mm_is_flat(&p->b.k, &k) || col != 1)
     return true;
   // The end of a row that is no whole vector is packed by each task: only if that is small.
   bool ragged = p->n % plan->lanes != 0 && !plan->masks;

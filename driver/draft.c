@@ -106,6 +106,7 @@ static pass_options options_of_passes(const draft_subject *s) {
   pass_options po = {.disabled = o->disabled.at,
                      .num_disabled = o->disabled.num,
                      .families = cg_families(s->target),
+                     .processor = !s->target->cuda,
                      .no_verify = !s->open,
                      .no_reproducer = !s->open};
   if (s->open) {

@@ -45,6 +45,8 @@ bool pass_attention(ir_module *m, ir_diags *d);
 // Updates of a table that leave rows alone which no index names become kernels that touch no
 // others.
 bool pass_row_updates(ir_module *m, ir_diags *d);
+// Puts a matrix that many products are multiplied by into the order in which they read it.
+bool pass_panels(ir_module *m, ir_diags *d);
 // Groups nodes into kernels (node->kernel, func->kernels in a valid order).
 bool pass_fuse(ir_module *m, ir_diags *d);
 // Stores one value instead of several that are cheap to compute from it where they are used.
@@ -79,6 +81,7 @@ typedef struct pass_info {
   bool grouped;      // runs on modules that have kernels already (IR text from after fuse);
                      // the others are skipped for those
   unsigned families; // makes kernels of these (1u << IR_FAMILY_...): runs where the target has all
+  bool processor;    // runs for processors only
 } pass_info;
 
 // For `repeat`. What is left after so many rounds is only less simple than it could be.
@@ -93,6 +96,7 @@ typedef struct pass_options {
   bool time_passes;     // --time-passes: a table on `log`
   unsigned families;    // that the target has generators for, bit by bit (cg_families); the passes
                         // that make kernels of others do not run
+  bool processor;       // kernels are for one, not for a GPU
   bool no_verify;       // skip the verifier after passes that changed something
   bool no_reproducer;   // a fault leaves none, and the module needs no copy for it
   const pass_info *others; // another list that runs with the same options: its names are none to

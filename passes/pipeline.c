@@ -28,6 +28,8 @@ const pass_info pass_pipeline[] = {
     {.name = "attention", .run = pass_attention, .families = 1u << IR_FAMILY_ATTENTION},
     // of a table, only the rows that a batch has named are updated
     {.name = "row_updates", .run = pass_row_updates},
+    // a weight that every step of a sequence reads lies as they read it
+    {.name = "panels", .run = pass_panels, .processor = true},
     // kernels
     {"fuse", pass_fuse, .required = true, .grouped = true},
     {.name = "recompute", .run = pass_recompute, .grouped = true},

@@ -531,7 +531,7 @@ static ir_module *random_kernels(test_suite *s, uint64_t seed) {
   o.differentiable = seed % 3 == 1;
   ir_module *m = ir_random_module(s->a, o);
   const char *what = ir_format(s->a, "seed %llu", (unsigned long long)seed);
-  pass_options passes = {.families = cg_families(s->target)};
+  pass_options passes = {.families = cg_families(s->target), .processor = !s->target->cuda};
   if (pass_run_pipeline(m, diag_new(s->a), &passes))
     test_suite_add(s, what, m, "step", 1e-4, seed);
   else

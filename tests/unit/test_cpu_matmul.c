@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { NUM_RANDOM = 70, NUM_BANDED = 48, MAX_TESTS = 240, PAGE = 4096 };
+enum { NUM_RANDOM = 70, NUM_BANDED = 48, NUM_PANELS = 18, MAX_TESTS = 260, PAGE = 4096 };
 
 typedef void (*phase_fn)(int64_t begin, int64_t end, char *const *args);
 typedef struct test {
@@ -107,6 +107,17 @@ static int add_banded(test *t, ir_arena *arena, int64_t batch, int64_t m, int64_
   return 2;
 }
 
+// b in panels of `width` columns, as pass_panels lays it out: read in place.
+static void add_panels(test *t, ir_arena *arena, int64_t batch, int64_t width, bool odd) {
+  int64_t panels = 2 + (int64_t)test_draw(6), k = test_random_size(400), n = panels * width;
+  add_problem(t, arena, batch, test_random_size(120), n, k, odd, "panels");
+  t->p.b = (mm_operand){.arg = 1, .ctype = t->p.ctype, .elem_bytes = t->p.elem_bytes};
+  t->p.b.batch = mm_simplify(&(mm_axes){.num = 1, .size = {batch}, .stride = {k * n}});
+  t->p.b.x = mm_simplify(&(mm_axes){.num = 2, .size = {panels, width}, .stride = {k * width, 1}});
+  t->p.b.k = mm_simplify(&(mm_axes){.num = 1, .size = {k}, .stride = {width}});
+  mm_make_plan(&t->p, &t->plan);
+}
+
 static int all_problems(test *tests, ir_arena *arena) {
   static const int64_t named[][4] = {
       {1, 1, 1, 1},      {1, 1, 1, 9000},    {1, 1, 300, 40},   {1, 300, 1, 40},  {1, 5, 3, 20000},
@@ -131,6 +142,8 @@ static int all_problems(test *tests, ir_arena *arena) {
   }
   for (int i = 0; i < 4; i++, num++)
     add_problem(&tests[num], arena, 1, 75, 70, 9000, i % 2, "long k");
+  for (int i = 0; i < NUM_PANELS; i++, num++)
+    add_panels(&tests[num], arena, i % 6 ? 1 : 3, i % 3 ? 32 : 16, i % 2);
   return num;
 }
 
@@ -318,7 +331,7 @@ int main(void) {
     return 1;
   const char *base = ir_format(arena, "%s/kernels", dir);
   int num = all_problems(tests, arena), failed = 0, seen[3][3] = {{0}}, split = 0, pieces = 0,
-      banded = 0, many = 0, walking = 0;
+      banded = 0, many = 0, walking = 0, panels = 0;
   void *library = compile(tests, num, arena, base)
                       ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
                       : NULL;
@@ -333,10 +346,11 @@ int main(void) {
     many += tests[i].plan.split_k && tests[i].plan.row_tiles * tests[i].plan.col_tiles > 4;
     walking += tests[i].plan.walks;
     pieces += tests[i].plan.k_blocks > 1 && !tests[i].plan.split_k;
+    panels += !strcmp(tests[i].what, "panels") && tests[i].plan.b == MM_DIRECT;
     banded += tests[i].plan.k_blocks > 1 && tests[i].p.bands.limited;
   }
-  bool covered = split && many && pieces && banded &&
-                 walking; // every way of reading an operand must have been tried
+  bool covered = split && many && pieces && banded && walking && panels > NUM_PANELS / 2;
+  // every way of reading an operand must have been tried
   for (int i = 0; i < 3; i++)
     covered &= seen[i][0] + seen[i][1] + seen[i][2] > 0 && seen[0][i] + seen[1][i] + seen[2][i] > 0;
   if (!covered)

@@ -106,6 +106,47 @@ static const pass_case join_cases[] = {
      NULL},
 };
 
+#define TIMES(n, h, b, tb) "%" n " = matmul %" h ", %" b " {ta=false, tb=" tb "} : f32[2,128]\n"
+#define CHAIN(b, tb)                                                                               \
+  TIMES("h1", "h0", b, tb)                                                                         \
+  TIMES("h2", "h1", b, tb) TIMES("h3", "h2", b, tb) TIMES("r", "h3", b, tb) R
+#define WEIGHT "%h0 = input : f32[2,128]\n%w = input : f32[128,128]\n"
+
+static const pass_case panels_cases[] = {
+    {"one copy for four products", pass_panels, NULL, WEIGHT CHAIN("w", "false"),
+     WEIGHT "%w.reshape = reshape %w : f32[128,4,32]\n"
+            "%w.transpose = transpose %w.reshape {perm=[1,0,2]} : f32[4,128,32]\n"
+            "%w.panels = copy %w.transpose : f32[4,128,32]\n"
+            "%w.transpose.2 = transpose %w.panels {perm=[1,0,2]} : f32[128,4,32]\n"
+            "%w.reshape.2 = reshape %w.transpose.2 : f32[128,128]\n" CHAIN("w.reshape.2", "false")},
+    {"of a matrix that is turned", pass_panels, NULL, WEIGHT CHAIN("w", "true"),
+     WEIGHT "%w.reshape = reshape %w : f32[4,32,128]\n"
+            "%w.transpose = transpose %w.reshape {perm=[0,2,1]} : f32[4,128,32]\n"
+            "%w.panels = copy %w.transpose : f32[4,128,32]\n"
+            "%w.transpose.2 = transpose %w.panels {perm=[0,2,1]} : f32[4,32,128]\n"
+            "%w.reshape.2 = reshape %w.transpose.2 : f32[128,128]\n" CHAIN("w.reshape.2", "true")},
+    {"three products, and one that reads it turned", pass_panels, NULL,
+     WEIGHT TIMES("h1", "h0", "w", "false") TIMES("h2", "h1", "w", "false")
+         TIMES("h3", "h2", "w", "false") TIMES("r", "h3", "w", "true") R,
+     NULL},
+    {"a small matrix", pass_panels, NULL,
+     "%h0 = input : f32[2,64]\n%w = input : f32[64,64]\n"
+     "%h1 = matmul %h0, %w {ta=false, tb=false} : f32[2,64]\n"
+     "%h2 = matmul %h1, %w {ta=false, tb=false} : f32[2,64]\n"
+     "%h3 = matmul %h2, %w {ta=false, tb=false} : f32[2,64]\n"
+     "%r = matmul %h3, %w {ta=false, tb=false} : f32[2,64]\n" R,
+     NULL},
+    {"operands that are rounded on the way", pass_panels, NULL,
+     WEIGHT "%t = tf32 %w : f32[128,128]\n" CHAIN("t", "false"), NULL},
+    {"products of many rows", pass_panels, NULL,
+     "%x = input : f32[257,128]\n%w = input : f32[128,128]\n"
+     "%a = matmul %x, %w {ta=false, tb=false} : f32[257,128]\n"
+     "%b = matmul %a, %w {ta=false, tb=false} : f32[257,128]\n"
+     "%c = matmul %b, %w {ta=false, tb=false} : f32[257,128]\n"
+     "%r = matmul %c, %w {ta=false, tb=false} : f32[257,128]\n" R,
+     NULL},
+};
+
 static const pass_case cse_cases[] = {
     {"equal nodes", pass_cse, NULL,
      XY "%a = mul %x, %y : f32[4]\n%b = mul %x, %y : f32[4]\n%r = sub %a, %b : f32[4]\n" R,
@@ -259,6 +300,7 @@ static void check_case(const pass_case *c) {
 int main(void) {
   CHECK_ALL(quotient_cases);
   CHECK_ALL(join_cases);
+  CHECK_ALL(panels_cases);
   CHECK_ALL(cse_cases);
   CHECK_ALL(dce_cases);
   CHECK_ALL(own_cases);
