@@ -5,6 +5,7 @@
 #include "passes/plan.h"
 #include "support_frontend.h"
 #include "support_passes.h"
+#include "tests/support_campaign.h"
 
 #include <string.h>
 
@@ -97,14 +98,15 @@ static void check_networks(void) {
 
 static void check_random(void) {
   tally t = {0};
-  for (uint64_t seed = 0; seed < 40; seed++) {
+  int num = test_campaign(40);
+  for (uint64_t seed = 0; seed < (uint64_t)num; seed++) {
     ir_arena *a = ir_arena_new();
     ir_random_options o = {
         .seed = seed, .num_nodes = 60, .differentiable = true, .networks = seed % 2 == 0};
     check_module(a, ir_random_module(a, o), ir_format(a, "random module %d", (int)seed), &t);
     ir_arena_free(a);
   }
-  CHECK(t.clones > 40, "only %d kernels of random modules were computed again", t.clones);
+  CHECK(t.clones > num, "only %d kernels of random modules were computed again", t.clones);
 }
 
 // What the search counts is what the plan has: bytes, and order.
