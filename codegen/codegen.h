@@ -50,7 +50,7 @@ int cg_resident_blocks(const cg_cuda *chip, int threads, int registers, int64_t 
 // nearly all are. By what was decided from, as text.
 typedef struct cg_memo {
   ir_arena *arena;
-  ir_map *matmuls; // -> mm_plan (cpu_matmul.c)
+  ir_map *matmuls; // -> mm_plan (cpu_matmul.c) or cmm_plan (cuda_matmul.c)
 } cg_memo;
 
 // What the C compiler is told, and what schedules may use.

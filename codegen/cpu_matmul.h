@@ -113,6 +113,9 @@ typedef struct mm_sides {
 } mm_sides;
 // The product of a kernel: sizes, operands, bands; no callbacks.
 mm_problem mm_describe(const cg_kernel *k, mm_sides *sides);
+// A text that is equal for equal problems, wherever their operands lie: which arguments they are, and where
+// in them they begin, is not in it. What a plan was made from, for cg_memo.
+const char *mm_key(const mm_problem *p);
 // How an access walks some of the domain's axes.
 mm_axes mm_axes_between(const domain *d, const dom_access *at, int first, int num);
 

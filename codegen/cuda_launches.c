@@ -32,9 +32,10 @@ typedef struct finder {
   const plan *plan; // NULL: each value and each state has a byte of its own
   size_t func;
   const ir_func *f;
-  const int64_t *workspace;       // with a plan: by kernel id
-  IR_VEC(const ir_node *) writes; // without one
-  int *number;                    // [kernel] of a transfer: how many stand before it
+  const int64_t *workspace; // with a plan: by kernel id
+  const ir_node **write,
+      **next;  // without one: by id, the first write of a value; the next one of it
+  int *number; // [kernel] of a transfer: how many stand before it
   cuda_launches all;
 } finder;
 
@@ -62,9 +63,8 @@ static void add_read(finder *f, cg_spans *s, const ir_node *n) {
 // The plan has a value that is written to states computed there, if it can be.
 static void add_written(finder *f, cg_spans *s, const ir_node *value) {
   add_value(f, s, value->id);
-  for (size_t i = 0; i < f->writes.num; i++)
-    if (f->writes.at[i]->in[0] == value)
-      add_value(f, s, id_of(f, f->writes.at[i]->state));
+  for (const ir_node *w = f->write[value->id]; w; w = f->next[w->id])
+    add_value(f, s, id_of(f, w->state));
 }
 
 static void add_spans(finder *f, cuda_launch *x, const cg_kernel *c) {
@@ -271,13 +271,23 @@ static void wish_for(const finder *f, plan_wishes *w, const cuda_launch *x) {
   }
 }
 
+static void find_writes(finder *f) {
+  f->write = IR_NEW_ARRAY(f->p->arena, const ir_node *, f->f->next_id);
+  f->next = IR_NEW_ARRAY(f->p->arena, const ir_node *, f->f->next_id);
+  for (size_t i = f->f->nodes.num; i-- > 0;) {
+    const ir_node *w = f->f->nodes.at[i];
+    if (w->op != IR_WRITE)
+      continue;
+    f->next[w->id] = f->write[w->in[0]->id];
+    f->write[w->in[0]->id] = w;
+  }
+}
+
 plan_wishes cuda_wish_lives(const cg_program *p) {
   plan_wishes w = {0};
   for (size_t i = 0; i < p->module->funcs.num; i++) {
     finder f = {.p = p, .func = i, .f = p->module->funcs.at[i]};
-    for (size_t j = 0; j < f.f->nodes.num; j++)
-      if (f.f->nodes.at[j]->op == IR_WRITE)
-        IR_PUSH(p->arena, f.writes, f.f->nodes.at[j]);
+    find_writes(&f);
     cuda_launches all = find(&f);
     for (size_t j = 0; j < all.num; j++)
       wish_for(&f, &w, &all.at[j]);

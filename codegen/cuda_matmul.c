@@ -102,6 +102,24 @@ static mm_math math_of(const cg_kernel *k) {
   return exact ? MM_TF32 : MM_F32;
 }
 
+// Copies of 16 bytes want to know where operands begin.
+static void plan_once(cg_memo *memo, const cmm_problem *p, cmm_plan *plan) {
+  const mm_problem *q = &p->p;
+  const char *key =
+      ir_format(q->arena, "%s math %d a %lld b %lld tile %d %d %d %d %d %d", mm_key(q), p->math,
+                (long long)q->a.offset, (long long)q->b.offset, p->want_tm, p->want_tv,
+                p->want_warps_m, p->want_warps_n, p->want_bk, p->want_pieces);
+  const cmm_plan *known = ir_map_get(memo->matmuls, key);
+  if (known) {
+    *plan = *known;
+    return;
+  }
+  cmm_make_plan(p, plan);
+  cmm_plan *kept = IR_NEW(memo->arena, cmm_plan);
+  *kept = *plan;
+  ir_map_put(memo->matmuls, key, kept);
+}
+
 // --- the family's two functions -----------------------------------------------------------------
 void cuda_matmul_schedule(cg_kernel *k) {
   cuda_matmul *s = IR_NEW(k->arena, cuda_matmul);
@@ -112,7 +130,10 @@ void cuda_matmul_schedule(cg_kernel *k) {
                              .emit_args = emit_args,
                              .emit_finish = emit_finish,
                              .data = s};
-  cmm_make_plan(&s->problem, &s->plan);
+  if (k->target->memo)
+    plan_once(k->target->memo, &s->problem, &s->plan);
+  else
+    cmm_make_plan(&s->problem, &s->plan);
   k->num_phases = s->plan.num_phases;
   for (int i = 0; i < k->num_phases; i++) {
     k->tasks[i] = s->plan.tasks[i] < 1 ? 1 : s->plan.tasks[i];

@@ -129,6 +129,39 @@ mm_problem mm_describe(const cg_kernel *k, mm_sides *sides) {
   };
 }
 
+// --- equal problems ------------------------------------------------------------------------------
+static void put_axes(ir_buf *key, const mm_axes *axes) {
+  for (int i = 0; i < axes->num; i++)
+    ir_buf_printf(key, "%llx*%llx,", (long long)axes->size[i], (long long)axes->stride[i]);
+  ir_buf_puts(key, ";");
+}
+
+static void put_operand(ir_buf *key, const mm_operand *o) {
+  ir_buf_printf(key, "%s %d ", o->convert ? o->convert : "", o->elem_bytes);
+  put_axes(key, &o->batch);
+  put_axes(key, &o->x);
+  put_axes(key, &o->k);
+}
+
+static void put_band(ir_buf *key, ir_band b) {
+  ir_buf_printf(key, "%lld:%lld;", (long long)b.lower, (long long)b.upper);
+}
+
+const char *mm_key(const mm_problem *p) {
+  ir_buf key = ir_buf_new(p->arena);
+  ir_buf_printf(&key, "%d %llx %llx %llx %llx %d %d %d ", p->elem_bytes, (long long)p->batch,
+                (long long)p->m, (long long)p->n, (long long)p->k, p->plain, p->want_mr,
+                p->want_nv);
+  put_operand(&key, &p->a);
+  put_operand(&key, &p->b);
+  if (p->bands.limited) {
+    put_band(&key, p->bands.a);
+    put_band(&key, p->bands.b);
+    put_band(&key, p->bands.c);
+  }
+  return ir_buf_str(&key);
+}
+
 // --- indices of the epilogue -----------------------------------------------------------------
 static const char *axis_index(void *data, int axis) {
   return ((mm_scope *)data)->index[axis];

@@ -16,6 +16,7 @@ enum {
   NUM_SLOWER = sizeof slower / sizeof *slower,
   SMALLEST = 4096,      // of the bytes that are too many: what is less is not worth a copy
   MOST_PACKED = 8,      // times that packing may miss what was counted
+  PART_AT_ONCE = 64,    // of those that are moved: so many more between two counts
   PACK_STEPS = 1000000, // of the packer, each time: the plan has more
 };
 
@@ -255,22 +256,31 @@ static bool is_off(const chooser *x, int c, int step) {
   return x->sent[c] <= step && step < x->begin[c];
 }
 
-// Moves values until at most `target` bytes are live. False: it cannot be with such copies.
+// The bytes of a value that is away at the peak from now on; 0: there is none.
+static int64_t move_one(chooser *x, int peak, int64_t too_much, double slow) {
+  for (int c; (c = find_best(x, peak, too_much)) >= 0;) {
+    x->all.at[c].tried = true;
+    add_move(x, c);
+    if (place_copies(x, slow) && is_off(x, c, peak))
+      return x->all.at[c].bytes;
+    drop_move(x, c);
+  }
+  return 0;
+}
+
+// Moves values until at most `target` bytes are live; several before it counts again where there are many.
+// False: it cannot be with such copies.
 static bool reach(chooser *x, int64_t target, double slow) {
   for (size_t i = 0; i < x->all.num; i++)
     x->all.at[i].tried = false;
   for (int64_t most; (most = count_live(x)) > target;) {
-    int peak = (int)sched_find_peak(x->live, most), c;
-    bool found = false;
-    while (!found && (c = find_best(x, peak, most - target)) >= 0) {
-      x->all.at[c].tried = true;
-      add_move(x, c);
-      found = place_copies(x, slow) && is_off(x, c, peak);
-      if (!found)
-        drop_move(x, c);
-    }
+    int peak = (int)sched_find_peak(x->live, most);
+    size_t before = x->num_moved, until = before + 1 + before / PART_AT_ONCE;
+    int64_t left = most - target, less = 1;
+    for (; less && left > 0 && x->num_moved < until; left -= less)
+      less = move_one(x, peak, most - target, slow);
     place_copies(x, slow);
-    if (!found)
+    if (x->num_moved == before)
       return false;
   }
   return true;
@@ -307,6 +317,24 @@ static bool reach_packed(chooser *x, double slow, int64_t *bytes) {
     target -= *bytes - x->budget;
   }
   return false;
+}
+
+// The least factor that fits, and its moves. Where 1 does not and none can, the last one's are left; else
+// the list is halved: what fits goes on fitting when copies may take longer.
+static bool reach_soonest(chooser *x, int64_t *bytes) {
+  int fails = 0, fits = NUM_SLOWER - 1, last = NUM_SLOWER - 1;
+  if (reach_packed(x, slower[0], bytes))
+    return true;
+  if (!reach_packed(x, slower[fits], bytes))
+    return false;
+  while (fits > fails + 1) {
+    last = (fails + fits) / 2;
+    if (reach_packed(x, slower[last], bytes))
+      fits = last;
+    else
+      fails = last;
+  }
+  return last == fits || reach_packed(x, slower[fits], bytes);
 }
 
 // --- time ------------------------------------------------------------------------------------------
@@ -417,9 +445,7 @@ offload_choice offload_choose(ir_arena *a, sched *s, const replay_steps *steps,
   x.budget = budget;
   x.bandwidth = bandwidth;
   find_candidates(&x);
-  out.fits = fits_as_it_is(&x, &out.arena_bytes);
-  for (int i = 0; i < NUM_SLOWER && !out.fits; i++)
-    out.fits = reach_packed(&x, slower[i], &out.arena_bytes);
+  out.fits = fits_as_it_is(&x, &out.arena_bytes) || reach_soonest(&x, &out.arena_bytes);
   if (!out.fits)
     out.arena_bytes = pack_lives(&x);
   take_moves(&x, &out);

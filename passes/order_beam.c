@@ -132,6 +132,16 @@ static int compare_choices(const void *pa, const void *pb) {
   return a->from != b->from ? a->from - b->from : a->kernel - b->kernel;
 }
 
+// Large functions have one prefix, and at times thousands of kernels that may run: no need to sort them.
+static void keep_one(beam *b) {
+  choice *best = &b->choices.at[0];
+  for (size_t i = 1; i < b->choices.num; i++)
+    if (compare_choices(&b->choices.at[i], best) < 0)
+      best = &b->choices.at[i];
+  b->choices.at[0] = *best;
+  b->choices.num = 1;
+}
+
 // Equal sets lie side by side: they have equal bytes live, and the better peak comes first, unless
 // it differs, in which case the worse one may stay as long as there is room.
 static void keep_best(beam *b) {
@@ -182,7 +192,7 @@ void order_beam(const order_graph *g, int *steps) {
     b.choices.num = 0;
     for (size_t i = 0; i < b.num_now; i++)
       add_choices(&b, (int)i);
-    keep_best(&b);
+    (b.width == 1 ? keep_one : keep_best)(&b);
     follow(&b);
   }
   int at = b.now[0]->last;
