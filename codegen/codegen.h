@@ -114,6 +114,8 @@ typedef struct cg_generator {
 const cg_generator *cg_generator_for(const cg_target *t, ir_family family);
 // Families that the target has generators for: 1u << IR_FAMILY_..., for pass_options.families.
 unsigned cg_families(const cg_target *t);
+// Finds the values that must be the same bits wherever they are computed (ir_node.exact).
+void cg_find_exact(ir_module *m);
 // A kernel of a family that the target lacks, in IR text that was made for another one; or NULL.
 const ir_kernel *cg_find_foreign(const cg_target *t, const ir_module *m);
 

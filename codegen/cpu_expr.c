@@ -139,7 +139,10 @@ static const char *value_text(cg_expr *e, const ir_node *n) {
     return cast_text(a, n->in[0]->type.dtype, n->type.dtype, x[0]);
   if (is_comparison(n->op))
     return comparison_text(a, n, x);
-  if (n->op == IR_DIV && cpu_inverse(a, e->names, x[1]))
+  if (n->exact && (n->op == IR_ADD || n->op == IR_SUB))
+    return cpu_wrap(a, n->type.dtype,
+                    ir_format(a, "k_%s_rounded(%s, %s)", ir_ops[n->op].name, x[0], x[1]));
+  if (n->op == IR_DIV && !n->exact && cpu_inverse(a, e->names, x[1]))
     return ir_format(a, "(%s * %s)", x[0], cpu_inverse(a, e->names, x[1]));
   const char *text = cpu_spell(a, ir_ops[n->op].spell, x);
   bool moves = n->op == IR_COPY || n->op == IR_STOP || n->op == IR_SELECT;

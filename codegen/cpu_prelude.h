@@ -178,8 +178,23 @@ K vf k_floor(vf x) { return __builtin_elementwise_floor(x); }
 K vd k_floor(vd x) { return __builtin_elementwise_floor(x); }
 K vf k_div(vf a, vf b) { return a / b; }
 K vd k_div(vd a, vd b) { return a / b; }
-K vf k_mod(vf a, vf b) { return a - k_floor(a / b) * b; }
-K vd k_mod(vd a, vd b) { return a - k_floor(a / b) * b; }
+// Sums whose terms are rounded before, whatever they are products of, and whoever else reads those.
+#if defined(__AVX512F__)
+#define K_ROUNDED(x) __asm__("" : "+v"(x))
+#elif defined(__x86_64__)
+#define K_ROUNDED(x) __asm__("" : "+x"(x))
+#elif defined(__aarch64__)
+#define K_ROUNDED(x) __asm__("" : "+w"(x))
+#else
+#define K_ROUNDED(x) __asm__("" : "+m"(x))
+#endif
+K vf k_add_rounded(vf a, vf b) { K_ROUNDED(a); K_ROUNDED(b); return a + b; }
+K vf k_sub_rounded(vf a, vf b) { K_ROUNDED(a); K_ROUNDED(b); return a - b; }
+// VL doubles are no register.
+K vd k_add_rounded(vd a, vd b) { __asm__("" : "+m"(a), "+m"(b)); return a + b; }
+K vd k_sub_rounded(vd a, vd b) { __asm__("" : "+m"(a), "+m"(b)); return a - b; }
+K vf k_mod(vf a, vf b) { return k_sub_rounded(a, k_floor(a / b) * b); }
+K vd k_mod(vd a, vd b) { return k_sub_rounded(a, k_floor(a / b) * b); }
 // Integers divide towards minus infinity; x / 0 = x mod 0 = 0.
 #define K_INT_DIV(v, s)                                                                            \
   K s k_div_one(s a, s b) {                                                                        \

@@ -221,8 +221,28 @@ K vf k_floor(vf x) { K_EACH(x, floorf) return x; }
 K vd k_floor(vd x) { K_EACH(x, floor) return x; }
 K vf k_div(vf a, vf b) { return a / b; }
 K vd k_div(vd a, vd b) { return a / b; }
-K vf k_mod(vf a, vf b) { return a - k_floor(a / b) * b; }
-K vd k_mod(vd a, vd b) { return a - k_floor(a / b) * b; }
+// Sums whose terms are rounded before, whatever they are products of, and whoever else reads those.
+#if defined(K_GPU)
+#define K_ROUNDED(name, T, type, reg, op)                                                          \
+  K T name(T a, T b) { T r; asm(#op ".rn." #type " %0, %1, %2;" : "=" reg(r) : reg(a), reg(b)); return r; }
+K_ROUNDED(k_add_one, float, f32, "f", add) K_ROUNDED(k_sub_one, float, f32, "f", sub)
+K_ROUNDED(k_add_one, double, f64, "d", add) K_ROUNDED(k_sub_one, double, f64, "d", sub)
+#else
+template <typename T> K_IN T k_add_one(T a, T b) {
+#pragma clang fp contract(off)
+  return a + b;
+}
+template <typename T> K_IN T k_sub_one(T a, T b) {
+#pragma clang fp contract(off)
+  return a - b;
+}
+#endif
+#define K_TERMS(v)                                                                                 \
+  K v k_add_rounded(v a, v b) { K_LANES a.lane[i] = k_add_one(a.lane[i], b.lane[i]); return a; }   \
+  K v k_sub_rounded(v a, v b) { K_LANES a.lane[i] = k_sub_one(a.lane[i], b.lane[i]); return a; }
+K_TERMS(vf) K_TERMS(vd)
+K vf k_mod(vf a, vf b) { return k_sub_rounded(a, k_floor(a / b) * b); }
+K vd k_mod(vd a, vd b) { return k_sub_rounded(a, k_floor(a / b) * b); }
 // Integers divide towards minus infinity; x / 0 = x mod 0 = 0.
 #define K_INT_DIV(v, s)                                                                            \
   K s k_div_one(s a, s b) {                                                                        \

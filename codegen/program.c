@@ -36,6 +36,7 @@ static cg_kernel *schedule(cg_program *p, const ir_func *f, ir_kernel *k) {
 static void schedule_all(cg_program *p) {
   ir_module *m = p->module;
   dom_find_stretches(m);
+  cg_find_exact(m);
   for (size_t i = 0; i < m->funcs.num; i++) {
     const ir_func *f = m->funcs.at[i];
     p->kernels[i] = IR_NEW_ARRAY(p->arena, cg_kernel *, f->kernels.num + 1);

@@ -165,6 +165,9 @@ struct ir_node {
   ir_kernel *kernel; // after fusion; NULL: computed by whoever uses it (leaves, views)
   bool folded;   // after fusion: a conversion that the matmuls which use it compute; kernel NULL
   uint32_t mark; // scratch for one pass at a time
+  // When kernels are scheduled: something is compared with it, or with its largest element, so that it must be
+  // the same bits wherever it is computed (codegen/exact.c).
+  bool exact;
   // When kernels are scheduled: a slice that is an argument of its own, all of it in these bytes of
   // another kernel's value. NULL: it is none.
   ir_node *stretch_of;

@@ -26,9 +26,12 @@ print(re.sub(r"train \{[^}]*\}", "train { steps = 20, seed = 1 }", open(sys.argv
 }
 
 # FOLDER...: their kernels for the emulator; says where they are, each followed by ':'. Compiling takes longer than
-# some dozen steps do: where there are more, a script sets libraries_as=-O1.
+# some dozen steps do: where there are more, a script sets libraries_as=-O1. Without an option such as
+# -mfma products are not fused with sums, as a GPU's are.
 libraries() {
-  find "$@" -name 'kernels_*.cu' -print0 | xargs -0 -P 2 -I '{}' clang++ -std=c++17 "${libraries_as:--O0}" -fno-threadsafe-statics \
+  local as
+  read -ra as <<<"${libraries_as:--O0}"
+  find "$@" -name 'kernels_*.cu' -print0 | xargs -0 -P 2 -I '{}' clang++ -std=c++17 "${as[@]}" -fno-threadsafe-statics \
     -fno-exceptions -fno-rtti -fvisibility=hidden -fno-math-errno -fno-trapping-math -w -shared -fPIC \
     -I "$root/tests/emulator" -x c++ '{}' -o '{}.so' -lm
   find "$@" -name 'kernels_*.so' -printf "$PWD/%p:"
