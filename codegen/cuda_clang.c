@@ -13,9 +13,9 @@ static const char header_name[] = "cuda_clang_prelude.h";
 // would override the pragma at its beginning), no fast math. Clang's own optimiser works for the
 // instruction counts of a CPU; the driver's compiler does the scheduling.
 static const char *const options[] = {
-    "-std=c++17",      "-O3", "--cuda-device-only", "-nocudainc",
-    "-nocudalib",      "-S",  "-ffp-contract=on",   "-Wno-unknown-cuda-version",
-    "-fno-exceptions", "-w",
+    "-std=c++17",      "-O3", "--cuda-device-only",   "-nocudainc",
+    "-nocudalib",      "-S",  "-ffp-contract=on",     "-Wno-unknown-cuda-version",
+    "-fno-exceptions", "-w",  "-fno-strict-aliasing",
 };
 enum { NUM_OPTIONS = sizeof options / sizeof *options };
 

@@ -16,8 +16,8 @@
 //                       partial sums and for one more launch.
 //
 // The numbers are rates of sm_80 to sm_90; what matters is their proportion. A plan depends on the
-// problem and on the architectures it is made for, never on the device that runs it: results are
-// the same bits wherever the program runs.
+// problem and on the architectures it is made for, never on the device that runs it: sums have one order
+// wherever the program runs (within it, tensor cores of two architectures may round apart).
 #include "codegen/cuda_matmul.h"
 
 enum {

@@ -221,6 +221,14 @@ static void put_band(ir_buf *b, const ir_type *t, const ir_band *band) {
     ir_buf_puts(b, "{0}");
 }
 
+// The digits that a kernel narrows an output to, or that an input in f32 has left; 0: nothing was narrowed.
+static int digits_of(const cg_kernel *c, const ir_node *n, bool out) {
+  if (!ir_is_float(n->type.dtype) || (!out && n->type.dtype != IR_F32))
+    return 0;
+  int digits = out ? ir_digits_inside(c->k, n) : ir_known_digits(n);
+  return digits < (out ? 53 : ir_digits(IR_F32)) ? digits : 0;
+}
+
 static void put_buffer_arg(const tables *t, const cg_kernel *c, const ir_node *n, const char *kind,
                            const ir_band *band) {
   int64_t limit = limits_of(t, c->func)[n->id];
@@ -228,8 +236,8 @@ static void put_buffer_arg(const tables *t, const cg_kernel *c, const ir_node *n
                 cg_dtype_constant(n->type.dtype), limit < INT32_MAX ? limit : INT32_MAX,
                 dom_bytes(n));
   put_band(t->out, &n->type, band);
-  int digits = strcmp(kind, "OUT") == 0 ? ir_digits_inside(c->k, n) : 53;
-  if (digits < 53 && ir_is_float(n->type.dtype))
+  int digits = digits_of(c, n, strcmp(kind, "OUT") == 0);
+  if (digits)
     ir_buf_printf(t->out, ", .digits = %d", digits);
   ir_buf_puts(t->out, "},");
 }

@@ -99,6 +99,16 @@ static void clear_outside(const mlrt_arg *x, char *at) {
       memset(at + i * size, 0, (size_t)size);
 }
 
+// Tensor cores multiply what the program has rounded to few digits as it is.
+static void round_to_digits(const mlrt_arg *x, char *at) {
+  float *v = (float *)(void *)at;
+  for (int64_t i = 0; x->digits && i < x->size / 4; i++) {
+    int exponent;
+    float mantissa = frexpf(v[i], &exponent);
+    v[i] = ldexpf(rintf(ldexpf(mantissa, x->digits)), exponent - x->digits);
+  }
+}
+
 static void fill_inputs(trial *t, int index, int round) {
   for (int i = 0; i < t->k->num_args; i++) {
     const mlrt_arg *x = &t->k->args[i];
@@ -107,6 +117,7 @@ static void fill_inputs(trial *t, int index, int round) {
       continue;
     mlrt_random_fill(&r, t->args[i], x->size, x->dtype, x->limit);
     clear_outside(x, t->args[i]);
+    round_to_digits(x, t->args[i]);
   }
 }
 

@@ -79,6 +79,7 @@ void gpu_allocate(mlrt_gpu *g) {
   memset(g->host.base, 0, (size_t)g->host.waiting_at);
   for (int i = 0; i < GPU_HALVES; i++)
     GPU_DO(&g->driver, cuEventCreate, &g->moved[i], GPU_EVENT_NO_TIMING);
+  GPU_DO(&g->driver, cuStreamSynchronize, g->compute); // batches come by another stream
 }
 
 void gpu_free_memory(mlrt_gpu *g) {

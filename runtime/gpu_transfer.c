@@ -7,6 +7,7 @@
 // function is captured, both streams become branches of its graph, and every copy is waited for
 // before the function ends.
 #include "runtime/gpu.h"
+#include "runtime/gpu_times.h"
 
 #include <stdlib.h>
 
@@ -67,4 +68,5 @@ void mlrt_gpu_fetch(mlrt_gpu *g, int transfer, char *to, int64_t from, int64_t b
 
 void mlrt_gpu_join(mlrt_gpu *g, int transfer) {
   GPU_DO(&g->driver, cuStreamWaitEvent, g->compute, g->transfers.done[transfer], 0);
+  gpu_times_mark(g, -1); // the kernel behind it has not waited
 }

@@ -180,7 +180,8 @@ typedef struct mlrt_arg {
   int64_t size;   // bytes; NUMBER: the number
   mlrt_band band; // IN: it is always 0 outside; OUT: what is outside makes no difference to anyone
   uint8_t digits; // OUT: the fewest significant bits to which the kernel narrows a value that it is
-                  // made of; 0: it narrows none
+                  // made of; 0: it narrows none. IN, f32: those that elements have, where the
+                  // program has rounded them; 0: 24
 } mlrt_arg;
 
 // A kernel by one thread, in double precision. args as for the fast versions, but that buffers of

@@ -241,8 +241,9 @@ static void run_clean(writer *w) {
       {"small_groups", 1, "f32", 1, 1000, 0.37},
       {"wide_groups", 1, "f32", 1, 1e3, 1},
       {"nan_groups", 1, "f32", 1, 1000, 1},
-      {"poison", 0, NULL, 0, 0, 0}, // reads what nobody has written
-      {"rows", 0, NULL, 0, 0, 0},   // has other arguments; all examples run such
+      {"poison", 0, NULL, 0, 0, 0},  // reads what nobody has written
+      {"rows", 0, NULL, 0, 0, 0},    // has other arguments; all examples run such
+      {"doubled", 0, NULL, 0, 0, 0}, // so has this one
   };
   run_file(w, "clean", kernels, sizeof kernels / sizeof *kernels);
 }

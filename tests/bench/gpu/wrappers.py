@@ -192,7 +192,7 @@ def main():
 # --- the step of check_gpu.py
 
 def check(folder, clock, run):
-    env = dict(os.environ)
+    env = dict(os.environ, CUDA_MODULE_LOADING="EAGER")  # an image that does not fit is refused at once
     kernels = os.path.join(folder, "wrappers.kernels")
     if os.path.exists(kernels):
         with open(kernels, encoding="utf-8") as f:
