@@ -92,6 +92,10 @@ static void put_member(plain *p, size_t i) {
     ir_buf_puts(p->out, alone ? "" : "  }\n");
     return;
   }
+  if (n->op == IR_CONCAT) {
+    plain_put_concat(p, n);
+    return;
+  }
   plain_open_loops(p, "i", n->op == IR_SCATTER_ADD ? &n->in[1]->type : &n->type);
   plain_put_value(p, n);
   ir_buf_puts(p->out, "  }\n");

@@ -76,6 +76,12 @@ static const char *stored_type(ir_dtype t) {
 }
 
 // Value of tensor `n` at the given indices, as a C expression.
+const char *plain_element_of(const plain *p, ir_dtype t, const char *arg, const char *at) {
+  const char *form =
+      ir_is_float(t) ? "((const %s *)args[%s])[%s]" : "(double)((const %s *)args[%s])[%s]";
+  return ir_format(p->a, form, stored_type(t), arg, at);
+}
+
 const char *plain_element(const plain *p, const ir_node *n, const indices *x) {
   dom_layout l;
   BUG_IF(!dom_layout_of(n, &l), "%s has no layout", n->name);
@@ -89,7 +95,6 @@ const char *plain_element(const plain *p, const ir_node *n, const indices *x) {
   const char *var = plain_var(p, l.buffer);
   if (var)
     return ir_format(p->a, "%s[%s]", var, at);
-  const char *form = ir_is_float(l.buffer->type.dtype) ? "((const %s *)args[%d])[%s]"
-                                                       : "(double)((const %s *)args[%d])[%s]";
-  return ir_format(p->a, form, stored_type(l.buffer->type.dtype), cg_arg_index(p->c, l.buffer), at);
+  return plain_element_of(p, l.buffer->type.dtype,
+                          ir_format(p->a, "%d", cg_arg_index(p->c, l.buffer)), at);
 }

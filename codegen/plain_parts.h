@@ -36,6 +36,8 @@ const char *plain_number(const plain *p, double v);
 int plain_member(const plain *p, const ir_node *n);
 // The array of a member; NULL: it comes from outside.
 const char *plain_var(const plain *p, const ir_node *n);
+// The element `at` of an argument, whose number is a C expression, of type `t`.
+const char *plain_element_of(const plain *p, ir_dtype t, const char *arg, const char *at);
 // The value of tensor `n` at the given indices.
 const char *plain_element(const plain *p, const ir_node *n, const indices *x);
 
@@ -47,7 +49,8 @@ void plain_put_value(const plain *p, const ir_node *n);
 // After all members of a row update: outputs are what their states hold, in rows that no index
 // names.
 void plain_put_kept_rows(const plain *p);
-// All of a matmul, with loops of its own.
+// All of a matmul, or a concat, with loops of its own.
 void plain_put_matmul(const plain *p, const ir_node *n);
+void plain_put_concat(const plain *p, const ir_node *n);
 
 #endif

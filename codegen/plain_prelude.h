@@ -27,6 +27,9 @@ static inline double k_int_mod(double x, double y) { return y == 0 ? 0 : x - y *
 static inline double k_pow(double x, double y) { return pow(x, y); }
 static inline double k_max(double x, double y) { return x > y ? x : y; }
 static inline double k_min(double x, double y) { return x < y ? x : y; }
+static inline double k_saturate(double x, double least, double most) {
+  return x != x ? 0 : x < least ? least : x > most ? most : trunc(x);
+}
 static inline double k_select(double c, double x, double y) { return c != 0 ? x : y; }
 
 // Fewer digits: tf32 to nearest, ties away from 0; bf16 and f16 to nearest, ties to even. While

@@ -3,6 +3,7 @@
 #include "codegen/row_update.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "ir/builder.h"
@@ -30,10 +31,14 @@ static const char *place(const plain *p, const ir_node *n) {
   return p->at ? "at" : plain_row_major(p, &n->type, &x);
 }
 
-static const char *kept(const plain *p, const ir_node *n, const char *value) {
+static const char *kept_at(const plain *p, const ir_node *n, const char *at, const char *value) {
   if (held(p, n) < 0)
     return value;
-  return ir_format(p->a, "k_hold(taps, hold, %d, %s, %s)", held(p, n), place(p, n), value);
+  return ir_format(p->a, "k_hold(taps, hold, %d, %s, %s)", held(p, n), at, value);
+}
+
+static const char *kept(const plain *p, const ir_node *n, const char *value) {
+  return kept_at(p, n, place(p, n), value);
 }
 
 static void put_assign(const plain *p, const ir_node *n, const char *value) {
@@ -65,6 +70,20 @@ static const char *narrowed_tf32(const plain *p, const char *x) {
   return ir_format(p->a, "k_narrow_tf32(hold, %s)", x);
 }
 
+static bool is_integer(ir_dtype t) {
+  return ir_dtypes[t].kind == IR_KIND_SINT || ir_dtypes[t].kind == IR_KIND_UINT;
+}
+
+// The nearest integer towards 0 that the type has; 0 of NaN.
+static const char *saturated(const plain *p, ir_dtype t, const char *x) {
+  int bits = 8 * ir_dtypes[t].bytes;
+  bool sign = ir_dtypes[t].kind == IR_KIND_SINT;
+  double size = ldexp(1, sign ? bits - 1 : bits);
+  // of 64 bits no double is the largest
+  return ir_format(p->a, "k_saturate(%s, %.17g, %.17g)", x, sign ? -size : 0.0,
+                   bits == 64 ? nextafter(size, 0) : size - 1);
+}
+
 static const char *cast_value(const plain *p, const ir_node *n, const char *x) {
   if (n->type.dtype == IR_BOOL)
     return ir_format(p->a, "((%s) != 0)", x);
@@ -73,8 +92,24 @@ static const char *cast_value(const plain *p, const ir_node *n, const char *x) {
   if (ir_is_float(n->type.dtype))
     return x;
   if (ir_is_float(n->in[0]->type.dtype))
-    return ir_format(p->a, "trunc(%s)", x);
+    return saturated(p, n->type.dtype, x);
   return ir_format(p->a, "(double)(%s)(int64_t)(%s)", ir_dtypes[n->type.dtype].ctype, x);
+}
+
+// Sums and products of integers wrap: they are made of 64 bits, of which the type's own stay.
+static bool wraps(const ir_node *n) {
+  return is_integer(n->type.dtype) && (n->op == IR_ADD || n->op == IR_SUB || n->op == IR_MUL ||
+                                       n->op == IR_NEG || n->op == IR_SUM);
+}
+
+static const char *wrapped(const plain *p, const ir_node *n, const char *x, const char *y) {
+  char op = n->op == IR_MUL ? '*' : n->op == IR_SUB || n->op == IR_NEG ? '-' : '+';
+  if (n->op == IR_NEG) {
+    y = x;
+    x = "0";
+  }
+  return ir_format(p->a, "(double)(%s)((uint64_t)(int64_t)(%s) %c (uint64_t)(int64_t)(%s))",
+                   ir_dtypes[n->type.dtype].ctype, x, op, y);
 }
 
 // Streams are the last of a kernel's numbers, where it has any.
@@ -125,6 +160,8 @@ static const char *pointwise_value(const plain *p, const ir_node *n) {
     return narrowed_tf32(p, operand[0]);
   if (!ir_is_float(n->type.dtype) && (n->op == IR_DIV || n->op == IR_MOD))
     return ir_format(p->a, "k_int_%s(%s, %s)", ir_ops[n->op].name, operand[0], operand[1]);
+  if (wraps(n))
+    return wrapped(p, n, operand[0], operand[1]);
   if (cg_plain_chooses(n) && held(p, n) >= 0)
     return chosen(p, n, operand[0], operand[1]);
   return fill_spelling(p, ir_ops[n->op].spell, operand);
@@ -194,7 +231,9 @@ static void put_reduce(const plain *p, const ir_node *n) {
                   value, max ? ">" : "<", value, position(p, n, count));
   } else {
     const char *operand[] = {"sum", value, ""};
-    ir_buf_printf(p->out, "      sum = %s;\n", fill_spelling(p, ir_ops[n->op].spell, operand));
+    ir_buf_printf(p->out, "      sum = %s;\n",
+                  wraps(n) ? wrapped(p, n, "sum", value)
+                           : fill_spelling(p, ir_ops[n->op].spell, operand));
   }
   if (keeps)
     put_at_position(p, n, count);
@@ -299,15 +338,49 @@ static void put_pad(const plain *p, const ir_node *n) {
                        plain_number(p, ir_attr_num(n, IR_ATTR_VALUE))));
 }
 
-static void put_concat(const plain *p, const ir_node *n) {
+// How many operands from the i-th on are whole buffers of one type, whose arguments follow each other.
+static int equal_parts(const plain *p, const ir_node *n, int i) {
+  const ir_node *first = dom_base(n->in[i]);
+  int num = 0;
+  for (; i + num < n->num_in; num++) {
+    const ir_node *x = n->in[i + num], *buffer = dom_base(x);
+    if (plain_var(p, buffer) || ir_is_generated(buffer) || !dom_contiguous(x) ||
+        !ir_same_type(&x->type, &n->in[i]->type) || buffer->type.dtype != first->type.dtype ||
+        cg_arg_index(p->c, buffer) != cg_arg_index(p->c, first) + num)
+      break;
+  }
+  return num;
+}
+
+// Each operand goes to its place in a loop nest of its own; many equal ones, the steps of a sequence, in one.
+// A choice between operands for each element would be as long as there are operands, and C compilers take
+// the square of that.
+void plain_put_concat(const plain *p, const ir_node *n) {
+  enum { LEAST_PARTS = 4 };
   int axis = (int)ir_attr_int(n, IR_ATTR_AXIS);
-  int64_t at = 0;
-  for (int i = 0; i < n->num_in; i++) {
-    indices x = plain_indices(p, n->type.rank);
-    x.at[axis] = ir_format(p->a, "i%d - %" PRId64, axis, at);
-    at += n->in[i]->type.dims[axis];
-    ir_buf_printf(p->out, "    %sif (i%d < %" PRId64 ")\n  ", i ? "else " : "", axis, at);
-    put_assign(p, n, plain_element(p, n->in[i], &x));
+  int64_t start = 0;
+  for (int i = 0, num; i < n->num_in; i += num) {
+    const ir_node *x = n->in[i];
+    int64_t size = x->type.dims[axis];
+    indices from = plain_indices(p, n->type.rank), to = from;
+    num = equal_parts(p, n, i);
+    const char *value, *part = "";
+    if (num >= LEAST_PARTS) {
+      ir_buf_printf(p->out, "  for (int64_t part = 0; part < %d; part++)\n", num);
+      value = plain_element_of(p, dom_base(x)->type.dtype,
+                               ir_format(p->a, "%d + part", cg_arg_index(p->c, dom_base(x))),
+                               plain_row_major(p, &x->type, &from));
+      part = ir_format(p->a, "part * %" PRId64 " + ", size);
+    } else {
+      num = 1;
+      value = plain_element(p, x, &from);
+    }
+    to.at[axis] = ir_format(p->a, "(%s%" PRId64 " + i%d)", part, start, axis);
+    const char *at = plain_row_major(p, &n->type, &to);
+    plain_open_loops(p, "i", &x->type);
+    ir_buf_printf(p->out, "    %s[%s] = %s; // concat\n  }\n", plain_var(p, n), at,
+                  kept_at(p, n, at, value));
+    start += num * size;
   }
 }
 
@@ -317,7 +390,7 @@ void plain_put_value(const plain *p, const ir_node *n) {
     put_reduce(p, n);
     return;
   case IR_CLASS_MOVE:
-    (n->op == IR_PAD ? put_pad : put_concat)(p, n);
+    put_pad(p, n);
     return;
   case IR_CLASS_INDEX:
     (n->op == IR_GATHER ? put_gather : put_scatter)(p, n);

@@ -297,11 +297,23 @@ ir_node *fe_want_scalar(fe *c, const fe_value *v, const ast_expr *e, const char 
   return v->node;
 }
 
+// What a line of --metrics has beside a program's results.
+static bool is_in_metrics(const char *name) {
+  static const char *const names[] = {"loss", "lr", "grad_norm", "step", "epoch", "time", "eval"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!strcmp(name, names[i]))
+      return true;
+  return false;
+}
+
 bool fe_take_result(fe *c, const ast_name *name) {
   const char *text = name->text;
-  bool reserved = strcmp(text, "loss") == 0 || strcmp(text, "lr") == 0 ||
-                  strcmp(text, "grad_norm") == 0 || strcmp(text, "step") == 0;
-  if (reserved || ir_map_get(c->pass->results, text)) {
+  if (is_in_metrics(text)) {
+    fe_error(c, name->loc, "E0206",
+             "a result named '%s': the name has a meaning of its own in --metrics", text);
+    return false;
+  }
+  if (ir_map_get(c->pass->results, text)) {
     fe_error(c, name->loc, "E0206", "there is already a result named '%s'", text);
     return false;
   }

@@ -110,7 +110,7 @@ static ir_node *zero_gradient(expansion *e, const ir_node *grad, const ir_node *
   const char *name = wrt->state ? wrt->state->name : wrt->name;
   ir_loc at = wrt->state ? wrt->state->loc : wrt->loc;
   ir_diag *d = diag_warning(e->diags, at, "W0502", "the loss does not depend on '%s'", name);
-  diag_help(d, "its gradient is zero, and training leaves it as it is");
+  diag_help(d, "its gradient is zero: training leaves it as it is, but for weight decay");
   ir_builder b = e->rw.b;
   b.loc = grad->loc;
   return ir_const(&b, wrt->type, 0);

@@ -16,6 +16,10 @@
 // once for all matmuls. Operands that hold few digits already (a cast of the graph's own, text that
 // this pass has been over) stay as they are.
 //
+// Matmuls of the initialisers and of the optimiser keep their digits: an orthogonal matrix is made of
+// hundreds of them, and errors of bf16 grow from one to the next. Those of the network lead to a result,
+// or are its gradients: then one operand is one of the network's (the other is an adjoint).
+//
 // Needs: autodiff (gradients are those of the f32 network, taken at the narrowed values: a
 // conversion passes them on as it is). After the simplifications: what they remove needs no
 // conversion. After what uses equations between products, such as row_sums: they hold for the
@@ -32,6 +36,7 @@ typedef struct narrowing {
   ir_dtype to;         // BF16; F32: tf32
   ir_node **converted; // by id of the value
   uint32_t num_ids;
+  bool *leads; // by id: to a result
 } narrowing;
 
 const char *pass_precision_of(const ir_module *m) {
@@ -81,15 +86,55 @@ static ir_node *operand(narrowing *x, ir_node *n) {
   return ir_build(&x->rw.b, n->op, n->name, 1, &in, n->num_attrs, n->attrs, &n->type);
 }
 
+// --- what belongs to the network -----------------------------------------------------------------
+static bool *find_leading(const ir_func *f) {
+  bool *leads = IR_NEW_ARRAY(f->module->arena, bool, f->next_id);
+  for (size_t i = 0; i < f->results.num; i++)
+    leads[f->results.at[i].node->id] = true;
+  for (size_t i = f->nodes.num; i-- > 0;) {
+    const ir_node *n = f->nodes.at[i];
+    for (int k = 0; leads[n->id] && k < n->num_in; k++)
+      leads[n->in[k]->id] = true;
+  }
+  return leads;
+}
+
+static bool only_moves(const ir_node *n) {
+  ir_op_class cls = ir_ops[n->op].cls;
+  return cls == IR_CLASS_VIEW || cls == IR_CLASS_MOVE || n->op == IR_GATHER || n->op == IR_COPY ||
+         n->op == IR_CAST;
+}
+
+// A value of the network, or such values side by side.
+static bool is_of_network(const narrowing *x, const ir_node *n) {
+  if (n->id >= x->num_ids || x->leads[n->id])
+    return true; // what has been converted is
+  if (!only_moves(n))
+    return ir_ops[n->op].cls == IR_CLASS_LEAF &&
+           !(n->op == IR_READ && n->state->role == IR_ROLE_MOMENT);
+  int num = n->op == IR_GATHER ? 1 : n->num_in; // rows, by whatever index
+  for (int i = 0; i < num; i++)
+    if (!is_of_network(x, n->in[i]))
+      return false;
+  return true;
+}
+
+static bool is_narrowed(const narrowing *x, const ir_node *n) {
+  return n->op == IR_MATMUL && n->type.dtype == IR_F32 &&
+         (x->leads[n->id] || is_of_network(x, n->in[0]) || is_of_network(x, n->in[1]));
+}
+
 static bool narrow_func(ir_func *f, ir_dtype to) {
   if (f->kernels.num)
     return false;
-  narrowing x = {.rw = ir_rewrite_begin(f), .to = to, .num_ids = f->next_id};
+  narrowing x = {.to = to, .num_ids = f->next_id, .leads = find_leading(f)};
   x.converted = IR_NEW_ARRAY(f->module->arena, ir_node *, f->next_id);
+  x.rw = ir_rewrite_begin(f);
   bool changed = false;
   for (size_t i = 0; i < x.rw.num_old; i++) {
     ir_node *n = ir_rewrite_next(&x.rw, i);
-    for (int j = 0; n->op == IR_MATMUL && n->type.dtype == IR_F32 && j < 2; j++)
+    bool narrow = is_narrowed(&x, n);
+    for (int j = 0; narrow && j < 2; j++)
       if (ir_known_digits(n->in[j]) > 11) {
         n->in[j] = operand(&x, n->in[j]);
         changed = true;
