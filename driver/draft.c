@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "passes/checkpoint.h"
 #include "passes/pass.h"
 
 draft draft_new(void) {
@@ -139,8 +140,18 @@ static bool edit_order(const draft_subject *s, draft *t) {
   return true;
 }
 
+// What nobody has said anything about. Of a GPU it has not been measured that making copies again costs
+// nothing there.
+static const char *policy_or_default(const draft_subject *s, const ir_module *m, const char *policy,
+                                     int64_t budget) {
+  bool said = policy || budget || ir_find_config(m, "checkpoint") ||
+              ir_config_count(m, "memory_budget") || s->target->cuda;
+  return said ? policy : checkpoint_names[CHECKPOINT_FREE];
+}
+
 bool draft_arrange(const draft_subject *s, draft *t, const char *policy, int64_t budget) {
   pass_options po = options_of_passes(s);
+  policy = policy_or_default(s, t->module, policy, budget);
   set_memory(s, t->module, policy, budget);
   if (!keep_if(t, s->edit ? edit_order(s, t) : pass_run_memory_pipeline(t->module, t->diags, &po)))
     return false;

@@ -19,8 +19,13 @@
 #include "passes/plan_parts.h"
 
 const char *const checkpoint_names[] = {
-    [CHECKPOINT_NONE] = "none", [CHECKPOINT_SELECTIVE] = "selective", [CHECKPOINT_SQRT] = "sqrt",
-    [CHECKPOINT_ALL] = "all",   [CHECKPOINT_AUTO] = "auto",           NULL,
+    [CHECKPOINT_NONE] = "none",
+    [CHECKPOINT_FREE] = "free",
+    [CHECKPOINT_SELECTIVE] = "selective",
+    [CHECKPOINT_SQRT] = "sqrt",
+    [CHECKPOINT_ALL] = "all",
+    [CHECKPOINT_AUTO] = "auto",
+    NULL,
 };
 
 static bool policy_of(const ir_module *m, ir_diags *d, checkpoint_policy *out) {
@@ -33,7 +38,7 @@ static bool policy_of(const ir_module *m, ir_diags *d, checkpoint_policy *out) {
     }
   if (s)
     diag_error(d, (ir_loc){0}, "E0507",
-               "config checkpoint is %s: it can be none, selective, sqrt, all or auto",
+               "config checkpoint is %s: it can be none, free, selective, sqrt, all or auto",
                s->kind == IR_SET_STR ? ir_format(m->arena, "'%s'", s->str) : "a number");
   return !s;
 }
@@ -46,7 +51,9 @@ static int64_t budget_of(ir_module *m) {
 }
 
 static void choose_by_rule(replay *r, checkpoint_policy p, unsigned char *drop) {
-  if (p == CHECKPOINT_SELECTIVE)
+  if (p == CHECKPOINT_FREE)
+    checkpoint_free(r, drop);
+  else if (p == CHECKPOINT_SELECTIVE)
     checkpoint_selective(r, drop);
   else if (p == CHECKPOINT_SQRT)
     checkpoint_sqrt(r, drop);

@@ -12,6 +12,7 @@
 
 typedef enum checkpoint_policy {
   CHECKPOINT_NONE,      // everything is kept
+  CHECKPOINT_FREE,      // what takes next to no time to make again is not: copies for convolutions
   CHECKPOINT_SELECTIVE, // what is cheap to make again is not kept
   CHECKPOINT_SQRT,      // about sqrt(L) of L places in the network are kept (Chen et al., 2016)
   CHECKPOINT_ALL,       // only what goes from block to block is kept
@@ -21,6 +22,7 @@ typedef enum checkpoint_policy {
 extern const char *const checkpoint_names[CHECKPOINT_NUM_POLICIES + 1]; // ends with NULL
 
 // Each fills `drop` ([value] a replay_drop, all REPLAY_KEEP before).
+void checkpoint_free(replay *r, unsigned char *drop);
 void checkpoint_selective(replay *r, unsigned char *drop);
 void checkpoint_sqrt(replay *r, unsigned char *drop);
 void checkpoint_all(const replay *r, unsigned char *drop);

@@ -14,10 +14,6 @@
 // that reads one of these does it besides, if its domain allows; else a kernel of its own does, if that
 // takes little time beside those that read it.
 //
-// What convolutions read is such a value with zeros around it, a copy: it is made again, too, with what it
-// is a copy of, even where that takes longer than the product that reads it by the roofline. Measured, it does
-// not: what has waited since the forward pass comes from memory, what has just been made from a cache.
-//
 // More bytes are moved than before: one store. Those that wait are fewer where the most wait, at the end
 // of the forward pass.
 //
@@ -33,8 +29,6 @@ enum {
   NEAR = 12,           // kernels between a host and the first that reads the value
   SHARE_OF_TIME = 8,   // of the kernels that read it, for a kernel of its own
 };
-// Of the kernels that read it, for a copy and what it is a copy of.
-static const double SHARE_OF_COPIES = 2;
 
 typedef IR_VEC(ir_kernel *) kernel_list;
 typedef struct remake {
@@ -42,7 +36,6 @@ typedef struct remake {
   ir_arena *arena;     // scratch
   int forward;         // the last kernel of the forward pass
   kernel_list *before; // [kernel] those that are new and run before it, last ones first
-  bool *wanted;        // by id: what a copy that is made again is made of
   bool changed;
 } remake;
 
@@ -116,17 +109,11 @@ static void find_uses(const remake *r, waiting *w) {
 }
 
 static waiting look_at(remake *r, ir_node *v) {
-  waiting w = {.v = v};
+  waiting w = {.v = v, .ok = true};
   find_uses(r, &w);
   w.until = w.first;
-  w.ok = !r->g.pinned[v->id] && w.first != INT32_MAX && ir_bytes(&v->type) >= LEAST_BYTES;
-  return w;
-}
-
-// Of a value that is computed element by element.
-static waiting look_below(remake *r, ir_node *v) {
-  waiting w = look_at(r, v);
-  w.ok = w.ok && again_is_pointwise(v);
+  w.ok = again_is_pointwise(v) && !r->g.pinned[v->id] && w.first != INT32_MAX &&
+         ir_bytes(&v->type) >= LEAST_BYTES;
   if (w.ok)
     follow(r, &w, v);
   return w;
@@ -192,77 +179,38 @@ static bool make_in_host(remake *r, const waiting *w) {
   return true;
 }
 
-static ir_kernel *new_kernel(remake *r, ir_family family, int at) {
+static ir_kernel *new_kernel(remake *r, int at) {
   ir_kernel *k = IR_NEW(r->g.f->module->arena, ir_kernel);
-  *k = (ir_kernel){.family = family, .id = (uint32_t)at};
+  *k = (ir_kernel){.family = IR_FAMILY_LOOP, .id = (uint32_t)at};
   return k;
-}
-
-// Of the last clone, before the kernel whose number it has been given.
-static void put_kernel(remake *r, const waiting *w, again_clones *x) {
-  take_over(r, w, x);
-  x->into->anchor = x->to.at[x->to.num - 1];
-  x->into->name = x->into->anchor->name;
-  IR_PUSH(r->arena, r->before[x->into->id], x->into);
-}
-
-static double seconds_of(const waiting *w) {
-  return cost_seconds_loop(w->nodes.at, w->nodes.num, w->bases.at, w->bases.num);
-}
-
-static double seconds_of_readers(const remake *r, const waiting *w) {
-  const again_uses *users = &r->g.users[w->v->id];
-  double seconds = 0;
-  for (size_t i = 0; i < users->num; i++)
-    if ((int)users->at[i].user->kernel->id > r->forward)
-      seconds += cost_seconds(r->arena, users->at[i].user->kernel);
-  return seconds;
 }
 
 // Little time beside that of the kernels that read v.
 static bool is_cheap(const remake *r, const waiting *w) {
-  return r->wanted[w->v->id] || seconds_of(w) * SHARE_OF_TIME <= seconds_of_readers(r, w);
+  const again_uses *users = &r->g.users[w->v->id];
+  double readers = 0, own = cost_seconds_loop(w->nodes.at, w->nodes.num, w->bases.at, w->bases.num);
+  for (size_t i = 0; i < users->num; i++)
+    if ((int)users->at[i].user->kernel->id > r->forward)
+      readers += cost_seconds(r->arena, users->at[i].user->kernel);
+  return own * SHARE_OF_TIME <= readers;
 }
 
 static void make_alone(remake *r, const waiting *w) {
   int at = w->until < w->first ? w->until : w->first;
   if (at + NEAR < w->first || !is_cheap(r, w))
     return;
-  again_clones x = again_clone_behind(&r->g, &w->nodes, new_kernel(r, IR_FAMILY_LOOP, at));
-  if (again_fits(&x) && redirect(r, w, &x))
-    put_kernel(r, w, &x);
-}
-
-// --- copies with room around them ----------------------------------------------------------------
-// What a convolution reads: zeros around the places of a value. If that value can be made again, or is in
-// memory that late, so can the copy; then the value is the one that waits, until its own turn comes.
-static void make_copy(remake *r, ir_node *v) {
-  waiting w = look_at(r, v), below = {.v = dom_base(v->in[0]), .until = w.first, .ok = w.ok};
-  if (!w.ok || !below.v->kernel)
+  again_clones x = again_clone_behind(&r->g, &w->nodes, new_kernel(r, at));
+  if (!again_fits(&x) || !redirect(r, w, &x))
     return;
-  bool stays = is_in_memory(r, below.v);
-  double own = cost_seconds(r->arena, v->kernel);
-  if (!stays) {
-    follow(r, &below, below.v);
-    own += seconds_of(&below);
-  }
-  if (!below.ok || below.until <= r->forward || below.until + NEAR < w.first ||
-      own > SHARE_OF_COPIES * seconds_of_readers(r, &w))
-    return;
-  IR_PUSH(r->arena, w.nodes, v);
-  IR_PUSH(r->arena, w.bases, below.v);
-  again_clones x = again_clone_behind(&r->g, &w.nodes, new_kernel(r, IR_FAMILY_COPY, w.first));
-  if (!redirect(r, &w, &x))
-    return;
-  put_kernel(r, &w, &x);
-  r->wanted[below.v->id] = true;
+  take_over(r, w, &x);
+  x.into->anchor = x.to.at[x.to.num - 1];
+  x.into->name = x.into->anchor->name;
+  IR_PUSH(r->arena, r->before[at], x.into);
 }
 
 static void visit(remake *r, const ir_kernel *k) {
-  if (k->family == IR_FAMILY_COPY && k->anchor->op == IR_PAD)
-    make_copy(r, k->anchor);
   for (size_t i = 0; i < k->outputs.num; i++) {
-    waiting w = look_below(r, k->outputs.at[i]);
+    waiting w = look_at(r, k->outputs.at[i]);
     if (w.ok && w.until > r->forward && !make_in_host(r, &w))
       make_alone(r, &w);
   }
@@ -291,7 +239,6 @@ static bool remake_func(ir_func *f) {
   ir_arena *a = ir_arena_new();
   remake r = {.g = again_look_at(f, a), .arena = a, .forward = forward};
   r.before = IR_NEW_ARRAY(a, kernel_list, f->kernels.num);
-  r.wanted = IR_NEW_ARRAY(a, bool, f->next_id);
   // Last kernel first: what is made again then counts as a use of what it is made from.
   for (int k = forward; k >= 0; k--)
     visit(&r, f->kernels.at[k]);

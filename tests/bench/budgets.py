@@ -40,7 +40,7 @@ def plan(mltc, graph, *options):
 
 def build(o, graph, folder):
     """For each share of memory its row, and the trainer of those that fit."""
-    keep_all = plan(o.mltc, graph)[0]["totals"]["arena"]
+    keep_all = plan(o.mltc, graph, "--checkpoint=none")[0]["totals"]["arena"]
     for share in (1.0, *SHARES):
         budget = int(keep_all * share)
         option = f"--memory-budget={budget}"

@@ -66,7 +66,7 @@ done
 sizes=([gpt2]="" [resnet20]="" [unet]="")
 for model in "${!sizes[@]}"; do
   cp "$root/examples/$model.graph" .
-  all=$(plan "p['totals']['arena']")
+  all=$(plan "p['totals']['arena']" --checkpoint=none)
   slower=1 refused=no
   for tenths in 8 6 5 4 3; do
     budget=$((all * tenths / 10))

@@ -15,7 +15,7 @@ cat >compare.py <<'EOT'
 import json, sys
 memory, plan = (json.load(open(f)) for f in sys.argv[1:])
 keep_all = memory["policies"][0]
-assert [p["checkpoint"] for p in memory["policies"]] == ["none", "selective", "sqrt", "all"]
+assert [p["checkpoint"] for p in memory["policies"]] == ["none", "free", "selective", "sqrt", "all"]
 up = lambda n: (n + 63) // 64 * 64
 def states(*roles):
     return sum(up(b["bytes"]) for b in plan["buffers"] if b.get("role") in roles)
@@ -32,24 +32,26 @@ assert keep_all["recomputed"] == 0
 step = next(f for f in plan["functions"] if f["name"] == "step")
 assert keep_all["activations"] + keep_all["gradients"] <= max(f["peak_bytes"] for f in plan["functions"])
 EOT
-for name in mnist_mlp char_gpt unet gan moe_gpt dlrm; do
-  for target in cpu cuda:sm_90a; do
-    file=$root/examples/$name.graph
-    "$mltc" memory "$file" --target=$target --json >memory.json
-    "$mltc" "$file" --target=$target --emit=plan.json >plan.json
-    python3 compare.py memory.json plan.json || fail "mltc memory of $name for $target is not its plan"
-  done
-done
 total() { # POLICY : of memory.json
   python3 -c 'import json, sys
 print(*[p["total"] for p in json.load(open("memory.json"))["policies"] if p["checkpoint"] == sys.argv[1]])' "$1"
 }
+for name in mnist_mlp char_gpt unet gan moe_gpt dlrm; do
+  for target in cpu cuda:sm_90a; do
+    file=$root/examples/$name.graph
+    "$mltc" memory "$file" --target=$target --json >memory.json
+    "$mltc" "$file" --target=$target --checkpoint=none --emit=plan.json >plan.json
+    python3 compare.py memory.json plan.json || fail "mltc memory of $name for $target is not its plan"
+    case $target in cpu) default=free ;; *) default=none ;; esac
+    [ "$(arena "$file" --target=$target)" = "$(total $default)" ] || fail "$name for $target is not compiled as $default"
+  done
+done
 for name in char_gpt resnet20 unet; do
   file=$root/examples/$name.graph
   "$mltc" memory "$file" --json --gpu=1GiB >memory.json
   budget=$(total selective)
   "$mltc" memory "$file" --json --gpu="$budget" >memory.json
-  for policy in none selective sqrt all auto; do
+  for policy in none free selective sqrt all auto; do
     bytes=$(arena "$file" --checkpoint="$policy" --memory-budget="$budget" 2>err.txt || true)
     [ "$(total $policy)" = "$bytes" ] || fail "$name under $policy: $(total $policy), and the plan has $bytes"
   done

@@ -141,7 +141,7 @@ chosen() { # NAME BUDGET
   python3 choose.py "$2" err.txt >choice.txt || fail "$1 in $2: $(cat err.txt)"
   cut -d ' ' -f 1 choice.txt
 }
-bytes=$(arena "$root/examples/resnet20.graph")
+bytes=$(arena "$root/examples/resnet20.graph" --checkpoint=none)
 [ "$(chosen resnet20 $((bytes * 65 / 100)))" = 2 ] || fail "halves of ResNet-20 are dearer than computing it again"
 bytes=$(arena "$root/examples/llama_char.graph")
 [ "$(chosen llama_char $((bytes - 1)))" = 1 ] || fail "a byte too much divides the batch"
@@ -155,7 +155,7 @@ assert abs(said - step["recomputed"]["time"]) < 2e-6 and said > 1, (said, step["
 EOF
 
 # --- warnings and refusals
-bytes=$(arena "$root/examples/resnet20.graph")
+bytes=$(arena "$root/examples/resnet20.graph" --checkpoint=none)
 "$mltc" "$root/examples/resnet20.graph" --memory-budget=$((bytes * 65 / 100)) --allow=accumulate --emit=ir >out.ir 2>err.txt
 grep -q "warning\[W0225\].*running_mean.*those of 16 samples, not of 32" err.txt || fail "no word on running statistics"
 grep -q "^config micro_batches = 2$" out.ir || fail "the IR does not say it"
