@@ -97,7 +97,7 @@ def measure(name, options, peers):
     found = policies(options.mltc, graph, sizes, int(BAR * peer_bytes))
     ours, auto = {name: p["total"] for name, p in found.items() if name != "auto"}, found["auto"]
     return {"network": name, "sizes": sizes, "ours": ours, "peer": peer_bytes,
-            "ratio": ours["none"] / peer_bytes, "bar": BAR, "met": ours["none"] / peer_bytes <= BAR,
+            "ratio": ours["free"] / peer_bytes, "bar": BAR, "met": ours["free"] / peer_bytes <= BAR,
             "least": least(options.mltc, graph, sizes),
             "auto": {"total": auto["total"], "time": 1 + auto["recomputed"], "met": auto["fits"]},
             "peers": peers}
