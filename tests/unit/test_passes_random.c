@@ -107,11 +107,13 @@ static void check_outputs_are_own(const subject *s, const ir_func *f) {
 }
 
 static void check_pipeline(subject *s, const ir_module *expanded) {
-  pass_info list[16] = {{0}};
-  for (int i = 0; strcmp(pass_pipeline[i].name, "fuse") != 0; i++)
-    list[i] = pass_pipeline[i];
+  size_t num = 0;
+  while (strcmp(pass_pipeline[num].name, "fuse") != 0)
+    num++;
+  pass_info *list = IR_NEW_ARRAY(s->arena, pass_info, num + 1); // ends with {0}
+  memcpy(list, pass_pipeline, num * sizeof *list);
   ir_module *m = ir_clone(expanded);
-  pass_options o = {.after = check_after, .after_data = s};
+  pass_options o = {.processor = true, .after = check_after, .after_data = s};
   s->variant = "pipeline";
   if (!pass_run(list, m, diag_new(s->arena), &o))
     test_fail("seed %llu: the pipeline reports errors", (unsigned long long)s->seed);
