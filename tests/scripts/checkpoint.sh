@@ -45,7 +45,8 @@ for model in "${!sizes[@]}"; do
   all=$(plan "p['totals']['arena']" --checkpoint=none)
   case $model in
     char_gpt) choices="--checkpoint=selective --checkpoint=sqrt --checkpoint=all --memory-budget=$((all * 6 / 10))" ;;
-    resnet20 | gan) choices=--checkpoint=sqrt ;;
+    resnet20) choices="--checkpoint=free --checkpoint=sqrt" ;;
+    gan) choices=--checkpoint=sqrt ;;
     *) choices=--memory-budget=$((all * 6 / 10)) ;;
   esac
   for choice in $choices; do
