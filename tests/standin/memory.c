@@ -1,6 +1,6 @@
 // memory.c: blocks of device memory and of pinned memory. Each is a mapping of its own with a page
 // that cannot be touched on both sides; one that is freed cannot be touched any more, and its
-// addresses are not used again.
+// addresses are not used again. Device memory is aligned as the driver promises it, and no further.
 #include "tests/standin/standin.h"
 
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { POISON = 0xFF, TAIL = 0xC3 };
+enum { POISON = 0xFF, TAIL = 0xC3, DEVICE_ALIGN = 256 };
 
 typedef struct block {
-  char *at;
+  char *map, *at;       // where its pages begin, and where it does
   size_t bytes, mapped; // asked for; whole pages
   bool device, live;
   struct block *next;
@@ -39,16 +39,16 @@ CUresult standin_take(bool device, size_t bytes, void **at) {
   if (bytes > most)
     return GPU_OUT_OF_MEMORY;
   block *b = calloc(1, sizeof *b);
-  size_t mapped = (bytes + page - 1) / page * page;
+  size_t before = device ? DEVICE_ALIGN : 0, mapped = (before + bytes + page - 1) / page * page;
   char *base =
       mmap(NULL, mapped + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (!b || base == MAP_FAILED || mprotect(base + page, mapped, PROT_READ | PROT_WRITE))
     standin_report("out of memory");
-  *b = (block){base + page, bytes, mapped, device, true, all};
+  *b = (block){base + page, base + page + before, bytes, mapped, device, true, all};
+  memset(b->map, TAIL, mapped);
   memset(b->at, POISON, bytes);
-  memset(b->at + bytes, TAIL, mapped - bytes);
   if (device)
-    mprotect(b->at, mapped, PROT_NONE);
+    mprotect(b->map, mapped, PROT_NONE);
   all = b;
   *at = b->at;
   return GPU_OK;
@@ -65,27 +65,31 @@ static block *block_at(bool device, const void *at, const char *call) {
 }
 
 static void check_tail(const block *b, const char *call) {
-  for (size_t i = b->bytes; i < b->mapped; i++)
-    if ((unsigned char)b->at[i] != TAIL)
-      standin_report("%s: something wrote %zu bytes behind the end of %s", call, i - b->bytes,
-                     side(b->device));
+  for (const char *x = b->map; x < b->at; x++)
+    if ((unsigned char)*x != TAIL)
+      standin_report("%s: something wrote %zu bytes before the begin of %s", call,
+                     (size_t)(b->at - x), side(b->device));
+  for (const char *x = b->at + b->bytes; x < b->map + b->mapped; x++)
+    if ((unsigned char)*x != TAIL)
+      standin_report("%s: something wrote %zu bytes behind the end of %s", call,
+                     (size_t)(x - b->at) - b->bytes, side(b->device));
 }
 
 void standin_give_back(bool device, const void *at, const char *call) {
   block *b = block_at(device, at, call);
   if (!standin_is_idle())
     standin_report("%s: %s is freed while work is queued that may use it", call, side(device));
-  mprotect(b->at, b->mapped, PROT_READ);
+  mprotect(b->map, b->mapped, PROT_READ);
   check_tail(b, call);
-  mprotect(b->at, b->mapped, PROT_NONE);
-  madvise(b->at, b->mapped, MADV_DONTNEED);
+  mprotect(b->map, b->mapped, PROT_NONE);
+  madvise(b->map, b->mapped, MADV_DONTNEED);
   b->live = false;
 }
 
 void standin_check_range(bool device, const void *at, size_t bytes, const char *call) {
   const char *from = at;
   for (block *b = all; b; b = b->next) {
-    if (b->device != device || from < b->at || from >= b->at + b->mapped)
+    if (b->device != device || from < b->at || from >= b->map + b->mapped)
       continue;
     if (!b->live)
       standin_report("%s: this %s has been freed", call, side(device));
@@ -107,7 +111,7 @@ void standin_check_memory_gone(void) {
 void standin_open_device(bool open) {
   for (block *b = all; b; b = b->next)
     if (b->live && b->device)
-      mprotect(b->at, b->mapped, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+      mprotect(b->map, b->mapped, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 void standin_each_block(void (*f)(void *data, char *at, size_t bytes), void *data) {
