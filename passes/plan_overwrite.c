@@ -65,15 +65,11 @@ static bool loads_match(const domain *d, const ir_node *in, const dom_store *s) 
 }
 
 // The operands of a matmul are read by every tile, those of a scatter_add by every row.
-static bool is_operand_of_anchor(ir_arena *a, const ir_kernel *k, const domain *d,
-                                 const ir_node *in) {
-  if (k->family == IR_FAMILY_SCATTER)
-    return plan_same_memory(dom_owner(dom_base(k->anchor->in[0])), in) ||
-           plan_same_memory(dom_owner(dom_base(k->anchor->in[1])), in);
-  if (k->family != IR_FAMILY_MATMUL)
+static bool is_operand_of_anchor(const ir_kernel *k, const ir_node *in) {
+  if (k->family != IR_FAMILY_SCATTER && k->family != IR_FAMILY_MATMUL)
     return false;
-  const dom_matmul *mm = dom_build_matmul(a, k, d);
-  return plan_same_memory(dom_owner(mm->a), in) || plan_same_memory(dom_owner(mm->b), in);
+  return plan_same_memory(dom_owner(dom_base(k->anchor->in[0])), in) ||
+         plan_same_memory(dom_owner(dom_base(k->anchor->in[1])), in);
 }
 
 static bool has_reductions(const domain *d) {
@@ -97,8 +93,7 @@ bool plan_domain_may_overwrite(ir_arena *a, const ir_kernel *k, const domain *d,
                                const ir_node *out) {
   const dom_store *s = find_store(d, out);
   return s && same_element_size(in, out) && one_iteration_per_element(d, s) &&
-         loads_match(d, in, s) && !is_operand_of_anchor(a, k, d, in) &&
-         keeps_other_rows(a, k, in, out) &&
+         loads_match(d, in, s) && !is_operand_of_anchor(k, in) && keeps_other_rows(a, k, in, out) &&
          (!has_reductions(d) || plan_is_read_last(a, k, d, in, s->node));
 }
 
