@@ -157,3 +157,21 @@ void cg_emit_indices(ir_buf *out, int indent, const char *flat, int num, const i
     ir_buf_puts(out, ";\n");
   }
 }
+
+bool cg_follows(const cg_kernel *k, const ir_node *first, const ir_node *x, int num) {
+  return dom_contiguous(x) &&
+         cg_arg_index(k, dom_base(x)) == cg_arg_index(k, dom_base(first)) + num;
+}
+
+bool cg_recall(const cg_memo *m, const char *key, void *plan, size_t bytes) {
+  const void *known = ir_map_get(m->matmuls, key);
+  if (known)
+    memcpy(plan, known, bytes);
+  return known != NULL;
+}
+
+void cg_remember(cg_memo *m, const char *key, const void *plan, size_t bytes) {
+  void *kept = ir_alloc(m->arena, bytes);
+  memcpy(kept, plan, bytes);
+  ir_map_put(m->matmuls, key, kept);
+}

@@ -52,6 +52,9 @@ typedef struct cg_memo {
   ir_arena *arena;
   ir_map *matmuls; // -> mm_plan (cpu_matmul.c) or cmm_plan (cuda_matmul.c)
 } cg_memo;
+// Fills a plan of so many bytes with what `key` was decided to be; false: nothing yet. And keeps it.
+bool cg_recall(const cg_memo *m, const char *key, void *plan, size_t bytes);
+void cg_remember(cg_memo *m, const char *key, const void *plan, size_t bytes);
 
 // What the C compiler is told, and what schedules may use.
 typedef struct cg_target {
@@ -173,6 +176,9 @@ void cg_emit_indices(ir_buf *out, int indent, const char *flat, int num, const i
                      const char *const *name);
 // Index of a buffer in args; -1 when it is no argument.
 int cg_arg_index(const cg_kernel *k, const ir_node *buffer);
+// `x` is a whole buffer, in order, whose argument is the num-th behind that of `first`: equal parts of a
+// concat (the steps of a sequence) are a loop over arguments.
+bool cg_follows(const cg_kernel *k, const ir_node *first, const ir_node *x, int num);
 
 // --- expression emission shared by LOOP and the MATMUL epilogue (codegen/cpu_expr.c) ------------
 // Values are vectors of `lanes` elements along the vector axis (or splats). Emits one statement

@@ -165,9 +165,7 @@ enum { LEAST_RUN = 8 };
 
 static bool goes_on(const copy_emit *c, const segment *first, size_t num) {
   const segment *s = first + num;
-  return s->from && s->size == first->size && dom_contiguous(s->from) &&
-         cg_arg_index(c->k, dom_base(s->from)) ==
-             cg_arg_index(c->k, dom_base(first->from)) + (int)num;
+  return s->from && s->size == first->size && cg_follows(c->k, first->from, s->from, (int)num);
 }
 
 // Segments of one size that are whole buffers, whose arguments follow each other.

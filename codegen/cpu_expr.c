@@ -64,10 +64,6 @@ static const char *cast_text(ir_arena *a, ir_dtype from, ir_dtype to, const char
   return ir_format(a, "k_to_%s(%s)", ir_dtypes[to].name, x);
 }
 
-static bool is_comparison(ir_op op) {
-  return op == IR_EQ || op == IR_NE || op == IR_LT || op == IR_LE || op == IR_GT || op == IR_GE;
-}
-
 static const char *comparison_text(ir_arena *a, const ir_node *n, const char **x) {
   ir_dtype t = n->in[0]->type.dtype;
   if (t == IR_BOOL)
@@ -137,7 +133,7 @@ static const char *value_text(cg_expr *e, const ir_node *n) {
     return random_text(e, n, x);
   if (n->op == IR_CAST)
     return cast_text(a, n->in[0]->type.dtype, n->type.dtype, x[0]);
-  if (is_comparison(n->op))
+  if (ir_is_comparison(n->op))
     return comparison_text(a, n, x);
   if (n->exact && (n->op == IR_ADD || n->op == IR_SUB))
     return cpu_wrap(a, n->type.dtype,

@@ -310,15 +310,10 @@ cg_bytes cpu_matmul_touches(const cg_kernel *k, int phase, int arg, int64_t begi
 // --- the plan, once for equal problems ----------------------------------------------------------
 static void plan_once(cg_memo *memo, const mm_problem *p, mm_plan *plan) {
   const char *key = mm_key(p);
-  const mm_plan *known = ir_map_get(memo->matmuls, key);
-  if (known) {
-    *plan = *known;
+  if (cg_recall(memo, key, plan, sizeof *plan))
     return;
-  }
   mm_make_plan(p, plan);
-  mm_plan *kept = IR_NEW(memo->arena, mm_plan);
-  *kept = *plan;
-  ir_map_put(memo->matmuls, key, kept);
+  cg_remember(memo, key, plan, sizeof *plan);
 }
 
 // --- the family's two functions -----------------------------------------------------------------

@@ -159,7 +159,7 @@ static int64_t most_direct_steps(const cg_target *t, int64_t stride, int share) 
   return t->l2_bytes / (power < 64 ? 64 : power) / share;
 }
 
-// Rows of a tile lie evenly where tiles do not cross the last part of m.
+// Rows of a tile lie evenly where tiles do not cross the last part of m, or of n.
 static bool is_even(const mm_operand *o, int64_t size) {
   return o->x.num <= 1 || o->x.size[o->x.num - 1] % size == 0;
 }

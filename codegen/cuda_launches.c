@@ -33,9 +33,9 @@ typedef struct finder {
   size_t func;
   const ir_func *f;
   const int64_t *workspace; // with a plan: by kernel id
-  const ir_node **write,
-      **next;  // without one: by id, the first write of a value; the next one of it
-  int *number; // [kernel] of a transfer: how many stand before it
+  const ir_node **write;    // without one: by id, the first write of a value
+  const ir_node **next;     // [write] the next one of that value
+  int *number;              // [kernel] of a transfer: how many stand before it
   cuda_launches all;
 } finder;
 

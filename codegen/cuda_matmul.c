@@ -109,15 +109,10 @@ static void plan_once(cg_memo *memo, const cmm_problem *p, cmm_plan *plan) {
       ir_format(q->arena, "%s math %d a %lld b %lld tile %d %d %d %d %d %d", mm_key(q), p->math,
                 (long long)q->a.offset, (long long)q->b.offset, p->want_tm, p->want_tv,
                 p->want_warps_m, p->want_warps_n, p->want_bk, p->want_pieces);
-  const cmm_plan *known = ir_map_get(memo->matmuls, key);
-  if (known) {
-    *plan = *known;
+  if (cg_recall(memo, key, plan, sizeof *plan))
     return;
-  }
   cmm_make_plan(p, plan);
-  cmm_plan *kept = IR_NEW(memo->arena, cmm_plan);
-  *kept = *plan;
-  ir_map_put(memo->matmuls, key, kept);
+  cg_remember(memo, key, plan, sizeof *plan);
 }
 
 // --- the family's two functions -----------------------------------------------------------------

@@ -15,15 +15,9 @@
 // to rounding, and nothing is lost.
 #include "codegen/codegen.h"
 
-static bool is_float(const ir_node *n) {
-  return ir_dtypes[n->type.dtype].kind == IR_KIND_FLOAT;
-}
-
 static bool compares_values(const ir_node *n) {
-  bool compares = n->op == IR_EQ || n->op == IR_NE || n->op == IR_LT || n->op == IR_LE ||
-                  n->op == IR_GT || n->op == IR_GE;
-  return compares && is_float(n->in[0]) && dom_base(n->in[0])->op != IR_CONST &&
-         dom_base(n->in[1])->op != IR_CONST;
+  return ir_is_comparison(n->op) && ir_is_float(n->in[0]->type.dtype) &&
+         dom_base(n->in[0])->op != IR_CONST && dom_base(n->in[1])->op != IR_CONST;
 }
 
 // Elements of its operands come out as they are, or are computed one by one.
@@ -47,7 +41,7 @@ void cg_find_exact(ir_module *m) {
       const ir_node *n = f->nodes.at[j];
       bool passes_on = n->exact && is_made_of_elements(n);
       for (int k = 0; k < n->num_in && (passes_on || compares_values(n)); k++)
-        n->in[k]->exact |= is_float(n->in[k]);
+        n->in[k]->exact |= ir_is_float(n->in[k]->type.dtype);
     }
   }
 }

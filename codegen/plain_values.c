@@ -70,10 +70,6 @@ static const char *narrowed_tf32(const plain *p, const char *x) {
   return ir_format(p->a, "k_narrow_tf32(hold, %s)", x);
 }
 
-static bool is_integer(ir_dtype t) {
-  return ir_dtypes[t].kind == IR_KIND_SINT || ir_dtypes[t].kind == IR_KIND_UINT;
-}
-
 // The nearest integer towards 0 that the type has; 0 of NaN.
 static const char *saturated(const plain *p, ir_dtype t, const char *x) {
   int bits = 8 * ir_dtypes[t].bytes;
@@ -98,8 +94,8 @@ static const char *cast_value(const plain *p, const ir_node *n, const char *x) {
 
 // Sums and products of integers wrap: they are made of 64 bits, of which the type's own stay.
 static bool wraps(const ir_node *n) {
-  return is_integer(n->type.dtype) && (n->op == IR_ADD || n->op == IR_SUB || n->op == IR_MUL ||
-                                       n->op == IR_NEG || n->op == IR_SUM);
+  return ir_is_integer(n->type.dtype) && (n->op == IR_ADD || n->op == IR_SUB || n->op == IR_MUL ||
+                                          n->op == IR_NEG || n->op == IR_SUM);
 }
 
 static const char *wrapped(const plain *p, const ir_node *n, const char *x, const char *y) {
@@ -340,15 +336,12 @@ static void put_pad(const plain *p, const ir_node *n) {
 
 // How many operands from the i-th on are whole buffers of one type, whose arguments follow each other.
 static int equal_parts(const plain *p, const ir_node *n, int i) {
-  const ir_node *first = dom_base(n->in[i]);
+  const ir_node *first = n->in[i];
   int num = 0;
-  for (; i + num < n->num_in; num++) {
-    const ir_node *x = n->in[i + num], *buffer = dom_base(x);
-    if (plain_var(p, buffer) || ir_is_generated(buffer) || !dom_contiguous(x) ||
-        !ir_same_type(&x->type, &n->in[i]->type) || buffer->type.dtype != first->type.dtype ||
-        cg_arg_index(p->c, buffer) != cg_arg_index(p->c, first) + num)
-      break;
-  }
+  while (i + num < n->num_in && ir_same_type(&n->in[i + num]->type, &first->type) &&
+         !plain_var(p, dom_base(n->in[i + num])) && !ir_is_generated(dom_base(n->in[i + num])) &&
+         cg_follows(p->c, first, n->in[i + num], num))
+    num++;
   return num;
 }
 

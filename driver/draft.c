@@ -144,7 +144,7 @@ static bool edit_order(const draft_subject *s, draft *t) {
 // nothing there.
 static const char *policy_or_default(const draft_subject *s, const ir_module *m, const char *policy,
                                      int64_t budget) {
-  bool said = policy || budget || ir_find_config(m, "checkpoint") ||
+  bool said = policy || budget || s->edit || ir_find_config(m, "checkpoint") ||
               ir_config_count(m, "memory_budget") || s->target->cuda;
   return said ? policy : checkpoint_names[CHECKPOINT_FREE];
 }

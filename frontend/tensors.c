@@ -174,10 +174,6 @@ static const char *const *keep_names(fe *c, const shape *s) {
 }
 
 // --- element types -------------------------------------------------------------------------------
-static bool is_integer(ir_dtype t) {
-  return !ir_is_float(t) && t != IR_BOOL;
-}
-
 // What a constant of an element type can be. The IR writes it as a double, which is exact to 2^53.
 typedef struct number_range {
   double low, high;
@@ -249,13 +245,13 @@ static bool join_dtypes(const ir_type *a, const ir_type *b, bool compares, ir_dt
     *out = x == IR_BOOL ? y : x;
     return true;
   }
-  if (is_integer(x) && is_integer(y)) {
+  if (ir_is_integer(x) && ir_is_integer(y)) {
     *out = a->rank == 0 && b->rank ? y : b->rank == 0 && a->rank ? x : wider(x, y);
     return compares || a->rank == 0 || b->rank == 0;
   }
-  if (is_integer(x) != is_integer(y)) {
-    *out = is_integer(x) ? y : x;
-    return is_integer(x) ? a->rank == 0 : b->rank == 0;
+  if (ir_is_integer(x) != ir_is_integer(y)) {
+    *out = ir_is_integer(x) ? y : x;
+    return ir_is_integer(x) ? a->rank == 0 : b->rank == 0;
   }
   *out = a->rank == 0 && b->rank ? y : b->rank == 0 && a->rank ? x : IR_F64;
   return a->rank == 0 || b->rank == 0; // f32 with f64

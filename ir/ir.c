@@ -57,6 +57,10 @@ bool ir_is_float(ir_dtype t) {
   return ir_dtypes[t].kind == IR_KIND_FLOAT;
 }
 
+bool ir_is_integer(ir_dtype t) {
+  return ir_dtypes[t].kind == IR_KIND_SINT || ir_dtypes[t].kind == IR_KIND_UINT;
+}
+
 bool ir_is_const(const ir_node *n, double value) {
   return n->op == IR_CONST && ir_attr_num(n, IR_ATTR_VALUE) == value;
 }

@@ -39,6 +39,7 @@ typedef struct ir_dtype_info {
 extern const ir_dtype_info ir_dtypes[IR_NUM_DTYPES];
 bool ir_dtype_from_name(const char *name, ir_dtype *out);
 bool ir_is_float(ir_dtype t);
+bool ir_is_integer(ir_dtype t); // signed or not
 // BF16, F16: they are stored and moved; arithmetic is done on what they are cast to.
 bool ir_is_narrow(ir_dtype t);
 
@@ -183,6 +184,10 @@ typedef struct ir_result {
   ir_result_kind kind;
   ir_node *node; // LOSS and METRIC: f32[]
 } ir_result;
+
+static inline bool ir_is_comparison(ir_op op) {
+  return op == IR_EQ || op == IR_NE || op == IR_LT || op == IR_LE || op == IR_GT || op == IR_GE;
+}
 
 // uniform and normal: elements that only their place, the seed and the step decide.
 static inline bool ir_is_random(const ir_node *n) {

@@ -67,10 +67,6 @@ static bool need_float(shape_ctx *c, const ir_type *t) {
   return need_dtype(c, ir_is_float(t->dtype), t, "floating point") && need_wide(c, t);
 }
 
-static bool is_integer(ir_dtype t) {
-  return ir_dtypes[t].kind == IR_KIND_SINT || ir_dtypes[t].kind == IR_KIND_UINT;
-}
-
 static bool need_given(shape_ctx *c) {
   if (!c->given)
     return fail(c, "the result type must be given");
@@ -368,13 +364,13 @@ static bool join_dims(shape_ctx *c, const ir_type *lead, const ir_type *rest, in
 static bool shape_gather(shape_ctx *c) {
   if (c->in[0].rank == 0)
     return fail(c, "the table must have at least one axis, and is %s", text(c, &c->in[0]));
-  if (!is_integer(c->in[1].dtype))
+  if (!ir_is_integer(c->in[1].dtype))
     return fail(c, "the index must be an integer, and is %s", text(c, &c->in[1]));
   return join_dims(c, &c->in[1], &c->in[0], 1);
 }
 
 static bool shape_scatter_add(shape_ctx *c) {
-  if (!is_integer(c->in[0].dtype))
+  if (!ir_is_integer(c->in[0].dtype))
     return fail(c, "the index must be an integer, and is %s", text(c, &c->in[0]));
   if (!c->given || c->given->rank == 0)
     return fail(c, "the result type must be given, with at least one axis");

@@ -5,6 +5,9 @@
 
 #include "passes/fuse.h"
 
+// What takes so little of the bytes of a value may wait for it to be made again.
+enum { AGAIN_SMALL_SHARE = 64 };
+
 typedef struct again_use {
   ir_node *user;
   int operand;

@@ -80,7 +80,8 @@ static replay_steps choose(replay *r, checkpoint_policy p, int64_t budget) {
 }
 
 static bool checkpoint_func(ir_func *f, checkpoint_policy p, int64_t budget) {
-  if (f->kernels.num == 0 || ir_has_clones(f) || ir_has_transfers(f))
+  if (f->kernels.num == 0 || ir_has_clones(f) || ir_has_transfers(f) ||
+      (p == CHECKPOINT_FREE && !checkpoint_has_free(f)))
     return false;
   ir_arena *a = ir_arena_new();
   replay *r = replay_new(a, sched_new(a, f));

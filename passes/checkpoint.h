@@ -22,6 +22,7 @@ typedef enum checkpoint_policy {
 extern const char *const checkpoint_names[CHECKPOINT_NUM_POLICIES + 1]; // ends with NULL
 
 // Each fills `drop` ([value] a replay_drop, all REPLAY_KEEP before).
+bool checkpoint_has_free(const ir_func *f); // there is something that `free` might drop
 void checkpoint_free(replay *r, unsigned char *drop);
 void checkpoint_selective(replay *r, unsigned char *drop);
 void checkpoint_sqrt(replay *r, unsigned char *drop);

@@ -9,9 +9,9 @@
 //
 // The value that was copied is made again, too, where it is computed element by element from what is in
 // memory that late anyway, or is small; else it waits in the copy's place, without the room.
+#include "passes/again.h"
 #include "passes/checkpoint.h"
 
-enum { SMALL_SHARE = 64 };         // what takes so little of a value's bytes may wait for it
 static const double MOST_TIME = 2; // of the kernels that read the copy
 
 typedef struct chooser {
@@ -29,12 +29,21 @@ static double *find_late(const replay *r, ir_arena *a) {
   return late;
 }
 
+static bool makes_room(const ir_kernel *k) {
+  return k->family == IR_FAMILY_COPY && k->anchor->op == IR_PAD;
+}
+
+bool checkpoint_has_free(const ir_func *f) {
+  for (size_t i = 0; i < f->kernels.num; i++)
+    if (makes_room(f->kernels.at[i]))
+      return true;
+  return false;
+}
+
 static bool is_pointwise(const ir_kernel *k) {
-  for (size_t i = 0; i < k->nodes.num; i++) {
-    ir_op_class cls = ir_ops[k->nodes.at[i]->op].cls;
-    if ((cls != IR_CLASS_POINTWISE && cls != IR_CLASS_VIEW) || ir_is_random(k->nodes.at[i]))
+  for (size_t i = 0; i < k->nodes.num; i++)
+    if (ir_ops[k->nodes.at[i]->op].cls != IR_CLASS_VIEW && !again_is_pointwise(k->nodes.at[i]))
       return false;
-  }
   return k->family == IR_FAMILY_LOOP;
 }
 
@@ -44,8 +53,9 @@ static bool can_be_made(const chooser *c, int value) {
   const sched_kernel *k = &s->kernels[s->values[value].kernel];
   for (int i = 0; i < k->num_in; i++) {
     int in = k->in[i].value;
-    bool there = in < 0 || (!c->drop[in] && (c->late[in] > 0 || s->values[in].bytes * SMALL_SHARE <=
-                                                                    s->values[value].bytes));
+    bool there =
+        in < 0 || (!c->drop[in] && (c->late[in] > 0 || s->values[in].bytes * AGAIN_SMALL_SHARE <=
+                                                           s->values[value].bytes));
     if (!there)
       return false;
   }
@@ -55,7 +65,7 @@ static bool can_be_made(const chooser *c, int value) {
 static void consider(const chooser *c, int copy) {
   const sched *s = c->r->s;
   const sched_kernel *k = &s->kernels[copy];
-  if (k->k->family != IR_FAMILY_COPY || k->k->anchor->op != IR_PAD || k->num_in == 0)
+  if (!makes_room(k->k) || k->num_in == 0)
     return;
   int to = k->first_value, from = k->in[0].value;
   double limit = MOST_TIME * c->late[to], seconds = c->r->seconds[copy];

@@ -25,7 +25,6 @@ enum {
   MAX_FLOPS = 48, // per element
   MAX_NODES = 24,
   LEAST_BYTES = 16384, // what is not worth a thought
-  SMALL_SHARE = 64,    // what takes so little of the value's bytes may wait for it
   NEAR = 12,           // kernels between a host and the first that reads the value
   SHARE_OF_TIME = 8,   // of the kernels that read it, for a kernel of its own
 };
@@ -65,7 +64,8 @@ static bool is_loop_or_matmul(const ir_kernel *k) {
 }
 
 static bool is_small(const waiting *w, const ir_node *n) {
-  return ir_bytes(&n->type) * SMALL_SHARE <= ir_bytes(&w->v->type) && is_loop_or_matmul(n->kernel);
+  return ir_bytes(&n->type) * AGAIN_SMALL_SHARE <= ir_bytes(&w->v->type) &&
+         is_loop_or_matmul(n->kernel);
 }
 
 static bool is_in_memory(const remake *r, const ir_node *n) {

@@ -4,12 +4,9 @@
 
 #include <stdlib.h>
 
-// `usual` of them; a third with sanitizers; ten times as many where MLTC_SLOW is set: tests that ask are
-// there a second time, as slow/unit/NAME (tests/CMakeLists.txt).
+// `usual` of them; ten times as many where MLTC_SLOW is set: tests that ask are there a second time, as
+// slow/unit/NAME (tests/CMakeLists.txt).
 static inline int test_campaign(int usual) {
-#ifdef MLTC_SLOW_BUILD
-  usual = usual / 3;
-#endif
   return getenv("MLTC_SLOW") ? 10 * usual : usual;
 }
 

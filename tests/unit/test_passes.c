@@ -110,21 +110,19 @@ static const pass_case join_cases[] = {
 #define CHAIN(b, tb)                                                                               \
   TIMES("h1", "h0", b, tb)                                                                         \
   TIMES("h2", "h1", b, tb) TIMES("h3", "h2", b, tb) TIMES("r", "h3", b, tb) R
+#define PANELS(split, perm)                                                                        \
+  "%w.reshape = reshape %w : f32[" split "]\n"                                                     \
+  "%w.transpose = transpose %w.reshape {perm=[" perm "]} : f32[4,128,32]\n"                        \
+  "%w.panels = copy %w.transpose : f32[4,128,32]\n"                                                \
+  "%w.transpose.2 = transpose %w.panels {perm=[" perm "]} : f32[" split "]\n"                      \
+  "%w.reshape.2 = reshape %w.transpose.2 : f32[128,128]\n"
 #define WEIGHT "%h0 = input : f32[2,128]\n%w = input : f32[128,128]\n"
 
 static const pass_case panels_cases[] = {
     {"one copy for four products", pass_panels, NULL, WEIGHT CHAIN("w", "false"),
-     WEIGHT "%w.reshape = reshape %w : f32[128,4,32]\n"
-            "%w.transpose = transpose %w.reshape {perm=[1,0,2]} : f32[4,128,32]\n"
-            "%w.panels = copy %w.transpose : f32[4,128,32]\n"
-            "%w.transpose.2 = transpose %w.panels {perm=[1,0,2]} : f32[128,4,32]\n"
-            "%w.reshape.2 = reshape %w.transpose.2 : f32[128,128]\n" CHAIN("w.reshape.2", "false")},
+     WEIGHT PANELS("128,4,32", "1,0,2") CHAIN("w.reshape.2", "false")},
     {"of a matrix that is turned", pass_panels, NULL, WEIGHT CHAIN("w", "true"),
-     WEIGHT "%w.reshape = reshape %w : f32[4,32,128]\n"
-            "%w.transpose = transpose %w.reshape {perm=[0,2,1]} : f32[4,128,32]\n"
-            "%w.panels = copy %w.transpose : f32[4,128,32]\n"
-            "%w.transpose.2 = transpose %w.panels {perm=[0,2,1]} : f32[4,32,128]\n"
-            "%w.reshape.2 = reshape %w.transpose.2 : f32[128,128]\n" CHAIN("w.reshape.2", "true")},
+     WEIGHT PANELS("4,32,128", "0,2,1") CHAIN("w.reshape.2", "true")},
     {"three products, and one that reads it turned", pass_panels, NULL,
      WEIGHT TIMES("h1", "h0", "w", "false") TIMES("h2", "h1", "w", "false")
          TIMES("h3", "h2", "w", "false") TIMES("r", "h3", "w", "true") R,

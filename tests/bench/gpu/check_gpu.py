@@ -34,7 +34,7 @@ RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "result
 def device():
     """Name and driver as nvidia-smi says them; the stand-in has neither."""
     try:
-        first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+        first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
         out = subprocess.run(["nvidia-smi", "-i", first, "--query-gpu=name,driver_version", "--format=csv,noheader"],
                              capture_output=True, text=True, timeout=60, check=True).stdout
         name, driver = [x.strip() for x in out.splitlines()[0].split(",")]
