@@ -183,6 +183,8 @@ void standin_do_some(void) {
     return;
   uint64_t drawn = standin_random(); // mostly nothing: late work shows more
   uint64_t most = seed == 1 ? UINT64_MAX : drawn % 4 ? 0 : 1 + drawn / 4 % 3;
+  if (most == 0)
+    return;
   standin_open_device(true);
   for (uint64_t i = 0; i < most && do_one(); i++)
     continue;
