@@ -1,6 +1,6 @@
 // cmd_accumulate.c: see cmd_accumulate.h.
 //
-//   let B = 64                      batches of 64, 32, 16, ... : all divisors, least parts first
+//   let B = 64                      batches of 64, 32, 16, ... : all divisors, fewest parts first
 //     1: does not fit               (also with all that the policy of --checkpoint computes again)
 //     2: fits, kernels run again
 //     4: fits, nothing runs again   more parts only load parameters more often: the search ends
@@ -25,6 +25,7 @@ typedef struct division {
   ir_arena *a;
   draft_subject s;
   int64_t budget;
+  bool any;            // of those that fit
   fe_vary batch;       // no name: there is none
   draft whole, broken; // as the file has it; the first that has errors besides, or no batch
   attempt best, least; // that fits; of the fewest bytes
@@ -138,6 +139,8 @@ static bool try_parts(division *x, draft *t, int64_t parts) {
     return false;
   if (parts == 1)
     x->undivided = seconds_of_step(t);
+  if (x->any && parts == 1) // has been tried
+    return true;
   if (x->best.parts && seconds_of_step(t) >= x->best.seconds)
     return true;
   if (!draft_arrange(&x->s, t, NULL, x->budget) || !draft_plan(&x->s, t))
@@ -161,31 +164,64 @@ static void find_batch(division *x) {
   draft_free(&t);
 }
 
-static void try_divisors(division *x, bool any) {
+static bool try_division(division *x, int64_t parts) {
+  draft t = load(x, parts);
+  bool ok = try_parts(x, &t, parts);
+  if (ok)
+    draft_free(&t);
+  else
+    keep_if_first(&x->broken, t);
+  return ok;
+}
+
+static void try_divisors(division *x) {
   for (int64_t parts = 2; parts <= batch_of(x); parts++) {
     if (batch_of(x) % parts)
       continue;
-    if (x->best.parts && (any || !x->best.again))
+    if (x->best.parts && !x->best.again)
       return;
-    draft t = load(x, parts);
-    if (try_parts(x, &t, parts))
-      draft_free(&t);
-    else
-      keep_if_first(&x->broken, t);
+    try_division(x, parts);
   }
 }
 
-// `any`: the first that fits will do. The file itself may have errors: nothing is found then, and
-// whoever compiles it reports them.
+// The fewest parts that fit, if the most that have no errors do: by halves, as more parts take less.
+static void halve_divisors(division *x) {
+  IR_VEC(int64_t) divisors = {0};
+  for (int64_t parts = 2; parts <= batch_of(x); parts++)
+    if (batch_of(x) % parts == 0)
+      IR_PUSH(x->a, divisors, parts);
+  size_t num = divisors.num, low = 0;
+  while (num > 0 && !try_division(x, divisors.at[num - 1]))
+    num--;
+  attempt fits = x->best; // as divisors.at[last]
+  for (size_t last = num - 1; fits.parts && low < last;) {
+    size_t middle = low + (last - low) / 2;
+    x->best = (attempt){0};
+    try_division(x, divisors.at[middle]);
+    if (x->best.parts) {
+      fits = x->best;
+      last = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  x->best = fits;
+}
+
+// `any`: the fewest parts that fit will do; the whole is known not to. The file itself may have errors:
+// nothing is found then, and whoever compiles it reports them.
 static division search(ir_arena *a, const draft_subject *s, int64_t budget, bool any) {
-  division x = {.a = a, .s = *s, .budget = budget, .whole = draft_new()};
+  division x = {.a = a, .s = *s, .budget = budget, .any = any, .whole = draft_new()};
   draft_load(s, &x.whole, NULL, NULL);
   if (!try_parts(&x, &x.whole, 1))
     return x;
-  if (x.best.parts && (any || !x.best.again))
+  if (x.best.parts && !x.best.again)
     return x;
   find_batch(&x);
-  try_divisors(&x, any);
+  if (any)
+    halve_divisors(&x);
+  else
+    try_divisors(&x);
   return x;
 }
 

@@ -113,7 +113,8 @@ static bool fits_budget(const driver *d) {
   ir_buf b = ir_buf_new(t->arena);
   plan_print_shortfall(t->plan, t->module, budget, find_budget(d), &b);
   fprintf(stderr, "mltc: %s %s", d->o.input, ir_buf_str(&b));
-  if (!options_is_ir(&d->o) && !d->o.allow_accumulate && !d->o.plan)
+  bool may_fit_in_parts = t->plan->state_bytes <= budget; // which have the same states
+  if (!options_is_ir(&d->o) && !d->o.allow_accumulate && !d->o.plan && may_fit_in_parts)
     cmd_suggest_division(&d->subject, budget);
   return false;
 }
