@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# How long planning takes, passes and all: GPT-2 with its 124 million parameters at most 2 s, 20,000 kernels at
+# most 10 s, within budgets below what keeping everything takes. Seconds of processor time: other tests run beside.
+# With MLTC_SLOW also for a GPU; what a refusal takes, which plans more than once, is printed.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+need_plain_build
+command -v python3 >python.txt || skip "no python3"
+
+cat >deep.graph <<'EOT'
+let B = 8, D = 64, N = 450
+block layer(x) {
+  return x + linear(gelu(linear(layernorm(x), 2*D)), D)
+}
+model deep(x: f32[B, D], y: f32[B, D]) {
+  repeat N { x = layer(x) }
+  loss mse(x, y)
+}
+data { train = npy("x.npy", "y.npy") }
+optim { adam(1e-3) }
+train { steps = 10 }
+EOT
+
+cat >planning.py <<'EOT'
+import json, resource, subprocess, sys
+
+def run(*args):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    r = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return r, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+mltc, what, limit, fewest, refused = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4]), sys.argv[5] == "yes"
+graph = sys.argv[6:]
+policies = json.loads(run(mltc, "memory", *graph, "--json")[0].stdout)["policies"]
+totals = {p["checkpoint"]: p["total"] for p in policies}
+budget = min(totals["selective"], totals["sqrt"])
+if budget >= totals["none"]: # nothing that may run again is at the peak
+    budget -= 1
+r, seconds = run(mltc, *graph, f"--memory-budget={budget}", "--emit=plan.json")
+assert r.returncode in (0, 3), r
+plan = json.loads(r.stdout)
+again = sum(1 for f in plan["functions"] for k in f["kernels"] if k["clone_of"] is not None)
+kernels = sum(len(f["kernels"]) for f in plan["functions"]) - again
+print(f"{what}: {kernels} kernels and {again} again, {seconds:.1f} s")
+assert kernels >= fewest, kernels
+assert r.returncode == 3 or plan["totals"]["arena"] <= budget
+assert seconds <= limit, (seconds, limit)
+if refused:
+    r, seconds = run(mltc, *graph, f"--memory-budget={totals['none'] // 2}", "--emit=plan.json")
+    assert r.returncode == 3, r
+    print(f"{what}: refused after {seconds:.1f} s")
+EOT
+slow=${MLTC_SLOW:+yes}
+for target in cpu:x86-64-v3 ${MLTC_SLOW:+cuda:sm_90a}; do
+  python3 planning.py "$mltc" "gpt2 for $target" 2 400 "${slow:-no}" \
+    "$root/examples/gpt2.graph" -D B=1 -D T=256 "--target=$target" || fail "GPT-2 for $target"
+  python3 planning.py "$mltc" "deep for $target" 10 19000 "${slow:-no}" deep.graph "--target=$target" ||
+    fail "20,000 kernels for $target"
+done
