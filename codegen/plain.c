@@ -10,6 +10,8 @@
 //       v0_h[at] = (((const double *)args[0])[at] + ((const double *)args[2])[i1]); // add
 //     }
 //
+// Where none needs more of an element than its number, one loop counts that.
+//
 // Views are index arithmetic (dom_layout), so a plain version shares nothing with the fast one but
 // the layouts. Buffers of both float types hold doubles: plain versions called one after the other
 // (plain_step.h) are then double precision from the first to the last.
@@ -24,6 +26,7 @@
 #include "codegen/plain_parts.h"
 #include "ir/row_update.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -58,19 +61,40 @@ static bool joins(const plain *p, const ir_node *n) {
   return true;
 }
 
+// An index of the loops: i0, i1, ...
+static bool names_index(const char *text) {
+  for (const char *i = text; (i = strchr(i, 'i')); i++)
+    if (isdigit((unsigned char)i[1]) &&
+        (i == text || !(isalnum((unsigned char)i[-1]) || i[-1] == '_')))
+      return true;
+  return false;
+}
+
+// Where no member asks for more than the element's number, one loop counts that: compilers are faster.
 static void close_nest(plain *p) {
-  if (p->at)
-    ir_buf_puts(p->out, "  }\n");
+  if (!p->at)
+    return;
+  const char *body = ir_buf_str(&p->body);
+  const ir_type *t = &p->c->k->nodes.at[p->nest]->type;
+  p->out = p->around;
+  if (t->rank > 1 && !names_index(body)) {
+    ir_buf_printf(p->out, "  for (int64_t at = 0; at < %" PRId64 "; at++) {\n", ir_elements(t));
+  } else {
+    plain_open_loops(p, "i", t);
+    ir_buf_printf(p->out, "    const int64_t at = %s;\n", p->at);
+  }
+  ir_buf_printf(p->out, "%s  }\n", body);
   p->at = NULL;
 }
 
 static void open_nest(plain *p, size_t i) {
   const ir_node *n = p->c->k->nodes.at[i];
   indices x = plain_indices(p, n->type.rank);
-  plain_open_loops(p, "i", &n->type);
   p->nest = i;
   p->at = plain_row_major(p, &n->type, &x);
-  ir_buf_printf(p->out, "    const int64_t at = %s;\n", p->at);
+  p->body = ir_buf_new(p->a);
+  p->around = p->out;
+  p->out = &p->body;
 }
 
 static void put_member(plain *p, size_t i) {
@@ -109,10 +133,17 @@ static void put_gradients(const plain *p) {
     if (!p->taps->at[i].param)
       continue;
     indices x = plain_indices(p, n->type.rank);
+    const char *to = plain_row_major(p, &n->type, &x), *from = plain_element(p, n, &x);
+    const ir_node *base = dom_base(n);
+    const char *whole = plain_var(p, base);
     ir_buf_puts(p->out, "  if (hold == K_RECORD)\n");
+    if (whole && strcmp(from, ir_format(p->a, "%s[%s]", whole, to)) == 0) {
+      ir_buf_printf(p->out, "    memcpy(taps[%zu], %s, %" PRId64 " * sizeof(double));\n", i, whole,
+                    ir_elements(&n->type));
+      continue;
+    }
     plain_open_loops(p, "i", &n->type);
-    ir_buf_printf(p->out, "    taps[%zu][%s] = %s;\n  }\n", i, plain_row_major(p, &n->type, &x),
-                  plain_element(p, n, &x));
+    ir_buf_printf(p->out, "    taps[%zu][%s] = %s;\n  }\n", i, to, from);
   }
 }
 

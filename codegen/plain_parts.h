@@ -18,6 +18,8 @@ typedef struct plain {
   const char **var; // by position in the kernel: the array of a member
   size_t nest;      // the first member of the open loop nest
   const char *at;   // its element, as text over the loop variables, is `at`; NULL: no such nest
+  ir_buf body;      // what is in it: `out` meanwhile
+  ir_buf *around;
 } plain;
 
 typedef struct indices {
