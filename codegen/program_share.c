@@ -104,6 +104,17 @@ static cg_distinct *new_distinct(cg_program *p, ir_map *names, const cg_kernel *
   return d;
 }
 
+// The same bits under every policy: a kernel that runs again calls the function that it called before.
+static void check_clones(const cg_program *p, size_t index) {
+  const ir_func *f = p->module->funcs.at[index];
+  for (size_t i = 0; i < f->kernels.num; i++) {
+    const ir_kernel *k = f->kernels.at[i];
+    BUG_IF(k->clone_of && p->shared[index][k->id] != p->shared[index][k->clone_of->id],
+           "kernel '%s' is another function than '%s', which it runs again", k->name,
+           k->clone_of->name);
+  }
+}
+
 void cg_share(cg_program *p) {
   ir_map *by_text = ir_map_new(p->arena), *names = ir_map_new(p->arena);
   for (size_t i = 0; i < p->module->funcs.num; i++) {
@@ -122,5 +133,6 @@ void cg_share(cg_program *p) {
       IR_PUSH(p->arena, d->uses, c);
       p->shared[i][j] = d;
     }
+    check_clones(p, i);
   }
 }

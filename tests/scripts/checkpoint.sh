@@ -47,6 +47,7 @@ for model in "${!sizes[@]}"; do
     char_gpt) choices="--checkpoint=selective --checkpoint=sqrt --checkpoint=all --memory-budget=$((all * 6 / 10))" ;;
     resnet20) choices="--checkpoint=free --checkpoint=sqrt" ;;
     gan) choices=--checkpoint=sqrt ;;
+    unet) choices="--checkpoint=all --memory-budget=$((all * 6 / 10))" ;; # a maximum and its operand apart
     *) choices=--memory-budget=$((all * 6 / 10)) ;;
   esac
   for choice in $choices; do
