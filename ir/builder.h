@@ -97,6 +97,8 @@ ir_rewrite ir_rewrite_begin(ir_func *f);
 ir_node *ir_rewrite_next(ir_rewrite *rw, size_t i);
 void ir_rewrite_done(ir_rewrite *rw, size_t i, ir_node *replacement);
 bool ir_rewrite_end(ir_rewrite *rw);
+// [id] whether a result, write or effect needs the node, or it is an input.
+bool *ir_find_live(ir_arena *a, const ir_func *f);
 // Drops nodes that no result, write or effect needs. True when any went.
 bool ir_drop_dead(ir_func *f);
 

@@ -108,8 +108,8 @@ bool ir_rewrite_end(ir_rewrite *rw) {
 }
 
 // --- dead nodes ------------------------------------------------------------------------------
-static bool *find_live(const ir_func *f) {
-  bool *live = IR_NEW_ARRAY(f->module->arena, bool, f->next_id + 1);
+bool *ir_find_live(ir_arena *a, const ir_func *f) {
+  bool *live = IR_NEW_ARRAY(a, bool, f->next_id + 1);
   for (size_t i = 0; i < f->results.num; i++)
     live[f->results.at[i].node->id] = true;
   for (size_t i = f->nodes.num; i-- > 0;) {
@@ -159,7 +159,7 @@ static void keep_gradient_name(ir_func *f, ir_node *n, const bool *live) {
 }
 
 bool ir_drop_dead(ir_func *f) {
-  const bool *live = find_live(f);
+  const bool *live = ir_find_live(f->module->arena, f);
   size_t kept = 0, before = f->nodes.num;
   for (size_t i = 0; i < before; i++)
     keep_gradient_name(f, f->nodes.at[i], live);

@@ -37,10 +37,63 @@ again again_look_at(ir_func *f, ir_arena *scratch) {
   return g;
 }
 
+// --- what is left ---------------------------------------------------------------------------------
+void again_note(again *g, again_use use, ir_node *before) {
+  again_redirected r = {use, before};
+  IR_PUSH(g->arena, g->redirected, r);
+}
+
+static bool fits_without_dead(const again *g, const ir_kernel *k, const bool *live) {
+  ir_node_list left = {0};
+  bool has_anchor = false;
+  for (size_t i = 0; i < k->nodes.num; i++) {
+    ir_node *n = k->nodes.at[i];
+    n->mark = 0;
+    if (!live[n->id])
+      continue;
+    has_anchor |= n == k->anchor;
+    IR_PUSH(g->arena, left, n);
+  }
+  if (left.num == 0 || left.num == k->nodes.num)
+    return true;
+  bool is_matmul = k->family == IR_FAMILY_MATMUL;
+  return (has_anchor || !is_matmul) &&
+         dom_try(g->arena, left.at, left.num, is_matmul ? k->anchor : NULL) != NULL;
+}
+
+// Its members are those that it had at first, and its users take them.
+static void undo(again *g, const ir_kernel *k) {
+  for (size_t i = g->redirected.num; i-- > 0;) {
+    again_redirected *r = &g->redirected.at[i];
+    if (r->before && (dom_base(r->before)->kernel == k || r->use.user->kernel == k)) {
+      r->use.user->in[r->use.operand] = r->before;
+      r->before = NULL;
+    }
+  }
+}
+
+static bool undo_misfits(again *g) {
+  ir_arena_mark here = ir_arena_here(g->arena);
+  const bool *live = ir_find_live(g->arena, g->f);
+  bool undone = false;
+  for (size_t i = 0; i < g->f->kernels.num; i++) {
+    const ir_kernel *k = g->f->kernels.at[i];
+    if ((k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL) &&
+        !fits_without_dead(g, k, live)) {
+      undo(g, k);
+      undone = true;
+    }
+  }
+  ir_arena_back(g->arena, here);
+  return undone;
+}
+
 void again_finish(again *g) {
   if (g->f->next_id == g->num_ids)
     return; // also clones of moves that failed, which nothing uses, are clones
-  fuse_relist(g->f);
+  do
+    fuse_relist(g->f);
+  while (undo_misfits(g));
   ir_drop_dead(g->f);
   dom_find_outputs(g->f);
 }

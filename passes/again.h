@@ -14,6 +14,12 @@ typedef struct again_use {
 } again_use;
 typedef IR_VEC(again_use) again_uses;
 
+// A use that takes a clone now.
+typedef struct again_redirected {
+  again_use use;
+  ir_node *before;
+} again_redirected;
+
 // A function whose kernels take in members of others. Arrays are by id, of nodes before the first clone.
 typedef struct again {
   ir_func *f;
@@ -22,11 +28,15 @@ typedef struct again {
   again_uses *users; // in other kernels
   bool *pinned;      // a write or a result needs it in memory
   int *last_use;     // index of the last kernel that reads it, -1
+  IR_VEC(again_redirected) redirected;
 } again;
 
 again again_look_at(ir_func *f, ir_arena *scratch);
-// Lists nodes and outputs anew, if there are clones.
+// Lists nodes and outputs anew, if there are clones. A kernel whose members have left may have no domain, as
+// those told the rest their axes: then it gets them back, and gives back what it took in.
 void again_finish(again *g);
+// The operand of `use` is a clone now, instead of `before`.
+void again_note(again *g, again_use use, ir_node *before);
 
 // An element of it is made from elements, and always comes out the same.
 static inline bool again_is_pointwise(const ir_node *n) {

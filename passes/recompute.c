@@ -218,6 +218,9 @@ static bool move_into(recompute *r, const chain *c, ir_node *v, ir_kernel *into)
   }
   if (again_fits(&x)) {
     again_adopt(&x);
+    for (size_t i = 0; i < list->num; i++)
+      if (list->at[i].user->in[list->at[i].operand] != before[i])
+        again_note(&r->g, list->at[i], before[i]);
     return true;
   }
   for (size_t i = 0; i < list->num; i++)

@@ -152,8 +152,10 @@ static bool redirect(remake *r, const waiting *w, again_clones *x) {
       ir_node *in = again_with_clones(x, u->user->in[u->operand]);
       if (check && in == u->user->in[u->operand])
         return false;
-      if (!check)
+      if (!check) {
+        again_note(&r->g, *u, u->user->in[u->operand]);
         u->user->in[u->operand] = in;
+      }
     }
   return true;
 }
