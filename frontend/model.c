@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { MOST_RESULTS = 256 }; // MLRT_MAX_RESULTS of the runtime
+
 fe_pass *fe_pass_new(fe *c, const char *name, bool training) {
   fe_pass *p = IR_NEW(c->arena, fe_pass);
   p->b = ir_build_at_end(ir_func_new(c->module, name));
@@ -143,6 +145,12 @@ static void add_results(fe *c) {
   }
   for (size_t i = 0; i < p->metrics.num; i++)
     ir_result_add(p->b.func, p->metrics.at[i].name, IR_RESULT_METRIC, p->metrics.at[i].node);
+  if (p->b.func->results.num > MOST_RESULTS) {
+    size_t most = p->metrics.num - (p->b.func->results.num - MOST_RESULTS);
+    fe_error(c, p->metrics.at[most].node->loc, "E0226",
+             "%zu losses and metrics: a trainer logs at most %d", p->b.func->results.num,
+             (int)MOST_RESULTS);
+  }
 }
 
 static void build_step(fe *c) {

@@ -10,7 +10,7 @@
 #include "runtime/prefetch.h"
 #include "runtime/safetensors.h"
 
-enum { MLRT_MAX_RESULTS = 32 }; // scalar results of one function that are logged
+enum { MLRT_MAX_RESULTS = 256 }; // scalar results of one function that are logged (frontend/model.c)
 
 // What is not a tensor.
 typedef struct mlrt_run_point {
