@@ -1,7 +1,12 @@
 // evaluate.c: exact means over data that is no whole number of batches.
 //
-// Shapes are static, so the last batch is filled up with copies of its last sample. With B rows of
-// which r are real, the function gives m = (S + (B - r) f) / B: S is the wanted sum over the real
+// Shapes are static. Of what is left at the end, batches are made in which each sample is equally often
+// (prefetch.h): a mean over such a batch is that over its samples, and counts as many times as there
+// are. So do values that are no means over samples, as a mean over those of them that have a label: such
+// a value of few samples may be far from that of many, but never out of its range.
+//
+// Where that would take too many batches, the last is filled up with copies of its last sample. With B rows
+// of which r are real, the function gives m = (S + (B - r) f) / B: S is the wanted sum over the real
 // rows, f the value of the last sample alone. A second run on a batch of B copies of that sample
 // gives f; S = B m - (B - r) f. This holds for every loss and metric that is a mean over samples.
 #include "runtime/evaluate.h"
@@ -50,10 +55,11 @@ static void run_batch(mlrt_trainer *t, mlrt_batches *batches, const mlrt_batch *
   int64_t rows = mlrt_batch_size(t->program);
   mlrt_trainer_run_batch(t, f, batches, b);
   settle(t, u, sums);
-  *u = (untaken){true, b->slot, (double)rows};
+  bool even = rows % b->valid == 0;
+  *u = (untaken){true, b->slot, (double)(even ? b->valid : rows)};
   if (!mlrt_trainer_lags(t))
     settle(t, u, sums);
-  if (b->valid == rows)
+  if (even)
     return;
   settle(t, u, sums);
   t->device.calls->staged(&t->device);

@@ -25,6 +25,7 @@ enum {
   // and short enough (a microsecond) for threads that wait for the one that copies them.
   PIECE_BYTES = 8 << 10,
   LARGEST_SAMPLE = 16 << 10,
+  MOST_PARTS = 8, // batches for what is left at the end of evaluation
 };
 
 struct mlrt_batches {
@@ -60,39 +61,76 @@ int64_t mlrt_batch_size(const mlrt_program *p) {
   return p->num_inputs > 0 && p->inputs[0].rank > 0 ? p->inputs[0].dims[0] : 0;
 }
 
+// Samples of a batch where `left` are left, and `parts` batches may still be made of these: a divisor of the
+// batch size, so that each is in it equally often, unless that would take too many batches.
+static int64_t part_of(int64_t batch, int64_t left, int parts) {
+  int64_t size = left < batch ? left : batch;
+  while (parts > 1 && batch % size != 0)
+    size--;
+  return size;
+}
+
+// How many batches `left` samples make that are fewer than a batch.
+static int64_t num_parts(int64_t batch, int64_t left) {
+  int64_t num = 0;
+  for (; left > 0; num++)
+    left -= part_of(batch, left, MOST_PARTS - (int)num);
+  return num;
+}
+
 int64_t mlrt_batches_per_epoch(const mlrt_program *p, const mlrt_dataset *d, mlrt_use use) {
   int64_t size = mlrt_data_size(d), batch = mlrt_batch_size(p);
   if (use != MLRT_USE_TRAIN)
-    return (size + batch - 1) / batch;
+    return size / batch + num_parts(batch, size % batch);
   int64_t parts = mlrt_micro_batches(p); // what an epoch leaves out is the rest of whole batches
   return size / (batch * parts) * parts;
 }
 
-// Batch `number` after the start of the order.
-static mlrt_position position_of(const mlrt_batches *b, int64_t number) {
+// The first sample of batch `at` of evaluation; *valid: of how many it is made.
+static int64_t first_of_eval(const mlrt_batches *b, int64_t at, int64_t *valid) {
+  int64_t batch = b->batch_size, size = mlrt_data_size(b->order.data), full = size / batch;
+  *valid = batch;
+  if (at < full)
+    return at * batch;
+  int64_t index = full * batch;
+  for (int k = 0; index < size; k++) {
+    *valid = part_of(batch, size - index, MOST_PARTS - k);
+    if (full + k == at)
+      return index;
+    index += *valid;
+  }
+  *valid = 0;
+  return size;
+}
+
+// Batch `number` after the start of the order; *valid: its samples that count.
+static mlrt_position position_of(const mlrt_batches *b, int64_t number, int64_t *valid) {
   int64_t at = b->order.from.index / b->batch_size + number;
+  *valid = b->batch_size;
   if (b->order.use == MLRT_USE_EVAL)
-    return (mlrt_position){b->order.from.epoch, at * b->batch_size};
+    return (mlrt_position){b->order.from.epoch, first_of_eval(b, at, valid)};
   return (mlrt_position){b->order.from.epoch + at / b->per_epoch,
                          at % b->per_epoch * b->batch_size};
 }
 
 static bool at_end(const mlrt_batches *b, int64_t number) {
+  int64_t valid = 0;
   return b->order.use == MLRT_USE_EVAL &&
-         position_of(b, number).index >= mlrt_data_size(b->order.data);
+         position_of(b, number, &valid).index >= mlrt_data_size(b->order.data);
 }
 
 // Batch `number`, without its bytes. The permutation of its epoch is at hand afterwards.
 static mlrt_batch describe(mlrt_batches *b, int64_t number) {
   const mlrt_order *o = &b->order;
-  mlrt_position at = position_of(b, number);
-  int64_t size = mlrt_data_size(o->data), next = at.index + b->batch_size;
+  int64_t valid = 0;
+  mlrt_position at = position_of(b, number, &valid);
+  int64_t size = mlrt_data_size(o->data), next = at.index + valid;
   if (o->use == MLRT_USE_TRAIN && o->shuffle && b->shuffle_epoch != at.epoch) {
     b->shuffle = mlrt_shuffle_make(o->seed, at.epoch, size);
     b->shuffle_epoch = at.epoch;
   }
   return (mlrt_batch){.slot = (int)(number % SLOTS),
-                      .valid = next > size ? size - at.index : b->batch_size,
+                      .valid = valid,
                       .at = at,
                       .last_of_epoch =
                           next >= (o->use == MLRT_USE_TRAIN ? b->per_epoch * b->batch_size : size)};
@@ -100,7 +138,9 @@ static mlrt_batch describe(mlrt_batches *b, int64_t number) {
 
 // The sample in row `row` of a batch.
 static int64_t sample_of(const mlrt_batches *b, const mlrt_batch *batch, int64_t row) {
-  int64_t i = batch->at.index + (row < batch->valid ? row : batch->valid - 1);
+  bool even = b->batch_size % batch->valid == 0;
+  int64_t last = batch->valid - 1;
+  int64_t i = batch->at.index + (even ? row % batch->valid : row < last ? row : last);
   bool shuffled = b->order.use == MLRT_USE_TRAIN && b->order.shuffle;
   return shuffled ? mlrt_shuffle_at(&b->shuffle, i) : i;
 }
@@ -332,5 +372,6 @@ mlrt_next mlrt_batches_next(mlrt_batches *b, mlrt_batch *out, mlrt_error *e) {
 }
 
 mlrt_position mlrt_batches_position(const mlrt_batches *b) {
-  return position_of(b, b->taken);
+  int64_t valid = 0;
+  return position_of(b, b->taken, &valid);
 }

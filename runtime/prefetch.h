@@ -31,8 +31,9 @@ typedef struct mlrt_position {
 typedef struct mlrt_order {
   const mlrt_dataset *data; // must outlive the next begin() or close()
   // Training: goes on for ever, epoch after epoch, and drops the samples that do not fill a batch.
-  // Evaluation: one pass in file order from `from.index`; the last batch is filled up with copies
-  // of its last sample.
+  // Evaluation: one pass in file order from `from.index`. What is left at the end are batches of fewer
+  // samples, each in it equally often; or, where the batch size has few divisors, after several of
+  // these one that is filled up with copies of its last sample.
   mlrt_use use;
   bool shuffle; // training: a new permutation per epoch, from `seed`; evaluation ignores it
   uint64_t seed;
@@ -41,7 +42,7 @@ typedef struct mlrt_order {
 
 typedef struct mlrt_batch {
   int slot;         // staging slot that holds it: 0 or 1
-  int64_t valid;    // samples that count; less than the batch size only at the end of evaluation
+  int64_t valid;    // samples that count; fewer than rows only at the end of evaluation
   mlrt_position at; // of its first sample
   bool last_of_epoch;
 } mlrt_batch;

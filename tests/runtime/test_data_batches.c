@@ -74,16 +74,16 @@ static void test_eval(filler filler) {
   mlrt_batch batch;
   int32_t x[BATCH];
   run_init(&r, filler, MLRT_USE_EVAL, true); // evaluation ignores `shuffle`
-  CHECK(mlrt_batches_per_epoch(&r.f.program, r.data, MLRT_USE_EVAL) == 5, "23 / 5");
+  // Four of 5, and what is left, one by one, as nothing else divides 5.
+  CHECK(mlrt_batches_per_epoch(&r.f.program, r.data, MLRT_USE_EVAL) == 7, "23 = 4 * 5 + 3 * 1");
   for (int pass = 0; pass < 2; pass++) {
     begin(&r);
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < 7; k++) {
       CHECK(next(&r, &batch, x), "batch %d is missing", k);
-      CHECK(batch.valid == (k == 4 ? 3 : 5) && batch.last_of_epoch == (k == 4), "batch %d: %d", k,
+      CHECK(batch.valid == (k >= 4 ? 1 : 5) && batch.last_of_epoch == (k == 6), "batch %d: %d", k,
             (int)batch.valid);
       for (int j = 0; j < BATCH; j++)
-        CHECK(x[j] == (k * BATCH + j < N ? k * BATCH + j : N - 1), "batch %d: x[%d] = %d", k, j,
-              x[j]);
+        CHECK(x[j] == (k < 4 ? k * BATCH + j : 16 + k), "batch %d: x[%d] = %d", k, j, x[j]);
     }
     CHECK(!next(&r, &batch, x) && !next(&r, &batch, x), "the pass must end");
   }
@@ -182,6 +182,53 @@ static void test_idle(void) {
   run_close(&r);
 }
 
+// What is left at the end: each sample counts once, and is in its batch equally often; the eighth of the small
+// batches takes all that is left then.
+static void test_parts(void) {
+  static const struct {
+    int rows, samples, batches, last; // how many samples the last has
+  } cases[] = {{8, 8, 1, 8},   {8, 15, 4, 1},  {64, 16, 1, 16}, {64, 63, 6, 1},
+               {12, 35, 5, 1}, {7, 6, 6, 1},   {12, 11, 3, 1},  {1, 3, 3, 1},
+               {11, 10, 8, 3}, {26, 25, 7, 2}, {100, 99, 4, 4}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    int rows = cases[c].rows, samples = cases[c].samples, times[100] = {0}, num = 0;
+    fixture f;
+    bytes b = idx_header(8, 1, (uint32_t[]){(uint32_t)samples});
+    for (int i = 0; i < samples; i++)
+      put(&b, &(unsigned char){(unsigned char)i}, 1);
+    fixture_init(&f, "idx", 1, 1);
+    set_file(&f, 0, b);
+    set_input(&f, 0, MLRT_U8, 1, rows, 0, 0);
+    f.inputs[0].offset = 0;
+    f.program.staging_slot_bytes = rows;
+    unsigned char arena[200];
+    mlrt_dataset *d = must_open(&f, MLRT_USE_EVAL, "parts");
+    mlrt_batches *batches = mlrt_batches_open(&f.program, (char *)arena, false, &f.error);
+    mlrt_order order = {.data = d, .use = MLRT_USE_EVAL};
+    CHECK(mlrt_batches_begin(batches, &order, &f.error), "%s", f.error.text);
+    mlrt_batch batch = {0};
+    for (; mlrt_batches_next(batches, &batch, &f.error) == MLRT_BATCH; num++) {
+      const unsigned char *x = arena + batch.slot * rows;
+      int seen[100] = {0};
+      for (int j = 0; j < rows; j++)
+        seen[x[j]]++;
+      for (int64_t i = batch.at.index; i < batch.at.index + batch.valid; i++) {
+        times[i]++;
+        CHECK(rows % batch.valid ? seen[i] > 0 : seen[i] == rows / batch.valid,
+              "%d of %d: sample %d is %d times in a batch of %d", samples, rows, (int)i, seen[i],
+              (int)batch.valid);
+      }
+    }
+    for (int i = 0; i < samples; i++)
+      CHECK(times[i] == 1, "%d of %d: sample %d counts %d times", samples, rows, i, times[i]);
+    CHECK(num == cases[c].batches && batch.valid == cases[c].last &&
+              mlrt_batches_per_epoch(&f.program, d, MLRT_USE_EVAL) == num,
+          "%d of %d: %d batches, the last of %d", samples, rows, num, (int)batch.valid);
+    mlrt_batches_close(batches);
+    mlrt_data_close(d);
+  }
+}
+
 static void refuse_begin(run *r, const char *words) {
   CHECK(!mlrt_batches_begin(r->b, &r->order, &r->f.error), "must be refused: %s", words);
   CHECK(strstr(r->f.error.text, words), "%s", r->f.error.text);
@@ -191,7 +238,7 @@ static void refuse_begin(run *r, const char *words) {
 // are, a few at a time, and all of their bytes arrive.
 static void test_large_samples(void) {
   for (uint32_t bytes_each = 3000; bytes_each <= 20000; bytes_each += 17000) {
-    enum { SAMPLES = 9 };
+    enum { SAMPLES = 2 * BATCH };
     fixture f;
     bytes b = idx_header(8, 2, (uint32_t[]){SAMPLES, bytes_each});
     for (uint32_t i = 0; i < SAMPLES * bytes_each; i++)
@@ -274,5 +321,6 @@ int main(void) {
   test_idle();
   test_refusals();
   test_large_samples();
+  test_parts();
   return failures != 0;
 }

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Evaluation of data that is no whole number of batches: means over samples are exact, and no other metric is
+# out of its range, whichever samples have no label.
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+command -v python3 >python.txt || skip "no python3"
+
+cat >m.graph <<'EOT'
+let B = 4
+model m(x: f32[B,3], y: i32[B]) {
+  param b: f32[1] = zeros
+  z = x + 0*b
+  loss cross_entropy(z, y, ignore=-100)
+  metric ppl = perplexity(z, y, ignore=-100)
+  metric acc = accuracy(z, y, ignore=-100)
+  metric mean_x = mean(x)
+}
+data {
+  train = csv("train.csv", label = 3)
+  two = csv("two.csv", label = 3)
+  masked = csv("masked.csv", label = 3)
+  many = csv("many.csv", label = 3)
+}
+optim { sgd(0.1) }
+train { steps = 1 }
+EOT
+python3 - <<'PYTHON'
+import random
+def write(name, rows):
+    with open(name, "w") as f:
+        f.writelines(",".join(map(str, r)) + "\n" for r in rows)
+write("train.csv", [[0, 0, 0, 0]] * 12)
+write("two.csv", [[2, 0, 0, 0], [8, 0, 0, 1]])
+write("masked.csv", [[8, 0, 0, 1], [2, 0, 0, -100]])
+r = random.Random(1)
+write("many.csv", [[r.random() * 4, r.random() * 4, r.random() * 4, r.randrange(3)] for _ in range(27)])
+PYTHON
+check() { # BATCH
+  "$mltc" -O1 m.graph -D "B=$1" -o m
+  ./m --quiet --save=m.safetensors 2>said.txt || {
+    cat said.txt
+    fail "training in batches of $1"
+  }
+  ./m eval --resume=m.safetensors --metrics=eval.jsonl >out.txt || fail "evaluation in batches of $1"
+  python3 - "$1" <<'PYTHON' || fail "batches of $1: $(cat eval.jsonl)"
+import json, math, sys
+batch = int(sys.argv[1])
+got = {r["eval"]: r for r in map(json.loads, open("eval.jsonl"))}
+def rows(name):
+    return [[float(v) for v in l.split(",")] for l in open(name + ".csv")]
+def loss(r):
+    return None if r[3] < 0 else math.log(sum(math.exp(v) for v in r[:3])) - r[int(r[3])]
+for name in ("two", "masked", "many"):
+    all = [loss(r) for r in rows(name)]
+    some = [l for l in all if l is not None]
+    g = got[name]
+    near = lambda a, b: abs(a - b) <= 1e-5 * max(1, abs(b))
+    assert near(g["mean_x"], sum(sum(r[:3]) for r in rows(name)) / 3 / len(all)), (name, "mean_x")
+    if len(some) == len(all):
+        assert near(g["loss"], sum(some) / len(some)), (name, "loss")
+    assert 0 <= g["loss"] <= max(some) + 1e-4 and 0 <= g["acc"] <= 1 and 1 <= g["ppl"] <= math.exp(max(some)) * 1.01, (name, g)
+PYTHON
+}
+check 4
+check 8
+check 11 # has no divisors
