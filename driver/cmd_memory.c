@@ -220,9 +220,15 @@ static int print(const memory *x) {
   return EXIT_INPUT;
 }
 
-int cmd_memory(const draft_subject *s) {
+int cmd_memory(const draft_subject *subject) {
   draft t = draft_new();
-  memory x = {.s = s, .t = &t, .limit = s->o->gpu_bytes ? s->o->gpu_bytes : s->o->memory_budget};
+  int64_t limit = subject->o->gpu_bytes ? subject->o->gpu_bytes : subject->o->memory_budget;
+  options o = *subject->o;
+  o.memory_budget = 0; // of `auto` alone: for the others nothing is sent to the host to meet it
+  draft_subject without = *subject;
+  without.o = &o;
+  const draft_subject *s = &without;
+  memory x = {.s = s, .t = &t, .limit = limit};
   x.num = x.limit ? CHECKPOINT_NUM_POLICIES : CHECKPOINT_AUTO;
   bool ok = draft_load(s, &t, NULL, NULL) && draft_schedule(s, &t) &&
             draft_arrange(s, &t, checkpoint_names[CHECKPOINT_NONE], 0); // in order once for all

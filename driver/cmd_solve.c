@@ -19,7 +19,7 @@
 enum {
   MOST_VALUE = 1 << 30,
   LOOK_ABOVE = 4, // values that must not fit
-  SAME_BYTES = 3, // doublings that change nothing: memory does not depend on the value
+  SAME_BYTES = 8, // doublings that change nothing, were a row a byte: memory does not depend on the value
 };
 
 typedef enum outcome { FITS, TOO_MUCH, HAS_ERRORS } outcome;
@@ -90,10 +90,12 @@ static int64_t find_step(const solver *x, int64_t value) {
 static attempt grow(solver *x, attempt low, attempt *above) {
   for (int same = 0; same < SAME_BYTES; same++) {
     attempt next = try_value(x, 2 * low.value);
-    if (next.found != FITS || next.value >= MOST_VALUE) {
+    if (next.found != FITS) {
       *above = next;
       return low;
     }
+    if (next.value >= MOST_VALUE) // larger ones are not looked at
+      return next;
     if (next.bytes != low.bytes)
       same = -1;
     low = next;
@@ -217,6 +219,11 @@ int cmd_solve(ir_arena *a, const draft_subject *s, const char **define) {
   int status = find_varied(s, a, &v);
   if (status)
     return status;
+  if (v.value > MOST_VALUE) {
+    fprintf(stderr, "mltc: '%s' is %lld: the search ends at %d\n", v.name, (long long)v.value,
+            (int)MOST_VALUE);
+    return EXIT_USAGE;
+  }
   solver x = {.a = a, .s = s, .name = v.name, .budget = s->o->memory_budget, .step = 1};
   attempt best = search(&x, v.value);
   if (x.tried.at[0].found == HAS_ERRORS)

@@ -191,6 +191,7 @@ static plan_file_func read_func(reader *r, json_object *o, const char *where) {
       read_kernel(r, k, at, &f);
   }
   read_buffers(r, o, where, &f.buffers);
+  push(r, &f.figures, "buffers", (int64_t)f.buffers.num); // equal names are one in a comparison
   read_copies(r, o, where, &f);
   return f;
 }
@@ -233,6 +234,8 @@ static void read_plan(reader *r, json_object *o, plan_file *p) {
     if (f)
       IR_PUSH(r->a, p->funcs, read_func(r, f, at));
   }
+  push(r, &p->figures, "buffers", (int64_t)p->buffers.num);
+  push(r, &p->figures, "functions", (int64_t)p->funcs.num);
 }
 
 static int line_at(const char *text, size_t end) {

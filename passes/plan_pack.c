@@ -31,7 +31,7 @@ bool pack_spend(pack_effort *e, int64_t steps) {
 }
 
 bool pack_is_done(const pack_part *p) {
-  return p->height <= p->goal || (p->effort->over && p->height < INT64_MAX);
+  return p->height < INT64_MAX && (p->height <= p->goal || p->effort->over);
 }
 
 void pack_keep(pack_part *p, const int64_t *offset, int64_t height) {

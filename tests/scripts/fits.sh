@@ -65,6 +65,11 @@ same graph.txt ir.txt "memory of a graph and of its IR"
 "$mltc" "$root/examples/char_gpt.graph" -D B=6 --precision=bf16 --emit=plan.json >plan.json
 python3 compare.py memory.json plan.json || fail "mltc memory leaves options out"
 
+# The budget is that of auto: the others are what they are without one, and nothing of them is sent to the host.
+"$mltc" memory "$root/examples/char_gpt.graph" --target=cuda:sm_90a --memory-budget=20MB --json >budget.json || [ $? -eq 3 ]
+"$mltc" memory "$root/examples/char_gpt.graph" --target=cuda:sm_90a --gpu=20MB --json >memory.json || [ $? -eq 3 ]
+same budget.json memory.json "memory with --memory-budget and with --gpu"
+
 # --- whether it fits
 file=$root/examples/mnist_mlp.graph
 bytes=$(arena "$file")
@@ -161,6 +166,22 @@ EOT
 expect_error 1 "E0224.*batch is 'N' in this input" "$mltc" two.graph --max-batch --memory-budget=1GB
 expect_error 1 "E0224.*only a whole number" "$mltc" two.graph --max=kind --memory-budget=1GB
 sed -e 's/N,8/B,8/' two.graph >unused.graph
+# A row of a few bytes: sizes are rounded up, and several doublings change nothing.
+cat >bytes.graph <<'EOT'
+let B = 1, P = 1099511627776
+model m(x: u8[B]) {
+  param w: f32[] = ones
+  if P < 0 { error "P is ", P }
+  loss mean(f32(x) * w)
+}
+data { train = idx("none") }
+optim { sgd(0.1) }
+train { steps = 1 }
+EOT
+search B 1 20000 bytes.graph --max-batch
+"$mltc" bytes.graph --max-batch --memory-budget=1TB >out.txt
+[ "$(answer out.txt)" = 1073741824 ] || fail "the search does not end at 2^30: $(cat out.txt)"
+expect_error 2 "the search ends at 1073741824" "$mltc" bytes.graph --max=P --memory-budget=1GB
 expect_error 1 "does not grow with 'N'" "$mltc" unused.graph --max=N --memory-budget=1GB
 sed -e 's/mean(/mean(1 @ /' unused.graph >broken.graph
 expect_error 1 "E02" "$mltc" broken.graph --max-batch --memory-budget=1GB

@@ -22,6 +22,8 @@ code=0
 [ $code = 3 ] || fail "exit code $code above the capacity"
 grep -q 'set.csv: 42 bytes above the capacity of 150, which no packing reaches' said.txt || fail "$(cat said.txt)"
 same out.csv again.csv "offsets with and without a capacity"
+"$pack" --capacity=9223372036854775807 set.csv -o again.csv 2>said.txt || fail "a capacity without end"
+same out.csv again.csv "offsets with and without a capacity without end"
 
 # --- a proof: 10 bytes are live at all times but the last, and no packing has 10
 printf '%s\n' id,lower,upper,size a,0,3,5 b,0,4,5 c,3,5,3 d,3,7,2 e,4,5,1 f,4,7,4 g,5,8,4 h,7,9,6 i,8,9,4 >proof.csv

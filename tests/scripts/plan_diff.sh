@@ -46,11 +46,15 @@ k = p["functions"][0]["kernels"]
 k[0], k[1] = k[1], k[0]
 json.dump(p, open("swapped.json", "w"))
 p["functions"][0]["kernels"] = [k[1], k[0], *k[2:]]
+p["functions"][1]["buffers"] += p["functions"][1]["buffers"][:2]
+json.dump(p, open("twice.json", "w"))
+p["functions"][1]["buffers"] = p["functions"][1]["buffers"][:-2]
 p["model"] = "another"
 json.dump(p, open("renamed.json", "w"))
 PYTHON
 differ keep swapped
 grep -qx '  kernels run in another order' out.txt || fail "an order is not seen"
+differ keep twice
 differ keep renamed
 grep -qx 'gpt: keep.json -> another: renamed.json' out.txt || fail "another model is not named: $(head -1 out.txt)"
 
