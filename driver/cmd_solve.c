@@ -19,7 +19,8 @@
 enum {
   MOST_VALUE = 1 << 30,
   LOOK_ABOVE = 4, // values that must not fit
-  SAME_BYTES = 8, // doublings that change nothing, were a row a byte: memory does not depend on the value
+  SAME_BYTES =
+      8, // doublings that change nothing, were a row a byte: memory does not depend on the value
 };
 
 typedef enum outcome { FITS, TOO_MUCH, HAS_ERRORS } outcome;

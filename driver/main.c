@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "driver/budgets.h"
 #include "driver/cmd_accumulate.h"
 #include "driver/cmd_diff.h"
 #include "driver/cmd_memory.h"
@@ -13,13 +14,12 @@
 #include "driver/output.h"
 #include "driver/plan_edit_file.h"
 
-enum { BUDGETS_TRIED = 4 }; // for one that is met
-
 typedef struct driver {
   options o;
   ir_source source;
   draft_subject subject; // of `o` and `source`; `made` is the one that is open
   draft made;
+  draft refused; // if another was made in its place
 } driver;
 
 // --- messages ------------------------------------------------------------------------------------
@@ -81,38 +81,39 @@ static bool check_plan(const driver *d) {
   return true;
 }
 
-// Bytes that a plan for `budget` takes; 0: it has errors.
-static int64_t arena_under(const driver *d, int64_t budget) {
-  draft t = draft_new();
-  const draft_subject *s = &d->subject;
-  bool ok = draft_load(s, &t, NULL, NULL) && draft_schedule(s, &t) &&
-            draft_arrange(s, &t, NULL, budget) && draft_plan(s, &t);
-  int64_t bytes = ok ? t.plan->arena_bytes : 0;
-  draft_free(&t);
-  return bytes;
+static size_t num_kernels(const ir_module *m) {
+  size_t num = 0;
+  for (size_t i = 0; i < m->funcs.num; i++)
+    num += m->funcs.at[i]->kernels.num;
+  return num;
 }
 
-// A budget that is met, where one is found: searches for a larger budget may end elsewhere, at a larger plan.
-static int64_t find_budget(const driver *d) {
-  int64_t budget = d->made.plan->arena_bytes;
-  for (int i = 0; i < BUDGETS_TRIED; i++) {
-    int64_t bytes = d->subject.edit ? budget : arena_under(d, budget);
-    if (bytes <= budget)
-      return bytes ? budget : 0;
-    budget = bytes;
+// Takes the plan for another budget if it fits this one.
+static bool plan_instead(driver *d, int64_t budget, const budgets *b) {
+  draft t = draft_new();
+  if (!b->instead || !budgets_arrange(&d->subject, &t, budget, b->instead)) {
+    draft_free(&t);
+    return false;
   }
-  return 0;
+  d->refused = d->made;
+  d->made = t;
+  return check_plan(d);
 }
 
 // Says why, when the plan does not fit the budget.
-static bool fits_budget(const driver *d) {
+static bool fits_budget(driver *d) {
   const draft *t = &d->made;
   int64_t budget = ir_config_count(t->module, "memory_budget");
   if (!budget || t->plan->arena_bytes <= budget)
     return true;
-  ir_buf b = ir_buf_new(t->arena);
-  plan_print_shortfall(t->plan, t->module, budget, find_budget(d), &b);
-  fprintf(stderr, "mltc: %s %s", d->o.input, ir_buf_str(&b));
+  budgets b = {.works = t->plan->arena_bytes};
+  if (!d->subject.edit)
+    b = budgets_find(&d->subject, budget, t->plan->arena_bytes, num_kernels(t->module));
+  if (plan_instead(d, budget, &b))
+    return true;
+  ir_buf text = ir_buf_new(t->arena);
+  plan_print_shortfall(t->plan, t->module, budget, b.works, &text);
+  fprintf(stderr, "mltc: %s %s", d->o.input, ir_buf_str(&text));
   bool may_fit_in_parts = t->plan->state_bytes <= budget; // which have the same states
   if (!options_is_ir(&d->o) && !d->o.allow_accumulate && !d->o.plan && may_fit_in_parts)
     cmd_suggest_division(&d->subject, budget);
@@ -205,5 +206,6 @@ int main(int argc, char **argv) {
   else
     status = compile(&d);
   draft_free(&d.made);
+  draft_free(&d.refused);
   return status;
 }

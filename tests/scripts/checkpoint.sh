@@ -99,6 +99,35 @@ for words in 'proven: whatever is computed again' 'for the whole run:' 'at the p
 done
 enough=$(sed -n 's/.*--memory-budget=//p' err.txt)
 "$mltc" char_gpt.graph --memory-budget="$enough" --emit=plan >/dev/null || fail "what was said to work does not"
+# No budget that is said to work, or that a plan for a larger one fits, is refused.
+cat >rnn.graph <<'EOT'
+let B = 8
+model m(x: f32[B,10,8], y: f32[B]) {
+  h, last, c = lstm(x, 12)
+  g, gl = gru(dropout(h, 0.2), 7)
+  loss huber(reshape(linear(gl, 1), [B]), y)
+}
+data { train = npy("x.npy", "y.npy") }
+optim { rmsprop(0.01, momentum=0.5), clip = 0.1 }
+train { steps = 6 }
+EOT
+model=rnn sizes=([rnn]="")
+all=$(plan "p['totals']['arena']" --checkpoint=none) met=0 missed=0
+for ((budget = all - 64; budget > all * 4 / 10; budget -= all / 25)); do
+  arena=$(plan "p['totals']['arena']" --memory-budget=$budget)
+  if [ "$arena" -le $budget ]; then
+    met=$((met + 1))
+  else
+    missed=$((missed + 1))
+    enough=$(sed -n 's/.*--memory-budget=//p' refusal.txt)
+    [ "$enough" -gt $budget ] || fail "rnn in $budget bytes: refused, and $enough would work"
+    arena=$(plan "p['totals']['arena']" --memory-budget="$enough")
+    [ "$arena" -le "$enough" ] || fail "rnn: $enough bytes were said to work, and do not"
+    [ "$arena" -gt $budget ] || fail "rnn in $budget bytes: refused, and a plan for $enough takes $arena"
+  fi
+done
+[ $((met * missed)) -gt 0 ] || fail "rnn: $met budgets met, $missed missed"
+model=char_gpt sizes=([char_gpt]="")
 expect_error 2 'it is a number of bytes' "$mltc" char_gpt.graph --memory-budget=much
 expect_error 2 "did you mean 'sqrt'" "$mltc" char_gpt.graph --checkpoint=sqr
 
