@@ -152,7 +152,16 @@ static int solve_and_build(driver *d) {
   return build(d);
 }
 
+// What is written must not take the place of what it was made from.
+static bool is_input(const options *o) {
+  struct stat in, out;
+  return o->output && stat(o->input, &in) == 0 && stat(o->output, &out) == 0 &&
+         S_ISREG(out.st_mode) && in.st_ino == out.st_ino && in.st_dev == out.st_dev;
+}
+
 static int compile(driver *d) {
+  if (is_input(&d->o))
+    return usage(ir_format(d->made.arena, "--output=%s: that is the file to compile", d->o.output));
   if (!read_source(d) || !read_edit(d))
     return report(d);
   if (d->o.emit == EMIT_AST)

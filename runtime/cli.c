@@ -30,6 +30,9 @@ int mlrt_main(const mlrt_program *p, int argc, char **argv) {
     print_version(p);
   else
     code = run_command(p, &o);
+  bool trains = !o.help && !o.version && o.command == MLRT_CMD_TRAIN; // what counts is in files
   mlrt_options_free(&o);
+  if (!trains && (fflush(stdout) != 0 || ferror(stdout)))
+    mlrt_fail(MLRT_EXIT_INPUT, "cannot write to standard output");
   return code;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 typedef struct format {
   const char *name;
@@ -89,6 +90,21 @@ void mlrt_data_close(mlrt_dataset *d) {
   free(d->files);
   free(d->fields);
   free(d);
+}
+
+bool mlrt_same_file(const char *a, const char *b) {
+  struct stat x, y;
+  if (stat(a, &x) < 0 || stat(b, &y) < 0)
+    return strcmp(a, b) == 0;
+  return S_ISREG(x.st_mode) && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
+}
+
+bool mlrt_data_is_in(const mlrt_dataset *d, const char *path) {
+  for (int i = 0; i < d->num_files; i++)
+    if (d->files[i].memory != MLRT_MEM_BINARY && d->files[i].name &&
+        mlrt_same_file(d->files[i].name, path))
+      return true;
+  return false;
 }
 
 const char *mlrt_data_name(const mlrt_dataset *d) {

@@ -97,6 +97,17 @@ cp whole.gz digits.csv.gz
 expect_error 1 "no/such/x.safetensors" "${run[@]}" --save=no/such/x.safetensors
 expect_error 1 "folder" "${run[@]}" --save=folder
 expect_error 1 "no/such/m.jsonl" "${run[@]}" --no-save --metrics=no/such/m.jsonl
+expect_error 2 "--save and --metrics are one file, 'new'" "${run[@]}" --save=new --metrics=new
+expect_error 2 "--save and --metrics are one file" "${run[@]}" --save=good.safetensors --metrics=./good.safetensors
+cp digits.csv.gz before.gz
+expect_error 2 "--save: './digits.csv.gz' has data" "${run[@]}" --save=./digits.csv.gz
+expect_error 2 "--metrics: 'digits.csv.gz' has data" "${run[@]}" --no-save --metrics=digits.csv.gz
+same digits.csv.gz before.gz "data before and after it was named as an output"
+if [ -e /dev/full ]; then
+  for command in "eval --resume=good.safetensors" check --help; do
+    expect_error 1 "standard output" bash -c "./trainer $command >/dev/full"
+  done
+fi
 expect_error 1 "no/such/p.json" "${run[@]}" --no-save --profile=no/such/p.json
 if [ -e /dev/full ]; then
   expect_error 1 "/dev/full|standard output" bash -c './trainer info >/dev/full'
@@ -166,6 +177,9 @@ expect_error 1 "folder" "$mltc" digits.graph -O0 -o folder
 expect_error 1 "no/such/made" "$mltc" digits.graph --emit=ir -o no/such/made
 expect_error 1 "no/such/keep" "$mltc" digits.graph --keep=no/such/keep --emit=ir
 expect_error 1 "clang" env MLTC_CC=/no/such/compiler "$mltc" digits.graph "${out[@]}"
+cp digits.graph mine.graph
+expect_error 2 "the file to compile" "$mltc" mine.graph -O0 -o ./mine.graph
+same digits.graph mine.graph "a graph, and what is left of it,"
 if [ -e /dev/full ]; then
   expect_error 1 "standard output" bash -c "'$mltc' digits.graph --emit=ir >/dev/full"
 fi
