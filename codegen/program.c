@@ -13,19 +13,19 @@
 enum { FILE_BYTES = 24 * 1024, CUDA_FILE_BYTES = 64 * 1024, MAX_FILES = 8 };
 
 // --- scheduling ------------------------------------------------------------------------------
-static cg_kernel *schedule(cg_program *p, const ir_func *f, ir_kernel *k) {
-  cg_kernel *c = IR_NEW(p->arena, cg_kernel);
+static cg_kernel *schedule(const cg_program *p, ir_arena *a, const ir_func *f, ir_kernel *k) {
+  cg_kernel *c = IR_NEW(a, cg_kernel);
   c->k = k;
   c->func = f;
   c->target = p->target;
-  c->arena = p->arena;
+  c->arena = a;
   if (dom_has_domain(k))
-    c->dom = dom_build(p->arena, k);
-  dom_io io = dom_kernel_io(p->arena, k);
+    c->dom = dom_build(a, k);
+  dom_io io = dom_kernel_io(a, k);
   for (size_t i = 0; i < io.in.num; i++)
-    IR_PUSH(p->arena, c->in, io.in.at[i]);
+    IR_PUSH(a, c->in, io.in.at[i]);
   for (size_t i = 0; i < io.out.num; i++)
-    IR_PUSH(p->arena, c->out, io.out.at[i]);
+    IR_PUSH(a, c->out, io.out.at[i]);
   c->num_phases = 1;
   c->tasks[0] = 1;
   cg_generator_for(p->target, k->family)->schedule(c);
@@ -41,15 +41,40 @@ static void schedule_all(cg_program *p) {
     const ir_func *f = m->funcs.at[i];
     p->kernels[i] = IR_NEW_ARRAY(p->arena, cg_kernel *, f->kernels.num + 1);
     for (size_t j = 0; j < f->kernels.num; j++)
-      p->kernels[i][f->kernels.at[j]->id] = schedule(p, f, f->kernels.at[j]);
+      p->kernels[i][f->kernels.at[j]->id] = schedule(p, p->arena, f, f->kernels.at[j]);
   }
+  p->scheduled = true;
+}
+
+// What plans need of schedules, and nothing that stays: many programs are planned for each that is emitted, and
+// those with few bytes run tens of thousands of kernels again.
+static void set_workspaces(cg_program *p) {
+  ir_arena *scratch = ir_arena_new();
+  dom_find_stretches(p->module);
+  cg_find_exact(p->module);
+  for (size_t i = 0; i < p->module->funcs.num; i++) {
+    const ir_func *f = p->module->funcs.at[i];
+    for (size_t j = 0; j < f->kernels.num; j++) {
+      schedule(p, scratch, f, f->kernels.at[j]);
+      ir_arena_clear(scratch);
+    }
+  }
+  ir_arena_free(scratch);
+  p->scheduled = false;
+}
+
+static void schedule_for_plan(cg_program *p) {
+  if (p->target->cuda)
+    schedule_all(p); // cg_plan looks at kernels, too
+  else
+    set_workspaces(p);
 }
 
 cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t) {
   cg_program *p = IR_NEW(a, cg_program);
   *p = (cg_program){.arena = a, .module = m, .target = t, .prefix = ""};
   BUG_IF(m->funcs.num > 8, "%zu functions", m->funcs.num);
-  schedule_all(p);
+  schedule_for_plan(p);
   return p;
 }
 
@@ -66,11 +91,16 @@ void cg_program_update(cg_program *p) {
   dom_find_stretches(p->module); // passes may have forgotten them
   for (size_t i = 0; i < p->module->funcs.num; i++)
     if (ir_has_clones(p->module->funcs.at[i]) || ir_has_transfers(p->module->funcs.at[i])) {
-      schedule_all(p);
+      schedule_for_plan(p);
       return;
     }
-  for (size_t i = 0; i < p->module->funcs.num; i++)
+  for (size_t i = 0; p->scheduled && i < p->module->funcs.num; i++)
     find_again(p, i);
+}
+
+void cg_program_schedule(cg_program *p) {
+  if (!p->scheduled)
+    schedule_all(p);
 }
 
 plan *cg_plan(const cg_program *p) {

@@ -46,7 +46,8 @@ typedef struct cg_program {
   ir_module *module;
   const cg_target *target;
   const char *prefix;      // of the names of generated functions; "" unless set
-  cg_kernel **kernels[8];  // [function][kernel id]
+  bool scheduled;          // kernels are there
+  cg_kernel **kernels[8];  // [function][kernel id], after cg_share (for a GPU: from the beginning)
   cg_distinct **shared[8]; // [function][kernel id], after cg_share; transfers have none
   IR_VEC(cg_distinct *) distinct;
   IR_VEC(cg_joint *) joints;        // GPU: of cg_program_emit
@@ -75,12 +76,14 @@ typedef struct cg_source {
 } cg_source;
 typedef IR_VEC(cg_source) cg_sources;
 
-// Schedules every kernel (tasks, phases; sets ir_kernel.workspace). Before plan_build.
+// Works out what each kernel needs (sets ir_kernel.workspace). Before plan_build.
 cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t);
 // Follows passes that have put kernels in another order, or run some again (pass_run_memory_pipeline).
 void cg_program_update(cg_program *p);
 // The memory plan for how the target calls kernels.
 plan *cg_plan(const cg_program *p);
+// Schedules every kernel (tasks, phases), if that is still to be done. Part of cg_share.
+void cg_program_schedule(cg_program *p);
 // Emits each kernel; equal texts become one cg_distinct (codegen/program_share.c).
 void cg_share(cg_program *p);
 // All files, in a fixed order, those that take long to compile first: plain.c, kernels_*.c,

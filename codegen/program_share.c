@@ -116,6 +116,7 @@ static void check_clones(const cg_program *p, size_t index) {
 }
 
 void cg_share(cg_program *p) {
+  cg_program_schedule(p);
   ir_map *by_text = ir_map_new(p->arena), *names = ir_map_new(p->arena);
   for (size_t i = 0; i < p->module->funcs.num; i++) {
     size_t num = p->module->funcs.at[i]->kernels.num;
