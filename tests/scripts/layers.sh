@@ -99,3 +99,19 @@ data { train = npy("x.npy", "y.npy") }
 EOT
 "$mltc" norm.graph -O1 -o norm || fail "a norm of a convolution with a bias"
 ./norm check --threads=2 >check.txt || fail "check of a norm of a convolution: $(cat check.txt)"
+
+# The gradient of its bias is 0 but for rounding, and so is the norm of that.
+cat >bias.graph <<'EOT'
+model m(x: f32[4,3], y: f32[4,2]) {
+  z = batchnorm(linear(x, 2))
+  loss mean((z - y) ** 2)
+}
+optim {
+  sgd(0.01)
+  clip = 1.0
+}
+data { train = npy("x.npy", "y.npy") }
+train { steps = 3 }
+EOT
+"$mltc" bias.graph -O1 -o bias || fail "a bias in front of a norm"
+./bias check --threads=2 >check.txt || fail "check of a bias in front of a norm: $(cat check.txt)"
