@@ -10,7 +10,9 @@
 #include "runtime/prefetch.h"
 #include "runtime/safetensors.h"
 
-enum { MLRT_MAX_RESULTS = 256 }; // scalar results of one function that are logged (frontend/model.c)
+enum {
+  MLRT_MAX_RESULTS = 256
+}; // scalar results of one function that are logged (frontend/model.c)
 
 // What is not a tensor.
 typedef struct mlrt_run_point {
