@@ -5,11 +5,8 @@
 #include <stdlib.h>
 
 // `usual` of them; ten times as many where MLTC_SLOW is set: tests that ask are there a second time, as
-// slow/unit/NAME (tests/CMakeLists.txt). Under sanitizers, where each takes about as much longer, a sixth.
+// slow/unit/NAME (tests/CMakeLists.txt).
 static inline int test_campaign(int usual) {
-#ifdef MLTC_SLOW_BUILD
-  usual = (usual + 5) / 6;
-#endif
   return getenv("MLTC_SLOW") ? 10 * usual : usual;
 }
 

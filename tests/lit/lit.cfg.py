@@ -14,7 +14,7 @@ config.substitutions.append(("%mltc", mltc))
 config.substitutions.append(("%root", lit_config.params["root"]))
 config.environment["PATH"] = lit_config.params["filecheck_dir"] + os.pathsep + os.environ["PATH"]
 # Leaks: the compiler's arenas are freed at exit, whatever the exit.
-config.environment["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+config.environment["ASAN_OPTIONS"] = "detect_leaks=0:" + os.environ.get("ASAN_OPTIONS", "")
 config.environment["XDG_CACHE_HOME"] = os.environ.get("MLTC_TEST_CACHE", lit_config.params["build"] + "/cache")
 if "MLTC_CC" in os.environ:
     config.environment["MLTC_CC"] = os.environ["MLTC_CC"]
