@@ -51,7 +51,6 @@ static void schedule_all(cg_program *p) {
 static void set_workspaces(cg_program *p) {
   ir_arena *scratch = ir_arena_new();
   dom_find_stretches(p->module);
-  cg_find_exact(p->module);
   for (size_t i = 0; i < p->module->funcs.num; i++) {
     const ir_func *f = p->module->funcs.at[i];
     for (size_t j = 0; j < f->kernels.num; j++) {

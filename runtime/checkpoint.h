@@ -10,9 +10,8 @@
 #include "runtime/prefetch.h"
 #include "runtime/safetensors.h"
 
-enum {
-  MLRT_MAX_RESULTS = 256
-}; // scalar results of one function that are logged (frontend/model.c)
+// Scalar results of one function that are logged; frontend/model.c refuses more.
+enum { MLRT_MAX_RESULTS = 256 };
 
 // What is not a tensor.
 typedef struct mlrt_run_point {

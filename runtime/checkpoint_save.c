@@ -4,6 +4,7 @@
 #include "runtime/checkpoint.h"
 #include "runtime/number_io.h"
 #include "runtime/hash.h"
+#include "runtime/same_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -158,13 +159,6 @@ static bool is_file_or_nothing(const char *path) {
   return stat(path, &st) < 0 || S_ISREG(st.st_mode);
 }
 
-// Whether `fd` is still what the path names: another trainer may have renamed or removed it.
-static bool is_at(int fd, const char *path) {
-  struct stat mine, there;
-  return fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&
-         mine.st_dev == there.st_dev;
-}
-
 bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o, const char *path,
                      mlrt_error *e) {
   *s = (mlrt_saver){.program = p, .options = o, .path = strdup(path)};
@@ -179,7 +173,7 @@ bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o
   }
   int fd = open(s->temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   bool ok = fd >= 0 || cannot(s, e);
-  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_at(fd, s->temp))
+  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && mlrt_is_at(fd, s->temp))
     unlink(s->temp); // unless another run is writing it right now
   if (fd >= 0)
     close(fd);
@@ -262,9 +256,9 @@ static int open_temp(const mlrt_saver *s, mlrt_error *e) {
       return -1;
     }
     bool busy = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-    if (!busy && is_at(fd, s->temp) && ftruncate(fd, 0) == 0)
+    if (!busy && mlrt_is_at(fd, s->temp) && ftruncate(fd, 0) == 0)
       return fd;
-    bool gone = !busy && !is_at(fd, s->temp);
+    bool gone = !busy && !mlrt_is_at(fd, s->temp);
     if (busy)
       mlrt_error_set(e,
                      "cannot write the checkpoint '%s': another program is writing it; give each "

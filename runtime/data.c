@@ -1,10 +1,10 @@
 // data.c: opens a dataset with the reader of its format, hands out samples (see data.h).
 #include "runtime/data_reader.h"
+#include "runtime/same_file.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 typedef struct format {
   const char *name;
@@ -90,13 +90,6 @@ void mlrt_data_close(mlrt_dataset *d) {
   free(d->files);
   free(d->fields);
   free(d);
-}
-
-bool mlrt_same_file(const char *a, const char *b) {
-  struct stat x, y;
-  if (stat(a, &x) < 0 || stat(b, &y) < 0)
-    return strcmp(a, b) == 0;
-  return S_ISREG(x.st_mode) && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
 }
 
 bool mlrt_data_is_in(const mlrt_dataset *d, const char *path) {

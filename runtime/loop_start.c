@@ -1,5 +1,6 @@
 // loop_start.c: see loop_start.h. All memory of a run is taken here; the loop takes none.
 #include "runtime/loop_start.h"
+#include "runtime/same_file.h"
 #include "runtime/signals.h"
 #include "runtime/weights_load.h"
 

@@ -61,38 +61,21 @@ int64_t mlrt_batch_size(const mlrt_program *p) {
   return p->num_inputs > 0 && p->inputs[0].rank > 0 ? p->inputs[0].dims[0] : 0;
 }
 
-// Samples of a batch where `left` are left, and `parts` batches may still be made of these: a divisor of the
+// Samples of a batch where fewer are left, and `parts` batches may still be made of these: a divisor of the
 // batch size, so that each is in it equally often, unless that would take too many batches.
 static int64_t part_of(int64_t batch, int64_t left, int parts) {
-  int64_t size = left < batch ? left : batch;
+  int64_t size = left;
   while (parts > 1 && batch % size != 0)
     size--;
   return size;
 }
 
-// How many batches `left` samples make that are fewer than a batch.
-static int64_t num_parts(int64_t batch, int64_t left) {
-  int64_t num = 0;
-  for (; left > 0; num++)
-    left -= part_of(batch, left, MOST_PARTS - (int)num);
-  return num;
-}
-
-int64_t mlrt_batches_per_epoch(const mlrt_program *p, const mlrt_dataset *d, mlrt_use use) {
-  int64_t size = mlrt_data_size(d), batch = mlrt_batch_size(p);
-  if (use != MLRT_USE_TRAIN)
-    return size / batch + num_parts(batch, size % batch);
-  int64_t parts = mlrt_micro_batches(p); // what an epoch leaves out is the rest of whole batches
-  return size / (batch * parts) * parts;
-}
-
-// The first sample of batch `at` of evaluation; *valid: of how many it is made.
-static int64_t first_of_eval(const mlrt_batches *b, int64_t at, int64_t *valid) {
-  int64_t batch = b->batch_size, size = mlrt_data_size(b->order.data), full = size / batch;
+// The first sample of batch `at` of evaluation; *valid: of how many it is made, 0 behind the last.
+static int64_t first_of_eval(int64_t batch, int64_t size, int64_t at, int64_t *valid) {
+  int64_t full = size / batch, index = full * batch;
   *valid = batch;
   if (at < full)
     return at * batch;
-  int64_t index = full * batch;
   for (int k = 0; index < size; k++) {
     *valid = part_of(batch, size - index, MOST_PARTS - k);
     if (full + k == at)
@@ -103,12 +86,24 @@ static int64_t first_of_eval(const mlrt_batches *b, int64_t at, int64_t *valid) 
   return size;
 }
 
+int64_t mlrt_batches_per_epoch(const mlrt_program *p, const mlrt_dataset *d, mlrt_use use) {
+  int64_t size = mlrt_data_size(d), batch = mlrt_batch_size(p), num = size / batch, valid = 0;
+  if (use != MLRT_USE_TRAIN) {
+    while (first_of_eval(batch, size, num, &valid) < size)
+      num++;
+    return num;
+  }
+  int64_t parts = mlrt_micro_batches(p); // what an epoch leaves out is the rest of whole batches
+  return num / parts * parts;
+}
+
 // Batch `number` after the start of the order; *valid: its samples that count.
 static mlrt_position position_of(const mlrt_batches *b, int64_t number, int64_t *valid) {
   int64_t at = b->order.from.index / b->batch_size + number;
   *valid = b->batch_size;
   if (b->order.use == MLRT_USE_EVAL)
-    return (mlrt_position){b->order.from.epoch, first_of_eval(b, at, valid)};
+    return (mlrt_position){b->order.from.epoch,
+                           first_of_eval(b->batch_size, mlrt_data_size(b->order.data), at, valid)};
   return (mlrt_position){b->order.from.epoch + at / b->per_epoch,
                          at % b->per_epoch * b->batch_size};
 }
@@ -138,9 +133,9 @@ static mlrt_batch describe(mlrt_batches *b, int64_t number) {
 
 // The sample in row `row` of a batch.
 static int64_t sample_of(const mlrt_batches *b, const mlrt_batch *batch, int64_t row) {
-  bool even = b->batch_size % batch->valid == 0;
-  int64_t last = batch->valid - 1;
-  int64_t i = batch->at.index + (even ? row % batch->valid : row < last ? row : last);
+  if (row >= batch->valid)
+    row = b->batch_size % batch->valid == 0 ? row % batch->valid : batch->valid - 1;
+  int64_t i = batch->at.index + row;
   bool shuffled = b->order.use == MLRT_USE_TRAIN && b->order.shuffle;
   return shuffled ? mlrt_shuffle_at(&b->shuffle, i) : i;
 }
