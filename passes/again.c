@@ -37,12 +37,28 @@ again again_look_at(ir_func *f, ir_arena *scratch) {
   return g;
 }
 
-// --- what is left ---------------------------------------------------------------------------------
-void again_note(again *g, again_use use, ir_node *before) {
-  again_redirected r = {use, before};
+// --- uses ---------------------------------------------------------------------------------------
+void again_redirect(again *g, again_use use, ir_node *to) {
+  ir_node **in = &use.user->in[use.operand];
+  if (*in == to)
+    return;
+  again_redirected r = {use, *in};
   IR_PUSH(g->arena, g->redirected, r);
+  *in = to;
 }
 
+static void take_back(again_redirected *r) {
+  if (r->before)
+    r->use.user->in[r->use.operand] = r->before;
+  r->before = NULL;
+}
+
+void again_take_back(again *g, size_t from) {
+  while (g->redirected.num > from)
+    take_back(&g->redirected.at[--g->redirected.num]);
+}
+
+// --- what is left ---------------------------------------------------------------------------------
 static bool fits_without_dead(const again *g, const ir_kernel *k, const bool *live) {
   ir_node_list left = {0};
   bool has_anchor = false;
@@ -65,10 +81,8 @@ static bool fits_without_dead(const again *g, const ir_kernel *k, const bool *li
 static void undo(again *g, const ir_kernel *k) {
   for (size_t i = g->redirected.num; i-- > 0;) {
     again_redirected *r = &g->redirected.at[i];
-    if (r->before && (dom_base(r->before)->kernel == k || r->use.user->kernel == k)) {
-      r->use.user->in[r->use.operand] = r->before;
-      r->before = NULL;
-    }
+    if (r->before && (dom_base(r->before)->kernel == k || r->use.user->kernel == k))
+      take_back(r);
   }
 }
 
@@ -88,14 +102,18 @@ static bool undo_misfits(again *g) {
   return undone;
 }
 
-void again_finish(again *g) {
-  if (g->f->next_id == g->num_ids)
-    return; // also clones of moves that failed, which nothing uses, are clones
+bool again_finish(again *g) {
+  if (g->f->next_id == g->num_ids && g->redirected.num == 0)
+    return false; // also clones of moves that failed, which nothing uses, are clones
   do
     fuse_relist(g->f);
   while (undo_misfits(g));
   ir_drop_dead(g->f);
   dom_find_outputs(g->f);
+  for (size_t i = 0; i < g->redirected.num; i++)
+    if (g->redirected.at[i].before)
+      return true;
+  return false;
 }
 
 // --- clones -------------------------------------------------------------------------------------

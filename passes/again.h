@@ -14,7 +14,7 @@ typedef struct again_use {
 } again_use;
 typedef IR_VEC(again_use) again_uses;
 
-// A use that takes a clone now.
+// A use that takes a clone now, or another member; before: NULL once it was taken back.
 typedef struct again_redirected {
   again_use use;
   ir_node *before;
@@ -32,11 +32,13 @@ typedef struct again {
 } again;
 
 again again_look_at(ir_func *f, ir_arena *scratch);
-// Lists nodes and outputs anew, if there are clones. A kernel whose members have left may have no domain, as
-// those told the rest their axes: then it gets them back, and gives back what it took in.
-void again_finish(again *g);
-// The operand of `use` is a clone now, instead of `before`.
-void again_note(again *g, again_use use, ir_node *before);
+// The operand of `use` becomes `to`.
+void again_redirect(again *g, again_use use, ir_node *to);
+// Takes back what was redirected since there were `from` of `redirected`.
+void again_take_back(again *g, size_t from);
+// Lists nodes and outputs anew. A kernel whose members have left may have no domain, as those told the
+// rest their axes: then it gets them back, and gives back what it took in. True: some use is redirected.
+bool again_finish(again *g);
 
 // An element of it is made from elements, and always comes out the same.
 static inline bool again_is_pointwise(const ir_node *n) {

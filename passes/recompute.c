@@ -29,7 +29,6 @@ enum {
 typedef struct recompute {
   again g;
   ir_arena *arena; // scratch
-  bool changed;
 } recompute;
 
 static bool can_take_in(const again_use *u) {
@@ -209,22 +208,17 @@ static choice best_choice(recompute *r, const ir_kernel *k, bool *kept) {
 static bool move_into(recompute *r, const chain *c, ir_node *v, ir_kernel *into) {
   again_clones x = again_clone_in_front(&r->g, &c->nodes, into);
   again_uses *list = &r->g.users[v->id];
-  ir_node **before = IR_NEW_ARRAY(r->arena, ir_node *, list->num);
+  size_t before = r->g.redirected.num;
   for (size_t i = 0; i < list->num; i++) {
-    again_use *u = &list->at[i];
-    before[i] = u->user->in[u->operand];
-    if (u->user->kernel == into)
-      u->user->in[u->operand] = again_with_clones(&x, before[i]);
+    again_use u = list->at[i];
+    if (u.user->kernel == into)
+      again_redirect(&r->g, u, again_with_clones(&x, u.user->in[u.operand]));
   }
   if (again_fits(&x)) {
     again_adopt(&x);
-    for (size_t i = 0; i < list->num; i++)
-      if (list->at[i].user->in[list->at[i].operand] != before[i])
-        again_note(&r->g, list->at[i], before[i]);
     return true;
   }
-  for (size_t i = 0; i < list->num; i++)
-    list->at[i].user->in[list->at[i].operand] = before[i];
+  again_take_back(&r->g, before);
   return false;
 }
 
@@ -237,8 +231,6 @@ static void remove_value(recompute *r, const choice *x, ir_node *v, bool *kept) 
       continue;
     if (!move_into(r, &c, v, into))
       kept[v->id] = true; // somebody still loads it
-    else
-      r->changed = true;
     for (size_t j = 0; j < c.bases.num; j++)
       if ((int)into->id > r->g.last_use[c.bases.at[j]->id])
         r->g.last_use[c.bases.at[j]->id] = (int)into->id;
@@ -270,9 +262,9 @@ static bool recompute_func(ir_func *f) {
   // Last kernel first: what it takes in then counts as a use of the bases.
   for (size_t i = f->kernels.num; i-- > 0;)
     visit(&r, f->kernels.at[i], kept);
-  again_finish(&r.g);
+  bool changed = again_finish(&r.g);
   ir_arena_free(a);
-  return r.changed;
+  return changed;
 }
 
 // Until nothing changes, so that IR that went through here once is left as it is.

@@ -35,7 +35,6 @@ typedef struct remake {
   ir_arena *arena;     // scratch
   int forward;         // the last kernel of the forward pass
   kernel_list *before; // [kernel] those that are new and run before it, last ones first
-  bool changed;
 } remake;
 
 // What is to be made again.
@@ -152,10 +151,8 @@ static bool redirect(remake *r, const waiting *w, again_clones *x) {
       ir_node *in = again_with_clones(x, u->user->in[u->operand]);
       if (check && in == u->user->in[u->operand])
         return false;
-      if (!check) {
-        again_note(&r->g, *u, u->user->in[u->operand]);
-        u->user->in[u->operand] = in;
-      }
+      if (!check)
+        again_redirect(&r->g, *u, in);
     }
   return true;
 }
@@ -167,7 +164,6 @@ static void take_over(remake *r, const waiting *w, again_clones *x) {
     int *last = &r->g.last_use[w->bases.at[i]->id];
     *last = *last > (int)x->into->id ? *last : (int)x->into->id;
   }
-  r->changed = true;
 }
 
 static bool make_in_host(remake *r, const waiting *w) {
@@ -245,9 +241,9 @@ static bool remake_func(ir_func *f) {
   for (int k = forward; k >= 0; k--)
     visit(&r, f->kernels.at[k]);
   list_kernels(&r);
-  again_finish(&r.g);
+  bool changed = again_finish(&r.g);
   ir_arena_free(a);
-  return r.changed;
+  return changed;
 }
 
 bool pass_remake(ir_module *m, ir_diags *d) {
