@@ -15,45 +15,49 @@ enum {
   NEAR = 64,             // buffers begin at multiples of it
 };
 
-bool budgets_arrange(const draft_subject *s, draft *t, int64_t budget, int64_t instead) {
-  bool ok = draft_load(s, t, NULL, NULL) && draft_schedule(s, t) &&
-            draft_arrange(s, t, NULL, instead) && draft_plan(s, t);
-  if (ok)
-    ir_set_config(t->module, (ir_setting){"memory_budget", IR_SET_NUM, (double)budget, NULL});
-  return ok && t->plan->arena_bytes <= budget;
-}
-
 typedef struct search {
   const draft_subject *s;
-  int64_t budget;
-  budgets found;
+  int64_t budget, works;
+  draft *instead;
 } search;
 
 // Bytes of the plan for a budget; 0: it has errors.
 static int64_t try_budget(search *x, int64_t tried) {
   draft t = draft_new();
-  bool fits = budgets_arrange(x->s, &t, x->budget, tried);
-  int64_t bytes = t.plan ? t.plan->arena_bytes : 0;
-  draft_free(&t);
-  if (fits)
-    x->found.instead = tried;
-  if (bytes && bytes <= tried && (!x->found.works || tried < x->found.works))
-    x->found.works = tried;
+  bool ok = draft_load(x->s, &t, NULL, NULL) && draft_schedule(x->s, &t) &&
+            draft_arrange(x->s, &t, NULL, tried) && draft_plan(x->s, &t);
+  int64_t bytes = ok ? t.plan->arena_bytes : 0;
+  if (ok && bytes <= tried && (!x->works || tried < x->works))
+    x->works = tried;
+  if (ok && bytes <= x->budget) {
+    ir_set_config(t.module, (ir_setting){"memory_budget", IR_SET_NUM, (double)x->budget, NULL});
+    *x->instead = t;
+  } else {
+    draft_free(&t);
+  }
   return bytes;
 }
 
-budgets budgets_find(const draft_subject *s, int64_t budget, int64_t arena, size_t kernels) {
-  search x = {.s = s, .budget = budget};
-  for (int i = 0; i < FIRST_TRIES && arena && !x.found.works; i++)
+static int num_halvings(const ir_module *m) {
+  size_t kernels = 1;
+  for (size_t i = 0; i < m->funcs.num; i++)
+    kernels += m->funcs.at[i]->kernels.num;
+  size_t num = KERNELS_HALVED / kernels;
+  return num < MOST_HALVINGS ? (int)num : MOST_HALVINGS;
+}
+
+int64_t budgets_find(const draft_subject *s, const draft *refused, int64_t budget, draft *instead) {
+  search x = {.s = s, .budget = budget, .instead = instead};
+  *instead = (draft){0};
+  int64_t arena = refused->plan->arena_bytes;
+  for (int i = 0; i < FIRST_TRIES && arena && !x.works && !instead->arena; i++)
     arena = try_budget(&x, arena);
-  size_t halvings = kernels ? KERNELS_HALVED / kernels : 0;
-  if (halvings > MOST_HALVINGS)
-    halvings = MOST_HALVINGS;
   int64_t low = budget;
-  for (size_t i = 0; i < halvings && x.found.works - low > NEAR && !x.found.instead; i++) {
-    int64_t middle = low + (x.found.works - low) / 2;
+  for (int i = num_halvings(refused->module); i > 0 && x.works - low > NEAR && !instead->arena;
+       i--) {
+    int64_t middle = low + (x.works - low) / 2;
     try_budget(&x, middle);
-    low = x.found.works > middle ? middle : low;
+    low = x.works > middle ? middle : low;
   }
-  return x.found;
+  return x.works;
 }

@@ -4,17 +4,10 @@
 
 #include "driver/draft.h"
 
-// Bytes; 0: none was found.
-typedef struct budgets {
-  int64_t works;   // the least budget seen that is met
-  int64_t instead; // arranged for this one, the plan fits the budget that was not met
-} budgets;
-
-// Plans for other budgets than `budget`, for which the plan took `arena` bytes. Each is a whole draft:
-// of graphs with many kernels fewer are made.
-budgets budgets_find(const draft_subject *s, int64_t budget, int64_t arena, size_t kernels);
-
-// Makes the draft for budget `instead`; its module says `budget`. False: it does not fit after all.
-bool budgets_arrange(const draft_subject *s, draft *t, int64_t budget, int64_t instead);
+// Plans for other budgets than `budget`, which `refused` does not meet. Returns the least seen that is met; 0:
+// none. A plan for one of them may fit `budget`: then *instead is that draft, whose module says `budget`,
+// and the search ends; else it has no arena. Each try is a whole draft: of graphs with many kernels fewer
+// are made.
+int64_t budgets_find(const draft_subject *s, const draft *refused, int64_t budget, draft *instead);
 
 #endif

@@ -25,7 +25,6 @@ typedef struct division {
   ir_arena *a;
   draft_subject s;
   int64_t budget;
-  bool any;            // of those that fit
   fe_vary batch;       // no name: there is none
   draft whole, broken; // as the file has it; the first that has errors besides, or no batch
   attempt best, least; // that fits; of the fewest bytes
@@ -133,14 +132,19 @@ static void say_attempt(const division *x, const attempt *r) {
           (long long)r->bytes, r->seconds / x->undivided);
 }
 
-// False: it has errors. Nothing is planned that takes longer than what fits even if all of it is kept.
-static bool try_parts(division *x, draft *t, int64_t parts) {
+// False: it has errors.
+static bool schedule(division *x, draft *t, int64_t parts) {
   if (!t->module || !draft_schedule(&x->s, t))
     return false;
   if (parts == 1)
     x->undivided = seconds_of_step(t);
-  if (x->any && parts == 1) // has been tried
-    return true;
+  return true;
+}
+
+// False: it has errors. Nothing is planned that takes longer than what fits even if all of it is kept.
+static bool try_parts(division *x, draft *t, int64_t parts) {
+  if (!schedule(x, t, parts))
+    return false;
   if (x->best.parts && seconds_of_step(t) >= x->best.seconds)
     return true;
   if (!draft_arrange(&x->s, t, NULL, x->budget) || !draft_plan(&x->s, t))
@@ -211,9 +215,9 @@ static void halve_divisors(division *x) {
 // `any`: the fewest parts that fit will do; the whole is known not to. The file itself may have errors:
 // nothing is found then, and whoever compiles it reports them.
 static division search(ir_arena *a, const draft_subject *s, int64_t budget, bool any) {
-  division x = {.a = a, .s = *s, .budget = budget, .any = any, .whole = draft_new()};
+  division x = {.a = a, .s = *s, .budget = budget, .whole = draft_new()};
   draft_load(s, &x.whole, NULL, NULL);
-  if (!try_parts(&x, &x.whole, 1))
+  if (!(any ? schedule : try_parts)(&x, &x.whole, 1))
     return x;
   if (x.best.parts && !x.best.again)
     return x;

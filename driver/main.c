@@ -81,38 +81,29 @@ static bool check_plan(const driver *d) {
   return true;
 }
 
-static size_t num_kernels(const ir_module *m) {
-  size_t num = 0;
-  for (size_t i = 0; i < m->funcs.num; i++)
-    num += m->funcs.at[i]->kernels.num;
-  return num;
-}
-
-// Takes the plan for another budget if it fits this one.
-static bool plan_instead(driver *d, int64_t budget, const budgets *b) {
-  draft t = draft_new();
-  if (!b->instead || !budgets_arrange(&d->subject, &t, budget, b->instead)) {
-    draft_free(&t);
-    return false;
-  }
+// Goes on with another draft, into which nobody has looked so far.
+static bool take(driver *d, draft t) {
+  ir_buf faults = ir_buf_new(t.arena);
+  BUG_IF(ir_verify(t.module, &faults), "memory passes made IR that breaks rules\n%s",
+         ir_buf_str(&faults));
   d->refused = d->made;
   d->made = t;
   return check_plan(d);
 }
 
-// Says why, when the plan does not fit the budget.
+// Says why, when the plan does not fit the budget. One that was made for another budget may.
 static bool fits_budget(driver *d) {
   const draft *t = &d->made;
-  int64_t budget = ir_config_count(t->module, "memory_budget");
+  int64_t budget = ir_config_count(t->module, "memory_budget"), works = t->plan->arena_bytes;
   if (!budget || t->plan->arena_bytes <= budget)
     return true;
-  budgets b = {.works = t->plan->arena_bytes};
+  draft instead = {0};
   if (!d->subject.edit)
-    b = budgets_find(&d->subject, budget, t->plan->arena_bytes, num_kernels(t->module));
-  if (plan_instead(d, budget, &b))
-    return true;
+    works = budgets_find(&d->subject, t, budget, &instead);
+  if (instead.arena)
+    return take(d, instead);
   ir_buf text = ir_buf_new(t->arena);
-  plan_print_shortfall(t->plan, t->module, budget, b.works, &text);
+  plan_print_shortfall(t->plan, t->module, budget, works, &text);
   fprintf(stderr, "mltc: %s %s", d->o.input, ir_buf_str(&text));
   bool may_fit_in_parts = t->plan->state_bytes <= budget; // which have the same states
   if (!options_is_ir(&d->o) && !d->o.allow_accumulate && !d->o.plan && may_fit_in_parts)
@@ -130,11 +121,42 @@ static int plan_and_write(driver *d, const draft_subject *s) {
   return status ? status : fits ? 0 : EXIT_BUDGET;
 }
 
+static bool is_one_file(const char *a, const char *b) {
+  struct stat x, y;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_ino == y.st_ino &&
+         x.st_dev == y.st_dev;
+}
+
+// What is written must not take the place of what it is made from. NULL: it does not.
+static const char *find_overwritten(const options *o, const fe_files *imported) {
+  const char *inputs[] = {o->input, o->plan};
+  for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+    if (inputs[i] && is_one_file(inputs[i], o->output))
+      return inputs[i];
+  for (size_t i = 0; i < imported->num; i++)
+    if (is_one_file(imported->at[i], o->output))
+      return imported->at[i];
+  return NULL;
+}
+
+// What is wrong with the output; NULL: nothing.
+static const char *why_not_output(const driver *d) {
+  const char *input = d->o.output ? find_overwritten(&d->o, &d->made.files) : NULL;
+  return input ? ir_format(d->made.arena,
+                           "--output=%s would take the place of '%s', which it is made from",
+                           d->o.output, input)
+               : NULL;
+}
+
 static int build(driver *d) {
   draft *t = &d->made;
   draft_subject s = d->subject;
   s.open = true;
-  if (!draft_load(&s, t, NULL, NULL) || !draft_schedule(&s, t) || !draft_arrange(&s, t, NULL, 0))
+  bool ok = draft_load(&s, t, NULL, NULL);
+  const char *why = why_not_output(d); // files that are imported are known now
+  if (why)
+    return usage(why);
+  if (!ok || !draft_schedule(&s, t) || !draft_arrange(&s, t, NULL, 0))
     return report(d);
   report(d); // warnings
   if (d->o.emit == EMIT_IR || d->o.emit == EMIT_DOT)
@@ -152,20 +174,13 @@ static int solve_and_build(driver *d) {
   return build(d);
 }
 
-// What is written must not take the place of what it was made from.
-static bool is_input(const options *o) {
-  struct stat in, out;
-  return o->output && stat(o->input, &in) == 0 && stat(o->output, &out) == 0 &&
-         S_ISREG(out.st_mode) && in.st_ino == out.st_ino && in.st_dev == out.st_dev;
-}
-
 static int compile(driver *d) {
-  if (is_input(&d->o))
-    return usage(ir_format(d->made.arena, "--output=%s: that is the file to compile", d->o.output));
   if (!read_source(d) || !read_edit(d))
     return report(d);
-  if (d->o.emit == EMIT_AST)
-    return output_ast(&d->subject, &d->made);
+  if (d->o.emit == EMIT_AST) {
+    const char *why = why_not_output(d);
+    return why ? usage(why) : output_ast(&d->subject, &d->made);
+  }
   if (d->o.command == COMMAND_MEMORY)
     return cmd_memory(&d->subject);
   if (d->o.max_batch || d->o.max)

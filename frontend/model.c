@@ -145,12 +145,11 @@ static void add_results(fe *c) {
   }
   for (size_t i = 0; i < p->metrics.num; i++)
     ir_result_add(p->b.func, p->metrics.at[i].name, IR_RESULT_METRIC, p->metrics.at[i].node);
-  if (p->b.func->results.num > MOST_RESULTS) {
-    size_t most = p->metrics.num - (p->b.func->results.num - MOST_RESULTS);
-    fe_error(c, p->metrics.at[most].node->loc, "E0226",
-             "%zu losses and metrics: a trainer logs at most %d", p->b.func->results.num,
+  const ir_func *f = p->b.func;
+  if (f->results.num > MOST_RESULTS)
+    fe_error(c, f->results.at[MOST_RESULTS].node->loc, "E0226",
+             "%zu losses and metrics: a trainer logs at most %d", f->results.num,
              (int)MOST_RESULTS);
-  }
 }
 
 static void build_step(fe *c) {

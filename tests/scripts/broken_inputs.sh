@@ -178,8 +178,19 @@ expect_error 1 "no/such/made" "$mltc" digits.graph --emit=ir -o no/such/made
 expect_error 1 "no/such/keep" "$mltc" digits.graph --keep=no/such/keep --emit=ir
 expect_error 1 "clang" env MLTC_CC=/no/such/compiler "$mltc" digits.graph "${out[@]}"
 cp digits.graph mine.graph
-expect_error 2 "the file to compile" "$mltc" mine.graph -O0 -o ./mine.graph
+expect_error 2 "would take the place of .mine.graph" "$mltc" mine.graph -O0 -o ./mine.graph
+expect_error 2 "would take the place of .mine.graph" "$mltc" mine.graph --emit=ast -o mine.graph
 same digits.graph mine.graph "a graph, and what is left of it,"
+cat >tool.graph <<'EOT'
+block twice(x: f[...]) { return 2 * x }
+EOT
+{
+  echo 'import "tool.graph"'
+  cat digits.graph
+} >imports.graph
+cp tool.graph tool.kept
+expect_error 2 "would take the place of .*tool.graph" "$mltc" imports.graph --emit=ir -o tool.graph
+same tool.graph tool.kept "an imported file, and what is left of it,"
 if [ -e /dev/full ]; then
   expect_error 1 "standard output" bash -c "'$mltc' digits.graph --emit=ir >/dev/full"
 fi

@@ -64,3 +64,21 @@ PYTHON
 check 4
 check 8
 check 11 # has no divisors
+
+# As many results as a trainer logs: the last of them is there; one more is refused.
+many() { # METRICS : beside a loss
+  echo 'model m(x: f32[4,3]) {
+  param w: f32[3] = ones
+  loss mean(x * w)'
+  for ((i = 1; i <= $1; i++)); do echo "  metric q$i = mean(x) + $i"; done
+  echo '}
+data { train = csv("many.csv", label = 3) }
+optim { sgd(0) }
+train { steps = 1 }'
+}
+many 255 >most.graph
+"$mltc" -O0 most.graph -o most || fail "256 results"
+./most --quiet --no-save --log-every=1 --metrics=most.jsonl
+grep -q '"q255":' most.jsonl || fail "the last of 256 results is not logged: $(cat most.jsonl)"
+many 256 >more.graph
+expect_error 1 "E0226" "$mltc" -O0 more.graph -o more

@@ -11,59 +11,58 @@ import random, subprocess, sys
 
 ACTS = "relu gelu silu tanh sigmoid leaky_relu softplus abs".split()
 
-def conv_stack(r):
-    size, c = r.choice([4, 7, 8, 12]), r.choice([1, 3, 4, 8])
-    lines = [f"x: f32[B,{size},{size},{c}]"]
-    for _ in range(r.randint(1, 5)):
-        kind, act = r.randrange(8), r.choice(ACTS)
-        if kind < 3:
-            c, bias = r.choice([4, 8, 12]), r.choice(["", "", ", bias=false"])
-            lines.append(f"h = conv2d(h, {c}, padding=1{bias})")
-        elif kind == 3:
-            lines.append(f"h = {act}(batchnorm(h))")
-        elif kind == 4:
-            lines.append(f"h = groupnorm(h, {r.choice([g for g in (1, 2, 4) if c % g == 0])})")
-        elif kind == 5:
-            lines.append(f"h = h + {act}({r.choice(['batchnorm', 'layernorm'])}(conv2d(h, {c}, padding=1)))")
-        elif kind == 6 and size >= 4:
-            size //= 2
-            lines.append(f"h = {r.choice(['max', 'avg'])}_pool2d(h, 2)")
-        else:
-            lines.append(r.choice([f"h = {act}(h)", "h = dropout(h, 0.2)", "h = batchnorm(h)"]))
-    return lines + [r.choice(["h = global_avg_pool(h)", "h = reshape(h, [B, -1])", "h = max(h, axis=[1, 2])"])]
+# A layer is a function of the random numbers and of the stack so far (size, channels); it returns lines.
+def conv(r, s):
+    s["c"] = r.choice([4, 8, 12])
+    return [f"h = conv2d(h, {s['c']}, padding=1{r.choice(['', '', ', bias=false'])})"]
 
-def sequence(r):
-    t, c = r.choice([1, 3, 8, 16]), r.choice([4, 8, 16])
-    lines = [f"x: f32[B,{t},{c}]"]
-    for _ in range(r.randint(1, 4)):
-        kind, act, heads = r.randrange(6), r.choice(ACTS), r.choice([1, 2, 4])
-        if kind < 2:
-            options = r.choice(["", ", causal=true", ", window=2", ", drop=0.1, causal=true"])
-            norm = r.choice(["layernorm", "rmsnorm"])
-            lines += [f"{n} = heads(linear({norm}(h), {c}), {heads})" for n in "qkv"]
-            lines.append(f"h = h + linear(merge_heads(attention(q, k, v{options})), {c})")
-        elif kind == 2:
-            lines.append(f"h, last, cell = lstm(h, {c})")
-        elif kind == 3:
-            lines.append(f"h, last = gru(h, {c})")
-        elif kind == 4:
-            lines.append(f"h = batchnorm(linear({act}(h), {c}))")
-        else:
-            lines.append(f"h = layernorm(h + dropout(linear({act}(linear(h, {2 * c})), {c}), 0.1))")
-    return lines + [r.choice(["h = mean(h, axis=1)", "h = h[:,-1]", "h = reshape(h, [B, -1])"])]
+def residual(r, s):
+    norm = r.choice(["batchnorm", "layernorm"])
+    return [f"h = h + {r.choice(ACTS)}({norm}(conv2d(h, {s['c']}, padding=1)))"]
 
-def dense(r):
-    lines = [f"x: f32[B,{r.choice([1, 4, 16, 100])}]"]
+def groups(r, s):
+    return [f"h = groupnorm(h, {r.choice([g for g in (1, 2, 4) if s['c'] % g == 0])})"]
+
+def pool(r, s):
+    if s["size"] < 4:
+        return []
+    s["size"] //= 2
+    return [f"h = {r.choice(['max', 'avg'])}_pool2d(h, 2)"]
+
+def attend(r, s):
+    c, heads, norm = s["c"], r.choice([1, 2, 4]), r.choice(["layernorm", "rmsnorm"])
+    options = r.choice(["", ", causal=true", ", window=2", ", drop=0.1, causal=true"])
+    return [f"{n} = heads(linear({norm}(h), {c}), {heads})" for n in "qkv"] + [
+        f"h = h + linear(merge_heads(attention(q, k, v{options})), {c})"]
+
+def one_of(*lines):
+    return lambda r, s: [r.choice(lines).format(a=r.choice(ACTS), m=r.choice([1, 8, 16, 64]), c=s["c"], c2=2 * s["c"])]
+
+KINDS = [ # sizes, channels, the input, layers, ends
+    ([4, 7, 8, 12], [1, 3, 4, 8], "x: f32[B,{size},{size},{c}]",
+     [conv, conv, residual, groups, pool,
+      one_of("h = {a}(h)", "h = dropout(h, 0.2)", "h = batchnorm(h)", "h = {a}(batchnorm(h))")],
+     ["h = global_avg_pool(h)", "h = reshape(h, [B, -1])", "h = max(h, axis=[1, 2])"]),
+    ([1, 3, 8, 16], [4, 8, 16], "x: f32[B,{size},{c}]",
+     [attend, attend, one_of("h, last, cell = lstm(h, {c})", "h, last = gru(h, {c})"),
+      one_of("h = batchnorm(linear({a}(h), {c}))",
+             "h = layernorm(h + dropout(linear({a}(linear(h, {c2})), {c}), 0.1))")],
+     ["h = mean(h, axis=1)", "h = h[:,-1]", "h = reshape(h, [B, -1])"]),
+    ([1], [1, 4, 16, 100], "x: f32[B,{c}]",
+     [one_of("h = {a}(batchnorm(linear(h, {m})))", "h = {a}(linear(h, {m}))", "h = layernorm({a}(linear(h, {m})))",
+             "h = concat([h, {a}(linear(h, {m}))], axis=-1)", "h = dropout(rmsnorm(linear(h, {m})), 0.3)")],
+     ["h = 2 * h"])]
+
+def stack(r):
+    sizes, channels, x, layers, ends = r.choice([KINDS[0], *KINDS])
+    s = {"size": r.choice(sizes), "c": r.choice(channels)}
+    lines = [x.format(**s)]
     for _ in range(r.randint(1, 5)):
-        m, act = r.choice([1, 8, 16, 64]), r.choice(ACTS)
-        lines.append(r.choice([
-            f"h = {act}(batchnorm(linear(h, {m})))", f"h = {act}(linear(h, {m}))",
-            f"h = layernorm({act}(linear(h, {m})))", f"h = concat([h, {act}(linear(h, {m}))], axis=-1)",
-            f"h = dropout(rmsnorm(linear(h, {m})), 0.3)"]))
-    return lines
+        lines += r.choice(layers)(r, s)
+    return lines + [r.choice(ends)]
 
 def graph(r):
-    lines = r.choice([conv_stack, conv_stack, sequence, dense])(r)
+    lines = stack(r)
     optim = r.choice(["sgd(0.01)", "sgd(0.01, momentum=0.9)", "adam(0.001)", "adamw(0.001)\n  clip = 1.0"])
     loss = r.choice(["cross_entropy(o, y)", "mse(o, one_hot(y, 4))", "huber(softmax(o), one_hot(y, 4))"])
     train = r.choice(["", "", ", accumulate = 2", ", precision = bf16"])

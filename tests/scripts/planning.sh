@@ -38,13 +38,13 @@ budget = min(totals["selective"], totals["sqrt"])
 if budget >= totals["none"]: # nothing that may run again is at the peak
     budget -= 1
 r, seconds = run(mltc, *graph, f"--memory-budget={budget}", "--emit=plan.json")
-assert r.returncode in (0, 3), r
+assert r.returncode == 0 or r.returncode == 3 and fewest < 1000, r # GPT-2's states leave little to save
 plan = json.loads(r.stdout)
 again = sum(1 for f in plan["functions"] for k in f["kernels"] if k["clone_of"] is not None)
 kernels = sum(len(f["kernels"]) for f in plan["functions"]) - again
 print(f"{what}: {kernels} kernels and {again} again, {seconds:.1f} s")
 assert kernels >= fewest, kernels
-assert r.returncode == 3 or plan["totals"]["arena"] <= budget
+assert r.returncode == 3 or plan["totals"]["arena"] <= budget < totals["none"]
 assert seconds <= limit, (seconds, limit)
 if refused:
     r, seconds = run(mltc, *graph, f"--memory-budget={totals['none'] // 2}", "--emit=plan.json")
