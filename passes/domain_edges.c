@@ -3,6 +3,8 @@
 //   x [12,128], v = reshape x [12,4,32], used by a member
 //   user known     v: [a] [b] [c]   strides a 128, b 32, c 1       x: [a] [b c]
 //   operand known  x: [a] [d]       d (128) is split: d 4, e 32    v: [a] [d] [e]
+//   x [12,4,32], v = reshape x [12,128]
+//   user known     v: [a] [b]       b (128) is split: b 4, c 32    x: [a] [b] [c]
 #include "passes/domain_parts.h"
 
 #include <string.h>
@@ -103,9 +105,25 @@ static bool strides_for(dom_work *w, const ir_type *seen, const dom_map *use, co
   return true;
 }
 
-// A split makes earlier entries stale: asks again until nothing splits.
-bool dom_strides_of(dom_work *w, const ir_type *seen, const dom_map *use, const dom_layout *l,
-                    dom_strides *out) {
+// Splits an axis that goes on from one dimension of the base into the next, as where a reshape merges
+// them for the user. False: unevenly.
+static bool cut_at_dims(dom_work *w, const ir_type *base, const dom_strides *s) {
+  int64_t row[IR_MAX_RANK];
+  row_strides(base, row);
+  for (int i = 0; i < s->num; i++) {
+    int d = s->stride[i] ? dim_of_stride(base, row, s->stride[i]) : -1;
+    int64_t size = w->size[s->axis[i]];
+    int64_t inner = d < 0 ? size : base->dims[d] * row[d] / s->stride[i];
+    if (size > inner)
+      return size % inner == 0 && dom_split_axis(w, s->axis[i], inner) >= 0;
+  }
+  return true;
+}
+
+// With `base`, no axis crosses its dimensions. A split makes earlier entries stale: asks again until
+// nothing splits.
+static bool find_strides(dom_work *w, const ir_type *seen, const dom_map *use, const dom_layout *l,
+                         const ir_type *base, dom_strides *out) {
   dom_map mine = *use; // `use` may be a copy that splits do not reach
   mine.known = true;
   w->temp = &mine;
@@ -113,10 +131,15 @@ bool dom_strides_of(dom_work *w, const ir_type *seen, const dom_map *use, const 
   bool ok;
   do {
     before = w->num_axes;
-    ok = strides_for(w, seen, &mine, l, out);
+    ok = strides_for(w, seen, &mine, l, out) && (!base || cut_at_dims(w, base, out));
   } while (ok && w->num_axes != before);
   w->temp = NULL;
   return ok;
+}
+
+bool dom_strides_of(dom_work *w, const ir_type *seen, const dom_map *use, const dom_layout *l,
+                    dom_strides *out) {
+  return find_strides(w, seen, use, l, NULL, out);
 }
 
 static bool map_from_strides(const dom_work *w, const ir_node *base, const dom_strides *s,
@@ -160,7 +183,8 @@ bool dom_tell_operand(dom_work *w, const ir_node *user, int i, const dom_map *us
   dom_layout l;
   dom_strides s;
   dom_map map;
-  if (!dom_layout_of(seen, &l) || l.offset != 0 || !dom_strides_of(w, &seen->type, use, &l, &s) ||
+  if (!dom_layout_of(seen, &l) || l.offset != 0 ||
+      !find_strides(w, &seen->type, use, &l, &base->type, &s) ||
       !map_from_strides(w, base, &s, &map))
     return false;
   if (below->out.known)
