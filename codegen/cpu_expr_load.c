@@ -5,6 +5,7 @@
 //   0 (or scalar code)       k_load_f32_one(p_x + i0)          k_store_f32_one
 //   other                    k_load_f32_step(p_x + j, 64, 16)  k_store_f32_step
 //   1, at multiples of VL    k_load_f32_aligned(p_x + j)       k_store_f32_aligned
+//   1, in groups of 2        k_load_f32_each(p_x + j / 2, 2, VL)   k_store_f32_each
 // A partial vector has a count of lanes and touches nothing beyond them.
 #include "codegen/cpu_expr.h"
 
@@ -86,13 +87,19 @@ static void add_term(ir_buf *b, const char *index, int64_t stride) {
                   (long long)stride);
 }
 
+static const char *index_of(const cg_expr *e, const dom_access *at, int axis) {
+  const char *index = e->index(e->data, axis);
+  bool grouped = at->group && axis == e->vector_axis && strcmp(index, "0") != 0;
+  return grouped ? ir_format(e->k->arena, "%s / %d", index, at->group) : index;
+}
+
 const char *cpu_address(const cg_expr *e, const char *pointer, const dom_access *at) {
   ir_buf b = ir_buf_new(e->k->arena);
   if (pointer)
     ir_buf_puts(&b, pointer);
   for (int i = 0; i < e->k->dom->num_axes; i++)
     if (at->stride[i] != 0)
-      add_term(&b, e->index(e->data, i), at->stride[i]);
+      add_term(&b, index_of(e, at, i), at->stride[i]);
   if (at->offset != 0)
     ir_buf_printf(&b, "%s%lld", b.len ? " + " : "", (long long)at->offset);
   return b.len ? ir_buf_str(&b) : "0";
@@ -125,9 +132,11 @@ static const char *argument_of(const cg_expr *e, const ir_node *buffer) {
 
 // The text of a load from `address`.
 static const char *load_text(const cg_expr *e, ir_dtype t, const char *address, int64_t stride,
-                             bool aligned) {
+                             int group, bool aligned) {
   ir_arena *a = e->k->arena;
   const char *type = ir_dtypes[t].name;
+  if (group)
+    return ir_format(a, "k_load_%s_each(%s, %d, %s)", type, address, group, lane_count(e));
   if (stride == 0)
     return ir_format(a, "k_load_%s_one(%s)", type, address);
   if (stride != 1)
@@ -151,7 +160,7 @@ static const char *iota_text(const cg_expr *e, const dom_load *l) {
 
 static const char *load_key(const cg_expr *e, const dom_load *l) {
   ir_buf b = ir_buf_new(e->k->arena);
-  ir_buf_printf(&b, "@%u:%lld", l->buffer->id, (long long)l->access.offset);
+  ir_buf_printf(&b, "@%u:%lld/%d", l->buffer->id, (long long)l->access.offset, l->access.group);
   for (int i = 0; i < e->k->dom->num_axes; i++)
     ir_buf_printf(&b, ",%lld", (long long)l->access.stride[i]);
   return ir_buf_str(&b);
@@ -165,7 +174,7 @@ static const char *leaf_or_load(const cg_expr *e, const dom_load *l) {
   if (l->buffer->op == IR_IOTA)
     return iota_text(e, l);
   return load_text(e, l->buffer->type.dtype, cpu_address(e, argument_of(e, l->buffer), &l->access),
-                   cpu_lane_stride(e, &l->access), is_aligned(e, &l->access));
+                   cpu_lane_stride(e, &l->access), l->access.group, is_aligned(e, &l->access));
 }
 
 const char *cpu_emit_load(cg_expr *e, const dom_load *l) {
@@ -209,7 +218,7 @@ const char *cpu_gather_text(cg_expr *e, const ir_node *n) {
   const char *name = cg_scope_name(a, e->names, "from");
   cpu_line(e, "const int64_t %s = (int64_t)%s[0] * %lld;", name, row, row_step);
   bool aligned = is_aligned(e, &l->access) && row_step % e->multiple == 0;
-  return load_text(e, table->dtype, ir_format(a, "%s + %s", at, name), step, aligned);
+  return load_text(e, table->dtype, ir_format(a, "%s + %s", at, name), step, 0, aligned);
 }
 
 // --- stores -------------------------------------------------------------------------------------
@@ -218,7 +227,9 @@ void cg_emit_store(cg_expr *e, const dom_store *s) {
   const char *type = ir_dtypes[s->buffer->type.dtype].name;
   const char *at = cpu_address(e, argument_of(e, s->buffer), &s->access);
   int64_t stride = cpu_lane_stride(e, &s->access);
-  if (stride == 0)
+  if (s->access.group)
+    cpu_line(e, "k_store_%s_each(%s, %s, %d, %s);", type, at, x, s->access.group, lane_count(e));
+  else if (stride == 0)
     cpu_line(e, "k_store_%s_one(%s, %s);", type, at, x);
   else if (stride != 1)
     cpu_line(e, "k_store_%s_step(%s, %s, %lld, %s);", type, at, x, (long long)stride,

@@ -16,6 +16,7 @@
 void cpu_loop_schedule(cg_kernel *k) {
   loop_plan *p = IR_NEW(k->arena, loop_plan);
   k->dom = loop_simplify(k->arena, k->k, k->dom);
+  loop_group_lanes(p, k);
   loop_plan_axes(p, k);
   loop_plan_members(p, k);
   loop_plan_tasks(p, k);

@@ -2,12 +2,13 @@
 //
 //   cpu_loop.c         the family's two functions; the frame of the emitted function
 //   cpu_loop_axes.c    decisions on axes: merging, the vector axis, units of work, tasks
+//   cpu_loop_groups.c  decisions on axes: two as one, where the inner one is short
 //   cpu_loop_plan.c    decisions on members: depth, level, what is cached between phases
 //   cpu_loop_body.c    text: vector loops, phases
 //   cpu_loop_reduce.c  text: accumulators
 //   loop_members.c     text: the frame, levels, scratch rows, stores
 //   online_rows.c      a maximum and a sum of exponentials in one sweep
-//   cuda_loop*.c       the family on a GPU: all but the first, the third and the fifth are shared
+//   cuda_loop*.c       the family on a GPU: cpu_loop_axes.c, _plan.c, _reduce.c and loop_members.c are shared
 //
 // A kernel has parallel axes P and reduced axes R. One iteration of P makes one phase (a loop nest
 // over R) per depth of reductions: softmax has three (maximum; sum; result).
@@ -46,6 +47,7 @@ typedef struct loop_plan {
   int vector_axis; // -1: the kernel has no axes
   int lane_step;   // along it from lane to lane; 0: 1
   int64_t extent;  // size of the vector axis
+  int fold; // along: so many neighbouring lanes are summed up, too (cpu_loop_groups.c); 0: none
   bool across;
   bool has_reduce;
   bool flat;       // one axis, whose size is a number of the kernel: no text depends on it
@@ -69,6 +71,11 @@ typedef struct loop_plan {
 
 // Drops axes of size 1 and joins neighbours that every access walks as one.
 domain *loop_simplify(ir_arena *a, const ir_kernel *k, const domain *d);
+domain *loop_copy_domain(ir_arena *a, const domain *d, size_t members);
+void loop_remove_axis(domain *d, size_t members, int axis);
+// The axis whose lanes cost least; -1: there are no axes. *cost: vectors loaded and stored per element.
+int loop_choose_vector_axis(const domain *d, int lanes, double *cost);
+void loop_group_lanes(loop_plan *p, cg_kernel *k);        // may join two axes
 void loop_plan_axes(loop_plan *p, const cg_kernel *k);    // vector axis, rows, reduced rows
 void loop_plan_members(loop_plan *p, const cg_kernel *k); // levels, phases, caches, block
 void loop_plan_tasks(loop_plan *p, const cg_kernel *k);

@@ -32,7 +32,7 @@ static void remove_from(int64_t *stride, int axis) {
   stride[DOM_MAX_AXES - 1] = 0;
 }
 
-static void remove_axis(domain *d, size_t members, int axis) {
+void loop_remove_axis(domain *d, size_t members, int axis) {
   for (size_t i = 0; i < d->loads.num; i++)
     remove_from(d->loads.at[i].access.stride, axis);
   for (size_t i = 0; i < d->stores.num; i++)
@@ -46,7 +46,7 @@ static void remove_axis(domain *d, size_t members, int axis) {
   d->num_axes--;
 }
 
-static domain *copy_domain(ir_arena *a, const domain *d, size_t members) {
+domain *loop_copy_domain(ir_arena *a, const domain *d, size_t members) {
   domain *c = IR_NEW(a, domain);
   *c = *d;
   memset(&c->loads, 0, sizeof c->loads);
@@ -61,14 +61,14 @@ static domain *copy_domain(ir_arena *a, const domain *d, size_t members) {
 }
 
 domain *loop_simplify(ir_arena *a, const ir_kernel *k, const domain *d) {
-  domain *c = copy_domain(a, d, k->nodes.num);
+  domain *c = loop_copy_domain(a, d, k->nodes.num);
   for (int i = c->num_axes - 1; i >= 0; i--)
     if (c->axis[i].size == 1)
-      remove_axis(c, k->nodes.num, i);
+      loop_remove_axis(c, k->nodes.num, i);
   for (int i = c->num_axes - 2; i >= 0; i--)
     if (can_join(c, k->nodes.num, i)) {
       c->axis[i + 1].size *= c->axis[i].size;
-      remove_axis(c, k->nodes.num, i);
+      loop_remove_axis(c, k->nodes.num, i);
     }
   return c;
 }
@@ -92,11 +92,15 @@ static double axis_cost(const domain *d, int axis, int lanes) {
   return cost * (double)(vectors * lanes) / (double)(size > 0 ? size : 1);
 }
 
-static int choose_vector_axis(const domain *d, int lanes) {
+int loop_choose_vector_axis(const domain *d, int lanes, double *cost) {
   int best = -1;
-  for (int i = d->num_axes - 1; i >= 0; i--) // the innermost wins a tie
-    if (best < 0 || axis_cost(d, i, lanes) < axis_cost(d, best, lanes) * 0.999)
-      best = i;
+  for (int i = d->num_axes - 1; i >= 0; i--) { // the innermost wins a tie
+    double here = axis_cost(d, i, lanes);
+    if (best >= 0 && here >= *cost * 0.999)
+      continue;
+    best = i;
+    *cost = here;
+  }
   return best;
 }
 
@@ -129,7 +133,8 @@ static int transposed_axis(const domain *d, int vector_axis, int lanes) {
 void loop_plan_axes(loop_plan *p, const cg_kernel *k) {
   const domain *d = k->dom;
   p->lanes = k->target->vector_bytes / 4;
-  p->vector_axis = choose_vector_axis(d, p->lanes);
+  double cost = 0;
+  p->vector_axis = loop_choose_vector_axis(d, p->lanes, &cost);
   p->extent = p->vector_axis < 0 ? 1 : d->axis[p->vector_axis].size;
   p->across = p->vector_axis >= 0 && d->axis[p->vector_axis].reduced;
   p->rows = p->red_rows = 1;

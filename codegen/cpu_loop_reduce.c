@@ -188,6 +188,8 @@ static const char *sum_value(loop_emit *m, const ir_node *n, const char *slot, i
                      slot, name, slot, cg_scope_value(a, m->e.names, max));
   if (m->gather)
     return m->gather(m, n, name, NULL);
+  if (!m->p->across && m->p->fold)
+    return ir_format(a, "k_%s_groups(%s%s, %d)", value_suffix(n), name, slot, m->p->fold);
   if (!m->p->across)
     return ir_format(a, "%s%s", name, slot);
   return ir_format(a, "k_%s_lanes(%s)", value_suffix(n),

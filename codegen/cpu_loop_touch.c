@@ -34,13 +34,14 @@ static cg_bytes bytes_of(const cg_kernel *k, const dom_access *x, const share *s
   cg_walk rows = {0}, vectors = {0}, rest = {0};
   for (int i = 0; i < p->num_rows; i++)
     cg_walk_add(&rows, axis[p->row_axis[i]].size, x->stride[p->row_axis[i]]);
+  int64_t group = x->group ? x->group : 1;
   if (p->vector_axis >= 0)
-    cg_walk_add(&vectors, p->extent, x->stride[p->vector_axis]);
+    cg_walk_add(&vectors, p->extent / group, x->stride[p->vector_axis]);
   for (int i = 0; i < p->num_red; i++)
     cg_walk_add(&rest, axis[p->red_axis[i]].size, x->stride[p->red_axis[i]]);
   int64_t least = x->offset, most = x->offset;
   cg_walk_reach(&rows, s->row, s->row_end, &least, &most);
-  cg_walk_reach(&vectors, s->at, s->at_end, &least, &most);
+  cg_walk_reach(&vectors, s->at / group, s->at_end / group, &least, &most);
   if (p->red_rows > 0)
     cg_walk_reach(&rest, 0, p->red_rows, &least, &most);
   return (cg_bytes){least * elem_bytes, (most + 1) * elem_bytes};

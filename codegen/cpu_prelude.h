@@ -264,6 +264,18 @@ K vd k_rsqrt(vd x) { return 1.0 / k_sqrt(x); }
   K v k_min_lanes(v x) { K_TREE(K_MIN_STEP) return x; }
 K_ALL(K_OVER_LANES)
 
+// Over groups of 2, 4 or 8 lanes: the result in all lanes of the group.
+#if VL > 4
+#define K_GROUP_TREE(STEP) if (each > 4) STEP(K_SWAP4) if (each > 2) STEP(K_SWAP2) STEP(K_SWAP1)
+#else
+#define K_GROUP_TREE(STEP) STEP(K_SWAP1)
+#endif
+#define K_OVER_GROUPS(v)                                                                           \
+  K v k_sum_groups(v x, int each) { K_GROUP_TREE(K_ADD_STEP) return x; }                           \
+  K v k_max_groups(v x, int each) { K_GROUP_TREE(K_MAX_STEP) return x; }                           \
+  K v k_min_groups(v x, int each) { K_GROUP_TREE(K_MIN_STEP) return x; }
+K_ALL(K_OVER_GROUPS)
+
 // argmax and argmin: *best and *at are the value and its index so far; of equal values the lower
 // index wins.
 #define K_ARG(v)                                                                                   \
@@ -314,9 +326,22 @@ K_ALL(K_ARG)
       if (i < lanes)                                                                               \
         p[i * step] = t[i];                                                                        \
   }
-#define K_PART(T, m, v)                                                                            \
-  K v k_load_##T##_part(const m *p, int lanes) { return k_load_##T##_step(p, 1, lanes); }          \
-  K void k_store_##T##_part(m *p, v x, int lanes) { k_store_##T##_step(p, x, 1, lanes); }
+// A count that is known, as that of a short row, makes one or two moves.
+#define K_PART(T, m, v, DECODE, ENCODE)                                                            \
+  K v k_load_##T##_part(const m *p, int lanes) {                                                   \
+    if (!__builtin_constant_p(lanes))                                                              \
+      return k_load_##T##_step(p, 1, lanes);                                                       \
+    T##_mem r = {0};                                                                               \
+    __builtin_memcpy(&r, p, (size_t)lanes * sizeof(m));                                            \
+    return DECODE(r, v);                                                                           \
+  }                                                                                                \
+  K void k_store_##T##_part(m *p, v x, int lanes) {                                                \
+    T##_mem t = ENCODE(x, T##_mem);                                                                \
+    if (__builtin_constant_p(lanes))                                                               \
+      __builtin_memcpy(p, &t, (size_t)lanes * sizeof(m));                                          \
+    else                                                                                           \
+      k_store_##T##_step(p, x, 1, lanes);                                                          \
+  }
 #define K_STEP(T, m, v, DECODE)                                                                    \
   K v k_load_##T##_step(const m *p, int64_t step, int lanes) {                                     \
     T##_mem r = {0};                                                                               \
@@ -325,7 +350,7 @@ K_ALL(K_ARG)
         r[i] = p[i * step];                                                                        \
     return DECODE(r, v);                                                                           \
   }
-#define K_SMALL_PART(T, m, v, DECODE) K_STEP(T, m, v, DECODE) K_PART(T, m, v)
+#define K_SMALL_PART(T, m, v, DECODE, ENCODE) K_STEP(T, m, v, DECODE) K_PART(T, m, v, DECODE, ENCODE)
 // With masked instructions a part costs the same as a whole.
 #if defined(__AVX512F__) && VL == 16
 #define K_PART_4(T, m, v)                                                                          \
@@ -357,17 +382,17 @@ K_ALL(K_ARG)
     __builtin_ia32_maskstoreps256((vf *)p, k_lane_mask(lanes), (vf)x);                             \
   }
 #else
-#define K_PART_4(T, m, v) K_SMALL_PART(T, m, v, K_TO)
+#define K_PART_4(T, m, v) K_SMALL_PART(T, m, v, K_TO, K_TO)
 #endif
 #define K_AS_MASK(x, v) K_TO((x) != 0, v)
 #define K_AS_BYTE(x, v) K_TO(-(x), v)
-K_MEMORY(bool, uint8_t, vi, K_AS_MASK, K_AS_BYTE) K_SMALL_PART(bool, uint8_t, vi, K_AS_MASK)
-K_MEMORY(u8, uint8_t, vi, K_TO, K_TO) K_SMALL_PART(u8, uint8_t, vi, K_TO)
-K_MEMORY(i8, int8_t, vi, K_TO, K_TO) K_SMALL_PART(i8, int8_t, vi, K_TO)
-K_MEMORY(u16, uint16_t, vi, K_TO, K_TO) K_SMALL_PART(u16, uint16_t, vi, K_TO)
+K_MEMORY(bool, uint8_t, vi, K_AS_MASK, K_AS_BYTE) K_SMALL_PART(bool, uint8_t, vi, K_AS_MASK, K_AS_BYTE)
+K_MEMORY(u8, uint8_t, vi, K_TO, K_TO) K_SMALL_PART(u8, uint8_t, vi, K_TO, K_TO)
+K_MEMORY(i8, int8_t, vi, K_TO, K_TO) K_SMALL_PART(i8, int8_t, vi, K_TO, K_TO)
+K_MEMORY(u16, uint16_t, vi, K_TO, K_TO) K_SMALL_PART(u16, uint16_t, vi, K_TO, K_TO)
 K_MEMORY(i32, int32_t, vi, K_TO, K_TO) K_PART_4(i32, int32_t, vi)
 K_MEMORY(u32, uint32_t, vu, K_TO, K_TO) K_PART_4(u32, uint32_t, vu)
-K_MEMORY(i64, int64_t, vl, K_TO, K_TO) K_SMALL_PART(i64, int64_t, vl, K_TO)
+K_MEMORY(i64, int64_t, vl, K_TO, K_TO) K_SMALL_PART(i64, int64_t, vl, K_TO, K_TO)
 #define K_OF_BF16(x, v) k_of_bits_bf16(K_TO(x, vu))
 #define K_AS_BF16(x, v) K_TO(k_bits_bf16(x), v)
 #if defined(__F16C__) && VL == 16 && defined(__AVX512F__)
@@ -383,10 +408,27 @@ typedef short k_v8hi __attribute__((vector_size(16)));
 #define K_OF_F16(x, v) k_of_bits_f16(K_TO(x, vu))
 #define K_AS_F16(x, v) K_TO(k_bits_f16(x), v)
 #endif
-K_MEMORY(bf16, uint16_t, vf, K_OF_BF16, K_AS_BF16) K_SMALL_PART(bf16, uint16_t, vf, K_OF_BF16)
-K_MEMORY(f16, uint16_t, vf, K_OF_F16, K_AS_F16) K_SMALL_PART(f16, uint16_t, vf, K_OF_F16)
+K_MEMORY(bf16, uint16_t, vf, K_OF_BF16, K_AS_BF16) K_SMALL_PART(bf16, uint16_t, vf, K_OF_BF16, K_AS_BF16)
+K_MEMORY(f16, uint16_t, vf, K_OF_F16, K_AS_F16) K_SMALL_PART(f16, uint16_t, vf, K_OF_F16, K_AS_F16)
 K_MEMORY(f32, float, vf, K_TO, K_TO) K_PART_4(f32, float, vf)
-K_MEMORY(f64, double, vd, K_TO, K_TO) K_SMALL_PART(f64, double, vd, K_TO)
+K_MEMORY(f64, double, vd, K_TO, K_TO) K_SMALL_PART(f64, double, vd, K_TO, K_TO)
+// _each: an element for every group of 2, 4 or 8 lanes.
+#define K_GROUPS(T, m, v)                                                                          \
+  K v k_load_##T##_each(const m *p, int each, int lanes) {                                         \
+    v x = k_load_##T##_part(p, lanes / each), r = x;                                               \
+    for (int i = 0; i < VL; i++)                                                                   \
+      r[i] = x[i / each];                                                                          \
+    return r;                                                                                      \
+  }                                                                                                \
+  K void k_store_##T##_each(m *p, v x, int each, int lanes) {                                      \
+    v r = x;                                                                                       \
+    for (int i = 0; i < VL / each; i++)                                                            \
+      r[i] = x[i * each];                                                                          \
+    k_store_##T##_part(p, r, lanes / each);                                                        \
+  }
+K_GROUPS(bool, uint8_t, vi) K_GROUPS(u8, uint8_t, vi) K_GROUPS(i8, int8_t, vi) K_GROUPS(u16, uint16_t, vi)
+K_GROUPS(i32, int32_t, vi) K_GROUPS(u32, uint32_t, vu) K_GROUPS(i64, int64_t, vl)
+K_GROUPS(bf16, uint16_t, vf) K_GROUPS(f16, uint16_t, vf) K_GROUPS(f32, float, vf) K_GROUPS(f64, double, vd)
 
 // Row numbers of a gather, kept inside the table.
 K vi k_row(vi x, int32_t rows) { return k_min(k_max(x, k_i32(0)), k_i32(rows - 1)); }

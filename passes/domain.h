@@ -24,6 +24,8 @@ typedef struct dom_axis {
 typedef struct dom_access {
   int64_t offset; // elements
   int64_t stride[DOM_MAX_AXES];
+  int group; // so many neighbours along the vector axis reach the same element, the next as many the next one;
+      // 0: no groups. Only a CPU's LOOP kernels make any (codegen/cpu_loop_groups.c)
 } dom_access;
 
 // One member (or member's operand) value inside the kernel.

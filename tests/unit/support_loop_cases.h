@@ -88,6 +88,73 @@ static const test_case loop_cases[] = {
      "f32[20,128]\n"
      "result output y = %y\nresult output mean = %mean\nresult output r = %r",
      0},
+    // The scale sees two of the sums' dimensions as one, and one as two.
+    {"norm of groups of columns", NULL,
+     "%x = input : f32[5,35,6]\n%g = input : f32[6]\n%r = reshape %x : f32[5,35,2,3]\n"
+     "%s = sum %r {axes=[1,3]} : f32[5,1,2,1]\n%n = const {value=0.01} : f32[5,1,2,1]\n"
+     "%m = mul %s, %n : f32[5,1,2,1]\n%mb = broadcast %m : f32[5,35,2,3]\n"
+     "%c = sub %r, %mb : f32[5,35,2,3]\n%q = mul %c, %c : f32[5,35,2,3]\n"
+     "%v = sum %q {axes=[1,3]} : f32[5,1,2,1]\n%d = rsqrt %v : f32[5,1,2,1]\n"
+     "%db = broadcast %d : f32[5,35,2,3]\n%h = mul %c, %db : f32[5,35,2,3]\n"
+     "%h4 = reshape %h : f32[5,5,7,6]\n%g4 = reshape %g : f32[1,1,1,6]\n"
+     "%gb = broadcast %g4 : f32[5,5,7,6]\n%y = mul %h4, %gb : f32[5,5,7,6]\n"
+     "result output y = %y\nresult output m = %m",
+     0},
+    {"columns joined and parted", NULL,
+     "%x = input : f32[9,4,10]\n%y = input : f32[9,40]\n%z = input : f32[9,8,5]\n"
+     "%e = exp %x : f32[9,4,10]\n%e2 = reshape %e : f32[9,40]\n%a = mul %e2, %y : f32[9,40]\n"
+     "%a3 = reshape %a : f32[9,8,5]\n%b = sub %a3, %z : f32[9,8,5]\n"
+     "result output b = %b\nresult output e = %e",
+     0},
+    // Lanes of one vector belong to several sums.
+    {"norm of groups of two", NULL,
+     "%x = input : f32[5,35,4,2]\n%g = input : f32[1,1,4,2]\n"
+     "%s = sum %x {axes=[1,3]} : f32[5,1,4,1]\n%n = const {value=0.01} : f32[5,1,4,1]\n"
+     "%m = mul %s, %n : f32[5,1,4,1]\n%mb = broadcast %m : f32[5,35,4,2]\n"
+     "%c = sub %x, %mb : f32[5,35,4,2]\n%q = mul %c, %c : f32[5,35,4,2]\n"
+     "%v = sum %q {axes=[1,3]} : f32[5,1,4,1]\n%d = rsqrt %v : f32[5,1,4,1]\n"
+     "%db = broadcast %d : f32[5,35,4,2]\n%h = mul %c, %db : f32[5,35,4,2]\n"
+     "%gb = broadcast %g : f32[5,35,4,2]\n%y = mul %h, %gb : f32[5,35,4,2]\n"
+     "result output y = %y\nresult output m = %m\nresult output d = %d",
+     0},
+    {"norm of groups of four, from memory", NULL,
+     "%x = input : f32[5,35,6,4]\n%m = input : f32[5,1,6,1]\n%g = input : f32[24]\n"
+     "%mb = broadcast %m : f32[5,35,6,4]\n%c = sub %x, %mb : f32[5,35,6,4]\n"
+     "%r = reshape %c : f32[5,5,7,24]\n%g4 = reshape %g : f32[1,1,1,24]\n"
+     "%gb = broadcast %g4 : f32[5,5,7,24]\n%y = mul %r, %gb : f32[5,5,7,24]\n"
+     "%e = exp %m : f32[5,1,6,1]\nresult output y = %y\nresult output e = %e",
+     0},
+    {"many maxima of four", NULL,
+     "%x = input : f32[6001,4]\n%m = reduce_max %x {axes=[1]} : f32[6001,1]\n"
+     "%mb = broadcast %m : f32[6001,4]\n%d = sub %x, %mb : f32[6001,4]\n"
+     "%e = exp %d : f32[6001,4]\n%s = sum %e {axes=[1]} : f32[6001,1]\n"
+     "%sb = broadcast %s : f32[6001,4]\n%y = div %e, %sb : f32[6001,4]\n"
+     "%l = reduce_min %y {axes=[1]} : f32[6001,1]\nresult output y = %y\nresult output m = %m\n"
+     "result output l = %l",
+     0},
+    {"groups of every dtype", NULL,
+     "%a = input : u8[37,5,8]\n%i = input : i32[37,5,1]\n%k = input : u8[37,5,1]\n"
+     "%f = input : f64[37,5,1]\n%o = input : u32[37,5,1]\n%j = input : i64[37,5,1]\n"
+     "%ai = cast %a : i32[37,5,8]\n%ib = broadcast %i : i32[37,5,8]\n"
+     "%p = gt %ai, %ib : bool[37,5,8]\n%kb = broadcast %k : u8[37,5,8]\n"
+     "%q = add %a, %kb : u8[37,5,8]\n%fb = broadcast %f : f64[37,5,8]\n"
+     "%af = cast %a : f64[37,5,8]\n%g = mul %af, %fb : f64[37,5,8]\n"
+     "%ob = broadcast %o : u32[37,5,8]\n%au = cast %a : u32[37,5,8]\n"
+     "%u = add %au, %ob : u32[37,5,8]\n%jb = broadcast %j : i64[37,5,8]\n"
+     "%al = cast %a : i64[37,5,8]\n%t = sub %al, %jb : i64[37,5,8]\n"
+     "%s = sum %t {axes=[2]} : i64[37,5,1]\n%v = sum %g {axes=[2]} : f64[37,5,1]\n"
+     "%w = sum %q {axes=[2]} : u8[37,5,1]\nresult output p = %p\nresult output q = %q\n"
+     "result output g = %g\nresult output u = %u\nresult output s = %s\nresult output v = %v\n"
+     "result output w = %w",
+     0},
+    {"largest of windows of groups", NULL,
+     "%x = input : f32[3,8,8,4,2]\n%m = input : f32[3,1,1,4,1]\n"
+     "%mb = broadcast %m : f32[3,8,8,4,2]\n%d = mul %x, %mb : f32[3,8,8,4,2]\n"
+     "%r = reshape %d : f32[3,8,8,8]\n"
+     "%w = windows %r {axes=[1,2], step=[2,2], size=[2,2], dilate=[1,1]} : f32[3,4,4,8,2,2]\n"
+     "%y = reduce_max %w {axes=[4,5]} : f32[3,4,4,8,1,1]\nresult output y = %y\n"
+     "result output d = %d",
+     0},
     {"layernorm backward", NULL,
      "%dy = input : f32[20,130]\n%h = input : f32[20,130]\n%r = input : f32[20,1]\n"
      "%a = sum %dy {axes=[1]} : f32[20,1]\n%p = mul %dy, %h : f32[20,130]\n"
