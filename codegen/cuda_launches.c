@@ -83,6 +83,15 @@ static bool runs_once(const ir_func *f) {
   return !strcmp(f->name, "init");
 }
 
+// A row of a table has 31 bits for the place of a buffer, in units of PLAN_ALIGN: what lies beyond 128 GiB
+// needs a launch with arguments of its own.
+static bool in_reach(const cg_spans *s) {
+  for (size_t i = 0; i < s->num; i++)
+    if (s->at[i].to > (INT64_C(1) << 31) * PLAN_ALIGN)
+      return false;
+  return true;
+}
+
 static cuda_launch launch_of(finder *f, const cg_kernel *c) {
   cuda_launch x = {.only = f->plan ? f->p->shared[f->func][c->k->id] : NULL,
                    .at = c->k->id,
@@ -94,6 +103,7 @@ static cuda_launch launch_of(finder *f, const cg_kernel *c) {
                              !runs_once(f->f)};
   IR_PUSH(f->p->arena, x.calls, c);
   add_spans(f, &x, c);
+  x.shared &= !f->plan || (in_reach(&x.reads) && in_reach(&x.writes));
   for (size_t i = 0; i < c->numbers.num; i++)
     x.shared &= c->numbers.at[i] >= 0 && c->numbers.at[i] <= UINT32_MAX; // a word of a row
   return x;

@@ -5,8 +5,14 @@
 // The block is `slices` slices of threads / slices threads. The values of the threads that stand at
 // the same place of their slices become one, by halves: slice 0 takes slice n / 2, and so on; the
 // result in all of them. All threads of the block call it.
+// One array for all calls in a kernel, whatever their slices and whatever they sum up: each ends with a barrier.
+// A joint launch has the bodies of many kernels, and its shared memory is all that they declare.
+template <typename T, int elements, int which> K_IN k_array<T, elements> &k_slice_room() {
+  __shared__ k_array<T, elements> room;
+  return room;
+}
 template <int slices, int threads, typename V, typename F> K_IN V k_slices(V x, F join) {
-  __shared__ k_array<typename V::type, threads * VL> part;
+  k_array<typename V::type, threads * VL> &part = k_slice_room<typename V::type, threads * VL, 0>();
   const int tid = (int)threadIdx.x, side = threads / slices;
   part.store4(tid * VL, x);
   _Pragma("unroll") for (int half = slices / 2; half > 0; half /= 2) {
@@ -28,8 +34,8 @@ template <int slices, int threads, typename V> K_IN V k_slice_min(V x) { return 
 
 // The same for argmax and argmin: the index of the best value.
 template <int slices, int threads, bool max, typename V> K_IN vi k_slice_arg(V x, vi at) {
-  __shared__ k_array<typename V::type, threads * VL> best;
-  __shared__ k_array<int32_t, threads * VL> where;
+  k_array<typename V::type, threads * VL> &best = k_slice_room<typename V::type, threads * VL, 0>();
+  k_array<int32_t, threads * VL> &where = k_slice_room<int32_t, threads * VL, 1>();
   const int tid = (int)threadIdx.x, side = threads / slices;
   best.store4(tid * VL, x);
   where.store4(tid * VL, at);

@@ -70,6 +70,26 @@ for wide in 'ld\.global\.v4' 'st\.global\.v4'; do
 done
 ! grep -E '(ld|st)\.global\.(f32|b32|u32)' rows.ptx || fail "single elements in rows of 256"
 
+# --- kernels of one launch share one array between slices: what each of them had of its own was more than a
+# block has
+{
+  echo 'model many(x: f32[64,16]) {'
+  sums='mean(x)'
+  for rows in 12 24 48 96 200; do
+    for op in max min sum; do
+      printf '  param %s%d: f32[%d,512] = uniform(1)\n' $op $rows $rows
+      sums+=" + mean($op($op$rows, axis=0) ** 2)"
+    done
+  done
+  printf '  loss %s\n}\n' "$sums"
+  sed 1d few.graph | sed 's/"x.npy", "y.npy"/"x.npy"/'
+} >slices.graph
+"$mltc" slices.graph --target=cuda:sm_80 -o slices || fail "sums of many lengths in one launch"
+
+# --- a plan of more than 128 GiB: buffers that a joint's table cannot name have launches of their own
+"$mltc" "$root/examples/char_gpt.graph" --target=cuda:sm_90a --precision=bf16 -D B=30 -D T=1024 -D C=1600 -D H=25 -D L=48 \
+  -D V=50257 --emit=cuda -o huge.cu || fail "a plan of more than 128 GiB"
+
 # --- every example for two architectures: the compilers have nothing to say, not even of spills. In the
 # suite one of each kind; with MLTC_SLOW all of them.
 for example in "$root"/examples/*.graph; do

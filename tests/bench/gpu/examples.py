@@ -11,6 +11,7 @@ from work import Failed, run
 
 TOLERANCE = 1e-5  # of losses, relative to the CPU's
 STEPS, FIRST = 20, 10
+WHOLE = "whole-"  # runs of all steps, made once
 
 
 class Program:
@@ -47,7 +48,7 @@ class Program:
 
     def trained(self, which):
         """A whole run, made when it is first asked for."""
-        out = "whole-" + which
+        out = WHOLE + which
         if not os.path.exists(self.path(out + ".st")):
             self.train(which, out)
         return out
@@ -63,6 +64,9 @@ class Program:
         for suffix in (".st", ".jsonl"):
             if not filecmp.cmp(self.path(one + suffix), self.path(other + suffix), shallow=False):
                 raise Failed(f"'{one}{suffix}' and '{other}{suffix}' differ")
+        for out in (one, other):
+            if not out.startswith(WHOLE):  # nobody reads it again; of large networks it is gigabytes
+                os.remove(self.path(out + ".st"))
 
 
 def compare(ours, theirs):
