@@ -24,6 +24,9 @@ enum {
   WORK = 1 << 21,
   WORK_BY_KERNEL = 128, // steps that auto goes over
   SHAKES = 16,
+  HOIST_WORK = 1 << 23,
+  HOIST_TRIES = 6,
+  PRUNE_WORK = 1 << 21,
   SQUEEZE_WORK = 1 << 17, // kernels gone over to make a choice smaller
 };
 
@@ -53,8 +56,19 @@ typedef struct trimmer {
   const candidate *at;
   size_t finest; // so many values are kept together or not at all
   int64_t bytes;
+  int64_t until; // steps are hoisted while r->tried is less; 0: they are not
   unsigned char *drop, *was;
 } trimmer;
+
+static int64_t live_bytes(const trimmer *t) {
+  if (!t->until)
+    return replay_try(t->r, t->drop).live_bytes;
+  ir_arena *a = ir_arena_new();
+  replay_steps steps = replay_make_steps(t->r, a, t->drop);
+  int64_t bytes = steps.num ? replay_hoist(t->r, t->bytes, t->until, &steps) : INT64_MAX;
+  ir_arena_free(a);
+  return bytes;
+}
 
 // Values that are dropped more than `most` are dropped only so much; how they were goes to `was`.
 static void limit_range(const trimmer *t, size_t from, size_t to, unsigned char most) {
@@ -67,7 +81,7 @@ static void limit_range(const trimmer *t, size_t from, size_t to, unsigned char 
 
 static void trim_range(const trimmer *t, size_t from, size_t to, unsigned char most) {
   limit_range(t, from, to, most);
-  if (replay_try(t->r, t->drop).live_bytes <= t->bytes)
+  if (live_bytes(t) <= t->bytes)
     return;
   for (size_t i = from; i < to; i++)
     t->drop[t->at[i].value] = t->was[i];
@@ -85,7 +99,7 @@ static double shake(uint32_t seed, uint32_t kernel) {
   return seed ? 0.5 + (double)((x ^ x >> 13) & 0xffff) / 65536 : 1;
 }
 
-void checkpoint_trim(replay *r, int64_t bytes, uint32_t seed, unsigned char *drop) {
+static void trim(replay *r, int64_t bytes, uint32_t seed, int64_t until, unsigned char *drop) {
   ir_arena *a = ir_arena_new();
   size_t num = 0;
   candidate *c = IR_NEW_ARRAY(a, candidate, r->s->num_values + 1);
@@ -96,8 +110,10 @@ void checkpoint_trim(replay *r, int64_t bytes, uint32_t seed, unsigned char *dro
       c[num++] = (candidate){v, -score * shake(seed, (uint32_t)k)};
     }
   qsort(c, num, sizeof *c, compare_candidates);
-  trimmer t = {r,     c,    (num + SPLITS - 1) / SPLITS,
-               bytes, drop, IR_NEW_ARRAY(a, unsigned char, num + 1)};
+  trimmer t = {.r = r, .at = c, .finest = (num + SPLITS - 1) / SPLITS, .bytes = bytes};
+  t.until = until;
+  t.drop = drop;
+  t.was = IR_NEW_ARRAY(a, unsigned char, num + 1);
   bool always = false;
   for (size_t i = 0; i < num; i++)
     always |= drop[c[i].value] == REPLAY_DROP_ALWAYS;
@@ -106,6 +122,10 @@ void checkpoint_trim(replay *r, int64_t bytes, uint32_t seed, unsigned char *dro
   if (always)
     trim_range(&t, 0, num, REPLAY_DROP);
   ir_arena_free(a);
+}
+
+void checkpoint_trim(replay *r, int64_t bytes, uint32_t seed, unsigned char *drop) {
+  trim(r, bytes, seed, 0, drop);
 }
 
 // --- selective -----------------------------------------------------------------------------------
@@ -147,7 +167,8 @@ typedef struct search {
   unsigned char *best, *best_start; // the fastest within the budget, and what it was trimmed from
   unsigned char *least;             // the one that takes the fewest bytes
   replay_outcome best_outcome, least_outcome;
-  int64_t work; // it ends when r->tried is this
+  replay_steps hoisted; // where no choice fits as it stands; none: one does
+  int64_t work;         // it ends when r->tried is this
   bool found;
 } search;
 
@@ -200,23 +221,29 @@ static bool look_at_start(search *s) {
   return o.live_bytes <= s->budget;
 }
 
-static void look_at_all(search *s) {
-  if (look_at_start(s)) // nothing is dropped
+static void look_and_trim(search *s, bool trim) {
+  if (look_at_start(s) && trim)
     trim_start(s, 0);
-  if (s->found)
-    return;
+}
+
+// Choices that keep little, each in s->start. trim: what it drops may be trimmed.
+static void each_start(search *s, void (*see)(search *s, bool trim)) {
   for (int way = KEEP_STREAMS; way <= DROP_STREAMS; way++) {
     drop_cheap(s->r, (streams)way, s->start);
-    if (look_at_start(s))
-      trim_start(s, 0);
+    see(s, true);
   }
   int places = checkpoint_num_places(s->r);
   for (int depth = 0; depth < CHECKPOINT_NUM_DEPTHS; depth++)
     for (int parts = 1; parts <= places; parts += 1 + parts / 2) {
       checkpoint_parts(s->r, parts, true, (checkpoint_depth)depth, s->start);
-      if (look_at_start(s) && depth < CHECKPOINT_ALWAYS)
-        trim_start(s, 0);
+      see(s, depth < CHECKPOINT_ALWAYS);
     }
+}
+
+static void look_at_all(search *s) {
+  look_and_trim(s, true); // nothing is dropped
+  if (!s->found)
+    each_start(s, look_and_trim);
 }
 
 // The best start again, with other orders.
@@ -285,6 +312,78 @@ static void squeeze(search *s) {
     trim_start(s, 0);
 }
 
+// --- hoisting ------------------------------------------------------------------------------------
+// Takes steps if they take less time than what was found and fit once they are packed.
+static bool take_steps(search *s, replay_steps steps) {
+  replay_outcome o = replay_weigh(s->r, &steps);
+  if ((s->found && o.seconds >= s->best_outcome.seconds) ||
+      replay_arena_bytes(s->r, &steps) > s->budget)
+    return false;
+  s->found = true;
+  s->best_outcome = o;
+  s->hoisted = steps;
+  return true;
+}
+
+static replay_steps copy_steps(const search *s, const replay_steps *from) {
+  replay_steps to = {0};
+  for (size_t t = 0; t < from->num; t++)
+    IR_PUSH(s->arena, to, from->at[t]);
+  return to;
+}
+
+// The steps of a choice, those that run again moved forwards for at most `target` bytes to be live. False: more are.
+static bool hoist_choice(search *s, const unsigned char *drop, int64_t target, replay_steps *out) {
+  *out = replay_make_steps(s->r, s->arena, drop);
+  int64_t live = out->num ? replay_hoist(s->r, target, s->work, out) : INT64_MAX;
+  if (!s->found && live < s->least_outcome.live_bytes) {
+    s->least_outcome.live_bytes = live;
+    s->hoisted = *out;
+  }
+  return live <= target;
+}
+
+// Less is dropped, and fewer steps run again, as long as it fits. Where packing adds to the live bytes, these
+// must be fewer.
+static void hoist_start(search *s, bool may_trim) {
+  (void)may_trim;
+  int64_t target = s->budget;
+  for (uint32_t seed = 0; seed < HOIST_TRIES && has_work(s); seed++, target -= target / 32) {
+    replay_steps steps;
+    if (!hoist_choice(s, s->start, target, &steps))
+      return;
+    if (!s->found)
+      take_steps(s, steps);
+    copy_choice(s, s->x, s->start);
+    trim(s->r, target, seed, s->work, s->x);
+    if (!hoist_choice(s, s->x, target, &steps))
+      continue;
+    replay_steps fewer = copy_steps(s, &steps);
+    replay_prune(s->r, target, s->work, &fewer);
+    bool taken = take_steps(s, steps);
+    if (take_steps(s, fewer) || taken)
+      return;
+  }
+}
+
+// What fits runs some kernels again that it need not.
+static void prune_best(search *s, replay_steps *steps, replay_outcome *o) {
+  replay_steps fewer = copy_steps(s, steps);
+  replay_prune(s->r, s->budget, s->r->tried + PRUNE_WORK, &fewer);
+  if (!take_steps(s, fewer))
+    return;
+  *steps = fewer;
+  *o = s->best_outcome;
+}
+
+// No choice is within the budget as it stands.
+static void hoist(search *s) {
+  s->work = s->r->tried + HOIST_WORK;
+  copy_choice(s, s->start, s->least);
+  hoist_start(s, false);
+  each_start(s, hoist_start);
+}
+
 static bool search_values(search *s) {
   size_t n = (size_t)s->r->s->num_values + 1;
   s->start = IR_NEW_ARRAY(s->arena, unsigned char, n);
@@ -301,6 +400,16 @@ static bool search_values(search *s) {
   return s->found;
 }
 
+// Neither a choice of values nor a sequence of a chain is within the budget: `out` is the one of them that takes
+// fewer bytes.
+static bool hoist_instead(search *s, replay_steps *out) {
+  hoist(s);
+  if (s->found ||
+      (s->hoisted.num && replay_arena_bytes(s->r, &s->hoisted) < replay_arena_bytes(s->r, out)))
+    *out = s->hoisted;
+  return s->found;
+}
+
 bool checkpoint_auto(replay *r, int64_t budget, int share, replay_steps *out) {
   search s = {.r = r, .arena = r->arena, .budget = budget};
   s.work = r->tried + (WORK + (int64_t)r->s->num_kernels * WORK_BY_KERNEL) / share;
@@ -309,11 +418,13 @@ bool checkpoint_auto(replay *r, int64_t budget, int share, replay_steps *out) {
   replay_outcome values = replay_weigh(r, out);
   if (values.num_again == 0)
     return found;
+  if (found)
+    prune_best(&s, out, &values);
   replay_steps steps = {0};
   bool chain_found = checkpoint_chain(r, budget, &steps);
   replay_outcome chain = replay_weigh(r, &steps);
   if (chain_found ? !found || chain.seconds < values.seconds
                   : !found && chain.live_bytes < values.live_bytes)
     *out = steps;
-  return found || chain_found;
+  return found || chain_found || hoist_instead(&s, out);
 }

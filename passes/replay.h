@@ -49,6 +49,13 @@ replay_outcome replay_try(replay *r, const unsigned char *drop); // of the steps
 // The bytes that these steps' temporaries take once they are packed.
 int64_t replay_arena_bytes(replay *r, const replay_steps *steps);
 
+// Moves steps that run again forwards until at most `budget` bytes are live at any, no move helps, or r->tried
+// has come to `until`. Returns the most that are live.
+int64_t replay_hoist(replay *r, int64_t budget, int64_t until, replay_steps *steps);
+// Leaves out steps that run again, the dearest first, as long as at most `budget` bytes are live and r->tried is
+// less than `until`.
+void replay_prune(replay *r, int64_t budget, int64_t until, replay_steps *steps);
+
 // Clones kernels and puts them in this order. `s`, which describes the function as it was, is of no
 // more use then.
 void replay_apply(const sched *s, const replay_steps *steps);

@@ -23,7 +23,7 @@ typedef struct applier {
 static void clone_member(applier *x, ir_kernel *into, const ir_node *n) {
   ir_node **in = IR_NEW_ARRAY(x->v.arena, ir_node *, n->num_in + 1);
   for (int j = 0; j < n->num_in; j++)
-    in[j] = versions_of(&x->v, n->in[j]);
+    in[j] = versions_of_operand(&x->v, n, j);
   ir_node *c = versions_copy(&x->v, n, in);
   c->kernel = into;
   x->v.current[n->id] = c;

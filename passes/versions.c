@@ -9,6 +9,7 @@ versions versions_new(ir_func *f, ir_arena *scratch) {
   versions x = {.f = f, .arena = scratch, .num_ids = f->next_id, .b = ir_build_at_end(f)};
   x.current = IR_NEW_ARRAY(scratch, ir_node *, x.num_ids + 1);
   x.rebuilt = IR_NEW_ARRAY(scratch, ir_node *, x.num_ids + 1);
+  x.was = IR_NEW_ARRAY(scratch, ir_node **, x.num_ids + 1);
   return x;
 }
 
@@ -42,10 +43,19 @@ ir_node *versions_of(versions *x, ir_node *n) {
   return known;
 }
 
+ir_node *versions_of_operand(versions *x, const ir_node *n, int j) {
+  return versions_of(x, x->was[n->id] ? x->was[n->id][j] : n->in[j]);
+}
+
 void versions_redirect(versions *x, const ir_kernel *k) {
-  for (size_t i = 0; i < k->nodes.num; i++)
-    for (int j = 0; j < k->nodes.at[i]->num_in; j++)
-      k->nodes.at[i]->in[j] = versions_of(x, k->nodes.at[i]->in[j]);
+  for (size_t i = 0; i < k->nodes.num; i++) {
+    ir_node *n = k->nodes.at[i], **was = IR_NEW_ARRAY(x->arena, ir_node *, n->num_in + 1);
+    for (int j = 0; j < n->num_in; j++) {
+      was[j] = n->in[j];
+      n->in[j] = versions_of(x, n->in[j]);
+    }
+    x->was[n->id] = was;
+  }
 }
 
 void versions_finish(versions *x, const versions_kernels *kernels) {

@@ -12,6 +12,7 @@ typedef struct versions {
   uint32_t num_ids;  // of nodes that were there before
   ir_node **current; // [old node id] the version that whoever comes next reads; NULL: itself
   ir_node **rebuilt; // [old id of a view] the view of a version
+  ir_node ***was;    // [old node id] operands before versions_redirect; NULL: they are what they were
   ir_builder b;
 } versions;
 
@@ -20,6 +21,8 @@ versions versions_new(ir_func *f, ir_arena *scratch);
 ir_node *versions_copy(versions *x, const ir_node *n, ir_node *const *in);
 // What stands for `n` now: a member's latest version, or a view of one.
 ir_node *versions_of(versions *x, ir_node *n);
+// The same for operand j of a member, whatever it is now.
+ir_node *versions_of_operand(versions *x, const ir_node *n, int j);
 // Operands of the kernel's members become what stands for them now.
 void versions_redirect(versions *x, const ir_kernel *k);
 // Gives the function these kernels, in this order: ids, nodes and outputs are made anew.

@@ -64,7 +64,8 @@ done
 
 # --- budgets
 # Of the networks as they are: each is met, by a shorter list of kernels where there is more memory, or
-# refused with a bound that is above it.
+# refused with a bound that is above it. Those of convolutions are all met: that of the U-Net at 0.3 by kernels that
+# run again earlier than they must (replay_hoist).
 sizes=([gpt2]="" [resnet20]="" [unet]="")
 for model in "${!sizes[@]}"; do
   cp "$root/examples/$model.graph" .
@@ -77,6 +78,7 @@ for model in "${!sizes[@]}"; do
     if [ "$arena" -gt $budget ]; then
       grep -q 'does not fit' refusal.txt || fail "$model at 0.$tenths: not refused"
       [ "$bound" -gt $budget ] || fail "$model at 0.$tenths: refused, but the proven bound is $bound"
+      [ "$model" = gpt2 ] || fail "$model at 0.$tenths: refused"
       refused=yes
     else
       ! grep -q 'does not fit' refusal.txt || fail "$model at 0.$tenths: refused, but it fits"
