@@ -179,10 +179,11 @@ static void put_bool(fe *c, settings *to, const key_info *k, const ast_expr *e) 
 
 static void put_delimiter(fe *c, settings *to, const key_info *k, const ast_expr *e) {
   const fe_value *v = fe_eval(c, e);
-  if (v->kind == FE_STR && (strlen(v->str) == 1 || strcmp(v->str, "tab") == 0))
+  bool one = v->kind == FE_STR && strlen(v->str) == 1 && !strchr("\"\n\r+-.0123456789", v->str[0]);
+  if (one || (v->kind == FE_STR && (!strcmp(v->str, "tab") || !strcmp(v->str, "\t"))))
     put_str(c, to, k->name, v->str);
   else if (!fe_is_bad(v))
-    bad_value(c, e->loc, k->name, "one character, such as \";\", or \"tab\"");
+    bad_value(c, e->loc, k->name, "one character that no number has, such as \";\", or \"tab\"");
 }
 
 static void put_range(fe *c, settings *to, const ast_expr *e) {

@@ -12,7 +12,7 @@ typedef struct versions {
   uint32_t num_ids;  // of nodes that were there before
   ir_node **current; // [old node id] the version that whoever comes next reads; NULL: itself
   ir_node **rebuilt; // [old id of a view] the view of a version
-  ir_node ***was;    // [old node id] operands before versions_redirect; NULL: they are what they were
+  ir_node ***was; // [old node id] operands before versions_redirect; NULL: they are what they were
   ir_builder b;
 } versions;
 

@@ -14,10 +14,13 @@ enum { MAX_HEADER = 100 * 1000 * 1000 }; // as in the reference implementation
 // A file may hold types that no program of ours has: their size must be known all the same.
 static const struct {
   const char *name;
-  int bytes;
-} dtypes[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
-              {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
-              {"U32", 4},  {"F32", 4}, {"I64", 8}, {"U64", 8},     {"F64", 8}};
+  int bits;
+} dtypes[] = {{"BOOL", 8},    {"F4", 4},          {"F6_E2M3", 6},     {"F6_E3M2", 6},
+              {"U8", 8},      {"I8", 8},          {"F8_E5M2", 8},     {"F8_E4M3", 8},
+              {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
+              {"U16", 16},    {"F16", 16},        {"BF16", 16},       {"I32", 32},
+              {"U32", 32},    {"F32", 32},        {"C64", 64},        {"I64", 64},
+              {"U64", 64},    {"F64", 64}};
 
 const char *mlrt_st_dtype(mlrt_dtype t) {
   static const char *const names[MLRT_NUM_DTYPES] = {"BOOL", "U8",   "I8",  "U16", "I32", "U32",
@@ -34,10 +37,10 @@ bool mlrt_st_dtype_of(const char *name, mlrt_dtype *out) {
   return false;
 }
 
-static int dtype_bytes(const char *name) {
+static int dtype_bits(const char *name) {
   for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
     if (!strcmp(dtypes[i].name, name))
-      return dtypes[i].bytes;
+      return dtypes[i].bits;
   return 0;
 }
 
@@ -109,12 +112,15 @@ static bool parse_field(mlrt_st_tensor *t, mlrt_json *j, int *have) {
 
 // Size, shape and offsets of one tensor agree.
 static bool check_tensor(const mlrt_st_tensor *t, int64_t data_bytes, mlrt_error *e) {
-  int64_t bytes = dtype_bytes(t->dtype);
-  if (!bytes)
+  int64_t bits = dtype_bits(t->dtype);
+  if (!bits)
     return mlrt_error_set(e, "tensor '%.100s' has the unknown type '%.20s'", t->name, t->dtype);
   for (int i = 0; i < t->rank; i++)
-    if (__builtin_mul_overflow(bytes, t->dims[i], &bytes))
+    if (__builtin_mul_overflow(bits, t->dims[i], &bits))
       return mlrt_error_set(e, "tensor '%.100s' has an impossible shape", t->name);
+  if (bits % 8 != 0)
+    return mlrt_error_set(e, "tensor '%.100s' ends within a byte", t->name);
+  int64_t bytes = bits / 8;
   if (t->begin > t->end || t->end > data_bytes)
     return mlrt_error_set(e,
                           "tensor '%.100s' lies at bytes %" PRId64 " to %" PRId64 " of %" PRId64

@@ -69,6 +69,7 @@ static void refuses(void) {
       {"{\"a\":" T("[0,8]") ",\"b\":" T("[12,20]") "}", 20, "after a hole"},
       {"{\"a\":" T("[0,8]") ",\"a\":" T("[8,16]") "}", 16, "'a' comes twice"},
       {"{\"a\":{\"dtype\":\"F31\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "unknown type 'F31'"},
+      {"{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,1]}}", 1, "ends within a byte"},
       {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 8, "without dtype, shape or data_offsets"},
       {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", 8, "comes twice"},
       {"{\"a\":{\"type\":\"F32\"}}", 8, "unknown key"},
