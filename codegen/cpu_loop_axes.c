@@ -116,7 +116,10 @@ static bool splits_without(const domain *d, int axis, int vector_axis, int lanes
   return parts >= ENOUGH_PARTS;
 }
 
-static int transposed_axis(const domain *d, int vector_axis, int lanes) {
+static int transposed_axis(const loop_plan *p, const domain *d) {
+  int vector_axis = p->vector_axis, lanes = p->lanes;
+  if (p->fold) // no axis is reduced, and yet there are sums
+    return -1;
   for (int i = 0; i < d->num_axes; i++)
     if (d->axis[i].reduced)
       return -1;
@@ -138,7 +141,7 @@ void loop_plan_axes(loop_plan *p, const cg_kernel *k) {
   p->extent = p->vector_axis < 0 ? 1 : d->axis[p->vector_axis].size;
   p->across = p->vector_axis >= 0 && d->axis[p->vector_axis].reduced;
   p->rows = p->red_rows = 1;
-  p->turned_axis = k->target->cuda ? -1 : transposed_axis(d, p->vector_axis, p->lanes);
+  p->turned_axis = k->target->cuda ? -1 : transposed_axis(p, d);
   for (int i = 0; i < d->num_axes; i++) {
     if (i == p->vector_axis)
       continue;

@@ -112,10 +112,12 @@ static bool cut_at_dims(dom_work *w, const ir_type *base, const dom_strides *s) 
   row_strides(base, row);
   for (int i = 0; i < s->num; i++) {
     int d = s->stride[i] ? dim_of_stride(base, row, s->stride[i]) : -1;
-    int64_t size = w->size[s->axis[i]];
-    int64_t inner = d < 0 ? size : base->dims[d] * row[d] / s->stride[i];
-    if (size > inner)
-      return size % inner == 0 && dom_split_axis(w, s->axis[i], inner) >= 0;
+    int64_t size = w->size[s->axis[i]], whole = d < 0 ? 0 : base->dims[d] * row[d];
+    if (size * s->stride[i] <= whole || d < 0)
+      continue;
+    int64_t inner = whole / s->stride[i];
+    return whole % s->stride[i] == 0 && size % inner == 0 &&
+           dom_split_axis(w, s->axis[i], inner) >= 0;
   }
   return true;
 }

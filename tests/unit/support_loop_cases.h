@@ -132,6 +132,12 @@ static const test_case loop_cases[] = {
      "%l = reduce_min %y {axes=[1]} : f32[6001,1]\nresult output y = %y\nresult output m = %m\n"
      "result output l = %l",
      0},
+    {"sums of two, of a product with a transposed tensor", NULL,
+     "%x = input : f32[64,512]\n%z = input : f32[512,64]\n"
+     "%t = transpose %z {perm=[1,0]} : f32[64,512]\n%p = mul %x, %t : f32[64,512]\n"
+     "%r = reshape %p : f32[64,256,2]\n%s = sum %r {axes=[2]} : f32[64,256,1]\n"
+     "result output s = %s",
+     0},
     {"groups of every dtype", NULL,
      "%a = input : u8[37,5,8]\n%i = input : i32[37,5,1]\n%k = input : u8[37,5,1]\n"
      "%f = input : f64[37,5,1]\n%o = input : u32[37,5,1]\n%j = input : i64[37,5,1]\n"
