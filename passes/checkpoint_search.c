@@ -301,15 +301,33 @@ static bool squeeze_once(search *s) {
   return best >= 0;
 }
 
-// From the choice that takes the fewest bytes to one that fits.
+// With nothing kept that it drops.
+static void take_start(search *s) {
+  replay_steps steps = replay_make_steps(s->r, s->arena, s->start);
+  if (replay_arena_bytes(s->r, &steps) > s->budget)
+    return;
+  s->found = true;
+  s->best_outcome = replay_weigh(s->r, &steps);
+  copy_choice(s, s->best, s->start);
+  copy_choice(s, s->best_start, s->start);
+}
+
+// From the choice that takes the fewest bytes to one that fits. Where packing adds to them, to fewer.
 static void squeeze(search *s) {
   copy_choice(s, s->start, s->least);
-  int64_t work = SQUEEZE_WORK;
-  while (s->least_outcome.live_bytes > s->budget && work > 0 && squeeze_once(s))
-    work -= s->r->s->num_kernels;
-  copy_choice(s, s->least, s->start);
-  if (s->least_outcome.live_bytes <= s->budget)
+  int64_t work = SQUEEZE_WORK, target = s->budget;
+  while (!s->found && work > 0) {
+    while (s->least_outcome.live_bytes > target && work > 0 && squeeze_once(s))
+      work -= s->r->s->num_kernels;
+    copy_choice(s, s->least, s->start);
+    if (s->least_outcome.live_bytes > target)
+      return;
     trim_start(s, 0);
+    if (!s->found)
+      take_start(s);
+    target = s->least_outcome.live_bytes - 1;
+    work -= s->r->s->num_kernels;
+  }
 }
 
 // --- hoisting ------------------------------------------------------------------------------------
@@ -376,8 +394,10 @@ static void prune_best(search *s, replay_steps *steps, replay_outcome *o) {
   *o = s->best_outcome;
 }
 
-// No choice is within the budget as it stands.
+// No choice is within the budget as it stands. One that is far from it comes no nearer.
 static void hoist(search *s) {
+  if (s->least_outcome.live_bytes / 3 * 2 > s->budget)
+    return;
   s->work = s->r->tried + HOIST_WORK;
   copy_choice(s, s->start, s->least);
   hoist_start(s, false);
