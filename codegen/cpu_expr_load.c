@@ -90,7 +90,7 @@ static void add_term(ir_buf *b, const char *index, int64_t stride) {
 static const char *index_of(const cg_expr *e, const dom_access *at, int axis) {
   const char *index = e->index(e->data, axis);
   bool grouped = at->group && axis == e->vector_axis && strcmp(index, "0") != 0;
-  return grouped ? ir_format(e->k->arena, "%s / %d", index, at->group) : index;
+  return grouped ? ir_format(e->k->arena, "%s / %lld", index, (long long)at->group) : index;
 }
 
 const char *cpu_address(const cg_expr *e, const char *pointer, const dom_access *at) {
@@ -132,11 +132,12 @@ static const char *argument_of(const cg_expr *e, const ir_node *buffer) {
 
 // The text of a load from `address`.
 static const char *load_text(const cg_expr *e, ir_dtype t, const char *address, int64_t stride,
-                             int group, bool aligned) {
+                             int64_t group, bool aligned) {
   ir_arena *a = e->k->arena;
   const char *type = ir_dtypes[t].name;
   if (group)
-    return ir_format(a, "k_load_%s_each(%s, %d, %s)", type, address, group, lane_count(e));
+    return ir_format(a, "k_load_%s_each(%s, %lld, %s)", type, address, (long long)group,
+                     lane_count(e));
   if (stride == 0)
     return ir_format(a, "k_load_%s_one(%s)", type, address);
   if (stride != 1)
@@ -160,7 +161,8 @@ static const char *iota_text(const cg_expr *e, const dom_load *l) {
 
 static const char *load_key(const cg_expr *e, const dom_load *l) {
   ir_buf b = ir_buf_new(e->k->arena);
-  ir_buf_printf(&b, "@%u:%lld/%d", l->buffer->id, (long long)l->access.offset, l->access.group);
+  ir_buf_printf(&b, "@%u:%lld/%lld", l->buffer->id, (long long)l->access.offset,
+                (long long)l->access.group);
   for (int i = 0; i < e->k->dom->num_axes; i++)
     ir_buf_printf(&b, ",%lld", (long long)l->access.stride[i]);
   return ir_buf_str(&b);
@@ -228,7 +230,8 @@ void cg_emit_store(cg_expr *e, const dom_store *s) {
   const char *at = cpu_address(e, argument_of(e, s->buffer), &s->access);
   int64_t stride = cpu_lane_stride(e, &s->access);
   if (s->access.group)
-    cpu_line(e, "k_store_%s_each(%s, %s, %d, %s);", type, at, x, s->access.group, lane_count(e));
+    cpu_line(e, "k_store_%s_each(%s, %s, %lld, %s);", type, at, x, (long long)s->access.group,
+             lane_count(e));
   else if (stride == 0)
     cpu_line(e, "k_store_%s_one(%s, %s);", type, at, x);
   else if (stride != 1)

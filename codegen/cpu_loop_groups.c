@@ -60,7 +60,7 @@ static void join_access(dom_access *at, const grouping *g) {
   if (walked_as_one(at, g))
     at->stride[g->outer] = at->stride[g->inner];
   else
-    at->group = (int)g->width;
+    at->group = g->width;
 }
 
 static domain *join_axes(const cg_kernel *k, const domain *apart, const grouping *g) {

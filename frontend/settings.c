@@ -177,6 +177,7 @@ static void put_bool(fe *c, settings *to, const key_info *k, const ast_expr *e) 
     put_num(c, to, k->name, b);
 }
 
+// What runtime/read_csv.c takes for one.
 static void put_delimiter(fe *c, settings *to, const key_info *k, const ast_expr *e) {
   const fe_value *v = fe_eval(c, e);
   bool one = v->kind == FE_STR && strlen(v->str) == 1 && !strchr("\"\n\r+-.0123456789", v->str[0]);

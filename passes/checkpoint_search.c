@@ -5,7 +5,8 @@
 // within the budget, the dearest for its bytes first: whole ranges while that goes, else their
 // halves. What takes the least time wins, if its temporaries fit once they are really packed.
 //
-// Where the forward pass is a chain of stages, the sequence of checkpoint_chain.c is weighed against that.
+// Where the forward pass is a chain of stages, the sequence of checkpoint_chain.c is weighed against that. Where
+// neither fits, steps that run again are moved forwards (replay_hoist.c), for all choices from the beginning.
 //
 // The other way around, dropping values one by one, was left: dropping one alone often saves
 // nothing, as what it is made from must be kept instead; what can be dropped together is only seen
@@ -176,8 +177,8 @@ static void copy_choice(const search *s, unsigned char *to, const unsigned char 
   memcpy(to, from, (size_t)s->r->s->num_values);
 }
 
-static int64_t packed_bytes(const search *s) {
-  replay_steps steps = replay_make_steps(s->r, s->arena, s->x);
+static int64_t packed_bytes(const search *s, const unsigned char *choice) {
+  replay_steps steps = replay_make_steps(s->r, s->arena, choice);
   return replay_arena_bytes(s->r, &steps);
 }
 
@@ -194,7 +195,7 @@ static bool trim_to_budget(search *s, uint32_t seed) {
     replay_outcome o = replay_try(s->r, s->x);
     if (o.live_bytes > target || (s->found && o.seconds >= s->best_outcome.seconds))
       return false;
-    int64_t over = packed_bytes(s) - s->budget;
+    int64_t over = packed_bytes(s, s->x) - s->budget;
     if (over <= 0)
       return true;
     target -= over;
@@ -202,13 +203,17 @@ static bool trim_to_budget(search *s, uint32_t seed) {
   return false;
 }
 
-static void trim_start(search *s, uint32_t seed) {
-  if (!trim_to_budget(s, seed))
-    return;
+// `choice` is the start, or what it was trimmed to.
+static void keep_choice(search *s, const unsigned char *choice) {
   s->found = true;
-  s->best_outcome = replay_try(s->r, s->x);
-  copy_choice(s, s->best, s->x);
+  s->best_outcome = replay_try(s->r, choice);
+  copy_choice(s, s->best, choice);
   copy_choice(s, s->best_start, s->start);
+}
+
+static void trim_start(search *s, uint32_t seed) {
+  if (trim_to_budget(s, seed))
+    keep_choice(s, s->x);
 }
 
 // Looks at a choice, and keeps it if it takes the fewest bytes so far. True: it is within the budget.
@@ -301,17 +306,6 @@ static bool squeeze_once(search *s) {
   return best >= 0;
 }
 
-// With nothing kept that it drops.
-static void take_start(search *s) {
-  replay_steps steps = replay_make_steps(s->r, s->arena, s->start);
-  if (replay_arena_bytes(s->r, &steps) > s->budget)
-    return;
-  s->found = true;
-  s->best_outcome = replay_weigh(s->r, &steps);
-  copy_choice(s, s->best, s->start);
-  copy_choice(s, s->best_start, s->start);
-}
-
 // From the choice that takes the fewest bytes to one that fits. Where packing adds to them, to fewer.
 static void squeeze(search *s) {
   copy_choice(s, s->start, s->least);
@@ -323,8 +317,8 @@ static void squeeze(search *s) {
     if (s->least_outcome.live_bytes > target)
       return;
     trim_start(s, 0);
-    if (!s->found)
-      take_start(s);
+    if (!s->found && packed_bytes(s, s->start) <= s->budget)
+      keep_choice(s, s->start); // and nothing of what it drops
     target = s->least_outcome.live_bytes - 1;
     work -= s->r->s->num_kernels;
   }
@@ -363,8 +357,8 @@ static bool hoist_choice(search *s, const unsigned char *drop, int64_t target, r
 
 // Less is dropped, and fewer steps run again, as long as it fits. Where packing adds to the live bytes, these
 // must be fewer.
-static void hoist_start(search *s, bool may_trim) {
-  (void)may_trim;
+static void hoist_start(search *s, bool trim_unhoisted) {
+  (void)trim_unhoisted; // hoisted, anything may be trimmed
   int64_t target = s->budget;
   for (uint32_t seed = 0; seed < HOIST_TRIES && has_work(s); seed++, target -= target / 32) {
     replay_steps steps;

@@ -24,8 +24,10 @@ typedef struct dom_axis {
 typedef struct dom_access {
   int64_t offset; // elements
   int64_t stride[DOM_MAX_AXES];
-  int group; // so many neighbours along the vector axis reach the same element, the next as many the next one;
-      // 0: no groups. Only a CPU's LOOP kernels make any (codegen/cpu_loop_groups.c)
+  // So many neighbours along the vector axis reach the same element, the next as many the next one; 0: no groups.
+  // Only a CPU's LOOP kernels make any (codegen/cpu_loop_groups.c). As wide as the rest: accesses are compared
+  // byte by byte.
+  int64_t group;
 } dom_access;
 
 // One member (or member's operand) value inside the kernel.
