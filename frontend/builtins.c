@@ -66,6 +66,7 @@ static const builtin_info builtins[] = {
     {"rank", {"x"}, 1, builtin_rank, 0},
     {"is_none", {"x"}, 1, builtin_is_none, 0},
     {"is_zero", {"x"}, 1, builtin_is_zero, 0},
+    {"is_number", {"x"}, 1, builtin_is_number, 0},
     {"contains", {"text", "part"}, 2, builtin_text, 0},
     {"starts_with", {"text", "part"}, 2, builtin_text, 1},
     {"ends_with", {"text", "part"}, 2, builtin_text, 2},

@@ -54,6 +54,7 @@ BUILTIN(shape);
 BUILTIN(rank);
 BUILTIN(is_none);
 BUILTIN(is_zero);
+BUILTIN(is_number);
 BUILTIN(text);
 
 // An axis of `rank` dimensions, negative ones from the end. False: reported.

@@ -346,6 +346,11 @@ BUILTIN(is_zero) {
   return fe_bool(c, v->kind == FE_NONE || (v->kind == FE_NUM && v->num == 0));
 }
 
+// True for what is known at compile time, so that blocks can say what is wrong with it; false for a flag.
+BUILTIN(is_number) {
+  return fe_bool(c, a->v[0]->kind == FE_NUM);
+}
+
 BUILTIN(text) {
   const fe_value *t = a->v[0], *p = a->v[1];
   if (t->kind != FE_STR || p->kind != FE_STR)

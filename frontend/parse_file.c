@@ -101,8 +101,12 @@ static bool parse_section(fe_parser *p, ast_item *item, ast_item_kind kind) {
     parse_take(p);
     open = parse_peek(p);
   }
-  if (!parse_expect(p, TOK_LBRACE, "before the settings"))
+  if (!parse_accept(p, TOK_LBRACE)) {
+    ir_diag *d = parse_fail(p, open, "expected '{' before the settings, found %s", parse_found(p));
+    if (d)
+      diag_help(d, "%s { ... }", kind == AST_OPTIM ? "optim" : kind == AST_DATA ? "data" : "train");
     return false;
+  }
   for (;;) {
     while (parse_accept(p, TOK_COMMA) || parse_accept(p, TOK_NEWLINE) ||
            parse_accept(p, TOK_SEMICOLON))
