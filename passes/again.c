@@ -58,6 +58,87 @@ void again_take_back(again *g, size_t from) {
     take_back(&g->redirected.at[--g->redirected.num]);
 }
 
+// --- what computes the same ------------------------------------------------------------------------
+static bool is_same_value(const ir_node *a, const ir_node *b) {
+  while (a != b && ir_ops[a->op].cls == IR_CLASS_VIEW && ir_same_work(a, b)) {
+    a = a->in[0];
+    b = b->in[0];
+  }
+  return a == b;
+}
+
+// Whether `m` computes what `n` does, of these operands.
+static bool computes(const ir_node *m, const ir_node *n, ir_node *const *in) {
+  bool same = ir_same_work(m, n);
+  for (int j = 0; same && j < n->num_in; j++)
+    same = is_same_value(m->in[j], in[j]);
+  return same;
+}
+
+// Clones of several values for one kernel begin with the same steps, each with its own:
+//
+//   before   kernel { e = exp(x); a = sin(e); e2 = exp(x); b = cos(e2); .. }
+//   after    kernel { e = exp(x); a = sin(e); b = cos(e); .. }
+//
+// Members are in order here, so that what takes a later one finds the earlier one above it.
+typedef struct again_merge {
+  again *g;
+  again_uses *takers; // [id] of members, through no view; views are takers themselves
+} again_merge;
+
+static again_merge merge_begin(again *g) {
+  again_merge m = {g, IR_NEW_ARRAY(g->arena, again_uses, g->f->next_id)};
+  for (size_t i = 0; i < g->f->nodes.num; i++) {
+    ir_node *n = g->f->nodes.at[i];
+    for (int j = 0; j < n->num_in; j++) {
+      again_use u = {n, j};
+      IR_PUSH(g->arena, m.takers[n->in[j]->id], u);
+    }
+  }
+  return m;
+}
+
+static ir_node *find_earlier(const ir_node_list *members, const ir_node *n) {
+  for (size_t i = 0; i < members->num; i++)
+    if (computes(members->at[i], n, n->in))
+      return members->at[i];
+  return NULL;
+}
+
+// Not where the kernel has no domain then: what computes the same may do so along other axes.
+static void merge_in(again_merge *m, const ir_kernel *k) {
+  again *g = m->g;
+  size_t before = g->redirected.num;
+  ir_node_list left = {0};
+  for (size_t i = 0; i < k->nodes.num; i++) {
+    ir_node *n = k->nodes.at[i];
+    bool stays = n == k->anchor || (n->id < g->num_ids && g->pinned[n->id]);
+    ir_node *first = stays ? NULL : find_earlier(&left, n);
+    n->mark = 0;
+    if (!first)
+      IR_PUSH(g->arena, left, n);
+    for (size_t j = 0; first && j < m->takers[n->id].num; j++)
+      again_redirect(g, m->takers[n->id].at[j], first);
+  }
+  ir_node *anchor = k->family == IR_FAMILY_MATMUL ? k->anchor : NULL;
+  if (left.num < k->nodes.num && !dom_try(g->arena, left.at, left.num, anchor))
+    again_take_back(g, before);
+}
+
+static bool has_clones(const again *g, const ir_kernel *k) {
+  for (size_t i = 0; i < k->nodes.num; i++)
+    if (k->nodes.at[i]->id >= g->num_ids)
+      return true;
+  return false;
+}
+
+static void merge_clones(again *g) {
+  again_merge m = merge_begin(g);
+  for (size_t i = 0; i < g->f->kernels.num; i++)
+    if (has_clones(g, g->f->kernels.at[i]))
+      merge_in(&m, g->f->kernels.at[i]);
+}
+
 // --- what is left ---------------------------------------------------------------------------------
 static bool fits_without_dead(const again *g, const ir_kernel *k, const bool *live) {
   ir_node_list left = {0};
@@ -108,6 +189,7 @@ bool again_finish(again *g) {
   do
     fuse_relist(g->f);
   while (undo_misfits(g));
+  merge_clones(g);
   ir_drop_dead(g->f);
   dom_find_outputs(g->f);
   for (size_t i = 0; i < g->redirected.num; i++)
@@ -138,24 +220,11 @@ ir_node *again_with_clones(again_clones *x, ir_node *n) {
   return below == n->in[0] ? n : rebuild(x, n, &below);
 }
 
-static bool is_same_value(const ir_node *a, const ir_node *b) {
-  while (a != b && ir_ops[a->op].cls == IR_CLASS_VIEW && ir_same_work(a, b)) {
-    a = a->in[0];
-    b = b->in[0];
-  }
-  return a == b;
-}
-
 // A member that computes what `n` does, of these operands.
 static ir_node *find_member(const again_clones *x, const ir_node *n, ir_node *const *in) {
-  for (size_t i = 0; x->behind && i < x->into->nodes.num; i++) {
-    ir_node *m = x->into->nodes.at[i];
-    bool same = ir_same_work(m, n);
-    for (int j = 0; same && j < n->num_in; j++)
-      same = is_same_value(m->in[j], in[j]);
-    if (same)
-      return m;
-  }
+  for (size_t i = 0; x->behind && i < x->into->nodes.num; i++)
+    if (computes(x->into->nodes.at[i], n, in))
+      return x->into->nodes.at[i];
   return NULL;
 }
 

@@ -10,8 +10,9 @@
 // For each kernel, one member (the stem: h above, the mean of a norm's rows, or none) is chosen
 // such that storing it instead of what can be computed from it saves the most bytes. A value counts
 // only when all its users can take the computation in (pointwise code and reductions, not the
-// operands of a matmul), when that costs few FLOPs per element, and what it is computed from
-// costs its own bytes when it would have to live longer for it.
+// operands of a matmul), when that costs few FLOPs per element (very few where many rows share
+// it and each would compute it), and what it is computed from costs its own bytes when it would
+// have to live longer for it.
 //
 // The rule never makes memory worse by its own count, always saves a store, and moves no more
 // bytes. Choosing by a byte budget is another pass's matter.
@@ -21,6 +22,7 @@
 
 enum {
   MAX_FLOPS = 32,     // per element of a value that is computed again
+  REPEATED_FLOPS = 8, // the same where it is computed for each row, head, sample that shares it
   SMALL_BYTES = 4096, // what is not worth a thought
   MAX_CHAIN = 24,
   MAX_ROUNDS = 8, // what one round leaves is seldom worth more than two others
@@ -113,6 +115,30 @@ static bool loads(const recompute *r, const ir_kernel *k, const ir_node *n) {
   return false;
 }
 
+// Whether loops over other rows lie outside those over v: a table of angles [t, c] that all samples and
+// heads share. What a row has in common, [b, t, 1], is computed once for the row.
+static bool is_repeated(const ir_node *operand) {
+  for (const ir_node *n = operand; ir_ops[n->op].cls == IR_CLASS_VIEW; n = n->in[0]) {
+    const ir_type *from = &n->in[0]->type, *to = &n->type;
+    bool outside = false;
+    for (int i = 0; n->op == IR_BROADCAST && i < to->rank; i++) {
+      if (outside && from->dims[i] > 1)
+        return true;
+      outside |= to->dims[i] > from->dims[i];
+    }
+  }
+  return false;
+}
+
+// More work than a load from a cache.
+static bool repeats_work(const recompute *r, const chain *c, const ir_node *v) {
+  const again_uses *list = &r->g.users[v->id];
+  for (size_t i = 0; i < list->num && c->flops > REPEATED_FLOPS; i++)
+    if (is_repeated(list->at[i].user->in[list->at[i].operand]))
+      return true;
+  return false;
+}
+
 static bool is_first_of_kernel(const again_uses *list, size_t i) {
   for (size_t j = 0; j < i; j++)
     if (list->at[j].user->kernel == list->at[i].user->kernel)
@@ -173,7 +199,7 @@ static choice try_stem(recompute *r, const ir_kernel *k, const ir_node *stem, bo
     if (kept[v->id] || v == stem)
       continue;
     chain c = chain_of(r, v, stem, kept);
-    if (!c.ok || traffic(r, &c, v) > 0)
+    if (!c.ok || traffic(r, &c, v) > 0 || repeats_work(r, &c, v))
       continue; // stays; later chains cannot lean on it, which is only cautious
     x.gain += ir_bytes(&v->type) - price(r, &c, v, &paid);
     IR_PUSH(r->arena, x.removed, v);
