@@ -3,6 +3,7 @@
 #include "codegen/plain_step.h"
 
 #include "ir/narrow.h"
+#include "ir/signs.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -14,6 +15,7 @@ typedef struct tables {
   const ir_module *m;
   ir_buf *out;
   int64_t *limits[8]; // cg_integer_limits of each function
+  bool *positive[8];  // ir_find_never_negative of each
   size_t plan_len, packed_len;
 } tables;
 
@@ -60,10 +62,10 @@ static void end_table(ir_buf *b) {
   ir_buf_puts(b, "    {0}};\n");
 }
 
-static const int64_t *limits_of(const tables *t, const ir_func *f) {
+static size_t place_of(const tables *t, const ir_func *f) {
   for (size_t i = 0; i < t->m->funcs.num; i++)
     if (t->m->funcs.at[i] == f)
-      return t->limits[i];
+      return i;
   BUG("function '%s' is not in the module", f->name);
 }
 
@@ -101,7 +103,7 @@ static const ir_func *func_with_inputs(const ir_module *m) {
 static int put_inputs(const tables *t) {
   const ir_func *f = func_with_inputs(t->m);
   int num = 0;
-  const int64_t *limits = f ? limits_of(t, f) : NULL;
+  const int64_t *limits = f ? t->limits[place_of(t, f)] : NULL;
   ir_buf_puts(t->out, "\nstatic const mlrt_input inputs[] = {\n");
   for (size_t i = 0; f && i < f->nodes.num; i++) {
     const ir_node *n = f->nodes.at[i];
@@ -231,7 +233,8 @@ static int digits_of(const cg_kernel *c, const ir_node *n, bool out) {
 
 static void put_buffer_arg(const tables *t, const cg_kernel *c, const ir_node *n, const char *kind,
                            const ir_band *band) {
-  int64_t limit = limits_of(t, c->func)[n->id];
+  size_t f = place_of(t, c->func);
+  int64_t limit = t->limits[f][n->id];
   ir_buf_printf(t->out, " {MLRT_ARG_%s, %s, %" PRId64 ", %" PRId64 ", ", kind,
                 cg_dtype_constant(n->type.dtype), limit < INT32_MAX ? limit : INT32_MAX,
                 dom_bytes(n));
@@ -239,6 +242,8 @@ static void put_buffer_arg(const tables *t, const cg_kernel *c, const ir_node *n
   int digits = digits_of(c, n, strcmp(kind, "OUT") == 0);
   if (digits)
     ir_buf_printf(t->out, ", .digits = %d", digits);
+  if (strcmp(kind, "IN") == 0 && t->positive[f][n->id])
+    ir_buf_puts(t->out, ", .positive = 1");
   ir_buf_puts(t->out, "},");
 }
 
@@ -460,8 +465,10 @@ static void put_program(const tables *t, const cg_origin *o, int num_inputs) {
 
 void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, ir_buf *out) {
   tables t = {.p = p, .plan = plan, .m = p->module, .out = out};
-  for (size_t i = 0; i < t.m->funcs.num; i++)
+  for (size_t i = 0; i < t.m->funcs.num; i++) {
     t.limits[i] = cg_integer_limits(p->arena, t.m->funcs.at[i]);
+    t.positive[i] = ir_find_never_negative(p->arena, t.m->funcs.at[i]);
+  }
   put_states(&t);
   int num_inputs = put_inputs(&t);
   put_data(&t);

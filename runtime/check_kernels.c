@@ -12,7 +12,8 @@
 // moment all but cancels), say nothing about the fast version; nor do outputs that are 0 but for rounding.
 // An output that is made of a number narrowed inside the kernel (bf16: 8 digits; mlrt_arg.digits) may
 // differ by one in its last digit: a rounding error of the fast version may lie across where rounding
-// parts neighbours. One round has both signs, one has positive numbers only.
+// parts neighbours. One round has both signs, one has positive numbers
+// only; what is a square or a variance in the program is positive in both, so that its root is a number.
 #include "runtime/check_plain.h"
 #include "runtime/commands.h"
 #include "runtime/number_io.h"
@@ -114,7 +115,8 @@ static void round_to_digits(const mlrt_arg *x, char *at) {
 static void fill_inputs(trial *t, int index, int round) {
   for (int i = 0; i < t->k->num_args; i++) {
     const mlrt_arg *x = &t->k->args[i];
-    mlrt_random r = {.seed = (uint64_t)(index * 1000 + round * 100 + i), .positive = round == 1};
+    mlrt_random r = {.seed = (uint64_t)(index * 1000 + round * 100 + i),
+                     .positive = round == 1 || x->positive};
     if (x->kind != MLRT_ARG_IN)
       continue;
     mlrt_random_fill(&r, t->args[i], x->size, x->dtype, x->limit);

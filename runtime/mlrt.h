@@ -182,6 +182,7 @@ typedef struct mlrt_arg {
   uint8_t digits; // OUT: the fewest significant bits to which the kernel narrows a value that it is
                   // made of; 0: it narrows none. IN, f32: those that elements have, where the
                   // program has rounded them; 0: 24
+  uint8_t positive; // IN, floats: the program makes it so that no element is below 0
 } mlrt_arg;
 
 // A kernel by one thread, in double precision. args as for the fast versions, but that buffers of

@@ -173,10 +173,10 @@ static inline void toy_plain(char *const *args, double *const *taps, int hold) {
     sum += pow(((const double *)(const void *)args[0])[i], 2);
   *(double *)(void *)args[1] = sum;
 }
-static const mlrt_arg toy_kernel_args[] = {{MLRT_ARG_IN, MLRT_F32, 0, 400, {0}, 0},
-                                           {MLRT_ARG_OUT, MLRT_F32, 0, 4, {0}, 0},
-                                           {MLRT_ARG_WORKSPACE, MLRT_U8, 0, 400, {0}, 0},
-                                           {MLRT_ARG_NUMBER, MLRT_I64, 0, 100, {0}, 0}};
+static const mlrt_arg toy_kernel_args[] = {{MLRT_ARG_IN, MLRT_F32, .size = 400},
+                                           {MLRT_ARG_OUT, MLRT_F32, .size = 4},
+                                           {MLRT_ARG_WORKSPACE, MLRT_U8, .size = 400},
+                                           {MLRT_ARG_NUMBER, MLRT_I64, .size = 100}};
 static const mlrt_kernel toy_kernels[] = {
     {.name = "squares",
      .ops = "mul, sum",

@@ -1,5 +1,6 @@
 // test_ir_random.c: random modules are valid, print and read back to the same text, survive
 // cloning and rewriting, and have finite values.
+#include "ir/signs.h"
 #include "tests/unit/support_ir.h"
 
 #include <math.h>
@@ -47,13 +48,31 @@ static void check_node(const ir_node *n, const ir_tensor_value *v, uint64_t seed
       return;
 }
 
+// What is said to be never negative is not.
+static int check_signs(ir_arena *a, const ir_func *f, const ir_tensor_value *values,
+                       uint64_t seed) {
+  const bool *claimed = ir_find_never_negative(a, f);
+  int num = 0;
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    const double *v = values[n->id].at;
+    num += claimed[n->id];
+    for (int64_t j = 0; claimed[n->id] && v && j < ir_elements(&n->type); j++)
+      if (!CHECK(!(v[j] < 0), "seed %llu: %%%s (%s) is %g", (unsigned long long)seed, n->name,
+                 ir_ops[n->op].name, v[j]))
+        break;
+  }
+  return num;
+}
+
 // Without gradients, which only autodiff makes runnable.
-static void check_values(ir_arena *a, const ir_module *m, uint64_t seed) {
+static int check_values(ir_arena *a, const ir_module *m, uint64_t seed) {
   const ir_func *f = ir_find_func(m, "step");
   ir_world *w = support_world(a, m);
   ir_tensor_value *values = ir_interp(w, f, ir_random_inputs(a, f, seed));
   for (size_t i = 0; i < f->nodes.num; i++)
     check_node(f->nodes.at[i], &values[f->nodes.at[i]->id], seed);
+  return check_signs(a, f, values, seed);
 }
 
 static void count_ops(const ir_module *m, int *count) {
@@ -63,7 +82,7 @@ static void count_ops(const ir_module *m, int *count) {
 }
 
 int main(void) {
-  int count[IR_NUM_OPS] = {0};
+  int count[IR_NUM_OPS] = {0}, claims = 0;
   for (uint64_t seed = 0; seed < 120; seed++) {
     ir_arena *a = ir_arena_new();
     ir_module *m = make(a, seed);
@@ -72,10 +91,11 @@ int main(void) {
     check_clone(a, m, seed);
     check_same_again(a, m, seed);
     if (seed % 2 == 0)
-      check_values(a, m, seed);
+      claims += check_values(a, m, seed);
     count_ops(m, count);
     ir_arena_free(a);
   }
+  CHECK(claims > 500, "only %d nodes are known not to be negative", claims);
   for (int op = 0; op < IR_NUM_OPS; op++)
     CHECK(count[op] > 0, "no random module has a '%s'", ir_ops[op].name);
   return support_finish("test_ir_random");
