@@ -1,11 +1,11 @@
 // checkpoint_load.c: the reading half of checkpoint.h: verify all, then read.
 #include "runtime/checkpoint.h"
+#include "runtime/files.h"
 #include "runtime/hash.h"
 #include "runtime/numbers.h"
 #include "runtime/state_report.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,7 +154,7 @@ static bool verify(mlrt_checkpoint *c, const mlrt_program *p, mlrt_error *e) {
 
 bool mlrt_checkpoint_open(mlrt_checkpoint *c, const mlrt_program *p, const char *path,
                           mlrt_error *e) {
-  *c = (mlrt_checkpoint){.fd = open(path, O_RDONLY | O_CLOEXEC)};
+  *c = (mlrt_checkpoint){.fd = mlrt_open_input(path)};
   if (c->fd < 0)
     return mlrt_error_set(e, "cannot open the checkpoint '%s': %s", path, strerror(errno));
   if (verify(c, p, e))

@@ -4,7 +4,7 @@
 #include "runtime/checkpoint.h"
 #include "runtime/number_io.h"
 #include "runtime/hash.h"
-#include "runtime/same_file.h"
+#include "runtime/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -210,25 +210,12 @@ static uint64_t checksum(const mlrt_saver *s, mlrt_device *from) {
   return mlrt_hash_end(&h);
 }
 
-static bool write_all(int fd, const char *p, size_t len) {
-  while (len) {
-    ssize_t put = write(fd, p, len);
-    if (put < 0 && errno == EINTR)
-      continue;
-    if (put < 0)
-      return false;
-    p += put;
-    len -= (size_t)put;
-  }
-  return true;
-}
-
 static bool write_piece(void *fd, const char *p, size_t len) {
-  return write_all(*(int *)fd, p, len);
+  return mlrt_write_all(*(int *)fd, p, len);
 }
 
 static bool write_file(const mlrt_saver *s, int fd, size_t header_len, mlrt_device *from) {
-  if (!write_all(fd, s->header, header_len))
+  if (!mlrt_write_all(fd, s->header, header_len))
     return false;
   for (int i = 0; i < s->num_states; i++)
     if (!from->calls->read(from, s->states[i]->offset, s->states[i]->bytes, write_piece, &fd))

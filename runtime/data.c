@@ -1,6 +1,5 @@
 // data.c: opens a dataset with the reader of its format, hands out samples (see data.h).
 #include "runtime/data_reader.h"
-#include "runtime/same_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,14 +89,6 @@ void mlrt_data_close(mlrt_dataset *d) {
   free(d->files);
   free(d->fields);
   free(d);
-}
-
-bool mlrt_data_is_in(const mlrt_dataset *d, const char *path) {
-  for (int i = 0; i < d->num_files; i++)
-    if (d->files[i].memory != MLRT_MEM_BINARY && d->files[i].name &&
-        mlrt_same_file(d->files[i].name, path))
-      return true;
-  return false;
 }
 
 const char *mlrt_data_name(const mlrt_dataset *d) {

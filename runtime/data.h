@@ -28,8 +28,6 @@ typedef struct mlrt_flag_values {
 // folder of the program's source file, in the current folder.
 mlrt_dataset *mlrt_data_open(const mlrt_program *p, const mlrt_data *spec, mlrt_use use,
                              const char *data_dir, const mlrt_flag_values *flags, mlrt_error *e);
-// Whether `path` is one of the files that a data set was read from.
-bool mlrt_data_is_in(const mlrt_dataset *d, const char *path);
 void mlrt_data_close(mlrt_dataset *d); // NULL is fine
 
 const char *mlrt_data_name(const mlrt_dataset *d); // "train"

@@ -4,6 +4,7 @@
 // program's source file; the current folder. Plain files are mapped and never copied. A .gz is
 // known by its first bytes, whatever its name, and unpacked once to private pages.
 #include "runtime/data_reader.h"
+#include "runtime/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -139,6 +140,16 @@ bool mlrt_file_open(mlrt_file *f, const mlrt_program *p, const char *data_dir, c
   if (!ok)
     mlrt_file_close(f);
   return ok;
+}
+
+bool mlrt_file_is_at(const mlrt_program *p, const char *data_dir, const char *name,
+                     const char *path) {
+  search s = {.name = name, .fd = -1};
+  if (find_embedded(p, name) || !try_all(&s, p, data_dir))
+    return false;
+  if (s.fd >= 0)
+    close(s.fd);
+  return mlrt_same_file(s.path, path);
 }
 
 void mlrt_file_release(mlrt_file *f) {

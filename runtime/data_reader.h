@@ -36,6 +36,9 @@ typedef int64_t (*mlrt_need_fn)(const uint8_t *head, int64_t len);
 // Finds, maps and unpacks. `f` is empty after an error.
 bool mlrt_file_open(mlrt_file *f, const mlrt_program *p, const char *data_dir, const char *name,
                     mlrt_need_fn need, mlrt_error *e);
+// Whether `path` is where the data file `name` of the program is found; never one that the program carries.
+bool mlrt_file_is_at(const mlrt_program *p, const char *data_dir, const char *name,
+                     const char *path);
 void mlrt_file_close(mlrt_file *f);
 void mlrt_file_release(mlrt_file *f); // the bytes only: the name stays, for messages
 // A scan has come to byte `at`: pages behind it need not stay in memory. *done (0 at first) is how

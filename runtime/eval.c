@@ -2,6 +2,7 @@
 #include "runtime/commands.h"
 #include "runtime/evaluate.h"
 #include "runtime/metrics.h"
+#include "runtime/outputs.h"
 #include "runtime/progress.h"
 #include "runtime/recipe.h"
 #include "runtime/signals.h"
@@ -78,6 +79,7 @@ int mlrt_eval(const mlrt_program *p, mlrt_options *o) {
   if (!mlrt_has_func(p, MLRT_EVAL))
     mlrt_fail(MLRT_EXIT_USAGE, "the program has no eval function");
   mlrt_check_split(p, o->split);
+  mlrt_check_outputs(p, o);
   mlrt_signals_install();
   mlrt_trainer t;
   int64_t step = mlrt_open_trained(&t, p, o);

@@ -1,6 +1,6 @@
 // loop_start.c: see loop_start.h. All memory of a run is taken here; the loop takes none.
 #include "runtime/loop_start.h"
-#include "runtime/same_file.h"
+#include "runtime/outputs.h"
 #include "runtime/signals.h"
 #include "runtime/weights_load.h"
 
@@ -95,31 +95,10 @@ static void start(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
     mlrt_trainer_init(&l->trainer, l->at.seed);
 }
 
-// What a run writes takes the place of nothing that it reads or writes besides.
-static void check_outputs(const mlrt_loop *l, const mlrt_options *o, const char *save) {
-  const struct {
-    const char *option, *path;
-  } out[] = {{"save", o->no_save ? NULL : save}, {"metrics", o->metrics}, {"profile", o->profile}};
-  enum { NUM = sizeof out / sizeof *out };
-  for (int i = 0; i < NUM; i++) {
-    if (!out[i].path)
-      continue;
-    if (mlrt_data_is_in(l->train, out[i].path) ||
-        (l->eval && mlrt_data_is_in(l->eval, out[i].path)))
-      mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' has data that this run reads", out[i].option,
-                out[i].path);
-    for (int j = 0; j < i; j++)
-      if (out[j].path && mlrt_same_file(out[i].path, out[j].path))
-        mlrt_fail(MLRT_EXIT_USAGE, "--%s and --%s are one file, '%s'", out[j].option, out[i].option,
-                  out[i].path);
-  }
-}
-
 static void open_files(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
   mlrt_error e;
   char buf[256];
   const char *save = mlrt_save_path(p, o, buf, sizeof buf);
-  check_outputs(l, o, save);
   if (!o->no_save && !mlrt_saver_open(&l->saver, p, o, save, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
   if (!mlrt_metrics_open(&l->metrics, o->metrics, !o->no_times, o->resume ? l->at.step : -1,
@@ -165,6 +144,7 @@ static void greet(const mlrt_loop *l) {
 void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
   memset(l, 0, sizeof *l);
   l->saved = -1;
+  mlrt_check_outputs(p, o);
   mlrt_signals_block(); // threads started here never run the handlers
   mlrt_signals_install();
   mlrt_checkpoint c = {.fd = -1};

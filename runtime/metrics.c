@@ -1,5 +1,6 @@
 // metrics.c: see metrics.h.
 #include "runtime/metrics.h"
+#include "runtime/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // Whether a line of the file is younger than the checkpoint. Lines that say no step stay.
@@ -33,7 +35,11 @@ static int64_t keep_bytes(FILE *f, int64_t step, int64_t evaluated) {
   return keep;
 }
 
+// Of a pipe or device nothing can be cut, and reading it would wait for what this run is to write.
 static bool cut_younger(const char *path, int64_t step, int64_t evaluated) {
+  struct stat st;
+  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+    return true;
   FILE *f = fopen(path, "re");
   if (!f)
     return errno == ENOENT; // the first run had no --metrics
@@ -80,24 +86,11 @@ void mlrt_metrics_value(mlrt_metrics *m, const char *name, double value) {
     put(m, ",\"%s\":null", name);
 }
 
-static bool write_line(const mlrt_metrics *m) {
-  size_t done = 0;
-  while (done < m->len) {
-    ssize_t n = write(m->fd, m->line + done, m->len - done);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0)
-      return false;
-    done += (size_t)n;
-  }
-  return true;
-}
-
 void mlrt_metrics_end(mlrt_metrics *m, double seconds) {
   if (m->times)
     put(m, ",\"time\":%.3f", seconds);
   put(m, "}\n");
-  if (m->fd < 0 || m->failed || (m->len < sizeof m->line && write_line(m)))
+  if (m->fd < 0 || m->failed || (m->len < sizeof m->line && mlrt_write_all(m->fd, m->line, m->len)))
     return;
   m->failed = true; // training is worth more than its log: say it once and go on
   fprintf(stderr, "warning: cannot write the metrics file '%s': %s; training goes on\n", m->path,

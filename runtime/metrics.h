@@ -22,7 +22,7 @@ typedef struct mlrt_metrics {
   size_t len;
 } mlrt_metrics;
 
-// `path` NULL: off. resume_step < 0: a new file.
+// `path` NULL: off. resume_step < 0: a new file; INT64_MAX: after all that it has.
 // evaluated: the last step whose evaluations are in the checkpoint (checkpoint.h).
 bool mlrt_metrics_open(mlrt_metrics *m, const char *path, bool times, int64_t resume_step,
                        int64_t evaluated, mlrt_error *e);

@@ -1,6 +1,7 @@
 // predict.c: `./trainer predict`: a checkpoint's outputs for a data set, one .npy file per output.
 #include "runtime/commands.h"
 #include "runtime/number_io.h"
+#include "runtime/outputs.h"
 #include "runtime/recipe.h"
 #include "runtime/signals.h"
 
@@ -44,31 +45,33 @@ static void cannot(const char *path) {
   mlrt_fail(MLRT_EXIT_INPUT, "cannot write '%s': %s", path, strerror(errno));
 }
 
-static void open_output(npy *x, const mlrt_result *r, const char *prefix, int64_t samples) {
+static void open_output(npy *x, const mlrt_program *p, const mlrt_options *o, const mlrt_result *r,
+                        int64_t samples) {
   *x = (npy){.result = r, .row_bytes = (size_t)mlrt_dtype_bytes(r->dtype)};
   for (int i = 1; i < r->rank; i++)
     x->row_bytes *= (size_t)r->dims[i];
-  if (asprintf(&x->path, "%s-%s.npy", prefix, r->name) < 0 ||
+  if (asprintf(&x->path, "%s-%s.npy", o->out ? o->out : p->model, r->name) < 0 ||
       asprintf(&x->temp, "%s.tmp", x->path) < 0)
     mlrt_fail(MLRT_EXIT_MEMORY, "out of memory");
+  mlrt_check_output(p, o, "out", x->path);
+  mlrt_check_output(p, o, "out", x->temp);
   x->file = fopen(x->temp, "we");
   if (!x->file)
     cannot(x->path);
   write_header(x->file, r, samples);
 }
 
-static void close_output(npy *x, bool keep) {
+// False with errno: it could not be written. Then, and when it is not to be kept, nothing is left.
+static bool close_output(npy *x, bool keep) {
   bool bad = ferror(x->file) | fclose(x->file);
-  if (bad || !keep || rename(x->temp, x->path) < 0) {
-    int why = errno;
+  bool kept = !bad && keep && rename(x->temp, x->path) == 0;
+  int why = errno;
+  if (!kept)
     unlink(x->temp);
-    errno = why;
-    if (keep)
-      cannot(x->path);
-  } else
+  else
     printf("wrote %s\n", x->path);
-  free(x->path);
-  free(x->temp);
+  errno = why;
+  return kept || !keep;
 }
 
 static bool has_rows(const mlrt_result *r, int64_t batch) {
@@ -76,13 +79,13 @@ static bool has_rows(const mlrt_result *r, int64_t batch) {
 }
 
 // Opens a file per output; returns their number.
-static int open_outputs(npy *files, const mlrt_program *p, const char *prefix, int64_t samples) {
+static int open_outputs(npy *files, const mlrt_program *p, const mlrt_options *o, int64_t samples) {
   const mlrt_func *f = &p->funcs[MLRT_PREDICT];
   int num = 0;
   for (int i = 0; i < f->num_results; i++) {
     const mlrt_result *r = &f->results[i];
     if (has_rows(r, mlrt_batch_size(p)))
-      open_output(&files[num++], r, prefix, samples);
+      open_output(&files[num++], p, o, r, samples);
     else
       fprintf(stderr, "warning: '%s' has no row per sample and is not written\n", r->name);
   }
@@ -98,43 +101,67 @@ static bool write_output(mlrt_trainer *t, const npy *x, int64_t rows) {
   return t->device.calls->read(&t->device, x->result->offset, bytes, write_piece, x->file);
 }
 
-// False when a signal came before the end.
-static bool write_rows(mlrt_trainer *t, mlrt_batches *b, npy *files, int num) {
+typedef enum outcome { WHOLE, STOPPED, BAD_DATA, NOT_WRITTEN } outcome;
+
+// NOT_WRITTEN: errno says why, *at is the file. BAD_DATA: `e` says why.
+static outcome write_rows(mlrt_trainer *t, mlrt_batches *b, const npy *files, int num, int *at,
+                          mlrt_error *e) {
   mlrt_batch batch;
-  mlrt_error e;
   mlrt_next next;
-  while ((next = mlrt_trainer_next(t, b, &batch, &e)) == MLRT_BATCH) {
+  while ((next = mlrt_trainer_next(t, b, &batch, e)) == MLRT_BATCH) {
     if (mlrt_signals_pending())
-      return false;
+      return STOPPED;
     mlrt_trainer_run(t, &t->program->funcs[MLRT_PREDICT], batch.slot);
-    for (int i = 0; i < num; i++)
-      if (!write_output(t, &files[i], batch.valid))
-        break; // the stream remembers; close_output reports
+    for (*at = 0; *at < num; ++*at)
+      if (!write_output(t, &files[*at], batch.valid))
+        return NOT_WRITTEN;
   }
-  if (next == MLRT_BAD)
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
-  return true;
+  return next == MLRT_BAD ? BAD_DATA : WHOLE;
 }
 
-static bool predict(mlrt_trainer *t, const mlrt_data *d, const char *prefix) {
+// All files or, where one cannot be written or the data end early, none.
+static outcome write_files(mlrt_trainer *t, mlrt_batches *b, int64_t samples) {
   const mlrt_program *p = t->program;
-  mlrt_dataset *data = mlrt_trainer_data(p, t->options, d, MLRT_USE_EVAL);
+  npy *files = calloc((size_t)p->funcs[MLRT_PREDICT].num_results + 1, sizeof *files);
+  if (!files)
+    mlrt_fail(MLRT_EXIT_MEMORY, "out of memory");
+  int num = open_outputs(files, p, t->options, samples), at = 0;
+  mlrt_error e;
+  outcome how = write_rows(t, b, files, num, &at, &e);
+  for (int i = 0; how == WHOLE && i < num; i++)
+    if (fflush(files[at = i].file)) // before the first of them gets its name
+      how = NOT_WRITTEN;
+  int why = errno;
+  for (int i = 0; i < num; i++)
+    if (!close_output(&files[i], how == WHOLE)) {
+      how = NOT_WRITTEN;
+      why = errno;
+      at = i;
+    }
+  errno = why;
+  if (how == NOT_WRITTEN)
+    cannot(files[at].path);
+  if (how == BAD_DATA)
+    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  for (int i = 0; i < num; i++) {
+    free(files[i].path);
+    free(files[i].temp);
+  }
+  free(files);
+  return how;
+}
+
+static outcome predict(mlrt_trainer *t, const mlrt_data *d) {
+  mlrt_dataset *data = mlrt_trainer_data(t->program, t->options, d, MLRT_USE_EVAL);
   mlrt_error e;
   mlrt_batches *b = mlrt_trainer_batches(t, true, &e);
   mlrt_order order = {.data = data, .use = MLRT_USE_EVAL};
   if (!b || !mlrt_trainer_begin(t, b, &order, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
-  npy *files = calloc((size_t)p->funcs[MLRT_PREDICT].num_results + 1, sizeof *files);
-  if (!files)
-    mlrt_fail(MLRT_EXIT_MEMORY, "out of memory");
-  int num = open_outputs(files, p, prefix, mlrt_data_size(data));
-  bool whole = write_rows(t, b, files, num);
-  for (int i = 0; i < num; i++)
-    close_output(&files[i], whole);
-  free(files);
+  outcome how = write_files(t, b, mlrt_data_size(data));
   mlrt_batches_close(b);
   mlrt_data_close(data);
-  return whole;
+  return how;
 }
 
 int mlrt_predict(const mlrt_program *p, mlrt_options *o) {
@@ -149,7 +176,7 @@ int mlrt_predict(const mlrt_program *p, mlrt_options *o) {
   mlrt_signals_install();
   mlrt_trainer t;
   mlrt_open_trained(&t, p, o);
-  bool whole = predict(&t, d, o->out ? o->out : p->model);
+  outcome how = predict(&t, d);
   mlrt_trainer_close(&t);
-  return whole ? MLRT_EXIT_OK : 128 + mlrt_signals_pending();
+  return how == WHOLE ? MLRT_EXIT_OK : 128 + mlrt_signals_pending();
 }

@@ -1,10 +1,10 @@
 // weights_load.c: see weights_load.h. All of the file is checked before any of it is used.
 #include "runtime/weights_load.h"
+#include "runtime/files.h"
 #include "runtime/number_io.h"
 #include "runtime/weights.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -78,7 +78,7 @@ static void say(const mlrt_weights *w, const char *path) {
 
 void mlrt_weights_begin(mlrt_trainer *t, uint64_t seed) {
   const char *path = t->options->weights;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = mlrt_open_input(path);
   if (fd < 0)
     mlrt_fail(MLRT_EXIT_INPUT, "cannot open the weights '%s': %s", path, strerror(errno));
   mlrt_weights w = {.loaded = 0};

@@ -103,6 +103,30 @@ cp digits.csv.gz before.gz
 expect_error 2 "--save: './digits.csv.gz' has data" "${run[@]}" --save=./digits.csv.gz
 expect_error 2 "--metrics: 'digits.csv.gz' has data" "${run[@]}" --no-save --metrics=digits.csv.gz
 same digits.csv.gz before.gz "data before and after it was named as an output"
+cp good.safetensors w.st
+expect_error 2 "--metrics: 'w.st' has the weights" "${run[@]}" --no-save --weights=w.st --metrics=w.st
+expect_error 2 "--profile: './w.st' has the weights" "${run[@]}" --no-save --weights=w.st --profile=./w.st
+expect_error 2 "--metrics: 'w.st' is the checkpoint" "${run[@]}" --resume=w.st --save=other.st --metrics=w.st
+expect_error 2 "--save and --metrics are one file, 'w.st.tmp'" "${run[@]}" --save=w.st --metrics=w.st.tmp
+expect_error 2 "--metrics: 'w.st' is the checkpoint" ./trainer eval --quiet --save=w.st --metrics=w.st
+same w.st kept.safetensors "weights before and after they were named as an output"
+expect_error 2 "--metrics: './trainer' is this program" "${run[@]}" --no-save --metrics=./trainer
+cp good.safetensors p-logits.npy
+expect_error 2 "--out: 'p-logits.npy' has the weights" ./trainer predict --quiet --weights=p-logits.npy --out=p
+same p-logits.npy kept.safetensors "weights before and after they were named as an output"
+"${run[@]}" --resume=w.st --save=w.st --epochs=3 # a checkpoint may take the place of the one before it
+
+# What is written or read may be no regular file: nothing waits for itself.
+timeout 60 ./trainer eval --quiet --resume=good.safetensors --metrics=/dev/stdout | cat >lines.txt
+grep -q '^{"eval":"test"' lines.txt || fail "no evaluation on a pipe: $(cat lines.txt)"
+timeout 60 ./trainer eval --quiet --resume=good.safetensors --metrics=/dev/null >/dev/null
+mkfifo pipe
+expect_error 1 "pipe" timeout 60 "${run[@]}" --no-save --resume=pipe
+expect_error 1 "pipe" timeout 60 "${run[@]}" --no-save --weights=pipe
+
+# Predictions that do not fit onto the disk leave no file.
+( trap '' XFSZ && ulimit -f 1 && expect_error 1 "full-logits.npy" ./trainer predict --quiet --resume=good.safetensors --out=full )
+ls full* 2>/dev/null && fail "predictions that could not be written left a file"
 if [ -e /dev/full ]; then
   for command in "eval --resume=good.safetensors" check --help; do
     expect_error 1 "standard output" bash -c "./trainer $command >/dev/full"

@@ -1,0 +1,74 @@
+// outputs.c: see outputs.h.
+#include "runtime/outputs.h"
+#include "runtime/data_reader.h"
+#include "runtime/files.h"
+#include "runtime/trainer.h"
+
+#include <stdio.h>
+
+typedef struct output {
+  const char *option, *path; // NULL: it is not written
+  bool replaces;             // the checkpoint
+} output;
+
+static bool is_data(const mlrt_program *p, const mlrt_options *o, const char *path) {
+  for (int i = 0; i < p->num_data; i++)
+    for (int j = 0; j < p->data[i].num_files; j++)
+      if (mlrt_file_is_at(p, o->data_dir, p->data[i].files[j], path))
+        return true;
+  return false;
+}
+
+// What the command begins with, NULL: nothing.
+static const char *checkpoint_read(const mlrt_program *p, const mlrt_options *o, char *buf,
+                                   size_t cap) {
+  bool reads = o->resume || o->command != MLRT_CMD_TRAIN;
+  if (!reads || o->weights)
+    return NULL;
+  return o->resume_file ? o->resume_file : mlrt_save_path(p, o, buf, cap);
+}
+
+static void check(const mlrt_program *p, const mlrt_options *o, const output *out) {
+  char buf[256];
+  const char *from = checkpoint_read(p, o, buf, sizeof buf);
+  if (is_data(p, o, out->path))
+    mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' has data that this run reads", out->option, out->path);
+  if (mlrt_same_file("/proc/self/exe", out->path))
+    mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' is this program", out->option, out->path);
+  if (out->replaces)
+    return;
+  if (o->weights && mlrt_same_file(o->weights, out->path))
+    mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' has the weights that this run reads", out->option,
+              out->path);
+  if (from && mlrt_same_file(from, out->path))
+    mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' is the checkpoint that this run reads", out->option,
+              out->path);
+}
+
+void mlrt_check_output(const mlrt_program *p, const mlrt_options *o, const char *option,
+                       const char *path) {
+  check(p, o, &(output){option, path, false});
+}
+
+void mlrt_check_outputs(const mlrt_program *p, const mlrt_options *o) {
+  char buf[256], temp[4096];
+  const char *save =
+      o->command == MLRT_CMD_TRAIN && !o->no_save ? mlrt_save_path(p, o, buf, sizeof buf) : NULL;
+  bool has_temp = save && snprintf(temp, sizeof temp, "%s.tmp", save) < (int)sizeof temp;
+  const output outputs[] = {{"save", save, true},
+                            {"save", has_temp ? temp : NULL, false},
+                            {"metrics", o->metrics, false},
+                            {"profile", o->profile, false},
+                            {"kernel-times", o->kernel_times, false}};
+  enum { NUM = sizeof outputs / sizeof *outputs };
+  for (int i = 0; i < NUM; i++) {
+    const output *x = &outputs[i];
+    if (!x->path)
+      continue;
+    check(p, o, x);
+    for (int j = 0; j < i; j++)
+      if (outputs[j].path && mlrt_same_file(x->path, outputs[j].path))
+        mlrt_fail(MLRT_EXIT_USAGE, "--%s and --%s are one file, '%s'", outputs[j].option, x->option,
+                  x->path);
+  }
+}
