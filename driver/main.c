@@ -12,6 +12,7 @@
 #include "driver/cmd_memory.h"
 #include "driver/cmd_solve.h"
 #include "driver/output.h"
+#include "driver/overwrite.h"
 #include "driver/plan_edit_file.h"
 
 typedef struct driver {
@@ -121,39 +122,12 @@ static int plan_and_write(driver *d, const draft_subject *s) {
   return status ? status : fits ? 0 : EXIT_BUDGET;
 }
 
-static bool is_one_file(const char *a, const char *b) {
-  struct stat x, y;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_ino == y.st_ino &&
-         x.st_dev == y.st_dev;
-}
-
-// What is written must not take the place of what it is made from. NULL: it does not.
-static const char *find_overwritten(const options *o, const fe_files *imported) {
-  const char *inputs[] = {o->input, o->plan};
-  for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
-    if (inputs[i] && is_one_file(inputs[i], o->output))
-      return inputs[i];
-  for (size_t i = 0; i < imported->num; i++)
-    if (is_one_file(imported->at[i], o->output))
-      return imported->at[i];
-  return NULL;
-}
-
-// What is wrong with the output; NULL: nothing.
-static const char *why_not_output(const driver *d) {
-  const char *input = d->o.output ? find_overwritten(&d->o, &d->made.files) : NULL;
-  return input ? ir_format(d->made.arena,
-                           "--output=%s would take the place of '%s', which it is made from",
-                           d->o.output, input)
-               : NULL;
-}
-
 static int build(driver *d) {
   draft *t = &d->made;
   draft_subject s = d->subject;
   s.open = true;
   bool ok = draft_load(&s, t, NULL, NULL);
-  const char *why = why_not_output(d); // files that are imported are known now
+  const char *why = overwrite_find(&s, t); // files that are imported are known now
   if (why)
     return usage(why);
   if (!ok || !draft_schedule(&s, t) || !draft_arrange(&s, t, NULL, 0))
@@ -178,7 +152,7 @@ static int compile(driver *d) {
   if (!read_source(d) || !read_edit(d))
     return report(d);
   if (d->o.emit == EMIT_AST) {
-    const char *why = why_not_output(d);
+    const char *why = overwrite_find(&d->subject, &d->made);
     return why ? usage(why) : output_ast(&d->subject, &d->made);
   }
   if (d->o.command == COMMAND_MEMORY)

@@ -39,15 +39,18 @@ static int put_buf(const output *x, const ir_buf *b) {
 }
 
 // "dir/mlp.graph" -> "mlp" in the current folder; objects get ".o".
-static const char *default_output(const output *x) {
-  const char *base = strrchr(x->s->o->input, '/');
-  base = base ? base + 1 : x->s->o->input;
+const char *output_path(const draft_subject *s, ir_arena *a) {
+  if (s->o->output || s->o->emit != EMIT_TRAINER)
+    return s->o->output;
+  const char *base = strrchr(s->o->input, '/');
+  base = base ? base + 1 : s->o->input;
   const char *dot = strrchr(base, '.');
   int len = dot && dot != base ? (int)(dot - base) : (int)strlen(base);
-  return ir_format(x->t->arena, "%.*s%s", len, base,
-                   x->s->target->triple ? ".o"
-                   : dot                ? ""
-                                        : ".out");
+  return ir_format(a, "%.*s%s", len, base, s->target->triple ? ".o" : dot ? "" : ".out");
+}
+
+const char *output_rule_path(ir_arena *a, const char *out) {
+  return ir_format(a, "%s.d", out);
 }
 
 // --- data inside the program -------------------------------------------------------------------
@@ -66,11 +69,15 @@ static bool already_embedded(const cg_program *p, const char *name) {
   return false;
 }
 
+const char *output_beside_graph(const draft_subject *s, ir_arena *a, const char *name) {
+  const char *graph = s->o->input, *slash = strrchr(graph, '/');
+  if (!slash || name[0] == '/')
+    return name;
+  return ir_format(a, "%.*s/%s", (int)(slash - graph), graph, name);
+}
+
 static void embed_file(output *x, ir_loc loc, const char *name) {
-  const char *slash = strrchr(x->s->o->input, '/');
-  const char *path = name;
-  if (slash && name[0] != '/')
-    path = ir_format(x->t->arena, "%.*s/%s", (int)(slash - x->s->o->input), x->s->o->input, name);
+  const char *path = output_beside_graph(x->s, x->t->arena, name);
   size_t len = 0;
   char *data = ir_read_file(x->t->arena, path, &len);
   if (!data) {
@@ -146,13 +153,13 @@ static int write_dependencies(const output *x, const char *out) {
     put_make_name(&b, x->t->files.at[i]);
   }
   ir_buf_puts(&b, "\n");
-  const char *path = ir_format(x->t->arena, "%s.d", out);
+  const char *path = output_rule_path(x->t->arena, out);
   return ir_write_file(path, ir_buf_str(&b), b.len) ? 0 : cannot_write(x, path);
 }
 
 static int build_trainer(const output *x, const cg_sources *s, cg_build *b) {
   const char *why = NULL;
-  b->out = x->s->o->output ? x->s->o->output : default_output(x);
+  b->out = output_path(x->s, x->t->arena);
   if (!cg_compile(x->t->arena, s, x->s->target, b, &why))
     return fail(why);
   return x->s->o->dependencies ? write_dependencies(x, b->out) : 0;

@@ -6,6 +6,13 @@
 
 #include "driver/draft.h"
 
+// Where what is written goes: --output, or a trainer's own name. NULL: to standard output.
+const char *output_path(const draft_subject *s, ir_arena *a);
+// The make rule of -MD for it.
+const char *output_rule_path(ir_arena *a, const char *out);
+// A file of data as the graph names it, beside the graph.
+const char *output_beside_graph(const draft_subject *s, ir_arena *a, const char *name);
+
 // --emit=ast: of the source, which draft_load need not have read.
 int output_ast(const draft_subject *s, draft *t);
 // --emit=ir, dot: after draft_arrange.

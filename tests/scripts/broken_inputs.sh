@@ -215,6 +215,19 @@ EOT
 cp tool.graph tool.kept
 expect_error 2 "would take the place of .*tool.graph" "$mltc" imports.graph --emit=ir -o tool.graph
 same tool.graph tool.kept "an imported file, and what is left of it,"
+mkdir beside
+sed 's/digits.csv.gz"/emb.csv.gz", embed=true/' digits.graph >beside/emb.csv.gz.graph
+cp whole.gz beside/emb.csv.gz
+expect_error 2 "would take the place of 'emb.csv.gz', which has the data" "$mltc" beside/emb.csv.gz.graph -O0 -o beside/emb.csv.gz
+(
+  cd beside
+  expect_error 2 "the trainer 'emb.csv.gz' would take the place of 'emb.csv.gz'" "$mltc" emb.csv.gz.graph -O0
+  cp emb.csv.gz.graph made.d
+  expect_error 2 "made would take the place of 'made.d', which it is made from" "$mltc" made.d -O0 -MD -o made
+  same emb.csv.gz.graph made.d "a graph, and what is left of it,"
+  rm made.d
+)
+same whole.gz beside/emb.csv.gz "data, and what is left of them,"
 if [ -e /dev/full ]; then
   expect_error 1 "standard output" bash -c "'$mltc' digits.graph --emit=ir >/dev/full"
 fi

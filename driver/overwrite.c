@@ -1,0 +1,59 @@
+// overwrite.c: see overwrite.h.
+#include "driver/overwrite.h"
+#include "driver/output.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+static bool is_one_file(const char *a, const char *b) {
+  struct stat x, y;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_ino == y.st_ino &&
+         x.st_dev == y.st_dev;
+}
+
+// What it is made from.
+static const char *find_input(const draft_subject *s, const draft *t, const char *path) {
+  const char *inputs[] = {s->o->input, s->o->plan};
+  for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+    if (inputs[i] && is_one_file(inputs[i], path))
+      return inputs[i];
+  for (size_t i = 0; i < t->files.num; i++)
+    if (is_one_file(t->files.at[i], path))
+      return t->files.at[i];
+  return NULL;
+}
+
+// Where a trainer looks, but for --data-dir.
+static bool is_data_file(const draft_subject *s, const draft *t, const char *name,
+                         const char *path) {
+  return is_one_file(name, path) || is_one_file(output_beside_graph(s, t->arena, name), path);
+}
+
+static const char *find_data(const draft_subject *s, const draft *t, const char *path) {
+  for (size_t i = 0; t->module && i < t->module->data.num; i++) {
+    const ir_data *d = t->module->data.at[i];
+    for (size_t j = 0; j < d->files.num; j++)
+      if (is_data_file(s, t, d->files.at[j], path))
+        return d->files.at[j];
+  }
+  return NULL;
+}
+
+static const char *why_not(const draft_subject *s, const draft *t, const char *path) {
+  const char *input = find_input(s, t, path), *data = input ? NULL : find_data(s, t, path);
+  const char *how = s->o->output ? ir_format(t->arena, "--output=%s", s->o->output)
+                                 : ir_format(t->arena, "the trainer '%s'", path);
+  if (!input && !data)
+    return NULL;
+  return ir_format(t->arena, "%s would take the place of '%s', which %s%s", how,
+                   input ? input : data, input ? "it is made from" : "has the data of the graph",
+                   s->o->output ? "" : "; name another one with -o");
+}
+
+const char *overwrite_find(const draft_subject *s, const draft *t) {
+  const char *out = output_path(s, t->arena);
+  const char *why = out ? why_not(s, t, out) : NULL;
+  if (!why && out && s->o->dependencies)
+    why = why_not(s, t, output_rule_path(t->arena, out));
+  return why;
+}
