@@ -400,21 +400,45 @@ static void put_sizes(const tables *t) {
   ir_buf_printf(t->out, "    .num_transfers = %d,\n", most_transfers(t->m));
 }
 
+static size_t place_in(const ir_kernel *k, const ir_node *n) {
+  size_t i = 0;
+  while (k->nodes.at[i] != n)
+    i++;
+  return i;
+}
+
+// An operand: how it is seen, and which member or leaf it is. Of what another kernel makes, the type: that may
+// have been made again, or fetched.
+static uint64_t operand_hash(const ir_kernel *k, const ir_node *n) {
+  uint64_t h = 0;
+  for (; ir_ops[n->op].cls == IR_CLASS_VIEW; n = n->in[0])
+    h = ir_hash_mix(h, ir_hash_work(n));
+  if (n->kernel == k)
+    return ir_hash_mix(h, place_in(k, n));
+  if (ir_ops[n->op].cls == IR_CLASS_LEAF)
+    return ir_hash_mix(h, ir_hash_work(n));
+  for (int i = 0; i < n->type.rank; i++)
+    h = ir_hash_mix(h, (uint64_t)n->type.dims[i]);
+  return ir_hash_mix(h, n->type.dtype);
+}
+
 // What one kernel computes.
-static uint64_t kernel_hash(const tables *t, const ir_kernel *k) {
-  ir_buf b = ir_buf_new(t->p->arena);
-  ir_buf_printf(&b, "kernel %s\n", ir_family_names[k->family]);
-  for (size_t n = 0; n < k->nodes.num; n++)
-    ir_buf_printf(&b, "%s %s\n", ir_ops[k->nodes.at[n]->op].name,
-                  ir_type_str(t->p->arena, &k->nodes.at[n]->type));
-  return ir_hash(ir_buf_str(&b), b.len);
+static uint64_t kernel_hash(const ir_kernel *k) {
+  uint64_t h = k->family;
+  for (size_t i = 0; i < k->nodes.num; i++) {
+    const ir_node *n = k->nodes.at[i];
+    h = ir_hash_mix(h, ir_hash_work(n));
+    for (int j = 0; j < n->num_in; j++)
+      h = ir_hash_mix(h, operand_hash(k, n->in[j]));
+  }
+  return h;
 }
 
 static bool decides_numbers(const ir_kernel *k) {
   return !k->clone_of && !ir_is_transfer(k);
 }
 
-// A digest of what decides the numbers: the states, and what each kernel computes. Not in which order
+// A digest of what decides the numbers: the states, and what each kernel computes of its operands. Not in which order
 // they run, where things lie in memory, what waits on the host, nor which kernels run again: a
 // checkpoint is the same bytes under every plan.
 static uint64_t plan_hash(const tables *t) {
@@ -427,7 +451,7 @@ static uint64_t plan_hash(const tables *t) {
   for (size_t i = 0; i < t->m->funcs.num; i++)
     for (size_t j = 0; j < t->m->funcs.at[i]->kernels.num; j++)
       if (decides_numbers(t->m->funcs.at[i]->kernels.at[j]))
-        sum += kernel_hash(t, t->m->funcs.at[i]->kernels.at[j]);
+        sum += kernel_hash(t->m->funcs.at[i]->kernels.at[j]);
   return sum;
 }
 

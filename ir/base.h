@@ -113,6 +113,11 @@ char *ir_read_text(ir_arena *a, const char *path, size_t *len);
 // failure.
 bool ir_write_file(const char *path, const char *text, size_t len);
 uint64_t ir_hash(const void *data, size_t n); // FNV-1a, 64 bit
+// A hash of what `h` is of, and of v after it.
+static inline uint64_t ir_hash_mix(uint64_t h, uint64_t v) {
+  h = (h ^ v) * 0x9e3779b97f4a7c15u;
+  return h ^ h >> 29;
+}
 
 // --- sizes in bytes (ir/bytes.c) -----------------------------------------------------
 // "80GiB", "1.5GB", "4096": a number above 0, then nothing, B, KB, MB, GB, TB (powers of 1000), KiB,

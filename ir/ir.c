@@ -174,6 +174,32 @@ bool ir_same_work(const ir_node *x, const ir_node *y) {
          ir_same_type(&x->type, &y->type) && same_attrs(x, y);
 }
 
+static uint64_t hash_attr(uint64_t h, const ir_attr *a) {
+  switch (ir_attr_infos[a->key].kind) {
+  case IR_AK_INTS:
+    for (int i = 0; i < a->as.ints.num; i++)
+      h = ir_hash_mix(h, (uint64_t)a->as.ints.at[i]);
+    return h;
+  case IR_AK_STR:
+    return ir_hash_mix(h, ir_hash(a->as.str, strlen(a->as.str)));
+  default: {
+    uint64_t bits;
+    memcpy(&bits, &a->as, sizeof bits);
+    return ir_hash_mix(h, bits);
+  }
+  }
+}
+
+uint64_t ir_hash_work(const ir_node *n) {
+  uint64_t h = ir_hash_mix(n->op, (uint64_t)n->type.dtype);
+  for (int i = 0; i < n->type.rank; i++)
+    h = ir_hash_mix(h, (uint64_t)n->type.dims[i]);
+  for (int key = 0; key < IR_NUM_ATTRS; key++) // by key: the order of a node's list is no matter
+    if (ir_ops[n->op].attrs >> key & 1)
+      h = hash_attr(h, ir_find_attr(n, (ir_attr_key)key));
+  return ir_hash_mix(h, n->state ? n->state->id + 1 : 0);
+}
+
 const char *ir_type_str(ir_arena *a, const ir_type *t) {
   char text[16 + IR_MAX_RANK * 22];
   size_t at = (size_t)snprintf(text, sizeof text, "%s[", ir_dtypes[t->dtype].name);

@@ -196,6 +196,8 @@ static inline bool ir_is_random(const ir_node *n) {
 
 // Equal but for the operands: op, type, attributes, state. Constants compare by their bits.
 bool ir_same_work(const ir_node *x, const ir_node *y);
+// Of what ir_same_work compares: the same for nodes that it holds for, in every run.
+uint64_t ir_hash_work(const ir_node *n);
 
 // A constant with this value everywhere.
 bool ir_is_const(const ir_node *n, double value);

@@ -12,8 +12,6 @@
 #include "passes/algebra.h"
 #include "passes/pass.h"
 
-#include <string.h>
-
 typedef struct value_table {
   ir_node **slots; // open addressing
   size_t mask;
@@ -27,38 +25,13 @@ static value_table new_table(ir_arena *a, size_t num_nodes) {
 }
 
 // --- hashing -----------------------------------------------------------------------------
-static uint64_t mix(uint64_t h, uint64_t v) {
-  h = (h ^ v) * 0x9e3779b97f4a7c15u;
-  return h ^ h >> 29;
-}
-
-static uint64_t hash_attr(uint64_t h, const ir_attr *a) {
-  switch (ir_attr_infos[a->key].kind) {
-  case IR_AK_INTS:
-    for (int i = 0; i < a->as.ints.num; i++)
-      h = mix(h, (uint64_t)a->as.ints.at[i]);
-    return h;
-  case IR_AK_STR:
-    return mix(h, ir_hash(a->as.str, strlen(a->as.str)));
-  default: {
-    uint64_t bits;
-    memcpy(&bits, &a->as, sizeof bits);
-    return mix(h, bits);
-  }
-  }
-}
-
 static uint64_t hash_node(const ir_node *n) {
-  uint64_t h = mix(n->op, (uint64_t)n->type.dtype), operands = 0;
-  for (int i = 0; i < n->type.rank; i++)
-    h = mix(h, (uint64_t)n->type.dims[i]);
+  uint64_t operands = 0;
   bool commutes = alg_commutes(n->op);
   for (int i = 0; i < n->num_in; i++)
-    operands = commutes ? operands + mix(1, n->in[i]->id) : mix(operands, n->in[i]->id);
-  for (int key = 0; key < IR_NUM_ATTRS; key++) // by key: the order of a node's list is no matter
-    if (ir_ops[n->op].attrs >> key & 1)
-      h = hash_attr(h, ir_find_attr(n, (ir_attr_key)key));
-  return mix(mix(h, operands), n->state ? n->state->id + 1 : 0);
+    operands =
+        commutes ? operands + ir_hash_mix(1, n->in[i]->id) : ir_hash_mix(operands, n->in[i]->id);
+  return ir_hash_mix(ir_hash_work(n), operands);
 }
 
 // --- equality ------------------------------------------------------------------------------

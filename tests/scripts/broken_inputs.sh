@@ -220,7 +220,7 @@ sed 's/digits.csv.gz"/emb.csv.gz", embed=true/' digits.graph >beside/emb.csv.gz.
 cp whole.gz beside/emb.csv.gz
 expect_error 2 "would take the place of 'emb.csv.gz', which has the data" "$mltc" beside/emb.csv.gz.graph -O0 -o beside/emb.csv.gz
 (
-  cd beside
+  cd beside || exit
   expect_error 2 "the trainer 'emb.csv.gz' would take the place of 'emb.csv.gz'" "$mltc" emb.csv.gz.graph -O0
   cp emb.csv.gz.graph made.d
   expect_error 2 "made would take the place of 'made.d', which it is made from" "$mltc" made.d -O0 -MD -o made

@@ -61,3 +61,18 @@ done
 [ "$(cached damaged)" = 0 ] || fail "takes damaged files"
 same first/digits damaged "programs without the cache, and with a damaged one"
 python3 -c 'import json, sys; [json.load(open(f)) for f in sys.argv[1:]]' first/*.plan.json
+
+# --- the plan's hash, by which a trainer tells whose checkpoint it resumes: of what is computed, not of how memory is saved
+hash_of() { # MLTC-OPTION...
+  "$mltc" "$@" --emit=c | sed -n 's/.*\.plan_hash = *//p'
+}
+hash=$(hash_of digits_mlp.graph)
+[ -n "$hash" ] || fail "no plan hash"
+for policy in all sqrt none; do
+  [ "$(hash_of digits_mlp.graph --checkpoint=$policy)" = "$hash" ] || fail "--checkpoint=$policy changes the plan's hash"
+done
+for edit in 's/, 0\.2)/, 0.3)/' 's/decay=0\.05/decay=0.04/' 's/dropout(relu(/dropout(gelu(/' 's/ *rank >= 2/ rank >= 1/'; do
+  sed -e "$edit" digits_mlp.graph >other.graph
+  ! cmp -s other.graph digits_mlp.graph || fail "$edit edits nothing"
+  [ "$(hash_of other.graph)" != "$hash" ] || fail "$edit leaves the plan's hash as it was"
+done
