@@ -1,8 +1,10 @@
 // jobs.c: see jobs.h.
 #include "codegen/jobs.h"
+#include "codegen/stopping.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -22,8 +24,13 @@ static void show(const cg_command *c) {
   fputc('\n', stderr);
 }
 
+// Not when a signal wants mltc to end.
 static void begin(cg_job *j, bool verbose) {
   const cg_command *c = &j->command;
+  j->ok = false;
+  j->pid = 0;
+  if (cg_stopping_signal())
+    return;
   if (verbose)
     show(c);
   posix_spawn_file_actions_t io;
@@ -33,19 +40,24 @@ static void begin(cg_job *j, bool verbose) {
   int error =
       posix_spawnp(&j->pid, c->argv[0], &io, NULL, (char *const *)(uintptr_t)c->argv, environ);
   posix_spawn_file_actions_destroy(&io);
-  j->ok = false;
   if (error)
     j->pid = 0;
 }
 
 // --- ending ----------------------------------------------------------------------------------
-// Waits for whichever ends first.
+static void stop_all(const cg_job *jobs, size_t num) {
+  for (size_t i = 0; i < num; i++)
+    if (jobs[i].pid > 0)
+      kill(jobs[i].pid, SIGTERM);
+}
+
+// Waits for whichever ends first. Where a signal wants mltc to end, all do.
 static void finish_one(cg_job *jobs, size_t num) {
   int status = 0;
   pid_t pid;
-  do
-    pid = waitpid(-1, &status, 0);
-  while (pid < 0 && errno == EINTR);
+  while ((pid = waitpid(-1, &status, 0)) < 0 && errno == EINTR)
+    if (cg_stopping_signal())
+      stop_all(jobs, num);
   for (size_t i = 0; i < num; i++)
     if (jobs[i].pid > 0 && (jobs[i].pid == pid || pid < 0)) {
       jobs[i].pid = 0;

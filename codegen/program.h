@@ -47,8 +47,8 @@ typedef struct cg_program {
   const cg_target *target;
   const char *prefix;      // of the names of generated functions; "" unless set
   bool scheduled;          // kernels are there
-  cg_kernel **kernels[8];  // [function][kernel id], after cg_share (for a GPU: from the beginning)
-  cg_distinct **shared[8]; // [function][kernel id], after cg_share; transfers have none
+  cg_kernel **kernels[IR_MAX_FUNCS];  // [function][kernel id], after cg_share (for a GPU: from the beginning)
+  cg_distinct **shared[IR_MAX_FUNCS]; // [function][kernel id], after cg_share; transfers have none
   IR_VEC(cg_distinct *) distinct;
   IR_VEC(cg_joint *) joints;        // GPU: of cg_program_emit
   struct cuda_launches *launches;   // GPU: by function; of cg_program_emit

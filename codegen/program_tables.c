@@ -14,8 +14,8 @@ typedef struct tables {
   const plan *plan;
   const ir_module *m;
   ir_buf *out;
-  int64_t *limits[8]; // cg_integer_limits of each function
-  bool *positive[8];  // ir_find_never_negative of each
+  int64_t *limits[IR_MAX_FUNCS]; // cg_integer_limits of each function
+  bool *positive[IR_MAX_FUNCS];  // ir_find_never_negative of each
   size_t plan_len, packed_len;
 } tables;
 

@@ -6,6 +6,7 @@
 // PATH. The runtime (libmlrt.a, libz.a, mlrt.h) lies in ../lib/mltc of the folder of mltc itself,
 // in the build tree as in an installation.
 #include "codegen/toolchain.h"
+#include "codegen/stopping.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -191,6 +192,7 @@ static bool link_objects(cg_tools *x, const cg_sources *s) {
 
 // --- the folder of intermediate files --------------------------------------------------------
 static bool make_dir(cg_tools *x) {
+  cg_stopping_begin();
   if (x->b->keep_dir) {
     x->dir = x->b->keep_dir;
     if (mkdir(x->dir, 0777) == 0 || errno == EEXIST)
@@ -203,18 +205,25 @@ static bool make_dir(cg_tools *x) {
       return true;
     x->dir = name;
   }
+  int why = errno;
+  cg_stopping_end();
+  errno = why;
   return cg_fail(x, ir_format(x->a, "cannot make the folder '%s': %s", x->dir, strerror(errno)));
 }
 
-static void remove_dir(const cg_tools *x) {
-  if (x->b->keep_dir)
-    return;
+static void remove_files(const cg_tools *x) {
   DIR *d = opendir(x->dir);
   for (struct dirent *e; d && (e = readdir(d));)
     unlinkat(dirfd(d), e->d_name, 0);
   if (d)
     closedir(d);
   rmdir(x->dir);
+}
+
+static void remove_dir(const cg_tools *x) {
+  if (!x->b->keep_dir)
+    remove_files(x);
+  cg_stopping_end();
 }
 
 bool cg_write(const cg_tools *x, const char *name, const char *text, size_t len) {

@@ -102,14 +102,15 @@ static bool has_generators(const draft_subject *s, draft *t) {
   return false;
 }
 
-static pass_options options_of_passes(const draft_subject *s) {
+static pass_options options_of_passes(const draft_subject *s, const draft *t) {
   const options *o = s->o;
   pass_options po = {.disabled = o->disabled.at,
                      .num_disabled = o->disabled.num,
                      .families = cg_families(s->target),
                      .processor = !s->target->cuda,
                      .no_verify = !s->open,
-                     .no_reproducer = !s->open};
+                     .no_reproducer = !s->open,
+                     .rerun = ir_format(t->arena, " --target=%s", s->target->name)};
   if (s->open) {
     po.print_after = o->print_after.at;
     po.num_print_after = o->print_after.num;
@@ -120,7 +121,7 @@ static pass_options options_of_passes(const draft_subject *s) {
 }
 
 bool draft_schedule(const draft_subject *s, draft *t) {
-  pass_options po = options_of_passes(s);
+  pass_options po = options_of_passes(s, t);
   set_precision(s, t);
   set_memory(s, t->module, s->o->checkpoint, s->o->memory_budget); // IR of all passes says it
   if (!keep_if(t, !diag_num_errors(t->diags) && pass_run_pipeline(t->module, t->diags, &po) &&
@@ -150,7 +151,7 @@ static const char *policy_or_default(const draft_subject *s, const ir_module *m,
 }
 
 bool draft_arrange(const draft_subject *s, draft *t, const char *policy, int64_t budget) {
-  pass_options po = options_of_passes(s);
+  pass_options po = options_of_passes(s, t);
   policy = policy_or_default(s, t->module, policy, budget);
   set_memory(s, t->module, policy, budget);
   if (!keep_if(t, s->edit ? edit_order(s, t) : pass_run_memory_pipeline(t->module, t->diags, &po)))

@@ -14,6 +14,7 @@
 #include "ir/diag.h"
 
 enum { IR_MAX_RANK = 8 };
+enum { IR_MAX_FUNCS = 8 }; // of a module: init, step, eval, predict, accum and a few more
 
 typedef enum ir_dtype {
 #define DTYPE(NAME, text, bytes, ctype, kind, st) IR_##NAME,

@@ -203,6 +203,8 @@ static void check_module(ir_faults *faults, const ir_module *m) {
                    m->states.at[i]->id, i);
     check_state(&c, m->states.at[i], states);
   }
+  if (m->funcs.num > IR_MAX_FUNCS)
+    ir_fault_add(&c, NULL, "%zu functions; a module has at most %d", m->funcs.num, IR_MAX_FUNCS);
   for (size_t i = 0; i < m->funcs.num; i++) {
     if (ir_map_get(funcs, m->funcs.at[i]->name))
       ir_fault_add(&c, NULL, "two functions are called '%s'", m->funcs.at[i]->name);

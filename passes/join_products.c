@@ -190,9 +190,12 @@ static void find_whole(const joiner *j, const ir_node *root, group *g, int side)
       g->from[side] = h->at[i];
 }
 
+// Two products of one operand stand in their own order.
 static int by_place(const void *a, const void *b) {
   const term *x = a, *y = b;
-  return (x->at > y->at) - (x->at < y->at);
+  if (x->at == y->at)
+    return (x->product->id > y->product->id) - (x->product->id < y->product->id);
+  return x->at > y->at ? 1 : -1;
 }
 
 // Puts the terms into the order in which a concat has their operands of this side.

@@ -99,6 +99,8 @@ typedef struct pass_options {
   bool processor;       // kernels are for one, not for a GPU
   bool no_verify;       // skip the verifier after passes that changed something
   bool no_reproducer;   // a fault leaves none, and the module needs no copy for it
+  const char *
+      rerun; // what the reproducer's command needs besides, such as " --target=cuda"; NULL: nothing
   const pass_info *others; // another list that runs with the same options: its names are none to
                            // report. NULL: there is none
   int first_file;          // number of the first file in keep_dir, less 1

@@ -12,7 +12,6 @@
 #include "passes/plan_parts.h"
 
 enum {
-  MAX_FUNCS = sizeof((plan){0}.node_offset) / sizeof((plan){0}.node_offset[0]),
   WISH_STEPS = 10000000 // of the packer, for each share of the peak that is tried
 };
 
@@ -291,7 +290,6 @@ int64_t plan_whole_run_bytes(ir_module *m) {
 
 static plan *build(planner x) {
   ir_module *m = x.m;
-  BUG_IF(m->funcs.num > MAX_FUNCS, "%zu functions, at most %d", m->funcs.num, (int)MAX_FUNCS);
   x.arena = m->arena;
   x.p = IR_NEW(m->arena, plan);
   ir_map *inputs = ir_map_new(m->arena);

@@ -88,7 +88,7 @@ static bool has_kernels(const ir_module *m) {
 // --- reproducers -----------------------------------------------------------------------------
 static const char *rerun_command(const runner *r) {
   ir_buf b = ir_buf_new(r->arena);
-  ir_buf_printf(&b, "mltc %s --emit=ir", crash_file);
+  ir_buf_printf(&b, "mltc %s --emit=ir%s", crash_file, r->options->rerun ? r->options->rerun : "");
   for (size_t i = 0; i < r->options->num_disabled; i++)
     ir_buf_printf(&b, " --disable-pass=%s", r->options->disabled[i]);
   return ir_buf_str(&b);

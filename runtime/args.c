@@ -1,10 +1,10 @@
 // args.c: see args.h.
 #include "runtime/args.h"
+#include "runtime/data_reader.h"
 #include "runtime/number_io.h"
 #include "runtime/numbers.h"
 #include "runtime/suggest.h"
 
-#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -106,8 +106,11 @@ bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e) {
     return mlrt_error_set(e, "--%s needs a number, not '%s'", name, text);
   if (!mlrt_is_float(f->state->dtype) && (v != floor(v) || fabs(v) > 9007199254740992.0))
     return mlrt_error_set(e, "--%s needs a whole number, not '%s'", name, text);
-  if (f->state->dtype == MLRT_F32 && fabs(v) > (double)FLT_MAX)
-    return mlrt_error_set(e, "--%s=%s is too large for f32", name, text);
+  const mlrt_input like = {.dtype = f->state->dtype};
+  char stored[sizeof v], limits[120];
+  if (!mlrt_store_number(&like, v, stored))
+    return mlrt_error_set(e, "--%s=%s does not fit: %s", name, text,
+                          mlrt_limits_text(&like, limits, sizeof limits));
   f->value = v;
   return true;
 }

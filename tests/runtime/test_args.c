@@ -67,7 +67,7 @@ static void refuses(void) {
       {"--threads", "needs a value"},
       {"--seed=99999999999999999999", "needs a whole number"},
       {"--lr=abc", "needs a number"},
-      {"--lr=1e39", "too large for f32"},
+      {"--lr=1e39", "--lr=1e39 does not fit"},
       {"--lr=nan", "needs a number"},
       {"--lr=", "needs a number"},
       {"--lr", "needs a value"},
@@ -89,6 +89,26 @@ static void refuses(void) {
     CHECK(r.fine || strstr(r.error.text, cases[i].message), "`%s`: %s", cases[i].args,
           r.error.text);
     mlrt_options_free(&r.options);
+  }
+}
+
+static void keeps_flags_in_their_types(void) {
+  static const struct {
+    mlrt_dtype type;
+    const char *text;
+    bool fits;
+  } cases[] = {{MLRT_U8, "255", true},   {MLRT_U8, "256", false},   {MLRT_U8, "-1", false},
+               {MLRT_I8, "-128", true},  {MLRT_I8, "128", false},   {MLRT_BOOL, "1", true},
+               {MLRT_BOOL, "5", false},  {MLRT_BOOL, "true", true}, {MLRT_U16, "65536", false},
+               {MLRT_F16, "1e5", false}, {MLRT_BF16, "1e5", true},  {MLRT_F64, "1e300", true}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    mlrt_tensor state = {.name = "k", .dtype = cases[i].type};
+    mlrt_flag f = {.state = &state};
+    mlrt_error e;
+    bool fits = mlrt_flag_set(&f, cases[i].text, &e);
+    CHECK(fits == cases[i].fits, "type %d: --k=%s is %s", (int)cases[i].type, cases[i].text,
+          fits ? "accepted" : e.text);
+    CHECK(fits || strstr(e.text, "does not fit"), "%s", e.text);
   }
 }
 
@@ -131,6 +151,7 @@ int main(void) {
   program = toy_program(embedded);
   accepts();
   refuses();
+  keeps_flags_in_their_types();
   prints_help();
   hashes();
   return failures != 0;

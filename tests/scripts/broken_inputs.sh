@@ -235,3 +235,18 @@ fi
 
 stray=$(find . -name '*.tmp' -o -name 'mltc-*' -o -name 'made*')
 [ -z "$stray" ] || fail "files are left: $stray"
+
+# --- a signal while compilers run: they end, and so does the folder of their files
+mkdir tmp
+TMPDIR=$PWD/tmp "$mltc" --no-cache "$root/examples/char_gpt.graph" -o stopped &
+pid=$!
+until compgen -G 'tmp/mltc-*/*.c' >/dev/null; do
+  kill -0 $pid || fail "mltc ended before the signal"
+  sleep 0.01
+done
+kill -TERM $pid
+code=0
+wait $pid || code=$?
+[ $code -eq 143 ] || fail "exit code $code after SIGTERM"
+[ -z "$(ls -A tmp)" ] || fail "SIGTERM left $(find tmp)"
+[ ! -e stopped ] || fail "SIGTERM left a trainer"

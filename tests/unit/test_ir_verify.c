@@ -305,6 +305,10 @@ static const struct {
      "two results are called 'o'"},
     {"", "kernel k loop {\n}", "kernel 'k' is empty"},
     {"",
+     "}\nfunc b {\n}\nfunc c {\n}\nfunc d {\n}\nfunc e {\n}\nfunc f {\n}\nfunc g {\n}\nfunc h "
+     "{\n}\nfunc i {",
+     "9 functions; a module has at most 8"},
+    {"",
      "%x = input : f32[2]\nkernel k loop {\n%y = neg %x : f32[2]\n}\n"
      "kernel k loop {\n%z = neg %x : f32[2]\n}",
      "two kernels are called 'k'"},

@@ -225,7 +225,8 @@ static const char *fault_of(ir_arena *a, const pass_info *list, int *code) {
   if (child == 0) {
     dup2(fd[1], 2);
     ir_module *m = test_module(a, NULL, body);
-    pass_options o = {.disabled = (const char *[]){"cse"}, .num_disabled = 1};
+    pass_options o = {
+        .disabled = (const char *[]){"cse"}, .num_disabled = 1, .rerun = " --target=some"};
     pass_run(list, m, diag_new(a), &o);
     _exit(0);
   }
@@ -254,7 +255,8 @@ static void check_reproducer(ir_arena *a, const char *name, pass_fn pass, const 
   const char *crash = ir_read_file(a, "mltc-crash.ir", &len);
   if (code != 70 || !strstr(text, says) || !strstr(text, name) || !strstr(text, "mltc-crash.ir"))
     test_fail("%s: exit %d\n%s", name, code, text);
-  if (!crash || !strstr(crash, name) || !strstr(crash, "--disable-pass=cse")) {
+  if (!crash || !strstr(crash, name) || !strstr(crash, "--disable-pass=cse") ||
+      !strstr(crash, "--emit=ir --target=some")) {
     test_fail("%s: the reproducer is\n%s", name, crash ? crash : "(missing)");
     return;
   }

@@ -1,0 +1,37 @@
+// stopping.c: see stopping.h.
+#include "codegen/stopping.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { NUM = sizeof signals / sizeof *signals };
+
+static struct sigaction before[NUM];
+static volatile sig_atomic_t came;
+
+static void note(int signal) {
+  came = signal;
+}
+
+void cg_stopping_begin(void) {
+  came = 0;
+  struct sigaction x = {.sa_handler = note}; // no SA_RESTART: waiting for compilers has to end
+  sigemptyset(&x.sa_mask);
+  for (int i = 0; i < NUM; i++) {
+    sigaction(signals[i], NULL, &before[i]);
+    if (before[i].sa_handler != SIG_IGN)
+      sigaction(signals[i], &x, NULL);
+  }
+}
+
+int cg_stopping_signal(void) {
+  return came;
+}
+
+void cg_stopping_end(void) {
+  for (int i = 0; i < NUM; i++)
+    sigaction(signals[i], &before[i], NULL);
+  if (came)
+    raise(came);
+}
