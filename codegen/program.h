@@ -45,9 +45,10 @@ typedef struct cg_program {
   ir_arena *arena;
   ir_module *module;
   const cg_target *target;
-  const char *prefix;      // of the names of generated functions; "" unless set
-  bool scheduled;          // kernels are there
-  cg_kernel **kernels[IR_MAX_FUNCS];  // [function][kernel id], after cg_share (for a GPU: from the beginning)
+  const char *prefix; // of the names of generated functions; "" unless set
+  bool scheduled;     // kernels are there
+  cg_kernel **kernels
+      [IR_MAX_FUNCS]; // [function][kernel id], after cg_share (for a GPU: from the beginning)
   cg_distinct **shared[IR_MAX_FUNCS]; // [function][kernel id], after cg_share; transfers have none
   IR_VEC(cg_distinct *) distinct;
   IR_VEC(cg_joint *) joints;        // GPU: of cg_program_emit

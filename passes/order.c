@@ -101,9 +101,12 @@ static void add_orders(orders *o) {
   add_as_it_is(o);
   if (is_enough(o))
     return;
-  order_beam(o->g, add(o));
-  measure(o);
-  add_moved(o);
+  if (order_beam(o->g, add(o))) {
+    measure(o);
+    add_moved(o);
+  } else {
+    o->num--;
+  }
   add_forwards(o, ORDER_NET);
   add_forwards(o, ORDER_DEPTH);
   order_backwards(o->g, add(o));

@@ -9,14 +9,16 @@
 // taken before, nothing is lost by running it at once: such prefixes have one successor.
 //
 // How many prefixes are kept goes down with the size of the function, so that the work stays
-// bounded.
+// bounded. Where thousands of kernels may run at any time, even one prefix looks at all of them for
+// each that is run: then the search ends without an order.
 #include <stdlib.h>
 #include <string.h>
 
 #include "passes/order_parts.h"
 
 enum { MOST_PREFIXES = 256 };
-static const int64_t most_work = INT64_C(1) << 22; // numbers copied
+static const int64_t most_work = INT64_C(1) << 22;  // numbers copied
+static const int64_t most_looks = INT64_C(1) << 24; // at kernels that may run
 
 typedef struct prefix {
   order_walk w;
@@ -44,6 +46,7 @@ typedef struct beam {
   size_t num_now, num_next, num_spare;
   IR_VEC(choice) choices;
   IR_VEC(footstep) trail;
+  int64_t looks;
 } beam;
 
 static uint64_t hash_of(int kernel) {
@@ -110,6 +113,7 @@ static void add_choice(beam *b, int from, int k, const order_cost *c) {
 static void add_choices(beam *b, int from) {
   const prefix *p = b->now[from];
   size_t first = b->choices.num;
+  b->looks += p->num_ready;
   for (int i = 0; i < p->num_ready; i++) {
     order_cost c = order_cost_of(&p->w, p->ready[i]);
     bool loses_nothing = c.after <= 0 && p->w.live + c.during <= p->w.peak;
@@ -181,22 +185,29 @@ static size_t width_for(const order_graph *g) {
   return width < 1 ? 1 : width > MOST_PREFIXES ? MOST_PREFIXES : (size_t)width;
 }
 
-void order_beam(const order_graph *g, int *steps) {
+static void trace_back(const beam *b, int *steps) {
+  int at = b->now[0]->last;
+  for (int t = b->g->n - 1; t >= 0; t--, at = b->trail.at[at].before)
+    steps[t] = b->trail.at[at].kernel;
+}
+
+bool order_beam(const order_graph *g, int *steps) {
   ir_arena *a = ir_arena_new();
   beam b = {.g = g, .arena = a, .width = width_for(g)};
   b.now = IR_NEW_ARRAY(a, prefix *, b.width + 1);
   b.next = IR_NEW_ARRAY(a, prefix *, b.width + 1);
   b.spare = IR_NEW_ARRAY(a, prefix *, 2 * b.width + 2);
   b.now[b.num_now++] = prefix_new(&b);
-  for (int t = 0; t < g->n; t++) {
+  for (int t = 0; t < g->n && b.looks <= most_looks; t++) {
     b.choices.num = 0;
     for (size_t i = 0; i < b.num_now; i++)
       add_choices(&b, (int)i);
     (b.width == 1 ? keep_one : keep_best)(&b);
     follow(&b);
   }
-  int at = b.now[0]->last;
-  for (int t = g->n - 1; t >= 0; t--, at = b.trail.at[at].before)
-    steps[t] = b.trail.at[at].kernel;
+  bool whole = b.looks <= most_looks;
+  if (whole)
+    trace_back(&b, steps);
   ir_arena_free(a);
+  return whole;
 }

@@ -72,7 +72,8 @@ typedef enum order_rule {
 void order_forwards(const order_graph *g, order_rule rule, int *steps);
 // From the last kernel back: the one before takes the fewest bytes.
 void order_backwards(const order_graph *g, int *steps);
-void order_beam(const order_graph *g, int *steps);
+// False: too many kernels may run at a time, and there is no order.
+bool order_beam(const order_graph *g, int *steps);
 // The peak of an order by the rules of the plan; `step`: where it is first reached (may be NULL).
 int64_t order_peak(const order_graph *g, const int *steps, int *step);
 // Changes `steps`, of the given peak, into an order with a lower one, if it finds one.

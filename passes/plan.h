@@ -58,7 +58,8 @@ typedef struct plan {
   int64_t bound_bytes;        // max live bytes for this order (lower bound for any arena of it)
   int64_t host_bytes;         // of memory of the host, for what waits there
   int64_t staging_slot_bytes; // input i of slot s is at its staging offset + s * staging_slot_bytes
-  int64_t *node_offset[IR_MAX_FUNCS];    // [function index][node id]: arena offset, or -1 when it has none
+  int64_t
+      *node_offset[IR_MAX_FUNCS]; // [function index][node id]: arena offset, or -1 when it has none
 } plan;
 
 // Memory that a value should have from kernel `from` to kernel `to`, besides its life.
