@@ -79,19 +79,25 @@ static ir_node *folded(grad_ctx *c, ir_node *g, int axis, int64_t extent, int64_
   return ir_reshape(&c->b, x, to.rank, to.dims);
 }
 
-void grad_windows(grad_ctx *c, ir_node *n, ir_node *g) {
+static ir_node *folded_all(grad_ctx *c, const ir_node *n, ir_node *g) {
   int num;
   const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
   const int64_t *step = ir_attr_ints(n, IR_ATTR_STEP, NULL);
   const int64_t *dilate = ir_attr_ints(n, IR_ATTR_DILATE, NULL);
   for (int i = num - 1; i >= 0; i--)
     g = folded(c, g, (int)axes[i], n->in[0]->type.dims[axes[i]], step[i], dilate[i]);
-  GIVE(0, g);
+  return g;
+}
+
+void grad_windows(grad_ctx *c, ir_node *n, ir_node *g) {
+  if (!grad_wants(c, n, 0))
+    return;
+  ir_node *turned = grad_turned(c, n, g);
+  grad_give(c, n, 0, turned ? turned : folded_all(c, n, g));
 }
 
 // --- conv ------------------------------------------------------------------------------------
-// The rows of a table, last one first.
-static ir_node *reversed(grad_ctx *c, ir_node *table) {
+ir_node *grad_reversed(grad_ctx *c, ir_node *table) {
   int64_t rows = table->type.dims[0];
   if (rows == 1)
     return table;
@@ -119,7 +125,7 @@ static ir_node *turned_kernel(grad_ctx *c, ir_node *k, const int64_t *phases) {
   turns[num + 1] = columns;
   ir_node *x = resized(c, k, dims);
   x = ir_transpose(&c->b, ir_reshape(&c->b, x, 2 * num + 2, split), perm);
-  x = reversed(c, ir_reshape(&c->b, x, 2, (int64_t[]){rows, turns[num] * columns}));
+  x = grad_reversed(c, ir_reshape(&c->b, x, 2, (int64_t[]){rows, turns[num] * columns}));
   return ir_reshape(&c->b, x, num + 2, turns);
 }
 

@@ -4,6 +4,7 @@
 
 #include "ir/builder.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,6 +284,96 @@ static void check_gradients(const grad_case *c) {
   ir_arena_free(a);
 }
 
+// --- windows of random shapes, with what is mostly made of them ----------------------------------
+typedef struct window_shape {
+  int rank, num;
+  int64_t dims[4], axes[2], size[2], step[2], dilate[2];
+} window_shape;
+
+static int64_t draw(uint64_t *seed, int64_t lo, int64_t hi) {
+  return lo + (int64_t)floor(test_random(seed, 0, (double)(hi - lo + 1)));
+}
+
+static window_shape random_windows(uint64_t *seed) {
+  window_shape s = {.rank = (int)draw(seed, 1, 4)};
+  s.num = s.rank > 1 ? (int)draw(seed, 1, 2) : 1;
+  for (int i = 0; i < s.rank; i++)
+    s.dims[i] = draw(seed, 1, 2);
+  for (int a = 0; a < s.num; a++) {
+    s.axes[a] = a ? draw(seed, s.axes[0] + 1, s.rank - 1) : draw(seed, 0, s.rank - s.num);
+    s.size[a] = draw(seed, 1, s.num > 1 ? 3 : 5);
+    s.step[a] = draw(seed, 1, 3);
+    s.dilate[a] = draw(seed, 0, 2) ? 1 : 2;
+    s.dims[s.axes[a]] = (s.size[a] - 1) * s.dilate[a] + draw(seed, 1, 4);
+  }
+  return s;
+}
+
+static const char *numbers(ir_arena *a, const int64_t *at, int num) {
+  ir_buf b = ir_buf_new(a);
+  for (int i = 0; i < num; i++)
+    ir_buf_printf(&b, "%s%" PRId64, i ? "," : "", at[i]);
+  return ir_buf_str(&b);
+}
+
+static const char *const of_windows[] = {
+    // sums of products: convolutions of each channel
+    "%p = mul %v, %k : f32[FULL]\n%o = sum %p {axes=[INSIDE]} : f32[PLACES]",
+    // means and maxima
+    "%o = sum %v {axes=[INSIDE]} : f32[PLACES]",
+    "%o = reduce_max %v {axes=[INSIDE]} : f32[PLACES]",
+    // what is no number, or not 0, beside the places and the windows
+    "%q = div %v, %k : f32[FULL]\n%e = exp %q : f32[FULL]\n%p = mul %e, %v : f32[FULL]\n"
+    "%o = sum %p {axes=[INSIDE]} : f32[PLACES]",
+    "%p = mul %v, %k : f32[FULL]\n%o = sum %p {axes=[ALL]} : f32[ONES]",
+    "%p = mul %v, %v : f32[FULL]\n%o = sum %p {axes=[ALL]} : f32[ONES]",
+    "%l = log %k : f32[FULL]\n%c = gt %v, %k : bool[FULL]\n%q = select %c, %l, %v : f32[FULL]\n"
+    "%p = mul %q, %v : f32[FULL]\n%o = sum %p {axes=[INSIDE]} : f32[PLACES]",
+};
+
+static const char *replaced(ir_arena *a, const char *text, const char *word, const char *by) {
+  ir_buf b = ir_buf_new(a);
+  for (const char *hit; (hit = strstr(text, word)); text = hit + strlen(word)) {
+    ir_buf_write(&b, text, (size_t)(hit - text));
+    ir_buf_puts(&b, by);
+  }
+  ir_buf_puts(&b, text);
+  return ir_buf_str(&b);
+}
+
+static void check_windows(uint64_t seed) {
+  ir_arena *a = ir_arena_new();
+  window_shape s = random_windows(&seed);
+  int full = s.rank + s.num;
+  int64_t dims[8], places[8], kernel[8], axes[8], ones[8];
+  for (int i = 0; i < full; i++) {
+    dims[i] = places[i] = i < s.rank ? s.dims[i] : s.size[i - s.rank];
+    kernel[i] = i < s.rank ? draw(&seed, 0, 1) ? dims[i] : 1 : dims[i];
+    axes[i] = i;
+    ones[i] = 1;
+  }
+  for (int k = 0; k < s.num; k++) {
+    dims[s.axes[k]] = (s.dims[s.axes[k]] - (s.size[k] - 1) * s.dilate[k] - 1) / s.step[k] + 1;
+    places[s.axes[k]] = dims[s.axes[k]];
+    places[s.rank + k] = kernel[s.axes[k]] = 1;
+  }
+  const char *text =
+      ir_format(a,
+                "%%x = input : f32[%s]\n%%w = input : f32[%s]\n%%k = broadcast %%w : f32[FULL]\n"
+                "%%v = windows %%x {axes=[%s],size=[%s],step=[%s],dilate=[%s]} : f32[FULL]\n%s",
+                numbers(a, s.dims, s.rank), numbers(a, kernel, full), numbers(a, s.axes, s.num),
+                numbers(a, s.size, s.num), numbers(a, s.step, s.num), numbers(a, s.dilate, s.num),
+                of_windows[draw(&seed, 0, sizeof of_windows / sizeof *of_windows - 1)]);
+  text = replaced(a, text, "FULL", numbers(a, dims, full));
+  text = replaced(a, text, "PLACES", numbers(a, places, full));
+  text = replaced(a, text, "ONES", numbers(a, ones, full));
+  text = replaced(a, text, "INSIDE", numbers(a, axes + s.rank, s.num));
+  text = replaced(a, text, "ALL", numbers(a, axes, full));
+  grad_case c = {text, text, 0.3, 2};
+  check_gradients(&c);
+  ir_arena_free(a);
+}
+
 // --- the sweep -----------------------------------------------------------------------------
 static ir_module *differentiated(ir_arena *a, const char *states, const char *text, ir_diags *d) {
   ir_module *m = test_module(a, states, text);
@@ -482,6 +573,8 @@ int main(void) {
     check_gradients(&cases[i]);
   for (size_t i = 0; i < sizeof ties / sizeof ties[0]; i++)
     check_tie(&ties[i]);
+  for (uint64_t seed = 1; seed <= 400; seed++)
+    check_windows(seed * 7919);
   check_one_sweep();
   check_only_on_path();
   check_second_order();
