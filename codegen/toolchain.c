@@ -2,7 +2,7 @@
 // trainer. Images for GPUs are made beside that (cuda_toolchain.c); objects that have been made before
 // come from the cache (objects.c).
 //
-// The compiler is clang 14 or newer: $MLTC_CC, else the first of clang, clang-20 ... clang-14 in
+// The compiler is clang 14 or newer: $MLTC_CC, else the first of clang, clang-24 ... clang-14 in
 // PATH. The runtime (libmlrt.a, libz.a, mlrt.h) lies in ../lib/mltc of the folder of mltc itself,
 // in the build tree as in an installation.
 #include "codegen/toolchain.h"

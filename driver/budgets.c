@@ -8,6 +8,8 @@
 // the byte what packing makes of it: neither is a larger budget always met, nor is a smaller one always missed.
 #include "driver/budgets.h"
 
+#include <string.h>
+
 enum {
   FIRST_TRIES = 4, // upwards, for one that is met
   MOST_HALVINGS = 6,
@@ -60,4 +62,29 @@ int64_t budgets_find(const draft_subject *s, const draft *refused, int64_t budge
     low = x.works > middle ? middle : low;
   }
   return x.works;
+}
+
+static bool is_disabled(const options *o, const char *pass) {
+  for (size_t i = 0; i < o->disabled.num; i++)
+    if (strcmp(o->disabled.at[i], pass) == 0)
+      return true;
+  return false;
+}
+
+bool budgets_fit_without(const draft_subject *s, const char *pass, int64_t budget) {
+  if (is_disabled(s->o, pass))
+    return false;
+  draft t = draft_new();
+  options o = *s->o;
+  o.disabled = (option_list){0};
+  for (size_t i = 0; i < s->o->disabled.num; i++)
+    IR_PUSH(t.arena, o.disabled, s->o->disabled.at[i]);
+  IR_PUSH(t.arena, o.disabled, pass);
+  draft_subject other = *s;
+  other.o = &o;
+  bool fits = draft_load(&other, &t, NULL, NULL) && draft_schedule(&other, &t) &&
+              draft_arrange(&other, &t, NULL, budget) && draft_plan(&other, &t) &&
+              t.plan->arena_bytes <= budget;
+  draft_free(&t);
+  return fits;
 }

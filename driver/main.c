@@ -92,6 +92,13 @@ static bool take(driver *d, draft t) {
   return check_plan(d);
 }
 
+// A pass that makes one long product of many short ones keeps their operands for longer.
+static void suggest_other_kernels(const driver *d, int64_t budget) {
+  if (!d->o.plan && budgets_fit_without(&d->subject, "join_products", budget))
+    fprintf(stderr, "  with --disable-pass=join_products it fits: other kernels, sums in another "
+                    "order, other bits\n");
+}
+
 // Says why, when the plan does not fit the budget. One that was made for another budget may.
 static bool fits_budget(driver *d) {
   const draft *t = &d->made;
@@ -109,6 +116,7 @@ static bool fits_budget(driver *d) {
   bool may_fit_in_parts = t->plan->state_bytes <= budget; // which have the same states
   if (!options_is_ir(&d->o) && !d->o.allow_accumulate && !d->o.plan && may_fit_in_parts)
     cmd_suggest_division(&d->subject, budget);
+  suggest_other_kernels(d, budget);
   return false;
 }
 

@@ -90,7 +90,7 @@ typedef enum ast_stmt_kind {
   AST_PARAM,  // param|frozen name: type = value
   AST_STATE,  // state|buffer name: type = value
   AST_STORE,  // name <- value
-  AST_REPEAT, // repeat [var in] value { body }
+  AST_REPEAT, // repeat [var in] value [shared] { body }
   AST_WHEN,   // if value { body } else { other }
   AST_LOSS,   // loss value, loss name = value over names
   AST_METRIC, // metric name = value
@@ -115,6 +115,7 @@ struct ast_stmt {
   IR_VEC(ast_expr *) values; // RETURN, ERROR
   ast_body body, other;
   bool has_else;
+  bool shared; // REPEAT: all iterations have the parameters of the first
 };
 
 typedef struct ast_param {

@@ -285,6 +285,7 @@ static void print_stmt(printer *p, const ast_stmt *s) {
     if (s->names.num)
       ir_buf_printf(p->out, "%s in ", s->names.at[0].text);
     print_expr(p, s->value, LEVEL_IF);
+    ir_buf_puts(p->out, s->shared ? " shared" : "");
     print_body(p, &s->body);
     return;
   case AST_WHEN:

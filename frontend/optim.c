@@ -60,9 +60,8 @@ static void take_grads(fe *c, optimizing *o) {
 }
 
 // --- accumulation --------------------------------------------------------------------------------
-// Adds `n`/k
-// to the accumulator `name`. In accum the sum is stored; in step, which is the last micro-batch, it
-// is the result and the accumulator starts again at zero.
+// Adds `n`/k to the accumulator `name`. In accum the sum is stored; in step, which is the last
+// micro-batch, it is the result and the accumulator starts again at zero.
 //
 // A parameter may be called `loss`, too: one accumulator serves one value only.
 static ir_node *accumulate(fe *c, const char *name, ir_node *n, bool last) {

@@ -220,7 +220,12 @@ static ast_stmt *parse_repeat(fe_parser *p) {
     push_name(p, s, "a name");
     parse_take(p);
   }
-  return parse_value(p, s) && parse_body(p, &s->body) ? s : NULL;
+  if (!parse_value(p, s))
+    return NULL;
+  s->shared = parse_is_word(parse_peek(p), "shared");
+  if (s->shared)
+    parse_take(p);
+  return parse_body(p, &s->body) ? s : NULL;
 }
 
 static ast_stmt *parse_when(fe_parser *p) {

@@ -214,8 +214,25 @@ static void keep_counts(fe_naming *outer, const fe_naming *inner) {
   }
 }
 
+// Names without the iteration's number, so that each has those of the first; they stay known after the loop. What is
+// drawn at random differs, as in a use `with` another's parameters.
+static fe_naming *shared_names(fe *c, fe_naming *outer, const fe_naming *last, int64_t i,
+                               const char *again) {
+  for (size_t k = 0; last && k < ir_map_count(last->uses); k++)
+    ir_map_put(outer->uses, ir_map_key(last->uses, k), ir_map_value(last->uses, k));
+  if (i > 0)
+    c->frame->again = ir_format(c->arena, "%s iteration %lld", again ? again : "", (long long)i);
+  return fe_naming_new(c, outer, outer->prefix, outer->suffix);
+}
+
+static fe_naming *own_names(fe *c, fe_naming *outer, int64_t i) {
+  return fe_naming_new(c, outer, outer->prefix,
+                       ir_format(c->arena, "%s.%lld", outer->suffix, (long long)i));
+}
+
 static void run_repeat(fe *c, const ast_stmt *s) {
   fe_naming *outer = c->frame->names, *inner = NULL;
+  const char *again = c->frame->again;
   size_t before = errors(c);
   int64_t count;
   if (!repeat_count(c, s, &count))
@@ -223,14 +240,14 @@ static void run_repeat(fe *c, const ast_stmt *s) {
   for (int64_t i = 0; i < count && errors(c) == before && !c->frame->returned; i++) {
     if (!fe_tick(c, s->loc))
       break;
-    inner = fe_naming_new(c, outer, outer->prefix,
-                          ir_format(c->arena, "%s.%lld", outer->suffix, (long long)i));
+    inner = s->shared ? shared_names(c, outer, inner, i, again) : own_names(c, outer, i);
     c->frame->names = inner;
     if (s->names.num)
       fe_set(c, s->names.at[0].text, fe_int(c, i));
     fe_run_body(c, &s->body);
   }
   c->frame->names = outer;
+  c->frame->again = again;
   if (inner)
     keep_counts(outer, inner);
 }

@@ -348,8 +348,7 @@ static bool shape_concat(shape_ctx *c) {
 }
 
 // --- data-dependent addresses --------------------------------------------------------------------
-// [lead..., rest from
-// `from`...]
+// [lead..., rest from `from`...]
 static bool join_dims(shape_ctx *c, const ir_type *lead, const ir_type *rest, int from) {
   int rank = lead->rank + rest->rank - from;
   if (rank > IR_MAX_RANK)

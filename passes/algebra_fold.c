@@ -73,8 +73,7 @@ ir_node *alg_fold_move(ir_builder *b, ir_node *n) {
 }
 
 // --- less work -----------------------------------------------------------------------------------
-// The same op
-// on other operands.
+// The same op on other operands.
 static ir_node *rebuild(ir_builder *b, const ir_node *n, ir_node *const *in, const ir_type *type) {
   return ir_build(b, n->op, NULL, n->num_in, in, n->num_attrs, n->attrs, type);
 }

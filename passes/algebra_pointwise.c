@@ -159,8 +159,10 @@ ir_node *alg_abs(ir_builder *b, ir_node *n) {
 }
 
 // --- select, cast, stop --------------------------------------------------------------------------
-// select(true, x, y)
-// -> x;  select(false, x, y) -> y;  select(c, x, x) -> x; select(not c, x, y) -> select(c, y, x);
+// select(true, x, y) -> x
+// select(false, x, y) -> y
+// select(c, x, x) -> x
+// select(not c, x, y) -> select(c, y, x)
 // select(c, true, false) -> c
 ir_node *alg_select(ir_builder *b, ir_node *n) {
   ir_node *c = n->in[0], *x = n->in[1], *y = n->in[2];

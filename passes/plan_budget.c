@@ -49,7 +49,8 @@ void plan_print_shortfall(const plan *p, const ir_module *m, int64_t budget, int
                 text_of(out, budget), text_of(out, p->arena_bytes), p->arena_bytes - budget);
   bool proof = x.bound_ws > budget;
   ir_buf_printf(out,
-                "  proven: whatever is computed again, and in whatever order, %s are needed%s\n",
+                "  proven: whatever is computed again, and in whatever order these kernels run, %s "
+                "are needed%s\n",
                 text_of(out, x.bound_ws),
                 proof ? "" : "; that is within the budget, so a better plan may exist");
   print_whole_run(&x, p, out);

@@ -45,7 +45,7 @@ bool mlrt_settings_check(const mlrt_reading *r, const char *const *keys) {
   return true;
 }
 
-// The value as a number: a flag's present value, or a word that spells one ("3", "true").
+// The value as a number: a flag's present value, or a word that spells one ("3").
 static bool number_of(const mlrt_reading *r, const mlrt_setting *s, double *out) {
   if (s->kind == MLRT_SET_NUM)
     *out = s->num;

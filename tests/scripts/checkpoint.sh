@@ -101,6 +101,23 @@ for words in 'proven: whatever is computed again' 'for the whole run:' 'at the p
 done
 enough=$(sed -n 's/.*--memory-budget=//p' err.txt)
 "$mltc" char_gpt.graph --memory-budget="$enough" --emit=plan >/dev/null || fail "what was said to work does not"
+# Where other kernels would fit, it says which: here the many products of a long scan, which are one.
+cat >scan.graph <<'EOT'
+model m(x: f32[2,200,8], y: f32[2,8]) {
+  param a: f32[8] = uniform(0.5, 0.99)
+  param w: f32[8,8] = orthogonal(0.5)
+  h = zeros([2,8])
+  repeat t in 200 { h = tanh(a * h + x[:, t] @ w) }
+  loss mse(h, y)
+}
+data { train = npy("x.npy", "y.npy") }
+optim { sgd(0.1) }
+train { steps = 3 }
+EOT
+without=$("$mltc" scan.graph --disable-pass=join_products --checkpoint=sqrt --emit=plan.json |
+  python3 -c 'import json, sys; print(json.load(sys.stdin)["totals"]["arena"])')
+expect_error 3 'with --disable-pass=join_products it fits' "$mltc" scan.graph --memory-budget="$without" -o no_trainer
+"$mltc" scan.graph --memory-budget="$without" --disable-pass=join_products --emit=plan >/dev/null || fail "it does not fit"
 # No budget that is said to work, or that a plan for a larger one fits, is refused.
 cat >rnn.graph <<'EOT'
 let B = 8
