@@ -101,13 +101,14 @@ static const char *random_text(cg_expr *e, const ir_node *n, const char *const *
   return cast_text(a, IR_F32, n->type.dtype, text);
 }
 
-const char *cpu_inverse(ir_arena *a, const ir_map *names, const char *x) {
+// NULL: there is none
+static const char *inverse_of(ir_arena *a, const ir_map *names, const char *x) {
   return ir_map_get(names, ir_format(a, "1/%s", x));
 }
 
 void cpu_emit_inverse_of(cg_expr *e, ir_dtype t, const char *x) {
   ir_arena *a = e->k->arena;
-  if (cpu_inverse(a, e->names, x))
+  if (inverse_of(a, e->names, x))
     return;
   const char *name = cg_scope_name(a, e->names, ir_format(a, "%s_inverse", x));
   cpu_line(e, "const %s %s = k_div(%s, %s);", cpu_register(t), name, cpu_constant(a, t, 1), x);
@@ -138,8 +139,8 @@ static const char *value_text(cg_expr *e, const ir_node *n) {
   if (n->exact && (n->op == IR_ADD || n->op == IR_SUB))
     return cpu_wrap(a, n->type.dtype,
                     ir_format(a, "k_%s_rounded(%s, %s)", ir_ops[n->op].name, x[0], x[1]));
-  if (n->op == IR_DIV && !n->exact && cpu_inverse(a, e->names, x[1]))
-    return ir_format(a, "(%s * %s)", x[0], cpu_inverse(a, e->names, x[1]));
+  if (n->op == IR_DIV && !n->exact && inverse_of(a, e->names, x[1]))
+    return ir_format(a, "(%s * %s)", x[0], inverse_of(a, e->names, x[1]));
   const char *text = cpu_spell(a, ir_ops[n->op].spell, x);
   bool moves = n->op == IR_COPY || n->op == IR_STOP || n->op == IR_SELECT;
   return moves ? text : cpu_wrap(a, n->type.dtype, text);

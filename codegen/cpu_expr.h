@@ -25,7 +25,6 @@ const char *cpu_emit_operand(cg_expr *e, const ir_node *user, int operand);
 // Divisions by the value of member n (a variable of this scope) become products with 1/n.
 void cpu_emit_inverse(cg_expr *e, const ir_node *n);
 void cpu_emit_inverse_of(cg_expr *e, ir_dtype t, const char *x); // of a variable of that type
-const char *cpu_inverse(ir_arena *a, const ir_map *names, const char *x); // NULL: there is none
 // `name` holds the stream of random member n at run time; without that it is a constant.
 void cpu_bind_stream(cg_expr *e, const ir_node *n, const char *name);
 // Position of n among the kernel's members, or -1.

@@ -116,7 +116,6 @@ void loop_close(loop_emit *m, ir_map *outer);
 void loop_inner_work(loop_emit *m, const char *slot);
 // Stores of members at `level` (INNER: of the present phase), values first.
 void loop_emit_stores(loop_emit *m, loop_level level);
-bool loop_is_reduction(const ir_node *n);
 // Reductions of the present phase.
 void loop_declare_sums(loop_emit *m, int block);
 // Takes the present vector into accumulator `slot` ("", "[u]", "[0]").

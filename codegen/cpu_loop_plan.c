@@ -16,7 +16,7 @@ enum {
   BLOCK_FLOPS = 64,              // of one step: more would spill registers
 };
 
-bool loop_is_reduction(const ir_node *n) {
+static bool is_reduction(const ir_node *n) {
   return ir_ops[n->op].cls == IR_CLASS_REDUCE;
 }
 
@@ -63,7 +63,7 @@ static const ir_node *max_taken_with(const loop_plan *p, const cg_kernel *k, siz
 static void describe(loop_plan *p, const cg_kernel *k, size_t i) {
   const ir_node *n = k->k->nodes.at[i];
   loop_member *m = &p->member[i];
-  m->reduces = loop_is_reduction(n);
+  m->reduces = is_reduction(n);
   m->cost = ir_ops[n->op].flops + (n->op == IR_GATHER ? CHEAP_FLOPS : 0);
   for (int j = 0; j < n->num_in; j++) {
     const loop_member *o = operand_member(p, k, n, j);

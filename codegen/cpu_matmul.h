@@ -164,10 +164,6 @@ typedef struct mm_text {
 } mm_text;
 // Strides with which a tile of full or tail width walks its operands.
 int64_t mm_a_row_stride(const mm_text *t);
-int64_t mm_a_k_stride(const mm_text *t);
-// Tiles read a in place, and go through the last part of k only: run by run.
-bool mm_a_has_runs(const mm_text *t);
-int64_t mm_b_k_stride(const mm_text *t, bool tail);
 // A last panel of b that ends inside a vector and is otherwise read in place: by masked loads, or
 // packed by each task.
 bool mm_packs_tail(const mm_plan *plan);

@@ -31,7 +31,7 @@ int64_t mm_a_row_stride(const mm_text *t) {
   return stride;
 }
 
-int64_t mm_a_k_stride(const mm_text *t) {
+static int64_t a_k_stride(const mm_text *t) {
   int64_t stride;
   if (t->plan->a != MM_DIRECT)
     return t->plan->a_pitch ? 1 : t->plan->mr;
@@ -39,7 +39,7 @@ int64_t mm_a_k_stride(const mm_text *t) {
   return stride;
 }
 
-bool mm_a_has_runs(const mm_text *t) {
+static bool a_has_runs(const mm_text *t) {
   return t->plan->a == MM_DIRECT && t->p->a.k.num > 1;
 }
 
@@ -52,7 +52,8 @@ bool mm_packs_tail(const mm_plan *plan) {
   return is_ragged_in_place(plan) && !plan->masks;
 }
 
-int64_t mm_b_k_stride(const mm_text *t, bool tail) {
+// Tiles read a in place, and go through the last part of k only: run by run.
+static int64_t b_k_stride(const mm_text *t, bool tail) {
   int64_t stride;
   if (t->plan->b != MM_DIRECT || (tail && mm_packs_tail(t->plan)))
     return tail ? t->plan->tail_nv * t->plan->lanes : t->plan->nr;
@@ -72,7 +73,7 @@ bool mm_pieces_wait(const mm_plan *plan) {
 bool mm_looks_ahead(const mm_text *t) {
   // Windows overlap: the next rows are there, for the most part, and prefetching takes the loads'
   // ports.
-  return t->plan->k_blocks == 1 && !mm_a_has_runs(t);
+  return t->plan->k_blocks == 1 && !a_has_runs(t);
 }
 
 // Tiles of the most frequent kind have a second version that asks for the next ones' memory.
@@ -120,7 +121,7 @@ static const char *place_at(const mm_text *t, const tile_shape *s, int64_t strid
 }
 
 static void emit_step(const mm_text *t, const tile_shape *s) {
-  int64_t row = mm_a_row_stride(t), k = mm_a_k_stride(t);
+  int64_t row = mm_a_row_stride(t), k = a_k_stride(t);
   for (int j = 0; j < s->vectors; j++) {
     const char *at = place_at(t, s, s->b_k, (int64_t)j * t->plan->lanes);
     bool masked = s->masked && j == s->vectors - 1;
@@ -140,7 +141,7 @@ static void emit_step(const mm_text *t, const tile_shape *s) {
 // One step's share of the lines that the next tiles begin with: where they come from beyond the
 // second cache, a tile of cold lines takes twice its time.
 static void emit_ahead(const mm_text *t, const tile_shape *s) {
-  int64_t row = mm_a_row_stride(t), k = mm_a_k_stride(t);
+  int64_t row = mm_a_row_stride(t), k = a_k_stride(t);
   int line = 64 / t->p->elem_bytes;
   if (k == 1) // rows of neighbours along k: line by line
     for (int i = 0; i < s->rows; i += line)
@@ -213,7 +214,7 @@ static void open_runs(const mm_text *t, const tile_shape *s, bool counts) {
 }
 
 static void open_steps(const mm_text *t, const tile_shape *s, bool counts) {
-  if (mm_a_has_runs(t)) {
+  if (a_has_runs(t)) {
     open_runs(t, s, counts);
     return;
   }
@@ -230,7 +231,7 @@ static tile_shape shape_of(const mm_text *t, bool tail_rows, bool tail_cols, boo
                   .vectors = tail_cols ? plan->tail_nv : plan->nv,
                   .pitch = plan->nr,
                   .masked = tail_cols && plan->masks && is_ragged_in_place(plan),
-                  .b_k = mm_b_k_stride(t, tail_cols),
+                  .b_k = b_k_stride(t, tail_cols),
                   .ahead = ahead};
   if (mm_stores_plain(t, tail_cols))
     mm_is_flat(&t->p->c.x, &s.pitch);
@@ -241,7 +242,7 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols, bool ahe
   const mm_plan *plan = t->plan;
   tile_shape s = shape_of(t, tail_rows, tail_cols, ahead);
   bool counts = mm_counts_steps(t), more = mm_pieces_wait(plan);
-  const char *c = t->p->ctype, *runs = mm_a_has_runs(t) ? "_runs" : "";
+  const char *c = t->p->ctype, *runs = a_has_runs(t) ? "_runs" : "";
   ir_buf_printf(
       t->out,
       "static __attribute__((noinline)) void %s_tile_%dx%d%s%s(const %s *a%s, const %s *b%s, "
@@ -256,7 +257,7 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols, bool ahe
   if (ahead)
     emit_ahead(t, &s);
   else
-    ir_buf_printf(t->out, "    a += %lld, b += %lld;\n", (long long)mm_a_k_stride(t),
+    ir_buf_printf(t->out, "    a += %lld, b += %lld;\n", (long long)a_k_stride(t),
                   (long long)s.b_k);
   ir_buf_puts(t->out, *runs ? "  }\n  }\n" : "  }\n");
   emit_stores(t, &s);
@@ -276,12 +277,12 @@ static void emit_tile_call(const mm_text *t, bool tail_rows, bool tail_cols, boo
   ir_buf_printf(t->out, "%s_tile_%dx%d%s%s(", t->name, tail_rows ? plan->tail_rows : plan->mr,
                 tail_cols ? plan->tail_nv : plan->nv, tail_cols ? "_tail" : "",
                 ahead ? "_ahead" : "");
-  long long a_k = (long long)mm_a_k_stride(t), b_k = (long long)mm_b_k_stride(t, tail_cols);
+  long long a_k = (long long)a_k_stride(t), b_k = (long long)b_k_stride(t, tail_cols);
   if (!mm_counts_steps(t)) {
     ir_buf_printf(t->out, "a, b, c%s);\n", ahead ? ", next_a, next_b" : "");
     return;
   }
-  bool runs = mm_a_has_runs(t); // those find their own place in a
+  bool runs = a_has_runs(t); // those find their own place in a
   const char *a = runs ? "" : ir_format(t->p->arena, " + k * %lld", a_k);
   ir_buf_printf(t->out, "a%s, b + k * %lld, c", a, b_k);
   if (ahead)

@@ -346,7 +346,6 @@ bool ir_attr_bool(const ir_node *n, ir_attr_key key);
 
 // --- text, checking, running ----------------------------------------------------------
 void ir_print(const ir_module *m, ir_buf *out);
-void ir_print_func(const ir_func *f, ir_buf *out);
 // NULL when there were errors. The result is verified.
 ir_module *ir_parse(ir_arena *a, const ir_source *src, ir_diags *d);
 // Every violated rule, one line each, appended to `out` (with the function printed and annotated);

@@ -83,7 +83,8 @@ int ir_known_digits(const ir_node *n) {
   return from < own ? from : own;
 }
 
-ir_dtype ir_cast_from(const ir_node *n) {
+// The 16-bit type that f32 operand `n` of a matmul is cast from, below its views; F32: none.
+static ir_dtype cast_from(const ir_node *n) {
   while (ir_ops[n->op].cls == IR_CLASS_VIEW)
     n = n->in[0];
   return n->op == IR_CAST && ir_is_conversion(n) ? n->in[0]->type.dtype : IR_F32;
@@ -95,11 +96,11 @@ ir_dtype ir_products_from(const ir_kernel *k) {
     const ir_node *n = k->nodes.at[i];
     for (int j = 0; n->op == IR_MATMUL && j < 2; j++) {
       first = first ? first : n->in[j];
-      if (ir_cast_from(n->in[j]) != ir_cast_from(first))
+      if (cast_from(n->in[j]) != cast_from(first))
         return IR_F32;
     }
   }
-  return first ? ir_cast_from(first) : IR_F32;
+  return first ? cast_from(first) : IR_F32;
 }
 
 static int least(int x, int y) {

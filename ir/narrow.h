@@ -24,8 +24,6 @@ int ir_digits(ir_dtype t);
 // What an f32 node holds by the way it is made: 24; 11 after `tf32`; those of x after `cast x`.
 // Looks through views.
 int ir_known_digits(const ir_node *n);
-// The 16-bit type that f32 operand `n` of a matmul is cast from, below its views; F32: none.
-ir_dtype ir_cast_from(const ir_node *n);
 // The 16-bit type that all operands of all products of kernel `k` are cast from, those among its
 // members included; F32: there is no such.
 ir_dtype ir_products_from(const ir_kernel *k);

@@ -58,7 +58,7 @@ static bool parse_module_name(ir_parser *p) {
 }
 
 // --- settings ----------------------------------------------------------------------------------
-bool parse_setting_value(ir_parser *p, ir_setting *out) {
+static bool parse_setting_value(ir_parser *p, ir_setting *out) {
   ir_scan *s = &p->s;
   if (scan_peek(s, '"')) {
     out->kind = IR_SET_STR;

@@ -28,8 +28,6 @@ typedef struct ir_parser {
 
 // From the line after `func NAME {` to its `}`. Reports errors and goes on.
 void parse_func_body(ir_parser *p, ir_loc head);
-// key = value of data and config
-bool parse_setting_value(ir_parser *p, ir_setting *out);
 // "did you mean", when something is near.
 void parse_suggest(ir_diag *d, const char *word, const char *const *names, size_t num);
 

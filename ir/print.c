@@ -252,7 +252,7 @@ void ir_print_func_notes(const ir_func *f, ir_buf *out, ir_note_fn note, void *d
   ir_buf_puts(out, "}\n");
 }
 
-void ir_print_func(const ir_func *f, ir_buf *out) {
+static void print_func(const ir_func *f, ir_buf *out) {
   ir_print_func_notes(f, out, NULL, NULL);
 }
 
@@ -303,6 +303,6 @@ void ir_print(const ir_module *m, ir_buf *out) {
     print_config(out, &m->config.at[i]);
   for (size_t i = 0; i < m->funcs.num; i++) {
     ir_buf_puts(out, "\n");
-    ir_print_func(m->funcs.at[i], out);
+    print_func(m->funcs.at[i], out);
   }
 }

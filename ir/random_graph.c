@@ -12,7 +12,7 @@
 enum { MAX_ELEMENTS = 4096, INT_INPUT_LIMIT = 11 };
 
 // --- numbers ---------------------------------------------------------------------------------
-uint64_t rand_u64(uint64_t *state) { // splitmix64
+static uint64_t rand_u64(uint64_t *state) { // splitmix64
   uint64_t z = *state += 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
@@ -27,7 +27,7 @@ bool rand_chance(rand_gen *g, int percent) {
   return rand_below(g, 100) < percent;
 }
 
-double rand_real(uint64_t *state, double lo, double hi) {
+static double rand_real(uint64_t *state, double lo, double hi) {
   return lo + (hi - lo) * ldexp((double)(rand_u64(state) >> 11), -53);
 }
 

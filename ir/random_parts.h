@@ -37,10 +37,8 @@ extern const rand_choice rand_plain_moves[];   // end with {0}
 extern const rand_choice rand_network_moves[]; // end with {0}
 
 // --- numbers
-uint64_t rand_u64(uint64_t *state);
 int rand_below(rand_gen *g, int n); // 0 .. n-1
 bool rand_chance(rand_gen *g, int percent);
-double rand_real(uint64_t *state, double lo, double hi);
 int64_t rand_dim(rand_gen *g);
 
 // --- values

@@ -37,7 +37,7 @@
 enum { MAX_WIDTH = 128, MIN_SIZE = 32, MIN_BATCH = 2, MIN_LINES = 128 };
 
 // --- sites ---------------------------------------------------------------------------------------
-att_site *att_site_of(const att_pass *p, const ir_node *n) {
+static att_site *site_of(const att_pass *p, const ir_node *n) {
   att_site *s = n->id < p->num_ids ? p->site[n->id] : NULL;
   while (s && s->joined)
     s = s->joined;
@@ -83,7 +83,7 @@ static void see_matmul(att_pass *p, const ir_node *n) {
   if (n->type.dtype != IR_F32 || inner_b)
     return;
   if (is_score(p, a) && n->type.dims[n->type.rank - 1] <= MAX_WIDTH) {
-    put(p, n, ATT_OUT, att_site_of(p, a));
+    put(p, n, ATT_OUT, site_of(p, a));
   } else if (!is_inner(p, dom_base(a)) && is_worth_it(&n->type, ir_matmul_steps(n))) {
     att_site *s = IR_NEW(p->arena, att_site);
     s->type = &n->type;
@@ -113,7 +113,7 @@ static void see_pointwise(att_pass *p, const ir_node *n) {
     const ir_node *x = n->in[i], *base = dom_base(x);
     if (!is_inner(p, base))
       continue;
-    s = join(s, att_site_of(p, base));
+    s = join(s, site_of(p, base));
     score &= fits_score(p, x, &n->type);
     row &= kind_of(p, x) == ATT_ROW;
   }
@@ -129,7 +129,7 @@ static void see(att_pass *p, const ir_node *n) {
   } else if (ir_ops[n->op].cls == IR_CLASS_POINTWISE) {
     see_pointwise(p, n);
   } else if (ir_is_row_reduction(n) && is_score(p, n->in[0])) {
-    att_site *s = att_site_of(p, n->in[0]);
+    att_site *s = site_of(p, n->in[0]);
     put(p, n, ATT_ROW, s);
     s->reduces = true;
   }
@@ -155,20 +155,20 @@ static void find_leaks(att_pass *p) {
     for (int j = 0; ir_ops[n->op].cls != IR_CLASS_VIEW && j < n->num_in; j++) {
       const ir_node *base = dom_base(n->in[j]);
       if (is_score(p, base) && !may_use(p, n, j))
-        att_site_of(p, base)->dead = true;
+        site_of(p, base)->dead = true;
     }
   }
   for (size_t i = 0; i < p->f->results.num; i++) {
     const ir_node *base = dom_base(p->f->results.at[i].node);
     if (is_score(p, base))
-      att_site_of(p, base)->dead = true;
+      site_of(p, base)->dead = true;
   }
 }
 
 static void find_outs(att_pass *p) {
   for (size_t i = 0; i < p->f->nodes.num; i++) {
     ir_node *n = p->f->nodes.at[i];
-    att_site *s = att_site_of(p, n);
+    att_site *s = site_of(p, n);
     if (s) {
       s->reduces |= p->site[n->id]->reduces;
       if (p->kind[n->id] == ATT_OUT)

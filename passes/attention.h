@@ -47,7 +47,6 @@ typedef struct att_pass {
   IR_VEC(att_kernel *) kernels; // planned, by the position of their last product out
 } att_pass;
 
-att_site *att_site_of(const att_pass *p, const ir_node *n); // NULL: none
 // Plans the kernels of a site; nothing when one of them cannot be.
 void att_plan_kernels(att_pass *p, att_site *s);
 // Makes the planned kernels.

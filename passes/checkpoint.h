@@ -57,8 +57,4 @@ void checkpoint_parts(const replay *r, int parts, bool last, checkpoint_depth de
                       unsigned char *drop);
 int checkpoint_num_places(const replay *r); // where cuts may be
 
-// Keeps what need not be dropped for at most `bytes` to be live, the dearest for its bytes first.
-// seed: 0, or a number that changes the order somewhat.
-void checkpoint_trim(replay *r, int64_t bytes, uint32_t seed, unsigned char *drop);
-
 #endif

@@ -125,7 +125,9 @@ static void trim(replay *r, int64_t bytes, uint32_t seed, int64_t until, unsigne
   ir_arena_free(a);
 }
 
-void checkpoint_trim(replay *r, int64_t bytes, uint32_t seed, unsigned char *drop) {
+// Keeps what need not be dropped for at most `bytes` to be live, the dearest for its bytes first.
+// seed: 0, or a number that changes the order somewhat.
+static void trim_wholly(replay *r, int64_t bytes, uint32_t seed, unsigned char *drop) {
   trim(r, bytes, seed, 0, drop);
 }
 
@@ -156,7 +158,7 @@ void checkpoint_selective(replay *r, unsigned char *drop) {
   int64_t with = replay_try(r, drop).live_bytes;
   if (without < with)
     drop_cheap(r, DROP_STREAMS, drop);
-  checkpoint_trim(r, without < with ? without : with, 0, drop);
+  trim_wholly(r, without < with ? without : with, 0, drop);
 }
 
 // --- auto ----------------------------------------------------------------------------------------
@@ -191,7 +193,7 @@ static bool trim_to_budget(search *s, uint32_t seed) {
   int64_t target = s->budget;
   for (int i = 0; i < RETRIES && target > 0 && has_work(s); i++) {
     copy_choice(s, s->x, s->start);
-    checkpoint_trim(s->r, target, seed, s->x);
+    trim_wholly(s->r, target, seed, s->x);
     replay_outcome o = replay_try(s->r, s->x);
     if (o.live_bytes > target || (s->found && o.seconds >= s->best_outcome.seconds))
       return false;

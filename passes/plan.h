@@ -106,8 +106,6 @@ void plan_print_shortfall(const plan *p, const ir_module *m, int64_t budget, int
 // of the state, through any of its reads): each iteration reads the elements it overwrites, and
 // no other ones. `out` must be a buffer of dom_kernel_io.
 bool plan_may_overwrite(ir_arena *a, const ir_kernel *k, const ir_node *in, const ir_node *out);
-// The node whose memory `n` is read from when it lies outside kernels: through views.
-ir_node *plan_base(ir_node *n);
 
 // Packing: intervals [lower, upper) of any integer time, sizes in bytes.
 typedef struct plan_interval {

@@ -14,12 +14,6 @@
 #include "ir/row_update.h"
 #include "passes/plan_parts.h"
 
-ir_node *plan_base(ir_node *n) {
-  while (!n->kernel && ir_is_seen_through(n))
-    n = n->in[0];
-  return n;
-}
-
 bool plan_same_memory(const ir_node *a, const ir_node *b) {
   return a == b || (a->op == IR_READ && b->op == IR_READ && a->state == b->state);
 }

@@ -22,7 +22,8 @@ ir_node *versions_copy(versions *x, const ir_node *n, ir_node *const *in) {
   return c;
 }
 
-ir_node *versions_of(versions *x, ir_node *n) {
+// What stands for `n` now: a member's latest version, or a view of one.
+static ir_node *versions_of(versions *x, ir_node *n) {
   if (n->id >= x->num_ids)
     return n;
   if (x->current[n->id])

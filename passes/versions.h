@@ -19,8 +19,6 @@ typedef struct versions {
 versions versions_new(ir_func *f, ir_arena *scratch);
 // The same op on other operands, with what passes know of it.
 ir_node *versions_copy(versions *x, const ir_node *n, ir_node *const *in);
-// What stands for `n` now: a member's latest version, or a view of one.
-ir_node *versions_of(versions *x, ir_node *n);
 // The same for operand j of a member, whatever it is now.
 ir_node *versions_of_operand(versions *x, const ir_node *n, int j);
 // Operands of the kernel's members become what stands for them now.

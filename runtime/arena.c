@@ -44,7 +44,8 @@ static int64_t container_limit(void) {
   return limit;
 }
 
-int64_t mlrt_memory_available(void) {
+// Bytes that the machine and its container can still give; INT64_MAX when they do not say.
+static int64_t memory_available(void) {
   int64_t free_bytes = meminfo("MemAvailable"), swap = meminfo("SwapFree");
   int64_t machine = free_bytes < 0 ? INT64_MAX : free_bytes + (swap > 0 ? swap : 0);
   int64_t limit = container_limit();
@@ -78,7 +79,7 @@ bool mlrt_arena_map(mlrt_arena *a, int64_t bytes, bool huge_pages, mlrt_error *e
   *a = (mlrt_arena){.bytes = bytes, .mapped = (bytes + page - 1) / page * page};
   if (a->mapped == 0)
     a->mapped = page;
-  int64_t available = mlrt_memory_available();
+  int64_t available = memory_available();
   if (a->mapped > available)
     return mlrt_error_set(
         e, "this program needs %" PRId64 " bytes of memory and only %" PRId64 " are available",

@@ -24,7 +24,5 @@ void mlrt_arena_unmap(mlrt_arena *a);
 int64_t mlrt_arena_measure(const mlrt_arena *a);
 // Nothing was stored behind the plan's last byte.
 bool mlrt_arena_is_whole(const mlrt_arena *a);
-// Bytes that the machine and its container can still give; INT64_MAX when they do not say.
-int64_t mlrt_memory_available(void);
 
 #endif

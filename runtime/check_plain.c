@@ -75,7 +75,7 @@ static void load(mlrt_plain_point *x, const mlrt_program *p, const char *arena, 
     mlrt_plain_widen(x->buffer[i], arena + p->inputs[b->index].offset, b->dtype, b->elements);
 }
 
-void mlrt_plain_evaluate(mlrt_plain_point *x) {
+static void evaluate(mlrt_plain_point *x) {
   const mlrt_plain_step *s = x->step;
   char **args = take_args(s);
   for (int i = 0; i < s->num_calls; i++) {
@@ -101,7 +101,7 @@ mlrt_plain_point mlrt_plain_open(const mlrt_program *p, const char *arena) {
     load(&x, p, arena, i);
   for (int i = 0; i < s->num_taps; i++)
     x.tap[i] = take(s->taps[i].elements * (int64_t)sizeof(double));
-  mlrt_plain_evaluate(&x);
+  evaluate(&x);
   return x;
 }
 

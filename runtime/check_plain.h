@@ -19,7 +19,6 @@ typedef struct mlrt_plain_point {
 // Evaluates loss and gradients with the states and the batch that lie in `arena` as planned.
 mlrt_plain_point mlrt_plain_open(const mlrt_program *p, const char *arena);
 // Again, after a change of point->buffer.
-void mlrt_plain_evaluate(mlrt_plain_point *x);
 void mlrt_plain_close(mlrt_plain_point *x);
 // Buffer of a state; -1: the loss and the gradients do not read it.
 int mlrt_plain_state(const mlrt_plain_step *s, int state);

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool mlrt_error_vset(mlrt_error *e, const char *fmt, va_list args) {
+__attribute__((format(printf, 2, 0))) static bool vset(mlrt_error *e, const char *fmt,
+                                                       va_list args) {
   vsnprintf(e->text, sizeof e->text, fmt, args);
   return false;
 }
@@ -14,7 +15,7 @@ bool mlrt_error_vset(mlrt_error *e, const char *fmt, va_list args) {
 bool mlrt_error_set(mlrt_error *e, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  mlrt_error_vset(e, fmt, args);
+  vset(e, fmt, args);
   va_end(args);
   return false;
 }
@@ -23,7 +24,7 @@ bool mlrt_error_prefix(mlrt_error *e, const char *fmt, ...) {
   mlrt_error old = *e;
   va_list args;
   va_start(args, fmt);
-  mlrt_error_vset(e, fmt, args);
+  vset(e, fmt, args);
   va_end(args);
   size_t used = strlen(e->text);
   snprintf(e->text + used, sizeof e->text - used, ": %s", old.text);

@@ -25,8 +25,6 @@ typedef struct mlrt_error {
 
 // Writes the message (cut to fit) and returns false, so that `return mlrt_error_set(e, ...)` works.
 bool mlrt_error_set(mlrt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-bool mlrt_error_vset(mlrt_error *e, const char *fmt, va_list args)
-    __attribute__((format(printf, 2, 0)));
 // Puts "context: " before the message that `e` holds. Returns false.
 bool mlrt_error_prefix(mlrt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

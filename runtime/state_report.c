@@ -12,7 +12,7 @@ void mlrt_report_say(mlrt_report *r, const char *fmt, ...) {
   va_end(args);
 }
 
-void mlrt_report_type(mlrt_report *r, const char *dtype, int rank, const int64_t *dims) {
+static void report_type(mlrt_report *r, const char *dtype, int rank, const int64_t *dims) {
   mlrt_report_say(r, "%s[", dtype);
   for (int i = 0; i < rank; i++)
     mlrt_report_say(r, "%s%" PRId64, i ? "," : "", dims[i]);
@@ -21,9 +21,9 @@ void mlrt_report_type(mlrt_report *r, const char *dtype, int rank, const int64_t
 
 void mlrt_report_types(mlrt_report *r, const mlrt_st_tensor *x, const mlrt_tensor *t) {
   mlrt_report_say(r, " is ");
-  mlrt_report_type(r, x->dtype, x->rank, x->dims);
+  report_type(r, x->dtype, x->rank, x->dims);
   mlrt_report_say(r, " in the file and ");
-  mlrt_report_type(r, mlrt_st_dtype(t->dtype), t->rank, t->dims);
+  report_type(r, mlrt_st_dtype(t->dtype), t->rank, t->dims);
   mlrt_report_say(r, " in the program");
 }
 

@@ -22,7 +22,6 @@ void mlrt_report_say(mlrt_report *r, const char *fmt, ...) __attribute__((format
 // Counts one more; begins a line for it unless enough are listed (false).
 bool mlrt_report_add(mlrt_report *r, mlrt_finding *f, const char *name);
 void mlrt_report_more(mlrt_report *r, const mlrt_finding *f); // those that were not listed
-void mlrt_report_type(mlrt_report *r, const char *dtype, int rank, const int64_t *dims);
 // " is F32[2] in the file and F32[3] in the program"
 void mlrt_report_types(mlrt_report *r, const mlrt_st_tensor *x, const mlrt_tensor *t);
 

@@ -33,6 +33,20 @@ static int num_threads(const mlrt_trainer *t) {
   return t->options->threads ? (int)t->options->threads : most && cores > most ? most : cores;
 }
 
+static void put_number(mlrt_trainer *t, const mlrt_tensor *s, double value) {
+  char bytes[sizeof(double)];
+  mlrt_store(bytes, s->dtype, value);
+  mlrt_device_put(&t->device, s->offset, bytes, mlrt_dtype_bytes(s->dtype));
+}
+
+// Writes the present flag values into their states.
+static void set_flags(mlrt_trainer *t) {
+  for (int i = 0; i < t->options->num_flags; i++) {
+    const mlrt_flag *f = &t->options->flags[i];
+    put_number(t, f->state, f->value);
+  }
+}
+
 void mlrt_trainer_open(mlrt_trainer *t, const mlrt_program *p, mlrt_options *o) {
   *t = (mlrt_trainer){.program = p, .options = o, .started = mlrt_seconds()};
   check_plan(p);
@@ -44,25 +58,12 @@ void mlrt_trainer_open(mlrt_trainer *t, const mlrt_program *p, mlrt_options *o) 
   if (!t->team)
     mlrt_fail(MLRT_EXIT_MEMORY, "cannot start %d threads: %s", threads, strerror(errno));
   t->device.team = t->team;
-  mlrt_trainer_set_flags(t);
+  set_flags(t);
 }
 
 void mlrt_trainer_close(mlrt_trainer *t) {
   mlrt_team_free(t->team);
   t->device.calls->close(&t->device);
-}
-
-static void put_number(mlrt_trainer *t, const mlrt_tensor *s, double value) {
-  char bytes[sizeof(double)];
-  mlrt_store(bytes, s->dtype, value);
-  mlrt_device_put(&t->device, s->offset, bytes, mlrt_dtype_bytes(s->dtype));
-}
-
-void mlrt_trainer_set_flags(mlrt_trainer *t) {
-  for (int i = 0; i < t->options->num_flags; i++) {
-    const mlrt_flag *f = &t->options->flags[i];
-    put_number(t, f->state, f->value);
-  }
 }
 
 void mlrt_trainer_init(mlrt_trainer *t, uint64_t seed) {

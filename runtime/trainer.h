@@ -20,8 +20,6 @@ typedef struct mlrt_trainer {
 void mlrt_trainer_open(mlrt_trainer *t, const mlrt_program *p, mlrt_options *o);
 void mlrt_trainer_close(mlrt_trainer *t);
 
-// Writes the present flag values into their states.
-void mlrt_trainer_set_flags(mlrt_trainer *t);
 // Initial states: seeds, counters, then the program's init function.
 void mlrt_trainer_init(mlrt_trainer *t, uint64_t seed);
 // Runs f, one of the program's functions, on the batch in `slot`. On a GPU it is under way when
