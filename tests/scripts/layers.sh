@@ -29,6 +29,17 @@ def pool(r, s):
     s["size"] //= 2
     return [f"h = {r.choice(['max', 'avg'])}_pool2d(h, 2)"]
 
+def overlapping(r, s):
+    kind = r.choice(["max", "avg"])
+    if r.random() < 0.5:
+        part = r.choice([g for g in (1, 2, 4, s["c"]) if s["c"] % g == 0])
+        return [f"h = conv2d(h, {s['c']}, size={r.choice([2, 3])}, padding=1, groups={part})"
+                f"[:, 0:{s['size']}, 0:{s['size']}, :]"]
+    if r.random() < 0.5 or s["size"] < 2:
+        return [f"h = {kind}_pool2d(h, 3, step=1, padding=1)"]
+    s["size"] = (s["size"] - 1) // 2 + 1
+    return [f"h = {kind}_pool2d(h, 3, step=2, padding=1)"]
+
 def attend(r, s):
     c, heads, norm = s["c"], r.choice([1, 2, 4]), r.choice(["layernorm", "rmsnorm"])
     options = r.choice(["", ", causal=true", ", window=2", ", drop=0.1, causal=true"])
@@ -40,7 +51,7 @@ def one_of(*lines):
 
 KINDS = [ # sizes, channels, the input, layers, ends
     ([4, 7, 8, 12], [1, 3, 4, 8], "x: f32[B,{size},{size},{c}]",
-     [conv, conv, residual, groups, pool,
+     [conv, conv, residual, groups, pool, overlapping, overlapping,
       one_of("h = {a}(h)", "h = dropout(h, 0.2)", "h = batchnorm(h)", "h = {a}(batchnorm(h))")],
      ["h = global_avg_pool(h)", "h = reshape(h, [B, -1])", "h = max(h, axis=[1, 2])"]),
     ([1, 3, 8, 16], [4, 8, 16], "x: f32[B,{size},{c}]",
