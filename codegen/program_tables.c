@@ -62,21 +62,7 @@ static void end_table(ir_buf *b) {
   ir_buf_puts(b, "    {0}};\n");
 }
 
-static size_t place_of(const tables *t, const ir_func *f) {
-  for (size_t i = 0; i < t->m->funcs.num; i++)
-    if (t->m->funcs.at[i] == f)
-      return i;
-  BUG("function '%s' is not in the module", f->name);
-}
-
 // --- states and inputs -----------------------------------------------------------------------
-static int64_t state_offset(const plan *p, const ir_state *s) {
-  for (size_t i = 0; i < p->buffers.num; i++)
-    if (p->buffers.at[i].kind == PLAN_STATE && p->buffers.at[i].state == s)
-      return p->buffers.at[i].offset;
-  BUG("state '%s' has no place", s->name);
-}
-
 static void put_states(const tables *t) {
   ir_buf_puts(t->out, "\nstatic const mlrt_tensor states[] = {\n");
   for (size_t i = 0; i < t->m->states.num; i++) {
@@ -85,7 +71,7 @@ static void put_states(const tables *t) {
     cg_put_string(t->out, s->name);
     ir_buf_puts(t->out, ", ");
     put_type(t->out, &s->type);
-    ir_buf_printf(t->out, ", %" PRId64 ", %" PRId64 ", %s, ", state_offset(t->plan, s),
+    ir_buf_printf(t->out, ", %" PRId64 ", %" PRId64 ", %s, ", plan_state_offset(t->plan, s),
                   ir_bytes(&s->type), role_constant(s->role));
     put_number(t->out, s->value);
     ir_buf_puts(t->out, ", ");
@@ -103,7 +89,7 @@ static const ir_func *func_with_inputs(const ir_module *m) {
 static int put_inputs(const tables *t) {
   const ir_func *f = func_with_inputs(t->m);
   int num = 0;
-  const int64_t *limits = f ? t->limits[place_of(t, f)] : NULL;
+  const int64_t *limits = f ? t->limits[plan_func_index(f)] : NULL;
   ir_buf_puts(t->out, "\nstatic const mlrt_input inputs[] = {\n");
   for (size_t i = 0; f && i < f->nodes.num; i++) {
     const ir_node *n = f->nodes.at[i];
@@ -233,7 +219,7 @@ static int digits_of(const cg_kernel *c, const ir_node *n, bool out) {
 
 static void put_buffer_arg(const tables *t, const cg_kernel *c, const ir_node *n, const char *kind,
                            const ir_band *band) {
-  size_t f = place_of(t, c->func);
+  int f = plan_func_index(c->func);
   int64_t limit = t->limits[f][n->id];
   ir_buf_printf(t->out, " {MLRT_ARG_%s, %s, %" PRId64 ", %" PRId64 ", ", kind,
                 cg_dtype_constant(n->type.dtype), limit < INT32_MAX ? limit : INT32_MAX,

@@ -174,6 +174,22 @@ bool ir_same_work(const ir_node *x, const ir_node *y) {
          ir_same_type(&x->type, &y->type) && same_attrs(x, y);
 }
 
+bool ir_has_op(const ir_func *f, ir_op op) {
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->op == op)
+      return true;
+  return false;
+}
+
+bool ir_is_fused(const ir_func *f) {
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    if (ir_is_computed(n) && !ir_is_conversion(n) && !n->kernel)
+      return false;
+  }
+  return f->kernels.num > 0;
+}
+
 static uint64_t hash_attr(uint64_t h, const ir_attr *a) {
   switch (ir_attr_infos[a->key].kind) {
   case IR_AK_INTS:

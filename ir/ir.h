@@ -197,6 +197,11 @@ static inline bool ir_is_random(const ir_node *n) {
 
 // Equal but for the operands: op, type, attributes, state. Constants compare by their bits.
 bool ir_same_work(const ir_node *x, const ir_node *y);
+// Whether the function has such a node.
+bool ir_has_op(const ir_func *f, ir_op op);
+// Whether all that is computed has a kernel, but for conversions on operands of matmuls. There may be attention
+// kernels before fusion: then other nodes have none yet.
+bool ir_is_fused(const ir_func *f);
 // Of what ir_same_work compares: the same for nodes that it holds for, in every run.
 uint64_t ir_hash_work(const ir_node *n);
 

@@ -453,19 +453,9 @@ static void parse_line(ir_parser *p) {
     scan_unexpected(&p->s, "a value, write, kernel, result or '}'");
 }
 
-// There may be attention kernels before fusion: then other nodes have none yet.
-static bool is_fused(const ir_func *f) {
-  for (size_t i = 0; i < f->nodes.num; i++) {
-    const ir_node *n = f->nodes.at[i];
-    if (ir_is_computed(n) && !ir_is_conversion(n) && !n->kernel)
-      return false;
-  }
-  return f->kernels.num > 0;
-}
-
 // In a function that is fused, a conversion outside of kernels belongs to the matmuls that use it.
 static void fold_conversions(ir_func *f) {
-  bool fused = is_fused(f);
+  bool fused = ir_is_fused(f);
   for (size_t i = 0; i < f->nodes.num; i++) {
     ir_node *n = f->nodes.at[i];
     n->folded = fused && !n->kernel && ir_is_conversion(n);

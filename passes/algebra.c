@@ -120,15 +120,8 @@ static ir_node *simplify(ir_builder *b, ir_node *n) {
   return n;
 }
 
-static bool has_grad(const ir_func *f) {
-  for (size_t i = 0; i < f->nodes.num; i++)
-    if (f->nodes.at[i]->op == IR_GRAD)
-      return true;
-  return false;
-}
-
 static bool simplify_func(ir_func *f) {
-  if (has_grad(f))
+  if (ir_has_op(f, IR_GRAD))
     return false;
   // Nodes built during the walk have 0: rules that care leave them to the next round.
   pass_count_uses(f);

@@ -140,15 +140,8 @@ static void expand_group(expansion *e, const ir_node *first) {
   }
 }
 
-static bool has_grad(const ir_func *f) {
-  for (size_t i = 0; i < f->nodes.num; i++)
-    if (f->nodes.at[i]->op == IR_GRAD)
-      return true;
-  return false;
-}
-
 static bool expand_func(ir_func *f, ir_diags *d) {
-  if (!has_grad(f))
+  if (!ir_has_op(f, IR_GRAD))
     return false;
   ir_arena *a = f->module->arena;
   expansion e = {.func = f, .arena = a, .diags = d, .num_values = f->next_id};

@@ -374,20 +374,12 @@ static void fuse_func(ir_func *f) {
   dom_find_outputs(f);
 }
 
-// Read from a text that was fused already.
-static bool is_fused(const ir_func *f) {
-  for (size_t i = 0; f->kernels.num && i < f->nodes.num; i++)
-    if (needs_kernel(f->nodes.at[i]) && !f->nodes.at[i]->kernel)
-      return false;
-  return f->kernels.num > 0;
-}
-
 bool pass_fuse(ir_module *m, ir_diags *d) {
   (void)d;
   bool changed = false;
   for (size_t i = 0; i < m->funcs.num; i++) {
     ir_func *f = m->funcs.at[i];
-    if (is_fused(f)) {
+    if (ir_is_fused(f)) { // read from a text that was
       dom_find_outputs(f);
       continue;
     }

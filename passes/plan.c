@@ -234,7 +234,7 @@ static void add_host(planner *x, const plan_live *l) {
 }
 
 // --- offsets of nodes ----------------------------------------------------------------------------
-static int64_t offset_of_state(const plan *p, const ir_state *s) {
+int64_t plan_state_offset(const plan *p, const ir_state *s) {
   return p->buffers.at[s->id].offset;
 }
 
@@ -243,13 +243,13 @@ static int64_t offset_of_node(planner *x, const plan_live *l, ir_map *inputs, co
   if (n->op == IR_INPUT)
     return x->p->state_bytes + ((plan_buffer *)ir_map_get(inputs, n->name))->offset;
   if (n->op == IR_READ || n->op == IR_WRITE)
-    return offset_of_state(x->p, n->state);
+    return plan_state_offset(x->p, n->state);
   if (n->stretch_of) {
     int64_t at = offset_of_node(x, l, inputs, n->stretch_of, temps);
     return at < 0 ? -1 : at + n->stretch_at;
   }
   if (l->in_place[n->id])
-    return offset_of_state(x->p, l->in_place[n->id]);
+    return plan_state_offset(x->p, l->in_place[n->id]);
   int b = l->buffer_of[n->id];
   return b < 0 ? -1 : x->p->buffers.at[temps + (size_t)b].offset;
 }
@@ -261,7 +261,7 @@ static void add_copies(planner *x, const plan_live *l, const int64_t *offset) {
                    .state = w->state,
                    .node = w->in[0],
                    .from = offset[w->in[0]->id],
-                   .to = offset_of_state(x->p, w->state),
+                   .to = plan_state_offset(x->p, w->state),
                    .bytes = ir_bytes(&w->state->type)};
     IR_PUSH(x->arena, x->p->copies, c);
   }

@@ -92,6 +92,10 @@ int64_t plan_host_offset(const plan *p, const ir_func *f, const ir_node *n);
 bool plan_is_in_place(const plan *p, const ir_func *f, const ir_node *write);
 // Violations of "no two live buffers overlap" and of order; one line each. Returns their number.
 int plan_check(const plan *p, const ir_module *m, ir_buf *out);
+// The place of a function in its module, by which plans know it.
+int plan_func_index(const ir_func *f);
+int64_t plan_state_offset(const plan *p, const ir_state *s);
+
 void plan_print(const plan *p, const ir_module *m, ir_buf *out);      // a table for people
 void plan_print_json(const plan *p, const ir_module *m, ir_buf *out); // schema: docs/memory.md
 

@@ -54,7 +54,6 @@ plan_live plan_grant_wishes(ir_arena *a, const plan_live *l, const plan_wishes *
 static inline int64_t plan_align(int64_t bytes) {
   return (bytes + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN;
 }
-int plan_func_index(const ir_func *f);
 
 // Memory as regions with an owner each: coordinates are compressed, so all boundaries that will
 // be asked for are given first. Owners are positive; 0: nobody.

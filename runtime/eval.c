@@ -53,9 +53,7 @@ static void report(const mlrt_trainer *t, mlrt_metrics *m, const mlrt_data *d,
   mlrt_print_values(stdout, f, means->value);
   printf("  (%" PRId64 " samples)\n", means->samples);
   mlrt_metrics_eval(m, d->name, step);
-  for (int i = 0; i < f->num_results && i < MLRT_MAX_RESULTS; i++)
-    if (mlrt_result_is_scalar(&f->results[i]))
-      mlrt_metrics_value(m, f->results[i].name, means->value[i]);
+  mlrt_metrics_values(m, f, means->value);
   mlrt_metrics_end(m, mlrt_seconds() - t->started);
 }
 

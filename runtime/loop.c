@@ -145,12 +145,6 @@ static mlrt_progress_line make_line(const mlrt_loop *l, const double *means) {
                               &l->trainer.program->funcs[MLRT_STEP], means};
 }
 
-static void write_values(mlrt_metrics *m, const mlrt_func *f, const double *values) {
-  for (int i = 0; i < f->num_results && i < MLRT_MAX_RESULTS; i++)
-    if (mlrt_result_is_scalar(&f->results[i]))
-      mlrt_metrics_value(m, f->results[i].name, values[i]);
-}
-
 static double elapsed(const mlrt_loop *l) {
   return mlrt_seconds() - l->trainer.started;
 }
@@ -162,7 +156,7 @@ static void log_window(mlrt_loop *l) {
   mlrt_progress_line line = make_line(l, means);
   mlrt_progress_log(&l->progress, &line);
   mlrt_metrics_train(&l->metrics, l->at.step, line.epoch);
-  write_values(&l->metrics, line.func, means);
+  mlrt_metrics_values(&l->metrics, line.func, means);
   mlrt_metrics_end(&l->metrics, elapsed(l));
   l->at.window_steps = 0;
   memset(l->at.window, 0, sizeof l->at.window);
@@ -191,7 +185,7 @@ static void report_eval(mlrt_loop *l, const mlrt_means *means) {
   const mlrt_func *f = &l->trainer.program->funcs[MLRT_EVAL];
   const char *name = mlrt_data_name(l->eval);
   mlrt_metrics_eval(&l->metrics, name, l->at.step);
-  write_values(&l->metrics, f, means->value);
+  mlrt_metrics_values(&l->metrics, f, means->value);
   mlrt_metrics_end(&l->metrics, elapsed(l));
   if (l->trainer.options->quiet)
     return;

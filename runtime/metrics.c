@@ -1,6 +1,7 @@
 // metrics.c: see metrics.h.
 #include "runtime/metrics.h"
 #include "runtime/files.h"
+#include "runtime/trainer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,6 +85,12 @@ void mlrt_metrics_value(mlrt_metrics *m, const char *name, double value) {
     put(m, ",\"%s\":%.9g", name, value);
   else
     put(m, ",\"%s\":null", name);
+}
+
+void mlrt_metrics_values(mlrt_metrics *m, const mlrt_func *f, const double *values) {
+  for (int i = 0; i < f->num_results && i < MLRT_MAX_RESULTS; i++)
+    if (mlrt_result_is_scalar(&f->results[i]))
+      mlrt_metrics_value(m, f->results[i].name, values[i]);
 }
 
 void mlrt_metrics_end(mlrt_metrics *m, double seconds) {

@@ -10,6 +10,7 @@
 #define RUNTIME_METRICS_H
 
 #include "runtime/error.h"
+#include "runtime/mlrt.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +30,8 @@ bool mlrt_metrics_open(mlrt_metrics *m, const char *path, bool times, int64_t re
 void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch);    // begins a line
 void mlrt_metrics_eval(mlrt_metrics *m, const char *data, int64_t step); // begins a line
 void mlrt_metrics_value(mlrt_metrics *m, const char *name, double value);
+// The scalar results of `f`, whose values are by result.
+void mlrt_metrics_values(mlrt_metrics *m, const mlrt_func *f, const double *values);
 void mlrt_metrics_end(mlrt_metrics *m, double seconds); // ends and writes it
 // On disk before a checkpoint is: a resumed run must find the lines it no longer writes.
 void mlrt_metrics_sync(mlrt_metrics *m);

@@ -17,7 +17,7 @@ allow() { # LAYER ALLOWED...
       failed=1
       ;;
     esac
-  done < <(grep -Hn '^#include "[a-z]*/' "$layer"/*.c "$layer"/*.h)
+  done < <(grep -Hn '^#include "[a-z]*/' "$layer" -r --include='*.c' --include='*.h')
 }
 
 allow ir
