@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "text_arrays_graph.h"
 #include "text_augment_graph.h"
 #include "text_experts_graph.h"
 #include "text_graphs_graph.h"
@@ -322,6 +323,7 @@ ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir
           .accumulate = 1};
   size_t before = diag_num_errors(d);
   make_maps(&c);
+  take_std(&c, "std/arrays.graph", text_arrays_graph, sizeof text_arrays_graph - 1);
   take_std(&c, "std/nn.graph", text_nn_graph, sizeof text_nn_graph - 1);
   take_std(&c, "std/losses.graph", text_losses_graph, sizeof text_losses_graph - 1);
   take_std(&c, "std/images.graph", text_images_graph, sizeof text_images_graph - 1);

@@ -391,6 +391,40 @@ def losses(w, x, label, y, same):
     return total + contrastive(u, linear(w, h), same, 1.5)
 
 
+@block
+def conv1d(w, x, causal=0, **options):
+    """On [batch, time, n], with `causal` zeros before."""
+    bias = w("b") if w.has("b") else None
+    x = F.pad(x.transpose(1, 2), (causal, 0))
+    return F.conv1d(x, w("w").permute(2, 1, 0), bias, **options).transpose(1, 2)
+
+
+@block
+def prelu(w, x):
+    return torch.where(x > 0, x, w("a") * x)
+
+
+def along_time(function, x, *args, **options):
+    return function(x.transpose(1, 2), *args, **options).transpose(1, 2)
+
+
+def signals(w, x, label, far):
+    h = F.elu(conv1d(w, x, causal=4, dilation=2))
+    h = h + F.mish(conv1d(w, h, padding=2, groups=2))
+    h = h * F.hardsigmoid(conv1d(w, h, causal=3, groups=8))
+    h = prelu(w, groupnorm(w, h.transpose(1, 2), 4).transpose(1, 2))
+    back = F.selu(conv1d(w, h.flip(1), causal=1)).flip(1)
+    pooled = along_time(F.max_pool1d, h, 3, 2, 1) + along_time(F.avg_pool1d, back, 3, 2, 1)
+    short = F.hardswish(conv1d(w, pooled, stride=2, padding=1))
+    z = (linear(w, back).softmax(1) * h.cumsum(1) + h).clamp(-1.5, 2)
+    some = -F.nll_loss(F.log_softmax(linear(w, z), -1).flatten(0, 1), label.flatten())
+    both = linear(w, z).logsumexp((1, 2)).mean() + (F.log_softmax(linear(w, z), 0) ** 2).mean()
+    spread = z.var(1).mean() + short.std((0, 1), unbiased=False).mean() + z.var(unbiased=False)
+    a, b = linear(w, short.mean(1)), linear(w, z.mean(1))
+    angle = F.cosine_similarity(a, far).mean() + F.normalize(b)[:, 0].mean()
+    return 3 * both - some + spread - angle + F.triplet_margin_loss(a, b, far, margin=0.5)
+
+
 def segment_sum(values, index, n):
     return torch.zeros(n, *values.shape[1:], dtype=values.dtype).index_add(0, index, values)
 
@@ -486,6 +520,7 @@ NETWORKS = {
     "vit": (vit, lambda p: torch.optim.Adam(p, 0.003)),
     "mobilenet": (mobilenet, lambda p: torch.optim.RMSprop(p, 0.002)),
     "losses": (losses, lambda p: torch.optim.SGD(p, 0.05)),
+    "signals": (signals, lambda p: torch.optim.Adam(p, 0.003)),
     "graphs": (graphs, lambda p: torch.optim.Adam(p, 0.01)),
     "experts": (mixtures, lambda p: torch.optim.Adam(p, 0.003)),
     "dlrm": (dlrm, lambda p: torch.optim.SGD(p, 0.1)),

@@ -9,7 +9,7 @@ command -v python3 >python.txt || skip "no python3"
 cat >layers.py <<'EOT'
 import random, subprocess, sys
 
-ACTS = "relu gelu silu tanh sigmoid leaky_relu softplus abs".split()
+ACTS = "relu gelu silu tanh sigmoid leaky_relu softplus abs elu selu mish hard_silu prelu".split()
 
 # A layer is a function of the random numbers and of the stack so far (size, channels); it returns lines.
 def conv(r, s):
@@ -46,6 +46,21 @@ def attend(r, s):
     return [f"{n} = heads(linear({norm}(h), {c}), {heads})" for n in "qkv"] + [
         f"h = h + linear(merge_heads(attention(q, k, v{options})), {c})"]
 
+def along_time(r, s):
+    if r.random() < 0.2 and s["size"] >= 4:
+        s["size"] //= 2
+        return [f"h = {r.choice(['max', 'avg'])}_pool1d(h, 2)[:, 0:{s['size']}]"]
+    part = r.choice([g for g in (1, 2, 4, s["c"]) if s["c"] % g == 0])
+    return r.choice([
+        [f"h = h + {r.choice(ACTS)}(conv1d(h, {s['c']}, size={r.choice([2, 3])}, causal=true, groups={part}))"],
+        [f"h = conv1d(h, {s['c']}, padding=2, dilate=2, groups={part})"],
+        [f"h = groupnorm(h, {part})"],
+        ["h = h + softmax(h, axis=1)"],
+        ["h = running_sum(h, axis=1) / (f32(iota([1, shape(h)[1], 1], axis=1)) + 1)"],
+        ["h = h - 0.5 * flip(h, axis=1)"],
+        ["h = (h - mean(h, axis=1, keep=true)) / (deviation(h, axis=1, keep=true) + 0.1)"],
+        ["h = unit(h) * clamp(h, -1, 2)"]])
+
 def one_of(*lines):
     return lambda r, s: [r.choice(lines).format(a=r.choice(ACTS), m=r.choice([1, 8, 16, 64]), c=s["c"], c2=2 * s["c"])]
 
@@ -55,7 +70,7 @@ KINDS = [ # sizes, channels, the input, layers, ends
       one_of("h = {a}(h)", "h = dropout(h, 0.2)", "h = batchnorm(h)", "h = {a}(batchnorm(h))")],
      ["h = global_avg_pool(h)", "h = reshape(h, [B, -1])", "h = max(h, axis=[1, 2])"]),
     ([1, 3, 8, 16], [4, 8, 16], "x: f32[B,{size},{c}]",
-     [attend, attend, one_of("h, last, cell = lstm(h, {c})", "h, last = gru(h, {c})"),
+     [attend, attend, along_time, along_time, one_of("h, last, cell = lstm(h, {c})", "h, last = gru(h, {c})"),
       one_of("h = batchnorm(linear({a}(h), {c}))",
              "h = layernorm(h + dropout(linear({a}(linear(h, {c2})), {c}), 0.1))")],
      ["h = mean(h, axis=1)", "h = h[:,-1]", "h = reshape(h, [B, -1])"]),

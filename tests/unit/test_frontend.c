@@ -268,9 +268,11 @@ int main(void) {
   check_file("examples/char_gpt.graph");
   check_file("examples/digits_mlp.graph");
   check_file("frontend/std/nn.graph");
+  check_file("frontend/std/arrays.graph");
   check_file("frontend/std/augment.graph");
   check_file("frontend/std/experts.graph");
   check_file("frontend/std/graphs.graph");
+  check_file("frontend/std/images.graph");
   check_file("frontend/std/init.graph");
   check_file("frontend/std/losses.graph");
   check_file("frontend/std/optim.graph");
