@@ -237,10 +237,9 @@ static void put_bytes(builder *b) {
 
 // An output of kernel `k` may take over one of its operands, if that dies there.
 static bool may_take_over(const order_graph *g, int k, int out) {
-  const sched_kernel *x = &g->s->kernels[k];
-  int64_t bytes = g->s->values[x->first_value + out].bytes;
-  for (int i = 0; i < x->num_in; i++)
-    if (order_may_take_over(g, k, out, i, bytes))
+  sched_ins under = sched_find_under(g->s, k, out);
+  for (int i = 0; i < under.num; i++)
+    if (order_may_take_over(g, g->s->kernels[k].in[under.at[i]].value))
       return true;
   return false;
 }

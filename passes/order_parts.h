@@ -40,8 +40,8 @@ static inline int order_count(const order_sets *s, int i) {
   return s->at[i + 1] - s->at[i];
 }
 
-// Output `out` of kernel `k`, which has so many bytes, may lie over operand `in` if that dies there.
-bool order_may_take_over(const order_graph *g, int k, int out, int in, int64_t bytes);
+// An operand's memory goes to an output that may lie over it (sched_find_under), if it dies there.
+bool order_may_take_over(const order_graph *g, int value);
 
 // --- a prefix of an order ------------------------------------------------------------------------
 typedef struct order_walk {

@@ -9,10 +9,8 @@
 
 #include "passes/order_parts.h"
 
-bool order_may_take_over(const order_graph *g, int k, int out, int in, int64_t bytes) {
-  const sched_in *x = &g->s->kernels[k].in[in];
-  return x->value >= 0 && g->bytes[x->value] > 0 && !g->kept[x->value] && !x->node->stretch_of &&
-         g->s->values[x->value].bytes == bytes && sched_may_overwrite(g->s, k, out, in);
+bool order_may_take_over(const order_graph *g, int value) {
+  return g->bytes[value] > 0 && !g->kept[value];
 }
 
 order_walk order_walk_new(ir_arena *a, const order_graph *g) {
@@ -44,13 +42,15 @@ static int64_t taken_over(const order_walk *w, int k) {
   int64_t bytes = 0;
   for (int out = 0; out < x->num_values; out++) {
     int v = x->first_value + out;
-    for (int in = 0; w->g->bytes[v] && in < x->num_in && in < 64; in++)
-      if (!(taken >> in & 1) && x->in[in].value >= 0 && dies_with_next(w, x->in[in].value) &&
-          order_may_take_over(w->g, k, out, in, w->g->s->values[v].bytes)) {
+    sched_ins under = sched_find_under(w->g->s, k, out);
+    for (int i = 0; w->g->bytes[v] && i < under.num && under.at[i] < 64; i++) {
+      int in = under.at[i], value = x->in[in].value;
+      if (!(taken >> in & 1) && dies_with_next(w, value) && order_may_take_over(w->g, value)) {
         taken |= UINT64_C(1) << in;
         bytes += w->g->bytes[v];
         break;
       }
+    }
   }
   return bytes;
 }

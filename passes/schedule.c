@@ -98,29 +98,32 @@ sched *sched_new(ir_arena *a, ir_func *f) {
 }
 
 // All at once: the kernel's domain is large, and nobody wants it afterwards.
-static void find_overwrites(sched *s, sched_kernel *x) {
-  bool *may = IR_NEW_ARRAY(s->arena, bool, (size_t)x->num_in *(size_t)x->num_values + 1);
-  x->may_overwrite = may;
+static void find_all_under(sched *s, sched_kernel *x) {
+  x->under = IR_NEW_ARRAY(s->arena, sched_ins, x->num_values + 1);
   if (!dom_has_domain(x->k))
     return;
+  int *at = IR_NEW_ARRAY(s->arena, int, (size_t)x->num_in *(size_t)x->num_values + 1);
   ir_arena_mark here = ir_arena_here(s->arena);
   const domain *dom = dom_build(s->arena, x->k);
-  for (int out = 0; out < x->num_values; out++)
+  for (int out = 0; out < x->num_values; out++) {
+    const sched_value *to = &s->values[x->first_value + out];
+    int num = 0;
     for (int in = 0; in < x->num_in; in++) {
       const sched_in *from = &x->in[in];
-      const sched_value *to = &s->values[x->first_value + out];
-      may[out * x->num_in + in] =
-          from->value >= 0 && !from->stretch && s->values[from->value].bytes == to->bytes &&
-          plan_domain_may_overwrite(s->arena, x->k, dom, from->node, to->node);
+      if (from->value >= 0 && !from->stretch && s->values[from->value].bytes == to->bytes &&
+          plan_domain_may_overwrite(s->arena, x->k, dom, from->node, to->node))
+        at[num++] = in;
     }
+    x->under[out] = (sched_ins){at, num};
+    at += num;
+  }
   ir_arena_back(s->arena, here);
 }
 
-bool sched_may_overwrite(sched *s, int k, int out, int in) {
-  sched_kernel *x = &s->kernels[k];
-  if (!x->may_overwrite)
-    find_overwrites(s, x);
-  return x->may_overwrite[out * x->num_in + in];
+sched_ins sched_find_under(sched *s, int k, int out) {
+  if (!s->kernels[k].under)
+    find_all_under(s, &s->kernels[k]);
+  return s->kernels[k].under[out];
 }
 
 // --- writes --------------------------------------------------------------------------------------
@@ -267,17 +270,17 @@ static void extend_to_end(liver *v) {
 }
 
 // --- in-place reuse ------------------------------------------------------------------------------
-// The life of operand `in`, when the step at hand is the last to need it and it has `bytes`.
-static int dying(const liver *v, const sched_kernel *k, int t, int in, int64_t bytes) {
+// The life of operand `in`, a whole value, when the step at hand is the last to need it.
+static int dying(const liver *v, const sched_kernel *k, int t, int in) {
   int value = k->in[in].value;
-  if (value < 0 || is_in_state(v, value) || k->in[in].stretch || v->s->values[value].host)
+  if (is_in_state(v, value) || v->s->values[value].host)
     return -1;
   int life = v->current[value];
   const sched_value *of = &v->s->values[value];
   if (life == v->first[value] && (of->result || of->written))
     return -1; // needed at the end
   const sched_life *x = &v->out.at.at[life];
-  return x->last == t && x->bytes == bytes ? life : -1;
+  return x->last == t ? life : -1;
 }
 
 // Gives the output of `life` a dying operand that it may be computed over. One that another output
@@ -287,11 +290,12 @@ static bool reuse_operand(liver *v, int t, size_t life, bool *tried) {
   int kernel = v->steps[t];
   const sched_kernel *k = &v->s->kernels[kernel];
   sched_life *b = &v->out.at.at[life];
-  for (int i = 0; i < k->num_in; i++) {
-    int x = tried[i] ? -1 : dying(v, k, t, i, b->bytes);
-    if (x < 0 || !sched_may_overwrite(v->s, kernel, b->value - k->first_value, i))
+  sched_ins under = sched_find_under(v->s, kernel, b->value - k->first_value);
+  for (int i = 0; i < under.num; i++) {
+    int x = tried[under.at[i]] ? -1 : dying(v, k, t, under.at[i]);
+    if (x < 0)
       continue;
-    tried[i] = true;
+    tried[under.at[i]] = true;
     int owner = v->out.at.at[x].taken_by;
     if (owner < 0 || reuse_operand(v, t, (size_t)owner, tried)) {
       b->reuses = x;

@@ -26,8 +26,14 @@ typedef struct sched_kernel {
   const sched_in *in; // in order of dom_kernel_io
   int num_in;
   int first_value, num_values; // its outputs: sched.values[first_value ..]
-  bool *may_overwrite;         // [output * num_in + in], when first asked for; NULL before
+  struct sched_ins *under; // [output] sched_find_under's answers, when first asked for; NULL before
 } sched_kernel;
+
+// Operands of a kernel: elements of sched_kernel.in.
+typedef struct sched_ins {
+  const int *at;
+  int num;
+} sched_ins;
 
 // `write @s, v`.
 typedef struct sched_write {
@@ -57,9 +63,9 @@ typedef struct sched {
 
 // Lives as long as `a`. kernel->id must be positions in f->kernels.
 sched *sched_new(ir_arena *a, ir_func *f);
-// True when kernel `k` may compute its output `out` (0 ..) over its operand `in` (0 ..), a whole value of
-// as many bytes.
-bool sched_may_overwrite(sched *s, int k, int out, int in);
+// The operands that kernel `k` may compute its output `out` (0 ..) over: whole values of as many bytes, of which it
+// reads no element after it has written it. In order.
+sched_ins sched_find_under(sched *s, int k, int out);
 
 // Memory of one value, made by one step, or the workspace of a step.
 typedef struct sched_life {
