@@ -76,6 +76,10 @@ static void put_states(const tables *t) {
     put_number(t->out, s->value);
     ir_buf_puts(t->out, ", ");
     put_loc(t->out, &s->loc, t->p->arena);
+    if (s->as) {
+      ir_buf_puts(t->out, ", ");
+      cg_put_string(t->out, s->as->name);
+    }
     ir_buf_puts(t->out, "},\n");
   }
   end_table(t->out);

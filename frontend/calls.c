@@ -236,8 +236,10 @@ static const fe_value *expand(fe *c, const binding *b, bool is_std) {
   if (!check_use(c, b, use))
     return &fe_bad;
   fe_enter(c, b->fn, b->call->loc, fe_naming_new(c, NULL, use->path, ""), is_std);
-  if (b->call->again)
+  if (b->call->again) {
     c->frame->again = again_name(c, use);
+    c->frame->copied |= use->copy;
+  }
   const fe_value *r = &fe_bad;
   if (bind_params(c, b)) {
     size_t before = diag_num_errors(c->diags) + diag_num_errors(c->silent);

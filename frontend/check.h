@@ -85,6 +85,7 @@ typedef struct fe_use {
   const ast_fn *fn;
   const char *path; // of its parameters
   int again;        // how often `with` did
+  bool copy;        // states like those of another use
 } fe_use;
 
 typedef struct fe_frame {
@@ -95,6 +96,7 @@ typedef struct fe_frame {
   bool is_std; // sees only the standard files
   fe_naming *names;
   const char *again; // in a use with parameters that are there already: tells it apart; else NULL
+  bool copied;       // and they are states, copies of the parameters
   ir_map *vars;      // name -> fe_value; "..." -> list of dimensions
   ir_map *dims;      // dimensions as the parameters bound them
   const fe_value *result;
@@ -114,6 +116,7 @@ typedef struct fe_written_init {
 typedef struct fe_param {
   ir_state *state;
   fe_init init;
+  ir_state *as; // an earlier one, as which it begins; NULL: by `init`
 } fe_param;
 
 typedef struct fe_write {
@@ -175,6 +178,9 @@ typedef struct fe {
   int depth;
   int64_t statements;
   const fe_value *first_arg; // of the block call evaluated last
+  const char *member;        // while `<-` is evaluated for each state of a copy: which; else NULL
+  const ast_fn *member_fn;   // whose uses stand for their member
+  const fe_frame *member_frame;
   int64_t accumulate;
 } fe;
 
@@ -312,6 +318,13 @@ void fe_run_body(fe *c, const ast_body *body);
 ir_state *fe_declare_state(fe *c, const char *path, ir_type type, ir_role role, fe_init init,
                            ir_loc at);
 
+bool fe_declare_once(fe *c, const ast_name *name, const char *path);
+// The initialiser of a declaration: zeros, normal(0.02), a number. `number`: the value of a constant one, else NULL.
+bool fe_want_init(fe *c, const ast_stmt *s, fe_init *out, const fe_value **number);
+bool fe_check_init(fe *c, const ast_stmt *s, const ir_type *t, const fe_value *number);
+// The next value of the state `to`, which must have its type. NULL after errors.
+ir_node *fe_store_value(fe *c, const ast_stmt *s, const fe_value *to, const fe_value *v);
+
 // A node takes the name of the variable it is assigned to, unless the variable is only another name
 // for something that has one.
 void fe_name_node(fe *c, const fe_value *v, const char *name, const ast_expr *from);
@@ -320,6 +333,13 @@ bool fe_in_model(fe *c, const ast_stmt *s, const char *word);
 ir_node *fe_want_scalar(fe *c, const fe_value *v, const ast_expr *e, const char *what);
 // Whether `name` is a new name of a result; takes it.
 bool fe_take_result(fe *c, const ast_name *name);
+
+// --- copies.c: states like a use of a block ------------------------------------------------------
+bool fe_is_copy(const fe *c, const ast_stmt *s); // a declaration of states
+void fe_declare_copy(fe *c, const ast_stmt *s);
+bool fe_store_copy(fe *c, const ast_stmt *s); // false: the name is not that of a copy
+// What the name of a use stands for while such a store is evaluated; NULL: nothing of its own.
+const fe_value *fe_member(fe *c, const char *name, ir_loc at);
 
 // --- losses.c: `loss`: goals and whose parameters they train -------------------------------------
 void fe_run_loss(fe *c, const ast_stmt *s);

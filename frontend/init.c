@@ -67,10 +67,12 @@ void fe_build_init(fe *c) {
     ir_state *s = c->params.at[k].state;
     p->b.loc = s->loc;
     p->b.scope = s->name;
-    ir_node *n = first_value(c, s, c->params.at[k].init);
+    ir_state *as = c->params.at[k].as;
+    ir_node *n = as ? fe_present(c, as)->node : first_value(c, s, c->params.at[k].init);
     if (!n)
       return;
-    ir_rename(p->b.func, n, ir_format(c->arena, "%s.first", s->name));
+    if (!as)
+      ir_rename(p->b.func, n, ir_format(c->arena, "%s.first", s->name));
     fe_store(c, s, n, s->loc);
   }
   fe_flush_writes(c);

@@ -76,9 +76,9 @@ static const char *first_part(fe *c, const char *path) {
 static void nothing_under(fe *c, const ast_name *name) {
   for (size_t i = 0; i < c->module->states.num; i++) {
     const ir_state *s = c->module->states.at[i];
-    if (s->role == IR_ROLE_FROZEN && is_under(s->name, name->text)) {
-      fe_error(c, name->loc, "E0222", "nothing of '%s' is trained: its parameters are frozen",
-               name->text);
+    if ((s->role == IR_ROLE_FROZEN || s->role == IR_ROLE_BUFFER) && is_under(s->name, name->text)) {
+      fe_error(c, name->loc, "E0222", "nothing of '%s' is trained: %s", name->text,
+               s->role == IR_ROLE_FROZEN ? "its parameters are frozen" : "it has states only");
       return;
     }
   }

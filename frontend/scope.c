@@ -101,6 +101,7 @@ fe_frame *fe_enter(fe *c, const ast_fn *fn, ir_loc used, fe_naming *names, bool 
                   .is_std = is_std,
                   .names = names,
                   .again = c->frame ? c->frame->again : NULL,
+                  .copied = c->frame && c->frame->copied,
                   .vars = ir_map_new(c->arena),
                   .dims = ir_map_new(c->arena)};
   c->frame = f;
@@ -157,7 +158,7 @@ const char *fe_instance(fe *c, const char *base) {
 fe_use *fe_use_new(fe *c, const ast_fn *fn, const char *base) {
   const char *name = next_name(c, base);
   fe_use *u = IR_NEW(c->arena, fe_use);
-  *u = (fe_use){fn, fe_path(c, name), 0};
+  *u = (fe_use){.fn = fn, .path = fe_path(c, name)};
   ir_map_put(c->frame->names->uses, name, u);
   return u;
 }
@@ -236,7 +237,9 @@ static const fe_value *unknown_name(fe *c, const char *name, ir_loc at) {
 }
 
 const fe_value *fe_lookup(fe *c, const char *name, ir_loc at) {
-  const fe_value *v = c->frame ? ir_map_get(c->frame->vars, name) : NULL;
+  const fe_value *v = fe_member(c, name, at);
+  if (!v && c->frame)
+    v = ir_map_get(c->frame->vars, name);
   bool sees_file = !c->frame || !c->frame->is_std;
   if (!v && sees_file)
     v = ir_map_get(c->lets, name);

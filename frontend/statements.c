@@ -43,7 +43,7 @@ static void run_assign(fe *c, const ast_stmt *s) {
 }
 
 // --- parameters and states -----------------------------------------------------------------------
-static bool declare_once(fe *c, const ast_name *name, const char *path) {
+bool fe_declare_once(fe *c, const ast_name *name, const char *path) {
   if (c->pass->starting) {
     fe_error(c, name->loc, "E0215", "an initializer cannot have parameters and states of its own");
     return false;
@@ -65,7 +65,8 @@ static bool declare_once(fe *c, const ast_name *name, const char *path) {
 ir_state *fe_declare_state(fe *c, const char *path, ir_type type, ir_role role, fe_init init,
                            ir_loc at) {
   ir_state *s = ir_find_state(c->module, path);
-  if (s && (s->role != role || !ir_same_type(&s->type, &type))) {
+  bool copied = c->frame && c->frame->copied;
+  if (s && ((s->role != role && !copied) || !ir_same_type(&s->type, &type))) {
     fe_error(c, at, "E0206", "'%s' is already defined as a %s of type %s", path,
              ir_role_names[s->role], ir_type_str(c->arena, &s->type));
     return NULL;
@@ -73,14 +74,12 @@ ir_state *fe_declare_state(fe *c, const char *path, ir_type type, ir_role role, 
   if (s)
     return s;
   s = ir_state_new(c->module, path, type, role, fe_node_loc(c, at));
-  fe_param p = {s, init};
+  fe_param p = {.state = s, .init = init};
   IR_PUSH(c->arena, c->params, p);
   return s;
 }
 
-// zeros, normal(0.02), a number, or (for optimiser states) nothing else.
-// `number`: the value of a constant one, else NULL.
-static bool want_init(fe *c, const ast_stmt *s, fe_init *out, const fe_value **number) {
+bool fe_want_init(fe *c, const ast_stmt *s, fe_init *out, const fe_value **number) {
   const fe_value *v = fe_eval(c, s->value);
   *number = NULL;
   if (v->kind == FE_NUM)
@@ -99,7 +98,7 @@ static bool want_init(fe *c, const ast_stmt *s, fe_init *out, const fe_value **n
   return good;
 }
 
-static bool check_init(fe *c, const ast_stmt *s, const ir_type *t, const fe_value *number) {
+bool fe_check_init(fe *c, const ast_stmt *s, const ir_type *t, const fe_value *number) {
   if (number)
     return fe_check_fits(c, s->value->loc, number, t->dtype);
   if (t->dtype == IR_F32)
@@ -122,6 +121,10 @@ static ir_role role_of(fe *c, const ast_stmt *s, const char *path, const ir_type
 }
 
 static void run_declare(fe *c, const ast_stmt *s) {
+  if (s->kind == AST_STATE && fe_is_copy(c, s)) {
+    fe_declare_copy(c, s);
+    return;
+  }
   const ast_name *name = &s->names.at[0];
   const char *path = fe_path(c, name->text);
   const char *const *dim_names;
@@ -132,8 +135,8 @@ static void run_declare(fe *c, const ast_stmt *s) {
   fe_set(c, name->text, &fe_bad);
   ir_state *state = NULL;
   ir_role role = typed ? role_of(c, s, path, &type) : IR_ROLE_PARAM;
-  if (want_init(c, s, &init, &number) && typed && check_init(c, s, &type, number) &&
-      declare_once(c, name, path)) {
+  if (fe_want_init(c, s, &init, &number) && typed && fe_check_init(c, s, &type, number) &&
+      fe_declare_once(c, name, path)) {
     if (role == IR_ROLE_PARAM && (!ir_is_float(type.dtype) || ir_is_narrow(type.dtype)))
       fe_error(c, s->type->loc, "E0204", "a trained parameter must be %s",
                ir_is_narrow(type.dtype) ? "f32 or f64; train { precision = bf16 } narrows what "
@@ -166,9 +169,23 @@ static bool check_store(fe *c, const ast_stmt *s, const fe_value *to, const fe_v
   return false;
 }
 
-// Afterwards the name stands for the new value; the state itself changes when the function ends.
+// The state itself changes when the function ends.
+ir_node *fe_store_value(fe *c, const ast_stmt *s, const fe_value *to, const fe_value *v) {
+  if (v->kind == FE_NUM || v->kind == FE_BOOL) // it takes the type and shape of the state
+    v = fe_number_to_tensor(c, s->value->loc, v, to->state->type.dtype, &to->state->type);
+  if (!fe_want_tensor(c, v, s->value->loc, "the new value") || !check_store(c, s, to, v))
+    return NULL;
+  fe_store(c, to->state, v->node, s->loc);
+  if (s->value->kind != AST_NAME && v->node->op != IR_INPUT && v->node->op != IR_READ)
+    ir_rename(c->pass->b.func, v->node, ir_format(c->arena, "%s.new", to->state->name));
+  return v->node;
+}
+
+// Afterwards the name stands for the new value.
 static void run_store(fe *c, const ast_stmt *s) {
   const ast_name *name = &s->names.at[0];
+  if (fe_store_copy(c, s))
+    return;
   const fe_value *to = fe_lookup(c, name->text, name->loc), *v = fe_eval(c, s->value);
   if (fe_is_bad(to) || fe_is_bad(v))
     return;
@@ -177,16 +194,12 @@ static void run_store(fe *c, const ast_stmt *s) {
     diag_help(d, "declare it with `state %s: f32[...] = zeros`, or assign with '='", name->text);
     return;
   }
-  if (v->kind == FE_NUM || v->kind == FE_BOOL) // it takes the type and shape of the state
-    v = fe_number_to_tensor(c, s->value->loc, v, to->state->type.dtype, &to->state->type);
-  if (!fe_want_tensor(c, v, s->value->loc, "the new value") || !check_store(c, s, to, v))
+  ir_node *n = fe_store_value(c, s, to, v);
+  if (!n)
     return;
-  fe_store(c, to->state, v->node, s->loc);
-  if (s->value->kind != AST_NAME && v->node->op != IR_INPUT && v->node->op != IR_READ)
-    ir_rename(c->pass->b.func, v->node, ir_format(c->arena, "%s.new", to->state->name));
   fe_value *now = IR_NEW(c->arena, fe_value);
   *now = *to;
-  now->node = v->node;
+  now->node = n;
   fe_set(c, name->text, now);
 }
 

@@ -134,7 +134,9 @@ ir_module *ir_clone(const ir_module *m) {
   cloner c = {.to = ir_module_new(m->arena, m->name)};
   for (size_t i = 0; i < m->states.num; i++) {
     const ir_state *s = m->states.at[i];
-    ir_state_new(c.to, s->name, s->type, s->role, s->loc)->value = s->value;
+    ir_state *copy = ir_state_new(c.to, s->name, s->type, s->role, s->loc);
+    copy->value = s->value;
+    copy->as = s->as ? c.to->states.at[s->as->id] : NULL;
   }
   for (size_t i = 0; i < m->data.num; i++) {
     ir_data *d = IR_NEW(m->arena, ir_data);

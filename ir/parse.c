@@ -97,25 +97,37 @@ static bool parse_role(ir_parser *p, ir_role *out) {
   return false;
 }
 
-static bool parse_state_attrs(ir_parser *p, bool *has_role, ir_role *role, double *value) {
+static const ir_state *parse_state_name(ir_parser *p) {
+  const char *from = p->s.at, *name = scan_name(&p->s, "a state");
+  const ir_state *s = name ? ir_find_state(p->m, name) : NULL;
+  if (name && !s)
+    diag_error(p->s.diags, scan_from(&p->s, from), "E0108", "there is no state '%s' above", name);
+  return s;
+}
+
+// role=buffer value=1 as=w
+static bool parse_state_attrs(ir_parser *p, bool *has_role, ir_state *to) {
   while (!scan_at_end(&p->s)) {
     const char *from = p->s.at;
     if (p->s.end - from > 4 && memcmp(from, "loc(", 4) == 0)
       return true;
-    const char *key = scan_name(&p->s, "role= or value=");
+    const char *key = scan_name(&p->s, "role=, value= or as=");
     if (!key || !scan_expect(&p->s, '=', "'='"))
       return false;
     if (strcmp(key, "role") == 0) {
       *has_role = true;
-      if (!parse_role(p, role))
+      if (!parse_role(p, &to->role))
         return false;
     } else if (strcmp(key, "value") == 0) {
-      if (!scan_number(&p->s, value))
+      if (!scan_number(&p->s, &to->value))
+        return false;
+    } else if (strcmp(key, "as") == 0) {
+      if (!(to->as = parse_state_name(p)))
         return false;
     } else {
       ir_diag *d = diag_error(p->s.diags, scan_from(&p->s, from), "E0104",
                               "a state has no attribute '%s'", key);
-      parse_suggest(d, key, (const char *const[]){"role", "value"}, 2);
+      parse_suggest(d, key, (const char *const[]){"role", "value", "as"}, 3);
       return false;
     }
   }
@@ -128,10 +140,9 @@ static bool parse_state(ir_parser *p) {
   const char *name = scan_name(s, "the state's name");
   ir_type type;
   bool has_role = false;
-  ir_role role = IR_ROLE_PARAM;
-  double value = 0;
+  ir_state given = {.role = IR_ROLE_PARAM};
   if (!name || !scan_expect(s, ':', "':' and a type") || !scan_type(s, &type) ||
-      !parse_state_attrs(p, &has_role, &role, &value) || !scan_end(s, &loc))
+      !parse_state_attrs(p, &has_role, &given) || !scan_end(s, &loc))
     return false;
   if (!has_role) {
     diag_help(diag_error(s->diags, at, "E0104", "state '%s' needs a role", name),
@@ -148,7 +159,9 @@ static bool parse_state(ir_parser *p) {
     diag_error(s->diags, at, "E0105", "%s", why);
     return false;
   }
-  ir_state_new(p->m, name, type, role, loc)->value = value;
+  ir_state *state = ir_state_new(p->m, name, type, given.role, loc);
+  state->value = given.value;
+  state->as = given.as;
   IR_PUSH(s->arena, p->state_locs, at);
   return true;
 }

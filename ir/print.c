@@ -265,6 +265,8 @@ static void print_state(ir_buf *b, const ir_state *s) {
     ir_buf_puts(b, " value=");
     ir_buf_double(b, s->value);
   }
+  if (s->as)
+    ir_buf_printf(b, " as=%s", s->as->name);
   put_loc(b, &s->loc);
   ir_buf_puts(b, "\n");
 }

@@ -177,6 +177,9 @@ static void check_state(ir_checker *c, const ir_state *s, ir_map *names) {
   if (counts && !ir_same_type(&s->type, &counter))
     ir_fault_add(c, NULL, "state '%s' has the role %s and must be i64[]", s->name,
                  ir_role_names[s->role]);
+  if (s->as && (s->as->id >= s->id || !ir_same_type(&s->as->type, &s->type)))
+    ir_fault_add(c, NULL, "state '%s' begins as '%s', which is no earlier state of its type",
+                 s->name, s->as->name);
   if (s->role == IR_ROLE_FLAG && s->type.rank != 0)
     ir_fault_add(c, NULL, "state '%s' is a flag and must be a scalar", s->name);
   c->state = NULL;

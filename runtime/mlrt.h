@@ -48,6 +48,7 @@ typedef struct mlrt_tensor {
   mlrt_role role;
   double value;      // FLAG: default
   const char *where; // "mlp.graph:4"
+  const char *as;    // the state as which it begins where weights lack it; NULL: none
 } mlrt_tensor;
 
 // One input of a batch. Slot s of it is at offset + s * program->staging_slot_bytes.

@@ -18,8 +18,14 @@ static bool suits(const mlrt_st_tensor *x, const mlrt_tensor *t) {
   return type == t->dtype || (mlrt_is_float(type) && mlrt_is_float(t->dtype));
 }
 
+// In the file: it, or else what it begins as.
+static const mlrt_st_tensor *find(const mlrt_weights *w, const mlrt_tensor *t) {
+  const mlrt_st_tensor *x = mlrt_st_find(&w->header, t->name);
+  return x || !t->as ? x : mlrt_st_find(&w->header, t->as);
+}
+
 const mlrt_st_tensor *mlrt_weights_find(const mlrt_weights *w, const mlrt_tensor *t) {
-  const mlrt_st_tensor *x = is_weight(t) ? mlrt_st_find(&w->header, t->name) : NULL;
+  const mlrt_st_tensor *x = is_weight(t) ? find(w, t) : NULL;
   return x && suits(x, t) ? x : NULL;
 }
 
@@ -29,7 +35,7 @@ static void match_states(mlrt_weights *w, const mlrt_program *p, bool *used) {
     const mlrt_tensor *t = &p->states[i];
     if (!is_weight(t))
       continue;
-    const mlrt_st_tensor *x = mlrt_st_find(&w->header, t->name);
+    const mlrt_st_tensor *x = find(w, t);
     if (x)
       used[x - w->header.tensors] = true;
     if (!x) {

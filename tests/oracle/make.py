@@ -42,7 +42,7 @@ def batches(name, folder, dtype):
 
 
 def losses_of(name, weights, batch):
-    """(name, loss, path of the parameters that it trains), one after the other."""
+    """(name, loss, path of the parameters that it trains; None: a metric), one after the other."""
     weights.begin()
     result = networks.NETWORKS[name][0](weights, *batch)
     return result if inspect.isgenerator(result) else [("loss", result, "")]
@@ -52,6 +52,9 @@ def train(name, weights, data):
     make_optimizer, optimizers, numbers = networks.NETWORKS[name][1], {}, {}
     for batch in data:
         for loss_name, loss, path in losses_of(name, weights, batch):
+            if path is None:
+                numbers.setdefault(loss_name, []).append(loss.item())
+                continue
             params = [p for k, p in weights.params.items() if k.startswith(path)]
             if loss_name not in optimizers:
                 make = make_optimizer[loss_name] if isinstance(make_optimizer, dict) else make_optimizer

@@ -64,7 +64,8 @@ def block(function):
 # --- layers of std, on [batch, channels, height, width] ----------------------------------------------
 @block
 def linear(w, x):
-    return x @ w("w") + w("b")
+    y = x @ w("w")
+    return y + w("b") if w.has("b") else y
 
 
 @block
@@ -490,6 +491,25 @@ def gan(w, noise, real):
     yield "g_loss", entropy(on_made, torch.ones_like(on_made)), "gen."
 
 
+def byol(w, x, y):
+    def encoder(name, x):
+        w.enter_named(name)
+        y = linear(w, torch.tanh(batchnorm(w, linear(w, x))))
+        w.leave()
+        return y
+
+    online, goal = encoder("online", x), F.normalize(encoder("target", y))
+    made = F.normalize(linear(w, torch.tanh(linear(w, online))))
+    yield "apart", F.mse_loss(made, goal) + 0.1 * (online ** 2).mean(), ("online", "linear")
+    with torch.no_grad():
+        for k, new in w.at.items():
+            if w.training and "target" + k[6:] in w.at and k.startswith("online."):
+                w.at["target" + k[6:]].lerp_(new, 0.1)
+                w.at["total" + k[6:]].add_(new.abs())
+        size = encoder("target", x).abs().mean() + 0.01 * encoder("total", y).abs().mean()
+    yield "size", size, None
+
+
 def lora(w, x, label):
     def adapted(x):
         w.enter("linear")
@@ -503,12 +523,13 @@ def lora(w, x, label):
 
 
 # name -> which parameters are trained, where not all are
-TRAINED = {"lora": lambda path: "lora" in path}
+TRAINED = {"lora": lambda path: "lora" in path, "byol": lambda path: path.startswith(("online", "linear"))}
 
 # name -> network, optimiser (by loss, where there are several)
 NETWORKS = {
     "gan": (gan, {"d_loss": lambda p: torch.optim.Adam(p, 0.004, (0.5, 0.999)),
                   "g_loss": lambda p: torch.optim.SGD(p, 0.2, momentum=0.5)}),
+    "byol": (byol, lambda p: torch.optim.Adam(p, 0.01)),
     "lora": (lora, lambda p: torch.optim.AdamW(p, 0.01, weight_decay=0.1)),
     "lenet": (lenet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9)),
     "resnet": (resnet, lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, weight_decay=1e-4)),

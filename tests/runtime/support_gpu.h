@@ -138,7 +138,7 @@ static inline mlrt_program wide_program(const mlrt_program *gpu) {
                                                           [MLRT_ACCUMULATE] = wide_accumulate};
   memcpy(states, toy_states, sizeof toy_states);
   states[NUM] = (mlrt_tensor){"huge",    MLRT_I32,    1, {WIDE_HUGE / 4}, TOY_STATES,
-                              WIDE_HUGE, MLRT_BUFFER, 0, "toy.graph:8"};
+                              WIDE_HUGE, MLRT_BUFFER, 0, "toy.graph:8",   NULL};
   for (int i = 0; i < 2; i++) {
     inputs[i] = toy_inputs[i];
     inputs[i].offset += WIDE_STATES - TOY_STATES;

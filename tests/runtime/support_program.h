@@ -117,15 +117,15 @@ static inline void toy_eval(char *arena, int slot, mlrt_team *team, int tid) {
 
 // --- the tables
 static const mlrt_tensor toy_states[] = {
-    {"w", MLRT_F32, 1, {TOY_X + 1}, TOY_W, 20, MLRT_PARAM, 0, "toy.graph:1"},
-    {"w.m", MLRT_F32, 1, {TOY_X + 1}, TOY_M, 20, MLRT_MOMENT, 0, "toy.graph:1"},
-    {"w.acc", MLRT_F32, 1, {TOY_X + 1}, TOY_ACC, 20, MLRT_ACCUM, 0, "toy.graph:1"},
-    {"step", MLRT_I64, 0, {0}, TOY_STEP, 8, MLRT_COUNTER, 0, "toy.graph:2"},
-    {"seed", MLRT_I64, 0, {0}, TOY_SEED, 8, MLRT_SEED, 0, "toy.graph:2"},
-    {"lr", MLRT_F32, 0, {0}, TOY_LR, 4, MLRT_FLAG, 0.1, "toy.graph:3"},
-    {"steps", MLRT_I64, 0, {0}, TOY_STEPS, 8, MLRT_FLAG, 40, "toy.graph:3"},
-    {"delay", MLRT_I64, 0, {0}, TOY_DELAY, 8, MLRT_FLAG, 0, "toy.graph:3"},
-    {"big", MLRT_F32, 2, {50, 100}, TOY_BIG_AT, 20000, MLRT_BUFFER, 0, "toy.graph:4"},
+    {"w", MLRT_F32, 1, {TOY_X + 1}, TOY_W, 20, MLRT_PARAM, 0, "toy.graph:1", NULL},
+    {"w.m", MLRT_F32, 1, {TOY_X + 1}, TOY_M, 20, MLRT_MOMENT, 0, "toy.graph:1", NULL},
+    {"w.acc", MLRT_F32, 1, {TOY_X + 1}, TOY_ACC, 20, MLRT_ACCUM, 0, "toy.graph:1", NULL},
+    {"step", MLRT_I64, 0, {0}, TOY_STEP, 8, MLRT_COUNTER, 0, "toy.graph:2", NULL},
+    {"seed", MLRT_I64, 0, {0}, TOY_SEED, 8, MLRT_SEED, 0, "toy.graph:2", NULL},
+    {"lr", MLRT_F32, 0, {0}, TOY_LR, 4, MLRT_FLAG, 0.1, "toy.graph:3", NULL},
+    {"steps", MLRT_I64, 0, {0}, TOY_STEPS, 8, MLRT_FLAG, 40, "toy.graph:3", NULL},
+    {"delay", MLRT_I64, 0, {0}, TOY_DELAY, 8, MLRT_FLAG, 0, "toy.graph:3", NULL},
+    {"big", MLRT_F32, 2, {50, 100}, TOY_BIG_AT, 20000, MLRT_BUFFER, 0, "toy.graph:4", NULL},
 };
 static const mlrt_input toy_inputs[] = {
     {"x", MLRT_F32, 2, {TOY_B, TOY_X}, TOY_STATES, 128, 0, 0},

@@ -38,6 +38,34 @@ train { steps = 10 }
 GRAPH
 "$mltc" blocks.graph --emit=plan -o plan.txt || fail "the blocks of docs/language.md"
 
+# --- its models, each with the blocks that stand before it, and data and a recipe where it has none
+cat >models.py <<'PY'
+import re, sys
+chunks, now = [], []
+for line in open(sys.argv[1], encoding="utf-8").read().split("\n") + ["end"]:
+    if line.startswith("    ") or (not line and now):
+        now.append(line[4:])
+        continue
+    text = "\n".join(now)
+    if re.search(r"^model ", text, re.M):
+        chunks.append(text)
+    now = []
+sizes = {"B": 8, "T": 6, "V": 11, "C": 4, "H": 5}
+for number, text in enumerate(chunks):
+    own = set(re.findall(r"(\w+) = \d", "".join(re.findall(r"^let .*", text, re.M))))
+    files = ", ".join(f'"{i}.npy"' for i in range(text[text.index("model "):].split(")")[0].count(":")))
+    rest = {"data": f"{{ train = npy({files}) }}", "optim": "{ adam(0.01) }", "train": "{ steps = 3 }"}
+    with open(f"model{number}.graph", "w", encoding="utf-8") as f:
+        f.write("".join(f"let {k} = {v}\n" for k, v in sizes.items() if k not in own))
+        f.write(text + "".join(f"\n{k} {v}" for k, v in rest.items() if not re.search(rf"^{k}\b", text, re.M)))
+print(len(chunks))
+PY
+models=$(python3 models.py "$root/docs/language.md")
+[ "$models" -ge 4 ] || fail "only $models models in docs/language.md"
+for ((i = 0; i < models; i++)); do
+  "$mltc" "model$i.graph" --emit=plan -o plan.txt || fail "a model of docs/language.md: $(cat "model$i.graph")"
+done
+
 # --- error codes
 grep -ohE '\bE0[0-9]{3}\b' "$root"/docs/*.md "$root/README.md" | sort -u >codes.txt
 [ "$(wc -l <codes.txt)" -ge 4 ] || fail "only $(wc -l <codes.txt) error codes in docs/"

@@ -8,7 +8,7 @@ need_plain_build
 command -v python3 >python.txt || skip "no python3"
 
 cat >files.py <<'PYTHON'
-"""texts | changed FILE FILE | rewrite FROM TO TYPE [WITHOUT...] | renamed FROM TO | huge FROM TO"""
+"""texts | changed FILE FILE | begins FILE FILE NETWORK... | rewrite FROM TO TYPE [WITHOUT...] | renamed FROM TO | huge FROM TO"""
 import json
 import struct
 import sys
@@ -52,6 +52,10 @@ def main():
     elif what == "changed":  # names of the first file's floats that the second has otherwise
         one, two = map(read, args)
         print(*sorted(n for n, t in one.items() if t[0] == "F32" and two.get(n) != t), sep="\n")
+    elif what == "begins":  # all networks of the first file are the second's `online`
+        one, two = read(args[0]), read(args[1])
+        names = [n[6:] for n in two if n.startswith("online.")]
+        sys.exit(not names or any(one[network + n] != two["online" + n] for network in args[2:] for n in names))
     elif what == "rewrite":
         tensors = read(args[0])
         kept = {n: t for n, t in tensors.items() if t[0] == "F32" and not n.endswith((".m", ".v"))}
@@ -146,6 +150,41 @@ done
 ./other predict --weights=F64.st --out=p >said.txt
 ./other predict --resume=base.st --out=q >said.txt
 same p-output.npy q-output.npy "predictions"
+
+# --- a copy of a network begins as the network of the file does, or as its own in the file
+cat >single.graph <<'GRAPH'
+let B = 4, COPY = 1
+flag steps = 5
+block net(x: f[b,n]) -> f[b,3] { return linear(tanh(linear(x, 5)), 3) }
+model m(x: f32[B,6]) {
+  y = net(x) as online
+  if COPY == 0 {
+    loss mean(y ** 2)
+  } else {
+    state target: like online = online
+    state second: like target = target
+    loss apart = mean((y - net(x) with target + 1) ** 2) over online
+    target <- 0.9 * target + 0.1 * online
+    second <- 0.5 * second + 0.5 * target
+  }
+}
+data { train = npy("x.npy") }
+optim { sgd(0.1) }
+train { steps = steps, seed = 5 }
+GRAPH
+PYTHONPATH=$root/examples/data python3 -c 'from npy import write_npy
+write_npy("x.npy", "<f4", (20, 6), [(i * 37 % 101) / 50 - 1 for i in range(120)])'
+"$mltc" -O1 single.graph -D COPY=0 -o alone
+"$mltc" -O1 single.graph -o pair
+./alone --quiet --save=alone.st
+./pair --weights=alone.st --steps=0 --save=first.st >said.txt
+grep -q '^weights: alone.st: 12 loaded, 0 missing' said.txt || fail "copies: $(head -n 3 said.txt)"
+python3 files.py begins first.st alone.st online target second || fail "copies do not begin as the weights of the file"
+./pair --quiet --save=later.st
+./pair --quiet --weights=later.st --steps=0 --save=again.st
+for name in online target second; do
+  python3 files.py changed later.st again.st | grep -q "^$name" && fail "$name of the file is not what it begins with"
+done
 
 # --- what will not do
 expect_error 1 "base.st': parameters are missing" ./tune --weights=base.st --no-save

@@ -298,6 +298,8 @@ static const struct {
     {"state s : f32[] role=counter", "", "state 's' has the role counter and must be i64[]"},
     {"state s : i32[] role=seed", "", "state 's' has the role seed and must be i64[]"},
     {"state s : f32[2] role=flag", "", "state 's' is a flag and must be a scalar"},
+    {"state s : f32[2] role=buffer\nstate t : f32[3] role=buffer as=s", "",
+     "state 't' begins as 's', which is no earlier state of its type"},
     {"", "%c = const {value=1.0} : f32[2]\nresult loss loss = %c",
      "result 'loss' must be f32[], and is f32[2]"},
     {"", "%c = const {value=1.0} : f64[]\nresult metric m = %c", "result 'm' must be f32[]"},
