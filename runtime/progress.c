@@ -3,6 +3,7 @@
 #include "runtime/trainer.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <unistd.h>
 
 #define REFRESH_SECONDS 0.1
@@ -31,7 +32,8 @@ void mlrt_progress_clear(mlrt_progress *p) {
 void mlrt_print_values(FILE *out, const mlrt_func *f, const double *values) {
   for (int i = 0; i < f->num_results && i < MLRT_MAX_RESULTS; i++)
     if (mlrt_result_is_scalar(&f->results[i]))
-      fprintf(out, "  %s %.5g", f->results[i].name, values[i]);
+      fprintf(out, "  %s %.5g", f->results[i].name,
+              isnan(values[i]) ? (double)NAN : values[i]); // no -nan
 }
 
 static void print_rate(const mlrt_progress *p, int64_t steps, double seconds) {

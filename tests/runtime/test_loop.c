@@ -1,7 +1,9 @@
 // test_loop.c: training runs in child processes: same bits with any number of threads, after
 // signals and after kill -9; metrics without lost or doubled lines; trouble with files.
+#include "runtime/progress.h"
 #include "tests/runtime/support_program.h"
 
+#include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -204,6 +206,13 @@ static void test_nan(void) {
   toy_expect(&program, "--no-save --lr=1e30 --metrics=n.jsonl", 0,
              "warning: the loss is |training goes on");
   CHECK(count_lines("n.jsonl", "\"loss\":null") >= 1, "null in the metrics");
+  char *text = NULL;
+  size_t len;
+  FILE *out = open_memstream(&text, &len);
+  mlrt_print_values(out, &program.funcs[MLRT_STEP], (const double[MLRT_MAX_RESULTS]){-NAN, 0.5});
+  fclose(out);
+  CHECK(!strncmp(text, "  loss nan  ", 12), "how a NaN is written, whatever its sign: %s", text);
+  free(text);
   toy_expect(&program, "--save=n.st --lr=1e30 --stop-on-nan", 1, "stopped before it was saved");
 }
 
