@@ -120,6 +120,8 @@ static const value_case cases[] = {
     {"", "zeros(shape(variance(x, axis=-1, keep=true))) + x[:, 0:1]", 2, {0, 3}},
     {"", "deviation(x, axis=0)", 3, {1.5, 1.5, 1.5}},
     {"", "deviation(0 * x)", 1, {0}},
+    {"d = deviation(log(0 * x - 1))", "f32(d == d)", 1, {0}}, // NaN stays
+    {"d = clamp(log(0 * x[0, 0] - 1), 0, 1)", "f32(d == d)", 1, {0}},
     {"", "unit(x)[1]", 3, {0.4242640687119285, 0.565685424949238, 0.7071067811865476}},
     {"", "unit(0 * x)[1]", 3, {0, 0, 0}},
     {"", "cosine_similarity(x[0], x[1])", 1, {0.8854377448471461}},
