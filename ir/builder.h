@@ -96,6 +96,8 @@ typedef struct ir_rewrite {
 ir_rewrite ir_rewrite_begin(ir_func *f);
 ir_node *ir_rewrite_next(ir_rewrite *rw, size_t i);
 void ir_rewrite_done(ir_rewrite *rw, size_t i, ir_node *replacement);
+// What stands for an old node that has been done.
+ir_node *ir_rewrite_now(const ir_rewrite *rw, ir_node *n);
 bool ir_rewrite_end(ir_rewrite *rw);
 // [id] whether a result, write or effect needs the node, or it is an input.
 bool *ir_find_live(ir_arena *a, const ir_func *f);

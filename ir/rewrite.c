@@ -23,7 +23,7 @@ ir_rewrite ir_rewrite_begin(ir_func *f) {
   return rw;
 }
 
-static ir_node *mapped(const ir_rewrite *rw, ir_node *n) {
+ir_node *ir_rewrite_now(const ir_rewrite *rw, ir_node *n) {
   ir_node *to = n->id < rw->map_size ? rw->map[n->id] : NULL;
   return to ? to : n;
 }
@@ -31,7 +31,7 @@ static ir_node *mapped(const ir_rewrite *rw, ir_node *n) {
 ir_node *ir_rewrite_next(ir_rewrite *rw, size_t i) {
   ir_node *n = rw->old[i];
   for (int k = 0; k < n->num_in; k++)
-    n->in[k] = mapped(rw, n->in[k]);
+    n->in[k] = ir_rewrite_now(rw, n->in[k]);
   rw->b.loc = n->loc;
   rw->first_new = rw->b.func->nodes.num;
   return n;
@@ -97,7 +97,7 @@ void ir_rewrite_done(ir_rewrite *rw, size_t i, ir_node *replacement) {
 bool ir_rewrite_end(ir_rewrite *rw) {
   ir_func *f = rw->b.func;
   for (size_t i = 0; i < f->results.num; i++)
-    f->results.at[i].node = mapped(rw, f->results.at[i].node);
+    f->results.at[i].node = ir_rewrite_now(rw, f->results.at[i].node);
   ir_drop_dead(f);
   bool same = f->nodes.num == rw->num_old;
   for (size_t i = 0; same && i < rw->num_old; i++)
