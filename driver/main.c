@@ -160,7 +160,10 @@ static int compile(driver *d) {
   if (!read_source(d) || !read_edit(d))
     return report(d);
   if (d->o.emit == EMIT_AST) {
-    const char *why = overwrite_find(&d->subject, &d->made);
+    draft probe = d->made; // what it imports and its data; its errors are not what was asked for
+    probe.diags = diag_new(probe.arena);
+    draft_load(&d->subject, &probe, NULL, NULL);
+    const char *why = overwrite_find(&d->subject, &probe);
     return why ? usage(why) : output_ast(&d->subject, &d->made);
   }
   if (d->o.command == COMMAND_MEMORY)

@@ -228,7 +228,8 @@ void fe_leave(fe *c);
 fe_naming *fe_naming_new(fe *c, fe_naming *outer, const char *prefix, const char *suffix);
 const char *fe_instance(fe *c, const char *base); // path of a new instance
 fe_use *fe_use_new(fe *c, const ast_fn *fn, const char *base);
-const char *fe_path(fe *c, const char *name); // path of a parameter or state
+bool fe_is_used(const fe *c, const char *base); // there is an instance of the name here
+const char *fe_path(fe *c, const char *name);   // path of a parameter or state
 void fe_set(fe *c, const char *name, const fe_value *v);
 const fe_value *fe_lookup(fe *c, const char *name, ir_loc at);
 const ast_fn *fe_find_block(fe *c, const char *name, bool *is_std);

@@ -32,7 +32,7 @@ bool fe_is_copy(const fe *c, const ast_stmt *s) {
 }
 
 static bool is_new_name(fe *c, const ast_name *name) {
-  if (!fe_find_use(c, name->text))
+  if (!fe_is_used(c, name->text))
     return true;
   fe_error(c, name->loc, "E0206", "there is already a use of a block named '%s'", name->text);
   return false;

@@ -137,6 +137,10 @@ static uintptr_t uses_of(const fe_naming *n, const char *base) {
   return uses;
 }
 
+bool fe_is_used(const fe *c, const char *base) {
+  return uses_of(c->frame->names, base) > 0;
+}
+
 const char *fe_path(fe *c, const char *name) {
   const fe_naming *n = c->frame->names;
   return n->prefix ? ir_format(c->arena, "%s.%s%s", n->prefix, name, n->suffix)

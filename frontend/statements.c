@@ -227,14 +227,20 @@ static void keep_counts(fe_naming *outer, const fe_naming *inner) {
   }
 }
 
+// They stay known after the iteration.
+static void keep_uses(fe_naming *outer, const fe_naming *inner) {
+  for (size_t k = 0; inner && k < ir_map_count(inner->uses); k++)
+    ir_map_put(outer->uses, ir_map_key(inner->uses, k), ir_map_value(inner->uses, k));
+}
+
 // Names without the iteration's number, so that each has those of the first; they stay known after the loop. What is
-// drawn at random differs, as in a use `with` another's parameters.
-static fe_naming *shared_names(fe *c, fe_naming *outer, const fe_naming *last, int64_t i,
-                               const char *again) {
-  for (size_t k = 0; last && k < ir_map_count(last->uses); k++)
-    ir_map_put(outer->uses, ir_map_key(last->uses, k), ir_map_value(last->uses, k));
-  if (i > 0)
-    c->frame->again = ir_format(c->arena, "%s iteration %lld", again ? again : "", (long long)i);
+// drawn at random differs, as in a use `with` another's parameters, also from all of a loop around this one.
+static fe_naming *shared_names(fe *c, fe_naming *outer, const fe_naming *last, ir_loc loop,
+                               int64_t i, const char *again) {
+  keep_uses(outer, last);
+  if (i > 0 || again)
+    c->frame->again = ir_format(c->arena, "%s iteration %lld of %u:%u", again ? again : "",
+                                (long long)i, loop.line, loop.col);
   return fe_naming_new(c, outer, outer->prefix, outer->suffix);
 }
 
@@ -253,7 +259,7 @@ static void run_repeat(fe *c, const ast_stmt *s) {
   for (int64_t i = 0; i < count && errors(c) == before && !c->frame->returned; i++) {
     if (!fe_tick(c, s->loc))
       break;
-    inner = s->shared ? shared_names(c, outer, inner, i, again) : own_names(c, outer, i);
+    inner = s->shared ? shared_names(c, outer, inner, s->loc, i, again) : own_names(c, outer, i);
     c->frame->names = inner;
     if (s->names.num)
       fe_set(c, s->names.at[0].text, fe_int(c, i));
@@ -263,6 +269,8 @@ static void run_repeat(fe *c, const ast_stmt *s) {
   c->frame->again = again;
   if (inner)
     keep_counts(outer, inner);
+  if (s->shared)
+    keep_uses(outer, inner);
 }
 
 static void run_when(fe *c, const ast_stmt *s) {

@@ -43,7 +43,7 @@ typedef struct turner {
   bool has_rest;             // some window is no whole number of turns
   const ir_node *from[MOST_NODES];
   turned to[MOST_NODES];
-  int known;
+  int known, depth;
 } turner;
 
 // False: no more than a view is to be gained, or there are too many axes.
@@ -133,6 +133,19 @@ static ir_node *phases_last(turner *t, ir_node *x, const int64_t *at) {
   return ir_transpose(&t->c->b, ir_reshape(&t->c->b, x, rank, dims), perm);
 }
 
+// Each element is in some window. Of one that is in none nothing is known: it may be infinite, or its square.
+static bool sees_all(const turner *t) {
+  for (int a = 0; a < t->num; a++) {
+    int64_t num = t->windows->type.dims[t->axes[a]],
+            size = t->windows->in[0]->type.dims[t->axes[a]];
+    bool no_gap = t->step[a] <= t->size[a] && (t->size[a] == 1 || t->dilate[a] <= num);
+    int64_t reach = (num - 1) * t->step[a] + (t->size[a] - 1) * t->dilate[a] + 1;
+    if (!no_gap || reach < size)
+      return false;
+  }
+  return true;
+}
+
 // The windows themselves: what an element is, is the same in all turns.
 static turned turn_windows(turner *t, ir_node *x) {
   int64_t dims[IR_MAX_RANK];
@@ -144,7 +157,7 @@ static turned turn_windows(turner *t, ir_node *x) {
     dims[i] = i < t->rank            ? cut->type.dims[i]
               : i < t->rank + t->num ? 1
                                      : cut->type.dims[i - t->num];
-  return (turned){spread(t, cut, dims), false, false, true};
+  return (turned){spread(t, cut, dims), false, false, sees_all(t)};
 }
 
 // The last turn first, along all axes of turns.
@@ -248,6 +261,7 @@ static void find_zeros(ir_op op, const turned *in, int num, turned *out) {
   case IR_AND:
   case IR_OR:
   case IR_NOT:
+    out->tame = true; // whatever is compared
     return;
   default:
     out->tame = false;
@@ -285,10 +299,14 @@ static turned turn(turner *t, const ir_node *e) {
   for (int i = 0; i < t->known; i++)
     if (t->from[i] == e)
       return t->to[i];
+  if (t->depth == MOST_NODES) // so many there are at least
+    return (turned){0};
+  t->depth++;
   bool pointwise = ir_ops[e->op].cls == IR_CLASS_POINTWISE && !ir_is_random(e) && e->num_in > 0;
   turned x = e->op == IR_CONST ? turn_const(t, e)
              : pointwise       ? turn_pointwise(t, e)
                                : turn_leaf(t, e);
+  t->depth--;
   if (t->known == MOST_NODES)
     return (turned){0};
   t->from[t->known] = e;

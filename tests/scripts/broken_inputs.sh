@@ -214,11 +214,13 @@ EOT
 } >imports.graph
 cp tool.graph tool.kept
 expect_error 2 "would take the place of .*tool.graph" "$mltc" imports.graph --emit=ir -o tool.graph
+expect_error 2 "would take the place of .*tool.graph" "$mltc" imports.graph --emit=ast -o tool.graph
 same tool.graph tool.kept "an imported file, and what is left of it,"
 mkdir beside
 sed 's/digits.csv.gz"/emb.csv.gz", embed=true/' digits.graph >beside/emb.csv.gz.graph
 cp whole.gz beside/emb.csv.gz
 expect_error 2 "would take the place of 'emb.csv.gz', which has the data" "$mltc" beside/emb.csv.gz.graph -O0 -o beside/emb.csv.gz
+expect_error 2 "would take the place of 'emb.csv.gz', which has the data" "$mltc" beside/emb.csv.gz.graph --emit=ast -o beside/emb.csv.gz
 (
   cd beside || exit
   expect_error 2 "the trainer 'emb.csv.gz' would take the place of 'emb.csv.gz'" "$mltc" emb.csv.gz.graph -O0
