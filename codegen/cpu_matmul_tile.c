@@ -39,6 +39,7 @@ static int64_t a_k_stride(const mm_text *t) {
   return stride;
 }
 
+// Tiles read a in place, and go through the last part of k only: run by run.
 static bool a_has_runs(const mm_text *t) {
   return t->plan->a == MM_DIRECT && t->p->a.k.num > 1;
 }
@@ -52,7 +53,6 @@ bool mm_packs_tail(const mm_plan *plan) {
   return is_ragged_in_place(plan) && !plan->masks;
 }
 
-// Tiles read a in place, and go through the last part of k only: run by run.
 static int64_t b_k_stride(const mm_text *t, bool tail) {
   int64_t stride;
   if (t->plan->b != MM_DIRECT || (tail && mm_packs_tail(t->plan)))

@@ -78,16 +78,6 @@ const char *cg_identifier(const cg_program *p, const char *family, const ir_kern
   return name;
 }
 
-static const char *replace_all(ir_arena *a, const char *text, const char *from, const char *to) {
-  ir_buf b = ir_buf_new(a);
-  for (const char *hit; (hit = strstr(text, from)); text = hit + strlen(from)) {
-    ir_buf_write(&b, text, (size_t)(hit - text));
-    ir_buf_puts(&b, to);
-  }
-  ir_buf_puts(&b, text);
-  return ir_buf_str(&b);
-}
-
 static cg_distinct *new_distinct(cg_program *p, ir_map *names, const cg_kernel *c) {
   cg_distinct *d = IR_NEW(p->arena, cg_distinct);
   const char *base = cg_identifier(p, ir_family_names[c->k->family], c->k);
@@ -96,7 +86,7 @@ static cg_distinct *new_distinct(cg_program *p, ir_map *names, const cg_kernel *
     name = ir_format(p->arena, "%s_%d", base, i);
   ir_map_put(names, name, d);
   d->name = name;
-  d->text = replace_all(p->arena, text_of(p, c), STAND_IN, name);
+  d->text = ir_replace(p->arena, text_of(p, c), STAND_IN, name);
   cost x = cost_kernel(p->arena, c->k);
   d->flops = x.flops;
   d->bytes = x.bytes_read + x.bytes_written;

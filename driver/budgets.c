@@ -8,8 +8,6 @@
 // the byte what packing makes of it: neither is a larger budget always met, nor is a smaller one always missed.
 #include "driver/budgets.h"
 
-#include <string.h>
-
 enum {
   FIRST_TRIES = 4, // upwards, for one that is met
   MOST_HALVINGS = 6,
@@ -64,15 +62,18 @@ int64_t budgets_find(const draft_subject *s, const draft *refused, int64_t budge
   return x.works;
 }
 
-static bool is_disabled(const options *o, const char *pass) {
-  for (size_t i = 0; i < o->disabled.num; i++)
-    if (strcmp(o->disabled.at[i], pass) == 0)
-      return true;
-  return false;
+// Those that run again not counted: what the passes before draft_arrange make.
+static size_t num_kernels(const ir_module *m) {
+  size_t num = 0;
+  for (size_t i = 0; i < m->funcs.num; i++)
+    for (size_t k = 0; k < m->funcs.at[i]->kernels.num; k++)
+      num += m->funcs.at[i]->kernels.at[k]->clone_of == NULL;
+  return num;
 }
 
-bool budgets_fit_without(const draft_subject *s, const char *pass, int64_t budget) {
-  if (is_disabled(s->o, pass))
+bool budgets_fit_without(const draft_subject *s, const draft *refused, const char *pass,
+                         int64_t budget) {
+  if (options_disables(s->o, pass))
     return false;
   draft t = draft_new();
   options o = *s->o;
@@ -83,6 +84,7 @@ bool budgets_fit_without(const draft_subject *s, const char *pass, int64_t budge
   draft_subject other = *s;
   other.o = &o;
   bool fits = draft_load(&other, &t, NULL, NULL) && draft_schedule(&other, &t) &&
+              num_kernels(t.module) != num_kernels(refused->module) && // else nothing is gained
               draft_arrange(&other, &t, NULL, budget) && draft_plan(&other, &t) &&
               t.plan->arena_bytes <= budget;
   draft_free(&t);

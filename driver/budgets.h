@@ -10,7 +10,8 @@
 // are made.
 int64_t budgets_find(const draft_subject *s, const draft *refused, int64_t budget, draft *instead);
 
-// Whether the plan without an optional pass, of other kernels, is within the budget.
-bool budgets_fit_without(const draft_subject *s, const char *pass, int64_t budget);
+// Whether the plan without an optional pass that changes the number of kernels is within the budget.
+bool budgets_fit_without(const draft_subject *s, const draft *refused, const char *pass,
+                         int64_t budget);
 
 #endif

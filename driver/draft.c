@@ -62,9 +62,7 @@ static void set_precision(const draft_subject *s, draft *t) {
 
 // Values may wait in memory of the host; or they do already, in IR text or a plan file.
 static bool may_wait(const draft_subject *s, const ir_module *m) {
-  bool may = ir_config_count(m, "memory_budget") != 0;
-  for (size_t i = 0; i < s->o->disabled.num; i++)
-    may &= strcmp(s->o->disabled.at[i], "offload") != 0;
+  bool may = ir_config_count(m, "memory_budget") != 0 && !options_disables(s->o, "offload");
   for (size_t i = 0; i < m->funcs.num; i++)
     may |= ir_has_transfers(m->funcs.at[i]);
   return may;

@@ -94,7 +94,7 @@ static bool take(driver *d, draft t) {
 
 // A pass that makes one long product of many short ones keeps their operands for longer.
 static void suggest_other_kernels(const driver *d, int64_t budget) {
-  if (!d->o.plan && budgets_fit_without(&d->subject, "join_products", budget))
+  if (!d->o.plan && budgets_fit_without(&d->subject, &d->made, "join_products", budget))
     fprintf(stderr, "  with --disable-pass=join_products it fits: other kernels, sums in another "
                     "order, other bits\n");
 }

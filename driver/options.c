@@ -373,6 +373,13 @@ bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **
   return check_together(o, why);
 }
 
+bool options_disables(const options *o, const char *pass) {
+  for (size_t i = 0; i < o->disabled.num; i++)
+    if (strcmp(o->disabled.at[i], pass) == 0)
+      return true;
+  return false;
+}
+
 bool options_is_ir(const options *o) {
   size_t n = strlen(o->input);
   return n >= 3 && !strcmp(o->input + n - 3, ".ir");

@@ -60,7 +60,8 @@ typedef struct options {
 // False when the usage is wrong: *why says how.
 bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **why);
 void options_help(FILE *out);
-bool options_is_ir(const options *o);      // the input is IR text
+bool options_is_ir(const options *o); // the input is IR text
+bool options_disables(const options *o, const char *pass);
 bool options_emits_plan(const options *o); // --emit shows the memory plan
 // Prints errors and warnings as --diagnostics asks. Returns the number of errors.
 size_t options_report(const options *o, const ir_diags *d);

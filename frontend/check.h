@@ -115,8 +115,7 @@ typedef struct fe_written_init {
 // A state that `init` fills.
 typedef struct fe_param {
   ir_state *state;
-  fe_init init;
-  ir_state *as; // an earlier one, as which it begins; NULL: by `init`
+  fe_init init; // unless state->as
 } fe_param;
 
 typedef struct fe_write {
@@ -178,9 +177,11 @@ typedef struct fe {
   int depth;
   int64_t statements;
   const fe_value *first_arg; // of the block call evaluated last
-  const char *member;        // while `<-` is evaluated for each state of a copy: which; else NULL
-  const ast_fn *member_fn;   // whose uses stand for their member
-  const fe_frame *member_frame;
+  struct {                   // while `<-` is evaluated for each state of a copy:
+    const char *name;        // "linear.w"; NULL: no such store is evaluated
+    const ast_fn *fn;        // whose uses stand for their state of that name,
+    const fe_frame *frame;   // here
+  } member;
   int64_t accumulate;
 } fe;
 
@@ -229,7 +230,9 @@ fe_naming *fe_naming_new(fe *c, fe_naming *outer, const char *prefix, const char
 const char *fe_instance(fe *c, const char *base); // path of a new instance
 fe_use *fe_use_new(fe *c, const ast_fn *fn, const char *base);
 bool fe_is_used(const fe *c, const char *base); // there is an instance of the name here
-const char *fe_path(fe *c, const char *name);   // path of a parameter or state
+// "linear.w" of "disc.linear.w" below "disc", "" of "disc" itself; NULL: it is not below.
+const char *fe_below(const char *path, const char *name);
+const char *fe_path(fe *c, const char *name); // path of a parameter or state
 void fe_set(fe *c, const char *name, const fe_value *v);
 const fe_value *fe_lookup(fe *c, const char *name, ir_loc at);
 const ast_fn *fe_find_block(fe *c, const char *name, bool *is_std);
@@ -319,6 +322,7 @@ void fe_run_body(fe *c, const ast_body *body);
 ir_state *fe_declare_state(fe *c, const char *path, ir_type type, ir_role role, fe_init init,
                            ir_loc at);
 
+// Takes the path for a declaration, or, in a use with parameters that are there, finds it taken. False after errors.
 bool fe_declare_once(fe *c, const ast_name *name, const char *path);
 // The initialiser of a declaration: zeros, normal(0.02), a number. `number`: the value of a constant one, else NULL.
 bool fe_want_init(fe *c, const ast_stmt *s, fe_init *out, const fe_value **number);

@@ -16,10 +16,9 @@
 // What follows "online." in "online.linear.w", which this function of the module has declared; NULL: it is none of it,
 // or a moment of the optimiser.
 static const char *member_of(const fe *c, const fe_use *u, const ir_state *s) {
-  size_t len = strlen(u->path);
-  bool under = strncmp(s->name, u->path, len) == 0 && s->name[len] == '.';
-  bool own = under && s->role != IR_ROLE_MOMENT && ir_map_get(c->pass->declared, s->name);
-  return own ? s->name + len + 1 : NULL;
+  const char *rest = fe_below(s->name, u->path);
+  bool own = rest && s->role != IR_ROLE_MOMENT && ir_map_get(c->pass->declared, s->name);
+  return own ? rest : NULL;
 }
 
 static const char *path_of(const fe *c, const fe_use *u, const char *member) {
@@ -54,7 +53,8 @@ static bool want_beginning(fe *c, const ast_stmt *s, const fe_use *of, beginning
 }
 
 // The state that is `member` of b->as; NULL when there is none.
-static ir_state *find_first(fe *c, const ast_stmt *s, const beginning *b, const char *member) {
+static const ir_state *find_first(fe *c, const ast_stmt *s, const beginning *b,
+                                  const char *member) {
   const char *path = path_of(c, b->as, member);
   if (ir_map_get(c->pass->declared, path))
     return ir_find_state(c->module, path);
@@ -67,18 +67,15 @@ static bool copy_state(fe *c, const ast_stmt *s, const fe_use *to, const ir_stat
                        const char *member, const beginning *b) {
   const ast_name *name = &s->names.at[0];
   const char *path = path_of(c, to, member);
-  ir_state *as = b->as ? find_first(c, s, b, member) : NULL;
-  size_t before = c->params.num;
+  const ir_state *as = b->as ? find_first(c, s, b, member) : NULL;
   if (b->as ? !as : !fe_check_init(c, s, &like->type, b->number))
     return false;
-  if (!fe_declare_once(c, name, path) ||
-      !fe_declare_state(c, path, like->type, IR_ROLE_BUFFER, b->init, name->loc))
+  if (!fe_declare_once(c, name, path))
     return false;
-  if (as && c->params.num > before) { // it is new
-    c->params.at[before].as = as;
-    c->params.at[before].state->as = as->as ? as->as : as;
-  }
-  return true;
+  ir_state *state = fe_declare_state(c, path, like->type, IR_ROLE_BUFFER, b->init, name->loc);
+  if (state && as)
+    state->as = as->as ? as->as : as;
+  return state;
 }
 
 void fe_declare_copy(fe *c, const ast_stmt *s) {
@@ -105,14 +102,14 @@ void fe_declare_copy(fe *c, const ast_stmt *s) {
 
 // --- storing -------------------------------------------------------------------------------------
 const fe_value *fe_member(fe *c, const char *name, ir_loc at) {
-  if (!c->member || c->member_frame != c->frame)
+  if (!c->member.name || c->member.frame != c->frame)
     return NULL;
   const fe_use *u = fe_find_use(c, name);
-  if (!u || u->fn != c->member_fn)
+  if (!u || u->fn != c->member.fn)
     return NULL;
-  const char *path = path_of(c, u, c->member);
+  const char *path = path_of(c, u, c->member.name);
   if (!ir_map_get(c->pass->declared, path))
-    return FE_FAIL(c, at, "E0222", "'%s' has no '%s'", name, c->member);
+    return FE_FAIL(c, at, "E0222", "'%s' has no '%s'", name, c->member.name);
   return fe_present(c, ir_find_state(c->module, path));
 }
 
@@ -128,12 +125,12 @@ bool fe_store_copy(fe *c, const ast_stmt *s) {
     return false;
   for (size_t i = 0; i < c->module->states.num; i++) {
     ir_state *state = c->module->states.at[i];
-    c->member = member_of(c, u, state);
-    c->member_fn = u->fn;
-    c->member_frame = c->frame;
-    if (c->member)
+    c->member.name = member_of(c, u, state);
+    c->member.fn = u->fn;
+    c->member.frame = c->frame;
+    if (c->member.name)
       store_member(c, s, state);
   }
-  c->member = NULL;
+  c->member.name = NULL;
   return true;
 }

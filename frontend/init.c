@@ -67,7 +67,7 @@ void fe_build_init(fe *c) {
     ir_state *s = c->params.at[k].state;
     p->b.loc = s->loc;
     p->b.scope = s->name;
-    ir_state *as = c->params.at[k].as;
+    ir_state *as = s->as ? ir_find_state(c->module, s->as->name) : NULL;
     ir_node *n = as ? fe_present(c, as)->node : first_value(c, s, c->params.at[k].init);
     if (!n)
       return;

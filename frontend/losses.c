@@ -34,12 +34,6 @@
 
 #include <string.h>
 
-// "disc.linear.w" is under "disc".
-static bool is_under(const char *path, const char *name) {
-  size_t len = strlen(name);
-  return strncmp(path, name, len) == 0 && (path[len] == '\0' || path[len] == '.');
-}
-
 // Settings of optim { } are evaluated outside of the model: errors in them name no block.
 static fe_frame *step_out(fe *c) {
   fe_frame *here = c->frame;
@@ -73,14 +67,21 @@ static const char *first_part(fe *c, const char *path) {
   return ir_format(c->arena, "%.*s", (int)strcspn(path, "."), path);
 }
 
-static void nothing_under(fe *c, const ast_name *name) {
+static bool has_below(const fe *c, const ast_name *name, ir_role role) {
   for (size_t i = 0; i < c->module->states.num; i++) {
     const ir_state *s = c->module->states.at[i];
-    if ((s->role == IR_ROLE_FROZEN || s->role == IR_ROLE_BUFFER) && is_under(s->name, name->text)) {
-      fe_error(c, name->loc, "E0222", "nothing of '%s' is trained: %s", name->text,
-               s->role == IR_ROLE_FROZEN ? "its parameters are frozen" : "it has states only");
-      return;
-    }
+    if (s->role == role && fe_below(s->name, name->text))
+      return true;
+  }
+  return false;
+}
+
+static void nothing_under(fe *c, const ast_name *name) {
+  bool frozen = has_below(c, name, IR_ROLE_FROZEN);
+  if (frozen || has_below(c, name, IR_ROLE_BUFFER)) {
+    fe_error(c, name->loc, "E0222", "nothing of '%s' is trained: %s", name->text,
+             frozen ? "its parameters are frozen" : "it has states only");
+    return;
   }
   ir_map *parts = ir_map_new(c->arena);
   for (size_t i = 0; i < c->pass->trained.num; i++)
@@ -107,7 +108,7 @@ static bool claim_all(fe *c, fe_goal *g, const ast_name *name) {
   size_t found = 0;
   for (size_t i = 0; i < c->pass->trained.num; i++) {
     ir_state *param = c->pass->trained.at[i];
-    if (!is_under(param->name, name->text))
+    if (!fe_below(param->name, name->text))
       continue;
     found++;
     if (!claim(c, g, param, name)) // one error says it for all of them

@@ -137,6 +137,13 @@ static uintptr_t uses_of(const fe_naming *n, const char *base) {
   return uses;
 }
 
+const char *fe_below(const char *path, const char *name) {
+  size_t len = strlen(name);
+  if (strncmp(path, name, len) != 0 || (path[len] != '\0' && path[len] != '.'))
+    return NULL;
+  return path[len] ? path + len + 1 : path + len;
+}
+
 bool fe_is_used(const fe *c, const char *base) {
   return uses_of(c->frame->names, base) > 0;
 }

@@ -228,6 +228,16 @@ const char *ir_buf_str(const ir_buf *b) {
   return b->text ? b->text : "";
 }
 
+const char *ir_replace(ir_arena *a, const char *text, const char *from, const char *to) {
+  ir_buf b = ir_buf_new(a);
+  for (const char *hit; (hit = strstr(text, from)); text = hit + strlen(from)) {
+    ir_buf_write(&b, text, (size_t)(hit - text));
+    ir_buf_puts(&b, to);
+  }
+  ir_buf_puts(&b, text);
+  return ir_buf_str(&b);
+}
+
 const char *ir_grouped(ir_arena *a, int64_t v) {
   char digits[32];
   int n = snprintf(digits, sizeof digits, "%" PRId64, v), sign = v < 0;

@@ -54,6 +54,8 @@ void *ir_alloc(ir_arena *a, size_t bytes);
 char *ir_strdup(ir_arena *a, const char *s);
 char *ir_strndup(ir_arena *a, const char *s, size_t n);
 char *ir_format(ir_arena *a, const char *fmt, ...) IR_PRINTF(2, 3);
+// The text with `to` wherever it has `from`, which is not empty.
+const char *ir_replace(ir_arena *a, const char *text, const char *from, const char *to);
 // 1234567 -> "1,234,567"
 const char *ir_grouped(ir_arena *a, int64_t v);
 #define IR_NEW(a, T)          ((T *)ir_alloc((a), sizeof(T)))

@@ -145,9 +145,8 @@ struct ir_state {
   double value; // FLAG: default; SEED/COUNTER: initial value when init does not write it
   ir_loc loc;
   uint32_t id; // position in module->states
-  const ir_state *
-      as; // an earlier one of this type: where weights are read that lack this state, it begins as that
-          // one does, as it does in init; NULL: none
+  // An earlier one of this type, as which it begins in init, and where weights are read that lack it; NULL: none
+  const ir_state *as;
 };
 
 // The part of a matrix (the last two axes of a value) where lower <= column - row <= upper. Nothing

@@ -136,11 +136,11 @@ static ir_node *phases_last(turner *t, ir_node *x, const int64_t *at) {
 // Each element is in some window. Of one that is in none nothing is known: it may be infinite, or its square.
 static bool sees_all(const turner *t) {
   for (int a = 0; a < t->num; a++) {
-    int64_t num = t->windows->type.dims[t->axes[a]],
-            size = t->windows->in[0]->type.dims[t->axes[a]];
+    const ir_node *x = t->windows->in[0];
+    int64_t num = t->windows->type.dims[t->axes[a]], end = x->type.dims[t->axes[a]];
     bool no_gap = t->step[a] <= t->size[a] && (t->size[a] == 1 || t->dilate[a] <= num);
     int64_t reach = (num - 1) * t->step[a] + (t->size[a] - 1) * t->dilate[a] + 1;
-    if (!no_gap || reach < size)
+    if (!no_gap || reach < end)
       return false;
   }
   return true;

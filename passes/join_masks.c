@@ -89,8 +89,8 @@ static bool join_func(ir_func *f) {
   ir_rewrite rw = ir_rewrite_begin(f);
   for (size_t i = 0; i < rw.num_old; i++) {
     ir_node *n = ir_rewrite_next(&rw, i);
-    ir_node *p =
-        masked[i] ? ir_rewrite_now(&rw, masked[i]) : NULL; // which may have been joined itself
+    // Which may have been joined itself.
+    ir_node *p = masked[i] ? ir_rewrite_now(&rw, masked[i]) : NULL;
     ir_rewrite_done(&rw, i, p ? join(&rw.b, n, p) : n);
   }
   ir_arena_free(scratch);

@@ -183,7 +183,7 @@ python3 files.py begins first.st alone.st online target second || fail "copies d
 ./pair --quiet --save=later.st
 ./pair --quiet --weights=later.st --steps=0 --save=again.st
 for name in online target second; do
-  python3 files.py changed later.st again.st | grep -q "^$name" && fail "$name of the file is not what it begins with"
+  ! python3 files.py changed later.st again.st | grep "^$name" || fail "$name of the file is not what it begins with"
 done
 
 # --- what will not do

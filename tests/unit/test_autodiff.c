@@ -331,16 +331,6 @@ static const char *const of_windows[] = {
     "%p = mul %q, %v : f32[FULL]\n%o = sum %p {axes=[INSIDE]} : f32[PLACES]",
 };
 
-static const char *replaced(ir_arena *a, const char *text, const char *word, const char *by) {
-  ir_buf b = ir_buf_new(a);
-  for (const char *hit; (hit = strstr(text, word)); text = hit + strlen(word)) {
-    ir_buf_write(&b, text, (size_t)(hit - text));
-    ir_buf_puts(&b, by);
-  }
-  ir_buf_puts(&b, text);
-  return ir_buf_str(&b);
-}
-
 static void check_windows(uint64_t seed) {
   ir_arena *a = ir_arena_new();
   window_shape s = random_windows(&seed);
@@ -364,11 +354,11 @@ static void check_windows(uint64_t seed) {
                 numbers(a, s.dims, s.rank), numbers(a, kernel, full), numbers(a, s.axes, s.num),
                 numbers(a, s.size, s.num), numbers(a, s.step, s.num), numbers(a, s.dilate, s.num),
                 of_windows[draw(&seed, 0, sizeof of_windows / sizeof *of_windows - 1)]);
-  text = replaced(a, text, "FULL", numbers(a, dims, full));
-  text = replaced(a, text, "PLACES", numbers(a, places, full));
-  text = replaced(a, text, "ONES", numbers(a, ones, full));
-  text = replaced(a, text, "INSIDE", numbers(a, axes + s.rank, s.num));
-  text = replaced(a, text, "ALL", numbers(a, axes, full));
+  text = ir_replace(a, text, "FULL", numbers(a, dims, full));
+  text = ir_replace(a, text, "PLACES", numbers(a, places, full));
+  text = ir_replace(a, text, "ONES", numbers(a, ones, full));
+  text = ir_replace(a, text, "INSIDE", numbers(a, axes + s.rank, s.num));
+  text = ir_replace(a, text, "ALL", numbers(a, axes, full));
   grad_case c = {text, text, 0.3, 2};
   check_gradients(&c);
   ir_arena_free(a);
