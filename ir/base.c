@@ -385,9 +385,9 @@ bool ir_write_file(const char *path, const char *text, size_t len) {
   if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
     return write_all(path, text, len); // a rename would replace /dev/null or a pipe itself
   size_t n = strlen(path);
-  char *tmp = must(malloc(n + 5));
+  char *tmp = must(malloc(n + sizeof IR_TEMP_SUFFIX));
   memcpy(tmp, path, n);
-  memcpy(tmp + n, ".tmp", 5);
+  memcpy(tmp + n, IR_TEMP_SUFFIX, sizeof IR_TEMP_SUFFIX);
   bool ok = write_all(tmp, text, len) && rename(tmp, path) == 0;
   int why = errno;
   if (!ok)

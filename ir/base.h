@@ -113,6 +113,7 @@ char *ir_read_file(ir_arena *a, const char *path, size_t *len);
 char *ir_read_text(ir_arena *a, const char *path, size_t *len);
 // Writes to PATH.tmp and renames; devices and pipes are written as they are. False (errno set) on
 // failure.
+#define IR_TEMP_SUFFIX ".tmp"
 bool ir_write_file(const char *path, const char *text, size_t len);
 uint64_t ir_hash(const void *data, size_t n); // FNV-1a, 64 bit
 // A hash of what `h` is of, and of v after it.

@@ -24,11 +24,11 @@ static char *join(const char *a, const char *b) {
   return s;
 }
 
-static char *folder_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  if (!slash)
-    return strdup(".");
-  return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+// Through a link, the file that it leads to is the one to replace.
+static char *behind_link(const char *path) {
+  struct stat st;
+  char *real = lstat(path, &st) == 0 && S_ISLNK(st.st_mode) ? realpath(path, NULL) : NULL;
+  return real ? real : strdup(path);
 }
 
 // Wide types first keeps every tensor aligned in the file; otherwise in the program's order.
@@ -132,7 +132,7 @@ static bool take_memory(mlrt_saver *s) {
   size_t states = (size_t)s->program->num_states + 1;
   size_t pairs = FIXED_PAIRS + (size_t)s->options->num_flags + MLRT_MAX_RESULTS;
   s->temp = join(s->path, ".tmp");
-  s->folder = folder_of(s->path);
+  s->folder = mlrt_folder_of(s->path);
   s->tensors = calloc(states, sizeof *s->tensors);
   s->states = calloc(states, sizeof *s->states);
   s->pairs = calloc(pairs, sizeof *s->pairs);
@@ -153,23 +153,27 @@ static bool cannot(const mlrt_saver *s, mlrt_error *e) {
   return mlrt_error_set(e, "cannot write the checkpoint '%s': %s", s->path, strerror(errno));
 }
 
-// The rename at the end would take the place of a device, and fail on a folder after hours.
-static bool is_file_or_nothing(const char *path) {
-  struct stat st;
-  return stat(path, &st) < 0 || S_ISREG(st.st_mode);
+// The rename at the end would take the place of a device, and fail on a folder after hours; a pipe in the place
+// of the temporary file would never open.
+static bool can_be_replaced(const mlrt_saver *s, mlrt_error *e) {
+  if (!mlrt_is_replaceable(s->path))
+    return mlrt_error_set(
+        e, "cannot write the checkpoint '%s': it is no file; --no-save writes none", s->path);
+  return mlrt_is_replaceable(s->temp) ||
+         mlrt_error_set(e, "cannot write the checkpoint '%s': '%s' is in the way, and no file",
+                        s->path, s->temp);
 }
 
 bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o, const char *path,
                      mlrt_error *e) {
-  *s = (mlrt_saver){.program = p, .options = o, .path = strdup(path)};
+  *s = (mlrt_saver){.program = p, .options = o, .path = behind_link(path)};
   if (!s->path || !take_memory(s)) {
     mlrt_saver_close(s);
     return mlrt_error_set(e, "out of memory");
   }
-  if (!is_file_or_nothing(path)) {
+  if (!can_be_replaced(s, e)) {
     mlrt_saver_close(s);
-    return mlrt_error_set(
-        e, "cannot write the checkpoint '%s': it is no file; --no-save writes none", path);
+    return false;
   }
   int fd = open(s->temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   bool ok = fd >= 0 || cannot(s, e);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,11 +12,40 @@ static bool is_one(const struct stat *x, const struct stat *y) {
   return x->st_ino == y->st_ino && x->st_dev == y->st_dev;
 }
 
+char *mlrt_folder_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (!slash)
+    return strdup(".");
+  return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+static const char *last_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static bool in_one_folder(const char *a, const char *b) {
+  char *x = mlrt_folder_of(a), *y = mlrt_folder_of(b);
+  struct stat mine, other;
+  bool one = x && y && stat(x, &mine) == 0 && stat(y, &other) == 0 && is_one(&mine, &other);
+  free(x);
+  free(y);
+  return one;
+}
+
 bool mlrt_same_file(const char *a, const char *b) {
   struct stat x, y;
-  if (stat(a, &x) < 0 || stat(b, &y) < 0)
-    return strcmp(a, b) == 0;
-  return S_ISREG(x.st_mode) && is_one(&x, &y);
+  bool has_a = stat(a, &x) == 0, has_b = stat(b, &y) == 0;
+  if (has_a && has_b)
+    return S_ISREG(x.st_mode) && is_one(&x, &y);
+  if (has_a || has_b)
+    return false;
+  return strcmp(a, b) == 0 || (strcmp(last_name(a), last_name(b)) == 0 && in_one_folder(a, b));
+}
+
+bool mlrt_is_replaceable(const char *path) {
+  struct stat st;
+  return stat(path, &st) < 0 || S_ISREG(st.st_mode);
 }
 
 bool mlrt_is_at(int fd, const char *path) {

@@ -5,8 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Regular files; of names that nothing has yet: whether they are the same text.
+// Regular files; of names that nothing has yet: whether they would be one in one folder.
 bool mlrt_same_file(const char *a, const char *b);
+// Whether a rename may take its place: a pipe or a device would be gone, and a folder refuses.
+bool mlrt_is_replaceable(const char *path);
+// Where `path` is or would be made: freed by the caller; NULL: out of memory.
+char *mlrt_folder_of(const char *path);
 // Whether `fd` is still what the path names: another process may have renamed or removed it.
 bool mlrt_is_at(int fd, const char *path);
 // To read it; -1 with errno. Does not wait for the other end of a pipe: that is no file to read in places.

@@ -8,7 +8,7 @@
 
 typedef struct output {
   const char *option, *path; // NULL: it is not written
-  bool replaces;             // the checkpoint
+  bool replaces;             // the checkpoint that this run goes on from
 } output;
 
 static bool is_data(const mlrt_program *p, const mlrt_options *o, const char *path) {
@@ -35,12 +35,10 @@ static void check(const mlrt_program *p, const mlrt_options *o, const output *ou
     mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' has data that this run reads", out->option, out->path);
   if (mlrt_same_file("/proc/self/exe", out->path))
     mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' is this program", out->option, out->path);
-  if (out->replaces)
-    return;
   if (o->weights && mlrt_same_file(o->weights, out->path))
-    mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' has the weights that this run reads", out->option,
-              out->path);
-  if (from && mlrt_same_file(from, out->path))
+    mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' has the weights that this run reads; name another file",
+              out->option, out->path);
+  if (from && !out->replaces && mlrt_same_file(from, out->path))
     mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' is the checkpoint that this run reads", out->option,
               out->path);
 }

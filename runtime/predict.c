@@ -1,5 +1,6 @@
 // predict.c: `./trainer predict`: a checkpoint's outputs for a data set, one .npy file per output.
 #include "runtime/commands.h"
+#include "runtime/files.h"
 #include "runtime/number_io.h"
 #include "runtime/outputs.h"
 #include "runtime/recipe.h"
@@ -55,6 +56,9 @@ static void open_output(npy *x, const mlrt_program *p, const mlrt_options *o, co
     mlrt_fail(MLRT_EXIT_MEMORY, "out of memory");
   mlrt_check_output(p, o, "out", x->path);
   mlrt_check_output(p, o, "out", x->temp);
+  if (!mlrt_is_replaceable(x->path) || !mlrt_is_replaceable(x->temp))
+    mlrt_fail(MLRT_EXIT_INPUT, "cannot write '%s': it, or its '.tmp', is there and no file",
+              x->path);
   x->file = fopen(x->temp, "we");
   if (!x->file)
     cannot(x->path);

@@ -104,6 +104,9 @@ expect_error 2 "--save: './digits.csv.gz' has data" "${run[@]}" --save=./digits.
 expect_error 2 "--metrics: 'digits.csv.gz' has data" "${run[@]}" --no-save --metrics=digits.csv.gz
 same digits.csv.gz before.gz "data before and after it was named as an output"
 cp good.safetensors w.st
+expect_error 2 "--save: 'w.st' has the weights that this run reads; name another" "${run[@]}" --weights=w.st --save=w.st
+expect_error 2 "--save and --metrics are one file" "${run[@]}" --save=none.st --metrics=./none.st
+expect_error 2 "--save and --metrics are one file" "${run[@]}" --save=none.st --metrics="$PWD/none.st.tmp"
 expect_error 2 "--metrics: 'w.st' has the weights" "${run[@]}" --no-save --weights=w.st --metrics=w.st
 expect_error 2 "--profile: './w.st' has the weights" "${run[@]}" --no-save --weights=w.st --profile=./w.st
 expect_error 2 "--metrics: 'w.st' is the checkpoint" "${run[@]}" --resume=w.st --save=other.st --metrics=w.st
@@ -123,6 +126,22 @@ timeout 60 ./trainer eval --quiet --resume=good.safetensors --metrics=/dev/null 
 mkfifo pipe
 expect_error 1 "pipe" timeout 60 "${run[@]}" --no-save --resume=pipe
 expect_error 1 "pipe" timeout 60 "${run[@]}" --no-save --weights=pipe
+mkfifo busy.st.tmp piped-logits.npy
+expect_error 1 "'busy.st.tmp' is in the way, and no file" timeout 60 "${run[@]}" --save=busy.st
+expect_error 1 "cannot write 'piped-logits.npy'" timeout 60 ./trainer predict --quiet --resume=good.safetensors --out=piped
+[ -p piped-logits.npy ] || fail "predictions took the place of a pipe"
+rm busy.st.tmp
+
+# A link stays one: what it leads to is replaced.
+mkdir linked
+"${run[@]}" --epochs=1 --save=linked/real.st
+ln -s linked/real.st link.st
+"${run[@]}" --epochs=2 --save=link.st
+[ -L link.st ] || fail "a checkpoint took the place of a link"
+cmp -s link.st linked/real.st || fail "the link leads elsewhere"
+./trainer eval --quiet --resume=linked/real.st >/dev/null
+"${run[@]}" --epochs=2 --save=two.st
+same link.st two.st "a checkpoint written through a link and one that was not"
 
 # Predictions that do not fit onto the disk leave no file.
 ( trap '' XFSZ && ulimit -f 1 && expect_error 1 "full-logits.npy" ./trainer predict --quiet --resume=good.safetensors --out=full )
@@ -204,6 +223,10 @@ expect_error 1 "clang" env MLTC_CC=/no/such/compiler "$mltc" digits.graph "${out
 cp digits.graph mine.graph
 expect_error 2 "would take the place of .mine.graph" "$mltc" mine.graph -O0 -o ./mine.graph
 expect_error 2 "would take the place of .mine.graph" "$mltc" mine.graph --emit=ast -o mine.graph
+cp mine.graph brief.tmp
+expect_error 2 "would take the place of .brief.tmp" "$mltc" brief.tmp --emit=ir -o brief
+same mine.graph brief.tmp "a graph before and after its output's temporary file was called the same"
+rm brief.tmp
 same digits.graph mine.graph "a graph, and what is left of it,"
 cat >tool.graph <<'EOT'
 block twice(x: f[...]) { return 2 * x }

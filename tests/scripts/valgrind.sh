@@ -20,4 +20,4 @@ run train --epochs=2 --resume
 run eval --resume=a.safetensors
 run predict --resume=a.safetensors --out=p
 run eval --weights=a.safetensors
-run train --weights=a.safetensors --epochs=1
+run train --weights=a.safetensors --epochs=1 --save=b.safetensors
