@@ -9,6 +9,11 @@
   K vf k_##name(vf x) { K_EACH(x, name##f) return x; }                                             \
   K vd k_##name(vd x) { K_EACH(x, name) return x; }
 K_FUNCTION(exp) K_FUNCTION(log) K_FUNCTION(log1p) K_FUNCTION(tanh) K_FUNCTION(erf)
+// Of -|x| alone: no overflow, and all digits far below 0.
+K float k_sigmoidf(float x) { const float e = expf(-fabsf(x)); return (x < 0.0f ? e : 1.0f) / (e + 1.0f); }
+K double k_sigmoid(double x) { const double e = exp(-fabs(x)); return (x < 0.0 ? e : 1.0) / (e + 1.0); }
+K vf k_sigmoid(vf x) { K_EACH(x, k_sigmoidf) return x; }
+K vd k_sigmoid(vd x) { K_EACH(x, k_sigmoid) return x; }
 
 // x = quarter * pi / 2 + rest, |rest| <= pi / 4, quarter modulo 4.
 struct k_angle { float rest; int32_t quarter; };

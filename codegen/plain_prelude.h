@@ -18,6 +18,10 @@ static inline double k_log1p(double x) { return log1p(x); }
 static inline double k_sin(double x) { return sin(x); }
 static inline double k_cos(double x) { return cos(x); }
 static inline double k_tanh(double x) { return tanh(x); }
+static inline double k_sigmoid(double x) {
+  const double e = exp(-fabs(x));
+  return (x < 0 ? e : 1) / (1 + e);
+}
 static inline double k_erf(double x) { return erf(x); }
 static inline double k_not(double x) { return x == 0; }
 static inline double k_div(double x, double y) { return x / y; }

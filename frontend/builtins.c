@@ -15,6 +15,7 @@ static const builtin_info builtins[] = {
     MATH("log", IR_LOG),
     MATH("log1p", IR_LOG1P),
     MATH("tanh", IR_TANH),
+    MATH("sigmoid", IR_SIGMOID),
     MATH("erf", IR_ERF),
     MATH("sqrt", IR_SQRT),
     MATH("rsqrt", IR_RSQRT),

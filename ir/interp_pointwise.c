@@ -63,6 +63,13 @@ static double s_cos(double x, double y) {
 static double s_tanh(double x, double y) {
   return (void)x, 1 - y * y;
 }
+static double v_sigmoid(double x) {
+  double e = exp(-fabs(x)); // no overflow, and all digits far below 0
+  return (x < 0 ? e : 1) / (1 + e);
+}
+static double s_sigmoid(double x, double y) {
+  return (void)x, y * (1 - y);
+}
 static double s_erf(double x, double y) {
   return (void)y, M_2_SQRTPI * exp(-x * x);
 }
@@ -73,12 +80,24 @@ typedef struct unary_rule {
 } unary_rule;
 
 static const unary_rule unary_rules[IR_NUM_OPS] = {
-    [IR_COPY] = {v_copy, s_one}, [IR_STOP] = {v_copy, s_zero},        [IR_NEG] = {v_neg, s_neg},
-    [IR_ABS] = {fabs, s_abs},    [IR_SIGN] = {v_sign, s_zero},        [IR_FLOOR] = {floor, s_zero},
-    [IR_SQRT] = {sqrt, s_sqrt},  [IR_RSQRT] = {v_rsqrt, s_rsqrt},     [IR_EXP] = {exp, s_exp},
-    [IR_LOG] = {log, s_log},     [IR_LOG1P] = {log1p, s_log1p},       [IR_SIN] = {sin, s_sin},
-    [IR_COS] = {cos, s_cos},     [IR_TANH] = {tanh, s_tanh},          [IR_ERF] = {erf, s_erf},
-    [IR_NOT] = {v_not, s_zero},  [IR_TF32] = {ir_narrow_tf32, s_one},
+    [IR_COPY] = {v_copy, s_one},
+    [IR_STOP] = {v_copy, s_zero},
+    [IR_NEG] = {v_neg, s_neg},
+    [IR_ABS] = {fabs, s_abs},
+    [IR_SIGN] = {v_sign, s_zero},
+    [IR_FLOOR] = {floor, s_zero},
+    [IR_SQRT] = {sqrt, s_sqrt},
+    [IR_RSQRT] = {v_rsqrt, s_rsqrt},
+    [IR_EXP] = {exp, s_exp},
+    [IR_LOG] = {log, s_log},
+    [IR_LOG1P] = {log1p, s_log1p},
+    [IR_SIN] = {sin, s_sin},
+    [IR_COS] = {cos, s_cos},
+    [IR_TANH] = {tanh, s_tanh},
+    [IR_ERF] = {erf, s_erf},
+    [IR_NOT] = {v_not, s_zero},
+    [IR_TF32] = {ir_narrow_tf32, s_one},
+    [IR_SIGMOID] = {v_sigmoid, s_sigmoid},
 };
 
 static const unary_rule *unary_rule_of(ir_op op) {

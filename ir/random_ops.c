@@ -13,11 +13,11 @@ typedef struct unary_choice {
 } unary_choice;
 
 static const unary_choice unary_choices[] = {
-    {IR_NEG, 1, 0, false},  {IR_ABS, 1, 0, false},   {IR_COPY, 1, 0, false},
-    {IR_TANH, 1, 1, false}, {IR_ERF, 1.2, 1, false}, {IR_SIN, 1, 1, false},
-    {IR_COS, 1, 1, false},  {IR_SQRT, 1, 0, true},   {IR_RSQRT, 1.5, 1.5, true},
-    {IR_LOG, 2, 0, true},   {IR_LOG1P, 1, 0, true},  {IR_STOP, 1, 0, false},
-    {IR_EXP, 1, 0, false},
+    {IR_NEG, 1, 0, false},  {IR_ABS, 1, 0, false},        {IR_COPY, 1, 0, false},
+    {IR_TANH, 1, 1, false}, {IR_ERF, 1.2, 1, false},      {IR_SIN, 1, 1, false},
+    {IR_COS, 1, 1, false},  {IR_SQRT, 1, 0, true},        {IR_RSQRT, 1.5, 1.5, true},
+    {IR_LOG, 2, 0, true},   {IR_LOG1P, 1, 0, true},       {IR_STOP, 1, 0, false},
+    {IR_EXP, 1, 0, false},  {IR_SIGMOID, 0.25, 1, false},
 };
 
 static void move_unary(rand_gen *g) {
@@ -33,7 +33,7 @@ static void move_unary(rand_gen *g) {
   bool moves = c->op == IR_NEG || c->op == IR_COPY || c->op == IR_STOP;
   rand_push(g, ir_unary(&g->b, c->op, v.n), mag, slope * v.noise,
             v.exact && (moves || c->op == IR_ABS),
-            v.distinct && (moves || c->op == IR_TANH || c->op == IR_EXP));
+            v.distinct && (moves || c->op == IR_TANH || c->op == IR_SIGMOID || c->op == IR_EXP));
 }
 
 // Ops that jump: on values that f32 holds exactly, and no divisor but powers of two.

@@ -26,6 +26,7 @@ static bool is_never_negative(const bool *known, const ir_node *n) {
     return known[n->in[0]->id] && ir_attr_num(n, IR_ATTR_VALUE) >= 0;
   case IR_ABS:
   case IR_EXP:
+  case IR_SIGMOID:
   case IR_SQRT:
   case IR_RSQRT:
   case IR_UNIFORM:

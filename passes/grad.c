@@ -121,6 +121,12 @@ void grad_tanh(grad_ctx *c, ir_node *n, ir_node *g) {
   GIVE(0, mul(c, g, ir_binary(&c->b, IR_SUB, number(c, n, 1), square)));
 }
 
+// y (1 - y)
+void grad_sigmoid(grad_ctx *c, ir_node *n, ir_node *g) {
+  ir_node *rest = ir_binary(&c->b, IR_SUB, number(c, n, 1), n);
+  GIVE(0, mul(c, g, mul(c, n, rest)));
+}
+
 // 2/sqrt(pi) exp(-x^2)
 void grad_erf(grad_ctx *c, ir_node *n, ir_node *g) {
   const double two_over_sqrt_pi = 1.1283791670955126;

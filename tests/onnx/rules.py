@@ -65,10 +65,6 @@ def highest(dtype):
     return RANGES[dtype][1] if is_integer(dtype) else float("inf")
 
 
-def sigmoid(f, x):
-    return f.binary("div", 1, f.binary("add", f.unary("exp", f.unary("neg", x)), 1))
-
-
 def ceil(f, x):
     return f.unary("neg", f.unary("floor", f.unary("neg", x)))
 

@@ -7,7 +7,7 @@ from protobuf import Unreadable, dtype_of
 from rules import highest, is_integer, lowest, rule
 
 SAME = {"Abs": "abs", "Neg": "neg", "Sign": "sign", "Floor": "floor", "Sqrt": "sqrt", "Exp": "exp", "Log": "log",
-        "Sin": "sin", "Cos": "cos", "Tanh": "tanh", "Erf": "erf", "Not": "not", "Identity": "copy"}
+        "Sin": "sin", "Cos": "cos", "Tanh": "tanh", "Sigmoid": "sigmoid", "Erf": "erf", "Not": "not", "Identity": "copy"}
 PAIRS = {"Add": "add", "Sub": "sub", "Mul": "mul", "And": "and", "Or": "or", "Xor": "ne", "Equal": "eq",
          "Greater": "gt", "GreaterOrEqual": "ge", "Less": "lt", "LessOrEqual": "le"}
 LISTS = {"Max": "max", "Min": "min", "Sum": "add"}
@@ -131,11 +131,6 @@ def is_inf(f, call, x):
 @rule("Relu")
 def relu(f, _, x):
     return f.binary("max", x, 0)
-
-
-@rule("Sigmoid")
-def sigmoid(f, _, x):
-    return rules.sigmoid(f, x)
 
 
 @rule("Softplus")

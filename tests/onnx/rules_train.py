@@ -31,7 +31,7 @@ class Cell:
     def gru(self, x, h, _):
         f, apart = self.f, self.call.get("linear_before_reset", 0)
         from_x, from_h = self.product(x, self.w, self.bias[0]), self.product(h, self.r, self.bias[1])
-        keep, reset = (rules.sigmoid(f, f.binary("add", self.gate(from_x, i), self.gate(from_h, i))) for i in (0, 1))
+        keep, reset = (f.unary("sigmoid", f.binary("add", self.gate(from_x, i), self.gate(from_h, i))) for i in (0, 1))
         if apart:
             memory = f.binary("mul", reset, self.gate(from_h, 2))
         else:
@@ -47,11 +47,11 @@ class Cell:
         if peep is not None:
             p = [self.gate(peep, n) for n in range(3)]
             i, forget = f.binary("add", i, f.binary("mul", p[0], c)), f.binary("add", forget, f.binary("mul", p[2], c))
-        kept = f.binary("mul", rules.sigmoid(f, forget), c)
-        c = f.binary("add", kept, f.binary("mul", rules.sigmoid(f, i), f.unary("tanh", new)))
+        kept = f.binary("mul", f.unary("sigmoid", forget), c)
+        c = f.binary("add", kept, f.binary("mul", f.unary("sigmoid", i), f.unary("tanh", new)))
         if peep is not None:
             o = f.binary("add", o, f.binary("mul", p[1], c))
-        return f.binary("mul", rules.sigmoid(f, o), f.unary("tanh", c)), c
+        return f.binary("mul", f.unary("sigmoid", o), f.unary("tanh", c)), c
 
 
 def begin(f, given, w, batch, hidden):

@@ -49,6 +49,7 @@ static const grad_case cases[] = {
     {"sin", UNARY("sin", "[4]"), -3, 3},
     {"cos", UNARY("cos", "[4]"), -3, 3},
     {"tanh", UNARY("tanh", "[4]"), -3, 3},
+    {"sigmoid", UNARY("sigmoid", "[4]"), -20, 5},
     {"erf", UNARY("erf", "[4]"), -2, 2},
     {"floor and sign give nothing",
      X("[4]") "%f = floor %x : f32[4]\n%s = sign %x : f32[4]\n%t = add %f, %s : f32[4]\n"

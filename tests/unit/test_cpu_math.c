@@ -17,7 +17,8 @@ static const char exports[] =
     "  int i = 0;\\\n"
     "  for (; i + VL <= n; i += VL) k_store_f32(y + i, k_##name(k_load_f32(x + i)));\\\n"
     "  if (i < n) k_store_f32_part(y + i, k_##name(k_load_f32_part(x + i, n - i)), n - i); }\n"
-    "ONE(exp) ONE(log) ONE(log1p) ONE(sin) ONE(cos) ONE(tanh) ONE(erf) ONE(sqrt) ONE(rsqrt)\n"
+    "ONE(exp) ONE(log) ONE(log1p) ONE(sin) ONE(cos) ONE(tanh) ONE(sigmoid) ONE(erf) ONE(sqrt) "
+    "ONE(rsqrt)\n"
     "ONE(floor) ONE(abs) ONE(sign)\n"
     "void t_pow(const float *x, const float *y, float *z, int n) {\n"
     "  int i = 0;\n"
@@ -64,6 +65,10 @@ static double one_over_sqrt(double x) {
   return 1 / sqrt(x);
 }
 
+static double sigmoid(double x) {
+  return 1 / (1 + exp(-x));
+}
+
 static double sign_of(double x) {
   return x > 0 ? 1 : x < 0 ? -1 : x;
 }
@@ -84,6 +89,7 @@ static const function functions[] = {
     {"sin", sin, 2, -1e9f, 1e9f, ODD, false},
     {"cos", cos, 2, -1e9f, 1e9f, ANY, false},
     {"tanh", tanh, 1.7, -INFINITY, INFINITY, ODD_RISING, false},
+    {"sigmoid", sigmoid, 2.6, -INFINITY, INFINITY, RISING, true},
     {"erf", erf, 1.95, -INFINITY, INFINITY, ODD_RISING, false},
     {"sqrt", sqrt, 0.5000001, 0, INFINITY, RISING, false},
     {"rsqrt", one_over_sqrt, 1.5, 0, INFINITY, ANY, false},

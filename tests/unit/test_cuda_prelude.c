@@ -139,10 +139,15 @@ static void measure(map_fn fn, const function *f) {
     printf("%s: %.3f ulp at %.9g\n", f->expr, worst, at);
 }
 
+static double sigmoid(double x) {
+  return 1 / (1 + exp(-x));
+}
+
 static void measure_functions(ir_arena *a, void *cuda) {
   static const function functions[] = {
-      {"k_exp(x)", exp}, {"k_log(x)", log}, {"k_log1p(x)", log1p}, {"k_tanh(x)", tanh},
-      {"k_erf(x)", erf}, {"k_sin(x)", sin}, {"k_cos(x)", cos},     {"k_sqrt(x)", sqrt},
+      {"k_exp(x)", exp},   {"k_log(x)", log},   {"k_log1p(x)", log1p},
+      {"k_tanh(x)", tanh}, {"k_erf(x)", erf},   {"k_sin(x)", sin},
+      {"k_cos(x)", cos},   {"k_sqrt(x)", sqrt}, {"k_sigmoid(x)", sigmoid},
   };
   for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
     for (int i = 0; i < prelude_num_rows; i++)

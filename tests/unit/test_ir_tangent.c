@@ -74,6 +74,7 @@ static const line lines[] = {
     {"sin %x : f32[3,4]", false},
     {"cos %x : f32[3,4]", false},
     {"tanh %x : f32[3,4]", false},
+    {"sigmoid %x : f32[3,4]", false},
     {"erf %x : f32[3,4]", false},
     {"add %x, %y : f32[3,4]", false},
     {"sub %x, %y : f32[3,4]", false},
