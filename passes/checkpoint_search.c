@@ -181,7 +181,7 @@ static void copy_choice(const search *s, unsigned char *to, const unsigned char 
 
 static int64_t packed_bytes(const search *s, const unsigned char *choice) {
   replay_steps steps = replay_make_steps(s->r, s->arena, choice);
-  return replay_arena_bytes(s->r, &steps);
+  return replay_arena_bytes(s->r, &steps, 0);
 }
 
 static bool has_work(const search *s) {
@@ -331,7 +331,7 @@ static void squeeze(search *s) {
 static bool take_steps(search *s, replay_steps steps) {
   replay_outcome o = replay_weigh(s->r, &steps);
   if ((s->found && o.seconds >= s->best_outcome.seconds) ||
-      replay_arena_bytes(s->r, &steps) > s->budget)
+      replay_arena_bytes(s->r, &steps, s->budget) > s->budget)
     return false;
   s->found = true;
   s->best_outcome = o;
@@ -366,8 +366,8 @@ static void hoist_start(search *s, bool trim_unhoisted) {
     replay_steps steps;
     if (!hoist_choice(s, s->start, target, &steps))
       return;
-    if (!s->found)
-      take_steps(s, steps);
+    if (!s->found && take_steps(s, steps))
+      s->work += HOIST_WORK; // to make it faster
     copy_choice(s, s->x, s->start);
     trim(s->r, target, seed, s->work, s->x);
     if (!hoist_choice(s, s->x, target, &steps))
@@ -420,8 +420,8 @@ static bool search_values(search *s) {
 // fewer bytes.
 static bool hoist_instead(search *s, replay_steps *out) {
   hoist(s);
-  if (s->found ||
-      (s->hoisted.num && replay_arena_bytes(s->r, &s->hoisted) < replay_arena_bytes(s->r, out)))
+  if (s->found || (s->hoisted.num &&
+                   replay_arena_bytes(s->r, &s->hoisted, 0) < replay_arena_bytes(s->r, out, 0)))
     *out = s->hoisted;
   return s->found;
 }

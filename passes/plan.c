@@ -100,11 +100,19 @@ static void place_staging(planner *x, ir_map *inputs) {
 }
 
 // --- temporaries ---------------------------------------------------------------------------------
+// What a budget leaves beside states and batches; 0: there is none.
+static int64_t enough_bytes(const planner *x) {
+  int64_t budget = ir_config_count(x->m, "memory_budget");
+  int64_t left = budget - x->p->state_bytes - x->p->staging_bytes;
+  return budget && left > 0 ? left : 0;
+}
+
 // Packs the intervals, widened by what is wished if that makes them no higher. Where it does,
 // nothing is granted so near the peak.
 static int64_t pack(planner *x, plan_live *l, const plan_joined *j) {
   static const int sixteenths[] = {16, 15, 14, 12, 8}; // of the peak
-  int64_t bytes = plan_pack(j->at, j->num), peak = plan_pack_bound(x->arena, j->at, j->num);
+  int64_t bytes = plan_pack_for(j->at, j->num, enough_bytes(x)),
+          peak = plan_pack_bound(x->arena, j->at, j->num);
   plan_joined wide = {IR_NEW_ARRAY(x->arena, plan_interval, j->num + 1), j->num, j->of};
   plan_pack_limits no_higher = {.capacity = bytes, .steps = WISH_STEPS};
   for (size_t i = 0; x->wishes && i < sizeof sixteenths / sizeof *sixteenths; i++) {

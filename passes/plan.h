@@ -133,6 +133,9 @@ typedef struct plan_packing {
 plan_packing plan_pack_within(plan_interval *iv, size_t n, const plan_pack_limits *limits);
 // The same in a compile: as low as its steps allow. Returns the height.
 int64_t plan_pack(plan_interval *iv, size_t n);
+// The same where `enough` bytes are, 0: none. If they can be reached and a compile's steps do not, five times as many are
+// spent: half a second, where otherwise a budget is missed.
+int64_t plan_pack_for(plan_interval *iv, size_t n, int64_t enough);
 // Lower bound of any packing: the most bytes that are live at one time.
 int64_t plan_pack_bound(ir_arena *a, const plan_interval *iv, size_t n);
 // Number of intervals whose memory is taken by another live interval when they start.

@@ -14,7 +14,8 @@
 enum {
   COMPILE_STEPS = 60000000,     // where the bound is out of reach: about a third of a second,
   COMPILE_STEPS_OF_ONE = 10000, // and for each interval as much more: two seconds for 60,000
-  REPAIR_LEAST = 500,           // items
+  TIMES_FOR_BUDGET = 5,
+  REPAIR_LEAST = 500, // items
   EXACT_MOST = 3000,  // items: the search looks at all that is left for each that it places
   LOOK_EVERY = 100000 // steps from one look at the clock to the next
 };
@@ -91,11 +92,15 @@ static void pack_parts_within(pack_parts *s, int64_t capacity, const pack_effort
         improve_part(&s->at[i], &m[i]);
 }
 
+static int64_t compile_steps(size_t n) {
+  return COMPILE_STEPS + COMPILE_STEPS_OF_ONE * (int64_t)n;
+}
+
 plan_packing plan_pack_within(plan_interval *iv, size_t n, const plan_pack_limits *limits) {
   ir_arena *own = ir_arena_new();
   pack_effort effort = {.limits = limits, .most_steps = limits->steps};
   if (effort.most_steps == 0)
-    effort.most_steps = COMPILE_STEPS + COMPILE_STEPS_OF_ONE * (int64_t)n;
+    effort.most_steps = compile_steps(n);
   pack_parts s = pack_split(own, iv, n, &effort);
   int64_t bound = set_goals(&s, 0);
   pack_parts_within(&s, limits->capacity, &effort);
@@ -107,5 +112,22 @@ plan_packing plan_pack_within(plan_interval *iv, size_t n, const plan_pack_limit
 }
 
 int64_t plan_pack(plan_interval *iv, size_t n) {
-  return plan_pack_within(iv, n, &(plan_pack_limits){0}).height;
+  return plan_pack_for(iv, n, 0);
+}
+
+int64_t plan_pack_for(plan_interval *iv, size_t n, int64_t enough) {
+  plan_packing p = plan_pack_within(iv, n, &(plan_pack_limits){0});
+  if (p.height <= enough || p.proved > enough)
+    return p.height;
+  ir_arena *a = ir_arena_new();
+  plan_interval *first = IR_NEW_ARRAY(a, plan_interval, n);
+  memcpy(first, iv, n * sizeof *iv);
+  plan_pack_limits more = {.capacity = enough, .steps = TIMES_FOR_BUDGET * compile_steps(n)};
+  int64_t height = plan_pack_within(iv, n, &more).height;
+  if (height > p.height) {
+    memcpy(iv, first, n * sizeof *iv);
+    height = p.height;
+  }
+  ir_arena_free(a);
+  return height;
 }

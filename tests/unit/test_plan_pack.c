@@ -195,6 +195,17 @@ static void test_capacity(void) {
   ir_arena_free(a);
 }
 
+// A set whose bound takes more steps than a compile spends, unless somebody needs it to be so low.
+static void test_enough(void) {
+  ir_arena *a = ir_arena_new();
+  intervals v = random_intervals(a, 28 * 7919, 300, 60);
+  int64_t bound = plan_pack_bound(a, v.at, v.num), high = plan_pack(v.at, v.num);
+  CHECK(high > bound, "the set is too easy: %lld", (long long)high);
+  CHECK(plan_pack_for(v.at, v.num, bound - 1) == high, "what cannot be reached is tried for");
+  CHECK(plan_pack_for(v.at, v.num, bound) == bound && overlaps(&v) == 0, "the bound is missed");
+  ir_arena_free(a);
+}
+
 static bool at_once(void *asked) {
   ++*(int *)asked;
   return true;
@@ -284,6 +295,7 @@ int main(void) {
   test_large();
   test_tiny();
   test_capacity();
+  test_enough();
   test_limits();
   test_extremes();
   test_instances();
