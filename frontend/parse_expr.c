@@ -406,3 +406,22 @@ ast_expr *parse_range_expr(fe_parser *p) {
   ast_expr *hi = parse_expr(p);
   return hi ? node(p, AST_RANGE, start, lo, hi, NULL) : NULL;
 }
+
+ast_expr *parse_exprs(fe_parser *p) {
+  size_t start = p->at;
+  ast_expr *e = parse_expr(p);
+  if (!e || parse_peek(p)->kind != TOK_COMMA)
+    return e;
+  ast_expr *all = node(p, AST_TUPLE, start, NULL, NULL, NULL);
+  IR_PUSH(p->arena, all->items, e);
+  deepen(all, e);
+  while (parse_accept(p, TOK_COMMA)) {
+    e = parse_expr(p);
+    if (!e)
+      return NULL;
+    IR_PUSH(p->arena, all->items, e);
+    deepen(all, e);
+  }
+  all->loc = parse_span(p, start);
+  return all;
+}

@@ -272,7 +272,7 @@ static ast_stmt *parse_values(fe_parser *p, ast_stmt_kind kind) {
   return s;
 }
 
-// a, b = value
+// a, b = value; a, b = value, value
 static ast_stmt *parse_assign(fe_parser *p) {
   ast_stmt *s = new_stmt(p, AST_ASSIGN);
   do {
@@ -282,7 +282,8 @@ static ast_stmt *parse_assign(fe_parser *p) {
   if (!parse_expect(p, TOK_ASSIGN, "after the name"))
     return NULL;
   parse_skip_newlines(p);
-  return parse_value(p, s) ? s : NULL;
+  s->value = s->names.num > 1 ? parse_exprs(p) : parse_expr(p);
+  return s->value ? s : NULL;
 }
 
 static ast_stmt *parse_store(fe_parser *p) {

@@ -50,6 +50,7 @@ bool parse_close_brace(fe_parser *p, const fe_token *open);
 ast_type *parse_type(fe_parser *p);
 bool parse_body(fe_parser *p, ast_body *body); // { statements }
 ast_expr *parse_expr(fe_parser *p);
+ast_expr *parse_exprs(fe_parser *p);      // one, or a tuple of those with commas in between
 ast_expr *parse_range_expr(fe_parser *p); // also lo..hi
 
 #endif
