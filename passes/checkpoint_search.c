@@ -357,8 +357,8 @@ static bool hoist_choice(search *s, const unsigned char *drop, int64_t target, r
   return live <= target;
 }
 
-// Less is dropped, and fewer steps run again, as long as it fits. Where packing adds to the live bytes, these
-// must be fewer.
+// Less is dropped, and fewer steps run again, as long as it fits. For fewer live bytes, too: packing adds to them, and
+// where more is dropped to begin with, other steps are hoisted, of which more may turn out to be in vain.
 static void hoist_start(search *s, bool trim_unhoisted) {
   (void)trim_unhoisted; // hoisted, anything may be trimmed
   int64_t target = s->budget;
@@ -374,9 +374,8 @@ static void hoist_start(search *s, bool trim_unhoisted) {
       continue;
     replay_steps fewer = copy_steps(s, &steps);
     replay_prune(s->r, target, s->work, &fewer);
-    bool taken = take_steps(s, steps);
-    if (take_steps(s, fewer) || taken)
-      return;
+    take_steps(s, steps);
+    take_steps(s, fewer);
   }
 }
 
