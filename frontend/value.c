@@ -2,6 +2,7 @@
 #include "frontend/check.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 const fe_value fe_bad = {.kind = FE_BAD}, fe_none = {.kind = FE_NONE};
 
@@ -25,9 +26,12 @@ const fe_value *fe_float(fe *c, double num) {
   return v;
 }
 
+static bool is_whole(double num) {
+  return fabs(num) < 0x1p53 && num == floor(num);
+}
+
 const fe_value *fe_num(fe *c, double num) {
-  bool whole = fabs(num) < 0x1p53 && num == floor(num);
-  return whole ? fe_int(c, (int64_t)num) : fe_float(c, num);
+  return is_whole(num) ? fe_int(c, (int64_t)num) : fe_float(c, num);
 }
 
 const fe_value *fe_bool(fe *c, bool b) {
@@ -92,8 +96,11 @@ const char *fe_text(fe *c, const fe_value *v) {
     return v->str;
   if (v->kind != FE_NUM)
     return fe_describe(c, v);
-  return v->is_int ? ir_format(c->arena, "%lld", (long long)v->i)
-                   : ir_format(c->arena, "%g", v->num);
+  if (v->is_int)
+    return ir_format(c->arena, "%lld", (long long)v->i);
+  const char *text = ir_format(c->arena, "%g", v->num);
+  bool looks_whole = is_whole(strtod(text, NULL)) && !is_whole(v->num); // 3 * 0.1 * 10
+  return looks_whole ? ir_format(c->arena, "%.17g", v->num) : text;
 }
 
 const char *fe_describe(fe *c, const fe_value *v) {
@@ -137,10 +144,11 @@ static bool refuse(fe *c, const fe_value *v, ir_loc at, const char *what, const 
   return false;
 }
 
+// 2.5 * 4 is 10.
 bool fe_want_int(fe *c, const fe_value *v, ir_loc at, const char *what, int64_t *out) {
-  if (v->kind != FE_NUM || !v->is_int)
+  if (v->kind != FE_NUM || !(v->is_int || is_whole(v->num)))
     return refuse(c, v, at, what, "a whole number");
-  *out = v->i;
+  *out = v->is_int ? v->i : (int64_t)v->num;
   return true;
 }
 

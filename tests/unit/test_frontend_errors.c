@@ -105,6 +105,8 @@ static const error_case cases[] = {
     {"E0223", MODEL("a = «normalise(x, 0, 0)"), "a deviation of 0"},
     {"E0223", MODEL("a = «random_flip(reshape(x, [1, 2, 2, 6]), p=2)"), "p is 2"},
     // shapes
+    {"E0202", MODEL("a = zeros(«[3 * 0.1 * 10])"), "3.0000000000000004"},
+    {"E0202", MODEL("a = «linear(x, 2.5)"), "the number 2.5"},
     {"E0203", MODEL("a = x «+ zeros([5])"), "f32[4, 6]"},
     {"E0203", MODEL("a = x «@ x"), "6 columns meet 4 rows"},
     {"E0203", MODEL("a = reshape(x, «[5, -1])"), "24 elements"},
