@@ -10,107 +10,27 @@
 //   At the peak. Gradients take up to 6.1 GiB of the same memory at another time.
 //
 // There is no formula here: each row is the plan that a compilation would make. The graph is read, and
-// its kernels are made, once; then each policy is planned by a process of its own, which has the module
-// to itself and may change it.
+// its kernels are made, once.
 #include "driver/cmd_memory.h"
 
 #include <errno.h>
 #include <json-c/json.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "driver/probe.h"
 #include "passes/checkpoint.h"
-#include "passes/plan_facts.h"
-#include "passes/plan_parts.h"
 #include "passes/plan_text.h"
-
-typedef struct row {
-  int64_t bytes;                   // of the arena
-  int64_t shares[PLAN_NUM_SHARES]; // at the peak
-  int64_t most_gradients;          // at any time
-  int64_t parameters;              // their number
-  double again;                    // time of kernels that run again: of that of all others
-} row;
 
 typedef struct memory {
   const draft_subject *s;
   draft *t;
   int64_t limit; // 0: none was given
   int num;       // policies: auto is one where there is a limit
-  row rows[CHECKPOINT_NUM_POLICIES];
+  probe rows[CHECKPOINT_NUM_POLICIES];
 } memory;
 
-// --- planning --------------------------------------------------------------------------------
-// Of the function with the highest peak.
-static int64_t most_gradients(const draft *t, const plan_facts *facts) {
-  const plan *p = t->plan;
-  const ir_func *f = facts->largest;
-  if (!f)
-    return 0;
-  IR_VEC(plan_buffer) gradients = {0};
-  for (size_t i = 0; i < p->buffers.num; i++)
-    if (facts->share[i] == PLAN_SHARE_GRADIENT)
-      IR_PUSH(t->arena, gradients, p->buffers.at[i]);
-  int64_t *live = IR_NEW_ARRAY(t->arena, int64_t, f->kernels.num + 2);
-  return plan_live_bytes(gradients.at, gradients.num, f, live);
-}
-
-static row plan_policy(const memory *x, int policy) {
-  draft *t = x->t;
-  int64_t budget = policy == CHECKPOINT_AUTO ? x->limit : 0;
-  bool ok = draft_arrange(x->s, t, checkpoint_names[policy], budget) && draft_plan(x->s, t);
-  BUG_IF(!ok, "policy '%s' has errors", checkpoint_names[policy]);
-  plan_facts facts = plan_find_facts(t->arena, t->plan, t->module);
-  row r = {.bytes = t->plan->arena_bytes,
-           .most_gradients = most_gradients(t, &facts),
-           .parameters = facts.parameters,
-           .again = facts.recompute_time - 1};
-  memcpy(r.shares, facts.shares, sizeof r.shares);
-  return r;
-}
-
-// Begins the work on a policy. Returns where its row will come from; -1: no process could be made.
-static int start_policy(const memory *x, int policy, pid_t *child) {
-  int ends[2];
-  if (pipe(ends) != 0)
-    return -1;
-  *child = fork();
-  if (*child == 0) {
-    row r = plan_policy(x, policy);
-    _exit(write(ends[1], &r, sizeof r) == sizeof r ? 0 : IR_EXIT_FAULT);
-  }
-  close(ends[1]);
-  if (*child > 0)
-    return ends[0];
-  close(ends[0]);
-  return -1;
-}
-
-// False when the process failed, which has said why.
-static bool take_row(int from, pid_t child, row *r) {
-  bool whole = read(from, r, sizeof *r) == sizeof *r; // less than a pipe takes at once
-  int status = 0;
-  close(from);
-  return waitpid(child, &status, 0) == child && status == 0 && whole;
-}
-
-static bool plan_all(memory *x) {
-  int from[CHECKPOINT_NUM_POLICIES];
-  pid_t child[CHECKPOINT_NUM_POLICIES];
-  bool ok = true;
-  for (int i = 0; i < x->num; i++)
-    from[i] = start_policy(x, i, &child[i]);
-  for (int i = 0; i < x->num; i++) {
-    if (from[i] < 0)
-      fprintf(stderr, "mltc: cannot start a process: %s\n", strerror(errno));
-    ok = from[i] >= 0 && take_row(from[i], child[i], &x->rows[i]) && ok;
-  }
-  return ok;
-}
-
 // --- text ------------------------------------------------------------------------------------
-static bool fits(const memory *x, const row *r) {
+static bool fits(const memory *x, const probe *r) {
   return !x->limit || r->bytes <= x->limit;
 }
 
@@ -131,14 +51,15 @@ static const struct {
                       {"activations", PLAN_SHARE_ACTIVATION}};
 
 // What is none of these kinds.
-static int64_t other_bytes(const row *r) {
+static int64_t other_bytes(const probe *r) {
   int64_t bytes = r->bytes;
   for (int i = 0; i < NUM_KINDS; i++)
     bytes -= r->shares[kinds[i].share];
   return bytes;
 }
 
-static void put_row(const memory *x, const char *policy, const row *r, int64_t like, ir_buf *out) {
+static void put_row(const memory *x, const char *policy, const probe *r, int64_t like,
+                    ir_buf *out) {
   ir_arena *a = x->t->arena;
   ir_buf_printf(out, "%-10s", policy);
   for (int i = 0; i < NUM_KINDS; i++)
@@ -178,7 +99,7 @@ static void add_int(json_object *o, const char *key, int64_t v) {
   json_object_object_add(o, key, json_object_new_int64(v));
 }
 
-static json_object *row_json(const memory *x, const char *policy, const row *r) {
+static json_object *row_json(const memory *x, const char *policy, const probe *r) {
   json_object *o = json_object_new_object();
   json_object_object_add(o, "checkpoint", json_object_new_string(policy));
   for (int i = 0; i < NUM_KINDS; i++)
@@ -233,8 +154,10 @@ int cmd_memory(const draft_subject *subject) {
   bool ok = draft_load(s, &t, NULL, NULL) && draft_schedule(s, &t) &&
             draft_arrange(s, &t, checkpoint_names[CHECKPOINT_NONE], 0); // in order once for all
   int status = options_report(s->o, t.diags) ? EXIT_INPUT : 0;
+  for (int i = 0; i < x.num; i++)
+    x.rows[i] = (probe){.policy = checkpoint_names[i], .budget = i == CHECKPOINT_AUTO ? limit : 0};
   if (ok)
-    status = plan_all(&x) ? print(&x) : IR_EXIT_FAULT;
+    status = probe_plans(s, &t, x.rows, x.num) ? print(&x) : IR_EXIT_FAULT;
   draft_free(&t);
   return status;
 }

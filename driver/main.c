@@ -11,6 +11,7 @@
 #include "driver/cmd_diff.h"
 #include "driver/cmd_memory.h"
 #include "driver/cmd_solve.h"
+#include "driver/extra_time.h"
 #include "driver/output.h"
 #include "driver/overwrite.h"
 #include "driver/plan_edit_file.h"
@@ -138,7 +139,12 @@ static int build(driver *d) {
   const char *why = overwrite_find(&s, t); // files that are imported are known now
   if (why)
     return usage(why);
-  if (!ok || !draft_schedule(&s, t) || !draft_arrange(&s, t, NULL, 0))
+  if (!ok || !draft_schedule(&s, t))
+    return report(d);
+  int64_t budget = d->o.extra_time >= 0 ? extra_time_find(&s, t) : 0;
+  if (budget < 0)
+    return IR_EXIT_FAULT;
+  if (!draft_arrange(&s, t, NULL, budget))
     return report(d);
   report(d); // warnings
   if (d->o.emit == EMIT_IR || d->o.emit == EMIT_DOT)

@@ -36,6 +36,9 @@ void options_help(FILE *out) {
       "  --allow=accumulate      where a batch does not fit, it may be run as several "
       "micro-batches\n"
       "                          whose gradients are added\n"
+      "  --extra-time=PERCENT    the least memory with steps that are predicted to take at most so "
+      "much\n"
+      "                          longer, such as 10%\n"
       "  --max-batch             the largest batch that fits the budget; with -o compiled, too\n"
       "  --max=NAME              the same for another `let`\n"
       "  --checkpoint=P          what of the forward pass is kept for the backward pass: none\n"
@@ -86,6 +89,8 @@ struct option_entry {
   size_t at;                // of a field in `options`
   const char *const *words; // that it can be; ends with NULL
 };
+
+enum { MOST_PERCENT = 1000 };
 
 // --- values --------------------------------------------------------------------------------------
 static bool wrong_value(const command_line *x, const option_entry *e, const char *value) {
@@ -140,6 +145,17 @@ static bool keep_bytes(command_line *x, const option_entry *e, const char *value
     return true;
   *x->why = ir_format(x->a, "--%s=%s: it is a number of bytes, such as 64MiB, 1.5GB or 80GiB",
                       e->name, value);
+  return false;
+}
+
+static bool parse_percent(command_line *x, const option_entry *e, const char *value) {
+  char *end = NULL;
+  double percent = strtod(value, &end);
+  *(double *)field(x, e) = percent / 100;
+  if (end > value && !strcmp(end, "%") && percent >= 0 && percent <= MOST_PERCENT)
+    return true;
+  *x->why = ir_format(x->a, "--%s=%s: it is a share of the time, such as 10%% or 2.5%%, up to %d%%",
+                      e->name, value, (int)MOST_PERCENT);
   return false;
 }
 
@@ -228,6 +244,7 @@ static const option_entry entries[] = {
     {"checkpoint", 0, keep_word, AT(checkpoint), checkpoint_names},
     {"plan", 0, keep_text, AT(plan), NULL},
     {"memory-budget", 0, keep_bytes, AT(memory_budget), NULL},
+    {"extra-time", 0, parse_percent, AT(extra_time), NULL},
     {"allow", 0, parse_allowed, AT(allow_accumulate), allow_words},
     {"max-batch", 0, keep_flag, AT(max_batch), NULL},
     {"max", 0, keep_text, AT(max), NULL},
@@ -316,6 +333,10 @@ static bool check_together(const options *o, const char **why) {
     *why = "--max-batch and --max search for what fits --memory-budget=SIZE, which is not given";
   else if (o->emit == EMIT_AST && options_is_ir(o))
     *why = "--emit=ast prints graph files; use --emit=ir for IR";
+  else if (o->extra_time >= 0 && (memory || search || o->memory_budget || o->checkpoint ||
+                                  o->plan || o->allow_accumulate))
+    *why = "--extra-time looks for the budget itself, and for what runs again: it goes with no "
+           "--memory-budget, --checkpoint, --plan, --allow, --max-batch, --max, nor `mltc memory`";
   else if (o->plan && (o->checkpoint || memory || search || o->allow_accumulate))
     *why = "--plan says what runs again, and for which sizes: it goes with no --checkpoint, "
            "--allow, --max-batch, --max, nor `mltc memory`";
@@ -353,7 +374,7 @@ static bool parse_options(command_line *x, int argc, char **argv) {
 }
 
 bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **why) {
-  *o = (options){.target = "cpu", .opt_level = 2, .text = join(a, argc, argv)};
+  *o = (options){.target = "cpu", .opt_level = 2, .extra_time = -1, .text = join(a, argc, argv)};
   argc = take_dependencies(argc, argv, o);
   if (!parse_options(&(command_line){a, o, why}, argc, argv))
     return false;

@@ -43,6 +43,7 @@ typedef struct options {
   const char *checkpoint;    // a policy of passes/checkpoint.h; NULL: not given
   const char *plan;          // --plan=FILE.json; NULL: not given
   int64_t memory_budget;     // bytes; 0: none
+  double extra_time;         // --extra-time, of the time without it: 0.1; less than 0: not given
   int opt_level;
   emit_kind emit;
   bool allow_accumulate; // a batch may be run in parts: cmd_accumulate.c

@@ -19,8 +19,8 @@ cat >results/torch-x.json <<'JSON'
 JSON
 cat >results/torch_peak.json <<'JSON'
 {"schema": "mltc-bench-torch-peak", "version": 1, "torch": ["9.9"], "rows": [
- {"network": "gpt2", "ours": {"none": 66, "free": 63, "selective": 40, "sqrt": 30, "all": 30}, "peer": 100, "bar": 0.6, "met": false, "least": 55, "auto": {"total": 60, "time": 1.25, "met": true}},
- {"network": "unet", "ours": {"none": 59, "free": 59, "selective": 40, "sqrt": 30, "all": 30}, "peer": 100, "bar": 0.6, "met": true, "least": 20, "auto": {"total": 59, "time": 1.0, "met": true}}]}
+ {"network": "gpt2", "ours": {"none": 66, "free": 63, "selective": 40, "sqrt": 30, "all": 30}, "peer": 100, "bar": 0.6, "met": false, "least": 55, "auto": {"total": 60, "time": 1.25, "met": true}, "tenth": {"total": 58, "time": 1.1}},
+ {"network": "unet", "ours": {"none": 59, "free": 59, "selective": 40, "sqrt": 30, "all": 30}, "peer": 100, "bar": 0.6, "met": true, "least": 20, "auto": {"total": 59, "time": 1.0, "met": true}, "tenth": {"total": 45, "time": 1.1}}]}
 JSON
 cat >results/gemm.json <<'JSON'
 {"peak_gflops": [100.0, 200.0], "cases": [
@@ -53,8 +53,8 @@ for row in 'A | 1.0000 | 1.0000 | 20% | met' '20,000 buffers, worst of 2 sets | 
   grep -qxF "| $row |" some.txt || fail "no '$row': $(cat some.txt)"
 done
 grep -qxF "| mlp_adam: time per step | 0.33 | 0.50, missed |" some.txt || fail "$(cat some.txt)"
-grep -qxF '| gpt2 | 0.66 | 0.63 | 0.40 | 0.30 | 0.55 | 1.25 (predicted) | 0.60 | missed |' some.txt || fail "$(cat some.txt)"
-grep -qxF '| unet | 0.59 | 0.59 | 0.40 | 0.30 | 0.20 | 1.00 | 0.60 | met |' some.txt || fail "$(cat some.txt)"
+grep -qxF '| gpt2 | 0.66 | 0.63 | 0.40 | 0.30 | 0.58 | 0.55 | 1.25 (predicted) | 0.60 | missed |' some.txt || fail "$(cat some.txt)"
+grep -qxF '| unet | 0.59 | 0.59 | 0.40 | 0.30 | 0.45 | 0.20 | 1.00 | 0.60 | met |' some.txt || fail "$(cat some.txt)"
 grep -qxF '| 512, worst of 2 layouts | 85% | 79% | 80% | missed |' some.txt ||
   fail "$(cat some.txt)"
 

@@ -27,13 +27,22 @@ test_program test_program_new(ir_arena *a, const char *what, const char *prefix,
 }
 
 // --- libraries -------------------------------------------------------------------------------
+// Only what the function that is run calls: kernels of `init` would be a third of the compiler's time.
+static bool calls(const test_program *p, const cg_distinct *d) {
+  for (size_t i = 0; i < d->uses.num; i++)
+    if (d->uses.at[i]->func == p->func)
+      return true;
+  return false;
+}
+
 test_library test_library_new(ir_arena *a, const test_program *p, size_t num) {
   const cg_target *t = p[0].program->target;
   ir_buf text = ir_buf_new(a);
   ir_buf_puts(&text, t->cuda ? cg_cuda_prelude(a) : cg_cpu_prelude(a, t));
   for (size_t i = 0; i < num; i++)
     for (size_t j = 0; j < p[i].program->distinct.num; j++)
-      ir_buf_puts(&text, p[i].program->distinct.at[j]->text);
+      if (calls(&p[i], p[i].program->distinct.at[j]))
+        ir_buf_puts(&text, p[i].program->distinct.at[j]->text);
   if (!t->cuda)
     return (test_library){.lib = test_load(a, ir_buf_str(&text), t)};
   test_library l = {.lib = emu_build(test_without_unrolling(a, ir_buf_str(&text)), NULL)};

@@ -1,0 +1,112 @@
+// extra_time.c: `mltc FILE --extra-time=10%`: the least memory that a tenth more time buys.
+//
+//   default               39.2 MiB
+//   budget of 0.8         31.9 MiB   +2.4%      tenths, two at a time, downwards
+//             0.5         20.8 MiB   +9.6%
+//             0.4         16.9 MiB  +14.8%      too much: once nothing of a pair will do, between these
+//             0.49 ..
+//
+// --memory-budget asks for the least time within so many bytes; here it is asked the other way around, and answered by
+// the same search: each trial is a whole plan for a budget, and what it takes is what the cost model says.
+//
+// Halving from the beginning was left: the plans that cost most to look for are those of budgets that are hardly met, and
+// going downwards none is far below the answer.
+#include "driver/extra_time.h"
+
+#include "driver/probe.h"
+#include "passes/checkpoint.h"
+
+enum {
+  ABREAST = 2, // plans at the same time
+  TENTHS = 10,
+  NARROWINGS = 3, // each leaves a third of the gap
+};
+
+typedef struct search {
+  const draft_subject *s;
+  draft *t;
+  int64_t always, most; // bytes: what lives for the whole run, and all with nothing made again
+  probe best;           // the default, or the least that is fast enough
+  double low, high;     // of most - always: shares that were too slow or not met, and that were not
+} search;
+
+static bool is_good(const search *x, const probe *p) {
+  return p->bytes <= p->budget && p->slower <= x->s->o->extra_time;
+}
+
+static void look_at(search *x, double share, const probe *p) {
+  bool good = is_good(x, p);
+  if (x->s->o->verbose)
+    fprintf(stderr, "budget of %lld: %lld bytes, %.1f%% longer\n", (long long)p->budget,
+            (long long)p->bytes, 100 * p->slower);
+  if (good && p->bytes < x->best.bytes)
+    x->best = *p;
+  if (good)
+    x->high = share;
+  else if (share < x->high && share > x->low)
+    x->low = share;
+}
+
+// Tries shares of what is not there for the whole run, smaller ones first: where one is good, it does not
+// matter that a larger one is not. False: a process failed.
+static bool try_shares(search *x, const double *share, int num) {
+  probe at[ABREAST];
+  for (int i = 0; i < num; i++)
+    at[i] = (probe){.policy = checkpoint_names[CHECKPOINT_AUTO],
+                    .budget = x->always + (int64_t)(share[i] * (double)(x->most - x->always))};
+  if (!probe_plans(x->s, x->t, at, num))
+    return false;
+  for (int i = 0; i < num; i++)
+    if (share[i] < x->high)
+      look_at(x, share[i], &at[i]);
+  return true;
+}
+
+static bool go_down(search *x) {
+  for (int i = 1; i < TENTHS && x->low == 0; i += ABREAST) {
+    double share[ABREAST];
+    int num = 0;
+    for (int k = i + ABREAST - 1; k >= i; k--)
+      if (k < TENTHS)
+        share[num++] = 1 - (double)k / TENTHS;
+    if (!try_shares(x, share, num))
+      return false;
+  }
+  return true;
+}
+
+static bool narrow(search *x) {
+  for (int i = 0; i < NARROWINGS; i++) {
+    double third = (x->high - x->low) / 3, share[ABREAST] = {x->low + third, x->high - third};
+    if (!try_shares(x, share, ABREAST))
+      return false;
+  }
+  return true;
+}
+
+static void print_answer(const search *x, const probe *usual) {
+  const options *o = x->s->o;
+  ir_arena *a = x->t->arena;
+  FILE *out = o->emit != EMIT_TRAINER && !o->output ? stderr : stdout;
+  if (x->best.bytes == usual->bytes)
+    fprintf(out, "%s: no less in so much time\n", ir_bytes_text(a, usual->bytes, usual->bytes));
+  else
+    fprintf(
+        out, "%s instead of %s; steps are predicted to take %.1f%% longer: --memory-budget=%lld\n",
+        ir_bytes_text(a, x->best.bytes, usual->bytes), ir_bytes_text(a, usual->bytes, usual->bytes),
+        100 * x->best.slower, (long long)x->best.budget);
+}
+
+int64_t extra_time_find(const draft_subject *subject, draft *t) {
+  draft_subject s = *subject;
+  s.open = false; // it is the plan that is taken which is looked into
+  probe first[] = {{.policy = checkpoint_names[CHECKPOINT_NONE]}, {0}};
+  if (!probe_plans(&s, t, first, 2))
+    return -1;
+  search x = {.s = &s, .t = t, .always = first[0].always, .most = first[0].bytes, .high = 1};
+  x.best = first[1];
+  if (!go_down(&x) || !narrow(&x))
+    return -1;
+  print_answer(&x, &first[1]);
+  return x.best.budget;
+}
