@@ -302,7 +302,8 @@ static bool fits(search *s, int slots) {
   chain_ops ops = chain_sequence(s->table, s->x->arena, slots);
   replay_steps steps = steps_of(s->x, &ops);
   replay_outcome o = replay_weigh(s->x->r, &steps);
-  bool ok = o.live_bytes <= s->budget && replay_arena_bytes(s->x->r, &steps, 0) <= s->budget;
+  bool ok = o.live_bytes <= s->budget &&
+            replay_arena_bytes(s->x->r, &steps, s->budget, false) <= s->budget;
   keep(s, &steps, o, ok);
   return ok;
 }

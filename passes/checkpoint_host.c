@@ -62,7 +62,7 @@ static attempt try_as_core(replay *r, int64_t budget) {
 replay_steps checkpoint_with_host(replay *r, int64_t budget, double bandwidth) {
   replay_steps all = {sched_order_as_it_is(r->s, r->arena), (size_t)r->s->num_kernels,
                       (size_t)r->s->num_kernels};
-  int64_t most = replay_arena_bytes(r, &all, 0);
+  int64_t most = replay_arena_bytes(r, &all, 0, false);
   if (most <= budget)
     return all;
   attempt best = try_keeping(r, most, 1, budget, bandwidth);

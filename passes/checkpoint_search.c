@@ -181,7 +181,7 @@ static void copy_choice(const search *s, unsigned char *to, const unsigned char 
 
 static int64_t packed_bytes(const search *s, const unsigned char *choice) {
   replay_steps steps = replay_make_steps(s->r, s->arena, choice);
-  return replay_arena_bytes(s->r, &steps, 0);
+  return replay_arena_bytes(s->r, &steps, s->budget, false);
 }
 
 static bool has_work(const search *s) {
@@ -331,7 +331,7 @@ static void squeeze(search *s) {
 static bool take_steps(search *s, replay_steps steps) {
   replay_outcome o = replay_weigh(s->r, &steps);
   if ((s->found && o.seconds >= s->best_outcome.seconds) ||
-      replay_arena_bytes(s->r, &steps, s->budget) > s->budget)
+      replay_arena_bytes(s->r, &steps, s->budget, true) > s->budget)
     return false;
   s->found = true;
   s->best_outcome = o;
@@ -419,8 +419,8 @@ static bool search_values(search *s) {
 // fewer bytes.
 static bool hoist_instead(search *s, replay_steps *out) {
   hoist(s);
-  if (s->found || (s->hoisted.num &&
-                   replay_arena_bytes(s->r, &s->hoisted, 0) < replay_arena_bytes(s->r, out, 0)))
+  if (s->found || (s->hoisted.num && replay_arena_bytes(s->r, &s->hoisted, 0, false) <
+                                         replay_arena_bytes(s->r, out, 0, false)))
     *out = s->hoisted;
   return s->found;
 }

@@ -115,6 +115,11 @@ int64_t plan_pack(plan_interval *iv, size_t n) {
   return plan_pack_for(iv, n, 0);
 }
 
+int64_t plan_pack_down_to(plan_interval *iv, size_t n, int64_t enough, bool hard) {
+  int64_t steps = compile_steps(n) * (hard ? TIMES_FOR_BUDGET : 1);
+  return plan_pack_within(iv, n, &(plan_pack_limits){.capacity = enough, .steps = steps}).height;
+}
+
 int64_t plan_pack_for(plan_interval *iv, size_t n, int64_t enough) {
   plan_packing p = plan_pack_within(iv, n, &(plan_pack_limits){0});
   if (p.height <= enough || p.proved > enough)
@@ -122,8 +127,7 @@ int64_t plan_pack_for(plan_interval *iv, size_t n, int64_t enough) {
   ir_arena *a = ir_arena_new();
   plan_interval *first = IR_NEW_ARRAY(a, plan_interval, n);
   memcpy(first, iv, n * sizeof *iv);
-  plan_pack_limits more = {.capacity = enough, .steps = TIMES_FOR_BUDGET * compile_steps(n)};
-  int64_t height = plan_pack_within(iv, n, &more).height;
+  int64_t height = plan_pack_down_to(iv, n, enough, true);
   if (height > p.height) {
     memcpy(iv, first, n * sizeof *iv);
     height = p.height;

@@ -160,40 +160,44 @@ replay_outcome replay_try(replay *r, const unsigned char *drop) {
   return out;
 }
 
-// Searches come to the same steps again and again, and packing is dear where the bound is out of reach:
+// Searches come to the same steps again and again, and packing is dear where what is enough is out of reach:
 // what was packed before is remembered.
 struct replay_packed {
   const plan_interval *iv; // as they were given: without offsets
   size_t num;
-  int64_t enough, bytes; // what was asked for, and what came out
+  int64_t enough; // what was asked for
+  bool hard;
+  int64_t bytes; // what came out
   replay_packed *next;
 };
 
 static const replay_packed *find_packed(const replay *r, const plan_interval *iv, size_t num,
-                                        int64_t enough) {
+                                        int64_t enough, bool hard) {
   const replay_packed *p = r->packed;
-  while (p && (p->num != num || p->enough != enough || memcmp(p->iv, iv, num * sizeof *iv) != 0))
+  while (p && (p->num != num || p->enough != enough || p->hard != hard ||
+               memcmp(p->iv, iv, num * sizeof *iv) != 0))
     p = p->next;
   return p;
 }
 
-static int64_t pack(replay *r, plan_interval *iv, size_t num, int64_t enough) {
+static int64_t pack(replay *r, plan_interval *iv, size_t num, int64_t enough, bool hard) {
   replay_packed *p = IR_NEW(r->arena, replay_packed);
   plan_interval *given = IR_NEW_ARRAY(r->arena, plan_interval, num + 1);
   memcpy(given, iv, num * sizeof *iv);
-  *p = (replay_packed){given, num, enough, plan_pack_for(iv, num, enough), r->packed};
+  *p = (replay_packed){.iv = given, .num = num, .enough = enough, .hard = hard, .next = r->packed};
+  p->bytes = plan_pack_down_to(iv, num, enough, hard);
   r->packed = p;
   return p->bytes;
 }
 
-int64_t replay_arena_bytes(replay *r, const replay_steps *steps, int64_t enough) {
+int64_t replay_arena_bytes(replay *r, const replay_steps *steps, int64_t enough, bool hard) {
   ir_arena *a = ir_arena_new();
-  enough = r->missed < REPLAY_MOST_MISSED ? enough : 0;
+  hard &= r->missed < REPLAY_MOST_MISSED;
   plan_live l = plan_live_steps(a, r->s, steps->at, steps->num);
   plan_joined j = plan_join_reused(a, &l);
-  const replay_packed *known = find_packed(r, j.at, j.num, enough);
-  int64_t bytes = known ? known->bytes : pack(r, j.at, j.num, enough);
-  r->missed += !known && enough && bytes > enough && plan_pack_bound(a, j.at, j.num) <= enough;
+  const replay_packed *known = find_packed(r, j.at, j.num, enough, hard);
+  int64_t bytes = known ? known->bytes : pack(r, j.at, j.num, enough, hard);
+  r->missed += !known && hard && bytes > enough && plan_pack_bound(a, j.at, j.num) <= enough;
   ir_arena_free(a);
   return bytes;
 }

@@ -47,10 +47,10 @@ enum { REPLAY_MAX_TIMES = 8 };
 replay_steps replay_make_steps(const replay *r, ir_arena *a, const unsigned char *drop);
 replay_outcome replay_weigh(replay *r, const replay_steps *steps);
 replay_outcome replay_try(replay *r, const unsigned char *drop); // of the steps it leads to
-// The bytes that these steps' temporaries take once they are packed. `enough`: see plan_pack_for; it is not tried for
-// any more after REPLAY_MOST_MISSED misses.
+// The bytes that these steps' temporaries take once they are packed: as few as `enough`, or whatever comes out
+// (plan_pack_down_to). After REPLAY_MOST_MISSED misses nothing is packed `hard` any more.
 enum { REPLAY_MOST_MISSED = 4 };
-int64_t replay_arena_bytes(replay *r, const replay_steps *steps, int64_t enough);
+int64_t replay_arena_bytes(replay *r, const replay_steps *steps, int64_t enough, bool hard);
 
 // Moves steps that run again forwards until at most `budget` bytes are live at any, no move helps, or r->tried
 // has come to `until`. Returns the most that are live.
