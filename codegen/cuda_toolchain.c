@@ -279,7 +279,7 @@ cg_source cg_images_source(const cg_images *im) {
   ir_buf_puts(&b, "// The compiled kernels, carried in the program.\n#include \"mlrt.h\"\n\n");
   put_bytes(im, &b);
   put_table(im, &b);
-  return (cg_source){.name = "images.c", .text = ir_buf_str(&b), .len = b.len, .small = true};
+  return (cg_source){.name = "images.c", .text = ir_buf_str(&b), .len = b.len, .use = CG_USE_ONCE};
 }
 
 void cg_images_print_ptx(const cg_images *im, ir_buf *out) {

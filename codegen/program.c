@@ -10,7 +10,7 @@
 #include "codegen/plain_step.h"
 
 // A CUDA file begins with three times the text before its first kernel.
-enum { FILE_BYTES = 24 * 1024, CUDA_FILE_BYTES = 64 * 1024, MAX_FILES = 8 };
+enum { FILE_BYTES = 48 * 1024, CUDA_FILE_BYTES = 64 * 1024, MAX_FILES = 8 };
 
 // --- scheduling ------------------------------------------------------------------------------
 static cg_kernel *schedule(const cg_program *p, ir_arena *a, const ir_func *f, ir_kernel *k) {
@@ -170,7 +170,7 @@ static void add_plain_file(cg_program *p, cg_sources *out) {
   p->plain_step = cg_plain_step_new(p);
   cg_plain_emit_all(p, p->plain_step, &b);
   add_file(p, out, "plain.c", &b);
-  out->at[out->num - 1].small = true;
+  out->at[out->num - 1].use = CG_USE_CHECK;
 }
 
 // Kernels of `init` run once; kernels without axes compute one number.
@@ -288,7 +288,7 @@ static void add_kernel_files(cg_program *p, const cg_origin *o, cg_sources *out)
   for (size_t i = 0; i < n; i++)
     add_file(p, out, ir_format(p->arena, "kernels_%zu.c", i), &files[i]);
   add_file(p, out, "kernels_small.c", &small);
-  out->at[out->num - 1].small = true;
+  out->at[out->num - 1].use = CG_USE_ONCE;
 }
 
 // Functions first: a GPU's say which kernels share a launch.
@@ -306,6 +306,6 @@ cg_sources cg_program_emit(cg_program *p, const plan *plan, const cg_origin *o) 
   (cuda ? add_cuda_files : add_kernel_files)(p, o, &out);
   cg_emit_tables(p, plan, o, &b);
   add_file(p, &out, "program.c", &b);
-  out.at[out.num - 1].small = true; // calls and tables: the kernels do the work
+  out.at[out.num - 1].use = CG_USE_ONCE; // calls and tables: the kernels do the work
   return out;
 }

@@ -68,11 +68,17 @@ typedef enum cg_source_kind {
   CG_SOURCE_CUDA, // a unit of the images (mlrt_gpu_image.unit): the first is 0, in their order
 } cg_source_kind;
 
+// How much of the C compiler's effort a file is worth.
+typedef enum cg_source_use {
+  CG_USE_STEPS, // kernels
+  CG_USE_ONCE,  // its speed does not matter: compiled for size
+  CG_USE_CHECK, // plain versions: likewise, and by -O1, which is asked for to compile fast, not optimised
+} cg_source_use;
 typedef struct cg_source {
   const char *name; // "kernels_0.c", "kernels_0.cu"
   const char *text;
   size_t len;
-  bool small; // its speed does not matter: compiled for size
+  cg_source_use use;
   cg_source_kind kind;
 } cg_source;
 typedef IR_VEC(cg_source) cg_sources;
