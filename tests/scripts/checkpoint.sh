@@ -139,7 +139,7 @@ train { steps = 6 }
 EOT
 model=rnn sizes=([rnn]="")
 all=$(plan "p['totals']['arena']" --checkpoint=none) met=0 missed=0
-parts=$([ -z "${MLTC_SLOW:-}" ] && echo 12 || echo 50)
+parts=$([ -z "${MLTC_SLOW:-}" ] && echo 6 || echo 50)
 for ((budget = all - 64; budget > all * 4 / 10; budget -= all / parts)); do
   arena=$(plan "p['totals']['arena']" --memory-budget=$budget)
   if [ "$arena" -le $budget ]; then

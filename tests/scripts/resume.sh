@@ -67,7 +67,7 @@ done
 for signal in TERM INT; do
   name=stopped_$signal
   code=0
-  (trap - INT && exec ./trainer "${options[@]}" --threads=2 --save=$name.safetensors \
+  (exec env --default-signal=INT ./trainer "${options[@]}" --threads=2 --save=$name.safetensors \
     --metrics=$name.jsonl) &
   pid=$!
   wait_for $name.jsonl

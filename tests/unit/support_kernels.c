@@ -33,6 +33,10 @@ const cg_target *test_targets(void) {
   return list;
 }
 
+int test_level(const cg_target *t) {
+  return strcmp(t->name, test_targets()[0].name) == 0 ? 2 : 1;
+}
+
 // --- compiling -------------------------------------------------------------------------------
 static void *load(ir_arena *a, const char *text, const cg_target *target, const char *flags) {
   char dir[] = "/tmp/mltc-test-XXXXXX";
@@ -66,12 +70,12 @@ void *test_load_optimised(ir_arena *a, const char *text, const cg_target *target
 
 // With sanitizers it is mltc that is looked at, and optimising kernels would take nearly all the time.
 // Without optimisation nothing is contracted (codegen/cpu_prelude.h).
-void *test_load(ir_arena *a, const char *text, const cg_target *target) {
+void *test_load(ir_arena *a, const char *text, const cg_target *target, int level) {
 #ifdef MLTC_SLOW_BUILD
-  return load(a, text, target, "-O0 -ffp-contract=off");
-#else
-  return test_load_optimised(a, text, target);
+  level = 0;
 #endif
+  return load(a, text, target,
+              ir_format(a, "-O%d -ffp-contract=%s", level, level ? "fast" : "off"));
 }
 
 const char *test_without_unrolling(ir_arena *a, const char *text) {
@@ -444,8 +448,8 @@ int test_suite_add(test_suite *s, const char *what, const ir_module *m, const ch
 const char *test_suite_run(test_suite *s) {
   bool cuda = s->target->cuda != NULL;
   const char *text = ir_buf_str(&s->text);
-  void *lib =
-      cuda ? emu_build(test_without_unrolling(s->a, text), NULL) : test_load(s->a, text, s->target);
+  void *lib = cuda ? emu_build(test_without_unrolling(s->a, text), NULL)
+                   : test_load(s->a, text, s->target, test_level(s->target));
   emu_machine *gpu = cuda ? emu_new() : NULL;
   if (!lib)
     test_fail("kernels for %s do not compile", s->target->name);

@@ -49,9 +49,12 @@ const char *test_cases_text(ir_arena *a, const test_case *cases, size_t num,
 // one suite. The second form tests one seed and prints its IR and its kernels.
 void test_random_graphs(const cg_target *target, uint64_t first, uint64_t last, uint64_t step);
 void test_random_graph(uint64_t seed, const cg_target *target);
+// The level of optimisation for many kernels: 2, what trainers have, for the best of test_targets, and 1 for the others.
+int test_level(const cg_target *t);
 // Compiles C text to a shared object and loads it; NULL (counted as a failure) when it does not
-// compile. Optimised but in a build with sanitizers; the second one always, for what holds ulps.
-void *test_load(ir_arena *a, const char *text, const cg_target *target);
+// compile. Optimised as the -O1 or -O2 of mltc, `level`, but in a build with sanitizers not at all: the second one
+// always is, for what holds ulps.
+void *test_load(ir_arena *a, const char *text, const cg_target *target, int level);
 void *test_load_optimised(ir_arena *a, const char *text, const cg_target *target);
 // CUDA text for the emulator. Unrolled loops make the compiler of the host slow, and nothing else.
 const char *test_without_unrolling(ir_arena *a, const char *text);

@@ -35,7 +35,7 @@ static bool calls(const test_program *p, const cg_distinct *d) {
   return false;
 }
 
-test_library test_library_new(ir_arena *a, const test_program *p, size_t num) {
+test_library test_library_new(ir_arena *a, const test_program *p, size_t num, int level) {
   const cg_target *t = p[0].program->target;
   ir_buf text = ir_buf_new(a);
   ir_buf_puts(&text, t->cuda ? cg_cuda_prelude(a) : cg_cpu_prelude(a, t));
@@ -44,7 +44,7 @@ test_library test_library_new(ir_arena *a, const test_program *p, size_t num) {
       if (calls(&p[i], p[i].program->distinct.at[j]))
         ir_buf_puts(&text, p[i].program->distinct.at[j]->text);
   if (!t->cuda)
-    return (test_library){.lib = test_load(a, ir_buf_str(&text), t)};
+    return (test_library){.lib = test_load(a, ir_buf_str(&text), t, level)};
   test_library l = {.lib = emu_build(test_without_unrolling(a, ir_buf_str(&text)), NULL)};
   if (!l.lib)
     test_fail("kernels for %s do not compile", t->name);

@@ -24,12 +24,12 @@ test_program test_program_new(ir_arena *a, const char *what, const char *prefix,
                               const char *func, const cg_target *target);
 
 // The kernels of several programs for one target, compiled at once. `lib` is NULL, counted as a
-// failure, when they do not compile.
+// failure, when they do not compile. `level` of optimisation: 1 or 2 (test_load).
 typedef struct test_library {
   void *lib;
   struct emu_machine *gpu; // NULL: a CPU
 } test_library;
-test_library test_library_new(ir_arena *a, const test_program *p, size_t num);
+test_library test_library_new(ir_arena *a, const test_program *p, size_t num, int level);
 void test_library_free(test_library *l);
 
 // How the tasks of each kernel are run. On a GPU: the orders of its blocks and threads.

@@ -10,12 +10,7 @@
 #include "tests/unit/support_kernels.h"
 #include "tests/unit/support_program.h"
 
-#ifdef MLTC_SLOW_BUILD
-enum { NUM_BATCHES = 2 };
-#else
-enum { NUM_BATCHES = 12 };
-#endif
-enum { BATCH = 20 };
+enum { NUM_BATCHES = 12, BATCH = 20 };
 static const double TOLERANCE = 2e-4; // relative to the largest element of a tensor
 
 typedef struct sample {
@@ -93,7 +88,7 @@ int main(int argc, char **argv) {
     int n = total - done < BATCH ? total - done : BATCH;
     for (int i = 0; i < n; i++)
       s[i] = make_sample(&p[i], a, first + (uint64_t)(done + i), t);
-    test_library l = test_library_new(a, p, (size_t)n);
+    test_library l = test_library_new(a, p, (size_t)n, test_level(t));
     for (int i = 0; l.lib && i < n; i++)
       test_sample(a, &s[i], &l);
     test_library_free(&l);

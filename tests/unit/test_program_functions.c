@@ -116,7 +116,7 @@ static step_fn load_step(ir_arena *a, const sample *s, void **lib) {
   CHECK(realpath("runtime/mlrt.h", header) != NULL, "not run in the root of the sources");
   ir_buf_printf(&b, "#include \"%s\"\n", header);
   ir_buf_printf(&b, "%s%s", rest + strlen(INCLUDE), TEAM_TEXT);
-  *lib = test_load(a, ir_buf_str(&b), s->program->target);
+  *lib = test_load(a, ir_buf_str(&b), s->program->target, 2);
   step_fn step = NULL;
   void *symbol = *lib ? dlsym(*lib, "test_step") : NULL;
   memcpy(&step, &symbol, sizeof step);

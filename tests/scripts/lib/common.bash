@@ -7,10 +7,11 @@ export build=$2
 export root=$PWD
 export data=$root/../shared/data
 export XDG_CACHE_HOME=${MLTC_TEST_CACHE:-$build/cache} # what one test has compiled another need not
-# Called dozens of times: past scripts that choose between versions.
+# Called dozens of times: past scripts that choose between versions, and without looking for packages that are
+# installed, which takes longer than what the scripts here do.
 interpreter=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null || true)
 if [ -n "$interpreter" ]; then
-  python3() { "$interpreter" "$@"; }
+  python3() { "$interpreter" -S "$@"; }
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
