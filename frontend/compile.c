@@ -64,6 +64,11 @@ static const ast_expr *parse_define(fe *c, const char *name, const char *text) {
   return NULL;
 }
 
+// 2.0 for what is 2 in the file, as where a size is wanted (fe_want_int).
+static const fe_value *as_in_file(fe *c, const fe_value *d, const fe_value *v) {
+  return v->kind == FE_NUM && v->is_int && d->kind == FE_NUM ? fe_num(c, d->num) : d;
+}
+
 static bool same_kind(const fe_value *a, const fe_value *b) {
   return a->kind == b->kind && (!a->is_int || b->is_int);
 }
@@ -75,12 +80,13 @@ static const fe_value * override(fe *c, const ast_binding *b, const fe_value *v)
     return v;
   ir_map_put(c->used_defines, b->name.text, c);
   const ast_expr *e = parse_define(c, b->name.text, text);
-  const fe_value *d = e ? fe_eval(c, e) : &fe_bad;
+  const fe_value *d = e ? as_in_file(c, fe_eval(c, e), v) : &fe_bad;
   if (fe_is_bad(d) || fe_is_bad(v) || same_kind(v, d))
     return d;
   ir_diag *n = fe_error(c, e->loc, "E0217", "the value of -D %s is of another kind", b->name.text);
   diag_label(n, "this is %s", fe_describe(c, d));
-  diag_note(n, b->name.loc, "in the file it is %s", fe_describe(c, v));
+  diag_note(n, b->name.loc, "in the file it is %s%s", fe_describe(c, v),
+            v->is_int ? ", which is whole" : "");
   return &fe_bad;
 }
 
