@@ -169,7 +169,8 @@ int64_t mm_a_row_stride(const mm_text *t);
 bool mm_packs_tail(const mm_plan *plan);
 // True when a tile of this width writes its sums straight to the output.
 bool mm_stores_plain(const mm_text *t, bool tail_cols);
-// Some tiles are told where the next ones begin (next_a, next_b), and ask for their memory.
+// Tiles whose operands are new to a thread's caches ask for what they need some steps later: their own
+// lines, and then those that the next ones begin with (next_a, next_b).
 bool mm_looks_ahead(const mm_text *t);
 // Sums wait in memory between pieces of k.
 bool mm_pieces_wait(const mm_plan *plan);

@@ -25,16 +25,13 @@ static const char *next_rows(const mm_text *t) {
   return ir_format(arena, "a + %lld", (long long)(t->plan->mr * mm_a_row_stride(t)));
 }
 
-// Where the columns of b after those of a tile begin; and the first ones of a block.
+// Where the next tile's columns of b begin: those of the next task, behind a task's last ones.
 static const char *next_columns(const mm_text *t) {
-  ir_arena *arena = t->p->arena;
   if (t->plan->b == MM_DIRECT && t->p->b.x.num > 1)
-    return ir_format(arena, "b_all + (col + 1 < col_stop ? %s : %s)",
-                     mm_offset(arena, &t->p->b.x, "(col + 1) * NR"),
-                     mm_offset(arena, &t->p->b.x, "col_block * NR"));
-  long long step = (long long)(t->plan->b == MM_DIRECT ? t->plan->nr : t->plan->b_panel);
-  return ir_format(arena, "col + 1 < col_stop ? b + %lld : b - (col - col_block) * %lld", step,
-                   step);
+    return ir_format(t->p->arena, "b_all + %s",
+                     mm_offset(t->p->arena, &t->p->b.x, "(col + 1) * NR"));
+  return ir_format(t->p->arena, "b + %lld",
+                   (long long)(t->plan->b == MM_DIRECT ? t->plan->nr : t->plan->b_panel));
 }
 
 // --- constants and pointers ---------------------------------------------------------------------
@@ -101,20 +98,30 @@ static void emit_pack_phase(const mm_text *t, int phase) {
   const mm_plan *plan = t->plan;
   bool a = plan->a == MM_SHARED, b = plan->b == MM_SHARED;
   long long a_tasks = (long long)(t->p->batch * plan->a_pack_tasks);
+  long long tasks = a_tasks + (long long)(t->p->batch * plan->b_pack_tasks);
   ir_buf_printf(t->out, "// Packs %s%s%s for the whole team.\n", a ? "a" : "",
                 a && b ? " and " : "", b ? "b" : "");
   ir_buf_printf(t->out, "void %s_%d(int64_t begin, int64_t end, char *const *args) {\n", t->name,
                 phase);
-  ir_buf_printf(t->out, "  enum { M = %lld, N = %lld, A_TASKS = %lld };\n", (long long)t->p->m,
-                (long long)t->p->n, a_tasks);
+  ir_buf_printf(t->out, "  enum { M = %lld, N = %lld };\n", (long long)t->p->m, (long long)t->p->n);
   ir_buf_puts(t->out, "  for (int64_t task = begin; task < end; task++) {\n");
+  if (a && b)
+    ir_buf_printf(
+        t->out,
+        "    // Those of a lie evenly among those of b: each thread gets its share of both.\n"
+        "    const int64_t of_a = task * %lld / %lld;\n"
+        "    const int is_a = (task + 1) * %lld / %lld > of_a;\n"
+        "    const int64_t part = is_a ? of_a : task - of_a;\n",
+        a_tasks, tasks, a_tasks, tasks);
+  else
+    ir_buf_puts(t->out, "    const int64_t part = task;\n");
   if (a) {
-    ir_buf_puts(t->out, "    if (task < A_TASKS) {\n      const int64_t part = task;\n");
+    ir_buf_puts(t->out, b ? "    if (is_a) {\n" : "    {\n");
     emit_pack_task(t, false, plan->a_pack_tasks, 0);
     ir_buf_puts(t->out, "    }\n");
   }
   if (b) {
-    ir_buf_puts(t->out, "    if (task >= A_TASKS) {\n      const int64_t part = task - A_TASKS;\n");
+    ir_buf_puts(t->out, a ? "    if (!is_a) {\n" : "    {\n");
     emit_pack_task(t, true, plan->b_pack_tasks, plan->b_offset);
     ir_buf_puts(t->out, "    }\n");
   }
@@ -230,19 +237,17 @@ static void emit_finish_call(const mm_text *t, const char *indent) {
                 t->name, indent);
 }
 
-// Panels of b are new to a thread's caches in the first rows of a block, if it has not packed them
-// itself; the next rows of a are asked for once, in the last column. What all tasks read and the caches
-// keep is new in a thread's first task.
+// Rows of a are new to a thread's caches in the first column of a block, panels of b in its first row, if
+// the thread has not packed them itself. What all tasks read and the caches keep is new in a thread's
+// first task.
 static void emit_next(const mm_text *t, const char *indent) {
   const mm_plan *plan = t->plan;
   ir_buf_printf(t->out, "%sconst %s *next_a = %s, *next_b = %s;\n", indent, t->p->ctype,
                 next_rows(t), next_columns(t));
-  ir_buf_printf(t->out, "%sconst int new_a = col + 1 == col_stop%s", indent,
-                plan->a_stays ? " && first" : "");
-  if (plan->b == MM_LOCAL)
-    ir_buf_puts(t->out, ", new_b = 0;\n");
-  else
-    ir_buf_printf(t->out, ", new_b = row == row_block%s;\n", plan->b_stays ? " && first" : "");
+  ir_buf_printf(t->out, "%sconst int new_a = %s%s", indent,
+                plan->a == MM_LOCAL ? "0" : "col == col_block", plan->a_stays ? " && first" : "");
+  ir_buf_printf(t->out, ", new_b = %s%s;\n", plan->b == MM_LOCAL ? "0" : "row == row_block",
+                plan->b_stays ? " && first" : "");
 }
 
 static void emit_visit(const mm_text *t, const char *indent) {

@@ -138,7 +138,42 @@ static void emit_step(const mm_text *t, const tile_shape *s) {
   }
 }
 
-// One step's share of the lines that the next tiles begin with: where they come from beyond the
+// Steps between asking for a line and its use: as long as one takes from beyond the second cache.
+static int64_t steps_ahead(const mm_text *t, const tile_shape *s) {
+  enum { WAIT_CYCLES = 400 };
+  int line = 64 / t->p->elem_bytes;
+  int64_t lines = (int64_t)(WAIT_CYCLES / mm_tile_cycles(s->rows, s->vectors)) / line + 1;
+  return lines * line < t->p->k ? lines * line : t->p->k;
+}
+
+// The loop over steps of a tile that looks ahead: first for its own lines, in the last steps for those
+// that the next tiles begin with.
+//
+//   int64_t k = 0;
+//   for (int next = 0; next < 2; next++) {
+//     const float *soon_a = next ? next_a - 736 : a + 48, ...;
+//     for (const int64_t stop = next ? 784 : 736; k < stop; k++) {
+static void open_steps_ahead(const mm_text *t, const tile_shape *s) {
+  int64_t ahead = steps_ahead(t, s), a_k = a_k_stride(t);
+  const char *all =
+      mm_counts_steps(t) ? "steps" : ir_format(t->p->arena, "%lld", (long long)t->p->k);
+  const char *own = mm_counts_steps(t)
+                        ? ir_format(t->p->arena, "(steps > %lld ? steps - %lld : 0)",
+                                    (long long)ahead, (long long)ahead)
+                        : ir_format(t->p->arena, "%lld", (long long)(t->p->k - ahead));
+  ir_buf_printf(t->out,
+                "  const int64_t own = %s;\n"
+                "  int64_t k = 0;\n"
+                "#pragma GCC unroll 1\n"
+                "  for (int next = 0; next < 2; next++) {\n"
+                "  const %s *soon_a = next ? next_a - own * %lld : a + %lld;\n"
+                "  const %s *soon_b = next ? next_b - own * %lld : b + %lld;\n"
+                "  for (const int64_t stop = next ? %s : own; k < stop; k++) {\n",
+                own, t->p->ctype, (long long)a_k, (long long)(ahead * a_k), t->p->ctype,
+                (long long)s->b_k, (long long)(ahead * s->b_k), all);
+}
+
+// One step's share of the lines that are wanted so many steps later: where they come from beyond the
 // second cache, a tile of cold lines takes twice its time.
 static void emit_ahead(const mm_text *t, const tile_shape *s) {
   int64_t row = mm_a_row_stride(t), k = a_k_stride(t);
@@ -146,13 +181,13 @@ static void emit_ahead(const mm_text *t, const tile_shape *s) {
   if (k == 1) // rows of neighbours along k: line by line
     for (int i = 0; i < s->rows; i += line)
       ir_buf_printf(t->out,
-                    "    __builtin_prefetch(next_a + (k %% %d + %d) * %lld + k / %d * %d);\n", line,
+                    "    __builtin_prefetch(soon_a + (k %% %d + %d) * %lld + k / %d * %d);\n", line,
                     i, (long long)row, line, line);
   else
-    ir_buf_printf(t->out, "    __builtin_prefetch(next_a + k * %lld + %d);\n", (long long)k,
-                  t->plan->a == MM_DIRECT ? (int)(row * (s->rows - 1)) : 0);
+    ir_buf_printf(t->out, "    __builtin_prefetch(soon_a + %s);\n",
+                  step_at(t, k, t->plan->a == MM_DIRECT ? row * (s->rows - 1) : 0));
   for (int j = 0; j < s->vectors; j++)
-    ir_buf_printf(t->out, "    __builtin_prefetch(next_b + %s);\n",
+    ir_buf_printf(t->out, "    __builtin_prefetch(soon_b + %s);\n",
                   step_at(t, s->b_k, (int64_t)j * t->plan->lanes));
 }
 
@@ -218,6 +253,10 @@ static void open_steps(const mm_text *t, const tile_shape *s, bool counts) {
     open_runs(t, s, counts);
     return;
   }
+  if (s->ahead) {
+    open_steps_ahead(t, s);
+    return;
+  }
   put_unrolling(t, s, t->plan->k_block);
   if (counts)
     ir_buf_puts(t->out, "  for (int64_t k = 0; k < steps; k++) {\n");
@@ -259,7 +298,7 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols, bool ahe
   else
     ir_buf_printf(t->out, "    a += %lld, b += %lld;\n", (long long)a_k_stride(t),
                   (long long)s.b_k);
-  ir_buf_puts(t->out, *runs ? "  }\n  }\n" : "  }\n");
+  ir_buf_puts(t->out, *runs || ahead ? "  }\n  }\n" : "  }\n");
   emit_stores(t, &s);
   ir_buf_puts(t->out, "}\n\n");
 }

@@ -232,7 +232,7 @@ bool pack_read_csv(ir_arena *a, const ir_source *source, ir_diags *d, pack_file 
     return false;
   while (next_line(&r)) {
     plan_interval x;
-    const char *id;
+    const char *id = NULL;
     if (!read_interval(&r, &x, &id))
       continue;
     IR_PUSH(a, intervals, x);
