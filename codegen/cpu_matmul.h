@@ -6,7 +6,7 @@
 //   cpu_matmul_pack.c  text: copying panels of a and b into the order in which tiles read them
 //   cpu_matmul_tile.c  text: the register tile, the only hot loop, and which one a place has
 //   cpu_matmul_core.c  text: tasks and phases around the tile
-//   cpu_matmul_band.c  masks: which steps of k a tile needs, by the bands of its operands
+//   cpu_matmul_band.c  which steps of k a tile needs, by the bands of its operands and a border of zeros
 //
 // A problem is  c[batch,m,n] = sum over k of a[batch,m,k] * b[batch,k,n].  Lanes of a vector run
 // along n. Tiles of `mr` rows and `nv` vectors are held in registers; each tile is summed over
@@ -35,6 +35,15 @@ typedef struct mm_operand {
   mm_axes k;
 } mm_operand;
 
+// Rows of a are windows of a padded image. Row m begins at line  m / below % lines * step, step k of the
+// product looks  k / run * apart  lines further on, and only lines [low, high) are not the pad's zeros.
+typedef struct mm_border {
+  bool limited; // or else all of that counts
+  int64_t below, lines, step;
+  int64_t run, apart;
+  int64_t low, high;
+} mm_border;
+
 typedef struct mm_problem mm_problem;
 struct mm_problem {
   const cg_target *target;
@@ -47,6 +56,7 @@ struct mm_problem {
   bool plain;
   mm_operand c;       // plain: x is m; k is unused
   band_product bands; // not limited: all of a, b and c counts
+  mm_border border;   // of a; GPUs do not look at it
   int workspace_arg;
   int want_mr, want_nv; // a register tile to try; 0: the model chooses
   // Otherwise: prints the function
@@ -72,7 +82,7 @@ typedef struct mm_plan {
   int lanes;    // elements per vector
   int mr, nv;   // register tile: rows, vectors
   int64_t nr;   // nv * lanes
-  double share; // mm_band_share of the tile
+  double share; // of all steps: mm_band_share, mm_border_share of the tile
   int64_t row_tiles, col_tiles;
   int tail_rows;                  // rows of the last row tile, 0: full
   int64_t tail_cols;              // columns of the last column tile, 0: full
@@ -113,6 +123,16 @@ typedef struct mm_sides {
 } mm_sides;
 // The product of a kernel: sizes, operands, bands; no callbacks.
 mm_problem mm_describe(const cg_kernel *k, mm_sides *sides);
+
+// --- matmul_border.c
+// What is known of `a`, which lies in `buffer`, in a product of k steps.
+mm_border mm_border_of(const ir_node *buffer, const mm_operand *a, int64_t k);
+// Narrows the steps [*first, *stop) to those that rows [m0, m1] need; *first >= *stop: none.
+void mm_border_steps(const mm_border *b, int64_t m0, int64_t m1, int64_t *first, int64_t *stop);
+// Part of all steps that tiles of `mr` rows have left to do, 0 to 1.
+double mm_border_share(const mm_border *b, int64_t k, int64_t mr);
+
+// --- matmul_problem.c again
 // A text that is equal for equal problems, wherever their operands lie: which arguments they are, and where
 // in them they begin, is not in it. What a plan was made from, for cg_memo.
 const char *mm_key(const mm_problem *p);
@@ -174,11 +194,13 @@ bool mm_stores_plain(const mm_text *t, bool tail_cols);
 bool mm_looks_ahead(const mm_text *t);
 // Sums wait in memory between pieces of k.
 bool mm_pieces_wait(const mm_plan *plan);
-// Tiles are told which steps of k to take: pieces of k, or bands.
+// Tiles are told which steps of k to take: pieces of k, or bands, or a border.
 bool mm_counts_steps(const mm_text *t);
+// Some tiles need not take all steps.
+bool mm_limits_steps(const mm_problem *p);
 // The bands of the transposed problem, c^T = b^T a^T.
 band_product mm_turn_bands(const band_product *b);
-// Part of all steps of all tiles of this shape that is left to do, 0 to 1.
+// Part of all steps of all tiles of this shape that bands leave to do, 0 to 1.
 double mm_band_share(const mm_problem *p, int64_t mr, int64_t nr);
 // Prints NAME_span: the part of [*k, *k + steps) that a tile needs.
 void mm_emit_span(const mm_text *t);

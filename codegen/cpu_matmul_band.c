@@ -1,4 +1,5 @@
-// cpu_matmul_band.c: matmuls of matrices that a mask has left a band of.
+// cpu_matmul_band.c: matmuls of matrices that a mask has left a band of, and of windows that look at a border
+// of zeros (matmul_border.c).
 //
 // Tiles are whole: each takes the steps of k that some of its elements needs, from the first to the
 // last, and those of the others multiply zeros:
@@ -56,10 +57,54 @@ static void put_unneeded(const mm_problem *p, ir_buf *out) {
                   (long long)c.lower, (long long)c.upper);
 }
 
-// band_steps as C, with the bands as constants.
+// band_steps
+static void put_bands(const mm_problem *p, ir_buf *out) {
+  const ir_band a = p->bands.a, b = p->bands.b;
+  if (!p->bands.limited)
+    return;
+  put_limit(out, a.lower > 1 - p->m, "first", '<', "m0", a.lower, "a is 0 before");
+  put_limit(out, b.upper < p->n - 1, "first", '<', "n0", -b.upper, "b is 0 before");
+  put_limit(out, a.upper < p->k - 1, "stop", '>', "m1", a.upper + 1, "a is 0 from there on");
+  put_limit(out, b.lower > 1 - p->k, "stop", '>', "n1", 1 - b.lower, "b is 0 from there on");
+  put_unneeded(p, out);
+}
+
+// "x / by": "x" for 1
+static const char *scaled(ir_arena *a, const char *x, char how, int64_t by) {
+  return by == 1 ? x : ir_format(a, "%s %c %lld", x, how, (long long)by);
+}
+
+// The first step of k that looks at a line so far behind that of row `from`, or at a later one.
+static const char *step_of_line(const mm_border *b, ir_arena *a, const char *from, int64_t line) {
+  const char *apart = ir_format(a, "(%lld - %s)", (long long)(line + b->apart - 1), from);
+  const char *runs = scaled(a, scaled(a, apart, '/', b->apart), '*', b->run);
+  return ir_format(a, "%s < %lld ? %s : 0", from, (long long)line, runs);
+}
+
+// mm_border_steps
+static void put_border(const mm_border *b, ir_buf *out) {
+  ir_arena *a = out->arena;
+  if (!b->limited)
+    return;
+  const char *image = ir_format(a, "%lld", (long long)(b->below * b->lines));
+  const char *line = scaled(
+      a, ir_format(a, "/ %lld %% %lld", (long long)b->below, (long long)b->lines), '*', b->step);
+  ir_buf_printf(
+      out,
+      "  if (m0 / %s == m1 / %s) { // rows of one image: zeros but for lines %lld to %lld\n"
+      "    const int64_t near = m0 %s, far = m1 %s;\n"
+      "    const int64_t begin = %s;\n"
+      "    const int64_t end = %s;\n"
+      "    first = first < begin ? begin : first;\n"
+      "    stop = stop > end ? end : stop;\n"
+      "  }\n",
+      image, image, (long long)b->low, (long long)b->high - 1, line, line,
+      step_of_line(b, a, "far", b->low), step_of_line(b, a, "near", b->high));
+}
+
+// What bands and border leave, with what they are as constants.
 void mm_emit_span(const mm_text *t) {
   const mm_problem *p = t->p;
-  const ir_band a = p->bands.a, b = p->bands.b;
   ir_buf *out = t->out;
   ir_buf_printf(
       out,
@@ -72,11 +117,8 @@ void mm_emit_span(const mm_text *t) {
       "  int64_t first = *k, stop = *k + steps;\n"
       "  (void)m0, (void)m1, (void)n0, (void)n1;\n",
       t->name, (long long)p->m, (long long)p->n, t->plan->mr, (long long)t->plan->nr);
-  put_limit(out, a.lower > 1 - p->m, "first", '<', "m0", a.lower, "a is 0 before");
-  put_limit(out, b.upper < p->n - 1, "first", '<', "n0", -b.upper, "b is 0 before");
-  put_limit(out, a.upper < p->k - 1, "stop", '>', "m1", a.upper + 1, "a is 0 from there on");
-  put_limit(out, b.lower > 1 - p->k, "stop", '>', "n1", 1 - b.lower, "b is 0 from there on");
-  put_unneeded(p, out);
+  put_bands(p, out);
+  put_border(&p->border, out);
   ir_buf_puts(out, "  if (first >= stop)\n"
                    "    return 0;\n"
                    "  *k = first;\n"
@@ -84,20 +126,24 @@ void mm_emit_span(const mm_text *t) {
                    "}\n\n");
 }
 
+bool mm_limits_steps(const mm_problem *p) {
+  return p->bands.limited || p->border.limited;
+}
+
 bool mm_counts_steps(const mm_text *t) {
-  return t->plan->k_blocks > 1 || t->p->bands.limited;
+  return t->plan->k_blocks > 1 || mm_limits_steps(t->p);
 }
 
 const char *mm_emit_steps(const mm_text *t, const char *indent) {
-  bool pieces = t->plan->k_blocks > 1, bands = t->p->bands.limited;
+  bool pieces = t->plan->k_blocks > 1, limits = mm_limits_steps(t->p);
   const char *more = pieces && !t->plan->split_k ? ", k > 0" : "";
-  if (bands)
+  if (limits)
     ir_buf_printf(t->out,
                   "%sint64_t from = %s;\n"
                   "%sconst int64_t count = %s_span(row, col, &from, %s);\n",
                   indent, pieces ? "k" : "0", indent, t->name,
                   pieces ? "steps" : ir_format(t->p->arena, "%lld", (long long)t->p->k));
-  return bands    ? ir_format(t->p->arena, ", from, count%s", more)
+  return limits   ? ir_format(t->p->arena, ", from, count%s", more)
          : pieces ? ir_format(t->p->arena, ", k, steps%s", more)
                   : "";
 }

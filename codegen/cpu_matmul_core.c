@@ -447,7 +447,7 @@ void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf 
   if (p->emit_fetch && plan->k_blocks == 1 && p->k >= MIN_FETCH_K)
     t.fetches = p->emit_fetch(p, p->data, name, plan->nr, out);
   mm_emit_tiles(&t);
-  if (p->bands.limited)
+  if (mm_limits_steps(p))
     mm_emit_span(&t);
   mm_emit_packing(&t);
   if (plan->a == MM_SHARED || plan->b == MM_SHARED)

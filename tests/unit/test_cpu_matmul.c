@@ -6,8 +6,10 @@
 // touched, so that a read or write beyond it is a crash here and not a surprise elsewhere.
 //
 // Some problems have bands: operands are 0 outside theirs, and only a band of c is looked at. Each
-// has a twin of the same tile that knows of no band and must give the same bits there.
+// has a twin of the same tile that knows of no band and must give the same bits there. So have windows
+// of images with a border of zeros; what is known of each border is compared with where the zeros are.
 #include "codegen/cpu_matmul.h"
+#include "ir/builder.h"
 #include "tests/unit/support_matmul.h"
 
 #include <dlfcn.h>
@@ -17,7 +19,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { NUM_RANDOM = 70, NUM_BANDED = 48, NUM_PANELS = 18, MAX_TESTS = 260, PAGE = 4096 };
+enum {
+  NUM_RANDOM = 70,
+  NUM_BANDED = 48,
+  NUM_PANELS = 18,
+  NUM_WINDOWS = 48,
+  MAX_TESTS = 360,
+  PAGE = 4096
+};
 
 typedef void (*phase_fn)(int64_t begin, int64_t end, char *const *args);
 typedef struct test {
@@ -26,6 +35,8 @@ typedef struct test {
   test_output c; // where results go when they are not plain
   const char *what;
   bool has_twin; // the test after this one
+  // Of windows: elements of a line, lines of an image, those of them that are not 0.
+  int64_t line, lines, low, high;
 } test;
 
 // --- problems -------------------------------------------------------------------------------
@@ -90,20 +101,77 @@ static void add_problem(test *t, ir_arena *arena, int64_t batch, int64_t m, int6
   mm_make_plan(&t->p, &t->plan);
 }
 
+// The same operands, of which nothing is known.
+static void add_twin(test *t) {
+  t->has_twin = true;
+  t[1] = t[0];
+  t[1].what = "twin";
+  t[1].has_twin = false;
+  t[1].p.bands = (band_product){.limited = false};
+  t[1].p.border = (mm_border){.limited = false};
+  t[1].p.want_mr = t->plan.mr, t[1].p.want_nv = t->plan.nv;
+  t[1].p.data = &t[1];
+  mm_make_plan(&t[1].p, &t[1].plan);
+}
+
 static int add_banded(test *t, ir_arena *arena, int64_t batch, int64_t m, int64_t n, int64_t k,
                       bool odd) {
   add_problem(t, arena, batch, m, n, k, odd, "banded");
   t->p.bands =
       (band_product){test_random_band(m, k), test_random_band(k, n), test_random_band(m, n), true};
   mm_make_plan(&t->p, &t->plan);
-  t->has_twin = true;
-  t[1] = t[0];
-  t[1].what = "twin";
-  t[1].has_twin = false;
-  t[1].p.bands = (band_product){.limited = false};
-  t[1].p.want_mr = t->plan.mr, t[1].p.want_nv = t->plan.nv;
-  t[1].p.data = &t[1];
-  mm_make_plan(&t[1].p, &t[1].plan);
+  add_twin(t);
+  return 2;
+}
+
+// Every element that a tile of one row, or of a few, leaves out is a zero; and of a row's first and last
+// step, some line is not.
+static bool border_is_right(const test *t) {
+  const mm_problem *p = &t->p;
+  int64_t wrong = 0;
+  for (int64_t m0 = 0; m0 < p->m; m0++) {
+    int64_t m1 = m0 + (int64_t)test_draw(4) * (int64_t)test_draw(8), first = 0, stop = p->k;
+    m1 = m1 < p->m ? m1 : p->m - 1;
+    mm_border_steps(&p->border, m0, m1, &first, &stop);
+    for (int64_t m = m0; m <= m1; m++)
+      for (int64_t k = 0; k < p->k; k++) {
+        int64_t at = p->a.offset + test_at(&p->a.x, m) + test_at(&p->a.k, k);
+        bool zero = at / t->line % t->lines < t->low || at / t->line % t->lines >= t->high;
+        bool edge = m0 == m1 && first < stop && (k == first || k == stop - 1);
+        wrong += (!zero && (k < first || k >= stop)) || (zero && edge);
+      }
+  }
+  if (wrong)
+    printf("windows of %lldx%lld: the border is not where the zeros are\n", (long long)p->m,
+           (long long)p->k);
+  return wrong == 0;
+}
+
+// Windows of wy x wx places of images of `line` elements in a line, some of whose lines are a pad's.
+static int add_windows(test *t, ir_builder *b, int *limited, int *failed) {
+  ir_arena *arena = b->func->module->arena;
+  int64_t wy = 1 + (int64_t)test_draw(5), dy = 1 + (int64_t)test_draw(2),
+          sy = 1 + (int64_t)test_draw(2);
+  int64_t images = 1 + (int64_t)test_draw(3), data = 1 + (int64_t)test_draw(9);
+  int64_t lo = (int64_t)test_draw(6), hi = (int64_t)test_draw(6), begin = (int64_t)test_draw(2);
+  int64_t wx = 1 + (int64_t)test_draw(4), ox = 1 + (int64_t)test_draw(13), c = 1 << test_draw(5);
+  int64_t width = ox + wx - 1, span = (wy - 1) * dy + 1;
+  if (begin + span > lo + data + hi)
+    hi += begin + span - (lo + data + hi);
+  int64_t h = lo + data + hi, oy = (h - begin - span) / sy + 1, line = width * c;
+  add_problem(t, arena, 1, images * oy * ox, test_random_size(100), wy * wx * c, false, "windows");
+  t->line = line, t->lines = h, t->low = lo, t->high = lo + data;
+  mm_axes x = {.num = 3, .size = {images, oy, ox}, .stride = {h * line, sy * line, c}};
+  mm_axes k = {.num = 2, .size = {wy, wx * c}, .stride = {dy * line, 1}};
+  t->p.a.offset = begin * line;
+  t->p.a.x = mm_simplify(&x), t->p.a.k = mm_simplify(&k), t->p.a.batch = (mm_axes){0};
+  ir_node *in = ir_const(b, ir_tensor(IR_F32, 4, (const int64_t[]){images, data, width, c}), 1);
+  ir_node *pad = ir_pad(b, in, (const int64_t[]){0, lo, 0, 0}, (const int64_t[]){0, hi, 0, 0}, 0);
+  t->p.border = mm_border_of(pad, &t->p.a, t->p.k);
+  mm_make_plan(&t->p, &t->plan);
+  *limited += t->p.border.limited;
+  *failed += t->p.border.limited && !border_is_right(t);
+  add_twin(t);
   return 2;
 }
 
@@ -118,7 +186,20 @@ static void add_panels(test *t, ir_arena *arena, int64_t batch, int64_t width, b
   mm_make_plan(&t->p, &t->plan);
 }
 
-static int all_problems(test *tests, ir_arena *arena) {
+static int all_windows(test *tests, ir_arena *arena, int *failed) {
+  ir_module *m = ir_module_new(arena, "windows");
+  ir_builder b = ir_build_at_end(ir_func_new(m, "step"));
+  int num = 0, limited = 0;
+  for (int i = 0; i < NUM_WINDOWS; i++)
+    num += add_windows(&tests[num], &b, &limited, failed);
+  if (limited < NUM_WINDOWS / 3) {
+    printf("only %d windows look at a border\n", limited);
+    ++*failed;
+  }
+  return num;
+}
+
+static int all_problems(test *tests, ir_arena *arena, int *failed) {
   static const int64_t named[][4] = {
       {1, 1, 1, 1},      {1, 1, 1, 9000},    {1, 1, 300, 40},   {1, 300, 1, 40},  {1, 5, 3, 20000},
       {1, 64, 10, 128},  {1, 128, 10, 64},   {1, 40, 65, 128},  {6, 64, 64, 32},  {6, 64, 32, 64},
@@ -144,6 +225,8 @@ static int all_problems(test *tests, ir_arena *arena) {
     add_problem(&tests[num], arena, 1, 75, 70, 9000, i % 2, "long k");
   for (int i = 0; i < NUM_PANELS; i++, num++)
     add_panels(&tests[num], arena, i % 6 ? 1 : 3, i % 3 ? 32 : 16, i % 2);
+  num += all_windows(&tests[num], arena, failed);
+  BUG_IF(num > MAX_TESTS, "%d tests", num);
   return num;
 }
 
@@ -285,9 +368,18 @@ static bool same_as_twin(const test *t, void *library, int index, char *const *a
   unguard(mine[2], c * (size_t)t->p.elem_bytes), unguard(mine[3], size);
   if (different) {
     describe(t);
-    printf(": %lld other bits than without bands\n", (long long)different);
+    printf(": %lld other bits than where nothing is left out\n", (long long)different);
   }
   return different == 0;
+}
+
+static void clear_lines(const test *t, char *data, size_t bytes) {
+  size_t elem = (size_t)t->p.elem_bytes;
+  for (size_t i = 0; t->line && i < bytes / elem; i++) {
+    int64_t line = (int64_t)i / t->line % t->lines;
+    if (line < t->low || line >= t->high)
+      memset(data + i * elem, 0, elem);
+  }
 }
 
 static bool check(const test *t, void *library, int index) {
@@ -302,6 +394,7 @@ static bool check(const test *t, void *library, int index) {
   bytes[3] = (size_t)t->plan.workspace;
   args[2] = guarded(bytes[2]), args[3] = guarded(bytes[3]);
   test_clear_outside(p, args);
+  clear_lines(t, args[0], bytes[0]);
   run(t, phases, args, 0);
   double worst = 0;
   int64_t wrong = count_wrong(t, args, &worst);
@@ -330,8 +423,8 @@ int main(void) {
   if (!mkdtemp(dir))
     return 1;
   const char *base = ir_format(arena, "%s/kernels", dir);
-  int num = all_problems(tests, arena), failed = 0, seen[3][3] = {{0}}, split = 0, pieces = 0,
-      banded = 0, many = 0, walking = 0, panels = 0;
+  int failed = 0, num = all_problems(tests, arena, &failed), seen[3][3] = {{0}}, split = 0,
+      pieces = 0, banded = 0, many = 0, walking = 0, panels = 0;
   void *library = compile(tests, num, arena, base)
                       ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
                       : NULL;
