@@ -179,14 +179,19 @@ static bool runs_fit(const mm_problem *p, const mm_plan *plan) {
          (double)run * mm_tile_cycles(plan->mr, plan->nv) >= RUN_CYCLES;
 }
 
+// Lines of `steps` steps of k share so few sets that tiles would not find them again.
+static bool drives_out(const mm_problem *p, const mm_plan *plan, int64_t stride, int64_t steps) {
+  return stride != 1 && p->n > 2 * plan->nr &&
+         steps > most_direct_steps(p->target, stride * p->elem_bytes, 4);
+}
+
 static bool must_pack_a(const mm_problem *p, const mm_plan *plan) {
-  int64_t k;
+  const mm_axes *k = &p->a.k;
   if (p->a.convert || !is_even(&p->a, plan->mr))
     return true;
-  if (!mm_is_flat(&p->a.k, &k))
-    return !runs_fit(p, plan);
-  return k != 1 && p->n > 2 * plan->nr &&
-         plan->k_block > most_direct_steps(p->target, k * p->elem_bytes, 4);
+  if (k->num > 1)
+    return !runs_fit(p, plan) || drives_out(p, plan, k->stride[k->num - 1], k->size[k->num - 1]);
+  return k->num == 1 && drives_out(p, plan, k->stride[0], plan->k_block);
 }
 
 static bool must_pack_b(const mm_problem *p, const mm_plan *plan) {
