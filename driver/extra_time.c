@@ -1,10 +1,10 @@
 // extra_time.c: `mltc FILE --extra-time=10%`: the least memory that a tenth more time buys.
 //
 //   default               39.2 MiB
-//   budget of 0.8         31.9 MiB   +2.4%      tenths, two at a time, downwards
-//             0.5         20.8 MiB   +9.6%
-//             0.4         16.9 MiB  +14.8%      too much: once nothing of a pair will do, between these
-//             0.49 ..
+//   budget of 0.6         34.3 MiB   +3.5%      tenths, two at a time, downwards
+//             0.4         23.6 MiB   +9.5%
+//             0.2         14.6 MiB  +250.4%     too much: once nothing of a pair will do, between these
+//             0.39 ..
 //
 // --memory-budget asks for the least time within so many bytes; here it is asked the other way around, and answered by
 // the same search: each trial is a whole plan for a budget, and what it takes is what the cost model says.
@@ -91,10 +91,13 @@ static void print_answer(const search *x, const probe *usual) {
   if (x->best.bytes == usual->bytes)
     fprintf(out, "%s: no less in so much time\n", ir_bytes_text(a, usual->bytes, usual->bytes));
   else
-    fprintf(
-        out, "%s instead of %s; steps are predicted to take %.1f%% longer: --memory-budget=%lld\n",
-        ir_bytes_text(a, x->best.bytes, usual->bytes), ir_bytes_text(a, usual->bytes, usual->bytes),
-        100 * x->best.slower, (long long)x->best.budget);
+    fprintf(out,
+            "%s instead of %s; steps are predicted to take %.1f%% longer: %s--memory-budget=%lld\n",
+            ir_bytes_text(a, x->best.bytes, usual->bytes),
+            ir_bytes_text(a, usual->bytes, usual->bytes), 100 * x->best.slower,
+            ir_find_config(x->t->module, "checkpoint") ? "--checkpoint=auto "
+                                                       : "", // IR text says so
+            (long long)x->best.budget);
 }
 
 int64_t extra_time_find(const draft_subject *subject, draft *t) {

@@ -12,6 +12,7 @@
 #include "driver/cmd_memory.h"
 #include "driver/cmd_solve.h"
 #include "driver/extra_time.h"
+#include "passes/checkpoint.h"
 #include "driver/output.h"
 #include "driver/overwrite.h"
 #include "driver/plan_edit_file.h"
@@ -144,7 +145,9 @@ static int build(driver *d) {
   int64_t budget = d->o.extra_time >= 0 ? extra_time_find(&s, t) : 0;
   if (budget < 0)
     return IR_EXIT_FAULT;
-  if (!draft_arrange(&s, t, NULL, budget))
+  // IR text may name another policy; the plan that was found is that of this one.
+  const char *policy = budget ? checkpoint_names[CHECKPOINT_AUTO] : NULL;
+  if (!draft_arrange(&s, t, policy, budget))
     return report(d);
   report(d); // warnings
   if (d->o.emit == EMIT_IR || d->o.emit == EMIT_DOT)

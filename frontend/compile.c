@@ -66,7 +66,7 @@ static const ast_expr *parse_define(fe *c, const char *name, const char *text) {
 
 // 2.0 for what is 2 in the file, as where a size is wanted (fe_want_int).
 static const fe_value *as_in_file(fe *c, const fe_value *d, const fe_value *v) {
-  return v->kind == FE_NUM && v->is_int && d->kind == FE_NUM ? fe_num(c, d->num) : d;
+  return v->kind == FE_NUM && v->is_int && d->kind == FE_NUM && !d->is_int ? fe_num(c, d->num) : d;
 }
 
 static bool same_kind(const fe_value *a, const fe_value *b) {

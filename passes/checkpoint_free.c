@@ -4,8 +4,8 @@
 //   backward   y, p again     d.w = windows(p)^T d.z             z is kept: the gradient of the norm reads it
 //
 // What a convolution reads is a copy with room around it. Kept, it comes from memory when its time has come;
-// made again, it has just been written to a cache. So by cost.h it is dear beside the product that reads it,
-// and measured it costs nothing: ResNet-20 takes the same time with two thirds of the memory.
+// made again, it has just been written to a cache. cost.h predicts 3% for ResNet-20's; measured it costs nothing:
+// the same time with two thirds of the memory.
 //
 // The value that was copied is made again, too, where it is computed element by element from what is in
 // memory that late anyway, or is small; else it waits in the copy's place, without the room.

@@ -107,7 +107,7 @@ static void trim(replay *r, int64_t bytes, uint32_t seed, int64_t until, unsigne
   for (int v = 0; v < r->s->num_values; v++)
     if (drop[v]) {
       int k = r->s->values[v].kernel;
-      double score = r->seconds[k] / (double)(bytes_made(r->s, k) + 1);
+      double score = r->again[k] / (double)(bytes_made(r->s, k) + 1);
       c[num++] = (candidate){v, -score * shake(seed, (uint32_t)k)};
     }
   qsort(c, num, sizeof *c, compare_candidates);

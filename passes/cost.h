@@ -16,8 +16,11 @@ cost cost_kernel(ir_arena *a, const ir_kernel *k);
 double cost_seconds(ir_arena *a, const ir_kernel *k);
 // [kernel] the same for all kernels of a function, on the device that the module's settings describe,
 // where they do: `device_products` and `device_flops`, operations in a second of products and of other
-// arithmetic, and `device_bandwidth`, bytes in a second. Transfers take none of its time.
+// arithmetic, and `device_bandwidth`, bytes in a second. Transfers take none of its time. Of a kernel that runs again it
+// is what the step takes longer than if its results had been kept.
 double *cost_of_kernels(ir_arena *a, const ir_func *f);
+// [kernel] that for all kernels, as if each ran again.
+double *cost_of_again(ir_arena *a, const ir_func *f);
 // Of a kernel of these ops without products that reads `in` and stores the last of them.
 double cost_seconds_loop(ir_node *const *nodes, size_t num, ir_node *const *in, size_t num_in);
 

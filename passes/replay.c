@@ -42,6 +42,7 @@ replay *replay_new(ir_arena *a, sched *s) {
   r->in_loss = IR_NEW_ARRAY(a, bool, s->num_kernels + 1);
   r->early_end = IR_NEW_ARRAY(a, int, s->num_values + 1);
   r->seconds = cost_of_kernels(a, s->f);
+  r->again = cost_of_again(a, s->f);
   r->forward = mark_loss(r);
   find_early_ends(r);
   return r;
@@ -145,7 +146,7 @@ replay_outcome replay_weigh(replay *r, const replay_steps *steps) {
   out.live_bytes = sched_live_bytes(&l, steps->num, IR_NEW_ARRAY(a, int64_t, steps->num + 1));
   bool *ran = IR_NEW_ARRAY(a, bool, r->s->num_kernels + 1);
   for (size_t t = 0; t < steps->num; t++) {
-    out.seconds += ran[steps->at[t]] ? r->seconds[steps->at[t]] : 0;
+    out.seconds += ran[steps->at[t]] ? r->again[steps->at[t]] : 0;
     ran[steps->at[t]] = true;
   }
   ir_arena_free(a);

@@ -27,6 +27,7 @@ typedef struct replay {
   bool *in_loss;   // [kernel] the loss is made from it
   int *early_end;  // [value] the last kernel of the forward pass that reads it, or its own
   double *seconds; // [kernel] cost_of_kernels
+  double *again;   // [kernel] cost_of_again
   int64_t tried;   // steps of all that replay_try has gone over: what searches are limited by
   replay_packed *packed;
   int missed; // packings that did not come down to what would have been enough

@@ -204,7 +204,7 @@ void replay_prune(replay *r, int64_t budget, int64_t until, replay_steps *steps)
   size_t num = 0, left = 0;
   for (size_t t = 0; t < p.h.num; t++)
     if (again[t])
-      order[num++] = (plan_sized){(int64_t)(r->seconds[p.h.steps[t]] * 1e12), (int)t};
+      order[num++] = (plan_sized){(int64_t)(r->again[p.h.steps[t]] * 1e12), (int)t};
   plan_sort_sizes(order, num);
   p.order = order;
   p.gone = IR_NEW_ARRAY(a, bool, p.h.num + 1);

@@ -24,13 +24,6 @@ static char *join(const char *a, const char *b) {
   return s;
 }
 
-// Through a link, the file that it leads to is the one to replace.
-static char *behind_link(const char *path) {
-  struct stat st;
-  char *real = lstat(path, &st) == 0 && S_ISLNK(st.st_mode) ? realpath(path, NULL) : NULL;
-  return real ? real : strdup(path);
-}
-
 // Wide types first keeps every tensor aligned in the file; otherwise in the program's order.
 static void order_states(mlrt_saver *s) {
   const mlrt_program *p = s->program;
@@ -166,7 +159,7 @@ static bool can_be_replaced(const mlrt_saver *s, mlrt_error *e) {
 
 bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o, const char *path,
                      mlrt_error *e) {
-  *s = (mlrt_saver){.program = p, .options = o, .path = behind_link(path)};
+  *s = (mlrt_saver){.program = p, .options = o, .path = mlrt_behind_links(path)};
   if (!s->path || !take_memory(s)) {
     mlrt_saver_close(s);
     return mlrt_error_set(e, "out of memory");

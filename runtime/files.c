@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,7 +47,33 @@ bool mlrt_same_file(const char *a, const char *b) {
 
 bool mlrt_is_replaceable(const char *path) {
   struct stat st;
-  return stat(path, &st) < 0 || S_ISREG(st.st_mode);
+  return stat(path, &st) == 0 ? S_ISREG(st.st_mode) : errno != ELOOP;
+}
+
+// What the link at `path` says, from where it lies; NULL: it is no link, or there is no memory.
+static char *read_link(const char *path) {
+  char to[PATH_MAX];
+  ssize_t n = readlink(path, to, sizeof to - 1);
+  if (n < 0)
+    return NULL;
+  to[n] = 0;
+  char *folder = *to == '/' ? NULL : mlrt_folder_of(path), *there = NULL;
+  if (*to == '/')
+    return strdup(to);
+  if (folder && asprintf(&there, "%s/%s", folder, to) < 0)
+    there = NULL;
+  free(folder);
+  return there;
+}
+
+char *mlrt_behind_links(const char *path) {
+  enum { MOST = 40 }; // as many as Linux follows
+  char *at = strdup(path), *next;
+  for (int i = 0; at && i < MOST && (next = read_link(at)); i++) {
+    free(at);
+    at = next;
+  }
+  return at;
 }
 
 bool mlrt_is_at(int fd, const char *path) {

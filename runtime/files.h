@@ -7,8 +7,12 @@
 
 // Regular files; of names that nothing has yet: whether they would be one in one folder.
 bool mlrt_same_file(const char *a, const char *b);
-// Whether a rename may take its place: a pipe or a device would be gone, and a folder refuses.
+// Whether a rename may take its place: a pipe or a device would be gone, and a folder refuses;
+// or links that lead to each other.
 bool mlrt_is_replaceable(const char *path);
+// The file that a link leads to, which need not be there yet: the one to replace, so that the link stays. `path`
+// where it is no link. Freed by the caller; NULL: out of memory.
+char *mlrt_behind_links(const char *path);
 // Where `path` is or would be made: freed by the caller; NULL: out of memory.
 char *mlrt_folder_of(const char *path);
 // Whether `fd` is still what the path names: another process may have renamed or removed it.

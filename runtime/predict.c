@@ -51,9 +51,11 @@ static void open_output(npy *x, const mlrt_program *p, const mlrt_options *o, co
   *x = (npy){.result = r, .row_bytes = (size_t)mlrt_dtype_bytes(r->dtype)};
   for (int i = 1; i < r->rank; i++)
     x->row_bytes *= (size_t)r->dims[i];
-  if (asprintf(&x->path, "%s-%s.npy", o->out ? o->out : p->model, r->name) < 0 ||
-      asprintf(&x->temp, "%s.tmp", x->path) < 0)
+  char *named = NULL;
+  if (asprintf(&named, "%s-%s.npy", o->out ? o->out : p->model, r->name) < 0 ||
+      !(x->path = mlrt_behind_links(named)) || asprintf(&x->temp, "%s.tmp", x->path) < 0)
     mlrt_fail(MLRT_EXIT_MEMORY, "out of memory");
+  free(named);
   mlrt_check_output(p, o, "out", x->path);
   mlrt_check_output(p, o, "out", x->temp);
   if (!mlrt_is_replaceable(x->path) || !mlrt_is_replaceable(x->temp))

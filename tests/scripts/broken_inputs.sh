@@ -143,6 +143,20 @@ cmp -s link.st linked/real.st || fail "the link leads elsewhere"
 "${run[@]}" --epochs=2 --save=two.st
 same link.st two.st "a checkpoint written through a link and one that was not"
 
+ln -s linked/later.st later.st # nothing is there yet
+ln -s later.st sooner.st
+"${run[@]}" --epochs=2 --save=sooner.st
+for link in later.st sooner.st; do
+  [ -L $link ] || fail "a first checkpoint took the place of a link"
+done
+same two.st linked/later.st "a first checkpoint written through two links and one that was not"
+ln -s "$PWD/linked/q.npy" q-logits.npy
+./trainer predict --quiet --resume=good.safetensors --out=q
+[ -L q-logits.npy ] || fail "predictions took the place of a link"
+[ -f linked/q.npy ] || fail "predictions are not where their link leads"
+ln -s round.st round.st
+expect_error 1 "it is no file" timeout 60 "${run[@]}" --save=round.st
+
 # Predictions that do not fit onto the disk leave no file.
 ( trap '' XFSZ && ulimit -f 1 && expect_error 1 "full-logits.npy" ./trainer predict --quiet --resume=good.safetensors --out=full )
 ls full* 2>/dev/null && fail "predictions that could not be written left a file"

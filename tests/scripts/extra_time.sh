@@ -86,6 +86,13 @@ import json
 ir, graph = (json.load(open(f)) for f in ("ir.json", "graph.json"))
 assert ir["totals"] == graph["totals"], (ir["totals"], graph["totals"])
 EOT
+# IR text says which policy it was compiled with: another one is taken, and said.
+"$mltc" net.graph --checkpoint=none --emit=ir >none.ir
+plan none.ir --extra-time=20%
+cp plan.json found.json
+# shellcheck disable=SC2046
+plan none.ir $(grep -oE -- '--checkpoint=auto --memory-budget=[0-9]+$' said.txt)
+same found.json plan.json "the plan of IR text that was found, and that of the options which it names"
 "$mltc" net.graph --extra-time=20% -v --emit=plan >/dev/null 2>err.txt
 grep -qE '^budget of [0-9]+: [0-9]+ bytes, [0-9.]+% longer$' err.txt || fail "-v does not show what was tried"
 

@@ -133,7 +133,8 @@ static void test_clones(void) {
   plan_facts x = plan_find_facts(a, plan_build(m), m);
   double again = x.func[0].cloned_time, all = x.func[0].time;
   CHECK(x.func[0].clones == 1 && x.func[0].cloned.flops == 10 * 64 * 64, "exp, once more");
-  CHECK(again == cost_seconds(a, e2), "%g", again);
+  double alone = cost_seconds(a, e2); // what it makes need not come from memory
+  CHECK(again < alone && again > alone / 2, "%g of %g", again, alone);
   CHECK(x.recompute_time == all / (all - again), "%g", x.recompute_time);
   check_share(a, m, "e2", PLAN_SHARE_ACTIVATION);
   kernel_named(m, "e2")->clone_of = NULL;
