@@ -57,9 +57,9 @@ static char *read_link(const char *path) {
   if (n < 0)
     return NULL;
   to[n] = 0;
-  char *folder = *to == '/' ? NULL : mlrt_folder_of(path), *there = NULL;
-  if (*to == '/')
+  if (*to == '/' || !strchr(path, '/'))
     return strdup(to);
+  char *folder = mlrt_folder_of(path), *there = NULL;
   if (folder && asprintf(&there, "%s/%s", folder, to) < 0)
     there = NULL;
   free(folder);

@@ -5,6 +5,7 @@
 #include "runtime/trainer.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 typedef struct output {
   const char *option, *path; // NULL: it is not written
@@ -52,8 +53,10 @@ void mlrt_check_outputs(const mlrt_program *p, const mlrt_options *o) {
   char buf[256], temp[4096];
   const char *save =
       o->command == MLRT_CMD_TRAIN && !o->no_save ? mlrt_save_path(p, o, buf, sizeof buf) : NULL;
-  bool has_temp = save && snprintf(temp, sizeof temp, "%s.tmp", save) < (int)sizeof temp;
-  const output outputs[] = {{"save", save, true},
+  char *real =
+      save ? mlrt_behind_links(save) : NULL; // the file that is replaced, and the one beside it
+  bool has_temp = real && snprintf(temp, sizeof temp, "%s.tmp", real) < (int)sizeof temp;
+  const output outputs[] = {{"save", real, true},
                             {"save", has_temp ? temp : NULL, false},
                             {"metrics", o->metrics, false},
                             {"profile", o->profile, false},
@@ -69,4 +72,5 @@ void mlrt_check_outputs(const mlrt_program *p, const mlrt_options *o) {
         mlrt_fail(MLRT_EXIT_USAGE, "--%s and --%s are one file, '%s'", outputs[j].option, x->option,
                   x->path);
   }
+  free(real);
 }

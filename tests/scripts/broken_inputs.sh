@@ -150,6 +150,11 @@ for link in later.st sooner.st; do
   [ -L $link ] || fail "a first checkpoint took the place of a link"
 done
 same two.st linked/later.st "a first checkpoint written through two links and one that was not"
+cp good.safetensors linked/real.st.tmp # beside what the link leads to: where a checkpoint is written first
+expect_error 2 "'linked/real.st.tmp' has the weights that this run reads" "${run[@]}" --weights=linked/real.st.tmp --save=link.st
+expect_error 2 "are one file" "${run[@]}" --metrics=linked/real.st.tmp --save=link.st
+same good.safetensors linked/real.st.tmp "weights before and after"
+rm linked/real.st.tmp
 ln -s "$PWD/linked/q.npy" q-logits.npy
 ./trainer predict --quiet --resume=good.safetensors --out=q
 [ -L q-logits.npy ] || fail "predictions took the place of a link"
