@@ -105,14 +105,24 @@ void mm_border_steps(const mm_border *b, int64_t m0, int64_t m1, int64_t *first,
   *stop = end < *stop ? end : *stop;
 }
 
+static int64_t skip(int64_t y, int64_t from, int64_t end) {
+  return y >= from && y < end ? end : y;
+}
+
+// By lines: an image may have millions, of which few at its ends do not take all steps.
 double mm_border_share(const mm_border *b, int64_t k, int64_t mr) {
   if (!b->limited)
     return 1;
-  int64_t steps = 0, rows = b->below * b->lines, tiles = ir_ceil_div(rows, mr);
-  for (int64_t tile = 0; tile < tiles; tile++) {
-    int64_t first = 0, stop = k, last = (tile + 1) * mr < rows ? (tile + 1) * mr - 1 : rows - 1;
-    mm_border_steps(b, tile * mr, last, &first, &stop);
-    steps += at_least(stop - first, 0);
+  int64_t more = (mr - 1) / b->below; // lines of a tile behind its first
+  int64_t whole = ir_ceil_div(at_least(b->low, 0), b->step);
+  // Where the last window begins that sees numbers only.
+  int64_t room = b->high - 1 - (k / b->run - 1) * b->apart;
+  int64_t end = room < 0 ? 0 : room / b->step + 1;
+  double missing = 0;
+  for (int64_t y = skip(0, whole, end); y < b->lines; y = skip(y + 1, whole, end)) {
+    int64_t first = 0, stop = k, last = y + more < b->lines ? y + more : b->lines - 1;
+    mm_border_steps(b, y * b->below, last * b->below, &first, &stop);
+    missing += (double)(k - at_least(stop - first, 0));
   }
-  return (double)steps / (double)(tiles * k);
+  return 1 - missing / ((double)b->lines * (double)k);
 }

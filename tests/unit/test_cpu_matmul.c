@@ -128,8 +128,11 @@ static int add_banded(test *t, ir_arena *arena, int64_t batch, int64_t m, int64_
 // step, some line is not.
 static bool border_is_right(const test *t) {
   const mm_problem *p = &t->p;
-  int64_t wrong = 0;
+  int64_t wrong = 0, steps = 0;
   for (int64_t m0 = 0; m0 < p->m; m0++) {
+    int64_t alone = 0, end = p->k;
+    mm_border_steps(&p->border, m0, m0, &alone, &end);
+    steps += alone < end ? end - alone : 0;
     int64_t m1 = m0 + (int64_t)test_draw(4) * (int64_t)test_draw(8), first = 0, stop = p->k;
     m1 = m1 < p->m ? m1 : p->m - 1;
     mm_border_steps(&p->border, m0, m1, &first, &stop);
@@ -144,6 +147,12 @@ static bool border_is_right(const test *t) {
   if (wrong)
     printf("windows of %lldx%lld: the border is not where the zeros are\n", (long long)p->m,
            (long long)p->k);
+  double share = (double)steps / (double)(p->m * p->k);
+  if (fabs(mm_border_share(&p->border, p->k, 1) - share) > 1e-9) {
+    printf("windows of %lldx%lld: %g of the steps, not %g\n", (long long)p->m, (long long)p->k,
+           share, mm_border_share(&p->border, p->k, 1));
+    wrong++;
+  }
   return wrong == 0;
 }
 
