@@ -8,11 +8,13 @@
 // the byte what packing makes of it: neither is a larger budget always met, nor is a smaller one always missed.
 #include "driver/budgets.h"
 
+#include "passes/plan_facts.h"
+
 enum {
   FIRST_TRIES = 4, // upwards, for one that is met
   MOST_HALVINGS = 6,
   KERNELS_HALVED = 6000, // kernels of all halvings together
-  NEAR = 64,             // buffers begin at multiples of it
+  SMALLEST = 64,         // buffers begin at multiples of it
 };
 
 typedef struct search {
@@ -46,19 +48,33 @@ static int num_halvings(const ir_module *m) {
   return num < MOST_HALVINGS ? (int)num : MOST_HALVINGS;
 }
 
+static void halve(search *x, const draft *refused) {
+  ir_arena *a = ir_arena_new();
+  int64_t proven = plan_find_facts(a, refused->plan, refused->module).bound_ws;
+  ir_arena_free(a);
+  bool hopeless = proven > x->budget;
+  int64_t low = hopeless ? proven : x->budget; // nothing below it works
+  // An answer within 1/64 is good enough; but where the budget itself may yet be met, that deserves some tries.
+  int64_t near = x->works / 64, some = (x->works - low) / 8;
+  near = !hopeless && some < near ? some : near;
+  near = near > SMALLEST ? near : SMALLEST;
+  for (int i = num_halvings(refused->module); i > 0 && x->works - low > near; i--) {
+    int64_t middle = low + (x->works - low) / 2;
+    try_budget(x, middle);
+    if (x->instead->arena)
+      return;
+    low = x->works > middle ? middle : low;
+  }
+}
+
 int64_t budgets_find(const draft_subject *s, const draft *refused, int64_t budget, draft *instead) {
   search x = {.s = s, .budget = budget, .instead = instead};
   *instead = (draft){0};
   int64_t arena = refused->plan->arena_bytes;
   for (int i = 0; i < FIRST_TRIES && arena && !x.works && !instead->arena; i++)
     arena = try_budget(&x, arena);
-  int64_t low = budget;
-  for (int i = num_halvings(refused->module); i > 0 && x.works - low > NEAR && !instead->arena;
-       i--) {
-    int64_t middle = low + (x.works - low) / 2;
-    try_budget(&x, middle);
-    low = x.works > middle ? middle : low;
-  }
+  if (x.works && !instead->arena)
+    halve(&x, refused);
   return x.works;
 }
 

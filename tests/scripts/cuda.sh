@@ -16,7 +16,7 @@ command -v python3 >python.txt || skip "no python3"
 export MLTC=$mltc MLTC_BUILD=$build MLTC_CUDA_TARGET=cuda:sm_80
 export MLTC_DATA=$data PYTHONDONTWRITEBYTECODE=1
 
-only=mnist_mlp,char_gpt,random_1_3
+only=mnist_mlp,random_1_3
 [ -z "${MLTC_SLOW:-}" ] || only=
 ONLY=$only SMALL=1 "$root/scripts/check-gpu" prepare "$PWD/programs" >prepare.txt 2>&1 || {
   grep -q NVRTC prepare.txt && skip "no NVRTC: $(head -n 2 prepare.txt | tail -n 1)"
@@ -40,7 +40,7 @@ watched() { # NAME ARGUMENT...
     fail "$1, watched"
   }
 }
-for name in mnist_mlp char_gpt ${MLTC_SLOW:+digits_mlp gpt2}; do
+for name in mnist_mlp ${MLTC_SLOW:+char_gpt digits_mlp gpt2}; do
   watched "$name" train --data-dir=programs/data --check_steps=5 --no-save --quiet
 done
 watched random_1_3 check

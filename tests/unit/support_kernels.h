@@ -49,7 +49,8 @@ const char *test_cases_text(ir_arena *a, const test_case *cases, size_t num,
 // one suite. The second form tests one seed and prints its IR and its kernels.
 void test_random_graphs(const cg_target *target, uint64_t first, uint64_t last, uint64_t step);
 void test_random_graph(uint64_t seed, const cg_target *target);
-// The level of optimisation for many kernels: 2, what trainers have, for the best of test_targets, and 1 for the others.
+// The level of optimisation for many kernels: 2, what trainers have, for the best of test_targets; for the others none,
+// which takes a quarter of the time, and 1 where MLTC_SLOW is set.
 int test_level(const cg_target *t);
 // Compiles C text to a shared object and loads it; NULL (counted as a failure) when it does not
 // compile. Optimised as the -O1 or -O2 of mltc, `level`, but in a build with sanitizers not at all: the second one

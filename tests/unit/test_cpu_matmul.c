@@ -10,6 +10,7 @@
 // of images with a border of zeros; what is known of each border is compared with where the zeros are.
 #include "codegen/cpu_matmul.h"
 #include "ir/builder.h"
+#include "tests/support_campaign.h"
 #include "tests/unit/support_matmul.h"
 
 #include <dlfcn.h>
@@ -274,9 +275,9 @@ static bool compile(const test *tests, int num, ir_arena *arena, const char *bas
     return false;
   const char *cc = getenv("MLTC_CC") ? getenv("MLTC_CC") : "clang";
   return system(ir_format(arena,
-                          "%s -std=gnu11 -O1 -march=native -Wno-psabi -fPIC -shared -Werror "
+                          "%s -std=gnu11 -O%d -march=native -Wno-psabi -fPIC -shared -Werror "
                           "-Wall -Wno-unused-function -o %s.so %s",
-                          cc, base, source)) == 0;
+                          cc, TEST_SANITIZED ? 0 : 1, base, source)) == 0;
 }
 
 // --- running -------------------------------------------------------------------------------------

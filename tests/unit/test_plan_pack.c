@@ -102,7 +102,7 @@ static void test_large(void) {
     int n, longest;
     double ratio;
   } all[] = {{4000, 40, 1.0}, {6000, 40, 1.0}, {4000, 400, 1.0}};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+  for (int i = 0; i < test_part((int)(sizeof all / sizeof *all)); i++) {
     plan_packing r = test_random_set(11, all[i].n, all[i].longest, 120000000);
     double ratio = (double)r.height / (double)r.bound;
     printf("%d buffers, up to %d long: height / bound = %.4f, %lld steps\n", all[i].n,
