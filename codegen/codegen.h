@@ -121,6 +121,8 @@ unsigned cg_families(const cg_target *t);
 void cg_find_exact(ir_module *m);
 // A kernel of a family that the target lacks, in IR text that was made for another one; or NULL.
 const ir_kernel *cg_find_foreign(const cg_target *t, const ir_module *m);
+// A matmul whose kernel makes f32 of integers, on a target whose kernels do not; NULL: there is none.
+const ir_node *cg_find_foreign_operand(const cg_target *t, const ir_module *m);
 
 // LOOP, MATMUL, COPY, SCATTER: codegen/cpu_loop.c, cpu_matmul.c, cpu_copy.c, cpu_scatter.c
 void cpu_loop_schedule(cg_kernel *k);

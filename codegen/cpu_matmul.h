@@ -28,7 +28,7 @@ typedef struct mm_operand {
   int arg;             // index in args
   const char *ctype;   // of its elements in memory: that of the problem, or "uint16_t"
   int elem_bytes;      // there
-  const char *convert; // "bf16", "f16", "tf32": what makes them numbers of the problem; NULL
+  const char *convert; // "bf16", "tf32", "u8", ...: what makes them numbers of the problem; NULL
   int64_t offset;      // elements
   mm_axes batch;
   mm_axes x; // m of operand a, n of operand b
@@ -76,6 +76,7 @@ typedef enum mm_access {
   MM_DIRECT, // tiles read the operand where it lies
   MM_LOCAL,  // each task packs what it needs, just before it needs it
   MM_SHARED, // phase 0 packs everything once into the workspace
+  MM_PIECES, // of a: each task packs a piece of k for all its rows, takes it, and packs the next
 } mm_access;
 
 typedef struct mm_plan {
@@ -96,6 +97,7 @@ typedef struct mm_plan {
   int64_t k_block;       // length of a piece of k; k when it is in one piece
   int64_t k_blocks;
   bool walks;      // rows of a are read from end to end, a few at a time: pieces of k
+  bool by_pieces;  // a is MM_PIECES
   bool split_k;    // pieces of k are tasks of their own, summed by a last phase
   int64_t a_pitch; // packed a is rows of k, this far apart; 0: steps of k, mr elements each
   int64_t a_pack_tasks, b_pack_tasks; // of phase 0, per batch item

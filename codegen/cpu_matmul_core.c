@@ -142,6 +142,9 @@ static void emit_task_buffers(const mm_text *t) {
                   "    %s_pack_a(a_all, a_panels + (row - row_begin) * %lld, row * MR,\n"
                   "              M - row * MR < MR ? M - row * MR : MR, MR);\n",
                   c, (long long)(rows * plan->a_panel), t->name, (long long)plan->a_panel);
+  if (plan->a == MM_PIECES)
+    ir_buf_printf(t->out, "  %s a_panels[%lld] __attribute__((aligned(64)));\n", c,
+                  (long long)(plan->block_rows * plan->a_panel));
   if (plan->b == MM_LOCAL)
     ir_buf_printf(t->out, "  %s b_panels[%lld] __attribute__((aligned(64)));\n", c,
                   (long long)(plan->b_panel * plan->block_cols));
@@ -168,9 +171,9 @@ static void emit_a_pointer(const mm_text *t) {
   else if (t->plan->a == MM_DIRECT)
     ir_buf_printf(t->out, "const %s *a = a_all + row * MR * %lld;\n", c,
                   (long long)mm_a_row_stride(t));
-  else if (t->plan->a == MM_LOCAL)
-    ir_buf_printf(t->out, "const %s *a = a_panels + (row - row_begin) * %lld;\n", c,
-                  (long long)t->plan->a_panel);
+  else if (t->plan->a == MM_LOCAL || t->plan->a == MM_PIECES)
+    ir_buf_printf(t->out, "const %s *a = a_panels + (row - row_%s) * %lld;\n", c,
+                  t->plan->a == MM_PIECES ? "block" : "begin", (long long)t->plan->a_panel);
   else
     ir_buf_printf(t->out, "const %s *a = a_shared + (batch * ROW_TILES + row) * %lld;\n", c,
                   (long long)t->plan->a_panel);
@@ -307,6 +310,9 @@ static void emit_task_loops(const mm_text *t) {
                   "      for (int64_t k = 0; k < K; k += %lld) {\n"
                   "        const int64_t steps = K - k < %lld ? K - k : %lld;\n",
                   (long long)plan->k_block, (long long)plan->k_block, (long long)plan->k_block);
+  if (plan->a == MM_PIECES)
+    ir_buf_printf(t->out, "        %s_pack_a(a_all, a_panels, row_block, row_stop, k, steps);\n",
+                  t->name);
   ir_buf_printf(t->out,
                 "%sfor (int64_t row = row_block; row < row_stop; row++)\n"
                 "%s  for (int64_t col = col_block; col < col_stop; col++) {\n",
@@ -415,7 +421,8 @@ static void emit_sum_phase(const mm_text *t, int phase) {
 
 // --- the whole kernel ----------------------------------------------------------------------------
 
-static const char *const access_words[] = {"in place", "packed by each task", "packed in phase 0"};
+static const char *const access_words[] = {"in place", "packed by each task", "packed in phase 0",
+                                           "packed by each task, a piece of k at a time"};
 
 static void emit_head(const mm_text *t) {
   const mm_plan *plan = t->plan;

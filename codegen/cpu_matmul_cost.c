@@ -13,6 +13,8 @@ static const double FIRST_COST = 0.08, AGAIN_COST = 0.02;
 static const double APART_A = 2.0, APART_B = 0.35; // of b: each vector
 // Of others: rows of a arrive while tiles are computed; the first tile of a panel of b waits.
 static const double STREAM_COST = 0.02, FAR_COST = 0.2;
+// To convert an element of a piece, which is read from end to end and stays near.
+static const double PIECES_COST = 0.25;
 // Of rows that are walked: until a task's part of a row arrives.
 static const double NEW_RUN_CYCLES = 150;
 
@@ -79,6 +81,8 @@ bool mm_fits_cache(const mm_problem *p) {
 // and back.
 static double pack_cost(const mm_problem *p, const mm_operand *o, mm_access access) {
   int64_t x, k;
+  if (access == MM_PIECES)
+    return PIECES_COST;
   bool x_flat = mm_is_flat(&o->x, &x), flat = mm_is_flat(&o->k, &k) && x_flat;
   bool shared = access == MM_SHARED, near = mm_fits_cache(p);
   if (flat && x == 1)
@@ -120,7 +124,7 @@ static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   double a_panel = pack_cost(p, &p->a, g->a) * g->mr * (double)p->k;
   double b_panel = pack_cost(p, &p->b, g->b) * (double)(g->nr * p->k);
   double task = rows * cols * tile / (double)pieces + TASK_CYCLES, phase0 = 0;
-  if (g->a == MM_LOCAL)
+  if (g->a == MM_LOCAL || g->a == MM_PIECES)
     task += rows * a_panel;
   if (g->b == MM_LOCAL)
     task += cols * b_panel;

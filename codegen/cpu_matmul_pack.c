@@ -261,8 +261,61 @@ bool mm_packs_slices(const mm_operand *o) {
   return mm_is_flat(&o->x, &x) && x == 1 && mm_is_flat(&o->k, &k) && k > 1;
 }
 
+// No prefetcher of a processor follows lines of bytes so far apart: what comes some steps later, or in the
+// next piece, is asked for.
+enum { STEPS_AHEAD = 16 };
+
+// Steps [k, k + steps) of whole tiles of rows, each [mr][pitch] or [k][mr] as what memory holds side by side.
+static void emit_pack_a_piece(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  const mm_operand *o = &t->p->a;
+  int64_t x, k;
+  mm_is_flat(&o->x, &x), mm_is_flat(&o->k, &k);
+  long long panel = (long long)plan->a_panel, mr = plan->mr;
+  ir_arena *a = t->p->arena;
+  ir_buf_printf(t->out,
+                "static __attribute__((noinline)) void %s_pack_a(const %s *source, %s *panels, "
+                "int64_t row_block, int64_t row_stop, int64_t k, int64_t steps) {\n"
+                "  const int64_t full = row_stop < %lld ? row_stop : %lld;\n",
+                t->name, o->ctype, t->p->ctype, (long long)(t->p->m / mr),
+                (long long)(t->p->m / mr));
+  if (plan->a_pitch) {
+    ir_buf_printf(
+        t->out,
+        "  const int64_t first = row_block * %lld, last = full < row_stop ? %lld : full * %lld;\n"
+        "  for (int64_t i = first; i < last; i++) {\n"
+        "    for (int64_t j = 0; j < steps; j += 64)\n"
+        "      __builtin_prefetch(source + i * %lld + k + steps + j);\n"
+        "    %s\n  }\n}\n\n",
+        mr, (long long)t->p->m, mr, (long long)x,
+        run(t, o,
+            ir_format(a, "panels + (i - first) / %lld * %lld + (i - first) %% %lld * %lld", mr,
+                      panel, mr, (long long)plan->a_pitch),
+            ir_format(a, "source + i * %lld + k", (long long)x), " steps"));
+    return;
+  }
+  ir_buf_printf(t->out,
+                "  for (int64_t j = 0; j < steps; j++) {\n"
+                "    const %s *from = source + (k + j) * %lld;\n"
+                "    for (int64_t i = row_block * %lld; i < row_stop * %lld; i += 64)\n"
+                "      __builtin_prefetch(from + %lld + i);\n"
+                "    for (int64_t row = row_block; row < full; row++)\n"
+                "      %s\n",
+                o->ctype, (long long)k, mr, mr, (long long)(STEPS_AHEAD * k),
+                run(t, o, ir_format(a, "panels + (row - row_block) * %lld + j * %lld", panel, mr),
+                    ir_format(a, "from + row * %lld", mr), count_of(t, mr)));
+  if (plan->tail_rows)
+    ir_buf_printf(t->out, "    if (full < row_stop)\n      %s\n",
+                  run(t, o,
+                      ir_format(a, "panels + (full - row_block) * %lld + j * %lld", panel, mr),
+                      ir_format(a, "from + full * %lld", mr), count_of(t, plan->tail_rows)));
+  ir_buf_puts(t->out, "  }\n}\n\n");
+}
+
 static void emit_pack_a(const mm_text *t) {
-  if (t->plan->a_pitch)
+  if (t->plan->a == MM_PIECES)
+    emit_pack_a_piece(t);
+  else if (t->plan->a_pitch)
     emit_pack_a_rows(t);
   else if (t->plan->a == MM_SHARED && mm_packs_slices(&t->p->a))
     emit_pack_slice(t, &t->p->a, "a", false);

@@ -20,6 +20,9 @@ enum {
   MAX_SLICES = 32,      // of k, when a team packs an operand
   WALKED_STEPS = 16,    // rows that a processor's prefetchers follow at a time
   LEAST_WALKED = 8,     // tiles side by side
+  PIECE_STEPS = 128,    // of k, packed at a time
+  PIECE_PAD = 16,       // elements between rows of it: a line, so that they fall on different sets
+  FEW_COLUMNS = 4,      // tiles of columns: each block of so many packs a again
 };
 // Tiles this much worse than the best are considered for what their grid may gain: when operands
 // fit the second cache, and when there are few.
@@ -158,6 +161,21 @@ static void consider_walking(const mm_problem *p, mm_plan *plan) {
     set_pieces(p, plan, ir_ceil_div(p->k, WALKED_STEPS));
 }
 
+// Where elements of a must be converted, all of it packed at once (MM_SHARED) would go to memory and come
+// back in four times the bytes, and panels of a long k (MM_LOCAL) leave a task's caches. So a task packs a
+// piece of k for its rows, which stays in its second cache until all its tiles have taken it. Sums wait.
+static bool consider_pieces(const mm_problem *p, mm_plan *plan) {
+  int64_t x, k, tiles = p->batch * plan->row_tiles * plan->col_tiles;
+  bool flat = mm_is_flat(&p->a.x, &x) && mm_is_flat(&p->a.k, &k) && (x == 1 || k == 1);
+  plan->by_pieces = flat && p->a.convert && tiles > FEW_TO_SPLIT &&
+                    plan->col_tiles <= FEW_COLUMNS && !mm_limits_steps(p) &&
+                    p->m * p->k * p->elem_bytes > p->target->l2_bytes / 2 &&
+                    p->k >= 2 * PIECE_STEPS;
+  if (plan->by_pieces)
+    set_pieces(p, plan, ir_ceil_div(p->k, PIECE_STEPS));
+  return plan->by_pieces;
+}
+
 // The steps of k that an operand may be walked in place when each begins a line `stride` bytes
 // further on. Strides with a large power of two share few sets of the second cache, and tiles
 // want the lines again: measured, half of what the sets hold goes well for b; a quarter for a,
@@ -211,10 +229,25 @@ static int64_t panel_elems(int64_t elems) {
   return ir_ceil_div(elems, 1024) * 1024 + 16;
 }
 
+// Elements of a tile's rows of one piece of k.
+static int64_t piece_elems(const mm_plan *g) {
+  return g->mr * (g->k_block + PIECE_PAD);
+}
+
+// Tiles of rows whose piece of k is packed at a time: where rows are read along k, what stays in the first
+// cache; else neighbours share lines, and more of them are better.
+static int64_t rows_of_pieces(const mm_problem *p, const mm_plan *g, int64_t rows) {
+  int64_t room = mm_k_in_runs(&p->a) ? p->target->l1_bytes * 3 / 4 : LOCAL_BYTES / 2;
+  int64_t most = room / (piece_elems(g) * p->elem_bytes);
+  return most < 1 ? 1 : most < rows ? most : rows;
+}
+
 // `panels` of b are packed at a time.
 static int64_t local_bytes(const mm_problem *p, const mm_plan *g, int64_t panels) {
   int64_t rows = ir_ceil_div(g->row_tiles, g->group_rows);
   int64_t elems = g->mr * g->nr;
+  if (g->a == MM_PIECES)
+    elems += rows_of_pieces(p, g, rows) * piece_elems(g);
   if (g->a == MM_LOCAL)
     elems += rows * (g->mr * (p->k + 48) + 1040);
   if (g->b == MM_LOCAL || mm_packs_tail(g))
@@ -270,6 +303,10 @@ static double choose_grid(const mm_problem *p, mm_plan *plan) {
       list_ways(p, p->m * p->k, must_pack_a(p, plan), mm_apart_a_cycles(p, plan) > 0, ways.a);
   ways.num_b =
       list_ways(p, p->n * p->k, must_pack_b(p, plan), mm_apart_b_cycles(p, plan) > 0, ways.b);
+  if (plan->by_pieces) {
+    ways.a[0] = MM_PIECES;
+    ways.num_a = 1;
+  }
   mm_plan base = *plan;
   double best_score = -1;
   for (int64_t rows = 1; rows <= most_rows; rows++)
@@ -293,12 +330,13 @@ static void choose_blocks(const mm_problem *p, mm_plan *plan) {
   while (plan->b == MM_LOCAL && plan->block_cols > 1 &&
          local_bytes(p, plan, plan->block_cols) > LOCAL_BYTES)
     plan->block_cols--;
-  plan->block_rows = rows;
+  plan->block_rows = plan->by_pieces ? rows_of_pieces(p, plan, rows) : rows;
   if (plan->k_blocks == 1 || plan->split_k || (p->plain && p->n % plan->lanes == 0))
     return; // sums wait in registers, in the workspace, in the output
   int64_t tiles = SUMS_BYTES / (plan->mr * plan->nr * p->elem_bytes);
   plan->block_cols = plan->block_cols > 4 ? 4 : plan->block_cols;
   int64_t waiting = tiles / plan->block_cols;
+  rows = plan->block_rows;
   plan->block_rows = waiting < 1 ? 1 : waiting < rows ? waiting : rows;
 }
 
@@ -311,9 +349,12 @@ static int64_t pack_tasks(const mm_problem *p, const mm_operand *o, int64_t pane
 static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
   int64_t pack = 0, elems = 0;
   // 64 bytes more than a multiple of 128: rows start on different sets
-  if (plan->a != MM_DIRECT && mm_k_in_runs(&p->a))
+  if (plan->by_pieces)
+    plan->a_pitch = mm_k_in_runs(&p->a) ? plan->k_block + PIECE_PAD : 0;
+  else if (plan->a != MM_DIRECT && mm_k_in_runs(&p->a))
     plan->a_pitch = ir_ceil_div(p->k, 32) * 32 + 16;
-  plan->a_panel = panel_elems(plan->mr * (plan->a_pitch ? plan->a_pitch : p->k));
+  plan->a_panel = plan->by_pieces ? piece_elems(plan)
+                                  : panel_elems(plan->mr * (plan->a_pitch ? plan->a_pitch : p->k));
   plan->b_panel = panel_elems(plan->nr * p->k);
   if (plan->a == MM_SHARED) {
     plan->a_pack_tasks = pack_tasks(p, &p->a, plan->row_tiles);
@@ -366,8 +407,10 @@ void mm_make_plan(const mm_problem *p, mm_plan *plan) {
     if (t->cycles > tiles.best * allowance(p, &g))
       continue;
     choose_k_blocks(p, &g);
-    consider_split_k(p, &g);
-    consider_walking(p, &g);
+    if (!consider_pieces(p, &g)) {
+      consider_split_k(p, &g);
+      consider_walking(p, &g);
+    }
     double cycles = choose_grid(p, &g) * workspace_price(p, &g);
     if (best >= 0 && cycles >= best)
       continue;

@@ -328,7 +328,7 @@ static void emit_tile_call(const mm_text *t, bool tail_rows, bool tail_cols, boo
     return;
   }
   bool runs = a_has_runs(t); // those find their own place in a
-  const char *a = runs ? "" : ir_format(t->p->arena, " + k * %lld", a_k);
+  const char *a = runs || plan->a == MM_PIECES ? "" : ir_format(t->p->arena, " + k * %lld", a_k);
   ir_buf_printf(t->out, "a%s, b + k * %lld, c", a, b_k);
   if (ahead)
     ir_buf_printf(t->out, ", next_a%s, next_b + k * %lld", a, b_k);

@@ -460,7 +460,9 @@ K const int64_t *k_sort_keys(int64_t *keys, int64_t *spare, int64_t num, int bit
     int64_t i = 0;                                                                                 \
     for (; i + VL <= n; i += VL)                                                                   \
       k_store_f32(to + i, LOAD(from + i));                                                         \
-    for (; i < n; i++)                                                                             \
+    if (i < n && n > VL) /* the last ones once more */                                             \
+      k_store_f32(to + n - VL, LOAD(from + n - VL));                                               \
+    for (; i < n && n < VL; i++)                                                                   \
       to[i] = LOAD##_one(from + i)[0];                                                             \
   }                                                                                                \
   K float k_one_##T(const m *from) { return LOAD##_one(from)[0]; }
@@ -469,3 +471,8 @@ K vf k_load_tf32_one(const float *p) { return k_tf32(k_load_f32_one(p)); }
 K_OPERAND(bf16, uint16_t, k_load_bf16)
 K_OPERAND(f16, uint16_t, k_load_f16)
 K_OPERAND(tf32, float, k_load_tf32)
+#define K_INTEGERS(T, m, SIGN)                                                                     \
+  K vf k_float_##T(const m *p) { return K_TO(SIGN k_load_##T(p), vf); }                            \
+  K vf k_float_##T##_one(const m *p) { return K_TO(SIGN k_load_##T##_one(p), vf); }                \
+  K_OPERAND(T, m, k_float_##T)
+K_INTEGERS(bool, uint8_t, -) K_INTEGERS(u8, uint8_t, ) K_INTEGERS(i8, int8_t, ) K_INTEGERS(u16, uint16_t, )

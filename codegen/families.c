@@ -36,6 +36,21 @@ const cg_generator *cg_generator_for(const cg_target *t, ir_family family) {
   return t->cuda ? &cuda_generators[family] : &cpu_generators[family];
 }
 
+const ir_node *cg_find_foreign_operand(const cg_target *t, const ir_module *m) {
+  for (size_t i = 0; t->cuda && i < m->funcs.num; i++) {
+    const ir_func *f = m->funcs.at[i];
+    for (size_t j = 0; j < f->nodes.num; j++) {
+      const ir_node *n = f->nodes.at[j];
+      for (int k = 0; n->op == IR_MATMUL && n->kernel && k < n->num_in; k++) {
+        const ir_node *c = dom_conversion(n->in[k]);
+        if (c && ir_is_integer_conversion(c))
+          return n;
+      }
+    }
+  }
+  return NULL;
+}
+
 const ir_kernel *cg_find_foreign(const cg_target *t, const ir_module *m) {
   for (size_t i = 0; i < m->funcs.num; i++)
     for (size_t j = 0; j < m->funcs.at[i]->kernels.num; j++) {

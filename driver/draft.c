@@ -89,10 +89,24 @@ static void set_memory(const draft_subject *s, ir_module *m, const char *policy,
   set_device(s, m); // seconds before and behind draft_arrange are of one device
 }
 
+static bool converts_operands(const draft_subject *s, draft *t) {
+  const ir_node *n = cg_find_foreign_operand(s->target, t->module);
+  if (!n)
+    return true;
+  const ir_node *c = dom_conversion(n->in[0]);
+  c = c && ir_is_integer_conversion(c) ? c : dom_conversion(n->in[1]);
+  ir_diag *e = diag_error(t->diags, n->loc, "E0903",
+                          "kernel '%s' converts '%s' from %s, which %s does not", n->kernel->name,
+                          c->in[0]->name, ir_dtypes[c->in[0]->type.dtype].name, s->target->name);
+  diag_help(e, "compile the graph for this target, or IR text from before the pass "
+               "'integer_operands'");
+  return false;
+}
+
 static bool has_generators(const draft_subject *s, draft *t) {
   const ir_kernel *k = cg_find_foreign(s->target, t->module);
   if (!k)
-    return true;
+    return converts_operands(s, t);
   ir_diag *e = diag_error(t->diags, k->anchor->loc, "E0903",
                           "kernel '%s' is of family '%s', which %s does not have", k->name,
                           ir_family_names[k->family], s->target->name);

@@ -241,10 +241,22 @@ static inline bool ir_is_computed(const ir_node *n) {
          cls != IR_CLASS_SYMBOLIC;
 }
 
-// A matmul may compute it on its operand: tf32, or f32 from bf16 or f16 (node->folded).
-static inline bool ir_is_conversion(const ir_node *n) {
+// f32 from integers that are all exact in it.
+static inline bool ir_is_integer_conversion(const ir_node *n) {
+  ir_dtype from = n->op == IR_CAST ? n->in[0]->type.dtype : IR_F32;
+  bool small = from == IR_BOOL || from == IR_U8 || from == IR_I8 || from == IR_U16;
+  return small && n->type.dtype == IR_F32;
+}
+
+// f32 from bf16 or f16, or tf32.
+static inline bool ir_is_narrow_conversion(const ir_node *n) {
   return n->op == IR_TF32 ||
          (n->op == IR_CAST && n->type.dtype == IR_F32 && ir_is_narrow(n->in[0]->type.dtype));
+}
+
+// A matmul may compute it on its operand (node->folded); of integers, those for processors.
+static inline bool ir_is_conversion(const ir_node *n) {
+  return ir_is_narrow_conversion(n) || ir_is_integer_conversion(n);
 }
 
 // Kernel families. A kernel is a group of nodes computed by one generated function.

@@ -87,7 +87,7 @@ int ir_known_digits(const ir_node *n) {
 static ir_dtype cast_from(const ir_node *n) {
   while (ir_ops[n->op].cls == IR_CLASS_VIEW)
     n = n->in[0];
-  return n->op == IR_CAST && ir_is_conversion(n) ? n->in[0]->type.dtype : IR_F32;
+  return n->op == IR_CAST && ir_is_narrow_conversion(n) ? n->in[0]->type.dtype : IR_F32;
 }
 
 ir_dtype ir_products_from(const ir_kernel *k) {

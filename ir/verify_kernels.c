@@ -165,7 +165,8 @@ static const ir_node *conversion_of(const ir_node *n) {
 }
 
 static ir_dtype read_as(const ir_node *conversion) {
-  return conversion && conversion->op == IR_CAST ? conversion->in[0]->type.dtype : IR_F32;
+  bool narrow = conversion && conversion->op == IR_CAST && ir_is_narrow_conversion(conversion);
+  return narrow ? conversion->in[0]->type.dtype : IR_F32;
 }
 
 // Products of an attention kernel take in all of one 16-bit type, or nothing.

@@ -5,7 +5,8 @@
 //            %b = cast %w16 : f32[128,10]                  the matmul reads %x16 and %w16
 //            %y = matmul %a, %b
 //
-// An f32 from bf16 or f16, and tf32, are such conversions. A matmul takes both operands in or none:
+// An f32 from bf16 or f16, and tf32, are such conversions; those of integers have been folded by then, where the
+// target takes them (integer_operands.c). A matmul takes both operands in or none:
 // two of one 16-bit type; or tf32, when the other operand has no more digits either. Otherwise
 // (one narrow operand, two types) the conversion is an ordinary node and is stored as f32.
 //
@@ -40,7 +41,7 @@ static bool may_convert(const ir_node *n) {
 // A conversion of something that is in memory; NULL: none.
 static ir_node *conversion_of(ir_node *operand) {
   ir_node *n = below_views(operand);
-  bool outside = ir_is_conversion(n) && !n->kernel;
+  bool outside = ir_is_narrow_conversion(n) && !n->kernel;
   return outside && !ir_is_generated(below_views(n->in[0])) ? n : NULL;
 }
 
@@ -158,7 +159,7 @@ static void fold_all(ir_func *f) {
 
 static bool has_conversions(const ir_func *f) {
   for (size_t i = 0; i < f->nodes.num; i++)
-    if (ir_is_conversion(f->nodes.at[i]))
+    if (ir_is_narrow_conversion(f->nodes.at[i]))
       return true;
   return false;
 }

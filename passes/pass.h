@@ -63,6 +63,8 @@ bool pass_final_order(ir_module *m, ir_diags *d);
 bool pass_checkpoint(ir_module *m, ir_diags *d);
 // Lets values wait in memory of the host where `config memory_budget` asks for it (offload.h).
 bool pass_offload(ir_module *m, ir_diags *d);
+// Casts of integers that matmuls make themselves while they pack their operands (node->folded).
+bool pass_integer_operands(ir_module *m, ir_diags *d);
 // Finds the bands of matrices that are not 0 and that are needed (node->nonzero, node->needed).
 bool pass_bands(ir_module *m, ir_diags *d);
 

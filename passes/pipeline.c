@@ -30,6 +30,8 @@ const pass_info pass_pipeline[] = {
     {.name = "row_updates", .run = pass_row_updates},
     // a weight that every step of a sequence reads lies as they read it
     {.name = "panels", .run = pass_panels, .processor = true},
+    // matmuls read bytes where they lie
+    {.name = "integer_operands", .run = pass_integer_operands, .processor = true},
     // kernels
     {"fuse", pass_fuse, .required = true, .grouped = true},
     {.name = "recompute", .run = pass_recompute, .grouped = true},

@@ -120,7 +120,8 @@ static void check_pipeline_names(ir_arena *a) {
   test_same_text(
       "the pipeline", ir_buf_str(&b),
       "autodiff! convolutions! algebra* cse* quotients* dce* join_products masks join_masks "
-      "split_reductions own_outputs! row_sums precision attention row_updates panels fuse! "
+      "split_reductions own_outputs! row_sums precision attention row_updates panels "
+      "integer_operands fuse! "
       "recompute remake order! bands ");
 }
 

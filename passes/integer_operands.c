@@ -1,0 +1,94 @@
+// integer_operands.c: matmuls read integers where they lie, and make f32 of them as they pack them.
+//
+//   before   %a = cast %words : f32[2708,1433]     after   the same, %a folded: it will be in no kernel,
+//            %y = matmul %a, %w                            and is not in memory
+//            %g = matmul %a, %d
+//
+// A batch of bytes is a quarter of its f32, which would be written once and read by each product; both
+// products spend most of their time on that where they are narrow (a bag of words times 16 columns).
+// Only types whose every value is an f32, so that no bit changes. Only where matmuls are all that uses the
+// cast: otherwise its f32 is in memory anyway, ready to be read in place. What is made of numbers alone
+// (iota, const) is not in memory and stays.
+//
+// Needs: panels, attention (their kernels convert nothing of the kind); runs for processors: a GPU copies
+// operands to shared memory as they are. Breaks: nothing; `fuse` makes no kernel of what is folded.
+#include "passes/domain.h"
+#include "passes/pass.h"
+
+typedef struct finder {
+  ir_func *f;
+  ir_arena *arena;
+  bool *used_otherwise; // by id
+} finder;
+
+static ir_node *below_views(ir_node *n) {
+  while (ir_ops[n->op].cls == IR_CLASS_VIEW)
+    n = n->in[0];
+  return n;
+}
+
+static bool may_read(const ir_node *n) {
+  return n->op == IR_MATMUL && n->type.dtype == IR_F32 && !n->kernel;
+}
+
+static bool is_candidate(const finder *x, ir_node *n) {
+  return ir_is_integer_conversion(n) && !n->kernel && !x->used_otherwise[n->id] &&
+         !ir_is_generated(below_views(n->in[0]));
+}
+
+static void find_uses(finder *x) {
+  x->used_otherwise = IR_NEW_ARRAY(x->arena, bool, x->f->next_id);
+  for (size_t i = 0; i < x->f->nodes.num; i++) {
+    ir_node *n = x->f->nodes.at[i];
+    for (int j = 0; ir_ops[n->op].cls != IR_CLASS_VIEW && !may_read(n) && j < n->num_in; j++)
+      x->used_otherwise[below_views(n->in[j])->id] = true;
+  }
+  for (size_t i = 0; i < x->f->results.num; i++)
+    x->used_otherwise[below_views(x->f->results.at[i].node)->id] = true;
+}
+
+static bool can_be_walked(finder *x, ir_node *n) {
+  dom_layout l;
+  return dom_layout_of(n->in[0], &l) && dom_layout_of(n->in[1], &l) &&
+         dom_try(x->arena, &n, 1, n) != NULL;
+}
+
+// One round: false when some matmul cannot walk the integers below.
+static bool settle(finder *x) {
+  bool settled = true;
+  for (size_t i = 0; i < x->f->nodes.num; i++) {
+    ir_node *n = x->f->nodes.at[i];
+    if (!may_read(n))
+      continue;
+    ir_node *from[2] = {below_views(n->in[0]), below_views(n->in[1])};
+    if ((!from[0]->folded && !from[1]->folded) || can_be_walked(x, n))
+      continue;
+    settled = from[0]->folded = from[1]->folded = false;
+  }
+  return settled;
+}
+
+static bool fold_func(ir_func *f) {
+  finder x = {.f = f, .arena = ir_arena_new()};
+  find_uses(&x);
+  bool any = false;
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    ir_node *n = f->nodes.at[i];
+    n->mark = 0; // dom_try's
+    if (is_candidate(&x, n))
+      any = n->folded = true;
+  }
+  while (any && !settle(&x)) // each round leaves fewer
+    ;
+  ir_arena_free(x.arena);
+  return any;
+}
+
+bool pass_integer_operands(ir_module *m, ir_diags *d) {
+  (void)d;
+  bool changed = false;
+  for (size_t i = 0; i < m->funcs.num; i++)
+    if (!ir_is_fused(m->funcs.at[i]))
+      changed |= fold_func(m->funcs.at[i]);
+  return changed;
+}
