@@ -64,6 +64,7 @@ static void run_batch(mlrt_trainer *t, mlrt_batches *batches, const mlrt_batch *
   settle(t, u, sums);
   t->device.calls->staged(&t->device);
   repeat_last_sample(t, b->slot);
+  mlrt_batches_overwritten(batches, b->slot);
   mlrt_trainer_run(t, f, b->slot);
   add_results(t, sums, b->slot, -(double)(rows - b->valid));
 }

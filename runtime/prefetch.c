@@ -9,6 +9,10 @@
 // Without the thread, batch `filled` is handed out by ahead() in pieces of a few samples; next()
 // then finds it filled. When a sample is refused, next() fills the batch once more, from its
 // beginning, so that the error is always that of the first such sample.
+//
+// A row that holds the sample it is to hold is left as it is. Where all data are one sample (a graph), or
+// make no more batches than there are slots, nothing is copied after the first steps, and what a step
+// reads stays in the caches of those who read it.
 #include "runtime/prefetch.h"
 #include "runtime/recipe.h"
 #include "runtime/shuffle.h"
@@ -33,6 +37,10 @@ struct mlrt_batches {
   int64_t batch_size;
   char **input_ptrs[SLOTS];
   int64_t *samples; // indices of the batch being filled
+
+  // What the slots hold: samples of this data by row; -1: nothing to go by.
+  const mlrt_dataset *held_of;
+  int64_t *held[SLOTS];
 
   // Set by begin(), read by whoever fills.
   mlrt_order order;
@@ -140,12 +148,26 @@ static int64_t sample_of(const mlrt_batches *b, const mlrt_batch *batch, int64_t
   return shuffled ? mlrt_shuffle_at(&b->shuffle, i) : i;
 }
 
+static void forget(mlrt_batches *b, int slot) {
+  for (int64_t row = 0; row < b->batch_size; row++)
+    b->held[slot][row] = -1;
+}
+
 // Everything that `number` says about a batch, its bytes included. Runs without the lock.
 static bool fill_batch(mlrt_batches *b, int64_t number, mlrt_batch *out, mlrt_error *e) {
   *out = describe(b, number);
-  for (int64_t row = 0; row < b->batch_size; row++)
+  int64_t *held = b->held[out->slot], other = 0;
+  for (int64_t row = 0; row < b->batch_size; row++) {
     b->samples[row] = sample_of(b, out, row);
-  return mlrt_data_fill(b->order.data, b->samples, b->batch_size, b->input_ptrs[out->slot], e);
+    other += b->samples[row] != held[row];
+  }
+  if (other == 0)
+    return true;
+  forget(b, out->slot);
+  if (!mlrt_data_fill(b->order.data, b->samples, b->batch_size, b->input_ptrs[out->slot], e))
+    return false;
+  memcpy(held, b->samples, (size_t)b->batch_size * sizeof *held);
+  return true;
 }
 
 // --- the thread ------------------------------------------------------------------------------
@@ -207,7 +229,8 @@ static bool allocate(mlrt_batches *b, char *staging) {
   bool ok = b->samples != NULL;
   for (int slot = 0; slot < SLOTS; slot++) {
     b->input_ptrs[slot] = calloc((size_t)p->num_inputs, sizeof **b->input_ptrs);
-    ok = ok && b->input_ptrs[slot];
+    b->held[slot] = calloc((size_t)b->batch_size, sizeof **b->held); // of no data so far
+    ok = ok && b->input_ptrs[slot] && b->held[slot];
     for (int i = 0; ok && i < p->num_inputs; i++)
       b->input_ptrs[slot][i] =
           staging + (p->inputs[i].offset - p->state_bytes) + slot * p->staging_slot_bytes;
@@ -219,8 +242,10 @@ static void release_memory(mlrt_batches *b) {
   pthread_mutex_destroy(&b->lock);
   pthread_cond_destroy(&b->work);
   pthread_cond_destroy(&b->done);
-  for (int slot = 0; slot < SLOTS; slot++)
+  for (int slot = 0; slot < SLOTS; slot++) {
     free(b->input_ptrs[slot]);
+    free(b->held[slot]);
+  }
   free(b->samples);
   free(b);
 }
@@ -286,6 +311,9 @@ bool mlrt_batches_begin(mlrt_batches *b, const mlrt_order *order, mlrt_error *e)
   b->active = false; // no new batch is started
   while (b->filling)
     pthread_cond_wait(&b->done, &b->lock);
+  for (int slot = 0; slot < SLOTS && b->held_of != order->data; slot++)
+    forget(b, slot);
+  b->held_of = order->data;
   b->order = *order;
   b->per_epoch = mlrt_batches_per_epoch(b->program, order->data, order->use);
   b->shuffle_epoch = -1;
@@ -313,10 +341,15 @@ static void fill_piece(void *data, int64_t number) {
   if (number > 0) // they are taken from the last to the first
     fetch_piece(b, number - 1);
   mlrt_error e; // of no use: see the head of this file
-  for (; row < end; row++)
-    if (!mlrt_data_copy(b->order.data, sample_of(b, &b->ahead, row), row,
-                        b->input_ptrs[b->ahead.slot], &e))
+  for (; row < end; row++) {
+    int64_t sample = sample_of(b, &b->ahead, row), *held = &b->held[b->ahead.slot][row];
+    if (sample == *held)
+      continue;
+    bool ok = mlrt_data_copy(b->order.data, sample, row, b->input_ptrs[b->ahead.slot], &e);
+    *held = ok ? sample : -1;
+    if (!ok)
       atomic_store_explicit(&b->refused, true, memory_order_relaxed);
+  }
 }
 
 mlrt_spare mlrt_batches_ahead(mlrt_batches *b) {
@@ -364,6 +397,10 @@ mlrt_next mlrt_batches_next(mlrt_batches *b, mlrt_batch *out, mlrt_error *e) {
     *e = b->error;
   pthread_mutex_unlock(&b->lock);
   return ok ? MLRT_BATCH : MLRT_BAD;
+}
+
+void mlrt_batches_overwritten(mlrt_batches *b, int slot) {
+  forget(b, slot); // the thread is at the other slot until this batch is released
 }
 
 mlrt_position mlrt_batches_position(const mlrt_batches *b) {

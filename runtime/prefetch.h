@@ -13,7 +13,8 @@
 //   mlrt_batches_close(b);
 //
 // The batch that next() gave stays untouched until the following next(), begin() or close(). What
-// it holds is the same however it was prepared.
+// it holds is the same however it was prepared. Rows that hold their samples already, from two batches
+// before, are not copied again: nobody else may write to the slots, or must say so.
 // No memory is allocated after open. Waiting sleeps. All calls come from one thread.
 #ifndef RUNTIME_PREFETCH_H
 #define RUNTIME_PREFETCH_H
@@ -66,6 +67,8 @@ mlrt_next mlrt_batches_next(mlrt_batches *b, mlrt_batch *out, mlrt_error *e);
 // After next(): the batch that follows, as work beside a run on this one. All of it must be done
 // before the next call. No pieces: there is nothing to prepare, or not in small pieces.
 mlrt_spare mlrt_batches_ahead(mlrt_batches *b);
+// The caller has written to the slot of the batch that next() gave, which need not hold its samples any more.
+void mlrt_batches_overwritten(mlrt_batches *b, int slot);
 // Of the batch that the following next() will give.
 mlrt_position mlrt_batches_position(const mlrt_batches *b);
 

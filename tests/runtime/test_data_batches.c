@@ -168,6 +168,44 @@ static void test_held_batch(void) {
 }
 
 // Waiting must sleep: a thread with nothing to do takes no processor time.
+static char *slot_of(run *r, int slot) {
+  return r->arena + 64 + slot * 128;
+}
+
+// With one batch in an epoch, and no shuffling, each slot is filled once: what is written there meanwhile
+// stays, until the caller says so, or other data come.
+static void test_kept_rows(filler filler) {
+  run r;
+  mlrt_batch batch;
+  int32_t x[BATCH];
+  run_init(&r, filler, MLRT_USE_TRAIN, false);
+  r.f.inputs[0].dims[0] = N; // rows of 4 bytes: 92 of a slot's 128
+  mlrt_batches_close(r.b);
+  r.b = mlrt_batches_open(&r.f.program, r.arena, filler == BY_THREAD, &r.f.error);
+  begin(&r);
+  for (int i = 0; i < 4; i++)
+    CHECK(next(&r, &batch, x) && x[4] == 4, "batch %d holds %d", i, x[4]);
+  begin(&r); // nothing is under way: the thread may fill what comes after
+  for (int i = 0; i < 2; i++) {
+    CHECK(next(&r, &batch, x), "no batch");
+    memset(slot_of(&r, batch.slot), 0x55, 4);
+  }
+  for (int i = 0; i < 2; i++)
+    CHECK(next(&r, &batch, x) && x[0] == 0x55555555, "a row is copied again");
+  mlrt_batches_overwritten(r.b, batch.slot);
+  for (int i = 0; i < 2; i++)
+    CHECK(next(&r, &batch, x) && x[0] == (i ? 0 : 0x55555555), "batch %d holds %d", i, x[0]);
+  mlrt_dataset *other = must_open(&r.f, MLRT_USE_TRAIN, "other");
+  mlrt_order order = r.order;
+  order.data = other;
+  CHECK(mlrt_batches_begin(r.b, &order, &r.f.error), "%s", r.f.error.text);
+  for (int i = 0; i < 2; i++)
+    CHECK(next(&r, &batch, x) && x[0] == 0, "what other data left: %d", x[0]);
+  mlrt_batches_close(r.b), r.b = NULL;
+  mlrt_data_close(other);
+  run_close(&r);
+}
+
 static void test_idle(void) {
   run r;
   mlrt_batch batch;
@@ -316,6 +354,7 @@ int main(void) {
     test_epochs(filler);
     test_resume(filler);
     test_bad_value(filler);
+    test_kept_rows(filler);
   }
   test_held_batch();
   test_idle();
