@@ -20,7 +20,8 @@ void options_help(FILE *out) {
       "  mltc diff A.json B.json          what changed between two plans (--emit=plan.json);\n"
       "                                   --json: for programs; exit codes are those of diff\n"
       "\n"
-      "  -o, --output=FILE       what to write (default: the file's name without .graph)\n"
+      "  -o, --output=FILE       what to write (default: the file's name without .graph; what\n"
+      "                          --emit prints: standard output, which is also -)\n"
       "  -D NAME=VALUE           set a `let` of the graph\n"
       "  -I DIR                  look for imports there too\n"
       "  -O0 .. -O3              effort of the C compiler (default -O2)\n"
@@ -149,10 +150,11 @@ static bool keep_bytes(command_line *x, const option_entry *e, const char *value
 }
 
 static bool parse_percent(command_line *x, const option_entry *e, const char *value) {
+  size_t digits = strspn(value, "0123456789."); // strtod would take 0x10, 1e1 and inf as well
   char *end = NULL;
   double percent = strtod(value, &end);
   *(double *)field(x, e) = percent / 100;
-  if (end > value && !strcmp(end, "%") && percent >= 0 && percent <= MOST_PERCENT)
+  if (digits > 0 && end == value + digits && !strcmp(end, "%") && percent <= MOST_PERCENT)
     return true;
   *x->why = ir_format(x->a, "--%s=%s: it is a share of the time, such as 10%% or 2.5%%, up to %d%%",
                       e->name, value, (int)MOST_PERCENT);
@@ -351,6 +353,16 @@ static bool check_together(const options *o, const char **why) {
   return !*why;
 }
 
+// `-o -`: texts go to standard output, as they do without -o; a program needs a file.
+static bool take_standard_output(options *o, const char **why) {
+  if (!o->output || strcmp(o->output, "-") != 0)
+    return true;
+  o->output = NULL;
+  if (o->emit == EMIT_TRAINER)
+    *why = "-o -: a program is a file; what --emit prints can go to standard output";
+  return !*why;
+}
+
 // Takes the options from the front of argv, which getopt_long moves there.
 static bool parse_options(command_line *x, int argc, char **argv) {
   struct option names[NUM_ENTRIES + 1];
@@ -391,7 +403,7 @@ bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **
     return false;
   }
   o->input = argv[optind];
-  return check_together(o, why);
+  return take_standard_output(o, why) && check_together(o, why);
 }
 
 bool options_disables(const options *o, const char *pass) {

@@ -275,7 +275,10 @@ same whole.gz beside/emb.csv.gz "data, and what is left of them,"
 if [ -e /dev/full ]; then
   expect_error 1 "standard output" bash -c "'$mltc' digits.graph --emit=ir >/dev/full"
 fi
-[ ! -e made ] || fail "an error left an output file"
+"$mltc" digits.graph --emit=ir >printed.ir
+"$mltc" digits.graph --emit=ir -o - | cmp - printed.ir || fail "-o - is not standard output"
+expect_error 2 "a program is a file" "$mltc" digits.graph -o -
+[ ! -e made ] && [ ! -e - ] || fail "an error left an output file"
 
 stray=$(find . -name '*.tmp' -o -name 'mltc-*' -o -name 'made*')
 [ -z "$stray" ] || fail "files are left: $stray"

@@ -97,7 +97,7 @@ same found.json plan.json "the plan of IR text that was found, and that of the o
 grep -qE '^budget of [0-9]+: [0-9]+ bytes, [0-9.]+% longer$' err.txt || fail "-v does not show what was tried"
 
 # --- usage
-for wrong in 10 -1% 10%x % 1001% nan% ''; do
+for wrong in 10 -1% 10%x % 1001% nan% 0x10% 1e1% ''; do
   expect_error 2 'it is a share of the time, such as 10% or 2.5%' "$mltc" net.graph --extra-time="$wrong" --emit=plan
 done
 for other in --memory-budget=1MB --checkpoint=sqrt --plan=found.json; do

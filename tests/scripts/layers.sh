@@ -174,3 +174,18 @@ x = read("x.npy")
 for path in files:
     assert [math.isnan(v) for v in read(path)] == [math.isnan(v) for v in x], (path, read(path))
 EOT
+
+# --- infinity: softplus has its limits there, and what a slope is not for does not reach its gradient
+printf '0,1,2,0\n1,0,3,1\n' >inf.csv
+cat >inf.graph <<'GRAPH'
+model m(x: f32[2,3], y: f32[2]) {
+  param p: f[3] = zeros
+  low = log(x) + p
+  loss mean(exp(-softplus(low)) + exp(-prelu(abs(log(x))))) + mse(mean(exp(log_sigmoid(-low)), axis=1), y)
+}
+data { train = csv("inf.csv", label=last) }
+optim { sgd(0.1) }
+train { steps = 3 }
+GRAPH
+"$mltc" -O1 inf.graph -o inf
+./inf --stop-on-nan --no-save --quiet || fail "a NaN from infinity"
