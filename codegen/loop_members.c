@@ -165,8 +165,9 @@ void loop_emit_level(loop_emit *m, loop_level level) {
   }
   for (size_t i = 0; i < m->k->k->nodes.num; i++) {
     const loop_member *member = &m->p->member[i];
-    if (member->level == level && !member->reduces && member->depth <= m->phase)
-      cg_emit_value(&m->e, m->k->k->nodes.at[i]);
+    const ir_node *n = m->k->k->nodes.at[i];
+    if (member->level == level && !member->reduces && member->depth <= m->phase && !dom_is_joint(n))
+      cg_emit_value(&m->e, n);
   }
   emit_inverses(m);
 }

@@ -54,7 +54,7 @@ static bool gather_table_load(dom_work *w, dom_member *m, pendings *out) {
 
 static bool member_loads(dom_work *w, dom_member *m, pendings *out) {
   ir_node *n = m->n;
-  if (dom_is_made_apart(n))
+  if (dom_is_made_apart(n) || dom_is_joint(n))
     return true;
   if (n->op == IR_GATHER) {
     dom_map index = dom_gather_index_map(n, &m->out);
@@ -91,16 +91,53 @@ static void number_axes(const dom_work *w, domain *d, int *position) {
   }
 }
 
-static dom_access access_of_map(const dom_work *w, const ir_node *n, const dom_map *m,
+// Elements with this map, which lie as a part of `whole` does, from its first element on.
+static dom_access access_of_map(const dom_work *w, const ir_type *whole, const dom_map *m,
                                 const int *position) {
   dom_access acc = {0};
-  int64_t stride = 1;
-  for (int d = n->type.rank - 1; d >= 0; d--)
+  int64_t row = 1;
+  for (int d = whole->rank - 1; d >= 0; d--) {
+    int64_t stride = row;
     for (int i = m->dim[d].num - 1; i >= 0; i--) {
       acc.stride[position[m->dim[d].at[i]]] = stride;
       stride *= w->size[m->dim[d].at[i]];
     }
+    row *= whole->dims[d];
+  }
   return acc;
+}
+
+static void put_store(dom_work *w, domain *d, ir_node *part, ir_node *whole, int64_t offset,
+                      const int *position) {
+  dom_store s = {.node = part, .buffer = whole};
+  s.access = access_of_map(w, &whole->type, &dom_member_of(w, part)->out, position);
+  s.access.offset = offset;
+  IR_PUSH(w->arena, d->stores, s);
+}
+
+static void put_stores(dom_work *w, domain *d, ir_node *n, const int *position) {
+  if (!dom_is_joint(n)) {
+    put_store(w, d, n, n, 0, position);
+    return;
+  }
+  int axis = (int)ir_attr_int(n, IR_ATTR_AXIS);
+  int64_t row = 1, at = 0;
+  for (int i = axis + 1; i < n->type.rank; i++)
+    row *= n->type.dims[i];
+  for (int i = 0; i < n->num_in; i++) {
+    put_store(w, d, n->in[i], n, at * row, position);
+    at += n->in[i]->type.dims[axis];
+  }
+}
+
+// What a joint varies along: what any part does.
+static bool varies_along(const dom_work *w, const ir_node *n, int axis) {
+  if (!dom_is_joint(n))
+    return dom_uses_axis(&dom_member_of(w, n)->out, n->type.rank, axis);
+  for (int i = 0; i < n->num_in; i++)
+    if (varies_along(w, n->in[i], axis))
+      return true;
+  return false;
 }
 
 static void finish(dom_work *w, const pendings *loads, const ir_kernel *k, domain *d) {
@@ -109,8 +146,7 @@ static void finish(dom_work *w, const pendings *loads, const ir_kernel *k, domai
   d->varies = IR_NEW_ARRAY(w->arena, bool, w->num *DOM_MAX_AXES);
   for (size_t i = 0; i < w->num; i++)
     for (int a = 0; a < w->order.num; a++)
-      d->varies[i * DOM_MAX_AXES + (size_t)a] =
-          dom_uses_axis(&w->m[i].out, w->m[i].n->type.rank, w->order.at[a]);
+      d->varies[i * DOM_MAX_AXES + (size_t)a] = varies_along(w, w->m[i].n, w->order.at[a]);
   for (size_t i = 0; i < loads->num; i++) {
     const pending *p = &loads->at[i];
     dom_load l = {.user = p->user, .operand = p->operand, .buffer = p->layout.buffer};
@@ -124,15 +160,11 @@ static void finish(dom_work *w, const pendings *loads, const ir_kernel *k, domai
     if (!ir_is_random(n))
       continue; // (random numbers are counted by element: domain.h)
     dom_load l = {.user = n, .operand = -1, .buffer = n};
-    l.access = access_of_map(w, n, &w->m[i].out, position);
+    l.access = access_of_map(w, &n->type, &w->m[i].out, position);
     IR_PUSH(w->arena, d->loads, l);
   }
-  for (size_t i = 0; k && i < k->outputs.num; i++) {
-    ir_node *n = k->outputs.at[i];
-    dom_store s = {.node = n, .buffer = n};
-    s.access = access_of_map(w, n, &dom_member_of(w, n)->out, position);
-    IR_PUSH(w->arena, d->stores, s);
-  }
+  for (size_t i = 0; k && i < k->outputs.num; i++)
+    put_stores(w, d, k->outputs.at[i], position);
 }
 
 // --- the matmul's own operands -----------------------------------------------------------------
@@ -183,6 +215,19 @@ static void seed_k(dom_work *w) {
 }
 
 // --- entry points --------------------------------------------------------------------------------
+// The parts of a joint are members as they are, through no view; and no member reads a joint.
+static bool joints_fit(const dom_work *w) {
+  for (size_t i = 0; i < w->num; i++) {
+    const ir_node *n = w->m[i].n;
+    for (int j = 0; j < n->num_in; j++) {
+      const dom_member *part = dom_member_of(w, dom_base(n->in[j]));
+      if ((part && dom_is_joint(part->n)) || (dom_is_joint(n) && (!part || part->n != n->in[j])))
+        return false;
+    }
+  }
+  return true;
+}
+
 static domain *build(ir_arena *a, ir_node *const *members, size_t num, ir_node *anchor,
                      const ir_kernel *k, dom_work *w) {
   *w = (dom_work){.arena = a, .num = num, .anchor = anchor};
@@ -194,11 +239,13 @@ static domain *build(ir_arena *a, ir_node *const *members, size_t num, ir_node *
   pendings loads = {0};
   dom_strides s[2];
   dom_layout l[2];
-  dom_seed_axes(w);
-  if (anchor)
+  bool ok = joints_fit(w);
+  if (ok)
+    dom_seed_axes(w);
+  if (ok && anchor)
     seed_k(w);
-  bool ok = !w->too_many && (!anchor || contraction_align(w, s, l)) && dom_spread(w) &&
-            all_loads(w, &loads) && (!anchor || contraction_align(w, s, l)) && !w->too_many;
+  ok = ok && !w->too_many && (!anchor || contraction_align(w, s, l)) && dom_spread(w) &&
+       all_loads(w, &loads) && (!anchor || contraction_align(w, s, l)) && !w->too_many;
   domain *d = NULL;
   if (ok) {
     d = IR_NEW(a, domain);

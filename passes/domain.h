@@ -53,7 +53,7 @@ static inline bool dom_is_in_memory(const dom_load *l) {
 
 typedef struct dom_store {
   ir_node *node;     // the value computed in the kernel (a member)
-  ir_node *buffer;   // the node that memory holds: `node` itself or a member view of it
+  ir_node *buffer;   // the node that memory holds: `node` itself, or the concat that it is a part of
   dom_access access; // into buffer's row-major elements
 } dom_store;
 
@@ -122,6 +122,11 @@ typedef struct dom_layout {
 // False when a reshape on the way cuts through modes unevenly. IOTA leaves: the affine form is the
 // value. Such reshapes do not exist after pass_fuse (it copies their operand first).
 bool dom_layout_of(const ir_node *n, dom_layout *out);
+// A member that is nothing but the places of its operands, which are members too, in one buffer: it has no
+// map and no value; each operand is stored at its offset, with the strides of the whole.
+static inline bool dom_is_joint(const ir_node *n) {
+  return n->op == IR_CONCAT;
+}
 // True when `n` has one stride per dimension: fills the buffer, the offset and the strides.
 bool dom_view(const ir_node *n, ir_node **buffer, int64_t *offset, int64_t *strides);
 // Row-major, offset 0, every element of the buffer: a plain pointer will do.

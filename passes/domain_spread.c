@@ -109,7 +109,7 @@ dom_map dom_gather_index_map(const ir_node *n, const dom_map *out) {
 
 static bool push_down(dom_work *w, dom_member *m) {
   ir_node *n = m->n;
-  if (dom_is_made_apart(n) || ir_is_random(n))
+  if (dom_is_made_apart(n) || dom_is_joint(n) || ir_is_random(n))
     return true; // seed and step are scalars
   if (dom_is_reduce(n))
     return !m->in.known || dom_tell_operand(w, n, 0, &m->in);
@@ -127,7 +127,7 @@ static bool push_down(dom_work *w, dom_member *m) {
 
 static bool pull_up(dom_work *w, dom_member *m) {
   ir_node *n = m->n;
-  if (dom_is_made_apart(n) || ir_is_random(n) || n->op == IR_GATHER)
+  if (dom_is_made_apart(n) || dom_is_joint(n) || ir_is_random(n) || n->op == IR_GATHER)
     return true;
   if (dom_is_reduce(n)) {
     dom_map in;
@@ -184,8 +184,10 @@ static bool guess_apart(dom_work *w) {
 
 bool dom_spread(dom_work *w) {
   size_t want = w->num, known = 0;
-  for (size_t i = 0; i < w->num; i++)
+  for (size_t i = 0; i < w->num; i++) {
     want += dom_is_reduce(w->m[i].n);
+    w->m[i].out.known |= dom_is_joint(w->m[i].n); // it has none
+  }
   for (;;) {
     bool fits = true;
     for (size_t i = w->num; i-- > 0 && fits;)
@@ -205,11 +207,13 @@ bool dom_spread(dom_work *w) {
 
 // --- the first axes ----------------------------------------------------------------------------
 static int64_t own_elements(const ir_node *n) {
-  return ir_elements(own_type(n));
+  return dom_is_joint(n) ? 0 : ir_elements(own_type(n));
 }
 
 void dom_seed_axes(dom_work *w) {
   dom_member *seed = &w->m[w->num - 1];
+  while (dom_is_joint(seed->n)) // its parts are above it
+    seed--;
   for (size_t i = w->num; i-- > 0;)
     if (own_elements(w->m[i].n) > own_elements(seed->n))
       seed = &w->m[i];

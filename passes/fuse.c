@@ -14,6 +14,11 @@
 //     A group that nobody reads yet is open: its level may rise. Joining is allowed when the other
 //     operands' levels are below the group's, so no search for paths is needed.
 //
+// A concat whose operands are members of one kernel, or of loops that may become one, is the last member of
+// it: they are stored where they lie in the whole, instead of each for itself and then copied.
+//
+//   before   kernel { di; df }   kernel { z = concat di, df }      after   kernel { di; df; z }
+//
 // Kernels that are there already (pass_attention) stay as they are: nothing joins them.
 //
 // A candidate considered and left: exhaustive or cost-driven grouping (min-cut over edges). The
@@ -26,6 +31,7 @@
 
 enum {
   MAX_MEMBERS = 64,
+  MAX_PARTS = 8,          // of a concat that is a member
   MIN_PARALLEL = 64,      // rows that a reduction should leave for the threads to share,
   SMALL_WORK = 32 * 1024, // unless the whole kernel has no more elements than this
 };
@@ -87,7 +93,7 @@ static ir_family family_of(const ir_node *n) {
 
 // --- the groups that a node reads -----------------------------------------------------------
 typedef struct sources {
-  group *at[8]; // more operands than this only concat has, and that joins nothing
+  group *at[MAX_PARTS]; // more operands than this only concat has, and that joins nothing then
   int num;
 } sources;
 
@@ -95,7 +101,7 @@ static void add_source(sources *s, group *g) {
   for (int i = 0; i < s->num; i++)
     if (s->at[i] == g)
       return;
-  if (g && s->num < 8)
+  if (g && s->num < MAX_PARTS)
     s->at[s->num++] = g;
 }
 
@@ -203,7 +209,8 @@ static void raise_level(group *g, const sources *s) {
 static void add_node(fuser *fu, group *g, ir_node *n) {
   IR_PUSH(fu->arena, g->nodes, n);
   fu->of[n->id] = g;
-  if (own_elements(n) > g->elements)
+  bool joint = dom_is_joint(n) && g->family != IR_FAMILY_COPY; // lies over what parts have
+  if (own_elements(n) > g->elements && !joint)
     g->elements = own_elements(n);
   if (ir_ops[n->op].cls == IR_CLASS_REDUCE && reduced_extent(n) > g->reduced)
     g->reduced = reduced_extent(n);
@@ -242,6 +249,42 @@ static bool join(fuser *fu, group *g, ir_node *n, sources *s) {
   return true;
 }
 
+// Whether the groups of all parts can be one, with the joint as its last member.
+static bool joint_fits(fuser *fu, const group *g, const sources *s, ir_node *n) {
+  ir_arena_mark here = ir_arena_here(fu->scratch);
+  group all = *g;
+  bool fits = g->family == IR_FAMILY_LOOP || g->family == IR_FAMILY_MATMUL;
+  for (int i = 0; i < s->num && fits; i++)
+    if (s->at[i] != g) {
+      fits = groups_fit(&all, s->at[i]);
+      ir_node_list both = merged_members(fu, fu->scratch, &all, s->at[i], NULL);
+      all.nodes.at = both.at;
+      all.nodes.num = both.num;
+      all.reduced = s->at[i]->reduced > all.reduced ? s->at[i]->reduced : all.reduced;
+    }
+  fits = fits && all.nodes.num < MAX_MEMBERS && domain_fits(fu, &all, NULL, n);
+  ir_arena_back(fu->scratch, here);
+  return fits;
+}
+
+static bool parts_are_members(const fuser *fu, const ir_node *n) {
+  for (int i = 0; i < n->num_in; i++)
+    if (!fu->of[n->in[i]->id])
+      return false;
+  return n->num_in > 0;
+}
+
+static group *join_joint(fuser *fu, ir_node *n, const sources *s) {
+  if (!dom_is_joint(n) || n->num_in > MAX_PARTS || !parts_are_members(fu, n) ||
+      !joint_fits(fu, s->at[0], s, n))
+    return NULL;
+  group *g = s->at[0];
+  for (int i = 1; i < s->num; i++)
+    absorb(fu, g, s->at[i]);
+  add_node(fu, g, n);
+  return g;
+}
+
 static group *new_group(fuser *fu, ir_node *n) {
   group *g = IR_NEW(fu->arena, group);
   g->family = family_of(n);
@@ -272,6 +315,8 @@ static void place(fuser *fu, ir_node *n) {
   group *mine = NULL;
   for (int i = 0; is_loop_op(n) && i < s.num && !mine; i++)
     mine = join(fu, s.at[i], n, &s) ? fu->of[n->id] : NULL;
+  if (!mine)
+    mine = join_joint(fu, n, &s);
   if (!mine) {
     mine = new_group(fu, n);
     raise_level(mine, &s);
