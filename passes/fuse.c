@@ -420,11 +420,11 @@ static void fuse_func(ir_func *f) {
 }
 
 bool pass_fuse(ir_module *m, ir_diags *d) {
-  (void)d;
   bool changed = false;
   for (size_t i = 0; i < m->funcs.num; i++) {
     ir_func *f = m->funcs.at[i];
     if (ir_is_fused(f)) { // read from a text that was
+      fuse_check_kernels(f, d);
       dom_find_outputs(f);
       continue;
     }

@@ -1,4 +1,4 @@
-// fuse.h: the parts of pass_fuse (viewable.c, fold_conversions.c, fuse.c, relist.c).
+// fuse.h: the parts of pass_fuse (viewable.c, fold_conversions.c, fuse.c, relist.c, fuse_check.c).
 #ifndef PASSES_FUSE_H
 #define PASSES_FUSE_H
 
@@ -13,5 +13,8 @@ void fuse_fold_conversions(ir_func *f);
 // Rebuilds func->nodes from func->kernels: for each kernel the leaves and views that it needs
 // first, then its members; last the writes and what results need.
 void fuse_relist(ir_func *f);
+
+// An error (E0509) for each kernel of `f` that pass_fuse cannot have made. f: read with its kernels.
+void fuse_check_kernels(const ir_func *f, ir_diags *d);
 
 #endif
