@@ -52,8 +52,8 @@ static inline bool dom_is_in_memory(const dom_load *l) {
 }
 
 typedef struct dom_store {
-  ir_node *node;     // the value computed in the kernel (a member)
-  ir_node *buffer;   // the node that memory holds: `node` itself, or the concat that it is a part of
+  ir_node *node;   // the value computed in the kernel (a member)
+  ir_node *buffer; // the node that memory holds: `node` itself, or the concat that it is a part of
   dom_access access; // into buffer's row-major elements
 } dom_store;
 

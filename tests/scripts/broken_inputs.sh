@@ -278,7 +278,9 @@ fi
 "$mltc" digits.graph --emit=ir >printed.ir
 "$mltc" digits.graph --emit=ir -o - | cmp - printed.ir || fail "-o - is not standard output"
 expect_error 2 "a program is a file" "$mltc" digits.graph -o -
-[ ! -e made ] && [ ! -e - ] || fail "an error left an output file"
+if [ -e made ] || [ -e - ]; then
+  fail "an error left an output file"
+fi
 
 stray=$(find . -name '*.tmp' -o -name 'mltc-*' -o -name 'made*')
 [ -z "$stray" ] || fail "files are left: $stray"
