@@ -249,14 +249,15 @@ static bool join(fuser *fu, group *g, ir_node *n, sources *s) {
   return true;
 }
 
-// Whether the groups of all parts can be one, with the joint as its last member.
+// Whether the groups of all parts can be one, with the joint as its last member. They stand at one level: what
+// an early one reads would otherwise wait for a late one, in place of its result.
 static bool joint_fits(fuser *fu, const group *g, const sources *s, ir_node *n) {
   ir_arena_mark here = ir_arena_here(fu->scratch);
   group all = *g;
   bool fits = g->family == IR_FAMILY_LOOP || g->family == IR_FAMILY_MATMUL;
   for (int i = 0; i < s->num && fits; i++)
     if (s->at[i] != g) {
-      fits = groups_fit(&all, s->at[i]);
+      fits = s->at[i]->level == g->level && groups_fit(&all, s->at[i]);
       ir_node_list both = merged_members(fu, fu->scratch, &all, s->at[i], NULL);
       all.nodes.at = both.at;
       all.nodes.num = both.num;

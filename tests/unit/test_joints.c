@@ -110,6 +110,13 @@ static const joint_case cases[] = {
                    "%e = neg %c : f32[20,48]\n%s = sum %e {axes=[1]} : f32[20,1]\n"
                    "result output d = %d\nresult output r = %s\n",
      3},
+    {"of an early part, whose operands need not wait",
+     XY("[20,24]") "%a = sub %x, %y : f32[20,24]\n%s = sum %y {axes=[0]} : f32[1,24]\n"
+                   "%sb = broadcast %s : f32[20,24]\n%t = transpose %y {perm=[1,0]} : f32[24,20]\n"
+                   "%m = matmul %t, %x {ta=false, tb=false} : f32[24,24]\n%b = input : f32[20,24]\n"
+                   "%p = matmul %b, %m {ta=false, tb=false} : f32[20,24]\n"
+                   "%r = concat %a, %p {axis=1} : f32[20,48]\nresult output s = %s\n" R,
+     5},
     {"of random numbers, by their own element",
      "%g = input : i64[]\n%h = input : i64[]\n"
      "%a = uniform %g, %h {stream=3} : f32[20,24]\n%x = input : f32[20,24]\n"
