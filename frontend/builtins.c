@@ -44,6 +44,7 @@ static const builtin_info builtins[] = {
     {"argmin", {"x", "axis"}, 2, builtin_arg, IR_ARGMIN},
     {"where", {"condition", "a", "b"}, 3, builtin_where, 0},
     {"stop", {"x"}, 1, builtin_stop, 0},
+    {"grad", {"y", "x"}, 2, builtin_grad, 0},
     {"reshape", {"x", "shape"}, 2, builtin_reshape, 0},
     {"transpose", {"x", "axes"}, 2, builtin_transpose, 0},
     {"broadcast", {"x", "shape"}, 2, builtin_broadcast, 0},

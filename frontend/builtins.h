@@ -33,6 +33,7 @@ BUILTIN(extreme);
 BUILTIN(arg);
 BUILTIN(where);
 BUILTIN(stop);
+BUILTIN(grad);
 BUILTIN(reshape);
 BUILTIN(transpose);
 BUILTIN(broadcast);

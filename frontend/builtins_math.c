@@ -1,5 +1,5 @@
 // builtins_math.c: built-in functions that compute: pointwise functions, casts, reductions,
-// where, max and min.
+// where, max and min, gradients.
 #include "frontend/builtins.h"
 
 #include <math.h>
@@ -206,4 +206,39 @@ BUILTIN(stop) {
   return fe_want_tensor(c, x, a->at[0], "the argument of stop()")
              ? fe_tensor_named(c, fe_emit_unary(c, a->call->loc, IR_STOP, x->node), x->dim_names)
              : &fe_bad;
+}
+
+// --- gradients -----------------------------------------------------------------------------------
+// Is `y` computed from `x`? Operands stand before what uses them.
+static bool comes_from(const fe *c, const ir_node *y, const ir_node *x) {
+  const ir_func *f = c->pass->b.func;
+  bool *needed = IR_NEW_ARRAY(c->arena, bool, f->next_id);
+  needed[y->id] = true;
+  for (size_t i = f->nodes.num; i-- > 0;) {
+    const ir_node *n = f->nodes.at[i];
+    for (int k = 0; needed[n->id] && k < n->num_in; k++)
+      needed[n->in[k]->id] = true;
+  }
+  return needed[x->id];
+}
+
+// A node that pass `autodiff` expands; gradients of what is computed from it see the expansion.
+BUILTIN(grad) {
+  const fe_value *y = a->v[0], *x = a->v[1];
+  ir_node *of = fe_want_scalar(c, y, a->at[0], "what grad() differentiates");
+  if (!of || !fe_want_tensor(c, x, a->at[1], "what grad() differentiates for"))
+    return &fe_bad;
+  if (!ir_is_float(x->node->type.dtype)) {
+    ir_diag *d = fe_error(c, a->at[1], "E0204", "grad() differentiates for floating-point tensors");
+    diag_label(d, "this is %s", fe_shape_text(c, x));
+    return &fe_bad;
+  }
+  if (!comes_from(c, of, x->node)) {
+    ir_diag *d =
+        fe_error(c, a->at[1], "E0227", "the first argument of grad() is not computed from this");
+    diag_help(d, "name the value first, and compute both from it: z = 2 * x; y = f(z); grad(y, z)");
+    return &fe_bad;
+  }
+  c->pass->b.loc = a->call->loc;
+  return fe_tensor_named(c, ir_grad(&c->pass->b, of, x->node), x->dim_names);
 }

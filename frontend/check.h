@@ -335,7 +335,7 @@ ir_node *fe_store_value(fe *c, const ast_stmt *s, const fe_value *to, const fe_v
 void fe_name_node(fe *c, const fe_value *v, const char *name, const ast_expr *from);
 void fe_assign(fe *c, const char *name, const fe_value *v, const ast_expr *from);
 bool fe_in_model(fe *c, const ast_stmt *s, const char *word);
-ir_node *fe_want_scalar(fe *c, const fe_value *v, const ast_expr *e, const char *what);
+ir_node *fe_want_scalar(fe *c, const fe_value *v, ir_loc at, const char *what);
 // Whether `name` is a new name of a result; takes it.
 bool fe_take_result(fe *c, const ast_name *name);
 

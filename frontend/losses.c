@@ -201,7 +201,7 @@ void fe_run_loss(fe *c, const ast_stmt *s) {
     fe_set(c, name->text, &fe_bad); // until it is in order
   if (!fe_in_model(c, s, "loss") || !is_welcome(c, s))
     return;
-  ir_node *n = fe_want_scalar(c, v, s->value, "the loss");
+  ir_node *n = fe_want_scalar(c, v, s->value->loc, "the loss");
   if (!n || (name && !fe_take_result(c, name)))
     return;
   fe_goal *g = IR_NEW(c->arena, fe_goal);

@@ -323,11 +323,11 @@ bool fe_in_model(fe *c, const ast_stmt *s, const char *word) {
   return false;
 }
 
-ir_node *fe_want_scalar(fe *c, const fe_value *v, const ast_expr *e, const char *what) {
-  if (!fe_want_tensor(c, v, e->loc, what))
+ir_node *fe_want_scalar(fe *c, const fe_value *v, ir_loc at, const char *what) {
+  if (!fe_want_tensor(c, v, at, what))
     return NULL;
   if (v->node->type.rank != 0 || v->node->type.dtype != IR_F32) {
-    ir_diag *d = fe_error(c, e->loc, "E0203", "%s must be a scalar f32[]", what);
+    ir_diag *d = fe_error(c, at, "E0203", "%s must be a scalar f32[]", what);
     diag_label(d, "this is %s", fe_shape_text(c, v));
     diag_help(d, "mean(...) or sum(...) make one number of a tensor");
     return NULL;
@@ -371,7 +371,7 @@ static void add_result(fe *c, const ast_stmt *s, ir_result_kind kind, ir_node *n
 
 static void run_metric(fe *c, const ast_stmt *s) {
   const fe_value *v = fe_eval(c, s->value);
-  ir_node *n = fe_in_model(c, s, "metric") ? fe_want_scalar(c, v, s->value, "a metric") : NULL;
+  ir_node *n = fe_in_model(c, s, "metric") ? fe_want_scalar(c, v, s->value->loc, "a metric") : NULL;
   if (!n)
     return;
   fe_assign(c, s->names.at[0].text, v, s->value);

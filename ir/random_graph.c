@@ -280,6 +280,18 @@ static ir_node **find_reads(const rand_gen *g) {
   return reads;
 }
 
+// loss + mean(d loss / d p ** 2) / 4: gradients of gradients, of all that is between p and the loss.
+static ir_node *add_penalty(rand_gen *g, ir_node *loss) {
+  ir_node **reads = find_reads(g), *p = NULL;
+  for (size_t i = 0; i < g->m->states.num && !p; i++)
+    if (g->m->states.at[i]->role == IR_ROLE_PARAM)
+      p = reads[i];
+  if (!p)
+    return loss;
+  ir_node *slope = mean_square(g, ir_grad(&g->b, loss, p));
+  return ir_binary(&g->b, IR_ADD, loss, ir_binary_const(&g->b, IR_MUL, slope, 0.25));
+}
+
 static void add_sgd(rand_gen *g, ir_node *loss) {
   ir_node **reads = find_reads(g);
   ir_node *lr = ir_read(&g->b, ir_find_state(g->m, "lr"));
@@ -315,6 +327,7 @@ ir_module *ir_random_module(ir_arena *a, ir_random_options o) {
   add_moves(&g, o.networks ? rand_network_moves : rand_plain_moves, until);
   add_outputs(&g);
   ir_node *loss = add_loss(&g);
+  loss = o.penalised ? add_penalty(&g, loss) : loss;
   ir_result_add(g.b.func, "loss", IR_RESULT_LOSS, loss);
   if (o.differentiable)
     add_sgd(&g, loss);

@@ -8,7 +8,8 @@ typedef struct ir_random_options {
   uint64_t seed;
   int num_nodes;       // about so many nodes in the forward part
   bool differentiable; // step has a scalar loss, `grad` nodes for every param and sgd-like writes
-  bool networks;       // biased to what networks do: matmul+bias+activation, norms, softmax, heads
+  bool penalised; // differentiable, and a gradient of the loss is a part of it: second derivatives
+  bool networks;  // biased to what networks do: matmul+bias+activation, norms, softmax, heads
 } ir_random_options;
 // A module with a few params, inputs (float and integer), function `step` (and `init` that
 // writes the params). Values stay in a range where f32 and double agree.

@@ -12,8 +12,8 @@
 // order of additions is fixed. A `wrt` node can be any floating-point node. Since the rules build
 // ordinary nodes, the gradient of a gradient works: a later `grad` sees the earlier one expanded.
 //
-// Needs: nothing. Leaves no `grad` node. Reports E0501 (no gradient rule) and W0502 (the loss does
-// not depend on a parameter: its gradient is zero).
+// Needs: nothing. Leaves no `grad` node. Reports E0501 (no gradient rule) and W0502 (what is
+// differentiated does not depend on a node: its gradient is zero).
 #include "passes/grad.h"
 #include "passes/pass.h"
 
@@ -28,6 +28,7 @@ typedef struct expansion {
   ir_func *func;
   ir_arena *arena;
   ir_diags *diags;
+  ir_map *told;        // of warnings: a model has its calls of grad() in each function
   ir_node **value;     // by id of an expanded `grad` node: what stands for it
   uint32_t num_values; // ids below this have an entry in `value`
 } expansion;
@@ -106,11 +107,22 @@ static ir_node **sweep(expansion *e, ir_node *loss, size_t num) {
 }
 
 // --- results ------------------------------------------------------------------------------------
+static void warn_of_zero(expansion *e, const ir_node *grad, const ir_node *wrt) {
+  const ir_state *s = wrt->state;
+  ir_loc at = s ? s->loc : grad->loc;
+  const char *id = ir_format(e->arena, "%u:%u %s", at.line, at.col, s ? s->name : wrt->name);
+  if (ir_map_get(e->told, id))
+    return;
+  ir_map_put(e->told, id, e->told);
+  ir_diag *d = diag_warning(e->diags, at, "W0502", "%s does not depend on '%s'",
+                            s ? "the loss" : "what is differentiated", s ? s->name : wrt->name);
+  diag_help(d,
+            s ? "its gradient is zero: training leaves it as it is, but for weight decay"
+              : "the gradient is zero: none goes through stop(), floor(), sign() and comparisons");
+}
+
 static ir_node *zero_gradient(expansion *e, const ir_node *grad, const ir_node *wrt) {
-  const char *name = wrt->state ? wrt->state->name : wrt->name;
-  ir_loc at = wrt->state ? wrt->state->loc : wrt->loc;
-  ir_diag *d = diag_warning(e->diags, at, "W0502", "the loss does not depend on '%s'", name);
-  diag_help(d, "its gradient is zero: training leaves it as it is, but for weight decay");
+  warn_of_zero(e, grad, wrt);
   ir_builder b = e->rw.b;
   b.loc = grad->loc;
   return ir_const(&b, wrt->type, 0);
@@ -140,11 +152,11 @@ static void expand_group(expansion *e, const ir_node *first) {
   }
 }
 
-static bool expand_func(ir_func *f, ir_diags *d) {
+static bool expand_func(ir_func *f, ir_diags *d, ir_map *told) {
   if (!ir_has_op(f, IR_GRAD))
     return false;
   ir_arena *a = f->module->arena;
-  expansion e = {.func = f, .arena = a, .diags = d, .num_values = f->next_id};
+  expansion e = {.func = f, .arena = a, .diags = d, .told = told, .num_values = f->next_id};
   e.value = IR_NEW_ARRAY(a, ir_node *, f->next_id);
   for (size_t i = 0; i < f->nodes.num; i++)
     f->nodes.at[i]->mark = 0;
@@ -161,7 +173,8 @@ static bool expand_func(ir_func *f, ir_diags *d) {
 
 bool pass_autodiff(ir_module *m, ir_diags *d) {
   bool changed = false;
+  ir_map *told = ir_map_new(m->arena);
   for (size_t i = 0; i < m->funcs.num; i++)
-    changed |= expand_func(m->funcs.at[i], d);
+    changed |= expand_func(m->funcs.at[i], d, told);
   return changed;
 }

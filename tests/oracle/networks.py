@@ -191,6 +191,34 @@ def truncated(w, x, target):
     return F.mse_loss(linear(w, x), target)
 
 
+# --- losses of gradients ----------------------------------------------------------------------------
+def grad(y, x):
+    return torch.autograd.grad(y, x, create_graph=True)[0]
+
+
+def critic(w, x):
+    x = F.max_pool2d(F.silu(groupnorm(w, conv2d(w, x, padding=1), 2)), 2)
+    x = F.avg_pool2d(F.gelu(conv2d(w, x, stride=2, padding=1)), 2)
+    return linear(w, flat(x))
+
+
+def derivatives(w, x, words, t, label):
+    x, words, t = (v.requires_grad_() for v in (x, words, t))
+    judged = critic(w, image(x))
+    slope = grad(judged.sum(), x)
+    penalty = (((slope ** 2).sum((1, 2, 3)) + 1e-6).sqrt() - 1).pow(2).mean()
+    q, k, v = linear(w, layernorm(w, words)).chunk(3, -1)
+    felt = F.cross_entropy(linear(w, attention(q, k, v).mean(1)), label)
+    owed = grad(felt, words)
+    u = linear(w, torch.tanh(linear(w, torch.sigmoid(linear(w, t)))))
+    du = grad(u.sum(), t)
+    bent = sum(grad(du[:, i].sum(), t)[:, i] for i in range(3))
+    inner = F.mse_loss(t @ w("w"), words[:, 0, :2])
+    better = w("w") - 0.3 * grad(inner, w("w"))
+    after = F.mse_loss(torch.sin(t @ better), words[:, 1, :2])
+    return judged.mean() + penalty + felt + 10 * (owed ** 2).mean() + ((bent + u[:, 0]) ** 2).mean() + after
+
+
 # --- transformers ----------------------------------------------------------------------------------
 @block
 def layernorm(w, x):
@@ -540,6 +568,7 @@ NETWORKS = {
     "translate": (translate, lambda p: torch.optim.Adam(p, 0.003)),
     "vit": (vit, lambda p: torch.optim.Adam(p, 0.003)),
     "mobilenet": (mobilenet, lambda p: torch.optim.RMSprop(p, 0.002)),
+    "derivatives": (derivatives, lambda p: torch.optim.Adam(p, 0.003)),
     "losses": (losses, lambda p: torch.optim.SGD(p, 0.05)),
     "signals": (signals, lambda p: torch.optim.Adam(p, 0.003)),
     "graphs": (graphs, lambda p: torch.optim.Adam(p, 0.01)),

@@ -101,6 +101,49 @@ wrong autodiff '%d.first = const {value=1.0}' '%d.first = const {value=1.0006}' 
 wrong autodiff '%d.first = const {value=1.0}' '%d.first = const {value=0.0}' "$(parts gen)" "$(parts disc)"
 wrong autodiff '%d.second = const {value=1.0}' '%d.second = const {value=-1.0}' "$(parts disc)" "$(parts gen)"
 
+# Losses of gradients: second and third derivatives, of which the inner ones are kernels like others.
+cat >slopes.graph <<'GRAPH'
+let B = 7
+block net(t: f[b,n], c) -> f[b,1] { return linear(tanh(linear(sigmoid(linear(t, c)), c)), 1) }
+model slopes(t: f32[B,3], image: f32[B,6,6,2]) {
+  u = net(t, 9)
+  du = grad(sum(u), t)
+  ddu = grad(sum(du[:, 0]), t)
+  x = max_pool2d(gelu(conv2d(image, 4, size=3, padding=1)), 2)
+  slope = grad(sum(linear(reshape(groupnorm(x, 2), [B, -1]), 1) ** 2), image)
+  param w: f[3,2] = normal(0.5)
+  better = w - 0.3 * grad(mean((t @ w - 1) ** 2), w)
+  loss mean((ddu[:, 0] + u[:, 0]) ** 2) + mean(sqrt(sum(slope ** 2, axis=[1, 2, 3]) + 0.01)) + mean(sin(t @ better) ** 2)
+}
+data { train = npy("none.npy", "none.npy") }
+optim { adam(0.01), clip = 1.0 }
+train { steps = 2 }
+GRAPH
+"$mltc" -O0 slopes.graph --keep=kept3 -o slopes
+others=$(printf 'net.%s ' linear.{w,b} linear_2.{w,b} linear_3.{w,b})
+others="$others conv2d.w conv2d.b groupnorm.g groupnorm.b linear.w linear.b"
+expect_gradients slopes 0 "$others w" ""
+kept=kept3
+wrong autodiff '%d.better, %d.matmul.matmul' '%d.better, %d.better' "$others" "w"
+
+# What is all rounding in the kernel says nothing about it: tanh where it is 1, cosines of thousands.
+for k in 30 400 1500; do
+  cat >far.graph <<GRAPH
+model far(x: f32[1,$k], y: f32[1], many: u8[1,$k]) {
+  h = reshape(tanh(linear(x, 1)), [1])
+  loss mean((h - y) ** 2) + mean(cos(linear(f32(many), 32)) ** 2)
+}
+data { train = npy("none.npy", "none.npy", "none.npy") }
+optim { sgd(0.1) }
+train { steps = 2 }
+GRAPH
+  "$mltc" -O1 far.graph -o far
+  ./far check >out.txt || {
+    cat out.txt
+    fail "check of $k inputs"
+  }
+done
+
 # Random graphs, biased to networks and not.
 for seed in 2 3 7 12 17 24; do
   "$build/bin/test_plain_step" "$seed" >"random$seed.ir"

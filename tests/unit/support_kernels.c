@@ -535,6 +535,7 @@ static ir_module *random_kernels(test_suite *s, uint64_t seed) {
   ir_random_options o = {.seed = seed, .num_nodes = 12 + (int)(seed % 5) * 6};
   o.networks = seed % 2;
   o.differentiable = seed % 3 == 1;
+  o.penalised = seed % 6 == 4;
   ir_module *m = ir_random_module(s->a, o);
   const char *what = ir_format(s->a, "seed %llu", (unsigned long long)seed);
   pass_options passes = {.families = cg_families(s->target), .processor = !s->target->cuda};

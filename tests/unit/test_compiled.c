@@ -32,6 +32,7 @@ static sample make_sample(test_program *p, ir_arena *a, uint64_t seed, const cg_
   ir_random_options o = {.seed = seed,
                          .num_nodes = 8 + (int)(seed % 7) * 8,
                          .differentiable = seed % 2 == 0,
+                         .penalised = seed % 8 == 6,
                          .networks = seed % 3 == 0};
   ir_module *m = ir_random_module(a, o);
   ir_diags *d = diag_new(a);

@@ -145,6 +145,13 @@ static const error_case cases[] = {
     {"E0204", MODEL("a = y «@ x"), "float"},
     {"E0204", MODEL("a = softmax(«y)"), "f32(...)"},
     {"E0204", MODEL("a = gather(x, «x)"), "integer"},
+    // gradients
+    {"E0203", MODEL("a = grad(«x, x)"), "mean(...) or sum(...)"},
+    {"E0202", MODEL("a = grad(«2, x)"), "tensor"},
+    {"E0202", MODEL("a = grad(sum(x), «2)"), "tensor"},
+    {"E0204", MODEL("a = grad(sum(f32(y)), «y)"), "floating-point"},
+    {"E0227", MODEL("a = grad(sum(2 * x), «2 * x)"), "name the value first"},
+    {"E0227", MODEL("param w: f[6] = zeros\na = grad(sum(x), «w)"), "is not computed from this"},
     // calls
     {"E0205", MODEL("a = linear(x, 2, «biass=false)"), "did you mean 'bias'?"},
     {"E0205", MODEL("a = «linear(x)"), "'m'"},

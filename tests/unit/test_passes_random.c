@@ -18,6 +18,7 @@ static ir_random_options options_of(uint64_t seed) {
   return (ir_random_options){.seed = seed,
                              .num_nodes = 8 + (int)(seed * 7 % 50),
                              .differentiable = seed % 3 != 0,
+                             .penalised = seed % 6 >= 4,
                              .networks = seed % 2 == 0};
 }
 
@@ -128,15 +129,22 @@ typedef struct grads {
   size_t first_result; // results [first_result ..): the gradients
 } grads;
 
+// What is trained: the last that is differentiated. Another is a part of it.
+static ir_node *loss_of(const ir_func *f) {
+  ir_node *loss = NULL;
+  for (size_t i = 0; i < f->nodes.num; i++)
+    loss = f->nodes.at[i]->op == IR_GRAD ? f->nodes.at[i]->in[0] : loss;
+  return loss;
+}
+
 // Makes the gradients of parameters results, so that they can be read after autodiff.
 static grads expose_gradients(ir_module *m) {
   ir_func *f = ir_find_func(m, "step");
-  grads g = {.first_result = f->results.num};
+  grads g = {.loss = loss_of(f), .first_result = f->results.num};
   for (size_t i = 0; i < f->nodes.num; i++) {
     ir_node *n = f->nodes.at[i];
-    if (n->op != IR_GRAD || n->in[1]->op != IR_READ)
+    if (n->op != IR_GRAD || n->in[0] != g.loss || n->in[1]->op != IR_READ)
       continue;
-    g.loss = n->in[0];
     IR_PUSH(m->arena, g.wrt, n->in[1]->state);
     ir_result_add(f, ir_format(m->arena, "grad%zu", i), IR_RESULT_OUTPUT, n);
   }
