@@ -8,12 +8,14 @@
 // positive x is all rounding. Where a comparison inside a kernel meets two nearly equal numbers,
 // both answers are right: one element in ten thousand may differ. Where more do, the plain version
 // runs again with inputs moved by 2^-19 of their size, as far as the rounding errors of a long sum
-// go: elements that move by a quarter of what is allowed, ten times as far (an Adam step whose
-// moment all but cancels), say nothing about the fast version; nor do outputs that are 0 but for rounding.
+// go, in a few ways: elements that move by a quarter of what is
+// allowed, ten times as far (an Adam step whose moment all but cancels), say nothing about the fast
+// version; nor do outputs that are 0 but for rounding.
 // An output that is made of a number narrowed inside the kernel (bf16: 8 digits; mlrt_arg.digits) may
 // differ by one in its last digit: a rounding error of the fast version may lie across where rounding
-// parts neighbours. One round has both signs, one has positive numbers
-// only; what is a square or a variance in the program is positive in both, so that its root is a number.
+// parts neighbours. The first round has small numbers of both signs: sums of many are where tanh is still
+// far from 1. Then come larger ones, and positive ones only; what is a square or a variance in the program
+// is positive in all of them, so that its root is a number.
 #include "runtime/check_plain.h"
 #include "runtime/commands.h"
 #include "runtime/number_io.h"
@@ -27,7 +29,9 @@
 #define TOLERANCE 1e-4
 #define NOTHING   1e-12 // of the inputs
 #define MOVED     0.05
-enum { ROUNDS = 2, SPLITS = 3, ALIGN = 64 };
+enum { SMALL, BOTH_SIGNS, POSITIVE, ROUNDS };
+enum { ALL_UP, BY_INPUT, MOVES = 6 };
+enum { SPLITS = 3, ALIGN = 64 };
 #define MAX_PLAIN_FLOPS                                                                            \
   INT64_C(5000000000) // some seconds; larger kernels are compared by bits only
 
@@ -37,7 +41,8 @@ typedef struct trial { // one kernel with its memory
   char **args;  // what the kernel gets
   char **first; // outputs of the first split, by argument
   char **plain; // what its plain version gets: float buffers hold doubles
-  char **moved; // the same with inputs moved a little; nothing until it is wanted
+  double **
+      moves; // how far small moves of the inputs move the elements of outputs; nothing until it is wanted
   double *mean; // magnitude of outputs, the largest of the rounds so far
   double worst; // error relative to the tolerance's scale
   const char *trouble;
@@ -61,14 +66,15 @@ static trial open_trial(mlrt_device *d, const mlrt_kernel *k) {
   t.args = (char **)take(pointers);
   t.first = (char **)take(pointers);
   t.plain = (char **)take(pointers);
-  t.moved = (char **)take(pointers);
+  t.moves = (double **)(void *)take(pointers);
   t.mean = (double *)(void *)take(k->num_args * (int64_t)sizeof(double));
   for (int i = 0; i < k->num_args; i++) {
     bool number = k->args[i].kind == MLRT_ARG_NUMBER;
     t.args[i] = number ? (char *)(uintptr_t)k->args[i].size : take(k->args[i].size);
     t.first[i] = is_out(&t, i) ? take(k->args[i].size) : NULL;
     t.mean[i] = 0;
-    t.plain[i] = t.moved[i] = number ? t.args[i] : NULL;
+    t.plain[i] = number ? t.args[i] : NULL;
+    t.moves[i] = NULL;
   }
   return t;
 }
@@ -81,7 +87,7 @@ static void close_trial(trial *t) {
   }
   free(t->first);
   free(t->plain);
-  free(t->moved);
+  free(t->moves);
   free(t->mean);
   free(t->args);
 }
@@ -125,7 +131,8 @@ static void fill_inputs(trial *t, int index, int round) {
   for (int i = 0; i < t->k->num_args; i++) {
     const mlrt_arg *x = &t->k->args[i];
     mlrt_random r = {.seed = (uint64_t)(index * 1000 + round * 100 + i),
-                     .positive = round == 1 || x->positive};
+                     .positive = round == POSITIVE || x->positive,
+                     .small = round == SMALL};
     if (x->kind != MLRT_ARG_IN)
       continue;
     mlrt_random_fill(&r, t->args[i], x->size, x->dtype, x->limit);
@@ -192,14 +199,17 @@ static double tolerance(const mlrt_arg *x) {
   return x->digits ? TOLERANCE + ldexp(1, 1 - x->digits) : TOLERANCE;
 }
 
-// The plain version's inputs, each a little up or down.
-static void move_a_little(double *x, int64_t n, int arg) {
-  for (int64_t i = 0; i < n; i++)
-    x[i] *= 1 + ldexp(mlrt_random_bits((uint64_t)arg, (uint64_t)i) & 1 ? 1 : -1, -19);
+// The plain version's inputs, each a little up or down. A sum of positive numbers is rounded by more than moves
+// of its terms amount to where these cancel: the first move is up for all, the second up or down for each input.
+static void move_a_little(double *x, int64_t n, int arg, int move) {
+  for (int64_t i = 0; i < n; i++) {
+    uint64_t bits = mlrt_random_bits((uint64_t)arg, move == BY_INPUT ? 0 : (uint64_t)i);
+    x[i] *= 1 + ldexp(move == ALL_UP || (bits >> move & 1) ? 1 : -1, -19);
+  }
 }
 
-// Buffers for doubles exist only here: they are twice as large.
-static void run_plain(trial *t, char **args, bool moved) {
+// Buffers for doubles exist only here: they are twice as large. `move` < 0: inputs as they are.
+static void run_plain(trial *t, char **args, int move) {
   for (int i = 0; i < t->k->num_args; i++) {
     const mlrt_arg *x = &t->k->args[i];
     int64_t n = x->size / mlrt_dtype_bytes(x->dtype);
@@ -208,8 +218,8 @@ static void run_plain(trial *t, char **args, bool moved) {
     args[i] = take(n * mlrt_plain_bytes(x->dtype));
     if (x->kind == MLRT_ARG_IN)
       mlrt_plain_widen(args[i], t->args[i], x->dtype, n);
-    if (x->kind == MLRT_ARG_IN && moved && mlrt_is_float(x->dtype))
-      move_a_little((double *)(void *)args[i], n, i);
+    if (x->kind == MLRT_ARG_IN && move >= 0 && mlrt_is_float(x->dtype))
+      move_a_little((double *)(void *)args[i], n, i, move);
   }
   t->k->plain(args, NULL, MLRT_HOLD_NOTHING);
 }
@@ -220,6 +230,42 @@ static void free_plain(const trial *t, char **args) {
       free(args[i]);
       args[i] = NULL;
     }
+}
+
+static void note_moves(trial *t, int out, const char *moved) {
+  const mlrt_arg *x = &t->k->args[out];
+  int64_t n = x->size / mlrt_dtype_bytes(x->dtype);
+  if (!t->moves[out]) {
+    t->moves[out] = (double *)(void *)take(n * (int64_t)sizeof(double));
+    memset(t->moves[out], 0, (size_t)n * sizeof(double));
+  }
+  for (int64_t i = 0; i < n; i++) {
+    double plain = plain_value(t->plain[out], x->dtype, i), other = plain_value(moved, x->dtype, i);
+    bool same = plain == other || (isnan(plain) && isnan(other));
+    double by = same ? 0 : isfinite(plain) && isfinite(other) ? fabs(other - plain) : INFINITY;
+    t->moves[out][i] = fmax(t->moves[out][i], by);
+  }
+}
+
+static void find_moves(trial *t) {
+  char **args = (char **)take(t->k->num_args * (int64_t)sizeof(char *));
+  for (int move = 0; move < MOVES; move++) {
+    for (int i = 0; i < t->k->num_args; i++)
+      args[i] = t->k->args[i].kind == MLRT_ARG_NUMBER ? t->args[i] : NULL;
+    run_plain(t, args, move);
+    for (int i = 0; i < t->k->num_args; i++)
+      if (is_out(t, i))
+        note_moves(t, i, args[i]);
+    free_plain(t, args);
+  }
+  free(args);
+}
+
+static void free_moves(const trial *t) {
+  for (int i = 0; i < t->k->num_args; i++) {
+    free(t->moves[i]);
+    t->moves[i] = NULL;
+  }
 }
 
 // Elements that are too far off, and the largest error among all that count. `moved`: without those
@@ -239,8 +285,7 @@ static int64_t count_bad(const trial *t, int out, bool moved, double *worst, dou
       *worst_good = fmax(*worst_good, error);
       continue;
     }
-    double other = moved ? plain_value(t->moved[out], x->dtype, i) : plain;
-    if (relative_error(other, plain, scale) > allowed / 4)
+    if (moved && t->moves[out][i] > allowed / 4 * (fabs(plain) + scale))
       continue;
     *worst = fmax(*worst, error);
     bad++;
@@ -263,7 +308,7 @@ static bool is_rounding(const trial *t, int out) {
   for (int64_t i = 0; i < n; i++) {
     double plain = plain_value(t->plain[out], x->dtype, i);
     size += fabs(plain);
-    moves += fabs(plain_value(t->moved[out], x->dtype, i) - plain);
+    moves += t->moves[out][i];
   }
   return size <= (double)n * NOTHING * inputs && moves > MOVED * size;
 }
@@ -275,8 +320,8 @@ static void compare_output(trial *t, int out) {
   t->mean[out] = fmax(t->mean[out], mean_magnitude(t->plain[out], type, n));
   int64_t bad = count_bad(t, out, false, &worst, &worst_good);
   if (bad > few) {
-    if (!t->moved[out])
-      run_plain(t, t->moved, true);
+    if (!t->moves[out])
+      find_moves(t);
     bad = is_rounding(t, out) ? 0 : count_bad(t, out, true, &worst, &worst_good);
   }
   t->worst = fmax(t->worst, bad > few ? worst : worst_good);
@@ -295,12 +340,12 @@ static void run_round(trial *t, int index, int round) {
   }
   if (!t->k->plain || t->k->flops > MAX_PLAIN_FLOPS)
     return;
-  run_plain(t, t->plain, false);
+  run_plain(t, t->plain, -1);
   for (int i = 0; i < t->k->num_args; i++)
     if (is_out(t, i))
       compare_output(t, i);
   free_plain(t, t->plain);
-  free_plain(t, t->moved);
+  free_moves(t);
 }
 
 static bool check_kernel(mlrt_device *d, const mlrt_kernel *k, int index) {

@@ -13,6 +13,7 @@ uint64_t mlrt_random_bits(uint64_t seed, uint64_t index) {
 
 static double draw_float(const mlrt_random *r, uint64_t bits) {
   double v = 0.25 + (double)(bits >> 11) * 0x1p-53;
+  v = r->small ? v / 4 : v;
   return !r->positive && (bits & 1) ? -v : v;
 }
 

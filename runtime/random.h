@@ -7,6 +7,7 @@
 typedef struct mlrt_random {
   uint64_t seed;
   bool positive; // floats of both signs, or positive only (roots and logarithms stay finite)
+  bool small;    // floats of a quarter of the size
 } mlrt_random;
 
 uint64_t mlrt_random_bits(uint64_t seed, uint64_t index);
