@@ -142,6 +142,8 @@ static int build(driver *d) {
     return usage(why);
   if (!ok || !draft_schedule(&s, t))
     return report(d);
+  if (!checkpoint_policy_is_known(t->module, t->diags))
+    return report(d);
   int64_t budget = d->o.extra_time >= 0 ? extra_time_find(&s, t) : 0;
   if (budget < 0)
     return IR_EXIT_FAULT;

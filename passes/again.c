@@ -158,13 +158,17 @@ static bool fits_without_dead(const again *g, const ir_kernel *k, const bool *li
          dom_try(g->arena, left.at, left.num, is_matmul ? k->anchor : NULL) != NULL;
 }
 
-// Its members are those that it had at first, and its users take them.
-static void undo(again *g, const ir_kernel *k) {
+// Its members are those that it had at first, and its users take them. False: they were already.
+static bool undo(again *g, const ir_kernel *k) {
+  bool undone = false;
   for (size_t i = g->redirected.num; i-- > 0;) {
     again_redirected *r = &g->redirected.at[i];
-    if (r->before && (dom_base(r->before)->kernel == k || r->use.user->kernel == k))
-      take_back(r);
+    if (!r->before || (dom_base(r->before)->kernel != k && r->use.user->kernel != k))
+      continue;
+    take_back(r);
+    undone = true;
   }
+  return undone;
 }
 
 static bool undo_misfits(again *g) {
@@ -174,10 +178,8 @@ static bool undo_misfits(again *g) {
   for (size_t i = 0; i < g->f->kernels.num; i++) {
     const ir_kernel *k = g->f->kernels.at[i];
     if ((k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL) &&
-        !fits_without_dead(g, k, live)) {
-      undo(g, k);
-      undone = true;
-    }
+        !fits_without_dead(g, k, live))
+      undone |= undo(g, k);
   }
   ir_arena_back(g->arena, here);
   return undone;

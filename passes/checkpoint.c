@@ -43,6 +43,11 @@ static bool policy_of(const ir_module *m, ir_diags *d, checkpoint_policy *out) {
   return !s;
 }
 
+bool checkpoint_policy_is_known(const ir_module *m, ir_diags *d) {
+  checkpoint_policy p;
+  return policy_of(m, d, &p);
+}
+
 // Bytes for temporaries: what is left of the budget beside what lives for the whole run. Without one,
 // everything can be kept.
 static int64_t budget_of(ir_module *m) {

@@ -21,6 +21,9 @@ typedef enum checkpoint_policy {
 } checkpoint_policy;
 extern const char *const checkpoint_names[CHECKPOINT_NUM_POLICIES + 1]; // ends with NULL
 
+// Whether what the text's `config checkpoint` says is a policy, or it says nothing. False: E0507 in `d`.
+bool checkpoint_policy_is_known(const ir_module *m, ir_diags *d);
+
 // Each fills `drop` ([value] a replay_drop, all REPLAY_KEEP before).
 bool checkpoint_has_free(const ir_func *f); // there is something that `free` might drop
 void checkpoint_free(replay *r, unsigned char *drop);

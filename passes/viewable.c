@@ -65,36 +65,38 @@ static bool fits_alone(viewable *v, ir_node *n) {
   return true; // row-major operands always do
 }
 
+bool fuse_can_read(const ir_node *n, int operand) {
+  const ir_node *x = n->in[operand];
+  switch (ir_ops[n->op].cls) {
+  case IR_CLASS_MOVE:
+    return plain_strides(x);
+  case IR_CLASS_CONTRACT:
+    return !is_generated(x);
+  case IR_CLASS_INDEX:
+    if (n->op == IR_SCATTER_ADD)
+      return operand == 0 ? plain_strides(x) : has_plain_rows(x, n->in[0]->type.rank);
+    return operand != 0 || (!is_generated(x) && dom_contiguous(x));
+  default:
+    return true;
+  }
+}
+
+// It has loops, which may be others than those that its operands lie in.
+static bool has_loops(const ir_node *n) {
+  ir_op_class cls = ir_ops[n->op].cls;
+  return cls == IR_CLASS_POINTWISE || cls == IR_CLASS_REDUCE || cls == IR_CLASS_CONTRACT ||
+         n->op == IR_GATHER;
+}
+
 static bool fix_operands(viewable *v, ir_node *n) {
   bool changed = false;
-  switch (ir_ops[n->op].cls) {
-  case IR_CLASS_VIEW: {
+  if (ir_ops[n->op].cls == IR_CLASS_VIEW) {
     dom_layout l;
     return !dom_layout_of(n, &l) && wrap(v, n, 0);
   }
-  case IR_CLASS_MOVE:
-    for (int i = 0; i < n->num_in; i++)
-      changed |= !plain_strides(n->in[i]) && wrap(v, n, i);
-    return changed;
-  case IR_CLASS_CONTRACT:
-    for (int i = 0; i < n->num_in; i++)
-      changed |= is_generated(n->in[i]) && wrap(v, n, i);
-    break;
-  case IR_CLASS_INDEX:
-    if (n->op == IR_SCATTER_ADD) {
-      changed |= !plain_strides(n->in[0]) && wrap(v, n, 0);
-      changed |= !has_plain_rows(n->in[1], n->in[0]->type.rank) && wrap(v, n, 1);
-      return changed;
-    }
-    changed |= (is_generated(n->in[0]) || !dom_contiguous(n->in[0])) && wrap(v, n, 0);
-    break;
-  case IR_CLASS_POINTWISE:
-  case IR_CLASS_REDUCE:
-    break;
-  default:
-    return false;
-  }
-  if (fits_alone(v, n))
+  for (int i = 0; i < n->num_in; i++)
+    changed |= !fuse_can_read(n, i) && wrap(v, n, i);
+  if (!has_loops(n) || fits_alone(v, n))
     return changed;
   for (int i = 0; i < n->num_in; i++)
     changed |= !dom_contiguous(n->in[i]) && wrap(v, n, i);
