@@ -22,18 +22,8 @@ static ir_dtype sum_type(const ir_node *n) {
   return n->in[0]->type.dtype;
 }
 
-// The value that changes nothing: 0, or the far end of the dtype.
 static const char *identity(ir_arena *a, const ir_node *n) {
-  ir_dtype t = sum_type(n);
-  if (n->op == IR_SUM)
-    return cpu_constant(a, t, 0);
-  if (ir_is_float(t))
-    return cpu_constant(a, t, takes_max(n) ? -INFINITY : INFINITY);
-  double bits = ir_dtypes[t].bytes * 8;
-  bool is_signed = ir_dtypes[t].kind == IR_KIND_SINT;
-  double low = is_signed ? -ldexp(1, (int)bits - 1) : 0;
-  double high = ldexp(1, (int)bits - is_signed) - 1;
-  return cpu_constant(a, t, takes_max(n) ? low : high);
+  return cpu_constant(a, sum_type(n), ir_start_value(n->op, sum_type(n)));
 }
 
 // "s_sum", "s_at": named once per phase, found again through the scope.

@@ -1,4 +1,4 @@
-// cpu_scatter.c: SCATTER kernels: table[index[i]] += update[i] over all i in order.
+// cpu_scatter.c: SCATTER kernels: table[index[i]] += update[i] over all i in order; or the larger of both.
 //
 //   scatter_add index[12,64], update[12,64,128] -> [65,128]
 //     each task owns a range of columns (128 / 4 = 32 of them), or, when rows are short, a range of
@@ -61,15 +61,17 @@ static void own_part(scatter_emit *s) {
 }
 
 static void clear_part(scatter_emit *s) {
+  const ir_node *n = s->k->k->anchor;
+  const char *start = cpu_literal(s->k->arena, n->type.dtype, ir_start_value(n->op, n->type.dtype));
   long long rows = (long long)s->p->table_rows, columns = (long long)s->p->columns;
   if (s->p->by_columns) {
     line(s, "for (int64_t row = 0; row < %lld; row++)", rows);
     line(s, "  for (int64_t c = first; c < last; c++)");
-    line(s, "    %s[row * %lld + c] = 0;", s->table, columns);
+    line(s, "    %s[row * %lld + c] = %s;", s->table, columns, start);
   } else {
     const char *wide = columns == 1 ? "" : ir_format(s->k->arena, " * %lld", columns);
     line(s, "for (int64_t c = first%s; c < last%s; c++)", wide, wide);
-    line(s, "  %s[c] = 0;", s->table);
+    line(s, "  %s[c] = %s;", s->table, start);
   }
 }
 
@@ -128,6 +130,15 @@ static bool columns_are_plain(const cpu_element *u, const ir_type *t, int lead) 
   return true;
 }
 
+static void put_step(scatter_emit *s, const char *at, const char *x) {
+  if (s->k->k->anchor->op == IR_SCATTER_ADD) {
+    line(s, "%s[%s] += %s;", s->table, at, x);
+    return;
+  }
+  line(s, "const %s x = %s, best = %s[%s];", s->ctype, x, s->table, at);
+  line(s, "%s[%s] = best > x ? best : x;", s->table, at);
+}
+
 static void add_row(scatter_emit *s, const char **index) {
   ir_arena *a = s->k->arena;
   const ir_node *n = s->k->k->anchor, *update = n->in[1];
@@ -143,14 +154,17 @@ static void add_row(scatter_emit *s, const char **index) {
     u.stride[t->rank - 1] = 1;
   }
   if (s->p->columns == 1) {
-    line(s, "%s[row] += %s;", s->table, cpu_element_text(s->k, &u, index));
+    put_step(s, "row", cpu_element_text(s->k, &u, index));
     return;
   }
   const char *from = s->p->by_columns ? "first" : "0";
   const char *to = s->p->by_columns ? "last" : ir_format(a, "%lld", (long long)s->p->columns);
-  line(s, "for (int64_t c = %s; c < %s; c++)", from, to);
-  line(s, "  %s[row * %lld + c] += %s;", s->table, (long long)s->p->columns,
-       cpu_element_text(s->k, &u, index));
+  line(s, "for (int64_t c = %s; c < %s; c++) {", from, to);
+  s->indent += 2;
+  put_step(s, ir_format(a, "row * %lld + c", (long long)s->p->columns),
+           cpu_element_text(s->k, &u, index));
+  s->indent -= 2;
+  line(s, "}");
 }
 
 void cpu_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out) {

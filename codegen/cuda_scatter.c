@@ -1,4 +1,4 @@
-// cuda_scatter.c: SCATTER kernels for GPUs: table[index[i]] += update[i] over all i.
+// cuda_scatter.c: SCATTER kernels for GPUs: table[index[i]] += update[i] over all i; or the larger of both.
 //
 //   phase 0   clears the table; of a row update (ir/row_update.h), nothing
 //   phase 1   few indices: block i owns the row of index[i], if no earlier i names it: it walks the
@@ -55,6 +55,19 @@ void cuda_scatter_schedule(cg_kernel *k) {
 }
 
 // --- text ------------------------------------------------------------------------------------
+const char *cuda_scatter_start(const cg_kernel *k, bool vectors) {
+  const ir_node *n = k->k->anchor;
+  double start = ir_start_value(n->op, n->type.dtype);
+  return (vectors ? cpu_constant : cpu_literal)(k->arena, n->type.dtype, start);
+}
+
+const char *cuda_scatter_step(const cg_kernel *k, bool vectors, const char *sum, const char *x) {
+  if (k->k->anchor->op == IR_SCATTER_ADD)
+    return ir_format(k->arena, "%s + %s", sum, x);
+  const char *one = ir_format(k->arena, "k_max_one<%s>", ir_dtypes[k->k->anchor->type.dtype].ctype);
+  return ir_format(k->arena, "%s(%s, %s)", vectors ? "k_max" : one, sum, x);
+}
+
 void cuda_scatter_open(cuda_text *t, const char *name, int phase, int threads) {
   const cg_kernel *k = t->k;
   ir_buf_printf(t->out, "%sK_KERNEL(%s_%d, %d, %zu) {\n", phase ? "\n" : "", name, phase, threads,
@@ -86,15 +99,15 @@ static void emit_clear(cuda_text *t, const char *name) {
   const ir_node *n = t->k->k->anchor;
   ir_dtype type = n->type.dtype;
   long long elements = (long long)ir_elements(&n->type);
-  const char *table = table_name(t->k), *zero = cpu_constant(t->k->arena, type, 0);
+  const char *table = table_name(t->k), *start = cuda_scatter_start(t->k, true);
   cuda_scatter_open(t, name, 0, SCATTER_CLEAR_THREADS);
   cuda_line(t, "const int64_t j = (task * %d + threadIdx.x) * VL;", SCATTER_CLEAR_THREADS);
   cuda_line(t, "if (j + VL <= %lld)", elements);
-  cuda_line(t, "  k_store_%s(%s + j, %s);", ir_dtypes[type].name, table, zero);
+  cuda_line(t, "  k_store_%s(%s + j, %s);", ir_dtypes[type].name, table, start);
   if (elements % SCATTER_LANES) {
     cuda_line(t, "else if (j < %lld)", elements);
     cuda_line(t, "  k_store_%s_part(%s + j, %s, (int)(%lld - j));", ir_dtypes[type].name, table,
-              zero, elements);
+              start, elements);
   }
   ir_buf_puts(t->out, "}\n");
 }
@@ -186,7 +199,7 @@ static void emit_walk(cuda_text *t, const char *name) {
   cuda_line(t, "  if (k_any_thread<%d>(at < first && row_at(at) == row))", threads);
   cuda_line(t, "    return; // an earlier block has this row");
   cuda_line(t, "}");
-  cuda_line(t, "%s sum = 0;", ir_dtypes[n->type.dtype].ctype);
+  cuda_line(t, "%s sum = %s;", ir_dtypes[n->type.dtype].ctype, cuda_scatter_start(t->k, false));
   cuda_line(t, "for (int64_t tile = first; tile < %lld; tile += %d) {", indices, threads);
   cuda_line(t, "  const int64_t at = tile + threadIdx.x;");
   cuda_line(t, "  const bool hit = at < %lld && row_at(at) == row;", indices);
@@ -196,7 +209,8 @@ static void emit_walk(cuda_text *t, const char *name) {
   cuda_line(t, "  __syncthreads();");
   cuda_line(t, "  for (int i = 0; i < %d && column < %lld; i++)", threads, columns);
   cuda_line(t, "    if (same[i])");
-  cuda_line(t, "      sum += update_at(tile + i, column);");
+  cuda_line(t, "      sum = %s;",
+            cuda_scatter_step(t->k, false, "sum", "update_at(tile + i, column)"));
   cuda_line(t, "  __syncthreads();");
   cuda_line(t, "}");
   cuda_line(t, "if (column < %lld) {", columns);

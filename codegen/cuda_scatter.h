@@ -5,7 +5,8 @@
 //   cuda_scatter_sort.c   text: the way by sorting
 //   cuda_sort_prelude.h   what sorting kernels call
 //
-// Two ways to table[index[i]] += update[i], with the same results run after run:
+// Two ways to table[index[i]] += update[i] (scatter_max: to the larger of both; in what follows and in the
+// text it is a "sum", too), with the same results run after run:
 //
 //   walk   The first occurrence of a row owns it, and walks all indices: n * n comparisons, a row's
 //          updates one after the other. One launch and no workspace.
@@ -63,6 +64,9 @@ void cuda_scatter_put_row_at(cuda_text *t);
 void cuda_scatter_put_update_at(cuda_text *t);
 // "K_KERNEL(name_1, threads, width) {", and the arguments.
 void cuda_scatter_open(cuda_text *t, const char *name, int phase, int threads);
+// What the sum of no elements is, and what it becomes by one more: "sum + x", "k_max(sum, x)".
+const char *cuda_scatter_start(const cg_kernel *k, bool vectors);
+const char *cuda_scatter_step(const cg_kernel *k, bool vectors, const char *sum, const char *x);
 // Statements that store "sum" to columns "column".. of the table's row "row", or what a row update
 // makes of it. With `vectors`, it is a vector of which `lanes` exist (NULL: all).
 void cuda_scatter_put_row(cuda_text *t, bool vectors, const char *lanes);

@@ -117,7 +117,7 @@ static void emit_sums(cuda_text *t, const char *name) {
   const cuda_scatter *p = plan_of(t);
   ir_dtype type = t->k->k->anchor->type.dtype;
   const char *value = p->wide ? cpu_register(type) : ir_dtypes[type].ctype;
-  const char *zero = p->wide ? cpu_constant(t->k->arena, type, 0) : "0";
+  const char *start = cuda_scatter_start(t->k, p->wide);
   const char *put = p->wide ? ir_format(t->k->arena, "k_store_%s", ir_dtypes[type].name) : "k_put";
   cuda_scatter_open(t, name, 1 + 2 * p->passes, p->sum_threads);
   put_sorted(t, "places");
@@ -126,8 +126,10 @@ static void emit_sums(cuda_text *t, const char *name) {
   cuda_line(t,
             "const int64_t begin = piece * %lld, end = begin + %lld < %lld ? begin + %lld : %lld;",
             ll(p->piece), ll(p->piece), ll(p->indices), ll(p->piece), ll(p->indices));
-  cuda_line(t, "k_sum_piece(rows, places, begin, end, %lld, (%s)%s,", ll(p->indices), value, zero);
+  cuda_line(t, "k_sum_piece(rows, places, begin, end, %lld, (%s)%s,", ll(p->indices), value, start);
   cuda_line(t, "            [&](int64_t at) { return update_at(at, column); },");
+  cuda_line(t, "            [&](%s sum, %s x) { return %s; },", value, value,
+            cuda_scatter_step(t->k, p->wide, "sum", "x"));
   cuda_line(t, "            [&](int64_t row, k_segment kind, %s sum) {", value);
   cuda_line(t, "  if (kind == K_WHOLE) {");
   t->indent += 4;
@@ -155,13 +157,16 @@ static void put_join(cuda_text *t) {
   cuda_line(t, "const int64_t num = last - piece + 1, share = (num + %d) / %d;", slices - 1,
             slices);
   cuda_line(t, "const int64_t from = slice * share, to = from + share < num ? from + share : num;");
-  cuda_line(t, "%s sum = %s;", vector, cpu_constant(t->k->arena, type, 0));
+  cuda_line(t, "%s sum = %s;", vector, cuda_scatter_start(t->k, true));
   // Of 8 bytes half as many at a time: ptxas keeps to 48 registers here, and would spill.
   cuda_line(t, "_Pragma(\"unroll %d\")", p->element_bytes < 8 ? 4 : 2);
   cuda_line(t, "for (int64_t i = from; i < to; i++)");
-  cuda_line(t, "  sum = sum + k_load_%s(partial + (2 * (piece + i) + (i == 0)) * %lld + column);",
-            dtype, ll(p->pitch));
-  cuda_line(t, "sum = k_slice_sum<%d, %d>(sum);", slices, SCATTER_JOIN_THREADS);
+  const char *part =
+      ir_format(t->k->arena, "k_load_%s(partial + (2 * (piece + i) + (i == 0)) * %lld + column)",
+                dtype, ll(p->pitch));
+  cuda_line(t, "  sum = %s;", cuda_scatter_step(t->k, true, "sum", part));
+  cuda_line(t, "sum = k_slice_%s<%d, %d>(sum);",
+            t->k->k->anchor->op == IR_SCATTER_ADD ? "sum" : "max", slices, SCATTER_JOIN_THREADS);
   cuda_line(t, "if (slice > 0 || unit >= %lld)", ll(p->pitch / SCATTER_LANES));
   cuda_line(t, "  return;");
 }

@@ -113,15 +113,15 @@ K_IN void k_sort_place(int64_t task, int64_t chunk, int64_t chunks, int64_t n, c
 }
 
 // --- segments: positions of a sorted list that have the same row --------------------------------
-// A piece [begin, end) of the list of n: sums of its segments, in order. The first may have begun
-// in an earlier piece, the last may go on in the next one.
+// A piece [begin, end) of the list of n: sums of its segments, in order, each from `start` by steps
+// sum = join(sum, x). The first may have begun in an earlier piece, the last may go on in the next one.
 enum k_segment { K_WHOLE, K_HEAD, K_TAIL };
-template <typename V, typename T, typename U, typename S>
-K_IN void k_sum_piece(const T *rows, const T *places, int64_t begin, int64_t end, int64_t n, V zero,
-                      U update_of, S store) {
+template <typename V, typename T, typename U, typename J, typename S>
+K_IN void k_sum_piece(const T *rows, const T *places, int64_t begin, int64_t end, int64_t n, V start,
+                      U update_of, J join, S store) {
   T row = k_take(rows + begin);
   k_segment kind = begin > 0 && k_take(rows + begin - 1) == row ? K_HEAD : K_WHOLE;
-  V sum = zero;
+  V sum = start;
   for (int64_t at = begin; at < end; at += VL) {
     T next[VL], place[VL];
     V x[VL];
@@ -132,16 +132,16 @@ K_IN void k_sum_piece(const T *rows, const T *places, int64_t begin, int64_t end
       K_LANES next[i] = at + i < end ? k_take(rows + at + i) : row;
       K_LANES place[i] = at + i < end ? k_take(places + at + i) : 0;
     }
-    K_LANES x[i] = at + i < end ? update_of(place[i]) : zero; // all under way before the first sum
+    K_LANES x[i] = at + i < end ? update_of(place[i]) : start; // all under way before the first sum
     K_LANES
       if (at + i < end) {
         if (next[i] != row) {
           store(row, kind, sum);
           row = next[i];
           kind = K_WHOLE;
-          sum = zero;
+          sum = start;
         }
-        sum = sum + x[i];
+        sum = join(sum, x[i]);
       }
   }
   if (kind == K_WHOLE && end < n && k_take(rows + end) == row)

@@ -31,7 +31,7 @@ int64_t *cg_integer_limits(ir_arena *a, const ir_func *f) {
     const ir_node *n = f->nodes.at[i];
     if (n->op == IR_GATHER)
       limit(limits, n->in[1], n->in[0]->type.dims[0]);
-    else if (n->op == IR_SCATTER_ADD)
+    else if (ir_is_scatter(n))
       limit(limits, n->in[0], n->type.dims[0]);
     else if (n->op == IR_EQ) {
       limit_by_iota(limits, n->in[0], n->in[1]);

@@ -120,7 +120,13 @@ static void put_member(plain *p, size_t i) {
     plain_put_concat(p, n);
     return;
   }
-  plain_open_loops(p, "i", n->op == IR_SCATTER_ADD ? &n->in[1]->type : &n->type);
+  if (ir_is_scatter(n)) {
+    ir_buf_puts(p->out, "  {\n");
+    plain_put_scatter(p, n);
+    ir_buf_puts(p->out, "  }\n");
+    return;
+  }
+  plain_open_loops(p, "i", &n->type);
   plain_put_value(p, n);
   ir_buf_puts(p->out, "  }\n");
 }

@@ -51,8 +51,9 @@ void plain_put_value(const plain *p, const ir_node *n);
 // After all members of a row update: outputs are what their states hold, in rows that no index
 // names.
 void plain_put_kept_rows(const plain *p);
-// All of a matmul, or a concat, with loops of its own.
+// All of a matmul, a concat or a scatter, with loops of its own.
 void plain_put_matmul(const plain *p, const ir_node *n);
+void plain_put_scatter(const plain *p, const ir_node *n);
 void plain_put_concat(const plain *p, const ir_node *n);
 
 #endif

@@ -129,12 +129,12 @@ static const char *random_value(const plain *p, const ir_node *n, const indices 
 
 bool cg_plain_chooses(const ir_node *n) {
   return n->op == IR_MAX || n->op == IR_MIN || n->op == IR_ABS || n->op == IR_REDUCE_MAX ||
-         n->op == IR_REDUCE_MIN;
+         n->op == IR_REDUCE_MIN || n->op == IR_SCATTER_MAX;
 }
 
-// max, min, abs: which operand, or which sign, is what is kept.
+// max, min, abs: which operand, or which sign, is what is kept; of equal ones that which has the gradient.
 static const char *chosen(const plain *p, const ir_node *n, const char *x, const char *y) {
-  const char *first = n->op == IR_MAX ? ">" : "<";
+  const char *first = n->op == IR_MAX ? ">=" : n->op == IR_MIN ? "<=" : "<";
   const char *which = ir_format(p->a, "%s %s %s", x, first, n->op == IR_ABS ? "0" : y);
   return ir_format(p->a, "(%s ? %s%s : %s)", kept(p, n, which), n->op == IR_ABS ? "-" : "", x,
                    n->op == IR_ABS ? x : y);
@@ -168,10 +168,8 @@ static bool is_reduced(const ir_node *n, int d) {
   return n->in[0]->type.dims[d] != n->type.dims[d];
 }
 
-static const char *reduce_start(const ir_node *n) {
-  return n->op == IR_SUM                                ? "0"
-         : n->op == IR_REDUCE_MAX || n->op == IR_ARGMAX ? "-INFINITY"
-                                                        : "INFINITY";
+static const char *start_value(const plain *p, const ir_node *n, const ir_node *operand) {
+  return plain_number(p, ir_start_value(n->op, operand->type.dtype));
 }
 
 // Loops over what is reduced; their variables are in *x. Returns how many elements that is.
@@ -215,7 +213,7 @@ static void put_reduce(const plain *p, const ir_node *n) {
   bool arg = n->op == IR_ARGMAX || n->op == IR_ARGMIN;
   bool keeps = cg_plain_chooses(n) && held(p, n) >= 0;
   indices x = plain_indices(p, n->type.rank);
-  ir_buf_printf(p->out, "    double sum = %s;\n%s", reduce_start(n),
+  ir_buf_printf(p->out, "    double sum = %s;\n%s", start_value(p, n, n->in[0]),
                 arg || keeps ? "    double best = 0;\n" : "");
   int64_t count = open_reduced(p, n, &x);
   const char *value = plain_element(p, n->in[0], &x);
@@ -292,15 +290,60 @@ static void put_gather(const plain *p, const ir_node *n) {
   put_assign(p, n, plain_element(p, n->in[0], &row));
 }
 
-static void put_scatter(const plain *p, const ir_node *n) {
-  const ir_type *u = &n->in[1]->type;
-  indices x = plain_indices(p, u->rank), row = {{0}};
+// The element of the result that an element of the update goes to.
+static const char *scatter_to(const plain *p, const ir_node *n) {
+  indices x = plain_indices(p, n->in[1]->type.rank), row = {{0}};
   int lead = n->in[0]->type.rank;
   row.at[0] = row_of(p, n->in[0], &x, n->type.dims[0]);
   for (int d = 1; d < n->type.rank; d++)
     row.at[d] = x.at[lead + d - 1];
-  ir_buf_printf(p->out, "    %s[%s] += %s; // scatter_add\n", plain_var(p, n),
-                plain_row_major(p, &n->type, &row), plain_element(p, n->in[1], &x));
+  return plain_row_major(p, &n->type, &row);
+}
+
+static void put_scatter_add(const plain *p, const ir_node *n) {
+  const ir_type *u = &n->in[1]->type;
+  indices x = plain_indices(p, u->rank);
+  plain_open_loops(p, "i", u);
+  ir_buf_printf(p->out, "    %s[%s] += %s; // scatter_add\n  }\n", plain_var(p, n),
+                scatter_to(p, n), plain_element(p, n->in[1], &x));
+}
+
+// Element number `from` of a tensor.
+static const char *element_at(const plain *p, const ir_node *n) {
+  indices x = {{0}};
+  int64_t inner = ir_elements(&n->type);
+  for (int d = 0; d < n->type.rank; d++) {
+    inner /= n->type.dims[d];
+    x.at[d] = ir_format(p->a, "from / %" PRId64 " %% %" PRId64, inner, n->type.dims[d]);
+  }
+  return plain_element(p, n, &x);
+}
+
+// Which update is the largest, and then that one: the choice may be kept.
+static void put_scatter_max(const plain *p, const ir_node *n) {
+  const ir_node *update = n->in[1];
+  const char *table = plain_var(p, n);
+  indices x = plain_indices(p, update->type.rank);
+  ir_buf_printf(p->out, "  double *const best = k_take(%" PRId64 "); // 1 + its number; 0: none\n",
+                ir_elements(&n->type));
+  plain_open_loops(p, "i", &update->type);
+  ir_buf_printf(p->out, "    const int64_t to = %s, from = %s;\n    const double x = %s;\n",
+                scatter_to(p, n), plain_row_major(p, &update->type, &x),
+                plain_element(p, update, &x));
+  ir_buf_printf(p->out,
+                "    if (best[to] == 0 || !(%s[to] > x)) {\n      %s[to] = x;\n"
+                "      best[to] = (double)from + 1;\n    }\n  }\n",
+                table, table);
+  ir_buf_printf(p->out, "  for (int64_t at = 0; at < %" PRId64 "; at++) {\n",
+                ir_elements(&n->type));
+  ir_buf_printf(p->out, "    const int64_t from = (int64_t)%s - 1;\n",
+                kept_at(p, n, "at", "best[at]"));
+  ir_buf_printf(p->out, "    %s[at] = from < 0 ? %s : %s; // scatter_max\n  }\n  free(best);\n",
+                table, start_value(p, n, update), element_at(p, update));
+}
+
+void plain_put_scatter(const plain *p, const ir_node *n) {
+  (n->op == IR_SCATTER_ADD ? put_scatter_add : put_scatter_max)(p, n);
 }
 
 void plain_put_kept_rows(const plain *p) {
@@ -386,7 +429,7 @@ void plain_put_value(const plain *p, const ir_node *n) {
     put_pad(p, n);
     return;
   case IR_CLASS_INDEX:
-    (n->op == IR_GATHER ? put_gather : put_scatter)(p, n);
+    put_gather(p, n);
     return;
   default:
     put_assign(p, n, pointwise_value(p, n));

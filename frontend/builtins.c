@@ -56,6 +56,7 @@ static const builtin_info builtins[] = {
     {"pair", {"size"}, 1, builtin_pair, 0},
     {"gather", {"table", "index"}, 2, builtin_gather, 0},
     {"segment_sum", {"values", "index", "n"}, 3, builtin_segment_sum, 0},
+    {"segment_max", {"values", "index", "n"}, 3, builtin_segment_max, 0},
     {"iota", {"shape", "axis"}, 1, builtin_iota, 0},
     {"zeros", {"shape"}, 0, builtin_fill, 0},
     {"ones", {"shape"}, 0, builtin_fill, 1},

@@ -45,6 +45,7 @@ BUILTIN(conv);
 BUILTIN(pair);
 BUILTIN(gather);
 BUILTIN(segment_sum);
+BUILTIN(segment_max);
 BUILTIN(iota);
 BUILTIN(fill);
 BUILTIN(constant);

@@ -216,12 +216,13 @@ BUILTIN(gather) {
   return fe_tensor(c, fe_emit(c, a->call->loc, IR_GATHER, 2, in, 0, NULL, NULL));
 }
 
-// segment_sum(values[i..., rest...], index[i...], n) -> [n, rest...]
-BUILTIN(segment_sum) {
+// (values[i..., rest...], index[i...], n) -> [n, rest...]; NULL after an error.
+static ir_node *segments(fe *c, const builtin_args *a, ir_op op) {
+  const char *name = a->call->text;
   int64_t n;
-  if (!fe_want_tensor(c, a->v[0], a->at[0], "the values of segment_sum") || !want_index(c, a) ||
-      !fe_want_int(c, a->v[2], a->at[2], "the number of segments", &n))
-    return &fe_bad;
+  if (!fe_want_tensor(c, a->v[0], a->at[0], ir_format(c->arena, "the values of %s", name)) ||
+      !want_index(c, a) || !fe_want_int(c, a->v[2], a->at[2], "the number of segments", &n))
+    return NULL;
   const ir_type *values = &a->v[0]->node->type, *index = &a->v[1]->node->type;
   bool fits = values->rank >= index->rank;
   for (int i = 0; fits && i < index->rank; i++)
@@ -230,19 +231,39 @@ BUILTIN(segment_sum) {
     ir_diag *d =
         fe_error(c, a->at[1], "E0203", "the index must have the first dimensions of the values");
     diag_label(d, "%s for values %s", fe_shape_text(c, a->v[1]), fe_shape_text(c, a->v[0]));
-    return &fe_bad;
+    return NULL;
   }
-  if (n < 1 || n > FE_MAX_ELEMENTS)
-    return FE_FAIL(c, a->at[2], "E0203", "segment_sum needs at least one segment");
-  int64_t dims[IR_MAX_RANK] = {n};
   int rest = values->rank - index->rank;
-  if (rest + 1 > IR_MAX_RANK)
-    return FE_FAIL(c, a->at[1], "E0203", "more than %d dimensions", IR_MAX_RANK);
+  if (n < 1 || n > FE_MAX_ELEMENTS) {
+    fe_error(c, a->at[2], "E0203", "%s needs at least one segment", name);
+    return NULL;
+  }
+  if (rest + 1 > IR_MAX_RANK) {
+    fe_error(c, a->at[1], "E0203", "more than %d dimensions", IR_MAX_RANK);
+    return NULL;
+  }
+  int64_t dims[IR_MAX_RANK] = {n};
   for (int i = 0; i < rest; i++)
     dims[i + 1] = values->dims[index->rank + i];
   ir_type type = ir_tensor(values->dtype, rest + 1, dims);
   ir_node *in[] = {a->v[1]->node, a->v[0]->node};
-  return fe_tensor(c, fe_emit(c, a->call->loc, IR_SCATTER_ADD, 2, in, 0, NULL, &type));
+  return fe_emit(c, a->call->loc, op, 2, in, 0, NULL, &type);
+}
+
+BUILTIN(segment_sum) {
+  ir_node *n = segments(c, a, IR_SCATTER_ADD);
+  return n ? fe_tensor(c, n) : &fe_bad;
+}
+
+// Segments without values: 0, instead of what the maximum of no numbers is.
+BUILTIN(segment_max) {
+  ir_node *n = segments(c, a, IR_SCATTER_MAX);
+  if (!n)
+    return &fe_bad;
+  ir_builder *b = &c->pass->b;
+  ir_node *none = ir_const(b, n->type, ir_start_value(n->op, n->type.dtype));
+  ir_node *zero = ir_const(b, n->type, 0);
+  return fe_tensor(c, ir_select(b, ir_binary(b, IR_EQ, n, none), zero, n));
 }
 
 // 0, 1, 2, ... along one axis, i32.

@@ -247,14 +247,22 @@ ir_node *ir_gather(ir_builder *b, ir_node *table, ir_node *index) {
   return ir_build(b, IR_GATHER, NULL, 2, (ir_node *[]){table, index}, 0, NULL, NULL);
 }
 
-ir_node *ir_scatter_add(ir_builder *b, ir_node *index, ir_node *update, int64_t rows) {
+static ir_node *scatter(ir_builder *b, ir_op op, ir_node *index, ir_node *update, int64_t rows) {
   int lead = index->type.rank, rest = update->type.rank - lead;
-  BUG_IF(rest < 0 || rest >= IR_MAX_RANK, "scatter_add of rank %d by an index of rank %d",
+  BUG_IF(rest < 0 || rest >= IR_MAX_RANK, "%s of rank %d by an index of rank %d", ir_ops[op].name,
          update->type.rank, lead);
   ir_type type = {.dtype = update->type.dtype, .rank = rest + 1, .dims = {rows}};
   for (int i = 0; i < rest; i++)
     type.dims[i + 1] = update->type.dims[lead + i];
-  return ir_build(b, IR_SCATTER_ADD, NULL, 2, (ir_node *[]){index, update}, 0, NULL, &type);
+  return ir_build(b, op, NULL, 2, (ir_node *[]){index, update}, 0, NULL, &type);
+}
+
+ir_node *ir_scatter_add(ir_builder *b, ir_node *index, ir_node *update, int64_t rows) {
+  return scatter(b, IR_SCATTER_ADD, index, update, rows);
+}
+
+ir_node *ir_scatter_max(ir_builder *b, ir_node *index, ir_node *update, int64_t rows) {
+  return scatter(b, IR_SCATTER_MAX, index, update, rows);
 }
 
 ir_node *ir_matmul(ir_builder *b, ir_node *x, ir_node *y, bool ta, bool tb) {

@@ -64,6 +64,7 @@ ir_node *ir_pad(ir_builder *b, ir_node *x, const int64_t *lo, const int64_t *hi,
 ir_node *ir_concat(ir_builder *b, int num, ir_node *const *xs, int axis);
 ir_node *ir_gather(ir_builder *b, ir_node *table, ir_node *index);
 ir_node *ir_scatter_add(ir_builder *b, ir_node *index, ir_node *update, int64_t rows);
+ir_node *ir_scatter_max(ir_builder *b, ir_node *index, ir_node *update, int64_t rows);
 ir_node *ir_matmul(ir_builder *b, ir_node *x, ir_node *y, bool ta, bool tb);
 // step, dilate: for each axis of x but the first and the last
 ir_node *ir_conv(ir_builder *b, ir_node *x, ir_node *kernel, const int64_t *step,

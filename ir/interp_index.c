@@ -1,4 +1,4 @@
-// interp_index.c: gather, scatter_add, matmul and conv of the interpreter.
+// interp_index.c: gather, scatter_add, scatter_max, matmul and conv of the interpreter.
 #include "ir/interp_ops.h"
 
 // The contract of all targets: an index outside the table means its first or last row,
@@ -24,18 +24,42 @@ void interp_gather(interp_ctx *c) {
   }
 }
 
-void interp_scatter_add(interp_ctx *c) {
+// The element of the table that element i of the update goes to.
+static int64_t scatter_to(const interp_ctx *c, int64_t i) {
   const ir_type *table = &c->n->type;
-  int64_t row = row_elements(table), num = ir_elements(&c->n->in[0]->type);
-  for (int64_t i = 0; i < num; i++) {
-    int64_t to = clamp_row(c->in[0][i], table->dims[0]) * row;
-    for (int64_t k = 0; k < row; k++) {
-      double *sum = &c->out[to + k];
-      *sum = interp_wrap(*sum + c->in[1][i * row + k], table->dtype);
-      if (c->dout)
-        c->dout[to + k] += c->din[1][i * row + k];
-    }
+  int64_t row = row_elements(table);
+  return clamp_row(c->in[0][i / row], table->dims[0]) * row + i % row;
+}
+
+void interp_scatter_add(interp_ctx *c) {
+  for (int64_t i = 0; i < ir_elements(&c->n->in[1]->type); i++) {
+    int64_t to = scatter_to(c, i);
+    c->out[to] = interp_wrap(c->out[to] + c->in[1][i], c->n->type.dtype);
+    if (c->dout)
+      c->dout[to] += c->din[1][i];
   }
+}
+
+// The mean of the tangents of those that are largest, as of reduce_max.
+static void scatter_max_tangent(interp_ctx *c) {
+  double *count = IR_NEW_ARRAY(c->arena, double, ir_elements(&c->n->type));
+  for (int64_t i = 0; i < ir_elements(&c->n->in[1]->type); i++) {
+    int64_t to = scatter_to(c, i);
+    if (c->in[1][i] == c->out[to])
+      c->dout[to] += (c->din[1][i] - c->dout[to]) / ++count[to];
+  }
+}
+
+void interp_scatter_max(interp_ctx *c) {
+  double least = ir_start_value(IR_SCATTER_MAX, c->n->type.dtype);
+  for (int64_t i = 0; i < ir_elements(&c->n->type); i++)
+    c->out[i] = least;
+  for (int64_t i = 0; i < ir_elements(&c->n->in[1]->type); i++) {
+    double *best = &c->out[scatter_to(c, i)];
+    *best = *best > c->in[1][i] ? *best : c->in[1][i]; // as in max
+  }
+  if (c->dout)
+    scatter_max_tangent(c);
 }
 
 // --- matmul --------------------------------------------------------------------------------------

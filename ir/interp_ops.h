@@ -38,6 +38,7 @@ void interp_pad(interp_ctx *c);
 void interp_concat(interp_ctx *c);
 void interp_gather(interp_ctx *c);
 void interp_scatter_add(interp_ctx *c);
+void interp_scatter_max(interp_ctx *c);
 void interp_matmul(interp_ctx *c);
 void interp_conv(interp_ctx *c);
 void interp_write(interp_ctx *c);

@@ -2,6 +2,7 @@
 // questions asked of types, ops and attributes everywhere.
 #include "ir/internal.h"
 
+#include <math.h>
 #include <string.h>
 
 // --- tables ------------------------------------------------------------------------
@@ -167,6 +168,17 @@ ir_begins ir_find_begins(ir_arena *a, const ir_func *f) {
     b.first[at->id] = k;
   }
   return b;
+}
+
+double ir_start_value(ir_op op, ir_dtype t) {
+  if (op == IR_SUM || op == IR_SCATTER_ADD)
+    return 0;
+  bool high = op == IR_REDUCE_MIN || op == IR_ARGMIN;
+  if (ir_is_float(t))
+    return high ? INFINITY : -INFINITY;
+  bool is_signed = ir_dtypes[t].kind == IR_KIND_SINT;
+  int bits = ir_dtypes[t].bytes * 8 - is_signed;
+  return high ? ldexp(1, bits) - 1 : is_signed ? -ldexp(1, bits) : 0;
 }
 
 bool ir_same_work(const ir_node *x, const ir_node *y) {

@@ -207,6 +207,14 @@ bool ir_is_fused(const ir_func *f);
 // Of what ir_same_work compares: the same for nodes that it holds for, in every run.
 uint64_t ir_hash_work(const ir_node *n);
 
+// What a reduction (sum, reduce_max, ..., argmin) or a scatter of elements of this type starts from,
+// and what no elements come to: 0, or the far end of the type. A double near it for 64-bit integers.
+double ir_start_value(ir_op op, ir_dtype t);
+
+static inline bool ir_is_scatter(const ir_node *n) {
+  return n->op == IR_SCATTER_ADD || n->op == IR_SCATTER_MAX;
+}
+
 // A constant with this value everywhere.
 bool ir_is_const(const ir_node *n, double value);
 
@@ -264,7 +272,7 @@ typedef enum ir_family {
   IR_FAMILY_LOOP,    // pointwise chains with at most one set of reduced axes
   IR_FAMILY_MATMUL,  // one matmul and its pointwise epilogue
   IR_FAMILY_COPY,    // pad, concat
-  IR_FAMILY_SCATTER, // scatter_add
+  IR_FAMILY_SCATTER, // scatter_add, scatter_max
   // Matmuls whose results [b..., m, n] stay inside, pointwise ops and row reductions on them, and
   // matmuls that sum over n (or all over m): the anchor is the last of these.
   IR_FAMILY_ATTENTION,

@@ -296,6 +296,18 @@ static void move_scatter(rand_gen *g) {
   rand_push(g, n, v.mag * (double)num, v.noise * (double)num, false, false);
 }
 
+// The largest of rows by any index; 0 in rows that it does not name.
+static void move_scatter_max(rand_gen *g) {
+  rand_val v = g->o.differentiable ? rand_distinct(g) : rand_float(g);
+  if (v.n->type.rank == 0)
+    return;
+  rand_val index = rand_fit(g, rand_int(g), 1, v.n->type.dims);
+  ir_node *n = ir_scatter_max(&g->b, index.n, v.n, 1 + rand_below(g, 12));
+  ir_node *none = ir_const(&g->b, n->type, -INFINITY), *zero = ir_const(&g->b, n->type, 0);
+  n = ir_select(&g->b, ir_binary(&g->b, IR_EQ, n, none), zero, n);
+  rand_push(g, n, v.mag, v.noise, v.exact, false);
+}
+
 // --- matmul --------------------------------------------------------------------------------------
 // The shape with its last two axes swapped when it stands transposed.
 static rand_val fit_matrix(rand_gen *g, rand_val v, int rank, const int64_t *dims, bool trans) {
@@ -435,12 +447,10 @@ static void move_leaf(rand_gen *g) {
 }
 
 const rand_choice rand_plain_moves[] = {
-    {move_unary, 14},    {move_jump, 2},      {move_add_mul, 16},
-    {move_div, 3},       {move_pow, 2},       {move_max, 4},
-    {move_select, 5},    {move_reduce, 9},    {move_arg, 2},
-    {move_reshape, 6},   {move_transpose, 6}, {move_broadcast, 4},
-    {move_slice, 4},     {move_windows, 3},   {move_pad, 3},
-    {move_concat, 3},    {move_gather, 4},    {move_scatter, 3},
-    {move_matmul, 7},    {move_conv, 3},      {move_int, 5},
-    {move_int_unary, 2}, {move_cast, 5},      {move_narrow, 4},
-    {move_f64, 1},       {move_leaf, 4},      {0}};
+    {move_unary, 14}, {move_jump, 2},    {move_add_mul, 16},    {move_div, 3},
+    {move_pow, 2},    {move_max, 4},     {move_select, 5},      {move_reduce, 9},
+    {move_arg, 2},    {move_reshape, 6}, {move_transpose, 6},   {move_broadcast, 4},
+    {move_slice, 4},  {move_windows, 3}, {move_pad, 3},         {move_concat, 3},
+    {move_gather, 4}, {move_scatter, 3}, {move_scatter_max, 3}, {move_matmul, 7},
+    {move_conv, 3},   {move_int, 5},     {move_int_unary, 2},   {move_cast, 5},
+    {move_narrow, 4}, {move_f64, 1},     {move_leaf, 4},        {0}};

@@ -368,13 +368,13 @@ static bool shape_gather(shape_ctx *c) {
   return join_dims(c, &c->in[1], &c->in[0], 1);
 }
 
-static bool shape_scatter_add(shape_ctx *c) {
+static bool shape_scatter(shape_ctx *c) {
   if (!ir_is_integer(c->in[0].dtype))
     return fail(c, "the index must be an integer, and is %s", text(c, &c->in[0]));
   if (!c->given || c->given->rank == 0)
     return fail(c, "the result type must be given, with at least one axis");
   if (c->given->dtype == IR_BOOL)
-    return fail(c, "bool cannot be summed");
+    return fail(c, "bool cannot be %s", c->op == IR_SCATTER_ADD ? "summed" : "compared");
   if (!need_wide(c, c->given))
     return false;
   if (!join_dims(c, &c->in[0], c->given, 1))

@@ -34,7 +34,7 @@ int64_t cost_flops(const ir_node *n) {
     return matmul_flops(n);
   case IR_CLASS_REDUCE:
     return op->flops * ir_elements(&n->in[0]->type);
-  case IR_CLASS_INDEX: // per element that moves: the update of scatter_add
+  case IR_CLASS_INDEX: // per element that moves: the update of a scatter
     return op->flops * ir_elements(&n->in[n->num_in - 1]->type);
   case IR_CLASS_POINTWISE:
     return op->flops * elements_in(n->kernel, n);

@@ -67,7 +67,7 @@ static inline bool dom_is_reduce(const ir_node *n) {
 
 // Its operands are not in the loop nest: the family's generator computes it, for the others to use.
 static inline bool dom_is_made_apart(const ir_node *n) {
-  return n->op == IR_MATMUL || n->op == IR_SCATTER_ADD;
+  return n->op == IR_MATMUL || ir_is_scatter(n);
 }
 
 // The member of a node, or NULL. Members are found by node->mark = index + 1 while a domain is

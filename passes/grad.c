@@ -321,6 +321,16 @@ void grad_scatter_add(grad_ctx *c, ir_node *n, ir_node *g) {
   GIVE(1, ir_gather(&c->b, g, n->in[0]));
 }
 
+// Equal shares to all updates that are their row's largest. Rows without any have no share to give:
+// but the derivative of g/0 would be no number, and one of zero times it.
+void grad_scatter_max(grad_ctx *c, ir_node *n, ir_node *g) {
+  ir_node *index = n->in[0], *x = n->in[1];
+  ir_node *hit = ir_binary(&c->b, IR_EQ, x, ir_gather(&c->b, n, index));
+  ir_node *ties = ir_scatter_add(&c->b, index, ir_cast(&c->b, hit, x->type.dtype), n->type.dims[0]);
+  ir_node *share = divide(c, g, ir_binary(&c->b, IR_MAX, ties, number(c, ties, 1)));
+  GIVE(1, where(c, hit, ir_gather(&c->b, share, index)));
+}
+
 // --- contractions ------------------------------------------------------------------------------
 // n = A B:  d.A = g B',  d.B = A' g.  With operands stored transposed (ta, tb) the same products,
 // written so that the result comes out in the operand's own layout and nothing is transposed:

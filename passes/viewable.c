@@ -73,7 +73,7 @@ bool fuse_can_read(const ir_node *n, int operand) {
   case IR_CLASS_CONTRACT:
     return !is_generated(x);
   case IR_CLASS_INDEX:
-    if (n->op == IR_SCATTER_ADD)
+    if (ir_is_scatter(n))
       return operand == 0 ? plain_strides(x) : has_plain_rows(x, n->in[0]->type.rank);
     return operand != 0 || (!is_generated(x) && dom_contiguous(x));
   default:

@@ -310,6 +310,14 @@ static const test_case loop_cases[] = {
      "%w = input : f32[12,7]\n%t = scatter_add %i, %w : f32[9]\nresult output s = %s\nresult "
      "output t = %t",
      0},
+    {"the largest of rows", NULL,
+     "%i = input : i32[12,7]\n%u = input : f32[12,7,100]\n%s = scatter_max %i, %u : f32[95,100]\n"
+     "%w = input : f32[12,7]\n%t = scatter_max %i, %w : f32[9]\n%v = input : i32[12,7,3]\n"
+     "%m = scatter_max %i, %v : i32[9,3]\n%x = input : u8[12,7,70]\n"
+     "%n = scatter_max %i, %x : u8[40,70]\n%y = input : f64[12,7,4]\n"
+     "%o = scatter_max %i, %y : f64[9,4]\nresult output s = %s\nresult output t = %t\n"
+     "result output m = %m\nresult output n = %n\nresult output o = %o",
+     1e-30},
     {"scatter of a scalar index", NULL,
      "%i = input : u8[]\n%u = input : f32[6]\n%s = scatter_add %i, %u : f32[5,6]\nresult output s "
      "= %s",

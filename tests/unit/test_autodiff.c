@@ -141,6 +141,10 @@ static const grad_case cases[] = {
     {"gather", X("[3,2]") "%k = input : i32[4]\n%o = gather %x, %k : f32[4,2]", 0, 2.9},
     {"gather by a matrix", X("[3]") "%k = input : i32[2,3]\n%o = gather %x, %k : f32[2,3]", 0, 2.9},
     {"scatter_add", X("[4,2]") "%k = input : i32[4]\n%o = scatter_add %k, %x : f32[3,2]", 0, 2.9},
+    {"scatter_max",
+     X("[4,2]") "%k = input : i32[4]\n%m = scatter_max %k, %x : f32[3,2]\n"
+                "%o = gather %m, %k : f32[4,2]",
+     0, 2.9},
     {"matmul", X("[3,4]") Y("[4,2]") "%o = matmul %x, %y {ta=false,tb=false} : f32[3,2]", -2, 2},
     {"matmul tb", X("[3,4]") Y("[2,4]") "%o = matmul %x, %y {ta=false,tb=true} : f32[3,2]", -2, 2},
     {"matmul ta", X("[4,3]") Y("[4,2]") "%o = matmul %x, %y {ta=true,tb=false} : f32[3,2]", -2, 2},

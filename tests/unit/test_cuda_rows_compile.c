@@ -25,6 +25,11 @@ static const test_case cases[] = {
      "%i = input : i32[1000000]\n%u = input : f32[1000000]\n"
      "%s = scatter_add %i, %u : f32[16000000]\nresult output s = %s",
      0},
+    {"the largest of rows, doubles in odd columns beside them", NULL,
+     "%i = input : i32[400000]\n%u = input : f32[400000,64]\n%x = input : f64[400000,33]\n"
+     "%s = scatter_max %i, %u : f32[30000,64]\n%t = scatter_max %i, %x : f64[30000,33]\n"
+     "result output s = %s\nresult output t = %t",
+     0},
     {"a table by rows, few indices",
      "state w : f32[1000000,16] role=param\nstate lr : f32[] role=flag value=0.5",
      "%i = input : i32[128,4]\n%h = input : f32[128,1,16]\n"

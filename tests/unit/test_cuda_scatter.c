@@ -84,6 +84,25 @@ static const test_case cases[] = {
      1e-5},
 };
 
+static const char *with_max(ir_arena *a, const char *text) {
+  static const char add[] = "scatter_add";
+  ir_buf b = ir_buf_new(a);
+  for (const char *at; (at = strstr(text, add)); text = at + strlen(add))
+    ir_buf_printf(&b, "%.*sscatter_max", (int)(at - text), text);
+  ir_buf_puts(&b, text);
+  return ir_buf_str(&b);
+}
+
+// The same cases of scatter_max, whose results have no rounding.
+static void check_max(ir_arena *a, const cg_target *t, const char *only, bool show) {
+  enum { NUM = sizeof cases / sizeof *cases };
+  test_case largest[NUM];
+  for (size_t i = 0; i < NUM; i++)
+    largest[i] = (test_case){ir_format(a, "max, %s", cases[i].what), cases[i].states,
+                             with_max(a, cases[i].body), 1e-30};
+  test_run_cases(largest, NUM, t, only, show);
+}
+
 // --- the order of sums -----------------------------------------------------------------------
 enum { ORDER_INDICES = 2300, ORDER_ROWS = 300 };
 
@@ -217,6 +236,7 @@ int main(int argc, char **argv) {
   ir_arena *a = ir_arena_new();
   const cg_target *t = cg_target_find(a, "cuda:sm_80");
   test_run_cases(cases, sizeof cases / sizeof *cases, t, only, show);
+  check_max(a, t, only, show);
   check_order(t);
   check_plans(cg_target_find(a, "cuda:sm_80,sm_90a"));
   ir_arena_free(a);

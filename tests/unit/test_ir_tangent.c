@@ -97,6 +97,7 @@ static const line lines[] = {
     {"concat %x, %r, %y {axis=0} : f32[7,4]", false},
     {"gather %x, %i : f32[3,4]", false},
     {"scatter_add %i, %x : f32[2,4]", false},
+    {"scatter_max %i, %x : f32[2,4]", false},
     {"matmul %x, %y {ta=false, tb=true} : f32[3,3]", false},
     {"matmul %x, %y {ta=true, tb=false} : f32[4,4]", false},
     {"conv %v, %k {step=[1], dilate=[1]} : f32[2,2,3]", false},
