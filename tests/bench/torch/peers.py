@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 import data
 import models
+import physics
 import tables
 
 
@@ -251,10 +252,14 @@ def gcn(options):
     return {"step_seconds": time_steps(tables.gcn(options), 10, options.steps)}
 
 
+def heat(options):
+    return {"step_seconds": time_steps(physics.heat(options), 20, options.steps)}
+
+
 BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
               "mnist_cnn": mnist_cnn, "resnet20": resnet20, "small_gpt": small_gpt, "gpt2": gpt2,
               "char_gpt_dropout": char_gpt_dropout, "moe_block": moe_block, "char_lstm": char_lstm,
-              "dlrm": dlrm, "gcn": gcn}
+              "dlrm": dlrm, "gcn": gcn, "heat": heat}
 
 
 def run(benchmarks, **settings):

@@ -158,6 +158,14 @@ def gcn(b):
              data=b.synthetic("gcn"))
 
 
+def heat(b):
+    folder = os.path.join(b.folder, "data-heat")
+    os.mkdir(folder)
+    subprocess.run([PYTHON, os.path.join(ROOT, "examples", "data", "heat.py"), folder], check=True)
+    # No evaluation falls into the time: that is every 1000 steps.
+    per_step(b, "heat", "examples/heat.graph", 990, 90, 1 / 3, data=folder)
+
+
 def char_gpt(b):
     # 200 of 250 steps, so that no evaluation falls into the time.
     per_step(b, "char_gpt", "examples/char_gpt.graph", 240, 40, 2 / 3)
@@ -226,7 +234,7 @@ def losses(b):
 
 BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt,
               "mnist_cnn": mnist_cnn, "resnet20": resnet20, "char_lstm": char_lstm,
-              "small_gpt": small_gpt, "gpt2": gpt2, "moe_block": moe_block, "gcn": gcn, "dlrm": dlrm,
+              "small_gpt": small_gpt, "gpt2": gpt2, "moe_block": moe_block, "gcn": gcn, "dlrm": dlrm, "heat": heat,
               "char_gpt_loss": char_gpt_loss, "char_gpt_dropout": char_gpt_dropout,
               "losses_equal": losses}
 
