@@ -190,6 +190,7 @@ static void put_scores(const catt_text *x, int i) {
                 "K_IN void %s_scores%d(vf (&s)[%d][%d], k_array<%s, %d> &own,\n"
                 "    k_array<%s, %d> &tiles, int slot) {\n"
                 "  const int lane = (int)threadIdx.x %% 32, warp = (int)threadIdx.x / 32;\n"
+                "  const k_place<%s> own_begin = own.begin(), tiles_begin = tiles.begin();\n"
                 "  const int x_at = %d + (warp * %d + lane / 8 %% 2) * %d + lane %% 8 * %d + lane "
                 "/ 16 * %d;\n"
                 "  const int y_at = slot * %d + %d + lane %% 8 / 4 * %d +\n"
@@ -198,13 +199,13 @@ static void put_scores(const catt_text *x, int i) {
                 "  for (int u = 0; u < %d; u += %d) {\n"
                 "    uint32_t a[%d][4];\n",
                 x->name, i, t->rx, t->ry, type_of(x), t->own_elems, type_of(x),
-                t->slots * t->slot_elems, in->own_at, t->rx, eight, in->pitch, unit_of(x),
-                t->slot_elems, in->at, eight, in->pitch, unit_of(x), catt_padded(in->width),
-                2 * unit_of(x), t->rx / 2);
+                t->slots * t->slot_elems, type_of(x), in->own_at, t->rx, eight, in->pitch,
+                unit_of(x), t->slot_elems, in->at, eight, in->pitch, unit_of(x),
+                catt_padded(in->width), 2 * unit_of(x), t->rx / 2);
   catt_put_loop(x, 4, "i", t->rx / 2);
-  ir_buf_printf(x->out, "      k_ldmatrix_x4(a[i], own.at(x_at + i * %d + u));\n", 2 * eight);
+  ir_buf_printf(x->out, "      k_ldmatrix_x4(a[i], own_begin + (x_at + i * %d + u));\n", 2 * eight);
   const char *load =
-      ir_format(x->arena, "k_ldmatrix_x4(b, tiles.at(y_at + j * %d + u));", 2 * eight);
+      ir_format(x->arena, "k_ldmatrix_x4(b, tiles_begin + (y_at + j * %d + u));", 2 * eight);
   put_products(x, load, "s", t->ry);
 }
 
@@ -224,20 +225,22 @@ static void put_out_half(const catt_text *x, int i) {
   int eight = eight_rows(x, out->pitch);
   open_out(x, i);
   ir_buf_printf(x->out,
+                "  const k_place<%s> tiles_begin = tiles.begin();\n"
                 "  const int v_at = slot * %d + %d + lane %% 8 / 4 * %d +\n"
                 "      (lane %% 4 / 2 * 4 + lane / 8 %% 2 * 2 + lane %% 2) * %d + lane / 16 * 8;\n"
                 "  #pragma unroll\n"
                 "  for (int u = 0; u < %d; u++) {\n"
                 "    uint32_t a[%d][4];\n",
-                t->slot_elems, out->at, eight, out->pitch, t->ry, t->rx / 2);
+                type_of(x), t->slot_elems, out->at, eight, out->pitch, t->ry, t->rx / 2);
   catt_put_loop(x, 4, "i", t->rx / 2);
   catt_put_loop(x, 6, "q", 4);
   ir_buf_printf(x->out,
                 "        a[i][q] = k_%sx2(w[2 * i + q %% 2][u][q / 2 * 2], "
                 "w[2 * i + q %% 2][u][q / 2 * 2 + 1]);\n",
                 t->mma);
-  const char *load = ir_format(
-      x->arena, "k_ldmatrix_x4_trans(b, tiles.at(v_at + u * %d + j * %d));", 2 * eight, CATT_MMA);
+  const char *load =
+      ir_format(x->arena, "k_ldmatrix_x4_trans(b, tiles_begin + (v_at + u * %d + j * %d));",
+                2 * eight, CATT_MMA);
   put_products(x, load, "out", out->vectors);
 }
 
@@ -255,12 +258,14 @@ static void put_out_tf32(const catt_text *x, int i) {
                 t->rx / 2);
   catt_put_loop(x, 4, "i", t->rx / 2);
   catt_put_loop(x, 6, "q", 4);
-  ir_buf_puts(x->out, "        a[i][q] = k_tf32(w[2 * i + q % 2][u / 2][u % 2 * 2 + q / 2]);\n");
-  const char *load = ir_format(x->arena,
-                               "for (int q = 0; q < 4; q++)\n"
-                               "        b[q] = k_tf32(tiles[v_at + u / 2 * %d + (u %% 2 * 2 + q %% "
-                               "2) * %d + j * %d + q / 2 * 8]);",
-                               2 * eight_rows(x, out->pitch), out->pitch, CATT_MMA);
+  ir_buf_puts(x->out,
+              "        a[i][q] = k_tf32_operand(w[2 * i + q % 2][u / 2][u % 2 * 2 + q / 2]);\n");
+  const char *load =
+      ir_format(x->arena,
+                "for (int q = 0; q < 4; q++)\n"
+                "        b[q] = k_tf32_operand(tiles[v_at + u / 2 * %d + (u %% 2 * 2 + q %% "
+                "2) * %d + j * %d + q / 2 * 8]);",
+                2 * eight_rows(x, out->pitch), out->pitch, CATT_MMA);
   put_products(x, ir_format(x->arena, "#pragma unroll\n      %s", load), "out", out->vectors);
 }
 

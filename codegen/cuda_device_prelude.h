@@ -153,17 +153,10 @@ K_ONLINE(vd)
 // 16 bytes, or 4, to a place whose address is a multiple of that, as is the source's. valid false:
 // zeros, and nothing is read. Between this and the wait nobody may touch the destination; after
 // the wait it is there for this thread, after the next barrier for others.
-#if defined(K_GPU)
-K uint32_t k_shared_address(const void *p) {
-  uint64_t a;
-  asm("cvta.to.shared.u64 %0, %1;" : "=l"(a) : "l"(p));
-  return (uint32_t)a;
-}
-#endif
 template <typename T> K_IN void k_async_16(k_place<T> to, const T *from, bool valid) {
 #if defined(K_PTX)
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-               :: "r"(k_shared_address(to)), "l"(from), "r"(valid ? 16 : 0) : "memory");
+               :: "r"(to.address), "l"(from), "r"(valid ? 16 : 0) : "memory");
 #else
   emu_async(to, valid ? from : (const T *)0, 16);
 #endif
@@ -171,7 +164,7 @@ template <typename T> K_IN void k_async_16(k_place<T> to, const T *from, bool va
 template <typename T> K_IN void k_async_4(k_place<T> to, const T *from, bool valid) {
 #if defined(K_PTX)
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
-               :: "r"(k_shared_address(to)), "l"(from), "r"(valid ? 4 : 0) : "memory");
+               :: "r"(to.address), "l"(from), "r"(valid ? 4 : 0) : "memory");
 #else
   emu_async(to, valid ? from : (const T *)0, 4);
 #endif
@@ -201,7 +194,7 @@ template <typename T> K_IN void k_ldmatrix_x4(uint32_t (&r)[4], k_place<T> row) 
 #if defined(K_PTX)
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(k_shared_address(row)) : "memory");
+               : "r"(row.address) : "memory");
 #else
   emu_ldmatrix(r, row, false);
 #endif
@@ -210,7 +203,7 @@ template <typename T> K_IN void k_ldmatrix_x4_trans(uint32_t (&r)[4], k_place<T>
 #if defined(K_PTX)
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(k_shared_address(row)) : "memory");
+               : "r"(row.address) : "memory");
 #else
   emu_ldmatrix(r, row, true);
 #endif
@@ -263,12 +256,32 @@ K uint32_t k_bf16x2(float low, float high) { return emu_bf16(low) | (uint32_t)em
 K uint32_t k_f16x2(float low, float high) { return emu_f16(low) | (uint32_t)emu_f16(high) << 16; }
 K float k_from_f16(uint16_t x) { return emu_from_f16(x); }
 #endif
+// For an operand of k_mma_tf32, which looks at the bits above the last 13 alone: those are k_tf32's (of
+// numbers too small for f32's exponents, cut off). Half a last place is added away from 0, in two
+// instructions; cvt.rna is made of five.
+K uint32_t k_tf32_operand(float x) {
+  return k_bits_of(fmaf(k_of_bits(k_bits_of(x) & 0xff800000u), 0x1p-11f, x));
+}
 K float k_from_bf16(uint16_t x) { return k_of_bits((uint32_t)x << 16); }
 
 // In registers they are f32 with fewer digits; in memory 16 bits.
 K vf k_tf32(vf x) { K_LANES x.lane[i] = k_of_bits(k_tf32(x.lane[i])); return x; }
-K vf k_to_bf16(vf x) { K_LANES x.lane[i] = k_from_bf16(k_bf16(x.lane[i])); return x; }
-K vf k_to_f16(vf x) { K_LANES x.lane[i] = k_from_f16(k_f16(x.lane[i])); return x; }
+// Whole vectors are converted in pairs, which takes as long as one.
+#define K_PAIRS(name)                                                                              \
+  K void k_encode_##name(uint16_t *e, vf x) {                                                      \
+    _Pragma("unroll") for (int i = 0; i < VL; i += 2) {                                            \
+      const uint32_t two = k_##name##x2(x.lane[i], x.lane[i + 1]);                                 \
+      e[i] = (uint16_t)two;                                                                        \
+      e[i + 1] = (uint16_t)(two >> 16);                                                            \
+    }                                                                                              \
+  }                                                                                                \
+  K vf k_to_##name(vf x) {                                                                         \
+    uint16_t e[VL];                                                                                \
+    k_encode_##name(e, x);                                                                         \
+    K_LANES x.lane[i] = k_from_##name(e[i]);                                                       \
+    return x;                                                                                      \
+  }
+K_PAIRS(bf16) K_PAIRS(f16)
 #define K_NARROW(v)                                                                                \
   K vf k_to_bf16(v x) { return k_to_bf16(k_to_f32(x)); }                                           \
   K vf k_to_f16(v x) { return k_to_f16(k_to_f32(x)); }
@@ -277,5 +290,5 @@ K_NARROW(vi) K_NARROW(vu) K_NARROW(vl) K_NARROW(vd)
 #define K_AS_BF16(x, m) k_bf16(x)
 #define K_OF_F16(x, v) k_from_f16(x)
 #define K_AS_F16(x, m) k_f16(x)
-K_MEMORY(bf16, uint16_t, vf, K_OF_BF16, K_AS_BF16)
-K_MEMORY(f16, uint16_t, vf, K_OF_F16, K_AS_F16)
+K_MEMORY_ENCODED(bf16, uint16_t, vf, K_OF_BF16, K_AS_BF16)
+K_MEMORY_ENCODED(f16, uint16_t, vf, K_OF_F16, K_AS_F16)

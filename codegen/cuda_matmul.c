@@ -64,11 +64,12 @@ static void emit_elements(const cuda_matmul *s, cg_expr *e) {
 static void emit_finish(const cmm_problem *p, ir_buf *out, int indent) {
   const cuda_matmul *s = p->data;
   static const char *const taken[] = {
-      "a",       "b",         "c",       "i",     "j",       "k",      "m",    "n",      "p",
-      "s",       "t",         "u",       "ty",    "tx",      "m0",     "n0",   "m1",     "n1",
-      "band",    "band_rows", "warp",    "piece", "batch",   "tile",   "line", "column", "product",
-      "sums",    "lanes",     "element", "first", "last",    "begin",  "stop", "next",   "slot",
-      "partial", "vector",    "a_row",   "b_col", "a_tiles", "b_tiles"};
+      "a",       "b",       "c",       "i",         "j",       "k",       "m",     "n",
+      "p",       "s",       "t",       "u",         "ty",      "tx",      "m0",    "n0",
+      "m1",      "n1",      "band",    "band_rows", "warp",    "piece",   "batch", "tile",
+      "line",    "column",  "product", "sums",      "lanes",   "element", "first", "last",
+      "begin",   "stop",    "next",    "slot",      "partial", "vector",  "a_row", "b_col",
+      "a_tiles", "b_tiles", "a_begin", "b_begin",   "a_next",  "b_next"};
   mm_scope scope = {.kernel = s->kernel, .sides = &s->sides};
   cg_expr e = mm_expr(&scope, out, indent, taken, sizeof taken / sizeof *taken);
   e.multiple = CMM_VL;

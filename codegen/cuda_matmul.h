@@ -106,8 +106,11 @@ typedef struct cmm_text {
   ir_buf *out;
   const char *index; // "int", or "int64_t" when an operand is too large for that
 } cmm_text;
-// In the loop over steps: begins copying step `next` of the operand to place `slot`.
+// In the loop over steps: begins copying step `next` of the operand to place `slot`, or to registers
+// (a_next, b_next: cmm_held of a thread, 0 if none), which cmm_emit_arrival stores to it.
 void cmm_emit_copy(const cmm_text *t, bool is_b);
+void cmm_emit_arrival(const cmm_text *t, bool is_b);
+int cmm_held(const cmm_text *t, bool is_b);
 // Places of this thread in the tiles; its sums, all 0; one step from `slot`; and what they are
 // called.
 void cmm_emit_places(const cmm_text *t);

@@ -1,4 +1,4 @@
-// cuda_matmul_copy.c: text: operands from global to shared memory, without passing registers.
+// cuda_matmul_copy.c: text: operands from global to shared memory.
 //
 //   for (int s = 0; s < 2; s++) {                        // a[512,784] as [x][k], 256 threads
 //     const int i = thread + s * 256, x = i / 4, k = i % 4 * 4;
@@ -9,6 +9,16 @@
 //
 // Neighbouring threads copy neighbours in memory. What lies outside the operand becomes zeros, so
 // that products need no tests.
+//
+// There is no asynchronous copy of 2 bytes, nor of one f64. Such elements are loaded to registers where
+// others begin their copies, and stored after the products of the step, which hide the way from memory:
+//
+//     a_next[s] = in ? k_take(a + at_x * 50257 + at_k) : (uint16_t)0;
+//     ...
+//     a_tiles[slot * 2624 + x * 40 + x / 8 * 8 + k] = a_next[s];
+//
+// The place is free then: it was last read in the step before this one, and the barrier at the begin of
+// this step stands between.
 #include "codegen/cuda_matmul.h"
 
 static long long ll(int64_t v) {
@@ -41,15 +51,13 @@ static copy_text describe(const cmm_text *t, bool is_b) {
   return c;
 }
 
-// Where in the tile, and where in the operand.
+// Where in the tile.
 static void put_place(const copy_text *c) {
   const char *inner = c->side->layout == CMM_XK ? "k" : "x";
   const char *outer = c->side->layout == CMM_XK ? "x" : "k";
   const char *times = c->side->vec > 1 ? ir_format(c->t->p->p.arena, " * %d", c->side->vec) : "";
-  ir_buf_printf(c->t->out,
-                "        const int %s = i / %d, %s = i %% %d%s;\n"
-                "        const %s at_x = %s + x, at_k = next * %d + k;\n",
-                outer, c->per_row, inner, c->per_row, times, c->t->index, c->x0, c->t->plan->bk);
+  ir_buf_printf(c->t->out, "        const int %s = i / %d, %s = i %% %d%s;\n", outer, c->per_row,
+                inner, c->per_row, times);
 }
 
 // "at_x < 500 && at_k < 784"; NULL: it always is.
@@ -77,44 +85,75 @@ static const char *source(const copy_text *c) {
                    mm_offset(a, &c->o->k, "at_k"));
 }
 
-// There is no asynchronous copy of one f64, nor of 2 bytes.
-static void put_copy(const copy_text *c) {
+// From the tile's begin, where that has a register (put_begin in cuda_matmul_core.c).
+static const char *shared_place(const copy_text *c) {
   ir_arena *a = c->t->p->p.arena;
-  const char *in = inside(c), *from = source(c), *to = place(c);
-  int bytes = c->side->vec * cmm_element_bytes(c->t->p);
-  const char *zero = bytes == 2 ? " : (uint16_t)0" : " : 0";
+  return c->t->plan->math == MM_F32 ? ir_format(a, "%s_tiles.at(%s)", c->name, place(c))
+                                    : ir_format(a, "%s_begin + (%s)", c->name, place(c));
+}
+
+int cmm_held(const cmm_text *t, bool is_b) {
+  copy_text c = describe(t, is_b);
+  int bytes = c.side->vec * cmm_element_bytes(t->p);
+  return bytes == 8 || bytes == 2 ? c.rounds : 0;
+}
+
+// From memory: to the tile, or to registers.
+static void put_copy(const copy_text *c, bool held) {
+  ir_arena *a = c->t->p->p.arena;
+  const char *in = inside(c), *from = source(c);
+  int bytes = cmm_element_bytes(c->t->p);
+  ir_buf_printf(c->t->out, "        const %s at_x = %s + x, at_k = next * %d + k;\n", c->t->index,
+                c->x0, c->t->plan->bk);
   if (in)
     ir_buf_printf(c->t->out, "        const bool in = %s;\n", in);
-  if (bytes == 8 || bytes == 2)
-    ir_buf_printf(c->t->out, "        %s_tiles[%s] = %sk_take(%s)%s;\n", c->name, to,
-                  in ? "in ? " : "", from, in ? zero : "");
+  if (held)
+    ir_buf_printf(c->t->out, "        %s_next[s] = %sk_take(%s)%s;\n", c->name, in ? "in ? " : "",
+                  from,
+                  !in          ? ""
+                  : bytes == 2 ? " : (uint16_t)0"
+                               : " : 0");
   else
-    ir_buf_printf(c->t->out, "        k_async_%d(%s_tiles.at(%s), %s, %s);\n", bytes, c->name, to,
-                  in ? ir_format(a, "in ? %s : %s", from, c->name) : from, in ? "in" : "true");
+    ir_buf_printf(c->t->out, "        k_async_%d(%s, %s, %s);\n", c->side->vec * bytes,
+                  shared_place(c), in ? ir_format(a, "in ? %s : %s", from, c->name) : from,
+                  in ? "in" : "true");
 }
 
 // How far copies are unrolled: all the way, but that an operand whose rows or steps of k do not
 // follow on each other (windows, heads) has places to work out, which would take the registers of
-// the sums.
-static const char *unrolled(const copy_text *c) {
+// the sums. Registers that hold elements have constant indices.
+static const char *unrolled(const copy_text *c, bool held) {
   enum { MAX_WORKED_OUT = 8 };
   bool worked_out = c->o->x.num > 1 || c->o->k.num > 1;
-  return worked_out && c->rounds > MAX_WORKED_OUT
+  return worked_out && !held && c->rounds > MAX_WORKED_OUT
              ? ir_format(c->t->p->p.arena, " %d", MAX_WORKED_OUT)
              : "";
 }
 
-void cmm_emit_copy(const cmm_text *t, bool is_b) {
-  copy_text c = describe(t, is_b);
-  ir_buf_printf(t->out,
+static void open_rounds(const copy_text *c, bool held) {
+  ir_buf_printf(c->t->out,
                 "      #pragma unroll%s\n"
                 "      for (int s = 0; s < %d; s++) {\n"
                 "        const int i = thread + s * %d;\n",
-                unrolled(&c), c.rounds, t->plan->threads);
-  if (c.ragged)
-    ir_buf_printf(t->out, "        if (i >= %d)\n          break;\n",
-                  c.side->x * t->plan->bk / c.side->vec);
-  put_place(&c);
-  put_copy(&c);
+                unrolled(c, held), c->rounds, c->t->plan->threads);
+  if (c->ragged)
+    ir_buf_printf(c->t->out, "        if (i >= %d)\n          break;\n",
+                  c->side->x * c->t->plan->bk / c->side->vec);
+  put_place(c);
+}
+
+void cmm_emit_copy(const cmm_text *t, bool is_b) {
+  copy_text c = describe(t, is_b);
+  bool held = cmm_held(t, is_b) > 0;
+  open_rounds(&c, held);
+  put_copy(&c, held);
   ir_buf_puts(t->out, "      }\n");
+}
+
+void cmm_emit_arrival(const cmm_text *t, bool is_b) {
+  copy_text c = describe(t, is_b);
+  if (cmm_held(t, is_b) == 0)
+    return;
+  open_rounds(&c, true);
+  ir_buf_printf(t->out, "        %s_tiles[%s] = %s_next[s];\n      }\n", c.name, place(&c), c.name);
 }

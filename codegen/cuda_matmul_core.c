@@ -14,6 +14,8 @@
 // are.
 #include "codegen/cuda_matmul.h"
 
+#include <string.h>
+
 enum { ROWS_TOGETHER = 8 }; // tiles that run at a time read this many row tiles
 
 static long long ll(int64_t v) {
@@ -143,26 +145,80 @@ static void put_steps(const cmm_text *t) {
 }
 
 // --- sums -----------------------------------------------------------------------------------
+// The lines of `text`, two columns further in.
+static void put_further_in(ir_buf *out, const char *text) {
+  while (*text) {
+    size_t length = strcspn(text, "\n");
+    ir_buf_puts(out, length > 0 ? "  " : "");
+    ir_buf_write(out, text, length);
+    ir_buf_puts(out, "\n");
+    text += length + (text[length] == '\n');
+  }
+}
+
+static void put_products(const cmm_text *t, bool further_in) {
+  ir_buf step = ir_buf_new(t->out->arena);
+  cmm_text in = *t;
+  in.out = further_in ? &step : t->out;
+  ir_buf_printf(in.out, "    const int slot = t %% %d;\n", t->plan->stages);
+  cmm_emit_step(&in);
+  if (further_in)
+    put_further_in(t->out, ir_buf_str(&step));
+}
+
+static void put_held(const cmm_text *t, bool is_b) {
+  int held = cmm_held(t, is_b);
+  if (held > 0)
+    ir_buf_printf(t->out, "    %s %s_next[%d];\n", cmm_element(t), is_b ? "b" : "a", held);
+}
+
+// Copies that pass no registers go first: they are under way while others are waited for.
+static void put_copies(const cmm_text *t) {
+  bool b_first = cmm_held(t, false) > 0;
+  cmm_emit_copy(t, b_first);
+  cmm_emit_copy(t, !b_first);
+}
+
+// After the products, or before there are any.
+static void put_arrivals(const cmm_text *t) {
+  ir_buf_printf(t->out,
+                "    if (next < last) {\n"
+                "      const int slot = next %% %d;\n",
+                t->plan->stages);
+  cmm_emit_arrival(t, false);
+  cmm_emit_arrival(t, true);
+  ir_buf_puts(t->out, "    }\n");
+}
+
 static void put_loop(const cmm_text *t) {
   const cmm_plan *g = t->plan;
+  bool held = cmm_held(t, false) + cmm_held(t, true) > 0;
   ir_buf_printf(t->out,
                 "  for (int t = first - %d; t < last; t++) {\n"
                 "    if (t >= first) {\n"
                 "      k_async_wait<%d>();\n"
                 "      __syncthreads();\n"
                 "    }\n"
-                "    const int next = t + %d;\n"
+                "    const int next = t + %d;\n",
+                g->stages - 1, g->stages - 2, g->stages - 1);
+  put_held(t, false);
+  put_held(t, true);
+  ir_buf_printf(t->out,
                 "    if (next < last) {\n"
                 "      const int slot = next %% %d;\n",
-                g->stages - 1, g->stages - 2, g->stages - 1, g->stages);
-  cmm_emit_copy(t, false);
-  cmm_emit_copy(t, true);
+                g->stages);
+  put_copies(t);
   ir_buf_puts(t->out, "    }\n"
-                      "    k_async_commit();\n"
-                      "    if (t < first)\n"
-                      "      continue;\n");
-  ir_buf_printf(t->out, "    const int slot = t %% %d;\n", g->stages);
-  cmm_emit_step(t);
+                      "    k_async_commit();\n");
+  if (held)
+    ir_buf_puts(t->out, "    if (t >= first) {\n");
+  else
+    ir_buf_puts(t->out, "    if (t < first)\n      continue;\n");
+  put_products(t, held);
+  if (held) {
+    ir_buf_puts(t->out, "    }\n");
+    put_arrivals(t);
+  }
   ir_buf_puts(t->out, "  }\n");
 }
 
@@ -233,6 +289,16 @@ static void put_sums_away(const cmm_text *t) {
                 t->plan->threads * CMM_VL);
 }
 
+// For copies and ldmatrix of the tensor cores' kernels. FMAs leave no register for it.
+static void put_begin(const cmm_text *t, bool is_b) {
+  const cmm_plan *g = t->plan;
+  const char *name = is_b ? "b" : "a";
+  bool matrices = cmm_is_half(g->math) || (is_b ? &g->b : &g->a)->layout == CMM_XK;
+  if (g->math != MM_F32 && (matrices || cmm_held(t, is_b) == 0))
+    ir_buf_printf(t->out, "  const k_place<%s> %s_begin = %s_tiles.begin();\n", cmm_element(t),
+                  name, name);
+}
+
 static void emit_compute(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   const char *type = cmm_element(t);
@@ -243,6 +309,8 @@ static void emit_compute(const cmm_text *t) {
                 "  __shared__ k_array<%s, %d> a_tiles; // %d steps of k\n"
                 "  __shared__ k_array<%s, %d> b_tiles;\n",
                 type, g->a.elems * g->stages, g->stages, type, g->b.elems * g->stages);
+  put_begin(t, false);
+  put_begin(t, true);
   if (g->pieces == 1)
     t->p->emit_args(t->p, t->out);
   put_task(t, "piece", g->pieces);

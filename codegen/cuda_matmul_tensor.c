@@ -28,7 +28,8 @@ static int k_of(const cmm_text *t) {
 
 // --- operands -------------------------------------------------------------------------------
 static void put_round(const cmm_text *t, int indent, const char *x) {
-  ir_buf_printf(t->out, "%*sfor (int r = 0; r < 4; r++)\n%*s  %s[r] = k_tf32(k_of_bits(%s[r]));\n",
+  ir_buf_printf(t->out,
+                "%*sfor (int r = 0; r < 4; r++)\n%*s  %s[r] = k_tf32_operand(k_of_bits(%s[r]));\n",
                 indent, "", indent, "", x, x);
 }
 
@@ -42,7 +43,7 @@ static void put_matrices(const cmm_text *t, bool is_b) {
   ir_buf_printf(t->out, "      uint32_t %s[%d][4];\n", x, num);
   cmm_put_loop(t, 6, "i", num);
   const char *load =
-      ir_format(t->p->p.arena, "k_ldmatrix_x4(%s[i], %s_tiles.at(%s_at + i * %d + u));", x,
+      ir_format(t->p->p.arena, "k_ldmatrix_x4(%s[i], %s_begin + (%s_at + i * %d + u));", x,
                 is_b ? "b" : "a", is_b ? "b" : "a", 2 * cmm_eight_rows(s));
   if (cmm_is_half(g->math)) {
     ir_buf_printf(t->out, "        %s\n", load);
@@ -66,7 +67,7 @@ static void put_turned_matrices(const cmm_text *t, bool is_b) {
   ir_buf_printf(t->out, "      uint32_t %s[%d][4];\n", x, num);
   cmm_put_loop(t, 6, "i", num);
   ir_buf_printf(t->out,
-                "        k_ldmatrix_x4_trans(%s[i], %s_tiles.at(%s_at + u * %d + i * 16));\n", x,
+                "        k_ldmatrix_x4_trans(%s[i], %s_begin + (%s_at + u * %d + i * 16));\n", x,
                 is_b ? "b" : "a", is_b ? "b" : "a", (is_b ? &g->b : &g->a)->pitch);
 }
 
@@ -81,10 +82,10 @@ static void put_a_groups(const cmm_text *t) {
                 "        const vf high = a_tiles.load4(a_at + (u + 4) * %d + i * 32);\n"
                 "        #pragma unroll\n"
                 "        for (int h = 0; h < 2; h++) {\n"
-                "          x[2 * i + h][0] = k_tf32(low[2 * h]);\n"
-                "          x[2 * i + h][1] = k_tf32(low[2 * h + 1]);\n"
-                "          x[2 * i + h][2] = k_tf32(high[2 * h]);\n"
-                "          x[2 * i + h][3] = k_tf32(high[2 * h + 1]);\n"
+                "          x[2 * i + h][0] = k_tf32_operand(low[2 * h]);\n"
+                "          x[2 * i + h][1] = k_tf32_operand(low[2 * h + 1]);\n"
+                "          x[2 * i + h][2] = k_tf32_operand(high[2 * h]);\n"
+                "          x[2 * i + h][3] = k_tf32_operand(high[2 * h + 1]);\n"
                 "        }\n"
                 "      }\n",
                 g->a.pitch, g->a.pitch);
@@ -98,8 +99,8 @@ static void put_b_groups(const cmm_text *t) {
                 "      uint32_t y[2][4]; // as from [x][k]: two products in a row\n",
                 g->b.pitch, g->b.pitch);
   cmm_put_loop(t, 6, "j", 4);
-  ir_buf_puts(t->out, "        y[j / 2][j % 2 * 2] = k_tf32(low[j]), "
-                      "y[j / 2][j % 2 * 2 + 1] = k_tf32(high[j]);\n");
+  ir_buf_puts(t->out, "        y[j / 2][j % 2 * 2] = k_tf32_operand(low[j]), "
+                      "y[j / 2][j % 2 * 2 + 1] = k_tf32_operand(high[j]);\n");
 }
 
 // --- where this thread reads: elements of its own, or the row that it names to ldmatrix ----------

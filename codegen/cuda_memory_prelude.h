@@ -106,6 +106,9 @@ template <typename M> K_IN void k_put_all(M *p, const M *e) {
 // lanes), k_splat_T (the same of a value), k_store_T_one (lane 0), k_gather_T (lane i: row[i] rows
 // on).
 #define K_MEMORY(T, m, v, DECODE, ENCODE)                                                          \
+  K void k_encode_##T(m *e, v x) { K_LANES e[i] = ENCODE(x.lane[i], m); }                          \
+  K_MEMORY_ENCODED(T, m, v, DECODE, ENCODE)
+#define K_MEMORY_ENCODED(T, m, v, DECODE, ENCODE)                                                  \
   K v k_load_##T(const m *p) {                                                                     \
     m e[VL];                                                                                       \
     v r;                                                                                           \
@@ -136,12 +139,12 @@ template <typename M> K_IN void k_put_all(M *p, const M *e) {
   }                                                                                                \
   K void k_store_##T(m *p, v x) {                                                                  \
     m e[VL];                                                                                       \
-    K_LANES e[i] = ENCODE(x.lane[i], m);                                                           \
+    k_encode_##T(e, x);                                                                            \
     k_put_all(p, e);                                                                               \
   }                                                                                                \
   K void k_store_##T##_aligned(m *p, v x) {                                                        \
     m e[VL];                                                                                       \
-    K_LANES e[i] = ENCODE(x.lane[i], m);                                                           \
+    k_encode_##T(e, x);                                                                            \
     k_put_aligned(p, e);                                                                           \
   }                                                                                                \
   K void k_store_##T##_one(m *p, v x) { k_put(p, ENCODE(x.lane[0], m)); }                          \
@@ -174,14 +177,31 @@ K vi k_row(vl x, int32_t rows) { return K_TO(k_min(k_max(x, k_i64(0)), k_i64(row
 //   tile.load4(i), .store4(i, v)   VL elements from i on, a multiple of VL, as a vector
 //   tile.at(i)                     a place, for the copies and matrix loads of
 //                                  cuda_device_prelude.h: k_place<float>, + n goes on by n elements
+//   tile.begin()                   at(0), held in a register: begin() + n is an addition, or nothing
+//                                  where n is a constant; at(n) is converted from an address each time
 // In the emulator the same with bounds, alignment and races watched (mltc_emulator.h).
 #if defined(K_GPU)
-template <typename T> using k_place = T *;
+// Where `p` is in shared memory. In assembly: nothing is worked out of it beforehand, which would take
+// the registers of sums.
+K uint32_t k_shared_address(const void *p) {
+  uint64_t a;
+  asm("cvta.to.shared.u64 %0, %1;" : "=l"(a) : "l"(p));
+  return (uint32_t)a;
+}
+template <typename T> struct k_place {
+  uint32_t address;
+  K_IN k_place operator+(int n) const { k_place r = {address + (uint32_t)n * (uint32_t)sizeof(T)}; return r; }
+};
 template <typename T, int N> struct __align__(128) k_array {
   T element[N];
   K_IN T &operator[](int i) { return element[i]; }
   K_IN T operator[](int i) const { return element[i]; }
-  K_IN T *at(int i) { return element + i; }
+  K_IN k_place<T> at(int i) { k_place<T> r = {k_shared_address(element + i)}; return r; }
+  K_IN k_place<T> begin() {
+    k_place<T> r = at(0);
+    asm volatile("" : "+r"(r.address)); // or it is converted at each mention after all
+    return r;
+  }
   K_IN k_vec<T> load4(int i) const {
     k_vec<T> r;
     _Pragma("unroll") for (int j = 0; j < k_wide<T>::blocks; j++)

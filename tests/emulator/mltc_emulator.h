@@ -129,6 +129,9 @@ template <typename T, int N> struct emu_shared {
   __forceinline__ emu_ref<T> operator[](int64_t i) {
     return {&array, i};
   }
+  __forceinline__ emu_place<T> begin() {
+    return at(0);
+  }
   __forceinline__ emu_place<T> at(int64_t i) {
     return {&array, i};
   }

@@ -5,6 +5,7 @@
 #include "tests/emulator/support_emulator.h"
 #include "tests/unit/support_passes.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,12 +131,16 @@ static void check_rounding(bench *b) {
     if (y[2] & 0x1fff || !is_nearest(x, y[2] >> 13, of_tf32, 0x3fc00, false) ||
         (y[2] >> 31 != 0) != signbit(x))
       test_fail("tf32 of %.9g is %x", (double)x, y[2]);
-    if (!y[3])
+    if ((y[3] & 0xffffe000) != y[2] && fabsf(x) >= FLT_MIN)
+      test_fail("tf32 of %.9g as an operand is %x", (double)x, y[3]);
+    if (!(y[3] & 1))
       test_fail("two in a word differ from one by one for %.9g", (double)x);
   }
   const uint32_t *y = b->y + 4 * 999;
   if (y[0] != 0x7fff || y[1] != 0x7fff || y[2] != 0x7fffffff)
     test_fail("NaN becomes %x %x %x", y[0], y[1], y[2]);
+  if (!isnan(as_float(y[3] & 0xffffe000)))
+    test_fail("NaN as an operand is %x", y[3]);
 }
 
 static void check_widening(bench *b) {

@@ -22,12 +22,12 @@ K_IN void put(uint32_t *p, uint32_t x) { k_store_u32_one(p, k_u32(x)); }
     put(y + (i < 2 ? group : group + 8) * 8 + in_group * 2 + (i & 1), k_bits_of(c[i])); }
 HALF(bf16, k_bf16x2) HALF(f16, k_f16x2)
 
-// mma.m16n8k8 with .tf32
+// mma.m16n8k8 with .tf32; it does not look at the last 13 bits, which are no zeros here
 K_KERNEL(tf32, 32, 2) { BUFFERS
   const int group = t >> 2, in_group = t % 4; uint32_t a[4], b[2]; float c[4];
   for (int i = 0; i < 4; i++)
-    a[i] = k_tf32(get(x + (i == 0 || i == 2 ? group : group + 8) * 8 + (i < 2 ? in_group : in_group + 4)));
-  for (int i = 0; i < 2; i++) b[i] = k_tf32(get(x + 256 + (in_group + 4 * i) * 8 + group));
+    a[i] = k_tf32_operand(get(x + (i == 0 || i == 2 ? group : group + 8) * 8 + (i < 2 ? in_group : in_group + 4)));
+  for (int i = 0; i < 2; i++) b[i] = k_tf32(get(x + 256 + (in_group + 4 * i) * 8 + group)) | 0x1abcu;
   for (int i = 0; i < 4; i++)
     c[i] = get(x + 384 + (i < 2 ? group : group + 8) * 8 + in_group * 2 + (i & 1));
   k_mma_tf32(c, a, b[0], b[1]);
@@ -51,7 +51,8 @@ K_KERNEL(rounding, 32, 2) { BUFFERS
     put(y + 4 * i, k_bf16(v)); put(y + 4 * i + 1, k_f16(v)); put(y + 4 * i + 2, k_tf32(v));
     const bool same = k_bf16x2(v, 1.0f) == (k_bf16(v) | 0x3f800000u) &&
                       k_f16x2(2.0f, v) == (0x4000u | (uint32_t)k_f16(v) << 16);
-    put(y + 4 * i + 3, same);
+    const float operand = k_of_bits(k_tf32_operand(v) & 0xffffe000u); // a NaN's bits are not said
+    put(y + 4 * i + 3, (uint32_t)same | (operand != operand ? 0x7fc00000u : k_bits_of(operand)));
   } }
 K_KERNEL(widen, 32, 2) { BUFFERS
   for (int i = t; i < 2048; i += 32) {
