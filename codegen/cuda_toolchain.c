@@ -58,13 +58,9 @@ static bool is_for_one_chip(const char *arch) {
 // See the head of cuda_toolchain.h. The PTX that NVRTC makes on its way to sm_80 is not to the byte
 // what it makes for compute_80: it always comes from the former, whoever asks for it.
 static const char *ptx_from(const cg_images *im) {
-  const cg_cuda *c = im->x->t->cuda;
-  if (im->clang)
-    return virtual_arch(im->x->a, c->archs[0]);
-  for (int i = c->num_archs; i-- > 0;)
-    if (!is_for_one_chip(c->archs[i]))
-      return c->archs[i];
-  return virtual_arch(im->x->a, c->archs[c->num_archs - 1]);
+  const char *oldest = im->x->t->cuda->archs[0];
+  bool by_itself = im->clang || is_for_one_chip(oldest);
+  return by_itself ? virtual_arch(im->x->a, oldest) : oldest;
 }
 
 static const char *identity(const cg_images *im) {

@@ -4,10 +4,10 @@
 //                           kernels_0.compute_80.ptx   for GPUs that none of them is for
 //   all of them --images.c--> images.o: mlrt_gpu_images of runtime/mlrt.h
 //
-// PTX is of the newest architecture that is not for one chip only (sm_90a): what the driver makes
-// of compute_80 runs on every newer GPU, and the compiler has this PTX anyhow on its way to sm_80.
-// Of sm_90a alone it is compute_90, compiled for itself. With --cuda-compiler=clang there is PTX
-// only, of the oldest architecture, which all named ones run.
+// PTX is of the oldest architecture: what the driver makes of compute_80 runs on every newer GPU, also
+// on one between two that are named (sm_80,sm_100 on an H100), and the compiler has this PTX anyhow on
+// its way to sm_80. What is for one chip only (sm_90a) is the oldest as compute_90, compiled for itself.
+// With --cuda-compiler=clang there is PTX only.
 #ifndef CODEGEN_CUDA_TOOLCHAIN_H
 #define CODEGEN_CUDA_TOOLCHAIN_H
 
