@@ -260,9 +260,37 @@ static void emit_finish(const mm_problem *p, void *data, const char *name, ir_bu
       p->plain ? "tile[i * pitch + j]" : "3 + tile[i * pitch + j] / 2");
 }
 
+// Kernels for vectors that this machine does not have are run all the same, as the compiler splits vectors; only
+// the instructions that they name must then be written out.
+static const char instructions[] =
+    "#include <stdint.h>\n#include <stddef.h>\n\n"
+    "#ifndef __AVX512F__\n"
+    "typedef float floats_512 __attribute__((vector_size(64)));\n"
+    "static inline floats_512 load_512(const float *at, unsigned lanes) {\n"
+    "  floats_512 v = {0};\n"
+    "  for (int i = 0; i < 16; i++)\n"
+    "    if (lanes >> i & 1)\n"
+    "      v[i] = at[i];\n"
+    "  return v;\n"
+    "}\n"
+    "#define __builtin_ia32_loadups512_mask(at, other, lanes) load_512(at, lanes)\n"
+    "#endif\n"
+    "#ifndef __AVX__\n"
+    "typedef float floats_256 __attribute__((vector_size(32)));\n"
+    "typedef int ints_256 __attribute__((vector_size(32)));\n"
+    "static inline floats_256 load_256(const void *at, ints_256 lanes) {\n"
+    "  floats_256 v = {0};\n"
+    "  for (int i = 0; i < 8; i++)\n"
+    "    if (lanes[i] < 0)\n"
+    "      v[i] = ((const float *)at)[i];\n"
+    "  return v;\n"
+    "}\n"
+    "#define __builtin_ia32_maskloadps256(at, ...) load_256(at, __VA_ARGS__)\n"
+    "#endif\n\n";
+
 static bool compile(const test *tests, int num, ir_arena *arena, const char *base) {
   ir_buf text = ir_buf_new(arena);
-  ir_buf_puts(&text, "#include <stdint.h>\n#include <stddef.h>\n\n");
+  ir_buf_puts(&text, instructions);
   for (int i = 0; i < num; i++) {
     const char *name = ir_format(arena, "mm%d", i);
     mm_emit(&tests[i].p, &tests[i].plan, name, &text);
