@@ -155,6 +155,8 @@ void mm_emit_indices(const cg_expr *e, int first, int num, const char *flat);
 
 // Packed by slices of k (all panels at once) rather than panel by panel: unit stride along x.
 bool mm_packs_slices(const mm_operand *o);
+// Rows that a task packs lie side by side in each step of k, and are read like that: not tile by tile.
+bool mm_packs_side_by_side(const mm_problem *p, const mm_plan *g);
 
 void mm_make_plan(const mm_problem *p, mm_plan *plan);
 

@@ -135,16 +135,18 @@ static void emit_task_buffers(const mm_text *t) {
   const mm_plan *plan = t->plan;
   const char *c = t->p->ctype;
   int64_t rows = (plan->row_tiles + plan->group_rows - 1) / plan->group_rows;
-  if (plan->a == MM_LOCAL)
+  if (plan->a == MM_LOCAL || plan->a == MM_PIECES)
+    ir_buf_printf(t->out, "  %s a_panels[%lld] __attribute__((aligned(64)));\n", c,
+                  (long long)((plan->a == MM_LOCAL ? rows : plan->block_rows) * plan->a_panel));
+  if (plan->a == MM_LOCAL && mm_packs_side_by_side(t->p, plan))
+    ir_buf_printf(t->out, "  %s_pack_a(a_all, a_panels, row_begin, row_end, 0, %lld);\n", t->name,
+                  (long long)t->p->k);
+  else if (plan->a == MM_LOCAL)
     ir_buf_printf(t->out,
-                  "  %s a_panels[%lld] __attribute__((aligned(64)));\n"
                   "  for (int64_t row = row_begin; row < row_end; row++)\n"
                   "    %s_pack_a(a_all, a_panels + (row - row_begin) * %lld, row * MR,\n"
                   "              M - row * MR < MR ? M - row * MR : MR, MR);\n",
-                  c, (long long)(rows * plan->a_panel), t->name, (long long)plan->a_panel);
-  if (plan->a == MM_PIECES)
-    ir_buf_printf(t->out, "  %s a_panels[%lld] __attribute__((aligned(64)));\n", c,
-                  (long long)(plan->block_rows * plan->a_panel));
+                  t->name, (long long)plan->a_panel);
   if (plan->b == MM_LOCAL)
     ir_buf_printf(t->out, "  %s b_panels[%lld] __attribute__((aligned(64)));\n", c,
                   (long long)(plan->b_panel * plan->block_cols));

@@ -9,7 +9,9 @@ static const double TASK_CYCLES = 60;
 // hides but part of the way; then tasks find them again.
 static const double FIRST_COST = 0.08, AGAIN_COST = 0.02;
 // Cycles per step of k of a tile that reads panels in place, line after line far apart, where they do not
-// stay in the first cache: no prefetcher of the processor sees what comes next.
+// stay in the first cache: no prefetcher of the processor sees what comes next. It does where steps are so near
+// that lines are hardly left out.
+enum { NEAR_BYTES = 256 };
 static const double APART_A = 2.0, APART_B = 0.35; // of b: each vector
 // Of others: rows of a arrive while tiles are computed; the first tile of a panel of b waits.
 static const double STREAM_COST = 0.02, FAR_COST = 0.2;
@@ -51,13 +53,24 @@ double mm_tiling_cycles(const mm_problem *p, int lanes, int rows, int vectors) {
   return total;
 }
 
+// Steps of k that lie side by side in a line: all of it, or the lines of a window.
+static int64_t steps_of_line(const mm_problem *p, const mm_axes *k) {
+  int last = k->num - 1;
+  int64_t most = LINE / p->elem_bytes;
+  if (last < 0 || k->stride[last] != 1)
+    return 1;
+  return k->size[last] < most ? k->size[last] : most;
+}
+
 // What reading operands where they lie costs a step: steps of k that are no neighbours.
 double mm_apart_a_cycles(const mm_problem *p, const mm_plan *g) {
-  int64_t stride;
-  if (g->walks || (mm_is_flat(&p->a.k, &stride) && stride == 1))
+  int64_t stride, side_by_side = steps_of_line(p, &p->a.k);
+  if (g->walks || (mm_is_flat(&p->a.k, &stride) && stride * p->elem_bytes <= NEAR_BYTES))
     return 0;
   int64_t step = LINE + (g->mr - 1) * p->elem_bytes; // bytes of the lines that a step touches
-  return g->k_block * step > p->target->l1_bytes ? APART_A : 0;
+  if (g->k_block / side_by_side * step <= p->target->l1_bytes)
+    return 0;
+  return APART_A / (double)side_by_side;
 }
 
 double mm_apart_b_cycles(const mm_problem *p, const mm_plan *g) {
@@ -75,18 +88,27 @@ bool mm_fits_cache(const mm_problem *p) {
   return p->batch * p->k * (p->m + p->n) * p->elem_bytes <= p->target->l2_bytes;
 }
 
-// Cycles to copy one element into a panel, of an operand in the second cache or beyond it. One narrow
-// panel of a wide matrix (MM_LOCAL) is read a piece of a row at a time, which costs more than packing
-// slices of all panels (MM_SHARED), by far where each piece comes from memory; but those go to memory
-// and back.
-static double pack_cost(const mm_problem *p, const mm_operand *o, mm_access access) {
+// Of elements that lie side by side in each step of k: all of them, where a team packs slices (MM_SHARED); or
+// as many bytes as a task packs, of lines that are read in full. One narrow panel of a wide matrix costs more, by far
+// where each piece comes from memory.
+static double side_by_side_cost(bool near, int64_t bytes) {
+  double cost = near ? 0.25 : 0.6, most = near ? 0.5 : 2.5;
+  if (bytes == 0)
+    return cost;
+  cost *= (double)(bytes + LINE) / (double)bytes;
+  return cost < most ? cost : most;
+}
+
+// Cycles to copy one element into a panel, of an operand in the second cache or beyond it, `bytes` of it
+// side by side. What is packed for the team (MM_SHARED) goes to memory and back.
+static double pack_cost(const mm_problem *p, const mm_operand *o, mm_access access, int64_t bytes) {
   int64_t x, k;
   if (access == MM_PIECES)
     return PIECES_COST;
   bool x_flat = mm_is_flat(&o->x, &x), flat = mm_is_flat(&o->k, &k) && x_flat;
   bool shared = access == MM_SHARED, near = mm_fits_cache(p);
   if (flat && x == 1)
-    return shared ? (near ? 0.25 : 0.6) : near ? 0.5 : 2.5;
+    return side_by_side_cost(near, shared ? 0 : bytes);
   double copy = flat && k == 1 ? 0.4 : mm_k_in_runs(o) ? 0.3 : 1.2;
   return copy + (shared && !near ? 0.2 : 0);
 }
@@ -100,8 +122,14 @@ static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t task
   double step = (double)(p->k * p->elem_bytes); // bytes of one row of a, one column of b
   if (g->walks)
     return (double)(n * p->k) * NEW_RUN_CYCLES;
-  if (!mm_fits_cache(p))
-    return step * (double)n * (cols * FAR_COST + rows * STREAM_COST);
+  if (!mm_fits_cache(p)) {
+    // Panels of b are read once for each item of the batch, where a thread's cache holds them till the next task.
+    bool b_stays = p->k * p->n * p->elem_bytes <= p->target->l2_bytes / 4;
+    int64_t items = ir_ceil_div(n, g->group_rows * g->group_cols), once = items * g->group_cols;
+    double far = (double)(b_stays && once < n ? once : n);
+    return step * (far * cols * FAR_COST + (double)n * rows * STREAM_COST +
+                   (b_stays ? (double)n * cols * AGAIN_COST : 0));
+  }
   int64_t row_groups = ir_ceil_div(n, g->group_cols);
   int64_t col_groups = n < g->group_cols ? n : g->group_cols;
   if (p->batch > 1) // each item has its own
@@ -121,8 +149,9 @@ static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   int64_t tasks = p->batch * g->group_rows * g->group_cols * pieces;
   double rows = (double)ir_ceil_div(g->row_tiles, g->group_rows);
   double cols = (double)ir_ceil_div(g->col_tiles, g->group_cols);
-  double a_panel = pack_cost(p, &p->a, g->a) * g->mr * (double)p->k;
-  double b_panel = pack_cost(p, &p->b, g->b) * (double)(g->nr * p->k);
+  int64_t a_bytes = (int64_t)rows * g->mr * p->elem_bytes, b_bytes = LINE / 4; // b: panel by panel
+  double a_panel = pack_cost(p, &p->a, g->a, a_bytes) * g->mr * (double)p->k;
+  double b_panel = pack_cost(p, &p->b, g->b, b_bytes) * (double)(g->nr * p->k);
   double task = rows * cols * tile / (double)pieces + TASK_CYCLES, phase0 = 0;
   if (g->a == MM_LOCAL || g->a == MM_PIECES)
     task += rows * a_panel;

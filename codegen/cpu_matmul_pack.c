@@ -312,8 +312,12 @@ static void emit_pack_a_piece(const mm_text *t) {
   ir_buf_puts(t->out, "  }\n}\n\n");
 }
 
+bool mm_packs_side_by_side(const mm_problem *p, const mm_plan *g) {
+  return g->a == MM_PIECES || (g->a == MM_LOCAL && mm_packs_slices(&p->a));
+}
+
 static void emit_pack_a(const mm_text *t) {
-  if (t->plan->a == MM_PIECES)
+  if (mm_packs_side_by_side(t->p, t->plan))
     emit_pack_a_piece(t);
   else if (t->plan->a_pitch)
     emit_pack_a_rows(t);

@@ -8,8 +8,9 @@
 #include "codegen/cpu_matmul.h"
 
 enum {
-  MAX_VECTORS = 6, // widest tile
-  MAX_GROUPS = 48, // of one axis of the task grid
+  MAX_VECTORS = 6,  // widest tile
+  ALL_GROUPS = 48,  // of one axis of the task grid: each number of them is tried
+  MAX_GROUPS = 768, // and some up to this one, which leave a task few enough rows to pack by itself
   FEW_TILES = 64,
   FEW_TO_SPLIT = 4,
   LEAST_PIECES = 8, // of a long k: work for all threads of most teams
@@ -29,11 +30,12 @@ enum {
 static const double NEARLY = 1.02, NEARLY_FEW = 1.15;
 // Those that need no copy of a, when most do.
 static const double NEARLY_IN_PLACE = 1.6;
-// So much faster a kernel must be for a workspace that the second cache does not hold: it may be what
-// holds the peak of a step.
-static const double WORKSPACE_GAIN = 1.2;
+// So much faster a kernel must be for a workspace, which may be what holds the peak of a step: for one of more than
+// LOCAL_BYTES, of more than GAIN_BYTES, and, if there is a tile that needs none, for one that the second cache does
+// not hold.
+static const double WORKSPACE_GAIN = 1.05, LARGE_GAIN = 1.5, TILE_GAIN = 1.15;
 // A run of k must last so long that finding the next one does not count.
-static const double RUN_CYCLES = 16;
+static const double RUN_CYCLES = 8;
 
 static int64_t ways_of(const cg_target *t) { // a way of the first cache is a page
   return t->l1_bytes / 4096 < 4 ? 4 : t->l1_bytes / 4096;
@@ -161,21 +163,6 @@ static void consider_walking(const mm_problem *p, mm_plan *plan) {
     set_pieces(p, plan, ir_ceil_div(p->k, WALKED_STEPS));
 }
 
-// Where elements of a must be converted, all of it packed at once (MM_SHARED) would go to memory and come
-// back in four times the bytes, and panels of a long k (MM_LOCAL) leave a task's caches. So a task packs a
-// piece of k for its rows, which stays in its second cache until all its tiles have taken it. Sums wait.
-static bool consider_pieces(const mm_problem *p, mm_plan *plan) {
-  int64_t x, k, tiles = p->batch * plan->row_tiles * plan->col_tiles;
-  bool flat = mm_is_flat(&p->a.x, &x) && mm_is_flat(&p->a.k, &k) && (x == 1 || k == 1);
-  plan->by_pieces = flat && p->a.convert && tiles > FEW_TO_SPLIT &&
-                    plan->col_tiles <= FEW_COLUMNS && !mm_limits_steps(p) &&
-                    p->m * p->k * p->elem_bytes > p->target->l2_bytes / 2 &&
-                    p->k >= 2 * PIECE_STEPS;
-  if (plan->by_pieces)
-    set_pieces(p, plan, ir_ceil_div(p->k, PIECE_STEPS));
-  return plan->by_pieces;
-}
-
 // The steps of k that an operand may be walked in place when each begins a line `stride` bytes
 // further on. Strides with a large power of two share few sets of the second cache, and tiles
 // want the lines again: measured, half of what the sets hold goes well for b; a quarter for a,
@@ -183,6 +170,28 @@ static bool consider_pieces(const mm_problem *p, mm_plan *plan) {
 static int64_t most_direct_steps(const cg_target *t, int64_t stride, int share) {
   int64_t power = stride & -stride;
   return t->l2_bytes / (power < 64 ? 64 : power) / share;
+}
+
+// Lines of `steps` steps of k share so few sets that tiles would not find them again.
+static bool drives_out(const mm_problem *p, const mm_plan *plan, int64_t stride, int64_t steps) {
+  return stride != 1 && p->n > 2 * plan->nr &&
+         steps > most_direct_steps(p->target, stride * p->elem_bytes, 4);
+}
+
+// Where elements of a must be converted, or would drive each other out of the caches, all of it packed at once
+// (MM_SHARED) would go to memory and come back, in four times the bytes if they are converted, and be a workspace
+// as large as scores of attention. Panels of a long k (MM_LOCAL) leave a task's caches, and read scraps of rows. So a
+// task packs a piece of k for its rows, which stays in its second cache until all its tiles have taken it. Sums wait.
+static bool consider_pieces(const mm_problem *p, mm_plan *plan) {
+  int64_t x, k, tiles = p->batch * plan->row_tiles * plan->col_tiles;
+  bool flat = mm_is_flat(&p->a.x, &x) && mm_is_flat(&p->a.k, &k) && (x == 1 || k == 1);
+  bool packed = p->a.convert || (flat && x == 1 && drives_out(p, plan, k, plan->k_block));
+  plan->by_pieces = flat && packed && tiles > FEW_TO_SPLIT && plan->col_tiles <= FEW_COLUMNS &&
+                    !mm_limits_steps(p) && p->m * p->k * p->elem_bytes > p->target->l2_bytes / 2 &&
+                    p->k >= 2 * PIECE_STEPS;
+  if (plan->by_pieces)
+    set_pieces(p, plan, ir_ceil_div(p->k, PIECE_STEPS));
+  return plan->by_pieces;
 }
 
 // Rows of a tile lie evenly where tiles do not cross the last part of m, or of n.
@@ -195,12 +204,6 @@ static bool runs_fit(const mm_problem *p, const mm_plan *plan) {
   int64_t run = p->a.k.size[p->a.k.num - 1];
   return !p->bands.limited && plan->k_block % run == 0 &&
          (double)run * mm_tile_cycles(plan->mr, plan->nv) >= RUN_CYCLES;
-}
-
-// Lines of `steps` steps of k share so few sets that tiles would not find them again.
-static bool drives_out(const mm_problem *p, const mm_plan *plan, int64_t stride, int64_t steps) {
-  return stride != 1 && p->n > 2 * plan->nr &&
-         steps > most_direct_steps(p->target, stride * p->elem_bytes, 4);
 }
 
 static bool must_pack_a(const mm_problem *p, const mm_plan *plan) {
@@ -275,6 +278,22 @@ static int list_ways(const mm_problem *p, int64_t elems, bool must_pack, bool ma
   return num;
 }
 
+static int64_t packed_bytes(const mm_problem *p, const mm_plan *g) {
+  int64_t elems = (g->a == MM_SHARED ? p->m * p->k : 0) + (g->b == MM_SHARED ? p->n * p->k : 0);
+  return p->batch * elems * p->elem_bytes;
+}
+
+// Between ways to read the operands of a tile.
+static double workspace_price(const mm_problem *p, const mm_plan *g) {
+  int64_t bytes = packed_bytes(p, g);
+  return bytes > GAIN_BYTES ? LARGE_GAIN : bytes > LOCAL_BYTES ? WORKSPACE_GAIN : 1;
+}
+
+// Between tiles: some can do without.
+static double tile_price(const mm_problem *p, const mm_plan *g) {
+  return packed_bytes(p, g) > p->target->l2_bytes ? TILE_GAIN : 1;
+}
+
 static void try_grid(const mm_problem *p, const mm_plan *base, const mm_ways *ways, mm_plan *best,
                      double *best_score) {
   bool pieces = base->k_blocks > 1;
@@ -287,7 +306,7 @@ static void try_grid(const mm_problem *p, const mm_plan *base, const mm_ways *wa
         continue;
       if (local_bytes(p, &g, 1) > LOCAL_BYTES) // never when both are shared: one tile remains
         continue;
-      double s = mm_plan_cycles(p, &g);
+      double s = mm_plan_cycles(p, &g) * workspace_price(p, &g);
       if (*best_score < 0 || s < *best_score) {
         *best = g;
         *best_score = s;
@@ -295,9 +314,14 @@ static void try_grid(const mm_problem *p, const mm_plan *base, const mm_ways *wa
     }
 }
 
+// The next number of groups to try; more than `tiles` at the end.
+static int64_t next_groups(int64_t groups) {
+  return groups < ALL_GROUPS ? groups + 1 : groups + groups / 4;
+}
+
 static double choose_grid(const mm_problem *p, mm_plan *plan) {
   int64_t most_rows = plan->row_tiles < MAX_GROUPS ? plan->row_tiles : MAX_GROUPS;
-  int64_t most_cols = plan->col_tiles < MAX_GROUPS ? plan->col_tiles : MAX_GROUPS;
+  int64_t most_cols = plan->col_tiles < ALL_GROUPS ? plan->col_tiles : ALL_GROUPS;
   mm_ways ways;
   ways.num_a =
       list_ways(p, p->m * p->k, must_pack_a(p, plan), mm_apart_a_cycles(p, plan) > 0, ways.a);
@@ -309,7 +333,7 @@ static double choose_grid(const mm_problem *p, mm_plan *plan) {
   }
   mm_plan base = *plan;
   double best_score = -1;
-  for (int64_t rows = 1; rows <= most_rows; rows++)
+  for (int64_t rows = 1; rows <= most_rows; rows = next_groups(rows))
     for (int64_t cols = 1; cols <= most_cols; cols++) {
       base.group_rows = rows;
       base.group_cols = cols;
@@ -389,11 +413,6 @@ static double allowance(const mm_problem *p, const mm_plan *g) {
   return few ? NEARLY_FEW : mm_fits_cache(p) ? NEARLY : 1.0;
 }
 
-static double workspace_price(const mm_problem *p, const mm_plan *g) {
-  int64_t elems = (g->a == MM_SHARED ? p->m * p->k : 0) + (g->b == MM_SHARED ? p->n * p->k : 0);
-  return p->batch * elems * p->elem_bytes > p->target->l2_bytes ? WORKSPACE_GAIN : 1;
-}
-
 // The tile that wastes least; where tiles are few, whichever of the good ones splits best among
 // threads (three tiles on two threads would leave one idle a third of the time).
 void mm_make_plan(const mm_problem *p, mm_plan *plan) {
@@ -411,7 +430,7 @@ void mm_make_plan(const mm_problem *p, mm_plan *plan) {
       consider_split_k(p, &g);
       consider_walking(p, &g);
     }
-    double cycles = choose_grid(p, &g) * workspace_price(p, &g);
+    double cycles = choose_grid(p, &g) * tile_price(p, &g);
     if (best >= 0 && cycles >= best)
       continue;
     best = cycles;
