@@ -156,6 +156,7 @@ static int64_t steps_ahead(const mm_text *t, const tile_shape *s) {
 //   int64_t k = 0;
 //   for (int next = 0; next < 2; next++) {
 //     const float *soon_a = next ? next_a - 736 : a + 48, ...;
+//     #pragma GCC unroll 2
 //     for (const int64_t stop = next ? 784 : 736; k < stop; k++) {
 static void open_steps_ahead(const mm_text *t, const tile_shape *s) {
   int64_t ahead = steps_ahead(t, s), a_k = a_k_stride(t);
@@ -172,6 +173,7 @@ static void open_steps_ahead(const mm_text *t, const tile_shape *s) {
                 "  for (int next = 0; next < 2; next++) {\n"
                 "  const %s *soon_a = next ? next_a - own * %lld : a + %lld;\n"
                 "  const %s *soon_b = next ? next_b - own * %lld : b + %lld;\n"
+                "#pragma GCC unroll 2\n"
                 "  for (const int64_t stop = next ? %s : own; k < stop; k++) {\n",
                 own, t->p->ctype, (long long)a_k, (long long)(ahead * a_k), t->p->ctype,
                 (long long)s->b_k, (long long)(ahead * s->b_k), all);

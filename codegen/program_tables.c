@@ -207,10 +207,9 @@ static void put_func_row(const tables *t, const char *slot, const char *name) {
 // What the program guarantees of an input, what it asks of an output.
 static void put_band(ir_buf *b, const ir_type *t, const ir_band *band) {
   if (band)
-    ir_buf_printf(b, "{%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "}", t->dims[t->rank - 2],
-                  t->dims[t->rank - 1], band->lower, band->upper);
-  else
-    ir_buf_puts(b, "{0}");
+    ir_buf_printf(
+        b, ", .band = &(const mlrt_band){%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "}",
+        t->dims[t->rank - 2], t->dims[t->rank - 1], band->lower, band->upper);
 }
 
 // What a pad has put around an input.
@@ -238,9 +237,10 @@ static void put_buffer_arg(const tables *t, const cg_kernel *c, const ir_node *n
                            const ir_band *band) {
   int f = plan_func_index(c->func);
   int64_t limit = t->limits[f][n->id];
-  ir_buf_printf(t->out, " {MLRT_ARG_%s, %s, %" PRId64 ", %" PRId64 ", ", kind,
-                cg_dtype_constant(n->type.dtype), limit < INT32_MAX ? limit : INT32_MAX,
-                dom_bytes(n));
+  ir_buf_printf(t->out, " {MLRT_ARG_%s, %s, .size = %" PRId64, kind,
+                cg_dtype_constant(n->type.dtype), dom_bytes(n));
+  if (limit)
+    ir_buf_printf(t->out, ", .limit = %" PRId64, limit < INT32_MAX ? limit : INT32_MAX);
   put_band(t->out, &n->type, band);
   int digits = digits_of(c, n, strcmp(kind, "OUT") == 0);
   if (digits)
@@ -260,23 +260,26 @@ static size_t put_kernel_args(const tables *t, const cg_kernel *c) {
   for (size_t i = 0; i < c->out.num; i++)
     put_buffer_arg(t, c, c->out.at[i], "OUT", c->out.at[i]->needed);
   if (c->workspace > 0)
-    ir_buf_printf(t->out, " {MLRT_ARG_WORKSPACE, MLRT_U8, 0, %" PRId64 "},", c->workspace);
+    ir_buf_printf(t->out, " {MLRT_ARG_WORKSPACE, MLRT_U8, .size = %" PRId64 "},", c->workspace);
   for (size_t i = 0; i < c->numbers.num; i++)
-    ir_buf_printf(t->out, " {MLRT_ARG_NUMBER, MLRT_I64, 0, %" PRId64 "},", c->numbers.at[i]);
+    ir_buf_printf(t->out, " {MLRT_ARG_NUMBER, MLRT_I64, .size = %" PRId64 "},", c->numbers.at[i]);
   ir_buf_puts(t->out, "\n");
   return c->in.num + c->out.num + (c->workspace > 0) + c->numbers.num;
 }
 
-// The functions of the phases; on a GPU the first of their entry points.
-static void put_versions(const tables *t, const cg_distinct *d) {
+// Functions and tasks of the phases; on a GPU the first of their entry points.
+static void put_phases(const tables *t, const cg_distinct *d) {
   const cg_kernel *c = d->uses.at[0];
-  ir_buf_puts(t->out, ", {");
-  for (int i = 0; i < c->num_phases && !t->p->target->cuda; i++)
-    ir_buf_printf(t->out, "%s%s_%d", i ? ", " : "", d->name, i);
+  ir_buf_puts(t->out, ", (const mlrt_kernel_phase[]){");
+  for (int i = 0; i < c->num_phases; i++) {
+    const char *fast = t->p->target->cuda ? "0" : ir_format(t->p->arena, "%s_%d", d->name, i);
+    ir_buf_printf(t->out, "%s{%s, %" PRId64 "}", i ? ", " : "", fast, c->tasks[i]);
+  }
+  ir_buf_puts(t->out, "}, ");
   if (t->p->target->cuda)
-    ir_buf_printf(t->out, "0}, %s_0, {", d->name);
+    ir_buf_printf(t->out, "%s_0", d->name);
   else
-    ir_buf_puts(t->out, "}, 0, {");
+    ir_buf_puts(t->out, "0");
 }
 
 static void put_kernel_row(const tables *t, const cg_distinct *d, size_t first, size_t num) {
@@ -289,10 +292,8 @@ static void put_kernel_row(const tables *t, const cg_distinct *d, size_t first, 
   cg_put_string(b, cg_describe_ops(t->p->arena, c->k));
   ir_buf_puts(b, ", ");
   put_loc(b, &last->loc, t->p->arena);
-  put_versions(t, d);
-  for (int i = 0; i < c->num_phases; i++)
-    ir_buf_printf(b, "%s%" PRId64, i ? ", " : "", c->tasks[i]);
-  ir_buf_printf(b, "},\n     %s, kernel_args + %zu, %zu, %d, %" PRId64 ", %" PRId64 "},\n",
+  put_phases(t, d);
+  ir_buf_printf(b, ",\n     %s, kernel_args + %zu, %zu, %d, %" PRId64 ", %" PRId64 "},\n",
                 d->plain ? d->plain : "0", first, num, c->num_phases, d->flops, d->bytes);
 }
 

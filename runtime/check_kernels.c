@@ -93,8 +93,8 @@ static void close_trial(trial *t) {
 }
 
 static bool in_band(const mlrt_arg *x, int64_t i) {
-  const mlrt_band *b = &x->band;
-  if (b->columns == 0)
+  const mlrt_band *b = x->band;
+  if (!b)
     return true;
   int64_t diagonal = i % b->columns - i / b->columns % b->rows;
   return b->lower <= diagonal && diagonal <= b->upper;
@@ -108,7 +108,7 @@ static bool in_border(const mlrt_border *b, int64_t i) {
 // Kernels may take for granted what the program that they are part of gives them.
 static void clear_outside(const mlrt_arg *x, char *at) {
   int size = mlrt_dtype_bytes(x->dtype);
-  for (int64_t i = 0; x->band.columns && i < x->size / size; i++)
+  for (int64_t i = 0; x->band && i < x->size / size; i++)
     if (!in_band(x, i))
       memset(at + i * size, 0, (size_t)size);
   for (const mlrt_border *b = x->borders; b && b->apart; b++)

@@ -61,12 +61,12 @@ static void fill(mlrt_device *d, int64_t offset, int64_t bytes, int byte) {
 static void run_tasks(const mlrt_kernel *k, int phase, int64_t begin, int64_t end,
                       char *const *args) {
   if (begin < end)
-    k->fast[phase](begin, end, args);
+    k->phases[phase].fast(begin, end, args);
 }
 
 // Split 0: all tasks at once; 1: one by one, the last first; 2: three parts, the middle one last.
 static void run_phase(const mlrt_kernel *k, int phase, char *const *args, int split) {
-  int64_t n = k->tasks[phase], a = n / 3, b = 2 * n / 3;
+  int64_t n = k->phases[phase].tasks, a = n / 3, b = 2 * n / 3;
   switch (split) {
   case 0:
     run_tasks(k, phase, 0, n, args);

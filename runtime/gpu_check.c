@@ -64,7 +64,7 @@ static void launch(trial *t, char *const *args) {
     parameter[i] =
         is_number(k, i) ? (uint64_t)(uintptr_t)args[i] : t->block + (CUdeviceptr)t->at[i];
   for (int phase = 0; phase < k->num_phases; phase++)
-    mlrt_gpu_launch(t->g, k->first_entry + phase, k->tasks[phase], parameter, bytes);
+    mlrt_gpu_launch(t->g, k->first_entry + phase, k->phases[phase].tasks, parameter, bytes);
   free(parameter);
 }
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MLRT_ABI = 6, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
+enum { MLRT_ABI = 7, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
 
 typedef enum mlrt_dtype { // same order as the compiler's dtypes.def
   MLRT_BOOL,
@@ -160,7 +160,6 @@ typedef struct mlrt_func {
 // One distinct kernel for `./trainer check`: fast and plain versions run on random arguments.
 // Its arguments are inputs, outputs, workspace and numbers, in this order; an argument that is a
 // number holds it in place of an address.
-enum { MLRT_MAX_PHASES = 16 }; // CG_MAX_PHASES
 typedef enum mlrt_arg_kind {
   MLRT_ARG_IN,
   MLRT_ARG_OUT,
@@ -170,7 +169,7 @@ typedef enum mlrt_arg_kind {
 
 // Diagonals of the matrices (last two axes) of an argument: lower <= column - row <= upper.
 typedef struct mlrt_band {
-  int64_t rows, columns; // of a matrix; 0: the argument has no band
+  int64_t rows, columns; // of a matrix
   int64_t lower, upper;
 } mlrt_band;
 
@@ -183,13 +182,14 @@ typedef struct mlrt_border {
 typedef struct mlrt_arg {
   uint8_t kind;   // mlrt_arg_kind
   uint8_t dtype;  // mlrt_dtype of its elements
-  int32_t limit;  // integer inputs: values are drawn from [0, limit); 0: any
-  int64_t size;   // bytes; NUMBER: the number
-  mlrt_band band; // IN: it is always 0 outside; OUT: what is outside makes no difference to anyone
   uint8_t digits; // OUT: the fewest significant bits to which the kernel narrows a value that it is
                   // made of; 0: it narrows none. IN, f32: those that elements have, where the
                   // program has rounded them; 0: 24
-  uint8_t positive;           // IN, floats: the program makes it so that no element is below 0
+  uint8_t positive;      // IN, floats: the program makes it so that no element is below 0
+  int32_t limit;         // integer inputs: values are drawn from [0, limit); 0: any
+  int64_t size;          // bytes; NUMBER: the number
+  const mlrt_band *band; // IN: it is always 0 outside; OUT: what is outside makes no difference to
+                         // anyone; NULL: it has none
   const mlrt_border *borders; // IN: a list of those that it has; NULL: none
 } mlrt_arg;
 
@@ -203,12 +203,16 @@ typedef enum mlrt_hold {
 } mlrt_hold;
 typedef void (*mlrt_plain_fn)(char *const *args, double *const *taps, int hold);
 
+typedef struct mlrt_kernel_phase {
+  void (*fast)(int64_t begin, int64_t end, char *const *args); // GPU: NULL
+  int64_t tasks;                                               // it runs tasks [0, tasks)
+} mlrt_kernel_phase;
+
 typedef struct mlrt_kernel {
   const char *name, *ops, *where;
-  void (*fast[MLRT_MAX_PHASES])(int64_t begin, int64_t end, char *const *args);
-  int first_entry; // GPU: in place of `fast`, entries first_entry + p of mlrt_gpu_code
-  int64_t tasks[MLRT_MAX_PHASES]; // phase p runs tasks [0, tasks[p])
-  mlrt_plain_fn plain;            // NULL: none
+  const mlrt_kernel_phase *phases;
+  int first_entry;     // GPU: in place of `fast` of phase p, entry first_entry + p of mlrt_gpu_code
+  mlrt_plain_fn plain; // NULL: none
   const mlrt_arg *args;
   int num_args, num_phases;
   int64_t flops, bytes; // per call

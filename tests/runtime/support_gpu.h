@@ -108,7 +108,8 @@ static inline void wide_step(mlrt_gpu *gpu, char *arena, int slot) {
 static inline mlrt_program gpu_program(const mlrt_program *cpu) {
   static mlrt_kernel kernel;
   kernel = toy_kernels[0];
-  memset(kernel.fast, 0, sizeof kernel.fast);
+  static const mlrt_kernel_phase phases[] = {{NULL, 10}, {NULL, 1}};
+  kernel.phases = phases;
   kernel.first_entry = SQUARE;
   mlrt_program p = *cpu;
   static const mlrt_launch_fn launches[MLRT_NUM_FUNCS] = {[MLRT_INIT] = gpu_init,

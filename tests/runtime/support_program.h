@@ -177,12 +177,12 @@ static const mlrt_arg toy_kernel_args[] = {{MLRT_ARG_IN, MLRT_F32, .size = 400},
                                            {MLRT_ARG_OUT, MLRT_F32, .size = 4},
                                            {MLRT_ARG_WORKSPACE, MLRT_U8, .size = 400},
                                            {MLRT_ARG_NUMBER, MLRT_I64, .size = 100}};
+static const mlrt_kernel_phase toy_phases[] = {{toy_square, 10}, {toy_total, 1}};
 static const mlrt_kernel toy_kernels[] = {
     {.name = "squares",
      .ops = "mul, sum",
      .where = "toy.graph:5",
-     .fast = {toy_square, toy_total},
-     .tasks = {10, 1},
+     .phases = toy_phases,
      .plain = toy_plain,
      .args = toy_kernel_args,
      .num_args = 4,

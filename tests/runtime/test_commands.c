@@ -101,12 +101,13 @@ static void test_check(void) {
              "checks passed");
   mlrt_program p = program;
   mlrt_kernel k = toy_kernels[0];
+  mlrt_kernel_phase phases[2] = {toy_phases[0], {wrong_phase, 1}};
+  k.phases = phases;
   p.kernels = &k;
-  k.fast[1] = wrong_phase;
   toy_expect(&p, "check", 1,
              "differs from the plain version|mul, sum at toy.graph:5|1 checks FAILED");
-  k.fast[1] = toy_total;
-  k.fast[0] = split_dependent;
+  phases[1] = toy_phases[1];
+  phases[0].fast = split_dependent;
   toy_expect(&p, "check", 1, "depends on how its tasks are split");
   p = program;
   p.funcs[MLRT_STEP].run = unsynchronised;
