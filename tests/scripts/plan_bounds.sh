@@ -24,3 +24,16 @@ for file in sorted(glob.glob("*.json")):
         above.append("%s: an arena of %d bytes, %d would do" % (file[:-5], arena, bound))
 sys.exit("\n".join(above) or 0)
 PYTHON
+
+# On every kind of machine, whatever its vectors: what no order and no recomputation can do with less than is far below
+# what a plan that keeps everything takes. Workspaces that a tile of one width does without must not come with another.
+for model in resnet20:0.20 unet:0.27 gpt2:0.40; do
+  for target in x86-64-v3 x86-64-v4 aarch64; do
+    "$mltc" "$root/examples/${model%:*}.graph" --target="cpu:$target" --checkpoint=none --emit=plan.json -o least.json
+    python3 -c "import json
+p = json.load(open('least.json'))
+share = p['bound_ws'] / p['totals']['arena']
+print('${model%:*} on $target: at least %.3f of what all takes' % share)
+assert share <= ${model#*:}, share" || fail "${model%:*} on $target has a kernel that takes too much"
+  done
+done
