@@ -2,7 +2,7 @@
 // (cpu_matmul_plan.c) are compared. Figures are those of cores with two FMA units, measured on a few.
 #include "codegen/cpu_matmul.h"
 
-enum { LINE = 64 };
+enum { LINE = 64, SCRAP = 16 };
 static const double TASK_CYCLES = 60;
 // Cycles per byte of operands that fit the second cache: those that a thread reads for the first
 // time come from beyond it (another thread wrote them, or they were driven out), and looking ahead
@@ -89,8 +89,8 @@ bool mm_fits_cache(const mm_problem *p) {
 }
 
 // Of elements that lie side by side in each step of k: all of them, where a team packs slices (MM_SHARED); or
-// as many bytes as a task packs, of lines that are read in full. One narrow panel of a wide matrix costs more, by far
-// where each piece comes from memory.
+// as many bytes as a task packs, of lines that are read in full. One narrow panel of a wide matrix (a SCRAP of each
+// step, as for b) costs more, by far where each piece comes from memory.
 static double side_by_side_cost(bool near, int64_t bytes) {
   double cost = near ? 0.25 : 0.6, most = near ? 0.5 : 2.5;
   if (bytes == 0)
@@ -149,9 +149,9 @@ static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   int64_t tasks = p->batch * g->group_rows * g->group_cols * pieces;
   double rows = (double)ir_ceil_div(g->row_tiles, g->group_rows);
   double cols = (double)ir_ceil_div(g->col_tiles, g->group_cols);
-  int64_t a_bytes = (int64_t)rows * g->mr * p->elem_bytes, b_bytes = LINE / 4; // b: panel by panel
+  int64_t a_bytes = (int64_t)rows * g->mr * p->elem_bytes;
   double a_panel = pack_cost(p, &p->a, g->a, a_bytes) * g->mr * (double)p->k;
-  double b_panel = pack_cost(p, &p->b, g->b, b_bytes) * (double)(g->nr * p->k);
+  double b_panel = pack_cost(p, &p->b, g->b, SCRAP) * (double)(g->nr * p->k);
   double task = rows * cols * tile / (double)pieces + TASK_CYCLES, phase0 = 0;
   if (g->a == MM_LOCAL || g->a == MM_PIECES)
     task += rows * a_panel;

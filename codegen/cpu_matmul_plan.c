@@ -314,7 +314,7 @@ static void try_grid(const mm_problem *p, const mm_plan *base, const mm_ways *wa
     }
 }
 
-// The next number of groups to try; more than `tiles` at the end.
+// The next number of groups to try.
 static int64_t next_groups(int64_t groups) {
   return groups < ALL_GROUPS ? groups + 1 : groups + groups / 4;
 }

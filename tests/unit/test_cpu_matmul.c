@@ -461,8 +461,9 @@ int main(void) {
   if (!mkdtemp(dir))
     return 1;
   const char *base = ir_format(arena, "%s/kernels", dir);
-  int failed = 0, num = all_problems(tests, arena, &failed), seen[3][3] = {{0}}, split = 0,
-      pieces = 0, banded = 0, many = 0, walking = 0, panels = 0;
+  int failed = 0, num = all_problems(tests, arena, &failed),
+      seen[MM_PIECES + 1][MM_SHARED + 1] = {{0}}, split = 0, pieces = 0, banded = 0, many = 0,
+      walking = 0, panels = 0;
   void *library = compile(tests, num, arena, base)
                       ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
                       : NULL;
@@ -482,8 +483,10 @@ int main(void) {
   }
   bool covered = split && many && pieces && banded && walking && panels > NUM_PANELS / 2;
   // every way of reading an operand must have been tried
-  for (int i = 0; i < 3; i++)
-    covered &= seen[i][0] + seen[i][1] + seen[i][2] > 0 && seen[0][i] + seen[1][i] + seen[2][i] > 0;
+  for (int a = 0; a <= MM_PIECES; a++)
+    covered &= seen[a][MM_DIRECT] + seen[a][MM_LOCAL] + seen[a][MM_SHARED] > 0;
+  for (int b = 0; b <= MM_SHARED; b++)
+    covered &= seen[MM_DIRECT][b] + seen[MM_LOCAL][b] + seen[MM_SHARED][b] > 0;
   if (!covered)
     printf("the problems no longer reach every kind of plan\n");
   printf("%d problems, %d failed\n", num, failed);
