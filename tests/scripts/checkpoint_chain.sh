@@ -45,11 +45,6 @@ def load(name):
     step = next(f for f in p["functions"] if f["name"] == "step")
     again = [k["clone_of"] for k in step["kernels"] if k["clone_of"]]
     return p["totals"]["temporaries"], again, step["recomputed"]["time"]
-# What each layer's products work in; how much depends on the vectors of the target. All that is kept
-# is there beside that of the last layer.
-step = next(f for f in json.load(open("none.json"))["functions"] if f["name"] == "step")
-spaces = [b["bytes"] for b in step["buffers"] if b["kind"] == "workspace"]
-workspace = max(spaces, key=spaces.count, default=0)
 keep_all, _, _ = load("none")
 assert keep_all >= LAYERS * LAYER
 bytes_, again, sqrt_time = load("sqrt")
@@ -59,8 +54,8 @@ times = []
 for factor in (0.3, 0.5, 1, 2, 3):
     took, again, time = load(f"auto_{factor}")
     assert took <= factor * bytes_, (factor, took / LAYER)
-    bound = LAYERS - (took - workspace) // LAYER  # runs of layers
-    print(f"{factor:5} of sqrt's temporaries: {took / LAYER:.2f} layers' bytes, {len(again)} run again "
+    bound = LAYERS - took // LAYER  # runs of layers
+    print(f"{factor:5} of sqrt's temporaries: {took / LAYER:.2f} layers kept, {len(again)} run again "
           f"(at least {bound}), {time:.4f} of the time")
     times.append(time)
     if factor >= 1:
