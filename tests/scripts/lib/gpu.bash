@@ -2,6 +2,10 @@
 # kernels as libraries for the stand-in driver ($MLTC_STANDIN_KERNELS), and losses compared.
 # shellcheck shell=bash disable=SC2154
 driver=$build/lib/libcuda-standin.so # may be absent from a build
+# The stand-in executes no image: one that nothing was compiled for will do, but in the slow tests.
+if [ -e "$build/lib/libnvrtc-standin.so" ] && [ -z "${MLTC_SLOW:-}" ]; then
+  export MLTC_NVRTC=$build/lib/libnvrtc-standin.so
+fi
 
 compare_losses() { # FILE FILE BOUND: the largest relative difference
   python3 - "$@" <<'PYTHON' || fail "losses of $1 and $2"
