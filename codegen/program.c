@@ -10,7 +10,12 @@
 #include "codegen/plain_step.h"
 
 // A CUDA file begins with three times the text before its first kernel.
-enum { FILE_BYTES = 48 * 1024, CUDA_FILE_BYTES = 64 * 1024, MAX_FILES = 8 };
+enum {
+  FILE_BYTES = 48 * 1024,
+  LARGE_FILE_BYTES = 256 * 1024,
+  CUDA_FILE_BYTES = 64 * 1024,
+  MAX_FILES = 8
+};
 
 // --- scheduling ------------------------------------------------------------------------------
 static cg_kernel *schedule(const cg_program *p, ir_arena *a, const ir_func *f, ir_kernel *k) {
@@ -183,12 +188,12 @@ static bool is_small(const cg_distinct *d) {
   return true;
 }
 
-static size_t num_files(const cg_program *p) {
+static size_t num_files(const cg_program *p, size_t file_bytes) {
   size_t bytes = 0;
   for (size_t i = 0; i < p->distinct.num; i++)
     if (p->target->cuda || !is_small(p->distinct.at[i]))
       bytes += strlen(p->distinct.at[i]->text);
-  size_t n = bytes / (p->target->cuda ? CUDA_FILE_BYTES : FILE_BYTES) + 1;
+  size_t n = bytes / file_bytes + 1;
   return n > MAX_FILES ? MAX_FILES : n;
 }
 
@@ -247,7 +252,7 @@ static void put_joint(cuda_files *x, const cg_joint *j) {
 
 // kernels_0.cu, kernels_1.cu, ...: the units of the program's images.
 static void add_cuda_files(cg_program *p, const cg_origin *o, cg_sources *out) {
-  size_t n = num_files(p);
+  size_t n = num_files(p, CUDA_FILE_BYTES);
   cuda_files x = {.p = p, .num = n, .files = IR_NEW_ARRAY(p->arena, ir_buf, n)};
   x.bytes = IR_NEW_ARRAY(p->arena, size_t, n);
   x.near = IR_NEW_ARRAY(p->arena, int64_t, n);
@@ -272,7 +277,7 @@ static void add_cuda_files(cg_program *p, const cg_origin *o, cg_sources *out) {
 // --- files of C kernels ------------------------------------------------------------------------
 // kernels_0.c, kernels_1.c, ... and kernels_small.c
 static void add_kernel_files(cg_program *p, const cg_origin *o, cg_sources *out) {
-  size_t n = num_files(p);
+  size_t n = num_files(p, o->few_files ? LARGE_FILE_BYTES : FILE_BYTES);
   ir_buf *files = IR_NEW_ARRAY(p->arena, ir_buf, n), small = new_file(p, o);
   size_t *bytes = IR_NEW_ARRAY(p->arena, size_t, n);
   for (size_t i = 0; i < n; i++)

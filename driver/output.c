@@ -171,7 +171,7 @@ static bool has_clang_for_cuda(const output *x) {
 
 static int emit_program(output *x) {
   cg_origin origin = {x->s->o->input, "mltc " MLTC_VERSION, origin_options(x),
-                      ir_hash(x->s->source->text, x->s->source->len)};
+                      ir_hash(x->s->source->text, x->s->source->len), x->s->o->opt_level == 0};
   embed_data(x);
   if (diag_num_errors(x->t->diags))
     return options_report(x->s->o, x->t->diags) ? EXIT_INPUT : 0;

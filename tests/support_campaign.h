@@ -16,10 +16,16 @@ static inline int test_part(int all) {
   return TEST_SANITIZED ? (all + 5) / 6 : all;
 }
 
-// `usual` random modules, or such a part; ten times as many where MLTC_SLOW is set: tests that ask are there a second
+// Of `all` cases that differ in their numbers only, where most of the time goes into compiling them: half, and all where
+// MLTC_SLOW is set (as for test_campaign).
+static inline int test_share(int all) {
+  return getenv("MLTC_SLOW") ? all : (all + 1) / 2;
+}
+
+// `usual` random modules, or such a part; twenty times as many where MLTC_SLOW is set: tests that ask are there a second
 // time, as slow/unit/NAME (tests/CMakeLists.txt).
 static inline int test_campaign(int usual) {
-  return getenv("MLTC_SLOW") ? 10 * usual : test_part(usual);
+  return getenv("MLTC_SLOW") ? 20 * usual : test_part(usual);
 }
 
 #endif

@@ -59,7 +59,7 @@ static bool is_small(const ir_module *m) {
 }
 
 static void emit(ir_arena *a, ir_module *m) {
-  static const cg_origin origin = {"fuzz.graph", "fuzz", "", 0};
+  static const cg_origin origin = {.path = "fuzz.graph", .compiler = "fuzz", .options = ""};
   const cg_target *t = cg_target_find(a, "cpu:x86-64-v3");
   if (cg_find_foreign(t, m))
     return;

@@ -144,7 +144,8 @@ static void run_batch(const cg_target *target, const char *folder, char **names)
   size_t num = 0;
   for (char *line; num < BATCH && (line = strsep(names, "\n")) && *line; num++)
     tests[num] = read_test(&programs[num], a, folder, line, target);
-  test_library l = num ? test_library_new(a, programs, num, 1) : (test_library){0};
+  test_library l =
+      num ? test_library_new(a, programs, num, getenv("MLTC_SLOW") ? 1 : 0) : (test_library){0};
   for (size_t i = 0; l.lib && i < num; i++)
     run_test(a, &tests[i], &programs[i], &l);
   test_library_free(&l);

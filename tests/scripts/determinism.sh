@@ -12,7 +12,7 @@ emit_all() { # FOLDER
   local name kind
   for name in digits_mlp mnist_mlp char_gpt; do
     for kind in "${kinds[@]}"; do
-      case $name-$kind in mnist_mlp-llvm | char_gpt-llvm | char_gpt-asm) continue ;; esac # seconds each
+      case $name-$kind in mnist_mlp-llvm | mnist_mlp-asm | char_gpt-llvm | char_gpt-asm) continue ;; esac # seconds each
       "$mltc" $name.graph --emit="$kind" -O1 -o "$1/$name.$kind"
       [ -s "$1/$name.$kind" ] || fail "--emit=$kind of $name is empty"
     done

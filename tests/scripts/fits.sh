@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What fits, before it is built: `mltc memory` says what the plan says, to the byte; --max-batch and
-# --max=NAME find the value of which the plan fits, while that of the next one does not.
+# --max=NAME find the value of which the plan fits, while that of the next one does not. With MLTC_SLOW more networks.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 need_plain_build
@@ -36,8 +36,10 @@ total() { # POLICY : of memory.json
   python3 -c 'import json, sys
 print(*[p["total"] for p in json.load(open("memory.json"))["policies"] if p["checkpoint"] == sys.argv[1]])' "$1"
 }
-for name in mnist_mlp char_gpt unet gan moe_gpt dlrm; do
-  for target in cpu cuda:sm_90a; do
+declare -A names=([cpu]="char_gpt unet gan" [cuda:sm_90a]="mnist_mlp moe_gpt dlrm")
+for target in cpu cuda:sm_90a; do
+  [ -z "${MLTC_SLOW:-}" ] || names[$target]="mnist_mlp char_gpt unet gan moe_gpt dlrm"
+  for name in ${names[$target]}; do
     file=$root/examples/$name.graph
     "$mltc" memory "$file" --target=$target --json >memory.json
     "$mltc" "$file" --target=$target --checkpoint=none --emit=plan.json >plan.json
@@ -46,7 +48,7 @@ for name in mnist_mlp char_gpt unet gan moe_gpt dlrm; do
     [ "$(arena "$file" --target=$target)" = "$(total $default)" ] || fail "$name for $target is not compiled as $default"
   done
 done
-for name in char_gpt resnet20 unet; do
+for name in char_gpt ${MLTC_SLOW:+resnet20} unet; do
   file=$root/examples/$name.graph
   "$mltc" memory "$file" --json --gpu=1GiB >memory.json
   budget=$(total selective)
@@ -129,7 +131,8 @@ search B 1 30000000 "$gpt" --max-batch
 search T 1 50000000 "$gpt" --max=T --checkpoint=selective
 search C 4 50000000 "$gpt" --max=C --checkpoint=none
 grep -q "in steps of 4$" out.txt || fail "heads divide widths that are no multiples of 4"
-search B 1 200000000 "$root/examples/resnet20.graph" --max-batch --checkpoint=sqrt
+search B 1 20000000 "$root/examples/unet.graph" --max-batch --checkpoint=sqrt
+[ -z "${MLTC_SLOW:-}" ] || search B 1 200000000 "$root/examples/resnet20.graph" --max-batch --checkpoint=sqrt
 search B 1 3000000 "$root/examples/mnist_mlp.graph" --max-batch --target=cuda:sm_90a
 bytes=$(arena "$gpt" -D B=17)
 search B 1 "$bytes" "$gpt" --max-batch --checkpoint=none

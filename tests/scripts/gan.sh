@@ -8,7 +8,7 @@ need_plain_build
 command -v python3 >python.txt || skip "no python3"
 
 python3 "$root/examples/data/clouds.py" points
-"$mltc" "$root/examples/gan.graph" -o gan
+"$mltc" -O1 "$root/examples/gan.graph" -o gan
 for threads in 1 3; do
   ./gan --data-dir=points --no-times --quiet --threads=$threads --save=$threads.st --metrics=$threads.jsonl
 done

@@ -12,7 +12,7 @@ python3 "$root/examples/data/citations.py" again
 diff -r papers again || fail "citations.py makes other papers"
 
 accuracy() { # KIND
-  "$mltc" -D kind="\"$1\"" "$root/examples/gcn.graph" -o "$1"
+  "$mltc" -O1 -D kind="\"$1\"" "$root/examples/gcn.graph" -o "$1"
   for run in 1 3; do
     "./$1" --data-dir=papers --quiet --no-times --no-save --threads=$run --metrics="$1.$run" >said.txt
   done
@@ -43,6 +43,6 @@ last source.npy '\0377\0377\0377\0377' "element 7181: -1 does not fit input .sou
 
 # A comparison with a class does not hide the label that the loss ignores.
 sed 's/^  loss /  metric zeros = mean(field == 0)\n  loss /' "$root/examples/gcn.graph" >zeros.graph
-"$mltc" zeros.graph -o zeros
+"$mltc" -O1 zeros.graph -o zeros
 ./zeros --data-dir=papers --quiet --no-save --epochs=1
 echo "networks on graphs: as they should be"

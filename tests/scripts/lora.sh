@@ -75,7 +75,7 @@ PYTHON
 python3 files.py texts
 sizes=(-D B=4 -D T=16 -D C=16 -D H=2 -D L=1)
 compile() { # NAME TEXT MORE...
-  "$mltc" "${sizes[@]}" -D FILE="\"$2.txt\"" "${@:3}" "$root/examples/char_lora.graph" -o "$1"
+  "$mltc" -O1 "${sizes[@]}" -D FILE="\"$2.txt\"" "${@:3}" "$root/examples/char_lora.graph" -o "$1"
 }
 loss_of() { # PROGRAM ARGUMENTS...: on `val`, with all its digits
   "./$1" eval --quiet --no-times --metrics=loss.jsonl "${@:2}" >loss.txt

@@ -98,15 +98,16 @@ edit "a send reads what one kernel before it writes" "next(x for x in k if x['fa
 
 # --- programs
 [ -e "$driver" ] || skip "no stand-in driver in this build"
-for name in all free mixed waits; do
+names=(mixed waits ${MLTC_SLOW:+free})
+for name in all "${names[@]}"; do
   plan=("--memory-budget=$(python3 -c "import json; print(json.load(open('$name.json'))['totals']['arena'])")")
-  "$mltc" "${gpu[@]}" "${plan[@]}" --keep=$name-kept -o $name 2>err.txt || {
+  "$mltc" "${gpu[@]}" "${plan[@]}" --keep="$name-kept" -o "$name" 2>err.txt || {
     grep -qi nvrtc err.txt && skip "no NVRTC: $(head -n 1 err.txt)"
     cat err.txt
     fail "$name"
   }
 done
-libraries all-kept free-kept mixed-kept waits-kept >libraries.txt
+libraries all-kept "${names[@]/%/-kept}" >libraries.txt
 train() { # NAME SEED OPTION...
   local name=$1 seed=$2
   shift 2
@@ -117,10 +118,10 @@ train all 0
 mv now.jsonl all.jsonl
 mv now.safetensors all.safetensors
 runs=0 seeds="1 2 ${MLTC_SLOW:+0 3 4 5 6 7}"
-for name in free mixed waits; do
+for name in "${names[@]}"; do
   for seed in $seeds; do
     for graph in '' --no-cuda-graph; do
-      train $name "$seed" ${graph:+"$graph"}
+      train "$name" "$seed" ${graph:+"$graph"}
       same all.jsonl now.jsonl "metrics of $name, seed $seed $graph"
       same all.safetensors now.safetensors "checkpoint of $name, seed $seed $graph"
       runs=$((runs + 1))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ONNX's operator tests (Debian's libonnx-testdata): what tests/onnx can say in IR passes in the interpreter
 # and in compiled kernels, and tests/onnx/table.md says what passed, and why the rest is left out. With
-# MLTC_SLOW also in CUDA kernels, on the emulator.
+# MLTC_SLOW kernels are optimised, and there are CUDA kernels, too, on the emulator.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 need_plain_build

@@ -11,7 +11,7 @@ python3 "$root/examples/data/heat.py" rod
 python3 "$root/examples/data/heat.py" again
 diff -r rod again || fail "heat.py makes other measurements"
 
-"$mltc" "$root/examples/heat.graph" -o heat
+"$mltc" -O1 "$root/examples/heat.graph" -o heat
 for run in 1 3; do
   ./heat --data-dir=rod --quiet --no-times --no-save --steps=600 --log-every=50 --threads=$run --metrics="$run.jsonl" >said.txt
 done

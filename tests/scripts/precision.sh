@@ -64,7 +64,7 @@ gpu() { # EXAMPLE PRECISION MLTC-OPTION...
 }
 cp -r "$root/examples/data" .
 short digits_mlp
-gpu digits_mlp tf32
+[ -z "${MLTC_SLOW:-}" ] || gpu digits_mlp tf32
 need_data
 short char_gpt
 gpu char_gpt bf16 -D B=2 -D T=40 -D C=32 -D L=2 # T=40: with attention kernels

@@ -9,7 +9,7 @@ command -v python3 >python.txt || skip "no python3"
 
 python3 "$root/examples/data/clicks.py" clicks
 for meet in true false; do
-  "$mltc" -D meet=$meet "$root/examples/dlrm.graph" -o dlrm.$meet
+  "$mltc" -O1 -D meet=$meet "$root/examples/dlrm.graph" -o dlrm.$meet
   for run in 1 3; do
     ./dlrm.$meet --data-dir=clicks --quiet --no-times --no-save --threads=$run --metrics=$meet.$run >said.txt
   done
@@ -24,8 +24,8 @@ awk '{last[++n] = $1}
 for optimiser in 'sgd(lr)' 'adagrad(lr)'; do
   sed "s/adagrad(lr)/$optimiser/" "$root/examples/dlrm.graph" >rows.graph
   grep -qF "$optimiser" rows.graph
-  "$mltc" rows.graph -o rows
-  "$mltc" rows.graph --disable-pass=row_updates -o whole
+  "$mltc" -O1 rows.graph -o rows
+  "$mltc" -O1 rows.graph --disable-pass=row_updates -o whole
   "$mltc" rows.graph -D V=1000000 --emit=plan >plan.txt
   grep -q 'table.0.new: scatter' plan.txt || fail "$optimiser: tables are not updated by rows"
   for program in rows whole; do

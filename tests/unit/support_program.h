@@ -24,7 +24,7 @@ test_program test_program_new(ir_arena *a, const char *what, const char *prefix,
                               const char *func, const cg_target *target);
 
 // The kernels of several programs for one target, compiled at once. `lib` is NULL, counted as a
-// failure, when they do not compile. `level` of optimisation: 1 or 2 (test_load).
+// failure, when they do not compile. `level` of optimisation: 0 to 2 (test_load).
 typedef struct test_library {
   void *lib;
   struct emu_machine *gpu; // NULL: a CPU

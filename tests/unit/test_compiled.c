@@ -10,7 +10,7 @@
 #include "tests/unit/support_kernels.h"
 #include "tests/unit/support_program.h"
 
-enum { NUM_BATCHES = 12, BATCH = 20 };
+enum { NUM_BATCHES = 6, BATCH = 20 };
 static const double TOLERANCE = 2e-4; // relative to the largest element of a tensor
 
 typedef struct sample {

@@ -200,9 +200,9 @@ static int all_windows(test *tests, ir_arena *arena, int *failed) {
   ir_module *m = ir_module_new(arena, "windows");
   ir_builder b = ir_build_at_end(ir_func_new(m, "step"));
   int num = 0, limited = 0;
-  for (int i = 0; i < NUM_WINDOWS; i++)
+  for (int i = 0; i < test_share(NUM_WINDOWS); i++)
     num += add_windows(&tests[num], &b, &limited, failed);
-  if (limited < NUM_WINDOWS / 3) {
+  if (limited < test_share(NUM_WINDOWS) / 3) {
     printf("only %d windows look at a border\n", limited);
     ++*failed;
   }
@@ -221,11 +221,11 @@ static int all_problems(test *tests, ir_arena *arena, int *failed) {
     for (int odd = 0; odd < 2; odd++, num++)
       add_problem(&tests[num], arena, named[i][0], named[i][1], named[i][2], named[i][3], odd,
                   "named");
-  for (int i = 0; i < NUM_RANDOM; i++, num++)
+  for (int i = 0; i < test_share(NUM_RANDOM); i++, num++)
     add_problem(&tests[num], arena, test_draw(3) ? 1 : 1 + (int64_t)test_draw(6),
                 test_random_size(150), test_random_size(150), test_random_size(150), i % 2,
                 "random");
-  for (int i = 0; i < NUM_BANDED; i++) {
+  for (int i = 0; i < test_share(NUM_BANDED); i++) {
     bool heads = i % 4 == 0, longer = i % 16 == 1;
     int64_t m = heads ? 64 : test_random_size(150), n = heads ? 64 : test_random_size(150);
     num += add_banded(&tests[num], arena, heads ? 3 : 1, m, n,

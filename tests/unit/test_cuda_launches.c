@@ -23,7 +23,7 @@ typedef struct sample {
 } sample;
 
 static sample make_sample(ir_arena *a, const char *what, ir_module *m) {
-  static const cg_origin origin = {"m.graph", "test", "", 0};
+  static const cg_origin origin = {.path = "m.graph", .compiler = "test", .options = ""};
   sample s = {.what = what, .m = m};
   ir_diags *d = diag_new(a);
   const cg_target *t = cg_target_find(a, "cuda:sm_80");

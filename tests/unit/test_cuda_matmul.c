@@ -11,6 +11,7 @@
 #include "codegen/cuda_matmul.h"
 #include "codegen/program.h"
 #include "ir/narrow.h"
+#include "tests/support_campaign.h"
 #include "tests/emulator/emulator.h"
 #include "tests/unit/support_kernels.h"
 #include "tests/unit/support_matmul.h"
@@ -133,7 +134,7 @@ static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
                              : F32);
     cmm_make_plan(&tests[num].p, &tests[num].plan);
   }
-  for (int i = 0; i < NUM_RANDOM; i++, num++) {
+  for (int i = 0; i < test_share(NUM_RANDOM); i++, num++) {
     int64_t size[] = {test_draw(3) ? 1 : 1 + (int64_t)test_draw(4), test_random_size(120),
                       test_random_size(120), test_random_size(120)};
     add_problem(&tests[num], target, arena, size, i % 2,
@@ -145,7 +146,7 @@ static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
       force_something(&tests[num]);
     cmm_make_plan(&tests[num].p, &tests[num].plan);
   }
-  for (int i = 0; i < NUM_BANDED; i++) {
+  for (int i = 0; i < test_share(NUM_BANDED); i++) {
     bool heads = i % 4 == 0;
     int64_t size[] = {heads ? 2 : 1, heads ? 64 : test_random_size(120),
                       heads ? 64 : test_random_size(120),

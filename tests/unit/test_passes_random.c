@@ -201,7 +201,7 @@ static bool check_graph(uint64_t seed) {
 
 int main(int argc, char **argv) {
   uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-  uint64_t num = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)test_campaign(300);
+  uint64_t num = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)test_campaign(150);
   int differentiated = 0;
   for (uint64_t seed = first; seed < first + num; seed++)
     differentiated += check_graph(seed);
