@@ -289,13 +289,13 @@ static inline char *slurp(const char *path, size_t *len) {
   FILE *f = fopen(path, "r");
   if (!f)
     return NULL;
-  char *text = NULL;
-  size_t n = 0, got;
-  do {
-    text = realloc(text, n + 65537);
-    got = fread(text + n, 1, 65536, f);
+  char *text = malloc(65537);
+  size_t n = 0, room = 65536, got;
+  while ((got = fread(text + n, 1, room - n, f)) > 0) {
     n += got;
-  } while (got);
+    if (n == room)
+      text = realloc(text, 1 + (room *= 2));
+  }
   fclose(f);
   text[n] = 0;
   if (len)
