@@ -61,8 +61,8 @@ typedef struct cg_program {
 typedef struct cg_origin {
   const char *path, *compiler, *options;
   uint64_t source_hash;
-  bool
-      few_files; // of C kernels that are not optimised: reading what they begin with takes most of the time
+  // Of C kernels that are not optimised: reading what each file begins with takes most of the time.
+  bool few_files;
 } cg_origin;
 
 typedef enum cg_source_kind {
