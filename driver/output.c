@@ -170,8 +170,11 @@ static bool has_clang_for_cuda(const output *x) {
 }
 
 static int emit_program(output *x) {
-  cg_origin origin = {x->s->o->input, "mltc " MLTC_VERSION, origin_options(x),
-                      ir_hash(x->s->source->text, x->s->source->len), x->s->o->opt_level == 0};
+  cg_origin origin = {.path = x->s->o->input,
+                      .compiler = "mltc " MLTC_VERSION,
+                      .options = origin_options(x),
+                      .source_hash = ir_hash(x->s->source->text, x->s->source->len),
+                      .few_files = x->s->o->opt_level == 0};
   embed_data(x);
   if (diag_num_errors(x->t->diags))
     return options_report(x->s->o, x->t->diags) ? EXIT_INPUT : 0;

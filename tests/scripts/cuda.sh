@@ -54,6 +54,21 @@ checked() { # WHAT FOLDER LINE OPTION...
   }
   return $code
 }
+# Wrappers' results can be made; what has been rounded for tensor cores is drawn rounded (all of it runs where
+# MLTC_SLOW is set).
+if [ -n "$only" ]; then
+  ONLY=char_gpt_tf32,wrappers SMALL=1 "$root/scripts/check-gpu" prepare "$PWD/more" >prepare.txt 2>&1 || {
+    cat prepare.txt
+    fail "prepare wrappers"
+  }
+  [ -s more/wrappers/wrappers.json ] || fail "no results of wrappers: $(cat prepare.txt)"
+  libraries more/char_gpt_tf32-gpu-kept >more.kernels
+  MLTC_STANDIN_KERNELS=$(cat more.kernels) MLTC_STANDIN_FAST=1 more/char_gpt_tf32-gpu check >check.txt 2>&1 || {
+    cat check.txt
+    fail "check in tf32"
+  }
+fi
+
 export MLTC_STANDIN_FAST=1 MLTC_STANDIN_SEED=7 MLTC_GPU_PEERS=$root/tests/scripts/lib/peers
 plain_path=$PATH
 export PATH=$root/tests/scripts/lib:$PATH

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Networks of every family against PyTorch: 20 losses and gradient norms, from equal weights and batches
 # (tests/oracle; its make.py has computed them). And `check` finds every kernel and gradient right. In the suite kernels
-# are not optimised: examples.sh holds optimised ones beside plain versions; with MLTC_SLOW they are here, too.
+# are not optimised: examples.sh holds optimised ones of each kind beside plain versions; with MLTC_SLOW they are here, too.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 need_plain_build

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { NUM_RANDOM = 4 };
+enum { NUM_RANDOM = 6 };
 
 static void check_same(const attention_case *c, ir_arena *a, const ir_module *before,
                        const ir_module *after) {
