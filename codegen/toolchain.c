@@ -123,12 +123,10 @@ static void add_effort(const cg_tools *x, const cg_source *s, cg_command *c) {
   int level = x->b->opt_level;
   if (s->use == CG_USE_CHECK && level == 1)
     level = 0;
-  if (s->use == CG_USE_STEPS || level == 0) {
-    cg_command_add(c, ir_format(x->a, "-O%d", level));
-    return;
-  }
-  cg_command_add(c, "-Oz");
-  cg_command_add(c, "-fno-slp-vectorize"); // half of the time, for nothing
+  cg_command_add(c, s->use == CG_USE_STEPS || level == 0 ? ir_format(x->a, "-O%d", level) : "-Oz");
+  // Kernels have their vectors already. Of a loop's addresses it would make vectors, too, for which a
+  // tile's sums go to the stack.
+  cg_command_add(c, "-fno-slp-vectorize");
 }
 
 cg_command cg_compile_command(const cg_tools *x, const cg_source *s, const char *out) {

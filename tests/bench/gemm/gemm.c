@@ -177,11 +177,11 @@ static bool build(ir_arena *arena, const mm_problem *p, const char *cc, const ch
   if (!ir_write_file(source, ir_buf_str(&text), text.len))
     return false;
   double start = bench_now();
-  const char *command = ir_format(
-      arena,
-      "%s -std=gnu11 -O2 -march=native -mprefer-vector-width=512 -ffp-contract=fast -fPIC "
-      "-shared -Wall -Wno-unused-function -o %s.so %s",
-      cc, base, source);
+  const char *command =
+      ir_format(arena,
+                "%s -std=gnu11 -O2 -fno-slp-vectorize -march=native -mprefer-vector-width=512 "
+                "-ffp-contract=fast -fPIC -shared -Wall -Wno-unused-function -o %s.so %s",
+                cc, base, source);
   if (system(command) != 0)
     return false;
   k->compile_s = bench_now() - start;
