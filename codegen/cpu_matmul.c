@@ -37,6 +37,22 @@ static void consider_plain(matmul_state *s) {
                       .x = row};
 }
 
+// Whether a result goes where the epilogue reads a parameter, element by element.
+static bool updates_a_parameter(const matmul_state *s) {
+  const domain *d = s->kernel->dom;
+  for (size_t i = 0; i < d->loads.num; i++) {
+    const dom_load *l = &d->loads.at[i];
+    if (l->operand < 0 || l->user == s->kernel->k->anchor || l->buffer->op != IR_READ ||
+        l->buffer->state->role != IR_ROLE_PARAM)
+      continue;
+    for (size_t j = 0; j < d->stores.num; j++)
+      if (!memcmp(&l->access, &d->stores.at[j].access, sizeof l->access) &&
+          ir_same_type(&l->buffer->type, &d->stores.at[j].buffer->type))
+        return true;
+  }
+  return false;
+}
+
 // --- the epilogue --------------------------------------------------------------------------------
 // Members and stores for one vector; `lanes`: NULL when it is full.
 static void emit_vector(const cg_expr *outer, const char *lanes) {
@@ -198,9 +214,25 @@ static int64_t group_at(int64_t group, int64_t groups, int64_t tiles, int64_t ti
   return at < end ? at : end;
 }
 
+// Of one batch item, whose tasks go down columns.
+static share share_by_columns(const mm_problem *p, const mm_plan *g, int64_t begin, int64_t end) {
+  int64_t col = begin / g->group_rows, col_end = ir_ceil_div(end, g->group_rows);
+  share x = {.row_end = p->m};
+  x.col = group_at(col, g->group_cols, g->col_tiles, g->nr, p->n);
+  x.col_end = group_at(col_end, g->group_cols, g->col_tiles, g->nr, p->n);
+  if (col_end - col == 1) {
+    int64_t first = begin - col * g->group_rows, last = end - col * g->group_rows;
+    x.row = group_at(first, g->group_rows, g->row_tiles, g->mr, p->m);
+    x.row_end = group_at(last, g->group_rows, g->row_tiles, g->mr, p->m);
+  }
+  return x;
+}
+
 static share share_of(const matmul_state *s, int64_t begin, int64_t end) {
   const mm_plan *g = &s->plan;
   const mm_problem *p = &s->problem;
+  if (g->by_columns)
+    return share_by_columns(p, g, begin, end);
   int64_t pieces = g->split_k ? g->k_blocks : 1;
   int64_t unit = begin / pieces, unit_end = ir_ceil_div(end, pieces);
   int64_t row = unit / g->group_cols, row_end = ir_ceil_div(unit_end, g->group_cols);
@@ -325,6 +357,7 @@ void cpu_matmul_schedule(cg_kernel *k) {
   s->problem.emit_fetch = emit_fetch;
   s->problem.data = s;
   consider_plain(s);
+  s->problem.updates = updates_a_parameter(s);
   if (k->target->memo)
     plan_once(k->target->memo, &s->problem, &s->plan);
   else

@@ -54,7 +54,9 @@ struct mm_problem {
   mm_operand a, b;
   // When the kernel stores just the product, in rows of unit stride, tiles write it themselves.
   bool plain;
-  mm_operand c;       // plain: x is m; k is unused
+  mm_operand c; // plain: x is m; k is unused
+  // The epilogue reads a parameter where it stores: the next step reads there what this one has written.
+  bool updates;
   band_product bands; // not limited: all of a, b and c counts
   mm_border border;   // of a; GPUs do not look at it
   int workspace_arg;
@@ -90,6 +92,8 @@ typedef struct mm_plan {
   int tail_nv;                    // its vectors
   bool masks;                     // the target has loads of part of a vector
   int64_t group_rows, group_cols; // task grid over the tiles of one batch item
+  // Tasks go down a column of groups, then down the next: threads have columns of their own.
+  bool by_columns;
   int64_t block_rows, block_cols; // tiles that a task visits before it moves on
   mm_access a, b;
   bool a_stays, b_stays; // all of it in a thread's caches, from its first task on

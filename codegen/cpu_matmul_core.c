@@ -368,7 +368,7 @@ static void emit_compute_phase(const mm_text *t, int phase) {
   emit_group(t);
   ir_buf_printf(
       t->out,
-      "// A task is one of %lld x %lld groups of tiles%s.\n"
+      "// A task is one of %lld x %lld groups of tiles%s%s.\n"
       "void %s_%d(int64_t begin, int64_t end, char *const *args) {\n"
       "  enum { GROUP_ROWS = %lld, GROUP_COLS = %lld, ROW_TILES = %lld, COL_TILES = %lld, "
       "PIECES = %lld };\n",
@@ -376,20 +376,22 @@ static void emit_compute_phase(const mm_text *t, int phase) {
       plan->split_k     ? " and pieces of k"
       : t->p->batch > 1 ? " of one batch item"
                         : "",
-      t->name, phase, (long long)plan->group_rows, (long long)plan->group_cols,
-      (long long)plan->row_tiles, (long long)plan->col_tiles,
+      plan->by_columns ? ", column by column" : "", t->name, phase, (long long)plan->group_rows,
+      (long long)plan->group_cols, (long long)plan->row_tiles, (long long)plan->col_tiles,
       (long long)(plan->split_k ? plan->k_blocks : 1));
   ir_buf_printf(t->out,
                 "  for (int64_t task = begin; task < end; task++) {\n"
-                "    const int64_t col = task / PIECES %% GROUP_COLS;\n"
-                "    const int64_t row = task / (PIECES * GROUP_COLS) %% GROUP_ROWS;\n"
+                "    const int64_t col = task / %s %% GROUP_COLS;\n"
+                "    const int64_t row = task / %s %% GROUP_ROWS;\n"
                 "    const int64_t batch = task / (PIECES * GROUP_COLS * GROUP_ROWS);\n"
                 "    %s_group(args, batch, row * ROW_TILES / GROUP_ROWS, (row + 1) * ROW_TILES / "
                 "GROUP_ROWS,\n"
                 "        col * COL_TILES / GROUP_COLS, (col + 1) * COL_TILES / GROUP_COLS, task == "
                 "begin%s);\n"
                 "  }\n}\n\n",
-                t->name, plan->split_k ? ", task % PIECES" : "");
+                plan->by_columns ? "(PIECES * GROUP_ROWS)" : "PIECES",
+                plan->by_columns ? "PIECES" : "(PIECES * GROUP_COLS)", t->name,
+                plan->split_k ? ", task % PIECES" : "");
 }
 
 // --- phase 2: adding the pieces of k -------------------------------------------------------------

@@ -8,6 +8,9 @@ static const double TASK_CYCLES = 60;
 // time come from beyond it (another thread wrote them, or they were driven out), and looking ahead
 // hides but part of the way; then tasks find them again.
 static const double FIRST_COST = 0.08, AGAIN_COST = 0.02;
+// Cycles per byte of what a thread writes and another has read since the last step: a core takes a line away from
+// the other before it may write there.
+static const double TAKE_COST = 0.4;
 // Cycles per step of k of a tile that reads panels in place, line after line far apart, where they do not
 // stay in the first cache: no prefetcher of the processor sees what comes next. It does where steps are so near
 // that lines are hardly left out.
@@ -113,6 +116,24 @@ static double pack_cost(const mm_problem *p, const mm_operand *o, mm_access acce
   return copy + (shared && !near ? 0.2 : 0);
 }
 
+// A step's forward product reads a parameter by columns where the batch (here: k) is smaller than they are many
+// (reading_cycles), and finds them in the caches of the thread that has updated them, if that one had them by
+// columns, too. Else it finds a share of them, and the next update takes the others away again.
+static double updating_cycles(const mm_problem *p, const mm_plan *g, int team) {
+  if (!p->updates || p->k >= p->n || g->by_columns || g->group_rows == 1)
+    return 0;
+  return TAKE_COST * (double)(p->m * p->n * p->elem_bytes) / team * (1 - 1.0 / team);
+}
+
+// Tasks that are neighbours touch so many groups across (rows or columns) and along the order they are done in.
+static int64_t groups_across(int64_t tasks, int64_t along) {
+  return ir_ceil_div(tasks, along);
+}
+
+static int64_t groups_along(int64_t tasks, int64_t along) {
+  return tasks < along ? tasks : along;
+}
+
 // Cycles that a thread of a team waits for operands. Its tasks are neighbours: `n` of them lie in
 // whole rows of groups.
 static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t tasks, int team) {
@@ -130,8 +151,10 @@ static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t task
     return step * (far * cols * FAR_COST + (double)n * rows * STREAM_COST +
                    (b_stays ? (double)n * cols * AGAIN_COST : 0));
   }
-  int64_t row_groups = ir_ceil_div(n, g->group_cols);
-  int64_t col_groups = n < g->group_cols ? n : g->group_cols;
+  int64_t row_groups =
+      g->by_columns ? groups_along(n, g->group_rows) : groups_across(n, g->group_cols);
+  int64_t col_groups =
+      g->by_columns ? groups_across(n, g->group_rows) : groups_along(n, g->group_cols);
   if (p->batch > 1) // each item has its own
     col_groups = n;
   double first = (double)row_groups * rows + (double)col_groups * cols;
@@ -163,7 +186,7 @@ static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
     phase0 += (double)(p->batch * g->col_tiles) * b_panel;
   double shared = phase0 > 0 ? phase0 / team + MM_BARRIER_CYCLES : 0;
   return shared + (double)ir_ceil_div(tasks, team) * task +
-         reading_cycles(p, g, tasks, team) / (double)pieces;
+         reading_cycles(p, g, tasks, team) / (double)pieces + updating_cycles(p, g, team);
 }
 
 // Groups of whole rows, all of one size: threads go on with rows that they have written themselves,

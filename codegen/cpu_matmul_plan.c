@@ -319,6 +319,11 @@ static int64_t next_groups(int64_t groups) {
   return groups < ALL_GROUPS ? groups + 1 : groups + groups / 4;
 }
 
+// Where operands stay in a thread's caches, so that it matters which thread has what.
+static bool may_go_by_columns(const mm_problem *p, const mm_plan *g) {
+  return g->group_rows > 1 && g->group_cols > 1 && p->batch == 1 && !g->split_k && mm_fits_cache(p);
+}
+
 static double choose_grid(const mm_problem *p, mm_plan *plan) {
   int64_t most_rows = plan->row_tiles < MAX_GROUPS ? plan->row_tiles : MAX_GROUPS;
   int64_t most_cols = plan->col_tiles < ALL_GROUPS ? plan->col_tiles : ALL_GROUPS;
@@ -337,7 +342,11 @@ static double choose_grid(const mm_problem *p, mm_plan *plan) {
     for (int64_t cols = 1; cols <= most_cols; cols++) {
       base.group_rows = rows;
       base.group_cols = cols;
+      base.by_columns = false;
       try_grid(p, &base, &ways, plan, &best_score);
+      base.by_columns = may_go_by_columns(p, &base);
+      if (base.by_columns)
+        try_grid(p, &base, &ways, plan, &best_score);
     }
   BUG_IF(best_score < 0, "no task grid for a matmul of %lld x %lld x %lld", (long long)p->m,
          (long long)p->n, (long long)p->k);

@@ -150,6 +150,20 @@ static int64_t steps_ahead(const mm_text *t, const tile_shape *s) {
   return lines * line < t->p->k ? lines * line : t->p->k;
 }
 
+// Steps of k that are written out together: a loop's own instructions take slots of a core that a neighbour may
+// have half of. They are few beside those of a large tile, of which the text of several steps is long.
+static bool is_large(const tile_shape *s) {
+  enum { LARGE = 20 };
+  return s->rows * s->vectors >= LARGE;
+}
+
+static void put_unrolling(const mm_text *t, const tile_shape *s, int64_t steps) {
+  enum { MOST = 4, FEW = 16 };
+  int most = is_large(s) ? 1 : steps % MOST == 0 ? MOST : MOST / 2;
+  if (!s->ahead && steps >= FEW)
+    ir_buf_printf(t->out, "#pragma GCC unroll %d\n", most);
+}
+
 // The loop over steps of a tile that looks ahead: first for its own lines, in the last steps for those
 // that the next tiles begin with.
 //
@@ -173,10 +187,10 @@ static void open_steps_ahead(const mm_text *t, const tile_shape *s) {
                 "  for (int next = 0; next < 2; next++) {\n"
                 "  const %s *soon_a = next ? next_a - own * %lld : a + %lld;\n"
                 "  const %s *soon_b = next ? next_b - own * %lld : b + %lld;\n"
-                "#pragma GCC unroll 2\n"
+                "#pragma GCC unroll %d\n"
                 "  for (const int64_t stop = next ? %s : own; k < stop; k++) {\n",
                 own, t->p->ctype, (long long)a_k, (long long)(ahead * a_k), t->p->ctype,
-                (long long)s->b_k, (long long)(ahead * s->b_k), all);
+                (long long)s->b_k, (long long)(ahead * s->b_k), is_large(s) ? 1 : 2, all);
 }
 
 // One step's share of the lines that are wanted so many steps later: where they come from beyond the
@@ -224,14 +238,6 @@ static void emit_stores(const mm_text *t, const tile_shape *s) {
   for (int i = 0; i < s->rows; i++)
     for (int j = 0; j < s->vectors; j++)
       ir_buf_printf(t->out, "  *(%s_mem *)(c%s) = c%d_%d;\n", t->name, place(t, s, i, j), i, j);
-}
-
-// Steps of k that are written out together: a loop's own instructions take slots of a core that a
-// neighbour may have half of.
-static void put_unrolling(const mm_text *t, const tile_shape *s, int64_t steps) {
-  enum { MOST = 4, FEW = 16 };
-  if (!s->ahead && steps >= FEW)
-    ir_buf_printf(t->out, "#pragma GCC unroll %d\n", steps % MOST == 0 ? MOST : MOST / 2);
 }
 
 // The loop over runs, and this run's places in the operands; `counts`: from step `first` on.

@@ -93,6 +93,7 @@ static void add_problem(test *t, ir_arena *arena, int64_t batch, int64_t m, int6
                       .m = m,
                       .n = n,
                       .k = k,
+                      .updates = test_draw(2),
                       .workspace_arg = 3,
                       .emit_finish = emit_finish,
                       .data = t};
@@ -377,12 +378,12 @@ static int64_t count_wrong(const test *t, char *const *args, double *worst) {
 
 static void describe(const test *t) {
   const mm_problem *p = &t->p;
-  printf("%s %s %lldx%lldx%lldx%lld on %s: tile %dx%d, grid %lldx%lld, access %d %d, %lld pieces "
+  printf("%s %s %lldx%lldx%lldx%lld on %s: tile %dx%d, grid %lldx%lld%s, access %d %d, %lld pieces "
          "of k%s",
          t->what, p->ctype, (long long)p->batch, (long long)p->m, (long long)p->n, (long long)p->k,
          p->target->name, t->plan.mr, t->plan.nv, (long long)t->plan.group_rows,
-         (long long)t->plan.group_cols, t->plan.a, t->plan.b, (long long)t->plan.k_blocks,
-         t->plan.split_k ? " (split)" : "");
+         (long long)t->plan.group_cols, t->plan.by_columns ? " by columns" : "", t->plan.a,
+         t->plan.b, (long long)t->plan.k_blocks, t->plan.split_k ? " (split)" : "");
 }
 
 static void find_phases(const test *t, void *library, int index, phase_fn **phases) {
@@ -463,7 +464,7 @@ int main(void) {
   const char *base = ir_format(arena, "%s/kernels", dir);
   int failed = 0, num = all_problems(tests, arena, &failed),
       seen[MM_PIECES + 1][MM_SHARED + 1] = {{0}}, split = 0, pieces = 0, banded = 0, many = 0,
-      walking = 0, panels = 0;
+      walking = 0, panels = 0, columns = 0;
   void *library = compile(tests, num, arena, base)
                       ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
                       : NULL;
@@ -477,11 +478,12 @@ int main(void) {
     split += tests[i].plan.split_k;
     many += tests[i].plan.split_k && tests[i].plan.row_tiles * tests[i].plan.col_tiles > 4;
     walking += tests[i].plan.walks;
+    columns += tests[i].plan.by_columns;
     pieces += tests[i].plan.k_blocks > 1 && !tests[i].plan.split_k;
     panels += !strcmp(tests[i].what, "panels") && tests[i].plan.b == MM_DIRECT;
     banded += tests[i].plan.k_blocks > 1 && tests[i].p.bands.limited;
   }
-  bool covered = split && many && pieces && banded && walking && panels > NUM_PANELS / 2;
+  bool covered = split && many && pieces && banded && walking && columns && panels > NUM_PANELS / 2;
   // every way of reading an operand must have been tried
   for (int a = 0; a <= MM_PIECES; a++)
     covered &= seen[a][MM_DIRECT] + seen[a][MM_LOCAL] + seen[a][MM_SHARED] > 0;

@@ -26,6 +26,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 import rows  # noqa: E402  (of all benches)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
+AMD_ZEN_4 = "25"  # the family of Zen 3, too, which has no AVX-512
 PYTHON = os.environ.get("MLTC_TORCH_PYTHON", "python3")
 
 
@@ -274,7 +275,7 @@ def save(b, path):
 
 
 def cpu_name():
-    """With its vectors, where they are the narrower ones: machines of one name may or may not offer AVX-512."""
+    """With what sets machines of one name apart: they may not offer AVX-512, or compute its vectors in halves."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as f:
             fields = [[part.strip() for part in line.split(":", 1)] for line in f if ":" in line]
@@ -282,7 +283,10 @@ def cpu_name():
     except (OSError, StopIteration):
         return platform.machine()
     flags = next((value.split() for key, value in fields if key == "flags"), [])
-    return f"{name}, AVX2" if "avx2" in flags and "avx512f" not in flags else name
+    family = next((value for key, value in fields if key == "cpu family"), "")
+    if "avx2" in flags and "avx512f" not in flags:
+        return f"{name}, AVX2"
+    return f"{name}, Zen 4" if "AMD" in name and "avx512f" in flags and family == AMD_ZEN_4 else name
 
 
 def result_path():
