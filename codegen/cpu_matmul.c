@@ -8,6 +8,7 @@
 //       for vectors of the row, never across the end of the innermost axis:
 //         const vf product = k_load_f32(...);  ...members...  k_store_f32(...);
 #include "codegen/cpu_matmul.h"
+#include "passes/plan.h"
 
 #include <string.h>
 
@@ -37,17 +38,15 @@ static void consider_plain(matmul_state *s) {
                       .x = row};
 }
 
-// Whether a result goes where the epilogue reads a parameter, element by element.
-static bool updates_a_parameter(const matmul_state *s) {
-  const domain *d = s->kernel->dom;
-  for (size_t i = 0; i < d->loads.num; i++) {
-    const dom_load *l = &d->loads.at[i];
-    if (l->operand < 0 || l->user == s->kernel->k->anchor || l->buffer->op != IR_READ ||
-        l->buffer->state->role != IR_ROLE_PARAM)
+// Whether a result may take the place of a parameter, whose elements the epilogue reads one by one.
+static bool updates_a_parameter(const cg_kernel *k) {
+  for (size_t i = 0; i < k->in.num; i++) {
+    const ir_node *in = k->in.at[i];
+    if (in->op != IR_READ || in->state->role != IR_ROLE_PARAM)
       continue;
-    for (size_t j = 0; j < d->stores.num; j++)
-      if (!memcmp(&l->access, &d->stores.at[j].access, sizeof l->access) &&
-          ir_same_type(&l->buffer->type, &d->stores.at[j].buffer->type))
+    for (size_t j = 0; j < k->out.num; j++)
+      if (ir_same_type(&in->type, &k->out.at[j]->type) &&
+          plan_may_overwrite(k->arena, k->k, in, k->out.at[j]))
         return true;
   }
   return false;
@@ -208,46 +207,35 @@ typedef struct share {
   int64_t row, row_end, col, col_end;
 } share;
 
-// The first row of a group, the first column.
-static int64_t group_at(int64_t group, int64_t groups, int64_t tiles, int64_t tile, int64_t end) {
-  int64_t at = group * tiles / groups * tile;
-  return at < end ? at : end;
+// One side of the task grid: so many groups of its tiles, for each item of a batch.
+typedef struct grid_side {
+  int64_t groups, tiles, tile, size;
+} grid_side;
+
+// Where a group begins; that of the next item where there are no more.
+static int64_t group_at(const grid_side *s, int64_t group) {
+  int64_t at = group % s->groups * s->tiles / s->groups * s->tile;
+  return group / s->groups * s->size + (at < s->size ? at : s->size);
 }
 
-// Of one batch item, whose tasks go down columns.
-static share share_by_columns(const mm_problem *p, const mm_plan *g, int64_t begin, int64_t end) {
-  int64_t col = begin / g->group_rows, col_end = ir_ceil_div(end, g->group_rows);
-  share x = {.row_end = p->m};
-  x.col = group_at(col, g->group_cols, g->col_tiles, g->nr, p->n);
-  x.col_end = group_at(col_end, g->group_cols, g->col_tiles, g->nr, p->n);
-  if (col_end - col == 1) {
-    int64_t first = begin - col * g->group_rows, last = end - col * g->group_rows;
-    x.row = group_at(first, g->group_rows, g->row_tiles, g->mr, p->m);
-    x.row_end = group_at(last, g->group_rows, g->row_tiles, g->mr, p->m);
-  }
-  return x;
-}
-
+// Tasks go along the inner side, then to the next group of the outer one. Some of more than one such line: all
+// that these have.
 static share share_of(const matmul_state *s, int64_t begin, int64_t end) {
   const mm_plan *g = &s->plan;
   const mm_problem *p = &s->problem;
-  if (g->by_columns)
-    return share_by_columns(p, g, begin, end);
+  grid_side rows = {g->group_rows, g->row_tiles, g->mr, p->m};
+  grid_side cols = {g->group_cols, g->col_tiles, g->nr, p->n};
+  const grid_side *outer = g->by_columns ? &cols : &rows, *inner = g->by_columns ? &rows : &cols;
   int64_t pieces = g->split_k ? g->k_blocks : 1;
   int64_t unit = begin / pieces, unit_end = ir_ceil_div(end, pieces);
-  int64_t row = unit / g->group_cols, row_end = ir_ceil_div(unit_end, g->group_cols);
-  int64_t item = row / g->group_rows, item_last = ir_ceil_div(row_end, g->group_rows) - 1;
-  share x = {.col_end = p->n};
-  x.row =
-      item * p->m + group_at(row - item * g->group_rows, g->group_rows, g->row_tiles, g->mr, p->m);
-  x.row_end = item_last * p->m + group_at(row_end - item_last * g->group_rows, g->group_rows,
-                                          g->row_tiles, g->mr, p->m);
-  if (row_end - row == 1) {
-    int64_t first = unit - row * g->group_cols, last = unit_end - row * g->group_cols;
-    x.col = group_at(first, g->group_cols, g->col_tiles, g->nr, p->n);
-    x.col_end = group_at(last, g->group_cols, g->col_tiles, g->nr, p->n);
+  int64_t line = unit / inner->groups, line_end = ir_ceil_div(unit_end, inner->groups);
+  int64_t out = group_at(outer, line), out_end = group_at(outer, line_end);
+  int64_t in = 0, in_end = inner->size;
+  if (line_end - line == 1) {
+    in = group_at(inner, unit - line * inner->groups);
+    in_end = group_at(inner, unit_end - line * inner->groups);
   }
-  return x;
+  return g->by_columns ? (share){in, in_end, out, out_end} : (share){out, out_end, in, in_end};
 }
 
 static void add_axes(cg_walk *w, const mm_axes *axes) {
@@ -357,7 +345,7 @@ void cpu_matmul_schedule(cg_kernel *k) {
   s->problem.emit_fetch = emit_fetch;
   s->problem.data = s;
   consider_plain(s);
-  s->problem.updates = updates_a_parameter(s);
+  s->problem.updates = updates_a_parameter(k);
   if (k->target->memo)
     plan_once(k->target->memo, &s->problem, &s->plan);
   else

@@ -118,24 +118,18 @@ static double pack_cost(const mm_problem *p, const mm_operand *o, mm_access acce
 
 // A step's forward product reads a parameter by columns where the batch (here: k) is smaller than they are many
 // (reading_cycles), and finds them in the caches of the thread that has updated them, if that one had them by
-// columns, too. Else it finds a share of them, and the next update takes the others away again.
+// columns, too. Else it finds a share of them, and the next update takes the others away again. What no cache holds
+// comes from beyond all of them in any case.
 static double updating_cycles(const mm_problem *p, const mm_plan *g, int team) {
-  if (!p->updates || p->k >= p->n || g->by_columns || g->group_rows == 1)
+  int64_t bytes = p->m * p->n * p->elem_bytes;
+  bool columns = g->by_columns || g->group_rows == 1;
+  if (!p->updates || p->k >= p->n || columns || bytes > p->target->l2_bytes)
     return 0;
-  return TAKE_COST * (double)(p->m * p->n * p->elem_bytes) / team * (1 - 1.0 / team);
-}
-
-// Tasks that are neighbours touch so many groups across (rows or columns) and along the order they are done in.
-static int64_t groups_across(int64_t tasks, int64_t along) {
-  return ir_ceil_div(tasks, along);
-}
-
-static int64_t groups_along(int64_t tasks, int64_t along) {
-  return tasks < along ? tasks : along;
+  return TAKE_COST * (double)bytes / team * (1 - 1.0 / team);
 }
 
 // Cycles that a thread of a team waits for operands. Its tasks are neighbours: `n` of them lie in
-// whole rows of groups.
+// whole rows of groups, or columns.
 static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t tasks, int team) {
   int64_t n = ir_ceil_div(tasks, team);
   double rows = (double)(ir_ceil_div(g->row_tiles, g->group_rows) * g->mr);
@@ -151,10 +145,10 @@ static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t task
     return step * (far * cols * FAR_COST + (double)n * rows * STREAM_COST +
                    (b_stays ? (double)n * cols * AGAIN_COST : 0));
   }
-  int64_t row_groups =
-      g->by_columns ? groups_along(n, g->group_rows) : groups_across(n, g->group_cols);
-  int64_t col_groups =
-      g->by_columns ? groups_across(n, g->group_rows) : groups_along(n, g->group_cols);
+  int64_t line = g->by_columns ? g->group_rows : g->group_cols;
+  int64_t lines = ir_ceil_div(n, line), of_line = n < line ? n : line;
+  int64_t row_groups = g->by_columns ? of_line : lines,
+          col_groups = g->by_columns ? lines : of_line;
   if (p->batch > 1) // each item has its own
     col_groups = n;
   double first = (double)row_groups * rows + (double)col_groups * cols;

@@ -152,16 +152,17 @@ static int64_t steps_ahead(const mm_text *t, const tile_shape *s) {
 
 // Steps of k that are written out together: a loop's own instructions take slots of a core that a neighbour may
 // have half of. They are few beside those of a large tile, of which the text of several steps is long.
-static bool is_large(const tile_shape *s) {
-  enum { LARGE = 20 };
-  return s->rows * s->vectors >= LARGE;
+static int unrolled_steps(const tile_shape *s, int64_t steps) {
+  enum { LARGE = 20, MOST = 4 };
+  if (s->rows * s->vectors >= LARGE)
+    return 1;
+  return s->ahead || steps % MOST != 0 ? MOST / 2 : MOST;
 }
 
 static void put_unrolling(const mm_text *t, const tile_shape *s, int64_t steps) {
-  enum { MOST = 4, FEW = 16 };
-  int most = is_large(s) ? 1 : steps % MOST == 0 ? MOST : MOST / 2;
+  enum { FEW = 16 };
   if (!s->ahead && steps >= FEW)
-    ir_buf_printf(t->out, "#pragma GCC unroll %d\n", most);
+    ir_buf_printf(t->out, "#pragma GCC unroll %d\n", unrolled_steps(s, steps));
 }
 
 // The loop over steps of a tile that looks ahead: first for its own lines, in the last steps for those
@@ -190,7 +191,7 @@ static void open_steps_ahead(const mm_text *t, const tile_shape *s) {
                 "#pragma GCC unroll %d\n"
                 "  for (const int64_t stop = next ? %s : own; k < stop; k++) {\n",
                 own, t->p->ctype, (long long)a_k, (long long)(ahead * a_k), t->p->ctype,
-                (long long)s->b_k, (long long)(ahead * s->b_k), is_large(s) ? 1 : 2, all);
+                (long long)s->b_k, (long long)(ahead * s->b_k), unrolled_steps(s, t->p->k), all);
 }
 
 // One step's share of the lines that are wanted so many steps later: where they come from beyond the
