@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct epilogue_case {
-  const char *what, *body;
+  const char *what, *body; // behind the states that it has
 } epilogue_case;
 
 static const epilogue_case epilogue_cases[] = {
@@ -106,6 +106,13 @@ static const epilogue_case epilogue_cases[] = {
      "%n = add %mm, %g : f32[100,36]\n%l = const {value=0.1} : f32[100,36]\n"
      "%s = mul %n, %l : f32[100,36]\n%u = sub %w, %s : f32[100,36]\n"
      "result output n = %n\nresult output u = %u"},
+    // Of a small batch: its columns stay with the threads that read them (codegen/cpu_matmul_cost.c).
+    {"update by columns",
+     "state w : f32[300,96] role=param\n"
+     "%x = input : f32[16,300]\n%d = input : f32[16,96]\n%w = read @w : f32[300,96]\n"
+     "%g = matmul %x, %d {ta=true, tb=false} : f32[300,96]\n"
+     "%c = const {value=0.1} : f32[300,96]\n%s = mul %g, %c : f32[300,96]\n"
+     "%n = sub %w, %s : f32[300,96]\nresult output n = %n"},
     {"update in pieces of k",
      "%x = input : f32[900,20]\n%d = input : f32[900,12]\n%w = input : f32[20,12]\n"
      "%g = matmul %x, %d {ta=true, tb=false} : f32[20,12]\n"
@@ -138,13 +145,15 @@ static const epilogue_case epilogue_cases[] = {
      "%a_tiles = neg %column : f32[20,24]\nresult output y = %a_tiles\nresult output p = "
      "%product"}};
 
-// The matmul kernels of all cases (`only`: of one) for a target. Returns the most phases of any.
-static int run_epilogue_cases(const cg_target *target, const char *only, bool show) {
-  ir_arena *a = ir_arena_new();
+// The matmul kernels of all cases (`only`: of one) for a target; their text. Most phases of any: *phases, unless NULL.
+static const char *run_epilogue_cases(ir_arena *a, const cg_target *target, const char *only,
+                                      int *phases) {
   test_suite *s = test_suite_new(a, target, 1u << IR_FAMILY_MATMUL);
   for (size_t i = 0; i < sizeof epilogue_cases / sizeof *epilogue_cases; i++) {
     const epilogue_case *c = &epilogue_cases[i];
-    ir_module *m = test_module(a, NULL, c->body);
+    const char *body = strchr(c->body, '%');
+    const char *states = ir_format(a, "%.*s", (int)(body - c->body), c->body);
+    ir_module *m = test_module(a, states, body);
     ir_diags *d = diag_new(a);
     if (only && strcmp(only, c->what) != 0)
       continue;
@@ -154,11 +163,9 @@ static int run_epilogue_cases(const cg_target *target, const char *only, bool sh
       test_fail("%s: no matmul kernel", c->what);
   }
   const char *text = test_suite_run(s);
-  int phases = test_suite_phases(s);
-  if (show)
-    fputs(text, stdout);
-  ir_arena_free(a);
-  return phases;
+  if (phases)
+    *phases = test_suite_phases(s);
+  return text;
 }
 
 #endif

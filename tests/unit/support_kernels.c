@@ -314,6 +314,83 @@ static void run_in_place(kernel_test *t, char *const *first) {
                 g->k->name, g->out.at[i]->name);
 }
 
+// --- what tasks touch --------------------------------------------------------------------------
+// Programs have no barrier where the bytes that tasks say they touch are apart (codegen/program_sync.h). So
+// the tasks of each thread of a team run on copies of all buffers that hold nothing but those bytes; they
+// must change nothing else, and the outputs must be the same bits.
+enum { NOWHERE = 0xFF }; // NaN, and -1 as an index
+
+typedef struct touch_test {
+  const kernel_test *t;
+  char *const *args; // whole
+  char **copies;
+  size_t num; // buffers among the arguments
+} touch_test;
+
+static cg_bytes touched_by(const kernel_test *t, int phase, size_t arg, int64_t begin, int64_t end) {
+  const cg_generator *of = cg_generator_for(t->g->target, t->g->k->family);
+  if (!of->touches)
+    return (cg_bytes){0, cg_arg_bytes(t->g, (int)arg)};
+  return of->touches(t->g, phase, (int)arg, begin, end);
+}
+
+static bool is_nowhere(const char *p, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i++)
+    if (p[i] != (char)NOWHERE)
+      return false;
+  return true;
+}
+
+static void run_share(const touch_test *x, int phase, int64_t begin, int64_t end) {
+  const cg_kernel *g = x->t->g;
+  for (size_t i = 0; i < x->num; i++) {
+    cg_bytes b = touched_by(x->t, phase, i, begin, end);
+    memset(x->copies[i], NOWHERE, (size_t)cg_arg_bytes(g, (int)i));
+    memcpy(x->copies[i] + b.from, x->args[i] + b.from, (size_t)(b.to - b.from));
+  }
+  x->t->fn[phase](begin, end, x->copies);
+  for (size_t i = 0; i < x->num; i++) {
+    cg_bytes b = touched_by(x->t, phase, i, begin, end);
+    if (!is_nowhere(x->copies[i], b.from) ||
+        !is_nowhere(x->copies[i] + b.to, cg_arg_bytes(g, (int)i) - b.to))
+      test_fail("%s: %s, kernel %s, phase %d: tasks %lld to %lld write outside bytes %lld to %lld "
+                "of argument %zu",
+                x->t->what, g->target->name, g->k->name, phase, (long long)begin, (long long)end,
+                (long long)b.from, (long long)b.to, i);
+    memcpy(x->args[i] + b.from, x->copies[i] + b.from, (size_t)(b.to - b.from));
+  }
+}
+
+static char *buffer_of(ir_arena *a, int64_t bytes) {
+  return new_buffer(a, &(ir_type){.dtype = IR_U8, .rank = 1, .dims = {bytes}});
+}
+
+static void run_apart(const kernel_test *t, char *const *first, int threads) {
+  const cg_kernel *g = t->g;
+  char **args = IR_NEW_ARRAY(t->a, char *, num_args(g));
+  touch_test x = {t, args, IR_NEW_ARRAY(t->a, char *, num_args(g)), num_args(g) - g->numbers.num};
+  put_rest(t->a, g, args);
+  put_rest(t->a, g, x.copies);
+  for (size_t i = 0; i < x.num; i++) {
+    x.copies[i] = buffer_of(t->a, cg_arg_bytes(g, (int)i));
+    if (i < g->in.num)
+      args[i] = oracle_buffer(t->a, &t->values[g->in.at[i]->id]);
+    else if (i < g->in.num + g->out.num)
+      args[i] = buffer_of(t->a, cg_arg_bytes(g, (int)i));
+  }
+  for (int p = 0; p < g->num_phases; p++)
+    for (int i = 0; i < threads; i++) {
+      int64_t begin = g->tasks[p] * i / threads, end = g->tasks[p] * (i + 1) / threads;
+      if (begin < end)
+        run_share(&x, p, begin, end);
+    }
+  for (size_t i = 0; i < g->out.num; i++)
+    if (memcmp(first[i], args[g->in.num + i], (size_t)ir_bytes(&g->out.at[i]->type)) != 0)
+      test_fail("%s: %s, kernel %s: %%%s is wrong where each of %d threads has no more than the "
+                "bytes that its tasks touch",
+                t->what, g->target->name, g->k->name, g->out.at[i]->name, threads);
+}
+
 static void run_kernel(kernel_test *t) {
   const cg_kernel *g = t->g;
   size_t num = g->in.num + g->out.num;
@@ -342,6 +419,9 @@ static void run_kernel(kernel_test *t) {
     }
   }
   run_in_place(t, first);
+  static const int teams[] = {2, 3, 8};
+  for (size_t i = 0; !t->gpu && i < sizeof teams / sizeof *teams; i++)
+    run_apart(t, first, teams[i]);
 }
 
 // --- a suite ---------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ const cg_target *test_targets(void);
 // with its tasks split in different ways, on the oracle's values of its inputs; for a GPU with
 // blocks and threads in different orders, and all accesses watched. Checked: all runs give the same
 // bits (so do outputs in the memory of inputs, where plans allow that), nothing is written outside
-// the outputs, and values are the oracle's within `tolerance` (relative to the largest element).
+// the outputs, and values are the oracle's within `tolerance` (relative to the largest element); for a
+// CPU also that tasks touch no other bytes than cg_generator.touches says.
 typedef struct test_suite test_suite;
 // families: 1u << IR_FAMILY_... of those to test.
 test_suite *test_suite_new(ir_arena *a, const cg_target *target, unsigned families);

@@ -4,7 +4,16 @@
 
 int main(int argc, char **argv) {
   bool show = argc > 1 && strcmp(argv[1], "-v") == 0;
-  for (const cg_target *t = test_targets(); t->name; t++)
-    run_epilogue_cases(t, argc > 2 ? argv[2] : NULL, show && t == test_targets());
+  const char *only = argc > 2 ? argv[2] : NULL;
+  ir_arena *a = ir_arena_new();
+  for (const cg_target *t = test_targets(); t->name; t++) {
+    const char *text = run_epilogue_cases(a, t, only, NULL);
+    if (show && t == test_targets())
+      fputs(text, stdout);
+    if (!only && !strstr(text, "groups of tiles, column by column"))
+      test_fail("%s: no case has tasks that go down columns", t->name);
+    ir_arena_clear(a);
+  }
+  ir_arena_free(a);
   return test_report("cpu_matmul_epilogue");
 }
