@@ -175,13 +175,15 @@ for path in files:
     assert [math.isnan(v) for v in read(path)] == [math.isnan(v) for v in x], (path, read(path))
 EOT
 
-# --- infinity: softplus has its limits there, and what a slope is not for does not reach its gradient
+# --- infinity: softplus has its limits there, and what a slope or a square is not for does not reach its gradient; rows
+# of -inf alone have a sum of logarithms, and a gradient of 0
 printf '0,1,2,0\n1,0,3,1\n' >inf.csv
 cat >inf.graph <<'GRAPH'
 model m(x: f32[2,3], y: f32[2]) {
   param p: f[3] = zeros
   low = log(x) + p
-  loss mean(exp(-softplus(low)) + exp(-prelu(abs(log(x))))) + mse(mean(exp(log_sigmoid(-low)), axis=1), y)
+  loss mean(exp(-softplus(low)) + exp(-prelu(abs(log(x))))) + mse(mean(exp(log_sigmoid(-low)), axis=1), y) +
+    exp(-huber(low, 0 * x)) + exp(-smooth_l1(low, 0 * x)) + mean(exp(log_sum_exp(log(0 * x) + p)))
 }
 data { train = csv("inf.csv", label=last) }
 optim { sgd(0.1) }
