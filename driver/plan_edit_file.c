@@ -34,6 +34,14 @@ const plan_edit *plan_edit_read(ir_arena *a, const char *path, const char **why)
   const plan_file *file = plan_file_open(a, path, why);
   if (!file)
     return NULL;
+  for (size_t i = 0; i < file->figures.num; i++)
+    if (!strcmp(file->figures.at[i].name, "micro_batches")) {
+      *why = ir_format(
+          a,
+          "%s: a plan of micro-batches (--allow=accumulate): --plan takes plans of whole batches",
+          path);
+      return NULL;
+    }
   plan_edit *e = IR_NEW(a, plan_edit);
   e->path = path;
   for (size_t i = 0; i < file->funcs.num; i++) {

@@ -72,9 +72,12 @@ static const fe_value *eval_unary(fe *c, const ast_expr *e) {
   if (fe_is_bad(a))
     return a;
   bool is_not = e->op == AST_OP_NOT;
-  if (a->kind == FE_TENSOR)
-    return fe_tensor_named(c, fe_emit_unary(c, e->op_loc, is_not ? IR_NOT : IR_NEG, a->node),
+  if (a->kind == FE_TENSOR) {
+    ir_node *x = a->node; // of a truth value, as in 0 - x
+    x = !is_not && x->type.dtype == IR_BOOL ? fe_emit_cast(c, e->op_loc, x, IR_I32) : x;
+    return fe_tensor_named(c, fe_emit_unary(c, e->op_loc, is_not ? IR_NOT : IR_NEG, x),
                            a->dim_names);
+  }
   if (is_not) {
     bool b;
     return fe_want_bool(c, a, e->a->loc, "the operand of 'not'", &b) ? fe_bool(c, !b) : &fe_bad;

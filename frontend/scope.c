@@ -237,7 +237,12 @@ static const fe_value *unknown_name(fe *c, const char *name, ir_loc at) {
   bool is_std;
   if (fe_find_block(c, name, &is_std) || fe_is_builtin(name)) {
     ir_diag *d = fe_error(c, at, "E0202", "'%s' is a function, not a value", name);
-    diag_help(d, "call it: %s(...)", name);
+    if (c->pass && c->pass->optimizing && strcmp(name, "rank") == 0)
+      diag_help(d,
+                "this is one number for all parameters: that of each is known to the optimiser's "
+                "arguments, but not to `lr` with a schedule, a schedule or `clip`");
+    else
+      diag_help(d, "call it: %s(...)", name);
     return &fe_bad;
   }
   ir_diag *d = fe_error(c, at, "E0201", "unknown name '%s'", name);

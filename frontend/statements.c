@@ -329,7 +329,8 @@ ir_node *fe_want_scalar(fe *c, const fe_value *v, ir_loc at, const char *what) {
   if (v->node->type.rank != 0 || v->node->type.dtype != IR_F32) {
     ir_diag *d = fe_error(c, at, "E0203", "%s must be a scalar f32[]", what);
     diag_label(d, "this is %s", fe_shape_text(c, v));
-    diag_help(d, "mean(...) or sum(...) make one number of a tensor");
+    diag_help(d, v->node->type.rank == 0 ? "convert it with f32(...)"
+                                         : "mean(...) or sum(...) make one number of a tensor");
     return NULL;
   }
   return v->node;

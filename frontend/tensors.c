@@ -15,7 +15,9 @@ static bool check_infer(fe *c, ir_loc at, ir_op op, int num_in, ir_node *const *
     types[i] = in[i]->type;
   const char *why = NULL;
   if (!ir_infer(c->arena, op, num_in, types, num_attrs, attrs, type, &out, &why)) {
-    ir_diag *d = fe_error(c, at, "E0203", "'%s' does not fit: %s", ir_ops[op].name, why);
+    const char *name = ir_ops[op].name, reduce[] = "reduce_"; // "max" in a file
+    name += strncmp(name, reduce, strlen(reduce)) ? 0 : strlen(reduce);
+    ir_diag *d = fe_error(c, at, "E0203", "'%s' does not fit: %s", name, why);
     for (int i = 0; i < num_in && i < 3; i++)
       diag_help(d, "operand %d is %s", i + 1, ir_type_str(c->arena, &types[i]));
     return false;

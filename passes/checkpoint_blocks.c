@@ -37,7 +37,7 @@ static void find_places(blocks *b) {
   for (int k = 0; k < s->num_kernels; k++)
     b->place[k] = -1;
   for (int k = 0; k < s->num_kernels; k++)
-    if (b->r->in_loss[k]) {
+    if (replay_in_loss(b->r, k)) {
       b->place[k] = b->num;
       b->kernel[b->num++] = k;
     }

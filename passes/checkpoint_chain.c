@@ -64,7 +64,7 @@ static void find_begins(stages *x) {
 // True for what may be made again, with the stage that made it.
 static bool is_made(const stages *x, int value, int *stage) {
   int k = value < 0 ? x->r->s->num_kernels : x->r->s->values[value].kernel;
-  bool made = k <= x->r->forward && x->r->in_loss[k];
+  bool made = k <= x->r->forward && replay_in_loss(x->r, k);
   *stage = made ? x->stage[k] : -1;
   return made;
 }
@@ -112,7 +112,8 @@ static void find_makers(stages *x, bool *wanted, bool outs, bool *makes) {
   int stage;
   for (int k = x->r->forward; k >= 0; k--) {
     const sched_kernel *kernel = &s->kernels[k];
-    makes[k] = x->r->in_loss[k] && makes_any(kernel, wanted, outs ? x->out[x->stage[k]] : -1);
+    makes[k] =
+        replay_in_loss(x->r, k) && makes_any(kernel, wanted, outs ? x->out[x->stage[k]] : -1);
     for (int i = 0; makes[k] && i < kernel->num_in; i++)
       if (is_made(x, kernel->in[i].value, &stage) && stage == x->stage[k])
         wanted[kernel->in[i].value] = true;

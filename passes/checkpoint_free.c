@@ -16,16 +16,18 @@ static const double MOST_TIME = 2; // of the kernels that read the copy
 
 typedef struct chooser {
   replay *r;
-  double *late; // [value] seconds of kernels behind the forward pass that read it
+  double *late; // [value] seconds of kernels that read it when it would have to be made again
   unsigned char *drop;
 } chooser;
 
 static double *find_late(const replay *r, ir_arena *a) {
   double *late = IR_NEW_ARRAY(a, double, r->s->num_values + 1);
-  for (int k = r->forward + 1; k < r->s->num_kernels; k++)
-    for (int i = 0; i < r->s->kernels[k].num_in; i++)
-      if (r->s->kernels[k].in[i].value >= 0)
-        late[r->s->kernels[k].in[i].value] += r->seconds[k];
+  for (int k = 0; k < r->s->num_kernels; k++)
+    for (int i = 0; i < r->s->kernels[k].num_in; i++) {
+      int v = r->s->kernels[k].in[i].value;
+      if (v >= 0 && replay_is_late(r, v, k))
+        late[v] += r->seconds[k];
+    }
   return late;
 }
 

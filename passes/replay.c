@@ -8,42 +8,105 @@
 #include "passes/plan_parts.h"
 
 // --- the function --------------------------------------------------------------------------------
-// Kernels that a loss is made from. Returns the last of them, -1.
-static int mark_loss(replay *r) {
-  int last = -1;
+// Losses that a kernel is needed for, each a bit; the last bit stands for all of the many.
+typedef uint64_t losses;
+enum { MOST_LOSSES = 64 };
+
+static void mark(const replay *r, losses *needed, const ir_node *loss, int *num) {
+  int bit = *num < MOST_LOSSES ? (*num)++ : MOST_LOSSES - 1;
+  needed[r->s->values[r->s->value_of[loss->id]].kernel] |= (losses)1 << bit;
+}
+
+// A function that only accumulates has no result: its loss goes to an accumulator, as metrics do (plan_share.c).
+static int mark_results(const replay *r, losses *needed) {
+  const ir_func *f = r->s->f;
+  int num = 0;
+  for (size_t i = 0; i < f->results.num; i++)
+    if (f->results.at[i].kind == IR_RESULT_LOSS)
+      mark(r, needed, f->results.at[i].node, &num);
+  bool any = num > 0;
+  for (size_t i = 0; !any && i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    num = 0;
+    if (n->op == IR_WRITE && n->state->role == IR_ROLE_ACCUM && n->state->type.rank == 0)
+      mark(r, needed, n->in[0], &num);
+  }
+  return any ? num : 1;
+}
+
+static bool reads_forward(const replay *r, const losses *needed, int k, losses loss) {
+  const sched_kernel *x = &r->s->kernels[k];
+  for (int i = 0; i < x->num_in; i++)
+    if (x->in[i].value >= 0 && needed[r->s->values[x->in[i].value].kernel] & loss)
+      return true;
+  return false;
+}
+
+// The kernel behind which the backward pass of a loss lies: most kernels that the loss is made from are not behind
+// it, and most others that read what those make are. A term of the loss may be computed much later.
+static int find_turn(const replay *r, const losses *needed, losses loss) {
+  int turn = -1, last = -1, score = 0, best = 0;
+  for (int k = 0; k < r->s->num_kernels; k++) {
+    bool forward = needed[k] & loss;
+    score += forward ? 1 : -(int)reads_forward(r, needed, k, loss);
+    last = forward ? k : last;
+    if (forward && score >= best) {
+      turn = k;
+      best = score;
+    }
+  }
+  return turn >= 0 ? turn : last;
+}
+
+// A kernel may be forward for one loss and backward for another: it belongs to that which turns first behind it.
+static void find_turns(replay *r) {
   const sched *s = r->s;
-  for (size_t i = 0; i < s->f->results.num; i++)
-    if (s->f->results.at[i].kind == IR_RESULT_LOSS)
-      r->in_loss[s->values[s->value_of[s->f->results.at[i].node->id]].kernel] = true;
-  for (int k = s->num_kernels - 1; k >= 0; k--) {
-    if (!r->in_loss[k])
-      continue;
-    last = last < 0 ? k : last;
+  losses *needed = IR_NEW_ARRAY(r->arena, losses, s->num_kernels + 1);
+  int num = mark_results(r, needed);
+  for (int k = s->num_kernels - 1; k >= 0; k--)
     for (int i = 0; i < s->kernels[k].num_in; i++)
       if (s->kernels[k].in[i].value >= 0)
-        r->in_loss[s->values[s->kernels[k].in[i].value].kernel] = true;
+        needed[s->values[s->kernels[k].in[i].value].kernel] |= needed[k];
+  for (int k = 0; k < s->num_kernels; k++)
+    r->turn[k] = -1;
+  for (int i = 0; i < num; i++) {
+    int turn = find_turn(r, needed, (losses)1 << i);
+    r->forward = turn > r->forward ? turn : r->forward;
+    for (int k = 0; k <= turn; k++)
+      if (needed[k] >> i & 1 && (r->turn[k] < 0 || turn < r->turn[k]))
+        r->turn[k] = turn;
   }
-  return last;
+}
+
+// Where a loss reads what an earlier one has updated, it is made from that one's backward pass, too: not to be run again.
+static void leave_out_backward(replay *r) {
+  for (int k = 0; k < r->s->num_kernels; k++)
+    for (int i = 0; i < r->s->kernels[k].num_in; i++) {
+      int v = r->s->kernels[k].in[i].value;
+      if (v >= 0 && replay_in_loss(r, r->s->values[v].kernel) && replay_is_late(r, v, k))
+        r->turn[k] = -1;
+    }
 }
 
 static void find_early_ends(replay *r) {
   const sched *s = r->s;
   for (int v = 0; v < s->num_values; v++)
     r->early_end[v] = s->values[v].kernel;
-  for (int k = 0; k <= r->forward; k++)
+  for (int k = 0; k < s->num_kernels; k++)
     for (int i = 0; i < s->kernels[k].num_in; i++)
-      if (s->kernels[k].in[i].value >= 0)
+      if (s->kernels[k].in[i].value >= 0 && !replay_is_late(r, s->kernels[k].in[i].value, k))
         r->early_end[s->kernels[k].in[i].value] = k;
 }
 
 replay *replay_new(ir_arena *a, sched *s) {
   replay *r = IR_NEW(a, replay);
-  *r = (replay){.s = s, .arena = a};
-  r->in_loss = IR_NEW_ARRAY(a, bool, s->num_kernels + 1);
+  *r = (replay){.s = s, .arena = a, .forward = -1};
+  r->turn = IR_NEW_ARRAY(a, int, s->num_kernels + 1);
   r->early_end = IR_NEW_ARRAY(a, int, s->num_values + 1);
   r->seconds = cost_of_kernels(a, s->f);
   r->again = cost_of_again(a, s->f);
-  r->forward = mark_loss(r);
+  find_turns(r);
+  leave_out_backward(r);
   find_early_ends(r);
   return r;
 }
@@ -85,8 +148,7 @@ static void drop_passing(maker *m, int k) {
   const sched_kernel *x = &m->r->s->kernels[k];
   for (int i = 0; i < x->num_in; i++)
     if (x->in[i].value >= 0)
-      m->back[x->in[i].value] |=
-          m->r->s->values[x->in[i].value].kernel <= m->r->forward && k > m->r->forward;
+      m->back[x->in[i].value] |= replay_is_late(m->r, x->in[i].value, k);
   for (size_t i = 0; i < m->passing.num; i++)
     m->gone[m->passing.at[i]] = !m->back[m->passing.at[i]];
   m->passing.num = 0;

@@ -23,9 +23,9 @@ typedef struct replay_packed replay_packed; // what replay_arena_bytes has packe
 typedef struct replay {
   sched *s;
   ir_arena *arena;
-  int forward;     // kernels 0 .. forward are the forward pass; -1: there is no backward pass
-  bool *in_loss;   // [kernel] the loss is made from it
-  int *early_end;  // [value] the last kernel of the forward pass that reads it, or its own
+  int forward;     // the last kernel of the forward pass; -1: no loss
+  int *turn;       // [kernel] behind it lies the backward pass of the loss that the kernel is for; -1: of none
+  int *early_end;  // [value] the last kernel that reads it up to the turn, or its own
   double *seconds; // [kernel] cost_of_kernels
   double *again;   // [kernel] cost_of_again
   int64_t tried;   // steps of all that replay_try has gone over: what searches are limited by
@@ -34,6 +34,14 @@ typedef struct replay {
 } replay;
 
 replay *replay_new(ir_arena *a, sched *s);
+// Kernel `k` is behind the turn of the kernel that makes the value, so that a dropped one has been made again.
+static inline bool replay_is_late(const replay *r, int value, int k) {
+  int turn = r->turn[r->s->values[value].kernel];
+  return k > (turn < 0 ? r->forward : turn);
+}
+static inline bool replay_in_loss(const replay *r, int k) {
+  return r->turn[k] >= 0;
+}
 
 // What steps, or a choice of values, lead to.
 typedef struct replay_outcome {

@@ -95,6 +95,13 @@ mlrt_flag *mlrt_find_flag(const mlrt_options *o, const char *name) {
   return NULL;
 }
 
+bool mlrt_flag_holds(const mlrt_flag *f, double v) {
+  const mlrt_input like = {.dtype = f->state->dtype};
+  char stored[sizeof v];
+  bool whole = v == floor(v) && fabs(v) <= 9007199254740992.0;
+  return (whole || mlrt_is_float(like.dtype)) && mlrt_store_number(&like, v, stored);
+}
+
 bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e) {
   const char *name = f->state->name;
   if (f->state->dtype == MLRT_BOOL && (!strcmp(text, "true") || !strcmp(text, "false"))) {

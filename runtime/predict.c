@@ -172,7 +172,8 @@ static outcome predict(mlrt_trainer *t, const mlrt_data *d) {
 
 int mlrt_predict(const mlrt_program *p, mlrt_options *o) {
   if (!mlrt_has_func(p, MLRT_PREDICT))
-    mlrt_fail(MLRT_EXIT_USAGE, "the program has no outputs to predict");
+    mlrt_fail(MLRT_EXIT_USAGE,
+              "the program has no outputs to predict: add `output name = value` to the model");
   mlrt_check_split(p, o->split);
   const mlrt_data *d = o->split ? mlrt_find_data(p, o->split) : mlrt_eval_data(p);
   if (!d && p->num_data)

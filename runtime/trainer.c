@@ -138,6 +138,11 @@ static void adopt_flags(const mlrt_checkpoint *c, mlrt_options *o) {
     double there;
     if (!mlrt_checkpoint_flag(c, f->state->name, &there) || there == f->value)
       continue;
+    if (!f->given && !mlrt_flag_holds(f, there))
+      mlrt_fail(MLRT_EXIT_INPUT,
+                "the checkpoint was made with --%s=%.9g, and the flag holds whole numbers now: "
+                "say --%s=... to go on with another value",
+                f->state->name, there, f->state->name);
     if (!f->given)
       f->value = there;
     else if (!o->quiet)

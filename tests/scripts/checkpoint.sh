@@ -100,6 +100,55 @@ for hundredths in 31 ${MLTC_SLOW:+32}; do
   python3 -c "import sys; sys.exit(not $time < 3)" || fail "unet at 0.$hundredths: $time of the time"
 done
 
+# Recomputation is found where the forward pass does not end with the loss: in the function of a batch that only adds
+# up gradients, where a term of the loss is computed late, in the first of two losses. Shares of what all values take.
+cat >deep.graph <<'EOT'
+let B = 64, L = 12, H = 32, accumulate = 1, late = 0, twice = 0
+block net(x: f[b,n]) {
+  h = linear(x, H)
+  first = h
+  repeat L { h = tanh(linear(h, H)) }
+  return [linear(h, 1), first]
+}
+model m(x: f32[B,16]) {
+  y, first = net(x)
+  a = mean(y ** 2)
+  if late == 1 { a = a + 0.1 * mean(linear(first, 1) ** 2) }
+  if twice == 1 {
+    z, other = net(2 * x)
+    loss one = a over net
+    loss two = mean((z - 1) ** 2) over net_2
+  } else {
+    loss a
+  }
+}
+data { train = npy("x.npy") }
+optim { sgd(0.01) }
+train { steps = 3, seed = 3, accumulate = accumulate }
+EOT
+python3 -c "import random, sys
+sys.path.insert(0, '$root/examples/data')
+from npy import write_npy
+draw = random.Random(1)
+write_npy('x.npy', '<f4', (256, 16), [draw.uniform(-1, 1) for _ in range(4096)])"
+data=$PWD
+model=deep
+for case in accumulate=1:6 accumulate=2:7 late=1:6 twice=1:6; do
+  sizes=([deep]="-D ${case%:*}")
+  run none --checkpoint=none
+  all=$(plan "p['totals']['arena'] - p['totals']['states']" --checkpoint=none)
+  states=$(plan "p['totals']['states']" --checkpoint=none)
+  for choice in --checkpoint=sqrt --memory-budget=$((states + all * ${case#*:} / 10)); do
+    bytes=$(plan "p['totals']['arena'] - p['totals']['states']" "$choice")
+    [ "$bytes" -le $((all * ${case#*:} / 10)) ] || fail "deep.graph, ${case%:*}, $choice: $bytes of $all bytes"
+    run some "$choice"
+    same none.safetensors some.safetensors "checkpoints of deep.graph, ${case%:*}, with $choice"
+    same none.jsonl some.jsonl "metrics of deep.graph, ${case%:*}, with $choice"
+  done
+done
+
+data=$root/../shared/data
+
 # --- what is refused says why
 model=char_gpt sizes=([char_gpt]="")
 sed -E 's/steps = [0-9]+/steps = 3/g' "$root/examples/char_gpt.graph" >char_gpt.graph

@@ -45,4 +45,31 @@ last source.npy '\0377\0377\0377\0377' "element 7181: -1 does not fit input .sou
 sed 's/^  loss /  metric zeros = mean(field == 0)\n  loss /' "$root/examples/gcn.graph" >zeros.graph
 "$mltc" -O1 zeros.graph -o zeros
 ./zeros --data-dir=papers --quiet --no-save --epochs=1
+# Nor does any comparison that tells numbers below 0 apart: -1 is a place of padding.
+cat >padding.py <<'EOT'
+import random, sys
+sys.path.insert(0, sys.argv[1])
+from npy import write_npy
+draw = random.Random(1)
+index = [draw.randrange(-1, 6) for _ in range(20 * 5)]
+write_npy("index.npy", "<i4", (20, 5), index)
+write_npy("values.npy", "<f4", (20, 5), [draw.uniform(-1, 1) for _ in index])
+EOT
+python3 padding.py "$root/examples/data"
+for use in 'index >= 0' 'index > -1' '0 <= index' 'not (index < 0)' 'index != -1' 'index < 3'; do
+  cat >padding.graph <<EOT
+model m(index: i32[2,5], v: f32[2,5]) {
+  param w: f[6] = ones
+  loss mean((segment_sum(v * f32($use), index, 6) * w) ** 2)
+}
+data { train = npy("index.npy", "values.npy") }
+optim { sgd(0.1) }
+train { steps = 3 }
+EOT
+  "$mltc" -O0 padding.graph -o padding
+  case $use in
+    'index < 3') expect_error 1 "-1 does not fit input .index.: .* from 0 to 5$" ./padding --quiet --no-save ;;
+    *) ./padding --quiet --no-save || fail "padding of -1 is refused with $use" ;;
+  esac
+done
 echo "networks on graphs: as they should be"

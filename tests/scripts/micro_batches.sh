@@ -115,6 +115,7 @@ EOF
 # --- what is recorded, and what is not
 "$mltc" file.graph "${options[@]}" --emit=plan.json 2>/dev/null >plan.json
 [ "$(field plan.json micro_batches) $(field plan.json batch)" = "4 256" ] || fail "plan.json does not say it"
+expect_error 1 'micro-batches' "$mltc" file.graph --plan=plan.json --emit=plan
 "$mltc" file.graph --emit=plan.json >plain.json
 "$mltc" file.graph --emit=plan.json --memory-budget=1GB --checkpoint=none --allow=accumulate >allowed.json 2>err.txt
 same plain.json allowed.json "plans of what fits undivided"

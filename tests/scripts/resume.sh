@@ -80,6 +80,16 @@ for signal in TERM INT; do
   same_end $name
 done
 
+# --- a flag that holds whole numbers now takes no other one from a checkpoint
+cp -r "$root/examples/data" .
+for rate in 0.5 1; do
+  sed -E "s/lr = [0-9.e-]+/lr = $rate/" "$root/examples/digits_mlp.graph" >rate.graph
+  "$mltc" -O0 rate.graph -o "rate-$rate"
+done
+./rate-0.5 --quiet --epochs=1 --save=rate.safetensors
+expect_error 1 'made with --lr=0.5.* whole numbers now' ./rate-1 --quiet --epochs=2 --resume --save=rate.safetensors
+./rate-1 --quiet --epochs=2 --resume --save=rate.safetensors --lr=2 || fail "another value of the flag is refused"
+
 # --- --resume of what is done does nothing, and says so with exit code 0
 cp whole.safetensors done.safetensors
 ./trainer "${options[@]}" --resume --save=done.safetensors

@@ -327,7 +327,8 @@ typedef struct touch_test {
   size_t num; // buffers among the arguments
 } touch_test;
 
-static cg_bytes touched_by(const kernel_test *t, int phase, size_t arg, int64_t begin, int64_t end) {
+static cg_bytes touched_by(const kernel_test *t, int phase, size_t arg, int64_t begin,
+                           int64_t end) {
   const cg_generator *of = cg_generator_for(t->g->target, t->g->k->family);
   if (!of->touches)
     return (cg_bytes){0, cg_arg_bytes(t->g, (int)arg)};

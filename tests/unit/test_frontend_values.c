@@ -112,6 +112,7 @@ static const value_case cases[] = {
     {"state s: f32[3] = 0\n s <- x[1]", "s + x[0]", 3, {3, 5, 7}},
     {"param w: f[3] = constant(2)", "same(w * x[0])", 3, {0, 2, 4}},
     // standard layers
+    {"", "f32(-(x[0] > 0))", 3, {0, -1, -1}},
     {"", "relu(x[0] - 1)", 3, {0, 0, 1}},
     {"", "leaky_relu(x[0] - 1, slope=0.5)", 3, {-0.5, 0, 1}},
     {"", "sigmoid(x[0])", 3, {0.5, 0.7310585786300049, 0.8807970779778823}},
@@ -158,9 +159,12 @@ static const value_case cases[] = {
     {"", "log_softmax(x)[0]", 3, {-2.4076059644443806, -1.4076059644443806, -0.4076059644443805}},
     {"", "log_sum_exp(x)", 2, {2.4076059644443806, 5.4076059644443806}},
     {"", "log_sum_exp(1000 * x)", 2, {2000, 5000}},
-    {"", "exp(log_sum_exp(log(0 * x)))", 2, {0, 0}},   // rows of -inf
-    {"", "1 / log_sum_exp(-log(0 * x))", 2, {0, 0}},   // and of inf
-    {"", "log_sum_exp(log(x))", 2, {1.0986122886681098, 2.4849066497880004}}, // with one among others
+    {"", "exp(log_sum_exp(log(0 * x)))", 2, {0, 0}}, // rows of -inf
+    {"", "1 / log_sum_exp(-log(0 * x))", 2, {0, 0}}, // and of inf
+    {"",
+     "log_sum_exp(log(x))",
+     2,
+     {1.0986122886681098, 2.4849066497880004}}, // with one among others
     {"d = log_sum_exp(log(x - 1))", "f32(d == d)", 2, {0, 1}},
     {"", "cross_entropy(x, k - 8)", 1, {(2.4076059644443806 + 1.4076059644443806) / 2}},
     {"",
