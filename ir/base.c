@@ -55,6 +55,43 @@ static void *must(void *p) {
   return p;
 }
 
+// Chunks of the usual size that freed arenas had, all 0: searches make and free an arena for each of thousands of
+// tries, and the system would have to give and clear the pages each time. mltc has one thread. With
+// AddressSanitizer there are none, so that it sees who uses a freed arena.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define KEEP_NO_CHUNKS 1
+#endif
+#endif
+#ifdef KEEP_NO_CHUNKS
+enum { MOST_KEPT = 0 };
+#else
+enum { MOST_KEPT = 64 };
+#endif
+static chunk *kept;
+static int num_kept;
+
+static void free_chunk(chunk *c) {
+  if (c->cap != CHUNK_BYTES || num_kept == MOST_KEPT) {
+    free(c);
+    return;
+  }
+  memset(c->data, 0, c->used);
+  c->used = 0;
+  c->next = kept;
+  kept = c;
+  num_kept++;
+}
+
+static chunk *take_kept(size_t cap) {
+  chunk *c = cap == CHUNK_BYTES ? kept : NULL;
+  if (c) {
+    kept = c->next;
+    num_kept--;
+  }
+  return c;
+}
+
 ir_arena *ir_arena_new(void) {
   return must(calloc(1, sizeof(ir_arena)));
 }
@@ -64,7 +101,7 @@ void ir_arena_free(ir_arena *a) {
     return;
   for (chunk *c = a->top, *next; c; c = next) {
     next = c->next;
-    free(c);
+    free_chunk(c);
   }
   free(a->spare);
   free(a);
@@ -79,6 +116,7 @@ static chunk *take_spare(ir_arena *a, size_t cap) {
 
 static void add_chunk(ir_arena *a, size_t cap) {
   chunk *c = take_spare(a, cap);
+  c = c ? c : take_kept(cap);
   if (!c) {
     c = must(calloc(1, sizeof(chunk) + cap));
     c->cap = cap;
@@ -128,7 +166,7 @@ void ir_arena_clear(ir_arena *a) {
   for (chunk *c = a->top, *next; c; c = next) {
     cap += c->cap;
     next = c->next;
-    free(c);
+    free_chunk(c);
   }
   a->top = NULL;
   if (cap)
