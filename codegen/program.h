@@ -91,6 +91,8 @@ cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t);
 void cg_program_update(cg_program *p);
 // The memory plan for how the target calls kernels.
 plan *cg_plan(const cg_program *p);
+plan *cg_plan_edited(const cg_program *p, const plan_edit *e,
+                     ir_diags *d); // e: plan_build_edited's, or NULL
 // Schedules every kernel (tasks, phases), if that is still to be done. Part of cg_share.
 void cg_program_schedule(cg_program *p);
 // Emits each kernel; equal texts become one cg_distinct (codegen/program_share.c).

@@ -203,10 +203,33 @@ static int64_t move_by_hand(planner *x, const ir_func *f, size_t first, int64_t 
   return end;
 }
 
+// Each buffer is where the file says, as far as it does.
+static bool is_as_placed(const planner *x, const packing *p, int64_t base) {
+  const plan_edit_func *e = plan_edit_find(x->edit, p->l.f);
+  ir_map *places = ir_map_new(x->arena);
+  for (size_t i = 0; i < p->l.buffers.num; i++)
+    ir_map_put(places, p->l.buffers.at[i].name,
+               (void *)(intptr_t)(base + p->joined.at[p->joined.of[i]].offset));
+  for (size_t i = 0; e && i < e->places.num; i++)
+    if ((intptr_t)ir_map_get(places, e->places.at[i].buffer) != e->places.at[i].offset)
+      return false;
+  return true;
+}
+
+// What is placed by hand lives no longer than it must.
+static packing pack_temps(planner *x, const plan_live *l, int64_t base) {
+  planner without = *x;
+  without.wishes = NULL;
+  if (!x->wishes)
+    return pack_lives(x, l);
+  packing p = pack_wished(x, l);
+  return !x->edit || is_as_placed(x, &p, base) ? p : pack_lives(&without, l);
+}
+
 static void add_temps(planner *x, plan_live *l) {
   int64_t base = x->p->state_bytes + x->p->staging_bytes;
   int before = (int)x->p->buffers.num;
-  packing p = x->wishes ? pack_wished(x, l) : pack_lives(x, l);
+  packing p = pack_temps(x, l, base);
   int64_t bytes = p.bytes, bound = p.bound;
   *l = p.l;
   for (size_t i = 0; i < l->buffers.num; i++) {
@@ -319,8 +342,8 @@ plan *plan_build_for(ir_module *m, const plan_wishes *wishes) {
   return build((planner){.m = m, .wishes = wishes});
 }
 
-plan *plan_build_edited(ir_module *m, const plan_edit *e, ir_diags *d) {
-  return build((planner){.m = m, .edit = e, .diags = d});
+plan *plan_build_edited(ir_module *m, const plan_wishes *wishes, const plan_edit *e, ir_diags *d) {
+  return build((planner){.m = m, .wishes = wishes, .edit = e, .diags = d});
 }
 
 int64_t plan_offset(const plan *p, const ir_func *f, const ir_node *n) {

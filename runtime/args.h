@@ -57,7 +57,7 @@ void mlrt_options_free(mlrt_options *o);
 void mlrt_options_help(const mlrt_options *o, const mlrt_program *p, const char *self, FILE *out);
 
 mlrt_flag *mlrt_find_flag(const mlrt_options *o, const char *name); // NULL when absent
-bool mlrt_flag_holds(const mlrt_flag *f, double value); // its type can
+bool mlrt_flag_holds(const mlrt_flag *f, double value);             // its type can
 // Checks that `value` is one that the flag's type can hold. False after setting `e`.
 bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e);
 

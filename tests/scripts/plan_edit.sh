@@ -24,6 +24,18 @@ for policy in none sqrt; do
   same $policy.json again.json "a plan under $policy, and what was compiled with it"
 done
 
+# For a GPU, too, where values get longer lives so that kernels may share launches; and without offsets.
+plan --target=cuda:sm_90a >cuda.json
+plan --target=cuda:sm_90a --plan=cuda.json >again.json
+same cuda.json again.json "a plan for a GPU, and what was compiled with it"
+python3 -c "import json
+p = json.load(open('cuda.json'))
+for f in p['functions']:
+    for b in f['buffers']: del b['offset']
+json.dump(p, open('free.json', 'w'))"
+plan --target=cuda:sm_90a --plan=free.json >again.json
+same cuda.json again.json "a plan for a GPU, and what was compiled without its offsets"
+
 # --- the same bits
 plan >plan.json
 train() { # NAME OPTION...
