@@ -18,20 +18,20 @@ static void mark(const replay *r, losses *needed, const ir_node *loss, int *num)
 }
 
 // A function that only accumulates has no result: its loss goes to an accumulator, as metrics do (plan_share.c).
+// Returns how many there are.
 static int mark_results(const replay *r, losses *needed) {
   const ir_func *f = r->s->f;
   int num = 0;
   for (size_t i = 0; i < f->results.num; i++)
     if (f->results.at[i].kind == IR_RESULT_LOSS)
       mark(r, needed, f->results.at[i].node, &num);
-  bool any = num > 0;
-  for (size_t i = 0; !any && i < f->nodes.num; i++) {
+  for (size_t i = 0; num == 0 && i < f->nodes.num; i++) {
     const ir_node *n = f->nodes.at[i];
-    num = 0;
+    int first = 0; // of all of them
     if (n->op == IR_WRITE && n->state->role == IR_ROLE_ACCUM && n->state->type.rank == 0)
-      mark(r, needed, n->in[0], &num);
+      mark(r, needed, n->in[0], &first);
   }
-  return any ? num : 1;
+  return num ? num : 1;
 }
 
 static bool reads_forward(const replay *r, const losses *needed, int k, losses loss) {

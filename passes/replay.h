@@ -23,9 +23,8 @@ typedef struct replay_packed replay_packed; // what replay_arena_bytes has packe
 typedef struct replay {
   sched *s;
   ir_arena *arena;
-  int forward; // the last kernel of the forward pass; -1: no loss
-  int *
-      turn; // [kernel] behind it lies the backward pass of the loss that the kernel is for; -1: of none
+  int forward;     // the last kernel of the forward pass; -1: no loss
+  int *turn;       // [kernel] the last one before the backward pass of the loss it is for; -1: none
   int *early_end;  // [value] the last kernel that reads it up to the turn, or its own
   double *seconds; // [kernel] cost_of_kernels
   double *again;   // [kernel] cost_of_again

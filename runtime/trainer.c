@@ -140,7 +140,7 @@ static void adopt_flags(const mlrt_checkpoint *c, mlrt_options *o) {
       continue;
     if (!f->given && !mlrt_flag_holds(f, there))
       mlrt_fail(MLRT_EXIT_INPUT,
-                "the checkpoint was made with --%s=%.9g, and the flag holds whole numbers now: "
+                "the checkpoint was made with --%s=%.9g, which the flag cannot be any more: "
                 "say --%s=... to go on with another value",
                 f->state->name, there, f->state->name);
     if (!f->given)

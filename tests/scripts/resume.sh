@@ -87,7 +87,7 @@ for rate in 0.5 1; do
   "$mltc" -O0 rate.graph -o "rate-$rate"
 done
 ./rate-0.5 --quiet --epochs=1 --save=rate.safetensors
-expect_error 1 'made with --lr=0.5.* whole numbers now' ./rate-1 --quiet --epochs=2 --resume --save=rate.safetensors
+expect_error 1 'made with --lr=0.5, which the flag cannot be any more' ./rate-1 --quiet --epochs=2 --resume --save=rate.safetensors
 ./rate-1 --quiet --epochs=2 --resume --save=rate.safetensors --lr=2 || fail "another value of the flag is refused"
 
 # --- --resume of what is done does nothing, and says so with exit code 0
