@@ -49,26 +49,26 @@ static const ir_node *number_base(const ir_node *n) {
   return n;
 }
 
-static bool is_number(const ir_node *n, double v) {
-  return n->op == IR_CONST && ir_attr_num(n, IR_ATTR_VALUE) == v;
+static bool holds(ir_op op, double a, double b) {
+  return op == IR_LT ? a < b : op == IR_LE ? a <= b : op == IR_GT ? a > b : a >= b;
 }
 
-// input >= 0, input < 0, input > -1, input <= -1, or the same the other way around: numbers below 0 are told apart.
+// input >= 0, -1 < input, ..: numbers below 0 are told from the others.
 static bool tells_negative(const ir_node *n, const ir_node *input) {
-  const ir_node *a = n->num_in == 2 ? number_base(n->in[0]) : NULL,
-                *b = a ? number_base(n->in[1]) : NULL;
-  if (a == input)
-    return ((n->op == IR_GE || n->op == IR_LT) && is_number(b, 0)) ||
-           ((n->op == IR_GT || n->op == IR_LE) && is_number(b, -1));
-  return b == input && (((n->op == IR_LE || n->op == IR_GT) && is_number(a, 0)) ||
-                        ((n->op == IR_LT || n->op == IR_GE) && is_number(a, -1)));
+  if (n->op != IR_LT && n->op != IR_LE && n->op != IR_GT && n->op != IR_GE)
+    return false;
+  bool right = number_base(n->in[1]) == input;
+  const ir_node *other = number_base(n->in[!right]);
+  if (number_base(n->in[right]) != input || other->op != IR_CONST)
+    return false;
+  double c = ir_attr_num(other, IR_ATTR_VALUE);
+  return right ? holds(n->op, c, -1) != holds(n->op, c, 0)
+               : holds(n->op, -1, c) != holds(n->op, 0, c);
 }
 
 int64_t cg_integer_besides(const ir_func *f, const ir_node *input, int64_t limit) {
   for (size_t i = 0; i < f->nodes.num; i++) {
     const ir_node *n = f->nodes.at[i];
-    if (tells_negative(n, input))
-      return -1;
     for (int k = 0; (n->op == IR_EQ || n->op == IR_NE) && k < 2; k++) {
       const ir_node *value = number_base(n->in[k]), *other = number_base(n->in[1 - k]);
       if (value != input || other->op != IR_CONST)
@@ -78,5 +78,8 @@ int64_t cg_integer_besides(const ir_func *f, const ir_node *input, int64_t limit
         return (int64_t)asked;
     }
   }
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (tells_negative(f->nodes.at[i], input))
+      return -1;
   return 0;
 }

@@ -106,16 +106,11 @@ void cg_program_schedule(cg_program *p) {
     schedule_all(p);
 }
 
-plan *cg_plan(const cg_program *p) {
-  return cg_plan_edited(p, NULL, NULL);
-}
-
-plan *cg_plan_edited(const cg_program *p, const plan_edit *e, ir_diags *d) {
-  plan_wishes w = {0};
-  if (p->target->cuda)
-    w = cuda_wish_lives(p);
-  const plan_wishes *wishes = p->target->cuda ? &w : NULL;
-  return e ? plan_build_edited(p->module, wishes, e, d) : plan_build_for(p->module, wishes);
+plan *cg_plan(const cg_program *p, const plan_edit *e, ir_diags *d) {
+  if (!p->target->cuda)
+    return plan_build_for(p->module, NULL, e, d);
+  plan_wishes w = cuda_wish_lives(p);
+  return plan_build_for(p->module, &w, e, d);
 }
 
 // --- descriptions ----------------------------------------------------------------------------

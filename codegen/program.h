@@ -89,10 +89,8 @@ typedef IR_VEC(cg_source) cg_sources;
 cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t);
 // Follows passes that have put kernels in another order, or run some again (pass_run_memory_pipeline).
 void cg_program_update(cg_program *p);
-// The memory plan for how the target calls kernels.
-plan *cg_plan(const cg_program *p);
-plan *cg_plan_edited(const cg_program *p, const plan_edit *e,
-                     ir_diags *d); // e: plan_build_edited's, or NULL
+// The memory plan for how the target calls kernels, with the places of a file or NULL (plan_build_for).
+plan *cg_plan(const cg_program *p, const plan_edit *e, ir_diags *d);
 // Schedules every kernel (tasks, phases), if that is still to be done. Part of cg_share.
 void cg_program_schedule(cg_program *p);
 // Emits each kernel; equal texts become one cg_distinct (codegen/program_share.c).

@@ -173,6 +173,6 @@ bool draft_arrange(const draft_subject *s, draft *t, const char *policy, int64_t
 }
 
 bool draft_plan(const draft_subject *s, draft *t) {
-  t->plan = cg_plan_edited(t->program, s->edit, t->diags);
+  t->plan = cg_plan(t->program, s->edit, t->diags);
   return keep_if(t, t->plan != NULL);
 }

@@ -3,22 +3,15 @@
 #include "driver/output.h"
 
 #include <string.h>
-#include <sys/stat.h>
-
-static bool is_one_file(const char *a, const char *b) {
-  struct stat x, y;
-  return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_ino == y.st_ino &&
-         x.st_dev == y.st_dev;
-}
 
 // What it is made from.
 static const char *find_input(const draft_subject *s, const draft *t, const char *path) {
   const char *inputs[] = {s->o->input, s->o->plan};
   for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
-    if (inputs[i] && is_one_file(inputs[i], path))
+    if (inputs[i] && ir_same_file(inputs[i], path))
       return inputs[i];
   for (size_t i = 0; i < t->files.num; i++)
-    if (is_one_file(t->files.at[i], path))
+    if (ir_same_file(t->files.at[i], path))
       return t->files.at[i];
   return NULL;
 }
@@ -26,7 +19,7 @@ static const char *find_input(const draft_subject *s, const draft *t, const char
 // Where a trainer looks, but for --data-dir.
 static bool is_data_file(const draft_subject *s, const draft *t, const char *name,
                          const char *path) {
-  return is_one_file(name, path) || is_one_file(output_beside_graph(s, t->arena, name), path);
+  return ir_same_file(name, path) || ir_same_file(output_beside_graph(s, t->arena, name), path);
 }
 
 static const char *find_data(const draft_subject *s, const draft *t, const char *path) {

@@ -169,8 +169,8 @@ typedef struct fe {
   ir_map *used_defines;
   const ast_fn *model;
   IR_VEC(const ast_item *) sections;
-  IR_VEC(const char *) importing;       // paths being read
-  IR_VEC(const char *) imported, known; // all, as they were found; and by their true paths
+  IR_VEC(const char *) importing; // paths being read
+  IR_VEC(const char *) imported;
   IR_VEC(fe_param) params;
   fe_pass *pass;
   fe_frame *frame;

@@ -2,7 +2,6 @@
 #include "frontend/check.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "text_arrays_graph.h"
@@ -198,17 +197,9 @@ static char *read_import(fe *c, const ir_source *from, const char *file, const c
   return text;
 }
 
-// One name of a file however it is spelled: "lib/../base.graph", "./base.graph", a link.
-static const char *true_path(fe *c, const char *path) {
-  char *real = realpath(path, NULL);
-  const char *known = real ? ir_strdup(c->arena, real) : path;
-  free(real);
-  return known;
-}
-
 static bool contains(const char *const *list, size_t num, const char *path) {
   for (size_t i = 0; i < num; i++)
-    if (strcmp(list[i], path) == 0)
+    if (strcmp(list[i], path) == 0 || ir_same_file(list[i], path))
       return true;
   return false;
 }
@@ -223,19 +214,17 @@ static void take_import(fe *c, const ast_file *f, const ast_item *item) {
     diag_help(d, "it is looked for beside this file, then in the directories of -I");
     return;
   }
-  const char *known = true_path(c, path);
-  if (contains(c->importing.at, c->importing.num, known)) {
+  if (contains(c->importing.at, c->importing.num, path)) {
     fe_error(c, item->path_loc, "E0007", "'%s' imports itself, directly or through others",
              item->path);
     return;
   }
-  if (contains(c->known.at, c->known.num, known))
+  if (contains(c->imported.at, c->imported.num, path))
     return;
   ir_source *src = IR_NEW(c->arena, ir_source);
   *src = (ir_source){path, text, len};
   IR_PUSH(c->arena, c->imported, path);
-  IR_PUSH(c->arena, c->known, known);
-  IR_PUSH(c->arena, c->importing, known);
+  IR_PUSH(c->arena, c->importing, path);
   take_file(c, fe_parse(c->arena, src, c->diags), false);
   c->importing.num--;
 }
@@ -357,7 +346,7 @@ ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir
   ast_file *file = fe_parse(a, src, d);
   c.module = ir_module_new(a, "model");
   add_counters(&c);
-  IR_PUSH(a, c.importing, true_path(&c, src->path));
+  IR_PUSH(a, c.importing, src->path);
   take_file(&c, file, false);
   // After errors here, names would be missing everywhere: only those are reported.
   bool clean = diag_num_errors(d) == before;

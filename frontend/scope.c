@@ -233,16 +233,23 @@ static const fe_value *find_constant(fe *c, const char *name) {
   return NULL;
 }
 
+// In a setting that is one number for all parameters, what is known of each of them only (fe_enter_optim).
+static bool is_of_a_parameter(const fe *c, const char *name) {
+  return c->pass && c->pass->optimizing && c->frame && c->frame->fn == c->model &&
+         (!strcmp(name, "rank") || !strcmp(name, "name"));
+}
+
 static const fe_value *unknown_name(fe *c, const char *name, ir_loc at) {
   bool is_std;
+  if (is_of_a_parameter(c, name)) {
+    ir_diag *d = fe_error(c, at, "E0201",
+                          "there is no '%s' here: this is one number for all parameters", name);
+    diag_help(d, "arguments of the optimiser have it, but for an `lr` with a schedule");
+    return &fe_bad;
+  }
   if (fe_find_block(c, name, &is_std) || fe_is_builtin(name)) {
     ir_diag *d = fe_error(c, at, "E0202", "'%s' is a function, not a value", name);
-    if (c->pass && c->pass->optimizing && strcmp(name, "rank") == 0)
-      diag_help(d,
-                "this is one number for all parameters: that of each is known to the optimiser's "
-                "arguments, but not to `lr` with a schedule, a schedule or `clip`");
-    else
-      diag_help(d, "call it: %s(...)", name);
+    diag_help(d, "call it: %s(...)", name);
     return &fe_bad;
   }
   ir_diag *d = fe_error(c, at, "E0201", "unknown name '%s'", name);

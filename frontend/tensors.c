@@ -8,6 +8,11 @@
 #include <string.h>
 
 // --- checked construction ------------------------------------------------------------------------
+// What a file calls it: "max", of which the IR has two.
+static const char *word_of(ir_op op) {
+  return op == IR_REDUCE_MAX ? "max" : op == IR_REDUCE_MIN ? "min" : ir_ops[op].name;
+}
+
 static bool check_infer(fe *c, ir_loc at, ir_op op, int num_in, ir_node *const *in, int num_attrs,
                         const ir_attr *attrs, const ir_type *type) {
   ir_type few[8] = {0}, *types = num_in <= 8 ? few : IR_NEW_ARRAY(c->arena, ir_type, num_in), out;
@@ -15,9 +20,7 @@ static bool check_infer(fe *c, ir_loc at, ir_op op, int num_in, ir_node *const *
     types[i] = in[i]->type;
   const char *why = NULL;
   if (!ir_infer(c->arena, op, num_in, types, num_attrs, attrs, type, &out, &why)) {
-    const char *name = ir_ops[op].name, reduce[] = "reduce_"; // "max" in a file
-    name += strncmp(name, reduce, strlen(reduce)) ? 0 : strlen(reduce);
-    ir_diag *d = fe_error(c, at, "E0203", "'%s' does not fit: %s", name, why);
+    ir_diag *d = fe_error(c, at, "E0203", "'%s' does not fit: %s", word_of(op), why);
     for (int i = 0; i < num_in && i < 3; i++)
       diag_help(d, "operand %d is %s", i + 1, ir_type_str(c->arena, &types[i]));
     return false;

@@ -58,16 +58,14 @@ static void *must(void *p) {
 // Chunks of the usual size that freed arenas had, all 0: searches make and free an arena for each of thousands of
 // tries, and the system would have to give and clear the pages each time. mltc has one thread. With
 // AddressSanitizer there are none, so that it sees who uses a freed arena.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KEEP_NO_CHUNKS 1
-#endif
-#endif
-#ifdef KEEP_NO_CHUNKS
-enum { MOST_KEPT = 0 };
+#ifdef __has_feature
+#define SANITIZED __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
 #else
-enum { MOST_KEPT = 64 };
+#define SANITIZED 0
 #endif
+enum { MOST_KEPT = SANITIZED ? 0 : 64 };
 static chunk *kept;
 static int num_kept;
 
@@ -103,7 +101,8 @@ void ir_arena_free(ir_arena *a) {
     next = c->next;
     free_chunk(c);
   }
-  free(a->spare);
+  if (a->spare)
+    free_chunk(a->spare);
   free(a);
 }
 
@@ -137,10 +136,11 @@ static void clear_from(chunk *c, size_t used) {
 // The largest chunk is kept: whoever marks one place marks many.
 static void set_aside(ir_arena *a, chunk *c) {
   if (a->spare && a->spare->cap >= c->cap) {
-    free(c);
+    free_chunk(c);
     return;
   }
-  free(a->spare);
+  if (a->spare)
+    free_chunk(a->spare);
   clear_from(c, 0);
   a->spare = c;
 }
@@ -416,6 +416,12 @@ char *ir_read_text(ir_arena *a, const char *path, size_t *len) {
     return text;
   *len -= 3;
   return text + 3;
+}
+
+bool ir_same_file(const char *a, const char *b) {
+  struct stat x, y;
+  return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_ino == y.st_ino &&
+         x.st_dev == y.st_dev;
 }
 
 bool ir_write_file(const char *path, const char *text, size_t len) {

@@ -115,6 +115,8 @@ char *ir_read_text(ir_arena *a, const char *path, size_t *len);
 // failure.
 #define IR_TEMP_SUFFIX ".tmp"
 bool ir_write_file(const char *path, const char *text, size_t len);
+// Both are there, and are one, however they are spelled or linked.
+bool ir_same_file(const char *a, const char *b);
 uint64_t ir_hash(const void *data, size_t n); // FNV-1a, 64 bit
 // A hash of what `h` is of, and of v after it.
 static inline uint64_t ir_hash_mix(uint64_t h, uint64_t v) {

@@ -423,16 +423,19 @@ static double step_seconds(const replay *r) {
 }
 
 // What is found within less is within the budget, too, and is faster now and then: what is kept is kept in ranges,
-// which end elsewhere. Where that may gain anything to speak of, by a part of the whole search's work each; *s is the
-// fastest.
+// which end elsewhere. So it competes with what is found within the next smaller shares of what all values take; the
+// same shares for budgets near each other, of which a larger one should not lead to more time. Each has a part of the
+// whole search's work, where there is anything to speak of to gain. *s is the fastest.
 static bool search_values(search *s) {
-  static const int lower[] = {1, 3, 6}; // sixty-fourths of the budget
-  static const double LITTLE = 0.02;    // of a step
-  int64_t work = (s->work - s->r->tried) / 4;
+  enum { PARTS = 64, TRIES = 4 };
+  static const double LITTLE = 0.02; // of a step
+  int64_t work = (s->work - s->r->tried) / TRIES;
   if (!search_once(s) || s->best_outcome.seconds < LITTLE * step_seconds(s->r))
     return s->found;
-  for (size_t i = 0; i < sizeof lower / sizeof *lower; i++) {
-    search other = {.r = s->r, .arena = s->arena, .budget = s->budget - s->budget / 64 * lower[i]};
+  memset(s->start, REPLAY_KEEP, (size_t)s->r->s->num_values);
+  int64_t unit = replay_try(s->r, s->start).live_bytes / PARTS + 1;
+  for (int i = 0; i < TRIES; i++) {
+    search other = {.r = s->r, .arena = s->arena, .budget = (s->budget / unit - i) * unit};
     other.work = s->r->tried + work;
     if (search_once(&other) && other.best_outcome.seconds < s->best_outcome.seconds) {
       other.budget = s->budget;

@@ -338,11 +338,7 @@ plan *plan_build(ir_module *m) {
   return build((planner){.m = m});
 }
 
-plan *plan_build_for(ir_module *m, const plan_wishes *wishes) {
-  return build((planner){.m = m, .wishes = wishes});
-}
-
-plan *plan_build_edited(ir_module *m, const plan_wishes *wishes, const plan_edit *e, ir_diags *d) {
+plan *plan_build_for(ir_module *m, const plan_wishes *wishes, const plan_edit *e, ir_diags *d) {
   return build((planner){.m = m, .wishes = wishes, .edit = e, .diags = d});
 }
 

@@ -76,12 +76,10 @@ typedef struct plan_wishes {
 // After pass_order and kernel scheduling (ir_kernel.workspace). Never fails: there is no budget
 // yet.
 plan *plan_build(ir_module *m);
-// The same with wishes granted that take no memory, those in front first. NULL: there are none.
-plan *plan_build_for(ir_module *m, const plan_wishes *wishes);
-// The same with the places of a file; wishes are granted to functions whose buffers are where they would be without
-// it. Errors (E0508) say what cannot be anywhere; whether the places
-// work together, plan_check knows.
-plan *plan_build_edited(ir_module *m, const plan_wishes *wishes, const plan_edit *e, ir_diags *d);
+// The same with wishes granted that take no memory, those in front first, and with the places of a file; either may be
+// NULL. Wishes are granted to functions whose buffers are where they would be without the file. Errors (E0508) say what
+// cannot be anywhere; whether the places work together, plan_check knows.
+plan *plan_build_for(ir_module *m, const plan_wishes *wishes, const plan_edit *e, ir_diags *d);
 // Bytes of states and staging: what of an arena does not depend on kernels.
 int64_t plan_whole_run_bytes(ir_module *m);
 // Offset of a materialised node (INPUT: slot 0; READ: its state; a written node: its state's

@@ -13,6 +13,7 @@
 // loss may need.
 #include "passes/plan_share.h"
 #include "passes/domain.h"
+#include "passes/losses.h"
 
 const char *const plan_share_names[PLAN_NUM_SHARES] = {
     [PLAN_SHARE_PARAMETER] = "parameter", [PLAN_SHARE_GRADIENT] = "gradient",
@@ -99,19 +100,10 @@ static void take_loss(sorter *s, const ir_node *loss) {
   }
 }
 
-// A function that only accumulates has no result: its loss goes to an accumulator, as metrics do.
 static void take_losses(sorter *s) {
-  bool any = false;
-  for (size_t i = 0; i < s->f->results.num; i++)
-    if (s->f->results.at[i].kind == IR_RESULT_LOSS) {
-      take_loss(s, s->f->results.at[i].node);
-      any = true;
-    }
-  for (size_t i = 0; !any && i < s->f->nodes.num; i++) {
-    const ir_node *n = s->f->nodes.at[i];
-    if (n->op == IR_WRITE && n->state->role == IR_ROLE_ACCUM && n->state->type.rank == 0)
-      take_loss(s, n->in[0]);
-  }
+  losses l = losses_find(s->arena, s->f);
+  for (size_t i = 0; i < l.at.num; i++)
+    take_loss(s, l.at.at[i]);
 }
 
 static void find_updates(sorter *s) {

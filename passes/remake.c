@@ -19,6 +19,7 @@
 //
 // Needs: pass_recompute. Keeps: kernels, their domains (each change is tried with dom_try first).
 #include "passes/again.h"
+#include "passes/losses.h"
 #include "passes/cost.h"
 
 enum {
@@ -47,11 +48,12 @@ typedef struct waiting {
   bool ok;
 } waiting;
 
-static int find_forward(const ir_func *f) {
+static int find_forward(ir_arena *a, const ir_func *f) {
+  losses l = losses_find(a, f);
   int last = -1;
-  for (size_t i = 0; i < f->results.num; i++) {
-    const ir_kernel *k = dom_base(f->results.at[i].node)->kernel;
-    if (f->results.at[i].kind == IR_RESULT_LOSS && k && (int)k->id > last)
+  for (size_t i = 0; i < l.at.num; i++) {
+    const ir_kernel *k = dom_base(l.at.at[i])->kernel;
+    if (k && (int)k->id > last)
       last = (int)k->id;
   }
   return last;
@@ -231,10 +233,10 @@ static void list_kernels(remake *r) {
 }
 
 static bool remake_func(ir_func *f) {
-  int forward = find_forward(f);
-  if (forward < 0 || f->ordered)
+  if (f->ordered)
     return false;
   ir_arena *a = ir_arena_new();
+  int forward = find_forward(a, f);
   remake r = {.g = again_look_at(f, a), .arena = a, .forward = forward};
   r.before = IR_NEW_ARRAY(a, kernel_list, f->kernels.num);
   // Last kernel first: what is made again then counts as a use of what it is made from.

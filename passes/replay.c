@@ -5,36 +5,27 @@
 #include <string.h>
 
 #include "passes/cost.h"
+#include "passes/losses.h"
 #include "passes/plan_parts.h"
 
 // --- the function --------------------------------------------------------------------------------
 // Losses that a kernel is needed for, each a bit; the last bit stands for all of the many.
-typedef uint64_t losses;
+typedef uint64_t loss_bits;
 enum { MOST_LOSSES = 64 };
 
-static void mark(const replay *r, losses *needed, const ir_node *loss, int *num) {
-  int bit = *num < MOST_LOSSES ? (*num)++ : MOST_LOSSES - 1;
-  needed[r->s->values[r->s->value_of[loss->id]].kernel] |= (losses)1 << bit;
-}
-
-// A function that only accumulates has no result: its loss goes to an accumulator, as metrics do (plan_share.c).
-// Returns how many there are.
-static int mark_results(const replay *r, losses *needed) {
-  const ir_func *f = r->s->f;
-  int num = 0;
-  for (size_t i = 0; i < f->results.num; i++)
-    if (f->results.at[i].kind == IR_RESULT_LOSS)
-      mark(r, needed, f->results.at[i].node, &num);
-  for (size_t i = 0; num == 0 && i < f->nodes.num; i++) {
-    const ir_node *n = f->nodes.at[i];
-    int first = 0; // of all of them
-    if (n->op == IR_WRITE && n->state->role == IR_ROLE_ACCUM && n->state->type.rank == 0)
-      mark(r, needed, n->in[0], &first);
+// Marks the kernels that make them. Returns how many bits there are.
+static int mark_losses(const replay *r, loss_bits *needed) {
+  losses l = losses_find(r->arena, r->s->f);
+  int most = l.together ? 1 : MOST_LOSSES, num = l.at.num < (size_t)most ? (int)l.at.num : most;
+  for (size_t i = 0; i < l.at.num; i++) {
+    const ir_kernel *k = dom_base(l.at.at[i])->kernel;
+    if (k)
+      needed[k->id] |= (loss_bits)1 << (i < (size_t)num ? i : (size_t)num - 1);
   }
-  return num ? num : 1;
+  return num;
 }
 
-static bool reads_forward(const replay *r, const losses *needed, int k, losses loss) {
+static bool reads_forward(const replay *r, const loss_bits *needed, int k, loss_bits loss) {
   const sched_kernel *x = &r->s->kernels[k];
   for (int i = 0; i < x->num_in; i++)
     if (x->in[i].value >= 0 && needed[r->s->values[x->in[i].value].kernel] & loss)
@@ -44,25 +35,24 @@ static bool reads_forward(const replay *r, const losses *needed, int k, losses l
 
 // The kernel behind which the backward pass of a loss lies: most kernels that the loss is made from are not behind
 // it, and most others that read what those make are. A term of the loss may be computed much later.
-static int find_turn(const replay *r, const losses *needed, losses loss) {
-  int turn = -1, last = -1, score = 0, best = 0;
+static int find_turn(const replay *r, const loss_bits *needed, loss_bits loss) {
+  int turn = -1, score = 0, best = 0;
   for (int k = 0; k < r->s->num_kernels; k++) {
     bool forward = needed[k] & loss;
     score += forward ? 1 : -(int)reads_forward(r, needed, k, loss);
-    last = forward ? k : last;
     if (forward && score >= best) {
       turn = k;
       best = score;
     }
   }
-  return turn >= 0 ? turn : last;
+  return turn;
 }
 
 // A kernel may be forward for one loss and backward for another: it belongs to that which turns first behind it.
 static void find_turns(replay *r) {
   const sched *s = r->s;
-  losses *needed = IR_NEW_ARRAY(r->arena, losses, s->num_kernels + 1);
-  int num = mark_results(r, needed);
+  loss_bits *needed = IR_NEW_ARRAY(r->arena, loss_bits, s->num_kernels + 1);
+  int num = mark_losses(r, needed);
   for (int k = s->num_kernels - 1; k >= 0; k--)
     for (int i = 0; i < s->kernels[k].num_in; i++)
       if (s->kernels[k].in[i].value >= 0)
@@ -70,7 +60,7 @@ static void find_turns(replay *r) {
   for (int k = 0; k < s->num_kernels; k++)
     r->turn[k] = -1;
   for (int i = 0; i < num; i++) {
-    int turn = find_turn(r, needed, (losses)1 << i);
+    int turn = find_turn(r, needed, (loss_bits)1 << i);
     r->forward = turn > r->forward ? turn : r->forward;
     for (int k = 0; k <= turn; k++)
       if (needed[k] >> i & 1 && (r->turn[k] < 0 || turn < r->turn[k]))

@@ -95,11 +95,14 @@ mlrt_flag *mlrt_find_flag(const mlrt_options *o, const char *name) {
   return NULL;
 }
 
+static bool is_whole(double v) {
+  return v == floor(v) && fabs(v) <= 9007199254740992.0;
+}
+
 bool mlrt_flag_holds(const mlrt_flag *f, double v) {
   const mlrt_input like = {.dtype = f->state->dtype};
   char stored[sizeof v];
-  bool whole = v == floor(v) && fabs(v) <= 9007199254740992.0;
-  return (whole || mlrt_is_float(like.dtype)) && mlrt_store_number(&like, v, stored);
+  return (mlrt_is_float(like.dtype) || is_whole(v)) && mlrt_store_number(&like, v, stored);
 }
 
 bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e) {
@@ -111,11 +114,11 @@ bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e) {
   double v;
   if (!mlrt_parse_double(text, &v))
     return mlrt_error_set(e, "--%s needs a number, not '%s'", name, text);
-  if (!mlrt_is_float(f->state->dtype) && (v != floor(v) || fabs(v) > 9007199254740992.0))
+  if (!mlrt_is_float(f->state->dtype) && !is_whole(v))
     return mlrt_error_set(e, "--%s needs a whole number, not '%s'", name, text);
   const mlrt_input like = {.dtype = f->state->dtype};
-  char stored[sizeof v], limits[120];
-  if (!mlrt_store_number(&like, v, stored))
+  char limits[120];
+  if (!mlrt_flag_holds(f, v))
     return mlrt_error_set(e, "--%s=%s does not fit: %s", name, text,
                           mlrt_limits_text(&like, limits, sizeof limits));
   f->value = v;

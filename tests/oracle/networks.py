@@ -216,7 +216,7 @@ def derivatives(w, x, words, t, label):
     inner = F.mse_loss(t @ w("w"), words[:, 0, :2])
     better = w("w") - 0.3 * grad(inner, w("w"))
     after = F.mse_loss(torch.sin(t @ better), words[:, 1, :2])
-    even = grad(torch.tanh(batchnorm(w, t * t + t)).sum(), t)
+    even = grad(torch.tanh(batchnorm(w, t * t * w("lift") + t)).sum(), t)
     logits = w("head").expand(len(t), 2)
     pulled = grad(F.binary_cross_entropy_with_logits(logits, words[:, 2, :2]), w("head"))
     twice = (even * torch.sin(3 * t)).mean() + ((pulled - 0.1) ** 2).sum()

@@ -371,7 +371,7 @@ static void run_apart(const kernel_test *t, char *const *first, int threads) {
   char **args = IR_NEW_ARRAY(t->a, char *, num_args(g));
   touch_test x = {t, args, IR_NEW_ARRAY(t->a, char *, num_args(g)), num_args(g) - g->numbers.num};
   put_rest(t->a, g, args);
-  put_rest(t->a, g, x.copies);
+  memcpy(x.copies, args, num_args(g) * sizeof *args); // for the numbers
   for (size_t i = 0; i < x.num; i++) {
     x.copies[i] = buffer_of(t->a, cg_arg_bytes(g, (int)i));
     if (i < g->in.num)

@@ -16,7 +16,7 @@ test_program test_program_new(ir_arena *a, const char *what, const char *prefix,
   p.program = cg_program_new(a, m, target);
   p.program->prefix = prefix;
   cg_share(p.program);
-  p.plan = cg_plan(p.program);
+  p.plan = cg_plan(p.program, NULL, NULL);
   ir_buf wrong = ir_buf_new(a);
   if (plan_check(p.plan, m, &wrong) != 0)
     test_fail("%s: %s", what, ir_buf_str(&wrong));

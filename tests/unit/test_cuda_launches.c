@@ -30,7 +30,7 @@ static sample make_sample(ir_arena *a, const char *what, ir_module *m) {
   pass_options o = {.families = cg_families(t)};
   CHECK(pass_run_pipeline(m, d, &o), "%s: a valid module was refused", what);
   s.p = cg_program_new(a, m, t);
-  s.plan = cg_plan(s.p);
+  s.plan = cg_plan(s.p, NULL, NULL);
   cg_share(s.p);
   s.sources = cg_program_emit(s.p, s.plan, &origin);
   while (strcmp(m->funcs.at[s.step]->name, "step"))

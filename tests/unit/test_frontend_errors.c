@@ -111,6 +111,13 @@ static const error_case cases[] = {
     {"E0203", MODEL("a = «max(x > 0)"), "'max' does not fit"},
     {"E0203", MODEL("metric a = «max(y)"), "convert it with f32"},
     {"E0203", MODEL("metric a = «x"), "make one number"},
+    {"E0201",
+     "model m(x: f32[4,6]) { loss mean(linear(x, 2)) }\n"
+     "optim { adam(0.1 if «rank > 1 else 0.2)\nschedule = cosine(total=9) }\n",
+     "one number for all parameters"},
+    {"E0201",
+     "model m(x: f32[4,6]) { loss mean(linear(x, 2)) }\noptim { sgd(0.1)\nclip = «name }\n",
+     "one number for all parameters"},
     {"E0203", MODEL("a = x «@ x"), "6 columns meet 4 rows"},
     {"E0203", MODEL("a = reshape(x, «[5, -1])"), "24 elements"},
     {"E0203", MODEL("a = «x[0]^T"), "2 dimensions"},
