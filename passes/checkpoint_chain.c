@@ -304,7 +304,7 @@ static bool fits(search *s, int slots) {
   replay_steps steps = steps_of(s->x, &ops);
   replay_outcome o = replay_weigh(s->x->r, &steps);
   bool ok = o.live_bytes <= s->budget &&
-            replay_arena_bytes(s->x->r, &steps, s->budget, false) <= s->budget;
+            replay_arena_bytes(s->x->r, &steps, s->budget, PLAN_COMPILE) <= s->budget;
   keep(s, &steps, o, ok);
   return ok;
 }

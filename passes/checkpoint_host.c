@@ -21,16 +21,26 @@ typedef struct attempt {
   int64_t bytes;
 } attempt;
 
-static attempt try_keeping(replay *r, int64_t kept, int share, int64_t budget, double bandwidth) {
-  attempt x = {0};
-  checkpoint_auto(r, kept, share, &x.steps);
+static attempt send_too_much(replay *r, const replay_steps *steps, int64_t budget,
+                             double bandwidth) {
+  attempt x = {.steps = *steps, .seconds = replay_weigh(r, steps).seconds};
+  x.bytes = replay_arena_bytes(r, steps, budget, PLAN_HARD);
+  x.fits = x.bytes <= budget;
+  if (x.fits)
+    return x;
   ir_arena *a = ir_arena_new();
-  offload_choice c = offload_choose(a, r->s, &x.steps, r->seconds, budget, bandwidth);
+  offload_choice c = offload_choose(a, r->s, steps, r->seconds, budget, bandwidth);
   x.fits = c.fits;
-  x.seconds = replay_weigh(r, &x.steps).seconds + c.waiting;
+  x.seconds += c.waiting;
   x.bytes = c.arena_bytes;
   ir_arena_free(a);
   return x;
+}
+
+static attempt try_keeping(replay *r, int64_t kept, int share, int64_t budget, double bandwidth) {
+  replay_steps steps = {0};
+  checkpoint_auto(r, kept, share, &steps);
+  return send_too_much(r, &steps, budget, bandwidth);
 }
 
 static bool is_better(const attempt *x, const attempt *best) {
@@ -48,26 +58,24 @@ static double *core_seconds(const replay *r) {
 
 // The whole budget, in the order of a core's seconds. Small kernels all take a GPU the same, which tells
 // a search little of what is dear to make again.
-static attempt try_as_core(replay *r, int64_t budget) {
+static attempt try_as_core(replay *r, int64_t budget, double bandwidth) {
   double *seconds = r->seconds;
-  attempt x = {0};
+  replay_steps steps = {0};
   r->seconds = core_seconds(r);
-  x.fits = checkpoint_auto(r, budget, 1, &x.steps);
+  checkpoint_auto(r, budget, 1, &steps);
   r->seconds = seconds;
-  x.seconds = replay_weigh(r, &x.steps).seconds;
-  x.bytes = x.fits ? budget : INT64_MAX;
-  return x;
+  return send_too_much(r, &steps, budget, bandwidth);
 }
 
 replay_steps checkpoint_with_host(replay *r, int64_t budget, double bandwidth) {
   replay_steps all = {sched_order_as_it_is(r->s, r->arena), (size_t)r->s->num_kernels,
                       (size_t)r->s->num_kernels};
-  int64_t most = replay_arena_bytes(r, &all, 0, false);
+  int64_t most = replay_arena_bytes(r, &all, 0, PLAN_COMPILE);
   if (most <= budget)
     return all;
   attempt best = try_keeping(r, most, 1, budget, bandwidth);
   if (!best.fits || best.seconds > 0) {
-    attempt x = try_as_core(r, budget);
+    attempt x = try_as_core(r, budget, bandwidth);
     best = is_better(&x, &best) ? x : best;
   }
   for (int i = 0; i < TRIES && !(best.fits && best.seconds == 0); i++) {

@@ -181,14 +181,15 @@ static void copy_choice(const search *s, unsigned char *to, const unsigned char 
 
 static int64_t packed_bytes(const search *s, const unsigned char *choice) {
   replay_steps steps = replay_make_steps(s->r, s->arena, choice);
-  return replay_arena_bytes(s->r, &steps, s->budget, false);
+  return replay_arena_bytes(s->r, &steps, s->budget, PLAN_COMPILE);
 }
 
 static bool has_work(const search *s) {
   return s->r->tried < s->work;
 }
 
-// Keeps in x what need not be dropped. Where packing adds to the live bytes, they must be fewer.
+// Keeps in x what need not be dropped. Where packing adds to the live bytes, they must be fewer: the least that makes
+// another choice, then as many as it adds.
 static bool trim_to_budget(search *s, uint32_t seed) {
   int64_t target = s->budget;
   for (int i = 0; i < RETRIES && target > 0 && has_work(s); i++) {
@@ -200,7 +201,7 @@ static bool trim_to_budget(search *s, uint32_t seed) {
     int64_t over = packed_bytes(s, s->x) - s->budget;
     if (over <= 0)
       return true;
-    target -= over;
+    target = i == 0 ? o.live_bytes - 1 : target - over;
   }
   return false;
 }
@@ -331,7 +332,7 @@ static void squeeze(search *s) {
 static bool take_steps(search *s, replay_steps steps) {
   replay_outcome o = replay_weigh(s->r, &steps);
   if ((s->found && o.seconds >= s->best_outcome.seconds) ||
-      replay_arena_bytes(s->r, &steps, s->budget, true) > s->budget)
+      replay_arena_bytes(s->r, &steps, s->budget, PLAN_HARD) > s->budget)
     return false;
   s->found = true;
   s->best_outcome = o;
@@ -450,8 +451,8 @@ static bool search_values(search *s) {
 // fewer bytes.
 static bool hoist_instead(search *s, replay_steps *out) {
   hoist(s);
-  if (s->found || (s->hoisted.num && replay_arena_bytes(s->r, &s->hoisted, 0, false) <
-                                         replay_arena_bytes(s->r, out, 0, false)))
+  if (s->found || (s->hoisted.num && replay_arena_bytes(s->r, &s->hoisted, 0, PLAN_COMPILE) <
+                                         replay_arena_bytes(s->r, out, 0, PLAN_COMPILE)))
     *out = s->hoisted;
   return s->found;
 }

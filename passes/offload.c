@@ -22,13 +22,22 @@ double offload_bandwidth(const ir_module *m) {
   return (double)ir_config_count(m, "host_bandwidth");
 }
 
+// As the plan packs it.
+static bool fits_as_it_is(ir_arena *a, sched *s, const replay_steps *steps, int64_t budget) {
+  plan_live l = plan_live_steps(a, s, steps->at, steps->num);
+  plan_joined j = plan_join_reused(a, &l);
+  return plan_pack_for(j.at, j.num, budget) <= budget;
+}
+
 static bool offload_func(ir_func *f, int64_t budget, double bandwidth) {
   if (f->kernels.num == 0 || ir_has_transfers(f))
     return false;
   ir_arena *a = ir_arena_new();
   sched *s = sched_new(a, f);
   replay_steps steps = {sched_order_as_it_is(s, a), f->kernels.num, f->kernels.num};
-  offload_choice c = offload_choose(a, s, &steps, cost_of_kernels(a, f), budget, bandwidth);
+  offload_choice c = {0};
+  if (!fits_as_it_is(a, s, &steps, budget))
+    c = offload_choose(a, s, &steps, cost_of_kernels(a, f), budget, bandwidth);
   if (c.moves.num)
     offload_apply(s, &c);
   ir_arena_free(a);

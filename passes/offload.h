@@ -35,8 +35,8 @@ typedef struct offload_choice {
 // Bytes that cross between device and host in a second, each way: `config host_bandwidth`. 0: the target
 // has one memory.
 double offload_bandwidth(const ir_module *m);
-// What to send for temporaries of at most `budget` bytes when the kernels of `s` run in these steps.
-// seconds: [kernel]. Moves nothing where that is not needed; where it cannot be reached, as much as helps.
+// What to send for temporaries of at most `budget` bytes when the kernels of `s` run in these steps, which take more
+// without. seconds: [kernel]. Where the budget cannot be reached, as much as helps.
 offload_choice offload_choose(ir_arena *a, sched *s, const replay_steps *steps,
                               const double *seconds, int64_t budget, double bandwidth);
 // Seconds that kernels of `f`, in their order, wait for its transfers.

@@ -296,25 +296,19 @@ static int64_t pack_lives(chooser *x) {
   return plan_pack_within(x->joined.at, x->joined.num, &limits).height;
 }
 
-// Nothing need be sent: the plan packs as here, with all the steps that it wants.
-static bool fits_as_it_is(chooser *x, int64_t *bytes) {
-  if (count_live(x) > x->budget)
-    return false;
-  *bytes = pack_lives(x);
-  if (*bytes > x->budget)
-    *bytes = plan_pack(x->joined.at, x->joined.num);
-  return *bytes <= x->budget;
-}
-
 // Packing may need more than what is live: then less may be.
 static bool reach_packed(chooser *x, double slow, int64_t *bytes) {
   int64_t target = x->budget;
   start_over(x);
-  for (int i = 0; i < MOST_PACKED && reach(x, target, slow); i++) {
+  for (int i = 0; i < MOST_PACKED; i++) {
+    bool reached = reach(x, target, slow);
+    int64_t live = count_live(x);
+    if (live > x->budget)
+      return false;
     *bytes = pack_lives(x);
-    if (*bytes <= x->budget)
-      return true;
-    target -= *bytes - x->budget;
+    if (*bytes <= x->budget || !reached)
+      return *bytes <= x->budget;
+    target = (live < target ? live : target) - (*bytes - x->budget);
   }
   return false;
 }
@@ -445,7 +439,7 @@ offload_choice offload_choose(ir_arena *a, sched *s, const replay_steps *steps,
   x.budget = budget;
   x.bandwidth = bandwidth;
   find_candidates(&x);
-  out.fits = fits_as_it_is(&x, &out.arena_bytes) || reach_soonest(&x, &out.arena_bytes);
+  out.fits = reach_soonest(&x, &out.arena_bytes);
   if (!out.fits)
     out.arena_bytes = pack_lives(&x);
   take_moves(&x, &out);

@@ -135,9 +135,14 @@ int64_t plan_pack(plan_interval *iv, size_t n);
 // The same where `enough` bytes are, 0: none. If they can be reached and a compile's steps do not, five times as many are
 // spent: half a second, where otherwise a budget is missed.
 int64_t plan_pack_for(plan_interval *iv, size_t n, int64_t enough);
-// Whether `enough` bytes are, and no lower than that: of searches that ask nothing else. Spends a compile's steps, or, `hard`,
-// those of plan_pack_for, which then ends at `enough`, too.
-int64_t plan_pack_down_to(plan_interval *iv, size_t n, int64_t enough, bool hard);
+// Whether `enough` bytes are, and no lower than that: of searches that ask nothing else. Whatever an effort comes down
+// to, a greater one does, and plan_pack_for.
+typedef enum plan_effort {
+  PLAN_QUICK,   // an eighth of a compile's steps: nine of ten that come down to `enough` do in so many
+  PLAN_COMPILE, // a compile's
+  PLAN_HARD,    // those of plan_pack_for
+} plan_effort;
+int64_t plan_pack_down_to(plan_interval *iv, size_t n, int64_t enough, plan_effort effort);
 // Lower bound of any packing: the most bytes that are live at one time.
 int64_t plan_pack_bound(ir_arena *a, const plan_interval *iv, size_t n);
 // Number of intervals whose memory is taken by another live interval when they start.

@@ -15,6 +15,7 @@ enum {
   COMPILE_STEPS = 60000000,     // where the bound is out of reach: about a third of a second,
   COMPILE_STEPS_OF_ONE = 10000, // and for each interval as much more: two seconds for 60,000
   TIMES_FOR_BUDGET = 5,
+  QUICK_PART = 8,
   REPAIR_LEAST = 500, // items
   EXACT_MOST = 3000,  // items: the search looks at all that is left for each that it places
   LOOK_EVERY = 100000 // steps from one look at the clock to the next
@@ -115,8 +116,12 @@ int64_t plan_pack(plan_interval *iv, size_t n) {
   return plan_pack_for(iv, n, 0);
 }
 
-int64_t plan_pack_down_to(plan_interval *iv, size_t n, int64_t enough, bool hard) {
-  int64_t steps = compile_steps(n) * (hard ? TIMES_FOR_BUDGET : 1);
+int64_t plan_pack_down_to(plan_interval *iv, size_t n, int64_t enough, plan_effort effort) {
+  int64_t steps = compile_steps(n);
+  if (effort == PLAN_QUICK)
+    steps /= QUICK_PART;
+  else if (effort == PLAN_HARD)
+    steps *= TIMES_FOR_BUDGET;
   return plan_pack_within(iv, n, &(plan_pack_limits){.capacity = enough, .steps = steps}).height;
 }
 
@@ -127,7 +132,7 @@ int64_t plan_pack_for(plan_interval *iv, size_t n, int64_t enough) {
   ir_arena *a = ir_arena_new();
   plan_interval *first = IR_NEW_ARRAY(a, plan_interval, n);
   memcpy(first, iv, n * sizeof *iv);
-  int64_t height = plan_pack_down_to(iv, n, enough, true);
+  int64_t height = plan_pack_down_to(iv, n, enough, PLAN_HARD);
   if (height > p.height) {
     memcpy(iv, first, n * sizeof *iv);
     height = p.height;

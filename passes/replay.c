@@ -219,38 +219,47 @@ struct replay_packed {
   const plan_interval *iv; // as they were given: without offsets
   size_t num;
   int64_t enough; // what was asked for
-  bool hard;
+  plan_effort effort;
   int64_t bytes; // what came out
   replay_packed *next;
 };
 
 static const replay_packed *find_packed(const replay *r, const plan_interval *iv, size_t num,
-                                        int64_t enough, bool hard) {
+                                        int64_t enough, plan_effort effort) {
   const replay_packed *p = r->packed;
-  while (p && (p->num != num || p->enough != enough || p->hard != hard ||
+  while (p && (p->num != num || p->enough != enough || p->effort != effort ||
                memcmp(p->iv, iv, num * sizeof *iv) != 0))
     p = p->next;
   return p;
 }
 
-static int64_t pack(replay *r, plan_interval *iv, size_t num, int64_t enough, bool hard) {
+static int64_t pack(replay *r, plan_interval *iv, size_t num, int64_t enough, plan_effort effort) {
   replay_packed *p = IR_NEW(r->arena, replay_packed);
   plan_interval *given = IR_NEW_ARRAY(r->arena, plan_interval, num + 1);
   memcpy(given, iv, num * sizeof *iv);
-  *p = (replay_packed){.iv = given, .num = num, .enough = enough, .hard = hard, .next = r->packed};
-  p->bytes = plan_pack_down_to(iv, num, enough, hard);
+  *p = (replay_packed){.iv = given, .num = num, .enough = enough, .effort = effort, .next = r->packed};
+  p->bytes = plan_pack_down_to(iv, num, enough, effort);
   r->packed = p;
   return p->bytes;
 }
 
-int64_t replay_arena_bytes(replay *r, const replay_steps *steps, int64_t enough, bool hard) {
+// Where `enough` is out of reach by packing, a search would spend most of its time on seeing that again and again.
+static plan_effort effort_left(const replay *r, plan_effort effort) {
+  while (effort > PLAN_QUICK && r->missed[effort] >= REPLAY_MOST_MISSED)
+    effort--;
+  return effort;
+}
+
+int64_t replay_arena_bytes(replay *r, const replay_steps *steps, int64_t enough,
+                           plan_effort effort) {
   ir_arena *a = ir_arena_new();
-  hard &= r->missed < REPLAY_MOST_MISSED;
+  effort = effort_left(r, effort);
+  enough = enough > 0 ? enough : 0;
   plan_live l = plan_live_steps(a, r->s, steps->at, steps->num);
   plan_joined j = plan_join_reused(a, &l);
-  const replay_packed *known = find_packed(r, j.at, j.num, enough, hard);
-  int64_t bytes = known ? known->bytes : pack(r, j.at, j.num, enough, hard);
-  r->missed += !known && hard && bytes > enough && plan_pack_bound(a, j.at, j.num) <= enough;
+  const replay_packed *known = find_packed(r, j.at, j.num, enough, effort);
+  int64_t bytes = known ? known->bytes : pack(r, j.at, j.num, enough, effort);
+  r->missed[effort] += !known && enough > 0 && bytes > enough && plan_pack_bound(a, j.at, j.num) <= enough;
   ir_arena_free(a);
   return bytes;
 }
