@@ -138,7 +138,7 @@ int64_t plan_pack_for(plan_interval *iv, size_t n, int64_t enough);
 // Whether `enough` bytes are, and no lower than that: of searches that ask nothing else. Whatever an effort comes down
 // to, a greater one does, and plan_pack_for.
 typedef enum plan_effort {
-  PLAN_QUICK,   // an eighth of a compile's steps: nine of ten that come down to `enough` do in so many
+  PLAN_QUICK,   // an eighth of a compile's steps, which do for nine of ten that come down
   PLAN_COMPILE, // a compile's
   PLAN_HARD,    // those of plan_pack_for
 } plan_effort;

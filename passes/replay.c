@@ -237,7 +237,8 @@ static int64_t pack(replay *r, plan_interval *iv, size_t num, int64_t enough, pl
   replay_packed *p = IR_NEW(r->arena, replay_packed);
   plan_interval *given = IR_NEW_ARRAY(r->arena, plan_interval, num + 1);
   memcpy(given, iv, num * sizeof *iv);
-  *p = (replay_packed){.iv = given, .num = num, .enough = enough, .effort = effort, .next = r->packed};
+  *p = (replay_packed){
+      .iv = given, .num = num, .enough = enough, .effort = effort, .next = r->packed};
   p->bytes = plan_pack_down_to(iv, num, enough, effort);
   r->packed = p;
   return p->bytes;
@@ -259,7 +260,8 @@ int64_t replay_arena_bytes(replay *r, const replay_steps *steps, int64_t enough,
   plan_joined j = plan_join_reused(a, &l);
   const replay_packed *known = find_packed(r, j.at, j.num, enough, effort);
   int64_t bytes = known ? known->bytes : pack(r, j.at, j.num, enough, effort);
-  r->missed[effort] += !known && enough > 0 && bytes > enough && plan_pack_bound(a, j.at, j.num) <= enough;
+  r->missed[effort] +=
+      !known && enough > 0 && bytes > enough && plan_pack_bound(a, j.at, j.num) <= enough;
   ir_arena_free(a);
   return bytes;
 }
