@@ -75,7 +75,7 @@ static void put_online_values(const catt_text *x) {
                 x->t->rx, x->t->rx);
 }
 
-// Columns outside of the range of an online softmax are its first tile.
+// Columns outside of the range of an online softmax are its first tile; rows far down begin behind the last column.
 static void put_online(const catt_text *x) {
   const catt *t = x->t;
   const catt_online *o = &t->online;
@@ -86,8 +86,10 @@ static void put_online(const catt_text *x) {
     const char *c = cpu_literal(x->arena, IR_F32, o->constant);
     ir_buf_printf(x->out,
                   "  const %s walked = begin < end ? (end - begin + %d) / %d * %d : 0;\n"
-                  "  const %s skipped = begin + walked < %lld ? %lld - walked : begin;\n",
-                  x->index, t->by - 1, t->by, t->by, x->index, ll(t->y), ll(t->y));
+                  "  const %s skipped = begin + walked < %lld ? %lld - walked : begin < %lld ? "
+                  "begin : %lld;\n",
+                  x->index, t->by - 1, t->by, t->by, x->index, ll(t->y), ll(t->y), ll(t->y),
+                  ll(t->y));
     most = ir_format(x->arena, "k_f32(skipped > 0 ? %s : -__builtin_inff())", c);
     total = ir_format(x->arena, "k_select(k_lane_mask(tx == 0 ? 1 : 0), k_f32((float)skipped), %s)",
                       total);

@@ -55,8 +55,15 @@ void gpu_list_images(const mlrt_gpu_code *code, char *out, size_t cap) {
 }
 
 static void fail_to_choose(const mlrt_gpu *g) {
+  enum { OLDEST_MAJOR = 8 }; // that mltc makes code for
   char inside[256];
   gpu_list_images(g->program->gpu, inside, sizeof inside);
+  if (g->major < OLDEST_MAJOR)
+    mlrt_fail(
+        MLRT_EXIT_DEVICE,
+        "device %d (%s) is sm_%d%d: programs for GPUs need sm_%d0 or newer; one for CPUs runs "
+        "on this machine",
+        g->ordinal, g->label, g->major, g->minor, OLDEST_MAJOR);
   mlrt_fail(MLRT_EXIT_DEVICE,
             "this program holds code for %s, and device %d (%s) is sm_%d%d: compile it with "
             "--target=cuda:sm_%d%d",

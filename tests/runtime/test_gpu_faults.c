@@ -56,8 +56,7 @@ static void test_images(void) {
   unsetenv("MLTC_STANDIN_TRACE");
   expect_with("CUDA_MODULE_LOADING", "LAZY", &gpu, train, 0, ""); // never in a capture
   expect_with("MLTC_STANDIN_CAPABILITY", "7.5", &gpu, train, 4,
-              "holds code for sm_80, sm_90a and compute_90, and device 0 (stand-in 0) is sm_75|"
-              "--target=cuda:sm_75");
+              "device 0 (stand-in 0) is sm_75: programs for GPUs need sm_80 or newer");
   fault("cuModuleLoadDataEx:2:209", train, 4,
         "does not take the code for sm_90a (unit 1|CUDA 13.0|NO_BINARY_FOR_GPU|ptxas fatal|"
         "NVRTC 13 want driver 580");

@@ -6,8 +6,8 @@ const attention_case attention_cases[NUM_ATTENTION_CASES] = {
     {"no mask", 1, 2, 64, 96, 64, 64, .mask = NO_MASK},
     {"tails of everything", 2, 2, 45, 70, 40, 24, .mask = NO_MASK},
     {"tails of single columns", 1, 3, 50, 67, 33, 35, .mask = CAUSAL},
-    {"wide heads", 1, 2, 70, 40, 128, 128, .mask = CAUSAL},
-    {"wider values", 1, 2, 40, 64, 64, 128, .mask = NO_MASK},
+    {"wide heads", 1, 4, 70, 40, 128, 128, .mask = CAUSAL},
+    {"wider values", 1, 4, 40, 64, 64, 128, .mask = NO_MASK},
     {"window", 1, 2, 150, 150, 32, 32, .mask = WINDOW},
     {"window of -inf", 1, 2, 150, 150, 32, 32, .mask = WINDOW, .far = "-inf"},
     {"causal, longer rows", 1, 2, 96, 200, 32, 32, .mask = CAUSAL},
@@ -28,6 +28,7 @@ const attention_case attention_cases[NUM_ATTENTION_CASES] = {
     {"no maximum", 1, 2, 64, 80, 32, 32, .plain = true},
     {"no maximum, causal", 1, 2, 70, 70, 32, 32, .mask = CAUSAL, .plain = true},
     {"row sums over scores", 1, 2, 64, 80, 32, 32, .mask = CAUSAL, .keep_sums = true},
+    {"rows behind all columns", 1, 4, 150, 36, 32, 32, .mask = WINDOW, .far = "-2"},
     {"forward only", 2, 2, 64, 100, 48, 40, .mask = CAUSAL, .forward = true},
 };
 

@@ -23,7 +23,7 @@ typedef struct attention_case {
   bool forward;    // no gradients
 } attention_case;
 
-enum { NUM_ATTENTION_CASES = 27 };
+enum { NUM_ATTENTION_CASES = 28 };
 // Every mask, layout and kind of tail.
 extern const attention_case attention_cases[NUM_ATTENTION_CASES];
 // One that the seed decides.
