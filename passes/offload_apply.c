@@ -6,19 +6,9 @@ typedef struct applier {
   versions v;
   const sched *s;
   const ir_kernel *const *kernels; // as they were, by step
-  ir_map *names;                   // of kernels
   ir_node **sent;                  // [move]
   versions_kernels out;
 } applier;
-
-static const char *new_name(applier *x, const char *base) {
-  ir_arena *keep = x->v.f->module->arena;
-  const char *name = base;
-  for (int i = 2; ir_map_get(x->names, name); i++)
-    name = ir_format(keep, "%s.%d", base, i);
-  ir_map_put(x->names, name, x);
-  return name;
-}
 
 // begin: the step that it begins before, of its own place at the latest.
 static ir_node *add_transfer(applier *x, ir_family family, const char *what, ir_node *from,
@@ -26,7 +16,7 @@ static ir_node *add_transfer(applier *x, ir_family family, const char *what, ir_
   ir_arena *keep = x->v.f->module->arena;
   ir_kernel *k = IR_NEW(keep, ir_kernel);
   *k = (ir_kernel){.family = family, .begin = begin < place ? x->kernels[begin] : NULL};
-  k->name = new_name(x, ir_format(keep, "%s.%s", value->name, what));
+  k->name = versions_kernel_name(&x->v, ir_format(keep, "%s.%s", value->name, what));
   x->v.b.loc = value->loc;
   ir_node *c = ir_build(&x->v.b, IR_COPY, value->name, 1, &from, 0, NULL, &value->type);
   c->nonzero = value->nonzero;
@@ -67,12 +57,9 @@ void offload_apply(const sched *s, const offload_choice *c) {
   size_t num = f->kernels.num;
   const ir_kernel **kernels = IR_NEW_ARRAY(scratch, const ir_kernel *, num + 1);
   applier x = {.v = versions_new(f, scratch), .s = s, .kernels = kernels};
-  x.names = ir_map_new(scratch);
   x.sent = IR_NEW_ARRAY(scratch, ir_node *, c->moves.num + 1);
-  for (size_t i = 0; i < num; i++) {
+  for (size_t i = 0; i < num; i++)
     kernels[i] = f->kernels.at[i];
-    ir_map_put(x.names, f->kernels.at[i]->name, &x);
-  }
   for (size_t t = 0; t < num; t++) {
     put_transfers(&x, c, (int)t);
     versions_redirect(&x.v, f->kernels.at[t]);

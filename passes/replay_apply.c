@@ -34,8 +34,9 @@ static void clone_kernel(applier *x, const ir_kernel *k, int times) {
   ir_arena *keep = x->v.f->module->arena;
   ir_kernel *c = IR_NEW(keep, ir_kernel);
   *c = (ir_kernel){.family = k->family, .workspace = k->workspace, .clone_of = k};
-  c->name = times == 1 ? ir_format(keep, "%s.again", k->name)
-                       : ir_format(keep, "%s.again.%d", k->name, times);
+  const char *name = times == 1 ? ir_format(keep, "%s.again", k->name)
+                                : ir_format(keep, "%s.again.%d", k->name, times);
+  c->name = versions_kernel_name(&x->v, name);
   for (size_t i = 0; i < k->nodes.num; i++) // operands first: a member's own ones are of this time
     clone_member(x, c, k->nodes.at[i]);
   c->anchor = x->v.current[k->anchor->id];

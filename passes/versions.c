@@ -10,6 +10,9 @@ versions versions_new(ir_func *f, ir_arena *scratch) {
   x.current = IR_NEW_ARRAY(scratch, ir_node *, x.num_ids + 1);
   x.rebuilt = IR_NEW_ARRAY(scratch, ir_node *, x.num_ids + 1);
   x.was = IR_NEW_ARRAY(scratch, ir_node **, x.num_ids + 1);
+  x.names = ir_map_new(scratch);
+  for (size_t i = 0; i < f->kernels.num; i++)
+    ir_map_put(x.names, f->kernels.at[i]->name, f);
   return x;
 }
 
@@ -57,6 +60,15 @@ void versions_redirect(versions *x, const ir_kernel *k) {
     }
     x->was[n->id] = was;
   }
+}
+
+const char *versions_kernel_name(versions *x, const char *base) {
+  ir_arena *keep = x->f->module->arena;
+  const char *name = base;
+  for (int i = 2; ir_map_get(x->names, name); i++)
+    name = ir_format(keep, "%s.%d", base, i);
+  ir_map_put(x->names, name, x->f);
+  return name;
 }
 
 void versions_finish(versions *x, const versions_kernels *kernels) {
