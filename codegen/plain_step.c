@@ -23,11 +23,14 @@
 
 // --- gradients -------------------------------------------------------------------------------
 typedef struct search {
-  ir_arena *a;
+  ir_arena *a, *scratch;
   const ir_func *f;
-  ir_map *params;      // name that follows "d." -> state
-  uint32_t *seen;      // by node id: walk that has been there
-  cg_plain_step *step; // gets the taps
+  ir_map *params;         // name that follows "d." -> state
+  const ir_state **named; // by node id: the parameter whose gradient it is by its name, or NULL
+  size_t *left;   // by state id: nodes of its name that some walk meets and its own has not met
+  uint32_t *seen; // by node id: walk that has been there
+  const ir_node **queue; // of the walk at hand; each node once
+  cg_plain_step *step;   // gets the taps
 } search;
 
 static void name_params(search *s) {
@@ -45,7 +48,7 @@ static const char *without_number(const search *s, const char *name) {
   const char *dot = strrchr(name, '.');
   if (!dot || !dot[1] || dot[1 + strspn(dot + 1, "0123456789")])
     return NULL;
-  return ir_format(s->a, "%.*s", (int)(dot - name), name);
+  return ir_strndup(s->scratch, name, (size_t)(dot - name));
 }
 
 // The same elements in the same order, perhaps in other dimensions: a gradient keeps its name when
@@ -90,31 +93,70 @@ static void add_gradient(search *s, const ir_node *n, const ir_state *param, boo
   call->needed = true;
 }
 
+static bool is_update(const ir_node *n) {
+  return n->op == IR_WRITE && n->state->role == IR_ROLE_PARAM;
+}
+
+// What walks from all parameters' writes meet, in one sweep: where a parameter has no more nodes of its name,
+// its walk is over. Else each would go through the norm that all gradients are clipped by, and so through as
+// many nodes as there are parameters.
+static void count_met(search *s) {
+  bool *met = IR_NEW_ARRAY(s->scratch, bool, s->f->next_id + 1);
+  for (size_t i = s->f->nodes.num; i-- > 0;) { // users first
+    const ir_node *n = s->f->nodes.at[i];
+    s->named[n->id] = param_of(s, n);
+    if (met[n->id] && s->named[n->id])
+      s->left[s->named[n->id]->id]++;
+    bool goes_on = is_update(n) || (met[n->id] && !s->named[n->id]);
+    for (int k = 0; goes_on && k < n->num_in; k++)
+      met[n->in[k]->id] = true;
+  }
+}
+
+static void enqueue(search *s, size_t *num, const ir_node *n, const ir_state *own) {
+  if (s->seen[n->id] != own->id + 1)
+    s->queue[(*num)++] = n;
+  s->seen[n->id] = own->id + 1;
+}
+
 // Walks from what is written to a parameter back to gradients, the nearest nodes first: a guess is
 // the one of its own update, not of the norm that all gradients are clipped by.
 static void find_gradients(search *s, const ir_node *write) {
   const ir_state *own = write->state;
   const ir_node *guess = NULL;
+  size_t num = 0, *left = &s->left[own->id];
   bool found = false;
-  IR_VEC(const ir_node *) queue = {0};
-  IR_PUSH(s->a, queue, write->in[0]);
-  for (size_t at = 0; at < queue.num; at++) {
-    const ir_node *n = queue.at[at];
-    if (s->seen[n->id] == own->id + 1)
-      continue;
-    s->seen[n->id] = own->id + 1;
-    const ir_state *param = param_of(s, n);
+  enqueue(s, &num, write->in[0], own);
+  for (size_t at = 0; at < num && (*left > 0 || !(found || guess)); at++) {
+    const ir_node *n = s->queue[at];
+    const ir_state *param = s->named[n->id];
     if (param == own) {
       add_gradient(s, n, own, false);
       found = true;
+      (*left)--;
     } else if (param && !guess && ir_same_type(&n->type, &own->type)) {
       guess = n;
     }
     for (int i = 0; !param && i < n->num_in; i++)
-      IR_PUSH(s->a, queue, n->in[i]);
+      enqueue(s, &num, n->in[i], own);
   }
   if (guess && !found)
     add_gradient(s, guess, own, true);
+}
+
+static void find_all_gradients(ir_arena *a, const ir_func *f, cg_plain_step *step) {
+  ir_arena *scratch = ir_arena_new();
+  search s = {.a = a, .scratch = scratch, .f = f, .params = ir_map_new(scratch), .step = step};
+  s.named = IR_NEW_ARRAY(scratch, const ir_state *, f->next_id + 1);
+  s.left = IR_NEW_ARRAY(scratch, size_t, f->module->states.num + 1);
+  s.seen = IR_NEW_ARRAY(scratch, uint32_t, f->next_id + 1);
+  s.queue = IR_NEW_ARRAY(scratch, const ir_node *, f->next_id + 1);
+  name_params(&s);
+  count_met(&s);
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (is_update(f->nodes.at[i]))
+      find_gradients(&s, f->nodes.at[i]);
+  ir_arena_free(scratch);
 }
 
 // --- what is held ------------------------------------------------------------------------------
@@ -133,11 +175,11 @@ static bool is_held(const ir_node *n) {
   return to_integer || cg_plain_chooses(n) || strcmp(grad_rule_names[n->op], "zero") == 0;
 }
 
-static void hold_members(const search *s, cg_plain_call *call) {
+static void hold_members(ir_arena *a, cg_plain_call *call) {
   for (size_t i = 0; i < call->c->k->nodes.num; i++) {
     cg_tap tap = {call->c->k->nodes.at[i], NULL, false};
     if (is_held(tap.node))
-      IR_PUSH(s->a, call->taps, tap);
+      IR_PUSH(a, call->taps, tap);
   }
 }
 
@@ -189,16 +231,11 @@ cg_plain_step *cg_plain_step_new(const cg_program *p) {
     cg_plain_call x = {.c = p->kernels[at][i]};
     IR_PUSH(p->arena, step->calls, x);
   }
-  search s = {.a = p->arena, .f = f, .params = ir_map_new(p->arena), .step = step};
-  s.seen = IR_NEW_ARRAY(p->arena, uint32_t, f->next_id + 1);
-  name_params(&s);
-  for (size_t i = 0; i < f->nodes.num; i++)
-    if (f->nodes.at[i]->op == IR_WRITE && f->nodes.at[i]->state->role == IR_ROLE_PARAM)
-      find_gradients(&s, f->nodes.at[i]);
+  find_all_gradients(p->arena, f, step);
   find_needed(step);
   for (size_t i = 0; i < step->calls.num; i++)
     if (step->calls.at[i].for_loss)
-      hold_members(&s, &step->calls.at[i]);
+      hold_members(p->arena, &step->calls.at[i]);
   return step;
 }
 

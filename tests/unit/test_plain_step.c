@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "ir/random_graph.h"
 #include "tests/unit/support_passes.h"
@@ -170,6 +171,50 @@ static void test_shared(void) {
   ir_arena_free(a);
 }
 
+// `num` vectors whose gradients are clipped by the norm of all of them, which is a chain of sums.
+static ir_module *clipped(ir_arena *a, int num) {
+  ir_buf b = ir_buf_new(a);
+  ir_buf_puts(&b, "mltc-ir 1\nmodule m\n");
+  for (int i = 0; i < num; i++)
+    ir_buf_printf(&b, "state w%d : f32[8] role=param\n", i);
+  ir_buf_puts(&b, "func step {\n  %x = input : f32[8]\n  %s.0 = const {value=0.0} : f32[1]\n");
+  for (int i = 0; i < num; i++)
+    ir_buf_printf(&b,
+                  "  %%w%d = read @w%d : f32[8]\n  %%d.w%d = mul %%w%d, %%x : f32[8]\n"
+                  "  %%q%d = mul %%d.w%d, %%d.w%d : f32[8]\n"
+                  "  %%r%d = sum %%q%d {axes=[0]} : f32[1]\n"
+                  "  %%s.%d = add %%s.%d, %%r%d : f32[1]\n",
+                  i, i, i, i, i, i, i, i, i, i + 1, i, i);
+  ir_buf_printf(&b, "  %%scale = rsqrt %%s.%d : f32[1]\n  %%loss = reshape %%scale : f32[]\n", num);
+  ir_buf_puts(&b, "  %wide = broadcast %scale : f32[8]\n");
+  for (int i = 0; i < num; i++)
+    ir_buf_printf(&b,
+                  "  %%g%d = mul %%wide, %%d.w%d : f32[8]\n"
+                  "  %%n%d = sub %%w%d, %%g%d : f32[8]\n  write @w%d, %%n%d\n",
+                  i, i, i, i, i, i, i);
+  ir_buf_puts(&b, "  result loss loss = %loss\n}\n");
+  return test_parse(a, ir_buf_str(&b));
+}
+
+// A walk through the norm for each parameter took seconds. Milliseconds, with room for slow machines.
+static void test_clipped(void) {
+  enum { NUM = 3000 };
+  ir_arena *a = ir_arena_new();
+  cg_program *p = schedule(a, clipped(a, NUM));
+  clock_t begin = clock();
+  cg_plain_step *s = cg_plain_step_new(p);
+  double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+  printf("gradients of %d parameters in %.3f s\n", NUM, seconds);
+  if (seconds > 0.4)
+    test_fail("gradients of %d parameters take %.1f s", NUM, seconds);
+  size_t taps = 0;
+  for (size_t i = 0; s && i < s->calls.num; i++)
+    for (size_t k = 0; k < s->calls.at[i].taps.num; k++)
+      taps += s->calls.at[i].taps.at[k].param && !s->calls.at[i].taps.at[k].guess;
+  expect("gradients", taps, NUM);
+  ir_arena_free(a);
+}
+
 // Of random graphs nearly every parameter must be found: two that have one gradient share a name.
 static void test_random_graphs(void) {
   size_t params = 0, found = 0;
@@ -199,6 +244,7 @@ int main(int argc, char **argv) {
   test_small();
   test_name_of_copy();
   test_shared();
+  test_clipped();
   test_random_graphs();
   return test_report("plain_step");
 }
