@@ -241,7 +241,7 @@ cg_plain_step *cg_plain_step_new(const cg_program *p) {
 
 // --- functions ---------------------------------------------------------------------------------
 typedef struct functions {
-  ir_arena *a;
+  ir_arena *a, *scratch;   // scratch: of one function
   ir_map *by_text, *names; // text without names -> function's name; names that are taken
   ir_buf *out;
 } functions;
@@ -254,16 +254,18 @@ static const char *new_name(functions *fs, const char *base) {
   return name;
 }
 
+// Most texts are those of an earlier function: none is kept but in `out` and as a key.
 static const char *function_of(functions *fs, const cg_kernel *c, const cg_taps *taps,
                                const char *base) {
-  ir_buf text = ir_buf_new(fs->a);
-  cg_plain_emit(fs->a, c, taps, false, "PLAIN", &text);
+  ir_arena_clear(fs->scratch);
+  ir_buf text = ir_buf_new(fs->scratch);
+  cg_plain_emit(fs->scratch, c, taps, false, "PLAIN", &text);
   const char *name = ir_map_get(fs->by_text, ir_buf_str(&text));
   if (name)
     return name;
   name = new_name(fs, ir_format(fs->a, "%s_plain", base));
   ir_map_put(fs->by_text, ir_buf_str(&text), (void *)(uintptr_t)name);
-  cg_plain_emit(fs->a, c, taps, true, name, fs->out);
+  cg_plain_emit(fs->scratch, c, taps, true, name, fs->out);
   return name;
 }
 
@@ -289,7 +291,8 @@ static void emit_calls(functions *fs, const cg_program *p, cg_plain_step *s) {
 
 void cg_plain_emit_all(cg_program *p, cg_plain_step *s, ir_buf *out) {
   static const cg_taps none = {0};
-  functions fs = {p->arena, ir_map_new(p->arena), ir_map_new(p->arena), out};
+  ir_arena *maps = ir_arena_new(), *scratch = ir_arena_new();
+  functions fs = {p->arena, scratch, ir_map_new(maps), ir_map_new(maps), out};
   if (s)
     emit_calls(&fs, p, s);
   for (size_t i = 0; i < p->distinct.num; i++) {
@@ -297,4 +300,6 @@ void cg_plain_emit_all(cg_program *p, cg_plain_step *s, ir_buf *out) {
     const cg_plain_call *x = call_of(s, d->uses.at[0]);
     d->plain = x ? x->name : function_of(&fs, d->uses.at[0], &none, d->name);
   }
+  ir_arena_free(scratch);
+  ir_arena_free(maps);
 }

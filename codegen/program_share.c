@@ -23,22 +23,22 @@ typedef struct named {
 } named;
 typedef IR_VEC(named) names_kept;
 
-static void rename_one(const cg_program *p, names_kept *kept, ir_node *n) {
+static void rename_one(ir_arena *a, names_kept *kept, ir_node *n) {
   named x = {n, n->name};
-  IR_PUSH(p->arena, *kept, x);
+  IR_PUSH(a, *kept, x);
   n->name = "v";
 }
 
 // Members, arguments and leaves: whatever a generator may name a variable after.
-static void rename_tensors(const cg_program *p, const cg_kernel *c, names_kept *kept) {
+static void rename_tensors(ir_arena *a, const cg_kernel *c, names_kept *kept) {
   for (size_t i = 0; i < c->k->nodes.num; i++)
-    rename_one(p, kept, c->k->nodes.at[i]);
+    rename_one(a, kept, c->k->nodes.at[i]);
   for (size_t i = 0; i < c->in.num; i++)
-    rename_one(p, kept, c->in.at[i]);
+    rename_one(a, kept, c->in.at[i]);
   for (size_t i = 0; i < c->out.num; i++)
-    rename_one(p, kept, c->out.at[i]);
+    rename_one(a, kept, c->out.at[i]);
   for (size_t i = 0; c->dom && i < c->dom->loads.num; i++)
-    rename_one(p, kept, c->dom->loads.at[i].buffer);
+    rename_one(a, kept, c->dom->loads.at[i].buffer);
 }
 
 // Backwards: a node that was renamed twice ends with its first name.
@@ -47,16 +47,20 @@ static void restore_names(const names_kept *kept) {
     kept->at[i].node->name = kept->at[i].name;
 }
 
-static const char *text_of(const cg_program *p, const cg_kernel *c) {
-  ir_buf b = ir_buf_new(p->arena);
+// The text in `scratch`. What generators take on the way is given back: most kernels have the text of one
+// before them, and deep networks have many.
+static const char *text_of(const cg_program *p, ir_arena *scratch, const cg_kernel *c) {
+  ir_arena_mark here = ir_arena_here(p->arena);
+  ir_buf b = ir_buf_new(scratch);
   cg_generator_for(p->target, c->k->family)->emit(c, STAND_IN, &b);
+  ir_arena_back(p->arena, here);
   return ir_buf_str(&b);
 }
 
-static const char *nameless_text(const cg_program *p, const cg_kernel *c) {
+static const char *nameless_text(const cg_program *p, ir_arena *scratch, const cg_kernel *c) {
   names_kept kept = {0};
-  rename_tensors(p, c, &kept);
-  const char *text = text_of(p, c);
+  rename_tensors(scratch, c, &kept);
+  const char *text = text_of(p, scratch, c);
   restore_names(&kept);
   return text;
 }
@@ -78,7 +82,8 @@ const char *cg_identifier(const cg_program *p, const char *family, const ir_kern
   return name;
 }
 
-static cg_distinct *new_distinct(cg_program *p, ir_map *names, const cg_kernel *c) {
+static cg_distinct *new_distinct(cg_program *p, ir_arena *scratch, ir_map *names,
+                                 const cg_kernel *c) {
   cg_distinct *d = IR_NEW(p->arena, cg_distinct);
   const char *base = cg_identifier(p, ir_family_names[c->k->family], c->k);
   const char *name = base;
@@ -86,8 +91,8 @@ static cg_distinct *new_distinct(cg_program *p, ir_map *names, const cg_kernel *
     name = ir_format(p->arena, "%s_%d", base, i);
   ir_map_put(names, name, d);
   d->name = name;
-  d->text = ir_replace(p->arena, text_of(p, c), STAND_IN, name);
-  cost x = cost_kernel(p->arena, c->k);
+  d->text = ir_replace(p->arena, text_of(p, scratch, c), STAND_IN, name);
+  cost x = cost_kernel(scratch, c->k);
   d->flops = x.flops;
   d->bytes = x.bytes_read + x.bytes_written;
   IR_PUSH(p->arena, p->distinct, d);
@@ -105,25 +110,46 @@ static void check_clones(const cg_program *p, size_t index) {
   }
 }
 
+// What is known while kernels are compared.
+typedef struct sharer {
+  cg_program *p;
+  ir_map *by_text, *names; // nameless text -> cg_distinct; names that are taken
+  ir_arena *scratch;       // of one kernel
+} sharer;
+
+static cg_distinct *distinct_of(sharer *s, const cg_kernel *c) {
+  const char *text = nameless_text(s->p, s->scratch, c);
+  cg_distinct *d = ir_map_get(s->by_text, text);
+  if (!d) {
+    d = new_distinct(s->p, s->scratch, s->names, c);
+    ir_map_put(s->by_text, text, d);
+  }
+  ir_arena_clear(s->scratch);
+  return d;
+}
+
+static void share_function(sharer *s, size_t index) {
+  cg_program *p = s->p;
+  size_t num = p->module->funcs.at[index]->kernels.num;
+  p->shared[index] = IR_NEW_ARRAY(p->arena, cg_distinct *, num + 1);
+  for (size_t j = 0; j < num; j++) {
+    const cg_kernel *c = p->kernels[index][j];
+    if (ir_is_transfer(c->k))
+      continue; // no function of the program
+    cg_distinct *d = distinct_of(s, c);
+    IR_PUSH(p->arena, d->uses, c);
+    p->shared[index][j] = d;
+  }
+}
+
 void cg_share(cg_program *p) {
   cg_program_schedule(p);
-  ir_map *by_text = ir_map_new(p->arena), *names = ir_map_new(p->arena);
+  ir_arena *maps = ir_arena_new(), *scratch = ir_arena_new();
+  sharer s = {p, ir_map_new(maps), ir_map_new(maps), scratch};
   for (size_t i = 0; i < p->module->funcs.num; i++) {
-    size_t num = p->module->funcs.at[i]->kernels.num;
-    p->shared[i] = IR_NEW_ARRAY(p->arena, cg_distinct *, num + 1);
-    for (size_t j = 0; j < num; j++) {
-      const cg_kernel *c = p->kernels[i][j];
-      if (ir_is_transfer(c->k))
-        continue; // no function of the program
-      const char *text = nameless_text(p, c);
-      cg_distinct *d = ir_map_get(by_text, text);
-      if (!d) {
-        d = new_distinct(p, names, c);
-        ir_map_put(by_text, text, d);
-      }
-      IR_PUSH(p->arena, d->uses, c);
-      p->shared[i][j] = d;
-    }
+    share_function(&s, i);
     check_clones(p, i);
   }
+  ir_arena_free(scratch);
+  ir_arena_free(maps);
 }

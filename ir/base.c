@@ -173,6 +173,13 @@ void ir_arena_clear(ir_arena *a) {
     add_chunk(a, cap);
 }
 
+size_t ir_arena_bytes(const ir_arena *a) {
+  size_t bytes = 0;
+  for (const chunk *c = a->top; c; c = c->next)
+    bytes += c->used;
+  return bytes;
+}
+
 void *ir_alloc(ir_arena *a, size_t bytes) {
   size_t need = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
   if (!a->top || a->top->cap - a->top->used < need)

@@ -49,6 +49,8 @@ typedef struct ir_arena_mark {
 } ir_arena_mark;
 ir_arena_mark ir_arena_here(const ir_arena *a);
 void ir_arena_back(ir_arena *a, ir_arena_mark m);
+// What it has given and not taken back, in bytes with their alignment.
+size_t ir_arena_bytes(const ir_arena *a);
 // Zeroed, 16-byte aligned memory that lives as long as the arena. Never NULL.
 void *ir_alloc(ir_arena *a, size_t bytes);
 char *ir_strdup(ir_arena *a, const char *s);

@@ -257,6 +257,31 @@ static void test_one_launch(const cg_target *t) {
   ir_arena_free(a);
 }
 
+// Deep networks have thousands of kernels of one text: only the first one's is kept.
+static void test_equal_texts_take_no_memory(const cg_target *t) {
+  enum { NUM = 300, MOST_BYTES = 200 }; // of a kernel, all lists of them included
+  ir_arena *a = ir_arena_new(), *own = ir_arena_new();
+  ir_buf states = ir_buf_new(a), step = ir_buf_new(a);
+  for (int i = 0; i < NUM; i++) {
+    ir_buf_printf(&states, "state w%d : f32[8] role=param value=0.5\n", i);
+    ir_buf_printf(&step, "%%w%d = read @w%d : f32[8]\n%%n%d = mul %%w%d, %%w%d : f32[8]\n", i, i, i,
+                  i, i);
+    ir_buf_printf(&step, "write @w%d, %%n%d\n", i, i);
+  }
+  ir_module *m = support_module(a, ir_format(a, "mltc-ir 1\nmodule many\n%sfunc step {\n%s}\n",
+                                             ir_buf_str(&states), ir_buf_str(&step)));
+  pass_run_pipeline(m, diag_new(a), NULL);
+  cg_program *p = cg_program_new(own, m, t);
+  cg_program_schedule(p);
+  size_t before = ir_arena_bytes(own);
+  cg_share(p);
+  size_t bytes = ir_arena_bytes(own) - before;
+  CHECK(p->distinct.num == 1, "%zu functions for one update", p->distinct.num);
+  CHECK(bytes < NUM * MOST_BYTES, "%zu bytes for %d kernels of one text", bytes, NUM);
+  ir_arena_free(own);
+  ir_arena_free(a);
+}
+
 // x times its transpose, twice: equal functions, but the second reads what the first has written.
 static void test_dependent_calls(const cg_target *t) {
   ir_arena *a = ir_arena_new();
@@ -316,6 +341,7 @@ int main(int argc, char **argv) {
     test_random_module(first + (uint64_t)i, t);
   test_rows_stay_apart(t);
   test_one_launch(t);
+  test_equal_texts_take_no_memory(t);
   test_dependent_calls(t);
   return support_finish("test_program_functions");
 }
