@@ -20,7 +20,7 @@ static void open_function(writer *w) {
                 "\nstatic %svoid run_%s(mlrt_gpu *gpu, char *arena, int slot) {\n"
                 "  char *const batch = arena + slot * %lldll;\n"
                 "  (void)batch;\n",
-                w->name == w->f->name ? "" : "__attribute__((noinline)) ", w->name,
+                w->name == w->func_name ? "" : "__attribute__((noinline)) ", w->name,
                 (long long)w->plan->staging_slot_bytes);
 }
 

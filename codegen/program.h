@@ -109,6 +109,10 @@ int64_t *cg_workspaces(ir_arena *a, const plan *p, const ir_func *f);
 // writes; and those that it writes, its workspace among them.
 void cg_kernel_spans(ir_arena *a, const plan *p, const int64_t *workspaces, const cg_kernel *c,
                      cg_spans *reads, cg_spans *writes);
+// What C functions and tables of a function are called after: "step"; or "other_2_my_func", of one that IR text
+// calls my.func. Only those that a trainer runs (docs/ir.md) keep their names as they are: others may have
+// characters that C does not take, or be called as a part of another one (program_functions.c).
+const char *cg_function_name(const cg_program *p, size_t func);
 // "PREFIXfamily_word", a C identifier with the last word of a kernel's name.
 const char *cg_identifier(const cg_program *p, const char *family, const ir_kernel *k);
 // Ops and sizes of a kernel in one line, "matmul, add, max  f32[64,128]", and its place after them:

@@ -57,7 +57,7 @@ void calls_open(writer *w) {
                 "  char *const batch = arena + slot * %lldll;\n"
                 "  (void)batch;\n"
                 "  (void)threads;\n",
-                w->name == w->f->name ? "" : "__attribute__((noinline)) ", w->name,
+                w->name == w->func_name ? "" : "__attribute__((noinline)) ", w->name,
                 (long long)w->plan->staging_slot_bytes);
 }
 

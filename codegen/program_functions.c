@@ -162,12 +162,13 @@ int64_t *cg_workspaces(ir_arena *a, const plan *p, const ir_func *f) {
 // --- parts ---------------------------------------------------------------------------------
 writer writer_new(const cg_program *p, const plan *plan, size_t func, ir_buf *out) {
   writer w = {.p = p, .plan = plan, .out = out, .f = p->module->funcs.at[func], .func = func};
+  w.func_name = cg_function_name(p, func);
   w.workspace = cg_workspaces(p->arena, plan, w.f);
   return w;
 }
 
 static const char *part_name(const writer *w, size_t part) {
-  return ir_format(w->p->arena, "%s_part_%zu", w->f->name, part);
+  return ir_format(w->p->arena, "%s_part_%zu", w->func_name, part);
 }
 
 static void put_range(writer *w, const writer_text *t, const char *name, size_t begin, size_t end) {
@@ -192,7 +193,7 @@ static size_t put_parts(writer *w, size_t num, const writer_text *t) {
 
 void writer_put_calls(writer *w, size_t num, const writer_text *t) {
   size_t parts = num > MOST_CALLS ? put_parts(w, num, t) : 0;
-  put_range(w, t, w->f->name, 0, parts ? 0 : num);
+  put_range(w, t, w->func_name, 0, parts ? 0 : num);
   for (size_t i = 0; i < parts; i++)
     ir_buf_printf(w->out, "  run_%s(%s);\n", part_name(w, i), t->parameters);
 }

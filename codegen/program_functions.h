@@ -20,6 +20,7 @@ typedef struct writer {
   ir_buf *out;
   const ir_func *f;
   size_t func;            // number of f
+  const char *func_name;  // cg_function_name of f
   const char *name;       // of the C function at hand: the function's, or a part's
   int64_t *workspace;     // arena offset by kernel id, or -1
   cg_spans read, written; // in this window

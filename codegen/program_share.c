@@ -65,7 +65,7 @@ static const char *nameless_text(const cg_program *p, ir_arena *scratch, const c
   return text;
 }
 
-// --- the name of the function ----------------------------------------------------------------
+// --- names of functions --------------------------------------------------------------------
 static const char *last_word(const char *name) {
   const char *word = name;
   for (const char *s = name; *s; s++)
@@ -80,6 +80,15 @@ const char *cg_identifier(const cg_program *p, const char *family, const ir_kern
     if (!isalnum((unsigned char)*s))
       *s = '_';
   return name;
+}
+
+const char *cg_function_name(const cg_program *p, size_t func) {
+  static const char *const run[] = {"init", "step", "eval", "predict", "accum"};
+  const char *name = p->module->funcs.at[func]->name;
+  for (size_t i = 0; i < sizeof run / sizeof *run; i++)
+    if (strcmp(name, run[i]) == 0)
+      return name;
+  return ir_replace(p->arena, ir_format(p->arena, "other_%zu_%s", func, name), ".", "_");
 }
 
 static cg_distinct *new_distinct(cg_program *p, ir_arena *scratch, ir_map *names,

@@ -182,9 +182,11 @@ static void put_embedded(const tables *t) {
 }
 
 // --- functions -------------------------------------------------------------------------------
-static void put_results(const tables *t, const ir_func *f) {
+static void put_results(const tables *t, size_t func) {
+  const ir_func *f = t->m->funcs.at[func];
   static const char *const kinds[] = {"MLRT_LOSS", "MLRT_METRIC", "MLRT_OUTPUT"};
-  ir_buf_printf(t->out, "\nstatic const mlrt_result results_%s[] = {\n", f->name);
+  ir_buf_printf(t->out, "\nstatic const mlrt_result results_%s[] = {\n",
+                cg_function_name(t->p, func));
   for (size_t i = 0; i < f->results.num; i++) {
     const ir_result *r = &f->results.at[i];
     ir_buf_puts(t->out, "    {");
@@ -505,7 +507,7 @@ void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, i
   put_settings(out, "config", p->module->config.at, p->module->config.num);
   put_embedded(&t);
   for (size_t i = 0; i < p->module->funcs.num; i++)
-    put_results(&t, p->module->funcs.at[i]);
+    put_results(&t, i);
   put_kernels(&t);
   if (p->plain_step)
     cg_plain_step_table(p, p->plain_step, out);

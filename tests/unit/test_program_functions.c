@@ -257,6 +257,20 @@ static void test_one_launch(const cg_target *t) {
   ir_arena_free(a);
 }
 
+// IR text may have functions of any name, also such as C does not take, or that come out alike.
+static void test_names_of_functions(const cg_target *t) {
+  static const char BODY[] = "%w = read @w : f32[8]\n%n = mul %w, %w : f32[8]\nwrite @w, %n\n";
+  static const char *const names[] = {"my.func", "my_func", "step", "step_part_0", "0"};
+  ir_arena *a = ir_arena_new();
+  ir_buf text = ir_buf_new(a);
+  ir_buf_puts(&text, "mltc-ir 1\nmodule many\nstate w : f32[8] role=param value=0.5\n");
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    ir_buf_printf(&text, "func %s {\n%s}\n", names[i], BODY);
+  sample s = make_sample(a, "names of functions", support_module(a, ir_buf_str(&text)), t);
+  test_sample(a, &s, 1); // compiles them all
+  ir_arena_free(a);
+}
+
 // Deep networks have thousands of kernels of one text: only the first one's is kept.
 static void test_equal_texts_take_no_memory(const cg_target *t) {
   enum { NUM = 300, MOST_BYTES = 200 }; // of a kernel, all lists of them included
@@ -342,6 +356,7 @@ int main(int argc, char **argv) {
   test_rows_stay_apart(t);
   test_one_launch(t);
   test_equal_texts_take_no_memory(t);
+  test_names_of_functions(t);
   test_dependent_calls(t);
   return support_finish("test_program_functions");
 }
