@@ -72,10 +72,23 @@ static bool parse_setting_value(ir_parser *p, ir_setting *out) {
   return scan_number(s, &out->num);
 }
 
+// KEY = VALUE, beside the settings that are there already: of two with one key, only one would count.
+static bool parse_setting(ir_parser *p, const ir_setting *there, size_t num, ir_setting *out) {
+  ir_loc at = scan_here(&p->s);
+  if (!(out->key = scan_name(&p->s, "a setting's name")) || !scan_expect(&p->s, '=', "'='") ||
+      !parse_setting_value(p, out))
+    return false;
+  for (size_t i = 0; i < num; i++)
+    if (strcmp(there[i].key, out->key) == 0) {
+      diag_error(p->s.diags, at, "E0107", "setting '%s' is there twice", out->key);
+      return false;
+    }
+  return true;
+}
+
 static bool parse_config(ir_parser *p) {
   ir_setting set = {0};
-  if (!(set.key = scan_name(&p->s, "a setting's name")) || !scan_expect(&p->s, '=', "'='") ||
-      !parse_setting_value(p, &set) || !scan_end(&p->s, NULL))
+  if (!parse_setting(p, p->m->config.at, p->m->config.num, &set) || !scan_end(&p->s, NULL))
     return false;
   IR_PUSH(p->m->arena, p->m->config, set);
   return true;
@@ -105,32 +118,46 @@ static const ir_state *parse_state_name(ir_parser *p) {
   return s;
 }
 
+static const char *const state_attrs[] = {"role", "value", "as"};
+enum { ATTR_ROLE, ATTR_VALUE, ATTR_AS, NUM_STATE_ATTRS };
+
+// Which attribute `key`, at `from`, is; -1: none, or one of `had`.
+static int state_attr(ir_parser *p, const char *from, const char *key, const bool *had) {
+  int i = 0;
+  while (i < NUM_STATE_ATTRS && strcmp(key, state_attrs[i]) != 0)
+    i++;
+  if (i < NUM_STATE_ATTRS && !had[i])
+    return i;
+  ir_loc at = scan_from(&p->s, from);
+  if (i < NUM_STATE_ATTRS)
+    diag_error(p->s.diags, at, "E0104", "attribute '%s' is there twice", key);
+  else
+    parse_suggest(diag_error(p->s.diags, at, "E0104", "a state has no attribute '%s'", key), key,
+                  state_attrs, NUM_STATE_ATTRS);
+  return -1;
+}
+
 // role=buffer value=1 as=w
 static bool parse_state_attrs(ir_parser *p, bool *has_role, ir_state *to) {
+  bool had[NUM_STATE_ATTRS] = {false};
   while (!scan_at_end(&p->s)) {
     const char *from = p->s.at;
     if (p->s.end - from > 4 && memcmp(from, "loc(", 4) == 0)
-      return true;
+      break;
     const char *key = scan_name(&p->s, "role=, value= or as=");
     if (!key || !scan_expect(&p->s, '=', "'='"))
       return false;
-    if (strcmp(key, "role") == 0) {
-      *has_role = true;
-      if (!parse_role(p, &to->role))
-        return false;
-    } else if (strcmp(key, "value") == 0) {
-      if (!scan_number(&p->s, &to->value))
-        return false;
-    } else if (strcmp(key, "as") == 0) {
-      if (!(to->as = parse_state_name(p)))
-        return false;
-    } else {
-      ir_diag *d = diag_error(p->s.diags, scan_from(&p->s, from), "E0104",
-                              "a state has no attribute '%s'", key);
-      parse_suggest(d, key, (const char *const[]){"role", "value", "as"}, 3);
+    int attr = state_attr(p, from, key, had);
+    if (attr < 0)
       return false;
-    }
+    had[attr] = true;
+    bool ok = attr == ATTR_ROLE    ? parse_role(p, &to->role)
+              : attr == ATTR_VALUE ? scan_number(&p->s, &to->value)
+                                   : (to->as = parse_state_name(p)) != NULL;
+    if (!ok)
+      return false;
   }
+  *has_role = had[ATTR_ROLE];
   return true;
 }
 
@@ -185,8 +212,7 @@ static bool parse_data_settings(ir_parser *p, ir_data *d) {
     return true;
   do {
     ir_setting set = {0};
-    if (!(set.key = scan_name(&p->s, "a setting's name")) || !scan_expect(&p->s, '=', "'='") ||
-        !parse_setting_value(p, &set))
+    if (!parse_setting(p, d->settings.at, d->settings.num, &set))
       return false;
     IR_PUSH(p->m->arena, d->settings, set);
   } while (scan_accept(&p->s, ','));

@@ -39,17 +39,20 @@ static void check_type(ir_checker *c, const ir_node *n) {
                  ir_type_str(c->faults->arena, &type), ir_type_str(c->faults->arena, &n->type));
 }
 
-// Whole, and inside the range of the element type: what kernels store is what is written.
+// Whole, and inside the range of the element type: what is stored is what is written.
+static bool holds(ir_dtype t, double v) {
+  if (ir_is_float(t))
+    return true;
+  ir_dtype_kind kind = ir_dtypes[t].kind;
+  int bits = kind == IR_KIND_BOOL ? 1 : 8 * ir_dtypes[t].bytes;
+  double hi = ldexp(1, kind == IR_KIND_SINT ? bits - 1 : bits), lo = kind == IR_KIND_SINT ? -hi : 0;
+  return v == rint(v) && v >= lo && v < hi;
+}
+
 static void check_const(ir_checker *c, const ir_node *n) {
   const ir_attr *a = n->op == IR_CONST || n->op == IR_PAD ? ir_find_attr(n, IR_ATTR_VALUE) : NULL;
-  if (!a || ir_is_float(n->type.dtype))
-    return;
-  ir_dtype_kind kind = ir_dtypes[n->type.dtype].kind;
-  int bits = kind == IR_KIND_BOOL ? 1 : 8 * ir_dtypes[n->type.dtype].bytes;
-  double hi = ldexp(1, kind == IR_KIND_SINT ? bits - 1 : bits), lo = kind == IR_KIND_SINT ? -hi : 0;
-  double v = a->as.num;
-  if (!(v == rint(v) && v >= lo && v < hi))
-    ir_fault_add(c, n, "the value %g is no %s", v, ir_dtypes[n->type.dtype].name);
+  if (a && !holds(n->type.dtype, a->as.num))
+    ir_fault_add(c, n, "the value %g is no %s", a->as.num, ir_dtypes[n->type.dtype].name);
 }
 
 // Names of writes are not part of the text form and need no check.
@@ -182,6 +185,9 @@ static void check_state(ir_checker *c, const ir_state *s, ir_map *names) {
                  s->name, s->as->name);
   if (s->role == IR_ROLE_FLAG && s->type.rank != 0)
     ir_fault_add(c, NULL, "state '%s' is a flag and must be a scalar", s->name);
+  if (!holds(s->type.dtype, s->value))
+    ir_fault_add(c, NULL, "the value %g of state '%s' is no %s", s->value, s->name,
+                 ir_dtypes[s->type.dtype].name);
   c->state = NULL;
 }
 
