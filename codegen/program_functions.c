@@ -10,24 +10,38 @@ enum { MOST_CALLS = 512, PART_CALLS = 128 };
 static void put_window(writer *w);
 
 // --- hazards ---------------------------------------------------------------------------------
+static bool touched(const plan_regions *r, const cg_spans *s) {
+  for (size_t i = 0; i < s->num; i++)
+    if (plan_regions_get(r, s->at[i].from, s->at[i].to) != 0)
+      return true;
+  return false;
+}
+
 static bool conflicts(const writer *w, const cg_spans *reads, const cg_spans *writes) {
-  return cg_spans_overlap(&w->written, reads) || cg_spans_overlap(&w->written, writes) ||
-         cg_spans_overlap(&w->read, writes);
+  return touched(w->written, reads) || touched(w->written, writes) || touched(w->read, writes);
+}
+
+static void mark(plan_regions *r, const cg_spans *s) {
+  for (size_t i = 0; i < s->num; i++)
+    plan_regions_set(r, s->at[i].from, s->at[i].to, 1);
+}
+
+static void forget_spans(writer *w) {
+  plan_regions_set(w->read, w->bytes.from, w->bytes.to, 0);
+  plan_regions_set(w->written, w->bytes.from, w->bytes.to, 0);
 }
 
 static void end_window(writer *w, bool boundary) {
   put_window(w);
-  w->read.num = w->written.num = 0;
+  forget_spans(w);
   w->boundary = boundary;
 }
 
 static void note(writer *w, const cg_spans *reads, const cg_spans *writes) {
   if (conflicts(w, reads, writes))
     end_window(w, true);
-  for (size_t i = 0; i < reads->num; i++)
-    IR_PUSH(w->p->arena, w->read, reads->at[i]);
-  for (size_t i = 0; i < writes->num; i++)
-    IR_PUSH(w->p->arena, w->written, writes->at[i]);
+  mark(w->read, reads);
+  mark(w->written, writes);
 }
 
 cg_bytes writer_span(const writer *w, const ir_node *n) {
@@ -82,20 +96,32 @@ static bool reads_batch(const cg_kernel *c) {
   return false;
 }
 
+// Calls of one function become one launch, which stands where its first one is.
+static void merge_calls(writer *w) {
+  ir_arena_mark here = ir_arena_here(w->scratch);
+  ir_map *firsts = ir_map_new(w->scratch); // name of a function -> its first call
+  for (size_t i = 0; i < w->window.num; i++) {
+    call *x = &w->window.at[i], *first = ir_map_get(firsts, x->d->name);
+    x->merged = 1;
+    if (reads_batch(x->c))
+      continue;
+    if (!first) {
+      ir_map_put(firsts, x->d->name, x);
+    } else {
+      first->merged++;
+      x->merged = 0;
+    }
+  }
+  ir_arena_back(w->scratch, here);
+}
+
 // Which calls become one launch, and where the others start: calls with few tasks leave threads
 // idle, the next one starts at another thread.
 static void arrange_window(writer *w) {
   int shift = 0;
+  merge_calls(w);
   for (size_t i = 0; i < w->window.num; i++) {
     call *x = &w->window.at[i];
-    bool alone = reads_batch(x->c), first = true;
-    x->merged = 1;
-    for (size_t j = 0; j < w->window.num && !alone; j++)
-      if (j != i && w->window.at[j].d == x->d && !reads_batch(w->window.at[j].c)) {
-        first = first && j > i;
-        x->merged++;
-      }
-    x->merged = first ? x->merged : 0;
     if (x->merged != 1)
       continue;
     x->shift = shift;
@@ -129,8 +155,13 @@ static void put_kernel(writer *w, const cg_kernel *c, cg_distinct *d) {
   }
   put_window(w);
   calls_phases(w, &x);
-  w->read.num = w->written.num = 0; // everything before the inner barrier is settled
+  forget_spans(w); // everything before the inner barrier is settled
   note(w, &reads, &writes);
+}
+
+static void copy_spans(ir_arena *a, const plan_copy *c, cg_spans *reads, cg_spans *writes) {
+  add_span(a, reads, c->from, c->bytes);
+  add_span(a, writes, c->to, c->bytes);
 }
 
 static void put_copies(writer *w) {
@@ -140,11 +171,34 @@ static void put_copies(writer *w) {
     if (c->func != w->f)
       continue;
     cg_spans reads = {0}, writes = {0};
-    add_span(w->p->arena, &reads, c->from, c->bytes);
-    add_span(w->p->arena, &writes, c->to, c->bytes);
+    copy_spans(w->p->arena, c, &reads, &writes);
     note(w, &reads, &writes);
     calls_copy(w, c);
   }
+}
+
+// Regions know in advance where any span begins and ends.
+static plan_regions *new_regions(const writer *w, const cg_spans *s) {
+  int64_t *bounds = IR_NEW_ARRAY(w->scratch, int64_t, 2 * s->num + 1);
+  for (size_t i = 0; i < s->num; i++) {
+    bounds[2 * i] = s->at[i].from;
+    bounds[2 * i + 1] = s->at[i].to;
+  }
+  return plan_regions_new(w->scratch, bounds, 2 * s->num);
+}
+
+static void open_windows(writer *w, ir_arena *scratch) {
+  cg_spans all = {0};
+  w->scratch = scratch;
+  for (size_t i = 0; i < w->f->kernels.num; i++)
+    cg_kernel_spans(scratch, w->plan, w->workspace, w->p->kernels[w->func][i], &all, &all);
+  for (size_t i = 0; i < w->plan->copies.num; i++)
+    if (w->plan->copies.at[i].func == w->f)
+      copy_spans(scratch, &w->plan->copies.at[i], &all, &all);
+  for (size_t i = 0; i < all.num; i++)
+    w->bytes = cg_join(w->bytes, all.at[i]);
+  w->read = new_regions(w, &all);
+  w->written = new_regions(w, &all);
 }
 
 int64_t *cg_workspaces(ir_arena *a, const plan *p, const ir_func *f) {
@@ -206,9 +260,12 @@ void writer_put_functions(const cg_program *p, const plan *plan, ir_buf *out) {
   static const writer_text text = {"arena, slot, team, tid", calls_open, put_call, put_window};
   for (size_t i = 0; i < p->module->funcs.num; i++) {
     writer w = writer_new(p, plan, i, out);
+    ir_arena *scratch = ir_arena_new();
+    open_windows(&w, scratch);
     w.sync = sync_new(p->arena);
     writer_put_calls(&w, w.f->kernels.num, &text);
     put_copies(&w);
     ir_buf_puts(out, "}\n");
+    ir_arena_free(scratch);
   }
 }

@@ -6,6 +6,7 @@
 
 #include "codegen/program.h"
 #include "codegen/program_sync.h"
+#include "passes/plan_parts.h"
 
 typedef struct call {
   const cg_kernel *c;
@@ -19,11 +20,13 @@ typedef struct writer {
   const plan *plan;
   ir_buf *out;
   const ir_func *f;
-  size_t func;            // number of f
-  const char *func_name;  // cg_function_name of f
-  const char *name;       // of the C function at hand: the function's, or a part's
-  int64_t *workspace;     // arena offset by kernel id, or -1
-  cg_spans read, written; // in this window
+  size_t func;           // number of f
+  const char *func_name; // cg_function_name of f
+  const char *name;      // of the C function at hand: the function's, or a part's
+  int64_t *workspace;    // arena offset by kernel id, or -1
+  ir_arena *scratch;     // of this function; NULL, as are the next two: nothing asks for windows
+  plan_regions *read, *written; // 1: a call of this window does
+  cg_bytes bytes;               // all that a call of the function reads or writes
   IR_VEC(call) window;
   bool boundary; // the window begins with a call that touches what others have written
   sync_state *sync;

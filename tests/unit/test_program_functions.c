@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <ucontext.h>
 
 #include "codegen/program.h"
@@ -271,19 +272,31 @@ static void test_names_of_functions(const cg_target *t) {
   ir_arena_free(a);
 }
 
+// `num` updates of three vectors each, as optimisers make them: independent calls of one function.
+static ir_module *updates(ir_arena *a, int num) {
+  static const char *const names[] = {"w", "m", "v"};
+  ir_buf states = ir_buf_new(a), step = ir_buf_new(a);
+  for (int i = 0; i < num; i++) {
+    for (int k = 0; k < 3; k++) {
+      const char *s = ir_format(a, "%s%d", names[k], i);
+      ir_buf_printf(&states, "state %s : f32[8] role=param value=0.5\n", s);
+      ir_buf_printf(&step, "%%%s = read @%s : f32[8]\n", s, s);
+    }
+    ir_buf_printf(&step, "%%mn%d = mul %%w%d, %%m%d : f32[8]\nwrite @m%d, %%mn%d\n", i, i, i, i, i);
+    ir_buf_printf(&step, "%%vn%d = mul %%mn%d, %%v%d : f32[8]\nwrite @v%d, %%vn%d\n", i, i, i, i,
+                  i);
+    ir_buf_printf(&step, "%%wn%d = sub %%w%d, %%vn%d : f32[8]\nwrite @w%d, %%wn%d\n", i, i, i, i,
+                  i);
+  }
+  return support_module(a, ir_format(a, "mltc-ir 1\nmodule many\n%sfunc step {\n%s}\n",
+                                     ir_buf_str(&states), ir_buf_str(&step)));
+}
+
 // Deep networks have thousands of kernels of one text: only the first one's is kept.
 static void test_equal_texts_take_no_memory(const cg_target *t) {
   enum { NUM = 300, MOST_BYTES = 200 }; // of a kernel, all lists of them included
   ir_arena *a = ir_arena_new(), *own = ir_arena_new();
-  ir_buf states = ir_buf_new(a), step = ir_buf_new(a);
-  for (int i = 0; i < NUM; i++) {
-    ir_buf_printf(&states, "state w%d : f32[8] role=param value=0.5\n", i);
-    ir_buf_printf(&step, "%%w%d = read @w%d : f32[8]\n%%n%d = mul %%w%d, %%w%d : f32[8]\n", i, i, i,
-                  i, i);
-    ir_buf_printf(&step, "write @w%d, %%n%d\n", i, i);
-  }
-  ir_module *m = support_module(a, ir_format(a, "mltc-ir 1\nmodule many\n%sfunc step {\n%s}\n",
-                                             ir_buf_str(&states), ir_buf_str(&step)));
+  ir_module *m = updates(a, NUM);
   pass_run_pipeline(m, diag_new(a), NULL);
   cg_program *p = cg_program_new(own, m, t);
   cg_program_schedule(p);
@@ -293,6 +306,25 @@ static void test_equal_texts_take_no_memory(const cg_target *t) {
   CHECK(p->distinct.num == 1, "%zu functions for one update", p->distinct.num);
   CHECK(bytes < NUM * MOST_BYTES, "%zu bytes for %d kernels of one text", bytes, NUM);
   ir_arena_free(own);
+  ir_arena_free(a);
+}
+
+// One window of all calls. Comparing each with all others took a second; now it is some hundredths,
+// with room for slow machines.
+static void test_many_calls(const cg_target *t) {
+  enum { NUM = 8000 };
+  ir_arena *a = ir_arena_new();
+  ir_module *m = updates(a, NUM);
+  pass_run_pipeline(m, diag_new(a), NULL);
+  cg_program *p = cg_program_new(a, m, t);
+  cg_share(p);
+  plan *plan = plan_build(m);
+  ir_buf text = ir_buf_new(a);
+  clock_t begin = clock();
+  cg_emit_functions(p, plan, &text);
+  double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+  printf("%d independent calls in %.3f s\n", NUM, seconds);
+  CHECK(seconds < 0.3, "%d independent calls take %.1f s", NUM, seconds);
   ir_arena_free(a);
 }
 
@@ -357,6 +389,7 @@ int main(int argc, char **argv) {
   test_one_launch(t);
   test_equal_texts_take_no_memory(t);
   test_names_of_functions(t);
+  test_many_calls(t);
   test_dependent_calls(t);
   return support_finish("test_program_functions");
 }
