@@ -207,6 +207,14 @@ static const char *find_target(driver *d) {
   return NULL;
 }
 
+// What no other place has written and looked at: the texts of usage, the answer of a search.
+static int finish(int status) {
+  if (status || (fflush(stdout) == 0 && !ferror(stdout)))
+    return status; // what failed has said so
+  fputs("mltc: cannot write to standard output\n", stderr);
+  return EXIT_INPUT;
+}
+
 int main(int argc, char **argv) {
   if (argc > 1 && !strcmp(argv[1], "diff"))
     return cmd_diff(argc - 1, argv + 1);
@@ -227,5 +235,5 @@ int main(int argc, char **argv) {
     status = compile(&d);
   draft_free(&d.made);
   draft_free(&d.refused);
-  return status;
+  return finish(status);
 }

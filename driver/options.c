@@ -81,11 +81,16 @@ struct command_line {
   ir_arena *a;
   options *o;
   const char **why;
+  bool *given; // of each entry of the table
 };
+
+// What an option says something to: for another command it is refused, not ignored.
+typedef enum option_use { BOTH, COMPILE, MEMORY } option_use;
 
 struct option_entry {
   const char *name; // NULL: a letter alone
   int letter;       // 0: none
+  option_use use;
   option_parser parse;
   size_t at;                // of a field in `options`
   const char *const *words; // that it can be; ends with NULL
@@ -227,33 +232,33 @@ static const char *const allow_words[] = {"accumulate", NULL};
 
 #define AT(FIELD) offsetof(options, FIELD)
 static const option_entry entries[] = {
-    {"output", 'o', keep_text, AT(output), NULL},
-    {NULL, 'D', keep_in_list, AT(defines), NULL},
-    {NULL, 'I', keep_in_list, AT(include_dirs), NULL},
-    {NULL, 'O', parse_level, AT(opt_level), NULL},
-    {NULL, 'v', keep_flag, AT(verbose), NULL},
-    {"target", 0, keep_text, AT(target), NULL},
-    {"emit", 0, parse_emit, AT(emit), emit_words},
-    {"print-after", 0, keep_in_list, AT(print_after), NULL},
-    {"disable-pass", 0, keep_in_list, AT(disabled), NULL},
-    {"keep", 0, keep_text, AT(keep_dir), NULL},
-    {"time-passes", 0, keep_flag, AT(time_passes), NULL},
-    {"explain", 0, keep_text, AT(explain), NULL},
-    {"diagnostics", 0, parse_diagnostics, AT(json_diagnostics), diagnostics_words},
-    {"cuda-compiler", 0, keep_word, AT(cuda_compiler), compiler_words},
-    {"no-cache", 0, keep_flag, AT(no_cache), NULL},
-    {"precision", 0, parse_precision, AT(precision), precision_words},
-    {"checkpoint", 0, keep_word, AT(checkpoint), checkpoint_names},
-    {"plan", 0, keep_text, AT(plan), NULL},
-    {"memory-budget", 0, keep_bytes, AT(memory_budget), NULL},
-    {"extra-time", 0, parse_percent, AT(extra_time), NULL},
-    {"allow", 0, parse_allowed, AT(allow_accumulate), allow_words},
-    {"max-batch", 0, keep_flag, AT(max_batch), NULL},
-    {"max", 0, keep_text, AT(max), NULL},
-    {"gpu", 0, keep_bytes, AT(gpu_bytes), NULL},
-    {"json", 0, keep_flag, AT(json), NULL},
-    {"help", 0, keep_flag, AT(help), NULL},
-    {"version", 0, keep_flag, AT(version), NULL},
+    {"output", 'o', COMPILE, keep_text, AT(output), NULL},
+    {NULL, 'D', BOTH, keep_in_list, AT(defines), NULL},
+    {NULL, 'I', BOTH, keep_in_list, AT(include_dirs), NULL},
+    {NULL, 'O', COMPILE, parse_level, AT(opt_level), NULL},
+    {NULL, 'v', COMPILE, keep_flag, AT(verbose), NULL},
+    {"target", 0, BOTH, keep_text, AT(target), NULL},
+    {"emit", 0, COMPILE, parse_emit, AT(emit), emit_words},
+    {"print-after", 0, COMPILE, keep_in_list, AT(print_after), NULL},
+    {"disable-pass", 0, BOTH, keep_in_list, AT(disabled), NULL},
+    {"keep", 0, COMPILE, keep_text, AT(keep_dir), NULL},
+    {"time-passes", 0, COMPILE, keep_flag, AT(time_passes), NULL},
+    {"explain", 0, BOTH, keep_text, AT(explain), NULL},
+    {"diagnostics", 0, BOTH, parse_diagnostics, AT(json_diagnostics), diagnostics_words},
+    {"cuda-compiler", 0, COMPILE, keep_word, AT(cuda_compiler), compiler_words},
+    {"no-cache", 0, COMPILE, keep_flag, AT(no_cache), NULL},
+    {"precision", 0, BOTH, parse_precision, AT(precision), precision_words},
+    {"checkpoint", 0, COMPILE, keep_word, AT(checkpoint), checkpoint_names},
+    {"plan", 0, COMPILE, keep_text, AT(plan), NULL},
+    {"memory-budget", 0, BOTH, keep_bytes, AT(memory_budget), NULL},
+    {"extra-time", 0, COMPILE, parse_percent, AT(extra_time), NULL},
+    {"allow", 0, COMPILE, parse_allowed, AT(allow_accumulate), allow_words},
+    {"max-batch", 0, COMPILE, keep_flag, AT(max_batch), NULL},
+    {"max", 0, COMPILE, keep_text, AT(max), NULL},
+    {"gpu", 0, MEMORY, keep_bytes, AT(gpu_bytes), NULL},
+    {"json", 0, MEMORY, keep_flag, AT(json), NULL},
+    {"help", 0, BOTH, keep_flag, AT(help), NULL},
+    {"version", 0, BOTH, keep_flag, AT(version), NULL},
 };
 enum { NUM_ENTRIES = sizeof entries / sizeof *entries, FIRST_LONG = 256 };
 #undef AT
@@ -323,25 +328,39 @@ static const char *join(ir_arena *a, int argc, char **argv) {
   return ir_buf_str(&b);
 }
 
+static const char *option_text(ir_arena *a, const option_entry *e) {
+  return e->name ? ir_format(a, "--%s", e->name) : ir_format(a, "-%c", e->letter);
+}
+
+// Options of another command, and -MD, which is not in the table.
+static bool check_command(const command_line *x) {
+  bool memory = x->o->command == COMMAND_MEMORY;
+  const char *wrong = memory && x->o->dependencies ? "-MD" : NULL;
+  for (int i = 0; i < NUM_ENTRIES && !wrong; i++)
+    if (x->given[i] && entries[i].use == (memory ? COMPILE : MEMORY))
+      wrong = option_text(x->a, &entries[i]);
+  if (wrong && memory)
+    *x->why =
+        ir_format(x->a, "`mltc memory` prints a table, of all policies: it takes no %s", wrong);
+  else if (wrong)
+    *x->why = ir_format(x->a, "%s belongs to `mltc memory FILE`", wrong);
+  return !wrong;
+}
+
 // Options that say something only beside others.
 static bool check_together(const options *o, const char **why) {
-  bool memory = o->command == COMMAND_MEMORY, search = o->max_batch || o->max;
-  if (!memory && (o->gpu_bytes || o->json))
-    *why = "--gpu and --json belong to `mltc memory FILE`";
-  else if (memory && (o->output || o->emit || search || o->allow_accumulate))
-    *why =
-        "`mltc memory` prints a table: it takes no --output, --emit, --allow, --max-batch or --max";
-  else if (search && !o->memory_budget)
+  bool search = o->max_batch || o->max;
+  if (search && !o->memory_budget)
     *why = "--max-batch and --max search for what fits --memory-budget=SIZE, which is not given";
   else if (o->emit == EMIT_AST && options_is_ir(o))
     *why = "--emit=ast prints graph files; use --emit=ir for IR";
-  else if (o->extra_time >= 0 && (memory || search || o->memory_budget || o->checkpoint ||
-                                  o->plan || o->allow_accumulate))
+  else if (o->extra_time >= 0 &&
+           (search || o->memory_budget || o->checkpoint || o->plan || o->allow_accumulate))
     *why = "--extra-time looks for the budget itself, and for what runs again: it goes with no "
-           "--memory-budget, --checkpoint, --plan, --allow, --max-batch, --max, nor `mltc memory`";
-  else if (o->plan && (o->checkpoint || memory || search || o->allow_accumulate))
+           "--memory-budget, --checkpoint, --plan, --allow, --max-batch or --max";
+  else if (o->plan && (o->checkpoint || search || o->allow_accumulate))
     *why = "--plan says what runs again, and for which sizes: it goes with no --checkpoint, "
-           "--allow, --max-batch, --max, nor `mltc memory`";
+           "--allow, --max-batch or --max";
   else if (o->max_batch && o->max)
     *why = "one search at a time: --max-batch or --max=NAME";
   else if (search && o->allow_accumulate)
@@ -380,6 +399,7 @@ static bool parse_options(command_line *x, int argc, char **argv) {
           x, optopt > 0 && optopt < FIRST_LONG ? ir_format(x->a, "-%c", optopt) : argv[optind - 1],
           c == ':');
     const option_entry *e = find_entry(c);
+    x->given[e - entries] = true;
     if (!e->parse(x, e, optarg))
       return false;
   }
@@ -387,8 +407,10 @@ static bool parse_options(command_line *x, int argc, char **argv) {
 
 bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **why) {
   *o = (options){.target = "cpu", .opt_level = 2, .extra_time = -1, .text = join(a, argc, argv)};
+  bool given[NUM_ENTRIES] = {0};
+  command_line x = {a, o, why, given};
   argc = take_dependencies(argc, argv, o);
-  if (!parse_options(&(command_line){a, o, why}, argc, argv))
+  if (!parse_options(&x, argc, argv))
     return false;
   if (o->help || o->version || o->explain)
     return true;
@@ -403,7 +425,7 @@ bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **
     return false;
   }
   o->input = argv[optind];
-  return take_standard_output(o, why) && check_together(o, why);
+  return check_command(&x) && take_standard_output(o, why) && check_together(o, why);
 }
 
 bool options_disables(const options *o, const char *pass) {

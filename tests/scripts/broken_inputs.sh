@@ -274,6 +274,9 @@ expect_error 2 "would take the place of 'emb.csv.gz', which has the data" "$mltc
 same whole.gz beside/emb.csv.gz "data, and what is left of them,"
 if [ -e /dev/full ]; then
   expect_error 1 "standard output" bash -c "'$mltc' digits.graph --emit=ir >/dev/full"
+  for text in --help --version "--explain E0203" "digits.graph --max-batch --memory-budget=2MiB"; do
+    expect_error 1 "standard output" bash -c "'$mltc' $text >/dev/full"
+  done
 fi
 "$mltc" digits.graph --emit=ir >printed.ir
 "$mltc" digits.graph --emit=ir -o - | cmp - printed.ir || fail "-o - is not standard output"

@@ -83,7 +83,7 @@ code=0
 grep -q '"available":1000,' out.txt || fail "--gpu is not in the JSON"
 ! grep -q '"fits":true' out.txt || fail "a kilobyte was enough"
 expect_error 2 "such as 64MiB" "$mltc" memory "$file" --gpu=much
-expect_error 2 "belong to .mltc memory" "$mltc" "$file" --json
+expect_error 2 "--json belongs to .mltc memory" "$mltc" "$file" --json
 expect_error 2 "mltc memory. prints" "$mltc" memory "$file" -o out
 expect_error 1 "E0901" "$mltc" memory missing.graph
 "$mltc" "$root/examples/char_gpt.graph" --target=cuda:sm_90a --emit=ir >gpu.ir
