@@ -109,7 +109,6 @@ bool loop_stores_at(const loop_emit *m, loop_level level); // whether any store 
 void loop_emit_flat_bounds(loop_emit *m);
 // Loads and members of this level, and of no later phase, not yet emitted.
 void loop_emit_level(loop_emit *m, loop_level level);
-const char *loop_have(void *data, const ir_node *n); // cached members
 ir_map *loop_open(loop_emit *m); // "{": a C scope inside the present one; gives the outer names
 void loop_close(loop_emit *m, ir_map *outer);
 // What the innermost loop does with the present vector: sums, scratch rows, stores.

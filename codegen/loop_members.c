@@ -17,63 +17,6 @@ void loop_close(loop_emit *m, ir_map *outer) {
   cpu_line(&m->e, "}");
 }
 
-// --- the frame -------------------------------------------------------------------------------
-static const char *index_of(void *data, int axis) {
-  return ((loop_emit *)data)->index[axis];
-}
-
-void loop_begin(loop_emit *m, const cg_kernel *k, const loop_plan *p, ir_buf *out) {
-  *m = (loop_emit){.k = k, .p = p};
-  m->e =
-      (cg_expr){.k = k, .out = out, .names = ir_map_new(k->arena), .vector_axis = p->vector_axis};
-  m->e.lane_step = p->lane_step;
-  m->e.index = index_of;
-  m->e.have = loop_have;
-  m->e.data = m;
-}
-
-void loop_reserve(loop_emit *m, const char *const *used, size_t num) {
-  for (size_t i = 0; i < num; i++)
-    cg_scope_name(m->k->arena, m->e.names, used[i]);
-  for (int i = 0; i < m->k->dom->num_axes; i++) {
-    m->index[i] = ir_format(m->k->arena, "i%d", i);
-    cg_scope_name(m->k->arena, m->e.names, m->index[i]);
-  }
-}
-
-void loop_push_numbers(const loop_plan *p, cg_kernel *k) {
-  if (p->flat)
-    IR_PUSH(k->arena, k->numbers, p->extent);
-  for (size_t i = 0; i < k->k->nodes.num; i++)
-    if (ir_is_random(k->k->nodes.at[i]))
-      IR_PUSH(k->arena, k->numbers, ir_attr_int(k->k->nodes.at[i], IR_ATTR_STREAM));
-}
-
-void loop_declare_numbers(loop_emit *m) {
-  ir_arena *a = m->k->arena;
-  int at = 0;
-  if (m->p->flat)
-    cg_emit_number(m->k, at++, "int64_t", "count", m->e.out, m->e.indent);
-  for (size_t i = 0; i < m->k->k->nodes.num; i++) {
-    const ir_node *n = m->k->k->nodes.at[i];
-    if (!ir_is_random(n))
-      continue;
-    const char *name = cg_scope_name(a, m->e.names, "stream");
-    cg_emit_number(m->k, at++, "uint32_t", name, m->e.out, m->e.indent);
-    cpu_bind_stream(&m->e, n, name);
-  }
-}
-
-void loop_decode(loop_emit *m, const char *from, const int *axes, int num) {
-  int64_t size[DOM_MAX_AXES];
-  const char *name[DOM_MAX_AXES];
-  for (int i = 0; i < num; i++) {
-    size[i] = m->k->dom->axis[axes[i]].size;
-    name[i] = m->index[axes[i]];
-  }
-  cg_emit_indices(m->e.out, m->e.indent, from, num, size, name);
-}
-
 // --- scratch rows ------------------------------------------------------------------------------
 void loop_declare_caches(loop_emit *m, int64_t vectors) {
   ir_arena *a = m->k->arena;
@@ -119,12 +62,70 @@ static void fill_caches(loop_emit *m) {
   }
 }
 
-const char *loop_have(void *data, const ir_node *n) {
+// Cached members.
+static const char *have_member(void *data, const ir_node *n) {
   loop_emit *m = data;
   int i = cpu_member(m->k, n);
   if (i < 0 || !m->p->member[i].cached || m->p->member[i].depth >= m->phase)
     return NULL;
   return ir_format(m->k->arena, "%s[%s]", cache_name(m, (size_t)i), cache_index(m));
+}
+
+// --- the frame -------------------------------------------------------------------------------
+static const char *index_of(void *data, int axis) {
+  return ((loop_emit *)data)->index[axis];
+}
+
+void loop_begin(loop_emit *m, const cg_kernel *k, const loop_plan *p, ir_buf *out) {
+  *m = (loop_emit){.k = k, .p = p};
+  m->e =
+      (cg_expr){.k = k, .out = out, .names = ir_map_new(k->arena), .vector_axis = p->vector_axis};
+  m->e.lane_step = p->lane_step;
+  m->e.index = index_of;
+  m->e.have = have_member;
+  m->e.data = m;
+}
+
+void loop_reserve(loop_emit *m, const char *const *used, size_t num) {
+  for (size_t i = 0; i < num; i++)
+    cg_scope_name(m->k->arena, m->e.names, used[i]);
+  for (int i = 0; i < m->k->dom->num_axes; i++) {
+    m->index[i] = ir_format(m->k->arena, "i%d", i);
+    cg_scope_name(m->k->arena, m->e.names, m->index[i]);
+  }
+}
+
+void loop_push_numbers(const loop_plan *p, cg_kernel *k) {
+  if (p->flat)
+    IR_PUSH(k->arena, k->numbers, p->extent);
+  for (size_t i = 0; i < k->k->nodes.num; i++)
+    if (ir_is_random(k->k->nodes.at[i]))
+      IR_PUSH(k->arena, k->numbers, ir_attr_int(k->k->nodes.at[i], IR_ATTR_STREAM));
+}
+
+void loop_declare_numbers(loop_emit *m) {
+  ir_arena *a = m->k->arena;
+  int at = 0;
+  if (m->p->flat)
+    cg_emit_number(m->k, at++, "int64_t", "count", m->e.out, m->e.indent);
+  for (size_t i = 0; i < m->k->k->nodes.num; i++) {
+    const ir_node *n = m->k->k->nodes.at[i];
+    if (!ir_is_random(n))
+      continue;
+    const char *name = cg_scope_name(a, m->e.names, "stream");
+    cg_emit_number(m->k, at++, "uint32_t", name, m->e.out, m->e.indent);
+    cpu_bind_stream(&m->e, n, name);
+  }
+}
+
+void loop_decode(loop_emit *m, const char *from, const int *axes, int num) {
+  int64_t size[DOM_MAX_AXES];
+  const char *name[DOM_MAX_AXES];
+  for (int i = 0; i < num; i++) {
+    size[i] = m->k->dom->axis[axes[i]].size;
+    name[i] = m->index[axes[i]];
+  }
+  cg_emit_indices(m->e.out, m->e.indent, from, num, size, name);
 }
 
 // --- levels ------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ void cg_add_command(const cg_tools *x, cg_jobs *jobs, const char *what, const ch
   IR_PUSH(x->a, *jobs, j);
 }
 
-bool cg_run(const cg_tools *x, cg_jobs *jobs) {
+static bool run_jobs(const cg_tools *x, cg_jobs *jobs) {
   const cg_job *failed = cg_jobs_run(jobs, x->b->verbose);
   return !failed || cg_fail(x, cg_job_explain(x->a, failed));
 }
@@ -102,7 +102,7 @@ const char *cg_compiler_version(const cg_tools *x) {
   cg_command_add(&ask, x->cc);
   cg_command_add(&ask, "--version");
   cg_add_command(x, &jobs, "clang --version", log, &ask);
-  return cg_run(x, &jobs) ? ir_read_file(x->a, log, &len) : NULL;
+  return run_jobs(x, &jobs) ? ir_read_file(x->a, log, &len) : NULL;
 }
 
 // --- compiling -------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ static bool link_objects(cg_tools *x, const cg_sources *s) {
   }
   cg_jobs jobs = {0};
   cg_add_command(x, &jobs, "linking", ir_format(x->a, "%s/link.log", x->dir), &c);
-  return cg_run(x, &jobs);
+  return run_jobs(x, &jobs);
 }
 
 // --- the folder of intermediate files --------------------------------------------------------
@@ -264,7 +264,7 @@ static bool compile_table(const cg_tools *x, const cg_images *im) {
   cg_source table = cg_images_source(im);
   cg_jobs jobs = {0};
   cg_add_compile(x, &jobs, &table);
-  return cg_write(x, table.name, table.text, table.len) && cg_run(x, &jobs);
+  return cg_write(x, table.name, table.text, table.len) && run_jobs(x, &jobs);
 }
 
 // Kernels of a GPU first, which take longest; the images' own object has to wait for all of them.
@@ -278,7 +278,7 @@ static bool compile_all(const cg_tools *x, const cg_sources *s) {
   for (size_t i = 0; i < s->num; i++)
     BUG_IF(s->at[i].kind == CG_SOURCE_CUDA && !im, "%s for a CPU", s->at[i].name);
   const cg_objects *objects = cg_objects_new(x, s, &jobs);
-  if (!cg_run(x, &jobs))
+  if (!run_jobs(x, &jobs))
     return false;
   cg_objects_finish(objects);
   return !im || (cg_images_finish(im) && cg_images_pack(im) && compile_table(x, im));
@@ -318,7 +318,7 @@ static bool disassemble(const cg_tools *x, const cg_sources *s, bool llvm, ir_bu
   for (size_t i = 0; i < s->num; i++)
     if (s->at[i].kind == CG_SOURCE_C)
       add_disassemble(x, &jobs, &s->at[i], llvm);
-  bool ok = cg_run(x, &jobs);
+  bool ok = run_jobs(x, &jobs);
   for (size_t i = 0; ok && i < s->num; i++) {
     size_t len = 0;
     const char *body = s->at[i].kind == CG_SOURCE_C
@@ -336,7 +336,7 @@ static bool print_ptx(const cg_tools *x, const cg_sources *s, ir_buf *out) {
   if (!im)
     return false;
   cg_images_add_jobs(im, &jobs);
-  if (!cg_run(x, &jobs) || !cg_images_finish(im))
+  if (!run_jobs(x, &jobs) || !cg_images_finish(im))
     return false;
   cg_images_print_ptx(im, out);
   return true;
@@ -366,7 +366,7 @@ bool cg_find_resources(ir_arena *a, const cg_sources *s, const cg_target *t, con
   cg_images *im = write_sources(&x, s) ? cg_images_new(&x, s, CG_CUBINS) : NULL;
   if (im)
     cg_images_add_jobs(im, &jobs);
-  bool ok = im && cg_run(&x, &jobs) && cg_images_finish(im) && cg_images_resources(im, out);
+  bool ok = im && run_jobs(&x, &jobs) && cg_images_finish(im) && cg_images_resources(im, out);
   remove_dir(&x);
   return ok;
 }

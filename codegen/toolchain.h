@@ -24,7 +24,6 @@ bool cg_fail(const cg_tools *x, const char *message);
 const char *cg_with_suffix(const cg_tools *x, const char *source, const char *suffix);
 void cg_add_command(const cg_tools *x, cg_jobs *jobs, const char *what, const char *log,
                     const cg_command *c);
-bool cg_run(const cg_tools *x, cg_jobs *jobs);
 // Writes a file into the folder of intermediate files.
 bool cg_write(const cg_tools *x, const char *name, const char *text, size_t len);
 // Path of a program, as the shell finds it; NULL: there is none.
