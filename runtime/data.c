@@ -99,25 +99,12 @@ int64_t mlrt_data_size(const mlrt_dataset *d) {
   return d->size;
 }
 
-static int64_t file_bytes(const mlrt_dataset *d, mlrt_memory memory) {
-  int64_t total = 0;
+int64_t mlrt_data_resident_bytes(const mlrt_dataset *d) {
+  int64_t total = d->parsed_bytes;
   for (int i = 0; i < d->num_files; i++)
-    if (d->files[i].memory == memory)
+    if (d->files[i].memory == MLRT_MEM_PRIVATE)
       total += d->files[i].map_bytes;
   return total;
-}
-
-int64_t mlrt_data_resident_bytes(const mlrt_dataset *d) {
-  return d->parsed_bytes + file_bytes(d, MLRT_MEM_PRIVATE);
-}
-
-int64_t mlrt_data_mapped_bytes(const mlrt_dataset *d) {
-  return file_bytes(d, MLRT_MEM_MAPPED);
-}
-
-int mlrt_data_vocab(const mlrt_dataset *d, unsigned char bytes[256]) {
-  memcpy(bytes, d->vocab_bytes, (size_t)d->vocab);
-  return d->vocab;
 }
 
 static int64_t row_bytes(const mlrt_field *f) {

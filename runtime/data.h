@@ -32,12 +32,9 @@ void mlrt_data_close(mlrt_dataset *d); // NULL is fine
 
 const char *mlrt_data_name(const mlrt_dataset *d); // "train"
 int64_t mlrt_data_size(const mlrt_dataset *d);     // samples (text, tokens: windows); at least 1
-// Private memory that the data takes, until mlrt_data_close: unpacked .gz files, parsed csv.
+// Private memory that the data takes, until mlrt_data_close: unpacked .gz files, parsed csv. Not files read
+// in place: their pages are shared with the system's file cache, which it may drop at any time.
 int64_t mlrt_data_resident_bytes(const mlrt_dataset *d);
-// Files read in place: pages shared with the system's file cache, which it may drop at any time.
-int64_t mlrt_data_mapped_bytes(const mlrt_dataset *d);
-// text: the bytes that ids 0, 1, ... stand for; returns their number. Other formats: 0.
-int mlrt_data_vocab(const mlrt_dataset *d, unsigned char bytes[256]);
 
 // Copies samples sample_index[0..n) to the inputs: sample j of input i goes to row j of
 // input_ptrs[i], converted to the input's dtype. False when a value does not fit (`e` names file

@@ -112,7 +112,6 @@ struct mlrt_dataset {
   int64_t parsed_bytes; // a multiple of the page size
   uint8_t table[256];   // text: byte -> id
   int vocab;            // text: number of ids
-  unsigned char vocab_bytes[256];
 };
 
 // What a reader works on.

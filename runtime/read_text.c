@@ -20,10 +20,8 @@ static void bytes_used(const mlrt_file *f, bool used[256]) {
 
 static void make_vocab(mlrt_dataset *d, const bool used[256]) {
   for (int byte = 0; byte < 256; byte++)
-    if (used[byte]) {
-      d->table[byte] = (uint8_t)d->vocab;
-      d->vocab_bytes[d->vocab++] = (unsigned char)byte;
-    }
+    if (used[byte])
+      d->table[byte] = (uint8_t)d->vocab++;
 }
 
 // Better said once, at start, than at the first sample that holds a rare character.

@@ -2,13 +2,22 @@
 #ifndef TESTS_SUPPORT_DATA_H
 #define TESTS_SUPPORT_DATA_H
 
-#include "runtime/data.h"
+#include "runtime/data_reader.h"
 #include "tests/support_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
+
+// Bytes of files that are read in place, of the system's file cache.
+static inline int64_t mapped_bytes(const mlrt_dataset *d) {
+  int64_t total = 0;
+  for (int i = 0; i < d->num_files; i++)
+    if (d->files[i].memory == MLRT_MEM_MAPPED)
+      total += d->files[i].map_bytes;
+  return total;
+}
 
 // A growing file in memory. The bytes of all files of a test lie in one pool, never freed.
 typedef struct bytes {
