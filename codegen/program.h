@@ -85,7 +85,7 @@ typedef struct cg_source {
 } cg_source;
 typedef IR_VEC(cg_source) cg_sources;
 
-// Works out what each kernel needs (sets ir_kernel.workspace). Before plan_build.
+// Works out what each kernel needs (sets ir_kernel.workspace). Before plan_build_for.
 cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t);
 // Follows passes that have put kernels in another order, or run some again (pass_run_memory_pipeline).
 void cg_program_update(cg_program *p);

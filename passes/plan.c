@@ -243,7 +243,7 @@ static void add_temps(planner *x, plan_live *l) {
     bytes = move_by_hand(x, l->f, (size_t)before, base) - base;
   if (bytes > x->p->temp_bytes)
     x->p->temp_bytes = bytes;
-  if (bound > x->p->bound_bytes) // of temporaries; plan_build adds the rest
+  if (bound > x->p->bound_bytes) // of temporaries; plan_build_for adds the rest
     x->p->bound_bytes = bound;
 }
 
@@ -332,10 +332,6 @@ static plan *build(planner x) {
   x.p->arena_bytes = whole_run_bytes + x.p->temp_bytes;
   x.p->bound_bytes += whole_run_bytes;
   return x.p;
-}
-
-plan *plan_build(ir_module *m) {
-  return build((planner){.m = m});
 }
 
 plan *plan_build_for(ir_module *m, const plan_wishes *wishes, const plan_edit *e, ir_diags *d) {

@@ -73,11 +73,9 @@ typedef struct plan_wishes {
   size_t num, cap;
 } plan_wishes; // an IR_VEC
 
-// After pass_order and kernel scheduling (ir_kernel.workspace). Never fails: there is no budget
-// yet.
-plan *plan_build(ir_module *m);
-// The same with wishes granted that take no memory, those in front first, and with the places of a file; either may be
-// NULL. Wishes are granted to functions whose buffers are where they would be without the file. Errors (E0508) say what
+// After pass_order and kernel scheduling (ir_kernel.workspace). Wishes are granted that take no memory, those in front
+// first, and the places of a file; either may be NULL, and `d` where there is no file: then it never fails, as there is
+// no budget yet. Wishes are granted to functions whose buffers are where they would be without the file. Errors (E0508) say what
 // cannot be anywhere; whether the places work together, plan_check knows.
 plan *plan_build_for(ir_module *m, const plan_wishes *wishes, const plan_edit *e, ir_diags *d);
 // Bytes of states and staging: what of an arena does not depend on kernels.

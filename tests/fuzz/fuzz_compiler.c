@@ -64,7 +64,7 @@ static void emit(ir_arena *a, ir_module *m) {
   if (cg_find_foreign(t, m))
     return;
   cg_program *p = cg_program_new(a, m, t);
-  plan *pl = plan_build(m);
+  plan *pl = plan_build_for(m, NULL, NULL, NULL);
   ir_buf wrong = ir_buf_new(a);
   if (plan_check(pl, m, &wrong))
     BUG("the plan is wrong: %s", ir_buf_str(&wrong));

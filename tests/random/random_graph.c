@@ -5,7 +5,7 @@
 // value carries bounds of its size and rounding noise, so that f32 kernels and the double
 // interpreter agree; ops with jumps get values that f32 holds exactly, ops with kinks get
 // values without ties.
-#include "ir/random_parts.h"
+#include "tests/random/random_parts.h"
 
 #include <math.h>
 

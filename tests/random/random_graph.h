@@ -1,6 +1,6 @@
 // random_graph.h: valid random modules for tests and fuzzing. The same seed gives the same module.
-#ifndef IR_RANDOM_GRAPH_H
-#define IR_RANDOM_GRAPH_H
+#ifndef TESTS_RANDOM_GRAPH_H
+#define TESTS_RANDOM_GRAPH_H
 
 #include "ir/interp.h"
 

@@ -1,6 +1,6 @@
 // random_networks.c: the generator's moves that add what networks are made of, out of
 // primitive ops as the layers of frontend/std do.
-#include "ir/random_parts.h"
+#include "tests/random/random_parts.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // random_ops.c: the generator's moves that add one op, or a few, of any kind.
-#include "ir/random_parts.h"
+#include "tests/random/random_parts.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
-// random_parts.h: what the files of the random graph generator share. For ir/ only.
-#ifndef IR_RANDOM_PARTS_H
-#define IR_RANDOM_PARTS_H
+// random_parts.h: what the files of the random graph generator share. For tests/random/ only.
+#ifndef TESTS_RANDOM_PARTS_H
+#define TESTS_RANDOM_PARTS_H
 
 #include "ir/builder.h"
-#include "ir/random_graph.h"
+#include "tests/random/random_graph.h"
 
 // A value that further ops may use, with what is known of its elements.
 typedef struct rand_val {

@@ -5,7 +5,7 @@
 
 #include "ir/builder.h"
 #include "ir/interp.h"
-#include "ir/random_graph.h"
+#include "tests/random/random_graph.h"
 
 // CHECK(cond, "what was wrong: %d", x): prints and counts a failure, and goes on.
 #define CHECK(cond, ...) support_check((cond), __FILE__, __LINE__, #cond, __VA_ARGS__)

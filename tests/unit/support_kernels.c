@@ -1,7 +1,7 @@
 // support_kernels.c: see support_kernels.h.
 #include "tests/unit/support_kernels.h"
 #include "ir/narrow.h"
-#include "ir/random_graph.h"
+#include "tests/random/random_graph.h"
 #include "ir/row_update.h"
 #include "passes/plan.h"
 #include "tests/emulator/emulator.h"

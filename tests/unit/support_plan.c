@@ -23,6 +23,10 @@ ir_module *test_ordered(ir_arena *a, const char *text) {
   return m;
 }
 
+plan *test_plan(ir_module *m) {
+  return plan_build_for(m, NULL, NULL, NULL);
+}
+
 plan_buffer *test_find_buffer(plan *p, const char *name) {
   for (size_t i = 0; i < p->buffers.num; i++)
     if (strcmp(p->buffers.at[i].name, name) == 0)

@@ -7,6 +7,7 @@
 #include "tests/emulator/emulator.h"
 #include "tests/unit/support_ir.h"
 #include "tests/unit/support_kernels.h"
+#include "tests/unit/support_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,7 @@ static sample make_sample(ir_arena *a, const char *what, ir_module *m) {
 static void check_plan(ir_arena *a, const sample *s) {
   ir_buf wrong = ir_buf_new(a);
   CHECK(plan_check(s->plan, s->m, &wrong) == 0, "%s: %s", s->what, ir_buf_str(&wrong));
-  int64_t plain = plan_build(s->m)->arena_bytes;
+  int64_t plain = test_plan(s->m)->arena_bytes;
   CHECK(s->plan->arena_bytes <= plain, "%s: %lld bytes instead of %lld", s->what,
         (long long)s->plan->arena_bytes, (long long)plain);
 }

@@ -7,6 +7,7 @@
 #include "support_frontend.h"
 #include "support_passes.h"
 #include "tests/support_campaign.h"
+#include "tests/unit/support_plan.h"
 
 #include <string.h>
 
@@ -48,7 +49,7 @@ static void check_text(const subject *s, const ir_module *m, const char *how) {
 static plan *check_module(const subject *s, ir_module *m, const char *how) {
   support_verifies(m, s->what);
   check_text(s, m, how);
-  plan *p = plan_build(m);
+  plan *p = test_plan(m);
   ir_buf faults = ir_buf_new(s->a);
   CHECK(plan_check(p, m, &faults) == 0, "%s, %s: %s", s->what, how, ir_buf_str(&faults));
   const char *where = "";
@@ -122,7 +123,7 @@ static void check(ir_arena *a, ir_module *m, const char *what, tally *choice, ta
   CHECK(pass_run_pipeline(m, diag_new(a), NULL), "%s: the passes report errors", what);
   CHECK(pass_run_memory_pipeline(m, diag_new(a), NULL), "%s: the passes report errors", what);
   subject s = {.a = a, .kept = m, .what = what};
-  s.plan = plan_build(ir_clone(m));
+  s.plan = test_plan(ir_clone(m));
   s.values = test_run(a, m, "step", 7);
   static const int percents[] = {100, 90, 60, 30};
   for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {

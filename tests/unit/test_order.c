@@ -7,6 +7,7 @@
 #include "passes/plan.h"
 #include "tests/support_check.h"
 #include "tests/unit/support_passes.h"
+#include "tests/unit/support_plan.h"
 
 // Kernels are given by the text; pass_fuse only finds their outputs.
 static ir_module *ordered(ir_arena *a, const char *text, bool *changed) {
@@ -31,7 +32,7 @@ static const char *kernel_names(ir_arena *a, const ir_func *f) {
 
 // "w copied; v in place" for the writes of the first function.
 static const char *writes(ir_arena *a, ir_module *m) {
-  const plan *p = plan_build(m);
+  const plan *p = test_plan(m);
   ir_buf faults = ir_buf_new(a), b = ir_buf_new(a);
   CHECK(plan_check(p, m, &faults) == 0, "%s", ir_buf_str(&faults));
   const ir_func *f = m->funcs.at[0];

@@ -11,6 +11,7 @@
 #include "passes/pass.h"
 #include "tests/support_check.h"
 #include "tests/unit/support_passes.h"
+#include "tests/unit/support_plan.h"
 
 enum { FUNCTIONS = 300, MOST_KERNELS = 8, LAYERS = 4000 };
 
@@ -196,7 +197,7 @@ static void test_function(uint64_t seed, tally *t) {
   t->same += peak == source;
   ir_buf faults = ir_buf_new(a);
   CHECK(ir_verify(m, &faults) == 0, "%s", ir_buf_str(&faults));
-  CHECK(plan_check(plan_build(m), m, &faults) == 0, "%s", ir_buf_str(&faults));
+  CHECK(plan_check(test_plan(m), m, &faults) == 0, "%s", ir_buf_str(&faults));
   ir_arena_free(a);
 }
 
@@ -283,7 +284,7 @@ static void test_deep(int layers, double limit) {
   double start = now();
   pass_order(m, diag_new(a));
   double ordered = now();
-  plan *p = plan_build(m);
+  plan *p = test_plan(m);
   double planned = now();
   ir_buf faults = ir_buf_new(a);
   CHECK(plan_check(p, m, &faults) == 0, "%s", ir_buf_str(&faults));

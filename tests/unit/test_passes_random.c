@@ -5,7 +5,7 @@
 #include "support_passes.h"
 
 #include "ir/builder.h"
-#include "ir/random_graph.h"
+#include "tests/random/random_graph.h"
 #include "tests/support_campaign.h"
 
 #include <math.h>

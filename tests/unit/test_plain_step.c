@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "ir/random_graph.h"
+#include "tests/random/random_graph.h"
 #include "tests/unit/support_passes.h"
 
 static ir_module *random_module(ir_arena *a, uint64_t seed) {

@@ -1,4 +1,4 @@
-// test_plan.c: plan_build places everything where plan_check, which runs the functions on paper,
+// test_plan.c: plan_build_for places everything where plan_check, which runs the functions on paper,
 // finds it; in-place reuse happens where it may and only there; the
 // printed forms say the same as the plan. Random networks go through the whole pipeline.
 #include <json-c/json.h>
@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/random_graph.h"
+#include "tests/random/random_graph.h"
 #include "passes/pass.h"
 #include "passes/plan.h"
 #include "tests/support_check.h"
 #include "tests/unit/support_plan.h"
 
 static plan *checked_plan(ir_arena *a, ir_module *m, const char *what) {
-  plan *p = plan_build(m);
+  plan *p = test_plan(m);
   ir_buf faults = ir_buf_new(a);
   CHECK(plan_check(p, m, &faults) == 0, "%s: %s", what, ir_buf_str(&faults));
   CHECK(p->arena_bytes >= p->bound_bytes, "%s: below the bound", what);
@@ -194,7 +194,7 @@ static void test_json(void) {
   plan *p = checked_plan(a, m, "json");
   ir_buf text = ir_buf_new(a), again = ir_buf_new(a);
   plan_print_json(p, m, &text);
-  plan_print_json(plan_build(m), m, &again);
+  plan_print_json(test_plan(m), m, &again);
   CHECK(strcmp(ir_buf_str(&text), ir_buf_str(&again)) == 0, "two runs differ");
   json_object *o = json_tokener_parse(ir_buf_str(&text));
   CHECK(json_int(o, "version") == 1 && json_int(o, "bound") == p->bound_bytes, "head");
@@ -214,7 +214,7 @@ static void test_table(void) {
   ir_arena *a = ir_arena_new();
   ir_module *m = test_ordered(a, test_chain_text);
   ir_buf text = ir_buf_new(a);
-  plan_print(plan_build(m), m, &text);
+  plan_print(test_plan(m), m, &text);
   static const char *const wanted[] = {"memory plan of t: 65,536 bytes", "arena / bound = 1.0000",
                                        "peak: kernel 2 (c)", "in place of a", "x[1]"};
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
@@ -245,7 +245,7 @@ static void test_network(uint64_t seed, int nodes, double *worst) {
     *worst = ratio;
   ir_buf one = ir_buf_new(a), two = ir_buf_new(a);
   plan_print_json(p, m, &one);
-  plan_print_json(plan_build(m), m, &two);
+  plan_print_json(test_plan(m), m, &two);
   CHECK(strcmp(ir_buf_str(&one), ir_buf_str(&two)) == 0, "seed %llu: two plans differ",
         (unsigned long long)seed);
   ir_arena_free(a);

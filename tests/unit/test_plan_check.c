@@ -189,7 +189,7 @@ static void check(const change *c) {
   broken x = {.m = test_ordered(a, c->base)};
   if (c->base == test_chain_text)
     x.m->funcs.at[0]->kernels.at[1]->workspace = 1000;
-  x.p = plan_build(x.m);
+  x.p = test_plan(x.m);
   ir_buf faults = ir_buf_new(a);
   CHECK(plan_check(x.p, x.m, &faults) == 0, "sound: %s", ir_buf_str(&faults));
   c->apply(&x);

@@ -6,9 +6,10 @@
 #include "passes/pass.h"
 #include "passes/plan_facts.h"
 #include "support_frontend.h"
+#include "tests/unit/support_plan.h"
 
 static plan_share share_of(ir_arena *a, const ir_module *m, const char *name) {
-  const plan *p = plan_build((ir_module *)m);
+  const plan *p = test_plan((ir_module *)m);
   const plan_share *of = plan_share_buffers(a, p);
   for (size_t i = 0; i < p->buffers.num; i++)
     if (strcmp(p->buffers.at[i].name, name) == 0)
@@ -101,7 +102,7 @@ static void test_accumulation(void) {
   ir_arena *a = ir_arena_new();
   ir_module *m = support_graph(a, text);
   CHECK(pass_run_pipeline(m, diag_new(a), NULL), "the pipeline");
-  plan *p = plan_build(m);
+  plan *p = test_plan(m);
   const plan_share *of = plan_share_buffers(a, p);
   int seen = 0;
   for (size_t i = 0; i < p->buffers.num; i++) {
@@ -130,7 +131,7 @@ static void test_clones(void) {
   ir_arena *a = ir_arena_new();
   ir_module *m = ordered(a, step);
   const ir_kernel *e2 = kernel_named(m, "e2");
-  plan_facts x = plan_find_facts(a, plan_build(m), m);
+  plan_facts x = plan_find_facts(a, test_plan(m), m);
   double again = x.func[0].cloned_time, all = x.func[0].time;
   CHECK(x.func[0].clones == 1 && x.func[0].cloned.flops == 10 * 64 * 64, "exp, once more");
   double alone = cost_seconds(a, e2); // what it makes need not come from memory
@@ -138,7 +139,7 @@ static void test_clones(void) {
   CHECK(x.recompute_time == all / (all - again), "%g", x.recompute_time);
   check_share(a, m, "e2", PLAN_SHARE_ACTIVATION);
   kernel_named(m, "e2")->clone_of = NULL;
-  x = plan_find_facts(a, plan_build(m), m);
+  x = plan_find_facts(a, test_plan(m), m);
   CHECK(x.recompute_time == 1 && x.func[0].clones == 0, "%g", x.recompute_time);
   check_share(a, m, "e2", PLAN_SHARE_TEMPORARY);
   ir_arena_free(a);
@@ -149,11 +150,11 @@ static void test_clones(void) {
 static void test_bound_ws(void) {
   ir_arena *a = ir_arena_new();
   ir_module *m = ordered(a, step);
-  plan *p = plan_build(m);
+  plan *p = test_plan(m);
   int64_t whole = p->state_bytes + p->staging_bytes, tensor = 64 * 64 * 4;
   CHECK(plan_find_facts(a, p, m).bound_ws == whole + tensor + PLAN_ALIGN, "loss: e and itself");
   kernel_named(m, "u")->workspace = 3 * tensor;
-  p = plan_build(m);
+  p = test_plan(m);
   CHECK(plan_find_facts(a, p, m).bound_ws == whole + 4 * tensor, "u: itself and its workspace");
   ir_arena_free(a);
 }
@@ -162,7 +163,7 @@ static void test_bound_ws(void) {
 static void test_no_functions(void) {
   ir_arena *a = ir_arena_new();
   ir_module *m = support_module(a, "mltc-ir 1\nmodule t\n\nstate w : f32[64] role=param\n");
-  plan *p = plan_build(m);
+  plan *p = test_plan(m);
   plan_facts x = plan_find_facts(a, p, m);
   CHECK(!x.largest && x.bound_ws == p->state_bytes, "%lld bytes", (long long)x.bound_ws);
   ir_buf out = ir_buf_new(a);
@@ -180,7 +181,7 @@ static void test_random(uint64_t seed) {
              .seed = seed, .num_nodes = 30, .differentiable = true, .networks = seed % 2 == 0});
   ir_diags *d = diag_new(a);
   CHECK(pass_run_pipeline(m, d, NULL), "seed %llu", (unsigned long long)seed);
-  plan *p = plan_build(m);
+  plan *p = test_plan(m);
   plan_facts x = plan_find_facts(a, p, m);
   int64_t sum = 0;
   for (int s = 0; s < PLAN_NUM_SHARES; s++)

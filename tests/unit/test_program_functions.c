@@ -15,6 +15,7 @@
 #include "passes/plan.h"
 #include "tests/unit/support_ir.h"
 #include "tests/unit/support_kernels.h"
+#include "tests/unit/support_plan.h"
 
 enum { SAMPLES = 14, MAX_THREADS = 8, ALIGN = 64 };
 static const size_t STACK_BYTES = 4 << 20;
@@ -97,7 +98,7 @@ static sample make_sample(ir_arena *a, const char *what, ir_module *m, const cg_
   CHECK(diag_num_errors(d) == 0, "%s: a valid module was refused", what);
   s.program = cg_program_new(a, s.after, t);
   cg_share(s.program);
-  s.plan = plan_build(s.after);
+  s.plan = test_plan(s.after);
   s.step = ir_find_func(s.after, "step");
   ir_buf b = ir_buf_new(a);
   cg_emit_functions(s.program, s.plan, &b);

@@ -6,6 +6,7 @@
 #include "support_frontend.h"
 #include "support_passes.h"
 #include "tests/support_campaign.h"
+#include "tests/unit/support_plan.h"
 
 #include <string.h>
 
@@ -36,7 +37,7 @@ static plan *apply(const subject *s, ir_module *m, const char *how) {
   pass_run_memory_pipeline(m, d, NULL);
   CHECK(diag_num_errors(d) == 0, "%s, %s: errors", s->what, how);
   support_verifies(m, s->what);
-  plan *p = plan_build(m);
+  plan *p = test_plan(m);
   check_plan_holds(s, m, p, how);
   const char *where = "";
   test_values v = test_run(s->a, m, "step", 7);
@@ -74,7 +75,7 @@ typedef struct tally {
 static void check_module(ir_arena *a, ir_module *m, const char *what, tally *t) {
   CHECK(pass_run_pipeline(m, diag_new(a), NULL), "%s: the passes report errors", what);
   subject s = {.a = a, .kept = m, .what = what};
-  s.plan = plan_build(ir_clone(m));
+  s.plan = test_plan(ir_clone(m));
   s.values = test_run(a, m, "step", 7);
   for (checkpoint_policy p = CHECKPOINT_NONE; p < CHECKPOINT_AUTO; p++)
     t->clones += check_policy(&s, p);
@@ -124,7 +125,7 @@ static void check_counts(void) {
   size_t num = steps.num;
   replay_apply(r->s, &steps);
   CHECK(f->kernels.num == num, "%zu kernels for %zu steps", f->kernels.num, num);
-  plan *p = plan_build(m);
+  plan *p = test_plan(m);
   int64_t whole_run = plan_whole_run_bytes(m);
   CHECK(p->bound_bytes == whole_run + live, "%lld bytes live in the plan, counted %lld",
         (long long)(p->bound_bytes - whole_run), (long long)live);

@@ -9,6 +9,7 @@
 #include "passes/cost.h"
 #include "passes/plan.h"
 #include "tests/unit/support_kernels.h"
+#include "tests/unit/support_plan.h"
 
 #include <string.h>
 
@@ -235,7 +236,7 @@ static spent spent_on(int64_t rows, bool adagrad) {
     cost c = cost_kernel(a, f->kernels.at[i]);
     s.moved += c.bytes_read + c.bytes_written;
   }
-  const plan *p = plan_build(m);
+  const plan *p = test_plan(m);
   ir_buf faults = ir_buf_new(a);
   if (plan_check(p, m, &faults))
     test_fail("%s", ir_buf_str(&faults));
@@ -264,7 +265,7 @@ static void check_reads_itself(void) {
   ir_module *m = test_module(a, TABLE("f32[9,4]"), body);
   if (!pass_run_pipeline(m, diag_new(a), NULL) || !strstr(test_print(a, m), "anchor=%g"))
     test_fail("no row update:\n%s", test_print(a, m));
-  const plan *p = plan_build(m);
+  const plan *p = test_plan(m);
   ir_buf faults = ir_buf_new(a);
   if (p->copies.num != 1 || plan_check(p, m, &faults))
     test_fail("%zu copies\n%s", p->copies.num, ir_buf_str(&faults));
@@ -277,7 +278,7 @@ static void check_over_product(void) {
   ir_module *m = test_module(a, "", GATHERED ADDED("9", "4"));
   if (!pass_run_pipeline(m, diag_new(a), NULL))
     test_fail("passes report errors");
-  const plan *p = plan_build(m);
+  const plan *p = test_plan(m);
   ir_buf faults = ir_buf_new(a);
   bool over = false;
   for (size_t i = 0; i < p->buffers.num; i++)

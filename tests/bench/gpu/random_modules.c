@@ -1,4 +1,4 @@
-// random_modules.c: random modules (ir/random_graph.h) of several seeds as one module, on standard
+// random_modules.c: random modules (tests/random/random_graph.h) of several seeds as one module, on standard
 // output: one program then holds the kernels of all.
 //
 //     random_modules FIRST LAST  >all.ir
@@ -7,7 +7,7 @@
 // @seed, @step (which the first module advances) and the flag @lr. Losses become metrics, for a
 // program has one loss.
 #include "ir/ir.h"
-#include "ir/random_graph.h"
+#include "tests/random/random_graph.h"
 
 #include <stdio.h>
 #include <stdlib.h>
