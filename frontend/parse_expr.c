@@ -40,7 +40,7 @@ static ast_expr *node(fe_parser *p, ast_expr_kind kind, size_t start, ast_expr *
                       ast_expr *c) {
   ast_expr *e = IR_NEW(p->arena, ast_expr);
   e->kind = kind;
-  e->loc = parse_span(p, start);
+  e->loc = fe_parse_span(p, start);
   e->a = a, e->b = b, e->c = c;
   uint32_t d = depth_of(a);
   d = depth_of(b) > d ? depth_of(b) : d;
@@ -62,7 +62,7 @@ static void deepen(ast_expr *e, const ast_expr *child) {
 
 static ast_expr *literal(fe_parser *p, ast_expr_kind kind) {
   size_t start = p->at;
-  const fe_token *t = parse_take(p);
+  const fe_token *t = fe_parse_take(p);
   ast_expr *e = node(p, kind, start, NULL, NULL, NULL);
   e->text = t->text;
   e->i = kind == AST_BOOL ? t->kind == TOK_TRUE : t->i;
@@ -75,40 +75,40 @@ static bool parse_items(fe_parser *p, ast_expr *into, fe_token_kind close, bool 
                         ast_expr *(*element)(fe_parser *)) {
   p->nest++;
   *trailing = false;
-  while (parse_peek(p)->kind != close) {
+  while (fe_parse_peek(p)->kind != close) {
     ast_expr *e = element(p);
     if (!e)
       return false;
     IR_PUSH(p->arena, into->items, e);
     deepen(into, e);
-    *trailing = parse_accept(p, TOK_COMMA);
+    *trailing = fe_parse_accept(p, TOK_COMMA);
     if (!*trailing)
       break;
   }
-  if (parse_peek(p)->kind != close) {
-    parse_fail(p, parse_peek(p), "expected ',' or %s, found %s", fe_token_text(close),
-               parse_found(p));
+  if (fe_parse_peek(p)->kind != close) {
+    fe_parse_fail(p, fe_parse_peek(p), "expected ',' or %s, found %s", fe_token_text(close),
+                  fe_parse_found(p));
     return false;
   }
   p->nest--;
-  parse_take(p);
+  fe_parse_take(p);
   return true;
 }
 
 static ast_expr *parse_element(fe_parser *p) {
-  if (parse_peek(p)->kind == TOK_ELLIPSIS)
+  if (fe_parse_peek(p)->kind == TOK_ELLIPSIS)
     return literal(p, AST_ELLIPSIS);
-  return parse_expr(p);
+  return fe_parse_expr(p);
 }
 
 static ast_expr *parse_list(fe_parser *p) {
   size_t start = p->at;
   bool trailing;
-  parse_take(p);
+  fe_parse_take(p);
   ast_expr *e = node(p, AST_LIST, start, NULL, NULL, NULL);
   if (!parse_items(p, e, TOK_RBRACKET, &trailing, parse_element))
     return NULL;
-  e->loc = parse_span(p, start);
+  e->loc = fe_parse_span(p, start);
   return e;
 }
 
@@ -116,20 +116,20 @@ static ast_expr *parse_list(fe_parser *p) {
 static ast_expr *parse_parens(fe_parser *p) {
   size_t start = p->at;
   bool trailing;
-  const fe_token *open = parse_take(p);
+  const fe_token *open = fe_parse_take(p);
   ast_expr *e = node(p, AST_TUPLE, start, NULL, NULL, NULL);
-  if (!parse_items(p, e, TOK_RPAREN, &trailing, parse_expr))
+  if (!parse_items(p, e, TOK_RPAREN, &trailing, fe_parse_expr))
     return NULL;
   if (e->items.num == 0) {
-    parse_fail(p, open, "empty parentheses");
+    fe_parse_fail(p, open, "empty parentheses");
     return NULL;
   }
-  e->loc = parse_span(p, start);
+  e->loc = fe_parse_span(p, start);
   return e->items.num == 1 && !trailing ? e->items.at[0] : e;
 }
 
 static ast_expr *parse_primary(fe_parser *p) {
-  const fe_token *t = parse_peek(p);
+  const fe_token *t = fe_parse_peek(p);
   switch (t->kind) {
   case TOK_INT:
     return literal(p, AST_INT);
@@ -149,21 +149,21 @@ static ast_expr *parse_primary(fe_parser *p) {
   case TOK_LPAREN:
     return parse_parens(p);
   default:
-    parse_fail(p, t, "expected an expression, found %s", parse_found(p));
+    fe_parse_fail(p, t, "expected an expression, found %s", fe_parse_found(p));
     return NULL;
   }
 }
 
 static bool parse_arg(fe_parser *p, ast_expr *call) {
   ast_arg arg = {0};
-  const fe_token *t = parse_peek(p);
+  const fe_token *t = fe_parse_peek(p);
   if (t->kind == TOK_NAME && t[1].kind == TOK_ASSIGN) {
     arg.name = t->text;
     arg.loc = t->loc;
-    parse_take(p);
-    parse_take(p);
+    fe_parse_take(p);
+    fe_parse_take(p);
   }
-  arg.value = parse_range_expr(p);
+  arg.value = fe_parse_range_expr(p);
   if (!arg.value)
     return false;
   deepen(call, arg.value);
@@ -172,64 +172,65 @@ static bool parse_arg(fe_parser *p, ast_expr *call) {
 }
 
 static ast_expr *parse_call(fe_parser *p, ast_expr *callee, size_t start) {
-  const fe_token *open = parse_peek(p);
+  const fe_token *open = fe_parse_peek(p);
   ast_expr *e = node(p, AST_CALL, start, NULL, NULL, NULL);
   e->text = callee->text;
   e->op_loc = callee->loc;
-  parse_take(p);
+  fe_parse_take(p);
   p->nest++;
-  while (parse_peek(p)->kind != TOK_RPAREN) {
+  while (fe_parse_peek(p)->kind != TOK_RPAREN) {
     if (!parse_arg(p, e))
       return NULL;
-    if (!parse_accept(p, TOK_COMMA))
+    if (!fe_parse_accept(p, TOK_COMMA))
       break;
   }
-  if (parse_peek(p)->kind != TOK_RPAREN) {
-    ir_diag *n = parse_fail(p, parse_peek(p), "expected ',' or ')' in the call of '%s', found %s",
-                            e->text, parse_found(p));
-    if (n && open->loc.line != parse_peek(p)->loc.line)
+  if (fe_parse_peek(p)->kind != TOK_RPAREN) {
+    ir_diag *n =
+        fe_parse_fail(p, fe_parse_peek(p), "expected ',' or ')' in the call of '%s', found %s",
+                      e->text, fe_parse_found(p));
+    if (n && open->loc.line != fe_parse_peek(p)->loc.line)
       diag_note(n, open->loc, "the parenthesis opened here");
     return NULL;
   }
   p->nest--;
-  parse_take(p);
+  fe_parse_take(p);
   ast_name label;
-  if (parse_accept(p, TOK_AS)) {
-    if (!parse_name(p, &label, "a name after 'as'"))
+  if (fe_parse_accept(p, TOK_AS)) {
+    if (!fe_parse_name(p, &label, "a name after 'as'"))
       return NULL;
     e->label = label.text;
-  } else if (parse_is_word(parse_peek(p), "with")) {
-    parse_take(p);
-    if (!parse_name(p, &label, "a name after 'with'"))
+  } else if (fe_parse_is_word(fe_parse_peek(p), "with")) {
+    fe_parse_take(p);
+    if (!fe_parse_name(p, &label, "a name after 'with'"))
       return NULL;
     e->again = label.text;
   }
-  e->loc = parse_span(p, start);
+  e->loc = fe_parse_span(p, start);
   return e;
 }
 
 static bool slice_part(fe_parser *p, ast_expr **out) {
-  fe_token_kind k = parse_peek(p)->kind;
+  fe_token_kind k = fe_parse_peek(p)->kind;
   if (k == TOK_COLON || k == TOK_COMMA || k == TOK_RBRACKET)
     return true;
-  *out = parse_expr(p);
+  *out = fe_parse_expr(p);
   return *out != NULL;
 }
 
 // One item of an index: an expression, `...`, or lo:hi:step with any part missing.
 static ast_expr *parse_index_item(fe_parser *p) {
-  if (parse_peek(p)->kind == TOK_ELLIPSIS)
+  if (fe_parse_peek(p)->kind == TOK_ELLIPSIS)
     return literal(p, AST_ELLIPSIS);
   size_t start = p->at;
   ast_expr *part[3] = {NULL, NULL, NULL};
   if (!slice_part(p, &part[0]))
     return NULL;
-  if (parse_peek(p)->kind != TOK_COLON) {
+  if (fe_parse_peek(p)->kind != TOK_COLON) {
     if (!part[0])
-      parse_fail(p, parse_peek(p), "expected an index");
+      fe_parse_fail(p, fe_parse_peek(p), "expected an index");
     return part[0];
   }
-  for (int i = 1; i < 3 && parse_accept(p, TOK_COLON); i++)
+  for (int i = 1; i < 3 && fe_parse_accept(p, TOK_COLON); i++)
     if (!slice_part(p, &part[i]))
       return NULL;
   return node(p, AST_SLICE, start, part[0], part[1], part[2]);
@@ -237,37 +238,37 @@ static ast_expr *parse_index_item(fe_parser *p) {
 
 static ast_expr *parse_index(fe_parser *p, ast_expr *of, size_t start) {
   bool trailing;
-  const fe_token *open = parse_take(p);
+  const fe_token *open = fe_parse_take(p);
   ast_expr *e = node(p, AST_INDEX, start, of, NULL, NULL);
   if (!e || !parse_items(p, e, TOK_RBRACKET, &trailing, parse_index_item))
     return NULL;
   if (e->items.num == 0) {
-    parse_fail(p, open, "empty index");
+    fe_parse_fail(p, open, "empty index");
     return NULL;
   }
-  e->loc = parse_span(p, start);
+  e->loc = fe_parse_span(p, start);
   return e;
 }
 
 static ast_expr *parse_transpose(fe_parser *p, ast_expr *of, size_t start) {
-  const fe_token *caret = parse_take(p);
-  const fe_token *t = parse_peek(p);
+  const fe_token *caret = fe_parse_take(p);
+  const fe_token *t = fe_parse_peek(p);
   if (t->kind != TOK_NAME || strcmp(t->text, "T") != 0) {
-    ir_diag *n = parse_fail(p, caret, "'^' is only used in ^T");
+    ir_diag *n = fe_parse_fail(p, caret, "'^' is only used in ^T");
     if (n)
       diag_help(n, "a power is written a ** b");
     return NULL;
   }
-  parse_take(p);
+  fe_parse_take(p);
   return node(p, AST_TRANSPOSE, start, of, NULL, NULL);
 }
 
 static ast_expr *parse_postfix(fe_parser *p) {
-  parse_peek(p); // skips newlines inside parentheses
+  fe_parse_peek(p); // skips newlines inside parentheses
   size_t start = p->at;
   ast_expr *e = parse_primary(p);
   while (e && !p->failed) {
-    fe_token_kind k = parse_peek(p)->kind;
+    fe_token_kind k = fe_parse_peek(p)->kind;
     if (k == TOK_LPAREN && e->kind == AST_NAME)
       e = parse_call(p, e, start);
     else if (k == TOK_LBRACKET)
@@ -282,17 +283,17 @@ static ast_expr *parse_postfix(fe_parser *p) {
 
 // a ** b: binds tighter than a minus before it, and to the right.
 static ast_expr *parse_power(fe_parser *p) {
-  parse_peek(p);
+  fe_parse_peek(p);
   size_t start = p->at;
   ast_expr *a = parse_postfix(p);
-  if (!a || parse_peek(p)->kind != TOK_POWER)
+  if (!a || fe_parse_peek(p)->kind != TOK_POWER)
     return a;
-  ir_loc op_loc = parse_take(p)->loc;
-  parse_skip_newlines(p);
-  if (!parse_enter(p))
+  ir_loc op_loc = fe_parse_take(p)->loc;
+  fe_parse_skip_newlines(p);
+  if (!fe_parse_enter(p))
     return NULL;
   ast_expr *b = parse_unary(p);
-  parse_leave(p);
+  fe_parse_leave(p);
   ast_expr *e = b ? node(p, AST_BINARY, start, a, b, NULL) : NULL;
   if (e)
     e->op = AST_OP_POW, e->op_loc = op_loc;
@@ -301,7 +302,7 @@ static ast_expr *parse_power(fe_parser *p) {
 
 static ast_expr *parse_prefix(fe_parser *p, ast_op op, ast_expr *(*operand)(fe_parser *)) {
   size_t start = p->at;
-  ir_loc op_loc = parse_take(p)->loc;
+  ir_loc op_loc = fe_parse_take(p)->loc;
   ast_expr *a = operand(p);
   ast_expr *e = a ? node(p, AST_UNARY, start, a, NULL, NULL) : NULL;
   if (e)
@@ -309,14 +310,14 @@ static ast_expr *parse_prefix(fe_parser *p, ast_op op, ast_expr *(*operand)(fe_p
   return e;
 }
 
-// Only what recurses counts as a level: each pair of parentheses is one, in parse_expr.
+// Only what recurses counts as a level: each pair of parentheses is one, in fe_parse_expr.
 static ast_expr *parse_unary(fe_parser *p) {
-  if (parse_peek(p)->kind != TOK_MINUS)
+  if (fe_parse_peek(p)->kind != TOK_MINUS)
     return parse_power(p);
-  if (!parse_enter(p))
+  if (!fe_parse_enter(p))
     return NULL;
   ast_expr *e = parse_prefix(p, AST_OP_NEG, parse_unary);
-  parse_leave(p);
+  fe_parse_leave(p);
   return e;
 }
 
@@ -334,18 +335,18 @@ static ast_expr *parse_compare(fe_parser *p) {
 }
 
 static ast_expr *parse_not(fe_parser *p) {
-  if (parse_peek(p)->kind != TOK_NOT)
+  if (fe_parse_peek(p)->kind != TOK_NOT)
     return parse_compare(p);
-  if (!parse_enter(p))
+  if (!fe_parse_enter(p))
     return NULL;
   ast_expr *e = parse_prefix(p, AST_OP_NOT, parse_not);
-  parse_leave(p);
+  fe_parse_leave(p);
   return e;
 }
 
 static ast_expr *binary(fe_parser *p, ast_expr *a, int row, size_t start) {
-  ir_loc op_loc = parse_take(p)->loc;
-  parse_skip_newlines(p);
+  ir_loc op_loc = fe_parse_take(p)->loc;
+  fe_parse_skip_newlines(p);
   ast_expr *b = parse_level(p, binary_ops[row].level + 1);
   ast_expr *e = b ? node(p, AST_BINARY, start, a, b, NULL) : NULL;
   if (e)
@@ -355,16 +356,16 @@ static ast_expr *binary(fe_parser *p, ast_expr *a, int row, size_t start) {
 
 // Operators of `level` and tighter, to the left.
 static ast_expr *parse_level(fe_parser *p, int level) {
-  parse_peek(p);
+  fe_parse_peek(p);
   size_t start = p->at;
   ast_expr *e = level <= LEVEL_NOT ? parse_not(p) : parse_unary(p);
   bool compared = false;
   while (e) {
-    int row = find_binary(parse_peek(p)->kind);
+    int row = find_binary(fe_parse_peek(p)->kind);
     if (row < 0 || binary_ops[row].level < level)
       break;
     if (binary_ops[row].level == LEVEL_COMPARE && compared) {
-      ir_diag *n = parse_fail(p, parse_peek(p), "comparisons do not chain");
+      ir_diag *n = fe_parse_fail(p, fe_parse_peek(p), "comparisons do not chain");
       if (n)
         diag_help(n, "write a < b and b < c");
       return NULL;
@@ -376,52 +377,52 @@ static ast_expr *parse_level(fe_parser *p, int level) {
 }
 
 static ast_expr *parse_if_expr(fe_parser *p) {
-  parse_peek(p);
+  fe_parse_peek(p);
   size_t start = p->at;
   ast_expr *a = parse_level(p, 1);
-  if (!a || !parse_accept(p, TOK_IF))
+  if (!a || !fe_parse_accept(p, TOK_IF))
     return a;
   ast_expr *cond = parse_level(p, 1), *b = NULL;
   if (!cond)
     return NULL;
-  if (parse_accept(p, TOK_ELSE) && !(b = parse_expr(p)))
+  if (fe_parse_accept(p, TOK_ELSE) && !(b = fe_parse_expr(p)))
     return NULL;
   return node(p, AST_IF, start, a, cond, b);
 }
 
-ast_expr *parse_expr(fe_parser *p) {
-  if (!parse_enter(p))
+ast_expr *fe_parse_expr(fe_parser *p) {
+  if (!fe_parse_enter(p))
     return NULL;
   ast_expr *e = parse_if_expr(p);
-  parse_leave(p);
+  fe_parse_leave(p);
   return p->failed ? NULL : e;
 }
 
-ast_expr *parse_range_expr(fe_parser *p) {
-  parse_peek(p);
+ast_expr *fe_parse_range_expr(fe_parser *p) {
+  fe_parse_peek(p);
   size_t start = p->at;
-  ast_expr *lo = parse_expr(p);
-  if (!lo || !parse_accept(p, TOK_RANGE))
+  ast_expr *lo = fe_parse_expr(p);
+  if (!lo || !fe_parse_accept(p, TOK_RANGE))
     return lo;
-  ast_expr *hi = parse_expr(p);
+  ast_expr *hi = fe_parse_expr(p);
   return hi ? node(p, AST_RANGE, start, lo, hi, NULL) : NULL;
 }
 
-ast_expr *parse_exprs(fe_parser *p) {
+ast_expr *fe_parse_exprs(fe_parser *p) {
   size_t start = p->at;
-  ast_expr *e = parse_expr(p);
-  if (!e || parse_peek(p)->kind != TOK_COMMA)
+  ast_expr *e = fe_parse_expr(p);
+  if (!e || fe_parse_peek(p)->kind != TOK_COMMA)
     return e;
   ast_expr *all = node(p, AST_TUPLE, start, NULL, NULL, NULL);
   IR_PUSH(p->arena, all->items, e);
   deepen(all, e);
-  while (parse_accept(p, TOK_COMMA)) {
-    e = parse_expr(p);
+  while (fe_parse_accept(p, TOK_COMMA)) {
+    e = fe_parse_expr(p);
     if (!e)
       return NULL;
     IR_PUSH(p->arena, all->items, e);
     deepen(all, e);
   }
-  all->loc = parse_span(p, start);
+  all->loc = fe_parse_span(p, start);
   return all;
 }

@@ -8,23 +8,23 @@
 #include <string.h>
 
 // --- tokens --------------------------------------------------------------------------------------
-const fe_token *parse_peek(fe_parser *p) {
+const fe_token *fe_parse_peek(fe_parser *p) {
   while (p->nest && p->toks[p->at].kind == TOK_NEWLINE)
     p->at++;
   return &p->toks[p->at];
 }
 
-const fe_token *parse_take(fe_parser *p) {
-  const fe_token *t = parse_peek(p);
+const fe_token *fe_parse_take(fe_parser *p) {
+  const fe_token *t = fe_parse_peek(p);
   if (t->kind != TOK_END)
     p->at++;
   return t;
 }
 
-bool parse_accept(fe_parser *p, fe_token_kind kind) {
-  if (parse_peek(p)->kind != kind)
+bool fe_parse_accept(fe_parser *p, fe_token_kind kind) {
+  if (fe_parse_peek(p)->kind != kind)
     return false;
-  parse_take(p);
+  fe_parse_take(p);
   return true;
 }
 
@@ -38,11 +38,11 @@ static const fe_token *line_end_before(const fe_parser *p, const fe_token *at) {
   return at;
 }
 
-const char *parse_found(fe_parser *p) {
-  return fe_token_text(line_end_before(p, parse_peek(p))->kind);
+const char *fe_parse_found(fe_parser *p) {
+  return fe_token_text(line_end_before(p, fe_parse_peek(p))->kind);
 }
 
-ir_diag *parse_fail(fe_parser *p, const fe_token *at, const char *fmt, ...) {
+ir_diag *fe_parse_fail(fe_parser *p, const fe_token *at, const char *fmt, ...) {
   if (p->failed)
     return NULL;
   p->failed = true;
@@ -55,45 +55,45 @@ ir_diag *parse_fail(fe_parser *p, const fe_token *at, const char *fmt, ...) {
   return diag_error(p->diags, at->loc, "E0004", "%s", ir_buf_str(&b));
 }
 
-bool parse_expect(fe_parser *p, fe_token_kind kind, const char *where) {
-  if (parse_accept(p, kind))
+bool fe_parse_expect(fe_parser *p, fe_token_kind kind, const char *where) {
+  if (fe_parse_accept(p, kind))
     return true;
-  parse_fail(p, parse_peek(p), "expected %s %s, found %s", fe_token_text(kind), where,
-             parse_found(p));
+  fe_parse_fail(p, fe_parse_peek(p), "expected %s %s, found %s", fe_token_text(kind), where,
+                fe_parse_found(p));
   return false;
 }
 
-bool parse_name(fe_parser *p, ast_name *out, const char *what) {
-  const fe_token *t = parse_peek(p);
+bool fe_parse_name(fe_parser *p, ast_name *out, const char *what) {
+  const fe_token *t = fe_parse_peek(p);
   if (t->kind != TOK_NAME) {
-    parse_fail(p, t, "expected %s, found %s", what, parse_found(p));
+    fe_parse_fail(p, t, "expected %s, found %s", what, fe_parse_found(p));
     return false;
   }
-  parse_take(p);
+  fe_parse_take(p);
   *out = (ast_name){t->text, t->loc};
   return true;
 }
 
-void parse_skip_newlines(fe_parser *p) {
+void fe_parse_skip_newlines(fe_parser *p) {
   while (p->toks[p->at].kind == TOK_NEWLINE)
     p->at++;
 }
 
-bool parse_enter(fe_parser *p) {
+bool fe_parse_enter(fe_parser *p) {
   if (++p->depth <= FE_MAX_NESTING)
     return true;
   if (!p->failed)
-    diag_error(p->diags, parse_peek(p)->loc, "E0005", "nested too deeply");
+    diag_error(p->diags, fe_parse_peek(p)->loc, "E0005", "nested too deeply");
   p->failed = true;
   p->depth--;
   return false;
 }
 
-void parse_leave(fe_parser *p) {
+void fe_parse_leave(fe_parser *p) {
   p->depth--;
 }
 
-ir_loc parse_span(const fe_parser *p, size_t start) {
+ir_loc fe_parse_span(const fe_parser *p, size_t start) {
   ir_loc loc = p->toks[start].loc;
   size_t last = p->at > start ? p->at - 1 : start;
   while (last > start && (p->toks[last].loc.line != loc.line || p->toks[last].kind == TOK_NEWLINE))
@@ -103,13 +103,13 @@ ir_loc parse_span(const fe_parser *p, size_t start) {
   return loc;
 }
 
-bool parse_is_word(const fe_token *t, const char *word) {
+bool fe_parse_is_word(const fe_token *t, const char *word) {
   return t->kind == TOK_NAME && strcmp(t->text, word) == 0;
 }
 
 // Skips to the end of a broken statement: past its line, or before the '}' of its list. Braces that
 // open on the way are skipped whole.
-void parse_recover(fe_parser *p, size_t start) {
+void fe_parse_recover(fe_parser *p, size_t start) {
   p->failed = false;
   p->nest = 0;
   // The offending token already starts a new line: go on there.
@@ -123,50 +123,50 @@ void parse_recover(fe_parser *p, size_t start) {
   }
 }
 
-bool parse_at_separator(const fe_parser *p) {
+bool fe_parse_at_separator(const fe_parser *p) {
   fe_token_kind k = p->toks[p->at].kind;
   return k == TOK_NEWLINE || k == TOK_SEMICOLON || k == TOK_RBRACE || k == TOK_END;
 }
 
 // --- types ---------------------------------------------------------------------------------------
 static ast_expr *parse_dim(fe_parser *p) {
-  const fe_token *t = parse_peek(p);
+  const fe_token *t = fe_parse_peek(p);
   if (t->kind != TOK_ELLIPSIS)
-    return parse_expr(p);
+    return fe_parse_expr(p);
   ast_expr *e = IR_NEW(p->arena, ast_expr);
   e->kind = AST_ELLIPSIS;
   e->loc = t->loc;
   e->depth = 1;
-  parse_take(p);
+  fe_parse_take(p);
   return e;
 }
 
 static bool parse_dims(fe_parser *p, ast_type *type) {
-  if (!parse_expect(p, TOK_LBRACKET, "after the element type"))
+  if (!fe_parse_expect(p, TOK_LBRACKET, "after the element type"))
     return false;
   p->nest++;
-  while (parse_peek(p)->kind != TOK_RBRACKET) {
+  while (fe_parse_peek(p)->kind != TOK_RBRACKET) {
     ast_expr *e = parse_dim(p);
     if (!e)
       return false;
     IR_PUSH(p->arena, type->dims, e);
-    if (!parse_accept(p, TOK_COMMA))
+    if (!fe_parse_accept(p, TOK_COMMA))
       break;
   }
-  bool closed = parse_expect(p, TOK_RBRACKET, "after the dimensions");
+  bool closed = fe_parse_expect(p, TOK_RBRACKET, "after the dimensions");
   p->nest--;
   return closed;
 }
 
-ast_type *parse_type(fe_parser *p) {
-  parse_peek(p);
+ast_type *fe_parse_type(fe_parser *p) {
+  fe_parse_peek(p);
   size_t start = p->at;
   ast_type *type = IR_NEW(p->arena, ast_type);
   ast_name word;
-  if (!parse_name(p, &word, "a type such as f32[b,c]"))
+  if (!fe_parse_name(p, &word, "a type such as f32[b,c]"))
     return NULL;
   if (strcmp(word.text, "like") == 0) {
-    if (!parse_name(p, &word, "a name after 'like'"))
+    if (!fe_parse_name(p, &word, "a name after 'like'"))
       return NULL;
     type->like = word.text;
   } else {
@@ -174,7 +174,7 @@ ast_type *parse_type(fe_parser *p) {
     if (!parse_dims(p, type))
       return NULL;
   }
-  type->loc = parse_span(p, start);
+  type->loc = fe_parse_span(p, start);
   return type;
 }
 
@@ -182,18 +182,18 @@ ast_type *parse_type(fe_parser *p) {
 static ast_stmt *new_stmt(fe_parser *p, ast_stmt_kind kind) {
   ast_stmt *s = IR_NEW(p->arena, ast_stmt);
   s->kind = kind;
-  s->loc = parse_peek(p)->loc;
+  s->loc = fe_parse_peek(p)->loc;
   return s;
 }
 
 static bool parse_value(fe_parser *p, ast_stmt *s) {
-  s->value = parse_expr(p);
+  s->value = fe_parse_expr(p);
   return s->value != NULL;
 }
 
 static bool push_name(fe_parser *p, ast_stmt *s, const char *what) {
   ast_name name;
-  if (!parse_name(p, &name, what))
+  if (!fe_parse_name(p, &name, what))
     return false;
   IR_PUSH(p->arena, s->names, name);
   return true;
@@ -202,50 +202,50 @@ static bool push_name(fe_parser *p, ast_stmt *s, const char *what) {
 // param w: f[n,m] = init; state m: like w = zeros
 static ast_stmt *parse_declaration(fe_parser *p, ast_stmt_kind kind) {
   ast_stmt *s = new_stmt(p, kind);
-  const fe_token *word = parse_take(p);
+  const fe_token *word = fe_parse_take(p);
   s->word = word->kind == TOK_PARAM ? "param" : word->text;
-  if (!push_name(p, s, "a name") || !parse_expect(p, TOK_COLON, "and a type after the name"))
+  if (!push_name(p, s, "a name") || !fe_parse_expect(p, TOK_COLON, "and a type after the name"))
     return NULL;
-  s->type = parse_type(p);
-  if (!s->type || !parse_expect(p, TOK_ASSIGN, "and an initialiser after the type"))
+  s->type = fe_parse_type(p);
+  if (!s->type || !fe_parse_expect(p, TOK_ASSIGN, "and an initialiser after the type"))
     return NULL;
   return parse_value(p, s) ? s : NULL;
 }
 
 static ast_stmt *parse_repeat(fe_parser *p) {
   ast_stmt *s = new_stmt(p, AST_REPEAT);
-  parse_take(p);
-  const fe_token *t = parse_peek(p);
+  fe_parse_take(p);
+  const fe_token *t = fe_parse_peek(p);
   if (t->kind == TOK_NAME && t[1].kind == TOK_IN) {
     push_name(p, s, "a name");
-    parse_take(p);
+    fe_parse_take(p);
   }
   if (!parse_value(p, s))
     return NULL;
-  s->shared = parse_is_word(parse_peek(p), "shared");
+  s->shared = fe_parse_is_word(fe_parse_peek(p), "shared");
   if (s->shared)
-    parse_take(p);
-  return parse_body(p, &s->body) ? s : NULL;
+    fe_parse_take(p);
+  return fe_parse_body(p, &s->body) ? s : NULL;
 }
 
 static ast_stmt *parse_when(fe_parser *p) {
   ast_stmt *s = new_stmt(p, AST_WHEN);
-  parse_take(p);
-  if (!parse_value(p, s) || !parse_body(p, &s->body))
+  fe_parse_take(p);
+  if (!parse_value(p, s) || !fe_parse_body(p, &s->body))
     return NULL;
   size_t before = p->at;
-  parse_skip_newlines(p); // `else` may start the line after the '}'
-  if (!parse_accept(p, TOK_ELSE)) {
+  fe_parse_skip_newlines(p); // `else` may start the line after the '}'
+  if (!fe_parse_accept(p, TOK_ELSE)) {
     p->at = before;
     return s;
   }
   s->has_else = true;
-  if (parse_peek(p)->kind != TOK_IF)
-    return parse_body(p, &s->other) ? s : NULL;
-  ast_stmt *chained = parse_enter(p) ? parse_when(p) : NULL;
+  if (fe_parse_peek(p)->kind != TOK_IF)
+    return fe_parse_body(p, &s->other) ? s : NULL;
+  ast_stmt *chained = fe_parse_enter(p) ? parse_when(p) : NULL;
   if (!chained)
     return NULL;
-  parse_leave(p);
+  fe_parse_leave(p);
   IR_PUSH(p->arena, s->other.list, chained);
   return s;
 }
@@ -253,8 +253,8 @@ static ast_stmt *parse_when(fe_parser *p) {
 // metric name = value; output name = value
 static ast_stmt *parse_named_result(fe_parser *p, ast_stmt_kind kind) {
   ast_stmt *s = new_stmt(p, kind);
-  parse_take(p);
-  if (!push_name(p, s, "a name") || !parse_expect(p, TOK_ASSIGN, "after the name"))
+  fe_parse_take(p);
+  if (!push_name(p, s, "a name") || !fe_parse_expect(p, TOK_ASSIGN, "after the name"))
     return NULL;
   return parse_value(p, s) ? s : NULL;
 }
@@ -262,13 +262,13 @@ static ast_stmt *parse_named_result(fe_parser *p, ast_stmt_kind kind) {
 // return value, ...; error value, ...
 static ast_stmt *parse_values(fe_parser *p, ast_stmt_kind kind) {
   ast_stmt *s = new_stmt(p, kind);
-  parse_take(p);
+  fe_parse_take(p);
   do {
-    ast_expr *e = parse_expr(p);
+    ast_expr *e = fe_parse_expr(p);
     if (!e)
       return NULL;
     IR_PUSH(p->arena, s->values, e);
-  } while (parse_accept(p, TOK_COMMA));
+  } while (fe_parse_accept(p, TOK_COMMA));
   return s;
 }
 
@@ -278,52 +278,52 @@ static ast_stmt *parse_assign(fe_parser *p) {
   do {
     if (!push_name(p, s, "a name"))
       return NULL;
-  } while (parse_accept(p, TOK_COMMA));
-  if (!parse_expect(p, TOK_ASSIGN, "after the name"))
+  } while (fe_parse_accept(p, TOK_COMMA));
+  if (!fe_parse_expect(p, TOK_ASSIGN, "after the name"))
     return NULL;
-  parse_skip_newlines(p);
-  s->value = s->names.num > 1 ? parse_exprs(p) : parse_expr(p);
+  fe_parse_skip_newlines(p);
+  s->value = s->names.num > 1 ? fe_parse_exprs(p) : fe_parse_expr(p);
   return s->value ? s : NULL;
 }
 
 static ast_stmt *parse_store(fe_parser *p) {
   ast_stmt *s = new_stmt(p, AST_STORE);
   push_name(p, s, "a name");
-  parse_take(p);
-  parse_skip_newlines(p);
+  fe_parse_take(p);
+  fe_parse_skip_newlines(p);
   return parse_value(p, s) ? s : NULL;
 }
 
 // over a, b
 static bool parse_over(fe_parser *p, ast_stmt *s) {
-  const fe_token *word = parse_peek(p);
-  if (!parse_is_word(word, "over")) {
-    ir_diag *d =
-        parse_fail(p, word, "expected 'over' and what the loss trains, found %s", parse_found(p));
+  const fe_token *word = fe_parse_peek(p);
+  if (!fe_parse_is_word(word, "over")) {
+    ir_diag *d = fe_parse_fail(p, word, "expected 'over' and what the loss trains, found %s",
+                               fe_parse_found(p));
     if (d)
       diag_help(d, "loss %s = ... over generator", s->names.at[0].text);
     return false;
   }
   do {
-    parse_take(p);
+    fe_parse_take(p);
     ast_name name;
-    if (!parse_name(p, &name, "the name of a block's use or of a parameter"))
+    if (!fe_parse_name(p, &name, "the name of a block's use or of a parameter"))
       return false;
     IR_PUSH(p->arena, s->over, name);
-  } while (parse_peek(p)->kind == TOK_COMMA);
+  } while (fe_parse_peek(p)->kind == TOK_COMMA);
   return true;
 }
 
 // loss value; loss name = value over names
 static ast_stmt *parse_loss(fe_parser *p) {
   ast_stmt *s = new_stmt(p, AST_LOSS);
-  parse_take(p);
-  const fe_token *t = parse_peek(p);
+  fe_parse_take(p);
+  const fe_token *t = fe_parse_peek(p);
   if (t->kind != TOK_NAME || t[1].kind != TOK_ASSIGN)
     return parse_value(p, s) ? s : NULL;
   push_name(p, s, "a name");
-  parse_take(p);
-  parse_skip_newlines(p);
+  fe_parse_take(p);
+  fe_parse_skip_newlines(p);
   return parse_value(p, s) && parse_over(p, s) ? s : NULL;
 }
 
@@ -338,23 +338,23 @@ static ast_stmt *parse_worded(fe_parser *p, const fe_token *t) {
     return parse_assign(p);
   if (next == TOK_STORE)
     return parse_store(p);
-  if (parse_is_word(t, "loss"))
+  if (fe_parse_is_word(t, "loss"))
     return parse_loss(p);
-  if (next == TOK_STRING && parse_is_word(t, "error"))
+  if (next == TOK_STRING && fe_parse_is_word(t, "error"))
     return parse_values(p, AST_ERROR);
-  if (next == TOK_NAME && parse_is_word(t, "metric"))
+  if (next == TOK_NAME && fe_parse_is_word(t, "metric"))
     return parse_named_result(p, AST_METRIC);
-  if (next == TOK_NAME && parse_is_word(t, "output"))
+  if (next == TOK_NAME && fe_parse_is_word(t, "output"))
     return parse_named_result(p, AST_OUTPUT);
-  if (next == TOK_NAME && (parse_is_word(t, "state") || parse_is_word(t, "buffer")))
+  if (next == TOK_NAME && (fe_parse_is_word(t, "state") || fe_parse_is_word(t, "buffer")))
     return parse_declaration(p, AST_STATE);
-  if (next == TOK_NAME && parse_is_word(t, "frozen"))
+  if (next == TOK_NAME && fe_parse_is_word(t, "frozen"))
     return parse_declaration(p, AST_PARAM);
   return parse_bare(p);
 }
 
 static ast_stmt *parse_stmt(fe_parser *p) {
-  const fe_token *t = parse_peek(p);
+  const fe_token *t = fe_parse_peek(p);
   switch (t->kind) {
   case TOK_PARAM:
     return parse_declaration(p, AST_PARAM);
@@ -375,9 +375,9 @@ static ast_stmt *parse_stmt(fe_parser *p) {
 static void fail_at_end(fe_parser *p, const fe_token *first) {
   static const char *const words[] = {"param", "frozen", "state", "buffer", "repeat",
                                       "if",    "return", "loss",  "metric", "output"};
-  ir_diag *d =
-      parse_fail(p, parse_peek(p), "expected the end of the statement, found %s", parse_found(p));
-  bool two_words = first->kind == TOK_NAME && parse_peek(p) == first + 1;
+  ir_diag *d = fe_parse_fail(p, fe_parse_peek(p), "expected the end of the statement, found %s",
+                             fe_parse_found(p));
+  bool two_words = first->kind == TOK_NAME && fe_parse_peek(p) == first + 1;
   const char *near =
       d && two_words ? diag_nearest(first->text, words, sizeof words / sizeof words[0]) : NULL;
   if (near)
@@ -388,44 +388,44 @@ static void fail_at_end(fe_parser *p, const fe_token *first) {
 static void parse_stmt_into(fe_parser *p, ast_body *body) {
   size_t start = p->at;
   ast_stmt *s = parse_stmt(p);
-  if (s && !parse_at_separator(p)) {
+  if (s && !fe_parse_at_separator(p)) {
     fail_at_end(p, &p->toks[start]);
     s = NULL;
   }
   if (s)
     IR_PUSH(p->arena, body->list, s);
   else
-    parse_recover(p, start);
+    fe_parse_recover(p, start);
 }
 
-void parse_skip_separators(fe_parser *p) {
+void fe_parse_skip_separators(fe_parser *p) {
   while (p->toks[p->at].kind == TOK_NEWLINE || p->toks[p->at].kind == TOK_SEMICOLON)
     p->at++;
 }
 
-bool parse_close_brace(fe_parser *p, const fe_token *open) {
-  if (parse_accept(p, TOK_RBRACE))
+bool fe_parse_close_brace(fe_parser *p, const fe_token *open) {
+  if (fe_parse_accept(p, TOK_RBRACE))
     return true;
-  ir_diag *n = parse_fail(p, parse_peek(p), "expected '}', found %s", parse_found(p));
+  ir_diag *n = fe_parse_fail(p, fe_parse_peek(p), "expected '}', found %s", fe_parse_found(p));
   if (n)
     diag_note(n, open->loc, "the brace opened here");
   return false;
 }
 
-bool parse_body(fe_parser *p, ast_body *body) {
-  const fe_token *open = parse_peek(p);
-  if (!parse_expect(p, TOK_LBRACE, "before the statements") || !parse_enter(p))
+bool fe_parse_body(fe_parser *p, ast_body *body) {
+  const fe_token *open = fe_parse_peek(p);
+  if (!fe_parse_expect(p, TOK_LBRACE, "before the statements") || !fe_parse_enter(p))
     return false;
   int depth = p->depth;
-  for (parse_skip_separators(p);
+  for (fe_parse_skip_separators(p);
        p->toks[p->at].kind != TOK_RBRACE && p->toks[p->at].kind != TOK_END;
-       parse_skip_separators(p)) {
+       fe_parse_skip_separators(p)) {
     size_t before = p->at;
     parse_stmt_into(p, body);
     p->depth = depth; // a broken statement may have left it higher
     if (p->at == before)
       p->at++; // never stand still
   }
-  parse_leave(p);
-  return parse_close_brace(p, open);
+  fe_parse_leave(p);
+  return fe_parse_close_brace(p, open);
 }

@@ -21,36 +21,36 @@ typedef struct fe_parser {
   bool failed;
 } fe_parser;
 
-const fe_token *parse_peek(fe_parser *p);
-const fe_token *parse_take(fe_parser *p);
-bool parse_accept(fe_parser *p, fe_token_kind kind);
+const fe_token *fe_parse_peek(fe_parser *p);
+const fe_token *fe_parse_take(fe_parser *p);
+bool fe_parse_accept(fe_parser *p, fe_token_kind kind);
 // Reports `expected '(' after 'block'` and the like when the next token is another.
-bool parse_expect(fe_parser *p, fe_token_kind kind, const char *where);
-bool parse_name(fe_parser *p, ast_name *out, const char *what);
+bool fe_parse_expect(fe_parser *p, fe_token_kind kind, const char *where);
+bool fe_parse_name(fe_parser *p, ast_name *out, const char *what);
 // The first error of a statement; NULL when it is not the first (nothing is reported).
-ir_diag *parse_fail(fe_parser *p, const fe_token *at, const char *fmt, ...) IR_PRINTF(3, 4);
+ir_diag *fe_parse_fail(fe_parser *p, const fe_token *at, const char *fmt, ...) IR_PRINTF(3, 4);
 // The next token, for messages.
-const char *parse_found(fe_parser *p);
-void parse_skip_newlines(fe_parser *p);
-// Guards recursion. False (reported) when nesting is too deep; parse_leave undoes it.
-bool parse_enter(fe_parser *p);
-void parse_leave(fe_parser *p);
+const char *fe_parse_found(fe_parser *p);
+void fe_parse_skip_newlines(fe_parser *p);
+// Guards recursion. False (reported) when nesting is too deep; fe_parse_leave undoes it.
+bool fe_parse_enter(fe_parser *p);
+void fe_parse_leave(fe_parser *p);
 // From token `start` to the last one taken, as far as it is on the same line.
-ir_loc parse_span(const fe_parser *p, size_t start);
+ir_loc fe_parse_span(const fe_parser *p, size_t start);
 
-bool parse_is_word(const fe_token *t, const char *word);
+bool fe_parse_is_word(const fe_token *t, const char *word);
 
 // Skips to the end of a broken statement that began at token `start`: past its line, or before the
 // '}' of its list. Braces that open on the way are skipped whole.
-void parse_recover(fe_parser *p, size_t start);
-bool parse_at_separator(const fe_parser *p);
-void parse_skip_separators(fe_parser *p);
-bool parse_close_brace(fe_parser *p, const fe_token *open);
+void fe_parse_recover(fe_parser *p, size_t start);
+bool fe_parse_at_separator(const fe_parser *p);
+void fe_parse_skip_separators(fe_parser *p);
+bool fe_parse_close_brace(fe_parser *p, const fe_token *open);
 
-ast_type *parse_type(fe_parser *p);
-bool parse_body(fe_parser *p, ast_body *body); // { statements }
-ast_expr *parse_expr(fe_parser *p);
-ast_expr *parse_exprs(fe_parser *p);      // one, or a tuple of those with commas in between
-ast_expr *parse_range_expr(fe_parser *p); // also lo..hi
+ast_type *fe_parse_type(fe_parser *p);
+bool fe_parse_body(fe_parser *p, ast_body *body); // { statements }
+ast_expr *fe_parse_expr(fe_parser *p);
+ast_expr *fe_parse_exprs(fe_parser *p);      // one, or a tuple of those with commas in between
+ast_expr *fe_parse_range_expr(fe_parser *p); // also lo..hi
 
 #endif
