@@ -3,8 +3,8 @@
 //
 // A cubin is an ELF file. Of a kernel NAME it has the symbol NAME, the sections .nv.shared.NAME and
 // .nv.constant0.NAME (whose sizes count), and in .nv.info a list of attributes of symbols:
-// registers, stack frame, and the stack of what it calls. The numbers are those of `ptxas -v`
-// (tests/unit/test_cuda_resources.c).
+// registers, stack frame, and the stack of what it calls. The numbers are those of `ptxas -v`;
+// tests/unit/test_cuda_*_compile.c hold plans against them.
 #ifndef CODEGEN_CUDA_RESOURCES_H
 #define CODEGEN_CUDA_RESOURCES_H
 

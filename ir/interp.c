@@ -133,8 +133,7 @@ ir_tensor_value *ir_interp_tangent(ir_world *w, const ir_func *f, const ir_tenso
 }
 
 // --- rules of leaves and effects -----------------------------------------------------------------
-// Inputs, reads and writes are
-// the driver's: their columns in ops.def name these two.
+// Inputs, reads and writes are the driver's: their columns in ops.def name these two.
 void interp_leaf(interp_ctx *c) {
   BUG("%%%s is the driver's", c->n->name);
 }

@@ -76,8 +76,7 @@ void interp_arg(interp_ctx *c) {
 }
 
 // --- views ---------------------------------------------------------------------------------------
-// out[i]
-// = in[offset + sum of index * stride]
+// out[i] = in[offset + sum of index * stride]
 static void copy_from(interp_ctx *c, int64_t offset, const int64_t *stride) {
   interp_walk w = interp_walk_new(&c->n->type, offset, stride);
   for (int64_t i = 0; i < ir_elements(&c->n->type); i++, interp_walk_next(&w)) {
@@ -140,8 +139,7 @@ void interp_windows(interp_ctx *c) {
 }
 
 // --- pad, concat ---------------------------------------------------------------------------------
-// out[offset
-// + sum of index * stride of out] = operand k
+// out[offset + sum of index * stride of out] = operand k
 static void copy_into(interp_ctx *c, int k, const int64_t *at) {
   const ir_type *in = &c->n->in[k]->type;
   int64_t stride[IR_MAX_RANK], offset = 0;

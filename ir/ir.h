@@ -38,7 +38,7 @@ typedef struct ir_dtype_info {
   const char *safetensors;
 } ir_dtype_info;
 extern const ir_dtype_info ir_dtypes[IR_NUM_DTYPES];
-bool ir_dtype_from_name(const char *name, ir_dtype *out);
+bool ir_dtype_from_name(const char *name, ir_dtype *out); // false: none is called so
 bool ir_is_float(ir_dtype t);
 bool ir_is_integer(ir_dtype t); // signed or not
 // BF16, F16: they are stored and moved; arithmetic is done on what they are cast to.
@@ -49,12 +49,13 @@ typedef struct ir_type {
   int rank;
   int64_t dims[IR_MAX_RANK]; // unused ones are 0
 } ir_type;
-ir_type ir_scalar(ir_dtype t);
+ir_type ir_scalar(ir_dtype t); // of rank 0
+// Copies `rank` dims, IR_MAX_RANK at most.
 ir_type ir_tensor(ir_dtype t, int rank, const int64_t *dims);
-int64_t ir_elements(const ir_type *t); // product of dims; 1 for rank 0
-int64_t ir_bytes(const ir_type *t);
-bool ir_same_shape(const ir_type *a, const ir_type *b);
-bool ir_same_type(const ir_type *a, const ir_type *b);
+int64_t ir_elements(const ir_type *t);                  // product of dims; 1 for rank 0
+int64_t ir_bytes(const ir_type *t);                     // of all elements, packed
+bool ir_same_shape(const ir_type *a, const ir_type *b); // rank and dims
+bool ir_same_type(const ir_type *a, const ir_type *b);  // the dtype, too
 const char *ir_type_str(ir_arena *a, const ir_type *t); // "f32[64,784]"
 
 // --- ops -----------------------------------------------------------------------
@@ -115,7 +116,7 @@ typedef struct ir_op_info {
   const char *spell;
 } ir_op_info;
 extern const ir_op_info ir_ops[IR_NUM_OPS];
-bool ir_op_from_name(const char *name, ir_op *out);
+bool ir_op_from_name(const char *name, ir_op *out); // false: none is called so
 
 // --- state, nodes, functions, modules ----------------------------------------------
 typedef struct ir_node ir_node;
@@ -351,12 +352,13 @@ struct ir_module {
   IR_VEC(ir_setting) config; // the training loop: steps, epochs, batch, eval, save, ...
 };
 
+// Empty ones. All that a module has lies in its arena; names are copied. The new function is the module's last.
 ir_module *ir_module_new(ir_arena *a, const char *name);
 ir_func *ir_func_new(ir_module *m, const char *name);
 ir_func *ir_find_func(const ir_module *m, const char *name); // NULL when absent
 // The name must be new in the module.
 ir_state *ir_state_new(ir_module *m, const char *name, ir_type type, ir_role role, ir_loc loc);
-ir_state *ir_find_state(const ir_module *m, const char *name);
+ir_state *ir_find_state(const ir_module *m, const char *name); // NULL when absent
 
 const ir_setting *ir_find_config(const ir_module *m, const char *key); // NULL when absent
 void ir_set_config(ir_module *m, ir_setting s);                        // in place of one of its key
@@ -366,12 +368,14 @@ int64_t ir_config_count(const ir_module *m, const char *key);
 
 // --- attributes of a node -------------------------------------------------------------
 const ir_attr *ir_find_attr(const ir_node *n, ir_attr_key key); // NULL when absent
-int64_t ir_attr_int(const ir_node *n, ir_attr_key key);         // BUG when absent
+// BUG when absent, or of another kind. Of integers *num is how many there are; it may be NULL.
+int64_t ir_attr_int(const ir_node *n, ir_attr_key key);
 double ir_attr_num(const ir_node *n, ir_attr_key key);
 const int64_t *ir_attr_ints(const ir_node *n, ir_attr_key key, int *num);
 bool ir_attr_bool(const ir_node *n, ir_attr_key key);
 
 // --- text, checking, running ----------------------------------------------------------
+// Appends the text that ir_parse reads; comments in it say what passes have found out.
 void ir_print(const ir_module *m, ir_buf *out);
 // NULL when there were errors. The result is verified.
 ir_module *ir_parse(ir_arena *a, const ir_source *src, ir_diags *d);

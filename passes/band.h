@@ -9,15 +9,16 @@
 
 #include "ir/ir.h"
 
+// The matrix of a value: its second to last dimension, and its last; 1 where there is none.
 int64_t band_rows(const ir_type *t);
 int64_t band_columns(const ir_type *t);
-ir_band band_all(const ir_type *t);
-ir_band band_none(void);
+ir_band band_all(const ir_type *t); // every diagonal of that matrix
+ir_band band_none(void);            // no diagonal; band_is_empty is true of others, too
 bool band_is_empty(ir_band b);
-bool band_is_all(ir_band b, const ir_type *t);
-ir_band band_join(ir_band x, ir_band y); // the narrowest band that holds both
-ir_band band_meet(ir_band x, ir_band y);
-ir_band band_turn(ir_band b); // of the transposed matrix
+bool band_is_all(ir_band b, const ir_type *t); // nothing of the matrix lies outside
+ir_band band_join(ir_band x, ir_band y);       // the narrowest band that holds both
+ir_band band_meet(ir_band x, ir_band y);       // the diagonals that both have
+ir_band band_turn(ir_band b);                  // of the transposed matrix
 
 // Through a view: from the operand's elements to the view's, and back. All of it where the view
 // does not keep diagonals together.

@@ -33,9 +33,11 @@ typedef struct order_graph {
   int64_t least;      // no order has a lower peak
 } order_graph;
 
+// Of `s`, which it reads, and which has to stay as long as it does.
 order_graph *order_graph_new(ir_arena *a, sched *s);
 void order_graph_free(order_graph *g); // its scratch; the rest is of `a`
 
+// How many numbers the list of i has.
 static inline int order_count(const order_sets *s, int i) {
   return s->at[i + 1] - s->at[i];
 }
@@ -56,8 +58,10 @@ typedef struct order_cost {
   int64_t during, after;
 } order_cost;
 
-order_walk order_walk_new(ir_arena *a, const order_graph *g);
+order_walk order_walk_new(ir_arena *a, const order_graph *g); // the empty prefix
+// `to` is another walk of the same graph.
 void order_walk_copy(order_walk *to, const order_walk *from);
+// Of a kernel that waits for none. It is not run yet: order_walk_step does that.
 order_cost order_cost_of(const order_walk *w, int k);
 void order_walk_step(order_walk *w, int k);
 
@@ -69,6 +73,7 @@ typedef enum order_rule {
   ORDER_DEPTH,  // what sets memory free first, then what has become possible last
 } order_rule;
 
+// They fill steps[0..n) with the graph's kernels.
 void order_forwards(const order_graph *g, order_rule rule, int *steps);
 // From the last kernel back: the one before takes the fewest bytes.
 void order_backwards(const order_graph *g, int *steps);
@@ -76,7 +81,8 @@ void order_backwards(const order_graph *g, int *steps);
 bool order_beam(const order_graph *g, int *steps);
 // The peak of an order by the rules of the plan; `step`: where it is first reached (may be NULL).
 int64_t order_peak(const order_graph *g, const int *steps, int *step);
-// Changes `steps`, of the given peak, into an order with a lower one, if it finds one.
+// Changes `steps`, of the given peak, into an order with a lower one, if it finds one. Returns the peak that it has
+// then (bytes).
 int64_t order_move_kernels(const order_graph *g, int *steps, int64_t peak);
 
 #endif

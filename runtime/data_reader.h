@@ -39,7 +39,7 @@ bool mlrt_file_open(mlrt_file *f, const mlrt_program *p, const char *data_dir, c
 // Whether `path` is where the data file `name` of the program is found; never one that the program carries.
 bool mlrt_file_is_at(const mlrt_program *p, const char *data_dir, const char *name,
                      const char *path);
-void mlrt_file_close(mlrt_file *f);
+void mlrt_file_close(mlrt_file *f);   // `f` is empty then; it may have been before
 void mlrt_file_release(mlrt_file *f); // the bytes only: the name stays, for messages
 // A scan has come to byte `at`: pages behind it need not stay in memory. *done (0 at first) is how
 // far they were let go. `for_good`: private pages are dropped, too, and must not be read again.
@@ -49,6 +49,7 @@ void mlrt_file_keep(mlrt_file *f, int64_t offset, int64_t len);
 // Zeroed private pages; NULL when there is no memory. mlrt_pages_size: what they take.
 uint8_t *mlrt_pages_new(int64_t bytes);
 int64_t mlrt_pages_size(int64_t bytes);
+// Whether bytes begin as gzip files do.
 bool mlrt_is_gz(const uint8_t *data, int64_t len);
 // Replaces the packed bytes of `f` (in the binary or mapped) by unpacked private ones.
 bool mlrt_gunzip(mlrt_file *f, mlrt_need_fn need, mlrt_error *e);
@@ -71,8 +72,8 @@ typedef enum mlrt_stored {
   MLRT_ST_F32,
   MLRT_ST_F64
 } mlrt_stored;
-int mlrt_stored_bytes(mlrt_stored t);
-mlrt_stored mlrt_stored_from_dtype(mlrt_dtype t);
+int mlrt_stored_bytes(mlrt_stored t);             // of one number
+mlrt_stored mlrt_stored_from_dtype(mlrt_dtype t); // as inputs of this dtype are
 
 typedef struct mlrt_field {
   const uint8_t *base; // sample 0
@@ -87,6 +88,7 @@ typedef struct mlrt_field {
   const char *file; // for messages
 } mlrt_field;
 
+// Where sample `index` begins.
 static inline const uint8_t *mlrt_field_at(const mlrt_field *f, int64_t index) {
   if (f->lanes == 0)
     return f->base + index * f->stride;
@@ -125,6 +127,8 @@ typedef struct mlrt_reading {
   mlrt_error *error;
 } mlrt_reading;
 
+// A reader for each format: opens the entry's files and fills in set->size and where the fields' numbers lie. False: an
+// error, which names the file; what has been opened is the caller's to close.
 bool mlrt_read_idx(mlrt_reading *r);
 bool mlrt_read_npy(mlrt_reading *r);
 bool mlrt_read_csv(mlrt_reading *r);
@@ -158,13 +162,15 @@ typedef struct mlrt_ids {
   bool swap;
   const uint8_t *table;
 } mlrt_ids;
+// Sets the size, and the fields of both inputs. False: a wrong setting, or too few ids.
 bool mlrt_ids_to_fields(mlrt_reading *r, const mlrt_ids *ids);
 
 // --- settings (data_settings.c) ------------------------------------------------------------------
 // Every key of the entry must be in `keys` (NULL-terminated) or one that all formats have.
 bool mlrt_settings_check(const mlrt_reading *r, const char *const *keys);
 const mlrt_setting *mlrt_setting_find(const mlrt_reading *r, const char *key); // NULL: absent
-// Absent: `*out` keeps its value. False: wrong kind of value.
+// Absent: `*out` keeps its value. False: wrong kind of value, or a number outside [lo, hi]. Of a choice *out is the
+// index in `names` (NULL-terminated).
 bool mlrt_setting_int(const mlrt_reading *r, const char *key, int64_t lo, int64_t hi, int64_t *out);
 bool mlrt_setting_choice(const mlrt_reading *r, const char *key, const char *const *names,
                          int *out);
