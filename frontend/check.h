@@ -235,7 +235,9 @@ const char *fe_below(const char *path, const char *name);
 const char *fe_path(fe *c, const char *name); // path of a parameter or state
 void fe_set(fe *c, const char *name, const fe_value *v);
 const fe_value *fe_lookup(fe *c, const char *name, ir_loc at);
+// The file's, or else the standard one. NULL: there is none.
 const ast_fn *fe_find_block(fe *c, const char *name, bool *is_std);
+const ast_fn *fe_find_initializer(fe *c, const char *name, bool *is_std);
 const fe_value *fe_read(fe *c, ir_state *s);
 const fe_value *fe_present(fe *c, ir_state *s);     // the new value, when it has one
 fe_use *fe_find_use(const fe *c, const char *name); // NULL: there is none
@@ -310,7 +312,6 @@ const fe_value *fe_run_fn(fe *c, const ast_fn *fn, bool is_std, ir_loc used, con
                           const fe_value *const *values);
 
 // --- initializers.c ------------------------------------------------------------------------------
-const ast_fn *fe_find_initializer(fe *c, const char *name, bool *is_std);
 // The initialiser that a call of one stands for.
 const fe_value *fe_call_initializer(fe *c, const ast_expr *call);
 // The nodes that compute the first value of s.

@@ -10,13 +10,6 @@
 
 enum { IMPLICIT = 1 }; // (dims, ...)
 
-const ast_fn *fe_find_initializer(fe *c, const char *name, bool *is_std) {
-  bool sees_file = !c->frame || !c->frame->is_std;
-  const ast_fn *fn = sees_file ? ir_map_get(c->initializers, name) : NULL;
-  *is_std = !fn;
-  return fn ? fn : ir_map_get(c->std_initializers, name);
-}
-
 static bool is_constant(const fe_value *v) {
   for (size_t i = 0; v->kind == FE_LIST && i < v->num_items; i++)
     if (!is_constant(v->items[i]))

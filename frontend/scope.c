@@ -279,9 +279,19 @@ const fe_value *fe_lookup(fe *c, const char *name, ir_loc at) {
   return v ? v : unknown_name(c, name, at);
 }
 
-const ast_fn *fe_find_block(fe *c, const char *name, bool *is_std) {
+// What the standard layers use is not what a file declares under the same name.
+static const ast_fn *find_fn(const fe *c, const ir_map *of_file, const ir_map *std,
+                             const char *name, bool *is_std) {
   bool sees_file = !c->frame || !c->frame->is_std;
-  const ast_fn *fn = sees_file ? ir_map_get(c->fns, name) : NULL;
+  const ast_fn *fn = sees_file ? ir_map_get(of_file, name) : NULL;
   *is_std = !fn;
-  return fn ? fn : ir_map_get(c->std_fns, name);
+  return fn ? fn : ir_map_get(std, name);
+}
+
+const ast_fn *fe_find_block(fe *c, const char *name, bool *is_std) {
+  return find_fn(c, c->fns, c->std_fns, name, is_std);
+}
+
+const ast_fn *fe_find_initializer(fe *c, const char *name, bool *is_std) {
+  return find_fn(c, c->initializers, c->std_initializers, name, is_std);
 }
