@@ -158,6 +158,11 @@ void cg_emit_indices(ir_buf *out, int indent, const char *flat, int num, const i
   }
 }
 
+void cuda_put_loop(ir_buf *out, int indent, const char *i, int num) {
+  ir_buf_printf(out, "%*s#pragma unroll\n%*sfor (int %s = 0; %s < %d; %s++)\n", indent, "", indent,
+                "", i, i, num, i);
+}
+
 bool cg_follows(const cg_kernel *k, const ir_node *first, const ir_node *x, int num) {
   return dom_contiguous(x) &&
          cg_arg_index(k, dom_base(x)) == cg_arg_index(k, dom_base(first)) + num;

@@ -181,6 +181,8 @@ const char *cg_local_name(ir_arena *a, ir_map *names, const ir_node *n);
 // "const int64_t i0 = unit / 64 % 12;", the outermost without a remainder.
 void cg_emit_indices(ir_buf *out, int indent, const char *flat, int num, const int64_t *size,
                      const char *const *name);
+// "#pragma unroll", "for (int i = 0; i < num; i++)": two lines.
+void cuda_put_loop(ir_buf *out, int indent, const char *i, int num);
 // Index of a buffer in args; -1 when it is no argument.
 int cg_arg_index(const cg_kernel *k, const ir_node *buffer);
 // `x` is a whole buffer, in order, whose argument is the num-th behind that of `first`: equal parts of a

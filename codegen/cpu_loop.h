@@ -121,6 +121,9 @@ void loop_declare_sums(loop_emit *m, int block);
 void loop_take_sums(loop_emit *m, const char *slot);
 // across: one value from all accumulators and lanes; along: accumulator `slot` is the value.
 void loop_finish_sums(loop_emit *m, const char *slot, int block);
+const char *loop_number(const loop_emit *m, int64_t v); // "12"
+// Whether member `n` goes to memory.
+bool loop_is_stored(const cg_kernel *k, const ir_node *n);
 const char *loop_red_index(const loop_emit *m, bool with_vector_axis);
 
 #endif

@@ -31,10 +31,6 @@ static void partial_step(loop_emit *m, int64_t from, const char *open, step_fn b
   loop_close(m, outer);
 }
 
-static const char *number(const loop_emit *m, int64_t v) {
-  return ir_format(m->k->arena, "%lld", (long long)v);
-}
-
 // Of a flat kernel: this call's elements are [first, last), and first is the start of a vector.
 void loop_emit_flat_bounds(loop_emit *m) {
   const loop_plan *p = m->p;
@@ -83,7 +79,8 @@ static void vector_steps(loop_emit *m, step_fn body) {
              (long long)p->chunks - 1, (long long)p->chunk, (long long)steps_end);
   }
   if (steps_end > 0)
-    step_loop(m, p->block, chunked ? "first" : "0", chunked ? "last" : number(m, steps_end), body);
+    step_loop(m, p->block, chunked ? "first" : "0", chunked ? "last" : loop_number(m, steps_end),
+              body);
   if (steps_end == p->extent)
     return;
   const char *last_chunk = ir_format(m->k->arena, "if (chunk == %lld) ", (long long)p->chunks - 1);
@@ -96,7 +93,7 @@ static void vector_steps(loop_emit *m, step_fn body) {
     cpu_line(&m->e, "%s{", last_chunk);
     outer = loop_open(m);
   }
-  step_loop(m, 1, number(m, steps_end), number(m, full_end), body);
+  step_loop(m, 1, loop_number(m, steps_end), loop_number(m, full_end), body);
   if (p->extent > full_end)
     partial_step(m, full_end, "", body);
   if (outer)

@@ -83,7 +83,7 @@ static void describe(loop_plan *p, const cg_kernel *k, size_t i) {
   p->has_reduce |= m->reduces;
 }
 
-static bool is_stored(const cg_kernel *k, const ir_node *n) {
+bool loop_is_stored(const cg_kernel *k, const ir_node *n) {
   for (size_t i = 0; i < k->dom->stores.num; i++)
     if (k->dom->stores.at[i].node == n)
       return true;
@@ -94,7 +94,7 @@ static int count_phases(const loop_plan *p, const cg_kernel *k) {
   int phases = 1;
   for (size_t i = 0; i < k->k->nodes.num; i++) {
     const loop_member *m = &p->member[i];
-    bool loops = m->reduces || (m->level == LEVEL_INNER && is_stored(k, k->k->nodes.at[i]));
+    bool loops = m->reduces || (m->level == LEVEL_INNER && loop_is_stored(k, k->k->nodes.at[i]));
     if (loops && m->depth + 1 > phases)
       phases = m->depth + 1;
   }
@@ -160,7 +160,7 @@ static void plan_caches(loop_plan *p, const cg_kernel *k) {
   for (w.phase = p->phases - 1; w.phase > 0; w.phase--)
     for (size_t i = 0; i < k->k->nodes.num; i++) {
       const loop_member *m = &p->member[i];
-      bool target = m->reduces || m->cached || is_stored(k, k->k->nodes.at[i]);
+      bool target = m->reduces || m->cached || loop_is_stored(k, k->k->nodes.at[i]);
       if (m->depth == w.phase && target && (m->reduces || m->level == LEVEL_INNER))
         walk_operands(&w, i);
     }

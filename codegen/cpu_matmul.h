@@ -116,6 +116,8 @@ typedef struct mm_plan {
 mm_axes mm_simplify(const mm_axes *axes);
 // One stride reaches all of it; `*stride` is that stride (0 for size 1).
 bool mm_is_flat(const mm_axes *axes, int64_t *stride);
+// The strides of its first `num` parts are all multiples of that.
+bool mm_all_multiples(const mm_axes *axes, int num, int64_t of);
 // C expression: element offset of flat position `index`.
 const char *mm_offset(ir_arena *arena, const mm_axes *axes, const char *index);
 

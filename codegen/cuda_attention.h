@@ -172,8 +172,6 @@ typedef struct catt_piece {
 } catt_piece;
 // What lies outside the operand is 0.
 void catt_emit_copies(const catt_text *x, const catt_piece *p);
-// "#pragma unroll", "for (int i = 0; i < num; i++)".
-void catt_put_loop(const catt_text *x, int indent, const char *i, int num);
 // Functions before the kernel: NAME_copy_in0, NAME_copy_out0, NAME_scores, NAME_out0
 void catt_emit_functions(const catt_text *x);
 // By the tensor cores: NAME_copy_own, NAME_copy_in, NAME_copy_out, NAME_multiply, NAME_scores0,

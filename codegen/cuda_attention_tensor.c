@@ -171,9 +171,9 @@ static void put_multiply(const catt_text *x) {
 
 // For vector j: one load of the right operand, and a product with each 16 rows of the left one.
 static void put_products(const catt_text *x, const char *load, const char *to, int vectors) {
-  catt_put_loop(x, 4, "j", vectors);
+  cuda_put_loop(x->out, 4, "j", vectors);
   ir_buf_printf(x->out, "    {\n      uint32_t b[4];\n      %s\n", load);
-  catt_put_loop(x, 6, "i", x->t->rx / 2);
+  cuda_put_loop(x->out, 6, "i", x->t->rx / 2);
   ir_buf_printf(x->out,
                 "        %s_multiply(%s[2 * i][j], %s[2 * i + 1][j], a[i], b);\n"
                 "    }\n  }\n}\n",
@@ -202,7 +202,7 @@ static void put_scores(const catt_text *x, int i) {
                 t->slots * t->slot_elems, type_of(x), in->own_at, t->rx, eight, in->pitch,
                 unit_of(x), t->slot_elems, in->at, eight, in->pitch, unit_of(x),
                 catt_padded(in->width), 2 * unit_of(x), t->rx / 2);
-  catt_put_loop(x, 4, "i", t->rx / 2);
+  cuda_put_loop(x->out, 4, "i", t->rx / 2);
   ir_buf_printf(x->out, "      k_ldmatrix_x4(a[i], own_begin + (x_at + i * %d + u));\n", 2 * eight);
   const char *load =
       ir_format(x->arena, "k_ldmatrix_x4(b, tiles_begin + (y_at + j * %d + u));", 2 * eight);
@@ -232,8 +232,8 @@ static void put_out_half(const catt_text *x, int i) {
                 "  for (int u = 0; u < %d; u++) {\n"
                 "    uint32_t a[%d][4];\n",
                 type_of(x), t->slot_elems, out->at, eight, out->pitch, t->ry, t->rx / 2);
-  catt_put_loop(x, 4, "i", t->rx / 2);
-  catt_put_loop(x, 6, "q", 4);
+  cuda_put_loop(x->out, 4, "i", t->rx / 2);
+  cuda_put_loop(x->out, 6, "q", 4);
   ir_buf_printf(x->out,
                 "        a[i][q] = k_%sx2(w[2 * i + q %% 2][u][q / 2 * 2], "
                 "w[2 * i + q %% 2][u][q / 2 * 2 + 1]);\n",
@@ -256,8 +256,8 @@ static void put_out_tf32(const catt_text *x, int i) {
                 "    uint32_t a[%d][4];\n",
                 t->slot_elems, out->at, eight_rows(x, out->pitch), out->pitch, 2 * t->ry,
                 t->rx / 2);
-  catt_put_loop(x, 4, "i", t->rx / 2);
-  catt_put_loop(x, 6, "q", 4);
+  cuda_put_loop(x->out, 4, "i", t->rx / 2);
+  cuda_put_loop(x->out, 6, "q", 4);
   ir_buf_puts(x->out,
               "        a[i][q] = k_tf32_operand(w[2 * i + q % 2][u / 2][u % 2 * 2 + q / 2]);\n");
   const char *load =
@@ -288,9 +288,9 @@ void catt_emit_tensor_out(const catt_text *x, int i) {
 
 // --- whole vectors -------------------------------------------------------------------------------
 void catt_emit_tensor_exchange(const catt_text *x, int out) {
-  catt_put_loop(x, 2, "i", x->t->rx);
-  catt_put_loop(x, 4, "j", x->t->out[out].vectors);
-  catt_put_loop(x, 6, "q", 2);
+  cuda_put_loop(x->out, 2, "i", x->t->rx);
+  cuda_put_loop(x->out, 4, "j", x->t->out[out].vectors);
+  cuda_put_loop(x->out, 6, "q", 2);
   ir_buf_printf(x->out,
                 "        {\n"
                 "          const float x = out%d[i][j][q], y = out%d[i][j][2 + q];\n"

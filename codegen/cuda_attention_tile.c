@@ -10,21 +10,14 @@ static long long ll(int64_t v) {
 }
 
 // --- copies --------------------------------------------------------------------------------------
-static bool all_multiples(const mm_axes *axes, int num, int of) {
-  for (int i = 0; i < num; i++)
-    if (axes->stride[i] % of)
-      return false;
-  return true;
-}
-
 // Elements of a copy: 16 bytes of them, where they lie side by side in memory, aligned; or one.
 static int elements_of_copy(const catt_piece *p) {
   const mm_axes *in = p->inner;
   int last = in->num - 1, unit = 16 / p->o->elem_bytes;
   bool fits = last >= 0 && in->stride[last] == 1 && in->size[last] % unit == 0 &&
-              p->o->offset % unit == 0 && all_multiples(in, last, unit) &&
-              all_multiples(p->line, p->line->num, unit) &&
-              all_multiples(&p->o->batch, p->o->batch.num, unit);
+              p->o->offset % unit == 0 && mm_all_multiples(in, last, unit) &&
+              mm_all_multiples(p->line, p->line->num, unit) &&
+              mm_all_multiples(&p->o->batch, p->o->batch.num, unit);
   return fits ? unit : 1;
 }
 
@@ -125,11 +118,6 @@ static void put_copy_out(const catt_text *x, int i) {
 }
 
 // --- products ------------------------------------------------------------------------------------
-void catt_put_loop(const catt_text *x, int indent, const char *i, int num) {
-  ir_buf_printf(x->out, "%*s#pragma unroll\n%*sfor (int %s = 0; %s < %d; %s++)\n", indent, "",
-                indent, "", i, i, num, i);
-}
-
 // Of four steps' turns, so that about so many products are straight-line code: longer code is
 // compiled slowly, and loads so far ahead that registers run out.
 static int unrolled(int vectors) {
@@ -151,14 +139,14 @@ static void put_scores(const catt_text *x) {
                 "    vf x[%d];\n",
                 x->name, t->rx, t->ry, 2 * t->step_elems, t->step_elems, CATT_PITCH, t->step_elems,
                 t->side_elems, CATT_VL * CATT_PITCH, unrolled(t->rx * t->ry), CATT_STEP, t->rx);
-  catt_put_loop(x, 4, "i", t->rx);
+  cuda_put_loop(x->out, 4, "i", t->rx);
   ir_buf_printf(x->out, "      x[i] = steps.load4(x_at + i * %d + u);\n", rows);
-  catt_put_loop(x, 4, "j", t->ry);
-  catt_put_loop(x, 6, "q", CATT_VL);
+  cuda_put_loop(x->out, 4, "j", t->ry);
+  cuda_put_loop(x->out, 6, "q", CATT_VL);
   ir_buf_printf(x->out, "      {\n        const vf y = steps.load4(y_at + j * %d + q * %d + u);\n",
                 columns * CATT_PITCH + columns / 8 * 4, CATT_PITCH);
-  catt_put_loop(x, 8, "k", 4);
-  catt_put_loop(x, 10, "i", t->rx);
+  cuda_put_loop(x->out, 8, "k", 4);
+  cuda_put_loop(x->out, 10, "i", t->rx);
   ir_buf_puts(x->out, "            s[i][j][q] += x[i][k] * y[k];\n      }\n  }\n}\n");
 }
 
@@ -175,15 +163,15 @@ static void put_out(const catt_text *x, int i) {
                 x->name, i, t->rx, vectors, 2 * t->step_elems, t->bx * t->weights_pitch,
                 t->weights_pitch, t->step_elems, CATT_VL, unrolled(t->rx * vectors), CATT_STEP,
                 t->rx);
-  catt_put_loop(x, 4, "i", t->rx);
+  cuda_put_loop(x->out, 4, "i", t->rx);
   ir_buf_printf(x->out, "      w[i] = weights.load4(w_at + i * %d + u);\n",
                 CATT_TY * t->weights_pitch);
-  catt_put_loop(x, 4, "k", 4);
-  catt_put_loop(x, 6, "j", vectors);
+  cuda_put_loop(x->out, 4, "k", 4);
+  cuda_put_loop(x->out, 6, "j", vectors);
   ir_buf_printf(x->out,
                 "      {\n        const vf v = steps.load4(v_at + (u + k) * %d + j * %d);\n",
                 vectors * columns, columns);
-  catt_put_loop(x, 8, "i", t->rx);
+  cuda_put_loop(x->out, 8, "i", t->rx);
   ir_buf_puts(x->out, "          out[i][j] += w[i][k] * v;\n      }\n  }\n}\n");
 }
 

@@ -14,10 +14,6 @@
 
 enum { FEW_TURNS = 2 }; // a loop of their own for complete vectors is not worth its text
 
-static const char *number(const loop_emit *m, int64_t v) {
-  return ir_format(m->k->arena, "%lld", (long long)v);
-}
-
 // --- sums over threads -----------------------------------------------------------------------
 static const char *group_op(const ir_node *n) {
   switch (n->op) {
@@ -62,7 +58,7 @@ static void place_lanes(loop_emit *m, const char *at, bool complete) {
   }
   cpu_line(&m->e, "const int64_t j = (int64_t)%s * VL;", at);
   if (!complete && (p->flat || p->extent % p->lanes)) {
-    const char *extent = p->flat ? "count" : number(m, p->extent);
+    const char *extent = p->flat ? "count" : loop_number(m, p->extent);
     cpu_line(&m->e, "const int lanes = %s - j < VL ? (int)(%s - j) : VL;", extent, extent);
     m->e.lanes = "lanes";
   }
@@ -160,8 +156,9 @@ static void turns(loop_emit *m) {
   ir_map *outer = loop_open(m);
   cpu_line(&m->e, "%s s = %s;", counted ? "int64_t" : "int", c->group > 1 ? "lane" : "0");
   if (complete < c->vectors && complete >= FEW_TURNS * c->group)
-    swept_loop(m, number(m, complete), true);
-  swept_loop(m, counted ? "(count + VL - 1) / VL" : number(m, c->vectors), complete == c->vectors);
+    swept_loop(m, loop_number(m, complete), true);
+  swept_loop(m, counted ? "(count + VL - 1) / VL" : loop_number(m, c->vectors),
+             complete == c->vectors);
   loop_close(m, outer);
 }
 
@@ -233,7 +230,7 @@ static void place_unit(loop_emit *m) {
   if (p->extent % p->lanes == 0)
     return;
   if (p->chunks == 1) {
-    m->e.lanes = number(m, p->extent);
+    m->e.lanes = loop_number(m, p->extent);
   } else {
     cpu_line(&m->e, "const int lanes = %lld - j < VL ? (int)(%lld - j) : VL;", (long long)p->extent,
              (long long)p->extent);

@@ -85,13 +85,6 @@ static void need_operands(keep_walk *w, size_t i) {
   }
 }
 
-static bool is_stored(const cg_kernel *k, const ir_node *n) {
-  for (size_t i = 0; i < k->dom->stores.num; i++)
-    if (k->dom->stores.at[i].node == n)
-      return true;
-  return false;
-}
-
 static void walk_phase(keep_walk *w) {
   const cg_kernel *k = w->k;
   memset(w->seen, 0, k->k->nodes.num * sizeof *w->seen);
@@ -101,7 +94,7 @@ static void walk_phase(keep_walk *w) {
       continue;
     if (m->reduces)
       need_operands(w, i);
-    else if (m->level == LEVEL_INNER && (m->cached || is_stored(k, k->k->nodes.at[i])))
+    else if (m->level == LEVEL_INNER && (m->cached || loop_is_stored(k, k->k->nodes.at[i])))
       need_member(w, i);
   }
 }

@@ -128,8 +128,6 @@ const char *cmm_column(const cmm_text *t, const char *j); // column of the tile,
 const char *cmm_scalar(const cmm_text *t);  // "float"
 const char *cmm_element(const cmm_text *t); // in memory, and in the tiles: "float", "uint16_t"
 int cmm_element_bytes(const cmm_problem *p);
-// "#pragma unroll", "for (int i = 0; i < num; i++)".
-void cmm_put_loop(const cmm_text *t, int indent, const char *i, int num);
 int cmm_eight_rows(const cmm_side *s);     // elements of 8 rows of [x][k]
 const char *cmm_vector(const cmm_text *t); // "vf"
 

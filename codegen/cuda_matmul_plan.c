@@ -54,20 +54,14 @@ static int64_t unit_of(const mm_operand *o) { // elements of 16 bytes
   return 16 / o->elem_bytes;
 }
 
-static bool all_multiples(const mm_axes *axes, int num, int64_t of) {
-  for (int i = 0; i < num; i++)
-    if (axes->stride[i] % of)
-      return false;
-  return true;
-}
-
 // Memory is whole groups of 16 bytes along `in`, each of which begins at a multiple.
 static bool has_units(const mm_operand *o, const mm_axes *in, const mm_axes *other) {
   int64_t unit = unit_of(o);
   int last = in->num - 1;
   return last >= 0 && in->stride[last] == 1 && in->size[last] % unit == 0 &&
-         o->offset % unit == 0 && all_multiples(in, last, unit) &&
-         all_multiples(other, other->num, unit) && all_multiples(&o->batch, o->batch.num, unit);
+         o->offset % unit == 0 && mm_all_multiples(in, last, unit) &&
+         mm_all_multiples(other, other->num, unit) &&
+         mm_all_multiples(&o->batch, o->batch.num, unit);
 }
 
 static int64_t last_stride(const mm_axes *axes) {

@@ -41,7 +41,7 @@ static void put_matrices(const cmm_text *t, bool is_b) {
   const char *x = is_b ? "y" : "x";
   int num = is_b ? g->tv : g->tm / 2;
   ir_buf_printf(t->out, "      uint32_t %s[%d][4];\n", x, num);
-  cmm_put_loop(t, 6, "i", num);
+  cuda_put_loop(t->out, 6, "i", num);
   const char *load =
       ir_format(t->p->p.arena, "k_ldmatrix_x4(%s[i], %s_begin + (%s_at + i * %d + u));", x,
                 is_b ? "b" : "a", is_b ? "b" : "a", 2 * cmm_eight_rows(s));
@@ -65,7 +65,7 @@ static void put_turned_matrices(const cmm_text *t, bool is_b) {
   const char *x = is_b ? "y" : "x";
   int num = is_b ? g->tv : g->tm / 2;
   ir_buf_printf(t->out, "      uint32_t %s[%d][4];\n", x, num);
-  cmm_put_loop(t, 6, "i", num);
+  cuda_put_loop(t->out, 6, "i", num);
   ir_buf_printf(t->out,
                 "        k_ldmatrix_x4_trans(%s[i], %s_begin + (%s_at + u * %d + i * 16));\n", x,
                 is_b ? "b" : "a", is_b ? "b" : "a", (is_b ? &g->b : &g->a)->pitch);
@@ -75,7 +75,7 @@ static void put_turned_matrices(const cmm_text *t, bool is_b) {
 static void put_a_groups(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   ir_buf_printf(t->out, "      uint32_t x[%d][4];\n", g->tm / 2);
-  cmm_put_loop(t, 6, "i", g->tm / 4);
+  cuda_put_loop(t->out, 6, "i", g->tm / 4);
   ir_buf_printf(t->out,
                 "      {\n"
                 "        const vf low = a_tiles.load4(a_at + u * %d + i * 32);\n"
@@ -98,7 +98,7 @@ static void put_b_groups(const cmm_text *t) {
                 "      const vf high = b_tiles.load4(b_at + (u + 4) * %d);\n"
                 "      uint32_t y[2][4]; // as from [x][k]: two products in a row\n",
                 g->b.pitch, g->b.pitch);
-  cmm_put_loop(t, 6, "j", 4);
+  cuda_put_loop(t->out, 6, "j", 4);
   ir_buf_puts(t->out, "        y[j / 2][j % 2 * 2] = k_tf32_operand(low[j]), "
                       "y[j / 2][j % 2 * 2 + 1] = k_tf32_operand(high[j]);\n");
 }
@@ -159,8 +159,8 @@ void cmm_emit_tensor_step(const cmm_text *t) {
   ir_buf_printf(t->out, "    for (int u = 0; u < %d; u += %d) {\n", g->bk, k_of(t));
   put_operand(t, false);
   put_operand(t, true);
-  cmm_put_loop(t, 6, "i", g->tm / 2);
-  cmm_put_loop(t, 8, "j", g->tv * 2);
+  cuda_put_loop(t->out, 6, "i", g->tm / 2);
+  cuda_put_loop(t->out, 8, "j", g->tv * 2);
   ir_buf_printf(t->out,
                 "          k_mma_%s(c[i][j], x[i], y[j / 2][j %% 2 * 2], "
                 "y[j / 2][j %% 2 * 2 + 1]);\n    }\n",
@@ -174,9 +174,9 @@ void cmm_emit_exchange(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   if (!cmm_is_half(g->math) || g->b.layout != CMM_KX)
     return;
-  cmm_put_loop(t, 2, "i", g->tm / 2);
-  cmm_put_loop(t, 4, "j", g->tv * 2);
-  cmm_put_loop(t, 6, "q", 2);
+  cuda_put_loop(t->out, 2, "i", g->tm / 2);
+  cuda_put_loop(t->out, 4, "j", g->tv * 2);
+  cuda_put_loop(t->out, 6, "q", 2);
   ir_buf_puts(t->out, "        {\n"
                       "          const float x = c[i][j / 2 * 2][j % 2 * 2 + q];\n"
                       "          const float y = c[i][j / 2 * 2 + 1][j % 2 * 2 + q];\n"

@@ -74,11 +74,6 @@ void cmm_emit_places(const cmm_text *t) {
 }
 
 // --- f32, f64 -------------------------------------------------------------------------------
-void cmm_put_loop(const cmm_text *t, int indent, const char *i, int num) {
-  ir_buf_printf(t->out, "%*s#pragma unroll\n%*sfor (int %s = 0; %s < %d; %s++)\n", indent, "",
-                indent, "", i, i, num, i);
-}
-
 int cmm_eight_rows(const cmm_side *s) {
   return 8 * s->pitch + s->skew;
 }
@@ -86,7 +81,7 @@ int cmm_eight_rows(const cmm_side *s) {
 // Four k of `num` rows, of each column.
 static void put_a_vectors(const cmm_text *t, int num, const char *row) {
   ir_buf_printf(t->out, "      %s a_k[%d];\n", cmm_vector(t), num);
-  cmm_put_loop(t, 6, "i", num);
+  cuda_put_loop(t->out, 6, "i", num);
   ir_buf_printf(t->out, "        a_k[i] = a_tiles.load4(a_at + %s * %d + u);\n", row,
                 cmm_eight_rows(&t->plan->a));
 }
@@ -94,7 +89,7 @@ static void put_a_vectors(const cmm_text *t, int num, const char *row) {
 static void put_b_vectors(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   ir_buf_printf(t->out, "      %s b_k[%d];\n", cmm_vector(t), g->tv * CMM_VL);
-  cmm_put_loop(t, 6, "j", g->tv * CMM_VL);
+  cuda_put_loop(t->out, 6, "j", g->tv * CMM_VL);
   ir_buf_printf(t->out, "        b_k[j] = b_tiles.load4(b_at + j / 4 * %d + j %% 4 * %d + u);\n",
                 2 * cmm_eight_rows(&g->b), g->b.pitch);
 }
@@ -103,12 +98,12 @@ static void put_b_vectors(const cmm_text *t) {
 static void put_row_loads(const cmm_text *t, const char *to, char from, int num, int step,
                           int pitch) {
   if (num < 4) {
-    cmm_put_loop(t, 8, "i", num);
+    cuda_put_loop(t->out, 8, "i", num);
     ir_buf_printf(t->out, "          %s[i] = %c_tiles[%c_at + (u + k) * %d + i];\n", to, from, from,
                   pitch);
     return;
   }
-  cmm_put_loop(t, 8, "i", num / 4);
+  cuda_put_loop(t->out, 8, "i", num / 4);
   ir_buf_printf(t->out,
                 "        {\n"
                 "          const %s q = %c_tiles.load4(%c_at + (u + k) * %d + i * %d);\n"
@@ -119,7 +114,7 @@ static void put_row_loads(const cmm_text *t, const char *to, char from, int num,
 }
 
 static void put_turned(const cmm_text *t, const char *to, char from, int num) {
-  cmm_put_loop(t, 8, "i", num);
+  cuda_put_loop(t->out, 8, "i", num);
   ir_buf_printf(t->out, "          %s[i] = %c_k[i][k];\n", to, from);
 }
 
@@ -143,9 +138,9 @@ static void emit_turned_step(const cmm_text *t) {
   ir_buf_printf(t->out, "      #pragma unroll\n      for (int h = 0; h < %d; h += %d) {\n", g->tm,
                 rows);
   put_a_vectors(t, rows, "(h + i)");
-  cmm_put_loop(t, 6, "k", 4);
-  cmm_put_loop(t, 8, "i", rows);
-  cmm_put_loop(t, 10, "j", g->tv * CMM_VL);
+  cuda_put_loop(t->out, 6, "k", 4);
+  cuda_put_loop(t->out, 8, "i", rows);
+  cuda_put_loop(t->out, 10, "j", g->tv * CMM_VL);
   ir_buf_puts(t->out, "            c[h + i][j] += a_k[i][k] * b_k[j][k];\n      }\n    }\n");
 }
 
@@ -170,8 +165,8 @@ static void emit_simple_step(const cmm_text *t) {
     put_turned(t, "y", 'b', columns);
   else
     put_row_loads(t, "y", 'b', columns, CMM_VL * CMM_WARP_COLS, g->b.pitch);
-  cmm_put_loop(t, 8, "i", g->tm);
-  cmm_put_loop(t, 10, "j", columns);
+  cuda_put_loop(t->out, 8, "i", g->tm);
+  cuda_put_loop(t->out, 10, "j", columns);
   ir_buf_puts(t->out, "            c[i][j] += x[i] * y[j];\n      }\n    }\n");
 }
 

@@ -71,6 +71,10 @@ static const char *have_member(void *data, const ir_node *n) {
   return ir_format(m->k->arena, "%s[%s]", cache_name(m, (size_t)i), cache_index(m));
 }
 
+const char *loop_number(const loop_emit *m, int64_t v) {
+  return ir_format(m->k->arena, "%lld", (long long)v);
+}
+
 // --- the frame -------------------------------------------------------------------------------
 static const char *index_of(void *data, int axis) {
   return ((loop_emit *)data)->index[axis];

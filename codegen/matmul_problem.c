@@ -32,6 +32,13 @@ bool mm_is_flat(const mm_axes *axes, int64_t *stride) {
   return axes->num <= 1;
 }
 
+bool mm_all_multiples(const mm_axes *axes, int num, int64_t of) {
+  for (int i = 0; i < num; i++)
+    if (axes->stride[i] % of)
+      return false;
+  return true;
+}
+
 const char *mm_offset(ir_arena *arena, const mm_axes *axes, const char *index) {
   if (axes->num == 0)
     return "0";
