@@ -440,22 +440,6 @@ cg_kernel *test_scheduled(ir_arena *a, ir_kernel *k, const ir_func *f, const cg_
   return g;
 }
 
-static void random_states(ir_world *w, uint64_t *seed) {
-  for (size_t i = 0; i < w->module->states.num; i++) {
-    const ir_state *s = w->module->states.at[i];
-    if (s->role != IR_ROLE_FLAG && s->role != IR_ROLE_SEED && s->role != IR_ROLE_COUNTER)
-      w->states[i] = test_random_tensor(w->arena, s->type, seed);
-  }
-}
-
-static const ir_tensor_value *random_inputs(ir_arena *a, const ir_func *f, uint64_t *seed) {
-  IR_VEC(ir_tensor_value) inputs = {0};
-  for (size_t i = 0; i < f->nodes.num; i++)
-    if (f->nodes.at[i]->op == IR_INPUT)
-      IR_PUSH(a, inputs, test_random_tensor(a, f->nodes.at[i]->type, seed));
-  return inputs.at;
-}
-
 // Modules with `init` are networks: their own first states and sensible inputs.
 static ir_tensor_value *oracle(ir_arena *a, const ir_module *m, const ir_func *f, uint64_t seed) {
   ir_world *w = ir_world_new(a, m);
@@ -464,8 +448,8 @@ static ir_tensor_value *oracle(ir_arena *a, const ir_module *m, const ir_func *f
     ir_interp(w, init, NULL);
     return ir_interp(w, f, ir_random_inputs(a, f, seed));
   }
-  random_states(w, &seed);
-  return ir_interp(w, f, random_inputs(a, f, &seed));
+  test_random_states(w, &seed);
+  return ir_interp(w, f, test_random_inputs(a, f, &seed));
 }
 
 static void find_entries(kernel_test *t, void *lib, size_t i) {

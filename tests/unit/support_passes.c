@@ -77,7 +77,7 @@ ir_tensor_value test_random_tensor(ir_arena *a, ir_type type, uint64_t *seed) {
   return v;
 }
 
-static void random_states(ir_world *w, uint64_t *seed) {
+void test_random_states(ir_world *w, uint64_t *seed) {
   for (size_t i = 0; i < w->module->states.num; i++) {
     const ir_state *s = w->module->states.at[i];
     if (s->role != IR_ROLE_FLAG && s->role != IR_ROLE_SEED && s->role != IR_ROLE_COUNTER)
@@ -85,7 +85,7 @@ static void random_states(ir_world *w, uint64_t *seed) {
   }
 }
 
-static ir_tensor_value *random_inputs(ir_arena *a, const ir_func *f, uint64_t *seed) {
+ir_tensor_value *test_random_inputs(ir_arena *a, const ir_func *f, uint64_t *seed) {
   IR_VEC(ir_tensor_value) in = {0};
   for (size_t i = 0; i < f->nodes.num; i++)
     if (f->nodes.at[i]->op == IR_INPUT)
@@ -96,8 +96,8 @@ static ir_tensor_value *random_inputs(ir_arena *a, const ir_func *f, uint64_t *s
 test_values test_run(ir_arena *a, const ir_module *m, const char *func, uint64_t seed) {
   const ir_func *f = ir_find_func(m, func);
   ir_world *w = ir_world_new(a, m);
-  random_states(w, &seed);
-  ir_tensor_value *nodes = ir_interp(w, f, random_inputs(a, f, &seed));
+  test_random_states(w, &seed);
+  ir_tensor_value *nodes = ir_interp(w, f, test_random_inputs(a, f, &seed));
   test_values out = {.module = m};
   for (size_t i = 0; i < f->results.num; i++) {
     IR_PUSH(a, out.names, ir_format(a, "result %s", f->results.at[i].name));

@@ -32,5 +32,8 @@ double test_difference(const test_values *x, const test_values *y, const char **
 double test_random(uint64_t *seed, double lo, double hi);
 // Sensible values for inputs and states of any dtype.
 ir_tensor_value test_random_tensor(ir_arena *a, ir_type type, uint64_t *seed);
+// Of all states but flags, seeds and counters; and of all inputs, in order.
+void test_random_states(ir_world *w, uint64_t *seed);
+ir_tensor_value *test_random_inputs(ir_arena *a, const ir_func *f, uint64_t *seed);
 
 #endif
