@@ -262,7 +262,7 @@ static void emit_rows(copy_emit *c) {
 void cpu_copy_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   const ir_node *n = k->k->anchor;
   copy_emit c = {.k = k, .p = k->schedule, .out = out, .indent = 2};
-  cpu_row_major(&n->type, c.stride);
+  ir_row_major(&n->type, c.stride);
   for (int i = 0; i < n->type.rank; i++)
     c.i[i] = ir_format(k->arena, "i%d", i);
   c.dest = cg_arg_name(k, cg_arg_index(k, n));

@@ -7,14 +7,6 @@ cpu_element cpu_element_of(const ir_node *n) {
   return x;
 }
 
-void cpu_row_major(const ir_type *t, int64_t *stride) {
-  int64_t next = 1;
-  for (int i = t->rank - 1; i >= 0; i--) {
-    stride[i] = next;
-    next *= t->dims[i];
-  }
-}
-
 const char *cpu_affine(ir_arena *a, int rank, const char *const *index, const int64_t *stride,
                        int64_t offset) {
   ir_buf b = ir_buf_new(a);

@@ -17,7 +17,6 @@ const char *cpu_element_text(const cg_kernel *k, const cpu_element *x, const cha
 // "i0 * 128 + i1": an affine form; "0" when nothing is left.
 const char *cpu_affine(ir_arena *a, int rank, const char *const *index, const int64_t *stride,
                        int64_t offset);
-void cpu_row_major(const ir_type *t, int64_t *stride);
 // Whether dimensions [first, end) of x are walked as one; then *step from one element to the next.
 bool cpu_is_as_one(const cpu_element *x, int first, int end, int64_t *step);
 // "begin * 10 / 4" for which = "begin": the first of the units of a task, of `units` in `tasks`.

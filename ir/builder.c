@@ -75,6 +75,11 @@ ir_node *ir_build(ir_builder *b, ir_op op, const char *name, int num_in, ir_node
   return append(b, scoped(b, name ? name : ir_ops[op].name), &p);
 }
 
+ir_node *ir_build_like(ir_builder *b, const ir_node *n, ir_node *const *in) {
+  b->loc = n->loc;
+  return ir_build(b, n->op, n->name, n->num_in, in, n->num_attrs, n->attrs, &n->type);
+}
+
 // --- attribute literals -----------------------------------------------------------------------
 ir_attr ir_a_int(ir_attr_key key, int64_t v) {
   return (ir_attr){.key = key, .as.i = v};

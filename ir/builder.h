@@ -20,6 +20,8 @@ ir_builder ir_build_at_end(ir_func *f);
 // uniform, normal, cast, reshape, broadcast, scatter_add); NULL otherwise.
 ir_node *ir_build(ir_builder *b, ir_op op, const char *name, int num_in, ir_node *const *in,
                   int num_attrs, const ir_attr *attrs, const ir_type *type);
+// What `n` is, of these operands, at its place in the source.
+ir_node *ir_build_like(ir_builder *b, const ir_node *n, ir_node *const *in);
 // The type that ir_build would give: false, with a reason in words, when the rule is violated.
 bool ir_infer(ir_arena *a, ir_op op, int num_in, const ir_type *in, int num_attrs,
               const ir_attr *attrs, const ir_type *given, ir_type *out, const char **why);

@@ -195,11 +195,3 @@ void interp_walk_next(interp_walk *w) {
     w->index[i] = 0;
   }
 }
-
-void interp_strides(const ir_type *t, int64_t stride[IR_MAX_RANK]) {
-  int64_t s = 1;
-  for (int i = t->rank - 1; i >= 0; i--) {
-    stride[i] = s;
-    s *= t->dims[i];
-  }
-}

@@ -113,7 +113,7 @@ static void convolve(const ir_node *n, const double *x, const double *kernel, do
   const int64_t *dilate = ir_attr_ints(n, IR_ATTR_DILATE, NULL);
   const ir_type *image = &n->in[0]->type, *k = &n->in[1]->type;
   int64_t from[IR_MAX_RANK], stride[IR_MAX_RANK], m = n->type.dims[num + 1];
-  interp_strides(image, from);
+  ir_row_major(image, from);
   ir_type walked = *image;
   walked.rank = 2 * num + 2;
   stride[0] = from[0];

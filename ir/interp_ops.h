@@ -57,7 +57,5 @@ typedef struct interp_walk {
 } interp_walk;
 interp_walk interp_walk_new(const ir_type *shape, int64_t offset, const int64_t *stride);
 void interp_walk_next(interp_walk *w);
-// Row-major strides.
-void interp_strides(const ir_type *t, int64_t stride[IR_MAX_RANK]);
 
 #endif

@@ -8,7 +8,7 @@
 static interp_walk over_operand(const interp_ctx *c) {
   const ir_type *in = &c->n->in[0]->type, *out = &c->n->type;
   int64_t stride[IR_MAX_RANK];
-  interp_strides(out, stride);
+  ir_row_major(out, stride);
   for (int i = 0; i < in->rank; i++)
     if (out->dims[i] == 1)
       stride[i] = 0;
@@ -96,7 +96,7 @@ void interp_reshape(interp_ctx *c) {
 void interp_transpose(interp_ctx *c) {
   int64_t from[IR_MAX_RANK], stride[IR_MAX_RANK];
   const int64_t *perm = ir_attr_ints(c->n, IR_ATTR_PERM, NULL);
-  interp_strides(&c->n->in[0]->type, from);
+  ir_row_major(&c->n->in[0]->type, from);
   for (int i = 0; i < c->n->type.rank; i++)
     stride[i] = from[perm[i]];
   copy_from(c, 0, stride);
@@ -104,7 +104,7 @@ void interp_transpose(interp_ctx *c) {
 
 void interp_broadcast(interp_ctx *c) {
   int64_t stride[IR_MAX_RANK];
-  interp_strides(&c->n->in[0]->type, stride);
+  ir_row_major(&c->n->in[0]->type, stride);
   for (int i = 0; i < c->n->type.rank; i++)
     if (c->n->in[0]->type.dims[i] == 1)
       stride[i] = 0;
@@ -115,7 +115,7 @@ void interp_slice(interp_ctx *c) {
   int64_t stride[IR_MAX_RANK], offset = 0;
   const int64_t *start = ir_attr_ints(c->n, IR_ATTR_START, NULL);
   const int64_t *step = ir_attr_ints(c->n, IR_ATTR_STEP, NULL);
-  interp_strides(&c->n->in[0]->type, stride);
+  ir_row_major(&c->n->in[0]->type, stride);
   for (int i = 0; i < c->n->type.rank; i++) {
     offset += start[i] * stride[i];
     stride[i] *= step[i];
@@ -129,7 +129,7 @@ void interp_windows(interp_ctx *c) {
   const int64_t *axes = ir_attr_ints(c->n, IR_ATTR_AXES, &num);
   const int64_t *step = ir_attr_ints(c->n, IR_ATTR_STEP, NULL);
   const int64_t *dilate = ir_attr_ints(c->n, IR_ATTR_DILATE, NULL);
-  interp_strides(&c->n->in[0]->type, stride);
+  ir_row_major(&c->n->in[0]->type, stride);
   for (int i = 0; i < num; i++) {
     int64_t along = stride[axes[i]];
     stride[axes[i]] = along * step[i];
@@ -143,7 +143,7 @@ void interp_windows(interp_ctx *c) {
 static void copy_into(interp_ctx *c, int k, const int64_t *at) {
   const ir_type *in = &c->n->in[k]->type;
   int64_t stride[IR_MAX_RANK], offset = 0;
-  interp_strides(&c->n->type, stride);
+  ir_row_major(&c->n->type, stride);
   for (int i = 0; i < in->rank; i++)
     offset += at[i] * stride[i];
   interp_walk w = interp_walk_new(in, offset, stride);

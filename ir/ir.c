@@ -107,6 +107,14 @@ int64_t ir_bytes(const ir_type *t) {
   return ir_elements(t) * ir_dtypes[t->dtype].bytes;
 }
 
+void ir_row_major(const ir_type *t, int64_t *stride) {
+  int64_t next = 1;
+  for (int i = t->rank - 1; i >= 0; i--) {
+    stride[i] = next;
+    next *= t->dims[i];
+  }
+}
+
 bool ir_same_shape(const ir_type *a, const ir_type *b) {
   if (a->rank != b->rank)
     return false;
@@ -246,6 +254,12 @@ bool ir_op_from_name(const char *name, ir_op *out) {
       return true;
     }
   return false;
+}
+
+ir_node *ir_below_views(const ir_node *n) {
+  while (ir_ops[n->op].cls == IR_CLASS_VIEW)
+    n = n->in[0];
+  return (ir_node *)n;
 }
 
 const ir_attr *ir_find_attr(const ir_node *n, ir_attr_key key) {

@@ -52,8 +52,10 @@ typedef struct ir_type {
 ir_type ir_scalar(ir_dtype t); // of rank 0
 // Copies `rank` dims, IR_MAX_RANK at most.
 ir_type ir_tensor(ir_dtype t, int rank, const int64_t *dims);
-int64_t ir_elements(const ir_type *t);                  // product of dims; 1 for rank 0
-int64_t ir_bytes(const ir_type *t);                     // of all elements, packed
+int64_t ir_elements(const ir_type *t); // product of dims; 1 for rank 0
+int64_t ir_bytes(const ir_type *t);    // of all elements, packed
+// Elements from one index of each dimension to the next, where the last runs fastest: stride[0..rank) is set.
+void ir_row_major(const ir_type *t, int64_t *stride);
 bool ir_same_shape(const ir_type *a, const ir_type *b); // rank and dims
 bool ir_same_type(const ir_type *a, const ir_type *b);  // the dtype, too
 const char *ir_type_str(ir_arena *a, const ir_type *t); // "f32[64,784]"
@@ -237,6 +239,9 @@ static inline bool ir_has_node(const ir_node_list *l, const ir_node *n) {
       return true;
   return false;
 }
+
+// What an operand is a view of, through all views.
+ir_node *ir_below_views(const ir_node *n);
 
 // It has no memory of its own, and whoever uses it reaches through it to what is below.
 static inline bool ir_is_seen_through(const ir_node *n) {

@@ -11,16 +11,6 @@ typedef struct group {
   size_t num; // so far
 } group;
 
-static bool same_dims(const ir_type *a, const ir_type *b) {
-  return a->rank == b->rank && memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank) == 0;
-}
-
-static const ir_node *below_views(const ir_node *n) {
-  while (ir_ops[n->op].cls == IR_CLASS_VIEW)
-    n = n->in[0];
-  return n;
-}
-
 static int member_at(const group *g, const ir_node *n) {
   for (size_t i = 0; i < g->num; i++)
     if (g->members[i] == n)
@@ -31,11 +21,11 @@ static int member_at(const group *g, const ir_node *n) {
 // One number for all elements, or the same rows of a table.
 static bool is_table(const ir_node *n, const ir_type *type) {
   bool stored = n->op == IR_READ || (ir_is_computed(n) && n->type.dtype == type->dtype);
-  return stored && same_dims(&n->type, type);
+  return stored && ir_same_shape(&n->type, type);
 }
 
 static bool may_be_read(const ir_node *operand, const ir_type *type) {
-  const ir_node *base = below_views(operand);
+  const ir_node *base = ir_below_views(operand);
   if (base->op == IR_CONST || (base->op != IR_IOTA && ir_elements(&base->type) == 1))
     return true;
   return is_table(operand, type);
@@ -88,7 +78,7 @@ static const char *fault_of_table(const ir_node *sum) {
 static const char *fault_of_member(const group *g, const ir_node *n) {
   if (ir_ops[n->op].cls != IR_CLASS_POINTWISE || ir_is_random(n))
     return "a row update cannot compute this";
-  if (!same_dims(&n->type, &g->members[0]->type))
+  if (!ir_same_shape(&n->type, &g->members[0]->type))
     return "members of a row update have one shape";
   for (int i = 0; i < n->num_in; i++)
     if (member_at(g, n->in[i]) < 0 && !may_be_read(n->in[i], &g->members[0]->type))

@@ -208,18 +208,13 @@ static ir_node *find_clone(const again_clones *x, const ir_node *n) {
   return NULL;
 }
 
-static ir_node *rebuild(again_clones *x, ir_node *n, ir_node *const *in) {
-  x->b.loc = n->loc;
-  return ir_build(&x->b, n->op, n->name, n->num_in, in, n->num_attrs, n->attrs, &n->type);
-}
-
 ir_node *again_with_clones(again_clones *x, ir_node *n) {
   if (ir_ops[n->op].cls != IR_CLASS_VIEW) {
     ir_node *clone = find_clone(x, n);
     return clone ? clone : n;
   }
   ir_node *below = again_with_clones(x, n->in[0]);
-  return below == n->in[0] ? n : rebuild(x, n, &below);
+  return below == n->in[0] ? n : ir_build_like(&x->b, n, &below);
 }
 
 // A member that computes what `n` does, of these operands.
@@ -237,7 +232,7 @@ static void clone_nodes(again_clones *x, const ir_node_list *nodes) {
       in[j] = again_with_clones(x, n->in[j]);
     ir_node *clone = find_member(x, n, in);
     if (!clone) {
-      clone = rebuild(x, n, in);
+      clone = ir_build_like(&x->b, n, in);
       IR_PUSH(x->g->arena, x->fresh, clone);
     }
     IR_PUSH(x->g->arena, x->from, n);

@@ -186,14 +186,9 @@ typedef struct maker {
   ir_node_list replaced; // that have a clone now
 } maker;
 
-static ir_node *rebuild(maker *x, ir_node *n, ir_node *const *in) {
-  x->b.loc = n->loc;
-  return ir_build(&x->b, n->op, n->name, n->num_in, in, n->num_attrs, n->attrs, &n->type);
-}
-
 static ir_node *replace(maker *x, ir_node *n, ir_node *const *in) {
   IR_PUSH(x->p->arena, x->replaced, n);
-  return x->clone[n->id] = rebuild(x, n, in);
+  return x->clone[n->id] = ir_build_like(&x->b, n, in);
 }
 
 static ir_node *now(maker *x, ir_node *n) {

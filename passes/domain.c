@@ -261,6 +261,11 @@ domain *dom_try(ir_arena *a, ir_node *const *members, size_t num, ir_node *ancho
   return build(a, members, num, anchor, NULL, &w);
 }
 
+bool dom_can_walk_operands(ir_arena *a, ir_node *n) {
+  dom_layout l;
+  return dom_layout_of(n->in[0], &l) && dom_layout_of(n->in[1], &l) && dom_try(a, &n, 1, n) != NULL;
+}
+
 static ir_node *matmul_anchor(const ir_kernel *k) {
   return k->family == IR_FAMILY_MATMUL ? k->anchor : NULL;
 }

@@ -153,6 +153,9 @@ const ir_node *dom_conversion(const ir_node *n);
 // Like dom_build for a group that is no kernel yet: NULL when its members do not fit one domain
 // (stores are left empty). `anchor` is the matmul or NULL.
 domain *dom_try(ir_arena *a, ir_node *const *members, size_t num, ir_node *anchor);
+// Whether a kernel of matmul `n` alone could walk its operands, as they are folded now, where they lie. Marks as dom_try
+// does; `a` is scratch.
+bool dom_can_walk_operands(ir_arena *a, ir_node *n);
 // Fills kernel->outputs for all kernels: members that another kernel, a write or a result needs.
 void dom_find_outputs(ir_func *f);
 

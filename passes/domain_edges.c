@@ -67,14 +67,6 @@ static modes modes_of(const dom_layout *l, int dim) {
   return s;
 }
 
-static void row_strides(const ir_type *t, int64_t *stride) {
-  int64_t next = 1;
-  for (int i = t->rank - 1; i >= 0; i--) {
-    stride[i] = next;
-    next *= t->dims[i];
-  }
-}
-
 // The dimension of `t` that an element stride belongs to, or -1.
 static int dim_of_stride(const ir_type *t, const int64_t *row, int64_t stride) {
   for (int d = 0; d < t->rank; d++)
@@ -109,7 +101,7 @@ static bool strides_for(dom_work *w, const ir_type *seen, const dom_map *use, co
 // them for the user. False: unevenly.
 static bool cut_at_dims(dom_work *w, const ir_type *base, const dom_strides *s) {
   int64_t row[IR_MAX_RANK];
-  row_strides(base, row);
+  ir_row_major(base, row);
   for (int i = 0; i < s->num; i++) {
     int d = s->stride[i] ? dim_of_stride(base, row, s->stride[i]) : -1;
     int64_t size = w->size[s->axis[i]], whole = d < 0 ? 0 : base->dims[d] * row[d];
@@ -147,7 +139,7 @@ bool dom_strides_of(dom_work *w, const ir_type *seen, const dom_map *use, const 
 static bool map_from_strides(const dom_work *w, const ir_node *base, const dom_strides *s,
                              dom_map *out) {
   int64_t row[IR_MAX_RANK], covered[IR_MAX_RANK];
-  row_strides(&base->type, row);
+  ir_row_major(&base->type, row);
   memset(out, 0, sizeof *out);
   for (int d = 0; d < base->type.rank; d++)
     covered[d] = 1;
@@ -201,7 +193,7 @@ static bool axes_of_mode(dom_work *w, const dom_member *below, int64_t size, int
                          dom_axes *out) {
   const ir_type *t = &below->n->type;
   int64_t row[IR_MAX_RANK];
-  row_strides(t, row);
+  ir_row_major(t, row);
   int d = dim_of_stride(t, row, stride);
   if (d < 0)
     return false;

@@ -20,6 +20,7 @@
 // Needs: fuse_make_viewable. Breaks: nothing; nodes that it marks (node->folded) get no kernel.
 #include "ir/narrow.h"
 #include "passes/fuse.h"
+#include "passes/users.h"
 
 typedef struct folder {
   ir_func *f;
@@ -27,36 +28,18 @@ typedef struct folder {
   bool *elsewhere; // by id: a use that cannot take it in
 } folder;
 
-// Below the views of an operand.
-static ir_node *below_views(ir_node *n) {
-  while (ir_ops[n->op].cls == IR_CLASS_VIEW)
-    n = n->in[0];
-  return n;
-}
-
 static bool may_convert(const ir_node *n) {
   return n->op == IR_MATMUL && (!n->kernel || ir_products_from(n->kernel) != IR_F32);
 }
 
 // A conversion of something that is in memory; NULL: none.
 static ir_node *conversion_of(ir_node *operand) {
-  ir_node *n = below_views(operand);
+  ir_node *n = ir_below_views(operand);
   bool outside = ir_is_narrow_conversion(n) && !n->kernel;
-  return outside && !ir_is_generated(below_views(n->in[0])) ? n : NULL;
+  return outside && !ir_is_generated(ir_below_views(n->in[0])) ? n : NULL;
 }
 
 // --- one conversion for matmuls, one for others ------------------------------------------------
-static void find_uses(folder *x) {
-  x->elsewhere = IR_NEW_ARRAY(x->arena, bool, x->f->next_id);
-  for (size_t i = 0; i < x->f->nodes.num; i++) {
-    ir_node *n = x->f->nodes.at[i];
-    for (int j = 0; ir_ops[n->op].cls != IR_CLASS_VIEW && !may_convert(n) && j < n->num_in; j++)
-      x->elsewhere[below_views(n->in[j])->id] = true;
-  }
-  for (size_t i = 0; i < x->f->results.num; i++)
-    x->elsewhere[below_views(x->f->results.at[i].node)->id] = true;
-}
-
 typedef struct copies {
   ir_node **of; // by id
   uint32_t num;
@@ -121,12 +104,6 @@ static bool agree(const ir_node *n, ir_node *const *conversion) {
   return true;
 }
 
-static bool can_be_walked(folder *x, ir_node *n) {
-  dom_layout l;
-  return dom_layout_of(n->in[0], &l) && dom_layout_of(n->in[1], &l) &&
-         dom_try(x->arena, &n, 1, n) != NULL;
-}
-
 // One round: false when some matmul could not take in what it has.
 static bool settle(folder *x) {
   bool settled = true;
@@ -138,7 +115,7 @@ static bool settle(folder *x) {
     bool any = false;
     for (int j = 0; j < 2; j++)
       any = any || (conversion[j] && conversion[j]->folded);
-    if (!any || (agree(n, conversion) && can_be_walked(x, n)))
+    if (!any || (agree(n, conversion) && dom_can_walk_operands(x->arena, n)))
       continue;
     settled = false;
     for (int j = 0; j < 2; j++)
@@ -168,7 +145,7 @@ void fuse_fold_conversions(ir_func *f) {
   if (!has_conversions(f))
     return;
   folder x = {.f = f, .arena = ir_arena_new()};
-  find_uses(&x);
+  x.elsewhere = pass_find_other_uses(x.arena, f, may_convert);
   separate(&x);
   for (size_t i = 0; i < f->nodes.num; i++)
     f->nodes.at[i]->mark = 0; // dom_try's

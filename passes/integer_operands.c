@@ -14,6 +14,7 @@
 // operands to shared memory as they are. Breaks: nothing; `fuse` makes no kernel of what is folded.
 #include "passes/domain.h"
 #include "passes/pass.h"
+#include "passes/users.h"
 
 typedef struct finder {
   ir_func *f;
@@ -21,36 +22,13 @@ typedef struct finder {
   bool *used_otherwise; // by id
 } finder;
 
-static ir_node *below_views(ir_node *n) {
-  while (ir_ops[n->op].cls == IR_CLASS_VIEW)
-    n = n->in[0];
-  return n;
-}
-
 static bool may_read(const ir_node *n) {
   return n->op == IR_MATMUL && n->type.dtype == IR_F32 && !n->kernel;
 }
 
 static bool is_candidate(const finder *x, ir_node *n) {
   return ir_is_integer_conversion(n) && !n->kernel && !x->used_otherwise[n->id] &&
-         !ir_is_generated(below_views(n->in[0]));
-}
-
-static void find_uses(finder *x) {
-  x->used_otherwise = IR_NEW_ARRAY(x->arena, bool, x->f->next_id);
-  for (size_t i = 0; i < x->f->nodes.num; i++) {
-    ir_node *n = x->f->nodes.at[i];
-    for (int j = 0; ir_ops[n->op].cls != IR_CLASS_VIEW && !may_read(n) && j < n->num_in; j++)
-      x->used_otherwise[below_views(n->in[j])->id] = true;
-  }
-  for (size_t i = 0; i < x->f->results.num; i++)
-    x->used_otherwise[below_views(x->f->results.at[i].node)->id] = true;
-}
-
-static bool can_be_walked(finder *x, ir_node *n) {
-  dom_layout l;
-  return dom_layout_of(n->in[0], &l) && dom_layout_of(n->in[1], &l) &&
-         dom_try(x->arena, &n, 1, n) != NULL;
+         !ir_is_generated(ir_below_views(n->in[0]));
 }
 
 // One round: false when some matmul cannot walk the integers below.
@@ -60,8 +38,8 @@ static bool settle(finder *x) {
     ir_node *n = x->f->nodes.at[i];
     if (!may_read(n))
       continue;
-    ir_node *from[2] = {below_views(n->in[0]), below_views(n->in[1])};
-    if ((!from[0]->folded && !from[1]->folded) || can_be_walked(x, n))
+    ir_node *from[2] = {ir_below_views(n->in[0]), ir_below_views(n->in[1])};
+    if ((!from[0]->folded && !from[1]->folded) || dom_can_walk_operands(x->arena, n))
       continue;
     settled = from[0]->folded = from[1]->folded = false;
   }
@@ -70,7 +48,7 @@ static bool settle(finder *x) {
 
 static bool fold_func(ir_func *f) {
   finder x = {.f = f, .arena = ir_arena_new()};
-  find_uses(&x);
+  x.used_otherwise = pass_find_other_uses(x.arena, f, may_read);
   bool any = false;
   for (size_t i = 0; i < f->nodes.num; i++) {
     ir_node *n = f->nodes.at[i];

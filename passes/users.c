@@ -15,3 +15,15 @@ pass_users pass_find_users(ir_arena *a, const ir_func *f) {
     u.is_result[f->results.at[i].node->id] = true;
   return u;
 }
+
+bool *pass_find_other_uses(ir_arena *a, const ir_func *f, bool (*takes)(const ir_node *)) {
+  bool *used = IR_NEW_ARRAY(a, bool, f->next_id);
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    for (int j = 0; ir_ops[n->op].cls != IR_CLASS_VIEW && !takes(n) && j < n->num_in; j++)
+      used[ir_below_views(n->in[j])->id] = true;
+  }
+  for (size_t i = 0; i < f->results.num; i++)
+    used[ir_below_views(f->results.at[i].node)->id] = true;
+  return used;
+}

@@ -12,5 +12,7 @@ typedef struct pass_users {
 } pass_users;
 
 pass_users pass_find_users(ir_arena *a, const ir_func *f);
+// By node id: it is a result, or an operand of a node that `takes` is false of; through views, which take nothing.
+bool *pass_find_other_uses(ir_arena *a, const ir_func *f, bool (*takes)(const ir_node *));
 
 #endif
