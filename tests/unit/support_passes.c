@@ -66,6 +66,18 @@ double test_random(uint64_t *seed, double lo, double hi) {
   return lo + (hi - lo) * (double)(z >> 11) * 0x1p-53;
 }
 
+int test_below(uint64_t *seed, int n) {
+  *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (int)((*seed >> 33) % (uint64_t)n);
+}
+
+int test_occurrences(const char *text, const char *word) {
+  int n = 0;
+  for (; (text = strstr(text, word)); text++)
+    n++;
+  return n;
+}
+
 ir_tensor_value test_random_tensor(ir_arena *a, ir_type type, uint64_t *seed) {
   ir_tensor_value v = {type, IR_NEW_ARRAY(a, double, ir_elements(&type))};
   for (int64_t i = 0; i < ir_elements(&type); i++) {

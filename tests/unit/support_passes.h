@@ -30,6 +30,10 @@ test_values test_run(ir_arena *a, const ir_module *m, const char *func, uint64_t
 double test_difference(const test_values *x, const test_values *y, const char **where);
 // Uniform in [lo, hi), the same for the same seed; advances it.
 double test_random(uint64_t *seed, double lo, double hi);
+// 0 .. n-1, in the same way, by other numbers.
+int test_below(uint64_t *seed, int n);
+// How often `word` is in a text.
+int test_occurrences(const char *text, const char *word);
 // Sensible values for inputs and states of any dtype.
 ir_tensor_value test_random_tensor(ir_arena *a, ir_type type, uint64_t *seed);
 // Of all states but flags, seeds and counters; and of all inputs, in order.

@@ -10,17 +10,9 @@
 
 #include "passes/chain.h"
 #include "tests/support_check.h"
+#include "tests/unit/support_passes.h"
 
 enum { MOST = 10, SMALL = 7, LIMITS = 400 };
-
-static uint64_t next_random(uint64_t *seed) {
-  *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-  return *seed >> 33;
-}
-
-static int below(uint64_t *seed, int n) {
-  return (int)(next_random(seed) % (uint64_t)n);
-}
 
 static int64_t larger(int64_t a, int64_t b) {
   return a > b ? a : b;
@@ -214,14 +206,14 @@ static searcher new_searcher(ir_arena *a, const chain_stage *s, int num) {
 
 // --- random chains -------------------------------------------------------------------------------
 static chain_stage random_stage(uint64_t *seed) {
-  chain_stage s = {.forward = 1 + below(seed, 9), .backward = 1 + below(seed, 9)};
-  s.out = 1 + below(seed, 5);
-  s.kept = below(seed, 3) ? 1 + below(seed, 9) : 0;
-  s.again = s.kept ? below(seed, 1 + (int)s.forward) : 0;
-  s.both = larger(s.out, s.kept) + below(seed, 1 + (int)(s.out < s.kept ? s.out : s.kept));
-  s.forward_peak = s.out + below(seed, 3);
-  s.forward_all_peak = larger(s.both, s.forward_peak) + below(seed, 2);
-  s.backward_peak = s.kept / 2 + 1 + below(seed, 8);
+  chain_stage s = {.forward = 1 + test_below(seed, 9), .backward = 1 + test_below(seed, 9)};
+  s.out = 1 + test_below(seed, 5);
+  s.kept = test_below(seed, 3) ? 1 + test_below(seed, 9) : 0;
+  s.again = s.kept ? test_below(seed, 1 + (int)s.forward) : 0;
+  s.both = larger(s.out, s.kept) + test_below(seed, 1 + (int)(s.out < s.kept ? s.out : s.kept));
+  s.forward_peak = s.out + test_below(seed, 3);
+  s.forward_all_peak = larger(s.both, s.forward_peak) + test_below(seed, 2);
+  s.backward_peak = s.kept / 2 + 1 + test_below(seed, 8);
   return s;
 }
 
@@ -232,7 +224,7 @@ static void random_chain(chain_stage *s, int num, uint64_t *seed) {
        i++) { // what goes from one backward stage to the next is part of both
     int64_t most =
         s[i].backward_peak < s[i + 1].backward_peak ? s[i].backward_peak : s[i + 1].backward_peak;
-    s[i].gradients = below(seed, 1 + (int)most);
+    s[i].gradients = test_below(seed, 1 + (int)most);
   }
 }
 

@@ -64,13 +64,6 @@ static const struct {
      "products in f16"},
 };
 
-static int occurrences(const char *text, const char *word) {
-  int n = 0;
-  for (; (text = strstr(text, word)); text++)
-    n++;
-  return n;
-}
-
 static void check_by_hand(ir_arena *a, const cg_target *target) {
   test_suite *s = test_suite_new(a, target, 1u << IR_FAMILY_ATTENTION);
   pass_options o = {.families = cg_families(target)};
@@ -105,8 +98,8 @@ static void check_cases(ir_arena *a, const cg_target *target, const char *precis
   const char *text = test_suite_run(s);
   if (show)
     puts(text);
-  int kernels = occurrences(text, "K_KERNEL_ROOM(k");
-  int tensor = occurrences(text, ir_format(a, "products in %s", precision));
+  int kernels = test_occurrences(text, "K_KERNEL_ROOM(k");
+  int tensor = test_occurrences(text, ir_format(a, "products in %s", precision));
   if (tensor != kernels)
     test_fail("%d of %d kernels by the tensor cores", tensor, kernels);
   if (!only && target->cuda->sms == 1 && !strstr(text, "4 x 8 of a thread"))
@@ -121,8 +114,8 @@ static void check_little_memory(ir_arena *a, const cg_target *target) {
   add_case(s, a, gpu, &c, "tf32");
   const char *text = test_suite_run(s),
              *one_slot = "k_async_wait<0>();\n    __syncthreads();\n    vf s0";
-  int tensor = occurrences(text, "products in tf32");
-  if (tensor == 0 || tensor == occurrences(text, "K_KERNEL_ROOM(k") || !strstr(text, one_slot))
+  int tensor = test_occurrences(text, "products in tf32");
+  if (tensor == 0 || tensor == test_occurrences(text, "K_KERNEL_ROOM(k") || !strstr(text, one_slot))
     test_fail("%d kernels by the tensor cores in little memory", tensor);
 }
 

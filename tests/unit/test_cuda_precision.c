@@ -6,13 +6,6 @@
 #include "codegen/program.h"
 #include "tests/unit/support_precision_cases.h"
 
-static int occurrences(const char *text, const char *word) {
-  int n = 0;
-  for (; (text = strstr(text, word)); text++)
-    n++;
-  return n;
-}
-
 int main(int argc, char **argv) {
   bool show = argc > 1 && strcmp(argv[1], "-v") == 0;
   ir_arena *a = ir_arena_new();
@@ -27,7 +20,7 @@ int main(int argc, char **argv) {
     if (!strstr(text, used[i]))
       test_fail("no kernel has %s", used[i]);
   // of the cases, one product is left to f32: of a bf16 with an f32 by hand
-  int products = occurrences(text, "\n// c["), mma = occurrences(text, ", products in ");
+  int products = test_occurrences(text, "\n// c["), mma = test_occurrences(text, ", products in ");
   if (argc == 1 && mma != products - 1)
     test_fail("%d of %d products by the tensor cores", mma, products);
   ir_arena_free(a);

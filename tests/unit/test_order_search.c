@@ -22,15 +22,6 @@ static ir_module *parse(ir_arena *a, const char *text) {
 }
 
 // --- random functions ----------------------------------------------------------------------------
-static uint64_t next_random(uint64_t *seed) {
-  *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-  return *seed >> 33;
-}
-
-static int below(uint64_t *seed, int n) {
-  return (int)(next_random(seed) % (uint64_t)n);
-}
-
 typedef struct value {
   const char *name;
   int rows, cols;
@@ -54,11 +45,11 @@ static const char *new_input(random_function *f, int rows, int cols) {
 
 static value pick(random_function *f) {
   static const int sizes[] = {16, 64, 96, 256};
-  if (f->num == 0 || below(&f->seed, 5) == 0) {
-    int rows = sizes[below(&f->seed, 4)], cols = sizes[below(&f->seed, 4)];
+  if (f->num == 0 || test_below(&f->seed, 5) == 0) {
+    int rows = sizes[test_below(&f->seed, 4)], cols = sizes[test_below(&f->seed, 4)];
     return (value){new_input(f, rows, cols), rows, cols};
   }
-  int at = below(&f->seed, f->num);
+  int at = test_below(&f->seed, f->num);
   f->used[at] = true;
   return f->made[at];
 }
@@ -68,7 +59,7 @@ static value put_matmul(random_function *f, const char *name) {
   value a = pick(f), b = pick(f);
   bool turn = a.cols != b.rows;
   if (turn && a.cols != b.cols) {
-    b = (value){NULL, a.cols, 16 << below(&f->seed, 4)};
+    b = (value){NULL, a.cols, 16 << test_below(&f->seed, 4)};
     b.name = new_input(f, b.rows, b.cols);
     turn = false;
   }
@@ -106,10 +97,10 @@ static const char *random_text(ir_arena *a, uint64_t seed) {
   f.kernels = ir_buf_new(a);
   f.ends = ir_buf_new(a);
   f.states = ir_buf_new(a);
-  int kernels = 4 + below(&f.seed, MOST_KERNELS - 3);
+  int kernels = 4 + test_below(&f.seed, MOST_KERNELS - 3);
   for (int k = 0; k < kernels; k++) {
     const char *name = ir_format(a, "v%d", k);
-    int kind = below(&f.seed, 8);
+    int kind = test_below(&f.seed, 8);
     value v = kind < 4   ? put_matmul(&f, name)
               : kind < 7 ? put_loop(&f, name)
                          : put_update(&f, name);
