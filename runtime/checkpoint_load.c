@@ -106,8 +106,11 @@ static bool read_metadata(mlrt_checkpoint *c, const mlrt_program *p, mlrt_error 
       !number(c, "evaluated", &at->evaluated, e) || !number(c, "seed", &seed, e) ||
       !number(c, "window", &at->window_steps, e))
     return false;
+  if (mlrt_st_value(&c->header, "parts") && !number(c, "parts", &at->parts, e))
+    return false;
   read_window(c, &p->funcs[MLRT_STEP]);
-  if (at->step < 0 || at->window_steps < 0 || at->position.epoch < 0 || at->position.index < 0)
+  if (at->step < 0 || at->parts < 0 || at->window_steps < 0 || at->position.epoch < 0 ||
+      at->position.index < 0)
     return mlrt_error_set(e, "its metadata hold a negative step or position");
   at->seed = (uint64_t)seed;
   char plan[17];

@@ -96,6 +96,8 @@ static void fill_metadata(mlrt_saver *s, const mlrt_run_point *at, uint64_t chec
   add_hex(s, "plan_hash", p->plan_hash);
   add_hex(s, "checksum", checksum);
   add_number(s, "window", at->window_steps);
+  if (at->parts) // only bad data end a run in the middle of a step
+    add_number(s, "parts", at->parts);
   int flags = s->options->num_flags;
   for (int i = 0; i < flags; i++)
     add_double(s, s->keys[i], s->options->flags[i].value);
@@ -135,7 +137,7 @@ static bool take_memory(mlrt_saver *s) {
       !make_keys(s))
     return false;
   order_states(s);
-  fill_metadata(s, &(mlrt_run_point){0}, 0);
+  fill_metadata(s, &(mlrt_run_point){.parts = 1}, 0);         // all pairs there are
   s->header_cap = (size_t)s->num_pairs * sizeof s->values[0]; // no value grows beyond its field
   s->header_cap += mlrt_st_write(NULL, 0, s->tensors, s->num_states, s->pairs, s->num_pairs);
   s->header = malloc(s->header_cap);

@@ -38,13 +38,24 @@ void mlrt_append(char *text, size_t size, size_t *len, const char *fmt, va_list 
   *len += n > 0 ? (size_t)n : 0;
 }
 
-void mlrt_fail(int exit_code, const char *fmt, ...) {
+__attribute__((format(printf, 1, 0))) static void vcomplain(const char *fmt, va_list args) {
   fflush(stdout); // what was said before the error stays before it
   fprintf(stderr, "%s: error: ", program_invocation_short_name);
+  vfprintf(stderr, fmt, args);
+  fputc('\n', stderr);
+}
+
+void mlrt_complain(const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  vfprintf(stderr, fmt, args);
+  vcomplain(fmt, args);
   va_end(args);
-  fputc('\n', stderr);
+}
+
+void mlrt_fail(int exit_code, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  vcomplain(fmt, args);
+  va_end(args);
   exit(exit_code);
 }

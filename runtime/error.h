@@ -1,7 +1,8 @@
 // error.h: how the runtime reports trouble.
 //
 // Readers and other library parts fill an mlrt_error and return false; the caller decides.
-// Only the main thread ends the program, through mlrt_fail, with one line on stderr.
+// Only the main thread ends the program, through mlrt_fail, with one line on stderr; or, where it has
+// something to put in order first, through mlrt_complain and the exit code that it returns.
 #ifndef RUNTIME_ERROR_H
 #define RUNTIME_ERROR_H
 
@@ -32,7 +33,9 @@ bool mlrt_error_prefix(mlrt_error *e, const char *fmt, ...) __attribute__((forma
 void mlrt_append(char *text, size_t size, size_t *len, const char *fmt, va_list args)
     __attribute__((format(printf, 4, 0)));
 
-// Prints "NAME: error: MESSAGE" on stderr and exits. Main thread only.
+// Prints "NAME: error: MESSAGE" on stderr.
+__attribute__((format(printf, 1, 2))) void mlrt_complain(const char *fmt, ...);
+// That, and exits. Main thread only.
 __attribute__((noreturn, format(printf, 2, 3))) void mlrt_fail(int exit_code, const char *fmt, ...);
 
 #endif

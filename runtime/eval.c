@@ -65,12 +65,14 @@ static bool evaluate_one(mlrt_trainer *t, mlrt_metrics *m, const mlrt_data *d, i
   if (!b)
     mlrt_fail(MLRT_EXIT_MEMORY, "%s", e.text);
   mlrt_means means;
-  bool whole = mlrt_evaluate(t, b, data, &means);
-  if (whole)
+  mlrt_evaluated how = mlrt_evaluate(t, b, data, &means, &e);
+  if (how == MLRT_EVAL_BAD)
+    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  if (how == MLRT_EVAL_WHOLE)
     report(t, m, d, &means, step);
   mlrt_batches_close(b);
   mlrt_data_close(data);
-  return whole;
+  return how == MLRT_EVAL_WHOLE;
 }
 
 int mlrt_eval(const mlrt_program *p, mlrt_options *o) {

@@ -69,24 +69,24 @@ static void run_batch(mlrt_trainer *t, mlrt_batches *batches, const mlrt_batch *
   add_results(t, sums, b->slot, -(double)(rows - b->valid));
 }
 
-bool mlrt_evaluate(mlrt_trainer *t, mlrt_batches *b, const mlrt_dataset *data, mlrt_means *out) {
+mlrt_evaluated mlrt_evaluate(mlrt_trainer *t, mlrt_batches *b, const mlrt_dataset *data,
+                             mlrt_means *out, mlrt_error *e) {
   *out = (mlrt_means){.samples = mlrt_data_size(data)};
-  mlrt_error e;
   mlrt_order order = {.data = data, .use = MLRT_USE_EVAL};
-  if (!mlrt_trainer_begin(t, b, &order, &e))
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  if (!mlrt_trainer_begin(t, b, &order, e))
+    return MLRT_EVAL_BAD;
   mlrt_batch batch;
   mlrt_next next;
   untaken last = {.any = false};
-  while ((next = mlrt_trainer_next(t, b, &batch, &e)) == MLRT_BATCH) {
+  while ((next = mlrt_trainer_next(t, b, &batch, e)) == MLRT_BATCH) {
     if (mlrt_signals_pending())
-      return false;
+      return MLRT_EVAL_STOPPED;
     run_batch(t, b, &batch, &last, out->value);
   }
   settle(t, &last, out->value);
   if (next == MLRT_BAD)
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+    return MLRT_EVAL_BAD;
   for (int i = 0; i < MLRT_MAX_RESULTS; i++)
     out->value[i] /= (double)out->samples;
-  return true;
+  return MLRT_EVAL_WHOLE;
 }

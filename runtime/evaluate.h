@@ -9,7 +9,14 @@ typedef struct mlrt_means {
   int64_t samples;
 } mlrt_means;
 
-// False when a signal asked to stop before the end. Leaves `b` at the end of `data`.
-bool mlrt_evaluate(mlrt_trainer *t, mlrt_batches *b, const mlrt_dataset *data, mlrt_means *out);
+typedef enum mlrt_evaluated {
+  MLRT_EVAL_WHOLE,
+  MLRT_EVAL_STOPPED, // a signal asked to stop before the end
+  MLRT_EVAL_BAD,     // a sample cannot be used: `e` says why
+} mlrt_evaluated;
+
+// Leaves `b` in `data`, whose means are in *out when it was whole. States are what they were, whatever comes out.
+mlrt_evaluated mlrt_evaluate(mlrt_trainer *t, mlrt_batches *b, const mlrt_dataset *data,
+                             mlrt_means *out, mlrt_error *e);
 
 #endif

@@ -11,6 +11,11 @@
 // loss that is not finite is seen at most one step late, before anything was logged or saved, and
 // is reported, and the run ended, for the step that it belongs to: all that can be seen from
 // outside is as on the CPU.
+//
+// A sample that cannot be used, to train on or to evaluate on, ends the run, too, but what was done
+// is saved before: when the data are repaired, the run goes on there. That may be in the middle of a
+// step of several batches: the sums of those that are done are states, and a checkpoint says how
+// many they are (parts).
 #include "runtime/commands.h"
 #include "runtime/evaluate.h"
 #include "runtime/loop_start.h"
@@ -93,13 +98,10 @@ static bool settle(mlrt_loop *l) {
 
 // False: the run must end here.
 static bool next_batch(mlrt_loop *l, mlrt_batch *b) {
-  mlrt_error e;
   double begun = mlrt_profile_begin(&l->profile);
-  if (mlrt_trainer_next(&l->trainer, l->batches, b, &e) != MLRT_BATCH) {
-    if (!settle(l)) // it comes first
-      return false;
-    mlrt_progress_clear(&l->progress);
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  if (mlrt_trainer_next(&l->trainer, l->batches, b, &l->error) != MLRT_BATCH) {
+    l->bad_data = settle(l); // what ends the run there comes first
+    return false;
   }
   mlrt_profile_end(&l->profile, MLRT_PHASE_DATA, begun);
   return true;
@@ -114,6 +116,8 @@ static bool run_part(mlrt_loop *l, const mlrt_func *f) {
   mlrt_trainer_run_batch(&l->trainer, f, l->batches, &b);
   bool fine = settle(l);
   l->untaken = (mlrt_untaken){f, b.slot, l->at.step + 1};
+  l->ran = true;
+  l->at.position = mlrt_batches_position(l->batches);
   fine = fine && (mlrt_trainer_lags(&l->trainer) || settle(l));
   mlrt_profile_end(&l->profile, MLRT_PHASE_STEP, begun);
   return fine;
@@ -122,13 +126,13 @@ static bool run_part(mlrt_loop *l, const mlrt_func *f) {
 // False: the run must end here.
 static bool run_step(mlrt_loop *l) {
   const mlrt_func *funcs = l->trainer.program->funcs;
-  for (int64_t i = 1; i < l->recipe.accumulate; i++)
+  for (; l->at.parts + 1 < l->recipe.accumulate; l->at.parts++)
     if (!run_part(l, &funcs[MLRT_ACCUMULATE]))
       return false;
   if (!run_part(l, &funcs[MLRT_STEP]))
     return false;
+  l->at.parts = 0;
   l->at.step++;
-  l->at.position = mlrt_batches_position(l->batches);
   return true;
 }
 
@@ -170,15 +174,15 @@ static void draw(mlrt_loop *l) {
   mlrt_progress_live(&l->progress, &line);
 }
 
-static void begin_training_data(mlrt_loop *l) {
+// False: the run must end here.
+static bool begin_training_data(mlrt_loop *l) {
   mlrt_order order = {.data = l->train,
                       .use = MLRT_USE_TRAIN,
                       .shuffle = l->recipe.shuffle,
                       .seed = l->at.seed,
                       .from = l->at.position};
-  mlrt_error e;
-  if (!mlrt_trainer_begin(&l->trainer, l->batches, &order, &e))
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  l->bad_data = !mlrt_trainer_begin(&l->trainer, l->batches, &order, &l->error);
+  return !l->bad_data;
 }
 
 static void report_eval(mlrt_loop *l, const mlrt_means *means) {
@@ -196,17 +200,20 @@ static void report_eval(mlrt_loop *l, const mlrt_means *means) {
   fflush(stdout);
 }
 
-static void evaluate(mlrt_loop *l) {
+// False: the run must end here.
+static bool evaluate(mlrt_loop *l) {
   double begun = mlrt_profile_begin(&l->profile);
   mlrt_means means;
-  bool whole = mlrt_evaluate(&l->trainer, l->batches, l->eval, &means);
-  begin_training_data(l);
-  if (whole) {
+  mlrt_evaluated how = mlrt_evaluate(&l->trainer, l->batches, l->eval, &means, &l->error);
+  if (how == MLRT_EVAL_WHOLE) {
     report_eval(l, &means);
     l->at.evaluated = l->at.step;
     l->saved = -1; // a file of this step, if any, does not know it
   }
+  l->bad_data = how == MLRT_EVAL_BAD;
+  bool fine = !l->bad_data && begin_training_data(l);
   mlrt_profile_end(&l->profile, MLRT_PHASE_EVAL, begun);
+  return fine;
 }
 
 // A failed save in the middle is a warning: the earlier file is whole, the next save may work,
@@ -243,7 +250,7 @@ static bool log_is_due(const mlrt_loop *l) {
   return is_due(l, l->recipe.log_every) || l->at.step == l->recipe.steps;
 }
 
-// What is due after a step. False after --stop-on-nan.
+// What is due after a step. False: the run must end here.
 static bool follow_step(mlrt_loop *l) {
   bool log = log_is_due(l), see = !log && mlrt_progress_wants(&l->progress);
   bool evaluation = eval_is_due(l), checkpoint = is_due(l, l->recipe.save_every);
@@ -253,21 +260,32 @@ static bool follow_step(mlrt_loop *l) {
     log_window(l);
   else if (see)
     draw(l);
-  if (evaluation && !mlrt_signals_pending())
-    evaluate(l);
+  if (evaluation && !mlrt_signals_pending() && !evaluate(l))
+    return false;
   if (checkpoint)
     save(l, "warning");
   return true;
 }
 
-// False after --stop-on-nan, or when the end of the run could not be saved.
+// False after --stop-on-nan and bad data, or when the end of the run could not be saved.
 static bool run_steps(mlrt_loop *l) {
-  if (eval_is_due(l)) // the stopped run was interrupted in it
-    evaluate(l);
+  if (!begin_training_data(l))
+    return false;
+  if (eval_is_due(l) && !evaluate(l)) // the stopped run was interrupted in it
+    return false;
   while (is_running(l))
     if (!run_step(l) || !follow_step(l))
       return false;
   return settle(l) && save(l, "error");
+}
+
+// What follows --resume to go on with the file that this run saves to.
+static const char *equals(const mlrt_loop *l) {
+  return l->trainer.options->save ? "=" : "";
+}
+
+static const char *equal_to(const mlrt_loop *l) {
+  return l->trainer.options->save ? l->saver.path : "";
 }
 
 static void say_stopped(mlrt_loop *l, int number) {
@@ -275,11 +293,30 @@ static void say_stopped(mlrt_loop *l, int number) {
     mlrt_progress_say(&l->progress,
                       "stopped by signal %d after step %" PRId64
                       "; '%s' is saved: go on with --resume%s%s",
-                      number, l->at.step, l->saver.path, l->trainer.options->save ? "=" : "",
-                      l->trainer.options->save ? l->saver.path : "");
+                      number, l->at.step, l->saver.path, equals(l), equal_to(l));
   else
     mlrt_progress_say(&l->progress, "stopped by signal %d after step %" PRId64 "; nothing is saved",
                       number, l->at.step);
+}
+
+// Whether what this run has done is in its file, so that it is not lost with bad data. A run that has
+// not come to its first batch has done nothing: it leaves a file that may be there alone.
+static bool keep(mlrt_loop *l) {
+  if (!l->ran || !l->saver.path)
+    return false;
+  // Of a step that is not whole nobody has looked at the loss yet.
+  return check_loss(l, l->loss, l->at.step + 1) && save(l, "error");
+}
+
+static void say_bad_data(mlrt_loop *l) {
+  bool kept = keep(l);
+  mlrt_progress_clear(&l->progress);
+  if (!kept)
+    mlrt_complain("%s", l->error.text);
+  else
+    mlrt_complain("%s\nnote: '%s' is saved, after step %" PRId64
+                  ": go on with --resume%s%s when the data are repaired",
+                  l->error.text, l->saver.path, l->at.step, equals(l), equal_to(l));
 }
 
 static void say_done(mlrt_loop *l) {
@@ -292,10 +329,11 @@ static void say_done(mlrt_loop *l) {
 int mlrt_train(const mlrt_program *p, mlrt_options *o) {
   mlrt_loop l;
   mlrt_loop_open(&l, p, o);
-  begin_training_data(&l);
   bool fine = run_steps(&l);
   int stopped = l.at.step < l.recipe.steps || eval_is_due(&l) ? mlrt_signals_pending() : 0;
-  if (stopped && fine)
+  if (l.bad_data)
+    say_bad_data(&l);
+  else if (stopped && fine)
     say_stopped(&l, stopped);
   else if (fine)
     say_done(&l);

@@ -84,6 +84,11 @@ static void restore(mlrt_loop *l, mlrt_checkpoint *c) {
     mlrt_fail(MLRT_EXIT_USAGE,
               "the checkpoint is at step %" PRId64 ", beyond the %" PRId64 " steps wanted",
               l->at.step, l->recipe.steps);
+  if (l->at.parts >= l->recipe.accumulate)
+    mlrt_fail(MLRT_EXIT_USAGE,
+              "the checkpoint is in the middle of a step, after %" PRId64
+              " of its batches; a step of this program has %" PRId64 " in all",
+              l->at.parts, l->recipe.accumulate);
   mlrt_checkpoint_close(c);
 }
 

@@ -28,7 +28,10 @@ typedef struct mlrt_loop {
   int64_t saved; // step of the last checkpoint; -1: none
   bool warned;   // about a loss that is not finite
   mlrt_untaken untaken;
-  double loss; // of the step in the making: of its batches so far
+  double loss;      // of the step in the making: of its batches so far
+  bool ran;         // a batch, since the start
+  bool bad_data;    // the run ends, because a sample cannot be used:
+  mlrt_error error; // why
 } mlrt_loop;
 
 // Ends the process through mlrt_fail when something is wrong.

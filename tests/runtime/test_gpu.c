@@ -1,6 +1,7 @@
 // test_gpu.c: programs for a GPU on the stand-in driver (tests/standin): whatever order the device
 // does things in, with graphs and without, they train to the bytes that the CPU's program writes.
 #include "tests/runtime/support_gpu.h"
+#include "tests/runtime/support_samples.h"
 
 #include <signal.h>
 
@@ -165,6 +166,37 @@ static void test_signal(void) {
   }
 }
 
+// All programs, with or without --resume; the first two end with the same bytes, and all with the same lines.
+static void run_on_files(from_files *programs, const char *how, int code, const char *words) {
+  for (int i = 0; i < 3; i++) {
+    char args[128];
+    snprintf(args, sizeof args, "--no-times --steps=9 --save=bad%d.st --metrics=bad%d.jsonl%s", i,
+             i, how);
+    toy_expect(&programs[i].program, args, code, words);
+  }
+  expect_same(words, "bad0.st", "bad1.st");
+  expect_same(words, "bad0.jsonl", "bad1.jsonl");
+  expect_same(words, "bad0.jsonl", "bad2.jsonl");
+}
+
+// As on the CPU, the file of a run that bad data have ended has all that was done before, though its
+// last results were not taken yet.
+static void test_bad_data(void) {
+  const mlrt_program *on[] = {&cpu, &gpu, &wide};
+  from_files programs[3];
+  for (int accumulate = 1; accumulate <= 2; accumulate++)
+    for (int use = 0; use < 2; use++) { // of the bad sample: to train on, to evaluate on
+      for (int i = 0; i < 3; i++)
+        read_files(&programs[i], on[i], accumulate, 3);
+      write_samples("train", TOY_TRAIN, use == 0 ? 5 * TOY_B : -1);
+      write_samples("test", TOY_TEST, use == 1 ? 9 : -1);
+      run_on_files(programs, "", 1, "does not fit|is saved, after step ");
+      write_samples("train", TOY_TRAIN, -1);
+      write_samples("test", TOY_TEST, -1);
+      run_on_files(programs, " --resume", 0, "done: 9 steps");
+    }
+}
+
 // What the driver is asked for: one arena of exactly the plan, nothing after the start, each graph
 // captured once.
 static void test_calls(void) {
@@ -255,6 +287,7 @@ int main(void) {
   test_eval_and_predict();
   test_nan();
   test_signal();
+  test_bad_data();
   test_calls();
   test_check();
   test_kernel_times();

@@ -1,7 +1,7 @@
 // test_loop.c: training runs in child processes: same bits with any number of threads, after
 // signals and after kill -9; metrics without lost or doubled lines; trouble with files.
 #include "runtime/progress.h"
-#include "tests/runtime/support_program.h"
+#include "tests/runtime/support_samples.h"
 
 #include <math.h>
 #include <signal.h>
@@ -225,6 +225,82 @@ static void test_profile(void) {
   free(text);
 }
 
+// --- data that are found to be bad when they are used
+
+static void same_end(const char *how, int number, int accumulate) {
+  CHECK(same_file("n.st", "o.st"), "%s %d, accumulate %d: other bytes", how, number, accumulate);
+  CHECK(same_file("n.jsonl", "o.jsonl"), "%s %d, accumulate %d: other metrics", how, number,
+        accumulate);
+}
+
+#define NEVER_BAD "--quiet --no-times --save=n.st --metrics=n.jsonl --steps=9"
+#define ONCE_BAD  "--no-times --save=o.st --metrics=o.jsonl --steps=9"
+
+// Wherever the sample is, in a step of one batch or of several: what was done before it is kept,
+// and with the data repaired the run goes on as if nothing had happened.
+static void test_bad_training_data(void) {
+  from_files p;
+  write_samples("test", TOY_TEST, -1);
+  for (int accumulate = 1; accumulate <= 3; accumulate++) {
+    read_files(&p, &program, accumulate, 2);
+    write_samples("train", TOY_TRAIN, -1);
+    toy_expect(&p.program, NEVER_BAD, 0, "");
+    for (int batch = 4; batch < 8; batch++) {
+      char words[128];
+      snprintf(words, sizeof words,
+               "7 does not fit input `y`|'o.st' is saved, after step %d: go on with --resume=o.st",
+               batch / accumulate);
+      unlink("o.st");
+      write_samples("train", TOY_TRAIN, batch * TOY_B + 3);
+      toy_expect(&p.program, ONCE_BAD, 1, words);
+      toy_expect(&p.program, ONCE_BAD " --resume --threads=2", 1, "does not fit"); // nothing new
+      write_samples("train", TOY_TRAIN, -1);
+      toy_expect(&p.program, ONCE_BAD " --resume --threads=3", 0, "");
+      same_end("a bad sample in batch", batch, accumulate);
+    }
+  }
+}
+
+static void test_bad_evaluation_data(void) {
+  from_files p;
+  write_samples("train", TOY_TRAIN, -1);
+  for (int accumulate = 1; accumulate <= 2; accumulate++)
+    for (int every = 3; every <= 20; every += 17) { // in the middle; at the end
+      int step = every < 9 ? every : 9;
+      read_files(&p, &program, accumulate, every);
+      write_samples("test", TOY_TEST, -1);
+      toy_expect(&p.program, NEVER_BAD, 0, "");
+      char words[128];
+      snprintf(words, sizeof words,
+               "7 does not fit input `y`|'o.st' is saved, after step %d:", step);
+      unlink("o.st");
+      write_samples("test", TOY_TEST, TOY_TEST - 1);
+      toy_expect(&p.program, ONCE_BAD, 1, words);
+      CHECK(count_lines("o.jsonl", "\"eval\"") == 0, "half an evaluation is in the metrics");
+      toy_expect(&p.program, "eval --split=test --save=o.st", 1, "7 does not fit input `y`");
+      toy_expect(&p.program, "eval --split=train --save=o.st", 0, "train:");
+      write_samples("test", TOY_TEST, -1);
+      toy_expect(&p.program, ONCE_BAD " --resume --threads=2", 0, "");
+      same_end("a bad sample in the evaluation of step", step, accumulate);
+    }
+}
+
+// A run that could not begin leaves the file of another, and a step's middle is none of another kind.
+static void test_bad_from_the_start(void) {
+  from_files p;
+  read_files(&p, &program, 2, 20);
+  write_samples("train", TOY_TRAIN, 1);
+  toy_expect(&p.program, ONCE_BAD, 1, "does not fit");
+  CHECK(same_file("n.st", "o.st"), "a run without a batch has saved");
+  write_samples("train", TOY_TRAIN, 3 * TOY_B);
+  toy_expect(&p.program, "--no-save --steps=9", 1, "does not fit");
+  CHECK(count_lines("log", "saved") == 0, "--no-save saves: %s", slurp("log", NULL));
+  toy_expect(&p.program, ONCE_BAD, 1, "'o.st' is saved, after step 1:");
+  read_files(&p, &program, 1, 20);
+  toy_expect(&p.program, ONCE_BAD " --resume", 2,
+             "in the middle of a step, after 1 of its batches");
+}
+
 static void test_too_large(void) {
   mlrt_program p = program;
   p.temp_bytes = INT64_C(1) << 46;
@@ -252,6 +328,9 @@ int main(void) {
   test_full_disk();
   test_nan();
   test_profile();
+  test_bad_training_data();
+  test_bad_evaluation_data();
+  test_bad_from_the_start();
   test_too_large();
   leave_scratch(folder);
   return failures != 0;
