@@ -106,7 +106,7 @@ static void open_files(mlrt_loop *l, const mlrt_program *p, const mlrt_options *
   const char *save = mlrt_save_path(p, o, buf, sizeof buf);
   if (!o->no_save && !mlrt_saver_open(&l->saver, p, o, save, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
-  if (!mlrt_metrics_open(&l->metrics, o->metrics, !o->no_times, o->resume ? l->at.step : -1,
+  if (!mlrt_metrics_open(&l->metrics, p, o->metrics, !o->no_times, o->resume ? l->at.step : -1,
                          l->at.evaluated, &e) ||
       !mlrt_profile_open(&l->profile, o->profile, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);

@@ -49,11 +49,39 @@ static bool cut_younger(const char *path, int64_t step, int64_t evaluated) {
   return truncate(path, keep) == 0;
 }
 
-bool mlrt_metrics_open(mlrt_metrics *m, const char *path, bool times, int64_t resume_step,
-                       int64_t evaluated, mlrt_error *e) {
+enum {
+  FIXED_BYTES = 128, // of a line: its keys, a step, an epoch or a time
+  VALUE_BYTES =
+      24, // of a value: nine digits, signs, an exponent; quotes, colon and comma of its key
+};
+
+static size_t value_bytes(const mlrt_func *f) {
+  size_t bytes = 0;
+  for (int i = 0; i < f->num_results && i < MLRT_MAX_RESULTS; i++)
+    if (mlrt_result_is_scalar(&f->results[i]))
+      bytes += strlen(f->results[i].name) + VALUE_BYTES;
+  return bytes;
+}
+
+// Room for the longest line, with the 0 behind it.
+static size_t line_bytes(const mlrt_program *p) {
+  size_t train = value_bytes(&p->funcs[MLRT_STEP]), eval = value_bytes(&p->funcs[MLRT_EVAL]);
+  size_t name = 0;
+  for (int i = 0; i < p->num_data; i++)
+    if (strlen(p->data[i].name) > name)
+      name = strlen(p->data[i].name);
+  return FIXED_BYTES + name + (train > eval ? train : eval);
+}
+
+bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path, bool times,
+                       int64_t resume_step, int64_t evaluated, mlrt_error *e) {
   *m = (mlrt_metrics){.fd = -1, .path = path, .times = times};
   if (!path)
     return true;
+  m->cap = line_bytes(p);
+  m->line = malloc(m->cap);
+  if (!m->line)
+    return mlrt_error_set(e, "out of memory");
   bool resume = resume_step >= 0;
   if (!resume || cut_younger(path, resume_step, evaluated))
     m->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (resume ? 0 : O_TRUNC), 0666);
@@ -66,7 +94,7 @@ __attribute__((format(printf, 2, 3))) static void put(mlrt_metrics *m, const cha
     return;
   va_list args;
   va_start(args, fmt);
-  mlrt_append(m->line, sizeof m->line, &m->len, fmt, args);
+  mlrt_append(m->line, m->cap, &m->len, fmt, args);
   va_end(args);
 }
 
@@ -97,7 +125,10 @@ void mlrt_metrics_end(mlrt_metrics *m, double seconds) {
   if (m->times)
     put(m, ",\"time\":%.3f", seconds);
   put(m, "}\n");
-  if (m->fd < 0 || m->failed || (m->len < sizeof m->line && mlrt_write_all(m->fd, m->line, m->len)))
+  if (m->fd < 0 || m->failed)
+    return;
+  errno = EMSGSIZE; // does not happen: line_bytes
+  if (m->len < m->cap && mlrt_write_all(m->fd, m->line, m->len))
     return;
   m->failed = true; // training is worth more than its log: say it once and go on
   fprintf(stderr, "warning: cannot write the metrics file '%s': %s; training goes on\n", m->path,
@@ -113,5 +144,7 @@ bool mlrt_metrics_close(mlrt_metrics *m) {
   if (m->fd >= 0 && close(m->fd) < 0)
     m->failed = true;
   m->fd = -1;
+  free(m->line);
+  m->line = NULL;
   return !m->failed;
 }

@@ -19,14 +19,14 @@ typedef struct mlrt_metrics {
   int fd; // -1: off
   const char *path;
   bool times, failed;
-  char line[8192];
-  size_t len;
+  char *line; // `cap` bytes: room for the longest line of the program
+  size_t len, cap;
 } mlrt_metrics;
 
-// `path` NULL: off. resume_step < 0: a new file; INT64_MAX: after all that it has.
+// `path` NULL: off. Takes all memory that lines of the program's results need. resume_step < 0: a new file; INT64_MAX: after all that it has.
 // evaluated: the last step whose evaluations are in the checkpoint (checkpoint.h).
-bool mlrt_metrics_open(mlrt_metrics *m, const char *path, bool times, int64_t resume_step,
-                       int64_t evaluated, mlrt_error *e);
+bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path, bool times,
+                       int64_t resume_step, int64_t evaluated, mlrt_error *e);
 void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch);    // begins a line
 void mlrt_metrics_eval(mlrt_metrics *m, const char *data, int64_t step); // begins a line
 void mlrt_metrics_value(mlrt_metrics *m, const char *name, double value);

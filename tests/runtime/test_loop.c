@@ -202,6 +202,28 @@ static void test_full_disk(void) {
   CHECK(same_file("ref.st", "d.st"), "the earlier checkpoint is whole");
 }
 
+// The longest lines that there are: as many results as a program may have, with long names.
+static void test_long_lines(void) {
+  enum { NUM = MLRT_MAX_RESULTS, LENGTH = 300 };
+  static mlrt_result results[NUM];
+  static char names[NUM][LENGTH + 1];
+  for (int i = 0; i < NUM; i++) {
+    memset(names[i], 'n', LENGTH);
+    snprintf(names[i] + LENGTH - 8, 9, "_%07d", i);
+    results[i] = toy_results[i > 0];
+    results[i].name = names[i];
+  }
+  mlrt_program p = program;
+  p.funcs[MLRT_STEP].results = p.funcs[MLRT_EVAL].results = results;
+  p.funcs[MLRT_STEP].num_results = p.funcs[MLRT_EVAL].num_results = NUM;
+  toy_expect(&p, "--quiet --save=l.st --metrics=l.jsonl --steps=10", 0, "");
+  CHECK(count_lines("l.jsonl", "\"step\":") == 4, "log lines and evaluation");
+  CHECK(count_lines("l.jsonl", "n_0000255\":") == 4, "the last result");
+  CHECK(count_lines("l.jsonl", "\"time\":") == 4, "the end of each line");
+  toy_expect(&p, "eval --quiet --save=l.st --metrics=l.jsonl --split=test", 0, "");
+  CHECK(count_lines("l.jsonl", "n_0000255\":") == 5, "of an evaluation alone");
+}
+
 static void test_nan(void) {
   toy_expect(&program, "--no-save --lr=1e30 --metrics=n.jsonl", 0,
              "warning: the loss is |training goes on");
@@ -326,6 +348,7 @@ int main(void) {
   test_epochs();
   test_bad_files();
   test_full_disk();
+  test_long_lines();
   test_nan();
   test_profile();
   test_bad_training_data();
