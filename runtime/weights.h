@@ -25,7 +25,8 @@ bool mlrt_weights_match(mlrt_weights *w, const mlrt_program *p, mlrt_error *e);
 // Whether the file will do: nothing different, nothing missing. `allow_missing`: trained parameters
 // and buffers may be.
 bool mlrt_weights_suit(const mlrt_weights *w, bool allow_missing, mlrt_error *e);
-// `num` elements. False: a finite number is beyond the range of type `to_type`.
+// `num` elements: the same bits where the types are equal; else both are floating-point types, as of all tensors that
+// mlrt_weights_find gives. False: a finite number is beyond the range of type `to_type` (and infinite there).
 bool mlrt_weights_convert(char *to, mlrt_dtype to_type, const char *from, mlrt_dtype from_type,
                           int64_t num);
 // The tensor that state t is loaded from; NULL: none.

@@ -1,6 +1,8 @@
 // test_checkpoint.c: safetensors headers and checkpoints: what is read back, what is refused, and
-// that a refused file changes nothing.
+// that a refused file changes nothing. Numbers of weights: kept, or converted.
 #include "runtime/checkpoint.h"
+#include "runtime/number_io.h"
+#include "runtime/weights.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -97,6 +99,48 @@ static void refuses(void) {
     mlrt_error e = {""};
     CHECK(!parses(cases[i].json, cases[i].bytes, &h, &e), "accepted: %s", cases[i].json);
     CHECK(strstr(e.text, cases[i].message), "%s: %s", cases[i].json, e.text);
+  }
+}
+
+// --- weights
+
+// Of each type: no number is other than in the file, be it an integer that no double holds.
+static void converts_to_itself(void) {
+  static const int64_t integers[] = {INT64_MAX, INT64_MIN, (INT64_C(1) << 53) + 1};
+  char from[512], to[512];
+  unsigned seed = 3;
+  for (int t = 0; t < MLRT_NUM_DTYPES; t++) {
+    for (size_t i = 0; i < sizeof from; i++)
+      from[i] = (char)((seed = seed * 1103515245u + 12345u) >> 16);
+    if (t == MLRT_I64)
+      memcpy(from, integers, sizeof integers);
+    memset(from + 64, t < MLRT_BF16 ? 0 : 0xff, 16); // a nan
+    from[64] = 1;
+    int64_t num = (int64_t)sizeof from / mlrt_dtype_bytes((mlrt_dtype)t);
+    CHECK(mlrt_weights_convert(to, (mlrt_dtype)t, from, (mlrt_dtype)t, num), "type %d", t);
+    CHECK(!memcmp(from, to, sizeof from), "type %d: other bits", t);
+  }
+}
+
+static void converts_between_types(void) {
+  static const struct {
+    double v, f32;
+    bool fits;
+  } cases[] = {{0.1, 0.1f, true},
+               {-1e300, -INFINITY, false},
+               {3.5e38, INFINITY, false},
+               {-INFINITY, -INFINITY, true},
+               {1e-300, 0, true}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    float narrow;
+    double wide;
+    bool fits =
+        mlrt_weights_convert((char *)&narrow, MLRT_F32, (const char *)&cases[i].v, MLRT_F64, 1);
+    CHECK(fits == cases[i].fits && (double)narrow == cases[i].f32, "%g becomes %g", cases[i].v,
+          (double)narrow);
+    CHECK(mlrt_weights_convert((char *)&wide, MLRT_F64, (const char *)&narrow, MLRT_F32, 1) &&
+              wide == cases[i].f32,
+          "%g comes back as %g", (double)narrow, wide);
   }
 }
 
@@ -287,6 +331,8 @@ int main(void) {
   char *folder = enter_scratch();
   accepts();
   refuses();
+  converts_to_itself();
+  converts_between_types();
   test_round_trip();
   test_two_writers();
   test_damage();
