@@ -88,11 +88,29 @@ static const struct {
     {"info", "print the plan, the parameters, the flags and where this program came from"},
 };
 
-mlrt_flag *mlrt_find_flag(const mlrt_options *o, const char *name) {
+// A name on the command line: what stands behind the dashes, up to its end or a '='.
+typedef struct word {
+  const char *at;
+  int len;
+} word;
+
+static word word_at(const char *text) {
+  return (word){text, (int)strcspn(text, "=")};
+}
+
+static bool is(word w, const char *name) {
+  return !strncmp(name, w.at, (size_t)w.len) && !name[w.len];
+}
+
+static mlrt_flag *find_flag(const mlrt_options *o, word name) {
   for (int i = 0; i < o->num_flags; i++)
-    if (!strcmp(o->flags[i].state->name, name))
+    if (is(name, o->flags[i].state->name))
       return &o->flags[i];
   return NULL;
+}
+
+mlrt_flag *mlrt_find_flag(const mlrt_options *o, const char *name) {
+  return find_flag(o, (word){name, (int)strlen(name)});
 }
 
 static bool is_whole(double v) {
@@ -140,23 +158,24 @@ static bool is_known(const mlrt_options *o, const option *opt) {
   return o->for_gpu || !(opt->commands & GPU);
 }
 
-static const option *find_option(const mlrt_options *o, const char *name) {
+static const option *find_option(const mlrt_options *o, word name) {
   for (int i = 0; i < NUM_OPTIONS; i++)
-    if (is_known(o, &options[i]) && !strcmp(options[i].name, name))
+    if (is_known(o, &options[i]) && is(name, options[i].name))
       return &options[i];
   return NULL;
 }
 
-static bool unknown(const mlrt_options *o, const char *name, mlrt_error *e) {
-  mlrt_suggestion s = mlrt_suggest_begin(name);
+static bool unknown(const mlrt_options *o, word name, mlrt_error *e) {
+  mlrt_suggestion s = mlrt_suggest_begin_part(name.at, name.len);
   for (int i = 0; i < o->num_flags; i++)
     mlrt_suggest_try(&s, o->flags[i].state->name);
   for (int i = 0; i < NUM_OPTIONS; i++)
     if (is_known(o, &options[i]))
       mlrt_suggest_try(&s, options[i].name);
   if (s.best)
-    return mlrt_error_set(e, "unknown option --%s; did you mean --%s?", name, s.best);
-  return mlrt_error_set(e, "unknown option --%s; --help lists them", name);
+    return mlrt_error_set(e, "unknown option --%.*s; did you mean --%s?", name.len, name.at,
+                          s.best);
+  return mlrt_error_set(e, "unknown option --%.*s; --help lists them", name.len, name.at);
 }
 
 static bool store(mlrt_options *o, const option *opt, const char *value, mlrt_error *e) {
@@ -197,24 +216,19 @@ static const char *take_value(cursor *c, const char *equals) {
 
 static bool take_option(mlrt_options *o, cursor *c, mlrt_error *e) {
   const char *text = c->argv[c->at] + 2, *equals = strchr(text, '=');
-  char name[64];
-  size_t len = equals ? (size_t)(equals - text) : strlen(text);
-  if (len >= sizeof name)
-    return mlrt_error_set(e, "unknown option --%.40s...", text);
-  memcpy(name, text, len);
-  name[len] = 0;
-  mlrt_flag *flag = mlrt_find_flag(o, name);
+  word name = word_at(text);
+  mlrt_flag *flag = find_flag(o, name);
   const option *opt = find_option(o, name);
   if (!flag && !opt)
     return unknown(o, name, e);
   if (!flag && (opt->kind == SWITCH || opt->kind == MAYBE_TEXT)) {
     if (opt->kind == SWITCH && equals)
-      return mlrt_error_set(e, "--%s takes no value", name);
+      return mlrt_error_set(e, "--%s takes no value", opt->name);
     return store(o, opt, equals ? equals + 1 : NULL, e);
   }
   const char *value = take_value(c, equals);
   if (!value)
-    return mlrt_error_set(e, "--%s needs a value", name);
+    return mlrt_error_set(e, "--%.*s needs a value", name.len, name.at);
   if (!flag)
     return store(o, opt, value, e);
   flag->given = true;
@@ -242,11 +256,10 @@ static bool check_fit(const mlrt_options *o, cursor c, mlrt_error *e) {
     const char *text = c.argv[c.at];
     if (strncmp(text, "--", 2))
       continue;
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(text + 2, "="), text + 2);
+    word name = word_at(text + 2);
     const option *opt = find_option(o, name);
-    if (opt && !mlrt_find_flag(o, name) && !(opt->commands & (1u << o->command)))
-      return mlrt_error_set(e, "'%s' has no option --%s", commands[o->command].name, name);
+    if (opt && !find_flag(o, name) && !(opt->commands & (1u << o->command)))
+      return mlrt_error_set(e, "'%s' has no option --%s", commands[o->command].name, opt->name);
   }
   return true;
 }
@@ -315,10 +328,9 @@ void mlrt_options_help(const mlrt_options *o, const mlrt_program *p, const char 
     fprintf(out, "\nFlags of the model:\n");
   for (int i = 0; i < o->num_flags; i++) {
     const mlrt_flag *f = &o->flags[i];
-    char left[96];
-    snprintf(left, sizeof left, "--%s=%s", f->state->name,
-             !mlrt_is_float(f->state->dtype) ? "INTEGER" : "NUMBER");
-    fprintf(out, "  %-18s default %.9g (%s)\n", left, f->state->value,
+    const char *kind = !mlrt_is_float(f->state->dtype) ? "INTEGER" : "NUMBER";
+    int used = fprintf(out, "  --%s=%s", f->state->name, kind);
+    fprintf(out, "%*s default %.9g (%s)\n", used < 20 ? 20 - used : 0, "", f->state->value,
             f->state->where ? f->state->where : p->source_path);
   }
   fprintf(out, "\nOptions:\n");

@@ -79,9 +79,7 @@ static bool number(const mlrt_checkpoint *c, const char *key, int64_t *out, mlrt
 // A sum may be nan or infinite, which mlrt_parse_double refuses.
 static void read_window(mlrt_checkpoint *c, const mlrt_func *step) {
   for (int i = 0; i < step->num_results && i < MLRT_MAX_RESULTS; i++) {
-    char key[256];
-    snprintf(key, sizeof key, "window.%s", step->results[i].name);
-    const char *text = mlrt_st_value(&c->header, key);
+    const char *text = mlrt_st_value_of(&c->header, "window.", step->results[i].name);
     c->at.window[i] = text ? strtod(text, NULL) : 0;
   }
 }
@@ -121,9 +119,7 @@ static bool read_metadata(mlrt_checkpoint *c, const mlrt_program *p, mlrt_error 
 }
 
 bool mlrt_checkpoint_flag(const mlrt_checkpoint *c, const char *name, double *value) {
-  char key[256];
-  snprintf(key, sizeof key, "flag.%s", name);
-  const char *text = mlrt_st_value(&c->header, key);
+  const char *text = mlrt_st_value_of(&c->header, "flag.", name);
   return text && mlrt_parse_double(text, value);
 }
 

@@ -268,9 +268,16 @@ const mlrt_st_tensor *mlrt_st_find(const mlrt_st_header *h, const char *name) {
   return bsearch(&key, h->tensors, (size_t)h->num_tensors, sizeof key, by_name);
 }
 
-const char *mlrt_st_value(const mlrt_st_header *h, const char *key) {
-  for (int i = 0; i < h->num_pairs; i++)
-    if (!strcmp(h->pairs[i].key, key))
+const char *mlrt_st_value_of(const mlrt_st_header *h, const char *prefix, const char *name) {
+  size_t len = strlen(prefix);
+  for (int i = 0; i < h->num_pairs; i++) {
+    const char *key = h->pairs[i].key;
+    if (!strncmp(key, prefix, len) && !strcmp(key + len, name))
       return h->pairs[i].value;
+  }
   return NULL;
+}
+
+const char *mlrt_st_value(const mlrt_st_header *h, const char *key) {
+  return mlrt_st_value_of(h, "", key);
 }

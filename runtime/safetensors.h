@@ -43,6 +43,8 @@ bool mlrt_st_read_at(int fd, char *to, int64_t len, int64_t at, mlrt_error *e);
 
 const mlrt_st_tensor *mlrt_st_find(const mlrt_st_header *h, const char *name); // NULL when absent
 const char *mlrt_st_value(const mlrt_st_header *h, const char *key);           // NULL when absent
+// Of the key that is `prefix` and then `name`, whose length nothing limits.
+const char *mlrt_st_value_of(const mlrt_st_header *h, const char *prefix, const char *name);
 
 const char *mlrt_st_dtype(mlrt_dtype t);                  // "F32"
 bool mlrt_st_dtype_of(const char *name, mlrt_dtype *out); // false: no type of ours

@@ -1,6 +1,7 @@
 // suggest.c: edit distance with swaps of neighbours ("thread" and "threads", "lr" and "rl").
 #include "runtime/suggest.h"
 
+#include <limits.h>
 #include <string.h>
 
 enum { LONGEST = 48 };
@@ -10,10 +11,10 @@ static int smallest(int a, int b, int c) {
   return m < c ? m : c;
 }
 
-static int edit_distance(const char *a, const char *b) {
-  int n = (int)strlen(a), m = (int)strlen(b);
+static int edit_distance(const char *a, int n, const char *b) {
+  int m = (int)strlen(b);
   if (n > LONGEST || m > LONGEST)
-    return LONGEST;
+    return INT_MAX;
   int rows[3][LONGEST + 1]; // row i is rows[i % 3]: swaps look two rows back
   for (int j = 0; j <= m; j++)
     rows[0][j] = j;
@@ -29,13 +30,16 @@ static int edit_distance(const char *a, const char *b) {
   return rows[n % 3][m];
 }
 
+mlrt_suggestion mlrt_suggest_begin_part(const char *word, int len) {
+  return (mlrt_suggestion){.word = word, .len = len, .distance = len <= 4 ? 2 : len / 3 + 1};
+}
+
 mlrt_suggestion mlrt_suggest_begin(const char *word) {
-  int len = (int)strlen(word);
-  return (mlrt_suggestion){.word = word, .distance = len <= 4 ? 2 : len / 3 + 1};
+  return mlrt_suggest_begin_part(word, (int)strlen(word));
 }
 
 void mlrt_suggest_try(mlrt_suggestion *s, const char *candidate) {
-  int d = edit_distance(s->word, candidate);
+  int d = edit_distance(s->word, s->len, candidate);
   if (d < s->distance) {
     s->distance = d;
     s->best = candidate;

@@ -92,6 +92,39 @@ static void refuses(void) {
   }
 }
 
+// The only flag of a program; its name may have any length.
+static void takes_long_names(void) {
+  static char name[301], args[1000];
+  mlrt_tensor state = {.name = name, .dtype = MLRT_F32, .role = MLRT_FLAG, .value = 1};
+  mlrt_program before = program;
+  program.states = &state;
+  program.num_states = 1;
+  for (int len = 60; len <= 300; len += 48) {
+    memset(name, 'f', (size_t)len);
+    snprintf(args, sizeof args, "--%s=2", name);
+    parsed r = parse(args);
+    CHECK(r.fine && r.options.flags[0].value == 2, "%d bytes: %s", len, r.error.text);
+    mlrt_options_free(&r.options);
+    snprintf(args, sizeof args, "--quiet --%s 3", name);
+    r = parse(args);
+    CHECK(r.fine && r.options.flags[0].value == 3, "%d bytes: %s", len, r.error.text);
+    mlrt_options_free(&r.options);
+    for (int other = -1; other <= 1; other += 2) { // one byte less, one more
+      snprintf(args, sizeof args, "--%.*s%s=2", len + (other < 0 ? -1 : 0), name,
+               other > 0 ? "f" : "");
+      r = parse(args);
+      CHECK(!r.fine && strstr(r.error.text, "; --help lists them"), "%d bytes: %s", len + other,
+            r.error.text);
+      mlrt_options_free(&r.options);
+    }
+    snprintf(args, sizeof args, "--%s", name);
+    r = parse(args);
+    CHECK(!r.fine && strstr(r.error.text, "f needs a value"), "%d bytes: %s", len, r.error.text);
+    mlrt_options_free(&r.options);
+  }
+  program = before;
+}
+
 static void keeps_flags_in_their_types(void) {
   static const struct {
     mlrt_dtype type;
@@ -121,6 +154,7 @@ static void prints_help(void) {
   fclose(f);
   CHECK(r.options.help, "--help");
   CHECK(strstr(text, "--lr=NUMBER") && strstr(text, "default 0.1 (toy.graph:3)"), "%s", text);
+  CHECK(strstr(text, "\n  --lr=NUMBER        default 0.1 (toy"), "columns: %s", text);
   CHECK(strstr(text, "--steps=INTEGER") && strstr(text, "--resume[=FILE]"), "%s", text);
   free(text);
   mlrt_options_free(&r.options);
@@ -151,6 +185,7 @@ int main(void) {
   program = toy_program(embedded);
   accepts();
   refuses();
+  takes_long_names();
   keeps_flags_in_their_types();
   prints_help();
   hashes();

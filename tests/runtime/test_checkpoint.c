@@ -298,6 +298,45 @@ static void test_foreign_file(void) {
   CHECK(!opens(&none, "f.st", &e) && strstr(e.text, "not a checkpoint of a trainer"), "%s", e.text);
 }
 
+// A flag and results whose names differ only at their ends, and are as long as anybody likes.
+static void test_long_names(void) {
+  static char names[3][301];
+  mlrt_tensor states[sizeof toy_states / sizeof toy_states[0]];
+  mlrt_result results[3];
+  memcpy(states, toy_states, sizeof states);
+  memcpy(results, toy_results, sizeof results);
+  mlrt_program p = program;
+  p.states = states;
+  p.funcs[MLRT_STEP].results = results;
+  for (int len = 240; len <= 300; len += 10) {
+    for (int i = 0; i < 3; i++) {
+      memset(names[i], 'n', (size_t)len);
+      names[i][len - 1] = (char)('a' + i);
+      results[i].name = states[5 + i].name = names[i]; // flags
+    }
+    mlrt_options with = {.num_flags = 0};
+    char *argv[] = {NULL};
+    mlrt_error e = {""};
+    mlrt_saver s;
+    mlrt_checkpoint c;
+    mlrt_run_point at = some_point();
+    bool fine = mlrt_options_parse(&with, &p, 1, argv, &e) &&
+                mlrt_saver_open(&s, &p, &with, "l.st", &e) &&
+                mlrt_saver_save(&s, &memory, &at, &e) && mlrt_checkpoint_open(&c, &p, "l.st", &e);
+    CHECK(fine, "%s", e.text);
+    if (!fine)
+      return;
+    double lr = 0, steps = 0;
+    CHECK(mlrt_checkpoint_flag(&c, names[0], &lr) && lr == 0.1, "%d bytes: flag %g", len, lr);
+    CHECK(mlrt_checkpoint_flag(&c, names[1], &steps) && steps == 40, "%d bytes: %g", len, steps);
+    CHECK(c.at.window[0] == 0.1 && isnan(c.at.window[1]) && c.at.window[2] == -3e300,
+          "%d bytes: window %g", len, c.at.window[0]);
+    mlrt_checkpoint_close(&c);
+    mlrt_saver_close(&s);
+    mlrt_options_free(&with);
+  }
+}
+
 // Two runs that save to one path: the second is told so, and the file stays whole.
 static void test_two_writers(void) {
   mlrt_saver s;
@@ -334,6 +373,7 @@ int main(void) {
   converts_to_itself();
   converts_between_types();
   test_round_trip();
+  test_long_names();
   test_two_writers();
   test_damage();
   test_other_model();
