@@ -153,6 +153,12 @@ static bool collect_flags(mlrt_options *o, const mlrt_program *p) {
   return true;
 }
 
+static bool name_default_save(mlrt_options *o, const mlrt_program *p) {
+  if (asprintf(&o->default_save, "%s.safetensors", p->model) < 0)
+    o->default_save = NULL;
+  return o->default_save;
+}
+
 // Whether the program has this option at all.
 static bool is_known(const mlrt_options *o, const option *opt) {
   return o->for_gpu || !(opt->commands & GPU);
@@ -277,7 +283,7 @@ static bool check_pairs(const mlrt_options *o, mlrt_error *e) {
 bool mlrt_options_parse(mlrt_options *o, const mlrt_program *p, int argc, char **argv,
                         mlrt_error *e) {
   *o = (mlrt_options){.command = MLRT_CMD_TRAIN, .for_gpu = p->gpu != NULL};
-  if (!collect_flags(o, p))
+  if (!collect_flags(o, p) || !name_default_save(o, p))
     return mlrt_error_set(e, "out of memory");
   bool have_command = false;
   cursor c = {argv, argc, 1};
@@ -302,7 +308,9 @@ bool mlrt_options_parse(mlrt_options *o, const mlrt_program *p, int argc, char *
 
 void mlrt_options_free(mlrt_options *o) {
   free(o->flags);
+  free(o->default_save);
   o->flags = NULL;
+  o->default_save = NULL;
   o->num_flags = 0;
 }
 

@@ -36,6 +36,7 @@ typedef struct mlrt_options {
   const char *weights;     // --weights=FILE
   bool allow_missing;      // in it
   const char *save;        // --save=FILE
+  char *default_save;      // where it is not given: MODEL.safetensors
   bool no_save;
   const char *data_dir, *metrics, *profile, *split, *out; // NULL: not given
   const char *kernel_times;                               // GPU: a file

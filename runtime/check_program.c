@@ -121,9 +121,10 @@ static void read_back(const mlrt_program *p, const char *path, char *states) {
 
 static int check_round_trip(const mlrt_program *p, const mlrt_options *o, char *states) {
   const char *folder = getenv("TMPDIR");
-  char path[512];
-  snprintf(path, sizeof path, "%s/%s-check-%d.safetensors", folder ? folder : "/tmp", p->model,
-           (int)getpid());
+  char *path;
+  // Not the model's name: with it, that of the file may be longer than a file system takes.
+  if (asprintf(&path, "%s/mltc-check-%d.safetensors", folder ? folder : "/tmp", (int)getpid()) < 0)
+    mlrt_fail(MLRT_EXIT_MEMORY, "out of memory in check");
   mlrt_saver s;
   mlrt_error e;
   mlrt_run_point at = {.step = STEPS, .samples = 1, .seed = 1};
@@ -136,6 +137,7 @@ static int check_round_trip(const mlrt_program *p, const mlrt_options *o, char *
     mlrt_fail(MLRT_EXIT_MEMORY, "out of memory in check");
   read_back(p, path, again);
   unlink(path);
+  free(path);
   int failures =
       verdict("checkpoint written and read: same bits", first_difference(p, states, again));
   free(again);

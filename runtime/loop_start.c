@@ -102,9 +102,7 @@ static void start(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
 
 static void open_files(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
   mlrt_error e;
-  char buf[256];
-  const char *save = mlrt_save_path(p, o, buf, sizeof buf);
-  if (!o->no_save && !mlrt_saver_open(&l->saver, p, o, save, &e))
+  if (!o->no_save && !mlrt_saver_open(&l->saver, p, o, mlrt_save_path(o), &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
   if (!mlrt_metrics_open(&l->metrics, p, o->metrics, !o->no_times, o->resume ? l->at.step : -1,
                          l->at.evaluated, &e) ||

@@ -21,17 +21,15 @@ static bool is_data(const mlrt_program *p, const mlrt_options *o, const char *pa
 }
 
 // What the command begins with, NULL: nothing.
-static const char *checkpoint_read(const mlrt_program *p, const mlrt_options *o, char *buf,
-                                   size_t cap) {
+static const char *checkpoint_read(const mlrt_options *o) {
   bool reads = o->resume || o->command != MLRT_CMD_TRAIN;
   if (!reads || o->weights)
     return NULL;
-  return o->resume_file ? o->resume_file : mlrt_save_path(p, o, buf, cap);
+  return o->resume_file ? o->resume_file : mlrt_save_path(o);
 }
 
 static void check(const mlrt_program *p, const mlrt_options *o, const output *out) {
-  char buf[256];
-  const char *from = checkpoint_read(p, o, buf, sizeof buf);
+  const char *from = checkpoint_read(o);
   if (is_data(p, o, out->path))
     mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' has data that this run reads", out->option, out->path);
   if (mlrt_same_file("/proc/self/exe", out->path))
@@ -50,14 +48,12 @@ void mlrt_check_output(const mlrt_program *p, const mlrt_options *o, const char 
 }
 
 void mlrt_check_outputs(const mlrt_program *p, const mlrt_options *o) {
-  char buf[256], temp[4096];
-  const char *save =
-      o->command == MLRT_CMD_TRAIN && !o->no_save ? mlrt_save_path(p, o, buf, sizeof buf) : NULL;
-  char *real =
-      save ? mlrt_behind_links(save) : NULL; // the file that is replaced, and the one beside it
-  bool has_temp = real && snprintf(temp, sizeof temp, "%s.tmp", real) < (int)sizeof temp;
+  const char *save = o->command == MLRT_CMD_TRAIN && !o->no_save ? mlrt_save_path(o) : NULL;
+  char *real = NULL, *temp = NULL; // the file that is replaced, and the one beside it
+  if (save && (!(real = mlrt_behind_links(save)) || asprintf(&temp, "%s.tmp", real) < 0))
+    mlrt_fail(MLRT_EXIT_MEMORY, "out of memory");
   const output outputs[] = {{"save", real, true},
-                            {"save", has_temp ? temp : NULL, false},
+                            {"save", temp, false},
                             {"metrics", o->metrics, false},
                             {"profile", o->profile, false},
                             {"kernel-times", o->kernel_times, false}};
@@ -73,4 +69,5 @@ void mlrt_check_outputs(const mlrt_program *p, const mlrt_options *o) {
                   x->path);
   }
   free(real);
+  free(temp);
 }

@@ -125,11 +125,8 @@ mlrt_next mlrt_trainer_next(mlrt_trainer *t, mlrt_batches *b, mlrt_batch *out, m
 
 // --- files
 
-const char *mlrt_save_path(const mlrt_program *p, const mlrt_options *o, char *buf, size_t cap) {
-  if (o->save)
-    return o->save;
-  snprintf(buf, cap, "%s.safetensors", p->model);
-  return buf;
+const char *mlrt_save_path(const mlrt_options *o) {
+  return o->save ? o->save : o->default_save;
 }
 
 static void adopt_flags(const mlrt_checkpoint *c, mlrt_options *o) {
@@ -152,8 +149,7 @@ static void adopt_flags(const mlrt_checkpoint *c, mlrt_options *o) {
 }
 
 mlrt_checkpoint mlrt_trainer_checkpoint(const mlrt_program *p, mlrt_options *o) {
-  char buf[256];
-  const char *path = o->resume_file ? o->resume_file : mlrt_save_path(p, o, buf, sizeof buf);
+  const char *path = o->resume_file ? o->resume_file : mlrt_save_path(o);
   mlrt_checkpoint c;
   mlrt_error e;
   if (!mlrt_checkpoint_open(&c, p, path, &e))

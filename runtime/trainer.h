@@ -46,8 +46,8 @@ bool mlrt_result_is_scalar(const mlrt_result *r);
 // Opens the checkpoint that the options name (FILE, or the save file): verified, not yet read.
 // Flags not given on the command line take the values of the run that wrote it.
 mlrt_checkpoint mlrt_trainer_checkpoint(const mlrt_program *p, mlrt_options *o);
-// The file that this run saves to: --save, or MODEL.safetensors. Points to static or given text.
-const char *mlrt_save_path(const mlrt_program *p, const mlrt_options *o, char *buf, size_t cap);
+// The file that this run saves to: --save, or MODEL.safetensors.
+const char *mlrt_save_path(const mlrt_options *o);
 
 // NULL: `e` says why. Any thread may call it. The other one ends the process through mlrt_fail.
 mlrt_dataset *mlrt_trainer_open_data(const mlrt_program *p, const mlrt_options *o,

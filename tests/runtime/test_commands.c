@@ -114,6 +114,28 @@ static void test_check(void) {
   toy_expect(&p, "check", 1, "1 and 2 threads: same bits: FAILED: 'big' differs");
 }
 
+// Wherever temporary files go, and whatever the model is called.
+static void test_check_with_long_names(void) {
+  static char model[301], folder[1100], command[1200];
+  mlrt_program p = program;
+  memset(model, 'm', 300);
+  p.model = model;
+  toy_expect(&p, "check", 0, "written and read: same bits: ok");
+  toy_expect(&p, "--steps=1", 1, ".safetensors': File name too long");
+  int at = snprintf(folder, sizeof folder, "%s", getcwd(command, sizeof command));
+  for (int i = 0; i < 5; i++)
+    at += snprintf(folder + at, sizeof folder - (size_t)at, "/%0150d", i);
+  folder[511] = 0; // here is a folder, too
+  snprintf(command, sizeof command, "mkdir -p %s", folder);
+  CHECK(system(command) == 0, "%s", command);
+  folder[511] = '0';
+  snprintf(command, sizeof command, "mkdir -p %s", folder);
+  CHECK(system(command) == 0, "%s", command);
+  setenv("TMPDIR", folder, 1);
+  toy_expect(&program, "check", 0, "written and read: same bits: ok");
+  unsetenv("TMPDIR");
+}
+
 static void test_info(void) {
   toy_expect(&program, "info", 0,
              "toy.graph (hash 0000000000001234)|by hand|--lr=0.1|train = csv toy-train.csv "
@@ -131,6 +153,7 @@ int main(void) {
   test_eval();
   test_predict();
   test_check();
+  test_check_with_long_names();
   test_info();
   leave_scratch(folder);
   return failures != 0;
