@@ -23,7 +23,8 @@ typedef struct mlrt_metrics {
   size_t len, cap;
 } mlrt_metrics;
 
-// `path` NULL: off. Takes all memory that lines of the program's results need. resume_step < 0: a new file; INT64_MAX: after all that it has.
+// `path` NULL: off. Takes all memory that lines of the program's results need. resume_step < 0: a new file;
+// INT64_MAX: after all that it has.
 // evaluated: the last step whose evaluations are in the checkpoint (checkpoint.h).
 bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path, bool times,
                        int64_t resume_step, int64_t evaluated, mlrt_error *e);
