@@ -103,5 +103,5 @@ done
 for other in --memory-budget=1MB --checkpoint=sqrt --plan=found.json; do
   expect_error 2 'looks for the budget itself' "$mltc" net.graph --extra-time=5% $other --emit=plan
 done
-expect_error 2 'looks for the budget itself' "$mltc" memory net.graph --extra-time=5%
+expect_error 2 'it takes no --extra-time' "$mltc" memory net.graph --extra-time=5%
 expect_error 1 'E0' "$mltc" none.graph --extra-time=5%
