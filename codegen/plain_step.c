@@ -246,14 +246,6 @@ typedef struct functions {
   ir_buf *out;
 } functions;
 
-static const char *new_name(functions *fs, const char *base) {
-  const char *name = base;
-  for (int i = 2; ir_map_get(fs->names, name); i++)
-    name = ir_format(fs->a, "%s_%d", base, i);
-  ir_map_put(fs->names, name, fs);
-  return name;
-}
-
 // Most texts are those of an earlier function: none is kept but in `out` and as a key.
 static const char *function_of(functions *fs, const cg_kernel *c, const cg_taps *taps,
                                const char *base) {
@@ -263,7 +255,7 @@ static const char *function_of(functions *fs, const cg_kernel *c, const cg_taps 
   const char *name = ir_map_get(fs->by_text, ir_buf_str(&text));
   if (name)
     return name;
-  name = new_name(fs, ir_format(fs->a, "%s_plain", base));
+  name = ir_map_new_name(fs->names, fs->a, ir_format(fs->a, "%s_plain", base), '_');
   ir_map_put(fs->by_text, ir_buf_str(&text), (void *)(uintptr_t)name);
   cg_plain_emit(fs->scratch, c, taps, true, name, fs->out);
   return name;

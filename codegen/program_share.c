@@ -95,12 +95,8 @@ static cg_distinct *new_distinct(cg_program *p, ir_arena *scratch, ir_map *names
                                  const cg_kernel *c) {
   cg_distinct *d = IR_NEW(p->arena, cg_distinct);
   const char *base = cg_identifier(p, ir_family_names[c->k->family], c->k);
-  const char *name = base;
-  for (int i = 2; ir_map_get(names, name); i++)
-    name = ir_format(p->arena, "%s_%d", base, i);
-  ir_map_put(names, name, d);
-  d->name = name;
-  d->text = ir_replace(p->arena, text_of(p, scratch, c), STAND_IN, name);
+  d->name = ir_map_new_name(names, p->arena, base, '_');
+  d->text = ir_replace(p->arena, text_of(p, scratch, c), STAND_IN, d->name);
   cost x = cost_kernel(scratch, c->k);
   d->flops = x.flops;
   d->bytes = x.bytes_read + x.bytes_written;

@@ -22,7 +22,7 @@ typedef struct tables {
 // --- small pieces ----------------------------------------------------------------------------
 const char *cg_dtype_constant(ir_dtype t) {
   static const char *const names[] = {
-#define DTYPE(NAME, text, bytes, ctype, kind, st) "MLRT_" #NAME,
+#define DTYPE(NAME, text, bytes, ctype, kind) "MLRT_" #NAME,
 #include "ir/dtypes.def"
 #undef DTYPE
   };

@@ -375,6 +375,14 @@ void ir_map_put(ir_map *m, const char *key, void *value) {
     map_rehash(m);
 }
 
+const char *ir_map_new_name(ir_map *m, ir_arena *a, const char *base, char between) {
+  const char *name = base;
+  for (int i = 2; ir_map_get(m, name); i++)
+    name = ir_format(a, "%s%c%d", base, between, i);
+  ir_map_put(m, name, m);
+  return name;
+}
+
 size_t ir_map_count(const ir_map *m) {
   return m->entries.num;
 }

@@ -104,6 +104,9 @@ typedef struct ir_map ir_map;
 ir_map *ir_map_new(ir_arena *a);
 void *ir_map_get(const ir_map *m, const char *key); // NULL when absent
 void ir_map_put(ir_map *m, const char *key, void *value);
+// A name that is no key yet, and is one now: `base`, or with a number behind `between`: base.2, base.3, ... New ones are
+// allocated in `a`.
+const char *ir_map_new_name(ir_map *m, ir_arena *a, const char *base, char between);
 size_t ir_map_count(const ir_map *m);
 const char *ir_map_key(const ir_map *m, size_t i); // i-th in insertion order
 void *ir_map_value(const ir_map *m, size_t i);

@@ -7,7 +7,7 @@
 
 // --- tables ------------------------------------------------------------------------
 const ir_dtype_info ir_dtypes[IR_NUM_DTYPES] = {
-#define DTYPE(NAME, text, bytes, ctype, kind, st) {text, bytes, ctype, IR_KIND_##kind, st},
+#define DTYPE(NAME, text, bytes, ctype, kind) {text, bytes, ctype, IR_KIND_##kind},
 #include "ir/dtypes.def"
 #undef DTYPE
 };

@@ -17,7 +17,7 @@ enum { IR_MAX_RANK = 8 };
 enum { IR_MAX_FUNCS = 8 }; // of a module: init, step, eval, predict, accum and a few more
 
 typedef enum ir_dtype {
-#define DTYPE(NAME, text, bytes, ctype, kind, st) IR_##NAME,
+#define DTYPE(NAME, text, bytes, ctype, kind) IR_##NAME,
 #include "ir/dtypes.def"
 #undef DTYPE
   IR_NUM_DTYPES
@@ -35,7 +35,6 @@ typedef struct ir_dtype_info {
   int bytes;
   const char *ctype;
   ir_dtype_kind kind;
-  const char *safetensors;
 } ir_dtype_info;
 extern const ir_dtype_info ir_dtypes[IR_NUM_DTYPES];
 bool ir_dtype_from_name(const char *name, ir_dtype *out); // false: none is called so

@@ -23,9 +23,11 @@ typedef struct attempt {
 
 static attempt send_too_much(replay *r, const replay_steps *steps, int64_t budget,
                              double bandwidth) {
-  attempt x = {.steps = *steps, .seconds = replay_weigh(r, steps).seconds};
-  x.bytes = replay_arena_bytes(r, steps, budget, PLAN_HARD);
-  x.fits = x.bytes <= budget;
+  replay_outcome o = replay_weigh(r, steps);
+  attempt x = {.steps = *steps, .seconds = o.seconds};
+  if (o.live_bytes <= budget) // else no packing fits
+    x.bytes = replay_arena_bytes(r, steps, budget, PLAN_HARD);
+  x.fits = o.live_bytes <= budget && x.bytes <= budget;
   if (x.fits)
     return x;
   ir_arena *a = ir_arena_new();

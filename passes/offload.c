@@ -26,7 +26,7 @@ double offload_bandwidth(const ir_module *m) {
 static bool fits_as_it_is(ir_arena *a, sched *s, const replay_steps *steps, int64_t budget) {
   plan_live l = plan_live_steps(a, s, steps->at, steps->num);
   plan_joined j = plan_join_reused(a, &l);
-  return plan_pack_for(j.at, j.num, budget) <= budget;
+  return plan_pack_bound(a, j.at, j.num) <= budget && plan_pack_for(j.at, j.num, budget) <= budget;
 }
 
 static bool offload_func(ir_func *f, int64_t budget, double bandwidth) {

@@ -75,8 +75,8 @@ typedef struct plan_wishes {
 
 // After pass_order and kernel scheduling (ir_kernel.workspace). Wishes are granted that take no memory, those in front
 // first, and the places of a file; either may be NULL, and `d` where there is no file: then it never fails, as there is
-// no budget yet. Wishes are granted to functions whose buffers are where they would be without the file. Errors (E0508) say what
-// cannot be anywhere; whether the places work together, plan_check knows.
+// no budget yet. Wishes are granted to functions whose buffers are where they would be without the file. Errors (E0508)
+// say what cannot be anywhere; whether the places work together, plan_check knows.
 plan *plan_build_for(ir_module *m, const plan_wishes *wishes, const plan_edit *e, ir_diags *d);
 // Bytes of states and staging: what of an arena does not depend on kernels.
 int64_t plan_whole_run_bytes(ir_module *m);
@@ -139,6 +139,7 @@ typedef enum plan_effort {
   PLAN_QUICK,   // an eighth of a compile's steps, which do for nine of ten that come down
   PLAN_COMPILE, // a compile's
   PLAN_HARD,    // those of plan_pack_for
+  PLAN_NUM_EFFORTS,
 } plan_effort;
 int64_t plan_pack_down_to(plan_interval *iv, size_t n, int64_t enough, plan_effort effort);
 // Lower bound of any packing: the most bytes that are live at one time.

@@ -30,7 +30,7 @@ typedef struct replay {
   double *again;   // [kernel] cost_of_again
   int64_t tried;   // steps of all that replay_try has gone over: what searches are limited by
   replay_packed *packed;
-  int missed[3]; // [plan_effort] packings that did not come down to what would have been enough
+  int missed[PLAN_NUM_EFFORTS]; // packings that did not come down to what would have been enough
 } replay;
 
 replay *replay_new(ir_arena *a, sched *s);

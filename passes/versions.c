@@ -17,8 +17,7 @@ versions versions_new(ir_func *f, ir_arena *scratch) {
 }
 
 ir_node *versions_copy(versions *x, const ir_node *n, ir_node *const *in) {
-  x->b.loc = n->loc;
-  ir_node *c = ir_build(&x->b, n->op, n->name, n->num_in, in, n->num_attrs, n->attrs, &n->type);
+  ir_node *c = ir_build_like(&x->b, n, in);
   c->folded = n->folded;
   c->nonzero = n->nonzero;
   c->needed = n->needed;
@@ -63,12 +62,7 @@ void versions_redirect(versions *x, const ir_kernel *k) {
 }
 
 const char *versions_kernel_name(versions *x, const char *base) {
-  ir_arena *keep = x->f->module->arena;
-  const char *name = base;
-  for (int i = 2; ir_map_get(x->names, name); i++)
-    name = ir_format(keep, "%s.%d", base, i);
-  ir_map_put(x->names, name, x->f);
-  return name;
+  return ir_map_new_name(x->names, x->f->module->arena, base, '.');
 }
 
 void versions_finish(versions *x, const versions_kernels *kernels) {

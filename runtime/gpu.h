@@ -81,10 +81,6 @@ struct mlrt_gpu {
 // gpu_images.c: loads the code that suits the device. Exit code 4 when there is none.
 void gpu_load_images(mlrt_gpu *g);
 void gpu_unload_images(mlrt_gpu *g);
-// "sm_90a, sm_80 and compute_90" in `out`.
-void gpu_list_images(const mlrt_gpu_code *code, char *out, size_t cap);
-// Index of the first image of the architecture for a device of this compute capability; -1: none.
-int gpu_choose_images(const mlrt_gpu_code *code, int major, int minor);
 
 // gpu_results.c
 void gpu_plan_results(mlrt_gpu *g); // also sizes host.result_bytes

@@ -30,7 +30,8 @@ static int rank_of(const char *arch, int major, int minor) {
   return (ptx ? PTX_RANK : CUBIN_RANK) + (int)number;
 }
 
-int gpu_choose_images(const mlrt_gpu_code *code, int major, int minor) {
+// Index of the first image of the architecture for a device of this compute capability; -1: none.
+static int choose_images(const mlrt_gpu_code *code, int major, int minor) {
   int best = -1, best_rank = NO_RANK;
   for (int i = 0; i + code->num_units <= *code->num_images; i += code->num_units) {
     int rank = rank_of(code->images[i].arch, major, minor);
@@ -42,7 +43,8 @@ int gpu_choose_images(const mlrt_gpu_code *code, int major, int minor) {
   return best;
 }
 
-void gpu_list_images(const mlrt_gpu_code *code, char *out, size_t cap) {
+// "sm_90a, sm_80 and compute_90" in `out`.
+static void list_images(const mlrt_gpu_code *code, char *out, size_t cap) {
   size_t len = 0;
   int num = *code->num_images / code->num_units;
   out[0] = '\0';
@@ -57,7 +59,7 @@ void gpu_list_images(const mlrt_gpu_code *code, char *out, size_t cap) {
 static void fail_to_choose(const mlrt_gpu *g) {
   enum { OLDEST_MAJOR = 8 }; // that mltc makes code for
   char inside[256];
-  gpu_list_images(g->program->gpu, inside, sizeof inside);
+  list_images(g->program->gpu, inside, sizeof inside);
   if (g->major < OLDEST_MAJOR)
     mlrt_fail(
         MLRT_EXIT_DEVICE,
@@ -132,7 +134,7 @@ static void find_function(mlrt_gpu *g, int entry) {
 
 void gpu_load_images(mlrt_gpu *g) {
   const mlrt_gpu_code *code = g->program->gpu;
-  int first = gpu_choose_images(code, g->major, g->minor);
+  int first = choose_images(code, g->major, g->minor);
   if (first < 0)
     fail_to_choose(g);
   g->modules = calloc((size_t)code->num_units + 1, sizeof *g->modules);

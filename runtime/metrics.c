@@ -49,11 +49,9 @@ static bool cut_younger(const char *path, int64_t step, int64_t evaluated) {
   return truncate(path, keep) == 0;
 }
 
-enum {
-  FIXED_BYTES = 128, // of a line: its keys, a step, an epoch or a time
-  VALUE_BYTES =
-      24, // of a value: nine digits, signs, an exponent; quotes, colon and comma of its key
-};
+// Of a line: its keys, a step, an epoch or a time. Of a value: nine digits, signs, an exponent; quotes, colon and comma
+// of its key.
+enum { FIXED_BYTES = 128, VALUE_BYTES = 24 };
 
 static size_t value_bytes(const mlrt_func *f) {
   size_t bytes = 0;

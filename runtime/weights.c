@@ -89,8 +89,8 @@ bool mlrt_weights_suit(const mlrt_weights *w, bool allow_missing, mlrt_error *e)
 bool mlrt_weights_convert(char *to, mlrt_dtype to_type, const char *from, mlrt_dtype from_type,
                           int64_t num) {
   int to_bytes = mlrt_dtype_bytes(to_type), from_bytes = mlrt_dtype_bytes(from_type);
-  if (to_type ==
-      from_type) { // a double does not hold all integers of 64 bits, nor what a nan carries
+  if (to_type == from_type) {
+    // A double does not hold all integers of 64 bits, nor what a nan carries.
     memcpy(to, from, (size_t)(num * to_bytes));
     return true;
   }

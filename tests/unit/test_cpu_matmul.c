@@ -103,6 +103,16 @@ static void add_problem(test *t, ir_arena *arena, int64_t batch, int64_t m, int6
   mm_make_plan(&t->p, &t->plan);
 }
 
+// Pieces of a suit few operands, and other ones on each processor: draws until a plan has them.
+static void add_pieces(test *t, ir_arena *arena) {
+  enum { MOST = 1000 };
+  for (int i = 0; i < MOST; i++) {
+    add_problem(t, arena, 1, 75, 70, 9000, false, "pieces of a");
+    if (t->plan.by_pieces)
+      return;
+  }
+}
+
 // The same operands, of which nothing is known.
 static void add_twin(test *t) {
   t->has_twin = true;
@@ -234,6 +244,7 @@ static int all_problems(test *tests, ir_arena *arena, int *failed) {
   }
   for (int i = 0; i < 4; i++, num++)
     add_problem(&tests[num], arena, 1, 75, 70, 9000, i % 2, "long k");
+  add_pieces(&tests[num++], arena);
   for (int i = 0; i < NUM_PANELS; i++, num++)
     add_panels(&tests[num], arena, i % 6 ? 1 : 3, i % 3 ? 32 : 16, i % 2);
   num += all_windows(&tests[num], arena, failed);
