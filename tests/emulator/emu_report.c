@@ -76,8 +76,8 @@ void emu_report_place(emu_launch_state *l) {
     return;
   char command[600], place[256] = "";
   uintptr_t offset = (uintptr_t)l->fault_from - (uintptr_t)info.dli_fbase - 1;
-  snprintf(command, sizeof command, "addr2line -fie '%s' 0x%zx 2>/dev/null", info.dli_fname,
-           (size_t)offset);
+  snprintf(command, sizeof command, "addr2line -fie '%s' 0x%zx 2>/dev/null",
+           emu_lines_of(info.dli_fname), (size_t)offset);
   FILE *in = popen(command, "r");
   if (!in)
     return;

@@ -1,8 +1,9 @@
 // emu_shared.c: shared arrays: indices, alignment, races, and poison.
 //
-// Per element: the last write and, for each warp, its last reads. An access must come after all
-// writes of other threads to the same element, a write after all reads of them, too: by a barrier
-// of the block, or by __syncwarp inside a warp (emu_sync.c keeps the clocks).
+// Per element: the last write and, for each warp, its last reads since. An access must come after
+// all writes of other threads to the same element, a write after all reads of them, too: by a
+// barrier of the block, or by __syncwarp inside a warp (emu_sync.c keeps the clocks). What comes
+// after a write comes after the reads before it, so a write takes them off the record.
 #include "tests/emulator/emu_state.h"
 
 #include <stdio.h>
@@ -18,6 +19,7 @@ typedef struct access {
 
 typedef struct element {
   access wrote;
+  uint32_t readers; // a bit for each warp that has read since
   int in_flight; // 1 + the thread that began an asynchronous copy to it; 0: none
 } element;
 
@@ -107,15 +109,20 @@ static inline void touch(emu_launch_state *l, struct emu_shadow *s, int64_t at, 
   if (is_race(l, &e->wrote, emu_warp_of(e->wrote.thread)))
     race(l, a, at, does, e->wrote.thread, 0, "wrote", from);
   if (how == EMU_READ) {
-    bool joins = read[warp].period == now.period && read[warp].thread != now.thread;
+    bool joins = (e->readers >> warp & 1) && read[warp].period == now.period &&
+                 read[warp].thread != now.thread;
     read[warp] = now;
+    e->readers |= 1u << warp;
     if (joins)
       read[warp].thread = MANY;
     return;
   }
-  for (int w = 0; w < l->warps; w++)
+  for (uint32_t left = e->readers; left; left &= left - 1) {
+    int w = __builtin_ctz(left);
     if (is_race(l, &read[w], w))
       race(l, a, at, does, read[w].thread, w, "read", from);
+  }
+  e->readers = 0;
   e->wrote = now;
 }
 

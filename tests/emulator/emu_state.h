@@ -9,6 +9,7 @@
 //   emu_shared.c   shared arrays: bounds, alignment, races
 //   emu_async.c    asynchronous copies
 //   emu_report.c   words for faults
+//   emu_build.c    libraries from text
 #ifndef TESTS_EMU_STATE_H
 #define TESTS_EMU_STATE_H
 
@@ -118,6 +119,11 @@ static inline bool emu_is_before(const emu_launch_state *l, int warp, uint32_t p
 
 // Adds the place in the kernel's text to the report, after the launch.
 void emu_report_place(emu_launch_state *l);
+
+// --- emu_build.c
+// A library that has debug lines for the code of the one that was loaded from `path`: what emu_build
+// makes is compiled again, once; `path` itself for others.
+const char *emu_lines_of(const char *path);
 
 // --- emu_mma.c
 void emu_mma(emu_launch_state *l, emu_collective what, const emu_fragments *mine, float *c);

@@ -92,9 +92,6 @@ bool emu_launch(emu_machine *m, const emu_entry *e, int64_t blocks, const void *
 // the compiler's words on stderr when that fails. `keep`: where to leave the source and the library
 // (a folder that exists), or NULL: a temporary folder that is removed.
 void *emu_build(const char *text, const char *keep);
-// The command that emu_build runs, for others' build rules: "clang++ -std=c++17 ...", without
-// files.
-const char *emu_build_flags(void);
 
 #ifdef __cplusplus
 }
