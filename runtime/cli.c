@@ -1,5 +1,6 @@
 // cli.c: from the command line to a command.
 #include "runtime/commands.h"
+#include "runtime/files.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -19,6 +20,7 @@ int mlrt_main(const mlrt_program *p, int argc, char **argv) {
   mlrt_options o;
   mlrt_error e;
   int code = MLRT_EXIT_OK;
+  mlrt_occupy_streams();
   if (!mlrt_options_parse(&o, p, argc, argv, &e)) {
     mlrt_options_free(&o);
     mlrt_fail(MLRT_EXIT_USAGE, "%s", e.text);

@@ -85,6 +85,15 @@ int mlrt_open_input(const char *path) {
   return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
+void mlrt_occupy_streams(void) {
+  int fd;
+  do
+    fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0)
+    close(fd);
+}
+
 bool mlrt_write_all(int fd, const void *from, size_t bytes) {
   const char *at = from;
   while (bytes) {

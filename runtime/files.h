@@ -19,6 +19,9 @@ char *mlrt_folder_of(const char *path);
 bool mlrt_is_at(int fd, const char *path);
 // To read it; -1 with errno. Does not wait for the other end of a pipe: that is no file to read in places.
 int mlrt_open_input(const char *path);
+// Takes the place of standard streams that the caller has closed, before a file does: what is printed would go into
+// it. Printing fails as it would have.
+void mlrt_occupy_streams(void);
 // All of it, however often the kernel takes a part. False with errno.
 bool mlrt_write_all(int fd, const void *from, size_t bytes);
 

@@ -123,6 +123,15 @@ same p-logits.npy kept.safetensors "weights before and after they were named as 
 timeout 60 ./trainer eval --quiet --resume=good.safetensors --metrics=/dev/stdout | cat >lines.txt
 grep -q '^{"eval":"test"' lines.txt || fail "no evaluation on a pipe: $(cat lines.txt)"
 timeout 60 ./trainer eval --quiet --resume=good.safetensors --metrics=/dev/null >/dev/null
+
+# Where the caller has closed the standard streams, no file takes their place and what is printed.
+"${run[@]}" --save=open.st --metrics=open.jsonl --no-times
+./trainer --epochs=2 --save=closed.st --metrics=closed.jsonl --no-times <&- >&- 2>&-
+same open.st closed.st "checkpoints with open and closed streams"
+same open.jsonl closed.jsonl "metrics with open and closed streams"
+./trainer --epochs=2 --save=closed.st --metrics=closed.jsonl --no-times >&-
+same open.jsonl closed.jsonl "metrics with open and closed output"
+expect_error 1 "standard output" bash -c './trainer eval --resume=open.st >&-'
 mkfifo pipe
 expect_error 1 "pipe" timeout 60 "${run[@]}" --no-save --resume=pipe
 expect_error 1 "pipe" timeout 60 "${run[@]}" --no-save --weights=pipe
