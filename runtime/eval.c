@@ -85,7 +85,8 @@ int mlrt_eval(const mlrt_program *p, mlrt_options *o) {
   int64_t step = mlrt_open_trained(&t, p, o);
   mlrt_metrics m;
   mlrt_error e;
-  if (!mlrt_metrics_open(&m, p, o->metrics, !o->no_times, INT64_MAX, INT64_MAX, &e))
+  mlrt_metrics_from end = {INT64_MAX, NULL};
+  if (!mlrt_metrics_open(&m, p, o->metrics, !o->no_times, &end, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
   bool whole = true;
   for (int i = 0; whole && i < p->num_data; i++)

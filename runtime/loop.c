@@ -237,11 +237,6 @@ static bool save(mlrt_loop *l, const char *kind) {
 
 // --- the run
 
-static bool eval_is_due(const mlrt_loop *l) {
-  return l->eval && l->at.step > 0 && l->at.evaluated != l->at.step &&
-         (is_due(l, l->recipe.eval_every) || l->at.step == l->recipe.steps);
-}
-
 static bool is_running(const mlrt_loop *l) {
   return l->at.step < l->recipe.steps && !mlrt_signals_pending();
 }
@@ -253,7 +248,7 @@ static bool log_is_due(const mlrt_loop *l) {
 // What is due after a step. False: the run must end here.
 static bool follow_step(mlrt_loop *l) {
   bool log = log_is_due(l), see = !log && mlrt_progress_wants(&l->progress);
-  bool evaluation = eval_is_due(l), checkpoint = is_due(l, l->recipe.save_every);
+  bool evaluation = mlrt_loop_eval_due(l), checkpoint = is_due(l, l->recipe.save_every);
   if ((log || see || evaluation || checkpoint) && !settle(l))
     return false;
   if (log)
@@ -271,7 +266,7 @@ static bool follow_step(mlrt_loop *l) {
 static bool run_steps(mlrt_loop *l) {
   if (!begin_training_data(l))
     return false;
-  if (eval_is_due(l) && !evaluate(l)) // the stopped run was interrupted in it
+  if (mlrt_loop_eval_due(l) && !evaluate(l)) // the stopped run was interrupted in it
     return false;
   while (is_running(l))
     if (!run_step(l) || !follow_step(l))
@@ -330,7 +325,7 @@ int mlrt_train(const mlrt_program *p, mlrt_options *o) {
   mlrt_loop l;
   mlrt_loop_open(&l, p, o);
   bool fine = run_steps(&l);
-  int stopped = l.at.step < l.recipe.steps || eval_is_due(&l) ? mlrt_signals_pending() : 0;
+  int stopped = l.at.step < l.recipe.steps || mlrt_loop_eval_due(&l) ? mlrt_signals_pending() : 0;
   if (l.bad_data)
     say_bad_data(&l);
   else if (stopped && fine)

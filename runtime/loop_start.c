@@ -104,8 +104,8 @@ static void open_files(mlrt_loop *l, const mlrt_program *p, const mlrt_options *
   mlrt_error e;
   if (!o->no_save && !mlrt_saver_open(&l->saver, p, o, mlrt_save_path(o), &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
-  if (!mlrt_metrics_open(&l->metrics, p, o->metrics, !o->no_times, o->resume ? l->at.step : -1,
-                         l->at.evaluated, &e) ||
+  mlrt_metrics_from from = {l->at.step, mlrt_loop_eval_due(l) ? mlrt_data_name(l->eval) : NULL};
+  if (!mlrt_metrics_open(&l->metrics, p, o->metrics, !o->no_times, o->resume ? &from : NULL, &e) ||
       !mlrt_profile_open(&l->profile, o->profile, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
 }
@@ -168,6 +168,12 @@ void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
   mlrt_progress_open(&l->progress, o->quiet, l->at.step, l->recipe.steps,
                      mlrt_batch_size(p) * l->recipe.accumulate);
   greet(l);
+}
+
+bool mlrt_loop_eval_due(const mlrt_loop *l) {
+  return l->eval && l->at.step > 0 && l->at.evaluated != l->at.step &&
+         (mlrt_recipe_due(&l->recipe, l->recipe.eval_every, l->at.step) ||
+          l->at.step == l->recipe.steps);
 }
 
 bool mlrt_loop_close(mlrt_loop *l) {

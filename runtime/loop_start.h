@@ -36,6 +36,8 @@ typedef struct mlrt_loop {
 
 // Ends the process through mlrt_fail when something is wrong.
 void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o);
+// Whether the evaluation after the present step is still to be made.
+bool mlrt_loop_eval_due(const mlrt_loop *l);
 // False when the metrics or the profile could not be written.
 bool mlrt_loop_close(mlrt_loop *l);
 

@@ -13,40 +13,85 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Whether a line of the file is younger than the checkpoint. Lines that say no step stay.
-static bool is_younger(const char *line, int64_t step, int64_t evaluated) {
+// Whether a line is that of an evaluation of `data`.
+static bool is_eval_of(const char *line, const char *data) {
+  static const char begin[] = "{\"eval\":\"";
+  size_t len = strlen(data);
+  return !strncmp(line, begin, sizeof begin - 1) && !strncmp(line += sizeof begin - 1, data, len) &&
+         line[len] == '"';
+}
+
+// Whether the resumed run writes a line of the file again, because it is younger than the checkpoint. Lines that say
+// no step stay.
+static bool comes_again(const char *line, const mlrt_metrics_from *from) {
   const char *at = strstr(line, "\"step\":");
   if (!at)
     return false;
   int64_t said = strtoll(at + 7, NULL, 10);
-  bool eval = !strncmp(line, "{\"eval\":", 8);
-  return said > (eval && evaluated < step ? step - 1 : step);
+  return said > from->step || (said == from->step && from->again && is_eval_of(line, from->again));
 }
 
-// Bytes of the file to keep: up to the first younger or unfinished line.
-static int64_t keep_bytes(FILE *f, int64_t step, int64_t evaluated) {
-  char *line = NULL;
-  size_t cap = 0;
-  int64_t keep = 0;
+typedef struct lines {
+  FILE *file;
+  const mlrt_metrics_from *from;
+  char *line;
+  size_t cap;
+} lines;
+
+// Bytes of the next line, where it is whole and does not come again; 0: of one that goes; -1: there is none.
+static ssize_t next_kept(lines *l) {
+  ssize_t len = getline(&l->line, &l->cap, l->file);
+  return len > 0 && (l->line[len - 1] != '\n' || comes_again(l->line, l->from)) ? 0 : len;
+}
+
+// What stays of a file: its first bytes, and of those behind them some lines: `eval --metrics` writes about an old
+// checkpoint, behind younger lines of a run that was killed.
+typedef struct kept {
+  int64_t first;
+  char *rest;
+  size_t bytes;
+} kept;
+
+static bool find_kept(FILE *f, const mlrt_metrics_from *from, kept *k) {
+  *k = (kept){0};
+  lines l = {.file = f, .from = from};
   ssize_t len;
-  while ((len = getline(&line, &cap, f)) > 0 && line[len - 1] == '\n' &&
-         !is_younger(line, step, evaluated))
-    keep += len;
-  free(line);
-  return keep;
+  while ((len = next_kept(&l)) > 0)
+    k->first += len;
+  FILE *rest = open_memstream(&k->rest, &k->bytes);
+  for (; rest && len >= 0; len = next_kept(&l))
+    fwrite(l.line, 1, (size_t)len, rest);
+  free(l.line);
+  return rest && fclose(rest) == 0 && !ferror(f);
+}
+
+static bool keep_only(const char *path, const kept *k) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  bool fine = fd >= 0 && lseek(fd, k->first, SEEK_SET) >= 0 &&
+              mlrt_write_all(fd, k->rest, k->bytes) &&
+              ftruncate(fd, k->first + (int64_t)k->bytes) == 0;
+  int why = errno;
+  if (fd >= 0)
+    close(fd);
+  errno = why;
+  return fine;
 }
 
 // Of a pipe or device nothing can be cut, and reading it would wait for what this run is to write.
-static bool cut_younger(const char *path, int64_t step, int64_t evaluated) {
+static bool cut_younger(const char *path, const mlrt_metrics_from *from) {
   struct stat st;
   if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
     return true;
   FILE *f = fopen(path, "re");
   if (!f)
     return errno == ENOENT; // the first run had no --metrics
-  int64_t keep = keep_bytes(f, step, evaluated);
+  kept k;
+  bool fine = find_kept(f, from, &k) && keep_only(path, &k);
+  int why = errno;
   fclose(f);
-  return truncate(path, keep) == 0;
+  free(k.rest);
+  errno = why;
+  return fine;
 }
 
 // Of a line: its keys, a step, an epoch or a time. Of a value: nine digits, signs, an exponent; quotes, colon and comma
@@ -72,7 +117,7 @@ static size_t line_bytes(const mlrt_program *p) {
 }
 
 bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path, bool times,
-                       int64_t resume_step, int64_t evaluated, mlrt_error *e) {
+                       const mlrt_metrics_from *from, mlrt_error *e) {
   *m = (mlrt_metrics){.fd = -1, .path = path, .times = times};
   if (!path)
     return true;
@@ -80,9 +125,8 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
   m->line = malloc(m->cap);
   if (!m->line)
     return mlrt_error_set(e, "out of memory");
-  bool resume = resume_step >= 0;
-  if (!resume || cut_younger(path, resume_step, evaluated))
-    m->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (resume ? 0 : O_TRUNC), 0666);
+  if (!from || cut_younger(path, from))
+    m->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (from ? 0 : O_TRUNC), 0666);
   return m->fd >= 0 ||
          mlrt_error_set(e, "cannot write the metrics file '%s': %s", path, strerror(errno));
 }

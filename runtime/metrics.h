@@ -23,11 +23,16 @@ typedef struct mlrt_metrics {
   size_t len, cap;
 } mlrt_metrics;
 
-// `path` NULL: off. Takes all memory that lines of the program's results need. resume_step < 0: a new file;
-// INT64_MAX: after all that it has.
-// evaluated: the last step whose evaluations are in the checkpoint (checkpoint.h).
+// Where a run goes on. The lines of later steps come again, and that of the evaluation after this one where `again`
+// names its data (NULL: none); those that `eval` wrote about the checkpoint, on whatever data, do not.
+typedef struct mlrt_metrics_from {
+  int64_t step; // INT64_MAX: no line comes again
+  const char *again;
+} mlrt_metrics_from;
+
+// `path` NULL: off. Takes all memory that lines of the program's results need. `from` NULL: a new file.
 bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path, bool times,
-                       int64_t resume_step, int64_t evaluated, mlrt_error *e);
+                       const mlrt_metrics_from *from, mlrt_error *e);
 void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch);    // begins a line
 void mlrt_metrics_eval(mlrt_metrics *m, const char *data, int64_t step); // begins a line
 void mlrt_metrics_value(mlrt_metrics *m, const char *name, double value);

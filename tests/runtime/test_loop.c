@@ -133,6 +133,35 @@ static void test_signal_in_evaluation(void) {
   CHECK(same_file("ref.jsonl", "v.jsonl"), "evaluation broken off: other metrics");
 }
 
+// What `eval` says about a checkpoint is in no run: it stays, also behind lines that a run that was killed has written
+// after its last checkpoint. That of the evaluation which the resumed run makes up for comes once.
+static void test_foreign_lines(void) {
+  toy_expect(&program, "--quiet --save=x.st --metrics=x.jsonl --no-times --steps=10", 0, "");
+  toy_expect(&program, "eval --save=x.st --metrics=x.jsonl --no-times --split=train", 0, "");
+  toy_expect(&program, "--quiet --save=y.st --resume=x.st --metrics=x.jsonl --no-times --steps=26",
+             0, "");
+  toy_expect(&program, "eval --save=x.st --metrics=x.jsonl --no-times", 0, "");
+  toy_expect(&program, "eval --save=y.st --metrics=x.jsonl --no-times", 0, "");
+  toy_expect(&program, "--quiet --save=x.st --resume --metrics=x.jsonl --no-times --steps=40", 0,
+             "");
+  CHECK(count_lines("x.jsonl", "{\"eval\":\"train\",\"step\":10,") == 1, "of other data");
+  CHECK(count_lines("x.jsonl", "{\"eval\":\"test\",\"step\":10,") == 2, "of the run and of eval");
+  CHECK(count_lines("x.jsonl", "\"step\":26") == 0, "younger than the checkpoint");
+  CHECK(count_lines("x.jsonl", "{\"step\":") == 11, "of steps: one more than the whole run's");
+  CHECK(count_lines("x.jsonl", "\"eval\"") == 6, "of evaluations");
+  mlrt_program p = program; // never evaluates by itself
+  static const mlrt_setting config[] = {{"steps", MLRT_SET_NUM, 8, NULL}};
+  static const mlrt_setting longer[] = {{"steps", MLRT_SET_NUM, 12, NULL}};
+  p.config = config;
+  p.num_config = 1;
+  toy_expect(&p, "--quiet --save=z.st --metrics=z.jsonl --no-times --log-every=4", 0, "");
+  toy_expect(&p, "eval --save=z.st --metrics=z.jsonl --no-times", 0, "");
+  p.config = longer;
+  toy_expect(&p, "--quiet --save=z.st --resume --metrics=z.jsonl --log-every=4", 0, "");
+  CHECK(count_lines("z.jsonl", "{\"eval\":\"test\",\"step\":8,") == 1, "an evaluation by hand");
+  CHECK(count_lines("z.jsonl", "\"step\":") == 4, "one more than the run's");
+}
+
 static void test_flags_and_seed(void) {
   toy_expect(&program, "--quiet --save=f.st --lr=0.5", 0, "");
   toy_expect(&program, "--quiet --save=g.st --lr=0.5 --steps=20", 0, "");
@@ -343,6 +372,7 @@ int main(void) {
   test_signals();
   test_signal_in_evaluation();
   test_kill();
+  test_foreign_lines();
   test_flags_and_seed();
   test_accumulation();
   test_epochs();
