@@ -118,7 +118,7 @@ static size_t line_bytes(const mlrt_program *p) {
 
 bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path, bool times,
                        const mlrt_metrics_from *from, mlrt_error *e) {
-  *m = (mlrt_metrics){.fd = -1, .path = path, .times = times};
+  *m = (mlrt_metrics){.fd = -1, .path = path, .times = times, .old = !from};
   if (!path)
     return true;
   m->cap = line_bytes(p);
@@ -126,7 +126,7 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
   if (!m->line)
     return mlrt_error_set(e, "out of memory");
   if (!from || cut_younger(path, from))
-    m->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (from ? 0 : O_TRUNC), 0666);
+    m->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
   return m->fd >= 0 ||
          mlrt_error_set(e, "cannot write the metrics file '%s': %s", path, strerror(errno));
 }
@@ -138,6 +138,27 @@ __attribute__((format(printf, 2, 3))) static void put(mlrt_metrics *m, const cha
   va_start(args, fmt);
   mlrt_append(m->line, m->cap, &m->len, fmt, args);
   va_end(args);
+}
+
+// Training is worth more than its log: it is said once, and training goes on.
+static void say_failed(mlrt_metrics *m) {
+  if (!m->failed)
+    fprintf(stderr, "warning: cannot write the metrics file '%s': %s; training goes on\n", m->path,
+            strerror(errno));
+  m->failed = true;
+}
+
+// Of a pipe or a device nothing can be cut.
+static bool cut_at(int fd, off_t end) {
+  return end < 0 || ftruncate(fd, end) == 0 || errno == EINVAL;
+}
+
+void mlrt_metrics_begin(mlrt_metrics *m) {
+  if (m->fd < 0 || !m->old)
+    return;
+  m->old = false;
+  if (!cut_at(m->fd, 0))
+    say_failed(m);
 }
 
 void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch) {
@@ -167,17 +188,19 @@ void mlrt_metrics_end(mlrt_metrics *m, double seconds) {
   if (m->times)
     put(m, ",\"time\":%.3f", seconds);
   put(m, "}\n");
-  if (m->fd < 0 || m->failed)
+  if (m->fd < 0)
     return;
+  mlrt_metrics_begin(m);
+  off_t end = lseek(m->fd, 0, SEEK_END);
   errno = EMSGSIZE; // does not happen: line_bytes
   if (m->len < m->cap && mlrt_write_all(m->fd, m->line, m->len))
     return;
-  m->failed = true; // training is worth more than its log: say it once and go on
-  fprintf(stderr, "warning: cannot write the metrics file '%s': %s; training goes on\n", m->path,
-          strerror(errno));
+  say_failed(m);
+  cut_at(m->fd, end); // what follows half a line, when there is room again, would be lost with it
 }
 
 void mlrt_metrics_sync(mlrt_metrics *m) {
+  mlrt_metrics_begin(m);
   if (m->fd >= 0)
     fdatasync(m->fd); // fails for pipes and devices, which need none
 }

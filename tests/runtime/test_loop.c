@@ -231,6 +231,37 @@ static void test_full_disk(void) {
   CHECK(same_file("ref.st", "d.st"), "the earlier checkpoint is whole");
 }
 
+static void wait_for_lines(const char *path, const char *with, int num) {
+  for (int tries = 0; tries < 5000 && count_lines(path, with) < num; tries++)
+    usleep(1000);
+}
+
+static int count_bytes(const char *path, char byte) {
+  int num = 0;
+  for (const char *at = slurp(path, NULL); at && *at; at++)
+    num += *at == byte;
+  return num;
+}
+
+// A metrics file that cannot grow for a while has whole lines only, and those that come when it can again.
+static void test_full_metrics(void) {
+  struct rlimit old, limit;
+  getrlimit(RLIMIT_FSIZE, &old);
+  unlink("w.jsonl");
+  pid_t pid = toy_start(
+      &program, "--quiet --no-save --delay=3000 --log-every=1 --metrics=w.jsonl --no-times", "log");
+  wait_for_lines("w.jsonl", "\"step\":", 6); // so many that the limit leaves room for the warning
+  limit = (struct rlimit){(rlim_t)count_bytes("w.jsonl", '\n') * 100, old.rlim_max};
+  prlimit(pid, RLIMIT_FSIZE, &limit, NULL);
+  wait_for_lines("log", "warning: cannot write the metrics file 'w.jsonl'", 1);
+  prlimit(pid, RLIMIT_FSIZE, &old, NULL);
+  CHECK(toy_wait(pid) == 1, "a line was lost");
+  CHECK(count_lines("log", "cannot write the metrics") == 1, "said %d times",
+        count_lines("log", "cannot write the metrics"));
+  CHECK(count_lines("w.jsonl", "\"step\":40,") == 2, "the last lines");
+  CHECK(count_bytes("w.jsonl", '{') == count_bytes("w.jsonl", '\n'), "half a line");
+}
+
 // The longest lines that there are: as many results as a program may have, with long names.
 static void test_long_lines(void) {
   enum { NUM = MLRT_MAX_RESULTS, LENGTH = 300 };
@@ -343,6 +374,9 @@ static void test_bad_from_the_start(void) {
   write_samples("train", TOY_TRAIN, 1);
   toy_expect(&p.program, ONCE_BAD, 1, "does not fit");
   CHECK(same_file("n.st", "o.st"), "a run without a batch has saved");
+  CHECK(same_file("n.jsonl", "o.jsonl"), "a run without a batch has emptied the metrics");
+  toy_expect(&program, "--quiet --no-save --metrics=o.jsonl --profile=none/p", 1, "cannot write");
+  CHECK(same_file("n.jsonl", "o.jsonl"), "a run that could not start has emptied the metrics");
   write_samples("train", TOY_TRAIN, 3 * TOY_B);
   toy_expect(&p.program, "--no-save --steps=9", 1, "does not fit");
   CHECK(count_lines("log", "saved") == 0, "--no-save saves: %s", slurp("log", NULL));
@@ -378,6 +412,7 @@ int main(void) {
   test_epochs();
   test_bad_files();
   test_full_disk();
+  test_full_metrics();
   test_long_lines();
   test_nan();
   test_profile();
