@@ -148,8 +148,7 @@ void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
   memset(l, 0, sizeof *l);
   l->saved = -1;
   mlrt_check_outputs(p, o);
-  mlrt_signals_block(); // threads started here never run the handlers
-  mlrt_signals_install();
+  mlrt_signals_ignore();
   mlrt_checkpoint c = {.fd = -1};
   if (o->resume) { // first, because it brings flags that data and recipe may depend on
     c = mlrt_trainer_checkpoint(p, o);
@@ -157,14 +156,16 @@ void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
   }
   open_data(l, p, o);
   make_recipe(l, p, o);
+  mlrt_signals_block(); // threads started here never run the handlers
   mlrt_trainer_open(&l->trainer, p, o);
+  mlrt_signals_unblock();
   if (o->resume)
     restore(l, &c);
   else
     start(l, p, o);
   open_batches(l, p);
   open_files(l, p, o);
-  mlrt_signals_unblock();
+  mlrt_signals_install(); // the run begins
   mlrt_progress_open(&l->progress, o->quiet, l->at.step, l->recipe.steps,
                      mlrt_batch_size(p) * l->recipe.accumulate);
   greet(l);

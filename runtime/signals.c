@@ -24,6 +24,11 @@ static sigset_t handled_set(void) {
   return set;
 }
 
+void mlrt_signals_ignore(void) {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+}
+
 void mlrt_signals_install(void) {
   pending = 0;
   struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
@@ -34,8 +39,7 @@ void mlrt_signals_install(void) {
     if (sigaction(handled[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
       sigaction(handled[i], &act, NULL);
   }
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);
+  mlrt_signals_ignore();
 }
 
 int mlrt_signals_pending(void) {

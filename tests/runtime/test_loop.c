@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 static mlrt_program program;
 
@@ -106,6 +107,20 @@ static void test_signals(void) {
   kill(pid, SIGTERM);
   CHECK(toy_wait(pid) == 128 + SIGTERM, "a second signal ends at once");
   CHECK(access("s2.st", F_OK) != 0, "and saves nothing");
+}
+
+// What a run waits for before it begins may never come: here a reader of its metrics. There is nothing to save yet.
+static void test_signal_before_begin(void) {
+  toy_expect(&program, "--quiet --save=w.st", 0, "");
+  mkfifo("pipe", 0666);
+  pid_t pid = toy_start(&program, "--quiet --save=w.st --metrics=pipe", "log");
+  usleep(200000);
+  kill(pid, SIGTERM);
+  usleep(200000);
+  int code = 0;
+  CHECK(waitpid(pid, &code, WNOHANG) == pid && WIFSIGNALED(code), "a signal does not end it");
+  kill(pid, SIGKILL);
+  CHECK(same_file("ref.st", "w.st"), "and an earlier checkpoint is not what it was");
 }
 
 static void slow_eval(char *arena, int slot, mlrt_team *team, int tid) {
@@ -404,6 +419,7 @@ int main(void) {
   test_threads();
   test_resume_everywhere();
   test_signals();
+  test_signal_before_begin();
   test_signal_in_evaluation();
   test_kill();
   test_foreign_lines();
