@@ -222,11 +222,12 @@ static bool write_file(const mlrt_saver *s, int fd, size_t header_len, mlrt_devi
   return fsync(fd) == 0;
 }
 
-// A rename is on disk when its folder is.
-static bool sync_folder(const mlrt_saver *s) {
+// A rename is on disk when its folder is. Who may write to a folder need not be allowed to open it: then the whole file
+// system, to which `file` belongs, is synced.
+static bool sync_folder(const mlrt_saver *s, int file) {
   int fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0)
-    return false;
+    return errno == EACCES && syncfs(file) == 0;
   bool ok = fsync(fd) == 0 || errno == EINVAL; // some file systems cannot sync folders
   close(fd);
   return ok;
@@ -265,11 +266,12 @@ bool mlrt_saver_save(mlrt_saver *s, mlrt_device *from, const mlrt_run_point *at,
   int fd = open_temp(s, e);
   if (fd < 0)
     return false;
-  bool ok = write_file(s, fd, len, from) && rename(s->temp, s->path) == 0;
+  bool renamed = write_file(s, fd, len, from) && rename(s->temp, s->path) == 0;
+  bool ok = renamed && sync_folder(s, fd);
   int why = errno;
-  if (!ok)
+  if (!renamed)
     unlink(s->temp);
   close(fd); // the lock until here; what could fail has been synced
   errno = why;
-  return ok ? sync_folder(s) || cannot(s, e) : cannot(s, e);
+  return ok || cannot(s, e);
 }

@@ -227,6 +227,23 @@ static void test_bad_files(void) {
   toy_expect(&program, "--lrr=2", 2, "error: unknown option --lrr; did you mean --lr?");
 }
 
+// To write to a folder one need not be allowed to read it. For this, root is somebody else for a moment.
+static void test_unreadable_folder(const char *scratch) {
+  enum { NOBODY = 65534 };
+  bool root = geteuid() == 0;
+  mkdir("drop", 0777);
+  chmod("drop", 0333);
+  chmod(scratch, 0777); // for the log
+  unlink("log");
+  if (!root || seteuid(NOBODY) == 0)
+    toy_expect(&program, "--save=drop/u.st", 0, "saved 'drop/u.st'");
+  CHECK(!root || seteuid(0) == 0, "root again");
+  chmod("drop", 0700); // so that it can be removed
+  chmod(scratch, 0700);
+  unlink("log");
+  CHECK(same_file("ref.st", "drop/u.st"), "other bytes");
+}
+
 // A full disk (here: a file size limit) in the middle: a warning, and the earlier file is whole.
 static void test_full_disk(void) {
   toy_expect(&program, "--quiet --save=d.st --steps=7", 0, "");
@@ -427,6 +444,7 @@ int main(void) {
   test_accumulation();
   test_epochs();
   test_bad_files();
+  test_unreadable_folder(folder);
   test_full_disk();
   test_full_metrics();
   test_long_lines();
