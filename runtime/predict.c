@@ -46,8 +46,8 @@ static void cannot(const char *path) {
   mlrt_fail(MLRT_EXIT_INPUT, "cannot write '%s': %s", path, strerror(errno));
 }
 
-static void open_output(npy *x, const mlrt_program *p, const mlrt_options *o, const mlrt_result *r,
-                        int64_t samples) {
+static void name_output(npy *x, const mlrt_program *p, const mlrt_options *o,
+                        const mlrt_result *r) {
   *x = (npy){.result = r, .row_bytes = (size_t)mlrt_dtype_bytes(r->dtype)};
   for (int i = 1; i < r->rank; i++)
     x->row_bytes *= (size_t)r->dims[i];
@@ -61,10 +61,6 @@ static void open_output(npy *x, const mlrt_program *p, const mlrt_options *o, co
   if (!mlrt_is_replaceable(x->path) || !mlrt_is_replaceable(x->temp))
     mlrt_fail(MLRT_EXIT_INPUT, "cannot write '%s': it, or its '.tmp', is there and no file",
               x->path);
-  x->file = fopen(x->temp, "we");
-  if (!x->file)
-    cannot(x->path);
-  write_header(x->file, r, samples);
 }
 
 // False with errno: it could not be written. Then, and when it is not to be kept, nothing is left.
@@ -84,17 +80,35 @@ static bool has_rows(const mlrt_result *r, int64_t batch) {
   return r->kind == MLRT_OUTPUT && r->rank > 0 && r->dims[0] == batch;
 }
 
-// Opens a file per output; returns their number.
+// All of them or, where one cannot be opened, none.
+static void open_files(npy *files, int num, int64_t samples) {
+  for (int i = 0; i < num; i++) {
+    npy *x = &files[i];
+    x->file = fopen(x->temp, "we");
+    if (x->file) {
+      write_header(x->file, x->result, samples);
+      continue;
+    }
+    int why = errno;
+    for (int k = 0; k < i; k++)
+      close_output(&files[k], false);
+    errno = why;
+    cannot(x->path);
+  }
+}
+
+// Opens a file per output, once all their names are known to be free; returns their number.
 static int open_outputs(npy *files, const mlrt_program *p, const mlrt_options *o, int64_t samples) {
   const mlrt_func *f = &p->funcs[MLRT_PREDICT];
   int num = 0;
   for (int i = 0; i < f->num_results; i++) {
     const mlrt_result *r = &f->results[i];
     if (has_rows(r, mlrt_batch_size(p)))
-      open_output(&files[num++], p, o, r, samples);
+      name_output(&files[num++], p, o, r);
     else
       fprintf(stderr, "warning: '%s' has no row per sample and is not written\n", r->name);
   }
+  open_files(files, num, samples);
   return num;
 }
 

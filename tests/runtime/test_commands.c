@@ -1,6 +1,8 @@
 // test_commands.c: eval, predict, check, info, --help and --version of a trainer.
 #include "tests/runtime/support_program.h"
 
+#include <sys/stat.h>
+
 static mlrt_program program;
 
 static float sample[TOY_TEST][TOY_X];
@@ -79,6 +81,25 @@ static void test_predict(void) {
   toy_expect(&program, "predict --resume=c.st --out=none/p", 1, "cannot write 'none/p-prob.npy'");
 }
 
+// Where one output cannot be written, none is, and no temporary file is left: its name is that of a folder, or too long.
+static void test_predict_all_or_none(void) {
+  char longest[250] = "";
+  memset(longest, 'o', sizeof longest - 1); // r-....npy is a name, r-....npy.tmp is none
+  const mlrt_result results[] = {
+      toy_outputs[0],
+      {longest, MLRT_OUTPUT, MLRT_F32, 1, {TOY_B}, TOY_PROB},
+  };
+  mlrt_program p = program;
+  p.funcs[MLRT_PREDICT].results = results;
+  p.funcs[MLRT_PREDICT].num_results = 2;
+  for (int folder = 0; folder < 2; folder++) {
+    toy_expect(&p, "predict --resume=c.st --out=r", 1, "cannot write 'r-ooo");
+    CHECK(access("r-prob.npy", F_OK) && access("r-prob.npy.tmp", F_OK), "the first is left");
+    longest[10] = 0;
+    mkdir("r-oooooooooo.npy", 0777);
+  }
+}
+
 static void wrong_phase(int64_t begin, int64_t end, char *const *args) {
   toy_total(begin, end, args);
   *(float *)(void *)args[1] *= 1.001f;
@@ -152,6 +173,7 @@ int main(void) {
   toy_expect(&program, "--quiet --save=c.st", 0, "");
   test_eval();
   test_predict();
+  test_predict_all_or_none();
   test_check();
   test_check_with_long_names();
   test_info();
