@@ -17,6 +17,7 @@ enum { MLRT_MAX_RESULTS = 256 };
 typedef struct mlrt_run_point {
   int64_t step;           // whole optimiser steps done
   int64_t parts;          // batches of the next one that are done: their sums are in the states
+  int64_t parts_of;       // batches of a step; 0: it is not known
   mlrt_position position; // where the next training batch starts
   int64_t evaluated;      // the last step after which all due evaluations were made
   int64_t samples;        // size of the training data

@@ -96,8 +96,10 @@ static void fill_metadata(mlrt_saver *s, const mlrt_run_point *at, uint64_t chec
   add_hex(s, "plan_hash", p->plan_hash);
   add_hex(s, "checksum", checksum);
   add_number(s, "window", at->window_steps);
-  if (at->parts) // only bad data end a run in the middle of a step
+  if (at->parts) { // only bad data end a run in the middle of a step
     add_number(s, "parts", at->parts);
+    add_number(s, "parts_of", at->parts_of);
+  }
   int flags = s->options->num_flags;
   for (int i = 0; i < flags; i++)
     add_double(s, s->keys[i], s->options->flags[i].value);

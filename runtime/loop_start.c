@@ -84,16 +84,21 @@ static void restore(mlrt_loop *l, mlrt_checkpoint *c) {
     mlrt_fail(MLRT_EXIT_USAGE,
               "the checkpoint is at step %" PRId64 ", beyond the %" PRId64 " steps wanted",
               l->at.step, l->recipe.steps);
-  if (l->at.parts >= l->recipe.accumulate)
+  // The sums are of gradients divided by their number.
+  bool other = l->at.parts && l->at.parts_of && l->at.parts_of != l->recipe.accumulate;
+  if (other || l->at.parts >= l->recipe.accumulate)
     mlrt_fail(MLRT_EXIT_USAGE,
               "the checkpoint is in the middle of a step, after %" PRId64
-              " of its batches; a step of this program has %" PRId64 " in all",
+              " of its batches; a step of this program has another number of them, %" PRId64,
               l->at.parts, l->recipe.accumulate);
+  l->at.parts_of = l->recipe.accumulate;
   mlrt_checkpoint_close(c);
 }
 
 static void start(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
-  l->at = (mlrt_run_point){.seed = mlrt_recipe_seed(p, o), .samples = mlrt_data_size(l->train)};
+  l->at = (mlrt_run_point){.seed = mlrt_recipe_seed(p, o),
+                           .samples = mlrt_data_size(l->train),
+                           .parts_of = l->recipe.accumulate};
   if (o->weights)
     mlrt_weights_begin(&l->trainer, l->at.seed);
   else

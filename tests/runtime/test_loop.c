@@ -416,6 +416,9 @@ static void test_bad_from_the_start(void) {
   read_files(&p, &program, 1, 20);
   toy_expect(&p.program, ONCE_BAD " --resume", 2,
              "in the middle of a step, after 1 of its batches");
+  read_files(&p, &program, 3, 20); // the sums in the file are of halves
+  toy_expect(&p.program, ONCE_BAD " --resume", 2,
+             "in the middle of a step, after 1 of its batches|another number of them, 3");
 }
 
 static void test_too_large(void) {
