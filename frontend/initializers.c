@@ -60,7 +60,10 @@ ir_node *fe_written_value(fe *c, const ir_state *s, const fe_written_init *i) {
   values[0] = dims_of(c, &s->type);
   for (size_t k = IMPLICIT; k < num; k++)
     values[k] = i->values[k];
+  // Below a frame of the model: an error in the body is shown with its use there.
+  fe_enter(c, c->model, i->used, fe_naming_new(c, NULL, NULL, ""), false);
   const fe_value *v = fe_run_fn(c, i->fn, i->is_std, i->used, s->name, values);
+  fe_leave(c);
   if (!fe_want_tensor(c, v, i->fn->name.loc, "the result of an initializer"))
     return NULL;
   if (ir_same_type(&v->node->type, &s->type))
