@@ -343,7 +343,13 @@ BUILTIN(fan) {
 }
 
 // --- questions -----------------------------------------------------------------------------------
+// Of a list, too: how many there are, for blocks that take one.
 BUILTIN(shape) {
+  if (a->v[0]->kind == FE_LIST) {
+    const fe_value **length = IR_NEW_ARRAY(c->arena, const fe_value *, 1);
+    length[0] = fe_int(c, (int64_t)a->v[0]->num_items);
+    return fe_list(c, length, 1);
+  }
   if (!want_x(c, a))
     return &fe_bad;
   const ir_type *t = &a->v[0]->node->type;
