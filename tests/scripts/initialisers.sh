@@ -116,7 +116,7 @@ expect_wrong() { # PATTERN LINE: the line declares a parameter, or an initialize
 expect_wrong "E0207.*known at compile time" '  param p: f[3,3] = orthogonal(gain=rate)'
 expect_wrong "E0205.*no parameter 'gian'" '  param p: f[3,3] = orthogonal(gian=2)'
 expect_wrong "E0205.*too many arguments" '  param p: f[3,3] = orthogonal(1, 2)'
-expect_wrong "E0220.*index -1 of a list of 0" '  param p: f[] = orthogonal'
+expect_wrong "E0223.*one number has no columns" '  param p: f[] = orthogonal'
 expect_wrong "E0218.*need element type f32" '  param p: f64[3,3] = orthogonal'
 expect_wrong "E0201.*unknown name 'ortogonal'" '  param p: f[3,3] = ortogonal'
 expect_wrong "E0203.*'p' is f32\[3,2\] and cannot start" 'initializer one(dims) { return zeros([2, 2]) }
