@@ -18,15 +18,22 @@ BUILTIN(math) {
   return fe_const_math(c, a->call->loc, (ir_op)a->variant, num);
 }
 
-// A number keeps being a number: i32(2.7) is 2, f32(2) is 2.
+static const fe_value *cast_number_to_float(fe *c, const builtin_args *a, ir_dtype t, double num) {
+  double result = ir_narrow(t, num);
+  return isfinite(result) || fe_check_fits(c, a->at[0], a->v[0], t) ? fe_float(c, result) : &fe_bad;
+}
+
+// A number keeps being a number: i32(2.7) is 2, f32(2) is 2. So what a tensor would wrap or cut off at the end of the
+// range is refused: u8(300) would go on as 300.
 static const fe_value *cast_number(fe *c, const builtin_args *a, ir_dtype t, double num) {
   if (t == IR_BOOL)
     return fe_bool(c, num != 0);
   if (ir_is_float(t))
-    return fe_float(c, ir_narrow(t, num));
+    return cast_number_to_float(c, a, t, num);
   if (!(fabs(num) < 0x1p63))
     return FE_FAIL(c, a->at[0], "E0210", "the number does not fit in 64 bits");
-  return a->v[0]->is_int ? a->v[0] : fe_int(c, (int64_t)num);
+  const fe_value *whole = a->v[0]->is_int ? a->v[0] : fe_int(c, (int64_t)num);
+  return t == IR_I64 || fe_check_fits(c, a->at[0], whole, t) ? whole : &fe_bad;
 }
 
 BUILTIN(cast) {
