@@ -120,6 +120,23 @@ static ir_role role_of(fe *c, const ast_stmt *s, const char *path, const ir_type
   return frozen ? IR_ROLE_FROZEN : IR_ROLE_PARAM;
 }
 
+// Gradients are taken before optimisers and schedules run: nothing would train a parameter of theirs.
+static bool check_trainable(fe *c, const ast_stmt *s, const ir_type *type) {
+  if (c->pass->optimizing) {
+    ir_diag *d = fe_error(c, s->names.at[0].loc, "E0215",
+                          "a parameter of an optimizer or schedule would not be trained");
+    diag_help(d, "`state` declares a value that changes, `frozen` one that stays");
+    return false;
+  }
+  if (ir_is_float(type->dtype) && !ir_is_narrow(type->dtype))
+    return true;
+  fe_error(c, s->type->loc, "E0204", "a trained parameter must be %s",
+           ir_is_narrow(type->dtype) ? "f32 or f64; train { precision = bf16 } narrows what "
+                                       "matmuls read"
+                                     : "a float tensor");
+  return false;
+}
+
 static void run_declare(fe *c, const ast_stmt *s) {
   if (s->kind == AST_STATE && fe_is_copy(c, s)) {
     fe_declare_copy(c, s);
@@ -136,15 +153,8 @@ static void run_declare(fe *c, const ast_stmt *s) {
   ir_state *state = NULL;
   ir_role role = typed ? role_of(c, s, path, &type) : IR_ROLE_PARAM;
   if (fe_want_init(c, s, &init, &number) && typed && fe_check_init(c, s, &type, number) &&
-      fe_declare_once(c, name, path)) {
-    if (role == IR_ROLE_PARAM && (!ir_is_float(type.dtype) || ir_is_narrow(type.dtype)))
-      fe_error(c, s->type->loc, "E0204", "a trained parameter must be %s",
-               ir_is_narrow(type.dtype) ? "f32 or f64; train { precision = bf16 } narrows what "
-                                          "matmuls read"
-                                        : "a float tensor");
-    else
-      state = fe_declare_state(c, path, type, role, init, name->loc);
-  }
+      fe_declare_once(c, name, path) && (role != IR_ROLE_PARAM || check_trainable(c, s, &type)))
+    state = fe_declare_state(c, path, type, role, init, name->loc);
   if (!state)
     return;
   remember_trained(c, state);
