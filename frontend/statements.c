@@ -58,6 +58,12 @@ bool fe_declare_once(fe *c, const ast_name *name, const char *path) {
     diag_help(d, "give the parameter or state another name");
     return false;
   }
+  if (strcmp(path, IR_METADATA_NAME) == 0) {
+    ir_diag *d = fe_error(c, name->loc, "E0206",
+                          "'%s' has a meaning of its own in checkpoints: what is no tensor", path);
+    diag_help(d, "give the parameter or state another name");
+    return false;
+  }
   ir_map_put(c->pass->declared, path, c->pass);
   return true;
 }

@@ -139,6 +139,8 @@ typedef enum ir_role {
   IR_NUM_ROLES
 } ir_role;
 extern const char *const ir_role_names[IR_NUM_ROLES];
+// Where a safetensors file has what is no tensor: no state can be called so.
+#define IR_METADATA_NAME "__metadata__"
 
 struct ir_state {
   const char *name; // "layer.3.attn.linear.w"

@@ -40,6 +40,7 @@ static const error_case cases[] = {
     {"E0202", MODEL("a = «relu + 1"), "call it"},
     {"E0206", "let a = 1\nlet «a = 2\n" REST, "already defined"},
     {"E0206", "flag «seed = 1\n" REST, "meaning of its own"},
+    {"E0206", MODEL("param «__metadata__: f[2] = zeros"), "meaning of its own in checkpoints"},
     {"E0206", MODEL("metric «eval = mean(x)"), "meaning of its own"},
     {"E0206", MODEL("metric a = mean(x)\nmetric «a = mean(x)"), "already a result"},
     {"E0206", MODEL("param w: f[2] = zeros\nparam «w: f[2] = zeros"), "already defined"},
