@@ -160,6 +160,7 @@ static void check_func(ir_faults *faults, const ir_module *m, const ir_func *f) 
   for (size_t i = 0; i < f->nodes.num; i++)
     check_node(&c, f->nodes.at[i]);
   check_results(&c);
+  verify_inputs(&c);
   verify_kernels(&c);
 }
 
@@ -188,6 +189,7 @@ static void check_state(ir_checker *c, const ir_state *s, ir_map *names) {
   if (!holds(s->type.dtype, s->value))
     ir_fault_add(c, NULL, "the value %g of state '%s' is no %s", s->value, s->name,
                  ir_dtypes[s->type.dtype].name);
+  verify_checkpointed(c, s);
   c->state = NULL;
 }
 
@@ -220,6 +222,7 @@ static void check_module(ir_faults *faults, const ir_module *m) {
     ir_map_put(funcs, m->funcs.at[i]->name, m->funcs.at[i]);
   }
   check_config(&c);
+  verify_settings(&c);
 }
 
 void ir_find_faults(const ir_module *m, ir_faults *out) {

@@ -1,4 +1,4 @@
-// verify.h: what the two halves of the verifier share. For ir/ only.
+// verify.h: what the parts of the verifier share. For ir/ only.
 #ifndef IR_VERIFY_H
 #define IR_VERIFY_H
 
@@ -24,5 +24,9 @@ void verify_attention(ir_checker *c, const ir_kernel *k);
 void verify_row_updates(ir_checker *c);
 // Of SEND and FETCH (verify_transfers.c).
 void verify_transfers(ir_checker *c);
+// What a trainer needs (verify_trainer.c): of the inputs of a function, of a state, of settings.
+void verify_inputs(ir_checker *c);
+void verify_checkpointed(ir_checker *c, const ir_state *s);
+void verify_settings(ir_checker *c);
 
 #endif

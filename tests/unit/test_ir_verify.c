@@ -143,6 +143,24 @@ static void budget(broken *b) {
 static void micro_batches(broken *b) {
   ir_set_config(b->m, (ir_setting){"micro_batches", IR_SET_NUM, 1 << 21, NULL});
 }
+static void steps_text(broken *b) {
+  ir_set_config(b->m, (ir_setting){"steps", IR_SET_STR, 0, "many"});
+}
+static void steps_flag(broken *b) {
+  ir_set_config(b->m, (ir_setting){"steps", IR_SET_FLAG, 0, "n"}); // a counter
+}
+static void eval_unknown(broken *b) {
+  ir_set_config(b->m, (ir_setting){"eval", IR_SET_STR, 0, "test"});
+}
+static void accumulate_alone(broken *b) {
+  ir_set_config(b->m, (ir_setting){"accumulate", IR_SET_NUM, 2, NULL});
+}
+static void input_unknown(broken *b) {
+  b->other->nodes.at[0]->name = "z";
+}
+static void input_type(broken *b) {
+  b->other->nodes.at[0]->type.dims[0] = 8;
+}
 static void kernel_none(broken *b) {
   ir_kernel *k = IR_NEW(b->m->arena, ir_kernel);
   k->name = "k";
@@ -260,6 +278,13 @@ static const change changes[] = {
     {plain, module_name, "module 'm/n' is not a name"},
     {plain, budget, "config memory_budget must be a whole number of bytes, above 0"},
     {plain, micro_batches, "config micro_batches must be a whole number from 1 to 1048576"},
+    {plain, steps_text, "config steps must be a number or a flag, and is the text 'many'"},
+    {plain, steps_flag, "config: there is no flag 'n' for 'steps'"},
+    {plain, eval_unknown, "config eval must be the name of a data line, in quotes"},
+    {plain, accumulate_alone,
+     "config accumulate is more than 1, and no function 'accum' adds gradients up"},
+    {plain, input_unknown, "no batch fills this input: 'step' has none of that name"},
+    {plain, input_type, "a batch fills this input with f32[4], as 'step' has it"},
     {plain, kernel_none, "the node is in a kernel, the function has none"},
     {fused, member_foreign, "kernel 'one' has a member that is not in the function"},
     {fused, member_field, "%a is listed in kernel 'one' and belongs to two"},
@@ -303,6 +328,13 @@ static const struct {
     {"state s : f32[2] role=flag", "", "state 's' is a flag and must be a scalar"},
     {"state s : f32[2] role=buffer\nstate t : f32[3] role=buffer as=s", "",
      "state 't' begins as 's', which is no earlier state of its type"},
+    {"state __metadata__ : f32[2] role=param", "",
+     "test.ir:3:7: error[E0111]: a checkpoint keeps what is no tensor under '__metadata__'"},
+    {"data d = csv(\"x\") {label=$l}", "", "data d: there is no flag 'l' for 'label'"},
+    {"", "%x = input : f32[2]\n}\nfunc eval {\n%x = input : f64[2]",
+     "test.ir:8:1: error[E0111]: a batch fills this input with f32[2], as 'step' has it"},
+    {"", "}\nfunc init {\n%x = input : f32[2]",
+     "test.ir:7:1: error[E0111]: no batch fills this input: 'step' has none of that name"},
     {"", "%c = const {value=1.0} : f32[2]\nresult loss loss = %c",
      "result 'loss' must be f32[], and is f32[2]"},
     {"", "%c = const {value=1.0} : f64[]\nresult metric m = %c", "result 'm' must be f32[]"},
@@ -450,6 +482,7 @@ int main(void) {
   check_annotation();
   check_source(a, "ir/verify.c");
   check_source(a, "ir/verify_kernels.c");
+  check_source(a, "ir/verify_trainer.c");
   check_source(a, "ir/verify_transfers.c");
   ir_arena_free(a);
   return support_finish("test_ir_verify");
