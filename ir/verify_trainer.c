@@ -13,7 +13,7 @@ static const ir_func *filled(const ir_module *m) {
 }
 
 static bool gets_batches(const ir_func *f) {
-  static const char *const names[] = {"init", "eval", "predict", "accum"};
+  static const char *const names[] = {"eval", "predict", "accum"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!strcmp(names[i], f->name))
       return true;
@@ -37,7 +37,15 @@ static void check_input(ir_checker *c, const ir_node *n, const ir_func *from, co
                  ir_type_str(c->faults->arena, &same->type), from->name);
 }
 
+static void refuse_inputs(ir_checker *c) {
+  for (size_t i = 0; i < c->f->nodes.num; i++)
+    if (c->f->nodes.at[i]->op == IR_INPUT)
+      ir_fault_add(c, c->f->nodes.at[i], "'init' runs before there is a batch: it has no inputs");
+}
+
 void verify_inputs(ir_checker *c) {
+  if (!strcmp(c->f->name, "init"))
+    refuse_inputs(c);
   const ir_func *from = filled(c->m);
   if (!from || from == c->f || !gets_batches(c->f))
     return;
