@@ -50,6 +50,7 @@ typedef struct kept {
   int64_t first;
   char *rest;
   size_t bytes;
+  bool all; // nothing goes: the file is left alone, another program may be adding to it
 } kept;
 
 static bool find_kept(FILE *f, const mlrt_metrics_from *from, kept *k) {
@@ -58,6 +59,7 @@ static bool find_kept(FILE *f, const mlrt_metrics_from *from, kept *k) {
   ssize_t len;
   while ((len = next_kept(&l)) > 0)
     k->first += len;
+  k->all = len < 0;
   FILE *rest = open_memstream(&k->rest, &k->bytes);
   for (; rest && len >= 0; len = next_kept(&l))
     fwrite(l.line, 1, (size_t)len, rest);
@@ -86,7 +88,7 @@ static bool cut_younger(const char *path, const mlrt_metrics_from *from) {
   if (!f)
     return errno == ENOENT; // the first run had no --metrics
   kept k;
-  bool fine = find_kept(f, from, &k) && keep_only(path, &k);
+  bool fine = find_kept(f, from, &k) && (k.all || keep_only(path, &k));
   int why = errno;
   fclose(f);
   free(k.rest);
