@@ -20,7 +20,7 @@ typedef struct access {
 typedef struct element {
   access wrote;
   uint32_t readers; // a bit for each warp that has read since
-  int in_flight; // 1 + the thread that began an asynchronous copy to it; 0: none
+  int in_flight;    // 1 + the thread that began an asynchronous copy to it; 0: none
 } element;
 
 struct emu_shadow {
