@@ -83,12 +83,10 @@ const char *cg_identifier(const cg_program *p, const char *family, const ir_kern
 }
 
 const char *cg_function_name(const cg_program *p, size_t func) {
-  static const char *const run[] = {"init", "step", "eval", "predict", "accum"};
-  const char *name = p->module->funcs.at[func]->name;
-  for (size_t i = 0; i < sizeof run / sizeof *run; i++)
-    if (strcmp(name, run[i]) == 0)
-      return name;
-  return ir_replace(p->arena, ir_format(p->arena, "other_%zu_%s", func, name), ".", "_");
+  const ir_func *f = p->module->funcs.at[func];
+  if (ir_is_run(f))
+    return f->name;
+  return ir_replace(p->arena, ir_format(p->arena, "other_%zu_%s", func, f->name), ".", "_");
 }
 
 static cg_distinct *new_distinct(cg_program *p, ir_arena *scratch, ir_map *names,

@@ -85,13 +85,8 @@ static void put_states(const tables *t) {
   end_table(t->out);
 }
 
-static const ir_func *func_with_inputs(const ir_module *m) {
-  const ir_func *step = ir_find_func(m, "step");
-  return step ? step : ir_find_func(m, "eval");
-}
-
 static int put_inputs(const tables *t) {
-  const ir_func *f = func_with_inputs(t->m);
+  const ir_func *f = ir_batch_func(t->m);
   int num = 0;
   const int64_t *limits = f ? t->limits[plan_func_index(f)] : NULL;
   ir_buf_puts(t->out, "\nstatic const mlrt_input inputs[] = {\n");

@@ -53,14 +53,12 @@ bool fe_declare_once(fe *c, const ast_name *name, const char *path) {
     fe_error(c, name->loc, "E0222", "there is no parameter or state '%s' to use again", path);
   if (c->frame->again)
     return there;
-  if (there) {
-    ir_diag *d = fe_error(c, name->loc, "E0206", "'%s' is already defined", path);
-    diag_help(d, "give the parameter or state another name");
-    return false;
-  }
-  if (strcmp(path, IR_METADATA_NAME) == 0) {
-    ir_diag *d = fe_error(c, name->loc, "E0206",
-                          "'%s' has a meaning of its own in checkpoints: what is no tensor", path);
+  bool reserved = strcmp(path, IR_METADATA_NAME) == 0;
+  if (there || reserved) {
+    ir_diag *d = fe_error(
+        c, name->loc, "E0206", "'%s' %s", path,
+        there ? "is already defined"
+              : "has a meaning of its own in checkpoints, which keep there what is no tensor");
     diag_help(d, "give the parameter or state another name");
     return false;
   }

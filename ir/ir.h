@@ -362,6 +362,10 @@ struct ir_module {
 ir_module *ir_module_new(ir_arena *a, const char *name);
 ir_func *ir_func_new(ir_module *m, const char *name);
 ir_func *ir_find_func(const ir_module *m, const char *name); // NULL when absent
+// The function whose inputs batches fill, at one place in memory for all: step, or eval without one. NULL: neither.
+ir_func *ir_batch_func(const ir_module *m);
+// Whether a trainer runs it: init, step, eval, predict, accum.
+bool ir_is_run(const ir_func *f);
 // The name must be new in the module.
 ir_state *ir_state_new(ir_module *m, const char *name, ir_type type, ir_role role, ir_loc loc);
 ir_state *ir_find_state(const ir_module *m, const char *name); // NULL when absent

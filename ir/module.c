@@ -29,6 +29,19 @@ ir_func *ir_find_func(const ir_module *m, const char *name) {
   return NULL;
 }
 
+ir_func *ir_batch_func(const ir_module *m) {
+  ir_func *step = ir_find_func(m, "step");
+  return step ? step : ir_find_func(m, "eval");
+}
+
+bool ir_is_run(const ir_func *f) {
+  static const char *const names[] = {"init", "step", "eval", "predict", "accum"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(f->name, names[i]) == 0)
+      return true;
+  return false;
+}
+
 ir_state *ir_state_new(ir_module *m, const char *name, ir_type type, ir_role role, ir_loc loc) {
   BUG_IF(ir_map_get(m->state_names, name), "state '%s' is made twice", name);
   ir_state *s = IR_NEW(m->arena, ir_state);

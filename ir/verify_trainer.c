@@ -6,20 +6,6 @@
 #include <string.h>
 
 // --- inputs -------------------------------------------------------------------------------------
-// One loader fills the inputs of this function, at one place in memory for all functions.
-static const ir_func *filled(const ir_module *m) {
-  const ir_func *step = ir_find_func(m, "step");
-  return step ? step : ir_find_func(m, "eval");
-}
-
-static bool gets_batches(const ir_func *f) {
-  static const char *const names[] = {"eval", "predict", "accum"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!strcmp(names[i], f->name))
-      return true;
-  return false;
-}
-
 static ir_map *inputs_of(ir_arena *a, const ir_func *f) {
   ir_map *inputs = ir_map_new(a);
   for (size_t i = 0; i < f->nodes.num; i++)
@@ -44,10 +30,12 @@ static void refuse_inputs(ir_checker *c) {
 }
 
 void verify_inputs(ir_checker *c) {
-  if (!strcmp(c->f->name, "init"))
+  if (!strcmp(c->f->name, "init")) {
     refuse_inputs(c);
-  const ir_func *from = filled(c->m);
-  if (!from || from == c->f || !gets_batches(c->f))
+    return;
+  }
+  const ir_func *from = ir_batch_func(c->m);
+  if (!from || from == c->f || !ir_is_run(c->f))
     return;
   const ir_map *there = inputs_of(c->faults->arena, from);
   for (size_t i = 0; i < c->f->nodes.num; i++)

@@ -117,7 +117,6 @@ static bool run_part(mlrt_loop *l, const mlrt_func *f) {
   bool fine = settle(l);
   l->untaken = (mlrt_untaken){f, b.slot, l->at.step + 1};
   l->ran = true;
-  mlrt_metrics_begin(&l->metrics);
   l->at.position = mlrt_batches_position(l->batches);
   fine = fine && (mlrt_trainer_lags(&l->trainer) || settle(l));
   mlrt_profile_end(&l->profile, MLRT_PHASE_STEP, begun);

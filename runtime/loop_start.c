@@ -91,14 +91,11 @@ static void restore(mlrt_loop *l, mlrt_checkpoint *c) {
               "the checkpoint is in the middle of a step, after %" PRId64
               " of its batches; a step of this program has another number of them, %" PRId64,
               l->at.parts, l->recipe.accumulate);
-  l->at.parts_of = l->recipe.accumulate;
   mlrt_checkpoint_close(c);
 }
 
 static void start(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
-  l->at = (mlrt_run_point){.seed = mlrt_recipe_seed(p, o),
-                           .samples = mlrt_data_size(l->train),
-                           .parts_of = l->recipe.accumulate};
+  l->at = (mlrt_run_point){.seed = mlrt_recipe_seed(p, o), .samples = mlrt_data_size(l->train)};
   if (o->weights)
     mlrt_weights_begin(&l->trainer, l->at.seed);
   else
@@ -168,6 +165,7 @@ void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
     restore(l, &c);
   else
     start(l, p, o);
+  l->at.parts_of = l->recipe.accumulate;
   open_batches(l, p);
   open_files(l, p, o);
   mlrt_signals_install(); // the run begins

@@ -155,7 +155,8 @@ static bool cut_at(int fd, off_t end) {
   return end < 0 || ftruncate(fd, end) == 0 || errno == EINVAL;
 }
 
-void mlrt_metrics_begin(mlrt_metrics *m) {
+// What the file holds is of this run from now on.
+static void begin(mlrt_metrics *m) {
   if (m->fd < 0 || !m->old)
     return;
   m->old = false;
@@ -192,7 +193,7 @@ void mlrt_metrics_end(mlrt_metrics *m, double seconds) {
   put(m, "}\n");
   if (m->fd < 0)
     return;
-  mlrt_metrics_begin(m);
+  begin(m);
   off_t end = lseek(m->fd, 0, SEEK_END);
   errno = EMSGSIZE; // does not happen: line_bytes
   if (m->len < m->cap && mlrt_write_all(m->fd, m->line, m->len))
@@ -202,7 +203,7 @@ void mlrt_metrics_end(mlrt_metrics *m, double seconds) {
 }
 
 void mlrt_metrics_sync(mlrt_metrics *m) {
-  mlrt_metrics_begin(m);
+  begin(m);
   if (m->fd >= 0)
     fdatasync(m->fd); // fails for pipes and devices, which need none
 }

@@ -31,11 +31,10 @@ typedef struct mlrt_metrics_from {
   const char *again;
 } mlrt_metrics_from;
 
-// `path` NULL: off. Takes all memory that lines of the program's results need. `from` NULL: a new file.
+// `path` NULL: off. Takes all memory that lines of the program's results need. `from` NULL: a new file; the
+// lines of an earlier run stay until the first line of this one is complete, or it saves (mlrt_metrics_sync).
 bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path, bool times,
                        const mlrt_metrics_from *from, mlrt_error *e);
-// The run has begun: a new file is one from now on. So does a line, and a sync.
-void mlrt_metrics_begin(mlrt_metrics *m);
 void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch);    // begins a line
 void mlrt_metrics_eval(mlrt_metrics *m, const char *data, int64_t step); // begins a line
 void mlrt_metrics_value(mlrt_metrics *m, const char *name, double value);

@@ -2,8 +2,8 @@
 #ifndef RUNTIME_SIGNALS_H
 #define RUNTIME_SIGNALS_H
 
-// SIGPIPE and SIGXFSZ become write errors (a closed pager or a full quota
-// must not end a training run without a checkpoint).
+// SIGPIPE and SIGXFSZ become write errors: a closed pager or a full quota must not end a training run without a
+// checkpoint.
 void mlrt_signals_ignore(void);
 // Installs the handlers, and ignores what mlrt_signals_ignore does. Until then a signal ends the program at once: there
 // is nothing to save, and what it waits for may never come.
