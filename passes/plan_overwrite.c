@@ -83,17 +83,32 @@ static bool keeps_other_rows(ir_arena *a, const ir_kernel *k, const ir_node *in,
   return !ir_is_row_update(k) || ir_is_same_table(ir_row_table(a, k, out), in);
 }
 
-bool plan_domain_may_overwrite(ir_arena *a, const ir_kernel *k, const domain *d, const ir_node *in,
-                               const ir_node *out) {
-  const dom_store *s = find_store(d, out);
-  return s && same_element_size(in, out) && one_iteration_per_element(d, s) &&
-         loads_match(d, in, s) && !is_operand_of_anchor(k, in) && keeps_other_rows(a, k, in, out) &&
-         (!has_reductions(d) || plan_is_read_last(a, k, d, in, s->node));
+struct plan_overwrites {
+  ir_arena *arena;
+  const ir_kernel *k;
+  const domain *d;     // NULL: it has none
+  plan_sweeps *sweeps; // NULL: it has no reductions
+};
+
+plan_overwrites *plan_overwrites_new(ir_arena *a, const ir_kernel *k) {
+  plan_overwrites *o = IR_NEW(a, plan_overwrites);
+  *o = (plan_overwrites){.arena = a, .k = k, .d = dom_has_domain(k) ? dom_build(a, k) : NULL};
+  if (o->d && has_reductions(o->d))
+    o->sweeps = plan_sweeps_new(a, k, o->d);
+  return o;
+}
+
+bool plan_overwrites_ask(plan_overwrites *o, const ir_node *in, const ir_node *out) {
+  const dom_store *s = o->d ? find_store(o->d, out) : NULL;
+  return s && same_element_size(in, out) && one_iteration_per_element(o->d, s) &&
+         loads_match(o->d, in, s) && !is_operand_of_anchor(o->k, in) &&
+         keeps_other_rows(o->arena, o->k, in, out) &&
+         (!o->sweeps || plan_is_read_last(o->sweeps, in, s->node));
 }
 
 bool plan_may_overwrite(ir_arena *a, const ir_kernel *k, const ir_node *in, const ir_node *out) {
   ir_arena_mark here = ir_arena_here(a);
-  bool may = dom_has_domain(k) && plan_domain_may_overwrite(a, k, dom_build(a, k), in, out);
+  bool may = plan_overwrites_ask(plan_overwrites_new(a, k), in, out);
   ir_arena_back(a, here);
   return may;
 }

@@ -12,11 +12,10 @@
 #include "passes/plan_pack_parts.h"
 
 enum {
-  COMPILE_STEPS = 60000000,     // where the bound is out of reach: about a third of a second,
+  COMPILE_STEPS = 60000000,     // where the bound is out of reach: about a tenth of a second,
   COMPILE_STEPS_OF_ONE = 10000, // and for each interval as much more: two seconds for 60,000
   TIMES_FOR_BUDGET = 5,
   QUICK_PART = 8,
-  REPAIR_LEAST = 500, // items
   EXACT_MOST = 3000,  // items: the search looks at all that is left for each that it places
   LOOK_EVERY = 100000 // steps from one look at the clock to the next
 };
@@ -66,10 +65,12 @@ typedef struct methods {
   pack_exact *exact;
 } methods;
 
-static void improve_part(pack_part *p, methods *m) {
-  if (p->n >= REPAIR_LEAST)
-    pack_repair_round(m->repair);
+// Item by item only when the first turn was in vain: it costs as much as that, and seldom does better.
+static void improve_part(pack_part *p, methods *m, int turn) {
+  if (turn == 1)
+    pack_greedy_place(m->greedy);
   if (p->n > EXACT_MOST) {
+    pack_repair_round(m->repair);
     pack_greedy_round(m->greedy);
     return;
   }
@@ -85,12 +86,12 @@ static void pack_parts_within(pack_parts *s, int64_t capacity, const pack_effort
   for (size_t i = 0; i < s->num; i++) {
     m[i].greedy = pack_greedy_new(&s->at[i]);
     m[i].repair = pack_repair_new(&s->at[i]);
-    pack_greedy_run(m[i].greedy);
+    pack_greedy_sweep(m[i].greedy);
   }
-  while (highest(s) > set_goals(s, capacity) && !e->over)
+  for (int turn = 0; highest(s) > set_goals(s, capacity) && !e->over; turn++)
     for (size_t i = 0; i < s->num; i++)
       if (!pack_is_done(&s->at[i]))
-        improve_part(&s->at[i], &m[i]);
+        improve_part(&s->at[i], &m[i], turn);
 }
 
 static int64_t compile_steps(size_t n) {

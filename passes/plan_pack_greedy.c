@@ -1,8 +1,8 @@
 // plan_pack_greedy.c: ten orders of items, each tried in several ways, until one reaches the goal.
 //
 // Sweeps (plan_pack_sweep.c) go first: they are quick, and for training steps they nearly always reach
-// the bound. Then each order is placed item by item, into the lowest or the tightest gap; that takes a
-// look at all that is placed and live beside each item.
+// the bound. Where they and a first turn of other methods do not, each order is placed item by item, into
+// the lowest or the tightest gap; that takes a look at all that is placed and live beside each item.
 #include "passes/plan_pack_parts.h"
 
 static const char *const words[] = {"ZWL", "UWZ", "TWA", "AZL", "WZL",
@@ -40,7 +40,7 @@ pack_greedy *pack_greedy_new(pack_part *p) {
 }
 
 // From the peak, where there are no holes then; from the end, where gradients pile up; from the start.
-static void try_sweeps(pack_greedy *g) {
+void pack_greedy_sweep(pack_greedy *g) {
   const int32_t from[] = {g->peak, g->p->sections - 1, 0};
   for (int w = 0; w < NUM_WORDS && !pack_is_done(g->p); w++) {
     pack_order(g->orders, words[w], g->order);
@@ -66,8 +66,7 @@ static void place_all(pack_greedy *g, pack_fit fit) {
   pack_keep(g->p, g->offset, height);
 }
 
-void pack_greedy_run(pack_greedy *g) {
-  try_sweeps(g);
+void pack_greedy_place(pack_greedy *g) {
   for (int fit = PACK_LOWEST; fit <= PACK_TIGHTEST; fit++)
     for (int w = 0; w < NUM_WORDS && !pack_is_done(g->p); w++) {
       pack_order(g->orders, words[w], g->order);

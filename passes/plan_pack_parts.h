@@ -92,8 +92,9 @@ void pack_sweep_from(pack_sweep *w, int32_t section, const int32_t *order);
 // --- methods: each leaves the part with the best that it finds
 typedef struct pack_greedy pack_greedy;
 pack_greedy *pack_greedy_new(pack_part *p);
-void pack_greedy_run(pack_greedy *g);
-void pack_greedy_round(pack_greedy *g); // shaken orders, others each time
+void pack_greedy_sweep(pack_greedy *g);
+void pack_greedy_place(pack_greedy *g); // item by item
+void pack_greedy_round(pack_greedy *g); // sweeps in shaken orders, others each time
 typedef struct pack_repair pack_repair;
 pack_repair *pack_repair_new(pack_part *p);
 void pack_repair_round(pack_repair *r);

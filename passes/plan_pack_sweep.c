@@ -198,7 +198,7 @@ static int64_t run_best(pack_sweep *w, int32_t from, int64_t stacked) {
   int32_t sections = w->p->sections;
   const filling fillings[] = {{false, 0}, {true, 0}, {false, sections / 64}, {false, sections / 8}};
   int64_t best = INT64_MAX;
-  for (size_t f = 0; f < sizeof fillings / sizeof *fillings && best > w->p->goal; f++) {
+  for (size_t f = 0; f < sizeof fillings / sizeof *fillings && (f == 0 || best > w->p->goal); f++) {
     int64_t height = run(w, from, stacked, fillings[f]);
     if (height >= best)
       continue;

@@ -32,16 +32,18 @@ plan_joined plan_join_reused(ir_arena *a, const plan_live *l);
 // the most.
 int64_t plan_live_bytes(const plan_buffer *at, size_t num, const ir_func *f, int64_t *live);
 
-// plan_may_overwrite with the kernel's domain, which is there already.
-bool plan_domain_may_overwrite(ir_arena *a, const ir_kernel *k, const domain *d, const ir_node *in,
-                               const ir_node *out);
+// plan_may_overwrite for many operands and outputs of one kernel.
+typedef struct plan_overwrites plan_overwrites;
+plan_overwrites *plan_overwrites_new(ir_arena *a, const ir_kernel *k);
+bool plan_overwrites_ask(plan_overwrites *o, const ir_node *in, const ir_node *out);
 
 // Several READ nodes may stand for one state.
 bool plan_same_memory(const ir_node *a, const ir_node *b);
-// Whether member `output` of a kernel with reductions is stored when nothing is left that reads
-// operand `in`; both walk the same elements (plan_sweeps.c).
-bool plan_is_read_last(ir_arena *a, const ir_kernel *k, const domain *d, const ir_node *in,
-                       const ir_node *output);
+// What the sweeps of a kernel with reductions read (plan_sweeps.c). Members' marks are 0, before and after.
+typedef struct plan_sweeps plan_sweeps;
+plan_sweeps *plan_sweeps_new(ir_arena *a, const ir_kernel *k, const domain *d);
+// Whether member `output` is stored when nothing is left that reads operand `in`; both walk the same elements.
+bool plan_is_read_last(plan_sweeps *s, const ir_node *in, const ir_node *output);
 
 // `l`, where values that wishes name do not lie over operands, or under what is computed over them,
 // as far as there is room for both.

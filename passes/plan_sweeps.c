@@ -14,69 +14,97 @@
 // all sums that may be taken early, `most` with none.
 #include "passes/plan_parts.h"
 
+typedef struct operand {
+  int member;               // that it is; -1: it comes from memory, or is a constant
+  const ir_node *in_memory; // the buffer that it is loaded from; NULL: it is not
+} operand;
+
 typedef struct member {
   bool reads;  // the operand is loaded in its own sweep, for it or for what it is made of
   bool before; // the output is computed from it
   int least, most;
 } member;
 
+struct plan_sweeps {
+  const ir_kernel *k;
+  operand *operands; // of all members, one after the other
+  size_t *first;     // [member] into operands
+  bool *has_sweep;   // [member] it is stored, or reduces
+  member *all;
+};
+
 static bool reduces(const ir_node *n) {
   return ir_ops[n->op].cls == IR_CLASS_REDUCE;
 }
 
-// The member that operand j of member i is; -1: it comes from memory, or is a constant.
-static int operand_of(const ir_kernel *k, const domain *d, size_t i, int j) {
-  const ir_node *n = k->nodes.at[i];
-  return dom_find_load(d, n, j) ? -1 : dom_member_index(k, dom_base(n->in[j]));
+// Members are marked by their places while this runs: a large kernel has too many pairs of members and loads to look
+// for each other.
+plan_sweeps *plan_sweeps_new(ir_arena *a, const ir_kernel *k, const domain *d) {
+  plan_sweeps *s = IR_NEW(a, plan_sweeps);
+  size_t num = 0;
+  *s = (plan_sweeps){.k = k};
+  s->first = IR_NEW_ARRAY(a, size_t, k->nodes.num + 1);
+  s->has_sweep = IR_NEW_ARRAY(a, bool, k->nodes.num + 1);
+  s->all = IR_NEW_ARRAY(a, member, k->nodes.num + 1);
+  for (size_t i = 0; i < k->nodes.num; i++) {
+    s->first[i] = num;
+    num += (size_t)k->nodes.at[i]->num_in;
+    k->nodes.at[i]->mark = (uint32_t)i + 1;
+    s->has_sweep[i] = reduces(k->nodes.at[i]);
+  }
+  s->operands = IR_NEW_ARRAY(a, operand, num + 1);
+  for (size_t i = 0; i < k->nodes.num; i++)
+    for (int j = 0; j < k->nodes.at[i]->num_in; j++)
+      s->operands[s->first[i] + (size_t)j].member = (int)dom_base(k->nodes.at[i]->in[j])->mark - 1;
+  for (size_t i = 0; i < d->loads.num; i++) {
+    const dom_load *l = &d->loads.at[i];
+    if (l->operand >= 0)
+      s->operands[s->first[l->user->mark - 1] + (size_t)l->operand] = (operand){-1, l->buffer};
+  }
+  for (size_t i = 0; i < d->stores.num; i++)
+    s->has_sweep[d->stores.at[i].node->mark - 1] = true;
+  for (size_t i = 0; i < k->nodes.num; i++)
+    k->nodes.at[i]->mark = 0;
+  return s;
 }
 
-static void describe(const ir_kernel *k, const domain *d, const ir_node *in, size_t i,
-                     member *all) {
-  const ir_node *n = k->nodes.at[i];
-  member *m = &all[i];
+static void describe(plan_sweeps *s, const ir_node *in, size_t i) {
+  const ir_node *n = s->k->nodes.at[i];
+  member *m = &s->all[i];
+  *m = (member){0};
   for (int j = 0; j < n->num_in; j++) {
-    const dom_load *l = dom_find_load(d, n, j);
-    m->reads |= l && plan_same_memory(l->buffer, in);
-    int at = operand_of(k, d, i, j);
-    if (at < 0)
+    const operand *o = &s->operands[s->first[i] + (size_t)j];
+    m->reads |= o->in_memory && plan_same_memory(o->in_memory, in);
+    if (o->member < 0)
       continue;
-    int own = reduces(k->nodes.at[at]);
-    m->reads |= all[at].reads && !own;
-    m->most = all[at].most + own > m->most ? all[at].most + own : m->most;
-    m->least = all[at].least + own > m->least ? all[at].least + own : m->least;
+    const member *from = &s->all[o->member];
+    int own = reduces(s->k->nodes.at[o->member]);
+    m->reads |= from->reads && !own;
+    m->most = from->most + own > m->most ? from->most + own : m->most;
+    m->least = from->least + own > m->least ? from->least + own : m->least;
   }
   if (n->op == IR_SUM && m->least > 0)
     m->least--;
 }
 
-static void mark_before(const ir_kernel *k, const domain *d, size_t output, member *all) {
-  all[output].before = true;
+static void mark_before(plan_sweeps *s, size_t output) {
+  s->all[output].before = true;
   for (size_t i = output + 1; i-- > 0;)
-    for (int j = 0; all[i].before && j < k->nodes.at[i]->num_in; j++) {
-      int at = operand_of(k, d, i, j);
+    for (int j = 0; s->all[i].before && j < s->k->nodes.at[i]->num_in; j++) {
+      int at = s->operands[s->first[i] + (size_t)j].member;
       if (at >= 0)
-        all[at].before = true;
+        s->all[at].before = true;
     }
 }
 
-static bool is_stored(const domain *d, const ir_node *n) {
-  for (size_t i = 0; i < d->stores.num; i++)
-    if (d->stores.at[i].node == n)
-      return true;
-  return false;
-}
-
-bool plan_is_read_last(ir_arena *a, const ir_kernel *k, const domain *d, const ir_node *in,
-                       const ir_node *output) {
-  member *all = IR_NEW_ARRAY(a, member, k->nodes.num + 1);
-  size_t at = (size_t)dom_member_index(k, output);
-  for (size_t i = 0; i < k->nodes.num; i++)
-    describe(k, d, in, i, all);
-  mark_before(k, d, at, all);
-  for (size_t i = 0; i < k->nodes.num; i++) {
-    const ir_node *n = k->nodes.at[i];
-    bool has_sweep = reduces(n) || is_stored(d, n);
-    if (has_sweep && all[i].reads && !all[i].before && all[i].most > all[at].least)
+bool plan_is_read_last(plan_sweeps *s, const ir_node *in, const ir_node *output) {
+  size_t at = (size_t)dom_member_index(s->k, output);
+  for (size_t i = 0; i < s->k->nodes.num; i++)
+    describe(s, in, i);
+  mark_before(s, at);
+  for (size_t i = 0; i < s->k->nodes.num; i++) {
+    const member *m = &s->all[i];
+    if (s->has_sweep[i] && m->reads && !m->before && m->most > s->all[at].least)
       return false;
   }
   return true;

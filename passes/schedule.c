@@ -104,14 +104,14 @@ static void find_all_under(sched *s, sched_kernel *x) {
     return;
   int *at = IR_NEW_ARRAY(s->arena, int, (size_t)x->num_in *(size_t)x->num_values + 1);
   ir_arena_mark here = ir_arena_here(s->arena);
-  const domain *dom = dom_build(s->arena, x->k);
+  plan_overwrites *may = plan_overwrites_new(s->arena, x->k);
   for (int out = 0; out < x->num_values; out++) {
     const sched_value *to = &s->values[x->first_value + out];
     int num = 0;
     for (int in = 0; in < x->num_in; in++) {
       const sched_in *from = &x->in[in];
       if (from->value >= 0 && !from->stretch && s->values[from->value].bytes == to->bytes &&
-          plan_domain_may_overwrite(s->arena, x->k, dom, from->node, to->node))
+          plan_overwrites_ask(may, from->node, to->node))
         at[num++] = in;
     }
     x->under[out] = (sched_ins){at, num};
@@ -283,25 +283,37 @@ static int dying(const liver *v, const sched_kernel *k, int t, int in) {
   return x->last == t ? life : -1;
 }
 
-// Gives the output of `life` a dying operand that it may be computed over. One that another output
-// of the step has is taken from that, if it finds itself a different one: two outputs take two
-// operands wherever they can (augmenting paths, Kuhn).
-static bool reuse_operand(liver *v, int t, size_t life, bool *tried) {
+static sched_ins find_under(const liver *v, int t, size_t life) {
   int kernel = v->steps[t];
-  const sched_kernel *k = &v->s->kernels[kernel];
-  sched_life *b = &v->out.at.at[life];
-  sched_ins under = sched_find_under(v->s, kernel, b->value - k->first_value);
+  return sched_find_under(v->s, kernel,
+                          v->out.at.at[life].value - v->s->kernels[kernel].first_value);
+}
+
+static bool take_over(liver *v, size_t life, int x) {
+  v->out.at.at[life].reuses = x;
+  v->out.at.at[x].taken_by = (int)life;
+  return true;
+}
+
+// Gives the output of `life` a dying operand that it may be computed over: one that no other output of the step has,
+// else one whose owner finds itself a different one. So two outputs take two operands wherever they can (augmenting
+// paths, Kuhn). Free ones first: in a kernel of a hundred alike parts all may take all, and paths would go through
+// every output before.
+static bool reuse_operand(liver *v, int t, size_t life, bool *tried) {
+  const sched_kernel *k = &v->s->kernels[v->steps[t]];
+  sched_ins under = find_under(v, t, life);
+  for (int i = 0; i < under.num; i++) {
+    int x = tried[under.at[i]] ? -1 : dying(v, k, t, under.at[i]);
+    if (x >= 0 && v->out.at.at[x].taken_by < 0)
+      return take_over(v, life, x);
+  }
   for (int i = 0; i < under.num; i++) {
     int x = tried[under.at[i]] ? -1 : dying(v, k, t, under.at[i]);
     if (x < 0)
       continue;
     tried[under.at[i]] = true;
-    int owner = v->out.at.at[x].taken_by;
-    if (owner < 0 || reuse_operand(v, t, (size_t)owner, tried)) {
-      b->reuses = x;
-      v->out.at.at[x].taken_by = (int)life;
-      return true;
-    }
+    if (reuse_operand(v, t, (size_t)v->out.at.at[x].taken_by, tried))
+      return take_over(v, life, x);
   }
   return false;
 }

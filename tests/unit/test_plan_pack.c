@@ -199,7 +199,7 @@ static void test_capacity(void) {
 // A set whose bound takes more steps than a compile spends, unless somebody needs it to be so low.
 static void test_enough(void) {
   ir_arena *a = ir_arena_new();
-  intervals v = random_intervals(a, 28 * 7919, 300, 60);
+  intervals v = random_intervals(a, 14 * 7919, 500, 120);
   int64_t bound = plan_pack_bound(a, v.at, v.num), high = plan_pack(v.at, v.num);
   CHECK(high > bound, "the set is too easy: %lld", (long long)high);
   CHECK(plan_pack_for(v.at, v.num, bound - 1) == high, "what cannot be reached is tried for");
