@@ -2,10 +2,12 @@
 #include "runtime/recipe.h"
 #include "runtime/device.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 enum { DEFAULT_LOG_EVERY = 100 };
+#define MOST 1e15 // of any count: int64_t and double hold it, and sums of it
 
 static const mlrt_setting *find(const mlrt_program *p, const char *key) {
   for (int i = 0; i < p->num_config; i++)
@@ -40,11 +42,18 @@ int64_t mlrt_micro_batches(const mlrt_program *p) {
 static bool count(int64_t *out, const mlrt_program *p, const mlrt_options *o, const char *key,
                   int64_t fallback, int64_t low, mlrt_error *e) {
   double v = mlrt_recipe_number(p, o, key, (double)fallback);
-  if (v != floor(v) || v < (double)low || v > 1e15)
+  if (v != floor(v) || v < (double)low || v > MOST)
     return mlrt_error_set(e, "'%s' is %.9g; it must be a whole number of at least %d", key, v,
                           (int)low);
   *out = (int64_t)v;
   return true;
+}
+
+// Whole steps in `epochs`. 0.29 of 100 batches are 28.999999999999996 in floating point: what is a whole number but for
+// the rounding of the three numbers is meant to be one; of any other the part of a step is left out.
+static double steps_in(double epochs, double batches, double accumulate) {
+  double steps = epochs * batches / accumulate, near = round(steps);
+  return fabs(steps - near) <= 4 * DBL_EPSILON * near ? near : floor(steps);
 }
 
 static bool total_steps(mlrt_recipe *r, const mlrt_program *p, const mlrt_options *o,
@@ -54,7 +63,10 @@ static bool total_steps(mlrt_recipe *r, const mlrt_program *p, const mlrt_option
   double epochs = mlrt_recipe_number(p, o, "epochs", 1);
   if (!(epochs >= 0 && epochs < 1e9))
     return mlrt_error_set(e, "'epochs' is %.9g; it must be at least 0", epochs);
-  r->steps = (int64_t)(epochs * (double)r->batches_per_epoch / (double)r->accumulate);
+  double steps = steps_in(epochs, (double)r->batches_per_epoch, (double)r->accumulate);
+  if (steps > MOST)
+    return mlrt_error_set(e, "'epochs' is %.9g: too many steps", epochs);
+  r->steps = (int64_t)steps;
   return true;
 }
 

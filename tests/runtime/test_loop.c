@@ -1,6 +1,7 @@
 // test_loop.c: training runs in child processes: same bits with any number of threads, after
 // signals and after kill -9; metrics without lost or doubled lines; trouble with files.
 #include "runtime/progress.h"
+#include "runtime/recipe.h"
 #include "tests/runtime/support_samples.h"
 
 #include <math.h>
@@ -217,6 +218,32 @@ static void test_epochs(void) {
   CHECK(count_lines("e.jsonl", "\"eval\"") == 3, "one evaluation per epoch");
   CHECK(count_lines("e.jsonl", "\"epoch\":2,") == 1, "one line per epoch");
   CHECK(count_lines("e.jsonl", "\"time\":") == 6, "times");
+}
+
+// What decimal fractions make of a number of steps is not what their binary neighbours do.
+static int64_t steps_of(double epochs, int64_t batches, int64_t accumulate) {
+  const mlrt_setting config[] = {{"epochs", MLRT_SET_NUM, epochs, NULL},
+                                 {"accumulate", MLRT_SET_NUM, (double)accumulate, NULL}};
+  mlrt_program p = {.config = config, .num_config = 2};
+  mlrt_options o = {.seed = 0};
+  mlrt_recipe r;
+  mlrt_error e;
+  return mlrt_recipe_make(&r, &p, &o, batches, &e) ? r.steps : -1;
+}
+
+static void test_broken_epochs(void) {
+  for (int64_t batches = 1; batches <= 60; batches++)
+    for (int64_t hundredths = 0; hundredths <= 300; hundredths++)
+      for (int64_t accumulate = 1; accumulate <= 3; accumulate++) {
+        int64_t want = hundredths * batches / (100 * accumulate);
+        int64_t got = steps_of((double)hundredths / 100, batches, accumulate);
+        CHECK(got == want, "%g epochs of %d batches, %d a step: %d steps, not %d",
+              (double)hundredths / 100, (int)batches, (int)accumulate, (int)got, (int)want);
+      }
+  CHECK(steps_of(0.29, 100, 1) == 29, "0.29 of 100");
+  CHECK(steps_of(0.2899999, 100, 1) == 28, "less than that");
+  CHECK(steps_of(3, 1000000007, 2) == 1500000010, "half a step");
+  CHECK(steps_of(1e8, 1000000007, 1) == -1, "more than can be counted");
 }
 
 static void test_bad_files(void) {
@@ -458,6 +485,7 @@ int main(void) {
   test_flags_and_seed();
   test_accumulation();
   test_epochs();
+  test_broken_epochs();
   test_bad_files();
   test_unreadable_folder(folder);
   test_full_disk();
