@@ -204,8 +204,10 @@ void mlrt_metrics_end(mlrt_metrics *m, double seconds) {
 
 void mlrt_metrics_sync(mlrt_metrics *m) {
   begin(m);
-  if (m->fd >= 0)
-    fdatasync(m->fd); // fails for pipes and devices, which need none
+  if (m->fd < 0 || fdatasync(m->fd) == 0)
+    return;
+  if (errno != EINVAL && errno != ENOTSUP && errno != EROFS) // pipes and devices, which need none
+    say_failed(m);
 }
 
 bool mlrt_metrics_close(mlrt_metrics *m) {

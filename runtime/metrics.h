@@ -41,7 +41,8 @@ void mlrt_metrics_value(mlrt_metrics *m, const char *name, double value);
 // The scalar results of `f`, whose values are by result.
 void mlrt_metrics_values(mlrt_metrics *m, const mlrt_func *f, const double *values);
 void mlrt_metrics_end(mlrt_metrics *m, double seconds); // ends and writes it
-// On disk before a checkpoint is: a resumed run must find the lines it no longer writes.
+// On disk before a checkpoint is: a resumed run must find the lines it no longer writes. A disk that refuses costs the
+// run its exit code, as a line that cannot be written does.
 void mlrt_metrics_sync(mlrt_metrics *m);
 // False when some line could not be written.
 bool mlrt_metrics_close(mlrt_metrics *m);

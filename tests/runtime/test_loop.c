@@ -4,6 +4,7 @@
 #include "runtime/recipe.h"
 #include "tests/runtime/support_samples.h"
 
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -333,6 +334,29 @@ static void test_full_metrics(void) {
   CHECK(count_bytes("w.jsonl", '{') == count_bytes("w.jsonl", '\n'), "half a line");
 }
 
+// A disk that takes the lines and then refuses to hold them; what cannot be synced at all is no such disk.
+static int fdatasync_errno;
+int fdatasync(int fd) {
+  (void)fd;
+  errno = fdatasync_errno;
+  return fdatasync_errno ? -1 : 0;
+}
+
+static void test_metrics_sync(void) {
+  fdatasync_errno = EIO;
+  toy_expect(&program, "--save=i.st --metrics=i.jsonl", 1,
+             "warning: cannot write the metrics file 'i.jsonl': Input/output error|done: 40 steps");
+  CHECK(count_lines("log", "cannot write the metrics") == 1, "said more than once");
+  CHECK(same_file("ref.st", "i.st"), "other bytes");
+  static const int none[] = {EINVAL, ENOTSUP, EROFS};
+  for (int i = 0; i < 3; i++) {
+    fdatasync_errno = none[i];
+    toy_expect(&program, "--save=i.st --metrics=/dev/null", 0, "done");
+    CHECK(count_lines("log", "warning") == 0, "errno %d is an error", none[i]);
+  }
+  fdatasync_errno = 0;
+}
+
 // The longest lines that there are: as many results as a program may have, with long names.
 static void test_long_lines(void) {
   enum { NUM = MLRT_MAX_RESULTS, LENGTH = 300 };
@@ -490,6 +514,7 @@ int main(void) {
   test_unreadable_folder(folder);
   test_full_disk();
   test_full_metrics();
+  test_metrics_sync();
   test_long_lines();
   test_nan();
   test_profile();
