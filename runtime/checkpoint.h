@@ -7,6 +7,7 @@
 #define RUNTIME_CHECKPOINT_H
 
 #include "runtime/device.h"
+#include "runtime/keep.h"
 #include "runtime/prefetch.h"
 #include "runtime/safetensors.h"
 
@@ -28,11 +29,30 @@ typedef struct mlrt_run_point {
   double window[MLRT_MAX_RESULTS]; // by result of MLRT_STEP
 } mlrt_run_point;
 
+// A file that has been opened to be read.
+typedef struct mlrt_checkpoint {
+  mlrt_st_header header;
+  mlrt_run_point at;
+  int fd;
+  bool other_plan; // written by a program with another plan: rounding may differ
+} mlrt_checkpoint;
+
 // --- saving: all memory is taken by open
+
+// What a save has kept, as NAME.old, of a file that this run neither began with nor wrote.
+typedef enum mlrt_kept {
+  MLRT_KEPT_NOTHING,
+  MLRT_KEPT_EARLIER,   // it was there before this run's first save
+  MLRT_KEPT_MEANWHILE, // another program has saved since this one did
+} mlrt_kept;
+
 typedef struct mlrt_saver {
   const mlrt_program *program;
   const mlrt_options *options; // flag values go into the metadata
   char *path, *temp, *folder;
+  mlrt_keeper keeper;
+  bool saved;              // this run has written the file
+  mlrt_kept kept;          // by the last save
   mlrt_st_tensor *tensors; // in file order
   const mlrt_tensor **states;
   int num_states;
@@ -48,20 +68,17 @@ typedef struct mlrt_saver {
 // Also checks that the folder can be written, so that a long run does not end at its first save.
 bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o, const char *path,
                      mlrt_error *e);
-// The states as they lie on `from`.
+// The run goes on from `from`: a save may replace that file, wherever it is. What else is at the path is kept as
+// NAME.old by the first save.
+void mlrt_saver_go_on(mlrt_saver *s, const mlrt_checkpoint *from);
+// The states as they lie on `from`. False: the earlier file is whole and at its path, where it need not be only on a
+// file system without hard links, if the program is killed at the wrong moment: then it is NAME.old.
 bool mlrt_saver_save(mlrt_saver *s, mlrt_device *from, const mlrt_run_point *at, mlrt_error *e);
 void mlrt_saver_close(mlrt_saver *s);
 // Over all pairs but `metadata_checksum`, whose value it is.
 uint64_t mlrt_metadata_hash(const mlrt_st_pair *pairs, int num);
 
 // --- loading
-typedef struct mlrt_checkpoint {
-  mlrt_st_header header;
-  mlrt_run_point at;
-  int fd;
-  bool other_plan; // written by a program with another plan: rounding may differ
-} mlrt_checkpoint;
-
 // Opens and verifies; nothing of the program's state changes.
 bool mlrt_checkpoint_open(mlrt_checkpoint *c, const mlrt_program *p, const char *path,
                           mlrt_error *e);

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors are little-endian");
@@ -135,8 +134,9 @@ static bool take_memory(mlrt_saver *s) {
   s->pairs = calloc(pairs, sizeof *s->pairs);
   s->values = calloc(pairs, sizeof *s->values);
   s->keys = calloc(pairs, sizeof *s->keys);
-  if (!s->temp || !s->folder || !s->tensors || !s->states || !s->pairs || !s->values || !s->keys ||
-      !make_keys(s))
+  bool keeps = mlrt_keeper_open(&s->keeper, s->path);
+  if (!keeps || !s->temp || !s->folder || !s->tensors || !s->states || !s->pairs || !s->values ||
+      !s->keys || !make_keys(s))
     return false;
   order_states(s);
   fill_metadata(s, &(mlrt_run_point){.parts = 1}, 0);         // all pairs there are
@@ -150,15 +150,25 @@ static bool cannot(const mlrt_saver *s, mlrt_error *e) {
   return mlrt_error_set(e, "cannot write the checkpoint '%s': %s", s->path, strerror(errno));
 }
 
+static bool is_free(const mlrt_saver *s, const char *beside, mlrt_error *e) {
+  return mlrt_is_replaceable(beside) ||
+         mlrt_error_set(e, "cannot write the checkpoint '%s': '%s' is in the way, and no file",
+                        s->path, beside);
+}
+
 // The rename at the end would take the place of a device, and fail on a folder after hours; a pipe in the place
-// of the temporary file would never open.
+// of the temporary file would never open. A run that goes on with its file has nothing to keep.
 static bool can_be_replaced(const mlrt_saver *s, mlrt_error *e) {
   if (!mlrt_is_replaceable(s->path))
     return mlrt_error_set(
         e, "cannot write the checkpoint '%s': it is no file; --no-save writes none", s->path);
-  return mlrt_is_replaceable(s->temp) ||
-         mlrt_error_set(e, "cannot write the checkpoint '%s': '%s' is in the way, and no file",
-                        s->path, s->temp);
+  bool keeps = !s->options->resume && mlrt_keeper_has_other(&s->keeper);
+  return is_free(s, s->temp, e) && (!keeps || is_free(s, s->keeper.old, e));
+}
+
+static void remove_temps(const mlrt_saver *s) {
+  unlink(s->temp);
+  unlink(s->keeper.link);
 }
 
 bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o, const char *path,
@@ -175,7 +185,7 @@ bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o
   int fd = open(s->temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   bool ok = fd >= 0 || cannot(s, e);
   if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && mlrt_is_at(fd, s->temp))
-    unlink(s->temp); // unless another run is writing it right now
+    remove_temps(s); // unless another run is writing it right now
   if (fd >= 0)
     close(fd);
   if (!ok)
@@ -183,10 +193,15 @@ bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o
   return ok;
 }
 
+void mlrt_saver_go_on(mlrt_saver *s, const mlrt_checkpoint *from) {
+  mlrt_keeper_know_file(&s->keeper, from->fd, from->header.data_start);
+}
+
 void mlrt_saver_close(mlrt_saver *s) {
   for (int i = 0; i < s->num_keys; i++)
     free(s->keys[i]);
   free(s->keys);
+  mlrt_keeper_close(&s->keeper);
   free(s->path);
   free(s->temp);
   free(s->folder);
@@ -221,18 +236,35 @@ static bool write_file(const mlrt_saver *s, int fd, size_t header_len, mlrt_devi
   for (int i = 0; i < s->num_states; i++)
     if (!from->calls->read(from, s->states[i]->offset, s->states[i]->bytes, write_piece, &fd))
       return false;
-  return fsync(fd) == 0;
+  return true;
 }
 
-// A rename is on disk when its folder is. Who may write to a folder need not be allowed to open it: then the whole file
-// system, to which `file` belongs, is synced.
-static bool sync_folder(const mlrt_saver *s, int file) {
-  int fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0)
-    return errno == EACCES && syncfs(file) == 0;
-  bool ok = fsync(fd) == 0 || errno == EINVAL; // some file systems cannot sync folders
-  close(fd);
-  return ok;
+// What another run has left at the path is kept once all that may fail is written, and its new name is on disk before
+// it loses the old one.
+static bool replace(mlrt_saver *s, int fd) {
+  if (!mlrt_keeper_has_other(&s->keeper))
+    return mlrt_take_place(fd, s->temp, s->path, s->folder);
+  if (fsync(fd) < 0 || !mlrt_keeper_keep(&s->keeper))
+    return false;
+  s->kept = s->saved ? MLRT_KEPT_MEANWHILE : MLRT_KEPT_EARLIER;
+  if (mlrt_sync_folder(s->folder, fd) && mlrt_take_place(fd, s->temp, s->path, s->folder))
+    return true;
+  mlrt_keeper_put_back(&s->keeper);
+  return false;
+}
+
+// After `replace`, whether or not it went well.
+static void settle(mlrt_saver *s, int fd, size_t header_len) {
+  int why = errno;
+  if (mlrt_is_at(fd, s->path)) {
+    mlrt_keeper_know(&s->keeper, s->header, header_len);
+    s->saved = true;
+  } else {
+    s->kept = MLRT_KEPT_NOTHING; // or for nothing
+    if (mlrt_is_at(fd, s->temp)) // and not what another run has put there since
+      unlink(s->temp);
+  }
+  errno = why;
 }
 
 // The temporary file, empty and for us alone: two runs that save to one path must not mix their
@@ -268,11 +300,10 @@ bool mlrt_saver_save(mlrt_saver *s, mlrt_device *from, const mlrt_run_point *at,
   int fd = open_temp(s, e);
   if (fd < 0)
     return false;
-  bool renamed = write_file(s, fd, len, from) && rename(s->temp, s->path) == 0;
-  bool ok = renamed && sync_folder(s, fd);
+  s->kept = MLRT_KEPT_NOTHING;
+  bool ok = write_file(s, fd, len, from) && replace(s, fd);
+  settle(s, fd, len);
   int why = errno;
-  if (!renamed)
-    unlink(s->temp);
   close(fd); // the lock until here; what could fail has been synced
   errno = why;
   return ok || cannot(s, e);

@@ -94,6 +94,23 @@ void mlrt_occupy_streams(void) {
     close(fd);
 }
 
+// Who may write to a folder need not be allowed to open it: then the whole file system, to which `file` belongs, is
+// synced.
+bool mlrt_sync_folder(const char *folder, int file) {
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0)
+    return errno == EACCES && syncfs(file) == 0;
+  bool ok = fsync(fd) == 0 || errno == EINVAL; // some file systems cannot sync folders
+  int why = errno;
+  close(fd);
+  errno = why;
+  return ok;
+}
+
+bool mlrt_take_place(int fd, const char *temp, const char *path, const char *folder) {
+  return fsync(fd) == 0 && rename(temp, path) == 0 && mlrt_sync_folder(folder, fd);
+}
+
 bool mlrt_write_all(int fd, const void *from, size_t bytes) {
   const char *at = from;
   while (bytes) {

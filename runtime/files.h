@@ -22,6 +22,12 @@ int mlrt_open_input(const char *path);
 // Takes the place of standard streams that the caller has closed, before a file does: what is printed would go into
 // it. Printing fails as it would have.
 void mlrt_occupy_streams(void);
+// Gives `fd`, the whole file at `temp`, the name `path`, whatever had it: in `folder`, where both are. Its bytes are on
+// disk before the name says that they are, and the name before this returns. False with errno: then it may have its
+// new name all the same (mlrt_is_at).
+bool mlrt_take_place(int fd, const char *temp, const char *path, const char *folder);
+// A rename is on disk when its folder is. `file`: open, and in it. False with errno.
+bool mlrt_sync_folder(const char *folder, int file);
 // All of it, however often the kernel takes a part. False with errno.
 bool mlrt_write_all(int fd, const void *from, size_t bytes);
 

@@ -216,6 +216,22 @@ static bool evaluate(mlrt_loop *l) {
   return fine;
 }
 
+static void say_kept(mlrt_loop *l) {
+  const mlrt_saver *s = &l->saver;
+  if (s->kept == MLRT_KEPT_EARLIER)
+    mlrt_progress_say(&l->progress, "the checkpoint of an earlier run is kept as '%s'",
+                      s->keeper.old);
+  if (s->kept != MLRT_KEPT_MEANWHILE || l->crowded)
+    return;
+  l->crowded = true;
+  mlrt_progress_clear(&l->progress);
+  fprintf(stderr,
+          "warning: another program saves to '%s', too: its checkpoint is kept as '%s', in the "
+          "place of any earlier "
+          "one; give each run its own with --save\n",
+          s->path, s->keeper.old);
+}
+
 // A failed save in the middle is a warning: the earlier file is whole, the next save may work,
 // and ending here would lose more. At the end of the run it is an error.
 static bool save(mlrt_loop *l, const char *kind) {
@@ -226,6 +242,7 @@ static bool save(mlrt_loop *l, const char *kind) {
   mlrt_error e;
   bool ok = mlrt_saver_save(&l->saver, &l->trainer.device, &l->at, &e);
   mlrt_profile_end(&l->profile, MLRT_PHASE_SAVE, begun);
+  say_kept(l);
   if (ok)
     l->saved = l->at.step;
   else {

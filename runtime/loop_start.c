@@ -71,7 +71,7 @@ static void check_seed(const mlrt_options *o, uint64_t seed) {
               (int64_t)seed);
 }
 
-static void restore(mlrt_loop *l, mlrt_checkpoint *c) {
+static void restore(mlrt_loop *l, const mlrt_checkpoint *c) {
   mlrt_error e;
   if (!mlrt_checkpoint_read(c, l->trainer.program, &l->trainer.device, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
@@ -91,7 +91,6 @@ static void restore(mlrt_loop *l, mlrt_checkpoint *c) {
               "the checkpoint is in the middle of a step, after %" PRId64
               " of its batches; a step of this program has another number of them, %" PRId64,
               l->at.parts, l->recipe.accumulate);
-  mlrt_checkpoint_close(c);
 }
 
 static void start(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
@@ -102,10 +101,13 @@ static void start(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
     mlrt_trainer_init(&l->trainer, l->at.seed);
 }
 
-static void open_files(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
+static void open_files(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o,
+                       const mlrt_checkpoint *resumed) {
   mlrt_error e;
   if (!o->no_save && !mlrt_saver_open(&l->saver, p, o, mlrt_save_path(o), &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+  if (!o->no_save && o->resume)
+    mlrt_saver_go_on(&l->saver, resumed);
   mlrt_metrics_from from = {l->at.step, mlrt_loop_eval_due(l) ? mlrt_data_name(l->eval) : NULL};
   if (!mlrt_metrics_open(&l->metrics, p, o->metrics, !o->no_times, o->resume ? &from : NULL, &e) ||
       !mlrt_profile_open(&l->profile, o->profile, &e))
@@ -167,7 +169,8 @@ void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
     start(l, p, o);
   l->at.parts_of = l->recipe.accumulate;
   open_batches(l, p);
-  open_files(l, p, o);
+  open_files(l, p, o, &c);
+  mlrt_checkpoint_close(&c);
   mlrt_signals_install(); // the run begins
   mlrt_progress_open(&l->progress, o->quiet, l->at.step, l->recipe.steps,
                      mlrt_batch_size(p) * l->recipe.accumulate);

@@ -27,6 +27,7 @@ typedef struct mlrt_loop {
   mlrt_run_point at;
   int64_t saved; // step of the last checkpoint; -1: none
   bool warned;   // about a loss that is not finite
+  bool crowded;  // it has been said that another program saves to the same file
   mlrt_untaken untaken;
   double loss;      // of the step in the making: of its batches so far
   bool ran;         // a batch, since the start

@@ -2,6 +2,7 @@
 #include "runtime/outputs.h"
 #include "runtime/data_reader.h"
 #include "runtime/files.h"
+#include "runtime/keep.h"
 #include "runtime/trainer.h"
 
 #include <stdio.h>
@@ -10,6 +11,7 @@
 typedef struct output {
   const char *option, *path; // NULL: it is not written
   bool replaces;             // the checkpoint that this run goes on from
+  bool beside;               // where that of an earlier run is kept: may be another name of it
 } output;
 
 static bool is_data(const mlrt_program *p, const mlrt_options *o, const char *path) {
@@ -44,19 +46,23 @@ static void check(const mlrt_program *p, const mlrt_options *o, const output *ou
 
 void mlrt_check_output(const mlrt_program *p, const mlrt_options *o, const char *option,
                        const char *path) {
-  check(p, o, &(output){option, path, false});
+  check(p, o, &(output){option, path, false, false});
 }
 
 void mlrt_check_outputs(const mlrt_program *p, const mlrt_options *o) {
   const char *save = o->command == MLRT_CMD_TRAIN && !o->no_save ? mlrt_save_path(o) : NULL;
-  char *real = NULL, *temp = NULL; // the file that is replaced, and the one beside it
-  if (save && (!(real = mlrt_behind_links(save)) || asprintf(&temp, "%s.tmp", real) < 0))
+  // The file that is replaced, and those beside it.
+  char *real = save ? mlrt_behind_links(save) : NULL, *temp = NULL;
+  mlrt_keeper keeper = {0};
+  if (save && (!real || asprintf(&temp, "%s.tmp", real) < 0 || !mlrt_keeper_open(&keeper, real)))
     mlrt_fail(MLRT_EXIT_MEMORY, "out of memory");
-  const output outputs[] = {{"save", real, true},
-                            {"save", temp, false},
-                            {"metrics", o->metrics, false},
-                            {"profile", o->profile, false},
-                            {"kernel-times", o->kernel_times, false}};
+  const output outputs[] = {{"save", real, true, false},
+                            {"save", temp, false, false},
+                            {"save", keeper.old, true, true},
+                            {"save", keeper.link, true, true},
+                            {"metrics", o->metrics, false, false},
+                            {"profile", o->profile, false, false},
+                            {"kernel-times", o->kernel_times, false, false}};
   enum { NUM = sizeof outputs / sizeof *outputs };
   for (int i = 0; i < NUM; i++) {
     const output *x = &outputs[i];
@@ -64,10 +70,11 @@ void mlrt_check_outputs(const mlrt_program *p, const mlrt_options *o) {
       continue;
     check(p, o, x);
     for (int j = 0; j < i; j++)
-      if (outputs[j].path && mlrt_same_file(x->path, outputs[j].path))
+      if (outputs[j].path && !x->beside && mlrt_same_file(x->path, outputs[j].path))
         mlrt_fail(MLRT_EXIT_USAGE, "--%s and --%s are one file, '%s'", outputs[j].option, x->option,
                   x->path);
   }
+  mlrt_keeper_close(&keeper);
   free(real);
   free(temp);
 }

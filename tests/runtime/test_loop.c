@@ -357,6 +357,63 @@ static void test_metrics_sync(void) {
   fdatasync_errno = 0;
 }
 
+// --- a checkpoint of an earlier run, which this one does not go on with
+
+static void expect_kept(const char *args, int code, const char *how) {
+  unlink("q.st.old");
+  toy_expect(&program, "--quiet --save=q.st", 0, "");
+  CHECK(same_file("q.st", "ref.st"), "%s: no earlier checkpoint", how);
+  unlink("q.st.old");
+  toy_expect(&program, args, code, "the checkpoint of an earlier run is kept as 'q.st.old'");
+  CHECK(count_lines("log", "is kept") == 1, "%s: said %d times", how,
+        count_lines("log", "is kept"));
+  CHECK(same_file("q.st.old", "ref.st"), "%s: the earlier checkpoint is lost", how);
+  CHECK(!same_file("q.st", "ref.st"), "%s: nothing new is saved", how);
+}
+
+static void test_earlier_checkpoint(void) {
+  expect_kept("--save=q.st --seed=9", 0, "saves on the way");
+  expect_kept("--save=q.st --steps=3", 0, "at the end alone");
+  expect_kept("--save=q.st --steps=0", 0, "without a step");
+  toy_expect(&program, "--save=y.st --steps=8", 0, "");
+  expect_kept("--save=q.st --resume=y.st --steps=12", 0, "gone on with another file");
+  toy_expect(&program, "--save=q.st --resume --steps=30", 0, "");
+  CHECK(count_lines("log", "is kept") == 0 && same_file("q.st.old", "ref.st"), "--resume keeps");
+  toy_expect(&program, "--save=q.st --resume=q.st.old --lr=0.2", 0, "is kept as 'q.st.old'");
+  toy_expect(&program, "--save=q.st --weights=q.st.old", 2, "'q.st.old' has the weights");
+  toy_expect(&program, "--save=q.st --metrics=q.st.old", 2, "are one file, 'q.st.old'");
+  unlink("q.st.old");
+  toy_expect(&program, "--quiet --no-save", 0, "");
+  toy_expect(&program, "eval --save=q.st", 0, "");
+  CHECK(access("q.st.old", F_OK) != 0, "kept without a save");
+}
+
+// A signal in the first steps saves.
+static void test_earlier_checkpoint_and_signal(void) {
+  toy_expect(&program, "--quiet --save=q.st", 0, "");
+  unlink("q.st.old");
+  pid_t pid = toy_start(&program, "--save=q.st --delay=100000", "log");
+  usleep(150000);
+  kill(pid, SIGINT);
+  CHECK(toy_wait(pid) == 128 + SIGINT, "not stopped");
+  CHECK(count_lines("log", "is kept as 'q.st.old'") == 1, "not said: %s", slurp("log", NULL));
+  CHECK(same_file("q.st.old", "ref.st") && !same_file("q.st", "ref.st"), "not kept");
+}
+
+// Two runs at a time: the first says so, once, when it finds a checkpoint that is not its own.
+static void test_crowded_checkpoint(void) {
+  unlink("q.st");
+  pid_t pid = toy_start(&program, "--save=q.st --delay=20000 --save-every=2", "slow");
+  for (int tries = 0; tries < 2000 && access("q.st", F_OK) != 0; tries++)
+    usleep(1000);
+  toy_expect(&program, "--save=q.st --seed=9 --save-every=40", 0, "is kept as 'q.st.old'");
+  CHECK(toy_wait(pid) == 0, "exit code");
+  CHECK(count_lines("slow", "warning: another program saves to 'q.st', too") == 1, "%s",
+        slurp("slow", NULL));
+  toy_expect(&program, "--quiet --save=r9.st --seed=9 --save-every=40", 0, "");
+  CHECK(same_file("q.st.old", "r9.st"), "the other's checkpoint is lost");
+}
+
 // The longest lines that there are: as many results as a program may have, with long names.
 static void test_long_lines(void) {
   enum { NUM = MLRT_MAX_RESULTS, LENGTH = 300 };
@@ -475,7 +532,9 @@ static void test_bad_from_the_start(void) {
   write_samples("train", TOY_TRAIN, 3 * TOY_B);
   toy_expect(&p.program, "--no-save --steps=9", 1, "does not fit");
   CHECK(count_lines("log", "saved") == 0, "--no-save saves: %s", slurp("log", NULL));
-  toy_expect(&p.program, ONCE_BAD, 1, "'o.st' is saved, after step 1:");
+  unlink("o.st.old");
+  toy_expect(&p.program, ONCE_BAD, 1, "'o.st' is saved, after step 1:|is kept as 'o.st.old'");
+  CHECK(same_file("n.st", "o.st.old"), "what bad data leave has cost the earlier checkpoint");
   read_files(&p, &program, 1, 20);
   toy_expect(&p.program, ONCE_BAD " --resume", 2,
              "in the middle of a step, after 1 of its batches");
@@ -515,6 +574,9 @@ int main(void) {
   test_full_disk();
   test_full_metrics();
   test_metrics_sync();
+  test_earlier_checkpoint();
+  test_earlier_checkpoint_and_signal();
+  test_crowded_checkpoint();
   test_long_lines();
   test_nan();
   test_profile();

@@ -63,6 +63,23 @@ for round in 1 2 3 4 5; do
 done
 [ "$killed" -ge 8 ] || fail "only $killed runs were killed before they ended"
 
+# --- the same command again, killed anywhere: the checkpoint of the first run is there, whole, and so is what it is
+# under the name that both save to
+for round in 1 2 3 4 5 6; do
+  rm -f again.safetensors again.safetensors.old # which may be two names of one file
+  cp whole.safetensors again.safetensors
+  ./trainer "${options[@]}" --seed=$round --save=again.safetensors --save-every=1 &
+  pid=$!
+  case $round in
+    1 | 2) pause ;;
+    *) wait_for again.safetensors.old ;; # right in the first save, or soon behind it
+  esac
+  kill -9 $pid 2>/dev/null || true
+  wait $pid 2>/dev/null || true
+  cmp -s whole.safetensors again.safetensors || same whole.safetensors again.safetensors.old "what was kept"
+  ./trainer eval --quiet --resume=again.safetensors >out.txt || fail "round $round: half a checkpoint"
+done
+
 # --- a polite stop: the step is finished, the state saved, and the rest comes out the same
 for signal in TERM INT; do
   name=stopped_$signal
