@@ -14,7 +14,7 @@
 
 typedef struct npy { // one output
   const mlrt_result *result;
-  char *path, *temp;
+  char *path, *temp, *folder;
   FILE *file;
   size_t row_bytes;
 } npy;
@@ -53,7 +53,8 @@ static void name_output(npy *x, const mlrt_program *p, const mlrt_options *o,
     x->row_bytes *= (size_t)r->dims[i];
   char *named = NULL;
   if (asprintf(&named, "%s-%s.npy", o->out ? o->out : p->model, r->name) < 0 ||
-      !(x->path = mlrt_behind_links(named)) || asprintf(&x->temp, "%s.tmp", x->path) < 0)
+      !(x->path = mlrt_behind_links(named)) || asprintf(&x->temp, "%s.tmp", x->path) < 0 ||
+      !(x->folder = mlrt_folder_of(x->path)))
     mlrt_fail(MLRT_EXIT_MEMORY, "out of memory");
   free(named);
   mlrt_check_output(p, o, "out", x->path);
@@ -63,15 +64,21 @@ static void name_output(npy *x, const mlrt_program *p, const mlrt_options *o,
               x->path);
 }
 
+// Whether all that was written is in the file, and on disk. False with errno.
+static bool is_whole(FILE *f) {
+  return !ferror(f) && fflush(f) == 0 && fsync(fileno(f)) == 0;
+}
+
 // False with errno: it could not be written. Then, and when it is not to be kept, nothing is left.
 static bool close_output(npy *x, bool keep) {
-  bool bad = ferror(x->file) | fclose(x->file);
-  bool kept = !bad && keep && rename(x->temp, x->path) == 0;
+  bool kept =
+      keep && is_whole(x->file) && mlrt_take_place(fileno(x->file), x->temp, x->path, x->folder);
   int why = errno;
   if (!kept)
     unlink(x->temp);
   else
     printf("wrote %s\n", x->path);
+  fclose(x->file);
   errno = why;
   return kept || !keep;
 }
@@ -149,7 +156,7 @@ static outcome write_files(mlrt_trainer *t, mlrt_batches *b, int64_t samples) {
   mlrt_error e;
   outcome how = write_rows(t, b, files, num, &at, &e);
   for (int i = 0; how == WHOLE && i < num; i++)
-    if (fflush(files[at = i].file)) // before the first of them gets its name
+    if (!is_whole(files[at = i].file)) // before the first of them gets its name
       how = NOT_WRITTEN;
   int why = errno;
   for (int i = 0; i < num; i++)
@@ -166,6 +173,7 @@ static outcome write_files(mlrt_trainer *t, mlrt_batches *b, int64_t samples) {
   for (int i = 0; i < num; i++) {
     free(files[i].path);
     free(files[i].temp);
+    free(files[i].folder);
   }
   free(files);
   return how;

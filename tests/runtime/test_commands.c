@@ -1,6 +1,7 @@
 // test_commands.c: eval, predict, check, info, --help and --version of a trainer.
 #include "tests/runtime/support_program.h"
 
+#include <errno.h>
 #include <sys/stat.h>
 
 static mlrt_program program;
@@ -100,6 +101,34 @@ static void test_predict_all_or_none(void) {
   }
 }
 
+// Of files, not folders. Fails from call `fsync_fails` on, 0: never.
+static int fsync_fails, fsync_calls;
+int fsync(int fd) {
+  struct stat st;
+  fsync_calls += fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+  errno = EIO;
+  return fsync_fails && fsync_calls >= fsync_fails ? -1 : 0;
+}
+
+// Predictions are on disk before their names say that they are; where one cannot be, none has its name.
+static void test_predict_is_synced(void) {
+  mlrt_result results[] = {toy_outputs[0], toy_outputs[0]};
+  results[1].name = "again";
+  mlrt_program p = program;
+  p.funcs[MLRT_PREDICT].results = results;
+  p.funcs[MLRT_PREDICT].num_results = 2;
+  for (fsync_fails = 1; fsync_fails <= 2; fsync_fails++) {
+    toy_expect(&p, "predict --resume=c.st --out=s", 1,
+               fsync_fails == 1 ? "cannot write 's-prob.npy': Input/output error"
+                                : "cannot write 's-again.npy': Input/output error");
+    CHECK(access("s-prob.npy", F_OK) && access("s-prob.npy.tmp", F_OK) &&
+              access("s-again.npy", F_OK) && access("s-again.npy.tmp", F_OK),
+          "sync %d fails: a file is left", fsync_fails);
+  }
+  fsync_fails = 0;
+  toy_expect(&p, "predict --resume=c.st --out=s", 0, "wrote s-prob.npy|wrote s-again.npy");
+}
+
 static void wrong_phase(int64_t begin, int64_t end, char *const *args) {
   toy_total(begin, end, args);
   *(float *)(void *)args[1] *= 1.001f;
@@ -174,6 +203,7 @@ int main(void) {
   test_eval();
   test_predict();
   test_predict_all_or_none();
+  test_predict_is_synced();
   test_check();
   test_check_with_long_names();
   test_info();
