@@ -37,8 +37,7 @@ int64_t rand_dim(rand_gen *g) {
 }
 
 // --- values at hand ------------------------------------------------------------------------------
-// Half of the picks
-// are among the last few, so that graphs grow deep as well as wide.
+// Half of the picks are among the last few, so that graphs grow deep as well as wide.
 static size_t pick(rand_gen *g, size_t num) {
   size_t near = num < 8 || rand_chance(g, 50) ? num : 8;
   return num - 1 - (size_t)rand_below(g, (int)near);
