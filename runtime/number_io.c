@@ -5,16 +5,26 @@
 #include <string.h>
 
 // --- bf16 and f16: to nearest, ties to even ------------------------------------------------------
-static uint16_t to_bf16(float x) {
+// The bits of an f32 that may be rounded once more: cut off, with the last bit set where something was. To nearest,
+// a number just above the middle of two bf16 could become that middle, and go the wrong way.
+static uint32_t odd_bits(double x) {
+  float near = (float)x;
   uint32_t u;
-  memcpy(&u, &x, sizeof u);
+  memcpy(&u, &near, sizeof u);
+  if (isnan(x) || (double)near == x)
+    return u;
+  return (fabs((double)near) > fabs(x) ? u - 1 : u) | 1;
+}
+
+static uint16_t to_bf16(double x) {
+  uint32_t u = odd_bits(x);
   return (uint16_t)(isnan(x) ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
 // In units of the last place; 1024 of them are the implicit bit, and carry into the exponent.
-static uint16_t to_f16(float x) {
+static uint16_t to_f16(double x) {
   unsigned sign = signbit(x) ? 0x8000 : 0;
-  double m = fabs((double)x);
+  double m = fabs(x);
   if (isnan(x))
     return (uint16_t)(sign | 0x7e00);
   if (m >= 65520)
@@ -71,10 +81,10 @@ void mlrt_store(char *at, mlrt_dtype t, double v) {
     PUT(int64_t);
     break;
   case MLRT_BF16:
-    PUT_AS(uint16_t, to_bf16((float)v));
+    PUT_AS(uint16_t, to_bf16(v));
     break;
   case MLRT_F16:
-    PUT_AS(uint16_t, to_f16((float)v));
+    PUT_AS(uint16_t, to_f16(v));
     break;
   case MLRT_F32:
     PUT(float);

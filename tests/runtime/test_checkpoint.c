@@ -144,6 +144,36 @@ static void converts_between_types(void) {
   }
 }
 
+static double converted(double v, mlrt_dtype t) {
+  char to[sizeof v];
+  mlrt_weights_convert(to, t, (const char *)&v, MLRT_F64, 1);
+  return mlrt_load(to, t);
+}
+
+// Just above the middle of two neighbours, by less than f32 sees: once through f32 it would be that middle, and go to
+// the even one below.
+static void rounds_once(void) {
+  static const struct {
+    double v, bf16, f16;
+  } cases[] = {{1 + 0x1p-8 + 0x1p-40, 1 + 0x1p-7, 1 + 0x1p-8},
+               {-1 - 0x1p-8 - 0x1p-40, -1 - 0x1p-7, -1 - 0x1p-8},
+               {1 + 0x1.8p-7 - 0x1p-40, 1 + 0x1p-7, 1 + 0x1.8p-7},
+               {1 + 0x1p-8, 1, 1 + 0x1p-8},
+               {1 + 0x1p-11 + 0x1p-40, 1, 1 + 0x1p-10},
+               {1 + 0x1p-11, 1, 1},
+               {0x1p-25 + 0x1p-60, 0x1p-25, 0x1p-24},
+               {0x1p-134 + 0x1p-160, 0x1p-133, 0},
+               {0x1.ffp127, INFINITY, INFINITY},
+               {0x1.fefffffffffffp127, 0x1.fep127, INFINITY},
+               {1e300, INFINITY, INFINITY},
+               {65519.999999, 65536, 65504}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    double bf16 = converted(cases[i].v, MLRT_BF16), f16 = converted(cases[i].v, MLRT_F16);
+    CHECK(bf16 == cases[i].bf16, "%a becomes %a in bf16", cases[i].v, bf16);
+    CHECK(f16 == cases[i].f16, "%a becomes %a in f16", cases[i].v, f16);
+  }
+}
+
 // --- checkpoints
 
 static void fill_states(char *to, unsigned seed) {
@@ -372,6 +402,7 @@ int main(void) {
   refuses();
   converts_to_itself();
   converts_between_types();
+  rounds_once();
   test_round_trip();
   test_long_names();
   test_two_writers();
