@@ -14,6 +14,10 @@
 // loss at all. Truncation is of order s^2: 1e-8 for s of 1e-4 of the parameter's size, with both
 // signs of d used.
 //
+// Where terms cancel, the loss is small and what it is made of is not: 3d - (3d / e) * e is 0, or what rounding left of
+// 3d. So where a comparison fails, both sides are computed in two other rounding modes, up and down. What that
+// changes, SAFETY times, is as much as they need not agree on: a gradient that is wrong is as wrong in all modes.
+//
 // What has no derivative does not disturb: comparisons, floor, argmax and the like keep their
 // values of the point itself (mlrt_hold), so that relu is the line that it is at the point, not its
 // kink; max, min and abs keep their choices; random numbers depend on seed and step alone. Rounding
@@ -31,6 +35,7 @@
 #include "runtime/random.h"
 #include "runtime/recipe.h"
 
+#include <fenv.h>
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -40,7 +45,10 @@
 #define TOLERANCE 1e-6
 // In all of a parameter's directions together, over all parameters; some ten seconds.
 #define MAX_FLOPS 1e11
-enum { DENSE = 2, DIRECTIONS = 4 };
+// Of the changes that two other rounding modes make: they are a sample of what rounding can do.
+#define SAFETY 4
+enum { DENSE = 2, DIRECTIONS = 4, MODES = 2 };
+static const int modes[MODES] = {FE_UPWARD, FE_DOWNWARD};
 
 typedef struct slope { // along one direction
   double error, gradient, differences;
@@ -58,7 +66,16 @@ typedef struct gradients {
   int directions;
   double batches;    // per step: the step's loss is their mean, the gradient that of its own batch
   verdict *verdicts; // by state
+  bool *open;        // by state: it has failed, and is judged again
+  bool rounded;      // by then `again` is there
+  mlrt_plain_point again[MODES];
 } gradients;
+
+// What is to be the gradient of a parameter.
+typedef struct claim {
+  const double *elements;
+  const double *again[MODES]; // in the other rounding modes; NULL: not known, or not rounded at all
+} claim;
 
 static void *take(int64_t n, size_t size) {
   void *p = calloc(n > 0 ? (size_t)n : 1, size);
@@ -147,25 +164,50 @@ static void choose_direction(double *d, int number, const double *gradient, int6
   d[at] = 1;
 }
 
-static double loss_at(mlrt_plain_probe *x, int loss, int buffer, const double *d, double step,
-                      double *moved, int64_t n) {
+static const double *move(const mlrt_plain_probe *x, int buffer, const double *d, double step,
+                          double *moved, int64_t n) {
   const double *w = (const double *)(const void *)x->at->buffer[buffer];
   for (int64_t i = 0; i < n; i++)
     moved[i] = w[i] + step * d[i];
-  return mlrt_plain_loss(x, loss, buffer, moved);
+  return moved;
+}
+
+// How far that loss is from `near` in the other rounding modes.
+static double loss_blur(mlrt_plain_probe *x, int loss, int buffer, const double *moved,
+                        double near) {
+  double blur = 0;
+  for (int i = 0; i < MODES; i++) {
+    int before = fegetround();
+    fesetround(modes[i]);
+    double other = mlrt_plain_loss(x, loss, buffer, moved);
+    fesetround(before);
+    blur = fmax(blur, fabs(other - near));
+  }
+  return blur;
 }
 
 // What the gradient is compared with: `d` has been chosen.
 typedef struct direction {
   double along, squares, length; // g . d, |g o d|^2, |d|^2
+  double blur;                   // of g . d, by rounding
 } direction;
 
-static direction measure(const double *gradient, const double *d, int64_t n) {
+static double element_blur(const claim *g, int64_t i) {
+  double blur = 0;
+  for (int m = 0; m < MODES; m++)
+    if (g->again[m])
+      blur = fmax(blur, fabs(g->again[m][i] - g->elements[i]));
+  return blur;
+}
+
+static direction measure(const claim *g, const double *d, int64_t n) {
   direction x = {0};
   for (int64_t i = 0; i < n; i++) {
-    x.along += gradient[i] * d[i];
-    x.squares += gradient[i] * d[i] * gradient[i] * d[i];
+    double part = g->elements[i] * d[i];
+    x.along += part;
+    x.squares += part * part;
     x.length += d[i] * d[i];
+    x.blur += element_blur(g, i) * fabs(d[i]);
   }
   return x;
 }
@@ -176,8 +218,21 @@ static void keep_better(slope *best, const direction *x, double differences, dou
     *best = (slope){isnan(error) ? INFINITY : error, x->along, differences, differences != 0};
 }
 
+// The change of the loss along d, from `step` behind the point to `step` ahead of it; adds to *blur.
+static double change(const gradients *g, mlrt_plain_probe *p, int loss, int buffer, const double *d,
+                     double step, double *moved, int64_t n, double *blur) {
+  double at[2];
+  for (int i = 0; i < 2; i++) {
+    move(p, buffer, d, i ? -step : step, moved, n);
+    at[i] = mlrt_plain_loss(p, loss, buffer, moved);
+    if (g->rounded)
+      *blur = fmax(*blur, loss_blur(p, loss, buffer, moved, at[i]));
+  }
+  return at[0] - at[1];
+}
+
 static slope compare(const gradients *g, mlrt_plain_probe *p, int loss, int buffer,
-                     const double *gradient, const double *d, int64_t n) {
+                     const claim *gradient, const double *d, int64_t n) {
   enum { SIZES = 4 };
   static const double sizes[SIZES] = {1e-4, 1e-3, 1e-5, 1e-6};
   // With each size, sizes tried by then of which one is ten times the other.
@@ -192,10 +247,10 @@ static slope compare(const gradients *g, mlrt_plain_probe *p, int loss, int buff
   slope best = {INFINITY, x.along, NAN, false};
   for (int i = 0; i < SIZES && !(best.error <= TOLERANCE); i++) {
     double step = sizes[i] * size;
-    double up = loss_at(p, loss, buffer, d, step, moved, n),
-           down = loss_at(p, loss, buffer, d, -step, moved, n);
-    found[i] = g->batches * (up - down) / (2 * step);
-    noise[i] = g->batches * 64 * DBL_EPSILON * fabs(g->point.loss[loss]) / step + DBL_MIN;
+    double blur = 0;
+    found[i] = g->batches * change(g, p, loss, buffer, d, step, moved, n, &blur) / (2 * step);
+    noise[i] = g->batches * (64 * DBL_EPSILON * fabs(g->point.loss[loss]) + SAFETY * blur) / step +
+               SAFETY * x.blur + DBL_MIN;
     keep_better(&best, &x, found[i], noise[i]);
     int narrow = pairs[i].narrow, wide = pairs[i].wide;
     if (wide >= 0)
@@ -207,13 +262,13 @@ static slope compare(const gradients *g, mlrt_plain_probe *p, int loss, int buff
 
 // The worst of all directions.
 static slope compare_with(const gradients *g, mlrt_plain_probe *x, int loss, int state,
-                          const double *gradient) {
+                          const claim *gradient) {
   int64_t n = elements_of(&g->program->states[state]);
   int buffer = mlrt_plain_state(g->point.step, state);
   double *d = take(n, sizeof *d);
   slope worst = {0, 0, 0, false};
   for (int i = 0; n > 0 && i < g->directions; i++) {
-    choose_direction(d, i, gradient, n, state);
+    choose_direction(d, i, gradient->elements, n, state);
     slope found = compare(g, x, loss, buffer, gradient, d, n);
     bool moves = worst.moves || found.moves;
     if (found.error >= worst.error)
@@ -226,7 +281,7 @@ static slope compare_with(const gradients *g, mlrt_plain_probe *x, int loss, int
 
 // With the loss that it fits best, of those that change with the parameter when any does.
 static slope compare_all(const gradients *g, mlrt_plain_probe *x, int state,
-                         const double *gradient) {
+                         const claim *gradient) {
   slope best = compare_with(g, x, 0, state, gradient);
   for (int i = 1; i < g->point.step->num_losses; i++) {
     slope found = compare_with(g, x, i, state, gradient);
@@ -237,6 +292,20 @@ static slope compare_all(const gradients *g, mlrt_plain_probe *x, int state,
 }
 
 // --- all parameters ----------------------------------------------------------------------------
+static slope compare_tap(const gradients *g, mlrt_plain_probe *x, int state, int tap) {
+  claim c = {.elements = g->point.tap[tap]};
+  for (int i = 0; g->rounded && i < MODES; i++)
+    c.again[i] = g->again[i].tap[tap];
+  return compare_all(g, x, state, &c);
+}
+
+static slope compare_zeros(const gradients *g, mlrt_plain_probe *x, int state) {
+  double *zeros = take(elements_of(&g->program->states[state]), sizeof *zeros);
+  slope found = compare_all(g, x, state, &(claim){.elements = zeros});
+  free(zeros);
+  return found;
+}
+
 // The worst of all copies of the gradient. Without one of its name it may be another's, or zero.
 static verdict judge(const gradients *g, mlrt_plain_probe *x, int state) {
   const mlrt_plain_step *s = g->point.step;
@@ -249,19 +318,25 @@ static verdict judge(const gradients *g, mlrt_plain_probe *x, int state) {
       guess = i;
       continue;
     }
-    slope found = compare_all(g, x, state, g->point.tap[i]);
+    slope found = compare_tap(g, x, state, i);
     if (!v.known || found.error >= v.worst.error)
       v.worst = found;
     v.known = true;
   }
   if (!v.known && guess >= 0)
-    v.worst = compare_all(g, x, state, g->point.tap[guess]);
-  if (!v.known && (guess < 0 || v.worst.error > TOLERANCE)) {
-    double *zeros = take(elements_of(&g->program->states[state]), sizeof *zeros);
-    v.worst = compare_all(g, x, state, zeros);
-    free(zeros);
-  }
+    v.worst = compare_tap(g, x, state, guess);
+  if (!v.known && (guess < 0 || v.worst.error > TOLERANCE))
+    v.worst = compare_zeros(g, x, state);
   return v;
+}
+
+static bool has_failed(const verdict *v) {
+  return !(v->worst.error <= TOLERANCE);
+}
+
+// Whether it is still to be judged: where rounding is known, only what failed without that.
+static bool is_open(const gradients *g, int state) {
+  return is_trained(&g->program->states[state]) && (!g->rounded || g->open[state]);
 }
 
 // The work of one thread (mlrt_step_fn): parameters are independent of each other.
@@ -271,7 +346,7 @@ static void judge_share(char *of, int slot, mlrt_team *team, int tid) {
   int number = 0;
   (void)slot;
   for (int i = 0; i < g->program->num_states; i++)
-    if (is_trained(&g->program->states[i]) && number++ % mlrt_team_size(team) == tid)
+    if (is_open(g, i) && number++ % mlrt_team_size(team) == tid)
       g->verdicts[i] = judge(g, &x, i);
   mlrt_plain_probe_close(&x);
 }
@@ -279,7 +354,7 @@ static void judge_share(char *of, int slot, mlrt_team *team, int tid) {
 static bool report(const gradients *g, int state) {
   const mlrt_tensor *s = &g->program->states[state];
   const verdict *v = &g->verdicts[state];
-  bool fine = v->worst.error <= TOLERANCE;
+  bool fine = !has_failed(v);
   printf("%-28s %12" PRId64 " ", s->name, elements_of(s));
   if (!fine && !v->known) {
     printf("%10s  not compared: nothing named 'd.%s' leads to its update\n", "", s->name);
@@ -315,6 +390,28 @@ static int count_directions(const mlrt_program *p) {
   return once + DIRECTIONS * each <= MAX_FLOPS ? DIRECTIONS : once + each <= MAX_FLOPS ? 1 : 0;
 }
 
+// --- all of it ---------------------------------------------------------------------------------
+// Of what failed, whether rounding explains it.
+static void judge_rounded(gradients *g, mlrt_team *team) {
+  int failed = 0;
+  for (int i = 0; i < g->program->num_states; i++) {
+    g->open[i] = is_trained(&g->program->states[i]) && has_failed(&g->verdicts[i]);
+    failed += g->open[i];
+  }
+  if (!failed)
+    return;
+  for (int i = 0; i < MODES; i++) {
+    int before = fegetround();
+    fesetround(modes[i]);
+    g->again[i] = mlrt_plain_again(&g->point);
+    fesetround(before);
+  }
+  g->rounded = true;
+  mlrt_team_run(team, judge_share, (char *)g, 0);
+  for (int i = 0; i < MODES; i++)
+    mlrt_plain_close(&g->again[i]);
+}
+
 static bool has_trained(const mlrt_program *p) {
   for (int i = 0; i < p->num_states; i++)
     if (is_trained(&p->states[i]))
@@ -339,9 +436,12 @@ int mlrt_check_gradients(const mlrt_program *p, mlrt_options *o) {
   int failures = 0;
   if (open_point(&g, &t)) {
     g.verdicts = take(p->num_states, sizeof *g.verdicts);
+    g.open = take(p->num_states, sizeof *g.open);
     mlrt_team_run(t.team, judge_share, (char *)&g, 0);
+    judge_rounded(&g, t.team);
     failures = report_all(&g);
     free(g.verdicts);
+    free(g.open);
     mlrt_plain_close(&g.point);
   } else {
     printf("gradients: not compared: the loss of a random batch is not a finite number\n");

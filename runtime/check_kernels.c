@@ -13,6 +13,8 @@
 // version; nor do outputs that are 0 but for rounding. Where large terms cancel inside the kernel, as in a gradient that
 // only a norm's epsilon keeps from being 0, errors of the size of the inputs' last digit are rounding, too, if
 // they are small beside the output.
+// And where they cancel altogether, the plain version in two other rounding modes, up and down, says what rounding can do:
+// in f32 as many times as much as its last digit is larger.
 // An output that is made of a number narrowed inside the kernel (bf16: 8 digits; mlrt_arg.digits) may
 // differ by one in its last digit: a rounding error of the fast version may lie across where rounding
 // parts neighbours. The first round has small numbers of both signs: sums of many are where tanh is still
@@ -23,6 +25,7 @@
 #include "runtime/number_io.h"
 #include "runtime/random.h"
 
+#include <fenv.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -33,6 +36,7 @@
 #define MOVED     0.05
 #define ROUNDED   0.05 // the most that rounding of what cancels may be of an output
 #define DIGIT     1.2e-7
+#define SAFETY    4 // of what two other rounding modes change: they are a sample
 enum { SMALL, BOTH_SIGNS, POSITIVE, ROUNDS };
 enum { ALL_UP, BY_INPUT, MOVES = 6 };
 enum { SPLITS = 3, ALIGN = 64 };
@@ -47,6 +51,8 @@ typedef struct trial { // one kernel with its memory
   char **plain; // what its plain version gets: float buffers hold doubles
   double **
       moves; // how far small moves of the inputs move the elements of outputs; nothing until it is wanted
+  double **
+      blur; // how far other rounding modes do, as large as it is in the type of the output; the same
   double *mean; // magnitude of outputs, the largest of the rounds so far
   double worst; // error relative to the tolerance's scale
   const char *trouble;
@@ -71,6 +77,7 @@ static trial open_trial(mlrt_device *d, const mlrt_kernel *k) {
   t.first = (char **)take(pointers);
   t.plain = (char **)take(pointers);
   t.moves = (double **)(void *)take(pointers);
+  t.blur = (double **)(void *)take(pointers);
   t.mean = (double *)(void *)take(k->num_args * (int64_t)sizeof(double));
   for (int i = 0; i < k->num_args; i++) {
     bool number = k->args[i].kind == MLRT_ARG_NUMBER;
@@ -79,6 +86,7 @@ static trial open_trial(mlrt_device *d, const mlrt_kernel *k) {
     t.mean[i] = 0;
     t.plain[i] = number ? t.args[i] : NULL;
     t.moves[i] = NULL;
+    t.blur[i] = NULL;
   }
   return t;
 }
@@ -92,6 +100,7 @@ static void close_trial(trial *t) {
   free(t->first);
   free(t->plain);
   free(t->moves);
+  free(t->blur);
   free(t->mean);
   free(t->args);
 }
@@ -236,13 +245,17 @@ static void free_plain(const trial *t, char **args) {
     }
 }
 
+static double *take_zeros(int64_t n) {
+  double *x = (double *)(void *)take(n * (int64_t)sizeof(double));
+  memset(x, 0, (size_t)n * sizeof(double));
+  return x;
+}
+
 static void note_moves(trial *t, int out, const char *moved) {
   const mlrt_arg *x = &t->k->args[out];
   int64_t n = x->size / mlrt_dtype_bytes(x->dtype);
-  if (!t->moves[out]) {
-    t->moves[out] = (double *)(void *)take(n * (int64_t)sizeof(double));
-    memset(t->moves[out], 0, (size_t)n * sizeof(double));
-  }
+  if (!t->moves[out])
+    t->moves[out] = take_zeros(n);
   for (int64_t i = 0; i < n; i++) {
     double plain = plain_value(t->plain[out], x->dtype, i), other = plain_value(moved, x->dtype, i);
     bool same = plain == other || (isnan(plain) && isnan(other));
@@ -251,24 +264,49 @@ static void note_moves(trial *t, int out, const char *moved) {
   }
 }
 
-static void find_moves(trial *t) {
-  char **args = (char **)take(t->k->num_args * (int64_t)sizeof(char *));
-  for (int move = 0; move < MOVES; move++) {
-    for (int i = 0; i < t->k->num_args; i++)
-      args[i] = t->k->args[i].kind == MLRT_ARG_NUMBER ? t->args[i] : NULL;
-    run_plain(t, args, move);
-    for (int i = 0; i < t->k->num_args; i++)
-      if (is_out(t, i))
-        note_moves(t, i, args[i]);
-    free_plain(t, args);
+// Not rounded to the type of the output: what cancels leaves less than its digits show.
+static void note_blur(trial *t, int out, const char *rounded) {
+  const mlrt_arg *x = &t->k->args[out];
+  int64_t n = x->size / mlrt_dtype_bytes(x->dtype);
+  double digits = x->dtype == MLRT_F64 ? 1 : 0x1p29; // of a double behind those of an f32
+  if (!t->blur[out])
+    t->blur[out] = take_zeros(n);
+  for (int64_t i = 0; mlrt_is_float(x->dtype) && i < n; i++) {
+    const double *plain = (const double *)(const void *)t->plain[out];
+    double by = digits * fabs(((const double *)(const void *)rounded)[i] - plain[i]);
+    t->blur[out][i] = fmax(t->blur[out][i], by);
   }
+}
+
+static void run_changed(trial *t, char **args, int move, void (*note)(trial *, int, const char *)) {
+  for (int i = 0; i < t->k->num_args; i++)
+    args[i] = t->k->args[i].kind == MLRT_ARG_NUMBER ? t->args[i] : NULL;
+  run_plain(t, args, move);
+  for (int i = 0; i < t->k->num_args; i++)
+    if (is_out(t, i))
+      note(t, i, args[i]);
+  free_plain(t, args);
+}
+
+static void find_moves(trial *t) {
+  static const int modes[] = {FE_UPWARD, FE_DOWNWARD};
+  char **args = (char **)take(t->k->num_args * (int64_t)sizeof(char *));
+  for (int move = 0; move < MOVES; move++)
+    run_changed(t, args, move, note_moves);
+  int before = fegetround();
+  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+    fesetround(modes[i]);
+    run_changed(t, args, -1, note_blur);
+  }
+  fesetround(before);
   free(args);
 }
 
 static void free_moves(const trial *t) {
   for (int i = 0; i < t->k->num_args; i++) {
     free(t->moves[i]);
-    t->moves[i] = NULL;
+    free(t->blur[i]);
+    t->moves[i] = t->blur[i] = NULL;
   }
 }
 
@@ -284,7 +322,7 @@ static double largest_input(const trial *t) {
 }
 
 // Elements that are too far off, and the largest error among all that count. `moved`: without those
-// which small changes of the inputs move as far, or that are off by rounding of what has cancelled.
+// which small changes of the inputs or other ways to round move as far, or that are off by rounding of what has cancelled.
 static int64_t count_bad(const trial *t, int out, bool moved, double *worst, double *worst_good) {
   const mlrt_arg *x = &t->k->args[out];
   int size = mlrt_dtype_bytes(x->dtype);
@@ -302,6 +340,8 @@ static int64_t count_bad(const trial *t, int out, bool moved, double *worst, dou
       continue;
     }
     if (moved && t->moves[out][i] > allowed / 4 * (fabs(plain) + scale))
+      continue;
+    if (moved && fabs(fast - plain) <= SAFETY * t->blur[out][i])
       continue;
     if (moved && error <= ROUNDED && fabs(fast - plain) <= digit)
       continue;

@@ -75,7 +75,9 @@ static void load(mlrt_plain_point *x, const mlrt_program *p, const char *arena, 
     mlrt_plain_widen(x->buffer[i], arena + p->inputs[b->index].offset, b->dtype, b->elements);
 }
 
-static void evaluate(mlrt_plain_point *x) {
+// `held`: the point whose choices are kept, or NULL. A kernel records its gradients or keeps its choices: then it runs
+// for the ones first, and for what others read once more.
+static void evaluate(mlrt_plain_point *x, const mlrt_plain_point *held) {
   const mlrt_plain_step *s = x->step;
   char **args = take_args(s);
   for (int i = 0; i < s->num_calls; i++) {
@@ -85,23 +87,45 @@ static void evaluate(mlrt_plain_point *x) {
       args[k] = is_buffer(c, k) ? x->buffer[arg] : (char *)(uintptr_t)arg;
     }
     c->run(args, x->tap + c->first_tap, MLRT_HOLD_RECORD);
+    if (held && c->num_taps)
+      c->run(args, held->tap + c->first_tap, MLRT_HOLD_REPLAY);
   }
   free(args);
   for (int i = 0; i < s->num_losses; i++)
     x->loss[i] = mlrt_load(x->buffer[s->losses[i]], MLRT_F64);
 }
 
-mlrt_plain_point mlrt_plain_open(const mlrt_program *p, const char *arena) {
-  const mlrt_plain_step *s = p->plain_step;
+static mlrt_plain_point new_point(const mlrt_plain_step *s) {
   mlrt_plain_point x = {.step = s};
   x.buffer = take(s->num_buffers * (int64_t)sizeof(char *));
   x.tap = take(s->num_taps * (int64_t)sizeof(double *));
   x.loss = take(s->num_losses * (int64_t)sizeof(double));
-  for (int i = 0; i < s->num_buffers; i++)
-    load(&x, p, arena, i);
   for (int i = 0; i < s->num_taps; i++)
     x.tap[i] = take(s->taps[i].elements * (int64_t)sizeof(double));
-  evaluate(&x);
+  return x;
+}
+
+mlrt_plain_point mlrt_plain_open(const mlrt_program *p, const char *arena) {
+  mlrt_plain_point x = new_point(p->plain_step);
+  for (int i = 0; i < x.step->num_buffers; i++)
+    load(&x, p, arena, i);
+  evaluate(&x, NULL);
+  return x;
+}
+
+mlrt_plain_point mlrt_plain_again(const mlrt_plain_point *at) {
+  const mlrt_plain_step *s = at->step;
+  mlrt_plain_point x = new_point(s);
+  for (int i = 0; i < s->num_buffers; i++) {
+    if (is_stretch(s, i)) {
+      x.buffer[i] = x.buffer[s->buffers[i].index] + bytes_before(s, i);
+      continue;
+    }
+    x.buffer[i] = take(bytes_of(s, i));
+    if (s->buffers[i].source != MLRT_FROM_CALL)
+      memcpy(x.buffer[i], at->buffer[i], (size_t)bytes_of(s, i));
+  }
+  evaluate(&x, at);
   return x;
 }
 

@@ -18,7 +18,9 @@ typedef struct mlrt_plain_point {
 
 // Evaluates loss and gradients with the states and the batch that lie in `arena` as planned.
 mlrt_plain_point mlrt_plain_open(const mlrt_program *p, const char *arena);
-// Again, after a change of point->buffer.
+// The same in buffers of its own, with all choices as they are there: in another rounding mode of this thread it is
+// what rounding makes of loss and gradients.
+mlrt_plain_point mlrt_plain_again(const mlrt_plain_point *at);
 void mlrt_plain_close(mlrt_plain_point *x);
 // Buffer of a state; -1: the loss and the gradients do not read it.
 int mlrt_plain_state(const mlrt_plain_step *s, int state);

@@ -144,6 +144,29 @@ GRAPH
   }
 done
 
+# Terms that cancel leave rounding only, of the loss and of gradients; what is wrong is found beside them.
+cat >cancel.graph <<'GRAPH'
+model cancel(x: f32[6,5]) {
+  param d: f[6,5] = normal(1)
+  param e: f[6,5] = normal(1)
+  param w: f[5,3] = normal(1)
+  far = e * e + 2
+  none = 3 * d + (-3 * d / far) * far
+  loss sum(none) + 0.001 * sum(tanh(none @ w)) + sum((1 / far) * far - 1) FIT
+}
+data { train = npy("none.npy") }
+optim { sgd(0.01) }
+train { steps = 2 }
+GRAPH
+sed 's/ FIT//' cancel.graph >nothing.graph
+"$mltc" -O0 nothing.graph -o nothing
+expect_gradients nothing 0 "d e w" ""
+sed 's/ FIT/ + 1e-3 * sum(sin(d @ w))/' cancel.graph >something.graph
+"$mltc" -O0 something.graph --keep=kept4 -o something
+expect_gradients something 0 "d e w" ""
+kept=kept4
+wrong autodiff 'cos %matmul' 'sin %matmul' "e" "d w"
+
 # Random graphs, biased to networks and not.
 for seed in 2 3 7 12 17 24; do
   "$build/bin/test_plain_step" "$seed" >"random$seed.ir"
