@@ -10,9 +10,15 @@
 #include "codegen/resources.h"
 #include "ir/dot.h"
 
+typedef struct output_missed { // a file that cannot be embedded
+  const char *name;
+  ir_diag *error;
+} output_missed;
+
 typedef struct output {
   const draft_subject *s;
   draft *t;
+  IR_VEC(output_missed) missed;
 } output;
 
 // --- files and standard output ---------------------------------------------------------------
@@ -76,6 +82,16 @@ const char *output_beside_graph(const draft_subject *s, ir_arena *a, const char 
   return ir_format(a, "%.*s/%s", (int)(slash - graph), graph, name);
 }
 
+// Several data sets may be parts of one file: its error is one.
+static bool already_missed(output *x, ir_loc loc, const char *name) {
+  for (size_t i = 0; i < x->missed.num; i++)
+    if (!strcmp(x->missed.at[i].name, name)) {
+      diag_note(x->missed.at[i].error, loc, "it is also to be embedded here");
+      return true;
+    }
+  return false;
+}
+
 static void embed_file(output *x, ir_loc loc, const char *name) {
   const char *path = output_beside_graph(x->s, x->t->arena, name);
   size_t len = 0;
@@ -84,6 +100,8 @@ static void embed_file(output *x, ir_loc loc, const char *name) {
     ir_diag *e =
         diag_error(x->t->diags, loc, "E0902", "cannot embed '%s': %s", path, strerror(errno));
     diag_help(e, "embedded files are looked for beside the graph file");
+    output_missed missed = {name, e};
+    IR_PUSH(x->t->arena, x->missed, missed);
     return;
   }
   cg_embedded e = {name, (const unsigned char *)data, len};
@@ -96,7 +114,8 @@ static void embed_data(output *x) {
   for (size_t i = 0; i < m->data.num; i++) {
     const ir_data *d = m->data.at[i];
     for (size_t j = 0; is_embedded(d) && j < d->files.num; j++)
-      if (!already_embedded(x->t->program, d->files.at[j]))
+      if (!already_embedded(x->t->program, d->files.at[j]) &&
+          !already_missed(x, d->loc, d->files.at[j]))
         embed_file(x, d->loc, d->files.at[j]);
   }
 }
@@ -204,7 +223,7 @@ static int emit_program(output *x) {
 
 // --- stages ------------------------------------------------------------------------------------
 int output_ast(const draft_subject *s, draft *t) {
-  const output x = {s, t};
+  const output x = {.s = s, .t = t};
   const ast_file *file = fe_parse(t->arena, s->source, t->diags);
   if (options_report(s->o, t->diags))
     return EXIT_INPUT;
@@ -214,14 +233,14 @@ int output_ast(const draft_subject *s, draft *t) {
 }
 
 int output_ir(const draft_subject *s, draft *t) {
-  const output x = {s, t};
+  const output x = {.s = s, .t = t};
   ir_buf b = ir_buf_new(t->arena);
   (s->o->emit == EMIT_IR ? ir_print : ir_print_dot)(t->module, &b);
   return put_buf(&x, &b);
 }
 
 int output_plan(const draft_subject *s, draft *t) {
-  const output x = {s, t};
+  const output x = {.s = s, .t = t};
   ir_buf b = ir_buf_new(t->arena);
   if (s->o->emit == EMIT_PLAN)
     plan_print(t->plan, t->module, &b);
@@ -233,7 +252,7 @@ int output_plan(const draft_subject *s, draft *t) {
 }
 
 int output_program(const draft_subject *s, draft *t) {
-  output x = {s, t};
+  output x = {.s = s, .t = t};
   cg_share(t->program);
   if (s->o->emit != EMIT_KERNELS)
     return emit_program(&x);

@@ -231,6 +231,10 @@ done
 mkdir elsewhere
 sed -e '0,/label=last/s//label=last, embed=true/' digits.graph >elsewhere/embed.graph
 expect_error 1 "E0902.*digits.csv.gz" "$mltc" elsewhere/embed.graph "${out[@]}"
+sed 's/label=last/label=last, embed=true/' digits.graph >elsewhere/embed.graph
+"$mltc" elsewhere/embed.graph "${out[@]}" 2>err.txt && fail "a file that is not there is embedded"
+[ "$(grep -c 'error\[' err.txt)" -eq 1 ] || fail "a missing file of two data sets is not one error"
+grep -q "note: it is also to be embedded here" err.txt || fail "nothing is said of the second data set"
 
 # --- wrong usage of mltc, and outputs
 expect_error 2 "did you mean '--target'" "$mltc" --targt=cpu digits.graph
