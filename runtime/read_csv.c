@@ -130,15 +130,55 @@ static bool read_label(csv *c) {
   return true;
 }
 
-static bool check_columns(const csv *c) {
+// What stands between numbers in a file of another delimiter; `name`: what `delimiter` calls it.
+typedef struct separator {
+  char at;
+  const char *name;
+} separator;
+
+static int64_t count_of(const text_line *l, char what) {
+  int64_t n = 0;
+  for (const uint8_t *at = l->at; at < l->end; at++)
+    n += *at == (uint8_t)what;
+  return n;
+}
+
+// The one that makes as many columns of the line as there should be, or else any that it has; NULL: it has none.
+static const separator *find_separator(const csv *c, const text_line *l, int64_t columns) {
+  static const separator all[] = {{';', ";"}, {'\t', "tab"}, {'|', "|"}, {',', ","}, {' ', " "}};
+  const separator *any = NULL;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    int64_t there = (uint8_t)all[i].at == c->delimiter ? 0 : count_of(l, all[i].at);
+    if (there && there + 1 == columns)
+      return &all[i];
+    if (there && !any && all[i].at != ' ') // which stands behind commas, too
+      any = &all[i];
+  }
+  return any;
+}
+
+// "" where the line does not look like one of another delimiter.
+static const char *delimiter_help(const csv *c, const text_line *l, int64_t columns, char *buf,
+                                  size_t size) {
+  const separator *s = find_separator(c, l, columns);
+  buf[0] = '\0';
+  if (s)
+    snprintf(buf, size,
+             "\nhelp: columns are split at `%s`; the line has %lld of \"%s\": add delimiter=\"%s\"",
+             c->delimiter == '\t' ? "tab" : (char[2]){(char)c->delimiter, '\0'},
+             (long long)count_of(l, s->at), s->name, s->name);
+  return buf;
+}
+
+static bool check_columns(const csv *c, const text_line *l) {
   const mlrt_program *p = c->r->program;
   int64_t takes[2] = {mlrt_input_elements(&p->inputs[0]), 0};
   if (p->num_inputs == 2)
     takes[1] = mlrt_input_elements(&p->inputs[1]);
   if (takes[0] == c->columns - c->label_num && (p->num_inputs == 1 || takes[1] == c->label_num))
     return true;
-  const char *help =
-      c->columns == 1 ? "\nhelp: columns are split at commas, or at `delimiter`" : "";
+  char help[160];
+  delimiter_help(c, l, takes[0] + takes[1], help, sizeof help);
   const char *s = c->columns == 1 ? "" : "s";
   if (p->num_inputs == 1)
     return mlrt_error_set(c->r->error, "%s: line %d has %d column%s, of which `%s` takes %lld%s",
@@ -171,6 +211,13 @@ static bool does_not_fit(const csv *c, const text_line *l, int column, const tex
   return bad_column(c, l, column, text, why);
 }
 
+static bool not_a_number(const csv *c, const text_line *l, int column, const text_line *text) {
+  char help[160], why[200];
+  delimiter_help(c, text, 0, help, sizeof help);
+  snprintf(why, sizeof why, "is not a number%s", help);
+  return bad_column(c, l, column, text, why);
+}
+
 static bool store_column(csv *c, const text_line *l, int column, const text_line *text) {
   bool label = column >= c->label_first && column < c->label_first + c->label_num;
   if (label && c->r->program->num_inputs == 1)
@@ -178,7 +225,7 @@ static bool store_column(csv *c, const text_line *l, int column, const text_line
   const mlrt_input *in = &c->r->program->inputs[label];
   double v;
   if (!mlrt_parse_number(text->at, text->end - text->at, &v))
-    return bad_column(c, l, column, text, "is not a number");
+    return not_a_number(c, l, column, text);
   // From 2^53 on a double does not tell neighbouring whole numbers apart: not silently.
   if (!mlrt_is_float(in->dtype) && v == trunc(v) && fabs(v) >= 0x1p53)
     return bad_column(c, l, column, text, "is 2^53 or more: too large for a whole number in a csv");
@@ -273,7 +320,7 @@ static bool make_room(csv *c, int64_t rows) {
 static bool read_rows(csv *c) {
   text_line first;
   int64_t lo, hi;
-  if (!find_first_row(c, &first) || !read_label(c) || !check_columns(c) ||
+  if (!find_first_row(c, &first) || !read_label(c) || !check_columns(c, &first) ||
       !mlrt_setting_range(c->r, count_rows(c, first), &lo, &hi) || !make_room(c, hi - lo))
     return false;
   c->r->set->size = hi - lo;

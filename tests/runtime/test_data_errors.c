@@ -165,7 +165,13 @@ static void test_csv(void) {
   csv_fails("1,2,3,4\n", "delimiter", "::", "`delimiter` must be one character");
   csv_fails("1,2,3,4\n", "delimeter", ";", "csv has no setting `delimeter`|delimiter");
   csv_fails("1,2,3\n", NULL, NULL, "line 1 has 3 columns, but inputs `x` and `y` take 3 and 1");
-  csv_fails("1;2;3;4\n5;6;7;8\n", NULL, NULL, "line 2 has 1 column,|help: |delimiter");
+  csv_fails("1;2;3;4\n5;6;7;8\n", NULL, NULL,
+            "line 2 has 1 column,|help: |split at `,`|3 of \";\": add delimiter=\";\"");
+  csv_fails("1\t2\t3\t4\n", "header", "false", "has 1 column,|3 of \"tab\": add delimiter=\"tab\"");
+  csv_fails("1 2 3 4\n", "header", "false", "has 1 column,|add delimiter=\" \"");
+  csv_fails("1,5;2,5;3,5;4\n1,5;2,5;3,5;4\n", NULL, NULL, "add delimiter=\";\"");
+  csv_fails("1,2,3,4\n5,6,7,8\n", "delimiter", ";", "split at `;`|3 of \",\": add delimiter=\",\"");
+  csv_fails("1,2,3,4\n1,2;3,3,4\n", NULL, NULL, "column 2: `2;3` is not a number|1 of \";\"");
   fixture f;
   fixture_init(&f, "csv", 1, 1);
   set_input(&f, 0, MLRT_I64, 1, 1, 0, 0);
