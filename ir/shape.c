@@ -3,6 +3,7 @@
 // A rule either fills ctx->out or says in words why it cannot: the frontend, the
 // IR parser and the verifier all show that sentence to the user.
 #include "ir/builder.h"
+#include "ir/narrow.h"
 
 #include <math.h>
 #include <string.h>
@@ -112,9 +113,17 @@ static bool shape_read(shape_ctx *c) {
   return need_given(c); // the caller passes the state's type
 }
 
+// Integers must hold what is counted: a number beyond them would begin again from the least. Floats round.
 static bool shape_iota(shape_ctx *c) {
-  return need_given(c) && need_number(c, c->out) &&
-         need_axis(c, attr(c, IR_ATTR_AXIS)->as.i, c->out);
+  int64_t axis = attr(c, IR_ATTR_AXIS)->as.i;
+  if (!need_given(c) || !need_number(c, c->out) || !need_axis(c, axis, c->out))
+    return false;
+  int digits = ir_digits(c->out->dtype);
+  int64_t last = c->out->dims[axis] - 1;
+  if (!ir_is_integer(c->out->dtype) || digits >= 63 || last >> digits == 0)
+    return true;
+  return fail(c, "it counts to %lld, and %s ends at %lld", (long long)last,
+              ir_dtypes[c->out->dtype].name, (long long)(((int64_t)1 << digits) - 1));
 }
 
 static bool shape_random(shape_ctx *c) {
