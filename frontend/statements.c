@@ -350,13 +350,13 @@ ir_node *fe_want_scalar(fe *c, const fe_value *v, ir_loc at, const char *what) {
   return v->node;
 }
 
-// What a line of --metrics has beside a program's results.
+// Results that the front end adds by itself, too.
 static bool is_in_metrics(const char *name) {
-  static const char *const names[] = {"loss", "lr", "grad_norm", "step", "epoch", "time", "eval"};
+  static const char *const names[] = {"loss", "lr", "grad_norm"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!strcmp(name, names[i]))
       return true;
-  return false;
+  return ir_is_in_metrics(name);
 }
 
 bool fe_take_result(fe *c, const ast_name *name) {

@@ -366,6 +366,8 @@ ir_func *ir_find_func(const ir_module *m, const char *name); // NULL when absent
 ir_func *ir_batch_func(const ir_module *m);
 // Whether a trainer runs it: init, step, eval, predict, accum.
 bool ir_is_run(const ir_func *f);
+// What a line of --metrics has beside a program's results: no result of such a function has that name.
+bool ir_is_in_metrics(const char *name);
 // The name must be new in the module.
 ir_state *ir_state_new(ir_module *m, const char *name, ir_type type, ir_role role, ir_loc loc);
 ir_state *ir_find_state(const ir_module *m, const char *name); // NULL when absent

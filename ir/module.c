@@ -42,6 +42,14 @@ bool ir_is_run(const ir_func *f) {
   return false;
 }
 
+bool ir_is_in_metrics(const char *name) {
+  static const char *const names[] = {"step", "epoch", "time", "eval"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(name, names[i]) == 0)
+      return true;
+  return false;
+}
+
 ir_state *ir_state_new(ir_module *m, const char *name, ir_type type, ir_role role, ir_loc loc) {
   BUG_IF(ir_map_get(m->state_names, name), "state '%s' is made twice", name);
   ir_state *s = IR_NEW(m->arena, ir_state);

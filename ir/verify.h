@@ -26,6 +26,7 @@ void verify_row_updates(ir_checker *c);
 void verify_transfers(ir_checker *c);
 // What a trainer needs (verify_trainer.c): of the inputs of a function, of a state, of settings.
 void verify_inputs(ir_checker *c);
+void verify_result_name(ir_checker *c, const ir_result *r);
 void verify_checkpointed(ir_checker *c, const ir_state *s);
 void verify_settings(ir_checker *c);
 

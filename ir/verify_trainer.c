@@ -43,6 +43,13 @@ void verify_inputs(ir_checker *c) {
       check_input(c, c->f->nodes.at[i], from, there);
 }
 
+// --- results ------------------------------------------------------------------------------------
+void verify_result_name(ir_checker *c, const ir_result *r) {
+  if (ir_is_run(c->f) && ir_is_in_metrics(r->name))
+    ir_fault_add(c, r->node, "a result named '%s': the name has a meaning of its own in --metrics",
+                 r->name);
+}
+
 // --- states -------------------------------------------------------------------------------------
 void verify_checkpointed(ir_checker *c, const ir_state *s) {
   if (!strcmp(s->name, IR_METADATA_NAME))
