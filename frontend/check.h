@@ -147,6 +147,7 @@ typedef struct fe_pass {
   ir_node *random_step;
   const char *output_name; // for predict: the first argument of the loss
   ir_node *output;
+  ir_loc output_loc;
   IR_VEC(ir_result) metrics;
   IR_VEC(ir_result) outputs;
   ir_map *declared;           // paths of parameters and states of this function
@@ -337,6 +338,8 @@ void fe_name_node(fe *c, const fe_value *v, const char *name, const ast_expr *fr
 void fe_assign(fe *c, const char *name, const fe_value *v, const ast_expr *from);
 bool fe_in_model(fe *c, const ast_stmt *s, const char *word);
 ir_node *fe_want_scalar(fe *c, const fe_value *v, ir_loc at, const char *what);
+// Warns where predict leaves an output out, which has no row for each sample. `help`: what to do about it.
+void fe_check_rows(fe *c, ir_loc at, const char *name, const fe_value *v, const char *help);
 // Whether `name` is a new name of a result; takes it.
 bool fe_take_result(fe *c, const ast_name *name);
 

@@ -154,6 +154,7 @@ static void remember_output(fe *c, const ast_expr *loss) {
   const ast_expr *arg = loss->args.num ? loss->args.at[0].value : NULL;
   c->pass->output = c->first_arg->node;
   c->pass->output_name = arg && arg->kind == AST_NAME ? arg->text : "output";
+  c->pass->output_loc = arg ? arg->loc : loss->loc;
 }
 
 // One without a name is the only one.

@@ -221,8 +221,12 @@ static void build_predict(fe *c) {
     return;
   for (size_t i = 0; i < p->outputs.num; i++)
     ir_result_add(p->b.func, p->outputs.at[i].name, IR_RESULT_OUTPUT, p->outputs.at[i].node);
-  if (p->outputs.num == 0 && p->output)
+  if (p->outputs.num == 0 && p->output) {
     ir_result_add(p->b.func, p->output_name, IR_RESULT_OUTPUT, p->output);
+    fe_check_rows(c, p->output_loc, p->output_name, fe_tensor(c, p->output),
+                  "predict leaves out what the loss begins with; `output name = value` names what "
+                  "it is to give");
+  }
   if (p->b.func->results.num == 0)
     drop_last_func(c); // nothing to predict
   else

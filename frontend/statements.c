@@ -393,24 +393,23 @@ static void run_metric(fe *c, const ast_stmt *s) {
   add_result(c, s, IR_RESULT_METRIC, n);
 }
 
-// Predict writes a row for each sample; what has none it leaves out.
-static void check_rows(fe *c, const ast_stmt *s, const fe_value *v) {
+void fe_check_rows(fe *c, ir_loc at, const char *name, const fe_value *v, const char *help) {
   const ir_node *first = c->pass->b.func->nodes.at[0];
   const ir_type *t = &v->node->type, *input = &first->type;
   if (first->op != IR_INPUT || (t->rank > 0 && t->dims[0] == input->dims[0]))
     return;
-  ir_diag *d = fe_warn(c, s->names.at[0].loc, "W0221", "output '%s' has no row for each sample",
-                       s->names.at[0].text);
+  ir_diag *d = fe_warn(c, at, "W0221", "output '%s' has no row for each sample", name);
   diag_label(d, "this is %s, and a batch has %lld samples", fe_shape_text(c, v),
              (long long)input->dims[0]);
-  diag_help(d, "predict leaves it out; a metric reports one number");
+  diag_help(d, "%s", help);
 }
 
 static void run_output(fe *c, const ast_stmt *s) {
   const fe_value *v = fe_eval(c, s->value);
   if (!fe_in_model(c, s, "output") || !fe_want_tensor(c, v, s->value->loc, "an output"))
     return;
-  check_rows(c, s, v);
+  fe_check_rows(c, s->names.at[0].loc, s->names.at[0].text, v,
+                "predict leaves it out; a metric reports one number");
   fe_assign(c, s->names.at[0].text, v, s->value);
   add_result(c, s, IR_RESULT_OUTPUT, v->node);
 }

@@ -295,6 +295,33 @@ static void parse_statement(ir_parser *p) {
   parse_suggest(d, word, names, NUM_STATEMENTS);
 }
 
+// --- what is worth a warning ---------------------------------------------------------------------
+static const ir_type *batch_type(const ir_module *m) {
+  const ir_func *f = ir_batch_func(m);
+  for (size_t i = 0; f && i < f->nodes.num; i++)
+    if (f->nodes.at[i]->op == IR_INPUT && f->nodes.at[i]->type.rank > 0)
+      return &f->nodes.at[i]->type;
+  return NULL;
+}
+
+// Predict leaves out what has no row for each sample.
+static void warn_outputs(ir_parser *p) {
+  const ir_type *batch = batch_type(p->m);
+  for (size_t i = 0; batch && i < p->m->funcs.num; i++) {
+    const ir_func *f = p->m->funcs.at[i];
+    for (size_t k = 0; !strcmp(f->name, "predict") && k < f->results.num; k++) {
+      const ir_result *r = &f->results.at[k];
+      const ir_type *t = &r->node->type;
+      if (r->kind != IR_RESULT_OUTPUT || (t->rank > 0 && t->dims[0] == batch->dims[0]))
+        continue;
+      ir_diag *d = diag_warning(p->s.diags, p->func_locs.at[i].nodes[r->node->id], "W0221",
+                                "output '%s' has no row for each sample", r->name);
+      diag_label(d, "this is %s, and a batch has %lld samples", ir_type_str(p->s.arena, t),
+                 (long long)batch->dims[0]);
+    }
+  }
+}
+
 // --- the whole -----------------------------------------------------------------------------------
 static ir_loc fault_loc(const ir_parser *p, const ir_fault *fault) {
   if (fault->state)
@@ -323,5 +350,7 @@ ir_module *ir_parse(ir_arena *a, const ir_source *src, ir_diags *d) {
     parse_statement(&p);
   if (diag_num_errors(d) == errors)
     verify_parsed(&p);
+  if (diag_num_errors(d) == errors)
+    warn_outputs(&p);
   return diag_num_errors(d) == errors ? p.m : NULL;
 }
