@@ -149,7 +149,9 @@ static bool keep_word(command_line *x, const option_entry *e, const char *value)
 static bool keep_bytes(command_line *x, const option_entry *e, const char *value) {
   if (ir_parse_bytes(value, field(x, e)))
     return true;
-  *x->why = ir_format(x->a, "--%s=%s: it is a number of bytes, such as 64MiB, 1.5GB or 80GiB",
+  *x->why = ir_format(x->a,
+                      "--%s=%s: it is a number of bytes above 0 and below 8388608TiB, such as "
+                      "64MiB, 1.5GB or 80GiB",
                       e->name, value);
   return false;
 }

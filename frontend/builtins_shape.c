@@ -235,7 +235,8 @@ static ir_node *segments(fe *c, const builtin_args *a, ir_op op) {
   }
   int rest = values->rank - index->rank;
   if (n < 1 || n > FE_MAX_ELEMENTS) {
-    fe_error(c, a->at[2], "E0203", "%s needs at least one segment", name);
+    fe_error(c, a->at[2], "E0203", "%s needs from 1 to 2^40 segments, not %lld", name,
+             (long long)n);
     return NULL;
   }
   if (rest + 1 > IR_MAX_RANK) {

@@ -22,7 +22,8 @@ static bool want_each(fe *c, const builtin_args *a, int arg, const char *what, i
   }
   for (int i = 0; i < num; i++)
     if (out[i] < 1) {
-      fe_error(c, a->at[arg], "E0203", "%s must be at least 1", what);
+      fe_error(c, a->at[arg], "E0203", "%s must be at least 1, this is %lld", what,
+               (long long)out[i]);
       return false;
     }
   return true;

@@ -25,8 +25,10 @@ static bool take_slice(indexer *x, const ast_expr *e, int axis) {
   lo = clamp(lo, size);
   hi = clamp(hi, size);
   if (step < 1 || hi <= lo) {
-    ir_diag *d = fe_error(x->c, e->loc, "E0220",
-                          step < 1 ? "a slice step must be at least 1" : "the slice is empty");
+    ir_diag *d = step < 1
+                     ? fe_error(x->c, e->loc, "E0220",
+                                "a slice step must be at least 1, this is %lld", (long long)step)
+                     : fe_error(x->c, e->loc, "E0220", "the slice is empty");
     diag_label(d, "of a dimension of %lld", (long long)size);
     return false;
   }

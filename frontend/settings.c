@@ -135,15 +135,19 @@ static bool listed(const char *words, const char *word) {
   return false;
 }
 
-static void bad_value(fe *c, ir_loc at, const char *key, const char *wanted) {
-  fe_error(c, at, "E0303", "'%s' must be %s", key, wanted);
+// `v`: what it is, where that has been worked out; NULL: where it has not.
+static void bad_value(fe *c, ir_loc at, const char *key, const char *wanted, const fe_value *v) {
+  ir_diag *d = fe_error(c, at, "E0303", "'%s' must be %s", key, wanted);
+  if (v)
+    diag_label(d, "this is %s", fe_describe(c, v));
 }
 
 // The error, when it is none of the words.
 static ir_diag *put_word(fe *c, settings *to, const key_info *k, const ast_expr *e) {
   bool text = e->kind == AST_NAME || e->kind == AST_STRING;
   if (!text || !listed(k->words, e->text))
-    return fe_error(c, e->loc, "E0303", "'%s' must be one of: %s", k->name, k->words);
+    return fe_error(c, e->loc, "E0303", "'%s' must be one of: %s%s", k->name, k->words,
+                    text ? ir_format(c->arena, ", not '%s'", e->text) : "");
   put_str(c, to, k->name, e->text);
   return NULL;
 }
@@ -163,10 +167,11 @@ static void put_number(fe *c, settings *to, const key_info *k, const ast_expr *e
   const char *name = k->rule == RULE_EVERY ? "every" : k->name;
   if (v->kind != FE_NUM || !number_suits(k->rule, v))
     bad_value(c, e->loc, name,
-              k->rule == RULE_COUNT    ? "a whole number of at least 1"
-              : k->rule == RULE_EVERY  ? "followed by a whole number of at least 1, or by epoch"
+              k->rule == RULE_COUNT   ? "a whole number from 1 to 2^53 - 1"
+              : k->rule == RULE_EVERY ? "followed by a whole number from 1 to 2^53 - 1, or by epoch"
               : k->rule == RULE_NUMBER ? "a number above 0"
-                                       : "a whole number of at least 0");
+                                       : "a whole number from 0 to 2^53 - 1",
+              v);
   else
     put_num(c, to, k->name, v->num);
 }
@@ -184,13 +189,13 @@ static void put_delimiter(fe *c, settings *to, const key_info *k, const ast_expr
   if (one || (v->kind == FE_STR && (!strcmp(v->str, "tab") || !strcmp(v->str, "\t"))))
     put_str(c, to, k->name, v->str);
   else if (!fe_is_bad(v))
-    bad_value(c, e->loc, k->name, "one character that no number has, such as \";\", or \"tab\"");
+    bad_value(c, e->loc, k->name, "one character that no number has, such as \";\", or \"tab\"", v);
 }
 
 static void put_range(fe *c, settings *to, const ast_expr *e) {
   double lo, hi;
   if (e->kind != AST_RANGE) {
-    bad_value(c, e->loc, "range", "like 0%..90%");
+    bad_value(c, e->loc, "range", "like 0%..90%", NULL);
     return;
   }
   if (!fe_want_num(c, fe_eval(c, e->a), e->a->loc, "the start of a range", &lo) ||
@@ -219,8 +224,9 @@ static void put_column(fe *c, settings *to, const key_info *k, const ast_expr *e
   if (v->kind == FE_NUM && number_suits(RULE_SEED, v))
     put_num(c, to, k->name, v->num);
   else if (!fe_is_bad(v))
-    fe_error(c, e->loc, "E0303", "'%s' must be a column, counted from 0, or one of: %s", k->name,
-             k->words);
+    diag_label(fe_error(c, e->loc, "E0303", "'%s' must be a column, counted from 0, or one of: %s",
+                        k->name, k->words),
+               "this is %s", is_word(c, e) ? e->text : fe_describe(c, v));
 }
 
 static void put_value(fe *c, settings *to, const key_info *k, const ast_expr *e) {
@@ -282,7 +288,7 @@ static void put_arg(fe *c, ir_data *d, const format_info *f, const ast_arg *arg,
     if (v->kind == FE_STR)
       IR_PUSH(c->arena, d->files, v->str);
     else if (!fe_is_bad(v))
-      bad_value(c, arg->value->loc, f->name, "given file names, as texts");
+      bad_value(c, arg->value->loc, f->name, "given file names, as texts", v);
     return;
   }
   const key_info *k = find_key(f->keys, num_keys(f), arg->name);
@@ -405,11 +411,13 @@ static void lower_precision(fe *c, settings *to, const key_info *k, const ast_se
 }
 
 static void lower_accumulate(fe *c, settings *to, const ast_setting *s) {
+  const fe_value *v = fe_eval(c, s->value);
   int64_t k;
-  if (!fe_want_int(c, fe_eval(c, s->value), s->value->loc, "'accumulate'", &k))
+  if (!fe_want_int(c, v, s->value->loc, "'accumulate'", &k))
     return;
   if (k < 1 || k > FE_MAX_REPEAT) {
-    bad_value(c, s->value->loc, "accumulate", "a whole number of at least 1");
+    const char *wanted = ir_format(c->arena, "a whole number from 1 to %d", FE_MAX_REPEAT);
+    bad_value(c, s->value->loc, "accumulate", wanted, v);
     return;
   }
   c->accumulate = k;

@@ -138,6 +138,7 @@ static void check_results(ir_checker *c) {
     if (ir_map_get(names, r->name))
       ir_fault_add(c, NULL, "two results are called '%s'", r->name);
     ir_map_put(names, r->name, c);
+    verify_result_name(c, r);
     if (!n || n->id >= c->f->next_id || c->by_id[n->id] != n)
       ir_fault_add(c, NULL, "result '%s' is not a node of function '%s'", r->name, c->f->name);
     else if (ir_ops[n->op].cls == IR_CLASS_EFFECT)
@@ -193,14 +194,23 @@ static void check_state(ir_checker *c, const ir_state *s, ir_map *names) {
   c->state = NULL;
 }
 
+static const char *setting_text(const ir_checker *c, const char *key) {
+  const ir_setting *s = ir_find_config(c->m, key);
+  return s->kind == IR_SET_NUM ? ir_format(c->faults->arena, "%.17g", s->num)
+                               : ir_format(c->faults->arena, "'%s'", s->str);
+}
+
 // What the compiler and the training loop compute with unseen.
 static void check_config(ir_checker *c) {
   enum { MOST_PARTS = 1 << 20 };
   if (ir_find_config(c->m, "memory_budget") && !ir_config_count(c->m, "memory_budget"))
-    ir_fault_add(c, NULL, "config memory_budget must be a whole number of bytes, above 0");
+    ir_fault_add(c, NULL,
+                 "config memory_budget must be a whole number of bytes, above 0, and is %s",
+                 setting_text(c, "memory_budget"));
   int64_t parts = ir_config_count(c->m, "micro_batches");
   if (ir_find_config(c->m, "micro_batches") && (parts == 0 || parts > MOST_PARTS))
-    ir_fault_add(c, NULL, "config micro_batches must be a whole number from 1 to %d", MOST_PARTS);
+    ir_fault_add(c, NULL, "config micro_batches must be a whole number from 1 to %d, and is %s",
+                 MOST_PARTS, setting_text(c, "micro_batches"));
 }
 
 static void check_module(ir_faults *faults, const ir_module *m) {

@@ -185,6 +185,12 @@ static bool unknown(const mlrt_options *o, word name, mlrt_error *e) {
   return mlrt_error_set(e, "unknown option --%.*s; --help lists them", name.len, name.at);
 }
 
+// A whole number that 64 bits do not hold is one all the same: its limits are what is of interest.
+static bool has_digits_only(const char *text) {
+  text += *text == '-' || *text == '+';
+  return *text && !text[strspn(text, "0123456789")];
+}
+
 static bool store(mlrt_options *o, const option *opt, const char *value, mlrt_error *e) {
   char *field = (char *)o + opt->offset;
   if (opt->set_offset)
@@ -193,8 +199,9 @@ static bool store(mlrt_options *o, const option *opt, const char *value, mlrt_er
     *(bool *)field = true;
   else if (opt->kind == NUMBER) {
     int64_t v;
-    if (!mlrt_parse_int(value, &v) || v < opt->low || v > opt->high) {
-      if (opt->high == INT64_MAX)
+    bool parsed = mlrt_parse_int(value, &v);
+    if (!parsed || v < opt->low || v > opt->high) {
+      if (opt->high == INT64_MAX && (parsed || !has_digits_only(value)))
         return mlrt_error_set(e, "--%s needs a whole number%s, not '%s'", opt->name,
                               opt->low == 1 ? " above 0" : "", value);
       return mlrt_error_set(e,

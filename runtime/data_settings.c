@@ -60,16 +60,28 @@ static bool number_of(const mlrt_reading *r, const mlrt_setting *s, double *out)
   return true;
 }
 
+// What it is instead of what it must be.
+static const char *value_text(const mlrt_reading *r, const mlrt_setting *s, char *buf,
+                              size_t size) {
+  double v;
+  if (s->kind == MLRT_SET_STR || !number_of(r, s, &v))
+    snprintf(buf, size, "`%.80s`", s->str);
+  else
+    snprintf(buf, size, "%.17g", v);
+  return buf;
+}
+
 bool mlrt_setting_int(const mlrt_reading *r, const char *key, int64_t lo, int64_t hi,
                       int64_t *out) {
   const mlrt_setting *s = mlrt_setting_find(r, key);
   double v;
+  char text[100];
   if (!s)
     return true;
   // Doubles hold whole numbers exactly up to 2^53; no setting is larger.
   if (!number_of(r, s, &v) || v != trunc(v) || fabs(v) > 0x1p53 || v < (double)lo || v > (double)hi)
-    return mlrt_error_set(r->error, "`%s` must be a whole number from %lld to %lld", key,
-                          (long long)lo, (long long)hi);
+    return mlrt_error_set(r->error, "`%s` must be a whole number from %lld to %lld, not %s", key,
+                          (long long)lo, (long long)hi, value_text(r, s, text, sizeof text));
   *out = (int64_t)v;
   return true;
 }
@@ -105,7 +117,9 @@ static bool fraction(const mlrt_reading *r, const char *key, double *out) {
   const mlrt_setting *s = mlrt_setting_find(r, key);
   if (!s || (number_of(r, s, out) && *out >= 0 && *out <= 1))
     return true;
-  return mlrt_error_set(r->error, "`%s` must be a fraction from 0 to 1", key);
+  char text[100];
+  return mlrt_error_set(r->error, "`%s` must be a fraction from 0 to 1, not %s", key,
+                        value_text(r, s, text, sizeof text));
 }
 
 bool mlrt_setting_range(const mlrt_reading *r, int64_t n, int64_t *lo, int64_t *hi) {

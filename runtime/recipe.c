@@ -3,6 +3,7 @@
 #include "runtime/device.h"
 
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -43,8 +44,8 @@ static bool count(int64_t *out, const mlrt_program *p, const mlrt_options *o, co
                   int64_t fallback, int64_t low, mlrt_error *e) {
   double v = mlrt_recipe_number(p, o, key, (double)fallback);
   if (v != floor(v) || v < (double)low || v > MOST)
-    return mlrt_error_set(e, "'%s' is %.9g; it must be a whole number of at least %d", key, v,
-                          (int)low);
+    return mlrt_error_set(e, "'%s' is %.9g; it must be a whole number from %" PRId64 " to %.0f",
+                          key, v, low, MOST);
   *out = (int64_t)v;
   return true;
 }
@@ -62,7 +63,7 @@ static bool total_steps(mlrt_recipe *r, const mlrt_program *p, const mlrt_option
     return count(&r->steps, p, o, "steps", 0, 0, e);
   double epochs = mlrt_recipe_number(p, o, "epochs", 1);
   if (!(epochs >= 0 && epochs < 1e9))
-    return mlrt_error_set(e, "'epochs' is %.9g; it must be at least 0", epochs);
+    return mlrt_error_set(e, "'epochs' is %.9g; it must be 0 or more, and less than 1e9", epochs);
   double steps = steps_in(epochs, (double)r->batches_per_epoch, (double)r->accumulate);
   if (steps > MOST)
     return mlrt_error_set(e, "'epochs' is %.9g: too many steps", epochs);
