@@ -274,6 +274,8 @@ ir_node *fe_emit_reshape(fe *c, ir_loc at, ir_node *x, int rank, const int64_t *
 ir_node *fe_emit_broadcast(fe *c, ir_loc at, ir_node *x, int rank, const int64_t *dims);
 // Whether a tensor of element type t can have this number or truth value as a constant (reported).
 bool fe_check_fits(fe *c, ir_loc at, const fe_value *v, ir_dtype t);
+// Whether a setting, a number or a list of them, is neither infinite in element type t nor 0 where it was not (reported).
+bool fe_check_setting(fe *c, ir_loc at, const char *what, const fe_value *v, ir_dtype t);
 // It as a tensor of element type t in the shape of `other`.
 const fe_value *fe_number_to_tensor(fe *c, ir_loc at, const fe_value *v, ir_dtype t,
                                     const ir_type *other);

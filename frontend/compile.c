@@ -124,7 +124,9 @@ static void define_flag(fe *c, const ast_binding *b) {
   if (!fe_want_num(c, v, b->value->loc, "the value of a flag", &num) || !is_new(c, &b->name))
     return;
   ir_type type = ir_scalar(v->is_int ? IR_I64 : IR_F32);
-  if (!fe_check_fits(c, b->value->loc, v, type.dtype))
+  if (!fe_check_fits(c, b->value->loc, v, type.dtype) ||
+      !fe_check_setting(c, b->value->loc, ir_format(c->arena, "flag '%s'", b->name.text), v,
+                        type.dtype))
     return;
   ir_state *s = ir_state_new(c->module, b->name.text, type, IR_ROLE_FLAG,
                              b->name.loc.file == c->main ? b->name.loc : (ir_loc){0});

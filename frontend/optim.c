@@ -152,9 +152,12 @@ static void clip(fe *c, optimizing *o) {
   if (fe_is_bad(max_norm))
     return;
   if ((!number && max_norm->kind != FE_TENSOR) || (number && max_norm->num <= 0)) {
-    fe_error(c, s->value->loc, "E0303", "clip must be a positive number");
+    ir_diag *d = fe_error(c, s->value->loc, "E0303", "clip must be a number above 0");
+    diag_label(d, "this is %s", fe_describe(c, max_norm));
     return;
   }
+  if (!fe_check_setting(c, s->value->loc, "clip", max_norm, IR_F32))
+    return;
   b->loc = fe_node_loc(c, s->key.loc);
   b->scope = "clip";
   ir_node *norm = global_norm(c, o);
@@ -186,7 +189,19 @@ static int find_param(const ast_fn *fn, const char *name) {
 static const fe_value *base_rate(fe *c, const optimizing *o, int at) {
   const ast_param *p = &o->fn->params.at[at];
   const ast_arg *arg = o->args[at];
-  return fe_eval(c, arg ? arg->value : p->value);
+  const fe_value *v = fe_eval(c, arg ? arg->value : p->value);
+  bool fine = !arg || fe_check_setting(c, arg->value->loc, "'lr'", v, IR_F32);
+  return fine ? v : &fe_bad;
+}
+
+// An argument of an optimiser or schedule that computes in element type t; NULL: it is not given.
+static const fe_value *argument(fe *c, const ast_fn *fn, const ast_arg **args, size_t i,
+                                ir_dtype t) {
+  if (!args[i])
+    return NULL;
+  const fe_value *v = fe_eval(c, args[i]->value);
+  const char *what = ir_format(c->arena, "'%s'", fn->params.at[i].name.text);
+  return fe_check_setting(c, args[i]->value->loc, what, v, t) ? v : &fe_bad;
 }
 
 static const fe_value *as_rate(fe *c, ir_loc at, const fe_value *v) {
@@ -215,7 +230,7 @@ static const fe_value *run_schedule(fe *c, const optimizing *o, const ast_expr *
   values[0] = base_rate(c, o, lr);
   bool ok = !fe_is_bad(values[0]);
   for (size_t i = IMPLICIT_SCHEDULE; i < fn->params.num; i++) {
-    values[i] = args[i] ? fe_eval(c, args[i]->value) : NULL;
+    values[i] = argument(c, fn, args, i, IR_F32);
     ok = ok && (!values[i] || !fe_is_bad(values[i]));
   }
   if (!ok)
@@ -262,8 +277,8 @@ static void update_one(fe *c, const optimizing *o, ir_state *param, ir_node *gra
   for (size_t i = IMPLICIT_OPTIMIZER; i < fn->params.num; i++) {
     if (o->lr && (int)i == lr)
       values[i] = o->lr;
-    else if (o->args[i])
-      values[i] = fe_eval(c, o->args[i]->value);
+    else
+      values[i] = argument(c, fn, o->args, i, param->type.dtype);
     ok = ok && (!values[i] || !fe_is_bad(values[i]));
   }
   fe_naming *names = fe_naming_new(c, NULL, param->name, "");

@@ -214,6 +214,25 @@ bool fe_check_fits(fe *c, ir_loc at, const fe_value *v, ir_dtype t) {
   return false;
 }
 
+bool fe_check_setting(fe *c, ir_loc at, const char *what, const fe_value *v, ir_dtype t) {
+  bool fine = true;
+  for (size_t i = 0; v->kind == FE_LIST && i < v->num_items; i++)
+    fine = fine && fe_check_setting(c, at, what, v->items[i], t);
+  if (v->kind != FE_NUM)
+    return fine;
+  if (fabs(v->num) > range_of(t).high) {
+    ir_diag *d = fe_error(c, at, "E0303", "%s is %s, which is infinite in %s", what, fe_text(c, v),
+                          ir_dtypes[t].name);
+    diag_help(d, "the largest number of %s is %.9g", ir_dtypes[t].name, range_of(t).high);
+    return false;
+  }
+  if (v->num == 0 || t != IR_F32 || (float)v->num != 0)
+    return true;
+  ir_diag *d = fe_error(c, at, "E0303", "%s is %s, which is 0 in f32", what, fe_text(c, v));
+  diag_help(d, "the smallest number of f32 above 0 is 1.4e-45, with all its digits 1.2e-38");
+  return false;
+}
+
 // The element type in which a number meets a tensor of type t.
 static ir_dtype number_type(const fe_value *v, ir_dtype t) {
   if (ir_is_float(t))

@@ -1,6 +1,7 @@
 // args.c: see args.h.
 #include "runtime/args.h"
 #include "runtime/data_reader.h"
+#include "runtime/dtype.h"
 #include "runtime/number_io.h"
 #include "runtime/numbers.h"
 #include "runtime/suggest.h"
@@ -124,6 +125,13 @@ bool mlrt_flag_holds(const mlrt_flag *f, double v) {
   return (mlrt_is_float(like.dtype) || is_whole(v)) && mlrt_store_number(&like, v, stored);
 }
 
+// A number that its type has only 0 for: a rate, say, with which nothing would ever be learnt.
+static bool vanishes(const mlrt_input *like, double v) {
+  char stored[sizeof v];
+  mlrt_store(stored, like->dtype, v);
+  return v != 0 && mlrt_is_float(like->dtype) && mlrt_load(stored, like->dtype) == 0;
+}
+
 bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e) {
   const char *name = f->state->name;
   if (f->state->dtype == MLRT_BOOL && (!strcmp(text, "true") || !strcmp(text, "false"))) {
@@ -140,6 +148,8 @@ bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e) {
   if (!mlrt_flag_holds(f, v))
     return mlrt_error_set(e, "--%s=%s does not fit: %s", name, text,
                           mlrt_limits_text(&like, limits, sizeof limits));
+  if (vanishes(&like, v))
+    return mlrt_error_set(e, "--%s=%s is 0 in %s", name, text, mlrt_dtype_name(like.dtype));
   f->value = v;
   return true;
 }

@@ -41,6 +41,10 @@ int mlrt_dtype_bytes(mlrt_dtype t) {
   return dtypes[t].bytes;
 }
 
+const char *mlrt_dtype_name(mlrt_dtype t) {
+  return dtypes[t].name;
+}
+
 mlrt_stored mlrt_stored_from_dtype(mlrt_dtype t) {
   return dtypes[t].stored;
 }

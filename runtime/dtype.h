@@ -5,5 +5,6 @@
 #include "runtime/mlrt.h"
 
 int mlrt_dtype_bytes(mlrt_dtype t);
+const char *mlrt_dtype_name(mlrt_dtype t); // "f32"
 
 #endif
