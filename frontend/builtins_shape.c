@@ -323,20 +323,23 @@ BUILTIN(uniform) {
     return random_tensor(c, a, IR_UNIFORM);
   if (!fe_want_num(c, a->v[0], a->at[0], "the bound of uniform()", &x))
     return &fe_bad;
-  if (!a->v[1])
-    return fe_make_init(c, FE_INIT_UNIFORM, -x, x);
-  if (!fe_want_num(c, a->v[1], a->at[1], "the bound of uniform()", &y))
+  if (a->v[1] && !fe_want_num(c, a->v[1], a->at[1], "the bound of uniform()", &y))
     return &fe_bad;
-  return fe_make_init(c, FE_INIT_UNIFORM, x, y);
+  double lo = a->v[1] ? x : -x, hi = a->v[1] ? y : x;
+  if (lo > hi)
+    return FE_FAIL(c, a->at[0], "E0218", "uniform() from %g to %g: bounds run upwards", lo, hi);
+  return fe_make_init(c, FE_INIT_UNIFORM, lo, hi);
 }
 
 BUILTIN(normal) {
   double std;
   if (a->v[0]->kind == FE_LIST)
     return random_tensor(c, a, IR_NORMAL);
-  return fe_want_num(c, a->v[0], a->at[0], "the deviation of normal()", &std)
-             ? fe_make_init(c, FE_INIT_NORMAL, std, 0)
-             : &fe_bad;
+  if (!fe_want_num(c, a->v[0], a->at[0], "the deviation of normal()", &std))
+    return &fe_bad;
+  if (std < 0)
+    return FE_FAIL(c, a->at[0], "E0218", "the deviation of normal() is %g; it is 0 or more", std);
+  return fe_make_init(c, FE_INIT_NORMAL, std, 0);
 }
 
 BUILTIN(fan) {
