@@ -36,6 +36,7 @@ static const builtin_info builtins[] = {
     CAST("f16", IR_F16),
     CAST("f32", IR_F32),
     CAST("f64", IR_F64),
+    {"convert", {"x", "like"}, 2, builtin_convert, 0},
     {"sum", {"x", "axis", "keep"}, 1, builtin_sum, 0},
     {"mean", {"x", "axis", "keep"}, 1, builtin_sum, 1},
     {"max", {"x", "y", "axis", "keep"}, 1, builtin_extreme, IR_MAX},

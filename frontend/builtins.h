@@ -28,6 +28,7 @@ typedef struct builtin_info {
 #define BUILTIN(name) const fe_value *builtin_##name(fe *c, const builtin_args *a)
 BUILTIN(math);
 BUILTIN(cast);
+BUILTIN(convert);
 BUILTIN(sum);
 BUILTIN(extreme);
 BUILTIN(arg);

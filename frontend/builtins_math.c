@@ -48,6 +48,20 @@ BUILTIN(cast) {
                                                                      : &fe_bad;
 }
 
+// In the element type of another tensor; of `none` f32. Nothing changes where it has that type: std calls it with what
+// mostly is f32 already.
+BUILTIN(convert) {
+  const fe_value *x = a->v[0], *like = a->v[1];
+  if (!fe_want_tensor(c, x, a->at[0], "what convert() converts") ||
+      (like->kind != FE_NONE &&
+       !fe_want_tensor(c, like, a->at[1], "the second argument of convert()")))
+    return &fe_bad;
+  ir_dtype t = like->kind == FE_NONE ? IR_F32 : like->node->type.dtype;
+  if (x->node->type.dtype == t)
+    return x;
+  return fe_tensor_named(c, fe_emit_cast(c, a->call->loc, x->node, t), x->dim_names);
+}
+
 // --- reductions ----------------------------------------------------------------------------------
 bool builtin_axis(fe *c, const fe_value *v, ir_loc at, int rank, int *out) {
   int64_t axis;

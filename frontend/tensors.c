@@ -287,8 +287,10 @@ static bool dtype_error(fe *c, ir_loc at, const fe_value *a, const fe_value *b) 
   diag_label(d, "between %s and %s", fe_shape_text(c, a), fe_shape_text(c, b));
   bool mixed = ir_is_float(a->node->type.dtype) != ir_is_float(b->node->type.dtype);
   bool narrow = ir_is_narrow(a->node->type.dtype) || ir_is_narrow(b->node->type.dtype);
+  bool floats = ir_is_float(a->node->type.dtype);
   diag_help(d, mixed    ? "convert the integers with f32(...)"
                : narrow ? "convert with f32(...): bf16 and f16 are for storing"
+               : floats ? "convert one of them, with f64(...) or f32(...)"
                         : "convert one of them, for example i32(...)");
   return false;
 }

@@ -159,7 +159,7 @@ static bool match_dtype(matcher *m) {
     return false;
   if (dtype_fits(m->type, want, have))
     return true;
-  const char *word = strcmp(m->type->dtype, "f") == 0   ? "a float"
+  const char *word = strcmp(m->type->dtype, "f") == 0   ? "f32 or f64"
                      : strcmp(m->type->dtype, "i") == 0 ? "an integer"
                                                         : ir_dtypes[want].name;
   ir_diag *d =
@@ -167,7 +167,8 @@ static bool match_dtype(matcher *m) {
                m->param ? "'" : "the result", m->param ? m->param : "", m->param ? "'" : "", word);
   diag_label(d, "this is %s", fe_shape_text(m->c, m->value));
   if (strcmp(m->type->dtype, "f") == 0)
-    diag_help(d, "convert it with f32(...)");
+    diag_help(d, ir_is_narrow(have) ? "convert it with f32(...): bf16 and f16 are for storing"
+                                    : "convert it with f32(...)");
   return false;
 }
 
