@@ -96,9 +96,10 @@ bool mlrt_setting_choice(const mlrt_reading *r, const char *key, const char *con
       *out = i;
       return true;
     }
-  char known[200] = "";
+  char known[200] = "", text[100];
   list_text(names, known, sizeof known);
-  return mlrt_error_set(r->error, "`%s` must be one of: %s", key, known);
+  return mlrt_error_set(r->error, "`%s` must be one of: %s, not %s", key, known,
+                        value_text(r, s, text, sizeof text));
 }
 
 bool mlrt_setting_bool(const mlrt_reading *r, const char *key, int *out) {

@@ -159,10 +159,10 @@ static void test_csv(void) {
             "column 4: `10` does not fit input `y`: |whole numbers from 0 to 9");
   csv_fails("1,2,3,4.5\n", NULL, NULL, "column 4: `4.5`|whole numbers");
   csv_fails("1,2,3,-1\n", NULL, NULL, "column 4: `-1`|whole numbers");
-  csv_fails("1,2,3,4\n", "header", "maybe", "`header` must be one of: false, true");
+  csv_fails("1,2,3,4\n", "header", "maybe", "`header` must be one of: false, true, not `maybe`");
   csv_fails("1,2,3,4\n", "label", "none", "label=none leaves nothing for input `y`");
   csv_fails("1,2,3,4\n", "label", "middle", "`label` must be one of: last, first, none");
-  csv_fails("1,2,3,4\n", "delimiter", "::", "`delimiter` must be one character");
+  csv_fails("1,2,3,4\n", "delimiter", "::", "`delimiter` must be one character|not `::`");
   csv_fails("1,2,3,4\n", "delimeter", ";", "csv has no setting `delimeter`|delimiter");
   csv_fails("1,2,3\n", NULL, NULL, "line 1 has 3 columns, but inputs `x` and `y` take 3 and 1");
   csv_fails("1;2;3;4\n5;6;7;8\n", NULL, NULL,
