@@ -6,7 +6,6 @@
 // The less runs again, the more has to be sent. Budgets between the two ends are tried for what is kept,
 // anywhere; what the device then lacks is sent. The fewest seconds of both together win.
 #include "passes/checkpoint.h"
-#include "passes/cost.h"
 #include "passes/offload.h"
 
 // How much of what is too much is kept, in sixteenths, as long as more helps. What lies between the ends
@@ -51,24 +50,6 @@ static bool is_better(const attempt *x, const attempt *best) {
   return x->fits ? x->seconds < best->seconds : x->bytes < best->bytes;
 }
 
-static double *core_seconds(const replay *r) {
-  double *seconds = IR_NEW_ARRAY(r->arena, double, r->s->num_kernels + 1);
-  for (int k = 0; k < r->s->num_kernels; k++)
-    seconds[k] = cost_seconds(r->arena, r->s->kernels[k].k);
-  return seconds;
-}
-
-// The whole budget, in the order of a core's seconds. Small kernels all take a GPU the same, which tells
-// a search little of what is dear to make again.
-static attempt try_as_core(replay *r, int64_t budget, double bandwidth) {
-  double *seconds = r->seconds;
-  replay_steps steps = {0};
-  r->seconds = core_seconds(r);
-  checkpoint_auto(r, budget, 1, &steps);
-  r->seconds = seconds;
-  return send_too_much(r, &steps, budget, bandwidth);
-}
-
 replay_steps checkpoint_with_host(replay *r, int64_t budget, double bandwidth) {
   replay_steps all = {sched_order_as_it_is(r->s, r->arena), (size_t)r->s->num_kernels,
                       (size_t)r->s->num_kernels};
@@ -76,10 +57,6 @@ replay_steps checkpoint_with_host(replay *r, int64_t budget, double bandwidth) {
   if (most <= budget)
     return all;
   attempt best = try_keeping(r, most, 1, budget, bandwidth);
-  if (!best.fits || best.seconds > 0) {
-    attempt x = try_as_core(r, budget, bandwidth);
-    best = is_better(&x, &best) ? x : best;
-  }
   for (int i = 0; i < TRIES && !(best.fits && best.seconds == 0); i++) {
     int64_t kept = budget + (most - budget) / 16 * kept_parts[i];
     attempt x = try_keeping(r, kept, kept_parts[i] ? TRIES - 1 : 1, budget, bandwidth);

@@ -201,7 +201,7 @@ static bool find_supports(pack_search *s, const group *g) {
 
 static void find_ceilings(pack_search *s, const group *g) {
   const int32_t *list = s->stack + g->at;
-  for (int32_t i = g->from; i < g->to; i++)
+  for (int32_t i = g->from; s->pinned && i < g->to; i++)
     s->ceiling[i] = INT32_MAX;
   for (int32_t i = 0; s->pinned && i < g->num; i++) {
     int32_t k = list[i], low = s->low[k], upper = s->upper[k];
@@ -213,7 +213,7 @@ static void find_ceilings(pack_search *s, const group *g) {
 // Nothing that is pinned is reached into by item k, or lies below it when it is pinned itself.
 static bool is_below_ceilings(const pack_search *s, int32_t k) {
   int32_t end = s->low[k] + (s->is_pinned[k] ? 0 : s->size[k]), upper = s->upper[k], over = 0;
-  for (int32_t i = s->lower[k]; i < upper; i++)
+  for (int32_t i = s->lower[k]; s->pinned && i < upper; i++)
     over |= end > s->ceiling[i];
   return !over;
 }

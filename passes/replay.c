@@ -193,9 +193,8 @@ replay_outcome replay_weigh(replay *r, const replay_steps *steps) {
   if (steps->num == 0 && r->s->num_kernels > 0)
     return (replay_outcome){.live_bytes = INT64_MAX};
   ir_arena *a = ir_arena_new();
-  sched_lives l = sched_find_lives(r->s, a, steps->at, steps->num);
   replay_outcome out = {.num_again = (int)steps->num - r->s->num_kernels};
-  out.live_bytes = sched_live_bytes(&l, steps->num, IR_NEW_ARRAY(a, int64_t, steps->num + 1));
+  out.live_bytes = sched_weigh(r->s, steps->at, steps->num);
   bool *ran = IR_NEW_ARRAY(a, bool, r->s->num_kernels + 1);
   for (size_t t = 0; t < steps->num; t++) {
     out.seconds += ran[steps->at[t]] ? r->again[steps->at[t]] : 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "passes/plan_parts.h"
+#include "passes/schedule_parts.h"
 
 // --- the function --------------------------------------------------------------------------------
 static void add_values(sched *s, int k, const dom_io *io) {
@@ -39,6 +40,7 @@ static void add_operands(sched *s, int k, const dom_io *io) {
   }
   x->in = in;
   x->num_in = (int)io->in.num;
+  s->has_transfers |= ir_is_transfer(x->k);
   s->most_in = x->num_in > s->most_in ? x->num_in : s->most_in;
 }
 
@@ -55,7 +57,20 @@ static bool writes_own_elements(const sched *s, const ir_node *write, int value)
   return !own || plan_may_overwrite(s->arena, k->k, own, write->in[0]);
 }
 
+// [state id] the kernels that read it.
+typedef IR_VEC(int) readers;
+
+static readers *find_readers(const sched *s) {
+  readers *of = IR_NEW_ARRAY(s->arena, readers, s->f->module->states.num + 1);
+  for (int k = 0; k < s->num_kernels; k++)
+    for (int i = 0; i < s->kernels[k].num_in; i++)
+      if (s->kernels[k].in[i].state >= 0)
+        IR_PUSH(s->arena, of[s->kernels[k].in[i].state], k);
+  return of;
+}
+
 static void add_uses_at_end(sched *s) {
+  const readers *of = find_readers(s);
   for (size_t i = 0; i < s->f->nodes.num; i++) {
     const ir_node *n = s->f->nodes.at[i];
     if (n->op != IR_WRITE)
@@ -64,7 +79,8 @@ static void add_uses_at_end(sched *s) {
     BUG_IF(v < 0, "write @%s of a value without memory: %s (pass_own_outputs)", n->state->name,
            n->in[0]->name);
     s->values[v].written = true;
-    sched_write w = {n, v, writes_own_elements(s, n, v)};
+    const readers *r = &of[n->state->id];
+    sched_write w = {n, v, writes_own_elements(s, n, v), r->at, (int)r->num};
     IR_PUSH(s->arena, s->writes, w);
   }
   for (size_t i = 0; i < s->f->results.num; i++) {
@@ -139,34 +155,33 @@ typedef struct liver {
   ir_begins begins;
 } liver;
 
-// [state id] the last step that reads it, -1.
-static int *find_last_reads(const liver *v) {
-  size_t states = v->s->f->module->states.num;
-  int *last = IR_NEW_ARRAY(v->arena, int, states + 1);
-  memset(last, -1, sizeof(int) * (states + 1));
-  for (size_t t = 0; t < v->num; t++) {
-    const sched_kernel *k = &v->s->kernels[v->steps[t]];
-    for (int i = 0; i < k->num_in; i++)
-      if (k->in[i].state >= 0)
-        last[k->in[i].state] = (int)t;
-  }
-  return last;
+sched_when sched_when_new(const sched *s, ir_arena *a) {
+  return (sched_when){IR_NEW_ARRAY(a, int, s->num_kernels + 1),
+                      IR_NEW_ARRAY(a, int, s->num_kernels + 1)};
 }
 
-// In place: all readers are before the writer, or are the writer itself at the same elements. A value
-// that already went to another state stays there. What is fetched has memory before its step.
+void sched_when_set(sched_when *w, const int *steps, size_t num) {
+  for (size_t t = 0; t < num; t++)
+    w->last[steps[t]] = (int)t;
+  for (size_t t = num; t-- > 0;)
+    w->first[steps[t]] = (int)t;
+}
+
+bool sched_is_in_place(const sched *s, const sched_when *when, const sched_write *w) {
+  int kernel = s->values[w->value].kernel;
+  bool may = w->over_own && !ir_is_transfer(s->kernels[kernel].k);
+  for (int i = 0; may && i < w->num_readers; i++)
+    may = when->last[w->readers[i]] <= when->first[kernel];
+  return may;
+}
+
 static void decide_writes(liver *v) {
-  const int *last_read = find_last_reads(v);
-  int *step_of = IR_NEW_ARRAY(v->arena, int, v->s->num_kernels + 1);
-  for (size_t t = v->num; t-- > 0;)
-    step_of[v->steps[t]] = (int)t;
+  sched_when when = sched_when_new(v->s, v->arena);
+  sched_when_set(&when, v->steps, v->num);
   for (size_t i = 0; i < v->s->writes.num; i++) {
     const sched_write *w = &v->s->writes.at[i];
-    const ir_state *state = w->node->state;
-    int step = step_of[v->s->values[w->value].kernel];
-    bool fetched = ir_is_transfer(v->s->kernels[v->steps[step]].k);
-    if (!v->out.in_place[w->value] && !fetched && last_read[state->id] <= step && w->over_own)
-      v->out.in_place[w->value] = state;
+    if (!v->out.in_place[w->value] && sched_is_in_place(v->s, &when, w))
+      v->out.in_place[w->value] = w->node->state;
     else
       IR_PUSH(v->arena, v->out.copied, w->node);
   }
@@ -283,52 +298,52 @@ static int dying(const liver *v, const sched_kernel *k, int t, int in) {
   return x->last == t ? life : -1;
 }
 
-static sched_ins find_under(const liver *v, int t, size_t life) {
-  int kernel = v->steps[t];
-  return sched_find_under(v->s, kernel,
-                          v->out.at.at[life].value - v->s->kernels[kernel].first_value);
+// The life of output `out`, among those that begin in a step.
+static size_t find_output(const liver *v, size_t first, const sched_kernel *k, int out) {
+  while (v->out.at.at[first].value != k->first_value + out)
+    first++;
+  return first;
 }
 
-static bool take_over(liver *v, size_t life, int x) {
-  v->out.at.at[life].reuses = x;
-  v->out.at.at[x].taken_by = (int)life;
-  return true;
-}
-
-// Gives the output of `life` a dying operand that it may be computed over: one that no other output of the step has,
-// else one whose owner finds itself a different one. So two outputs take two operands wherever they can (augmenting
-// paths, Kuhn). Free ones first: in a kernel of a hundred alike parts all may take all, and paths would go through
-// every output before.
-static bool reuse_operand(liver *v, int t, size_t life, bool *tried) {
+static void take_over(liver *v, const sched_match *m, int t, size_t first) {
   const sched_kernel *k = &v->s->kernels[v->steps[t]];
-  sched_ins under = find_under(v, t, life);
-  for (int i = 0; i < under.num; i++) {
-    int x = tried[under.at[i]] ? -1 : dying(v, k, t, under.at[i]);
-    if (x >= 0 && v->out.at.at[x].taken_by < 0)
-      return take_over(v, life, x);
-  }
-  for (int i = 0; i < under.num; i++) {
-    int x = tried[under.at[i]] ? -1 : dying(v, k, t, under.at[i]);
-    if (x < 0)
+  for (int i = 0; i < k->num_in; i++) {
+    int value = k->in[i].value, out = m->dying[i] ? m->taken_by[value] : -1;
+    if (out < 0)
       continue;
-    tried[under.at[i]] = true;
-    if (reuse_operand(v, t, (size_t)v->out.at.at[x].taken_by, tried))
-      return take_over(v, life, x);
+    size_t life = find_output(v, first, k, out);
+    v->out.at.at[life].reuses = v->current[value];
+    v->out.at.at[v->current[value]].taken_by = (int)life;
   }
-  return false;
+}
+
+// Lives [first, end) begin in step t.
+static void reuse_at(liver *v, sched_match *m, int t, size_t first, size_t end) {
+  int kernel = v->steps[t];
+  const sched_kernel *k = &v->s->kernels[kernel];
+  bool any = false;
+  for (int i = 0; i < k->num_in; i++) {
+    m->dying[i] = k->in[i].value >= 0 && dying(v, k, t, i) >= 0;
+    any |= m->dying[i];
+  }
+  if (!any)
+    return;
+  for (size_t i = first; i < end; i++)
+    if (v->out.at.at[i].value >= 0 && v->out.at.at[i].kernel == kernel)
+      sched_match_output(m, kernel, v->out.at.at[i].value - k->first_value);
+  take_over(v, m, t, first);
+  sched_match_end(m, kernel);
 }
 
 static void reuse_operands(liver *v) {
-  bool *tried = IR_NEW_ARRAY(v->arena, bool, v->s->most_in + 1);
+  sched_match m = sched_match_new(v->s, v->arena);
   memset(v->current, -1, sizeof(int) * ((size_t)v->s->num_values + 1));
   for (size_t first = 0; first < v->out.at.num;) {
     int t = v->out.at.at[first].first;
     size_t end = first;
-    for (; end < v->out.at.num && v->out.at.at[end].first == t; end++)
-      if (v->out.at.at[end].value >= 0 && v->out.at.at[end].kernel == v->steps[t]) {
-        memset(tried, false, sizeof(bool) * (size_t)v->s->kernels[v->steps[t]].num_in);
-        reuse_operand(v, t, end, tried);
-      }
+    while (end < v->out.at.num && v->out.at.at[end].first == t)
+      end++;
+    reuse_at(v, &m, t, first, end);
     for (size_t i = first; i < end; i++)
       if (v->out.at.at[i].value >= 0)
         v->current[v->out.at.at[i].value] = (int)i;
@@ -346,10 +361,10 @@ int *sched_order_as_it_is(const sched *s, ir_arena *a) {
 sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num) {
   liver v = {.s = s, .arena = a, .steps = steps, .num = num};
   size_t values = (size_t)s->num_values + 1;
-  v.out.in_place = IR_NEW_ARRAY(a, const ir_state *, values);
   v.current = IR_NEW_ARRAY(a, int, values);
   v.first = IR_NEW_ARRAY(a, int, values);
   v.ran = IR_NEW_ARRAY(a, bool, s->num_kernels + 1);
+  v.out.in_place = IR_NEW_ARRAY(a, const ir_state *, values);
   memset(v.current, -1, sizeof(int) * values);
   memset(v.first, -1, sizeof(int) * values);
   v.begins = ir_find_begins(a, s->f);

@@ -39,7 +39,9 @@ typedef struct sched_ins {
 typedef struct sched_write {
   const ir_node *node;
   int value;
-  bool over_own; // its kernel reads @s, if at all, at the elements that it writes
+  bool over_own;      // its kernel reads @s, if at all, at the elements that it writes
+  const int *readers; // kernels that read @s
+  int num_readers;
 } sched_write;
 
 typedef struct sched_value {
@@ -54,11 +56,13 @@ typedef struct sched {
   ir_arena *arena;
   ir_func *f;
   int num_kernels, num_values;
-  int most_in;                // operands of one kernel
-  sched_kernel *kernels;      // by ir_kernel.id
-  sched_value *values;        // by kernel
-  int *value_of;              // [node id] -1: no kernel's output
-  IR_VEC(sched_write) writes; // in order of the function
+  int most_in;                   // operands of one kernel
+  bool has_transfers;            // to the host or back
+  struct sched_scratch *scratch; // of sched_weigh; NULL until it is called
+  sched_kernel *kernels;         // by ir_kernel.id
+  sched_value *values;           // by kernel
+  int *value_of;                 // [node id] -1: no kernel's output
+  IR_VEC(sched_write) writes;    // in order of the function
 } sched;
 
 // Lives as long as `a`. kernel->id must be positions in f->kernels.
@@ -93,6 +97,8 @@ sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num
 int *sched_order_as_it_is(const sched *s, ir_arena *a);
 // Bytes that are live at each step: `live` has `num` elements. Returns the most.
 int64_t sched_live_bytes(const sched_lives *l, size_t num, int64_t *live);
+// The same most, of steps that are only weighed: in a fraction of the time.
+int64_t sched_weigh(sched *s, const int *steps, size_t num);
 // The first step at which `most`, the most of all steps, are live.
 size_t sched_find_peak(const int64_t *live, int64_t most);
 

@@ -72,8 +72,28 @@ typedef struct tally {
   int clones, met;
 } tally;
 
+// What searches ask for, in one walk, is what lives that are written down amount to: nothing dropped, and values at random.
+static void check_weighing(ir_arena *a, ir_module *m, const char *what) {
+  replay *r = replay_new(a, sched_new(a, ir_find_func(m, "step")));
+  unsigned char *drop = IR_NEW_ARRAY(a, unsigned char, r->s->num_values + 1);
+  uint64_t seed = 1;
+  for (int i = 0; i < 12; i++) {
+    replay_steps steps = replay_make_steps(r, a, drop);
+    sched_lives l = sched_find_lives(r->s, a, steps.at, steps.num);
+    int64_t *live = IR_NEW_ARRAY(a, int64_t, steps.num + 1);
+    int64_t most = sched_live_bytes(&l, steps.num, live);
+    int64_t weighed = sched_weigh(r->s, steps.at, steps.num);
+    CHECK(most == weighed, "%s, drop %d: %lld bytes live, weighed %lld", what, i, (long long)most,
+          (long long)weighed);
+    for (int v = 0; v < r->s->num_values; v++)
+      drop[v] =
+          (unsigned char)(r->turn[r->s->values[v].kernel] >= 0 ? test_random(&seed, 0, 3) : 0);
+  }
+}
+
 static void check_module(ir_arena *a, ir_module *m, const char *what, tally *t) {
   CHECK(pass_run_pipeline(m, diag_new(a), NULL), "%s: the passes report errors", what);
+  check_weighing(a, m, what);
   subject s = {.a = a, .kept = m, .what = what};
   s.plan = test_plan(ir_clone(m));
   s.values = test_run(a, m, "step", 7);
