@@ -194,7 +194,7 @@ replay_outcome replay_weigh(replay *r, const replay_steps *steps) {
     return (replay_outcome){.live_bytes = INT64_MAX};
   ir_arena *a = ir_arena_new();
   replay_outcome out = {.num_again = (int)steps->num - r->s->num_kernels};
-  out.live_bytes = sched_weigh(r->s, steps->at, steps->num);
+  out.live_bytes = sched_weigh(r->s, steps->at, steps->num, NULL);
   bool *ran = IR_NEW_ARRAY(a, bool, r->s->num_kernels + 1);
   for (size_t t = 0; t < steps->num; t++) {
     out.seconds += ran[steps->at[t]] ? r->again[steps->at[t]] : 0;

@@ -34,14 +34,9 @@ typedef struct run {
   size_t first, end; // steps
 } run;
 
-static int64_t find_peak(const hoist *h, ir_arena *a, const int *steps, size_t *at,
-                         sched_lives *l) {
+static int64_t find_peak(const hoist *h, const int *steps, size_t *at) {
   h->r->tried += (int64_t)h->num;
-  *l = sched_find_lives(h->r->s, a, steps, h->num);
-  int64_t *live = IR_NEW_ARRAY(a, int64_t, h->num + 1);
-  int64_t peak = sched_live_bytes(l, h->num, live);
-  *at = sched_find_peak(live, peak);
-  return peak;
+  return sched_weigh(h->r->s, steps, h->num, at);
 }
 
 // Whether what step t reads has been made.
@@ -71,10 +66,7 @@ static bool try_move(hoist *h, const run *x, size_t to) {
   memcpy(h->tried, h->steps, sizeof(int) * h->num);
   memcpy(h->tried + to, h->steps + x->first, sizeof(int) * length);
   memcpy(h->tried + to + length, h->steps + to, sizeof(int) * (x->first - to));
-  ir_arena_mark here = ir_arena_here(h->scratch);
-  sched_lives l;
-  int64_t peak = find_peak(h, h->scratch, h->tried, &at, &l);
-  ir_arena_back(h->scratch, here);
+  int64_t peak = find_peak(h, h->tried, &at);
   if (peak >= h->peak)
     return false;
   memcpy(h->steps, h->tried, sizeof(int) * h->num);
@@ -118,12 +110,11 @@ static size_t find_held(const hoist *h, const sched_lives *l, plan_sized *held) 
 }
 
 static bool move_once(hoist *h) {
-  size_t at;
-  sched_lives l;
   run x = find_run(h);
   if (x.first == x.end)
     return false;
-  find_peak(h, h->scratch, h->steps, &at, &l);
+  h->r->tried += (int64_t)h->num;
+  sched_lives l = sched_find_lives(h->r->s, h->scratch, h->steps, h->num);
   plan_sized *held = IR_NEW_ARRAY(h->scratch, plan_sized, l.at.num + 1);
   size_t num = find_held(h, &l, held);
   for (size_t i = 0; i < num; i++) {
@@ -138,10 +129,9 @@ static bool move_once(hoist *h) {
 
 static hoist begin(replay *r, ir_arena *scratch, const replay_steps *steps) {
   hoist h = {.r = r, .scratch = scratch, .steps = steps->at, .num = steps->num, .left = MOST_TRIES};
-  sched_lives l;
   h.tried = IR_NEW_ARRAY(scratch, int, h.num + 1);
   h.made = IR_NEW_ARRAY(scratch, bool, r->s->num_kernels + 1);
-  h.peak = h.num ? find_peak(&h, scratch, h.steps, &h.at, &l) : 0;
+  h.peak = h.num ? find_peak(&h, h.steps, &h.at) : 0;
   return h;
 }
 
@@ -168,16 +158,11 @@ typedef struct pruner {
 
 static int64_t peak_without(pruner *p) {
   hoist left = p->h;
-  size_t at;
-  sched_lives l;
   left.num = 0;
   for (size_t t = 0; t < p->h.num; t++)
     if (!p->gone[t])
       p->h.tried[left.num++] = p->h.steps[t];
-  ir_arena_mark here = ir_arena_here(p->h.scratch);
-  int64_t peak = find_peak(&left, p->h.scratch, p->h.tried, &at, &l);
-  ir_arena_back(p->h.scratch, here);
-  return peak;
+  return find_peak(&left, p->h.tried, &left.at);
 }
 
 static void prune_range(pruner *p, size_t from, size_t to) {

@@ -97,8 +97,9 @@ sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num
 int *sched_order_as_it_is(const sched *s, ir_arena *a);
 // Bytes that are live at each step: `live` has `num` elements. Returns the most.
 int64_t sched_live_bytes(const sched_lives *l, size_t num, int64_t *live);
-// The same most, of steps that are only weighed: in a fraction of the time.
-int64_t sched_weigh(sched *s, const int *steps, size_t num);
+// The same most, of steps that are only weighed: in a fraction of the time. *at, unless NULL: the first step at which
+// it is live, where there are any.
+int64_t sched_weigh(sched *s, const int *steps, size_t num, size_t *at);
 // The first step at which `most`, the most of all steps, are live.
 size_t sched_find_peak(const int64_t *live, int64_t most);
 

@@ -125,23 +125,29 @@ static void begin(weigher *w, const int *steps, size_t num) {
   w->live = bytes_at_end(w);
 }
 
-static int64_t weigh_with_transfers(sched *s, const int *steps, size_t num) {
+static int64_t weigh_with_transfers(sched *s, const int *steps, size_t num, size_t *at) {
   ir_arena *a = ir_arena_new();
   sched_lives l = sched_find_lives(s, a, steps, num);
-  int64_t most = sched_live_bytes(&l, num, IR_NEW_ARRAY(a, int64_t, num + 1));
+  int64_t *live = IR_NEW_ARRAY(a, int64_t, num + 1), most = sched_live_bytes(&l, num, live);
+  *at = sched_find_peak(live, most);
   ir_arena_free(a);
   return most;
 }
 
-int64_t sched_weigh(sched *s, const int *steps, size_t num) {
+int64_t sched_weigh(sched *s, const int *steps, size_t num, size_t *at) {
+  size_t unused;
+  at = at ? at : &unused;
   if (s->has_transfers) // they have memory before their steps
-    return weigh_with_transfers(s, steps, num);
+    return weigh_with_transfers(s, steps, num, at);
   weigher *w = get_scratch(s);
   int64_t most = 0;
   begin(w, steps, num);
   for (size_t t = num; t-- > 0;) {
     int64_t bytes = step(w, (int)t, steps[t]);
-    most = bytes > most ? bytes : most;
+    if (bytes < most)
+      continue;
+    most = bytes;
+    *at = t;
   }
   BUG_IF(w->live != 0, "a step reads what no step before it makes");
   return most;

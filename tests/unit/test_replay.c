@@ -82,9 +82,11 @@ static void check_weighing(ir_arena *a, ir_module *m, const char *what) {
     sched_lives l = sched_find_lives(r->s, a, steps.at, steps.num);
     int64_t *live = IR_NEW_ARRAY(a, int64_t, steps.num + 1);
     int64_t most = sched_live_bytes(&l, steps.num, live);
-    int64_t weighed = sched_weigh(r->s, steps.at, steps.num);
-    CHECK(most == weighed, "%s, drop %d: %lld bytes live, weighed %lld", what, i, (long long)most,
-          (long long)weighed);
+    size_t peak = 0;
+    int64_t weighed = sched_weigh(r->s, steps.at, steps.num, &peak);
+    CHECK(most == weighed && peak == sched_find_peak(live, most),
+          "%s, drop %d: %lld bytes live at step %zu, weighed %lld at %zu", what, i, (long long)most,
+          sched_find_peak(live, most), (long long)weighed, peak);
     for (int v = 0; v < r->s->num_values; v++)
       drop[v] =
           (unsigned char)(r->turn[r->s->values[v].kernel] >= 0 ? test_random(&seed, 0, 3) : 0);
