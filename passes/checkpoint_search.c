@@ -20,8 +20,10 @@
 
 enum {
   CHEAP = 64,   // FLOPs per byte made: norms, activations, casts, the products of narrow heads
-  SPLITS = 256, // a list of values is cut into no more pieces than this
-  RETRIES = 4,  // of packing
+  SPLITS = 256, // a list of values is cut into no more pieces than this,
+  SPLITS_OF_ALL = 1 << 19, // nor than there are kernels in so many,
+  LEAST_SPLITS = 64,       // but into so many always
+  RETRIES = 4,             // of packing
   WORK = 1 << 21,
   WORK_BY_KERNEL = 128, // steps that auto goes over
   SHAKES = 16,
@@ -100,9 +102,15 @@ static double shake(uint32_t seed, uint32_t kernel) {
   return seed ? 0.5 + (double)((x ^ x >> 13) & 0xffff) / 65536 : 1;
 }
 
+// Each piece is tried alone and with its neighbours, and each try goes over all kernels.
+static size_t most_splits(const replay *r) {
+  int64_t splits = SPLITS_OF_ALL / (r->s->num_kernels + 1);
+  return splits < LEAST_SPLITS ? LEAST_SPLITS : splits > SPLITS ? SPLITS : (size_t)splits;
+}
+
 static void trim(replay *r, int64_t bytes, uint32_t seed, int64_t until, unsigned char *drop) {
   ir_arena *a = ir_arena_new();
-  size_t num = 0;
+  size_t num = 0, splits = most_splits(r);
   candidate *c = IR_NEW_ARRAY(a, candidate, r->s->num_values + 1);
   for (int v = 0; v < r->s->num_values; v++)
     if (drop[v]) {
@@ -111,7 +119,7 @@ static void trim(replay *r, int64_t bytes, uint32_t seed, int64_t until, unsigne
       c[num++] = (candidate){v, -score * shake(seed, (uint32_t)k)};
     }
   qsort(c, num, sizeof *c, compare_candidates);
-  trimmer t = {.r = r, .at = c, .finest = (num + SPLITS - 1) / SPLITS, .bytes = bytes};
+  trimmer t = {.r = r, .at = c, .finest = (num + splits - 1) / splits, .bytes = bytes};
   t.until = until;
   t.drop = drop;
   t.was = IR_NEW_ARRAY(a, unsigned char, num + 1);
