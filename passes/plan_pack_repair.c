@@ -11,7 +11,11 @@
 
 #include "passes/plan_pack_parts.h"
 
-enum { FIRST_FREE = 40, MOST_FREE = 400, MOST_ITEMS = 2500, NODES = 400 };
+enum {
+  FIRST_FREE = 40,
+  MOST_FREE = 400,
+  NODES = 400
+}; // each item that is pinned is a node of the search, too
 
 struct pack_repair {
   pack_part *p;
@@ -141,7 +145,7 @@ static void lower_item(pack_repair *r, size_t k, int64_t target, size_t most_fre
   window w = {.arena = ir_arena_new(), .most_free = most_free};
   choose_stretch(r->p, &w, k);
   fill(r->p, &w, k, &r->seed);
-  if (w.items.num <= MOST_ITEMS)
+  if (w.items.num <= NODES)
     search(r, &w, target);
   pack_spend(r->p->effort, (int64_t)r->p->n + 8 * (int64_t)w.items.num);
   ir_arena_free(w.arena);
