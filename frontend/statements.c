@@ -394,13 +394,12 @@ static void run_metric(fe *c, const ast_stmt *s) {
 }
 
 void fe_check_rows(fe *c, ir_loc at, const char *name, const fe_value *v, const char *help) {
-  const ir_node *first = c->pass->b.func->nodes.at[0];
-  const ir_type *t = &v->node->type, *input = &first->type;
-  if (first->op != IR_INPUT || (t->rank > 0 && t->dims[0] == input->dims[0]))
+  int64_t samples = ir_batch_size(c->pass->b.func);
+  if (!samples || ir_has_rows(&v->node->type, samples))
     return;
   ir_diag *d = fe_warn(c, at, "W0221", "output '%s' has no row for each sample", name);
   diag_label(d, "this is %s, and a batch has %lld samples", fe_shape_text(c, v),
-             (long long)input->dims[0]);
+             (long long)samples);
   diag_help(d, "%s", help);
 }
 

@@ -366,6 +366,10 @@ ir_func *ir_find_func(const ir_module *m, const char *name); // NULL when absent
 ir_func *ir_batch_func(const ir_module *m);
 // Whether a trainer runs it: init, step, eval, predict, accum.
 bool ir_is_run(const ir_func *f);
+// Samples of a batch: rows of the first input. 0: there is none, or it is one number.
+int64_t ir_batch_size(const ir_func *f);
+// Whether an output of type `t` has a row for each of them; predict leaves out what has none.
+bool ir_has_rows(const ir_type *t, int64_t samples);
 // What a line of --metrics has beside a program's results: no result of such a function has that name.
 bool ir_is_in_metrics(const char *name);
 // The name must be new in the module.
@@ -373,7 +377,9 @@ ir_state *ir_state_new(ir_module *m, const char *name, ir_type type, ir_role rol
 ir_state *ir_find_state(const ir_module *m, const char *name); // NULL when absent
 
 const ir_setting *ir_find_config(const ir_module *m, const char *key); // NULL when absent
-void ir_set_config(ir_module *m, ir_setting s);                        // in place of one of its key
+const char *ir_setting_text(ir_arena *a,
+                            const ir_setting *s); // its value, as texts of the IR have it
+void ir_set_config(ir_module *m, ir_setting s);   // in place of one of its key
 // The whole number above 0 that a setting is; INT64_MAX when it is larger. 0: it is absent, or no such
 // number (texts of the IR may say anything).
 int64_t ir_config_count(const ir_module *m, const char *key);

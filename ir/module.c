@@ -34,20 +34,32 @@ ir_func *ir_batch_func(const ir_module *m) {
   return step ? step : ir_find_func(m, "eval");
 }
 
-bool ir_is_run(const ir_func *f) {
-  static const char *const names[] = {"init", "step", "eval", "predict", "accum"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strcmp(f->name, names[i]) == 0)
+int64_t ir_batch_size(const ir_func *f) {
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->op == IR_INPUT)
+      return f->nodes.at[i]->type.rank > 0 ? f->nodes.at[i]->type.dims[0] : 0;
+  return 0;
+}
+
+bool ir_has_rows(const ir_type *t, int64_t samples) {
+  return t->rank > 0 && t->dims[0] == samples;
+}
+
+static bool is_listed(const char *name, const char *const *names, size_t num) {
+  for (size_t i = 0; i < num; i++)
+    if (strcmp(name, names[i]) == 0)
       return true;
   return false;
 }
 
+bool ir_is_run(const ir_func *f) {
+  static const char *const names[] = {"init", "step", "eval", "predict", "accum"};
+  return is_listed(f->name, names, sizeof names / sizeof *names);
+}
+
 bool ir_is_in_metrics(const char *name) {
   static const char *const names[] = {"step", "epoch", "time", "eval"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strcmp(name, names[i]) == 0)
-      return true;
-  return false;
+  return is_listed(name, names, sizeof names / sizeof *names);
 }
 
 ir_state *ir_state_new(ir_module *m, const char *name, ir_type type, ir_role role, ir_loc loc) {

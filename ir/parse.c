@@ -296,29 +296,23 @@ static void parse_statement(ir_parser *p) {
 }
 
 // --- what is worth a warning ---------------------------------------------------------------------
-static const ir_type *batch_type(const ir_module *m) {
-  const ir_func *f = ir_batch_func(m);
-  for (size_t i = 0; f && i < f->nodes.num; i++)
-    if (f->nodes.at[i]->op == IR_INPUT && f->nodes.at[i]->type.rank > 0)
-      return &f->nodes.at[i]->type;
-  return NULL;
+static void warn_output(ir_parser *p, size_t func, const ir_result *r, int64_t samples) {
+  const ir_type *t = &r->node->type;
+  if (r->kind != IR_RESULT_OUTPUT || ir_has_rows(t, samples))
+    return;
+  ir_diag *d = diag_warning(p->s.diags, p->func_locs.at[func].nodes[r->node->id], "W0221",
+                            "output '%s' has no row for each sample", r->name);
+  diag_label(d, "this is %s, and a batch has %lld samples", ir_type_str(p->s.arena, t),
+             (long long)samples);
 }
 
-// Predict leaves out what has no row for each sample.
 static void warn_outputs(ir_parser *p) {
-  const ir_type *batch = batch_type(p->m);
-  for (size_t i = 0; batch && i < p->m->funcs.num; i++) {
+  const ir_func *filled = ir_batch_func(p->m);
+  int64_t samples = filled ? ir_batch_size(filled) : 0;
+  for (size_t i = 0; samples && i < p->m->funcs.num; i++) {
     const ir_func *f = p->m->funcs.at[i];
-    for (size_t k = 0; !strcmp(f->name, "predict") && k < f->results.num; k++) {
-      const ir_result *r = &f->results.at[k];
-      const ir_type *t = &r->node->type;
-      if (r->kind != IR_RESULT_OUTPUT || (t->rank > 0 && t->dims[0] == batch->dims[0]))
-        continue;
-      ir_diag *d = diag_warning(p->s.diags, p->func_locs.at[i].nodes[r->node->id], "W0221",
-                                "output '%s' has no row for each sample", r->name);
-      diag_label(d, "this is %s, and a batch has %lld samples", ir_type_str(p->s.arena, t),
-                 (long long)batch->dims[0]);
-    }
+    for (size_t k = 0; !strcmp(f->name, "predict") && k < f->results.num; k++)
+      warn_output(p, i, &f->results.at[k], samples);
   }
 }
 

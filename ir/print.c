@@ -52,6 +52,12 @@ static void put_setting_value(ir_buf *b, const ir_setting *s) {
     ir_buf_printf(b, "$%s", s->str);
 }
 
+const char *ir_setting_text(ir_arena *a, const ir_setting *s) {
+  ir_buf b = ir_buf_new(a);
+  put_setting_value(&b, s);
+  return ir_buf_str(&b);
+}
+
 static void put_loc(ir_buf *b, const ir_loc *loc) {
   if (loc->line)
     ir_buf_printf(b, " loc(%u:%u)", loc->line, loc->col);

@@ -195,9 +195,7 @@ static void check_state(ir_checker *c, const ir_state *s, ir_map *names) {
 }
 
 static const char *setting_text(const ir_checker *c, const char *key) {
-  const ir_setting *s = ir_find_config(c->m, key);
-  return s->kind == IR_SET_NUM ? ir_format(c->faults->arena, "%.17g", s->num)
-                               : ir_format(c->faults->arena, "'%s'", s->str);
+  return ir_setting_text(c->faults->arena, ir_find_config(c->m, key));
 }
 
 // What the compiler and the training loop compute with unseen.

@@ -18,10 +18,6 @@ typedef struct change {
   int32_t item, low; // low < 0: the item was placed; else what low[item] was
 } change;
 
-typedef struct by_time {
-  int32_t item, time;
-} by_time;
-
 // All arrays of items are in the order of the search.
 struct pack_search {
   ir_arena *arena;
@@ -38,7 +34,8 @@ struct pack_search {
   int32_t *ceiling;                // [section] lowest offset of what is pinned and to be placed
   int32_t *offset;                 // as given, not in the order of the search
   const int32_t *order;
-  by_time *sorted; // scratch, for all items
+  int32_t *by_lower, *by_upper; // as given: the order of starts, of ends
+  int32_t *rank;                // [as given] in the order of the search
   IR_VEC(change) trail;
   int32_t *stack; // lists of items, one above the other
   size_t top, cap;
@@ -57,6 +54,26 @@ typedef struct place {
   int32_t offset, item;
 } place;
 
+typedef struct by_time {
+  int32_t item, time;
+} by_time;
+
+static int compare_times(const void *pa, const void *pb) {
+  const by_time *a = pa, *b = pb;
+  return a->time != b->time ? (a->time < b->time ? -1 : 1) : a->item - b->item;
+}
+
+static int32_t *sort_items(ir_arena *a, const pack_part *p, bool by_end) {
+  by_time *sorted = IR_NEW_ARRAY(a, by_time, p->n);
+  int32_t *list = IR_NEW_ARRAY(a, int32_t, p->n);
+  for (size_t i = 0; i < p->n; i++)
+    sorted[i] = (by_time){(int32_t)i, by_end ? p->item[i].upper : p->item[i].lower};
+  qsort(sorted, p->n, sizeof *sorted, compare_times);
+  for (size_t i = 0; i < p->n; i++)
+    list[i] = sorted[i].item;
+  return list;
+}
+
 pack_search *pack_search_new(ir_arena *a, const pack_part *p, int64_t unit, const int64_t *pinned) {
   pack_search *s = IR_NEW(a, pack_search);
   *s = (pack_search){.arena = a,
@@ -73,7 +90,9 @@ pack_search *pack_search_new(ir_arena *a, const pack_part *p, int64_t unit, cons
   for (size_t i = 0; i < sizeof by_section / sizeof *by_section; i++)
     *by_section[i] = IR_NEW_ARRAY(a, int32_t, p->sections);
   s->is_pinned = IR_NEW_ARRAY(a, bool, p->n);
-  s->sorted = IR_NEW_ARRAY(a, by_time, p->n);
+  s->rank = IR_NEW_ARRAY(a, int32_t, p->n);
+  s->by_lower = sort_items(a, p, false);
+  s->by_upper = sort_items(a, p, true);
   return s;
 }
 
@@ -201,9 +220,11 @@ static bool find_supports(pack_search *s, const group *g) {
 
 static void find_ceilings(pack_search *s, const group *g) {
   const int32_t *list = s->stack + g->at;
-  for (int32_t i = g->from; s->pinned && i < g->to; i++)
+  if (!s->pinned)
+    return;
+  for (int32_t i = g->from; i < g->to; i++)
     s->ceiling[i] = INT32_MAX;
-  for (int32_t i = 0; s->pinned && i < g->num; i++) {
+  for (int32_t i = 0; i < g->num; i++) {
     int32_t k = list[i], low = s->low[k], upper = s->upper[k];
     for (int32_t j = s->lower[k]; s->is_pinned[k] && j < upper; j++)
       s->ceiling[j] = s->ceiling[j] < low ? s->ceiling[j] : low;
@@ -212,8 +233,10 @@ static void find_ceilings(pack_search *s, const group *g) {
 
 // Nothing that is pinned is reached into by item k, or lies below it when it is pinned itself.
 static bool is_below_ceilings(const pack_search *s, int32_t k) {
+  if (!s->pinned)
+    return true;
   int32_t end = s->low[k] + (s->is_pinned[k] ? 0 : s->size[k]), upper = s->upper[k], over = 0;
-  for (int32_t i = s->lower[k]; s->pinned && i < upper; i++)
+  for (int32_t i = s->lower[k]; i < upper; i++)
     over |= end > s->ceiling[i];
   return !over;
 }
@@ -329,6 +352,7 @@ static void set_out(pack_search *s) {
   s->top = 0;
   for (int32_t i = 0; i < s->n; i++) {
     const pack_item *x = &s->given[s->order[i]];
+    s->rank[s->order[i]] = i;
     s->lower[i] = x->lower;
     s->upper[i] = x->upper;
     s->size[i] = (int32_t)ir_ceil_div(x->size, s->unit);
@@ -341,23 +365,14 @@ static void set_out(pack_search *s) {
   }
 }
 
-static int compare_times(const void *pa, const void *pb) {
-  const by_time *a = pa, *b = pb;
-  return a->time != b->time ? (a->time < b->time ? -1 : 1) : a->item - b->item;
-}
-
-// A list of all items by these times, on top of the stack.
-static size_t push_sorted(pack_search *s, const int32_t *times) {
-  by_time *sorted = s->sorted;
-  for (int32_t i = 0; i < s->n; i++)
-    sorted[i] = (by_time){i, times ? times[i] : i};
-  if (times)
-    qsort(sorted, (size_t)s->n, sizeof *sorted, compare_times);
+// A list of all items on top of the stack. `given`: their order, of items as given; NULL: that of the search.
+static size_t push_all(pack_search *s, const int32_t *given) {
+  size_t at = s->top;
   int32_t *list = reserve(s, (size_t)s->n);
   for (int32_t i = 0; i < s->n; i++)
-    list[i] = sorted[i].item;
+    list[i] = given ? s->rank[given[i]] : i;
   s->top += (size_t)s->n;
-  return s->top - (size_t)s->n;
+  return at;
 }
 
 pack_answer pack_search_run(pack_search *s, const int32_t *order, int32_t capacity, int64_t nodes) {
@@ -366,8 +381,8 @@ pack_answer pack_search_run(pack_search *s, const int32_t *order, int32_t capaci
   s->nodes = nodes;
   set_out(s);
   group all = {.num = s->n, .to = s->sections};
-  all.at = push_sorted(s, NULL);
-  all.by_lower = push_sorted(s, s->lower);
-  all.by_upper = push_sorted(s, s->upper);
+  all.at = push_all(s, NULL);
+  all.by_lower = push_all(s, s->by_lower);
+  all.by_upper = push_all(s, s->by_upper);
   return search(s, all, (place){0, 0});
 }

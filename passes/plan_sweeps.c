@@ -37,33 +37,44 @@ static bool reduces(const ir_node *n) {
   return ir_ops[n->op].cls == IR_CLASS_REDUCE;
 }
 
-// Members are marked by their places while this runs: a large kernel has too many pairs of members and loads to look
-// for each other.
-plan_sweeps *plan_sweeps_new(ir_arena *a, const ir_kernel *k, const domain *d) {
-  plan_sweeps *s = IR_NEW(a, plan_sweeps);
+static void add_members(plan_sweeps *s) {
   size_t num = 0;
-  *s = (plan_sweeps){.k = k};
-  s->first = IR_NEW_ARRAY(a, size_t, k->nodes.num + 1);
-  s->has_sweep = IR_NEW_ARRAY(a, bool, k->nodes.num + 1);
-  s->all = IR_NEW_ARRAY(a, member, k->nodes.num + 1);
-  for (size_t i = 0; i < k->nodes.num; i++) {
+  for (size_t i = 0; i < s->k->nodes.num; i++) {
+    ir_node *n = s->k->nodes.at[i];
     s->first[i] = num;
-    num += (size_t)k->nodes.at[i]->num_in;
-    k->nodes.at[i]->mark = (uint32_t)i + 1;
-    s->has_sweep[i] = reduces(k->nodes.at[i]);
+    s->has_sweep[i] = reduces(n);
+    n->mark = (uint32_t)i + 1;
+    num += (size_t)n->num_in;
   }
-  s->operands = IR_NEW_ARRAY(a, operand, num + 1);
-  for (size_t i = 0; i < k->nodes.num; i++)
-    for (int j = 0; j < k->nodes.at[i]->num_in; j++)
-      s->operands[s->first[i] + (size_t)j].member = (int)dom_base(k->nodes.at[i]->in[j])->mark - 1;
+  s->first[s->k->nodes.num] = num;
+}
+
+static void add_operands(plan_sweeps *s, const domain *d) {
+  for (size_t i = 0; i < s->k->nodes.num; i++)
+    for (int j = 0; j < s->k->nodes.at[i]->num_in; j++)
+      s->operands[s->first[i] + (size_t)j].member =
+          (int)dom_base(s->k->nodes.at[i]->in[j])->mark - 1;
   for (size_t i = 0; i < d->loads.num; i++) {
     const dom_load *l = &d->loads.at[i];
     if (l->operand >= 0)
       s->operands[s->first[l->user->mark - 1] + (size_t)l->operand] = (operand){-1, l->buffer};
   }
+}
+
+// Members are marked by their places while this runs: a large kernel has too many pairs of members and loads to look
+// for each other.
+plan_sweeps *plan_sweeps_new(ir_arena *a, const ir_kernel *k, const domain *d) {
+  plan_sweeps *s = IR_NEW(a, plan_sweeps);
+  size_t num = k->nodes.num;
+  *s = (plan_sweeps){.k = k, .first = IR_NEW_ARRAY(a, size_t, num + 1)};
+  s->has_sweep = IR_NEW_ARRAY(a, bool, num + 1);
+  s->all = IR_NEW_ARRAY(a, member, num + 1);
+  add_members(s);
+  s->operands = IR_NEW_ARRAY(a, operand, s->first[num] + 1);
+  add_operands(s, d);
   for (size_t i = 0; i < d->stores.num; i++)
     s->has_sweep[d->stores.at[i].node->mark - 1] = true;
-  for (size_t i = 0; i < k->nodes.num; i++)
+  for (size_t i = 0; i < num; i++)
     k->nodes.at[i]->mark = 0;
   return s;
 }

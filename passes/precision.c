@@ -144,21 +144,14 @@ static bool narrow_func(ir_func *f, ir_dtype to) {
   return ir_rewrite_end(&x.rw) || changed;
 }
 
-static void refuse(const ir_module *m, ir_diags *d) {
-  const ir_setting *s = ir_find_config(m, "precision");
-  const char *found = s->kind == IR_SET_NUM    ? ir_format(m->arena, "the number %g", s->num)
-                      : s->kind == IR_SET_FLAG ? ir_format(m->arena, "the flag '%s'", s->str)
-                                               : ir_format(m->arena, "'%s'", s->str);
-  diag_error(d, (ir_loc){0}, "E0506", "config precision is %s: it can be f32, tf32 or bf16", found);
-}
-
 bool pass_precision(ir_module *m, ir_diags *d) {
   const char *precision = pass_precision_of(m);
   bool changed = false, bf16 = !strcmp(precision, "bf16");
   if (!strcmp(precision, "f32"))
     return false;
   if (!bf16 && strcmp(precision, "tf32") != 0) {
-    refuse(m, d);
+    diag_error(d, (ir_loc){0}, "E0506", "config precision is %s: it can be f32, tf32 or bf16",
+               ir_setting_text(m->arena, ir_find_config(m, "precision")));
     return false;
   }
   for (size_t i = 0; i < m->funcs.num; i++)

@@ -16,7 +16,7 @@
 //
 // Where terms cancel, the loss is small and what it is made of is not: 3d - (3d / e) * e is 0, or what rounding left of
 // 3d. So where a comparison fails, both sides are computed in two other rounding modes, up and down. What that
-// changes, SAFETY times, is as much as they need not agree on: a gradient that is wrong is as wrong in all modes.
+// changes, MLRT_ROUNDING_SAFETY times, is as much as they need not agree on: a gradient that is wrong is as wrong in all modes.
 //
 // What has no derivative does not disturb: comparisons, floor, argmax and the like keep their
 // values of the point itself (mlrt_hold), so that relu is the line that it is at the point, not its
@@ -45,10 +45,7 @@
 #define TOLERANCE 1e-6
 // In all of a parameter's directions together, over all parameters; some ten seconds.
 #define MAX_FLOPS 1e11
-// Of the changes that two other rounding modes make: they are a sample of what rounding can do.
-#define SAFETY 4
-enum { DENSE = 2, DIRECTIONS = 4, MODES = 2 };
-static const int modes[MODES] = {FE_UPWARD, FE_DOWNWARD};
+enum { DENSE = 2, DIRECTIONS = 4 };
 
 typedef struct slope { // along one direction
   double error, gradient, differences;
@@ -68,13 +65,14 @@ typedef struct gradients {
   verdict *verdicts; // by state
   bool *open;        // by state: it has failed, and is judged again
   bool rounded;      // by then `again` is there
-  mlrt_plain_point again[MODES];
+  mlrt_plain_point again[MLRT_ROUNDINGS];
 } gradients;
 
 // What is to be the gradient of a parameter.
 typedef struct claim {
   const double *elements;
-  const double *again[MODES]; // in the other rounding modes; NULL: not known, or not rounded at all
+  const double
+      *again[MLRT_ROUNDINGS]; // in the other rounding modes; NULL: not known, or not rounded at all
 } claim;
 
 static void *take(int64_t n, size_t size) {
@@ -176,9 +174,8 @@ static const double *move(const mlrt_plain_probe *x, int buffer, const double *d
 static double loss_blur(mlrt_plain_probe *x, int loss, int buffer, const double *moved,
                         double near) {
   double blur = 0;
-  for (int i = 0; i < MODES; i++) {
-    int before = fegetround();
-    fesetround(modes[i]);
+  for (int i = 0; i < MLRT_ROUNDINGS; i++) {
+    int before = mlrt_round_otherwise(i);
     double other = mlrt_plain_loss(x, loss, buffer, moved);
     fesetround(before);
     blur = fmax(blur, fabs(other - near));
@@ -194,7 +191,7 @@ typedef struct direction {
 
 static double element_blur(const claim *g, int64_t i) {
   double blur = 0;
-  for (int m = 0; m < MODES; m++)
+  for (int m = 0; m < MLRT_ROUNDINGS; m++)
     if (g->again[m])
       blur = fmax(blur, fabs(g->again[m][i] - g->elements[i]));
   return blur;
@@ -249,8 +246,10 @@ static slope compare(const gradients *g, mlrt_plain_probe *p, int loss, int buff
     double step = sizes[i] * size;
     double blur = 0;
     found[i] = g->batches * change(g, p, loss, buffer, d, step, moved, n, &blur) / (2 * step);
-    noise[i] = g->batches * (64 * DBL_EPSILON * fabs(g->point.loss[loss]) + SAFETY * blur) / step +
-               SAFETY * x.blur + DBL_MIN;
+    noise[i] = g->batches *
+                   (64 * DBL_EPSILON * fabs(g->point.loss[loss]) + MLRT_ROUNDING_SAFETY * blur) /
+                   step +
+               MLRT_ROUNDING_SAFETY * x.blur + DBL_MIN;
     keep_better(&best, &x, found[i], noise[i]);
     int narrow = pairs[i].narrow, wide = pairs[i].wide;
     if (wide >= 0)
@@ -294,7 +293,7 @@ static slope compare_all(const gradients *g, mlrt_plain_probe *x, int state,
 // --- all parameters ----------------------------------------------------------------------------
 static slope compare_tap(const gradients *g, mlrt_plain_probe *x, int state, int tap) {
   claim c = {.elements = g->point.tap[tap]};
-  for (int i = 0; g->rounded && i < MODES; i++)
+  for (int i = 0; g->rounded && i < MLRT_ROUNDINGS; i++)
     c.again[i] = g->again[i].tap[tap];
   return compare_all(g, x, state, &c);
 }
@@ -400,15 +399,14 @@ static void judge_rounded(gradients *g, mlrt_team *team) {
   }
   if (!failed)
     return;
-  for (int i = 0; i < MODES; i++) {
-    int before = fegetround();
-    fesetround(modes[i]);
+  for (int i = 0; i < MLRT_ROUNDINGS; i++) {
+    int before = mlrt_round_otherwise(i);
     g->again[i] = mlrt_plain_again(&g->point);
     fesetround(before);
   }
   g->rounded = true;
   mlrt_team_run(team, judge_share, (char *)g, 0);
-  for (int i = 0; i < MODES; i++)
+  for (int i = 0; i < MLRT_ROUNDINGS; i++)
     mlrt_plain_close(&g->again[i]);
 }
 

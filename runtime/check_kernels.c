@@ -36,7 +36,6 @@
 #define MOVED     0.05
 #define ROUNDED   0.05 // the most that rounding of what cancels may be of an output
 #define DIGIT     1.2e-7
-#define SAFETY    4 // of what two other rounding modes change: they are a sample
 enum { SMALL, BOTH_SIGNS, POSITIVE, ROUNDS };
 enum { ALL_UP, BY_INPUT, MOVES = 6 };
 enum { SPLITS = 3, ALIGN = 64 };
@@ -289,16 +288,14 @@ static void run_changed(trial *t, char **args, int move, void (*note)(trial *, i
 }
 
 static void find_moves(trial *t) {
-  static const int modes[] = {FE_UPWARD, FE_DOWNWARD};
   char **args = (char **)take(t->k->num_args * (int64_t)sizeof(char *));
   for (int move = 0; move < MOVES; move++)
     run_changed(t, args, move, note_moves);
-  int before = fegetround();
-  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-    fesetround(modes[i]);
+  for (int i = 0; i < MLRT_ROUNDINGS; i++) {
+    int before = mlrt_round_otherwise(i);
     run_changed(t, args, -1, note_blur);
+    fesetround(before);
   }
-  fesetround(before);
   free(args);
 }
 
@@ -341,7 +338,7 @@ static int64_t count_bad(const trial *t, int out, bool moved, double *worst, dou
     }
     if (moved && t->moves[out][i] > allowed / 4 * (fabs(plain) + scale))
       continue;
-    if (moved && fabs(fast - plain) <= SAFETY * t->blur[out][i])
+    if (moved && fabs(fast - plain) <= MLRT_ROUNDING_SAFETY * t->blur[out][i])
       continue;
     if (moved && error <= ROUNDED && fabs(fast - plain) <= digit)
       continue;

@@ -5,6 +5,7 @@
 // rest: for the last layer of a network that is little.
 #include "runtime/check_plain.h"
 
+#include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,13 @@ mlrt_plain_point mlrt_plain_open(const mlrt_program *p, const char *arena) {
     load(&x, p, arena, i);
   evaluate(&x, NULL);
   return x;
+}
+
+int mlrt_round_otherwise(int number) {
+  static const int modes[MLRT_ROUNDINGS] = {FE_UPWARD, FE_DOWNWARD};
+  int before = fegetround();
+  fesetround(modes[number]);
+  return before;
 }
 
 mlrt_plain_point mlrt_plain_again(const mlrt_plain_point *at) {

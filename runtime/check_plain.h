@@ -37,6 +37,12 @@ void mlrt_plain_probe_close(mlrt_plain_probe *x);
 // That loss when buffer `moved` is `value` there and all else is as at the point. Computes only
 // what depends on that buffer; values without gradient stay what they are at the point.
 double mlrt_plain_loss(mlrt_plain_probe *x, int loss, int moved, const double *value);
+// Other rounding modes of this thread: they tell what rounding makes of a result. As a sample of what it can do, so
+// many times the change is called rounding.
+enum { MLRT_ROUNDINGS = 2, MLRT_ROUNDING_SAFETY = 4 };
+// Returns the mode before, for fesetround().
+int mlrt_round_otherwise(int number);
+
 // Floating-point operations of mlrt_plain_loss.
 int64_t mlrt_plain_flops(const mlrt_plain_step *s, int moved);
 

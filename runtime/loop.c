@@ -227,8 +227,7 @@ static void say_kept(mlrt_loop *l) {
   mlrt_progress_clear(&l->progress);
   fprintf(stderr,
           "warning: another program saves to '%s', too: its checkpoint is kept as '%s', in the "
-          "place of any earlier "
-          "one; give each run its own with --save\n",
+          "place of any earlier one; give each run its own with --save\n",
           s->path, s->keeper.old);
 }
 

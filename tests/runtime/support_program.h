@@ -3,6 +3,7 @@
 #ifndef TESTS_SUPPORT_PROGRAM_H
 #define TESTS_SUPPORT_PROGRAM_H
 
+#include "runtime/args.h"
 #include "runtime/mlrt.h"
 #include "tests/support_check.h"
 
@@ -332,6 +333,17 @@ static inline void toy_expect(const mlrt_program *p, const char *args, int code,
   for (char *word = strtok(copy, "|"); word; word = strtok(NULL, "|"))
     CHECK(strstr(text, word), "`%s`: the output lacks '%s':\n%s", args, word, text);
   free(text);
+}
+
+// For tests of single parts: the options of a plain run, and an arena that all of it lies in, to be freed.
+static inline char *toy_arena(const mlrt_program *p, mlrt_options *o) {
+  char *argv[] = {NULL};
+  mlrt_error e;
+  if (!mlrt_options_parse(o, p, 1, argv, &e)) {
+    fputs(e.text, stderr);
+    exit(1);
+  }
+  return calloc(1, TOY_ARENA);
 }
 
 // Tests work in a folder of their own, removed at the end.

@@ -389,12 +389,8 @@ static void test_two_writers(void) {
 
 int main(void) {
   mlrt_embedded embedded[2];
-  mlrt_error e;
   program = toy_program(embedded);
-  char *argv[] = {NULL};
-  if (!mlrt_options_parse(&options, &program, 1, argv, &e))
-    return 1;
-  arena = calloc(1, TOY_ARENA);
+  arena = toy_arena(&program, &options);
   memory = mlrt_device_memory(arena);
   fill_states(arena, 7);
   char *folder = enter_scratch();

@@ -273,12 +273,8 @@ static void test_kills(void) {
 
 int main(void) {
   mlrt_embedded embedded[2];
-  mlrt_error e;
   program = toy_program(embedded);
-  char *argv[] = {NULL};
-  if (!mlrt_options_parse(&options, &program, 1, argv, &e))
-    return 1;
-  arena = calloc(1, TOY_ARENA);
+  arena = toy_arena(&program, &options);
   memory = mlrt_device_memory(arena);
   char *folder = enter_scratch();
   for (int i = 0; i < 2; i++) {

@@ -277,7 +277,7 @@ static const change changes[] = {
     {plain, state_id, "state 'n' has the id 7 at place 1"},
     {plain, module_name, "module 'm/n' is not a name"},
     {plain, budget,
-     "config memory_budget must be a whole number of bytes, above 0, and is '64MiB'"},
+     "config memory_budget must be a whole number of bytes, above 0, and is \"64MiB\""},
     {plain, micro_batches,
      "config micro_batches must be a whole number from 1 to 1048576, and is 2097152"},
     {plain, steps_text, "config steps must be a number or a flag, and is the text 'many'"},
