@@ -7,6 +7,7 @@
 //   cpu_matmul_tile.c  text: the register tile, the only hot loop, and which one a place has
 //   cpu_matmul_core.c  text: tasks and phases around the tile
 //   cpu_matmul_band.c  which steps of k a tile needs, by the bands of its operands and a border of zeros
+//   cpu_matmul_list.c  which it needs by the zeros that a step's data hold: known when it runs
 //
 // A problem is  c[batch,m,n] = sum over k of a[batch,m,k] * b[batch,k,n].  Lanes of a vector run
 // along n. Tiles of `mr` rows and `nv` vectors are held in registers; each tile is summed over
@@ -59,6 +60,7 @@ struct mm_problem {
   bool updates;
   band_product bands; // not limited: all of a, b and c counts
   mm_border border;   // of a; GPUs do not look at it
+  bool zeros;         // a is likely to hold many (passes/zeros.h); GPUs do not look at it
   int workspace_arg;
   int want_mr, want_nv; // a register tile to try; 0: the model chooses
   // Otherwise: prints the function
@@ -79,6 +81,7 @@ typedef enum mm_access {
   MM_LOCAL,  // each task packs what it needs, just before it needs it
   MM_SHARED, // phase 0 packs everything once into the workspace
   MM_PIECES, // of a: each task packs a piece of k for all its rows, takes it, and packs the next
+  MM_LISTED, // of a: each row of tiles packs the steps on its list
 } mm_access;
 
 typedef struct mm_plan {
@@ -100,10 +103,12 @@ typedef struct mm_plan {
   int64_t b_offset;      // of b's panels in the workspace, elements
   int64_t k_block;       // length of a piece of k; k when it is in one piece
   int64_t k_blocks;
-  bool walks;      // rows of a are read from end to end, a few at a time: pieces of k
-  bool by_pieces;  // a is MM_PIECES
-  bool split_k;    // pieces of k are tasks of their own, summed by a last phase
-  int64_t a_pitch; // packed a is rows of k, this far apart; 0: steps of k, mr elements each
+  bool walks;         // rows of a are read from end to end, a few at a time: pieces of k
+  bool by_pieces;     // a is MM_PIECES
+  bool lists;         // tiles go through lists of the steps at which their rows of a are not all 0
+  int64_t list_tiles; // rows of tiles whose lists are made together
+  bool split_k;       // pieces of k are tasks of their own, summed by a last phase
+  int64_t a_pitch;    // packed a is rows of k, this far apart; 0: steps of k, mr elements each
   int64_t a_pack_tasks, b_pack_tasks; // of phase 0, per batch item
   int64_t a_panel, b_panel;           // elements of one packed panel
   int64_t partial_offset;             // split_k: bytes into the workspace
@@ -177,6 +182,8 @@ double mm_apart_a_cycles(const mm_problem *p, const mm_plan *g);
 double mm_apart_b_cycles(const mm_problem *p, const mm_plan *g);
 // Of the whole kernel, on teams of several sizes.
 double mm_plan_cycles(const mm_problem *p, const mm_plan *g);
+// Part of all steps on the lists of tiles of so many rows, 0 to 1.
+double mm_list_share(int rows);
 // Both operands fit the second cache.
 bool mm_fits_cache(const mm_problem *p);
 // Neighbours along k lie in runs worth a copy: heads that are merged by a view.
@@ -204,7 +211,7 @@ bool mm_stores_plain(const mm_text *t, bool tail_cols);
 bool mm_looks_ahead(const mm_text *t);
 // Sums wait in memory between pieces of k.
 bool mm_pieces_wait(const mm_plan *plan);
-// Tiles are told which steps of k to take: pieces of k, or bands, or a border.
+// Tiles are told which steps of k to take: pieces of k, or bands, or a border, or a list.
 bool mm_counts_steps(const mm_text *t);
 // Some tiles need not take all steps.
 bool mm_limits_steps(const mm_problem *p);
@@ -219,5 +226,22 @@ const char *mm_emit_steps(const mm_text *t, const char *indent);
 // Prints the tiles, and NAME_tile, which calls the one for a place.
 void mm_emit_tiles(const mm_text *t);
 void mm_emit_packing(const mm_text *t);
+// Strides with which a tile of full or tail width goes along k.
+int64_t mm_a_k_stride(const mm_text *t);
+int64_t mm_b_k_stride(const mm_text *t, bool tail_cols);
+
+// --- cpu_matmul_list.c
+// Whether tiles of this plan go through lists.
+bool mm_may_list(const mm_problem *p, const mm_plan *plan);
+int64_t mm_list_tiles(const mm_problem *p, const mm_plan *plan);
+// Prints NAME_list, which makes the list of a row of tiles, and NAME_finite, which tells whether steps of b may
+// be left out.
+void mm_emit_lists(const mm_text *t);
+// Steps from asking for a line of b to its use; the list goes on by as many. 0: nothing is asked for.
+int64_t mm_list_ahead(const mm_text *t);
+// The list on a task's stack.
+void mm_emit_list_buffer(const mm_text *t);
+// Makes the list of this row of tiles, `live` steps in `list`, and declares where its `a` lies.
+void mm_emit_list(const mm_text *t, const char *indent);
 
 #endif

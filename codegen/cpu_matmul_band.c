@@ -131,7 +131,7 @@ bool mm_limits_steps(const mm_problem *p) {
 }
 
 bool mm_counts_steps(const mm_text *t) {
-  return t->plan->k_blocks > 1 || mm_limits_steps(t->p);
+  return t->plan->k_blocks > 1 || t->plan->lists || mm_limits_steps(t->p);
 }
 
 const char *mm_emit_steps(const mm_text *t, const char *indent) {
@@ -143,6 +143,8 @@ const char *mm_emit_steps(const mm_text *t, const char *indent) {
                   "%sconst int64_t count = %s_span(row, col, &from, %s);\n",
                   indent, pieces ? "k" : "0", indent, t->name,
                   pieces ? "steps" : ir_format(t->p->arena, "%lld", (long long)t->p->k));
+  if (t->plan->lists)
+    return ir_format(t->p->arena, ", list, %s, live%s", pieces ? "k" : "0", more);
   return limits   ? ir_format(t->p->arena, ", from, count%s", more)
          : pieces ? ir_format(t->p->arena, ", k, steps%s", more)
                   : "";

@@ -158,6 +158,8 @@ static void emit_task_buffers(const mm_text *t) {
                   "    %s_pack_b(b_all, b_tail, (COL_TILES - 1) * NR, %lld, %lld);\n",
                   c, (long long)(width * t->p->k), t->name, (long long)plan->tail_cols,
                   (long long)width);
+  if (plan->lists)
+    mm_emit_list_buffer(t);
   if (needs_finish(t) && !plan->split_k)
     ir_buf_printf(t->out, "  %s sums[%lld] __attribute__((aligned(64)));\n", c,
                   (long long)(plan->mr * plan->nr *
@@ -247,17 +249,25 @@ static void emit_finish_call(const mm_text *t, const char *indent) {
 // first task.
 static void emit_next(const mm_text *t, const char *indent) {
   const mm_plan *plan = t->plan;
-  ir_buf_printf(t->out, "%sconst %s *next_a = %s, *next_b = %s;\n", indent, t->p->ctype,
-                next_rows(t), next_columns(t));
-  ir_buf_printf(t->out, "%sconst int new_a = %s%s", indent,
-                plan->a == MM_LOCAL ? "0" : "col == col_block", plan->a_stays ? " && first" : "");
-  ir_buf_printf(t->out, ", new_b = %s%s;\n", plan->b == MM_LOCAL ? "0" : "row == row_block",
-                plan->b_stays ? " && first" : "");
+  if (!plan->lists) { // those have read the rows of a
+    ir_buf_printf(t->out, "%sconst %s *next_a = %s, *next_b = %s;\n", indent, t->p->ctype,
+                  next_rows(t), next_columns(t));
+    ir_buf_printf(t->out, "%sconst int new_a = %s%s;\n", indent,
+                  plan->a == MM_LOCAL ? "0" : "col == col_block", plan->a_stays ? " && first" : "");
+  }
+  ir_buf_printf(t->out, "%sconst int new_b = %s%s;\n", indent,
+                plan->b == MM_LOCAL ? "0" : "row == row_block", plan->b_stays ? " && first" : "");
+}
+
+static const char *news(const mm_text *t) {
+  return !mm_looks_ahead(t) ? "" : t->plan->lists ? ", new_b" : ", next_a, next_b, new_a || new_b";
 }
 
 static void emit_visit(const mm_text *t, const char *indent) {
-  ir_buf_puts(t->out, indent);
-  emit_a_pointer(t);
+  if (!t->plan->lists) {
+    ir_buf_puts(t->out, indent);
+    emit_a_pointer(t);
+  }
   ir_buf_puts(t->out, indent);
   emit_b_pointer(t);
   emit_c_pointer(t, indent);
@@ -269,8 +279,7 @@ static void emit_visit(const mm_text *t, const char *indent) {
   if (mm_looks_ahead(t))
     emit_next(t, indent);
   const char *steps = mm_emit_steps(t, indent);
-  ir_buf_printf(t->out, "%s%s_tile(a, b, c%s, row, col%s);\n", indent, t->name,
-                mm_looks_ahead(t) ? ", next_a, next_b, new_a || new_b" : "", steps);
+  ir_buf_printf(t->out, "%s%s_tile(a, b, c, row, col%s%s);\n", indent, t->name, news(t), steps);
   emit_finish_call(t, indent);
 }
 
@@ -290,6 +299,21 @@ static void emit_local_b(const mm_text *t) {
     ir_buf_puts(t->out, "NR, NR);\n");
 }
 
+// Whether a block's columns of b let lists leave something out.
+static void emit_may_leave_out(const mm_text *t) {
+  bool piece = t->plan->split_k;
+  const char *steps = piece ? "k, steps" : ir_format(t->p->arena, "0, %lld", (long long)t->p->k);
+  ir_buf_puts(t->out,
+              "    int may_leave_out = 1;\n"
+              "    for (int64_t col = col_block; may_leave_out && col < col_stop; col++) {\n"
+              "      ");
+  emit_b_pointer(t);
+  ir_buf_printf(t->out,
+                "      may_leave_out = %s_finite(b, %s, N - col * NR < NR ? N - col * NR : NR);\n"
+                "    }\n",
+                t->name, steps);
+}
+
 // for blocks of columns, for blocks of rows, [for pieces of k,] for rows, for columns: visit
 static void emit_task_loops(const mm_text *t) {
   const mm_plan *plan = t->plan;
@@ -301,6 +325,8 @@ static void emit_task_loops(const mm_text *t) {
       bc, bc, bc);
   if (plan->b == MM_LOCAL)
     emit_local_b(t);
+  if (plan->lists)
+    emit_may_leave_out(t);
   ir_buf_printf(
       t->out,
       "    for (int64_t row_block = row_begin; row_block < row_end; row_block += %lld) {\n"
@@ -315,12 +341,13 @@ static void emit_task_loops(const mm_text *t) {
   if (plan->a == MM_PIECES)
     ir_buf_printf(t->out, "        %s_pack_a(a_all, a_panels, row_block, row_stop, k, steps);\n",
                   t->name);
-  ir_buf_printf(t->out,
-                "%sfor (int64_t row = row_block; row < row_stop; row++)\n"
-                "%s  for (int64_t col = col_block; col < col_stop; col++) {\n",
-                in, in);
-  emit_visit(t, ir_format(t->p->arena, "%s    ", in));
-  ir_buf_printf(t->out, "%s  }\n", in);
+  const char *inner = ir_format(t->p->arena, "%s  ", in);
+  ir_buf_printf(t->out, "%sfor (int64_t row = row_block; row < row_stop; row++) {\n", in);
+  if (plan->lists)
+    mm_emit_list(t, inner);
+  ir_buf_printf(t->out, "%sfor (int64_t col = col_block; col < col_stop; col++) {\n", inner);
+  emit_visit(t, ir_format(t->p->arena, "%s  ", inner));
+  ir_buf_printf(t->out, "%s}\n%s}\n", inner, in);
   if (mm_pieces_wait(plan))
     ir_buf_puts(t->out, "      }\n");
   ir_buf_puts(t->out, "    }\n  }\n");
@@ -426,7 +453,8 @@ static void emit_sum_phase(const mm_text *t, int phase) {
 // --- the whole kernel ----------------------------------------------------------------------------
 
 static const char *const access_words[] = {"in place", "packed by each task", "packed in phase 0",
-                                           "packed by each task, a piece of k at a time"};
+                                           "packed by each task, a piece of k at a time",
+                                           "packed by lists"};
 
 static void emit_head(const mm_text *t) {
   const mm_plan *plan = t->plan;
@@ -440,6 +468,8 @@ static void emit_head(const mm_text *t) {
                 (long long)plan->nr, access_words[plan->a], access_words[plan->b]);
   if (plan->k_blocks > 1)
     ir_buf_printf(t->out, "; k in pieces of %lld", (long long)plan->k_block);
+  if (plan->lists)
+    ir_buf_puts(t->out, "; steps of zeros are left out");
   ir_buf_printf(t->out,
                 ".\ntypedef %s %s_vec __attribute__((vector_size(%d)));\n"
                 "typedef %s %s_mem __attribute__((vector_size(%d), aligned(%d), may_alias));\n\n",
@@ -460,6 +490,8 @@ void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf 
   mm_emit_tiles(&t);
   if (mm_limits_steps(p))
     mm_emit_span(&t);
+  if (plan->lists)
+    mm_emit_lists(&t);
   mm_emit_packing(&t);
   if (plan->a == MM_SHARED || plan->b == MM_SHARED)
     emit_pack_phase(&t, phase++);

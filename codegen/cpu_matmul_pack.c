@@ -341,7 +341,7 @@ static void emit_pack_b(const mm_text *t) {
 }
 
 void mm_emit_packing(const mm_text *t) {
-  if (t->plan->a != MM_DIRECT)
+  if (t->plan->a != MM_DIRECT && t->plan->a != MM_LISTED)
     emit_pack_a(t);
   if (t->plan->b != MM_DIRECT || mm_packs_tail(t->plan))
     emit_pack_b(t);

@@ -30,6 +30,8 @@ enum {
 static const double NEARLY = 1.02, NEARLY_FEW = 1.15;
 // Those that need no copy of a, when most do.
 static const double NEARLY_IN_PLACE = 1.6;
+// Those whose lists may take less time.
+static const double NEARLY_LISTED = 1.3;
 // So much faster a kernel must be for a workspace, which may be what holds the peak of a step: for one of more than
 // LOCAL_BYTES, of more than GAIN_BYTES, and, if there is a tile that needs none, for one that the second cache does
 // not hold.
@@ -52,7 +54,7 @@ static int64_t most_direct_rows(const mm_problem *p) {
   return sets * (ways_of(p->target) * 2 / 3);
 }
 
-// Part of all steps that tiles of this shape take.
+// Part of all steps that tiles of this shape take, but for lists.
 static double step_share(const mm_problem *p, int64_t mr, int64_t nr) {
   return mm_band_share(p, mr, nr) * mm_border_share(&p->border, p->k, mr);
 }
@@ -93,6 +95,7 @@ static tile_choices tiles_for(const mm_problem *p, int lanes) {
       if (p->want_mr && rows != p->want_mr)
         continue;
       double share = step_share(p, rows, (int64_t)vectors * lanes);
+      share *= p->zeros ? mm_list_share(rows) : 1;
       tile_choice t = {rows, vectors, mm_tiling_cycles(p, lanes, rows, vectors) * share};
       c.best = c.num == 0 || t.cycles < c.best ? t.cycles : c.best;
       c.at[c.num++] = t;
@@ -157,8 +160,9 @@ static void consider_split_k(const mm_problem *p, mm_plan *plan) {
 static void consider_walking(const mm_problem *p, mm_plan *plan) {
   int64_t x, k, bytes = p->batch * p->m * p->k * p->a.elem_bytes;
   bool rows = mm_is_flat(&p->a.x, &x) && x == 1 && mm_is_flat(&p->a.k, &k) && !p->a.convert;
-  plan->walks = rows && plan->col_tiles == 1 && plan->row_tiles >= LEAST_WALKED && !plan->split_k &&
-                !mm_limits_steps(p) && bytes > p->target->l2_bytes && p->k >= 4 * WALKED_STEPS;
+  plan->walks = rows && !plan->lists && plan->col_tiles == 1 && plan->row_tiles >= LEAST_WALKED &&
+                !plan->split_k && !mm_limits_steps(p) && bytes > p->target->l2_bytes &&
+                p->k >= 4 * WALKED_STEPS;
   if (plan->walks)
     set_pieces(p, plan, ir_ceil_div(p->k, WALKED_STEPS));
 }
@@ -251,6 +255,8 @@ static int64_t local_bytes(const mm_problem *p, const mm_plan *g, int64_t panels
   int64_t elems = g->mr * g->nr;
   if (g->a == MM_PIECES)
     elems += rows_of_pieces(p, g, rows) * piece_elems(g);
+  if (g->lists)
+    elems += g->k_block * (g->list_tiles + (g->a == MM_LISTED ? g->mr : 0));
   if (g->a == MM_LOCAL)
     elems += rows * (g->mr * (p->k + 48) + 1040);
   if (g->b == MM_LOCAL || mm_packs_tail(g))
@@ -332,10 +338,12 @@ static double choose_grid(const mm_problem *p, mm_plan *plan) {
       list_ways(p, p->m * p->k, must_pack_a(p, plan), mm_apart_a_cycles(p, plan) > 0, ways.a);
   ways.num_b =
       list_ways(p, p->n * p->k, must_pack_b(p, plan), mm_apart_b_cycles(p, plan) > 0, ways.b);
-  if (plan->by_pieces) {
-    ways.a[0] = MM_PIECES;
+  if (plan->by_pieces || plan->lists)
     ways.num_a = 1;
-  }
+  if (plan->by_pieces)
+    ways.a[0] = MM_PIECES;
+  else if (plan->lists) // packed anyway, or where they are
+    ways.a[0] = must_pack_a(p, plan) ? MM_LISTED : MM_DIRECT;
   mm_plan base = *plan;
   double best_score = -1;
   for (int64_t rows = 1; rows <= most_rows; rows = next_groups(rows))
@@ -384,7 +392,7 @@ static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
   // 64 bytes more than a multiple of 128: rows start on different sets
   if (plan->by_pieces)
     plan->a_pitch = mm_k_in_runs(&p->a) ? plan->k_block + PIECE_PAD : 0;
-  else if (plan->a != MM_DIRECT && mm_k_in_runs(&p->a))
+  else if (plan->a != MM_DIRECT && plan->a != MM_LISTED && mm_k_in_runs(&p->a))
     plan->a_pitch = ir_ceil_div(p->k, 32) * 32 + 16;
   plan->a_panel = plan->by_pieces ? piece_elems(plan)
                                   : panel_elems(plan->mr * (plan->a_pitch ? plan->a_pitch : p->k));
@@ -416,6 +424,8 @@ static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
 }
 
 static double allowance(const mm_problem *p, const mm_plan *g) {
+  if (g->lists)
+    return NEARLY_LISTED;
   if (p->a.x.num > 1 && is_even(&p->a, g->mr))
     return NEARLY_IN_PLACE;
   bool few = p->batch * g->row_tiles * g->col_tiles <= FEW_TILES;
@@ -432,10 +442,12 @@ void mm_make_plan(const mm_problem *p, mm_plan *plan) {
     const tile_choice *t = &tiles.at[i];
     mm_plan g = {.lanes = lanes, .masks = p->elem_bytes == 4 && p->target->vector_bytes >= 32};
     set_tile(p, &g, t->rows, t->vectors);
+    choose_k_blocks(p, &g);
+    g.lists = mm_may_list(p, &g);
+    g.list_tiles = g.lists ? mm_list_tiles(p, &g) : 0;
     if (t->cycles > tiles.best * allowance(p, &g))
       continue;
-    choose_k_blocks(p, &g);
-    if (!consider_pieces(p, &g)) {
+    if (g.lists || !consider_pieces(p, &g)) {
       consider_split_k(p, &g);
       consider_walking(p, &g);
     }

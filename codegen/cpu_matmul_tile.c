@@ -19,6 +19,12 @@
 //       const float *a = a_runs + run * 672, *b = b_runs + run * 96 * 16;
 //       for (int64_t k = 0; k < 96; k++) { ...
 //
+// Where it goes through a list of steps (cpu_matmul_list.c):
+//
+//     for (int64_t i = 0; i < steps; i++) {
+//       const int64_t k = list[i];
+//       const float *a = a_all + k, *b = b_all + k * 16; ...
+//
 // Tiles of one vector load an element of a with each FMA. Intel's cores split such an instruction in two
 // where its address is a sum of two registers: so a and b are kept from becoming base + index, which makes
 // these tiles 5 to 8% faster.
@@ -35,7 +41,7 @@ int64_t mm_a_row_stride(const mm_text *t) {
   return stride;
 }
 
-static int64_t a_k_stride(const mm_text *t) {
+int64_t mm_a_k_stride(const mm_text *t) {
   int64_t stride;
   if (t->plan->a != MM_DIRECT)
     return t->plan->a_pitch ? 1 : t->plan->mr;
@@ -57,7 +63,7 @@ bool mm_packs_tail(const mm_plan *plan) {
   return is_ragged_in_place(plan) && !plan->masks;
 }
 
-static int64_t b_k_stride(const mm_text *t, bool tail) {
+int64_t mm_b_k_stride(const mm_text *t, bool tail) {
   int64_t stride;
   if (t->plan->b != MM_DIRECT || (tail && mm_packs_tail(t->plan)))
     return tail ? t->plan->tail_nv * t->plan->lanes : t->plan->nr;
@@ -119,13 +125,14 @@ static const char *masked_load(const mm_text *t, const char *at) {
                    at, t->name, ir_buf_str(&mask));
 }
 
-// Pointers of unrolled loops go along; those that look ahead count.
+// Pointers of unrolled loops go along, those of lists are found in each step; those that look ahead count.
 static const char *place_at(const mm_text *t, const tile_shape *s, int64_t stride, int64_t offset) {
-  return s->ahead ? step_at(t, stride, offset) : ir_format(t->p->arena, "%lld", (long long)offset);
+  bool counts = s->ahead && !t->plan->lists;
+  return counts ? step_at(t, stride, offset) : ir_format(t->p->arena, "%lld", (long long)offset);
 }
 
 static void emit_step(const mm_text *t, const tile_shape *s) {
-  int64_t row = mm_a_row_stride(t), k = a_k_stride(t);
+  int64_t row = mm_a_row_stride(t), k = mm_a_k_stride(t);
   for (int j = 0; j < s->vectors; j++) {
     const char *at = place_at(t, s, s->b_k, (int64_t)j * t->plan->lanes);
     bool masked = s->masked && j == s->vectors - 1;
@@ -148,6 +155,11 @@ static int64_t steps_ahead(const mm_text *t, const tile_shape *s) {
   int line = 64 / t->p->elem_bytes;
   int64_t lines = (int64_t)(WAIT_CYCLES / mm_tile_cycles(s->rows, s->vectors)) / line + 1;
   return lines * line < t->p->k ? lines * line : t->p->k;
+}
+
+int64_t mm_list_ahead(const mm_text *t) {
+  tile_shape s = {.rows = t->plan->mr, .vectors = t->plan->nv};
+  return mm_looks_ahead(t) ? steps_ahead(t, &s) : 0;
 }
 
 // Steps of k that are written out together: a loop's own instructions take slots of a core that a neighbour may
@@ -174,7 +186,7 @@ static void put_unrolling(const mm_text *t, const tile_shape *s, int64_t steps) 
 //     #pragma GCC unroll 2
 //     for (const int64_t stop = next ? 784 : 736; k < stop; k++) {
 static void open_steps_ahead(const mm_text *t, const tile_shape *s) {
-  int64_t ahead = steps_ahead(t, s), a_k = a_k_stride(t);
+  int64_t ahead = steps_ahead(t, s), a_k = mm_a_k_stride(t);
   const char *all =
       mm_counts_steps(t) ? "steps" : ir_format(t->p->arena, "%lld", (long long)t->p->k);
   const char *own = mm_counts_steps(t)
@@ -197,7 +209,14 @@ static void open_steps_ahead(const mm_text *t, const tile_shape *s) {
 // One step's share of the lines that are wanted so many steps later: where they come from beyond the
 // second cache, a tile of cold lines takes twice its time.
 static void emit_ahead(const mm_text *t, const tile_shape *s) {
-  int64_t row = mm_a_row_stride(t), k = a_k_stride(t);
+  int64_t row = mm_a_row_stride(t), k = mm_a_k_stride(t);
+  if (t->plan->lists) { // which has read the rows of a
+    for (int j = 0; j < s->vectors; j++)
+      ir_buf_printf(t->out, "    __builtin_prefetch(b_all + list[i + %lld] * %lld%s);\n",
+                    (long long)mm_list_ahead(t), (long long)s->b_k,
+                    plus(t, (int64_t)j * t->plan->lanes));
+    return;
+  }
   int line = 64 / t->p->elem_bytes;
   if (k == 1) // rows of neighbours along k: line by line
     for (int i = 0; i < s->rows; i += line)
@@ -235,10 +254,26 @@ static void emit_sums(const mm_text *t, const tile_shape *s) {
   ir_buf_puts(t->out, "  }\n");
 }
 
+// Of lists: never -0 (cpu_matmul_list.c).
 static void emit_stores(const mm_text *t, const tile_shape *s) {
+  const char *zero = t->plan->lists ? ir_format(t->p->arena, " + (%s_vec){0}", t->name) : "";
   for (int i = 0; i < s->rows; i++)
     for (int j = 0; j < s->vectors; j++)
-      ir_buf_printf(t->out, "  *(%s_mem *)(c%s) = c%d_%d;\n", t->name, place(t, s, i, j), i, j);
+      ir_buf_printf(t->out, "  *(%s_mem *)(c%s) = c%d_%d%s;\n", t->name, place(t, s, i, j), i, j,
+                    zero);
+}
+
+static void open_list(const mm_text *t, const tile_shape *s) {
+  const char *c = t->p->ctype;
+  bool packed = t->plan->a == MM_LISTED; // one after the other
+  ir_buf_printf(
+      t->out,
+      "#pragma GCC unroll 1\n" // of several steps no registers would be left for sums
+      "  for (int64_t i = 0; i < steps; i++) {\n"
+      "    const int64_t k = list[i];\n"
+      "    const %s *a = a_all + %s * %lld, *b = b_all + k * %lld;\n"
+      "    __asm__(\"\" : \"+r\"(a), \"+r\"(b));\n", // or all of a would be loaded before b
+      c, packed ? "i" : "k", (long long)mm_a_k_stride(t), (long long)s->b_k);
 }
 
 // The loop over runs, and this run's places in the operands; `counts`: from step `first` on.
@@ -262,6 +297,10 @@ static void open_runs(const mm_text *t, const tile_shape *s, bool counts) {
 }
 
 static void open_steps(const mm_text *t, const tile_shape *s, bool counts) {
+  if (t->plan->lists) {
+    open_list(t, s);
+    return;
+  }
   if (a_has_runs(t)) {
     open_runs(t, s, counts);
     return;
@@ -283,7 +322,7 @@ static tile_shape shape_of(const mm_text *t, bool tail_rows, bool tail_cols, boo
                   .vectors = tail_cols ? plan->tail_nv : plan->nv,
                   .pitch = plan->nr,
                   .masked = tail_cols && plan->masks && is_ragged_in_place(plan),
-                  .b_k = b_k_stride(t, tail_cols),
+                  .b_k = mm_b_k_stride(t, tail_cols),
                   .ahead = ahead};
   if (mm_stores_plain(t, tail_cols))
     mm_is_flat(&t->p->c.x, &s.pitch);
@@ -293,27 +332,30 @@ static tile_shape shape_of(const mm_text *t, bool tail_rows, bool tail_cols, boo
 static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols, bool ahead) {
   const mm_plan *plan = t->plan;
   tile_shape s = shape_of(t, tail_rows, tail_cols, ahead);
-  bool counts = mm_counts_steps(t), more = mm_pieces_wait(plan);
-  const char *c = t->p->ctype, *runs = a_has_runs(t) ? "_runs" : "";
+  bool counts = mm_counts_steps(t), more = mm_pieces_wait(plan), lists = plan->lists;
+  const char *c = t->p->ctype, *runs = a_has_runs(t) ? "_runs" : lists ? "_all" : "";
   ir_buf_printf(
       t->out,
       "static __attribute__((noinline)) void %s_tile_%dx%d%s%s(const %s *a%s, const %s *b%s, "
       "%s *c%s%s%s%s) {\n",
       t->name, s.rows, s.vectors, tail_cols ? "_tail" : "", ahead ? "_ahead" : "", c, runs, c, runs,
-      c, ahead ? ir_format(t->p->arena, ", const %s *next_a, const %s *next_b", c, c) : "",
-      counts && *runs ? ", int64_t first" : "", counts ? ", int64_t steps" : "",
-      counts && more ? ", int more" : "");
+      c,
+      ahead && !lists ? ir_format(t->p->arena, ", const %s *next_a, const %s *next_b", c, c) : "",
+      lists                     ? ", const int32_t *list"
+      : counts && a_has_runs(t) ? ", int64_t first"
+                                : "",
+      counts ? ", int64_t steps" : "", counts && more ? ", int more" : "");
   emit_sums(t, &s);
   open_steps(t, &s, counts);
   emit_step(t, &s);
   if (ahead)
     emit_ahead(t, &s);
-  else
-    ir_buf_printf(t->out, "    a += %lld, b += %lld;\n", (long long)a_k_stride(t),
+  else if (!lists)
+    ir_buf_printf(t->out, "    a += %lld, b += %lld;\n", (long long)mm_a_k_stride(t),
                   (long long)s.b_k);
-  if (!ahead && s.vectors == 1) // compilers would make an index of them: see the head
+  if (!ahead && s.vectors == 1 && !lists) // compilers would make an index of them: see the head
     ir_buf_puts(t->out, "    __asm__(\"\" : \"+r\"(a), \"+r\"(b));\n");
-  ir_buf_puts(t->out, *runs || ahead ? "  }\n  }\n" : "  }\n");
+  ir_buf_puts(t->out, !lists && (*runs || ahead) ? "  }\n  }\n" : "  }\n");
   emit_stores(t, &s);
   ir_buf_puts(t->out, "}\n\n");
 }
@@ -331,17 +373,22 @@ static void emit_tile_call(const mm_text *t, bool tail_rows, bool tail_cols, boo
   ir_buf_printf(t->out, "%s_tile_%dx%d%s%s(", t->name, tail_rows ? plan->tail_rows : plan->mr,
                 tail_cols ? plan->tail_nv : plan->nv, tail_cols ? "_tail" : "",
                 ahead ? "_ahead" : "");
-  long long a_k = (long long)a_k_stride(t), b_k = (long long)b_k_stride(t, tail_cols);
+  long long a_k = (long long)mm_a_k_stride(t), b_k = (long long)mm_b_k_stride(t, tail_cols);
   if (!mm_counts_steps(t)) {
     ir_buf_printf(t->out, "a, b, c%s);\n", ahead ? ", next_a, next_b" : "");
     return;
   }
   bool runs = a_has_runs(t); // those find their own place in a
-  const char *a = runs || plan->a == MM_PIECES ? "" : ir_format(t->p->arena, " + k * %lld", a_k);
+  bool placed = runs || plan->a == MM_PIECES || plan->lists;
+  const char *a = placed ? "" : ir_format(t->p->arena, " + k * %lld", a_k);
   ir_buf_printf(t->out, "a%s, b + k * %lld, c", a, b_k);
-  if (ahead)
+  if (ahead && !plan->lists)
     ir_buf_printf(t->out, ", next_a%s, next_b + k * %lld", a, b_k);
-  ir_buf_printf(t->out, "%s, steps%s);\n", runs ? ", k" : "", mm_pieces_wait(plan) ? ", more" : "");
+  ir_buf_printf(t->out, "%s, steps%s);\n",
+                plan->lists ? ", list"
+                : runs      ? ", k"
+                            : "",
+                mm_pieces_wait(plan) ? ", more" : "");
 }
 
 static void emit_version_choice(const mm_text *t, const char *indent, bool tail_rows,
@@ -371,6 +418,19 @@ static void emit_rows_choice(const mm_text *t, const char *indent, bool tail_col
     ir_buf_printf(t->out, "%s}\n", indent);
 }
 
+// What the tile for a place is told beside its operands and the place.
+static const char *extra_parameters(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  const char *c = t->p->ctype;
+  const char *next =
+      plan->lists ? ", int ahead"
+                  : ir_format(t->p->arena, ", const %s *next_a, const %s *next_b, int ahead", c, c);
+  return ir_format(t->p->arena, "%s%s%s%s", mm_looks_ahead(t) ? next : "",
+                   plan->lists ? ", const int32_t *list" : "",
+                   mm_counts_steps(t) ? ", int64_t k, int64_t steps" : "",
+                   mm_pieces_wait(plan) ? ", int more" : "");
+}
+
 // The tile function for a place: edges have their own.
 static void emit_tile_choice(const mm_text *t) {
   const mm_plan *plan = t->plan;
@@ -378,18 +438,12 @@ static void emit_tile_choice(const mm_text *t) {
   bool full = t->p->n >= plan->nr, tail = plan->tail_cols > 0;
   ir_buf_printf(
       t->out,
-      "static inline void %s_tile(const %s *a, const %s *b, %s *c%s, int64_t row, int64_t col%s) "
+      "static inline void %s_tile(const %s *a, const %s *b, %s *c, int64_t row, int64_t col%s) "
       "{\n"
       "  enum { ROW_TILES = %lld, COL_TILES = %lld };\n"
       "  (void)row, (void)col;\n",
-      t->name, c, c, c,
-      mm_looks_ahead(t)
-          ? ir_format(t->p->arena, ", const %s *next_a, const %s *next_b, int ahead", c, c)
-          : "",
-      mm_counts_steps(t) ? ir_format(t->p->arena, ", int64_t k, int64_t steps%s",
-                                     mm_pieces_wait(plan) ? ", int more" : "")
-                         : "",
-      (long long)plan->row_tiles, (long long)plan->col_tiles);
+      t->name, c, c, c, extra_parameters(t), (long long)plan->row_tiles,
+      (long long)plan->col_tiles);
   if (full && tail)
     ir_buf_puts(t->out, "  if (col < COL_TILES - 1) {\n");
   const char *indent = full && tail ? "    " : "  ";

@@ -7,6 +7,7 @@
 // Vectors run along n. Where results lie side by side along m instead (n == 1, or an epilogue that
 // transposes), the operands change places: c^T = b^T a^T.
 #include "codegen/cpu_matmul.h"
+#include "passes/zeros.h"
 
 #include <string.h>
 
@@ -134,6 +135,7 @@ mm_problem mm_describe(const cg_kernel *k, mm_sides *sides) {
       .b = operand_of(k, mm, swap ? &a : &b, sides->first_col, sides->num_cols),
       .bands = swap ? mm_turn_bands(&bands) : bands,
       .border = mm_border_of(swap ? b.buffer : a.buffer, &left, mm->k),
+      .zeros = zeros_are_those_of_data(swap ? b.buffer : a.buffer),
       .workspace_arg = (int)(k->in.num + k->out.num),
   };
 }
@@ -158,9 +160,9 @@ static void put_band(ir_buf *key, ir_band b) {
 
 const char *mm_key(const mm_problem *p) {
   ir_buf key = ir_buf_new(p->arena);
-  ir_buf_printf(&key, "%d %llx %llx %llx %llx %d %d %d %d ", p->elem_bytes, (long long)p->batch,
+  ir_buf_printf(&key, "%d %llx %llx %llx %llx %d %d %d %d %d ", p->elem_bytes, (long long)p->batch,
                 (long long)p->m, (long long)p->n, (long long)p->k, p->plain, p->updates, p->want_mr,
-                p->want_nv);
+                p->want_nv, p->zeros);
   put_operand(&key, &p->a);
   put_operand(&key, &p->b);
   if (p->bands.limited) {

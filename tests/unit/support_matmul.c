@@ -89,6 +89,8 @@ int64_t *test_offsets(ir_arena *a, const mm_axes *axes, int64_t num) {
 }
 
 double test_element(int elem_bytes, const char *buffer, int64_t i) {
+  if (elem_bytes == 1)
+    return (uint8_t)buffer[i];
   return elem_bytes == 8 ? ((const double *)(const void *)buffer)[i]
                          : (double)((const float *)(const void *)buffer)[i];
 }

@@ -29,7 +29,7 @@ int64_t test_at(const mm_axes *axes, int64_t index);
 // test_at of 0 .. num - 1.
 int64_t *test_offsets(ir_arena *a, const mm_axes *axes, int64_t num);
 int64_t test_output_at(const test_output *o, int64_t batch, int64_t m, int64_t n);
-// Element `i` of a buffer of doubles (elem_bytes 8) or floats.
+// Element `i` of a buffer of doubles (elem_bytes 8), floats (4) or unsigned bytes.
 double test_element(int elem_bytes, const char *buffer, int64_t i);
 bool test_is_outside(ir_band b, int64_t row, int64_t column);
 // Operands as the bands promise them: 0 outside.

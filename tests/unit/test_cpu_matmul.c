@@ -7,7 +7,9 @@
 //
 // Some problems have bands: operands are 0 outside theirs, and only a band of c is looked at. Each
 // has a twin of the same tile that knows of no band and must give the same bits there. So have windows
-// of images with a border of zeros; what is known of each border is compared with where the zeros are.
+// of images with a border of zeros; what is known of each border is compared with where the zeros are. And so
+// have problems whose a is full of zeros: tiles that go through lists give the bits of those that leave nothing out,
+// beside columns of b that are not finite, too.
 #include "codegen/cpu_matmul.h"
 #include "ir/builder.h"
 #include "tests/support_campaign.h"
@@ -25,7 +27,8 @@ enum {
   NUM_BANDED = 48,
   NUM_PANELS = 18,
   NUM_WINDOWS = 48,
-  MAX_TESTS = 360,
+  NUM_LISTED = 48,
+  MAX_TESTS = 460,
   PAGE = 4096
 };
 
@@ -38,6 +41,9 @@ typedef struct test {
   bool has_twin; // the test after this one
   // Of windows: elements of a line, lines of an image, those of them that are not 0.
   int64_t line, lines, low, high;
+  // Of lists: one of so many elements of a is not 0; b has elements that are not finite.
+  uint64_t rare;
+  bool infinite;
 } test;
 
 // --- problems -------------------------------------------------------------------------------
@@ -121,6 +127,7 @@ static void add_twin(test *t) {
   t[1].has_twin = false;
   t[1].p.bands = (band_product){.limited = false};
   t[1].p.border = (mm_border){.limited = false};
+  t[1].p.zeros = false;
   t[1].p.want_mr = t->plan.mr, t[1].p.want_nv = t->plan.nv;
   t[1].p.data = &t[1];
   mm_make_plan(&t[1].p, &t[1].plan);
@@ -196,6 +203,21 @@ static int add_windows(test *t, ir_builder *b, int *limited, int *failed) {
   return 2;
 }
 
+// An a full of zeros; of bytes now and then.
+static int add_listed(test *t, ir_arena *arena, int i) {
+  bool longer = i % 6 == 1;
+  int64_t k = longer ? 500 + (int64_t)test_draw(2500) : 16 + test_random_size(150);
+  add_problem(t, arena, i % 5 ? 1 : 3, test_random_size(150), test_random_size(150), k, i % 2,
+              "listed");
+  t->rare = 2 + test_draw(60), t->infinite = i % 4 == 3;
+  t->p.zeros = true;
+  if (i % 3 == 2 && t->p.elem_bytes == 4)
+    t->p.a.ctype = "uint8_t", t->p.a.elem_bytes = 1, t->p.a.convert = "u8";
+  mm_make_plan(&t->p, &t->plan);
+  add_twin(t);
+  return 2;
+}
+
 // b in panels of `width` columns, as pass_panels lays it out: read in place.
 static void add_panels(test *t, ir_arena *arena, int64_t batch, int64_t width, bool odd) {
   int64_t panels = 2 + (int64_t)test_draw(6), k = test_random_size(400), n = panels * width;
@@ -248,6 +270,8 @@ static int all_problems(test *tests, ir_arena *arena, int *failed) {
   for (int i = 0; i < NUM_PANELS; i++, num++)
     add_panels(&tests[num], arena, i % 6 ? 1 : 3, i % 3 ? 32 : 16, i % 2);
   num += all_windows(&tests[num], arena, failed);
+  for (int i = 0; i < test_share(NUM_LISTED); i++)
+    num += add_listed(&tests[num], arena, i);
   BUG_IF(num > MAX_TESTS, "%d tests", num);
   return num;
 }
@@ -286,7 +310,30 @@ static const char instructions[] =
     "  return v;\n"
     "}\n"
     "#define __builtin_ia32_loadups512_mask(at, other, lanes) load_512(at, lanes)\n"
+    "typedef int ints_512 __attribute__((vector_size(64)));\n"
+    "static inline unsigned differ_512(ints_512 x, ints_512 y) {\n"
+    "  unsigned mask = 0;\n"
+    "  for (int i = 0; i < 16; i++)\n"
+    "    mask |= (unsigned)(x[i] != y[i]) << i;\n"
+    "  return mask;\n"
+    "}\n"
+    "#define __builtin_ia32_cmpd512_mask(x, y, how, lanes) differ_512(x, y)\n"
+    "static inline ints_512 compress_512(ints_512 x, ints_512 other, unsigned lanes) {\n"
+    "  int num = 0;\n"
+    "  for (int i = 0; i < 16; i++)\n"
+    "    if (lanes >> i & 1)\n"
+    "      other[num++] = x[i];\n"
+    "  return other;\n"
+    "}\n"
+    "#define __builtin_ia32_compresssi512_mask(x, other, lanes) compress_512(x, other, lanes)\n"
     "#endif\n"
+    "static inline float k_one_u8(const uint8_t *from) {\n"
+    "  return *from;\n"
+    "}\n"
+    "static inline void k_take_u8(float *to, const uint8_t *from, int64_t n) {\n"
+    "  for (int64_t i = 0; i < n; i++)\n"
+    "    to[i] = from[i];\n"
+    "}\n"
     "#ifndef __AVX__\n"
     "typedef float floats_256 __attribute__((vector_size(32)));\n"
     "typedef int ints_256 __attribute__((vector_size(32)));\n"
@@ -336,18 +383,33 @@ static void unguard(char *at, size_t bytes) {
   munmap(at + bytes - whole, whole + PAGE);
 }
 
-static char *random_operand_data(const mm_problem *p, const mm_operand *o, size_t *bytes) {
+static char *random_operand_data(const mm_operand *o, size_t *bytes) {
   int64_t count = o->offset + test_extent(&o->batch) + test_extent(&o->x) + test_extent(&o->k) + 1;
-  *bytes = (size_t)(count * p->elem_bytes);
+  *bytes = (size_t)(count * o->elem_bytes);
   char *data = guarded(*bytes);
   for (int64_t i = 0; i < count; i++) {
     double v = (double)test_draw(1 << 20) / (1 << 19) - 1;
-    if (p->elem_bytes == 8)
+    if (o->elem_bytes == 1)
+      data[i] = (char)test_draw(3);
+    else if (o->elem_bytes == 8)
       ((double *)data)[i] = v;
     else
       ((float *)data)[i] = (float)v;
   }
   return data;
+}
+
+// Most elements of a become 0, or -0 where they have signs; and some of b infinite, or no number.
+static void clear_most(const test *t, char *const *args, const size_t *bytes) {
+  size_t elem = (size_t)t->p.a.elem_bytes;
+  for (size_t i = 0; t->rare && i < bytes[0] / elem; i++)
+    if (test_draw(t->rare)) {
+      memset(args[0] + i * elem, 0, elem);
+      if (elem == 4 && test_draw(2))
+        ((float *)args[0])[i] = -0.0f;
+    }
+  for (int i = 0; t->infinite && t->p.elem_bytes == 4 && i < 3; i++)
+    ((float *)args[1])[test_draw(bytes[1] / 4)] = i ? -INFINITY : NAN;
 }
 
 static void run(const test *t, phase_fn *const *phases, char *const *args, int64_t piece) {
@@ -376,11 +438,12 @@ static int64_t count_wrong(const test *t, char *const *args, double *worst) {
         int64_t pb = p->b.offset + test_at(&p->b.batch, b) + test_at(&p->b.x, n);
         double sum = 0;
         for (int64_t k = 0; k < p->k; k++)
-          sum += test_element(p->elem_bytes, args[0], pa + ka[k]) *
+          sum += test_element(p->a.elem_bytes, args[0], pa + ka[k]) *
                  test_element(p->elem_bytes, args[1], pb + kb[k]);
         double want = p->plain ? sum : 3 + sum / 2;
         double got = test_element(p->elem_bytes, args[2], test_output_at(&t->c, b, m, n));
-        double error = fabs(got - want) / (1 + fabs(want));
+        double error =
+            isfinite(want) || !t->infinite ? fabs(got - want) / (1 + fabs(want)) : isfinite(got);
         *worst = error > *worst ? error : *worst;
         wrong += !(error <= limit);
       }
@@ -438,13 +501,14 @@ static bool check(const test *t, void *library, int index) {
   find_phases(t, library, index, phases);
   size_t bytes[4];
   char *args[4];
-  args[0] = random_operand_data(p, &p->a, &bytes[0]);
-  args[1] = random_operand_data(p, &p->b, &bytes[1]);
+  args[0] = random_operand_data(&p->a, &bytes[0]);
+  args[1] = random_operand_data(&p->b, &bytes[1]);
   bytes[2] = (size_t)(p->batch * p->m * p->n * p->elem_bytes);
   bytes[3] = (size_t)t->plan.workspace;
   args[2] = guarded(bytes[2]), args[3] = guarded(bytes[3]);
   test_clear_outside(p, args);
   clear_lines(t, args[0], bytes[0]);
+  clear_most(t, args, bytes);
   run(t, phases, args, 0);
   double worst = 0;
   int64_t wrong = count_wrong(t, args, &worst);
@@ -474,8 +538,8 @@ int main(void) {
     return 1;
   const char *base = ir_format(arena, "%s/kernels", dir);
   int failed = 0, num = all_problems(tests, arena, &failed),
-      seen[MM_PIECES + 1][MM_SHARED + 1] = {{0}}, split = 0, pieces = 0, banded = 0, many = 0,
-      walking = 0, panels = 0, columns = 0;
+      seen[MM_LISTED + 1][MM_SHARED + 1] = {{0}}, split = 0, pieces = 0, banded = 0, many = 0,
+      walking = 0, panels = 0, columns = 0, listed = 0, lines = 0;
   void *library = compile(tests, num, arena, base)
                       ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
                       : NULL;
@@ -493,10 +557,13 @@ int main(void) {
     pieces += tests[i].plan.k_blocks > 1 && !tests[i].plan.split_k;
     panels += !strcmp(tests[i].what, "panels") && tests[i].plan.b == MM_DIRECT;
     banded += tests[i].plan.k_blocks > 1 && tests[i].p.bands.limited;
+    listed += tests[i].plan.lists && tests[i].plan.a == MM_DIRECT;
+    lines += tests[i].plan.list_tiles > 1;
   }
-  bool covered = split && many && pieces && banded && walking && columns && panels > NUM_PANELS / 2;
+  bool covered = split && many && pieces && banded && walking && columns && listed && lines &&
+                 panels > NUM_PANELS / 2;
   // every way of reading an operand must have been tried
-  for (int a = 0; a <= MM_PIECES; a++)
+  for (int a = 0; a <= MM_LISTED; a++)
     covered &= seen[a][MM_DIRECT] + seen[a][MM_LOCAL] + seen[a][MM_SHARED] > 0;
   for (int b = 0; b <= MM_SHARED; b++)
     covered &= seen[MM_DIRECT][b] + seen[MM_LOCAL][b] + seen[MM_SHARED][b] > 0;

@@ -1,0 +1,388 @@
+// cpu_matmul_list.c: products of data that are full of zeros (passes/zeros.h): steps of k at which all of a tile's
+// rows of a are 0 are left out.
+//
+//   a, 4 rows of a tile                  list of this row of tiles
+//     . . 3 . . . 1 . . .                  2 3 6        of 10 steps; each tile of the row takes these:
+//     . . 2 4 . . . . . .                    sum += a[.., 2] * b[2, ..]
+//     . . . 1 . . 5 . . .                    sum += a[.., 3] * b[3, ..]
+//     . . . 7 . . . . . .                    sum += a[.., 6] * b[6, ..]
+//
+// A list is made when a row of tiles begins: a's rows are read once for it, and lie in the first cache when the
+// tiles come. Tiles read them there; or, where elements must be converted or are far apart, what is on the list
+// is packed first, and nothing else (MM_LISTED). The black border of an image is left out of the layer that
+// reads it, and of this layer's gradient (there k is the batch, and a tile's rows a few neighbouring pixels); of
+// bags of words nearly everything is.
+//
+// The other way, a sparse format of the data, would pay for single zeros what this does for whole columns of a
+// tile only, and ask the user for what most data have not; and it would come with kernels of its own. Here
+// a step that is taken is the same as in any other tile.
+//
+// Results are those of all steps, to the bit. A sum to which 0 is added stays what it is, but for two cases:
+// 0 times infinity is NaN, so that nothing is left out beside columns of b that are not finite; and -0,
+// which a product too small for the type may leave, would become 0: so tiles of this kind end by adding 0.
+#include "codegen/cpu_matmul.h"
+
+#include <string.h>
+
+// Fewer steps are not worth a list.
+enum { LEAST_STEPS = 16 };
+
+// Elements between lists; what lies behind a list's end is asked for, and never taken.
+static int64_t list_pitch(const mm_text *t) {
+  return t->plan->k_block + mm_list_ahead(t) + 16;
+}
+
+bool mm_may_list(const mm_problem *p, const mm_plan *plan) {
+  int64_t x, k;
+  bool flat = mm_is_flat(&p->a.x, &x) && mm_is_flat(&p->a.k, &k);
+  return p->zeros && p->elem_bytes == 4 && flat && !mm_limits_steps(p) &&
+         plan->k_block >= LEAST_STEPS;
+}
+
+// --- lists -----------------------------------------------------------------------------------------
+// What is 0 whatever it is: signs of numbers that have one.
+static bool has_sign(const mm_operand *a) {
+  return !a->convert || !strcmp(a->convert, "tf32") || !strcmp(a->convert, "bf16") ||
+         !strcmp(a->convert, "f16");
+}
+
+static bool is_avx512(const mm_text *t) {
+  return t->p->target->vector_bytes == 64;
+}
+
+// Puts those of `left` steps on the list of which any[] is not 0. AVX-512 compresses 16 of them at a time, and
+// may write as many behind the end.
+static void put_choice(const mm_text *t) {
+  const mm_operand *a = &t->p->a;
+  const char *n = t->name;
+  if (is_avx512(t))
+    ir_buf_printf(
+        t->out,
+        "    if (left == L) {\n"
+        "      for (int64_t j = 0; j < L; j += 16) {\n"
+        "        const %s_ints some = __builtin_convertvector(*(const %s_few *)(any + j), "
+        "%s_ints)%s;\n"
+        "        const %s_ints at = (int32_t)(first + j) + (%s_ints){0, 1, 2, 3, 4, 5, 6, 7, "
+        "8, 9, 10, 11, 12, 13, 14, 15};\n"
+        "        const uint16_t mask = (uint16_t)__builtin_ia32_cmpd512_mask(some, "
+        "(%s_ints){0}, 4, 0xffff);\n"
+        "        const %s_ints chosen = __builtin_ia32_compresssi512_mask(at, at, mask);\n"
+        "        __builtin_memcpy(list + num, &chosen, sizeof chosen);\n"
+        "        num += __builtin_popcount(mask);\n"
+        "      }\n"
+        "      continue;\n"
+        "    }\n",
+        n, n, n,
+        !has_sign(a)         ? ""
+        : a->elem_bytes == 2 ? " << 17"
+                             : " << 1",
+        n, n, n, n);
+  ir_buf_printf(t->out,
+                "    for (int64_t j = 0; j < left; j++) {\n"
+                "      list[num] = (int32_t)(first + j);\n"
+                "      num += (%s_bit)(any[j]%s) != 0;\n"
+                "    }\n",
+                n, has_sign(a) ? " << 1" : "");
+}
+
+// Rows lie along k: a vector of steps at a time.
+static void put_list_along_k(const mm_text *t, int64_t row) {
+  const mm_operand *a = &t->p->a;
+  ir_buf_printf(t->out,
+                "  enum { L = %d, ROW = %lld };\n"
+                "  for (int64_t first = 0; first < steps; first += L) {\n"
+                "    const int64_t left = steps - first < L ? steps - first : L;\n"
+                "    %s_bit any[L] = {0};\n"
+                "    if (left == L) {\n"
+                "      %s_some all = {0};\n"
+                "      for (int64_t i = 0; i < rows; i++)\n"
+                "        all |= *(const %s_some *)(a + i * ROW + first);\n"
+                "      __builtin_memcpy(any, &all, sizeof any);\n"
+                "    } else {\n"
+                "      for (int64_t i = 0; i < rows; i++)\n"
+                "        for (int64_t j = 0; j < left; j++)\n"
+                "          any[j] |= *(const %s_bit *)(a + i * ROW + first + j);\n"
+                "    }\n",
+                t->p->target->vector_bytes / a->elem_bytes, (long long)row, t->name, t->name,
+                t->name, t->name);
+  put_choice(t);
+  ir_buf_puts(t->out, "  }\n");
+}
+
+// "0x7fff7fff7fff7fffu": eight bytes of elements but for their signs.
+static const char *without_signs(const mm_operand *a) {
+  if (!has_sign(a))
+    return "~(uint64_t)0";
+  return a->elem_bytes == 2 ? "0x7fff7fff7fff7fffu" : "0x7fffffff7fffffffu";
+}
+
+// A tile's rows lie side by side: eight bytes of them at a time.
+static void put_list_by_steps(const mm_text *t, int64_t k) {
+  const mm_operand *a = &t->p->a;
+  ir_buf_printf(t->out,
+                "  for (int64_t k = 0; k < steps; k++) {\n"
+                "    const char *at = (const char *)(a + k * %lld);\n"
+                "    const int64_t bytes = rows * %d;\n"
+                "    uint64_t any = 0, some = 0;\n"
+                "    for (int64_t i = 0; i + 8 <= bytes; i += 8) {\n"
+                "      __builtin_memcpy(&some, at + i, 8);\n"
+                "      any |= some;\n"
+                "    }\n"
+                "    some = 0;\n"
+                "    __builtin_memcpy(&some, at + bytes / 8 * 8, (size_t)(bytes %% 8));\n"
+                "    list[num] = (int32_t)k;\n"
+                "    num += ((any | some) & %s) != 0;\n"
+                "  }\n",
+                (long long)k, a->elem_bytes, without_signs(a));
+}
+
+// Where lines of a are so many that the first cache does not hold them for the next row of tiles, the tiles that
+// share a line have their lists made together.
+int64_t mm_list_tiles(const mm_problem *p, const mm_plan *plan) {
+  enum { LINE = 64 };
+  int64_t row, k, bytes = plan->mr * p->a.elem_bytes;
+  mm_is_flat(&p->a.x, &row), mm_is_flat(&p->a.k, &k);
+  bool side_by_side = row == 1 && k * p->a.elem_bytes >= LINE;
+  bool stay = plan->k_block * LINE <= p->target->l1_bytes / 2;
+  return side_by_side && !stay && bytes < LINE && p->m >= plan->mr ? LINE / bytes : 1;
+}
+
+static void put_lists_of_line(const mm_text *t) {
+  const mm_operand *a = &t->p->a;
+  int64_t k;
+  mm_is_flat(&a->k, &k);
+  ir_buf_printf(
+      t->out,
+      "static inline __attribute__((always_inline)) void %s_lists_of(int64_t tiles, const %s *a, "
+      "int64_t steps, int32_t *lists, int64_t *lives) {\n"
+      "  enum { BYTES = %d, PITCH = %lld };\n"
+      "  int64_t num[%lld] = {0};\n"
+      "  for (int64_t k = 0; k < steps; k++)\n"
+      "    for (int64_t i = 0; i < tiles; i++) {\n"
+      "      const char *at = (const char *)(a + k * %lld) + i * BYTES;\n"
+      "      uint64_t any = 0, some = 0;\n"
+      "      for (int j = 0; j + 8 <= BYTES; j += 8) {\n"
+      "        __builtin_memcpy(&some, at + j, 8);\n"
+      "        any |= some;\n"
+      "      }\n"
+      "      some = 0;\n"
+      "      __builtin_memcpy(&some, at + BYTES / 8 * 8, BYTES %% 8);\n"
+      "      lists[i * PITCH + num[i]] = (int32_t)k;\n"
+      "      num[i] += ((any | some) & %s) != 0;\n"
+      "    }\n"
+      "  for (int64_t i = 0; i < tiles; i++)\n"
+      "    lives[i] = num[i];\n"
+      "}\n\n",
+      t->name, a->ctype, t->plan->mr * a->elem_bytes, (long long)list_pitch(t),
+      (long long)t->plan->list_tiles, (long long)k, without_signs(a));
+  ir_buf_printf(
+      t->out,
+      "// The lists of so many whole rows of tiles.\n"
+      "static __attribute__((noinline)) void %s_lists(int64_t tiles, const %s *a, int64_t steps, "
+      "int32_t *lists, int64_t *lives) {\n"
+      "  if (tiles >= %lld)\n"
+      "    %s_lists_of(%lld, a, steps, lists, lives);\n"
+      "  else\n"
+      "    %s_lists_of(tiles, a, steps, lists, lives);\n"
+      "}\n\n",
+      t->name, a->ctype, (long long)t->plan->list_tiles, t->name, (long long)t->plan->list_tiles,
+      t->name);
+}
+
+// Rows that are apart in both directions.
+static void put_list_one_by_one(const mm_text *t, int64_t row, int64_t k) {
+  ir_buf_printf(t->out,
+                "  for (int64_t k = 0; k < steps; k++) {\n"
+                "    %s_bit any = 0;\n"
+                "    for (int64_t i = 0; i < rows; i++)\n"
+                "      any |= *(const %s_bit *)(a + k * %lld + i * %lld);\n"
+                "    list[num] = (int32_t)k;\n"
+                "    num += (%s_bit)(any%s) != 0;\n"
+                "  }\n",
+                t->name, t->name, (long long)k, (long long)row, t->name,
+                has_sign(&t->p->a) ? " << 1" : "");
+}
+
+static void put_list_rows(const mm_text *t) {
+  const mm_operand *a = &t->p->a;
+  int64_t row, k;
+  mm_is_flat(&a->x, &row), mm_is_flat(&a->k, &k);
+  ir_buf_printf(t->out,
+                "static inline __attribute__((always_inline)) int64_t %s_list_rows(const %s *a, "
+                "int64_t rows, int64_t steps, int32_t *list) {\n"
+                "  int64_t num = 0;\n",
+                t->name, a->ctype);
+  if (k == 1)
+    put_list_along_k(t, row);
+  else if (row == 1 || t->p->m == 1)
+    put_list_by_steps(t, k);
+  else
+    put_list_one_by_one(t, row, k);
+  ir_buf_puts(t->out, "  return num;\n}\n\n");
+}
+
+static void put_list(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  bool full = t->p->m >= plan->mr;
+  put_list_rows(t);
+  ir_buf_printf(
+      t->out,
+      "// The steps at which some of a tile's rows is not 0, or all of them: their number.\n"
+      "static __attribute__((noinline)) int64_t %s_list(const %s *a, int64_t row, "
+      "int64_t steps, int may_leave_out, int32_t *list) {\n"
+      "  (void)row;\n"
+      "  if (!may_leave_out) {\n"
+      "    for (int64_t k = 0; k < steps; k++)\n"
+      "      list[k] = (int32_t)k;\n"
+      "    return steps;\n"
+      "  }\n",
+      t->name, t->p->a.ctype);
+  if (full && plan->tail_rows)
+    ir_buf_printf(t->out, "  if (row == %lld)\n    return %s_list_rows(a, %d, steps, list);\n",
+                  (long long)plan->row_tiles - 1, t->name, plan->tail_rows);
+  ir_buf_printf(t->out, "  return %s_list_rows(a, %d, steps, list);\n}\n\n", t->name,
+                full ? plan->mr : plan->tail_rows);
+}
+
+// What is on a list, [i][mr], where tiles do not read it in place.
+static void put_packing(const mm_text *t) {
+  const mm_operand *a = &t->p->a;
+  int64_t row, k;
+  mm_is_flat(&a->x, &row), mm_is_flat(&a->k, &k);
+  const char *at =
+      ir_format(t->p->arena, "list[i] * %lld + j * %lld", (long long)k, (long long)row);
+  const char *one = a->convert ? ir_format(t->p->arena, "k_one_%s(a + %s)", a->convert, at)
+                               : ir_format(t->p->arena, "a[%s]", at);
+  ir_buf_printf(
+      t->out,
+      "// The listed steps of a tile's rows.\n"
+      "static __attribute__((noinline)) void %s_pack_list(const %s *a, int64_t rows, const "
+      "int32_t *list, int64_t live, %s *panel) {\n"
+      "  if (rows == %d)\n"
+      "    for (int64_t i = 0; i < live; i++)\n"
+      "      for (int64_t j = 0; j < %d; j++)\n"
+      "        panel[i * %d + j] = %s;\n"
+      "  else\n"
+      "    for (int64_t i = 0; i < live; i++)\n"
+      "      for (int64_t j = 0; j < rows; j++)\n"
+      "        panel[i * %d + j] = %s;\n"
+      "}\n\n",
+      t->name, a->ctype, t->p->ctype, t->plan->mr, t->plan->mr, t->plan->mr, one, t->plan->mr, one);
+}
+
+// --- what b must be ----------------------------------------------------------------------------------
+// An exponent of ones carries into the sign when another one is added.
+#define FINITE_BITS "& 0x7fffffffu) + 0x00800000u"
+
+static void put_finite(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  bool full = t->p->n >= plan->nr;
+  ir_buf_printf(t->out,
+                "// Whether steps [k, k + steps) of a tile's columns of b are finite.\n"
+                "static __attribute__((noinline)) int %s_finite(const float *b, int64_t k, int64_t "
+                "steps, int64_t cols) {\n"
+                "  enum { L = %d, NR = %lld };\n"
+                "  uint32_t any = 0;\n",
+                t->name, plan->lanes, (long long)plan->nr);
+  if (full) {
+    ir_buf_printf(t->out, "  if (cols == NR) {\n    %s_bits all[%d] = {{0}};\n", t->name, plan->nv);
+    ir_buf_printf(t->out,
+                  "    for (const float *at = b + k * %lld; steps > 0; steps--, at += %lld) {\n",
+                  (long long)mm_b_k_stride(t, false), (long long)mm_b_k_stride(t, false));
+    for (int j = 0; j < plan->nv; j++)
+      ir_buf_printf(t->out, "      all[%d] |= (*(const %s_bits *)(at + %d) " FINITE_BITS ";\n", j,
+                    t->name, j * plan->lanes);
+    ir_buf_printf(t->out,
+                  "    }\n"
+                  "    for (int i = 0; i < %d; i++)\n"
+                  "      for (int j = 0; j < L; j++)\n"
+                  "        any |= all[i][j];\n"
+                  "  }\n",
+                  plan->nv);
+  }
+  if (plan->tail_cols)
+    ir_buf_printf(t->out,
+                  "  if (cols < NR)\n"
+                  "    for (const float *at = b + k * %lld; steps > 0; steps--, at += %lld)\n"
+                  "      for (int64_t j = 0; j < cols; j++)\n"
+                  "        any |= (*(const %s_word *)(at + j) " FINITE_BITS ";\n",
+                  (long long)mm_b_k_stride(t, true), (long long)mm_b_k_stride(t, true), t->name);
+  ir_buf_puts(t->out, "  return any >> 31 == 0;\n}\n\n");
+}
+
+void mm_emit_lists(const mm_text *t) {
+  int vector = t->p->target->vector_bytes, bytes = t->p->a.elem_bytes;
+  ir_buf_printf(
+      t->out,
+      "typedef uint%d_t %s_some __attribute__((vector_size(%d), aligned(%d), may_alias));\n"
+      "typedef uint%d_t %s_bit __attribute__((may_alias));\n"
+      "typedef uint32_t %s_bits __attribute__((vector_size(%d), aligned(4), may_alias));\n"
+      "typedef uint32_t %s_word __attribute__((may_alias));\n\n",
+      8 * bytes, t->name, vector, bytes, 8 * bytes, t->name, t->name, vector, t->name);
+  if (is_avx512(t))
+    ir_buf_printf(
+        t->out,
+        "typedef int32_t %s_ints __attribute__((vector_size(64)));\n"
+        "typedef uint%d_t %s_few __attribute__((vector_size(%d), aligned(%d), may_alias));\n\n",
+        t->name, 8 * bytes, t->name, 16 * bytes, bytes);
+  put_list(t);
+  if (t->plan->list_tiles > 1)
+    put_lists_of_line(t);
+  if (t->plan->a == MM_LISTED)
+    put_packing(t);
+  put_finite(t);
+}
+
+// --- in a task -----------------------------------------------------------------------------------
+// Zeros: what a tile asks for behind a list's end has to be some step.
+void mm_emit_list_buffer(const mm_text *t) {
+  ir_buf_printf(t->out,
+                "  int32_t lists[%lld] = {0};\n"
+                "  int64_t lives[%lld];\n",
+                (long long)(t->plan->list_tiles * list_pitch(t)), (long long)t->plan->list_tiles);
+  if (t->plan->a == MM_LISTED)
+    ir_buf_printf(t->out, "  %s listed[%lld] __attribute__((aligned(64)));\n", t->p->ctype,
+                  (long long)(t->plan->k_block * t->plan->mr));
+}
+
+// Lists of the next rows of tiles, if they are made together; else this one's.
+static void put_making(const mm_text *t, const char *in, const char *steps) {
+  long long tiles = (long long)t->plan->list_tiles;
+  if (tiles == 1) {
+    ir_buf_printf(
+        t->out,
+        "%sconst int32_t *list = lists;\n"
+        "%sconst int64_t live = lives[0] = %s_list(rows, row, %s, may_leave_out, lists);\n",
+        in, in, t->name, steps);
+    return;
+  }
+  ir_buf_printf(t->out,
+                "%sconst int64_t of_line = (row - row_block) %% %lld, whole = row_stop < M / MR ? "
+                "row_stop : M / MR;\n"
+                "%sint32_t *list = lists + of_line * %lld;\n"
+                "%sif (!may_leave_out || row >= whole)\n"
+                "%s  lives[of_line] = %s_list(rows, row, %s, may_leave_out, list);\n"
+                "%selse if (of_line == 0)\n"
+                "%s  %s_lists(whole - row, rows, %s, lists, lives);\n"
+                "%sconst int64_t live = lives[of_line];\n",
+                in, tiles, in, (long long)list_pitch(t), in, in, t->name, steps, in, in, t->name,
+                steps, in);
+}
+
+void mm_emit_list(const mm_text *t, const char *indent) {
+  const mm_operand *a = &t->p->a;
+  bool pieces = t->plan->k_blocks > 1;
+  int64_t row, k;
+  mm_is_flat(&a->x, &row), mm_is_flat(&a->k, &k);
+  const char *from = pieces ? ir_format(t->p->arena, " + k * %lld", (long long)k) : "";
+  ir_buf_printf(t->out, "%sconst %s *rows = a_all + row * MR * %lld%s;\n", indent, a->ctype,
+                (long long)row, from);
+  put_making(t, indent, pieces ? "steps" : ir_format(t->p->arena, "%lld", (long long)t->p->k));
+  if (t->plan->a == MM_LISTED)
+    ir_buf_printf(
+        t->out,
+        "%s%s_pack_list(rows, M - row * MR < MR ? M - row * MR : MR, list, live, listed);\n",
+        indent, t->name);
+  ir_buf_printf(t->out, "%sconst %s *a = %s;\n", indent, t->p->ctype,
+                t->plan->a == MM_LISTED ? "listed" : "rows");
+}
