@@ -9,6 +9,8 @@
 #include "ir/ir.h"
 
 // --- the passes, in pipeline order (passes/pipeline.c is the list) -------------------
+// Products of rows that are picked of a small table become rows picked of the table's product.
+bool pass_table_products(ir_module *m, ir_diags *d);
 // Expands every `grad` node by reverse mode. Ops without a gradient on a path from the loss to
 // a parameter are all reported at once (E0501).
 bool pass_autodiff(ir_module *m, ir_diags *d);

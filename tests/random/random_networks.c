@@ -195,9 +195,11 @@ static void block_band(rand_gen *g) {
 // --- embedding, dropout --------------------------------------------------------------------------
 static void block_embedding(rand_gen *g) {
   g->num_blocks++;
-  const int64_t table[] = {11, WIDTH}, place[] = {TIME, WIDTH};
+  const int64_t table[] = {7, WIDTH},
+                place[] = {TIME, WIDTH}; // picked twice, so that table_products has work
   ir_node *index = rand_fit(g, rand_int(g), 2, shape).n;
   ir_node *tokens = ir_gather(&g->b, block_param(g, "wte", 2, table).n, index);
+  tokens = linear(g, tokens, "in", WIDTH);
   ir_node *places = block_param(g, "wpe", 2, place).n;
   push_block(g, ir_binary(&g->b, IR_ADD, tokens, spread(g, places, tokens)));
 }

@@ -50,6 +50,6 @@ round_trip() { # NAME STAGES OPTION...
 # Embedded files are looked for beside the file that is compiled: all lie in this folder.
 round_trip digits_mlp '*.ir' --epochs=1
 if [ -d "$data" ]; then
-  round_trip mnist_mlp '01-*.ir *order.ir'
+  round_trip mnist_mlp '0[12]-*.ir *order.ir'
   round_trip char_gpt '*fuse.ir' --steps=3
 fi

@@ -1,4 +1,4 @@
-// test_passes.c: quotients, join_products, cse, dce, split_reductions and own_outputs on texts,
+// test_passes.c: table_products, quotients, join_products, cse, dce, split_reductions and own_outputs on texts,
 // each checked by the oracle.
 #include "support_passes.h"
 
@@ -16,6 +16,113 @@ typedef struct pass_case {
 #define XY    "%x = input : f32[4]\n%y = input : f32[4]\n"
 #define SEEDS "%s = const {value=1.0} : i64[]\n%t = const {value=2.0} : i64[]\n"
 #define R     "result output r = %r"
+
+// Four rows of eight numbers, picked eight times, and two gradients.
+#define TABLE(rows) "%t = input : f32[" rows ",8]\n%w = input : f32[8,3]\n%i = input : i32[2,4]\n"
+#define PICK        "%x = gather %t, %i : f32[2,4,8]\n%r = reshape %x : f32[8,8]\n"
+#define TIMES_W     "%y = matmul %r, %w {ta=false, tb=false} : f32[8,3]\n"
+#define INDEX       "%i.reshape = reshape %i : i32[8]\n"
+#define SQUARES(y, shape, axes)                                                                    \
+  "%q = mul %" y ", %" y " : f32[" shape "]\n%s = sum %q {axes=[" axes "]} : f32[1,1]\n"           \
+  "%l = reshape %s : f32[]\n"
+#define LOSS(y)        SQUARES(y, "8,3", "0,1")
+#define GRAD(of, type) "%d." of " = grad %l, %" of " : " type "\nresult output " of " = %d." of "\n"
+#define GRADS          GRAD("t", "f32[4,8]") GRAD("w", "f32[8,3]")
+
+static const pass_case table_cases[] = {
+    {"a product of rows", pass_table_products, NULL, TABLE("4") PICK TIMES_W LOSS("y") GRADS,
+     TABLE("4") INDEX "%y.table = matmul %t, %w {ta=false, tb=false} : f32[4,3]\n"
+                      "%y = gather %y.table, %i.reshape : f32[8,3]\n" LOSS("y") GRADS},
+    {"which are arranged, by a weight that is turned", pass_table_products, NULL,
+     "%t = input : f32[4,8]\n%w = input : f32[3,8]\n%i = input : i32[3,4]\n"
+     "%x = gather %t, %i : f32[3,4,8]\n"
+     "%c = slice %x {start=[1,0,0], stop=[3,4,8], step=[1,1,1]} : f32[2,4,8]\n"
+     "%p = transpose %c {perm=[1,0,2]} : f32[4,2,8]\n%r = reshape %p : f32[8,8]\n"
+     "%y = matmul %r, %w {ta=false, tb=true} : f32[8,3]\n" LOSS("y") GRAD("t", "f32[4,8]")
+         GRAD("w", "f32[3,8]"),
+     "%t = input : f32[4,8]\n%w = input : f32[3,8]\n%i = input : i32[3,4]\n"
+     "%i.slice = slice %i {start=[1,0], stop=[3,4], step=[1,1]} : i32[2,4]\n"
+     "%i.transpose = transpose %i.slice {perm=[1,0]} : i32[4,2]\n"
+     "%i.reshape = reshape %i.transpose : i32[8]\n"
+     "%y.table = matmul %t, %w {ta=false, tb=true} : f32[4,3]\n"
+     "%y = gather %y.table, %i.reshape : f32[8,3]\n" LOSS("y") GRAD("t", "f32[4,8]")
+         GRAD("w", "f32[3,8]")},
+    {"of numbers that are converted and repeated", pass_table_products, NULL,
+     "%t = input : f64[4,8]\n%w = input : f32[8,3]\n%i = input : i32[4]\n"
+     "%x = gather %t, %i : f64[4,8]\n%c = cast %x : f32[4,8]\n%o = reshape %c : f32[1,4,8]\n"
+     "%b = broadcast %o : f32[2,4,8]\n%r = reshape %b : f32[8,8]\n" TIMES_W LOSS("y")
+         GRAD("t", "f64[4,8]") GRAD("w", "f32[8,3]"),
+     "%t = input : f64[4,8]\n%w = input : f32[8,3]\n%i = input : i32[4]\n"
+     "%t.cast = cast %t : f32[4,8]\n%i.reshape = reshape %i : i32[1,4]\n"
+     "%i.broadcast = broadcast %i.reshape : i32[2,4]\n%i.reshape.2 = reshape %i.broadcast : "
+     "i32[8]\n"
+     "%y.table = matmul %t.cast, %w {ta=false, tb=false} : f32[4,3]\n"
+     "%y = gather %y.table, %i.reshape.2 : f32[8,3]\n" LOSS("y") GRAD("t", "f64[4,8]")
+         GRAD("w", "f32[8,3]")},
+    {"with a bias", pass_table_products, NULL,
+     TABLE("4") "%b = input : f32[3]\n" PICK TIMES_W
+                "%o = reshape %b : f32[1,3]\n%h = broadcast %o : f32[8,3]\n"
+                "%z = add %h, %y : f32[8,3]\n" LOSS("z") GRADS GRAD("b", "f32[3]"),
+     TABLE("4") "%b = input : f32[3]\n" INDEX
+                "%y.table = matmul %t, %w {ta=false, tb=false} : f32[4,3]\n"
+                "%o = reshape %b : f32[1,3]\n%z.reshape = reshape %o : f32[3]\n"
+                "%z.reshape.2 = reshape %z.reshape : f32[1,3]\n"
+                "%z.broadcast = broadcast %z.reshape.2 : f32[4,3]\n"
+                "%z.table = add %y.table, %z.broadcast : f32[4,3]\n"
+                "%z = gather %z.table, %i.reshape : f32[8,3]\n" LOSS("z")
+                    GRADS GRAD("b", "f32[3]")},
+    {"what differs from row to row is added behind it", pass_table_products, NULL,
+     TABLE("4") "%b = input : f32[8,3]\n" PICK TIMES_W "%z = add %y, %b : f32[8,3]\n" LOSS("z")
+         GRADS,
+     TABLE("4") "%b = input : f32[8,3]\n" INDEX
+                "%y.table = matmul %t, %w {ta=false, tb=false} : f32[4,3]\n"
+                "%y = gather %y.table, %i.reshape : f32[8,3]\n%z = add %y, %b : f32[8,3]\n" LOSS(
+                    "z") GRADS},
+    {"of rows that something else uses, too", pass_table_products, NULL,
+     TABLE("4") PICK TIMES_W LOSS("y") GRADS "result output x = %x\n",
+     TABLE("4") "%x = gather %t, %i : f32[2,4,8]\n" INDEX
+                "%y.table = matmul %t, %w {ta=false, tb=false} : f32[4,3]\n"
+                "%y = gather %y.table, %i.reshape : f32[8,3]\n" LOSS("y") GRADS
+     "result output x = %x\n"},
+    {"and a product of the product, but for one whose gradient is wanted", pass_table_products,
+     NULL,
+     "%t = input : f32[4,8]\n%w = input : f32[8,8]\n%i = input : i32[8]\n"
+     "%r = gather %t, %i : f32[8,8]\n%a = matmul %r, %w {ta=false, tb=false} : f32[8,8]\n"
+     "%b = matmul %a, %w {ta=false, tb=false} : f32[8,8]\n"
+     "%y = matmul %b, %w {ta=false, tb=false} : f32[8,8]\n" SQUARES("y", "8,8", "0,1")
+         GRAD("t", "f32[4,8]") GRAD("b", "f32[8,8]"),
+     "%t = input : f32[4,8]\n%w = input : f32[8,8]\n%i = input : i32[8]\n"
+     "%a.table = matmul %t, %w {ta=false, tb=false} : f32[4,8]\n"
+     "%b.table = matmul %a.table, %w {ta=false, tb=false} : f32[4,8]\n"
+     "%b = gather %b.table, %i : f32[8,8]\n"
+     "%y = matmul %b, %w {ta=false, tb=false} : f32[8,8]\n" SQUARES("y", "8,8", "0,1")
+         GRAD("t", "f32[4,8]") GRAD("b", "f32[8,8]")},
+    {"a row is picked less than twice", pass_table_products, NULL,
+     TABLE("5") PICK TIMES_W LOSS("y") GRAD("t", "f32[5,8]"), NULL},
+    {"short rows", pass_table_products, NULL,
+     "%t = input : f32[4,7]\n%w = input : f32[7,3]\n%i = input : i32[8]\n"
+     "%r = gather %t, %i : f32[8,7]\n" TIMES_W LOSS("y") GRAD("t", "f32[4,7]"),
+     NULL},
+    {"rows that are cut", pass_table_products, NULL,
+     "%t = input : f32[4,16]\n%w = input : f32[8,3]\n%i = input : i32[8]\n"
+     "%x = gather %t, %i : f32[8,16]\n%r = reshape %x : f32[16,8]\n"
+     "%y = matmul %r, %w {ta=false, tb=false} : f32[16,3]\n" SQUARES("y", "16,3", "0,1")
+         GRAD("t", "f32[4,16]"),
+     NULL},
+    {"rows that are turned", pass_table_products, NULL,
+     "%t = input : f32[4,8]\n%w = input : f32[8,3]\n%i = input : i32[8]\n"
+     "%x = gather %t, %i : f32[8,8]\n%r = transpose %x {perm=[1,0]} : f32[8,8]\n" TIMES_W LOSS("y")
+         GRAD("t", "f32[4,8]"),
+     NULL},
+    {"a product that turns them", pass_table_products, NULL,
+     TABLE("4") PICK "%y = matmul %r, %w {ta=true, tb=false} : f32[8,3]\n" LOSS("y") GRADS, NULL},
+    {"the rows' own gradient is wanted", pass_table_products, NULL,
+     TABLE("4") PICK TIMES_W LOSS("y") GRADS GRAD("x", "f32[2,4,8]"), NULL},
+    {"that of a view of them", pass_table_products, NULL,
+     TABLE("4") PICK TIMES_W LOSS("y") GRADS GRAD("r", "f32[8,8]"), NULL},
+    {"nothing is differentiated any more", pass_table_products, NULL,
+     TABLE("4") PICK TIMES_W LOSS("y") "result loss loss = %l\n", NULL},
+};
 
 #define SOFTMAX                                                                                    \
   "%e = input : f32[2,4]\n%s = sum %e {axes=[1]} : f32[2,1]\n%sb = broadcast %s : f32[2,4]\n"      \
@@ -267,8 +374,12 @@ static const pass_case split_cases[] = {
      "%x = input : f32[16384]\n%r = argmax %x {axis=0} : i32[1]\n" R, NULL},
 };
 
-static void check_values(ir_arena *a, const pass_case *c, const ir_module *after) {
-  test_values x = test_run(a, test_module(a, c->states, c->before), "f", 11);
+// Gradients are compared, too: those of what the pass has left.
+static void check_values(ir_arena *a, const pass_case *c, ir_module *after) {
+  ir_module *before = test_module(a, c->states, c->before);
+  pass_autodiff(before, diag_new(a));
+  pass_autodiff(after, diag_new(a));
+  test_values x = test_run(a, before, "f", 11);
   test_values y = test_run(a, after, "f", 11);
   const char *where;
   double diff = test_difference(&x, &y, &where);
@@ -296,6 +407,7 @@ static void check_case(const pass_case *c) {
   check_case(&(cases)[i])
 
 int main(void) {
+  CHECK_ALL(table_cases);
   CHECK_ALL(quotient_cases);
   CHECK_ALL(join_cases);
   CHECK_ALL(panels_cases);

@@ -181,12 +181,25 @@ static void check_direction(ir_arena *a, const ir_module *m, const grads *g, uin
               reverse, forward);
 }
 
-static bool check_graph(uint64_t seed) {
+typedef struct found {
+  bool gradients, products; // of tables
+} found;
+
+// Before autodiff: values, and the gradients that autodiff then makes of what the pass has left.
+static bool check_table_products(const subject *s, ir_module *m) {
+  bool changed = pass_table_products(m, diag_new(s->arena));
+  check_valid(s, "table_products", s->arena, m);
+  pass_autodiff(m, diag_new(s->arena));
+  check_same(s, "table_products and autodiff", m);
+  return changed;
+}
+
+static found check_graph(uint64_t seed) {
   ir_arena *a = ir_arena_new();
   ir_module *m = ir_random_module(a, options_of(seed));
   grads g = expose_gradients(m);
-  ir_diags *d = diag_new(a);
-  pass_autodiff(m, d);
+  ir_module *picked = ir_clone(m);
+  pass_autodiff(m, diag_new(a));
   subject s = {.arena = a, .seed = seed};
   check_valid(&s, "autodiff", a, m);
   if (g.loss)
@@ -194,19 +207,25 @@ static bool check_graph(uint64_t seed) {
   s.want = values_of(a, m, seed);
   check_passes(&s, m);
   check_pipeline(&s, m);
-  bool differentiable = g.loss != NULL;
+  found f = {g.loss != NULL, check_table_products(&s, picked)};
   ir_arena_free(a);
-  return differentiable;
+  return f;
 }
 
 int main(int argc, char **argv) {
   uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
   uint64_t num = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)test_campaign(150);
-  int differentiated = 0;
-  for (uint64_t seed = first; seed < first + num; seed++)
-    differentiated += check_graph(seed);
-  printf("%llu random graphs, %d with gradients\n", (unsigned long long)num, differentiated);
+  int differentiated = 0, multiplied = 0;
+  for (uint64_t seed = first; seed < first + num; seed++) {
+    found f = check_graph(seed);
+    differentiated += f.gradients;
+    multiplied += f.products;
+  }
+  printf("%llu random graphs, %d with gradients, %d with products of tables\n",
+         (unsigned long long)num, differentiated, multiplied);
   if (argc == 1 && (uint64_t)differentiated < num / 2)
     test_fail("too few graphs have gradients");
+  if (argc == 1 && multiplied == 0)
+    test_fail("no graph has products of tables");
   return test_report("random graphs");
 }
