@@ -4,7 +4,7 @@
 
 const pass_info pass_pipeline[] = {
     // rows of a small table are multiplied once, not as often as a batch picks them
-    {.name = "table_products", .run = pass_table_products},
+    {.name = "table_products", .run = pass_table_products, .processor = true},
     // the whole step as ordinary nodes
     {"autodiff", pass_autodiff, .required = true},
     {"convolutions", pass_convolutions, .required = true},

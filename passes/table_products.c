@@ -33,6 +33,10 @@
 // of sums over the edges of a graph. It needs a rule for each product of the three, and all of them at once to save
 // the memory of %x.
 //
+// The bars are those of processors, which run it: with two picks for each row, or with 8 numbers in a row, a step of an
+// LSTM is as fast either way and needs less memory. On a GPU products cost less beside what they read and write; nobody
+// has measured it there.
+//
 // Needs: `grad` nodes (before autodiff). Breaks: nothing.
 #include "ir/builder.h"
 #include "passes/pass.h"
