@@ -17,6 +17,7 @@
 
 #include "codegen/codegen.h"
 #include "passes/band.h"
+#include "passes/zeros.h"
 
 // One logical axis (m, n, k or batch) of an operand, as it lies in memory: row-major list of
 // parts with element strides. num == 0: size 1.
@@ -60,7 +61,7 @@ struct mm_problem {
   bool updates;
   band_product bands; // not limited: all of a, b and c counts
   mm_border border;   // of a; GPUs do not look at it
-  bool zeros;         // a is likely to hold many (passes/zeros.h); GPUs do not look at it
+  zeros_kind zeros;   // that a is likely to hold; GPUs do not look at it
   int workspace_arg;
   int want_mr, want_nv; // a register tile to try; 0: the model chooses
   // Otherwise: prints the function
@@ -183,7 +184,7 @@ double mm_apart_b_cycles(const mm_problem *p, const mm_plan *g);
 // Of the whole kernel, on teams of several sizes.
 double mm_plan_cycles(const mm_problem *p, const mm_plan *g);
 // Part of all steps on the lists of tiles of so many rows, 0 to 1.
-double mm_list_share(int rows);
+double mm_list_share(zeros_kind kind, int rows);
 // Both operands fit the second cache.
 bool mm_fits_cache(const mm_problem *p);
 // Neighbours along k lie in runs worth a copy: heads that are merged by a view.

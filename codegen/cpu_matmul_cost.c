@@ -158,11 +158,11 @@ static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t task
   return step * (first * FIRST_COST + (double)n * (rows + cols) * AGAIN_COST);
 }
 
-// Part of all steps that are on the list of a tile of so many rows: what handwritten digits have, where rows are
-// samples, and where they are neighbouring pixels. Others have fewer zeros, or none: then narrow tiles
-// of many columns, which this prefers, take as long as others.
-double mm_list_share(int rows) {
-  double share = 0.25 + 0.03 * rows;
+// Of data: what handwritten digits have, where rows are samples, and where they are neighbouring pixels. Others
+// have fewer zeros, or none: then narrow tiles of many columns, which this prefers, take as long as others. Rows
+// of zeros are as many whatever the tile is: a fifth of an expert's places, by default.
+double mm_list_share(zeros_kind kind, int rows) {
+  double share = kind == ZEROS_NONE ? 1 : kind == ZEROS_ROWS ? 0.8 : 0.25 + 0.03 * rows;
   return share < 1 ? share : 1;
 }
 
@@ -176,13 +176,13 @@ static double list_cycles(const mm_problem *p, const mm_plan *g, double rows, do
   int64_t k;
   bool along = mm_is_flat(&p->a.k, &k) && k == 1;
   double step = along ? ALONG_COST : LIST_COST + 0.5 * loads_of(g->mr * p->a.elem_bytes);
-  double packing = g->a == MM_LISTED ? LISTED_COST * g->mr * mm_list_share(g->mr) : 0;
+  double packing = g->a == MM_LISTED ? LISTED_COST * g->mr * mm_list_share(p->zeros, g->mr) : 0;
   return (step + packing) * rows * (double)p->k + FINITE_COST * cols * g->nv * (double)p->k;
 }
 
 // Estimated cycles on a team: shared packing, a barrier, then the longest thread's tasks.
 static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
-  double steps = (double)p->k * g->share * (g->lists ? mm_list_share(g->mr) : 1);
+  double steps = (double)p->k * g->share * (g->lists ? mm_list_share(p->zeros, g->mr) : 1);
   double step = mm_tile_cycles(g->mr, g->nv) + enter_cycles(p, g->mr, g->nv);
   step += (g->a == MM_DIRECT ? mm_apart_a_cycles(p, g) : 0) +
           (g->b == MM_DIRECT ? mm_apart_b_cycles(p, g) : 0);
@@ -221,7 +221,7 @@ static bool keeps_rows_apart(const mm_problem *p, const mm_plan *g) {
 
 // Small teams are what we tune for; the rest keeps larger ones busy.
 double mm_plan_cycles(const mm_problem *p, const mm_plan *g) {
-  double share = g->share * (g->lists ? mm_list_share(g->mr) : 1);
+  double share = g->share * (g->lists ? mm_list_share(p->zeros, g->mr) : 1);
   double alone = mm_tiling_cycles(p, g->lanes, g->mr, g->nv) * share * (double)(p->batch * p->k);
   double waits = keeps_rows_apart(p, g) ? 0 : 2 * MM_BARRIER_CYCLES;
   return team_cycles(p, g, 2) + alone * 0.25 + team_cycles(p, g, 8) * 0.5 + waits;

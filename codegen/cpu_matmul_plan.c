@@ -95,7 +95,7 @@ static tile_choices tiles_for(const mm_problem *p, int lanes) {
       if (p->want_mr && rows != p->want_mr)
         continue;
       double share = step_share(p, rows, (int64_t)vectors * lanes);
-      share *= p->zeros ? mm_list_share(rows) : 1;
+      share *= mm_list_share(p->zeros, rows);
       tile_choice t = {rows, vectors, mm_tiling_cycles(p, lanes, rows, vectors) * share};
       c.best = c.num == 0 || t.cycles < c.best ? t.cycles : c.best;
       c.at[c.num++] = t;
@@ -443,7 +443,7 @@ void mm_make_plan(const mm_problem *p, mm_plan *plan) {
     mm_plan g = {.lanes = lanes, .masks = p->elem_bytes == 4 && p->target->vector_bytes >= 32};
     set_tile(p, &g, t->rows, t->vectors);
     choose_k_blocks(p, &g);
-    g.lists = mm_may_list(p, &g);
+    g.lists = mm_may_list(p, &g) && (p->zeros == ZEROS_DATA || !must_pack_a(p, &g));
     g.list_tiles = g.lists ? mm_list_tiles(p, &g) : 0;
     if (t->cycles > tiles.best * allowance(p, &g))
       continue;

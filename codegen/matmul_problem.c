@@ -7,7 +7,6 @@
 // Vectors run along n. Where results lie side by side along m instead (n == 1, or an epilogue that
 // transposes), the operands change places: c^T = b^T a^T.
 #include "codegen/cpu_matmul.h"
-#include "passes/zeros.h"
 
 #include <string.h>
 
@@ -135,7 +134,7 @@ mm_problem mm_describe(const cg_kernel *k, mm_sides *sides) {
       .b = operand_of(k, mm, swap ? &a : &b, sides->first_col, sides->num_cols),
       .bands = swap ? mm_turn_bands(&bands) : bands,
       .border = mm_border_of(swap ? b.buffer : a.buffer, &left, mm->k),
-      .zeros = zeros_are_those_of_data(swap ? b.buffer : a.buffer),
+      .zeros = zeros_expected(swap ? b.buffer : a.buffer),
       .workspace_arg = (int)(k->in.num + k->out.num),
   };
 }

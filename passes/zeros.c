@@ -1,35 +1,61 @@
 // zeros.c: see zeros.h.
 //
-//   %image                    an input: yes
-//   %x = cast %image          yes, as are views of it
-//   %y = div %x, 255          yes: 0 / 255 is 0
-//   %z = sub %y, 0.13         no: black is -0.13 now
-//   %d = mul %y, %mask        yes, whatever the mask is
-//   %r = max %y, 0            yes
+//   %image                       an input: data
+//   %x = cast %image             data, as are views of it
+//   %y = div %x, 255             data: 0 / 255 is 0
+//   %z = sub %y, 0.13            none: black is -0.13 now
+//   %d = mul %y, %mask           data, whatever the mask is
+//   %r = max %y, 0               data
+//   %m = broadcast %used         of [8,320,1]
+//   %s = select %m, %h, 0        rows
+//   %g = scatter_add %i, %u      rows: those that no index names
 #include "passes/zeros.h"
 
 // Nodes looked at: products of products could be many paths.
 enum { MOST_NODES = 64 };
 
-static bool keeps_zeros(const ir_node *n, int *left);
+static zeros_kind find(const ir_node *n, int *left);
 
 static bool is_zero(const ir_node *n) {
   return ir_is_const(n, 0);
 }
 
-// Both of them are 0 where data are, and one is not a constant only.
-static bool both(const ir_node *x, const ir_node *y, int *left) {
-  if (is_zero(x))
-    return keeps_zeros(y, left);
-  return keeps_zeros(x, left) && (is_zero(y) || keeps_zeros(y, left));
+// The same for all of a row.
+static bool is_of_rows(const ir_node *n) {
+  int last = n->type.rank - 1;
+  return n->op == IR_BROADCAST && last >= 0 && n->type.dims[last] > 1 &&
+         n->in[0]->type.dims[last] == 1;
 }
 
-static bool keeps_zeros(const ir_node *n, int *left) {
+// 0 where either is.
+static zeros_kind either(const ir_node *x, const ir_node *y, int *left) {
+  zeros_kind k = find(x, left);
+  return k ? k : find(y, left);
+}
+
+// 0 where both are; constants of 0 are so everywhere.
+static zeros_kind both(const ir_node *x, const ir_node *y, int *left) {
+  if (is_zero(x))
+    return find(y, left);
+  if (is_zero(y))
+    return find(x, left);
+  zeros_kind k = find(x, left);
+  return k && find(y, left) == k ? k : ZEROS_NONE;
+}
+
+static zeros_kind of_select(const ir_node *n, int *left) {
+  bool cuts = is_zero(n->in[1]) != is_zero(n->in[2]);
+  return cuts && is_of_rows(n->in[0]) ? ZEROS_ROWS : both(n->in[1], n->in[2], left);
+}
+
+static zeros_kind find(const ir_node *n, int *left) {
   if ((*left)-- <= 0)
-    return false;
+    return ZEROS_NONE;
   switch (n->op) {
   case IR_INPUT:
-    return true;
+    return ZEROS_DATA;
+  case IR_SCATTER_ADD:
+    return ZEROS_ROWS;
   case IR_COPY:
   case IR_STOP:
   case IR_CAST:
@@ -43,22 +69,22 @@ static bool keeps_zeros(const ir_node *n, int *left) {
   case IR_BROADCAST:
   case IR_SLICE:
   case IR_DIV:
-    return keeps_zeros(n->in[0], left);
+    return find(n->in[0], left);
   case IR_MUL:
-    return keeps_zeros(n->in[0], left) || keeps_zeros(n->in[1], left);
+    return either(n->in[0], n->in[1], left);
   case IR_ADD:
   case IR_SUB:
   case IR_MAX:
   case IR_MIN:
     return both(n->in[0], n->in[1], left);
   case IR_SELECT:
-    return both(n->in[1], n->in[2], left);
+    return of_select(n, left);
   default:
-    return false;
+    return ZEROS_NONE;
   }
 }
 
-bool zeros_are_those_of_data(const ir_node *n) {
+zeros_kind zeros_expected(const ir_node *n) {
   int left = MOST_NODES;
-  return keeps_zeros(n, &left);
+  return find(n, &left);
 }

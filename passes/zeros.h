@@ -1,13 +1,19 @@
-// zeros.h: values that are likely to hold many zeros: what data are read as, and what keeps their zeros.
+// zeros.h: values that are likely to hold many zeros, as far as a graph can tell: it cannot say how many.
 //
-// Black pixels, words that a text has not, one of many kinds: data are full of zeros, by rows and columns.
-// A graph cannot say how many; but it says where a zero stays one.
+// Black pixels, words that a text has not, one of many kinds: data are full of zeros, and a graph says where a zero
+// stays one. Places that no token has taken, steps behind the end of a sentence: rows of zeros are what a
+// mask of rows leaves, and a sum of rows by index.
 #ifndef PASSES_ZEROS_H
 #define PASSES_ZEROS_H
 
 #include "ir/ir.h"
 
-// `n` is an input of its function, or 0 wherever an element of one is 0 (of finite operands).
-bool zeros_are_those_of_data(const ir_node *n);
+typedef enum zeros_kind {
+  ZEROS_NONE,
+  ZEROS_DATA, // scattered, more of them near each other
+  ZEROS_ROWS, // all of a row (of the last axis), or nothing of it
+} zeros_kind;
+
+zeros_kind zeros_expected(const ir_node *n);
 
 #endif

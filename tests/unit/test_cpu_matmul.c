@@ -127,7 +127,7 @@ static void add_twin(test *t) {
   t[1].has_twin = false;
   t[1].p.bands = (band_product){.limited = false};
   t[1].p.border = (mm_border){.limited = false};
-  t[1].p.zeros = false;
+  t[1].p.zeros = ZEROS_NONE;
   t[1].p.want_mr = t->plan.mr, t[1].p.want_nv = t->plan.nv;
   t[1].p.data = &t[1];
   mm_make_plan(&t[1].p, &t[1].plan);
@@ -210,7 +210,7 @@ static int add_listed(test *t, ir_arena *arena, int i) {
   add_problem(t, arena, i % 5 ? 1 : 3, test_random_size(150), test_random_size(150), k, i % 2,
               "listed");
   t->rare = 2 + test_draw(60), t->infinite = i % 4 == 3;
-  t->p.zeros = true;
+  t->p.zeros = i % 2 ? ZEROS_DATA : ZEROS_ROWS;
   if (i % 3 == 2 && t->p.elem_bytes == 4)
     t->p.a.ctype = "uint8_t", t->p.a.elem_bytes = 1, t->p.a.convert = "u8";
   mm_make_plan(&t->p, &t->plan);
