@@ -22,9 +22,9 @@ static const double STREAM_COST = 0.02, FAR_COST = 0.2;
 static const double PIECES_COST = 0.25;
 // Of rows that are walked: until a task's part of a row arrives.
 static const double NEW_RUN_CYCLES = 150;
-// Of lists: for a step of a row of tiles, in vectors where it lies along k; to pack an element; to look at a
-// vector of b.
-static const double LIST_COST = 1.4, ALONG_COST = 0.6, LISTED_COST = 1, FINITE_COST = 1;
+// Of lists: for a step of a row of tiles, which vectors share where it lies along k; to pack an element; to look at
+// a vector of b.
+static const double LIST_COST = 1.4, ALONG_COST = 8, LISTED_COST = 1, FINITE_COST = 1;
 
 static double max2(double a, double b) {
   return a > b ? a : b;
@@ -175,7 +175,7 @@ static int loads_of(int64_t bytes) {
 static double list_cycles(const mm_problem *p, const mm_plan *g, double rows, double cols) {
   int64_t k;
   bool along = mm_is_flat(&p->a.k, &k) && k == 1;
-  double step = along ? ALONG_COST : LIST_COST + 0.5 * loads_of(g->mr * p->a.elem_bytes);
+  double step = along ? ALONG_COST / g->lanes : LIST_COST + 0.5 * loads_of(g->mr * p->a.elem_bytes);
   double packing = g->a == MM_LISTED ? LISTED_COST * g->mr * mm_list_share(p->zeros, g->mr) : 0;
   return (step + packing) * rows * (double)p->k + FINITE_COST * cols * g->nv * (double)p->k;
 }

@@ -46,43 +46,93 @@ static bool has_sign(const mm_operand *a) {
          !strcmp(a->convert, "f16");
 }
 
+// How a list gets its steps: vectors of AVX-512 are compressed, those of AVX make masks, four bits of which choose
+// from a table; others go one by one.
 static bool is_avx512(const mm_text *t) {
   return t->p->target->vector_bytes == 64;
 }
 
-// Puts those of `left` steps on the list of which any[] is not 0. AVX-512 compresses 16 of them at a time, and
-// may write as many behind the end.
-static void put_choice(const mm_text *t) {
+static bool is_avx(const mm_text *t) {
+  return t->p->target->vector_bytes == 32 && t->p->a.elem_bytes != 2;
+}
+
+static void put_compressed(const mm_text *t) {
+  const mm_operand *a = &t->p->a;
+  const char *n = t->name, *twice = a->elem_bytes == 2 ? " << 17" : " << 1";
+  ir_buf_printf(
+      t->out,
+      "      for (int64_t j = 0; j < L; j += 16) {\n"
+      "        const %s_ints some = __builtin_convertvector(*(const %s_few *)(any + j), "
+      "%s_ints)%s;\n"
+      "        const %s_ints at = (int32_t)(first + j) + (%s_ints){0, 1, 2, 3, 4, 5, 6, 7, "
+      "8, 9, 10, 11, 12, 13, 14, 15};\n"
+      "        const uint16_t mask = (uint16_t)__builtin_ia32_cmpd512_mask(some, "
+      "(%s_ints){0}, 4, 0xffff);\n"
+      "        const %s_ints chosen = __builtin_ia32_compresssi512_mask(at, at, mask);\n"
+      "        __builtin_memcpy(list + num, &chosen, sizeof chosen);\n"
+      "        num += __builtin_popcount(mask);\n"
+      "      }\n",
+      n, n, n, has_sign(a) ? twice : "", n, n, n, n);
+}
+
+static void put_chosen_by_fours(const mm_text *t) {
   const mm_operand *a = &t->p->a;
   const char *n = t->name;
-  if (is_avx512(t))
-    ir_buf_printf(
-        t->out,
-        "    if (left == L) {\n"
-        "      for (int64_t j = 0; j < L; j += 16) {\n"
-        "        const %s_ints some = __builtin_convertvector(*(const %s_few *)(any + j), "
-        "%s_ints)%s;\n"
-        "        const %s_ints at = (int32_t)(first + j) + (%s_ints){0, 1, 2, 3, 4, 5, 6, 7, "
-        "8, 9, 10, 11, 12, 13, 14, 15};\n"
-        "        const uint16_t mask = (uint16_t)__builtin_ia32_cmpd512_mask(some, "
-        "(%s_ints){0}, 4, 0xffff);\n"
-        "        const %s_ints chosen = __builtin_ia32_compresssi512_mask(at, at, mask);\n"
-        "        __builtin_memcpy(list + num, &chosen, sizeof chosen);\n"
-        "        num += __builtin_popcount(mask);\n"
-        "      }\n"
-        "      continue;\n"
-        "    }\n",
-        n, n, n,
-        !has_sign(a)         ? ""
-        : a->elem_bytes == 2 ? " << 17"
-                             : " << 1",
-        n, n, n, n);
+  const char *mask =
+      a->elem_bytes == 1 ? "pmovmskb256((%s_chars)none)" : "movmskps256((%s_vec)none)";
+  ir_buf_printf(t->out, "      const %s_some none = (%s_some)((*(const %s_some *)any%s) == 0);\n",
+                n, n, n, has_sign(a) ? " << 1" : "");
+  ir_buf_puts(t->out, "      uint32_t mask = ~(uint32_t)__builtin_ia32_");
+  ir_buf_printf(t->out, mask, n);
+  ir_buf_printf(t->out,
+                ";\n"
+                "      for (int64_t j = 0; j < L; j += 4, mask >>= 4) {\n"
+                "        const %s_four chosen = *(const %s_four *)%s_fours[mask & 15] + "
+                "(int32_t)(first + j);\n"
+                "        __builtin_memcpy(list + num, &chosen, sizeof chosen);\n"
+                "        num += __builtin_popcount(mask & 15);\n"
+                "      }\n",
+                n, n, n);
+}
+
+// Puts those of `left` steps on the list of which any[] is not 0. What is written behind its end is of no list yet.
+static void put_choice(const mm_text *t) {
+  if (is_avx512(t) || is_avx(t)) {
+    ir_buf_puts(t->out, "    if (left == L) {\n");
+    if (is_avx512(t))
+      put_compressed(t);
+    else
+      put_chosen_by_fours(t);
+    ir_buf_puts(t->out, "      continue;\n"
+                        "    }\n");
+  }
   ir_buf_printf(t->out,
                 "    for (int64_t j = 0; j < left; j++) {\n"
                 "      list[num] = (int32_t)(first + j);\n"
                 "      num += (%s_bit)(any[j]%s) != 0;\n"
                 "    }\n",
-                n, has_sign(a) ? " << 1" : "");
+                t->name, has_sign(&t->p->a) ? " << 1" : "");
+}
+
+static void put_choice_types(const mm_text *t) {
+  int bytes = t->p->a.elem_bytes;
+  if (is_avx512(t))
+    ir_buf_printf(
+        t->out,
+        "typedef int32_t %s_ints __attribute__((vector_size(64)));\n"
+        "typedef uint%d_t %s_few __attribute__((vector_size(%d), aligned(%d), may_alias));\n\n",
+        t->name, 8 * bytes, t->name, 16 * bytes, bytes);
+  if (is_avx(t))
+    ir_buf_printf(
+        t->out,
+        "typedef char %s_chars __attribute__((vector_size(32)));\n"
+        "typedef int32_t %s_four __attribute__((vector_size(16), aligned(4), may_alias));\n"
+        "// The bits of a number.\n"
+        "static const int32_t %s_fours[16][4] = {\n"
+        "    {0}, {0}, {1}, {0, 1}, {2}, {0, 2}, {1, 2}, {0, 1, 2}, {3}, {0, 3}, {1, 3}, {0, 1, "
+        "3},\n"
+        "    {2, 3}, {0, 2, 3}, {1, 2, 3}, {0, 1, 2, 3}};\n\n",
+        t->name, t->name, t->name);
 }
 
 // Rows lie along k: a vector of steps at a time.
@@ -207,6 +257,8 @@ static void put_list_rows(const mm_text *t) {
   const mm_operand *a = &t->p->a;
   int64_t row, k;
   mm_is_flat(&a->x, &row), mm_is_flat(&a->k, &k);
+  if (k == 1)
+    put_choice_types(t);
   ir_buf_printf(t->out,
                 "static inline __attribute__((always_inline)) int64_t %s_list_rows(const %s *a, "
                 "int64_t rows, int64_t steps, int32_t *list) {\n"
@@ -319,12 +371,6 @@ void mm_emit_lists(const mm_text *t) {
       "typedef uint32_t %s_bits __attribute__((vector_size(%d), aligned(4), may_alias));\n"
       "typedef uint32_t %s_word __attribute__((may_alias));\n\n",
       8 * bytes, t->name, vector, bytes, 8 * bytes, t->name, t->name, vector, t->name);
-  if (is_avx512(t))
-    ir_buf_printf(
-        t->out,
-        "typedef int32_t %s_ints __attribute__((vector_size(64)));\n"
-        "typedef uint%d_t %s_few __attribute__((vector_size(%d), aligned(%d), may_alias));\n\n",
-        t->name, 8 * bytes, t->name, 16 * bytes, bytes);
   put_list(t);
   if (t->plan->list_tiles > 1)
     put_lists_of_line(t);

@@ -345,6 +345,14 @@ static const char instructions[] =
     "  return v;\n"
     "}\n"
     "#define __builtin_ia32_maskloadps256(at, ...) load_256(at, __VA_ARGS__)\n"
+    "static inline unsigned signs_256(const void *x, int size) {\n"
+    "  unsigned mask = 0;\n"
+    "  for (int i = 0; i < 32 / size; i++)\n"
+    "    mask |= (unsigned)(((const signed char *)x)[(i + 1) * size - 1] < 0) << i;\n"
+    "  return mask;\n"
+    "}\n"
+    "#define __builtin_ia32_movmskps256(x) ({ __typeof__(x) v = x; signs_256(&v, 4); })\n"
+    "#define __builtin_ia32_pmovmskb256(x) ({ __typeof__(x) v = x; signs_256(&v, 1); })\n"
     "#endif\n\n";
 
 static bool compile(const test *tests, int num, ir_arena *arena, const char *base) {
