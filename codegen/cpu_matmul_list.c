@@ -17,9 +17,10 @@
 // tile only, and ask the user for what most data have not; and it would come with kernels of its own. Here
 // a step that is taken is the same as in any other tile.
 //
-// Results are those of all steps, to the bit. A sum to which 0 is added stays what it is, but for two cases:
-// 0 times infinity is NaN, so that nothing is left out beside columns of b that are not finite; and -0,
-// which a product too small for the type may leave, would become 0: so tiles of this kind end by adding 0.
+// Results are those of all steps, to the bit, where k is in the same pieces. A sum to which 0 is added stays what it
+// is, but for two cases: 0 times infinity is NaN, so that nothing is left out beside columns of b that are not
+// finite; and -0, which a product too small for the type may leave, would become 0: so tiles of this kind end by
+// adding 0. Other tiles may store that -0, and no other bits than these.
 #include "codegen/cpu_matmul.h"
 
 #include <string.h>
@@ -194,7 +195,9 @@ int64_t mm_list_tiles(const mm_problem *p, const mm_plan *plan) {
   mm_is_flat(&p->a.x, &row), mm_is_flat(&p->a.k, &k);
   bool side_by_side = row == 1 && k * p->a.elem_bytes >= LINE;
   bool stay = plan->k_block * LINE <= p->target->l1_bytes / 2;
-  return side_by_side && !stay && bytes < LINE && p->m >= plan->mr ? LINE / bytes : 1;
+  if (!side_by_side || stay || bytes >= LINE || p->m < plan->mr)
+    return 1;
+  return LINE / bytes < p->m / plan->mr ? LINE / bytes : p->m / plan->mr;
 }
 
 static void put_lists_of_line(const mm_text *t) {

@@ -18,6 +18,7 @@ enum {
   GAIN_BYTES = 1 << 26, // of a workspace that need not be: packed operands, sums of pieces
   LOCAL_BYTES = 196608, // all stack buffers of a task
   SUMS_BYTES = 131072,  // sums that wait for the next piece of k
+  LISTS_BYTES = 98304,  // lists, and what is packed by them: others need the rest of LOCAL_BYTES
   MAX_SLICES = 32,      // of k, when a team packs an operand
   WALKED_STEPS = 16,    // rows that a processor's prefetchers follow at a time
   LEAST_WALKED = 8,     // tiles side by side
@@ -217,6 +218,18 @@ static bool must_pack_a(const mm_problem *p, const mm_plan *plan) {
   if (k->num > 1)
     return !runs_fit(p, plan) || drives_out(p, plan, k->stride[k->num - 1], k->size[k->num - 1]);
   return k->num == 1 && drives_out(p, plan, k->stride[0], plan->k_block);
+}
+
+// Lists, and what is packed by them, are on a task's stack: a longer k is taken in pieces.
+static void choose_lists(const mm_problem *p, mm_plan *plan) {
+  plan->lists = mm_may_list(p, plan) && (p->zeros == ZEROS_DATA || !must_pack_a(p, plan));
+  if (!plan->lists)
+    return;
+  plan->list_tiles = mm_list_tiles(p, plan);
+  int64_t of_step = plan->list_tiles + (must_pack_a(p, plan) ? plan->mr : 0);
+  int64_t most = LISTS_BYTES / (of_step * p->elem_bytes);
+  if (plan->k_block > most)
+    set_pieces(p, plan, ir_ceil_div(p->k, most));
 }
 
 static bool must_pack_b(const mm_problem *p, const mm_plan *plan) {
@@ -443,8 +456,7 @@ void mm_make_plan(const mm_problem *p, mm_plan *plan) {
     mm_plan g = {.lanes = lanes, .masks = p->elem_bytes == 4 && p->target->vector_bytes >= 32};
     set_tile(p, &g, t->rows, t->vectors);
     choose_k_blocks(p, &g);
-    g.lists = mm_may_list(p, &g) && (p->zeros == ZEROS_DATA || !must_pack_a(p, &g));
-    g.list_tiles = g.lists ? mm_list_tiles(p, &g) : 0;
+    choose_lists(p, &g);
     if (t->cycles > tiles.best * allowance(p, &g))
       continue;
     if (g.lists || !consider_pieces(p, &g)) {
