@@ -232,8 +232,8 @@ int64_t mm_a_k_stride(const mm_text *t);
 int64_t mm_b_k_stride(const mm_text *t, bool tail_cols);
 
 // --- cpu_matmul_list.c
-// Whether tiles of this plan go through lists.
-bool mm_may_list(const mm_problem *p, const mm_plan *plan);
+// Whether tiles of this problem may go through lists.
+bool mm_may_list(const mm_problem *p);
 int64_t mm_list_tiles(const mm_problem *p, const mm_plan *plan);
 // Prints NAME_list, which makes the list of a row of tiles, and NAME_finite, which tells whether steps of b may
 // be left out.

@@ -24,7 +24,7 @@ static const double PIECES_COST = 0.25;
 static const double NEW_RUN_CYCLES = 150;
 // Of lists: for a step of a row of tiles, which vectors share where it lies along k; to pack an element; to look at
 // a vector of b.
-static const double LIST_COST = 1.4, ALONG_COST = 8, LISTED_COST = 1, FINITE_COST = 1;
+static const double LIST_COST = 1.4, ALONG_COST = 10, LISTED_COST = 1, FINITE_COST = 1;
 
 static double max2(double a, double b) {
   return a > b ? a : b;

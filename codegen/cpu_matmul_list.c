@@ -33,11 +33,10 @@ static int64_t list_pitch(const mm_text *t) {
   return t->plan->k_block + mm_list_ahead(t) + 16;
 }
 
-bool mm_may_list(const mm_problem *p, const mm_plan *plan) {
+bool mm_may_list(const mm_problem *p) {
   int64_t x, k;
   bool flat = mm_is_flat(&p->a.x, &x) && mm_is_flat(&p->a.k, &k);
-  return p->zeros && p->elem_bytes == 4 && flat && !mm_limits_steps(p) &&
-         plan->k_block >= LEAST_STEPS;
+  return p->zeros && p->elem_bytes == 4 && flat && !mm_limits_steps(p) && p->k >= LEAST_STEPS;
 }
 
 // --- lists -----------------------------------------------------------------------------------------
@@ -383,10 +382,9 @@ void mm_emit_lists(const mm_text *t) {
 }
 
 // --- in a task -----------------------------------------------------------------------------------
-// Zeros: what a tile asks for behind a list's end has to be some step.
 void mm_emit_list_buffer(const mm_text *t) {
   ir_buf_printf(t->out,
-                "  int32_t lists[%lld] = {0};\n"
+                "  int32_t lists[%lld];\n"
                 "  int64_t lives[%lld];\n",
                 (long long)(t->plan->list_tiles * list_pitch(t)), (long long)t->plan->list_tiles);
   if (t->plan->a == MM_LISTED)
@@ -400,7 +398,7 @@ static void put_making(const mm_text *t, const char *in, const char *steps) {
   if (tiles == 1) {
     ir_buf_printf(
         t->out,
-        "%sconst int32_t *list = lists;\n"
+        "%sint32_t *list = lists;\n"
         "%sconst int64_t live = lives[0] = %s_list(rows, row, %s, may_leave_out, lists);\n",
         in, in, t->name, steps);
     return;
@@ -427,6 +425,10 @@ void mm_emit_list(const mm_text *t, const char *indent) {
   ir_buf_printf(t->out, "%sconst %s *rows = a_all + row * MR * %lld%s;\n", indent, a->ctype,
                 (long long)row, from);
   put_making(t, indent, pieces ? "steps" : ir_format(t->p->arena, "%lld", (long long)t->p->k));
+  if (mm_list_ahead(t) > 0)
+    ir_buf_printf(
+        t->out, "%s__builtin_memset(list + live, 0, %lld); // asked for, never taken: some step\n",
+        indent, 4 * (long long)mm_list_ahead(t));
   if (t->plan->a == MM_LISTED)
     ir_buf_printf(
         t->out,

@@ -85,6 +85,7 @@ typedef struct tile_choices {
 static tile_choices tiles_for(const mm_problem *p, int lanes) {
   tile_choices c = {0};
   int64_t direct = most_direct_rows(p);
+  bool lists = mm_may_list(p);
   for (int vectors = 1; vectors <= MAX_VECTORS; vectors++) {
     // sums, a row of b, and one element of a; NEON loads several of those ahead
     int others = vectors + (p->target->vector_bytes == 16 ? 5 : 1);
@@ -96,7 +97,7 @@ static tile_choices tiles_for(const mm_problem *p, int lanes) {
       if (p->want_mr && rows != p->want_mr)
         continue;
       double share = step_share(p, rows, (int64_t)vectors * lanes);
-      share *= mm_list_share(p->zeros, rows);
+      share *= lists ? mm_list_share(p->zeros, rows) : 1;
       tile_choice t = {rows, vectors, mm_tiling_cycles(p, lanes, rows, vectors) * share};
       c.best = c.num == 0 || t.cycles < c.best ? t.cycles : c.best;
       c.at[c.num++] = t;
@@ -222,7 +223,7 @@ static bool must_pack_a(const mm_problem *p, const mm_plan *plan) {
 
 // Lists, and what is packed by them, are on a task's stack: a longer k is taken in pieces.
 static void choose_lists(const mm_problem *p, mm_plan *plan) {
-  plan->lists = mm_may_list(p, plan) && (p->zeros == ZEROS_DATA || !must_pack_a(p, plan));
+  plan->lists = mm_may_list(p) && (p->zeros == ZEROS_DATA || !must_pack_a(p, plan));
   if (!plan->lists)
     return;
   plan->list_tiles = mm_list_tiles(p, plan);

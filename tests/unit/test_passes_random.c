@@ -225,7 +225,7 @@ int main(int argc, char **argv) {
          (unsigned long long)num, differentiated, multiplied);
   if (argc == 1 && (uint64_t)differentiated < num / 2)
     test_fail("too few graphs have gradients");
-  if (argc == 1 && multiplied == 0)
+  if (argc == 1 && num >= 100 && multiplied == 0)
     test_fail("no graph has products of tables");
   return test_report("random graphs");
 }
