@@ -28,7 +28,7 @@ enum {
   NUM_PANELS = 18,
   NUM_WINDOWS = 48,
   NUM_LISTED = 48,
-  MAX_TESTS = 460,
+  MAX_TESTS = 520,
   PAGE = 4096
 };
 
@@ -43,7 +43,7 @@ typedef struct test {
   int64_t line, lines, low, high;
   // Of lists: one of so many elements of a is not 0; b has elements that are not finite; products are too small.
   uint64_t rare;
-  bool infinite, tiny;
+  bool infinite, tiny, one_bit; // of each element of a that is not 0
 } test;
 
 // --- problems -------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ static void set_narrow(test *t, int i) {
   t->p.a.elem_bytes = narrow[i].elem_bytes;
 }
 
-// Neighbours of a are this far apart in either direction: no list is made by whole vectors.
+// Rows of a lie so far apart, in steps that are further apart. From 2 on, no list is made by whole vectors.
 static void spread_a(test *t, int64_t apart) {
   const mm_problem *p = &t->p;
   int64_t step = p->m * apart + (apart > 1);
@@ -240,6 +240,26 @@ static int add_listed(test *t, ir_arena *arena, int i) {
     set_narrow(t, i / 3 % 3);
   if (t->tiny)
     set_output(t, true);
+  mm_make_plan(&t->p, &t->plan);
+  add_twin(t);
+  return 2;
+}
+
+// Each type along k and across, with each way to make lists.
+static int add_few_bits(test *t, ir_arena *arena, int i) {
+  static const int target[] = {0, 2, 3};
+  do
+    add_problem(t, arena, 1, 37, i < 24 ? 40 : 130, 150, false, "listed");
+  while (t->p.elem_bytes != 4);
+  t->p.target = &targets[target[i / 8 % 3]];
+  t->rare = 100, t->infinite = i >= 24, t->one_bit = true;
+  t->p.zeros = ZEROS_DATA;
+  set_output(t, true);
+  spread_a(t, 1);
+  if (i / 4 % 2)
+    t->p.a.x.stride[0] = t->p.k, t->p.a.k.stride[0] = 1;
+  if (i % 4)
+    set_narrow(t, i % 4 - 1);
   mm_make_plan(&t->p, &t->plan);
   add_twin(t);
   return 2;
@@ -314,6 +334,8 @@ static int all_problems(test *tests, ir_arena *arena, int *failed) {
   num += all_windows(&tests[num], arena, failed);
   for (int i = 0; i < test_share(NUM_LISTED); i++)
     num += add_listed(&tests[num], arena, i);
+  for (int i = 0; i < 40; i++)
+    num += add_few_bits(&tests[num], arena, i);
   for (int i = 0; i < 2; i++)
     num += add_long_listed(&tests[num], arena, i);
   BUG_IF(num > MAX_TESTS, "%d tests", num);
@@ -461,33 +483,33 @@ static bool has_sign(const mm_operand *a) {
   return !a->convert || !strcmp(a->convert, "bf16");
 }
 
-// All but one of t->rare elements of a become 0, or -0 where they have signs. Of some others one bit is left: the
-// last one, or the first one where that is no sign.
+// All but one of t->rare elements of a become 0, or -0 where they have signs.
 static void clear_most(const test *t, char *a, size_t bytes) {
   size_t elem = (size_t)t->p.a.elem_bytes;
+  bool sign = has_sign(&t->p.a);
   for (size_t i = 0; t->rare && i < bytes / elem; i++, a += elem) {
     bool keep = test_draw(t->rare) == 0;
-    if (keep && (elem == 8 || test_draw(4)))
-      continue;
-    memset(a, 0, elem);
-    if (has_sign(&t->p.a) ? !keep && !t->tiny && test_draw(2) : keep && test_draw(2))
+    if (!keep || t->one_bit)
+      memset(a, 0, elem);
+    if (!keep && sign && !t->tiny && test_draw(2))
       a[elem - 1] = (char)0x80;
-    else if (keep)
+    if (keep && t->one_bit && test_draw(2))
       a[0] = 1;
+    else if (keep && t->one_bit)
+      a[elem - 1] = (char)(sign ? 0x40 : 0x80);
   }
 }
 
-// Some of b are infinite, or no number: somewhere, and in the first and last step of some column.
+// Some of b are infinite, or no number; or one alone, in a first or last step, which is the first or last to be seen.
 static void spoil_some(const test *t, char *const *args, const size_t *bytes) {
   const mm_operand *b = &t->p.b;
   if (!t->infinite || t->p.elem_bytes != 4)
     return;
   float *data = (float *)(void *)args[1];
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 3 && !t->one_bit; i++)
     data[test_draw(bytes[1] / 4)] = i ? -INFINITY : NAN;
-  for (int i = 0; i < 2; i++)
-    data[b->offset + test_at(&b->k, i ? t->p.k - 1 : 0) +
-         test_at(&b->x, (int64_t)test_draw((uint64_t)t->p.n))] = INFINITY;
+  int64_t step = test_draw(2) ? t->p.k - 1 : 0, column = (int64_t)test_draw((uint64_t)t->p.n);
+  data[b->offset + test_at(&b->k, step) + test_at(&b->x, column)] = INFINITY;
 }
 
 // Every product is less than any number, and below 0.
