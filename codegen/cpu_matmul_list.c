@@ -166,24 +166,30 @@ static const char *without_signs(const mm_operand *a) {
   return a->elem_bytes == 2 ? "0x7fff7fff7fff7fffu" : "0x7fffffff7fffffffu";
 }
 
-// A tile's rows lie side by side: eight bytes of them at a time.
-static void put_list_by_steps(const mm_text *t, int64_t k) {
-  const mm_operand *a = &t->p->a;
+// `any`: whether `bytes` of a, those of a tile's rows side by side from `at` on, are not all 0. Eight at a time.
+static void put_any_of_bytes(const mm_text *t, const char *in, const char *bytes) {
   ir_buf_printf(t->out,
+                "%suint64_t any = 0, some = 0;\n"
+                "%sfor (int64_t j = 0; j + 8 <= %s; j += 8) {\n"
+                "%s  __builtin_memcpy(&some, at + j, 8);\n"
+                "%s  any |= some;\n"
+                "%s}\n"
+                "%ssome = 0;\n"
+                "%s__builtin_memcpy(&some, at + %s / 8 * 8, (size_t)(%s %% 8));\n"
+                "%sany = (any | some) & %s;\n",
+                in, in, bytes, in, in, in, in, in, bytes, bytes, in, without_signs(&t->p->a));
+}
+
+static void put_list_by_steps(const mm_text *t, int64_t k) {
+  ir_buf_printf(t->out,
+                "  const int64_t bytes = rows * %d;\n"
                 "  for (int64_t k = 0; k < steps; k++) {\n"
-                "    const char *at = (const char *)(a + k * %lld);\n"
-                "    const int64_t bytes = rows * %d;\n"
-                "    uint64_t any = 0, some = 0;\n"
-                "    for (int64_t i = 0; i + 8 <= bytes; i += 8) {\n"
-                "      __builtin_memcpy(&some, at + i, 8);\n"
-                "      any |= some;\n"
-                "    }\n"
-                "    some = 0;\n"
-                "    __builtin_memcpy(&some, at + bytes / 8 * 8, (size_t)(bytes %% 8));\n"
-                "    list[num] = (int32_t)k;\n"
-                "    num += ((any | some) & %s) != 0;\n"
-                "  }\n",
-                (long long)k, a->elem_bytes, without_signs(a));
+                "    const char *at = (const char *)(a + k * %lld);\n",
+                t->p->a.elem_bytes, (long long)k);
+  put_any_of_bytes(t, "    ", "bytes");
+  ir_buf_puts(t->out, "    list[num] = (int32_t)k;\n"
+                      "    num += any != 0;\n"
+                      "  }\n");
 }
 
 // Where lines of a are so many that the first cache does not hold them for the next row of tiles, the tiles that
@@ -201,6 +207,7 @@ int64_t mm_list_tiles(const mm_problem *p, const mm_plan *plan) {
 
 static void put_lists_of_line(const mm_text *t) {
   const mm_operand *a = &t->p->a;
+  long long tiles = (long long)t->plan->list_tiles;
   int64_t k;
   mm_is_flat(&a->k, &k);
   ir_buf_printf(
@@ -211,24 +218,18 @@ static void put_lists_of_line(const mm_text *t) {
       "  int64_t num[%lld] = {0};\n"
       "  for (int64_t k = 0; k < steps; k++)\n"
       "    for (int64_t i = 0; i < tiles; i++) {\n"
-      "      const char *at = (const char *)(a + k * %lld) + i * BYTES;\n"
-      "      uint64_t any = 0, some = 0;\n"
-      "      for (int j = 0; j + 8 <= BYTES; j += 8) {\n"
-      "        __builtin_memcpy(&some, at + j, 8);\n"
-      "        any |= some;\n"
-      "      }\n"
-      "      some = 0;\n"
-      "      __builtin_memcpy(&some, at + BYTES / 8 * 8, BYTES %% 8);\n"
+      "      const char *at = (const char *)(a + k * %lld) + i * BYTES;\n",
+      t->name, a->ctype, t->plan->mr * a->elem_bytes, (long long)list_pitch(t), tiles,
+      (long long)k);
+  put_any_of_bytes(t, "      ", "BYTES");
+  ir_buf_printf(
+      t->out,
       "      lists[i * PITCH + num[i]] = (int32_t)k;\n"
-      "      num[i] += ((any | some) & %s) != 0;\n"
+      "      num[i] += any != 0;\n"
       "    }\n"
       "  for (int64_t i = 0; i < tiles; i++)\n"
       "    lives[i] = num[i];\n"
-      "}\n\n",
-      t->name, a->ctype, t->plan->mr * a->elem_bytes, (long long)list_pitch(t),
-      (long long)t->plan->list_tiles, (long long)k, without_signs(a));
-  ir_buf_printf(
-      t->out,
+      "}\n\n"
       "// The lists of so many whole rows of tiles.\n"
       "static __attribute__((noinline)) void %s_lists(int64_t tiles, const %s *a, int64_t steps, "
       "int32_t *lists, int64_t *lives) {\n"
@@ -237,8 +238,7 @@ static void put_lists_of_line(const mm_text *t) {
       "  else\n"
       "    %s_lists_of(tiles, a, steps, lists, lives);\n"
       "}\n\n",
-      t->name, a->ctype, (long long)t->plan->list_tiles, t->name, (long long)t->plan->list_tiles,
-      t->name);
+      t->name, a->ctype, tiles, t->name, tiles, t->name);
 }
 
 // Rows that are apart in both directions.

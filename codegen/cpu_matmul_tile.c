@@ -333,17 +333,18 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols, bool ahe
   const mm_plan *plan = t->plan;
   tile_shape s = shape_of(t, tail_rows, tail_cols, ahead);
   bool counts = mm_counts_steps(t), more = mm_pieces_wait(plan), lists = plan->lists;
-  const char *c = t->p->ctype, *runs = a_has_runs(t) ? "_runs" : lists ? "_all" : "";
+  bool runs = a_has_runs(t);
+  const char *c = t->p->ctype, *suffix = runs ? "_runs" : lists ? "_all" : "";
   ir_buf_printf(
       t->out,
       "static __attribute__((noinline)) void %s_tile_%dx%d%s%s(const %s *a%s, const %s *b%s, "
       "%s *c%s%s%s%s) {\n",
-      t->name, s.rows, s.vectors, tail_cols ? "_tail" : "", ahead ? "_ahead" : "", c, runs, c, runs,
-      c,
+      t->name, s.rows, s.vectors, tail_cols ? "_tail" : "", ahead ? "_ahead" : "", c, suffix, c,
+      suffix, c,
       ahead && !lists ? ir_format(t->p->arena, ", const %s *next_a, const %s *next_b", c, c) : "",
-      lists                     ? ", const int32_t *list"
-      : counts && a_has_runs(t) ? ", int64_t first"
-                                : "",
+      lists            ? ", const int32_t *list"
+      : counts && runs ? ", int64_t first"
+                       : "",
       counts ? ", int64_t steps" : "", counts && more ? ", int more" : "");
   emit_sums(t, &s);
   open_steps(t, &s, counts);
@@ -355,7 +356,7 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols, bool ahe
                   (long long)s.b_k);
   if (!ahead && s.vectors == 1 && !lists) // compilers would make an index of them: see the head
     ir_buf_puts(t->out, "    __asm__(\"\" : \"+r\"(a), \"+r\"(b));\n");
-  ir_buf_puts(t->out, !lists && (*runs || ahead) ? "  }\n  }\n" : "  }\n");
+  ir_buf_puts(t->out, runs || (ahead && !lists) ? "  }\n  }\n" : "  }\n");
   emit_stores(t, &s);
   ir_buf_puts(t->out, "}\n\n");
 }
