@@ -89,7 +89,7 @@ typedef struct mm_plan {
   int lanes;    // elements per vector
   int mr, nv;   // register tile: rows, vectors
   int64_t nr;   // nv * lanes
-  double share; // of all steps: mm_band_share, mm_border_share of the tile
+  double share; // of all steps: mm_band_share, mm_border_share, mm_list_share of the tile
   int64_t row_tiles, col_tiles;
   int tail_rows;                  // rows of the last row tile, 0: full
   int64_t tail_cols;              // columns of the last column tile, 0: full
@@ -234,6 +234,7 @@ int64_t mm_b_k_stride(const mm_text *t, bool tail_cols);
 // --- cpu_matmul_list.c
 // Whether tiles of this problem may go through lists.
 bool mm_may_list(const mm_problem *p);
+// How many rows of tiles of this size should have their lists made together.
 int64_t mm_list_tiles(const mm_problem *p, const mm_plan *plan);
 // Prints NAME_list, which makes the list of a row of tiles, and NAME_finite, which tells whether steps of b may
 // be left out.

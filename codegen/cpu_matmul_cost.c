@@ -182,7 +182,7 @@ static double list_cycles(const mm_problem *p, const mm_plan *g, double rows, do
 
 // Estimated cycles on a team: shared packing, a barrier, then the longest thread's tasks.
 static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
-  double steps = (double)p->k * g->share * (g->lists ? mm_list_share(p->zeros, g->mr) : 1);
+  double steps = (double)p->k * g->share;
   double step = mm_tile_cycles(g->mr, g->nv) + enter_cycles(p, g->mr, g->nv);
   step += (g->a == MM_DIRECT ? mm_apart_a_cycles(p, g) : 0) +
           (g->b == MM_DIRECT ? mm_apart_b_cycles(p, g) : 0);
@@ -221,8 +221,7 @@ static bool keeps_rows_apart(const mm_problem *p, const mm_plan *g) {
 
 // Small teams are what we tune for; the rest keeps larger ones busy.
 double mm_plan_cycles(const mm_problem *p, const mm_plan *g) {
-  double share = g->share * (g->lists ? mm_list_share(p->zeros, g->mr) : 1);
-  double alone = mm_tiling_cycles(p, g->lanes, g->mr, g->nv) * share * (double)(p->batch * p->k);
+  double alone = mm_tiling_cycles(p, g->lanes, g->mr, g->nv) * g->share * (double)(p->batch * p->k);
   double waits = keeps_rows_apart(p, g) ? 0 : 2 * MM_BARRIER_CYCLES;
   return team_cycles(p, g, 2) + alone * 0.25 + team_cycles(p, g, 8) * 0.5 + waits;
 }

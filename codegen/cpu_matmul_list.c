@@ -33,9 +33,15 @@ static int64_t list_pitch(const mm_text *t) {
   return t->plan->k_block + mm_list_ahead(t) + 16;
 }
 
+// From row to row, and from step to step; false: there is no such number.
+static bool strides(const mm_operand *a, int64_t *row, int64_t *k) {
+  bool of_rows = mm_is_flat(&a->x, row);
+  return mm_is_flat(&a->k, k) && of_rows;
+}
+
 bool mm_may_list(const mm_problem *p) {
-  int64_t x, k;
-  bool flat = mm_is_flat(&p->a.x, &x) && mm_is_flat(&p->a.k, &k);
+  int64_t row, k;
+  bool flat = strides(&p->a, &row, &k);
   return p->zeros && p->elem_bytes == 4 && flat && !mm_limits_steps(p) && p->k >= LEAST_STEPS;
 }
 
@@ -197,7 +203,7 @@ static void put_list_by_steps(const mm_text *t, int64_t k) {
 int64_t mm_list_tiles(const mm_problem *p, const mm_plan *plan) {
   enum { LINE = 64 };
   int64_t row, k, bytes = plan->mr * p->a.elem_bytes;
-  mm_is_flat(&p->a.x, &row), mm_is_flat(&p->a.k, &k);
+  strides(&p->a, &row, &k);
   bool side_by_side = row == 1 && k * p->a.elem_bytes >= LINE;
   bool stay = plan->k_block * LINE <= p->target->l1_bytes / 2;
   if (!side_by_side || stay || bytes >= LINE || p->m < plan->mr)
@@ -258,7 +264,7 @@ static void put_list_one_by_one(const mm_text *t, int64_t row, int64_t k) {
 static void put_list_rows(const mm_text *t) {
   const mm_operand *a = &t->p->a;
   int64_t row, k;
-  mm_is_flat(&a->x, &row), mm_is_flat(&a->k, &k);
+  strides(a, &row, &k);
   if (k == 1)
     put_choice_types(t);
   ir_buf_printf(t->out,
@@ -302,7 +308,7 @@ static void put_list(const mm_text *t) {
 static void put_packing(const mm_text *t) {
   const mm_operand *a = &t->p->a;
   int64_t row, k;
-  mm_is_flat(&a->x, &row), mm_is_flat(&a->k, &k);
+  strides(a, &row, &k);
   const char *at =
       ir_format(t->p->arena, "list[i] * %lld + j * %lld", (long long)k, (long long)row);
   const char *one = a->convert ? ir_format(t->p->arena, "k_one_%s(a + %s)", a->convert, at)
@@ -420,7 +426,7 @@ void mm_emit_list(const mm_text *t, const char *indent) {
   const mm_operand *a = &t->p->a;
   bool pieces = t->plan->k_blocks > 1;
   int64_t row, k;
-  mm_is_flat(&a->x, &row), mm_is_flat(&a->k, &k);
+  strides(a, &row, &k);
   const char *from = pieces ? ir_format(t->p->arena, " + k * %lld", (long long)k) : "";
   ir_buf_printf(t->out, "%sconst %s *rows = a_all + row * MR * %lld%s;\n", indent, a->ctype,
                 (long long)row, from);

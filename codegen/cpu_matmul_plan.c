@@ -223,11 +223,13 @@ static bool must_pack_a(const mm_problem *p, const mm_plan *plan) {
 
 // Lists, and what is packed by them, are on a task's stack: a longer k is taken in pieces.
 static void choose_lists(const mm_problem *p, mm_plan *plan) {
-  plan->lists = mm_may_list(p) && (p->zeros == ZEROS_DATA || !must_pack_a(p, plan));
+  bool packed = must_pack_a(p, plan); // that takes as long as rows of zeros save
+  plan->lists = mm_may_list(p) && (p->zeros == ZEROS_DATA || !packed);
   if (!plan->lists)
     return;
+  plan->share *= mm_list_share(p->zeros, plan->mr);
   plan->list_tiles = mm_list_tiles(p, plan);
-  int64_t of_step = plan->list_tiles + (must_pack_a(p, plan) ? plan->mr : 0);
+  int64_t of_step = plan->list_tiles + (packed ? plan->mr : 0);
   int64_t most = LISTS_BYTES / (of_step * p->elem_bytes);
   if (plan->k_block > most)
     set_pieces(p, plan, ir_ceil_div(p->k, most));
@@ -406,7 +408,7 @@ static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
   // 64 bytes more than a multiple of 128: rows start on different sets
   if (plan->by_pieces)
     plan->a_pitch = mm_k_in_runs(&p->a) ? plan->k_block + PIECE_PAD : 0;
-  else if (plan->a != MM_DIRECT && plan->a != MM_LISTED && mm_k_in_runs(&p->a))
+  else if ((plan->a == MM_LOCAL || plan->a == MM_SHARED) && mm_k_in_runs(&p->a))
     plan->a_pitch = ir_ceil_div(p->k, 32) * 32 + 16;
   plan->a_panel = plan->by_pieces ? piece_elems(plan)
                                   : panel_elems(plan->mr * (plan->a_pitch ? plan->a_pitch : p->k));

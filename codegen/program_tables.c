@@ -4,6 +4,7 @@
 
 #include "ir/narrow.h"
 #include "ir/signs.h"
+#include "passes/zeros.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -244,6 +245,8 @@ static void put_buffer_arg(const tables *t, const cg_kernel *c, const ir_node *n
     ir_buf_printf(t->out, ", .digits = %d", digits);
   if (strcmp(kind, "IN") == 0 && t->positive[f][n->id])
     ir_buf_puts(t->out, ", .positive = 1");
+  if (strcmp(kind, "IN") == 0 && c->k->family == IR_FAMILY_MATMUL && zeros_expected(n))
+    ir_buf_puts(t->out, ", .zeros = 1");
   if (strcmp(kind, "IN") == 0)
     put_borders(t->out, n);
   ir_buf_puts(t->out, "},");

@@ -215,6 +215,12 @@ uint64_t ir_hash_work(const ir_node *n);
 // and what no elements come to: 0, or the far end of the type. A double near it for 64-bit integers.
 double ir_start_value(ir_op op, ir_dtype t);
 
+// Of one operand, and 0 where that is 0.
+static inline bool ir_keeps_zero(ir_op op) {
+  return op == IR_COPY || op == IR_STOP || op == IR_CAST || op == IR_TF32 || op == IR_NEG ||
+         op == IR_ABS || op == IR_SIGN || op == IR_FLOOR || op == IR_SQRT;
+}
+
 static inline bool ir_is_scatter(const ir_node *n) {
   return n->op == IR_SCATTER_ADD || n->op == IR_SCATTER_MAX;
 }

@@ -148,40 +148,23 @@ static facts rule_reduce(const bands *s, const ir_node *n) {
 }
 
 static const rule rules[IR_NUM_OPS] = {
-    [IR_CONST] = rule_const,
-    [IR_COPY] = rule_same,
-    [IR_STOP] = rule_same,
-    [IR_TF32] = rule_same,
-    [IR_CAST] = rule_same,
-    [IR_NEG] = rule_same,
-    [IR_ABS] = rule_same,
-    [IR_SIGN] = rule_same,
-    [IR_FLOOR] = rule_same,
-    [IR_SQRT] = rule_same,
-    [IR_ADD] = rule_either,
-    [IR_SUB] = rule_either,
-    [IR_MAX] = rule_either,
-    [IR_MIN] = rule_either,
-    [IR_MUL] = rule_mul,
-    [IR_DIV] = rule_div,
-    [IR_SELECT] = rule_select,
-    [IR_AND] = rule_and,
-    [IR_OR] = rule_or,
-    [IR_NOT] = rule_not,
-    [IR_EQ] = rule_compare,
-    [IR_NE] = rule_compare,
-    [IR_LT] = rule_compare,
-    [IR_LE] = rule_compare,
-    [IR_GT] = rule_compare,
-    [IR_GE] = rule_compare,
-    [IR_SUM] = rule_reduce,
-    [IR_REDUCE_MAX] = rule_reduce,
-    [IR_REDUCE_MIN] = rule_reduce,
-    [IR_RESHAPE] = rule_view,
-    [IR_TRANSPOSE] = rule_view,
-    [IR_BROADCAST] = rule_view,
-    [IR_SLICE] = rule_view,
+    [IR_CONST] = rule_const,       [IR_ADD] = rule_either,
+    [IR_SUB] = rule_either,        [IR_MAX] = rule_either,
+    [IR_MIN] = rule_either,        [IR_MUL] = rule_mul,
+    [IR_DIV] = rule_div,           [IR_SELECT] = rule_select,
+    [IR_AND] = rule_and,           [IR_OR] = rule_or,
+    [IR_NOT] = rule_not,           [IR_EQ] = rule_compare,
+    [IR_NE] = rule_compare,        [IR_LT] = rule_compare,
+    [IR_LE] = rule_compare,        [IR_GT] = rule_compare,
+    [IR_GE] = rule_compare,        [IR_SUM] = rule_reduce,
+    [IR_REDUCE_MAX] = rule_reduce, [IR_REDUCE_MIN] = rule_reduce,
+    [IR_RESHAPE] = rule_view,      [IR_TRANSPOSE] = rule_view,
+    [IR_BROADCAST] = rule_view,    [IR_SLICE] = rule_view,
 };
+
+static rule rule_of(ir_op op) {
+  return rules[op] ? rules[op] : ir_keeps_zero(op) ? rule_same : anything;
+}
 
 // --- backward: where is it needed? ---------------------------------------------------------------
 static ir_band needed_of(const bands *s, const ir_node *n, int operand) {
@@ -257,7 +240,7 @@ static bool find_bands(ir_func *f) {
     s.needed[i] = band_none();
   for (size_t i = 0; i < f->nodes.num; i++) {
     const ir_node *n = f->nodes.at[i];
-    s.of[n->id] = (rules[n->op] ? rules[n->op] : anything)(&s, n);
+    s.of[n->id] = rule_of(n->op)(&s, n);
   }
   find_needed(f, &s);
   bool found = false;

@@ -230,16 +230,13 @@ static turned turn_leaf(turner *t, const ir_node *e) {
 static void find_zeros(ir_op op, const turned *in, int num, turned *out) {
   for (int i = 0; i < num; i++)
     out->tame &= in[i].tame;
-  switch (op) {
-  case IR_COPY:
-  case IR_STOP:
-  case IR_CAST:
-  case IR_TF32:
-  case IR_NEG:
-  case IR_ABS:
+  if (ir_keeps_zero(op)) {
     out->zero_side = in[0].zero_side;
     out->zero_rest = in[0].zero_rest;
+    out->tame &= op != IR_SQRT;
     return;
+  }
+  switch (op) {
   case IR_MUL:
     out->zero_side = in[0].tame && in[1].tame && (in[0].zero_side || in[1].zero_side);
     out->zero_rest = in[0].tame && in[1].tame && (in[0].zero_rest || in[1].zero_rest);

@@ -51,23 +51,13 @@ static zeros_kind of_select(const ir_node *n, int *left) {
 static zeros_kind find(const ir_node *n, int *left) {
   if ((*left)-- <= 0)
     return ZEROS_NONE;
+  if (ir_keeps_zero(n->op) || ir_ops[n->op].cls == IR_CLASS_VIEW)
+    return find(n->in[0], left);
   switch (n->op) {
   case IR_INPUT:
     return ZEROS_DATA;
   case IR_SCATTER_ADD:
     return ZEROS_ROWS;
-  case IR_COPY:
-  case IR_STOP:
-  case IR_CAST:
-  case IR_TF32:
-  case IR_NEG:
-  case IR_ABS:
-  case IR_SIGN:
-  case IR_SQRT:
-  case IR_RESHAPE:
-  case IR_TRANSPOSE:
-  case IR_BROADCAST:
-  case IR_SLICE:
   case IR_DIV:
     return find(n->in[0], left);
   case IR_MUL:

@@ -129,6 +129,15 @@ static void clear_outside(const mlrt_arg *x, char *at) {
         memset(at + i * size, 0, (size_t)size);
 }
 
+// Long runs of zeros, so that several rows have theirs in the same places.
+static void clear_most(const mlrt_arg *x, char *at) {
+  enum { RUN = 64, KEPT = 16 }; // elements; one run of so many
+  int size = mlrt_dtype_bytes(x->dtype);
+  for (int64_t i = 0; x->zeros && i < x->size / size; i++)
+    if (i / RUN % KEPT)
+      memset(at + i * size, 0, (size_t)size);
+}
+
 // Tensor cores multiply what the program has rounded to few digits as it is.
 static void round_to_digits(const mlrt_arg *x, char *at) {
   float *v = (float *)(void *)at;
@@ -149,6 +158,8 @@ static void fill_inputs(trial *t, int index, int round) {
       continue;
     mlrt_random_fill(&r, t->args[i], x->size, x->dtype, x->limit);
     clear_outside(x, t->args[i]);
+    if (round == POSITIVE)
+      clear_most(x, t->args[i]);
     round_to_digits(x, t->args[i]);
   }
 }
