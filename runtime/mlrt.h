@@ -185,10 +185,11 @@ typedef struct mlrt_arg {
   uint8_t digits; // OUT: the fewest significant bits to which the kernel narrows a value that it is
                   // made of; 0: it narrows none. IN, f32: those that elements have, where the
                   // program has rounded them; 0: 24
-  uint8_t positive; // IN, floats: the program makes it so that no element is below 0
-  uint8_t zeros;    // IN: data that are likely to be 0 in many places, which the kernel leaves out
-  int32_t limit;    // integer inputs: values are drawn from [0, limit); 0: any
-  int64_t size;     // bytes; NUMBER: the number
+  // One bit each: a program has thousands of arguments, and 500 KB.
+  uint8_t positive : 1; // IN, floats: the program makes it so that no element is below 0
+  uint8_t zeros : 1; // IN: data that are likely to be 0 in many places, which the kernel leaves out
+  int32_t limit;     // integer inputs: values are drawn from [0, limit); 0: any
+  int64_t size;      // bytes; NUMBER: the number
   const mlrt_band *band; // IN: it is always 0 outside; OUT: what is outside makes no difference to
                          // anyone; NULL: it has none
   const mlrt_border *borders; // IN: a list of those that it has; NULL: none
