@@ -168,7 +168,7 @@ double mm_list_share(zeros_kind kind, int rows) {
 
 // Loads of so many bytes of a step, of 8, 4, 2 and 1.
 static int loads_of(int64_t bytes) {
-  return (int)(bytes / 8) + (bytes >> 2 & 1) + (bytes >> 1 & 1) + (bytes & 1);
+  return (int)(bytes / 8 + (bytes >> 2 & 1) + (bytes >> 1 & 1) + (bytes & 1));
 }
 
 // What lists cost a task, in cycles: reading its rows of a for each block of columns, and its columns of b once.

@@ -179,6 +179,8 @@ typedef struct cg_build {
 // False with a message in *why.
 bool cg_compile(ir_arena *a, const cg_sources *s, const cg_target *t, const cg_build *b,
                 const char **why);
+// How hard the C compiler tries with kernels at an opt_level: its options, between spaces.
+const char *cg_effort(int level);
 // Compiler output for one kind: "llvm" or "asm", all C sources in turn; "ptx", all CUDA sources.
 // NULL with *why.
 const char *cg_disassemble(ir_arena *a, const cg_sources *s, const cg_target *t, const cg_build *b,

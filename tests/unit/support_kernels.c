@@ -1,5 +1,6 @@
 // support_kernels.c: see support_kernels.h.
 #include "tests/unit/support_kernels.h"
+#include "codegen/program.h"
 #include "ir/narrow.h"
 #include "tests/random/random_graph.h"
 #include "ir/row_update.h"
@@ -67,7 +68,7 @@ static void *load(ir_arena *a, const char *text, const cg_target *target, const 
 }
 
 void *test_load_optimised(ir_arena *a, const char *text, const cg_target *target) {
-  return load(a, text, target, "-O2 -ffp-contract=fast");
+  return load(a, text, target, ir_format(a, "%s -ffp-contract=fast", cg_effort(2)));
 }
 
 // With sanitizers it is mltc that is looked at, and optimising kernels would take nearly all the time.
@@ -77,7 +78,7 @@ void *test_load(ir_arena *a, const char *text, const cg_target *target, int leve
   level = 0;
 #endif
   return load(a, text, target,
-              ir_format(a, "-O%d -ffp-contract=%s", level, level ? "fast" : "off"));
+              ir_format(a, "%s -ffp-contract=%s", cg_effort(level), level ? "fast" : "off"));
 }
 
 const char *test_without_unrolling(ir_arena *a, const char *text) {

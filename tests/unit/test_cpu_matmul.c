@@ -11,6 +11,7 @@
 // have problems whose a is full of zeros: tiles that go through lists give the bits of those that leave nothing out,
 // beside columns of b that are not finite, too.
 #include "codegen/cpu_matmul.h"
+#include "codegen/program.h"
 #include "ir/builder.h"
 #include "tests/support_campaign.h"
 #include "tests/unit/support_instructions.h"
@@ -378,9 +379,9 @@ static bool compile(const test *tests, int num, ir_arena *arena, const char *bas
     return false;
   const char *cc = getenv("MLTC_CC") ? getenv("MLTC_CC") : "clang";
   return system(ir_format(arena,
-                          "%s -std=gnu11 -O%d -march=native -Wno-psabi -fPIC -shared -Werror "
+                          "%s -std=gnu11 %s -march=native -Wno-psabi -fPIC -shared -Werror "
                           "-Wall -Wno-unused-function -o %s.so %s",
-                          cc, TEST_SANITIZED ? 0 : 1, base, source)) == 0;
+                          cc, cg_effort(TEST_SANITIZED ? 0 : 1), base, source)) == 0;
 }
 
 // --- running -------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 // in turns with the peak. Prints a table (GFLOP/s, share of the peak, both the best of many; in
 // brackets the median share of the turns), and JSON with --json. Exit 1 when a result is wrong.
 #include "codegen/cpu_matmul.h"
+#include "codegen/program.h"
 #include "tests/bench/gemm/team.h"
 
 #include <dlfcn.h>
@@ -179,9 +180,9 @@ static bool build(ir_arena *arena, const mm_problem *p, const char *cc, const ch
   double start = bench_now();
   const char *command =
       ir_format(arena,
-                "%s -std=gnu11 -O2 -fno-slp-vectorize -march=native -mprefer-vector-width=512 "
+                "%s -std=gnu11 %s -march=native -mprefer-vector-width=512 "
                 "-ffp-contract=fast -fPIC -shared -Wall -Wno-unused-function -o %s.so %s",
-                cc, base, source);
+                cc, cg_effort(2), base, source);
   if (system(command) != 0)
     return false;
   k->compile_s = bench_now() - start;
