@@ -108,8 +108,10 @@ typedef struct mm_plan {
   bool by_pieces;     // a is MM_PIECES
   bool lists;         // tiles go through lists of the steps at which their rows of a are not all 0
   int64_t list_tiles; // rows of tiles whose lists are made together
-  bool split_k;       // pieces of k are tasks of their own, summed by a last phase
-  int64_t a_pitch;    // packed a is rows of k, this far apart; 0: steps of k, mr elements each
+  int64_t
+      kept_lists; // rows of tiles whose lists a thread keeps for its next columns; 0: made again for those
+  bool split_k;    // pieces of k are tasks of their own, summed by a last phase
+  int64_t a_pitch; // packed a is rows of k, this far apart; 0: steps of k, mr elements each
   int64_t a_pack_tasks, b_pack_tasks; // of phase 0, per batch item
   int64_t a_panel, b_panel;           // elements of one packed panel
   int64_t partial_offset;             // split_k: bytes into the workspace
@@ -236,13 +238,22 @@ int64_t mm_b_k_stride(const mm_text *t, bool tail_cols);
 bool mm_may_list(const mm_problem *p);
 // How many rows of tiles of this size should have their lists made together.
 int64_t mm_list_tiles(const mm_problem *p, const mm_plan *plan);
-// Prints NAME_list, which makes the list of a row of tiles, and NAME_finite, which tells whether steps of b may
-// be left out.
+// How many lists a thread should keep, in this grid.
+int64_t mm_kept_lists(const mm_problem *p, const mm_plan *plan);
+// Prints NAME_list, which makes the list of a row of tiles, NAME_finite, which tells whether steps of b may be left
+// out, and the type of what a thread remembers from task to task.
 void mm_emit_lists(const mm_text *t);
+// A thread remembers what it has found out of operands for its next task: ", NAME_seen *seen" of a task.
+bool mm_remembers(const mm_plan *plan);
+// Declares `seen`, which knows nothing yet; and tells it the next task's groups: `batch`, `row`, `col`.
+void mm_emit_seen(const mm_text *t);
+void mm_emit_look(const mm_text *t, const char *indent);
 // Steps from asking for a line of b to its use; the list goes on by as many. 0: nothing is asked for.
 int64_t mm_list_ahead(const mm_text *t);
-// The list on a task's stack.
+// The list on a task's stack; makes those that are kept.
 void mm_emit_list_buffer(const mm_text *t);
+// Whether a block's columns of b let lists leave something out: `b` is the pointer's declaration.
+void mm_emit_may_leave_out(const mm_text *t, const char *b);
 // Makes the list of this row of tiles, `live` steps in `list`, and declares where its `a` lies.
 void mm_emit_list(const mm_text *t, const char *indent);
 

@@ -299,21 +299,6 @@ static void emit_local_b(const mm_text *t) {
     ir_buf_puts(t->out, "NR, NR);\n");
 }
 
-// Whether a block's columns of b let lists leave something out.
-static void emit_may_leave_out(const mm_text *t) {
-  bool piece = t->plan->split_k;
-  const char *steps = piece ? "k, steps" : ir_format(t->p->arena, "0, %lld", (long long)t->p->k);
-  ir_buf_puts(t->out,
-              "    int may_leave_out = 1;\n"
-              "    for (int64_t col = col_block; may_leave_out && col < col_stop; col++) {\n"
-              "      ");
-  emit_b_pointer(t);
-  ir_buf_printf(t->out,
-                "      may_leave_out = %s_finite(b, %s, N - col * NR < NR ? N - col * NR : NR);\n"
-                "    }\n",
-                t->name, steps);
-}
-
 // for blocks of columns, for blocks of rows, [for pieces of k,] for rows, for columns: visit
 static void emit_task_loops(const mm_text *t) {
   const mm_plan *plan = t->plan;
@@ -325,8 +310,13 @@ static void emit_task_loops(const mm_text *t) {
       bc, bc, bc);
   if (plan->b == MM_LOCAL)
     emit_local_b(t);
-  if (plan->lists)
-    emit_may_leave_out(t);
+  if (plan->lists) {
+    mm_text quiet = *t;
+    ir_buf b = ir_buf_new(t->p->arena);
+    quiet.out = &b;
+    emit_b_pointer(&quiet);
+    mm_emit_may_leave_out(t, ir_buf_str(&b));
+  }
   ir_buf_printf(
       t->out,
       "    for (int64_t row_block = row_begin; row_block < row_end; row_block += %lld) {\n"
@@ -358,8 +348,9 @@ static void emit_group(const mm_text *t) {
   ir_buf_printf(t->out,
                 "// The tiles of rows [row_begin, row_end) and columns [col_begin, col_end).\n"
                 "static void %s_group(char *const *args, int64_t batch, int64_t row_begin, int64_t "
-                "row_end,\n    int64_t col_begin, int64_t col_end, int first%s) {\n",
-                t->name, plan->split_k ? ", int64_t piece" : "");
+                "row_end,\n    int64_t col_begin, int64_t col_end, int first%s%s) {\n",
+                t->name, plan->split_k ? ", int64_t piece" : "",
+                mm_remembers(plan) ? ir_format(t->p->arena, ", %s_seen *seen", t->name) : "");
   emit_constants(t);
   if (plan->k_blocks > 1)
     ir_buf_printf(t->out, "  enum { K = %lld };\n", (long long)t->p->k);
@@ -406,19 +397,25 @@ static void emit_compute_phase(const mm_text *t, int phase) {
       plan->by_columns ? ", column by column" : "", t->name, phase, (long long)plan->group_rows,
       (long long)plan->group_cols, (long long)plan->row_tiles, (long long)plan->col_tiles,
       (long long)(plan->split_k ? plan->k_blocks : 1));
+  bool remembers = mm_remembers(plan);
+  if (remembers)
+    mm_emit_seen(t);
   ir_buf_printf(t->out,
                 "  for (int64_t task = begin; task < end; task++) {\n"
                 "    const int64_t col = task / %s %% GROUP_COLS;\n"
                 "    const int64_t row = task / %s %% GROUP_ROWS;\n"
-                "    const int64_t batch = task / (PIECES * GROUP_COLS * GROUP_ROWS);\n"
+                "    const int64_t batch = task / (PIECES * GROUP_COLS * GROUP_ROWS);\n",
+                plan->by_columns ? "(PIECES * GROUP_ROWS)" : "PIECES",
+                plan->by_columns ? "PIECES" : "(PIECES * GROUP_COLS)");
+  if (remembers)
+    mm_emit_look(t, "    ");
+  ir_buf_printf(t->out,
                 "    %s_group(args, batch, row * ROW_TILES / GROUP_ROWS, (row + 1) * ROW_TILES / "
                 "GROUP_ROWS,\n"
                 "        col * COL_TILES / GROUP_COLS, (col + 1) * COL_TILES / GROUP_COLS, task == "
-                "begin%s);\n"
+                "begin%s%s);\n"
                 "  }\n}\n\n",
-                plan->by_columns ? "(PIECES * GROUP_ROWS)" : "PIECES",
-                plan->by_columns ? "PIECES" : "(PIECES * GROUP_COLS)", t->name,
-                plan->split_k ? ", task % PIECES" : "");
+                t->name, plan->split_k ? ", task % PIECES" : "", remembers ? ", &seen" : "");
 }
 
 // --- phase 2: adding the pieces of k -------------------------------------------------------------

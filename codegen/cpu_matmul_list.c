@@ -198,6 +198,30 @@ static void put_list_by_steps(const mm_text *t, int64_t k) {
                       "  }\n");
 }
 
+// A task's rows of tiles, and blocks of columns, at most.
+static int64_t task_rows(const mm_plan *plan) {
+  return ir_ceil_div(plan->row_tiles, plan->group_rows);
+}
+
+static int64_t task_blocks(const mm_plan *plan) {
+  return ir_ceil_div(ir_ceil_div(plan->col_tiles, plan->group_cols), plan->block_cols);
+}
+
+// Pieces of k have lists and columns of their own.
+bool mm_remembers(const mm_plan *plan) {
+  return plan->lists && plan->k_blocks == 1;
+}
+
+// Lists are the same for all columns: where a thread takes rows with several blocks of those, in a task or in tasks
+// that follow each other, and there is room for all their lists, it makes them once.
+int64_t mm_kept_lists(const mm_problem *p, const mm_plan *plan) {
+  enum { MOST_BYTES = 131072 }; // of a stack, and of the second cache
+  int64_t bytes = task_rows(plan) * plan->k_block * p->elem_bytes;
+  bool next_columns = plan->group_cols > 1 && (!plan->by_columns || plan->group_rows == 1);
+  bool again = next_columns || task_blocks(plan) > 1;
+  return mm_remembers(plan) && again && bytes <= MOST_BYTES ? task_rows(plan) : 0;
+}
+
 // Where lines of a are so many that the first cache does not hold them for the next row of tiles, the tiles that
 // share a line have their lists made together.
 int64_t mm_list_tiles(const mm_problem *p, const mm_plan *plan) {
@@ -370,6 +394,33 @@ static void put_finite(const mm_text *t) {
   ir_buf_puts(t->out, "  return any >> 31 == 0;\n}\n\n");
 }
 
+// --- from task to task -----------------------------------------------------------------------------
+static void put_seen(const mm_text *t) {
+  long long kept = (long long)t->plan->kept_lists;
+  ir_buf_puts(t->out,
+              "// What a thread finds out of the rows and columns of a task, for the next one.\n"
+              "typedef struct {\n"
+              "  int64_t rows, cols; // groups\n"
+              "  int same_rows, same_cols, may_leave_out;\n");
+  if (kept)
+    ir_buf_printf(t->out, "  int64_t lives[%lld];\n  int32_t lists[%lld];\n", kept,
+                  kept * (long long)list_pitch(t));
+  ir_buf_printf(t->out, "} %s_seen;\n\n", t->name);
+}
+
+void mm_emit_seen(const mm_text *t) {
+  ir_buf_printf(t->out, "  %s_seen seen;\n  seen.rows = seen.cols = -1;\n", t->name);
+}
+
+void mm_emit_look(const mm_text *t, const char *in) {
+  ir_buf_printf(
+      t->out,
+      "%sconst int64_t rows = batch * GROUP_ROWS + row, cols = batch * GROUP_COLS + col;\n"
+      "%sseen.same_rows = seen.rows == rows, seen.same_cols = seen.cols == cols;\n"
+      "%sseen.rows = rows, seen.cols = cols;\n",
+      in, in, in);
+}
+
 void mm_emit_lists(const mm_text *t) {
   int vector = t->p->target->vector_bytes, bytes = t->p->a.elem_bytes;
   ir_buf_printf(
@@ -385,22 +436,71 @@ void mm_emit_lists(const mm_text *t) {
   if (t->plan->a == MM_LISTED)
     put_packing(t);
   put_finite(t);
+  if (mm_remembers(t->plan))
+    put_seen(t);
 }
 
 // --- in a task -----------------------------------------------------------------------------------
-void mm_emit_list_buffer(const mm_text *t) {
+void mm_emit_may_leave_out(const mm_text *t, const char *b) {
+  bool known = mm_remembers(t->plan) && task_blocks(t->plan) == 1;
+  const char *steps =
+      t->plan->split_k ? "k, steps" : ir_format(t->p->arena, "0, %lld", (long long)t->p->k);
   ir_buf_printf(t->out,
-                "  int32_t lists[%lld];\n"
-                "  int64_t lives[%lld];\n",
-                (long long)(t->plan->list_tiles * list_pitch(t)), (long long)t->plan->list_tiles);
+                "    int may_leave_out = %s;\n"
+                "    for (int64_t col = col_block; %smay_leave_out && col < col_stop; col++) {\n"
+                "      %s"
+                "      may_leave_out = %s_finite(b, %s, N - col * NR < NR ? N - col * NR : NR);\n"
+                "    }\n",
+                known ? "seen->same_cols ? seen->may_leave_out : 1" : "1",
+                known ? "!seen->same_cols && " : "", b, t->name, steps);
+  if (known)
+    ir_buf_puts(t->out, "    seen->may_leave_out = may_leave_out;\n");
+}
+
+// Kept lists are made when they are first asked for; where nothing may be left out, all steps are listed aside.
+void mm_emit_list_buffer(const mm_text *t) {
+  long long lists = t->plan->kept_lists ? 1 : (long long)t->plan->list_tiles;
+  ir_buf_printf(t->out, "  int32_t lists[%lld];\n", lists * (long long)list_pitch(t));
+  if (t->plan->kept_lists)
+    ir_buf_puts(t->out, "  if (!seen->same_rows)\n"
+                        "    __builtin_memset(seen->lives, -1, sizeof seen->lives);\n");
+  else
+    ir_buf_printf(t->out, "  int64_t lives[%lld];\n", lists);
   if (t->plan->a == MM_LISTED)
     ir_buf_printf(t->out, "  %s listed[%lld] __attribute__((aligned(64)));\n", t->p->ctype,
                   (long long)(t->plan->k_block * t->plan->mr));
 }
 
+static void put_keeping(const mm_text *t, const char *in, const char *steps) {
+  ir_buf_printf(t->out,
+                "%sconst int64_t at = row - row_begin;\n"
+                "%sint32_t *list = may_leave_out ? seen->lists + at * %lld : lists;\n"
+                "%sint64_t live = may_leave_out ? seen->lives[at] : -1;\n",
+                in, in, (long long)list_pitch(t), in);
+  if (t->plan->list_tiles > 1)
+    ir_buf_printf(t->out,
+                  "%sconst int64_t whole = row_stop < M / MR ? row_stop : M / MR;\n"
+                  "%sif (live < 0 && may_leave_out && row < whole) {\n"
+                  "%s  %s_lists(whole - row, rows, %s, list, seen->lives + at);\n"
+                  "%s  live = seen->lives[at];\n"
+                  "%s}\n",
+                  in, in, in, t->name, steps, in, in);
+  ir_buf_printf(t->out,
+                "%sif (live < 0) {\n"
+                "%s  live = %s_list(rows, row, %s, may_leave_out, list);\n"
+                "%s  if (may_leave_out)\n"
+                "%s    seen->lives[at] = live;\n"
+                "%s}\n",
+                in, in, t->name, steps, in, in, in);
+}
+
 // Lists of the next rows of tiles, if they are made together; else this one's.
 static void put_making(const mm_text *t, const char *in, const char *steps) {
   long long tiles = (long long)t->plan->list_tiles;
+  if (t->plan->kept_lists) {
+    put_keeping(t, in, steps);
+    return;
+  }
   if (tiles == 1) {
     ir_buf_printf(
         t->out,
@@ -423,8 +523,8 @@ static void put_making(const mm_text *t, const char *in, const char *steps) {
 }
 
 void mm_emit_list(const mm_text *t, const char *indent) {
-  const mm_operand *a = &t->p->a;
   bool pieces = t->plan->k_blocks > 1;
+  const mm_operand *a = &t->p->a;
   int64_t row, k;
   strides(a, &row, &k);
   const char *from = pieces ? ir_format(t->p->arena, " + k * %lld", (long long)k) : "";

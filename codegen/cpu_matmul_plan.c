@@ -473,5 +473,6 @@ void mm_make_plan(const mm_problem *p, mm_plan *plan) {
     *plan = g;
   }
   choose_blocks(p, plan);
+  plan->kept_lists = mm_kept_lists(p, plan);
   lay_out_phases(p, plan);
 }

@@ -227,6 +227,39 @@ static void check_function(const cg_target *t, void *lib, const function *f) {
     printf("%s %s: %.3f ulp at %.9g\n", t->name, f->name, s.worst, (double)s.at);
 }
 
+// MANY floats from `first` on, every seventh of them 0 if `gaps`.
+static void check_roots_from(const cg_target *t, unary_fn root, uint32_t first, bool gaps) {
+  static float x[MANY], y[MANY];
+  fill_patterns(x, first, 1);
+  for (int i = 0; gaps && i < MANY; i += 7)
+    x[i] = 0;
+  root(x, y, MANY);
+  for (int i = 0; i < MANY; i++) {
+    float want = sqrtf(x[i]);
+    if (memcmp(&want, &y[i], sizeof want) != 0 && !(isnan(want) && isnan(y[i]))) {
+      test_fail("%s: sqrt(%a) is %a, not %a", t->name, (double)x[i], (double)y[i], (double)want);
+      return;
+    }
+  }
+}
+
+// Roots are rounded correctly: for all floats from 1 to 4, which stand for those of other exponents, and where vectors
+// of a width may go another way.
+static void check_roots(const cg_target *t, void *lib) {
+  unary_fn root;
+  void *p = symbol(lib, "t_sqrt");
+  memcpy(&root, &p, sizeof p);
+  for (uint32_t first = 0x3f800000; first < 0x40800000; first += MANY)
+    check_roots_from(t, root, first, false);
+  static const float edges[] = {0, 0x1p-126f, 0x1p-100f, 0x1p-99f, 0x1p-98f, 1, 0x1p127f, INFINITY};
+  for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+    uint32_t bits;
+    memcpy(&bits, &edges[i], sizeof bits);
+    check_roots_from(t, root, bits - MANY / 2, false);
+    check_roots_from(t, root, bits - MANY / 2, true);
+  }
+}
+
 static void check_pow(const cg_target *t, void *lib) {
   static float x[MANY], y[MANY], z[MANY];
   binary_fn fn;
@@ -295,6 +328,7 @@ int main(void) {
     for (size_t i = 0; lib && i < sizeof functions / sizeof *functions; i++)
       check_function(t, lib, &functions[i]);
     if (lib) {
+      check_roots(t, lib);
       check_pow(t, lib);
       check_philox(t, lib);
       check_lanes(t, lib);
