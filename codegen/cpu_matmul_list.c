@@ -235,7 +235,9 @@ int64_t mm_list_tiles(const mm_problem *p, const mm_plan *plan) {
   return LINE / bytes < p->m / plan->mr ? LINE / bytes : p->m / plan->mr;
 }
 
+// Lines so far apart are no prefetcher's, and the work on one too long for the next to begin beside it.
 static void put_lists_of_line(const mm_text *t) {
+  enum { AHEAD = 24 }; // steps
   const mm_operand *a = &t->p->a;
   long long tiles = (long long)t->plan->list_tiles;
   int64_t k;
@@ -246,17 +248,21 @@ static void put_lists_of_line(const mm_text *t) {
       "int64_t steps, int32_t *lists, int64_t *lives) {\n"
       "  enum { BYTES = %d, PITCH = %lld };\n"
       "  int64_t num[%lld] = {0};\n"
-      "  for (int64_t k = 0; k < steps; k++)\n"
+      "  for (int64_t k = 0; k < steps; k++) {\n"
+      "    const char *soon = (const char *)(a + (k + %d) * %lld);\n"
+      "    __builtin_prefetch(soon);\n"
+      "    __builtin_prefetch(soon + tiles * BYTES - 1);\n"
       "    for (int64_t i = 0; i < tiles; i++) {\n"
       "      const char *at = (const char *)(a + k * %lld) + i * BYTES;\n",
-      t->name, a->ctype, t->plan->mr * a->elem_bytes, (long long)list_pitch(t), tiles,
-      (long long)k);
+      t->name, a->ctype, t->plan->mr * a->elem_bytes, (long long)list_pitch(t), tiles, AHEAD,
+      (long long)k, (long long)k);
   put_any_of_bytes(t, "      ", "BYTES");
   ir_buf_printf(
       t->out,
       "      lists[i * PITCH + num[i]] = (int32_t)k;\n"
       "      num[i] += any != 0;\n"
       "    }\n"
+      "  }\n"
       "  for (int64_t i = 0; i < tiles; i++)\n"
       "    lives[i] = num[i];\n"
       "}\n\n"
