@@ -108,10 +108,9 @@ typedef struct mm_plan {
   bool by_pieces;     // a is MM_PIECES
   bool lists;         // tiles go through lists of the steps at which their rows of a are not all 0
   int64_t list_tiles; // rows of tiles whose lists are made together
-  int64_t
-      kept_lists; // rows of tiles whose lists a thread keeps for its next columns; 0: made again for those
-  bool split_k;    // pieces of k are tasks of their own, summed by a last phase
-  int64_t a_pitch; // packed a is rows of k, this far apart; 0: steps of k, mr elements each
+  int64_t kept_lists; // rows of tiles whose lists a thread keeps for its next columns; 0: none
+  bool split_k;       // pieces of k are tasks of their own, summed by a last phase
+  int64_t a_pitch;    // packed a is rows of k, this far apart; 0: steps of k, mr elements each
   int64_t a_pack_tasks, b_pack_tasks; // of phase 0, per batch item
   int64_t a_panel, b_panel;           // elements of one packed panel
   int64_t partial_offset;             // split_k: bytes into the workspace
@@ -229,6 +228,8 @@ const char *mm_emit_steps(const mm_text *t, const char *indent);
 // Prints the tiles, and NAME_tile, which calls the one for a place.
 void mm_emit_tiles(const mm_text *t);
 void mm_emit_packing(const mm_text *t);
+// Declares `b`, where the tile of column `col` reads it.
+void mm_emit_b_pointer(const mm_text *t);
 // Strides with which a tile of full or tail width goes along k.
 int64_t mm_a_k_stride(const mm_text *t);
 int64_t mm_b_k_stride(const mm_text *t, bool tail_cols);
@@ -250,10 +251,10 @@ void mm_emit_seen(const mm_text *t);
 void mm_emit_look(const mm_text *t, const char *indent);
 // Steps from asking for a line of b to its use; the list goes on by as many. 0: nothing is asked for.
 int64_t mm_list_ahead(const mm_text *t);
-// The list on a task's stack; makes those that are kept.
+// The lists on a task's stack; forgets kept ones of other rows.
 void mm_emit_list_buffer(const mm_text *t);
-// Whether a block's columns of b let lists leave something out: `b` is the pointer's declaration.
-void mm_emit_may_leave_out(const mm_text *t, const char *b);
+// Looks whether a block's columns of b let lists leave something out, if the thread does not know.
+void mm_emit_may_leave_out(const mm_text *t);
 // Makes the list of this row of tiles, `live` steps in `list`, and declares where its `a` lies.
 void mm_emit_list(const mm_text *t, const char *indent);
 

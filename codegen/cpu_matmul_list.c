@@ -216,7 +216,8 @@ bool mm_remembers(const mm_plan *plan) {
 // that follow each other, and there is room for all their lists, it makes them once.
 int64_t mm_kept_lists(const mm_problem *p, const mm_plan *plan) {
   enum { MOST_BYTES = 131072 }; // of a stack, and of the second cache
-  int64_t bytes = task_rows(plan) * plan->k_block * p->elem_bytes;
+  const mm_text t = {.p = p, .plan = plan};
+  int64_t bytes = task_rows(plan) * list_pitch(&t) * (int64_t)sizeof(int32_t);
   bool next_columns = plan->group_cols > 1 && (!plan->by_columns || plan->group_rows == 1);
   bool again = next_columns || task_blocks(plan) > 1;
   return mm_remembers(plan) && again && bytes <= MOST_BYTES ? task_rows(plan) : 0;
@@ -447,18 +448,21 @@ void mm_emit_lists(const mm_text *t) {
 }
 
 // --- in a task -----------------------------------------------------------------------------------
-void mm_emit_may_leave_out(const mm_text *t, const char *b) {
+void mm_emit_may_leave_out(const mm_text *t) {
   bool known = mm_remembers(t->plan) && task_blocks(t->plan) == 1;
   const char *steps =
       t->plan->split_k ? "k, steps" : ir_format(t->p->arena, "0, %lld", (long long)t->p->k);
   ir_buf_printf(t->out,
                 "    int may_leave_out = %s;\n"
                 "    for (int64_t col = col_block; %smay_leave_out && col < col_stop; col++) {\n"
-                "      %s"
+                "      ",
+                known ? "seen->same_cols ? seen->may_leave_out : 1" : "1",
+                known ? "!seen->same_cols && " : "");
+  mm_emit_b_pointer(t);
+  ir_buf_printf(t->out,
                 "      may_leave_out = %s_finite(b, %s, N - col * NR < NR ? N - col * NR : NR);\n"
                 "    }\n",
-                known ? "seen->same_cols ? seen->may_leave_out : 1" : "1",
-                known ? "!seen->same_cols && " : "", b, t->name, steps);
+                t->name, steps);
   if (known)
     ir_buf_puts(t->out, "    seen->may_leave_out = may_leave_out;\n");
 }
