@@ -171,7 +171,8 @@ static int loads_of(int64_t bytes) {
   return (int)(bytes / 8 + (bytes >> 2 & 1) + (bytes >> 1 & 1) + (bytes & 1));
 }
 
-// What lists cost a task, in cycles: reading its rows of a for each block of columns, and its columns of b once.
+// What lists cost a task, in cycles: reading its rows of a for each block of columns, and its columns of b once. A
+// thread that remembers either (mm_remembers), which depends on the grid that this is to choose, takes less.
 static double list_cycles(const mm_problem *p, const mm_plan *g, double rows, double cols) {
   int64_t k;
   bool along = mm_is_flat(&p->a.k, &k) && k == 1;

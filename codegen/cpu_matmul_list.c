@@ -207,20 +207,29 @@ static int64_t task_blocks(const mm_plan *plan) {
   return ir_ceil_div(ir_ceil_div(plan->col_tiles, plan->group_cols), plan->block_cols);
 }
 
-// Pieces of k have lists and columns of their own.
+// What a thread's next task has, too. Pieces of k have lists and columns of their own.
+static bool next_has_rows(const mm_plan *plan) {
+  return plan->group_cols > 1 && (!plan->by_columns || plan->group_rows == 1);
+}
+
+static bool knows_columns(const mm_plan *plan) {
+  bool next = plan->group_rows > 1 && (plan->by_columns || plan->group_cols == 1);
+  return plan->lists && plan->k_blocks == 1 && next && task_blocks(plan) == 1;
+}
+
 bool mm_remembers(const mm_plan *plan) {
-  return plan->lists && plan->k_blocks == 1;
+  return plan->kept_lists > 0 || knows_columns(plan);
 }
 
 // Lists are the same for all columns: where a thread takes rows with several blocks of those, in a task or in tasks
 // that follow each other, and there is room for all their lists, it makes them once.
 int64_t mm_kept_lists(const mm_problem *p, const mm_plan *plan) {
   enum { MOST_BYTES = 131072 }; // of a stack, and of the second cache
+  if (!plan->lists || plan->k_blocks > 1 || !(next_has_rows(plan) || task_blocks(plan) > 1))
+    return 0;
   const mm_text t = {.p = p, .plan = plan};
   int64_t bytes = task_rows(plan) * list_pitch(&t) * (int64_t)sizeof(int32_t);
-  bool next_columns = plan->group_cols > 1 && (!plan->by_columns || plan->group_rows == 1);
-  bool again = next_columns || task_blocks(plan) > 1;
-  return mm_remembers(plan) && again && bytes <= MOST_BYTES ? task_rows(plan) : 0;
+  return bytes <= MOST_BYTES ? task_rows(plan) : 0;
 }
 
 // Where lines of a are so many that the first cache does not hold them for the next row of tiles, the tiles that
@@ -404,28 +413,39 @@ static void put_finite(const mm_text *t) {
 // --- from task to task -----------------------------------------------------------------------------
 static void put_seen(const mm_text *t) {
   long long kept = (long long)t->plan->kept_lists;
-  ir_buf_puts(t->out,
-              "// What a thread finds out of the rows and columns of a task, for the next one.\n"
-              "typedef struct {\n"
-              "  int64_t rows, cols; // groups\n"
-              "  int same_rows, same_cols, may_leave_out;\n");
+  ir_buf_puts(
+      t->out,
+      "// What a thread finds out of the groups of rows and columns of a task, for the next one.\n"
+      "typedef struct {\n");
   if (kept)
-    ir_buf_printf(t->out, "  int64_t lives[%lld];\n  int32_t lists[%lld];\n", kept,
-                  kept * (long long)list_pitch(t));
+    ir_buf_printf(
+        t->out,
+        "  int64_t rows;\n  int same_rows;\n  int64_t lives[%lld];\n  int32_t lists[%lld];\n", kept,
+        kept * (long long)list_pitch(t));
+  if (knows_columns(t->plan))
+    ir_buf_puts(t->out, "  int64_t cols;\n  int same_cols, may_leave_out;\n");
   ir_buf_printf(t->out, "} %s_seen;\n\n", t->name);
 }
 
 void mm_emit_seen(const mm_text *t) {
-  ir_buf_printf(t->out, "  %s_seen seen;\n  seen.rows = seen.cols = -1;\n", t->name);
+  ir_buf_printf(t->out, "  %s_seen seen;\n", t->name);
+  if (t->plan->kept_lists)
+    ir_buf_puts(t->out, "  seen.rows = -1;\n");
+  if (knows_columns(t->plan))
+    ir_buf_puts(t->out, "  seen.cols = -1;\n");
 }
 
 void mm_emit_look(const mm_text *t, const char *in) {
-  ir_buf_printf(
-      t->out,
-      "%sconst int64_t rows = batch * GROUP_ROWS + row, cols = batch * GROUP_COLS + col;\n"
-      "%sseen.same_rows = seen.rows == rows, seen.same_cols = seen.cols == cols;\n"
-      "%sseen.rows = rows, seen.cols = cols;\n",
-      in, in, in);
+  if (t->plan->kept_lists)
+    ir_buf_printf(t->out,
+                  "%sseen.same_rows = seen.rows == batch * GROUP_ROWS + row;\n"
+                  "%sseen.rows = batch * GROUP_ROWS + row;\n",
+                  in, in);
+  if (knows_columns(t->plan))
+    ir_buf_printf(t->out,
+                  "%sseen.same_cols = seen.cols == batch * GROUP_COLS + col;\n"
+                  "%sseen.cols = batch * GROUP_COLS + col;\n",
+                  in, in);
 }
 
 void mm_emit_lists(const mm_text *t) {
@@ -449,7 +469,7 @@ void mm_emit_lists(const mm_text *t) {
 
 // --- in a task -----------------------------------------------------------------------------------
 void mm_emit_may_leave_out(const mm_text *t) {
-  bool known = mm_remembers(t->plan) && task_blocks(t->plan) == 1;
+  bool known = knows_columns(t->plan);
   const char *steps =
       t->plan->split_k ? "k, steps" : ir_format(t->p->arena, "0, %lld", (long long)t->p->k);
   ir_buf_printf(t->out,

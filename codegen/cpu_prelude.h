@@ -227,7 +227,8 @@ K vu k_mod(vu a, vu b) { return k_select(b != 0, a - k_div(a, b) * b, (vu){0}); 
 // The divider takes ten cycles or twenty for a root, and a division behind it (as in Adam) waits for it: this one
 // comes from multipliers. An estimate of 14 bits, one step of Goldschmidt's, and a step with the remainder, which is
 // exact: rounded correctly (Markstein, IBM Journal of Research and Development 34, 1990), as a test of all floats
-// has shown. Remainders below 2^-100 would not be exact: those, and what is negative or not finite, are divided.
+// has shown. Remainders of numbers below 2^-100 would not be exact: the divider takes those, and what is negative or
+// not finite.
 K vf k_sqrt(vf x) {
   const vu from_least = (vu)x - 0x0d800000u;
   const uint16_t usual =
