@@ -27,6 +27,22 @@ K vf k_pick(const float *table, vi i) { // one of 32
 K vf k_pick(const float *table, vi i) { return __builtin_ia32_permvarsf256(*(const vf *)table, i); }
 #endif
 
+// x = n ln 2 + r: p = e^r - 1 and s = 2^n, for n in [-127, 127]; n = -127 gives s = 0. The addend
+// that rounds x / ln 2 to n leaves the exponent bits of s in the last bits of the sum.
+#define K_ROUND 12583039.0f // 1.5 * 2^23 + 127
+#define K_EXP_SUM(x) ((x) * 1.44269504f + K_ROUND)
+#define K_EXP_CORE(x, sum, p, s)                                                                   \
+  vf s = (sum);                                                                                    \
+  vf n_##s = s - K_ROUND;                                                                          \
+  vf r_##s = (x) - n_##s * 0.693359375f;                                                           \
+  r_##s = r_##s + n_##s * 2.12194440e-4f;                                                          \
+  vf p = 2.3280251e-4f * r_##s + 1.3833507e-3f;                                                    \
+  p = p * r_##s + 8.326932e-3f;                                                                    \
+  p = p * r_##s + 4.1668184e-2f;                                                                   \
+  p = p * r_##s + 1.6666697e-1f;                                                                   \
+  p = p * r_##s + 4.9999994e-1f;                                                                   \
+  p = p * (r_##s * r_##s) + r_##s;                                                                 \
+  s = (vf)((vi)s << 23);
 #ifdef K_WIDE
 static const float k_exp_table[16] __attribute__((aligned(64))) = { // 2^(i/16)
     1.0f, 1.0442737f, 1.0905077f, 1.1387886f, 1.1892071f, 1.2418578f, 1.2968396f, 1.3542556f,
@@ -44,22 +60,6 @@ K vf k_exp(vf x) {
   return (vf)__builtin_ia32_scalefps512_mask(t, k, t, (uint16_t)-1, 4);
 }
 #else
-// x = n ln 2 + r: p = e^r - 1 and s = 2^n, for n in [-127, 127]; n = -127 gives s = 0. The addend
-// that rounds x / ln 2 to n leaves the exponent bits of s in the last bits of the sum.
-#define K_ROUND 12583039.0f // 1.5 * 2^23 + 127
-#define K_EXP_SUM(x) ((x) * 1.44269504f + K_ROUND)
-#define K_EXP_CORE(x, sum, p, s)                                                                   \
-  vf s = (sum);                                                                                    \
-  vf n_##s = s - K_ROUND;                                                                          \
-  vf r_##s = (x) - n_##s * 0.693359375f;                                                           \
-  r_##s = r_##s + n_##s * 2.12194440e-4f;                                                          \
-  vf p = 2.3280251e-4f * r_##s + 1.3833507e-3f;                                                    \
-  p = p * r_##s + 8.326932e-3f;                                                                    \
-  p = p * r_##s + 4.1668184e-2f;                                                                   \
-  p = p * r_##s + 1.6666697e-1f;                                                                   \
-  p = p * r_##s + 4.9999994e-1f;                                                                   \
-  p = p * (r_##s * r_##s) + r_##s;                                                                 \
-  s = (vf)((vi)s << 23);
 K vf k_exp(vf x) {
   vf z = k_max(k_f32(-88.0f), x); // NaN stays
   // n stops at 127, since 2^128 is no float: the polynomial holds up to r = ln 2
@@ -67,6 +67,12 @@ K vf k_exp(vf x) {
   return p * s + s;
 }
 #endif
+// 2^n (e^r - 1) + (2^n - 1): no digits are lost where e^x is nearly 1.
+K vf k_expm1(vf x) {
+  vf z = k_max(k_f32(-88.0f), x); // NaN stays
+  K_EXP_CORE(z, k_min(k_f32(K_ROUND + 127), K_EXP_SUM(z)), p, s)
+  return k_copysign(p * s + (s - 1.0f), x);
+}
 #ifdef K_WIDE
 static const float k_tanh_table[6][32] __attribute__((aligned(64))) = {
   { // centre
@@ -333,7 +339,7 @@ K vf k_pow(vf x, vf y) {
 }
 #define K_LIBM(name)                                                                               \
   K vd k_##name(vd x) { K_EACH(x, __builtin_##name) return x; }
-K_LIBM(exp) K_LIBM(log) K_LIBM(log1p) K_LIBM(sin) K_LIBM(cos) K_LIBM(tanh) K_LIBM(erf)
+K_LIBM(exp) K_LIBM(expm1) K_LIBM(log) K_LIBM(log1p) K_LIBM(sin) K_LIBM(cos) K_LIBM(tanh) K_LIBM(erf)
 K vd k_sigmoid(vd x) {
   vd e = k_exp(-k_abs(x));
   return k_select(x < 0.0, e, k_f64(1.0)) / (e + 1.0);

@@ -57,6 +57,15 @@ MLTC_D float MLTC_F(expf)(float x) {
   const float s = mltc_exp_core(x > -88.0f ? x : -88.0f, 254.0f, &p);
   return __builtin_fmaf(p, s, s);
 }
+MLTC_D float MLTC_F(expm1f)(float x) {
+  float p;
+  if (x != x)
+    return x;
+  if (x > 89.0f)
+    return __builtin_inff();
+  const float s = mltc_exp_core(x > -88.0f ? x : -88.0f, 254.0f, &p);
+  return __builtin_copysignf(__builtin_fmaf(p, s, s - 1.0f), x);
+}
 MLTC_D float MLTC_F(tanhf)(float x) { // an odd polynomial near 0, 1 - 2 / (exp(2|x|) + 1) elsewhere
   const float t = __builtin_fabsf(x), s = x * x;
   if (t < 0.625f) {
@@ -192,15 +201,28 @@ MLTC_D double mltc_exp_sum(double x, double low) {
 }
 MLTC_D double MLTC_F(exp)(double x) { return x != x ? x : mltc_exp_sum(x, 0.0); }
 
-// tanh x = t / (t + 2) with t = e^(2x) - 1 = (2^n - 1) + 2^n (e^r - 1)
+// (2^n - 1) + 2^n (e^r - 1) as a pair, for n in [-1022, 1023]
+MLTC_D mltc_pair mltc_expm1_pair(double x) {
+  int n;
+  const mltc_pair e = mltc_exp_reduced(x, 0.0, &n);
+  const double s = mltc_power_of_two(n);
+  return mltc_sum(mltc_add(s, -1.0), mltc_make(s * e.high, s * e.low));
+}
+MLTC_D double MLTC_F(expm1)(double x) {
+  if (x != x || __builtin_fabs(x) < 1e-17)
+    return x;
+  if (x > 100.0)
+    return mltc_exp_sum(x, 0.0);
+  const mltc_pair y = mltc_expm1_pair(x > -100.0 ? x : -100.0);
+  return y.high + y.low;
+}
+
+// tanh x = t / (t + 2) with t = e^(2x) - 1
 MLTC_D double MLTC_F(tanh)(double x) {
   const double a = __builtin_fabs(x);
   if (x != x || a < 1e-9)
     return x;
-  int n;
-  const mltc_pair e = mltc_exp_reduced(a < 20.0 ? 2.0 * a : 40.0, 0.0, &n);
-  const double s = mltc_power_of_two(n);
-  const mltc_pair t = mltc_sum(mltc_add(s, -1.0), mltc_make(s * e.high, s * e.low));
+  const mltc_pair t = mltc_expm1_pair(a < 20.0 ? 2.0 * a : 40.0);
   const mltc_pair below = mltc_add(t.high, 2.0);
   const double y = t.high / below.high;
   const double rest = __builtin_fma(-y, below.high, t.high) + t.low - y * (below.low + t.low);

@@ -8,7 +8,7 @@
 #define K_FUNCTION(name)                                                                           \
   K vf k_##name(vf x) { K_EACH(x, name##f) return x; }                                             \
   K vd k_##name(vd x) { K_EACH(x, name) return x; }
-K_FUNCTION(exp) K_FUNCTION(log) K_FUNCTION(log1p) K_FUNCTION(tanh) K_FUNCTION(erf)
+K_FUNCTION(exp) K_FUNCTION(expm1) K_FUNCTION(log) K_FUNCTION(log1p) K_FUNCTION(tanh) K_FUNCTION(erf)
 // Of -|x| alone: no overflow, and all digits far below 0.
 K float k_sigmoidf(float x) { const float e = expf(-fabsf(x)); return (x < 0.0f ? e : 1.0f) / (e + 1.0f); }
 K double k_sigmoid(double x) { const double e = exp(-fabs(x)); return (x < 0.0 ? e : 1.0) / (e + 1.0); }

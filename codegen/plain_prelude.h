@@ -13,6 +13,7 @@ static inline double k_floor(double x) { return floor(x); }
 static inline double k_sqrt(double x) { return sqrt(x); }
 static inline double k_rsqrt(double x) { return 1 / sqrt(x); }
 static inline double k_exp(double x) { return exp(x); }
+static inline double k_expm1(double x) { return expm1(x); }
 static inline double k_log(double x) { return log(x); }
 static inline double k_log1p(double x) { return log1p(x); }
 static inline double k_sin(double x) { return sin(x); }

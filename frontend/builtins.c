@@ -12,6 +12,7 @@
 
 static const builtin_info builtins[] = {
     MATH("exp", IR_EXP),
+    MATH("expm1", IR_EXPM1),
     MATH("log", IR_LOG),
     MATH("log1p", IR_LOG1P),
     MATH("tanh", IR_TANH),

@@ -48,6 +48,9 @@ static double s_rsqrt(double x, double y) {
 static double s_exp(double x, double y) {
   return (void)x, y;
 }
+static double s_expm1(double x, double y) {
+  return (void)y, exp(x);
+}
 static double s_log(double x, double y) {
   return (void)y, 1 / x;
 }
@@ -89,6 +92,7 @@ static const unary_rule unary_rules[IR_NUM_OPS] = {
     [IR_SQRT] = {sqrt, s_sqrt},
     [IR_RSQRT] = {v_rsqrt, s_rsqrt},
     [IR_EXP] = {exp, s_exp},
+    [IR_EXPM1] = {expm1, s_expm1},
     [IR_LOG] = {log, s_log},
     [IR_LOG1P] = {log1p, s_log1p},
     [IR_SIN] = {sin, s_sin},

@@ -49,6 +49,7 @@ static bool is_never_negative(const bool *known, const ir_node *n) {
   case IR_ADD:
   case IR_DIV:
   case IR_MIN:
+  case IR_EXPM1:
   case IR_LOG1P:
   case IR_TANH:
   case IR_ERF:

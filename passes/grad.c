@@ -99,6 +99,11 @@ void grad_exp(grad_ctx *c, ir_node *n, ir_node *g) {
   GIVE(0, mul(c, g, n));
 }
 
+// Of x, not n + 1, in which little is left of a small e^x.
+void grad_expm1(grad_ctx *c, ir_node *n, ir_node *g) {
+  GIVE(0, mul(c, g, ir_unary(&c->b, IR_EXP, n->in[0])));
+}
+
 void grad_log(grad_ctx *c, ir_node *n, ir_node *g) {
   GIVE(0, divide(c, g, n->in[0]));
 }

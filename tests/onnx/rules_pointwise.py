@@ -157,8 +157,8 @@ def prelu(f, call, x, slope):
 
 
 def bent(f, x, alpha, gamma, inside):
-    """gamma * (x where x > 0, else alpha * (exp(inside) - 1))."""
-    low = f.binary("mul", f.binary("sub", f.unary("exp", inside), 1), alpha * gamma)
+    """gamma * (x where x > 0, else alpha * expm1(inside))."""
+    low = f.binary("mul", f.unary("expm1", inside), alpha * gamma)
     return f.select(f.binary("gt", x, 0), f.binary("mul", x, gamma), low)
 
 

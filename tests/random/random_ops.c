@@ -17,7 +17,7 @@ static const unary_choice unary_choices[] = {
     {IR_TANH, 1, 1, false}, {IR_ERF, 1.2, 1, false},      {IR_SIN, 1, 1, false},
     {IR_COS, 1, 1, false},  {IR_SQRT, 1, 0, true},        {IR_RSQRT, 1.5, 1.5, true},
     {IR_LOG, 2, 0, true},   {IR_LOG1P, 1, 0, true},       {IR_STOP, 1, 0, false},
-    {IR_EXP, 1, 0, false},  {IR_SIGMOID, 0.25, 1, false},
+    {IR_EXP, 1, 0, false},  {IR_SIGMOID, 0.25, 1, false}, {IR_EXPM1, 1, 0, false},
 };
 
 static void move_unary(rand_gen *g) {
@@ -26,14 +26,15 @@ static void move_unary(rand_gen *g) {
   rand_val v = rand_float(g);
   if (c->positive)
     v = rand_positive(g, v);
-  if (c->op == IR_EXP && v.mag > 2)
+  bool grows = c->op == IR_EXP || c->op == IR_EXPM1;
+  if (grows && v.mag > 2)
     v = rand_scaled(g, v, 2 / v.mag);
-  double mag = c->op == IR_EXP ? exp(v.mag) : c->mag != 0 ? c->mag : v.mag;
-  double slope = c->op == IR_EXP ? mag : c->slope;
+  double mag = grows ? exp(v.mag) : c->mag != 0 ? c->mag : v.mag;
+  double slope = grows ? mag : c->slope;
   bool moves = c->op == IR_NEG || c->op == IR_COPY || c->op == IR_STOP;
   rand_push(g, ir_unary(&g->b, c->op, v.n), mag, slope * v.noise,
             v.exact && (moves || c->op == IR_ABS),
-            v.distinct && (moves || c->op == IR_TANH || c->op == IR_SIGMOID || c->op == IR_EXP));
+            v.distinct && (moves || c->op == IR_TANH || c->op == IR_SIGMOID || grows));
 }
 
 // Ops that jump: on values that f32 holds exactly, and no divisor but powers of two.

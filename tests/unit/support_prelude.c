@@ -134,6 +134,7 @@ const prelude_row prelude_rows[] = {
     {"l", "k_uniform_run(x - x + 1, y - y + 2, 4000000000u, (i << 30) - 1)", "f32", PRELUDE_BITS},
     {"l", "k_normal(x - x + i, y - y + 3, 5u, y)", "f32", PRELUDE_CLOSE},
     {"d", "k_exp(x)", NULL, PRELUDE_CLOSE},
+    {"d", "k_expm1(x)", NULL, PRELUDE_CLOSE},
     {"d", "k_log(x)", NULL, PRELUDE_CLOSE},
     {"d", "k_log1p(x)", NULL, PRELUDE_CLOSE},
     {"d", "k_tanh(x)", NULL, PRELUDE_CLOSE},
@@ -144,6 +145,7 @@ const prelude_row prelude_rows[] = {
     {"d", "k_pow(x, y)", NULL, PRELUDE_CLOSE},
     // the float functions are measured against libm below
     {"f", "k_exp(x)", NULL, PRELUDE_CLOSE},
+    {"f", "k_expm1(x)", NULL, PRELUDE_CLOSE},
     {"f", "k_log(x)", NULL, PRELUDE_CLOSE},
     {"f", "k_log1p(x)", NULL, PRELUDE_CLOSE},
     {"f", "k_tanh(x)", NULL, PRELUDE_CLOSE},

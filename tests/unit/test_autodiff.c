@@ -44,6 +44,7 @@ static const grad_case cases[] = {
     {"sqrt", UNARY("sqrt", "[4]"), 0.2, 3},
     {"rsqrt", UNARY("rsqrt", "[4]"), 0.2, 3},
     {"exp", UNARY("exp", "[2,2,2]"), -2, 2},
+    {"expm1", UNARY("expm1", "[4]"), -2, 2},
     {"log", UNARY("log", "[4]"), 0.2, 3},
     {"log1p", UNARY("log1p", "[4]"), -0.5, 3},
     {"sin", UNARY("sin", "[4]"), -3, 3},

@@ -17,7 +17,8 @@ static const char exports[] =
     "  int i = 0;\\\n"
     "  for (; i + VL <= n; i += VL) k_store_f32(y + i, k_##name(k_load_f32(x + i)));\\\n"
     "  if (i < n) k_store_f32_part(y + i, k_##name(k_load_f32_part(x + i, n - i)), n - i); }\n"
-    "ONE(exp) ONE(log) ONE(log1p) ONE(sin) ONE(cos) ONE(tanh) ONE(sigmoid) ONE(erf) ONE(sqrt) "
+    "ONE(exp) ONE(expm1) ONE(log) ONE(log1p) ONE(sin) ONE(cos) ONE(tanh) ONE(sigmoid) ONE(erf) "
+    "ONE(sqrt) "
     "ONE(rsqrt)\n"
     "ONE(floor) ONE(abs) ONE(sign)\n"
     "void t_pow(const float *x, const float *y, float *z, int n) {\n"
@@ -84,6 +85,7 @@ typedef struct function {
 
 static const function functions[] = {
     {"exp", exp, 1, -INFINITY, INFINITY, RISING, true},
+    {"expm1", expm1, 2, -INFINITY, INFINITY, RISING, false},
     {"log", log, 2, -INFINITY, INFINITY, RISING, false},
     {"log1p", log1p, 2, -INFINITY, INFINITY, RISING, false},
     {"sin", sin, 2, -1e9f, 1e9f, ODD, false},

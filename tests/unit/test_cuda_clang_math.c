@@ -164,6 +164,7 @@ static void check_pow(void) {
 
 int main(void) {
   check_float("expf", mltc_expf, exp);
+  check_float("expm1f", mltc_expm1f, expm1);
   check_float("logf", mltc_logf, log);
   check_float("log1pf", mltc_log1pf, log1p);
   check_float("tanhf", mltc_tanhf, tanh);
@@ -172,6 +173,7 @@ int main(void) {
   check_double(#name, mltc_##name, name##l);                                                       \
   check_odd(#name, mltc_##name, name);
   DOUBLE(exp)
+  DOUBLE(expm1)
   DOUBLE(log) DOUBLE(log1p) DOUBLE(tanh) DOUBLE(erf) DOUBLE(sin) DOUBLE(cos) check_pow();
   return support_finish("test_cuda_clang_math");
 }

@@ -146,9 +146,9 @@ static double sigmoid(double x) {
 
 static void measure_functions(ir_arena *a, void *cuda) {
   static const function functions[] = {
-      {"k_exp(x)", exp},   {"k_log(x)", log},   {"k_log1p(x)", log1p},
-      {"k_tanh(x)", tanh}, {"k_erf(x)", erf},   {"k_sin(x)", sin},
-      {"k_cos(x)", cos},   {"k_sqrt(x)", sqrt}, {"k_sigmoid(x)", sigmoid},
+      {"k_exp(x)", exp},   {"k_expm1(x)", expm1},     {"k_log(x)", log}, {"k_log1p(x)", log1p},
+      {"k_tanh(x)", tanh}, {"k_erf(x)", erf},         {"k_sin(x)", sin}, {"k_cos(x)", cos},
+      {"k_sqrt(x)", sqrt}, {"k_sigmoid(x)", sigmoid},
   };
   for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
     for (int i = 0; i < prelude_num_rows; i++)

@@ -69,6 +69,7 @@ static const line lines[] = {
     {"sqrt %p : f32[3,4]", false},
     {"rsqrt %p : f32[3,4]", false},
     {"exp %x : f32[3,4]", false},
+    {"expm1 %x : f32[3,4]", false},
     {"log %p : f32[3,4]", false},
     {"log1p %p : f32[3,4]", false},
     {"sin %x : f32[3,4]", false},
