@@ -25,8 +25,8 @@
 // row. Other users of %x keep it. Rows that nothing picks are multiplied, too: should one of them hold a NaN or an
 // infinity, so does the gradient of %w.
 //
-// A node by which something is differentiated (%x, where a loss asks for the gradient of its inputs) stays on the
-// way to the loss: nothing is done across it. Nor where no `grad` is left in the module: such a text comes from behind
+// A node by which something is differentiated (%x, where a loss asks for the gradient of its inputs; %b, repeated for
+// each row) stays on the way to the loss: nothing is done across it. Nor where no `grad` is left in the module: such a text comes from behind
 // autodiff, and has been here or was not to be changed; its backward pass reads what the forward pass has made.
 //
 // The other way, products of the backward pass that scatters and gathers are moved across, would find more: gradients
@@ -106,9 +106,9 @@ static bool is_product_of_picked(const ir_node *n, way *w) {
          ir_matmul_steps(n) >= LEAST_WIDTH && find_way(n->in[0], w) && is_picked_often(n, w);
 }
 
-// The same row everywhere.
+// The same row everywhere. What is picked instead does not see the broadcast, by which nothing may be differentiated.
 static bool is_row(const ir_node *n) {
-  return n->op == IR_BROADCAST && n->type.rank && last_dim(n->in[0]) == last_dim(n) &&
+  return n->op == IR_BROADCAST && !n->mark && n->type.rank && last_dim(n->in[0]) == last_dim(n) &&
          ir_elements(&n->in[0]->type) == last_dim(n);
 }
 

@@ -71,6 +71,15 @@ static const pass_case table_cases[] = {
                 "%z.table = add %y.table, %z.broadcast : f32[4,3]\n"
                 "%z = gather %z.table, %i.reshape : f32[8,3]\n" LOSS("z")
                     GRADS GRAD("b", "f32[3]")},
+    {"with a bias whose gradient in each row is wanted", pass_table_products, NULL,
+     TABLE("4") "%b = input : f32[3]\n" PICK TIMES_W
+                "%o = reshape %b : f32[1,3]\n%h = broadcast %o : f32[8,3]\n"
+                "%z = add %h, %y : f32[8,3]\n" LOSS("z") GRADS GRAD("h", "f32[8,3]"),
+     TABLE("4") "%b = input : f32[3]\n" INDEX
+                "%y.table = matmul %t, %w {ta=false, tb=false} : f32[4,3]\n"
+                "%y = gather %y.table, %i.reshape : f32[8,3]\n"
+                "%o = reshape %b : f32[1,3]\n%h = broadcast %o : f32[8,3]\n"
+                "%z = add %h, %y : f32[8,3]\n" LOSS("z") GRADS GRAD("h", "f32[8,3]")},
     {"what differs from row to row is added behind it", pass_table_products, NULL,
      TABLE("4") "%b = input : f32[8,3]\n" PICK TIMES_W "%z = add %y, %b : f32[8,3]\n" LOSS("z")
          GRADS,
