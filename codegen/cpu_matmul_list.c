@@ -350,7 +350,7 @@ static void put_packing(const mm_text *t) {
   int64_t row, k;
   strides(a, &row, &k);
   const char *at =
-      ir_format(t->p->arena, "list[i] * %lld + j * %lld", (long long)k, (long long)row);
+      ir_format(t->p->arena, "(int64_t)list[i] * %lld + j * %lld", (long long)k, (long long)row);
   const char *one = a->convert ? ir_format(t->p->arena, "k_one_%s(a + %s)", a->convert, at)
                                : ir_format(t->p->arena, "a[%s]", at);
   ir_buf_printf(

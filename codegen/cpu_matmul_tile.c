@@ -212,7 +212,7 @@ static void emit_ahead(const mm_text *t, const tile_shape *s) {
   int64_t row = mm_a_row_stride(t), k = mm_a_k_stride(t);
   if (t->plan->lists) { // which has read the rows of a
     for (int j = 0; j < s->vectors; j++)
-      ir_buf_printf(t->out, "    __builtin_prefetch(b_all + list[i + %lld] * %lld%s);\n",
+      ir_buf_printf(t->out, "    __builtin_prefetch(b_all + (int64_t)list[i + %lld] * %lld%s);\n",
                     (long long)mm_list_ahead(t), (long long)s->b_k,
                     plus(t, (int64_t)j * t->plan->lanes));
     return;

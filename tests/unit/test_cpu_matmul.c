@@ -46,6 +46,7 @@ typedef struct test {
   // Of lists: one of so many elements of a is not 0; b has elements that are not finite; products are too small.
   uint64_t rare;
   bool infinite, tiny, one_bit; // of each element of a that is not 0
+  bool far;                     // a is larger than 32 bits count
 } test;
 
 // --- problems -------------------------------------------------------------------------------
@@ -282,6 +283,21 @@ static int add_long_listed(test *t, ir_arena *arena, int i) {
   return 2;
 }
 
+// Steps so far apart that 32 bits do not hold where the last ones begin.
+static int add_far_listed(test *t, ir_arena *arena) {
+  do
+    add_problem(t, arena, 1, 5, 40, 1500, false, "listed");
+  while (t->p.elem_bytes != 4);
+  t->far = true;
+  t->p.zeros = ZEROS_DATA;
+  spread_a(t, 1);
+  t->p.a.k.stride[0] = (2 << 20) + 64;
+  set_narrow(t, 0);
+  mm_make_plan(&t->p, &t->plan);
+  add_twin(t);
+  return 2;
+}
+
 // b in panels of `width` columns, as pass_panels lays it out: read in place.
 static void add_panels(test *t, ir_arena *arena, int64_t batch, int64_t width, bool odd) {
   int64_t panels = 2 + (int64_t)test_draw(6), k = test_random_size(400), n = panels * width;
@@ -340,6 +356,7 @@ static int all_problems(test *tests, ir_arena *arena, int *failed) {
     num += add_few_bits(&tests[num], arena, i);
   for (int i = 0; i < 2; i++)
     num += add_long_listed(&tests[num], arena, i);
+  num += add_far_listed(&tests[num], arena);
   BUG_IF(num > MAX_TESTS, "%d tests", num);
   return num;
 }
@@ -369,7 +386,11 @@ static bool compile(const test *tests, int num, ir_arena *arena, const char *bas
   ir_buf_puts(&text, instructions);
   for (int i = 0; i < num; i++) {
     const char *name = ir_format(arena, "mm%d", i);
+    if (tests[i].far) // a compiler may use more bits than it has to
+      ir_buf_puts(&text, "#pragma clang optimize off\n");
     mm_emit(&tests[i].p, &tests[i].plan, name, &text);
+    if (tests[i].far)
+      ir_buf_puts(&text, "#pragma clang optimize on\n");
     for (int j = 0; j < tests[i].plan.num_phases; j++)
       ir_buf_printf(&text, "void (*%s_phase_%d)(int64_t, int64_t, char *const *) = %s_%d;\n", name,
                     j, name, j);
@@ -386,11 +407,13 @@ static bool compile(const test *tests, int num, ir_arena *arena, const char *bas
 
 // --- running -------------------------------------------------------------------------------------
 
-// `bytes` that end where a forbidden page begins.
+// `bytes` that end where a forbidden page begins. What nobody touches takes no memory.
 static char *guarded(size_t bytes) {
   size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
-  char *at = mmap(NULL, whole + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char *at = mmap(NULL, whole + PAGE, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   BUG_IF(at == MAP_FAILED, "mmap");
+  madvise(at, whole, MADV_NOHUGEPAGE);
   mprotect(at + whole, PAGE, PROT_NONE);
   return at + whole - bytes;
 }
@@ -400,19 +423,31 @@ static void unguard(char *at, size_t bytes) {
   munmap(at + bytes - whole, whole + PAGE);
 }
 
-static char *random_operand_data(const mm_operand *o, size_t *bytes) {
+static void put_random(const mm_operand *o, char *data, int64_t i) {
+  double v = (double)test_draw(1 << 20) / (1 << 19) - 1;
+  if (o->elem_bytes < 4)
+    data[i * o->elem_bytes] = (char)test_draw(3); // the rest is 0
+  else if (o->elem_bytes == 8)
+    ((double *)(void *)data)[i] = v;
+  else
+    ((float *)(void *)data)[i] = (float)v;
+}
+
+// What is an operand's, and nothing between its steps.
+static void put_far(const mm_operand *o, char *data) {
+  for (int64_t k = 0; k < o->k.size[0]; k++)
+    for (int64_t x = 0; x < o->x.size[0]; x++)
+      put_random(o, data, k * o->k.stride[0] + x);
+}
+
+static char *random_operand_data(const mm_operand *o, bool far, size_t *bytes) {
   int64_t count = o->offset + test_extent(&o->batch) + test_extent(&o->x) + test_extent(&o->k) + 1;
   *bytes = (size_t)(count * o->elem_bytes);
   char *data = guarded(*bytes);
-  for (int64_t i = 0; i < count; i++) {
-    double v = (double)test_draw(1 << 20) / (1 << 19) - 1;
-    if (o->elem_bytes < 4)
-      data[i * o->elem_bytes] = (char)test_draw(3); // the rest is 0
-    else if (o->elem_bytes == 8)
-      ((double *)data)[i] = v;
-    else
-      ((float *)data)[i] = (float)v;
-  }
+  if (far)
+    put_far(o, data);
+  for (int64_t i = 0; !far && i < count; i++)
+    put_random(o, data, i);
   return data;
 }
 
@@ -576,8 +611,8 @@ static bool check(const test *t, void *library, int index) {
   find_phases(t, library, index, phases);
   size_t bytes[4];
   char *args[4];
-  args[0] = random_operand_data(&p->a, &bytes[0]);
-  args[1] = random_operand_data(&p->b, &bytes[1]);
+  args[0] = random_operand_data(&p->a, t->far, &bytes[0]);
+  args[1] = random_operand_data(&p->b, false, &bytes[1]);
   bytes[2] = (size_t)(p->batch * p->m * p->n * p->elem_bytes);
   bytes[3] = (size_t)t->plan.workspace;
   args[2] = guarded(bytes[2]), args[3] = guarded(bytes[3]);
@@ -616,7 +651,7 @@ int main(void) {
   const char *base = ir_format(arena, "%s/kernels", dir);
   int failed = 0, num = all_problems(tests, arena, &failed),
       seen[MM_LISTED + 1][MM_SHARED + 1] = {{0}}, split = 0, pieces = 0, banded = 0, many = 0,
-      walking = 0, panels = 0, columns = 0, listed = 0, lines = 0;
+      walking = 0, panels = 0, columns = 0, listed = 0, lines = 0, far = 0;
   void *library = compile(tests, num, arena, base)
                       ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
                       : NULL;
@@ -636,9 +671,10 @@ int main(void) {
     banded += tests[i].plan.k_blocks > 1 && tests[i].p.bands.limited;
     listed += tests[i].plan.lists && tests[i].plan.a == MM_DIRECT;
     lines += tests[i].plan.list_tiles > 1;
+    far += tests[i].far && tests[i].plan.a == MM_LISTED && tests[i].plan.k_blocks == 1;
   }
   bool covered = split && many && pieces && banded && walking && columns && listed && lines &&
-                 panels > NUM_PANELS / 2;
+                 far && panels > NUM_PANELS / 2;
   // every way of reading an operand must have been tried
   for (int a = 0; a <= MM_LISTED; a++)
     covered &= seen[a][MM_DIRECT] + seen[a][MM_LOCAL] + seen[a][MM_SHARED] > 0;
