@@ -123,7 +123,8 @@ static int check_round_trip(const mlrt_program *p, const mlrt_options *o, char *
   const char *folder = getenv("TMPDIR");
   char *path;
   // Not the model's name: with it, that of the file may be longer than a file system takes.
-  if (asprintf(&path, "%s/mltc-check-%d.safetensors", folder ? folder : "/tmp", (int)getpid()) < 0)
+  if (asprintf(&path, "%s/mltc-check-%d.safetensors", folder && *folder ? folder : "/tmp",
+               (int)getpid()) < 0)
     mlrt_fail(MLRT_EXIT_MEMORY, "out of memory in check");
   unlink(path); // of a check that was killed: nothing to keep
   mlrt_saver s;
