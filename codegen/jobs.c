@@ -29,6 +29,7 @@ static void begin(cg_job *j, bool verbose) {
   const cg_command *c = &j->command;
   j->ok = false;
   j->pid = 0;
+  j->error = 0;
   if (cg_stopping_signal())
     return;
   if (verbose)
@@ -37,10 +38,10 @@ static void begin(cg_job *j, bool verbose) {
   posix_spawn_file_actions_init(&io);
   posix_spawn_file_actions_addopen(&io, 1, j->log, O_WRONLY | O_CREAT | O_TRUNC, 0644);
   posix_spawn_file_actions_adddup2(&io, 1, 2);
-  int error =
+  j->error =
       posix_spawnp(&j->pid, c->argv[0], &io, NULL, (char *const *)(uintptr_t)c->argv, environ);
   posix_spawn_file_actions_destroy(&io);
-  if (error)
+  if (j->error)
     j->pid = 0;
 }
 
@@ -94,6 +95,9 @@ const cg_job *cg_jobs_run(cg_jobs *jobs, bool verbose) {
 
 const char *cg_job_explain(ir_arena *a, const cg_job *j) {
   size_t len = 0;
+  if (j->error)
+    return ir_format(a, "%s failed: cannot run '%s': %s", j->what, j->command.argv[0],
+                     strerror(j->error));
   const char *text = ir_read_file(a, j->log, &len);
   return ir_format(a, "%s failed:\n%s", j->what, text && len ? text : "(no output)");
 }

@@ -19,6 +19,7 @@ typedef struct cg_job {
   cg_command command;
   const char *log; // file that gets what it prints
   pid_t pid;       // while it runs
+  int error;       // why it did not begin (errno); 0: it did
   bool ok;         // it has ended, and well
 } cg_job;
 typedef IR_VEC(cg_job) cg_jobs;

@@ -22,14 +22,20 @@
 enum { OLDEST_CLANG = 14, NEWEST_CLANG = 24 };
 
 // --- finding things --------------------------------------------------------------------------
+// Folders may be entered, which is the same bit.
+static bool is_program(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
 const char *cg_find_program(ir_arena *a, const char *name) {
   if (strchr(name, '/'))
-    return access(name, X_OK) == 0 ? name : NULL;
+    return is_program(name) ? name : NULL;
   const char *path = getenv("PATH");
   for (const char *p = path ? path : ""; *p;) {
     size_t len = strcspn(p, ":");
     const char *at = ir_format(a, "%.*s/%s", (int)len, p, name);
-    if (access(at, X_OK) == 0)
+    if (is_program(at))
       return at;
     p += len + (p[len] == ':');
   }

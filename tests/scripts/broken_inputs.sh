@@ -252,6 +252,10 @@ expect_error 1 "folder" "$mltc" digits.graph -O0 -o folder
 expect_error 1 "no/such/made" "$mltc" digits.graph --emit=ir -o no/such/made
 expect_error 1 "no/such/keep" "$mltc" digits.graph --keep=no/such/keep --emit=ir
 expect_error 1 "clang" env MLTC_CC=/no/such/compiler "$mltc" digits.graph "${out[@]}"
+expect_error 1 "clang" env MLTC_CC="$PWD/folder" "$mltc" digits.graph "${out[@]}"
+echo '#!/no/such/shell' >no_compiler
+chmod +x no_compiler
+expect_error 1 "cannot run '$PWD/no_compiler': No such file" env MLTC_CC="$PWD/no_compiler" "$mltc" digits.graph "${out[@]}"
 cp digits.graph mine.graph
 expect_error 2 "would take the place of .mine.graph" "$mltc" mine.graph -O0 -o ./mine.graph
 expect_error 2 "would take the place of .mine.graph" "$mltc" mine.graph --emit=ast -o mine.graph
