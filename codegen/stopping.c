@@ -4,14 +4,16 @@
 #include <signal.h>
 #include <stddef.h>
 
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
 enum { NUM = sizeof signals / sizeof *signals };
 
 static struct sigaction before[NUM];
 static volatile sig_atomic_t came;
 
+// A file that gets too large is an error of whoever writes it, and said there.
 static void note(int signal) {
-  came = signal;
+  if (signal != SIGXFSZ)
+    came = signal;
 }
 
 void cg_stopping_begin(void) {

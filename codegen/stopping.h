@@ -1,4 +1,4 @@
-// stopping.h: SIGINT, SIGTERM and SIGHUP while there are compilers that run and a folder of their files.
+// stopping.h: signals that end a process, while there are compilers that run and a folder of their files.
 #ifndef CODEGEN_STOPPING_H
 #define CODEGEN_STOPPING_H
 

@@ -319,3 +319,12 @@ wait $pid || code=$?
 [ $code -eq 143 ] || fail "exit code $code after SIGTERM"
 [ -z "$(ls -A tmp)" ] || fail "SIGTERM left $(find tmp)"
 [ ! -e stopped ] || fail "SIGTERM left a trainer"
+
+# --- nobody reads what mltc says, or files may not be as large as its own
+export TMPDIR=$PWD/tmp
+code=0
+"$mltc" --no-cache -v digits.graph -o stopped 2>&1 | true || code=$?
+[ $code -eq 141 ] || fail "exit code $code where nobody reads"
+[ -z "$(ls -A tmp)" ] || fail "SIGPIPE left $(find tmp)"
+expect_error 1 "File too large" bash -c "ulimit -f 8; '$mltc' --no-cache digits.graph -o stopped"
+[ -z "$(ls -A tmp)" ] || fail "a limit of files' sizes left $(find tmp)"
