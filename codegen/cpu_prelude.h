@@ -244,7 +244,9 @@ K vf k_sqrt(vf x) {
 }
 #else
 K vf k_sqrt(vf x) {
-#if defined(__AVX__) && VL == 8
+#if __has_builtin(__builtin_elementwise_sqrt) // from clang 18 on; clang 22 no longer has those below
+  return __builtin_elementwise_sqrt(x);
+#elif defined(__AVX__) && VL == 8
   return (vf)__builtin_ia32_sqrtps256(x);
 #elif defined(__SSE__) && VL == 4
   return (vf)__builtin_ia32_sqrtps(x);
@@ -421,7 +423,12 @@ K_MEMORY(i64, int64_t, vl, K_TO, K_TO) K_SMALL_PART(i64, int64_t, vl, K_TO, K_TO
 #define K_AS_F16(x, v) ((v)__builtin_ia32_vcvtps2ph512_mask((x), 0, (k_v16hi){0}, (uint16_t)-1))
 typedef short k_v16hi __attribute__((vector_size(32)));
 #elif defined(__F16C__) && VL == 8
+#if __has_builtin(__builtin_ia32_vcvtph2ps256)
 #define K_OF_F16(x, v) ((vf)__builtin_ia32_vcvtph2ps256((k_v8hi)(x)))
+#else // clang 22
+#define K_OF_F16(x, v) K_TO((k_v8f16)(x), vf)
+typedef __fp16 k_v8f16 __attribute__((vector_size(16)));
+#endif
 #define K_AS_F16(x, v) ((v)__builtin_ia32_vcvtps2ph256((x), 0))
 typedef short k_v8hi __attribute__((vector_size(16)));
 #else

@@ -29,6 +29,14 @@ for level in v3 v4; do
   ./$level info >info.txt
   grep -q "^target *cpu:x86-64-$level" info.txt || fail "info does not name the target"
 done
+# Newer clangs lack builtins that older ones have, and the other way round.
+for version in {14..24}; do
+  command -v clang-"$version" >/dev/null || continue
+  for target in cpu:x86-64-v3 cpu:x86-64-v4; do
+    MLTC_CC=clang-$version "$mltc" digits_mlp.graph -O1 --no-cache --target=$target -o other ||
+      fail "clang-$version makes nothing for $target"
+  done
+done
 flags=$(grep -m1 '^flags' /proc/cpuinfo)
 if [[ $flags == *avx2* && $flags == *fma* ]]; then
   ./v3 --epochs=2 --no-save >out.txt
