@@ -141,18 +141,32 @@ static int64_t length(ir_band b) {
   return band_is_empty(b) ? 0 : b.upper - b.lower + 1;
 }
 
+// The sum of c - shift, or of `most` where that is less, over all columns c.
+static int64_t sum_up_to(ir_band columns, int64_t shift, int64_t most) {
+  ir_band less = {columns.lower, columns.upper < most + shift ? columns.upper : most + shift};
+  int64_t num = length(less);
+  return num * (less.lower + less.upper - 2 * shift) / 2 + (length(columns) - num) * most;
+}
+
+// Of one row: column c takes those of its steps from c - b.upper to c - b.lower. They are not looked at one by one,
+// nor are the columns: cost_kernel asks often, and rows times columns are billions.
+static int64_t count_in_row(ir_band steps, ir_band columns, ir_band b) {
+  if (band_is_empty(steps) || band_is_empty(columns) || band_is_empty(b))
+    return 0;
+  columns = band_meet(columns, (ir_band){steps.lower + b.lower, steps.upper + b.upper});
+  if (band_is_empty(columns))
+    return 0;
+  int64_t lasts = sum_up_to(columns, b.lower, steps.upper);
+  int64_t firsts = -sum_up_to(band_turn(columns), -b.upper, -steps.lower);
+  return lasts - firsts + length(columns);
+}
+
 int64_t band_count_products(const band_product *p, int64_t m, int64_t n, int64_t k) {
   int64_t total = 0;
-  bool whole_b = p->b.lower <= 1 - k && p->b.upper >= n - 1;
   for (int64_t row = 0; row < m; row++) {
     ir_band steps = band_meet((ir_band){0, k - 1}, (ir_band){row + p->a.lower, row + p->a.upper});
     ir_band columns = band_meet((ir_band){0, n - 1}, (ir_band){row + p->c.lower, row + p->c.upper});
-    if (whole_b || band_is_empty(steps) || band_is_empty(columns)) {
-      total += length(steps) * length(columns);
-      continue;
-    }
-    for (int64_t c = columns.lower; c <= columns.upper; c++)
-      total += length(band_meet(steps, (ir_band){c - p->b.upper, c - p->b.lower}));
+    total += count_in_row(steps, columns, p->b);
   }
   return total;
 }

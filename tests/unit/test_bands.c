@@ -367,6 +367,15 @@ static void check_products(void) {
         (long long)band_count_products(&p, m, n, k), (long long)count);
 }
 
+// In time for the rows alone: to look at each column of each row would take minutes here.
+static void check_many_products(void) {
+  const int64_t m = 1 << 20, n = 1 << 20;
+  band_product p = {.a = {1 - m, n - 1}, .b = {0, n - 1}, .c = {1 - m, n - 1}, .limited = true};
+  CHECK(band_count_products(&p, m, n, n) == m * (n * (n + 1) / 2), "all by an upper triangle");
+  p.c.upper = 0; // row r needs the columns up to r, of which c takes c + 1 steps
+  CHECK(band_count_products(&p, m, n, n) == m * (m + 1) / 2 * (m + 2) / 3, "a triangle of it");
+}
+
 int main(int argc, char **argv) {
   uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 120;
   int found = 0, zeros = 0, needs = 0;
@@ -374,6 +383,7 @@ int main(int argc, char **argv) {
     found += check_comparison();
   for (int i = 0; i < 2000; i++)
     check_products();
+  check_many_products();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     check_case(&cases[i]);
   for (uint64_t seed = 0; seed < seeds; seed++)
