@@ -61,19 +61,20 @@ static const alg_rule by_class[IR_CLASS_SYMBOLIC + 1][MAX_RULES] = {
 };
 
 // --- shared by the rules ----------------------------------------------------------------------
-bool alg_commutes(ir_op op) {
+bool alg_commutes(const ir_node *n) {
   static const bool commutes[IR_NUM_OPS] = {
-      [IR_ADD] = true, [IR_MUL] = true, [IR_MAX] = true, [IR_MIN] = true,
-      [IR_AND] = true, [IR_OR] = true,  [IR_EQ] = true,  [IR_NE] = true,
+      [IR_ADD] = true, [IR_MUL] = true, [IR_AND] = true,
+      [IR_OR] = true,  [IR_EQ] = true,  [IR_NE] = true,
   };
-  return commutes[op];
+  bool picks = n->op == IR_MAX || n->op == IR_MIN;
+  return picks ? !ir_is_float(n->type.dtype) : commutes[n->op];
 }
 
 bool alg_match_const(const ir_node *n, ir_op op, ir_node **x, double *value) {
   if (n->op != op)
     return false;
   int k = n->in[1]->op == IR_CONST ? 1 : 0;
-  if (n->in[k]->op != IR_CONST || (k == 0 && !alg_commutes(op)))
+  if (n->in[k]->op != IR_CONST || (k == 0 && !alg_commutes(n)))
     return false;
   *x = n->in[1 - k];
   *value = ir_attr_num(n->in[k], IR_ATTR_VALUE);

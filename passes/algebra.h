@@ -72,8 +72,8 @@ static inline ir_arena *alg_arena(const ir_builder *b) {
 bool alg_match_const(const ir_node *n, ir_op op, ir_node **x, double *value);
 // True when a splat constant of type `t` can hold `v` without turning into something else.
 bool alg_fits(ir_dtype t, double v);
-// The op is the same with its operands exchanged.
-bool alg_commutes(ir_op op);
-// Values that differ from element to element by their own rule, not by their operands' elements.
+// The node is the same with its operands exchanged. max and min of floats are not: they give the second one where
+// either is NaN.
+bool alg_commutes(const ir_node *n);
 
 #endif

@@ -5,8 +5,8 @@
 //            %c = add %a, %b
 //
 // Two nodes are one when op, type, operands (in any order where the op commutes), attributes and
-// state are equal. Constants compare by their bits, so 0.0 and -0.0 stay apart. Random numbers
-// with one stream, seed and step are one. Inputs and writes are never merged.
+// state are equal. Constants compare by their bits, so 0.0 and -0.0 stay apart, and so do max(x, 0), which makes 0
+// of a NaN, and max(0, x). Random numbers with one stream, seed and step are one. Inputs and writes are never merged.
 //
 // Needs: nothing. Keeps the first of equal nodes.
 #include "passes/algebra.h"
@@ -27,7 +27,7 @@ static value_table new_table(ir_arena *a, size_t num_nodes) {
 // --- hashing -----------------------------------------------------------------------------
 static uint64_t hash_node(const ir_node *n) {
   uint64_t operands = 0;
-  bool commutes = alg_commutes(n->op);
+  bool commutes = alg_commutes(n);
   for (int i = 0; i < n->num_in; i++)
     operands =
         commutes ? operands + ir_hash_mix(1, n->in[i]->id) : ir_hash_mix(operands, n->in[i]->id);
@@ -36,7 +36,7 @@ static uint64_t hash_node(const ir_node *n) {
 
 // --- equality ------------------------------------------------------------------------------
 static bool same_operands(const ir_node *x, const ir_node *y) {
-  if (x->num_in == 2 && alg_commutes(x->op) && x->in[0] == y->in[1] && x->in[1] == y->in[0])
+  if (x->num_in == 2 && alg_commutes(x) && x->in[0] == y->in[1] && x->in[1] == y->in[0])
     return true;
   for (int i = 0; i < x->num_in; i++)
     if (x->in[i] != y->in[i])

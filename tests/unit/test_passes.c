@@ -13,6 +13,7 @@ typedef struct pass_case {
   const char *after; // NULL: the pass must say that it changed nothing, and change nothing
 } pass_case;
 
+#define IJ    "%i = input : i32[4]\n%j = input : i32[4]\n"
 #define XY    "%x = input : f32[4]\n%y = input : f32[4]\n"
 #define SEEDS "%s = const {value=1.0} : i64[]\n%t = const {value=2.0} : i64[]\n"
 #define R     "result output r = %r"
@@ -266,8 +267,13 @@ static const pass_case cse_cases[] = {
      XY "%a = mul %x, %y : f32[4]\n%b = mul %x, %y : f32[4]\n%r = sub %a, %b : f32[4]\n" R,
      XY "%a = mul %x, %y : f32[4]\n%r = sub %a, %a : f32[4]\n" R},
     {"operands of ops that commute", pass_cse, NULL,
-     XY "%a = max %x, %y : f32[4]\n%b = max %y, %x : f32[4]\n%r = sub %a, %b : f32[4]\n" R,
-     XY "%a = max %x, %y : f32[4]\n%r = sub %a, %a : f32[4]\n" R},
+     XY "%a = add %x, %y : f32[4]\n%b = add %y, %x : f32[4]\n%r = sub %a, %b : f32[4]\n" R,
+     XY "%a = add %x, %y : f32[4]\n%r = sub %a, %a : f32[4]\n" R},
+    {"the largest of a NaN and a number is the second of them", pass_cse, NULL,
+     XY "%a = max %x, %y : f32[4]\n%b = max %y, %x : f32[4]\n%r = sub %a, %b : f32[4]\n" R, NULL},
+    {"integers have no NaN", pass_cse, NULL,
+     IJ "%a = min %i, %j : i32[4]\n%b = min %j, %i : i32[4]\n%r = sub %a, %b : i32[4]\n" R,
+     IJ "%a = min %i, %j : i32[4]\n%r = sub %a, %a : i32[4]\n" R},
     {"operands of ops that do not", pass_cse, NULL,
      XY "%a = div %x, %y : f32[4]\n%b = div %y, %x : f32[4]\n%r = sub %a, %b : f32[4]\n" R, NULL},
     {"chains", pass_cse, NULL,
