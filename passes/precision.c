@@ -36,7 +36,7 @@ typedef struct narrowing {
   ir_dtype to;         // BF16; F32: tf32
   ir_node **converted; // by id of the value
   uint32_t num_ids;
-  bool *leads; // by id: to a result
+  bool *leads, *network; // by id: to a result; it is a value of the network
 } narrowing;
 
 const char *pass_precision_of(const ir_module *m) {
@@ -105,18 +105,28 @@ static bool only_moves(const ir_node *n) {
          n->op == IR_CAST;
 }
 
-// A value of the network, or such values side by side.
-static bool is_of_network(const narrowing *x, const ir_node *n) {
-  if (n->id >= x->num_ids || x->leads[n->id])
-    return true; // what has been converted is
-  if (!only_moves(n))
-    return ir_ops[n->op].cls == IR_CLASS_LEAF &&
-           !(n->op == IR_READ && n->state->role == IR_ROLE_MOMENT);
+static bool has_such_operands(const ir_node *n, const bool *network) {
   int num = n->op == IR_GATHER ? 1 : n->num_in; // rows, by whatever index
   for (int i = 0; i < num; i++)
-    if (!is_of_network(x, n->in[i]))
+    if (!network[n->in[i]->id])
       return false;
   return true;
+}
+
+// By id: values of the network, and such values side by side.
+static bool *find_network(const ir_func *f, const bool *leads) {
+  bool *network = IR_NEW_ARRAY(f->module->arena, bool, f->next_id);
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    bool leaf = ir_ops[n->op].cls == IR_CLASS_LEAF &&
+                !(n->op == IR_READ && n->state->role == IR_ROLE_MOMENT);
+    network[n->id] = leads[n->id] || (only_moves(n) ? has_such_operands(n, network) : leaf);
+  }
+  return network;
+}
+
+static bool is_of_network(const narrowing *x, const ir_node *n) {
+  return n->id >= x->num_ids || x->network[n->id]; // what has been converted is
 }
 
 static bool is_narrowed(const narrowing *x, const ir_node *n) {
@@ -128,6 +138,7 @@ static bool narrow_func(ir_func *f, ir_dtype to) {
   if (f->kernels.num)
     return false;
   narrowing x = {.to = to, .num_ids = f->next_id, .leads = find_leading(f)};
+  x.network = find_network(f, x.leads);
   x.converted = IR_NEW_ARRAY(f->module->arena, ir_node *, f->next_id);
   x.rw = ir_rewrite_begin(f);
   bool changed = false;
