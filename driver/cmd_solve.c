@@ -134,12 +134,24 @@ static attempt narrow(solver *x, attempt low, attempt high) {
   return low;
 }
 
+// From one that fits, by leaps of 1, 3, 9, .. steps, then between the last two: thousands may fit one after the other.
+// Leaps that double would go from behind one multiple of 512, of which kernels may take more, to the next.
+static attempt leap(solver *x, attempt low) {
+  for (int64_t by = x->step; low.value < MOST_VALUE; by *= 3) {
+    attempt next = try_value(x, low.value + by);
+    if (next.found != FITS)
+      return narrow(x, low, next);
+    low = next;
+  }
+  return low;
+}
+
 // Goes on upward while one of the next values fits.
 static attempt look_above(solver *x, attempt low) {
   for (int i = 1; i <= LOOK_ABOVE; i++) {
     attempt r = try_value(x, low.value + i * x->step);
     if (r.found == FITS) {
-      low = r;
+      low = leap(x, r);
       i = 0;
     }
   }

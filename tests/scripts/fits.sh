@@ -140,8 +140,14 @@ search B 1 "$bytes" "$gpt" --max-batch --checkpoint=none
 "$mltc" "$gpt" --max-batch --checkpoint=none --memory-budget=64MiB -v 2>err.txt >out.txt
 [ "$(grep -c '^B = [0-9]*: [0-9.]* MiB$' err.txt)" -ge 4 ] || fail "-v does not say what was tried"
 
-# What was found is compiled, and printed where that is asked for.
+# Where a value needs more memory than larger ones (H = 2048 almost twice that of 2049), it is searched on above it, but not
+# step by step: hundreds fit.
 mlp=$root/examples/mnist_mlp.graph
+"$mltc" "$mlp" --max=H --memory-budget=10MiB -v --emit=plan 2>err.txt >/dev/null
+[ "$(answer err.txt)" -gt 2048 ] || fail "the search ends below a value that needs more: $(tail -n 1 err.txt)"
+[ "$(grep -c '^H = [0-9]*: [0-9.]* MiB$' err.txt)" -lt 100 ] || fail "a step at a time"
+
+# What was found is compiled, and printed where that is asked for.
 "$mltc" "$mlp" -O0 --max-batch --memory-budget=2MiB -o trainer >out.txt
 best=$(answer out.txt)
 ./trainer info >info.txt
