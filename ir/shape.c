@@ -351,7 +351,9 @@ static bool shape_concat(shape_ctx *c) {
     if (!ir_same_type(&t, &c->in[0]))
       return fail(c, "operands %s and %s may only differ in axis %lld", text(c, &c->in[0]),
                   text(c, &c->in[i]), (long long)axis);
-    c->out->dims[axis] += c->in[i].dims[axis];
+    if (c->out->dims[axis] <=
+        MAX_ELEMENTS) // more is too many already, however many operands there are
+      c->out->dims[axis] += c->in[i].dims[axis];
   }
   return true;
 }

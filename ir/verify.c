@@ -211,6 +211,15 @@ static void check_config(ir_checker *c) {
                  MOST_PARTS, setting_text(c, "micro_batches"));
 }
 
+// They are added up in 64 bits, with what else a step needs.
+static void check_state_bytes(ir_checker *c) {
+  const int64_t most = (int64_t)1 << 61;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < c->m->states.num && c->faults->list.num == 0; i++)
+    if ((bytes += ir_bytes(&c->m->states.at[i]->type)) > most)
+      ir_fault_add(c, NULL, "states take more than 2^61 bytes in all");
+}
+
 static void check_module(ir_faults *faults, const ir_module *m) {
   ir_checker c = {.faults = faults, .m = m};
   ir_map *states = ir_map_new(faults->arena), *funcs = ir_map_new(faults->arena);
@@ -222,6 +231,7 @@ static void check_module(ir_faults *faults, const ir_module *m) {
                    m->states.at[i]->id, i);
     check_state(&c, m->states.at[i], states);
   }
+  check_state_bytes(&c);
   if (m->funcs.num > IR_MAX_FUNCS)
     ir_fault_add(&c, NULL, "%zu functions; a module has at most %d", m->funcs.num, IR_MAX_FUNCS);
   for (size_t i = 0; i < m->funcs.num; i++) {

@@ -8,11 +8,17 @@
 #include "passes/band.h"
 #include "passes/domain.h"
 
+// Of `num` sums over k. Tensors may have 2^48 elements, their product more operations than can be counted and added up.
+static int64_t product_flops(int64_t num, int64_t k) {
+  static const int64_t most = (int64_t)1 << 58;
+  return num > most / 2 / k ? most : 2 * num * k;
+}
+
 static int64_t matmul_flops(const ir_node *n) {
   int64_t k = ir_matmul_steps(n);
   band_product bands = band_of_matmul(n);
   if (!bands.limited)
-    return 2 * ir_elements(&n->type) * k;
+    return product_flops(ir_elements(&n->type), k);
   int64_t rows = band_rows(&n->type), columns = band_columns(&n->type);
   int64_t batch = ir_elements(&n->type) / (rows * columns);
   return 2 * batch * band_count_products(&bands, rows, columns, k);

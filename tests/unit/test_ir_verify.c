@@ -422,6 +422,33 @@ static void run_text(size_t i) {
   ir_arena_free(a);
 }
 
+// Sums of sizes that each may be: of states, and of the operands of a concat.
+static void check_sums(void) {
+  enum { STATES = 1025, OPERANDS = 1 << 15 };
+  ir_arena *a = ir_arena_new();
+  ir_buf states = ir_buf_new(a), concat = ir_buf_new(a);
+  ir_buf_puts(&states, "mltc-ir 1\nmodule t\n");
+  for (int i = 0; i < STATES; i++)
+    ir_buf_printf(&states, "state s%d : f64[281474976710656] role=param\n", i);
+  ir_buf_puts(&concat,
+              "mltc-ir 1\nmodule t\nfunc f {\n%x = input : u8[281474976710656]\n%y = concat");
+  for (int i = 0; i < OPERANDS; i++)
+    ir_buf_puts(&concat, i ? ", %x" : " %x");
+  ir_buf_puts(&concat, " {axis=0} : u8[1]\n}\n");
+  const struct {
+    const ir_buf *text;
+    const char *want;
+  } sums[] = {{&states, "states take more than 2^61 bytes in all"},
+              {&concat, "has more than 2^48 elements"}};
+  for (int i = 0; i < 2; i++) {
+    const char *why = "";
+    CHECK(!support_parse(a, ir_buf_str(sums[i].text), &why) && strstr(why, sums[i].want),
+          "wanted '%s' in\n%.400s", sums[i].want, why);
+    ir_buf_puts(&said, why);
+  }
+  ir_arena_free(a);
+}
+
 // A fault at a node is shown under its line.
 static void check_annotation(void) {
   ir_arena *a = ir_arena_new();
@@ -484,6 +511,7 @@ int main(void) {
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     run_text(i);
   check_annotation();
+  check_sums();
   check_source(a, "ir/verify.c");
   check_source(a, "ir/verify_kernels.c");
   check_source(a, "ir/verify_trainer.c");
