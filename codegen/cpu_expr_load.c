@@ -39,16 +39,17 @@ static const char *integer_constant(ir_arena *a, ir_dtype t, double value) {
   return ir_format(a, "%lld%s", (long long)v, t == IR_U32 ? "u" : "");
 }
 
+// What an f32 cannot hold is infinite in it.
 static const char *float_constant(ir_arena *a, ir_dtype t, double value) {
   const char *suffix = t == IR_F32 ? "f" : "";
+  value = t == IR_F32 ? (double)(float)value : value;
   if (isnan(value))
     return ir_format(a, "__builtin_nan%s(\"\")", suffix);
   if (isinf(value))
     return ir_format(a, "%s__builtin_inf%s()", value < 0 ? "-" : "", suffix);
   ir_buf b = ir_buf_new(a);
   char text[40];
-  snprintf(text, sizeof text, t == IR_F32 ? "%.9g" : "%.17g",
-           t == IR_F32 ? (double)(float)value : value);
+  snprintf(text, sizeof text, t == IR_F32 ? "%.9g" : "%.17g", value);
   ir_buf_puts(&b, text);
   if (!strpbrk(text, ".e"))
     ir_buf_puts(&b, ".0");

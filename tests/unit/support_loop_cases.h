@@ -22,6 +22,10 @@ static const test_case loop_cases[] = {
      "%p = add %e, %one : f32[12,64,130]\n%h = const {value=0.5} : f32[12,64,130]\n"
      "%q = mul %s, %h : f32[12,64,130]\n%g = mul %q, %p : f32[12,64,130]\nresult output g = %g",
      0},
+    {"constants that f32 cannot hold", NULL,
+     "%x = input : f32[3,70]\n%c = const {value=-1e39} : f32[3,70]\n%m = max %x, %c : f32[3,70]\n"
+     "%d = const {value=1e39} : f32[3,70]\n%r = min %m, %d : f32[3,70]\nresult output r = %r",
+     0},
     // Threads without a row must not read the last one: in place it is being written.
     {"fewer rows than threads", NULL,
      "%x = input : f32[3,2]\n%b = input : f32[3,1]\n%bb = broadcast %b : f32[3,2]\n"
