@@ -18,6 +18,8 @@ static bool check_infer(fe *c, ir_loc at, ir_op op, int num_in, ir_node *const *
   ir_type few[8] = {0}, *types = num_in <= 8 ? few : IR_NEW_ARRAY(c->arena, ir_type, num_in), out;
   for (int i = 0; i < num_in; i++)
     types[i] = in[i]->type;
+  if (type && !fe_check_size(c, at, type)) // first: the IR has another limit and another word
+    return false;
   const char *why = NULL;
   if (!ir_infer(c->arena, op, num_in, types, num_attrs, attrs, type, &out, &why)) {
     ir_diag *d = fe_error(c, at, "E0203", "'%s' does not fit: %s", word_of(op), why);

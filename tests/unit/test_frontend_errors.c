@@ -207,6 +207,7 @@ static const error_case cases[] = {
     {"E0210", "let a = 2 «** 70\n" REST, "64 bits"},
     {"E0210", MODEL("repeat «1000000 { }"), "100000"},
     {"E0210", MODEL("a = broadcast(x, «[1099511627776, 4, 6])"), "2^40"},
+    {"E0210", MODEL("a = «zeros([1000000, 1000000, 1000])"), "2^40"},
     {"E0211", "let a = 1 «/ 0\n" REST, "zero"},
     {"E0211", "let a = «log(0)\n" REST, "finite"},
     {"E0211", MODEL("a = y «// 0"), "zero"},
