@@ -356,6 +356,8 @@ static bool check_together(const options *o, const char **why) {
     *why = "--max-batch and --max search for what fits --memory-budget=SIZE, which is not given";
   else if (o->emit == EMIT_AST && options_is_ir(o))
     *why = "--emit=ast prints graph files; use --emit=ir for IR";
+  else if (o->defines.num && options_is_ir(o))
+    *why = "-D sets a `let` of a graph file: in IR text all sizes are numbers";
   else if (o->extra_time >= 0 &&
            (search || o->memory_budget || o->checkpoint || o->plan || o->allow_accumulate))
     *why = "--extra-time looks for the budget itself, and for what runs again: it goes with no "
