@@ -66,6 +66,56 @@ for ((i = 0; i < models; i++)); do
   "$mltc" "model$i.graph" --emit=plan -o plan.txt || fail "a model of docs/language.md: $(cat "model$i.graph")"
 done
 
+# --- its tables: arguments have the names, and what may be left out the values, that blocks and built-ins have
+cat >signatures.py <<'PY'
+import glob, re, sys
+
+root = sys.argv[1]
+TWO = "max min iota zeros ones constant".split()  # one name for two things
+
+
+def parts(text):
+    """At the commas that are in no brackets."""
+    depth, out = 0, [""]
+    for c in text:
+        depth += (c in "([{") - (c in ")]}")
+        if c == "," and depth == 0:
+            out.append("")
+        else:
+            out[-1] += c
+    return [x.strip() for x in out if x.strip()]
+
+
+have = {}  # name: [[(argument, value or "none" or None), ...], ...]
+for path in glob.glob(root + "/frontend/std/*.graph"):
+    text = open(path, encoding="utf-8").read()
+    for kind, name, rest in re.findall(r"^(block|optimizer|schedule|initializer) (\w+)\((.*?)\)(?: ->[^{]*)? \{", text, re.M | re.S):
+        found = [re.match(r"(\w+)(?:\s*:\s*\w+\[.*?\])?(?:\s*=\s*(.*))?$", x).groups() for x in parts(" ".join(rest.split()))]
+        first = {"block": 0, "optimizer": 2}.get(kind, 1)
+        have.setdefault(name, []).append(found[first:])
+table = open(root + "/frontend/builtins.c", encoding="utf-8").read()
+for name, words, least in re.findall(r'\{"(\w+)", \{([^}]*)\}, (\d+)', table):
+    words = re.findall(r'"(\w+)"', words)
+    have.setdefault(name, []).append([(w, "none" if i >= int(least) else None) for i, w in enumerate(words)])
+
+checked = 0
+for line in open(root + "/docs/language.md", encoding="utf-8"):
+    if not line.startswith("| `"):
+        continue
+    for name, rest in re.findall(r"`(\w+)\(((?:[^`()]|\([^`()]*\))*)\)`", re.split(r" \| ", line)[0]):
+        said = [re.match(r"\[(\w+)(?:=(.*))?\]$|(\w+)$", x) for x in parts(rest)]
+        if name not in have or not all(said) or name in TWO:
+            continue
+        said = [(m[1] or m[3], (m[2] or "none") if m[1] else None) for m in said]
+        checked += 1
+        if not any(
+            len(said) == len(h) and all(a == b and (v is None) == (w is None) and (w == "none" or v in (w, "none"))
+                                        for (a, v), (b, w) in zip(said, h)) for h in have[name]):
+            sys.exit(f"docs/language.md: {name}({rest}), but there is {have[name]}")
+assert checked >= 90, checked
+PY
+python3 signatures.py "$root" || fail "a signature of docs/language.md"
+
 # --- error codes
 grep -ohE '\bE0[0-9]{3}\b' "$root"/docs/*.md "$root/README.md" | sort -u >codes.txt
 [ "$(wc -l <codes.txt)" -ge 4 ] || fail "only $(wc -l <codes.txt) error codes in docs/"
