@@ -60,7 +60,7 @@ static const option options[] = {
     {"profile", TEXT, TRAIN, FIELD(profile), 0, 0, 0, "FILE",
      "where time went, as JSON that chrome://tracing opens"},
     {"seed", NUMBER, TRAIN, FIELD(seed), FIELD(seed_given), INT64_MIN, INT64_MAX, "N",
-     "initial values and the order of samples"},
+     "initial values, dropout and the order of samples"},
     {"stop-on-nan", SWITCH, TRAIN, FIELD(stop_on_nan), 0, 0, 0, NULL,
      "stop with exit code 1 when the loss is not finite"},
     {"split", TEXT, EVAL | PREDICT, FIELD(split), 0, 0, 0, "NAME",
@@ -84,7 +84,7 @@ static const struct {
   const char *name, *help;
 } commands[MLRT_NUM_COMMANDS] = {
     {"train", "train the model (the default)"},
-    {"eval", "evaluate a checkpoint on every data set, or on --split"},
+    {"eval", "evaluate a checkpoint on all data but train, or on --split"},
     {"predict", "write a checkpoint's outputs for a data set as .npy files"},
     {"check", "compare kernels with plain references on this machine; same bits, same file"},
     {"info", "print the plan, the parameters, the flags and where this program came from"},
