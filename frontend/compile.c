@@ -79,6 +79,8 @@ static const fe_value * override(fe *c, const ast_binding *b, const fe_value *v)
   if (!text)
     return v;
   ir_map_put(c->used_defines, b->name.text, c);
+  if (v->kind == FE_STR && *text && *text != '"') // shells take quotes away
+    return fe_str(c, text);
   const ast_expr *e = parse_define(c, b->name.text, text);
   const fe_value *d = e ? as_in_file(c, fe_eval(c, e), v) : &fe_bad;
   if (fe_is_bad(d) || fe_is_bad(v) || same_kind(v, d))
