@@ -165,6 +165,9 @@ typedef struct mm_scope {
 cg_expr mm_expr(mm_scope *x, ir_buf *out, int indent, const char *const *taken, size_t num);
 // Declares the indices of these domain axes from their flat position, and tells the scope.
 void mm_emit_indices(const cg_expr *e, int first, int num, const char *flat);
+// band_steps (passes/band.h) as text, with the bands as constants: narrows the steps [FIRST, stop) of the tile of rows
+// [m0, m1] and columns [n0, n1].
+void mm_emit_bands(const mm_problem *p, const char *first, ir_buf *out);
 
 // Packed by slices of k (all panels at once) rather than panel by panel: unit stride along x.
 bool mm_packs_slices(const mm_operand *o);

@@ -36,39 +36,6 @@ double mm_band_share(const mm_problem *p, int64_t mr, int64_t nr) {
   return (double)steps / (double)(rows * cols * p->k);
 }
 
-// "  if (first < m0 - 3)\n    first = m0 - 3; // a is 0 before\n"; nothing when it limits nothing.
-static void put_limit(ir_buf *out, bool limits, const char *what, char than, const char *from,
-                      int64_t by, const char *why) {
-  const char *edge = by ? ir_format(out->arena, "%s %c %lld", from, by < 0 ? '-' : '+',
-                                    (long long)(by < 0 ? -by : by))
-                        : from;
-  if (limits)
-    ir_buf_printf(out, "  if (%s %c %s)\n    %s = %s; // %s\n", what, than, edge, what, edge, why);
-}
-
-static void put_unneeded(const mm_problem *p, ir_buf *out) {
-  ir_band c = p->bands.c;
-  if (band_is_empty(p->bands.a) || band_is_empty(p->bands.b) || band_is_empty(c))
-    ir_buf_puts(out, "  stop = first; // nothing but zeros, or nothing needed\n");
-  else if (c.lower > 1 - p->m || c.upper < p->n - 1)
-    ir_buf_printf(out,
-                  "  if (n1 - m0 < %lld || n0 - m1 > %lld)\n"
-                  "    stop = first; // nobody needs this tile\n",
-                  (long long)c.lower, (long long)c.upper);
-}
-
-// band_steps
-static void put_bands(const mm_problem *p, ir_buf *out) {
-  const ir_band a = p->bands.a, b = p->bands.b;
-  if (!p->bands.limited)
-    return;
-  put_limit(out, a.lower > 1 - p->m, "first", '<', "m0", a.lower, "a is 0 before");
-  put_limit(out, b.upper < p->n - 1, "first", '<', "n0", -b.upper, "b is 0 before");
-  put_limit(out, a.upper < p->k - 1, "stop", '>', "m1", a.upper + 1, "a is 0 from there on");
-  put_limit(out, b.lower > 1 - p->k, "stop", '>', "n1", 1 - b.lower, "b is 0 from there on");
-  put_unneeded(p, out);
-}
-
 // "x / by": "x" for 1
 static const char *scaled(ir_arena *a, const char *x, char how, int64_t by) {
   return by == 1 ? x : ir_format(a, "%s %c %lld", x, how, (long long)by);
@@ -117,7 +84,8 @@ void mm_emit_span(const mm_text *t) {
       "  int64_t first = *k, stop = *k + steps;\n"
       "  (void)m0, (void)m1, (void)n0, (void)n1;\n",
       t->name, (long long)p->m, (long long)p->n, t->plan->mr, (long long)t->plan->nr);
-  put_bands(p, out);
+  if (p->bands.limited)
+    mm_emit_bands(p, "first", out);
   put_border(&p->border, out);
   ir_buf_puts(out, "  if (first >= stop)\n"
                    "    return 0;\n"

@@ -78,34 +78,10 @@ static void put_operand(const cmm_text *t, const char *name, const mm_operand *o
 }
 
 // --- which steps ----------------------------------------------------------------------------
-// "  if (begin < m0 - 3)\n    begin = m0 - 3; // a is 0 before\n"; nothing when it limits nothing.
-static void put_limit(ir_buf *out, bool limits, const char *what, char than, const char *from,
-                      int64_t by, const char *why) {
-  const char *edge =
-      by ? ir_format(out->arena, "%s %c %lld", from, by < 0 ? '-' : '+', ll(by < 0 ? -by : by))
-         : from;
-  if (limits)
-    ir_buf_printf(out, "  if (%s %c %s)\n    %s = %s; // %s\n", what, than, edge, what, edge, why);
-}
-
-static void put_unneeded(const cmm_text *t) {
-  const mm_problem *p = &t->p->p;
-  ir_band c = p->bands.c;
-  if (band_is_empty(p->bands.a) || band_is_empty(p->bands.b) || band_is_empty(c))
-    ir_buf_puts(t->out, "  stop = begin; // nothing but zeros, or nothing needed\n");
-  else if (c.lower > 1 - p->m || c.upper < p->n - 1)
-    ir_buf_printf(t->out,
-                  "  if (n1 - m0 < %lld || n0 - m1 > %lld)\n"
-                  "    stop = begin; // nobody needs this tile\n",
-                  ll(c.lower), ll(c.upper));
-}
-
-// band_steps (passes/band.h) as text, with the bands as constants. Whole steps are taken: what a
-// step has beyond its band is 0 in memory.
+// Whole steps are taken: what a step has beyond its band is 0 in memory.
 static void put_bands(const cmm_text *t) {
   const mm_problem *p = &t->p->p;
   const cmm_plan *g = t->plan;
-  const ir_band a = p->bands.a, b = p->bands.b;
   ir_buf *out = t->out;
   ir_buf_printf(out,
                 "  const %s m1 = m0 + %d < %lld ? m0 + %d : %lld;\n"
@@ -113,11 +89,7 @@ static void put_bands(const cmm_text *t) {
                 "  %s begin = 0, stop = %lld; // what this tile needs of k\n",
                 t->index, g->bm - 1, ll(p->m - 1), g->bm - 1, ll(p->m - 1), t->index, g->bn - 1,
                 ll(p->n - 1), g->bn - 1, ll(p->n - 1), t->index, ll(p->k));
-  put_limit(out, a.lower > 1 - p->m, "begin", '<', "m0", a.lower, "a is 0 before");
-  put_limit(out, b.upper < p->n - 1, "begin", '<', "n0", -b.upper, "b is 0 before");
-  put_limit(out, a.upper < p->k - 1, "stop", '>', "m1", a.upper + 1, "a is 0 from there on");
-  put_limit(out, b.lower > 1 - p->k, "stop", '>', "n1", 1 - b.lower, "b is 0 from there on");
-  put_unneeded(t);
+  mm_emit_bands(p, "begin", out);
 }
 
 static void put_steps(const cmm_text *t) {

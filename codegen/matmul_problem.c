@@ -213,3 +213,29 @@ void mm_emit_indices(const cg_expr *e, int first, int num, const char *flat) {
   }
   cg_emit_indices(e->out, e->indent, flat, num, size, x->index + first);
 }
+
+// --- which steps ----------------------------------------------------------------------------
+// "  if (first < m0 - 3)\n    first = m0 - 3; // a is 0 before\n"; nothing when it limits nothing.
+static void put_limit(ir_buf *out, bool limits, const char *what, char than, const char *from,
+                      int64_t by, const char *why) {
+  const char *edge = by ? ir_format(out->arena, "%s %c %lld", from, by < 0 ? '-' : '+',
+                                    (long long)(by < 0 ? -by : by))
+                        : from;
+  if (limits)
+    ir_buf_printf(out, "  if (%s %c %s)\n    %s = %s; // %s\n", what, than, edge, what, edge, why);
+}
+
+void mm_emit_bands(const mm_problem *p, const char *first, ir_buf *out) {
+  const ir_band a = p->bands.a, b = p->bands.b, c = p->bands.c;
+  put_limit(out, a.lower > 1 - p->m, first, '<', "m0", a.lower, "a is 0 before");
+  put_limit(out, b.upper < p->n - 1, first, '<', "n0", -b.upper, "b is 0 before");
+  put_limit(out, a.upper < p->k - 1, "stop", '>', "m1", a.upper + 1, "a is 0 from there on");
+  put_limit(out, b.lower > 1 - p->k, "stop", '>', "n1", 1 - b.lower, "b is 0 from there on");
+  if (band_is_empty(a) || band_is_empty(b) || band_is_empty(c))
+    ir_buf_printf(out, "  stop = %s; // nothing but zeros, or nothing needed\n", first);
+  else if (c.lower > 1 - p->m || c.upper < p->n - 1)
+    ir_buf_printf(out,
+                  "  if (n1 - m0 < %lld || n0 - m1 > %lld)\n"
+                  "    stop = %s; // nobody needs this tile\n",
+                  (long long)c.lower, (long long)c.upper, first);
+}

@@ -164,6 +164,23 @@ static double patience(void) {
 #endif
 }
 
+// Operands that are one value twice, 64 times one behind the other: what asks each of them anew never ends.
+static void check_doublings(void) {
+  ir_arena *a = ir_arena_new();
+  net n = {.m = ir_module_new(a, "doublings")};
+  n.b = ir_build_at_end(ir_func_new(n.m, "step"));
+  pass_set_precision(n.m, "bf16");
+  const int64_t one[] = {1, 1}, start[] = {WIDTH / 2, 0}, stop[] = {WIDTH / 2 + WIDTH, WIDTH};
+  ir_node *w = param(&n, "w", 2, (int64_t[]){WIDTH, WIDTH}), *x = w;
+  for (int i = 0; i < 64; i++)
+    x = ir_slice(&n.b, ir_concat(&n.b, 2, (ir_node *[]){x, x}, 0), start, stop, one);
+  x = ir_matmul(&n.b, x, ir_unary(&n.b, IR_EXP, w), false, false);
+  ir_write(&n.b, ir_find_state(n.m, "w"), x);
+  if (!pass_run_pipeline(n.m, diag_new(a), NULL))
+    test_fail("doublings have errors");
+  ir_arena_free(a);
+}
+
 int main(void) {
   static const size_t sizes[SIZES] = {5000, 10000, 20000, 40000};
   timing t[SIZES];
@@ -171,6 +188,7 @@ int main(void) {
   while (pass_pipeline[passes].name)
     passes++;
   BUG_IF(passes > MAX_PASSES, "%d passes, and room for %d", passes, MAX_PASSES);
+  check_doublings();
   measure_all(sizes, t);
   print_figures(t);
   double grown = t[SIZES - 1].seconds / t[0].seconds;
