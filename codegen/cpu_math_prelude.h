@@ -43,6 +43,11 @@ K vf k_pick(const float *table, vi i) { return __builtin_ia32_permvarsf256(*(con
   p = p * r_##s + 4.9999994e-1f;                                                                   \
   p = p * (r_##s * r_##s) + r_##s;                                                                 \
   s = (vf)((vi)s << 23);
+// The same of any x: beyond the limits s (p + 1) is 0 or infinite, of a NaN it is one. n stops at 127, since 2^128 is
+// no float: the polynomial holds up to r = ln 2.
+#define K_EXP_PARTS(x, p, s)                                                                       \
+  vf z_##s = k_max(k_f32(-88.0f), (x));                                                            \
+  K_EXP_CORE(z_##s, k_min(k_f32(K_ROUND + 127), K_EXP_SUM(z_##s)), p, s)
 #ifdef K_WIDE
 static const float k_exp_table[16] __attribute__((aligned(64))) = { // 2^(i/16)
     1.0f, 1.0442737f, 1.0905077f, 1.1387886f, 1.1892071f, 1.2418578f, 1.2968396f, 1.3542556f,
@@ -61,16 +66,13 @@ K vf k_exp(vf x) {
 }
 #else
 K vf k_exp(vf x) {
-  vf z = k_max(k_f32(-88.0f), x); // NaN stays
-  // n stops at 127, since 2^128 is no float: the polynomial holds up to r = ln 2
-  K_EXP_CORE(z, k_min(k_f32(K_ROUND + 127), K_EXP_SUM(z)), p, s)
+  K_EXP_PARTS(x, p, s)
   return p * s + s;
 }
 #endif
 // 2^n (e^r - 1) + (2^n - 1): no digits are lost where e^x is nearly 1.
 K vf k_expm1(vf x) {
-  vf z = k_max(k_f32(-88.0f), x); // NaN stays
-  K_EXP_CORE(z, k_min(k_f32(K_ROUND + 127), K_EXP_SUM(z)), p, s)
+  K_EXP_PARTS(x, p, s)
   return k_copysign(p * s + (s - 1.0f), x);
 }
 #ifdef K_WIDE

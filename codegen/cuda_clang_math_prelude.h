@@ -35,9 +35,9 @@ MLTC_D float MLTC_F(fminf)(float x, float y) { return __builtin_fminf(x, y); }
 MLTC_D double MLTC_F(fmin)(double x, double y) { return __builtin_fmin(x, y); }
 
 // --- float --------------------------------------------------------------------------------------
-// x = n ln 2 + r: *p = e^r - 1, and 2^n, for n in [-127, 127]; n = -127 gives 0. `most`: of n + 127.
-MLTC_D float mltc_exp_core(float x, float most, float *p) {
-  const float sum = __builtin_fminf(__builtin_fmaf(x, 1.44269504f, 12583039.0f), 12582912.0f + most);
+// x = n ln 2 + r: *p = e^r - 1, and s = 2^n, for n in [-127, 127]; n = -127 gives 0.
+MLTC_D float mltc_exp_core(float x, float *p) {
+  const float sum = __builtin_fminf(__builtin_fmaf(x, 1.44269504f, 12583039.0f), 12583166.0f);
   const float n = sum - 12583039.0f;
   const float r = __builtin_fmaf(n, 2.12194440e-4f, __builtin_fmaf(n, -0.693359375f, x));
   float q = __builtin_fmaf(2.3280251e-4f, r, 1.3833507e-3f);
@@ -48,22 +48,18 @@ MLTC_D float mltc_exp_core(float x, float most, float *p) {
   *p = __builtin_fmaf(q, r * r, r);
   return mltc_float((int)((unsigned)mltc_int(sum) << 23));
 }
+// The same of any x: beyond the limits s (p + 1) is 0 or infinite, of a NaN it is one.
+MLTC_D float mltc_exp_parts(float x, float *p) {
+  return mltc_exp_core(x < -88.0f ? -88.0f : x > 89.0f ? 89.0f : x, p);
+}
 MLTC_D float MLTC_F(expf)(float x) {
   float p;
-  if (x != x)
-    return x;
-  if (x > 89.0f)
-    return __builtin_inff();
-  const float s = mltc_exp_core(x > -88.0f ? x : -88.0f, 254.0f, &p);
+  const float s = mltc_exp_parts(x, &p);
   return __builtin_fmaf(p, s, s);
 }
 MLTC_D float MLTC_F(expm1f)(float x) {
   float p;
-  if (x != x)
-    return x;
-  if (x > 89.0f)
-    return __builtin_inff();
-  const float s = mltc_exp_core(x > -88.0f ? x : -88.0f, 254.0f, &p);
+  const float s = mltc_exp_parts(x, &p);
   return __builtin_copysignf(__builtin_fmaf(p, s, s - 1.0f), x);
 }
 MLTC_D float MLTC_F(tanhf)(float x) { // an odd polynomial near 0, 1 - 2 / (exp(2|x|) + 1) elsewhere
@@ -78,7 +74,7 @@ MLTC_D float MLTC_F(tanhf)(float x) { // an odd polynomial near 0, 1 - 2 / (exp(
   if (x != x)
     return x;
   float p;
-  const float e = mltc_exp_core(t < 10.0f ? t + t : 20.0f, 254.0f, &p);
+  const float e = mltc_exp_core(t < 10.0f ? t + t : 20.0f, &p);
   return __builtin_copysignf(1.0f - 2.0f / __builtin_fmaf(p, e, e + 1.0f), x);
 }
 // log((1 + f) 2^e): e still shifted by 23, plus bias.
@@ -137,7 +133,7 @@ MLTC_D float MLTC_F(erff)(float x) { // 1 - exp(a polynomial), an odd polynomial
   a = __builtin_fmaf(a, t, -6.34846687e-1f);
   a = __builtin_fmaf(a, t, -1.28717512e-1f);
   a = __builtin_fmaf(a, t, -t);
-  const float e = mltc_exp_core(a, 254.0f, &p);
+  const float e = mltc_exp_core(a, &p);
   return __builtin_copysignf(__builtin_fmaf(-p, e, 1.0f - e), x);
 }
 

@@ -1,5 +1,5 @@
-// matmul_problem.c: from a kernel's domain to a described product, for both targets, and the
-// indices that epilogues need.
+// matmul_problem.c: from a kernel's domain to a described product, for both targets, the indices that
+// epilogues need, and which steps bands leave.
 //
 //   q: f32[2,4,64,32] as view of [2,64,384]       batch (2, 4), m 64, k 32
 //   ->  a = {offset, batch {2, 4; 24576, 32}, x {64; 384}, k {32; 1}}

@@ -351,8 +351,8 @@ static bool shape_concat(shape_ctx *c) {
     if (!ir_same_type(&t, &c->in[0]))
       return fail(c, "operands %s and %s may only differ in axis %lld", text(c, &c->in[0]),
                   text(c, &c->in[i]), (long long)axis);
-    if (c->out->dims[axis] <=
-        MAX_ELEMENTS) // more is too many already, however many operands there are
+    // Else it is too large already, and more might not fit 64 bits.
+    if (c->out->dims[axis] <= MAX_ELEMENTS)
       c->out->dims[axis] += c->in[i].dims[axis];
   }
   return true;

@@ -211,13 +211,16 @@ static void check_config(ir_checker *c) {
                  MOST_PARTS, setting_text(c, "micro_batches"));
 }
 
-// They are added up in 64 bits, with what else a step needs.
+// They are added up in 64 bits, with what else a step needs. Of states whose types are right.
 static void check_state_bytes(ir_checker *c) {
   const int64_t most = (int64_t)1 << 61;
   int64_t bytes = 0;
-  for (size_t i = 0; i < c->m->states.num && c->faults->list.num == 0; i++)
-    if ((bytes += ir_bytes(&c->m->states.at[i]->type)) > most)
-      ir_fault_add(c, NULL, "states take more than 2^61 bytes in all");
+  if (c->faults->list.num)
+    return;
+  for (size_t i = 0; i < c->m->states.num && bytes <= most; i++)
+    bytes += ir_bytes(&c->m->states.at[i]->type);
+  if (bytes > most)
+    ir_fault_add(c, NULL, "states take more than 2^61 bytes in all");
 }
 
 static void check_module(ir_faults *faults, const ir_module *m) {

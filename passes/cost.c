@@ -8,19 +8,17 @@
 #include "passes/band.h"
 #include "passes/domain.h"
 
-// Of `num` sums over k. Tensors may have 2^48 elements, their product more operations than can be counted and added up.
-static int64_t product_flops(int64_t num, int64_t k) {
-  static const int64_t most = (int64_t)1 << 58;
-  return num > most / 2 / k ? most : 2 * num * k;
-}
-
+// Of tensors that may have 2^48 elements: what cannot be counted, or added up over kernels, is `most`.
 static int64_t matmul_flops(const ir_node *n) {
-  int64_t k = ir_matmul_steps(n);
+  static const int64_t most = (int64_t)1 << 58;
+  int64_t k = ir_matmul_steps(n), sums = ir_elements(&n->type);
   band_product bands = band_of_matmul(n);
+  if (sums > most / 2 / k)
+    return most;
   if (!bands.limited)
-    return product_flops(ir_elements(&n->type), k);
+    return 2 * sums * k;
   int64_t rows = band_rows(&n->type), columns = band_columns(&n->type);
-  int64_t batch = ir_elements(&n->type) / (rows * columns);
+  int64_t batch = sums / (rows * columns);
   return 2 * batch * band_count_products(&bands, rows, columns, k);
 }
 

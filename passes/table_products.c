@@ -26,8 +26,9 @@
 // infinity, so does the gradient of %w.
 //
 // A node by which something is differentiated (%x, where a loss asks for the gradient of its inputs; %b, repeated for
-// each row) stays on the way to the loss: nothing is done across it. Nor where no `grad` is left in the module: such a text comes from behind
-// autodiff, and has been here or was not to be changed; its backward pass reads what the forward pass has made.
+// each row) stays on the way to the loss: nothing is done across it. Nor where no `grad` is left in the module: such a
+// text comes from behind autodiff, and has been here or was not to be changed; its backward pass reads what the forward
+// pass has made.
 //
 // The other way, products of the backward pass that scatters and gathers are moved across, would find more: gradients
 // of sums over the edges of a graph. It needs a rule for each product of the three, and all of them at once to save

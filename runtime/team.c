@@ -263,11 +263,9 @@ static int quota_cores(void) {
 }
 
 int mlrt_online_cores(void) {
-  cpu_set_t set;
-  int cores = sched_getaffinity(0, sizeof set, &set) ==
-                      0 // fails where the kernel counts more than a set holds
-                  ? CPU_COUNT(&set)
-                  : (int)sysconf(_SC_NPROCESSORS_ONLN);
+  cpu_set_t set; // too small where the kernel counts more than 1,024
+  bool known = sched_getaffinity(0, sizeof set, &set) == 0;
+  int cores = known ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
   int quota = quota_cores();
   if (quota > 0 && quota < cores)
     cores = quota;

@@ -21,9 +21,9 @@ enum { ROOM = 4096 };
 
 // -O0: these files are compiled often and run briefly. No -ffast-math: bits matter. The C library's own math.h:
 // that of C++ takes a fifth of the time of compiling for what no kernel calls.
-static const char flags[] = "-std=c++17 -O0 -nostdinc++ -fno-threadsafe-statics -fno-exceptions "
-                            "-fno-rtti -fvisibility=hidden "
-                            "-fno-math-errno -fno-trapping-math -w -shared -fPIC -I " EMU_INCLUDE;
+static const char flags[] =
+    "-std=c++17 -O0 -nostdinc++ -fno-threadsafe-statics -fno-exceptions -fno-rtti "
+    "-fvisibility=hidden -fno-math-errno -fno-trapping-math -w -shared -fPIC -I " EMU_INCLUDE;
 static const char lines_flags[] = "-gline-tables-only -gdwarf-4";
 
 // A library by the path that it was loaded from.
