@@ -238,6 +238,8 @@ int64_t mm_a_k_stride(const mm_text *t);
 int64_t mm_b_k_stride(const mm_text *t, bool tail_cols);
 
 // --- cpu_matmul_list.c
+// Of a step on a list: its number, which fits, since the list does so on a task's stack.
+enum { MM_LIST_BYTES = 2 };
 // Whether tiles of this problem may go through lists.
 bool mm_may_list(const mm_problem *p);
 // How many rows of tiles of this size should have their lists made together.

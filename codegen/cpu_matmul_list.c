@@ -74,11 +74,12 @@ static void put_compressed(const mm_text *t) {
       "8, 9, 10, 11, 12, 13, 14, 15};\n"
       "        const uint16_t mask = (uint16_t)__builtin_ia32_cmpd512_mask(some, "
       "(%s_ints){0}, 4, 0xffff);\n"
-      "        const %s_ints chosen = __builtin_ia32_compresssi512_mask(at, at, mask);\n"
+      "        const %s_steps chosen = __builtin_convertvector(\n"
+      "            __builtin_ia32_compresssi512_mask(at, at, mask), %s_steps);\n"
       "        __builtin_memcpy(list + num, &chosen, sizeof chosen);\n"
       "        num += __builtin_popcount(mask);\n"
       "      }\n",
-      n, n, n, has_sign(a) ? twice : "", n, n, n, n);
+      n, n, n, has_sign(a) ? twice : "", n, n, n, n, n);
 }
 
 static void put_chosen_by_fours(const mm_text *t) {
@@ -94,7 +95,7 @@ static void put_chosen_by_fours(const mm_text *t) {
                 ";\n"
                 "      for (int64_t j = 0; j < L; j += 4, mask >>= 4) {\n"
                 "        const %s_four chosen = *(const %s_four *)%s_fours[mask & 15] + "
-                "(int32_t)(first + j);\n"
+                "(uint16_t)(first + j);\n"
                 "        __builtin_memcpy(list + num, &chosen, sizeof chosen);\n"
                 "        num += __builtin_popcount(mask & 15);\n"
                 "      }\n",
@@ -114,7 +115,7 @@ static void put_choice(const mm_text *t) {
   }
   ir_buf_printf(t->out,
                 "    for (int64_t j = 0; j < left; j++) {\n"
-                "      list[num] = (int32_t)(first + j);\n"
+                "      list[num] = (uint16_t)(first + j);\n"
                 "      num += (%s_bit)(any[j]%s) != 0;\n"
                 "    }\n",
                 t->name, has_sign(&t->p->a) ? " << 1" : "");
@@ -126,15 +127,16 @@ static void put_choice_types(const mm_text *t) {
     ir_buf_printf(
         t->out,
         "typedef int32_t %s_ints __attribute__((vector_size(64)));\n"
+        "typedef uint16_t %s_steps __attribute__((vector_size(32)));\n"
         "typedef uint%d_t %s_few __attribute__((vector_size(%d), aligned(%d), may_alias));\n\n",
-        t->name, 8 * bytes, t->name, 16 * bytes, bytes);
+        t->name, t->name, 8 * bytes, t->name, 16 * bytes, bytes);
   if (is_avx(t))
     ir_buf_printf(
         t->out,
         "typedef char %s_chars __attribute__((vector_size(32)));\n"
-        "typedef int32_t %s_four __attribute__((vector_size(16), aligned(4), may_alias));\n"
+        "typedef uint16_t %s_four __attribute__((vector_size(8), aligned(2), may_alias));\n"
         "// The bits of a number.\n"
-        "static const int32_t %s_fours[16][4] = {\n"
+        "static const uint16_t %s_fours[16][4] = {\n"
         "    {0}, {0}, {1}, {0, 1}, {2}, {0, 2}, {1, 2}, {0, 1, 2}, {3}, {0, 3}, {1, 3}, {0, 1, "
         "3},\n"
         "    {2, 3}, {0, 2, 3}, {1, 2, 3}, {0, 1, 2, 3}};\n\n",
@@ -193,7 +195,7 @@ static void put_list_by_steps(const mm_text *t, int64_t k) {
                 "    const char *at = (const char *)(a + k * %lld);\n",
                 t->p->a.elem_bytes, (long long)k);
   put_any_of_bytes(t, "    ", "bytes");
-  ir_buf_puts(t->out, "    list[num] = (int32_t)k;\n"
+  ir_buf_puts(t->out, "    list[num] = (uint16_t)k;\n"
                       "    num += any != 0;\n"
                       "  }\n");
 }
@@ -228,7 +230,7 @@ int64_t mm_kept_lists(const mm_problem *p, const mm_plan *plan) {
   if (!plan->lists || plan->k_blocks > 1 || !(next_has_rows(plan) || task_blocks(plan) > 1))
     return 0;
   const mm_text t = {.p = p, .plan = plan};
-  int64_t bytes = task_rows(plan) * list_pitch(&t) * (int64_t)sizeof(int32_t);
+  int64_t bytes = task_rows(plan) * list_pitch(&t) * MM_LIST_BYTES;
   return bytes <= MOST_BYTES ? task_rows(plan) : 0;
 }
 
@@ -255,7 +257,7 @@ static void put_lists_of_line(const mm_text *t) {
   ir_buf_printf(
       t->out,
       "static inline __attribute__((always_inline)) void %s_lists_of(int64_t tiles, const %s *a, "
-      "int64_t steps, int32_t *lists, int64_t *lives) {\n"
+      "int64_t steps, uint16_t *lists, int64_t *lives) {\n"
       "  enum { BYTES = %d, PITCH = %lld };\n"
       "  int64_t num[%lld] = {0};\n"
       "  for (int64_t k = 0; k < steps; k++) {\n"
@@ -269,7 +271,7 @@ static void put_lists_of_line(const mm_text *t) {
   put_any_of_bytes(t, "      ", "BYTES");
   ir_buf_printf(
       t->out,
-      "      lists[i * PITCH + num[i]] = (int32_t)k;\n"
+      "      lists[i * PITCH + num[i]] = (uint16_t)k;\n"
       "      num[i] += any != 0;\n"
       "    }\n"
       "  }\n"
@@ -278,7 +280,7 @@ static void put_lists_of_line(const mm_text *t) {
       "}\n\n"
       "// The lists of so many whole rows of tiles.\n"
       "static __attribute__((noinline)) void %s_lists(int64_t tiles, const %s *a, int64_t steps, "
-      "int32_t *lists, int64_t *lives) {\n"
+      "uint16_t *lists, int64_t *lives) {\n"
       "  if (tiles >= %lld)\n"
       "    %s_lists_of(%lld, a, steps, lists, lives);\n"
       "  else\n"
@@ -294,7 +296,7 @@ static void put_list_one_by_one(const mm_text *t, int64_t row, int64_t k) {
                 "    %s_bit any = 0;\n"
                 "    for (int64_t i = 0; i < rows; i++)\n"
                 "      any |= *(const %s_bit *)(a + k * %lld + i * %lld);\n"
-                "    list[num] = (int32_t)k;\n"
+                "    list[num] = (uint16_t)k;\n"
                 "    num += (%s_bit)(any%s) != 0;\n"
                 "  }\n",
                 t->name, t->name, (long long)k, (long long)row, t->name,
@@ -309,7 +311,7 @@ static void put_list_rows(const mm_text *t) {
     put_choice_types(t);
   ir_buf_printf(t->out,
                 "static inline __attribute__((always_inline)) int64_t %s_list_rows(const %s *a, "
-                "int64_t rows, int64_t steps, int32_t *list) {\n"
+                "int64_t rows, int64_t steps, uint16_t *list) {\n"
                 "  int64_t num = 0;\n",
                 t->name, a->ctype);
   if (k == 1)
@@ -329,11 +331,11 @@ static void put_list(const mm_text *t) {
       t->out,
       "// The steps at which some of a tile's rows is not 0, or all of them: their number.\n"
       "static __attribute__((noinline)) int64_t %s_list(const %s *a, int64_t row, "
-      "int64_t steps, int may_leave_out, int32_t *list) {\n"
+      "int64_t steps, int may_leave_out, uint16_t *list) {\n"
       "  (void)row;\n"
       "  if (!may_leave_out) {\n"
       "    for (int64_t k = 0; k < steps; k++)\n"
-      "      list[k] = (int32_t)k;\n"
+      "      list[k] = (uint16_t)k;\n"
       "    return steps;\n"
       "  }\n",
       t->name, t->p->a.ctype);
@@ -357,7 +359,7 @@ static void put_packing(const mm_text *t) {
       t->out,
       "// The listed steps of a tile's rows.\n"
       "static __attribute__((noinline)) void %s_pack_list(const %s *a, int64_t rows, const "
-      "int32_t *list, int64_t live, %s *panel) {\n"
+      "uint16_t *list, int64_t live, %s *panel) {\n"
       "  if (rows == %d)\n"
       "    for (int64_t i = 0; i < live; i++)\n"
       "      for (int64_t j = 0; j < %d; j++)\n"
@@ -420,8 +422,8 @@ static void put_seen(const mm_text *t) {
   if (kept)
     ir_buf_printf(
         t->out,
-        "  int64_t rows;\n  int same_rows;\n  int64_t lives[%lld];\n  int32_t lists[%lld];\n", kept,
-        kept * (long long)list_pitch(t));
+        "  int64_t rows;\n  int same_rows;\n  int64_t lives[%lld];\n  uint16_t lists[%lld];\n",
+        kept, kept * (long long)list_pitch(t));
   if (knows_columns(t->plan))
     ir_buf_puts(t->out, "  int64_t cols;\n  int same_cols, may_leave_out;\n");
   ir_buf_printf(t->out, "} %s_seen;\n\n", t->name);
@@ -490,7 +492,7 @@ void mm_emit_may_leave_out(const mm_text *t) {
 // Kept lists are made when they are first asked for; where nothing may be left out, all steps are listed aside.
 void mm_emit_list_buffer(const mm_text *t) {
   long long lists = t->plan->kept_lists ? 1 : (long long)t->plan->list_tiles;
-  ir_buf_printf(t->out, "  int32_t lists[%lld];\n", lists * (long long)list_pitch(t));
+  ir_buf_printf(t->out, "  uint16_t lists[%lld];\n", lists * (long long)list_pitch(t));
   if (t->plan->kept_lists)
     ir_buf_puts(t->out, "  if (!seen->same_rows)\n"
                         "    __builtin_memset(seen->lives, -1, sizeof seen->lives);\n");
@@ -504,7 +506,7 @@ void mm_emit_list_buffer(const mm_text *t) {
 static void put_keeping(const mm_text *t, const char *in, const char *steps) {
   ir_buf_printf(t->out,
                 "%sconst int64_t at = row - row_begin;\n"
-                "%sint32_t *list = may_leave_out ? seen->lists + at * %lld : lists;\n"
+                "%suint16_t *list = may_leave_out ? seen->lists + at * %lld : lists;\n"
                 "%sint64_t live = may_leave_out ? seen->lives[at] : -1;\n",
                 in, in, (long long)list_pitch(t), in);
   if (t->plan->list_tiles > 1)
@@ -534,7 +536,7 @@ static void put_making(const mm_text *t, const char *in, const char *steps) {
   if (tiles == 1) {
     ir_buf_printf(
         t->out,
-        "%sint32_t *list = lists;\n"
+        "%suint16_t *list = lists;\n"
         "%sconst int64_t live = lives[0] = %s_list(rows, row, %s, may_leave_out, lists);\n",
         in, in, t->name, steps);
     return;
@@ -542,7 +544,7 @@ static void put_making(const mm_text *t, const char *in, const char *steps) {
   ir_buf_printf(t->out,
                 "%sconst int64_t of_line = (row - row_block) %% %lld, whole = row_stop < M / MR ? "
                 "row_stop : M / MR;\n"
-                "%sint32_t *list = lists + of_line * %lld;\n"
+                "%suint16_t *list = lists + of_line * %lld;\n"
                 "%sif (!may_leave_out || row >= whole)\n"
                 "%s  lives[of_line] = %s_list(rows, row, %s, may_leave_out, list);\n"
                 "%selse if (of_line == 0)\n"
@@ -564,7 +566,7 @@ void mm_emit_list(const mm_text *t, const char *indent) {
   if (mm_list_ahead(t) > 0)
     ir_buf_printf(
         t->out, "%s__builtin_memset(list + live, 0, %lld); // asked for, never taken: some step\n",
-        indent, 4 * (long long)mm_list_ahead(t));
+        indent, MM_LIST_BYTES * (long long)mm_list_ahead(t));
   if (t->plan->a == MM_LISTED)
     ir_buf_printf(
         t->out,

@@ -29,7 +29,7 @@ enum {
 // Tiles this much worse than the best are considered for what their grid may gain: when operands
 // fit the second cache, and when there are few.
 static const double NEARLY = 1.02, NEARLY_FEW = 1.15;
-// Those that need no copy of a, when most do.
+// Those that need no copy of a, or of b, where the best needs one.
 static const double NEARLY_IN_PLACE = 1.6;
 // Those whose lists may take less time.
 static const double NEARLY_LISTED = 1.3;
@@ -79,7 +79,7 @@ typedef struct tile_choice {
 typedef struct tile_choices {
   int num;
   tile_choice at[MAX_VECTORS * 40];
-  double best;
+  int best;
 } tile_choices;
 
 static tile_choices tiles_for(const mm_problem *p, int lanes) {
@@ -99,8 +99,9 @@ static tile_choices tiles_for(const mm_problem *p, int lanes) {
       double share = step_share(p, rows, (int64_t)vectors * lanes);
       share *= lists ? mm_list_share(p->zeros, rows) : 1;
       tile_choice t = {rows, vectors, mm_tiling_cycles(p, lanes, rows, vectors) * share};
-      c.best = c.num == 0 || t.cycles < c.best ? t.cycles : c.best;
-      c.at[c.num++] = t;
+      c.at[c.num] = t;
+      c.best = t.cycles < c.at[c.best].cycles ? c.num : c.best;
+      c.num++;
     }
   }
   BUG_IF(c.num == 0, "no register tile of %dx%d", p->want_mr, p->want_nv);
@@ -125,9 +126,8 @@ static void choose_k_blocks(const mm_problem *p, mm_plan *plan) {
   set_pieces(p, plan, ir_ceil_div(p->k, most));
 }
 
-// A few tiles: as many pieces as leave each task enough to do.
-static int64_t pieces_of_few(const mm_problem *p, const mm_plan *plan, double cycles) {
-  int64_t tiles = p->batch * plan->row_tiles * plan->col_tiles;
+// A few tiles, which take so many cycles each: as many pieces as leave each task enough to do.
+static int64_t pieces_of_few(int64_t tiles, double cycles) {
   return tiles > FEW_TO_SPLIT ? 0 : (int64_t)(cycles / (2.0 * MM_BARRIER_CYCLES));
 }
 
@@ -144,10 +144,11 @@ static int64_t pieces_of_long_k(const mm_problem *p) {
 
 // Pieces of k become tasks.
 static void consider_split_k(const mm_problem *p, mm_plan *plan) {
+  int64_t tiles = p->batch * plan->row_tiles * plan->col_tiles;
   double tile = (double)p->k * mm_tile_cycles(plan->mr, plan->nv);
-  int64_t few = pieces_of_few(p, plan, tile), pieces = few ? few : pieces_of_long_k(p);
+  int64_t few = pieces_of_few(tiles, tile), pieces = few ? few : pieces_of_long_k(p);
   bool large_sums = !few && plan->k_blocks > 2 * pieces; // panels do not fit in so few
-  if (pieces == 0 || large_sums || tile < 8.0 * MM_BARRIER_CYCLES)
+  if (pieces == 0 || large_sums || tile * (double)(few ? 1 : tiles) < 8.0 * MM_BARRIER_CYCLES)
     return;
   pieces = pieces > MOST_PIECES ? MOST_PIECES : pieces;
   if (pieces < plan->k_blocks)
@@ -229,8 +230,8 @@ static void choose_lists(const mm_problem *p, mm_plan *plan) {
     return;
   plan->share *= mm_list_share(p->zeros, plan->mr);
   plan->list_tiles = mm_list_tiles(p, plan);
-  int64_t of_step = plan->list_tiles + (packed ? plan->mr : 0);
-  int64_t most = LISTS_BYTES / (of_step * p->elem_bytes);
+  int64_t of_step = plan->list_tiles * MM_LIST_BYTES + (packed ? plan->mr * p->elem_bytes : 0);
+  int64_t most = LISTS_BYTES / of_step;
   if (plan->k_block > most)
     set_pieces(p, plan, ir_ceil_div(p->k, most));
 }
@@ -271,13 +272,14 @@ static int64_t local_bytes(const mm_problem *p, const mm_plan *g, int64_t panels
   int64_t elems = g->mr * g->nr;
   if (g->a == MM_PIECES)
     elems += rows_of_pieces(p, g, rows) * piece_elems(g);
-  if (g->lists)
-    elems += g->k_block * (g->list_tiles + (g->a == MM_LISTED ? g->mr : 0));
+  if (g->a == MM_LISTED)
+    elems += g->k_block * g->mr;
   if (g->a == MM_LOCAL)
     elems += rows * (g->mr * (p->k + 48) + 1040);
   if (g->b == MM_LOCAL || mm_packs_tail(g))
     elems += panels * panel_elems(g->nr * p->k);
-  return elems * p->elem_bytes;
+  int64_t lists = g->lists ? g->k_block * g->list_tiles * MM_LIST_BYTES : 0;
+  return elems * p->elem_bytes + lists;
 }
 
 // Ways to read the operands: in place where that is possible, packed where it may gain.
@@ -439,13 +441,23 @@ static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
     plan->tasks[plan->num_phases++] = tiles;
 }
 
-static double allowance(const mm_problem *p, const mm_plan *g) {
+// Tiles that take part in the choice of a grid: so many times the steps of those that take fewest.
+static double allowance(const mm_problem *p, const mm_plan *fewest, const mm_plan *g) {
   if (g->lists)
     return NEARLY_LISTED;
-  if (p->a.x.num > 1 && is_even(&p->a, g->mr))
+  if ((must_pack_a(p, fewest) && !must_pack_a(p, g)) ||
+      (must_pack_b(p, fewest) && !must_pack_b(p, g)))
     return NEARLY_IN_PLACE;
   bool few = p->batch * g->row_tiles * g->col_tiles <= FEW_TILES;
   return few ? NEARLY_FEW : mm_fits_cache(p) ? NEARLY : 1.0;
+}
+
+static mm_plan plan_of_tile(const mm_problem *p, int lanes, const tile_choice *t) {
+  mm_plan g = {.lanes = lanes, .masks = p->elem_bytes == 4 && p->target->vector_bytes >= 32};
+  set_tile(p, &g, t->rows, t->vectors);
+  choose_k_blocks(p, &g);
+  choose_lists(p, &g);
+  return g;
 }
 
 // The tile that wastes least; where tiles are few, whichever of the good ones splits best among
@@ -453,14 +465,13 @@ static double allowance(const mm_problem *p, const mm_plan *g) {
 void mm_make_plan(const mm_problem *p, mm_plan *plan) {
   int lanes = p->target->vector_bytes / p->elem_bytes;
   tile_choices tiles = tiles_for(p, lanes);
+  const tile_choice *least = &tiles.at[tiles.best];
+  mm_plan fewest = plan_of_tile(p, lanes, least);
   double best = -1;
   for (int i = 0; i < tiles.num; i++) {
     const tile_choice *t = &tiles.at[i];
-    mm_plan g = {.lanes = lanes, .masks = p->elem_bytes == 4 && p->target->vector_bytes >= 32};
-    set_tile(p, &g, t->rows, t->vectors);
-    choose_k_blocks(p, &g);
-    choose_lists(p, &g);
-    if (t->cycles > tiles.best * allowance(p, &g))
+    mm_plan g = plan_of_tile(p, lanes, t);
+    if (t->cycles > least->cycles * allowance(p, &fewest, &g))
       continue;
     if (g.lists || !consider_pieces(p, &g)) {
       consider_split_k(p, &g);

@@ -27,7 +27,8 @@
 //
 // Tiles of one vector load an element of a with each FMA. Intel's cores split such an instruction in two
 // where its address is a sum of two registers: so a and b are kept from becoming base + index, which makes
-// these tiles 5 to 8% faster.
+// these tiles 5 to 8% faster. The same keeps compilers from remembering, from step to step, elements that are next
+// to be some other row's, where rows of a are windows that begin a step or two apart: sums need those registers.
 //
 // Sums are named variables, so that each gets a register; `a[..] * b0` spreads one element of a
 // over the lanes, and compilers make one FMA of each line.
@@ -162,11 +163,20 @@ int64_t mm_list_ahead(const mm_text *t) {
   return mm_looks_ahead(t) ? steps_ahead(t, &s) : 0;
 }
 
+// Tiles of one vector spread each element of a into a register which only that row needs, and compilers let the sum
+// go on there: of several steps written out, sums that fill half of 16 registers are put on the stack between them.
+// (AVX-512 and NEON spread an element as they multiply.)
+static bool is_crowded(const mm_text *t, const tile_shape *s) {
+  enum { FEW_REGISTERS = 16 };
+  return t->p->target->vector_registers <= FEW_REGISTERS && s->vectors == 1 &&
+         2 * s->rows >= FEW_REGISTERS;
+}
+
 // Steps of k that are written out together: a loop's own instructions take slots of a core that a neighbour may
 // have half of. They are few beside those of a large tile, of which the text of several steps is long.
-static int unrolled_steps(const tile_shape *s, int64_t steps) {
+static int unrolled_steps(const mm_text *t, const tile_shape *s, int64_t steps) {
   enum { LARGE = 20, MOST = 4 };
-  if (s->rows * s->vectors >= LARGE)
+  if (s->rows * s->vectors >= LARGE || is_crowded(t, s))
     return 1;
   return s->ahead || steps % MOST != 0 ? MOST / 2 : MOST;
 }
@@ -174,7 +184,7 @@ static int unrolled_steps(const tile_shape *s, int64_t steps) {
 static void put_unrolling(const mm_text *t, const tile_shape *s, int64_t steps) {
   enum { FEW = 16 };
   if (!s->ahead && steps >= FEW)
-    ir_buf_printf(t->out, "#pragma GCC unroll %d\n", unrolled_steps(s, steps));
+    ir_buf_printf(t->out, "#pragma GCC unroll %d\n", unrolled_steps(t, s, steps));
 }
 
 // The loop over steps of a tile that looks ahead: first for its own lines, in the last steps for those
@@ -203,7 +213,7 @@ static void open_steps_ahead(const mm_text *t, const tile_shape *s) {
                 "#pragma GCC unroll %d\n"
                 "  for (const int64_t stop = next ? %s : own; k < stop; k++) {\n",
                 own, t->p->ctype, (long long)a_k, (long long)(ahead * a_k), t->p->ctype,
-                (long long)s->b_k, (long long)(ahead * s->b_k), unrolled_steps(s, t->p->k), all);
+                (long long)s->b_k, (long long)(ahead * s->b_k), unrolled_steps(t, s, t->p->k), all);
 }
 
 // One step's share of the lines that are wanted so many steps later: where they come from beyond the
@@ -329,6 +339,13 @@ static tile_shape shape_of(const mm_text *t, bool tail_rows, bool tail_cols, boo
   return s;
 }
 
+// An element that a row takes is another row's a few steps later.
+static bool rows_overlap(const mm_text *t) {
+  enum { FEW_STEPS = 4 };
+  int64_t row = mm_a_row_stride(t), k = mm_a_k_stride(t);
+  return k > 0 && row > 0 && row % k == 0 && row / k < FEW_STEPS;
+}
+
 static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols, bool ahead) {
   const mm_plan *plan = t->plan;
   tile_shape s = shape_of(t, tail_rows, tail_cols, ahead);
@@ -342,7 +359,7 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols, bool ahe
       t->name, s.rows, s.vectors, tail_cols ? "_tail" : "", ahead ? "_ahead" : "", c, suffix, c,
       suffix, c,
       ahead && !lists ? ir_format(t->p->arena, ", const %s *next_a, const %s *next_b", c, c) : "",
-      lists            ? ", const int32_t *list"
+      lists            ? ", const uint16_t *list"
       : counts && runs ? ", int64_t first"
                        : "",
       counts ? ", int64_t steps" : "", counts && more ? ", int more" : "");
@@ -354,7 +371,7 @@ static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols, bool ahe
   else if (!lists)
     ir_buf_printf(t->out, "    a += %lld, b += %lld;\n", (long long)mm_a_k_stride(t),
                   (long long)s.b_k);
-  if (!ahead && s.vectors == 1 && !lists) // compilers would make an index of them: see the head
+  if (!ahead && !lists && (s.vectors == 1 || rows_overlap(t))) // see the head
     ir_buf_puts(t->out, "    __asm__(\"\" : \"+r\"(a), \"+r\"(b));\n");
   ir_buf_puts(t->out, runs || (ahead && !lists) ? "  }\n  }\n" : "  }\n");
   emit_stores(t, &s);
@@ -427,7 +444,7 @@ static const char *extra_parameters(const mm_text *t) {
       plan->lists ? ", int ahead"
                   : ir_format(t->p->arena, ", const %s *next_a, const %s *next_b, int ahead", c, c);
   return ir_format(t->p->arena, "%s%s%s%s", mm_looks_ahead(t) ? next : "",
-                   plan->lists ? ", const int32_t *list" : "",
+                   plan->lists ? ", const uint16_t *list" : "",
                    mm_counts_steps(t) ? ", int64_t k, int64_t steps" : "",
                    mm_pieces_wait(plan) ? ", int more" : "");
 }
