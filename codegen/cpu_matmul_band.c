@@ -22,18 +22,25 @@ static int64_t last_of(int64_t tile, int64_t size, int64_t all) {
   return (tile + 1) * size < all ? (tile + 1) * size - 1 : all - 1;
 }
 
+// The steps of the tile of this row and column of tiles.
+static int64_t tile_steps(const mm_problem *p, int64_t mr, int64_t nr, int64_t row, int64_t col) {
+  int64_t first, last;
+  band_steps(&p->bands, row * mr, last_of(row, mr, p->m), col * nr, last_of(col, nr, p->n), p->k,
+             &first, &last);
+  return first <= last ? last - first + 1 : 0;
+}
+
 double mm_band_share(const mm_problem *p, int64_t mr, int64_t nr) {
+  enum { MOST = 256 }; // tiles of an axis that are looked at; of more, so many at equal distances
   if (!p->bands.limited)
     return 1;
-  int64_t rows = (p->m + mr - 1) / mr, cols = (p->n + nr - 1) / nr, steps = 0;
-  for (int64_t row = 0; row < rows; row++)
-    for (int64_t col = 0; col < cols; col++) {
-      int64_t first, last;
-      band_steps(&p->bands, row * mr, last_of(row, mr, p->m), col * nr, last_of(col, nr, p->n),
-                 p->k, &first, &last);
-      steps += first <= last ? last - first + 1 : 0;
-    }
-  return (double)steps / (double)(rows * cols * p->k);
+  int64_t rows = (p->m + mr - 1) / mr, cols = (p->n + nr - 1) / nr;
+  int64_t some_rows = rows < MOST ? rows : MOST, some_cols = cols < MOST ? cols : MOST;
+  double steps = 0;
+  for (int64_t i = 0; i < some_rows; i++)
+    for (int64_t j = 0; j < some_cols; j++)
+      steps += (double)tile_steps(p, mr, nr, i * rows / some_rows, j * cols / some_cols);
+  return steps / ((double)(some_rows * some_cols) * (double)p->k);
 }
 
 // "x / by": "x" for 1

@@ -289,6 +289,7 @@ static int add_far_listed(test *t, ir_arena *arena) {
     add_problem(t, arena, 1, 5, 40, 1500, false, "listed");
   while (t->p.elem_bytes != 4);
   t->far = true;
+  t->p.target = &targets[0]; // all of k in one piece
   t->p.zeros = ZEROS_DATA;
   spread_a(t, 1);
   t->p.a.k.stride[0] = (2 << 20) + 64;
