@@ -16,7 +16,10 @@
 #include "passes/pass.h"
 #include "passes/users.h"
 
-enum { MAX_DEPTH = 16 };
+typedef struct joining {
+  pass_users users;
+  bool *of_data; // by id
+} joining;
 
 static bool is_masked(const ir_node *n) {
   return n->op == IR_SELECT && ir_is_const(n->in[2], 0);
@@ -26,36 +29,39 @@ static bool is_view(const ir_node *n) {
   return ir_ops[n->op].cls == IR_CLASS_VIEW;
 }
 
-// Neither constants, indices and random numbers, nor what is computed from only these, element by element.
-static bool is_of_data(const ir_node *n, int depth) {
-  if (ir_is_generated(n) || ir_is_random(n))
-    return false;
-  if (depth == 0 || (!is_view(n) && ir_ops[n->op].cls != IR_CLASS_POINTWISE))
-    return true;
-  for (int i = 0; i < n->num_in; i++)
-    if (is_of_data(n->in[i], depth - 1))
-      return true;
-  return false;
+// What is neither constants, indices and random numbers, nor computed from only these, element by element.
+static bool *find_of_data(ir_arena *a, const ir_func *f) {
+  bool *of_data = IR_NEW_ARRAY(a, bool, f->next_id);
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    bool found = !is_view(n) && ir_ops[n->op].cls != IR_CLASS_POINTWISE;
+    for (int k = 0; k < n->num_in; k++)
+      found |= of_data[n->in[k]->id];
+    of_data[n->id] = found && !ir_is_generated(n) && !ir_is_random(n);
+  }
+  return of_data;
 }
 
 // Of those behind `p`, only `user` uses `mask`.
-static bool is_last_use(const pass_users *u, const ir_node *mask, const ir_node *user,
+static bool is_last_use(const joining *j, const ir_node *mask, const ir_node *user,
                         const ir_node *p) {
+  const pass_users *u = &j->users;
   for (size_t i = 0; i < u->of[mask->id].num; i++) {
     const ir_node *x = u->of[mask->id].at[i];
     if (x != user && u->position[x->id] > u->position[p->id])
       return false;
   }
-  return is_of_data(mask, MAX_DEPTH);
+  return j->of_data[mask->id];
 }
 
 // The masked value that is all that `d` masks once more; NULL.
-static ir_node *find_masked(const pass_users *u, const ir_node *d) {
+static ir_node *find_masked(const joining *j, const ir_node *d) {
+  const pass_users *u = &j->users;
   ir_node *p = is_masked(d) ? d->in[1] : NULL;
   while (p && is_view(p) && u->of[p->id].num == 1 && !u->is_result[p->id])
     p = p->in[0];
   bool fits = p && is_masked(p) && u->of[p->id].num == 1 && !u->is_result[p->id] &&
-              is_last_use(u, p->in[0], p, p) && is_last_use(u, d->in[0], d, p);
+              is_last_use(j, p->in[0], p, p) && is_last_use(j, d->in[0], d, p);
   return fits ? p : NULL;
 }
 
@@ -77,11 +83,11 @@ static ir_node *join(ir_builder *b, ir_node *d, const ir_node *p) {
 
 static bool join_func(ir_func *f) {
   ir_arena *scratch = ir_arena_new();
-  pass_users u = pass_find_users(scratch, f);
+  joining j = {pass_find_users(scratch, f), find_of_data(scratch, f)};
   ir_node **masked = IR_NEW_ARRAY(scratch, ir_node *, f->nodes.num + 1);
   bool any = false;
   for (size_t i = 0; i < f->nodes.num; i++)
-    any |= (masked[i] = find_masked(&u, f->nodes.at[i])) != NULL;
+    any |= (masked[i] = find_masked(&j, f->nodes.at[i])) != NULL;
   if (!any) {
     ir_arena_free(scratch);
     return false;
