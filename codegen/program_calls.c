@@ -55,15 +55,17 @@ void calls_open(writer *w) {
                 "\nstatic %svoid run_%s(char *arena, int slot, mlrt_team *team, int tid) {\n"
                 "  const int threads = mlrt_team_size(team);\n"
                 "  char *const batch = arena + slot * %lldll;\n"
+                "  mlrt_watch *const watch = mlrt_team_watch(team, tid);\n"
                 "  (void)batch;\n"
-                "  (void)threads;\n",
+                "  (void)threads;\n"
+                "  (void)watch;\n",
                 w->name == w->func_name ? "" : "__attribute__((noinline)) ", w->name,
                 (long long)w->plan->staging_slot_bytes);
 }
 
 static void put_run(writer *w, const call *x, int phase) {
-  ir_buf_printf(w->out, "    run(%s_%d, %lld, args, (tid + %d) %% threads, threads);\n", x->d->name,
-                phase, (long long)x->c->tasks[phase], x->shift);
+  ir_buf_printf(w->out, "    run(%s_%d, %lld, args, (tid + %d) %% threads, threads, watch);\n",
+                x->d->name, phase, (long long)x->c->tasks[phase], x->shift);
 }
 
 static void open_call(writer *w, const call *x) {
@@ -114,7 +116,8 @@ void calls_merged(writer *w, call *first) {
     if (w->window.at[i].d == d && w->window.at[i].merged != 1)
       put_row(w, w->window.at[i].c);
   ir_buf_printf(
-      w->out, "    };\n    launch(%s_0, &calls[0][0], %zu, %zu, %zu, arena, tid, threads);\n  }\n",
+      w->out,
+      "    };\n    launch(%s_0, &calls[0][0], %zu, %zu, %zu, arena, tid, threads, watch);\n  }\n",
       d->name, first->merged, buffers, numbers);
 }
 
@@ -141,25 +144,32 @@ void calls_copy(writer *w, const plan_copy *c) {
 }
 
 static const char HELPERS[] =
-    "\ntypedef void (*task_fn)(int64_t begin, int64_t end, char *const *args);\n"
     "\n// This thread's share of a kernel's tasks.\n"
-    "static __attribute__((noinline)) void run(task_fn kernel, int64_t tasks, char *const *args,\n"
-    "                                          int tid, int threads) {\n"
+    "static __attribute__((noinline)) void run(mlrt_phase_fn kernel, int64_t tasks,\n"
+    "                                          char *const *args, int tid, int threads,\n"
+    "                                          mlrt_watch *watch) {\n"
     "  const int64_t begin = tasks * tid / threads, end = tasks * (tid + 1) / threads;\n"
+    "  if (watch)\n"
+    "    mlrt_watch_begin(watch, kernel);\n"
     "  if (begin < end)\n"
     "    kernel(begin, end, args);\n"
+    "  if (watch)\n"
+    "    mlrt_watch_end(watch, kernel, 1);\n"
     "}\n"
     "\n// This thread's share of many calls of a kernel. A row has the offsets of the buffers in "
     "the\n"
     "// arena, then numbers, then tasks; the tasks of all rows are one range.\n"
-    "static __attribute__((noinline)) void launch(task_fn kernel, const int64_t *row, int rows,\n"
+    "static __attribute__((noinline)) void launch(mlrt_phase_fn kernel, const int64_t *row, int "
+    "rows,\n"
     "                                             int buffers, int numbers, char *arena, int tid,\n"
-    "                                             int threads) {\n"
+    "                                             int threads, mlrt_watch *watch) {\n"
     "  const int width = buffers + numbers;\n"
     "  int64_t total = 0, at = 0;\n"
     "  for (int r = 0; r < rows; r++)\n"
     "    total += row[r * (width + 1) + width];\n"
     "  const int64_t begin = total * tid / threads, end = total * (tid + 1) / threads;\n"
+    "  if (watch)\n"
+    "    mlrt_watch_begin(watch, kernel);\n"
     "  for (; at < end; row += width + 1) {\n"
     "    const int64_t tasks = row[width], from = begin > at ? begin - at : 0;\n"
     "    const int64_t to = end - at < tasks ? end - at : tasks;\n"
@@ -171,6 +181,8 @@ static const char HELPERS[] =
     "      args[i] = i < buffers ? arena + row[i] : (char *)(uintptr_t)row[i];\n"
     "    kernel(from, to, args);\n"
     "  }\n"
+    "  if (watch)\n"
+    "    mlrt_watch_end(watch, kernel, rows);\n"
     "}\n"
     "\n// Bit T of `teams`: in a team of T threads, some go on with what others have written. (31: "
     "and"

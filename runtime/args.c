@@ -70,7 +70,7 @@ static const option options[] = {
      "which GPU, counted from 0 (default: 0)"},
     {"no-cuda-graph", SWITCH, RUN | GPU, FIELD(no_cuda_graph), 0, 0, 0, NULL,
      "launch kernels one by one (same bits)"},
-    {"kernel-times", TEXT, TRAIN | GPU, FIELD(kernel_times), 0, 0, 0, "FILE",
+    {"kernel-times", TEXT, TRAIN, FIELD(kernel_times), 0, 0, 0, "FILE",
      "how long each kernel took, as JSON (small steps get slower)"},
     {"no-huge-pages", SWITCH, ALL, FIELD(no_huge_pages), 0, 0, 0, NULL,
      "use small memory pages only"},

@@ -39,7 +39,7 @@ typedef struct mlrt_options {
   char *default_save;      // where it is not given: MODEL.safetensors
   bool no_save;
   const char *data_dir, *metrics, *profile, *split, *out; // NULL: not given
-  const char *kernel_times;                               // GPU: a file
+  const char *kernel_times;                               // a file
   bool no_times, stop_on_nan, no_huge_pages;
   int64_t device;                // GPU: its number
   bool no_cuda_graph;            // GPU: launches one by one

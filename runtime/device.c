@@ -39,6 +39,12 @@ void mlrt_device_put(mlrt_device *d, int64_t offset, const void *from, int64_t b
   d->calls->write(d, offset, bytes, give, &at);
 }
 
+const char *mlrt_func_name(int func) {
+  static const char *const names[MLRT_NUM_FUNCS] = {"init", "step", "eval", "predict",
+                                                    "accumulate"};
+  return names[func];
+}
+
 bool mlrt_has_func(const mlrt_program *p, int func) {
   return p->funcs[func].run || p->funcs[func].launch;
 }

@@ -14,6 +14,7 @@
 
 #include "runtime/arena.h"
 #include "runtime/args.h"
+#include "runtime/kernel_times.h"
 #include "runtime/team.h"
 
 // One piece of a range of the arena, in order; false: no more of them.
@@ -54,12 +55,13 @@ struct mlrt_device_calls {
 struct mlrt_device {
   const mlrt_device_calls *calls;
   const mlrt_program *program;
-  mlrt_team *team;    // of the trainer
-  char *staging;      // input i of slot s: + offset - state_bytes + s * staging_slot_bytes
-  char name[96];      // "NVIDIA H100 (sm_90)"; empty: the host
-  int64_t host_bytes; // taken beside the arena
-  mlrt_arena arena;   // the CPU's
-  mlrt_gpu *gpu;      // the GPU's
+  mlrt_team *team;          // of the trainer
+  char *staging;            // input i of slot s: + offset - state_bytes + s * staging_slot_bytes
+  char name[96];            // "NVIDIA H100 (sm_90)"; empty: the host
+  int64_t host_bytes;       // taken beside the arena
+  mlrt_arena arena;         // the CPU's
+  mlrt_kernel_times *times; // the CPU's; NULL: nobody asks
+  mlrt_gpu *gpu;            // the GPU's
 };
 
 extern const mlrt_device_calls mlrt_cpu_calls; // device_cpu.c
@@ -75,6 +77,7 @@ void mlrt_device_put(mlrt_device *d, int64_t offset, const void *from, int64_t b
 
 // Whether the program has the function: for the CPU or for a GPU.
 bool mlrt_has_func(const mlrt_program *p, int func);
+const char *mlrt_func_name(int func); // "step"
 // Where input i of a slot lies.
 char *mlrt_staged_input(const mlrt_device *d, int input, int slot);
 

@@ -8,8 +8,7 @@
 #include <string.h>
 
 static void open_host(mlrt_device *d, const mlrt_options *o) {
-  (void)d;
-  (void)o;
+  d->times = mlrt_kernel_times_open(d->program, o->kernel_times);
 }
 
 // What the system has given is the plan, to the page.
@@ -25,6 +24,7 @@ static void allocate(mlrt_device *d, const mlrt_options *o) {
 }
 
 static void close_host(mlrt_device *d) {
+  mlrt_kernel_times_close(d->times);
   if (!mlrt_arena_is_whole(&d->arena))
     mlrt_fail(MLRT_EXIT_INTERNAL, "bytes behind the plan's %lld were stored to",
               (long long)d->arena.bytes);
@@ -32,7 +32,9 @@ static void close_host(mlrt_device *d) {
 }
 
 static void run(mlrt_device *d, int func, int slot, const mlrt_spare *beside) {
+  mlrt_kernel_times_begin(d->times, d->team, func);
   mlrt_team_run_beside(d->team, d->program->funcs[func].run, d->arena.base, slot, beside);
+  mlrt_kernel_times_end(d->times);
 }
 
 static void staged(mlrt_device *d) {

@@ -141,7 +141,7 @@ static const char *result(mlrt_device *d, int slot, const mlrt_result *r) {
   mlrt_gpu *g = d->gpu;
   gpu_slot *s = &g->slot[slot];
   if (s->running)
-    gpu_wait_event(g, s->done, gpu_func_name(s->func));
+    gpu_wait_event(g, s->done, mlrt_func_name(s->func));
   s->running = false;
   return gpu_find_result(g, slot, r);
 }

@@ -93,7 +93,6 @@ const char *gpu_find_result(const mlrt_gpu *g, int slot, const mlrt_result *r);
 // gpu_launch.c: queues a function on the compute stream, as a graph or launch by launch.
 void gpu_start(mlrt_gpu *g, int func, int slot);
 void gpu_free_graphs(mlrt_gpu *g);
-const char *gpu_func_name(int func); // "step"
 // Waits for an event (a stream); what went wrong before it on the device is reported here.
 void gpu_wait_event(mlrt_gpu *g, CUevent event, const char *what);
 void gpu_wait_stream(mlrt_gpu *g, CUstream stream, const char *what);

@@ -10,12 +10,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-const char *gpu_func_name(int func) {
-  static const char *const names[MLRT_NUM_FUNCS] = {"init", "step", "eval", "predict",
-                                                    "accumulate"};
-  return names[func];
-}
-
 // --- what generated code calls
 
 static void fail_to_launch(const mlrt_gpu *g, int entry, int64_t blocks, size_t bytes, CUresult r) {

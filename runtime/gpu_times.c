@@ -1,19 +1,16 @@
 // gpu_times.c: see gpu_times.h.
 #include "runtime/gpu_times.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "runtime/times_file.h"
 
 gpu_times *gpu_times_open(const mlrt_gpu *g, const char *path) {
   if (!path)
     return NULL;
-  FILE *f = fopen(path, "we"); // now, not after hours of training
-  if (!f)
-    mlrt_fail(MLRT_EXIT_INPUT, "cannot write the kernels' times '%s': %s", path, strerror(errno));
-  fclose(f);
+  mlrt_times_create(path);
   gpu_times *t = calloc(1, sizeof *t);
   for (int i = 0; t && i < MLRT_NUM_FUNCS; i++)
     t->sums[i] = calloc((size_t)g->program->gpu->num_entries + 1, sizeof *t->sums[i]);
@@ -78,7 +75,7 @@ void gpu_times_take(mlrt_gpu *g, int func, int slot) {
   gpu_line *l = t ? &t->lines[func][slot] : NULL;
   if (!l || l->runs++ < 2) // nothing has run; the first run
     return;
-  gpu_wait_event(g, g->slot[slot].done, gpu_func_name(func));
+  gpu_wait_event(g, g->slot[slot].done, mlrt_func_name(func));
   for (int i = 1; i < l->used; i++) {
     float ms = 0;
     GPU_DO(&g->driver, cuEventElapsedTime, &ms, l->marks[i - 1].event, l->marks[i].event);
@@ -90,31 +87,16 @@ void gpu_times_take(mlrt_gpu *g, int func, int slot) {
 
 // --- the file
 
-static void put_text(FILE *f, const char *name, const char *text) {
-  fprintf(f, "\"%s\":\"", name);
-  for (const unsigned char *s = (const unsigned char *)text; *s; s++)
-    if (*s < ' ' || *s == '"' || *s == '\\')
-      fprintf(f, "\\u%04x", *s);
-    else
-      fputc(*s, f);
-  fputc('"', f);
-}
-
 static void put_kernel(FILE *f, const mlrt_gpu_entry *e, const gpu_sum *s, bool first) {
   fputs(first ? "\n{" : ",\n{", f);
-  put_text(f, "name", e->symbol);
-  fputc(',', f);
-  put_text(f, "ops", e->ops);
-  fputc(',', f);
-  put_text(f, "where", e->where);
-  fprintf(f, ",\"launches\":%" PRId64 ",\"total_us\":%.3f,\"mean_us\":%.3f,\"min_us\":%.3f}",
-          s->launches, s->total * 1e3, s->total * 1e3 / (double)s->launches, s->least * 1e3);
+  mlrt_times_kernel(f, e->symbol, e->ops, e->where, s->launches, s->total * 1e-3);
+  fprintf(f, ",\"min_us\":%.3f}", s->least * 1e3);
 }
 
 static void put_func(FILE *f, const mlrt_gpu *g, int func) {
   const gpu_sum *sums = g->times->sums[func];
   bool first = true;
-  fprintf(f, "{\"name\":\"%s\",\"runs\":%" PRId64 ",\"kernels\":[", gpu_func_name(func),
+  fprintf(f, "{\"name\":\"%s\",\"runs\":%" PRId64 ",\"kernels\":[", mlrt_func_name(func),
           g->times->runs[func]);
   for (int i = 0; i < g->program->gpu->num_entries; i++) {
     if (!sums[i].launches)
@@ -125,24 +107,24 @@ static void put_func(FILE *f, const mlrt_gpu *g, int func) {
   fputs("]}", f);
 }
 
-static bool write_all(const mlrt_gpu *g) {
+static void write_all(const mlrt_gpu *g) {
   FILE *f = fopen(g->times->path, "we");
-  if (!f)
-    return false;
-  fputs("{\"version\":1,", f);
-  put_text(f, "device", g->label);
-  fprintf(f, ",\"cuda_graph\":%s,\"functions\":[", g->use_graphs ? "true" : "false");
+  if (f) {
+    fputs("{\"version\":1,", f);
+    mlrt_times_text(f, "device", g->label);
+    fprintf(f, ",\"cuda_graph\":%s,\"functions\":[", g->use_graphs ? "true" : "false");
+  }
   bool first = true;
-  for (int i = 0; i < MLRT_NUM_FUNCS; i++) {
+  for (int i = 0; f && i < MLRT_NUM_FUNCS; i++) {
     if (!g->times->runs[i])
       continue;
     fputs(first ? "\n" : ",\n", f);
     put_func(f, g, i);
     first = false;
   }
-  fputs("]}\n", f);
-  bool bad = ferror(f) != 0;
-  return fclose(f) == 0 && !bad;
+  if (f)
+    fputs("]}\n", f);
+  mlrt_times_finish(f, g->times->path);
 }
 
 static void free_line(mlrt_gpu *g, gpu_line *l) {
@@ -158,9 +140,7 @@ void gpu_times_close(mlrt_gpu *g) {
   for (int func = 0; func < MLRT_NUM_FUNCS; func++)
     for (int slot = 0; slot < GPU_SLOTS; slot++)
       gpu_times_take(g, func, slot);
-  if (!write_all(g))
-    mlrt_fail(MLRT_EXIT_INPUT, "cannot write the kernels' times '%s': %s", t->path,
-              strerror(errno));
+  write_all(g);
   for (int func = 0; func < MLRT_NUM_FUNCS; func++) {
     for (int slot = 0; slot < GPU_SLOTS; slot++)
       free_line(g, &t->lines[func][slot]);

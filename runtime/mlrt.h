@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MLRT_ABI = 7, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
+enum { MLRT_ABI = 8, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
 
 typedef enum mlrt_dtype { // same order as the compiler's dtypes.def
   MLRT_BOOL,
@@ -105,6 +105,16 @@ int mlrt_team_size(const mlrt_team *t);
 void mlrt_barrier(mlrt_team *t, int tid);
 
 typedef void (*mlrt_step_fn)(char *arena, int slot, mlrt_team *team, int tid);
+
+// How a phase of a kernel does tasks [begin, end).
+typedef void (*mlrt_phase_fn)(int64_t begin, int64_t end, char *const *args);
+
+// What a thread tells of its shares of kernels, where somebody asks how long they take (--kernel-times): `calls` of
+// the kernel at once. Before and behind its share of each phase, be it empty.
+typedef struct mlrt_watch mlrt_watch;
+mlrt_watch *mlrt_team_watch(const mlrt_team *t, int tid); // NULL: nobody asks
+void mlrt_watch_begin(mlrt_watch *w, mlrt_phase_fn fast);
+void mlrt_watch_end(mlrt_watch *w, mlrt_phase_fn fast, int calls);
 
 // --- the GPU ---------------------------------------------------------------------------
 // Generated code for a GPU runs on one thread of the host and lists launches, all into one stream:
@@ -206,8 +216,8 @@ typedef enum mlrt_hold {
 typedef void (*mlrt_plain_fn)(char *const *args, double *const *taps, int hold);
 
 typedef struct mlrt_kernel_phase {
-  void (*fast)(int64_t begin, int64_t end, char *const *args); // GPU: NULL
-  int64_t tasks;                                               // it runs tasks [0, tasks)
+  mlrt_phase_fn fast; // GPU: NULL
+  int64_t tasks;      // it runs tasks [0, tasks)
 } mlrt_kernel_phase;
 
 typedef struct mlrt_kernel {

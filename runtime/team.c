@@ -58,7 +58,8 @@ struct mlrt_team {
   word phase; // barriers passed
   word runs;  // jobs given out
   int size, spins, started;
-  mlrt_step_fn fn; // the job; NULL: go home
+  mlrt_watch *const *watches; // NULL: none
+  mlrt_step_fn fn;            // the job; NULL: go home
   char *arena;
   int slot;
   mlrt_spare spare;
@@ -122,6 +123,14 @@ static bool arrive(mlrt_team *t, int at) {
 
 int mlrt_team_size(const mlrt_team *t) {
   return t->size;
+}
+
+void mlrt_team_watched(mlrt_team *t, mlrt_watch *const *watches) {
+  t->watches = watches;
+}
+
+mlrt_watch *mlrt_team_watch(const mlrt_team *t, int tid) {
+  return t->watches ? t->watches[tid] : NULL;
 }
 
 static void pass_barrier(mlrt_team *t, int tid, bool helping) {

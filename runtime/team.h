@@ -13,6 +13,8 @@ int mlrt_online_cores(void);
 // NULL when the threads cannot be started; errno says why. 1 <= threads <= MLRT_MAX_THREADS.
 mlrt_team *mlrt_team_new(int threads); // also flushes subnormals in the caller
 void mlrt_team_free(mlrt_team *t);
+// Threads have these watches (mlrt_team_watch), by tid, from their next run on.
+void mlrt_team_watched(mlrt_team *t, mlrt_watch *const *watches);
 void mlrt_team_run(mlrt_team *t, mlrt_step_fn fn, char *arena, int slot);
 
 // Small pieces of work that have nothing to do with fn: whichever thread waits for others does the

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# --kernel-times on the CPU: each kernel of the plan is in the file, as often as it runs; the threads' time is
+# accounted for; results stay the same bits. (tests/runtime/test_gpu.c has the GPU's.)
+# shellcheck source=/dev/null disable=SC2154
+source tests/scripts/lib/common.bash
+cp -r "$root/examples/digits_mlp.graph" "$root/examples/data" .
+"$mltc" digits_mlp.graph -O1 -o digits
+"$mltc" digits_mlp.graph -O1 --emit=plan.json -o plan.json
+for threads in 1 2 3; do
+  ./digits --quiet --epochs=1 --threads=$threads --save=without.st
+  ./digits --quiet --epochs=1 --threads=$threads --save=with.st --kernel-times=times.json --metrics=m.jsonl --log-every=1
+  same without.st with.st "checkpoints without and with --kernel-times, $threads threads,"
+  python3 - $threads <<'PY'
+import json
+import sys
+
+times, threads = json.load(open("times.json")), int(sys.argv[1])
+steps = sum("eval" not in json.loads(line) for line in open("m.jsonl"))
+plan = {f["name"]: f["kernels"] for f in json.load(open("plan.json"))["functions"]}
+assert times["threads"] == threads and times["device"] == "cpu", times
+names = [f["name"] for f in times["functions"]]
+assert names == ["step", "eval"], names # init runs once, which is not counted
+for f in times["functions"]:
+    runs, kernels = f["runs"], f["kernels"]
+    assert f["name"] != "step" or runs == steps - 1, (runs, steps)
+    calls = 0
+    for k in kernels:
+        assert k["launches"] % runs == 0, k
+        calls += k["launches"] // runs
+        assert 0 < k["total_us"] <= k["slowest_us"] * 1.001 + 0.002 <= k["total_us"] * 1.002 * threads + 0.004, k
+        assert abs(k["mean_us"] * k["launches"] - k["total_us"]) < 0.001 * k["launches"] + 0.002, k
+        assert k["waiting_us"] >= 0, k
+    if f["name"] == "step": # several kernels may be one launch, but not of products
+        products = sum(k["family"] == "matmul" for k in plan["step"])
+        timed = sum(k["launches"] for k in kernels if k["name"].startswith("matmul_"))
+        assert timed == products * runs, (timed, products)
+        assert calls <= len(plan["step"]), (calls, len(plan["step"]))
+    known = sum(k["total_us"] + k["waiting_us"] for k in kernels)
+    assert known <= f["total_us"] * 1.001 + 1, (known, f["total_us"])
+    flops = {k["name"]: k["flops"] for k in kernels}
+    assert all(v > 0 for n, v in flops.items() if n.startswith("matmul_")), flops
+PY
+done
+
+code=0
+./digits --quiet --no-save --kernel-times=none/t.json 2>said.txt || code=$?
+[ $code = 1 ] || fail "a file that cannot be written: exit code $code"
+grep -q "cannot write the kernels' times 'none/t.json'" said.txt || fail "$(cat said.txt)"
+code=0
+./digits --quiet --no-save --metrics=t.json --kernel-times=./t.json 2>said.txt || code=$?
+[ $code = 2 ] || fail "one file for metrics and times: exit code $code"
