@@ -19,8 +19,9 @@
 // everything pointwise and every reduction over the last axis belongs to the site, until products
 // out take the scores. Each product out over n gets a kernel of its own, those over m share one;
 // each kernel computes its scores again, so that no score is in memory, and row values are computed
-// once. A site of which anything else wants a score (the weights are a result, a bias is trained)
-// is left to the ordinary kernels.
+// once. A site of which anything else wants a score (the weights are a result, a bias is trained, a
+// row reduction that no product out needs, such as the entropy of the weights) is left to the
+// ordinary kernels.
 //
 // When it is worth it. A score in memory is written once and read at least once, and the backward
 // needs four of them (s, w, dP, dS): 32 bytes at least, the time of some 400 FLOPs on a GPU,
@@ -129,9 +130,7 @@ static void see(att_pass *p, const ir_node *n) {
   } else if (ir_ops[n->op].cls == IR_CLASS_POINTWISE) {
     see_pointwise(p, n);
   } else if (ir_is_row_reduction(n) && is_score(p, n->in[0])) {
-    att_site *s = site_of(p, n->in[0]);
-    put(p, n, ATT_ROW, s);
-    s->reduces = true;
+    put(p, n, ATT_ROW, site_of(p, n->in[0]));
   }
 }
 
@@ -165,15 +164,16 @@ static void find_leaks(att_pass *p) {
   }
 }
 
-static void find_outs(att_pass *p) {
+static void find_outs_and_rows(att_pass *p) {
   for (size_t i = 0; i < p->f->nodes.num; i++) {
     ir_node *n = p->f->nodes.at[i];
     att_site *s = site_of(p, n);
-    if (s) {
-      s->reduces |= p->site[n->id]->reduces;
-      if (p->kind[n->id] == ATT_OUT)
-        IR_PUSH(p->arena, s->outs, n);
-    }
+    if (!s)
+      continue;
+    if (p->kind[n->id] == ATT_OUT)
+      IR_PUSH(p->arena, s->outs, n);
+    else if (ir_ops[n->op].cls == IR_CLASS_REDUCE)
+      IR_PUSH(p->arena, s->rows, n);
   }
 }
 
@@ -200,10 +200,10 @@ static bool attention_func(ir_func *f) {
     see(&p, f->nodes.at[i]);
   }
   find_leaks(&p);
-  find_outs(&p);
+  find_outs_and_rows(&p);
   for (size_t i = 0; i < p.sites.num; i++) {
     att_site *s = p.sites.at[i];
-    if (!s->joined && !s->dead && s->reduces && s->outs.num)
+    if (!s->joined && !s->dead && s->rows.num && s->outs.num)
       att_plan_kernels(&p, s);
   }
   bool found = p.kernels.num > 0;

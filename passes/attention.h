@@ -30,8 +30,7 @@ typedef struct att_site {
   struct att_site *joined; // now a part of that one
   const ir_type *type;     // of scores
   bool dead;               // something else uses scores
-  bool reduces;
-  ir_node_list outs; // in order
+  ir_node_list outs, rows; // products out, reductions over n; in order
 } att_site;
 
 typedef struct att_pass {

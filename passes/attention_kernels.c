@@ -162,6 +162,14 @@ static bool plan_columns(att_pass *p, const att_site *s, const ir_node_list *out
          plan_each(p, s, outs);
 }
 
+// A reduction that no product out needs would be left to an ordinary kernel, with scores as its operands.
+static bool own_all_rows(const att_pass *p, const att_site *s) {
+  for (size_t i = 0; i < s->rows.num; i++)
+    if (!p->owner[s->rows.at[i]->id])
+      return false;
+  return true;
+}
+
 // Those over n first: they have the row values that the others load.
 void att_plan_kernels(att_pass *p, att_site *s) {
   ir_node_list over_n = {0}, over_m = {0};
@@ -170,7 +178,7 @@ void att_plan_kernels(att_pass *p, att_site *s) {
     IR_PUSH(p->arena, *(columns ? &over_m : &over_n), s->outs.at[i]);
   }
   size_t before = p->kernels.num;
-  if (plan_each(p, s, &over_n) && plan_columns(p, s, &over_m))
+  if (plan_each(p, s, &over_n) && plan_columns(p, s, &over_m) && own_all_rows(p, s))
     return;
   for (size_t i = before; i < p->kernels.num; i++)
     forget(p, p->kernels.at[i]);

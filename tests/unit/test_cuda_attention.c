@@ -75,6 +75,18 @@ static const struct {
      SOFTMAX OUT("y", "false", "v") "%l = log %z : f32[2,64,1]\n"
                                     "result output l = %l\n",
      1},
+    {"a reduction that no product needs",
+     SOFTMAX OUT("y", "false", "v") "%ps = mul %p, %s : f32[2,64,64]\n"
+                                    "%h = sum %ps {axes=[2]} : f32[2,64,1]\n"
+                                    "result output h = %h\n",
+     0},
+    {"a reduction comes back by another shape",
+     SOFTMAX "%c = cos %s : f32[2,64,64]\n%h = sum %c {axes=[2]} : f32[2,64,1]\n"
+             "%r = reshape %h : f32[2,64]\n%t = sin %r : f32[2,64]\n"
+             "%tr = reshape %t : f32[2,64,1]\n%tb = broadcast %tr : f32[2,64,64]\n"
+             "%w = mul %p, %tb : f32[2,64,64]\n"
+             "%y = matmul %w, %v {ta=false, tb=false} : f32[2,64,32]\nresult output y = %y\n",
+     0},
     {"values need the row sums",
      SOFTMAX "%zv = broadcast %z : f32[2,64,32]\n"
              "%w = mul %v, %zv : f32[2,64,32]\n" OUT("y", "false", "w"),
