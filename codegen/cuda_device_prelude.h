@@ -56,9 +56,14 @@ K int k_ones(uint32_t x) {
 // k_group_argmax<G>(best, at, scratch) gives the index; of equal values the lower index wins.
 //
 // Up to G = 32 these are shuffles, and scratch is not touched (a form without it is there, too).
-// Larger groups go through `__shared__ k_group_scratch scratch;` (512 bytes: two slots per warp)
-// and two __syncthreads; one scratch serves any number of calls, one after the other.
+// Larger groups go through a k_group_scratch (512 bytes of shared memory: two slots per warp) and two
+// __syncthreads; one scratch serves any number of calls, one after the other. Kernels have k_group_room():
+// one for all bodies of a joint launch, whose shared memory is all that they declare.
 typedef k_array<uint64_t, 64> k_group_scratch;
+K k_group_scratch &k_group_room() {
+  __shared__ k_group_scratch room;
+  return room;
+}
 
 struct k_take_sum { template <typename T> static K_IN T of(T a, T b) { return (T)(a + b); } };
 struct k_take_max { template <typename T> static K_IN T of(T a, T b) { return k_max_one(a, b); } };

@@ -188,7 +188,7 @@ static void emit_vectors(loop_emit *m) {
   loop_declare_caches(m, c->turns);
   cuda_loop_declare_kept(m, c->turns);
   if (c->p.has_reduce && c->p.across && c->group > CUDA_WARP)
-    cpu_line(&m->e, "__shared__ k_group_scratch scratch;");
+    cpu_line(&m->e, "k_group_scratch &scratch = k_group_room();");
   cuda_loop_emit_unit(m);
   emit_func_stores(m);
 }

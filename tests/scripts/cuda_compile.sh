@@ -86,6 +86,18 @@ done
 } >slices.graph
 "$mltc" slices.graph --target=cuda:sm_80 -o slices || fail "sums of many lengths in one launch"
 
+# --- likewise what the threads of a row sum through: 512 bytes, however many kernels share the launch
+{
+  printf 'model rows(x: f32[8,1024]) {\n  param w: f32[1024] = ones\n'
+  for columns in 516 520 524; do
+    echo "  output o$columns = max(x[:, 0:$columns], axis=1)"
+  done
+  printf '  loss mean(x * w)\n}\n'
+  sed 1d few.graph | sed 's/"x.npy", "y.npy"/"x.npy"/'
+} >rows.graph
+"$mltc" rows.graph --target=cuda:sm_80 --emit=resources -o rows.txt || fail "rows of many lengths in one launch"
+grep -Eq '^  joint_copy +3 .* 256 +[0-9]+ +0\.5 ' rows.txt || fail "shared memory of rows in one launch: $(cat rows.txt)"
+
 # --- a plan of more than 128 GiB: buffers that a joint's table cannot name have launches of their own
 "$mltc" "$root/examples/char_gpt.graph" --target=cuda:sm_90a --precision=bf16 -D B=30 -D T=1024 -D C=1600 -D H=25 -D L=48 \
   -D V=50257 --emit=cuda -o huge.cu || fail "a plan of more than 128 GiB"
