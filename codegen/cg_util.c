@@ -10,19 +10,34 @@
 #include <ctype.h>
 #include <string.h>
 
-// Words that a C or CUDA file with our prelude cannot use for a variable.
-static const char *const reserved[] = {
-    "auto",     "break",  "case",    "char",      "const",    "continue", "default",  "do",
-    "double",   "else",   "enum",    "extern",    "float",    "for",      "goto",     "if",
-    "inline",   "int",    "long",    "return",    "register", "restrict", "short",    "signed",
-    "sizeof",   "static", "struct",  "switch",    "typedef",  "union",    "unsigned", "void",
-    "volatile", "while",  "vf",      "vi",        "vu",       "vl",       "vlu",      "vd",
-    "VL",       "K",      "linux",   "unix",      "asm",      "typeof",   "args",     "begin",
-    "end",      "j",      "u",       "unit",      "row",      "chunk",    "task",     "block",
-    "and",      "bool",   "catch",   "class",     "compl",    "delete",   "explicit", "export",
-    "false",    "friend", "mutable", "namespace", "new",      "not",      "operator", "or",
-    "private",  "public", "this",    "throw",     "true",     "try",      "using",    "virtual",
-    "xor",      "thread", "lane"};
+// Words that a C or CUDA file with our prelude cannot use for a variable, each between spaces.
+static const char reserved[] =
+    " auto break case char const continue default do double else enum extern float for goto if "
+    "inline int long register restrict return short signed sizeof static struct switch typedef "
+    "union unsigned void volatile while asm linux typeof unix NULL "
+    "alignas alignof and and_eq bitand bitor bool catch char16_t char32_t class compl "
+    "const_cast constexpr decltype delete dynamic_cast explicit export false friend mutable "
+    "namespace new noexcept not not_eq nullptr operator or or_eq private protected public "
+    "reinterpret_cast static_assert static_cast template this thread_local throw true try "
+    "typeid typename using virtual wchar_t xor xor_eq "
+    "vf vi vu vl vlu vd VL K args begin end j u unit row chunk task block thread lane threadIdx "
+    "blockIdx blockDim gridDim warpSize ";
+
+static bool is_word(const char *s) {
+  size_t length = strlen(s);
+  for (const char *at = reserved; (at = strstr(at, s)); at += length)
+    if (at[-1] == ' ' && at[length] == ' ')
+      return true;
+  return false;
+}
+
+// What headers may define: INT32_MAX, __LINE__.
+static bool may_be_macro(const char *s) {
+  size_t length = strlen(s);
+  const char *tail = s + (length > 4 ? length - 4 : 0);
+  bool limit = strcmp(tail, "_MAX") == 0 || strcmp(tail, "_MIN") == 0;
+  return limit || (s[0] == '_' && (s[1] == '_' || isupper((unsigned char)s[1])));
+}
 
 // p0_x: as cg_arg_name writes them.
 static bool is_arg_name(const char *s) {
@@ -31,10 +46,8 @@ static bool is_arg_name(const char *s) {
 }
 
 static bool is_reserved(const char *s) {
-  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-    if (strcmp(s, reserved[i]) == 0)
-      return true;
-  return strncmp(s, "k_", 2) == 0 || strncmp(s, "K_", 2) == 0 || is_arg_name(s);
+  return strncmp(s, "k_", 2) == 0 || strncmp(s, "K_", 2) == 0 || is_word(s) || is_arg_name(s) ||
+         may_be_macro(s);
 }
 
 static bool all_digits(const char *s, size_t n) {

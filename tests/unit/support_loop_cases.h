@@ -10,6 +10,13 @@ static const test_case loop_cases[] = {
      "%x = input : f32[3,5,7]\n%y = input : f32[3,5,7]\n%a = mul %x, %y : f32[3,5,7]\n"
      "%t = tanh %a : f32[3,5,7]\n%r = sub %t, %x : f32[3,5,7]\nresult output r = %r",
      0},
+    {"names that C++, CUDA or a header has taken", NULL,
+     "%x = input : f32[9,300]\n%template = tanh %x : f32[9,300]\n"
+     "%nullptr = sin %template : f32[9,300]\n%threadIdx = add %nullptr, %x : f32[9,300]\n"
+     "%INT32_MAX = mul %threadIdx, %x : f32[9,300]\n%__LINE__ = neg %INT32_MAX : f32[9,300]\n"
+     "%NULL = sum %__LINE__ {axes=[1]} : f32[9,1]\nresult output NULL = %NULL\n"
+     "result output template = %template",
+     0},
     {"large flat", NULL,
      "%x = input : f32[100,1003]\n%c = const {value=0.5} : f32[100,1003]\n"
      "%m = mul %x, %c : f32[100,1003]\n%e = exp %m : f32[100,1003]\nresult output e = %e",
