@@ -181,6 +181,10 @@ const char *cg_local_name(ir_arena *a, ir_map *names, const ir_node *n);
 // "const int64_t i0 = unit / 64 % 12;", the outermost without a remainder.
 void cg_emit_indices(ir_buf *out, int indent, const char *flat, int num, const int64_t *size,
                      const char *const *name);
+// For "%lld".
+static inline long long ll(int64_t v) {
+  return (long long)v;
+}
 // "#pragma unroll", "for (int i = 0; i < num; i++)": two lines.
 void cuda_put_loop(ir_buf *out, int indent, const char *i, int num);
 // Index of a buffer in args; -1 when it is no argument.

@@ -7,10 +7,6 @@
 // is one step.
 #include "codegen/cuda_attention.h"
 
-static long long ll(int64_t v) {
-  return (long long)v;
-}
-
 // --- where a block is ----------------------------------------------------------------------------
 static void put_operand(const catt_text *x, const char *name, const mm_operand *o) {
   ir_buf_printf(x->out, "  const %s *const %s = (const %s *)args[%d]", o->ctype, name, o->ctype,

@@ -5,10 +5,6 @@
 // What lies outside an operand is 0, so that products need no tests.
 #include "codegen/cuda_attention.h"
 
-static long long ll(int64_t v) {
-  return (long long)v;
-}
-
 // --- copies --------------------------------------------------------------------------------------
 // Elements of a copy: 16 bytes of them, where they lie side by side in memory, aligned; or one.
 static int elements_of_copy(const catt_piece *p) {

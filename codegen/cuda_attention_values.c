@@ -14,10 +14,6 @@
 // once.
 #include "codegen/cuda_attention.h"
 
-static long long ll(int64_t v) {
-  return (long long)v;
-}
-
 // --- the expression emitter's view ---------------------------------------------------------------
 static const char *axis_index(void *data, int axis) {
   return ((catt_text *)data)->axis[axis];

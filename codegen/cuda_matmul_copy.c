@@ -21,10 +21,6 @@
 // this step stands between.
 #include "codegen/cuda_matmul.h"
 
-static long long ll(int64_t v) {
-  return (long long)v;
-}
-
 // What the copies of one operand are made of.
 typedef struct copy_text {
   const cmm_text *t;

@@ -18,10 +18,6 @@
 
 enum { ROWS_TOGETHER = 8 }; // tiles that run at a time read this many row tiles
 
-static long long ll(int64_t v) {
-  return (long long)v;
-}
-
 static const char *element_name(const cmm_text *t) {
   return t->p->p.elem_bytes == 8 ? "f64" : "f32";
 }

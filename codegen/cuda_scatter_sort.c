@@ -19,10 +19,6 @@
 // batches give equal bits; against the CPU it is within rounding.
 #include "codegen/cuda_scatter.h"
 
-static long long ll(int64_t v) {
-  return (long long)v;
-}
-
 static const cuda_scatter *plan_of(const cuda_text *t) {
   return t->k->schedule;
 }
