@@ -106,6 +106,11 @@ static double linear_rate(int t) {
   return t < 1 ? 0.05 / 2 : t >= 5 ? 0.01 : 0.05 + (0.01 - 0.05) * (t - 1) / 4;
 }
 
+// Warm-up 3, total 3, min 0.01: nothing lies between.
+static double rise_rate(int t) {
+  return t < 3 ? 0.05 * (t + 1) / 4 : 0.01;
+}
+
 static double step_rate(int t) {
   return 0.05 * pow(0.5, t / 2);
 }
@@ -136,6 +141,8 @@ static const optim_case cases[] = {
     {"sgd(0.05), schedule = cosine(warmup=2, total=5, min=0.005)", update_sgd, cosine_rate, 0, "",
      1},
     {"sgd(lr), schedule = linear(warmup=1, total=5, min=0.01)", update_sgd, linear_rate, 0, "", 1},
+    {"sgd(lr), schedule = linear(warmup=3, total=3, min=0.01)", update_sgd, rise_rate, 0, "", 1},
+    {"sgd(lr), schedule = cosine(warmup=3, total=3, min=0.01)", update_sgd, rise_rate, 0, "", 1},
     {"sgd(lr), schedule = step(size=2, factor=0.5)", update_sgd, step_rate, 0, "", 1},
     {"sgd(lr), schedule = constant()", update_sgd, constant_rate, 0, "", 1},
     {"sgd(lr), clip = 2", update_sgd, constant_rate, 2, "", 1},
