@@ -28,6 +28,8 @@ import rows  # noqa: E402  (of all benches)
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 AMD_ZEN_4 = "25"  # the family of Zen 3, too, which has no AVX-512
 PYTHON = os.environ.get("MLTC_TORCH_PYTHON", "python3")
+# What keeps PyTorch, and the libraries that multiply for it, from AVX-512.
+AVX2_ONLY = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
 
 
 class Bench:
@@ -46,7 +48,8 @@ class Bench:
         if key not in self.trainers and not self.options.peer_only:
             folder = os.path.join(self.folder, str(len(self.trainers)))
             os.mkdir(folder)
-            self.trainers[key] = Trainer(self.options.mltc, os.path.join(ROOT, graph), folder, *defines)
+            target = ["--target=cpu:x86-64-v3"] if self.options.avx2 else []
+            self.trainers[key] = Trainer(self.options.mltc, os.path.join(ROOT, graph), folder, *defines, *target)
         return self.trainers.get(key)
 
     def synthetic(self, name):
@@ -266,7 +269,7 @@ def save(b, path):
     version = subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"],
                              capture_output=True, text=True, check=False).stdout.strip()
     out = {"schema": "mltc-bench-torch", "version": 1, "torch": version,
-           "threads": b.options.threads, "repeat": b.options.repeat, "cpu": cpu_name(),
+           "threads": b.options.threads, "repeat": b.options.repeat, "cpu": cpu_name(b.options.avx2),
            "compile_seconds": {g: t.compile_seconds for g, t in b.trainers.items()}}
     kept = kept_rows(out, b.rows, path)
     rows.save(path, out, sorted(kept + b.rows, key=lambda row: list(BENCHMARKS).index(row["benchmark"])))
@@ -274,8 +277,9 @@ def save(b, path):
           f"details in {os.path.relpath(path)}")
 
 
-def cpu_name():
-    """With what sets machines of one name apart: they may not offer AVX-512, or compute its vectors in halves."""
+def cpu_name(avx2):
+    """With what sets machines of one name apart: they may not offer AVX-512, or compute its vectors in halves.
+    avx2: neither side uses it, though it is there."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as f:
             fields = [[part.strip() for part in line.split(":", 1)] for line in f if ":" in line]
@@ -286,12 +290,14 @@ def cpu_name():
     family = next((value for key, value in fields if key == "cpu family"), "")
     if "avx2" in flags and "avx512f" not in flags:
         return f"{name}, AVX2"
-    return f"{name}, Zen 4" if "AMD" in name and "avx512f" in flags and family == AMD_ZEN_4 else name
+    hidden = ", AVX-512 hidden" if avx2 else ""
+    zen_4 = ", Zen 4" if "AMD" in name and "avx512f" in flags and family == AMD_ZEN_4 else ""
+    return name + zen_4 + hidden
 
 
-def result_path():
+def result_path(avx2):
     """One file for each kind of processor: what is fast beside PyTorch on one need not be on another."""
-    name = re.sub(r"\(\w+\)", "", cpu_name()).lower()
+    name = re.sub(r"\(\w+\)", "", cpu_name(avx2)).lower()
     return os.path.join(ROOT, "tests", "bench", "results",
                         "torch-" + "-".join(re.findall(r"\w+", name)) + ".json")
 
@@ -306,8 +312,11 @@ def parse():
     p.add_argument("--compile", action="store_true", help="also PyTorch with torch.compile")
     p.add_argument("--peer-only", action="store_true", help="measure PyTorch alone")
     p.add_argument("--quick", action="store_true", help="leave out PyTorch's DataLoader")
-    p.add_argument("--out", default=result_path(), help="the file of results")
+    p.add_argument("--avx2", action="store_true", help="neither side uses AVX-512, though this machine has it")
+    p.add_argument("--out", help="the file of results (default: that of this kind of machine)")
     options = p.parse_args()
+    options.out = options.out or result_path(options.avx2)
+    os.environ.update(AVX2_ONLY if options.avx2 else {})
     options.data = os.path.abspath(options.data)
     options.mltc = os.path.abspath(options.mltc)
     return options, rows.chosen(p, options, BENCHMARKS)
