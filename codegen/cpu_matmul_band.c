@@ -34,7 +34,7 @@ double mm_band_share(const mm_problem *p, int64_t mr, int64_t nr) {
   enum { MOST = 256 }; // tiles of an axis that are looked at; of more, so many at equal distances
   if (!p->bands.limited)
     return 1;
-  int64_t rows = (p->m + mr - 1) / mr, cols = (p->n + nr - 1) / nr;
+  int64_t rows = ir_ceil_div(p->m, mr), cols = ir_ceil_div(p->n, nr);
   int64_t some_rows = rows < MOST ? rows : MOST, some_cols = cols < MOST ? cols : MOST;
   double steps = 0;
   for (int64_t i = 0; i < some_rows; i++)

@@ -224,6 +224,8 @@ static bool must_pack_a(const mm_problem *p, const mm_plan *plan) {
 
 // Lists, and what is packed by them, are on a task's stack: a longer k is taken in pieces.
 static void choose_lists(const mm_problem *p, mm_plan *plan) {
+  _Static_assert(LISTS_BYTES / MM_LIST_BYTES <= 1 << 8 * MM_LIST_BYTES,
+                 "steps are numbered in MM_LIST_BYTES");
   bool packed = must_pack_a(p, plan); // that takes as long as rows of zeros save
   plan->lists = mm_may_list(p) && (p->zeros == ZEROS_DATA || !packed);
   if (!plan->lists)

@@ -34,6 +34,8 @@
 // over the lanes, and compilers make one FMA of each line.
 #include "codegen/cpu_matmul.h"
 
+enum { MOST_UNROLLED = 4 }; // steps of k that are written out together
+
 int64_t mm_a_row_stride(const mm_text *t) {
   int64_t stride;
   if (t->plan->a != MM_DIRECT)
@@ -175,10 +177,10 @@ static bool is_crowded(const mm_text *t, const tile_shape *s) {
 // Steps of k that are written out together: a loop's own instructions take slots of a core that a neighbour may
 // have half of. They are few beside those of a large tile, of which the text of several steps is long.
 static int unrolled_steps(const mm_text *t, const tile_shape *s, int64_t steps) {
-  enum { LARGE = 20, MOST = 4 };
+  enum { LARGE = 20 };
   if (s->rows * s->vectors >= LARGE || is_crowded(t, s))
     return 1;
-  return s->ahead || steps % MOST != 0 ? MOST / 2 : MOST;
+  return s->ahead || steps % MOST_UNROLLED != 0 ? MOST_UNROLLED / 2 : MOST_UNROLLED;
 }
 
 static void put_unrolling(const mm_text *t, const tile_shape *s, int64_t steps) {
@@ -339,11 +341,10 @@ static tile_shape shape_of(const mm_text *t, bool tail_rows, bool tail_cols, boo
   return s;
 }
 
-// An element that a row takes is another row's a few steps later.
+// An element that a row takes is another row's a few steps later, in the same text.
 static bool rows_overlap(const mm_text *t) {
-  enum { FEW_STEPS = 4 };
   int64_t row = mm_a_row_stride(t), k = mm_a_k_stride(t);
-  return k > 0 && row > 0 && row % k == 0 && row / k < FEW_STEPS;
+  return k > 0 && row > 0 && row % k == 0 && row / k < MOST_UNROLLED;
 }
 
 static void emit_tile(const mm_text *t, bool tail_rows, bool tail_cols, bool ahead) {

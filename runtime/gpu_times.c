@@ -10,7 +10,7 @@
 gpu_times *gpu_times_open(const mlrt_gpu *g, const char *path) {
   if (!path)
     return NULL;
-  mlrt_times_create(path);
+  mlrt_times_finish(mlrt_times_begin(path), path);
   gpu_times *t = calloc(1, sizeof *t);
   for (int i = 0; t && i < MLRT_NUM_FUNCS; i++)
     t->sums[i] = calloc((size_t)g->program->gpu->num_entries + 1, sizeof *t->sums[i]);
@@ -108,22 +108,19 @@ static void put_func(FILE *f, const mlrt_gpu *g, int func) {
 }
 
 static void write_all(const mlrt_gpu *g) {
-  FILE *f = fopen(g->times->path, "we");
-  if (f) {
-    fputs("{\"version\":1,", f);
-    mlrt_times_text(f, "device", g->label);
-    fprintf(f, ",\"cuda_graph\":%s,\"functions\":[", g->use_graphs ? "true" : "false");
-  }
+  FILE *f = mlrt_times_begin(g->times->path);
+  fputs("{\"version\":1,", f);
+  mlrt_times_text(f, "device", g->label);
+  fprintf(f, ",\"cuda_graph\":%s,\"functions\":[", g->use_graphs ? "true" : "false");
   bool first = true;
-  for (int i = 0; f && i < MLRT_NUM_FUNCS; i++) {
+  for (int i = 0; i < MLRT_NUM_FUNCS; i++) {
     if (!g->times->runs[i])
       continue;
     fputs(first ? "\n" : ",\n", f);
     put_func(f, g, i);
     first = false;
   }
-  if (f)
-    fputs("]}\n", f);
+  fputs("]}\n", f);
   mlrt_times_finish(f, g->times->path);
 }
 

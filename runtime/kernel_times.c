@@ -20,16 +20,17 @@ typedef struct share { // of a kernel in a thread's time
   double seconds, waited; // waited: before it
 } share;
 
-struct mlrt_watch { // other threads' watches are on other lines
-  _Alignas(LINE) const mlrt_kernel_times *times;
-  share *shares; // by kernel, of the function that runs
-  double since;  // when the last kernel ended, then when this one began; 0: nothing has run
-};
-
 typedef struct place {
   mlrt_phase_fn fast; // NULL: free
   int kernel, phase;
 } place;
+
+struct mlrt_watch { // other threads' watches are on other lines
+  _Alignas(LINE) const mlrt_kernel_times *times;
+  share *shares;   // by kernel, of the function that runs
+  const place *at; // what runs
+  double since;    // when the last kernel ended, then when this one began; 0: nothing has run
+};
 
 typedef struct func_times {
   share *shares; // [thread][kernel]; NULL: it has not run
@@ -82,19 +83,19 @@ static void fill_places(mlrt_kernel_times *t) {
 // --- while it runs
 
 void mlrt_watch_begin(mlrt_watch *w, mlrt_phase_fn fast) {
+  w->at = find_place(w->times, fast);
   double now = mlrt_seconds();
   if (w->since > 0)
-    w->shares[find_place(w->times, fast)->kernel].waited += now - w->since;
+    w->shares[w->at->kernel].waited += now - w->since;
   w->since = now;
 }
 
-void mlrt_watch_end(mlrt_watch *w, mlrt_phase_fn fast, int calls) {
-  const place *p = find_place(w->times, fast);
-  share *s = &w->shares[p->kernel];
+void mlrt_watch_end(mlrt_watch *w, int calls) {
+  share *s = &w->shares[w->at->kernel];
   double now = mlrt_seconds();
   s->seconds += now - w->since;
-  s->launches += p->phase == 0;
-  s->calls += p->phase == 0 ? calls : 0;
+  s->launches += w->at->phase == 0;
+  s->calls += w->at->phase == 0 ? calls : 0;
   w->since = now;
 }
 
@@ -117,7 +118,7 @@ void mlrt_kernel_times_begin(mlrt_kernel_times *t, mlrt_team *team, int func) {
   if (!f->shares)
     f->shares = zeroed((size_t)t->threads * kernels, sizeof *f->shares);
   for (int i = 0; i < t->threads; i++)
-    *t->watches[i] = (mlrt_watch){t, f->shares + (size_t)i * kernels, 0};
+    *t->watches[i] = (mlrt_watch){.times = t, .shares = f->shares + (size_t)i * kernels};
   t->func = func;
   f->begun = mlrt_seconds();
 }
@@ -170,7 +171,7 @@ static void put_func(FILE *f, const mlrt_kernel_times *t, int func) {
 mlrt_kernel_times *mlrt_kernel_times_open(const mlrt_program *p, const char *path) {
   if (!path)
     return NULL;
-  mlrt_times_create(path);
+  mlrt_times_finish(mlrt_times_begin(path), path);
   mlrt_kernel_times *t = zeroed(1, sizeof *t);
   t->program = p;
   t->path = path;
@@ -181,19 +182,17 @@ mlrt_kernel_times *mlrt_kernel_times_open(const mlrt_program *p, const char *pat
 void mlrt_kernel_times_close(mlrt_kernel_times *t) {
   if (!t)
     return;
-  FILE *f = fopen(t->path, "we");
-  if (f)
-    fprintf(f, "{\"version\":1,\"device\":\"cpu\",\"threads\":%d,\"functions\":[", t->threads);
+  FILE *f = mlrt_times_begin(t->path);
+  fprintf(f, "{\"version\":1,\"device\":\"cpu\",\"threads\":%d,\"functions\":[", t->threads);
   const char *before = "\n";
-  for (int i = 0; f && i < MLRT_NUM_FUNCS; i++) {
+  for (int i = 0; i < MLRT_NUM_FUNCS; i++) {
     if (t->funcs[i].runs < 2)
       continue;
     fputs(before, f);
     put_func(f, t, i);
     before = ",\n";
   }
-  if (f)
-    fputs("]}\n", f);
+  fputs("]}\n", f);
   mlrt_times_finish(f, t->path);
   for (int i = 0; i < MLRT_NUM_FUNCS; i++)
     free(t->funcs[i].shares);

@@ -109,12 +109,12 @@ typedef void (*mlrt_step_fn)(char *arena, int slot, mlrt_team *team, int tid);
 // How a phase of a kernel does tasks [begin, end).
 typedef void (*mlrt_phase_fn)(int64_t begin, int64_t end, char *const *args);
 
-// What a thread tells of its shares of kernels, where somebody asks how long they take (--kernel-times): `calls` of
-// the kernel at once. Before and behind its share of each phase, be it empty.
+// What a thread tells of its shares of kernels, where somebody asks how long they take (--kernel-times): before and
+// behind its share of each phase, be it empty. `calls`: of the kernel, at once.
 typedef struct mlrt_watch mlrt_watch;
 mlrt_watch *mlrt_team_watch(const mlrt_team *t, int tid); // NULL: nobody asks
 void mlrt_watch_begin(mlrt_watch *w, mlrt_phase_fn fast);
-void mlrt_watch_end(mlrt_watch *w, mlrt_phase_fn fast, int calls);
+void mlrt_watch_end(mlrt_watch *w, int calls);
 
 // --- the GPU ---------------------------------------------------------------------------
 // Generated code for a GPU runs on one thread of the host and lists launches, all into one stream:

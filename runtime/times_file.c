@@ -11,11 +11,11 @@ static _Noreturn void fail(const char *path) {
   mlrt_fail(MLRT_EXIT_INPUT, "cannot write the kernels' times '%s': %s", path, strerror(errno));
 }
 
-void mlrt_times_create(const char *path) {
+FILE *mlrt_times_begin(const char *path) {
   FILE *f = fopen(path, "we");
   if (!f)
     fail(path);
-  fclose(f);
+  return f;
 }
 
 void mlrt_times_text(FILE *f, const char *name, const char *text) {
@@ -40,7 +40,7 @@ void mlrt_times_kernel(FILE *f, const char *name, const char *ops, const char *w
 }
 
 void mlrt_times_finish(FILE *f, const char *path) {
-  bool bad = !f || ferror(f) != 0;
-  if ((f && fclose(f) != 0) || bad)
+  bool bad = ferror(f) != 0;
+  if (fclose(f) != 0 || bad)
     fail(path);
 }

@@ -5,14 +5,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
-// An empty file, now and not after hours of training; fails where it cannot be written.
-void mlrt_times_create(const char *path);
+// Empty, to be written to; ends the process where it cannot be. Once at the start, too: not after hours of training.
+FILE *mlrt_times_begin(const char *path);
 // "name":"text"
 void mlrt_times_text(FILE *f, const char *name, const char *text);
 // The first fields of a kernel: what it is, how often it ran, and how long: in all, and on average. No braces.
 void mlrt_times_kernel(FILE *f, const char *name, const char *ops, const char *where,
                        int64_t launches, double seconds);
-// Closes the file; fails where not all of it could be written.
+// Closes the file; ends the process where not all of it could be written.
 void mlrt_times_finish(FILE *f, const char *path);
 
 #endif
