@@ -64,6 +64,7 @@ typedef struct cg_target {
   int vector_bytes;     // 64 (AVX-512), 32 (AVX2), 16 (NEON, SSE; one thread of a GPU)
   int vector_registers; // 32 or 16
   bool fma;
+  bool dots_bf16; // adds products of two pairs of bf16 to each f32 of a vector (AVX512-BF16)
   int64_t l1_bytes, l2_bytes; // per core
   const cg_cuda *cuda;        // NULL: a CPU
   cg_memo *memo;              // NULL: each problem is decided anew

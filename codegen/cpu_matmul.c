@@ -255,7 +255,7 @@ static cg_bytes operand_bytes(const matmul_state *s, const mm_operand *o, int64_
   int64_t least = o->offset, most = o->offset;
   cg_walk_reach(&x, first, end, &least, &most);
   cg_walk_reach(&k, 0, s->problem.k, &least, &most);
-  return (cg_bytes){least * o->elem_bytes, (most + 1) * o->elem_bytes};
+  return (cg_bytes){least * o->elem_bytes, (most + o->apart + 1) * o->elem_bytes};
 }
 
 // Columns of b: of one batch item, or all of several.
@@ -346,6 +346,7 @@ void cpu_matmul_schedule(cg_kernel *k) {
   s->problem.data = s;
   consider_plain(s);
   s->problem.updates = updates_a_parameter(k);
+  mm_consider_pairs(&s->problem);
   if (k->target->memo)
     plan_once(k->target->memo, &s->problem, &s->plan);
   else

@@ -3,6 +3,7 @@
 //   cpu_matmul.c       glue: dom_matmul + epilogue -> mm_problem; the family's two functions
 //   cpu_matmul_plan.c  decisions: register tile, task grid, what is packed, splits of K
 //   cpu_matmul_cost.c  what they are compared by: cycles
+//   cpu_matmul_pairs.c products of bf16 as products of pairs, half as long
 //   cpu_matmul_pack.c  text: copying panels of a and b into the order in which tiles read them
 //   cpu_matmul_tile.c  text: the register tile, the only hot loop, and which one a place has
 //   cpu_matmul_core.c  text: tasks and phases around the tile
@@ -31,6 +32,7 @@ typedef struct mm_operand {
   const char *ctype;   // of its elements in memory: that of the problem, or "uint16_t"
   int elem_bytes;      // there
   const char *convert; // "bf16", "tf32", "u8", ...: what makes them numbers of the problem; NULL
+  int64_t apart;       // to be put together to pairs: from an element to its other one; 0: no pairs
   int64_t offset;      // elements
   mm_axes batch;
   mm_axes x; // m of operand a, n of operand b
@@ -54,6 +56,7 @@ struct mm_problem {
   int elem_bytes;
   int64_t batch, m, n, k;
   mm_operand a, b;
+  bool pairs; // an element of a and b is two bf16, a step of k two of theirs (cpu_matmul_pairs.c)
   // When the kernel stores just the product, in rows of unit stride, tiles write it themselves.
   bool plain;
   mm_operand c; // plain: x is m; k is unused
@@ -173,6 +176,9 @@ void mm_emit_bands(const mm_problem *p, const char *first, ir_buf *out);
 bool mm_packs_slices(const mm_operand *o);
 // Rows that a task packs lie side by side in each step of k, and are read like that: not tile by tile.
 bool mm_packs_side_by_side(const mm_problem *p, const mm_plan *g);
+
+// cpu_matmul_pairs.c: a product of bf16 becomes one of pairs, where the target multiplies those.
+void mm_consider_pairs(mm_problem *p);
 
 void mm_make_plan(const mm_problem *p, mm_plan *plan);
 

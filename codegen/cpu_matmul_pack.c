@@ -6,22 +6,27 @@
 // b with contiguous k (b^T of a row-major matrix) is transposed in blocks of lanes x lanes by
 // shuffles: reading it element by element would touch a line per element.
 //
-// An operand that memory holds otherwise than tiles multiply it (16 bits, or f32 for tf32) is
-// converted on the way, run by run (k_take_*, k_one_* of the prelude).
+// An operand that memory holds otherwise than tiles multiply it (16 bits, f32 for tf32, or bf16 that are to be pairs)
+// is converted on the way, run by run (k_take_*, k_one_* of the prelude).
 #include "codegen/cpu_matmul.h"
+
+// What says how far the other halves of pairs are: ", 128".
+static const char *apart(const mm_text *t, const mm_operand *o) {
+  return o->apart ? ir_format(t->p->arena, ", %lld", (long long)o->apart) : "";
+}
 
 // The statement that copies `count` neighbours (a text that begins with a blank or a new line).
 static const char *run(const mm_text *t, const mm_operand *o, const char *to, const char *from,
                        const char *count) {
   ir_arena *a = t->p->arena;
   if (o->convert)
-    return ir_format(a, "k_take_%s(%s, %s,%s);", o->convert, to, from, count);
+    return ir_format(a, "k_take_%s(%s, %s,%s%s);", o->convert, to, from, count, apart(t, o));
   return ir_format(a, "__builtin_memcpy(%s, %s,%s * sizeof(%s));", to, from, count, t->p->ctype);
 }
 
 static const char *one(const mm_text *t, const mm_operand *o, const char *array, const char *at) {
   if (o->convert)
-    return ir_format(t->p->arena, "k_one_%s(%s + %s)", o->convert, array, at);
+    return ir_format(t->p->arena, "k_one_%s(%s + %s%s)", o->convert, array, at, apart(t, o));
   return ir_format(t->p->arena, "%s[%s]", array, at);
 }
 

@@ -134,6 +134,21 @@ static const char *place_at(const mm_text *t, const tile_shape *s, int64_t strid
   return counts ? step_at(t, stride, offset) : ir_format(t->p->arena, "%lld", (long long)offset);
 }
 
+// Row i's element of a: a number, which its product spreads over the lanes, or a pair, which is a vector's by then.
+static void put_element(const mm_text *t, int i, const char *at) {
+  if (t->p->pairs)
+    ir_buf_printf(t->out, "    const %s_vec a%d = k_spread(a + %s);\n   ", t->name, i, at);
+  else
+    ir_buf_printf(t->out, "    const %s a%d = a[%s];\n   ", t->p->ctype, i, at);
+}
+
+static void put_product(const mm_text *t, int i, int j) {
+  if (t->p->pairs)
+    ir_buf_printf(t->out, " c%d_%d = k_dot(c%d_%d, a%d, b%d);", i, j, i, j, i, j);
+  else
+    ir_buf_printf(t->out, " c%d_%d += a%d * b%d;", i, j, i, j);
+}
+
 static void emit_step(const mm_text *t, const tile_shape *s) {
   int64_t row = mm_a_row_stride(t), k = mm_a_k_stride(t);
   for (int j = 0; j < s->vectors; j++) {
@@ -144,10 +159,9 @@ static void emit_step(const mm_text *t, const tile_shape *s) {
     ir_buf_printf(t->out, "    const %s_vec b%d = %s;\n", t->name, j, load);
   }
   for (int i = 0; i < s->rows; i++) {
-    ir_buf_printf(t->out, "    const %s a%d = a[%s];\n   ", t->p->ctype, i,
-                  place_at(t, s, k, i * row));
+    put_element(t, i, place_at(t, s, k, i * row));
     for (int j = 0; j < s->vectors; j++)
-      ir_buf_printf(t->out, " c%d_%d += a%d * b%d;", i, j, i, j);
+      put_product(t, i, j);
     ir_buf_puts(t->out, "\n");
   }
 }

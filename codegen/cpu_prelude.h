@@ -498,6 +498,36 @@ K vf k_load_tf32_one(const float *p) { return k_tf32(k_load_f32_one(p)); }
 K_OPERAND(bf16, uint16_t, k_load_bf16)
 K_OPERAND(f16, uint16_t, k_load_f16)
 K_OPERAND(tf32, float, k_load_tf32)
+// Two bf16 as an element of 32 bits, the second one `apart` further on. Moved as f32, never computed with as such: bits
+// that would be a NaN stay what they are.
+K void k_take_pair(float *to, const uint16_t *from, int64_t n, int64_t apart) {
+  int64_t i = 0;
+  for (; i + VL <= n; i += VL) {
+    const vu pair = (vu)k_load_u16(from + i) | (vu)k_load_u16(from + i + apart) << 16;
+    __builtin_memcpy(to + i, &pair, sizeof pair);
+  }
+  for (; i < n; i++) {
+    const uint32_t pair = from[i] | (uint32_t)from[i + apart] << 16;
+    __builtin_memcpy(to + i, &pair, sizeof pair);
+  }
+}
+K float k_one_pair(const uint16_t *from, int64_t apart) {
+  const uint32_t pair = *from | (uint32_t)from[apart] << 16;
+  float f;
+  __builtin_memcpy(&f, &pair, sizeof f);
+  return f;
+}
+#ifdef __AVX512BF16__
+K vf k_spread(const float *p) {
+  const vf x = {*p};
+  return __builtin_shufflevector(x, x, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+}
+// Not by its builtin, whose types differ from clang to clang, and on which clang 16 ends in a fault of its own.
+K vf k_dot(vf sum, vf a, vf b) {
+  __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+  return sum;
+}
+#endif
 #define K_INTEGERS(T, m, SIGN)                                                                     \
   K vf k_float_##T(const m *p) { return K_TO(SIGN k_load_##T(p), vf); }                            \
   K vf k_float_##T##_one(const m *p) { return K_TO(SIGN k_load_##T##_one(p), vf); }                \

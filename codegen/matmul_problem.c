@@ -159,9 +159,9 @@ static void put_band(ir_buf *key, ir_band b) {
 
 const char *mm_key(const mm_problem *p) {
   ir_buf key = ir_buf_new(p->arena);
-  ir_buf_printf(&key, "%d %llx %llx %llx %llx %d %d %d %d %d ", p->elem_bytes, (long long)p->batch,
-                (long long)p->m, (long long)p->n, (long long)p->k, p->plain, p->updates, p->want_mr,
-                p->want_nv, p->zeros);
+  ir_buf_printf(&key, "%d %llx %llx %llx %llx %d %d %d %d %d %d ", p->elem_bytes,
+                (long long)p->batch, (long long)p->m, (long long)p->n, (long long)p->k, p->plain,
+                p->updates, p->want_mr, p->want_nv, p->zeros, p->pairs);
   put_operand(&key, &p->a);
   put_operand(&key, &p->b);
   if (p->bands.limited) {

@@ -26,6 +26,7 @@ static void describe_native(cg_target *t) {
   t->vector_bytes = avx512 ? 64 : avx2 ? 32 : 16;
   t->vector_registers = avx512 ? 32 : 16;
   t->fma = __builtin_cpu_supports("fma");
+  t->dots_bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
 #else
   t->vector_bytes = 16;
   t->vector_registers = 32;

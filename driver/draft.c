@@ -120,6 +120,7 @@ static pass_options options_of_passes(const draft_subject *s, const draft *t) {
                      .num_disabled = o->disabled.num,
                      .families = cg_families(s->target),
                      .processor = !s->target->cuda,
+                     .pairs = s->target->dots_bf16,
                      .no_verify = !s->open,
                      .no_reproducer = !s->open,
                      .rerun = ir_format(t->arena, " --target=%s", s->target->name)};

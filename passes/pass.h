@@ -49,6 +49,8 @@ bool pass_attention(ir_module *m, ir_diags *d);
 bool pass_row_updates(ir_module *m, ir_diags *d);
 // Puts a matrix that many products are multiplied by into the order in which they read it.
 bool pass_panels(ir_module *m, ir_diags *d);
+// The same for bf16, where pairs of them are multiplied.
+bool pass_pair_panels(ir_module *m, ir_diags *d);
 // Groups nodes into kernels (node->kernel, func->kernels in a valid order).
 bool pass_fuse(ir_module *m, ir_diags *d);
 // Stores one value instead of several that are cheap to compute from it where they are used.
@@ -86,6 +88,7 @@ typedef struct pass_info {
                      // the others are skipped for those
   unsigned families; // makes kernels of these (1u << IR_FAMILY_...): runs where the target has all
   bool processor;    // runs for processors only
+  bool pairs;        // for those that multiply pairs of bf16
 } pass_info;
 
 // For `repeat`. What is left after so many rounds is only less simple than it could be.
@@ -101,6 +104,7 @@ typedef struct pass_options {
   unsigned families;    // that the target has generators for, bit by bit (cg_families); the passes
                         // that make kernels of others do not run
   bool processor;       // kernels are for one, not for a GPU
+  bool pairs;           // which multiplies pairs of bf16
   bool no_verify;       // skip the verifier after passes that changed something
   bool no_reproducer;   // a fault leaves none, and the module needs no copy for it
   const char *

@@ -31,6 +31,7 @@ const pass_info pass_pipeline[] = {
     // of a table, only the rows that a batch has named are updated
     {.name = "row_updates", .run = pass_row_updates},
     // a weight that every step of a sequence reads lies as they read it
+    {.name = "pair_panels", .run = pass_pair_panels, .pairs = true},
     {.name = "panels", .run = pass_panels, .processor = true},
     // matmuls read bytes where they lie
     {.name = "integer_operands", .run = pass_integer_operands, .processor = true},

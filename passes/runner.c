@@ -150,7 +150,7 @@ static double now_millis(void) {
 static bool is_skipped(const runner *r, const pass_info *p) {
   return named(r->options->disabled, r->options->num_disabled, p->name, NULL) ||
          (!p->grouped && r->grouped) || (p->families & ~r->options->families) ||
-         (p->processor && !r->options->processor);
+         (p->processor && !r->options->processor) || (p->pairs && !r->options->pairs);
 }
 
 // Runs pass i once; says whether it changed anything. Later rounds that change nothing are silent.

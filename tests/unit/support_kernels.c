@@ -19,16 +19,38 @@ const cg_target *test_targets(void) {
   static cg_target list[4];
   int n = 0;
 #if defined(__x86_64__)
+  bool dots = __builtin_cpu_supports("avx512bf16");
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
-    list[n++] =
-        (cg_target){"cpu:x86-64-v4", "x86-64-v4", NULL, 64, 32, true, 32768, 1 << 20, NULL, NULL};
+    list[n++] = (cg_target){.name = "cpu:x86-64-v4",
+                            .march = dots ? "cooperlake" : "x86-64-v4", // v4 and AVX512-BF16
+                            .vector_bytes = 64,
+                            .vector_registers = 32,
+                            .fma = true,
+                            .dots_bf16 = dots,
+                            .l1_bytes = 32768,
+                            .l2_bytes = 1 << 20};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    list[n++] =
-        (cg_target){"cpu:x86-64-v3", "x86-64-v3", NULL, 32, 16, true, 32768, 1 << 19, NULL, NULL};
-  list[n++] = (cg_target){"cpu:x86-64", "x86-64", NULL, 16, 16, false, 32768, 1 << 19, NULL, NULL};
+    list[n++] = (cg_target){.name = "cpu:x86-64-v3",
+                            .march = "x86-64-v3",
+                            .vector_bytes = 32,
+                            .vector_registers = 16,
+                            .fma = true,
+                            .l1_bytes = 32768,
+                            .l2_bytes = 1 << 19};
+  list[n++] = (cg_target){.name = "cpu:x86-64",
+                          .march = "x86-64",
+                          .vector_bytes = 16,
+                          .vector_registers = 16,
+                          .l1_bytes = 32768,
+                          .l2_bytes = 1 << 19};
 #else
-  list[n++] = (cg_target){"cpu:native", NULL, NULL, 16, 32, true, 32768, 1 << 19, NULL, NULL};
+  list[n++] = (cg_target){.name = "cpu:native",
+                          .vector_bytes = 16,
+                          .vector_registers = 32,
+                          .fma = true,
+                          .l1_bytes = 32768,
+                          .l2_bytes = 1 << 19};
 #endif
   list[n] = (cg_target){0};
   return list;
@@ -604,7 +626,9 @@ static ir_module *random_kernels(test_suite *s, uint64_t seed) {
   o.penalised = seed % 6 == 4;
   ir_module *m = ir_random_module(s->a, o);
   const char *what = ir_format(s->a, "seed %llu", (unsigned long long)seed);
-  pass_options passes = {.families = cg_families(s->target), .processor = !s->target->cuda};
+  pass_options passes = {.families = cg_families(s->target),
+                         .processor = !s->target->cuda,
+                         .pairs = s->target->dots_bf16};
   if (pass_run_pipeline(m, diag_new(s->a), &passes))
     test_suite_add(s, what, m, "step", 1e-4, seed);
   else

@@ -78,6 +78,40 @@ static const precision_case precision_cases[] = {
      "%y = matmul %h, %u {ta=false, tb=false} : f32[20,9]\n%m = tf32 %e : f32[20,32]\n"
      "result output n = %n\nresult output e = %e\nresult output y = %y\nresult output m = %m",
      false},
+    {"a weight in panels, both ways round",
+     "%h0 = input : f32[3,128]\n%w = input : f32[128,160]\n%v = input : f32[160,128]\n"
+     "%a1 = matmul %h0, %w {ta=false, tb=false} : f32[3,160]\n"
+     "%h1 = matmul %a1, %w {ta=false, tb=true} : f32[3,128]\n"
+     "%a2 = matmul %h1, %w {ta=false, tb=false} : f32[3,160]\n"
+     "%h2 = matmul %a2, %w {ta=false, tb=true} : f32[3,128]\n"
+     "%t2 = tanh %h2 : f32[3,128]\n"
+     "%a3 = matmul %t2, %w {ta=false, tb=false} : f32[3,160]\n"
+     "%h3 = matmul %a3, %w {ta=false, tb=true} : f32[3,128]\n"
+     "%t3 = tanh %h3 : f32[3,128]\n"
+     "%a4 = matmul %t3, %w {ta=false, tb=false} : f32[3,160]\n"
+     "%h4 = matmul %a4, %w {ta=false, tb=true} : f32[3,128]\nresult output h4 = %h4",
+     false},
+    {"rows of odd length, and a batch that lies apart",
+     "%x = input : f32[12,41]\n%s = slice %x {start=[0,1],stop=[12,41],step=[1,1]} : f32[12,40]\n"
+     "%w = input : f32[40,24]\n%y = matmul %s, %w {ta=false, tb=false} : f32[12,24]\n"
+     "%d = input : f32[12,24]\n%g = matmul %s, %d {ta=true, tb=false} : f32[40,24]\n"
+     "%u = input : f32[24,41]\n%us = slice %u {start=[0,0],stop=[24,40],step=[1,1]} : f32[24,40]\n"
+     "%z = matmul %s, %us {ta=false, tb=true} : f32[12,24]\n"
+     "%b = input : f32[3,10,7]\n%c = input : f32[3,10,18]\n"
+     "%q = matmul %b, %c {ta=true, tb=false} : f32[3,7,18]\n"
+     "%bt = transpose %b {perm=[1,0,2]} : f32[10,3,7]\n%e = input : f32[10,7,3]\n"
+     "%r = matmul %e, %bt {ta=false, tb=false} : f32[10,7,7]\n"
+     "result output y = %y\nresult output g = %g\nresult output z = %z\nresult output q = %q\n"
+     "result output r = %r",
+     false},
+    {"windows of a padded image",
+     "%i = input : f32[2,7,8,6]\n%x = pad %i {lo=[0,1,1,0],hi=[0,1,1,0],value=0} : f32[2,9,10,6]\n"
+     "%k = windows %x {axes=[1,2], step=[1,1], size=[3,3], dilate=[1,1]} : f32[2,7,8,6,3,3]\n"
+     "%t = transpose %k {perm=[0,1,2,4,5,3]} : f32[2,7,8,3,3,6]\n%a = reshape %t : f32[112,54]\n"
+     "%w = input : f32[54,20]\n%y = matmul %a, %w {ta=false, tb=false} : f32[112,20]\n"
+     "%d = input : f32[112,20]\n%g = matmul %a, %d {ta=true, tb=false} : f32[54,20]\n"
+     "result output y = %y\nresult output g = %g",
+     false},
     {"f16, all ways round",
      "%a = input : f32[35,48]\n%b = input : f32[48,40]\n%c = input : f32[40,48]\n"
      "%d = input : f32[48,35]\n" NARROW("a", "f16", "[35,48]") NARROW("b", "f16", "[48,40]")

@@ -235,7 +235,38 @@ static const pass_case join_cases[] = {
   "%w.reshape.2 = reshape %w.transpose.2 : f32[128,128]\n"
 #define WEIGHT "%h0 = input : f32[2,128]\n%w = input : f32[128,128]\n"
 
+#define NARROW(x, y, shape)                                                                        \
+  "%" y "n = cast %" x " : bf16" shape "\n%" y "w = cast %" y "n : f32" shape "\n"
+#define PAIR_PANELS(split, perm, back)                                                             \
+  "%wn = cast %w : bf16[128,128]\n" NARROW(                                                        \
+      "h0", "a", "[2,128]") "%ww.reshape = reshape %wn : bf16[" split "]\n"                        \
+                            "%ww.transpose = transpose %ww.reshape {perm=[" perm                   \
+                            "]} : bf16[4,64,32,2]\n"                                               \
+                            "%wn.panels = copy %ww.transpose : bf16[4,64,32,2]\n"                  \
+                            "%ww.cast = cast %wn.panels : f32[4,64,32,2]\n"                        \
+                            "%ww.transpose.2 = transpose %ww.cast {perm=[" back "]} : f32[" split  \
+                            "]\n"                                                                  \
+                            "%ww.reshape.2 = reshape %ww.transpose.2 : f32[128,128]\n"
+#define NARROW_CHAIN(b, tb)                                                                        \
+  TIMES("h1", "aw", b, tb)                                                                         \
+  TIMES("h2", "aw", b, tb)                                                                         \
+  TIMES("h3", "aw", b, tb)                                                                         \
+      TIMES("r", "aw", b, tb) "result output h1 = %h1\nresult output h2 = %h2\n"                   \
+                              "result output h3 = %h3\n" R
+#define NARROW_WEIGHT WEIGHT NARROW("w", "w", "[128,128]") NARROW("h0", "a", "[2,128]")
+
 static const pass_case panels_cases[] = {
+    {"pairs of rows of a narrowed matrix", pass_pair_panels, NULL,
+     NARROW_WEIGHT NARROW_CHAIN("ww", "false"),
+     WEIGHT PAIR_PANELS("64,2,4,32", "2,0,3,1", "1,3,0,2") NARROW_CHAIN("ww.reshape.2", "false")},
+    {"pairs of columns of one that is turned", pass_pair_panels, NULL,
+     NARROW_WEIGHT NARROW_CHAIN("ww", "true"),
+     WEIGHT PAIR_PANELS("4,32,64,2", "0,2,1,3", "0,2,1,3") NARROW_CHAIN("ww.reshape.2", "true")},
+    {"no pairs of what only one side has narrowed", pass_pair_panels, NULL,
+     WEIGHT NARROW("w", "w", "[128,128]") CHAIN("ww", "false"), NULL},
+    {"panels of pairs are panels", pass_panels, NULL,
+     WEIGHT PAIR_PANELS("64,2,4,32", "2,0,3,1", "1,3,0,2") NARROW_CHAIN("ww.reshape.2", "false"),
+     NULL},
     {"one copy for four products", pass_panels, NULL, WEIGHT CHAIN("w", "false"),
      WEIGHT PANELS("128,4,32", "1,0,2") CHAIN("w.reshape.2", "false")},
     {"of a matrix that is turned", pass_panels, NULL, WEIGHT CHAIN("w", "true"),

@@ -203,7 +203,8 @@ class Experts(nn.Module):
         order = order[kept]
         run = self.each if self.one_by_one else self.together
         made = run(x[order % t], counts.clamp(max=room), expert[kept] * room + place[kept], room)
-        return torch.zeros_like(x).index_add(0, order % t, made * gate[order, None]), balance
+        # .to: index_add is none of the operations that autocast makes agree.
+        return torch.zeros_like(x).index_add(0, order % t, (made * gate[order, None]).to(x.dtype)), balance
 
     def together(self, rows, counts, place, room):
         """All experts at once, empty places and all."""

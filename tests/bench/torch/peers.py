@@ -1,6 +1,6 @@
 """One timed PyTorch run in a process of its own: prints one line of JSON.
 
-    peers.py BENCHMARK --style STYLE --data DIR [--seed N] [--threads N]
+    peers.py BENCHMARK --style STYLE --data DIR [--seed N] [--threads N] [--bf16]
 """
 
 import argparse
@@ -272,11 +272,13 @@ def run(benchmarks, **settings):
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--epochs", type=int, default=10)
     p.add_argument("--steps", type=int, default=200)
+    p.add_argument("--bf16", action="store_true", help="autocast: matmuls and convolutions of bf16")
     options = p.parse_args()
     vars(options).update(settings)
     torch.manual_seed(options.seed)
     torch.set_num_threads(options.threads)
-    return benchmarks[options.benchmark](options)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.bf16):
+        return benchmarks[options.benchmark](options)
 
 
 def report(out):

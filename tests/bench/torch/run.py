@@ -28,6 +28,7 @@ import rows  # noqa: E402  (of all benches)
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 AMD_ZEN_4 = "25"  # the family of Zen 3, too, which has no AVX-512
 PYTHON = os.environ.get("MLTC_TORCH_PYTHON", "python3")
+BF16 = "_bf16"  # ends the names of rows where both sides multiply bf16
 # What keeps PyTorch, and the libraries that multiply for it, from AVX-512.
 AVX2_ONLY = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
 
@@ -59,8 +60,9 @@ class Bench:
         return folder
 
     def peer(self, name, style, *arguments):
-        command = [PYTHON, os.path.join(HERE, "peers.py"), name, "--style", style,
+        command = [PYTHON, os.path.join(HERE, "peers.py"), name.removesuffix(BF16), "--style", style,
                    "--data", self.options.data, "--threads", str(self.options.threads), *arguments]
+        command += ["--bf16"] if name.endswith(BF16) else []
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:  # older PyTorch lacks some styles: said, and left out
             reason = done.stderr.strip().splitlines()[-1:] or ["no message"]
@@ -118,6 +120,8 @@ def mnist_mlp(b):
 
 def per_step(b, name, graph, steps, warm, factor, styles=("tensors", "fused"), defines=(), data=None):
     """`data`: a folder in place of --data."""
+    if b.options.bf16:
+        name, defines, factor = name + BF16, [*defines, "--precision=bf16"], None
     trainer = b.trainer(graph, *defines)
     styles = [*styles, *(["compile"] if b.options.compile else [])]
     peers, mine = b.alternate(
@@ -126,7 +130,7 @@ def per_step(b, name, graph, steps, warm, factor, styles=("tensors", "fused"), d
         "--steps", str(steps - warm), *(["--data", data] if data else []))
     peers = {style: 1e3 * v for style, v in peers.items()}
     best = min(peers.values())
-    b.row(name, "time per step", statistics.median(mine) if mine else None, best, best * factor,
+    b.row(name, "time per step", statistics.median(mine) if mine else None, best, factor and best * factor,
           "ms", detail={"peers": peers, "runs": mine})
 
 
@@ -243,6 +247,10 @@ BENCHMARKS = {"mnist_mlp": mnist_mlp, "mlp_adam": mlp_adam, "char_gpt": char_gpt
               "losses_equal": losses}
 
 
+IN_BF16 = {name: BENCHMARKS[name] for name in ("mlp_adam", "char_gpt", "mnist_cnn", "resnet20", "char_lstm", "small_gpt",
+                                               "gpt2", "moe_block")}
+
+
 def number(v):
     return "-" if v is None else f"{v:.4g}"
 
@@ -265,6 +273,12 @@ def kept_rows(out, new, path):
     return [row for row in old["rows"] if (row["benchmark"], row["what"]) not in measured]
 
 
+def place(row):
+    """In the order of the benchmarks; those in bf16 after all others."""
+    name = row["benchmark"]
+    return name.endswith(BF16), list(BENCHMARKS).index(name.removesuffix(BF16))
+
+
 def save(b, path):
     version = subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"],
                              capture_output=True, text=True, check=False).stdout.strip()
@@ -272,7 +286,7 @@ def save(b, path):
            "threads": b.options.threads, "repeat": b.options.repeat, "cpu": cpu_name(b.options.avx2),
            "compile_seconds": {g: t.compile_seconds for g, t in b.trainers.items()}}
     kept = kept_rows(out, b.rows, path)
-    rows.save(path, out, sorted(kept + b.rows, key=lambda row: list(BENCHMARKS).index(row["benchmark"])))
+    rows.save(path, out, sorted(kept + b.rows, key=place))
     print(f"\nPyTorch {version}, {b.options.threads} threads, median of {b.options.repeat}; "
           f"details in {os.path.relpath(path)}")
 
@@ -312,14 +326,16 @@ def parse():
     p.add_argument("--compile", action="store_true", help="also PyTorch with torch.compile")
     p.add_argument("--peer-only", action="store_true", help="measure PyTorch alone")
     p.add_argument("--quick", action="store_true", help="leave out PyTorch's DataLoader")
-    p.add_argument("--avx2", action="store_true", help="neither side uses AVX-512, though this machine has it")
+    kind = p.add_mutually_exclusive_group()
+    kind.add_argument("--avx2", action="store_true", help="neither side uses AVX-512, though this machine has it")
+    kind.add_argument("--bf16", action="store_true", help="times per step with matmuls of bf16 on both sides")
     p.add_argument("--out", help="the file of results (default: that of this kind of machine)")
     options = p.parse_args()
     options.out = options.out or result_path(options.avx2)
     os.environ.update(AVX2_ONLY if options.avx2 else {})
     options.data = os.path.abspath(options.data)
     options.mltc = os.path.abspath(options.mltc)
-    return options, rows.chosen(p, options, BENCHMARKS)
+    return options, rows.chosen(p, options, IN_BF16 if options.bf16 else BENCHMARKS)
 
 
 def main():
