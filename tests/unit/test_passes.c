@@ -247,13 +247,10 @@ static const pass_case join_cases[] = {
                             "%ww.transpose.2 = transpose %ww.cast {perm=[" back "]} : f32[" split  \
                             "]\n"                                                                  \
                             "%ww.reshape.2 = reshape %ww.transpose.2 : f32[128,128]\n"
-#define NARROW_CHAIN(b, tb)                                                                        \
-  TIMES("h1", "aw", b, tb)                                                                         \
-  TIMES("h2", "aw", b, tb)                                                                         \
-  TIMES("h3", "aw", b, tb)                                                                         \
-      TIMES("r", "aw", b, tb) "result output h1 = %h1\nresult output h2 = %h2\n"                   \
-                              "result output h3 = %h3\n" R
-#define NARROW_WEIGHT WEIGHT NARROW("w", "w", "[128,128]") NARROW("h0", "a", "[2,128]")
+#define RESULTS             "result output h1 = %h1\nresult output h2 = %h2\nresult output h3 = %h3\n" R
+#define TWICE(m, n, b, tb)  TIMES(m, "aw", b, tb) TIMES(n, "aw", b, tb)
+#define NARROW_CHAIN(b, tb) TWICE("h1", "h2", b, tb) TWICE("h3", "r", b, tb) RESULTS
+#define NARROW_WEIGHT       WEIGHT NARROW("w", "w", "[128,128]") NARROW("h0", "a", "[2,128]")
 
 static const pass_case panels_cases[] = {
     {"pairs of rows of a narrowed matrix", pass_pair_panels, NULL,
