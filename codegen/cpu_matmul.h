@@ -179,6 +179,8 @@ bool mm_packs_side_by_side(const mm_problem *p, const mm_plan *g);
 
 // cpu_matmul_pairs.c: a product of bf16 becomes one of pairs, where the target multiplies those.
 void mm_consider_pairs(mm_problem *p);
+// k as bands count it: steps, or the numbers in steps of pairs.
+int64_t mm_numbers_of_k(const mm_problem *p);
 
 void mm_make_plan(const mm_problem *p, mm_plan *plan);
 

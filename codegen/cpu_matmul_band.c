@@ -25,8 +25,8 @@ static int64_t last_of(int64_t tile, int64_t size, int64_t all) {
 // The steps of the tile of this row and column of tiles.
 static int64_t tile_steps(const mm_problem *p, int64_t mr, int64_t nr, int64_t row, int64_t col) {
   int64_t first, last;
-  band_steps(&p->bands, row * mr, last_of(row, mr, p->m), col * nr, last_of(col, nr, p->n), p->k,
-             &first, &last);
+  band_steps(&p->bands, row * mr, last_of(row, mr, p->m), col * nr, last_of(col, nr, p->n),
+             mm_numbers_of_k(p), &first, &last);
   return first <= last ? last - first + 1 : 0;
 }
 
@@ -40,7 +40,7 @@ double mm_band_share(const mm_problem *p, int64_t mr, int64_t nr) {
   for (int64_t i = 0; i < some_rows; i++)
     for (int64_t j = 0; j < some_cols; j++)
       steps += (double)tile_steps(p, mr, nr, i * rows / some_rows, j * cols / some_cols);
-  return steps / ((double)(some_rows * some_cols) * (double)p->k);
+  return steps / ((double)(some_rows * some_cols) * (double)mm_numbers_of_k(p));
 }
 
 // "x / by": "x" for 1
@@ -76,6 +76,17 @@ static void put_border(const mm_border *b, ir_buf *out) {
       step_of_line(b, a, "far", b->low), step_of_line(b, a, "near", b->high));
 }
 
+// Bands count numbers, of which a step of pairs has two.
+static void put_bands(const mm_problem *p, ir_buf *out) {
+  if (!p->bands.limited)
+    return;
+  if (p->pairs)
+    ir_buf_puts(out, "  first *= 2, stop *= 2;\n");
+  mm_emit_bands(p, "first", out);
+  if (p->pairs)
+    ir_buf_puts(out, "  first /= 2, stop = (stop + 1) / 2;\n");
+}
+
 // What bands and border leave, with what they are as constants.
 void mm_emit_span(const mm_text *t) {
   const mm_problem *p = t->p;
@@ -91,8 +102,7 @@ void mm_emit_span(const mm_text *t) {
       "  int64_t first = *k, stop = *k + steps;\n"
       "  (void)m0, (void)m1, (void)n0, (void)n1;\n",
       t->name, (long long)p->m, (long long)p->n, t->plan->mr, (long long)t->plan->nr);
-  if (p->bands.limited)
-    mm_emit_bands(p, "first", out);
+  put_bands(p, out);
   put_border(&p->border, out);
   ir_buf_puts(out, "  if (first >= stop)\n"
                    "    return 0;\n"

@@ -11,8 +11,8 @@
 // The other design, panels of bf16 that tiles widen, would halve bytes but not instructions.
 //
 // A product stays as it is where k, or a run of it, is odd: a last pair without its second half would be in the way of
-// every step. And where zeros let tiles leave out steps of their own: bands are in steps of one, and lists leave out
-// more than half of what data like handwritten digits have.
+// every step. And where lists leave out steps of one, which are more than half of what data like handwritten digits have.
+// Bands end in the middle of a pair: its other half is multiplied, too, by a zero that is there.
 //
 // Denormals count as zeros, in operands and in sums.
 #include "codegen/cpu_matmul.h"
@@ -59,8 +59,12 @@ static bool is_bf16(const mm_operand *o) {
   return o->convert && !strcmp(o->convert, "bf16");
 }
 
+int64_t mm_numbers_of_k(const mm_problem *p) {
+  return p->pairs ? 2 * p->k : p->k;
+}
+
 void mm_consider_pairs(mm_problem *p) {
-  bool wanted = p->target->dots_bf16 && is_bf16(&p->a) && is_bf16(&p->b) && !p->bands.limited &&
+  bool wanted = p->target->dots_bf16 && is_bf16(&p->a) && is_bf16(&p->b) &&
                 !(p->zeros == ZEROS_DATA && mm_may_list(p));
   bool even =
       distance(&p->a) > 0 && distance(&p->b) > 0 && (!p->border.limited || p->border.run % 2 == 0);

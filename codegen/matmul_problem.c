@@ -227,10 +227,11 @@ static void put_limit(ir_buf *out, bool limits, const char *what, char than, con
 
 void mm_emit_bands(const mm_problem *p, const char *first, ir_buf *out) {
   const ir_band a = p->bands.a, b = p->bands.b, c = p->bands.c;
+  int64_t k = mm_numbers_of_k(p);
   put_limit(out, a.lower > 1 - p->m, first, '<', "m0", a.lower, "a is 0 before");
   put_limit(out, b.upper < p->n - 1, first, '<', "n0", -b.upper, "b is 0 before");
-  put_limit(out, a.upper < p->k - 1, "stop", '>', "m1", a.upper + 1, "a is 0 from there on");
-  put_limit(out, b.lower > 1 - p->k, "stop", '>', "n1", 1 - b.lower, "b is 0 from there on");
+  put_limit(out, a.upper < k - 1, "stop", '>', "m1", a.upper + 1, "a is 0 from there on");
+  put_limit(out, b.lower > 1 - k, "stop", '>', "n1", 1 - b.lower, "b is 0 from there on");
   if (band_is_empty(a) || band_is_empty(b) || band_is_empty(c))
     ir_buf_printf(out, "  stop = %s; // nothing but zeros, or nothing needed\n", first);
   else if (c.lower > 1 - p->m || c.upper < p->n - 1)

@@ -112,6 +112,18 @@ static const precision_case precision_cases[] = {
      "%d = input : f32[112,20]\n%g = matmul %a, %d {ta=true, tb=false} : f32[54,20]\n"
      "result output y = %y\nresult output g = %g",
      false},
+    {"a band of a matrix, which begins and ends within pairs",
+     "%q = input : f32[70,6]\n%k = input : f32[70,6]\n%v = input : f32[70,20]\n"
+     "%s = matmul %q, %k {ta=false, tb=true} : f32[70,70]\n"
+     "%row = iota {axis=0} : i32[70,70]\n%col = iota {axis=1} : i32[70,70]\n"
+     "%back = sub %row, %col : i32[70,70]\n%far = const {value=19} : i32[70,70]\n"
+     "%le = le %col, %row : bool[70,70]\n%near = le %back, %far : bool[70,70]\n"
+     "%see = and %le, %near : bool[70,70]\n%zero = const {value=0} : f32[70,70]\n"
+     "%p = select %see, %s, %zero : f32[70,70]\n%y = matmul %p, %v {ta=false, tb=false} : "
+     "f32[70,20]\n"
+     "%d = input : f32[70,20]\n%g = matmul %p, %d {ta=true, tb=false} : f32[70,20]\n"
+     "result output y = %y\nresult output g = %g",
+     false},
     {"f16, all ways round",
      "%a = input : f32[35,48]\n%b = input : f32[48,40]\n%c = input : f32[40,48]\n"
      "%d = input : f32[48,35]\n" NARROW("a", "f16", "[35,48]") NARROW("b", "f16", "[48,40]")
