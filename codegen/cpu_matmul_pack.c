@@ -10,23 +10,37 @@
 // is converted on the way, run by run (k_take_*, k_one_* of the prelude).
 #include "codegen/cpu_matmul.h"
 
-// What says how far the other halves of pairs are: ", 128".
-static const char *apart(const mm_text *t, const mm_operand *o) {
-  return o->apart ? ir_format(t->p->arena, ", %lld", (long long)o->apart) : "";
+// How far the other halves of pairs are, which begin at this step of k: ", 128"; 0 for half a pair.
+static const char *apart(const mm_text *t, const mm_operand *o, const char *step) {
+  long long apart = (long long)o->apart, run = (long long)o->odd_run;
+  if (!apart)
+    return "";
+  return run ? ir_format(t->p->arena, ", %s == %lld ? 0 : %lld", step, run - 1, apart)
+             : ir_format(t->p->arena, ", %lld", apart);
 }
 
-// The statement that copies `count` neighbours (a text that begins with a blank or a new line).
+// The statement that copies `count` neighbours (a text that begins with a blank or a new line) of this step of k.
 static const char *run(const mm_text *t, const mm_operand *o, const char *to, const char *from,
-                       const char *count) {
+                       const char *count, const char *step) {
   ir_arena *a = t->p->arena;
   if (o->convert)
-    return ir_format(a, "k_take_%s(%s, %s,%s%s);", o->convert, to, from, count, apart(t, o));
+    return ir_format(a, "k_take_%s(%s, %s,%s%s);", o->convert, to, from, count, apart(t, o, step));
   return ir_format(a, "__builtin_memcpy(%s, %s,%s * sizeof(%s));", to, from, count, t->p->ctype);
 }
 
-static const char *one(const mm_text *t, const mm_operand *o, const char *array, const char *at) {
+// The same of neighbours along k, which pairs are already.
+static const char *run_of_k(const mm_text *t, const mm_operand *o, const char *to, const char *from,
+                            int64_t count) {
+  if (o->apart)
+    return ir_format(t->p->arena, "k_take_numbers(%s, %s, %lld);", to, from,
+                     (long long)(2 * count - (o->odd_run > 0)));
+  return run(t, o, to, from, ir_format(t->p->arena, " %lld", (long long)count), "");
+}
+
+static const char *one(const mm_text *t, const mm_operand *o, const char *array, const char *at,
+                       const char *step) {
   if (o->convert)
-    return ir_format(t->p->arena, "k_one_%s(%s + %s%s)", o->convert, array, at, apart(t, o));
+    return ir_format(t->p->arena, "k_one_%s(%s + %s%s)", o->convert, array, at, apart(t, o, step));
   return ir_format(t->p->arena, "%s[%s]", array, at);
 }
 
@@ -65,11 +79,12 @@ static void emit_pack_steps(const mm_text *t, const mm_operand *o, int64_t most)
                   "    at[j] = %s;\n",
                   (long long)most, mm_offset(t->p->arena, &o->x, "(first + j)"));
   int braces = open_k_loops(t, o, unit ? "source + first" : "source"), in = 2 + 2 * braces;
+  const char *step = braces ? ir_format(t->p->arena, "k%d", braces - 1) : "0";
   if (unit && o->convert)
-    ir_buf_printf(t->out, "%*s%s\n", in, "", run(t, o, "panel", "from", " count"));
+    ir_buf_printf(t->out, "%*s%s\n", in, "", run(t, o, "panel", "from", " count", step));
   else
     ir_buf_printf(t->out, "%*sfor (int64_t j = 0; j < count; j++)\n%*spanel[j] = %s;\n", in, "",
-                  in + 2, "", one(t, o, "from", unit ? "j" : "at[j]"));
+                  in + 2, "", one(t, o, "from", unit ? "j" : "at[j]", step));
   ir_buf_printf(t->out, "%*sfor (int64_t j = count; j < width; j++)\n%*spanel[j] = 0;\n", in, "",
                 in + 2, "");
   ir_buf_printf(t->out, "%*spanel += width;\n", in, "");
@@ -110,11 +125,11 @@ static void emit_pack_by_steps(const mm_text *t, const mm_operand *o, const char
 // Rows of a in runs of contiguous k: plain copies.
 static void emit_pack_a_rows(const mm_text *t) {
   const mm_axes *k = &t->p->a.k;
-  int64_t run_of_k = k->size[k->num - 1];
+  int64_t length = k->size[k->num - 1];
   mm_axes outer = *k;
   outer.num--;
   const char *to = ir_format(t->p->arena, "panel + i * %lld + j * %lld",
-                             (long long)t->plan->a_pitch, (long long)run_of_k);
+                             (long long)t->plan->a_pitch, (long long)length);
   const char *from =
       ir_format(t->p->arena, "source + %s + %s", mm_offset(t->p->arena, &t->p->a.x, "(first + i)"),
                 mm_offset(t->p->arena, &outer, "j"));
@@ -126,8 +141,8 @@ static void emit_pack_a_rows(const mm_text *t) {
                 "    for (int64_t j = 0; j < %lld; j++)\n"
                 "      %s\n"
                 "}\n\n",
-                t->name, t->p->a.ctype, t->p->ctype, (long long)(t->p->k / run_of_k),
-                run(t, &t->p->a, to, from, count_of(t, run_of_k)));
+                t->name, t->p->a.ctype, t->p->ctype, (long long)(t->p->k / length),
+                run_of_k(t, &t->p->a, to, from, length));
 }
 
 // "0, 16, 1, 17, ...": interleaves the lower (half 0) or upper halves of two vectors.
@@ -182,7 +197,7 @@ static void emit_turn_part(const mm_text *t, int64_t pitch) {
       "}\n\n",
       t->name, o->ctype, c, c, lanes * lanes, lanes * lanes,
       run(t, o, ir_format(t->p->arena, "in + j * %d", lanes),
-          ir_format(t->p->arena, "from + j * %lld", (long long)pitch), " (size_t)steps"),
+          ir_format(t->p->arena, "from + j * %lld", (long long)pitch), " (size_t)steps", ""),
       t->name, lanes, lanes, lanes, lanes, c);
 }
 
@@ -245,7 +260,7 @@ static void emit_pack_slice(const mm_text *t, const mm_operand *o, const char *w
                 t->name, which, o->ctype, c, full,
                 run(t, o, ir_format(a, "panels + j * %lld + i * %lld", panel, step),
                     ir_format(a, "source + i * %lld + j * %lld", (long long)stride, step),
-                    ir_format(a, "\n                         %lld", step)));
+                    ir_format(a, "\n                         %lld", step), "i"));
   if (tail)
     ir_buf_printf(t->out,
                   "    for (int64_t i = k; i < stop; i++) {\n"
@@ -254,7 +269,7 @@ static void emit_pack_slice(const mm_text *t, const mm_operand *o, const char *w
                   c, full * panel, tail_pitch,
                   run(t, o, "last",
                       ir_format(a, "source + i * %lld + %lld", (long long)stride, full * step),
-                      count_of(t, tail)));
+                      count_of(t, tail), "i"));
   if (tail && b && tail < tail_pitch)
     ir_buf_printf(t->out, "      __builtin_memset(last + %lld, 0, %lld * sizeof(%s));\n", tail,
                   tail_pitch - tail, c);
@@ -263,7 +278,7 @@ static void emit_pack_slice(const mm_text *t, const mm_operand *o, const char *w
 
 bool mm_packs_slices(const mm_operand *o) {
   int64_t x, k;
-  return mm_is_flat(&o->x, &x) && x == 1 && mm_is_flat(&o->k, &k) && k > 1;
+  return mm_is_flat(&o->x, &x) && x == 1 && mm_is_flat(&o->k, &k) && k > 1 && o->apart != 1;
 }
 
 // No prefetcher of a processor follows lines of bytes so far apart: what comes some steps later, or in the
@@ -296,7 +311,7 @@ static void emit_pack_a_piece(const mm_text *t) {
         run(t, o,
             ir_format(a, "panels + (i - first) / %lld * %lld + (i - first) %% %lld * %lld", mr,
                       panel, mr, (long long)plan->a_pitch),
-            ir_format(a, "source + i * %lld + k", (long long)x), " steps"));
+            ir_format(a, "source + i * %lld + k", (long long)x), " steps", ""));
     return;
   }
   ir_buf_printf(t->out,
@@ -308,12 +323,12 @@ static void emit_pack_a_piece(const mm_text *t) {
                 "      %s\n",
                 o->ctype, (long long)k, mr, mr, (long long)(STEPS_AHEAD * k),
                 run(t, o, ir_format(a, "panels + (row - row_block) * %lld + j * %lld", panel, mr),
-                    ir_format(a, "from + row * %lld", mr), count_of(t, mr)));
+                    ir_format(a, "from + row * %lld", mr), count_of(t, mr), "k + j"));
   if (plan->tail_rows)
-    ir_buf_printf(t->out, "    if (full < row_stop)\n      %s\n",
-                  run(t, o,
-                      ir_format(a, "panels + (full - row_block) * %lld + j * %lld", panel, mr),
-                      ir_format(a, "from + full * %lld", mr), count_of(t, plan->tail_rows)));
+    ir_buf_printf(
+        t->out, "    if (full < row_stop)\n      %s\n",
+        run(t, o, ir_format(a, "panels + (full - row_block) * %lld + j * %lld", panel, mr),
+            ir_format(a, "from + full * %lld", mr), count_of(t, plan->tail_rows), "k + j"));
   ir_buf_puts(t->out, "  }\n}\n\n");
 }
 

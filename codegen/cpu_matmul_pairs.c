@@ -10,16 +10,19 @@
 //
 // The other design, panels of bf16 that tiles widen, would halve bytes but not instructions.
 //
-// A product stays as it is where k, or a run of it, is odd: a last pair without its second half would be in the way of
-// every step. And where lists leave out steps of one, which are more than half of what data like handwritten digits have.
-// Bands end in the middle of a pair: its other half is multiplied, too, by a zero that is there.
+// Where k is odd, or each of its runs is (a row of a window of 5 x 5), the last pair of a run has a zero for its second
+// half, on both sides. Bands end in the middle of a pair: its other half is multiplied, too, by a zero that is there.
+// A product stays as it is where lists leave out steps of one, which are more than half of what data like handwritten
+// digits have.
 //
 // Denormals count as zeros, in operands and in sums.
 #include "codegen/cpu_matmul.h"
 
 #include <string.h>
 
-static bool is_even_axes(const mm_axes *axes) {
+enum { LEAST_RUN = 3 }; // of an odd length: half of the pairs of shorter ones would be empty
+
+static bool is_even(const mm_axes *axes) {
   return mm_all_multiples(axes, axes->num, 2);
 }
 
@@ -28,31 +31,66 @@ static void halve(mm_axes *axes) {
     axes->stride[i] /= 2;
 }
 
-// The distance in memory of neighbours along k; 0: they are not all equally far apart, two by two.
-static int64_t distance(const mm_operand *o) {
-  int last = o->k.num - 1;
-  return last >= 0 && o->k.size[last] % 2 == 0 ? o->k.stride[last] : 0;
+// Of its last part, along which neighbours are equally far apart.
+static int64_t run_of(const mm_operand *o) {
+  return o->k.num ? o->k.size[o->k.num - 1] : 0;
 }
 
-static void pair_up(const mm_problem *p, mm_operand *o) {
+static bool is_multiple(int64_t x, int64_t of) {
+  return of > 0 && x % of == 0;
+}
+
+// The numbers along k that are paired among themselves; 2: wherever that is. 0: there are none for both operands.
+static int64_t common_run(const mm_operand *a, const mm_operand *b) {
+  int64_t of_a = run_of(a), of_b = run_of(b), run = of_a < of_b ? of_a : of_b;
+  if (is_multiple(of_a, 2) && is_multiple(of_b, 2) && run > 0)
+    return 2;
+  bool fits = run >= LEAST_RUN && is_multiple(of_a, run) && is_multiple(of_b, run);
+  return fits ? run : 0;
+}
+
+// k in runs of this length, even where they follow each other without a gap.
+static void split_runs(mm_axes *k, int64_t run) {
+  int last = k->num - 1;
+  if (k->size[last] == run)
+    return;
+  k->size[last + 1] = run;
+  k->stride[last + 1] = k->stride[last];
+  k->size[last] /= run;
+  k->stride[last] *= run;
+  k->num++;
+}
+
+// Pairs as they lie are elements of 32 bits.
+static bool lies_in_pairs(const mm_operand *o) {
+  return o->apart == 1 && !o->odd_run && o->offset % 2 == 0 && is_even(&o->batch) &&
+         is_even(&o->x) && is_even(&o->k);
+}
+
+static void take_in_place(const mm_problem *p, mm_operand *o) {
+  o->offset /= 2;
+  halve(&o->batch);
+  halve(&o->x);
+  halve(&o->k);
+  o->ctype = p->ctype;
+  o->elem_bytes = p->elem_bytes;
+  o->convert = NULL;
+  o->apart = 0;
+}
+
+static void pair_up(const mm_problem *p, mm_operand *o, int64_t run) {
+  if (run > 2)
+    split_runs(&o->k, run);
   int last = o->k.num - 1;
-  int64_t apart = distance(o);
-  o->k.size[last] /= 2;
+  o->apart = o->k.stride[last];
+  o->odd_run = run % 2 ? (run + 1) / 2 : 0;
+  o->k.size[last] = (o->k.size[last] + 1) / 2;
   o->k.stride[last] *= 2;
-  if (apart == 1 && o->offset % 2 == 0 && is_even_axes(&o->batch) && is_even_axes(&o->x) &&
-      is_even_axes(&o->k)) {
-    o->offset /= 2;
-    halve(&o->batch);
-    halve(&o->x);
-    halve(&o->k);
-    o->ctype = p->ctype;
-    o->elem_bytes = p->elem_bytes;
-    o->convert = NULL;
-  } else {
-    o->apart = apart;
-    o->convert = "pair";
-  }
-  o->k = mm_simplify(&o->k);
+  o->convert = "pair";
+  if (lies_in_pairs(o))
+    take_in_place(p, o);
+  if (!o->odd_run) // of those, each run begins anew
+    o->k = mm_simplify(&o->k);
 }
 
 static bool is_bf16(const mm_operand *o) {
@@ -63,17 +101,24 @@ int64_t mm_numbers_of_k(const mm_problem *p) {
   return p->pairs ? 2 * p->k : p->k;
 }
 
+// Steps of k that begin with whole runs, in steps of pairs.
+static int64_t in_pairs(int64_t steps, int64_t run) {
+  return steps / run * ((run + 1) / 2);
+}
+
 void mm_consider_pairs(mm_problem *p) {
   bool wanted = p->target->dots_bf16 && is_bf16(&p->a) && is_bf16(&p->b) &&
                 !(p->zeros == ZEROS_DATA && mm_may_list(p));
-  bool even =
-      distance(&p->a) > 0 && distance(&p->b) > 0 && (!p->border.limited || p->border.run % 2 == 0);
-  p->pairs = wanted && even;
+  int64_t run = wanted ? common_run(&p->a, &p->b) : 0;
+  bool banded = p->bands.limited && run % 2 && run < p->k; // steps of bands are numbers of one run
+  bool bordered = p->border.limited && run && p->border.run % run;
+  p->pairs =
+      run > 0 && !banded && !bordered && p->a.k.num < DOM_MAX_AXES && p->b.k.num < DOM_MAX_AXES;
   if (!p->pairs)
     return;
-  pair_up(p, &p->a);
-  pair_up(p, &p->b);
-  p->k /= 2;
-  p->border.run /= 2;
+  pair_up(p, &p->a, run);
+  pair_up(p, &p->b, run);
+  p->k = in_pairs(p->k, run);
+  p->border.run = in_pairs(p->border.run, run);
   p->zeros = ZEROS_NONE; // rows of zeros: lists of them save less than half
 }

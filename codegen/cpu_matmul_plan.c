@@ -191,7 +191,8 @@ static bool drives_out(const mm_problem *p, const mm_plan *plan, int64_t stride,
 // task packs a piece of k for its rows, which stays in its second cache until all its tiles have taken it. Sums wait.
 static bool consider_pieces(const mm_problem *p, mm_plan *plan) {
   int64_t x, k, tiles = p->batch * plan->row_tiles * plan->col_tiles;
-  bool flat = mm_is_flat(&p->a.x, &x) && mm_is_flat(&p->a.k, &k) && (x == 1 || k == 1);
+  bool flat = mm_is_flat(&p->a.x, &x) && mm_is_flat(&p->a.k, &k) && (x == 1 || k == 1) &&
+              p->a.apart != 1; // neighbours along k, which a piece does not look for
   bool packed = p->a.convert || (flat && x == 1 && drives_out(p, plan, k, plan->k_block));
   plan->by_pieces = flat && packed && tiles > FEW_TO_SPLIT && plan->col_tiles <= FEW_COLUMNS &&
                     !mm_limits_steps(p) && p->m * p->k * p->elem_bytes > p->target->l2_bytes / 2 &&

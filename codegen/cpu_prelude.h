@@ -498,24 +498,32 @@ K vf k_load_tf32_one(const float *p) { return k_tf32(k_load_f32_one(p)); }
 K_OPERAND(bf16, uint16_t, k_load_bf16)
 K_OPERAND(f16, uint16_t, k_load_f16)
 K_OPERAND(tf32, float, k_load_tf32)
-// Two bf16 as an element of 32 bits, the second one `apart` further on. Moved as f32, never computed with as such: bits
-// that would be a NaN stay what they are.
+// Two bf16 as an element of 32 bits, the second one `apart` further on; 0: a zero. Moved as f32, never computed with as
+// such: bits that would be a NaN stay what they are.
+K uint32_t k_pair(const uint16_t *from, int64_t apart) { return *from | (apart ? (uint32_t)from[apart] << 16 : 0); }
 K void k_take_pair(float *to, const uint16_t *from, int64_t n, int64_t apart) {
   int64_t i = 0;
   for (; i + VL <= n; i += VL) {
-    const vu pair = (vu)k_load_u16(from + i) | (vu)k_load_u16(from + i + apart) << 16;
+    const vu second = apart ? (vu)k_load_u16(from + i + apart) << 16 : (vu){0};
+    const vu pair = (vu)k_load_u16(from + i) | second;
     __builtin_memcpy(to + i, &pair, sizeof pair);
   }
   for (; i < n; i++) {
-    const uint32_t pair = from[i] | (uint32_t)from[i + apart] << 16;
+    const uint32_t pair = k_pair(from + i, apart);
     __builtin_memcpy(to + i, &pair, sizeof pair);
   }
 }
 K float k_one_pair(const uint16_t *from, int64_t apart) {
-  const uint32_t pair = *from | (uint32_t)from[apart] << 16;
+  const uint32_t pair = k_pair(from, apart);
   float f;
   __builtin_memcpy(&f, &pair, sizeof f);
   return f;
+}
+// So many numbers that lie in pairs, and a zero after an odd number of them.
+K void k_take_numbers(float *to, const uint16_t *from, int64_t n) {
+  if (n % 2)
+    to[n / 2] = k_one_pair(from + n - 1, 0);
+  __builtin_memcpy(to, from, (size_t)(n / 2) * sizeof *to);
 }
 #ifdef __AVX512BF16__
 K vf k_spread(const float *p) {

@@ -79,7 +79,8 @@ static const precision_case precision_cases[] = {
      "result output n = %n\nresult output e = %e\nresult output y = %y\nresult output m = %m",
      false},
     {"a weight in panels, both ways round",
-     "%h0 = input : f32[3,128]\n%w = input : f32[128,160]\n%v = input : f32[160,128]\n"
+     "%ih0 = input : f32[3,128]\n%h0 = sin %ih0 : f32[3,128]\n%w = input : f32[128,160]\n%v = "
+     "input : f32[160,128]\n"
      "%a1 = matmul %h0, %w {ta=false, tb=false} : f32[3,160]\n"
      "%h1 = matmul %a1, %w {ta=false, tb=true} : f32[3,128]\n"
      "%a2 = matmul %h1, %w {ta=false, tb=false} : f32[3,160]\n"
@@ -92,7 +93,8 @@ static const precision_case precision_cases[] = {
      "%h4 = matmul %a4, %w {ta=false, tb=true} : f32[3,128]\nresult output h4 = %h4",
      false},
     {"rows of odd length, and a batch that lies apart",
-     "%x = input : f32[12,41]\n%s = slice %x {start=[0,1],stop=[12,41],step=[1,1]} : f32[12,40]\n"
+     "%ix = input : f32[12,41]\n%x = sin %ix : f32[12,41]\n%s = slice %x "
+     "{start=[0,1],stop=[12,41],step=[1,1]} : f32[12,40]\n"
      "%w = input : f32[40,24]\n%y = matmul %s, %w {ta=false, tb=false} : f32[12,24]\n"
      "%d = input : f32[12,24]\n%g = matmul %s, %d {ta=true, tb=false} : f32[40,24]\n"
      "%u = input : f32[24,41]\n%us = slice %u {start=[0,0],stop=[24,40],step=[1,1]} : f32[24,40]\n"
@@ -111,6 +113,27 @@ static const precision_case precision_cases[] = {
      "%w = input : f32[54,20]\n%y = matmul %a, %w {ta=false, tb=false} : f32[112,20]\n"
      "%d = input : f32[112,20]\n%g = matmul %a, %d {ta=true, tb=false} : f32[54,20]\n"
      "result output y = %y\nresult output g = %g",
+     false},
+    {"windows of odd lines, which touch the next ones",
+     "%ix = input : f32[4,9,6]\n%x = sin %ix : f32[4,9,6]\n"
+     "%k = windows %x {axes=[1,2], step=[1,1], size=[5,5], dilate=[1,1]} : f32[4,5,2,5,5]\n"
+     "%a = reshape %k : f32[40,25]\n%w = input : f32[25,20]\n"
+     "%y = matmul %a, %w {ta=false, tb=false} : f32[40,20]\n%d = input : f32[40,20]\n"
+     "%g = matmul %a, %d {ta=true, tb=false} : f32[25,20]\n"
+     "%is = input : f32[300]\n%s = sin %is : f32[300]\n"
+     "%n = windows %s {axes=[0], step=[1], size=[33], dilate=[1]} : f32[268,33]\n"
+     "%v = input : f32[33,40]\n%f = matmul %n, %v {ta=false, tb=false} : f32[268,40]\n"
+     "result output y = %y\nresult output g = %g\nresult output f = %f",
+     false},
+    {"rows of many odd steps, both ways round",
+     "%ix = input : f32[300,333]\n%x = sin %ix : f32[300,333]\n%w = input : f32[333,72]\n%d = "
+     "input : f32[300,72]\n"
+     "%y = matmul %x, %w {ta=false, tb=false} : f32[300,72]\n"
+     "%g = matmul %x, %d {ta=true, tb=false} : f32[333,72]\n"
+     "%v = input : f32[72,333]\n%z = matmul %x, %v {ta=false, tb=true} : f32[300,72]\n"
+     "%ie = input : f32[3,5,65]\n%e = sin %ie : f32[3,5,65]\n%r = input : f32[3,65,31]\n"
+     "%q = matmul %e, %r {ta=false, tb=false} : f32[3,5,31]\n"
+     "result output y = %y\nresult output g = %g\nresult output z = %z\nresult output q = %q",
      false},
     {"a band of a matrix, which begins and ends within pairs",
      "%q = input : f32[70,6]\n%k = input : f32[70,6]\n%v = input : f32[70,20]\n"
