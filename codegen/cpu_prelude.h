@@ -498,23 +498,22 @@ K vf k_load_tf32_one(const float *p) { return k_tf32(k_load_f32_one(p)); }
 K_OPERAND(bf16, uint16_t, k_load_bf16)
 K_OPERAND(f16, uint16_t, k_load_f16)
 K_OPERAND(tf32, float, k_load_tf32)
+#ifdef __AVX512BF16__
 // Two bf16 as an element of 32 bits, the second one `apart` further on; 0: a zero. Moved as f32, never computed with as
 // such: bits that would be a NaN stay what they are.
-K uint32_t k_pair(const uint16_t *from, int64_t apart) { return *from | (apart ? (uint32_t)from[apart] << 16 : 0); }
+typedef uint16_t k_halves __attribute__((vector_size(32)));
+K vu k_load_halves(const uint16_t *p, unsigned lanes) {
+  return K_TO((k_halves)__builtin_ia32_loaddquhi256_mask((const void *)p, (k_halves){0}, lanes), vu);
+}
 K void k_take_pair(float *to, const uint16_t *from, int64_t n, int64_t apart) {
-  int64_t i = 0;
-  for (; i + VL <= n; i += VL) {
-    const vu second = apart ? (vu)k_load_u16(from + i + apart) << 16 : (vu){0};
-    const vu pair = (vu)k_load_u16(from + i) | second;
-    __builtin_memcpy(to + i, &pair, sizeof pair);
-  }
-  for (; i < n; i++) {
-    const uint32_t pair = k_pair(from + i, apart);
-    __builtin_memcpy(to + i, &pair, sizeof pair);
+  for (int64_t i = 0; i < n; i += VL) {
+    const unsigned lanes = n - i < VL ? (1u << (n - i)) - 1 : 0xffff;
+    const vu second = apart ? k_load_halves(from + i + apart, lanes) << 16 : (vu){0};
+    __builtin_ia32_storedqusi512_mask((void *)(to + i), (vi)(k_load_halves(from + i, lanes) | second), lanes);
   }
 }
 K float k_one_pair(const uint16_t *from, int64_t apart) {
-  const uint32_t pair = k_pair(from, apart);
+  const uint32_t pair = *from | (apart ? (uint32_t)from[apart] << 16 : 0);
   float f;
   __builtin_memcpy(&f, &pair, sizeof f);
   return f;
@@ -525,7 +524,6 @@ K void k_take_numbers(float *to, const uint16_t *from, int64_t n) {
     to[n / 2] = k_one_pair(from + n - 1, 0);
   __builtin_memcpy(to, from, (size_t)(n / 2) * sizeof *to);
 }
-#ifdef __AVX512BF16__
 K vf k_spread(const float *p) {
   const vf x = {*p};
   return __builtin_shufflevector(x, x, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);

@@ -12,8 +12,8 @@
 // which the narrow ones are made anew in each step, sums, softmax, norms, losses, the optimiser.
 //
 // The conversion goes below the views of an operand, to where a kernel stores the value: transposed
-// and sliced uses share one, and it is made where the value is made. What is below is converted
-// once for all matmuls. Operands that hold few digits already (a cast of the graph's own, text that
+// and sliced uses share one, and it is made where the value is made; and below zeros around it, which bf16 has, too: what
+// is padded is half as much then, and its border is known. What is below is converted once for all matmuls. Operands that hold few digits already (a cast of the graph's own, text that
 // this pass has been over) stay as they are.
 //
 // Matmuls of the initialisers and of the optimiser keep their digits: an orthogonal matrix is made of
@@ -53,16 +53,41 @@ static const char *named(const narrowing *x, const ir_node *n, const char *suffi
   return ir_format(x->rw.b.func->module->arena, "%s_%s", n->name, suffix);
 }
 
+static ir_type narrowed_type(const narrowing *x, const ir_node *n) {
+  ir_type t = n->type;
+  t.dtype = x->to;
+  return t;
+}
+
+static bool is_zero_pad(const ir_node *n) {
+  return n->op == IR_PAD && ir_attr_num(n, IR_ATTR_VALUE) == 0;
+}
+
+static ir_node *converted(narrowing *x, ir_node *n);
+
+// The narrow values of `n`: views of them, and zeros around them, instead of ones made anew.
+static ir_node *narrowed(narrowing *x, ir_node *n) {
+  ir_builder *b = &x->rw.b;
+  ir_type type = narrowed_type(x, n);
+  bool moves = ir_ops[n->op].cls == IR_CLASS_VIEW || is_zero_pad(n);
+  ir_node *in = moves ? narrowed(x, n->in[0]) : n;
+  b->loc = n->loc;
+  b->scope = NULL;
+  const char *name = named(x, n, ir_dtypes[x->to].name);
+  return moves ? ir_build(b, n->op, name, 1, &in, n->num_attrs, n->attrs, &type)
+               : converted(x, n)->in[0];
+}
+
 static ir_node *convert(narrowing *x, ir_node *n) {
   ir_builder *b = &x->rw.b;
+  ir_type narrow = narrowed_type(x, n), wide = n->type;
+  ir_node *small = x->to == IR_BF16 && is_zero_pad(n) ? narrowed(x, n) : NULL;
   b->loc = n->loc;
   b->scope = NULL;
   if (x->to == IR_F32)
     return ir_build(b, IR_TF32, named(x, n, "tf32"), 1, &n, 0, NULL, NULL);
-  ir_type narrow = n->type, wide = n->type;
-  narrow.dtype = x->to;
-  const char *suffix = ir_dtypes[x->to].name;
-  ir_node *small = ir_build(b, IR_CAST, named(x, n, suffix), 1, &n, 0, NULL, &narrow);
+  if (!small)
+    small = ir_build(b, IR_CAST, named(x, n, ir_dtypes[x->to].name), 1, &n, 0, NULL, &narrow);
   return ir_build(b, IR_CAST, named(x, n, "f32"), 1, &small, 0, NULL, &wide);
 }
 
