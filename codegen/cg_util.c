@@ -181,10 +181,6 @@ bool cg_follows(const cg_kernel *k, const ir_node *first, const ir_node *x, int 
          cg_arg_index(k, dom_base(x)) == cg_arg_index(k, dom_base(first)) + num;
 }
 
-bool cg_is_zero_pad(const ir_node *n) {
-  return n->op == IR_PAD && ir_attr_num(n, IR_ATTR_VALUE) == 0;
-}
-
 int64_t cg_dim_stride(const ir_type *t, int dim) {
   int64_t stride = 1;
   for (int i = dim + 1; i < t->rank; i++)

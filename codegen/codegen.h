@@ -154,8 +154,6 @@ void cuda_attention_emit(const cg_kernel *k, const char *name, ir_buf *out);
 void cuda_transfer_schedule(cg_kernel *k);
 void cuda_transfer_emit(const cg_kernel *k, const char *name, ir_buf *out);
 
-// A copy of something with zeros around it.
-bool cg_is_zero_pad(const ir_node *n);
 // Elements from one place of a dimension to the next.
 int64_t cg_dim_stride(const ir_type *t, int dim);
 

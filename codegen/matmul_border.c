@@ -80,7 +80,7 @@ static mm_border border_along(const ir_node *pad, int dim, const mm_operand *a) 
 }
 
 mm_border mm_border_of(const ir_node *buffer, const mm_operand *a, int64_t k) {
-  if (!cg_is_zero_pad(buffer))
+  if (!ir_is_zero_pad(buffer))
     return (mm_border){0};
   for (int dim = 0; dim < buffer->type.rank; dim++) {
     mm_border b = border_along(buffer, dim, a);

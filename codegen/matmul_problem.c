@@ -147,7 +147,8 @@ static void put_axes(ir_buf *key, const mm_axes *axes) {
 }
 
 static void put_operand(ir_buf *key, const mm_operand *o) {
-  ir_buf_printf(key, "%s %d ", o->convert ? o->convert : "", o->elem_bytes);
+  ir_buf_printf(key, "%s %d %llx ", o->convert ? o->convert : "", o->elem_bytes,
+                (long long)o->apart);
   put_axes(key, &o->batch);
   put_axes(key, &o->x);
   put_axes(key, &o->k);

@@ -212,7 +212,7 @@ static void put_band(ir_buf *b, const ir_type *t, const ir_band *band) {
 
 // What a pad has put around an input.
 static void put_borders(ir_buf *b, const ir_node *n) {
-  if (!cg_is_zero_pad(n))
+  if (!ir_is_zero_pad(n))
     return;
   const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, NULL), *hi = ir_attr_ints(n, IR_ATTR_HI, NULL);
   ir_buf_puts(b, ", .borders = (const mlrt_border[]){");

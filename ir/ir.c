@@ -256,6 +256,10 @@ bool ir_op_from_name(const char *name, ir_op *out) {
   return false;
 }
 
+bool ir_is_zero_pad(const ir_node *n) {
+  return n->op == IR_PAD && ir_attr_num(n, IR_ATTR_VALUE) == 0;
+}
+
 ir_node *ir_below_views(const ir_node *n) {
   while (ir_ops[n->op].cls == IR_CLASS_VIEW)
     n = n->in[0];

@@ -233,6 +233,9 @@ static inline bool ir_is_generated(const ir_node *n) {
   return n->op == IR_CONST || n->op == IR_IOTA;
 }
 
+// A copy of something with zeros around it.
+bool ir_is_zero_pad(const ir_node *n);
+
 // A sum, max or min over the last axis, in f32: one number for each row.
 bool ir_is_row_reduction(const ir_node *n);
 

@@ -53,42 +53,32 @@ static const char *named(const narrowing *x, const ir_node *n, const char *suffi
   return ir_format(x->rw.b.func->module->arena, "%s_%s", n->name, suffix);
 }
 
-static ir_type narrowed_type(const narrowing *x, const ir_node *n) {
-  ir_type t = n->type;
-  t.dtype = x->to;
-  return t;
-}
-
-static bool is_zero_pad(const ir_node *n) {
-  return n->op == IR_PAD && ir_attr_num(n, IR_ATTR_VALUE) == 0;
+static ir_node *build(narrowing *x, ir_op op, const char *name, const ir_node *like, ir_node *in,
+                      ir_dtype dtype) {
+  ir_type type = like->type;
+  type.dtype = dtype;
+  bool moves = op == like->op; // where to is in its attributes
+  x->rw.b.loc = like->loc;
+  x->rw.b.scope = NULL;
+  return ir_build(&x->rw.b, op, name, 1, &in, moves ? like->num_attrs : 0,
+                  moves ? like->attrs : NULL, &type);
 }
 
 static ir_node *converted(narrowing *x, ir_node *n);
 
-// The narrow values of `n`: views of them, and zeros around them, instead of ones made anew.
+// `n` in bf16: a view of narrow values, or zeros around them, where it is a view or a pad.
 static ir_node *narrowed(narrowing *x, ir_node *n) {
-  ir_builder *b = &x->rw.b;
-  ir_type type = narrowed_type(x, n);
-  bool moves = ir_ops[n->op].cls == IR_CLASS_VIEW || is_zero_pad(n);
-  ir_node *in = moves ? narrowed(x, n->in[0]) : n;
-  b->loc = n->loc;
-  b->scope = NULL;
-  const char *name = named(x, n, ir_dtypes[x->to].name);
-  return moves ? ir_build(b, n->op, name, 1, &in, n->num_attrs, n->attrs, &type)
-               : converted(x, n)->in[0];
+  if (ir_ops[n->op].cls != IR_CLASS_VIEW && !ir_is_zero_pad(n))
+    return converted(x, n)->in[0];
+  return build(x, n->op, named(x, n, "bf16"), n, narrowed(x, n->in[0]), IR_BF16);
 }
 
 static ir_node *convert(narrowing *x, ir_node *n) {
-  ir_builder *b = &x->rw.b;
-  ir_type narrow = narrowed_type(x, n), wide = n->type;
-  ir_node *small = x->to == IR_BF16 && is_zero_pad(n) ? narrowed(x, n) : NULL;
-  b->loc = n->loc;
-  b->scope = NULL;
   if (x->to == IR_F32)
-    return ir_build(b, IR_TF32, named(x, n, "tf32"), 1, &n, 0, NULL, NULL);
-  if (!small)
-    small = ir_build(b, IR_CAST, named(x, n, ir_dtypes[x->to].name), 1, &n, 0, NULL, &narrow);
-  return ir_build(b, IR_CAST, named(x, n, "f32"), 1, &small, 0, NULL, &wide);
+    return build(x, IR_TF32, named(x, n, "tf32"), n, n, IR_F32);
+  ir_node *small =
+      ir_is_zero_pad(n) ? narrowed(x, n) : build(x, IR_CAST, named(x, n, "bf16"), n, n, IR_BF16);
+  return build(x, IR_CAST, named(x, n, "f32"), n, small, IR_F32);
 }
 
 static ir_node *converted(narrowing *x, ir_node *n) {
@@ -105,10 +95,7 @@ static ir_node *converted(narrowing *x, ir_node *n) {
 static ir_node *operand(narrowing *x, ir_node *n) {
   if (ir_ops[n->op].cls != IR_CLASS_VIEW)
     return converted(x, n);
-  ir_node *in = operand(x, n->in[0]);
-  x->rw.b.loc = n->loc;
-  x->rw.b.scope = NULL;
-  return ir_build(&x->rw.b, n->op, n->name, 1, &in, n->num_attrs, n->attrs, &n->type);
+  return build(x, n->op, n->name, n, operand(x, n->in[0]), IR_F32);
 }
 
 // --- what belongs to the network -----------------------------------------------------------------

@@ -258,7 +258,7 @@ def number(v):
 def show(measured):
     print(f"\n{'benchmark':14} {'what':38} {'mltc':>9} {'PyTorch':>9} {'bar':>9} {'':2} result")
     for r in measured:
-        result = {True: "pass", False: "MISS", None: "not measured"}[r["pass"]]
+        result = {True: "pass", False: "MISS", None: "" if r["bar"] is None else "not measured"}[r["pass"]]
         print(f"{r['benchmark']:14} {r['what']:38} {number(r['ours']):>9} {number(r['peer']):>9} "
               f"{number(r['bar']):>9} {r['unit']:2} {result}")
 
