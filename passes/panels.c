@@ -76,9 +76,13 @@ static bool may_be_pairs(const ir_node *n) {
          x->type.dims[x->type.rank - (is_turned(n) ? 1 : 2)] % 2 == 0;
 }
 
+// What view_of_panels makes.
 static bool reads_panels(const ir_node *n) {
-  const ir_node *x = ir_below_views(n->in[1]);
-  return x->op == IR_COPY || (is_narrowed(x) && x->in[0]->op == IR_COPY);
+  const ir_node *x = n->in[1];
+  if (x->op != IR_RESHAPE || x->in[0]->op != IR_TRANSPOSE)
+    return false;
+  const ir_node *p = x->in[0]->in[0];
+  return p->op == IR_COPY || (is_narrowed(p) && p->in[0]->op == IR_COPY);
 }
 
 static bool may_read_panels(const panels *p, const ir_node *n) {
