@@ -58,8 +58,6 @@ if grep -q avx512_bf16 /proc/cpuinfo && grep -q avx512dq /proc/cpuinfo; then
   done
   "$mltc" "$root/examples/char_lstm.graph" --precision=bf16 --emit=ir -o narrow.ir
   grep -q '_bf16.panels = copy .* : bf16\[[0-9]*,[0-9]*,32,2\]' narrow.ir || fail "char_lstm: no panels of pairs"
-  "$mltc" -O1 "$root/examples/resnet20.graph" -D B=2 -D W=4 --precision=bf16 -o narrow
-  ./narrow check >check.txt || fail "resnet20 in bf16: check: $(grep FAILED check.txt)"
   "$mltc" "$root/examples/resnet20.graph" --precision=bf16 --target=cpu:x86-64-v4 --emit=c -o narrow.c
   ! grep -q ' = k_dot(' narrow.c || fail "pairs for machines that may not multiply them"
 fi

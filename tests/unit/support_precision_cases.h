@@ -7,10 +7,16 @@
 
 #include "tests/unit/support_kernels.h"
 
+typedef enum precision_settings {
+  TF32_AND_BF16,
+  ONLY_BF16,
+  BY_HAND, // has conversions of its own, and is tried without the pass
+} precision_settings;
+
 typedef struct precision_case {
   const char *what;
   const char *body;
-  bool by_hand; // has conversions of its own, and is tried without the pass
+  precision_settings with;
 } precision_case;
 
 #define NARROW(x, type, shape)                                                                     \
@@ -20,11 +26,12 @@ static const precision_case precision_cases[] = {
     {"a layer and its gradients, tails everywhere",
      "%x = input : f32[33,41]\n%w = input : f32[41,66]\n%b = input : f32[1,66]\n"
      "%d = input : f32[33,66]\n%p = matmul %x, %w {ta=false, tb=false} : f32[33,66]\n"
-     "%bb = broadcast %b : f32[33,66]\n%q = add %p, %bb : f32[33,66]\n%y = tanh %q : f32[33,66]\n"
+     "%bb = broadcast %b : f32[33,66]\n%q = add %p, %bb : f32[33,66]\n%y = tanh %q : "
+     "f32[33,66]\n"
      "%dx = matmul %d, %w {ta=false, tb=true} : f32[33,41]\n"
      "%dw = matmul %x, %d {ta=true, tb=false} : f32[41,66]\n"
      "result output y = %y\nresult output dx = %dx\nresult output dw = %dw",
-     false},
+     TF32_AND_BF16},
     {"whole units of 16 bytes",
      "%x = input : f32[64,96]\n%w = input : f32[96,128]\n%d = input : f32[64,128]\n"
      "%p = matmul %x, %w {ta=false, tb=false} : f32[64,128]\n"
@@ -33,7 +40,7 @@ static const precision_case precision_cases[] = {
      "%u = input : f32[96,64]\n%v = input : f32[128,96]\n"
      "%t = matmul %u, %v {ta=true, tb=true} : f32[64,128]\n%s = mul %p, %t : f32[64,128]\n"
      "result output s = %s\nresult output dx = %dx\nresult output dw = %dw",
-     false},
+     TF32_AND_BF16},
     {"heads: views of one product",
      "%x = input : f32[24,20]\n%w = input : f32[20,48]\n"
      "%p = matmul %x, %w {ta=false, tb=false} : f32[24,48]\n%h = reshape %p : f32[2,12,3,2,8]\n"
@@ -50,34 +57,34 @@ static const precision_case precision_cases[] = {
      "%t = transpose %y {perm=[0,2,1,3]} : f32[2,12,2,8]\n%o = reshape %t : f32[24,16]\n"
      "%v = input : f32[16,5]\n%r = matmul %o, %v {ta=false, tb=false} : f32[24,5]\n"
      "result output r = %r",
-     false},
+     TF32_AND_BF16},
     {"pieces of k, few results",
      "%x = input : f32[3000,7]\n%d = input : f32[3000,5]\n"
      "%g = matmul %x, %d {ta=true, tb=false} : f32[7,5]\n%y = neg %g : f32[7,5]\n"
      "%l = input : f32[4,2048]\n%r = input : f32[2048,8]\n"
      "%h = matmul %l, %r {ta=false, tb=false} : f32[4,8]\n"
      "result output y = %y\nresult output h = %h",
-     false},
+     TF32_AND_BF16},
     {"one row, one column, one step",
      "%x = input : f32[1,40]\n%w = input : f32[40,130]\n%c = input : f32[40,1]\n"
      "%p = matmul %x, %w {ta=false, tb=false} : f32[1,130]\n"
      "%q = matmul %w, %c {ta=true, tb=false} : f32[130,1]\n"
      "%o = matmul %c, %x {ta=false, tb=false} : f32[40,40]\n"
      "result output p = %p\nresult output q = %q\nresult output o = %o",
-     false},
+     TF32_AND_BF16},
     {"one operand on both sides, and repeated",
      "%x = input : f32[3,20,30]\n%w = input : f32[1,30,18]\n%wb = broadcast %w : f32[3,30,18]\n"
      "%g = matmul %x, %x {ta=true, tb=false} : f32[3,30,30]\n"
      "%p = matmul %x, %wb {ta=false, tb=false} : f32[3,20,18]\n"
      "result output g = %g\nresult output p = %p",
-     false},
+     TF32_AND_BF16},
     {"a result that is narrow, and used elsewhere",
      "%x = input : f32[20,24]\n%w = input : f32[24,32]\n"
      "%p = matmul %x, %w {ta=false, tb=false} : f32[20,32]\n%n = cast %p : bf16[20,32]\n"
      "%h = cast %n : f32[20,32]\n%e = sin %h : f32[20,32]\n%u = input : f32[32,9]\n"
      "%y = matmul %h, %u {ta=false, tb=false} : f32[20,9]\n%m = tf32 %e : f32[20,32]\n"
      "result output n = %n\nresult output e = %e\nresult output y = %y\nresult output m = %m",
-     false},
+     TF32_AND_BF16},
     {"a weight in panels, both ways round",
      "%ih0 = input : f32[3,128]\n%h0 = sin %ih0 : f32[3,128]\n%w = input : f32[128,160]\n%v = "
      "input : f32[160,128]\n"
@@ -91,7 +98,7 @@ static const precision_case precision_cases[] = {
      "%t3 = tanh %h3 : f32[3,128]\n"
      "%a4 = matmul %t3, %w {ta=false, tb=false} : f32[3,160]\n"
      "%h4 = matmul %a4, %w {ta=false, tb=true} : f32[3,128]\nresult output h4 = %h4",
-     false},
+     ONLY_BF16},
     {"rows of odd length, and a batch that lies apart",
      "%ix = input : f32[12,41]\n%x = sin %ix : f32[12,41]\n%s = slice %x "
      "{start=[0,1],stop=[12,41],step=[1,1]} : f32[12,40]\n"
@@ -105,7 +112,7 @@ static const precision_case precision_cases[] = {
      "%r = matmul %e, %bt {ta=false, tb=false} : f32[10,7,7]\n"
      "result output y = %y\nresult output g = %g\nresult output z = %z\nresult output q = %q\n"
      "result output r = %r",
-     false},
+     ONLY_BF16},
     {"windows of a padded image",
      "%i = input : f32[2,7,8,6]\n%x = pad %i {lo=[0,1,1,0],hi=[0,1,1,0],value=0} : f32[2,9,10,6]\n"
      "%k = windows %x {axes=[1,2], step=[1,1], size=[3,3], dilate=[1,1]} : f32[2,7,8,6,3,3]\n"
@@ -113,7 +120,7 @@ static const precision_case precision_cases[] = {
      "%w = input : f32[54,20]\n%y = matmul %a, %w {ta=false, tb=false} : f32[112,20]\n"
      "%d = input : f32[112,20]\n%g = matmul %a, %d {ta=true, tb=false} : f32[54,20]\n"
      "result output y = %y\nresult output g = %g",
-     false},
+     ONLY_BF16},
     {"windows of odd lines, which touch the next ones",
      "%ix = input : f32[4,9,6]\n%x = sin %ix : f32[4,9,6]\n"
      "%k = windows %x {axes=[1,2], step=[1,1], size=[5,5], dilate=[1,1]} : f32[4,5,2,5,5]\n"
@@ -124,7 +131,7 @@ static const precision_case precision_cases[] = {
      "%n = windows %s {axes=[0], step=[1], size=[33], dilate=[1]} : f32[268,33]\n"
      "%v = input : f32[33,40]\n%f = matmul %n, %v {ta=false, tb=false} : f32[268,40]\n"
      "result output y = %y\nresult output g = %g\nresult output f = %f",
-     false},
+     ONLY_BF16},
     {"rows of many odd steps, both ways round",
      "%ix = input : f32[300,333]\n%x = sin %ix : f32[300,333]\n%w = input : f32[333,72]\n%d = "
      "input : f32[300,72]\n"
@@ -134,7 +141,7 @@ static const precision_case precision_cases[] = {
      "%ie = input : f32[3,5,65]\n%e = sin %ie : f32[3,5,65]\n%r = input : f32[3,65,31]\n"
      "%q = matmul %e, %r {ta=false, tb=false} : f32[3,5,31]\n"
      "result output y = %y\nresult output g = %g\nresult output z = %z\nresult output q = %q",
-     false},
+     ONLY_BF16},
     {"a band of a matrix, which begins and ends within pairs",
      "%q = input : f32[70,6]\n%k = input : f32[70,6]\n%v = input : f32[70,20]\n"
      "%s = matmul %q, %k {ta=false, tb=true} : f32[70,70]\n"
@@ -146,7 +153,7 @@ static const precision_case precision_cases[] = {
      "f32[70,20]\n"
      "%d = input : f32[70,20]\n%g = matmul %p, %d {ta=true, tb=false} : f32[70,20]\n"
      "result output y = %y\nresult output g = %g",
-     false},
+     ONLY_BF16},
     {"f16, all ways round",
      "%a = input : f32[35,48]\n%b = input : f32[48,40]\n%c = input : f32[40,48]\n"
      "%d = input : f32[48,35]\n" NARROW("a", "f16", "[35,48]") NARROW("b", "f16", "[48,40]")
@@ -158,7 +165,7 @@ static const precision_case precision_cases[] = {
                                "%tt = matmul %dw, %cw {ta=true, tb=true} : f32[35,40]\n"
                                "%s = add %nn, %nt : f32[35,40]\n%t = mul %tn, %tt : f32[35,40]\n"
                                "result output s = %s\nresult output t = %t",
-     true},
+     BY_HAND},
     {"types that do not agree",
      "%a = input : f32[18,40]\n%b = input : f32[40,24]\n%c = input : f32[40,24]\n"
      "%d = input : f32[40,24]\n" NARROW("a", "bf16", "[18,40]")
@@ -168,7 +175,7 @@ static const precision_case precision_cases[] = {
                                        "%r = matmul %aw, %d {ta=false, tb=false} : f32[18,24]\n%s "
                                        "= add %p, %q : f32[18,24]\n"
                                        "%t = add %s, %r : f32[18,24]\nresult output t = %t",
-     true},
+     BY_HAND},
     {"narrow tensors moved about",
      "%x = input : bf16[7,20]\n%y = input : f16[7,20]\n%i = input : i32[9]\n"
      "%p = pad %x {lo=[1,2],hi=[0,3],value=1.5} : bf16[8,25]\n"
@@ -179,7 +186,7 @@ static const precision_case precision_cases[] = {
      "%h = cast %i : bf16[9]\n%w = cast %y : f64[7,20]\n%b = cast %x : i32[7,20]\n"
      "result output p = %p\nresult output c = %c\nresult output j = %j\nresult output k = %k\n"
      "result output n = %n\nresult output h = %h\nresult output w = %w\nresult output b = %b",
-     true},
+     BY_HAND},
 };
 
 // All kernels of all cases, with both settings of the pass (`only`: of one case). The text.
@@ -189,7 +196,8 @@ static const char *run_precision_cases(ir_arena *a, const cg_target *target, con
   for (size_t i = 0; i < sizeof precision_cases / sizeof *precision_cases; i++)
     for (int k = 0; k < 3; k++) {
       const precision_case *c = &precision_cases[i];
-      if ((only && strcmp(only, c->what) != 0) || c->by_hand != (k == 0))
+      bool wanted = c->with == BY_HAND ? k == 0 : k == 2 || (c->with == TF32_AND_BF16 && k == 1);
+      if (!wanted || (only && strcmp(only, c->what) != 0))
         continue;
       ir_module *m = test_module(a, NULL, c->body);
       pass_set_precision(m, settings[k]);
