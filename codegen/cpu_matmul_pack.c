@@ -31,7 +31,7 @@ static const char *run(const mm_text *t, const mm_operand *o, const char *to, co
 // The same of neighbours along k, which pairs are already.
 static const char *run_of_k(const mm_text *t, const mm_operand *o, const char *to, const char *from,
                             int64_t count) {
-  if (o->apart)
+  if (o->apart == 1)
     return ir_format(t->p->arena, "k_take_numbers(%s, %s, %lld);", to, from,
                      (long long)(2 * count - (o->odd_run > 0)));
   return run(t, o, to, from, ir_format(t->p->arena, " %lld", (long long)count), "");

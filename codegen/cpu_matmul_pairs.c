@@ -31,9 +31,11 @@ static void halve(mm_axes *axes) {
     axes->stride[i] /= 2;
 }
 
-// Of its last part, along which neighbours are equally far apart.
+// Of its last part, along which neighbours are equally far apart. 0: there is none, or all of it is one number, again
+// and again, which has no other half.
 static int64_t run_of(const mm_operand *o) {
-  return o->k.num ? o->k.size[o->k.num - 1] : 0;
+  int last = o->k.num - 1;
+  return last >= 0 && o->k.stride[last] > 0 ? o->k.size[last] : 0;
 }
 
 static bool is_multiple(int64_t x, int64_t of) {

@@ -498,7 +498,7 @@ K vf k_load_tf32_one(const float *p) { return k_tf32(k_load_f32_one(p)); }
 K_OPERAND(bf16, uint16_t, k_load_bf16)
 K_OPERAND(f16, uint16_t, k_load_f16)
 K_OPERAND(tf32, float, k_load_tf32)
-#ifdef __AVX512BF16__
+#if defined(__AVX512BF16__) && VL == 16
 // Two bf16 as an element of 32 bits, the second one `apart` further on; 0: a zero. Moved as f32, never computed with as
 // such: bits that would be a NaN stay what they are.
 typedef uint16_t k_halves __attribute__((vector_size(32)));

@@ -29,7 +29,8 @@
 //            .. cast to f32, transposed and reshaped to f32[256,1024] again
 //
 // Needs: equal operands are one node (cse); narrowed ones are not f32 any more (precision). Before fuse.
-// Breaks: nothing; the same sums in the same order. Runs for processors: a GPU stages its operands anyway.
+// Breaks: nothing; the same sums in the same order. (Of a narrowed matrix that is not put into pairs, f32 is copied, and
+// multiplied by FMAs.) Runs for processors: a GPU stages its operands anyway.
 #include "ir/builder.h"
 #include "passes/pass.h"
 

@@ -12,9 +12,10 @@
 // which the narrow ones are made anew in each step, sums, softmax, norms, losses, the optimiser.
 //
 // The conversion goes below the views of an operand, to where a kernel stores the value: transposed
-// and sliced uses share one, and it is made where the value is made; and below zeros around it, which bf16 has, too: what
-// is padded is half as much then, and its border is known. What is below is converted once for all matmuls. Operands that hold few digits already (a cast of the graph's own, text that
-// this pass has been over) stay as they are.
+// and sliced uses share one, and it is made where the value is made. And it goes below zeros around a
+// value, which bf16 has, too: what is padded is half as much then, and its border is known. What is below
+// is converted once for all matmuls. Operands that hold few digits already (a cast of the graph's own,
+// text that this pass has been over) stay as they are.
 //
 // Matmuls of the initialisers and of the optimiser keep their digits: an orthogonal matrix is made of
 // hundreds of them, and errors of bf16 grow from one to the next. Those of the network lead to a result,
@@ -66,9 +67,9 @@ static ir_node *build(narrowing *x, ir_op op, const char *name, const ir_node *l
 
 static ir_node *converted(narrowing *x, ir_node *n);
 
-// `n` in bf16: a view of narrow values, or zeros around them, where it is a view or a pad.
+// `n` in bf16, below views.
 static ir_node *narrowed(narrowing *x, ir_node *n) {
-  if (ir_ops[n->op].cls != IR_CLASS_VIEW && !ir_is_zero_pad(n))
+  if (ir_ops[n->op].cls != IR_CLASS_VIEW)
     return converted(x, n)->in[0];
   return build(x, n->op, named(x, n, "bf16"), n, narrowed(x, n->in[0]), IR_BF16);
 }
@@ -76,8 +77,9 @@ static ir_node *narrowed(narrowing *x, ir_node *n) {
 static ir_node *convert(narrowing *x, ir_node *n) {
   if (x->to == IR_F32)
     return build(x, IR_TF32, named(x, n, "tf32"), n, n, IR_F32);
-  ir_node *small =
-      ir_is_zero_pad(n) ? narrowed(x, n) : build(x, IR_CAST, named(x, n, "bf16"), n, n, IR_BF16);
+  bool pad = ir_is_zero_pad(n);
+  ir_node *small = build(x, pad ? IR_PAD : IR_CAST, named(x, n, "bf16"), n,
+                         pad ? narrowed(x, n->in[0]) : n, IR_BF16);
   return build(x, IR_CAST, named(x, n, "f32"), n, small, IR_F32);
 }
 

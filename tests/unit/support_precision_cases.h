@@ -142,6 +142,27 @@ static const precision_case precision_cases[] = {
      "%q = matmul %e, %r {ta=false, tb=false} : f32[3,5,31]\n"
      "result output y = %y\nresult output g = %g\nresult output z = %z\nresult output q = %q",
      ONLY_BF16},
+    {"pairs that are cut out, or lie across: no runs of k",
+     "%ix = input : f32[12,32,3]\n%x = sin %ix : f32[12,32,3]\n"
+     "%s = slice %x {start=[0,0,0],stop=[12,32,2],step=[1,1,1]} : f32[12,32,2]\n"
+     "%a = reshape %s : f32[12,64]\n%w = input : f32[64,40]\n"
+     "%y = matmul %a, %w {ta=false, tb=false} : f32[12,40]\n"
+     "%iz = input : f32[3,2,21]\n%z = sin %iz : f32[3,2,21]\n"
+     "%t = transpose %z {perm=[0,2,1]} : f32[3,21,2]\n%b = reshape %t : f32[3,42]\n"
+     "%v = input : f32[42,40]\n%g = matmul %b, %v {ta=false, tb=false} : f32[3,40]\n"
+     "%iu = input : f32[300,64,4]\n%u = sin %iu : f32[300,64,4]\n"
+     "%c = slice %u {start=[0,0,1],stop=[300,64,3],step=[1,1,1]} : f32[300,64,2]\n"
+     "%e = reshape %c : f32[300,128]\n%d = input : f32[300,24]\n"
+     "%h = matmul %e, %d {ta=true, tb=false} : f32[128,24]\n"
+     "result output y = %y\nresult output g = %g\nresult output h = %h",
+     ONLY_BF16},
+    {"numbers that are repeated along k",
+     "%ix = input : f32[12,1]\n%x = sin %ix : f32[12,1]\n%a = broadcast %x : f32[12,64]\n"
+     "%w = input : f32[64,40]\n%y = matmul %a, %w {ta=false, tb=false} : f32[12,40]\n"
+     "%iz = input : f32[12,8,1]\n%z = sin %iz : f32[12,8,1]\n%r = broadcast %z : f32[12,8,8]\n"
+     "%b = reshape %r : f32[12,64]\n%g = matmul %b, %w {ta=false, tb=false} : f32[12,40]\n"
+     "result output y = %y\nresult output g = %g",
+     ONLY_BF16},
     {"a band of a matrix, which begins and ends within pairs",
      "%q = input : f32[70,6]\n%k = input : f32[70,6]\n%v = input : f32[70,20]\n"
      "%s = matmul %q, %k {ta=false, tb=true} : f32[70,70]\n"
@@ -193,6 +214,7 @@ static const precision_case precision_cases[] = {
 static const char *run_precision_cases(ir_arena *a, const cg_target *target, const char *only) {
   static const char *const settings[] = {"f32", "tf32", "bf16"};
   test_suite *s = test_suite_new(a, target, ~0u);
+  pass_options o = {.processor = true, .pairs = target->dots_bf16};
   for (size_t i = 0; i < sizeof precision_cases / sizeof *precision_cases; i++)
     for (int k = 0; k < 3; k++) {
       const precision_case *c = &precision_cases[i];
@@ -202,7 +224,7 @@ static const char *run_precision_cases(ir_arena *a, const cg_target *target, con
       ir_module *m = test_module(a, NULL, c->body);
       pass_set_precision(m, settings[k]);
       const char *what = ir_format(a, "%s (%s)", c->what, settings[k]);
-      if (!pass_run_pipeline(m, diag_new(a), NULL) ||
+      if (!pass_run_pipeline(m, diag_new(a), target->cuda ? NULL : &o) ||
           test_suite_add(s, what, m, m->funcs.at[0]->name, 2e-6, 7) == 0)
         test_fail("%s: no kernels", what);
     }
