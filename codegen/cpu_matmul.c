@@ -255,7 +255,7 @@ static cg_bytes operand_bytes(const matmul_state *s, const mm_operand *o, int64_
   int64_t least = o->offset, most = o->offset;
   cg_walk_reach(&x, first, end, &least, &most);
   cg_walk_reach(&k, 0, s->problem.k, &least, &most);
-  int64_t second = o->odd_run ? 0 : o->apart; // the last pair's
+  int64_t second = o->odd ? 0 : o->apart; // the last pair's
   return (cg_bytes){least * o->elem_bytes, (most + second + 1) * o->elem_bytes};
 }
 

@@ -32,9 +32,10 @@ typedef struct mm_operand {
   const char *ctype;   // of its elements in memory: that of the problem, or "uint16_t"
   int elem_bytes;      // there
   const char *convert; // "bf16", "tf32", "u8", ...: what makes them numbers of the problem; NULL
-  int64_t apart;       // to be put together to pairs: from an element to its other one; 0: no pairs
-  int64_t odd_run;     // pairs of each run of k, the last of which is half a pair; 0: all are whole
-  int64_t offset;      // elements
+  // To be put together to pairs, along the last part of k: from an element to its other half; 0: no pairs.
+  int64_t apart;
+  bool odd;       // the last pair of that part is half a pair
+  int64_t offset; // elements
   mm_axes batch;
   mm_axes x; // m of operand a, n of operand b
   mm_axes k;

@@ -84,7 +84,9 @@ static void put_bands(const mm_problem *p, ir_buf *out) {
     ir_buf_puts(out, "  first *= 2, stop *= 2;\n");
   mm_emit_bands(p, "first", out);
   if (p->pairs)
-    ir_buf_puts(out, "  first /= 2, stop = (stop + 1) / 2;\n");
+    ir_buf_puts(out, "  if (first >= stop)\n"
+                     "    return 0;\n"
+                     "  first /= 2, stop = (stop + 1) / 2;\n");
 }
 
 // What bands and border leave, with what they are as constants.

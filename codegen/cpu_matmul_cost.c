@@ -87,11 +87,7 @@ double mm_apart_b_cycles(const mm_problem *p, const mm_plan *g) {
 // Neighbours along k lie in runs worth a copy: heads that are merged by a view.
 bool mm_k_in_runs(const mm_operand *o) {
   int last = o->k.num - 1;
-  int64_t next =
-      o->apart == 1
-          ? 2
-          : 1; // of pairs that lie side by side; a run of one pair is no part of k any more
-  return last >= 0 && o->k.stride[last] == next && o->k.size[last] >= 8;
+  return last >= 0 && (o->k.stride[last] == 1 || o->apart == 1) && o->k.size[last] >= 8;
 }
 
 bool mm_fits_cache(const mm_problem *p) {

@@ -10,13 +10,13 @@
 // is converted on the way, run by run (k_take_*, k_one_* of the prelude).
 #include "codegen/cpu_matmul.h"
 
-// How far the other halves of pairs are, which begin at this step of k: ", 128"; 0 for half a pair.
-static const char *apart(const mm_text *t, const mm_operand *o, const char *step) {
-  long long apart = (long long)o->apart, run = (long long)o->odd_run;
-  if (!apart)
+// How far the other halves of pairs are, which begin at this step of k's last part: ", 128"; 0 for half a pair.
+static const char *other_half(const mm_text *t, const mm_operand *o, const char *step) {
+  if (!o->apart)
     return "";
-  return run ? ir_format(t->p->arena, ", %s == %lld ? 0 : %lld", step, run - 1, apart)
-             : ir_format(t->p->arena, ", %lld", apart);
+  long long apart = (long long)o->apart, last = (long long)o->k.size[o->k.num - 1] - 1;
+  return o->odd ? ir_format(t->p->arena, ", %s == %lld ? 0 : %lld", step, last, apart)
+                : ir_format(t->p->arena, ", %lld", apart);
 }
 
 // The statement that copies `count` neighbours (a text that begins with a blank or a new line) of this step of k.
@@ -24,7 +24,8 @@ static const char *run(const mm_text *t, const mm_operand *o, const char *to, co
                        const char *count, const char *step) {
   ir_arena *a = t->p->arena;
   if (o->convert)
-    return ir_format(a, "k_take_%s(%s, %s,%s%s);", o->convert, to, from, count, apart(t, o, step));
+    return ir_format(a, "k_take_%s(%s, %s,%s%s);", o->convert, to, from, count,
+                     other_half(t, o, step));
   return ir_format(a, "__builtin_memcpy(%s, %s,%s * sizeof(%s));", to, from, count, t->p->ctype);
 }
 
@@ -33,14 +34,15 @@ static const char *run_of_k(const mm_text *t, const mm_operand *o, const char *t
                             int64_t count) {
   if (o->apart == 1)
     return ir_format(t->p->arena, "k_take_numbers(%s, %s, %lld);", to, from,
-                     (long long)(2 * count - (o->odd_run > 0)));
+                     (long long)(2 * count - o->odd));
   return run(t, o, to, from, ir_format(t->p->arena, " %lld", (long long)count), "");
 }
 
 static const char *one(const mm_text *t, const mm_operand *o, const char *array, const char *at,
                        const char *step) {
   if (o->convert)
-    return ir_format(t->p->arena, "k_one_%s(%s + %s%s)", o->convert, array, at, apart(t, o, step));
+    return ir_format(t->p->arena, "k_one_%s(%s + %s%s)", o->convert, array, at,
+                     other_half(t, o, step));
   return ir_format(t->p->arena, "%s[%s]", array, at);
 }
 
@@ -79,7 +81,7 @@ static void emit_pack_steps(const mm_text *t, const mm_operand *o, int64_t most)
                   "    at[j] = %s;\n",
                   (long long)most, mm_offset(t->p->arena, &o->x, "(first + j)"));
   int braces = open_k_loops(t, o, unit ? "source + first" : "source"), in = 2 + 2 * braces;
-  const char *step = braces ? ir_format(t->p->arena, "k%d", braces - 1) : "0";
+  const char *step = ir_format(t->p->arena, "k%d", braces - 1); // pairs have a last part
   if (unit && o->convert)
     ir_buf_printf(t->out, "%*s%s\n", in, "", run(t, o, "panel", "from", " count", step));
   else

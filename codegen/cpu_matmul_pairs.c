@@ -65,8 +65,8 @@ static void split_runs(mm_axes *k, int64_t run) {
 
 // Pairs as they lie are elements of 32 bits.
 static bool lies_in_pairs(const mm_operand *o) {
-  return o->apart == 1 && !o->odd_run && o->offset % 2 == 0 && is_even(&o->batch) &&
-         is_even(&o->x) && is_even(&o->k);
+  return o->apart == 1 && !o->odd && o->offset % 2 == 0 && is_even(&o->batch) && is_even(&o->x) &&
+         is_even(&o->k);
 }
 
 static void take_in_place(const mm_problem *p, mm_operand *o) {
@@ -78,6 +78,7 @@ static void take_in_place(const mm_problem *p, mm_operand *o) {
   o->elem_bytes = p->elem_bytes;
   o->convert = NULL;
   o->apart = 0;
+  o->k = mm_simplify(&o->k); // of others the last part is where pairs are, be it one
 }
 
 static void pair_up(const mm_problem *p, mm_operand *o, int64_t run) {
@@ -85,14 +86,12 @@ static void pair_up(const mm_problem *p, mm_operand *o, int64_t run) {
     split_runs(&o->k, run);
   int last = o->k.num - 1;
   o->apart = o->k.stride[last];
-  o->odd_run = run % 2 ? (run + 1) / 2 : 0;
+  o->odd = run % 2;
   o->k.size[last] = (o->k.size[last] + 1) / 2;
   o->k.stride[last] *= 2;
   o->convert = "pair";
   if (lies_in_pairs(o))
     take_in_place(p, o);
-  if (!o->odd_run) // of those, each run begins anew
-    o->k = mm_simplify(&o->k);
 }
 
 static bool is_bf16(const mm_operand *o) {
@@ -100,22 +99,25 @@ static bool is_bf16(const mm_operand *o) {
 }
 
 int64_t mm_numbers_of_k(const mm_problem *p) {
-  return p->pairs ? 2 * p->k : p->k;
+  return p->pairs ? 2 * p->k - p->a.odd : p->k;
 }
 
-// Steps of k that begin with whole runs, in steps of pairs.
+// Steps of k that are whole runs, in steps of pairs.
 static int64_t in_pairs(int64_t steps, int64_t run) {
   return steps / run * ((run + 1) / 2);
 }
 
+// Bands count numbers of one run; the lines of a border are whole runs.
+static bool may_be_pairs(const mm_problem *p, int64_t run) {
+  return run > 0 && p->a.k.num < DOM_MAX_AXES && p->b.k.num < DOM_MAX_AXES &&
+         (!p->bands.limited || run == 2 || run == p->k) &&
+         (!p->border.limited || is_multiple(p->border.run, run));
+}
+
 void mm_consider_pairs(mm_problem *p) {
-  bool wanted = p->target->dots_bf16 && is_bf16(&p->a) && is_bf16(&p->b) &&
-                !(p->zeros == ZEROS_DATA && mm_may_list(p));
-  int64_t run = wanted ? common_run(&p->a, &p->b) : 0;
-  bool banded = p->bands.limited && run % 2 && run < p->k; // steps of bands are numbers of one run
-  bool bordered = p->border.limited && run && p->border.run % run;
-  p->pairs =
-      run > 0 && !banded && !bordered && p->a.k.num < DOM_MAX_AXES && p->b.k.num < DOM_MAX_AXES;
+  int64_t run = common_run(&p->a, &p->b);
+  p->pairs = p->target->dots_bf16 && is_bf16(&p->a) && is_bf16(&p->b) &&
+             !(p->zeros == ZEROS_DATA && mm_may_list(p)) && may_be_pairs(p, run);
   if (!p->pairs)
     return;
   pair_up(p, &p->a, run);
