@@ -15,7 +15,9 @@ mkdir results
 cat >results/torch-x.json <<'JSON'
 {"schema": "mltc-bench-torch", "version": 1, "torch": "9.9", "threads": 2, "repeat": 3, "cpu": "Some(R) Chip(TM) Processor",
  "rows": [{"benchmark": "mlp_adam", "what": "time per step", "ours": 1.5, "peer": 3.0, "bar": 1.0,
-           "unit": "ms", "pass": false}]}
+           "unit": "ms", "pass": false, "beside": {"JAX": 6.0}},
+          {"benchmark": "gpt2", "what": "time per step", "ours": 1.5, "peer": 2.0, "bar": 2.0,
+           "unit": "ms", "pass": true, "beside": {"PyTorch compiled": 1.0}}]}
 JSON
 cat >results/torch_peak.json <<'JSON'
 {"schema": "mltc-bench-torch-peak", "version": 1, "torch": ["9.9"], "rows": [
@@ -53,6 +55,10 @@ for row in 'A | 1.0000 | 1.0000 | 20% | met' '20,000 buffers, worst of 2 sets | 
   grep -qxF "| $row |" some.txt || fail "no '$row': $(cat some.txt)"
 done
 grep -qxF "| mlp_adam: time per step | 0.33 | 0.50, missed |" some.txt || fail "$(cat some.txt)"
+for row in 'a step on Some Chip, of the time of | PyTorch | JAX | PyTorch compiled' 'mlp_adam | 0.50 | 0.25 | not measured' \
+  'gpt2 | 0.75 | not measured | 1.50'; do
+  grep -qxF "| $row |" some.txt || fail "no '$row': $(cat some.txt)"
+done
 grep -qxF '| gpt2 | 0.66 | 0.63 | 0.40 | 0.30 | 0.58 | 0.55 | 1.25 (predicted) | 0.60 | missed |' some.txt || fail "$(cat some.txt)"
 grep -qxF '| unet | 0.59 | 0.59 | 0.40 | 0.30 | 0.45 | 0.20 | 1.00 | 0.60 | met |' some.txt || fail "$(cat some.txt)"
 grep -qxF '| 512, worst of 2 layouts | 85% | 79% | 80% | missed |' some.txt ||

@@ -22,14 +22,24 @@ def schedule(step, lr=1e-2):
     return low + (lr - low) * (1 + math.cos(math.pi * min(step / STEPS, 1))) / 2
 
 
+def rod():
+    return nn.Sequential(nn.Linear(2, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH),
+                         nn.Tanh(), nn.Linear(WIDTH, 1))
+
+
+def loss(model, a, at, u, place):
+    fit = ((model(2 * at - 1)[:, 0] - u) ** 2).mean()
+    slope = slopes(model(2 * place - 1)[:, 0], place)
+    bend = slopes(slope[:, 0], place)[:, 0]
+    return fit + WEIGHT * ((slope[:, 1] - a * bend) ** 2).mean()
+
+
 def heat(options):
     lines = np.loadtxt(os.path.join(options.data, "heat.csv"), delimiter=",", skiprows=1, dtype=np.float32)
     at, u = torch.from_numpy(lines[:800, :2].copy()), torch.from_numpy(lines[:800, 2].copy())
-    rod = nn.Sequential(nn.Linear(2, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH), nn.Tanh(), nn.Linear(WIDTH, WIDTH),
-                        nn.Tanh(), nn.Linear(WIDTH, 1))
-    a = nn.Parameter(torch.ones(()))
+    model, a = rod(), nn.Parameter(torch.ones(()))
     fused = {"fused": True} if options.style == "fused" else {}
-    optimizer = torch.optim.Adam([a, *rod.parameters()], lr=1e-2, **fused)
+    optimizer = torch.optim.Adam([a, *model.parameters()], lr=1e-2, **fused)
     order, count = torch.randperm(800), 0
 
     def step():
@@ -41,11 +51,8 @@ def heat(options):
         pick = order[count % 4 * BATCH:][:BATCH]
         count += 1
         optimizer.zero_grad(set_to_none=True)
-        fit = ((rod(2 * at[pick] - 1)[:, 0] - u[pick]) ** 2).mean()
         place = torch.rand(BATCH, 2, requires_grad=True)
-        slope = slopes(rod(2 * place - 1)[:, 0], place)
-        bend = slopes(slope[:, 0], place)[:, 0]
-        (fit + WEIGHT * ((slope[:, 1] - a * bend) ** 2).mean()).backward()
+        loss(model, a, at[pick], u[pick], place).backward()
         optimizer.step()
 
     return step

@@ -1,9 +1,10 @@
-"""Trainers made by mltc beside PyTorch, on this machine, in one run.
+"""Trainers made by mltc beside PyTorch and JAX, on this machine, in one run.
 
     python3 tests/bench/torch/run.py --mltc build/bin/mltc --data DIR [--only NAME,...]
 
 DIR holds the MNIST files and tinyshakespeare.txt (scripts/fetch-data). PyTorch is looked for in
-$MLTC_TORCH_PYTHON, else in python3: `pip install torch numpy`. README.md says more.
+$MLTC_TORCH_PYTHON, else in python3: `pip install torch numpy`; JAX in $MLTC_JAX_PYTHON, where that is set:
+`pip install jax`. README.md says more.
 """
 
 import argparse
@@ -28,6 +29,8 @@ import rows  # noqa: E402  (of all benches)
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 AMD_ZEN_4 = "25"  # the family of Zen 3, too, which has no AVX-512
 PYTHON = os.environ.get("MLTC_TORCH_PYTHON", "python3")
+JAX_PYTHON = os.environ.get("MLTC_JAX_PYTHON")
+JAX = "JAX "  # begins the names of its styles
 BF16 = "_bf16"  # ends the names of rows where both sides multiply bf16
 # What keeps PyTorch, and the libraries that multiply for it, from AVX-512.
 AVX2_ONLY = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
@@ -40,6 +43,7 @@ class Bench:
         self.rows = []
         self.trainers = {}
         self.failed = set()
+        self.jax = None  # its version, where it was measured
 
     def close(self):
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -60,24 +64,28 @@ class Bench:
         return folder
 
     def peer(self, name, style, *arguments):
-        command = [PYTHON, os.path.join(HERE, "peers.py"), name.removesuffix(BF16), "--style", style,
+        program = [JAX_PYTHON, "jax_peers.py"] if style.startswith(JAX) else [PYTHON, "peers.py"]
+        command = [program[0], os.path.join(HERE, program[1]), name.removesuffix(BF16), "--style", style.removeprefix(JAX),
                    "--data", self.options.data, "--threads", str(self.options.threads), *arguments]
         command += ["--bf16"] if name.endswith(BF16) else []
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:  # older PyTorch lacks some styles: said, and left out
             reason = done.stderr.strip().splitlines()[-1:] or ["no message"]
-            print(f"  {name}: PyTorch style '{style}' does not run: {reason[0]}", flush=True)
+            print(f"  {name}: style '{style}' does not run: {reason[0]}", flush=True)
             self.failed.add((name, style))
             return None
-        return json.loads(done.stdout.strip().splitlines()[-1])
+        out = json.loads(done.stdout.strip().splitlines()[-1])
+        self.jax = out.get("jax", self.jax)
+        return out
 
-    def row(self, name, what, ours, peer, bar, unit="", higher=False, detail=None):
-        """`bar`: a number that `ours` must not pass, or None where there is none."""
+    def row(self, name, what, ours, peer, bar, unit="", higher=False, detail=None, beside=None):
+        """`bar`: a number that `ours` must not pass, or None where there is none. `beside`: what others reach."""
         ok = None
         if ours is not None and bar is not None:
             ok = ours >= bar if higher else ours <= bar
         self.rows.append({"benchmark": name, "what": what, "ours": ours, "peer": peer, "bar": bar,
-                          "unit": unit, "pass": ok, "detail": detail or {}})
+                          "unit": unit, "pass": ok, **({"beside": beside} if beside else {}),
+                          "detail": detail or {}})
 
     # Both sides take turns, so that what else the machine does hurts them alike.
     def alternate(self, name, styles, field, ours, *arguments):
@@ -93,7 +101,7 @@ class Bench:
             if not self.options.peer_only:
                 mine.append(ours(i))
         medians = {s: statistics.median(v) for s, v in peers.items() if v}
-        if not medians:
+        if styles[0] not in medians:
             sys.exit(f"PyTorch does not run in '{PYTHON}': pip install torch numpy, or set "
                      "MLTC_TORCH_PYTHON to a Python that has them")
         return medians, mine
@@ -118,20 +126,23 @@ def mnist_mlp(b):
           {"runs": accuracies})
 
 
-def per_step(b, name, graph, steps, warm, factor, styles=("tensors", "fused"), defines=(), data=None):
-    """`data`: a folder in place of --data."""
+def per_step(b, name, graph, steps, warm, factor, styles=("tensors", "fused"), defines=(), data=None, scan=True):
+    """`data`: a folder in place of --data. `scan`: JAX is tried with all steps in one call, too."""
+    others = {"PyTorch compiled": ["compile"] if b.options.compile else [],
+              "JAX": [JAX + "jit"] + [JAX + "scan"] * scan if JAX_PYTHON and not b.options.bf16 else []}
     if b.options.bf16:
         name, defines, factor = name + BF16, [*defines, "--precision=bf16"], None
     trainer = b.trainer(graph, *defines)
-    styles = [*styles, *(["compile"] if b.options.compile else [])]
     peers, mine = b.alternate(
-        name, styles, "step_seconds",
+        name, [*styles, *sum(others.values(), [])], "step_seconds",
         lambda i: 1e3 * trainer.step_seconds(data or b.options.data, b.options.threads, steps, warm),
         "--steps", str(steps - warm), *(["--data", data] if data else []))
     peers = {style: 1e3 * v for style, v in peers.items()}
-    best = min(peers.values())
+    best = min(peers[style] for style in styles if style in peers)
+    beside = {who: min(peers[style] for style in tried if style in peers)
+              for who, tried in others.items() if peers.keys() & set(tried)}
     b.row(name, "time per step", statistics.median(mine) if mine else None, best, factor and best * factor,
-          "ms", detail={"peers": peers, "runs": mine})
+          "ms", detail={"peers": peers, "runs": mine}, beside=beside)
 
 
 def mlp_adam(b):
@@ -139,11 +150,11 @@ def mlp_adam(b):
 
 
 def mnist_cnn(b):
-    per_step(b, "mnist_cnn", "examples/mnist_cnn.graph", 300, 50, 1 / 2, ("tensors", "channels_last"))
+    per_step(b, "mnist_cnn", "examples/mnist_cnn.graph", 300, 50, 1 / 2, ("tensors", "channels_last"), scan=False)
 
 
 def resnet20(b):
-    per_step(b, "resnet20", "examples/resnet20.graph", 40, 10, 2 / 3, ("tensors", "channels_last"))
+    per_step(b, "resnet20", "examples/resnet20.graph", 40, 10, 2 / 3, ("tensors", "channels_last"), scan=False)
 
 
 def moe_block(b):
@@ -256,17 +267,18 @@ def number(v):
 
 
 def show(measured):
-    print(f"\n{'benchmark':14} {'what':38} {'mltc':>9} {'PyTorch':>9} {'bar':>9} {'':2} result")
+    print(f"\n{'benchmark':14} {'what':38} {'mltc':>9} {'PyTorch':>9} {'bar':>9} {'':2} result; beside")
     for r in measured:
         result = {True: "pass", False: "MISS", None: "" if r["bar"] is None else "not measured"}[r["pass"]]
         print(f"{r['benchmark']:14} {r['what']:38} {number(r['ours']):>9} {number(r['peer']):>9} "
-              f"{number(r['bar']):>9} {r['unit']:2} {result}")
+              f"{number(r['bar']):>9} {r['unit']:2} {result}", *(f" {who} {number(v)}" for who, v in r.get("beside", {}).items()))
 
 
 def kept_rows(out, new, path):
-    """Of an earlier run beside the same PyTorch on such a machine: what this one has not measured."""
+    """Of an earlier run beside the same PyTorch (and JAX) on such a machine: what this one has not measured."""
     old = rows.load(path)
-    if any(old.get(key) != out[key] for key in ("version", "torch", "threads", "cpu")):
+    out["jax"] = out["jax"] or old.get("jax")
+    if any(old.get(key) != out[key] for key in ("version", "torch", "threads", "cpu")) or out["jax"] != old.get("jax", out["jax"]):
         return []
     out["compile_seconds"] = {**old["compile_seconds"], **out["compile_seconds"]}
     measured = {(row["benchmark"], row["what"]) for row in new}
@@ -282,12 +294,12 @@ def place(row):
 def save(b, path):
     version = subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"],
                              capture_output=True, text=True, check=False).stdout.strip()
-    out = {"schema": "mltc-bench-torch", "version": 1, "torch": version,
+    out = {"schema": "mltc-bench-torch", "version": 1, "torch": version, "jax": b.jax,
            "threads": b.options.threads, "repeat": b.options.repeat, "cpu": cpu_name(b.options.avx2),
            "compile_seconds": {g: t.compile_seconds for g, t in b.trainers.items()}}
     kept = kept_rows(out, b.rows, path)
     rows.save(path, out, sorted(kept + b.rows, key=place))
-    print(f"\nPyTorch {version}, {b.options.threads} threads, median of {b.options.repeat}; "
+    print(f"\nPyTorch {version}, JAX {b.jax or 'not measured'}, {b.options.threads} threads, median of {b.options.repeat}; "
           f"details in {os.path.relpath(path)}")
 
 
@@ -323,7 +335,7 @@ def parse():
     rows.add_only(p, BENCHMARKS)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--repeat", type=int, default=3, help="runs of each side; medians count")
-    p.add_argument("--compile", action="store_true", help="also PyTorch with torch.compile")
+    p.add_argument("--compile", action="store_true", help="PyTorch with torch.compile, too, beside")
     p.add_argument("--peer-only", action="store_true", help="measure PyTorch alone")
     p.add_argument("--quick", action="store_true", help="leave out PyTorch's DataLoader")
     kind = p.add_mutually_exclusive_group()
