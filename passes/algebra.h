@@ -62,6 +62,7 @@ ir_node *alg_concat_of_slices(ir_builder *b, ir_node *n);
 ir_node *alg_slice_of_pad(ir_builder *b, ir_node *n);
 ir_node *alg_slice_of_concat(ir_builder *b, ir_node *n);
 ir_node *alg_add_pads(ir_builder *b, ir_node *n);
+ir_node *alg_add_pad_to_sum(ir_builder *b, ir_node *n);
 
 // --- shared (algebra.c) ------------------------------------------------------------------
 static inline ir_arena *alg_arena(const ir_builder *b) {

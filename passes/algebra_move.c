@@ -231,20 +231,50 @@ static bool side_by_side(const parts *p) {
   return true;
 }
 
-// add (pad x), (pad y) that lie side by side -> pad (concat x, y); without the pad where they fill
-// the whole axis
+// pad (concat x, y) for what pad x and pad y add up to; without the pad where they fill the whole axis
+static ir_node *join_parts(ir_builder *b, const parts *p, const ir_type *type) {
+  ir_node *x[MAX_PARTS];
+  for (int i = 0; i < p->num; i++)
+    x[i] = p->pad[i]->in[0];
+  ir_node *joined = ir_concat(b, p->num, x, p->axis);
+  if (ir_same_shape(&joined->type, type))
+    return joined;
+  int64_t lo[IR_MAX_RANK] = {0}, hi[IR_MAX_RANK] = {0};
+  lo[p->axis] = pad_lo(p->pad[0], p->axis);
+  hi[p->axis] = type->dims[p->axis] - lo[p->axis] - joined->type.dims[p->axis];
+  return ir_pad(b, joined, lo, hi, 0);
+}
+
+// add (pad x), (pad y) that lie side by side -> pad (concat x, y)
 ir_node *alg_add_pads(ir_builder *b, ir_node *n) {
   parts p = {.axis = -1};
   if (!collect_parts(&p, n) || !side_by_side(&p))
     return NULL;
-  ir_node *x[MAX_PARTS];
-  for (int i = 0; i < p.num; i++)
-    x[i] = p.pad[i]->in[0];
-  ir_node *joined = ir_concat(b, p.num, x, p.axis);
-  if (ir_same_shape(&joined->type, &n->type))
-    return joined;
-  int64_t lo[IR_MAX_RANK] = {0}, hi[IR_MAX_RANK] = {0};
-  lo[p.axis] = pad_lo(p.pad[0], p.axis);
-  hi[p.axis] = n->type.dims[p.axis] - lo[p.axis] - joined->type.dims[p.axis];
-  return ir_pad(b, joined, lo, hi, 0);
+  return join_parts(b, &p, &n->type);
+}
+
+// Sum of the pads x and y, which lie side by side; else NULL.
+static ir_node *join_two(ir_builder *b, ir_node *x, ir_node *y) {
+  parts p = {.axis = -1};
+  if (x->op != IR_PAD || y->op != IR_PAD || !insert_part(&p, x) || !insert_part(&p, y) ||
+      !side_by_side(&p))
+    return NULL;
+  return join_parts(b, &p, &x->type);
+}
+
+// add (add z, pad x), pad y where the pads lie side by side -> add z, (pad (concat x, y))
+// The gradient of a sequence that is read whole, too, besides in slices, is such a chain: a sum over its whole length
+// for each slice. No number changes: where one of the pads is not zero, the other is.
+ir_node *alg_add_pad_to_sum(ir_builder *b, ir_node *n) {
+  for (int i = 0; i < 2; i++) {
+    ir_node *sum = n->in[i], *pad = n->in[1 - i];
+    if (sum->op != IR_ADD || sum->mark > 1) // others read the sum
+      continue;
+    for (int k = 0; k < 2; k++) {
+      ir_node *joined = join_two(b, sum->in[k], pad);
+      if (joined)
+        return ir_binary(b, IR_ADD, sum->in[1 - k], joined);
+    }
+  }
+  return NULL;
 }

@@ -386,10 +386,21 @@ static const rule_case move_cases[] = {
      PAD_A "%p = pad %q {lo=[0,3],hi=[0,1],value=0.0} : f32[4,6]\n%r = add %a, %p : f32[4,6]\n" R,
      NULL},
     {"sum of pads of two axes",
-     PAD_A "%p = pad %q {lo=[0,2],hi=[0,2],value=0.0} : f32[4,6]\n"
-           "%u = input : f32[2,6]\n%v = pad %u {lo=[2,0],hi=[0,0],value=0.0} : f32[4,6]\n"
-           "%s = add %v, %p : f32[4,6]\n%r = add %s, %a : f32[4,6]\n" R,
+     PAD_A "%u = input : f32[2,6]\n%v = pad %u {lo=[2,0],hi=[0,0],value=0.0} : f32[4,6]\n"
+           "%r = add %v, %a : f32[4,6]\n" R,
      NULL},
+    {"pads one by one to what is no pad",
+     PADS W
+     "%s = add %w, %c : f32[4,6]\n%t = add %b, %s : f32[4,6]\n%r = add %t, %a : f32[4,6]\n" R,
+     PARTS W "%t.concat = concat %k, %v {axis=1} : f32[4,4]\n"
+             "%r.concat = concat %q, %t.concat {axis=1} : f32[4,6]\n"
+             "%r = add %w, %r.concat : f32[4,6]\n" R},
+    {"a pad to a sum that others read",
+     PAD_A W "%p = pad %q {lo=[0,2],hi=[0,2],value=0.0} : f32[4,6]\n%s = add %w, %a : f32[4,6]\n"
+             "%t = add %s, %p : f32[4,6]\n%r = mul %s, %t : f32[4,6]\n" R,
+     NULL},
+    {"a pad to a sum with one that it overlaps",
+     PAD_A W "%s = add %w, %a : f32[4,6]\n%r = add %s, %a : f32[4,6]\n" R, NULL},
     {"sum of pads with ones around",
      PAD_A "%p = pad %q {lo=[0,2],hi=[0,2],value=1.0} : f32[4,6]\n%r = add %a, %p : f32[4,6]\n" R,
      NULL},
