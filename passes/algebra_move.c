@@ -167,11 +167,11 @@ ir_node *alg_slice_of_concat(ir_builder *b, ir_node *n) {
 }
 
 // --- sums of pads --------------------------------------------------------------------------------
-enum { MAX_PARTS = 64 };
+enum { MAX_PARTS = 64, MAX_APART = 4 };
 
-// Operands of a tree of adds that are all zero pads along one axis.
+// Operands of a tree of adds that are all zero pads, and differ in one axis only.
 typedef struct parts {
-  int axis; // -1: not known yet
+  int axis; // -1: not known yet, there is one part at most
   int num;
   int adds;                // looked at
   ir_node *pad[MAX_PARTS]; // by ascending position
@@ -182,11 +182,11 @@ static int64_t pad_lo(const ir_node *pad, int axis) {
   return ir_attr_ints(pad, IR_ATTR_LO, &rank)[axis];
 }
 
-// The one axis that is padded; -1 when there are more.
-static int padded_axis(const ir_node *pad) {
+// The one axis in which what two pads hold is of another size or at another place; -1 when there are more, or none.
+static int differing_axis(const ir_node *x, const ir_node *y) {
   int axis = -1;
-  for (int i = 0; i < pad->type.rank; i++) {
-    if (pad->type.dims[i] == pad->in[0]->type.dims[i])
+  for (int i = 0; i < x->type.rank; i++) {
+    if (pad_lo(x, i) == pad_lo(y, i) && x->in[0]->type.dims[i] == y->in[0]->type.dims[i])
       continue;
     if (axis >= 0)
       return -1;
@@ -196,13 +196,16 @@ static int padded_axis(const ir_node *pad) {
 }
 
 static bool insert_part(parts *p, ir_node *pad) {
-  int axis = padded_axis(pad);
-  if (ir_attr_num(pad, IR_ATTR_VALUE) != 0 || axis < 0 || (p->axis >= 0 && axis != p->axis) ||
-      p->num == MAX_PARTS)
+  if (ir_attr_num(pad, IR_ATTR_VALUE) != 0 || p->num == MAX_PARTS)
     return false;
-  p->axis = axis;
+  if (p->num > 0) {
+    int axis = differing_axis(p->pad[0], pad);
+    if (axis < 0 || (p->axis >= 0 && axis != p->axis))
+      return false;
+    p->axis = axis;
+  }
   int at = p->num++;
-  for (; at > 0 && pad_lo(p->pad[at - 1], axis) > pad_lo(pad, axis); at--)
+  for (; at > 0 && pad_lo(p->pad[at - 1], p->axis) > pad_lo(pad, p->axis); at--)
     p->pad[at] = p->pad[at - 1];
   p->pad[at] = pad;
   return true;
@@ -231,7 +234,7 @@ static bool side_by_side(const parts *p) {
   return true;
 }
 
-// pad (concat x, y) for what pad x and pad y add up to; without the pad where they fill the whole axis
+// pad (concat x, y) for what pad x and pad y add up to; without the pad where they fill everything
 static ir_node *join_parts(ir_builder *b, const parts *p, const ir_type *type) {
   ir_node *x[MAX_PARTS];
   for (int i = 0; i < p->num; i++)
@@ -240,8 +243,10 @@ static ir_node *join_parts(ir_builder *b, const parts *p, const ir_type *type) {
   if (ir_same_shape(&joined->type, type))
     return joined;
   int64_t lo[IR_MAX_RANK] = {0}, hi[IR_MAX_RANK] = {0};
-  lo[p->axis] = pad_lo(p->pad[0], p->axis);
-  hi[p->axis] = type->dims[p->axis] - lo[p->axis] - joined->type.dims[p->axis];
+  for (int i = 0; i < type->rank; i++) {
+    lo[i] = pad_lo(p->pad[0], i);
+    hi[i] = type->dims[i] - lo[i] - joined->type.dims[i];
+  }
   return ir_pad(b, joined, lo, hi, 0);
 }
 
@@ -262,19 +267,32 @@ static ir_node *join_two(ir_builder *b, ir_node *x, ir_node *y) {
   return join_parts(b, &p, &x->type);
 }
 
+// sum + pad, where the pad is joined with one of the sum's, at most `depth` sums down; NULL where there is none.
+static ir_node *join_into_sum(ir_builder *b, ir_node *sum, ir_node *pad, int depth) {
+  if (depth == 0 || sum->op != IR_ADD || sum->mark > 1) // others read the sum
+    return NULL;
+  for (int k = 0; k < 2; k++) {
+    ir_node *joined = join_two(b, sum->in[k], pad);
+    if (joined)
+      return ir_binary(b, IR_ADD, sum->in[1 - k], joined);
+  }
+  for (int k = 0; k < 2; k++) {
+    ir_node *longer = join_into_sum(b, sum->in[k], pad, depth - 1);
+    if (longer)
+      return ir_binary(b, IR_ADD, longer, sum->in[1 - k]);
+  }
+  return NULL;
+}
+
 // add (add z, pad x), pad y where the pads lie side by side -> add z, (pad (concat x, y))
-// The gradient of a sequence that is read whole, too, besides in slices, is such a chain: a sum over its whole length
-// for each slice. No number changes: where one of the pads is not zero, the other is.
+// The gradient of a sequence that is read in slices and whole is such a chain: a sum over its whole length for each
+// slice. Where each step reads several slices, as many pads lie between those that belong together.
 ir_node *alg_add_pad_to_sum(ir_builder *b, ir_node *n) {
-  for (int i = 0; i < 2; i++) {
-    ir_node *sum = n->in[i], *pad = n->in[1 - i];
-    if (sum->op != IR_ADD || sum->mark > 1) // others read the sum
-      continue;
-    for (int k = 0; k < 2; k++) {
-      ir_node *joined = join_two(b, sum->in[k], pad);
-      if (joined)
-        return ir_binary(b, IR_ADD, sum->in[1 - k], joined);
-    }
+  for (int k = 0; k < 2; k++) {
+    ir_node *r =
+        n->in[k]->op == IR_PAD ? join_into_sum(b, n->in[1 - k], n->in[k], MAX_APART) : NULL;
+    if (r)
+      return r;
   }
   return NULL;
 }

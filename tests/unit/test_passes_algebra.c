@@ -299,6 +299,13 @@ static const rule_case view_cases[] = {
   PARTS "%a = pad %q {lo=[0,0],hi=[0,4],value=0.0} : f32[4,6]\n"                                   \
         "%b = pad %k {lo=[0,2],hi=[0,2],value=0.0} : f32[4,6]\n"                                   \
         "%c = pad %v {lo=[0,4],hi=[0,0],value=0.0} : f32[4,6]\n"
+#define CORNER_PARTS                                                                               \
+  "%x = input : f32[2,2]\n%y = input : f32[2,4]\n%u = input : f32[2,2]\n%v = input : f32[2,4]\n"
+#define CORNERS                                                                                    \
+  CORNER_PARTS "%a = pad %x {lo=[0,0],hi=[2,4],value=0.0} : f32[4,6]\n"                            \
+               "%b = pad %y {lo=[0,2],hi=[2,0],value=0.0} : f32[4,6]\n"                            \
+               "%c = pad %u {lo=[2,0],hi=[0,4],value=0.0} : f32[4,6]\n"                            \
+               "%d = pad %v {lo=[2,2],hi=[0,0],value=0.0} : f32[4,6]\n"
 #define PAD_A  "%q = input : f32[4,2]\n%a = pad %q {lo=[0,0],hi=[0,4],value=0.0} : f32[4,6]\n"
 #define JOINED PARTS "%r = concat %q, %k, %v {axis=1} : f32[4,6]\n" R
 
@@ -389,12 +396,35 @@ static const rule_case move_cases[] = {
      PAD_A "%u = input : f32[2,6]\n%v = pad %u {lo=[2,0],hi=[0,0],value=0.0} : f32[4,6]\n"
            "%r = add %v, %a : f32[4,6]\n" R,
      NULL},
+    {"sum of the pads of four corners",
+     CORNERS
+     "%s = add %a, %b : f32[4,6]\n%t = add %s, %c : f32[4,6]\n%r = add %t, %d : f32[4,6]\n" R,
+     CORNER_PARTS "%s.concat = concat %x, %y {axis=1} : f32[2,6]\n"
+                  "%r.concat = concat %u, %v {axis=1} : f32[2,6]\n"
+                  "%r = concat %s.concat, %r.concat {axis=0} : f32[4,6]\n" R},
+    {"sum of pads at one place of another axis",
+     CORNERS "%s = add %c, %a : f32[4,6]\n%t = neg %d : f32[4,6]\n%o = mul %t, %b : f32[4,6]\n"
+             "%r = mul %s, %o : f32[4,6]\n" R,
+     CORNER_PARTS
+     "%b = pad %y {lo=[0,2],hi=[2,0],value=0.0} : f32[4,6]\n"
+     "%d = pad %v {lo=[2,2],hi=[0,0],value=0.0} : f32[4,6]\n"
+     "%s.concat = concat %x, %u {axis=0} : f32[4,2]\n"
+     "%s = pad %s.concat {lo=[0,0],hi=[0,4],value=0.0} : f32[4,6]\n"
+     "%t = neg %d : f32[4,6]\n%o = mul %t, %b : f32[4,6]\n%r = mul %s, %o : f32[4,6]\n" R},
     {"pads one by one to what is no pad",
      PADS W
      "%s = add %w, %c : f32[4,6]\n%t = add %b, %s : f32[4,6]\n%r = add %t, %a : f32[4,6]\n" R,
      PARTS W "%t.concat = concat %k, %v {axis=1} : f32[4,4]\n"
              "%r.concat = concat %q, %t.concat {axis=1} : f32[4,6]\n"
              "%r = add %w, %r.concat : f32[4,6]\n" R},
+    {"pads to what is no pad, another between them",
+     PAD_A W "%p = pad %q {lo=[0,1],hi=[0,3],value=0.0} : f32[4,6]\n"
+             "%c = pad %q {lo=[0,2],hi=[0,2],value=0.0} : f32[4,6]\n%s = add %w, %a : f32[4,6]\n"
+             "%t = add %s, %p : f32[4,6]\n%r = add %t, %c : f32[4,6]\n" R,
+     "%q = input : f32[4,2]\n" W "%p = pad %q {lo=[0,1],hi=[0,3],value=0.0} : f32[4,6]\n"
+     "%r.concat = concat %q, %q {axis=1} : f32[4,4]\n"
+     "%r.pad = pad %r.concat {lo=[0,0],hi=[0,2],value=0.0} : f32[4,6]\n"
+     "%r.add = add %w, %r.pad : f32[4,6]\n%r = add %r.add, %p : f32[4,6]\n" R},
     {"a pad to a sum that others read",
      PAD_A W "%p = pad %q {lo=[0,2],hi=[0,2],value=0.0} : f32[4,6]\n%s = add %w, %a : f32[4,6]\n"
              "%t = add %s, %p : f32[4,6]\n%r = mul %s, %t : f32[4,6]\n" R,
