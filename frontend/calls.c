@@ -253,6 +253,11 @@ static const fe_value *expand(fe *c, const binding *b, bool is_std) {
 
 static const fe_value *unknown_function(fe *c, const ast_expr *call) {
   ir_diag *d = fe_error(c, call->op_loc, "E0201", "unknown function '%s'", call->text);
+  const char *here = fe_name_here(call->text);
+  if (here) {
+    diag_help(d, "here it is written %s", here);
+    return &fe_bad;
+  }
   const char *const *words;
   size_t num;
   fe_builtin_names(c, &words, &num);

@@ -296,6 +296,10 @@ uint32_t fe_stream(const char *name); // of random numbers: 31 bits of FNV-1a
 // A node of random values with a stream of its own
 ir_node *fe_emit_random(fe *c, ir_loc at, ir_op op, const ir_type *type);
 
+// --- elsewhere.c ---------------------------------------------------------------------------------
+// How a function of other tools is written here, such as 'running_sum(x, axis)' for 'cumsum'; NULL when it is unknown.
+const char *fe_name_here(const char *theirs);
+
 // --- builtins.c, calls.c -------------------------------------------------------------------------
 bool fe_is_builtin(const char *name);
 void fe_builtin_names(fe *c, const char *const **names, size_t *num);

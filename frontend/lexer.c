@@ -211,10 +211,13 @@ static void bad_character(lexer *x) {
   while (x->at < x->end && c >= 0x80 && ((unsigned char)*x->at & 0xc0) == 0x80)
     x->at++; // the rest of a UTF-8 character
   ir_loc at = loc_from(x, start);
-  if (c >= 0x20 && c < 0x7f)
-    diag_error(x->diags, at, "E0001", "unexpected character '%c'", c);
-  else
+  if (c < 0x20 || c >= 0x7f) {
     diag_error(x->diags, at, "E0001", "unexpected character (byte 0x%02x)", c);
+    return;
+  }
+  ir_diag *d = diag_error(x->diags, at, "E0001", "unexpected character '%c'", c);
+  if (c == '.')
+    diag_help(d, "values have no methods: relu(x), shape(x)[0]");
 }
 
 static void lex_one(lexer *x) {

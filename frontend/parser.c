@@ -371,6 +371,20 @@ static ast_stmt *parse_stmt(fe_parser *p) {
   }
 }
 
+// How a statement of Python that begins with this word is written here, or NULL.
+static const char *statement_here(const char *word) {
+  static const char *const words[][2] = {
+      {"for", "repeat i in 3 { ... }"},
+      {"while", "repeat i in 3 { ... }: the number is known at compile time"},
+      {"def", "block name(x: f[b,n]) -> f[b,n] { ... }, outside of the model"},
+      {"class", "block name(x: f[b,n]) -> f[b,n] { ... }, outside of the model"},
+  };
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (strcmp(words[i][0], word) == 0)
+      return words[i][1];
+  return NULL;
+}
+
 // `los cross_entropy(...)`: two words side by side may be a statement word and what it is about.
 static void fail_at_end(fe_parser *p, const fe_token *first) {
   static const char *const words[] = {"param", "frozen", "state", "buffer", "repeat",
@@ -378,6 +392,11 @@ static void fail_at_end(fe_parser *p, const fe_token *first) {
   ir_diag *d = fe_parse_fail(p, fe_parse_peek(p), "expected the end of the statement, found %s",
                              fe_parse_found(p));
   bool two_words = first->kind == TOK_NAME && fe_parse_peek(p) == first + 1;
+  const char *here = d && two_words ? statement_here(first->text) : NULL;
+  if (here) {
+    diag_help(d, "here it is written %s", here);
+    return;
+  }
   const char *near =
       d && two_words ? diag_nearest(first->text, words, sizeof words / sizeof words[0]) : NULL;
   if (near)

@@ -20,6 +20,7 @@ typedef struct error_case {
 static const error_case cases[] = {
     // reading
     {"E0001", "let a = 1 «$ 2\n" REST, "'$'"},
+    {"E0001", "let a = b«. * 2\n" REST, "no methods"},
     {"E0002", "let a = «12ab\n" REST, "digit"},
     {"E0002", "let a = «99999999999999999999\n" REST, "64 bits"},
     {"E0003", "import «\"abc\n" REST, "quote"},
@@ -31,6 +32,8 @@ static const error_case cases[] = {
     {"E0004", MODEL("a = (1, 2«"), "expected ',' or ')'"},
     {"E0004", MODEL("a = [«)"), "expected an expression"},
     {"E0004", MODEL("los «mean(x)"), "did you mean 'loss'?"},
+    {"E0004", MODEL("for «i in 3 { }"), "repeat i in 3"},
+    {"E0004", MODEL("def «f(x) { }"), "block name("},
     {"E0004", MODEL("parm «w: f[3] = zeros"), "did you mean 'param'?"},
     {"E0004", "model m(x: f32[4,6]) { loss mean(linear(x, 1)) }\noptim «= sgd(0.1)\n", "optim {"},
     {"E0006", "import «\"no/such/file.graph\"\n" REST, "-I"},
@@ -39,6 +42,8 @@ static const error_case cases[] = {
     {"E0201", MODEL("a = «linaer(x, 3)"), "did you mean 'linear'?"},
     {"E0201", MODEL("a = «exb(x)"), "did you mean 'exp'?"},
     {"E0201", MODEL("param w: «f23[4] = zeros"), "did you mean 'f32'?"},
+    {"E0201", MODEL("a = «cumsum(x)"), "running_sum(x, axis)"},
+    {"E0201", MODEL("a = «cat([x, x])"), "concat([x, y], axis=0)"},
     {"E0202", MODEL("a = «relu + 1"), "call it"},
     {"E0206", "let a = 1\nlet «a = 2\n" REST, "already defined"},
     {"E0206", "flag «seed = 1\n" REST, "meaning of its own"},

@@ -1,0 +1,59 @@
+// elsewhere.c: what functions of other tools are called here. A person who ports a network knows it by their names,
+// which no spelling brings near ours.
+#include "frontend/check.h"
+
+#include <string.h>
+
+static const struct {
+  const char *theirs, *ours; // PyTorch's, numpy's or Keras's name; how it is written here
+} names[] = {
+    {"arange", "iota(n)"},
+    {"bmm", "x @ y"},
+    {"cat", "concat([x, y], axis=0)"},
+    {"chunk", "split(x, parts, axis)"},
+    {"clip", "clamp(x, lo, hi)"},
+    {"concatenate", "concat([x, y], axis=0)"},
+    {"cumsum", "running_sum(x, axis)"},
+    {"dense", "linear(x, m)"},
+    {"detach", "stop(x)"},
+    {"einsum", "x @ y, of what reshape and transpose have put in order"},
+    {"expand", "broadcast(x, shape)"},
+    {"flatten", "reshape(x, shape)"},
+    {"full", "constant(value, shape)"},
+    {"index_add", "segment_sum(values, index, n)"},
+    {"index_select", "gather(x, index)"},
+    {"logsumexp", "log_sum_exp(x, axis)"},
+    {"masked_fill", "where(mask, value, x)"},
+    {"matmul", "x @ y"},
+    {"maximum", "max(x, y)"},
+    {"minimum", "min(x, y)"},
+    {"mm", "x @ y"},
+    {"norm", "sqrt(sum(x * x, axis))"},
+    {"normalize", "unit(x)"},
+    {"ones_like", "ones(shape(x))"},
+    {"permute", "transpose(x, axes)"},
+    {"pow", "x ** y"},
+    {"rand", "uniform(shape)"},
+    {"randn", "normal(shape)"},
+    {"roll", "concat([x[n:], x[:n]], axis=0)"},
+    {"scatter_add", "segment_sum(values, index, n)"},
+    {"square", "x ** 2"},
+    {"squeeze", "reshape(x, shape)"},
+    {"stack", "concat of what reshape has given an axis of size 1"},
+    {"std", "deviation(x, axis)"},
+    {"swish", "silu(x)"},
+    {"tril", "where(iota(shape, axis=1) <= iota(shape, axis=0), x, 0)"},
+    {"triu", "where(iota(shape, axis=1) >= iota(shape, axis=0), x, 0)"},
+    {"unfold", "windows(x, size, axis)"},
+    {"unsqueeze", "reshape(x, shape)"},
+    {"var", "variance(x, axis)"},
+    {"view", "reshape(x, shape)"},
+    {"zeros_like", "zeros(shape(x))"},
+};
+
+const char *fe_name_here(const char *theirs) {
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    if (strcmp(names[i].theirs, theirs) == 0)
+      return names[i].ours;
+  return NULL;
+}
