@@ -1,5 +1,5 @@
-// test_passes.c: table_products, quotients, join_products, cse, dce, split_reductions and own_outputs on texts,
-// each checked by the oracle.
+// test_passes.c: table_products, quotients, join_products, cse, dce, thin_products, split_reductions and own_outputs on
+// texts, each checked by the oracle.
 #include "support_passes.h"
 
 #include <math.h>
@@ -378,6 +378,53 @@ static const pass_case own_cases[] = {
         "result output r = %r.copy\nresult output q = %q.copy"},
 };
 
+static const pass_case thin_cases[] = {
+    {"one column", pass_thin_products, NULL,
+     "%a = input : f32[4,6]\n%b = input : f32[6,1]\n"
+     "%r = matmul %a, %b {ta=false, tb=false} : f32[4,1]\n" R,
+     "%a = input : f32[4,6]\n%b = input : f32[6,1]\n"
+     "%r.reshape = reshape %b : f32[1,6]\n%r.broadcast = broadcast %r.reshape : f32[4,6]\n"
+     "%r.mul = mul %a, %r.broadcast : f32[4,6]\n%r = sum %r.mul {axes=[1]} : f32[4,1]\n" R},
+    {"of an operand that is turned, in two pieces", pass_thin_products, NULL,
+     "%a = input : f32[2,6,4]\n%b = input : f32[2,1,6]\n"
+     "%r = matmul %a, %b {ta=true, tb=true} : f32[2,4,1]\n" R,
+     "%a = input : f32[2,6,4]\n%b = input : f32[2,1,6]\n"
+     "%r.reshape = reshape %b : f32[2,6,1]\n%r.broadcast = broadcast %r.reshape : f32[2,6,4]\n"
+     "%r.mul = mul %a, %r.broadcast : f32[2,6,4]\n%r.sum = sum %r.mul {axes=[1]} : f32[2,1,4]\n"
+     "%r = reshape %r.sum : f32[2,4,1]\n" R},
+    {"one row", pass_thin_products, NULL,
+     "%a = input : f32[1,6]\n%b = input : f32[6,4]\n"
+     "%r = matmul %a, %b {ta=false, tb=false} : f32[1,4]\n" R,
+     "%a = input : f32[1,6]\n%b = input : f32[6,4]\n"
+     "%r.reshape = reshape %a : f32[6,1]\n%r.broadcast = broadcast %r.reshape : f32[6,4]\n"
+     "%r.mul = mul %b, %r.broadcast : f32[6,4]\n%r = sum %r.mul {axes=[0]} : f32[1,4]\n" R},
+    {"one row, by an operand that is turned", pass_thin_products, NULL,
+     "%a = input : f32[6,1]\n%b = input : f32[4,6]\n"
+     "%r = matmul %a, %b {ta=true, tb=true} : f32[1,4]\n" R,
+     "%a = input : f32[6,1]\n%b = input : f32[4,6]\n"
+     "%r.reshape = reshape %a : f32[1,6]\n%r.broadcast = broadcast %r.reshape : f32[4,6]\n"
+     "%r.mul = mul %b, %r.broadcast : f32[4,6]\n%r.sum = sum %r.mul {axes=[1]} : f32[4,1]\n"
+     "%r = reshape %r.sum : f32[1,4]\n" R},
+    {"one step", pass_thin_products, NULL,
+     "%a = input : f32[1,4]\n%b = input : f32[6,1]\n"
+     "%r = matmul %a, %b {ta=true, tb=true} : f32[4,6]\n" R,
+     "%a = input : f32[1,4]\n%b = input : f32[6,1]\n"
+     "%r.reshape = reshape %a : f32[4,1]\n%r.reshape.2 = reshape %b : f32[1,6]\n"
+     "%r.broadcast = broadcast %r.reshape : f32[4,6]\n"
+     "%r.broadcast.2 = broadcast %r.reshape.2 : f32[4,6]\n"
+     "%r = mul %r.broadcast, %r.broadcast.2 : f32[4,6]\n" R},
+    {"a number", pass_thin_products, NULL,
+     "%a = input : f32[1,6]\n%b = input : f32[6,1]\n"
+     "%r = matmul %a, %b {ta=false, tb=false} : f32[1,1]\n" R,
+     "%a = input : f32[1,6]\n%b = input : f32[6,1]\n"
+     "%r.reshape = reshape %b : f32[1,6]\n%r.mul = mul %a, %r.reshape : f32[1,6]\n"
+     "%r = sum %r.mul {axes=[1]} : f32[1,1]\n" R},
+    {"two of everything", pass_thin_products, NULL,
+     "%a = input : f32[1,2,2]\n%b = input : f32[1,2,2]\n"
+     "%r = matmul %a, %b {ta=false, tb=false} : f32[1,2,2]\n" R,
+     NULL},
+};
+
 static const pass_case split_cases[] = {
     {"all of a matrix", pass_split_reductions, NULL,
      "%x = input : f32[784,128]\n%r = sum %x {axes=[0,1]} : f32[1,1]\n" R,
@@ -457,6 +504,7 @@ int main(void) {
   CHECK_ALL(cse_cases);
   CHECK_ALL(dce_cases);
   CHECK_ALL(own_cases);
+  CHECK_ALL(thin_cases);
   CHECK_ALL(split_cases);
   return test_report("passes");
 }

@@ -119,7 +119,7 @@ static void check_pipeline_names(ir_arena *a) {
     ir_buf_printf(&b, "%s%s%s ", p->name, p->required ? "!" : "", p->repeat ? "*" : "");
   test_same_text("the pipeline", ir_buf_str(&b),
                  "table_products autodiff! convolutions! algebra* cse* quotients* dce* "
-                 "join_products masks join_masks "
+                 "join_products masks join_masks thin_products "
                  "split_reductions own_outputs! row_sums precision attention row_updates "
                  "pair_panels panels integer_operands fuse! "
                  "recompute remake order! bands ");
