@@ -8,7 +8,7 @@
 // the byte what packing makes of it: neither is a larger budget always met, nor is a smaller one always missed.
 #include "driver/budgets.h"
 
-#include "passes/plan_facts.h"
+#include "driver/probe.h"
 
 enum {
   FIRST_TRIES = 4, // upwards, for one that is met
@@ -19,25 +19,31 @@ enum {
 
 typedef struct search {
   const draft_subject *s;
+  draft *scheduled; // what all tries begin with
   int64_t budget, works;
   draft *instead;
 } search;
 
+// The plan for another budget than asked for is within that.
+static void take_instead(search *x, int64_t tried) {
+  draft *t = x->scheduled;
+  if (!draft_arrange(x->s, t, NULL, tried) || !draft_plan(x->s, t))
+    return;
+  ir_set_config(t->module, (ir_setting){"memory_budget", IR_SET_NUM, (double)x->budget, NULL});
+  *x->instead = *t;
+  x->scheduled = NULL;
+}
+
 // Bytes of the plan for a budget; 0: it has errors.
 static int64_t try_budget(search *x, int64_t tried) {
-  draft t = draft_new();
-  bool ok = draft_load(x->s, &t, NULL, NULL) && draft_schedule(x->s, &t) &&
-            draft_arrange(x->s, &t, NULL, tried) && draft_plan(x->s, &t);
-  int64_t bytes = ok ? t.plan->arena_bytes : 0;
-  if (ok && bytes <= tried && (!x->works || tried < x->works))
+  probe p = {.budget = tried};
+  if (!probe_plans(x->s, x->scheduled, &p, 1))
+    return 0;
+  if (p.bytes <= tried && (!x->works || tried < x->works))
     x->works = tried;
-  if (ok && bytes <= x->budget) {
-    ir_set_config(t.module, (ir_setting){"memory_budget", IR_SET_NUM, (double)x->budget, NULL});
-    *x->instead = t;
-  } else {
-    draft_free(&t);
-  }
-  return bytes;
+  if (p.bytes <= x->budget)
+    take_instead(x, tried);
+  return p.bytes;
 }
 
 static int num_halvings(const ir_module *m) {
@@ -67,14 +73,22 @@ static void halve(search *x, const draft *refused) {
   }
 }
 
-int64_t budgets_find(const draft_subject *s, const draft *refused, int64_t budget, draft *instead) {
-  search x = {.s = s, .budget = budget, .instead = instead};
-  *instead = (draft){0};
+static void search_budgets(search *x, const draft *refused) {
   int64_t arena = refused->plan->arena_bytes;
-  for (int i = 0; i < FIRST_TRIES && arena && !x.works && !instead->arena; i++)
-    arena = try_budget(&x, arena);
-  if (x.works && !instead->arena)
-    halve(&x, refused);
+  for (int i = 0; i < FIRST_TRIES && arena && !x->works && !x->instead->arena; i++)
+    arena = try_budget(x, arena);
+  if (x->works && !x->instead->arena)
+    halve(x, refused);
+}
+
+int64_t budgets_find(const draft_subject *s, const draft *refused, int64_t budget, draft *instead) {
+  draft scheduled = draft_new();
+  search x = {.s = s, .scheduled = &scheduled, .budget = budget, .instead = instead};
+  *instead = (draft){0};
+  if (draft_load(s, &scheduled, NULL, NULL) && draft_schedule(s, &scheduled))
+    search_budgets(&x, refused);
+  if (x.scheduled)
+    draft_free(x.scheduled);
   return x.works;
 }
 
@@ -101,8 +115,8 @@ bool budgets_fit_without(const draft_subject *s, const draft *refused, const cha
   other.o = &o;
   bool fits = draft_load(&other, &t, NULL, NULL) && draft_schedule(&other, &t) &&
               num_kernels(t.module) != num_kernels(refused->module) && // else nothing is gained
-              draft_arrange(&other, &t, NULL, budget) && draft_plan(&other, &t) &&
-              t.plan->arena_bytes <= budget;
+              plan_least_bytes(t.module) <= budget && draft_arrange(&other, &t, NULL, budget) &&
+              draft_plan(&other, &t) && t.plan->arena_bytes <= budget;
   draft_free(&t);
   return fits;
 }

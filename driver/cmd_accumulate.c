@@ -5,18 +5,20 @@
 //     2: fits, kernels run again
 //     4: fits, nothing runs again   more parts only load parameters more often: the search ends
 //
-// Every trial is a whole plan. Of what fits, the least predicted time of an optimiser step wins, and of
-// equals the fewest parts.
+// Every trial is a whole plan, but where one kernel needs more than the budget (plan_least_bytes): that cannot
+// fit. Of what fits, the least predicted time of an optimiser step wins, and of equals the fewest parts.
 #include "driver/cmd_accumulate.h"
 
 #include <string.h>
 
 #include "passes/cost.h"
 #include "passes/offload.h"
+#include "passes/plan_facts.h"
 
 typedef struct attempt {
-  int64_t parts; // 0: none
-  int64_t bytes;
+  int64_t parts;  // 0: none
+  bool hopeless;  // not planned: it needs more than the budget
+  int64_t bytes;  // of the plan; or no plan takes less
   double seconds; // of an optimiser step
   bool again;     // kernels run again
 } attempt;
@@ -27,7 +29,8 @@ typedef struct division {
   int64_t budget;
   fe_vary batch;       // no name: there is none
   draft whole, broken; // as the file has it; the first that has errors besides, or no batch
-  attempt best, least; // that fits; of the fewest bytes
+  attempt best;        // that fits
+  attempt one, least;  // the whole; of several parts that of the fewest bytes, planned ones first
   double undivided;    // seconds of a step that is whole and keeps all
 } division;
 
@@ -120,16 +123,28 @@ static void keep_if_first(draft *kept, draft t) {
     *kept = t;
 }
 
+static bool is_less(const attempt *r, const attempt *than) {
+  if (!than->parts || r->hopeless != than->hopeless)
+    return !than->parts || than->hopeless;
+  return r->bytes < than->bytes;
+}
+
 static void compare(division *x, attempt r) {
   if (r.bytes <= x->budget && (!x->best.parts || r.seconds < x->best.seconds))
     x->best = r;
-  if (!x->least.parts || r.bytes < x->least.bytes)
+  if (r.parts == 1)
+    x->one = r;
+  else if (is_less(&r, &x->least))
     x->least = r;
 }
 
 static void say_attempt(const division *x, const attempt *r) {
-  fprintf(stderr, "micro-batches: %lld, bytes: %lld, time: %.6f\n", (long long)r->parts,
-          (long long)r->bytes, r->seconds / x->undivided);
+  if (r->hopeless)
+    fprintf(stderr, "micro-batches: %lld, bytes: at least %lld\n", (long long)r->parts,
+            (long long)r->bytes);
+  else
+    fprintf(stderr, "micro-batches: %lld, bytes: %lld, time: %.6f\n", (long long)r->parts,
+            (long long)r->bytes, r->seconds / x->undivided);
 }
 
 // False: it has errors.
@@ -141,15 +156,26 @@ static bool schedule(division *x, draft *t, int64_t parts) {
   return true;
 }
 
+// False: it has errors.
+static bool plan_attempt(const division *x, draft *t, attempt *r) {
+  if (!draft_arrange(&x->s, t, NULL, x->budget) || !draft_plan(&x->s, t))
+    return false;
+  r->bytes = t->plan->arena_bytes;
+  r->seconds = seconds_of_step(t);
+  r->again = runs_again(t->module);
+  return true;
+}
+
 // False: it has errors. Nothing is planned that takes longer than what fits even if all of it is kept.
 static bool try_parts(division *x, draft *t, int64_t parts) {
   if (!schedule(x, t, parts))
     return false;
   if (x->best.parts && seconds_of_step(t) >= x->best.seconds)
     return true;
-  if (!draft_arrange(&x->s, t, NULL, x->budget) || !draft_plan(&x->s, t))
+  attempt r = {.parts = parts, .bytes = plan_least_bytes(t->module)};
+  r.hopeless = r.bytes > x->budget;
+  if (!r.hopeless && !plan_attempt(x, t, &r))
     return false;
-  attempt r = {parts, t->plan->arena_bytes, seconds_of_step(t), runs_again(t->module)};
   compare(x, r);
   if (x->s.o->verbose)
     say_attempt(x, &r);
@@ -178,27 +204,35 @@ static bool try_division(division *x, int64_t parts) {
   return ok;
 }
 
-static void try_divisors(division *x) {
-  for (int64_t parts = 2; parts <= batch_of(x); parts++) {
-    if (batch_of(x) % parts)
-      continue;
-    if (x->best.parts && !x->best.again)
-      return;
-    try_division(x, parts);
-  }
+typedef IR_VEC(int64_t) numbers;
+
+static numbers find_divisors(const division *x) {
+  numbers all = {0};
+  for (int64_t parts = 2; parts <= batch_of(x); parts++)
+    if (batch_of(x) % parts == 0)
+      IR_PUSH(x->a, all, parts);
+  return all;
+}
+
+static void try_divisors(division *x, const numbers *divisors) {
+  for (size_t i = 0; i < divisors->num && !(x->best.parts && !x->best.again); i++)
+    try_division(x, divisors->at[i]);
+}
+
+// Tries the most parts that have no errors. Returns how many of the divisors are no more; 0: all have errors.
+static size_t try_most(division *x, const numbers *divisors) {
+  size_t num = divisors->num;
+  while (num > 0 && !try_division(x, divisors->at[num - 1]))
+    num--;
+  return num;
 }
 
 // The fewest parts that fit, if the most that have no errors do: by halves, as more parts take less.
 static void halve_divisors(division *x) {
-  IR_VEC(int64_t) divisors = {0};
-  for (int64_t parts = 2; parts <= batch_of(x); parts++)
-    if (batch_of(x) % parts == 0)
-      IR_PUSH(x->a, divisors, parts);
-  size_t num = divisors.num, low = 0;
-  while (num > 0 && !try_division(x, divisors.at[num - 1]))
-    num--;
+  numbers divisors = find_divisors(x);
+  size_t low = 0, last = try_most(x, &divisors) - 1;
   attempt fits = x->best; // as divisors.at[last]
-  for (size_t last = num - 1; fits.parts && low < last;) {
+  while (fits.parts && low < last) {
     size_t middle = low + (last - low) / 2;
     x->best = (attempt){0};
     try_division(x, divisors.at[middle]);
@@ -210,6 +244,22 @@ static void halve_divisors(division *x) {
     }
   }
   x->best = fits;
+}
+
+static bool has_room_for_states(const division *x) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < x->whole.module->states.num; i++)
+    bytes += ir_bytes(&x->whole.module->states.at[i]->type);
+  return bytes <= x->budget;
+}
+
+// Parts have no fewer states: where these are too much, it is only said how near the most parts come.
+static void divide(division *x) {
+  numbers divisors = find_divisors(x);
+  if (has_room_for_states(x))
+    try_divisors(x, &divisors);
+  else
+    try_most(x, &divisors);
 }
 
 // `any`: the fewest parts that fit will do; the whole is known not to. The file itself may have errors:
@@ -225,7 +275,7 @@ static division search(ir_arena *a, const draft_subject *s, int64_t budget, bool
   if (any)
     halve_divisors(&x);
   else
-    try_divisors(&x);
+    divide(&x);
   return x;
 }
 
@@ -254,20 +304,22 @@ static void warn_of_statistics(const division *x, ir_diags *d) {
 
 // Of a search that has found nothing that fits.
 static void say_not_enough(const division *x) {
-  if (!x->least.parts) // the file itself has errors
+  const attempt *one = &x->one, *least = &x->least;
+  if (!one->parts) // the file itself has errors
     return;
-  if (!x->batch.name || (x->least.parts == 1 && x->broken.arena))
+  bool planned = !one->hopeless && !least->hopeless, cannot = !least->parts && x->broken.arena;
+  if (!x->batch.name || cannot)
     fputs("note: --allow=accumulate cannot divide the batch:\n", stderr);
-  else if (x->least.parts == 1)
+  else if (!least->parts || (planned && least->bytes >= one->bytes))
     fprintf(stderr,
             "note: --allow=accumulate does not help: no part of the batch of %lld takes less\n",
             (long long)batch_of(x));
   else
     fprintf(stderr,
-            "note: --allow=accumulate is not enough: as %lld micro-batches of %lld it takes %s\n",
-            (long long)x->least.parts, (long long)(batch_of(x) / x->least.parts),
-            ir_bytes_text(x->a, x->least.bytes, x->least.bytes));
-  if (x->broken.arena && x->least.parts == 1)
+            "note: --allow=accumulate is not enough: as %lld micro-batches of %lld it takes %s%s\n",
+            (long long)least->parts, (long long)(batch_of(x) / least->parts),
+            least->hopeless ? "at least " : "", ir_bytes_text(x->a, least->bytes, least->bytes));
+  if (cannot)
     options_report(x->s.o, x->broken.diags);
 }
 

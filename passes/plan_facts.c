@@ -14,12 +14,9 @@
 
 typedef struct survey {
   ir_arena *arena;
-  const plan *p;
   const ir_func *f;
-  int *buffer_of;   // [node id] index of a temporary, -1
-  bool *stored;     // [node id] written to a state
-  int64_t *scratch; // [kernel id] bytes of workspace
-  IR_VEC(int) read; // buffers of the kernel at hand that are its operands
+  bool *stored;                 // [node id] written to a state
+  IR_VEC(const ir_node *) read; // operands of the kernel at hand that have memory of their own
 } survey;
 
 double plan_ratio(double a, double b) {
@@ -27,34 +24,22 @@ double plan_ratio(double a, double b) {
 }
 
 // --- what one kernel needs -------------------------------------------------------------------------
-static survey survey_func(ir_arena *a, const plan *p, const ir_func *f) {
-  survey s = {.arena = a, .p = p, .f = f};
-  s.buffer_of = IR_NEW_ARRAY(a, int, f->next_id + 1);
-  s.stored = IR_NEW_ARRAY(a, bool, f->next_id + 1);
-  s.scratch = IR_NEW_ARRAY(a, int64_t, f->kernels.num + 1);
-  memset(s.buffer_of, -1, sizeof(int) * (f->next_id + 1));
-  for (size_t i = 0; i < p->buffers.num; i++) {
-    const plan_buffer *b = &p->buffers.at[i];
-    if (!plan_is_temp_of(b, f))
-      continue;
-    if (b->kernel)
-      s.scratch[b->kernel->id] = plan_align(b->bytes);
-    else
-      s.buffer_of[b->node->id] = (int)i;
-  }
+static survey survey_func(ir_arena *a, const ir_func *f) {
+  survey s = {.arena = a, .f = f, .stored = IR_NEW_ARRAY(a, bool, f->next_id + 1)};
   for (size_t i = 0; i < f->nodes.num; i++)
     if (f->nodes.at[i]->op == IR_WRITE)
       s.stored[f->nodes.at[i]->in[0]->id] = true;
   return s;
 }
 
-// -1: it takes no memory of its own, or need not.
-static int buffer_of(const survey *s, const ir_node *n) {
+// What a kernel makes; NULL: it takes no memory of its own on the device, or need not.
+static const ir_node *buffer_of(const survey *s, const ir_node *n) {
   n = dom_owner(n);
-  return s->stored[n->id] ? -1 : s->buffer_of[n->id];
+  bool host = n->kernel && n->kernel->family == IR_FAMILY_SEND;
+  return !n->kernel || host || s->stored[n->id] ? NULL : n;
 }
 
-static bool is_read(const survey *s, int buffer) {
+static bool is_read(const survey *s, const ir_node *buffer) {
   for (size_t i = 0; i < s->read.num; i++)
     if (s->read.at[i] == buffer)
       return true;
@@ -64,7 +49,7 @@ static bool is_read(const survey *s, int buffer) {
 // Takes an operand of so many bytes from the list.
 static bool take_place(survey *s, int64_t bytes) {
   for (size_t i = 0; i < s->read.num; i++)
-    if (s->p->buffers.at[s->read.at[i]].bytes == bytes) {
+    if (ir_bytes(&s->read.at[i]->type) == bytes) {
       s->read.at[i] = s->read.at[--s->read.num];
       return true;
     }
@@ -73,21 +58,35 @@ static bool take_place(survey *s, int64_t bytes) {
 
 static int64_t kernel_bytes(survey *s, const ir_kernel *k) {
   dom_io io = dom_kernel_io(s->arena, k);
-  int64_t bytes = s->scratch[k->id];
+  int64_t bytes = k->workspace > 0 ? plan_align(k->workspace) : 0;
   s->read.num = 0;
   for (size_t i = 0; i < io.in.num; i++) {
-    int b = buffer_of(s, io.in.at[i]);
-    if (b < 0 || is_read(s, b))
+    const ir_node *b = buffer_of(s, io.in.at[i]);
+    if (!b || is_read(s, b))
       continue;
     IR_PUSH(s->arena, s->read, b);
-    bytes += plan_align(s->p->buffers.at[b].bytes);
+    bytes += plan_align(ir_bytes(&b->type));
   }
   for (size_t i = 0; i < io.out.num; i++) {
-    int b = buffer_of(s, io.out.at[i]);
-    if (b >= 0 && !take_place(s, s->p->buffers.at[b].bytes))
-      bytes += plan_align(s->p->buffers.at[b].bytes);
+    const ir_node *b = buffer_of(s, io.out.at[i]);
+    if (b && !take_place(s, ir_bytes(&b->type)))
+      bytes += plan_align(ir_bytes(&b->type));
   }
   return bytes;
+}
+
+int64_t plan_least_bytes(ir_module *m) {
+  ir_arena *a = ir_arena_new();
+  int64_t most = 0;
+  for (size_t i = 0; i < m->funcs.num; i++) {
+    survey s = survey_func(a, m->funcs.at[i]);
+    for (size_t k = 0; k < s.f->kernels.num; k++) {
+      int64_t bytes = kernel_bytes(&s, s.f->kernels.at[k]);
+      most = bytes > most ? bytes : most;
+    }
+  }
+  ir_arena_free(a);
+  return plan_whole_run_bytes(m) + most;
 }
 
 // --- functions -------------------------------------------------------------------------------------
@@ -113,7 +112,7 @@ static void take_kernel(survey *s, const ir_kernel *k, double seconds, plan_func
 static plan_func_facts facts_of(ir_arena *a, const plan *p, const plan_share *share,
                                 const ir_func *f) {
   plan_func_facts out = {0};
-  survey s = survey_func(a, p, f);
+  survey s = survey_func(a, f);
   const double *seconds = cost_of_kernels(a, f);
   for (size_t k = 0; k < f->kernels.num; k++)
     take_kernel(&s, f->kernels.at[k], seconds[k], &out);

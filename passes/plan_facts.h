@@ -30,6 +30,9 @@ typedef struct plan_facts {
 } plan_facts;
 
 plan_facts plan_find_facts(ir_arena *a, const plan *p, const ir_module *m);
+// bound_ws of whatever these kernels will be planned as: in another order, with some that run again or copies to the
+// host. Needs their workspaces, and no plan.
+int64_t plan_least_bytes(ir_module *m);
 // a / b; 1 when b is 0.
 double plan_ratio(double a, double b);
 

@@ -175,6 +175,16 @@ refused "^  with --allow=accumulate it fits as 4 micro-batches of 64$" \
 refused "accumulate is not enough: as 256 micro-batches of 1 it takes " "$mltc" file.graph "${allow[@]}" --memory-budget=1KB
 refused "accumulate is not enough: as 251 micro-batches of 1 it takes " \
   "$mltc" file.graph -D B=251 "${allow[@]}" --memory-budget=1KB
+# What one kernel alone shows not to fit is not planned; and where the states are too much, not even divided.
+tried() { # PATTERN COUNT BUDGET : so many numbers of parts are said to have been tried, each with the pattern
+  refused "accumulate is not enough: as [0-9]+ micro-batches of [0-9]+ it takes at least" \
+    "$mltc" file.graph "${allow[@]}" --memory-budget="$3" -v
+  [ "$(grep -c "^micro-batches: .*$1" err.txt)" = "$2" ] || fail "not $2 of '$1' in $3: $(cat err.txt)"
+  [ "$(grep -c "^micro-batches: " err.txt)" = "$2" ] || fail "more was tried: $(cat err.txt)"
+}
+tried "bytes: at least [0-9]*$" 2 1KB
+"$mltc" file.graph -D B=1 --emit=plan.json >one.json
+tried "bytes: at least [0-9]*$" 9 "$(field one.json totals states)"
 "$mltc" file.graph -D B=251 "${allow[@]}" --memory-budget="$budget" >out.txt 2>err.txt
 grep -q "the batch of 251 is run as 251 micro-batches of 1," err.txt || fail "a prime batch: $(cat err.txt)"
 refused "no part of the batch of 1 takes less" "$mltc" file.graph -D B=1 "${allow[@]}" --memory-budget=1KB

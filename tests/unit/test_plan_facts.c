@@ -181,8 +181,15 @@ static void test_random(uint64_t seed) {
              .seed = seed, .num_nodes = 30, .differentiable = true, .networks = seed % 2 == 0});
   ir_diags *d = diag_new(a);
   CHECK(pass_run_pipeline(m, d, NULL), "seed %llu", (unsigned long long)seed);
+  int64_t least = plan_least_bytes(m);
+  if (seed % 3 == 0) {
+    ir_set_config(m, (ir_setting){"checkpoint", IR_SET_STR, 0, "all"});
+    CHECK(pass_run_memory_pipeline(m, d, NULL), "seed %llu: runs again", (unsigned long long)seed);
+  }
   plan *p = test_plan(m);
   plan_facts x = plan_find_facts(a, p, m);
+  CHECK(least == x.bound_ws, "seed %llu: %lld bytes without a plan, %lld of it",
+        (unsigned long long)seed, (long long)least, (long long)x.bound_ws);
   int64_t sum = 0;
   for (int s = 0; s < PLAN_NUM_SHARES; s++)
     sum += x.shares[s];
