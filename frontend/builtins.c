@@ -53,6 +53,7 @@ static const builtin_info builtins[] = {
     {"concat", {"values", "axis"}, 2, builtin_concat, 0},
     {"split", {"x", "parts", "axis"}, 3, builtin_split, 0},
     {"pad", {"x", "lo", "hi", "value"}, 3, builtin_pad, 0},
+    {"pad_lowest", {"x", "lo", "hi"}, 3, builtin_pad, 1},
     {"windows", {"x", "size", "axis", "step", "dilate"}, 3, builtin_windows, 0},
     {"conv", {"x", "kernel", "step", "dilate"}, 2, builtin_conv, 0},
     {"pair", {"size"}, 1, builtin_pair, 0},

@@ -172,6 +172,7 @@ BUILTIN(split) {
   return fe_list(c, parts, num);
 }
 
+// pad_lowest: what is never larger than an element, which is no number that a graph could say.
 BUILTIN(pad) {
   int64_t lo[IR_MAX_RANK], hi[IR_MAX_RANK];
   int num_lo, num_hi;
@@ -183,6 +184,8 @@ BUILTIN(pad) {
   ir_node *x = a->v[0]->node;
   if (a->v[3] && !fe_check_fits(c, a->at[3], a->v[3], x->type.dtype))
     return &fe_bad;
+  if (a->variant)
+    value = ir_start_value(IR_REDUCE_MAX, x->type.dtype);
   bool ok = num_lo == x->type.rank && num_hi == x->type.rank;
   for (int i = 0; ok && i < num_lo; i++)
     ok = lo[i] >= 0 && hi[i] >= 0 && lo[i] <= FE_MAX_ELEMENTS && hi[i] <= FE_MAX_ELEMENTS;

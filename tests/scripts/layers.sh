@@ -175,6 +175,36 @@ for path in files:
     assert [math.isnan(v) for v in read(path)] == [math.isnan(v) for v in x], (path, read(path))
 EOT
 
+# --- windows in padding: what lies beside them counts for nothing, be it ever so low
+python3 - <<'EOT'
+import struct
+low = [float("-inf")] * 4 + [-3.3e38] * 4 + [-1, -2, -3, -4]
+head = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2, 2, 1), }"
+head += " " * (63 - (10 + len(head)) % 64) + "\n"
+open("low.npy", "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + struct.pack("<12f", *low))
+EOT
+cat >low.graph <<'GRAPH'
+model m(x: f32[3,2,2,1]) {
+  output pooled = max_pool2d(x, 3, step=1, padding=1)
+  output bytes = f32(max(pad_lowest(i8(x), [0, 0, 0, 0], [0, 0, 0, 1]), axis=1))
+  loss mean(linear(reshape(x, [3, 4]), 1))
+}
+data { train = npy("low.npy") }
+optim { sgd(0.1) }
+train { steps = 1 }
+GRAPH
+"$mltc" -O1 low.graph -o low
+./low --quiet 2>/dev/null
+./low predict --split=train --out=low
+python3 - <<'EOT' || fail "maxima of windows in padding"
+import glob, struct
+def tail(path, n):
+    return list(struct.unpack(f"<{n}f", open(path, "rb").read()[-4 * n:]))
+f32 = lambda v: struct.unpack("<f", struct.pack("<f", v))[0]
+assert tail("low-pooled.npy", 12) == [float("-inf")] * 4 + [f32(-3.3e38)] * 4 + [-1] * 4, tail("low-pooled.npy", 12)
+assert tail("low-bytes.npy", 12) == [-128] * 8 + [-1, -128, -2, -128], tail("low-bytes.npy", 12)
+EOT
+
 # --- gradients that only a norm's epsilon keeps from being 0: rounding is much of them, and no fault
 awk 'BEGIN {srand(3); for (i = 0; i < 8; i++) for (j = 0; j < 6; j++) printf "%.3f%s", 4 * rand() - 2, j < 5 ? "," : "\n"}' >even.csv
 for after in '(batchnorm(layernorm(x * w)) - 0.1) ** 2' 'batchnorm(x * w) ** 2' 'layernorm(batchnorm(max(x * w, w))) ** 2'; do

@@ -305,6 +305,11 @@ static const test_case loop_cases[] = {
      "%z = pad %x {lo=[0,0,2], hi=[0,0,1], value=-1} : f32[4,6,8]\nresult output y = %y\nresult "
      "output z = %z",
      0},
+    {"maxima of what is padded with nothing larger", NULL,
+     "%x = input : f32[4,9,5]\n%y = pad %x {lo=[0,1,0], hi=[0,1,0], value=-inf} : f32[4,11,5]\n"
+     "%w = windows %y {axes=[1], step=[2], size=[3], dilate=[1]} : f32[4,5,5,3]\n"
+     "%m = reduce_max %w {axes=[3]} : f32[4,5,5,1]\nresult output m = %m\nresult output y = %y",
+     0},
     {"pad a row", NULL,
      "%x = input : f32[30000]\n%y = pad %x {lo=[3], hi=[2], value=1} : f32[30005]\nresult output y "
      "= %y",
