@@ -1,6 +1,14 @@
 // signs.c: see signs.h.
 #include "ir/signs.h"
 
+#include <math.h>
+
+// Two claims about each node, by the same rules. -0 is not below 0, but 1 / -0 is.
+typedef struct signs {
+  bool *known; // no element is below 0
+  bool *plus;  // nor is any -0
+} signs;
+
 static bool operands_are(const bool *known, const ir_node *n, int first) {
   for (int i = first; i < n->num_in; i++)
     if (!known[n->in[i]->id])
@@ -18,23 +26,41 @@ static bool is_square(const ir_node *n) {
   return x == y;
 }
 
-static bool is_never_negative(const bool *known, const ir_node *n) {
+// A sum is -0 only where both operands are.
+static bool is_never_minus_zero(const signs *s, const ir_node *n) {
+  bool plus = s->plus[n->id];
+  for (int i = 0; n->op == IR_ADD && i < n->num_in; i++)
+    plus = plus || s->plus[n->in[i]->id];
+  return plus;
+}
+
+static bool is_number_above(const ir_node *n, const bool *known, bool strict) {
+  n = ir_below_views(n);
+  return n->op == IR_CONST && known[n->id] && (!strict || ir_attr_num(n, IR_ATTR_VALUE) > 0);
+}
+
+// One of the two claims: `known`, of operands, is s->known or s->plus.
+static bool holds(const signs *s, const bool *known, const ir_node *n) {
+  bool strict = known == s->plus;
+  double value;
   switch (n->op) {
   case IR_CONST:
-    return ir_attr_num(n, IR_ATTR_VALUE) >= 0;
   case IR_PAD:
-    return known[n->in[0]->id] && ir_attr_num(n, IR_ATTR_VALUE) >= 0;
+    value = ir_attr_num(n, IR_ATTR_VALUE);
+    return value >= 0 && !(strict && signbit(value)) && (n->op == IR_CONST || known[n->in[0]->id]);
   case IR_ABS:
   case IR_EXP:
   case IR_SIGMOID:
-  case IR_SQRT:
-  case IR_RSQRT:
   case IR_UNIFORM:
     return true;
+  case IR_SQRT:
+    return !strict || is_never_minus_zero(s, n->in[0]);
+  case IR_RSQRT:
+    return is_never_minus_zero(s, n->in[0]);
   case IR_MUL:
     return is_square(n) || operands_are(known, n, 0);
-  case IR_MAX:
-    return known[n->in[0]->id] || known[n->in[1]->id];
+  case IR_MAX: // the second operand, unless the first is greater: it may be NaN, or 0 and the second -0
+    return known[n->in[1]->id] || is_number_above(n->in[0], known, strict);
   case IR_CAST: {
     ir_dtype_kind from = ir_dtypes[n->in[0]->type.dtype].kind;
     return known[n->in[0]->id] || from == IR_KIND_BOOL || from == IR_KIND_UINT;
@@ -42,12 +68,14 @@ static bool is_never_negative(const bool *known, const ir_node *n) {
   case IR_SELECT:
     return operands_are(known, n, 1);
   case IR_GATHER:
-  case IR_POW:
     return known[n->in[0]->id];
+  case IR_POW:
+    return s->plus[n->in[0]->id];
   case IR_SCATTER_ADD:
     return known[n->in[1]->id];
-  case IR_ADD:
   case IR_DIV:
+    return known[n->in[0]->id] && s->plus[n->in[1]->id];
+  case IR_ADD:
   case IR_MIN:
   case IR_EXPM1:
   case IR_LOG1P:
@@ -75,10 +103,12 @@ static bool is_never_negative(const bool *known, const ir_node *n) {
 }
 
 bool *ir_find_never_negative(ir_arena *a, const ir_func *f) {
-  bool *known = IR_NEW_ARRAY(a, bool, f->next_id);
+  signs s = {IR_NEW_ARRAY(a, bool, f->next_id), IR_NEW_ARRAY(a, bool, f->next_id)};
   for (size_t i = 0; i < f->nodes.num; i++) {
     const ir_node *n = f->nodes.at[i];
-    known[n->id] = ir_is_float(n->type.dtype) && is_never_negative(known, n);
+    bool is_float = ir_is_float(n->type.dtype);
+    s.plus[n->id] = is_float && holds(&s, s.plus, n);
+    s.known[n->id] = is_float && (s.plus[n->id] || holds(&s, s.known, n));
   }
-  return known;
+  return s.known;
 }

@@ -80,6 +80,26 @@ static int check_values(ir_arena *a, const ir_module *m, uint64_t seed) {
   return check_signs(a, f, values, seed);
 }
 
+// NaN is no number that is above others, and -0 one that others are divided by.
+static void check_edges(void) {
+  static const char text[] =
+      "mltc-ir 1\nmodule t\nfunc step {\n%none = const {value=nan} : f32[2]\n"
+      "%zero = const {value=-0.0} : f32[2]\n%low = const {value=-5.0} : f32[2]\n"
+      "%one = const {value=1.0} : f32[2]\n%a = abs %none : f32[2]\n%max = max %a, %low : f32[2]\n"
+      "%max2 = max %low, %one : f32[2]\n%max3 = max %one, %low : f32[2]\n"
+      "%root = rsqrt %zero : f32[2]\n%root2 = sqrt %zero : f32[2]\n%over = div %one, %root2 : "
+      "f32[2]\n"
+      "%pow = pow %zero, %low : f32[2]\n%sum = add %low, %one : f32[2]\n%root3 = rsqrt %sum : "
+      "f32[2]\n"
+      "result output max = %max\n}\n";
+  ir_arena *a = ir_arena_new();
+  ir_module *m = support_module(a, text);
+  const ir_func *f = ir_find_func(m, "step");
+  int num = check_signs(a, f, ir_interp(support_world(a, m), f, ir_random_inputs(a, f, 1)), 0);
+  CHECK(num == 7, "%d claims: of zero, one, a, max2, max3, root2 and root3", num);
+  ir_arena_free(a);
+}
+
 static void count_ops(const ir_module *m, int *count) {
   for (size_t f = 0; f < m->funcs.num; f++)
     for (size_t i = 0; i < m->funcs.at[f]->nodes.num; i++)
@@ -88,6 +108,7 @@ static void count_ops(const ir_module *m, int *count) {
 
 int main(void) {
   int count[IR_NUM_OPS] = {0}, claims = 0;
+  check_edges();
   for (uint64_t seed = 0; seed < 120; seed++) {
     ir_arena *a = ir_arena_new();
     ir_module *m = make(a, seed);
