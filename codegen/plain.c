@@ -161,7 +161,11 @@ static void put_arrays(plain *p) {
     const ir_node *n = p->c->k->nodes.at[i];
     p->var[i] = p->named ? ir_format(p->a, "v%zu_%s", i, cg_local_name(p->a, p->names, n))
                          : ir_format(p->a, "v%zu", i);
-    ir_buf_printf(&list, "  double *const %s = all + %" PRId64 ";\n", p->var[i], total);
+    const char *type = plain_type(n->type.dtype);
+    const char *form = n->type.dtype == IR_I64
+                           ? "  %s *const %s = (int64_t *)(void *)(all + %" PRId64 ");\n"
+                           : "  %s *const %s = all + %" PRId64 ";\n";
+    ir_buf_printf(&list, form, type, p->var[i], total);
     total += ir_elements(&n->type);
   }
   ir_buf_printf(p->out, "  double *const all = k_take(%" PRId64 ");\n%s", total, ir_buf_str(&list));

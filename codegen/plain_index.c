@@ -62,6 +62,18 @@ const char *plain_number(const plain *p, double v) {
   return ir_buf_str(&b);
 }
 
+const char *plain_type(ir_dtype t) {
+  return t == IR_I64 ? "int64_t" : "double";
+}
+
+const char *plain_constant(const plain *p, ir_dtype t, double v) {
+  if (t != IR_I64)
+    return plain_number(p, v);
+  return v >= 0x1p63    ? "INT64_MAX"
+         : v <= -0x1p63 ? "INT64_MIN"
+                        : ir_format(p->a, "INT64_C(%" PRId64 ")", (int64_t)v);
+}
+
 int plain_member(const plain *p, const ir_node *n) {
   return dom_member_index(p->c->k, n);
 }
@@ -77,8 +89,8 @@ static const char *stored_type(ir_dtype t) {
 
 // Value of tensor `n` at the given indices, as a C expression.
 const char *plain_element_of(const plain *p, ir_dtype t, const char *arg, const char *at) {
-  const char *form =
-      ir_is_float(t) ? "((const %s *)args[%s])[%s]" : "(double)((const %s *)args[%s])[%s]";
+  const char *form = ir_is_float(t) || t == IR_I64 ? "((const %s *)args[%s])[%s]"
+                                                   : "(double)((const %s *)args[%s])[%s]";
   return ir_format(p->a, form, stored_type(t), arg, at);
 }
 
@@ -86,10 +98,10 @@ const char *plain_element(const plain *p, const ir_node *n, const indices *x) {
   dom_layout l;
   BUG_IF(!dom_layout_of(n, &l), "%s has no layout", n->name);
   if (l.buffer->op == IR_CONST)
-    return plain_number(p, ir_attr_num(l.buffer, IR_ATTR_VALUE));
+    return plain_constant(p, l.buffer->type.dtype, ir_attr_num(l.buffer, IR_ATTR_VALUE));
   const char *at = plain_through_views(p, &l, x);
   if (l.buffer->op == IR_IOTA)
-    return ir_format(p->a, "(double)(%s)", at);
+    return ir_format(p->a, "(%s)(%s)", plain_type(l.buffer->type.dtype), at);
   if (p->at && strcmp(at, p->at) == 0)
     at = "at";
   const char *var = plain_var(p, l.buffer);

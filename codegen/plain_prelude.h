@@ -1,14 +1,14 @@
 // Plain versions of kernels: in double precision, one node after the other. They are what `check`
 // compares the fast versions with on the machine at hand, and what it takes finite differences of.
-// All float types are doubles in their arguments. taps and hold: runtime/mlrt.h.
+// All float types are doubles in their arguments; integers of 64 bits stay what they are. taps and hold: runtime/mlrt.h.
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-static inline double k_abs(double x) { return fabs(x); }
-static inline double k_sign(double x) { return (x > 0) - (x < 0); }
+static inline double k_abs_f64(double x) { return fabs(x); }
+static inline double k_sign_f64(double x) { return (x > 0) - (x < 0); }
 static inline double k_floor(double x) { return floor(x); }
 static inline double k_sqrt(double x) { return sqrt(x); }
 static inline double k_rsqrt(double x) { return 1 / sqrt(x); }
@@ -27,15 +27,41 @@ static inline double k_erf(double x) { return erf(x); }
 static inline double k_not(double x) { return x == 0; }
 static inline double k_div(double x, double y) { return x / y; }
 static inline double k_mod(double x, double y) { return x - y * floor(x / y); }
-static inline double k_int_div(double x, double y) { return y == 0 ? 0 : floor(x / y); }
-static inline double k_int_mod(double x, double y) { return y == 0 ? 0 : x - y * floor(x / y); }
+static inline double k_int_div_f64(double x, double y) { return y == 0 ? 0 : floor(x / y); }
+static inline double k_int_mod_f64(double x, double y) {
+  return y == 0 ? 0 : x - y * floor(x / y);
+}
 static inline double k_pow(double x, double y) { return pow(x, y); }
-static inline double k_max(double x, double y) { return x > y ? x : y; }
-static inline double k_min(double x, double y) { return x < y ? x : y; }
+static inline double k_max_f64(double x, double y) { return x > y ? x : y; }
+static inline double k_min_f64(double x, double y) { return x < y ? x : y; }
 static inline double k_saturate(double x, double least, double most) {
   return x != x ? 0 : x < least ? least : x > most ? most : trunc(x);
 }
-static inline double k_select(double c, double x, double y) { return c != 0 ? x : y; }
+static inline double k_select_f64(double c, double x, double y) { return c != 0 ? x : y; }
+
+// Of 64 bits, which no double has.
+static inline int64_t k_abs_i64(int64_t x) { return x < 0 ? (int64_t)(0 - (uint64_t)x) : x; }
+static inline int64_t k_sign_i64(int64_t x) { return (x > 0) - (x < 0); }
+static inline int64_t k_int_div_i64(int64_t x, int64_t y) {
+  if (y == 0 || y == -1)
+    return y == 0 ? 0 : (int64_t)(0 - (uint64_t)x);
+  return x / y - (x % y != 0 && (x % y < 0) != (y < 0));
+}
+static inline int64_t k_int_mod_i64(int64_t x, int64_t y) {
+  const int64_t rest = y == 0 || y == -1 ? 0 : x % y;
+  return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+static inline int64_t k_max_i64(int64_t x, int64_t y) { return x > y ? x : y; }
+static inline int64_t k_min_i64(int64_t x, int64_t y) { return x < y ? x : y; }
+static inline int64_t k_select_i64(double c, int64_t x, int64_t y) { return c != 0 ? x : y; }
+#define K_FOR(name, x) _Generic((x), int64_t: name##_i64, default: name##_f64)
+#define k_abs(x) K_FOR(k_abs, x)(x)
+#define k_sign(x) K_FOR(k_sign, x)(x)
+#define k_int_div(x, y) K_FOR(k_int_div, x)(x, y)
+#define k_int_mod(x, y) K_FOR(k_int_mod, x)(x, y)
+#define k_max(x, y) K_FOR(k_max, x)(x, y)
+#define k_min(x, y) K_FOR(k_min, x)(x, y)
+#define k_select(c, x, y) K_FOR(k_select, x)(c, x, y)
 
 // Fewer digits: tf32 to nearest, ties away from 0; bf16 and f16 to nearest, ties to even. While
 // gradients are checked numbers keep all of theirs (plain.c).
@@ -119,11 +145,14 @@ K_PUT(i8, int8_t)
 K_PUT(u16, uint16_t)
 K_PUT(i32, int32_t)
 K_PUT(u32, uint32_t)
-K_PUT(i64, int64_t)
 K_PUT(bf16, double)
 K_PUT(f16, double)
 K_PUT(f32, double)
 K_PUT(f64, double)
+
+static void k_put_i64(void *to, const int64_t *from, int64_t n) {
+  memcpy(to, from, (size_t)n * sizeof *from);
+}
 
 static inline int64_t k_clamp(double index, int64_t rows) {
   return index < 0 ? 0 : index >= (double)rows ? rows - 1 : (int64_t)index;

@@ -89,13 +89,15 @@ static const char *cast_value(const plain *p, const ir_node *n, const char *x) {
     return x;
   if (ir_is_float(n->in[0]->type.dtype))
     return saturated(p, n->type.dtype, x);
-  return ir_format(p->a, "(double)(%s)(int64_t)(%s)", ir_dtypes[n->type.dtype].ctype, x);
+  return ir_format(p->a, "(%s)(%s)(int64_t)(%s)", plain_type(n->type.dtype),
+                   ir_dtypes[n->type.dtype].ctype, x);
 }
 
 // Sums and products of integers wrap: they are made of 64 bits, of which the type's own stay.
 static bool wraps(const ir_node *n) {
-  return ir_is_integer(n->type.dtype) && (n->op == IR_ADD || n->op == IR_SUB || n->op == IR_MUL ||
-                                          n->op == IR_NEG || n->op == IR_SUM);
+  return ir_is_integer(n->type.dtype) &&
+         (n->op == IR_ADD || n->op == IR_SUB || n->op == IR_MUL || n->op == IR_NEG ||
+          n->op == IR_SUM || n->op == IR_SCATTER_ADD);
 }
 
 static const char *wrapped(const plain *p, const ir_node *n, const char *x, const char *y) {
@@ -104,8 +106,8 @@ static const char *wrapped(const plain *p, const ir_node *n, const char *x, cons
     y = x;
     x = "0";
   }
-  return ir_format(p->a, "(double)(%s)((uint64_t)(int64_t)(%s) %c (uint64_t)(int64_t)(%s))",
-                   ir_dtypes[n->type.dtype].ctype, x, op, y);
+  return ir_format(p->a, "(%s)(%s)((uint64_t)(int64_t)(%s) %c (uint64_t)(int64_t)(%s))",
+                   plain_type(n->type.dtype), ir_dtypes[n->type.dtype].ctype, x, op, y);
 }
 
 // Streams are the last of a kernel's numbers, where it has any.
@@ -169,7 +171,7 @@ static bool is_reduced(const ir_node *n, int d) {
 }
 
 static const char *start_value(const plain *p, const ir_node *n, const ir_node *operand) {
-  return plain_number(p, ir_start_value(n->op, operand->type.dtype));
+  return plain_constant(p, operand->type.dtype, ir_start_value(n->op, operand->type.dtype));
 }
 
 // Loops over what is reduced; their variables are in *x. Returns how many elements that is.
@@ -213,8 +215,8 @@ static void put_reduce(const plain *p, const ir_node *n) {
   bool arg = n->op == IR_ARGMAX || n->op == IR_ARGMIN;
   bool keeps = cg_plain_chooses(n) && held(p, n) >= 0;
   indices x = plain_indices(p, n->type.rank);
-  ir_buf_printf(p->out, "    double sum = %s;\n%s", start_value(p, n, n->in[0]),
-                arg || keeps ? "    double best = 0;\n" : "");
+  ir_buf_printf(p->out, "    %s sum = %s;\n%s", plain_type(n->in[0]->type.dtype),
+                start_value(p, n, n->in[0]), arg || keeps ? "    double best = 0;\n" : "");
   int64_t count = open_reduced(p, n, &x);
   const char *value = plain_element(p, n->in[0], &x);
   if (arg || keeps) {
@@ -303,9 +305,11 @@ static const char *scatter_to(const plain *p, const ir_node *n) {
 static void put_scatter_add(const plain *p, const ir_node *n) {
   const ir_type *u = &n->in[1]->type;
   indices x = plain_indices(p, u->rank);
+  const char *value = plain_element(p, n->in[1], &x);
   plain_open_loops(p, "i", u);
-  ir_buf_printf(p->out, "    %s[%s] += %s; // scatter_add\n  }\n", plain_var(p, n),
-                scatter_to(p, n), plain_element(p, n->in[1], &x));
+  ir_buf_printf(p->out, "    %s *const sum = &%s[%s];\n    *sum = %s; // scatter_add\n  }\n",
+                plain_type(n->type.dtype), plain_var(p, n), scatter_to(p, n),
+                wraps(n) ? wrapped(p, n, "*sum", value) : ir_format(p->a, "*sum + %s", value));
 }
 
 // Element number `from` of a tensor.
@@ -327,9 +331,9 @@ static void put_scatter_max(const plain *p, const ir_node *n) {
   ir_buf_printf(p->out, "  double *const best = k_take(%" PRId64 "); // 1 + its number; 0: none\n",
                 ir_elements(&n->type));
   plain_open_loops(p, "i", &update->type);
-  ir_buf_printf(p->out, "    const int64_t to = %s, from = %s;\n    const double x = %s;\n",
+  ir_buf_printf(p->out, "    const int64_t to = %s, from = %s;\n    const %s x = %s;\n",
                 scatter_to(p, n), plain_row_major(p, &update->type, &x),
-                plain_element(p, update, &x));
+                plain_type(update->type.dtype), plain_element(p, update, &x));
   ir_buf_printf(p->out,
                 "    if (best[to] == 0 || !(%s[to] > x)) {\n      %s[to] = x;\n"
                 "      best[to] = (double)from + 1;\n    }\n  }\n",
@@ -374,7 +378,7 @@ static void put_pad(const plain *p, const ir_node *n) {
   }
   put_assign(p, n,
              ir_format(p->a, "%s ? %s : %s", ir_buf_str(&inside), plain_element(p, n->in[0], &x),
-                       plain_number(p, ir_attr_num(n, IR_ATTR_VALUE))));
+                       plain_constant(p, n->type.dtype, ir_attr_num(n, IR_ATTR_VALUE))));
 }
 
 // How many operands from the i-th on are whole buffers of one type, whose arguments follow each other.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Integers in `check`: plain versions, which compute in double precision, wrap sums and products, and take the
 # nearest end of the range where a cast leaves it, as kernels do: hashes that index a table, numbers that
-# are quantised with the gradient passed straight through.
+# are quantised with the gradient passed straight through. Those of 64 bits keep them all.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 
@@ -36,7 +36,23 @@ model quantised(x: f32[B,50], y: f32[B,50]) {
 data { train = npy("x.npy", "y.npy") }
 optim { sgd(0.1) }
 GRAPH
-for name in hashes quantised; do
+cat >long.graph <<'GRAPH'
+let B = 16
+model long(k: i64[B,4], t: i32[B,4], y: f32[B,1]) {
+  h = k * 6364136223846793 + 1442695040888963
+  h = h * h + i64(t)
+  g = h * 1103515245 - k
+  output last = g % 1000 + h % 7
+  output parts = concat([abs(g) // 12345, sign(h), max(g, h), where(g > h, min(h, 0 - 9007199254740991), -g)], axis=1)
+  output most = max(pad_lowest(g, [0, 1], [0, 0]), axis=1) + min(h, axis=1)
+  output odd = f32(g == h * 1103515245 - k) + f32(reshape(argmax(g % 97, axis=1), [B, 1]))
+  output rows = segment_sum(g, t[:, 0], B) + gather(segment_max(h, t[:, 1], 5), t[:, 2] % 5)
+  loss mse(linear(f32(g % 1000) / 1000, 1), y) + mean(f32(sum(h * 4503599627370495, axis=1) % 10))
+}
+data { train = npy("k.npy", "t.npy", "y.npy") }
+optim { sgd(0.1) }
+GRAPH
+for name in hashes quantised long; do
   "$mltc" $name.graph -o $name
   ./$name check >check.txt || {
     cat check.txt
