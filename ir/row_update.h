@@ -32,7 +32,7 @@ typedef struct ir_row_value {
 // values[i]: what members[i] is there. members[0] is the sum of rows (or the sum of such sums, that
 // will become one), the others are computed from it, operands first. NULL, or why they cannot be
 // one kernel (`*fault`: the member). As in algebra, a product of 0 counts as 0, whatever the other
-// factor.
+// factor; so does 0 divided by anything.
 const char *ir_row_values(ir_node *const *members, size_t num, ir_row_value *values,
                           const ir_node **fault);
 
