@@ -1,10 +1,10 @@
 // objects.c: see objects.h.
 //
 // The key of an object is all that its bytes depend on: the compiler's file and what it says of itself, for
-// it may be a script that calls another one; its arguments; the source without comments (where a graph
-// lies, and which kernels share a function, is nothing to the compiler); the header of the runtime; the C
-// library; and for -march=native what /proc/cpuinfo says that the processor can do: a home folder may be
-// shared by many machines. Where one of these cannot be found out, everything is compiled.
+// it may be a script that calls another one; the configuration files that it has read (clang 16 and newer); its
+// arguments; the source without comments (where a graph lies, and which kernels share a function, is nothing to
+// the compiler); the header of the runtime; the C library; and for -march=native what /proc/cpuinfo says that the
+// processor can do: a home folder may be shared by many machines. Where one of these cannot be found out, everything is compiled.
 #include "codegen/objects.h"
 
 #include <gnu/libc-version.h>
@@ -37,18 +37,35 @@ static const char *processor(ir_arena *a) {
   return b.len ? ir_buf_str(&b) : NULL;
 }
 
+// What the files say that a compiler says it has read. Those may name others: NULL then, or when one cannot be read.
+static const char *configuration(ir_arena *a, const char *version) {
+  static const char said[] = "Configuration file: ";
+  ir_buf b = ir_buf_new(a);
+  for (const char *at = version; (at = strstr(at, said));) {
+    at += sizeof said - 1;
+    size_t len = 0;
+    const char *path = ir_format(a, "%.*s", (int)strcspn(at, "\r\n"), at);
+    const char *text = ir_read_file(a, path, &len);
+    if (!text || memchr(text, '@', len) || strstr(text, "-config") || strstr(text, "-include"))
+      return NULL;
+    ir_buf_write(&b, text, len);
+  }
+  return ir_buf_str(&b);
+}
+
 static const char *common_key(const cg_tools *x) {
   const char *path = cg_find_program(x->a, x->cc);
   const char *stamp = path ? cg_file_stamp(x->a, path) : NULL, *version = cg_compiler_version(x);
   bool native = x->t->march && !strcmp(x->t->march, "native");
   const char *machine = native ? processor(x->a) : "another machine";
+  const char *config = version ? configuration(x->a, version) : NULL;
   size_t len = 0;
   const char *header = ir_read_file(x->a, ir_format(x->a, "%s/mlrt.h", x->lib), &len);
-  if (!stamp || !version || !machine || !header)
+  if (!stamp || !config || !machine || !header)
     return NULL;
-  return ir_format(x->a, "object by %s, %s\n%s\nlibc %s\nmlrt.h %016llx\n%s\n", path, stamp,
-                   version, gnu_get_libc_version(), (unsigned long long)ir_hash(header, len),
-                   machine);
+  return ir_format(x->a, "object by %s, %s\n%s\n%s\nlibc %s\nmlrt.h %016llx\n%s\n", path, stamp,
+                   version, config, gnu_get_libc_version(),
+                   (unsigned long long)ir_hash(header, len), machine);
 }
 
 // Paths of the folder are those of one run.

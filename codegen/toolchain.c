@@ -106,6 +106,8 @@ const char *cg_compiler_version(const cg_tools *x) {
   cg_command ask = {0};
   cg_jobs jobs = {0};
   cg_command_add(&ask, x->cc);
+  if (x->t->triple) // of which there may be a configuration file
+    cg_command_add(&ask, ir_format(x->a, "--target=%s", x->t->triple));
   cg_command_add(&ask, "--version");
   cg_add_command(x, &jobs, "clang --version", log, &ask);
   return run_jobs(x, &jobs) ? ir_read_file(x->a, log, &len) : NULL;

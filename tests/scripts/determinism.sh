@@ -62,6 +62,21 @@ done
 same first/digits damaged "programs without the cache, and with a damaged one"
 python3 -c 'import json, sys; [json.load(open(f)) for f in sys.argv[1:]]' first/*.plan.json
 
+# Configuration files, which clang 16 and newer says that it has read: of each other text objects of its own; where one
+# may name further files, none are kept.
+cat >compiler <<EOF
+#!/bin/sh
+${MLTC_CC:-clang} "\$@" || exit
+case " \$* " in *" --version "*) echo "Configuration file: $scratch/clang.cfg" ;; esac
+EOF
+chmod +x compiler
+for text in -DA=1 -DA=2 '@other.cfg'; do
+  echo "$text" >clang.cfg
+  [ "$(MLTC_CC=./compiler cached configured)" = 0 ] || fail "'$text' takes what was compiled for another configuration"
+  [ "$(MLTC_CC=./compiler cached configured)" = "$([ "${text::1}" = @ ] && echo 0 || echo "$all")" ] ||
+    fail "compiled twice with '$text': $(cat said.txt)"
+done
+
 # --- the plan's hash, by which a trainer tells whose checkpoint it resumes: of what is computed, not of how memory is saved
 hash_of() { # MLTC-OPTION...
   "$mltc" "$@" --emit=c | sed -n 's/.*\.plan_hash = *//p'
