@@ -1,10 +1,11 @@
 // objects.c: see objects.h.
 //
 // The key of an object is all that its bytes depend on: the compiler's file and what it says of itself, for
-// it may be a script that calls another one; the configuration files that it has read (clang 16 and newer); its
-// arguments; the source without comments (where a graph lies, and which kernels share a function, is nothing to
-// the compiler); the header of the runtime; the C library; and for -march=native what /proc/cpuinfo says that the
-// processor can do: a home folder may be shared by many machines. Where one of these cannot be found out, everything is compiled.
+// it may be a script that calls another one; the configuration files that it has read (clang 16 and newer);
+// its arguments; the source without comments (where a graph lies, and which kernels share a function, is
+// nothing to the compiler); the header of the runtime; the C library; and for -march=native what
+// /proc/cpuinfo says that the processor can do: a home folder may be shared by many machines. Where one of
+// these cannot be found out, everything is compiled.
 #include "codegen/objects.h"
 
 #include <gnu/libc-version.h>
