@@ -12,12 +12,16 @@
 // element of the larger operand is used once, and all but one column of a tile would be empty. As a reduction the
 // product takes part in fusion like any other; an outer product is computed where it is used.
 //
-// Such are the last layer of a network that gives one number, its gradients, and scores of attention over nodes.
+// Such are the last layer of a network that gives one number, its gradients, and scores of attention over nodes. Where
+// the larger one has fewer rows or columns than a tile, as with a 1x1 convolution of few channels to one, it stays a
+// matmul: one tile reads all of it once, and there are microseconds to gain.
 //
 // Needs: the gradients are there (rules for matmuls are simpler than for what comes of this), and products that become
 // one are one (join_products). Breaks: nothing.
 #include "ir/builder.h"
 #include "passes/pass.h"
+
+enum { TILE = 16 };
 
 // x as seen with rows or columns of size 1 in other places: no numbers move.
 static ir_node *reshape_as(ir_builder *b, ir_node *x, const ir_type *like, int axis) {
@@ -45,6 +49,10 @@ static ir_node *outer_product(ir_builder *b, ir_node *x, ir_node *y, const ir_ty
                    ir_broadcast(b, columns, rank, type->dims));
 }
 
+static bool is_large(const ir_type *t) {
+  return t->dims[t->rank - 1] >= TILE && t->dims[t->rank - 2] >= TILE;
+}
+
 static ir_node *widen(ir_builder *b, ir_node *n) {
   if (n->op != IR_MATMUL)
     return NULL;
@@ -53,11 +61,11 @@ static ir_node *widen(ir_builder *b, ir_node *n) {
   int last = t->rank - 1;
   int xk = ir_attr_bool(n, IR_ATTR_TRANS_A) ? last - 1 : last,
       yk = ir_attr_bool(n, IR_ATTR_TRANS_B) ? last : last - 1;
-  if (x->type.dims[xk] == 1)
+  if (x->type.dims[xk] == 1 && is_large(t))
     return outer_product(b, x, y, t);
-  if (t->dims[last] == 1)
+  if (t->dims[last] == 1 && is_large(&x->type))
     return sum_of_products(b, x, y, xk, t);
-  if (t->dims[last - 1] == 1)
+  if (t->dims[last - 1] == 1 && is_large(&y->type))
     return sum_of_products(b, y, x, yk, t);
   return NULL;
 }
