@@ -324,6 +324,34 @@ static void lower(fe *c) {
     fe_build_functions(c);
 }
 
+// --- flags that nothing reads --------------------------------------------------------------------
+static bool is_set_by(const ir_module *m, const ir_state *flag) {
+  for (size_t i = 0; i < m->config.num; i++)
+    if (m->config.at[i].kind == IR_SET_FLAG && strcmp(m->config.at[i].str, flag->name) == 0)
+      return true;
+  return false;
+}
+
+static bool is_read(const ir_module *m, const ir_state *flag) {
+  for (size_t i = 0; i < m->funcs.num; i++)
+    for (size_t j = 0; j < m->funcs.at[i]->nodes.num; j++)
+      if (m->funcs.at[i]->nodes.at[j]->op == IR_READ && m->funcs.at[i]->nodes.at[j]->state == flag)
+        return true;
+  return false;
+}
+
+// Those of imported files may be for other models.
+static void warn_of_flags(fe *c) {
+  for (size_t i = 0; i < c->module->states.num; i++) {
+    const ir_state *s = c->module->states.at[i];
+    if (s->role != IR_ROLE_FLAG || !s->loc.file || is_set_by(c->module, s) || is_read(c->module, s))
+      continue;
+    ir_diag *d = fe_warn(c, s->loc, "W0228", "flag '%s' is used nowhere", s->name);
+    diag_help(d, "the trainer takes --%s=..., and nothing changes; in a setting: `%s = %s`",
+              s->name, s->name, s->name);
+  }
+}
+
 ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir_diags *d) {
   fe c = {.arena = a,
           .diags = d,
@@ -359,6 +387,8 @@ ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir
     c.module->name = ir_strdup(a, c.model->name.text);
   if (clean)
     lower(&c);
+  if (clean && diag_num_errors(d) == before)
+    warn_of_flags(&c);
   if (c.options->vary && diag_num_errors(d) == before)
     fe_find_varied(&c, c.options->vary);
   for (size_t i = 0; c.options->files && i < c.imported.num; i++)

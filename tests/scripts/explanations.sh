@@ -49,6 +49,7 @@ CASES = {
                "last": "x = du"},
               ["u = net(2 * t) => z = 2 * t\nu = net(z)", "grad(sum(u), 2 * t) => grad(sum(u), z)"]),
     "W0221": ({"first": "param w: f[2] = ones\nx = x * mean(w)"}, ["output scale => metric scale"]),
+    "W0228": (NUMBERS, ["steps = 500 => steps = steps"]),
     "W0502": ({"last": "x = logits"}, ["linear(x, 10) => linear(h, 10)"]),
     "E0301": (NUMBERS, ["epoch = => epochs ="]),
     "E0302": (NUMBERS, ["cvs => csv"]),
@@ -148,7 +149,7 @@ def check(code, lines, around, want):
         sys.exit(f"{code}: {got or run.returncode} instead of {want or 'nothing'} for\n{text}")
 
 
-for name, text in {"mlp": graph_of(["let H = 8", "flag lr = 0.1"]), "b": 'import "x.graph"\n'}.items():
+for name, text in {"mlp": graph_of(["let H = 8", "flag lr = 0.1", "optim { sgd(lr) }"]), "b": 'import "x.graph"\n'}.items():
     with open(name + ".graph", "w", encoding="utf-8") as f:
         f.write(text)
 for code in codes:

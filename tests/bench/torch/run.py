@@ -127,7 +127,8 @@ def mnist_mlp(b):
 
 
 def per_step(b, name, graph, steps, warm, factor, styles=("tensors", "fused"), defines=(), data=None, scan=True):
-    """`data`: a folder in place of --data. `scan`: JAX is tried with all steps in one call, too."""
+    """`data`: a folder in place of --data. `scan`: JAX is tried with all steps in one call, too, which
+    can gain where steps are short."""
     others = {"PyTorch compiled": ["compile"] if b.options.compile else [],
               "JAX": [JAX + "jit"] + [JAX + "scan"] * scan if JAX_PYTHON and not b.options.bf16 else []}
     if b.options.bf16:
@@ -196,12 +197,12 @@ def sized(**sizes):
 
 def small_gpt(b):
     per_step(b, "small_gpt", "examples/char_gpt.graph", 15, 3, 2 / 3,
-             defines=sized(B=4, T=256, C=384, H=6, L=6))
+             defines=sized(B=4, T=256, C=384, H=6, L=6), scan=False)
 
 
 def gpt2(b):
     per_step(b, "gpt2", "examples/gpt2.graph", 6, 2, 1, defines=sized(B=1, T=256),
-             data=b.synthetic("gpt2"))
+             data=b.synthetic("gpt2"), scan=False)
 
 
 def char_gpt_loss(b):
