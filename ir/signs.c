@@ -39,9 +39,9 @@ static bool is_number_above(const ir_node *n, const bool *known, bool strict) {
   return n->op == IR_CONST && known[n->id] && (!strict || ir_attr_num(n, IR_ATTR_VALUE) > 0);
 }
 
-// One of the two claims: `known`, of operands, is s->known or s->plus.
-static bool holds(const signs *s, const bool *known, const ir_node *n) {
-  bool strict = known == s->plus;
+// One of the two claims; `strict`: that of `plus`.
+static bool holds(const signs *s, bool strict, const ir_node *n) {
+  const bool *known = strict ? s->plus : s->known; // of operands
   double value;
   switch (n->op) {
   case IR_CONST:
@@ -107,8 +107,8 @@ bool *ir_find_never_negative(ir_arena *a, const ir_func *f) {
   for (size_t i = 0; i < f->nodes.num; i++) {
     const ir_node *n = f->nodes.at[i];
     bool is_float = ir_is_float(n->type.dtype);
-    s.plus[n->id] = is_float && holds(&s, s.plus, n);
-    s.known[n->id] = is_float && (s.plus[n->id] || holds(&s, s.known, n));
+    s.plus[n->id] = is_float && holds(&s, true, n);
+    s.known[n->id] = is_float && (s.plus[n->id] || holds(&s, false, n));
   }
   return s.known;
 }

@@ -19,7 +19,7 @@ const pass_info pass_pipeline[] = {
     {.name = "masks", .run = pass_masks},
     // the backward waits for one mask instead of two
     {.name = "join_masks", .run = pass_join_masks},
-    // what a matmul would use once is summed where it lies
+    // what a matmul would use once is read as it lies
     {.name = "thin_products", .run = pass_thin_products},
     // work for all threads, a buffer for every output
     {.name = "split_reductions", .run = pass_split_reductions},

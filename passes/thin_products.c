@@ -1,72 +1,44 @@
-// thin_products.c: products of which an axis has size 1 are no matmuls.
+// thin_products.c: products of a matrix and a vector, along the matrix's rows, are no matmuls.
 //
-//   one column   %y = matmul %a, %b : f32[128,1]       %t = reshape %b : f32[1,256]
-//                # %a : f32[128,256]                   %w = broadcast %t : f32[128,256]
-//                                                      %p = mul %a, %w : f32[128,256]
-//                                                      %y = sum %p {axes=[1]} : f32[128,1]
-//   one step     %y = matmul %a, %b : f32[128,256]     %v = broadcast %a : f32[128,256]
-//                # %a : f32[128,1]                     %w = broadcast %b : f32[128,256]
-//                                                      %y = mul %v, %w : f32[128,256]
+//   before   %y = matmul %a, %b : f32[128,1]       after   %t = reshape %b : f32[1,256]
+//            # %a : f32[128,256]                           %w = broadcast %t : f32[128,256]
+//                                                          %p = mul %a, %w : f32[128,256]
+//                                                          %y = sum %p {axes=[1]} : f32[128,1]
 //
-// and so for one row. A matmul packs operands, to use them again and again, and has tiles of rows and columns: here each
-// element of the larger operand is used once, and all but one column of a tile would be empty. As a reduction the
-// product takes part in fusion like any other; an outer product is computed where it is used.
+// and so for one row by a matrix with `tb`. A matmul turns the matrix into panels, to use them again and again: here each
+// element is used once, and turning takes most of the time. A reduction reads it as it lies. Such are the last layer of a
+// network that gives one number, and products with a state in every step of a sequence.
 //
-// Such are the last layer of a network that gives one number, its gradients, and scores of attention over nodes. Where
-// the larger one has fewer rows or columns than a tile, as with a 1x1 convolution of few channels to one, it stays a
-// matmul: one tile reads all of it once, and there are microseconds to gain.
+// Sums over columns stay: a matmul's vectors lie along them, and the sum gains little. As they are what gradients of
+// weights consist of, fusion would add several of them up in one kernel, which keeps all that they read until the last
+// one can run. So do products that sum over one step: where they are computed in each kernel that uses them, what they
+// are made of is kept for longer.
 //
-// Needs: the gradients are there (rules for matmuls are simpler than for what comes of this), and products that become
-// one are one (join_products). Breaks: nothing.
+// Needs: the gradients are there (the rule for matmuls is simpler than for what comes of this), and products that
+// become one are one (join_products). Breaks: nothing.
 #include "ir/builder.h"
 #include "passes/pass.h"
 
-enum { TILE = 16 };
-
-// x as seen with rows or columns of size 1 in other places: no numbers move.
-static ir_node *reshape_as(ir_builder *b, ir_node *x, const ir_type *like, int axis) {
-  int64_t dims[IR_MAX_RANK];
-  for (int i = 0; i < like->rank; i++)
-    dims[i] = like->dims[i];
-  dims[2 * like->rank - 3 - axis] = 1; // the other one of the last two axes
-  return ir_reshape(b, x, like->rank, dims);
-}
-
-// `wide` has k along `axis`; `thin` is a vector of k.
-static ir_node *sum_of_products(ir_builder *b, ir_node *wide, ir_node *thin, int axis,
-                                const ir_type *type) {
-  ir_node *lying = reshape_as(b, thin, &wide->type, axis);
-  ir_node *all = ir_broadcast(b, lying, wide->type.rank, wide->type.dims);
-  int64_t axes[] = {axis};
-  ir_node *sum = ir_reduce(b, IR_SUM, ir_binary(b, IR_MUL, wide, all), axes, 1);
+// The matrix has the steps of the sum along its last axis. `thin` has as many elements, in whatever shape.
+static ir_node *sum_along_rows(ir_builder *b, ir_node *matrix, ir_node *thin, const ir_type *type) {
+  int last = type->rank - 1;
+  ir_type row = matrix->type;
+  row.dims[last - 1] = 1;
+  ir_node *lying = ir_reshape(b, thin, row.rank, row.dims);
+  ir_node *all = ir_broadcast(b, lying, row.rank, matrix->type.dims);
+  int64_t axes[] = {last};
+  ir_node *sum = ir_reduce(b, IR_SUM, ir_binary(b, IR_MUL, matrix, all), axes, 1);
   return ir_reshape(b, sum, type->rank, type->dims);
-}
-
-static ir_node *outer_product(ir_builder *b, ir_node *x, ir_node *y, const ir_type *type) {
-  int rank = type->rank;
-  ir_node *rows = reshape_as(b, x, type, rank - 2), *columns = reshape_as(b, y, type, rank - 1);
-  return ir_binary(b, IR_MUL, ir_broadcast(b, rows, rank, type->dims),
-                   ir_broadcast(b, columns, rank, type->dims));
-}
-
-static bool is_large(const ir_type *t) {
-  return t->dims[t->rank - 1] >= TILE && t->dims[t->rank - 2] >= TILE;
 }
 
 static ir_node *widen(ir_builder *b, ir_node *n) {
   if (n->op != IR_MATMUL)
     return NULL;
-  ir_node *x = n->in[0], *y = n->in[1];
   const ir_type *t = &n->type;
-  int last = t->rank - 1;
-  int xk = ir_attr_bool(n, IR_ATTR_TRANS_A) ? last - 1 : last,
-      yk = ir_attr_bool(n, IR_ATTR_TRANS_B) ? last : last - 1;
-  if (x->type.dims[xk] == 1 && is_large(t))
-    return outer_product(b, x, y, t);
-  if (t->dims[last] == 1 && is_large(&x->type))
-    return sum_of_products(b, x, y, xk, t);
-  if (t->dims[last - 1] == 1 && is_large(&y->type))
-    return sum_of_products(b, y, x, yk, t);
+  if (t->dims[t->rank - 1] == 1 && !ir_attr_bool(n, IR_ATTR_TRANS_A))
+    return sum_along_rows(b, n->in[0], n->in[1], t);
+  if (t->dims[t->rank - 2] == 1 && ir_attr_bool(n, IR_ATTR_TRANS_B))
+    return sum_along_rows(b, n->in[1], n->in[0], t);
   return NULL;
 }
 

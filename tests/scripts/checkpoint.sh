@@ -108,12 +108,12 @@ block net(x: f[b,n]) {
   h = linear(x, H)
   first = h
   repeat L { h = tanh(linear(h, H)) }
-  return [linear(h, 2), first]
+  return [linear(h, 1), first]
 }
 model m(x: f32[B,16]) {
   y, first = net(x)
   a = mean(y ** 2)
-  if late == 1 { a = a + 0.1 * mean(linear(first, 2) ** 2) }
+  if late == 1 { a = a + 0.1 * mean(linear(first, 1) ** 2) }
   if twice == 1 {
     z, other = net(2 * x)
     loss one = a over net

@@ -22,8 +22,8 @@ static const integer_case cases[] = {
     {"bool", 64, 16, 64, true, true, false, false},
     {"bool", 21, 40, 50, false, false, true, false},
     {"i8", 5, 100, 30, false, false, true, false},
-    {"u8", 1, 15, 90, false, false, false, false},
-    {"u8", 90, 1, 15, false, false, false, false},
+    {"u8", 1, 37, 90, false, false, false, false},
+    {"u8", 90, 1, 37, true, false, false, false}, // along its rows it is no matmul (thin_products)
     // packed by lists, or by pieces of k: a longer than half of a second cache
     {"u8", 517, 16, 301, false, false, false, false},
     {"u8", 300, 16, 517, true, false, false, false},

@@ -380,43 +380,36 @@ static const pass_case own_cases[] = {
 
 static const pass_case thin_cases[] = {
     {"one column", pass_thin_products, NULL,
-     "%a = input : f32[20,18]\n%b = input : f32[18,1]\n"
-     "%r = matmul %a, %b {ta=false, tb=false} : f32[20,1]\n" R,
-     "%a = input : f32[20,18]\n%b = input : f32[18,1]\n"
-     "%r.reshape = reshape %b : f32[1,18]\n%r.broadcast = broadcast %r.reshape : f32[20,18]\n"
-     "%r.mul = mul %a, %r.broadcast : f32[20,18]\n%r = sum %r.mul {axes=[1]} : f32[20,1]\n" R},
-    {"of an operand that is turned, in two pieces", pass_thin_products, NULL,
-     "%a = input : f32[2,18,20]\n%b = input : f32[2,1,18]\n"
-     "%r = matmul %a, %b {ta=true, tb=true} : f32[2,20,1]\n" R,
-     "%a = input : f32[2,18,20]\n%b = input : f32[2,1,18]\n"
-     "%r.reshape = reshape %b : f32[2,18,1]\n%r.broadcast = broadcast %r.reshape : f32[2,18,20]\n"
-     "%r.mul = mul %a, %r.broadcast : f32[2,18,20]\n%r.sum = sum %r.mul {axes=[1]} : f32[2,1,20]\n"
-     "%r = reshape %r.sum : f32[2,20,1]\n" R},
+     "%a = input : f32[4,6]\n%b = input : f32[6,1]\n"
+     "%r = matmul %a, %b {ta=false, tb=false} : f32[4,1]\n" R,
+     "%a = input : f32[4,6]\n%b = input : f32[6,1]\n"
+     "%r.reshape = reshape %b : f32[1,6]\n%r.broadcast = broadcast %r.reshape : f32[4,6]\n"
+     "%r.mul = mul %a, %r.broadcast : f32[4,6]\n%r = sum %r.mul {axes=[1]} : f32[4,1]\n" R},
+    {"one column that lies as a row, of several matrices", pass_thin_products, NULL,
+     "%a = input : f32[2,4,6]\n%b = input : f32[2,1,6]\n"
+     "%r = matmul %a, %b {ta=false, tb=true} : f32[2,4,1]\n" R,
+     "%a = input : f32[2,4,6]\n%b = input : f32[2,1,6]\n"
+     "%r.broadcast = broadcast %b : f32[2,4,6]\n%r.mul = mul %a, %r.broadcast : f32[2,4,6]\n"
+     "%r = sum %r.mul {axes=[2]} : f32[2,4,1]\n" R},
     {"one row", pass_thin_products, NULL,
-     "%a = input : f32[1,18]\n%b = input : f32[18,20]\n"
-     "%r = matmul %a, %b {ta=false, tb=false} : f32[1,20]\n" R,
-     "%a = input : f32[1,18]\n%b = input : f32[18,20]\n"
-     "%r.reshape = reshape %a : f32[18,1]\n%r.broadcast = broadcast %r.reshape : f32[18,20]\n"
-     "%r.mul = mul %b, %r.broadcast : f32[18,20]\n%r = sum %r.mul {axes=[0]} : f32[1,20]\n" R},
-    {"one row, by an operand that is turned", pass_thin_products, NULL,
-     "%a = input : f32[18,1]\n%b = input : f32[20,18]\n"
-     "%r = matmul %a, %b {ta=true, tb=true} : f32[1,20]\n" R,
-     "%a = input : f32[18,1]\n%b = input : f32[20,18]\n"
-     "%r.reshape = reshape %a : f32[1,18]\n%r.broadcast = broadcast %r.reshape : f32[20,18]\n"
-     "%r.mul = mul %b, %r.broadcast : f32[20,18]\n%r.sum = sum %r.mul {axes=[1]} : f32[20,1]\n"
-     "%r = reshape %r.sum : f32[1,20]\n" R},
-    {"one step", pass_thin_products, NULL,
-     "%a = input : f32[1,20]\n%b = input : f32[18,1]\n"
-     "%r = matmul %a, %b {ta=true, tb=true} : f32[20,18]\n" R,
-     "%a = input : f32[1,20]\n%b = input : f32[18,1]\n"
-     "%r.reshape = reshape %a : f32[20,1]\n%r.reshape.2 = reshape %b : f32[1,18]\n"
-     "%r.broadcast = broadcast %r.reshape : f32[20,18]\n"
-     "%r.broadcast.2 = broadcast %r.reshape.2 : f32[20,18]\n"
-     "%r = mul %r.broadcast, %r.broadcast.2 : f32[20,18]\n" R},
-    {"two of everything, and few columns by a vector", pass_thin_products, NULL,
-     "%a = input : f32[1,2,2]\n%b = input : f32[1,2,2]\n%c = input : f32[40,15]\n"
-     "%d = input : f32[15,1]\n%r = matmul %a, %b {ta=false, tb=false} : f32[1,2,2]\n"
-     "%s = matmul %c, %d {ta=false, tb=false} : f32[40,1]\nresult output s = %s\n" R,
+     "%a = input : f32[6,1]\n%b = input : f32[4,6]\n"
+     "%r = matmul %a, %b {ta=true, tb=true} : f32[1,4]\n" R,
+     "%a = input : f32[6,1]\n%b = input : f32[4,6]\n"
+     "%r.reshape = reshape %a : f32[1,6]\n%r.broadcast = broadcast %r.reshape : f32[4,6]\n"
+     "%r.mul = mul %b, %r.broadcast : f32[4,6]\n%r.sum = sum %r.mul {axes=[1]} : f32[4,1]\n"
+     "%r = reshape %r.sum : f32[1,4]\n" R},
+    {"a number", pass_thin_products, NULL,
+     "%a = input : f32[1,6]\n%b = input : f32[6,1]\n"
+     "%r = matmul %a, %b {ta=false, tb=false} : f32[1,1]\n" R,
+     "%a = input : f32[1,6]\n%b = input : f32[6,1]\n"
+     "%r.reshape = reshape %b : f32[1,6]\n%r.mul = mul %a, %r.reshape : f32[1,6]\n"
+     "%r = sum %r.mul {axes=[1]} : f32[1,1]\n" R},
+    {"sums over columns, and over one step", pass_thin_products, NULL,
+     "%a = input : f32[6,4]\n%b = input : f32[6,1]\n%c = input : f32[1,6]\n"
+     "%r = matmul %a, %b {ta=true, tb=false} : f32[4,1]\n"
+     "%s = matmul %c, %a {ta=false, tb=false} : f32[1,4]\n"
+     "%t = matmul %b, %c {ta=false, tb=false} : f32[6,6]\nresult output s = %s\n"
+     "result output t = %t\n" R,
      NULL},
 };
 

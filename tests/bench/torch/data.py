@@ -25,6 +25,17 @@ def tokens(folder):
     return np.fromfile(os.path.join(folder, "tokens.bin"), np.uint16).astype(np.int64)
 
 
+def arrays(folder, *names):
+    """What synthetic.py has made."""
+    return [np.load(os.path.join(folder, name + ".npy")) for name in names]
+
+
+def heat(folder):
+    """Places f32[800,2] and temperatures f32[800] of the training set."""
+    lines = np.loadtxt(os.path.join(folder, "heat.csv"), delimiter=",", skiprows=1, dtype=np.float32)[:800]
+    return lines[:, :2].copy(), lines[:, 2].copy()
+
+
 def shakespeare(folder):
     """Ids of all characters: distinct bytes, sorted, are 0, 1, ..."""
     text = np.fromfile(os.path.join(folder, "tinyshakespeare.txt"), dtype=np.uint8)

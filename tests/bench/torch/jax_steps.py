@@ -123,13 +123,9 @@ def moe_block(options, key):
     return (net.experts_weights(key, 256, 8, 1024), jnp.int32(0)), batches, step
 
 
-def load(options, *names):
-    return [np.load(os.path.join(options.data, name + ".npy")) for name in names]
-
-
 def gcn(options, key):
     """The factors of the nodes are made once."""
-    words, source, target, field = [x[0] for x in load(options, "words", "source", "target", "field")]
+    words, source, target, field = [x[0] for x in data.arrays(options.data, "words", "source", "target", "field")]
     scale = (1 + np.bincount(target, minlength=len(words))) ** -0.5
     edges = [jnp.asarray(x) for x in (source, target, scale.astype(np.float32)[:, None])]
 
@@ -145,7 +141,7 @@ def gcn(options, key):
 
 def dlrm(options, key):
     """The tables' gradients are of the rows that a batch names, and go there alone."""
-    numbers, bags, clicks = load(options, "numbers", "bags", "clicks")
+    numbers, bags, clicks = data.arrays(options.data, "numbers", "bags", "clicks")
     which = jnp.arange(bags.shape[1])[:, None]
 
     def step(state, known):
@@ -161,8 +157,6 @@ def dlrm(options, key):
 
 
 def heat(options, key):
-    lines = np.loadtxt(os.path.join(options.data, "heat.csv"), delimiter=",", skiprows=1, dtype=np.float32)[:800]
-
     def step(state, known):
         weights, moments, count = state
         at, u, order = known
@@ -172,7 +166,8 @@ def heat(options, key):
         lr = net.cosine(count, lr=1e-2, warmup=0, total=8000, low=1e-4)
         return *net.adam(weights, moments, d, lr, count), count + 1
 
-    known = jnp.asarray(lines[:, :2]), jnp.asarray(lines[:, 2]), jax.random.permutation(key, 800)
+    places, temperatures = data.heat(options.data)
+    known = jnp.asarray(places), jnp.asarray(temperatures), jax.random.permutation(key, 800)
     return with_adam(net.heat_weights(key)), known, step
 
 

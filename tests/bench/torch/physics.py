@@ -3,11 +3,11 @@ them. Styles: "tensors", and "fused" with a fused Adam.
 """
 
 import math
-import os
 
-import numpy as np
 import torch
 from torch import nn
+
+import data
 
 BATCH, WIDTH, WEIGHT, STEPS = 200, 48, 0.1, 8000
 
@@ -35,8 +35,7 @@ def loss(model, a, at, u, place):
 
 
 def heat(options):
-    lines = np.loadtxt(os.path.join(options.data, "heat.csv"), delimiter=",", skiprows=1, dtype=np.float32)
-    at, u = torch.from_numpy(lines[:800, :2].copy()), torch.from_numpy(lines[:800, 2].copy())
+    at, u = map(torch.from_numpy, data.heat(options.data))
     model, a = rod(), nn.Parameter(torch.ones(()))
     fused = {"fused": True} if options.style == "fused" else {}
     optimizer = torch.optim.Adam([a, *model.parameters()], lr=1e-2, **fused)

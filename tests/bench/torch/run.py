@@ -139,7 +139,7 @@ def per_step(b, name, graph, steps, warm, factor, styles=("tensors", "fused"), d
         lambda i: 1e3 * trainer.step_seconds(data or b.options.data, b.options.threads, steps, warm),
         "--steps", str(steps - warm), *(["--data", data] if data else []))
     peers = {style: 1e3 * v for style, v in peers.items()}
-    best = min(peers[style] for style in styles if style in peers)
+    best = min(v for style, v in peers.items() if not style.startswith(JAX))
     beside = {who: min(peers[style] for style in tried if style in peers)
               for who, tried in others.items() if peers.keys() & set(tried)}
     b.row(name, "time per step", statistics.median(mine) if mine else None, best, factor and best * factor,
@@ -336,7 +336,7 @@ def parse():
     rows.add_only(p, BENCHMARKS)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--repeat", type=int, default=3, help="runs of each side; medians count")
-    p.add_argument("--compile", action="store_true", help="PyTorch with torch.compile, too, beside")
+    p.add_argument("--compile", action="store_true", help="also PyTorch with torch.compile")
     p.add_argument("--peer-only", action="store_true", help="measure PyTorch alone")
     p.add_argument("--quick", action="store_true", help="leave out PyTorch's DataLoader")
     kind = p.add_mutually_exclusive_group()

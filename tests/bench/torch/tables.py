@@ -3,18 +3,16 @@ them. Styles: dlrm "sparse" (EmbeddingBag's sparse gradients) and "dense"; gcn "
 graph as a sparse matrix, made once) and "index" (index_select and index_add_ over the edges).
 """
 
-import os
-
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+import data
 import models
 
 
 def load(folder, *names):
-    return [torch.from_numpy(np.load(os.path.join(folder, name + ".npy"))) for name in names]
+    return [torch.from_numpy(x) for x in data.arrays(folder, *names)]
 
 
 class DLRM(nn.Module):
