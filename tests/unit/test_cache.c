@@ -48,6 +48,18 @@ static void test_hit(const cg_cache *c) {
         support_count_files(c->dir, ".image"));
 }
 
+// A source of a thousand like lines takes little room.
+static void test_packed(const cg_cache *c) {
+  ir_buf text = ir_buf_new(c->a);
+  for (int i = 0; i < 1000; i++)
+    ir_buf_printf(&text, "  out[i + %d] = a[i] * b[i];\n", i % 10);
+  struct stat st = {0};
+  put(c, "text", ir_buf_str(&text));
+  CHECK(has(c, "text", ir_buf_str(&text)), "not what was put");
+  CHECK(stat(path_of(c, "text"), &st) == 0 && (size_t)st.st_size < text.len / 10,
+        "%lld of %zu bytes", (long long)st.st_size, text.len);
+}
+
 // Each byte of an entry, changed; each length, cut off.
 static void test_damage(const cg_cache *c) {
   put(c, "key", "some data");
@@ -83,9 +95,10 @@ static void set_age(const char *path, time_t seconds) {
 }
 
 static void test_size(const cg_cache *c) {
-  char data[1001];
-  memset(data, 'x', 1000);
-  data[1000] = 0;
+  char data[1001] = {0};
+  uint32_t random = 1;
+  for (int i = 0; i < 1000; i++) // what cannot be packed
+    data[i] = (char)(1 + ((random = random * 1664525 + 1013904223) >> 24) % 255);
   for (int i = 0; i < 8; i++) {
     const char *key = ir_format(c->a, "size %d", i);
     put(c, key, data);
@@ -169,11 +182,9 @@ int main(void) {
   static const struct {
     const char *name;
     void (*run)(const cg_cache *);
-  } tests[] = {{"hit", test_hit},
-               {"damage", test_damage},
-               {"collision", test_collision},
-               {"size", test_size},
-               {"many", test_many}};
+  } tests[] = {{"hit", test_hit},       {"packed", test_packed},
+               {"damage", test_damage}, {"collision", test_collision},
+               {"size", test_size},     {"many", test_many}};
   for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
     cg_cache c = open_new(a, folder, tests[i].name);
     CHECK(c.dir != NULL, "no folder for %s", tests[i].name);
