@@ -319,6 +319,6 @@ cg_sources cg_program_emit(cg_program *p, const plan *plan, const cg_origin *o) 
   (cuda ? add_cuda_files : add_kernel_files)(p, o, &out);
   cg_emit_tables(p, plan, o, &b);
   add_file(p, &out, "program.c", &b);
-  out.at[out.num - 1].use = CG_USE_ONCE; // calls and tables: the kernels do the work
+  out.at[out.num - 1].use = CG_USE_CALLS;
   return out;
 }

@@ -74,6 +74,7 @@ typedef enum cg_source_kind {
 typedef enum cg_source_use {
   CG_USE_STEPS, // kernels
   CG_USE_ONCE,  // its speed does not matter: compiled for size
+  CG_USE_CALLS, // straight lines of calls, and tables: nothing to optimise, and compilers try for long
   CG_USE_CHECK, // plain versions: likewise, and by -O1, which is asked for to compile fast, not optimised
 } cg_source_use;
 typedef struct cg_source {

@@ -5,14 +5,17 @@
 //
 //   { // loop_new: wte.new and 15 more                { // layer.0.q = matmul, add  f32[768,384]
 //     static const int64_t calls[][13] = {              char *const args[] = {arena + 64, ...};
-//         {64, ..., 8320, 3}, // wte.new                 run(matmul_q_0, 8, args, ...);
+//         {64, ..., 8320, 3}, // wte.new                 mlrt_run(me, matmul_q_0, 8, 0, args);
 //         {33344, ..., 65536, 20}, // fc.w.new         }
 //     };
-//     launch(loop_new_0, &calls[0][0], 16, ...);
+//     mlrt_run_rows(me, loop_new_0, &calls[0][0], 16, ...);
 //   }
 // Between windows stands a barrier, or one for some sizes of team only (program_sync.c):
 //
-//   wait_if(0xfffffee8u, team, tid, threads);         not for 2, 4 and 8 threads
+//   mlrt_wait(me);
+//   mlrt_wait_if(me, 0xfffffee8u);                    not for 2, 4 and 8 threads
+//
+// What is called is the runtime's (runtime/calls.c): this text is compiled without optimising (CG_USE_CALLS).
 #include "codegen/program_functions.h"
 
 // Before the calls whose uses were added.
@@ -20,9 +23,9 @@ static void put_barrier(writer *w) {
   uint32_t teams = sync_settle(w->sync, w->boundary);
   w->boundary = false;
   if (teams == SYNC_ALL)
-    ir_buf_puts(w->out, "  mlrt_barrier(team, tid);\n");
+    ir_buf_puts(w->out, "  mlrt_wait(me);\n");
   else if (teams)
-    ir_buf_printf(w->out, "  wait_if(0x%xu, team, tid, threads);\n", (unsigned)teams);
+    ir_buf_printf(w->out, "  mlrt_wait_if(me, 0x%xu);\n", (unsigned)teams);
 }
 
 // --- uses ------------------------------------------------------------------------------------
@@ -53,19 +56,17 @@ static void add_uses(writer *w, const call *x, int phase) {
 void calls_open(writer *w) {
   ir_buf_printf(w->out,
                 "\nstatic %svoid run_%s(char *arena, int slot, mlrt_team *team, int tid) {\n"
-                "  const int threads = mlrt_team_size(team);\n"
+                "  const mlrt_member self = mlrt_member_of(team, tid), *const me = &self;\n"
                 "  char *const batch = arena + slot * %lldll;\n"
-                "  mlrt_watch *const watch = mlrt_team_watch(team, tid);\n"
                 "  (void)batch;\n"
-                "  (void)threads;\n"
-                "  (void)watch;\n",
+                "  (void)me;\n",
                 w->name == w->func_name ? "" : "__attribute__((noinline)) ", w->name,
                 (long long)w->plan->staging_slot_bytes);
 }
 
 static void put_run(writer *w, const call *x, int phase) {
-  ir_buf_printf(w->out, "    run(%s_%d, %lld, args, (tid + %d) %% threads, threads, watch);\n",
-                x->d->name, phase, (long long)x->c->tasks[phase], x->shift);
+  ir_buf_printf(w->out, "    mlrt_run(me, %s_%d, %lld, %d, args);\n", x->d->name, phase,
+                (long long)x->c->tasks[phase], x->shift);
 }
 
 static void open_call(writer *w, const call *x) {
@@ -82,7 +83,7 @@ void calls_phases(writer *w, call *x) {
   open_call(w, x);
   for (int i = 0; i < x->c->num_phases; i++) {
     if (i > 0) {
-      ir_buf_puts(w->out, "    mlrt_barrier(team, tid);\n");
+      ir_buf_puts(w->out, "    mlrt_wait(me);\n");
       sync_reset(w->sync);
       add_uses(w, x, i);
       sync_settle(w->sync, false);
@@ -115,10 +116,9 @@ void calls_merged(writer *w, call *first) {
   for (size_t i = 0; i < w->window.num; i++)
     if (w->window.at[i].d == d && w->window.at[i].merged != 1)
       put_row(w, w->window.at[i].c);
-  ir_buf_printf(
-      w->out,
-      "    };\n    launch(%s_0, &calls[0][0], %zu, %zu, %zu, arena, tid, threads, watch);\n  }\n",
-      d->name, first->merged, buffers, numbers);
+  ir_buf_printf(w->out,
+                "    };\n    mlrt_run_rows(me, %s_0, &calls[0][0], %zu, %zu, %zu, arena);\n  }\n",
+                d->name, first->merged, buffers, numbers);
 }
 
 void calls_before_window(writer *w) {
@@ -139,67 +139,9 @@ void calls_copy(writer *w, const plan_copy *c) {
   sync_add(w->sync, read);
   sync_add(w->sync, write);
   put_barrier(w);
-  ir_buf_printf(w->out, "  copy(arena + %lld, arena + %lld, %lld, tid, threads); // %s\n",
+  ir_buf_printf(w->out, "  mlrt_copy(me, arena + %lld, arena + %lld, %lld); // %s\n",
                 (long long)c->to, (long long)c->from, (long long)c->bytes, c->state->name);
 }
-
-static const char HELPERS[] =
-    "\n// This thread's share of a kernel's tasks.\n"
-    "static __attribute__((noinline)) void run(mlrt_phase_fn kernel, int64_t tasks,\n"
-    "                                          char *const *args, int tid, int threads,\n"
-    "                                          mlrt_watch *watch) {\n"
-    "  const int64_t begin = tasks * tid / threads, end = tasks * (tid + 1) / threads;\n"
-    "  if (watch)\n"
-    "    mlrt_watch_begin(watch, kernel);\n"
-    "  if (begin < end)\n"
-    "    kernel(begin, end, args);\n"
-    "  if (watch)\n"
-    "    mlrt_watch_end(watch, 1);\n"
-    "}\n"
-    "\n// This thread's share of many calls of a kernel. A row has the offsets of the buffers in "
-    "the\n"
-    "// arena, then numbers, then tasks; the tasks of all rows are one range.\n"
-    "static __attribute__((noinline)) void launch(mlrt_phase_fn kernel, const int64_t *row, int "
-    "rows,\n"
-    "                                             int buffers, int numbers, char *arena, int tid,\n"
-    "                                             int threads, mlrt_watch *watch) {\n"
-    "  const int width = buffers + numbers;\n"
-    "  int64_t total = 0, at = 0;\n"
-    "  for (int r = 0; r < rows; r++)\n"
-    "    total += row[r * (width + 1) + width];\n"
-    "  const int64_t begin = total * tid / threads, end = total * (tid + 1) / threads;\n"
-    "  if (watch)\n"
-    "    mlrt_watch_begin(watch, kernel);\n"
-    "  for (; at < end; row += width + 1) {\n"
-    "    const int64_t tasks = row[width], from = begin > at ? begin - at : 0;\n"
-    "    const int64_t to = end - at < tasks ? end - at : tasks;\n"
-    "    at += tasks;\n"
-    "    if (from >= to)\n"
-    "      continue;\n"
-    "    char *args[width];\n"
-    "    for (int i = 0; i < width; i++)\n"
-    "      args[i] = i < buffers ? arena + row[i] : (char *)(uintptr_t)row[i];\n"
-    "    kernel(from, to, args);\n"
-    "  }\n"
-    "  if (watch)\n"
-    "    mlrt_watch_end(watch, rows);\n"
-    "}\n"
-    "\n// Bit T of `teams`: in a team of T threads, some go on with what others have written. (31: "
-    "and"
-    "\n// in larger ones.)\n"
-    "static inline void wait_if(uint32_t teams, mlrt_team *team, int tid, int threads) {\n"
-    "  if (teams >> (threads < 31 ? threads : 31) & 1)\n"
-    "    mlrt_barrier(team, tid);\n"
-    "}\n"
-    "\n// This thread's share of a copy.\n"
-    "static inline void copy(char *to, const char *from, int64_t bytes, int tid, int threads) {\n"
-    "  const int64_t lines = (bytes + 63) / 64;\n"
-    "  const int64_t begin = lines * tid / threads * 64;\n"
-    "  int64_t end = lines * (tid + 1) / threads * 64;\n"
-    "  end = end < bytes ? end : bytes;\n"
-    "  if (begin < end)\n"
-    "    __builtin_memcpy(to + begin, from + begin, (size_t)(end - begin));\n"
-    "}\n";
 
 void cg_emit_functions(const cg_program *p, const plan *plan, ir_buf *out) {
   ir_buf_puts(out, "#include \"mlrt.h\"\n\n");
@@ -211,6 +153,5 @@ void cg_emit_functions(const cg_program *p, const plan *plan, ir_buf *out) {
     if (d->plain)
       ir_buf_printf(out, "void %s(char *const *args, double *const *taps, int hold);\n", d->plain);
   }
-  ir_buf_puts(out, HELPERS);
   writer_put_functions(p, plan, out);
 }

@@ -232,8 +232,9 @@ static void put_range(writer *w, const writer_text *t, const char *name, size_t 
     t->put(w, i);
 }
 
-// Compilers take more than twice the time for a C function of twice the calls: unrolled ones are
-// cut. What stands in one part and in the next is ordered by the same barriers.
+// Not optimised, a C function has a place of its own on the stack for the arguments of each call, and compilers take
+// more than twice the time for one of twice the calls: unrolled ones are cut. What stands in one part and in the next
+// is ordered by the same barriers.
 static size_t put_parts(writer *w, size_t num, const writer_text *t) {
   size_t parts = 0;
   for (size_t i = 0; i < num; i += PART_CALLS) {

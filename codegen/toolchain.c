@@ -148,7 +148,7 @@ static void add_words(const cg_tools *x, const char *text, cg_command *c) {
 // Plain versions take a fifth of the time of compiling, and twice as long to run when they are not optimised.
 static void add_effort(const cg_tools *x, const cg_source *s, cg_command *c) {
   int level = x->b->opt_level;
-  if (s->use == CG_USE_CHECK && level == 1)
+  if (s->use == CG_USE_CALLS || (s->use == CG_USE_CHECK && level == 1))
     level = 0;
   add_words(x, s->use == CG_USE_STEPS || level == 0 ? cg_effort(level) : "-Oz -fno-slp-vectorize",
             c);

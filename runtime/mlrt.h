@@ -116,6 +116,27 @@ mlrt_watch *mlrt_team_watch(const mlrt_team *t, int tid); // NULL: nobody asks
 void mlrt_watch_begin(mlrt_watch *w, mlrt_phase_fn fast);
 void mlrt_watch_end(mlrt_watch *w, int calls);
 
+// What generated functions call (runtime/calls.c). One thread of the team, as they know it:
+typedef struct mlrt_member {
+  mlrt_team *team;
+  int tid, threads;
+  mlrt_watch *watch;
+} mlrt_member;
+mlrt_member mlrt_member_of(mlrt_team *team, int tid);
+// This thread's share of a kernel's tasks: that of the thread `shift` places on, so that several kernels of few tasks
+// are not all done by the first threads.
+void mlrt_run(const mlrt_member *me, mlrt_phase_fn kernel, int64_t tasks, int shift,
+              char *const *args);
+// This thread's share of many calls of a kernel. A row has the offsets of the buffers in the arena, then numbers, then
+// tasks; the tasks of all rows are one range.
+void mlrt_run_rows(const mlrt_member *me, mlrt_phase_fn kernel, const int64_t *row, int rows,
+                   int buffers, int numbers, char *arena);
+// This thread's share of a copy.
+void mlrt_copy(const mlrt_member *me, char *to, const char *from, int64_t bytes);
+void mlrt_wait(const mlrt_member *me); // for all of the team
+// Bit T of `teams`: in a team of T threads, some go on with what others have written. (31: and in larger ones.)
+void mlrt_wait_if(const mlrt_member *me, uint32_t teams);
+
 // --- the GPU ---------------------------------------------------------------------------
 // Generated code for a GPU runs on one thread of the host and lists launches, all into one stream:
 // fn(gpu, arena, slot), with the arena's address on the device.

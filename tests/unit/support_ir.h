@@ -11,6 +11,8 @@
 #define CHECK(cond, ...) support_check((cond), __FILE__, __LINE__, #cond, __VA_ARGS__)
 bool support_check(bool ok, const char *file, int line, const char *cond, const char *fmt, ...)
     IR_PRINTF(5, 6);
+// A failure that the caller has printed.
+void support_count_failure(void);
 // The exit status of a test: says how many checks there were.
 int support_finish(const char *test);
 

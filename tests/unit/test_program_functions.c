@@ -32,6 +32,9 @@ static const char TEAM_TEXT[] =
     "struct mlrt_team { int threads; void (*yield)(void); };\n"
     "int mlrt_team_size(const mlrt_team *t) { return t->threads; }\n"
     "void mlrt_barrier(mlrt_team *t, int tid) { t->yield(); }\n"
+    "mlrt_watch *mlrt_team_watch(const mlrt_team *t, int tid) { return 0; }\n"
+    "void mlrt_watch_begin(mlrt_watch *w, mlrt_phase_fn fast) {}\n"
+    "void mlrt_watch_end(mlrt_watch *w, int calls) {}\n"
     "void test_step(char *arena, mlrt_team *t, int tid) { run_step(arena, 0, t, tid); }\n";
 
 static ucontext_t scheduler, fibers[MAX_THREADS]; // makecontext passes no pointers
@@ -106,6 +109,16 @@ static sample make_sample(ir_arena *a, const char *what, ir_module *m, const cg_
   return s;
 }
 
+// What the program calls, which has its header from the test.
+static const char *runtime_text(ir_arena *a) {
+  static const char INCLUDE[] = "#include \"runtime/mlrt.h\"";
+  size_t len = 0;
+  const char *text = ir_read_file(a, "runtime/calls.c", &len),
+             *at = text ? strstr(text, INCLUDE) : NULL;
+  BUG_IF(!at, "no runtime/calls.c with %s", INCLUDE);
+  return at + strlen(INCLUDE);
+}
+
 static step_fn load_step(ir_arena *a, const sample *s, void **lib) {
   static const char INCLUDE[] = "#include \"mlrt.h\"";
   ir_buf b = ir_buf_new(a);
@@ -117,7 +130,7 @@ static step_fn load_step(ir_arena *a, const sample *s, void **lib) {
   char header[PATH_MAX];
   CHECK(realpath("runtime/mlrt.h", header) != NULL, "not run in the root of the sources");
   ir_buf_printf(&b, "#include \"%s\"\n", header);
-  ir_buf_printf(&b, "%s%s", rest + strlen(INCLUDE), TEAM_TEXT);
+  ir_buf_printf(&b, "%s%s%s", runtime_text(a), rest + strlen(INCLUDE), TEAM_TEXT);
   *lib = test_load(a, ir_buf_str(&b), s->program->target, 2);
   step_fn step = NULL;
   void *symbol = *lib ? dlsym(*lib, "test_step") : NULL;
@@ -249,9 +262,9 @@ static void test_one_launch(const cg_target *t) {
   CHECK(s.program->distinct.num == 2, "%zu functions for one update and one draw",
         s.program->distinct.num);
   const char *step = step_of(&s);
-  CHECK(count(step, "    launch(") == 1, "not one launch:\n%s", step);
-  CHECK(count(step, "    run(") == 0, "calls beside the launch:\n%s", step);
-  CHECK(count(step, "mlrt_barrier(") == 0, "barriers without need:\n%s", step);
+  CHECK(count(step, "    mlrt_run_rows(") == 1, "not one launch:\n%s", step);
+  CHECK(count(step, "    mlrt_run(") == 0, "calls beside the launch:\n%s", step);
+  CHECK(count(step, "  mlrt_wait(") == 0, "barriers without need:\n%s", step);
   for (int i = 0; i < NUM_SIZES; i++)
     CHECK(count(step, ir_format(a, "// layer.%d.w%c.new\n", i, 'a' + i)) == 1,
           "parameter %d has no row:\n%s", i, step);
@@ -346,9 +359,9 @@ static void test_dependent_calls(const cg_target *t) {
   const char *step = step_of(&s);
   size_t n = s.step->kernels.num;
   CHECK(s.program->distinct.num < n, "no two of %zu kernels are one function", n);
-  int barriers = count(step, "mlrt_barrier(") + count(step, "  wait_if(");
+  int barriers = count(step, "  mlrt_wait(") + count(step, "  mlrt_wait_if(");
   CHECK(barriers == (int)n - 1, "not %zu barriers:\n%s", n - 1, step);
-  CHECK(count(step, "    launch(") == 0, "dependent calls in one launch:\n%s", step);
+  CHECK(count(step, "    mlrt_run_rows(") == 0, "dependent calls in one launch:\n%s", step);
   test_sample(a, &s, 1);
   ir_arena_free(a);
 }
@@ -366,11 +379,11 @@ static void test_rows_stay_apart(const cg_target *t) {
          "%y = matmul %h, %v {ta=false, tb=false} : f32[768,64]\n"
          "%s = sum %y {axes=[0]} : f32[1,64]\nresult output s = %s\nresult output y = %y\n}\n");
   sample s = make_sample(a, "rows", m, t);
-  const char *step = step_of(&s), *first = strstr(step, "wait_if(");
+  const char *step = step_of(&s), *first = strstr(step, "mlrt_wait_if(me, ");
   CHECK(s.step->kernels.num == 3, "%zu kernels", s.step->kernels.num);
-  CHECK(count(step, "wait_if(") == 1, "not one wait for some teams only:\n%s", step);
-  CHECK(count(step, "mlrt_barrier(") == 1, "not one barrier:\n%s", step);
-  unsigned teams = first ? (unsigned)strtoul(first + strlen("wait_if("), NULL, 16) : 0;
+  CHECK(count(step, "mlrt_wait_if(") == 1, "not one wait for some teams only:\n%s", step);
+  CHECK(count(step, "  mlrt_wait(") == 1, "not one barrier:\n%s", step);
+  unsigned teams = first ? (unsigned)strtoul(first + strlen("mlrt_wait_if(me, "), NULL, 16) : 0;
   for (int threads = 2; threads <= 8; threads *= 2)
     CHECK(!(teams >> threads & 1), "%d threads wait:\n%s", threads, step);
   CHECK(teams >> 3 & 1, "3 threads do not wait:\n%s", step);
