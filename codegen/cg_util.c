@@ -143,8 +143,8 @@ void cg_emit_args(const cg_kernel *k, ir_buf *out, int indent) {
   for (size_t i = 0; i < k->in.num + k->out.num; i++) {
     const char *type = ir_dtypes[argument(k, i)->type.dtype].ctype;
     const char *is_const = i < k->in.num ? "const " : "";
-    ir_buf_printf(out, "%*s%s%s *const %s = (%s%s *)args[%zu];\n", indent, "", is_const, type,
-                  cg_arg_name(k, (int)i), is_const, type, i);
+    ir_buf_printf(out, "%*s%s%s *const %s = (%s%s *)args[%zu]%s;\n", indent, "", is_const, type,
+                  cg_arg_name(k, (int)i), is_const, type, i, cg_begin_text(k, (int)i));
   }
 }
 

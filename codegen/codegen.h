@@ -93,6 +93,10 @@ typedef struct cg_kernel {
   // Numbers that kernels of equal text may differ in. LOOP: the element count of a kernel with
   // one axis; then the stream of each random member.
   IR_VEC(int64_t) numbers;
+  // LOOP and MATMUL: the first element of each argument that the kernel touches, a number where it is not 0.
+  // Places count from there: steps of an unrolled loop that read another slice each are one function (cg_begin.c).
+  // NULL: places count from 0.
+  int64_t *begin;
   void *schedule; // the family's own decisions, from schedule to emit
 } cg_kernel;
 
@@ -188,6 +192,15 @@ static inline long long ll(int64_t v) {
 void cuda_put_loop(ir_buf *out, int indent, const char *i, int num);
 // Index of a buffer in args; -1 when it is no argument.
 int cg_arg_index(const cg_kernel *k, const ir_node *buffer);
+// --- codegen/cg_begin.c: cg_kernel.begin
+// A place, in elements, from which the kernel walks an argument; those of all loads and stores of its domain but the
+// operands of its product. Then cg_settle_begins, once, when k->workspace and all other numbers are there.
+void cg_note_begin(cg_kernel *k, int arg, int64_t offset);
+void cg_note_domain_begins(cg_kernel *k);
+void cg_settle_begins(cg_kernel *k);
+int64_t cg_begin(const cg_kernel *k, int arg);
+// What the argument's pointer is advanced by: " + (int64_t)args[5]", or "".
+const char *cg_begin_text(const cg_kernel *k, int arg);
 // `x` is a whole buffer, in order, whose argument is the num-th behind that of `first`: equal parts of a
 // concat (the steps of a sequence) are a loop over arguments.
 bool cg_follows(const cg_kernel *k, const ir_node *first, const ir_node *x, int num);

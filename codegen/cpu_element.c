@@ -35,6 +35,7 @@ const char *cpu_element_text(const cg_kernel *k, const cpu_element *x, const cha
   if (x->base->op == IR_IOTA)
     return ir_format(a, "(%s)(%s)", ir_dtypes[t->dtype].ctype, at);
   int arg = cg_arg_index(k, x->base);
+  BUG_IF(k->begin, "'%s' is walked from 0 in kernel '%s', which is not", x->base->name, k->k->name);
   BUG_IF(arg < 0, "'%s' is no argument of kernel '%s'", x->base->name, k->k->name);
   return ir_format(a, "%s[%s]", cg_arg_name(k, arg), at);
 }

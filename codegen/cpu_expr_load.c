@@ -125,10 +125,12 @@ static const char *lane_count(const cg_expr *e) {
 }
 
 // --- loads ------------------------------------------------------------------------------------
-static const char *argument_of(const cg_expr *e, const ir_node *buffer) {
+static const char *place_in(const cg_expr *e, const ir_node *buffer, const dom_access *at) {
   int arg = cg_arg_index(e->k, buffer);
   BUG_IF(arg < 0, "'%s' is no argument of kernel '%s'", buffer->name, e->k->k->name);
-  return cg_arg_name(e->k, arg);
+  dom_access from = *at;
+  from.offset -= cg_begin(e->k, arg);
+  return cpu_address(e, cg_arg_name(e->k, arg), &from);
 }
 
 // The text of a load from `address`.
@@ -176,7 +178,7 @@ void cpu_bind_load(cg_expr *e, const dom_load *l, const char *expr) {
 static const char *leaf_or_load(const cg_expr *e, const dom_load *l) {
   if (l->buffer->op == IR_IOTA)
     return iota_text(e, l);
-  return load_text(e, l->buffer->type.dtype, cpu_address(e, argument_of(e, l->buffer), &l->access),
+  return load_text(e, l->buffer->type.dtype, place_in(e, l->buffer, &l->access),
                    cpu_lane_stride(e, &l->access), l->access.group, is_aligned(e, &l->access));
 }
 
@@ -212,7 +214,7 @@ const char *cpu_gather_text(cg_expr *e, const ir_node *n) {
   const ir_type *table = &n->in[0]->type;
   long long rows = (long long)table->dims[0];
   long long row_step = rows ? (long long)ir_elements(table) / rows : 0;
-  const char *at = cpu_address(e, argument_of(e, l->buffer), &l->access);
+  const char *at = place_in(e, l->buffer, &l->access);
   const char *row = ir_format(a, "k_row(%s, %lld)", cpu_emit_operand(e, n, 1), rows);
   int64_t step = cpu_lane_stride(e, &l->access);
   if (index_varies(e, n))
@@ -228,7 +230,7 @@ const char *cpu_gather_text(cg_expr *e, const ir_node *n) {
 void cg_emit_store(cg_expr *e, const dom_store *s) {
   const char *x = cg_emit_value(e, s->node);
   const char *type = ir_dtypes[s->buffer->type.dtype].name;
-  const char *at = cpu_address(e, argument_of(e, s->buffer), &s->access);
+  const char *at = place_in(e, s->buffer, &s->access);
   int64_t stride = cpu_lane_stride(e, &s->access);
   if (s->access.group)
     cpu_line(e, "k_store_%s_each(%s, %s, %lld, %s);", type, at, x, (long long)s->access.group,

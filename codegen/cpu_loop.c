@@ -25,6 +25,8 @@ void cpu_loop_schedule(cg_kernel *k) {
   k->workspace = 0;
   k->schedule = p;
   loop_push_numbers(p, k);
+  cg_note_domain_begins(k);
+  cg_settle_begins(k);
 }
 
 static void reserve(loop_emit *m) {

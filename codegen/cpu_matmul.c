@@ -156,7 +156,7 @@ static int put_fetch(const matmul_state *s, const fetch *f, int64_t cols, ir_buf
     return 0;
   for (int64_t at = 0; at < cols * elem_bytes; at += LINE) {
     ir_buf_printf(out, "    __builtin_prefetch(%s + %lld", cg_arg_name(s->kernel, arg),
-                  (long long)(f->at->offset + at / elem_bytes));
+                  (long long)(f->at->offset - cg_begin(s->kernel, arg) + at / elem_bytes));
     for (int i = 0; i < s->kernel->dom->num_axes; i++)
       if (f->at->stride[i])
         ir_buf_printf(out, " + i%d * %lld", i, (long long)f->at->stride[i]);
@@ -356,6 +356,8 @@ void cpu_matmul_schedule(cg_kernel *k) {
   memcpy(k->tasks, s->plan.tasks, sizeof k->tasks);
   k->workspace = s->plan.workspace;
   k->schedule = s;
+  if (!s->problem.pairs) // whose offsets are those of pairs
+    mm_set_begins(k, &s->problem);
 }
 
 void cpu_matmul_emit(const cg_kernel *k, const char *name, ir_buf *out) {

@@ -36,6 +36,8 @@ typedef struct mm_operand {
   int64_t apart;
   bool odd;       // the last pair of that part is half a pair
   int64_t offset; // elements
+  int64_t begin;  // of those, what begin_text adds (cg_kernel.begin)
+  const char *begin_text;
   mm_axes batch;
   mm_axes x; // m of operand a, n of operand b
   mm_axes k;
@@ -143,6 +145,11 @@ typedef struct mm_sides {
 } mm_sides;
 // The product of a kernel: sizes, operands, bands; no callbacks.
 mm_problem mm_describe(const cg_kernel *k, mm_sides *sides);
+static inline const char *mm_begin_text(const mm_operand *o) {
+  return o->begin_text ? o->begin_text : ""; // NULL: a problem that is no kernel's
+}
+// Where the kernel begins in its arguments (cg_kernel.begin), once k->workspace is known.
+void mm_set_begins(cg_kernel *k, mm_problem *p);
 
 // --- matmul_border.c
 // What is known of `a`, which lies in `buffer`, in a product of k steps.

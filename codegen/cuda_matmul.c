@@ -140,6 +140,8 @@ void cuda_matmul_schedule(cg_kernel *k) {
                 : s->problem.math == MM_TF32 ? CG_BY_TF32
                                              : CG_BY_FMA;
   k->schedule = s;
+  mm_set_begins(k, &s->problem.p);
+  s->problem.width += (int)k->numbers.num;
 }
 
 void cuda_matmul_emit(const cg_kernel *k, const char *name, ir_buf *out) {

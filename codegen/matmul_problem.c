@@ -241,3 +241,19 @@ void mm_emit_bands(const mm_problem *p, const char *first, ir_buf *out) {
                   "    stop = %s; // nobody needs this tile\n",
                   (long long)c.lower, (long long)c.upper, first);
 }
+
+static void set_begin(const cg_kernel *k, mm_operand *o) {
+  o->begin = cg_begin(k, o->arg);
+  o->begin_text = cg_begin_text(k, o->arg);
+}
+
+void mm_set_begins(cg_kernel *k, mm_problem *p) {
+  cg_note_domain_begins(k);
+  cg_note_begin(k, p->a.arg, p->a.offset);
+  cg_note_begin(k, p->b.arg, p->b.offset);
+  cg_settle_begins(k);
+  set_begin(k, &p->a);
+  set_begin(k, &p->b);
+  if (p->plain)
+    set_begin(k, &p->c);
+}

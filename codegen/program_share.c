@@ -6,7 +6,8 @@
 //
 // Each kernel is emitted under a stand-in name and with one name for all of its tensors: that text
 // says whether two are equal. The first of its kind is emitted again with its own names, to be
-// read. Sizes differ between uses only where the family passes them as numbers (codegen.h).
+// read. Sizes and the places where uses begin in their buffers differ only where the family passes them as numbers
+// (codegen.h, cg_begin.c).
 #include "codegen/program.h"
 
 #include <ctype.h>

@@ -24,6 +24,43 @@ functions() { # T N
   sed -n '/^step/,/^eval/p' kernels.txt | awk '$6 > 0 { print $2 }' | sort -u | wc -l
 }
 
+# A cell of one's own, which reads a slice for each step and writes one.
+cat >cell.graph <<'GRAPH'
+let B = 16, T = 8, C = 32, H = 64
+block cell(x: f[b,c], h: f[b,d]) -> f[b,d] {
+  z = sigmoid(linear(x, d) + linear(h, d, bias=false))
+  return (1 - z) * tanh(linear(x, d) + linear(h, d, bias=false) * z) + z * h
+}
+model own(x: f32[B,T,C], y: f32[B,T]) {
+  h = zeros([B, H])
+  all = none
+  repeat t in T shared {
+    h = cell(x[:, t], h) as cell
+    o = linear(h, 1) as out
+    all = o if is_none(all) else concat([all, o], axis=1)
+  }
+  loss mse(all, y)
+}
+data { train = npy("x.npy", "y.npy") }
+optim { sgd(0.1) }
+train { steps = 1 }
+GRAPH
+of_cell() { # TARGET T
+  local kind=c
+  [ "$1" = cpu ] || kind=cuda
+  "$mltc" cell.graph -D T="$2" --target="$1" --emit=$kind |
+    grep -cE '^(void (loop|matmul|copy)_[a-z_0-9]*_0\(.*\) \{|K_KERNEL(_ROOM)?\()'
+}
+for target in cpu cuda:sm_80; do
+  few=$(of_cell $target 8)
+  many=$(of_cell $target 40)
+  if [ "$few" -lt 20 ] || [ "$many" -gt $((few + 4)) ]; then
+    fail "a cell of one's own, $target: $few functions for 8 steps, $many for 40"
+  fi
+done
+"$mltc" cell.graph -O1 -o cell
+./cell check >said.txt || fail "a cell of one's own: $(cat said.txt)"
+
 for layer in 1 2; do
   few=$(functions 64 "$layer")
   many=$(functions 160 "$layer")

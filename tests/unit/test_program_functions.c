@@ -272,6 +272,29 @@ static void test_one_launch(const cg_target *t) {
   ir_arena_free(a);
 }
 
+// A product of two phases between e and z, which needs e: the barrier between the phases is enough for it.
+static void test_inner_barrier(const cg_target *t) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = support_module(
+      a, "mltc-ir 1\nmodule phases\nstate v : f32[128,384] role=param value=0.25\n"
+         "state w : f32[40,30] role=param value=0.5\n"
+         "state q : f32[30,30] role=buffer\n"
+         "func step {\n%x = input : f32[40,30]\n%p = input : f32[768,384]\n"
+         "%v = read @v : f32[128,384]\n%w = read @w : f32[40,30]\n%e = add %x, %w : f32[40,30]\n"
+         "%y = matmul %p, %v {ta=false, tb=true} : f32[768,128]\n"
+         "%t = transpose %e {perm=[1,0]} : f32[30,40]\n%z = matmul %t, %w {ta=false, tb=false} : "
+         "f32[30,30]\n"
+         "result output e = %e\nresult output y = %y\nwrite @q, %z\n}\n");
+  sample s = make_sample(a, "phases", m, t);
+  int phases = 0;
+  for (size_t i = 0; i < s.step->kernels.num; i++)
+    phases += s.program->kernels[plan_func_index(s.step)][s.step->kernels.at[i]->id]->num_phases;
+  CHECK(phases == (int)s.step->kernels.num + 1, "%d phases of %zu kernels:\n%s", phases,
+        s.step->kernels.num, step_of(&s));
+  test_sample(a, &s, 1);
+  ir_arena_free(a);
+}
+
 // IR text may have functions of any name, also such as C does not take, or that come out alike.
 static void test_names_of_functions(const cg_target *t) {
   static const char BODY[] = "%w = read @w : f32[8]\n%n = mul %w, %w : f32[8]\nwrite @w, %n\n";
@@ -402,6 +425,7 @@ int main(int argc, char **argv) {
   test_rows_stay_apart(t);
   test_one_launch(t);
   test_equal_texts_take_no_memory(t);
+  test_inner_barrier(t);
   test_names_of_functions(t);
   test_many_calls(t);
   test_dependent_calls(t);
