@@ -34,10 +34,11 @@ void cg_note_domain_begins(cg_kernel *k) {
 }
 
 // An argument may be one that nobody walks; an access of no elements may begin before the first.
-void cg_settle_begins(cg_kernel *k) {
+void cg_settle_begins(cg_kernel *k, int64_t multiple) {
   for (size_t i = 0; k->begin && i < k->in.num + k->out.num; i++) {
     if (k->begin[i] == INT64_MAX || k->begin[i] < 0)
       k->begin[i] = 0;
+    k->begin[i] -= k->begin[i] % multiple;
     if (k->begin[i])
       IR_PUSH(k->arena, k->numbers, k->begin[i]);
   }

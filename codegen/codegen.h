@@ -194,10 +194,11 @@ void cuda_put_loop(ir_buf *out, int indent, const char *i, int num);
 int cg_arg_index(const cg_kernel *k, const ir_node *buffer);
 // --- codegen/cg_begin.c: cg_kernel.begin
 // A place, in elements, from which the kernel walks an argument; those of all loads and stores of its domain but the
-// operands of its product. Then cg_settle_begins, once, when k->workspace and all other numbers are there.
+// operands of its product. Then cg_settle_begins, once, when k->workspace and all other numbers are there: begins
+// become multiples of `multiple` elements.
 void cg_note_begin(cg_kernel *k, int arg, int64_t offset);
 void cg_note_domain_begins(cg_kernel *k);
-void cg_settle_begins(cg_kernel *k);
+void cg_settle_begins(cg_kernel *k, int64_t multiple);
 int64_t cg_begin(const cg_kernel *k, int arg);
 // What the argument's pointer is advanced by: " + (int64_t)args[5]", or "".
 const char *cg_begin_text(const cg_kernel *k, int arg);

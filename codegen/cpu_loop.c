@@ -26,7 +26,7 @@ void cpu_loop_schedule(cg_kernel *k) {
   k->schedule = p;
   loop_push_numbers(p, k);
   cg_note_domain_begins(k);
-  cg_settle_begins(k);
+  cg_settle_begins(k, 1);
 }
 
 static void reserve(loop_emit *m) {

@@ -356,8 +356,7 @@ void cpu_matmul_schedule(cg_kernel *k) {
   memcpy(k->tasks, s->plan.tasks, sizeof k->tasks);
   k->workspace = s->plan.workspace;
   k->schedule = s;
-  if (!s->problem.pairs) // whose offsets are those of pairs
-    mm_set_begins(k, &s->problem);
+  mm_set_begins(k, &s->problem);
 }
 
 void cpu_matmul_emit(const cg_kernel *k, const char *name, ir_buf *out) {

@@ -242,18 +242,26 @@ void mm_emit_bands(const mm_problem *p, const char *first, ir_buf *out) {
                   (long long)c.lower, (long long)c.upper, first);
 }
 
-static void set_begin(const cg_kernel *k, mm_operand *o) {
-  o->begin = cg_begin(k, o->arg);
+// Elements of its buffer in one of its own: pairs that lie in place are walked as elements of twice the size.
+static int64_t parts_of(const mm_problem *p, const mm_operand *o) {
+  return p->pairs && o->apart == 0 ? 2 : 1;
+}
+
+static void set_begin(const cg_kernel *k, mm_operand *o, int64_t parts) {
+  o->begin = cg_begin(k, o->arg) / parts;
   o->begin_text = cg_begin_text(k, o->arg);
+  if (o->begin && parts > 1)
+    o->begin_text = ir_format(k->arena, "%s / %lld", o->begin_text, (long long)parts);
 }
 
 void mm_set_begins(cg_kernel *k, mm_problem *p) {
   cg_note_domain_begins(k);
-  cg_note_begin(k, p->a.arg, p->a.offset);
-  cg_note_begin(k, p->b.arg, p->b.offset);
-  cg_settle_begins(k);
-  set_begin(k, &p->a);
-  set_begin(k, &p->b);
+  int64_t parts[2] = {parts_of(p, &p->a), parts_of(p, &p->b)};
+  cg_note_begin(k, p->a.arg, p->a.offset * parts[0]);
+  cg_note_begin(k, p->b.arg, p->b.offset * parts[1]);
+  cg_settle_begins(k, p->pairs ? 2 : 1);
+  set_begin(k, &p->a, parts[0]);
+  set_begin(k, &p->b, parts[1]);
   if (p->plain)
-    set_begin(k, &p->c);
+    set_begin(k, &p->c, 1);
 }

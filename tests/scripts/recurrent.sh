@@ -45,21 +45,25 @@ data { train = npy("x.npy", "y.npy") }
 optim { sgd(0.1) }
 train { steps = 1 }
 GRAPH
-of_cell() { # TARGET T
+of_cell() { # TARGET T PRECISION
   local kind=c
   [ "$1" = cpu ] || kind=cuda
-  "$mltc" cell.graph -D T="$2" --target="$1" --emit=$kind |
+  "$mltc" cell.graph -D T="$2" --target="$1" --precision="$3" --emit=$kind |
     grep -cE '^(void (loop|matmul|copy)_[a-z_0-9]*_0\(.*\) \{|K_KERNEL(_ROOM)?\()'
 }
 for target in cpu cuda:sm_80; do
-  few=$(of_cell $target 8)
-  many=$(of_cell $target 40)
-  if [ "$few" -lt 20 ] || [ "$many" -gt $((few + 4)) ]; then
-    fail "a cell of one's own, $target: $few functions for 8 steps, $many for 40"
-  fi
+  for precision in f32 bf16; do
+    few=$(of_cell $target 8 $precision)
+    many=$(of_cell $target 40 $precision)
+    if [ "$few" -lt 20 ] || [ "$many" -gt $((few + 4)) ]; then
+      fail "a cell of one's own, $target, $precision: $few functions for 8 steps, $many for 40"
+    fi
+  done
 done
-"$mltc" cell.graph -O1 -o cell
-./cell check >said.txt || fail "a cell of one's own: $(cat said.txt)"
+for precision in f32 bf16; do
+  "$mltc" cell.graph -O1 --precision=$precision -o cell
+  ./cell check >said.txt || fail "a cell of one's own, $precision: $(cat said.txt)"
+done
 
 for layer in 1 2; do
   few=$(functions 64 "$layer")
