@@ -95,8 +95,8 @@ static bool guess_reduced(dom_work *w, dom_member *m, bool create) {
   if (w->too_many)
     return false;
   m->in = in;
-  m->in.known = true;
-  return settle_reduce(w, m);
+  m->in.known = settle_reduce(w, m); // or else another guess would find it settled
+  return m->in.known;
 }
 
 // --- all members -------------------------------------------------------------------------------

@@ -11,8 +11,8 @@
 //
 // Sums over columns stay: a matmul's vectors lie along them, and the sum gains little. As they are what gradients of
 // weights consist of, fusion would add several of them up in one kernel, which keeps all that they read until the last
-// one can run. So do products that sum over one step: where they are computed in each kernel that uses them, what they
-// are made of is kept for longer.
+// one can run. So do products that sum over one step (but for a vector by a number): where they are computed in each
+// kernel that uses them, what they are made of is kept for longer.
 //
 // Needs: the gradients are there (the rule for matmuls is simpler than for what comes of this), and products that
 // become one are one (join_products). Breaks: nothing.
@@ -26,9 +26,11 @@ static ir_node *sum_along_rows(ir_builder *b, ir_node *matrix, ir_node *thin, co
   row.dims[last - 1] = 1;
   ir_node *lying = ir_reshape(b, thin, row.rank, row.dims);
   ir_node *all = ir_broadcast(b, lying, row.rank, matrix->type.dims);
+  ir_node *products = ir_binary(b, IR_MUL, matrix, all);
   int64_t axes[] = {last};
-  ir_node *sum = ir_reduce(b, IR_SUM, ir_binary(b, IR_MUL, matrix, all), axes, 1);
-  return ir_reshape(b, sum, type->rank, type->dims);
+  if (row.dims[last] > 1) // a row of one element: a vector by a number
+    products = ir_reduce(b, IR_SUM, products, axes, 1);
+  return ir_reshape(b, products, type->rank, type->dims);
 }
 
 static ir_node *widen(ir_builder *b, ir_node *n) {

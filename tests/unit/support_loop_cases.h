@@ -33,6 +33,12 @@ static const test_case loop_cases[] = {
      "%x = input : f32[3,70]\n%c = const {value=-1e39} : f32[3,70]\n%m = max %x, %c : f32[3,70]\n"
      "%d = const {value=1e39} : f32[3,70]\n%r = min %m, %d : f32[3,70]\nresult output r = %r",
      0},
+    // Sums over other axes than those of the kernel's first are kernels of their own, be it over one element.
+    {"a sum of one element, and one of all", NULL,
+     "%x = input : f32[7,1]\n%z = input : f32[7,1]\n%p = mul %x, %z : f32[7,1]\n"
+     "%m = sum %p {axes=[1]} : f32[7,1]\n%q = mul %m, %m : f32[7,1]\n"
+     "%s = sum %q {axes=[0,1]} : f32[1,1]\nresult output s = %s",
+     0},
     // Threads without a row must not read the last one: in place it is being written.
     {"fewer rows than threads", NULL,
      "%x = input : f32[3,2]\n%b = input : f32[3,1]\n%bb = broadcast %b : f32[3,2]\n"

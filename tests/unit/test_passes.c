@@ -404,6 +404,11 @@ static const pass_case thin_cases[] = {
      "%a = input : f32[1,6]\n%b = input : f32[6,1]\n"
      "%r.reshape = reshape %b : f32[1,6]\n%r.mul = mul %a, %r.reshape : f32[1,6]\n"
      "%r = sum %r.mul {axes=[1]} : f32[1,1]\n" R},
+    {"a vector by a number", pass_thin_products, NULL,
+     "%a = input : f32[6,1]\n%b = input : f32[1,1]\n"
+     "%r = matmul %a, %b {ta=false, tb=true} : f32[6,1]\n" R,
+     "%a = input : f32[6,1]\n%b = input : f32[1,1]\n"
+     "%r.broadcast = broadcast %b : f32[6,1]\n%r = mul %a, %r.broadcast : f32[6,1]\n" R},
     {"sums over columns, and over one step", pass_thin_products, NULL,
      "%a = input : f32[6,4]\n%b = input : f32[6,1]\n%c = input : f32[1,6]\n"
      "%r = matmul %a, %b {ta=true, tb=false} : f32[4,1]\n"
