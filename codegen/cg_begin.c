@@ -48,13 +48,22 @@ int64_t cg_begin(const cg_kernel *k, int arg) {
   return k->begin ? k->begin[arg] : 0;
 }
 
-// Behind the family's own numbers, in the order of the arguments.
+// That many numbers are the begins of arguments `from` and further ones.
+static size_t begins_from(const cg_kernel *k, size_t from) {
+  size_t num = 0;
+  for (size_t i = from; k->begin && i < k->in.num + k->out.num; i++)
+    num += k->begin[i] != 0;
+  return num;
+}
+
+size_t cg_num_begins(const cg_kernel *k) {
+  return begins_from(k, 0);
+}
+
 const char *cg_begin_text(const cg_kernel *k, int arg) {
-  size_t num = k->in.num + k->out.num, behind = 0;
   if (cg_begin(k, arg) == 0)
     return "";
-  for (size_t i = (size_t)arg; i < num; i++)
-    behind += k->begin[i] != 0;
+  size_t at = k->numbers.num - begins_from(k, (size_t)arg);
   return ir_format(k->arena, " + (int64_t)args[%zu]",
-                   num + (k->workspace > 0) + k->numbers.num - behind);
+                   k->in.num + k->out.num + (k->workspace > 0) + at);
 }

@@ -91,7 +91,7 @@ typedef struct cg_kernel {
   int registers;
   bool any_threads;
   // Numbers that kernels of equal text may differ in. LOOP: the element count of a kernel with
-  // one axis; then the stream of each random member.
+  // one axis; then the stream of each random member. Then begins (below).
   IR_VEC(int64_t) numbers;
   // LOOP and MATMUL: the first element of each argument that the kernel touches, a number where it is not 0.
   // Places count from there: steps of an unrolled loop that read another slice each are one function (cg_begin.c).
@@ -200,6 +200,8 @@ void cg_note_begin(cg_kernel *k, int arg, int64_t offset);
 void cg_note_domain_begins(cg_kernel *k);
 void cg_settle_begins(cg_kernel *k, int64_t multiple);
 int64_t cg_begin(const cg_kernel *k, int arg);
+// That many of the kernel's numbers, the last ones, are begins, in the order of the arguments.
+size_t cg_num_begins(const cg_kernel *k);
 // What the argument's pointer is advanced by: " + (int64_t)args[5]", or "".
 const char *cg_begin_text(const cg_kernel *k, int arg);
 // `x` is a whole buffer, in order, whose argument is the num-th behind that of `first`: equal parts of a

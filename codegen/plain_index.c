@@ -88,10 +88,11 @@ static const char *stored_type(ir_dtype t) {
 }
 
 // Value of tensor `n` at the given indices, as a C expression.
-const char *plain_element_of(const plain *p, ir_dtype t, const char *arg, const char *at) {
-  const char *form = ir_is_float(t) || t == IR_I64 ? "((const %s *)args[%s])[%s]"
-                                                   : "(double)((const %s *)args[%s])[%s]";
-  return ir_format(p->a, form, stored_type(t), arg, at);
+const char *plain_element_of(const plain *p, ir_dtype t, const char *arg, const char *begin,
+                             const char *at) {
+  const char *form = ir_is_float(t) || t == IR_I64 ? "((const %s *)args[%s]%s)[%s]"
+                                                   : "(double)((const %s *)args[%s]%s)[%s]";
+  return ir_format(p->a, form, stored_type(t), arg, begin, at);
 }
 
 const char *plain_element(const plain *p, const ir_node *n, const indices *x) {
@@ -99,6 +100,9 @@ const char *plain_element(const plain *p, const ir_node *n, const indices *x) {
   BUG_IF(!dom_layout_of(n, &l), "%s has no layout", n->name);
   if (l.buffer->op == IR_CONST)
     return plain_constant(p, l.buffer->type.dtype, ir_attr_num(l.buffer, IR_ATTR_VALUE));
+  int arg = plain_var(p, l.buffer) ? -1 : cg_arg_index(p->c, l.buffer);
+  if (arg >= 0)
+    l.offset -= cg_begin(p->c, arg);
   const char *at = plain_through_views(p, &l, x);
   if (l.buffer->op == IR_IOTA)
     return ir_format(p->a, "(%s)(%s)", plain_type(l.buffer->type.dtype), at);
@@ -107,6 +111,7 @@ const char *plain_element(const plain *p, const ir_node *n, const indices *x) {
   const char *var = plain_var(p, l.buffer);
   if (var)
     return ir_format(p->a, "%s[%s]", var, at);
-  return plain_element_of(p, l.buffer->type.dtype,
-                          ir_format(p->a, "%d", cg_arg_index(p->c, l.buffer)), at);
+  BUG_IF(arg < 0, "%s is no argument", l.buffer->name);
+  return plain_element_of(p, l.buffer->type.dtype, ir_format(p->a, "%d", arg),
+                          cg_begin_text(p->c, arg), at);
 }

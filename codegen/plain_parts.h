@@ -41,8 +41,9 @@ const char *plain_constant(const plain *p, ir_dtype t, double v);
 int plain_member(const plain *p, const ir_node *n);
 // The array of a member; NULL: it comes from outside.
 const char *plain_var(const plain *p, const ir_node *n);
-// The element `at` of an argument, whose number is a C expression, of type `t`.
-const char *plain_element_of(const plain *p, ir_dtype t, const char *arg, const char *at);
+// The element `at` of an argument, whose number is a C expression, of type `t`; `begin`: cg_begin_text, or "".
+const char *plain_element_of(const plain *p, ir_dtype t, const char *arg, const char *begin,
+                             const char *at);
 // The value of tensor `n` at the given indices.
 const char *plain_element(const plain *p, const ir_node *n, const indices *x);
 

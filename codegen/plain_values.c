@@ -110,15 +110,15 @@ static const char *wrapped(const plain *p, const ir_node *n, const char *x, cons
                    plain_type(n->type.dtype), ir_dtypes[n->type.dtype].ctype, x, op, y);
 }
 
-// Streams are the last of a kernel's numbers, where it has any.
+// Streams are the last of a kernel's own numbers, where it has any.
 static const char *stream_of(const plain *p, const ir_node *n) {
   const cg_kernel *c = p->c;
-  size_t after = 0;
-  if (!c->numbers.num)
+  size_t after = 0, own = c->numbers.num - cg_num_begins(c);
+  if (!own)
     return ir_format(p->a, "%" PRId64 "u", ir_attr_int(n, IR_ATTR_STREAM));
   for (size_t i = c->k->nodes.num; i-- > 0 && c->k->nodes.at[i] != n;)
     after += ir_is_random(c->k->nodes.at[i]);
-  size_t at = c->in.num + c->out.num + (c->workspace > 0) + c->numbers.num - 1 - after;
+  size_t at = c->in.num + c->out.num + (c->workspace > 0) + own - 1 - after;
   return ir_format(p->a, "(uint32_t)(uintptr_t)args[%zu]", at);
 }
 
@@ -408,7 +408,7 @@ void plain_put_concat(const plain *p, const ir_node *n) {
     if (num >= LEAST_PARTS) {
       ir_buf_printf(p->out, "  for (int64_t part = 0; part < %d; part++)\n", num);
       value = plain_element_of(p, dom_base(x)->type.dtype,
-                               ir_format(p->a, "%d + part", cg_arg_index(p->c, dom_base(x))),
+                               ir_format(p->a, "%d + part", cg_arg_index(p->c, dom_base(x))), "",
                                plain_row_major(p, &x->type, &from));
       part = ir_format(p->a, "part * %" PRId64 " + ", size);
     } else {

@@ -65,6 +65,20 @@ for precision in f32 bf16; do
   ./cell check >said.txt || fail "a cell of one's own, $precision: $(cat said.txt)"
 done
 
+# Where a slice begins is a number of the kernel, as the streams of its random members are.
+cat >drop.graph <<'GRAPH'
+model drop(x: f32[16,6,40], y: f32[16,20]) {
+  h = dropout(x[:, 2], 0.3)
+  g = h[:, 20:40] * dropout(x[:, 3, 5:25], 0.5)
+  loss mse(linear(dropout(relu(linear(g, 20)), 0.5), 20) + x[:, 1, 3:23] * x[:, 4, 7:27], y)
+}
+data { train = npy("x.npy", "y.npy") }
+optim { sgd(0.1) }
+train { steps = 3 }
+GRAPH
+"$mltc" drop.graph -O1 -o drop
+./drop check >said.txt || fail "slices and random numbers: $(cat said.txt)"
+
 for layer in 1 2; do
   few=$(functions 64 "$layer")
   many=$(functions 160 "$layer")

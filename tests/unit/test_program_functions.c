@@ -272,14 +272,16 @@ static void test_one_launch(const cg_target *t) {
   ir_arena_free(a);
 }
 
-// A product of two phases between e and z, which needs e: the barrier between the phases is enough for it.
+// A product of two phases, of a slice, between e and z, which needs e: the barrier between the phases is enough for it.
 static void test_inner_barrier(const cg_target *t) {
   ir_arena *a = ir_arena_new();
   ir_module *m = support_module(
       a, "mltc-ir 1\nmodule phases\nstate v : f32[128,384] role=param value=0.25\n"
          "state w : f32[40,30] role=param value=0.5\n"
          "state q : f32[30,30] role=buffer\n"
-         "func step {\n%x = input : f32[40,30]\n%p = input : f32[768,384]\n"
+         "func step {\n%x = input : f32[40,30]\n%all = input : f32[2,768,384]\n"
+         "%p3 = slice %all {start=[1,0,0], stop=[2,768,384], step=[1,1,1]} : f32[1,768,384]\n%p = "
+         "reshape %p3 : f32[768,384]\n"
          "%v = read @v : f32[128,384]\n%w = read @w : f32[40,30]\n%e = add %x, %w : f32[40,30]\n"
          "%y = matmul %p, %v {ta=false, tb=true} : f32[768,128]\n"
          "%t = transpose %e {perm=[1,0]} : f32[30,40]\n%z = matmul %t, %w {ta=false, tb=false} : "
