@@ -15,10 +15,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
+// The hash is of what follows it in the file: zlib sees damage, but not of bits that it has no use for.
 typedef struct header {
   char magic[16];
-  uint64_t
-      hash; // of the rest of the file: zlib sees damage, but not of bits that it has no use for
+  uint64_t hash;
   uint64_t key_len, data_len; // bytes, unpacked
 } header;
 

@@ -192,6 +192,10 @@ static inline long long ll(int64_t v) {
 void cuda_put_loop(ir_buf *out, int indent, const char *i, int num);
 // Index of a buffer in args; -1 when it is no argument.
 int cg_arg_index(const cg_kernel *k, const ir_node *buffer);
+// `x` is a whole buffer, in order, whose argument is the num-th behind that of `first`: equal parts of a
+// concat (the steps of a sequence) are a loop over arguments.
+bool cg_follows(const cg_kernel *k, const ir_node *first, const ir_node *x, int num);
+
 // --- codegen/cg_begin.c: cg_kernel.begin
 // A place, in elements, from which the kernel walks an argument; those of all loads and stores of its domain but the
 // operands of its product. Then cg_settle_begins, once, when k->workspace and all other numbers are there: begins
@@ -204,9 +208,6 @@ int64_t cg_begin(const cg_kernel *k, int arg);
 size_t cg_num_begins(const cg_kernel *k);
 // What the argument's pointer is advanced by: " + (int64_t)args[5]", or "".
 const char *cg_begin_text(const cg_kernel *k, int arg);
-// `x` is a whole buffer, in order, whose argument is the num-th behind that of `first`: equal parts of a
-// concat (the steps of a sequence) are a loop over arguments.
-bool cg_follows(const cg_kernel *k, const ir_node *first, const ir_node *x, int num);
 
 // --- expression emission shared by LOOP and the MATMUL epilogue (codegen/cpu_expr.c) ------------
 // Values are vectors of `lanes` elements along the vector axis (or splats). Emits one statement
