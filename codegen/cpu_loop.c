@@ -25,8 +25,6 @@ void cpu_loop_schedule(cg_kernel *k) {
   k->workspace = 0;
   k->schedule = p;
   loop_push_numbers(p, k);
-  cg_note_domain_begins(k);
-  cg_settle_begins(k, 1);
 }
 
 static void reserve(loop_emit *m) {

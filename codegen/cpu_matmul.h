@@ -34,10 +34,10 @@ typedef struct mm_operand {
   const char *convert; // "bf16", "tf32", "u8", ...: what makes them numbers of the problem; NULL
   // To be put together to pairs, along the last part of k: from an element to its other half; 0: no pairs.
   int64_t apart;
-  bool odd;       // the last pair of that part is half a pair
-  int64_t offset; // elements
-  int64_t begin;  // of those, what begin_text adds (cg_kernel.begin)
-  const char *begin_text;
+  bool odd;               // the last pair of that part is half a pair
+  int64_t offset;         // elements
+  int64_t begin;          // of those, what begin_text adds (cg_kernel.begin)
+  const char *begin_text; // NULL: a problem that is no kernel's
   mm_axes batch;
   mm_axes x; // m of operand a, n of operand b
   mm_axes k;
@@ -145,11 +145,10 @@ typedef struct mm_sides {
 } mm_sides;
 // The product of a kernel: sizes, operands, bands; no callbacks.
 mm_problem mm_describe(const cg_kernel *k, mm_sides *sides);
-static inline const char *mm_begin_text(const mm_operand *o) {
-  return o->begin_text ? o->begin_text : ""; // NULL: a problem that is no kernel's
-}
 // Where the kernel begins in its arguments (cg_kernel.begin), once k->workspace is known.
 void mm_set_begins(cg_kernel *k, mm_problem *p);
+// What leads from the argument to the operand's first element: " + (int64_t)args[3] + 12", or "".
+const char *mm_offset_text(ir_arena *a, const mm_operand *o);
 
 // --- matmul_border.c
 // What is known of `a`, which lies in `buffer`, in a product of k steps.

@@ -49,9 +49,7 @@ static void emit_constants(const mm_text *t) {
 static void emit_operand(const mm_text *t, const char *name, const mm_operand *o, const char *cv) {
   const char *c = o->ctype;
   ir_buf_printf(t->out, "%s%s *const %s = (%s%s *)args[%d]%s", cv, c, name, cv, c, o->arg,
-                mm_begin_text(o));
-  if (o->offset != o->begin)
-    ir_buf_printf(t->out, " + %lld", (long long)(o->offset - o->begin));
+                mm_offset_text(t->p->arena, o));
   if (o->batch.num)
     ir_buf_printf(t->out, " + %s", mm_offset(t->p->arena, &o->batch, "batch"));
   ir_buf_puts(t->out, ";\n");

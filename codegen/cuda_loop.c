@@ -149,8 +149,6 @@ void cuda_loop_schedule(cg_kernel *k) {
   k->schedule = c;
   say_what_it_takes(k, c);
   loop_push_numbers(&c->p, k);
-  cg_note_domain_begins(k);
-  cg_settle_begins(k, 1);
 }
 
 // --- the frame -------------------------------------------------------------------------------

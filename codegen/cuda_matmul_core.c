@@ -66,9 +66,7 @@ static void put_task(const cmm_text *t, const char *inner, int64_t num_inner) {
 static void put_operand(const cmm_text *t, const char *name, const mm_operand *o) {
   const char *type = o->ctype;
   ir_buf_printf(t->out, "  const %s *const %s = (const %s *)args[%d]%s", type, name, type, o->arg,
-                mm_begin_text(o));
-  if (o->offset != o->begin)
-    ir_buf_printf(t->out, " + %lld", ll(o->offset - o->begin));
+                mm_offset_text(t->p->p.arena, o));
   if (o->batch.num)
     ir_buf_printf(t->out, " + (%s)", mm_offset(t->p->p.arena, &o->batch, "batch"));
   ir_buf_puts(t->out, ";\n");

@@ -105,6 +105,8 @@ void loop_push_numbers(const loop_plan *p, cg_kernel *k) {
   for (size_t i = 0; i < k->k->nodes.num; i++)
     if (ir_is_random(k->k->nodes.at[i]))
       IR_PUSH(k->arena, k->numbers, ir_attr_int(k->k->nodes.at[i], IR_ATTR_STREAM));
+  cg_note_domain_begins(k);
+  cg_settle_begins(k, 1);
 }
 
 void loop_declare_numbers(loop_emit *m) {

@@ -265,3 +265,9 @@ void mm_set_begins(cg_kernel *k, mm_problem *p) {
   if (p->plain)
     set_begin(k, &p->c, 1);
 }
+
+const char *mm_offset_text(ir_arena *a, const mm_operand *o) {
+  const char *begin = o->begin_text ? o->begin_text : "";
+  int64_t rest = o->offset - o->begin;
+  return rest ? ir_format(a, "%s + %lld", begin, (long long)rest) : begin;
+}

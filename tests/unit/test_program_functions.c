@@ -109,6 +109,10 @@ static sample make_sample(ir_arena *a, const char *what, ir_module *m, const cg_
   return s;
 }
 
+static sample sample_of(ir_arena *a, const char *what, const cg_target *t, const char *text) {
+  return make_sample(a, what, support_module(a, text), t);
+}
+
 // What the program calls, which has its header from the test.
 static const char *runtime_text(ir_arena *a) {
   static const char INCLUDE[] = "#include \"runtime/mlrt.h\"";
@@ -272,27 +276,20 @@ static void test_one_launch(const cg_target *t) {
   ir_arena_free(a);
 }
 
-// A product of two phases, of a slice, between e and z, which needs e: the barrier between the phases is enough for it.
-static void test_inner_barrier(const cg_target *t) {
+// Behind the workspace, in the arguments of a product of two phases, stands where the slice begins that it reads.
+static void test_workspace_and_begin(const cg_target *t) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = support_module(
-      a, "mltc-ir 1\nmodule phases\nstate v : f32[128,384] role=param value=0.25\n"
-         "state w : f32[40,30] role=param value=0.5\n"
-         "state q : f32[30,30] role=buffer\n"
-         "func step {\n%x = input : f32[40,30]\n%all = input : f32[2,768,384]\n"
-         "%p3 = slice %all {start=[1,0,0], stop=[2,768,384], step=[1,1,1]} : f32[1,768,384]\n%p = "
-         "reshape %p3 : f32[768,384]\n"
-         "%v = read @v : f32[128,384]\n%w = read @w : f32[40,30]\n%e = add %x, %w : f32[40,30]\n"
-         "%y = matmul %p, %v {ta=false, tb=true} : f32[768,128]\n"
-         "%t = transpose %e {perm=[1,0]} : f32[30,40]\n%z = matmul %t, %w {ta=false, tb=false} : "
-         "f32[30,30]\n"
-         "result output e = %e\nresult output y = %y\nwrite @q, %z\n}\n");
-  sample s = make_sample(a, "phases", m, t);
-  int phases = 0;
-  for (size_t i = 0; i < s.step->kernels.num; i++)
-    phases += s.program->kernels[plan_func_index(s.step)][s.step->kernels.at[i]->id]->num_phases;
-  CHECK(phases == (int)s.step->kernels.num + 1, "%d phases of %zu kernels:\n%s", phases,
-        s.step->kernels.num, step_of(&s));
+  sample s = sample_of(
+      a, "slice", t,
+      "mltc-ir 1\nmodule slice\nstate v : f32[128,384] role=param value=0.5\n"
+      "func step {\n%all = input : f32[2,768,384]\n%v = read @v : f32[128,384]\n"
+      "%second = slice %all {start=[1,0,0], stop=[2,768,384], step=[1,1,1]} : f32[1,768,384]\n"
+      "%p = reshape %second : f32[768,384]\n"
+      "%y = matmul %p, %v {ta=false, tb=true} : f32[768,128]\nresult output y = %y\n}\n");
+  const char *step = step_of(&s);
+  CHECK(count(step, "mlrt_run(me, matmul_y_1,") == 1, "not two phases:\n%s", step);
+  CHECK(count(step, "(char *)294912ll}") == 1, "the slice's begin is not the last argument:\n%s",
+        step);
   test_sample(a, &s, 1);
   ir_arena_free(a);
 }
@@ -370,17 +367,17 @@ static void test_many_calls(const cg_target *t) {
 // x times its transpose, twice: equal functions, but the second reads what the first has written.
 static void test_dependent_calls(const cg_target *t) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = support_module(a, "mltc-ir 1\nmodule chain\nstate w : f32[30,30] role=param "
-                                   "value=0.5\nfunc step {\n%x = input : f32[30,30]\n"
-                                   "%w = read @w : f32[30,30]\n%s = add %x, %w : f32[30,30]\n"
-                                   "%t = transpose %s {perm=[1,0]} : f32[30,30]\n"
-                                   "%a = mul %s, %t : f32[30,30]\n"
-                                   "%ta = transpose %a {perm=[1,0]} : f32[30,30]\n"
-                                   "%b = sub %a, %ta : f32[30,30]\n"
-                                   "%tb = transpose %b {perm=[1,0]} : f32[30,30]\n"
-                                   "%c = sub %b, %tb : f32[30,30]\nwrite @w, %c\n"
-                                   "result output b = %b\n}\n");
-  sample s = make_sample(a, "chain", m, t);
+  sample s = sample_of(a, "chain", t,
+                       "mltc-ir 1\nmodule chain\nstate w : f32[30,30] role=param "
+                       "value=0.5\nfunc step {\n%x = input : f32[30,30]\n"
+                       "%w = read @w : f32[30,30]\n%s = add %x, %w : f32[30,30]\n"
+                       "%t = transpose %s {perm=[1,0]} : f32[30,30]\n"
+                       "%a = mul %s, %t : f32[30,30]\n"
+                       "%ta = transpose %a {perm=[1,0]} : f32[30,30]\n"
+                       "%b = sub %a, %ta : f32[30,30]\n"
+                       "%tb = transpose %b {perm=[1,0]} : f32[30,30]\n"
+                       "%c = sub %b, %tb : f32[30,30]\nwrite @w, %c\n"
+                       "result output b = %b\n}\n");
   const char *step = step_of(&s);
   size_t n = s.step->kernels.num;
   CHECK(s.program->distinct.num < n, "no two of %zu kernels are one function", n);
@@ -396,14 +393,14 @@ static void test_dependent_calls(const cg_target *t) {
 // all.
 static void test_rows_stay_apart(const cg_target *t) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = support_module(
-      a, "mltc-ir 1\nmodule rows\nstate v : f32[64,64] role=param value=0.25\n"
-         "func step {\n%x = input : f32[768,64]\n%v = read @v : f32[64,64]\n"
-         "%r = sum %x {axes=[1]} : f32[768,1]\n%rb = broadcast %r : f32[768,64]\n"
-         "%h = div %x, %rb : f32[768,64]\n"
-         "%y = matmul %h, %v {ta=false, tb=false} : f32[768,64]\n"
-         "%s = sum %y {axes=[0]} : f32[1,64]\nresult output s = %s\nresult output y = %y\n}\n");
-  sample s = make_sample(a, "rows", m, t);
+  sample s = sample_of(
+      a, "rows", t,
+      "mltc-ir 1\nmodule rows\nstate v : f32[64,64] role=param value=0.25\n"
+      "func step {\n%x = input : f32[768,64]\n%v = read @v : f32[64,64]\n"
+      "%r = sum %x {axes=[1]} : f32[768,1]\n%rb = broadcast %r : f32[768,64]\n"
+      "%h = div %x, %rb : f32[768,64]\n"
+      "%y = matmul %h, %v {ta=false, tb=false} : f32[768,64]\n"
+      "%s = sum %y {axes=[0]} : f32[1,64]\nresult output s = %s\nresult output y = %y\n}\n");
   const char *step = step_of(&s), *first = strstr(step, "mlrt_wait_if(me, ");
   CHECK(s.step->kernels.num == 3, "%zu kernels", s.step->kernels.num);
   CHECK(count(step, "mlrt_wait_if(") == 1, "not one wait for some teams only:\n%s", step);
@@ -427,7 +424,7 @@ int main(int argc, char **argv) {
   test_rows_stay_apart(t);
   test_one_launch(t);
   test_equal_texts_take_no_memory(t);
-  test_inner_barrier(t);
+  test_workspace_and_begin(t);
   test_names_of_functions(t);
   test_many_calls(t);
   test_dependent_calls(t);
