@@ -96,7 +96,7 @@ assert beside["peers"]["PyTorch eager"]["ratio"] < 1 and beside["step_us"] > 0, 
 assert beside["missing"]["PyTorch compiled"] == "pretended: out of memory", beside
 assert beside["missing"]["JAX jit"] == "JAX: pretended to be missing", beside
 product = rows["matmuls", "matmuls beside cuBLAS"]["products"]["d_up_w"]
-assert product["us"] >= 2 and product["cuBLAS"]["tf32"]["ratio"] == product["us"] / 2, product
+assert product["us"] >= 2 and product["cuBLAS"]["ratio"] == product["us"] / 2, product
 kernels = rows["char_gpt", "time of each kernel"]["kernels"]
 assert len(kernels) > 20 and abs(sum(k["share"] for k in kernels) - 1) < 1e-6, kernels
 assert all(k["where"].startswith("char_gpt.graph:") for k in kernels if k["where"]), kernels

@@ -2,10 +2,10 @@
 """Runs prepared programs on a GPU and writes what came out; called by scripts/check-gpu.
 
     check_gpu.py FOLDER [--out FILE] [--limit SECONDS] [--command-limit SECONDS]
-                 [--only NAME,...] [--parts PART,...]
+                 [--only NAME,...] [--parts PART,...] [--peers PEER,...] [--jobs N]
 
-FOLDER is what prepare.py made. Everything is tried, whatever fails before; when the limit is reached
-no new work begins. The file has every outcome: failures with their words, and what was not done and
+FOLDER is what prepare.py made. Everything is tried, whatever fails before; what is not timed, N programs
+at a time; when the limit is reached no new work begins. The file has every outcome: failures with their words, and what was not done and
 why. Exit code: 1 when anything failed.
 """
 
@@ -27,6 +27,7 @@ from work import Clock, Report, absent, run
 
 LIMIT = 450  # seconds: together with starting and ending less than 8 minutes
 COMMAND_LIMIT = 120
+JOBS = 8
 PARTS = ["correct", "sanitizer", "speed"]
 RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "results")
 
@@ -63,7 +64,15 @@ def names(text, known, what):
     return chosen
 
 
-def try_all(folder, prepared, report, only, parts):
+def correct(folder, report, programs, wrappers_too, jobs):
+    tasks = examples.tasks(programs)
+    if wrappers_too:
+        tasks.insert(0, [("wrappers", "wrappers against the emulator", wrappers.check, folder,
+                          report.clock, run)])
+    report.beside(tasks, jobs)
+
+
+def try_all(folder, prepared, report, only, parts, peers, jobs):
     listed = [facts for facts in prepared["programs"] if facts["name"] in only]
     programs = [examples.Program(folder, facts, report.clock) for facts in listed
                 if facts["kind"] != "missing"]
@@ -71,14 +80,12 @@ def try_all(folder, prepared, report, only, parts):
         for facts in listed:
             if facts["kind"] == "missing":
                 report.step(facts["name"], "all of it", absent, facts["why"])
-        if "correct" in parts and "wrappers" in only:
-            report.step("wrappers", "wrappers against the emulator", wrappers.check, folder, report.clock,
-                        run)
-        if "correct" in parts:
-            examples.try_all(report, programs)
-        if "sanitizer" in parts:
-            sanitizer.try_all(report, programs)
-        return speed.try_all(report, programs, prepared["small"]) if "speed" in parts else {}
+        with speed.warm_up(programs if "speed" in parts else [], peers, report.clock):
+            if "correct" in parts:
+                correct(folder, report, programs, "wrappers" in only, jobs)
+            if "sanitizer" in parts:
+                sanitizer.try_all(report, programs, jobs)
+        return speed.try_all(report, programs, peers, prepared["small"]) if "speed" in parts else {}
     finally:
         for p in programs:
             p.close()
@@ -100,12 +107,16 @@ def main():
     p.add_argument("--command-limit", type=float, default=COMMAND_LIMIT, help="seconds of one command")
     p.add_argument("--only", help="programs, and wrappers; default: all that there are")
     p.add_argument("--parts", help=f"of {','.join(PARTS)}; default: all")
+    p.add_argument("--peers", help=f"of {','.join(speed.PEERS)}; default: all")
+    p.add_argument("--jobs", type=int, default=min(JOBS, os.cpu_count() or 1),
+                   help="programs at a time, while nothing is timed")
     o = p.parse_args()
     folder = os.path.abspath(o.folder)
     with open(os.path.join(folder, "programs.json"), encoding="utf-8") as f:
         prepared = json.load(f)
     known = [facts["name"] for facts in prepared["programs"]] + ["wrappers"] * prepared["wrappers"]
     only, parts = names(o.only, known, "program"), names(o.parts, PARTS, "part")
+    peers = names(o.peers, list(speed.PEERS), "peer")
     name, driver = device()
     out = o.out or os.path.join(RESULTS, f"gpu-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')}.json")
     begun, held = time.monotonic(), hold_devices()
@@ -116,7 +127,7 @@ def main():
         write(out, {**result, "seconds": round(time.monotonic() - begun, 1), "rows": report.rows})
 
     report = Report(Clock(o.limit, o.command_limit), save)
-    result["peers"] = try_all(folder, prepared, report, only, parts)
+    result["peers"] = try_all(folder, prepared, report, only, parts, peers, max(1, o.jobs))
     save()
     for device_file in held:
         device_file.close()

@@ -142,7 +142,10 @@ STEPS_OF = {
 }
 
 
-def try_all(report, programs):
-    for p in programs:
-        for what, step in STEPS_OF[p.facts["kind"]]:
-            report.step(p.name, what, step, p)
+def tasks(programs):
+    """Of Report.beside: a program each, and first the large ones, one after the other: a device may
+    have no room for two."""
+    large = [p for p in programs if p.facts["kind"] == "large"]
+    groups = [large] + [[p] for p in programs if p not in large]
+    return [[(p.name, what, step, p) for p in group for what, step in STEPS_OF[p.facts["kind"]]]
+            for group in groups]

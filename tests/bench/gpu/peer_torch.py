@@ -91,25 +91,21 @@ def product(dtype, m, n, k, ta, tb):
     return lambda: torch.matmul(a, b, out=out)
 
 
-def matmuls(shapes):
-    """{"f32": {name: us}, "tf32": ...}: cuBLAS, as PyTorch calls it; bf16 in and out."""
-    us = {}
-    for precision in ("f32", "tf32", "bf16"):
-        allow_tf32(precision)
-        dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-        us[precision] = {name: peer.timer(product(dtype, *shape), wait, 0.1)()
-                         for name, shape in shapes.items()}
-    return {"us": us}
+def matmuls(shapes, precision):
+    """{name: us}: cuBLAS, as PyTorch calls it; bf16 in and out."""
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    return {"us": {name: peer.timer(product(dtype, *shape), wait, 0.1)()
+                   for name, shape in shapes.items()}}
 
 
 def main():
     style, network = peer.arguments()
     torch.manual_seed(1)
     version = f"PyTorch {torch.__version__}"
-    if network["model"] == "matmuls":
-        peer.serve(version, lambda: matmuls(network["shapes"]))
-        return
     allow_tf32(network["precision"])
+    if network["model"] == "matmuls":
+        peer.serve(version, lambda: matmuls(network["shapes"], network["precision"]))
+        return
     step = {"mlp": mlp, "gpt": gpt}[network["model"]](network, style)
     time_step = peer.timer(step, wait)
     peer.serve(version, lambda: {"step_us": time_step()})

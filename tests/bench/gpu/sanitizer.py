@@ -46,12 +46,10 @@ def cases(programs):
             yield p, [*p.training(1), "--no-save", "--no-cuda-graph"]
 
 
-def try_all(report, programs):
+def try_all(report, programs, jobs):
     binary, clock = find(), Clock(TOGETHER, min(LIMIT, report.clock.command), report.clock)
     if not binary:
         report.step("all", "compute-sanitizer", absent, "it is not there")
         return
-    for program, arguments in cases(programs):
-        for tool in TOOLS:
-            report.step(program.name, f"compute-sanitizer {tool}", check, program, tool, binary, clock,
-                        arguments)
+    report.beside([[(program.name, f"compute-sanitizer {tool}", check, program, tool, binary, clock,
+                     arguments)] for program, arguments in cases(programs) for tool in TOOLS], jobs)

@@ -5,6 +5,7 @@ then asked for a time in turn with the trainer. Their batches lie on the device;
 own from files.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from work import Failed, end_group, last_words
@@ -20,9 +22,10 @@ from work import Failed, end_group, last_words
 TURNS = 3
 SECONDS = 0.5  # of one measurement, about
 READY, MEASURED = 150, 60  # seconds that a peer may take
-PEERS = {"PyTorch eager": ("peer_torch.py", "eager"),
-         "PyTorch compiled": ("peer_torch.py", "compiled"), "JAX jit": ("peer_jax.py", "jit")}
+PEERS = {"eager": ("PyTorch eager", "peer_torch.py"), "compiled": ("PyTorch compiled", "peer_torch.py"),
+         "jit": ("JAX jit", "peer_jax.py")}
 CUBLAS = {"cuBLAS": ("peer_torch.py", "eager")}
+ROOM = 60  # GiB of a device that has room for several large networks at once
 
 
 class Peer:
@@ -135,13 +138,45 @@ def take_turns(p, peers, steps):
     return ours, theirs
 
 
-def steps_beside_peers(p, seconds, versions):
-    network = {"precision": p.facts.get("precision", "f32"), **p.facts["network"]}
+def network_of(p):
+    return {"precision": p.facts.get("precision", "f32"), **p.facts["network"]}
+
+
+def room():
+    """GiB of the device's memory; 0 when nobody says."""
+    try:
+        out = subprocess.run(["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"],
+                             capture_output=True, text=True, timeout=60, check=True).stdout
+        return float(out.split()[0]) / 1024
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return 0
+
+
+@contextlib.contextmanager
+def warm_up(programs, styles, clock):
+    """Meanwhile, PyTorch compiles each network once: its cache of compiled code shortens the start of
+    the peer that is measured."""
+    def compile_all():
+        for p in programs:
+            if "network" in p.facts and "compiled" in styles:
+                name, script = PEERS["compiled"]
+                Peers({name: (script, "compiled")}, network_of(p), clock).close()
+
+    thread = threading.Thread(target=compile_all)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def steps_beside_peers(p, seconds, styles, versions):
+    network = network_of(p)
     steps, ours = enough_steps(p, seconds), []
     row = {"precision": network["precision"], "steps": steps, "missing": {}, "peers": {}}
-    # Large networks would not all have room on the device.
-    together = p.facts["kind"] != "large"
-    for kinds in [PEERS] if together else [{name: how} for name, how in PEERS.items()]:
+    wanted = {PEERS[style][0]: (PEERS[style][1], style) for style in styles}
+    together = p.facts["kind"] != "large" or room() >= ROOM
+    for kinds in [wanted] if together else [{name: how} for name, how in wanted.items()]:
         peers = Peers(kinds, network, p.clock)
         row["missing"].update(peers.missing)
         if ours and not peers.running:
@@ -197,16 +232,16 @@ def matmul_us(step, name):
 def matmuls(p, versions):
     shapes = p.facts["shapes"]
     ours, theirs = {name: [] for name in shapes}, {}
-    peers = Peers(CUBLAS, {"model": "matmuls", "shapes": shapes}, p.clock)
+    network = {"model": "matmuls", "shapes": shapes, "precision": p.facts["precision"]}
+    peers = Peers(CUBLAS, network, p.clock)
     try:
         for _ in range(TURNS):
             step = kernel_times(p)
             for name in shapes:
                 ours[name].append(matmul_us(step, name))
             for answer in peers.measure().values():
-                for precision, times in answer["us"].items():
-                    for name, us in times.items():
-                        theirs.setdefault(precision, {}).setdefault(name, []).append(us)
+                for name, us in answer["us"].items():
+                    theirs.setdefault(name, []).append(us)
     finally:
         peers.close()
     versions.update(peers.versions)
@@ -218,22 +253,23 @@ def product_row(name, shape, ours, theirs):
     m, n, k, ta, tb = shape
     us = statistics.median(ours)
     row = {"m": m, "n": n, "k": k, "ta": ta, "tb": tb, "us": us,
-           "tflops": 2 * m * n * k / max(us, 1e-3) / 1e6, "cuBLAS": {}}
-    for precision, times in theirs.items():
-        median = statistics.median(times[name])
-        row["cuBLAS"][precision] = {"us": median, "ratio": us / median}
+           "tflops": 2 * m * n * k / max(us, 1e-3) / 1e6}
+    if name in theirs:
+        median = statistics.median(theirs[name])
+        row["cuBLAS"] = {"us": median, "ratio": us / median}
     return row
 
 
-def steps_of(report, programs, seconds, versions):
+def steps_of(report, programs, seconds, styles, versions):
     for p in programs:
         if "network" in p.facts:
-            report.step(p.name, "time of a step beside peers", steps_beside_peers, p, seconds, versions)
+            report.step(p.name, "time of a step beside peers", steps_beside_peers, p, seconds, styles,
+                        versions)
         elif p.facts["kind"] == "example":
             report.step(p.name, "time of a step", steps_alone, p, seconds)
 
 
-def try_all(report, programs, small):
+def try_all(report, programs, styles, small):
     """Versions of the peers that were there."""
     versions = {}
     for p in programs:
@@ -241,5 +277,5 @@ def try_all(report, programs, small):
             report.step(p.name, "time of each kernel", each_kernel, p)
         elif p.facts["kind"] == "matmuls":
             report.step(p.name, "matmuls beside cuBLAS", matmuls, p, versions)
-    steps_of(report, programs, SECONDS / 20 if small else SECONDS, versions)
+    steps_of(report, programs, SECONDS / 20 if small else SECONDS, styles, versions)
     return versions

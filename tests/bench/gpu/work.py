@@ -1,9 +1,12 @@
-"""What the steps of check_gpu.py share: commands with limits, and a report that goes on."""
+"""What the steps of check_gpu.py share: commands with limits, and a report that goes on, also with
+several at a time."""
 
 import os
 import signal
 import subprocess
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 
 class Failed(Exception):
@@ -87,7 +90,7 @@ class Report:
     after each one."""
 
     def __init__(self, clock, after=lambda: None):
-        self.clock, self.after, self.rows = clock, after, []
+        self.clock, self.after, self.rows, self.lock = clock, after, [], threading.Lock()
 
     def step(self, program, what, function, *arguments):
         row = {"program": program, "what": what, "passed": True}
@@ -102,10 +105,19 @@ class Report:
             kind = "" if isinstance(e, Failed) else type(e).__name__ + ": "
             row.update(passed=False, failure=kind + str(e))
         row["seconds"] = round(time.monotonic() - begun, 3)
-        self.rows.append(row)
-        self.show(row)
-        self.after()
+        with self.lock:
+            self.rows.append(row)
+            self.show(row)
+            self.after()
         return row
+
+    def beside(self, tasks, jobs):
+        """Tasks, so many at a time. A task is a list of arguments of step(), which follow each other.
+        Whichever are done first, rows lie in the order of the tasks afterwards."""
+        before = len(self.rows)
+        with ThreadPoolExecutor(jobs) as pool:
+            done = list(pool.map(lambda task: [self.step(*step) for step in task], tasks))
+        self.rows[before:] = [row for rows in done for row in rows]
 
     def show(self, row):
         verdict = {True: "ok", False: "FAILED", None: "not done: "}[row["passed"]]

@@ -10,6 +10,6 @@ for _ in sys.stdin:
         sys.exit("pretended: out of memory")
     if network["model"] == "matmuls":
         times = {name: 2.0 for name in network["shapes"]}
-        print(json.dumps({"us": {"f32": times, "tf32": times, "bf16": times}}), flush=True)
+        print(json.dumps({"us": times}), flush=True)
     else:
         print(json.dumps({"step_us": 1e9}), flush=True)
