@@ -37,7 +37,8 @@ typedef struct cg_cuda {
   int blocks_per_sm;        // at most resident
   int registers_per_sm;     // of 4 bytes
   int registers_per_thread; // at most
-  int64_t shared_per_block; // bytes of a block, at most
+  int64_t shared_per_block; // bytes of a block, at most, that a kernel may have of its own
+  int64_t shared_asked_for; // the same, where a launch gives them
   int64_t shared_per_sm;    // bytes, of which each resident block takes its own and 1 KiB more
   int sms;                  // to fill
 } cg_cuda;
@@ -84,6 +85,7 @@ typedef struct cg_kernel {
   int num_phases;
   int64_t tasks[CG_MAX_PHASES]; // GPU: blocks
   int threads[CG_MAX_PHASES];   // GPU: of a block
+  int shared[CG_MAX_PHASES];    // GPU: bytes of shared memory that a launch gives a block
   int64_t workspace;            // bytes
   cg_products products;         // GPU: for estimates
   // GPU: kernels that may share a launch with others (cuda_launches.h): registers of a thread,

@@ -167,6 +167,7 @@ typedef struct catt_piece {
   const mm_axes *line, *inner;
   const char *line0, *inner0; // where it begins, in the operand
   int lines, length;
+  int apart; // pieces are copied up to a multiple of so many lines, all of them; 0: of `lines`
   int64_t num_lines, num_inner; // of the operand
   const char *to, *place;       // name of the array; element of (line, inner)
 } catt_piece;

@@ -31,16 +31,32 @@ static void put_element(const catt_text *x, const catt_piece *p, int vec) {
                   times);
 }
 
-// There is no asynchronous copy of 2 bytes.
+// Whether an element lies in the operand; NULL: all do.
+static const char *inside(const catt_text *x, const catt_piece *p) {
+  const char *line = p->num_lines % (p->apart ? p->apart : p->lines)
+                         ? ir_format(x->arena, "at < %lld", ll(p->num_lines))
+                         : NULL;
+  const char *inner =
+      p->num_inner % p->length ? ir_format(x->arena, "at_inner < %lld", ll(p->num_inner)) : NULL;
+  return line && inner ? ir_format(x->arena, "%s && %s", line, inner) : line ? line : inner;
+}
+
+// There is no asynchronous copy of 2 bytes. Offsets are added up before they become addresses, which
+// have twice their width.
 static void put_copy(const catt_text *x, const catt_piece *p, int bytes) {
+  const char *in = inside(x, p);
   const char *from =
-      ir_format(x->arena, "%s + %s + %s", p->from, mm_offset(x->arena, p->line, "at"),
+      ir_format(x->arena, "%s + (%s + %s)", p->from, mm_offset(x->arena, p->line, "at"),
                 mm_offset(x->arena, p->inner, "at_inner"));
+  if (in)
+    ir_buf_printf(x->out, "    const bool in = %s;\n", in);
   if (bytes == 2)
-    ir_buf_printf(x->out, "    %s[%s] = in ? k_take(%s) : (uint16_t)0;\n", p->to, p->place, from);
+    ir_buf_printf(x->out, "    %s[%s] = %sk_take(%s)%s;\n", p->to, p->place, in ? "in ? " : "",
+                  from, in ? " : (uint16_t)0" : "");
   else
-    ir_buf_printf(x->out, "    k_async_%d(%s.at(%s), in ? %s : %s, in);\n", bytes, p->to, p->place,
-                  from, p->from);
+    ir_buf_printf(x->out, "    k_async_%d(%s.at(0) + (%s), %s, %s);\n", bytes, p->to, p->place,
+                  in ? ir_format(x->arena, "in ? %s : %s", from, p->from) : from,
+                  in ? "in" : "true");
 }
 
 // Whole tiles take many copies: a few at a time, or their addresses take all registers.
@@ -53,10 +69,8 @@ void catt_emit_copies(const catt_text *x, const catt_piece *p) {
   if (copies % threads)
     ir_buf_printf(x->out, "    if (i >= %d)\n      break;\n", copies);
   put_element(x, p, vec);
-  ir_buf_printf(x->out,
-                "    const %s at = %s + line, at_inner = %s + inner;\n"
-                "    const bool in = at < %lld && at_inner < %lld;\n",
-                x->index, p->line0, p->inner0, ll(p->num_lines), ll(p->num_inner));
+  ir_buf_printf(x->out, "    const %s at = %s + line, at_inner = %s + inner;\n", x->index, p->line0,
+                p->inner0);
   put_copy(x, p, vec * p->o->elem_bytes);
   ir_buf_puts(x->out, "  }\n");
 }
@@ -104,6 +118,7 @@ static void put_copy_out(const catt_text *x, int i) {
                   .line0 = "y0",
                   .inner0 = "0",
                   .lines = CATT_STEP,
+                  .apart = t->by,
                   .length = length,
                   .num_lines = t->y,
                   .num_inner = out->width,
@@ -117,7 +132,7 @@ static void put_copy_out(const catt_text *x, int i) {
 // Of four steps' turns, so that about so many products are straight-line code: longer code is
 // compiled slowly, and loads so far ahead that registers run out.
 static int unrolled(int vectors) {
-  enum { MAX_UNROLLED = 256 };
+  enum { MAX_UNROLLED = 512 };
   int turns = MAX_UNROLLED / (vectors * CATT_VL * 4);
   return turns < 1 ? 1 : turns > 4 ? 4 : turns;
 }
@@ -125,21 +140,23 @@ static int unrolled(int vectors) {
 static void put_scores(const catt_text *x) {
   const catt *t = x->t;
   int rows = CATT_TY * CATT_PITCH + CATT_TY / 8 * 4, columns = CATT_TX * CATT_VL;
-  ir_buf_printf(x->out,
-                "K_IN void %s_scores(vf (&s)[%d][%d], k_array<float, %d> &steps, int slot, int ty,"
-                " int tx) {\n"
-                "  const int x_at = slot * %d + ty * %d + ty / 8 * 4;\n"
-                "  const int y_at = slot * %d + %d + tx * %d + tx / 2 * 4;\n"
-                "  #pragma unroll %d\n"
-                "  for (int u = 0; u < %d; u += 4) {\n"
-                "    vf x[%d];\n",
-                x->name, t->rx, t->ry, 2 * t->step_elems, t->step_elems, CATT_PITCH, t->step_elems,
-                t->side_elems, CATT_VL * CATT_PITCH, unrolled(t->rx * t->ry), CATT_STEP, t->rx);
+  ir_buf_printf(
+      x->out,
+      "K_IN void %s_scores(vf (&s)[%d][%d], k_array<float, %d> &steps, int slot, int ty,"
+      " int tx) {\n"
+      "  const k_place<float> x_at = (steps.at(0) + (slot * %d + ty * %d + ty / 8 * 4)).held();\n"
+      "  const k_place<float> y_at =\n"
+      "      (steps.at(0) + (slot * %d + %d + tx * %d + tx / 2 * 4)).held();\n"
+      "  #pragma unroll %d\n"
+      "  for (int u = 0; u < %d; u += 4) {\n"
+      "    vf x[%d];\n",
+      x->name, t->rx, t->ry, 2 * t->step_elems, t->step_elems, CATT_PITCH, t->step_elems,
+      t->side_elems, CATT_VL * CATT_PITCH, unrolled(t->rx * t->ry), CATT_STEP, t->rx);
   cuda_put_loop(x->out, 4, "i", t->rx);
-  ir_buf_printf(x->out, "      x[i] = steps.load4(x_at + i * %d + u);\n", rows);
+  ir_buf_printf(x->out, "      x[i] = k_load4(x_at + (i * %d + u));\n", rows);
   cuda_put_loop(x->out, 4, "j", t->ry);
   cuda_put_loop(x->out, 6, "q", CATT_VL);
-  ir_buf_printf(x->out, "      {\n        const vf y = steps.load4(y_at + j * %d + q * %d + u);\n",
+  ir_buf_printf(x->out, "      {\n        const vf y = k_load4(y_at + (j * %d + q * %d + u));\n",
                 columns * CATT_PITCH + columns / 8 * 4, CATT_PITCH);
   cuda_put_loop(x->out, 8, "k", 4);
   cuda_put_loop(x->out, 10, "i", t->rx);
@@ -152,7 +169,8 @@ static void put_out(const catt_text *x, int i) {
   ir_buf_printf(x->out,
                 "K_IN void %s_out%d(vf (&out)[%d][%d], k_array<float, %d> &steps, int slot,\n"
                 "    k_array<float, %d> &weights, int k0, int ty, int tx) {\n"
-                "  const int w_at = ty * %d + k0, v_at = slot * %d + tx * %d;\n"
+                "  const k_place<float> w_at = (weights.at(0) + (ty * %d + k0)).held();\n"
+                "  const k_place<float> v_at = (steps.at(0) + (slot * %d + tx * %d)).held();\n"
                 "  #pragma unroll %d\n"
                 "  for (int u = 0; u < %d; u += 4) {\n"
                 "    vf w[%d];\n",
@@ -160,12 +178,10 @@ static void put_out(const catt_text *x, int i) {
                 t->weights_pitch, t->step_elems, CATT_VL, unrolled(t->rx * vectors), CATT_STEP,
                 t->rx);
   cuda_put_loop(x->out, 4, "i", t->rx);
-  ir_buf_printf(x->out, "      w[i] = weights.load4(w_at + i * %d + u);\n",
-                CATT_TY * t->weights_pitch);
+  ir_buf_printf(x->out, "      w[i] = k_load4(w_at + (i * %d + u));\n", CATT_TY * t->weights_pitch);
   cuda_put_loop(x->out, 4, "k", 4);
   cuda_put_loop(x->out, 6, "j", vectors);
-  ir_buf_printf(x->out,
-                "      {\n        const vf v = steps.load4(v_at + (u + k) * %d + j * %d);\n",
+  ir_buf_printf(x->out, "      {\n        const vf v = k_load4(v_at + ((u + k) * %d + j * %d));\n",
                 vectors * columns, columns);
   cuda_put_loop(x->out, 8, "i", t->rx);
   ir_buf_puts(x->out, "          out[i][j] += w[i][k] * v;\n      }\n  }\n}\n");

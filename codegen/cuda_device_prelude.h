@@ -158,6 +158,44 @@ K_ONLINE(vd)
 // 16 bytes, or 4, to a place whose address is a multiple of that, as is the source's. valid false:
 // zeros, and nothing is read. Between this and the wait nobody may touch the destination; after
 // the wait it is there for this thread, after the next barrier for others.
+// VL elements (k_load4), one (k_load1) of shared memory at a place.
+#if defined(K_PTX)
+K vf k_load4(k_place<float> p) {
+  vf r;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(r.lane[0]), "=f"(r.lane[1]), "=f"(r.lane[2]), "=f"(r.lane[3])
+               : "r"(p.address) : "memory");
+  return r;
+}
+K vd k_load4(k_place<double> p) {
+  vd r;
+  _Pragma("unroll") for (int i = 0; i < 4; i += 2)
+    asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(r.lane[i]), "=d"(r.lane[i + 1])
+                 : "r"((p + i).address) : "memory");
+  return r;
+}
+K float k_load1(k_place<float> p) {
+  float r;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(r) : "r"(p.address) : "memory");
+  return r;
+}
+K double k_load1(k_place<double> p) {
+  double r;
+  asm volatile("ld.shared.f64 %0, [%1];" : "=d"(r) : "r"(p.address) : "memory");
+  return r;
+}
+#else
+template <typename T> K_IN k_vec<T> k_load4(k_place<T> p) {
+  k_vec<T> r;
+  p.take(VL, VL, r.lane);
+  return r;
+}
+template <typename T> K_IN T k_load1(k_place<T> p) {
+  T r;
+  p.take(1, 1, &r);
+  return r;
+}
+#endif
 template <typename T> K_IN void k_async_16(k_place<T> to, const T *from, bool valid) {
 #if defined(K_PTX)
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"

@@ -64,20 +64,29 @@ static void emit_elements(const cuda_matmul *s, cg_expr *e) {
 static void emit_finish(const cmm_problem *p, ir_buf *out, int indent) {
   const cuda_matmul *s = p->data;
   static const char *const taken[] = {
-      "a",       "b",       "c",       "i",         "j",       "k",       "m",     "n",
-      "p",       "s",       "t",       "u",         "ty",      "tx",      "m0",    "n0",
-      "m1",      "n1",      "band",    "band_rows", "warp",    "piece",   "batch", "tile",
-      "line",    "column",  "product", "sums",      "lanes",   "element", "first", "last",
-      "begin",   "stop",    "next",    "slot",      "partial", "vector",  "a_row", "b_col",
-      "a_tiles", "b_tiles", "a_begin", "b_begin",   "a_next",  "b_next"};
+      "a",       "b",       "c",       "i",         "j",       "k",       "m",      "n",
+      "p",       "s",       "t",       "u",         "ty",      "tx",      "m0",     "n0",
+      "m1",      "n1",      "band",    "band_rows", "warp",    "piece",   "batch",  "tile",
+      "line",    "column",  "product", "sums",      "lanes",   "element", "first",  "last",
+      "begin",   "stop",    "next",    "slot",      "partial", "vector",  "a_row",  "b_col",
+      "a_tiles", "b_tiles", "a_begin", "b_begin",   "a_next",  "b_next",  "a_x",    "a_k",
+      "a_at",    "a_to",    "a_from",  "a_left",    "a_read",  "put",     "c_rows", "r",
+      "e",       "b_x",     "b_k",     "b_at",      "b_to",    "b_from",  "b_left", "b_read"};
   mm_scope scope = {.kernel = s->kernel, .sides = &s->sides};
   cg_expr e = mm_expr(&scope, out, indent, taken, sizeof taken / sizeof *taken);
-  e.multiple = CMM_VL;
+  e.multiple = s->plan.spread ? 1 : CMM_VL;
   if (crosses_axes(s)) {
     emit_elements(s, &e);
     return;
   }
-  if (p->p.n % CMM_VL != 0) {
+  if (s->plan.spread) {
+    e.lane_step = CMM_SPREAD;
+    e.lanes = "lanes";
+    ir_buf_printf(out,
+                  "%*sconst int lanes = column + %d < %lld ? VL : (int)(%lld - column) / %d;\n",
+                  indent, "", (CMM_VL - 1) * CMM_SPREAD, (long long)p->p.n,
+                  (long long)p->p.n + CMM_SPREAD - 1, CMM_SPREAD);
+  } else if (p->p.n % CMM_VL != 0) {
     ir_buf_printf(out, "%*sconst int lanes = %lld - column < VL ? (int)(%lld - column) : VL;\n",
                   indent, "", (long long)p->p.n, (long long)p->p.n);
     e.lanes = "lanes";
@@ -107,13 +116,32 @@ static mm_math math_of(const cg_kernel *k) {
 static void plan_once(cg_memo *memo, const cmm_problem *p, cmm_plan *plan) {
   const mm_problem *q = &p->p;
   const char *key =
-      ir_format(q->arena, "%s math %d a %lld b %lld tile %d %d %d %d %d %d", mm_key(q), p->math,
-                (long long)q->a.offset, (long long)q->b.offset, p->want_tm, p->want_tv,
-                p->want_warps_m, p->want_warps_n, p->want_bk, p->want_pieces);
+      ir_format(q->arena, "%s math %d touched %d %d a %lld b %lld tile %d %d %d %d %d %d %d",
+                mm_key(q), p->math, p->touched, p->may_spread, (long long)q->a.offset,
+                (long long)q->b.offset, p->want_tm, p->want_tv, p->want_warps_m, p->want_warps_n,
+                p->want_bk, p->want_stages, p->want_pieces);
   if (cg_recall(memo, key, plan, sizeof *plan))
     return;
   cmm_make_plan(p, plan);
   cg_remember(memo, key, plan, sizeof *plan);
+}
+
+// A value that all rows or all columns share stays in a cache.
+static int touched_by(const cg_kernel *k, const mm_sides *sides) {
+  int bytes = 0;
+  for (size_t i = 0; i < k->dom->stores.num; i++)
+    bytes += ir_dtypes[k->dom->stores.at[i].node->type.dtype].bytes;
+  for (size_t i = 0; i < k->dom->loads.num; i++) {
+    const dom_load *l = &k->dom->loads.at[i];
+    bool rows = false, cols = false;
+    for (int j = 0; j < sides->num_rows; j++)
+      rows |= l->access.stride[sides->first_row + j] != 0;
+    for (int j = 0; j < sides->num_cols; j++)
+      cols |= l->access.stride[sides->first_col + j] != 0;
+    if (rows && cols && l->user != k->k->anchor && dom_is_in_memory(l))
+      bytes += ir_dtypes[l->buffer->type.dtype].bytes;
+  }
+  return bytes;
 }
 
 // --- the family's two functions -----------------------------------------------------------------
@@ -126,6 +154,8 @@ void cuda_matmul_schedule(cg_kernel *k) {
                              .emit_args = emit_args,
                              .emit_finish = emit_finish,
                              .data = s};
+  s->problem.touched = touched_by(k, &s->sides);
+  s->problem.may_spread = !crosses_axes(s) && s->sides.num_cols > 0;
   if (k->target->memo)
     plan_once(k->target->memo, &s->problem, &s->plan);
   else
@@ -135,6 +165,7 @@ void cuda_matmul_schedule(cg_kernel *k) {
     k->tasks[i] = s->plan.tasks[i] < 1 ? 1 : s->plan.tasks[i];
     k->threads[i] = s->plan.threads;
   }
+  k->shared[0] = cmm_given_shared(&s->problem, &s->plan);
   k->workspace = s->plan.workspace;
   k->products = cmm_is_half(s->problem.math) ? CG_BY_HALF
                 : s->problem.math == MM_TF32 ? CG_BY_TF32

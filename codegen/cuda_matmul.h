@@ -46,20 +46,23 @@ static inline bool cmm_is_half(mm_math math) {
   return math == MM_BF16 || math == MM_F16;
 }
 
-enum { CMM_VL = 4, CMM_WARP_ROWS = 8, CMM_WARP_COLS = 4 };
+enum { CMM_VL = 4, CMM_WARP_ROWS = 8, CMM_WARP_COLS = 4, CMM_SPREAD = 32 };
 
 typedef struct cmm_problem cmm_problem;
 struct cmm_problem {
   mm_problem p; // sizes, operands, bands, target, workspace_arg, want_*; no callbacks
   mm_math math;
-  int width; // args of the kernel without workspace
+  int width;       // args of the kernel without workspace
+  int touched;     // bytes that emit_finish reads and writes for a result; 0: an element
+  bool may_spread; // emit_finish can take vectors whose elements are CMM_SPREAD columns apart
   // 0: the model chooses.
-  int want_tm, want_tv, want_warps_m, want_warps_n, want_bk, want_pieces;
+  int want_tm, want_tv, want_warps_m, want_warps_n, want_bk, want_stages, want_pieces;
   // Statements at the begin of a kernel that finishes tiles, and for one vector: `product` holds
   // sums of row `line` and columns column, column + 1, ... of item `batch`; those from n on are no
   // results.
   void (*emit_args)(const cmm_problem *p, ir_buf *out);
   void (*emit_finish)(const cmm_problem *p, ir_buf *out, int indent);
+  // For plan.spread: those of `product` are columns column, column + CMM_SPREAD, ...
   void *data;
 };
 
@@ -87,14 +90,24 @@ typedef struct cmm_plan {
   int64_t pieces, piece_tiles; // pieces > 1: of that many steps; a second phase adds them
   int registers;               // of a thread, estimated
   int resident;                // blocks that an SM is to have room for
-  int64_t shared;              // bytes of a block
-  double cycles;               // of the whole problem, estimated
-  int64_t workspace;           // bytes
+  int64_t shared;      // bytes of a block: given by the launch, if more than a kernel may have
+  int64_t b_shared;    // where those of b begin
+  bool spread;         // rows of results begin at any address: see put_spread_finish
+  int64_t rows_shared; // then: where the rows begin that go from threads to threads
+  double cycles;       // of the whole problem, estimated
+  int64_t workspace;   // bytes
   int num_phases;
   int64_t tasks[CG_MAX_PHASES];
 } cmm_plan;
 
 void cmm_make_plan(const cmm_problem *p, cmm_plan *plan);
+// Bytes of shared memory that a launch of NAME_0 gives each block; 0: its arrays are the kernel's own.
+int cmm_given_shared(const cmm_problem *p, const cmm_plan *plan);
+// Of plan.spread: 8 rows of each row of warps, in shared memory, and elements from one to the next.
+int cmm_rows_elems(const cmm_plan *plan);
+static inline int cmm_rows_pitch(const cmm_plan *plan) {
+  return plan->bn + CMM_VL;
+}
 // Prints the kernels NAME_0 and, with pieces of k, NAME_1.
 void cmm_emit(const cmm_problem *p, const cmm_plan *plan, const char *name, ir_buf *out);
 
@@ -106,23 +119,29 @@ typedef struct cmm_text {
   ir_buf *out;
   const char *index; // "int", or "int64_t" when an operand is too large for that
 } cmm_text;
-// In the loop over steps: begins copying step `next` of the operand to place `slot`, or to registers
+// In front of the loop over steps: what copies of this thread have in common.
+void cmm_emit_copy_places(const cmm_text *t, bool is_b);
+// In it: begins copying step `next` of the operand to place `put`, or to registers
 // (a_next, b_next: cmm_held of a thread, 0 if none), which cmm_emit_arrival stores to it.
 void cmm_emit_copy(const cmm_text *t, bool is_b);
 void cmm_emit_arrival(const cmm_text *t, bool is_b);
 int cmm_held(const cmm_text *t, bool is_b);
-// Places of this thread in the tiles; its sums, all 0; one step from `slot`; and what they are
-// called.
+// Places of this thread in the tiles; where it reads them (a_read, b_read: in place 0); its sums, all 0;
+// one step from place `slot`; and what they are called.
 void cmm_emit_places(const cmm_text *t);
+void cmm_emit_read_places(const cmm_text *t);
 void cmm_emit_sums(const cmm_text *t);
 void cmm_emit_step(const cmm_text *t);
 // After the last step: moves sums between threads until each has whole vectors, where products
 // leave them otherwise.
 void cmm_emit_exchange(const cmm_text *t);
-// cuda_matmul_tensor.c: a step by mma.sync.
+// cuda_matmul_tensor.c: the same by mma.sync.
+void cmm_emit_tensor_read_places(const cmm_text *t);
 void cmm_emit_tensor_step(const cmm_text *t);
 const char *cmm_sums(const cmm_text *t);               // "{{c[i][4 * j], ...}}": vector j of row i
 const char *cmm_row(const cmm_text *t, const char *i); // row of the tile, of a thread's row i
+// "warp / 2 * 64 + ty * 4" for warp row "warp / 2" and "ty": a_row of a thread that has them.
+const char *cmm_first_row(const cmm_text *t, const char *warp_row, const char *ty);
 const char *cmm_column(const cmm_text *t, const char *j); // column of the tile, of vector j
 // What a product is made of.
 const char *cmm_scalar(const cmm_text *t);  // "float"

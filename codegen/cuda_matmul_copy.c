@@ -1,11 +1,23 @@
 // cuda_matmul_copy.c: text: operands from global to shared memory.
 //
-//   for (int s = 0; s < 2; s++) {                        // a[512,784] as [x][k], 256 threads
-//     const int i = thread + s * 256, x = i / 4, k = i % 4 * 4;
-//     const int at_x = m0 + x, at_k = next * 16 + k;
-//     const bool in = at_x < 512;
-//     k_async_16(a_tiles.at(slot * 2624 + x * 20 + x / 8 * 4 + k), a + at_x * 784 + at_k, in);
-//   }
+// Each thread has the same part in every step, and each round of a step lies at the same distance from
+// the one before. Both are found once, in front of the loop (a[500,784] as [x][k], 256 threads):
+//
+//   const int a_x = thread / 4, a_k = thread % 4 * 4;
+//   const k_place<float> a_to = a_begin + (a_x * 20 + a_x / 8 * 4 + a_k);
+//   const float *a_from = a + (m0 + a_x) * 784 + (first * 16 + a_k);
+//   const int a_left = 500 - m0 - a_x;
+//   ...
+//     for (int s = 0; s < 2; s++) {
+//       const bool in = s * 64 < a_left;
+//       k_async_16(a_to + (put * 2624 + s * 1312), in ? a_from + s * 50176 : a, in);
+//     }
+//     a_from += 16;
+//
+// What is worked out in a step instead is in the way of its products: address by address a hundred
+// instructions, which took more than half of the time of products in bf16. Only an operand whose rows
+// or steps of k do not follow on each other (windows, heads), or whose rounds do not, has its places
+// worked out each time.
 //
 // Neighbouring threads copy neighbours in memory. What lies outside the operand becomes zeros, so
 // that products need no tests.
@@ -13,9 +25,9 @@
 // There is no asynchronous copy of 2 bytes, nor of one f64. Such elements are loaded to registers where
 // others begin their copies, and stored after the products of the step, which hide the way from memory:
 //
-//     a_next[s] = in ? k_take(a + at_x * 50257 + at_k) : (uint16_t)0;
+//     a_next[s] = in ? k_take(a_from + s * 1608224) : (uint16_t)0;
 //     ...
-//     a_tiles[slot * 2624 + x * 40 + x / 8 * 8 + k] = a_next[s];
+//     a_tiles[a_at + (put * 2624 + s * 1312)] = a_next[s];
 //
 // The place is free then: it was last read in the step before this one, and the barrier at the begin of
 // this step stands between.
@@ -30,6 +42,8 @@ typedef struct copy_text {
   int64_t size;          // of x: m or n
   int per_row, rounds;   // copies of a row of the tile, of a thread
   bool ragged;           // not all threads have a copy in the last round
+  bool regular;          // rounds are the same number of rows apart, in memory, too
+  int apart;             // then: that number
 } copy_text;
 
 static copy_text describe(const cmm_text *t, bool is_b) {
@@ -44,6 +58,11 @@ static copy_text describe(const cmm_text *t, bool is_b) {
   c.per_row = (c.side->layout == CMM_XK ? g->bk : c.side->x) / c.side->vec;
   c.rounds = (copies + g->threads - 1) / g->threads;
   c.ragged = copies % g->threads != 0;
+  c.apart = g->threads / c.per_row;
+  bool in_groups =
+      c.apart % 8 == 0 || 8 % (c.apart < 1 ? 1 : c.apart) == 0; // of 8 rows, or a part of one
+  c.regular = c.o->x.num <= 1 && c.o->k.num <= 1 && g->threads % c.per_row == 0 &&
+              (c.side->layout == CMM_KX || in_groups);
   return c;
 }
 
@@ -66,26 +85,24 @@ static const char *inside(const copy_text *c) {
   return x && in_k ? ir_format(a, "%s && %s", x, in_k) : x ? x : in_k;
 }
 
-// "slot * 2624 + x * 20 + x / 8 * 4 + k"
-static const char *place(const copy_text *c) {
+// Of row and column `x` and `k` of a tile: "x * 20 + x / 8 * 4 + k"
+static const char *place_in_tile(const copy_text *c, const char *x, const char *k) {
   const cmm_side *s = c->side;
   ir_arena *a = c->t->p->p.arena;
   if (s->layout == CMM_KX)
-    return ir_format(a, "slot * %d + k * %d + x", s->elems, s->pitch);
-  return ir_format(a, "slot * %d + x * %d + x / 8 * %d + k", s->elems, s->pitch, s->skew);
+    return ir_format(a, "%s * %d + %s", k, s->pitch, x);
+  return ir_format(a, "%s * %d + %s / 8 * %d + %s", x, s->pitch, x, s->skew, k);
+}
+
+// "put * 2624 + x * 20 + x / 8 * 4 + k"
+static const char *place(const copy_text *c) {
+  return ir_format(c->t->p->p.arena, "put * %d + %s", c->side->elems, place_in_tile(c, "x", "k"));
 }
 
 static const char *source(const copy_text *c) {
   ir_arena *a = c->t->p->p.arena;
-  return ir_format(a, "%s + %s + %s", c->name, mm_offset(a, &c->o->x, "at_x"),
+  return ir_format(a, "%s + (%s + %s)", c->name, mm_offset(a, &c->o->x, "at_x"),
                    mm_offset(a, &c->o->k, "at_k"));
-}
-
-// From the tile's begin, where that has a register (put_begin in cuda_matmul_core.c).
-static const char *shared_place(const copy_text *c) {
-  ir_arena *a = c->t->p->p.arena;
-  return c->t->plan->math == MM_F32 ? ir_format(a, "%s_tiles.at(%s)", c->name, place(c))
-                                    : ir_format(a, "%s_begin + (%s)", c->name, place(c));
 }
 
 int cmm_held(const cmm_text *t, bool is_b) {
@@ -110,8 +127,8 @@ static void put_copy(const copy_text *c, bool held) {
                   : bytes == 2 ? " : (uint16_t)0"
                                : " : 0");
   else
-    ir_buf_printf(c->t->out, "        k_async_%d(%s, %s, %s);\n", c->side->vec * bytes,
-                  shared_place(c), in ? ir_format(a, "in ? %s : %s", from, c->name) : from,
+    ir_buf_printf(c->t->out, "        k_async_%d(%s_begin + (%s), %s, %s);\n", c->side->vec * bytes,
+                  c->name, place(c), in ? ir_format(a, "in ? %s : %s", from, c->name) : from,
                   in ? "in" : "true");
 }
 
@@ -138,9 +155,112 @@ static void open_rounds(const copy_text *c, bool held) {
   put_place(c);
 }
 
+// --- regular copies ---------------------------------------------------------------------------
+static int64_t stride_of(const mm_axes *axes) {
+  return axes->num ? axes->stride[0] : 0;
+}
+
+// Elements of the tile, and of memory, from a round to the next.
+static int tile_step(const copy_text *c) {
+  const cmm_side *s = c->side;
+  return c->apart * s->pitch;
+}
+
+static int64_t memory_step(const copy_text *c) {
+  return c->apart * stride_of(c->side->layout == CMM_XK ? &c->o->x : &c->o->k);
+}
+
+// From the first round to round s of the tile: "s * 1280 + s * 32 / 8 * 8"
+static const char *round_place(const copy_text *c) {
+  ir_arena *a = c->t->p->p.arena;
+  if (c->side->layout == CMM_KX || c->rounds == 1)
+    return ir_format(a, "s * %d", tile_step(c));
+  return ir_format(a, "s * %d + s * %d / 8 * %d", tile_step(c), c->apart, c->side->skew);
+}
+
+static bool cut_along_x(const copy_text *c) {
+  return c->size == 0 || c->size % c->side->x != 0;
+}
+
+static bool cut_along_k(const copy_text *c) {
+  return c->t->p->p.k % c->t->plan->bk != 0;
+}
+
+// Whether round s lies in the operand; NULL: it does. Rounds go along x or along k.
+static const char *round_inside(const copy_text *c) {
+  ir_arena *a = c->t->p->p.arena;
+  bool along_x = c->side->layout == CMM_XK;
+  const char *n = c->name, *s = ir_format(a, "s * %d < ", c->apart);
+  const char *x = cut_along_x(c) ? ir_format(a, "%s%s_left", along_x ? s : "0 < ", n) : NULL;
+  const char *k = cut_along_k(c) ? ir_format(a, "%s%lld - next * %d - %s_k", along_x ? "0 < " : s,
+                                             ll(c->t->p->p.k), c->t->plan->bk, n)
+                                 : NULL;
+  return x && k ? ir_format(a, "%s && %s", x, k) : x ? x : k;
+}
+
+void cmm_emit_copy_places(const cmm_text *t, bool is_b) {
+  copy_text c = describe(t, is_b);
+  if (!c.regular)
+    return;
+  ir_arena *a = t->p->p.arena;
+  bool held = cmm_held(t, is_b) > 0, along_k = c.side->layout == CMM_XK;
+  const char *n = c.name, *x = ir_format(a, "%s_x", n), *k = ir_format(a, "%s_k", n);
+  const char *times = c.side->vec > 1 ? ir_format(a, " * %d", c.side->vec) : "";
+  ir_buf_printf(t->out, "  const int %s_%c = thread / %d, %s_%c = thread %% %d%s;\n", n,
+                along_k ? 'x' : 'k', c.per_row, n, along_k ? 'k' : 'x', c.per_row, times);
+  if (held)
+    ir_buf_printf(t->out, "  const int %s_at = %s;\n", n, place_in_tile(&c, x, k));
+  else
+    ir_buf_printf(t->out, "  const k_place<%s> %s_to = %s_begin + (%s);\n", cmm_element(t), n, n,
+                  place_in_tile(&c, x, k));
+  ir_buf_printf(t->out,
+                "  const %s *%s_from = %s + (%s)(%s + %s) * %lld + (%s)(first * %d + %s) * %lld;\n",
+                c.o->ctype, n, n, t->index, c.x0, x, ll(stride_of(&c.o->x)), t->index, t->plan->bk,
+                k, ll(stride_of(&c.o->k)));
+  if (cut_along_x(&c))
+    ir_buf_printf(t->out, "  const int %s_left = (int)(%lld - %s - %s);\n", n, ll(c.size), c.x0, x);
+}
+
+static void open_regular_rounds(const copy_text *c) {
+  ir_buf_printf(c->t->out,
+                "      #pragma unroll\n"
+                "      for (int s = 0; s < %d; s++) {\n",
+                c->rounds);
+  if (c->ragged)
+    ir_buf_printf(c->t->out, "        if (thread + s * %d >= %d)\n          break;\n",
+                  c->t->plan->threads, c->side->x * c->t->plan->bk / c->side->vec);
+}
+
+static void put_regular_copies(const copy_text *c, bool held) {
+  ir_buf *out = c->t->out;
+  ir_arena *a = c->t->p->p.arena;
+  int bytes = cmm_element_bytes(c->t->p);
+  const char *n = c->name, *in = round_inside(c);
+  const char *from = ir_format(a, "%s_from + s * %lldll", n, ll(memory_step(c)));
+  open_regular_rounds(c);
+  if (in)
+    ir_buf_printf(out, "        const bool in = %s;\n", in);
+  if (held)
+    ir_buf_printf(out, "        %s_next[s] = %sk_take(%s)%s;\n", n, in ? "in ? " : "", from,
+                  !in          ? ""
+                  : bytes == 2 ? " : (uint16_t)0"
+                               : " : 0");
+  else
+    ir_buf_printf(out, "        k_async_%d(%s_to + (put * %d + %s), %s, %s);\n",
+                  c->side->vec * bytes, n, c->side->elems, round_place(c),
+                  in ? ir_format(a, "in ? %s : %s", from, n) : from, in ? "in" : "true");
+  ir_buf_printf(out, "      }\n      %s_from += %lldll;\n", n,
+                ll(c->t->plan->bk * stride_of(&c->o->k)));
+}
+
+// --- both -------------------------------------------------------------------------------------
 void cmm_emit_copy(const cmm_text *t, bool is_b) {
   copy_text c = describe(t, is_b);
   bool held = cmm_held(t, is_b) > 0;
+  if (c.regular) {
+    put_regular_copies(&c, held);
+    return;
+  }
   open_rounds(&c, held);
   put_copy(&c, held);
   ir_buf_puts(t->out, "      }\n");
@@ -150,6 +270,12 @@ void cmm_emit_arrival(const cmm_text *t, bool is_b) {
   copy_text c = describe(t, is_b);
   if (cmm_held(t, is_b) == 0)
     return;
+  if (c.regular) {
+    open_regular_rounds(&c);
+    ir_buf_printf(t->out, "        %s_tiles[%s_at + (put * %d + %s)] = %s_next[s];\n      }\n",
+                  c.name, c.name, c.side->elems, round_place(&c), c.name);
+    return;
+  }
   open_rounds(&c, true);
   ir_buf_printf(t->out, "        %s_tiles[%s] = %s_next[s];\n      }\n", c.name, place(&c), c.name);
 }

@@ -123,12 +123,17 @@ static void put_further_in(ir_buf *out, const char *text) {
   }
 }
 
+// The next place of a step in shared memory, after the last one the first.
+static void put_turn(ir_buf *out, const cmm_plan *g, const char *place) {
+  ir_buf_printf(out, "    %s = %s == %d ? 0 : %s + 1;\n", place, place, g->stages - 1, place);
+}
+
 static void put_products(const cmm_text *t, bool further_in) {
   ir_buf step = ir_buf_new(t->out->arena);
   cmm_text in = *t;
   in.out = further_in ? &step : t->out;
-  ir_buf_printf(in.out, "    const int slot = t %% %d;\n", t->plan->stages);
   cmm_emit_step(&in);
+  put_turn(in.out, t->plan, "slot");
   if (further_in)
     put_further_in(t->out, ir_buf_str(&step));
 }
@@ -148,10 +153,7 @@ static void put_copies(const cmm_text *t) {
 
 // After the products, or before there are any.
 static void put_arrivals(const cmm_text *t) {
-  ir_buf_printf(t->out,
-                "    if (next < last) {\n"
-                "      const int slot = next %% %d;\n",
-                t->plan->stages);
+  ir_buf_puts(t->out, "    if (next < last) {\n");
   cmm_emit_arrival(t, false);
   cmm_emit_arrival(t, true);
   ir_buf_puts(t->out, "    }\n");
@@ -160,31 +162,33 @@ static void put_arrivals(const cmm_text *t) {
 static void put_loop(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   bool held = cmm_held(t, false) + cmm_held(t, true) > 0;
-  ir_buf_printf(t->out,
-                "  for (int t = first - %d; t < last; t++) {\n"
-                "    if (t >= first) {\n"
-                "      k_async_wait<%d>();\n"
-                "      __syncthreads();\n"
-                "    }\n"
-                "    const int next = t + %d;\n",
-                g->stages - 1, g->stages - 2, g->stages - 1);
+  ir_buf_printf(
+      t->out,
+      "  int put = 0, slot = 0; // places in shared memory: to copy to, to multiply from\n"
+      "  for (int t = first - %d; t < last; t++) {\n"
+      "    if (t >= first) {\n"
+      "      k_async_wait<%d>();\n"
+      "      __syncthreads();\n"
+      "    }\n"
+      "    const int next = t + %d;\n",
+      g->stages - 1, g->stages - 2, g->stages - 1);
   put_held(t, false);
   put_held(t, true);
-  ir_buf_printf(t->out,
-                "    if (next < last) {\n"
-                "      const int slot = next %% %d;\n",
-                g->stages);
+  ir_buf_puts(t->out, "    if (next < last) {\n");
   put_copies(t);
   ir_buf_puts(t->out, "    }\n"
                       "    k_async_commit();\n");
-  if (held)
+  if (held) {
     ir_buf_puts(t->out, "    if (t >= first) {\n");
-  else
+  } else {
+    put_turn(t->out, g, "put");
     ir_buf_puts(t->out, "    if (t < first)\n      continue;\n");
+  }
   put_products(t, held);
   if (held) {
     ir_buf_puts(t->out, "    }\n");
     put_arrivals(t);
+    put_turn(t->out, g, "put");
   }
   ir_buf_puts(t->out, "  }\n");
 }
@@ -218,6 +222,44 @@ static void put_finish(const cmm_text *t, const char *i, const char *j, const ch
   t->p->emit_finish(t->p, t->out, indent);
   if (rows || cols)
     ir_buf_printf(t->out, "%*s}\n", indent - 2, "");
+}
+
+// Rows that begin anywhere, as those of 50257 floats do: stored by threads that have four neighbours
+// each, every access of a warp would touch 16 rows' worth of memory for the 4 bytes in 16 that it
+// stores. So 8 rows of each row of warps go through shared memory at a time, and a warp finishes a row:
+// neighbouring threads have neighbouring columns.
+static void put_spread_finish(const cmm_text *t) {
+  const cmm_plan *g = t->plan;
+  int pitch = cmm_rows_pitch(g), group = CMM_SPREAD * CMM_VL;
+  ir_buf_printf(t->out,
+                "  #pragma unroll\n"
+                "  for (int i = 0; i < %d; i++) {\n"
+                "    __syncthreads();\n"
+                "    #pragma unroll\n"
+                "    for (int j = 0; j < %d; j++) {\n"
+                "      const vf product = %s;\n"
+                "      c_rows.store4((warp / %d * 8 + ty) * %d + %s, product);\n"
+                "    }\n"
+                "    __syncthreads();\n"
+                "    for (int r = warp; r < %d; r += %d) {\n"
+                "      const int a_row = %s;\n"
+                "      #pragma unroll\n"
+                "      for (int j = 0; j < %d; j++) {\n"
+                "        const %s line = m0 + %s, column = n0 + j * %d + thread %% %d;\n",
+                g->tm, g->tv, cmm_sums(t), g->warps_n, pitch, cmm_column(t, "j"),
+                CMM_WARP_ROWS * g->warps_m, g->threads / 32, cmm_first_row(t, "r / 8", "r % 8"),
+                g->bn / group, t->index, cmm_row(t, "i"), group, CMM_SPREAD);
+  const char *rows =
+      ragged(t->p->p.m, g->bm) ? ir_format(t->p->p.arena, "line < %lld && ", ll(t->p->p.m)) : "";
+  ir_buf_printf(t->out,
+                "        if (%scolumn < %lld) {\n"
+                "          vf product;\n"
+                "          #pragma unroll\n"
+                "          for (int e = 0; e < VL; e++)\n"
+                "            product[e] = c_rows[r * %d + j * %d + e * %d + thread %% %d];\n",
+                rows, ll(t->p->p.n), pitch, group, CMM_SPREAD, CMM_SPREAD);
+  t->p->emit_finish(t->p, t->out, 10);
+  ir_buf_puts(t->out, "        }\n      }\n    }\n  }\n");
 }
 
 static void put_vector_loops(const cmm_text *t) {
@@ -256,26 +298,36 @@ static void put_sums_away(const cmm_text *t) {
                 t->plan->threads * CMM_VL);
 }
 
-// For copies and ldmatrix of the tensor cores' kernels. FMAs leave no register for it.
 static void put_begin(const cmm_text *t, bool is_b) {
-  const cmm_plan *g = t->plan;
   const char *name = is_b ? "b" : "a";
-  bool matrices = cmm_is_half(g->math) || (is_b ? &g->b : &g->a)->layout == CMM_XK;
-  if (g->math != MM_F32 && (matrices || cmm_held(t, is_b) == 0))
-    ir_buf_printf(t->out, "  const k_place<%s> %s_begin = %s_tiles.begin();\n", cmm_element(t),
-                  name, name);
+  ir_buf_printf(t->out, "  const k_place<%s> %s_begin = %s_tiles.begin();\n", cmm_element(t), name,
+                name);
 }
 
 static void emit_compute(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   const char *type = cmm_element(t);
   int width = t->p->width + (g->workspace > 0);
-  ir_buf_printf(t->out, "K_KERNEL_ROOM(%s_0, %d, %d, %d) {\n", t->name, g->threads, g->resident,
-                width);
-  ir_buf_printf(t->out,
-                "  __shared__ k_array<%s, %d> a_tiles; // %d steps of k\n"
-                "  __shared__ k_array<%s, %d> b_tiles;\n",
-                type, g->a.elems * g->stages, g->stages, type, g->b.elems * g->stages);
+  int a_elems = g->a.elems * g->stages, b_elems = g->b.elems * g->stages;
+  int given = cmm_given_shared(t->p, g);
+  if (given > 0)
+    ir_buf_printf(t->out,
+                  "K_KERNEL_SHARED(%s_0, %d, %d, %d, %d) {\n"
+                  "  K_SHARED(a_tiles, %s, %d, 0); // %d steps of k\n"
+                  "  K_SHARED(b_tiles, %s, %d, %lld);\n",
+                  t->name, g->threads, g->resident, given, width, type, a_elems, g->stages, type,
+                  b_elems, ll(g->b_shared));
+  else
+    ir_buf_printf(t->out,
+                  "K_KERNEL_ROOM(%s_0, %d, %d, %d) {\n"
+                  "  __shared__ k_array<%s, %d> a_tiles; // %d steps of k\n"
+                  "  __shared__ k_array<%s, %d> b_tiles;\n",
+                  t->name, g->threads, g->resident, width, type, a_elems, g->stages, type, b_elems);
+  if (g->spread && given > 0)
+    ir_buf_printf(t->out, "  K_SHARED(c_rows, float, %d, %lld);\n", cmm_rows_elems(g),
+                  ll(g->rows_shared));
+  else if (g->spread)
+    ir_buf_printf(t->out, "  __shared__ k_array<float, %d> c_rows;\n", cmm_rows_elems(g));
   put_begin(t, false);
   put_begin(t, true);
   if (g->pieces == 1)
@@ -285,11 +337,16 @@ static void emit_compute(const cmm_text *t) {
   put_operand(t, "b", &t->p->p.b);
   cmm_emit_places(t);
   put_steps(t);
+  cmm_emit_read_places(t);
+  cmm_emit_copy_places(t, false);
+  cmm_emit_copy_places(t, true);
   cmm_emit_sums(t);
   put_loop(t);
   cmm_emit_exchange(t);
   if (g->pieces > 1) {
     put_sums_away(t);
+  } else if (g->spread) {
+    put_spread_finish(t);
   } else {
     put_vector_loops(t);
     put_finish(t, "i", "j", cmm_sums(t), 6);

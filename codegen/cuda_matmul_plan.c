@@ -22,8 +22,8 @@
 
 enum {
   MAX_THREADS = 256,
-  MAX_SUMS = 64,  // registers of a thread that hold sums
-  MAX_TILE = 128, // rows, columns of a block
+  MAX_SUMS = 128, // registers of a thread that hold sums
+  MAX_TILE = 256, // rows, columns of a block
   MAX_STAGES = 4,
   MAX_PIECES = 32,
   OTHER_REGISTERS = 32, // places, counters
@@ -31,14 +31,17 @@ enum {
 static const double COPY_LATENCY =
     900; // cycles until a copy from the second cache or beyond is there
 static const double BLOCK_CYCLES = 1500; // begin of a block, first copy, epilogue's memory
-static const double STEP_CYCLES = 40;    // barrier, addresses
+static const double STEP_CYCLES = 60;    // barrier, addresses
+static const double LONE_CYCLES = 300;   // of a step of a block that has an SM for itself: all wait
 static const double LAUNCH_CYCLES = 4000;
 static const double SPLIT_WORSE = 1.03;    // a small gain is not worth a second kernel
-static const double L2_BYTES = 64;         // per cycle of an SM
-static const double PARTIAL_BYTES = 20;    // written and read, per cycle of an SM
+static const double L2_BYTES = 32;         // per cycle of an SM, when all of them read
+static const double STORED_BYTES = 20;     // per cycle of an SM
+static const double FINISHING_WARPS = 8;   // that have as much of their time to wait as to go on
 static const double MOVE_INSTRUCTIONS = 4; // of a thread for one copy
+static const double HELD_INSTRUCTIONS = 8; // and for one that passes through a register
 static const double TENSOR_PRODUCTS = 512; // tf32, per cycle of an SM
-static const double NOT_FREE = 0.1;
+static const double NOT_FREE = 0.15;
 static const double LOAD_CYCLES = 3; // of shared memory, for 16 bytes per thread of a warp
 
 static double max2(double a, double b) {
@@ -87,8 +90,18 @@ static int64_t array_bytes(const cmm_problem *p, const cmm_side *s, int stages) 
   return ir_ceil_div((int64_t)s->elems * stages * cmm_element_bytes(p), 128) * 128;
 }
 
+int cmm_rows_elems(const cmm_plan *g) {
+  return CMM_WARP_ROWS * g->warps_m * cmm_rows_pitch(g);
+}
+
 static void set_shared(const cmm_problem *p, cmm_plan *g) {
-  g->shared = array_bytes(p, &g->a, g->stages) + array_bytes(p, &g->b, g->stages);
+  g->b_shared = array_bytes(p, &g->a, g->stages);
+  g->rows_shared = g->b_shared + array_bytes(p, &g->b, g->stages);
+  g->shared = g->rows_shared + (g->spread ? 4 * (int64_t)cmm_rows_elems(g) : 0);
+}
+
+int cmm_given_shared(const cmm_problem *p, const cmm_plan *plan) {
+  return plan->shared > p->p.target->cuda->shared_per_block ? (int)plan->shared : 0;
 }
 
 // --- the model --------------------------------------------------------------------------------
@@ -96,9 +109,15 @@ static int rounds_of(const cmm_plan *g, const cmm_side *s) { // copies of a thre
   return (int)ir_ceil_div((int64_t)s->x * g->bk / s->vec, g->threads);
 }
 
-// An address each; single elements have a test each, too.
-static int copy_registers(const cmm_plan *g, const cmm_side *s) {
-  return (s->vec == 1 ? 3 : 2) * rounds_of(g, s);
+// Copied through registers (cuda_matmul_copy.c).
+static bool is_held(const cmm_problem *p, const cmm_side *s) {
+  int bytes = s->vec * cmm_element_bytes(p);
+  return bytes == 2 || bytes == 8;
+}
+
+// Where to copy from, and to; elements on their way.
+static int copy_registers(const cmm_problem *p, const cmm_plan *g, const cmm_side *s) {
+  return 4 + (is_held(p, s) ? rounds_of(g, s) : 0);
 }
 
 // About what ptxas has been seen to give them: sums, operands of one turn, and addresses.
@@ -106,10 +125,10 @@ static int registers_of(const cmm_problem *p, const cmm_plan *g) {
   bool a_along = g->a.layout == CMM_XK && g->math == MM_F32;
   bool b_along = g->b.layout == CMM_XK && g->math == MM_F32;
   int columns = g->tv * CMM_VL, words = p->p.elem_bytes / 4;
-  int operands = g->tm * (a_along ? 4 : 2) + columns * (b_along ? 4 : 2);
-  int addresses = copy_registers(g, &g->a) + copy_registers(g, &g->b);
-  int turned = a_along && b_along ? 8 : 0; // both sides are picked apart again
-  return (g->tm * columns + operands) * words + addresses + turned + OTHER_REGISTERS;
+  int operands = g->math == MM_F32 ? g->tm * (a_along ? 4 : 2) + columns * (b_along ? 4 : 2)
+                                   : 2 * g->tm + columns; // of mma
+  int copies = copy_registers(p, g, &g->a) + copy_registers(p, g, &g->b);
+  return (g->tm * columns + operands) * words + copies + OTHER_REGISTERS;
 }
 
 static int resident_blocks(const cmm_plan *g, const cg_cuda *chip) {
@@ -117,12 +136,23 @@ static int resident_blocks(const cmm_plan *g, const cg_cuda *chip) {
   return blocks < 1 ? 1 : blocks;
 }
 
+// Instructions of all threads that bring one element of k of an operand, beside the products. Those of
+// elements that pass through registers are waited for: cycles of the block's own.
+static double held_per_k(const cmm_problem *p, const cmm_plan *g) {
+  enum { SCHEDULERS = 4 };
+  double elements = (is_held(p, &g->a) ? g->bm : 0) + (is_held(p, &g->b) ? g->bn : 0);
+  return elements * HELD_INSTRUCTIONS / p->p.target->cuda->warp / SCHEDULERS;
+}
+
+static double moves_per_k(const cmm_problem *p, const cmm_plan *g, const cmm_side *s) {
+  return is_held(p, s) ? 0 : (double)(&g->a == s ? g->bm : g->bn) / s->vec * MOVE_INSTRUCTIONS;
+}
+
 // Instructions of a warp for one element of k, in cycles of its scheduler.
 static double issue_per_k(const cmm_problem *p, const cmm_plan *g) {
   double words = p->p.elem_bytes / 4.0, products = g->tm * g->tv * CMM_VL;
   double loads = (g->tm < 4 && g->a.layout == CMM_KX ? g->tm : g->tm / 4.0) + g->tv;
-  double moves = (double)g->bm / g->a.vec + (double)g->bn / g->b.vec; // of the block
-  double copying = moves / g->threads * MOVE_INSTRUCTIONS;
+  double copying = (moves_per_k(p, g, &g->a) + moves_per_k(p, g, &g->b)) / g->threads;
   if (g->math == MM_F32)
     return (products + loads) * words + copying;
   if (cmm_is_half(g->math)) // 16 k by each instruction
@@ -151,18 +181,35 @@ static double cycles_per_k(const cmm_problem *p, const cmm_plan *g) {
   double copies = (g->bm + g->bn) * cmm_element_bytes(p) / L2_BYTES;
   if (g->math != MM_F32)
     issue = max2(issue, (double)g->bm * g->bn / tensor_products(g->math));
-  return max2(max2(issue, loads), copies) + (issue + loads + copies) * NOT_FREE;
+  double turns = g->math == MM_TF32 ? 4 * NOT_FREE : NOT_FREE; // operands are rounded in between
+  return max2(max2(issue, loads), copies) + (issue + loads + copies) * turns + held_per_k(p, g);
 }
 
-// `blocks` at a time on one SM, each with `steps` steps of k.
-static double wave_cycles(const cmm_plan *g, double step, double steps, int64_t blocks) {
+// What is done with the sums of a block: warps wait for the memory that they touch.
+static double finish_cycles(const cmm_problem *p, const cmm_plan *g) {
+  double warps = g->warps_m * g->warps_n * resident_blocks(g, p->p.target->cuda);
+  double each = p->touched ? p->touched : p->p.elem_bytes;
+  double cycles = g->bm * g->bn * each / STORED_BYTES * (warps + FINISHING_WARPS) / warps;
+  if (p->p.n % CMM_VL)
+    cycles *= g->spread ? 1.5 : CMM_VL;
+  return cycles;
+}
+
+// `blocks` at a time on one SM, each with `steps` steps of k. While one finishes, another multiplies;
+// a block that is alone does one after the other.
+static double wave_cycles(const cmm_problem *p, const cmm_plan *g, double step, double steps,
+                          int64_t blocks) {
   if (blocks == 0)
     return 0;
   double warps = (double)(blocks * g->warps_m * g->warps_n);
-  double busy = warps < 4 ? 4 / warps : 1;                          // schedulers without a warp
-  double work = (double)blocks * step * busy * (warps + 2) / warps; // and latencies in sight
-  double least = COPY_LATENCY / (g->stages - 1);
-  return BLOCK_CYCLES + 20.0 * g->tm * g->tv + steps * max2(work, least);
+  double busy = warps < 4 ? 4 / warps : 1; // schedulers without a warp
+  double idle = g->math == MM_TF32 ? 0.5 : 2;
+  double work = (double)blocks * step * busy * (warps + idle) / warps; // and latencies in sight
+  bool held = is_held(p, &g->a) || is_held(p, &g->b); // then copies are under way for one step
+  double least = COPY_LATENCY / (held ? 1 : g->stages - 1);
+  work += blocks == 1 ? LONE_CYCLES : 0;
+  return BLOCK_CYCLES + finish_cycles(p, g) * (blocks > 1 ? (double)blocks / 2 : 1) +
+         steps * max2(work, least);
 }
 
 static double total_cycles(const cmm_problem *p, const cmm_plan *g, double share) {
@@ -171,11 +218,11 @@ static double total_cycles(const cmm_problem *p, const cmm_plan *g, double share
   int64_t each = ir_ceil_div(tiles * g->pieces, chip->sms), room = resident_blocks(g, chip);
   double step = g->bk * cycles_per_k(p, g) + STEP_CYCLES;
   double steps = (double)g->piece_tiles * share;
-  double cycles = (double)(each / room) * wave_cycles(g, step, steps, room) +
-                  wave_cycles(g, step, steps, each % room);
+  double cycles = (double)(each / room) * wave_cycles(p, g, step, steps, room) +
+                  wave_cycles(p, g, step, steps, each % room);
   if (g->pieces > 1) {
-    double bytes = (double)(tiles * g->bm * g->bn * g->pieces) * p->p.elem_bytes;
-    cycles = cycles * SPLIT_WORSE + LAUNCH_CYCLES + bytes / PARTIAL_BYTES / chip->sms;
+    double bytes = 2 * (double)(tiles * g->bm * g->bn * g->pieces) * p->p.elem_bytes;
+    cycles = cycles * SPLIT_WORSE + LAUNCH_CYCLES + bytes / STORED_BYTES / chip->sms;
   }
   return cycles;
 }
@@ -191,10 +238,18 @@ static void consider(const cmm_problem *p, const cmm_plan *g, double share, cmm_
   for (int64_t pieces = 1; pieces <= MAX_PIECES; pieces += pieces < 8 ? 1 : 4) {
     cmm_plan x = *g;
     set_pieces(p, &x, p->want_pieces ? p->want_pieces : pieces);
+    if (x.spread && x.pieces > 1)
+      return;
     x.cycles = total_cycles(p, &x, share);
     if (best->threads == 0 || x.cycles < best->cycles * 0.999) // first of equals: fewer pieces
       *best = x;
   }
+}
+
+// Rows of results that do not begin at multiples of a vector are stored by whole warps.
+static bool is_spread(const cmm_problem *p, const cmm_plan *g) {
+  return p->may_spread && p->p.elem_bytes == 4 && p->p.n % CMM_VL != 0 && p->p.n >= g->bn &&
+         g->bn % (CMM_SPREAD * CMM_VL) == 0;
 }
 
 static bool is_wanted(int x, int want) {
@@ -206,7 +261,9 @@ static void consider_tile(const cmm_problem *p, cmm_plan g, cmm_plan *best) {
   const cg_cuda *chip = p->p.target->cuda;
   double share = mm_band_share(&p->p, g.bm, g.bn);
   int least = cmm_is_half(p->math) ? 16 : 8; // what an mma takes
-  for (int bk = least; bk <= 4 * least; bk *= 2) {
+  // By tensor cores, longer steps have been slower: fewer of them are under way.
+  int most = p->math == MM_F32 || p->want_bk ? 4 * least : 2 * least;
+  for (int bk = least; bk <= most; bk *= 2) {
     if (!is_wanted(bk, p->want_bk))
       continue;
     g.bk = bk;
@@ -215,7 +272,8 @@ static void consider_tile(const cmm_problem *p, cmm_plan g, cmm_plan *best) {
     g.registers = registers_of(p, &g);
     for (g.stages = 2; g.stages <= MAX_STAGES; g.stages++) {
       set_shared(p, &g);
-      if (g.shared <= chip->shared_per_block && g.registers < chip->registers_per_thread)
+      if (is_wanted(g.stages, p->want_stages) && g.shared <= chip->shared_asked_for &&
+          g.registers < chip->registers_per_thread)
         consider(p, &g, share, best);
     }
     if (bk >= p->p.k)
@@ -228,7 +286,7 @@ static bool fits_tensor(const cmm_problem *p, const cmm_plan *g) {
   if (cmm_is_half(g->math))
     return g->tm >= 2;
   return g->math != MM_TF32 || (g->tm >= (layout_of(&p->p.a) == CMM_KX ? 4 : 2) &&
-                                g->tv >= (layout_of(&p->p.b) == CMM_KX ? 2 : 1));
+                                g->tv % (layout_of(&p->p.b) == CMM_KX ? 2 : 1) == 0);
 }
 
 static bool tile_fits(const cmm_problem *p, const cmm_plan *g) {
@@ -248,6 +306,7 @@ static void consider_warps(const cmm_problem *p, int tm, int tv, cmm_plan *best)
       g.bn = wn * CMM_WARP_COLS * CMM_VL * tv;
       g.row_tiles = p->p.m < 1 ? 1 : ir_ceil_div(p->p.m, g.bm);
       g.col_tiles = p->p.n < 1 ? 1 : ir_ceil_div(p->p.n, g.bn);
+      g.spread = is_spread(p, &g);
       if (tile_fits(p, &g))
         consider_tile(p, g, best);
     }
@@ -260,7 +319,8 @@ static void take_free_stages(const cmm_problem *p, cmm_plan *g) {
   for (cmm_plan x = *g; x.stages < MAX_STAGES && x.stages < g->piece_tiles;) {
     x.stages++;
     set_shared(p, &x);
-    if (x.shared > chip->shared_per_block || resident_blocks(&x, chip) < resident_blocks(g, chip))
+    if (p->want_stages || x.shared > chip->shared_asked_for ||
+        resident_blocks(&x, chip) < resident_blocks(g, chip))
       return;
     *g = x;
   }
@@ -294,7 +354,7 @@ void cmm_make_plan(const cmm_problem *p, cmm_plan *plan) {
          "operands of %d and %d bytes", p->p.a.elem_bytes, p->p.b.elem_bytes);
   *plan = (cmm_plan){0};
   for (int tm = 1; tm <= 8; tm *= 2)
-    for (int tv = 1; tv <= 2; tv++)
+    for (int tv = 1; tv <= 4; tv *= 2)
       consider_warps(p, tm, tv, plan);
   BUG_IF(plan->threads == 0, "no tile of %d x %d rows and vectors, %d x %d warps", p->want_tm,
          p->want_tv, p->want_warps_m, p->want_warps_n);

@@ -42,9 +42,8 @@ static void put_matrices(const cmm_text *t, bool is_b) {
   int num = is_b ? g->tv : g->tm / 2;
   ir_buf_printf(t->out, "      uint32_t %s[%d][4];\n", x, num);
   cuda_put_loop(t->out, 6, "i", num);
-  const char *load =
-      ir_format(t->p->p.arena, "k_ldmatrix_x4(%s[i], %s_begin + (%s_at + i * %d + u));", x,
-                is_b ? "b" : "a", is_b ? "b" : "a", 2 * cmm_eight_rows(s));
+  const char *load = ir_format(t->p->p.arena, "k_ldmatrix_x4(%s[i], %s_at + (i * %d + u));", x,
+                               is_b ? "b" : "a", 2 * cmm_eight_rows(s));
   if (cmm_is_half(g->math)) {
     ir_buf_printf(t->out, "        %s\n", load);
     return;
@@ -66,9 +65,8 @@ static void put_turned_matrices(const cmm_text *t, bool is_b) {
   int num = is_b ? g->tv : g->tm / 2;
   ir_buf_printf(t->out, "      uint32_t %s[%d][4];\n", x, num);
   cuda_put_loop(t->out, 6, "i", num);
-  ir_buf_printf(t->out,
-                "        k_ldmatrix_x4_trans(%s[i], %s_begin + (%s_at + u * %d + i * 16));\n", x,
-                is_b ? "b" : "a", is_b ? "b" : "a", (is_b ? &g->b : &g->a)->pitch);
+  ir_buf_printf(t->out, "        k_ldmatrix_x4_trans(%s[i], %s_at + (u * %d + i * 16));\n", x,
+                is_b ? "b" : "a", (is_b ? &g->b : &g->a)->pitch);
 }
 
 // From [k][x]: of a, 4 rows of two k are half of two products each.
@@ -78,8 +76,8 @@ static void put_a_groups(const cmm_text *t) {
   cuda_put_loop(t->out, 6, "i", g->tm / 4);
   ir_buf_printf(t->out,
                 "      {\n"
-                "        const vf low = a_tiles.load4(a_at + u * %d + i * 32);\n"
-                "        const vf high = a_tiles.load4(a_at + (u + 4) * %d + i * 32);\n"
+                "        const vf low = k_load4(a_at + (u * %d + i * 32));\n"
+                "        const vf high = k_load4(a_at + ((u + 4) * %d + i * 32));\n"
                 "        #pragma unroll\n"
                 "        for (int h = 0; h < 2; h++) {\n"
                 "          x[2 * i + h][0] = k_tf32_operand(low[2 * h]);\n"
@@ -93,48 +91,52 @@ static void put_a_groups(const cmm_text *t) {
 
 static void put_b_groups(const cmm_text *t) {
   const cmm_plan *g = t->plan;
+  ir_buf_printf(t->out, "      uint32_t y[%d][4]; // as from [x][k]: two products in a row\n",
+                g->tv);
+  cuda_put_loop(t->out, 6, "h", g->tv / 2);
   ir_buf_printf(t->out,
-                "      const vf low = b_tiles.load4(b_at + u * %d);\n"
-                "      const vf high = b_tiles.load4(b_at + (u + 4) * %d);\n"
-                "      uint32_t y[2][4]; // as from [x][k]: two products in a row\n",
+                "      {\n"
+                "        const vf low = k_load4(b_at + (u * %d + h * 32));\n"
+                "        const vf high = k_load4(b_at + ((u + 4) * %d + h * 32));\n",
                 g->b.pitch, g->b.pitch);
-  cuda_put_loop(t->out, 6, "j", 4);
-  ir_buf_puts(t->out, "        y[j / 2][j % 2 * 2] = k_tf32_operand(low[j]), "
-                      "y[j / 2][j % 2 * 2 + 1] = k_tf32_operand(high[j]);\n");
+  cuda_put_loop(t->out, 8, "j", 4);
+  ir_buf_puts(t->out, "          y[2 * h + j / 2][j % 2 * 2] = k_tf32_operand(low[j]), "
+                      "y[2 * h + j / 2][j % 2 * 2 + 1] = k_tf32_operand(high[j]);\n"
+                      "      }\n");
 }
 
 // --- where this thread reads: elements of its own, or the row that it names to ldmatrix ----------
 static void put_a_place(const cmm_text *t) {
   const cmm_side *a = &t->plan->a;
-  ir_buf_printf(t->out, "    const int a_at = slot * %d + ", a->elems);
+  ir_buf_printf(t->out, "  const k_place<%s> a_read = a_begin + (", cmm_element(t));
   if (a->layout == CMM_XK)
     ir_buf_printf(t->out,
                   "(a_row - ty) / 8 * %d + thread / 8 %% 2 * %d + "
-                  "thread %% 8 * %d + thread / 16 %% 2 * %d;\n",
+                  "thread %% 8 * %d + thread / 16 %% 2 * %d);\n",
                   cmm_eight_rows(a), cmm_eight_rows(a), a->pitch, unit_of(t));
   else if (cmm_is_half(t->plan->math))
-    ir_buf_printf(t->out,
-                  "(thread / 16 %% 2 * 8 + thread %% 8) * %d + a_row - ty + thread / 8 %% 2 * 8;\n",
-                  a->pitch);
+    ir_buf_printf(
+        t->out, "(thread / 16 %% 2 * 8 + thread %% 8) * %d + a_row - ty + thread / 8 %% 2 * 8);\n",
+        a->pitch);
   else
-    ir_buf_printf(t->out, "tx * %d + a_row;\n", a->pitch);
+    ir_buf_printf(t->out, "tx * %d + a_row);\n", a->pitch);
 }
 
 static void put_b_place(const cmm_text *t) {
   const cmm_side *b = &t->plan->b;
-  ir_buf_printf(t->out, "    const int b_at = slot * %d + ", b->elems);
+  ir_buf_printf(t->out, "  const k_place<%s> b_read = b_begin + (", cmm_element(t));
   if (b->layout == CMM_XK)
     ir_buf_printf(t->out,
                   "(b_col - tx * 4) / 8 * %d + thread %% 8 / 4 * %d "
-                  "+ (thread %% 4 * 2 + thread / 16 %% 2) * %d + thread / 8 %% 2 * %d;\n",
+                  "+ (thread %% 4 * 2 + thread / 16 %% 2) * %d + thread / 8 %% 2 * %d);\n",
                   cmm_eight_rows(b), cmm_eight_rows(b), b->pitch, unit_of(t));
   else if (cmm_is_half(t->plan->math))
     ir_buf_printf(t->out,
                   "(thread / 8 %% 2 * 8 + thread %% 8) * %d + b_col / 16 * 16 + "
-                  "thread / 16 %% 2 * 8;\n",
+                  "thread / 16 %% 2 * 8);\n",
                   b->pitch);
   else
-    ir_buf_printf(t->out, "tx * %d + b_col - tx * 8 + ty * 4;\n", b->pitch);
+    ir_buf_printf(t->out, "tx * %d + b_col - tx * 8 + ty * 4);\n", b->pitch);
 }
 
 // --- a step ---------------------------------------------------------------------------------
@@ -150,11 +152,14 @@ static void put_operand(const cmm_text *t, bool is_b) {
     put_a_groups(t);
 }
 
+void cmm_emit_tensor_read_places(const cmm_text *t) {
+  put_a_place(t);
+  put_b_place(t);
+}
+
 void cmm_emit_tensor_step(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   static const char *const names[] = {"f32", "tf32", "bf16", "f16"};
-  put_a_place(t);
-  put_b_place(t);
   ir_buf_puts(t->out, "    #pragma unroll\n");
   ir_buf_printf(t->out, "    for (int u = 0; u < %d; u += %d) {\n", g->bk, k_of(t));
   put_operand(t, false);

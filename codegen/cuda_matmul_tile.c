@@ -12,7 +12,7 @@
 
 // Products of a thread in straight-line code: long enough to hide what a turn costs; longer code is
 // compiled slowly, and loads so far ahead that registers run out.
-enum { MAX_UNROLLED = 256 };
+enum { MAX_UNROLLED = 1024 };
 
 const char *cmm_scalar(const cmm_text *t) {
   return t->p->p.ctype;
@@ -54,18 +54,26 @@ const char *cmm_column(const cmm_text *t, const char *j) {
   if (t->plan->tv == 1)
     return "b_col";
   bool neighbours = columns_together(t->plan) > CMM_VL;
+  if (neighbours && t->plan->tv > 2)
+    return ir_format(t->p->p.arena, "b_col + %s / 2 * %d + %s %% 2 * %d", j,
+                     2 * CMM_WARP_COLS * CMM_VL, j, CMM_VL);
   return ir_format(t->p->p.arena, "b_col + %s * %d", j,
                    neighbours ? CMM_VL : CMM_WARP_COLS * CMM_VL);
 }
 
+const char *cmm_first_row(const cmm_text *t, const char *warp_row, const char *ty) {
+  int rows = CMM_WARP_ROWS * t->plan->tm, together = rows_together(t->plan);
+  const char *times = together > 1 ? ir_format(t->p->p.arena, " * %d", together) : "";
+  return ir_format(t->p->p.arena, "%s * %d + %s%s", warp_row, rows, ty, times);
+}
+
 void cmm_emit_places(const cmm_text *t) {
   const cmm_plan *g = t->plan;
-  int rows = CMM_WARP_ROWS * g->tm, cols = CMM_WARP_COLS * CMM_VL * g->tv;
+  int cols = CMM_WARP_COLS * CMM_VL * g->tv;
   ir_buf_puts(t->out, "  const int thread = (int)threadIdx.x, warp = thread / 32;\n"
                       "  const int ty = thread % 32 / 4, tx = thread % 4;\n");
-  const char *together =
-      rows_together(g) > 1 ? ir_format(t->p->p.arena, " * %d", rows_together(g)) : "";
-  ir_buf_printf(t->out, "  const int a_row = warp / %d * %d + ty%s;\n", g->warps_n, rows, together);
+  const char *warp_row = ir_format(t->p->p.arena, "warp / %d", g->warps_n);
+  ir_buf_printf(t->out, "  const int a_row = %s;\n", cmm_first_row(t, warp_row, "ty"));
   ir_buf_printf(t->out, "  const int b_col = warp %% %d * %d + ", g->warps_n, cols);
   if (cmm_is_half(g->math) && g->b.layout == CMM_KX)
     ir_buf_puts(t->out, "tx % 2 * 8 + tx / 2 * 4;\n"); // cmm_emit_exchange
@@ -82,7 +90,7 @@ int cmm_eight_rows(const cmm_side *s) {
 static void put_a_vectors(const cmm_text *t, int num, const char *row) {
   ir_buf_printf(t->out, "      %s a_k[%d];\n", cmm_vector(t), num);
   cuda_put_loop(t->out, 6, "i", num);
-  ir_buf_printf(t->out, "        a_k[i] = a_tiles.load4(a_at + %s * %d + u);\n", row,
+  ir_buf_printf(t->out, "        a_k[i] = k_load4(a_at + (%s * %d + u));\n", row,
                 cmm_eight_rows(&t->plan->a));
 }
 
@@ -90,7 +98,7 @@ static void put_b_vectors(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   ir_buf_printf(t->out, "      %s b_k[%d];\n", cmm_vector(t), g->tv * CMM_VL);
   cuda_put_loop(t->out, 6, "j", g->tv * CMM_VL);
-  ir_buf_printf(t->out, "        b_k[j] = b_tiles.load4(b_at + j / 4 * %d + j %% 4 * %d + u);\n",
+  ir_buf_printf(t->out, "        b_k[j] = k_load4(b_at + (j / 4 * %d + j %% 4 * %d + u));\n",
                 2 * cmm_eight_rows(&g->b), g->b.pitch);
 }
 
@@ -99,18 +107,18 @@ static void put_row_loads(const cmm_text *t, const char *to, char from, int num,
                           int pitch) {
   if (num < 4) {
     cuda_put_loop(t->out, 8, "i", num);
-    ir_buf_printf(t->out, "          %s[i] = %c_tiles[%c_at + (u + k) * %d + i];\n", to, from, from,
+    ir_buf_printf(t->out, "          %s[i] = k_load1(%c_at + ((u + k) * %d + i));\n", to, from,
                   pitch);
     return;
   }
   cuda_put_loop(t->out, 8, "i", num / 4);
   ir_buf_printf(t->out,
                 "        {\n"
-                "          const %s q = %c_tiles.load4(%c_at + (u + k) * %d + i * %d);\n"
+                "          const %s q = k_load4(%c_at + ((u + k) * %d + i * %d));\n"
                 "          %s[4 * i] = q[0], %s[4 * i + 1] = q[1], %s[4 * i + 2] = q[2], "
                 "%s[4 * i + 3] = q[3];\n"
                 "        }\n",
-                cmm_vector(t), from, from, pitch, step, to, to, to, to);
+                cmm_vector(t), from, pitch, step, to, to, to, to);
 }
 
 static void put_turned(const cmm_text *t, const char *to, char from, int num) {
@@ -126,22 +134,6 @@ static void put_turns(const cmm_text *t) {
                 "    #pragma unroll %d\n"
                 "    for (int u = 0; u < %d; u += 4) {\n",
                 turns, g->bk);
-}
-
-// Both as [x][k]: four k of all columns, and of two rows at a time: 8 x 8 sums leave no registers
-// for more, and two rows are products enough to wait for the next two.
-static void emit_turned_step(const cmm_text *t) {
-  const cmm_plan *g = t->plan;
-  int rows = g->tm < 2 ? g->tm : 2;
-  put_turns(t);
-  put_b_vectors(t);
-  ir_buf_printf(t->out, "      #pragma unroll\n      for (int h = 0; h < %d; h += %d) {\n", g->tm,
-                rows);
-  put_a_vectors(t, rows, "(h + i)");
-  cuda_put_loop(t->out, 6, "k", 4);
-  cuda_put_loop(t->out, 8, "i", rows);
-  cuda_put_loop(t->out, 10, "j", g->tv * CMM_VL);
-  ir_buf_puts(t->out, "            c[h + i][j] += a_k[i][k] * b_k[j][k];\n      }\n    }\n");
 }
 
 static void emit_simple_step(const cmm_text *t) {
@@ -171,27 +163,34 @@ static void emit_simple_step(const cmm_text *t) {
 }
 
 // --- both -----------------------------------------------------------------------------------
-static void put_simple_places(const cmm_text *t) {
-  const cmm_side *a = &t->plan->a, *b = &t->plan->b;
-  ir_buf_printf(t->out, "    const int a_at = slot * %d + a_row", a->elems);
-  if (a->layout == CMM_XK)
-    ir_buf_printf(t->out, " * %d + a_row / 8 * %d", a->pitch, a->skew);
-  ir_buf_printf(t->out, ";\n    const int b_at = slot * %d + b_col", b->elems);
-  if (b->layout == CMM_XK)
-    ir_buf_printf(t->out, " * %d + b_col / 8 * %d", b->pitch, b->skew);
-  ir_buf_puts(t->out, ";\n");
+static void put_simple_place(const cmm_text *t, bool is_b) {
+  const cmm_side *s = is_b ? &t->plan->b : &t->plan->a;
+  const char *n = is_b ? "b" : "a", *x = is_b ? "b_col" : "a_row";
+  ir_buf_printf(t->out, "  const k_place<%s> %s_read = %s_begin + (%s", cmm_element(t), n, n, x);
+  if (s->layout == CMM_XK)
+    ir_buf_printf(t->out, " * %d + %s / 8 * %d", s->pitch, x, s->skew);
+  ir_buf_puts(t->out, ");\n");
+}
+
+void cmm_emit_read_places(const cmm_text *t) {
+  if (t->plan->math != MM_F32) {
+    cmm_emit_tensor_read_places(t);
+    return;
+  }
+  put_simple_place(t, false);
+  put_simple_place(t, true);
 }
 
 void cmm_emit_step(const cmm_text *t) {
+  ir_buf_printf(t->out,
+                "    const k_place<%s> a_at = (a_read + slot * %d).held();\n"
+                "    const k_place<%s> b_at = (b_read + slot * %d).held();\n",
+                cmm_element(t), t->plan->a.elems, cmm_element(t), t->plan->b.elems);
   if (t->plan->math != MM_F32) {
     cmm_emit_tensor_step(t);
     return;
   }
-  put_simple_places(t);
-  if (t->plan->a.layout == CMM_XK && t->plan->b.layout == CMM_XK)
-    emit_turned_step(t);
-  else
-    emit_simple_step(t);
+  emit_simple_step(t);
 }
 
 void cmm_emit_sums(const cmm_text *t) {
@@ -211,8 +210,13 @@ const char *cmm_sums(const cmm_text *t) {
            "                           c[i / 2][2 * j + 1][i % 2 * 2],"
            " c[i / 2][2 * j + 1][i % 2 * 2 + 1]}}";
   if (g->b.layout == CMM_KX)
-    return "{{c[i / 2][0][i % 2 * 2 + j], c[i / 2][1][i % 2 * 2 + j],\n"
-           "                           c[i / 2][2][i % 2 * 2 + j], c[i / 2][3][i % 2 * 2 + j]}}";
+    return g->tv > 2 ? "{{c[i / 2][j / 2 * 4][i % 2 * 2 + j % 2],\n"
+                       "                           c[i / 2][j / 2 * 4 + 1][i % 2 * 2 + j % 2],\n"
+                       "                           c[i / 2][j / 2 * 4 + 2][i % 2 * 2 + j % 2],\n"
+                       "                           c[i / 2][j / 2 * 4 + 3][i % 2 * 2 + j % 2]}}"
+                     : "{{c[i / 2][0][i % 2 * 2 + j], c[i / 2][1][i % 2 * 2 + j],\n"
+                       "                           c[i / 2][2][i % 2 * 2 + j],"
+                       " c[i / 2][3][i % 2 * 2 + j]}}";
   return "{{c[i / 2][2 * j][i % 2 * 2], c[i / 2][2 * j + 1][i % 2 * 2],\n"
          "                           c[i / 2][2 * j][i % 2 * 2 + 1],"
          " c[i / 2][2 * j + 1][i % 2 * 2 + 1]}}";

@@ -180,6 +180,7 @@ K vi k_row(vl x, int32_t rows) { return K_TO(k_min(k_max(x, k_i64(0)), k_i64(row
 //   tile.begin()                   at(0), held in a register: begin() + n is an addition, or nothing
 //                                  where n is a constant; at(n) is converted from an address each time
 // In the emulator the same with bounds, alignment and races watched (mltc_emulator.h).
+// K_SHARED(tile, float, 1056, 512): the same in the memory of K_KERNEL_SHARED, from byte 512 on.
 #if defined(K_GPU)
 // Where `p` is in shared memory. In assembly: nothing is worked out of it beforehand, which would take
 // the registers of sums.
@@ -191,17 +192,18 @@ K uint32_t k_shared_address(const void *p) {
 template <typename T> struct k_place {
   uint32_t address;
   K_IN k_place operator+(int n) const { k_place r = {address + (uint32_t)n * (uint32_t)sizeof(T)}; return r; }
+  K_IN k_place held() const { // in a register: or it is worked out again at each mention
+    k_place r = {address};
+    asm volatile("" : "+r"(r.address));
+    return r;
+  }
 };
 template <typename T, int N> struct __align__(128) k_array {
   T element[N];
   K_IN T &operator[](int i) { return element[i]; }
   K_IN T operator[](int i) const { return element[i]; }
   K_IN k_place<T> at(int i) { k_place<T> r = {k_shared_address(element + i)}; return r; }
-  K_IN k_place<T> begin() {
-    k_place<T> r = at(0);
-    asm volatile("" : "+r"(r.address)); // or it is converted at each mention after all
-    return r;
-  }
+  K_IN k_place<T> begin() { return at(0).held(); }
   K_IN k_vec<T> load4(int i) const {
     k_vec<T> r;
     _Pragma("unroll") for (int j = 0; j < k_wide<T>::blocks; j++)
@@ -225,10 +227,20 @@ template <typename T, int N> struct k_array : emu_shared<T, N> {
 };
 #endif
 
+#if defined(K_GPU)
+extern __shared__ __align__(128) char k_given_shared[];
+#define K_SHARED(name, T, N, at)                                                                   \
+  k_array<T, N> &name = *reinterpret_cast<k_array<T, N> *>(k_given_shared + (at))
+#else
+#define K_SHARED(name, T, N, at) __shared__ k_array<T, N> name
+#endif
+
 // --- kernels ----------------------------------------------------------------------------------
 // K_KERNEL(name, threads, width) { ... task ... args[0] ... }     entry `name`: one call
 // K_KERNEL_ROOM(name, threads, blocks, width)                     the same; its registers leave room
 //                                                                 for so many blocks on an SM
+// K_KERNEL_SHARED(name, threads, blocks, bytes, width)            the same; each launch gives a block
+//                                                                 so many bytes of shared memory
 // K_JOINT(name, threads, widest) { K_CALLS(0, kernel_0, 5, 1) ... }
 //                                                                 entry `name`: many calls of some
 //                                                                 kernels of the file, side by side
@@ -297,26 +309,28 @@ template <int buffers, int numbers> K_IN k_args<buffers + numbers> k_args_of(con
 #define K_PARAMETER const
 #endif
 #define K_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
-#define K_ENTRY(entry, threads, bounds, ...)                                                       \
+#define K_ENTRY(entry, threads, shared, bounds, ...)                                               \
   extern "C" __global__ void bounds entry(K_PARAMETER __VA_ARGS__ all)
 #else
 #define K_BOUNDS(...)
-#define K_ENTRY(entry, threads, bounds, ...) EMU_ENTRY(entry, threads, __VA_ARGS__)
+#define K_ENTRY(entry, threads, shared, bounds, ...) EMU_ENTRY(entry, threads, shared, __VA_ARGS__)
 #endif
-#define K_KERNEL_WITHIN(name, threads, bounds, width)                                              \
+#define K_KERNEL_WITHIN(name, threads, shared, bounds, width)                                      \
   static_assert((threads) % 32 == 0 && (threads) <= 1024, "a block is of whole warps");            \
   K_BODY(name);                                                                                    \
-  K_ENTRY(name, threads, bounds, k_args<width>) {                                                  \
+  K_ENTRY(name, threads, shared, bounds, k_args<width>) {                                          \
     const k_given args = {all.at};                                                                 \
     name##_body((int64_t)blockIdx.x, args);                                                        \
   }                                                                                                \
   K_BODY(name)
-#define K_KERNEL(name, threads, width) K_KERNEL_WITHIN(name, threads, K_BOUNDS(threads), width)
+#define K_KERNEL(name, threads, width) K_KERNEL_WITHIN(name, threads, 0, K_BOUNDS(threads), width)
 #define K_KERNEL_ROOM(name, threads, blocks, width)                                                \
-  K_KERNEL_WITHIN(name, threads, K_BOUNDS(threads, blocks), width)
+  K_KERNEL_WITHIN(name, threads, 0, K_BOUNDS(threads, blocks), width)
+#define K_KERNEL_SHARED(name, threads, blocks, bytes, width)                                       \
+  K_KERNEL_WITHIN(name, threads, bytes, K_BOUNDS(threads, blocks), width)
 #define K_JOINT(name, threads, widest)                                                             \
   static K_IN void name##_calls(const k_call &row);                                                 \
-  K_ENTRY(name, threads, K_BOUNDS(threads), k_joint) {                                             \
+  K_ENTRY(name, threads, 0, K_BOUNDS(threads), k_joint) {                                          \
     name##_calls(k_find_call(all, name##_rows, widest, (int64_t)blockIdx.x));                       \
   }                                                                                                \
   static K_IN void name##_calls(const k_call &row)

@@ -312,7 +312,8 @@ static void put_kernels(const tables *t) {
 
 static void put_entry(const tables *t, const cg_distinct *d, int phase) {
   const cg_kernel *c = d->uses.at[0];
-  ir_buf_printf(t->out, "    {\"%s_%d\", %d, %d, ", d->name, phase, d->unit, c->threads[phase]);
+  ir_buf_printf(t->out, "    {\"%s_%d\", %d, %d, %d, ", d->name, phase, d->unit, c->threads[phase],
+                c->shared[phase]);
   cg_put_string(t->out, cg_describe_ops(t->p->arena, c->k));
   ir_buf_puts(t->out, ", ");
   put_loc(t->out, &c->k->nodes.at[c->k->nodes.num - 1]->loc, t->p->arena);
@@ -321,7 +322,7 @@ static void put_entry(const tables *t, const cg_distinct *d, int phase) {
 
 static void put_joint_entry(const tables *t, const cg_joint *j) {
   const cg_kernel *c = j->parts.at[0]->uses.at[0];
-  ir_buf_printf(t->out, "    {\"%s\", %d, %d, ", j->name, j->unit, j->threads);
+  ir_buf_printf(t->out, "    {\"%s\", %d, %d, 0, ", j->name, j->unit, j->threads);
   cg_put_string(t->out, cuda_describe_joint(t->p, j));
   ir_buf_puts(t->out, ", ");
   put_loc(t->out, &c->k->nodes.at[c->k->nodes.num - 1]->loc, t->p->arena);

@@ -44,10 +44,11 @@ typedef struct table {
 
 // --- what the chip makes of it ---------------------------------------------------------------
 // Warps that an SM holds at a time, of those that it could.
-static double occupancy(const table *x, int arch, const cg_resources *r, int threads) {
+static double occupancy(const table *x, int arch, const cg_resources *r, int threads,
+                        int64_t shared) {
   const cg_cuda *chip = x->alone[arch];
   int warps = (threads + chip->warp - 1) / chip->warp;
-  int blocks = cg_resident_blocks(chip, threads, r->registers, r->shared);
+  int blocks = cg_resident_blocks(chip, threads, r->registers, shared);
   return (double)(blocks * warps * chip->warp) / chip->threads_per_sm;
 }
 
@@ -128,13 +129,19 @@ static int threads_of(const row *r, int phase) {
   return r->d ? r->d->uses.at[0]->threads[phase] : r->j->threads;
 }
 
+// Of a block: what the kernel has of its own, and what launches give it.
+static int64_t shared_of(const row *r, int phase, const cg_resources *k) {
+  return k->shared + (r->d ? r->d->uses.at[0]->shared[phase] : 0);
+}
+
 static void put_arch(const table *x, int arch, const row *r, int phase) {
   const cg_chip *chip = cg_cuda_chip(x->cuda->archs[arch]);
   const char *name = r->d ? ir_format(x->p->arena, "%s_%d", r->d->name, phase) : r->j->name;
   const cg_resources *k = find(x, arch, name);
   if (k)
     ir_buf_printf(x->out, "  %4d%s %7.1f %4.0f%%", k->registers, k->frame ? "!" : " ",
-                  (double)k->shared / KIB, 100 * occupancy(x, arch, k, threads_of(r, phase)));
+                  (double)shared_of(r, phase, k) / KIB,
+                  100 * occupancy(x, arch, k, threads_of(r, phase), shared_of(r, phase, k)));
   else
     ir_buf_printf(x->out, "  %5s %7s %5s", "", "", "");
   if (phase == 0)

@@ -39,6 +39,8 @@ bool pass_thin_products(ir_module *m, ir_diags *d);
 // Reductions with few outputs and long axes become two stages, so that they can run in
 // parallel with a fixed order of sums.
 bool pass_split_reductions(ir_module *m, ir_diags *d);
+// For GPUs: so do sums of columns, of which there are fewer than threads.
+bool pass_split_columns(ir_module *m, ir_diags *d);
 // Gives writes and results nodes of their own (inserts copy) so that each has one buffer.
 bool pass_own_outputs(ir_module *m, ir_diags *d);
 // Row sums of gradients by attention weights are taken over values instead of scores.

@@ -23,6 +23,8 @@ const pass_info pass_pipeline[] = {
     {.name = "thin_products", .run = pass_thin_products},
     // work for all threads, a buffer for every output
     {.name = "split_reductions", .run = pass_split_reductions},
+    // on GPUs the columns of a matrix, too
+    {.name = "split_columns", .run = pass_split_columns, .families = 1u << IR_FAMILY_ATTENTION},
     {"own_outputs", pass_own_outputs, .required = true},
     // where the target has kernels for attention: gradients of softmax by values
     {.name = "row_sums", .run = pass_row_sums, .families = 1u << IR_FAMILY_ATTENTION},

@@ -13,6 +13,15 @@
 // a chunk is contiguous, and along existing axes where it can, so that the reshape stays a view for
 // what computes %x.
 //
+// For GPUs (split_columns), sums of columns, too, where there are fewer columns than threads:
+//
+//   before:  %d = sum %y {axes=[0, 1]} : f32[1,1,768]        # %y : f32[8,1024,768]
+//   after:   %t = sum %y {axes=[1]} : f32[8,1,768]
+//            %d = sum %t {axes=[0]} : f32[1,1,768]
+//
+// A kernel of 24 blocks, which is what the columns of a bias are, leaves most of the chip empty, and the
+// few loads that it has under way wait for memory one after the other.
+//
 // Needs: no later algebra (it would merge the stages again). argmax and argmin stay.
 #include "ir/builder.h"
 #include "passes/pass.h"
@@ -25,7 +34,10 @@ enum {
   MANY = 64 * 1024, // elements in all: columns of a matrix, which would be read by all threads,
   FAIRLY_LONG = 1024,
   MIN_CHUNKS = 16,
-  MAX_CHUNKS = 256
+  MAX_CHUNKS = 256,
+  WIDE = 16 * 1024, // columns that fill a GPU when 32 threads share each four of them
+  TALL = 256,       // rows that are worth 32 threads
+  LEAST_COLUMN_CHUNKS = 4
 };
 
 // The outer stage reduces axes[0..at) and the leading `part` of axes[at].
@@ -35,8 +47,16 @@ typedef struct cut {
   int64_t chunks;
 } cut;
 
+static bool is_reduction(const ir_node *n) {
+  return n->op == IR_SUM || n->op == IR_REDUCE_MAX || n->op == IR_REDUCE_MIN;
+}
+
+static int64_t extent_of(const ir_node *n) {
+  return ir_elements(&n->in[0]->type) / ir_elements(&n->type);
+}
+
 static bool is_splittable(const ir_node *n) {
-  if (n->op != IR_SUM && n->op != IR_REDUCE_MAX && n->op != IR_REDUCE_MIN)
+  if (!is_reduction(n))
     return false;
   int64_t out = ir_elements(&n->type), all = ir_elements(&n->in[0]->type);
   if (out > MAX_RESULTS)
@@ -48,21 +68,30 @@ static double distance(int64_t chunks, double wanted) {
   return fabs(log((double)chunks / wanted));
 }
 
-// The cut whose number of chunks is nearest to the square root of the extent: both stages are
-// then about as long. chunks == 0 when nothing divides well.
-static cut find_cut(const ir_node *n, const int64_t *axes, int num) {
+// How many chunks: at least so many, and as near as can be to what is wanted.
+typedef struct chunking {
+  double wanted;
+  int64_t least;
+} chunking;
+
+// The square root of the extent: both stages are then about as long.
+static chunking chunks_of(const ir_node *n) {
+  double wanted = fmin(fmax(sqrt((double)extent_of(n)), MIN_CHUNKS), MAX_CHUNKS);
+  return (chunking){wanted, MIN_CHUNKS};
+}
+
+// chunks == 0 when nothing divides well.
+static cut find_cut(const ir_node *n, const int64_t *axes, int num, chunking x) {
   const int64_t *dims = n->in[0]->type.dims;
-  int64_t extent = ir_elements(&n->in[0]->type) / ir_elements(&n->type), before = 1;
-  double wanted = fmin(fmax(sqrt((double)extent), MIN_CHUNKS), MAX_CHUNKS);
+  int64_t before = 1;
   cut best = {0};
   for (int at = 0; at < num && before <= MAX_CHUNKS; before *= dims[axes[at++]])
     for (int64_t part = 1; part <= dims[axes[at]] && before * part <= MAX_CHUNKS; part++) {
       int64_t chunks = before * part;
       bool whole_axes = part == 1 || part == dims[axes[at]];
-      if (dims[axes[at]] % part || chunks < MIN_CHUNKS ||
-          (!whole_axes && n->type.rank == IR_MAX_RANK))
+      if (dims[axes[at]] % part || chunks < x.least || (!whole_axes && n->type.rank == IR_MAX_RANK))
         continue;
-      if (!best.chunks || distance(chunks, wanted) < distance(best.chunks, wanted))
+      if (!best.chunks || distance(chunks, x.wanted) < distance(best.chunks, x.wanted))
         best = (cut){at, part, chunks};
     }
   return best;
@@ -90,13 +119,7 @@ static ir_node *split_through(ir_builder *b, ir_node *n, const int64_t *axes, in
   return ir_reshape(b, outer, n->type.rank, n->type.dims);
 }
 
-// NULL when n is fine as it is.
-static ir_node *split(ir_builder *b, ir_node *n) {
-  if (!is_splittable(n))
-    return NULL;
-  int num;
-  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
-  cut c = find_cut(n, axes, num);
+static ir_node *split_at(ir_builder *b, ir_node *n, const int64_t *axes, int num, cut c) {
   if (!c.chunks)
     return NULL;
   b->scope = n->name;
@@ -107,16 +130,63 @@ static ir_node *split(ir_builder *b, ir_node *n) {
   return split_through(b, n, axes, num, c);
 }
 
-static bool split_func(ir_func *f) {
+// NULL when n is fine as it is.
+static ir_node *split(ir_builder *b, ir_node *n) {
+  if (!is_splittable(n))
+    return NULL;
+  int num;
+  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
+  return split_at(b, n, axes, num, find_cut(n, axes, num, chunks_of(n)));
+}
+
+// --- columns ----------------------------------------------------------------------------------
+// Between two axes if that makes about as many chunks: what computes the matrix keeps its shape.
+static cut find_column_cut(const ir_node *n, const int64_t *axes, int num) {
+  int64_t out = ir_elements(&n->type), before = 1;
+  double wanted = fmin((double)WIDE / (double)out, (double)(extent_of(n) / TALL));
+  if (wanted < LEAST_COLUMN_CHUNKS)
+    return (cut){0};
+  for (int at = 0; at + 1 < num; at++) {
+    before *= n->in[0]->type.dims[axes[at]];
+    if ((double)before * 4 >= wanted && (double)before <= 4 * wanted)
+      return (cut){at + 1, 1, before};
+  }
+  return find_cut(n, axes, num, (chunking){wanted, LEAST_COLUMN_CHUNKS});
+}
+
+static ir_node *split_column(ir_builder *b, ir_node *n) {
+  if (!is_reduction(n) || n->type.rank == 0)
+    return NULL;
+  int num;
+  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
+  bool columns = num > 0 && axes[num - 1] < n->in[0]->type.rank - 1;
+  return columns ? split_at(b, n, axes, num, find_column_cut(n, axes, num)) : NULL;
+}
+
+// --- both -------------------------------------------------------------------------------------
+static bool split_each(ir_func *f, ir_node *(*split_one)(ir_builder *b, ir_node *n)) {
   ir_rewrite rw = ir_rewrite_begin(f);
   for (size_t i = 0; i < rw.num_old; i++) {
-    ir_node *n = ir_rewrite_next(&rw, i), *r = split(&rw.b, n);
+    ir_node *n = ir_rewrite_next(&rw, i), *r = split_one(&rw.b, n);
     ir_rewrite_done(&rw, i, r ? r : n);
   }
   return ir_rewrite_end(&rw);
 }
 
+static bool split_func(ir_func *f) {
+  return split_each(f, split);
+}
+
+static bool split_columns_func(ir_func *f) {
+  return split_each(f, split_column);
+}
+
 bool pass_split_reductions(ir_module *m, ir_diags *d) {
   (void)d;
   return pass_each_func(m, split_func);
+}
+
+bool pass_split_columns(ir_module *m, ir_diags *d) {
+  (void)d;
+  return pass_each_func(m, split_columns_func);
 }

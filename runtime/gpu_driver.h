@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 #ifndef CUDA_VERSION // <cuda.h> is not there: its types, as far as they are used
-typedef int CUresult, CUdevice, CUdevice_attribute, CUjit_option, CUstreamCaptureMode;
+typedef int CUresult, CUdevice, CUdevice_attribute, CUjit_option, CUstreamCaptureMode,
+    CUfunction_attribute;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
@@ -34,6 +35,8 @@ enum {
 
   GPU_ATTRIBUTE_MAJOR = 75,
   GPU_ATTRIBUTE_MINOR = 76,
+  GPU_FUNCTION_MOST_SHARED =
+      8, // bytes that a launch may ask for; more than 48 KiB only if it is said
   GPU_STREAM_NON_BLOCKING = 1,
   GPU_EVENT_WITH_TIME = 0,
   GPU_EVENT_NO_TIMING = 2,

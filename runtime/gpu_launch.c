@@ -18,8 +18,8 @@ static void fail_to_launch(const mlrt_gpu *g, int entry, int64_t blocks, size_t 
   gpu_driver_explain(&g->driver, r, why, sizeof why);
   mlrt_fail(gpu_driver_exit_code(r),
             "kernel '%s' (%s at %s): cuLaunchKernel of %" PRId64
-            " blocks of %d threads with %zu bytes of parameters failed: %s",
-            e->symbol, e->ops, e->where, blocks, e->threads, bytes, why);
+            " blocks of %d threads with %zu bytes of parameters and %d of shared memory failed: %s",
+            e->symbol, e->ops, e->where, blocks, e->threads, bytes, e->shared, why);
 }
 
 void mlrt_gpu_launch(mlrt_gpu *g, int entry, int64_t blocks, const void *parameter, size_t bytes) {
@@ -31,8 +31,9 @@ void mlrt_gpu_launch(mlrt_gpu *g, int entry, int64_t blocks, const void *paramet
               e->symbol, e->ops, e->where, blocks);
   void *extra[] = {(void *)(uintptr_t)GPU_LAUNCH_BYTES, (void *)(uintptr_t)parameter,
                    (void *)(uintptr_t)GPU_LAUNCH_SIZE, &bytes, (void *)(uintptr_t)GPU_LAUNCH_END};
-  CUresult r = g->driver.cuLaunchKernel(g->functions[entry], (unsigned)blocks, 1, 1,
-                                        (unsigned)e->threads, 1, 1, 0, g->compute, NULL, extra);
+  CUresult r =
+      g->driver.cuLaunchKernel(g->functions[entry], (unsigned)blocks, 1, 1, (unsigned)e->threads, 1,
+                               1, (unsigned)e->shared, g->compute, NULL, extra);
   if (r != GPU_OK)
     fail_to_launch(g, entry, blocks, bytes, r);
   gpu_times_mark(g, entry);

@@ -154,9 +154,10 @@ void mlrt_gpu_join(mlrt_gpu *gpu, int transfer);
 typedef void (*mlrt_launch_fn)(mlrt_gpu *gpu, char *arena, int slot);
 
 typedef struct mlrt_gpu_entry {
-  const char *symbol;      // its name in the images: "loop_div_0"
-  int unit;                // which source file it is from: unit u of every architecture has it
-  int threads;             // of a block
+  const char *symbol; // its name in the images: "loop_div_0"
+  int unit;           // which source file it is from: unit u of every architecture has it
+  int threads;        // of a block
+  int shared;         // bytes of shared memory that a launch gives a block, beside the kernel's own
   const char *ops, *where; // for messages: "cast, div  f32[64,28,28]", "mlp.graph:6"
 } mlrt_gpu_entry;
 

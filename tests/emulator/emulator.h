@@ -35,6 +35,7 @@ extern "C" {
 typedef struct emu_entry {
   const char *name;
   int threads;                        // of a block, as K_KERNEL says
+  int shared;                         // bytes that a launch must give each block
   size_t parameter;                   // bytes
   void (*run)(const void *parameter); // one thread; called by the emulator
   struct emu_unit *unit;              // what the library shares with the emulator

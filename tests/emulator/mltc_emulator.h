@@ -41,14 +41,14 @@ static emu_unit emu_here;
 #define __syncwarp()    ((void)emu_collect(EMU_SYNCWARP, 0, NULL, 0))
 
 // An entry: one static function over one thread, and the object that emu_find looks for.
-#define EMU_ENTRY(entry, num_threads, ...)                                                         \
+#define EMU_ENTRY(entry, num_threads, num_shared, ...)                                             \
   static void entry##_thread(const __VA_ARGS__ &all);                                              \
   static void entry##_run(const void *parameter) {                                                 \
     entry##_thread(*(const __VA_ARGS__ *)parameter);                                               \
   }                                                                                                \
   extern "C" __attribute__((visibility("default"))) const emu_entry entry##_entry;                 \
-  const emu_entry entry##_entry = {#entry, num_threads, sizeof(__VA_ARGS__), entry##_run,          \
-                                   &emu_here};                                                     \
+  const emu_entry entry##_entry = {#entry,      num_threads, num_shared, sizeof(__VA_ARGS__),      \
+                                   entry##_run, &emu_here};                                        \
   static void entry##_thread(const __VA_ARGS__ &all)
 
 static __forceinline__ void emu_see(const void *at, size_t bytes, size_t align, emu_access how) {
@@ -109,6 +109,9 @@ template <typename T> struct emu_place {
   }
   __forceinline__ emu_place operator-(int64_t n) const {
     return {array, index - n};
+  }
+  __forceinline__ emu_place held() const {
+    return *this;
   }
   // `count` elements, which must begin at a multiple of `align` elements.
   __forceinline__ void take(int count, int align, T *to) const {

@@ -189,6 +189,21 @@ static void check_async(bench *b) {
   }
 }
 
+static void check_places(bench *b) {
+  for (int i = 0; i < FLOATS; i++)
+    b->x[i] = (float)i + 0.25f;
+  run(b, "places");
+  for (int t = 0; t < 64; t++) {
+    int from = t * 7 % 32 * 4, wide = 128 + 4 + t * 5 % 31 * 4;
+    const uint32_t *y = b->y + t * 10;
+    bool ok = as_float(y[8]) == b->x[from + 3] && as_float(y[9]) == b->x[wide + 1] * 3;
+    for (int i = 0; i < 4; i++)
+      ok &= as_float(y[i]) == b->x[from + i] && as_float(y[4 + i]) == b->x[wide + i] * 3;
+    if (!ok)
+      test_fail("places: thread %d has other elements", t);
+  }
+}
+
 static void check_shuffle(bench *b) {
   run(b, "shuffle");
   for (uint32_t t = 0; t < 64; t++)
@@ -210,6 +225,7 @@ int main(void) {
     check_widening(&b);
     check_match(&b);
     check_async(&b);
+    check_places(&b);
     check_shuffle(&b);
   } else {
     test_fail("kernels do not compile");

@@ -68,6 +68,20 @@ K_KERNEL(shuffle, 64, 2) { BUFFERS
   put(y + t, (uint32_t)(d * 4)); put(y + 64 + t, (uint32_t)k_shuffle_xor((int64_t)t << 33, 16) + 
      (uint32_t)(k_shuffle_xor((int64_t)t << 33, 16) >> 33));
 }
+// four elements at a place, and one; shared memory that the launch gives
+K_KERNEL_SHARED(places, 64, 1, 1536, 2) { BUFFERS
+  K_SHARED(s, float, 128, 0);
+  K_SHARED(d, double, 128, 512);
+  for (int i = t; i < 128; i += 64) s[i] = get(x + i), d[i] = (double)get(x + 128 + i) * 3;
+  __syncthreads();
+  const k_place<float> from = s.at(0) + (t * 7 % 32 * 4);
+  const k_place<double> wide = (d.at(0) + 4).held() + (t * 5 % 31 * 4);
+  const vf four = k_load4(from);
+  const vd both = k_load4(wide);
+  for (int i = 0; i < 4; i++)
+    put(y + t * 10 + i, k_bits_of(four[i])), put(y + t * 10 + 4 + i, k_bits_of((float)both[i]));
+  put(y + t * 10 + 8, k_bits_of(k_load1(from + 3))), put(y + t * 10 + 9, k_bits_of((float)k_load1(wide + 1)));
+}
 // asynchronous copies of 16 and of 4 bytes, of which some are zeros; two groups under way
 K_KERNEL(async, 64, 2) { BUFFERS
   __shared__ k_array<float, 64 * 8> s;

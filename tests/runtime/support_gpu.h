@@ -19,14 +19,14 @@ enum {
 enum { FORWARD, GRADIENT, UPDATE, BIG, INIT, HUGE_STATE, SQUARE, TOTAL, NUM_TOY_ENTRIES };
 
 static const mlrt_gpu_entry toy_entries[NUM_TOY_ENTRIES] = {
-    {"toy_forward", 0, 128, "exp, log, mean", "toy.graph:5"},
-    {"toy_gradient", 0, 128, "mul, sum", "toy.graph:5"},
-    {"toy_update", 1, 32, "mul, add", "toy.graph:6"},
-    {"toy_big", 1, 256, "mul, add", "toy.graph:7"},
-    {"toy_init", 1, 64, "cast, mul", "toy.graph:1"},
-    {"toy_huge", 1, 256, "add", "toy.graph:8"},
-    {"toy_square", 0, 64, "mul", "toy.graph:5"},
-    {"toy_total", 0, 64, "sum", "toy.graph:5"},
+    {"toy_forward", 0, 128, 0, "exp, log, mean", "toy.graph:5"},
+    {"toy_gradient", 0, 128, 0, "mul, sum", "toy.graph:5"},
+    {"toy_update", 1, 32, 0, "mul, add", "toy.graph:6"},
+    {"toy_big", 1, 256, 50000, "mul, add", "toy.graph:7"},
+    {"toy_init", 1, 64, 0, "cast, mul", "toy.graph:1"},
+    {"toy_huge", 1, 256, 0, "add", "toy.graph:8"},
+    {"toy_square", 0, 64, 0, "mul", "toy.graph:5"},
+    {"toy_total", 0, 64, 0, "sum", "toy.graph:5"},
 };
 
 #define TOY_IMAGE(arch, unit, text)                                                                \

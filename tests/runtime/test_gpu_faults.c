@@ -71,6 +71,9 @@ static void test_images(void) {
   entries[UPDATE] = toy_entries[UPDATE];
   entries[UPDATE].threads = 64;
   toy_expect(&p, train, 98, "toy_update: a launch of 64 threads per block; it is made for 32");
+  entries[UPDATE] = toy_entries[UPDATE];
+  entries[BIG].shared = 0;
+  toy_expect(&p, train, 98, "toy_big: a launch with 0 bytes of shared memory; it takes 50000");
 }
 
 static void test_memory(void) {
@@ -91,7 +94,7 @@ static void test_memory(void) {
 static void test_kernels(void) {
   fault("cuLaunchKernel:4", train, 70,
         "kernel 'toy_update' (mul, add at toy.graph:6): cuLaunchKernel of 1 blocks of 32 threads "
-        "with 16 bytes of parameters failed: CUDA_ERROR_UNKNOWN");
+        "with 16 bytes of parameters and 0 of shared memory failed: CUDA_ERROR_UNKNOWN");
   fault("kernel:9", train, 70, "waiting for |CUDA_ERROR_ILLEGAL_ADDRESS|CUDA_LAUNCH_BLOCKING=1");
   setenv("MLTC_STANDIN_SEED", "1", 1); // the next call has it
   fault("kernel:9", train, 70, " failed: CUDA_ERROR_ILLEGAL_ADDRESS|CUDA_LAUNCH_BLOCKING=1");

@@ -16,11 +16,16 @@ typedef struct module {
 
 typedef struct loaded_function {
   standin_function kernel;
-  bool loaded; // its code is on the device
+  bool loaded;     // its code is on the device
+  int most_shared; // bytes that a launch may give a block
   char name[256];
 } loaded_function;
 
-enum { MAX_PARAMETER = 32764 }; // bytes, since CUDA 12.1
+enum {
+  MAX_PARAMETER = 32764,      // bytes, since CUDA 12.1
+  UNASKED_SHARED = 48 * 1024, // bytes of a block, unless a function was told of more
+  MOST_SHARED = 227 * 1024,   // of sm_90
+};
 
 // A cubin is an ELF file, whose tables of sections come last; PTX is text that ends with a 0 byte.
 static size_t image_length(const char *image) {
@@ -126,7 +131,17 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule m, const char *name)
   snprintf(f->name, sizeof f->name, "%s", name);
   f->kernel = found;
   f->kernel.name = f->name;
+  f->most_shared = UNASKED_SHARED;
   *function = (CUfunction)(void *)f;
+  return GPU_OK;
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  STANDIN_ENTER(cuFuncSetAttribute);
+  loaded_function *f = standin_live(STANDIN_FUNCTION, function, "cuFuncSetAttribute");
+  if (attribute != GPU_FUNCTION_MOST_SHARED || value < 0 || value > MOST_SHARED)
+    return STANDIN_INVALID_VALUE;
+  f->most_shared = value;
   return GPU_OK;
 }
 
@@ -160,7 +175,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
   const standin_function *f = &loaded->kernel;
   standin_stream *s = standin_live(STANDIN_STREAM, stream, "cuLaunchKernel");
   if (grid_x == 0 || grid_x > INT32_MAX || grid_y != 1 || grid_z != 1 || block_y != 1 ||
-      block_z != 1 || shared != 0 || parameters)
+      block_z != 1 || (int)shared > loaded->most_shared || parameters)
     return STANDIN_INVALID_VALUE;
   if (f->parameter > MAX_PARAMETER)
     standin_report("kernel %s: %zu bytes of parameters", f->name, f->parameter);
@@ -170,6 +185,9 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
   if ((int)block_x != f->threads)
     standin_report("kernel %s: a launch of %u threads per block; it is made for %d", f->name,
                    block_x, f->threads);
+  if ((int)shared != f->shared)
+    standin_report("kernel %s: a launch with %u bytes of shared memory; it takes %d", f->name,
+                   shared, f->shared);
   standin_op op = {.kind = STANDIN_KERNEL,
                    .function = f,
                    .blocks = grid_x,

@@ -38,7 +38,7 @@ static bool find_host_kernel(void *library, const char *name, standin_function *
   snprintf(symbol, sizeof symbol, "%s_host", name);
   const standin_host_kernel *k = dlsym(library, symbol);
   if (k)
-    *f = (standin_function){name, k->threads, k->parameter, k, true};
+    *f = (standin_function){name, k->threads, k->shared, k->parameter, k, true};
   return k;
 }
 
@@ -46,7 +46,7 @@ static bool find_host_kernel(void *library, const char *name, standin_function *
 static bool find_emulated(void *library, const char *name, standin_function *f) {
   const emu_entry *e = emu_find(library, name);
   if (e)
-    *f = (standin_function){name, e->threads, e->parameter, e, false};
+    *f = (standin_function){name, e->threads, e->shared, e->parameter, e, false};
   return e;
 }
 

@@ -10,6 +10,7 @@ typedef struct standin_host_kernel {
   int threads; // that a launch must give each block
   size_t parameter;
   void (*run)(int64_t block, const void *parameter);
+  int shared; // bytes that a launch must give each block
 } standin_host_kernel;
 
 #endif

@@ -156,6 +156,7 @@ CUresult standin_device_error(void);
 typedef struct standin_function {
   const char *name;
   int threads;      // of a block
+  int shared;       // bytes that a launch must give it
   size_t parameter; // bytes
   const void *entry;
   bool is_host; // a standin_host_kernel

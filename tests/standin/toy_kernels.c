@@ -83,12 +83,13 @@ static void long_total(int64_t block, const void *parameter) {
   ((float *)(void *)p->at[1])[1] = 1; // behind the end
 }
 
-#define TOY_KERNEL(name, num_threads, type)                                                        \
-  const standin_host_kernel toy_##name##_host = {num_threads, sizeof(type), name}
+#define TOY_KERNEL_SHARED(name, num_threads, type, shared)                                         \
+  const standin_host_kernel toy_##name##_host = {num_threads, sizeof(type), name, shared}
+#define TOY_KERNEL(name, num_threads, type) TOY_KERNEL_SHARED(name, num_threads, type, 0)
 TOY_KERNEL(forward, 128, toy_parameter);
 TOY_KERNEL(gradient, 128, toy_parameter);
 TOY_KERNEL(update, 32, toy_parameter);
-TOY_KERNEL(big, 256, toy_parameter);
+TOY_KERNEL_SHARED(big, 256, toy_parameter, 50000);
 TOY_KERNEL(init, 64, toy_parameter);
 TOY_KERNEL(huge, 256, toy_parameter);
 TOY_KERNEL(square, 64, squares_parameter);

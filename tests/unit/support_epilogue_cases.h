@@ -138,6 +138,14 @@ static const epilogue_case epilogue_cases[] = {
      "%r = uniform %seed, %step {stream=3} : f32[33,24]\n%k = const {value=0.3} : f32[33,24]\n"
      "%m = lt %r, %k : bool[33,24]\n%z = const {value=0} : f32[33,24]\n"
      "%y = select %m, %p, %z : f32[33,24]\nresult output y = %y"},
+    {"rows that begin anywhere",
+     "%x = input : f32[130,16]\n%w = input : f32[16,1021]\n%b = input : f32[1,1021]\n"
+     "%r = input : f32[130,1021]\n%seed = const {value=7} : i64[]\n%step = const {value=3} : "
+     "i64[]\n"
+     "%p = matmul %x, %w {ta=false, tb=false} : f32[130,1021]\n%bb = broadcast %b : f32[130,1021]\n"
+     "%s = add %p, %bb : f32[130,1021]\n%u = uniform %seed, %step {stream=3} : f32[130,1021]\n"
+     "%d = mul %s, %u : f32[130,1021]\n%y = add %d, %r : f32[130,1021]\n"
+     "%c = gt %y, %r : bool[130,1021]\nresult output y = %y\nresult output c = %c"},
     {"names that kernels use",
      "%a = input : f32[20,16]\n%b = input : f32[16,24]\n%line = input : f32[20,24]\n"
      "%c = matmul %a, %b {ta=false, tb=false} : f32[20,24]\n"

@@ -48,13 +48,14 @@ static void emit_finish(const cmm_problem *p, ir_buf *out, int indent) {
   ir_arena *a = p->p.arena;
   ir_buf_printf(out,
                 "%*sfor (int e = 0; e < VL; e++) {\n"
-                "%*s  const int64_t at_n = column + e;\n"
+                "%*s  const int64_t at_n = column + e * %d;\n"
                 "%*s  if (at_n < %lld)\n"
                 "%*s    k_put(out + %s + %s + %s, (%s)(3 + product[e] / 2));\n"
                 "%*s}\n",
-                indent, "", indent, "", indent, "", (long long)p->p.n, indent, "",
-                mm_offset(a, &t->c.batch, "batch"), mm_offset(a, &t->c.m, "line"),
-                mm_offset(a, &t->c.n, "at_n"), p->p.ctype, indent, "");
+                indent, "", indent, "", t->plan.spread ? CMM_SPREAD : 1, indent, "",
+                (long long)p->p.n, indent, "", mm_offset(a, &t->c.batch, "batch"),
+                mm_offset(a, &t->c.m, "line"), mm_offset(a, &t->c.n, "at_n"), p->p.ctype, indent,
+                "");
 }
 
 static void set_output(test *t) {
@@ -82,6 +83,7 @@ static void add_problem(test *t, const cg_target *target, ir_arena *arena, const
                              .workspace_arg = 3},
                        .math = maths[kind],
                        .width = 3,
+                       .may_spread = true,
                        .emit_args = emit_args,
                        .emit_finish = emit_finish,
                        .data = t};
@@ -92,14 +94,25 @@ static void add_problem(test *t, const cg_target *target, ir_arena *arena, const
 
 // Tiles that the model may choose for larger problems only, and pieces.
 static void force_something(test *t) {
-  static const int tiles[][4] = {{8, 2, 1, 2}, {8, 2, 2, 4}, {4, 2, 2, 2}, {8, 1, 1, 1},
-                                 {2, 1, 1, 1}, {1, 2, 2, 1}, {4, 1, 1, 8}, {4, 2, 1, 1}};
-  const int *w = tiles[test_draw(t->p.math != MM_F32 || t->p.p.elem_bytes == 8 ? 3 : 8)];
+  static const int tiles[][4] = {{8, 2, 1, 2}, {8, 2, 2, 4}, {4, 2, 2, 2}, {8, 4, 2, 2},
+                                 {4, 4, 4, 2}, {8, 1, 1, 1}, {2, 1, 1, 1}, {1, 2, 2, 1},
+                                 {4, 1, 1, 8}, {4, 2, 1, 1}};
+  const int *w = tiles[test_draw(t->p.math != MM_F32 || t->p.p.elem_bytes == 8 ? 5 : 10)];
   bool wide = t->p.p.elem_bytes == 8;
   t->p.want_tm = wide ? w[0] / 2 : w[0], t->p.want_tv = wide ? 1 : w[1];
   t->p.want_warps_m = w[2], t->p.want_warps_n = w[3];
   if (test_draw(2))
     t->p.want_pieces = 1 + (int)test_draw(5);
+}
+
+// More shared memory than a kernel may have of its own; columns enough for rows that are stored whole.
+static void force_large(test *t) {
+  bool wide = t->p.math == MM_TF32; // of others, elements on their way may take the registers
+  t->p.want_tm = 8, t->p.want_tv = wide ? 4 : 2;
+  t->p.want_warps_m = 2, t->p.want_warps_n = wide ? 2 : 4;
+  t->p.want_bk = cmm_is_half(t->p.math) ? 32 : 16;
+  t->p.want_stages = 4;
+  t->p.want_pieces = 1;
 }
 
 static int add_twins(test *t) {
@@ -121,10 +134,12 @@ static int add_twins(test *t) {
 }
 
 static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
+  enum { FIRST_LARGE = 14 };
   static const int64_t named[][4] = {
       {1, 1, 1, 1},     {1, 1, 1, 1500},  {1, 1, 130, 40},  {1, 130, 1, 40},   {1, 5, 3, 2000},
       {1, 64, 10, 128}, {1, 40, 65, 128}, {3, 64, 64, 32},  {3, 64, 32, 64},   {1, 64, 128, 400},
-      {1, 70, 100, 1},  {2, 90, 70, 500}, {1, 300, 70, 20}, {1, 128, 128, 64},
+      {1, 70, 100, 1},  {2, 90, 70, 500}, {1, 300, 70, 20}, {1, 128, 128, 64}, {1, 40, 131, 40},
+      {2, 33, 257, 24}, {1, 70, 290, 33}, {1, 9, 999, 64},
   };
   int num = 0;
   for (size_t i = 0; i < sizeof named / sizeof *named; i++, num++) {
@@ -132,6 +147,10 @@ static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
                 i % 5 == 4   ? TF32
                 : i % 5 == 2 ? BF16
                              : F32);
+    if (tests[num].p.math == MM_BF16) // which few small problems choose
+      tests[num].p.want_pieces = 2;
+    if (i >= FIRST_LARGE)
+      force_large(&tests[num]);
     cmm_make_plan(&tests[num].p, &tests[num].plan);
   }
   for (int i = 0; i < test_share(NUM_RANDOM); i++, num++) {
@@ -312,13 +331,15 @@ static const char *all_text(test *tests, int num, ir_arena *arena) {
 }
 
 typedef struct coverage {
-  int layouts[4][2][2], copies[4][2], split[4], banded_split, wide;
+  int layouts[4][2][2], copies[4][2], split[4], given[4], spread[4], banded_split, wide;
 } coverage;
 
 static void count(coverage *c, const test *t) {
   c->layouts[t->p.math][t->plan.a.layout][t->plan.b.layout]++;
   c->copies[t->p.math][t->plan.a.vec > 1]++;
   c->split[t->p.math] += t->plan.pieces > 1;
+  c->given[t->p.math] += cmm_given_shared(&t->p, &t->plan) > 0;
+  c->spread[t->p.math] += t->plan.spread;
   c->banded_split += t->plan.pieces > 1 && t->p.p.bands.limited;
   c->wide += t->p.p.elem_bytes == 8 && t->plan.a.vec == 1;
 }
@@ -328,7 +349,8 @@ static bool is_complete(const coverage *c) {
   bool all = c->banded_split && c->wide;
   for (int math = 0; math < 4; math++) {
     bool rare = math == MM_F16; // of bf16's text but for one word
-    all &= rare || (c->copies[math][0] && c->copies[math][1] && c->split[math]);
+    all &= rare || (c->copies[math][0] && c->copies[math][1] && c->split[math] && c->given[math] &&
+                    c->spread[math]);
     for (int i = 0; i < 4; i++)
       all &= rare || c->layouts[math][i / 2][i % 2] > 0;
   }
@@ -355,8 +377,9 @@ int main(void) {
            "%d\n",
            covered.banded_split, covered.wide);
   for (int math = 0; !complete && math < 4; math++)
-    printf("math %d: copies %d %d, pieces %d\n", math, covered.copies[math][0],
-           covered.copies[math][1], covered.split[math]);
+    printf("math %d: copies %d %d, pieces %d, shared memory given %d, spread %d\n", math,
+           covered.copies[math][0], covered.copies[math][1], covered.split[math],
+           covered.given[math], covered.spread[math]);
   printf("%d problems, %d failed\n", num, failed);
   emu_free(m);
   dlclose(library);

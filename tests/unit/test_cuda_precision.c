@@ -15,7 +15,7 @@ int main(int argc, char **argv) {
     fputs(text, stdout);
   static const char *const used[] = {"k_mma_tf32",         "k_mma_bf16",
                                      "k_mma_f16",          "k_ldmatrix_x4_trans",
-                                     "k_async_16(a_begin", "b_next[s] = in ? k_take(b +"};
+                                     "k_async_16(a_begin", "b_next[s] = in ? k_take(b_from +"};
   for (size_t i = 0; argc == 1 && i < sizeof used / sizeof *used; i++)
     if (!strstr(text, used[i]))
       test_fail("no kernel has %s", used[i]);

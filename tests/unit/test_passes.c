@@ -1,5 +1,5 @@
-// test_passes.c: table_products, quotients, join_products, cse, dce, thin_products, split_reductions and own_outputs on
-// texts, each checked by the oracle.
+// test_passes.c: table_products, quotients, join_products, cse, dce, thin_products, split_reductions,
+// split_columns and own_outputs on texts, each checked by the oracle.
 #include "support_passes.h"
 
 #include <math.h>
@@ -453,6 +453,22 @@ static const pass_case split_cases[] = {
      "%x = input : f32[1,1,1,1,1,1,128,100]\n"
      "%r.sum = sum %x {axes=[7]} : f32[1,1,1,1,1,1,128,1]\n"
      "%r = sum %r.sum {axes=[0,1,2,3,4,5,6]} : f32[1,1,1,1,1,1,1,1]\n" R},
+    {"columns on a GPU, between axes", pass_split_columns, NULL,
+     "%x = input : f32[8,512,300]\n%r = sum %x {axes=[0,1]} : f32[1,1,300]\n" R,
+     "%x = input : f32[8,512,300]\n%r.sum = sum %x {axes=[1]} : f32[8,1,300]\n"
+     "%r = sum %r.sum {axes=[0]} : f32[1,1,300]\n" R},
+    {"columns on a GPU, through one", pass_split_columns, NULL,
+     "%x = input : f32[4096,300]\n%r = reduce_max %x {axes=[0]} : f32[1,300]\n" R,
+     "%x = input : f32[4096,300]\n%r.reshape = reshape %x : f32[16,256,300]\n"
+     "%r.reduce_max = reduce_max %r.reshape {axes=[1]} : f32[16,1,300]\n"
+     "%r.reduce_max.2 = reduce_max %r.reduce_max {axes=[0]} : f32[1,1,300]\n"
+     "%r = reshape %r.reduce_max.2 : f32[1,300]\n" R},
+    {"columns that fill a GPU", pass_split_columns, NULL,
+     "%x = input : f32[2048,5000]\n%r = sum %x {axes=[0]} : f32[1,5000]\n" R, NULL},
+    {"columns of few rows", pass_split_columns, NULL,
+     "%x = input : f32[1000,300]\n%r = sum %x {axes=[0]} : f32[1,300]\n" R, NULL},
+    {"rows are no columns", pass_split_columns, NULL,
+     "%x = input : f32[300,4096]\n%r = sum %x {axes=[1]} : f32[300,1]\n" R, NULL},
     {"argmax stays", pass_split_reductions, NULL,
      "%x = input : f32[16384]\n%r = argmax %x {axis=0} : i32[1]\n" R, NULL},
 };

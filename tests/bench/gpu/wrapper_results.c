@@ -135,8 +135,8 @@ static void run(writer *w, const unit *u, const trial *t) {
     give_up(t->kernel, "no such kernel");
   ir_buf_printf(&w->cases, "%s\n  {\"unit\": \"%s\", \"kernel\": \"%s\", \"blocks\": %lld",
                 w->cases.len ? "," : "", u->name, t->kernel, (long long)t->blocks);
-  ir_buf_printf(&w->cases, ", \"threads\": %d, \"type\": \"%s\", \"ulps\": %d", e->threads, t->type,
-                t->ulps);
+  ir_buf_printf(&w->cases, ", \"threads\": %d, \"shared\": %d, \"type\": \"%s\", \"ulps\": %d",
+                e->threads, e->shared, t->type, t->ulps);
   emu_forget_all(w->m);
   for (int i = 0; i < t->num_in; i++) {
     args[i] = t->in[i];
@@ -221,6 +221,7 @@ static void run_wrappers(writer *w) {
       {"widen", 1, "f32", 0, 1, 1},
       {"shuffle", 1, "u32", 0, 1, 1},
       {"async", 1, "f32", -1e6, 1e6, 1},
+      {"places", 1, "u32", -1e6, 1e6, 1},
   };
   run_file(w, "wrappers", kernels, sizeof kernels / sizeof *kernels);
 }

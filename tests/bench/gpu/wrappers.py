@@ -92,7 +92,7 @@ class Driver:
         self("cuStreamSynchronize", self.stream)
         return ctypes.string_at(self.pinned, size)
 
-    def launch(self, function, blocks, threads, addresses):
+    def launch(self, function, blocks, threads, shared, addresses):
         """The one parameter of a kernel is its addresses by value."""
         parameter = (ctypes.c_uint64 * len(addresses))(*addresses)
         size = ctypes.c_size_t(ctypes.sizeof(parameter))
@@ -100,7 +100,7 @@ class Driver:
                                       ctypes.addressof(size), END)
         one = ctypes.c_uint(1)
         self("cuLaunchKernel", function, ctypes.c_uint(blocks), one, one, ctypes.c_uint(threads), one,
-             one, ctypes.c_uint(0), self.stream, None, extra)
+             one, ctypes.c_uint(shared), self.stream, None, extra)
         self("cuStreamSynchronize", self.stream)
 
 
@@ -152,7 +152,7 @@ def run_case(driver, function, case, data):
         for content in buffers:
             taken.append(driver.take(len(content)))
             driver.send(taken[-1], content)
-        driver.launch(function, case["blocks"], case["threads"], [t.value for t in taken])
+        driver.launch(function, case["blocks"], case["threads"], case["shared"], [t.value for t in taken])
         at, size = case["after"]
         return compare(driver.fetch(taken[-1], size), data[at:at + size], case)
     finally:
