@@ -12,7 +12,7 @@
 
 // Products of a thread in straight-line code: long enough to hide what a turn costs; longer code is
 // compiled slowly, and loads so far ahead that registers run out.
-enum { MAX_UNROLLED = 1024 };
+enum { MAX_UNROLLED = 512 };
 
 const char *cmm_scalar(const cmm_text *t) {
   return t->p->p.ctype;

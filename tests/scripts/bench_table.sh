@@ -37,8 +37,8 @@ cat >results/gpu-Some-Chip.json <<'JSON'
   "missing": {"JAX jit": "no JAX"},
   "peers": {"PyTorch eager": {"step_us": 2.0, "ratio": 1.5}, "PyTorch compiled": {"step_us": 6.0, "ratio": 0.5}}},
  {"program": "matmuls", "what": "matmuls beside cuBLAS", "passed": true, "precision": "f32", "products": {
-  "a": {"us": 3.0, "cuBLAS": {"f32": {"us": 2.0, "ratio": 1.5}, "tf32": {"us": 1.0, "ratio": 3.0}}},
-  "b": {"us": 5.0, "cuBLAS": {"f32": {"us": 2.0, "ratio": 2.5}, "tf32": {"us": 1.0, "ratio": 5.0}}}}}]}
+  "a": {"us": 3.0, "cuBLAS": {"us": 2.0, "ratio": 1.5}},
+  "b": {"us": 5.0, "cuBLAS": {"us": 2.0, "ratio": 2.5}}}}]}
 JSON
 cat >results/pack.json <<'JSON'
 {"schema": "mltc-bench-pack", "version": 1, "rows": [
@@ -49,7 +49,7 @@ JSON
 "$root/scripts/bench-table" --results=results --print >some.txt
 for row in 'A | 1.0000 | 1.0000 | 20% | met' '20,000 buffers, worst of 2 sets | 1.0080 | 1.0050 | 80% | missed' \
    'Some Chip, driver 9.9 | mltc | ' 'checks passed | 3 of 4, 1 not done | missed' \
-  'gpt2, a step: of PyTorch eager | 1.50 | missed' 'gpt2, a step: of PyTorch compiled | 0.50 | ' \
+  'gpt2, a step: of PyTorch eager | 1.500 | missed' 'gpt2, a step: of PyTorch compiled | 0.500 | ' \
   'gpt2, a step: of JAX jit | not measured | ' 'mnist_mlp, a step: of PyTorch eager | not measured | ' \
   'matmuls of GPT-2 in f32, time: of cuBLAS | 2.50, worst of 2: 2.50 | '; do
   grep -qxF "| $row |" some.txt || fail "no '$row': $(cat some.txt)"

@@ -77,11 +77,32 @@ export PATH=$root/tests/scripts/lib:$PATH
 checked "a part" programs "2 of 2 passed, 0 failed, 0 not done" --only mnist_mlp --parts speed ||
   fail "exit code $?"
 [ "$(grep -c '^mnist_mlp .* time of ' run.txt)" = 2 ] || fail "not two times: $(cat run.txt)"
-for wrong in --only=mnist_mlp,nothing --parts=nothing; do
+for wrong in --only=mnist_mlp,nothing --parts=nothing --peers=nothing; do
   ! python3 "$root/tests/bench/gpu/check_gpu.py" "$PWD/programs" --out no.json "$wrong" >run.txt 2>&1 ||
     fail "$wrong is taken"
   grep -q 'there is no p[a-z]* nothing: there are [a-z]*' run.txt || fail "$wrong: $(cat run.txt)"
 done
+
+# Rows of programs that run beside each other lie in the order of the programs; what follows on a failure is tried.
+(cd "$root/tests/bench/gpu" && python3 -) <<'PYTHON' >beside.txt || fail "$(cat beside.txt)"
+import time
+
+from work import Clock, Failed, Report
+
+
+def fails():
+    raise Failed("as it should")
+
+
+report, done = Report(Clock(60, 60)), []
+report.step("first", "alone", lambda: {"x": 1})
+report.beside([[("slow", "a", time.sleep, 0.5), ("slow", "b", done.append, "slow")],
+               [("bad", "a", fails), ("bad", "b", done.append, "bad")]], 2)
+assert done == ["bad", "slow"], done
+rows = [(r["program"], r["what"], r["passed"]) for r in report.rows]
+assert rows == [("first", "alone", True), ("slow", "a", True), ("slow", "b", True), ("bad", "a", False),
+                ("bad", "b", True)], rows
+PYTHON
 
 # --- all is well
 checked "on the stand-in" programs "([0-9]+) of \\1 passed, 0 failed, 0 not done" || fail "exit code $?"

@@ -80,11 +80,10 @@ def try_all(folder, prepared, report, only, parts, peers, jobs):
         for facts in listed:
             if facts["kind"] == "missing":
                 report.step(facts["name"], "all of it", absent, facts["why"])
-        with speed.warm_up(programs if "speed" in parts else [], peers, report.clock):
-            if "correct" in parts:
-                correct(folder, report, programs, "wrappers" in only, jobs)
-            if "sanitizer" in parts:
-                sanitizer.try_all(report, programs, jobs)
+        if "correct" in parts:
+            correct(folder, report, programs, "wrappers" in only, jobs)
+        if "sanitizer" in parts:
+            sanitizer.try_all(report, programs, jobs)
         return speed.try_all(report, programs, peers, prepared["small"]) if "speed" in parts else {}
     finally:
         for p in programs:

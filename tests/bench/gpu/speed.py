@@ -5,7 +5,6 @@ then asked for a time in turn with the trainer. Their batches lie on the device;
 own from files.
 """
 
-import contextlib
 import json
 import os
 import re
@@ -14,7 +13,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 from work import Failed, end_group, last_words
@@ -150,24 +148,6 @@ def room():
         return float(out.split()[0]) / 1024
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return 0
-
-
-@contextlib.contextmanager
-def warm_up(programs, styles, clock):
-    """Meanwhile, PyTorch compiles each network once: its cache of compiled code shortens the start of
-    the peer that is measured."""
-    def compile_all():
-        for p in programs:
-            if "network" in p.facts and "compiled" in styles:
-                name, script = PEERS["compiled"]
-                Peers({name: (script, "compiled")}, network_of(p), clock).close()
-
-    thread = threading.Thread(target=compile_all)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
 
 
 def steps_beside_peers(p, seconds, styles, versions):
