@@ -16,7 +16,11 @@
 
 #include <string.h>
 
-enum { ROWS_TOGETHER = 8 }; // tiles that run at a time read this many row tiles
+enum {
+  ROWS_TOGETHER = 8, // tiles that run at a time read this many row tiles
+  MOST_BEYOND =
+      256 + 128, // rows, columns of a tile and steps of k that lie beyond an operand's edges
+};
 
 static const char *element_name(const cmm_text *t) {
   return t->p->p.elem_bytes == 8 ? "f64" : "f32";
@@ -224,10 +228,9 @@ static void put_finish(const cmm_text *t, const char *i, const char *j, const ch
     ir_buf_printf(t->out, "%*s}\n", indent - 2, "");
 }
 
-// Rows that begin anywhere, as those of 50257 floats do: stored by threads that have four neighbours
-// each, every access of a warp would touch 16 rows' worth of memory for the 4 bytes in 16 that it
-// stores. So 8 rows of each row of warps go through shared memory at a time, and a warp finishes a row:
-// neighbouring threads have neighbouring columns.
+// Rows that begin anywhere, as those of 50257 floats do, are not stored by 16 bytes: each store of threads
+// that have four neighbours would write 4 bytes in 16 of 8 rows. So 8 rows of each row of warps go
+// through shared memory at a time, and a warp finishes a row: neighbouring threads have neighbouring columns.
 static void put_spread_finish(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   int pitch = cmm_rows_pitch(g), group = CMM_SPREAD * CMM_VL;
@@ -408,7 +411,7 @@ static bool fits_int(const mm_operand *o, int64_t steps) {
     widest = o->x.stride[i] > widest ? o->x.stride[i] : widest;
   for (int i = 0; i < o->k.num; i++)
     widest = o->k.stride[i] > widest ? o->k.stride[i] : widest;
-  return most + widest * 256 < INT32_MAX && steps < INT32_MAX;
+  return most + widest * MOST_BEYOND < INT32_MAX && steps < INT32_MAX;
 }
 
 void cmm_emit(const cmm_problem *p, const cmm_plan *plan, const char *name, ir_buf *out) {

@@ -15,7 +15,8 @@
 //                       then smaller tiles win, or pieces of k, which pay for writing and reading
 //                       partial sums and for one more launch.
 //
-// The numbers are rates of sm_80 to sm_90; what matters is their proportion. A plan depends on the
+// The numbers are fitted to what products of GPT-2 took on an H100 (docs/cuda.md); what matters is their
+// proportion. A plan depends on the
 // problem and on the architectures it is made for, never on the device that runs it: sums have one order
 // wherever the program runs (within it, tensor cores of two architectures may round apart).
 #include "codegen/cuda_matmul.h"
@@ -42,6 +43,9 @@ static const double MOVE_INSTRUCTIONS = 4; // of a thread for one copy
 static const double HELD_INSTRUCTIONS = 8; // and for one that passes through a register
 static const double TENSOR_PRODUCTS = 512; // tf32, per cycle of an SM
 static const double NOT_FREE = 0.15;
+static const double TF32_NOT_FREE = 0.6; // operands are rounded between their loads and products
+static const double IDLE_WARPS = 2;      // as much as so many warps would do is not done
+static const double TF32_IDLE_WARPS = 0.5;
 static const double LOAD_CYCLES = 3; // of shared memory, for 16 bytes per thread of a warp
 
 static double max2(double a, double b) {
@@ -128,7 +132,8 @@ static int registers_of(const cmm_problem *p, const cmm_plan *g) {
   int operands = g->math == MM_F32 ? g->tm * (a_along ? 4 : 2) + columns * (b_along ? 4 : 2)
                                    : 2 * g->tm + columns; // of mma
   int copies = copy_registers(p, g, &g->a) + copy_registers(p, g, &g->b);
-  return (g->tm * columns + operands) * words + copies + OTHER_REGISTERS;
+  int turned = a_along && b_along ? 8 : 0; // both sides are picked apart
+  return (g->tm * columns + operands) * words + copies + turned + OTHER_REGISTERS;
 }
 
 static int resident_blocks(const cmm_plan *g, const cg_cuda *chip) {
@@ -181,8 +186,8 @@ static double cycles_per_k(const cmm_problem *p, const cmm_plan *g) {
   double copies = (g->bm + g->bn) * cmm_element_bytes(p) / L2_BYTES;
   if (g->math != MM_F32)
     issue = max2(issue, (double)g->bm * g->bn / tensor_products(g->math));
-  double turns = g->math == MM_TF32 ? 4 * NOT_FREE : NOT_FREE; // operands are rounded in between
-  return max2(max2(issue, loads), copies) + (issue + loads + copies) * turns + held_per_k(p, g);
+  double not_free = g->math == MM_TF32 ? TF32_NOT_FREE : NOT_FREE;
+  return max2(max2(issue, loads), copies) + (issue + loads + copies) * not_free + held_per_k(p, g);
 }
 
 // What is done with the sums of a block: warps wait for the memory that they touch.
@@ -203,7 +208,7 @@ static double wave_cycles(const cmm_problem *p, const cmm_plan *g, double step, 
     return 0;
   double warps = (double)(blocks * g->warps_m * g->warps_n);
   double busy = warps < 4 ? 4 / warps : 1; // schedulers without a warp
-  double idle = g->math == MM_TF32 ? 0.5 : 2;
+  double idle = g->math == MM_TF32 ? TF32_IDLE_WARPS : IDLE_WARPS;
   double work = (double)blocks * step * busy * (warps + idle) / warps; // and latencies in sight
   bool held = is_held(p, &g->a) || is_held(p, &g->b); // then copies are under way for one step
   double least = COPY_LATENCY / (held ? 1 : g->stages - 1);

@@ -35,8 +35,9 @@ enum {
   FAIRLY_LONG = 1024,
   MIN_CHUNKS = 16,
   MAX_CHUNKS = 256,
-  WIDE = 16 * 1024, // columns that fill a GPU when 32 threads share each four of them
-  TALL = 256,       // rows that are worth 32 threads
+  WIDE = 16 * 1024,   // columns that fill a GPU when 32 threads share each four of them
+  TALL = 256,         // rows that are worth 32 threads
+  LARGE = 256 * 1024, // elements of a matrix that is worth a second stage
   LEAST_COLUMN_CHUNKS = 4
 };
 
@@ -144,7 +145,7 @@ static ir_node *split(ir_builder *b, ir_node *n) {
 static cut find_column_cut(const ir_node *n, const int64_t *axes, int num) {
   int64_t out = ir_elements(&n->type), before = 1;
   double wanted = fmin((double)WIDE / (double)out, (double)(extent_of(n) / TALL));
-  if (wanted < LEAST_COLUMN_CHUNKS)
+  if (wanted < LEAST_COLUMN_CHUNKS || ir_elements(&n->in[0]->type) < LARGE)
     return (cut){0};
   for (int at = 0; at + 1 < num; at++) {
     before *= n->in[0]->type.dims[axes[at]];

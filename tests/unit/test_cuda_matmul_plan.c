@@ -58,6 +58,7 @@ static void check_shape(const cmm_problem *p, const cmm_plan *g) {
   ok &= g->threads == 32 * g->warps_m * g->warps_n && g->bm == 8 * g->tm * g->warps_m &&
         g->bn == 16 * g->tv * g->warps_n;
   ok &= g->shared <= chip->shared_asked_for && g->registers <= chip->registers_per_thread;
+  ok &= g->b_shared % 128 == 0 && g->rows_shared % 128 == 0 && g->rows_shared <= g->shared;
   ok &= g->tasks[0] == tiles * g->pieces && g->num_phases == 1 + (g->pieces > 1);
   ok &= g->pieces == 1 ? g->workspace == 0
                        : g->workspace == tiles * g->pieces * g->bm * g->bn * p->p.elem_bytes &&

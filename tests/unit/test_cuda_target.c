@@ -38,8 +38,11 @@ static void test_least(ir_arena *a) {
       LEAST(registers_per_sm);
       LEAST(shared_per_block);
       LEAST(shared_per_sm);
+      LEAST(shared_asked_for);
       LEAST(sms);
-      CHECK(both->shared_per_block == 48 * 1024 && both->shared_per_block < both->shared_per_sm &&
+      CHECK(both->shared_per_block == 48 * 1024 &&
+                both->shared_per_block < both->shared_asked_for &&
+                both->shared_asked_for < both->shared_per_sm &&
                 both->threads_per_sm % both->warp == 0,
             "%s: limits that cannot be", list);
     }

@@ -467,6 +467,8 @@ static const pass_case split_cases[] = {
      "%x = input : f32[2048,5000]\n%r = sum %x {axes=[0]} : f32[1,5000]\n" R, NULL},
     {"columns of few rows", pass_split_columns, NULL,
      "%x = input : f32[1000,300]\n%r = sum %x {axes=[0]} : f32[1,300]\n" R, NULL},
+    {"columns of a small matrix", pass_split_columns, NULL,
+     "%x = input : f32[2000,128]\n%r = sum %x {axes=[0]} : f32[1,128]\n" R, NULL},
     {"rows are no columns", pass_split_columns, NULL,
      "%x = input : f32[300,4096]\n%r = sum %x {axes=[1]} : f32[300,1]\n" R, NULL},
     {"argmax stays", pass_split_reductions, NULL,
