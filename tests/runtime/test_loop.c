@@ -80,12 +80,21 @@ static void test_kill(void) {
   }
 }
 
+static void wait_for_lines(const char *path, const char *with, int num) {
+  for (int tries = 0; tries < 5000 && count_lines(path, with) < num; tries++)
+    usleep(1000);
+}
+
+// After so many microseconds, or later: when a step has been reported. A busy machine may not have begun
+// until then.
 static void stop_and_resume(int number, int after_us, const char *how) {
   unlink("s.st");
+  unlink("s.jsonl");
   char args[160];
   snprintf(args, sizeof args, "--save=s.st --metrics=s.jsonl --no-times --delay=2000%s", how);
   pid_t pid = toy_start(&program, args, "log");
   usleep((useconds_t)after_us);
+  wait_for_lines("s.jsonl", "\"step\"", 1);
   kill(pid, number);
   int code = toy_wait(pid);
   char *text = slurp("log", NULL);
@@ -299,11 +308,6 @@ static void test_full_disk(void) {
   CHECK(access("d.st.tmp", F_OK) != 0, "no temporary file is left");
   toy_expect(&program, "--quiet --save=d.st --resume --steps=40", 0, "");
   CHECK(same_file("ref.st", "d.st"), "the earlier checkpoint is whole");
-}
-
-static void wait_for_lines(const char *path, const char *with, int num) {
-  for (int tries = 0; tries < 5000 && count_lines(path, with) < num; tries++)
-    usleep(1000);
 }
 
 static int count_bytes(const char *path, char byte) {
