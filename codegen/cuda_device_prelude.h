@@ -154,10 +154,7 @@ K_ALL(K_GROUPS)
 K_ONLINE(vf)
 K_ONLINE(vd)
 
-// --- asynchronous copies from global to shared memory (cp.async) --------------------------------
-// 16 bytes, or 4, to a place whose address is a multiple of that, as is the source's. valid false:
-// zeros, and nothing is read. Between this and the wait nobody may touch the destination; after
-// the wait it is there for this thread, after the next barrier for others.
+// --- loads from shared memory ------------------------------------------------------------------
 // VL elements (k_load4), one (k_load1) of shared memory at a place.
 #if defined(K_PTX)
 K vf k_load4(k_place<float> p) {
@@ -196,6 +193,11 @@ template <typename T> K_IN T k_load1(k_place<T> p) {
   return r;
 }
 #endif
+
+// --- asynchronous copies from global to shared memory (cp.async) --------------------------------
+// 16 bytes, or 4, to a place whose address is a multiple of that, as is the source's. valid false:
+// zeros, and nothing is read. Between this and the wait nobody may touch the destination; after
+// the wait it is there for this thread, after the next barrier for others.
 template <typename T> K_IN void k_async_16(k_place<T> to, const T *from, bool valid) {
 #if defined(K_PTX)
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"

@@ -59,10 +59,9 @@ struct cmm_problem {
   int want_tm, want_tv, want_warps_m, want_warps_n, want_bk, want_stages, want_pieces;
   // Statements at the begin of a kernel that finishes tiles, and for one vector: `product` holds
   // sums of row `line` and columns column, column + 1, ... of item `batch`; those from n on are no
-  // results.
+  // results. With plan.spread they are columns column, column + CMM_SPREAD, ...
   void (*emit_args)(const cmm_problem *p, ir_buf *out);
   void (*emit_finish)(const cmm_problem *p, ir_buf *out, int indent);
-  // For plan.spread: those of `product` are columns column, column + CMM_SPREAD, ...
   void *data;
 };
 

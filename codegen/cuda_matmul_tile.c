@@ -3,9 +3,9 @@
 //   f32, a as [x][k], b as [k][x]: a thread's 8 x 8 sums
 //     for (int u = 0; u < 16; u += 4) {
 //       vf a_k[8];                                   // four k of each row
-//       for (int i...) a_k[i] = a_tiles.load4(a_at + i * 164 + u);
+//       for (int i...) a_k[i] = k_load4(a_at + (i * 164 + u));
 //       for (int k = 0; k < 4; k++) {
-//         float x[8], y[8];                          // one k: x from a_k, y by load4 along n
+//         float x[8], y[8];                          // one k: x from a_k, y by k_load4 along n
 //         for (int i...) for (int j...) c[i][j] += x[i] * y[j];
 //       } }
 #include "codegen/cuda_matmul.h"
@@ -136,7 +136,7 @@ static void put_turns(const cmm_text *t) {
                 turns, g->bk);
 }
 
-static void emit_simple_step(const cmm_text *t) {
+static void emit_fma_step(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   int columns = g->tv * CMM_VL;
   put_turns(t);
@@ -163,7 +163,7 @@ static void emit_simple_step(const cmm_text *t) {
 }
 
 // --- both -----------------------------------------------------------------------------------
-static void put_simple_place(const cmm_text *t, bool is_b) {
+static void put_place(const cmm_text *t, bool is_b) {
   const cmm_side *s = is_b ? &t->plan->b : &t->plan->a;
   const char *n = is_b ? "b" : "a", *x = is_b ? "b_col" : "a_row";
   ir_buf_printf(t->out, "  const k_place<%s> %s_read = %s_begin + (%s", cmm_element(t), n, n, x);
@@ -177,8 +177,8 @@ void cmm_emit_read_places(const cmm_text *t) {
     cmm_emit_tensor_read_places(t);
     return;
   }
-  put_simple_place(t, false);
-  put_simple_place(t, true);
+  put_place(t, false);
+  put_place(t, true);
 }
 
 void cmm_emit_step(const cmm_text *t) {
@@ -190,7 +190,7 @@ void cmm_emit_step(const cmm_text *t) {
     cmm_emit_tensor_step(t);
     return;
   }
-  emit_simple_step(t);
+  emit_fma_step(t);
 }
 
 void cmm_emit_sums(const cmm_text *t) {

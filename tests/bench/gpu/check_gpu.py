@@ -5,8 +5,8 @@
                  [--only NAME,...] [--parts PART,...] [--peers PEER,...] [--jobs N]
 
 FOLDER is what prepare.py made. Everything is tried, whatever fails before; what is not timed, N programs
-at a time; when the limit is reached no new work begins. The file has every outcome: failures with their words, and what was not done and
-why. Exit code: 1 when anything failed.
+at a time; when the limit is reached no new work begins. The file has every outcome: failures with their
+words, and what was not done and why. Exit code: 1 when anything failed.
 """
 
 import argparse
