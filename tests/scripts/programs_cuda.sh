@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A GAN and adapters on a GPU that is none: kernels run on the emulator, the driver is the stand-in. Losses are
-# the CPU target's; `--weights` reads the file of a run on the CPU; `check` passes.
+# the CPU target's; `--weights` reads the file of a run on the CPU; `check` passes, also of a product that takes more
+# shared memory than a kernel may have of its own: the stand-in wants the launch to give it.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 source "$root/tests/scripts/lib/gpu.bash"
@@ -53,4 +54,22 @@ both tune --weights=base.st --allow-missing
 for target in cpu gpu; do
   grep -q '^weights: base.st: 16 loaded, 8 missing, 34 not used$' tune-$target.txt || fail "weights on the $target"
 done
-echo "several losses and adapters on a GPU: as on the CPU"
+cat >large.ir <<'IR'
+mltc-ir 1
+module large
+state w : f64[128,768] role=param
+func step {
+  %x = input : f64[576,128]
+  %w = read @w : f64[128,768]
+  %y = matmul %x, %w {ta=false, tb=false} : f64[576,768]
+  result output y = %y
+}
+IR
+"$mltc" large.ir --target=cuda:sm_80 --keep=large-kept -o large-gpu || fail "a large product"
+grep -q '^K_KERNEL_SHARED(' large-kept/kernels_0.cu || fail "a large product has room in its own shared memory"
+libraries large-kept >large.kernels
+MLTC_STANDIN_FAST=1 MLTC_STANDIN_KERNELS=$(cat large.kernels) ./large-gpu check >check.txt || {
+  cat check.txt
+  fail "check of a large product"
+}
+echo "several losses, adapters and a large product on a GPU: as on the CPU"

@@ -39,7 +39,8 @@ static cmm_plan plan_of(ir_arena *a, const cg_target *target, const int64_t *siz
                            .k = size[3],
                            .a = operand(size[0], size[1], size[3], kind, layout & 1),
                            .b = operand(size[0], size[2], size[3], kind, layout & 2)},
-                     .math = maths[kind]};
+                     .math = maths[kind],
+                     .may_spread = true};
   cmm_plan g;
   cmm_make_plan(p, &g);
   return g;
@@ -50,6 +51,16 @@ static bool covers(int64_t tiles, int64_t tile, int64_t size) {
   return tiles * tile >= size && (tiles - 1) * tile < size;
 }
 
+// What stands in shared memory begins where a place may, and ends before the next begins. (In the emulator
+// each array has memory of its own.)
+static bool arrays_fit(const cmm_problem *p, const cmm_plan *g) {
+  int64_t a = (int64_t)g->a.elems * g->stages * cmm_element_bytes(p);
+  int64_t b = (int64_t)g->b.elems * g->stages * cmm_element_bytes(p);
+  int64_t rows = g->spread ? 4 * (int64_t)cmm_rows_elems(g) : 0;
+  return g->b_shared % 128 == 0 && g->rows_shared % 128 == 0 && a <= g->b_shared &&
+         g->b_shared + b <= g->rows_shared && g->rows_shared + rows <= g->shared;
+}
+
 static void check_shape(const cmm_problem *p, const cmm_plan *g) {
   const cg_cuda *chip = p->p.target->cuda;
   int64_t tiles = p->p.batch * g->row_tiles * g->col_tiles;
@@ -58,7 +69,7 @@ static void check_shape(const cmm_problem *p, const cmm_plan *g) {
   ok &= g->threads == 32 * g->warps_m * g->warps_n && g->bm == 8 * g->tm * g->warps_m &&
         g->bn == 16 * g->tv * g->warps_n;
   ok &= g->shared <= chip->shared_asked_for && g->registers <= chip->registers_per_thread;
-  ok &= g->b_shared % 128 == 0 && g->rows_shared % 128 == 0 && g->rows_shared <= g->shared;
+  ok &= arrays_fit(p, g);
   ok &= g->tasks[0] == tiles * g->pieces && g->num_phases == 1 + (g->pieces > 1);
   ok &= g->pieces == 1 ? g->workspace == 0
                        : g->workspace == tiles * g->pieces * g->bm * g->bn * p->p.elem_bytes &&
