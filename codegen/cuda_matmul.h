@@ -125,6 +125,9 @@ void cmm_emit_copy_places(const cmm_text *t, bool is_b);
 void cmm_emit_copy(const cmm_text *t, bool is_b);
 void cmm_emit_arrival(const cmm_text *t, bool is_b);
 int cmm_held(const cmm_text *t, bool is_b);
+// Copies of a thread in one step; whether they pass through registers, for which there is no asynchronous copy.
+int cmm_rounds(const cmm_plan *plan, const cmm_side *s);
+bool cmm_is_held(const cmm_problem *p, const cmm_side *s);
 // Places of this thread in the tiles; where it reads them (a_read, b_read: in place 0); its sums, all 0;
 // one step from place `slot`; and what they are called.
 void cmm_emit_places(const cmm_text *t);

@@ -45,6 +45,15 @@ typedef struct copy_text {
   int apart;             // then: that number
 } copy_text;
 
+int cmm_rounds(const cmm_plan *g, const cmm_side *s) {
+  return (int)ir_ceil_div((int64_t)s->x * g->bk / s->vec, g->threads);
+}
+
+bool cmm_is_held(const cmm_problem *p, const cmm_side *s) {
+  int bytes = s->vec * cmm_element_bytes(p);
+  return bytes == 8 || bytes == 2;
+}
+
 static copy_text describe(const cmm_text *t, bool is_b) {
   const cmm_plan *g = t->plan;
   copy_text c = {.t = t,
@@ -55,7 +64,7 @@ static copy_text describe(const cmm_text *t, bool is_b) {
                  .size = is_b ? t->p->p.n : t->p->p.m};
   int copies = c.side->x * g->bk / c.side->vec;
   c.per_row = (c.side->layout == CMM_XK ? g->bk : c.side->x) / c.side->vec;
-  c.rounds = (copies + g->threads - 1) / g->threads;
+  c.rounds = cmm_rounds(g, c.side);
   c.ragged = copies % g->threads != 0;
   c.apart = g->threads / c.per_row;
   // Of [x][k], groups of 8 rows, or equal parts of one.
@@ -74,14 +83,19 @@ static void put_place(const copy_text *c) {
                 inner, c->per_row, times);
 }
 
-// "at_x < 500 && at_k < 784"; NULL: it always is.
-static const char *inside(const copy_text *c) {
-  ir_arena *a = c->t->p->p.arena;
-  int64_t k = c->t->p->p.k;
-  const char *x =
-      c->size == 0 || c->size % c->side->x ? ir_format(a, "at_x < %lld", ll(c->size)) : NULL;
-  const char *in_k = k % c->t->plan->bk ? ir_format(a, "at_k < %lld", ll(k)) : NULL;
-  return x && in_k ? ir_format(a, "%s && %s", x, in_k) : x ? x : in_k;
+// Tiles, or steps of k, reach beyond the operand.
+static bool cut_along_x(const copy_text *c) {
+  return c->size == 0 || c->size % c->side->x != 0;
+}
+
+static bool cut_along_k(const copy_text *c) {
+  return c->t->p->p.k % c->t->plan->bk != 0;
+}
+
+// Those of two tests that are needed; NULL: none.
+static const char *inside(const copy_text *c, const char *x, const char *k) {
+  bool in_x = cut_along_x(c), in_k = cut_along_k(c);
+  return in_x && in_k ? ir_format(c->t->p->p.arena, "%s && %s", x, k) : in_x ? x : in_k ? k : NULL;
 }
 
 // Of row and column `x` and `k` of a tile: "x * 20 + x / 8 * 4 + k"
@@ -105,18 +119,15 @@ static const char *source(const copy_text *c) {
 }
 
 int cmm_held(const cmm_text *t, bool is_b) {
-  copy_text c = describe(t, is_b);
-  int bytes = c.side->vec * cmm_element_bytes(t->p);
-  return bytes == 8 || bytes == 2 ? c.rounds : 0;
+  const cmm_side *s = is_b ? &t->plan->b : &t->plan->a;
+  return cmm_is_held(t->p, s) ? cmm_rounds(t->plan, s) : 0;
 }
 
-// From memory: to the tile, or to registers.
-static void put_copy(const copy_text *c, bool held) {
+// One copy from memory, if `in` (NULL: in any case): to that place of the tile, or to a register.
+static void put_copy(const copy_text *c, bool held, const char *in, const char *from,
+                     const char *to) {
   ir_arena *a = c->t->p->p.arena;
-  const char *in = inside(c), *from = source(c);
   int bytes = cmm_element_bytes(c->t->p);
-  ir_buf_printf(c->t->out, "        const %s at_x = %s + x, at_k = next * %d + k;\n", c->t->index,
-                c->x0, c->t->plan->bk);
   if (in)
     ir_buf_printf(c->t->out, "        const bool in = %s;\n", in);
   if (held)
@@ -126,9 +137,8 @@ static void put_copy(const copy_text *c, bool held) {
                   : bytes == 2 ? " : (uint16_t)0"
                                : " : 0");
   else
-    ir_buf_printf(c->t->out, "        k_async_%d(%s_begin + (%s), %s, %s);\n", c->side->vec * bytes,
-                  c->name, place(c), in ? ir_format(a, "in ? %s : %s", from, c->name) : from,
-                  in ? "in" : "true");
+    ir_buf_printf(c->t->out, "        k_async_%d(%s, %s, %s);\n", c->side->vec * bytes, to,
+                  in ? ir_format(a, "in ? %s : %s", from, c->name) : from, in ? "in" : "true");
 }
 
 // How far copies are unrolled: all the way, but that an operand whose rows or steps of k do not
@@ -154,6 +164,19 @@ static void open_rounds(const copy_text *c, bool held) {
   put_place(c);
 }
 
+static void put_worked_out_copies(const copy_text *c, bool held) {
+  ir_arena *a = c->t->p->p.arena;
+  const cmm_text *t = c->t;
+  open_rounds(c, held);
+  ir_buf_printf(t->out, "        const %s at_x = %s + x, at_k = next * %d + k;\n", t->index, c->x0,
+                t->plan->bk);
+  put_copy(c, held,
+           inside(c, ir_format(a, "at_x < %lld", ll(c->size)),
+                  ir_format(a, "at_k < %lld", ll(t->p->p.k))),
+           source(c), ir_format(a, "%s_begin + (%s)", c->name, place(c)));
+  ir_buf_puts(t->out, "      }\n");
+}
+
 // --- regular copies ---------------------------------------------------------------------------
 static int64_t stride_of(const mm_axes *axes) {
   return axes->num ? axes->stride[0] : 0;
@@ -174,24 +197,14 @@ static const char *round_place(const copy_text *c) {
   return ir_format(a, "s * %d + s / %d * %d", rows, 8 / c->apart, skew);
 }
 
-static bool cut_along_x(const copy_text *c) {
-  return c->size == 0 || c->size % c->side->x != 0;
-}
-
-static bool cut_along_k(const copy_text *c) {
-  return c->t->p->p.k % c->t->plan->bk != 0;
-}
-
 // Whether round s lies in the operand; NULL: it does. Rounds go along x or along k.
 static const char *round_inside(const copy_text *c) {
   ir_arena *a = c->t->p->p.arena;
   bool along_x = c->side->layout == CMM_XK;
   const char *n = c->name, *s = ir_format(a, "s * %d < ", c->apart);
-  const char *x = cut_along_x(c) ? ir_format(a, "%s%s_left", along_x ? s : "0 < ", n) : NULL;
-  const char *k = cut_along_k(c) ? ir_format(a, "%s%lld - next * %d - %s_k", along_x ? "0 < " : s,
-                                             ll(c->t->p->p.k), c->t->plan->bk, n)
-                                 : NULL;
-  return x && k ? ir_format(a, "%s && %s", x, k) : x ? x : k;
+  return inside(c, ir_format(a, "%s%s_left", along_x ? s : "0 < ", n),
+                ir_format(a, "%s%lld - next * %d - %s_k", along_x ? "0 < " : s, ll(c->t->p->p.k),
+                          c->t->plan->bk, n));
 }
 
 void cmm_emit_copy_places(const cmm_text *t, bool is_b) {
@@ -210,9 +223,9 @@ void cmm_emit_copy_places(const cmm_text *t, bool is_b) {
     ir_buf_printf(t->out, "  const k_place<%s> %s_to = %s_begin + (%s);\n", cmm_element(t), n, n,
                   place_in_tile(&c, x, k));
   ir_buf_printf(t->out,
-                "  const %s *%s_from = %s + (%s)(%s + %s) * %lld + (%s)(first * %d + %s) * %lld;\n",
-                c.o->ctype, n, n, t->index, c.x0, x, ll(stride_of(&c.o->x)), t->index, t->plan->bk,
-                k, ll(stride_of(&c.o->k)));
+                "  const %s *%s_from = %s + (%s + %s) * %lld + (%s)(first * %d + %s) * %lld;\n",
+                c.o->ctype, n, n, c.x0, x, ll(stride_of(&c.o->x)), t->index, t->plan->bk, k,
+                ll(stride_of(&c.o->k)));
   if (cut_along_x(&c))
     ir_buf_printf(t->out, "  const int %s_left = (int)(%lld - %s - %s);\n", n, ll(c.size), c.x0, x);
 }
@@ -228,24 +241,12 @@ static void open_regular_rounds(const copy_text *c) {
 }
 
 static void put_regular_copies(const copy_text *c, bool held) {
-  ir_buf *out = c->t->out;
   ir_arena *a = c->t->p->p.arena;
-  int bytes = cmm_element_bytes(c->t->p);
-  const char *n = c->name, *in = round_inside(c);
-  const char *from = ir_format(a, "%s_from + s * %lldll", n, ll(memory_step(c)));
+  const char *n = c->name;
   open_regular_rounds(c);
-  if (in)
-    ir_buf_printf(out, "        const bool in = %s;\n", in);
-  if (held)
-    ir_buf_printf(out, "        %s_next[s] = %sk_take(%s)%s;\n", n, in ? "in ? " : "", from,
-                  !in          ? ""
-                  : bytes == 2 ? " : (uint16_t)0"
-                               : " : 0");
-  else
-    ir_buf_printf(out, "        k_async_%d(%s_to + (put * %d + %s), %s, %s);\n",
-                  c->side->vec * bytes, n, c->side->elems, round_place(c),
-                  in ? ir_format(a, "in ? %s : %s", from, n) : from, in ? "in" : "true");
-  ir_buf_printf(out, "      }\n      %s_from += %lldll;\n", n,
+  put_copy(c, held, round_inside(c), ir_format(a, "%s_from + s * %lldll", n, ll(memory_step(c))),
+           ir_format(a, "%s_to + (put * %d + %s)", n, c->side->elems, round_place(c)));
+  ir_buf_printf(c->t->out, "      }\n      %s_from += %lldll;\n", n,
                 ll(c->t->plan->bk * stride_of(&c->o->k)));
 }
 
@@ -257,9 +258,7 @@ void cmm_emit_copy(const cmm_text *t, bool is_b) {
     put_regular_copies(&c, held);
     return;
   }
-  open_rounds(&c, held);
-  put_copy(&c, held);
-  ir_buf_puts(t->out, "      }\n");
+  put_worked_out_copies(&c, held);
 }
 
 void cmm_emit_arrival(const cmm_text *t, bool is_b) {

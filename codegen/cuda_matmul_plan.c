@@ -109,19 +109,9 @@ int cmm_given_shared(const cmm_problem *p, const cmm_plan *plan) {
 }
 
 // --- the model --------------------------------------------------------------------------------
-static int rounds_of(const cmm_plan *g, const cmm_side *s) { // copies of a thread in one step
-  return (int)ir_ceil_div((int64_t)s->x * g->bk / s->vec, g->threads);
-}
-
-// Copied through registers (cuda_matmul_copy.c).
-static bool is_held(const cmm_problem *p, const cmm_side *s) {
-  int bytes = s->vec * cmm_element_bytes(p);
-  return bytes == 2 || bytes == 8;
-}
-
 // Where to copy from, and to; elements on their way.
 static int copy_registers(const cmm_problem *p, const cmm_plan *g, const cmm_side *s) {
-  return 4 + (is_held(p, s) ? rounds_of(g, s) : 0);
+  return 4 + (cmm_is_held(p, s) ? cmm_rounds(g, s) : 0);
 }
 
 // About what ptxas has been seen to give them: sums, operands of one turn, and addresses.
@@ -145,12 +135,12 @@ static int resident_blocks(const cmm_plan *g, const cg_cuda *chip) {
 // elements that pass through registers are waited for: cycles of the block's own.
 static double held_per_k(const cmm_problem *p, const cmm_plan *g) {
   enum { SCHEDULERS = 4 };
-  double elements = (is_held(p, &g->a) ? g->bm : 0) + (is_held(p, &g->b) ? g->bn : 0);
+  double elements = (cmm_is_held(p, &g->a) ? g->bm : 0) + (cmm_is_held(p, &g->b) ? g->bn : 0);
   return elements * HELD_INSTRUCTIONS / p->p.target->cuda->warp / SCHEDULERS;
 }
 
 static double moves_per_k(const cmm_problem *p, const cmm_plan *g, const cmm_side *s) {
-  return is_held(p, s) ? 0 : (double)(&g->a == s ? g->bm : g->bn) / s->vec * MOVE_INSTRUCTIONS;
+  return cmm_is_held(p, s) ? 0 : (double)(&g->a == s ? g->bm : g->bn) / s->vec * MOVE_INSTRUCTIONS;
 }
 
 // Instructions of a warp for one element of k, in cycles of its scheduler.
@@ -210,7 +200,8 @@ static double wave_cycles(const cmm_problem *p, const cmm_plan *g, double step, 
   double busy = warps < 4 ? 4 / warps : 1; // schedulers without a warp
   double idle = g->math == MM_TF32 ? TF32_IDLE_WARPS : IDLE_WARPS;
   double work = (double)blocks * step * busy * (warps + idle) / warps; // and latencies in sight
-  bool held = is_held(p, &g->a) || is_held(p, &g->b); // then copies are under way for one step
+  bool held =
+      cmm_is_held(p, &g->a) || cmm_is_held(p, &g->b); // then copies are under way for one step
   double least = COPY_LATENCY / (held ? 1 : g->stages - 1);
   work += blocks == 1 ? LONE_CYCLES : 0;
   return BLOCK_CYCLES + finish_cycles(p, g) * (blocks > 1 ? (double)blocks / 2 : 1) +

@@ -53,12 +53,10 @@ static int columns_together(const cmm_plan *g) {
 const char *cmm_column(const cmm_text *t, const char *j) {
   if (t->plan->tv == 1)
     return "b_col";
-  bool neighbours = columns_together(t->plan) > CMM_VL;
-  if (neighbours && t->plan->tv > 2)
+  if (columns_together(t->plan) > CMM_VL)
     return ir_format(t->p->p.arena, "b_col + %s / 2 * %d + %s %% 2 * %d", j,
                      2 * CMM_WARP_COLS * CMM_VL, j, CMM_VL);
-  return ir_format(t->p->p.arena, "b_col + %s * %d", j,
-                   neighbours ? CMM_VL : CMM_WARP_COLS * CMM_VL);
+  return ir_format(t->p->p.arena, "b_col + %s * %d", j, CMM_WARP_COLS * CMM_VL);
 }
 
 const char *cmm_first_row(const cmm_text *t, const char *warp_row, const char *ty) {
@@ -210,13 +208,10 @@ const char *cmm_sums(const cmm_text *t) {
            "                           c[i / 2][2 * j + 1][i % 2 * 2],"
            " c[i / 2][2 * j + 1][i % 2 * 2 + 1]}}";
   if (g->b.layout == CMM_KX)
-    return g->tv > 2 ? "{{c[i / 2][j / 2 * 4][i % 2 * 2 + j % 2],\n"
-                       "                           c[i / 2][j / 2 * 4 + 1][i % 2 * 2 + j % 2],\n"
-                       "                           c[i / 2][j / 2 * 4 + 2][i % 2 * 2 + j % 2],\n"
-                       "                           c[i / 2][j / 2 * 4 + 3][i % 2 * 2 + j % 2]}}"
-                     : "{{c[i / 2][0][i % 2 * 2 + j], c[i / 2][1][i % 2 * 2 + j],\n"
-                       "                           c[i / 2][2][i % 2 * 2 + j],"
-                       " c[i / 2][3][i % 2 * 2 + j]}}";
+    return "{{c[i / 2][j / 2 * 4][i % 2 * 2 + j % 2],\n"
+           "                           c[i / 2][j / 2 * 4 + 1][i % 2 * 2 + j % 2],\n"
+           "                           c[i / 2][j / 2 * 4 + 2][i % 2 * 2 + j % 2],\n"
+           "                           c[i / 2][j / 2 * 4 + 3][i % 2 * 2 + j % 2]}}";
   return "{{c[i / 2][2 * j][i % 2 * 2], c[i / 2][2 * j + 1][i % 2 * 2],\n"
          "                           c[i / 2][2 * j][i % 2 * 2 + 1],"
          " c[i / 2][2 * j + 1][i % 2 * 2 + 1]}}";

@@ -62,7 +62,7 @@ static bool is_splittable(const ir_node *n) {
   int64_t out = ir_elements(&n->type), all = ir_elements(&n->in[0]->type);
   if (out > MAX_RESULTS)
     return false;
-  return all / out > LONG || (all > MANY && all / out >= FAIRLY_LONG);
+  return extent_of(n) > LONG || (all > MANY && extent_of(n) >= FAIRLY_LONG);
 }
 
 static double distance(int64_t chunks, double wanted) {

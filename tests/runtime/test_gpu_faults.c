@@ -74,6 +74,11 @@ static void test_images(void) {
   entries[UPDATE] = toy_entries[UPDATE];
   entries[BIG].shared = 0;
   toy_expect(&p, train, 98, "toy_big: a launch with 0 bytes of shared memory; it takes 50000");
+  entries[BIG].shared = 120000; // which 9.0 has, and 8.6 has not
+  toy_expect(&p, train, 98, "toy_big: a launch with 120000 bytes of shared memory; it takes 50000");
+  expect_with(
+      "MLTC_STANDIN_CAPABILITY", "8.6", &p, train, 70,
+      "kernel 'toy_big' (mul, add at toy.graph:7): cuFuncSetAttribute failed|INVALID_VALUE");
 }
 
 static void test_memory(void) {

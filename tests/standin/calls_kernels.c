@@ -22,10 +22,16 @@ typedef struct loaded_function {
 } loaded_function;
 
 enum {
-  MAX_PARAMETER = 32764,      // bytes, since CUDA 12.1
-  UNASKED_SHARED = 48 * 1024, // bytes of a block, unless a function was told of more
-  MOST_SHARED = 227 * 1024,   // of sm_90
+  MAX_PARAMETER = 32764, // bytes, since CUDA 12.1
+  KIB = 1024,
+  UNASKED_SHARED = 48 * KIB, // bytes of a block, unless a function was told of more
 };
+
+// Bytes that a function may be told of (CUDA programming guide, "compute capabilities").
+static int most_shared(void) {
+  int capability = standin_capability();
+  return (capability < 86 ? 163 : capability < 90 ? 99 : 227) * KIB;
+}
 
 // A cubin is an ELF file, whose tables of sections come last; PTX is text that ends with a 0 byte.
 static size_t image_length(const char *image) {
@@ -139,7 +145,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule m, const char *name)
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   STANDIN_ENTER(cuFuncSetAttribute);
   loaded_function *f = standin_live(STANDIN_FUNCTION, function, "cuFuncSetAttribute");
-  if (attribute != GPU_FUNCTION_MOST_SHARED || value < 0 || value > MOST_SHARED)
+  if (attribute != GPU_FUNCTION_MOST_SHARED || value < 0 || value > most_shared())
     return STANDIN_INVALID_VALUE;
   f->most_shared = value;
   return GPU_OK;

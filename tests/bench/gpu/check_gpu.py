@@ -15,7 +15,6 @@ import glob
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 
@@ -23,25 +22,13 @@ import examples
 import sanitizer
 import speed
 import wrappers
-from work import Clock, Report, absent, run
+from work import Clock, Report, absent, ask_device, run
 
 LIMIT = 450  # seconds: together with starting and ending less than 8 minutes
 COMMAND_LIMIT = 120
 JOBS = 8
 PARTS = ["correct", "sanitizer", "speed"]
 RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "results")
-
-
-def device():
-    """Name and driver as nvidia-smi says them; the stand-in has neither."""
-    try:
-        first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
-        out = subprocess.run(["nvidia-smi", "-i", first, "--query-gpu=name,driver_version", "--format=csv,noheader"],
-                             capture_output=True, text=True, timeout=60, check=True).stdout
-        name, driver = [x.strip() for x in out.splitlines()[0].split(",")]
-        return name, driver
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return "unknown", "unknown"
 
 
 def hold_devices():
@@ -116,7 +103,7 @@ def main():
     known = [facts["name"] for facts in prepared["programs"]] + ["wrappers"] * prepared["wrappers"]
     only, parts = names(o.only, known, "program"), names(o.parts, PARTS, "part")
     peers = names(o.peers, list(speed.PEERS), "peer")
-    name, driver = device()
+    name, driver = ask_device(["name", "driver_version"]) or ("unknown", "unknown")
     out = o.out or os.path.join(RESULTS, f"gpu-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')}.json")
     begun, held = time.monotonic(), hold_devices()
     result = {"schema": "mltc-bench-gpu", "version": 2, "device": name, "driver": driver,

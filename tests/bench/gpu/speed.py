@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from work import Failed, end_group, last_words
+from work import Failed, ask_device, end_group, last_words
 
 TURNS = 3
 SECONDS = 0.5  # of one measurement, about
@@ -136,26 +136,18 @@ def take_turns(p, peers, steps):
     return ours, theirs
 
 
-def network_of(p):
-    return {"precision": p.facts.get("precision", "f32"), **p.facts["network"]}
-
-
-def room():
-    """GiB of the device's memory; 0 when nobody says."""
-    try:
-        out = subprocess.run(["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"],
-                             capture_output=True, text=True, timeout=60, check=True).stdout
-        return float(out.split()[0]) / 1024
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return 0
+def has_room():
+    """For several large networks at once."""
+    mib = ask_device(["memory.total"])
+    return bool(mib) and mib[0].isdigit() and int(mib[0]) >= ROOM * 1024
 
 
 def steps_beside_peers(p, seconds, styles, versions):
-    network = network_of(p)
+    network = {"precision": p.facts.get("precision", "f32"), **p.facts["network"]}
     steps, ours = enough_steps(p, seconds), []
     row = {"precision": network["precision"], "steps": steps, "missing": {}, "peers": {}}
     wanted = {PEERS[style][0]: (PEERS[style][1], style) for style in styles}
-    together = p.facts["kind"] != "large" or room() >= ROOM
+    together = p.facts["kind"] != "large" or has_room()
     for kinds in [wanted] if together else [{name: how} for name, how in wanted.items()]:
         peers = Peers(kinds, network, p.clock)
         row["missing"].update(peers.missing)

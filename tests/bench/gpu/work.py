@@ -26,6 +26,20 @@ def absent(why):
     raise Absent(why)
 
 
+def ask_device(fields):
+    """What nvidia-smi says of the GPU that programs see, as text; none: it is not there, as with the
+    stand-in."""
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
+    try:
+        out = subprocess.run(["nvidia-smi", "-i", first, "--query-gpu=" + ",".join(fields),
+                              "--format=csv,noheader,nounits"],
+                             capture_output=True, text=True, timeout=60, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    answers = [x.strip() for x in out.splitlines()[0].split(",")] if out.strip() else []
+    return answers if len(answers) == len(fields) else None
+
+
 class Clock:
     """The time that is left of the whole run, or of a part of it; and what a command may take."""
 
