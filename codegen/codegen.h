@@ -66,6 +66,7 @@ typedef struct cg_target {
   int vector_registers; // 32 or 16
   bool fma;
   bool dots_bf16; // adds products of two pairs of bf16 to each f32 of a vector (AVX512-BF16)
+  bool amx;       // has a unit that multiplies tiles of bf16 (AMX-BF16)
   int64_t l1_bytes, l2_bytes; // per core
   const cg_cuda *cuda;        // NULL: a CPU
   cg_memo *memo;              // NULL: each problem is decided anew

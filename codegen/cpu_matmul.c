@@ -329,11 +329,23 @@ cg_bytes cpu_matmul_touches(const cg_kernel *k, int phase, int arg, int64_t begi
 }
 
 // --- the plan, once for equal problems ----------------------------------------------------------
+// Of vectors, which may take pairs; or of a matrix unit, which takes the problem as it is, if that is faster.
+// (Beside such a unit an instruction for pairs takes two cycles of an FMA's.)
+static void choose_plan(const mm_problem *p, mm_plan *plan) {
+  mm_problem pairs = *p;
+  mm_consider_pairs(&pairs);
+  mm_make_plan(&pairs, plan);
+  mm_plan amx;
+  double vectors = mm_plan_cycles(&pairs, plan) * (pairs.pairs ? 2 : 1);
+  if (mm_suits_amx(p) && mm_plan_amx(p, &amx) < vectors)
+    *plan = amx;
+}
+
 static void plan_once(cg_memo *memo, const mm_problem *p, mm_plan *plan) {
   const char *key = mm_key(p);
   if (cg_recall(memo, key, plan, sizeof *plan))
     return;
-  mm_make_plan(p, plan);
+  choose_plan(p, plan);
   cg_remember(memo, key, plan, sizeof *plan);
 }
 
@@ -347,11 +359,12 @@ void cpu_matmul_schedule(cg_kernel *k) {
   s->problem.data = s;
   consider_plain(s);
   s->problem.updates = updates_a_parameter(k);
-  mm_consider_pairs(&s->problem);
   if (k->target->memo)
     plan_once(k->target->memo, &s->problem, &s->plan);
   else
-    mm_make_plan(&s->problem, &s->plan);
+    choose_plan(&s->problem, &s->plan);
+  if (!s->plan.amx)
+    mm_consider_pairs(&s->problem);
   k->num_phases = s->plan.num_phases;
   memcpy(k->tasks, s->plan.tasks, sizeof k->tasks);
   k->workspace = s->plan.workspace;

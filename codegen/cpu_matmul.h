@@ -4,6 +4,7 @@
 //   cpu_matmul_plan.c  decisions: register tile, task grid, what is packed, splits of K
 //   cpu_matmul_cost.c  what they are compared by: cycles
 //   cpu_matmul_pairs.c products of bf16 as products of pairs, half as long
+//   cpu_matmul_amx.c   products of bf16 on a matrix unit (cpu_matmul_amx.h)
 //   cpu_matmul_pack.c  text: copying panels of a and b into the order in which tiles read them
 //   cpu_matmul_tile.c  text: the register tile, the only hot loop, and which one a place has
 //   cpu_matmul_core.c  text: tasks and phases around the tile
@@ -109,6 +110,8 @@ typedef struct mm_plan {
   mm_access a, b;
   bool a_stays, b_stays; // all of it in a thread's caches, from its first task on
   int64_t b_offset;      // of b's panels in the workspace, elements
+  bool amx;              // a matrix unit multiplies (cpu_matmul_amx.h): from panels of its own
+  int64_t amx_steps;     // of k, which it packs at a time
   int64_t k_block;       // length of a piece of k; k when it is in one piece
   int64_t k_blocks;
   bool walks;         // rows of a are read from end to end, a few at a time: pieces of k
@@ -201,6 +204,8 @@ double mm_tiling_cycles(const mm_problem *p, int lanes, int rows, int vectors);
 // What reading an operand where it lies costs a step: steps of k that are no neighbours.
 double mm_apart_a_cycles(const mm_problem *p, const mm_plan *g);
 double mm_apart_b_cycles(const mm_problem *p, const mm_plan *g);
+// What threads wait for each other before and after a kernel.
+double mm_waiting_cycles(const mm_problem *p, const mm_plan *g);
 // Of the whole kernel, on teams of several sizes.
 double mm_plan_cycles(const mm_problem *p, const mm_plan *g);
 // Part of all steps on the lists of tiles of so many rows, 0 to 1.
@@ -212,6 +217,11 @@ bool mm_k_in_runs(const mm_operand *o);
 
 void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf *out);
 
+// --- cpu_matmul_amx_plan.c
+// Whether a matrix unit can multiply. And a plan for that; gives its cycles (mm_plan_cycles).
+bool mm_suits_amx(const mm_problem *p);
+double mm_plan_amx(const mm_problem *p, mm_plan *plan);
+
 // The text of a kernel while it is printed.
 typedef struct mm_text {
   const mm_problem *p;
@@ -220,6 +230,11 @@ typedef struct mm_text {
   ir_buf *out;
   bool fetches; // there is a NAME_fetch
 } mm_text;
+// NAME_group and what it needs, for a matrix unit.
+void mm_emit_amx(const mm_text *t);
+// Constants and operands of a task, for whoever prints one.
+void mm_emit_constants(const mm_text *t);
+void mm_emit_operand(const mm_text *t, const char *name, const mm_operand *o, const char *cv);
 // Strides with which a tile of full or tail width walks its operands.
 int64_t mm_a_row_stride(const mm_text *t);
 // A last panel of b that ends inside a vector and is otherwise read in place: by masked loads, or

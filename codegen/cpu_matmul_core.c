@@ -12,6 +12,8 @@
 enum { MIN_FETCH_K = 48 };
 
 static bool needs_finish(const mm_text *t) {
+  if (t->plan->amx)
+    return !t->p->plain || t->plan->split_k || t->plan->tail_rows || t->plan->tail_cols;
   return !mm_stores_plain(t, false) || (t->plan->tail_cols && !mm_stores_plain(t, true));
 }
 
@@ -36,7 +38,7 @@ static const char *next_columns(const mm_text *t) {
 
 // --- constants and pointers ---------------------------------------------------------------------
 
-static void emit_constants(const mm_text *t) {
+void mm_emit_constants(const mm_text *t) {
   const mm_plan *plan = t->plan;
   ir_buf_printf(
       t->out,
@@ -46,7 +48,7 @@ static void emit_constants(const mm_text *t) {
 }
 
 // const float *a = (const float *)args[0] + 12 + batch * 49152;
-static void emit_operand(const mm_text *t, const char *name, const mm_operand *o, const char *cv) {
+void mm_emit_operand(const mm_text *t, const char *name, const mm_operand *o, const char *cv) {
   const char *c = o->ctype;
   ir_buf_printf(t->out, "%s%s *const %s = (%s%s *)args[%d]%s", cv, c, name, cv, c, o->arg,
                 mm_offset_text(t->p->arena, o));
@@ -76,7 +78,7 @@ static void emit_pack_task(const mm_text *t, bool b, int64_t tasks, int64_t offs
                 "      %s *const panels = (%s *)args[%d] + %lld + batch * %lld;\n      ",
                 (long long)tasks, (long long)tasks, c, c, t->p->workspace_arg, (long long)offset,
                 panels * panel);
-  emit_operand(t, "source", o, "const ");
+  mm_emit_operand(t, "source", o, "const ");
   if (mm_packs_slices(o)) {
     ir_buf_printf(
         t->out, "      %s_pack_%s_slice(source, panels, i * %lld / %lld, (i + 1) * %lld / %lld);\n",
@@ -345,19 +347,19 @@ static void emit_group(const mm_text *t) {
                 "row_end,\n    int64_t col_begin, int64_t col_end, int first%s%s) {\n",
                 t->name, plan->split_k ? ", int64_t piece" : "",
                 mm_remembers(plan) ? ir_format(t->p->arena, ", %s_seen *seen", t->name) : "");
-  emit_constants(t);
+  mm_emit_constants(t);
   if (plan->k_blocks > 1)
     ir_buf_printf(t->out, "  enum { K = %lld };\n", (long long)t->p->k);
   ir_buf_puts(t->out, "  (void)batch, (void)first;\n");
   if (plan->a != MM_SHARED) {
     ir_buf_puts(t->out, "  ");
-    emit_operand(t, "a_all", &t->p->a, "const ");
+    mm_emit_operand(t, "a_all", &t->p->a, "const ");
   } else {
     emit_workspace(t, "a_shared", 0);
   }
   if (plan->b != MM_SHARED) {
     ir_buf_puts(t->out, "  ");
-    emit_operand(t, "b_all", &t->p->b, "const ");
+    mm_emit_operand(t, "b_all", &t->p->b, "const ");
   } else {
     emit_workspace(t, "b_shared", plan->b_offset);
   }
@@ -368,7 +370,7 @@ static void emit_group(const mm_text *t) {
                   (long long)plan->k_block, (long long)plan->k_block, (long long)plan->k_block);
   } else if (mm_stores_plain(t, t->p->n < plan->nr)) {
     ir_buf_puts(t->out, "  ");
-    emit_operand(t, "c_all", &t->p->c, "");
+    mm_emit_operand(t, "c_all", &t->p->c, "");
   }
   emit_task_buffers(t);
   emit_task_loops(t);
@@ -377,7 +379,10 @@ static void emit_group(const mm_text *t) {
 
 static void emit_compute_phase(const mm_text *t, int phase) {
   const mm_plan *plan = t->plan;
-  emit_group(t);
+  if (plan->amx)
+    mm_emit_amx(t);
+  else
+    emit_group(t);
   ir_buf_printf(
       t->out,
       "// A task is one of %lld x %lld groups of tiles%s%s.\n"
@@ -394,6 +399,8 @@ static void emit_compute_phase(const mm_text *t, int phase) {
   bool remembers = mm_remembers(plan);
   if (remembers)
     mm_emit_seen(t);
+  if (plan->amx)
+    ir_buf_puts(t->out, "  k_amx_begin();\n");
   ir_buf_printf(t->out,
                 "  for (int64_t task = begin; task < end; task++) {\n"
                 "    const int64_t col = task / %s %% GROUP_COLS;\n"
@@ -408,8 +415,9 @@ static void emit_compute_phase(const mm_text *t, int phase) {
                 "GROUP_ROWS,\n"
                 "        col * COL_TILES / GROUP_COLS, (col + 1) * COL_TILES / GROUP_COLS, task == "
                 "begin%s%s);\n"
-                "  }\n}\n\n",
-                t->name, plan->split_k ? ", task % PIECES" : "", remembers ? ", &seen" : "");
+                "  }\n%s}\n\n",
+                t->name, plan->split_k ? ", task % PIECES" : "", remembers ? ", &seen" : "",
+                plan->amx ? "  k_amx_end();\n" : "");
 }
 
 // --- phase 2: adding the pieces of k -------------------------------------------------------------
@@ -421,7 +429,7 @@ static void emit_sum_phase(const mm_text *t, int phase) {
                 "// Adds the %lld pieces of k of each tile, in order.\n"
                 "void %s_%d(int64_t begin, int64_t end, char *const *args) {\n",
                 (long long)plan->k_blocks, t->name, phase);
-  emit_constants(t);
+  mm_emit_constants(t);
   emit_workspace(t, "partial", plan->partial_offset / t->p->elem_bytes);
   ir_buf_printf(
       t->out,
@@ -459,6 +467,8 @@ static void emit_head(const mm_text *t) {
                 (long long)plan->nr, access_words[plan->a], access_words[plan->b]);
   if (plan->k_blocks > 1)
     ir_buf_printf(t->out, "; k in pieces of %lld", (long long)plan->k_block);
+  if (plan->amx)
+    ir_buf_puts(t->out, "; on the matrix unit");
   if (plan->lists)
     ir_buf_puts(t->out, "; steps of zeros are left out");
   ir_buf_printf(t->out,
@@ -478,6 +488,12 @@ void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf 
     p->emit_finish(p, p->data, name, out);
   if (p->emit_fetch && plan->k_blocks == 1 && p->k >= MIN_FETCH_K)
     t.fetches = p->emit_fetch(p, p->data, name, plan->nr, out);
+  if (plan->amx) {
+    emit_compute_phase(&t, phase++);
+    if (plan->split_k)
+      emit_sum_phase(&t, phase);
+    return;
+  }
   mm_emit_tiles(&t);
   if (mm_limits_steps(p))
     mm_emit_span(&t);

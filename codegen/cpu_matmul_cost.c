@@ -220,9 +220,12 @@ static bool keeps_rows_apart(const mm_problem *p, const mm_plan *g) {
          g->row_tiles % g->group_rows == 0;
 }
 
+double mm_waiting_cycles(const mm_problem *p, const mm_plan *g) {
+  return keeps_rows_apart(p, g) ? 0 : 2 * MM_BARRIER_CYCLES;
+}
+
 // Small teams are what we tune for; the rest keeps larger ones busy.
 double mm_plan_cycles(const mm_problem *p, const mm_plan *g) {
   double alone = mm_tiling_cycles(p, g->lanes, g->mr, g->nv) * g->share * (double)(p->batch * p->k);
-  double waits = keeps_rows_apart(p, g) ? 0 : 2 * MM_BARRIER_CYCLES;
-  return team_cycles(p, g, 2) + alone * 0.25 + team_cycles(p, g, 8) * 0.5 + waits;
+  return team_cycles(p, g, 2) + alone * 0.25 + team_cycles(p, g, 8) * 0.5 + mm_waiting_cycles(p, g);
 }

@@ -480,6 +480,8 @@ static void put_program(const tables *t, const cg_origin *o, int num_inputs) {
   put_count(b, "kernels", t->p->distinct.num);
   if (t->p->target->cuda)
     ir_buf_puts(b, "    .gpu = &gpu_code,\n");
+  if (t->p->target->amx)
+    ir_buf_puts(b, "    .amx = 1,\n");
   put_count(b, "embedded", t->p->embedded.num);
   ir_buf_puts(b, "    .funcs = {\n");
   put_func_row(t, "MLRT_INIT", "init");

@@ -3,6 +3,10 @@
 
 #include <string.h>
 #include <unistd.h>
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#endif
 
 #include "ir/diag.h"
 
@@ -17,6 +21,19 @@ static int64_t cache_bytes(int name, int64_t fallback) {
   return n > 0 ? n : fallback;
 }
 
+// Whether this process may use the tiles of AMX-BF16: the processor has them, and the kernel, once asked, lets it.
+static bool has_amx(void) {
+#if defined(__x86_64__) && defined(__linux__)
+  enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };      // of EDX
+  enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; // ARCH_REQ_XCOMP_PERM
+  unsigned a, b, c, d;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AMX_BF16) && (d & AMX_TILE) &&
+         syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+  return false;
+#endif
+}
+
 static void describe_native(cg_target *t) {
   t->march = "native";
 #if defined(__x86_64__)
@@ -27,6 +44,7 @@ static void describe_native(cg_target *t) {
   t->vector_registers = avx512 ? 32 : 16;
   t->fma = __builtin_cpu_supports("fma");
   t->dots_bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
+  t->amx = avx512 && has_amx();
 #else
   t->vector_bytes = 16;
   t->vector_registers = 32;

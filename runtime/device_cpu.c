@@ -6,8 +6,26 @@
 #include "runtime/error.h"
 
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// Tiles are a state of eight KiB that Linux saves for a process which has asked for it, on a processor that has it.
+static void allow_amx(void) {
+#if defined(__x86_64__) && defined(__linux__)
+  enum { REQUEST = 0x1023, TILE_DATA = 18 }; // ARCH_REQ_XCOMP_PERM
+  if (syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0)
+    return;
+#endif
+  mlrt_fail(MLRT_EXIT_DEVICE,
+            "this program was compiled for processors with a matrix unit (AMX-BF16), and this one "
+            "has none, or the "
+            "system does not let programs use it\n"
+            "help: compile the model on this machine, or with --target=cpu:x86-64-v3");
+}
 
 static void open_host(mlrt_device *d, const mlrt_options *o) {
+  if (d->program->amx)
+    allow_amx();
   d->times = mlrt_kernel_times_open(d->program, o->kernel_times);
 }
 

@@ -16,7 +16,7 @@ enum {
   MLRT_EXIT_INPUT = 1,    // broken or missing data, checkpoint, ...
   MLRT_EXIT_USAGE = 2,    // wrong command line
   MLRT_EXIT_MEMORY = 3,   // the arena does not fit
-  MLRT_EXIT_DEVICE = 4,   // no GPU, no driver, or one that cannot run this program
+  MLRT_EXIT_DEVICE = 4,   // no GPU, no driver, or a machine that cannot run this program
   MLRT_EXIT_INTERNAL = 70 // our own fault
 };
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MLRT_ABI = 8, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
+enum { MLRT_ABI = 9, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
 
 typedef enum mlrt_dtype { // same order as the compiler's dtypes.def
   MLRT_BOOL,
@@ -315,6 +315,7 @@ typedef struct mlrt_program {
   const mlrt_setting *config;
   int num_config;
   mlrt_func funcs[MLRT_NUM_FUNCS];
+  bool amx;                 // kernels use the matrix unit of processors with AMX-BF16
   const mlrt_gpu_code *gpu; // NULL: a program for the CPU
   const mlrt_kernel *kernels;
   int num_kernels;

@@ -54,7 +54,10 @@ PYTHON
 if grep -q avx512_bf16 /proc/cpuinfo && grep -q avx512dq /proc/cpuinfo; then
   for example in digits_mlp char_lstm resnet20; do
     "$mltc" "$root/examples/$example.graph" --precision=bf16 --emit=c -o narrow.c
-    grep -q ' = k_dot(' narrow.c || fail "$example: no pairs are multiplied"
+    grep -q ' = k_dot(\|^  k_amx_begin();' narrow.c || fail "$example: no pairs are multiplied"
+    if grep -q amx_bf16 /proc/cpuinfo && [ "$example" != digits_mlp ]; then # whose products are too small for it
+      grep -q '^  k_amx_begin();' narrow.c || fail "$example: the matrix unit is not used"
+    fi
   done
   "$mltc" "$root/examples/char_lstm.graph" --precision=bf16 --emit=ir -o narrow.ir
   grep -q '_bf16.panels = copy .* : bf16\[[0-9]*,[0-9]*,32,2\]' narrow.ir || fail "char_lstm: no panels of pairs"

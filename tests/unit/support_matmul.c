@@ -2,6 +2,7 @@
 #include "tests/unit/support_matmul.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 uint64_t test_draw(uint64_t limit) {
   static uint64_t state = 0x9e3779b97f4a7c15u;
@@ -131,4 +132,21 @@ int64_t test_count_different(const mm_problem *p, const test_output *o, const ch
     different += needed && memcmp(x + at, y + at, (size_t)p->elem_bytes) != 0;
   }
   return different;
+}
+
+enum { PAGE = 4096 };
+
+char *test_guarded(size_t bytes) {
+  size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
+  char *at = mmap(NULL, whole + PAGE, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  BUG_IF(at == MAP_FAILED, "mmap");
+  madvise(at, whole, MADV_NOHUGEPAGE);
+  mprotect(at + whole, PAGE, PROT_NONE);
+  return at + whole - bytes;
+}
+
+void test_unguard(char *at, size_t bytes) {
+  size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
+  munmap(at + bytes - whole, whole + PAGE);
 }

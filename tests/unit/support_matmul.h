@@ -29,6 +29,9 @@ int64_t test_at(const mm_axes *axes, int64_t index);
 // test_at of 0 .. num - 1.
 int64_t *test_offsets(ir_arena *a, const mm_axes *axes, int64_t num);
 int64_t test_output_at(const test_output *o, int64_t batch, int64_t m, int64_t n);
+// `bytes` that end where a forbidden page begins. What nobody touches takes no memory.
+char *test_guarded(size_t bytes);
+void test_unguard(char *at, size_t bytes);
 // Element `i` of a buffer of doubles (elem_bytes 8), floats (4) or unsigned bytes.
 double test_element(int elem_bytes, const char *buffer, int64_t i);
 bool test_is_outside(ir_band b, int64_t row, int64_t column);

@@ -21,7 +21,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
@@ -30,8 +29,7 @@ enum {
   NUM_PANELS = 18,
   NUM_WINDOWS = 48,
   NUM_LISTED = 48,
-  MAX_TESTS = 520,
-  PAGE = 4096
+  MAX_TESTS = 520
 };
 
 typedef void (*phase_fn)(int64_t begin, int64_t end, char *const *args);
@@ -408,22 +406,6 @@ static bool compile(const test *tests, int num, ir_arena *arena, const char *bas
 
 // --- running -------------------------------------------------------------------------------------
 
-// `bytes` that end where a forbidden page begins. What nobody touches takes no memory.
-static char *guarded(size_t bytes) {
-  size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
-  char *at = mmap(NULL, whole + PAGE, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  BUG_IF(at == MAP_FAILED, "mmap");
-  madvise(at, whole, MADV_NOHUGEPAGE);
-  mprotect(at + whole, PAGE, PROT_NONE);
-  return at + whole - bytes;
-}
-
-static void unguard(char *at, size_t bytes) {
-  size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
-  munmap(at + bytes - whole, whole + PAGE);
-}
-
 static void put_random(const mm_operand *o, char *data, int64_t i) {
   double v = (double)test_draw(1 << 20) / (1 << 19) - 1;
   if (o->elem_bytes < 4)
@@ -444,7 +426,7 @@ static void put_far(const mm_operand *o, char *data) {
 static char *random_operand_data(const mm_operand *o, bool far, size_t *bytes) {
   int64_t count = o->offset + test_extent(&o->batch) + test_extent(&o->x) + test_extent(&o->k) + 1;
   *bytes = (size_t)(count * o->elem_bytes);
-  char *data = guarded(*bytes);
+  char *data = test_guarded(*bytes);
   if (far)
     put_far(o, data);
   for (int64_t i = 0; !far && i < count; i++)
@@ -585,11 +567,11 @@ static bool same_as_twin(const test *t, void *library, int index, char *const *a
   phase_fn *phases[CG_MAX_PHASES];
   find_phases(twin, library, index + 1, phases);
   size_t size = (size_t)twin->plan.workspace, c = (size_t)(t->p.batch * t->p.m * t->p.n);
-  char *mine[] = {args[0], args[1], guarded(c * (size_t)t->p.elem_bytes), guarded(size)};
+  char *mine[] = {args[0], args[1], test_guarded(c * (size_t)t->p.elem_bytes), test_guarded(size)};
   run(twin, phases, mine, 0);
   add_zero(t, mine[2]);
   int64_t different = test_count_different(&t->p, &t->c, first, mine[2]);
-  unguard(mine[2], c * (size_t)t->p.elem_bytes), unguard(mine[3], size);
+  test_unguard(mine[2], c * (size_t)t->p.elem_bytes), test_unguard(mine[3], size);
   if (different) {
     describe(t);
     printf(": %lld other bits than where nothing is left out\n", (long long)different);
@@ -616,7 +598,7 @@ static bool check(const test *t, void *library, int index) {
   args[1] = random_operand_data(&p->b, false, &bytes[1]);
   bytes[2] = (size_t)(p->batch * p->m * p->n * p->elem_bytes);
   bytes[3] = (size_t)t->plan.workspace;
-  args[2] = guarded(bytes[2]), args[3] = guarded(bytes[3]);
+  args[2] = test_guarded(bytes[2]), args[3] = test_guarded(bytes[3]);
   test_clear_outside(p, args);
   clear_lines(t, args[0], bytes[0]);
   make_tiny(t, args, bytes);
@@ -638,7 +620,7 @@ static bool check(const test *t, void *library, int index) {
   if (t->has_twin)
     same &= same_as_twin(t, library, index, args, first);
   for (int i = 0; i < 4; i++)
-    unguard(args[i], bytes[i]);
+    test_unguard(args[i], bytes[i]);
   free(first);
   return !wrong && same;
 }

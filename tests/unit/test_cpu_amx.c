@@ -1,0 +1,309 @@
+// test_cpu_amx.c: generated products of bf16 on a matrix unit against a naive one in double precision, over random
+// sizes, layouts, bands and pieces of k: in C, as kernels are on any processor, and with the unit's instructions where
+// this machine has one.
+//
+// All kernels go into one C file, compiled once for each. Each is run with its tasks in order, and again in pieces from
+// last to first: the bits must be the same. Every buffer ends at a page that may not be touched.
+#include "codegen/cpu_matmul_amx.h"
+#include "codegen/program.h"
+#include "tests/support_campaign.h"
+#include "tests/unit/support_matmul.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NUM_RANDOM = 90, MAX_TESTS = 120, LONG_K = 1300 };
+
+typedef void (*phase_fn)(int64_t begin, int64_t end, char *const *args);
+typedef struct test {
+  mm_problem p;
+  mm_plan plan;
+  test_output c;
+} test;
+
+// What has been seen, each at least once.
+typedef struct coverage {
+  int along[2], across[2]; // of a and b
+  int gathered[2][2];      // of a and b, along and across
+  int pairs, parts, pieces, split, bands, plain, half_rows, half_columns, blocks;
+} coverage;
+
+static cg_target target; // this machine, as if it had a unit
+
+// --- problems ----------------------------------------------------------------------------------------------------
+// One axis, or two, of which tiles do not leave the last, or do.
+static mm_axes axes_of(int64_t size) {
+  static const int64_t parts[] = {32, 64, 8, 16, 24, 96};
+  int64_t inner = parts[test_draw(6)];
+  if (size % inner || size == inner || test_draw(2))
+    return (mm_axes){.num = 1, .size = {size}};
+  return (mm_axes){.num = 2, .size = {size / inner, inner}};
+}
+
+static mm_operand random_operand(int arg, const mm_problem *p, int64_t x) {
+  mm_operand o = {.arg = arg,
+                  .ctype = "uint16_t",
+                  .elem_bytes = 2,
+                  .convert = "bf16",
+                  .offset = (int64_t)test_draw(20),
+                  .batch = {.num = 1, .size = {p->batch}},
+                  .x = axes_of(x),
+                  .k = axes_of(p->k)};
+  mm_axes *rows[] = {&o.batch, &o.x, &o.k}, *columns[] = {&o.batch, &o.k, &o.x};
+  test_lay_out(test_draw(2) ? rows : columns, 3, true, test_draw(2));
+  o.batch = mm_simplify(&o.batch), o.x = mm_simplify(&o.x), o.k = mm_simplify(&o.k);
+  return o;
+}
+
+// b as pass_pair_panels lays it out: panels of 32 columns, two steps of k side by side.
+static mm_operand paired_operand(const mm_problem *p) {
+  mm_operand o = {.arg = 1, .ctype = "uint16_t", .elem_bytes = 2, .convert = "bf16"};
+  o.batch = mm_simplify(&(mm_axes){.num = 1, .size = {p->batch}, .stride = {p->k * p->n}});
+  o.x = mm_simplify(&(mm_axes){.num = 2, .size = {p->n / 32, 32}, .stride = {p->k * 32, 2}});
+  o.k = mm_simplify(&(mm_axes){.num = 2, .size = {p->k / 2, 2}, .stride = {64, 1}});
+  return o;
+}
+
+static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out);
+
+static void set_output(test *t) {
+  mm_problem *p = &t->p;
+  p->plain = test_draw(2);
+  t->c.batch = test_parts_of(p->batch, false);
+  t->c.m = test_parts_of(p->m, !p->plain), t->c.n = test_parts_of(p->n, !p->plain && test_draw(2));
+  mm_axes *order[] = {&t->c.batch, &t->c.m, &t->c.n};
+  test_lay_out(order, 3, false, !p->plain && test_draw(2));
+  p->c = (mm_operand){.arg = 2,
+                      .ctype = "float",
+                      .elem_bytes = 4,
+                      .batch = mm_simplify(&t->c.batch),
+                      .x = mm_simplify(&t->c.m)};
+}
+
+static int64_t random_size(int i) {
+  return i % 3 == 0 ? 32 * (1 + (int64_t)test_draw(6)) : 1 + test_random_size(200);
+}
+
+// False: the unit is not made for it.
+static bool add_problem(test *t, ir_arena *arena, int i) {
+  int64_t k = i % 11 == 1 ? LONG_K + (int64_t)test_draw(40) : random_size(i);
+  bool paired = i % 9 == 4;
+  t->p = (mm_problem){.target = &target,
+                      .arena = arena,
+                      .ctype = "float",
+                      .elem_bytes = 4,
+                      .batch = i % 5 ? 1 : 3,
+                      .m = random_size(i / 2),
+                      .n = paired ? 64 : random_size(i / 3),
+                      .k = paired ? k / 2 * 2 : k,
+                      .workspace_arg = 3,
+                      .emit_finish = emit_finish,
+                      .data = t};
+  mm_problem *p = &t->p;
+  if (i % 4 == 2)
+    p->bands = (band_product){test_random_band(p->m, p->k), test_random_band(p->k, p->n),
+                              test_random_band(p->m, p->n), true};
+  p->a = random_operand(0, p, p->m);
+  p->b = paired ? paired_operand(p) : random_operand(1, p, p->n);
+  set_output(t);
+  if (!mm_suits_amx(p))
+    return false;
+  mm_plan_amx(p, &t->plan);
+  return true;
+}
+
+static void look(const test *t, coverage *c) {
+  const mm_operand *o[] = {&t->p.a, &t->p.b};
+  for (int i = 0; i < 2; i++) {
+    bool along = o[i]->k.num && o[i]->k.stride[o[i]->k.num - 1] == 1;
+    amx_side s;
+    (along ? c->along : c->across)[i]++;
+    c->gathered[i][along] += mm_amx_find_side(o[i], &s) && s.pitch == 0;
+    c->parts += o[i]->x.num > 1 || o[i]->k.num > 1;
+  }
+  c->pairs += t->p.b.k.num == 2 && t->p.b.k.size[1] == 2;
+  c->pieces += mm_amx_sums_wait(&t->plan);
+  c->split += t->plan.split_k;
+  c->bands += t->p.bands.limited;
+  c->plain += t->p.plain;
+  c->half_rows += t->plan.tail_rows > 0 && t->plan.tail_rows <= 16;
+  c->half_columns += t->plan.tail_cols > 0 && t->plan.tail_cols <= 16;
+  c->blocks += t->plan.group_rows * t->plan.group_cols > 1;
+}
+
+static bool all_seen(const coverage *c) {
+  return c->gathered[0][0] && c->gathered[0][1] && c->gathered[1][0] && c->gathered[1][1] &&
+         c->along[0] && c->along[1] && c->across[0] && c->across[1] && c->pairs && c->parts &&
+         c->pieces && c->split && c->bands && c->plain && c->half_rows && c->half_columns &&
+         c->blocks;
+}
+
+// --- text ----------------------------------------------------------------------------------------------------------
+// c = 3 + sum / 2, wherever c.batch, c.m and c.n say; plain edges: the sum itself.
+static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out) {
+  const test *t = data;
+  ir_buf_printf(
+      out,
+      "static void %s_finish(char *const *args, const float *tile, int64_t pitch, int64_t batch,\n"
+      "    int64_t m, int64_t rows, int64_t n, int64_t cols) {\n"
+      "  for (int64_t i = 0; i < rows; i++)\n"
+      "    for (int64_t j = 0; j < cols; j++) {\n"
+      "      const int64_t line = m + i, column = n + j;\n"
+      "      ((float *)args[2])[%s + %s + %s] = %s;\n"
+      "    }\n}\n\n",
+      name, mm_offset(p->arena, &t->c.batch, "batch"), mm_offset(p->arena, &t->c.m, "line"),
+      mm_offset(p->arena, &t->c.n, "column"),
+      p->plain ? "tile[i * pitch + j]" : "3 + tile[i * pitch + j] / 2");
+}
+
+static void *compile(const test *tests, int num, ir_arena *arena, const char *base,
+                     const char *flags) {
+  ir_buf text = ir_buf_new(arena);
+  ir_buf_puts(&text, cg_cpu_prelude(arena, &target));
+  for (int i = 0; i < num; i++) {
+    const char *name = ir_format(arena, "mm%d", i);
+    mm_emit(&tests[i].p, &tests[i].plan, name, &text);
+    for (int j = 0; j < tests[i].plan.num_phases; j++)
+      ir_buf_printf(&text, "void (*%s_phase_%d)(int64_t, int64_t, char *const *) = %s_%d;\n", name,
+                    j, name, j);
+  }
+  const char *source = ir_format(arena, "%s.c", base);
+  if (!ir_write_file(source, ir_buf_str(&text), text.len))
+    return NULL;
+  const char *cc = getenv("MLTC_CC") ? getenv("MLTC_CC") : "clang";
+  const char *command = ir_format(
+      arena,
+      "%s -std=gnu11 %s %s -Wno-psabi -fPIC -shared -Werror -Wall -Wno-unused-function -o %s.so %s",
+      cc, cg_effort(TEST_SANITIZED ? 0 : 1), flags, base, source);
+  return system(command) == 0 ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
+                              : NULL;
+}
+
+// --- running -------------------------------------------------------------------------------------------------------
+static float number_of(uint16_t bits) {
+  uint32_t wide = (uint32_t)bits << 16;
+  float f;
+  memcpy(&f, &wide, sizeof f);
+  return f;
+}
+
+static char *random_data(const mm_operand *o, size_t *bytes) {
+  int64_t count = o->offset + test_extent(&o->batch) + test_extent(&o->x) + test_extent(&o->k) + 1;
+  *bytes = (size_t)count * 2;
+  char *data = test_guarded(*bytes);
+  for (int64_t i = 0; i < count; i++) { // of 2^-7 to 2, or below 0
+    uint16_t bits = (uint16_t)(0x3c00 + test_draw(0x400) + (test_draw(2) << 15));
+    memcpy(data + i * 2, &bits, sizeof bits);
+  }
+  return data;
+}
+
+static double element(const char *data, int64_t at) {
+  uint16_t bits;
+  memcpy(&bits, data + at * 2, sizeof bits);
+  return number_of(bits);
+}
+
+static int64_t count_wrong(const test *t, char *const *args) {
+  const mm_problem *p = &t->p;
+  const int64_t *ka = test_offsets(p->arena, &p->a.k, p->k),
+                *kb = test_offsets(p->arena, &p->b.k, p->k);
+  double limit = 1e-6 * (4 + sqrt((double)p->k));
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < p->batch * p->m * p->n; i++) {
+    int64_t b = i / (p->m * p->n), m = i / p->n % p->m, n = i % p->n;
+    if (p->bands.limited && test_is_outside(p->bands.c, m, n))
+      continue;
+    int64_t pa = p->a.offset + test_at(&p->a.batch, b) + test_at(&p->a.x, m);
+    int64_t pb = p->b.offset + test_at(&p->b.batch, b) + test_at(&p->b.x, n);
+    double sum = 0, size = 0;
+    for (int64_t k = 0; k < p->k; k++) {
+      double product = element(args[0], pa + ka[k]) * element(args[1], pb + kb[k]);
+      sum += product, size += fabs(product);
+    }
+    double want = p->plain ? sum : 3 + sum / 2;
+    double got = test_element(4, args[2], test_output_at(&t->c, b, m, n));
+    wrong += !(fabs(got - want) <= limit * (1 + size));
+  }
+  return wrong;
+}
+
+// All tasks at once, or so many at a time, from the last to the first.
+static void run(const test *t, void *library, int index, char *const *args, int64_t piece) {
+  for (int i = 0; i < t->plan.num_phases; i++) {
+    char name[40];
+    snprintf(name, sizeof name, "mm%d_phase_%d", index, i);
+    phase_fn phase = *(phase_fn *)dlsym(library, name);
+    int64_t tasks = t->plan.tasks[i];
+    if (piece == 0)
+      phase(0, tasks, args);
+    for (int64_t end = tasks; piece > 0 && end > 0; end -= piece)
+      phase(end < piece ? 0 : end - piece, end, args);
+  }
+}
+
+static bool check(const test *t, void *library, int index, const char *how) {
+  size_t bytes[4] = {0, 0, (size_t)(t->p.batch * t->p.m * t->p.n * 4), (size_t)t->plan.workspace};
+  char *args[4] = {random_data(&t->p.a, &bytes[0]), random_data(&t->p.b, &bytes[1]),
+                   test_guarded(bytes[2]), test_guarded(bytes[3])};
+  test_clear_outside(&t->p, args);
+  run(t, library, index, args, 0);
+  int64_t wrong = count_wrong(t, args);
+  char *first = malloc(bytes[2]);
+  memcpy(first, args[2], bytes[2]);
+  memset(args[2], 0xff, bytes[2]), memset(args[3], 0xff, bytes[3]);
+  run(t, library, index, args, 3);
+  bool same = memcmp(first, args[2], bytes[2]) == 0;
+  if (wrong || !same)
+    printf("%s, %lldx%lldx%lldx%lld, problem %d: %lld wrong%s\n", how, (long long)t->p.batch,
+           (long long)t->p.m, (long long)t->p.n, (long long)t->p.k, index, (long long)wrong,
+           same ? "" : ", bits depend on the split of tasks");
+  for (int i = 0; i < 4; i++)
+    test_unguard(args[i], bytes[i]);
+  free(first);
+  return !wrong && same;
+}
+
+static int check_all(const test *tests, int num, ir_arena *arena, const char *base,
+                     const char *flags, const char *how) {
+  void *library = compile(tests, num, arena, base, flags);
+  int failed = library ? 0 : 1;
+  if (!library)
+    printf("%s: generated kernels do not compile: %s.c\n", how, base);
+  for (int i = 0; library && i < num; i++)
+    failed += !check(&tests[i], library, i, how);
+  return failed;
+}
+
+int main(void) {
+  ir_arena *arena = ir_arena_new();
+  test *tests = IR_NEW_ARRAY(arena, test, MAX_TESTS);
+  char dir[] = "/tmp/test_cpu_amx.XXXXXX";
+  if (!mkdtemp(dir))
+    return 1;
+  int num = 0;
+  coverage seen = {0};
+  target = *cg_target_find(arena, "cpu");
+  bool unit = target.amx;
+  target.amx = true;
+  for (int i = 0; i < test_share(NUM_RANDOM); i++)
+    if (add_problem(&tests[num], arena, i))
+      look(&tests[num++], &seen);
+  int failed = check_all(tests, num, arena, ir_format(arena, "%s/in_c", dir),
+                         "-march=native -U__AMX_BF16__ -U__AMXBF16__", "in C");
+  if (unit)
+    failed += check_all(tests, num, arena, ir_format(arena, "%s/unit", dir), "-march=native",
+                        "on the unit");
+  if (!all_seen(&seen)) {
+    printf("something was not tried\n");
+    failed++;
+  }
+  if (failed == 0 && system(ir_format(arena, "rm -r %s", dir)) != 0)
+    failed++;
+  printf("cpu_amx: %d products, in C%s; %d failed\n", num,
+         unit ? " and on the unit" : " (this machine has no unit)", failed);
+  ir_arena_free(arena);
+  return failed != 0;
+}
