@@ -216,8 +216,11 @@ static void bad_character(lexer *x) {
     return;
   }
   ir_diag *d = diag_error(x->diags, at, "E0001", "unexpected character '%c'", c);
-  if (c == '.')
-    diag_help(d, "values have no methods: relu(x), shape(x)[0]");
+  if (c != '.')
+    return;
+  diag_help(d, "values have no methods: relu(x), shape(x)[0]");
+  while (x->at < x->end && name_char(*x->at)) // "shape" of x.shape: the parser would find it where nothing can stand
+    x->at++;
 }
 
 static void lex_one(lexer *x) {

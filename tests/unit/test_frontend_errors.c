@@ -351,6 +351,8 @@ static void check_together(void) {
                   &messages);
   CHECK(count(messages, "error[") == 4, "four errors, each once:\n%s", messages);
   CHECK(!strstr(messages, "'a'"), "what follows from an error is silent:\n%s", messages);
+  support_compile(a, MODEL("a = x.shape[0]"), &messages);
+  CHECK(count(messages, "error[") == 1, "one mistake of a habit:\n%s", messages);
   ir_arena_free(a);
 }
 
