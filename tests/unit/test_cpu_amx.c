@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUM_RANDOM = 90, MAX_TESTS = 120, LONG_K = 1300 };
+enum { NUM_RANDOM = 120, MAX_TESTS = 140, LONG_K = 1300 };
 
 typedef void (*phase_fn)(int64_t begin, int64_t end, char *const *args);
 typedef struct test {
@@ -27,6 +27,7 @@ typedef struct test {
 typedef struct coverage {
   int along[2], across[2]; // of a and b
   int gathered[2][2];      // of a and b, along and across
+  int slow;                // but for this: gathered, though all its lines are equally far apart
   int pairs, parts, pieces, split, bands, plain, half_rows, half_columns, blocks;
 } coverage;
 
@@ -66,6 +67,16 @@ static mm_operand paired_operand(const mm_problem *p) {
   return o;
 }
 
+// Groups of eight lines, with a gap between groups: tiles leave them, so that lines are gathered.
+static mm_operand grouped_operand(int arg, const mm_problem *p, int64_t x) {
+  mm_operand o = {.arg = arg, .ctype = "uint16_t", .elem_bytes = 2, .convert = "bf16"};
+  int64_t line = p->k + 3, group = 8 * line + 16;
+  o.batch = mm_simplify(&(mm_axes){.num = 1, .size = {p->batch}, .stride = {x / 8 * group}});
+  o.x = (mm_axes){.num = 2, .size = {x / 8, 8}, .stride = {group, line}};
+  o.k = (mm_axes){.num = 1, .size = {p->k}, .stride = {1}};
+  return o;
+}
+
 static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out);
 
 static void set_output(test *t) {
@@ -83,20 +94,25 @@ static void set_output(test *t) {
 }
 
 static int64_t random_size(int i) {
+  if (i % 7 == 3) // half a tile, alone or behind a whole one
+    return i % 2 ? 16 : 48;
   return i % 3 == 0 ? 32 * (1 + (int64_t)test_draw(6)) : 1 + test_random_size(200);
 }
 
 // False: the unit is not made for it.
 static bool add_problem(test *t, ir_arena *arena, int i) {
   int64_t k = i % 11 == 1 ? LONG_K + (int64_t)test_draw(40) : random_size(i);
-  bool paired = i % 9 == 4;
+  bool paired = i % 9 == 4, grouped = i % 13 == 6;
+  k = grouped ? 45 : k;
   t->p = (mm_problem){.target = &target,
                       .arena = arena,
                       .ctype = "float",
                       .elem_bytes = 4,
                       .batch = i % 5 ? 1 : 3,
-                      .m = random_size(i / 2),
-                      .n = paired ? 64 : random_size(i / 3),
+                      .m = grouped ? 40 : random_size(i / 2),
+                      .n = paired    ? 64
+                           : grouped ? 24
+                                     : random_size(i / 3),
                       .k = paired ? k / 2 * 2 : k,
                       .workspace_arg = 3,
                       .emit_finish = emit_finish,
@@ -105,8 +121,10 @@ static bool add_problem(test *t, ir_arena *arena, int i) {
   if (i % 4 == 2)
     p->bands = (band_product){test_random_band(p->m, p->k), test_random_band(p->k, p->n),
                               test_random_band(p->m, p->n), true};
-  p->a = random_operand(0, p, p->m);
-  p->b = paired ? paired_operand(p) : random_operand(1, p, p->n);
+  p->a = grouped ? grouped_operand(0, p, p->m) : random_operand(0, p, p->m);
+  p->b = paired    ? paired_operand(p)
+         : grouped ? grouped_operand(1, p, p->n)
+                   : random_operand(1, p, p->n);
   set_output(t);
   if (!mm_suits_amx(p))
     return false;
@@ -120,6 +138,8 @@ static void look(const test *t, coverage *c) {
     bool along = o[i]->k.num && o[i]->k.stride[o[i]->k.num - 1] == 1;
     amx_side s;
     (along ? c->along : c->across)[i]++;
+    bool flat = o[i]->x.num <= 1 && o[i]->k.num <= 1;
+    c->slow += flat && mm_amx_find_side(o[i], &s) && s.pitch == 0;
     c->gathered[i][along] += mm_amx_find_side(o[i], &s) && s.pitch == 0;
     c->parts += o[i]->x.num > 1 || o[i]->k.num > 1;
   }
@@ -134,10 +154,17 @@ static void look(const test *t, coverage *c) {
 }
 
 static bool all_seen(const coverage *c) {
-  return c->gathered[0][0] && c->gathered[0][1] && c->gathered[1][0] && c->gathered[1][1] &&
-         c->along[0] && c->along[1] && c->across[0] && c->across[1] && c->pairs && c->parts &&
-         c->pieces && c->split && c->bands && c->plain && c->half_rows && c->half_columns &&
-         c->blocks;
+  return c->slow == 0 && c->gathered[0][0] && c->gathered[0][1] && c->gathered[1][0] &&
+         c->gathered[1][1] && c->along[0] && c->along[1] && c->across[0] && c->across[1] &&
+         c->pairs && c->parts && c->pieces && c->split && c->bands && c->plain && c->half_rows &&
+         c->half_columns && c->blocks;
+}
+
+// The same product of numbers that are no bf16 in memory.
+static bool suits_others(const test *t) {
+  mm_problem floats = t->p, bytes = t->p;
+  floats.b.convert = NULL, bytes.a.convert = "u8";
+  return mm_suits_amx(&floats) || mm_suits_amx(&bytes);
 }
 
 // --- text ----------------------------------------------------------------------------------------------------------
@@ -298,6 +325,10 @@ int main(void) {
                         "on the unit");
   if (!all_seen(&seen)) {
     printf("something was not tried\n");
+    failed++;
+  }
+  if (suits_others(&tests[0])) {
+    printf("the unit multiplies bf16 only\n");
     failed++;
   }
   if (failed == 0 && system(ir_format(arena, "rm -r %s", dir)) != 0)
