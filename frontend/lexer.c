@@ -219,7 +219,7 @@ static void bad_character(lexer *x) {
   if (c != '.')
     return;
   diag_help(d, "values have no methods: relu(x), shape(x)[0]");
-  while (x->at < x->end && name_char(*x->at)) // "shape" of x.shape: the parser would find it where nothing can stand
+  while (x->at < x->end && name_char(*x->at)) // "shape" of x.shape is no second mistake
     x->at++;
 }
 
