@@ -115,37 +115,41 @@ static void put_panels(const mm_text *t) {
       t->name);
 }
 
-// Where sums go, and who takes those of the last steps.
-static void put_visit(const mm_text *t) {
+// Where sums go: tiles that are whole may store those of the last steps themselves.
+static void put_target(const mm_text *t) {
   int64_t pitch = 0;
   mm_is_flat(&t->p->c.x, &pitch);
-  const char *last = mm_amx_sums_wait(t->plan) ? "k + steps == stop && " : "";
-  if (t->fetches)
-    ir_buf_printf(t->out, "          %s_fetch(args, batch, row * MR, rows, col * NR);\n", t->name);
+  bool waits = mm_amx_sums_wait(t->plan);
   if (stores_whole_tiles(t))
     ir_buf_printf(t->out,
                   "          const int whole = %srows == MR && cols == NR;\n"
                   "          float *const to = whole ? c_all + row * MR * %lld + col * NR : at;\n"
                   "          const int64_t pitch = whole ? %lld : NR;\n",
-                  last, (long long)pitch, (long long)pitch);
+                  waits ? "k + steps == stop && " : "", (long long)pitch, (long long)pitch);
   else if (t->plan->split_k)
     ir_buf_printf(t->out,
                   "          float *const to = %spartial + (((piece * %lld + batch) * ROW_TILES + "
                   "row) * COL_TILES + "
                   "col) * (MR * NR);\n"
                   "          const int64_t pitch = NR;\n",
-                  mm_amx_sums_wait(t->plan) ? "k + steps < stop ? at : " : "",
-                  (long long)t->p->batch);
+                  waits ? "k + steps < stop ? at : " : "", (long long)t->p->batch);
   else
     ir_buf_puts(t->out, "          float *const to = at;\n"
                         "          const int64_t pitch = NR;\n");
-  put_calls(t);
+}
+
+static void put_finish(const mm_text *t) {
+  bool waits = mm_amx_sums_wait(t->plan), some = stores_whole_tiles(t);
   if (!finishes_tiles(t))
     return;
-  ir_buf_printf(t->out, "          if (%s%s1)\n", last, stores_whole_tiles(t) ? "!whole && " : "");
-  ir_buf_printf(t->out,
-                "            %s_finish(args, at, NR, batch, row * MR, rows, col * NR, cols);\n",
-                t->name);
+  const char *indent = "          ";
+  if (waits || some) {
+    ir_buf_printf(t->out, "%sif (%s%s%s)\n", indent, waits ? "k + steps == stop" : "",
+                  waits && some ? " && " : "", some ? "!whole" : "");
+    indent = "            ";
+  }
+  ir_buf_printf(t->out, "%s%s_finish(args, at, NR, batch, row * MR, rows, col * NR, cols);\n",
+                indent, t->name);
 }
 
 static void put_packing(const mm_text *t, const char *which, const char *line, const char *size) {
@@ -227,6 +231,10 @@ void mm_emit_amx(const mm_text *t) {
                     ? " + ((row - row_block) * BLOCK_COLS + col - col_block) * (MR * NR)"
                     : "");
   put_panels(t);
-  put_visit(t);
+  if (t->fetches)
+    ir_buf_printf(t->out, "          %s_fetch(args, batch, row * MR, rows, col * NR);\n", t->name);
+  put_target(t);
+  put_calls(t);
+  put_finish(t);
   ir_buf_puts(t->out, "        }\n      }\n    }\n  }\n}\n\n");
 }
