@@ -51,11 +51,15 @@ PYTHON
 # --- pairs of bf16 ---------------------------------------------------------------------------------
 # Where the processor multiplies them, products do: of layers, of a recurrent network's steps, which read panels of
 # pairs where they lie, and of windows.
+has_amx() { # and the system lets programs use it, once asked: arch_prctl(ARCH_REQ_XCOMP_PERM, tile data)
+  grep -q amx_bf16 /proc/cpuinfo &&
+    python3 -c 'import ctypes; raise SystemExit(ctypes.CDLL(None).syscall(158, 0x1023, 18) != 0)'
+}
 if grep -q avx512_bf16 /proc/cpuinfo && grep -q avx512dq /proc/cpuinfo; then
   for example in digits_mlp char_lstm resnet20; do
     "$mltc" "$root/examples/$example.graph" --precision=bf16 --emit=c -o narrow.c
     grep -q ' = k_dot(\|^  k_amx_begin();' narrow.c || fail "$example: no pairs are multiplied"
-    if grep -q amx_bf16 /proc/cpuinfo && [ "$example" != digits_mlp ]; then # whose products are too small for it
+    if has_amx && [ "$example" != digits_mlp ]; then # whose products are too small for it
       grep -q '^  k_amx_begin();' narrow.c || fail "$example: the matrix unit is not used"
     fi
   done

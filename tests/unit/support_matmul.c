@@ -1,6 +1,8 @@
 // support_matmul.c: random matrix products: see support_matmul.h.
 #include "tests/unit/support_matmul.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -149,4 +151,54 @@ char *test_guarded(size_t bytes) {
 void test_unguard(char *at, size_t bytes) {
   size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
   munmap(at + bytes - whole, whole + PAGE);
+}
+
+void test_emit_finish(const mm_problem *p, const test_output *o, const char *name, ir_buf *out) {
+  const char *c = p->ctype;
+  ir_buf_printf(
+      out,
+      "static void %s_finish(char *const *args, const %s *tile, int64_t pitch, int64_t batch,\n"
+      "    int64_t m, int64_t rows, int64_t n, int64_t cols) {\n"
+      "  for (int64_t i = 0; i < rows; i++)\n"
+      "    for (int64_t j = 0; j < cols; j++) {\n"
+      "      const int64_t line = m + i, column = n + j;\n"
+      "      ((%s *)args[2])[%s + %s + %s] = %s;\n"
+      "    }\n}\n\n",
+      name, c, c, mm_offset(p->arena, &o->batch, "batch"), mm_offset(p->arena, &o->m, "line"),
+      mm_offset(p->arena, &o->n, "column"),
+      p->plain ? "tile[i * pitch + j]" : "3 + tile[i * pitch + j] / 2");
+}
+
+void test_emit_matmul(const mm_problem *p, const mm_plan *plan, int index, ir_buf *out) {
+  const char *name = ir_format(p->arena, "mm%d", index);
+  mm_emit(p, plan, name, out);
+  for (int i = 0; i < plan->num_phases; i++)
+    ir_buf_printf(out, "void (*%s_phase_%d)(int64_t, int64_t, char *const *) = %s_%d;\n", name, i,
+                  name, i);
+}
+
+void test_find_phases(const mm_plan *plan, void *library, int index, test_phase_fn *phases) {
+  for (int i = 0; i < plan->num_phases; i++) {
+    char name[40];
+    snprintf(name, sizeof name, "mm%d_phase_%d", index, i);
+    phases[i] = *(test_phase_fn *)dlsym(library, name);
+  }
+}
+
+void test_run_phases(const mm_plan *plan, const test_phase_fn *phases, char *const *args,
+                     int64_t piece) {
+  for (int i = 0; i < plan->num_phases; i++) {
+    int64_t tasks = plan->tasks[i];
+    if (piece == 0)
+      phases[i](0, tasks, args);
+    for (int64_t end = tasks; piece > 0 && end > 0; end -= piece)
+      phases[i](end < piece ? 0 : end - piece, end, args);
+  }
+}
+
+double test_bf16_element(const char *buffer, int64_t i) {
+  uint32_t bits = (uint32_t)((const uint16_t *)(const void *)buffer)[i] << 16;
+  float f;
+  memcpy(&f, &bits, sizeof f);
+  return (double)f;
 }

@@ -41,4 +41,16 @@ void test_clear_outside(const mm_problem *p, char *const *args);
 int64_t test_count_different(const mm_problem *p, const test_output *o, const char *x,
                              const char *y);
 
+// --- kernels of the CPU's generator, as tests compile and run them
+typedef void (*test_phase_fn)(int64_t begin, int64_t end, char *const *args);
+// NAME_finish: c = 3 + sum / 2, wherever `o` says; plain edges: the sum itself.
+void test_emit_finish(const mm_problem *p, const test_output *o, const char *name, ir_buf *out);
+// Kernel `index` of a text, called mm0, mm1, ..., and where its phases are found.
+void test_emit_matmul(const mm_problem *p, const mm_plan *plan, int index, ir_buf *out);
+void test_find_phases(const mm_plan *plan, void *library, int index, test_phase_fn *phases);
+// All tasks at once (piece 0), or so many at a time, from the last to the first.
+void test_run_phases(const mm_plan *plan, const test_phase_fn *phases, char *const *args,
+                     int64_t piece);
+double test_bf16_element(const char *buffer, int64_t i);
+
 #endif

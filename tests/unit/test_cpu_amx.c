@@ -16,7 +16,6 @@
 
 enum { NUM_RANDOM = 120, MAX_TESTS = 140, LONG_K = 1300 };
 
-typedef void (*phase_fn)(int64_t begin, int64_t end, char *const *args);
 typedef struct test {
   mm_problem p;
   mm_plan plan;
@@ -168,34 +167,16 @@ static bool suits_others(const test *t) {
 }
 
 // --- text ----------------------------------------------------------------------------------------------------------
-// c = 3 + sum / 2, wherever c.batch, c.m and c.n say; plain edges: the sum itself.
 static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out) {
-  const test *t = data;
-  ir_buf_printf(
-      out,
-      "static void %s_finish(char *const *args, const float *tile, int64_t pitch, int64_t batch,\n"
-      "    int64_t m, int64_t rows, int64_t n, int64_t cols) {\n"
-      "  for (int64_t i = 0; i < rows; i++)\n"
-      "    for (int64_t j = 0; j < cols; j++) {\n"
-      "      const int64_t line = m + i, column = n + j;\n"
-      "      ((float *)args[2])[%s + %s + %s] = %s;\n"
-      "    }\n}\n\n",
-      name, mm_offset(p->arena, &t->c.batch, "batch"), mm_offset(p->arena, &t->c.m, "line"),
-      mm_offset(p->arena, &t->c.n, "column"),
-      p->plain ? "tile[i * pitch + j]" : "3 + tile[i * pitch + j] / 2");
+  test_emit_finish(p, &((const test *)data)->c, name, out);
 }
 
 static void *compile(const test *tests, int num, ir_arena *arena, const char *base,
                      const char *flags) {
   ir_buf text = ir_buf_new(arena);
   ir_buf_puts(&text, cg_cpu_prelude(arena, &target));
-  for (int i = 0; i < num; i++) {
-    const char *name = ir_format(arena, "mm%d", i);
-    mm_emit(&tests[i].p, &tests[i].plan, name, &text);
-    for (int j = 0; j < tests[i].plan.num_phases; j++)
-      ir_buf_printf(&text, "void (*%s_phase_%d)(int64_t, int64_t, char *const *) = %s_%d;\n", name,
-                    j, name, j);
-  }
+  for (int i = 0; i < num; i++)
+    test_emit_matmul(&tests[i].p, &tests[i].plan, i, &text);
   const char *source = ir_format(arena, "%s.c", base);
   if (!ir_write_file(source, ir_buf_str(&text), text.len))
     return NULL;
@@ -209,13 +190,6 @@ static void *compile(const test *tests, int num, ir_arena *arena, const char *ba
 }
 
 // --- running -------------------------------------------------------------------------------------------------------
-static float number_of(uint16_t bits) {
-  uint32_t wide = (uint32_t)bits << 16;
-  float f;
-  memcpy(&f, &wide, sizeof f);
-  return f;
-}
-
 static char *random_data(const mm_operand *o, size_t *bytes) {
   int64_t count = o->offset + test_extent(&o->batch) + test_extent(&o->x) + test_extent(&o->k) + 1;
   *bytes = (size_t)count * 2;
@@ -225,12 +199,6 @@ static char *random_data(const mm_operand *o, size_t *bytes) {
     memcpy(data + i * 2, &bits, sizeof bits);
   }
   return data;
-}
-
-static double element(const char *data, int64_t at) {
-  uint16_t bits;
-  memcpy(&bits, data + at * 2, sizeof bits);
-  return number_of(bits);
 }
 
 static int64_t count_wrong(const test *t, char *const *args) {
@@ -247,7 +215,8 @@ static int64_t count_wrong(const test *t, char *const *args) {
     int64_t pb = p->b.offset + test_at(&p->b.batch, b) + test_at(&p->b.x, n);
     double sum = 0, size = 0;
     for (int64_t k = 0; k < p->k; k++) {
-      double product = element(args[0], pa + ka[k]) * element(args[1], pb + kb[k]);
+      double product =
+          test_bf16_element(args[0], pa + ka[k]) * test_bf16_element(args[1], pb + kb[k]);
       sum += product, size += fabs(product);
     }
     double want = p->plain ? sum : 3 + sum / 2;
@@ -257,31 +226,19 @@ static int64_t count_wrong(const test *t, char *const *args) {
   return wrong;
 }
 
-// All tasks at once, or so many at a time, from the last to the first.
-static void run(const test *t, void *library, int index, char *const *args, int64_t piece) {
-  for (int i = 0; i < t->plan.num_phases; i++) {
-    char name[40];
-    snprintf(name, sizeof name, "mm%d_phase_%d", index, i);
-    phase_fn phase = *(phase_fn *)dlsym(library, name);
-    int64_t tasks = t->plan.tasks[i];
-    if (piece == 0)
-      phase(0, tasks, args);
-    for (int64_t end = tasks; piece > 0 && end > 0; end -= piece)
-      phase(end < piece ? 0 : end - piece, end, args);
-  }
-}
-
 static bool check(const test *t, void *library, int index, const char *how) {
   size_t bytes[4] = {0, 0, (size_t)(t->p.batch * t->p.m * t->p.n * 4), (size_t)t->plan.workspace};
   char *args[4] = {random_data(&t->p.a, &bytes[0]), random_data(&t->p.b, &bytes[1]),
                    test_guarded(bytes[2]), test_guarded(bytes[3])};
+  test_phase_fn phases[CG_MAX_PHASES];
+  test_find_phases(&t->plan, library, index, phases);
   test_clear_outside(&t->p, args);
-  run(t, library, index, args, 0);
+  test_run_phases(&t->plan, phases, args, 0);
   int64_t wrong = count_wrong(t, args);
   char *first = malloc(bytes[2]);
   memcpy(first, args[2], bytes[2]);
   memset(args[2], 0xff, bytes[2]), memset(args[3], 0xff, bytes[3]);
-  run(t, library, index, args, 3);
+  test_run_phases(&t->plan, phases, args, 3);
   bool same = memcmp(first, args[2], bytes[2]) == 0;
   if (wrong || !same)
     printf("%s, %lldx%lldx%lldx%lld, problem %d: %lld wrong%s\n", how, (long long)t->p.batch,

@@ -32,7 +32,6 @@ enum {
   MAX_TESTS = 520
 };
 
-typedef void (*phase_fn)(int64_t begin, int64_t end, char *const *args);
 typedef struct test {
   mm_problem p;
   mm_plan plan;
@@ -362,37 +361,19 @@ static int all_problems(test *tests, ir_arena *arena, int *failed) {
 
 // --- text ----------------------------------------------------------------------------------------
 
-// c = 3 + sum / 2, wherever c.batch, c.m and c.n say; plain edges: the sum itself.
 static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out) {
-  const test *t = data;
-  const char *c = p->ctype;
-  ir_buf_printf(
-      out,
-      "static void %s_finish(char *const *args, const %s *tile, int64_t pitch, int64_t batch,\n"
-      "    int64_t m, int64_t rows, int64_t n, int64_t cols) {\n"
-      "  for (int64_t i = 0; i < rows; i++)\n"
-      "    for (int64_t j = 0; j < cols; j++) {\n"
-      "      const int64_t line = m + i, column = n + j;\n"
-      "      ((%s *)args[2])[%s + %s + %s] = %s;\n"
-      "    }\n}\n\n",
-      name, c, c, mm_offset(p->arena, &t->c.batch, "batch"), mm_offset(p->arena, &t->c.m, "line"),
-      mm_offset(p->arena, &t->c.n, "column"),
-      p->plain ? "tile[i * pitch + j]" : "3 + tile[i * pitch + j] / 2");
+  test_emit_finish(p, &((const test *)data)->c, name, out);
 }
 
 static bool compile(const test *tests, int num, ir_arena *arena, const char *base) {
   ir_buf text = ir_buf_new(arena);
   ir_buf_puts(&text, instructions);
   for (int i = 0; i < num; i++) {
-    const char *name = ir_format(arena, "mm%d", i);
     if (tests[i].far) // a compiler may use more bits than it has to
       ir_buf_puts(&text, "#pragma clang optimize off\n");
-    mm_emit(&tests[i].p, &tests[i].plan, name, &text);
+    test_emit_matmul(&tests[i].p, &tests[i].plan, i, &text);
     if (tests[i].far)
       ir_buf_puts(&text, "#pragma clang optimize on\n");
-    for (int j = 0; j < tests[i].plan.num_phases; j++)
-      ir_buf_printf(&text, "void (*%s_phase_%d)(int64_t, int64_t, char *const *) = %s_%d;\n", name,
-                    j, name, j);
   }
   const char *source = ir_format(arena, "%s.c", base);
   if (!ir_write_file(source, ir_buf_str(&text), text.len))
@@ -486,24 +467,10 @@ static int64_t count_minus_zeros(const test *t, const char *c) {
   return num;
 }
 
-static void run(const test *t, phase_fn *const *phases, char *const *args, int64_t piece) {
-  for (int i = 0; i < t->plan.num_phases; i++) {
-    int64_t tasks = t->plan.tasks[i];
-    if (piece == 0)
-      (*phases[i])(0, tasks, args);
-    for (int64_t end = tasks; piece > 0 && end > 0; end -= piece)
-      (*phases[i])(end < piece ? 0 : end - piece, end, args);
-  }
-}
-
 static double a_element(const mm_operand *a, const char *buffer, int64_t i) {
   if (a->elem_bytes != 2)
     return test_element(a->elem_bytes, buffer, i);
-  uint16_t v = ((const uint16_t *)(const void *)buffer)[i];
-  uint32_t bits = (uint32_t)v << 16;
-  float f;
-  memcpy(&f, &bits, sizeof f);
-  return has_sign(a) ? (double)f : v;
+  return has_sign(a) ? test_bf16_element(buffer, i) : ((const uint16_t *)(const void *)buffer)[i];
 }
 
 // Number of elements that are off by more than rounding.
@@ -546,14 +513,6 @@ static void describe(const test *t) {
          t->plan.b, (long long)t->plan.k_blocks, t->plan.split_k ? " (split)" : "");
 }
 
-static void find_phases(const test *t, void *library, int index, phase_fn **phases) {
-  for (int i = 0; i < t->plan.num_phases; i++) {
-    char name[40];
-    snprintf(name, sizeof name, "mm%d_phase_%d", index, i);
-    phases[i] = (phase_fn *)dlsym(library, name);
-  }
-}
-
 // What a sum of products that are too small leaves may be -0 in the twin, where tiles without lists store it.
 static void add_zero(const test *t, char *c) {
   for (int64_t i = 0; t->plan.lists && i < t->p.batch * t->p.m * t->p.n; i++)
@@ -564,11 +523,11 @@ static void add_zero(const test *t, char *c) {
 static bool same_as_twin(const test *t, void *library, int index, char *const *args,
                          const char *first) {
   const test *twin = t + 1;
-  phase_fn *phases[CG_MAX_PHASES];
-  find_phases(twin, library, index + 1, phases);
+  test_phase_fn phases[CG_MAX_PHASES];
+  test_find_phases(&twin->plan, library, index + 1, phases);
   size_t size = (size_t)twin->plan.workspace, c = (size_t)(t->p.batch * t->p.m * t->p.n);
   char *mine[] = {args[0], args[1], test_guarded(c * (size_t)t->p.elem_bytes), test_guarded(size)};
-  run(twin, phases, mine, 0);
+  test_run_phases(&twin->plan, phases, mine, 0);
   add_zero(t, mine[2]);
   int64_t different = test_count_different(&t->p, &t->c, first, mine[2]);
   test_unguard(mine[2], c * (size_t)t->p.elem_bytes), test_unguard(mine[3], size);
@@ -590,8 +549,8 @@ static void clear_lines(const test *t, char *data, size_t bytes) {
 
 static bool check(const test *t, void *library, int index) {
   const mm_problem *p = &t->p;
-  phase_fn *phases[CG_MAX_PHASES];
-  find_phases(t, library, index, phases);
+  test_phase_fn phases[CG_MAX_PHASES];
+  test_find_phases(&t->plan, library, index, phases);
   size_t bytes[4];
   char *args[4];
   args[0] = random_operand_data(&p->a, t->far, &bytes[0]);
@@ -604,13 +563,13 @@ static bool check(const test *t, void *library, int index) {
   make_tiny(t, args, bytes);
   clear_most(t, args[0], bytes[0]);
   spoil_some(t, args, bytes);
-  run(t, phases, args, 0);
+  test_run_phases(&t->plan, phases, args, 0);
   double worst = 0;
   int64_t wrong = count_wrong(t, args, &worst) + count_minus_zeros(t, args[2]);
   char *first = malloc(bytes[2]);
   memcpy(first, args[2], bytes[2]);
   memset(args[2], 0xff, bytes[2]), memset(args[3], 0xff, bytes[3]);
-  run(t, phases, args, 3);
+  test_run_phases(&t->plan, phases, args, 3);
   bool same = memcmp(first, args[2], bytes[2]) == 0;
   if (wrong || !same) {
     describe(t);
