@@ -115,11 +115,11 @@ static mm_math math_of(const cg_kernel *k) {
 // Copies of 16 bytes want to know where operands begin.
 static void plan_once(cg_memo *memo, const cmm_problem *p, cmm_plan *plan) {
   const mm_problem *q = &p->p;
-  const char *key =
-      ir_format(q->arena, "%s math %d touched %d %d a %lld b %lld tile %d %d %d %d %d %d %d",
-                mm_key(q), p->math, p->touched, p->may_spread, (long long)q->a.offset,
-                (long long)q->b.offset, p->want_tm, p->want_tv, p->want_warps_m, p->want_warps_n,
-                p->want_bk, p->want_stages, p->want_pieces);
+  const char *key = ir_format(
+      q->arena, "%s math %d touched %d %d a %lld b %lld tile %d %d %d %d %d %d %d turned %d",
+      mm_key(q), p->math, p->touched, p->may_spread, (long long)q->a.offset, (long long)q->b.offset,
+      p->want_tm, p->want_tv, p->want_warps_m, p->want_warps_n, p->want_bk, p->want_stages,
+      p->want_pieces, p->want_turned);
   if (cg_recall(memo, key, plan, sizeof *plan))
     return;
   cmm_make_plan(p, plan);
@@ -163,9 +163,9 @@ void cuda_matmul_schedule(cg_kernel *k) {
   k->num_phases = s->plan.num_phases;
   for (int i = 0; i < k->num_phases; i++) {
     k->tasks[i] = s->plan.tasks[i] < 1 ? 1 : s->plan.tasks[i];
-    k->threads[i] = s->plan.threads;
+    k->threads[i] = s->plan.phase_threads[i];
   }
-  k->shared[0] = cmm_given_shared(&s->problem, &s->plan);
+  k->shared[cmm_product_phase(&s->plan)] = cmm_given_shared(&s->problem, &s->plan);
   k->workspace = s->plan.workspace;
   k->products = cmm_is_half(s->problem.math) ? CG_BY_HALF
                 : s->problem.math == MM_TF32 ? CG_BY_TF32

@@ -3,6 +3,7 @@
 //   cuda_matmul.c         the family's two functions; the epilogue
 //   matmul_problem.c      a kernel as a product, the indices of its epilogue (cpu_matmul.h)
 //   cuda_matmul_plan.c    decisions: tiles, layouts in shared memory, pieces of k; the cost model
+//   cuda_matmul_turn.c    operands that lie along k, turned before the product
 //   cuda_matmul_copy.c    text: operands from global to shared memory
 //   cuda_matmul_tile.c    text: inner products of a thread (f32, f64)
 //   cuda_matmul_tensor.c  text: those of a warp (tf32, bf16, f16)
@@ -25,7 +26,9 @@
 //      more registers for a while.
 // We took 2: copies cost a fourth of the instructions and no registers, and [x][k] rows are what
 // ldmatrix reads, for tf32 now and for 16-bit types later (of which [k][x] is read by
-// ldmatrix.trans).
+// ldmatrix.trans). FMAs in f32 run best from [k][x], both: there operands along k that 16-byte copies cannot
+// bring are turned by their copies, as in 1, and others by a kernel in front, where that pays
+// (cuda_matmul_turn.c).
 //
 // Banks. [x][k] rows are bk elements and 16 bytes long, and every 8 rows there are 16 bytes more:
 // row x begins at 16-byte unit x * odd + x / 8, so that 8 rows side by side (rows of a, ldmatrix),
@@ -46,7 +49,14 @@ static inline bool cmm_is_half(mm_math math) {
   return math == MM_BF16 || math == MM_F16;
 }
 
-enum { CMM_VL = 4, CMM_WARP_ROWS = 8, CMM_WARP_COLS = 4, CMM_SPREAD = 32 };
+enum {
+  CMM_VL = 4,
+  CMM_WARP_ROWS = 8,
+  CMM_WARP_COLS = 4,
+  CMM_SPREAD = 32,
+  CMM_TURN_ALIGN = 256,     // bytes: of operands that are turned, in the workspace
+  CMM_LAUNCH_CYCLES = 7000, // that one more phase takes
+};
 
 typedef struct cmm_problem cmm_problem;
 struct cmm_problem {
@@ -57,6 +67,7 @@ struct cmm_problem {
   bool may_spread; // emit_finish can take vectors whose elements are CMM_SPREAD columns apart
   // 0: the model chooses.
   int want_tm, want_tv, want_warps_m, want_warps_n, want_bk, want_stages, want_pieces;
+  int want_turned; // 1 + (a is) + 2 * (b is)
   // Statements at the begin of a kernel that finishes tiles, and for one vector: `product` holds
   // sums of row `line` and columns column, column + 1, ... of item `batch`; those from n on are no
   // results. With plan.spread they are columns column, column + CMM_SPREAD, ...
@@ -70,11 +81,12 @@ typedef enum cmm_layout { CMM_KX, CMM_XK } cmm_layout;
 // An operand in shared memory: `x` rows or columns, one step of k.
 typedef struct cmm_side {
   cmm_layout layout;
-  int x;     // bm or bn
-  int vec;   // elements per copy: 16 bytes of them, or 1
-  int pitch; // elements from row to row
-  int skew;  // CMM_XK: more of them, every 8 rows
-  int elems; // of one stage
+  bool turned; // CMM_KX, but neighbours in memory are neighbours along k
+  int x;       // bm or bn
+  int vec;     // elements per copy: 16 bytes of them, or 1
+  int pitch;   // elements from row to row
+  int skew;    // CMM_XK: more of them, every 8 rows
+  int elems;   // of one stage
 } cmm_side;
 
 typedef struct cmm_plan {
@@ -93,21 +105,28 @@ typedef struct cmm_plan {
   int64_t b_shared;    // where those of b begin
   bool spread;         // rows of results begin at any address: see put_spread_finish
   int64_t rows_shared; // then: where the rows begin that go from threads to threads
+  bool turned[2];      // a, b: by phases of their own, in front
+  int64_t turned_at;   // where they begin in the workspace, bytes
   double cycles;       // of the whole problem, estimated
   int64_t workspace;   // bytes
   int num_phases;
   int64_t tasks[CG_MAX_PHASES];
+  int phase_threads[CG_MAX_PHASES];
 } cmm_plan;
 
 void cmm_make_plan(const cmm_problem *p, cmm_plan *plan);
-// Bytes of shared memory that a launch of NAME_0 gives each block; 0: its arrays are the kernel's own.
+// The phase that multiplies: behind those that turn operands.
+static inline int cmm_product_phase(const cmm_plan *plan) {
+  return plan->turned[0] + plan->turned[1];
+}
+// Bytes of shared memory that a launch of the product gives each block; 0: its arrays are the kernel's own.
 int cmm_given_shared(const cmm_problem *p, const cmm_plan *plan);
 // Of plan.spread: 8 rows of each row of warps, in shared memory, and elements from one to the next.
 int cmm_rows_elems(const cmm_plan *plan);
 static inline int cmm_rows_pitch(const cmm_plan *plan) {
   return plan->bn + CMM_VL;
 }
-// Prints the kernels NAME_0 and, with pieces of k, NAME_1.
+// Prints the kernels NAME_0, NAME_1, ...: those that turn operands, the product and, with pieces of k, their sum.
 void cmm_emit(const cmm_problem *p, const cmm_plan *plan, const char *name, ir_buf *out);
 
 // The text of a kernel while it is printed.
@@ -118,6 +137,15 @@ typedef struct cmm_text {
   ir_buf *out;
   const char *index; // "int", or "int64_t" when an operand is too large for that
 } cmm_text;
+// cuda_matmul_turn.c: whether these operands can be turned (bit 0 of `which`: a, bit 1: b); what that takes; the
+// problem with them where they will lie, from byte `at` of the workspace on; phases and workspace added to those
+// of a plan; the kernels.
+bool cmm_try_turn(const cmm_problem *p, int which, bool turned[2]);
+double cmm_turn_cycles(const cmm_problem *p, const bool turned[2]);
+cmm_problem cmm_turn(const cmm_problem *p, const bool turned[2], int64_t at);
+bool cmm_turns_pay(const cmm_plan *turned, const cmm_plan *as_it_is);
+void cmm_set_turn_phases(const cmm_problem *p, cmm_plan *plan);
+void cmm_emit_turns(const cmm_text *t, const cmm_problem *as_it_is);
 // In front of the loop over steps: what copies of this thread have in common.
 void cmm_emit_copy_places(const cmm_text *t, bool is_b);
 // In it: begins copying step `next` of the operand to place `put`, or to registers

@@ -43,7 +43,10 @@ typedef struct copy_text {
   bool ragged;           // not all threads have a copy in the last round
   bool regular;          // rounds are the same number of rows apart, in memory, too
   int apart;             // then: that number
+  int per_eight;         // turned: rounds until all rows have their copies of eight k
 } copy_text;
+
+enum { TURNED_K = 8 }; // of a row, copied by neighbouring threads
 
 int cmm_rounds(const cmm_plan *g, const cmm_side *s) {
   return (int)ir_ceil_div((int64_t)s->x * g->bk / s->vec, g->threads);
@@ -71,6 +74,12 @@ static copy_text describe(const cmm_text *t, bool is_b) {
   bool in_groups = c.apart > 0 && (c.apart % 8 == 0 || 8 % c.apart == 0);
   c.regular = c.o->x.num <= 1 && c.o->k.num <= 1 && g->threads % c.per_row == 0 &&
               (c.side->layout == CMM_KX || in_groups);
+  if (c.side->turned) {
+    c.per_row = TURNED_K;
+    c.apart = g->threads / TURNED_K;
+    c.per_eight = c.apart < c.side->x ? c.side->x / c.apart : 1;
+    c.regular = true;
+  }
   return c;
 }
 
@@ -187,10 +196,24 @@ static int64_t memory_step(const copy_text *c) {
   return c->apart * stride_of(c->side->layout == CMM_XK ? &c->o->x : &c->o->k);
 }
 
+// Of turned rows: how far round s is from the first one along x, and along k.
+static const char *turned_x(const copy_text *c) {
+  return c->per_eight > 1 ? ir_format(c->t->p->p.arena, "s %% %d * %d", c->per_eight, c->apart)
+                          : "0";
+}
+
+static const char *turned_k(const copy_text *c) {
+  int rows = c->apart > c->side->x ? c->apart / c->side->x : 1; // groups of eight k in a round
+  return c->per_eight > 1 ? ir_format(c->t->p->p.arena, "s / %d * %d", c->per_eight, TURNED_K)
+                          : ir_format(c->t->p->p.arena, "s * %d", rows * TURNED_K);
+}
+
 // From the first round to round s of the tile: "s * 1312"; of rounds shorter than a group of 8 rows
 // "s * 160 + s / 2 * 4".
 static const char *round_place(const copy_text *c) {
   ir_arena *a = c->t->p->p.arena;
+  if (c->side->turned)
+    return ir_format(a, "%s + %s * %d", turned_x(c), turned_k(c), c->side->pitch);
   int rows = c->apart * c->side->pitch, skew = c->side->layout == CMM_XK ? c->side->skew : 0;
   if (skew == 0 || c->apart % 8 == 0)
     return ir_format(a, "s * %d", rows + c->apart / 8 * skew);
@@ -202,9 +225,35 @@ static const char *round_inside(const copy_text *c) {
   ir_arena *a = c->t->p->p.arena;
   bool along_x = c->side->layout == CMM_XK;
   const char *n = c->name, *s = ir_format(a, "s * %d < ", c->apart);
+  if (c->side->turned)
+    return inside(c, ir_format(a, "%s < %s_left", turned_x(c), n),
+                  ir_format(a, "%s < %lld - next * %d - %s_k", turned_k(c), ll(c->t->p->p.k),
+                            c->t->plan->bk, n));
   return inside(c, ir_format(a, "%s%s_left", along_x ? s : "0 < ", n),
                 ir_format(a, "%s%lld - next * %d - %s_k", along_x ? "0 < " : s, ll(c->t->p->p.k),
                           c->t->plan->bk, n));
+}
+
+// Eight threads copy eight k of a row, which is 32 bytes of memory, a warp those of four rows: 32 banks.
+static void put_turned_place(const copy_text *c) {
+  ir_buf *out = c->t->out;
+  const char *n = c->name;
+  if (c->apart <= c->side->x)
+    ir_buf_printf(out, "  const int %s_x = thread / %d, %s_k = thread %% %d;\n", n, TURNED_K, n,
+                  TURNED_K);
+  else
+    ir_buf_printf(out,
+                  "  const int %s_x = thread / %d %% %d, %s_k = thread / %d * %d + thread %% %d;\n",
+                  n, TURNED_K, c->side->x, n, TURNED_K * c->side->x, TURNED_K, TURNED_K);
+}
+
+// From the first round to round s in memory, in elements.
+static const char *round_from(const copy_text *c) {
+  ir_arena *a = c->t->p->p.arena;
+  if (!c->side->turned)
+    return ir_format(a, "s * %lldll", ll(memory_step(c)));
+  return ir_format(a, "%s * %lldll + %s * %lldll", turned_x(c), ll(stride_of(&c->o->x)),
+                   turned_k(c), ll(stride_of(&c->o->k)));
 }
 
 void cmm_emit_copy_places(const cmm_text *t, bool is_b) {
@@ -215,8 +264,11 @@ void cmm_emit_copy_places(const cmm_text *t, bool is_b) {
   bool held = cmm_held(t, is_b) > 0, along_k = c.side->layout == CMM_XK;
   const char *n = c.name, *x = ir_format(a, "%s_x", n), *k = ir_format(a, "%s_k", n);
   const char *times = c.side->vec > 1 ? ir_format(a, " * %d", c.side->vec) : "";
-  ir_buf_printf(t->out, "  const int %s_%c = thread / %d, %s_%c = thread %% %d%s;\n", n,
-                along_k ? 'x' : 'k', c.per_row, n, along_k ? 'k' : 'x', c.per_row, times);
+  if (c.side->turned)
+    put_turned_place(&c);
+  else
+    ir_buf_printf(t->out, "  const int %s_%c = thread / %d, %s_%c = thread %% %d%s;\n", n,
+                  along_k ? 'x' : 'k', c.per_row, n, along_k ? 'k' : 'x', c.per_row, times);
   if (held)
     ir_buf_printf(t->out, "  const int %s_at = %s;\n", n, place_in_tile(&c, x, k));
   else
@@ -244,7 +296,7 @@ static void put_regular_copies(const copy_text *c, bool held) {
   ir_arena *a = c->t->p->p.arena;
   const char *n = c->name;
   open_regular_rounds(c);
-  put_copy(c, held, round_inside(c), ir_format(a, "%s_from + s * %lldll", n, ll(memory_step(c))),
+  put_copy(c, held, round_inside(c), ir_format(a, "%s_from + (%s)", n, round_from(c)),
            ir_format(a, "%s_to + (put * %d + %s)", n, c->side->elems, round_place(c)));
   ir_buf_printf(c->t->out, "      }\n      %s_from += %lldll;\n", n,
                 ll(c->t->plan->bk * stride_of(&c->o->k)));

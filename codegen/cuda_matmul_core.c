@@ -1,6 +1,6 @@
 // cuda_matmul_core.c: text: the kernels of a product.
 //
-//   NAME_0: a block computes a tile of c, or a piece of k of it
+//   NAME_0 (behind phases that turn operands: cuda_matmul_turn.c): a block computes a tile of c, or a piece of k of it
 //     where am I; which steps of k does this tile need (bands, pieces)
 //     for steps t, beginning STAGES - 1 too early:
 //       wait for the copies of step t            one barrier per step: whoever is past it may
@@ -310,22 +310,23 @@ static void put_begin(const cmm_text *t, bool is_b) {
 static void emit_compute(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   const char *type = cmm_element(t);
-  int width = t->p->width + (g->workspace > 0);
+  int width = t->p->width + (g->workspace > 0), phase = cmm_product_phase(g);
   int a_elems = g->a.elems * g->stages, b_elems = g->b.elems * g->stages;
   int given = cmm_given_shared(t->p, g);
   if (given > 0)
     ir_buf_printf(t->out,
-                  "K_KERNEL_SHARED(%s_0, %d, %d, %d, %d) {\n"
+                  "K_KERNEL_SHARED(%s_%d, %d, %d, %d, %d) {\n"
                   "  K_SHARED(a_tiles, %s, %d, 0); // %d steps of k\n"
                   "  K_SHARED(b_tiles, %s, %d, %lld);\n",
-                  t->name, g->threads, g->resident, given, width, type, a_elems, g->stages, type,
-                  b_elems, ll(g->b_shared));
+                  t->name, phase, g->threads, g->resident, given, width, type, a_elems, g->stages,
+                  type, b_elems, ll(g->b_shared));
   else
     ir_buf_printf(t->out,
-                  "K_KERNEL_ROOM(%s_0, %d, %d, %d) {\n"
+                  "K_KERNEL_ROOM(%s_%d, %d, %d, %d) {\n"
                   "  __shared__ k_array<%s, %d> a_tiles; // %d steps of k\n"
                   "  __shared__ k_array<%s, %d> b_tiles;\n",
-                  t->name, g->threads, g->resident, width, type, a_elems, g->stages, type, b_elems);
+                  t->name, phase, g->threads, g->resident, width, type, a_elems, g->stages, type,
+                  b_elems);
   if (g->spread && given > 0)
     ir_buf_printf(t->out, "  K_SHARED(c_rows, float, %d, %lld);\n", cmm_rows_elems(g),
                   ll(g->rows_shared));
@@ -361,7 +362,8 @@ static void emit_compute(const cmm_text *t) {
 static void emit_add(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   ir_buf_printf(t->out, "// Adds the %lld pieces of k, in order.\n", ll(g->pieces));
-  ir_buf_printf(t->out, "K_KERNEL(%s_1, %d, %d) {\n", t->name, g->threads, t->p->width + 1);
+  ir_buf_printf(t->out, "K_KERNEL(%s_%d, %d, %d) {\n", t->name, cmm_product_phase(g) + 1,
+                g->threads, t->p->width + 1);
   t->p->emit_args(t->p, t->out);
   put_task(t, "vector", g->tm * g->tv);
   cmm_emit_places(t);
@@ -414,7 +416,8 @@ static bool fits_int(const mm_operand *o, int64_t steps) {
   return most + widest * MOST_BEYOND < INT32_MAX && steps < INT32_MAX;
 }
 
-void cmm_emit(const cmm_problem *p, const cmm_plan *plan, const char *name, ir_buf *out) {
+void cmm_emit(const cmm_problem *as_it_is, const cmm_plan *plan, const char *name, ir_buf *out) {
+  cmm_problem turned = cmm_turn(as_it_is, plan->turned, plan->turned_at), *p = &turned;
   const mm_problem *q = &p->p;
   bool small = fits_int(&q->a, q->k) && fits_int(&q->b, q->k) && q->batch < INT32_MAX &&
                plan->row_tiles * plan->bm < INT32_MAX / 2 &&
@@ -422,6 +425,7 @@ void cmm_emit(const cmm_problem *p, const cmm_plan *plan, const char *name, ir_b
                plan->row_tiles * plan->col_tiles < INT32_MAX / 2;
   cmm_text t = {.p = p, .plan = plan, .name = name, .out = out, .index = small ? "int" : "int64_t"};
   emit_head(&t);
+  cmm_emit_turns(&t, as_it_is);
   emit_compute(&t);
   if (plan->pieces > 1)
     emit_add(&t);

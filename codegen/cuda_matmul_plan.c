@@ -23,30 +23,35 @@
 
 enum {
   MAX_THREADS = 256,
-  MAX_SUMS = 128, // registers of a thread that hold sums
-  MAX_TILE = 256, // rows, columns of a block
+  MAX_SUMS = 128,    // registers of a thread that hold sums
+  MAX_FMA_SUMS = 64, // so, that an SM has 16 warps: with 8, FMAs of twice the sums were slower
+  MAX_TILE = 256,    // rows, columns of a block
   MAX_STAGES = 4,
   MAX_PIECES = 32,
   OTHER_REGISTERS = 32, // places, counters
+  FEWER_REGISTERS = 24, // of FMAs whose operands both lie along rows and columns
 };
 static const double COPY_LATENCY =
     900; // cycles until a copy from the second cache or beyond is there
 static const double BLOCK_CYCLES = 1500; // begin of a block, first copy, epilogue's memory
 static const double STEP_CYCLES = 60;    // barrier, addresses
 static const double LONE_CYCLES = 300;   // of a step of a block that has an SM for itself: all wait
-static const double LAUNCH_CYCLES = 4000;
-static const double SPLIT_WORSE = 1.03;    // a small gain is not worth a second kernel
-static const double L2_BYTES = 32;         // per cycle of an SM, when all of them read
-static const double STORED_BYTES = 20;     // per cycle of an SM
-static const double FINISHING_WARPS = 8;   // that have as much of their time to wait as to go on
-static const double MOVE_INSTRUCTIONS = 4; // of a thread for one copy
-static const double HELD_INSTRUCTIONS = 8; // and for one that passes through a register
-static const double TENSOR_PRODUCTS = 512; // tf32, per cycle of an SM
+static const double TOGETHER_CYCLES = 1200; // by FMAs: what warps of a block wait for each other
+static const double SPLIT_WORSE = 1.03;     // a small gain is not worth a second kernel
+static const double L2_BYTES = 32;          // per cycle of an SM, when all of them read
+static const double STORED_BYTES = 20;      // per cycle of an SM
+static const double FINISHING_WARPS = 8;    // that have as much of their time to wait as to go on
+static const double MOVE_INSTRUCTIONS = 4;  // of a thread for one copy
+static const double HELD_INSTRUCTIONS = 8;  // and for one that passes through a register
+static const double TENSOR_PRODUCTS = 512;  // tf32, per cycle of an SM
 static const double NOT_FREE = 0.15;
+static const double FMA_COPIES_NOT_FREE = 0.05;
 static const double TF32_NOT_FREE = 0.6; // operands are rounded between their loads and products
 static const double IDLE_WARPS = 2;      // as much as so many warps would do is not done
 static const double TF32_IDLE_WARPS = 0.5;
-static const double LOAD_CYCLES = 3; // of shared memory, for 16 bytes per thread of a warp
+static const double ALONG_K = 0.075; // of FMAs' time: more, for an operand as [x][k]
+static const double BOTH_ALONG_K = 0.06;
+static const double LOAD_CYCLES = 2; // of shared memory, for 16 bytes per thread of a warp
 
 static double max2(double a, double b) {
   return a > b ? a : b;
@@ -79,8 +84,20 @@ static cmm_layout layout_of(const mm_operand *o) {
   return last_stride(&o->k) < last_stride(&o->x) ? CMM_XK : CMM_KX;
 }
 
+// Elements of f32 along k that can be copied by 4 bytes only are turned on the way: rows that begin anywhere.
+static bool is_turned(const cmm_problem *p, const mm_operand *o) {
+  return p->math == MM_F32 && o->elem_bytes == 4 && layout_of(o) == CMM_XK && o->x.num <= 1 &&
+         o->k.num <= 1 && !has_units(o, &o->k, &o->x);
+}
+
 static void set_side(const cmm_problem *p, const mm_operand *o, int x, int bk, cmm_side *s) {
   int unit = (int)unit_of(o), more = cmm_is_half(p->math) ? unit : CMM_VL;
+  if (is_turned(p, o)) {
+    int pitch = x + CMM_VL;
+    *s = (cmm_side){
+        .layout = CMM_KX, .turned = true, .x = x, .vec = 1, .pitch = pitch, .elems = bk * pitch};
+    return;
+  }
   bool along_k = layout_of(o) == CMM_XK;
   *s = (cmm_side){.layout = layout_of(o), .x = x};
   bool units = has_units(o, along_k ? &o->k : &o->x, along_k ? &o->x : &o->k);
@@ -109,9 +126,11 @@ int cmm_given_shared(const cmm_problem *p, const cmm_plan *plan) {
 }
 
 // --- the model --------------------------------------------------------------------------------
-// Where to copy from, and to; elements on their way.
+// Where to copy from, and to, more by FMAs where that is worked out each time; elements on their way.
 static int copy_registers(const cmm_problem *p, const cmm_plan *g, const cmm_side *s) {
-  return 4 + (cmm_is_held(p, s) ? cmm_rounds(g, s) : 0);
+  const mm_operand *o = s == &g->a ? &p->p.a : &p->p.b;
+  int places = g->math == MM_F32 && (o->x.num > 1 || o->k.num > 1) ? 8 : 4;
+  return places + (cmm_is_held(p, s) ? cmm_rounds(g, s) : 0);
 }
 
 // About what ptxas has been seen to give them: sums, operands of one turn, and addresses.
@@ -123,7 +142,8 @@ static int registers_of(const cmm_problem *p, const cmm_plan *g) {
                                    : 2 * g->tm + columns; // of mma
   int copies = copy_registers(p, g, &g->a) + copy_registers(p, g, &g->b);
   int turned = a_along && b_along ? 8 : 0; // both sides are picked apart
-  return (g->tm * columns + operands) * words + copies + turned + OTHER_REGISTERS;
+  int other = g->math == MM_F32 && !a_along && !b_along ? FEWER_REGISTERS : OTHER_REGISTERS;
+  return (g->tm * columns + operands) * words + copies + turned + other;
 }
 
 static int resident_blocks(const cmm_plan *g, const cg_cuda *chip) {
@@ -143,13 +163,20 @@ static double moves_per_k(const cmm_problem *p, const cmm_plan *g, const cmm_sid
   return cmm_is_held(p, s) ? 0 : (double)(&g->a == s ? g->bm : g->bn) / s->vec * MOVE_INSTRUCTIONS;
 }
 
+// Of one FMA of a warp. Operands of four k at a time leave fewer of them where FMAs read them for nothing
+// (cuda_matmul_tile.c).
+static double fma_cycles(const cmm_plan *g) {
+  bool a = g->a.layout == CMM_XK, b = g->b.layout == CMM_XK;
+  return 1 + ALONG_K * (a + b) + BOTH_ALONG_K * (a && b);
+}
+
 // Instructions of a warp for one element of k, in cycles of its scheduler.
 static double issue_per_k(const cmm_problem *p, const cmm_plan *g) {
   double words = p->p.elem_bytes / 4.0, products = g->tm * g->tv * CMM_VL;
   double loads = (g->tm < 4 && g->a.layout == CMM_KX ? g->tm : g->tm / 4.0) + g->tv;
   double copying = (moves_per_k(p, g, &g->a) + moves_per_k(p, g, &g->b)) / g->threads;
   if (g->math == MM_F32)
-    return (products + loads) * words + copying;
+    return (products * fma_cycles(g) + loads) * words + copying;
   if (cmm_is_half(g->math)) // 16 k by each instruction
     return products / 64 + (g->tm / 2.0 + g->tv) / 16 + 0.3 + copying;
   double rounded = (2 * g->tm + 4 * g->tv) / 8.0; // operands of mma that a thread holds
@@ -177,7 +204,9 @@ static double cycles_per_k(const cmm_problem *p, const cmm_plan *g) {
   if (g->math != MM_F32)
     issue = max2(issue, (double)g->bm * g->bn / tensor_products(g->math));
   double not_free = g->math == MM_TF32 ? TF32_NOT_FREE : NOT_FREE;
-  return max2(max2(issue, loads), copies) + (issue + loads + copies) * not_free + held_per_k(p, g);
+  double copies_not_free = g->math == MM_F32 ? FMA_COPIES_NOT_FREE : not_free;
+  return max2(max2(issue, loads), copies) + (issue + loads) * not_free + copies * copies_not_free +
+         held_per_k(p, g);
 }
 
 // What is done with the sums of a block: warps wait for the memory that they touch.
@@ -203,7 +232,10 @@ static double wave_cycles(const cmm_problem *p, const cmm_plan *g, double step, 
   bool held =
       cmm_is_held(p, &g->a) || cmm_is_held(p, &g->b); // then copies are under way for one step
   double least = COPY_LATENCY / (held ? 1 : g->stages - 1);
-  work += blocks == 1 ? LONE_CYCLES : 0;
+  if (g->math == MM_F32)
+    work += TOGETHER_CYCLES / (double)blocks;
+  else
+    work += blocks == 1 ? LONE_CYCLES : 0;
   return BLOCK_CYCLES + finish_cycles(p, g) * (blocks > 1 ? (double)blocks / 2 : 1) +
          steps * max2(work, least);
 }
@@ -218,7 +250,7 @@ static double total_cycles(const cmm_problem *p, const cmm_plan *g, double share
                   wave_cycles(p, g, step, steps, each % room);
   if (g->pieces > 1) {
     double bytes = 2 * (double)(tiles * g->bm * g->bn * g->pieces) * p->p.elem_bytes;
-    cycles = cycles * SPLIT_WORSE + LAUNCH_CYCLES + bytes / STORED_BYTES / chip->sms;
+    cycles = cycles * SPLIT_WORSE + CMM_LAUNCH_CYCLES + bytes / STORED_BYTES / chip->sms;
   }
   return cycles;
 }
@@ -288,8 +320,9 @@ static bool fits_tensor(const cmm_problem *p, const cmm_plan *g) {
 static bool tile_fits(const cmm_problem *p, const cmm_plan *g) {
   int words = p->p.elem_bytes / 4;
   return g->threads <= MAX_THREADS && g->bm <= MAX_TILE && g->bn <= MAX_TILE &&
-         g->tm * g->tv * CMM_VL * words <= MAX_SUMS && fits_tensor(p, g) &&
-         is_wanted(g->tm, p->want_tm) && is_wanted(g->tv, p->want_tv) &&
+         g->tm * g->tv * CMM_VL * words <=
+             (p->math == MM_F32 && !p->want_tm ? MAX_FMA_SUMS : MAX_SUMS) &&
+         fits_tensor(p, g) && is_wanted(g->tm, p->want_tm) && is_wanted(g->tv, p->want_tv) &&
          is_wanted(g->warps_m, p->want_warps_m) && is_wanted(g->warps_n, p->want_warps_n);
 }
 
@@ -326,6 +359,7 @@ static void set_phases(const cmm_problem *p, cmm_plan *g) {
   int64_t tiles = p->p.batch * g->row_tiles * g->col_tiles;
   g->num_phases = 1;
   g->tasks[0] = tiles * g->pieces;
+  g->phase_threads[0] = g->phase_threads[1] = g->threads;
   if (g->pieces > 1) { // one task of the second phase has one vector of each thread
     g->num_phases = 2;
     g->tasks[1] = tiles * g->tm * g->tv;
@@ -343,7 +377,7 @@ static void set_room(const cmm_problem *p, cmm_plan *g) {
     g->resident = each < 1 ? 1 : (int)each;
 }
 
-void cmm_make_plan(const cmm_problem *p, cmm_plan *plan) {
+static void plan_product(const cmm_problem *p, cmm_plan *plan) {
   BUG_IF(p->math != MM_F32 && p->p.elem_bytes != 4, "tensor products of %s", p->p.ctype);
   BUG_IF(p->p.a.elem_bytes != p->p.b.elem_bytes ||
              p->p.a.elem_bytes != (cmm_is_half(p->math) ? 2 : p->p.elem_bytes),
@@ -357,4 +391,23 @@ void cmm_make_plan(const cmm_problem *p, cmm_plan *plan) {
   take_free_stages(p, plan);
   set_phases(p, plan);
   set_room(p, plan);
+}
+
+// The operands as they lie, or turned, whatever takes less in all.
+void cmm_make_plan(const cmm_problem *p, cmm_plan *plan) {
+  int only = p->want_turned - 1;
+  plan_product(p, plan);
+  for (int which = 1; which < 4; which++) {
+    cmm_plan g;
+    bool turned[2];
+    if ((only >= 0 && which != only) || !cmm_try_turn(p, which, turned))
+      continue;
+    cmm_problem q = cmm_turn(p, turned, 0);
+    plan_product(&q, &g);
+    g.turned[0] = turned[0], g.turned[1] = turned[1];
+    g.cycles += cmm_turn_cycles(p, turned);
+    if (only >= 0 || cmm_turns_pay(&g, plan))
+      *plan = g;
+  }
+  cmm_set_turn_phases(p, plan);
 }

@@ -57,11 +57,11 @@ done
 cat >large.ir <<'IR'
 mltc-ir 1
 module large
-state w : f64[128,768] role=param
+state w : f64[256,768] role=param
 func step {
-  %x = input : f64[576,128]
-  %w = read @w : f64[128,768]
-  %y = matmul %x, %w {ta=false, tb=false} : f64[576,768]
+  %x = input : f64[1024,256]
+  %w = read @w : f64[256,768]
+  %y = matmul %x, %w {ta=false, tb=false} : f64[1024,768]
   result output y = %y
 }
 IR

@@ -103,6 +103,7 @@ static void force_something(test *t) {
   t->p.want_warps_m = w[2], t->p.want_warps_n = w[3];
   if (test_draw(2))
     t->p.want_pieces = 1 + (int)test_draw(5);
+  t->p.want_turned = (int)(t->p.p.k % 5);
 }
 
 // More shared memory than a kernel may have of its own; columns enough for rows that are stored whole.
@@ -128,9 +129,30 @@ static int add_twins(test *t) {
   t[1].p.want_tm = t->plan.tm, t[1].p.want_tv = t->plan.tv;
   t[1].p.want_warps_m = t->plan.warps_m, t[1].p.want_warps_n = t->plan.warps_n;
   t[1].p.want_bk = t->plan.bk, t[1].p.want_pieces = (int)t->plan.pieces;
+  t[1].p.want_turned = 1 + t->plan.turned[0] + 2 * t->plan.turned[1];
   t[1].p.data = &t[1];
   cmm_make_plan(&t[1].p, &t[1].plan);
   return 2;
+}
+
+// Rows of k, of whole vectors of rows: each operand as it lies and turned, with k in one piece and in several.
+static int add_turned(test *tests, const cg_target *target, ir_arena *arena) {
+  static const int64_t sizes[][4] = {{1, 68, 36, 70}, {1, 132, 100, 33}, {1, 32, 64, 96}};
+  enum { NUM = 9 };
+  for (int i = 0; i < NUM; i++) {
+    const int64_t *size = sizes[i % 3];
+    test *t = &tests[i];
+    add_problem(t, target, arena, size, false, F32);
+    t->what = "turned";
+    t->p.p.a.batch = t->p.p.b.batch = (mm_axes){0};
+    t->p.p.a.x = (mm_axes){1, {size[1]}, {size[3] + i % 2}};
+    t->p.p.b.x = (mm_axes){1, {size[2]}, {size[3] + i % 2}};
+    t->p.p.a.k = t->p.p.b.k = (mm_axes){1, {size[3]}, {1}};
+    t->p.want_turned = 2 + i % 3;
+    t->p.want_pieces = 1 + i / 3 % 2;
+    cmm_make_plan(&t->p, &t->plan);
+  }
+  return NUM;
 }
 
 static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
@@ -175,10 +197,10 @@ static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
                 : i % 4 == 3 ? BF16
                              : F32);
     if (i % 4 == 1)
-      tests[num].p.want_pieces = 3;
+      tests[num].p.want_pieces = 3, tests[num].p.want_turned = 1 + i % 3;
     num += add_twins(&tests[num]);
   }
-  return num;
+  return num + add_turned(&tests[num], target, arena);
 }
 
 static ir_dtype half_type(mm_math math) {
@@ -222,11 +244,12 @@ static void describe(const test *t) {
   const mm_problem *p = &t->p.p;
   static const char *const maths[] = {"", " (tf32)", " (bf16)", " (f16)"};
   printf("%s %s%s %lldx%lldx%lldx%lld: tile %dx%dx%d, thread %dx%d, %d threads, %d stages, layouts "
-         "%d %d, copies %d %d, %lld pieces",
+         "%d %d, copies %d %d, turned %d %d, %lld pieces",
          t->what, p->ctype, maths[t->p.math], (long long)p->batch, (long long)p->m, (long long)p->n,
          (long long)p->k, t->plan.bm, t->plan.bn, t->plan.bk, t->plan.tm, t->plan.tv * 4,
          t->plan.threads, t->plan.stages, t->plan.a.layout, t->plan.b.layout, t->plan.a.vec,
-         t->plan.b.vec, (long long)t->plan.pieces);
+         t->plan.b.vec, t->plan.turned[0] + 2 * t->plan.a.turned,
+         t->plan.turned[1] + 2 * t->plan.b.turned, (long long)t->plan.pieces);
 }
 
 static bool run(const test *t, emu_machine *m, void *library, int index, char **args,
@@ -332,6 +355,7 @@ static const char *all_text(test *tests, int num, ir_arena *arena) {
 
 typedef struct coverage {
   int layouts[4][2][2], copies[4][2], split[4], given[4], spread[4], banded_split, wide;
+  int turned[2], turned_both, turned_split, turned_on_the_way[2];
 } coverage;
 
 static void count(coverage *c, const test *t) {
@@ -342,11 +366,20 @@ static void count(coverage *c, const test *t) {
   c->spread[t->p.math] += t->plan.spread;
   c->banded_split += t->plan.pieces > 1 && t->p.p.bands.limited;
   c->wide += t->p.p.elem_bytes == 8 && t->plan.a.vec == 1;
+  const cmm_side *sides[] = {&t->plan.a, &t->plan.b};
+  for (int i = 0; i < 2; i++) {
+    c->turned[i] += t->plan.turned[i];
+    c->turned_on_the_way[i] += sides[i]->turned;
+  }
+  c->turned_both += t->plan.turned[0] && t->plan.turned[1];
+  c->turned_split += (t->plan.turned[0] || t->plan.turned[1]) && t->plan.pieces > 1;
 }
 
 // Every way of doing something must have been tried.
 static bool is_complete(const coverage *c) {
-  bool all = c->banded_split && c->wide;
+  bool all = c->banded_split && c->wide && c->turned_both && c->turned_split;
+  for (int i = 0; i < 2; i++)
+    all &= c->turned[i] && c->turned_on_the_way[i];
   for (int math = 0; math < 4; math++) {
     bool rare = math == MM_F16; // of bf16's text but for one word
     all &= rare || (c->copies[math][0] && c->copies[math][1] && c->split[math] && c->given[math] &&
@@ -374,8 +407,10 @@ int main(void) {
   bool complete = is_complete(&covered);
   if (!complete)
     printf("the problems no longer reach every kind of plan: pieces with bands %d, f64 one by one "
-           "%d\n",
-           covered.banded_split, covered.wide);
+           "%d, turned %d %d, both %d, with pieces %d, on the way %d %d\n",
+           covered.banded_split, covered.wide, covered.turned[0], covered.turned[1],
+           covered.turned_both, covered.turned_split, covered.turned_on_the_way[0],
+           covered.turned_on_the_way[1]);
   for (int math = 0; !complete && math < 4; math++)
     printf("math %d: copies %d %d, pieces %d, shared memory given %d, spread %d\n", math,
            covered.copies[math][0], covered.copies[math][1], covered.split[math],

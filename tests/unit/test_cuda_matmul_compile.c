@@ -155,7 +155,8 @@ static void compile(ir_arena *a, const cg_nvrtc *nvrtc, const kernel *kernels, i
                     const char *text, const char *arch, bool verbose) {
   cg_resource_list list = support_cubin(a, nvrtc, text, arch, NULL);
   for (int i = 0; i < num; i++) {
-    const cg_resources *r = support_find_kernel(&list, ir_format(a, "mm%d_0", i));
+    const cg_resources *r =
+        support_find_kernel(&list, ir_format(a, "mm%d_%d", i, cmm_product_phase(&kernels[i].plan)));
     if (!r)
       continue;
     check(&kernels[i], r, arch);

@@ -61,6 +61,10 @@ static bool arrays_fit(const cmm_problem *p, const cmm_plan *g) {
          g->b_shared + b <= g->rows_shared && g->rows_shared + rows <= g->shared;
 }
 
+static int64_t turned_bytes(const cmm_problem *p, const cmm_plan *g) {
+  return ((g->turned[0] ? p->p.m : 0) + (g->turned[1] ? p->p.n : 0)) * p->p.k * p->p.elem_bytes;
+}
+
 static void check_shape(const cmm_problem *p, const cmm_plan *g) {
   const cg_cuda *chip = p->p.target->cuda;
   int64_t tiles = p->p.batch * g->row_tiles * g->col_tiles;
@@ -70,10 +74,12 @@ static void check_shape(const cmm_problem *p, const cmm_plan *g) {
         g->bn == 16 * g->tv * g->warps_n;
   ok &= g->shared <= chip->shared_asked_for && g->registers <= chip->registers_per_thread;
   ok &= arrays_fit(p, g);
-  ok &= g->tasks[0] == tiles * g->pieces && g->num_phases == 1 + (g->pieces > 1);
-  ok &= g->pieces == 1 ? g->workspace == 0
-                       : g->workspace == tiles * g->pieces * g->bm * g->bn * p->p.elem_bytes &&
-                             g->tasks[1] * g->threads * 4 == tiles * g->bm * g->bn;
+  int first = cmm_product_phase(g);
+  ok &= g->tasks[first] == tiles * g->pieces && g->num_phases == first + 1 + (g->pieces > 1);
+  int64_t sums = g->pieces == 1 ? 0 : tiles * g->pieces * g->bm * g->bn * p->p.elem_bytes;
+  ok &= g->pieces == 1 || g->tasks[first + 1] * g->threads * 4 == tiles * g->bm * g->bn;
+  ok &= first ? g->turned_at >= sums && g->workspace >= g->turned_at + turned_bytes(p, g)
+              : g->workspace == sums;
   if (!ok)
     test_fail("%s: does not fit together", name_of(p, g));
 }
@@ -88,6 +94,14 @@ static bool in_different_units(const int *element, int num, int bytes) {
     if (seen >> element[i] / unit % 8 & 1)
       return false;
   return true;
+}
+
+// A warp copies eight k of four rows, 4 bytes each: 32 banks.
+static bool turns_without_conflict(const cmm_side *s) {
+  uint32_t seen = 0;
+  for (int i = 0; s->turned && i < 32; i++)
+    seen |= 1u << (i % 8 * s->pitch + i / 8) % 32;
+  return !s->turned || seen == UINT32_MAX;
 }
 
 static void check_banks(const cmm_problem *p, const cmm_plan *g) {
@@ -113,6 +127,7 @@ static void check_banks(const cmm_problem *p, const cmm_plan *g) {
                             : in_different_units(even, 8, bytes);
   else if (g->math == MM_BF16)
     ok &= in_different_units(b_steps, 8, bytes);
+  ok &= a->turned || b->turned ? turns_without_conflict(a) && turns_without_conflict(b) : true;
   if (!ok)
     test_fail("%s: bank conflicts", name_of(p, g));
 }
@@ -121,6 +136,7 @@ static void check_banks(const cmm_problem *p, const cmm_plan *g) {
 static void check_choices(ir_arena *a, const cg_target *target) {
   static const int64_t large[] = {1, 4096, 4096, 4096}, deep[] = {1, 64, 64, 100000};
   static const int64_t flat[] = {1, 8192, 8192, 32}, row[] = {1, 1, 4096, 4096};
+  static const int64_t wide[] = {1, 8192, 768, 2304};
   cmm_problem p;
   for (int kind = 0; kind < 4; kind += 1 + (kind == 1)) {
     cmm_plan g = plan_of(a, target, large, 0, kind, &p);
@@ -135,6 +151,9 @@ static void check_choices(ir_arena *a, const cg_target *target) {
     g = plan_of(a, target, row, 0, kind, &p);
     if (g.bm > 16)
       test_fail("%s: most rows of the tile would be for nothing", name_of(&p, &g));
+    g = plan_of(a, target, wide, 0, kind, &p);
+    if (kind == 0 ? !g.turned[1] : g.turned[0] || g.turned[1])
+      test_fail("%s: the small operand along k is turned, of FMAs in f32 only", name_of(&p, &g));
   }
 }
 
