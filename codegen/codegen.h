@@ -232,6 +232,8 @@ typedef struct cg_expr {
   // C expression of a member value that the caller already has (the matmul's tile, a row total,
   // a cached row); NULL when it must be computed.
   const char *(*have)(void *data, const ir_node *n);
+  // Another spelling of an op for this member than that of ops.def; NULL, also as its answer: that one.
+  const char *(*spell)(void *data, const ir_node *n);
 } cg_expr;
 // Emits what is needed for member `n` and returns its C expression (a vf/vi variable, or a
 // splat variable when the value does not vary along the vector axis).

@@ -141,7 +141,8 @@ static const char *value_text(cg_expr *e, const ir_node *n) {
                     ir_format(a, "k_%s_rounded(%s, %s)", ir_ops[n->op].name, x[0], x[1]));
   if (n->op == IR_DIV && !n->exact && inverse_of(a, e->names, x[1]))
     return ir_format(a, "(%s * %s)", x[0], inverse_of(a, e->names, x[1]));
-  const char *text = cpu_spell(a, ir_ops[n->op].spell, x);
+  const char *other = e->spell ? e->spell(e->data, n) : NULL;
+  const char *text = cpu_spell(a, other ? other : ir_ops[n->op].spell, x);
   bool moves = n->op == IR_COPY || n->op == IR_STOP || n->op == IR_SELECT;
   return moves ? text : cpu_wrap(a, n->type.dtype, text);
 }

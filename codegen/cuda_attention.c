@@ -134,6 +134,7 @@ void cuda_attention_schedule(cg_kernel *k) {
   t->online = catt_find_online(t);
   describe_band(t);
   catt_make_plan(t);
+  catt_find_masks(t);
   for (int i = 0; i < t->num_out; i++)
     t->out[i].weights = weights_of(t, t->out[i].n);
   bool once = t->online.whole || catt_is_at_once(t);

@@ -3,6 +3,7 @@
 //   cuda_attention.c         the family's two functions; a kernel described
 //   cuda_attention_plan.c    decisions: tiles, places in shared memory; the cost model
 //   cuda_attention_online.c  is it a softmax whose maximum and sum take one sweep, or all of it?
+//   cuda_attention_masks.c   tiles in which masks let everything through
 //   cuda_attention_tile.c    text: operands to shared memory, products of tiles in f32
 //   cuda_attention_tensor.c  text: the same of 16-bit operands, by the tensor cores
 //   cuda_attention_values.c  text: scores, weights, row values
@@ -24,7 +25,8 @@
 // Products in f32. Threads are 16 (ty) x 8 (tx): a thread has rows ty, ty + 16, ... of the tile and
 // vectors tx, tx + 8, ... of 4 streamed columns; of products out the same rows, and vectors
 // likewise. Operands come by asynchronous copies, one step ahead of the products; weights go
-// through shared memory. Two designs were considered for the own operand: kept in shared memory for
+// through shared memory. Neighbours in a warp are two rows of one tx, so that loads of 16 bytes of both operands
+// take half the cycles (cuda_matmul_tile.c). Two designs were considered for the own operand: kept in shared memory for
 // the whole kernel (as FlashAttention does), or copied again with each tile like the streamed one.
 // We took the second: shared memory is then the same for all widths and stays under the 48 KiB that
 // need no asking, and at 16 FLOPs per byte the second cache is not what f32 products wait for.
@@ -66,9 +68,10 @@ enum {
   CATT_TY = 16,                // groups of threads with rows of their own
   CATT_TX = 8,                 // threads of a group
   CATT_STEP = 16,              // of the width, or of streamed rows
-  CATT_PITCH = CATT_STEP + 4,  // of a row in a step; 4 more every 8 rows: no two of a quarter of a
+  CATT_PITCH = CATT_STEP + 4,  // of a row in a step; 4 more every 8 rows: no two of a half of a
                                // warp meet in a bank
   CATT_MAX = DOM_MAX_PRODUCTS, // products in, products out
+  CATT_MASKS = 4,
 };
 
 // s[x,y] = sum over k of own[x,k] streamed[y,k]
@@ -102,6 +105,12 @@ typedef struct catt_online {
   double constant;
 } catt_online;
 
+// A comparison of indices: false on some diagonals streamed - own only.
+typedef struct catt_mask {
+  const ir_node *n;
+  ir_band no;
+} catt_mask;
+
 typedef struct catt {
   const cg_kernel *kernel;
   cg_kernel inner; // the same, with the scores as its members: for the expression emitter
@@ -116,6 +125,8 @@ typedef struct catt {
   int sweeps;
   ir_band band; // streamed - own: outside, nothing is needed in the last sweep
   bool banded;
+  int num_masks;
+  catt_mask mask[CATT_MASKS];
   const char *mma; // "bf16", "f16", "tf32": by the tensor cores; NULL: FMAs
   int elem_bytes;  // of operands in memory
   // decisions
@@ -140,9 +151,10 @@ typedef struct catt_text {
   const char *index; // "int", or "int64_t" when an operand is too large for that
   ir_map *names;     // scope of the function
   const char *axis[DOM_MAX_AXES];
-  int sweep;    // values of reductions before it are there
-  bool have_x;  // online: x is in registers
-  bool in_tile; // online: the sum is that of the tile at hand, the only one
+  int sweep;     // values of reductions before it are there
+  bool have_x;   // online: x is in registers
+  bool in_tile;  // online: the sum is that of the tile at hand, the only one
+  bool all_seen; // masks are true
 } catt_text;
 
 // Weights need the sum first, and a tile has all columns: both in the one sweep.
@@ -152,6 +164,14 @@ static inline bool catt_is_at_once(const catt *t) {
 // The sweep in which n can be computed; for a reduction its result is there one later.
 int catt_sweep_of(const catt *t, const ir_node *n);
 catt_online catt_find_online(const catt *t);
+void catt_find_masks(catt *t);
+bool catt_is_mask(const catt *t, const ir_node *n);
+// C expression: masks are true in the whole tile at y0; NULL: there are none.
+const char *catt_all_seen(const catt_text *x);
+// exp(x - maximum of the row), which is at most 1.
+bool catt_is_row_exp(const ir_node *n);
+// The sum of these over a row.
+bool catt_is_row_sum(const ir_node *n);
 void catt_make_plan(catt *t);
 // Up to a whole number of what an mma takes.
 int catt_padded(int64_t width);
@@ -188,6 +208,7 @@ void catt_emit_tensor_exchange(const catt_text *x, int out);
 // The tile at y0: what is emitted between products in and products out; after the last tile;
 // stores.
 void catt_emit_row_values(catt_text *x);
+void catt_emit_held_loads(catt_text *x); // kernels over columns: of a tile; others: once
 void catt_emit_values(catt_text *x);
 void catt_emit_finish(catt_text *x);
 void catt_emit_weights(const catt_text *x, int out); // of products out but the first

@@ -28,8 +28,10 @@ static void put_places(catt_text *x) {
                   "  const int tx = (int)threadIdx.x %% 4;\n",
                   t->row_step * t->rx);
   else
-    ir_buf_printf(x->out, "  const int ty = (int)threadIdx.x / %d, tx = (int)threadIdx.x %% %d;\n",
-                  CATT_TX, CATT_TX);
+    ir_buf_printf(x->out,
+                  "  const int ty = (int)threadIdx.x / %d * 2 + (int)threadIdx.x %% 2;\n"
+                  "  const int tx = (int)threadIdx.x %% %d / 2;\n",
+                  2 * CATT_TX, 2 * CATT_TX);
   for (int i = 0; i < t->num_in; i++) {
     put_operand(x, ir_format(x->arena, "own%d", i), &t->in[i].own);
     put_operand(x, ir_format(x->arena, "streamed%d", i), &t->in[i].streamed);
@@ -215,6 +217,8 @@ static void put_whole_tiles(catt_text *x) {
                 "  for (%s y0 = begin; y0 < end; y0 += %d) {\n",
                 x->index, t->by);
   put_tile_copies(x);
+  if (t->dom->columns)
+    catt_emit_held_loads(x);
   for (int i = 0; i < t->num_in; i++)
     catt_emit_tensor_in(x, i);
   catt_emit_values(x);
@@ -268,10 +272,10 @@ static void put_head(const catt_text *x) {
 
 static void reserve_names(catt_text *x) {
   static const char *const taken[] = {
-      "batch",  "x0",     "y0",      "ty",     "tx",     "begin", "end",     "least",
-      "most_y", "walked", "skipped", "most",   "total",  "steps", "weights", "slot",
-      "step",   "row",    "line",    "place",  "column", "lanes", "in",      "i",
-      "q",      "x",      "top",     "larger", "fresh",  "scale", "inverse", "to"};
+      "batch",  "x0",      "y0",     "ty",      "tx",    "begin",   "end",  "least", "most_y",
+      "walked", "skipped", "most",   "total",   "steps", "weights", "slot", "step",  "row",
+      "line",   "place",   "column", "lanes",   "in",    "i",       "q",    "x",     "top",
+      "larger", "fresh",   "scale",  "inverse", "to",    "changes"};
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
     cg_scope_name(x->arena, x->names, taken[i]);
   for (int i = 0; x->t->mma && i < 2; i++)
@@ -327,6 +331,8 @@ void catt_emit_kernel(const catt *t, const char *name, ir_buf *out) {
   if (t->online.found && !t->online.whole)
     put_online_values(&x);
   catt_emit_row_values(&x);
+  if (!t->dom->columns)
+    catt_emit_held_loads(&x);
   for (x.sweep = 0; x.sweep < t->sweeps; x.sweep++)
     put_sweep(&x);
   ir_buf_puts(out, "}\n\n");

@@ -30,6 +30,18 @@ static const ir_node *through_copies(const ir_node *n) {
   return n;
 }
 
+// Also in gradients, which load what the forward pass has kept.
+bool catt_is_row_exp(const ir_node *n) {
+  const ir_node *d = n->op == IR_EXP && n->type.dtype == IR_F32 ? n->in[0] : NULL;
+  return d && d->op == IR_SUB && through_copies(d->in[1])->op == IR_REDUCE_MAX;
+}
+
+// At least 1, or NaN.
+bool catt_is_row_sum(const ir_node *n) {
+  n = through_copies(n);
+  return n->op == IR_SUM && catt_is_row_exp(through_copies(n->in[0]));
+}
+
 static bool uses_rows(const catt *t, const ir_node *n) {
   n = dom_base(n);
   if (!is_inside(t, n) || n->op == IR_MATMUL)

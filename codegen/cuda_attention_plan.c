@@ -44,7 +44,7 @@ static void set_shape(catt *t, int rx, int ry) {
     int elems = CATT_STEP * t->out[i].vectors * CATT_TX * CATT_VL;
     t->step_elems = elems > t->step_elems ? elems : t->step_elems;
   }
-  t->weights_pitch = t->by + CATT_VL;
+  t->weights_pitch = t->by + 4 * CATT_VL; // two rows side by side are on different banks
   t->tiles = ir_ceil_div(t->x, t->bx);
 }
 

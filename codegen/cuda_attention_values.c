@@ -34,6 +34,8 @@ static const char *have(void *data, const ir_node *n) {
   for (int i = 0; i < x->t->num_in; i++)
     if (x->t->in[i].n == n)
       return ir_format(x->arena, "s%d[i][j]", i);
+  if (x->all_seen && catt_is_mask(x->t, n))
+    return "k_bool(1)";
   if (x->t->online.found)
     return have_online(x, n);
   int member = cpu_member(&x->t->inner, n);
@@ -41,15 +43,29 @@ static const char *have(void *data, const ir_node *n) {
                                                              : NULL;
 }
 
+// Weights of a row stand beside each other: what counts of them are digits of the largest.
+static const char *spell(void *data, const ir_node *n) {
+  (void)data;
+  return catt_is_row_exp(n) ? "k_exp_of_row($0)" : NULL;
+}
+
+// Vectors begin at multiples of VL: tiles do, and rows of several axes have whole vectors.
+static int multiple_of(const catt *t) {
+  int last = t->first_y + t->num_y - 1;
+  return t->num_y == 1 || t->dom->dom->axis[last].size % CATT_VL == 0 ? CATT_VL : 0;
+}
+
 static cg_expr expr_of(catt_text *x, int indent) {
   return (cg_expr){.k = &x->t->inner,
+                   .multiple = multiple_of(x->t),
                    .out = x->out,
                    .indent = indent,
                    .names = cg_scope_copy(x->arena, x->names),
                    .vector_axis = x->t->first_y + x->t->num_y - 1,
                    .index = axis_index,
                    .data = x,
-                   .have = have};
+                   .have = have,
+                   .spell = spell};
 }
 
 // --- the loops over a thread's vectors -----------------------------------------------------------
@@ -117,50 +133,116 @@ static bool varies(const dom_load *l, int first, int num) {
   return false;
 }
 
-// Loads that the inner loop does not change; a divisor among them is divided by once.
+// The inner loop does not change it.
+static bool is_outer_load(const catt *t, const dom_load *l) {
+  bool columns = t->dom->columns, table = l->user->op == IR_GATHER && l->operand == 0;
+  return !table && dom_is_in_memory(l) &&
+         !varies(l, columns ? t->first_x : t->first_y, columns ? t->num_x : t->num_y);
+}
+
+// Such loads of f32 are under way while products are made: those of a row once for all tiles, those of streamed
+// rows before the products of their tile. FMAs leave no registers for that.
+static bool is_held(const catt *t, const dom_load *l) {
+  return t->mma && is_outer_load(t, l) && l->buffer->type.dtype == IR_F32;
+}
+
+void catt_emit_held_loads(catt_text *x) {
+  const catt *t = x->t;
+  const domain *d = t->dom->dom;
+  bool columns = t->dom->columns, any = false;
+  int indent = columns ? 4 : 2;
+  for (size_t i = 0; i < d->loads.num; i++) {
+    if (is_held(t, &d->loads.at[i]))
+      ir_buf_printf(x->out, "%*svf held%zu[%d];\n", indent, "", i, columns ? t->ry : t->rx);
+    any |= is_held(t, &d->loads.at[i]);
+  }
+  if (!any)
+    return;
+  open_loop(x, indent, columns ? "j" : "i", columns ? t->ry : t->rx);
+  cg_expr e = expr_of(x, indent + 2);
+  (columns ? put_column : put_line)(x, indent + 2);
+  if (columns && cut_lanes(t))
+    e.lanes = "lanes";
+  for (size_t i = 0; i < d->loads.num; i++)
+    if (is_held(t, &d->loads.at[i])) {
+      const char *value = cpu_emit_load(&e, &d->loads.at[i]);
+      cpu_line(&e, "held%zu[%s] = %s;", i, columns ? "j" : "i", value);
+    }
+  ir_buf_printf(x->out, "%*s}\n", indent, "");
+}
+
+static const char *take_held(cg_expr *e, const catt *t, size_t i) {
+  const dom_load *l = &t->dom->dom->loads.at[i];
+  const char *name = cg_local_name(e->k->arena, e->names, l->buffer);
+  cpu_line(e, "const vf %s = held%zu[%s];", name, i, t->dom->columns ? "j" : "i");
+  cpu_bind_load(e, l, name);
+  return name;
+}
+
+static void bind_inverse(cg_expr *e, const char *of, const char *name) {
+  cpu_line(e, "const vf %s = k_inverse_of_row(%s);", name, of);
+  ir_map_put(e->names, ir_format(e->k->arena, "1/%s", of), (void *)(uintptr_t)name);
+}
+
+// A divisor among outer loads is divided by once. FMAs over columns have all registers in use: divisions are steps
+// that ptxas does not make for all columns at once, as it would these inverses, and spill.
 static void put_outer_loads(cg_expr *e, const catt *t) {
   const domain *d = t->dom->dom;
-  bool columns = t->dom->columns;
   for (size_t i = 0; i < d->loads.num; i++) {
     const dom_load *l = &d->loads.at[i];
-    bool table = l->user->op == IR_GATHER && l->operand == 0;
-    bool memory = !table && dom_is_in_memory(l);
-    if (!memory || varies(l, columns ? t->first_x : t->first_y, columns ? t->num_x : t->num_y))
+    if (!is_outer_load(t, l))
       continue;
-    const char *x = cpu_emit_load(e, l);
-    if (l->user->op == IR_DIV && l->operand == 1 && l->user->type.dtype == IR_F32)
+    const char *x = is_held(t, l) ? take_held(e, t, i) : cpu_emit_load(e, l);
+    if (l->user->op != IR_DIV || l->operand != 1 || l->user->type.dtype != IR_F32)
+      continue;
+    if (catt_is_row_sum(l->user->in[1]) && (t->mma || !t->dom->columns))
+      bind_inverse(e, x,
+                   cg_scope_name(e->k->arena, e->names, ir_format(e->k->arena, "%s_inverse", x)));
+    else
       cpu_emit_inverse_of(e, IR_F32, x);
   }
 }
 
 // A sum that is known by now is divided by once a row, too.
 static void put_inverse(const catt_text *x, cg_expr *e) {
-  if (!x->t->online.found || (x->sweep == 0 && !x->in_tile))
-    return;
-  const char *sum = have_online(x, x->t->online.sum);
-  cpu_line(e, "const vf inverse = k_div(k_f32(1.0f), %s);", sum);
-  ir_map_put(e->names, ir_format(x->arena, "1/%s", sum), (void *)(uintptr_t) "inverse");
+  if (x->t->online.found && (x->sweep > 0 || x->in_tile))
+    bind_inverse(e, have_online(x, x->t->online.sum), "inverse");
 }
 
 typedef void (*vector_fn)(catt_text *x, cg_expr *e);
 
-static void each_vector(catt_text *x, vector_fn fn) {
+static void put_vectors(catt_text *x, int indent, vector_fn fn) {
   const catt *t = x->t;
   bool columns = t->dom->columns;
-  open_loop(x, 4, columns ? "j" : "i", columns ? t->ry : t->rx);
-  cg_expr e = expr_of(x, 6);
-  (columns ? put_column : put_line)(x, 6);
+  open_loop(x, indent, columns ? "j" : "i", columns ? t->ry : t->rx);
+  cg_expr e = expr_of(x, indent + 2);
+  (columns ? put_column : put_line)(x, indent + 2);
   if (columns && cut_lanes(t))
     e.lanes = "lanes";
   put_outer_loads(&e, t);
   put_inverse(x, &e);
-  open_loop(x, 6, columns ? "i" : "j", columns ? t->rx : t->ry);
-  (columns ? put_line : put_column)(x, 8);
-  e.indent = 8;
+  open_loop(x, indent + 2, columns ? "i" : "j", columns ? t->rx : t->ry);
+  (columns ? put_line : put_column)(x, indent + 4);
+  e.indent = indent + 4;
   if (cut_lanes(t))
     e.lanes = "lanes";
   fn(x, &e);
-  ir_buf_puts(x->out, "      }\n    }\n");
+  ir_buf_printf(x->out, "%*s}\n%*s}\n", indent + 2, "", indent, "");
+}
+
+static void each_vector(catt_text *x, vector_fn fn) {
+  const char *seen = catt_all_seen(x);
+  if (!seen) {
+    put_vectors(x, 4, fn);
+    return;
+  }
+  ir_buf_printf(x->out, "    if (%s) { // no mask in this tile\n", seen);
+  x->all_seen = true;
+  put_vectors(x, 6, fn);
+  x->all_seen = false;
+  ir_buf_puts(x->out, "    } else {\n");
+  put_vectors(x, 6, fn);
+  ir_buf_puts(x->out, "    }\n");
 }
 
 // --- reductions ----------------------------------------------------------------------------------
@@ -207,6 +289,11 @@ void catt_emit_row_values(catt_text *x) {
   }
 }
 
+// The threads that share a row, for k_group_*: so many of them, so far apart.
+static const char *group_of(const catt_text *x) {
+  return ir_format(x->arena, x->t->mma ? "%d" : "%d, 2", x->t->group);
+}
+
 static void finish_reductions(catt_text *x) {
   const catt *t = x->t;
   for (size_t i = 0; i < t->inner.k->nodes.num; i++) {
@@ -214,7 +301,8 @@ static void finish_reductions(catt_text *x) {
     if (ir_ops[n->op].cls != IR_CLASS_REDUCE || catt_sweep_of(t, n) != x->sweep)
       continue;
     open_loop(x, 2, "i", t->rx);
-    ir_buf_printf(x->out, "    r%zu[i] = k_group_%s<%d>(r%zu[i]);\n  }\n", i, how(n), t->group, i);
+    ir_buf_printf(x->out, "    r%zu[i] = k_group_%s<%s>(r%zu[i]);\n  }\n", i, how(n), group_of(x),
+                  i);
   }
 }
 
@@ -246,26 +334,33 @@ void catt_emit_weights(const catt_text *x, int out) {
 static void take_most(catt_text *x, cg_expr *e) {
   const char *value = cg_emit_value(e, x->t->online.x);
   cpu_line(e, "x[i][j] = %s;", value);
-  cpu_line(e, "top[i] = k_max(top[i], %s);", inside(x, "x[i][j]", "k_f32(-__builtin_inff())"));
+  cpu_line(e, "top[i] = k_top(top[i], %s);", inside(x, "x[i][j]", "k_f32(-__builtin_inff())"));
 }
 
+// Most tiles bring no larger maximum: then nothing is scaled, by 1.
 static void rescale(const catt_text *x) {
   const catt *t = x->t;
+  ir_buf_printf(x->out, "    vf larger[%d];\n    bool changes = false;\n", t->rx);
   open_loop(x, 4, "i", t->rx);
   ir_buf_printf(x->out,
-                "      const vf larger = k_max(most[i], k_group_max<%d>(top[i]));\n"
-                "      const vi fresh = most[i] == -__builtin_inff(); // nothing before this tile "
-                "counts\n"
-                "      const vf scale = k_exp(most[i] - larger);\n"
-                "      most[i] = larger;\n"
-                "      total[i] = k_select(fresh, k_f32(0.0f), total[i] * scale);\n",
-                t->group);
+                "      larger[i] = k_top(most[i], k_group_top<%s>(top[i]));\n"
+                "      changes |= larger[i][0] != most[i][0] || most[i][0] == -__builtin_inff();\n"
+                "    }\n"
+                "    if (changes) {\n",
+                group_of(x));
+  open_loop(x, 6, "i", t->rx);
+  ir_buf_puts(
+      x->out,
+      "        const vi fresh = most[i] == -__builtin_inff(); // nothing before this tile counts\n"
+      "        const vf scale = k_exp_of_row(most[i] - larger[i]);\n"
+      "        most[i] = larger[i];\n"
+      "        total[i] = k_select(fresh, k_f32(0.0f), total[i] * scale);\n");
   if (t->online.whole) {
-    open_loop(x, 6, "j", t->out[0].vectors);
-    ir_buf_puts(x->out, "        out0[i][j] = k_select(fresh, k_f32(0.0f), out0[i][j] * scale);\n"
-                        "      }\n");
+    open_loop(x, 8, "j", t->out[0].vectors);
+    ir_buf_puts(x->out, "          out0[i][j] = k_select(fresh, k_f32(0.0f), out0[i][j] * scale);\n"
+                        "        }\n");
   }
-  ir_buf_puts(x->out, "    }\n");
+  ir_buf_puts(x->out, "      }\n    }\n");
 }
 
 static void take_online(catt_text *x, cg_expr *e) {
@@ -284,7 +379,7 @@ static void put_at_once(catt_text *x) {
   const catt *t = x->t;
   ir_buf_printf(x->out, "    vf whole[%d];\n", t->rx);
   open_loop(x, 4, "i", t->rx);
-  ir_buf_printf(x->out, "      whole[i] = k_group_sum<%d>(total[i]);\n    }\n", t->group);
+  ir_buf_printf(x->out, "      whole[i] = k_group_sum<%s>(total[i]);\n    }\n", group_of(x));
   x->in_tile = true;
   each_vector(x, take_weights);
   x->in_tile = false;
@@ -307,7 +402,7 @@ static void put_online(catt_text *x) {
 static void finish_online(const catt_text *x) {
   const catt *t = x->t;
   open_loop(x, 2, "i", t->rx);
-  ir_buf_printf(x->out, "    total[i] = k_group_sum<%d>(total[i]);\n", t->group);
+  ir_buf_printf(x->out, "    total[i] = k_group_sum<%s>(total[i]);\n", group_of(x));
   if (t->online.quotient) {
     ir_buf_puts(x->out,
                 "    const vf inverse = k_select(most[i] == -__builtin_inff(), k_f32(1.0f), "

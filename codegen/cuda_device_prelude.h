@@ -55,7 +55,8 @@ K int k_ones(uint32_t x) {
 // of the block call them, also those whose values do not count (which pass a neutral value).
 // k_group_argmax<G>(best, at, scratch) gives the index; of equal values the lower index wins.
 //
-// Up to G = 32 these are shuffles, and scratch is not touched (a form without it is there, too).
+// Up to G = 32 these are shuffles, and scratch is not touched (a form without it is there, too, of
+// which sums, maxima and minima have k_group_sum<G, APART>: over threads that are so far apart).
 // Larger groups go through a k_group_scratch (512 bytes of shared memory: two slots per warp) and two
 // __syncthreads; one scratch serves any number of calls, one after the other. Kernels have k_group_room():
 // one for all bodies of a joint launch, whose shared memory is all that they declare.
@@ -67,6 +68,19 @@ K k_group_scratch &k_group_room() {
 
 struct k_take_sum { template <typename T> static K_IN T of(T a, T b) { return (T)(a + b); } };
 struct k_take_max { template <typename T> static K_IN T of(T a, T b) { return k_max_one(a, b); } };
+// The larger one, and NaN if either is: one instruction.
+K float k_top_one(float a, float b) {
+#if defined(K_PTX)
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+#else
+  return a > b || a != a ? a : b;
+#endif
+}
+K vf k_top(vf a, vf b) { K_LANES a.lane[i] = k_top_one(a.lane[i], b.lane[i]); return a; }
+K vf k_top_lanes(vf x) { return vf::splat(k_top_one(k_top_one(x[0], x[2]), k_top_one(x[1], x[3]))); }
+struct k_take_top { template <typename T> static K_IN T of(T a, T b) { return k_top_one(a, b); } };
 struct k_take_min { template <typename T> static K_IN T of(T a, T b) { return k_min_one(a, b); } };
 template <typename T> struct k_best { T value; int32_t at; };
 struct k_take_argmax {
@@ -85,9 +99,9 @@ template <typename F, typename T> K_IN T k_pair(T mine, int distance) {
   const T other = k_shuffle_xor(mine, distance);
   return threadIdx.x & (unsigned)distance ? F::of(other, mine) : F::of(mine, other);
 }
-template <typename F, int G, typename T> K_IN T k_over_warp(T x) {
+template <typename F, int G, int APART = 1, typename T> K_IN T k_over_warp(T x) {
   _Pragma("unroll") for (int distance = (G < 32 ? G : 32) / 2; distance > 0; distance /= 2)
-    x = k_pair<F>(x, distance);
+    x = k_pair<F>(x, distance * APART);
   return x;
 }
 template <typename T> union k_slots { T value; uint64_t slot[(sizeof(T) + 7) / 8]; };
@@ -117,9 +131,9 @@ template <typename F, int G, typename T> K_IN T k_over_group(T x, k_group_scratc
     K_GROUP_OF(G);                                                                                 \
     return v::splat(k_over_group<k_take_##name, G>(k_##name##_lanes(x)[0], scratch));              \
   }                                                                                                \
-  template <int G> K_IN v k_group_##name(v x) {                                                    \
-    K_GROUP_WARP(G);                                                                               \
-    return v::splat(k_over_warp<k_take_##name, G>(k_##name##_lanes(x)[0]));                        \
+  template <int G, int APART = 1> K_IN v k_group_##name(v x) {                                     \
+    K_GROUP_WARP(G * APART);                                                                       \
+    return v::splat(k_over_warp<k_take_##name, G, APART>(k_##name##_lanes(x)[0]));                 \
   }
 #define K_GROUP_INDEX(name, order, v)                                                              \
   template <int G> K_IN vi k_group_##name(v best, vi at, k_group_scratch &scratch) {               \
@@ -136,6 +150,32 @@ template <typename F, int G, typename T> K_IN T k_over_group(T x, k_group_scratc
   K_GROUP_VALUE(sum, v) K_GROUP_VALUE(max, v) K_GROUP_VALUE(min, v)                                \
   K_GROUP_INDEX(argmax, max, v) K_GROUP_INDEX(argmin, min, v)
 K_ALL(K_GROUPS)
+K_GROUP_VALUE(top, vf)
+
+// --- softmax of attention ------------------------------------------------------------------------
+// exp of x <= 0, beside a 1: off by 2 ulp of that 1 at most, since x 1.44 is rounded once. What is below
+// 2^-126 is 0. Two instructions; eight of them are expf.
+K float k_exp_of_rowf(float x) {
+#if defined(K_PTX)
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x * 1.44269504f));
+  return r;
+#else
+  return exp2f(x * 1.44269504f);
+#endif
+}
+K vf k_exp_of_row(vf x) { K_EACH(x, k_exp_of_rowf) return x; }
+// 1 / x of a sum of such, to 1 ulp: no test for numbers below 2^-126.
+K float k_inverse_of_rowf(float x) {
+#if defined(K_PTX)
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+#else
+  return 1.0f / x;
+#endif
+}
+K vf k_inverse_of_row(vf x) { K_EACH(x, k_inverse_of_rowf) return x; }
 
 // --- a maximum and a sum of exponentials in one sweep -------------------------------------------
 // *s is the sum of exp(x - *m) over the x so far (online_rows.h). One exponential per element: of

@@ -224,7 +224,7 @@ static band_truth opposite(band_truth t) {
 }
 
 // p * (column - row) + rest, compared with 0.
-static band_truth compare(ir_op op, int64_t p, int64_t rest, ir_band all) {
+band_truth band_of_difference(ir_op op, int64_t p, int64_t rest, ir_band all) {
   switch (op) {
   case IR_LE:
     return at_most(p, -rest, all);
@@ -256,5 +256,5 @@ band_truth band_of_comparison(const ir_node *n) {
       return anything;
   if (d.coef[rank - 2] != -d.coef[rank - 1])
     return anything;
-  return compare(n->op, d.coef[rank - 1], d.offset, all);
+  return band_of_difference(n->op, d.coef[rank - 1], d.offset, all);
 }

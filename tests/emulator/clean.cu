@@ -72,6 +72,15 @@ K_KERNEL(nan_groups, 64, 2) {
   put(y + t, k_group_max<64>(v, s)[0]); put(y + 64 + t, k_group_min<64>(v, s)[0]);
 }
 
+// groups of every other thread; the larger one, which NaN is
+K_KERNEL(apart_groups, 64, 2) {
+  BUFFERS
+  const vf v = k_load_f32(x + t * 4);
+  put(y + t, k_group_sum<8, 2>(v)[0]);
+  put(y + 64 + t, k_group_top<8, 2>(k_top(v, k_f32(0.5f)))[0]);
+  put(y + 128 + t, k_group_top<8, 2>(k_select((k_lane() + t * 4) == 77, k_f32(__builtin_nanf("")), v))[0]);
+}
+
 // what a block finds in shared memory, before and after it is used
 K_KERNEL(poison, 32, 2) {
   BUFFERS __shared__ k_array<float, 32> s;

@@ -117,6 +117,26 @@ static void check_other_groups(emu_machine *m, void *library) {
       test_fail("nan_groups: thread %d has other bits than thread %d", t, t / 64 * 64);
 }
 
+// Groups of eight of 16 threads, the even or the odd ones. Thread 19 puts a NaN into the third row of results.
+static void check_apart_groups(emu_machine *m, void *library) {
+  run_plain(m, library, "apart_groups", 1);
+  for (int t = 0; t < 64; t++) {
+    double sum = 0, most = -INFINITY;
+    for (int i = 0; i < 32; i++) {
+      double x = (double)all.x[(t / 16 * 16 + t % 2 + i / 4 * 2) * 4 + i % 4];
+      sum += x;
+      most = fmax(most, x);
+    }
+    expect("apart_groups", t, sum);
+    expect("apart_groups", 64 + t, fmax(most, 0.5));
+    if (t / 16 != 19 / 16 || t % 2 == 0)
+      expect("apart_groups", 128 + t, most);
+    else if (!isnan(all.y[128 + t]))
+      test_fail("apart_groups: thread %d has %g where another one has NaN", t,
+                (double)all.y[128 + t]);
+  }
+}
+
 // Four calls of two kernels: places are 16 floats.
 static void check_joint(emu_machine *m, void *library) {
   enum { PLACE = 16 };
@@ -155,6 +175,7 @@ int main(void) {
       if (size != 4 && size != 16 && size != 256)
         check_group(m, library, size);
     check_other_groups(m, library);
+    check_apart_groups(m, library);
     check_joint(m, library);
   } else {
     test_fail("kernels do not compile");

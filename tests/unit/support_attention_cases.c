@@ -10,6 +10,7 @@ const attention_case attention_cases[NUM_ATTENTION_CASES] = {
     {"wider values", 1, 4, 40, 64, 64, 128, .mask = NO_MASK},
     {"window", 1, 2, 150, 150, 32, 32, .mask = WINDOW},
     {"window of -inf", 1, 2, 150, 150, 32, 32, .mask = WINDOW, .far = "-inf"},
+    {"band up to edges of tiles", 1, 2, 200, 200, 32, 32, .mask = TO_EDGES},
     {"causal, longer rows", 1, 2, 96, 200, 32, 32, .mask = CAUSAL},
     {"rows that see nothing", 1, 2, 80, 80, 32, 32, .mask = FROM_ROW_8},
     {"rows of -inf", 1, 2, 80, 80, 32, 32, .mask = FROM_ROW_8, .far = "-inf"},
@@ -35,8 +36,14 @@ const attention_case attention_cases[NUM_ATTENTION_CASES] = {
 static void put_iotas(ir_buf *b, const attention_case *c) {
   ir_buf_printf(b,
                 "%%row = iota {axis=0} : i32[%d,%d]\n%%column = iota {axis=1} : i32[%d,%d]\n"
-                "%%w = const {value=7} : i32[%d,%d]\n%%low = sub %%row, %%w : i32[%d,%d]\n",
-                c->m, c->n, c->m, c->n, c->m, c->n, c->m, c->n);
+                "%%w = const {value=%d} : i32[%d,%d]\n%%low = sub %%row, %%w : i32[%d,%d]\n",
+                c->m, c->n, c->m, c->n, c->mask == TO_EDGES ? 63 : 7, c->m, c->n, c->m, c->n);
+  // The last diagonal that is seen is the one before the corner of a tile, whatever its size up to 64; so is
+  // the first one (`low`).
+  if (c->mask == TO_EDGES)
+    ir_buf_printf(b,
+                  "%%w2 = const {value=62} : i32[%d,%d]\n%%high = add %%row, %%w2 : i32[%d,%d]\n",
+                  c->m, c->n, c->m, c->n);
 }
 
 // %see, of the scores' shape S.
@@ -53,8 +60,9 @@ static void put_mask(ir_buf *b, const attention_case *c, const char *s) {
   if (c->mask == FROM_ROW_8) // rows before the eighth see nothing
     ir_buf_printf(b, "%%seen = le %%column, %%low : bool%s\n", dims);
   else
-    ir_buf_printf(b, "%%le = le %%column, %%row : bool%s\n", dims);
-  if (c->mask == WINDOW)
+    ir_buf_printf(b, "%%le = le %%column, %%%s : bool%s\n", c->mask == TO_EDGES ? "high" : "row",
+                  dims);
+  if (c->mask == WINDOW || c->mask == TO_EDGES)
     ir_buf_printf(b, "%%gt = gt %%column, %%low : bool%s\n%%seen = and %%le, %%gt : bool%s\n", dims,
                   dims);
   const char *seen = c->mask == CAUSAL ? "le" : "seen";

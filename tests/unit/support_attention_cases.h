@@ -5,7 +5,14 @@
 #include "codegen/codegen.h"
 #include "tests/unit/support_passes.h"
 
-typedef enum attention_mask { NO_MASK, CAUSAL, WINDOW, FROM_ROW_8, FROM_MEMORY } attention_mask;
+typedef enum attention_mask {
+  NO_MASK,
+  CAUSAL,
+  WINDOW,
+  FROM_ROW_8,
+  FROM_MEMORY,
+  TO_EDGES
+} attention_mask;
 
 typedef struct attention_case {
   const char *what;
@@ -23,7 +30,7 @@ typedef struct attention_case {
   bool forward;    // no gradients
 } attention_case;
 
-enum { NUM_ATTENTION_CASES = 28 };
+enum { NUM_ATTENTION_CASES = 29 };
 // Every mask, layout and kind of tail.
 extern const attention_case attention_cases[NUM_ATTENTION_CASES];
 // One that the seed decides.

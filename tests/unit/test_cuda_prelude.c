@@ -156,6 +156,42 @@ static void measure_functions(ir_arena *a, void *cuda) {
         measure(find(cuda, ir_format(a, "row_%d_f32", i)), &functions[f]);
 }
 
+// Of softmax: e^x for x <= 0, to 2 ulp of 1, and nothing but 0 at the end of the range; 1 / x for sums.
+static void measure_row_functions(ir_arena *a) {
+  void *library = emu_build(
+      ir_format(
+          a, "%s%s", cg_cuda_prelude(a),
+          "extern \"C\" __attribute__((visibility(\"default\")))\n"
+          "void row_functions(const float *x, float *e, float *r, int n) {\n"
+          "  for (int i = 0; i < n; i++)\n"
+          "    e[i] = k_exp_of_row(k_f32(-x[i]))[0], r[i] = k_inverse_of_row(k_f32(x[i]))[0];\n"
+          "}\n"),
+      NULL);
+  void *p = library ? dlsym(library, "row_functions") : NULL;
+  void (*fn)(const float *, float *, float *, int) = NULL;
+  memcpy(&fn, &p, sizeof fn);
+  if (!fn) {
+    test_fail("no function row_functions");
+    return;
+  }
+  enum { NUM = 20000 };
+  static float x[NUM], e[NUM], r[NUM];
+  for (int i = 0; i < NUM; i++)
+    x[i] = (float)i * (i < NUM / 2 ? 1.0F / 1024 : 1.0F / 64);
+  x[NUM - 1] = INFINITY;
+  fn(x, e, r, NUM);
+  for (int i = 0; i < NUM; i++) {
+    if (fabs((double)e[i] - exp(-(double)x[i])) > 2 * 0x1p-24)
+      test_fail("k_exp_of_row(-%g) is %g", (double)x[i], (double)e[i]);
+    if (i > 0 && ulps(r[i], 1 / (double)x[i]) > 1)
+      test_fail("k_inverse_of_row(%g) is %g", (double)x[i], (double)r[i]);
+  }
+  x[0] = NAN;
+  fn(x, e, r, 1);
+  if (!isnan(e[0]) || !isnan(r[0]))
+    test_fail("row functions of NaN are %g, %g", (double)e[0], (double)r[0]);
+}
+
 // --- for GPUs ---------------------------------------------------------------------------------
 // For one architecture: test_emulator_device.c has the instructions that differ between them.
 // Double sin and cos of large arguments may take local memory in NVIDIA's library.
@@ -184,6 +220,7 @@ int main(void) {
   if (cpu && cuda) {
     compare_rows(a, cpu, cuda);
     measure_functions(a, cuda);
+    measure_row_functions(a);
   }
   compile_for_gpus(a, cuda_text);
   ir_arena_free(a);

@@ -242,6 +242,7 @@ static void run_clean(writer *w) {
       {"small_groups", 1, "f32", 1, 1000, 0.37},
       {"wide_groups", 1, "f32", 1, 1e3, 1},
       {"nan_groups", 1, "f32", 1, 1000, 1},
+      {"apart_groups", 1, "f32", 1, 1000, 0.37},
       {"poison", 0, NULL, 0, 0, 0},  // reads what nobody has written
       {"rows", 0, NULL, 0, 0, 0},    // has other arguments; all examples run such
       {"doubled", 0, NULL, 0, 0, 0}, // so has this one
