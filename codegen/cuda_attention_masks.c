@@ -15,7 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MOST = 1 << 24 }; // what every type of an index holds exactly
+enum { MOST = 1 << 24 }; // what the types of indices that are looked at hold exactly
 
 typedef struct form { // offset + own * (index of own rows) + streamed * (that of streamed ones)
   int64_t offset, own, streamed;
@@ -67,10 +67,15 @@ static bool of_operand(const catt *t, const ir_node *user, int operand, int dept
   return in_range(*out, t);
 }
 
+static bool is_exact_type(ir_dtype t) {
+  return t == IR_I32 || t == IR_I64 || t == IR_F32;
+}
+
 // Where it is false, as diagonals streamed - own: fills `no`, unless that may be anywhere.
 static bool is_false_in_band(const catt *t, const ir_node *n, ir_band *no) {
   form x, y;
-  if (!ir_is_comparison(n->op) || !of_operand(t, n, 0, 0, &x) || !of_operand(t, n, 1, 0, &y))
+  if (!ir_is_comparison(n->op) || !is_exact_type(n->in[0]->type.dtype) ||
+      !of_operand(t, n, 0, 0, &x) || !of_operand(t, n, 1, 0, &y))
     return false;
   form d = sum(x, y, -1);
   ir_band all = {1 - t->x, t->y - 1};

@@ -11,7 +11,7 @@
 // of a product's time per thousand rows of the other operand. Copies that turn it on the way to shared memory, 4
 // bytes at a time, took 6 cycles of the SM for each warp: more than there was to win.
 //
-// Only what stays in the second cache until the product reads it is turned.
+// Only what stays in the second cache of a large chip until the product reads it is turned.
 #include "codegen/cuda_matmul.h"
 
 enum {
