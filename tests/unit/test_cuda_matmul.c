@@ -266,6 +266,13 @@ static bool run(const test *t, emu_machine *m, void *library, int index, char **
     size_t width = 3 + (t->plan.workspace > 0);
     emu_options options = {.order = order};
     const emu_entry *entry = emu_find(library, name);
+    int given = i == cmm_product_phase(&t->plan) ? cmm_given_shared(&t->p, &t->plan) : 0;
+    if (entry && (entry->threads != t->plan.phase_threads[i] || entry->shared != given)) {
+      describe(t);
+      printf(": %s has %d threads and %d bytes, planned %d and %d\n", name, entry->threads,
+             entry->shared, t->plan.phase_threads[i], given);
+      return false;
+    }
     if (entry &&
         emu_launch(m, entry, t->plan.tasks[i], args, width * sizeof *args, &options, &report))
       continue;
