@@ -155,6 +155,27 @@ static int add_turned(test *tests, const cg_target *target, ir_arena *arena) {
   return NUM;
 }
 
+// Operands that copies turn, of tiles with fewer rows, or columns, than a round of copies has: a round then brings
+// several groups of eight k.
+static int add_low_tiles(test *tests, const cg_target *target, ir_arena *arena) {
+  static const int64_t size[] = {1, 41, 70, 69};
+  for (int i = 0; i < 2; i++) {
+    test *t = &tests[i];
+    add_problem(t, target, arena, size, false, F32);
+    t->what = "low";
+    t->p.p.a.batch = t->p.p.b.batch = (mm_axes){0};
+    t->p.p.a.x = (mm_axes){1, {size[1]}, {size[3]}};
+    t->p.p.b.x = (mm_axes){1, {size[2]}, {size[3]}};
+    t->p.p.a.k = t->p.p.b.k = (mm_axes){1, {size[3]}, {1}};
+    t->p.want_tm = t->p.want_tv = t->p.want_turned = 1;
+    t->p.want_warps_m = i ? 8 : 1, t->p.want_warps_n = i ? 1 : 8;
+    cmm_make_plan(&t->p, &t->plan);
+    const cmm_side *s = i ? &t->plan.b : &t->plan.a;
+    BUG_IF(!s->turned || s->x * 8 >= t->plan.threads, "a tile of %d is not low", s->x);
+  }
+  return 2;
+}
+
 static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
   enum { FIRST_LARGE = 14 };
   static const int64_t named[][4] = {
@@ -200,7 +221,8 @@ static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
       tests[num].p.want_pieces = 3, tests[num].p.want_turned = 1 + i % 3;
     num += add_twins(&tests[num]);
   }
-  return num + add_turned(&tests[num], target, arena);
+  num += add_turned(&tests[num], target, arena);
+  return num + add_low_tiles(&tests[num], target, arena);
 }
 
 static ir_dtype half_type(mm_math math) {
