@@ -37,16 +37,17 @@ K uint32_t k_match_any(uint32_t x) {
   return emu_match_any(x);
 #endif
 }
-// Ones of x.
-K int k_ones(uint32_t x) {
+
+// --- one instruction of one operand -------------------------------------------------------------
 #if defined(K_GPU)
-  int r;
-  asm("popc.b32 %0, %1;" : "=r"(r) : "r"(x));
-  return r;
+#define K_UNARY(R, name, T, reg, ptx, host)                                                        \
+  K R name(T x) { R r; asm(ptx " %0, %1;" : "=" reg(r) : reg(x)); return r; }
 #else
-  return __builtin_popcount(x);
+#define K_UNARY(R, name, T, reg, ptx, host) K R name(T x) { return host; }
 #endif
-}
+K_UNARY(int, k_ones, uint32_t, "r", "popc.b32", __builtin_popcount(x)) // how many
+K_UNARY(float, k_near_exp2, float, "f", "ex2.approx.ftz.f32", exp2f(x)) // 2 ulp; 0 below 2^-126
+K_UNARY(float, k_near_inverse, float, "f", "rcp.approx.ftz.f32", 1.0f / x) // 1 ulp
 
 // --- reductions over groups of threads --------------------------------------------------------
 // k_group_sum<G>(x, scratch) and the like work over groups of G consecutive threads of the block,
@@ -153,29 +154,11 @@ K_ALL(K_GROUPS)
 K_GROUP_VALUE(top, vf)
 
 // --- softmax of attention ------------------------------------------------------------------------
-// exp of x <= 0, beside a 1: off by 2 ulp of that 1 at most, since x 1.44 is rounded once. What is below
-// 2^-126 is 0. Two instructions; eight of them are expf.
-K float k_exp_of_rowf(float x) {
-#if defined(K_PTX)
-  float r;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x * 1.44269504f));
-  return r;
-#else
-  return exp2f(x * 1.44269504f);
-#endif
-}
-K vf k_exp_of_row(vf x) { K_EACH(x, k_exp_of_rowf) return x; }
-// 1 / x of a sum of such, to 1 ulp: no test for numbers below 2^-126.
-K float k_inverse_of_rowf(float x) {
-#if defined(K_PTX)
-  float r;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-  return r;
-#else
-  return 1.0f / x;
-#endif
-}
-K vf k_inverse_of_row(vf x) { K_EACH(x, k_inverse_of_rowf) return x; }
+// exp of x <= 0, beside a 1: off by 2 ulp of that 1 at most, since x 1.44 is rounded once. Two instructions;
+// eight of them are expf.
+K vf k_exp_of_row(vf x) { K_LANES x.lane[i] = k_near_exp2(x.lane[i] * 1.44269504f); return x; }
+// 1 / x of a sum of such, which needs no test for numbers below 2^-126.
+K vf k_inverse_of_row(vf x) { K_EACH(x, k_near_inverse) return x; }
 
 // --- a maximum and a sum of exponentials in one sweep -------------------------------------------
 // *s is the sum of exp(x - *m) over the x so far (online_rows.h). One exponential per element: of

@@ -143,7 +143,6 @@ typedef struct cmm_text {
 bool cmm_try_turn(const cmm_problem *p, int which, bool turned[2]);
 double cmm_turn_cycles(const cmm_problem *p, const bool turned[2]);
 cmm_problem cmm_turn(const cmm_problem *p, const bool turned[2], int64_t at);
-bool cmm_turns_pay(const cmm_plan *turned, const cmm_plan *as_it_is);
 void cmm_set_turn_phases(const cmm_problem *p, cmm_plan *plan);
 void cmm_emit_turns(const cmm_text *t, const cmm_problem *as_it_is);
 // In front of the loop over steps: what copies of this thread have in common.

@@ -38,6 +38,7 @@ static const double STEP_CYCLES = 60;    // barrier, addresses
 static const double LONE_CYCLES = 300;   // of a step of a block that has an SM for itself: all wait
 static const double TOGETHER_CYCLES = 1200; // by FMAs: what warps of a block wait for each other
 static const double SPLIT_WORSE = 1.03;     // a small gain is not worth a second kernel
+static const double TURN_WORSE = 1.01;      // nor memory for another copy of an operand
 static const double L2_BYTES = 32;          // per cycle of an SM, when all of them read
 static const double STORED_BYTES = 20;      // per cycle of an SM
 static const double FINISHING_WARPS = 8;    // that have as much of their time to wait as to go on
@@ -406,7 +407,7 @@ void cmm_make_plan(const cmm_problem *p, cmm_plan *plan) {
     plan_product(&q, &g);
     g.turned[0] = turned[0], g.turned[1] = turned[1];
     g.cycles += cmm_turn_cycles(p, turned);
-    if (only >= 0 || cmm_turns_pay(&g, plan))
+    if (only >= 0 || g.cycles * TURN_WORSE < plan->cycles)
       *plan = g;
   }
   cmm_set_turn_phases(p, plan);

@@ -20,7 +20,6 @@ enum {
   MOST_BYTES = 32 << 20,
 };
 static const double BYTES_PER_CYCLE = 12; // of an SM, read and written
-static const double WORTH = 1.01;         // a small gain is not worth memory
 
 static const mm_operand *operand(const mm_problem *p, int side) {
   return side ? &p->b : &p->a;
@@ -81,10 +80,6 @@ bool cmm_try_turn(const cmm_problem *p, int which, bool turned[2]) {
       return false;
   }
   return true;
-}
-
-bool cmm_turns_pay(const cmm_plan *turned, const cmm_plan *as_it_is) {
-  return turned->cycles * WORTH < as_it_is->cycles;
 }
 
 void cmm_set_turn_phases(const cmm_problem *p, cmm_plan *g) {

@@ -31,8 +31,8 @@ typedef struct band_truth {
   ir_band yes, no;
 } band_truth;
 band_truth band_of_comparison(const ir_node *n);
-// The same of  by * (column - row) + offset OP 0  in a matrix with the diagonals `all`.
-band_truth band_of_difference(ir_op op, int64_t by, int64_t offset, ir_band all);
+// The same of  p * (column - row) + rest OP 0  in a matrix with the diagonals `all`.
+band_truth band_of_difference(ir_op op, int64_t p, int64_t rest, ir_band all);
 
 // What limits the products of c[m,n] = sum over k of a[m,k] b[k,n], from the facts on the nodes of
 // a matmul. Diagonals: k - m of a, n - k of b, n - m of c.
