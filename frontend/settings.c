@@ -350,11 +350,35 @@ static void lower_data_set(fe *c, const ast_setting *s) {
   IR_PUSH(c->arena, c->module->data, d);
 }
 
+// Names as they are written: a set with errors of its own is there all the same.
+static void check_training_data(fe *c, const ast_setting *first, const char **names, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(names[i], "train") == 0)
+      return;
+  if (n == 0)
+    return;
+  ir_diag *d = fe_error(c, first->key.loc, "E0304", "there is no data set 'train' to train on");
+  const char *near = diag_nearest("train", names, n);
+  if (near)
+    diag_help(d, "is '%s' that? call it train", near);
+  else
+    diag_help(d, "call the one to train on train");
+}
+
 void fe_lower_data(fe *c) {
+  const ast_setting *first = NULL;
+  IR_VEC(const char *) names = {0};
   for (size_t i = 0; i < c->sections.num; i++)
     for (size_t k = 0; c->sections.at[i]->kind == AST_DATA && k < c->sections.at[i]->settings.num;
-         k++)
-      lower_data_set(c, &c->sections.at[i]->settings.at[k]);
+         k++) {
+      const ast_setting *s = &c->sections.at[i]->settings.at[k];
+      lower_data_set(c, s);
+      if (!s->key.text)
+        continue;
+      first = first ? first : s;
+      IR_PUSH(c->arena, names, s->key.text);
+    }
+  check_training_data(c, first, names.at, names.num);
 }
 
 // --- train

@@ -15,7 +15,8 @@
 // With step > 1 (and dilate 1) an element h = a*step + r has a place a and a phase r, as in grad_windows.c. Turned
 // tensors are [x's axes, those of windows with their places a; turns, for each of these; phases, where step > 1].
 // Where a turn leads beside the places, or beside what a window has, the sum must get zeros: it does if what is
-// padded with zeros is a factor; else they are selected.
+// padded with zeros is a factor; else they are selected. A quotient, a root or a logarithm gets other operands there: of
+// zeros it might be no number, nor its gradient, whatever that is multiplied by.
 //
 // A candidate considered and left: a rewrite of the materialised form after autodiff. It would have to find the same
 // expression again behind pads, reshapes and slices.
@@ -225,6 +226,49 @@ static turned turn_leaf(turner *t, const ir_node *e) {
   return by_inside ? turn_inside(t, same_along(t, v, inside)) : turn_neither(t, v);
 }
 
+// --- what is beside the places and the windows ---------------------------------------------------
+static ir_node *along(turner *t, int axis, int64_t times) {
+  ir_type type = {.dtype = IR_I32, .rank = t->full_rank};
+  memcpy(type.dims, t->full, sizeof type.dims);
+  return ir_binary_const(&t->c->b, IR_MUL, ir_iota(&t->c->b, type, axis), (double)times);
+}
+
+static ir_node *both(turner *t, ir_node *x, ir_node *y) {
+  return x ? ir_binary(&t->c->b, IR_AND, x, y) : y;
+}
+
+// Turn t' = turns - 1 - t of place a saw place a - t * dilate.
+static ir_node *within_places(turner *t, ir_node *yes, int a) {
+  int64_t front = (t->turns[a] - 1) * t->dilate[a];
+  int64_t num = t->windows->type.dims[t->axes[a]];
+  ir_node *place = along(t, (int)t->axes[a], 1), *by = along(t, t->rank + a, t->dilate[a]);
+  ir_node *at = ir_binary(&t->c->b, IR_ADD, place, by);
+  yes = both(t, yes, ir_binary_const(&t->c->b, IR_GE, at, (double)front));
+  return both(t, yes, ir_binary_const(&t->c->b, IR_LT, at, (double)(front + num)));
+}
+
+// In a window it is element t * step + r.
+static ir_node *within_window(turner *t, ir_node *yes, int a, int phase) {
+  int64_t step = t->step[a], least = (t->turns[a] - 1) * step - t->size[a];
+  ir_node *turn_at = along(t, t->rank + a, step), *r = along(t, phase, 1);
+  ir_node *at = ir_binary(&t->c->b, IR_SUB, turn_at, r);
+  return both(t, yes, ir_binary_const(&t->c->b, IR_GT, at, (double)least));
+}
+
+// NULL: nothing is beside the places, as far as that is asked, nor beside the windows.
+static ir_node *within(turner *t, bool places, bool window) {
+  ir_node *yes = NULL;
+  for (int a = 0, phase = t->rank + t->num; a < t->num; a++) {
+    bool beside = t->turns[a] > 1 || t->places[a] > t->windows->type.dims[t->axes[a]];
+    if (places && beside)
+      yes = within_places(t, yes, a);
+    if (window && t->size[a] % t->step[a])
+      yes = within_window(t, yes, a, phase);
+    phase += t->step[a] > 1;
+  }
+  return yes;
+}
+
 // --- expressions ---------------------------------------------------------------------------------
 // Where zeros of the operands make zeros. A factor that is no number there would spoil them.
 static void find_zeros(ir_op op, const turned *in, int num, turned *out) {
@@ -265,6 +309,16 @@ static void find_zeros(ir_op op, const turned *in, int num, turned *out) {
   }
 }
 
+// What any function is finite at, and its derivatives.
+static void make_tame(turner *t, ir_node **operands, int num) {
+  ir_node *yes = within(t, true, true);
+  for (int i = 0; yes && i < num; i++) {
+    ir_type type = operands[i]->type;
+    double some = ir_is_float(type.dtype) ? 0.5 : 1;
+    operands[i] = ir_select(&t->c->b, yes, operands[i], ir_const(&t->c->b, type, some));
+  }
+}
+
 static turned turn(turner *t, const ir_node *e);
 
 static turned turn_pointwise(turner *t, const ir_node *e) {
@@ -280,6 +334,9 @@ static turned turn_pointwise(turner *t, const ir_node *e) {
   type.rank = t->full_rank;
   memcpy(type.dims, t->full, sizeof type.dims);
   find_zeros(e->op, in, e->num_in, &out);
+  if (!out.tame)
+    make_tame(t, operands, e->num_in);
+  out.tame = true;
   out.n = ir_build(&t->c->b, e->op, NULL, e->num_in, operands, e->num_attrs, e->attrs, &type);
   return out;
 }
@@ -311,47 +368,9 @@ static turned turn(turner *t, const ir_node *e) {
   return x;
 }
 
-// --- what is beside the places and the windows ---------------------------------------------------
-static ir_node *along(turner *t, int axis, int64_t times) {
-  ir_type type = {.dtype = IR_I32, .rank = t->full_rank};
-  memcpy(type.dims, t->full, sizeof type.dims);
-  return ir_binary_const(&t->c->b, IR_MUL, ir_iota(&t->c->b, type, axis), (double)times);
-}
-
-static ir_node *both(turner *t, ir_node *x, ir_node *y) {
-  return x ? ir_binary(&t->c->b, IR_AND, x, y) : y;
-}
-
-// Turn t' = turns - 1 - t of place a saw place a - t * dilate.
-static ir_node *within_places(turner *t, ir_node *yes, int a) {
-  int64_t front = (t->turns[a] - 1) * t->dilate[a];
-  int64_t num = t->windows->type.dims[t->axes[a]];
-  ir_node *place = along(t, (int)t->axes[a], 1), *by = along(t, t->rank + a, t->dilate[a]);
-  ir_node *at = ir_binary(&t->c->b, IR_ADD, place, by);
-  yes = both(t, yes, ir_binary_const(&t->c->b, IR_GE, at, (double)front));
-  return both(t, yes, ir_binary_const(&t->c->b, IR_LT, at, (double)(front + num)));
-}
-
-// In a window it is element t * step + r.
-static ir_node *within_window(turner *t, ir_node *yes, int a, int phase) {
-  int64_t step = t->step[a], least = (t->turns[a] - 1) * step - t->size[a];
-  ir_node *turn_at = along(t, t->rank + a, step), *r = along(t, phase, 1);
-  ir_node *at = ir_binary(&t->c->b, IR_SUB, turn_at, r);
-  return both(t, yes, ir_binary_const(&t->c->b, IR_GT, at, (double)least));
-}
-
 static ir_node *without_others(turner *t, const turned *x) {
-  ir_node *yes = NULL;
-  for (int a = 0, phase = t->rank + t->num; a < t->num; a++) {
-    bool beside = t->turns[a] > 1 || t->places[a] > t->windows->type.dims[t->axes[a]];
-    if (!x->zero_side && beside)
-      yes = within_places(t, yes, a);
-    if (!x->zero_rest && t->size[a] % t->step[a])
-      yes = within_window(t, yes, a, phase);
-    phase += t->step[a] > 1;
-  }
-  ir_type type = x->n->type;
-  return yes ? ir_select(&t->c->b, yes, x->n, ir_const(&t->c->b, type, 0)) : x->n;
+  ir_node *yes = within(t, !x->zero_side, !x->zero_rest);
+  return yes ? ir_select(&t->c->b, yes, x->n, ir_const(&t->c->b, x->n->type, 0)) : x->n;
 }
 
 // --- the sum over turns --------------------------------------------------------------------------

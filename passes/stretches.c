@@ -14,6 +14,9 @@
 // kernel reads several slices of one buffer, which the text then sees together: each would be an
 // argument. Slices in one piece may be up to four.
 //
+// A kernel that runs again is the function that ran before, whose text says which slices are arguments. So slices at one
+// place of the two share one answer, though other kernels read more slices of one buffer than of the other's.
+//
 // Needs: kernels in their final form. Breaks: nothing; it is no pass, as it changes no IR.
 #include "passes/domain.h"
 #include "passes/plan.h"
@@ -25,6 +28,9 @@ typedef struct finder {
   int *read, *most;  // by node id of a buffer: slices that the kernel at hand reads; of a slice:
                      // the most that a kernel which reads it reads of its buffer
   uint32_t *seen_by; // by node id of a slice: round
+  uint32_t
+      *like;     // by node id of a slice: one that answers for it; itself, if it answers for others
+  bool *refused; // by node id of a slice that answers
 } finder;
 
 static const ir_node *next_slice(const ir_node *n) {
@@ -64,6 +70,26 @@ static void forget(finder *x, const ir_kernel *k, const ir_node *slice) {
   x->read[dom_base(slice)->id] = 0;
 }
 
+static uint32_t answers_for(finder *x, uint32_t slice) {
+  for (; x->like[slice] != slice; slice = x->like[slice])
+    x->like[slice] = x->like[x->like[slice]];
+  return slice;
+}
+
+static void join_operands(finder *x, const ir_node *a, const ir_node *b) {
+  a = next_slice(a), b = next_slice(b);
+  for (; a && b && a != b; a = next_slice(a->in[0]), b = next_slice(b->in[0]))
+    x->like[answers_for(x, a->id)] = answers_for(x, b->id);
+}
+
+static void join_kernel(finder *x, const ir_kernel *k) {
+  for (size_t i = 0; k->clone_of && i < k->nodes.num; i++) {
+    const ir_node *a = k->nodes.at[i], *b = k->clone_of->nodes.at[i];
+    for (int j = 0; j < a->num_in; j++)
+      join_operands(x, a->in[j], b->in[j]);
+  }
+}
+
 static bool has_conversion(const ir_node *n) {
   while (ir_is_seen_through(n) && !n->folded)
     n = n->in[0];
@@ -75,9 +101,15 @@ static bool may_be(const finder *x, const ir_node *n, const dom_layout *l) {
   return few && l->buffer->kernel && !x->own[n->id] && !n->nonzero && !has_conversion(n);
 }
 
-static void try_stretch(const finder *x, ir_node *n) {
+static void ask(finder *x, const ir_node *n) {
   dom_layout l;
   if (!dom_layout_of(n, &l) || !may_be(x, n, &l))
+    x->refused[answers_for(x, n->id)] = true;
+}
+
+static void make_stretch(finder *x, ir_node *n) {
+  dom_layout l;
+  if (x->refused[answers_for(x, n->id)] || !dom_layout_of(n, &l))
     return;
   int64_t bytes = ir_dtypes[n->type.dtype].bytes, end = l.offset + 1;
   for (int m = 0; m < l.num; m++)
@@ -92,17 +124,25 @@ static void find_in_func(ir_func *f) {
   finder x = {.own = IR_NEW_ARRAY(a, bool, f->next_id),
               .read = IR_NEW_ARRAY(a, int, f->next_id),
               .most = IR_NEW_ARRAY(a, int, f->next_id),
-              .seen_by = IR_NEW_ARRAY(a, uint32_t, f->next_id)};
+              .seen_by = IR_NEW_ARRAY(a, uint32_t, f->next_id),
+              .like = IR_NEW_ARRAY(a, uint32_t, f->next_id),
+              .refused = IR_NEW_ARRAY(a, bool, f->next_id)};
+  for (uint32_t i = 0; i < f->next_id; i++)
+    x.like[i] = i;
   for (size_t i = 0; i < f->kernels.num; i++) {
     const ir_kernel *k = f->kernels.at[i];
     uint32_t round = 3 * (uint32_t)i + 1;
     each_slice(&x, k, round, count);
     each_slice(&x, k, round + 1, keep_most);
     each_slice(&x, k, round + 2, forget);
+    join_kernel(&x, k);
   }
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->op == IR_SLICE)
+      ask(&x, f->nodes.at[i]);
   for (size_t i = f->nodes.num; i-- > 0;) // from the last: below, everything is as it was
     if (f->nodes.at[i]->op == IR_SLICE)
-      try_stretch(&x, f->nodes.at[i]);
+      make_stretch(&x, f->nodes.at[i]);
   ir_arena_free(a);
 }
 
