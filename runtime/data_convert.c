@@ -310,9 +310,24 @@ static bool store_doubles(const mlrt_field *f, int64_t sample, int64_t first, in
   return refuse(f, sample, first + done, text, e);
 }
 
+// The vocabulary is that of the whole file, so this is another one by now.
+static bool bytes_have_ids(const mlrt_field *f, int64_t sample, int64_t first, int n,
+                           const uint8_t *at, mlrt_error *e) {
+  for (int i = 0; f->table && i < n; i++)
+    if (f->table[at[i]] < 0)
+      return mlrt_error_set(
+          e,
+          "%s: sample %lld, element %lld: byte %d, which no place of the file had when "
+          "it was read first; it has changed since",
+          f->file, (long long)sample, (long long)(first + i), at[i]);
+  return true;
+}
+
 static bool copy_chunk(const mlrt_field *f, int64_t sample, int64_t first, int n, const uint8_t *at,
                        char *out, mlrt_error *e) {
   chunk c;
+  if (!bytes_have_ids(f, sample, first, n, at, e))
+    return false;
   if (dtypes[f->input->dtype].is_float || stored_is_float(f->stored)) {
     load_doubles(f, at, n, &c);
     return store_doubles(f, sample, first, n, &c, out, e);

@@ -82,8 +82,9 @@ typedef struct mlrt_field {
   int64_t lane_bytes;  // from a lane to the next
   int64_t elements;    // numbers per sample
   mlrt_stored stored;
-  bool swap;            // other byte order than this machine's
-  const uint8_t *table; // U8 only: stored byte -> value; NULL: the byte itself
+  bool swap; // other byte order than this machine's
+  const int16_t
+      *table; // U8 only: stored byte -> value, -1: not in the vocabulary; NULL: the byte itself
   const mlrt_input *input;
   const char *file; // for messages
 } mlrt_field;
@@ -112,7 +113,7 @@ struct mlrt_dataset {
   mlrt_file *files;     // what the fields point into, unless they point into `parsed`
   uint8_t *parsed;      // csv: converted numbers
   int64_t parsed_bytes; // a multiple of the page size
-  uint8_t table[256];   // text: byte -> id
+  int16_t table[256];   // text: byte -> id; -1: none
   int vocab;            // text: number of ids
 };
 
@@ -160,7 +161,7 @@ typedef struct mlrt_ids {
   int64_t offset, count; // of the ids in file 0: bytes, ids
   mlrt_stored stored;
   bool swap;
-  const uint8_t *table;
+  const int16_t *table;
 } mlrt_ids;
 // Sets the size, and the fields of both inputs. False: a wrong setting, or too few ids.
 bool mlrt_ids_to_fields(mlrt_reading *r, const mlrt_ids *ids);

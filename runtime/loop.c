@@ -197,7 +197,7 @@ static void report_eval(mlrt_loop *l, const mlrt_means *means) {
   printf("%s after step %" PRId64 ":", name, l->at.step);
   mlrt_print_values(stdout, f, means->value);
   printf("  (%" PRId64 " samples)\n", means->samples);
-  fflush(stdout);
+  mlrt_progress_flush();
 }
 
 // False: the run must end here.
@@ -349,6 +349,7 @@ int mlrt_train(const mlrt_program *p, mlrt_options *o) {
   else if (fine)
     say_done(&l);
   mlrt_progress_clear(&l.progress);
+  mlrt_progress_close();
   fine &= mlrt_loop_close(&l);
   return !fine ? MLRT_EXIT_INPUT : stopped ? 128 + stopped : MLRT_EXIT_OK;
 }

@@ -145,7 +145,7 @@ static void greet(const mlrt_loop *l) {
   print_data(l->eval);
   if (l->trainer.options->resume)
     printf("resumed after step %" PRId64 "\n", l->at.step);
-  fflush(stdout);
+  mlrt_progress_flush();
 }
 
 void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {

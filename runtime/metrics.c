@@ -1,11 +1,13 @@
 // metrics.c: see metrics.h.
 #include "runtime/metrics.h"
 #include "runtime/files.h"
+#include "runtime/signals.h"
 #include "runtime/trainer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,13 +166,25 @@ static void begin(mlrt_metrics *m) {
     say_failed(m);
 }
 
-void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch) {
+// However long that takes.
+static void send_what_waits(mlrt_metrics *m) {
+  if (m->waits && !mlrt_write_all(m->fd, m->line + m->sent, m->len - m->sent))
+    say_failed(m);
+  m->waits = false;
+}
+
+static void new_line(mlrt_metrics *m) {
+  send_what_waits(m);
   m->len = 0;
+}
+
+void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch) {
+  new_line(m);
   put(m, "{\"step\":%" PRId64 ",\"epoch\":%.9g", step, epoch);
 }
 
 void mlrt_metrics_eval(mlrt_metrics *m, const char *data, int64_t step) {
-  m->len = 0;
+  new_line(m);
   put(m, "{\"eval\":\"%s\",\"step\":%" PRId64, data, step);
 }
 
@@ -187,6 +201,18 @@ void mlrt_metrics_values(mlrt_metrics *m, const mlrt_func *f, const double *valu
       mlrt_metrics_value(m, f->results[i].name, values[i]);
 }
 
+// False: an error, or a line that waits.
+static bool send(mlrt_metrics *m) {
+  for (m->sent = 0; m->sent < m->len;) {
+    size_t bytes = m->len - m->sent < PIPE_BUF ? m->len - m->sent : PIPE_BUF;
+    m->waits = !mlrt_signals_may_write(m->fd);
+    if (m->waits || !mlrt_write_all(m->fd, m->line + m->sent, bytes))
+      return false;
+    m->sent += bytes;
+  }
+  return true;
+}
+
 void mlrt_metrics_end(mlrt_metrics *m, double seconds) {
   if (m->times)
     put(m, ",\"time\":%.3f", seconds);
@@ -196,7 +222,7 @@ void mlrt_metrics_end(mlrt_metrics *m, double seconds) {
   begin(m);
   off_t end = lseek(m->fd, 0, SEEK_END);
   errno = EMSGSIZE; // does not happen: line_bytes
-  if (m->len < m->cap && mlrt_write_all(m->fd, m->line, m->len))
+  if (m->len < m->cap && (send(m) || m->waits))
     return;
   say_failed(m);
   cut_at(m->fd, end); // what follows half a line, when there is room again, would be lost with it
@@ -211,6 +237,7 @@ void mlrt_metrics_sync(mlrt_metrics *m) {
 }
 
 bool mlrt_metrics_close(mlrt_metrics *m) {
+  send_what_waits(m);
   if (m->fd >= 0 && close(m->fd) < 0)
     m->failed = true;
   m->fd = -1;

@@ -22,6 +22,8 @@ typedef struct mlrt_metrics {
   bool old;   // the lines of an earlier run are still there
   char *line; // `cap` bytes: room for the longest line of the program
   size_t len, cap;
+  size_t sent; // of the line, where `waits`: a signal came while nobody took the rest
+  bool waits;
 } mlrt_metrics;
 
 // Where a run goes on. The lines of later steps come again, and that of the evaluation after this one where `again`

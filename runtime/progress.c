@@ -1,16 +1,24 @@
 // progress.c: see progress.h.
 #include "runtime/progress.h"
+#include "runtime/signals.h"
 #include "runtime/trainer.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define REFRESH_SECONDS 0.1
 
+enum { BUFFER_BYTES = 8192 }; // more than is printed between two calls of mlrt_progress_flush
+
 void mlrt_progress_open(mlrt_progress *p, bool quiet, int64_t step, int64_t steps,
                         int64_t samples_per_step) {
   double now = mlrt_seconds();
+  fflush(stdout);
+  setvbuf(stdout, malloc(BUFFER_BYTES), _IOFBF,
+          BUFFER_BYTES); // written by mlrt_progress_flush only
   *p = (mlrt_progress){
       .quiet = quiet,
       .live = !quiet && isatty(STDOUT_FILENO),
@@ -21,6 +29,17 @@ void mlrt_progress_open(mlrt_progress *p, bool quiet, int64_t step, int64_t step
       .started = now,
       .last_time = now,
   };
+}
+
+void mlrt_progress_flush(void) {
+  if (mlrt_signals_may_write(STDOUT_FILENO))
+    fflush(stdout);
+}
+
+void mlrt_progress_close(void) {
+  mlrt_progress_flush();
+  if (mlrt_signals_pending())
+    __fpurge(stdout);
 }
 
 void mlrt_progress_clear(mlrt_progress *p) {
@@ -75,7 +94,7 @@ void mlrt_progress_live(mlrt_progress *p, const mlrt_progress_line *l) {
   if (done > 0)
     print_remaining(seconds / (double)done * (double)(p->steps - l->step));
   fputs("\033[K\033[?7h", stdout);
-  fflush(stdout);
+  mlrt_progress_flush();
   p->shown = true;
 }
 
@@ -87,7 +106,7 @@ void mlrt_progress_log(mlrt_progress *p, const mlrt_progress_line *l) {
   print_line(l, p->steps);
   print_rate(p, l->step - p->last_step, now - p->last_time);
   putchar('\n');
-  fflush(stdout);
+  mlrt_progress_flush();
   p->last_time = now;
   p->last_step = l->step;
 }
@@ -101,5 +120,5 @@ void mlrt_progress_say(mlrt_progress *p, const char *fmt, ...) {
   vprintf(fmt, args);
   va_end(args);
   putchar('\n');
-  fflush(stdout);
+  mlrt_progress_flush();
 }

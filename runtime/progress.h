@@ -33,6 +33,10 @@ void mlrt_progress_log(mlrt_progress *p, const mlrt_progress_line *line);
 __attribute__((format(printf, 2, 3))) void mlrt_progress_say(mlrt_progress *p, const char *fmt,
                                                              ...);
 void mlrt_progress_clear(mlrt_progress *p);
+// Shows what was printed, also beside this; after a signal only if nobody has to be waited for.
+void mlrt_progress_flush(void);
+// Nothing follows. What could not be shown after a signal is left out.
+void mlrt_progress_close(void);
 // " loss 0.693 accuracy 0.5" of the scalar results of `f`.
 void mlrt_print_values(FILE *out, const mlrt_func *f, const double *values);
 

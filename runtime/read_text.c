@@ -20,8 +20,7 @@ static void bytes_used(const mlrt_file *f, bool used[256]) {
 
 static void make_vocab(mlrt_dataset *d, const bool used[256]) {
   for (int byte = 0; byte < 256; byte++)
-    if (used[byte])
-      d->table[byte] = (uint8_t)d->vocab++;
+    d->table[byte] = used[byte] ? (int16_t)d->vocab++ : -1;
 }
 
 // Better said once, at start, than at the first sample that holds a rare character.

@@ -1,6 +1,8 @@
 // signals.c: the only writable global of the runtime: a signal handler has no other way to speak.
 #include "runtime/signals.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <unistd.h>
@@ -44,6 +46,20 @@ void mlrt_signals_install(void) {
 
 int mlrt_signals_pending(void) {
   return pending;
+}
+
+// The question and the wait are one for signals (ppoll): none comes in between.
+bool mlrt_signals_may_write(int fd) {
+  static const struct timespec at_once;
+  struct pollfd p = {.fd = fd, .events = POLLOUT};
+  sigset_t set = handled_set(), old;
+  sigprocmask(SIG_BLOCK, &set, &old);
+  int ready;
+  do
+    ready = ppoll(&p, 1, pending ? &at_once : NULL, &old);
+  while (ready < 0 && errno == EINTR);
+  sigprocmask(SIG_SETMASK, &old, NULL);
+  return ready != 0; // what cannot be asked says so when it is written to
 }
 
 void mlrt_signals_block(void) {

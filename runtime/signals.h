@@ -2,6 +2,8 @@
 #ifndef RUNTIME_SIGNALS_H
 #define RUNTIME_SIGNALS_H
 
+#include <stdbool.h>
+
 // SIGPIPE and SIGXFSZ become write errors: a closed pager or a full quota must not end a training run without a
 // checkpoint.
 void mlrt_signals_ignore(void);
@@ -10,6 +12,10 @@ void mlrt_signals_ignore(void);
 void mlrt_signals_install(void);
 // The signal that asked to stop; 0: none.
 int mlrt_signals_pending(void);
+// Waits until a write to `fd` would not wait, or a signal asks to stop: a pipe that nobody reads, a terminal that was
+// stopped must not keep a run from its end. False: it would wait, and a signal has come. Writes of up to PIPE_BUF bytes
+// may follow, one per question.
+bool mlrt_signals_may_write(int fd);
 // Threads started between block and unblock never run the handlers.
 void mlrt_signals_block(void);
 void mlrt_signals_unblock(void);

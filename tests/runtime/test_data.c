@@ -457,6 +457,28 @@ static double first_number(fixture *f, const char *data_dir) {
   return x;
 }
 
+// A character that the vocabulary does not have ends the run, and is no other one.
+static void test_text_changes(void) {
+  char path[] = "/tmp/mlrt-text-XXXXXX";
+  int32_t x[3], y[3];
+  close(mkstemp(path));
+  write_file(path, "hello\nworld");
+  fixture f;
+  fixture_init(&f, "text", 1, 2);
+  f.files[0] = path;
+  set_input(&f, 0, MLRT_I32, 2, 1, 3, 0);
+  set_input(&f, 1, MLRT_I32, 2, 1, 3, 0);
+  mlrt_dataset *d = must_open(&f, MLRT_USE_TRAIN, "a text that will change");
+  fill(d, 7, x, y);
+  write_file(path, "hello\nw0rld");
+  bool filled = mlrt_data_fill(d, &(int64_t){6}, 1, (char *[]){(char *)x, (char *)y}, &f.error);
+  CHECK(!filled && strstr(f.error.text, "sample 6, element 1: byte 48, which no place"), "%d %s",
+        filled, f.error.text);
+  fill(d, 0, x, y);
+  mlrt_data_close(d);
+  unlink(path);
+}
+
 static void test_places(void) {
   char root[] = "/tmp/mlrt-data-XXXXXX", path[64], source[64], data_dir[64];
   CHECK(mkdtemp(root), "no temporary folder");
@@ -653,6 +675,7 @@ int main(void) {
   test_lanes();
   test_text_range();
   test_tokens();
+  test_text_changes();
   test_places();
   test_large_csv();
   test_gz_headers();

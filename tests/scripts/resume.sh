@@ -97,6 +97,43 @@ for signal in TERM INT; do
   same_end $name
 done
 
+# --- also where nobody reads what it has to say: it is saved first, and no line of --metrics is lost
+mkfifo full
+exec 3<>full
+lines=$(wc -l <whole.jsonl)
+for what in stdout metrics; do
+  name=full_$what
+  head -c 65536 /dev/zero >&3
+  case $what in
+    stdout) ./trainer "${options[@]:1}" --save=$name.safetensors --metrics=$name.jsonl >full & ;;
+    metrics) ./trainer "${options[@]}" --save=$name.safetensors --metrics=full & ;;
+  esac
+  pid=$!
+  code=0
+  sleep 1.5 # it waits for somebody to read by now
+  kill -0 $pid || fail "a full pipe: it does not wait"
+  kill -TERM $pid
+  wait_for $name.safetensors
+  if [ $what = metrics ]; then
+    head -c 65536 <&3 >zeros.bin # there is room again
+    sleep 0.2
+  fi
+  wait $pid || code=$?
+  [ $code -eq 143 ] || fail "exit code $code after SIGTERM with a full pipe"
+  case $what in
+    stdout) head -c 65536 <&3 >zeros.bin ;;
+    metrics)
+      IFS= read -r -t 10 line <&3 || fail "the line that waited is lost"
+      [ "$line" = "$(head -n 1 whole.jsonl)" ] || fail "the line that waited is '$line'"
+      echo "$line" >$name.jsonl
+      ;;
+  esac
+  ./trainer "${options[@]}" --resume --save=$name.safetensors --metrics=$name.jsonl
+  same_end $name
+done
+exec 3>&-
+[ "$lines" = "$(wc -l <full_metrics.jsonl)" ] || fail "other lines"
+
 # --- a bad label: what was done before it is saved, and with the file repaired the rest comes out the same, also where
 # a step is in the making: sums of gradients, what dropout draws and running means are states like any other
 cat >labels.graph <<'GRAPH'
