@@ -50,6 +50,7 @@ typedef struct mlrt_saver {
   const mlrt_program *program;
   const mlrt_options *options; // flag values go into the metadata
   char *path, *temp, *folder;
+  bool whole; // temp, though it could not be renamed to path
   mlrt_keeper keeper;
   bool saved;              // this run has written the file
   mlrt_kept kept;          // by the last save

@@ -147,7 +147,9 @@ static bool take_memory(mlrt_saver *s) {
 }
 
 static bool cannot(const mlrt_saver *s, mlrt_error *e) {
-  return mlrt_error_set(e, "cannot write the checkpoint '%s': %s", s->path, strerror(errno));
+  return mlrt_error_set(e, "cannot write the checkpoint '%s': %s%s%s%s", s->path, strerror(errno),
+                        s->whole ? "; it is whole in '" : "", s->whole ? s->temp : "",
+                        s->whole ? "', which the next run removes: move it" : "");
 }
 
 static bool is_free(const mlrt_saver *s, const char *beside, mlrt_error *e) {
@@ -157,11 +159,13 @@ static bool is_free(const mlrt_saver *s, const char *beside, mlrt_error *e) {
 }
 
 // The rename at the end would take the place of a device, and fail on a folder after hours; a pipe in the place
-// of the temporary file would never open. A run that goes on with its file has nothing to keep.
+// of the temporary file would never open. So would it fail on a file that must not be replaced. A run that goes on with its file has nothing to keep.
 static bool can_be_replaced(const mlrt_saver *s, mlrt_error *e) {
   if (!mlrt_is_replaceable(s->path))
     return mlrt_error_set(
         e, "cannot write the checkpoint '%s': it is no file; --no-save writes none", s->path);
+  if (!mlrt_may_be_replaced(s->path, s->folder))
+    return cannot(s, e);
   bool keeps = !s->options->resume && mlrt_keeper_has_other(&s->keeper);
   return is_free(s, s->temp, e) && (!keeps || is_free(s, s->keeper.old, e));
 }
@@ -242,9 +246,10 @@ static bool write_file(const mlrt_saver *s, int fd, size_t header_len, mlrt_devi
 // What another run has left at the path is kept once all that may fail is written, and its new name is on disk before
 // it loses the old one.
 static bool replace(mlrt_saver *s, int fd) {
-  if (!mlrt_keeper_has_other(&s->keeper))
-    return mlrt_take_place(fd, s->temp, s->path, s->folder);
-  if (fsync(fd) < 0 || !mlrt_keeper_keep(&s->keeper))
+  s->whole = fsync(fd) == 0;
+  if (!s->whole || !mlrt_keeper_has_other(&s->keeper))
+    return s->whole && mlrt_take_place(fd, s->temp, s->path, s->folder);
+  if (!mlrt_keeper_keep(&s->keeper))
     return false;
   s->kept = s->saved ? MLRT_KEPT_MEANWHILE : MLRT_KEPT_EARLIER;
   if (mlrt_sync_folder(s->folder, fd) && mlrt_take_place(fd, s->temp, s->path, s->folder))
@@ -259,9 +264,12 @@ static void settle(mlrt_saver *s, int fd, size_t header_len) {
   if (mlrt_is_at(fd, s->path)) {
     mlrt_keeper_know(&s->keeper, s->header, header_len);
     s->saved = true;
+    s->whole = false;
   } else {
-    s->kept = MLRT_KEPT_NOTHING; // or for nothing
-    if (mlrt_is_at(fd, s->temp)) // and not what another run has put there since
+    s->kept = MLRT_KEPT_NOTHING;         // or for nothing
+    bool ours = mlrt_is_at(fd, s->temp); // and not what another run has put there since
+    s->whole &= ours;
+    if (ours && !s->whole) // else it is all that is left
       unlink(s->temp);
   }
   errno = why;
@@ -294,6 +302,7 @@ static int open_temp(const mlrt_saver *s, mlrt_error *e) {
 }
 
 bool mlrt_saver_save(mlrt_saver *s, mlrt_device *from, const mlrt_run_point *at, mlrt_error *e) {
+  s->whole = false;
   fill_metadata(s, at, checksum(s, from));
   size_t len =
       mlrt_st_write(s->header, s->header_cap, s->tensors, s->num_states, s->pairs, s->num_pairs);

@@ -50,6 +50,25 @@ bool mlrt_is_replaceable(const char *path) {
   return stat(path, &st) == 0 ? S_ISREG(st.st_mode) : errno != ELOOP;
 }
 
+static bool is_others(const struct stat *file, const struct stat *folder) {
+  uid_t me = geteuid();
+  return (folder->st_mode & S_ISVTX) && me != 0 && file->st_uid != me && folder->st_uid != me;
+}
+
+static bool is_fixed(const char *path) {
+  struct statx x;
+  return statx(AT_FDCWD, path, 0, 0, &x) == 0 &&
+         (x.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
+}
+
+bool mlrt_may_be_replaced(const char *path, const char *folder) {
+  struct stat file, in;
+  if (stat(path, &file) < 0 || stat(folder, &in) < 0)
+    return true;
+  errno = EPERM;
+  return !is_others(&file, &in) && !is_fixed(path);
+}
+
 // What the link at `path` says, from where it lies; NULL: it is no link, or there is no memory.
 static char *read_link(const char *path) {
   char to[PATH_MAX];

@@ -10,6 +10,10 @@ bool mlrt_same_file(const char *a, const char *b);
 // Whether a rename may take its place: a pipe or a device would be gone, and a folder refuses;
 // or links that lead to each other.
 bool mlrt_is_replaceable(const char *path);
+// Whether a file that is made in `folder` may take the place of the one at `path` there, if any, as far as that can be
+// asked; else errno is EPERM: somebody else's file where the folder is sticky, as /tmp is; one that chattr made
+// immutable.
+bool mlrt_may_be_replaced(const char *path, const char *folder);
 // The file that a link leads to, which need not be there yet: the one to replace, so that the link stays. `path`
 // where it is no link. Freed by the caller; NULL: out of memory.
 char *mlrt_behind_links(const char *path);

@@ -198,6 +198,28 @@ done
 expect_error 1 'made with --lr=0.5, which the flag cannot be any more' ./rate-1 --quiet --epochs=2 --resume --save=rate.safetensors
 ./rate-1 --quiet --epochs=2 --resume --save=rate.safetensors --lr=2 || fail "another value of the flag is refused"
 
+# --- a file that must not be replaced: said before the first step; when it becomes one later, nothing is lost
+cp whole.safetensors fixed.safetensors
+trap 'chattr -i "$scratch/fixed.safetensors" 2>/dev/null || true; rm -rf "$scratch"' EXIT
+if chattr +i fixed.safetensors 2>chattr.txt; then
+  expect_error 1 "cannot write the checkpoint 'fixed.safetensors': Operation not permitted$" ./trainer "${options[@]}" \
+    --save=fixed.safetensors
+  [ ! -e fixed.safetensors.tmp ] || fail "a temporary file is left"
+  chattr -i fixed.safetensors
+  rm fixed.safetensors
+  ./trainer "${options[@]}" --save=fixed.safetensors --metrics=fixed.jsonl 2>err.txt &
+  pid=$!
+  wait_for fixed.jsonl
+  cp whole.safetensors fixed.safetensors
+  chattr +i fixed.safetensors
+  code=0
+  wait $pid || code=$?
+  [ $code -eq 1 ] || fail "exit code $code, though the file could not be replaced"
+  grep -q "Operation not permitted; it is whole in 'fixed.safetensors.tmp'" err.txt || fail "$(cat err.txt)"
+  same whole.safetensors fixed.safetensors.tmp "checkpoints, one under its temporary name,"
+  chattr -i fixed.safetensors
+fi
+
 # --- --resume of what is done does nothing, and says so with exit code 0
 cp whole.safetensors done.safetensors
 ./trainer "${options[@]}" --resume --save=done.safetensors
