@@ -72,7 +72,9 @@ const char *cg_cache_get(const cg_cache *c, const ir_buf *key, size_t *len) {
   header h;
   size_t size = 0;
   const char *path = c->dir ? path_of(c, key) : NULL;
-  const char *file = path ? ir_read_file(c->a, path, &size) : NULL;
+  struct stat st;
+  bool is_file = path && stat(path, &st) == 0 && S_ISREG(st.st_mode); // a pipe would never end
+  const char *file = is_file ? ir_read_file(c->a, path, &size) : NULL;
   if (!file || size < sizeof h)
     return NULL;
   memcpy(&h, file, sizeof h);

@@ -191,7 +191,26 @@ void cg_add_compile(const cg_tools *x, cg_jobs *jobs, const cg_source *s) {
                  cg_with_suffix(x, s->name, ".log"), &c);
 }
 
+// What is at the path is a file, if anything: a rename may take its place.
+static bool is_replaceable(const char *path) {
+  struct stat st;
+  return stat(path, &st) != 0 || S_ISREG(st.st_mode);
+}
+
+// The program that was there stays until the new one is whole.
+static bool take_place(const cg_tools *x, const char *made) {
+  struct stat st;
+  if (stat(made, &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0))
+    return cg_fail(x, ir_format(x->a, "linking failed: '%s' has written no program", x->cc));
+  if (made == x->b->out || rename(made, x->b->out) == 0)
+    return true;
+  return cg_fail(x, ir_format(x->a, "cannot write '%s': %s", x->b->out, strerror(errno)));
+}
+
 static bool link_objects(cg_tools *x, const cg_sources *s) {
+  const char *out = x->b->out;
+  if (is_replaceable(out))
+    out = ir_format(x->a, "%s" IR_TEMP_SUFFIX, out);
   cg_command c = {0};
   cg_command_add(&c, x->cc);
   if (x->t->triple) {
@@ -201,7 +220,7 @@ static bool link_objects(cg_tools *x, const cg_sources *s) {
     cg_command_add(&c, "-fuse-ld=lld");
   }
   cg_command_add(&c, "-o");
-  cg_command_add(&c, x->b->out);
+  cg_command_add(&c, out);
   for (size_t i = 0; i < s->num; i++)
     if (s->at[i].kind == CG_SOURCE_C)
       cg_command_add(&c, cg_with_suffix(x, s->at[i].name, ".o"));
@@ -218,7 +237,11 @@ static bool link_objects(cg_tools *x, const cg_sources *s) {
   }
   cg_jobs jobs = {0};
   cg_add_command(x, &jobs, "linking", ir_format(x->a, "%s/link.log", x->dir), &c);
-  return run_jobs(x, &jobs);
+  if (run_jobs(x, &jobs) && take_place(x, out))
+    return true;
+  if (out != x->b->out)
+    unlink(out);
+  return false;
 }
 
 // --- the folder of intermediate files --------------------------------------------------------
@@ -349,7 +372,9 @@ static bool disassemble(const cg_tools *x, const cg_sources *s, bool llvm, ir_bu
     const char *body = s->at[i].kind == CG_SOURCE_C
                            ? ir_read_file(x->a, cg_with_suffix(x, s->at[i].name, ".s"), &len)
                            : NULL;
-    if (body)
+    if (s->at[i].kind == CG_SOURCE_C && (!body || !*body))
+      ok = cg_fail(x, ir_format(x->a, "'%s' has written nothing for %s", x->cc, s->at[i].name));
+    else if (body)
       ir_buf_printf(out, "%s %s\n%s", llvm ? ";" : "#", s->at[i].name, without_dir(x, body));
   }
   return ok;

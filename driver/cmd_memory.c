@@ -17,6 +17,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
+#include "driver/budgets.h"
 #include "driver/probe.h"
 #include "passes/checkpoint.h"
 #include "passes/plan_text.h"
@@ -141,6 +142,27 @@ static int print(const memory *x) {
   return EXIT_INPUT;
 }
 
+// A plan that was searched for another budget may be within this one: a compilation takes it, and so says `auto`. Not
+// sought for long: only where little is missing.
+enum { LITTLE = 50 }; // the limit's fiftieth
+
+static void look_further(const draft_subject *subject, int64_t limit, probe *found) {
+  options o = *subject->o;
+  o.memory_budget = limit;
+  o.checkpoint = checkpoint_names[CHECKPOINT_AUTO];
+  draft_subject s = *subject;
+  s.o = &o;
+  draft refused = draft_new(), instead = {0};
+  if (draft_load(&s, &refused, NULL, NULL) && draft_schedule(&s, &refused) &&
+      draft_arrange(&s, &refused, NULL, limit) && draft_plan(&s, &refused))
+    budgets_find(&s, &refused, limit, &instead);
+  if (instead.arena) {
+    *found = probe_of(&instead, *found);
+    draft_free(&instead);
+  }
+  draft_free(&refused);
+}
+
 int cmd_memory(const draft_subject *subject) {
   draft t = draft_new();
   int64_t limit = subject->o->gpu_bytes ? subject->o->gpu_bytes : subject->o->memory_budget;
@@ -156,8 +178,12 @@ int cmd_memory(const draft_subject *subject) {
   int status = options_report(s->o, t.diags) ? EXIT_INPUT : 0;
   for (int i = 0; i < x.num; i++)
     x.rows[i] = (probe){.policy = checkpoint_names[i], .budget = i == CHECKPOINT_AUTO ? limit : 0};
+  bool planned = ok && probe_plans(s, &t, x.rows, x.num);
+  if (planned && limit && !fits(&x, &x.rows[CHECKPOINT_AUTO]) &&
+      x.rows[CHECKPOINT_AUTO].bytes - limit <= limit / LITTLE)
+    look_further(subject, limit, &x.rows[CHECKPOINT_AUTO]);
   if (ok)
-    status = probe_plans(s, &t, x.rows, x.num) ? print(&x) : IR_EXIT_FAULT;
+    status = planned ? print(&x) : IR_EXIT_FAULT;
   draft_free(&t);
   return status;
 }

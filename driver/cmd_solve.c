@@ -197,6 +197,8 @@ static void print_answer(const solver *x, const attempt *r) {
           bytes, ir_bytes_text(x->a, x->budget, x->budget));
   if (x->step > 1)
     fprintf(out, ", in steps of %lld", (long long)x->step);
+  if (r->value + x->step > MOST_VALUE)
+    fputs("; nothing larger is tried", out);
   fputs("\n", out);
 }
 

@@ -113,7 +113,7 @@ static bool fits_budget(driver *d) {
   if (instead.arena)
     return take(d, instead);
   ir_buf text = ir_buf_new(t->arena);
-  plan_print_shortfall(t->plan, t->module, budget, works, &text);
+  plan_print_shortfall(t->plan, t->module, budget, works, d->o.allow_accumulate, &text);
   fprintf(stderr, "mltc: %s %s", d->o.input, ir_buf_str(&text));
   bool may_fit_in_parts = t->plan->state_bytes <= budget; // which have the same states
   if (!options_is_ir(&d->o) && !d->o.allow_accumulate && !d->o.plan && may_fit_in_parts)

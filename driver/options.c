@@ -30,7 +30,7 @@ void options_help(FILE *out) {
       "                          cuda (sm_80 and sm_90a), cuda:sm_80,sm_86,sm_89,sm_90a,sm_100\n"
       "  --precision=P           what matmuls multiply: f32, tf32 or bf16 (default: the graph's\n"
       "                          train { precision = P }, or f32); sums are f32 in all of them\n"
-      "  --memory-budget=SIZE    bytes that a run may take in all, such as 64MiB; what does not "
+      "  --memory-budget=SIZE    bytes that the plan may take in all, such as 64MiB; what does not "
       "fit is\n"
       "                          computed again instead of kept, or mltc says what stands in the "
       "way\n"
@@ -128,6 +128,16 @@ static void *field(const command_line *x, const option_entry *e) {
 static bool keep_text(command_line *x, const option_entry *e, const char *value) {
   *(const char **)field(x, e) = value;
   return true;
+}
+
+static bool keep_once(command_line *x, const option_entry *e, const char *value) {
+  const char *before = *(const char **)field(x, e);
+  if (before && strcmp(before, value) != 0) {
+    *x->why =
+        ir_format(x->a, "--%s=%s and --%s=%s: one at a time", e->name, before, e->name, value);
+    return false;
+  }
+  return keep_text(x, e, value);
 }
 
 static bool keep_flag(command_line *x, const option_entry *e, const char *value) {
@@ -256,7 +266,7 @@ static const option_entry entries[] = {
     {"extra-time", 0, COMPILE, parse_percent, AT(extra_time), NULL},
     {"allow", 0, COMPILE, parse_allowed, AT(allow_accumulate), allow_words},
     {"max-batch", 0, COMPILE, keep_flag, AT(max_batch), NULL},
-    {"max", 0, COMPILE, keep_text, AT(max), NULL},
+    {"max", 0, COMPILE, keep_once, AT(max), NULL},
     {"gpu", 0, MEMORY, keep_bytes, AT(gpu_bytes), NULL},
     {"json", 0, MEMORY, keep_flag, AT(json), NULL},
     {"help", 0, BOTH, keep_flag, AT(help), NULL},
@@ -356,6 +366,8 @@ static bool check_together(const options *o, const char **why) {
     *why = "--max-batch and --max search for what fits --memory-budget=SIZE, which is not given";
   else if (o->emit == EMIT_AST && options_is_ir(o))
     *why = "--emit=ast prints graph files; use --emit=ir for IR";
+  else if (o->dependencies && o->emit != EMIT_TRAINER)
+    *why = "-MD writes what a program is made from beside it: it goes with no --emit";
   else if (o->defines.num && options_is_ir(o))
     *why = "-D sets a `let` of a graph file: in IR text all sizes are numbers";
   else if (o->extra_time >= 0 &&
@@ -422,7 +434,9 @@ bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **
     o->command = COMMAND_MEMORY;
     optind++;
   }
-  if (argc - optind != 1) {
+  bool no_file = argc - optind == 1 && !strcmp(argv[optind], "memory") && access("memory", F_OK);
+  if (argc - optind != 1 || no_file) {
+    optind += no_file || (argc - optind > 2 && !strcmp(argv[optind], "memory"));
     *why = argc > optind ? ir_format(a, "one file at a time: '%s' and '%s' were given",
                                      argv[optind], argv[optind + 1])
                          : "no file was given; try mltc --help";

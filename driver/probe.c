@@ -32,9 +32,7 @@ static double slower(const plan_facts *facts, const ir_module *m) {
   return most;
 }
 
-static probe make_plan(const draft_subject *s, draft *t, probe x) {
-  bool ok = draft_arrange(s, t, x.policy, x.budget) && draft_plan(s, t);
-  BUG_IF(!ok, "policy '%s' has errors", x.policy ? x.policy : "");
+probe probe_of(draft *t, probe x) {
   plan_facts facts = plan_find_facts(t->arena, t->plan, t->module);
   x.bytes = t->plan->arena_bytes;
   x.always = t->plan->state_bytes + t->plan->staging_bytes;
@@ -44,6 +42,12 @@ static probe make_plan(const draft_subject *s, draft *t, probe x) {
   x.slower = slower(&facts, t->module);
   memcpy(x.shares, facts.shares, sizeof x.shares);
   return x;
+}
+
+static probe make_plan(const draft_subject *s, draft *t, probe x) {
+  bool ok = draft_arrange(s, t, x.policy, x.budget) && draft_plan(s, t);
+  BUG_IF(!ok, "policy '%s' has errors", x.policy ? x.policy : "");
+  return probe_of(t, x);
 }
 
 // Begins the work on a plan. Returns where it will come from; -1: no process could be made.

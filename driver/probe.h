@@ -19,6 +19,9 @@ typedef struct probe {
   double slower;                   // the same with the time that copies to the host are waited for
 } probe;
 
+// What is found of a draft that has its plan.
+probe probe_of(draft *t, probe asked);
+
 // Fills in what is found. `t` is scheduled, or arranged already. Each plan is made by a process of its own, all at the
 // same time, which has the module to itself: `t` is as it was. False, after a message: one of them failed.
 bool probe_plans(const draft_subject *s, draft *t, probe *at, int num);

@@ -397,17 +397,20 @@ void *ir_map_value(const ir_map *m, size_t i) {
 
 // --- files -----------------------------------------------------------------------------
 char *ir_read_file(ir_arena *a, const char *path, size_t *len) {
+  enum { MOST_BYTES = 1 << 30 }; // a device such as /dev/zero has no end
   FILE *f = fopen(path, "rb");
   if (!f)
     return NULL;
   ir_buf b = ir_buf_new(a);
   char block[16384];
   size_t n;
-  while ((n = fread(block, 1, sizeof block, f)) > 0)
+  while (b.len <= MOST_BYTES && (n = fread(block, 1, sizeof block, f)) > 0)
     ir_buf_write(&b, block, n);
   int failed = ferror(f) ? EIO : 0;
   if (failed && errno)
     failed = errno;
+  if (b.len > MOST_BYTES)
+    failed = EFBIG;
   fclose(f);
   if (failed) {
     errno = failed;

@@ -43,18 +43,19 @@ static void print_peak(const plan_facts *x, const plan *p, ir_buf *out) {
 }
 
 void plan_print_shortfall(const plan *p, const ir_module *m, int64_t budget, int64_t works,
-                          ir_buf *out) {
+                          bool divides, ir_buf *out) {
   plan_facts x = plan_find_facts(out->arena, p, m);
   ir_buf_printf(out, "does not fit %s: its plan takes %s, %" PRId64 " bytes too much\n",
                 text_of(out, budget), text_of(out, p->arena_bytes), p->arena_bytes - budget);
   bool proof = x.bound_ws > budget;
   ir_buf_printf(out,
-                "  proven: whatever is computed again, and in whatever order these kernels run, %s "
-                "are needed%s\n",
-                text_of(out, x.bound_ws),
+                "  proven%s: whatever is computed again, and in whatever order these kernels run, "
+                "%s are needed%s\n",
+                divides ? ", for the batch undivided" : "", text_of(out, x.bound_ws),
                 proof ? "" : "; that is within the budget, so a better plan may exist");
   print_whole_run(&x, p, out);
   print_peak(&x, p, out);
   if (works)
-    ir_buf_printf(out, "  this would work: --memory-budget=%" PRId64 "\n", works);
+    ir_buf_printf(out, "  this would work%s: --memory-budget=%" PRId64 "\n",
+                  divides ? ", undivided" : "", works);
 }

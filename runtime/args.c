@@ -142,7 +142,8 @@ bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e) {
   if (!mlrt_parse_double(text, &v))
     return mlrt_error_set(e, "--%s needs a number, not '%s'", name, text);
   if (!mlrt_is_float(f->state->dtype) && !is_whole(v))
-    return mlrt_error_set(e, "--%s needs a whole number, not '%s'", name, text);
+    return mlrt_error_set(e, "--%s needs a whole number%s, not '%s'", name,
+                          v == floor(v) ? " up to 2^53" : "", text);
   const mlrt_input like = {.dtype = f->state->dtype};
   char limits[120];
   if (!mlrt_flag_holds(f, v))

@@ -115,6 +115,10 @@ static int read_settings(settings *s, int argc, char **argv) {
   if (optind + 1 != argc)
     return usage(NULL, NULL, optind == argc ? "no input file" : "more than one input file");
   s->input = argv[optind];
+  if (s->output && !strcmp(s->output, "-"))
+    s->output = NULL;
+  if (s->output && ir_same_file(s->input, s->output))
+    return usage("output", s->output, "it would take the place of what is read");
   return -1;
 }
 

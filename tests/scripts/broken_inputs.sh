@@ -337,3 +337,9 @@ python3 unread.py "$mltc" --no-cache -v digits.graph -o stopped || code=$?
 [ -z "$(ls -A tmp)" ] || fail "SIGPIPE left $(find tmp)"
 expect_error 1 "File too large" bash -c "ulimit -f 8; '$mltc' --no-cache digits.graph -o stopped"
 [ -z "$(ls -A tmp)" ] || fail "a limit of files' sizes left $(find tmp)"
+
+# --- a program stays until the next one is whole
+echo 'an earlier program' >kept
+expect_error 1 "linking failed: '/bin/true' has written no program" env MLTC_CC=/bin/true "$mltc" digits.graph --no-cache -o kept
+[ "$(cat kept)" = 'an earlier program' ] || fail "a link that failed has replaced what was there"
+[ ! -e kept.tmp ] || fail "a link that failed leaves kept.tmp"

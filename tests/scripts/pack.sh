@@ -58,6 +58,11 @@ expect_error 2 "more than one input" "$pack" set.csv set.csv
 for option in --capacity=0 --capacity=1x --seconds=-1 --seconds=x --steps=0; do
   expect_error 2 "mltc-pack: $option: not a" "$pack" set.csv "$option"
 done
+"$pack" set.csv -o - 2>said.txt | cmp -s - <("$pack" set.csv 2>said.txt) || fail "-o - is no standard output"
+[ ! -e ./- ] || fail "-o - makes a file"
+cp set.csv set.copy
+expect_error 2 "mltc-pack: --output=set.csv: it would take the place of what is read" "$pack" set.csv -o set.csv
+same set.csv set.copy "what was to be packed and what is there"
 "$pack" --help >help.txt
 "$pack" --version | grep -qE '^mltc-pack [0-9]' || fail "--version"
 sed 's/\\-/-/g' "$root/docs/mltc-pack.1" >page.txt

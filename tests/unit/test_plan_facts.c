@@ -169,7 +169,7 @@ static void test_no_functions(void) {
   ir_buf out = ir_buf_new(a);
   plan_print(p, m, &out);
   plan_print_json(p, m, &out);
-  plan_print_shortfall(p, m, 1, p->arena_bytes, &out);
+  plan_print_shortfall(p, m, 1, p->arena_bytes, false, &out);
   CHECK(!strstr(ir_buf_str(&out), "at the peak"), "%s", ir_buf_str(&out));
   ir_arena_free(a);
 }
