@@ -146,14 +146,53 @@ static void keep_one(beam *b) {
   b->choices.num = 1;
 }
 
-// Equal sets lie side by side: they have equal bytes live, and the better peak comes first, unless
-// it differs, in which case the worse one may stay as long as there is room.
-static void keep_best(beam *b) {
+// The `num` best come first, in no order (Hoare 1961, Find).
+static void put_first(choice *at, int64_t all, int64_t num) {
+  for (int64_t low = 0, high = all - 1; low < high;) {
+    choice middle = at[low + (high - low) / 2];
+    int64_t i = low - 1, j = high + 1;
+    for (;;) {
+      do
+        i++;
+      while (compare_choices(&at[i], &middle) < 0);
+      do
+        j--;
+      while (compare_choices(&at[j], &middle) > 0);
+      if (i >= j)
+        break;
+      choice other = at[i];
+      at[i] = at[j];
+      at[j] = other;
+    }
+    if (num <= j + 1)
+      high = j;
+    else
+      low = j + 1;
+  }
+}
+
+// Sorts the first `num`. Equal sets lie side by side: they have equal bytes live, and the better peak comes first, unless
+// it differs, in which case the worse one may stay as long as there is room. Returns how many are kept, in front.
+static size_t take_distinct(beam *b, size_t num) {
   size_t kept = 0;
-  qsort(b->choices.at, b->choices.num, sizeof *b->choices.at, compare_choices);
-  for (size_t i = 0; i < b->choices.num && kept < b->width; i++)
+  qsort(b->choices.at, num, sizeof *b->choices.at, compare_choices);
+  for (size_t i = 0; i < num && kept < b->width; i++)
     if (kept == 0 || b->choices.at[i].set != b->choices.at[kept - 1].set)
       b->choices.at[kept++] = b->choices.at[i];
+  return kept;
+}
+
+// As if all were sorted; but most of many choices come to nothing, and a set seldom comes from more than a few prefixes.
+static void keep_best(beam *b) {
+  enum { OF_ONE_SET = 4 };
+  choice *at = b->choices.at;
+  size_t all = b->choices.num, num = b->width * OF_ONE_SET < all ? b->width * OF_ONE_SET : all;
+  put_first(at, (int64_t)all, (int64_t)num);
+  size_t kept = take_distinct(b, num);
+  if (kept < b->width && num < all) {
+    memmove(&at[kept], &at[num], (all - num) * sizeof *at);
+    kept = take_distinct(b, kept + all - num);
+  }
   b->choices.num = kept;
 }
 

@@ -17,9 +17,9 @@ static inline int test_part(int all) {
 }
 
 // Of `all` cases that differ in their numbers only, where most of the time goes into compiling them: half, and all where
-// MLTC_SLOW is set (as for test_campaign).
+// MLTC_SLOW is set (as for test_campaign); a sixth with sanitizers.
 static inline int test_share(int all) {
-  return getenv("MLTC_SLOW") ? all : (all + 1) / 2;
+  return getenv("MLTC_SLOW") ? all : TEST_SANITIZED ? test_part(all) : (all + 1) / 2;
 }
 
 // `usual` random modules, or such a part; twenty times as many where MLTC_SLOW is set: tests that ask are there a second

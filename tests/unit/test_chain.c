@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "passes/chain.h"
+#include "tests/support_campaign.h"
 #include "tests/support_check.h"
 #include "tests/unit/support_passes.h"
 
@@ -256,16 +257,16 @@ static void compare_with_search(void) {
   chain_stage s[MOST];
   int limits = 0;
   for (int num = 1; num <= SMALL; num++)
-    for (int i = 0; i < 30; i++) {
+    for (int i = 0; i < test_part(30); i++) {
       random_chain(s, num, &seed);
       limits += compare_chain(s, num, true);
     }
   for (int num = SMALL + 1; num <= MOST; num++)
-    for (int i = 0; i < 12 - num; i++) {
+    for (int i = 0; i < test_part(12 - num); i++) {
       random_chain(s, num, &seed);
       limits += compare_chain(s, num, false);
     }
-  CHECK(limits > 4500, "only %d limits", limits);
+  CHECK(limits > test_part(4500), "only %d limits", limits);
   printf("%d limits compared with all schedules\n", limits);
 }
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "tests/random/random_graph.h"
+#include "tests/support_campaign.h"
 #include "tests/unit/support_passes.h"
 
 static ir_module *random_module(ir_arena *a, uint64_t seed) {
@@ -218,7 +219,7 @@ static void test_clipped(void) {
 // Of random graphs nearly every parameter must be found: two that have one gradient share a name.
 static void test_random_graphs(void) {
   size_t params = 0, found = 0;
-  for (uint64_t seed = 1; seed <= 200; seed++) {
+  for (uint64_t seed = 1; seed <= (uint64_t)test_part(200); seed++) {
     ir_arena *a = ir_arena_new();
     ir_module *m = random_module(a, seed);
     cg_plain_step *s = cg_plain_step_new(schedule(a, m));

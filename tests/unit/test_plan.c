@@ -9,6 +9,7 @@
 #include "tests/random/random_graph.h"
 #include "passes/pass.h"
 #include "passes/plan.h"
+#include "tests/support_campaign.h"
 #include "tests/support_check.h"
 #include "tests/unit/support_plan.h"
 
@@ -261,7 +262,7 @@ int main(void) {
   test_json();
   test_table();
   double worst = 1;
-  for (uint64_t seed = 1; seed <= 150; seed++)
+  for (uint64_t seed = 1; seed <= (uint64_t)test_part(150); seed++)
     test_network(seed, 10 + (int)seed, &worst);
   printf("random networks: worst arena / bound = %.4f; %d failures\n", worst, failures);
   return failures != 0;
