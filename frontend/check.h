@@ -257,6 +257,8 @@ bool fe_want_shape(fe *c, const fe_value *v, ir_loc at, bool wild, int64_t *dims
 
 // --- expr.c --------------------------------------------------------------------------------------
 const fe_value *fe_eval(fe *c, const ast_expr *e);
+// Of an `if`, which chooses what the program is made of: not a tensor, of which the error says what to write.
+bool fe_want_condition(fe *c, const ast_expr *e, bool *out);
 
 // --- constants.c ---------------------------------------------------------------------------------
 const fe_value *fe_const_binary(fe *c, const ast_expr *e, const fe_value *a, const fe_value *b);

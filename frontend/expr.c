@@ -24,16 +24,19 @@ static const fe_value *eval_list(fe *c, const ast_expr *e) {
 }
 
 // --- conditions ----------------------------------------------------------------------------------
+bool fe_want_condition(fe *c, const ast_expr *e, bool *out) {
+  const fe_value *v = fe_eval(c, e);
+  if (v->kind != FE_TENSOR || v->flag)
+    return fe_want_bool(c, v, e->loc, "a condition", out);
+  ir_diag *d = fe_error(c, e->loc, "E0207", "a condition must be known at compile time");
+  diag_label(d, "this is %s", fe_describe(c, v));
+  diag_help(d, "where(condition, a, b) chooses element by element");
+  return false;
+}
+
 static const fe_value *eval_if(fe *c, const ast_expr *e) {
   bool cond;
-  const fe_value *v = fe_eval(c, e->b);
-  if (v->kind == FE_TENSOR && !v->flag) {
-    ir_diag *d = fe_error(c, e->b->loc, "E0207", "a condition must be known at compile time");
-    diag_label(d, "this is %s", fe_describe(c, v));
-    diag_help(d, "where(condition, a, b) chooses element by element");
-    return &fe_bad;
-  }
-  if (!fe_want_bool(c, v, e->b->loc, "a condition", &cond))
+  if (!fe_want_condition(c, e->b, &cond))
     return &fe_bad;
   return cond ? fe_eval(c, e->a) : e->c ? fe_eval(c, e->c) : &fe_none;
 }

@@ -37,15 +37,18 @@ static ir_node *first_step(fe *c) {
   return p->random_step;
 }
 
+// Generators draw in f32; what is f64 has the same values, scaled in f64.
 static ir_node *random_value(fe *c, const ir_state *s, fe_init i) {
   ir_builder *b = &c->pass->b;
+  ir_type drawn = s->type;
+  drawn.dtype = IR_F32;
   ir_node *step = first_step(c), *seed = fe_read_named(c, "seed");
   int64_t stream = fe_stream(s->name);
   if (i.kind == FE_INIT_NORMAL) {
-    ir_node *n = ir_normal(b, s->type, seed, step, stream);
+    ir_node *n = ir_cast(b, ir_normal(b, drawn, seed, step, stream), s->type.dtype);
     return i.a == 1 ? n : ir_binary_const(b, IR_MUL, n, i.a);
   }
-  ir_node *n = ir_uniform(b, s->type, seed, step, stream);
+  ir_node *n = ir_cast(b, ir_uniform(b, drawn, seed, step, stream), s->type.dtype);
   n = ir_binary_const(b, IR_MUL, n, i.b - i.a);
   return i.a == 0 ? n : ir_binary_const(b, IR_ADD, n, i.a);
 }

@@ -66,8 +66,11 @@ ir_node *fe_written_value(fe *c, const ir_state *s, const fe_written_init *i) {
   fe_leave(c);
   if (!fe_want_tensor(c, v, i->fn->name.loc, "the result of an initializer"))
     return NULL;
-  if (ir_same_type(&v->node->type, &s->type))
-    return v->node;
+  ir_node *n = v->node;
+  if (s->type.dtype == IR_F64 && n->type.dtype == IR_F32)
+    n = ir_cast(&c->pass->b, n, IR_F64);
+  if (ir_same_type(&n->type, &s->type))
+    return n;
   ir_diag *d = fe_error(c, i->fn->name.loc, "E0203", "'%s' is %s and cannot start with this value",
                         s->name, ir_type_str(c->arena, &s->type));
   diag_label(d, "this gives %s", fe_shape_text(c, v));

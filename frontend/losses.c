@@ -243,9 +243,12 @@ void fe_check_goals(fe *c) {
     return;
   fe_pass *p = c->pass;
   if (!p->goals.num) {
-    ir_diag *d =
-        fe_error(c, c->model->name.loc, "E0216", "model '%s' has no loss", c->model->name.text);
-    diag_help(d, "add a statement such as `loss cross_entropy(logits, label)`");
+    ir_diag *d = fe_error(c, c->model->name.loc, "E0216", "model '%s' has no loss%s",
+                          c->model->name.text, p->training ? "" : " in evaluation");
+    if (p->training)
+      diag_help(d, "add a statement such as `loss cross_entropy(logits, label)`");
+    else
+      diag_help(d, "`loss` stands outside of `if training`: evaluation reports one, too");
     return;
   }
   check_freeze(c);

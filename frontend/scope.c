@@ -72,6 +72,9 @@ ir_diag *fe_warn(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
 
 void fe_suggest(fe *c, ir_diag *d, const char *word, const ir_map *const *maps, size_t num_maps,
                 const char *const *words, size_t num_words) {
+  enum { MOST_HELPED = 100 }; // each looks at all names: nobody reads on that far
+  if (diag_num_errors(c->diags) > MOST_HELPED)
+    return;
   IR_VEC(const char *) all = {0};
   for (size_t m = 0; m < num_maps; m++)
     for (size_t i = 0; maps[m] && i < ir_map_count(maps[m]); i++)

@@ -78,8 +78,13 @@ ir_state *fe_declare_state(fe *c, const char *path, ir_type type, ir_role role, 
   ir_state *s = ir_find_state(c->module, path);
   bool copied = c->frame && c->frame->copied;
   if (s && ((s->role != role && !copied) || !ir_same_type(&s->type, &type))) {
-    fe_error(c, at, "E0206", "'%s' is already defined as a %s of type %s", path,
-             ir_role_names[s->role], ir_type_str(c->arena, &s->type));
+    bool shape = s->role == role || copied;
+    ir_diag *d = fe_error(c, at, "E0206", "'%s' is already defined as a %s of type %s, not %s",
+                          path, ir_role_names[s->role], ir_type_str(c->arena, &s->type),
+                          shape ? ir_type_str(c->arena, &type) : ir_role_names[role]);
+    if (shape && c->frame && c->frame->fn != c->model)
+      diag_help(d,
+                "uses that share parameters (`with`, `repeat ... shared`) have them of one shape");
     return NULL;
   }
   if (s)
@@ -112,9 +117,9 @@ bool fe_want_init(fe *c, const ast_stmt *s, fe_init *out, const fe_value **numbe
 bool fe_check_init(fe *c, const ast_stmt *s, const ir_type *t, const fe_value *number) {
   if (number)
     return fe_check_fits(c, s->value->loc, number, t->dtype);
-  if (t->dtype == IR_F32)
+  if (t->dtype == IR_F32 || t->dtype == IR_F64)
     return true;
-  fe_error(c, s->value->loc, "E0218", "random initial values need element type f32, not %s",
+  fe_error(c, s->value->loc, "E0218", "random initial values need element type f32 or f64, not %s",
            ir_dtypes[t->dtype].name);
   return false;
 }
@@ -296,7 +301,7 @@ static void run_repeat(fe *c, const ast_stmt *s) {
 
 static void run_when(fe *c, const ast_stmt *s) {
   bool cond;
-  if (!fe_want_bool(c, fe_eval(c, s->value), s->value->loc, "a condition", &cond))
+  if (!fe_want_condition(c, s->value, &cond))
     return;
   fe_run_body(c, cond ? &s->body : &s->other);
 }

@@ -225,16 +225,26 @@ static bool match_dim(matcher *m, const ast_expr *e, int axis) {
   return false;
 }
 
+static const char *sizes_text(fe *c, const fe_value *list) {
+  ir_buf b = ir_buf_new(c->arena);
+  for (size_t i = 0; i < list->num_items; i++)
+    ir_buf_printf(&b, "%s%lld", i ? ", " : "", (long long)list->items[i]->i);
+  return ir_format(c->arena, "[%s]", ir_buf_str(&b));
+}
+
 // `...` stands for dimensions [from, from + num): binds them, or compares with what it stands for.
 static bool match_dots(matcher *m, ir_loc loc, int from, int num) {
   fe *c = m->c;
   const int64_t *dims = m->value->node->type.dims + from;
   const fe_value *bound = ir_map_get(c->frame->vars, "...");
+  const fe_value **items = IR_NEW_ARRAY(c->arena, const fe_value *, num + 1);
+  for (int i = 0; i < num; i++)
+    items[i] = fe_int(c, dims[i]);
+  fe_value *here = IR_NEW(c->arena, fe_value);
+  *here = *fe_list(c, items, (size_t)num);
+  here->from = m->param;
   if (!bound) {
-    const fe_value **items = IR_NEW_ARRAY(c->arena, const fe_value *, num + 1);
-    for (int i = 0; i < num; i++)
-      items[i] = fe_int(c, dims[i]);
-    fe_set(c, "...", fe_list(c, items, (size_t)num));
+    fe_set(c, "...", here);
     return true;
   }
   bool same = bound->num_items == (size_t)num;
@@ -242,7 +252,10 @@ static bool match_dots(matcher *m, ir_loc loc, int from, int num) {
     same = bound->items[i]->i == dims[i];
   if (same)
     return true;
-  ir_diag *d = fe_error(c, m->at, "E0208", "the dimensions '...' differ from those before");
+  ir_diag *d = fe_error(
+      c, m->at, "E0208", "dimensions '...' are %s%s but %s %s", sizes_text(c, bound),
+      bound->from ? ir_format(c->arena, " in '%s'", bound->from) : " before", sizes_text(c, here),
+      m->param ? ir_format(c->arena, "in '%s'", m->param) : "in the result");
   diag_label(d, "this is %s", fe_shape_text(c, m->value));
   diag_note(d, loc, "declared here");
   return false;

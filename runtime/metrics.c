@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,6 +121,20 @@ static size_t line_bytes(const mlrt_program *p) {
   return FIXED_BYTES + name + (train > eval ? train : eval);
 }
 
+// Two runs that cut and write one file would lose lines of each other. An evaluation only adds some.
+static bool is_taken(int fd) {
+  struct stat st;
+  return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flock(fd, LOCK_EX | LOCK_NB) < 0 &&
+         errno == EWOULDBLOCK;
+}
+
+static void let_go(mlrt_metrics *m) {
+  int why = errno;
+  close(m->fd);
+  m->fd = -1;
+  errno = why;
+}
+
 bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path, bool times,
                        const mlrt_metrics_from *from, mlrt_error *e) {
   *m = (mlrt_metrics){.fd = -1, .path = path, .times = times, .old = !from};
@@ -129,8 +144,16 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
   m->line = malloc(m->cap);
   if (!m->line)
     return mlrt_error_set(e, "out of memory");
-  if (!from || cut_younger(path, from))
-    m->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
+  bool trains = !from || from->step < INT64_MAX;
+  m->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
+  if (m->fd >= 0 && trains && is_taken(m->fd)) {
+    let_go(m);
+    return mlrt_error_set(
+        e, "cannot write the metrics file '%s': another run is writing it; give each its own",
+        path);
+  }
+  if (m->fd >= 0 && from && !cut_younger(path, from))
+    let_go(m);
   return m->fd >= 0 ||
          mlrt_error_set(e, "cannot write the metrics file '%s': %s", path, strerror(errno));
 }
