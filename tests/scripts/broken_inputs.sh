@@ -99,6 +99,13 @@ expect_error 1 "folder" "${run[@]}" --save=folder
 expect_error 1 "no/such/m.jsonl" "${run[@]}" --no-save --metrics=no/such/m.jsonl
 expect_error 2 "--save and --metrics are one file, 'new'" "${run[@]}" --save=new --metrics=new
 expect_error 2 "--save and --metrics are one file" "${run[@]}" --save=good.safetensors --metrics=./good.safetensors
+if command -v flock >flock.txt; then # as a run holds it; what an evaluation adds is welcome
+  echo '{"step":1}' >shared.jsonl
+  expect_error 1 "'shared.jsonl': another run is writing it; give each its own" \
+    flock shared.jsonl "${run[@]}" --no-save --metrics=shared.jsonl
+  flock shared.jsonl ./trainer eval --quiet --resume=good.safetensors --metrics=shared.jsonl >out.txt || fail "eval beside a run"
+  [ "$(head -n 1 shared.jsonl)" = '{"step":1}' ] || fail "a run that was refused has cut the metrics of another"
+fi
 cp digits.csv.gz before.gz
 expect_error 2 "--save: './digits.csv.gz' has data" "${run[@]}" --save=./digits.csv.gz
 expect_error 2 "--metrics: 'digits.csv.gz' has data" "${run[@]}" --no-save --metrics=digits.csv.gz
