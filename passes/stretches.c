@@ -28,9 +28,8 @@ typedef struct finder {
   int *read, *most;  // by node id of a buffer: slices that the kernel at hand reads; of a slice:
                      // the most that a kernel which reads it reads of its buffer
   uint32_t *seen_by; // by node id of a slice: round
-  uint32_t
-      *like;     // by node id of a slice: one that answers for it; itself, if it answers for others
-  bool *refused; // by node id of a slice that answers
+  uint32_t *like;    // by node id of a slice: another one that answers for it, or itself
+  bool *refused;     // by node id of a slice that answers for some
 } finder;
 
 static const ir_node *next_slice(const ir_node *n) {

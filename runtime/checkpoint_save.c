@@ -158,8 +158,9 @@ static bool is_free(const mlrt_saver *s, const char *beside, mlrt_error *e) {
                         s->path, beside);
 }
 
-// The rename at the end would take the place of a device, and fail on a folder after hours; a pipe in the place
-// of the temporary file would never open. So would it fail on a file that must not be replaced. A run that goes on with its file has nothing to keep.
+// The rename at the end would take the place of a device, and fail on a folder, or on a file that must not be replaced,
+// after hours; a pipe in the place of the temporary file would never open. A run that goes on with its file has nothing to
+// keep.
 static bool can_be_replaced(const mlrt_saver *s, mlrt_error *e) {
   if (!mlrt_is_replaceable(s->path))
     return mlrt_error_set(

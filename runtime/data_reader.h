@@ -83,8 +83,8 @@ typedef struct mlrt_field {
   int64_t elements;    // numbers per sample
   mlrt_stored stored;
   bool swap; // other byte order than this machine's
-  const int16_t
-      *table; // U8 only: stored byte -> value, -1: not in the vocabulary; NULL: the byte itself
+  // U8 only: stored byte -> value, -1: not in the vocabulary; NULL: the byte itself.
+  const int16_t *table;
   const mlrt_input *input;
   const char *file; // for messages
 } mlrt_field;

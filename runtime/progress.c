@@ -6,19 +6,15 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio_ext.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #define REFRESH_SECONDS 0.1
-
-enum { BUFFER_BYTES = 8192 }; // more than is printed between two calls of mlrt_progress_flush
 
 void mlrt_progress_open(mlrt_progress *p, bool quiet, int64_t step, int64_t steps,
                         int64_t samples_per_step) {
   double now = mlrt_seconds();
   fflush(stdout);
-  setvbuf(stdout, malloc(BUFFER_BYTES), _IOFBF,
-          BUFFER_BYTES); // written by mlrt_progress_flush only
+  setvbuf(stdout, NULL, _IOFBF, 0); // lines are shown by mlrt_progress_flush only
   *p = (mlrt_progress){
       .quiet = quiet,
       .live = !quiet && isatty(STDOUT_FILENO),
