@@ -117,7 +117,7 @@ expect_wrong "E0207.*known at compile time" '  param p: f[3,3] = orthogonal(gain
 expect_wrong "E0205.*no parameter 'gian'" '  param p: f[3,3] = orthogonal(gian=2)'
 expect_wrong "E0205.*too many arguments" '  param p: f[3,3] = orthogonal(1, 2)'
 expect_wrong "E0223.*one number has no columns" '  param p: f[] = orthogonal'
-expect_wrong "E0218.*need element type f32" '  param p: f64[3,3] = orthogonal'
+expect_wrong "E0218.*need element type f32 or f64, not bf16" '  frozen p: bf16[3,3] = orthogonal'
 expect_wrong "E0201.*unknown name 'ortogonal'" '  param p: f[3,3] = ortogonal'
 expect_wrong "E0203.*'p' is f32\[3,2\] and cannot start" 'initializer one(dims) { return zeros([2, 2]) }
   param p: f[3,2] = one'
