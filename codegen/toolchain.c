@@ -191,12 +191,6 @@ void cg_add_compile(const cg_tools *x, cg_jobs *jobs, const cg_source *s) {
                  cg_with_suffix(x, s->name, ".log"), &c);
 }
 
-// What is at the path is a file, if anything: a rename may take its place.
-static bool is_replaceable(const char *path) {
-  struct stat st;
-  return stat(path, &st) != 0 || S_ISREG(st.st_mode);
-}
-
 // The program that was there stays until the new one is whole.
 static bool take_place(const cg_tools *x, const char *made) {
   struct stat st;
@@ -209,7 +203,7 @@ static bool take_place(const cg_tools *x, const char *made) {
 
 static bool link_objects(cg_tools *x, const cg_sources *s) {
   const char *out = x->b->out;
-  if (is_replaceable(out))
+  if (ir_is_replaceable(out))
     out = ir_format(x->a, "%s" IR_TEMP_SUFFIX, out);
   cg_command c = {0};
   cg_command_add(&c, x->cc);

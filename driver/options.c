@@ -430,13 +430,12 @@ bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **
     return false;
   if (o->help || o->version || o->explain)
     return true;
-  if (argc - optind == 2 && !strcmp(argv[optind], "memory")) {
+  bool alone = argc - optind == 1 && access("memory", F_OK) == 0; // a file of that name
+  if (argc > optind && !strcmp(argv[optind], "memory") && !alone) {
     o->command = COMMAND_MEMORY;
     optind++;
   }
-  bool no_file = argc - optind == 1 && !strcmp(argv[optind], "memory") && access("memory", F_OK);
-  if (argc - optind != 1 || no_file) {
-    optind += no_file || (argc - optind > 2 && !strcmp(argv[optind], "memory"));
+  if (argc - optind != 1) {
     *why = argc > optind ? ir_format(a, "one file at a time: '%s' and '%s' were given",
                                      argv[optind], argv[optind + 1])
                          : "no file was given; try mltc --help";

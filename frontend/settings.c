@@ -360,9 +360,9 @@ static void check_training_data(fe *c, const ast_setting *first, const char **na
   ir_diag *d = fe_error(c, first->key.loc, "E0304", "there is no data set 'train' to train on");
   const char *near = diag_nearest("train", names, n);
   if (near)
-    diag_help(d, "is '%s' that? call it train", near);
+    diag_help(d, "is '%s' meant? name it 'train'", near);
   else
-    diag_help(d, "call the one to train on train");
+    diag_help(d, "name the set to train on 'train'");
 }
 
 void fe_lower_data(fe *c) {

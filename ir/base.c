@@ -442,10 +442,14 @@ bool ir_same_file(const char *a, const char *b) {
          x.st_dev == y.st_dev;
 }
 
-bool ir_write_file(const char *path, const char *text, size_t len) {
+bool ir_is_replaceable(const char *path) {
   struct stat st;
-  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-    return write_all(path, text, len); // a rename would replace /dev/null or a pipe itself
+  return stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
+}
+
+bool ir_write_file(const char *path, const char *text, size_t len) {
+  if (!ir_is_replaceable(path))
+    return write_all(path, text, len);
   size_t n = strlen(path);
   char *tmp = must(malloc(n + sizeof IR_TEMP_SUFFIX));
   memcpy(tmp, path, n);

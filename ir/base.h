@@ -112,7 +112,7 @@ const char *ir_map_key(const ir_map *m, size_t i); // i-th in insertion order
 void *ir_map_value(const ir_map *m, size_t i);
 
 // --- files -------------------------------------------------------------------------
-// Whole file as NUL-terminated text; NULL (errno set) on failure. `*len` excludes the NUL.
+// Whole file as NUL-terminated text; NULL (errno set) on failure, also above 1 GiB. `*len` excludes the NUL.
 char *ir_read_file(ir_arena *a, const char *path, size_t *len);
 // The same without a byte order mark: for texts that people write.
 char *ir_read_text(ir_arena *a, const char *path, size_t *len);
@@ -120,6 +120,8 @@ char *ir_read_text(ir_arena *a, const char *path, size_t *len);
 // failure.
 #define IR_TEMP_SUFFIX ".tmp"
 bool ir_write_file(const char *path, const char *text, size_t len);
+// A rename may take its place, or says why not: it is no device and no pipe, which would be gone.
+bool ir_is_replaceable(const char *path);
 // Both are there, and are one, however they are spelled or linked.
 bool ir_same_file(const char *a, const char *b);
 uint64_t ir_hash(const void *data, size_t n); // FNV-1a, 64 bit

@@ -97,8 +97,8 @@ void plan_print(const plan *p, const ir_module *m, ir_buf *out);      // a table
 void plan_print_json(const plan *p, const ir_module *m, ir_buf *out); // schema: docs/memory.md
 
 // Why the plan does not fit `budget` bytes, for people: the proven bound, what holds the peak, and what
-// would work: a budget of `works` bytes; 0: nobody knows. `divides`: nor does a batch in parts fit, of which this says
-// nothing. It goes on after "mltc: FILE ".
+// would work: a budget of `works` bytes; 0: nobody knows. `divides`: what is said is of the
+// whole batch, of which parts were tried, too. It goes on after "mltc: FILE ".
 void plan_print_shortfall(const plan *p, const ir_module *m, int64_t budget, int64_t works,
                           bool divides, ir_buf *out);
 

@@ -100,16 +100,12 @@ static bool may_be(const finder *x, const ir_node *n, const dom_layout *l) {
   return few && l->buffer->kernel && !x->own[n->id] && !n->nonzero && !has_conversion(n);
 }
 
-static void ask(finder *x, const ir_node *n) {
+static void try_stretch(finder *x, ir_node *n) {
   dom_layout l;
-  if (!dom_layout_of(n, &l) || !may_be(x, n, &l))
+  if (!dom_layout_of(n, &l) || !may_be(x, n, &l)) {
     x->refused[answers_for(x, n->id)] = true;
-}
-
-static void make_stretch(finder *x, ir_node *n) {
-  dom_layout l;
-  if (x->refused[answers_for(x, n->id)] || !dom_layout_of(n, &l))
     return;
+  }
   int64_t bytes = ir_dtypes[n->type.dtype].bytes, end = l.offset + 1;
   for (int m = 0; m < l.num; m++)
     end += (l.size[m] - 1) * l.stride[m];
@@ -136,12 +132,12 @@ static void find_in_func(ir_func *f) {
     each_slice(&x, k, round + 2, forget);
     join_kernel(&x, k);
   }
-  for (size_t i = 0; i < f->nodes.num; i++)
-    if (f->nodes.at[i]->op == IR_SLICE)
-      ask(&x, f->nodes.at[i]);
   for (size_t i = f->nodes.num; i-- > 0;) // from the last: below, everything is as it was
     if (f->nodes.at[i]->op == IR_SLICE)
-      make_stretch(&x, f->nodes.at[i]);
+      try_stretch(&x, f->nodes.at[i]);
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->stretch_of && x.refused[answers_for(&x, f->nodes.at[i]->id)])
+      f->nodes.at[i]->stretch_of = NULL;
   ir_arena_free(a);
 }
 

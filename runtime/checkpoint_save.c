@@ -153,9 +153,12 @@ static bool cannot(const mlrt_saver *s, mlrt_error *e) {
 }
 
 static bool is_free(const mlrt_saver *s, const char *beside, mlrt_error *e) {
-  return mlrt_is_replaceable(beside) ||
-         mlrt_error_set(e, "cannot write the checkpoint '%s': '%s' is in the way, and no file",
-                        s->path, beside);
+  if (!mlrt_is_replaceable(beside))
+    return mlrt_error_set(e, "cannot write the checkpoint '%s': '%s' is in the way, and no file",
+                          s->path, beside);
+  return mlrt_may_be_replaced(beside, s->folder) ||
+         mlrt_error_set(e, "cannot write the checkpoint '%s': '%s': %s", s->path, beside,
+                        strerror(errno));
 }
 
 // The rename at the end would take the place of a device, and fail on a folder, or on a file that must not be replaced,
@@ -285,7 +288,7 @@ static int open_temp(const mlrt_saver *s, mlrt_error *e) {
       cannot(s, e);
       return -1;
     }
-    bool busy = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    bool busy = !mlrt_lock(fd);
     if (!busy && mlrt_is_at(fd, s->temp) && ftruncate(fd, 0) == 0)
       return fd;
     bool gone = !busy && !mlrt_is_at(fd, s->temp);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -126,8 +127,12 @@ bool mlrt_sync_folder(const char *folder, int file) {
   return ok;
 }
 
+bool mlrt_lock(int fd) {
+  return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
 bool mlrt_take_place(int fd, const char *temp, const char *path, const char *folder) {
-  return fsync(fd) == 0 && rename(temp, path) == 0 && mlrt_sync_folder(folder, fd);
+  return rename(temp, path) == 0 && mlrt_sync_folder(folder, fd);
 }
 
 bool mlrt_write_all(int fd, const void *from, size_t bytes) {

@@ -26,9 +26,11 @@ int mlrt_open_input(const char *path);
 // Takes the place of standard streams that the caller has closed, before a file does: what is printed would go into
 // it. Printing fails as it would have.
 void mlrt_occupy_streams(void);
-// Gives `fd`, the whole file at `temp`, the name `path`, whatever had it: in `folder`, where both are. Its bytes are on
-// disk before the name says that they are, and the name before this returns. False with errno: then it may have its
-// new name all the same (mlrt_is_at).
+// For this program until it closes `fd`. False: another one has it. Everybody has it on file systems without locks.
+bool mlrt_lock(int fd);
+// Gives `fd`, the whole file at `temp`, the name `path`, whatever had it: in `folder`, where both are. It is synced: its
+// bytes must be on disk before the name says that they are; the name is before this returns. False with errno: then it
+// may have its new name all the same (mlrt_is_at).
 bool mlrt_take_place(int fd, const char *temp, const char *path, const char *folder);
 // A rename is on disk when its folder is. `file`: open, and in it. False with errno.
 bool mlrt_sync_folder(const char *folder, int file);

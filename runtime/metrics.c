@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -124,8 +123,7 @@ static size_t line_bytes(const mlrt_program *p) {
 // Two runs that cut and write one file would lose lines of each other. An evaluation only adds some.
 static bool is_taken(int fd) {
   struct stat st;
-  return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flock(fd, LOCK_EX | LOCK_NB) < 0 &&
-         errno == EWOULDBLOCK;
+  return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && !mlrt_lock(fd);
 }
 
 static void let_go(mlrt_metrics *m) {
@@ -225,7 +223,7 @@ void mlrt_metrics_values(mlrt_metrics *m, const mlrt_func *f, const double *valu
 }
 
 // False: an error, or a line that waits.
-static bool send(mlrt_metrics *m) {
+static bool send_line(mlrt_metrics *m) {
   for (m->sent = 0; m->sent < m->len;) {
     size_t bytes = m->len - m->sent < PIPE_BUF ? m->len - m->sent : PIPE_BUF;
     m->waits = !mlrt_signals_may_write(m->fd);
@@ -245,7 +243,7 @@ void mlrt_metrics_end(mlrt_metrics *m, double seconds) {
   begin(m);
   off_t end = lseek(m->fd, 0, SEEK_END);
   errno = EMSGSIZE; // does not happen: line_bytes
-  if (m->len < m->cap && (send(m) || m->waits))
+  if (m->len < m->cap && (send_line(m) || m->waits))
     return;
   say_failed(m);
   cut_at(m->fd, end); // what follows half a line, when there is room again, would be lost with it

@@ -62,6 +62,8 @@ static void name_output(npy *x, const mlrt_program *p, const mlrt_options *o,
   if (!mlrt_is_replaceable(x->path) || !mlrt_is_replaceable(x->temp))
     mlrt_fail(MLRT_EXIT_INPUT, "cannot write '%s': it, or its '.tmp', is there and no file",
               x->path);
+  if (!mlrt_may_be_replaced(x->path, x->folder))
+    mlrt_fail(MLRT_EXIT_INPUT, "cannot write '%s': %s", x->path, strerror(errno));
 }
 
 // Whether all that was written is in the file, and on disk. False with errno.

@@ -17,6 +17,7 @@
 // that its pieces are done. So once thread 0 is through, all are, and it may write down the next
 // job.
 #include "runtime/team.h"
+#include "runtime/trainer.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -28,7 +29,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 #if defined(__SSE2__)
 #include <xmmintrin.h>
@@ -41,10 +41,11 @@ enum {
   SPINS = 2500,        // pauses before sleeping: 50 to 100 us
   SPINS_CROWDED = 20,  // more threads than processors: the one we wait for needs ours
   BURST = 128,         // pauses between offers of the processor to others
-  LATE_NS = 20000,     // an offer that takes longer was taken
   CROWDED_WAITS = 200, // until a thread tries again
   STACK_BYTES = 1 << 20,
 };
+
+#define LATE 20e-6 // seconds: an offer that takes longer was taken
 
 typedef struct counter {
   _Alignas(LINE) atomic_int arrived;
@@ -98,18 +99,12 @@ static bool help(mlrt_team *t) {
   return true;
 }
 
-static int64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 // Costs next to nothing where nobody else wants the processor. Under a hypervisor a thread may be late though nobody
 // does here: then it was not switched (sched_yield counts as involuntary).
 static bool is_crowded(member *me) {
-  int64_t begin = now_ns();
+  double begun = mlrt_seconds();
   sched_yield();
-  if (now_ns() - begin <= LATE_NS)
+  if (mlrt_seconds() - begun <= LATE)
     return false;
   struct rusage used;
   getrusage(RUSAGE_THREAD, &used);

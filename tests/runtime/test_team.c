@@ -1,6 +1,7 @@
 // test_team.c: barriers keep threads together, whatever their number, awake or asleep; spare work
 // is done once; where others want the processors, too, each barrier does not wait until they have had enough.
 #include "runtime/team.h"
+#include "runtime/trainer.h"
 #include "tests/runtime/support_program.h"
 
 #include <sched.h>
@@ -141,12 +142,6 @@ static pid_t start_busy_process(void) {
   return child;
 }
 
-static double seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void some_work(char *arena, int slot, mlrt_team *team, int tid) {
   (void)slot;
   const shared *s = (const shared *)(void *)arena;
@@ -168,9 +163,9 @@ static void test_crowded(void) {
   mlrt_team *t = mlrt_team_new(2);
   shared s = {.rounds = BARRIERS};
   usleep(50000); // they are busy now
-  double begin = seconds();
+  double begin = mlrt_seconds();
   mlrt_team_run(t, some_work, (char *)&s, 0);
-  double took = (seconds() - begin) / BARRIERS;
+  double took = (mlrt_seconds() - begin) / BARRIERS;
   CHECK(took < 1.2e-3, "%g ms a barrier beside busy processes", 1e3 * took);
   mlrt_team_free(t);
   for (int i = 0; i < BUSY; i++) {

@@ -200,13 +200,18 @@ expect_error 1 'made with --lr=0.5, which the flag cannot be any more' ./rate-1 
 
 # --- a file that must not be replaced: said before the first step; when it becomes one later, nothing is lost
 cp whole.safetensors fixed.safetensors
-trap 'chattr -i "$scratch/fixed.safetensors" 2>/dev/null || true; rm -rf "$scratch"' EXIT
+trap 'chattr -i "$scratch"/fixed* 2>/dev/null || true; rm -rf "$scratch"' EXIT
 if chattr +i fixed.safetensors 2>chattr.txt; then
   expect_error 1 "cannot write the checkpoint 'fixed.safetensors': Operation not permitted$" ./trainer "${options[@]}" \
     --save=fixed.safetensors
   [ ! -e fixed.safetensors.tmp ] || fail "a temporary file is left"
   chattr -i fixed.safetensors
-  rm fixed.safetensors
+  echo old >fixed.safetensors.old # where this run would keep what is there
+  chattr +i fixed.safetensors.old
+  expect_error 1 "cannot write the checkpoint 'fixed.safetensors': 'fixed.safetensors.old': Operation not permitted" \
+    ./trainer "${options[@]}" --save=fixed.safetensors
+  chattr -i fixed.safetensors.old
+  rm fixed.safetensors fixed.safetensors.old
   ./trainer "${options[@]}" --save=fixed.safetensors --metrics=fixed.jsonl 2>err.txt &
   pid=$!
   wait_for fixed.jsonl
