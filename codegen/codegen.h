@@ -41,6 +41,7 @@ typedef struct cg_cuda {
   int64_t shared_asked_for; // the same, where a launch gives them
   int64_t shared_per_sm;    // bytes, of which each resident block takes its own and 1 KiB more
   int sms;                  // to fill
+  int64_t l2_bytes;         // of the second cache
 } cg_cuda;
 
 // Blocks that one SM holds at a time: of so many threads, which take so many registers each, and so

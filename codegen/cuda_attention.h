@@ -140,6 +140,8 @@ typedef struct catt {
   int step_elems, side_elems, weights_pitch; // in f32
   int own_elems, slots, slot_elems;          // by the tensor cores
   int64_t tiles;                             // blocks per item
+  int64_t together;                          // items whose blocks take turns
+  bool last_first;                           // the last tile of an item comes first
 } catt;
 
 // The text of a kernel while it is printed.

@@ -18,10 +18,27 @@ static void put_operand(const catt_text *x, const char *name, const mm_operand *
   ir_buf_puts(x->out, ";\n");
 }
 
+// batch = task / 16, x0 = task % 16 * 64; long ones first (cuda_attention_plan.c):
+// batch = task / 512 * 32 + task % 32, x0 = (15 - task / 32 % 16) * 64
+static void put_block(const catt_text *x) {
+  const catt *t = x->t;
+  long long together = ll(t->together), tiles = ll(t->tiles);
+  const char *item = ir_format(x->arena, "(task / %lld)", tiles), *tile = "task";
+  if (together > 1) {
+    item = ir_format(x->arena, "(task / %lld * %lld + task %% %lld)", together * tiles, together,
+                     together);
+    tile = ir_format(x->arena, "task / %lld", together);
+  }
+  tile = ir_format(x->arena, "%s %% %lld", tile, tiles);
+  if (t->last_first)
+    tile = ir_format(x->arena, "%lld - %s", tiles - 1, tile);
+  ir_buf_printf(x->out, "  const %s batch = (%s)%s, x0 = (%s)(%s) * %d;\n", x->index, x->index,
+                item, x->index, tile, t->bx);
+}
+
 static void put_places(catt_text *x) {
   const catt *t = x->t;
-  ir_buf_printf(x->out, "  const %s batch = (%s)(task / %lld), x0 = (%s)(task %% %lld) * %d;\n",
-                x->index, x->index, ll(t->tiles), x->index, ll(t->tiles), t->bx);
+  put_block(x);
   if (t->mma)
     ir_buf_printf(x->out,
                   "  const int ty = (int)threadIdx.x / 32 * %d + (int)threadIdx.x %% 32 / 4;\n"

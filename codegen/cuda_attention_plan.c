@@ -192,6 +192,48 @@ static bool plan_tensor(catt *t) {
   return best.threads > 0;
 }
 
+// --- the order of blocks -------------------------------------------------------------------------
+// Under a mask some tiles of an item (a head of a sequence) have more columns to walk than others, under a causal
+// one up to `tiles` times as many. Blocks begin in the order of their numbers, one where another has ended. If the
+// last ones are the longest, most of the chip waits for them: in the order of items SMs of an H100 were busy for
+// 10% less, on average, than the one that was busy longest. So long ones come first (Graham, Bounds on
+// multiprocessing timing anomalies, 1969), of as many items as share the second cache with what they stream.
+// Columns that the tile at x0 walks.
+static int64_t columns_of(const catt *t, int64_t x0) {
+  int64_t first = x0 + t->band.lower, last = x0 + t->bx + t->band.upper;
+  first = first > 0 ? first : 0;
+  last = last < t->y ? last : t->y;
+  return last > first ? last - first : 0;
+}
+
+static int64_t streamed_bytes(const catt *t) {
+  int64_t bytes = 0;
+  for (int i = 0; i < t->num_in; i++)
+    bytes += t->y * t->in[i].width * t->in[i].streamed.elem_bytes;
+  for (int i = 0; i < t->num_out; i++)
+    if (!streamed_for(t, &t->out[i]))
+      bytes += t->y * t->out[i].width * t->out[i].values.elem_bytes;
+  return bytes;
+}
+
+static int64_t largest_divisor(int64_t n, int64_t most) {
+  int64_t d = most < n ? most : n;
+  while (d > 1 && n % d)
+    d--;
+  return d < 1 ? 1 : d;
+}
+
+static void plan_order(catt *t) {
+  t->together = 1;
+  t->last_first = false;
+  int64_t first = columns_of(t, 0), last = columns_of(t, (t->tiles - 1) * t->bx);
+  if (!t->banded || first == last)
+    return;
+  t->last_first = last > first;
+  t->together =
+      largest_divisor(t->batch, t->kernel->target->cuda->l2_bytes / 2 / streamed_bytes(t));
+}
+
 void catt_make_plan(catt *t) {
   const cg_cuda *chip = t->kernel->target->cuda;
   if (t->mma && !plan_tensor(t)) {
@@ -206,4 +248,5 @@ void catt_make_plan(catt *t) {
     most = by_shared < most ? by_shared : most;
   }
   t->resident = most < 1 ? 1 : most > 4 ? 4 : most;
+  plan_order(t);
 }

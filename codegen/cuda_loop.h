@@ -22,13 +22,14 @@
 enum { CUDA_WARP = 32 };
 
 typedef struct cuda_loop {
-  loop_plan p;     // first: the shared code sees this part
-  int threads;     // of a block
-  bool spread;     // across: lanes of a vector lie a warp apart, so that threads read neighbours
-  int group;       // threads that share a unit; a power of two
-  int64_t vectors; // of a unit, over which its threads take turns
-  int kept;        // registers of one vector of what threads keep between phases
-  int turns;       // of a thread; 0: it keeps nothing, so that their number may be anything
+  loop_plan p;      // first: the shared code sees this part
+  int threads;      // of a block
+  bool spread;      // across: lanes of a vector lie a warp apart, so that threads read neighbours
+  int group;        // threads that share a unit; a power of two
+  int64_t vectors;  // of a unit, over which its threads take turns
+  int kept;         // registers of one vector of what threads keep between phases
+  int turns;        // of a thread; 0: it keeps nothing, so that their number may be anything
+  int side_by_side; // then: turns of a sweep that is unrolled
 } cuda_loop;
 
 // Vectors of one row, with those of a last warp that are empty.
@@ -41,7 +42,9 @@ static inline const cuda_loop *cuda_loop_of(const loop_emit *m) {
 // Which loads a thread keeps from one phase to the next (loop_plan.kept): how many registers a
 // vector of everything takes, that is kept at a time.
 int cuda_loop_keep(loop_plan *p, const cg_kernel *k);
-// Registers that a turn takes besides those, estimated.
+// Registers of what a turn loads from rows.
+int cuda_loop_loaded(const loop_plan *p, const cg_kernel *k);
+// Registers that a turn takes besides what is kept, estimated.
 int cuda_loop_busy(const loop_plan *p, const cg_kernel *k);
 // The same with what does not run along rows: all values of a turn at a time, rather more than
 // ptxas finds necessary.

@@ -137,6 +137,8 @@ static void kept_turns(loop_emit *m) {
 }
 
 static void swept_loop(loop_emit *m, const char *vectors, bool complete) {
+  if (cuda_loop_of(m)->side_by_side > 1)
+    cpu_line(&m->e, "_Pragma(\"unroll %d\")", cuda_loop_of(m)->side_by_side);
   cpu_line(&m->e, "for (; s < %s; s += %d) {", vectors, cuda_loop_of(m)->group);
   ir_map *outer = loop_open(m);
   one_turn(m, complete);

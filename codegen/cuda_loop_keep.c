@@ -117,13 +117,18 @@ static int kept_into(const keep_walk *w, int phase) {
   return registers;
 }
 
-int cuda_loop_busy(const loop_plan *p, const cg_kernel *k) {
-  enum { ADDRESSES = 24, WORKING = 3 };
+int cuda_loop_loaded(const loop_plan *p, const cg_kernel *k) {
   const domain *d = k->dom;
-  int registers = ADDRESSES, widest = 0;
+  int registers = 0;
   for (size_t i = 0; i < d->loads.num; i++)
     if (runs_along_rows(d, &d->loads.at[i]) && first_like(d, i) == i)
       registers += registers_of(d->loads.at[i].buffer->type.dtype, p->lanes);
+  return registers;
+}
+
+int cuda_loop_busy(const loop_plan *p, const cg_kernel *k) {
+  enum { ADDRESSES = 24, WORKING = 3 };
+  int registers = ADDRESSES + cuda_loop_loaded(p, k), widest = 0;
   for (size_t i = 0; i < k->k->nodes.num; i++) {
     int own = registers_of(k->k->nodes.at[i]->type.dtype, p->lanes);
     registers += p->member[i].reduces ? own : 0;

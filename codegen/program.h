@@ -149,6 +149,7 @@ typedef struct cg_chip {
   int shared_sm;       // KiB
   int shared_block;    // KiB that a launch may give a block: wherever cubins of it run
   int sms;             // of the chip
+  int l2;              // MiB of its second cache
   double f32, f64;     // TFLOP/s, without tensor cores
   double tf32, half;   // TFLOP/s of the tensor cores, summed in f32, no sparsity
   double bandwidth;    // TB/s of its memory

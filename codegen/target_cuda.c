@@ -14,11 +14,11 @@ enum { KIB = 1024 };
 const char *const cg_cuda_names[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", NULL};
 
 static const cg_chip chips[CG_MAX_ARCHS] = {
-    {"A100 SXM", 80, 2048, 32, 164, 99, 108, 19.5, 9.7, 156, 312, 2.039, 24},
-    {"RTX A6000", 86, 1536, 16, 100, 99, 84, 38.7, 0.604, 77.4, 154.8, 0.768, 24},
-    {"RTX 4090", 89, 1536, 24, 100, 99, 128, 82.6, 1.29, 82.6, 165.2, 1.008, 24},
-    {"H100 SXM", 90, 2048, 32, 228, 227, 132, 66.9, 33.5, 494.7, 989.4, 3.35, 50},
-    {"B200", 100, 2048, 32, 228, 227, 148, 74.5, 37.2, 1125, 2250, 8.0, 50},
+    {"A100 SXM", 80, 2048, 32, 164, 99, 108, 40, 19.5, 9.7, 156, 312, 2.039, 24},
+    {"RTX A6000", 86, 1536, 16, 100, 99, 84, 6, 38.7, 0.604, 77.4, 154.8, 0.768, 24},
+    {"RTX 4090", 89, 1536, 24, 100, 99, 128, 72, 82.6, 1.29, 82.6, 165.2, 1.008, 24},
+    {"H100 SXM", 90, 2048, 32, 228, 227, 132, 50, 66.9, 33.5, 494.7, 989.4, 3.35, 50},
+    {"B200", 100, 2048, 32, 228, 227, 148, 126, 74.5, 37.2, 1125, 2250, 8.0, 50},
 };
 
 static int find(const char *word, size_t len) {
@@ -56,6 +56,7 @@ static void take(cg_chip *least, const cg_chip *x) {
   least->shared_sm = least_of(least->shared_sm, x->shared_sm);
   least->shared_block = least_of(least->shared_block, x->shared_block);
   least->sms = least_of(least->sms, x->sms);
+  least->l2 = least_of(least->l2, x->l2);
 }
 
 const cg_cuda *cg_cuda_find(ir_arena *a, const char *list, const char **wrong) {
@@ -85,7 +86,8 @@ const cg_cuda *cg_cuda_find(ir_arena *a, const char *list, const char **wrong) {
                  .shared_per_block = 48 * KIB,
                  .shared_asked_for = least.shared_block * KIB,
                  .shared_per_sm = least.shared_sm * KIB,
-                 .sms = least.sms};
+                 .sms = least.sms,
+                 .l2_bytes = (int64_t)least.l2 * KIB * KIB};
   return c;
 }
 

@@ -20,7 +20,8 @@
 //            %d = sum %t {axes=[0]} : f32[1,1,768]
 //
 // A kernel of 24 blocks, which is what the columns of a bias are, leaves most of the chip empty, and the
-// few loads that it has under way wait for memory one after the other.
+// few loads that it has under way wait for memory one after the other. So does one of 29, which is all that
+// the first stage finds in a gradient [50257,768]: it is cut once more.
 //
 // Needs: no later algebra (it would merge the stages again). argmax and argmin stay.
 #include "ir/builder.h"
@@ -38,7 +39,9 @@ enum {
   WIDE = 16 * 1024,   // columns that fill a GPU when 32 threads share each four of them
   TALL = 256,         // rows that are worth 32 threads
   LARGE = 256 * 1024, // elements of a matrix that is worth a second stage
-  LEAST_COLUMN_CHUNKS = 4
+  LEAST_COLUMN_CHUNKS = 4,
+  ROWS = 1024, // that fill a GPU when each has a block
+  MAX_ROW_CHUNKS = 4096,
 };
 
 // The outer stage reduces axes[0..at) and the leading `part` of axes[at].
@@ -69,16 +72,16 @@ static double distance(int64_t chunks, double wanted) {
   return fabs(log((double)chunks / wanted));
 }
 
-// How many chunks: at least so many, and as near as can be to what is wanted.
+// How many chunks: within limits as near as can be to what is wanted.
 typedef struct chunking {
   double wanted;
-  int64_t least;
+  int64_t least, most;
 } chunking;
 
 // The square root of the extent: both stages are then about as long.
 static chunking chunks_of(const ir_node *n) {
   double wanted = fmin(fmax(sqrt((double)extent_of(n)), MIN_CHUNKS), MAX_CHUNKS);
-  return (chunking){wanted, MIN_CHUNKS};
+  return (chunking){wanted, MIN_CHUNKS, MAX_CHUNKS};
 }
 
 // chunks == 0 when nothing divides well.
@@ -86,8 +89,8 @@ static cut find_cut(const ir_node *n, const int64_t *axes, int num, chunking x) 
   const int64_t *dims = n->in[0]->type.dims;
   int64_t before = 1;
   cut best = {0};
-  for (int at = 0; at < num && before <= MAX_CHUNKS; before *= dims[axes[at++]])
-    for (int64_t part = 1; part <= dims[axes[at]] && before * part <= MAX_CHUNKS; part++) {
+  for (int at = 0; at < num && before <= x.most; before *= dims[axes[at++]])
+    for (int64_t part = 1; part <= dims[axes[at]] && before * part <= x.most; part++) {
       int64_t chunks = before * part;
       bool whole_axes = part == 1 || part == dims[axes[at]];
       if (dims[axes[at]] % part || chunks < x.least || (!whole_axes && n->type.rank == IR_MAX_RANK))
@@ -149,19 +152,33 @@ static cut find_column_cut(const ir_node *n, const int64_t *axes, int num) {
     return (cut){0};
   for (int at = 0; at + 1 < num; at++) {
     before *= n->in[0]->type.dims[axes[at]];
-    if ((double)before * 4 >= wanted && (double)before <= 4 * wanted)
+    if ((double)before * 2 >= wanted && (double)before <= 2 * wanted)
       return (cut){at + 1, 1, before};
   }
-  return find_cut(n, axes, num, (chunking){wanted, LEAST_COLUMN_CHUNKS});
+  return find_cut(n, axes, num, (chunking){wanted, LEAST_COLUMN_CHUNKS, MAX_CHUNKS});
 }
 
-static ir_node *split_column(ir_builder *b, ir_node *n) {
-  if (!is_reduction(n) || n->type.rank == 0)
+static ir_node *split_column(ir_builder *b, ir_node *n, const int64_t *axes, int num) {
+  return split_at(b, n, axes, num, find_column_cut(n, axes, num));
+}
+
+// --- rows of a GPU ------------------------------------------------------------------------------
+// The first stage of a long reduction has some dozens of results if its axes divide no better.
+static ir_node *split_row(ir_builder *b, ir_node *n, const int64_t *axes, int num) {
+  double wanted = (double)ROWS / (double)ir_elements(&n->type);
+  if (wanted < LEAST_COLUMN_CHUNKS || extent_of(n) < MANY)
     return NULL;
-  int num;
-  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
-  bool columns = num > 0 && axes[num - 1] < n->in[0]->type.rank - 1;
-  return columns ? split_at(b, n, axes, num, find_column_cut(n, axes, num)) : NULL;
+  chunking x = {wanted, LEAST_COLUMN_CHUNKS, MAX_ROW_CHUNKS};
+  return split_at(b, n, axes, num, find_cut(n, axes, num, x));
+}
+
+static ir_node *split_for_gpu(ir_builder *b, ir_node *n) {
+  int num = 0;
+  const int64_t *axes = is_reduction(n) ? ir_attr_ints(n, IR_ATTR_AXES, &num) : NULL;
+  if (num == 0 || n->type.rank == 0)
+    return NULL;
+  return axes[num - 1] < n->in[0]->type.rank - 1 ? split_column(b, n, axes, num)
+                                                 : split_row(b, n, axes, num);
 }
 
 // --- both -------------------------------------------------------------------------------------
@@ -179,7 +196,7 @@ static bool split_func(ir_func *f) {
 }
 
 static bool split_columns_func(ir_func *f) {
-  return split_each(f, split_column);
+  return split_each(f, split_for_gpu);
 }
 
 bool pass_split_reductions(ir_module *m, ir_diags *d) {

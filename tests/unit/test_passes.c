@@ -469,6 +469,12 @@ static const pass_case split_cases[] = {
      "%x = input : f32[1000,300]\n%r = sum %x {axes=[0]} : f32[1,300]\n" R, NULL},
     {"columns of a small matrix", pass_split_columns, NULL,
      "%x = input : f32[2000,128]\n%r = sum %x {axes=[0]} : f32[1,128]\n" R, NULL},
+    {"few rows on a GPU", pass_split_columns, NULL,
+     "%x = input : f32[29,1733,100]\n%r = sum %x {axes=[1,2]} : f32[29,1,1]\n" R,
+     "%x = input : f32[29,1733,100]\n%r.sum = sum %x {axes=[2]} : f32[29,1733,1]\n"
+     "%r = sum %r.sum {axes=[1]} : f32[29,1,1]\n" R},
+    {"few short rows", pass_split_columns, NULL,
+     "%x = input : f32[29,640,100]\n%r = sum %x {axes=[1,2]} : f32[29,1,1]\n" R, NULL},
     {"rows are no columns", pass_split_columns, NULL,
      "%x = input : f32[300,4096]\n%r = sum %x {axes=[1]} : f32[300,1]\n" R, NULL},
     {"argmax stays", pass_split_reductions, NULL,
