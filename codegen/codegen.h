@@ -42,6 +42,7 @@ typedef struct cg_cuda {
   int64_t shared_per_sm;    // bytes, of which each resident block takes its own and 1 KiB more
   int sms;                  // to fill
   int64_t l2_bytes;         // of the second cache
+  bool wgmma;               // products of four warps, from shared memory: sm_90a alone has them
 } cg_cuda;
 
 // Blocks that one SM holds at a time: of so many threads, which take so many registers each, and so

@@ -116,10 +116,11 @@ static mm_math math_of(const cg_kernel *k) {
 static void plan_once(cg_memo *memo, const cmm_problem *p, cmm_plan *plan) {
   const mm_problem *q = &p->p;
   const char *key = ir_format(
-      q->arena, "%s math %d touched %d %d a %lld b %lld tile %d %d %d %d %d %d %d turned %d",
-      mm_key(q), p->math, p->touched, p->may_spread, (long long)q->a.offset, (long long)q->b.offset,
-      p->want_tm, p->want_tv, p->want_warps_m, p->want_warps_n, p->want_bk, p->want_stages,
-      p->want_pieces, p->want_turned);
+      q->arena,
+      "%s math %d touched %d %d %d a %lld b %lld tile %d %d %d %d %d %d %d turned %d wgmma %d",
+      mm_key(q), p->math, p->touched, p->worked, p->may_spread, (long long)q->a.offset,
+      (long long)q->b.offset, p->want_tm, p->want_tv, p->want_warps_m, p->want_warps_n, p->want_bk,
+      p->want_stages, p->want_pieces, p->want_turned, p->want_wgmma);
   if (cg_recall(memo, key, plan, sizeof *plan))
     return;
   cmm_make_plan(p, plan);
@@ -144,6 +145,17 @@ static int touched_by(const cg_kernel *k, const mm_sides *sides) {
   return bytes;
 }
 
+// Operations behind the product, for a result.
+static int worked_by(const cg_kernel *k) {
+  int operations = 0;
+  for (size_t i = 0; i < k->k->nodes.num; i++) {
+    const ir_node *n = k->k->nodes.at[i];
+    operations +=
+        n != k->k->anchor && ir_ops[n->op].cls == IR_CLASS_POINTWISE ? ir_ops[n->op].flops : 0;
+  }
+  return operations;
+}
+
 // --- the family's two functions -----------------------------------------------------------------
 void cuda_matmul_schedule(cg_kernel *k) {
   cuda_matmul *s = IR_NEW(k->arena, cuda_matmul);
@@ -155,6 +167,7 @@ void cuda_matmul_schedule(cg_kernel *k) {
                              .emit_finish = emit_finish,
                              .data = s};
   s->problem.touched = touched_by(k, &s->sides);
+  s->problem.worked = worked_by(k);
   s->problem.may_spread = !crosses_axes(s) && s->sides.num_cols > 0;
   if (k->target->memo)
     plan_once(k->target->memo, &s->problem, &s->plan);

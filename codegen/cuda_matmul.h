@@ -7,6 +7,7 @@
 //   cuda_matmul_copy.c    text: operands from global to shared memory
 //   cuda_matmul_tile.c    text: inner products of a thread (f32, f64)
 //   cuda_matmul_tensor.c  text: those of a warp (tf32, bf16, f16)
+//   cuda_matmul_wgmma.c   text: those of four warps (bf16, f16 on sm_90a)
 //   cuda_matmul_core.c    text: the kernels around them
 //
 // c[batch,m,n] = sum over k of a[batch,m,k] * b[batch,k,n]. A block of threads computes a tile of c
@@ -64,10 +65,12 @@ struct cmm_problem {
   mm_math math;
   int width;       // args of the kernel without workspace
   int touched;     // bytes that emit_finish reads and writes for a result; 0: an element
+  int worked;      // operations of emit_finish for a result (ops.def: flops)
   bool may_spread; // emit_finish can take vectors whose elements are CMM_SPREAD columns apart
   // 0: the model chooses.
   int want_tm, want_tv, want_warps_m, want_warps_n, want_bk, want_stages, want_pieces;
   int want_turned; // 1 + (a is) + 2 * (b is)
+  int want_wgmma;  // 1: not by wgmma; 2: by wgmma
   // Statements at the begin of a kernel that finishes tiles, and for one vector: `product` holds
   // sums of row `line` and columns column, column + 1, ... of item `batch`; those from n on are no
   // results. With plan.spread they are columns column, column + CMM_SPREAD, ...
@@ -91,6 +94,7 @@ typedef struct cmm_side {
 
 typedef struct cmm_plan {
   mm_math math;
+  bool wgmma; // by four warps: warps_m is a multiple of four, warps_n is 1
   int tm, tv; // of a thread: rows, vectors of columns
   int warps_m, warps_n, threads;
   int bm, bn, bk; // of a block
@@ -125,6 +129,10 @@ int cmm_given_shared(const cmm_problem *p, const cmm_plan *plan);
 int cmm_rows_elems(const cmm_plan *plan);
 static inline int cmm_rows_pitch(const cmm_plan *plan) {
   return plan->bn + CMM_VL;
+}
+// Threads exchange halves of their sums at the end (cmm_emit_exchange).
+static inline bool cmm_exchanges(const cmm_plan *plan) {
+  return cmm_is_half(plan->math) && (plan->wgmma || plan->b.layout == CMM_KX);
 }
 // Prints the kernels NAME_0, NAME_1, ...: those that turn operands, the product and, with pieces of k, their sum.
 void cmm_emit(const cmm_problem *p, const cmm_plan *plan, const char *name, ir_buf *out);
@@ -167,6 +175,12 @@ void cmm_emit_exchange(const cmm_text *t);
 // cuda_matmul_tensor.c: the same by mma.sync.
 void cmm_emit_tensor_read_places(const cmm_text *t);
 void cmm_emit_tensor_step(const cmm_text *t);
+// cuda_matmul_wgmma.c: the same by wgmma; the loop over steps; a place in a tile.
+void cmm_emit_wgmma_read_places(const cmm_text *t);
+void cmm_emit_wgmma_step(const cmm_text *t);
+void cmm_emit_wgmma_end(const cmm_text *t);
+const char *cmm_wgmma_place(const cmm_text *t, const cmm_side *s, const char *x, const char *k);
+enum { CMM_ROW = 64 };                                 // elements of a row of a tile: 128 bytes
 const char *cmm_sums(const cmm_text *t);               // "{{c[i][4 * j], ...}}": vector j of row i
 const char *cmm_row(const cmm_text *t, const char *i); // row of the tile, of a thread's row i
 // "warp / 2 * 64 + ty * 4" for warp row "warp / 2" and "ty": a_row of a thread that has them.

@@ -44,6 +44,7 @@ typedef struct copy_text {
   bool regular;          // rounds are the same number of rows apart, in memory, too
   int apart;             // then: that number
   int per_eight;         // turned: rounds until all rows have their copies of eight k
+  int per_block;         // wgmma, as [k][x]: rounds of 64 neighbours along x; 0: not so
 } copy_text;
 
 enum { TURNED_K = 8 }; // of a row, copied by neighbouring threads
@@ -71,9 +72,15 @@ static copy_text describe(const cmm_text *t, bool is_b) {
   c.ragged = copies % g->threads != 0;
   c.apart = g->threads / c.per_row;
   // Of [x][k], groups of 8 rows, or equal parts of one.
-  bool in_groups = c.apart > 0 && (c.apart % 8 == 0 || 8 % c.apart == 0);
+  bool in_groups = c.apart > 0 && (c.apart % 8 == 0 || (8 % c.apart == 0 && !g->wgmma));
   c.regular = c.o->x.num <= 1 && c.o->k.num <= 1 && g->threads % c.per_row == 0 &&
-              (c.side->layout == CMM_KX || in_groups);
+              ((c.side->layout == CMM_KX && !g->wgmma) || in_groups);
+  if (g->wgmma && c.side->layout == CMM_KX && c.o->x.num <= 1 && c.o->k.num <= 1) {
+    c.per_row = CMM_ROW / c.side->vec;
+    c.apart = g->threads / c.per_row;
+    c.per_block = g->bk / c.apart;
+    c.regular = true;
+  }
   if (c.side->turned) {
     c.per_row = TURNED_K;
     c.apart = g->threads / TURNED_K;
@@ -111,6 +118,8 @@ static const char *inside(const copy_text *c, const char *x, const char *k) {
 static const char *place_in_tile(const copy_text *c, const char *x, const char *k) {
   const cmm_side *s = c->side;
   ir_arena *a = c->t->p->p.arena;
+  if (c->t->plan->wgmma)
+    return cmm_wgmma_place(c->t, s, x, k);
   if (s->layout == CMM_KX)
     return ir_format(a, "%s * %d + %s", k, s->pitch, x);
   return ir_format(a, "%s * %d + %s / 8 * %d + %s", x, s->pitch, x, s->skew, k);
@@ -154,11 +163,10 @@ static void put_copy(const copy_text *c, bool held, const char *in, const char *
 // follow on each other (windows, heads) has places to work out, which would take the registers of
 // the sums. Registers that hold elements have constant indices.
 static const char *unrolled(const copy_text *c, bool held) {
-  enum { MAX_WORKED_OUT = 8 };
-  bool worked_out = c->o->x.num > 1 || c->o->k.num > 1;
-  return worked_out && !held && c->rounds > MAX_WORKED_OUT
-             ? ir_format(c->t->p->p.arena, " %d", MAX_WORKED_OUT)
-             : "";
+  enum { MAX_WORKED_OUT = 8, MAX_BY_WGMMA = 2 }; // which has more sums
+  bool worked_out = !c->regular || c->o->x.num > 1 || c->o->k.num > 1;
+  int most = c->t->plan->wgmma ? MAX_BY_WGMMA : MAX_WORKED_OUT;
+  return worked_out && !held && c->rounds > most ? ir_format(c->t->p->p.arena, " %d", most) : "";
 }
 
 static void open_rounds(const copy_text *c, bool held) {
@@ -220,11 +228,25 @@ static const char *round_place(const copy_text *c) {
   return ir_format(a, "s * %d + s / %d * %d", rows, 8 / c->apart, skew);
 }
 
+// By wgmma, as [k][x]: the same of blocks of 64 neighbours along x, one after the other.
+static const char *block_x(const copy_text *c) {
+  return c->side->x > CMM_ROW ? ir_format(c->t->p->p.arena, "s / %d * %d", c->per_block, CMM_ROW)
+                              : "0";
+}
+
+static const char *block_k(const copy_text *c) {
+  return ir_format(c->t->p->p.arena, "s %% %d * %d", c->per_block, c->apart);
+}
+
 // Whether round s lies in the operand; NULL: it does. Rounds go along x or along k.
 static const char *round_inside(const copy_text *c) {
   ir_arena *a = c->t->p->p.arena;
   bool along_x = c->side->layout == CMM_XK;
   const char *n = c->name, *s = ir_format(a, "s * %d < ", c->apart);
+  if (c->per_block)
+    return inside(c, ir_format(a, "%s < %s_left", block_x(c), n),
+                  ir_format(a, "%s < %lld - next * %d - %s_k", block_k(c), ll(c->t->p->p.k),
+                            c->t->plan->bk, n));
   if (c->side->turned)
     return inside(c, ir_format(a, "%s < %s_left", turned_x(c), n),
                   ir_format(a, "%s < %lld - next * %d - %s_k", turned_k(c), ll(c->t->p->p.k),
@@ -250,6 +272,9 @@ static void put_turned_place(const copy_text *c) {
 // From the first round to round s in memory, in elements.
 static const char *round_from(const copy_text *c) {
   ir_arena *a = c->t->p->p.arena;
+  if (c->per_block)
+    return ir_format(a, "%s * %lldll + %s * %lldll", block_x(c), ll(stride_of(&c->o->x)),
+                     block_k(c), ll(stride_of(&c->o->k)));
   if (!c->side->turned)
     return ir_format(a, "s * %lldll", ll(memory_step(c)));
   return ir_format(a, "%s * %lldll + %s * %lldll", turned_x(c), ll(stride_of(&c->o->x)),

@@ -197,6 +197,35 @@ static void put_loop(const cmm_text *t) {
   ir_buf_puts(t->out, "  }\n");
 }
 
+// By wgmma: products of a step are under way while the next one's begin.
+static void put_wgmma_loop(const cmm_text *t) {
+  const cmm_plan *g = t->plan;
+  ir_buf_printf(
+      t->out,
+      "  int put = 0, slot = 0; // places in shared memory: to copy to, to multiply from\n"
+      "  for (int t = first - %d; t < last; t++) {\n"
+      "    if (t >= first) {\n"
+      "      k_async_wait<%d>();\n"
+      "      k_wgmma_ready();\n"
+      "      __syncthreads();\n",
+      g->stages - 2, g->stages - 3);
+  cmm_emit_wgmma_step(t);
+  put_turn(t->out, g, "slot");
+  ir_buf_printf(t->out,
+                "    }\n"
+                "    const int next = t + %d;\n"
+                "    if (next < last) {\n",
+                g->stages - 2);
+  put_copies(t);
+  ir_buf_puts(t->out, "    }\n"
+                      "    k_async_commit();\n");
+  put_turn(t->out, g, "put");
+  ir_buf_puts(t->out, "    if (t >= first)\n"
+                      "      k_wgmma_wait<1>();\n"
+                      "  }\n");
+  cmm_emit_wgmma_end(t);
+}
+
 // --- finishing ------------------------------------------------------------------------------
 // For the vector of row `line` at `column`: the epilogue, unless it lies outside.
 static void put_finish(const cmm_text *t, const char *i, const char *j, const char *value,
@@ -345,7 +374,10 @@ static void emit_compute(const cmm_text *t) {
   cmm_emit_copy_places(t, false);
   cmm_emit_copy_places(t, true);
   cmm_emit_sums(t);
-  put_loop(t);
+  if (g->wgmma)
+    put_wgmma_loop(t);
+  else
+    put_loop(t);
   cmm_emit_exchange(t);
   if (g->pieces > 1) {
     put_sums_away(t);
@@ -390,8 +422,9 @@ static void emit_head(const cmm_text *t) {
                 ll(p->k), ll(p->k), ll(p->n));
   if (p->batch > 1)
     ir_buf_printf(t->out, ", %lld times", ll(p->batch));
-  ir_buf_printf(t->out, "%s: tiles of %d x %d, %d x %d of a thread; %d k at a time, ",
-                products[g->math], g->bm, g->bn, g->tm, g->tv * CMM_VL, g->bk);
+  ir_buf_printf(t->out, "%s%s: tiles of %d x %d, %d x %d of a thread; %d k at a time, ",
+                products[g->math], g->wgmma ? " by wgmma" : "", g->bm, g->bn, g->tm, g->tv * CMM_VL,
+                g->bk);
   if (g->pieces > 1)
     ir_buf_printf(t->out, "%lld pieces of %lld, ", ll(g->pieces), ll(g->piece_tiles * g->bk));
   ir_buf_printf(t->out, "%d in shared memory;\n// a as %s, b as %s, copied by %d and %d bytes\n",

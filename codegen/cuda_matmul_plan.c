@@ -27,6 +27,10 @@ enum {
   MAX_FMA_SUMS = 64, // so, that an SM has 16 warps: with 8, FMAs of twice the sums were slower
   MAX_TILE = 256,    // rows, columns of a block
   MAX_STAGES = 4,
+  WGMMA_K = CMM_ROW,    // of a step
+  WGMMA_STAGES = 3,     // at least: copies, products, and those before
+  WGMMA_REGISTERS = 56, // beside sums
+  WGMMA_SUMS = 192,
   MAX_PIECES = 32,
   OTHER_REGISTERS = 32, // places, counters
   FEWER_REGISTERS = 24, // of FMAs whose operands both lie along rows and columns
@@ -42,9 +46,17 @@ static const double TURN_WORSE = 1.01;      // nor memory for another copy of an
 static const double L2_BYTES = 32;          // per cycle of an SM, when all of them read
 static const double STORED_BYTES = 20;      // per cycle of an SM
 static const double FINISHING_WARPS = 8;    // that have as much of their time to wait as to go on
-static const double MOVE_INSTRUCTIONS = 4;  // of a thread for one copy
-static const double HELD_INSTRUCTIONS = 8;  // and for one that passes through a register
-static const double TENSOR_PRODUCTS = 512;  // tf32, per cycle of an SM
+static const double WORKING_WARPS =
+    24; // the same for arithmetic, of which each step waits for the one before
+static const double WORK_INSTRUCTIONS = 2; // of an operation, about
+static const double MOVE_INSTRUCTIONS = 4; // of a thread for one copy
+static const double HELD_INSTRUCTIONS = 8; // and for one that passes through a register
+static const double TENSOR_PRODUCTS = 512; // tf32, per cycle of an SM
+static const double WGMMA_PRODUCTS = 2048; // of 16 bits
+static const double WGMMA_LATENCY =
+    2600; // of a copy, and of products that wait for it and are waited for
+static const double WGMMA_FINISHING_WARPS = 3;
+static const double WGMMA_WORSE = 1.05; // of steps, what is not counted
 static const double NOT_FREE = 0.15;
 static const double FMA_COPIES_NOT_FREE = 0.05;
 static const double TF32_NOT_FREE = 0.6; // operands are rounded between their loads and products
@@ -91,7 +103,8 @@ static bool is_turned(const cmm_problem *p, const mm_operand *o) {
          o->k.num <= 1 && !has_units(o, &o->k, &o->x);
 }
 
-static void set_side(const cmm_problem *p, const mm_operand *o, int x, int bk, cmm_side *s) {
+static void set_side(const cmm_problem *p, const mm_operand *o, int x, int bk, bool wgmma,
+                     cmm_side *s) {
   int unit = (int)unit_of(o), more = cmm_is_half(p->math) ? unit : CMM_VL;
   if (is_turned(p, o)) {
     int pitch = x + CMM_VL;
@@ -100,6 +113,10 @@ static void set_side(const cmm_problem *p, const mm_operand *o, int x, int bk, c
     return;
   }
   bool along_k = layout_of(o) == CMM_XK;
+  if (wgmma) {
+    *s = (cmm_side){.layout = layout_of(o), .x = x, .vec = unit, .pitch = CMM_ROW, .elems = x * bk};
+    return;
+  }
   *s = (cmm_side){.layout = layout_of(o), .x = x};
   bool units = has_units(o, along_k ? &o->k : &o->x, along_k ? &o->x : &o->k);
   s->vec = units && (along_k || x % unit == 0) ? unit : 1;
@@ -119,7 +136,12 @@ int cmm_rows_elems(const cmm_plan *g) {
 static void set_shared(const cmm_problem *p, cmm_plan *g) {
   g->b_shared = array_bytes(p, &g->a, g->stages);
   g->rows_shared = g->b_shared + array_bytes(p, &g->b, g->stages);
-  g->shared = g->rows_shared + (g->spread ? 4 * (int64_t)cmm_rows_elems(g) : 0);
+  int64_t rows = g->spread ? 4 * (int64_t)cmm_rows_elems(g) : 0;
+  g->shared = g->rows_shared + rows;
+  if (g->wgmma) { // there is no room beside the tiles, which nobody reads by then
+    g->shared = g->rows_shared > rows ? g->rows_shared : rows;
+    g->rows_shared = 0;
+  }
 }
 
 int cmm_given_shared(const cmm_problem *p, const cmm_plan *plan) {
@@ -136,6 +158,8 @@ static int copy_registers(const cmm_problem *p, const cmm_plan *g, const cmm_sid
 
 // About what ptxas has been seen to give them: sums, operands of one turn, and addresses.
 static int registers_of(const cmm_problem *p, const cmm_plan *g) {
+  if (g->wgmma)
+    return g->tm * g->tv * CMM_VL + WGMMA_REGISTERS;
   bool a_along = g->a.layout == CMM_XK && g->math == MM_F32;
   bool b_along = g->b.layout == CMM_XK && g->math == MM_F32;
   int columns = g->tv * CMM_VL, words = p->p.elem_bytes / 4;
@@ -196,9 +220,18 @@ static double tensor_products(mm_math math) {
   return cmm_is_half(math) ? 2 * TENSOR_PRODUCTS : TENSOR_PRODUCTS;
 }
 
+// By wgmma the tensor cores and the copies go on by themselves: a step takes what the slower of the two does, which is
+// the second cache for all tiles that registers have room for.
+static double wgmma_cycles_per_k(const cmm_problem *p, const cmm_plan *g) {
+  double copies = (g->bm + g->bn) * cmm_element_bytes(p) / L2_BYTES;
+  return WGMMA_WORSE * max2((double)g->bm * g->bn / WGMMA_PRODUCTS, copies);
+}
+
 // One element of k for a whole block that has the SM for itself. What is not the limit is not free:
 // it takes turns with what is.
 static double cycles_per_k(const cmm_problem *p, const cmm_plan *g) {
+  if (g->wgmma)
+    return wgmma_cycles_per_k(p, g);
   double warps = g->warps_m * g->warps_n;
   double issue = warps * issue_per_k(p, g) / 4, loads = warps * loads_per_k(p, g);
   double copies = (g->bm + g->bn) * cmm_element_bytes(p) / L2_BYTES;
@@ -213,10 +246,13 @@ static double cycles_per_k(const cmm_problem *p, const cmm_plan *g) {
 // What is done with the sums of a block: warps wait for the memory that they touch.
 static double finish_cycles(const cmm_problem *p, const cmm_plan *g) {
   double warps = g->warps_m * g->warps_n * resident_blocks(g, p->p.target->cuda);
+  double finishing = g->wgmma ? WGMMA_FINISHING_WARPS : FINISHING_WARPS;
   double each = p->touched ? p->touched : p->p.elem_bytes;
-  double cycles = g->bm * g->bn * each / STORED_BYTES * (warps + FINISHING_WARPS) / warps;
+  double cycles = g->bm * g->bn * each / STORED_BYTES * (warps + finishing) / warps;
   if (p->p.n % CMM_VL)
     cycles *= g->spread ? 1.5 : CMM_VL;
+  if (cmm_is_half(g->math)) // products of others take so long that it hardly matters
+    cycles += g->bm * g->bn * p->worked * WORK_INSTRUCTIONS / 128 * (warps + WORKING_WARPS) / warps;
   return cycles;
 }
 
@@ -226,6 +262,9 @@ static double wave_cycles(const cmm_problem *p, const cmm_plan *g, double step, 
                           int64_t blocks) {
   if (blocks == 0)
     return 0;
+  if (g->wgmma)
+    return BLOCK_CYCLES + finish_cycles(p, g) * (blocks > 1 ? (double)blocks / 2 : 1) +
+           steps * max2((double)blocks * step, WGMMA_LATENCY / (g->stages - 2));
   double warps = (double)(blocks * g->warps_m * g->warps_n);
   double busy = warps < 4 ? 4 / warps : 1; // schedulers without a warp
   double idle = g->math == MM_TF32 ? TF32_IDLE_WARPS : IDLE_WARPS;
@@ -289,17 +328,17 @@ static bool is_wanted(int x, int want) {
 static void consider_tile(const cmm_problem *p, cmm_plan g, cmm_plan *best) {
   const cg_cuda *chip = p->p.target->cuda;
   double share = mm_band_share(&p->p, g.bm, g.bn);
-  int least = cmm_is_half(p->math) ? 16 : 8; // what an mma takes
+  int least = g.wgmma ? WGMMA_K : cmm_is_half(p->math) ? 16 : 8; // what an mma takes
   // By tensor cores, longer steps have been slower: fewer of them are under way.
-  int most = p->math == MM_F32 || p->want_bk ? 4 * least : 2 * least;
+  int most = g.wgmma ? WGMMA_K : p->math == MM_F32 || p->want_bk ? 4 * least : 2 * least;
   for (int bk = least; bk <= most; bk *= 2) {
-    if (!is_wanted(bk, p->want_bk))
+    if (!is_wanted(bk, p->want_bk) && !g.wgmma)
       continue;
     g.bk = bk;
-    set_side(p, &p->p.a, g.bm, bk, &g.a);
-    set_side(p, &p->p.b, g.bn, bk, &g.b);
+    set_side(p, &p->p.a, g.bm, bk, g.wgmma, &g.a);
+    set_side(p, &p->p.b, g.bn, bk, g.wgmma, &g.b);
     g.registers = registers_of(p, &g);
-    for (g.stages = 2; g.stages <= MAX_STAGES; g.stages++) {
+    for (g.stages = g.wgmma ? WGMMA_STAGES : 2; g.stages <= MAX_STAGES; g.stages++) {
       set_shared(p, &g);
       if (is_wanted(g.stages, p->want_stages) && g.shared <= chip->shared_asked_for &&
           g.registers < chip->registers_per_thread)
@@ -340,6 +379,41 @@ static void consider_warps(const cmm_problem *p, int tm, int tv, cmm_plan *best)
       if (tile_fits(p, &g))
         consider_tile(p, g, best);
     }
+}
+
+// Both operands by copies of 16 bytes, whose rounds keep to rows of 128 bytes.
+static bool may_wgmma(const cmm_problem *p) {
+  const mm_operand *o[] = {&p->p.a, &p->p.b};
+  if (!p->p.target->cuda->wgmma || !cmm_is_half(p->math) || p->want_wgmma == 1)
+    return false;
+  for (int i = 0; i < 2; i++) {
+    bool along_k = layout_of(o[i]) == CMM_XK;
+    if (!has_units(o[i], along_k ? &o[i]->k : &o[i]->x, along_k ? &o[i]->x : &o[i]->k))
+      return false;
+  }
+  return true;
+}
+
+// Blocks of 64 rows of a group of warps, and vectors of columns.
+static void consider_wgmma(const cmm_problem *p, int blocks, int tv, cmm_plan *best) {
+  for (int groups = 1; groups <= 2; groups++) {
+    cmm_plan g = {.math = p->math,
+                  .wgmma = true,
+                  .tm = 2 * blocks,
+                  .tv = tv,
+                  .warps_m = 4 * groups,
+                  .warps_n = 1};
+    g.threads = 4 * CMM_WARP_ROWS * CMM_WARP_COLS * groups;
+    g.bm = CMM_ROW * blocks * groups;
+    g.bn = CMM_WARP_COLS * CMM_VL * tv;
+    g.row_tiles = p->p.m < 1 ? 1 : ir_ceil_div(p->p.m, g.bm);
+    g.col_tiles = p->p.n < 1 ? 1 : ir_ceil_div(p->p.n, g.bn);
+    g.spread = is_spread(p, &g);
+    bool fits = g.tm * g.tv * CMM_VL <= WGMMA_SUMS && is_wanted(g.tm, p->want_tm) &&
+                is_wanted(g.tv, p->want_tv) && is_wanted(g.warps_m, p->want_warps_m);
+    if (fits)
+      consider_tile(p, g, best);
+  }
 }
 
 // More stages where they keep no block away: latencies vary. It also keeps ptxas from squeezing
@@ -384,9 +458,12 @@ static void plan_product(const cmm_problem *p, cmm_plan *plan) {
              p->p.a.elem_bytes != (cmm_is_half(p->math) ? 2 : p->p.elem_bytes),
          "operands of %d and %d bytes", p->p.a.elem_bytes, p->p.b.elem_bytes);
   *plan = (cmm_plan){0};
-  for (int tm = 1; tm <= 8; tm *= 2)
+  for (int tm = 1; tm <= 8 && p->want_wgmma != 2; tm *= 2)
     for (int tv = 1; tv <= 4; tv *= 2)
       consider_warps(p, tm, tv, plan);
+  for (int blocks = 1; may_wgmma(p) && blocks <= 2; blocks++)
+    for (int tv = 4; tv <= 16; tv += 4)
+      consider_wgmma(p, blocks, tv, plan);
   BUG_IF(plan->threads == 0, "no tile of %d x %d rows and vectors, %d x %d warps", p->want_tm,
          p->want_tv, p->want_warps_m, p->want_warps_n);
   take_free_stages(p, plan);

@@ -177,7 +177,7 @@ void cmm_emit_tensor_step(const cmm_text *t) {
 // takes those of the first, the other those of the second.
 void cmm_emit_exchange(const cmm_text *t) {
   const cmm_plan *g = t->plan;
-  if (!cmm_is_half(g->math) || g->b.layout != CMM_KX)
+  if (!cmm_exchanges(g))
     return;
   cuda_put_loop(t->out, 2, "i", g->tm / 2);
   cuda_put_loop(t->out, 4, "j", g->tv * 2);

@@ -47,6 +47,9 @@ const char *cmm_row(const cmm_text *t, const char *i) {
     return "a_row";
   if (together == g->tm)
     return ir_format(t->p->p.arena, "a_row + %s", i);
+  if (g->wgmma)
+    return ir_format(t->p->p.arena, "a_row + %s / 2 * %d + %s %% 2 * %d", i, CMM_ROW, i,
+                     CMM_WARP_ROWS);
   if (together == 1)
     return ir_format(t->p->p.arena, "a_row + %s * %d", i, CMM_WARP_ROWS);
   return ir_format(t->p->p.arena, "a_row + %s / %d * %d + %s %% %d", i, together,
@@ -69,6 +72,9 @@ const char *cmm_column(const cmm_text *t, const char *j) {
 
 const char *cmm_first_row(const cmm_text *t, const char *warp_row, const char *ty) {
   int rows = CMM_WARP_ROWS * t->plan->tm, together = rows_together(t->plan);
+  if (t->plan->wgmma) // 16 rows of a warp, of each 64
+    return ir_format(t->p->p.arena, "%s / 4 * %d + %s %% 4 * 16 + %s", warp_row, 4 * rows, warp_row,
+                     ty);
   const char *times = together > 1 ? ir_format(t->p->p.arena, " * %d", together) : "";
   return ir_format(t->p->p.arena, "%s * %d + %s%s", warp_row, rows, ty, times);
 }
@@ -85,7 +91,7 @@ void cmm_emit_places(const cmm_text *t) {
   const char *warp_row = ir_format(t->p->p.arena, "warp / %d", g->warps_n);
   ir_buf_printf(t->out, "  const int a_row = %s;\n", cmm_first_row(t, warp_row, "ty"));
   ir_buf_printf(t->out, "  const int b_col = warp %% %d * %d + ", g->warps_n, cols);
-  if (cmm_is_half(g->math) && g->b.layout == CMM_KX)
+  if (cmm_exchanges(g))
     ir_buf_puts(t->out, "tx % 2 * 8 + tx / 2 * 4;\n"); // cmm_emit_exchange
   else
     ir_buf_printf(t->out, "tx * %d;\n", columns_together(g));
@@ -199,6 +205,10 @@ static void put_place(const cmm_text *t, bool is_b) {
 }
 
 void cmm_emit_read_places(const cmm_text *t) {
+  if (t->plan->wgmma) {
+    cmm_emit_wgmma_read_places(t);
+    return;
+  }
   if (t->plan->math != MM_F32) {
     cmm_emit_tensor_read_places(t);
     return;
@@ -231,7 +241,7 @@ const char *cmm_sums(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   if (g->math == MM_F32)
     return "{{c[i][4 * j], c[i][4 * j + 1], c[i][4 * j + 2], c[i][4 * j + 3]}}";
-  if (g->b.layout == CMM_KX && cmm_is_half(g->math))
+  if (cmm_exchanges(g))
     return "{{c[i / 2][2 * j][i % 2 * 2], c[i / 2][2 * j][i % 2 * 2 + 1],\n"
            "                           c[i / 2][2 * j + 1][i % 2 * 2],"
            " c[i / 2][2 * j + 1][i % 2 * 2 + 1]}}";

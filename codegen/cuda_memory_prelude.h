@@ -180,7 +180,9 @@ K vi k_row(vl x, int32_t rows) { return K_TO(k_min(k_max(x, k_i64(0)), k_i64(row
 //   tile.begin()                   at(0), held in a register: begin() + n is an addition, or nothing
 //                                  where n is a constant; at(n) is converted from an address each time
 // In the emulator the same with bounds, alignment and races watched (mltc_emulator.h).
-// K_SHARED(tile, float, 1056, 512): the same in the memory of K_KERNEL_SHARED, from byte 512 on.
+// K_SHARED(tile, float, 1056, 512): the same in the memory of K_KERNEL_SHARED, from byte 512 on. In a kernel with no
+// arrays of its own that memory begins at a multiple of 1024 bytes. (To ask for it would make arrays of all other
+// kernels of a file end at one.)
 #if defined(K_GPU)
 // Where `p` is in shared memory. In assembly: nothing is worked out of it beforehand, which would take
 // the registers of sums.

@@ -3,7 +3,7 @@
 // cpu_prelude.h gives to the vectors of a CPU, so that one expression emitter serves both.
 // After it: cuda_memory_prelude.h (loads, stores, shared arrays, kernels), cuda_math_prelude.h
 // (float functions, random numbers), cuda_device_prelude.h (work of several threads together),
-// cuda_slice_prelude.h (slices of a block), cuda_sort_prelude.h (sorting, sums of segments).
+// cuda_wgmma_prelude.h (products of four warps), cuda_slice_prelude.h (slices of a block), cuda_sort_prelude.h (sorting, sums of segments).
 //
 //   vf vi vu vl vd   4 lanes of float, int32, uint32, int64, double
 //   masks            vi with lanes 0 or -1 (vl for comparisons of vl and vd)

@@ -87,7 +87,8 @@ const cg_cuda *cg_cuda_find(ir_arena *a, const char *list, const char **wrong) {
                  .shared_asked_for = least.shared_block * KIB,
                  .shared_per_sm = least.shared_sm * KIB,
                  .sms = least.sms,
-                 .l2_bytes = (int64_t)least.l2 * KIB * KIB};
+                 .l2_bytes = (int64_t)least.l2 * KIB * KIB,
+                 .wgmma = num == 1 && !strcmp(names[0], "sm_90a")};
   return c;
 }
 

@@ -56,6 +56,24 @@ static __forceinline__ void emu_ldmatrix(uint32_t (&r)[4], emu_place<T> row, boo
   }
 }
 
+// --- wgmma ------------------------------------------------------------------------------------
+static __forceinline__ void emu_wgmma_ready() {
+  emu_here.engine->wgmma_ready(emu_here.launch);
+}
+static __forceinline__ void emu_wgmma_begin() {
+  emu_here.engine->wgmma_begin(emu_here.launch);
+}
+static __forceinline__ void emu_wgmma_commit() {
+  emu_here.engine->wgmma_commit(emu_here.launch);
+}
+static __forceinline__ void emu_wgmma_wait(int newer) {
+  EMU_HERE emu_here.engine->wgmma_wait(emu_here.launch, newer);
+}
+static __forceinline__ void emu_wgmma(emu_collective what, float *c, int columns,
+                                      const emu_operand &a, const emu_operand &b) {
+  EMU_HERE emu_here.engine->wgmma(emu_here.launch, what, c, columns, &a, &b);
+}
+
 // --- mma --------------------------------------------------------------------------------------
 // The sums are the emulator's (emu_mma.c), which is compiled for speed; this file is not.
 static __forceinline__ void emu_mma(emu_collective what, float (&c)[4], const uint32_t (&a)[4],

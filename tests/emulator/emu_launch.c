@@ -22,6 +22,11 @@ static const emu_engine engine = {
     .async_copy = emu_async_copy,
     .async_commit = emu_async_commit,
     .async_wait = emu_async_wait,
+    .wgmma = emu_wgmma,
+    .wgmma_ready = emu_wgmma_ready,
+    .wgmma_begin = emu_wgmma_begin,
+    .wgmma_commit = emu_wgmma_commit,
+    .wgmma_wait = emu_wgmma_wait,
 };
 
 // --- order -----------------------------------------------------------------------------------
@@ -116,6 +121,7 @@ static void begin_block(emu_launch_state *l, int64_t block) {
   l->ended = l->head = l->waiting = 0;
   emu_sync_begin_block(l);
   emu_async_begin_block(l);
+  emu_wgmma_begin_block(l);
   emu_shared_poison(l);
   for (int i = 0; i < l->threads; i++) {
     l->thread[i].fiber = emu_fiber_start(l->machine->stacks, i, thread_body, &l->thread[i]);
@@ -187,6 +193,7 @@ static void open_launch(emu_launch_state *l) {
 
 static void close_launch(emu_launch_state *l) {
   emu_async_end(l);
+  emu_wgmma_end(l);
   emu_global_end(l);
   emu_shared_end(l);
   l->unit->launch = NULL;

@@ -21,6 +21,7 @@ typedef struct element {
   access wrote;
   uint32_t readers; // a bit for each warp that has read since
   int in_flight;    // 1 + the thread that began an asynchronous copy to it; 0: none
+  uint32_t write;   // of the writes of the thread that wrote it, the number of this one
 } element;
 
 struct emu_shadow {
@@ -124,6 +125,7 @@ static inline void touch(emu_launch_state *l, struct emu_shadow *s, int64_t at, 
   }
   e->readers = 0;
   e->wrote = now;
+  e->write = ++l->thread[l->running].writes;
 }
 
 void emu_shared(emu_launch_state *l, emu_array *a, int64_t first, int64_t count, int64_t align,
@@ -133,6 +135,23 @@ void emu_shared(emu_launch_state *l, emu_array *a, int64_t first, int64_t count,
   struct emu_shadow *s = shadow_of(l, a);
   for (int64_t i = first; i < first + count; i++)
     touch(l, s, i, how, from);
+}
+
+// --- wgmma: another way to memory -----------------------------------------------------------------
+void emu_wgmma_ready(emu_launch_state *l) {
+  l->thread[l->running].ready = l->thread[l->running].writes;
+}
+
+void emu_shared_see(emu_launch_state *l, emu_array *a, int64_t at, void *from) {
+  emu_shared_check(l, a, at, 1, 1, "multiplies", from);
+  struct emu_shadow *s = shadow_of(l, a);
+  touch(l, s, at, EMU_READ, from);
+  const element *e = &s->element[at];
+  if (e->wrote.period != NEVER && e->write > l->thread[e->wrote.thread].ready)
+    emu_stop(l, EMU_RACE, from,
+             "multiplies element %lld of a shared array of %zu, which thread %d wrote with no "
+             "k_wgmma_ready since",
+             (long long)at, a->count, e->wrote.thread);
 }
 
 // --- asynchronous copies: a write by the thread at both ends, and untouchable in between ---------

@@ -4,6 +4,7 @@
 //   emu_launch.c   the grid: blocks in turn, the queue of threads that can run
 //   emu_sync.c     barriers and collectives: parking and waking; what orders memory
 //   emu_mma.c      products of the tensor cores
+//   emu_wgmma.c    those of four warps together
 //   emu_memory.c   buffers: bounds, alignment, what may be written
 //   emu_global.c   races in global memory
 //   emu_shared.c   shared arrays: bounds, alignment, races
@@ -27,7 +28,9 @@ typedef struct emu_thread {
   emu_fiber *fiber;
   int index;
   emu_standing standing;
-  struct emu_copies *copies; // asynchronous, of this thread: emu_async.c
+  struct emu_copies *copies;     // asynchronous, of this thread: emu_async.c
+  struct emu_products *products; // asynchronous, too: emu_wgmma.c
+  uint32_t writes, ready;        // to shared memory, so far; of which wgmma may see so many
 } emu_thread;
 
 typedef struct emu_warp {
@@ -128,6 +131,15 @@ const char *emu_lines_of(const char *path);
 // --- emu_mma.c
 void emu_mma(emu_launch_state *l, emu_collective what, const emu_fragments *mine, float *c);
 
+// --- emu_wgmma.c
+void emu_wgmma(emu_launch_state *l, emu_collective what, float *c, int columns,
+               const emu_operand *a, const emu_operand *b);
+void emu_wgmma_begin(emu_launch_state *l);
+void emu_wgmma_commit(emu_launch_state *l);
+void emu_wgmma_wait(emu_launch_state *l, int newer);
+void emu_wgmma_begin_block(emu_launch_state *l);
+void emu_wgmma_end(emu_launch_state *l);
+
 // --- emu_memory.c
 void emu_global(emu_launch_state *l, const void *at, size_t bytes, size_t align, emu_access how);
 void emu_argument(emu_launch_state *l, const void *begin, size_t align);
@@ -150,6 +162,9 @@ void emu_shared_give_back(emu_launch_state *l, emu_array *a, int64_t first, int6
                           void *from);
 void emu_shared_check(emu_launch_state *l, const emu_array *a, int64_t first, int64_t count,
                       int64_t align, const char *does, void *from);
+// wgmma reads element `at`: as others do, and whoever wrote it has called k_wgmma_ready.
+void emu_shared_see(emu_launch_state *l, emu_array *a, int64_t at, void *from);
+void emu_wgmma_ready(emu_launch_state *l);
 void emu_shared_poison(emu_launch_state *l);
 void emu_shared_end(emu_launch_state *l);
 

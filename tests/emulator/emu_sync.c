@@ -5,17 +5,18 @@
 // Flanagan and Freund, 2009):
 //   __syncwarp      the warp's own period ends: its threads see each other's accesses
 //   __syncthreads   the periods of all warps end, and all know of all
-// Shuffles, ldmatrix and mma order no memory (CUDA programming guide, "warp shuffle functions"), so
+// Shuffles, ldmatrix, mma and wgmma order no memory (CUDA programming guide, "warp shuffle functions"), so
 // they end nothing. Named barriers and mbarriers will be partial joins of the same clocks.
 #include "tests/emulator/emu_state.h"
 
 #include <string.h>
 
 static const char *const names[] = {
-    [EMU_SYNCWARP] = "__syncwarp",    [EMU_SHUFFLE_XOR] = "k_shuffle_xor",
-    [EMU_LDMATRIX] = "k_ldmatrix_x4", [EMU_LDMATRIX_TRANS] = "k_ldmatrix_x4_trans",
-    [EMU_MMA_TF32] = "k_mma_tf32",    [EMU_MMA_BF16] = "k_mma_bf16",
-    [EMU_MMA_F16] = "k_mma_f16",      [EMU_MATCH_ANY] = "k_match_any",
+    [EMU_SYNCWARP] = "__syncwarp",     [EMU_SHUFFLE_XOR] = "k_shuffle_xor",
+    [EMU_LDMATRIX] = "k_ldmatrix_x4",  [EMU_LDMATRIX_TRANS] = "k_ldmatrix_x4_trans",
+    [EMU_MMA_TF32] = "k_mma_tf32",     [EMU_MMA_BF16] = "k_mma_bf16",
+    [EMU_MMA_F16] = "k_mma_f16",       [EMU_MATCH_ANY] = "k_match_any",
+    [EMU_WGMMA_BF16] = "k_wgmma_bf16", [EMU_WGMMA_F16] = "k_wgmma_f16",
 };
 
 // --- clocks ----------------------------------------------------------------------------------

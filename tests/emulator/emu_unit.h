@@ -43,6 +43,8 @@ typedef enum emu_collective {
   EMU_MMA_TF32,
   EMU_MMA_BF16,
   EMU_MMA_F16,
+  EMU_WGMMA_BF16,
+  EMU_WGMMA_F16,
 } emu_collective;
 
 // What a thread brings to a collective; all 32 of a warp are handed to each of them.
@@ -54,6 +56,15 @@ typedef struct emu_payload {
 typedef struct emu_fragments {
   uint32_t a[4], b[2];
 } emu_fragments;
+
+// An operand of wgmma: where it begins in an array of 16-bit elements, whose element 0 is at a multiple of 1024 bytes;
+// bytes from 64 elements of a row to the next 64, from eight rows to the next eight. turned: rows are along x.
+typedef struct emu_operand {
+  emu_array *array;
+  int64_t index;
+  int lead, stride;
+  int turned;
+} emu_operand;
 
 typedef struct emu_engine {
   // All threads of the block; `line` says which barrier of the source this is.
@@ -77,6 +88,15 @@ typedef struct emu_engine {
                      size_t bytes);
   void (*async_commit)(emu_launch_state *l);
   void (*async_wait)(emu_launch_state *l, int newer); // for all groups but the `newer` youngest
+  // EMU_WGMMA_*: c[64, 8 columns] += a * b, of which the thread has columns * 4 elements, some time from now to the
+  // wait for it.
+  void (*wgmma)(emu_launch_state *l, emu_collective what, float *c, int columns,
+                const emu_operand *a, const emu_operand *b);
+  void (*wgmma_ready)(
+      emu_launch_state *l); // what this thread has written to shared memory may be multiplied
+  void (*wgmma_begin)(emu_launch_state *l);
+  void (*wgmma_commit)(emu_launch_state *l);
+  void (*wgmma_wait)(emu_launch_state *l, int newer);
 } emu_engine;
 
 typedef struct emu_unit {

@@ -142,6 +142,44 @@ static const planted faults[] = {
     {"copy_from_beyond", 32,
      "__shared__ k_array<float, 128> s; k_async_16(s.at(t * 4), x + 900 + t * 4, true);",
      EMU_OUT_OF_BOUNDS, "reads 16 bytes", 1, true, false},
+    // products of four warps
+    {"not_ready", 128,
+     "__shared__ k_array<uint16_t, 4096> s; float c[8][4] = {};\n"
+     "for (int i = t; i < 4096; i += 128) s[i] = 0;\n"
+     "__syncthreads(); k_wgmma_begin();\nconst k_operand o = k_operand_at(s.begin(), 16, 1024); "
+     "k_wgmma_bf16<false, false>(c, o, o); k_wgmma_commit(); k_wgmma_wait<0>();\n"
+     "put(y + t, c[0][0]);",
+     EMU_RACE, "with no k_wgmma_ready since", 1, true, false},
+    {"ready_without_barrier", 128,
+     "__shared__ k_array<uint16_t, 4096> s; float c[8][4] = {};\n"
+     "for (int i = t; i < 4096; i += 128) s[i] = 0;\n"
+     "k_wgmma_ready(); k_wgmma_begin();\nconst k_operand o = k_operand_at(s.begin(), 16, 1024); "
+     "k_wgmma_bf16<false, false>(c, o, o); k_wgmma_commit(); k_wgmma_wait<0>();\n"
+     "put(y + t, c[0][0]);",
+     EMU_RACE, "no barrier in between", 1, true, false},
+    {"not_begun", 128,
+     "__shared__ k_array<uint16_t, 4096> s; float c[8][4] = {};\n"
+     "for (int i = t; i < 4096; i += 128) s[i] = 0;\n"
+     "k_wgmma_ready(); __syncthreads();\nconst k_operand o = k_operand_at(s.begin(), 16, 1024); "
+     "k_wgmma_bf16<false, false>(c, o, o); k_wgmma_commit(); k_wgmma_wait<0>();\n"
+     "put(y + t, c[0][0]);",
+     EMU_RACE, "no k_wgmma_begin in front", 1, true, false},
+    {"overwrites_an_operand", 128,
+     "__shared__ k_array<uint16_t, 4096> s; float c[8][4] = {};\n"
+     "for (int i = t; i < 4096; i += 128) s[i] = 0;\n"
+     "k_wgmma_ready(); __syncthreads(); k_wgmma_begin();\nconst k_operand o = "
+     "k_operand_at(s.begin(), 16, 1024); k_wgmma_bf16<false, false>(c, o, o); "
+     "k_wgmma_commit();\ns[t] = 1; k_wgmma_wait<0>();\n"
+     "put(y + t, c[0][0]);",
+     EMU_RACE, "", 1, true, false},
+    {"operand_beyond", 128,
+     "__shared__ k_array<uint16_t, 4096> s; float c[8][4] = {};\n"
+     "for (int i = t; i < 4096; i += 128) s[i] = 0;\n"
+     "k_wgmma_ready(); __syncthreads(); k_wgmma_begin();\nconst k_operand o = "
+     "k_operand_at(s.begin() + 1024, 16, 1024); k_wgmma_bf16<false, false>(c, o, o); "
+     "k_wgmma_commit();\n k_wgmma_wait<0>();\n"
+     "put(y + t, c[0][0]);",
+     EMU_SHARED_BOUNDS, "multiplies elements", 1, true, false},
     // matrix loads
     {"ldmatrix_askew", 32,
      "__shared__ k_array<uint16_t, 512> s; for (int i = t; i < 512; i += 32) s[i] = 0;\n"

@@ -52,6 +52,27 @@ static void check_product(bench *b, const char *name, int k) {
     }
 }
 
+// The same; sums of 64 columns side by side are folded into one.
+static void check_wide_product(bench *b, const char *name, int columns) {
+  uint64_t seed = 5;
+  for (int i = 0; i < FLOATS; i++)
+    b->x[i] = (float)floor(test_random(&seed, -40, 40)) / 8;
+  run(b, name);
+  for (int i = 0; i < 64; i++)
+    for (int j = 0; j < 64; j++) {
+      double want = 0;
+      for (int n = j; n < columns; n += 64) {
+        double sum = (double)b->x[i * 3 + n];
+        for (int k = 0; k < 16; k++)
+          sum += (double)b->x[i * 16 + k] * (double)b->x[1024 + (k * columns + n) % 3000];
+        want += sum * (1 + n / 64);
+      }
+      double got = (double)as_float(b->y[i * 64 + j]);
+      if (got != want)
+        test_fail("%s: c[%d,%d] = %g, not %g", name, i, j, got, want);
+    }
+}
+
 // --- ldmatrix ---------------------------------------------------------------------------------
 // The value that element (row, col) of matrix m has: which row of the array lane 8 m + row gave.
 static uint32_t element(int m, int row, int col, int wide) {
@@ -220,6 +241,10 @@ int main(void) {
     check_product(&b, "bf16", 16);
     check_product(&b, "f16", 16);
     check_product(&b, "tf32", 8);
+    check_wide_product(&b, "wgmma_64", 64);
+    check_wide_product(&b, "wgmma_128", 128);
+    check_wide_product(&b, "wgmma_192", 192);
+    check_wide_product(&b, "wgmma_256", 256);
     check_ldmatrix(&b);
     check_rounding(&b);
     check_widening(&b);

@@ -97,3 +97,35 @@ K_KERNEL(async, 64, 2) { BUFFERS
   __syncthreads();
   for (int i = 0; i < 4; i++) put(y + 256 + i * 64 + t, k_bits_of(s[256 + i * 64 + t]));
 }
+
+// wgmma: 16 k from the second 16 of a row on, in all layouts and widths; a in the second 64 rows of its array. Of 64
+// columns side by side the sums are folded: y[row][column % 64] = sum of c * (1 + column / 64)
+#define WGMMA(name, type, a_turned, b_turned, N) K_KERNEL_SHARED(name, 128, 1, 16384 + N * 128, 2) { BUFFERS \
+  K_SHARED(a, uint16_t, 8192, 0); \
+  K_SHARED(b, uint16_t, N * 64, 16384); \
+  for (int i = t; i < 64 * 16; i += 128) { \
+    const int row = i / 16, k = 16 + i % 16; \
+    a[4096 + (a_turned ? k * 64 + (row / 8 ^ k % 8) * 8 + row % 8 : row * 64 + (k / 8 ^ row % 8) * 8 + k % 8)] = k_##type(get(x + i)); } \
+  for (int i = t; i < 16 * N; i += 128) { \
+    const int k = 16 + i / N, n = i % N; \
+    b[b_turned ? n / 64 * 4096 + k * 64 + (n % 64 / 8 ^ k % 8) * 8 + n % 8 : n * 64 + (k / 8 ^ n % 8) * 8 + k % 8] = \
+        k_##type(get(x + 1024 + i % 3000)); } \
+  const int row = t / 32 * 16 + t % 32 / 4, column = t % 4 * 2; \
+  float c[N / 8][4], sum[8][4] = {}; \
+  for (int j = 0; j < N / 8; j++) for (int e = 0; e < 4; e++) \
+    c[j][e] = get(x + (row + e / 2 * 8) * 3 + j * 8 + column + e % 2); \
+  k_wgmma_ready(); \
+  __syncthreads(); \
+  k_wgmma_hold(c); k_wgmma_begin(); \
+  k_wgmma_##type<a_turned, b_turned>(c, k_operand_at(a.begin() + 4096, 8192, 1024) + (a_turned ? 1024 : 16), \
+                                     k_operand_at(b.begin(), 8192, 1024) + (b_turned ? 1024 : 16)); \
+  k_wgmma_commit(); \
+  k_wgmma_wait<0>(); k_wgmma_hold(c); \
+  _Pragma("unroll") for (int j = 0; j < N / 8; j++) for (int e = 0; e < 4; e++) \
+    sum[j % 8][e] += c[j][e] * (float)(1 + j / 8); \
+  for (int j = 0; j < 8; j++) for (int e = 0; e < 4; e++) \
+    put(y + (row + e / 2 * 8) * 64 + j * 8 + column + e % 2, k_bits_of(sum[j][e])); }
+WGMMA(wgmma_64, bf16, false, false, 64)
+WGMMA(wgmma_128, f16, true, false, 128)
+WGMMA(wgmma_192, bf16, false, true, 192)
+WGMMA(wgmma_256, f16, true, true, 256)

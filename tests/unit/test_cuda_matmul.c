@@ -176,6 +176,60 @@ static int add_low_tiles(test *tests, const cg_target *target, ir_arena *arena) 
   return 2;
 }
 
+// Rows of whole units of 16 bytes, along k or along x; `parts`: in two axes, which lie apart.
+static mm_operand whole_units(int arg, int64_t batch, int64_t x, int64_t k, bool along_k,
+                              bool parts) {
+  mm_operand o = {.arg = arg, .ctype = "uint16_t", .elem_bytes = 2};
+  int64_t row = ((along_k ? k : x) + 7) / 8 * 8;
+  int64_t rows = along_k ? x : k;
+  if (along_k && parts && x % 2 == 0)
+    o.x = (mm_axes){2, {2, x / 2}, {row * (x / 2 + 1), row}}, rows += 2;
+  else
+    o.x = (mm_axes){1, {x}, {along_k ? row : 1}};
+  o.k = (mm_axes){1, {k}, {along_k ? 1 : row}};
+  if (batch > 1)
+    o.batch = (mm_axes){1, {batch}, {row * rows}};
+  return o;
+}
+
+// By four warps together: all layouts and tiles, edges of everything, pieces, rows that begin anywhere, bands.
+static int add_wgmma(test *tests, const cg_target *target, ir_arena *arena) {
+  static const struct {
+    int64_t size[4];
+    int tm, tv, warps_m, pieces;
+    bool a_along, b_along, parts;
+  } cases[] = {
+      {{1, 72, 72, 80}, 2, 4, 4, 1, true, true, false},
+      {{1, 136, 264, 200}, 2, 16, 8, 1, true, false, false},
+      {{1, 64, 64, 64}, 2, 4, 4, 1, false, false, false},
+      {{1, 200, 136, 328}, 4, 8, 8, 2, false, false, false},
+      {{2, 136, 72, 136}, 4, 4, 4, 1, false, true, false},
+      {{1, 33, 131, 72}, 2, 8, 4, 1, true, true, false},
+      {{1, 100, 80, 152}, 2, 8, 8, 1, true, true, true},
+      {{1, 70, 48, 400}, 4, 8, 4, 3, true, false, true},
+      {{1, 128, 256, 72}, 2, 16, 4, 1, false, true, false},
+      {{1, 90, 200, 136}, 2, 12, 8, 1, true, false, false},
+      {{1, 64, 192, 64}, 2, 12, 4, 1, true, true, false},
+      {{1, 8, 8, 8}, 0, 0, 0, 1, true, false, false},
+  };
+  int num = (int)(sizeof cases / sizeof *cases);
+  for (int i = 0; i < num; i++) {
+    const int64_t *size = cases[i].size;
+    test *t = &tests[i];
+    add_problem(t, target, arena, size, false, i % 3 == 2 ? F16 : BF16);
+    t->what = "wgmma";
+    t->p.p.a = whole_units(0, size[0], size[1], size[3], cases[i].a_along, cases[i].parts);
+    t->p.p.b = whole_units(1, size[0], size[2], size[3], cases[i].b_along, cases[i].parts);
+    t->p.want_tm = cases[i].tm, t->p.want_tv = cases[i].tv, t->p.want_warps_m = cases[i].warps_m;
+    t->p.want_pieces = cases[i].pieces;
+    t->p.want_stages = i % 2 ? 4 : 3;
+    t->p.want_wgmma = 2;
+    cmm_make_plan(&t->p, &t->plan);
+    BUG_IF(!t->plan.wgmma, "no wgmma");
+  }
+  return num;
+}
+
 static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
   enum { FIRST_LARGE = 14 };
   static const int64_t named[][4] = {
@@ -222,6 +276,7 @@ static int all_problems(test *tests, const cg_target *target, ir_arena *arena) {
     num += add_twins(&tests[num]);
   }
   num += add_turned(&tests[num], target, arena);
+  num += add_wgmma(&tests[num], cg_target_find(arena, "cuda:sm_90a"), arena);
   return num + add_low_tiles(&tests[num], target, arena);
 }
 
@@ -265,13 +320,14 @@ static char *random_data(const cmm_problem *p, const mm_operand *o, size_t *byte
 static void describe(const test *t) {
   const mm_problem *p = &t->p.p;
   static const char *const maths[] = {"", " (tf32)", " (bf16)", " (f16)"};
-  printf("%s %s%s %lldx%lldx%lldx%lld: tile %dx%dx%d, thread %dx%d, %d threads, %d stages, layouts "
-         "%d %d, copies %d %d, turned %d %d, %lld pieces",
-         t->what, p->ctype, maths[t->p.math], (long long)p->batch, (long long)p->m, (long long)p->n,
-         (long long)p->k, t->plan.bm, t->plan.bn, t->plan.bk, t->plan.tm, t->plan.tv * 4,
-         t->plan.threads, t->plan.stages, t->plan.a.layout, t->plan.b.layout, t->plan.a.vec,
-         t->plan.b.vec, t->plan.turned[0] + 2 * t->plan.a.turned,
-         t->plan.turned[1] + 2 * t->plan.b.turned, (long long)t->plan.pieces);
+  printf(
+      "%s%s %s%s %lldx%lldx%lldx%lld: tile %dx%dx%d, thread %dx%d, %d threads, %d stages, layouts "
+      "%d %d, copies %d %d, turned %d %d, %lld pieces",
+      t->what, t->plan.wgmma ? " by wgmma" : "", p->ctype, maths[t->p.math], (long long)p->batch,
+      (long long)p->m, (long long)p->n, (long long)p->k, t->plan.bm, t->plan.bn, t->plan.bk,
+      t->plan.tm, t->plan.tv * 4, t->plan.threads, t->plan.stages, t->plan.a.layout,
+      t->plan.b.layout, t->plan.a.vec, t->plan.b.vec, t->plan.turned[0] + 2 * t->plan.a.turned,
+      t->plan.turned[1] + 2 * t->plan.b.turned, (long long)t->plan.pieces);
 }
 
 static bool run(const test *t, emu_machine *m, void *library, int index, char **args,

@@ -165,6 +165,26 @@ static void compile(ir_arena *a, const cg_nvrtc *nvrtc, const kernel *kernels, i
   }
 }
 
+// Those that the pair of architectures shares no instruction for: four warps together.
+static void check_hopper(ir_arena *a, const cg_nvrtc *nvrtc, bool verbose) {
+  const cg_target *target = cg_target_find(a, "cuda:sm_90a");
+  static kernel kernels[MAX_SHAPES];
+  int num = 0, by_wgmma = 0;
+  ir_buf text = ir_buf_new(a);
+  ir_buf_puts(&text, cg_cuda_prelude(a));
+  for (int i = 0; i < NUM_SHAPES; i++) {
+    kernel k = make(&shapes[i], "bf16", target, a);
+    if (!k.plan.wgmma || by_wgmma++ % 2) // of them half
+      continue;
+    kernels[num] = k;
+    cmm_emit(&k.p, &k.plan, ir_format(a, "mm%d", num), &text);
+    num++;
+  }
+  if (num < 3)
+    test_fail("%d products by wgmma", num);
+  compile(a, nvrtc, kernels, num, ir_buf_str(&text), "sm_90a", verbose);
+}
+
 int main(int argc, char **argv) {
   ir_arena *a = ir_arena_new();
   bool verbose = argc > 1 && strcmp(argv[1], "-v") == 0;
@@ -187,6 +207,7 @@ int main(int argc, char **argv) {
     }
   compile(a, nvrtc, kernels, num, ir_buf_str(&text), "sm_80", verbose);
   compile(a, nvrtc, kernels, num, ir_buf_str(&text), "sm_90a", verbose);
+  check_hopper(a, nvrtc, verbose);
   ir_arena_free(a);
   return test_report("cuda_matmul_compile");
 }

@@ -6,6 +6,28 @@
 #include "codegen/program.h"
 #include "tests/unit/support_precision_cases.h"
 
+// A Hopper of one SM: of many blocks, as large products have, those of four warps together are the fastest.
+static const cg_target *small_hopper(ir_arena *a) {
+  cg_target *t = IR_NEW(a, cg_target);
+  cg_cuda *chip = IR_NEW(a, cg_cuda);
+  *t = *cg_target_find(a, "cuda:sm_90a");
+  *chip = *t->cuda;
+  chip->sms = 1;
+  t->cuda = chip;
+  return t;
+}
+
+static void check_hopper(ir_arena *a, const char *only, bool show) {
+  const char *text = run_precision_cases(a, small_hopper(a), only);
+  if (show)
+    fputs(text, stdout);
+  static const char *const used[] = {"k_wgmma_bf16<false, true>(c", "k_wgmma_bf16<false, false>(c",
+                                     "k_wgmma_bf16<true, true>(c"};
+  for (size_t i = 0; !only && i < sizeof used / sizeof *used; i++)
+    if (!strstr(text, used[i]))
+      test_fail("no kernel for Hoppers has %s", used[i]);
+}
+
 int main(int argc, char **argv) {
   bool show = argc > 1 && strcmp(argv[1], "-v") == 0;
   ir_arena *a = ir_arena_new();
@@ -23,6 +45,7 @@ int main(int argc, char **argv) {
   int products = test_occurrences(text, "\n// c["), mma = test_occurrences(text, ", products in ");
   if (argc == 1 && mma != products - 1)
     test_fail("%d of %d products by the tensor cores", mma, products);
+  check_hopper(a, argc > 2 ? argv[2] : NULL, show);
   ir_arena_free(a);
   return test_report("cuda_precision");
 }

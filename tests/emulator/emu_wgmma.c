@@ -1,0 +1,188 @@
+// emu_wgmma.c: wgmma.mma_async: products of a warpgroup that come to pass some time between their instruction and
+// the wait for their group.
+//
+// Here they come to pass as late as they may: at the wait. So what they read must stay as it is until then, which
+// is checked as for other reads (emu_shared.c), at both ends; and sums are NaN in between, for whoever looks at them
+// too early. Each thread works out the elements of c that it holds, from shared memory.
+//
+// Operands are laid out as in PTX ISA, "shared memory matrix layout", with a swizzle of 128 bytes.
+#include "tests/emulator/emu_floats.h"
+#include "tests/emulator/emu_state.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { K = 16, MOST_COLUMNS = 32 };
+
+// Sums of some products that are under way.
+typedef struct pending {
+  float *c;
+  int columns, group; // of 8; that of the last product
+  float sum[MOST_COLUMNS * 4];
+} pending;
+
+typedef struct product {
+  emu_collective what;
+  float *c;
+  int columns, group;
+  emu_operand a, b;
+} product;
+
+struct emu_products {
+  product *product;
+  int num, room;
+  pending *sums;
+  int num_sums, room_sums;
+  int group; // the one being filled
+  bool begun;
+};
+
+static struct emu_products *mine(emu_launch_state *l) {
+  emu_thread *t = &l->thread[l->running];
+  if (!t->products)
+    t->products = calloc(1, sizeof *t->products);
+  return t->products;
+}
+
+// --- operands in shared memory -------------------------------------------------------------------
+static int64_t place_of(const emu_operand *o, int x, int k) {
+  enum { BYTES = 2, ROW = 128, UNIT = 16, EIGHT = 8 };
+  int along = o->turned ? x : k, across = o->turned ? k : x;
+  int64_t at = o->index * BYTES + along / (ROW / BYTES) * o->lead + along % (ROW / BYTES) * BYTES +
+               across / EIGHT * o->stride + across % EIGHT * ROW;
+  return (at ^ at / ROW % EIGHT * UNIT) / BYTES;
+}
+
+static double element(emu_launch_state *l, const product *p, const emu_operand *o, int x, int k,
+                      void *from) {
+  int64_t at = place_of(o, x, k);
+  if (!l->options.fast)
+    emu_shared_see(l, o->array, at, from);
+  uint16_t bits = ((const uint16_t *)o->array->data)[at];
+  return (double)(p->what == EMU_WGMMA_F16 ? emu_from_f16(bits) : emu_from_bf16(bits));
+}
+
+// The row or column x of an operand; `use` NULL: it is only looked at.
+static void take(emu_launch_state *l, const product *p, const emu_operand *o, int x, double *use,
+                 void *from) {
+  for (int k = 0; k < K; k++) {
+    double e = element(l, p, o, x, k, from);
+    if (use)
+      use[k] = e;
+  }
+}
+
+static int first_row(const emu_launch_state *l) {
+  int lane = l->running % EMU_WARP, warp = emu_warp_of(l->running);
+  return warp % 4 * 16 + lane / 4;
+}
+
+// Adds to the sums of the running thread what the product gives; sum NULL: looks at what it will read.
+static void multiply(emu_launch_state *l, const product *p, float *sum, void *from) {
+  double row[2][K], column[K];
+  for (int i = 0; i < 2; i++)
+    take(l, p, &p->a, first_row(l) + 8 * i, sum ? row[i] : NULL, from);
+  for (int j = 0; j < p->columns; j++)
+    for (int e = 0; e < 2; e++) {
+      take(l, p, &p->b, j * 8 + l->running % 4 * 2 + e, sum ? column : NULL, from);
+      for (int i = 0; i < 2 && sum; i++) {
+        double s = (double)sum[j * 4 + i * 2 + e];
+        for (int k = 0; k < K; k++)
+          s += row[i][k] * column[k];
+        sum[j * 4 + i * 2 + e] = (float)s;
+      }
+    }
+}
+
+// --- sums that are under way ---------------------------------------------------------------------
+static pending *sums_of(struct emu_products *all, float *c) {
+  for (int i = 0; i < all->num_sums; i++)
+    if (all->sums[i].c == c)
+      return &all->sums[i];
+  return NULL;
+}
+
+static pending *take_sums(struct emu_products *all, float *c, int columns) {
+  pending *s = sums_of(all, c);
+  if (s)
+    return s;
+  if (all->num_sums == all->room_sums) {
+    all->room_sums = all->room_sums ? 2 * all->room_sums : 4;
+    all->sums = realloc(all->sums, (size_t)all->room_sums * sizeof *all->sums);
+  }
+  s = &all->sums[all->num_sums++];
+  *s = (pending){.c = c, .columns = columns};
+  memcpy(s->sum, c, sizeof(float) * 4 * (size_t)columns);
+  for (int i = 0; i < 4 * columns; i++)
+    c[i] = NAN;
+  return s;
+}
+
+// --- instructions --------------------------------------------------------------------------------
+void emu_wgmma(emu_launch_state *l, emu_collective what, float *c, int columns,
+               const emu_operand *a, const emu_operand *b) {
+  void *from = __builtin_return_address(0);
+  struct emu_products *all = mine(l);
+  emu_meet(l, what, columns, NULL, 0, from);
+  if (!all->begun)
+    emu_stop(l, EMU_RACE, from, "multiplies with no k_wgmma_begin in front");
+  if (all->num == all->room) {
+    all->room = all->room ? 2 * all->room : 16;
+    all->product = realloc(all->product, (size_t)all->room * sizeof *all->product);
+  }
+  product *p = &all->product[all->num++];
+  *p = (product){what, c, columns, all->group, *a, *b};
+  take_sums(all, c, columns)->group = all->group;
+  if (!l->options.fast)
+    multiply(l, p, NULL, from);
+}
+
+void emu_wgmma_begin(emu_launch_state *l) {
+  mine(l)->begun = true;
+}
+
+void emu_wgmma_commit(emu_launch_state *l) {
+  mine(l)->group++;
+  mine(l)->begun = false;
+}
+
+void emu_wgmma_wait(emu_launch_state *l, int newer) {
+  void *from = __builtin_return_address(0);
+  struct emu_products *all = mine(l);
+  int oldest = all->group - newer, kept = 0, kept_sums = 0;
+  for (int i = 0; i < all->num; i++) {
+    product *p = &all->product[i];
+    if (p->group < oldest)
+      multiply(l, p, sums_of(all, p->c)->sum, from);
+    else
+      all->product[kept++] = *p;
+  }
+  all->num = kept;
+  for (int i = 0; i < all->num_sums; i++) {
+    pending *s = &all->sums[i];
+    if (s->group < oldest)
+      memcpy(s->c, s->sum, sizeof(float) * 4 * (size_t)s->columns);
+    else
+      all->sums[kept_sums++] = *s;
+  }
+  all->num_sums = kept_sums;
+}
+
+void emu_wgmma_begin_block(emu_launch_state *l) {
+  for (int i = 0; i < l->threads; i++)
+    if (l->thread[i].products) {
+      struct emu_products *all = l->thread[i].products;
+      all->num = all->num_sums = all->group = 0;
+      all->begun = false;
+    }
+}
+
+void emu_wgmma_end(emu_launch_state *l) {
+  for (int i = 0; i < l->threads; i++)
+    if (l->thread[i].products) {
+      free(l->thread[i].products->product);
+      free(l->thread[i].products->sums);
+      free(l->thread[i].products);
+    }
+}
