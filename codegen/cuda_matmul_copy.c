@@ -45,6 +45,7 @@ typedef struct copy_text {
   int apart;             // then: that number
   int per_eight;         // turned: rounds until all rows have their copies of eight k
   int per_block;         // wgmma, as [k][x]: rounds of 64 neighbours along x; 0: not so
+  int kinds; // wgmma, elements on their way: rounds until a row's units are exchanged as in the first one
 } copy_text;
 
 enum { TURNED_K = 8 }; // of a row, copied by neighbouring threads
@@ -75,10 +76,12 @@ static copy_text describe(const cmm_text *t, bool is_b) {
   bool in_groups = c.apart > 0 && (c.apart % 8 == 0 || (8 % c.apart == 0 && !g->wgmma));
   c.regular = c.o->x.num <= 1 && c.o->k.num <= 1 && g->threads % c.per_row == 0 &&
               ((c.side->layout == CMM_KX && !g->wgmma) || in_groups);
-  if (g->wgmma && c.side->layout == CMM_KX && c.o->x.num <= 1 && c.o->k.num <= 1) {
+  bool held = cmm_is_held(t->p, c.side);
+  if (g->wgmma && (held || (c.side->layout == CMM_KX && c.o->x.num <= 1 && c.o->k.num <= 1))) {
     c.per_row = CMM_ROW / c.side->vec;
     c.apart = g->threads / c.per_row;
-    c.per_block = g->bk / c.apart;
+    c.per_block = c.side->layout == CMM_KX ? g->bk / c.apart : 0;
+    c.kinds = held ? 8 / c.apart : 0;
     c.regular = true;
   }
   if (c.side->turned) {
@@ -281,6 +284,20 @@ static const char *round_from(const copy_text *c) {
                    turned_k(c), ll(stride_of(&c->o->k)));
 }
 
+// By wgmma, elements on their way: rows that are fewer than eight apart have their units exchanged otherwise.
+//   const int a_at[2] = {a_x * 64 + (a_k / 8 ^ a_x % 8) * 8 + a_k % 8, (a_x + 4) * 64 + ...};
+static void put_kinds(const copy_text *c, const char *x, const char *k) {
+  ir_arena *a = c->t->p->p.arena;
+  bool along_k = c->side->layout == CMM_XK;
+  ir_buf_printf(c->t->out, "  const int %s_at[%d] = {", c->name, c->kinds);
+  for (int i = 0; i < c->kinds; i++) {
+    const char *row = ir_format(a, "(%s + %d)", along_k ? x : k, i * c->apart);
+    ir_buf_printf(c->t->out, "%s%s", i ? ", " : "",
+                  along_k ? place_in_tile(c, row, k) : place_in_tile(c, x, row));
+  }
+  ir_buf_puts(c->t->out, "};\n");
+}
+
 void cmm_emit_copy_places(const cmm_text *t, bool is_b) {
   copy_text c = describe(t, is_b);
   if (!c.regular)
@@ -294,7 +311,9 @@ void cmm_emit_copy_places(const cmm_text *t, bool is_b) {
   else
     ir_buf_printf(t->out, "  const int %s_%c = thread / %d, %s_%c = thread %% %d%s;\n", n,
                   along_k ? 'x' : 'k', c.per_row, n, along_k ? 'k' : 'x', c.per_row, times);
-  if (held)
+  if (c.kinds)
+    put_kinds(&c, x, k);
+  else if (held)
     ir_buf_printf(t->out, "  const int %s_at = %s;\n", n, place_in_tile(&c, x, k));
   else
     ir_buf_printf(t->out, "  const k_place<%s> %s_to = %s_begin + (%s);\n", cmm_element(t), n, n,
@@ -344,8 +363,14 @@ void cmm_emit_arrival(const cmm_text *t, bool is_b) {
     return;
   if (c.regular) {
     open_regular_rounds(&c);
-    ir_buf_printf(t->out, "        %s_tiles[%s_at + (put * %d + %s)] = %s_next[s];\n      }\n",
-                  c.name, c.name, c.side->elems, round_place(&c), c.name);
+    if (c.kinds)
+      ir_buf_printf(
+          t->out,
+          "        %s_tiles[%s_at[s %% %d] + (put * %d + s / %d * %d)] = %s_next[s];\n      }\n",
+          c.name, c.name, c.kinds, c.side->elems, c.kinds, 8 * CMM_ROW, c.name);
+    else
+      ir_buf_printf(t->out, "        %s_tiles[%s_at + (put * %d + %s)] = %s_next[s];\n      }\n",
+                    c.name, c.name, c.side->elems, round_place(&c), c.name);
     return;
   }
   open_rounds(&c, true);

@@ -210,19 +210,24 @@ static void put_wgmma_loop(const cmm_text *t) {
       "      __syncthreads();\n",
       g->stages - 2, g->stages - 3);
   cmm_emit_wgmma_step(t);
+  ir_buf_puts(t->out, "  ");
   put_turn(t->out, g, "slot");
   ir_buf_printf(t->out,
                 "    }\n"
-                "    const int next = t + %d;\n"
-                "    if (next < last) {\n",
+                "    const int next = t + %d;\n",
                 g->stages - 2);
+  put_held(t, false);
+  put_held(t, true);
+  ir_buf_puts(t->out, "    if (next < last) {\n");
   put_copies(t);
   ir_buf_puts(t->out, "    }\n"
-                      "    k_async_commit();\n");
+                      "    k_async_commit();\n"
+                      "    if (t >= first)\n"
+                      "      k_wgmma_wait<1>();\n");
+  if (cmm_held(t, false) + cmm_held(t, true) > 0)
+    put_arrivals(t);
   put_turn(t->out, g, "put");
-  ir_buf_puts(t->out, "    if (t >= first)\n"
-                      "      k_wgmma_wait<1>();\n"
-                      "  }\n");
+  ir_buf_puts(t->out, "  }\n");
   cmm_emit_wgmma_end(t);
 }
 

@@ -30,7 +30,7 @@ enum {
   WGMMA_K = CMM_ROW,    // of a step
   WGMMA_STAGES = 3,     // at least: copies, products, and those before
   WGMMA_REGISTERS = 56, // beside sums
-  WGMMA_SUMS = 192,
+  WGMMA_SUMS = 192,     // of a block that has the SM for itself
   MAX_PIECES = 32,
   OTHER_REGISTERS = 32, // places, counters
   FEWER_REGISTERS = 24, // of FMAs whose operands both lie along rows and columns
@@ -55,8 +55,8 @@ static const double TENSOR_PRODUCTS = 512; // tf32, per cycle of an SM
 static const double WGMMA_PRODUCTS = 2048; // of 16 bits
 static const double WGMMA_LATENCY =
     2600; // of a copy, and of products that wait for it and are waited for
-static const double WGMMA_FINISHING_WARPS = 3;
-static const double WGMMA_WORSE = 1.05; // of steps, what is not counted
+static const double WGMMA_FINISHING_WARPS = 3; // as FINISHING_WARPS
+static const double WGMMA_WORSE = 1.05;        // of steps, what is not counted
 static const double NOT_FREE = 0.15;
 static const double FMA_COPIES_NOT_FREE = 0.05;
 static const double TF32_NOT_FREE = 0.6; // operands are rounded between their loads and products
@@ -113,12 +113,13 @@ static void set_side(const cmm_problem *p, const mm_operand *o, int x, int bk, b
     return;
   }
   bool along_k = layout_of(o) == CMM_XK;
+  bool units = has_units(o, along_k ? &o->k : &o->x, along_k ? &o->x : &o->k);
   if (wgmma) {
-    *s = (cmm_side){.layout = layout_of(o), .x = x, .vec = unit, .pitch = CMM_ROW, .elems = x * bk};
+    *s = (cmm_side){
+        .layout = layout_of(o), .x = x, .vec = units ? unit : 1, .pitch = CMM_ROW, .elems = x * bk};
     return;
   }
   *s = (cmm_side){.layout = layout_of(o), .x = x};
-  bool units = has_units(o, along_k ? &o->k : &o->x, along_k ? &o->x : &o->k);
   s->vec = units && (along_k || x % unit == 0) ? unit : 1;
   s->pitch = along_k ? bk + more : x + (p->math == MM_F32 ? 0 : 8);
   s->skew = along_k ? more : 0;
@@ -156,10 +157,15 @@ static int copy_registers(const cmm_problem *p, const cmm_plan *g, const cmm_sid
   return places + (cmm_is_held(p, s) ? cmm_rounds(g, s) : 0);
 }
 
+static int held_registers(const cmm_problem *p, const cmm_plan *g) {
+  int a = cmm_is_held(p, &g->a) ? cmm_rounds(g, &g->a) : 0;
+  return a + (cmm_is_held(p, &g->b) ? cmm_rounds(g, &g->b) : 0);
+}
+
 // About what ptxas has been seen to give them: sums, operands of one turn, and addresses.
 static int registers_of(const cmm_problem *p, const cmm_plan *g) {
   if (g->wgmma)
-    return g->tm * g->tv * CMM_VL + WGMMA_REGISTERS;
+    return g->tm * g->tv * CMM_VL + WGMMA_REGISTERS + held_registers(p, g);
   bool a_along = g->a.layout == CMM_XK && g->math == MM_F32;
   bool b_along = g->b.layout == CMM_XK && g->math == MM_F32;
   int columns = g->tv * CMM_VL, words = p->p.elem_bytes / 4;
@@ -224,7 +230,7 @@ static double tensor_products(mm_math math) {
 // the second cache for all tiles that registers have room for.
 static double wgmma_cycles_per_k(const cmm_problem *p, const cmm_plan *g) {
   double copies = (g->bm + g->bn) * cmm_element_bytes(p) / L2_BYTES;
-  return WGMMA_WORSE * max2((double)g->bm * g->bn / WGMMA_PRODUCTS, copies);
+  return WGMMA_WORSE * max2((double)g->bm * g->bn / WGMMA_PRODUCTS, copies) + held_per_k(p, g);
 }
 
 // One element of k for a whole block that has the SM for itself. What is not the limit is not free:
@@ -251,7 +257,8 @@ static double finish_cycles(const cmm_problem *p, const cmm_plan *g) {
   double cycles = g->bm * g->bn * each / STORED_BYTES * (warps + finishing) / warps;
   if (p->p.n % CMM_VL)
     cycles *= g->spread ? 1.5 : CMM_VL;
-  if (cmm_is_half(g->math)) // products of others take so long that it hardly matters
+  if (p->p.target->cuda->wgmma &&
+      cmm_is_half(g->math)) // other products take so long that it hardly matters
     cycles += g->bm * g->bn * p->worked * WORK_INSTRUCTIONS / 128 * (warps + WORKING_WARPS) / warps;
   return cycles;
 }
@@ -381,14 +388,15 @@ static void consider_warps(const cmm_problem *p, int tm, int tv, cmm_plan *best)
     }
 }
 
-// Both operands by copies of 16 bytes, whose rounds keep to rows of 128 bytes.
+// Operands come in units of 16 bytes, or element by element from rows that begin anywhere.
 static bool may_wgmma(const cmm_problem *p) {
   const mm_operand *o[] = {&p->p.a, &p->p.b};
   if (!p->p.target->cuda->wgmma || !cmm_is_half(p->math) || p->want_wgmma == 1)
     return false;
   for (int i = 0; i < 2; i++) {
-    bool along_k = layout_of(o[i]) == CMM_XK;
-    if (!has_units(o[i], along_k ? &o[i]->k : &o[i]->x, along_k ? &o[i]->x : &o[i]->k))
+    const mm_axes *k = &o[i]->k, *x = &o[i]->x, *along = layout_of(o[i]) == CMM_XK ? k : x;
+    bool rows = x->num == 1 && k->num == 1 && along->stride[0] == 1;
+    if (!rows && !has_units(o[i], along, along == k ? x : k))
       return false;
   }
   return true;

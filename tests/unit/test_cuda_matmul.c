@@ -176,11 +176,11 @@ static int add_low_tiles(test *tests, const cg_target *target, ir_arena *arena) 
   return 2;
 }
 
-// Rows of whole units of 16 bytes, along k or along x; `parts`: in two axes, which lie apart.
-static mm_operand whole_units(int arg, int64_t batch, int64_t x, int64_t k, bool along_k,
-                              bool parts) {
+// Rows along k or along x, of whole units of 16 bytes or, `odd`, beginning anywhere; `parts`: in two axes, which lie apart.
+static mm_operand rows_of(int arg, int64_t batch, int64_t x, int64_t k, bool along_k, bool parts,
+                          bool odd) {
   mm_operand o = {.arg = arg, .ctype = "uint16_t", .elem_bytes = 2};
-  int64_t row = ((along_k ? k : x) + 7) / 8 * 8;
+  int64_t row = odd ? (along_k ? k : x) | 1 : ((along_k ? k : x) + 7) / 8 * 8;
   int64_t rows = along_k ? x : k;
   if (along_k && parts && x % 2 == 0)
     o.x = (mm_axes){2, {2, x / 2}, {row * (x / 2 + 1), row}}, rows += 2;
@@ -192,25 +192,29 @@ static mm_operand whole_units(int arg, int64_t batch, int64_t x, int64_t k, bool
   return o;
 }
 
-// By four warps together: all layouts and tiles, edges of everything, pieces, rows that begin anywhere, bands.
+// By four warps together: all layouts and tiles, edges of everything, pieces, operands and results whose rows begin anywhere.
 static int add_wgmma(test *tests, const cg_target *target, ir_arena *arena) {
   static const struct {
     int64_t size[4];
     int tm, tv, warps_m, pieces;
-    bool a_along, b_along, parts;
+    bool a_along, b_along, parts, a_odd, b_odd;
   } cases[] = {
-      {{1, 72, 72, 80}, 2, 4, 4, 1, true, true, false},
-      {{1, 136, 264, 200}, 2, 16, 8, 1, true, false, false},
-      {{1, 64, 64, 64}, 2, 4, 4, 1, false, false, false},
-      {{1, 200, 136, 328}, 4, 8, 8, 2, false, false, false},
-      {{2, 136, 72, 136}, 4, 4, 4, 1, false, true, false},
-      {{1, 33, 131, 72}, 2, 8, 4, 1, true, true, false},
-      {{1, 100, 80, 152}, 2, 8, 8, 1, true, true, true},
-      {{1, 70, 48, 400}, 4, 8, 4, 3, true, false, true},
-      {{1, 128, 256, 72}, 2, 16, 4, 1, false, true, false},
-      {{1, 90, 200, 136}, 2, 12, 8, 1, true, false, false},
-      {{1, 64, 192, 64}, 2, 12, 4, 1, true, true, false},
-      {{1, 8, 8, 8}, 0, 0, 0, 1, true, false, false},
+      {{1, 72, 72, 80}, 2, 4, 4, 1, true, true, false, false, false},
+      {{1, 136, 264, 200}, 2, 16, 8, 1, true, false, false, false, false},
+      {{1, 64, 64, 64}, 2, 4, 4, 1, false, false, false, false, false},
+      {{1, 200, 136, 328}, 4, 8, 8, 2, false, false, false, false, false},
+      {{2, 136, 72, 136}, 4, 4, 4, 1, false, true, false, false, false},
+      {{1, 33, 131, 72}, 2, 8, 4, 1, true, true, false, false, false},
+      {{1, 100, 80, 152}, 2, 8, 8, 1, true, true, true, false, false},
+      {{1, 70, 48, 400}, 4, 8, 4, 3, true, false, true, false, false},
+      {{1, 128, 256, 72}, 2, 16, 4, 1, false, true, false, false, false},
+      {{1, 90, 200, 136}, 2, 12, 8, 1, true, false, false, false, false},
+      {{1, 64, 192, 64}, 2, 12, 4, 1, true, true, false, false, false},
+      {{1, 8, 8, 8}, 0, 0, 0, 1, true, false, false, false, false},
+      {{1, 130, 200, 131}, 2, 8, 8, 1, true, false, false, true, false},
+      {{1, 131, 72, 200}, 2, 8, 8, 1, false, true, false, true, true},
+      {{1, 70, 201, 77}, 2, 4, 4, 1, true, false, false, false, true},
+      {{1, 64, 129, 150}, 4, 4, 4, 2, false, false, false, true, true},
   };
   int num = (int)(sizeof cases / sizeof *cases);
   for (int i = 0; i < num; i++) {
@@ -218,8 +222,10 @@ static int add_wgmma(test *tests, const cg_target *target, ir_arena *arena) {
     test *t = &tests[i];
     add_problem(t, target, arena, size, false, i % 3 == 2 ? F16 : BF16);
     t->what = "wgmma";
-    t->p.p.a = whole_units(0, size[0], size[1], size[3], cases[i].a_along, cases[i].parts);
-    t->p.p.b = whole_units(1, size[0], size[2], size[3], cases[i].b_along, cases[i].parts);
+    t->p.p.a =
+        rows_of(0, size[0], size[1], size[3], cases[i].a_along, cases[i].parts, cases[i].a_odd);
+    t->p.p.b =
+        rows_of(1, size[0], size[2], size[3], cases[i].b_along, cases[i].parts, cases[i].b_odd);
     t->p.want_tm = cases[i].tm, t->p.want_tv = cases[i].tv, t->p.want_warps_m = cases[i].warps_m;
     t->p.want_pieces = cases[i].pieces;
     t->p.want_stages = i % 2 ? 4 : 3;
