@@ -7,10 +7,10 @@
 //
 // One rule by bytes: while what is kept at a time takes at most MOST_REGISTERS of a thread, with up
 // to 512 threads to a row (16,384 floats of one row), rows are kept in registers. Longer rows are
-// swept again, with a maximum and its sum of exponentials in one sweep (online_rows.h). Shared
-// memory has no place in between: an SM has 256 KiB of registers and at most 228 KiB of shared
-// memory; a row that fills the latter leaves room for one block, that reads, computes and writes in
-// turns, where sweeping again lets one block read while another one computes, from the L2 cache.
+// swept again, with a maximum and its sum of exponentials in one sweep (online_rows.h), from the L2
+// cache, with several turns under way (cuda_loop.c). Shared memory has no place in between: an SM has
+// 256 KiB of registers and at most 228 KiB of shared memory, and what is swept again takes little more
+// than the time of its bytes to and from memory.
 #include "codegen/cuda_loop.h"
 
 #include <string.h>
