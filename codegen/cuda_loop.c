@@ -144,7 +144,8 @@ static int plan_side_by_side(const cuda_loop *c, const cg_kernel *k) {
 static void say_what_it_takes(cg_kernel *k, const cuda_loop *c) {
   k->any_threads = c->p.vector_axis < 0;
   if (c->threads == THREADS || k->any_threads)
-    k->registers = cuda_loop_takes(&c->p, k) + (int)kept_by_thread(c, c->group);
+    k->registers = cuda_loop_takes(&c->p, k) + (int)kept_by_thread(c, c->group) +
+                   (c->side_by_side - 1) * cuda_loop_loaded(&c->p, k);
 }
 
 void cuda_loop_schedule(cg_kernel *k) {

@@ -347,6 +347,8 @@ static void emit_compute(const cmm_text *t) {
   int width = t->p->width + (g->workspace > 0), phase = cmm_product_phase(g);
   int a_elems = g->a.elems * g->stages, b_elems = g->b.elems * g->stages;
   int given = cmm_given_shared(t->p, g);
+  BUG_IF(g->wgmma && (g->b_shared % 1024 || g->a.elems % 512 || g->b.elems % 512),
+         "tiles of %d and %d elements", g->a.elems, g->b.elems);
   if (given > 0)
     ir_buf_printf(t->out,
                   "K_KERNEL_SHARED(%s_%d, %d, %d, %d, %d) {\n"

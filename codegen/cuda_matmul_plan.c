@@ -146,7 +146,9 @@ static void set_shared(const cmm_problem *p, cmm_plan *g) {
 }
 
 int cmm_given_shared(const cmm_problem *p, const cmm_plan *plan) {
-  return plan->shared > p->p.target->cuda->shared_per_block ? (int)plan->shared : 0;
+  // By wgmma tiles begin at multiples of 1024 bytes, as that memory does.
+  bool given = plan->wgmma || plan->shared > p->p.target->cuda->shared_per_block;
+  return given ? (int)plan->shared : 0;
 }
 
 // --- the model --------------------------------------------------------------------------------

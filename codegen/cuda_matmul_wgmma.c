@@ -6,7 +6,7 @@
 //       k_wgmma_begin();
 //       for (int u = 0; u < 4; u++)                       // 16 k at a time
 //         for (int i = 0; i < 2; i++)                     // 64 rows at a time
-//           k_wgmma_bf16<false, true>(c[i], a_read + (slot * 8192 + u * 16 + i * 4096), b_read + (...));
+//           k_wgmma_bf16<false, true>(c[i], a_read + (slot * 16384 + u * 16 + i * 4096), b_read + (...));
 //       k_wgmma_commit();
 //
 // mma.sync reads operands from registers: ldmatrix brings each of them as often as warps want it, and warps issue an

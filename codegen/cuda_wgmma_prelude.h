@@ -95,7 +95,7 @@ K k_operand k_operand_at(k_place<uint16_t> p, int lead, int stride) {
   k_operand r = {p, lead, stride};
   return r;
 }
-#if defined(K_GPU)
+#if defined(K_GPU) || defined(K_WGMMA_BY_MMA) // the latter: for tests
 K void k_wgmma_ready() {}
 K void k_wgmma_begin() {}
 K void k_wgmma_commit() {}
@@ -104,8 +104,12 @@ template <int N> K_IN void k_wgmma_hold(float (&c)[N][4]) { (void)c; }
 // Eight elements of x, k on, side by side in a row.
 K k_place<uint16_t> k_wgmma_unit(k_operand o, bool turned, int x, int k) {
   const int along = turned ? x : k, across = turned ? k : x;
-  k_place<uint16_t> r = {o.at.address + (uint32_t)(along / 64 * o.lead + along % 64 * 2 + across / 8 * o.stride + across % 8 * 128)};
+  k_place<uint16_t> r = o.at + (along / 64 * (o.lead / 2) + along % 64 + across / 8 * (o.stride / 2) + across % 8 * 64);
+#if defined(K_GPU)
   r.address ^= r.address / 128 % 8 * 16;
+#else
+  r.index ^= r.index / 64 % 8 * 8;
+#endif
   return r;
 }
 template <bool turned> K_IN void k_wgmma_load(uint32_t (&r)[4], k_operand o, int x, int k) {

@@ -156,6 +156,8 @@ typedef struct cg_chip {
   double host;         // GB/s to memory of the host, each way, as copies of some megabytes reach
 } cg_chip;
 const cg_chip *cg_cuda_chip(const char *arch); // one of cg_cuda_names
+// The target where clang compiles: PTX only, of what all GPUs from an architecture on have.
+const cg_target *cg_cuda_by_clang(ir_arena *a, const cg_target *t);
 
 // In a second: operations of products and of other arithmetic, bytes of memory, and bytes that cross
 // between a device and the host. Of several architectures the chip whose kernels leave copies the least

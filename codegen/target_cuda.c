@@ -110,6 +110,16 @@ const cg_chip *cg_cuda_chip(const char *arch) {
   return &chips[i];
 }
 
+const cg_target *cg_cuda_by_clang(ir_arena *a, const cg_target *t) {
+  cg_target *x = IR_NEW(a, cg_target);
+  cg_cuda *chip = IR_NEW(a, cg_cuda);
+  *x = *t;
+  *chip = *t->cuda;
+  chip->wgmma = false;
+  x->cuda = chip;
+  return x;
+}
+
 static double products_of(const cg_chip *x, const char *precision) {
   if (!strcmp(precision, "f32"))
     return x->f32;

@@ -199,6 +199,9 @@ static const char *needs_cuda(const options *o) {
 static const char *find_target(driver *d) {
   ir_arena *a = d->made.arena;
   const cg_target *t = cg_target_find(a, d->o.target);
+  bool clang = d->o.cuda_compiler && !strcmp(d->o.cuda_compiler, "clang");
+  if (t && t->cuda && clang)
+    t = cg_cuda_by_clang(a, t);
   d->subject = (draft_subject){.o = &d->o, .target = t, .source = &d->source};
   if (!t)
     return ir_format(a, "--target=%s: %s", d->o.target, cg_target_why_not(a, d->o.target));

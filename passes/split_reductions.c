@@ -163,10 +163,11 @@ static ir_node *split_column(ir_builder *b, ir_node *n, const int64_t *axes, int
 }
 
 // --- rows of a GPU ------------------------------------------------------------------------------
-// The first stage of a long reduction has some dozens of results if its axes divide no better.
+// The first stage of a long reduction has some dozens of results if its axes divide no better. (More results, as of a
+// softmax of 100 long rows, have blocks enough, and stay in the kernel of what uses them.)
 static ir_node *split_row(ir_builder *b, ir_node *n, const int64_t *axes, int num) {
   double wanted = (double)ROWS / (double)ir_elements(&n->type);
-  if (wanted < LEAST_COLUMN_CHUNKS || extent_of(n) < MANY)
+  if (ir_elements(&n->type) > MAX_RESULTS || extent_of(n) < MANY)
     return NULL;
   chunking x = {wanted, LEAST_COLUMN_CHUNKS, MAX_ROW_CHUNKS};
   return split_at(b, n, axes, num, find_cut(n, axes, num, x));

@@ -123,18 +123,26 @@ static void find_function(mlrt_gpu *g, int entry) {
   const mlrt_gpu_entry *e = &g->program->gpu->entries[entry];
   if (e->unit < 0 || e->unit >= g->program->gpu->num_units)
     mlrt_fail(MLRT_EXIT_INTERNAL, "kernel '%s' is in no unit of the program", e->symbol);
-  const char *call = "cuModuleGetFunction";
   CUresult r = g->driver.cuModuleGetFunction(&g->functions[entry], g->modules[e->unit], e->symbol);
-  if (r == GPU_OK && e->shared > 0) {
-    call = "cuFuncSetAttribute";
-    r = g->driver.cuFuncSetAttribute(g->functions[entry], GPU_FUNCTION_MOST_SHARED, e->shared);
+  char why[256];
+  if (r != GPU_OK) {
+    gpu_driver_explain(&g->driver, r, why, sizeof why);
+    mlrt_fail(MLRT_EXIT_INTERNAL, "kernel '%s' (%s at %s): cuModuleGetFunction failed: %s",
+              e->symbol, e->ops, e->where, why);
   }
+  if (e->shared == 0)
+    return;
+  r = g->driver.cuFuncSetAttribute(g->functions[entry], GPU_FUNCTION_MOST_SHARED, e->shared);
   if (r == GPU_OK)
     return;
-  char why[256];
+  // PTX runs on newer GPUs, of which some have less of it.
   gpu_driver_explain(&g->driver, r, why, sizeof why);
-  mlrt_fail(MLRT_EXIT_INTERNAL, "kernel '%s' (%s at %s): %s failed: %s", e->symbol, e->ops,
-            e->where, call, why);
+  mlrt_fail(
+      MLRT_EXIT_DEVICE,
+      "kernel '%s' (%s at %s): device %d (%s) does not give a block %d bytes of shared memory: "
+      "cuFuncSetAttribute failed: %s\n"
+      "Compile for this GPU, or for one with as little beside it: --target=cuda:sm_80,...",
+      e->symbol, e->ops, e->where, g->ordinal, g->label, e->shared, why);
 }
 
 void gpu_load_images(mlrt_gpu *g) {

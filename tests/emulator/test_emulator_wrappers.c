@@ -73,6 +73,13 @@ static void check_wide_product(bench *b, const char *name, int columns) {
     }
 }
 
+static void check_wide_products(bench *b) {
+  check_wide_product(b, "wgmma_64", 64);
+  check_wide_product(b, "wgmma_128", 128);
+  check_wide_product(b, "wgmma_192", 192);
+  check_wide_product(b, "wgmma_256", 256);
+}
+
 // --- ldmatrix ---------------------------------------------------------------------------------
 // The value that element (row, col) of matrix m has: which row of the array lane 8 m + row gave.
 static uint32_t element(int m, int row, int col, int wide) {
@@ -232,6 +239,18 @@ static void check_shuffle(bench *b) {
       test_fail("shuffle: thread %u has %u and %u", t, b->y[t], b->y[64 + t]);
 }
 
+// wgmma as GPUs have it that have no wgmma: by ldmatrix and mma.sync.
+static void check_without_wgmma(bench *b, ir_arena *a) {
+  bench other = {.m = b->m};
+  const char *text = test_kernel_text(a, "wrappers.cu");
+  other.handle = emu_build(ir_format(a, "#define K_WGMMA_BY_MMA 1\n%s", text), NULL);
+  if (!other.handle) {
+    test_fail("kernels without wgmma do not compile");
+    return;
+  }
+  check_wide_products(&other);
+}
+
 int main(void) {
   ir_arena *a = ir_arena_new();
   static bench b;
@@ -241,10 +260,8 @@ int main(void) {
     check_product(&b, "bf16", 16);
     check_product(&b, "f16", 16);
     check_product(&b, "tf32", 8);
-    check_wide_product(&b, "wgmma_64", 64);
-    check_wide_product(&b, "wgmma_128", 128);
-    check_wide_product(&b, "wgmma_192", 192);
-    check_wide_product(&b, "wgmma_256", 256);
+    check_wide_products(&b);
+    check_without_wgmma(&b, a);
     check_ldmatrix(&b);
     check_rounding(&b);
     check_widening(&b);

@@ -184,6 +184,8 @@ static mm_operand rows_of(int arg, int64_t batch, int64_t x, int64_t k, bool alo
   int64_t rows = along_k ? x : k;
   if (along_k && parts && x % 2 == 0)
     o.x = (mm_axes){2, {2, x / 2}, {row * (x / 2 + 1), row}}, rows += 2;
+  else if (parts && x % 2 == 0)
+    row += 16, o.x = (mm_axes){2, {2, x / 2}, {row / 2, 1}};
   else
     o.x = (mm_axes){1, {x}, {along_k ? row : 1}};
   o.k = (mm_axes){1, {k}, {along_k ? 1 : row}};
@@ -210,6 +212,7 @@ static int add_wgmma(test *tests, const cg_target *target, ir_arena *arena) {
       {{1, 128, 256, 72}, 2, 16, 4, 1, false, true, false, false, false},
       {{1, 90, 200, 136}, 2, 12, 8, 1, true, false, false, false, false},
       {{1, 64, 192, 64}, 2, 12, 4, 1, true, true, false, false, false},
+      {{1, 80, 96, 72}, 2, 4, 4, 1, false, false, true, false, false},
       {{1, 8, 8, 8}, 0, 0, 0, 1, true, false, false, false, false},
       {{1, 130, 200, 131}, 2, 8, 8, 1, true, false, false, true, false},
       {{1, 131, 72, 200}, 2, 8, 8, 1, false, true, false, true, true},
