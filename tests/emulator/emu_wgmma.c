@@ -54,45 +54,38 @@ static int64_t place_of(const emu_operand *o, int x, int k) {
   return (at ^ at / ROW % EIGHT * UNIT) / BYTES;
 }
 
-static double element(emu_launch_state *l, const product *p, const emu_operand *o, int x, int k,
-                      void *from) {
-  int64_t at = place_of(o, x, k);
-  if (!l->options.fast)
-    emu_shared_see(l, o->array, at, from);
-  uint16_t bits = ((const uint16_t *)o->array->data)[at];
-  return (double)(p->what == EMU_WGMMA_F16 ? emu_from_f16(bits) : emu_from_bf16(bits));
-}
-
-// The row or column x of an operand; `use` NULL: it is only looked at.
-static void take(emu_launch_state *l, const product *p, const emu_operand *o, int x, double *use,
-                 void *from) {
+// The row or column x of an operand as the running thread meets it: looked at, if it is the one that looks for
+// those of its warp that need the same; and taken, unless `use` is NULL.
+static void take(emu_launch_state *l, const product *p, const emu_operand *o, int x, bool looks,
+                 double *use, void *from) {
   for (int k = 0; k < K; k++) {
-    double e = element(l, p, o, x, k, from);
-    if (use)
-      use[k] = e;
+    int64_t at = place_of(o, x, k);
+    if (looks && !l->options.fast)
+      emu_shared_see(l, o->array, at, from);
+    if (!use)
+      continue;
+    uint16_t bits = ((const uint16_t *)o->array->data)[at];
+    use[k] = (double)(p->what == EMU_WGMMA_F16 ? emu_from_f16(bits) : emu_from_bf16(bits));
   }
-}
-
-static int first_row(const emu_launch_state *l) {
-  int lane = l->running % EMU_WARP, warp = emu_warp_of(l->running);
-  return warp % 4 * 16 + lane / 4;
 }
 
 // Adds to the sums of the running thread what the product gives; sum NULL: looks at what it will read.
 static void multiply(emu_launch_state *l, const product *p, float *sum, void *from) {
   double row[2][K], column[K];
+  int lane = l->running % EMU_WARP, first = emu_warp_of(l->running) % 4 * 16 + lane / 4;
   for (int i = 0; i < 2; i++)
-    take(l, p, &p->a, first_row(l) + 8 * i, sum ? row[i] : NULL, from);
-  for (int j = 0; j < p->columns; j++)
-    for (int e = 0; e < 2; e++) {
-      take(l, p, &p->b, j * 8 + l->running % 4 * 2 + e, sum ? column : NULL, from);
-      for (int i = 0; i < 2 && sum; i++) {
-        double s = (double)sum[j * 4 + i * 2 + e];
-        for (int k = 0; k < K; k++)
-          s += row[i][k] * column[k];
-        sum[j * 4 + i * 2 + e] = (float)s;
-      }
+    take(l, p, &p->a, first + 8 * i, lane % 4 == 0, sum ? row[i] : NULL, from);
+  for (int j = 0; j < 2 * p->columns && (sum || lane / 4 == 0); j++) {
+    int x = j / 2 * 8 + lane % 4 * 2 + j % 2;
+    take(l, p, &p->b, x, lane / 4 == 0, sum ? column : NULL, from);
+    for (int i = 0; i < 2 && sum; i++) {
+      float *c = &sum[j / 2 * 4 + i * 2 + j % 2];
+      double s = (double)*c;
+      for (int k = 0; k < K; k++)
+        s += row[i][k] * column[k];
+      *c = (float)s;
     }
+  }
 }
 
 // --- sums that are under way ---------------------------------------------------------------------
