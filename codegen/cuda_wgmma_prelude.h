@@ -136,7 +136,7 @@ template <int newer> K_IN void k_wgmma_wait() { emu_wgmma_wait(newer); }
 template <int N> K_IN void k_wgmma_hold(float (&c)[N][4]) { (void)c; }
 #define K_WGMMA_ALL(name, NAME)                                                                          \
   template <bool a_turned, bool b_turned, int N> K_IN void k_wgmma_##name(float (&c)[N][4], k_operand x, k_operand y) { \
-emu_wgmma(EMU_WGMMA_##NAME, c[0], N, {x.at.array, x.at.index, x.lead, x.stride, a_turned},      \
+    emu_wgmma(EMU_WGMMA_##NAME, c[0], N, {x.at.array, x.at.index, x.lead, x.stride, a_turned},      \
               {y.at.array, y.at.index, y.lead, y.stride, b_turned});                               \
   }
 #endif

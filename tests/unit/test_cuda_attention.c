@@ -148,6 +148,9 @@ int main(int argc, char **argv) {
   const char *text = test_suite_run(s);
   if (argc > 1)
     puts(text);
+  // 3 - task / 2 % 4: of two items at a time the last tile, which walks most columns, comes first
+  if (argc == 1 && !strstr(text, " - task / "))
+    test_fail("no kernel of causal attention begins with its longest blocks");
   ir_arena_free(a);
   return test_report("cuda_attention");
 }
