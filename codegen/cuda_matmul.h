@@ -55,6 +55,7 @@ enum {
   CMM_WARP_ROWS = 8,
   CMM_WARP_COLS = 4,
   CMM_SPREAD = 32,
+  CMM_ROW = 64,             // wgmma: elements of a row of a tile, 128 bytes
   CMM_TURN_ALIGN = 256,     // bytes: of operands that are turned, in the workspace
   CMM_LAUNCH_CYCLES = 7000, // that one more phase takes
 };
@@ -175,12 +176,11 @@ void cmm_emit_exchange(const cmm_text *t);
 // cuda_matmul_tensor.c: the same by mma.sync.
 void cmm_emit_tensor_read_places(const cmm_text *t);
 void cmm_emit_tensor_step(const cmm_text *t);
-// cuda_matmul_wgmma.c: the same by wgmma; the loop over steps; a place in a tile.
+// cuda_matmul_wgmma.c: the same by wgmma; after the last step: sums may be read; a place in a tile.
 void cmm_emit_wgmma_read_places(const cmm_text *t);
 void cmm_emit_wgmma_step(const cmm_text *t);
 void cmm_emit_wgmma_end(const cmm_text *t);
 const char *cmm_wgmma_place(const cmm_text *t, const cmm_side *s, const char *x, const char *k);
-enum { CMM_ROW = 64 };                                 // elements of a row of a tile: 128 bytes
 const char *cmm_sums(const cmm_text *t);               // "{{c[i][4 * j], ...}}": vector j of row i
 const char *cmm_row(const cmm_text *t, const char *i); // row of the tile, of a thread's row i
 // "warp / 2 * 64 + ty * 4" for warp row "warp / 2" and "ty": a_row of a thread that has them.

@@ -45,7 +45,7 @@ typedef struct copy_text {
   int apart;             // then: that number
   int per_eight;         // turned: rounds until all rows have their copies of eight k
   int per_block;         // wgmma, as [k][x]: rounds of 64 neighbours along x; 0: not so
-  int kinds; // wgmma, elements on their way: rounds until a row's units are exchanged as in the first one
+  int kinds; // wgmma, rounds of fewer than 8 rows: until units are exchanged as in the first; 0: always so
 } copy_text;
 
 enum { TURNED_K = 8 }; // of a row, copied by neighbouring threads
@@ -57,6 +57,16 @@ int cmm_rounds(const cmm_plan *g, const cmm_side *s) {
 bool cmm_is_held(const cmm_problem *p, const cmm_side *s) {
   int bytes = s->vec * cmm_element_bytes(p);
   return bytes == 8 || bytes == 2;
+}
+
+// By wgmma: a row of 128 bytes is copied by neighbouring threads, whatever lies along it.
+static void deal_rows(copy_text *c) {
+  const cmm_plan *g = c->t->plan;
+  c->per_row = CMM_ROW / c->side->vec;
+  c->apart = g->threads / c->per_row;
+  c->per_block = c->side->layout == CMM_KX ? g->bk / c->apart : 0;
+  c->kinds = c->apart < 8 ? 8 / c->apart : 0;
+  c->regular = true;
 }
 
 static copy_text describe(const cmm_text *t, bool is_b) {
@@ -73,17 +83,12 @@ static copy_text describe(const cmm_text *t, bool is_b) {
   c.ragged = copies % g->threads != 0;
   c.apart = g->threads / c.per_row;
   // Of [x][k], groups of 8 rows, or equal parts of one.
-  bool in_groups = c.apart > 0 && (c.apart % 8 == 0 || (8 % c.apart == 0 && !g->wgmma));
-  c.regular = c.o->x.num <= 1 && c.o->k.num <= 1 && g->threads % c.per_row == 0 &&
-              ((c.side->layout == CMM_KX && !g->wgmma) || in_groups);
-  bool held = cmm_is_held(t->p, c.side);
-  if (g->wgmma && (held || (c.side->layout == CMM_KX && c.o->x.num <= 1 && c.o->k.num <= 1))) {
-    c.per_row = CMM_ROW / c.side->vec;
-    c.apart = g->threads / c.per_row;
-    c.per_block = c.side->layout == CMM_KX ? g->bk / c.apart : 0;
-    c.kinds = held ? 8 / c.apart : 0;
-    c.regular = true;
-  }
+  bool in_groups = c.apart > 0 && (c.apart % 8 == 0 || 8 % c.apart == 0);
+  bool rows = c.o->x.num <= 1 && c.o->k.num <= 1;
+  c.regular =
+      rows && !g->wgmma && g->threads % c.per_row == 0 && (c.side->layout == CMM_KX || in_groups);
+  if (rows && g->wgmma)
+    deal_rows(&c);
   if (c.side->turned) {
     c.per_row = TURNED_K;
     c.apart = g->threads / TURNED_K;
@@ -167,7 +172,7 @@ static void put_copy(const copy_text *c, bool held, const char *in, const char *
 // the sums. Registers that hold elements have constant indices.
 static const char *unrolled(const copy_text *c, bool held) {
   enum { MAX_WORKED_OUT = 8, MAX_BY_WGMMA = 2 }; // which has more sums
-  bool worked_out = !c->regular || c->o->x.num > 1 || c->o->k.num > 1;
+  bool worked_out = c->o->x.num > 1 || c->o->k.num > 1;
   int most = c->t->plan->wgmma ? MAX_BY_WGMMA : MAX_WORKED_OUT;
   return worked_out && !held && c->rounds > most ? ir_format(c->t->p->p.arena, " %d", most) : "";
 }

@@ -163,25 +163,38 @@ static void put_arrivals(const cmm_text *t) {
   ir_buf_puts(t->out, "    }\n");
 }
 
-static void put_loop(const cmm_text *t) {
-  const cmm_plan *g = t->plan;
-  bool held = cmm_held(t, false) + cmm_held(t, true) > 0;
+// Steps begin `ahead` of the first that is multiplied: their copies.
+static void open_loop(const cmm_text *t, int ahead) {
   ir_buf_printf(
       t->out,
       "  int put = 0, slot = 0; // places in shared memory: to copy to, to multiply from\n"
       "  for (int t = first - %d; t < last; t++) {\n"
       "    if (t >= first) {\n"
-      "      k_async_wait<%d>();\n"
-      "      __syncthreads();\n"
-      "    }\n"
-      "    const int next = t + %d;\n",
-      g->stages - 1, g->stages - 2, g->stages - 1);
+      "      k_async_wait<%d>();\n",
+      ahead, ahead - 1);
+}
+
+static void put_next_step(const cmm_text *t, int ahead) {
+  ir_buf_printf(t->out, "    const int next = t + %d;\n", ahead);
   put_held(t, false);
   put_held(t, true);
   ir_buf_puts(t->out, "    if (next < last) {\n");
   put_copies(t);
   ir_buf_puts(t->out, "    }\n"
                       "    k_async_commit();\n");
+}
+
+static bool holds_elements(const cmm_text *t) {
+  return cmm_held(t, false) + cmm_held(t, true) > 0;
+}
+
+static void put_loop(const cmm_text *t) {
+  const cmm_plan *g = t->plan;
+  bool held = holds_elements(t);
+  open_loop(t, g->stages - 1);
+  ir_buf_puts(t->out, "      __syncthreads();\n"
+                      "    }\n");
+  put_next_step(t, g->stages - 1);
   if (held) {
     ir_buf_puts(t->out, "    if (t >= first) {\n");
   } else {
@@ -200,31 +213,17 @@ static void put_loop(const cmm_text *t) {
 // By wgmma: products of a step are under way while the next one's begin.
 static void put_wgmma_loop(const cmm_text *t) {
   const cmm_plan *g = t->plan;
-  ir_buf_printf(
-      t->out,
-      "  int put = 0, slot = 0; // places in shared memory: to copy to, to multiply from\n"
-      "  for (int t = first - %d; t < last; t++) {\n"
-      "    if (t >= first) {\n"
-      "      k_async_wait<%d>();\n"
-      "      k_wgmma_ready();\n"
-      "      __syncthreads();\n",
-      g->stages - 2, g->stages - 3);
+  open_loop(t, g->stages - 2);
+  ir_buf_puts(t->out, "      k_wgmma_ready();\n"
+                      "      __syncthreads();\n");
   cmm_emit_wgmma_step(t);
   ir_buf_puts(t->out, "  ");
   put_turn(t->out, g, "slot");
-  ir_buf_printf(t->out,
-                "    }\n"
-                "    const int next = t + %d;\n",
-                g->stages - 2);
-  put_held(t, false);
-  put_held(t, true);
-  ir_buf_puts(t->out, "    if (next < last) {\n");
-  put_copies(t);
-  ir_buf_puts(t->out, "    }\n"
-                      "    k_async_commit();\n"
-                      "    if (t >= first)\n"
+  ir_buf_puts(t->out, "    }\n");
+  put_next_step(t, g->stages - 2);
+  ir_buf_puts(t->out, "    if (t >= first)\n"
                       "      k_wgmma_wait<1>();\n");
-  if (cmm_held(t, false) + cmm_held(t, true) > 0)
+  if (holds_elements(t))
     put_arrivals(t);
   put_turn(t->out, g, "put");
   ir_buf_puts(t->out, "  }\n");

@@ -152,22 +152,23 @@ int cmm_given_shared(const cmm_problem *p, const cmm_plan *plan) {
 }
 
 // --- the model --------------------------------------------------------------------------------
-// Where to copy from, and to, more by FMAs where that is worked out each time; elements on their way.
+// Elements on their way.
+static int held_registers(const cmm_problem *p, const cmm_plan *g, const cmm_side *s) {
+  return cmm_is_held(p, s) ? cmm_rounds(g, s) : 0;
+}
+
+// Where to copy from, and to, more by FMAs where that is worked out each time; and those.
 static int copy_registers(const cmm_problem *p, const cmm_plan *g, const cmm_side *s) {
   const mm_operand *o = s == &g->a ? &p->p.a : &p->p.b;
   int places = g->math == MM_F32 && (o->x.num > 1 || o->k.num > 1) ? 8 : 4;
-  return places + (cmm_is_held(p, s) ? cmm_rounds(g, s) : 0);
-}
-
-static int held_registers(const cmm_problem *p, const cmm_plan *g) {
-  int a = cmm_is_held(p, &g->a) ? cmm_rounds(g, &g->a) : 0;
-  return a + (cmm_is_held(p, &g->b) ? cmm_rounds(g, &g->b) : 0);
+  return places + held_registers(p, g, s);
 }
 
 // About what ptxas has been seen to give them: sums, operands of one turn, and addresses.
 static int registers_of(const cmm_problem *p, const cmm_plan *g) {
   if (g->wgmma)
-    return g->tm * g->tv * CMM_VL + WGMMA_REGISTERS + held_registers(p, g);
+    return g->tm * g->tv * CMM_VL + WGMMA_REGISTERS + held_registers(p, g, &g->a) +
+           held_registers(p, g, &g->b);
   bool a_along = g->a.layout == CMM_XK && g->math == MM_F32;
   bool b_along = g->b.layout == CMM_XK && g->math == MM_F32;
   int columns = g->tv * CMM_VL, words = p->p.elem_bytes / 4;

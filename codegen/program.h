@@ -156,6 +156,8 @@ typedef struct cg_chip {
   double host;         // GB/s to memory of the host, each way, as copies of some megabytes reach
 } cg_chip;
 const cg_chip *cg_cuda_chip(const char *arch); // one of cg_cuda_names
+// The target with another chip, which is copied.
+const cg_target *cg_cuda_with(ir_arena *a, const cg_target *t, cg_cuda chip);
 // The target where clang compiles: PTX only, of what all GPUs from an architecture on have.
 const cg_target *cg_cuda_by_clang(ir_arena *a, const cg_target *t);
 

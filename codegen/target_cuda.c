@@ -110,14 +110,19 @@ const cg_chip *cg_cuda_chip(const char *arch) {
   return &chips[i];
 }
 
-const cg_target *cg_cuda_by_clang(ir_arena *a, const cg_target *t) {
+const cg_target *cg_cuda_with(ir_arena *a, const cg_target *t, cg_cuda chip) {
   cg_target *x = IR_NEW(a, cg_target);
-  cg_cuda *chip = IR_NEW(a, cg_cuda);
+  cg_cuda *own = IR_NEW(a, cg_cuda);
+  *own = chip;
   *x = *t;
-  *chip = *t->cuda;
-  chip->wgmma = false;
-  x->cuda = chip;
+  x->cuda = own;
   return x;
+}
+
+const cg_target *cg_cuda_by_clang(ir_arena *a, const cg_target *t) {
+  cg_cuda chip = *t->cuda;
+  chip.wgmma = false;
+  return cg_cuda_with(a, t, chip);
 }
 
 static double products_of(const cg_chip *x, const char *precision) {

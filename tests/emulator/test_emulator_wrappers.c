@@ -37,11 +37,15 @@ static float as_float(uint32_t bits) {
 }
 
 // --- mma: small multiples of 1/8, exact in every format ------------------------------------------
-static void check_product(bench *b, const char *name, int k) {
+static void run_on_eighths(bench *b, const char *name) {
   uint64_t seed = 3;
   for (int i = 0; i < FLOATS; i++)
     b->x[i] = (float)floor(test_random(&seed, -40, 40)) / 8;
   run(b, name);
+}
+
+static void check_product(bench *b, const char *name, int k) {
+  run_on_eighths(b, name);
   for (int i = 0; i < 16; i++)
     for (int j = 0; j < 8; j++) {
       double sum = (double)b->x[384 + i * 8 + j];
@@ -54,10 +58,7 @@ static void check_product(bench *b, const char *name, int k) {
 
 // The same; sums of 64 columns side by side are folded into one.
 static void check_wide_product(bench *b, const char *name, int columns) {
-  uint64_t seed = 5;
-  for (int i = 0; i < FLOATS; i++)
-    b->x[i] = (float)floor(test_random(&seed, -40, 40)) / 8;
-  run(b, name);
+  run_on_eighths(b, name);
   for (int i = 0; i < 64; i++)
     for (int j = 0; j < 64; j++) {
       double want = 0;

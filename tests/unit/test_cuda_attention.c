@@ -40,13 +40,9 @@ static void check_kernels(const attention_case *c, const ir_func *f) {
 
 // A second cache that some of a case's items fill: blocks of the others come later.
 static const cg_target *small_gpu(ir_arena *a, const cg_target *target) {
-  cg_target *t = IR_NEW(a, cg_target);
-  cg_cuda *chip = IR_NEW(a, cg_cuda);
-  *chip = *target->cuda;
-  chip->l2_bytes = 96 * 1024;
-  *t = *target;
-  t->cuda = chip;
-  return t;
+  cg_cuda chip = *target->cuda;
+  chip.l2_bytes = 96 * 1024;
+  return cg_cuda_with(a, target, chip);
 }
 
 static void add_case(test_suite *s, ir_arena *a, const cg_target *target, const attention_case *c) {

@@ -12,14 +12,10 @@ enum { NUM_RANDOM = 4 };
 
 // A GPU of one SM has enough to do with few blocks: their tiles become as large as they can.
 static const cg_target *gpu_with(ir_arena *a, const cg_target *target, int sms, int64_t shared) {
-  cg_target *t = IR_NEW(a, cg_target);
-  cg_cuda *chip = IR_NEW(a, cg_cuda);
-  *chip = *target->cuda;
-  chip->sms = sms;
-  chip->shared_per_block = shared;
-  *t = *target;
-  t->cuda = chip;
-  return t;
+  cg_cuda chip = *target->cuda;
+  chip.sms = sms;
+  chip.shared_per_block = shared;
+  return cg_cuda_with(a, target, chip);
 }
 
 static void add_case(test_suite *s, ir_arena *a, const cg_target *target, const attention_case *c,

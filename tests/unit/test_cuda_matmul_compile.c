@@ -169,12 +169,12 @@ static void compile(ir_arena *a, const cg_nvrtc *nvrtc, const kernel *kernels, i
 static void check_hopper(ir_arena *a, const cg_nvrtc *nvrtc, bool verbose) {
   const cg_target *target = cg_target_find(a, "cuda:sm_90a");
   static kernel kernels[MAX_SHAPES];
-  int num = 0, by_wgmma = 0;
+  int num = 0, seen = 0;
   ir_buf text = ir_buf_new(a);
   ir_buf_puts(&text, cg_cuda_prelude(a));
   for (int i = 0; i < NUM_SHAPES; i++) {
     kernel k = make(&shapes[i], "bf16", target, a);
-    if (!k.plan.wgmma || by_wgmma++ % 2) // of them half
+    if (!k.plan.wgmma || seen++ % 2) // of them half
       continue;
     kernels[num] = k;
     cmm_emit(&k.p, &k.plan, ir_format(a, "mm%d", num), &text);
