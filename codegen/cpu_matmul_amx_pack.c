@@ -68,7 +68,7 @@ bool mm_amx_is_turned(const amx_side *s, bool of_b) {
 }
 
 double mm_amx_pack_cycles(const mm_operand *o, bool of_b) {
-  amx_side s;
+  amx_side s = {0};
   mm_amx_find_side(o, &s);
   return PACK_CYCLES + (mm_amx_is_turned(&s, of_b) ? TURN_CYCLES : 0) +
          (s.pitch ? 0 : GATHER_CYCLES);

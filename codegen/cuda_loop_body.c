@@ -145,6 +145,14 @@ static void swept_loop(loop_emit *m, const char *vectors, bool complete) {
   loop_close(m, outer);
 }
 
+// What complete vectors leave: fewer than a turn takes. No loop, of which the compiler would make several.
+static void last_turn(loop_emit *m) {
+  cpu_line(&m->e, "if (s < %s) {", loop_number(m, cuda_loop_of(m)->vectors));
+  ir_map *outer = loop_open(m);
+  one_turn(m, false);
+  loop_close(m, outer);
+}
+
 static void turns(loop_emit *m) {
   const cuda_loop *c = cuda_loop_of(m);
   const loop_plan *p = m->p;
@@ -157,10 +165,14 @@ static void turns(loop_emit *m) {
   cpu_line(&m->e, "{");
   ir_map *outer = loop_open(m);
   cpu_line(&m->e, "%s s = %s;", counted ? "int64_t" : "int", c->group > 1 ? "lane" : "0");
-  if (complete < c->vectors && complete >= FEW_TURNS * c->group)
+  bool in_parts = complete < c->vectors && complete >= FEW_TURNS * c->group;
+  if (in_parts)
     swept_loop(m, loop_number(m, complete), true);
-  swept_loop(m, counted ? "(count + VL - 1) / VL" : loop_number(m, c->vectors),
-             complete == c->vectors);
+  if (in_parts && c->vectors - complete <= c->group)
+    last_turn(m);
+  else
+    swept_loop(m, counted ? "(count + VL - 1) / VL" : loop_number(m, c->vectors),
+               complete == c->vectors);
   loop_close(m, outer);
 }
 

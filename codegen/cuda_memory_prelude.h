@@ -100,6 +100,55 @@ template <typename M> K_IN void k_put_all(M *p, const M *e) {
     K_LANES k_put(p + i, e[i]);
   }
 }
+// The first `lanes` of VL elements. Spelled out, without branches: of four conditions for each vector that a
+// kernel touches, NVRTC's optimiser made 2 s of work where a kernel touches a hundred.
+#if defined(K_GPU)
+template <int bytes> struct k_part;
+#define K_PART_OF(bytes, T, load, zero, reg, at1, at2, at3)                                         \
+  template <> struct k_part<bytes> {                                                               \
+    typedef T word;                                                                                \
+    static K_IN void take(const void *p, T *e, int lanes) {                                        \
+      asm volatile("{ .reg .pred q;"                                                               \
+                   " setp.gt.s32 q, %5, 0; mov." zero " %0, 0; @q ld.global." load " %0, [%4];"       \
+                   " setp.gt.s32 q, %5, 1; mov." zero " %1, 0; @q ld.global." load " %1, [%4+" at1 "];" \
+                   " setp.gt.s32 q, %5, 2; mov." zero " %2, 0; @q ld.global." load " %2, [%4+" at2 "];" \
+                   " setp.gt.s32 q, %5, 3; mov." zero " %3, 0; @q ld.global." load " %3, [%4+" at3 "]; }" \
+                   : "=&" reg(e[0]), "=&" reg(e[1]), "=&" reg(e[2]), "=&" reg(e[3])                \
+                   : "l"(p), "r"(lanes) : "memory");                                               \
+    }                                                                                              \
+    static K_IN void put(void *p, const T *e, int lanes) {                                         \
+      asm volatile("{ .reg .pred q;"                                                               \
+                   " setp.gt.s32 q, %5, 0; @q st.global." load " [%4], %0;"                           \
+                   " setp.gt.s32 q, %5, 1; @q st.global." load " [%4+" at1 "], %1;"                   \
+                   " setp.gt.s32 q, %5, 2; @q st.global." load " [%4+" at2 "], %2;"                   \
+                   " setp.gt.s32 q, %5, 3; @q st.global." load " [%4+" at3 "], %3; }"                 \
+                   :: reg(e[0]), reg(e[1]), reg(e[2]), reg(e[3]), "l"(p), "r"(lanes) : "memory");  \
+    }                                                                                              \
+  };
+K_PART_OF(1, uint16_t, "u8", "b16", "h", "1", "2", "3")
+K_PART_OF(2, uint16_t, "b16", "b16", "h", "2", "4", "6")
+K_PART_OF(4, uint32_t, "b32", "b32", "r", "4", "8", "12")
+K_PART_OF(8, uint64_t, "b64", "b64", "l", "8", "16", "24")
+template <typename M> K_IN void k_take_part(const M *p, M *e, int lanes) {
+  typedef typename k_part<sizeof(M)>::word word;
+  word w[VL];
+  k_part<sizeof(M)>::take(p, w, lanes);
+  K_LANES { union { word from; M to; } x; x.from = w[i]; e[i] = x.to; }
+}
+template <typename M> K_IN void k_put_part(M *p, const M *e, int lanes) {
+  typedef typename k_part<sizeof(M)>::word word;
+  word w[VL];
+  K_LANES { union { M from; word to; } x; x.to = 0; x.from = e[i]; w[i] = x.to; }
+  k_part<sizeof(M)>::put(p, w, lanes);
+}
+#else
+template <typename M> K_IN void k_take_part(const M *p, M *e, int lanes) {
+  K_LANES e[i] = i < lanes ? k_take(p + i) : (M)0;
+}
+template <typename M> K_IN void k_put_part(M *p, const M *e, int lanes) {
+  K_LANES if (i < lanes) k_put(p + i, e[i]);
+}
+#endif
 // For each element type T: k_load_T, k_store_T (VL elements side by side: one access when the
 // address allows it), _aligned (the address does), _part (the first `lanes` of them; nothing beyond
 // is touched, missing lanes are 0), _step (elements `step` apart), k_load_T_one (one element in all
@@ -128,7 +177,13 @@ template <typename M> K_IN void k_put_all(M *p, const M *e) {
     K_LANES r.lane[i] = i < lanes ? DECODE(k_take(p + i * step), v) : (v::type)0;                  \
     return r;                                                                                      \
   }                                                                                                \
-  K v k_load_##T##_part(const m *p, int lanes) { return k_load_##T##_step(p, 1, lanes); }          \
+  K v k_load_##T##_part(const m *p, int lanes) {                                                   \
+    m e[VL];                                                                                       \
+    v r;                                                                                           \
+    k_take_part(p, e, lanes);                                                                      \
+    K_LANES r.lane[i] = DECODE(e[i], v);                                                           \
+    return r;                                                                                      \
+  }                                                                                                \
   K v k_splat_##T(m x) { return v::splat(DECODE(x, v)); }                                          \
   K v k_load_##T##_one(const m *p) { return k_splat_##T(k_take(p)); }                              \
   K v k_gather_##T(const m *p, vi row, int64_t row_step, int64_t step, int lanes) {                \
@@ -151,7 +206,11 @@ template <typename M> K_IN void k_put_all(M *p, const M *e) {
   K void k_store_##T##_step(m *p, v x, int64_t step, int lanes) {                                  \
     K_LANES if (i < lanes) k_put(p + i * step, ENCODE(x.lane[i], m));                              \
   }                                                                                                \
-  K void k_store_##T##_part(m *p, v x, int lanes) { k_store_##T##_step(p, x, 1, lanes); }
+  K void k_store_##T##_part(m *p, v x, int lanes) {                                                \
+    m e[VL];                                                                                       \
+    k_encode_##T(e, x);                                                                            \
+    k_put_part(p, e, lanes);                                                                       \
+  }
 #define K_FROM(x, v) (v::type)(x)
 #define K_AS(x, m) (m)(x)
 #define K_FROM_BYTE(x, v) ((x) != 0 ? -1 : 0)

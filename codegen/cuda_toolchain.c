@@ -9,6 +9,7 @@
 
 #include "codegen/cuda_clang.h"
 #include "codegen/nvrtc.h"
+#include "codegen/ptxas.h"
 
 // Everything that NVRTC is told. Products in sums are fused, as on the CPU; division, roots and
 // small numbers are exact: no fast math. What spills says so in the log.
@@ -25,21 +26,25 @@ const char *const *cg_nvrtc_options(int *num) {
   return options;
 }
 
-typedef struct image {
+typedef struct image image;
+struct image {
   int unit;
   const char *arch; // "sm_90a", "compute_80"
   bool ptx;
   const char *from;   // what the compiler is told: "sm_90a", "sm_80" (it gives PTX on its way)
+  const image *of;    // the PTX that ptxas makes it of; NULL: a compiler makes it
   const char *path;   // of the file in the folder of intermediate files
   ir_buf key;         // of the cache
   const char *data;   // NULL: not there yet
   size_t len, packed; // bytes; in the file `path`.z
-} image;
+  size_t job;         // that makes it, where it is not there
+};
 
 struct cg_images {
   const cg_tools *x;
   const cg_nvrtc *nvrtc;      // NULL:
   const cg_cuda_clang *clang; // this one is used
+  const cg_ptxas *ptxas;      // NULL: there is none, or no use for it
   IR_VEC(const cg_source *) units;
   IR_VEC(image *) all; // in the table's order
 };
@@ -55,10 +60,16 @@ static bool is_for_one_chip(const char *arch) {
   return arch[strlen(arch) - 1] == 'a';
 }
 
+// What NVRTC is told where a cubin of `arch` is wanted: sm_90a is sm_90 to a text that does not tell them apart.
+static const char *cubin_from(const cg_images *im, int unit, const char *arch) {
+  bool all_of_it = im->units.at[unit]->one_chip || !is_for_one_chip(arch);
+  return all_of_it ? arch : ir_format(im->x->a, "%.*s", (int)strlen(arch) - 1, arch);
+}
+
 // See the head of cuda_toolchain.h. The PTX that NVRTC makes on its way to sm_80 is not to the byte
 // what it makes for compute_80: it always comes from the former, whoever asks for it.
-static const char *ptx_from(const cg_images *im) {
-  const char *oldest = im->x->t->cuda->archs[0];
+static const char *ptx_from(const cg_images *im, int unit) {
+  const char *oldest = cubin_from(im, unit, im->x->t->cuda->archs[0]);
   bool by_itself = im->clang || is_for_one_chip(oldest);
   return by_itself ? virtual_arch(im->x->a, oldest) : oldest;
 }
@@ -69,10 +80,12 @@ static const char *identity(const cg_images *im) {
 
 // Everything that the bytes of an image depend on. The name is in it because compilers put it into
 // symbols.
-static ir_buf make_key(const cg_images *im, const cg_source *s, const char *arch,
-                       const char *from) {
+static ir_buf make_key(const cg_images *im, const image *one) {
+  const cg_source *s = im->units.at[one->unit];
   ir_buf key = ir_buf_new(im->x->a);
-  ir_buf_printf(&key, "%s\n%s from %s\n%s\n", identity(im), arch, from, s->name);
+  ir_buf_printf(&key, "%s\n%s from %s\n%s\n", identity(im), one->arch, one->from, s->name);
+  if (one->of)
+    ir_buf_printf(&key, "by %s\n", im->ptxas->identity);
   for (int i = 0; !im->clang && i < NUM_OPTIONS; i++)
     ir_buf_printf(&key, "%s ", options[i]);
   if (im->clang)
@@ -82,25 +95,41 @@ static ir_buf make_key(const cg_images *im, const cg_source *s, const char *arch
   return key;
 }
 
-static void add_image(cg_images *im, int unit, const char *from, bool ptx) {
+static image *new_image(const cg_images *im, image i) {
   ir_arena *a = im->x->a;
-  const cg_source *s = im->units.at[unit];
-  const char *arch = ptx ? virtual_arch(a, from) : from;
-  image *i = IR_NEW(a, image);
-  *i = (image){.unit = unit, .arch = arch, .ptx = ptx, .from = from};
-  i->key = make_key(im, s, arch, from);
-  i->path = cg_with_suffix(im->x, s->name, ir_format(a, ".%s.%s", arch, ptx ? "ptx" : "cubin"));
-  i->data = cg_cache_get(&im->x->cache, &i->key, &i->len);
-  IR_PUSH(a, im->all, i);
+  image *one = IR_NEW(a, image);
+  *one = i;
+  one->key = make_key(im, one);
+  one->path = cg_with_suffix(im->x, im->units.at[one->unit]->name,
+                             ir_format(a, ".%s.%s", one->arch, one->ptx ? "ptx" : "cubin"));
+  one->data = cg_cache_get(&im->x->cache, &one->key, &one->len);
+  return one;
+}
+
+static image *new_ptx(const cg_images *im, int unit) {
+  const char *from = ptx_from(im, unit);
+  return new_image(
+      im, (image){.unit = unit, .arch = virtual_arch(im->x->a, from), .ptx = true, .from = from});
+}
+
+// Of the architecture `which` of the list.
+static image *new_cubin(const cg_images *im, int unit, int which, const image *ptx) {
+  const char *arch = im->x->t->cuda->archs[which];
+  const image *of = which > 0 && im->ptxas ? ptx : NULL;
+  const char *from = of ? ptx->from : cubin_from(im, unit, arch);
+  return new_image(im, (image){.unit = unit, .arch = arch, .from = from, .of = of});
 }
 
 static void add_images(cg_images *im, unsigned kinds) {
   const cg_cuda *c = im->x->t->cuda;
+  image **ptx = IR_NEW_ARRAY(im->x->a, image *, im->units.num);
+  for (size_t u = 0; u < im->units.num; u++)
+    ptx[u] = new_ptx(im, (int)u);
   for (int i = 0; kinds & CG_CUBINS && !im->clang && i < c->num_archs; i++)
     for (size_t u = 0; u < im->units.num; u++)
-      add_image(im, (int)u, c->archs[i], false);
-  for (size_t u = 0; kinds & CG_PTX && u < im->units.num; u++)
-    add_image(im, (int)u, ptx_from(im), true);
+      IR_PUSH(im->x->a, im->all, new_cubin(im, (int)u, i, ptx[u]));
+  for (size_t u = 0; (kinds & CG_PTX || im->ptxas) && u < im->units.num; u++)
+    IR_PUSH(im->x->a, im->all, ptx[u]);
 }
 
 // --- compilers -----------------------------------------------------------------------------------
@@ -108,7 +137,7 @@ static const char *nvrtc_program(const cg_tools *x) {
   return ir_format(x->a, "%s/mltc-nvrtc", x->lib);
 }
 
-static bool open_nvrtc(cg_images *im) {
+static bool open_nvrtc(cg_images *im, unsigned kinds) {
   const cg_tools *x = im->x;
   if (access(nvrtc_program(x), X_OK) != 0)
     return cg_fail(x, ir_format(x->a,
@@ -123,6 +152,8 @@ static bool open_nvrtc(cg_images *im) {
                      ir_format(x->a, "NVRTC %s makes no code for %s; it can: %s",
                                cg_nvrtc_version(im->nvrtc), arch, cg_nvrtc_all(im->nvrtc, x->a)));
   }
+  if (im->nvrtc && x->t->cuda->num_archs > 1 && kinds & CG_CUBINS)
+    im->ptxas = cg_ptxas_find(x, cg_nvrtc_path(im->nvrtc), cg_nvrtc_version(im->nvrtc));
   return im->nvrtc != NULL;
 }
 
@@ -134,7 +165,7 @@ cg_images *cg_images_new(const cg_tools *x, const cg_sources *s, unsigned kinds)
       IR_PUSH(x->a, im->units, &s->at[i]);
   if (x->b->cuda_compiler == CG_CUDA_CLANG)
     im->clang = cg_cuda_clang_open(x);
-  if (!im->clang && (x->b->cuda_compiler == CG_CUDA_CLANG || !open_nvrtc(im)))
+  if (!im->clang && (x->b->cuda_compiler == CG_CUDA_CLANG || !open_nvrtc(im, kinds)))
     return NULL;
   add_images(im, kinds);
   return im;
@@ -157,34 +188,40 @@ static cg_command nvrtc_command(const cg_images *im, const cg_source *s, const c
   return c;
 }
 
-// One call, which makes one image or two.
-static void add_call(const cg_images *im, cg_jobs *jobs, const image *cubin, const image *ptx) {
+static size_t add_job(const cg_images *im, cg_jobs *jobs, const image *one, const cg_command *c) {
   const cg_tools *x = im->x;
-  const image *first = cubin ? cubin : ptx;
+  const cg_source *s = im->units.at[one->unit];
+  const char *log = cg_with_suffix(x, s->name, ir_format(x->a, ".%s.log", one->arch));
+  const char *what = ir_format(x->a, "compiling the generated %s for %s", s->name, one->arch);
+  return cg_add_command(x, jobs, what, log, c);
+}
+
+// One call, which makes one image or two.
+static void add_call(const cg_images *im, cg_jobs *jobs, image *cubin, image *ptx) {
+  image *first = cubin ? cubin : ptx;
   const cg_source *s = im->units.at[first->unit];
-  const char *log = cg_with_suffix(x, s->name, ir_format(x->a, ".%s.log", first->arch));
-  const char *what = ir_format(x->a, "compiling the generated %s for %s", s->name, first->arch);
-  cg_command c = im->clang ? cg_cuda_clang_command(x, s->name, first->arch, ptx->path)
+  cg_command c = im->clang ? cg_cuda_clang_command(im->x, s->name, first->arch, ptx->path)
                            : nvrtc_command(im, s, first->from, cubin, ptx);
-  cg_add_command(x, jobs, what, log, &c);
+  first->job = add_job(im, jobs, first, &c);
+  if (ptx)
+    ptx->job = first->job;
 }
 
 // The other image that the same call makes, where that is still to be made.
 static image *beside(const cg_images *im, const image *one) {
   for (size_t i = 0; i < im->all.num; i++) {
     image *other = im->all.at[i];
-    if (other != one && other->unit == one->unit && !other->data && !strcmp(other->from, one->from))
+    if (other != one && other->unit == one->unit && !other->data && !other->of &&
+        !strcmp(other->from, one->from))
       return other;
   }
   return NULL;
 }
 
-void cg_images_add_jobs(cg_images *im, cg_jobs *jobs) {
+static void add_calls(const cg_images *im, cg_jobs *jobs) {
   for (size_t i = 0; i < im->all.num; i++) {
     image *one = im->all.at[i];
-    if (one->data && im->x->b->verbose)
-      fprintf(stderr, "+ from the cache: %s\n", one->path);
-    if (one->data)
+    if (one->data || one->of)
       continue;
     if (!one->ptx)
       add_call(im, jobs, one, beside(im, one));
@@ -193,6 +230,37 @@ void cg_images_add_jobs(cg_images *im, cg_jobs *jobs) {
   }
 }
 
+// After the call that makes the PTX, or of a file that is there.
+void cg_images_add_assemblies(const cg_images *im, cg_jobs *jobs) {
+  for (size_t i = 0; i < im->all.num; i++) {
+    image *one = im->all.at[i];
+    if (one->data || !one->of)
+      continue;
+    cg_command c = cg_ptxas_command(im->ptxas, im->x->a, one->arch, one->of->path, one->path);
+    one->job = add_job(im, jobs, one, &c);
+    jobs->at[one->job].after = one->of->data ? CG_AT_ONCE : one->of->job;
+  }
+}
+
+static bool put_file(const cg_images *im, const image *one) {
+  return ir_write_file(one->path, one->data, one->len) ||
+         cg_fail(im->x, ir_format(im->x->a, "cannot write '%s': %s", one->path, strerror(errno)));
+}
+
+bool cg_images_add_jobs(cg_images *im, cg_jobs *jobs) {
+  for (size_t i = 0; i < im->all.num; i++) {
+    const image *one = im->all.at[i];
+    if (one->data && im->x->b->verbose)
+      fprintf(stderr, "+ from the cache: %s\n", one->path);
+    if (one->data && !put_file(im, one))
+      return false;
+  }
+  add_calls(im, jobs);
+  return true;
+}
+
+enum { PACK_LEVEL = 7 }; // the most, 9, takes four times as long for 1.5% less
+
 // Images are carried packed: PTX is text, and cubins repeat themselves. The 0 behind PTX goes with
 // it (ir_read_file and the cache put one behind everything).
 static bool pack(const cg_images *im, image *one) {
@@ -200,7 +268,7 @@ static bool pack(const cg_images *im, image *one) {
   uLong len = (uLong)one->len + one->ptx;
   uLongf packed = compressBound(len);
   unsigned char *bytes = IR_NEW_ARRAY(x->a, unsigned char, packed);
-  int status = compress2(bytes, &packed, (const unsigned char *)one->data, len, Z_BEST_COMPRESSION);
+  int status = compress2(bytes, &packed, (const unsigned char *)one->data, len, PACK_LEVEL);
   BUG_IF(status != Z_OK, "zlib says %d", status);
   one->packed = packed;
   const char *path = ir_format(x->a, "%s.z", one->path);
@@ -214,11 +282,8 @@ bool cg_images_finish(cg_images *im) {
   bool added = false;
   for (size_t i = 0; i < im->all.num; i++) {
     image *one = im->all.at[i];
-    if (one->data) {
-      if (!ir_write_file(one->path, one->data, one->len))
-        return cg_fail(x, ir_format(x->a, "cannot write '%s': %s", one->path, strerror(errno)));
+    if (one->data)
       continue;
-    }
     one->data = ir_read_file(x->a, one->path, &one->len);
     if (!one->data)
       return cg_fail(x, ir_format(x->a, "cannot read '%s': %s", one->path, strerror(errno)));

@@ -27,6 +27,7 @@ static void show(const cg_command *c) {
 // Not when a signal wants mltc to end.
 static void begin(cg_job *j, bool verbose) {
   const cg_command *c = &j->command;
+  j->begun = true;
   j->ok = false;
   j->pid = 0;
   j->error = 0;
@@ -78,15 +79,25 @@ static size_t num_processors(void) {
   return n < 1 ? 1 : (size_t)n;
 }
 
-const cg_job *cg_jobs_run(cg_jobs *jobs, bool verbose) {
-  size_t most = num_processors();
+// The first that may begin now; NULL: none may, until one ends.
+static cg_job *next_ready(const cg_jobs *jobs) {
   for (size_t i = 0; i < jobs->num; i++) {
-    while (num_running(jobs->at, i) == most)
-      finish_one(jobs->at, i);
-    begin(&jobs->at[i], verbose);
+    cg_job *j = &jobs->at[i];
+    if (!j->begun && (j->after == CG_AT_ONCE || jobs->at[j->after].ok))
+      return j;
   }
-  while (num_running(jobs->at, jobs->num) > 0)
-    finish_one(jobs->at, jobs->num);
+  return NULL;
+}
+
+const cg_job *cg_jobs_run(cg_jobs *jobs, bool verbose) {
+  size_t most = num_processors(), running = 0;
+  for (cg_job *next; (next = next_ready(jobs)) || running > 0;) {
+    if (next && running < most)
+      begin(next, verbose);
+    else
+      finish_one(jobs->at, jobs->num);
+    running = num_running(jobs->at, jobs->num);
+  }
   for (size_t i = 0; i < jobs->num; i++)
     if (!jobs->at[i].ok)
       return &jobs->at[i];

@@ -14,17 +14,22 @@ typedef struct cg_command {
 } cg_command;
 void cg_command_add(cg_command *c, const char *arg);
 
+#define CG_AT_ONCE ((size_t)-1)
+
 typedef struct cg_job {
   const char *what; // "compiling the generated kernels_0.c"
   cg_command command;
   const char *log; // file that gets what it prints
+  size_t after;    // place of the one that must have ended well; CG_AT_ONCE: of none
   pid_t pid;       // while it runs
   int error;       // why it did not begin (errno); 0: it did
-  bool ok;         // it has ended, and well
+  bool begun;
+  bool ok; // it has ended, and well
 } cg_job;
 typedef IR_VEC(cg_job) cg_jobs;
 
-// Runs all, beginning in their order. The first in their order that failed, or NULL.
+// Runs all, beginning in their order, but those after one that still runs. The first in their order that
+// failed, or NULL.
 const cg_job *cg_jobs_run(cg_jobs *jobs, bool verbose);
 // Its message: what failed, and what it printed.
 const char *cg_job_explain(ir_arena *a, const cg_job *j);

@@ -51,7 +51,7 @@ enum { NUM_SYMBOLS = sizeof symbols / sizeof *symbols };
 
 struct cg_nvrtc {
   entries f;
-  const char *version, *identity;
+  const char *version, *path, *identity;
   int num_archs, *archs;
 };
 
@@ -166,11 +166,15 @@ static bool resolve(ir_arena *a, void *lib, entries *f, const char **why) {
   return true;
 }
 
-static const char *identify(ir_arena *a, const cg_nvrtc *n) {
+static const char *find_path(ir_arena *a, const cg_nvrtc *n) {
   Dl_info info;
   void *address;
   memcpy(&address, &n->f.compile, sizeof address);
-  const char *stamp = dladdr(address, &info) ? cg_file_stamp(a, info.dli_fname) : NULL;
+  return dladdr(address, &info) ? ir_strdup(a, info.dli_fname) : NULL;
+}
+
+static const char *identify(ir_arena *a, const cg_nvrtc *n) {
+  const char *stamp = n->path ? cg_file_stamp(a, n->path) : NULL;
   return ir_format(a, "nvrtc %s, %s", n->version, stamp ? stamp : "of no file");
 }
 
@@ -187,12 +191,17 @@ const cg_nvrtc *cg_nvrtc_open(ir_arena *a, const char **why) {
   n->archs = IR_NEW_ARRAY(a, int, n->num_archs + 1);
   n->f.archs(n->archs);
   n->version = ir_format(a, "%d.%d", major, minor);
+  n->path = find_path(a, n);
   n->identity = identify(a, n);
   return n;
 }
 
 const char *cg_nvrtc_version(const cg_nvrtc *n) {
   return n->version;
+}
+
+const char *cg_nvrtc_path(const cg_nvrtc *n) {
+  return n->path;
 }
 
 const char *cg_nvrtc_identity(const cg_nvrtc *n) {

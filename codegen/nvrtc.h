@@ -16,6 +16,7 @@ typedef struct cg_nvrtc cg_nvrtc;
 // NULL with a message in *why that says what to install. It stays open until the process ends.
 const cg_nvrtc *cg_nvrtc_open(ir_arena *a, const char **why);
 const char *cg_nvrtc_version(const cg_nvrtc *n); // "13.0"
+const char *cg_nvrtc_path(const cg_nvrtc *n);    // of the library; NULL: unknown
 // Tells builds of the same version apart: version, bytes and date of the file.
 const char *cg_nvrtc_identity(const cg_nvrtc *n);
 // Whether it makes code for compute capability `compute` (80, 100).

@@ -230,6 +230,7 @@ typedef struct cuda_files {
   cg_program *p;
   ir_buf *files;
   size_t num, *bytes; // of all that is compiled
+  bool *one_chip;     // see cg_source
   int64_t *near;      // bytes of tables in constant memory
 } cuda_files;
 
@@ -239,6 +240,7 @@ static void choose_unit(cuda_files *x, cg_distinct *d, int unit) {
     return;
   d->unit = unit;
   x->bytes[unit] += strlen(d->text);
+  x->one_chip[unit] |= strstr(d->text, "k_wgmma_") != NULL;
   for (size_t i = 0; i < x->p->joints.num; i++) {
     cg_joint *j = x->p->joints.at[i];
     if (!cuda_joint_has(j, d))
@@ -264,6 +266,7 @@ static void add_cuda_files(cg_program *p, const cg_origin *o, cg_sources *out) {
   cuda_files x = {.p = p, .num = n, .files = IR_NEW_ARRAY(p->arena, ir_buf, n)};
   x.bytes = IR_NEW_ARRAY(p->arena, size_t, n);
   x.near = IR_NEW_ARRAY(p->arena, int64_t, n);
+  x.one_chip = IR_NEW_ARRAY(p->arena, bool, n);
   for (size_t i = 0; i < n; i++)
     x.files[i] = new_file(p, o);
   for (size_t i = 0; i < p->distinct.num; i++)
@@ -279,6 +282,7 @@ static void add_cuda_files(cg_program *p, const cg_origin *o, cg_sources *out) {
   for (size_t i = 0; i < n; i++) {
     add_file(p, out, ir_format(p->arena, "kernels_%zu.cu", i), &x.files[i]);
     out->at[out->num - 1].kind = CG_SOURCE_CUDA;
+    out->at[out->num - 1].one_chip = x.one_chip[i];
   }
 }
 

@@ -83,6 +83,7 @@ typedef struct cg_source {
   size_t len;
   cg_source_use use;
   cg_source_kind kind;
+  bool one_chip; // CUDA: some of it is only there for one architecture (wgmma, of sm_90a)
 } cg_source;
 typedef IR_VEC(cg_source) cg_sources;
 

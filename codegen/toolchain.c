@@ -89,10 +89,11 @@ static bool find_tools(cg_tools *x) {
 }
 
 // --- jobs ------------------------------------------------------------------------------------
-void cg_add_command(const cg_tools *x, cg_jobs *jobs, const char *what, const char *log,
-                    const cg_command *c) {
-  cg_job j = {.what = what, .command = *c, .log = log};
+size_t cg_add_command(const cg_tools *x, cg_jobs *jobs, const char *what, const char *log,
+                      const cg_command *c) {
+  cg_job j = {.what = what, .command = *c, .log = log, .after = CG_AT_ONCE};
   IR_PUSH(x->a, *jobs, j);
+  return jobs->num - 1;
 }
 
 static bool run_jobs(const cg_tools *x, cg_jobs *jobs) {
@@ -100,17 +101,21 @@ static bool run_jobs(const cg_tools *x, cg_jobs *jobs) {
   return !failed || cg_fail(x, cg_job_explain(x->a, failed));
 }
 
-const char *cg_compiler_version(const cg_tools *x) {
-  const char *log = ir_format(x->a, "%s/clang-version.log", x->dir);
+const char *cg_ask(const cg_tools *x, const char *name, const cg_command *c) {
+  const char *log = ir_format(x->a, "%s/%s-says.log", x->dir, name);
   size_t len = 0;
-  cg_command ask = {0};
   cg_jobs jobs = {0};
+  cg_add_command(x, &jobs, name, log, c);
+  return run_jobs(x, &jobs) ? ir_read_file(x->a, log, &len) : NULL;
+}
+
+const char *cg_compiler_version(const cg_tools *x) {
+  cg_command ask = {0};
   cg_command_add(&ask, x->cc);
   if (x->t->triple) // of which there may be a configuration file
     cg_command_add(&ask, ir_format(x->a, "--target=%s", x->t->triple));
   cg_command_add(&ask, "--version");
-  cg_add_command(x, &jobs, "clang --version", log, &ask);
-  return run_jobs(x, &jobs) ? ir_read_file(x->a, log, &len) : NULL;
+  return cg_ask(x, "clang", &ask);
 }
 
 // --- compiling -------------------------------------------------------------------------------
@@ -315,11 +320,13 @@ static bool compile_all(const cg_tools *x, const cg_sources *s) {
   cg_images *im = x->t->cuda ? cg_images_new(x, s, CG_CUBINS | CG_PTX) : NULL;
   if (x->t->cuda && !im)
     return false;
-  if (im)
-    cg_images_add_jobs(im, &jobs);
+  if (im && !cg_images_add_jobs(im, &jobs))
+    return false;
   for (size_t i = 0; i < s->num; i++)
     BUG_IF(s->at[i].kind == CG_SOURCE_CUDA && !im, "%s for a CPU", s->at[i].name);
   const cg_objects *objects = cg_objects_new(x, s, &jobs);
+  if (im)
+    cg_images_add_assemblies(im, &jobs);
   if (!run_jobs(x, &jobs))
     return false;
   cg_objects_finish(objects);
@@ -377,10 +384,7 @@ static bool disassemble(const cg_tools *x, const cg_sources *s, bool llvm, ir_bu
 static bool print_ptx(const cg_tools *x, const cg_sources *s, ir_buf *out) {
   cg_jobs jobs = {0};
   cg_images *im = cg_images_new(x, s, CG_PTX);
-  if (!im)
-    return false;
-  cg_images_add_jobs(im, &jobs);
-  if (!run_jobs(x, &jobs) || !cg_images_finish(im))
+  if (!im || !cg_images_add_jobs(im, &jobs) || !run_jobs(x, &jobs) || !cg_images_finish(im))
     return false;
   cg_images_print_ptx(im, out);
   return true;
@@ -408,9 +412,10 @@ bool cg_find_resources(ir_arena *a, const cg_sources *s, const cg_target *t, con
     return false;
   cg_jobs jobs = {0};
   cg_images *im = write_sources(&x, s) ? cg_images_new(&x, s, CG_CUBINS) : NULL;
-  if (im)
-    cg_images_add_jobs(im, &jobs);
-  bool ok = im && run_jobs(&x, &jobs) && cg_images_finish(im) && cg_images_resources(im, out);
+  bool ok = im && cg_images_add_jobs(im, &jobs);
+  if (ok)
+    cg_images_add_assemblies(im, &jobs);
+  ok = ok && run_jobs(&x, &jobs) && cg_images_finish(im) && cg_images_resources(im, out);
   remove_dir(&x);
   return ok;
 }

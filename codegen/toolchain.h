@@ -22,12 +22,15 @@ typedef struct cg_tools {
 bool cg_fail(const cg_tools *x, const char *message);
 // "DIR/kernels_0.o" of "kernels_0.c" and ".o".
 const char *cg_with_suffix(const cg_tools *x, const char *source, const char *suffix);
-void cg_add_command(const cg_tools *x, cg_jobs *jobs, const char *what, const char *log,
-                    const cg_command *c);
+// Gives the job's place, to be what another one waits for (cg_job.after).
+size_t cg_add_command(const cg_tools *x, cg_jobs *jobs, const char *what, const char *log,
+                      const cg_command *c);
 // Writes a file into the folder of intermediate files.
 bool cg_write(const cg_tools *x, const char *name, const char *text, size_t len);
 // Path of a program, as the shell finds it; NULL: there is none.
 const char *cg_find_program(ir_arena *a, const char *name);
+// What a command prints; NULL, with a message in *x->why: it failed. `name` is what messages call it.
+const char *cg_ask(const cg_tools *x, const char *name, const cg_command *c);
 // What the compiler says of itself (--version); NULL, with a message in *x->why: nothing.
 const char *cg_compiler_version(const cg_tools *x);
 // How a C file is compiled; and a job that does.

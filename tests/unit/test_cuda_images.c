@@ -1,8 +1,10 @@
 // test_cuda_images.c: from hand-written CUDA sources to a program that carries their images: for
 // each architecture all units, in order, then PTX; the same program with the cache and without;
 // what is in the cache is not compiled again; errors name the file and the architecture; clang's
-// way has PTX only. The program checks its own images when it runs.
+// way has PTX only; the toolkit's ptxas makes cubins of PTX, where it is of NVRTC's version. The
+// program checks its own images when it runs.
 #include "codegen/program.h"
+#include "codegen/ptxas.h"
 #include "support_cuda.h"
 #include "support_ir.h"
 
@@ -47,11 +49,16 @@ typedef struct build {
   ir_arena *a;
   const char *folder, *cache, *target, *want;
   const char *second; // text of the second unit
+  bool one_chip;      // both units need all of sm_90a
   cg_build b;
 } build;
 
 static void add(build *x, cg_sources *s, const char *name, const char *text, cg_source_kind kind) {
-  cg_source one = {.name = name, .text = text, .len = strlen(text), .kind = kind};
+  cg_source one = {.name = name,
+                   .text = text,
+                   .len = strlen(text),
+                   .kind = kind,
+                   .one_chip = kind == CG_SOURCE_CUDA && x->one_chip};
   IR_PUSH(x->a, *s, one);
 }
 
@@ -124,14 +131,14 @@ static void test_cache(build *x) {
   check_same(x, "cold", "without");
 }
 
-// PTX of sm_86 comes with the cubin, in one call; of sm_90a it does not. It is of the oldest one named, which
-// runs on all newer GPUs, also on those between two that are named.
+// PTX of sm_86 comes with the cubin, in one call, and so does that of sm_90a, unless a text needs all of it. It is of
+// the oldest one named, which runs on all newer GPUs, also on those between two that are named.
 static void test_calls(build *x, const char *archs, const char *images, const char *ptx,
                        bool apart) {
   const char *why = NULL;
   x->target = ir_format(x->a, "cuda:%s", archs);
   x->want = images;
-  x->b.keep_dir = ir_format(x->a, "%s/%s", x->folder, archs);
+  x->b.keep_dir = ir_format(x->a, "%s/%s%s", x->folder, archs, x->one_chip ? ".chip" : "");
   CHECK(run_build(x, &why), "%s", why);
   CHECK(run_program(x) == 0, "%s: the program says %d", archs, run_program(x));
   CHECK(has_file(x, x->b.keep_dir, ir_format(x->a, "kernels_0.%s.log", ptx)) == apart,
@@ -141,9 +148,112 @@ static void test_calls(build *x, const char *archs, const char *images, const ch
 #define TWO(image) "\"" image "\", \"" image "\""
 static void test_all_calls(build *x) {
   test_calls(x, "sm_86", TWO("sm_86") ", " TWO("compute_86"), "compute_86", false);
+  test_calls(x, "sm_90a", TWO("sm_90a") ", " TWO("compute_90"), "compute_90", false);
+  x->one_chip = true;
   test_calls(x, "sm_90a", TWO("sm_90a") ", " TWO("compute_90"), "compute_90", true);
+  x->one_chip = false;
   test_calls(x, "sm_86,sm_89", TWO("sm_86") ", " TWO("sm_89") ", " TWO("compute_86"), "compute_86",
              false);
+}
+
+// A toolkit that has this NVRTC, and as ptxas a script that notes each call.
+static void make_toolkit(build *x, const char *toolkit, const char *nvrtc, const char *script) {
+  ir_arena *a = x->a;
+  const char *ptxas = ir_format(a, "%s/bin/ptxas", toolkit);
+  const char *text = ir_format(a, "#!/bin/sh\necho \"$@\" >> %s/calls\n%s\n", toolkit, script);
+  mkdir(toolkit, 0777);
+  mkdir(ir_format(a, "%s/bin", toolkit), 0777);
+  mkdir(ir_format(a, "%s/lib64", toolkit), 0777);
+  CHECK(symlink(nvrtc, ir_format(a, "%s/lib64/libnvrtc.so.13", toolkit)) == 0, "no link");
+  ir_write_file(ptxas, text, strlen(text));
+  chmod(ptxas, 0777);
+}
+
+// How often the script was called for sm_90a; -1: never at all.
+static int num_assembled(build *x, const char *toolkit) {
+  size_t len = 0;
+  int n = 0;
+  const char *calls = ir_read_file(x->a, ir_format(x->a, "%s/calls", toolkit), &len);
+  for (const char *s = calls; s && (s = strstr(s, "--gpu-name=sm_90a")); s++)
+    n++;
+  return calls ? n : -1;
+}
+
+typedef struct toolkit {
+  const char *name, *ptxas; // text of the script
+  int assembled;            // cubins that it is to make
+  const char *message;      // of the failure; NULL: none
+} toolkit;
+
+static void test_toolkit(build *x, const char *nvrtc, const toolkit *t) {
+  const char *why = NULL, *folder = ir_format(x->a, "%s/%s", x->folder, t->name);
+  make_toolkit(x, folder, nvrtc, t->ptxas);
+  setenv("MLTC_NVRTC", folder, 1);
+  x->target = "cuda";
+  x->want = TWO("sm_80") ", " TWO("sm_90a") ", " TWO("compute_80");
+  x->b.keep_dir = ir_format(x->a, "%s/kept-%s", x->folder, t->name);
+  x->b.no_cache = true;
+  bool ok = run_build(x, &why);
+  CHECK(ok == !t->message, "%s: %s", t->name, ok ? "it compiles" : why);
+  CHECK(!ok || run_program(x) == 0, "%s: the program says %d", t->name, run_program(x));
+  CHECK(ok || strstr(why, t->message ? t->message : ""), "%s: the message: %s", t->name, why);
+  CHECK(num_assembled(x, folder) == t->assembled, "%s: %d calls of ptxas", t->name,
+        num_assembled(x, folder));
+}
+
+// In a process that has not opened NVRTC yet: a library that is open keeps the path under which it was opened.
+static void in_new_process(build *x, const char *nvrtc, const toolkit *t) {
+  int status = 0;
+  fflush(stdout);
+  pid_t pid = fork();
+  if (pid == 0) {
+    test_toolkit(x, nvrtc, t);
+    exit(support_finish(t->name) ? 1 : 0);
+  }
+  CHECK(waitpid(pid, &status, 0) == pid && status == 0, "%s: status %d", t->name, status);
+}
+
+// NVRTC's path, version and assembler ("" where it has none: its wheel alone), found in another process; NULL: there
+// is no NVRTC.
+static char *look_around(build *x, char **version, char **ptxas) {
+  const char *found = ir_format(x->a, "%s/found", x->folder), *why = NULL;
+  pid_t pid = fork();
+  if (pid == 0) {
+    const cg_nvrtc *n = support_nvrtc(x->a);
+    const cg_tools tools = {.a = x->a, .b = &x->b, .dir = x->folder, .why = &why};
+    const cg_ptxas *p = n ? cg_ptxas_find(&tools, cg_nvrtc_path(n), cg_nvrtc_version(n)) : NULL;
+    const char *text =
+        n ? ir_format(x->a, "%s\n%s\n%s", cg_nvrtc_path(n), cg_nvrtc_version(n), p ? p->path : "")
+          : NULL;
+    exit(text && ir_write_file(found, text, strlen(text)) ? 0 : 1);
+  }
+  int status = 1;
+  size_t len = 0;
+  char *path =
+      waitpid(pid, &status, 0) == pid && status == 0 ? ir_read_file(x->a, found, &len) : NULL;
+  *version = path ? strchr(path, '\n') + 1 : NULL;
+  *ptxas = path ? strchr(*version, '\n') + 1 : NULL;
+  if (path)
+    (*version)[-1] = (*ptxas)[-1] = 0;
+  return path;
+}
+
+static void test_assemblers(build *x) {
+  char *version, *ptxas, *nvrtc = look_around(x, &version, &ptxas);
+  if (!nvrtc)
+    return;
+  const char *says =
+      ir_format(x->a, "echo 'Cuda compilation tools, release %s, V%s.1'", version, version);
+  const toolkit other = {"other", "echo 'Cuda compilation tools, release 1.0, V1.0.1'", 0, NULL};
+  const toolkit dumb = {"dumb", "exit 1", 0, NULL};
+  const toolkit broken = {"broken", ir_format(x->a, "%s; test $1 = --version", says), 2,
+                          "compiling the generated kernels_0.cu for sm_90a failed"};
+  const toolkit whole = {"whole", ir_format(x->a, "exec %s \"$@\"", ptxas), 2, NULL};
+  in_new_process(x, nvrtc, &other);
+  in_new_process(x, nvrtc, &dumb);
+  in_new_process(x, nvrtc, &broken);
+  if (*ptxas)
+    in_new_process(x, nvrtc, &whole);
 }
 
 static void test_error(build *x) {
@@ -200,10 +310,11 @@ static void test_clang(build *x) {
 int main(void) {
   ir_arena *a = ir_arena_new();
   const char *folder = support_new_folder(a);
-  bool has_nvrtc = support_nvrtc(a) != NULL;
   build x = new_build(a, folder);
+  test_assemblers(&x); // before NVRTC is opened here
+  const cg_nvrtc *nvrtc = support_nvrtc(a);
   test_absent(&x);
-  if (has_nvrtc) {
+  if (nvrtc) {
     test_cache(&x);
     test_all_calls(&x);
     test_error(&x);
@@ -213,5 +324,5 @@ int main(void) {
   support_remove_folder(a, folder);
   int failed = support_finish("test_cuda_images");
   ir_arena_free(a);
-  return failed || has_nvrtc ? failed : 77;
+  return failed || nvrtc ? failed : 77;
 }
