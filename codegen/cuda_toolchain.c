@@ -36,7 +36,8 @@ struct image {
   const char *path;   // of the file in the folder of intermediate files
   ir_buf key;         // of the cache
   const char *data;   // NULL: not there yet
-  size_t len, packed; // bytes; in the file `path`.z
+  const char *z;      // the same as the trainer carries it
+  size_t len, packed; // bytes of both
   size_t job;         // that makes it, where it is not there
 };
 
@@ -48,6 +49,54 @@ struct cg_images {
   IR_VEC(const cg_source *) units;
   IR_VEC(image *) all; // in the table's order
 };
+
+// --- images packed, as the trainer carries them: PTX is text, and cubins repeat themselves ---------
+enum { PACK_LEVEL = 7 }; // the most, 9, takes four times as long for 1.5% less
+
+// The 0 behind PTX goes with it (ir_read_file puts one behind everything).
+static uLong carried_len(const image *one) {
+  return (uLong)one->len + one->ptx;
+}
+
+static void pack(const cg_images *im, image *one) {
+  uLongf packed = compressBound(carried_len(one));
+  char *z = ir_alloc(im->x->a, packed);
+  int status =
+      compress2((Bytef *)z, &packed, (const Bytef *)one->data, carried_len(one), PACK_LEVEL);
+  BUG_IF(status != Z_OK, "zlib says %d", status);
+  one->z = z;
+  one->packed = packed;
+}
+
+// The cache has them packed, behind the bytes that they are unpacked: most of them go into a program as they are.
+static void put_into_cache(const cg_images *im, image *one) {
+  const uint64_t len = one->len;
+  ir_buf entry = ir_buf_new(im->x->a);
+  pack(im, one);
+  ir_buf_write(&entry, (const char *)&len, sizeof len);
+  ir_buf_write(&entry, one->z, one->packed);
+  cg_cache_put(&im->x->cache, &one->key, ir_buf_str(&entry), entry.len);
+}
+
+static void take_from_cache(const cg_images *im, image *one) {
+  size_t size = 0;
+  uint64_t len;
+  const char *entry = cg_cache_get(&im->x->cache, &one->key, &size);
+  if (!entry || size < sizeof len)
+    return;
+  memcpy(&len, entry, sizeof len);
+  one->len = len;
+  uLongf bytes = carried_len(one);
+  char *data = ir_alloc(im->x->a, bytes + 1);
+  const char *z = entry + sizeof len;
+  size_t packed = size - sizeof len;
+  if (uncompress((Bytef *)data, &bytes, (const Bytef *)z, packed) != Z_OK ||
+      bytes != carried_len(one))
+    return;
+  one->data = data;
+  one->z = z;
+  one->packed = packed;
+}
 
 // --- what to make --------------------------------------------------------------------------------
 // "compute_90" of "sm_90a", and of "compute_90".
@@ -83,7 +132,7 @@ static const char *identity(const cg_images *im) {
 static ir_buf make_key(const cg_images *im, const image *one) {
   const cg_source *s = im->units.at[one->unit];
   ir_buf key = ir_buf_new(im->x->a);
-  ir_buf_printf(&key, "%s\n%s from %s\n%s\n", identity(im), one->arch, one->from, s->name);
+  ir_buf_printf(&key, "%s, packed\n%s from %s\n%s\n", identity(im), one->arch, one->from, s->name);
   if (one->of)
     ir_buf_printf(&key, "by %s\n", im->ptxas->identity);
   for (int i = 0; !im->clang && i < NUM_OPTIONS; i++)
@@ -102,7 +151,7 @@ static image *new_image(const cg_images *im, image i) {
   one->key = make_key(im, one);
   one->path = cg_with_suffix(im->x, im->units.at[one->unit]->name,
                              ir_format(a, ".%s.%s", one->arch, one->ptx ? "ptx" : "cubin"));
-  one->data = cg_cache_get(&im->x->cache, &one->key, &one->len);
+  take_from_cache(im, one);
   return one;
 }
 
@@ -242,9 +291,9 @@ void cg_images_add_assemblies(const cg_images *im, cg_jobs *jobs) {
   }
 }
 
-static bool put_file(const cg_images *im, const image *one) {
-  return ir_write_file(one->path, one->data, one->len) ||
-         cg_fail(im->x, ir_format(im->x->a, "cannot write '%s': %s", one->path, strerror(errno)));
+static bool write_file(const cg_images *im, const char *path, const char *data, size_t len) {
+  return ir_write_file(path, data, len) ||
+         cg_fail(im->x, ir_format(im->x->a, "cannot write '%s': %s", path, strerror(errno)));
 }
 
 bool cg_images_add_jobs(cg_images *im, cg_jobs *jobs) {
@@ -252,29 +301,11 @@ bool cg_images_add_jobs(cg_images *im, cg_jobs *jobs) {
     const image *one = im->all.at[i];
     if (one->data && im->x->b->verbose)
       fprintf(stderr, "+ from the cache: %s\n", one->path);
-    if (one->data && !put_file(im, one))
+    if (one->data && !write_file(im, one->path, one->data, one->len))
       return false;
   }
   add_calls(im, jobs);
   return true;
-}
-
-enum { PACK_LEVEL = 7 }; // the most, 9, takes four times as long for 1.5% less
-
-// Images are carried packed: PTX is text, and cubins repeat themselves. The 0 behind PTX goes with
-// it (ir_read_file and the cache put one behind everything).
-static bool pack(const cg_images *im, image *one) {
-  const cg_tools *x = im->x;
-  uLong len = (uLong)one->len + one->ptx;
-  uLongf packed = compressBound(len);
-  unsigned char *bytes = IR_NEW_ARRAY(x->a, unsigned char, packed);
-  int status = compress2(bytes, &packed, (const unsigned char *)one->data, len, PACK_LEVEL);
-  BUG_IF(status != Z_OK, "zlib says %d", status);
-  one->packed = packed;
-  const char *path = ir_format(x->a, "%s.z", one->path);
-  if (ir_write_file(path, (const char *)bytes, packed))
-    return true;
-  return cg_fail(x, ir_format(x->a, "cannot write '%s': %s", path, strerror(errno)));
 }
 
 bool cg_images_finish(cg_images *im) {
@@ -287,7 +318,7 @@ bool cg_images_finish(cg_images *im) {
     one->data = ir_read_file(x->a, one->path, &one->len);
     if (!one->data)
       return cg_fail(x, ir_format(x->a, "cannot read '%s': %s", one->path, strerror(errno)));
-    cg_cache_put(&x->cache, &one->key, one->data, one->len);
+    put_into_cache(im, one);
     added = true;
   }
   if (added)
@@ -296,9 +327,13 @@ bool cg_images_finish(cg_images *im) {
 }
 
 bool cg_images_pack(cg_images *im) {
-  for (size_t i = 0; i < im->all.num; i++)
-    if (!pack(im, im->all.at[i]))
+  for (size_t i = 0; i < im->all.num; i++) {
+    image *one = im->all.at[i];
+    if (!one->z)
+      pack(im, one);
+    if (!write_file(im, ir_format(im->x->a, "%s.z", one->path), one->z, one->packed))
       return false;
+  }
   return true;
 }
 

@@ -205,11 +205,11 @@ static size_t num_files(const cg_program *p, size_t file_bytes) {
   return n > MAX_FILES ? MAX_FILES : n;
 }
 
-// The lightest file takes the next kernel. Banners do not count: a kernel stays in its file, and its object
-// in the cache, when more kernels share it.
-static size_t lightest(const size_t *bytes, size_t n) {
-  size_t best = 0;
-  for (size_t i = 1; i < n; i++)
+// The lightest file of those from `first` on takes the next kernel. Banners do not count: a kernel stays in its
+// file, and its object in the cache, when more kernels share it.
+static size_t lightest(const size_t *bytes, size_t first, size_t n) {
+  size_t best = first;
+  for (size_t i = first + 1; i < n; i++)
     if (bytes[i] < bytes[best])
       best = i;
   return best;
@@ -225,14 +225,39 @@ static ir_buf new_file(const cg_program *p, const cg_origin *o) {
 }
 
 // --- files of CUDA kernels ---------------------------------------------------------------------
-// A joint entry is compiled with the functions that it calls, whose bodies it has once more.
+// A joint entry is compiled with the functions that it calls, whose bodies it has once more. Kernels that only one
+// chip has (cg_source.one_chip), whose files are compiled twice, have files of their own.
 typedef struct cuda_files {
   cg_program *p;
   ir_buf *files;
   size_t num, *bytes; // of all that is compiled
-  bool *one_chip;     // see cg_source
+  size_t num_common;  // files of kernels that all chips have; the others follow
   int64_t *near;      // bytes of tables in constant memory
 } cuda_files;
+
+static bool is_of_one_chip(const cg_distinct *d) {
+  return strstr(d->text, "k_wgmma_") != NULL;
+}
+
+// Each kind has files as it has text.
+static void count_files(cuda_files *x) {
+  const cg_program *p = x->p;
+  size_t n = num_files(p, CUDA_FILE_BYTES), bytes = 0, of_one = 0;
+  for (size_t i = 0; i < p->distinct.num; i++) {
+    const cg_distinct *d = p->distinct.at[i];
+    bytes += strlen(d->text);
+    of_one += is_of_one_chip(d) ? strlen(d->text) : 0;
+  }
+  size_t share = of_one > 0 ? (of_one * n + bytes / 2) / bytes : 0;
+  share += of_one > 0 && share == 0;
+  x->num_common = share < n || of_one == bytes ? n - share : 1;
+  x->num = x->num_common + share;
+}
+
+static int choose_file(const cuda_files *x, const cg_distinct *d) {
+  bool chip = is_of_one_chip(d);
+  return (int)lightest(x->bytes, chip ? x->num_common : 0, chip ? x->num : x->num_common);
+}
 
 // Gives a function its file, and with it all that joints put beside it.
 static void choose_unit(cuda_files *x, cg_distinct *d, int unit) {
@@ -240,7 +265,6 @@ static void choose_unit(cuda_files *x, cg_distinct *d, int unit) {
     return;
   d->unit = unit;
   x->bytes[unit] += strlen(d->text);
-  x->one_chip[unit] |= strstr(d->text, "k_wgmma_") != NULL;
   for (size_t i = 0; i < x->p->joints.num; i++) {
     cg_joint *j = x->p->joints.at[i];
     if (!cuda_joint_has(j, d))
@@ -262,18 +286,19 @@ static void put_joint(cuda_files *x, const cg_joint *j) {
 
 // kernels_0.cu, kernels_1.cu, ...: the units of the program's images.
 static void add_cuda_files(cg_program *p, const cg_origin *o, cg_sources *out) {
-  size_t n = num_files(p, CUDA_FILE_BYTES);
-  cuda_files x = {.p = p, .num = n, .files = IR_NEW_ARRAY(p->arena, ir_buf, n)};
+  cuda_files x = {.p = p};
+  count_files(&x);
+  size_t n = x.num;
+  x.files = IR_NEW_ARRAY(p->arena, ir_buf, n);
   x.bytes = IR_NEW_ARRAY(p->arena, size_t, n);
   x.near = IR_NEW_ARRAY(p->arena, int64_t, n);
-  x.one_chip = IR_NEW_ARRAY(p->arena, bool, n);
   for (size_t i = 0; i < n; i++)
     x.files[i] = new_file(p, o);
   for (size_t i = 0; i < p->distinct.num; i++)
     p->distinct.at[i]->unit = -1;
   for (size_t i = 0; i < p->distinct.num; i++) {
     cg_distinct *d = p->distinct.at[i];
-    choose_unit(&x, d, (int)lightest(x.bytes, x.num));
+    choose_unit(&x, d, choose_file(&x, d));
     put_banner(p, d, &x.files[d->unit]);
     ir_buf_puts(&x.files[d->unit], d->text);
   }
@@ -282,7 +307,7 @@ static void add_cuda_files(cg_program *p, const cg_origin *o, cg_sources *out) {
   for (size_t i = 0; i < n; i++) {
     add_file(p, out, ir_format(p->arena, "kernels_%zu.cu", i), &x.files[i]);
     out->at[out->num - 1].kind = CG_SOURCE_CUDA;
-    out->at[out->num - 1].one_chip = x.one_chip[i];
+    out->at[out->num - 1].one_chip = i >= x.num_common;
   }
 }
 
@@ -296,7 +321,7 @@ static void add_kernel_files(cg_program *p, const cg_origin *o, cg_sources *out)
     files[i] = new_file(p, o);
   for (size_t i = 0; i < p->distinct.num; i++) {
     const cg_distinct *d = p->distinct.at[i];
-    size_t at = lightest(bytes, n);
+    size_t at = lightest(bytes, 0, n);
     ir_buf *f = is_small(d) ? &small : &files[at];
     bytes[at] += is_small(d) ? 0 : strlen(d->text);
     put_banner(p, d, f);

@@ -180,9 +180,9 @@ if [ -n "$nvrtc" ]; then
   mkdir site-packages/nvidia/cu13/bin
   printf '#!/bin/sh\necho "release 1.0, an older one"\n' >site-packages/nvidia/cu13/bin/ptxas
   chmod +x site-packages/nvidia/cu13/bin/ptxas
-  gpt=$root/examples/char_gpt.graph
-  MLTC_NVRTC=$scratch/site-packages "$mltc" "$gpt" --target=cuda --no-cache --emit=resources -o by-nvrtc.txt
-  "$mltc" "$gpt" --target=cuda --no-cache --emit=resources -o usual.txt
+  mlp=$root/examples/mnist_mlp.graph
+  MLTC_NVRTC=$scratch/site-packages "$mltc" "$mlp" --target=cuda --no-cache --emit=resources -o by-nvrtc.txt
+  "$mltc" "$mlp" --target=cuda --no-cache --emit=resources -o usual.txt
   grep -q sm_90a usual.txt || fail "--emit=resources does not speak of sm_90a"
   same by-nvrtc.txt usual.txt "what kernels take, with ptxas and without,"
 fi
