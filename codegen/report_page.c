@@ -2,9 +2,9 @@
 // @SCRIPT@ and @DATA@ stand for the style, the scripts and the JSON.
 #include "codegen/report_page.h"
 
-#include <json-c/json.h>
 #include <string.h>
 
+#include "ir/json.h"
 #include "passes/plan_json.h"
 #include "text_report_css.h"
 #include "text_report_data_js.h"
@@ -15,7 +15,7 @@
 
 // --- members of kernels --------------------------------------------------------------------------
 static void add_text(json_object *list, const char *text) {
-  json_object_array_add(list, text ? json_object_new_string(text) : NULL);
+  json_object_array_add(list, ir_json_text(text));
 }
 
 static json_object *group_json(ir_arena *a, const ir_kernel *k) {
@@ -65,8 +65,8 @@ static void put_groups(const cg_program *p, json_object *o) {
 // --- rooflines -----------------------------------------------------------------------------------
 static json_object *machine_json(const char *name, const char *assumed, int64_t gbytes) {
   json_object *o = json_object_new_object();
-  json_object_object_add(o, "name", json_object_new_string(name));
-  json_object_object_add(o, "assumed", assumed ? json_object_new_string(assumed) : NULL);
+  json_object_object_add(o, "name", ir_json_text(name));
+  json_object_object_add(o, "assumed", ir_json_text(assumed));
   json_object_object_add(o, "gbytes", json_object_new_int64(gbytes));
   json_object_object_add(o, "rates", json_object_new_object());
   return o;

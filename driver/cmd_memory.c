@@ -14,11 +14,11 @@
 #include "driver/cmd_memory.h"
 
 #include <errno.h>
-#include <json-c/json.h>
 #include <string.h>
 
 #include "driver/budgets.h"
 #include "driver/probe.h"
+#include "ir/json.h"
 #include "passes/checkpoint.h"
 #include "passes/plan_text.h"
 
@@ -102,7 +102,7 @@ static void add_int(json_object *o, const char *key, int64_t v) {
 
 static json_object *row_json(const memory *x, const char *policy, const probe *r) {
   json_object *o = json_object_new_object();
-  json_object_object_add(o, "checkpoint", json_object_new_string(policy));
+  json_object_object_add(o, "checkpoint", ir_json_text(policy));
   for (int i = 0; i < NUM_KINDS; i++)
     add_int(o, kinds[i].name, r->shares[kinds[i].share]);
   add_int(o, "most_gradients", r->most_gradients);
@@ -117,8 +117,8 @@ static void put_json(const memory *x, ir_buf *out) {
   json_object *o = json_object_new_object(), *list = json_object_new_array();
   json_object_object_add(o, "schema", json_object_new_string("mltc-memory"));
   add_int(o, "version", 1);
-  json_object_object_add(o, "model", json_object_new_string(x->t->module->name));
-  json_object_object_add(o, "target", json_object_new_string(x->s->target->name));
+  json_object_object_add(o, "model", ir_json_text(x->t->module->name));
+  json_object_object_add(o, "target", ir_json_text(x->s->target->name));
   add_int(o, "parameters", x->rows[0].parameters);
   json_object_object_add(o, "available", x->limit ? json_object_new_int64(x->limit) : NULL);
   for (int i = 0; i < x->num; i++)

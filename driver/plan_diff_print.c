@@ -6,10 +6,10 @@
 //     kernels                                        265              292              +27  +10.2%
 //     kernels by FLOPs, the greatest change first: 27 new, 0 gone, 0 changed
 //     + layer.3.linear.matmul.again                    -      110,493,696     +110,493,696  runs layer.3.linear.matmul again
-#include <json-c/json.h>
 #include <string.h>
 
 #include "driver/plan_diff.h"
+#include "ir/json.h"
 
 enum { NAME_WIDTH = 40 };
 
@@ -110,11 +110,11 @@ static json_object *size_json(const plan_item *x) {
 static json_object *change_json(const plan_change *c) {
   const plan_item *x = c->b ? c->b : c->a;
   json_object *o = json_object_new_object();
-  json_object_object_add(o, "name", json_object_new_string(x->name));
+  json_object_object_add(o, "name", ir_json_text(x->name));
   json_object_object_add(o, "a", size_json(c->a));
   json_object_object_add(o, "b", size_json(c->b));
   if (x->again)
-    json_object_object_add(o, "clone_of", json_object_new_string(x->again));
+    json_object_object_add(o, "clone_of", ir_json_text(x->again));
   return o;
 }
 
@@ -130,7 +130,7 @@ static void put_changes(json_object *o, const char *key, const plan_changes *c) 
 
 static json_object *func_json(const plan_func_diff *f) {
   json_object *o = json_object_new_object();
-  json_object_object_add(o, "name", json_object_new_string(f->name));
+  json_object_object_add(o, "name", ir_json_text(f->name));
   json_object_object_add(o, "in_a", json_object_new_boolean(f->in_a));
   json_object_object_add(o, "in_b", json_object_new_boolean(f->in_b));
   put_changes(o, "figures", &f->figures);
@@ -145,8 +145,8 @@ void plan_diff_print_json(const plan_diff *d, ir_buf *out) {
   json_object_object_add(o, "schema", json_object_new_string("mltc-plan-diff"));
   json_object_object_add(o, "version", json_object_new_int(1));
   json_object_object_add(o, "same", json_object_new_boolean(d->same));
-  json_object_object_add(o, "model_a", json_object_new_string(d->a->model));
-  json_object_object_add(o, "model_b", json_object_new_string(d->b->model));
+  json_object_object_add(o, "model_a", ir_json_text(d->a->model));
+  json_object_object_add(o, "model_b", ir_json_text(d->b->model));
   put_changes(o, "figures", &d->figures);
   put_changes(o, "shares", &d->shares);
   put_changes(o, "buffers", &d->buffers);

@@ -3,9 +3,10 @@
 #include "ir/diag.h"
 
 #include <ctype.h>
-#include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "ir/json.h"
 
 enum { MAX_KEPT = 50, TAB_WIDTH = 8, MAX_LINE = 400 };
 
@@ -317,7 +318,7 @@ void diag_print(const ir_diags *d, FILE *out, bool color) {
 
 // --- JSON ----------------------------------------------------------------------------------------
 static void add_text(json_object *o, const char *key, const char *text) {
-  json_object_object_add(o, key, text ? json_object_new_string(text) : NULL);
+  json_object_object_add(o, key, ir_json_text(text));
 }
 
 static void add_place(json_object *o, ir_loc at) {
@@ -341,7 +342,7 @@ static json_object *notes_json(const ir_diag *n) {
 static json_object *help_json(const ir_diag *n) {
   json_object *list = json_object_new_array();
   for (size_t i = 0; i < n->help.num; i++)
-    json_object_array_add(list, json_object_new_string(n->help.at[i]));
+    json_object_array_add(list, ir_json_text(n->help.at[i]));
   return list;
 }
 

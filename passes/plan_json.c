@@ -1,9 +1,9 @@
 // plan_json.c: see plan_json.h.
 #include "passes/plan_json.h"
 
-#include <json-c/json.h>
 #include <limits.h>
 
+#include "ir/json.h"
 #include "passes/plan_facts.h"
 #include "passes/plan_text.h"
 
@@ -21,7 +21,7 @@ static void put_int(json_object *o, const char *key, int64_t v) {
 
 // NULL: null.
 static void put_str(json_object *o, const char *key, const char *v) {
-  json_object_object_add(o, key, v ? json_object_new_string(v) : NULL);
+  json_object_object_add(o, key, ir_json_text(v));
 }
 
 // -1: null.
@@ -63,7 +63,7 @@ static const char *memory_of(const writer *w, const ir_func *f, const ir_node *n
 }
 
 static void put_memory(const writer *w, json_object *list, const ir_func *f, const ir_node *n) {
-  json_object_array_add(list, json_object_new_string(memory_of(w, f, n)));
+  json_object_array_add(list, ir_json_text(memory_of(w, f, n)));
 }
 
 static void put_io(const writer *w, json_object *o, const ir_func *f, const ir_kernel *k) {

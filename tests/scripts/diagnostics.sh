@@ -33,6 +33,22 @@ assert got and got == text, (got, text)
 PY
 done
 
+# --- and is UTF-8, whatever a file is called
+name=$'caf\xe9.graph'
+cp graph/errors.graph "$name"
+"$mltc" "$name" --diagnostics=json 2>json.txt || true
+cp "$root/examples/digits_mlp.graph" "good-$name"
+cp -r "$root/examples/data" .
+"$mltc" "good-$name" --emit=report -o report.html
+"$mltc" "good-$name" --emit=plan.json -o plan.json
+python3 - <<'PY' || fail "not UTF-8"
+import json
+rows = [json.loads(line) for line in open("json.txt", "rb").read().decode("utf-8").splitlines()]
+assert rows and all(row["file"] == "caf\ufffd.graph" for row in rows), rows
+json.loads(open("plan.json", "rb").read().decode("utf-8"))
+open("report.html", "rb").read().decode("utf-8")
+PY
+
 # --- what is printed reads back
 cp -r "$root/examples/data" "$root"/examples/*.graph .
 for name in digits_mlp mnist_mlp char_gpt; do

@@ -1,8 +1,8 @@
 // test_diag.c: diagnostics: the human form to the letter, order, the cap, JSON, --explain, and the
 // nearest word.
+#include "ir/json.h"
 #include "support_frontend.h"
 
-#include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,6 +93,30 @@ static void test_json(ir_arena *a) {
   free(out);
 }
 
+// Bytes that are no UTF-8: alone, cut off, longer than needed, a half of a pair, beyond the last one.
+static void test_json_text(void) {
+  static const char *const cases[][2] = {
+      {"plain", "plain"},
+      {"", ""},
+      {"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+      {"caf\xe9", "caf\xef\xbf\xbd"},
+      {"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd"},
+      {"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},
+      {"\xc3x", "\xef\xbf\xbdx"},
+      {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+      {"\xf4\x90\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+      {"\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", "\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf"},
+      {"\xff\xf8\x88\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    json_object *o = ir_json_text(cases[i][0]);
+    CHECK(!strcmp(json_object_get_string(o), cases[i][1]), "case %zu: %s", i,
+          json_object_get_string(o));
+    json_object_put(o);
+  }
+  CHECK(ir_json_text(NULL) == NULL, "no text is not null");
+}
+
 static void test_words(void) {
   static const char *const names[] = {"epochs", "steps", "shuffle", "seed", "H", "learning_rate"};
   static const struct {
@@ -135,6 +159,7 @@ int main(void) {
   test_odd_places(a);
   test_cap(a);
   test_json(a);
+  test_json_text();
   test_words();
   test_no_code_means_two_things();
   test_explain();
