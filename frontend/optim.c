@@ -339,11 +339,21 @@ void fe_check_optimizers(fe *c) {
     find_optimizer(c, &o);
 }
 
+static void warn_of_nothing(fe *c, const optimizing *o) {
+  const fe_goal *g = o->goal;
+  ir_diag *d =
+      fe_warn(c, o->call->loc, "W0229", "there is nothing to train: %s '%s' has no parameters",
+              g->name ? "loss" : "model", g->name ? g->name : c->model->name.text);
+  diag_help(d, "parameters are declared by `param`, or come with layers such as linear()");
+}
+
 static void optimize(fe *c, fe_goal *g) {
   fe_pass *p = c->pass;
   optimizing o = {.goal = g};
   if (!find_optimizer(c, &o))
     return;
+  if (g->trained.num == 0)
+    warn_of_nothing(c, &o);
   p->b.scope = NULL;
   take_grads(c, &o);
   accumulate_all(c, &o, g, true);

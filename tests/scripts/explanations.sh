@@ -50,6 +50,7 @@ CASES = {
               ["u = net(2 * t) => z = 2 * t\nu = net(z)", "grad(sum(u), 2 * t) => grad(sum(u), z)"]),
     "W0221": ({"first": "param w: f[2] = ones\nx = x * mean(w)"}, ["output scale => metric scale"]),
     "W0228": (NUMBERS, ["steps = 500 => steps = steps"]),
+    "W0229": ({"loss": ""}, ["tanh(x) => tanh(linear(x, 8))"]),
     "W0502": ({"last": "x = logits"}, ["linear(x, 10) => linear(h, 10)"]),
     "E0301": (NUMBERS, ["epoch = => epochs ="]),
     "E0302": (NUMBERS, ["cvs => csv"]),
