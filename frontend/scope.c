@@ -242,6 +242,22 @@ static bool is_of_a_parameter(const fe *c, const char *name) {
          (!strcmp(name, "rank") || !strcmp(name, "name"));
 }
 
+// Where a body gives `name` a value below `at`; NULL: nowhere.
+static const ast_name *find_below(const ast_body *body, const char *name, ir_loc at) {
+  for (size_t i = 0; i < body->list.num; i++) {
+    const ast_stmt *s = body->list.at[i];
+    for (size_t j = 0; j < s->names.num; j++)
+      if (!strcmp(s->names.at[j].text, name) && s->names.at[j].loc.file == at.file &&
+          s->names.at[j].loc.line > at.line)
+        return &s->names.at[j];
+    const ast_name *inner = find_below(&s->body, name, at);
+    inner = inner ? inner : find_below(&s->other, name, at);
+    if (inner)
+      return inner;
+  }
+  return NULL;
+}
+
 static const fe_value *unknown_name(fe *c, const char *name, ir_loc at) {
   bool is_std;
   if (is_of_a_parameter(c, name)) {
@@ -256,6 +272,11 @@ static const fe_value *unknown_name(fe *c, const char *name, ir_loc at) {
     return &fe_bad;
   }
   ir_diag *d = fe_error(c, at, "E0201", "unknown name '%s'", name);
+  const ast_name *below = c->frame ? find_below(&c->frame->fn->body, name, at) : NULL;
+  if (below) {
+    diag_note(d, below->loc, "it has a value from here on: statements run in their order");
+    return &fe_bad;
+  }
   const ir_map *maps[] = {c->frame ? c->frame->vars : NULL, c->lets, c->flags, c->initializers,
                           c->std_initializers};
   fe_suggest(c, d, name, maps, 5, constants, sizeof constants / sizeof constants[0]);

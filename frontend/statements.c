@@ -472,10 +472,19 @@ static void run_stmt(fe *c, const ast_stmt *s) {
   }
 }
 
+// In a standard block the first mistake is the caller's, and what follows from it says nothing more.
+static void give_up(fe *c) {
+  c->frame->result = &fe_bad;
+  c->frame->returned = true;
+}
+
 void fe_run_body(fe *c, const ast_body *body) {
+  size_t errors = diag_num_errors(c->diags);
   for (size_t i = 0; i < body->list.num && !c->frame->returned; i++) {
     if (!fe_tick(c, body->list.at[i]->loc))
       return;
     run_stmt(c, body->list.at[i]);
+    if (c->frame->is_std && diag_num_errors(c->diags) > errors)
+      give_up(c);
   }
 }

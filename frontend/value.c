@@ -173,6 +173,8 @@ bool fe_want_tensor(fe *c, const fe_value *v, ir_loc at, const char *what) {
     return false;
   ir_diag *d = fe_error(c, at, "E0202", "%s must be a tensor", what);
   diag_label(d, "this is %s", fe_describe(c, v));
+  if (v->kind == FE_LIST)
+    diag_help(d, "name its parts: `a, b = ...`; or take one of them: `[0]`");
   return false;
 }
 

@@ -38,6 +38,9 @@ static const error_case cases[] = {
     {"E0004", "model m(x: f32[4,6]) { loss mean(linear(x, 1)) }\noptim «= sgd(0.1)\n", "optim {"},
     {"E0006", "import «\"no/such/file.graph\"\n" REST, "-I"},
     // names
+    {"E0201", MODEL("z = relu(«h)\nh = x"), "from here on"},
+    {"E0201", MODEL("repeat 2 { z = relu(«h)\nh = x }"), "from here on"},
+    {"E0202", MODEL("s = split(x, 2, axis=1)\nz = relu(«s)"), "`a, b = ...`"},
     {"E0201", MODEL("size = 3\n a = x * «sise"), "did you mean 'size'?"},
     {"E0201", MODEL("a = «linaer(x, 3)"), "did you mean 'linear'?"},
     {"E0201", MODEL("a = «exb(x)"), "did you mean 'exp'?"},
@@ -353,6 +356,9 @@ static void check_together(void) {
   CHECK(!strstr(messages, "'a'"), "what follows from an error is silent:\n%s", messages);
   support_compile(a, MODEL("a = x.shape[0]"), &messages);
   CHECK(count(messages, "error[") == 1, "one mistake of a habit:\n%s", messages);
+  support_compile(a, MODEL("a = rope(reshape(x[:, 1:], [2, 2, 5]))"), &messages);
+  CHECK(count(messages, "error[") == 1 && strstr(messages, "pairs of numbers"),
+        "a standard block stops at its first error:\n%s", messages);
   ir_arena_free(a);
 }
 
