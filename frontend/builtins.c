@@ -51,6 +51,7 @@ static const builtin_info builtins[] = {
     {"transpose", {"x", "axes"}, 2, builtin_transpose, 0},
     {"broadcast", {"x", "shape"}, 2, builtin_broadcast, 0},
     {"concat", {"values", "axis"}, 2, builtin_concat, 0},
+    {"stack", {"values", "axis"}, 1, builtin_stack, 0},
     {"split", {"x", "parts", "axis"}, 3, builtin_split, 0},
     {"pad", {"x", "lo", "hi", "value"}, 3, builtin_pad, 0},
     {"pad_lowest", {"x", "lo", "hi"}, 3, builtin_pad, 1},

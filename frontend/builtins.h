@@ -39,6 +39,7 @@ BUILTIN(reshape);
 BUILTIN(transpose);
 BUILTIN(broadcast);
 BUILTIN(concat);
+BUILTIN(stack);
 BUILTIN(split);
 BUILTIN(pad);
 BUILTIN(windows);

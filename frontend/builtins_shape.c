@@ -109,6 +109,38 @@ BUILTIN(concat) {
                    fe_emit(c, a->call->loc, IR_CONCAT, (int)list->num_items, in, 1, &attr, NULL));
 }
 
+// A new axis of size 1 in each, then one after the other along it.
+BUILTIN(stack) {
+  const fe_value *list = a->v[0];
+  int axis = 0;
+  if (list->kind != FE_LIST || list->num_items == 0)
+    return FE_FAIL(c, a->at[0], "E0202", "stack needs a list of tensors");
+  ir_node **in = IR_NEW_ARRAY(c->arena, ir_node *, list->num_items);
+  for (size_t i = 0; i < list->num_items; i++) {
+    if (!fe_want_tensor(c, list->items[i], a->at[0], "each value of stack"))
+      return &fe_bad;
+    const ir_type *first = &list->items[0]->node->type, *t = &list->items[i]->node->type;
+    if (t->rank != first->rank || memcmp(t->dims, first->dims, sizeof *t->dims * (size_t)t->rank)) {
+      ir_diag *d = fe_error(c, a->at[0], "E0203", "what is stacked has one shape");
+      diag_label(d, "the first is %s, another %s", fe_shape_text(c, list->items[0]),
+                 fe_shape_text(c, list->items[i]));
+      return &fe_bad;
+    }
+    if (t->rank == IR_MAX_RANK)
+      return FE_FAIL(c, a->at[0], "E0220", "this has more than %d axes", IR_MAX_RANK);
+    if (i == 0 && a->v[1] && !builtin_axis(c, a->v[1], a->at[1], t->rank + 1, &axis))
+      return &fe_bad;
+    int64_t dims[IR_MAX_RANK];
+    for (int j = 0; j < t->rank + 1; j++)
+      dims[j] = j == axis ? 1 : t->dims[j - (j > axis)];
+    in[i] = fe_emit_reshape(c, a->call->loc, list->items[i]->node, t->rank + 1, dims);
+  }
+  ir_attr attr = ir_a_int(IR_ATTR_AXIS, axis);
+  return fe_tensor(c, list->num_items == 1 ? in[0]
+                                           : fe_emit(c, a->call->loc, IR_CONCAT,
+                                                     (int)list->num_items, in, 1, &attr, NULL));
+}
+
 static ir_node *slice_axis(fe *c, ir_loc at, ir_node *x, int axis, int64_t lo, int64_t hi) {
   int64_t start[IR_MAX_RANK] = {0}, step[IR_MAX_RANK], stop[IR_MAX_RANK];
   int rank = x->type.rank;

@@ -1,13 +1,28 @@
-// index.c: x[:, 0:3, ::2, -1, ...] as a slice and, where single indices drop axes, a reshape.
+// index.c: x[:, 0:3, ::2, -1, ..., none] as a slice and, where single indices drop axes and `none` adds some, a
+// reshape.
 #include "frontend/check.h"
+
+#include <string.h>
+
+enum { NEW_AXIS = -1, MOST_AXES = 2 * IR_MAX_RANK };
 
 typedef struct indexer {
   fe *c;
   const fe_value *of;
   ir_loc at;
   int64_t start[IR_MAX_RANK], stop[IR_MAX_RANK], step[IR_MAX_RANK];
-  bool drop[IR_MAX_RANK];
+  int axes[MOST_AXES]; // of the result: axes of the value, or NEW_AXIS
+  int num_axes;
 } indexer;
+
+static void put_axis(indexer *x, int axis) {
+  if (x->num_axes < MOST_AXES)
+    x->axes[x->num_axes++] = axis;
+}
+
+static bool is_new_axis(const ast_expr *e) {
+  return e->kind == AST_NAME && strcmp(e->text, "none") == 0;
+}
 
 static bool part(indexer *x, const ast_expr *e, int64_t *out) {
   return !e || fe_want_int(x->c, fe_eval(x->c, e), e->loc, "a slice bound", out);
@@ -34,6 +49,7 @@ static bool take_slice(indexer *x, const ast_expr *e, int axis) {
   }
   x->start[axis] = lo, x->stop[axis] = hi;
   x->step[axis] = step < hi - lo ? step : 1, x->stop[axis] = step < hi - lo ? hi : lo + 1;
+  put_axis(x, axis);
   return true;
 }
 
@@ -55,16 +71,24 @@ static bool take_index(indexer *x, const ast_expr *e, int axis) {
   }
   x->start[axis] = i < 0 ? i + size : i;
   x->stop[axis] = x->start[axis] + 1;
-  x->drop[axis] = true;
   return true;
+}
+
+static bool check_rank(indexer *x, const ast_expr *e) {
+  if (x->num_axes <= IR_MAX_RANK)
+    return true;
+  fe_error(x->c, e->loc, "E0220", "this has more than %d axes", IR_MAX_RANK);
+  return false;
 }
 
 static bool take_items(indexer *x, const ast_expr *e) {
   int rank = x->of->node->type.rank, axis = 0;
-  size_t num = e->items.num, dots = 0;
-  for (size_t i = 0; i < num; i++)
+  size_t num = e->items.num, dots = 0, taken = 0;
+  for (size_t i = 0; i < num; i++) {
     dots += e->items.at[i]->kind == AST_ELLIPSIS;
-  if (dots > 1 || num - dots > (size_t)rank) {
+    taken += e->items.at[i]->kind != AST_ELLIPSIS && !is_new_axis(e->items.at[i]);
+  }
+  if (dots > 1 || taken > (size_t)rank) {
     ir_diag *d = fe_error(x->c, e->loc, "E0220",
                           dots > 1 ? "only one '...' in an index" : "too many indices");
     diag_label(d, "the value is %s", fe_shape_text(x->c, x->of));
@@ -72,12 +96,17 @@ static bool take_items(indexer *x, const ast_expr *e) {
   }
   for (size_t i = 0; i < num; i++) {
     const ast_expr *item = e->items.at[i];
-    if (item->kind == AST_ELLIPSIS)
-      axis += rank - (int)(num - 1);
+    if (is_new_axis(item))
+      put_axis(x, NEW_AXIS);
+    else if (item->kind == AST_ELLIPSIS)
+      for (size_t left = (size_t)rank - taken; left > 0; left--)
+        put_axis(x, axis++);
     else if (!(item->kind == AST_SLICE ? take_slice : take_index)(x, item, axis++))
       return false;
   }
-  return true;
+  while (axis < rank)
+    put_axis(x, axis++);
+  return check_rank(x, e);
 }
 
 static bool takes_all(const indexer *x, const ir_type *t) {
@@ -90,7 +119,7 @@ static bool takes_all(const indexer *x, const ir_type *t) {
 const fe_value *fe_index(fe *c, const ast_expr *e, const fe_value *of) {
   indexer x = {.c = c, .of = of, .at = e->loc};
   ir_node *n = of->node;
-  int rank = n->type.rank, left = 0;
+  int rank = n->type.rank;
   for (int i = 0; i < rank; i++)
     x.stop[i] = n->type.dims[i], x.step[i] = 1;
   if (!take_items(&x, e))
@@ -102,8 +131,7 @@ const fe_value *fe_index(fe *c, const ast_expr *e, const fe_value *of) {
     n = fe_emit(c, e->loc, IR_SLICE, 1, &n, 3, attrs, NULL);
   }
   int64_t dims[IR_MAX_RANK];
-  for (int i = 0; n && i < rank; i++)
-    if (!x.drop[i])
-      dims[left++] = n->type.dims[i];
-  return fe_tensor(c, n ? fe_emit_reshape(c, e->loc, n, left, dims) : NULL);
+  for (int i = 0; n && i < x.num_axes; i++)
+    dims[i] = x.axes[i] == NEW_AXIS ? 1 : n->type.dims[x.axes[i]];
+  return fe_tensor(c, n ? fe_emit_reshape(c, e->loc, n, x.num_axes, dims) : NULL);
 }

@@ -170,6 +170,11 @@ static const error_case cases[] = {
     {"E0220", MODEL("a = x[:, «6]"), "dimension of 6"},
     {"E0220", MODEL("a = x[:, «3:3]"), "empty"},
     {"E0220", MODEL("a = «x[0, 0, 0]"), "too many"},
+    {"E0220", MODEL("a = «x[0, none, 0, none, 0]"), "too many"},
+    {"E0220", MODEL("a = «x[none, none, none, none, none, none, none, none]"), "more than 8 axes"},
+    {"E0202", MODEL("a = stack(«x)"), "a list of tensors"},
+    {"E0203", MODEL("a = stack(«[x, x[:, 1:]])"), "one shape"},
+    {"E0213", MODEL("a = stack([x, x], axis=«3)"), "axis"},
     // element types
     {"E0204", MODEL("a = y «* 0.5 * x"), "f32(...)"},
     {"E0204", MODEL("a = u8(y) «- 300"), "does not fit"},
