@@ -45,6 +45,8 @@ static bool take_slice(indexer *x, const ast_expr *e, int axis) {
                                 "a slice step must be at least 1, this is %lld", (long long)step)
                      : fe_error(x->c, e->loc, "E0220", "the slice is empty");
     diag_label(d, "of a dimension of %lld", (long long)size);
+    if (step < 0)
+      diag_help(d, "flip(x, axis) has the last row first");
     return false;
   }
   x->start[axis] = lo, x->stop[axis] = hi;

@@ -105,6 +105,8 @@ static const error_case cases[] = {
     {"E0204", MODEL("a = f64(x) «+ x"), "with f64(...) or f32(...)"},
     {"E0203", MODEL("a = windows(x, «0, axis=1)"), "this is 0"},
     {"E0220", MODEL("a = x[«::-1]"), "this is -1"},
+    {"E0220", MODEL("a = x[«::-1]"), "flip(x, axis)"},
+    {"E0201", MODEL("a = «logaddexp(x, x)"), "log_sum_exp(stack"},
     {"E0223", MODEL("a = «soft_cross_entropy(x, x, smoothing=-1)"), "smoothing is -1"},
     {"E0223", MODEL("a = «clamp(x, 2, 1)"), "lo is 2 and hi is 1"},
     {"E0223", MODEL("a = «variance(x[0:1], axis=0, correction=1)"), "of 1 elements"},
