@@ -325,11 +325,18 @@ static void lower(fe *c) {
 }
 
 // --- flags that nothing reads --------------------------------------------------------------------
-static bool is_set_by(const ir_module *m, const ir_state *flag) {
-  for (size_t i = 0; i < m->config.num; i++)
-    if (m->config.at[i].kind == IR_SET_FLAG && strcmp(m->config.at[i].str, flag->name) == 0)
+static bool is_in(const ir_setting *list, size_t num, const ir_state *flag) {
+  for (size_t i = 0; i < num; i++)
+    if (list[i].kind == IR_SET_FLAG && strcmp(list[i].str, flag->name) == 0)
       return true;
   return false;
+}
+
+static bool is_set_by(const ir_module *m, const ir_state *flag) {
+  bool found = is_in(m->config.at, m->config.num, flag);
+  for (size_t i = 0; i < m->data.num; i++)
+    found = found || is_in(m->data.at[i]->settings.at, m->data.at[i]->settings.num, flag);
+  return found;
 }
 
 static bool is_read(const ir_module *m, const ir_state *flag) {

@@ -185,7 +185,8 @@ static void put_bool(fe *c, settings *to, const key_info *k, const ast_expr *e) 
 // What runtime/read_csv.c takes for one.
 static void put_delimiter(fe *c, settings *to, const key_info *k, const ast_expr *e) {
   const fe_value *v = fe_eval(c, e);
-  bool one = v->kind == FE_STR && strlen(v->str) == 1 && !strchr("\"\n\r+-.0123456789", v->str[0]);
+  bool one =
+      v->kind == FE_STR && strlen(v->str) == 1 && !strchr("\"\n\r+-.0123456789eE", v->str[0]);
   if (one || (v->kind == FE_STR && (!strcmp(v->str, "tab") || !strcmp(v->str, "\t"))))
     put_str(c, to, k->name, v->str);
   else if (!fe_is_bad(v))

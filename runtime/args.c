@@ -6,6 +6,7 @@
 #include "runtime/numbers.h"
 #include "runtime/suggest.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -132,6 +133,14 @@ static bool vanishes(const mlrt_input *like, double v) {
   return v != 0 && mlrt_is_float(like->dtype) && mlrt_load(stored, like->dtype) == 0;
 }
 
+// Whole numbers beyond 2^53 are rounded when they are read: 2^53 + 1 to 2^53.
+static bool is_rounded(const char *text, double v) {
+  char *end;
+  errno = 0;
+  long long exact = strtoll(text, &end, 10);
+  return end != text && !*end && (errno != 0 || (double)exact != v || (long long)v != exact);
+}
+
 bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e) {
   const char *name = f->state->name;
   if (f->state->dtype == MLRT_BOOL && (!strcmp(text, "true") || !strcmp(text, "false"))) {
@@ -141,7 +150,7 @@ bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e) {
   double v;
   if (!mlrt_parse_double(text, &v))
     return mlrt_error_set(e, "--%s needs a number, not '%s'", name, text);
-  if (!mlrt_is_float(f->state->dtype) && !is_whole(v))
+  if (!mlrt_is_float(f->state->dtype) && (!is_whole(v) || is_rounded(text, v)))
     return mlrt_error_set(e, "--%s needs a whole number%s, not '%s'", name,
                           v == floor(v) ? " up to 2^53" : "", text);
   const mlrt_input like = {.dtype = f->state->dtype};

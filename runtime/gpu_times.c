@@ -10,7 +10,7 @@
 gpu_times *gpu_times_open(const mlrt_gpu *g, const char *path) {
   if (!path)
     return NULL;
-  mlrt_times_finish(mlrt_times_begin(path), path);
+  mlrt_times_check(path);
   gpu_times *t = calloc(1, sizeof *t);
   for (int i = 0; t && i < MLRT_NUM_FUNCS; i++)
     t->sums[i] = calloc((size_t)g->program->gpu->num_entries + 1, sizeof *t->sums[i]);

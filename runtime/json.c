@@ -109,8 +109,11 @@ static bool unescape(mlrt_json *j, char **to) {
     code = code_point(j);
   else
     code = -1;
-  if (code < 0x20 || code == 0x7F) // also keeps escape sequences off terminals
-    return mlrt_json_fail(j, "a string with a bad escape or a control character");
+  if (code < 0)
+    return mlrt_json_fail(j, "a string with a bad escape");
+  if (code < 0x20 ||
+      code == 0x7F) // other tools may have a line break in a text; on a terminal it says too much
+    code = '?';
   *to = put_utf8(*to, code);
   return true;
 }

@@ -171,7 +171,7 @@ static void put_func(FILE *f, const mlrt_kernel_times *t, int func) {
 mlrt_kernel_times *mlrt_kernel_times_open(const mlrt_program *p, const char *path) {
   if (!path)
     return NULL;
-  mlrt_times_finish(mlrt_times_begin(path), path);
+  mlrt_times_check(path);
   mlrt_kernel_times *t = zeroed(1, sizeof *t);
   t->program = p;
   t->path = path;

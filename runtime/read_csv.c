@@ -100,7 +100,7 @@ static bool read_delimiter(csv *c) {
   const char *text = s->kind == MLRT_SET_STR ? s->str : "";
   if (strcmp(text, "tab") == 0 || strcmp(text, "\\t") == 0)
     text = "\t";
-  if (strlen(text) != 1 || strchr("\"\n\r+-.0123456789", text[0]))
+  if (strlen(text) != 1 || strchr("\"\n\r+-.0123456789eE", text[0]))
     return mlrt_error_set(c->r->error, "`delimiter` must be one character or \"tab\", not `%s`",
                           text);
   c->delimiter = (uint8_t)text[0];

@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-// Empty, to be written to; ends the process where it cannot be. Once at the start, too: not after hours of training.
+// Ends the process where the file could not be written: at the start, not after hours of training. Leaves it as it is.
+void mlrt_times_check(const char *path);
+// Empty, to be written to; ends the process where it cannot be.
 FILE *mlrt_times_begin(const char *path);
 // "name":"text"
 void mlrt_times_text(FILE *f, const char *name, const char *text);

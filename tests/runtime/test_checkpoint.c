@@ -28,23 +28,18 @@ static void accepts(void) {
   mlrt_st_header h;
   mlrt_error e;
   bool fine = parses(" { \"b\" : {\"data_offsets\":[8,20],\"shape\":[3,1],\"dtype\":\"F32\"},\n"
-                     "\"__metadata__\":{\"k\":\"v\\u00e9\\ud83d\\ude00\\n\"},"
+                     "\"__metadata__\":{\"k\":\"v\\u00e9\\ud83d\\ude00\\n\\u001b[2J\\u0000\"},"
                      "\"a\\/x\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
                      "\"e\":{\"dtype\":\"F16\",\"shape\":[0,7],\"data_offsets\":[8,8]}}  ",
                      20, &h, &e);
-  CHECK(!fine, "a line feed in a value is refused");
-  fine = parses("{\"b\":{\"data_offsets\":[8,20],\"shape\":[3,1],\"dtype\":\"F32\"},\n"
-                "\"__metadata__\":{\"k\":\"v\\u00e9\\ud83d\\ude00\"},"
-                "\"a\\/x\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[0,8]},"
-                "\"e\":{\"dtype\":\"F16\",\"shape\":[0,7],\"data_offsets\":[8,8]}}  ",
-                20, &h, &e);
   CHECK(fine, "%s", e.text);
   if (!fine)
     return;
   const mlrt_st_tensor *b = mlrt_st_find(&h, "b");
   CHECK(b && b->rank == 2 && b->dims[0] == 3 && b->begin == 8 && !strcmp(b->dtype, "F32"), "b");
   CHECK(mlrt_st_find(&h, "a/x") && mlrt_st_find(&h, "e") && !mlrt_st_find(&h, "k"), "names");
-  CHECK(!strcmp(mlrt_st_value(&h, "k"), "v\xc3\xa9\xf0\x9f\x98\x80"), "UTF-8");
+  CHECK(!strcmp(mlrt_st_value(&h, "k"), "v\xc3\xa9\xf0\x9f\x98\x80??[2J?"),
+        "UTF-8 without control characters: %s", mlrt_st_value(&h, "k"));
   mlrt_st_free(&h);
   CHECK(parses("{}", 0, &h, &e), "an empty file: %s", e.text);
   mlrt_st_free(&h);
@@ -88,7 +83,6 @@ static void refuses(void) {
       {"{\"a", 0, "does not end"},
       {"{\"a\\", 0, "does not end"},
       {"{\"a\\x\":", 0, "bad escape"},
-      {"{\"\\u001b[2J\":", 0, "control character"},
       {"{\"\\u12\":", 0, "bad escape"},
       {"{\"\\ud800\":", 0, "bad escape"},
       {"{\"\\ud800\\u0041\":", 0, "bad escape"},

@@ -162,6 +162,7 @@ static void test_csv(void) {
   csv_fails("1,2,3,4\n", "header", "maybe", "`header` must be one of: false, true, not `maybe`");
   csv_fails("1,2,3,4\n", "label", "none", "label=none leaves nothing for input `y`");
   csv_fails("1,2,3,4\n", "label", "middle", "`label` must be one of: last, first, none");
+  csv_fails("1e2e3e4\n", "delimiter", "e", "`delimiter` must be one character|not `e`");
   csv_fails("1,2,3,4\n", "delimiter", "::", "`delimiter` must be one character|not `::`");
   csv_fails("1,2,3,4\n", "delimeter", ";", "csv has no setting `delimeter`|delimiter");
   csv_fails("1,2,3\n", NULL, NULL, "line 1 has 3 columns, but inputs `x` and `y` take 3 and 1");

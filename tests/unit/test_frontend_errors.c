@@ -296,6 +296,7 @@ static const error_case cases[] = {
     {"E0303", REST "data { train = csv(\"a\", label=«-1) }\n", "a column, counted from 0"},
     {"E0303", REST "data { train = csv(\"a\", delimiter=«\";;\") }\n", "one character"},
     {"E0303", REST "data { train = csv(\"a\", delimiter=«\".\") }\n", "that no number has"},
+    {"E0303", REST "data { train = csv(\"a\", delimiter=«\"e\") }\n", "that no number has"},
     {"E0303", REST "data { train = «csv(\"a\", \"b\") }\n", "1 file,"},
     {"E0303", REST "data { train = «npy(\"a\", \"b\") }\n", "1 file, one for each input"},
     {"E0304", REST "data { train = «csv() }\n", "no file"},
