@@ -140,7 +140,7 @@ static ir_buf make_key(const cg_images *im, const image *one) {
   if (im->clang)
     cg_cuda_clang_put_key(&key);
   ir_buf_puts(&key, "\n");
-  ir_buf_write(&key, s->text, s->len);
+  cg_put_source(s, &key);
   return key;
 }
 
@@ -242,6 +242,7 @@ static size_t add_job(const cg_images *im, cg_jobs *jobs, const image *one, cons
   const cg_source *s = im->units.at[one->unit];
   const char *log = cg_with_suffix(x, s->name, ir_format(x->a, ".%s.log", one->arch));
   const char *what = ir_format(x->a, "compiling the generated %s for %s", s->name, one->arch);
+  unlink(one->path); // of an earlier run: see cg_add_compile
   return cg_add_command(x, jobs, what, log, c);
 }
 
@@ -252,8 +253,10 @@ static void add_call(const cg_images *im, cg_jobs *jobs, image *cubin, image *pt
   cg_command c = im->clang ? cg_cuda_clang_command(im->x, s->name, first->arch, ptx->path)
                            : nvrtc_command(im, s, first->from, cubin, ptx);
   first->job = add_job(im, jobs, first, &c);
-  if (ptx)
+  if (ptx) {
     ptx->job = first->job;
+    unlink(ptx->path);
+  }
 }
 
 // The other image that the same call makes, where that is still to be made.
@@ -318,6 +321,8 @@ bool cg_images_finish(cg_images *im) {
     one->data = ir_read_file(x->a, one->path, &one->len);
     if (!one->data)
       return cg_fail(x, ir_format(x->a, "cannot read '%s': %s", one->path, strerror(errno)));
+    if (one->len == 0)
+      return cg_fail(x, ir_format(x->a, "the compiler has written nothing to '%s'", one->path));
     put_into_cache(im, one);
     added = true;
   }

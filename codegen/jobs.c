@@ -50,7 +50,7 @@ static void begin(cg_job *j, bool verbose) {
 static void stop_all(const cg_job *jobs, size_t num) {
   for (size_t i = 0; i < num; i++)
     if (jobs[i].pid > 0)
-      kill(jobs[i].pid, SIGTERM);
+      kill(jobs[i].pid, cg_stopping_times() > 1 ? SIGKILL : SIGTERM);
 }
 
 // Waits for whichever ends first. Where a signal wants mltc to end, all do.
@@ -63,6 +63,7 @@ static void finish_one(cg_job *jobs, size_t num) {
   for (size_t i = 0; i < num; i++)
     if (jobs[i].pid > 0 && (jobs[i].pid == pid || pid < 0)) {
       jobs[i].pid = 0;
+      jobs[i].status = status;
       jobs[i].ok = pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     }
 }
@@ -110,5 +111,12 @@ const char *cg_job_explain(ir_arena *a, const cg_job *j) {
     return ir_format(a, "%s failed: cannot run '%s': %s", j->what, j->command.argv[0],
                      strerror(j->error));
   const char *text = ir_read_file(a, j->log, &len);
-  return ir_format(a, "%s failed:\n%s", j->what, text && len ? text : "(no output)");
+  const char *how = "";
+  if (WIFSIGNALED(j->status))
+    how = ir_format(a, ": '%s' was ended by signal %d (%s)", j->command.argv[0],
+                    WTERMSIG(j->status), strsignal(WTERMSIG(j->status)));
+  return ir_format(a, "%s failed%s%s", j->what, how,
+                   text && len ? ir_format(a, ":\n%s", text)
+                   : *how      ? ""
+                               : ":\n(no output)");
 }

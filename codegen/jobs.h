@@ -23,6 +23,7 @@ typedef struct cg_job {
   size_t after;    // place of the one that must have ended well; CG_AT_ONCE: of none
   pid_t pid;       // while it runs
   int error;       // why it did not begin (errno); 0: it did
+  int status;      // what waitpid said of it
   bool begun;
   bool ok; // it has ended, and well
 } cg_job;

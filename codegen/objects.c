@@ -78,18 +78,6 @@ static void put_arguments(const cg_tools *x, const cg_command *c, ir_buf *key) {
   ir_buf_puts(key, "\n");
 }
 
-static void put_source(const cg_source *s, ir_buf *key) {
-  const char *end = s->text + s->len;
-  for (const char *line = s->text; line < end;) {
-    const char *stop = memchr(line, '\n', (size_t)(end - line));
-    stop = stop ? stop + 1 : end;
-    size_t blanks = strspn(line, " ");
-    if (strncmp(line + blanks, "//", 2) != 0)
-      ir_buf_write(key, line, (size_t)(stop - line));
-    line = stop;
-  }
-}
-
 // --- objects -------------------------------------------------------------------------------------
 static bool take_from_cache(const cg_objects *o, const object *x) {
   size_t len = 0;
@@ -108,7 +96,7 @@ static void add_object(cg_objects *o, const cg_source *s, cg_jobs *jobs) {
   if (o->common) {
     ir_buf_puts(&n.key, o->common);
     put_arguments(x, &c, &n.key);
-    put_source(s, &n.key);
+    cg_put_source(s, &n.key);
   }
   n.compiled = !take_from_cache(o, &n);
   if (n.compiled)

@@ -190,8 +190,23 @@ const char *cg_with_suffix(const cg_tools *x, const char *source, const char *su
   return ir_format(x->a, "%s/%.*s%s", x->dir, (int)(dot - source), source, suffix);
 }
 
+void cg_put_source(const cg_source *s, ir_buf *key) {
+  const char *end = s->text + s->len;
+  for (const char *line = s->text; line < end;) {
+    const char *stop = memchr(line, '\n', (size_t)(end - line));
+    stop = stop ? stop + 1 : end;
+    size_t blanks = strspn(line, " ");
+    if (strncmp(line + blanks, "//", 2) != 0)
+      ir_buf_write(key, line, (size_t)(stop - line));
+    line = stop;
+  }
+}
+
+// What an earlier run left there is no object of this one: a compiler may end well and write nothing.
 void cg_add_compile(const cg_tools *x, cg_jobs *jobs, const cg_source *s) {
-  cg_command c = cg_compile_command(x, s, cg_with_suffix(x, s->name, ".o"));
+  const char *object = cg_with_suffix(x, s->name, ".o");
+  cg_command c = cg_compile_command(x, s, object);
+  unlink(object);
   cg_add_command(x, jobs, ir_format(x->a, "compiling the generated %s", s->name),
                  cg_with_suffix(x, s->name, ".log"), &c);
 }

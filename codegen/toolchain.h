@@ -33,7 +33,9 @@ const char *cg_find_program(ir_arena *a, const char *name);
 const char *cg_ask(const cg_tools *x, const char *name, const cg_command *c);
 // What the compiler says of itself (--version); NULL, with a message in *x->why: nothing.
 const char *cg_compiler_version(const cg_tools *x);
-// How a C file is compiled; and a job that does.
+// The text without lines of comments, which change nothing of what is made of it: for keys of the cache.
+void cg_put_source(const cg_source *s, ir_buf *key);
+// How a C file is compiled; and a job that does, in place of an object that is there.
 cg_command cg_compile_command(const cg_tools *x, const cg_source *s, const char *out);
 void cg_add_compile(const cg_tools *x, cg_jobs *jobs, const cg_source *s);
 

@@ -248,10 +248,17 @@ static void test_assemblers(build *x) {
   const toolkit dumb = {"dumb", "exit 1", 0, NULL};
   const toolkit broken = {"broken", ir_format(x->a, "%s; test $1 = --version", says), 2,
                           "compiling the generated kernels_0.cu for sm_90a failed"};
+  const toolkit empty = {
+      "empty", ir_format(x->a, "%s; for to; do :; done; test $1 = --version || : >$to", says), 2,
+      "the compiler has written nothing to '"};
+  const toolkit killed = {"killed", ir_format(x->a, "%s; test $1 = --version || kill -9 $$", says),
+                          2, "was ended by signal 9 (Killed)"};
   const toolkit whole = {"whole", ir_format(x->a, "exec %s \"$@\"", ptxas), 2, NULL};
   in_new_process(x, nvrtc, &other);
   in_new_process(x, nvrtc, &dumb);
   in_new_process(x, nvrtc, &broken);
+  in_new_process(x, nvrtc, &empty);
+  in_new_process(x, nvrtc, &killed);
   if (*ptxas)
     in_new_process(x, nvrtc, &whole);
 }
