@@ -159,8 +159,16 @@ static int held_registers(const cmm_problem *p, const cmm_plan *g, const cmm_sid
 
 // Where to copy from, and to, more by FMAs where that is worked out each time; and those.
 static int copy_registers(const cmm_problem *p, const cmm_plan *g, const cmm_side *s) {
+  enum {
+    USUAL = 4,
+    IN_F32 = 8,
+    EACH_HELD = 3
+  }; // of 16-bit elements each has a place that is worked out for itself
   const mm_operand *o = s == &g->a ? &p->p.a : &p->p.b;
-  int places = g->math == MM_F32 && (o->x.num > 1 || o->k.num > 1) ? 8 : 4;
+  bool worked_out = o->x.num > 1 || o->k.num > 1;
+  int places = worked_out && g->math == MM_F32 ? IN_F32 : USUAL;
+  if (worked_out && cmm_is_half(g->math))
+    places += EACH_HELD * held_registers(p, g, s);
   return places + held_registers(p, g, s);
 }
 

@@ -118,6 +118,16 @@ for example in "$root"/examples/*.graph; do
   }
 done
 
+# Likewise in bf16 where elements are copied one by one from windows of images.
+for name in ${MLTC_SLOW:+mnist_cnn resnet20}; do
+  "$mltc" "$root/examples/$name.graph" --target=cuda --precision=bf16 --keep="kept-$name-bf16" -o "$name-bf16" || fail "$name in bf16"
+  cat "kept-$name-bf16"/kernels_*.log >log.txt
+  [ ! -s log.txt ] || {
+    cat log.txt
+    fail "the compiler warns of $name in bf16"
+  }
+done
+
 # --- the report knows each of them (compiled already): registers, shared memory, occupancy and time on both
 "$mltc" "$root/examples/char_gpt.graph" --target=cuda:sm_80,sm_90a --emit=resources -o report.txt || fail "--emit=resources"
 awk '/^[a-z]+: [0-9]+ kernels/ { inside = 1; next }
