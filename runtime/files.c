@@ -36,6 +36,19 @@ static bool in_one_folder(const char *a, const char *b) {
   return one;
 }
 
+static bool is_one_name(const char *a, const char *b) {
+  return strcmp(a, b) == 0 || (strcmp(last_name(a), last_name(b)) == 0 && in_one_folder(a, b));
+}
+
+// Of files that are not there yet, links to which may be.
+static bool will_be_one(const char *a, const char *b) {
+  char *x = mlrt_behind_links(a), *y = mlrt_behind_links(b);
+  bool one = x && y && is_one_name(x, y);
+  free(x);
+  free(y);
+  return one;
+}
+
 bool mlrt_same_file(const char *a, const char *b) {
   struct stat x, y;
   bool has_a = stat(a, &x) == 0, has_b = stat(b, &y) == 0;
@@ -43,7 +56,7 @@ bool mlrt_same_file(const char *a, const char *b) {
     return S_ISREG(x.st_mode) && is_one(&x, &y);
   if (has_a || has_b)
     return false;
-  return strcmp(a, b) == 0 || (strcmp(last_name(a), last_name(b)) == 0 && in_one_folder(a, b));
+  return will_be_one(a, b);
 }
 
 bool mlrt_is_replaceable(const char *path) {

@@ -117,6 +117,10 @@ expect_error 2 "--save and --metrics are one file" "${run[@]}" --save=none.st --
 expect_error 2 "--metrics: 'w.st' has the weights" "${run[@]}" --no-save --weights=w.st --metrics=w.st
 expect_error 2 "--profile: './w.st' has the weights" "${run[@]}" --no-save --weights=w.st --profile=./w.st
 expect_error 2 "--metrics: 'w.st' is the checkpoint" "${run[@]}" --resume=w.st --save=other.st --metrics=w.st
+ln -s none.st dangling
+expect_error 2 "--save and --metrics are one file" "${run[@]}" --save=none.st --metrics=dangling
+expect_error 2 "--save and --metrics are one file" "${run[@]}" --save=dangling --metrics=./none.st
+rm dangling
 expect_error 2 "--save and --metrics are one file, 'w.st.tmp'" "${run[@]}" --save=w.st --metrics=w.st.tmp
 expect_error 2 "--metrics: 'w.st' is the checkpoint" ./trainer eval --quiet --save=w.st --metrics=w.st
 same w.st kept.safetensors "weights before and after they were named as an output"
