@@ -1,5 +1,6 @@
 // program_tables.c: the constant tables of a trainer (mlrt_program and what it points to).
 #include "codegen/cuda_launches.h"
+#include "ir/json.h"
 #include "codegen/plain_step.h"
 
 #include "ir/narrow.h"
@@ -46,9 +47,10 @@ static void put_type(ir_buf *b, const ir_type *t) {
   ir_buf_puts(b, t->rank ? "}" : "0}");
 }
 
+// The trainer writes them into JSON (--kernel-times).
 static void put_loc(ir_buf *b, const ir_loc *loc, ir_arena *a) {
   const char *place = ir_place(a, *loc);
-  cg_put_string(b, place ? place : "");
+  cg_put_string(b, place ? ir_utf8(a, place) : "");
 }
 
 static void put_number(ir_buf *b, double v) {

@@ -2,7 +2,6 @@
 #include "ir/json.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ir/base.h"
@@ -24,18 +23,23 @@ static size_t character(const unsigned char *s) {
   return wrong ? 0 : n;
 }
 
-json_object *ir_json_text(const char *text) {
-  if (!text)
-    return NULL;
-  char *valid = malloc(strlen(text) * strlen(replacement) + 1), *to = valid;
-  BUG_IF(!valid, "out of memory");
+char *ir_utf8(ir_arena *a, const char *text) {
+  char *valid = ir_alloc(a, strlen(text) * strlen(replacement) + 1), *to = valid;
   for (const char *s = text; *s;) {
     size_t n = character((const unsigned char *)s);
     memcpy(to, n ? s : replacement, n ? n : strlen(replacement));
     to += n ? n : strlen(replacement);
     s += n ? n : 1;
   }
-  json_object *o = json_object_new_string_len(valid, (int)(to - valid));
-  free(valid);
+  *to = 0;
+  return valid;
+}
+
+json_object *ir_json_text(const char *text) {
+  if (!text)
+    return NULL;
+  ir_arena *a = ir_arena_new();
+  json_object *o = json_object_new_string(ir_utf8(a, text));
+  ir_arena_free(a);
   return o;
 }

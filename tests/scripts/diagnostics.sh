@@ -41,11 +41,14 @@ cp "$root/examples/digits_mlp.graph" "good-$name"
 cp -r "$root/examples/data" .
 "$mltc" "good-$name" --emit=report -o report.html
 "$mltc" "good-$name" --emit=plan.json -o plan.json
+"$mltc" "good-$name" -o good
+./good --quiet --no-save --epochs=1 --kernel-times=times.json
 python3 - <<'PY' || fail "not UTF-8"
 import json
 rows = [json.loads(line) for line in open("json.txt", "rb").read().decode("utf-8").splitlines()]
 assert rows and all(row["file"] == "caf\ufffd.graph" for row in rows), rows
-json.loads(open("plan.json", "rb").read().decode("utf-8"))
+for file in "plan.json", "times.json":
+    json.loads(open(file, "rb").read().decode("utf-8"))
 open("report.html", "rb").read().decode("utf-8")
 PY
 
