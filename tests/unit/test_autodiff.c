@@ -110,6 +110,12 @@ static const grad_case cases[] = {
      X("[1,3,4,3,2]") "%o = windows %x {axes=[1,2,3],size=[2,2,3],step=[1,2,1],dilate=[1,1,1]} "
                       ": f32[1,2,2,1,2,2,2,3]",
      -2, 2},
+    {"two windows of one shape, of other steps",
+     X("[8]") "%y = input : f32[13]\n%v = windows %x {axes=[0],size=[3],step=[1],dilate=[1]} : "
+              "f32[6,3]\n"
+              "%u = windows %y {axes=[0],size=[3],step=[2],dilate=[1]} : f32[6,3]\n"
+              "%p = mul %v, %u : f32[6,3]\n%o = sum %p {axes=[1]} : f32[6,1]",
+     -2, 2},
     {"windows of one element",
      X("[5,3]") "%o = windows %x {axes=[0],size=[1],step=[2],dilate=[1]} : f32[3,3,1]", -2, 2},
     {"conv",
@@ -339,6 +345,11 @@ static const char *const of_windows[] = {
     "%z = sum %v {axes=[INSIDE]} : f32[PLACES]\n%zb = broadcast %z : f32[FULL]\n"
     "%q = div %v, %zb : f32[FULL]\n%p = mul %q, %k : f32[FULL]\n"
     "%o = sum %p {axes=[INSIDE]} : f32[PLACES]",
+    "%z = sum %v {axes=[INSIDE]} : f32[PLACES]\n%zb = broadcast %z : f32[FULL]\n"
+    "%zk = mul %zb, %k : f32[FULL]\n%r = sqrt %zk : f32[FULL]\n%p = mul %r, %v : f32[FULL]\n"
+    "%o = sum %p {axes=[INSIDE]} : f32[PLACES]",
+    "%c = const {value=3} : f32[FULL]\n%p = mul %v, %c : f32[FULL]\n"
+    "%o = sum %p {axes=[ALL]} : f32[ONES]",
     "%z = sum %v {axes=[INSIDE]} : f32[PLACES]\n%r = sqrt %z : f32[PLACES]\n"
     "%rb = broadcast %r : f32[FULL]\n%q = div %k, %rb : f32[FULL]\n%p = mul %q, %v : f32[FULL]\n"
     "%o = sum %p {axes=[INSIDE]} : f32[PLACES]",

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,10 +126,10 @@ static void test_cache(build *x) {
         support_count_files(x->cache, ".image"));
   build_and_check(x, "warm", false);
   x->b.no_cache = true;
-  build_and_check(x, "without", true);
+  build_and_check(x, "with \"out\" \\n", true);
   x->b.no_cache = false;
   check_same(x, "cold", "warm");
-  check_same(x, "cold", "without");
+  check_same(x, "cold", "with \"out\" \\n");
 }
 
 // PTX of sm_86 comes with the cubin, in one call, and so does that of sm_90a, unless a text needs all of it. It is of
@@ -183,6 +184,7 @@ typedef struct toolkit {
   const char *name, *ptxas; // text of the script
   int assembled;            // cubins that it is to make
   const char *message;      // of the failure; NULL: none
+  bool cached;              // what it makes: again with it, then with one of another time
 } toolkit;
 
 static void test_toolkit(build *x, const char *nvrtc, const toolkit *t) {
@@ -192,13 +194,22 @@ static void test_toolkit(build *x, const char *nvrtc, const toolkit *t) {
   x->target = "cuda";
   x->want = TWO("sm_80") ", " TWO("sm_90a") ", " TWO("compute_80");
   x->b.keep_dir = ir_format(x->a, "%s/kept-%s", x->folder, t->name);
-  x->b.no_cache = true;
+  x->b.no_cache = !t->cached;
+  if (t->cached) // of its own: what is in it is no cubin
+    setenv("XDG_CACHE_HOME", folder, 1);
   bool ok = run_build(x, &why);
   CHECK(ok == !t->message, "%s: %s", t->name, ok ? "it compiles" : why);
   CHECK(!ok || run_program(x) == 0, "%s: the program says %d", t->name, run_program(x));
   CHECK(ok || strstr(why, t->message ? t->message : ""), "%s: the message: %s", t->name, why);
   CHECK(num_assembled(x, folder) == t->assembled, "%s: %d calls of ptxas", t->name,
         num_assembled(x, folder));
+  for (int other = 0; t->cached && other < 2; other++) {
+    if (other)
+      utimes(ir_format(x->a, "%s/bin/ptxas", folder), (struct timeval[2]){{1, 0}, {1, 0}});
+    CHECK(run_build(x, &why), "%s: %s", t->name, why);
+    CHECK(num_assembled(x, folder) == (other + 1) * t->assembled, "%s: %d calls of ptxas", t->name,
+          num_assembled(x, folder));
+  }
 }
 
 // In a process that has not opened NVRTC yet: a library that is open keeps the path under which it was opened.
@@ -244,16 +255,25 @@ static void test_assemblers(build *x) {
     return;
   const char *says =
       ir_format(x->a, "echo 'Cuda compilation tools, release %s, V%s.1'", version, version);
-  const toolkit other = {"other", "echo 'Cuda compilation tools, release 1.0, V1.0.1'", 0, NULL};
-  const toolkit dumb = {"dumb", "exit 1", 0, NULL};
+  const toolkit other = {"other", "echo 'Cuda compilation tools, release 1.0, V1.0.1'", 0, NULL,
+                         false};
+  const toolkit dumb = {"dumb", "exit 1", 0, NULL, false};
   const toolkit broken = {"broken", ir_format(x->a, "%s; test $1 = --version", says), 2,
-                          "compiling the generated kernels_0.cu for sm_90a failed"};
+                          "compiling the generated kernels_0.cu for sm_90a failed", false};
   const toolkit empty = {
       "empty", ir_format(x->a, "%s; for to; do :; done; test $1 = --version || : >$to", says), 2,
-      "the compiler has written nothing to '"};
+      "the compiler has written nothing to '", false};
   const toolkit killed = {"killed", ir_format(x->a, "%s; test $1 = --version || kill -9 $$", says),
-                          2, "was ended by signal 9 (Killed)"};
-  const toolkit whole = {"whole", ir_format(x->a, "exec %s \"$@\"", ptxas), 2, NULL};
+                          2, "was ended by signal 9 (Killed)", false};
+  const toolkit whole = {"whole", ir_format(x->a, "exec %s \"$@\"", ptxas), 2, NULL, false};
+  // As much of a cubin as the program looks at; of PTX that is there by then.
+  const toolkit fake = {"fake",
+                        ir_format(x->a,
+                                  "%s\ntest $1 = --version ||\n"
+                                  "  { printf '\\177ELF' && cat \"$3\"; } >\"$5\"",
+                                  says),
+                        2, NULL, true};
+  in_new_process(x, nvrtc, &fake);
   in_new_process(x, nvrtc, &other);
   in_new_process(x, nvrtc, &dumb);
   in_new_process(x, nvrtc, &broken);

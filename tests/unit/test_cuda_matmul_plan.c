@@ -73,7 +73,7 @@ static void check_shape(const cmm_problem *p, const cmm_plan *g) {
   ok &= g->threads == 32 * g->warps_m * g->warps_n && g->bm == 8 * g->tm * g->warps_m &&
         g->bn == 16 * g->tv * g->warps_n;
   ok &= g->shared <= chip->shared_asked_for && g->registers <= chip->registers_per_thread;
-  ok &= arrays_fit(p, g);
+  ok &= arrays_fit(p, g) && !(g->spread && g->pieces > 1);
   int first = cmm_product_phase(g);
   ok &= g->tasks[first] == tiles * g->pieces && g->num_phases == first + 1 + (g->pieces > 1);
   int64_t sums = g->pieces == 1 ? 0 : tiles * g->pieces * g->bm * g->bn * p->p.elem_bytes;
@@ -157,6 +157,22 @@ static void check_choices(ir_arena *a, const cg_target *target) {
   }
 }
 
+// Copies of 16 bytes only where each begins at a multiple.
+static void check_units(ir_arena *a, const cg_target *t) {
+  for (int kind = 0; kind < 4; kind++)
+    for (int odd = 0; odd < 4; odd++) {
+      cmm_problem p;
+      cmm_plan g = plan_of(a, t, (const int64_t[]){3, 64, 64, 64}, 0, kind, &p);
+      p.p.a.offset += odd == 1;
+      p.p.a.batch.stride[0] += odd == 2;
+      p.p.a.x.stride[0] += odd == 3;
+      p.want_turned = 1; // as it lies
+      cmm_make_plan(&p, &g);
+      if ((g.a.vec == 1) != (odd > 0))
+        test_fail("%s: copies of %d elements, odd %d", name_of(&p, &g), g.a.vec, odd);
+    }
+}
+
 int main(void) {
   ir_arena *a = ir_arena_new();
   static const char *const targets[] = {"cuda:sm_80", "cuda:sm_86", "cuda:sm_90a",
@@ -173,6 +189,7 @@ int main(void) {
       check_banks(&p, &g);
   }
   check_choices(a, cg_target_find(a, "cuda:sm_80,sm_90a"));
+  check_units(a, cg_target_find(a, "cuda"));
   ir_arena_free(a);
   return test_report("cuda_matmul_plan");
 }

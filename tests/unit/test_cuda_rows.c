@@ -18,6 +18,10 @@ static const test_case cases[] = {
      "%x = input : f32[3,8192]\n"
      "kernel k loop {\n" SOFTMAX("1", "f32[3,8192]", "f32[3,1]") "}\nresult output y = %y",
      0},
+    {"softmax, kept, a vector less than whole turns", NULL,
+     "%x = input : f32[5,60]\n"
+     "kernel k loop {\n" SOFTMAX("1", "f32[5,60]", "f32[5,1]") "}\nresult output y = %y",
+     0},
     {"softmax, kept by 512 threads", NULL,
      "%x = input : f32[2,16001]\n"
      "kernel k loop {\n" SOFTMAX("1", "f32[2,16001]", "f32[2,1]") "}\nresult output y = %y",

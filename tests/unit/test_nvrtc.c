@@ -2,6 +2,7 @@
 // time; errors come with the compiler's words; where there is no NVRTC, the message says what to
 // do; and the resources read from cubins are those that ptxas tells.
 #include "codegen/cuda_resources.h"
+#include "codegen/cuda_toolchain.h"
 #include "support_cuda.h"
 #include "support_ir.h"
 
@@ -158,6 +159,24 @@ static void check_foreign(ir_arena *a) {
   unsetenv("MLTC_NVRTC");
 }
 
+// Roots and quotients are rounded as IEEE says, products in sums fused, small numbers not 0.
+static void check_exact(ir_arena *a, const cg_nvrtc *n) {
+  static const char text[] = "extern \"C\" __global__ void k(float *p) {\n"
+                             "  p[0] = sqrtf(p[1]) / p[2];\n  p[3] = p[4] * p[5] + p[6];\n}\n";
+  static const char *const wanted[] = {"sqrt.rn.f32", "div.rn.f32", "fma.rn.f32"};
+  int num;
+  const char *const *told = cg_nvrtc_options(&num);
+  const char *options[32];
+  memcpy(options, told, (size_t)num * sizeof *told);
+  options[num++] = "--gpu-architecture=compute_80";
+  cg_nvrtc_code code = {0};
+  bool ok = cg_nvrtc_compile(n, a, "kernels.cu", text, options, num, &code);
+  CHECK(ok, "%s", code.log);
+  for (int i = 0; ok && i < 3; i++)
+    CHECK(strstr(code.ptx, wanted[i]), "no %s", wanted[i]);
+  CHECK(!ok || !strstr(code.ptx, ".ftz"), "small numbers are 0");
+}
+
 int main(void) {
   ir_arena *a = ir_arena_new();
   const cg_nvrtc *n = support_nvrtc(a);
@@ -168,6 +187,7 @@ int main(void) {
       check_arch(n, a, archs[i]);
     if (cg_nvrtc_knows(n, 100))
       check_arch(n, a, "sm_100");
+    check_exact(a, n);
     check_error(n, a);
     CHECK(cg_nvrtc_knows(n, 80) && !cg_nvrtc_knows(n, 10), "it knows %s", cg_nvrtc_all(n, a));
   }

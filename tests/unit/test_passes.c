@@ -453,6 +453,10 @@ static const pass_case split_cases[] = {
      "%x = input : f32[1,1,1,1,1,1,128,100]\n"
      "%r.sum = sum %x {axes=[7]} : f32[1,1,1,1,1,1,128,1]\n"
      "%r = sum %r.sum {axes=[0,1,2,3,4,5,6]} : f32[1,1,1,1,1,1,1,1]\n" R},
+    {"rank 8 is not cut through an axis", pass_split_reductions, NULL,
+     "%x = input : f32[1,1,1,1,1,1,2,16384]\n"
+     "%r = sum %x {axes=[7]} : f32[1,1,1,1,1,1,2,1]\n" R,
+     NULL},
     {"columns on a GPU, between axes", pass_split_columns, NULL,
      "%x = input : f32[8,512,300]\n%r = sum %x {axes=[0,1]} : f32[1,1,300]\n" R,
      "%x = input : f32[8,512,300]\n%r.sum = sum %x {axes=[1]} : f32[8,1,300]\n"
