@@ -127,7 +127,10 @@ static void *field(const command_line *x, const option_entry *e) {
 
 static bool keep_text(command_line *x, const option_entry *e, const char *value) {
   *(const char **)field(x, e) = value;
-  return true;
+  if (*value)
+    return true;
+  *x->why = ir_format(x->a, "'--%s=' needs a value", e->name);
+  return false;
 }
 
 static bool keep_once(command_line *x, const option_entry *e, const char *value) {

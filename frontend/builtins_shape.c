@@ -109,36 +109,47 @@ BUILTIN(concat) {
                    fe_emit(c, a->call->loc, IR_CONCAT, (int)list->num_items, in, 1, &attr, NULL));
 }
 
-// A new axis of size 1 in each, then one after the other along it.
+static bool may_be_stacked(fe *c, const builtin_args *a, const fe_value *one) {
+  const fe_value *first = a->v[0]->items[0];
+  if (!fe_want_tensor(c, one, a->at[0], "each value of stack"))
+    return false;
+  if (!ir_same_shape(&one->node->type, &first->node->type)) {
+    ir_diag *d = fe_error(c, a->at[0], "E0203", "what is stacked has one shape");
+    diag_label(d, "the first is %s, another %s", fe_shape_text(c, first), fe_shape_text(c, one));
+    return false;
+  }
+  if (one->node->type.rank < IR_MAX_RANK)
+    return true;
+  fe_error(c, a->at[0], "E0220", "this has more than %d axes", IR_MAX_RANK);
+  return false;
+}
+
+static ir_node *with_new_axis(fe *c, ir_loc at, ir_node *x, int axis) {
+  int64_t dims[IR_MAX_RANK];
+  for (int i = 0; i < x->type.rank + 1; i++)
+    dims[i] = i == axis ? 1 : x->type.dims[i - (i > axis)];
+  return fe_emit_reshape(c, at, x, x->type.rank + 1, dims);
+}
+
 BUILTIN(stack) {
   const fe_value *list = a->v[0];
   int axis = 0;
   if (list->kind != FE_LIST || list->num_items == 0)
     return FE_FAIL(c, a->at[0], "E0202", "stack needs a list of tensors");
+  for (size_t i = 0; i < list->num_items; i++)
+    if (!may_be_stacked(c, a, list->items[i]))
+      return &fe_bad;
+  int rank = list->items[0]->node->type.rank + 1;
+  if (a->v[1] && !builtin_axis(c, a->v[1], a->at[1], rank, &axis))
+    return &fe_bad;
   ir_node **in = IR_NEW_ARRAY(c->arena, ir_node *, list->num_items);
-  for (size_t i = 0; i < list->num_items; i++) {
-    if (!fe_want_tensor(c, list->items[i], a->at[0], "each value of stack"))
-      return &fe_bad;
-    const ir_type *first = &list->items[0]->node->type, *t = &list->items[i]->node->type;
-    if (t->rank != first->rank || memcmp(t->dims, first->dims, sizeof *t->dims * (size_t)t->rank)) {
-      ir_diag *d = fe_error(c, a->at[0], "E0203", "what is stacked has one shape");
-      diag_label(d, "the first is %s, another %s", fe_shape_text(c, list->items[0]),
-                 fe_shape_text(c, list->items[i]));
-      return &fe_bad;
-    }
-    if (t->rank == IR_MAX_RANK)
-      return FE_FAIL(c, a->at[0], "E0220", "this has more than %d axes", IR_MAX_RANK);
-    if (i == 0 && a->v[1] && !builtin_axis(c, a->v[1], a->at[1], t->rank + 1, &axis))
-      return &fe_bad;
-    int64_t dims[IR_MAX_RANK];
-    for (int j = 0; j < t->rank + 1; j++)
-      dims[j] = j == axis ? 1 : t->dims[j - (j > axis)];
-    in[i] = fe_emit_reshape(c, a->call->loc, list->items[i]->node, t->rank + 1, dims);
-  }
+  for (size_t i = 0; i < list->num_items; i++)
+    in[i] = with_new_axis(c, a->call->loc, list->items[i]->node, axis);
+  if (list->num_items == 1)
+    return fe_tensor(c, in[0]);
   ir_attr attr = ir_a_int(IR_ATTR_AXIS, axis);
-  return fe_tensor(c, list->num_items == 1 ? in[0]
-                                           : fe_emit(c, a->call->loc, IR_CONCAT,
-                                                     (int)list->num_items, in, 1, &attr, NULL));
+  return fe_tensor(c,
+                   fe_emit(c, a->call->loc, IR_CONCAT, (int)list->num_items, in, 1, &attr, NULL));
 }
 
 static ir_node *slice_axis(fe *c, ir_loc at, ir_node *x, int axis, int64_t lo, int64_t hi) {

@@ -152,10 +152,12 @@ static ir_diag *put_word(fe *c, settings *to, const key_info *k, const ast_expr 
   return NULL;
 }
 
+// Counts are those that a trainer takes (runtime/recipe.c).
 static bool number_suits(value_rule rule, const fe_value *v) {
   if (rule == RULE_NUMBER)
     return v->num > 0;
-  return v->is_int && v->num >= (rule != RULE_SEED) && v->num < 0x1p53;
+  return v->is_int &&
+         (rule == RULE_SEED ? v->num >= 0 && v->num < 0x1p53 : v->num >= 1 && v->num <= 1e15);
 }
 
 static void put_number(fe *c, settings *to, const key_info *k, const ast_expr *e) {
@@ -167,8 +169,8 @@ static void put_number(fe *c, settings *to, const key_info *k, const ast_expr *e
   const char *name = k->rule == RULE_EVERY ? "every" : k->name;
   if (v->kind != FE_NUM || !number_suits(k->rule, v))
     bad_value(c, e->loc, name,
-              k->rule == RULE_COUNT   ? "a whole number from 1 to 2^53 - 1"
-              : k->rule == RULE_EVERY ? "followed by a whole number from 1 to 2^53 - 1, or by epoch"
+              k->rule == RULE_COUNT    ? "a whole number from 1 to 10^15"
+              : k->rule == RULE_EVERY  ? "followed by a whole number from 1 to 10^15, or by epoch"
               : k->rule == RULE_NUMBER ? "a number above 0"
                                        : "a whole number from 0 to 2^53 - 1",
               v);

@@ -103,6 +103,17 @@ const char *fe_text(fe *c, const fe_value *v) {
   return looks_whole ? ir_format(c->arena, "%.17g", v->num) : text;
 }
 
+// As it is written in a file: a label is one line.
+static const char *quoted(fe *c, const char *text) {
+  ir_buf b = ir_buf_new(c->arena);
+  for (const char *s = text; *s; s++)
+    if (*s == '\n' || *s == '\r' || *s == '\t')
+      ir_buf_printf(&b, "\\%c", *s == '\n' ? 'n' : *s == '\r' ? 'r' : 't');
+    else
+      ir_buf_printf(&b, "%s%c", *s == '"' || *s == '\\' ? "\\" : "", *s);
+  return ir_format(c->arena, "\"%s\"", ir_buf_str(&b));
+}
+
 const char *fe_describe(fe *c, const fe_value *v) {
   switch (v->kind) {
   case FE_BAD:
@@ -114,7 +125,7 @@ const char *fe_describe(fe *c, const fe_value *v) {
   case FE_BOOL:
     return v->i ? "true" : "false";
   case FE_STR:
-    return ir_format(c->arena, "the text \"%s\"", v->str);
+    return ir_format(c->arena, "the text %s", quoted(c, v->str));
   case FE_INIT:
     return "an initialiser";
   case FE_LIST:
