@@ -136,21 +136,23 @@ static void kept_turns(loop_emit *m) {
     kept_loop(m, whole, c->turns, complete_vectors(c) == c->vectors);
 }
 
-static void swept_loop(loop_emit *m, const char *vectors, bool complete) {
-  if (cuda_loop_of(m)->side_by_side > 1)
-    cpu_line(&m->e, "_Pragma(\"unroll %d\")", cuda_loop_of(m)->side_by_side);
-  cpu_line(&m->e, "for (; s < %s; s += %d) {", vectors, cuda_loop_of(m)->group);
+static void turn_inside(loop_emit *m, bool complete) {
   ir_map *outer = loop_open(m);
   one_turn(m, complete);
   loop_close(m, outer);
 }
 
+static void swept_loop(loop_emit *m, const char *vectors, bool complete) {
+  if (cuda_loop_of(m)->side_by_side > 1)
+    cpu_line(&m->e, "_Pragma(\"unroll %d\")", cuda_loop_of(m)->side_by_side);
+  cpu_line(&m->e, "for (; s < %s; s += %d) {", vectors, cuda_loop_of(m)->group);
+  turn_inside(m, complete);
+}
+
 // What complete vectors leave: fewer than a turn takes. No loop, of which the compiler would make several.
 static void last_turn(loop_emit *m) {
   cpu_line(&m->e, "if (s < %s) {", loop_number(m, cuda_loop_of(m)->vectors));
-  ir_map *outer = loop_open(m);
-  one_turn(m, false);
-  loop_close(m, outer);
+  turn_inside(m, false);
 }
 
 static void turns(loop_emit *m) {

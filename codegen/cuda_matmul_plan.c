@@ -159,11 +159,8 @@ static int held_registers(const cmm_problem *p, const cmm_plan *g, const cmm_sid
 
 // Where to copy from, and to, more by FMAs where that is worked out each time; and those.
 static int copy_registers(const cmm_problem *p, const cmm_plan *g, const cmm_side *s) {
-  enum {
-    USUAL = 4,
-    IN_F32 = 8,
-    EACH_HELD = 3
-  }; // of 16-bit elements each has a place that is worked out for itself
+  // EACH_HELD: 16-bit elements that come from places of their own, worked out one by one.
+  enum { USUAL = 4, IN_F32 = 8, EACH_HELD = 5 };
   const mm_operand *o = s == &g->a ? &p->p.a : &p->p.b;
   bool worked_out = o->x.num > 1 || o->k.num > 1;
   int places = worked_out && g->math == MM_F32 ? IN_F32 : USUAL;

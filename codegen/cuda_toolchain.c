@@ -171,13 +171,14 @@ static image *new_cubin(const cg_images *im, int unit, int which, const image *p
 
 static void add_images(cg_images *im, unsigned kinds) {
   const cg_cuda *c = im->x->t->cuda;
+  bool with_ptx = kinds & CG_PTX || im->ptxas;
   image **ptx = IR_NEW_ARRAY(im->x->a, image *, im->units.num);
-  for (size_t u = 0; u < im->units.num; u++)
+  for (size_t u = 0; with_ptx && u < im->units.num; u++)
     ptx[u] = new_ptx(im, (int)u);
   for (int i = 0; kinds & CG_CUBINS && !im->clang && i < c->num_archs; i++)
     for (size_t u = 0; u < im->units.num; u++)
       IR_PUSH(im->x->a, im->all, new_cubin(im, (int)u, i, ptx[u]));
-  for (size_t u = 0; (kinds & CG_PTX || im->ptxas) && u < im->units.num; u++)
+  for (size_t u = 0; with_ptx && u < im->units.num; u++)
     IR_PUSH(im->x->a, im->all, ptx[u]);
 }
 
@@ -237,26 +238,29 @@ static cg_command nvrtc_command(const cg_images *im, const cg_source *s, const c
   return c;
 }
 
-static size_t add_job(const cg_images *im, cg_jobs *jobs, const image *one, const cg_command *c) {
+// Its place in `jobs`. `two`: what it makes beside, or NULL.
+static size_t add_job(const cg_images *im, cg_jobs *jobs, const image *one, const image *two,
+                      size_t after, const cg_command *c) {
   const cg_tools *x = im->x;
   const cg_source *s = im->units.at[one->unit];
   const char *log = cg_with_suffix(x, s->name, ir_format(x->a, ".%s.log", one->arch));
   const char *what = ir_format(x->a, "compiling the generated %s for %s", s->name, one->arch);
-  unlink(one->path); // of an earlier run: see cg_add_compile
-  return cg_add_command(x, jobs, what, log, c);
+  cg_job *j = cg_add_command(x, jobs, what, log, c);
+  j->after = after;
+  j->makes[0] = one->path;
+  j->makes[1] = two ? two->path : NULL;
+  return jobs->num - 1;
 }
 
 // One call, which makes one image or two.
 static void add_call(const cg_images *im, cg_jobs *jobs, image *cubin, image *ptx) {
-  image *first = cubin ? cubin : ptx;
+  image *first = cubin ? cubin : ptx, *second = cubin ? ptx : NULL;
   const cg_source *s = im->units.at[first->unit];
   cg_command c = im->clang ? cg_cuda_clang_command(im->x, s->name, first->arch, ptx->path)
                            : nvrtc_command(im, s, first->from, cubin, ptx);
-  first->job = add_job(im, jobs, first, &c);
-  if (ptx) {
-    ptx->job = first->job;
-    unlink(ptx->path);
-  }
+  first->job = add_job(im, jobs, first, second, CG_AT_ONCE, &c);
+  if (second)
+    second->job = first->job;
 }
 
 // The other image that the same call makes, where that is still to be made.
@@ -283,14 +287,13 @@ static void add_calls(const cg_images *im, cg_jobs *jobs) {
 }
 
 // After the call that makes the PTX, or of a file that is there.
-void cg_images_add_assemblies(const cg_images *im, cg_jobs *jobs) {
+static void add_assemblies(const cg_images *im, cg_jobs *jobs) {
   for (size_t i = 0; i < im->all.num; i++) {
     image *one = im->all.at[i];
     if (one->data || !one->of)
       continue;
     cg_command c = cg_ptxas_command(im->ptxas, im->x->a, one->arch, one->of->path, one->path);
-    one->job = add_job(im, jobs, one, &c);
-    jobs->at[one->job].after = one->of->data ? CG_AT_ONCE : one->of->job;
+    one->job = add_job(im, jobs, one, NULL, one->of->data ? CG_AT_ONCE : one->of->job, &c);
   }
 }
 
@@ -308,6 +311,7 @@ bool cg_images_add_jobs(cg_images *im, cg_jobs *jobs) {
       return false;
   }
   add_calls(im, jobs);
+  add_assemblies(im, jobs);
   return true;
 }
 
@@ -321,8 +325,6 @@ bool cg_images_finish(cg_images *im) {
     one->data = ir_read_file(x->a, one->path, &one->len);
     if (!one->data)
       return cg_fail(x, ir_format(x->a, "cannot read '%s': %s", one->path, strerror(errno)));
-    if (one->len == 0)
-      return cg_fail(x, ir_format(x->a, "the compiler has written nothing to '%s'", one->path));
     put_into_cache(im, one);
     added = true;
   }

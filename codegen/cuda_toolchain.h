@@ -27,9 +27,6 @@ const char *const *cg_nvrtc_options(int *num);
 cg_images *cg_images_new(const cg_tools *x, const cg_sources *s, unsigned kinds);
 // What remains to be compiled; writes what does not. False with a message in *x->why.
 bool cg_images_add_jobs(cg_images *im, cg_jobs *jobs);
-// After that: what remains to be assembled, each after its PTX. (Jobs between the two are run while the last
-// compilers are.)
-void cg_images_add_assemblies(const cg_images *im, cg_jobs *jobs);
 // After the jobs: reads what they wrote, and gives it to the cache.
 bool cg_images_finish(cg_images *im);
 // After that: packs them into files beside the sources. Then: the object's source, images.c.

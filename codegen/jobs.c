@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,17 @@ extern char **environ;
 void cg_command_add(cg_command *c, const char *arg) {
   BUG_IF(c->num + 1 >= CG_MAX_ARGS, "too many arguments");
   c->argv[c->num++] = arg;
+}
+
+enum { NUM_MADE = sizeof((cg_job){0}).makes / sizeof(char *) };
+
+// A file that it should have written and has not; NULL: none.
+static const char *missing(const cg_job *j) {
+  struct stat st;
+  for (int i = 0; i < NUM_MADE && j->makes[i]; i++)
+    if (stat(j->makes[i], &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0))
+      return j->makes[i];
+  return NULL;
 }
 
 // --- beginning -------------------------------------------------------------------------------
@@ -27,6 +39,8 @@ static void show(const cg_command *c) {
 // Not when a signal wants mltc to end.
 static void begin(cg_job *j, bool verbose) {
   const cg_command *c = &j->command;
+  for (int i = 0; i < NUM_MADE && j->makes[i]; i++)
+    unlink(j->makes[i]);
   j->begun = true;
   j->ok = false;
   j->pid = 0;
@@ -64,7 +78,7 @@ static void finish_one(cg_job *jobs, size_t num) {
     if (jobs[i].pid > 0 && (jobs[i].pid == pid || pid < 0)) {
       jobs[i].pid = 0;
       jobs[i].status = status;
-      jobs[i].ok = pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+      jobs[i].ok = pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 && !missing(&jobs[i]);
     }
 }
 
@@ -80,14 +94,17 @@ static size_t num_processors(void) {
   return n < 1 ? 1 : (size_t)n;
 }
 
-// The first that may begin now; NULL: none may, until one ends.
+// The first that may begin now, of those that wait for none if there is one; NULL: none may, until one ends.
 static cg_job *next_ready(const cg_jobs *jobs) {
+  cg_job *waited = NULL;
   for (size_t i = 0; i < jobs->num; i++) {
     cg_job *j = &jobs->at[i];
-    if (!j->begun && (j->after == CG_AT_ONCE || jobs->at[j->after].ok))
+    if (!j->begun && j->after == CG_AT_ONCE)
       return j;
+    if (!j->begun && !waited && jobs->at[j->after].ok)
+      waited = j;
   }
-  return NULL;
+  return waited;
 }
 
 const cg_job *cg_jobs_run(cg_jobs *jobs, bool verbose) {
@@ -107,16 +124,16 @@ const cg_job *cg_jobs_run(cg_jobs *jobs, bool verbose) {
 
 const char *cg_job_explain(ir_arena *a, const cg_job *j) {
   size_t len = 0;
+  const char *program = j->command.argv[0];
   if (j->error)
-    return ir_format(a, "%s failed: cannot run '%s': %s", j->what, j->command.argv[0],
-                     strerror(j->error));
-  const char *text = ir_read_file(a, j->log, &len);
-  const char *how = "";
+    return ir_format(a, "%s failed: cannot run '%s': %s", j->what, program, strerror(j->error));
+  const char *text = ir_read_file(a, j->log, &len), *how = "";
   if (WIFSIGNALED(j->status))
-    how = ir_format(a, ": '%s' was ended by signal %d (%s)", j->command.argv[0],
-                    WTERMSIG(j->status), strsignal(WTERMSIG(j->status)));
-  return ir_format(a, "%s failed%s%s", j->what, how,
-                   text && len ? ir_format(a, ":\n%s", text)
-                   : *how      ? ""
-                               : ":\n(no output)");
+    how = ir_format(a, ": '%s' was ended by signal %d (%s)", program, WTERMSIG(j->status),
+                    strsignal(WTERMSIG(j->status)));
+  else if (WEXITSTATUS(j->status) == 0 && missing(j))
+    how = ir_format(a, ": '%s' has written nothing to '%s'", program, missing(j));
+  if (!text || !len)
+    text = *how ? "" : "(no output)";
+  return ir_format(a, "%s failed%s%s%s", j->what, how, *text ? ":\n" : "", text);
 }

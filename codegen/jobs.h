@@ -21,16 +21,19 @@ typedef struct cg_job {
   cg_command command;
   const char *log; // file that gets what it prints
   size_t after;    // place of the one that must have ended well; CG_AT_ONCE: of none
-  pid_t pid;       // while it runs
-  int error;       // why it did not begin (errno); 0: it did
-  int status;      // what waitpid said of it
+  // Files that it is to write, or NULL. What an earlier run left there goes before; afterwards they are there and not
+  // empty, or it has failed, whatever its exit code says.
+  const char *makes[2];
+  pid_t pid;  // while it runs
+  int error;  // why it did not begin (errno); 0: it did
+  int status; // what waitpid said of it
   bool begun;
   bool ok; // it has ended, and well
 } cg_job;
 typedef IR_VEC(cg_job) cg_jobs;
 
-// Runs all, beginning in their order, but those after one that still runs. The first in their order that
-// failed, or NULL.
+// Runs all, beginning in their order, those that wait for another one last. The first in their order that failed, or
+// NULL.
 const cg_job *cg_jobs_run(cg_jobs *jobs, bool verbose);
 // Its message: what failed, and what it printed.
 const char *cg_job_explain(ir_arena *a, const cg_job *j);

@@ -89,11 +89,11 @@ static bool find_tools(cg_tools *x) {
 }
 
 // --- jobs ------------------------------------------------------------------------------------
-size_t cg_add_command(const cg_tools *x, cg_jobs *jobs, const char *what, const char *log,
-                      const cg_command *c) {
+cg_job *cg_add_command(const cg_tools *x, cg_jobs *jobs, const char *what, const char *log,
+                       const cg_command *c) {
   cg_job j = {.what = what, .command = *c, .log = log, .after = CG_AT_ONCE};
   IR_PUSH(x->a, *jobs, j);
-  return jobs->num - 1;
+  return &jobs->at[jobs->num - 1];
 }
 
 static bool run_jobs(const cg_tools *x, cg_jobs *jobs) {
@@ -202,13 +202,12 @@ void cg_put_source(const cg_source *s, ir_buf *key) {
   }
 }
 
-// What an earlier run left there is no object of this one: a compiler may end well and write nothing.
 void cg_add_compile(const cg_tools *x, cg_jobs *jobs, const cg_source *s) {
   const char *object = cg_with_suffix(x, s->name, ".o");
   cg_command c = cg_compile_command(x, s, object);
-  unlink(object);
-  cg_add_command(x, jobs, ir_format(x->a, "compiling the generated %s", s->name),
-                 cg_with_suffix(x, s->name, ".log"), &c);
+  cg_job *j = cg_add_command(x, jobs, ir_format(x->a, "compiling the generated %s", s->name),
+                             cg_with_suffix(x, s->name, ".log"), &c);
+  j->makes[0] = object;
 }
 
 // The program that was there stays until the new one is whole.
@@ -340,8 +339,6 @@ static bool compile_all(const cg_tools *x, const cg_sources *s) {
   for (size_t i = 0; i < s->num; i++)
     BUG_IF(s->at[i].kind == CG_SOURCE_CUDA && !im, "%s for a CPU", s->at[i].name);
   const cg_objects *objects = cg_objects_new(x, s, &jobs);
-  if (im)
-    cg_images_add_assemblies(im, &jobs);
   if (!run_jobs(x, &jobs))
     return false;
   cg_objects_finish(objects);
@@ -369,12 +366,14 @@ static const char *without_dir(const cg_tools *x, const char *text) {
 }
 
 static void add_disassemble(const cg_tools *x, cg_jobs *jobs, const cg_source *s, bool llvm) {
-  cg_command c = cg_compile_command(x, s, cg_with_suffix(x, s->name, ".s"));
+  const char *text = cg_with_suffix(x, s->name, ".s");
+  cg_command c = cg_compile_command(x, s, text);
   cg_command_add(&c, "-S");
   if (llvm)
     cg_command_add(&c, "-emit-llvm");
-  cg_add_command(x, jobs, ir_format(x->a, "compiling the generated %s", s->name),
-                 cg_with_suffix(x, s->name, ".log"), &c);
+  cg_job *j = cg_add_command(x, jobs, ir_format(x->a, "compiling the generated %s", s->name),
+                             cg_with_suffix(x, s->name, ".log"), &c);
+  j->makes[0] = text;
 }
 
 static bool disassemble(const cg_tools *x, const cg_sources *s, bool llvm, ir_buf *out) {
@@ -385,13 +384,12 @@ static bool disassemble(const cg_tools *x, const cg_sources *s, bool llvm, ir_bu
   bool ok = run_jobs(x, &jobs);
   for (size_t i = 0; ok && i < s->num; i++) {
     size_t len = 0;
-    const char *body = s->at[i].kind == CG_SOURCE_C
-                           ? ir_read_file(x->a, cg_with_suffix(x, s->at[i].name, ".s"), &len)
-                           : NULL;
-    if (s->at[i].kind == CG_SOURCE_C && (!body || !*body))
-      ok = cg_fail(x, ir_format(x->a, "'%s' has written nothing for %s", x->cc, s->at[i].name));
-    else if (body)
+    const char *path = cg_with_suffix(x, s->at[i].name, ".s");
+    const char *body = s->at[i].kind == CG_SOURCE_C ? ir_read_file(x->a, path, &len) : NULL;
+    if (body)
       ir_buf_printf(out, "%s %s\n%s", llvm ? ";" : "#", s->at[i].name, without_dir(x, body));
+    else if (s->at[i].kind == CG_SOURCE_C)
+      ok = cg_fail(x, ir_format(x->a, "cannot read '%s': %s", path, strerror(errno)));
   }
   return ok;
 }
@@ -427,10 +425,8 @@ bool cg_find_resources(ir_arena *a, const cg_sources *s, const cg_target *t, con
     return false;
   cg_jobs jobs = {0};
   cg_images *im = write_sources(&x, s) ? cg_images_new(&x, s, CG_CUBINS) : NULL;
-  bool ok = im && cg_images_add_jobs(im, &jobs);
-  if (ok)
-    cg_images_add_assemblies(im, &jobs);
-  ok = ok && run_jobs(&x, &jobs) && cg_images_finish(im) && cg_images_resources(im, out);
+  bool ok = im && cg_images_add_jobs(im, &jobs) && run_jobs(&x, &jobs) && cg_images_finish(im) &&
+            cg_images_resources(im, out);
   remove_dir(&x);
   return ok;
 }

@@ -22,9 +22,9 @@ typedef struct cg_tools {
 bool cg_fail(const cg_tools *x, const char *message);
 // "DIR/kernels_0.o" of "kernels_0.c" and ".o".
 const char *cg_with_suffix(const cg_tools *x, const char *source, const char *suffix);
-// Gives the job's place, to be what another one waits for (cg_job.after).
-size_t cg_add_command(const cg_tools *x, cg_jobs *jobs, const char *what, const char *log,
-                      const cg_command *c);
+// The job, to say more of it before the next one is added.
+cg_job *cg_add_command(const cg_tools *x, cg_jobs *jobs, const char *what, const char *log,
+                       const cg_command *c);
 // Writes a file into the folder of intermediate files.
 bool cg_write(const cg_tools *x, const char *name, const char *text, size_t len);
 // Path of a program, as the shell finds it; NULL: there is none.
@@ -35,7 +35,7 @@ const char *cg_ask(const cg_tools *x, const char *name, const cg_command *c);
 const char *cg_compiler_version(const cg_tools *x);
 // The text without lines of comments, which change nothing of what is made of it: for keys of the cache.
 void cg_put_source(const cg_source *s, ir_buf *key);
-// How a C file is compiled; and a job that does, in place of an object that is there.
+// How a C file is compiled; and a job that does.
 cg_command cg_compile_command(const cg_tools *x, const cg_source *s, const char *out);
 void cg_add_compile(const cg_tools *x, cg_jobs *jobs, const cg_source *s);
 

@@ -52,19 +52,6 @@ static int level_of(const ast_expr *e) {
 
 static void print_expr(printer *p, const ast_expr *e, int level);
 
-static void print_string(printer *p, const char *text) {
-  ir_buf_puts(p->out, "\"");
-  for (; *text; text++) {
-    if (*text == '\n')
-      ir_buf_puts(p->out, "\\n");
-    else if (*text == '\t')
-      ir_buf_puts(p->out, "\\t");
-    else
-      ir_buf_printf(p->out, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
-  }
-  ir_buf_puts(p->out, "\"");
-}
-
 static void print_items(printer *p, const ast_expr *e) {
   for (size_t i = 0; i < e->items.num; i++) {
     if (i)
@@ -132,7 +119,7 @@ static void print_bare(printer *p, const ast_expr *e) {
     ir_buf_printf(p->out, "%s%%", e->text);
     return;
   case AST_STRING:
-    print_string(p, e->text);
+    ast_print_text(e->text, p->out);
     return;
   case AST_BOOL:
     ir_buf_puts(p->out, e->i ? "true" : "false");
@@ -369,7 +356,7 @@ static void print_item(printer *p, const ast_item *item) {
     return;
   case AST_IMPORT:
     ir_buf_puts(p->out, "import ");
-    print_string(p, item->path);
+    ast_print_text(item->path, p->out);
     return;
   case AST_FN:
     print_fn(p, item->fn);
@@ -384,6 +371,19 @@ static void print_item(printer *p, const ast_item *item) {
     print_section(p, item, "train");
     return;
   }
+}
+
+void ast_print_text(const char *text, ir_buf *out) {
+  ir_buf_puts(out, "\"");
+  for (; *text; text++) {
+    if (*text == '\n')
+      ir_buf_puts(out, "\\n");
+    else if (*text == '\t')
+      ir_buf_puts(out, "\\t");
+    else
+      ir_buf_printf(out, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+  }
+  ir_buf_puts(out, "\"");
 }
 
 void ast_print(const ast_file *f, ir_buf *out) {

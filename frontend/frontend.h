@@ -36,6 +36,8 @@ typedef struct fe_options {
 ast_file *fe_parse(ir_arena *a, const ir_source *src, ir_diags *d);
 // Canonical source: parses again to the same text.
 void ast_print(const ast_file *f, ir_buf *out);
+// A text as a file has it, in quotes, on one line.
+void ast_print_text(const char *text, ir_buf *out);
 // Functions init, step, eval, predict (and accum); NULL when there were errors.
 ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir_diags *d);
 

@@ -327,6 +327,11 @@ static void run_return(fe *c, const ast_stmt *s) {
 }
 
 // The block says so itself, and is not expanded further: what followed would only confuse.
+static void give_up(fe *c) {
+  c->frame->result = &fe_bad;
+  c->frame->returned = true;
+}
+
 static void run_error(fe *c, const ast_stmt *s) {
   ir_buf text = ir_buf_new(c->arena);
   bool bad = false;
@@ -337,8 +342,7 @@ static void run_error(fe *c, const ast_stmt *s) {
   }
   if (!bad)
     fe_error(c, s->loc, "E0223", "%s", ir_buf_str(&text));
-  c->frame->result = &fe_bad;
-  c->frame->returned = true;
+  give_up(c);
 }
 
 // --- results -------------------------------------------------------------------------------------
@@ -473,11 +477,6 @@ static void run_stmt(fe *c, const ast_stmt *s) {
 }
 
 // In a standard block the first mistake is the caller's, and what follows from it says nothing more.
-static void give_up(fe *c) {
-  c->frame->result = &fe_bad;
-  c->frame->returned = true;
-}
-
 void fe_run_body(fe *c, const ast_body *body) {
   size_t errors = diag_num_errors(c->diags);
   for (size_t i = 0; i < body->list.num && !c->frame->returned; i++) {

@@ -106,12 +106,8 @@ const char *fe_text(fe *c, const fe_value *v) {
 // As it is written in a file: a label is one line.
 static const char *quoted(fe *c, const char *text) {
   ir_buf b = ir_buf_new(c->arena);
-  for (const char *s = text; *s; s++)
-    if (*s == '\n' || *s == '\r' || *s == '\t')
-      ir_buf_printf(&b, "\\%c", *s == '\n' ? 'n' : *s == '\r' ? 'r' : 't');
-    else
-      ir_buf_printf(&b, "%s%c", *s == '"' || *s == '\\' ? "\\" : "", *s);
-  return ir_format(c->arena, "\"%s\"", ir_buf_str(&b));
+  ast_print_text(text, &b);
+  return ir_buf_str(&b);
 }
 
 const char *fe_describe(fe *c, const fe_value *v) {

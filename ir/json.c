@@ -4,8 +4,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "ir/base.h"
-
 static const char replacement[] = "\xef\xbf\xbd";
 
 // Bytes of the character that `s` begins with; 0: it begins with none (RFC 3629: no longer form than
@@ -35,9 +33,16 @@ char *ir_utf8(ir_arena *a, const char *text) {
   return valid;
 }
 
+static bool is_utf8(const char *text) {
+  size_t n = 1;
+  for (const char *s = text; n && *s; s += n)
+    n = character((const unsigned char *)s);
+  return n > 0;
+}
+
 json_object *ir_json_text(const char *text) {
-  if (!text)
-    return NULL;
+  if (!text || is_utf8(text))
+    return text ? json_object_new_string(text) : NULL;
   ir_arena *a = ir_arena_new();
   json_object *o = json_object_new_string(ir_utf8(a, text));
   ir_arena_free(a);

@@ -6,7 +6,6 @@
 #include "runtime/numbers.h"
 #include "runtime/suggest.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -133,12 +132,11 @@ static bool vanishes(const mlrt_input *like, double v) {
   return v != 0 && mlrt_is_float(like->dtype) && mlrt_load(stored, like->dtype) == 0;
 }
 
-// Whole numbers beyond 2^53 are rounded when they are read: 2^53 + 1 to 2^53.
+// 2^53 + 1 is read as 2^53, which is one. `v`: what was read of `text`, a whole number.
 static bool is_rounded(const char *text, double v) {
   char *end;
-  errno = 0;
   long long exact = strtoll(text, &end, 10);
-  return end != text && !*end && (errno != 0 || (double)exact != v || (long long)v != exact);
+  return !*end && exact != (long long)v;
 }
 
 bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e) {

@@ -118,6 +118,41 @@ int mlrt_open_input(const char *path) {
   return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
+static int open_to_write(const char *path, int more) {
+  return open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | more, 0666);
+}
+
+// Where nothing is yet, behind links: made, and removed.
+static bool may_be_made(const char *path) {
+  char *real = mlrt_behind_links(path);
+  int fd = real ? open_to_write(real, O_CREAT | O_EXCL) : -1, why = errno;
+  if (fd >= 0) {
+    close(fd);
+    unlink(real);
+  }
+  free(real);
+  errno = why;
+  return fd >= 0;
+}
+
+bool mlrt_may_be_written(const char *path) {
+  struct stat st;
+  if (stat(path, &st) < 0)
+    return errno == ENOENT && may_be_made(path);
+  if (S_ISFIFO(st.st_mode))
+    return access(path, W_OK) == 0;
+  int fd = open_to_write(path, 0);
+  return fd >= 0 && close(fd) == 0;
+}
+
+FILE *mlrt_open_output(const char *path) {
+  int fd = open_to_write(path, O_CREAT | O_TRUNC);
+  FILE *f = fd >= 0 && fcntl(fd, F_SETFL, 0) == 0 ? fdopen(fd, "w") : NULL;
+  if (!f && fd >= 0)
+    close(fd);
+  return f;
+}
+
 void mlrt_occupy_streams(void) {
   int fd;
   do

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 // Regular files; of names that nothing has yet: whether they would be one in one folder.
 bool mlrt_same_file(const char *a, const char *b);
@@ -23,6 +24,12 @@ char *mlrt_folder_of(const char *path);
 bool mlrt_is_at(int fd, const char *path);
 // To read it; -1 with errno. Does not wait for the other end of a pipe: that is no file to read in places.
 int mlrt_open_input(const char *path);
+// Whether the output of a long run could be written to `path`, asked at its start; false with errno. What is there stays
+// as it is. Pipes are not tried: their readers would see an end.
+bool mlrt_may_be_written(const char *path);
+// To write it, from its beginning; NULL with errno. A pipe that nobody reads is an error (ENXIO), not a wait that no signal
+// would end.
+FILE *mlrt_open_output(const char *path);
 // Takes the place of standard streams that the caller has closed, before a file does: what is printed would go into
 // it. Printing fails as it would have.
 void mlrt_occupy_streams(void);

@@ -111,8 +111,8 @@ static bool unescape(mlrt_json *j, char **to) {
     code = -1;
   if (code < 0)
     return mlrt_json_fail(j, "a string with a bad escape");
-  if (code < 0x20 ||
-      code == 0x7F) // other tools may have a line break in a text; on a terminal it says too much
+  // Other tools may have line breaks in a text; nothing that a terminal obeys is printed.
+  if (code < 0x20 || code == 0x7F)
     code = '?';
   *to = put_utf8(*to, code);
   return true;

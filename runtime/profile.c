@@ -1,5 +1,6 @@
 // profile.c: see profile.h.
 #include "runtime/profile.h"
+#include "runtime/files.h"
 #include "runtime/trainer.h"
 
 #include <errno.h>
@@ -15,10 +16,8 @@ bool mlrt_profile_open(mlrt_profile *p, const char *path, mlrt_error *e) {
   *p = (mlrt_profile){.path = path, .opened = mlrt_seconds()};
   if (!path)
     return true;
-  FILE *f = fopen(path, "we"); // now, not after hours of training
-  if (!f)
+  if (!mlrt_may_be_written(path)) // now, not after hours of training
     return mlrt_error_set(e, "cannot write the profile '%s': %s", path, strerror(errno));
-  fclose(f);
   p->events = calloc(MAX_EVENTS, sizeof *p->events);
   return p->events || mlrt_error_set(e, "out of memory");
 }
@@ -56,7 +55,7 @@ static void write_totals(const mlrt_profile *p, FILE *f) {
 bool mlrt_profile_close(mlrt_profile *p, mlrt_error *e) {
   if (!p->path)
     return true;
-  FILE *f = fopen(p->path, "we");
+  FILE *f = mlrt_open_output(p->path);
   if (f) {
     write_totals(p, f);
     for (int64_t i = 0; i < p->num_events; i++) {

@@ -2,47 +2,23 @@
 #include "runtime/times_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/error.h"
+#include "runtime/files.h"
 
 static _Noreturn void fail(const char *path) {
   mlrt_fail(MLRT_EXIT_INPUT, "cannot write the kernels' times '%s': %s", path, strerror(errno));
 }
 
-// Never waits: a pipe that nobody reads is an error (ENXIO), as signals wait for the end of this.
-static int open_to_write(const char *path, int more) {
-  return open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | more, 0666);
-}
-
-static bool is_pipe(const char *path) {
-  struct stat st;
-  return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
-}
-
 void mlrt_times_check(const char *path) {
-  if (is_pipe(path)) // whose reader would see an end
-    return;
-  int fd = open_to_write(path, 0);
-  bool is_new = fd < 0 && errno == ENOENT;
-  if (is_new)
-    fd = open_to_write(path, O_CREAT);
-  if (fd < 0)
+  if (!mlrt_may_be_written(path))
     fail(path);
-  close(fd);
-  if (is_new)
-    unlink(path);
 }
 
 FILE *mlrt_times_begin(const char *path) {
-  int fd = open_to_write(path, O_CREAT | O_TRUNC);
-  if (fd < 0 || fcntl(fd, F_SETFL, 0) < 0)
-    fail(path);
-  FILE *f = fdopen(fd, "w");
+  FILE *f = mlrt_open_output(path);
   if (!f)
     fail(path);
   return f;

@@ -149,6 +149,24 @@ static void keeps_flags_in_their_types(void) {
   }
 }
 
+// A double, in which flags are handed on, has no place for 2^53 + 1.
+static void takes_no_flag_that_is_rounded(void) {
+  static const struct {
+    const char *text;
+    bool fits;
+  } cases[] = {{"9007199254740992", true},     {"9007199254740993", false},
+               {"-9007199254740993", false},   {"9007199254740994", false},
+               {"9.007199254740992e15", true}, {"123456789012", true}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    mlrt_tensor state = {.name = "k", .dtype = MLRT_I64};
+    mlrt_flag f = {.state = &state};
+    mlrt_error e;
+    bool fits = mlrt_flag_set(&f, cases[i].text, &e);
+    CHECK(fits == cases[i].fits, "--k=%s is %s", cases[i].text, fits ? "accepted" : e.text);
+    CHECK(fits || strstr(e.text, "up to 2^53"), "%s", e.text);
+  }
+}
+
 static void prints_help(void) {
   parsed r = parse("--help");
   char *text = NULL;
@@ -191,6 +209,7 @@ int main(void) {
   refuses();
   takes_long_names();
   keeps_flags_in_their_types();
+  takes_no_flag_that_is_rounded();
   prints_help();
   hashes();
   return failures != 0;

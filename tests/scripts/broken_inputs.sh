@@ -351,6 +351,26 @@ expect_error 1 "File too large" bash -c "ulimit -f 8; '$mltc' --no-cache digits.
 
 # --- a program stays until the next one is whole
 echo 'an earlier program' >kept
-expect_error 1 "linking failed: '/bin/true' has written no program" env MLTC_CC=/bin/true "$mltc" digits.graph --no-cache -o kept
+expect_error 1 "compiling the generated .* failed: '/bin/true' has written nothing to " env MLTC_CC=/bin/true "$mltc" digits.graph --no-cache -o kept
+# A parent that ignores the ends of its children; a compiler that ignores SIGTERM, for which a second one does not wait.
+bash -c "trap '' CHLD; exec \"\$@\"" bash "$mltc" digits.graph --no-cache -o orphan || fail "a parent that ignores SIGCHLD"
+printf '#!/bin/sh\ncase "$*" in *--version*) exec clang "$@" ;; esac\ntrap "" TERM\n: >deaf-begun\nwhile :; do sleep 0.1; done\n' >deaf
+chmod +x deaf
+MLTC_CC="$PWD/deaf" "$mltc" digits.graph --no-cache -o orphan &
+deaf=$!
+for _ in $(seq 200); do
+  [ -e deaf-begun ] && break
+  sleep 0.05
+done
+kill -TERM $deaf
+sleep 0.3
+kill -0 $deaf || fail "mltc leaves a compiler behind"
+kill -TERM $deaf
+code=0
+wait $deaf || code=$?
+[ $code = 143 ] || fail "a compiler that ignores SIGTERM: exit code $code"
+printf '#!/bin/sh\ncase " $* " in *" -c "*|*--version*) exec clang "$@" ;; esac\n' >links-nothing
+chmod +x links-nothing
+expect_error 1 "linking failed: '.*links-nothing' has written no program" env MLTC_CC="$PWD/links-nothing" "$mltc" digits.graph --no-cache -o kept
 [ "$(cat kept)" = 'an earlier program' ] || fail "a link that failed has replaced what was there"
 [ ! -e kept.tmp ] || fail "a link that failed leaves kept.tmp"

@@ -48,17 +48,22 @@ code=0
 grep -q "cannot write the kernels' times 'none/t.json'" said.txt || fail "$(cat said.txt)"
 # A run that is refused leaves the file as it was, or absent; a pipe that nobody reads does not hold it up.
 echo before >old.json
-for file in old.json new.json; do
+ln -s behind.json link.json
+for file in old.json new.json link.json; do
   code=0
   ./digits --quiet --epochs=1 --save=/dev/null --kernel-times=$file 2>said.txt || code=$?
   [ $code = 1 ] || fail "a checkpoint that cannot be written: exit code $code"
 done
 [ "$(cat old.json)" = before ] || fail "a refused run has emptied the file of an earlier one"
 [ ! -e new.json ] || fail "a refused run leaves an empty file"
+[[ -L link.json && ! -e behind.json ]] || fail "a refused run does not leave a link as it was"
 mkfifo pipe
 code=0
 timeout -k 1 60 ./digits --quiet --no-save --epochs=1 --kernel-times=pipe 2>said.txt || code=$?
 [ $code = 1 ] || fail "a pipe that nobody reads: exit code $code"
+code=0
+timeout -k 1 60 ./digits --quiet --no-save --epochs=1 --profile=pipe 2>said.txt || code=$?
+[ $code = 1 ] || fail "a profile into a pipe that nobody reads: exit code $code"
 exec 9<>pipe
 ./digits --quiet --no-save --epochs=1 --kernel-times=pipe || fail "a pipe that somebody reads"
 [ "$(timeout 5 head -c 13 <&9)" = '{"version":1,' ] || fail "nothing comes through the pipe"

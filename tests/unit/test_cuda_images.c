@@ -262,7 +262,7 @@ static void test_assemblers(build *x) {
                           "compiling the generated kernels_0.cu for sm_90a failed", false};
   const toolkit empty = {
       "empty", ir_format(x->a, "%s; for to; do :; done; test $1 = --version || : >$to", says), 2,
-      "the compiler has written nothing to '", false};
+      "/bin/ptxas' has written nothing to '", false};
   const toolkit killed = {"killed", ir_format(x->a, "%s; test $1 = --version || kill -9 $$", says),
                           2, "was ended by signal 9 (Killed)", false};
   const toolkit whole = {"whole", ir_format(x->a, "exec %s \"$@\"", ptxas), 2, NULL, false};

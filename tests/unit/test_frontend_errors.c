@@ -388,6 +388,30 @@ static void check_chain(void) {
   ir_arena_free(a);
 }
 
+// A flag is used where the data, the training or the model has its name.
+static void check_flags(void) {
+  static const struct {
+    const char *data, *train;
+    bool used;
+  } uses[] = {{"f", "1", true}, {"2", "f", true}, {"2", "1", false}};
+  for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
+    ir_arena *a = ir_arena_new();
+    const char *messages;
+    support_compile(
+        a,
+        ir_format(a,
+                  "flag f = 3\nmodel m(x: i32[2,4], y: i32[2,4]) {\n"
+                  " param e: f32[9,9] = normal(1)\n loss cross_entropy(gather(e, x), y)\n}\n"
+                  "data { train = text(\"t.txt\", window=4, stride=%s) }\n"
+                  "optim { sgd(0.1) }\ntrain { steps = %s }\n",
+                  uses[i].data, uses[i].train),
+        &messages);
+    CHECK(!strstr(messages, "W0228") == uses[i].used, "stride %s, steps %s:\n%s", uses[i].data,
+          uses[i].train, messages);
+    ir_arena_free(a);
+  }
+}
+
 static void check_define(const char *define, const char *want) {
   ir_arena *a = ir_arena_new();
   const char *messages;
@@ -410,6 +434,7 @@ int main(void) {
     check_case(&cases[i]);
   check_together();
   check_chain();
+  check_flags();
   check_define("B=8", "");
   check_define("B=2*4", "");
   check_define("BB=8", "did you mean 'B'?");

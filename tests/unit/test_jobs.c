@@ -39,6 +39,36 @@ static void test_failure(ir_arena *a, const char *folder, const char *text, cons
   CHECK(!jobs.at[next].begun, "%s: the next began", text);
 }
 
+// What it is to make: nothing of before, and something now.
+static void test_made(ir_arena *a, const char *folder, const char *text, bool well) {
+  cg_jobs jobs = {0};
+  size_t maker = add(a, &jobs, folder, text, CG_AT_ONCE),
+         next = add(a, &jobs, folder, "true", maker);
+  jobs.at[maker].makes[0] = ir_format(a, "%s/one", folder);
+  jobs.at[maker].makes[1] = ir_format(a, "%s/two", folder);
+  ir_write_file(jobs.at[maker].makes[1], "before", 6);
+  const char *why = run(a, &jobs);
+  CHECK(!why == well && jobs.at[next].ok == well, "%s: %s", text, why ? why : "well");
+  CHECK(well || strstr(why, "'/bin/sh' has written nothing to '"), "%s: %s", text, why);
+}
+
+// Those that wait come last, whatever their place.
+static void test_waiting_last(ir_arena *a, const char *folder) {
+  cg_jobs jobs = {0};
+  size_t first = add(a, &jobs, folder, "echo first >>order", CG_AT_ONCE);
+  add(a, &jobs, folder, "echo waited >>order", first);
+  for (int i = 0; i < 20; i++)
+    add(a, &jobs, folder, "echo at once >>order", CG_AT_ONCE);
+  CHECK(!run(a, &jobs), "they fail");
+  size_t len = 0;
+  const char *order = ir_read_file(a, ir_format(a, "%s/order", folder), &len);
+  const char *waited = order ? strstr(order, "waited") : NULL;
+  size_t behind = 0;
+  for (const char *s = waited; s && (s = strstr(s, "once")); s++)
+    behind++;
+  CHECK(waited && behind < 20, "of 20 that need not wait, %zu came behind:\n%s", behind, order);
+}
+
 static void test_absent(ir_arena *a, const char *folder) {
   cg_jobs jobs = {0};
   cg_job j = {.what = "this", .log = ir_format(a, "%s/0.log", folder), .after = CG_AT_ONCE};
@@ -57,6 +87,10 @@ int main(void) {
   test_failure(a, folder, "echo two >&2; exit 3", "two");
   test_failure(a, folder, "kill -9 $$", "was ended by signal 9 (Killed)");
   test_failure(a, folder, "exit 1", "(no output)"); // and nothing of the runs before
+  test_made(a, folder, "echo 1 >one; echo 2 >two", true);
+  test_made(a, folder, "echo 1 >one", false);
+  test_made(a, folder, "echo 1 >one; : >two", false);
+  test_waiting_last(a, folder);
   test_absent(a, folder);
   cg_command full = {0}; // exactly as many as there is room for, with the NULL behind
   for (int i = 0; i + 1 < CG_MAX_ARGS; i++)
