@@ -91,6 +91,7 @@ typedef struct cg_kernel {
   int shared[CG_MAX_PHASES];    // GPU: bytes of shared memory that a launch gives a block
   int64_t workspace;            // bytes
   cg_products products;         // GPU: for estimates
+  bool in_order;                // GPU: its text is in the best order, which ptxas shall keep
   // GPU: kernels that may share a launch with others (cuda_launches.h): registers of a thread,
   // estimated; 0: it may not. And whether blocks of any size will do, as one thread works.
   int registers;

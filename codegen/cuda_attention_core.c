@@ -86,7 +86,7 @@ static void put_range(const catt_text *x) {
 
 // --- what a block holds --------------------------------------------------------------------------
 static void put_online_values(const catt_text *x) {
-  ir_buf_printf(x->out, "  vf most[%d], total[%d]; // maximum and sum of exponentials so far\n",
+  ir_buf_printf(x->out, "  float most[%d], total[%d]; // maximum and sum of exponentials so far\n",
                 x->t->rx, x->t->rx);
 }
 
@@ -96,7 +96,7 @@ static void put_online(const catt_text *x) {
   const catt_online *o = &t->online;
   if (o->whole)
     put_online_values(x);
-  const char *most = "k_f32(-__builtin_inff())", *total = "k_f32(0.0f)";
+  const char *most = "-__builtin_inff()", *total = "0.0f";
   if (t->banded) {
     const char *c = cpu_literal(x->arena, IR_F32, o->constant);
     ir_buf_printf(x->out,
@@ -105,11 +105,10 @@ static void put_online(const catt_text *x) {
                   "begin : %lld;\n",
                   x->index, t->by - 1, t->by, t->by, x->index, ll(t->y), ll(t->y), ll(t->y),
                   ll(t->y));
-    most = ir_format(x->arena, "k_f32(skipped > 0 ? %s : -__builtin_inff())", c);
-    total = ir_format(x->arena, "k_select(k_lane_mask(tx == 0 ? 1 : 0), k_f32((float)skipped), %s)",
-                      total);
+    most = ir_format(x->arena, "skipped > 0 ? %s : -__builtin_inff()", c);
+    total = "tx == 0 ? (float)skipped : 0.0f";
     if (o->constant < 0 && o->constant - o->constant != 0) // exp(-inf - -inf)
-      total = "k_f32(skipped > 0 ? __builtin_nanf(\"\") : 0.0f)";
+      total = "skipped > 0 ? __builtin_nanf(\"\") : 0.0f";
   }
   ir_buf_printf(x->out,
                 "  #pragma unroll\n  for (int i = 0; i < %d; i++) {\n"

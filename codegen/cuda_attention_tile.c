@@ -137,6 +137,15 @@ static int unrolled(int vectors) {
   return turns < 1 ? 1 : turns > 4 ? 4 : turns;
 }
 
+// Of one k: rows to and fro, so that each FMA finds one of its operands where the one before has left it
+// (cuda_matmul_tile.c).
+static void put_row_products(const catt_text *x, int indent, int vectors, const char *product) {
+  cuda_put_loop(x->out, indent, "i", x->t->rx);
+  cuda_put_loop(x->out, indent + 2, "j", vectors * CATT_VL);
+  ir_buf_printf(x->out, "%*s{\n%*sconst int at = i %% 2 ? %d - j : j;\n%*s%s\n%*s}\n", indent + 4,
+                "", indent + 6, "", vectors * CATT_VL - 1, indent + 6, "", product, indent + 4, "");
+}
+
 static void put_scores(const catt_text *x) {
   const catt *t = x->t;
   int rows = CATT_TY * CATT_PITCH + CATT_TY / 8 * 4, columns = CATT_TX * CATT_VL;
@@ -154,13 +163,13 @@ static void put_scores(const catt_text *x) {
       t->side_elems, CATT_VL * CATT_PITCH, unrolled(t->rx * t->ry), CATT_STEP, t->rx);
   cuda_put_loop(x->out, 4, "i", t->rx);
   ir_buf_printf(x->out, "      x[i] = k_load4(x_at + (i * %d + u));\n", rows);
-  cuda_put_loop(x->out, 4, "j", t->ry);
-  cuda_put_loop(x->out, 6, "q", CATT_VL);
-  ir_buf_printf(x->out, "      {\n        const vf y = k_load4(y_at + (j * %d + q * %d + u));\n",
+  ir_buf_printf(x->out, "    vf y[%d];\n", t->ry * CATT_VL);
+  cuda_put_loop(x->out, 4, "j", t->ry * CATT_VL);
+  ir_buf_printf(x->out, "      y[j] = k_load4(y_at + (j / 4 * %d + j %% 4 * %d + u));\n",
                 columns * CATT_PITCH + columns / 8 * 4, CATT_PITCH);
-  cuda_put_loop(x->out, 8, "k", 4);
-  cuda_put_loop(x->out, 10, "i", t->rx);
-  ir_buf_puts(x->out, "            s[i][j][q] += x[i][k] * y[k];\n      }\n  }\n}\n");
+  cuda_put_loop(x->out, 4, "k", 4);
+  put_row_products(x, 6, t->ry, "s[i][at / 4][at % 4] += x[i][k] * y[at][k];");
+  ir_buf_puts(x->out, "  }\n}\n");
 }
 
 static void put_out(const catt_text *x, int i) {
@@ -180,11 +189,12 @@ static void put_out(const catt_text *x, int i) {
   cuda_put_loop(x->out, 4, "i", t->rx);
   ir_buf_printf(x->out, "      w[i] = k_load4(w_at + (i * %d + u));\n", CATT_TY * t->weights_pitch);
   cuda_put_loop(x->out, 4, "k", 4);
+  ir_buf_printf(x->out, "    {\n      vf v[%d];\n", vectors);
   cuda_put_loop(x->out, 6, "j", vectors);
-  ir_buf_printf(x->out, "      {\n        const vf v = k_load4(v_at + ((u + k) * %d + j * %d));\n",
+  ir_buf_printf(x->out, "        v[j] = k_load4(v_at + ((u + k) * %d + j * %d));\n",
                 vectors * columns, columns);
-  cuda_put_loop(x->out, 8, "i", t->rx);
-  ir_buf_puts(x->out, "          out[i][j] += w[i][k] * v;\n      }\n  }\n}\n");
+  put_row_products(x, 6, vectors, "out[i][at / 4][at % 4] += w[i][k] * v[at / 4][at % 4];");
+  ir_buf_puts(x->out, "    }\n  }\n}\n");
 }
 
 void catt_emit_functions(const catt_text *x) {

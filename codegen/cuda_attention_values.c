@@ -22,9 +22,9 @@ static const char *axis_index(void *data, int axis) {
 static const char *have_online(const catt_text *x, const ir_node *n) {
   const catt_online *o = &x->t->online;
   if (n == o->max)
-    return "most[i]";
+    return "k_f32(most[i])";
   if (n == o->sum)
-    return x->in_tile ? "whole[i]" : "total[i]";
+    return x->in_tile ? "k_f32(whole[i])" : "k_f32(total[i])";
   return n == o->x && x->have_x ? "x[i][j]" : NULL;
 }
 
@@ -340,24 +340,23 @@ static void take_most(catt_text *x, cg_expr *e) {
 // Most tiles bring no larger maximum: then nothing is scaled, by 1.
 static void rescale(const catt_text *x) {
   const catt *t = x->t;
-  ir_buf_printf(x->out, "    vf larger[%d];\n    bool changes = false;\n", t->rx);
+  ir_buf_printf(x->out, "    float larger[%d];\n    bool changes = false;\n", t->rx);
   open_loop(x, 4, "i", t->rx);
   ir_buf_printf(x->out,
-                "      larger[i] = k_top(most[i], k_group_top<%s>(top[i]));\n"
-                "      changes |= larger[i][0] != most[i][0] || most[i][0] == -__builtin_inff();\n"
+                "      larger[i] = k_top_one(most[i], k_group_top<%s>(top[i])[0]);\n"
+                "      changes |= larger[i] != most[i] || most[i] == -__builtin_inff();\n"
                 "    }\n"
                 "    if (changes) {\n",
                 group_of(x));
   open_loop(x, 6, "i", t->rx);
-  ir_buf_puts(
-      x->out,
-      "        const vi fresh = most[i] == -__builtin_inff(); // nothing before this tile counts\n"
-      "        const vf scale = k_exp_of_row(most[i] - larger[i]);\n"
-      "        most[i] = larger[i];\n"
-      "        total[i] = k_select(fresh, k_f32(0.0f), total[i] * scale);\n");
+  ir_buf_puts(x->out, "        const bool fresh = most[i] == -__builtin_inff(); // nothing before "
+                      "this tile counts\n"
+                      "        const float scale = k_exp_of_row(k_f32(most[i] - larger[i]))[0];\n"
+                      "        most[i] = larger[i];\n"
+                      "        total[i] = fresh ? 0.0f : total[i] * scale;\n");
   if (t->online.whole) {
     open_loop(x, 8, "j", t->out[0].vectors);
-    ir_buf_puts(x->out, "          out0[i][j] = k_select(fresh, k_f32(0.0f), out0[i][j] * scale);\n"
+    ir_buf_puts(x->out, "          out0[i][j] = fresh ? k_f32(0.0f) : out0[i][j] * scale;\n"
                         "        }\n");
   }
   ir_buf_puts(x->out, "      }\n    }\n");
@@ -366,7 +365,7 @@ static void rescale(const catt_text *x) {
 static void take_online(catt_text *x, cg_expr *e) {
   const catt_online *o = &x->t->online;
   const char *value = cg_emit_value(e, o->e);
-  cpu_line(e, "total[i] += %s;", inside(x, value, "k_f32(0.0f)"));
+  cpu_line(e, "total[i] += k_sum_lanes(%s)[0];", inside(x, value, "k_f32(0.0f)"));
   if (!o->whole)
     return;
   if (o->quotient) // the division comes last
@@ -377,9 +376,10 @@ static void take_online(catt_text *x, cg_expr *e) {
 // The only tile there is: its sums are those of rows.
 static void put_at_once(catt_text *x) {
   const catt *t = x->t;
-  ir_buf_printf(x->out, "    vf whole[%d];\n", t->rx);
+  ir_buf_printf(x->out, "    float whole[%d];\n", t->rx);
   open_loop(x, 4, "i", t->rx);
-  ir_buf_printf(x->out, "      whole[i] = k_group_sum<%s>(total[i]);\n    }\n", group_of(x));
+  ir_buf_printf(x->out, "      whole[i] = k_over_warp<k_take_sum, %s>(total[i]);\n    }\n",
+                group_of(x));
   x->in_tile = true;
   each_vector(x, take_weights);
   x->in_tile = false;
@@ -402,11 +402,11 @@ static void put_online(catt_text *x) {
 static void finish_online(const catt_text *x) {
   const catt *t = x->t;
   open_loop(x, 2, "i", t->rx);
-  ir_buf_printf(x->out, "    total[i] = k_group_sum<%s>(total[i]);\n", group_of(x));
+  ir_buf_printf(x->out, "    total[i] = k_over_warp<k_take_sum, %s>(total[i]);\n", group_of(x));
   if (t->online.quotient) {
-    ir_buf_puts(x->out,
-                "    const vf inverse = k_select(most[i] == -__builtin_inff(), k_f32(1.0f), "
-                "1.0f / total[i]);\n");
+    ir_buf_puts(
+        x->out,
+        "    const float inverse = most[i] == -__builtin_inff() ? 1.0f : 1.0f / total[i];\n");
     open_loop(x, 4, "j", t->out[0].vectors);
     ir_buf_puts(x->out, "      out0[i][j] *= inverse;\n    }\n");
   }

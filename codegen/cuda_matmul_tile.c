@@ -19,8 +19,15 @@
 #include "codegen/cuda_matmul.h"
 
 // Products of a thread in straight-line code: long enough to hide what a turn costs; longer code is
-// compiled slowly, and loads so far ahead that registers run out.
-enum { MAX_UNROLLED = 512 };
+// compiled slowly, and, where ptxas chooses the order, loads so far ahead that registers run out.
+enum { MAX_UNROLLED = 512, MAX_UNROLLED_IN_ORDER = 1024 };
+
+bool cmm_in_order(const cmm_problem *p) {
+  enum {
+    LONG_EPILOGUE = 32
+  }; // operations: more of them wait for each other than the order of FMAs brings
+  return p->math == MM_F32 && p->p.elem_bytes == 4 && p->worked < LONG_EPILOGUE;
+}
 
 const char *cmm_scalar(const cmm_text *t) {
   return t->p->p.ctype;
@@ -144,7 +151,8 @@ static void put_turned(const cmm_text *t, const char *to, char from, int num) {
 
 static void put_turns(const cmm_text *t) {
   const cmm_plan *g = t->plan;
-  int turns = MAX_UNROLLED / (4 * g->tm * g->tv * CMM_VL);
+  int most = cmm_in_order(t->p) ? MAX_UNROLLED_IN_ORDER : MAX_UNROLLED;
+  int turns = most / (4 * g->tm * g->tv * CMM_VL);
   turns = turns < 1 ? 1 : turns > g->bk / 4 ? g->bk / 4 : turns;
   ir_buf_printf(t->out,
                 "    #pragma unroll %d\n"
@@ -155,7 +163,7 @@ static void put_turns(const cmm_text *t) {
 static void put_products(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   int columns = g->tv * CMM_VL;
-  bool to_and_fro = g->a.layout == CMM_XK || g->b.layout == CMM_XK;
+  bool to_and_fro = g->a.layout == CMM_XK || g->b.layout == CMM_XK || !cmm_in_order(t->p);
   cuda_put_loop(t->out, 8, "i", g->tm);
   cuda_put_loop(t->out, 10, "j", columns);
   if (to_and_fro)

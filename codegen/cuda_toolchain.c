@@ -20,6 +20,7 @@ static const char *const options[] = {
     "--diag-suppress=177", "--ptxas-options=--warn-on-spills",
 };
 enum { NUM_OPTIONS = sizeof options / sizeof *options };
+#define IN_ORDER "--ptxas-options=" CG_PTXAS_IN_ORDER // beside them, where a file asks for it
 
 const char *const *cg_nvrtc_options(int *num) {
   *num = NUM_OPTIONS;
@@ -137,6 +138,8 @@ static ir_buf make_key(const cg_images *im, const image *one) {
     ir_buf_printf(&key, "by %s\n", im->ptxas->identity);
   for (int i = 0; !im->clang && i < NUM_OPTIONS; i++)
     ir_buf_printf(&key, "%s ", options[i]);
+  if (s->in_order && !im->clang)
+    ir_buf_puts(&key, IN_ORDER);
   if (im->clang)
     cg_cuda_clang_put_key(&key);
   ir_buf_puts(&key, "\n");
@@ -235,6 +238,8 @@ static cg_command nvrtc_command(const cg_images *im, const cg_source *s, const c
   cg_command_add(&c, ir_format(x->a, "--gpu-architecture=%s", from));
   for (int i = 0; i < NUM_OPTIONS; i++)
     cg_command_add(&c, options[i]);
+  if (s->in_order)
+    cg_command_add(&c, IN_ORDER);
   return c;
 }
 
@@ -292,7 +297,8 @@ static void add_assemblies(const cg_images *im, cg_jobs *jobs) {
     image *one = im->all.at[i];
     if (one->data || !one->of)
       continue;
-    cg_command c = cg_ptxas_command(im->ptxas, im->x->a, one->arch, one->of->path, one->path);
+    cg_command c = cg_ptxas_command(im->ptxas, im->x->a, one->arch, one->of->path, one->path,
+                                    im->units.at[one->unit]->in_order);
     one->job = add_job(im, jobs, one, NULL, one->of->data ? CG_AT_ONCE : one->of->job, &c);
   }
 }

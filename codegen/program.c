@@ -225,38 +225,45 @@ static ir_buf new_file(const cg_program *p, const cg_origin *o) {
 }
 
 // --- files of CUDA kernels ---------------------------------------------------------------------
-// A joint entry is compiled with the functions that it calls, whose bodies it has once more. Kernels that only one
-// chip has (cg_source.one_chip), whose files are compiled twice, have files of their own.
+// A joint entry is compiled with the functions that it calls, whose bodies it has once more. Kernels that compilers
+// are told something else for have files of their own: those whose order ptxas shall keep, and those that only one chip
+// has, whose files are compiled twice.
+typedef enum file_kind { FILE_USUAL, FILE_IN_ORDER, FILE_ONE_CHIP, FILE_KINDS } file_kind;
+
 typedef struct cuda_files {
   cg_program *p;
   ir_buf *files;
-  size_t num, *bytes; // of all that is compiled
-  size_t num_common;  // files of kernels that all chips have; the others follow
-  int64_t *near;      // bytes of tables in constant memory
+  size_t num, *bytes;           // of all that is compiled
+  size_t first[FILE_KINDS + 1]; // of each kind, in their order
+  int64_t *near;                // bytes of tables in constant memory
 } cuda_files;
 
-static bool is_of_one_chip(const cg_distinct *d) {
-  return strstr(d->text, "k_wgmma_") != NULL;
+static file_kind kind_of(const cg_distinct *d) {
+  if (strstr(d->text, "k_wgmma_"))
+    return FILE_ONE_CHIP;
+  return d->uses.at[0]->in_order ? FILE_IN_ORDER : FILE_USUAL;
 }
 
 // Each kind has files as it has text.
 static void count_files(cuda_files *x) {
   const cg_program *p = x->p;
-  size_t n = num_files(p, CUDA_FILE_BYTES), bytes = 0, of_one = 0;
+  size_t n = num_files(p, CUDA_FILE_BYTES), of[FILE_KINDS] = {0}, bytes = 0;
   for (size_t i = 0; i < p->distinct.num; i++) {
     const cg_distinct *d = p->distinct.at[i];
+    of[kind_of(d)] += strlen(d->text);
     bytes += strlen(d->text);
-    of_one += is_of_one_chip(d) ? strlen(d->text) : 0;
   }
-  size_t share = of_one > 0 ? (of_one * n + bytes / 2) / bytes : 0;
-  share += of_one > 0 && share == 0;
-  x->num_common = share < n || of_one == bytes ? n - share : 1;
-  x->num = x->num_common + share;
+  for (int kind = 0; kind < FILE_KINDS; kind++) {
+    size_t share = bytes > 0 ? (of[kind] * n + bytes / 2) / bytes : kind == FILE_USUAL;
+    share += of[kind] > 0 && share == 0;
+    x->first[kind + 1] = x->first[kind] + share;
+  }
+  x->num = x->first[FILE_KINDS];
 }
 
 static int choose_file(const cuda_files *x, const cg_distinct *d) {
-  bool chip = is_of_one_chip(d);
-  return (int)lightest(x->bytes, chip ? x->num_common : 0, chip ? x->num : x->num_common);
+  file_kind kind = kind_of(d);
+  return (int)lightest(x->bytes, x->first[kind], x->first[kind + 1]);
 }
 
 // Gives a function its file, and with it all that joints put beside it.
@@ -307,7 +314,9 @@ static void add_cuda_files(cg_program *p, const cg_origin *o, cg_sources *out) {
   for (size_t i = 0; i < n; i++) {
     add_file(p, out, ir_format(p->arena, "kernels_%zu.cu", i), &x.files[i]);
     out->at[out->num - 1].kind = CG_SOURCE_CUDA;
-    out->at[out->num - 1].one_chip = i >= x.num_common;
+    cg_source *s = &out->at[out->num - 1];
+    s->in_order = i >= x.first[FILE_IN_ORDER] && i < x.first[FILE_ONE_CHIP];
+    s->one_chip = i >= x.first[FILE_ONE_CHIP];
   }
 }
 

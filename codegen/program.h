@@ -84,6 +84,7 @@ typedef struct cg_source {
   cg_source_use use;
   cg_source_kind kind;
   bool one_chip; // CUDA: some of it is only there for one architecture (wgmma, of sm_90a)
+  bool in_order; // CUDA: instructions are in the best order, which ptxas shall keep
 } cg_source;
 typedef IR_VEC(cg_source) cg_sources;
 

@@ -49,9 +49,11 @@ const cg_ptxas *cg_ptxas_find(const cg_tools *x, const char *nvrtc, const char *
 }
 
 cg_command cg_ptxas_command(const cg_ptxas *p, ir_arena *a, const char *arch, const char *from,
-                            const char *to) {
+                            const char *to, bool in_order) {
   cg_command c = {0};
   cg_command_add(&c, p->path);
+  if (in_order)
+    cg_command_add(&c, CG_PTXAS_IN_ORDER);
   cg_command_add(&c, "--warn-on-spills");
   cg_command_add(&c, ir_format(a, "--gpu-name=%s", arch));
   cg_command_add(&c, from);

@@ -1,5 +1,5 @@
-// test_cuda_files.c: kernels that only one chip has stand in files of their own, behind those that all have; no file is
-// empty.
+// test_cuda_files.c: kernels whose order ptxas shall keep, and those that only one chip has, stand in files of their own,
+// behind the others; no file is empty.
 #include "codegen/program.h"
 #include "passes/pass.h"
 #include "tests/unit/support_kernels.h"
@@ -13,12 +13,16 @@ static const cg_target *small_hopper(ir_arena *a) {
   return cg_cuda_with(a, hopper, chip);
 }
 
-// Files of kernels that all chips have, then those of kernels by wgmma, each with some.
-static void check_files(ir_arena *a, const char *what, const char *body, size_t common,
-                        size_t chip) {
+// 1: FMAs, in order; 2: by wgmma.
+static int kind_of(const char *text, const char *end) {
+  const char *by = strstr(text, "k_wgmma_"), *fma = strstr(text, "] += x[i] * y[");
+  return by && (!end || by < end) ? 2 : fma && (!end || fma < end) ? 1 : 0;
+}
+
+// Files of each kind, one kind behind the other, each with some kernels.
+static void check_files(ir_arena *a, const char *what, const char *body, const size_t want[3]) {
   static const cg_origin origin = {.path = "m.graph", .compiler = "test", .options = ""};
   ir_module *m = test_module(a, NULL, body);
-  pass_set_precision(m, "bf16");
   if (!pass_run_pipeline(m, diag_new(a), NULL)) {
     test_fail("%s: no kernels", what);
     return;
@@ -27,26 +31,28 @@ static void check_files(ir_arena *a, const char *what, const char *body, size_t 
   const plan *plan = cg_plan(p, NULL, NULL);
   cg_share(p);
   cg_sources s = cg_program_emit(p, plan, &origin);
-  size_t num[2] = {0, 0}, prelude = strlen(cg_cuda_prelude(a));
+  size_t num[3] = {0, 0, 0}, prelude = strlen(cg_cuda_prelude(a));
   for (size_t i = 0; i < s.num; i++) {
     const cg_source *one = &s.at[i];
     if (one->kind != CG_SOURCE_CUDA)
       continue;
     const char *text = strstr(one->text, cg_cuda_prelude(a)) + prelude;
-    num[one->one_chip]++;
+    int kind = one->one_chip ? 2 : one->in_order;
+    num[kind]++;
     bool right = strstr(text, "K_KERNEL") != NULL;
     for (const char *k = strstr(text, "K_KERNEL"), *next; k; k = next) {
       next = strstr(k + 1, "K_KERNEL");
-      const char *by = strstr(k, "k_wgmma_");
-      right &= (by && (!next || by < next)) == one->one_chip;
+      right &= kind_of(k, next) == kind;
     }
     if (!right)
       test_fail("%s: %s has no kernels, or others", what, one->name);
-    if (num[1] && !one->one_chip)
-      test_fail("%s: %s behind those of one chip", what, one->name);
+    for (int later = kind + 1; later < 3; later++)
+      if (num[later])
+        test_fail("%s: %s behind those of kind %d", what, one->name, later);
   }
-  if (num[0] != common || num[1] != chip)
-    test_fail("%s: %zu files for all chips, %zu for one", what, num[0], num[1]);
+  for (int kind = 0; kind < 3; kind++)
+    if (num[kind] != want[kind])
+      test_fail("%s: %zu files of kind %d, not %zu", what, num[kind], kind, want[kind]);
 }
 
 #define PRODUCT                                                                                    \
@@ -54,16 +60,24 @@ static void check_files(ir_arena *a, const char *what, const char *body, size_t 
   "%w : f32[96,128]\n%p = matmul %xf, %wf {ta=false, tb=false} : f32[64,128]\nresult output p = "  \
   "%p\n"
 
+#define FMAS                                                                                       \
+  "%e = input : f32[64,96]\n%d = input : f32[96,128]\n%g = matmul %e, %d {ta=false, tb=false} : "  \
+  "f32[64,128]\nresult output g = %g\n"
+#define SUM(name)                                                                                  \
+  "%y" name " = input : f32[64,96]\n%" name " = sum %y" name " {axes=[0]} : f32[1,96]\n"           \
+  "result output " name " = %" name "\n"
+
 int main(void) {
   ir_arena *a = ir_arena_new();
-  check_files(a, "a product", PRODUCT, 0, 1);
+  static const size_t usual[] = {1, 0, 0}, fmas[] = {0, 1, 0}, chip[] = {0, 0, 1},
+                      two[] = {1, 0, 1}, all[] = {1, 1, 1};
+  check_files(a, "a product", PRODUCT, chip);
+  check_files(a, "FMAs", FMAS, fmas);
+  check_files(a, "both", PRODUCT FMAS SUM("f"), all);
   check_files(a, "a sum",
               "%x = input : f32[64,96]\n%y = sum %x {axes=[0]} : f32[1,96]\nresult output y = %y",
-              1, 0);
-  check_files(a, "a product and a sum",
-              PRODUCT
-              "%y = input : f32[64,96]\n%s = sum %y {axes=[0]} : f32[1,96]\nresult output s = %s\n",
-              1, 1);
+              usual);
+  check_files(a, "a product and a sum", PRODUCT SUM("s"), two);
   ir_buf many = ir_buf_new(a); // one after the other: they share no launch
   ir_buf_puts(&many, PRODUCT "%q0 = sum %p {axes=[0]} : f32[1,128]\n");
   for (int i = 1; i <= 20; i++)
@@ -73,7 +87,7 @@ int main(void) {
         "%%z%d = mul %%y%d, %%b%d : f32[%d,128]\n%%q%d = sum %%z%d {axes=[0]} : f32[1,128]\n",
         i, i + 9, i, i - 1, i + 9, i, i, i, i + 9, i, i);
   ir_buf_puts(&many, "result output q = %q20\n");
-  check_files(a, "a product among sums", ir_buf_str(&many), 1, 1);
+  check_files(a, "a product among sums", ir_buf_str(&many), two);
   ir_arena_free(a);
   return test_report("files");
 }

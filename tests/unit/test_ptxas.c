@@ -65,8 +65,10 @@ int main(void) {
   CHECK(one && two && strcmp(one->identity, two->identity) != 0, "%s",
         one ? one->identity : "not found behind a link");
   CHECK(!find(a, NULL, folder, "13.10"), "without a library");
-  cg_command c = cg_ptxas_command(one, a, "sm_90a", "from.ptx", "to.cubin");
+  cg_command c = cg_ptxas_command(one, a, "sm_90a", "from.ptx", "to.cubin", false);
   CHECK(!strcmp(c.argv[1], "--warn-on-spills"), "spills are not said");
+  c = cg_ptxas_command(one, a, "sm_90a", "from.ptx", "to.cubin", true);
+  CHECK(!strcmp(c.argv[1], CG_PTXAS_IN_ORDER), "the order is not kept");
   support_remove_folder(a, folder);
   ir_arena_free(a);
   return support_finish("test_ptxas");
