@@ -43,6 +43,8 @@ typedef struct cg_cuda {
   int sms;                  // to fill
   int64_t l2_bytes;         // of the second cache
   bool wgmma;               // products of four warps, from shared memory: sm_90a alone has them
+  // The one of several that has wgmma, by itself: kernels that it helps are there twice. NULL: none.
+  const struct cg_cuda *own;
 } cg_cuda;
 
 // Blocks that one SM holds at a time: of so many threads, which take so many registers each, and so
@@ -92,6 +94,8 @@ typedef struct cg_kernel {
   int64_t workspace;            // bytes
   cg_products products;         // GPU: for estimates
   bool in_order;                // GPU: its text is in the best order, which ptxas shall keep
+  bool one_chip;                // GPU: only one chip has what it uses (cg_cuda.own)
+  struct cg_kernel *own;        // GPU: what that chip runs in its place; NULL: the same
   // GPU: kernels that may share a launch with others (cuda_launches.h): registers of a thread,
   // estimated; 0: it may not. And whether blocks of any size will do, as one thread works.
   int registers;

@@ -11,6 +11,13 @@
 //   mlrt_gpu_send(gpu, 0, 4096, arena + 64, 8192); // relu.sent
 //   ...
 //   mlrt_gpu_join(gpu, 0); // relu.sent
+//
+// Of a kernel that one chip has another for (cg_kernel.own), both are there:
+//
+//   if (mlrt_gpu_is_own(gpu))
+//   { ... launch(matmul_y_own_0, 192, args); }
+//   else
+//   { ... launch(matmul_y_0, 768, args); }
 #include "codegen/cuda_launches.h"
 #include "codegen/program_functions.h"
 
@@ -25,6 +32,11 @@ static void open_function(writer *w) {
 }
 
 static void put_phases(writer *w, const cg_kernel *c, const cg_distinct *d) {
+  if (c->own) {
+    ir_buf_puts(w->out, "  if (mlrt_gpu_is_own(gpu))\n");
+    put_phases(w, c->own, d->own);
+    ir_buf_puts(w->out, "  else\n");
+  }
   writer_open_call(w, c);
   ir_buf_puts(w->out, "    char *const args[] = {");
   writer_put_arguments(w, c);

@@ -99,7 +99,7 @@ static cuda_launch launch_of(finder *f, const cg_kernel *c) {
                    .threads = c->threads[0],
                    .registers = c->registers,
                    .any_threads = c->any_threads,
-                   .shared = c->num_phases == 1 && c->shared[0] == 0 &&
+                   .shared = c->num_phases == 1 && c->shared[0] == 0 && !c->own &&
                              c->in.num + c->out.num <= MOST_WIDTH && !runs_once(f->f)};
   IR_PUSH(f->p->arena, x.calls, c);
   add_spans(f, &x, c);

@@ -115,12 +115,13 @@ static mm_math math_of(const cg_kernel *k) {
 // Copies of 16 bytes want to know where operands begin.
 static void plan_once(cg_memo *memo, const cmm_problem *p, cmm_plan *plan) {
   const mm_problem *q = &p->p;
-  const char *key = ir_format(
-      q->arena,
-      "%s math %d touched %d %d %d a %lld b %lld tile %d %d %d %d %d %d %d turned %d wgmma %d",
-      mm_key(q), p->math, p->touched, p->worked, p->may_spread, (long long)q->a.offset,
-      (long long)q->b.offset, p->want_tm, p->want_tv, p->want_warps_m, p->want_warps_n, p->want_bk,
-      p->want_stages, p->want_pieces, p->want_turned, p->want_wgmma);
+  const char *key = ir_format(q->arena,
+                              "%s chip %d math %d touched %d %d %d a %lld b %lld tile %d %d %d %d "
+                              "%d %d %d turned %d wgmma %d",
+                              mm_key(q), q->target->cuda->wgmma, p->math, p->touched, p->worked,
+                              p->may_spread, (long long)q->a.offset, (long long)q->b.offset,
+                              p->want_tm, p->want_tv, p->want_warps_m, p->want_warps_n, p->want_bk,
+                              p->want_stages, p->want_pieces, p->want_turned, p->want_wgmma);
   if (cg_recall(memo, key, plan, sizeof *plan))
     return;
   cmm_make_plan(p, plan);
@@ -184,6 +185,7 @@ void cuda_matmul_schedule(cg_kernel *k) {
                 : s->problem.math == MM_TF32 ? CG_BY_TF32
                                              : CG_BY_FMA;
   k->in_order = cmm_in_order(&s->problem);
+  k->one_chip = s->plan.wgmma;
   k->schedule = s;
   mm_set_begins(k, &s->problem.p);
   s->problem.width += (int)k->numbers.num;

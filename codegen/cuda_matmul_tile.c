@@ -14,8 +14,9 @@
 // instead of 4. With lanes dealt as for mma.sync those of b took 4: 5% of products of NT.
 //
 // FMAs that find none of their operands where the one before has left it take two cycles to read registers.
-// Rows are walked to and fro, so that the last column of a row is the first of the next: 4% of NN. With both
-// operands as [k][x] ptxas makes better use of them in plain order.
+// Rows are walked to and fro, so that the last column of a row is the first of the next: 4% of NN. ptxas is told
+// to leave them so (cmm_in_order); with both operands as [k][x] plain order is then as fast. Where it is not told,
+// as an epilogue is long, it puts them into an order of its own, which to and fro leads to fewer such FMAs.
 #include "codegen/cuda_matmul.h"
 
 // Products of a thread in straight-line code: long enough to hide what a turn costs; longer code is

@@ -10,7 +10,8 @@
 // no ptxas (ptxas.h), NVRTC is called once more for each other architecture: longer, and to the same end.
 // A text that uses nothing of one chip only is compiled for sm_90 where sm_90a is wanted: the same code,
 // and PTX that newer GPUs take. Other texts (cg_source.one_chip) are compiled twice, for sm_90a and for
-// compute_90. With --cuda-compiler=clang there is PTX only.
+// compute_90; where other architectures are named, once: there they have kernels of their own (cg_cuda.own), and
+// the table of images has empty places. With --cuda-compiler=clang there is PTX only.
 #ifndef CODEGEN_CUDA_TOOLCHAIN_H
 #define CODEGEN_CUDA_TOOLCHAIN_H
 

@@ -18,11 +18,11 @@ enum {
 };
 
 // --- scheduling ------------------------------------------------------------------------------
-static cg_kernel *schedule(const cg_program *p, ir_arena *a, const ir_func *f, ir_kernel *k) {
+static cg_kernel *schedule_for(const cg_target *t, ir_arena *a, const ir_func *f, ir_kernel *k) {
   cg_kernel *c = IR_NEW(a, cg_kernel);
   c->k = k;
   c->func = f;
-  c->target = p->target;
+  c->target = t;
   c->arena = a;
   if (dom_has_domain(k))
     c->dom = dom_build(a, k);
@@ -33,8 +33,24 @@ static cg_kernel *schedule(const cg_program *p, ir_arena *a, const ir_func *f, i
     IR_PUSH(a, c->out, io.out.at[i]);
   c->num_phases = 1;
   c->tasks[0] = 1;
-  cg_generator_for(p->target, k->family)->schedule(c);
+  cg_generator_for(t, k->family)->schedule(c);
+  return c;
+}
+
+// What one chip of the list makes otherwise than all of them can; NULL: nothing. Workspaces of the two are one place.
+static cg_kernel *own_of(const cg_program *p, const cg_kernel *c) {
+  if (!p->own || c->k->family != IR_FAMILY_MATMUL || c->products != CG_BY_HALF)
+    return NULL;
+  cg_kernel *own = schedule_for(p->own, c->arena, c->func, c->k);
+  return own->one_chip ? own : NULL;
+}
+
+static cg_kernel *schedule(const cg_program *p, ir_arena *a, const ir_func *f, ir_kernel *k) {
+  cg_kernel *c = schedule_for(p->target, a, f, k);
+  c->own = own_of(p, c);
   k->workspace = c->workspace;
+  if (c->own && c->own->workspace > k->workspace)
+    k->workspace = c->own->workspace;
   return c;
 }
 
@@ -77,6 +93,8 @@ static void schedule_for_plan(cg_program *p) {
 cg_program *cg_program_new(ir_arena *a, ir_module *m, const cg_target *t) {
   cg_program *p = IR_NEW(a, cg_program);
   *p = (cg_program){.arena = a, .module = m, .target = t, .prefix = ""};
+  if (t->cuda && t->cuda->own)
+    p->own = cg_cuda_with(a, t, *t->cuda->own);
   schedule_for_plan(p);
   return p;
 }
@@ -227,7 +245,7 @@ static ir_buf new_file(const cg_program *p, const cg_origin *o) {
 // --- files of CUDA kernels ---------------------------------------------------------------------
 // A joint entry is compiled with the functions that it calls, whose bodies it has once more. Kernels that compilers
 // are told something else for have files of their own: those whose order ptxas shall keep, and those that only one chip
-// has, whose files are compiled twice.
+// has.
 typedef enum file_kind { FILE_USUAL, FILE_IN_ORDER, FILE_ONE_CHIP, FILE_KINDS } file_kind;
 
 typedef struct cuda_files {
@@ -239,9 +257,8 @@ typedef struct cuda_files {
 } cuda_files;
 
 static file_kind kind_of(const cg_distinct *d) {
-  if (strstr(d->text, "k_wgmma_"))
-    return FILE_ONE_CHIP;
-  return d->uses.at[0]->in_order ? FILE_IN_ORDER : FILE_USUAL;
+  const cg_kernel *c = d->uses.at[0];
+  return c->one_chip ? FILE_ONE_CHIP : c->in_order ? FILE_IN_ORDER : FILE_USUAL;
 }
 
 // Each kind has files as it has text.

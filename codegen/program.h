@@ -9,11 +9,12 @@
 
 // A generated function that one or more kernels of the program share.
 typedef struct cg_distinct {
-  const char *name;     // C identifier without the phase suffix: "matmul_relu"
-  const char *text;     // its C source
-  const char *plain;    // name of the plain version for `check`; NULL: none
-  int64_t flops, bytes; // per call of the first use
-  int unit;             // GPU: number of the file
+  const char *name;        // C identifier without the phase suffix: "matmul_relu"
+  const char *text;        // its C source
+  const char *plain;       // name of the plain version for `check`; NULL: none
+  int64_t flops, bytes;    // per call of the first use
+  int unit;                // GPU: number of the file
+  struct cg_distinct *own; // GPU: what one chip runs in its place (cg_kernel.own); NULL: the same
   IR_VEC(const cg_kernel *) uses;
 } cg_distinct;
 
@@ -45,8 +46,9 @@ typedef struct cg_program {
   ir_arena *arena;
   ir_module *module;
   const cg_target *target;
-  const char *prefix; // of the names of generated functions; "" unless set
-  bool scheduled;     // kernels are there
+  const cg_target *own; // GPU: with the limits of cg_cuda.own; NULL: there is none
+  const char *prefix;   // of the names of generated functions; "" unless set
+  bool scheduled;       // kernels are there
   cg_kernel **kernels
       [IR_MAX_FUNCS]; // [function][kernel id], after cg_share (for a GPU: from the beginning)
   cg_distinct **shared[IR_MAX_FUNCS]; // [function][kernel id], after cg_share; transfers have none

@@ -85,7 +85,7 @@ void cg_kernel_spans(ir_arena *a, const plan *p, const int64_t *workspaces, cons
       add_span(a, reads, plan_offset(p, c->func, c->in.at[i]), dom_bytes(c->in.at[i]));
   for (size_t i = 0; i < c->out.num; i++)
     add_span(a, writes, plan_offset(p, c->func, c->out.at[i]), dom_bytes(c->out.at[i]));
-  add_span(a, writes, workspaces[c->k->id], c->workspace);
+  add_span(a, writes, workspaces[c->k->id], c->k->workspace);
 }
 
 // Rows of a table are offsets in the arena: a batch has another base.

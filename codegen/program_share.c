@@ -94,6 +94,8 @@ static cg_distinct *new_distinct(cg_program *p, ir_arena *scratch, ir_map *names
                                  const cg_kernel *c) {
   cg_distinct *d = IR_NEW(p->arena, cg_distinct);
   const char *base = cg_identifier(p, ir_family_names[c->k->family], c->k);
+  if (p->own && c->one_chip)
+    base = ir_format(p->arena, "%s_own", base);
   d->name = ir_map_new_name(names, p->arena, base, '_');
   d->text = ir_replace(p->arena, text_of(p, scratch, c), STAND_IN, d->name);
   cost x = cost_kernel(scratch, c->k);
@@ -132,6 +134,12 @@ static cg_distinct *distinct_of(sharer *s, const cg_kernel *c) {
   return d;
 }
 
+static cg_distinct *take(sharer *s, const cg_kernel *c) {
+  cg_distinct *d = distinct_of(s, c);
+  IR_PUSH(s->p->arena, d->uses, c);
+  return d;
+}
+
 static void share_function(sharer *s, size_t index) {
   cg_program *p = s->p;
   size_t num = p->module->funcs.at[index]->kernels.num;
@@ -140,8 +148,9 @@ static void share_function(sharer *s, size_t index) {
     const cg_kernel *c = p->kernels[index][j];
     if (ir_is_transfer(c->k))
       continue; // no function of the program
-    cg_distinct *d = distinct_of(s, c);
-    IR_PUSH(p->arena, d->uses, c);
+    cg_distinct *d = take(s, c);
+    if (c->own) // of equal problems
+      d->own = take(s, c->own);
     p->shared[index][j] = d;
   }
 }

@@ -134,7 +134,7 @@ static int64_t shared_of(const row *r, int phase, const cg_resources *k) {
   return k->shared + (r->d ? r->d->uses.at[0]->shared[phase] : 0);
 }
 
-static void put_arch(const table *x, int arch, const row *r, int phase) {
+static void put_arch(const table *x, int arch, const row *r, int phase, bool time) {
   const cg_chip *chip = cg_cuda_chip(x->cuda->archs[arch]);
   const char *name = r->d ? ir_format(x->p->arena, "%s_%d", r->d->name, phase) : r->j->name;
   const cg_resources *k = find(x, arch, name);
@@ -144,7 +144,7 @@ static void put_arch(const table *x, int arch, const row *r, int phase) {
                   100 * occupancy(x, arch, k, threads_of(r, phase), shared_of(r, phase, k)));
   else
     ir_buf_printf(x->out, "  %5s %7s %5s", "", "", "");
-  if (phase == 0)
+  if (time)
     ir_buf_printf(x->out, " %9.2f", 1e6 * seconds(chip, r));
   else
     ir_buf_printf(x->out, " %9s", "");
@@ -164,17 +164,18 @@ static void put_counts(const table *x, const row *r, int phase) {
     ir_buf_printf(x->out, " %6s %15s %13s", "", "", "");
 }
 
-static void put_row(const table *x, const row *r, int phase) {
+// `counts`: calls, FLOPs and bytes are shown, in the first phase's row.
+static void put_row(const table *x, const row *r, int phase, bool counts) {
   bool phases = r->d && r->d->uses.at[0]->num_phases > 1;
   const char *name = r->d ? r->d->name : r->j->name;
   int64_t blocks = phases ? r->d->uses.at[0]->tasks[phase] : r->blocks;
   ir_buf_printf(x->out, "  %-*s", NAME_WIDTH,
                 phases ? ir_format(x->p->arena, "%s_%d", name, phase) : name);
-  put_counts(x, r, phase);
+  put_counts(x, r, counts ? phase : 1);
   if (x->cuda)
     ir_buf_printf(x->out, " %8lld %7d", (long long)blocks, threads_of(r, phase));
   for (int i = 0; x->cuda && i < x->cuda->num_archs; i++)
-    put_arch(x, i, r, phase);
+    put_arch(x, i, r, phase, counts && phase == 0);
   trim_line(x->out);
 }
 
@@ -191,12 +192,18 @@ static void put_parts(const table *x, const cg_joint *j) {
 
 static void put_rows(const table *x, const row *r) {
   if (!r->d) {
-    put_row(x, r, 0);
+    put_row(x, r, 0, true);
     put_parts(x, r->j);
     return;
   }
-  for (int phase = 0; !r->j && phase < r->d->uses.at[0]->num_phases; phase++)
-    put_row(x, r, phase);
+  if (r->j)
+    return;
+  for (int phase = 0; phase < r->d->uses.at[0]->num_phases; phase++)
+    put_row(x, r, phase, true);
+  const cg_distinct *own = r->d->own; // what one chip runs in its place
+  row of_own = {.d = own, .blocks = own ? own->uses.at[0]->tasks[0] : 0};
+  for (int phase = 0; own && phase < own->uses.at[0]->num_phases; phase++)
+    put_row(x, &of_own, phase, false);
 }
 
 static void put_head(const table *x) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { KIB = 1024 };
+static const char HAS_WGMMA[] = "sm_90a";
 
 const char *const cg_cuda_names[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", NULL};
 
@@ -59,6 +60,15 @@ static void take(cg_chip *least, const cg_chip *x) {
   least->l2 = least_of(least->l2, x->l2);
 }
 
+// What a program for several has for itself alone on this one.
+static const cg_cuda *own_of(ir_arena *a, const char *const *names, int num) {
+  const char *wrong;
+  for (int i = 0; num > 1 && i < num; i++)
+    if (!strcmp(names[i], HAS_WGMMA))
+      return cg_cuda_find(a, HAS_WGMMA, &wrong);
+  return NULL;
+}
+
 const cg_cuda *cg_cuda_find(ir_arena *a, const char *list, const char **wrong) {
   bool has[CG_MAX_ARCHS] = {0};
   if (!read_list(a, list, has, wrong))
@@ -88,7 +98,8 @@ const cg_cuda *cg_cuda_find(ir_arena *a, const char *list, const char **wrong) {
                  .shared_per_sm = least.shared_sm * KIB,
                  .sms = least.sms,
                  .l2_bytes = (int64_t)least.l2 * KIB * KIB,
-                 .wgmma = num == 1 && !strcmp(names[0], "sm_90a")};
+                 .wgmma = num == 1 && !strcmp(names[0], HAS_WGMMA),
+                 .own = own_of(a, names, num)};
   return c;
 }
 
@@ -122,6 +133,7 @@ const cg_target *cg_cuda_with(ir_arena *a, const cg_target *t, cg_cuda chip) {
 const cg_target *cg_cuda_by_clang(ir_arena *a, const cg_target *t) {
   cg_cuda chip = *t->cuda;
   chip.wgmma = false;
+  chip.own = NULL;
   return cg_cuda_with(a, t, chip);
 }
 

@@ -48,6 +48,8 @@ struct mlrt_device_calls {
   // For `check`: runs one kernel on arguments in the host's memory. Outputs and workspace are as
   // given before it. `split`: 0 to 2, other orders of its tasks where the host can choose one.
   void (*call)(mlrt_device *d, const mlrt_kernel *k, char *const *args, int split);
+  // Whether it can; NULL: always. A program for several GPUs may have kernels for one of them.
+  bool (*has)(mlrt_device *d, const mlrt_kernel *k);
   // For `info`: what is inside, without a device.
   void (*print_code)(const mlrt_program *p);
 };

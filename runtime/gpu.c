@@ -148,6 +148,13 @@ static const char *result(mlrt_device *d, int slot, const mlrt_result *r) {
 
 // --- info
 
+static int num_entries(const mlrt_gpu_code *code, int first) {
+  int num = 0;
+  for (int i = 0; i < code->num_entries; i++)
+    num += code->images[first + code->entries[i].unit].data != NULL;
+  return num;
+}
+
 static int64_t image_bytes(const mlrt_gpu_code *code, int first) {
   int64_t bytes = 0;
   for (int i = 0; i < code->num_units; i++)
@@ -167,7 +174,7 @@ static void print_code(const mlrt_program *p) {
   gpu_free_results(&g);
   for (int i = 0; i + code->num_units <= *code->num_images; i += code->num_units)
     printf("code       %s: %d kernels, %" PRId64 " bytes\n", code->images[i].arch,
-           code->num_entries, image_bytes(code, i));
+           num_entries(code, i), image_bytes(code, i));
 }
 
 const mlrt_device_calls mlrt_gpu_calls = {
@@ -183,5 +190,6 @@ const mlrt_device_calls mlrt_gpu_calls = {
     .write = gpu_write,
     .fill = gpu_fill,
     .call = gpu_call_kernel,
+    .has = gpu_has_kernel,
     .print_code = print_code,
 };

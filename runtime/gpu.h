@@ -61,9 +61,10 @@ struct mlrt_gpu {
   int ordinal, major, minor; // number and compute capability of the device
   char label[64];            // "NVIDIA H100"
   CUdevice device;
-  CUcontext context; // the device's primary one
-  CUmodule *modules;
-  CUfunction *functions; // by entry
+  CUcontext context;     // the device's primary one
+  CUmodule *modules;     // by unit; NULL: of kernels that other chips run
+  CUfunction *functions; // by entry; NULL: in such a unit
+  bool is_own;           // mlrt_gpu_is_own
   CUstream compute, copies;
 
   CUdeviceptr arena;
@@ -112,6 +113,7 @@ void gpu_open_transfers(mlrt_gpu *g);
 void gpu_close_transfers(mlrt_gpu *g);
 
 // gpu_check.c: mlrt_device_calls.call
+bool gpu_has_kernel(mlrt_device *d, const mlrt_kernel *k);
 void gpu_call_kernel(mlrt_device *d, const mlrt_kernel *k, char *const *args, int split);
 
 #endif

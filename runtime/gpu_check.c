@@ -89,6 +89,10 @@ static void fetch(trial *t, char *const *args) {
   }
 }
 
+bool gpu_has_kernel(mlrt_device *d, const mlrt_kernel *k) {
+  return d->gpu->functions[k->first_entry] != NULL;
+}
+
 void gpu_call_kernel(mlrt_device *d, const mlrt_kernel *k, char *const *args, int split) {
   (void)split; // in which order blocks run is the device's choice
   trial t = open_trial(d->gpu, k);

@@ -123,6 +123,8 @@ static void find_function(mlrt_gpu *g, int entry) {
   const mlrt_gpu_entry *e = &g->program->gpu->entries[entry];
   if (e->unit < 0 || e->unit >= g->program->gpu->num_units)
     mlrt_fail(MLRT_EXIT_INTERNAL, "kernel '%s' is in no unit of the program", e->symbol);
+  if (!g->modules[e->unit])
+    return; // of another chip
   CUresult r = g->driver.cuModuleGetFunction(&g->functions[entry], g->modules[e->unit], e->symbol);
   char why[256];
   if (r != GPU_OK) {
@@ -155,14 +157,18 @@ void gpu_load_images(mlrt_gpu *g) {
   if (!g->modules || !g->functions)
     mlrt_fail(MLRT_EXIT_MEMORY, "out of memory");
   for (int i = 0; i < code->num_units; i++)
-    load_unit(g, &code->images[first + i]);
+    if (code->images[first + i].data)
+      load_unit(g, &code->images[first + i]);
+  const char *arch = code->images[first].arch;
+  g->is_own = arch[strlen(arch) - 1] == 'a';
   for (int i = 0; i < code->num_entries; i++)
     find_function(g, i);
 }
 
 void gpu_unload_images(mlrt_gpu *g) {
   for (int i = 0; g->modules && i < g->program->gpu->num_units; i++)
-    GPU_DO(&g->driver, cuModuleUnload, g->modules[i]);
+    if (g->modules[i])
+      GPU_DO(&g->driver, cuModuleUnload, g->modules[i]);
   free(g->modules);
   free(g->functions);
   g->modules = NULL;

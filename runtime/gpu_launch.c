@@ -26,6 +26,9 @@ void mlrt_gpu_launch(mlrt_gpu *g, int entry, int64_t blocks, const void *paramet
   const mlrt_gpu_entry *e = &g->program->gpu->entries[entry];
   if (blocks == 0)
     return;
+  if (!g->functions[entry])
+    mlrt_fail(MLRT_EXIT_INTERNAL, "kernel '%s' (%s at %s) is not for %s", e->symbol, e->ops,
+              e->where, g->label);
   if (blocks < 0 || blocks > INT32_MAX)
     mlrt_fail(MLRT_EXIT_INTERNAL, "kernel '%s' (%s at %s): a launch cannot have %" PRId64 " blocks",
               e->symbol, e->ops, e->where, blocks);
@@ -37,6 +40,10 @@ void mlrt_gpu_launch(mlrt_gpu *g, int entry, int64_t blocks, const void *paramet
   if (r != GPU_OK)
     fail_to_launch(g, entry, blocks, bytes, r);
   gpu_times_mark(g, entry);
+}
+
+bool mlrt_gpu_is_own(const mlrt_gpu *g) {
+  return g->is_own;
 }
 
 void mlrt_gpu_copy(mlrt_gpu *g, char *to, const char *from, int64_t bytes) {

@@ -143,6 +143,8 @@ void mlrt_wait_if(const mlrt_member *me, uint32_t teams);
 typedef struct mlrt_gpu mlrt_gpu;
 // `blocks` blocks of an entry point; its one parameter has `bytes` bytes and is copied.
 void mlrt_gpu_launch(mlrt_gpu *gpu, int entry, int64_t blocks, const void *parameter, size_t bytes);
+// Whether the device is the one chip of the program's list that has kernels of its own.
+bool mlrt_gpu_is_own(const mlrt_gpu *gpu);
 // From one place of the arena to another.
 void mlrt_gpu_copy(mlrt_gpu *gpu, char *to, const char *from, int64_t bytes);
 // Copies beside the launches that follow, up to mlrt_gpu_join of the same number (from 0, less than
@@ -155,18 +157,18 @@ typedef void (*mlrt_launch_fn)(mlrt_gpu *gpu, char *arena, int slot);
 
 typedef struct mlrt_gpu_entry {
   const char *symbol; // its name in the images: "loop_div_0"
-  int unit;           // which source file it is from: unit u of every architecture has it
-  int threads;        // of a block
-  int shared;         // bytes of shared memory that a launch gives a block, beside the kernel's own
+  int unit;    // which source file it is from: unit u of every architecture has it, or of one
+  int threads; // of a block
+  int shared;  // bytes of shared memory that a launch gives a block, beside the kernel's own
   const char *ops, *where; // for messages: "cast, div  f32[64,28,28]", "mlp.graph:6"
 } mlrt_gpu_entry;
 
 typedef struct mlrt_gpu_image {
   const char *arch; // "sm_90a": a cubin for it; "compute_90": PTX for this and newer ones
   int unit;
-  const unsigned char *data;
-  size_t packed; // bytes at data, as zlib packs them; 0: they are as they are
-  size_t len;    // bytes of the image; PTX ends with a 0 byte, which counts
+  const unsigned char *data; // NULL: the unit is of kernels that this architecture does not run
+  size_t packed;             // bytes at data, as zlib packs them; 0: they are as they are
+  size_t len;                // bytes of the image; PTX ends with a 0 byte, which counts
 } mlrt_gpu_image;
 
 // How the runtime uses a GPU (device.h). A program for a CPU does not name it and is linked

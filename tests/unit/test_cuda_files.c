@@ -6,11 +6,17 @@
 
 #include <string.h>
 
-static const cg_target *small_hopper(ir_arena *a) {
-  const cg_target *hopper = cg_target_find(a, "cuda:sm_90a");
-  cg_cuda chip = *hopper->cuda;
+// Chips of one SM, which has to make the most of it.
+static const cg_target *small(ir_arena *a, const char *name) {
+  const cg_target *t = cg_target_find(a, name);
+  cg_cuda chip = *t->cuda, *own = IR_NEW(a, cg_cuda);
   chip.sms = 1;
-  return cg_cuda_with(a, hopper, chip);
+  if (chip.own) {
+    *own = *chip.own;
+    own->sms = 1;
+    chip.own = own;
+  }
+  return cg_cuda_with(a, t, chip);
 }
 
 // 1: FMAs, in order; 2: by wgmma.
@@ -20,14 +26,15 @@ static int kind_of(const char *text, const char *end) {
 }
 
 // Files of each kind, one kind behind the other, each with some kernels.
-static void check_files(ir_arena *a, const char *what, const char *body, const size_t want[3]) {
+static void check_files(ir_arena *a, const char *target, const char *what, const char *body,
+                        const size_t want[3]) {
   static const cg_origin origin = {.path = "m.graph", .compiler = "test", .options = ""};
   ir_module *m = test_module(a, NULL, body);
   if (!pass_run_pipeline(m, diag_new(a), NULL)) {
     test_fail("%s: no kernels", what);
     return;
   }
-  cg_program *p = cg_program_new(a, m, small_hopper(a));
+  cg_program *p = cg_program_new(a, m, small(a, target));
   const plan *plan = cg_plan(p, NULL, NULL);
   cg_share(p);
   cg_sources s = cg_program_emit(p, plan, &origin);
@@ -71,13 +78,16 @@ int main(void) {
   ir_arena *a = ir_arena_new();
   static const size_t usual[] = {1, 0, 0}, fmas[] = {0, 1, 0}, chip[] = {0, 0, 1},
                       two[] = {1, 0, 1}, all[] = {1, 1, 1};
-  check_files(a, "a product", PRODUCT, chip);
-  check_files(a, "FMAs", FMAS, fmas);
-  check_files(a, "both", PRODUCT FMAS SUM("f"), all);
-  check_files(a, "a sum",
+  check_files(a, "cuda:sm_90a", "a product", PRODUCT, chip);
+  check_files(a, "cuda:sm_90a", "FMAs", FMAS, fmas);
+  check_files(a, "cuda:sm_90a", "both", PRODUCT FMAS SUM("f"), all);
+  check_files(a, "cuda:sm_80", "a product of all chips", PRODUCT, usual);
+  check_files(a, "cuda:sm_80,sm_90a", "a product of each", PRODUCT, two);
+  check_files(a, "cuda:sm_90a,sm_100", "a product of each", PRODUCT, two);
+  check_files(a, "cuda:sm_90a", "a sum",
               "%x = input : f32[64,96]\n%y = sum %x {axes=[0]} : f32[1,96]\nresult output y = %y",
               usual);
-  check_files(a, "a product and a sum", PRODUCT SUM("s"), two);
+  check_files(a, "cuda:sm_90a", "a product and a sum", PRODUCT SUM("s"), two);
   ir_buf many = ir_buf_new(a); // one after the other: they share no launch
   ir_buf_puts(&many, PRODUCT "%q0 = sum %p {axes=[0]} : f32[1,128]\n");
   for (int i = 1; i <= 20; i++)
@@ -87,7 +97,7 @@ int main(void) {
         "%%z%d = mul %%y%d, %%b%d : f32[%d,128]\n%%q%d = sum %%z%d {axes=[0]} : f32[1,128]\n",
         i, i + 9, i, i - 1, i + 9, i, i, i, i + 9, i, i);
   ir_buf_puts(&many, "result output q = %q20\n");
-  check_files(a, "a product among sums", ir_buf_str(&many), two);
+  check_files(a, "cuda:sm_90a", "a product among sums", ir_buf_str(&many), two);
   ir_arena_free(a);
   return test_report("files");
 }

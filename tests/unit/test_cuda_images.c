@@ -35,6 +35,8 @@ static const char program[] =
     "    const mlrt_gpu_image *m = &mlrt_gpu_images[i];\n"
     "    const char *kernel = m->unit ? \"second\" : \"first\";\n"
     "    if (strcmp(m->arch, want[i]) || m->unit != i % 2) return 2;\n"
+    "    if (!m->data && (m->len || m->unit == 0 || !strcmp(m->arch, \"sm_90a\"))) return 8;\n"
+    "    if (!m->data) continue;\n" // of the unit that another chip has
     "    unsigned long len = m->len;\n"
     "    unsigned char *data = malloc(len);\n"
     "    if (uncompress(data, &len, m->data, m->packed) || len != m->len) return 7;\n"
@@ -50,7 +52,7 @@ typedef struct build {
   ir_arena *a;
   const char *folder, *cache, *target, *want;
   const char *second; // text of the second unit
-  bool one_chip;      // both units need all of sm_90a
+  bool one_chip;      // units need all of sm_90a: both, or the second where others are named, too
   cg_build b;
 } build;
 
@@ -59,7 +61,8 @@ static void add(build *x, cg_sources *s, const char *name, const char *text, cg_
                    .text = text,
                    .len = strlen(text),
                    .kind = kind,
-                   .one_chip = kind == CG_SOURCE_CUDA && x->one_chip};
+                   .one_chip = kind == CG_SOURCE_CUDA && x->one_chip &&
+                               (!strchr(x->target, ',') || !strcmp(name, "kernels_1.cu"))};
   IR_PUSH(x->a, *s, one);
 }
 
@@ -152,6 +155,10 @@ static void test_all_calls(build *x) {
   test_calls(x, "sm_90a", TWO("sm_90a") ", " TWO("compute_90"), "compute_90", false);
   x->one_chip = true;
   test_calls(x, "sm_90a", TWO("sm_90a") ", " TWO("compute_90"), "compute_90", true);
+  test_calls(x, "sm_80,sm_90a", TWO("sm_80") ", " TWO("sm_90a") ", " TWO("compute_80"),
+             "compute_80", false);
+  CHECK(has_file(x, x->b.keep_dir, "kernels_1.sm_90a.cubin"), "nothing for the one chip");
+  CHECK(!has_file(x, x->b.keep_dir, "kernels_1.sm_80.cubin"), "something for another");
   x->one_chip = false;
   test_calls(x, "sm_86,sm_89", TWO("sm_86") ", " TWO("sm_89") ", " TWO("compute_86"), "compute_86",
              false);
