@@ -51,6 +51,10 @@ typedef struct cg_cuda {
 // many bytes of shared memory. 0: not even one.
 int cg_resident_blocks(const cg_cuda *chip, int threads, int registers, int64_t shared);
 
+// Whether a launch of so many warps has enough on each SM for what one waits to be hidden by others. Where not,
+// loads had better stand far in front of what needs them (cg_kernel.in_order: small products took 4% longer).
+bool cg_hides_latencies(const cg_cuda *chip, int64_t warps);
+
 // What schedules have decided for a target, so that equal problems are decided once: of a deep network
 // nearly all are. By what was decided from, as text.
 typedef struct cg_memo {

@@ -143,7 +143,7 @@ void cuda_attention_schedule(cg_kernel *k) {
   k->tasks[0] = t->batch * t->tiles;
   k->threads[0] = t->threads;
   k->products = !t->mma ? CG_BY_FMA : t->elem_bytes == 2 ? CG_BY_HALF : CG_BY_TF32;
-  k->in_order = !t->mma;
+  k->in_order = !t->mma && cg_hides_latencies(k->target->cuda, k->tasks[0] * t->threads / 32);
   k->schedule = t;
 }
 

@@ -184,7 +184,7 @@ void cuda_matmul_schedule(cg_kernel *k) {
   k->products = cmm_is_half(s->problem.math) ? CG_BY_HALF
                 : s->problem.math == MM_TF32 ? CG_BY_TF32
                                              : CG_BY_FMA;
-  k->in_order = cmm_in_order(&s->problem);
+  k->in_order = cmm_in_order(&s->problem, &s->plan);
   k->one_chip = s->plan.wgmma;
   k->schedule = s;
   mm_set_begins(k, &s->problem.p);

@@ -136,7 +136,7 @@ static inline bool cmm_exchanges(const cmm_plan *plan) {
   return cmm_is_half(plan->math) && (plan->wgmma || plan->b.layout == CMM_KX);
 }
 // FMAs of f32 are written in the order that takes fewest reads of registers (cg_kernel.in_order).
-bool cmm_in_order(const cmm_problem *p);
+bool cmm_in_order(const cmm_problem *p, const cmm_plan *plan);
 // Prints the kernels NAME_0, NAME_1, ...: those that turn operands, the product and, with pieces of k, their sum.
 void cmm_emit(const cmm_problem *p, const cmm_plan *plan, const char *name, ir_buf *out);
 

@@ -15,19 +15,25 @@
 //
 // FMAs that find none of their operands where the one before has left it take two cycles to read registers.
 // Rows are walked to and fro, so that the last column of a row is the first of the next: 4% of NN. ptxas is told
-// to leave them so (cmm_in_order); with both operands as [k][x] plain order is then as fast. Where it is not told,
-// as an epilogue is long, it puts them into an order of its own, which to and fro leads to fewer such FMAs.
+// to leave them so (cmm_in_order); with both operands as [k][x] plain order is then as fast, and without that faster. Behind
+// long epilogues, of which ptxas makes more in an order of its own, to and fro leads it to fewer such FMAs.
 #include "codegen/cuda_matmul.h"
 
 // Products of a thread in straight-line code: long enough to hide what a turn costs; longer code is
 // compiled slowly, and, where ptxas chooses the order, loads so far ahead that registers run out.
 enum { MAX_UNROLLED = 512, MAX_UNROLLED_IN_ORDER = 1024 };
 
-bool cmm_in_order(const cmm_problem *p) {
+static bool has_long_epilogue(const cmm_problem *p) {
   enum {
     LONG_EPILOGUE = 32
-  }; // operations: more of them wait for each other than the order of FMAs brings
-  return p->math == MM_F32 && p->p.elem_bytes == 4 && p->worked < LONG_EPILOGUE;
+  }; // operations: they wait for each other longer than the order of FMAs saves
+  return p->worked >= LONG_EPILOGUE;
+}
+
+bool cmm_in_order(const cmm_problem *p, const cmm_plan *g) {
+  int64_t warps = g->tasks[cmm_product_phase(g)] * g->warps_m * g->warps_n;
+  return p->math == MM_F32 && p->p.elem_bytes == 4 && !has_long_epilogue(p) &&
+         cg_hides_latencies(p->p.target->cuda, warps);
 }
 
 const char *cmm_scalar(const cmm_text *t) {
@@ -152,7 +158,7 @@ static void put_turned(const cmm_text *t, const char *to, char from, int num) {
 
 static void put_turns(const cmm_text *t) {
   const cmm_plan *g = t->plan;
-  int most = cmm_in_order(t->p) ? MAX_UNROLLED_IN_ORDER : MAX_UNROLLED;
+  int most = cmm_in_order(t->p, g) ? MAX_UNROLLED_IN_ORDER : MAX_UNROLLED;
   int turns = most / (4 * g->tm * g->tv * CMM_VL);
   turns = turns < 1 ? 1 : turns > g->bk / 4 ? g->bk / 4 : turns;
   ir_buf_printf(t->out,
@@ -164,7 +170,7 @@ static void put_turns(const cmm_text *t) {
 static void put_products(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   int columns = g->tv * CMM_VL;
-  bool to_and_fro = g->a.layout == CMM_XK || g->b.layout == CMM_XK || !cmm_in_order(t->p);
+  bool to_and_fro = g->a.layout == CMM_XK || g->b.layout == CMM_XK || has_long_epilogue(t->p);
   cuda_put_loop(t->out, 8, "i", g->tm);
   cuda_put_loop(t->out, 10, "j", columns);
   if (to_and_fro)

@@ -115,6 +115,11 @@ int cg_resident_blocks(const cg_cuda *chip, int threads, int registers, int64_t 
   return least_of(blocks, (int)(chip->shared_per_sm / (shared + SHARED_OF_EACH_BLOCK)));
 }
 
+bool cg_hides_latencies(const cg_cuda *chip, int64_t warps) {
+  enum { WARPS = 8 }; // of an SM: two of each scheduler
+  return warps >= WARPS * (int64_t)chip->sms;
+}
+
 const cg_chip *cg_cuda_chip(const char *arch) {
   int i = find(arch, strlen(arch));
   BUG_IF(i < 0, "no architecture '%s'", arch);
