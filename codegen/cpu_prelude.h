@@ -209,8 +209,15 @@ K vd k_mod(vd a, vd b) { return k_sub_rounded(a, k_floor(a / b) * b); }
     return r;                                                                                      \
   }                                                                                                \
   K v k_mod(v a, v b) { return k_select(b != 0, a - k_div(a, b) * b, (v){0}); }
-K_INT_DIV(vi, int32_t)
 K_INT_DIV(vl, int64_t)
+// Quotients of doubles, which have no division of integers' latency: they differ from a whole number by 1 / b or more,
+// which is more than they are rounded by. -2^31 / -1 is -2^31.
+K vi k_div(vi a, vi b) {
+  vi apart = (b == 0) | (b == -1);
+  vd q = k_floor(K_TO(a, vd) / K_TO(k_select(apart, (vi){0} + 1, b), vd));
+  return k_select(b == 0, (vi){0}, k_select(apart, (vi)(0 - (vu)a), K_TO(q, vi)));
+}
+K vi k_mod(vi a, vi b) { return k_select(b != 0, (vi)((vu)a - (vu)k_div(a, b) * (vu)b), (vi){0}); }
 K vu k_div(vu a, vu b) {
   vu r = a;
   for (int i = 0; i < VL; i++)

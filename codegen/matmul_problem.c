@@ -80,6 +80,13 @@ static const char *conversion_name(const source *s) {
   return s->conversion->op == IR_TF32 ? "tf32" : ir_dtypes[s->buffer->type.dtype].name;
 }
 
+static mm_axes steps_of(const dom_matmul *mm, const int64_t *stride) {
+  mm_axes k = {.num = mm->num_k_axes};
+  memcpy(k.size, mm->k_size, sizeof k.size);
+  memcpy(k.stride, stride, sizeof k.stride);
+  return mm_simplify(&k);
+}
+
 static mm_operand operand_of(const cg_kernel *k, const dom_matmul *mm, const source *s, int first,
                              int num) {
   const ir_dtype_info *type = &ir_dtypes[s->buffer->type.dtype];
@@ -92,10 +99,7 @@ static mm_operand operand_of(const cg_kernel *k, const dom_matmul *mm, const sou
          s->buffer->name);
   o.batch = mm_axes_between(k->dom, s->at, 0, mm->num_batch_axes);
   o.x = mm_axes_between(k->dom, s->at, first, num);
-  mm_axes ks = {.num = mm->num_k_axes};
-  memcpy(ks.size, mm->k_size, sizeof ks.size);
-  memcpy(ks.stride, s->k_stride, sizeof ks.stride);
-  o.k = mm_simplify(&ks);
+  o.k = steps_of(mm, s->k_stride);
   return o;
 }
 
@@ -107,11 +111,19 @@ static int unit_stores(const domain *d, int first, int num) {
   return count;
 }
 
+// Rows and columns change places where that makes stores of neighbours. On a CPU not the windows of a convolution with
+// one output channel: as b they would be packed whole, which takes longer, and more memory, than all the rest.
+static bool swaps(const cg_kernel *k, const dom_matmul *mm, int m0, int n0) {
+  if (unit_stores(k->dom, m0, mm->num_m_axes) <= unit_stores(k->dom, n0, mm->num_n_axes))
+    return false;
+  return k->target->cuda || mm->n > 1 || steps_of(mm, mm->a_k).num <= 1;
+}
+
 mm_problem mm_describe(const cg_kernel *k, mm_sides *sides) {
   const dom_matmul *mm = dom_build_matmul(k->arena, k->k, k->dom);
   const ir_dtype_info *type = &ir_dtypes[k->k->anchor->type.dtype];
   int m0 = mm->num_batch_axes, n0 = m0 + mm->num_m_axes;
-  bool swap = unit_stores(k->dom, m0, mm->num_m_axes) > unit_stores(k->dom, n0, mm->num_n_axes);
+  bool swap = swaps(k, mm, m0, n0);
   sides->mm = mm;
   sides->first_row = swap ? n0 : m0;
   sides->num_rows = swap ? mm->num_n_axes : mm->num_m_axes;
