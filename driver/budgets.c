@@ -81,11 +81,12 @@ static void search_budgets(search *x, const draft *refused) {
     halve(x, refused);
 }
 
-int64_t budgets_find(const draft_subject *s, const draft *refused, int64_t budget, draft *instead) {
+int64_t budgets_find(const draft_subject *s, const char *define, const draft *refused,
+                     int64_t budget, draft *instead) {
   draft scheduled = draft_new();
   search x = {.s = s, .scheduled = &scheduled, .budget = budget, .instead = instead};
   *instead = (draft){0};
-  if (draft_load(s, &scheduled, NULL, NULL) && draft_schedule(s, &scheduled))
+  if (draft_load(s, &scheduled, define, NULL) && draft_schedule(s, &scheduled))
     search_budgets(&x, refused);
   if (x.scheduled)
     draft_free(x.scheduled);

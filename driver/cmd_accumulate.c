@@ -9,6 +9,8 @@
 // fit. Of what fits, the least predicted time of an optimiser step wins, and of equals the fewest parts.
 #include "driver/cmd_accumulate.h"
 
+#include "driver/budgets.h"
+
 #include <string.h>
 
 #include "passes/cost.h"
@@ -156,13 +158,30 @@ static bool schedule(division *x, draft *t, int64_t parts) {
   return true;
 }
 
+static void take_plan(draft *t, attempt *r) {
+  r->bytes = t->plan->arena_bytes;
+  r->seconds = seconds_of_step(t);
+  r->again = runs_again(t->module);
+}
+
+// A whole batch that a compilation fits by the plan for another budget is not divided.
+static bool fits_otherwise(const division *x, const draft *refused, attempt *r) {
+  draft instead = {0};
+  budgets_find(&x->s, NULL, refused, x->budget, &instead);
+  if (!instead.arena)
+    return false;
+  take_plan(&instead, r);
+  draft_free(&instead);
+  return true;
+}
+
 // False: it has errors.
 static bool plan_attempt(const division *x, draft *t, attempt *r) {
   if (!draft_arrange(&x->s, t, NULL, x->budget) || !draft_plan(&x->s, t))
     return false;
-  r->bytes = t->plan->arena_bytes;
-  r->seconds = seconds_of_step(t);
-  r->again = runs_again(t->module);
+  bool whole = r->parts == 1 && !x->s.edit;
+  if (t->plan->arena_bytes <= x->budget || !whole || !fits_otherwise(x, t, r))
+    take_plan(t, r);
   return true;
 }
 

@@ -155,7 +155,7 @@ static void look_further(const draft_subject *subject, int64_t limit, probe *fou
   draft refused = draft_new(), instead = {0};
   if (draft_load(&s, &refused, NULL, NULL) && draft_schedule(&s, &refused) &&
       draft_arrange(&s, &refused, NULL, limit) && draft_plan(&s, &refused))
-    budgets_find(&s, &refused, limit, &instead);
+    budgets_find(&s, NULL, &refused, limit, &instead);
   if (instead.arena) {
     *found = probe_of(&instead, *found);
     draft_free(&instead);

@@ -11,10 +11,12 @@
 // search goes in steps: the smallest divisor of the file's own value that can be added to it. Values on
 // the way that have errors all the same count as too large. Nor need bytes grow with the value, as
 // kernels change with it: a few values above the answer are tried, too, and the search goes on from one
-// that fits.
+// that fits. The value behind the answer is tried as a compilation would (budgets.h).
 #include "driver/cmd_solve.h"
 
 #include <string.h>
+
+#include "driver/budgets.h"
 
 enum {
   MOST_VALUE = 1 << 30,
@@ -52,12 +54,25 @@ static bool has_no_errors(const solver *x, int64_t value) {
   return ok;
 }
 
-static attempt plan_value(const solver *x, int64_t value) {
+// Bytes of a plan for another budget that is within this one, as a compilation would find it; or of the refused one.
+static int64_t look_further(const solver *x, int64_t value, const draft *refused) {
+  draft instead = {0};
+  if (!x->s->edit)
+    budgets_find(x->s, define_of(x, value), refused, x->budget, &instead);
+  if (!instead.arena)
+    return refused->plan->arena_bytes;
+  int64_t bytes = instead.plan->arena_bytes;
+  draft_free(&instead);
+  return bytes;
+}
+
+static attempt plan_value(const solver *x, int64_t value, bool further) {
   attempt r = {value, HAS_ERRORS, 0};
   draft t = draft_new();
   if (draft_load(x->s, &t, define_of(x, value), NULL) && draft_schedule(x->s, &t) &&
       draft_arrange(x->s, &t, NULL, x->budget) && draft_plan(x->s, &t)) {
-    r.bytes = t.plan->arena_bytes;
+    bool too_much = t.plan->arena_bytes > x->budget;
+    r.bytes = further && too_much ? look_further(x, value, &t) : t.plan->arena_bytes;
     r.found = r.bytes <= x->budget ? FITS : TOO_MUCH;
   } else if (x->tried.num == 0) { // the file's own value
     options_report(x->s->o, t.diags);
@@ -66,16 +81,36 @@ static attempt plan_value(const solver *x, int64_t value) {
   return r;
 }
 
+static void say_attempt(const solver *x, const attempt *r) {
+  if (x->s->o->verbose)
+    fprintf(stderr, "%s = %lld: %s\n", x->name, (long long)r->value,
+            r->found == HAS_ERRORS ? "has errors" : ir_bytes_text(x->a, r->bytes, r->bytes));
+}
+
 static attempt try_value(solver *x, int64_t value) {
   for (size_t i = 0; i < x->tried.num; i++)
     if (x->tried.at[i].value == value)
       return x->tried.at[i];
-  attempt r = plan_value(x, value);
+  attempt r = plan_value(x, value, false);
   IR_PUSH(x->a, x->tried, r);
-  if (x->s->o->verbose)
-    fprintf(stderr, "%s = %lld: %s\n", x->name, (long long)value,
-            r.found == HAS_ERRORS ? "has errors" : ir_bytes_text(x->a, r.bytes, r.bytes));
+  say_attempt(x, &r);
   return r;
+}
+
+// The same, where it would be too much, with all that a compilation tries: plans for other budgets, which take their
+// time. So it is for values next to what fits.
+static attempt try_further(solver *x, int64_t value) {
+  attempt r = try_value(x, value);
+  if (r.found != TOO_MUCH)
+    return r;
+  attempt other = plan_value(x, value, true);
+  if (other.found == FITS) {
+    for (size_t i = 0; i < x->tried.num; i++)
+      if (x->tried.at[i].value == value)
+        x->tried.at[i] = other;
+    say_attempt(x, &other);
+  }
+  return other;
 }
 
 // --- the search ------------------------------------------------------------------------------
@@ -158,15 +193,27 @@ static attempt look_above(solver *x, attempt low) {
   return low;
 }
 
+// The value behind the answer is one that a compilation refuses.
+static attempt look_further_above(solver *x, attempt low) {
+  attempt next = {0};
+  while ((next = try_further(x, low.value + x->step)).found == FITS)
+    low = look_above(x, next);
+  return low;
+}
+
 static attempt search(solver *x, int64_t value) {
   attempt low = try_value(x, value), above = low;
   if (low.found == HAS_ERRORS)
     return low;
   x->step = find_step(x, value);
   low = low.found == FITS ? grow(x, low, &above) : shrink(x, low, &above);
+  if (low.found != FITS) // nothing, or what a compilation finds
+    low = try_further(x, low.value);
   if (low.found != FITS || above.found == FITS) // nothing fits, or everything
     return low;
-  return look_above(x, narrow(x, low, above));
+  if (above.value > low.value + x->step)
+    low = narrow(x, low, above);
+  return look_further_above(x, look_above(x, low));
 }
 
 // --- messages --------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ static bool fits_budget(driver *d) {
     return true;
   draft instead = {0};
   if (!d->subject.edit)
-    works = budgets_find(&d->subject, t, budget, &instead);
+    works = budgets_find(&d->subject, NULL, t, budget, &instead);
   if (instead.arena)
     return take(d, instead);
   ir_buf text = ir_buf_new(t->arena);

@@ -126,6 +126,18 @@ static bool is_taken(int fd) {
   return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && !mlrt_lock(fd);
 }
 
+// A file with something else in it, such as the graph's own text, is not emptied for a slip of the keyboard.
+static bool has_other_text(const char *path) {
+  struct stat st;
+  if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+    return false;
+  FILE *f = fopen(path, "re");
+  int first = f ? fgetc(f) : EOF;
+  if (f)
+    fclose(f);
+  return first != EOF && first != '{';
+}
+
 static void let_go(mlrt_metrics *m) {
   int why = errno;
   close(m->fd);
@@ -149,6 +161,13 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
     return mlrt_error_set(
         e, "cannot write the metrics file '%s': another run is writing it; give each its own",
         path);
+  }
+  if (m->fd >= 0 && has_other_text(path)) {
+    let_go(m);
+    return mlrt_error_set(e,
+                          "'%s' is no metrics file, whose lines begin with '{': it stays as it is\n"
+                          "help: give --metrics another name, or remove the file",
+                          path);
   }
   if (m->fd >= 0 && from && !cut_younger(path, from))
     let_go(m);

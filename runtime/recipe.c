@@ -67,6 +67,11 @@ static bool total_steps(mlrt_recipe *r, const mlrt_program *p, const mlrt_option
   double steps = steps_in(epochs, (double)r->batches_per_epoch, (double)r->accumulate);
   if (steps > MOST)
     return mlrt_error_set(e, "'epochs' is %.9g: too many steps", epochs);
+  if (epochs > 0 && steps < 1) // saved, it would pass for a trained model
+    return mlrt_error_set(e,
+                          "%.9g epochs of %lld batches, %lld to a step, make no whole step\n"
+                          "help: train for more epochs, or with smaller batches or 'accumulate'",
+                          epochs, (long long)r->batches_per_epoch, (long long)r->accumulate);
   r->steps = (int64_t)steps;
   return true;
 }

@@ -405,6 +405,40 @@ static void test_text_range(void) {
   mlrt_data_close(d);
 }
 
+// Sets of several texts share one vocabulary; bytes, other formats and a set of the same text do not count.
+static void test_text_of_several_sets(void) {
+  fixture f;
+  unsigned char x[3];
+  fixture_init(&f, "text", 1, 1);
+  set_file(&f, 0, text_bytes("bdfbdf"));
+  set_file(&f, 1, text_bytes("ace"));
+  set_file(&f, 2, text_bytes("0123456789"));
+  set_input(&f, 0, MLRT_U8, 2, 1, 3, 0);
+  mlrt_setting as_bytes = {.key = "vocab", .kind = MLRT_SET_STR, .str = "bytes"};
+  mlrt_data sets[5] = {f.spec, f.spec, f.spec, f.spec, f.spec};
+  sets[1].files = f.files + 1;
+  sets[2].files = sets[3].files = f.files + 2;
+  sets[2].settings = &as_bytes, sets[2].num_settings = 1;
+  sets[3].format = "tokens";
+  f.program.data = sets;
+  f.program.num_data = 5;
+  mlrt_dataset *d = must_open(&f, MLRT_USE_TRAIN, "text of several sets"); // a b c d e f
+  fill(d, 0, x, NULL);
+  CHECK(x[0] == 1 && x[1] == 3 && x[2] == 5, "%d %d %d", x[0], x[1], x[2]);
+  mlrt_data_close(d);
+  f.spec = sets[1];
+  d = must_open(&f, MLRT_USE_EVAL, "the other text");
+  fill(d, 0, x, NULL);
+  CHECK(x[0] == 0 && x[1] == 2 && x[2] == 4, "%d %d %d", x[0], x[1], x[2]);
+  mlrt_data_close(d);
+  f.program.num_embedded = 2; // the one that is read as bytes is not there, and is not looked for
+  d = must_open(&f, MLRT_USE_EVAL, "without a text that does not count");
+  mlrt_data_close(d);
+  f.spec = sets[0];
+  f.program.num_embedded = 1;
+  must_fail(&f, "the other text is missing", "the vocabulary is also that of data `train`");
+}
+
 static bytes token_file(uint32_t magic, uint32_t version, uint32_t count, int width) {
   bytes b = {0};
   for (int i = 0; i < 256 && magic; i++)
@@ -672,6 +706,7 @@ int main(void) {
   test_csv_columns();
   test_csv_numbers();
   test_text();
+  test_text_of_several_sets();
   test_lanes();
   test_text_range();
   test_tokens();

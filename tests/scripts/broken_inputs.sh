@@ -109,6 +109,15 @@ fi
 cp digits.csv.gz before.gz
 expect_error 2 "--save: './digits.csv.gz' has data" "${run[@]}" --save=./digits.csv.gz
 expect_error 2 "--metrics: 'digits.csv.gz' has data" "${run[@]}" --no-save --metrics=digits.csv.gz
+cp digits.graph mine.graph
+expect_error 1 "'mine.graph' is no metrics file" "${run[@]}" --no-save --metrics=mine.graph
+expect_error 1 "'mine.graph' is no metrics file" "${run[@]}" --resume=good.safetensors --no-save --metrics=mine.graph
+same mine.graph digits.graph "a file that is no metrics file"
+sed 's/epochs = 100/epochs = 0.001/' digits.graph >hardly.graph
+"$mltc" -O1 hardly.graph -o hardly
+expect_error 2 "make no whole step" ./hardly --quiet --save=untrained.safetensors
+[ ! -e untrained.safetensors ] || fail "a run of no steps saves"
+./trainer --quiet --epochs=0 --save=untrained.safetensors
 same digits.csv.gz before.gz "data before and after it was named as an output"
 cp good.safetensors w.st
 expect_error 2 "--save: 'w.st' has the weights that this run reads; name another" "${run[@]}" --weights=w.st --save=w.st

@@ -131,6 +131,7 @@ search B 1 30000000 "$gpt" --max-batch
 search T 1 50000000 "$gpt" --max=T --checkpoint=selective
 search C 4 50000000 "$gpt" --max=C --checkpoint=none
 grep -q "in steps of 4$" out.txt || fail "heads divide widths that are no multiples of 4"
+search B 1 200000 "$root/examples/gan.graph" --max-batch # met by the plan for another budget
 search B 1 20000000 "$root/examples/unet.graph" --max-batch --checkpoint=sqrt
 [ -z "${MLTC_SLOW:-}" ] || search B 1 200000000 "$root/examples/resnet20.graph" --max-batch --checkpoint=sqrt
 search B 1 3000000 "$root/examples/mnist_mlp.graph" --max-batch --target=cuda:sm_90a
