@@ -41,17 +41,27 @@ static void unknown_kernel(const editor *x, size_t at, const char *name) {
     diag_help(d, "did you mean '%s'?", near);
 }
 
+// Whether the file has it at all, from `at` on.
+static bool comes_later(const editor *x, size_t at, const char *name) {
+  for (size_t i = at; i < x->at.func->kernels.num; i++) {
+    const plan_edit_kernel *e = &x->at.func->kernels.at[i];
+    if (e->transfer == PLAN_EDIT_NONE && !e->again && !strcmp(e->name, name))
+      return true;
+  }
+  return false;
+}
+
 static bool operands_are_made(const editor *x, size_t at, int k) {
   const sched_kernel *kernel = &x->at.s->kernels[k];
   for (int i = 0; i < kernel->num_in; i++) {
     int v = kernel->in[i].value;
     if (v < 0 || x->made[v])
       continue;
+    const char *maker = x->at.s->kernels[x->at.s->values[v].kernel].k->name;
     plan_edit_fault(&x->at, at,
-                    ir_format(x->at.arena,
-                              "'%s' reads %%%s: '%s', which makes it, must come before",
-                              kernel->k->name, x->at.s->values[v].node->name,
-                              x->at.s->kernels[x->at.s->values[v].kernel].k->name));
+                    ir_format(x->at.arena, "'%s' reads %%%s: '%s', which makes it, %s",
+                              kernel->k->name, x->at.s->values[v].node->name, maker,
+                              comes_later(x, at, maker) ? "must come before" : "is missing"));
     return false;
   }
   return true;

@@ -98,6 +98,7 @@ refuse() { # PATTERN PYTHON
 }
 refuse "functions\[[0-9]+\].kernels\[0\]: .* reads %.* must come before" "k.insert(0, k.pop())"
 refuse "kernels\[[0-9]+\]: '.*' is missing" "k.pop()"
+refuse "kernels\[[0-9]+\]: .* reads %.*: .*, which makes it, is missing" "k.pop(0)"
 refuse "step has no kernel 'nobody'" "k[0]['name'] = 'nobody'"
 refuse "has run already" "k.append(k[0])"
 refuse "runs '.*' again before it has run|runs again before it has run" "k[0]['clone_of'] = k[1]['name']"
