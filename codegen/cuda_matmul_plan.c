@@ -18,7 +18,8 @@
 // The numbers are fitted to what products of GPT-2 took on an H100 (docs/cuda.md); what matters is their
 // proportion. A plan depends on the
 // problem and on the architectures it is made for, never on the device that runs it: sums have one order
-// wherever the program runs (within it, tensor cores of two architectures may round apart).
+// wherever the program runs (within it, tensor cores of two architectures may round apart), but for products that
+// one chip of several has by wgmma (cg_kernel.own).
 #include "codegen/cuda_matmul.h"
 
 enum {

@@ -9,7 +9,6 @@
 
 #include "codegen/cuda_clang.h"
 #include "codegen/nvrtc.h"
-#include "codegen/ptxas.h"
 
 // Everything that NVRTC is told. Products in sums are fused, as on the CPU; division, roots and
 // small numbers are exact: no fast math. What spills says so in the log.
@@ -20,7 +19,6 @@ static const char *const options[] = {
     "--diag-suppress=177", "--ptxas-options=--warn-on-spills",
 };
 enum { NUM_OPTIONS = sizeof options / sizeof *options };
-#define IN_ORDER "--ptxas-options=" CG_PTXAS_IN_ORDER // beside them, where a file asks for it
 
 const char *const *cg_nvrtc_options(int *num) {
   *num = NUM_OPTIONS;
@@ -140,7 +138,7 @@ static ir_buf make_key(const cg_images *im, const image *one) {
   for (int i = 0; !im->clang && i < NUM_OPTIONS; i++)
     ir_buf_printf(&key, "%s ", options[i]);
   if (s->in_order && !im->clang)
-    ir_buf_puts(&key, IN_ORDER);
+    ir_buf_puts(&key, CG_NVRTC_IN_ORDER);
   if (im->clang)
     cg_cuda_clang_put_key(&key);
   ir_buf_puts(&key, "\n");
@@ -256,7 +254,7 @@ static cg_command nvrtc_command(const cg_images *im, const cg_source *s, const c
   for (int i = 0; i < NUM_OPTIONS; i++)
     cg_command_add(&c, options[i]);
   if (s->in_order)
-    cg_command_add(&c, IN_ORDER);
+    cg_command_add(&c, CG_NVRTC_IN_ORDER);
   return c;
 }
 

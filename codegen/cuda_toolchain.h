@@ -15,13 +15,15 @@
 #ifndef CODEGEN_CUDA_TOOLCHAIN_H
 #define CODEGEN_CUDA_TOOLCHAIN_H
 
+#include "codegen/ptxas.h"
 #include "codegen/toolchain.h"
 
 typedef struct cg_images cg_images;
 typedef enum cg_image_kinds { CG_CUBINS = 1, CG_PTX = 2 } cg_image_kinds;
 
-// What NVRTC is told beside the architecture.
+// What NVRTC is told beside the architecture, and beside these of a file that is in order (cg_source).
 const char *const *cg_nvrtc_options(int *num);
+#define CG_NVRTC_IN_ORDER "--ptxas-options=" CG_PTXAS_IN_ORDER
 
 // Opens the compiler, and finds in the cache what it can. `kinds` to be made, or-ed; clang makes
 // PTX only, whatever they are. NULL with a message in *x->why.

@@ -48,12 +48,15 @@ const cg_nvrtc *support_nvrtc(ir_arena *a) {
   return n;
 }
 
-static cg_nvrtc_code compiled(ir_arena *a, const cg_nvrtc *n, const char *text, const char *arch) {
+static cg_nvrtc_code compiled(ir_arena *a, const cg_nvrtc *n, const char *text, const char *arch,
+                              bool in_order) {
   int num;
   const char *const *told = cg_nvrtc_options(&num);
-  const char **options = IR_NEW_ARRAY(a, const char *, (size_t)num + 1);
+  const char **options = IR_NEW_ARRAY(a, const char *, (size_t)num + 2);
   memcpy(options, told, (size_t)num * sizeof *told);
   options[num++] = ir_format(a, "--gpu-architecture=%s", arch);
+  if (in_order)
+    options[num++] = CG_NVRTC_IN_ORDER;
   cg_nvrtc_code code = {0};
   if (!cg_nvrtc_compile(n, a, "kernels.cu", text, options, num, &code) || code.log[0])
     test_fail("%s: %s", arch, code.log);
@@ -61,8 +64,8 @@ static cg_nvrtc_code compiled(ir_arena *a, const cg_nvrtc *n, const char *text, 
 }
 
 cg_resource_list support_cubin(ir_arena *a, const cg_nvrtc *n, const char *text, const char *arch,
-                               const char *but) {
-  cg_nvrtc_code code = compiled(a, n, text, arch);
+                               bool in_order, const char *but) {
+  cg_nvrtc_code code = compiled(a, n, text, arch, in_order);
   cg_resource_list list = {0};
   const char *why = "no kernels";
   if (code.cubin && (!cg_cubin_resources(a, code.cubin, code.cubin_len, &list, &why) || !list.num))

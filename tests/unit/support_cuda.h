@@ -16,9 +16,9 @@ int support_count_files(const char *folder, const char *suffix);
 const cg_nvrtc *support_nvrtc(ir_arena *a);
 // Compiles `text` for an architecture with what mltc tells NVRTC: a word from the compiler is a
 // failure, as is a kernel with local memory (spills, and arrays that it indexes) unless it has
-// `but` in its name (NULL: none may). What the kernels take; empty when there are none.
+// `but` in its name (NULL: none may). in_order: of cg_source. What the kernels take; empty when there are none.
 cg_resource_list support_cubin(ir_arena *a, const cg_nvrtc *n, const char *text, const char *arch,
-                               const char *but);
+                               bool in_order, const char *but);
 // NULL, counted as a failure, when there is no such kernel.
 const cg_resources *support_find_kernel(const cg_resource_list *list, const char *name);
 

@@ -34,7 +34,7 @@ typedef struct kernels {
   const cg_target *target;
   kernel at[MAX_KERNELS];
   int num;
-  ir_buf text;
+  ir_buf text[2]; // of kernels in order, and others
 } kernels;
 
 static void add_kernel(kernels *all, const char *what, const ir_func *f, ir_kernel *k) {
@@ -47,7 +47,7 @@ static void add_kernel(kernels *all, const char *what, const ir_func *f, ir_kern
     IR_PUSH(all->a, g->out, io.out.at[i]);
   const cg_generator *family = cg_generator_for(all->target, k->family);
   family->schedule(g);
-  family->emit(g, ir_format(all->a, "k%d", all->num), &all->text);
+  family->emit(g, ir_format(all->a, "k%d", all->num), &all->text[g->in_order]);
   all->at[all->num++] = (kernel){what, k, g};
 }
 
@@ -78,9 +78,13 @@ static void check(const kernel *k, const cg_resources *r, const char *arch, cons
            t->ry * CATT_VL, r->registers, t->registers, (long long)r->shared, blocks, t->resident);
 }
 
-static void compile(kernels *all, const cg_nvrtc *nvrtc, const char *arch, bool verbose) {
-  cg_resource_list list = support_cubin(all->a, nvrtc, ir_buf_str(&all->text), arch, NULL);
+static void compile(kernels *all, const cg_nvrtc *nvrtc, const char *arch, bool in_order,
+                    bool verbose) {
+  const char *text = ir_buf_str(&all->text[in_order]);
+  cg_resource_list list = support_cubin(all->a, nvrtc, text, arch, in_order, NULL);
   for (int i = 0; i < all->num; i++) {
+    if (all->at[i].g->in_order != in_order)
+      continue;
     const cg_resources *r = support_find_kernel(&list, ir_format(all->a, "k%d_0", i));
     if (r)
       check(&all->at[i], r, arch, all->target->cuda, verbose);
@@ -95,15 +99,19 @@ int main(int argc, char **argv) {
   if (!nvrtc)
     return SKIPPED;
   all.target = cg_target_find(all.a, "cuda:sm_80,sm_90a");
-  all.text = ir_buf_new(all.a);
-  ir_buf_puts(&all.text, cg_cuda_prelude(all.a));
+  for (int in_order = 0; in_order < 2; in_order++) {
+    all.text[in_order] = ir_buf_new(all.a);
+    ir_buf_puts(&all.text[in_order], cg_cuda_prelude(all.a));
+  }
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     add_case(&all, &cases[i], "f32");
     add_case(&all, &cases[i], "bf16");
     add_case(&all, &cases[i], "tf32");
   }
-  compile(&all, nvrtc, "sm_80", verbose);
-  compile(&all, nvrtc, "sm_90a", verbose);
+  for (int in_order = 0; in_order < 2; in_order++) {
+    compile(&all, nvrtc, "sm_80", in_order, verbose);
+    compile(&all, nvrtc, "sm_90a", in_order, verbose);
+  }
   ir_arena_free(all.a);
   return test_report("cuda_attention_compile");
 }

@@ -152,9 +152,11 @@ static void check(const kernel *k, const cg_resources *r, const char *arch) {
 }
 
 static void compile(ir_arena *a, const cg_nvrtc *nvrtc, const kernel *kernels, int num,
-                    const char *text, const char *arch, bool verbose) {
-  cg_resource_list list = support_cubin(a, nvrtc, text, arch, NULL);
+                    const char *text, const char *arch, bool in_order, bool verbose) {
+  cg_resource_list list = support_cubin(a, nvrtc, text, arch, in_order, NULL);
   for (int i = 0; i < num; i++) {
+    if (cmm_in_order(&kernels[i].p, &kernels[i].plan) != in_order)
+      continue;
     const cg_resources *r =
         support_find_kernel(&list, ir_format(a, "mm%d_%d", i, cmm_product_phase(&kernels[i].plan)));
     if (!r)
@@ -182,7 +184,7 @@ static void check_hopper(ir_arena *a, const cg_nvrtc *nvrtc, bool verbose) {
   }
   if (num < 3)
     test_fail("%d products by wgmma", num);
-  compile(a, nvrtc, kernels, num, ir_buf_str(&text), "sm_90a", verbose);
+  compile(a, nvrtc, kernels, num, ir_buf_str(&text), "sm_90a", false, verbose);
 }
 
 int main(int argc, char **argv) {
@@ -194,19 +196,24 @@ int main(int argc, char **argv) {
   const cg_target *target = cg_target_find(a, "cuda:sm_80,sm_90a");
   static kernel kernels[MAX_SHAPES];
   int num = 0;
-  ir_buf text = ir_buf_new(a);
-  ir_buf_puts(&text, cg_cuda_prelude(a));
+  ir_buf text[2]; // of kernels in order, and others
+  for (int in_order = 0; in_order < 2; in_order++) {
+    text[in_order] = ir_buf_new(a);
+    ir_buf_puts(&text[in_order], cg_cuda_prelude(a));
+  }
   for (int kind = 0; kind < NUM_KINDS; kind++)
     for (int i = 0; i < NUM_SHAPES; i++) {
       static const int each[NUM_KINDS] = {1, 4, 8, 1, 5}; // of the others some
       if (i % each[kind] != each[kind] / 2)
         continue;
       kernels[num] = make(&shapes[i], kinds[kind], target, a);
-      cmm_emit(&kernels[num].p, &kernels[num].plan, ir_format(a, "mm%d", num), &text);
-      num++;
+      const kernel *k = &kernels[num];
+      cmm_emit(&k->p, &k->plan, ir_format(a, "mm%d", num++), &text[cmm_in_order(&k->p, &k->plan)]);
     }
-  compile(a, nvrtc, kernels, num, ir_buf_str(&text), "sm_80", verbose);
-  compile(a, nvrtc, kernels, num, ir_buf_str(&text), "sm_90a", verbose);
+  for (int in_order = 0; in_order < 2; in_order++) {
+    compile(a, nvrtc, kernels, num, ir_buf_str(&text[in_order]), "sm_80", in_order, verbose);
+    compile(a, nvrtc, kernels, num, ir_buf_str(&text[in_order]), "sm_90a", in_order, verbose);
+  }
   check_hopper(a, nvrtc, verbose);
   ir_arena_free(a);
   return test_report("cuda_matmul_compile");

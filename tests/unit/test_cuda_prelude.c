@@ -198,7 +198,7 @@ static void measure_row_functions(ir_arena *a) {
 static void compile_for_gpus(ir_arena *a, const char *text) {
   const cg_nvrtc *n = support_nvrtc(a);
   if (n)
-    support_cubin(a, n, text, "sm_80", "f64");
+    support_cubin(a, n, text, "sm_80", false, "f64");
 }
 
 static const cg_target *four_lanes(void) {

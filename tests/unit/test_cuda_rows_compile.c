@@ -370,7 +370,7 @@ static const test_case cases[] = {
 
 static void compile(ir_arena *a, const cg_nvrtc *nvrtc, const char *text, const char *arch,
                     bool verbose) {
-  cg_resource_list list = support_cubin(a, nvrtc, text, arch, NULL);
+  cg_resource_list list = support_cubin(a, nvrtc, text, arch, false, NULL);
   for (size_t i = 0; verbose && i < list.num; i++)
     printf("%-7s %-8s %3d registers, %6lld bytes shared\n", arch, list.at[i].kernel,
            list.at[i].registers, (long long)list.at[i].shared);
