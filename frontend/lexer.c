@@ -10,10 +10,10 @@
 
 typedef struct lexer {
   ir_arena *arena;
-  ir_diags *diags;
+  ir_diags *diags, *silent; // silent: for the rest of a broken line
   const ir_source *src;
   const char *at, *end, *line_start;
-  uint32_t line;
+  uint32_t line, broken_line; // broken: it lacks a quote
   fe_tokens out;
 } lexer;
 
@@ -40,7 +40,7 @@ static ir_loc loc_from(const lexer *x, const char *start) {
 }
 
 static fe_token *push(lexer *x, fe_token_kind kind, const char *start) {
-  fe_token t = {.kind = kind, .loc = loc_from(x, start)};
+  fe_token t = {.kind = kind, .loc = loc_from(x, start), .broken = x->line == x->broken_line};
   IR_PUSH(x->arena, x->out.list, t);
   return &x->out.list.at[x->out.list.num - 1];
 }
@@ -118,8 +118,12 @@ static bool scan_number(lexer *x) {
   return is_float;
 }
 
+static ir_diags *diags_here(const lexer *x) {
+  return x->line == x->broken_line ? x->silent : x->diags;
+}
+
 static void bad_number(lexer *x, const char *start, const char *why) {
-  ir_diag *n = diag_error(x->diags, loc_from(x, start), "E0002", "malformed number");
+  ir_diag *n = diag_error(diags_here(x), loc_from(x, start), "E0002", "malformed number");
   diag_label(n, "%s", why);
 }
 
@@ -154,6 +158,24 @@ static char escaped(char c) {
   return c == 'n' ? '\n' : c == 't' ? '\t' : c;
 }
 
+// The text was meant to end somewhere on its line, probably before the next ',' or ')'. A guess: whatever stands on the
+// line is not reported further.
+static void unclosed_string(lexer *x, const char *start) {
+  ir_diag *d =
+      diag_error(diags_here(x), loc_from(x, start), "E0003", "text without its closing quote");
+  diag_label(d, "starts here");
+  x->broken_line = x->line;
+  bool another = false;
+  for (size_t i = x->out.list.num; i-- > 0 && x->out.list.at[i].loc.line == x->line;) {
+    x->out.list.at[i].broken = true;
+    another = another || x->out.list.at[i].kind == TOK_STRING;
+  }
+  if (another)
+    diag_help(d, "or a text before it on this line lacks its own");
+  const char *end = start + strcspn(start, ",)\n");
+  x->at = end < x->at ? end : x->at;
+}
+
 static void lex_string(lexer *x) {
   const char *start = x->at++;
   ir_buf b = ir_buf_new(x->arena);
@@ -167,8 +189,7 @@ static void lex_string(lexer *x) {
   if (x->at < x->end && *x->at == '"')
     x->at++;
   else
-    diag_label(diag_error(x->diags, loc_from(x, start), "E0003", "text without its closing quote"),
-               "starts here");
+    unclosed_string(x, start);
   push(x, TOK_STRING, start)->text = ir_strdup(x->arena, ir_buf_str(&b));
 }
 
@@ -212,10 +233,10 @@ static void bad_character(lexer *x) {
     x->at++; // the rest of a UTF-8 character
   ir_loc at = loc_from(x, start);
   if (c < 0x20 || c >= 0x7f) {
-    diag_error(x->diags, at, "E0001", "unexpected character (byte 0x%02x)", c);
+    diag_error(diags_here(x), at, "E0001", "unexpected character (byte 0x%02x)", c);
     return;
   }
-  ir_diag *d = diag_error(x->diags, at, "E0001", "unexpected character '%c'", c);
+  ir_diag *d = diag_error(diags_here(x), at, "E0001", "unexpected character '%c'", c);
   if (c != '.')
     return;
   diag_help(d, "values have no methods: relu(x), shape(x)[0]");
@@ -243,7 +264,7 @@ static void lex_one(lexer *x) {
 }
 
 fe_tokens fe_lex(ir_arena *a, const ir_source *src, ir_diags *d) {
-  lexer x = {.arena = a, .diags = d, .src = src, .line = 1};
+  lexer x = {.arena = a, .diags = d, .silent = diag_new(a), .src = src, .line = 1};
   x.at = x.line_start = src->text;
   x.end = src->text + src->len;
   while (x.at < x.end)

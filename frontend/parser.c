@@ -47,6 +47,8 @@ ir_diag *fe_parse_fail(fe_parser *p, const fe_token *at, const char *fmt, ...) {
     return NULL;
   p->failed = true;
   at = line_end_before(p, at);
+  if (at->broken)
+    return NULL;
   ir_buf b = ir_buf_new(p->arena);
   va_list ap;
   va_start(ap, fmt);

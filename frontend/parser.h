@@ -29,7 +29,7 @@ bool fe_parse_accept(fe_parser *p, fe_token_kind kind);
 bool fe_parse_expect(fe_parser *p, fe_token_kind kind, const char *where);
 // The same for a name, which is a `what` in the message.
 bool fe_parse_name(fe_parser *p, ast_name *out, const char *what);
-// The first error of a statement; NULL when it is not the first (nothing is reported).
+// The first error of a statement; NULL when nothing is reported: it is not the first, or stands on a broken line.
 ir_diag *fe_parse_fail(fe_parser *p, const fe_token *at, const char *fmt, ...) IR_PRINTF(3, 4);
 // The next token, for messages.
 const char *fe_parse_found(fe_parser *p);

@@ -371,6 +371,27 @@ static void check_together(void) {
   ir_arena_free(a);
 }
 
+// Mistakes that could be mistaken for several: one error, with its words.
+static void check_alone(void) {
+  static const error_case alone[] = {
+      {"E0003", "data { train = csv(«\"d.csv, label=last) }\n" REST, "quote"},
+      {"E0003", "data { train = csv(«\"d.csv) }\n" REST, "quote"},
+      {"E0003", "data { train = csv(\"d.csv, label=\"last«\") }\n" REST, "or a text before it"},
+      {"E0003", "data {\ntrain = csv(«\"d.csv,\n label=last)\n}\n" REST, "quote"},
+      {"E0003", "data {\ntrain = csv(«\"d.csv\n}\n" REST, "quote"},
+      {"E0003", MODEL("error «\"it is $, {not} so, 3x good"), "quote"},
+  };
+  for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
+    ir_arena *a = ir_arena_new();
+    const char *messages;
+    uint32_t line, col;
+    check_case(&alone[i]);
+    support_compile(a, without_mark(a, alone[i].text, &line, &col), &messages);
+    CHECK(count(messages, "error[") == 1, "one mistake, one error:\n%s", messages);
+    ir_arena_free(a);
+  }
+}
+
 // The chain of uses, outermost last; errors inside std show the user's line first.
 static void check_chain(void) {
   ir_arena *a = ir_arena_new();
@@ -433,6 +454,7 @@ int main(void) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     check_case(&cases[i]);
   check_together();
+  check_alone();
   check_chain();
   check_flags();
   check_define("B=8", "");
