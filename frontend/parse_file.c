@@ -113,7 +113,7 @@ static bool parse_section(fe_parser *p, ast_item *item, ast_item_kind kind) {
     while (fe_parse_accept(p, TOK_COMMA) || fe_parse_accept(p, TOK_NEWLINE) ||
            fe_parse_accept(p, TOK_SEMICOLON))
       ;
-    if (p->toks[p->at].kind == TOK_RBRACE || p->toks[p->at].kind == TOK_END)
+    if (p->toks[p->at].kind == TOK_RBRACE || p->toks[p->at].kind == TOK_END || fe_parse_at_item(p))
       return fe_parse_close_brace(p, open);
     size_t before = p->at;
     parse_setting_into(p, item);

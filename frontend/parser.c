@@ -424,13 +424,46 @@ void fe_parse_skip_separators(fe_parser *p) {
     p->at++;
 }
 
+static bool is_section(const fe_token *t) {
+  bool named = fe_parse_is_word(t, "optim") && t[1].kind == TOK_NAME; // optim d_loss { }
+  return (fe_parse_is_word(t, "data") || fe_parse_is_word(t, "optim") ||
+          fe_parse_is_word(t, "train")) &&
+         t[named ? 2 : 1].kind == TOK_LBRACE;
+}
+
+static bool is_function(const fe_token *t) {
+  return (t->kind == TOK_MODEL || t->kind == TOK_BLOCK || fe_parse_is_word(t, "optimizer") ||
+          fe_parse_is_word(t, "schedule") || fe_parse_is_word(t, "initializer")) &&
+         t[1].kind == TOK_NAME;
+}
+
+static const char *item_word(const fe_token *t) {
+  return t->kind == TOK_MODEL ? "model" : t->kind == TOK_BLOCK ? "block" : t->text;
+}
+
+// Indented ones are inside by intention.
+bool fe_parse_at_item(const fe_parser *p) {
+  const fe_token *t = &p->toks[p->at];
+  return t->loc.col == 1 && (is_section(t) || is_function(t));
+}
+
 bool fe_parse_close_brace(fe_parser *p, const fe_token *open) {
   if (fe_parse_accept(p, TOK_RBRACE))
     return true;
-  ir_diag *n = fe_parse_fail(p, fe_parse_peek(p), "expected '}', found %s", fe_parse_found(p));
+  const fe_token *t = fe_parse_peek(p);
+  p->failed = p->failed || t == p->unclosed; // said of the innermost brace
+  p->unclosed = t;
+  const char *item = fe_parse_at_item(p) ? item_word(t) : NULL;
+  ir_diag *n = item ? fe_parse_fail(p, t, "expected '}' before '%s'", item)
+                    : fe_parse_fail(p, t, "expected '}', found %s", fe_parse_found(p));
   if (n)
     diag_note(n, open->loc, "the brace opened here");
   return false;
+}
+
+static bool at_body_end(const fe_parser *p) {
+  fe_token_kind k = p->toks[p->at].kind;
+  return k == TOK_RBRACE || k == TOK_END || fe_parse_at_item(p);
 }
 
 bool fe_parse_body(fe_parser *p, ast_body *body) {
@@ -438,9 +471,7 @@ bool fe_parse_body(fe_parser *p, ast_body *body) {
   if (!fe_parse_expect(p, TOK_LBRACE, "before the statements") || !fe_parse_enter(p))
     return false;
   int depth = p->depth;
-  for (fe_parse_skip_separators(p);
-       p->toks[p->at].kind != TOK_RBRACE && p->toks[p->at].kind != TOK_END;
-       fe_parse_skip_separators(p)) {
+  for (fe_parse_skip_separators(p); !at_body_end(p); fe_parse_skip_separators(p)) {
     size_t before = p->at;
     parse_stmt_into(p, body);
     p->depth = depth; // a broken statement may have left it higher

@@ -19,6 +19,7 @@ typedef struct fe_parser {
   int nest;  // open ( and [: newlines are skipped while there are any
   int depth; // of recursion
   bool failed;
+  const fe_token *unclosed; // where a '}' was missing last
 } fe_parser;
 
 const fe_token *fe_parse_peek(fe_parser *p); // the next token; the end is always there
@@ -50,7 +51,9 @@ void fe_parse_recover(fe_parser *p, size_t start);
 // Where a statement may end: a newline, ';', '}' or the end. Of these the first two are skipped.
 bool fe_parse_at_separator(const fe_parser *p);
 void fe_parse_skip_separators(fe_parser *p);
-// Takes the '}' that belongs to `open`. False (reported): something else is there.
+// The first word of a line begins what only stands outside of braces, such as `data {`: a '}' is missing above.
+bool fe_parse_at_item(const fe_parser *p);
+// Takes the '}' that belongs to `open`. False (reported, once for all braces that are open): something else is there.
 bool fe_parse_close_brace(fe_parser *p, const fe_token *open);
 
 // NULL, or false: an error, which has been reported. Trees lie in the parser's arena.

@@ -379,6 +379,18 @@ static void check_alone(void) {
       {"E0003", "data { train = csv(\"d.csv, label=\"last«\") }\n" REST, "or a text before it"},
       {"E0003", "data {\ntrain = csv(«\"d.csv,\n label=last)\n}\n" REST, "quote"},
       {"E0003", "data {\ntrain = csv(«\"d.csv\n}\n" REST, "quote"},
+      {"E0004", "model m(x: f32[4,6]) {\n loss mean(linear(x, 1))\n«optim { sgd(0.1) }\n",
+       "expected '}' before 'optim'"},
+      {"E0004",
+       "model m(x: f32[4,6]) {\n if true {\n repeat 2 {\n«data { train = csv(\"a.csv\") }\n",
+       "t.graph:3:11: note: the brace opened here"},
+      {"E0004", "model m(x: f32[4,6]) {\n if true {\n loss mean(x)\n}\n«optim all { }\ntrain { }\n",
+       "t.graph:1:22: note: the brace opened here"},
+      {"E0004", "block b(x) {\n return x\n\n«model m(x: f32[4,6]) { loss mean(linear(x, 1)) }\n",
+       "expected '}' before 'model'"},
+      {"E0004", "data {\n train = csv(\"a.csv\")\n«train { epochs = 2 }\n" REST,
+       "expected '}' before 'train'"},
+      {"E0004", "model m(x: f32[4,6]) {\n if true {\n loss mean(x)\n«", "found end of file"},
       {"E0003", MODEL("error «\"it is $, {not} so, 3x good"), "quote"},
   };
   for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
