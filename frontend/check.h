@@ -235,6 +235,9 @@ bool fe_is_used(const fe *c, const char *base); // there is an instance of the n
 const char *fe_below(const char *path, const char *name);
 const char *fe_path(fe *c, const char *name); // path of a parameter or state
 void fe_set(fe *c, const char *name, const fe_value *v);
+// Names such as `training`, which mean the same everywhere; fe_check_free reports them.
+bool fe_is_reserved(const char *name);
+bool fe_check_free(fe *c, const ast_name *name);
 const fe_value *fe_lookup(fe *c, const char *name, ir_loc at);
 // The file's, or else the standard one. NULL: there is none.
 const ast_fn *fe_find_block(fe *c, const char *name, bool *is_std);

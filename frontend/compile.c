@@ -21,13 +21,8 @@ static const fe_options no_options = {0};
 
 // --- definitions ---------------------------------------------------------------------------------
 static bool is_new(fe *c, const ast_name *name) {
-  static const char *const reserved[] = {"seed", "step", "micro", "training", "pi", "none"};
-  for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
-    if (strcmp(reserved[i], name->text) == 0) {
-      fe_error(c, name->loc, "E0206", "'%s' has a meaning of its own and cannot be redefined",
-               name->text);
-      return false;
-    }
+  if (!fe_check_free(c, name))
+    return false;
   if (!ir_map_get(c->lets, name->text) && !ir_map_get(c->flags, name->text))
     return true;
   fe_error(c, name->loc, "E0206", "'%s' is already defined", name->text);

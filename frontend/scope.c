@@ -189,6 +189,22 @@ void fe_set(fe *c, const char *name, const fe_value *v) {
   ir_map_put(c->frame->vars, name, (void *)(uintptr_t)v);
 }
 
+bool fe_is_reserved(const char *name) {
+  static const char *const reserved[] = {"seed", "step", "micro", "training", "pi", "none"};
+  for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
+    if (strcmp(reserved[i], name) == 0)
+      return true;
+  return false;
+}
+
+bool fe_check_free(fe *c, const ast_name *name) {
+  if (!fe_is_reserved(name->text))
+    return true;
+  fe_error(c, name->loc, "E0206", "'%s' has a meaning of its own and cannot be redefined",
+           name->text);
+  return false;
+}
+
 const fe_value *fe_read(fe *c, ir_state *s) {
   fe_pass *p = c->pass;
   while (p->reads.num <= s->id)

@@ -28,10 +28,16 @@ void fe_assign(fe *c, const char *name, const fe_value *v, const ast_expr *from)
 }
 
 void fe_assign_result(fe *c, const char *name, const fe_value *v, const ast_expr *from) {
-  if (ir_map_get(c->frame->vars, name))
+  if (ir_map_get(c->frame->vars, name) || fe_is_reserved(name))
     fe_name_node(c, v, name, from);
   else
     fe_assign(c, name, v, from);
+}
+
+// A parameter of the block may have such a name, and be assigned again.
+static void assign_one(fe *c, const ast_name *name, const fe_value *v, const ast_expr *from) {
+  bool fine = ir_map_get(c->frame->vars, name->text) || fe_check_free(c, name);
+  fe_assign(c, name->text, fine ? v : &fe_bad, from);
 }
 
 static void run_assign(fe *c, const ast_stmt *s) {
@@ -39,14 +45,14 @@ static void run_assign(fe *c, const ast_stmt *s) {
   size_t n = s->names.num;
   if (n == 1 || fe_is_bad(v)) {
     for (size_t i = 0; i < n; i++)
-      fe_assign(c, s->names.at[i].text, v, s->value);
+      assign_one(c, &s->names.at[i], v, s->value);
     return;
   }
   size_t have = v->kind == FE_LIST ? v->num_items : 1;
   if (have != n)
     fe_error(c, s->value->loc, "E0214", "%zu names for %zu value%s", n, have, have == 1 ? "" : "s");
   for (size_t i = 0; i < n; i++)
-    fe_assign(c, s->names.at[i].text, have == n ? v->items[i] : &fe_bad, s->value);
+    assign_one(c, &s->names.at[i], have == n ? v->items[i] : &fe_bad, s->value);
 }
 
 // --- parameters and states -----------------------------------------------------------------------
@@ -280,7 +286,7 @@ static void run_repeat(fe *c, const ast_stmt *s) {
   const char *again = c->frame->again;
   size_t before = errors(c);
   int64_t count;
-  if (!repeat_count(c, s, &count))
+  if (!repeat_count(c, s, &count) || (s->names.num && !fe_check_free(c, &s->names.at[0])))
     return;
   for (int64_t i = 0; i < count && errors(c) == before && !c->frame->returned; i++) {
     if (!fe_tick(c, s->loc))

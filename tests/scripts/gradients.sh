@@ -151,8 +151,8 @@ model cancel(x: f32[6,5]) {
   param e: f[6,5] = normal(1)
   param w: f[5,3] = normal(1)
   far = e * e + 2
-  none = 3 * d + (-3 * d / far) * far
-  loss sum(none) + 0.001 * sum(tanh(none @ w)) + sum((1 / far) * far - 1) FIT
+  zero = 3 * d + (-3 * d / far) * far
+  loss sum(zero) + 0.001 * sum(tanh(zero @ w)) + sum((1 / far) * far - 1) FIT
 }
 data { train = npy("none.npy") }
 optim { sgd(0.01) }
