@@ -169,6 +169,7 @@ typedef struct fe {
   ir_map *initializers, *std_initializers;
   ir_map *used_defines;
   const ast_fn *model;
+  const ast_file *file; // whose items are taken
   IR_VEC(const ast_item *) sections;
   IR_VEC(const char *) importing; // paths being read
   IR_VEC(const char *) imported;

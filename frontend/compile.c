@@ -252,8 +252,11 @@ static void take_item(fe *c, const ast_file *f, const ast_item *item, bool is_st
 }
 
 static void take_file(fe *c, const ast_file *f, bool is_std) {
+  const ast_file *importing = c->file;
+  c->file = f;
   for (size_t i = 0; i < f->items.num; i++)
     take_item(c, f, f->items.at[i], is_std);
+  c->file = importing;
 }
 
 static void take_std(fe *c, const char *path, const char *text, size_t len) {

@@ -109,7 +109,7 @@ static void bind_input(fe *c, const ast_param *p) {
 }
 
 // All inputs of one batch have the same number of rows.
-static void check_batch(fe *c) {
+static bool check_batch(fe *c) {
   const ir_func *f = c->pass->b.func;
   for (size_t i = 1; i < f->nodes.num; i++) {
     const ir_node *a = f->nodes.at[0], *b = f->nodes.at[i];
@@ -119,7 +119,9 @@ static void check_batch(fe *c) {
                           "the batch is %lld in '%s' but %lld in '%s'", (long long)b->type.dims[0],
                           b->name, (long long)a->type.dims[0], a->name);
     diag_label(d, "this is %s", ir_type_str(c->arena, &b->type));
+    return false;
   }
+  return true;
 }
 
 void fe_run_model(fe *c) {
@@ -129,10 +131,11 @@ void fe_run_model(fe *c) {
     bind_input(c, &c->model->params.at[i]);
   if (c->model->params.num == 0)
     fe_error(c, c->model->name.loc, "E0216", "model '%s' has no inputs", c->model->name.text);
-  if (before == diag_num_errors(c->diags))
-    check_batch(c);
-  fe_run_body(c, &c->model->body);
-  fe_check_goals(c);
+  // What meets in the model is then of different sizes, too.
+  if (before < diag_num_errors(c->diags) || check_batch(c)) {
+    fe_run_body(c, &c->model->body);
+    fe_check_goals(c);
+  }
   fe_leave(c);
 }
 

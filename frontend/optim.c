@@ -292,6 +292,12 @@ static void update_one(fe *c, const optimizing *o, ir_state *param, ir_node *gra
   fe_leave(c);
 }
 
+// `optim { adamw }`: its name alone.
+static bool is_optimizer_name(const fe *c, const ast_expr *e) {
+  return e->kind == AST_NAME &&
+         (ir_map_get(c->optimizers, e->text) || ir_map_get(c->std_optimizers, e->text));
+}
+
 // `s`: something else stands in its place, or NULL.
 static void no_optimizer(fe *c, const fe_goal *g, const ast_setting *s) {
   const ast_item *own = fe_own_optim(c, g->name);
@@ -306,6 +312,11 @@ static void no_optimizer(fe *c, const fe_goal *g, const ast_setting *s) {
 
 static bool find_optimizer(fe *c, optimizing *o) {
   const ast_setting *s = fe_optim_setting(c, o->goal->name, NULL);
+  if (s && is_optimizer_name(c, s->value)) {
+    ir_diag *d = fe_error(c, s->value->loc, "E0303", "an optimiser has arguments");
+    diag_help(d, "call it: %s(lr)", s->value->text);
+    return false;
+  }
   if (!s || s->value->kind != AST_CALL) {
     no_optimizer(c, o->goal, s);
     return false;

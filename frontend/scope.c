@@ -274,6 +274,23 @@ static const ast_name *find_below(const ast_body *body, const char *name, ir_loc
   return NULL;
 }
 
+static bool is_after(ir_loc a, ir_loc at) {
+  return a.file == at.file && (a.line > at.line || (a.line == at.line && a.col > at.col));
+}
+
+// Where the file being taken gives `name` a value below `at`; NULL: nowhere.
+static const ast_name *find_constant_below(const fe *c, const char *name, ir_loc at) {
+  for (size_t i = 0; c->file && i < c->file->items.num; i++) {
+    const ast_item *item = c->file->items.at[i];
+    for (size_t k = 0; k < item->bindings.num; k++) {
+      const ast_name *n = &item->bindings.at[k].name;
+      if (!strcmp(n->text, name) && is_after(n->loc, at))
+        return n;
+    }
+  }
+  return NULL;
+}
+
 static const fe_value *unknown_name(fe *c, const char *name, ir_loc at) {
   bool is_std;
   if (is_of_a_parameter(c, name)) {
@@ -288,9 +305,11 @@ static const fe_value *unknown_name(fe *c, const char *name, ir_loc at) {
     return &fe_bad;
   }
   ir_diag *d = fe_error(c, at, "E0201", "unknown name '%s'", name);
-  const ast_name *below = c->frame ? find_below(&c->frame->fn->body, name, at) : NULL;
+  const ast_name *below =
+      c->frame ? find_below(&c->frame->fn->body, name, at) : find_constant_below(c, name, at);
   if (below) {
-    diag_note(d, below->loc, "it has a value from here on: statements run in their order");
+    diag_note(d, below->loc, "it has a value from here on: %s",
+              c->frame ? "statements run in their order" : "a file is read from its top");
     return &fe_bad;
   }
   const ir_map *maps[] = {c->frame ? c->frame->vars : NULL, c->lets, c->flags, c->initializers,

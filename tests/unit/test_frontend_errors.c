@@ -395,6 +395,13 @@ static void check_alone(void) {
       {"E0004", "data {\n train = csv(\"a.csv\")\n«train { epochs = 2 }\n" REST,
        "expected '}' before 'train'"},
       {"E0004", "model m(x: f32[4,6]) {\n if true {\n loss mean(x)\n«", "found end of file"},
+      {"E0201", "let A = «K / 2, K = 16\n" REST, "from here on"},
+      {"E0201", "flag a = «K\nlet K = 16\n" REST, "from here on"},
+      {"E0208",
+       "model m(x: f32[4,6], «y: u8[3]) { loss cross_entropy(linear(x, 2), y) }\noptim { sgd(0.1) "
+       "}\n",
+       "the batch is 3 in 'y'"},
+      {"E0303", NO_REST "optim { «adamw }\n", "call it: adamw(lr)"},
       {"E0003", MODEL("error «\"it is $, {not} so, 3x good"), "quote"},
   };
   for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {
