@@ -185,6 +185,7 @@ typedef struct fe {
     const fe_frame *frame;   // here
   } member;
   int64_t accumulate;
+  bool froze; // `freeze` was true of a parameter
 } fe;
 
 extern const fe_value fe_bad, fe_none;
@@ -369,6 +370,7 @@ void fe_run_loss(fe *c, const ast_stmt *s);
 void fe_check_goals(fe *c); // at the end of a model: there is one, each parameter is trained by one
 // Whether optim { freeze = ... } holds for the parameter.
 bool fe_is_frozen(fe *c, const char *path, const ir_type *type);
+void fe_warn_of_freeze(fe *c); // it asks for names that no parameter has
 
 // --- vary.c: what --max-batch and --max=NAME search for; of a file without errors
 void fe_find_varied(fe *c, fe_vary *v);

@@ -357,6 +357,40 @@ static void warn_of_flags(fe *c) {
   }
 }
 
+// --- inputs that nothing reads -------------------------------------------------------------------
+static bool has_in(const ir_node *n, const char *input) {
+  for (int i = 0; i < n->num_in; i++)
+    if (n->in[i]->op == IR_INPUT && strcmp(n->in[i]->name, input) == 0)
+      return true;
+  return false;
+}
+
+static bool is_input_read(const ir_func *f, const char *input) {
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (has_in(f->nodes.at[i], input))
+      return true;
+  for (size_t i = 0; i < f->results.num; i++) {
+    const ir_node *n = f->results.at[i].node;
+    if (n->op == IR_INPUT && strcmp(n->name, input) == 0)
+      return true;
+  }
+  return false;
+}
+
+static void warn_of_inputs(fe *c) {
+  for (size_t i = 0; i < c->model->params.num; i++) {
+    const ast_name *name = &c->model->params.at[i].name;
+    bool read = false;
+    for (size_t k = 0; k < c->module->funcs.num && !read; k++)
+      read = is_input_read(c->module->funcs.at[k], name->text);
+    if (read)
+      continue;
+    ir_diag *d =
+        fe_warn(c, name->loc, "W0231", "the values of input '%s' are used nowhere", name->text);
+    diag_help(d, "without it the data needs no file or column for it");
+  }
+}
+
 ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir_diags *d) {
   fe c = {.arena = a,
           .diags = d,
@@ -392,8 +426,11 @@ ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir
     c.module->name = ir_strdup(a, c.model->name.text);
   if (clean)
     lower(&c);
-  if (clean && diag_num_errors(d) == before)
+  if (clean && diag_num_errors(d) == before) {
     warn_of_flags(&c);
+    warn_of_inputs(&c);
+    fe_warn_of_freeze(&c);
+  }
   if (c.options->vary && diag_num_errors(d) == before)
     fe_find_varied(&c, c.options->vary);
   for (size_t i = 0; c.options->files && i < c.imported.num; i++)

@@ -58,7 +58,30 @@ bool fe_is_frozen(fe *c, const char *path, const ir_type *type) {
     frozen = false;
   fe_leave(c);
   step_in(c, here);
+  c->froze = c->froze || frozen;
   return frozen;
+}
+
+// True only by what a name contains. Beside other conditions it may be meant to be false: R > 0 and contains(...).
+static bool asks_for_names(const ast_expr *e) {
+  if (e->kind == AST_BINARY && e->op == AST_OP_OR)
+    return asks_for_names(e->a) && asks_for_names(e->b);
+  return e->kind == AST_CALL &&
+         (strcmp(e->text, "contains") == 0 || strcmp(e->text, "starts_with") == 0 ||
+          strcmp(e->text, "ends_with") == 0);
+}
+
+void fe_warn_of_freeze(fe *c) {
+  const ast_setting *s = fe_optim_setting(c, NULL, "freeze");
+  if (c->froze || !s || !s->value || !asks_for_names(s->value))
+    return;
+  const ir_state *some = NULL;
+  for (size_t i = 0; i < c->module->states.num && !some; i++)
+    some = c->module->states.at[i]->role == IR_ROLE_PARAM ? c->module->states.at[i] : NULL;
+  if (!some)
+    return;
+  ir_diag *d = fe_warn(c, s->value->loc, "W0230", "'freeze' is true of no parameter");
+  diag_help(d, "names are paths such as '%s'", some->name);
 }
 
 // --- the parameters of a goal --------------------------------------------------------------------

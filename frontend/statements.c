@@ -138,8 +138,8 @@ static void remember_trained(fe *c, ir_state *state) {
 static ir_role role_of(fe *c, const ast_stmt *s, const char *path, const ir_type *type) {
   if (s->kind != AST_PARAM)
     return c->pass->optimizing ? IR_ROLE_MOMENT : IR_ROLE_BUFFER;
-  bool frozen = strcmp(s->word, "frozen") == 0 || fe_is_frozen(c, path, type);
-  return frozen ? IR_ROLE_FROZEN : IR_ROLE_PARAM;
+  bool by_setting = fe_is_frozen(c, path, type), frozen = strcmp(s->word, "frozen") == 0;
+  return frozen || by_setting ? IR_ROLE_FROZEN : IR_ROLE_PARAM;
 }
 
 // Gradients are taken before optimisers and schedules run: nothing would train a parameter of theirs.

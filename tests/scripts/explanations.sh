@@ -14,7 +14,7 @@ mltc, codes = sys.argv[1], sys.argv[2:]
 NUMBERS = {"inputs": "x: f32[64,784]"}
 LOSS = "... => loss cross_entropy(linear(x, 9), label)"
 CASES = {
-    "E0001": ({"inputs": "x: f32[64,784], a: f32[64,8], b: f32[64,8]"}, ["$ => +"]),
+    "E0001": ({"inputs": "a: f32[64,8], b: f32[64,8]"}, ["$ => +"]),
     "E0002": (NUMBERS, ["64x => 64"]),
     "E0003": (NUMBERS, ['.gz) => .gz")']),
     "E0004": ({"first": "h = x"}, ["h 10 => h, 10"]),
@@ -29,7 +29,7 @@ CASES = {
     "E0207": (NUMBERS, ["if mean(x) > 0 { x = -x } => x = where(mean(x) > 0, -x, x)"]),
     "E0208": ({"inputs": "x: f32[8,4], u: f32[8,128], v: f32[8,130]"}, ["v: f32[8,130] => v: f32[8,128]"]),
     "E0209": ({"last": "x = tower(x)"}, ["tower(relu => tanh(relu"]),
-    "E0210": (NUMBERS, ["1000000, 1000000 => 10, 10"]),
+    "E0210": ({"inputs": "image: f32[64,784]", "loss": "loss mean(linear(x, 1)) + mean(image)"}, ["1000000, 1000000 => 10, 10"]),
     "E0211": (NUMBERS, ["n = 0 => n = 2"]),
     "E0212": ({"last": "x = h"}, ["flag H => let H"]),
     "E0213": (NUMBERS, ["axis=2 => axis=1"]),
@@ -51,6 +51,8 @@ CASES = {
     "W0221": ({"first": "param w: f[2] = ones\nx = x * mean(w)"}, ["output scale => metric scale"]),
     "W0228": (NUMBERS, ["steps = 500 => steps = steps"]),
     "W0229": ({"loss": ""}, ["tanh(x) => tanh(linear(x, 8))"]),
+    "W0230": (NUMBERS, ['"bias" => ".b"']),
+    "W0231": ({}, ["8) - x) => 8) - y)"]),
     "W0502": ({"last": "x = logits"}, ["linear(x, 10) => linear(h, 10)"]),
     "E0301": (NUMBERS, ["epoch = => epochs ="]),
     "E0302": (NUMBERS, ["cvs => csv"]),

@@ -456,6 +456,33 @@ static void check_flags(void) {
   }
 }
 
+// What is in the file and changes nothing is said, but not where a condition may be meant to be false.
+static void check_idle(void) {
+  static const struct {
+    const char *input, *freeze, *warning; // "": none
+  } cases[] = {
+      {"x", "ends_with(name, \".b\")", ""},
+      {"x", "contains(name, \"nothere\")", "warning[W0230]"},
+      {"x", "contains(name, \"q\") or starts_with(name, \"z\")", "such as 'linear.w'"},
+      {"x", "false and contains(name, \"nothere\")", ""},
+      {"x", "false", ""},
+      {"zeros([4, 3])", "false", "t.graph:1:9: warning[W0231]"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ir_arena *a = ir_arena_new();
+    const char *messages;
+    ir_module *m = support_compile(a,
+                                   ir_format(a,
+                                             "model m(x: f32[4,3]) { loss mean(linear(%s, 1)) }\n"
+                                             "optim { sgd(0.1), freeze = %s }\n",
+                                             cases[i].input, cases[i].freeze),
+                                   &messages);
+    bool fine = *cases[i].warning ? strstr(messages, cases[i].warning) != NULL : !*messages;
+    CHECK(m && fine, "freeze = %s of %s:\n%s", cases[i].freeze, cases[i].input, messages);
+    ir_arena_free(a);
+  }
+}
+
 static void check_define(const char *define, const char *want) {
   ir_arena *a = ir_arena_new();
   const char *messages;
@@ -480,6 +507,7 @@ int main(void) {
   check_alone();
   check_chain();
   check_flags();
+  check_idle();
   check_define("B=8", "");
   check_define("B=2*4", "");
   check_define("BB=8", "did you mean 'B'?");
