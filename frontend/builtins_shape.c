@@ -89,11 +89,17 @@ BUILTIN(broadcast) {
 }
 
 // --- joins and parts -----------------------------------------------------------------------------
+static const fe_value *want_list(fe *c, const builtin_args *a, const char *name) {
+  ir_diag *d = fe_error(c, a->at[0], "E0202", "%s needs a list of tensors", name);
+  diag_help(d, "%s([x, y], axis=0)", name);
+  return &fe_bad;
+}
+
 BUILTIN(concat) {
   const fe_value *list = a->v[0];
   int axis;
   if (list->kind != FE_LIST || list->num_items == 0)
-    return FE_FAIL(c, a->at[0], "E0202", "concat needs a list of tensors");
+    return want_list(c, a, "concat");
   ir_node **in = IR_NEW_ARRAY(c->arena, ir_node *, list->num_items);
   for (size_t i = 0; i < list->num_items; i++) {
     if (!fe_want_tensor(c, list->items[i], a->at[0], "each value of concat"))
@@ -135,7 +141,7 @@ BUILTIN(stack) {
   const fe_value *list = a->v[0];
   int axis = 0;
   if (list->kind != FE_LIST || list->num_items == 0)
-    return FE_FAIL(c, a->at[0], "E0202", "stack needs a list of tensors");
+    return want_list(c, a, "stack");
   for (size_t i = 0; i < list->num_items; i++)
     if (!may_be_stacked(c, a, list->items[i]))
       return &fe_bad;

@@ -16,8 +16,10 @@ static bool place_named(fe *c, const ast_expr *call, const ast_arg *arg, const c
     if (strcmp(params[i], arg->name) != 0)
       continue;
     if (out[i]) {
-      fe_error(c, arg->loc, "E0205", "'%s' is given twice in the call of '%s'", arg->name,
-               call->text);
+      ir_diag *d = fe_error(c, arg->loc, "E0205", "'%s' is given twice in the call of '%s'",
+                            arg->name, call->text);
+      if (strcmp(call->text, "concat") == 0 || strcmp(call->text, "stack") == 0)
+        diag_help(d, "what is joined is a list: %s([x, y], %s=...)", call->text, arg->name);
       return false;
     }
     out[i] = arg;
@@ -253,9 +255,9 @@ static const fe_value *expand(fe *c, const binding *b, bool is_std) {
 
 static const fe_value *unknown_function(fe *c, const ast_expr *call) {
   ir_diag *d = fe_error(c, call->op_loc, "E0201", "unknown function '%s'", call->text);
-  const char *here = fe_name_here(call->text);
-  if (here) {
-    diag_help(d, "here it is written %s", here);
+  const char *here = fe_name_here(call->text), *type = fe_word_here(call->text);
+  if (here || type) {
+    diag_help(d, here ? "here it is written %s" : "here it is written %s(x)", here ? here : type);
     return &fe_bad;
   }
   const char *const *words;

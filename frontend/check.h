@@ -306,6 +306,8 @@ ir_node *fe_emit_random(fe *c, ir_loc at, ir_op op, const ir_type *type);
 // --- elsewhere.c ---------------------------------------------------------------------------------
 // How a function of other tools is written here, such as 'running_sum(x, axis)' for 'cumsum'; NULL when it is unknown.
 const char *fe_name_here(const char *theirs);
+// "f32" for "float32", "true" for "True".
+const char *fe_word_here(const char *theirs);
 
 // --- builtins.c, calls.c -------------------------------------------------------------------------
 bool fe_is_builtin(const char *name);

@@ -1,4 +1,4 @@
-// elsewhere.c: what functions of other tools are called here. A person who ports a network knows it by their names,
+// elsewhere.c: what functions, types and values of other tools are called here. A person who ports a network knows it by their names,
 // which no spelling brings near ours.
 #include "frontend/check.h"
 
@@ -24,6 +24,7 @@ static const struct {
     {"full", "constant(value, shape)"},
     {"index_add", "segment_sum(values, index, n)"},
     {"index_select", "gather(x, index)"},
+    {"len", "shape(x)[0]"},
     {"logaddexp", "log_sum_exp(stack([x, y]), axis=0)"},
     {"logsumexp", "log_sum_exp(x, axis)"},
     {"masked_fill", "where(mask, value, x)"},
@@ -57,5 +58,23 @@ const char *fe_name_here(const char *theirs) {
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (strcmp(names[i].theirs, theirs) == 0)
       return names[i].ours;
+  return NULL;
+}
+
+// What is no function, or is one as all element types are.
+static const struct {
+  const char *theirs, *ours;
+} words[] = {
+    {"False", "false"}, {"None", "none"}, {"True", "true"},   {"bfloat16", "bf16"},
+    {"double", "f64"},  {"float", "f32"}, {"float16", "f16"}, {"float32", "f32"},
+    {"float64", "f64"}, {"half", "f16"},  {"int", "i32"},     {"int32", "i32"},
+    {"int64", "i64"},   {"int8", "i8"},   {"long", "i64"},    {"uint16", "u16"},
+    {"uint32", "u32"},  {"uint8", "u8"},
+};
+
+const char *fe_word_here(const char *theirs) {
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (strcmp(words[i].theirs, theirs) == 0)
+      return words[i].ours;
   return NULL;
 }

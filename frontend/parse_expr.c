@@ -31,6 +31,13 @@ enum { LEVEL_NOT = 3, LEVEL_COMPARE = 4, NUM_BINARY = sizeof binary_ops / sizeof
 static ast_expr *parse_postfix(fe_parser *p);
 static ast_expr *parse_unary(fe_parser *p);
 
+static int find_binary(fe_token_kind k) {
+  for (int i = 0; i < NUM_BINARY; i++)
+    if (binary_ops[i].token == k)
+      return i;
+  return -1;
+}
+
 static uint32_t depth_of(const ast_expr *e) {
   return e ? e->depth : 0;
 }
@@ -128,6 +135,22 @@ static ast_expr *parse_parens(fe_parser *p) {
   return e->items.num == 1 && !trailing ? e->items.at[0] : e;
 }
 
+// The '=' of `h += 1`.
+static bool is_compound(const fe_parser *p, const fe_token *t) {
+  if (t->kind != TOK_ASSIGN || t < p->toks + 2 || t[-2].kind != TOK_NAME)
+    return false;
+  int row = find_binary(t[-1].kind);
+  return row >= 0 && binary_ops[row].level > LEVEL_COMPARE && t[-1].loc.line == t->loc.line &&
+         t[-1].loc.col + t[-1].loc.len == t->loc.col;
+}
+
+// `h += 1` and `// text`: other languages have them.
+static void help_habit(fe_parser *p, ir_diag *d, const fe_token *t) {
+  if (!fe_parse_help_comment(p, d, t) && is_compound(p, t))
+    diag_help(d, "write %s = %s %.*s ...", t[-2].text, t[-2].text, (int)t[-1].loc.len,
+              fe_token_text(t[-1].kind) + 1); // behind its quote
+}
+
 static ast_expr *parse_primary(fe_parser *p) {
   const fe_token *t = fe_parse_peek(p);
   switch (t->kind) {
@@ -149,9 +172,12 @@ static ast_expr *parse_primary(fe_parser *p) {
   case TOK_LPAREN:
     return parse_parens(p);
   default:
-    fe_parse_fail(p, t, "expected an expression, found %s", fe_parse_found(p));
-    return NULL;
+    break;
   }
+  ir_diag *d = fe_parse_fail(p, t, "expected an expression, found %s", fe_parse_found(p));
+  if (d)
+    help_habit(p, d, t);
+  return NULL;
 }
 
 static bool parse_arg(fe_parser *p, ast_expr *call) {
@@ -319,13 +345,6 @@ static ast_expr *parse_unary(fe_parser *p) {
   ast_expr *e = parse_prefix(p, AST_OP_NEG, parse_unary);
   fe_parse_leave(p);
   return e;
-}
-
-static int find_binary(fe_token_kind k) {
-  for (int i = 0; i < NUM_BINARY; i++)
-    if (binary_ops[i].token == k)
-      return i;
-  return -1;
 }
 
 static ast_expr *parse_level(fe_parser *p, int level);

@@ -83,8 +83,9 @@ static void parse_setting_into(fe_parser *p, ast_item *item) {
   ast_setting s = {0};
   bool ok = parse_setting(p, &s);
   if (ok && !fe_parse_at_separator(p) && fe_parse_peek(p)->kind != TOK_COMMA) {
-    fe_parse_fail(p, fe_parse_peek(p), "expected ',' or the end of the line, found %s",
-                  fe_parse_found(p));
+    ir_diag *d = fe_parse_fail(p, fe_parse_peek(p), "expected ',' or the end of the line, found %s",
+                               fe_parse_found(p));
+    fe_parse_help_comment(p, d, &p->toks[start]);
     ok = false;
   }
   if (ok)
@@ -155,7 +156,7 @@ static void unknown_item(fe_parser *p, const fe_token *t) {
                                       "optimizer", "schedule", "initializer"};
   ir_diag *n =
       fe_parse_fail(p, t, "expected let, flag, block, model, data, optim, train or import");
-  if (!n)
+  if (!n || fe_parse_help_comment(p, n, t))
     return;
   const char *near =
       t->kind == TOK_NAME ? diag_nearest(t->text, words, sizeof words / sizeof words[0]) : NULL;
@@ -195,7 +196,9 @@ static void parse_item_into(fe_parser *p, ast_file *file) {
   ast_item *item = IR_NEW(p->arena, ast_item);
   bool ok = parse_item(p, item);
   if (ok && !fe_parse_at_separator(p)) {
-    fe_parse_fail(p, fe_parse_peek(p), "expected a new line, found %s", fe_parse_found(p));
+    ir_diag *d =
+        fe_parse_fail(p, fe_parse_peek(p), "expected a new line, found %s", fe_parse_found(p));
+    fe_parse_help_comment(p, d, &p->toks[start]);
     ok = false;
   }
   if (ok)

@@ -387,12 +387,24 @@ static const char *statement_here(const char *word) {
   return NULL;
 }
 
+bool fe_parse_help_comment(fe_parser *p, ir_diag *d, const fe_token *first) {
+  const fe_token *end = fe_parse_peek(p);
+  for (const fe_token *t = first; d && t <= end; t++)
+    if (t->kind == TOK_FLOORDIV && t->loc.line == end->loc.line) {
+      diag_help(d, "'//' divides; a comment begins with #");
+      return true;
+    }
+  return false;
+}
+
 // `los cross_entropy(...)`: two words side by side may be a statement word and what it is about.
 static void fail_at_end(fe_parser *p, const fe_token *first) {
   static const char *const words[] = {"param", "frozen", "state", "buffer", "repeat",
                                       "if",    "return", "loss",  "metric", "output"};
   ir_diag *d = fe_parse_fail(p, fe_parse_peek(p), "expected the end of the statement, found %s",
                              fe_parse_found(p));
+  if (fe_parse_help_comment(p, d, first))
+    return;
   bool two_words = first->kind == TOK_NAME && fe_parse_peek(p) == first + 1;
   const char *here = d && two_words ? statement_here(first->text) : NULL;
   if (here) {

@@ -32,6 +32,8 @@ bool fe_parse_expect(fe_parser *p, fe_token_kind kind, const char *where);
 bool fe_parse_name(fe_parser *p, ast_name *out, const char *what);
 // The first error of a statement; NULL when nothing is reported: it is not the first, or stands on a broken line.
 ir_diag *fe_parse_fail(fe_parser *p, const fe_token *at, const char *fmt, ...) IR_PRINTF(3, 4);
+// Says how comments begin where a '//' stands on the line of the next token, in what starts with `first`. `d` may be NULL.
+bool fe_parse_help_comment(fe_parser *p, ir_diag *d, const fe_token *first);
 // The next token, for messages.
 const char *fe_parse_found(fe_parser *p);
 // Takes newlines as long as there are some.

@@ -312,6 +312,11 @@ static const fe_value *unknown_name(fe *c, const char *name, ir_loc at) {
               c->frame ? "statements run in their order" : "a file is read from its top");
     return &fe_bad;
   }
+  const char *here = fe_word_here(name);
+  if (here) {
+    diag_help(d, "here it is written %s", here);
+    return &fe_bad;
+  }
   const ir_map *maps[] = {c->frame ? c->frame->vars : NULL, c->lets, c->flags, c->initializers,
                           c->std_initializers};
   fe_suggest(c, d, name, maps, 5, constants, sizeof constants / sizeof constants[0]);

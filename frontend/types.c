@@ -37,7 +37,11 @@ static bool find_dtype(fe *c, const ast_type *t, bool signature, ir_dtype *out) 
     return false;
   }
   ir_diag *d = fe_error(c, t->loc, "E0201", "unknown element type '%s'", t->dtype);
-  fe_suggest(c, d, t->dtype, NULL, 0, dtype_words, sizeof dtype_words / sizeof dtype_words[0]);
+  const char *here = fe_word_here(t->dtype);
+  if (here)
+    diag_help(d, "here it is written %s", here);
+  else
+    fe_suggest(c, d, t->dtype, NULL, 0, dtype_words, sizeof dtype_words / sizeof dtype_words[0]);
   return false;
 }
 
