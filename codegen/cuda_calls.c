@@ -34,7 +34,7 @@ static void open_function(writer *w) {
 static void put_phases(writer *w, const cg_kernel *c, const cg_distinct *d) {
   if (c->own) {
     ir_buf_puts(w->out, "  if (mlrt_gpu_is_own(gpu))\n");
-    put_phases(w, c->own, d->own);
+    put_phases(w, c->own, w->p->own_shared[w->func][c->k->id]);
     ir_buf_puts(w->out, "  else\n");
   }
   writer_open_call(w, c);

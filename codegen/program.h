@@ -9,12 +9,13 @@
 
 // A generated function that one or more kernels of the program share.
 typedef struct cg_distinct {
-  const char *name;        // C identifier without the phase suffix: "matmul_relu"
-  const char *text;        // its C source
-  const char *plain;       // name of the plain version for `check`; NULL: none
-  int64_t flops, bytes;    // per call of the first use
-  int unit;                // GPU: number of the file
-  struct cg_distinct *own; // GPU: what one chip runs in its place (cg_kernel.own); NULL: the same
+  const char *name;     // C identifier without the phase suffix: "matmul_relu"
+  const char *text;     // its C source
+  const char *plain;    // name of the plain version for `check`; NULL: none
+  int64_t flops, bytes; // per call of the first use
+  int unit;             // GPU: number of the file
+  struct cg_distinct
+      *own; // GPU: what one chip runs in its place (cg_kernel.own), of the last use; NULL: the same
   IR_VEC(const cg_kernel *) uses;
 } cg_distinct;
 
@@ -52,6 +53,7 @@ typedef struct cg_program {
   cg_kernel **kernels
       [IR_MAX_FUNCS]; // [function][kernel id], after cg_share (for a GPU: from the beginning)
   cg_distinct **shared[IR_MAX_FUNCS]; // [function][kernel id], after cg_share; transfers have none
+  cg_distinct **own_shared[IR_MAX_FUNCS]; // GPU: the same of cg_kernel.own, where there is one
   IR_VEC(cg_distinct *) distinct;
   IR_VEC(cg_joint *) joints;        // GPU: of cg_program_emit
   struct cuda_launches *launches;   // GPU: by function; of cg_program_emit

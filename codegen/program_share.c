@@ -144,13 +144,14 @@ static void share_function(sharer *s, size_t index) {
   cg_program *p = s->p;
   size_t num = p->module->funcs.at[index]->kernels.num;
   p->shared[index] = IR_NEW_ARRAY(p->arena, cg_distinct *, num + 1);
+  p->own_shared[index] = IR_NEW_ARRAY(p->arena, cg_distinct *, num + 1);
   for (size_t j = 0; j < num; j++) {
     const cg_kernel *c = p->kernels[index][j];
     if (ir_is_transfer(c->k))
       continue; // no function of the program
     cg_distinct *d = take(s, c);
-    if (c->own) // of equal problems
-      d->own = take(s, c->own);
+    if (c->own)
+      d->own = p->own_shared[index][j] = take(s, c->own);
     p->shared[index][j] = d;
   }
 }

@@ -9,10 +9,9 @@
 // fit. Of what fits, the least predicted time of an optimiser step wins, and of equals the fewest parts.
 #include "driver/cmd_accumulate.h"
 
-#include "driver/budgets.h"
-
 #include <string.h>
 
+#include "driver/budgets.h"
 #include "passes/cost.h"
 #include "passes/offload.h"
 #include "passes/plan_facts.h"

@@ -112,7 +112,7 @@ void gpu_fill(mlrt_device *d, int64_t offset, int64_t bytes, int byte);
 void gpu_open_transfers(mlrt_gpu *g);
 void gpu_close_transfers(mlrt_gpu *g);
 
-// gpu_check.c: mlrt_device_calls.call
+// gpu_check.c: mlrt_device_calls.has, .call
 bool gpu_has_kernel(mlrt_device *d, const mlrt_kernel *k);
 void gpu_call_kernel(mlrt_device *d, const mlrt_kernel *k, char *const *args, int split);
 
