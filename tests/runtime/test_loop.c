@@ -245,7 +245,8 @@ static void test_broken_epochs(void) {
   for (int64_t batches = 1; batches <= 60; batches++)
     for (int64_t hundredths = 0; hundredths <= 300; hundredths++)
       for (int64_t accumulate = 1; accumulate <= 3; accumulate++) {
-        int64_t want = hundredths * batches / (100 * accumulate);
+        int64_t whole = hundredths * batches / (100 * accumulate);
+        int64_t want = whole || !hundredths ? whole : -1; // no step at all: a mistake
         int64_t got = steps_of((double)hundredths / 100, batches, accumulate);
         CHECK(got == want, "%g epochs of %d batches, %d a step: %d steps, not %d",
               (double)hundredths / 100, (int)batches, (int)accumulate, (int)got, (int)want);
