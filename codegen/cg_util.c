@@ -176,6 +176,13 @@ void cuda_put_loop(ir_buf *out, int indent, const char *i, int num) {
                 "", i, i, num, i);
 }
 
+void cuda_put_to_and_fro(ir_buf *out, int indent, int rows, int columns, const char *statement) {
+  cuda_put_loop(out, indent, "i", rows);
+  cuda_put_loop(out, indent + 2, "j", columns);
+  ir_buf_printf(out, "%*s{\n%*sconst int at = i %% 2 ? %d - j : j;\n%*s%s\n%*s}\n", indent + 4, "",
+                indent + 6, "", columns - 1, indent + 6, "", statement, indent + 4, "");
+}
+
 bool cg_follows(const cg_kernel *k, const ir_node *first, const ir_node *x, int num) {
   return dom_contiguous(x) &&
          cg_arg_index(k, dom_base(x)) == cg_arg_index(k, dom_base(first)) + num;

@@ -204,6 +204,9 @@ static inline long long ll(int64_t v) {
 }
 // "#pragma unroll", "for (int i = 0; i < num; i++)": two lines.
 void cuda_put_loop(ir_buf *out, int indent, const char *i, int num);
+// Prints loops over row i and column `at` around a statement, rows to and fro: the last column of a row is the first of
+// the next, so that each FMA finds one of its operands where the one before has left it (cuda_matmul_tile.c).
+void cuda_put_to_and_fro(ir_buf *out, int indent, int rows, int columns, const char *statement);
 // Index of a buffer in args; -1 when it is no argument.
 int cg_arg_index(const cg_kernel *k, const ir_node *buffer);
 // `x` is a whole buffer, in order, whose argument is the num-th behind that of `first`: equal parts of a

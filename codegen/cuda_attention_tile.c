@@ -137,15 +137,6 @@ static int unrolled(int vectors) {
   return turns < 1 ? 1 : turns > 4 ? 4 : turns;
 }
 
-// Of one k: rows to and fro, so that each FMA finds one of its operands where the one before has left it
-// (cuda_matmul_tile.c).
-static void put_row_products(const catt_text *x, int indent, int vectors, const char *product) {
-  cuda_put_loop(x->out, indent, "i", x->t->rx);
-  cuda_put_loop(x->out, indent + 2, "j", vectors * CATT_VL);
-  ir_buf_printf(x->out, "%*s{\n%*sconst int at = i %% 2 ? %d - j : j;\n%*s%s\n%*s}\n", indent + 4,
-                "", indent + 6, "", vectors * CATT_VL - 1, indent + 6, "", product, indent + 4, "");
-}
-
 static void put_scores(const catt_text *x) {
   const catt *t = x->t;
   int rows = CATT_TY * CATT_PITCH + CATT_TY / 8 * 4, columns = CATT_TX * CATT_VL;
@@ -168,7 +159,8 @@ static void put_scores(const catt_text *x) {
   ir_buf_printf(x->out, "      y[j] = k_load4(y_at + (j / 4 * %d + j %% 4 * %d + u));\n",
                 columns * CATT_PITCH + columns / 8 * 4, CATT_PITCH);
   cuda_put_loop(x->out, 4, "k", 4);
-  put_row_products(x, 6, t->ry, "s[i][at / 4][at % 4] += x[i][k] * y[at][k];");
+  cuda_put_to_and_fro(x->out, 6, t->rx, t->ry * CATT_VL,
+                      "s[i][at / 4][at % 4] += x[i][k] * y[at][k];");
   ir_buf_puts(x->out, "  }\n}\n");
 }
 
@@ -193,7 +185,8 @@ static void put_out(const catt_text *x, int i) {
   cuda_put_loop(x->out, 6, "j", vectors);
   ir_buf_printf(x->out, "        v[j] = k_load4(v_at + ((u + k) * %d + j * %d));\n",
                 vectors * columns, columns);
-  put_row_products(x, 6, vectors, "out[i][at / 4][at % 4] += w[i][k] * v[at / 4][at % 4];");
+  cuda_put_to_and_fro(x->out, 6, t->rx, vectors * CATT_VL,
+                      "out[i][at / 4][at % 4] += w[i][k] * v[at / 4][at % 4];");
   ir_buf_puts(x->out, "    }\n  }\n}\n");
 }
 

@@ -23,10 +23,9 @@
 // compiled slowly, and, where ptxas chooses the order, loads so far ahead that registers run out.
 enum { MAX_UNROLLED = 512, MAX_UNROLLED_IN_ORDER = 1024 };
 
+// Operations that wait for each other longer than the order of FMAs saves.
 static bool has_long_epilogue(const cmm_problem *p) {
-  enum {
-    LONG_EPILOGUE = 32
-  }; // operations: they wait for each other longer than the order of FMAs saves
+  enum { LONG_EPILOGUE = 32 };
   return p->worked >= LONG_EPILOGUE;
 }
 
@@ -170,18 +169,13 @@ static void put_turns(const cmm_text *t) {
 static void put_products(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   int columns = g->tv * CMM_VL;
-  bool to_and_fro = g->a.layout == CMM_XK || g->b.layout == CMM_XK || has_long_epilogue(t->p);
+  if (g->a.layout == CMM_XK || g->b.layout == CMM_XK || has_long_epilogue(t->p)) {
+    cuda_put_to_and_fro(t->out, 8, g->tm, columns, "c[i][at] += x[i] * y[at];");
+    return;
+  }
   cuda_put_loop(t->out, 8, "i", g->tm);
   cuda_put_loop(t->out, 10, "j", columns);
-  if (to_and_fro)
-    ir_buf_printf(t->out,
-                  "          {\n"
-                  "            const int at = i %% 2 ? %d - j : j;\n"
-                  "            c[i][at] += x[i] * y[at];\n"
-                  "          }\n",
-                  columns - 1);
-  else
-    ir_buf_puts(t->out, "            c[i][j] += x[i] * y[j];\n");
+  ir_buf_puts(t->out, "            c[i][j] += x[i] * y[j];\n");
 }
 
 static void emit_fma_step(const cmm_text *t) {

@@ -30,7 +30,6 @@ struct image {
   int unit;
   const char *arch; // "sm_90a", "compute_80"
   bool ptx;
-  bool absent;        // kernels of one chip, for another: nobody calls them
   const char *from;   // what the compiler is told: "sm_90a", "sm_80" (it gives PTX on its way)
   const image *of;    // the PTX that ptxas makes it of; NULL: a compiler makes it
   const char *path;   // of the file in the folder of intermediate files
@@ -163,16 +162,8 @@ static bool is_for_another(const cg_images *im, int unit, const char *arch) {
   return im->units.at[unit]->one_chip && im->x->t->cuda->own && another;
 }
 
-static image *absent_image(const cg_images *im, int unit, const char *arch) {
-  image *one = IR_NEW(im->x->a, image);
-  *one = (image){.unit = unit, .arch = arch, .absent = true, .data = "", .z = ""};
-  return one;
-}
-
 static image *new_ptx(const cg_images *im, int unit) {
   const char *from = ptx_from(im, unit);
-  if (is_for_another(im, unit, NULL))
-    return absent_image(im, unit, virtual_arch(im->x->a, im->x->t->cuda->archs[0]));
   return new_image(
       im, (image){.unit = unit, .arch = virtual_arch(im->x->a, from), .ptx = true, .from = from});
 }
@@ -180,9 +171,7 @@ static image *new_ptx(const cg_images *im, int unit) {
 // Of the architecture `which` of the list.
 static image *new_cubin(const cg_images *im, int unit, int which, const image *ptx) {
   const char *arch = im->x->t->cuda->archs[which];
-  if (is_for_another(im, unit, arch))
-    return absent_image(im, unit, arch);
-  const image *of = which > 0 && im->ptxas && !ptx->absent ? ptx : NULL;
+  const image *of = which > 0 && im->ptxas ? ptx : NULL;
   const char *from = of ? ptx->from : cubin_from(im, unit, arch);
   return new_image(im, (image){.unit = unit, .arch = arch, .from = from, .of = of});
 }
@@ -192,12 +181,14 @@ static void add_images(cg_images *im, unsigned kinds) {
   bool with_ptx = kinds & CG_PTX || im->ptxas;
   image **ptx = IR_NEW_ARRAY(im->x->a, image *, im->units.num);
   for (size_t u = 0; with_ptx && u < im->units.num; u++)
-    ptx[u] = new_ptx(im, (int)u);
+    ptx[u] = is_for_another(im, (int)u, NULL) ? NULL : new_ptx(im, (int)u);
   for (int i = 0; kinds & CG_CUBINS && !im->clang && i < c->num_archs; i++)
     for (size_t u = 0; u < im->units.num; u++)
-      IR_PUSH(im->x->a, im->all, new_cubin(im, (int)u, i, ptx[u]));
+      if (!is_for_another(im, (int)u, c->archs[i]))
+        IR_PUSH(im->x->a, im->all, new_cubin(im, (int)u, i, ptx[u]));
   for (size_t u = 0; with_ptx && u < im->units.num; u++)
-    IR_PUSH(im->x->a, im->all, ptx[u]);
+    if (ptx[u])
+      IR_PUSH(im->x->a, im->all, ptx[u]);
 }
 
 // --- compilers -----------------------------------------------------------------------------------
@@ -326,8 +317,6 @@ static bool write_file(const cg_images *im, const char *path, const char *data, 
 bool cg_images_add_jobs(cg_images *im, cg_jobs *jobs) {
   for (size_t i = 0; i < im->all.num; i++) {
     const image *one = im->all.at[i];
-    if (one->absent)
-      continue;
     if (one->data && im->x->b->verbose)
       fprintf(stderr, "+ from the cache: %s\n", one->path);
     if (one->data && !write_file(im, one->path, one->data, one->len))
@@ -359,8 +348,6 @@ bool cg_images_finish(cg_images *im) {
 bool cg_images_pack(cg_images *im) {
   for (size_t i = 0; i < im->all.num; i++) {
     image *one = im->all.at[i];
-    if (one->absent)
-      continue;
     if (!one->z)
       pack(im, one);
     if (!write_file(im, ir_format(im->x->a, "%s.z", one->path), one->z, one->packed))
@@ -383,8 +370,6 @@ static void put_bytes(const cg_images *im, ir_buf *b) {
   ir_buf_puts(b, "__asm__(\".section .rodata.mltc_images, \\\"a\\\", @progbits\\n\"\n");
   for (size_t i = 0; i < im->all.num; i++) {
     const image *one = im->all.at[i];
-    if (one->absent)
-      continue;
     ir_buf_printf(b, "        \".balign 64\\nmltc_image_%zu:\\n\"\n        ", i);
     cg_put_string(b, ir_format(a, ".incbin \"%s.z\"\n", quoted(a, one->path)));
     ir_buf_puts(b, "\n");
@@ -392,18 +377,32 @@ static void put_bytes(const cg_images *im, ir_buf *b) {
   ir_buf_puts(b, "        \".text\\n\");\n\n");
 }
 
-static void put_table(const cg_images *im, ir_buf *b) {
-  for (size_t i = 0; i < im->all.num; i++)
-    if (!im->all.at[i]->absent)
-      ir_buf_printf(b, "extern const unsigned char mltc_image_%zu[];\n", i);
-  ir_buf_puts(b, "\nconst mlrt_gpu_image mlrt_gpu_images[] = {\n");
-  for (size_t i = 0; i < im->all.num; i++) {
-    const image *one = im->all.at[i];
-    const char *data = one->absent ? "0" : ir_format(im->x->a, "mltc_image_%zu", i);
-    ir_buf_printf(b, "    {\"%s\", %d, %s, %zu, %zu},\n", one->arch, one->unit, data, one->packed,
-                  one->len + one->ptx);
+// Those of one architecture: all units in order, from `first` on. A unit that has none is of kernels for another chip.
+static void put_arch_rows(const cg_images *im, size_t first, ir_buf *b) {
+  const char *arch = im->all.at[first]->arch;
+  size_t i = first;
+  for (int u = 0; u < (int)im->units.num; u++) {
+    const image *one = i < im->all.num ? im->all.at[i] : NULL;
+    if (one && one->unit == u && !strcmp(one->arch, arch))
+      ir_buf_printf(b, "    {\"%s\", %d, mltc_image_%zu, %zu, %zu},\n", arch, u, i++, one->packed,
+                    one->len + one->ptx);
+    else
+      ir_buf_printf(b, "    {\"%s\", %d, 0, 0, 0},\n", arch, u);
   }
-  ir_buf_printf(b, "};\nconst int mlrt_num_gpu_images = %zu;\n", im->all.num);
+}
+
+// Each architecture has the first unit, if any: what one chip has alone stands behind what all have.
+static void put_table(const cg_images *im, ir_buf *b) {
+  size_t archs = 0;
+  for (size_t i = 0; i < im->all.num; i++)
+    ir_buf_printf(b, "extern const unsigned char mltc_image_%zu[];\n", i);
+  ir_buf_puts(b, "\nconst mlrt_gpu_image mlrt_gpu_images[] = {\n");
+  for (size_t i = 0; i < im->all.num; i++)
+    if (im->all.at[i]->unit == 0) {
+      put_arch_rows(im, i, b);
+      archs++;
+    }
+  ir_buf_printf(b, "};\nconst int mlrt_num_gpu_images = %zu;\n", archs * im->units.num);
 }
 
 cg_source cg_images_source(const cg_images *im) {
@@ -417,8 +416,6 @@ cg_source cg_images_source(const cg_images *im) {
 void cg_images_print_ptx(const cg_images *im, ir_buf *out) {
   for (size_t i = 0; i < im->all.num; i++) {
     const image *one = im->all.at[i];
-    if (one->absent)
-      continue;
     ir_buf_printf(out, "// ===== %s for %s\n%s", im->units.at[one->unit]->name, one->arch,
                   one->data);
   }
@@ -431,9 +428,9 @@ bool cg_images_resources(const cg_images *im, cg_arch_resources *out) {
     const char *why = "";
     cg_resource_list of_unit = {0};
     int arch = 0;
-    while (!one->ptx && !one->absent && strcmp(x->t->cuda->archs[arch], one->arch) != 0)
+    while (!one->ptx && strcmp(x->t->cuda->archs[arch], one->arch) != 0)
       arch++;
-    if (!one->ptx && !one->absent && !cg_cubin_resources(x->a, one->data, one->len, &of_unit, &why))
+    if (!one->ptx && !cg_cubin_resources(x->a, one->data, one->len, &of_unit, &why))
       return cg_fail(x, ir_format(x->a, "%s: %s", one->path, why));
     for (size_t j = 0; j < of_unit.num; j++)
       IR_PUSH(x->a, out->of[arch], of_unit.at[j]);

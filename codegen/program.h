@@ -14,8 +14,6 @@ typedef struct cg_distinct {
   const char *plain;    // name of the plain version for `check`; NULL: none
   int64_t flops, bytes; // per call of the first use
   int unit;             // GPU: number of the file
-  struct cg_distinct
-      *own; // GPU: what one chip runs in its place (cg_kernel.own), of the last use; NULL: the same
   IR_VEC(const cg_kernel *) uses;
 } cg_distinct;
 

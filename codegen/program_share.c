@@ -151,7 +151,7 @@ static void share_function(sharer *s, size_t index) {
       continue; // no function of the program
     cg_distinct *d = take(s, c);
     if (c->own)
-      d->own = p->own_shared[index][j] = take(s, c->own);
+      p->own_shared[index][j] = take(s, c->own);
     p->shared[index][j] = d;
   }
 }

@@ -26,9 +26,10 @@ enum { KIB = 1024, NAME_WIDTH = 28 };
 typedef enum unit { UNIT_F32, UNIT_F64, UNIT_TF32, UNIT_HALF, NUM_UNITS } unit;
 
 typedef struct row {
-  const cg_joint *j;    // its calls share launches; NULL: they do not
-  const cg_distinct *d; // NULL: all that is in `j`
-  int64_t blocks;       // of the first launch
+  const cg_joint *j;      // its calls share launches; NULL: they do not
+  const cg_distinct *d;   // NULL: all that is in `j`
+  const cg_distinct *own; // what one chip runs in place of `d`; NULL: the same
+  int64_t blocks;         // of the first launch
   int64_t calls, launches, flops, bytes;
   double work[NUM_UNITS]; // flops of each unit
 } row;
@@ -88,7 +89,9 @@ static void add_call(row *r, const cg_kernel *c, const cost *x) {
 // To the row of its function, to that of the joint that calls it, if one does, and to `all`.
 static void add_kernel(table *x, size_t func, const cg_kernel *c, const cg_joint *j, row *all) {
   cost spent = cost_kernel(x->p->arena, c->k);
-  add_call(row_of(x, j, x->p->shared[func][c->k->id], c->tasks[0]), c, &spent);
+  row *r = row_of(x, j, x->p->shared[func][c->k->id], c->tasks[0]);
+  r->own = x->p->own_shared[func][c->k->id];
+  add_call(r, c, &spent);
   if (j)
     add_call(row_of(x, j, NULL, 0), c, &spent);
   add_call(all, c, &spent);
@@ -200,9 +203,8 @@ static void put_rows(const table *x, const row *r) {
     return;
   for (int phase = 0; phase < r->d->uses.at[0]->num_phases; phase++)
     put_row(x, r, phase, true);
-  const cg_distinct *own = r->d->own; // what one chip runs in its place
-  row of_own = {.d = own, .blocks = own ? own->uses.at[0]->tasks[0] : 0};
-  for (int phase = 0; own && phase < own->uses.at[0]->num_phases; phase++)
+  row of_own = {.d = r->own, .blocks = r->own ? r->own->uses.at[0]->tasks[0] : 0};
+  for (int phase = 0; r->own && phase < r->own->uses.at[0]->num_phases; phase++)
     put_row(x, &of_own, phase, false);
 }
 

@@ -76,8 +76,8 @@ typedef struct fe_token {
   const char *text; // NAME, STRING (escapes resolved), numbers as written
   int64_t i;        // INT
   double num;       // INT, FLOAT, FRACTION
-  bool
-      broken; // on a line that lacks a quote: what the parser does not expect there follows from that
+  // On a line that lacks a quote: what the parser does not expect there follows from that.
+  bool broken;
 } fe_token;
 
 typedef struct fe_tokens {

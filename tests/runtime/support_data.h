@@ -192,4 +192,20 @@ static inline void must_fail(fixture *f, const char *what, const char *words) {
   CHECK(!strchr(f->error.text, '\t'), "%s", f->error.text);
 }
 
+// Sample `index` of the dataset into x and y.
+static inline void fill(const mlrt_dataset *d, int64_t index, void *x, void *y) {
+  mlrt_error e = {{0}};
+  char *ptrs[2] = {x, y};
+  if (!mlrt_data_fill(d, &index, 1, ptrs, &e)) {
+    fprintf(stderr, "fill: %s\n", e.text);
+    exit(1);
+  }
+}
+
+static inline void write_file(const char *path, const char *text) {
+  FILE *out = fopen(path, "w");
+  fputs(text, out);
+  fclose(out);
+}
+
 #endif

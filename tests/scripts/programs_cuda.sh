@@ -73,3 +73,25 @@ MLTC_STANDIN_FAST=1 MLTC_STANDIN_KERNELS=$(cat large.kernels) ./large-gpu check 
   fail "check of a large product"
 }
 echo "several losses, adapters and a large product on a GPU: as on the CPU"
+
+# Products of f32 that fill the chip are assembled in their order, in a file of their own; small ones are not.
+for sizes in 2048,1024 32,16; do
+  batch=${sizes%,*}
+  cat >wide.graph <<GRAPH
+let B = $batch
+model wide(x: f32[B,512], label: i32[B]) {
+  loss cross_entropy(linear(relu(linear(x, ${sizes#*,})), 10), label)
+}
+data { train = csv("x.csv", label=last) }
+optim { sgd(0.1) }
+train { steps = 1 }
+GRAPH
+  "$mltc" wide.graph --target=cuda:sm_80 -O0 --no-cache --keep="wide-$batch" -v -o wide 2>said.txt || fail "wide.graph: $(cat said.txt)"
+  grep 'mltc-nvrtc .*\.cu ' said.txt >calls.txt
+  for file in "wide-$batch"/kernels_*.cu; do
+    in_order=$(grep -c "$(basename "$file") .*--ptxas-options=-O1" calls.txt) || true
+    wide=$(grep -c '^// c\[2048,1024\] = ' "$file") || true
+    [ "$((in_order > 0))" = "$((wide > 0))" ] || fail "$file: $wide wide products, in order: $in_order"
+  done
+done
+[ -e wide-2048/kernels_1.cu ] || fail "products that fill the chip have no file of their own"
