@@ -147,6 +147,28 @@ static bool sizes_fit(const group *g, const ir_node *n) {
   return e == g->elements || (g->reduced > 1 && e * g->reduced == g->elements);
 }
 
+static bool reads(const group *g, const ir_node *value) {
+  for (size_t i = 0; i < g->nodes.num; i++)
+    for (int j = 0; j < g->nodes.at[i]->num_in; j++)
+      if (dom_base(g->nodes.at[i]->in[j]) == value)
+        return true;
+  return false;
+}
+
+// Few rows are swept by few threads. What takes no more than a row's sum from the group is better off with others
+// that read its operands: of all gradients that the clipping of their norm scales, each with its update.
+static bool is_worth_few_threads(const fuser *fu, const group *g, const ir_node *n) {
+  if (g->reduced == 1 || g->elements / g->reduced >= MIN_PARALLEL ||
+      own_elements(n) < g->elements || ir_ops[n->op].cls != IR_CLASS_POINTWISE)
+    return true;
+  for (int i = 0; i < n->num_in; i++) {
+    const ir_node *value = dom_base(n->in[i]);
+    if (ir_elements(&value->type) == g->elements && (fu->of[value->id] == g || reads(g, value)))
+      return true;
+  }
+  return false;
+}
+
 static bool only_pointwise(const group *g) {
   for (size_t i = 0; i < g->nodes.num; i++)
     if (ir_ops[g->nodes.at[i]->op].cls != IR_CLASS_POINTWISE)
@@ -234,8 +256,8 @@ static void absorb(fuser *fu, group *g, group *other) {
 
 static bool join(fuser *fu, group *g, ir_node *n, sources *s) {
   if ((g->family != IR_FAMILY_LOOP && g->family != IR_FAMILY_MATMUL) ||
-      g->nodes.num + 1 >= MAX_MEMBERS || !sizes_fit(g, n) || !levels_fit(g, s, NULL) ||
-      !domain_fits(fu, g, NULL, n))
+      g->nodes.num + 1 >= MAX_MEMBERS || !sizes_fit(g, n) || !is_worth_few_threads(fu, g, n) ||
+      !levels_fit(g, s, NULL) || !domain_fits(fu, g, NULL, n))
     return false;
   for (int i = 0; i < s->num; i++) {
     group *other = s->at[i];
