@@ -114,7 +114,7 @@ static void put_entries(const cg_program *p, ir_buf *out) {
   ir_buf_puts(out, "// Entry points, in the order of the table below.\nenum {\n");
   for (size_t i = 0; i < p->distinct.num; i++) {
     const cg_distinct *d = p->distinct.at[i];
-    for (int j = 0; j < d->uses.at[0]->num_phases; j++)
+    for (int j = 0; !d->only_in && j < d->uses.at[0]->num_phases; j++)
       ir_buf_printf(out, "  %s_%d,\n", d->name, j);
   }
   for (size_t i = 0; i < p->joints.num; i++)
@@ -141,6 +141,7 @@ void cuda_emit_functions(cg_program *p, const plan *plan, ir_buf *out) {
   p->launches = IR_NEW_ARRAY(p->arena, cuda_launches, p->module->funcs.num + 1);
   for (size_t i = 0; i < p->module->funcs.num; i++)
     find_launches(p, plan, i); // all, as an entry's functions decide how wide its rows are
+  cuda_find_called(p);
   for (size_t i = 0; i < p->module->funcs.num; i++)
     put_function(p, plan, i, &functions);
   ir_buf_puts(out, "#include \"mlrt.h\"\n\n");

@@ -42,6 +42,27 @@ static bool has_part(const cg_parts *parts, const cg_distinct *d) {
   return false;
 }
 
+static void find_part(cg_program *p, cg_distinct *d) {
+  for (size_t i = 0; i < p->joints.num; i++)
+    for (size_t j = 0; j < p->joints.at[i]->parts.num && !d->only_in; j++)
+      if (p->joints.at[i]->parts.at[j] == d) {
+        d->only_in = p->joints.at[i];
+        d->part = j;
+      }
+}
+
+// What no launch asks for would be compiled for nothing, by two compilers and for each architecture.
+void cuda_find_called(cg_program *p) {
+  for (size_t i = 0; i < p->distinct.num; i++)
+    find_part(p, p->distinct.at[i]);
+  for (size_t i = 0; i < p->module->funcs.num; i++)
+    for (size_t j = 0; j < p->launches[i].num; j++) {
+      const cuda_launch *x = &p->launches[i].at[j];
+      if (!x->transfer && !x->joint)
+        p->shared[i][x->calls.at[0]->k->id]->only_in = NULL;
+    }
+}
+
 bool cuda_joint_has(const cg_joint *j, const cg_distinct *d) {
   return has_part(&j->parts, d);
 }

@@ -58,6 +58,8 @@ bool cuda_has_room(const cg_cuda *chip, int threads, int registers, int64_t bloc
 // Sets x->joint, for several calls: an entry that there is, which may get further functions, or a
 // new one.
 void cuda_choose_joint(cg_program *p, size_t func, cuda_launch *x);
+// When all launches have theirs: sets cg_distinct.only_in.
+void cuda_find_called(cg_program *p);
 bool cuda_joint_has(const cg_joint *j, const cg_distinct *d);
 // Then: adds rows for the calls to its table, from word x->first on.
 void cuda_put_rows(const cg_program *p, const plan *plan, const int64_t *workspaces, size_t func,

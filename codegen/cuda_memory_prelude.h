@@ -305,6 +305,8 @@ extern __shared__ __align__(128) char k_given_shared[];
 // K_JOINT(name, threads, widest) { K_CALLS(0, kernel_0, 5, 1) ... }
 //                                                                 entry `name`: many calls of some
 //                                                                 kernels of the file, side by side
+// K_CALLED(name, threads, width)                                  as K_KERNEL, but no entry: only
+//                                                                 joint ones call it
 // threads is a multiple of 32; args has `width` entries.
 template <int width> struct k_args { char *at[width]; };
 // args[i] in a kernel: a buffer as (const float *)args[i], a number as (int64_t)(uintptr_t)args[i].
@@ -325,14 +327,15 @@ struct k_given {
 // a file) or K_ROWS_FAR(name) = {...}. A launch has, from word `first` on, for each of its `num` calls
 // the blocks of it and of those before it; then a row for each: the number of its kernel in the
 // entry, buffers as K_PLACE bytes from the arena's begin (top bit: from the batch's), numbers; all
-// rows are as wide as the widest.
+// rows are as wide as the widest. `check` finds the table by its name, to call one kernel.
 struct k_joint { char *arena, *batch; int64_t first, num; };
 #define K_PLACE 64
 #define K_IN_BATCH 0x80000000u
-#define K_ROWS_FAR(name) static __device__ uint32_t name##_rows[]
 #if defined(K_GPU)
-#define K_ROWS_NEAR(name) static __constant__ uint32_t name##_rows[]
+#define K_ROWS_FAR(name) __device__ uint32_t name##_rows[]
+#define K_ROWS_NEAR(name) __constant__ uint32_t name##_rows[]
 #else
+#define K_ROWS_FAR(name) __attribute__((visibility("default"))) uint32_t name##_rows[]
 #define K_ROWS_NEAR(name) K_ROWS_FAR(name)
 #endif
 struct k_call { const uint32_t *word; char *arena, *batch; int64_t task; };
@@ -389,6 +392,7 @@ template <int buffers, int numbers> K_IN k_args<buffers + numbers> k_args_of(con
   K_KERNEL_WITHIN(name, threads, 0, K_BOUNDS(threads, blocks), width)
 #define K_KERNEL_SHARED(name, threads, blocks, bytes, width)                                       \
   K_KERNEL_WITHIN(name, threads, bytes, K_BOUNDS(threads, blocks), width)
+#define K_CALLED(name, ...) K_BODY(name)
 #define K_JOINT(name, threads, widest)                                                             \
   static K_IN void name##_calls(const k_call &row);                                                 \
   K_ENTRY(name, threads, 0, K_BOUNDS(threads), k_joint) {                                          \

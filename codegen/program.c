@@ -243,7 +243,8 @@ static ir_buf new_file(const cg_program *p, const cg_origin *o) {
 }
 
 // --- files of CUDA kernels ---------------------------------------------------------------------
-// A joint entry is compiled with the functions that it calls, whose bodies it has once more. Kernels that compilers
+// A joint entry is compiled with the functions that it calls, whose bodies it has once more, if they have entries of
+// their own. Kernels that compilers
 // are told something else for have files of their own: those whose order ptxas shall keep, and those that only one chip
 // has.
 typedef enum file_kind { FILE_USUAL, FILE_IN_ORDER, FILE_ONE_CHIP, FILE_KINDS } file_kind;
@@ -300,6 +301,15 @@ static void choose_unit(cuda_files *x, cg_distinct *d, int unit) {
   }
 }
 
+// Of K_KERNEL_ROOM, too: the launch decides what there is room for.
+static void put_called(const cg_distinct *d, ir_buf *out) {
+  const char *from = strstr(d->text, "K_KERNEL"), *to = from ? strchr(from, '(') : NULL;
+  BUG_IF(!to, "%s has no entry to leave out", d->name);
+  ir_buf_write(out, d->text, (size_t)(from - d->text));
+  ir_buf_puts(out, "K_CALLED");
+  ir_buf_puts(out, to);
+}
+
 static void put_joint(cuda_files *x, const cg_joint *j) {
   enum { CONSTANT_BYTES = 48 * 1024 }; // of the 64 KiB that a file has
   int64_t bytes = (int64_t)(j->num_words * sizeof(uint32_t));
@@ -324,7 +334,10 @@ static void add_cuda_files(cg_program *p, const cg_origin *o, cg_sources *out) {
     cg_distinct *d = p->distinct.at[i];
     choose_unit(&x, d, choose_file(&x, d));
     put_banner(p, d, &x.files[d->unit]);
-    ir_buf_puts(&x.files[d->unit], d->text);
+    if (d->only_in)
+      put_called(d, &x.files[d->unit]);
+    else
+      ir_buf_puts(&x.files[d->unit], d->text);
   }
   for (size_t i = 0; i < p->joints.num; i++)
     put_joint(&x, p->joints.at[i]);

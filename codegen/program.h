@@ -7,6 +7,7 @@
 #include "codegen/cuda_resources.h"
 #include "passes/plan.h"
 
+struct cg_joint;
 // A generated function that one or more kernels of the program share.
 typedef struct cg_distinct {
   const char *name;     // C identifier without the phase suffix: "matmul_relu"
@@ -14,6 +15,10 @@ typedef struct cg_distinct {
   const char *plain;    // name of the plain version for `check`; NULL: none
   int64_t flops, bytes; // per call of the first use
   int unit;             // GPU: number of the file
+  // GPU, of cg_program_emit: the first entry that calls it, and its number there, if all launches of it are by
+  // such entries, and it has none of its own; else NULL.
+  const struct cg_joint *only_in;
+  size_t part;
   IR_VEC(const cg_kernel *) uses;
 } cg_distinct;
 

@@ -269,7 +269,7 @@ static size_t put_kernel_args(const tables *t, const cg_kernel *c) {
   return c->in.num + c->out.num + (c->workspace > 0) + c->numbers.num;
 }
 
-// Functions and tasks of the phases; on a GPU the first of their entry points.
+// Functions and tasks of the phases; on a GPU the first of their entry points, or the one that calls it.
 static void put_phases(const tables *t, const cg_distinct *d) {
   const cg_kernel *c = d->uses.at[0];
   ir_buf_puts(t->out, ", (const mlrt_kernel_phase[]){");
@@ -278,7 +278,9 @@ static void put_phases(const tables *t, const cg_distinct *d) {
     ir_buf_printf(t->out, "%s{%s, %" PRId64 "}", i ? ", " : "", fast, c->tasks[i]);
   }
   ir_buf_puts(t->out, "}, ");
-  if (t->p->target->cuda)
+  if (d->only_in)
+    ir_buf_puts(t->out, d->only_in->name);
+  else if (t->p->target->cuda)
     ir_buf_printf(t->out, "%s_0", d->name);
   else
     ir_buf_puts(t->out, "0");
@@ -295,8 +297,9 @@ static void put_kernel_row(const tables *t, const cg_distinct *d, size_t first, 
   ir_buf_puts(b, ", ");
   put_loc(b, &last->loc, t->p->arena);
   put_phases(t, d);
-  ir_buf_printf(b, ",\n     %s, kernel_args + %zu, %zu, %d, %" PRId64 ", %" PRId64 "},\n",
-                d->plain ? d->plain : "0", first, num, c->num_phases, d->flops, d->bytes);
+  ir_buf_printf(b, ",\n     %s, kernel_args + %zu, %zu, %d, %" PRId64 ", %" PRId64 ", %zu},\n",
+                d->plain ? d->plain : "0", first, num, c->num_phases, d->flops, d->bytes,
+                d->only_in ? d->part + 1 : 0);
 }
 
 static void put_kernels(const tables *t) {
@@ -343,7 +346,7 @@ static void put_gpu_code(const tables *t) {
   ir_buf_puts(t->out, "\nstatic const mlrt_gpu_entry gpu_entries[] = {\n");
   for (size_t i = 0; i < t->p->distinct.num; i++) {
     const cg_distinct *d = t->p->distinct.at[i];
-    for (int j = 0; j < d->uses.at[0]->num_phases; j++)
+    for (int j = 0; !d->only_in && j < d->uses.at[0]->num_phases; j++)
       put_entry(t, d, j);
   }
   for (size_t i = 0; i < t->p->joints.num; i++)

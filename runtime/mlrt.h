@@ -252,6 +252,7 @@ typedef struct mlrt_kernel {
   const mlrt_arg *args;
   int num_args, num_phases;
   int64_t flops, bytes; // per call
+  int part; // GPU: 1 + its number in first_entry, which calls several by rows of a table; 0: the entry is its own
 } mlrt_kernel;
 
 // The step's loss and gradients as calls of plain versions, for the finite differences of `check`.

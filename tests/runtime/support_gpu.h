@@ -16,7 +16,7 @@ enum {
   WIDE_ARENA = WIDE_TOY + TOY_ARENA,
 };
 
-enum { FORWARD, GRADIENT, UPDATE, BIG, INIT, HUGE_STATE, SQUARE, TOTAL, NUM_TOY_ENTRIES };
+enum { FORWARD, GRADIENT, UPDATE, BIG, INIT, HUGE_STATE, SQUARE, TOTAL, JOINT, NUM_TOY_ENTRIES };
 
 static const mlrt_gpu_entry toy_entries[NUM_TOY_ENTRIES] = {
     {"toy_forward", 0, 128, 0, "exp, log, mean", "toy.graph:5"},
@@ -27,11 +27,14 @@ static const mlrt_gpu_entry toy_entries[NUM_TOY_ENTRIES] = {
     {"toy_huge", 1, 256, 0, "add", "toy.graph:8"},
     {"toy_square", 0, 64, 0, "mul", "toy.graph:5"},
     {"toy_total", 0, 64, 0, "sum", "toy.graph:5"},
+    {"toy_joint", 0, 64, 0, "1 calls of squares", "toy.graph:5"},
 };
 
 #define TOY_IMAGE(arch, unit, text)                                                                \
   { arch, unit, (const unsigned char *)(text), 0, sizeof(text) }
-#define TOY_UNIT_0 " toy_forward toy_gradient toy_square toy_total toy_wrong_total toy_long_total"
+#define TOY_UNIT_0                                                                                 \
+  " toy_forward toy_gradient toy_square toy_total toy_wrong_total toy_long_total toy_joint "       \
+  "toy_joint_rows"
 #define TOY_UNIT_1 " toy_update toy_big toy_init toy_huge"
 static const mlrt_gpu_image toy_images[] = {
     TOY_IMAGE("sm_80", 0, "image sm_80" TOY_UNIT_0),
@@ -123,6 +126,20 @@ static inline mlrt_program gpu_program(const mlrt_program *cpu) {
   }
   p.target = "cuda:sm_90a,sm_80";
   p.gpu = &toy_code;
+  p.kernels = &kernel;
+  return p;
+}
+
+// Its kernel has no entry of its own.
+static inline mlrt_program joint_program(const mlrt_program *gpu) {
+  static const mlrt_kernel_phase phases[] = {{NULL, 1}};
+  static mlrt_kernel kernel;
+  kernel = gpu->kernels[0];
+  kernel.phases = phases;
+  kernel.num_phases = 1;
+  kernel.first_entry = JOINT;
+  kernel.part = 1 + 1;
+  mlrt_program p = *gpu;
   p.kernels = &kernel;
   return p;
 }

@@ -229,6 +229,11 @@ static void test_check(void) {
                "squares|3 steps, twice: same bits: ok|with and without a CUDA graph: same bits: "
                "ok|written and read: same bits: ok|all checks passed");
   }
+  mlrt_program joint = joint_program(&gpu);
+  for (int seed = 0; seed < 3; seed++) {
+    with_seed(seed);
+    toy_expect(&joint, "check", 0, "squares|same bits: ok|all checks passed");
+  }
   with_seed(0);
   mlrt_gpu_entry entries[NUM_TOY_ENTRIES];
   memcpy(entries, toy_entries, sizeof entries);
@@ -266,7 +271,7 @@ static void test_kernel_times(void) {
 
 static void test_info(void) {
   unsetenv("MLTC_CUDA_DRIVER"); // it needs none
-  toy_expect(&gpu, "info", 0, "cuda:sm_90a,sm_80|sm_80: 8 kernels|compute_90: 8|pinned: batches");
+  toy_expect(&gpu, "info", 0, "cuda:sm_90a,sm_80|sm_80: 9 kernels|compute_90: 9|pinned: batches");
   toy_expect(&gpu, "--help", 0, "--device=N|--no-cuda-graph|4 no GPU");
   use_standin();
 }

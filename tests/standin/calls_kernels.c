@@ -142,6 +142,18 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule m, const char *name)
   return GPU_OK;
 }
 
+CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule m, const char *name) {
+  STANDIN_ENTER(cuModuleGetGlobal_v2);
+  if (!has_name(standin_live(STANDIN_MODULE, m, "cuModuleGetGlobal"), name))
+    return STANDIN_NOT_FOUND;
+  char *found = standin_find_global(name, bytes);
+  if (!found)
+    standin_report("no library of MLTC_STANDIN_KERNELS has %s", name);
+  standin_add_global(found, *bytes);
+  *at = (CUdeviceptr)(uintptr_t)found;
+  return GPU_OK;
+}
+
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   STANDIN_ENTER(cuFuncSetAttribute);
   loaded_function *f = standin_live(STANDIN_FUNCTION, function, "cuFuncSetAttribute");

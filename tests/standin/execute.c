@@ -8,6 +8,7 @@
 #endif
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,18 @@ bool standin_find_kernel(const char *name, standin_function *f) {
     if (find_host_kernel(libraries[i], name, f) || find_emulated(libraries[i], name, f))
       return true;
   return false;
+}
+
+char *standin_find_global(const char *name, size_t *bytes) {
+  for (int i = 0; i < num_libraries; i++) {
+    void *at = dlsym(libraries[i], name), *symbol = NULL;
+    Dl_info where;
+    if (!at || !dladdr1(at, &where, &symbol, RTLD_DL_SYMENT) || !symbol)
+      continue;
+    *bytes = ((const ElfW(Sym) *)symbol)->st_size;
+    return at;
+  }
+  return NULL;
 }
 
 // The blocks of a grid in any order: results may not depend on it.

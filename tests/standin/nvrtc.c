@@ -77,17 +77,22 @@ static const char *architecture(int num_options, const char *const *options) {
   return NULL;
 }
 
+static bool begins(const char *text, const char *with) {
+  return strncmp(text, with, strlen(with)) == 0;
+}
+
 // The kernels of a file are uses of macros at the start of a line, K_KERNEL(name, ...) and the like
-// (codegen/cuda_prelude.h); other macros that are used so say nothing and do no harm.
+// (codegen/cuda_prelude.h), and so are the tables of joint ones, K_ROWS_NEAR(name); other macros that are used so say
+// nothing and do no harm.
 static void put_names(FILE *out, const char *text) {
   for (const char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL) {
     const char *open = line + strspn(line, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
     int len = 0;
-    if (strncmp(line, "K_", 2) != 0 || *open != '(')
+    if (!begins(line, "K_") || *open != '(' || begins(line, "K_CALLED"))
       continue;
     while (isalnum((unsigned char)open[1 + len]) || open[1 + len] == '_')
       len++;
-    fprintf(out, ".visible .entry %.*s\n", len, open + 1);
+    fprintf(out, ".visible .entry %.*s%s\n", len, open + 1, begins(line, "K_ROWS") ? "_rows" : "");
   }
 }
 

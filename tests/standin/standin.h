@@ -70,6 +70,8 @@ void standin_check_handles_gone(void); // reports the first live one, functions 
 
 // --- memory.c
 CUresult standin_take(bool device, size_t bytes, void **at);
+// A variable of a module: device memory that nobody frees, and that a kernel file's library has for itself.
+void standin_add_global(char *at, size_t bytes);
 void standin_give_back(bool device, const void *at, const char *call);
 // Reports when [at, at + bytes) is not within one live block of that side.
 void standin_check_range(bool device, const void *at, size_t bytes, const char *call);
@@ -162,6 +164,8 @@ typedef struct standin_function {
   bool is_host; // a standin_host_kernel
 } standin_function;
 void standin_open_kernels(void);
+// Where a variable of that name is, and its bytes; NULL: nowhere.
+char *standin_find_global(const char *name, size_t *bytes);
 bool standin_find_kernel(const char *name, standin_function *f);
 // False: `why` says what went wrong on the device.
 bool standin_run_kernel(const standin_function *f, int64_t blocks, const void *parameter, char *why,
