@@ -134,6 +134,10 @@ static const ir_node *argument(const cg_kernel *k, size_t i) {
   return i < k->in.num ? k->in.at[i] : k->out.at[i - k->in.num];
 }
 
+bool cg_runs_once(const ir_func *f) {
+  return strcmp(f->name, "init") == 0;
+}
+
 const char *cg_arg_name(const cg_kernel *k, int arg) {
   const ir_node *n = argument(k, (size_t)arg);
   return ir_format(k->arena, "p%d_%s", arg, identifier(k->arena, n->name));

@@ -272,6 +272,7 @@ const char *cg_scope_name(ir_arena *a, ir_map *names, const char *hint);
 // function by cg_emit_args:   const float *const p0_x = (const float *)args[0];
 void cg_emit_args(const cg_kernel *k, ir_buf *out, int indent);
 const char *cg_arg_name(const cg_kernel *k, int arg); // "p0_x": args[0]
+bool cg_runs_once(const ir_func *f); // init: its kernels take longer to compile than to run
 // Declares `const TYPE NAME = number i`:   const int64_t count = (int64_t)(uintptr_t)args[9];
 void cg_emit_number(const cg_kernel *k, int i, const char *type, const char *name, ir_buf *out,
                     int indent);

@@ -78,11 +78,6 @@ static void add_spans(finder *f, cuda_launch *x, const cg_kernel *c) {
     add_written(f, &x->writes, c->out.at[i]);
 }
 
-// Not worth an entry more to compile.
-static bool runs_once(const ir_func *f) {
-  return !strcmp(f->name, "init");
-}
-
 // A row of a table has 31 bits for the place of a buffer, in units of PLAN_ALIGN: what lies beyond 128 GiB
 // needs a launch with arguments of its own.
 static bool in_reach(const cg_spans *s) {
@@ -100,7 +95,8 @@ static cuda_launch launch_of(finder *f, const cg_kernel *c) {
                    .registers = c->registers,
                    .any_threads = c->any_threads,
                    .shared = c->num_phases == 1 && c->shared[0] == 0 && !c->own &&
-                             c->in.num + c->out.num <= MOST_WIDTH && !runs_once(f->f)};
+                             c->in.num + c->out.num <= MOST_WIDTH &&
+                             !cg_runs_once(f->f)}; // not worth an entry more to compile
   IR_PUSH(f->p->arena, x.calls, c);
   add_spans(f, &x, c);
   x.shared &= !f->plan || (in_reach(&x.reads) && in_reach(&x.writes));

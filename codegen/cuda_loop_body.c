@@ -289,21 +289,31 @@ static void pointwise_unit(loop_emit *m) {
   loop_emit_stores(m, LEVEL_ROW);
 }
 
+static void with_lanes(loop_emit *m, const char *lanes) {
+  ir_map *outer = loop_open(m);
+  cpu_line(&m->e, "const int lanes = %s;", lanes);
+  m->e.lanes = "lanes";
+  pointwise_unit(m);
+  m->e.lanes = NULL;
+  loop_close(m, outer);
+}
+
+// Complete vectors have a text of their own: but what runs once takes longer to compile than to run.
 static void flat_pointwise(loop_emit *m) {
   const cuda_loop *c = cuda_loop_of(m);
   cpu_line(&m->e, "const int64_t j = (task * %d + threadIdx.x) * VL;", c->threads);
   m->index[m->p->vector_axis] = "j";
+  if (cg_runs_once(m->k->func)) {
+    cpu_line(&m->e, "if (j < count) {");
+    with_lanes(m, "count - j < VL ? (int)(count - j) : VL");
+    return;
+  }
   cpu_line(&m->e, "if (j + VL <= count) {");
   ir_map *outer = loop_open(m);
   pointwise_unit(m);
   loop_close(m, outer);
   cpu_line(&m->e, "else if (j < count) {");
-  outer = loop_open(m);
-  cpu_line(&m->e, "const int lanes = (int)(count - j);");
-  m->e.lanes = "lanes";
-  pointwise_unit(m);
-  m->e.lanes = NULL;
-  loop_close(m, outer);
+  with_lanes(m, "(int)(count - j)");
 }
 
 // No axes: numbers.

@@ -208,7 +208,7 @@ static void add_plain_file(cg_program *p, cg_sources *out) {
 static bool is_small(const cg_distinct *d) {
   for (size_t i = 0; i < d->uses.num; i++) {
     const cg_kernel *c = d->uses.at[i];
-    if (strcmp(c->func->name, "init") != 0 && !(c->dom && c->dom->num_axes == 0))
+    if (!cg_runs_once(c->func) && !(c->dom && c->dom->num_axes == 0))
       return false;
   }
   return true;
