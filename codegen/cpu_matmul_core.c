@@ -131,23 +131,33 @@ static void emit_pack_phase(const mm_text *t, int phase) {
 
 // --- phase 1: computing -----------------------------------------------------------------------
 
+// Before its first tile a task packs all of its rows, or before each block of them that block.
+static bool packs_all_rows(const mm_plan *plan) {
+  return plan->block_rows == ir_ceil_div(plan->row_tiles, plan->group_rows);
+}
+
+static void emit_local_a(const mm_text *t, const char *in, const char *from, const char *to) {
+  const mm_plan *plan = t->plan;
+  if (mm_packs_side_by_side(t->p, plan))
+    ir_buf_printf(t->out, "%s%s_pack_a(a_all, a_panels, %s, %s, 0, %lld);\n", in, t->name, from, to,
+                  (long long)t->p->k);
+  else
+    ir_buf_printf(t->out,
+                  "%sfor (int64_t row = %s; row < %s; row++)\n"
+                  "%s  %s_pack_a(a_all, a_panels + (row - %s) * %lld, row * MR,\n"
+                  "%s            M - row * MR < MR ? M - row * MR : MR, MR);\n",
+                  in, from, to, in, t->name, from, (long long)plan->a_panel, in);
+}
+
 // Buffers on the stack, and packing that a task does before its first tile.
 static void emit_task_buffers(const mm_text *t) {
   const mm_plan *plan = t->plan;
   const char *c = t->p->ctype;
-  int64_t rows = (plan->row_tiles + plan->group_rows - 1) / plan->group_rows;
   if (plan->a == MM_LOCAL || plan->a == MM_PIECES)
     ir_buf_printf(t->out, "  %s a_panels[%lld] __attribute__((aligned(64)));\n", c,
-                  (long long)((plan->a == MM_LOCAL ? rows : plan->block_rows) * plan->a_panel));
-  if (plan->a == MM_LOCAL && mm_packs_side_by_side(t->p, plan))
-    ir_buf_printf(t->out, "  %s_pack_a(a_all, a_panels, row_begin, row_end, 0, %lld);\n", t->name,
-                  (long long)t->p->k);
-  else if (plan->a == MM_LOCAL)
-    ir_buf_printf(t->out,
-                  "  for (int64_t row = row_begin; row < row_end; row++)\n"
-                  "    %s_pack_a(a_all, a_panels + (row - row_begin) * %lld, row * MR,\n"
-                  "              M - row * MR < MR ? M - row * MR : MR, MR);\n",
-                  t->name, (long long)plan->a_panel);
+                  (long long)(plan->block_rows * plan->a_panel));
+  if (plan->a == MM_LOCAL && packs_all_rows(plan))
+    emit_local_a(t, "  ", "row_begin", "row_end");
   if (plan->b == MM_LOCAL)
     ir_buf_printf(t->out, "  %s b_panels[%lld] __attribute__((aligned(64)));\n", c,
                   (long long)(plan->b_panel * plan->block_cols));
@@ -177,8 +187,8 @@ static void emit_a_pointer(const mm_text *t) {
     ir_buf_printf(t->out, "const %s *a = a_all + row * MR * %lld;\n", c,
                   (long long)mm_a_row_stride(t));
   else if (t->plan->a == MM_LOCAL || t->plan->a == MM_PIECES)
-    ir_buf_printf(t->out, "const %s *a = a_panels + (row - row_%s) * %lld;\n", c,
-                  t->plan->a == MM_PIECES ? "block" : "begin", (long long)t->plan->a_panel);
+    ir_buf_printf(t->out, "const %s *a = a_panels + (row - row_block) * %lld;\n", c,
+                  (long long)t->plan->a_panel);
   else
     ir_buf_printf(t->out, "const %s *a = a_shared + (batch * ROW_TILES + row) * %lld;\n", c,
                   (long long)t->plan->a_panel);
@@ -318,6 +328,8 @@ static void emit_task_loops(const mm_text *t) {
       "    for (int64_t row_block = row_begin; row_block < row_end; row_block += %lld) {\n"
       "      const int64_t row_stop = row_end - row_block < %lld ? row_end : row_block + %lld;\n",
       br, br, br);
+  if (plan->a == MM_LOCAL && !packs_all_rows(plan))
+    emit_local_a(t, "      ", "row_block", "row_stop");
   const char *in = mm_pieces_wait(plan) ? "        " : "      ";
   if (mm_pieces_wait(plan))
     ir_buf_printf(t->out,

@@ -15,16 +15,17 @@ enum {
   FEW_TO_SPLIT = 4,
   LEAST_PIECES = 8, // of a long k: work for all threads of most teams
   MOST_PIECES = 16,
-  GAIN_BYTES = 1 << 26, // of a workspace that need not be: packed operands, sums of pieces
-  LOCAL_BYTES = 196608, // all stack buffers of a task
-  SUMS_BYTES = 131072,  // sums that wait for the next piece of k
-  LISTS_BYTES = 98304,  // lists, and what is packed by them: others need the rest of LOCAL_BYTES
-  MAX_SLICES = 32,      // of k, when a team packs an operand
-  WALKED_STEPS = 16,    // rows that a processor's prefetchers follow at a time
-  LEAST_WALKED = 8,     // tiles side by side
-  PIECE_STEPS = 128,    // of k, packed at a time
-  PIECE_PAD = 16,       // elements between rows of it: a line, so that they fall on different sets
-  FEW_COLUMNS = 4,      // tiles of columns: each block of so many packs a again
+  GAIN_BYTES = 1 << 26,      // of a workspace that need not be: packed operands, sums of pieces
+  LOCAL_BYTES = 196608,      // all stack buffers of a task
+  LONG_LOCAL_BYTES = 589824, // of one that packs rows of a k in pieces, whose sums wait, too
+  SUMS_BYTES = 131072,       // sums that wait for the next piece of k
+  LISTS_BYTES = 98304, // lists, and what is packed by them: others need the rest of LOCAL_BYTES
+  MAX_SLICES = 32,     // of k, when a team packs an operand
+  WALKED_STEPS = 16,   // rows that a processor's prefetchers follow at a time
+  LEAST_WALKED = 8,    // tiles side by side
+  PIECE_STEPS = 128,   // of k, packed at a time
+  PIECE_PAD = 16,      // elements between rows of it: a line, so that they fall on different sets
+  FEW_COLUMNS = 4,     // tiles of columns: each block of so many packs a again
 };
 // Tiles this much worse than the best are considered for what their grid may gain: when operands
 // fit the second cache, and when there are few.
@@ -35,8 +36,9 @@ static const double NEARLY_IN_PLACE = 1.6;
 static const double NEARLY_LISTED = 1.3;
 // So much faster a kernel must be for a workspace, which may be what holds the peak of a step: for one of more than
 // LOCAL_BYTES, of more than GAIN_BYTES, and, if there is a tile that needs none, for one that the second cache does
-// not hold.
-static const double WORKSPACE_GAIN = 1.05, LARGE_GAIN = 1.5, TILE_GAIN = 1.15;
+// not hold, and for one of several GAIN_BYTES.
+static const double WORKSPACE_GAIN = 1.05, LARGE_GAIN = 1.5, TILE_GAIN = 1.15,
+                    LARGE_TILE_GAIN = 1.4;
 // A run of k must last so long that finding the next one does not count.
 static const double RUN_CYCLES = 8;
 
@@ -269,6 +271,29 @@ static int64_t rows_of_pieces(const mm_problem *p, const mm_plan *g, int64_t row
   return most < 1 ? 1 : most < rows ? most : rows;
 }
 
+// Columns of tiles whose panels of b stay in the second cache while rows pass.
+static int64_t columns_that_stay(const mm_problem *p, const mm_plan *g) {
+  int64_t fit = p->target->l2_bytes * 3 / 8 / (g->k_block * g->nr * p->elem_bytes);
+  return fit < 1 ? 1 : fit;
+}
+
+// At most; panel_elems has the figure.
+static int64_t local_panel_elems(const mm_problem *p, const mm_plan *g) {
+  return g->mr * (p->k + 48) + 1040;
+}
+
+// Tiles of rows that a task packs at a time: all of them; or, of what would be large if it were packed at once
+// (windows of images: nine times the image), as many as half of its room holds. All of its columns must take them before
+// the next ones come.
+static int64_t local_rows(const mm_problem *p, const mm_plan *g) {
+  int64_t rows = ir_ceil_div(g->row_tiles, g->group_rows);
+  int64_t cols = ir_ceil_div(g->col_tiles, g->group_cols);
+  int64_t panel = local_panel_elems(p, g) * p->elem_bytes, most = LOCAL_BYTES / 2 / panel;
+  bool all = rows * panel <= LOCAL_BYTES || cols > columns_that_stay(p, g) || g->b == MM_LOCAL ||
+             p->batch * p->m * p->k * p->elem_bytes <= p->target->l2_bytes;
+  return all ? rows : most < 1 ? 1 : most;
+}
+
 // `panels` of b are packed at a time.
 static int64_t local_bytes(const mm_problem *p, const mm_plan *g, int64_t panels) {
   int64_t rows = ir_ceil_div(g->row_tiles, g->group_rows);
@@ -278,7 +303,7 @@ static int64_t local_bytes(const mm_problem *p, const mm_plan *g, int64_t panels
   if (g->a == MM_LISTED)
     elems += g->k_block * g->mr;
   if (g->a == MM_LOCAL)
-    elems += rows * (g->mr * (p->k + 48) + 1040);
+    elems += local_rows(p, g) * local_panel_elems(p, g);
   if (g->b == MM_LOCAL || mm_packs_tail(g))
     elems += panels * panel_elems(g->nr * p->k);
   int64_t lists = g->lists ? g->k_block * g->list_tiles * MM_LIST_BYTES : 0;
@@ -318,20 +343,28 @@ static double workspace_price(const mm_problem *p, const mm_plan *g) {
 
 // Between tiles: some can do without.
 static double tile_price(const mm_problem *p, const mm_plan *g) {
-  return packed_bytes(p, g) > p->target->l2_bytes ? TILE_GAIN : 1;
+  int64_t bytes = packed_bytes(p, g);
+  return bytes > 4 * GAIN_BYTES ? LARGE_TILE_GAIN : bytes > p->target->l2_bytes ? TILE_GAIN : 1;
+}
+
+// A task that goes through k in pieces may pack its rows for all of them, if its columns go with them at a time.
+static bool packs_for_pieces(const mm_problem *p, const mm_plan *g) {
+  int64_t rows = ir_ceil_div(g->row_tiles, g->group_rows);
+  return g->k_blocks > 1 && !g->split_k && local_rows(p, g) < rows;
 }
 
 static void try_grid(const mm_problem *p, const mm_plan *base, const mm_ways *ways, mm_plan *best,
                      double *best_score) {
-  bool pieces = base->k_blocks > 1;
   for (int a = 0; a < ways->num_a; a++)
     for (int b = 0; b < ways->num_b; b++) {
       mm_plan g = *base;
       g.a = ways->a[a];
       g.b = ways->b[b];
-      if (pieces && (g.a == MM_LOCAL || g.b == MM_LOCAL))
+      bool long_rows = g.a == MM_LOCAL && packs_for_pieces(p, &g);
+      if (g.k_blocks > 1 && (g.b == MM_LOCAL || (g.a == MM_LOCAL && !long_rows)))
         continue;
-      if (local_bytes(p, &g, 1) > LOCAL_BYTES) // never when both are shared: one tile remains
+      // Never when both are shared: one tile remains.
+      if (local_bytes(p, &g, 1) > (long_rows ? LONG_LOCAL_BYTES : LOCAL_BYTES))
         continue;
       double s = mm_plan_cycles(p, &g) * workspace_price(p, &g);
       if (*best_score < 0 || s < *best_score) {
@@ -387,12 +420,14 @@ static double choose_grid(const mm_problem *p, mm_plan *plan) {
 static void choose_blocks(const mm_problem *p, mm_plan *plan) {
   int64_t rows = ir_ceil_div(plan->row_tiles, plan->group_rows);
   int64_t cols = ir_ceil_div(plan->col_tiles, plan->group_cols);
-  int64_t fit = p->target->l2_bytes * 3 / 8 / (plan->k_block * plan->nr * p->elem_bytes);
-  plan->block_cols = fit < 1 ? 1 : fit < cols ? fit : cols;
+  int64_t fit = columns_that_stay(p, plan);
+  plan->block_cols = fit < cols ? fit : cols;
   while (plan->b == MM_LOCAL && plan->block_cols > 1 &&
          local_bytes(p, plan, plan->block_cols) > LOCAL_BYTES)
     plan->block_cols--;
-  plan->block_rows = plan->by_pieces ? rows_of_pieces(p, plan, rows) : rows;
+  plan->block_rows = plan->by_pieces       ? rows_of_pieces(p, plan, rows)
+                     : plan->a == MM_LOCAL ? local_rows(p, plan)
+                                           : rows;
   if (plan->k_blocks == 1 || plan->split_k || (p->plain && p->n % plan->lanes == 0))
     return; // sums wait in registers, in the workspace, in the output
   int64_t tiles = SUMS_BYTES / (plan->mr * plan->nr * p->elem_bytes);

@@ -297,9 +297,11 @@ static void put_kernel_row(const tables *t, const cg_distinct *d, size_t first, 
   ir_buf_puts(b, ", ");
   put_loc(b, &last->loc, t->p->arena);
   put_phases(t, d);
-  ir_buf_printf(b, ",\n     %s, kernel_args + %zu, %zu, %d, %" PRId64 ", %" PRId64 ", %zu},\n",
-                d->plain ? d->plain : "0", first, num, c->num_phases, d->flops, d->bytes,
-                d->only_in ? d->part + 1 : 0);
+  ir_buf_printf(b, ",\n     %s, kernel_args + %zu, %zu, %d, %" PRId64 ", %" PRId64,
+                d->plain ? d->plain : "0", first, num, c->num_phases, d->flops, d->bytes);
+  if (d->only_in)
+    ir_buf_printf(b, ", .part = %zu", d->part + 1);
+  ir_buf_puts(b, "},\n");
 }
 
 static void put_kernels(const tables *t) {

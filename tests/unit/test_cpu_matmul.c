@@ -307,6 +307,27 @@ static void add_panels(test *t, ir_arena *arena, int64_t batch, int64_t width, b
   mm_make_plan(&t->p, &t->plan);
 }
 
+// Windows of wy x wy places of lines of 61, which no good tile divides: a task packs some tiles of rows at a time,
+// with k in one piece and in several. Draws until a plan does.
+static void add_wide_windows(test *t, ir_arena *arena, int64_t wy, int64_t oy) {
+  enum { MOST = 1000, OX = 61, C = 64 };
+  for (int i = 0; i < MOST; i++) {
+    int64_t line = (OX + wy - 1) * C;
+    add_problem(t, arena, 1, oy * OX, 16 + (int64_t)test_draw(33), wy * wy * C, false,
+                "wide windows");
+    mm_axes x = {.num = 2, .size = {oy, OX}, .stride = {line, C}};
+    mm_axes k = {.num = 2, .size = {wy, wy * C}, .stride = {line, 1}};
+    t->p.a.x = mm_simplify(&x), t->p.a.k = mm_simplify(&k), t->p.a.batch = (mm_axes){0};
+    t->p.a.offset = 0;
+    mm_make_plan(&t->p, &t->plan);
+    bool long_k = t->plan.k_blocks > 1;
+    if (t->plan.a == MM_LOCAL && long_k == (wy > 3) &&
+        t->plan.block_rows < ir_ceil_div(t->plan.row_tiles, t->plan.group_rows))
+      return;
+  }
+  BUG("no plan packs some of its rows of windows of %lld places", (long long)(wy * wy));
+}
+
 static int all_windows(test *tests, ir_arena *arena, int *failed) {
   ir_module *m = ir_module_new(arena, "windows");
   ir_builder b = ir_build_at_end(ir_func_new(m, "step"));
@@ -348,6 +369,8 @@ static int all_problems(test *tests, ir_arena *arena, int *failed) {
   for (int i = 0; i < NUM_PANELS; i++, num++)
     add_panels(&tests[num], arena, i % 6 ? 1 : 3, i % 3 ? 32 : 16, i % 2);
   num += all_windows(&tests[num], arena, failed);
+  for (int i = 0; i < 4; i++)
+    add_wide_windows(&tests[num++], arena, i % 2 ? 7 : 3, i % 2 ? 17 : 61);
   for (int i = 0; i < test_share(NUM_LISTED); i++)
     num += add_listed(&tests[num], arena, i);
   for (int i = 0; i < 40; i++)
