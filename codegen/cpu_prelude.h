@@ -66,6 +66,13 @@ K vi k_not(vi m) { return ~m; }
   K v k_max(v a, v b) { return k_select(a > b, a, b); }                                            \
   K v k_min(v a, v b) { return k_select(a < b, a, b); }
 K_ALL(K_ORDER)
+#if defined(__AVX512F__) && VL == 16 // lane by lane makes a branch for each
+#define K_ANY(m) (__builtin_ia32_cmpd512_mask((m), (vi){0}, 4, (uint16_t)-1) != 0)
+#elif defined(__AVX__) && VL == 8
+#define K_ANY(m) (__builtin_ia32_movmskps256((vf)(m)) != 0)
+#elif defined(__SSE__) && VL == 4
+#define K_ANY(m) (__builtin_ia32_movmskps((vf)(m)) != 0)
+#else
 #define K_ANY(m)                                                                                   \
   ({                                                                                               \
     vi any_ = (m);                                                                                 \
@@ -74,6 +81,7 @@ K_ALL(K_ORDER)
       bits_ |= any_[i_];                                                                           \
     bits_ != 0;                                                                                    \
   })
+#endif
 
 // --- conversions: float to integer truncates and saturates (NaN gives 0), integers wrap --------
 #define K_BOUND(x, v, lo, hi)                                                                      \
