@@ -277,8 +277,8 @@ bool cg_runs_once(const ir_func *f); // init: its kernels take longer to compile
 void cg_emit_number(const cg_kernel *k, int i, const char *type, const char *name, ir_buf *out,
                     int indent);
 
-// The text that every generated kernel file begins with.
-const char *cg_cpu_prelude(ir_arena *a, const cg_target *t);
+// The text that every generated kernel file begins with; `doubles`: with functions of f64, which take time to compile.
+const char *cg_cpu_prelude(ir_arena *a, const cg_target *t, bool doubles);
 const char *cg_cuda_prelude(ir_arena *a); // the same for all architectures, and for the emulator
 
 #endif

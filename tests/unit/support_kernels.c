@@ -502,7 +502,7 @@ struct test_suite {
 test_suite *test_suite_new(ir_arena *a, const cg_target *target, unsigned families) {
   test_suite *s = IR_NEW(a, test_suite);
   *s = (test_suite){.a = a, .target = target, .families = families, .text = ir_buf_new(a)};
-  ir_buf_puts(&s->text, target->cuda ? cg_cuda_prelude(a) : cg_cpu_prelude(a, target));
+  ir_buf_puts(&s->text, target->cuda ? cg_cuda_prelude(a) : cg_cpu_prelude(a, target, true));
   s->prelude = s->text.len;
   return s;
 }

@@ -38,7 +38,7 @@ static bool calls(const test_program *p, const cg_distinct *d) {
 test_library test_library_new(ir_arena *a, const test_program *p, size_t num, int level) {
   const cg_target *t = p[0].program->target;
   ir_buf text = ir_buf_new(a);
-  ir_buf_puts(&text, t->cuda ? cg_cuda_prelude(a) : cg_cpu_prelude(a, t));
+  ir_buf_puts(&text, t->cuda ? cg_cuda_prelude(a) : cg_cpu_prelude(a, t, true));
   for (size_t i = 0; i < num; i++)
     for (size_t j = 0; j < p[i].program->distinct.num; j++)
       if (calls(&p[i], p[i].program->distinct.at[j]))

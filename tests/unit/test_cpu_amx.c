@@ -174,7 +174,7 @@ static void emit_finish(const mm_problem *p, void *data, const char *name, ir_bu
 static void *compile(const test *tests, int num, ir_arena *arena, const char *base,
                      const char *flags) {
   ir_buf text = ir_buf_new(arena);
-  ir_buf_puts(&text, cg_cpu_prelude(arena, &target));
+  ir_buf_puts(&text, cg_cpu_prelude(arena, &target, false));
   for (int i = 0; i < num; i++)
     test_emit_matmul(&tests[i].p, &tests[i].plan, i, &text);
   const char *source = ir_format(arena, "%s.c", base);

@@ -326,7 +326,8 @@ static void check_lanes(const cg_target *t, void *lib) {
 int main(void) {
   for (const cg_target *t = test_targets(); t->name; t++) {
     ir_arena *a = ir_arena_new();
-    void *lib = test_load_optimised(a, ir_format(a, "%s%s", cg_cpu_prelude(a, t), exports), t);
+    void *lib =
+        test_load_optimised(a, ir_format(a, "%s%s", cg_cpu_prelude(a, t, false), exports), t);
     for (size_t i = 0; lib && i < sizeof functions / sizeof *functions; i++)
       check_function(t, lib, &functions[i]);
     if (lib) {

@@ -213,7 +213,7 @@ int main(void) {
   const char *text = prelude_functions(a),
              *cuda_text = ir_format(a, "%s%s", cg_cuda_prelude(a), text);
   const cg_target *t = four_lanes();
-  void *cpu = test_load(a, ir_format(a, "%s%s", cg_cpu_prelude(a, t), text), t, 2);
+  void *cpu = test_load(a, ir_format(a, "%s%s", cg_cpu_prelude(a, t, true), text), t, 2);
   void *cuda = emu_build(cuda_text, NULL);
   if (!cuda)
     test_fail("the CUDA prelude does not compile as C++");

@@ -149,7 +149,7 @@ static void check_patterns(const cg_target *t, void *lib, ir_dtype type, const c
 
 static void check_kernels(const cg_target *t) {
   ir_arena *a = ir_arena_new();
-  void *lib = test_load(a, ir_format(a, "%s%s", cg_cpu_prelude(a, t), exports), t, 2);
+  void *lib = test_load(a, ir_format(a, "%s%s", cg_cpu_prelude(a, t, false), exports), t, 2);
   if (lib) {
     check_rounding(t, lib, IR_BF16, "t_bf16");
     check_rounding(t, lib, IR_F16, "t_f16");

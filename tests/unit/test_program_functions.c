@@ -126,7 +126,7 @@ static const char *runtime_text(ir_arena *a) {
 static step_fn load_step(ir_arena *a, const sample *s, void **lib) {
   static const char INCLUDE[] = "#include \"mlrt.h\"";
   ir_buf b = ir_buf_new(a);
-  ir_buf_puts(&b, cg_cpu_prelude(a, s->program->target));
+  ir_buf_puts(&b, cg_cpu_prelude(a, s->program->target, true));
   for (size_t i = 0; i < s->program->distinct.num; i++)
     ir_buf_puts(&b, s->program->distinct.at[i]->text);
   const char *rest = strstr(s->text, INCLUDE);
