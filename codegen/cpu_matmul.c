@@ -72,8 +72,9 @@ static bool always_full(const matmul_state *s, int64_t run) {
 }
 
 static void emit_row(const matmul_state *s, cg_expr *e) {
-  int last = s->sides.first_col + s->sides.num_cols - 1;
-  int64_t run = s->sides.num_cols ? s->kernel->dom->axis[last].size : 1;
+  const mm_scope *scope = e->data;
+  int64_t run = mm_run_of_columns(scope);
+  const char *last = mm_index(scope, s->sides.first_col + s->sides.num_cols - 1);
   ir_buf *out = e->out;
   if (always_full(s, run)) {
     ir_buf_puts(out, "    for (int64_t at = 0; at < cols; at += VL) {\n"
@@ -88,8 +89,8 @@ static void emit_row(const matmul_state *s, cg_expr *e) {
                    "      lanes = cols - at < VL ? cols - at : VL;\n"
                    "      (void)column;\n");
   mm_emit_indices(e, s->sides.first_col, s->sides.num_cols, "column");
-  if (s->sides.num_cols > 1)
-    ir_buf_printf(out, "      lanes = %lld - i%d < lanes ? %lld - i%d : lanes;\n", (long long)run,
+  if (s->sides.num_cols > 0 && run < s->problem.n)
+    ir_buf_printf(out, "      lanes = %lld - %s < lanes ? %lld - %s : lanes;\n", (long long)run,
                   last, (long long)run, last);
   e->indent += 2;
   ir_buf_puts(out, "      if (lanes == VL) {\n");
@@ -149,8 +150,9 @@ typedef struct fetch {
 } fetch;
 
 // Returns how many buffers it asks for: 1, or 0 where it is none or not worth it.
-static int put_fetch(const matmul_state *s, const fetch *f, int64_t cols, ir_buf *out) {
+static int put_fetch(const mm_scope *x, const fetch *f, int64_t cols, ir_buf *out) {
   enum { LINE = 64 };
+  const matmul_state *s = x->kernel->schedule;
   int arg = cg_arg_index(s->kernel, f->buffer), elem_bytes = ir_dtypes[f->buffer->type.dtype].bytes;
   if (arg < 0 || !worth_fetching(s, f->at))
     return 0;
@@ -158,20 +160,20 @@ static int put_fetch(const matmul_state *s, const fetch *f, int64_t cols, ir_buf
     ir_buf_printf(out, "    __builtin_prefetch(%s + %lld", cg_arg_name(s->kernel, arg),
                   (long long)(f->at->offset - cg_begin(s->kernel, arg) + at / elem_bytes));
     for (int i = 0; i < s->kernel->dom->num_axes; i++)
-      if (f->at->stride[i])
-        ir_buf_printf(out, " + i%d * %lld", i, (long long)f->at->stride[i]);
+      if (f->at->stride[i] && strcmp(mm_index(x, i), "0") != 0)
+        ir_buf_printf(out, " + %s * %lld", mm_index(x, i), (long long)f->at->stride[i]);
     ir_buf_printf(out, ", %d);\n", f->write);
   }
   return 1;
 }
 
-static int put_fetches(const matmul_state *s, int64_t cols, ir_buf *out) {
-  const domain *d = s->kernel->dom;
+static int put_fetches(const mm_scope *x, int64_t cols, ir_buf *out) {
+  const domain *d = x->kernel->dom;
   int num = 0;
   for (size_t i = 0; i < d->loads.num; i++)
-    num += put_fetch(s, &(fetch){d->loads.at[i].buffer, &d->loads.at[i].access, false}, cols, out);
+    num += put_fetch(x, &(fetch){d->loads.at[i].buffer, &d->loads.at[i].access, false}, cols, out);
   for (size_t i = 0; i < d->stores.num; i++)
-    num += put_fetch(s, &(fetch){d->stores.at[i].buffer, &d->stores.at[i].access, true}, cols, out);
+    num += put_fetch(x, &(fetch){d->stores.at[i].buffer, &d->stores.at[i].access, true}, cols, out);
   return num;
 }
 
@@ -180,7 +182,7 @@ static bool emit_fetch(const mm_problem *p, void *data, const char *name, int64_
   const matmul_state *s = data;
   mm_scope scope = {.kernel = s->kernel, .sides = &s->sides};
   ir_buf body = ir_buf_new(p->arena);
-  if (put_fetches(s, cols, &body) == 0)
+  if (put_fetches(&scope, cols, &body) == 0)
     return false;
   ir_buf_printf(out,
                 "// Asks for the memory that the finish of these rows and columns will touch.\n"

@@ -177,6 +177,11 @@ typedef struct mm_scope {
 } mm_scope;
 // An emitter for members and stores; identifiers `taken` and i0, i1, ... are in use.
 cg_expr mm_expr(mm_scope *x, ir_buf *out, int indent, const char *const *taken, size_t num);
+// The index of a domain axis: "i1"; "0" where it goes on in the next one's, as all that is loaded and stored walks the
+// two as one. So a product that is seen as [8, 1024, ...] by all is the function of one that is seen as [8192, ...].
+const char *mm_index(const mm_scope *x, int axis);
+// Neighbours along the last index of columns: all of them, or a part that memory has apart from the next; 1: no columns.
+int64_t mm_run_of_columns(const mm_scope *x);
 // Declares the indices of these domain axes from their flat position, and tells the scope.
 void mm_emit_indices(const cg_expr *e, int first, int num, const char *flat);
 // band_steps (passes/band.h) as text, with the bands as constants: narrows the steps [FIRST, stop) of the tile of rows

@@ -32,8 +32,9 @@ static void emit_stores(const cuda_matmul *s, cg_expr *e) {
 
 // A vector may have elements on both sides of an end of the innermost axis of columns.
 static bool crosses_axes(const cuda_matmul *s) {
-  int last = s->sides.first_col + s->sides.num_cols - 1;
-  return s->sides.num_cols > 1 && s->kernel->dom->axis[last].size % CMM_VL != 0;
+  const mm_scope scope = {.kernel = s->kernel, .sides = &s->sides};
+  int64_t run = mm_run_of_columns(&scope);
+  return s->sides.num_cols > 1 && run < s->problem.p.n && run % CMM_VL != 0;
 }
 
 static void emit_elements(const cuda_matmul *s, cg_expr *e) {

@@ -217,14 +217,58 @@ cg_expr mm_expr(mm_scope *x, ir_buf *out, int indent, const char *const *taken, 
   return e;
 }
 
+// One step along an axis of all of them is as far as all steps of the next one, of the same side.
+static bool goes_on(const domain *d, const dom_access *x, int axis) {
+  return x->stride[axis] == x->stride[axis + 1] * d->axis[axis + 1].size;
+}
+
+static bool is_walked_as_one(const mm_scope *x, int axis) {
+  const domain *d = x->kernel->dom;
+  const dom_matmul *mm = x->sides->mm;
+  int m0 = mm->num_batch_axes, n0 = m0 + mm->num_m_axes;
+  if (axis + 1 == m0 || axis + 1 == n0 || axis + 1 >= d->num_axes)
+    return false;
+  for (size_t i = 0; i < d->loads.num; i++)
+    if (!goes_on(d, &d->loads.at[i].access, axis))
+      return false;
+  for (size_t i = 0; i < d->stores.num; i++)
+    if (!goes_on(d, &d->stores.at[i].access, axis))
+      return false;
+  return true;
+}
+
+const char *mm_index(const mm_scope *x, int axis) {
+  int number = 0;
+  if (is_walked_as_one(x, axis))
+    return "0";
+  for (int i = 0; i < axis; i++)
+    number += !is_walked_as_one(x, i);
+  return ir_format(x->kernel->arena, "i%d", number);
+}
+
+int64_t mm_run_of_columns(const mm_scope *x) {
+  int first = x->sides->first_col, last = first + x->sides->num_cols - 1;
+  int64_t run = x->sides->num_cols ? x->kernel->dom->axis[last].size : 1;
+  while (last > first && is_walked_as_one(x, last - 1))
+    run *= x->kernel->dom->axis[--last].size;
+  return run;
+}
+
 void mm_emit_indices(const cg_expr *e, int first, int num, const char *flat) {
   mm_scope *x = e->data;
-  int64_t size[DOM_MAX_AXES];
-  for (int i = 0; i < num; i++) {
-    size[i] = e->k->dom->axis[first + i].size;
-    x->index[first + i] = ir_format(e->k->arena, "i%d", first + i);
+  const char *name[DOM_MAX_AXES];
+  int64_t size[DOM_MAX_AXES], inner = 1;
+  int count = 0;
+  for (int i = first; i < first + num; i++) {
+    x->index[i] = mm_index(x, i);
+    inner *= e->k->dom->axis[i].size;
+    if (is_walked_as_one(x, i))
+      continue;
+    name[count] = x->index[i];
+    size[count++] = inner;
+    inner = 1;
   }
-  cg_emit_indices(e->out, e->indent, flat, num, size, x->index + first);
+  cg_emit_indices(e->out, e->indent, flat, count, size, name);
 }
 
 // --- which steps ----------------------------------------------------------------------------
