@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -89,8 +90,11 @@ static size_t num_running(const cg_job *jobs, size_t num) {
   return n;
 }
 
+// Those that this process may use: more compilers at a time would only take memory from each other.
 static size_t num_processors(void) {
-  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  cpu_set_t set; // too small where the kernel counts more than 1,024
+  bool known = sched_getaffinity(0, sizeof set, &set) == 0;
+  long n = known ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
   return n < 1 ? 1 : (size_t)n;
 }
 
