@@ -72,9 +72,7 @@ static bool always_full(const matmul_state *s, int64_t run) {
 }
 
 static void emit_row(const matmul_state *s, cg_expr *e) {
-  const mm_scope *scope = e->data;
-  int64_t run = mm_run_of_columns(scope);
-  const char *last = mm_index(scope, s->sides.first_col + s->sides.num_cols - 1);
+  int64_t run = mm_run_of_columns(e->data);
   ir_buf *out = e->out;
   if (always_full(s, run)) {
     ir_buf_puts(out, "    for (int64_t at = 0; at < cols; at += VL) {\n"
@@ -89,9 +87,11 @@ static void emit_row(const matmul_state *s, cg_expr *e) {
                    "      lanes = cols - at < VL ? cols - at : VL;\n"
                    "      (void)column;\n");
   mm_emit_indices(e, s->sides.first_col, s->sides.num_cols, "column");
-  if (s->sides.num_cols > 0 && run < s->problem.n)
+  if (s->sides.num_cols > 0 && run < s->problem.n) {
+    const char *last = mm_index(e->data, s->sides.first_col + s->sides.num_cols - 1);
     ir_buf_printf(out, "      lanes = %lld - %s < lanes ? %lld - %s : lanes;\n", (long long)run,
                   last, (long long)run, last);
+  }
   e->indent += 2;
   ir_buf_puts(out, "      if (lanes == VL) {\n");
   emit_vector(e, NULL);

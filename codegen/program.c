@@ -243,9 +243,8 @@ static ir_buf new_file(const cg_program *p, const cg_origin *o, const char *prel
 
 // --- files of CUDA kernels ---------------------------------------------------------------------
 // A joint entry is compiled with the functions that it calls, whose bodies it has once more, if they have entries of
-// their own. Kernels that compilers
-// are told something else for have files of their own: those whose order ptxas shall keep, and those that only one chip
-// has.
+// their own. Kernels that compilers are told something else for have files of their own: those whose order ptxas shall
+// keep, and those that only one chip has.
 typedef enum file_kind { FILE_USUAL, FILE_IN_ORDER, FILE_ONE_CHIP, FILE_KINDS } file_kind;
 
 typedef struct cuda_files {
