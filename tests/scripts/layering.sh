@@ -9,7 +9,7 @@ allow() { # LAYER ALLOWED...
   shift
   while IFS= read -r line; do
     file=${line%%:*}
-    included=$(sed -n 's/.*#include "\([a-z]*\)\/.*/\1/p' <<<"$line")
+    included=${line#*#include \"} included=${included%%/*}
     case " $layer $* " in
     *" $included "*) ;;
     *)
