@@ -3,8 +3,9 @@
 // Register tile: as many accumulators as registers allow, shaped so that edges waste little.
 // Task grid: the split of row and column tiles with the least estimated time on small and
 // medium teams; never a function of the team's size, so that sums are the same on all.
-// Packing: an operand is copied when tiles could not read it with vector loads (b) or when its
-// stride would let the lines of one tile evict each other from the caches.
+// Packing: an operand is copied when tiles could not read it with vector loads (b), when they would cross the ends of
+// an image's rows (a), or when its stride would let the lines of one tile evict each other from the caches. What is
+// large is copied by each task, as much as its stack holds.
 #include "codegen/cpu_matmul.h"
 
 enum {
