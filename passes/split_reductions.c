@@ -23,9 +23,12 @@
 // few loads that it has under way wait for memory one after the other. So does one of 29, which is all that
 // the first stage finds in a gradient [50257,768]: it is cut once more.
 //
+// Where no number divides well, some lines are left over (split_uneven.c).
+//
 // Needs: no later algebra (it would merge the stages again). argmax and argmin stay.
 #include "ir/builder.h"
 #include "passes/pass.h"
+#include "passes/split_uneven.h"
 
 #include <math.h>
 
@@ -42,6 +45,8 @@ enum {
   LEAST_COLUMN_CHUNKS = 4,
   ROWS = 1024, // that fill a GPU when each has a block
   MAX_ROW_CHUNKS = 4096,
+  LOOK = 6, // operations up to what is reshaped
+  FEW = 3,  // times fewer chunks than are wanted: rather some of them with lines left over
 };
 
 // The outer stage reduces axes[0..at) and the leading `part` of axes[at].
@@ -84,6 +89,33 @@ static chunking chunks_of(const ir_node *n) {
   return (chunking){wanted, MIN_CHUNKS, MAX_CHUNKS};
 }
 
+// Whether `inner` elements at the end of axis `axis`, which is some axes of x taken together, are whole ones of those
+// and a part of one more.
+static bool cuts_one_axis(const ir_type *x, const ir_type *joined, int axis, int64_t inner) {
+  int64_t behind = 1, size = 1;
+  for (int i = axis + 1; i < joined->rank; i++)
+    behind *= joined->dims[i];
+  int at = x->rank;
+  while (at > 0 && size < behind)
+    size *= x->dims[--at];
+  for (size = size == behind ? 1 : 0; size && at > 0 && size < inner; size *= x->dims[--at])
+    if (inner % size == 0 && x->dims[at - 1] % (inner / size) == 0)
+      return true;
+  return size == inner;
+}
+
+// Whether x, with axis `axis` cut so, can be read as it lies. Where a transpose has been reshaped it may not be: phases
+// of windows, [31,2] taken for 62, are not 2 times 31, and a copy would be made.
+static bool is_cut_in_place(const ir_node *x, int axis, int64_t inner, int depth) {
+  if (x->op == IR_RESHAPE && ir_ops[x->in[0]->op].cls == IR_CLASS_VIEW &&
+      x->in[0]->op != IR_RESHAPE)
+    return cuts_one_axis(&x->in[0]->type, &x->type, axis, inner);
+  for (int i = 0; ir_ops[x->op].cls == IR_CLASS_POINTWISE && depth > 0 && i < x->num_in; i++)
+    if (!is_cut_in_place(x->in[i], axis, inner, depth - 1))
+      return false;
+  return true;
+}
+
 // chunks == 0 when nothing divides well.
 static cut find_cut(const ir_node *n, const int64_t *axes, int num, chunking x) {
   const int64_t *dims = n->in[0]->type.dims;
@@ -95,7 +127,8 @@ static cut find_cut(const ir_node *n, const int64_t *axes, int num, chunking x) 
       bool whole_axes = part == 1 || part == dims[axes[at]];
       if (dims[axes[at]] % part || chunks < x.least || (!whole_axes && n->type.rank == IR_MAX_RANK))
         continue;
-      if (!best.chunks || distance(chunks, x.wanted) < distance(best.chunks, x.wanted))
+      if ((!best.chunks || distance(chunks, x.wanted) < distance(best.chunks, x.wanted)) &&
+          (whole_axes || is_cut_in_place(n->in[0], (int)axes[at], dims[axes[at]] / part, LOOK)))
         best = (cut){at, part, chunks};
     }
   return best;
@@ -135,21 +168,29 @@ static ir_node *split_at(ir_builder *b, ir_node *n, const int64_t *axes, int num
 }
 
 // NULL when n is fine as it is.
-static ir_node *split(ir_builder *b, ir_node *n) {
+static ir_node *split(ir_builder *b, const split_uses *uses, ir_node *n) {
   if (!is_splittable(n))
     return NULL;
   int num;
   const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
-  return split_at(b, n, axes, num, find_cut(n, axes, num, chunks_of(n)));
+  chunking x = chunks_of(n);
+  cut c = find_cut(n, axes, num, x);
+  return c.chunks ? split_at(b, n, axes, num, c) : split_unevenly(b, uses, n, x.wanted);
+}
+
+// On a GPU a few chunks are as bad as none.
+static ir_node *split_well(ir_builder *b, const split_uses *uses, ir_node *n, cut c,
+                           double wanted) {
+  int num;
+  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
+  ir_node *r = (double)c.chunks * FEW < wanted ? split_unevenly(b, uses, n, wanted) : NULL;
+  return r ? r : split_at(b, n, axes, num, c);
 }
 
 // --- columns ----------------------------------------------------------------------------------
 // Between two axes if that makes about as many chunks: what computes the matrix keeps its shape.
-static cut find_column_cut(const ir_node *n, const int64_t *axes, int num) {
-  int64_t out = ir_elements(&n->type), before = 1;
-  double wanted = fmin((double)WIDE / (double)out, (double)(extent_of(n) / TALL));
-  if (wanted < LEAST_COLUMN_CHUNKS || ir_elements(&n->in[0]->type) < LARGE)
-    return (cut){0};
+static cut find_column_cut(const ir_node *n, const int64_t *axes, int num, double wanted) {
+  int64_t before = 1;
   for (int at = 0; at + 1 < num; at++) {
     before *= n->in[0]->type.dims[axes[at]];
     if ((double)before * 2 >= wanted && (double)before <= 2 * wanted)
@@ -158,35 +199,57 @@ static cut find_column_cut(const ir_node *n, const int64_t *axes, int num) {
   return find_cut(n, axes, num, (chunking){wanted, LEAST_COLUMN_CHUNKS, MAX_CHUNKS});
 }
 
-static ir_node *split_column(ir_builder *b, ir_node *n, const int64_t *axes, int num) {
-  return split_at(b, n, axes, num, find_column_cut(n, axes, num));
+static ir_node *split_column(ir_builder *b, const split_uses *uses, ir_node *n, const int64_t *axes,
+                             int num) {
+  double wanted = fmin((double)WIDE / (double)ir_elements(&n->type), (double)(extent_of(n) / TALL));
+  if (wanted < LEAST_COLUMN_CHUNKS || ir_elements(&n->in[0]->type) < LARGE)
+    return NULL;
+  return split_well(b, uses, n, find_column_cut(n, axes, num, wanted), wanted);
 }
 
 // --- rows of a GPU ------------------------------------------------------------------------------
-// The first stage of a long reduction has some dozens of results if its axes divide no better. (More results, as of a
-// softmax of 100 long rows, have blocks enough, and stay in the kernel of what uses them.)
-static ir_node *split_row(ir_builder *b, ir_node *n, const int64_t *axes, int num) {
-  double wanted = (double)ROWS / (double)ir_elements(&n->type);
-  if (ir_elements(&n->type) > MAX_RESULTS || extent_of(n) < MANY)
-    return NULL;
-  chunking x = {wanted, LEAST_COLUMN_CHUNKS, MAX_ROW_CHUNKS};
-  return split_at(b, n, axes, num, find_cut(n, axes, num, x));
+// First stages of some dozens of results, between two axes: what computes the matrix keeps its shape.
+static ir_node *split_stage(ir_builder *b, ir_node *n, const int64_t *axes, int num,
+                            double wanted) {
+  const int64_t *dims = n->in[0]->type.dims;
+  int64_t chunks = 1;
+  int at = 0;
+  while (at < num && (double)chunks * 2 < wanted)
+    chunks *= dims[axes[at++]];
+  cut c = {at, 1, at < num && chunks <= MAX_ROW_CHUNKS ? chunks : 0};
+  return split_at(b, n, axes, num, c);
 }
 
-static ir_node *split_for_gpu(ir_builder *b, ir_node *n) {
+// The first stage of a long reduction has some dozens of results if its axes divide no better. (More results, as of a
+// softmax of 100 long rows, have blocks enough, and stay in the kernel of what uses them; but for a first stage's.)
+static ir_node *split_row(ir_builder *b, const split_uses *uses, ir_node *n, const int64_t *axes,
+                          int num) {
+  double wanted = (double)ROWS / (double)ir_elements(&n->type);
+  bool is_stage = n->id < uses->ids && uses->is_stage[n->id];
+  if (wanted < FEW || extent_of(n) < MANY)
+    return NULL;
+  if (ir_elements(&n->type) > MAX_RESULTS)
+    return is_stage ? split_stage(b, n, axes, num, wanted) : NULL;
+  chunking x = {wanted, LEAST_COLUMN_CHUNKS, MAX_ROW_CHUNKS};
+  return split_well(b, uses, n, find_cut(n, axes, num, x), wanted);
+}
+
+static ir_node *split_for_gpu(ir_builder *b, const split_uses *uses, ir_node *n) {
   int num = 0;
   const int64_t *axes = is_reduction(n) ? ir_attr_ints(n, IR_ATTR_AXES, &num) : NULL;
   if (num == 0 || n->type.rank == 0)
     return NULL;
-  return axes[num - 1] < n->in[0]->type.rank - 1 ? split_column(b, n, axes, num)
-                                                 : split_row(b, n, axes, num);
+  return axes[num - 1] < n->in[0]->type.rank - 1 ? split_column(b, uses, n, axes, num)
+                                                 : split_row(b, uses, n, axes, num);
 }
 
 // --- both -------------------------------------------------------------------------------------
-static bool split_each(ir_func *f, ir_node *(*split_one)(ir_builder *b, ir_node *n)) {
+static bool split_each(ir_func *f,
+                       ir_node *(*split_one)(ir_builder *b, const split_uses *uses, ir_node *n)) {
+  split_uses uses = split_find_uses(f->module->arena, f);
   ir_rewrite rw = ir_rewrite_begin(f);
   for (size_t i = 0; i < rw.num_old; i++) {
-    ir_node *n = ir_rewrite_next(&rw, i), *r = split_one(&rw.b, n);
+    ir_node *n = ir_rewrite_next(&rw, i), *r = split_one(&rw.b, &uses, n);
     ir_rewrite_done(&rw, i, r ? r : n);
   }
   return ir_rewrite_end(&rw);

@@ -39,6 +39,25 @@ static const test_case loop_cases[] = {
      "%m = sum %p {axes=[1]} : f32[7,1]\n%q = mul %m, %m : f32[7,1]\n"
      "%s = sum %q {axes=[0,1]} : f32[1,1]\nresult output s = %s",
      0},
+    // As split_uneven.c leaves them.
+    {"chunks of computed lines and of rows of a table, and lines left over", NULL,
+     "%x = input : f32[5,83,7]\n%b = input : f32[7]\n%b3 = reshape %b : f32[1,1,7]\n"
+     "%u = slice %x {start=[0,0,0], stop=[5,81,7], step=[1,1,1]} : f32[5,81,7]\n"
+     "%v = reshape %u : f32[5,9,9,7]\n%b4 = reshape %b3 : f32[1,1,1,7]\n"
+     "%bb = broadcast %b4 : f32[5,9,9,7]\n%s = sub %v, %bb : f32[5,9,9,7]\n"
+     "%q = mul %s, %s : f32[5,9,9,7]\n%a = sum %q {axes=[2,3]} : f32[5,9,1,1]\n"
+     "%c = sum %a {axes=[1]} : f32[5,1,1,1]\n"
+     "%w = slice %x {start=[0,81,0], stop=[5,83,7], step=[1,1,1]} : f32[5,2,7]\n"
+     "%z = reshape %w : f32[5,1,2,7]\n%b5 = broadcast %b4 : f32[5,1,2,7]\n"
+     "%d = sub %z, %b5 : f32[5,1,2,7]\n%e = mul %d, %d : f32[5,1,2,7]\n"
+     "%f = sum %e {axes=[2,3]} : f32[5,1,1,1]\n%r = add %c, %f : f32[5,1,1,1]\n"
+     "%i = iota {axis=0} : i32[83]\n%j = slice %i {start=[0], stop=[82], step=[1]} : i32[82]\n"
+     "%k = reshape %j : i32[2,41]\n%g = gather %b, %k : f32[2,41]\n%h = exp %g : f32[2,41]\n"
+     "%l = reduce_max %h {axes=[1]} : f32[2,1]\n%m = reduce_max %l {axes=[0]} : f32[1,1]\n"
+     "%j2 = slice %i {start=[82], stop=[83], step=[1]} : i32[1]\n%k2 = reshape %j2 : i32[1,1]\n"
+     "%g2 = gather %b, %k2 : f32[1,1]\n%h2 = exp %g2 : f32[1,1]\n%n = max %m, %h2 : f32[1,1]\n"
+     "result output r = %r\nresult output n = %n",
+     0},
     // Threads without a row must not read the last one: in place it is being written.
     {"fewer rows than threads", NULL,
      "%x = input : f32[3,2]\n%b = input : f32[3,1]\n%bb = broadcast %b : f32[3,2]\n"
