@@ -334,12 +334,64 @@ static void emit_pack_a_piece(const mm_text *t) {
   ir_buf_puts(t->out, "  }\n}\n\n");
 }
 
+// The statements that copy steps [k, k + steps) of a row in runs: whole ones, whose length is a constant; or, where they
+// are longer than pieces, whatever is left of each.
+static void put_runs_of_piece(const mm_text *t) {
+  const mm_operand *o = &t->p->a;
+  ir_arena *a = t->p->arena;
+  mm_axes outer = o->k;
+  int64_t length = outer.size[--outer.num];
+  if (t->plan->k_block % length == 0) {
+    const char *to = ir_format(a, "to + j * %lld - k", (long long)length);
+    const char *from = ir_format(a, "row + %s", mm_offset(a, &outer, "j"));
+    ir_buf_printf(t->out,
+                  "    for (int64_t j = k / %lld; j < (k + steps) / %lld; j++)\n"
+                  "      %s\n",
+                  (long long)length, (long long)length, run_of_k(t, o, to, from, length));
+    return;
+  }
+  const char *from =
+      ir_format(a, "row + %s + at %% %lld", mm_offset(a, &outer, "run"), (long long)length);
+  ir_buf_printf(t->out,
+                "    for (int64_t at = k, count; at < k + steps; at += count) {\n"
+                "      const int64_t run = at / %lld, left = %lld - at %% %lld;\n"
+                "      count = left < k + steps - at ? left : k + steps - at;\n"
+                "      %s\n"
+                "    }\n",
+                (long long)length, (long long)length, (long long)length,
+                run(t, o, "to + (at - k)", from, " count", ""));
+}
+
+// Steps [k, k + steps) of whole tiles of rows, each [mr][pitch], where k lies in runs: windows.
+static void emit_pack_a_piece_of_runs(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  const mm_operand *o = &t->p->a;
+  long long m = (long long)t->p->m, mr = plan->mr;
+  ir_buf_printf(
+      t->out,
+      "static __attribute__((noinline)) void %s_pack_a(const %s *source, %s *panels, "
+      "int64_t row_block, int64_t row_stop, int64_t k, int64_t steps) {\n"
+      "  const int64_t first = row_block * %lld, last = row_stop * %lld < %lld ? row_stop * %lld : "
+      "%lld;\n"
+      "  for (int64_t i = first; i < last; i++) {\n"
+      "    const %s *const row = source + %s;\n"
+      "    %s *const to = panels + (i - first) / %lld * %lld + (i - first) %% %lld * %lld;\n",
+      t->name, o->ctype, t->p->ctype, mr, mr, m, mr, m, o->ctype,
+      mm_offset(t->p->arena, &o->x, "i"), t->p->ctype, mr, (long long)plan->a_panel, mr,
+      (long long)plan->a_pitch);
+  put_runs_of_piece(t);
+  ir_buf_puts(t->out, "  }\n}\n\n");
+}
+
 bool mm_packs_side_by_side(const mm_problem *p, const mm_plan *g) {
   return g->a == MM_PIECES || (g->a == MM_LOCAL && mm_packs_slices(&p->a));
 }
 
 static void emit_pack_a(const mm_text *t) {
-  if (mm_packs_side_by_side(t->p, t->plan))
+  int64_t k;
+  if (t->plan->a == MM_PIECES && !mm_is_flat(&t->p->a.k, &k))
+    emit_pack_a_piece_of_runs(t);
+  else if (mm_packs_side_by_side(t->p, t->plan))
     emit_pack_a_piece(t);
   else if (t->plan->a_pitch)
     emit_pack_a_rows(t);

@@ -111,7 +111,7 @@ static tile_choices tiles_for(const mm_problem *p, int lanes) {
   return c;
 }
 
-// Equal pieces of k, of whole runs where a has runs.
+// Equal pieces of k, of whole runs where a has shorter ones.
 static void set_pieces(const mm_problem *p, mm_plan *plan, int64_t pieces) {
   const mm_axes *k = &p->a.k;
   int64_t run = k->num > 1 ? k->size[k->num - 1] : 1, length = ir_ceil_div(p->k, pieces);
@@ -202,6 +202,30 @@ static bool consider_pieces(const mm_problem *p, mm_plan *plan) {
                     p->k >= 2 * PIECE_STEPS;
   if (plan->by_pieces)
     set_pieces(p, plan, ir_ceil_div(p->k, PIECE_STEPS));
+  return plan->by_pieces;
+}
+
+// From the first element of an axis to the last.
+static int64_t reach_of(const mm_axes *axes) {
+  int64_t reach = 0;
+  for (int i = 0; i < axes->num; i++)
+    reach += (axes->size[i] - 1) * (axes->stride[i] < 0 ? -axes->stride[i] : axes->stride[i]);
+  return reach;
+}
+
+// Rows of a overlap: packed they are more than what they are of.
+static bool has_windows(const mm_problem *p) {
+  return reach_of(&p->a.x) + reach_of(&p->a.k) < p->m * p->k / 2;
+}
+
+// Windows of images that no good tile goes through in place: what a task packs of them for all of k, or all of them in
+// the workspace, grows with the window. A piece of k does not.
+static bool consider_window_pieces(const mm_problem *p, mm_plan *plan) {
+  int64_t k, run = p->a.k.num ? p->a.k.size[p->a.k.num - 1] : 1;
+  set_pieces(p, plan, ir_ceil_div(p->k, PIECE_STEPS));
+  bool taken = p->a.apart == 0 || (p->a.apart == 1 && plan->k_block % run == 0);
+  plan->by_pieces = has_windows(p) && !mm_is_flat(&p->a.k, &k) && mm_k_in_runs(&p->a) && taken &&
+                    !plan->lists && plan->k_blocks > 1;
   return plan->by_pieces;
 }
 
@@ -499,6 +523,28 @@ static mm_plan plan_of_tile(const mm_problem *p, int lanes, const tile_choice *t
   return g;
 }
 
+static double plan_grid(const mm_problem *p, mm_plan *g) {
+  return choose_grid(p, g) * tile_price(p, g);
+}
+
+// All that follows from a tile; gives its cycles.
+static double complete_plan(const mm_problem *p, mm_plan *plan) {
+  mm_plan pieces = *plan;
+  if (plan->lists || !consider_pieces(p, plan)) {
+    consider_split_k(p, plan);
+    consider_walking(p, plan);
+  }
+  double cycles = plan_grid(p, plan);
+  if (plan->a != MM_SHARED || p->batch * p->m * p->k * p->elem_bytes <= p->target->l2_bytes ||
+      !consider_window_pieces(p, &pieces))
+    return cycles;
+  double other = plan_grid(p, &pieces);
+  if (other >= cycles)
+    return cycles;
+  *plan = pieces;
+  return other;
+}
+
 // The tile that wastes least; where tiles are few, whichever of the good ones splits best among
 // threads (three tiles on two threads would leave one idle a third of the time).
 void mm_make_plan(const mm_problem *p, mm_plan *plan) {
@@ -512,11 +558,7 @@ void mm_make_plan(const mm_problem *p, mm_plan *plan) {
     mm_plan g = plan_of_tile(p, lanes, t);
     if (t->cycles > least->cycles * allowance(p, &fewest, &g))
       continue;
-    if (g.lists || !consider_pieces(p, &g)) {
-      consider_split_k(p, &g);
-      consider_walking(p, &g);
-    }
-    double cycles = choose_grid(p, &g) * tile_price(p, &g);
+    double cycles = complete_plan(p, &g);
     if (best >= 0 && cycles >= best)
       continue;
     best = cycles;

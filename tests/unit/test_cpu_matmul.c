@@ -307,25 +307,40 @@ static void add_panels(test *t, ir_arena *arena, int64_t batch, int64_t width, b
   mm_make_plan(&t->p, &t->plan);
 }
 
-// Windows of wy x wy places of lines of 61, which no good tile divides: a task packs some tiles of rows at a time,
-// with k in one piece and in several. Draws until a plan does.
-static void add_wide_windows(test *t, ir_arena *arena, int64_t wy, int64_t oy) {
-  enum { MOST = 1000, OX = 61, C = 64 };
-  for (int i = 0; i < MOST; i++) {
-    int64_t line = (OX + wy - 1) * C;
-    add_problem(t, arena, 1, oy * OX, 16 + (int64_t)test_draw(33), wy * wy * C, false,
-                "wide windows");
-    mm_axes x = {.num = 2, .size = {oy, OX}, .stride = {line, C}};
-    mm_axes k = {.num = 2, .size = {wy, wy * C}, .stride = {line, 1}};
-    t->p.a.x = mm_simplify(&x), t->p.a.k = mm_simplify(&k), t->p.a.batch = (mm_axes){0};
-    t->p.a.offset = 0;
-    mm_make_plan(&t->p, &t->plan);
-    bool long_k = t->plan.k_blocks > 1;
-    if (t->plan.a == MM_LOCAL && long_k == (wy > 3) &&
-        t->plan.block_rows < ir_ceil_div(t->plan.row_tiles, t->plan.group_rows))
+// Windows of wy x wy places, of lines of 61, which no good tile divides.
+static void draw_wide_windows(test *t, ir_arena *arena, int64_t wy, int64_t oy, int64_t c) {
+  enum { OX = 61 };
+  int64_t line = (OX + wy - 1) * c;
+  add_problem(t, arena, 1, oy * OX, 16 + (int64_t)test_draw(33), wy * wy * c, false,
+              "wide windows");
+  mm_axes x = {.num = 2, .size = {oy, OX}, .stride = {line, c}};
+  mm_axes k = {.num = 2, .size = {wy, wy * c}, .stride = {line, 1}};
+  t->p.a.x = mm_simplify(&x), t->p.a.k = mm_simplify(&k), t->p.a.batch = (mm_axes){0};
+  t->p.a.offset = 0;
+  mm_make_plan(&t->p, &t->plan);
+}
+
+// A task packs some tiles of rows at a time: with k in one piece; in several; or just a piece of k, of parts of a
+// window's lines, or of whole lines.
+static bool packs_some_rows(const test *t, int64_t wy, int64_t c) {
+  int64_t rows = ir_ceil_div(t->plan.row_tiles, t->plan.group_rows);
+  bool whole = t->plan.k_block % (wy * c) == 0;
+  return wy > 7 ? t->plan.a == MM_PIECES && whole == (wy > 11)
+                : t->plan.a == MM_LOCAL && (t->plan.k_blocks > 1) == (wy > 3) &&
+                      t->plan.block_rows < rows;
+}
+
+// Draws until a plan does so.
+static void add_wide_windows(test *t, ir_arena *arena, int i) {
+  enum { MOST = 1000 };
+  static const int64_t of[][3] = {{3, 61, 64}, {7, 17, 64}, {11, 9, 64}, {23, 14, 5}};
+  const int64_t *w = of[i % 4];
+  for (int tries = 0; tries < MOST; tries++) {
+    draw_wide_windows(t, arena, w[0], w[1], w[2]);
+    if (packs_some_rows(t, w[0], w[2]))
       return;
   }
-  BUG("no plan packs some of its rows of windows of %lld places", (long long)(wy * wy));
+  BUG("no plan packs some of its rows of windows of %lld places", (long long)(w[0] * w[0]));
 }
 
 static int all_windows(test *tests, ir_arena *arena, int *failed) {
@@ -369,8 +384,8 @@ static int all_problems(test *tests, ir_arena *arena, int *failed) {
   for (int i = 0; i < NUM_PANELS; i++, num++)
     add_panels(&tests[num], arena, i % 6 ? 1 : 3, i % 3 ? 32 : 16, i % 2);
   num += all_windows(&tests[num], arena, failed);
-  for (int i = 0; i < 4; i++)
-    add_wide_windows(&tests[num++], arena, i % 2 ? 7 : 3, i % 2 ? 17 : 61);
+  for (int i = 0; i < 8; i++)
+    add_wide_windows(&tests[num++], arena, i);
   for (int i = 0; i < test_share(NUM_LISTED); i++)
     num += add_listed(&tests[num], arena, i);
   for (int i = 0; i < 40; i++)
