@@ -290,7 +290,9 @@ static void emit_visit(const mm_text *t, const char *indent) {
   if (mm_looks_ahead(t))
     emit_next(t, indent);
   const char *steps = mm_emit_steps(t, indent);
-  const char *a = t->plan->a == MM_PIECES && mm_limits_steps(t->p) ? "a + (from - k)" : "a";
+  const char *a = t->plan->a == MM_PIECES && mm_limits_steps(t->p)
+                      ? ir_format(t->p->arena, "a + (from - k) * %lld", (long long)mm_a_k_stride(t))
+                      : "a";
   ir_buf_printf(t->out, "%s%s_tile(%s, b, c, row, col%s%s);\n", indent, t->name, a, news(t), steps);
   emit_finish_call(t, indent);
 }

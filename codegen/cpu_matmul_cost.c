@@ -109,10 +109,10 @@ static double side_by_side_cost(bool near, int64_t bytes) {
 // side by side. What is packed for the team (MM_SHARED) goes to memory and back.
 static double pack_cost(const mm_problem *p, const mm_operand *o, mm_access access, int64_t bytes) {
   int64_t x, k;
-  if (access == MM_PIECES)
-    return PIECES_COST;
   bool x_flat = mm_is_flat(&o->x, &x), flat = mm_is_flat(&o->k, &k) && x_flat;
   bool shared = access == MM_SHARED, near = mm_fits_cache(p);
+  if (flat && access == MM_PIECES)
+    return PIECES_COST;
   if (flat && x == 1)
     return side_by_side_cost(near, shared ? 0 : bytes);
   double copy = flat && k == 1 ? 0.4 : mm_k_in_runs(o) ? 0.3 : 1.2;

@@ -383,14 +383,62 @@ static void emit_pack_a_piece_of_runs(const mm_text *t) {
   ir_buf_puts(t->out, "  }\n}\n\n");
 }
 
+// Each element lies behind those before it.
+static bool is_rising(const mm_axes *x) {
+  for (int i = 0; i + 1 < x->num; i++)
+    if (x->stride[i] < x->size[i + 1] * x->stride[i + 1])
+      return false;
+  return x->num == 0 || x->stride[x->num - 1] > 0;
+}
+
+// Steps [k, k + steps) of whole tiles of rows, each [k][mr], where neither rows nor steps lie evenly: the gradients of
+// weights. Mostly a tile's rows lie side by side.
+static void emit_pack_a_piece_of_places(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  const mm_operand *o = &t->p->a;
+  ir_arena *a = t->p->arena;
+  long long m = (long long)t->p->m, mr = plan->mr;
+  ir_buf_printf(
+      t->out,
+      "static __attribute__((noinline)) void %s_pack_a(const %s *source, %s *panels, "
+      "int64_t row_block, int64_t row_stop, int64_t k, int64_t steps) {\n"
+      "  enum { MR = %lld, M = %lld };\n"
+      "  int64_t at[%lld];\n"
+      "  const int64_t first = row_block * MR, last = row_stop * MR < M ? row_stop * MR : M;\n"
+      "  for (int64_t i = first; i < last; i++)\n"
+      "    at[i - first] = %s;\n"
+      "  for (int64_t j = k; j < k + steps; j++) {\n"
+      "    const %s *const from = source + %s;\n"
+      "    for (int64_t i = 0; i < last - first; i += MR) {\n"
+      "      %s *const to = panels + i / MR * %lld + (j - k) * MR;\n"
+      "      const int64_t count = last - first - i < MR ? last - first - i : MR;\n",
+      t->name, o->ctype, t->p->ctype, mr, m, (long long)plan->block_rows * mr,
+      mm_offset(a, &o->x, "i"), o->ctype, mm_offset(a, &o->k, "j"), t->p->ctype,
+      (long long)plan->a_panel);
+  if (is_rising(&o->x))
+    ir_buf_printf(t->out,
+                  "      if (count == MR && at[i + MR - 1] == at[i] + MR - 1)\n"
+                  "        %s\n"
+                  "      else\n  ",
+                  run(t, o, "to", "from + at[i]", " MR", ""));
+  ir_buf_printf(t->out,
+                "      for (int64_t r = 0; r < count; r++)\n"
+                "  %s        to[r] = %s;\n"
+                "    }\n  }\n}\n\n",
+                is_rising(&o->x) ? "  " : "", one(t, o, "from", "at[i + r]", ""));
+}
+
 bool mm_packs_side_by_side(const mm_problem *p, const mm_plan *g) {
   return g->a == MM_PIECES || (g->a == MM_LOCAL && mm_packs_slices(&p->a));
 }
 
 static void emit_pack_a(const mm_text *t) {
-  int64_t k;
-  if (t->plan->a == MM_PIECES && !mm_is_flat(&t->p->a.k, &k))
+  int64_t x, k;
+  bool flat = mm_is_flat(&t->p->a.x, &x) && mm_is_flat(&t->p->a.k, &k);
+  if (t->plan->a == MM_PIECES && !flat && t->plan->a_pitch)
     emit_pack_a_piece_of_runs(t);
+  else if (t->plan->a == MM_PIECES && !flat)
+    emit_pack_a_piece_of_places(t);
   else if (mm_packs_side_by_side(t->p, t->plan))
     emit_pack_a_piece(t);
   else if (t->plan->a_pitch)

@@ -307,37 +307,45 @@ static void add_panels(test *t, ir_arena *arena, int64_t batch, int64_t width, b
   mm_make_plan(&t->p, &t->plan);
 }
 
-// Windows of wy x wy places, of lines of 61, which no good tile divides.
-static void draw_wide_windows(test *t, ir_arena *arena, int64_t wy, int64_t oy, int64_t c) {
+// Windows of wy x wy places, of lines of 61, which no good tile divides: rows of a, or, for the gradients of weights,
+// steps of k.
+static void draw_wide_windows(test *t, ir_arena *arena, int64_t wy, int64_t oy, int64_t c,
+                              bool turned) {
   enum { OX = 61 };
-  int64_t line = (OX + wy - 1) * c;
-  add_problem(t, arena, 1, oy * OX, 16 + (int64_t)test_draw(33), wy * wy * c, false,
-              "wide windows");
-  mm_axes x = {.num = 2, .size = {oy, OX}, .stride = {line, c}};
-  mm_axes k = {.num = 2, .size = {wy, wy * c}, .stride = {line, 1}};
-  t->p.a.x = mm_simplify(&x), t->p.a.k = mm_simplify(&k), t->p.a.batch = (mm_axes){0};
+  int64_t line = (OX + wy - 1) * c, n = 16 + (int64_t)test_draw(33);
+  mm_axes places = {.num = 2, .size = {oy, OX}, .stride = {line, c}};
+  mm_axes window = {.num = 2, .size = {wy, wy * c}, .stride = {line, 1}};
+  if (turned)
+    add_problem(t, arena, 1, wy * wy * c, n, oy * OX, false, "turned windows");
+  else
+    add_problem(t, arena, 1, oy * OX, n, wy * wy * c, false, "wide windows");
+  t->p.a.x = mm_simplify(turned ? &window : &places);
+  t->p.a.k = mm_simplify(turned ? &places : &window);
+  t->p.a.batch = (mm_axes){0};
   t->p.a.offset = 0;
   mm_make_plan(&t->p, &t->plan);
 }
 
 // A task packs some tiles of rows at a time: with k in one piece; in several; or just a piece of k, of parts of a
-// window's lines, or of whole lines.
-static bool packs_some_rows(const test *t, int64_t wy, int64_t c) {
+// window's lines, of whole lines, or of places.
+static bool packs_some_rows(const test *t, int64_t wy, int64_t c, bool turned) {
   int64_t rows = ir_ceil_div(t->plan.row_tiles, t->plan.group_rows);
   bool whole = t->plan.k_block % (wy * c) == 0;
-  return wy > 7 ? t->plan.a == MM_PIECES && whole == (wy > 11)
-                : t->plan.a == MM_LOCAL && (t->plan.k_blocks > 1) == (wy > 3) &&
-                      t->plan.block_rows < rows;
+  if (turned || wy > 7)
+    return t->plan.a == MM_PIECES && (turned || whole == (wy > 11));
+  return t->plan.a == MM_LOCAL && (t->plan.k_blocks > 1) == (wy > 3) && t->plan.block_rows < rows;
 }
 
 // Draws until a plan does so.
 static void add_wide_windows(test *t, ir_arena *arena, int i) {
-  enum { MOST = 1000 };
-  static const int64_t of[][3] = {{3, 61, 64}, {7, 17, 64}, {11, 9, 64}, {23, 14, 5}};
-  const int64_t *w = of[i % 4];
+  enum { MOST = 1000, KINDS = 5 };
+  static const int64_t of[KINDS][3] = {
+      {3, 61, 64}, {7, 17, 64}, {11, 9, 64}, {23, 14, 5}, {3, 33, 47}};
+  const int64_t *w = of[i % KINDS];
+  bool turned = i % KINDS == KINDS - 1;
   for (int tries = 0; tries < MOST; tries++) {
-    draw_wide_windows(t, arena, w[0], w[1], w[2]);
-    if (packs_some_rows(t, w[0], w[2]))
+    draw_wide_windows(t, arena, w[0], w[1], w[2], turned);
+    if (packs_some_rows(t, w[0], w[2], turned))
       return;
   }
   BUG("no plan packs some of its rows of windows of %lld places", (long long)(w[0] * w[0]));
@@ -384,7 +392,7 @@ static int all_problems(test *tests, ir_arena *arena, int *failed) {
   for (int i = 0; i < NUM_PANELS; i++, num++)
     add_panels(&tests[num], arena, i % 6 ? 1 : 3, i % 3 ? 32 : 16, i % 2);
   num += all_windows(&tests[num], arena, failed);
-  for (int i = 0; i < 8; i++)
+  for (int i = 0; i < 10; i++)
     add_wide_windows(&tests[num++], arena, i);
   for (int i = 0; i < test_share(NUM_LISTED); i++)
     num += add_listed(&tests[num], arena, i);
