@@ -115,6 +115,7 @@ typedef struct mm_plan {
   int64_t k_block;       // length of a piece of k; k when it is in one piece
   int64_t k_blocks;
   bool walks;         // rows of a are read from end to end, a few at a time: pieces of k
+  bool walks_b;       // so are steps of b, a block of columns at a time
   bool by_pieces;     // a is MM_PIECES
   bool lists;         // tiles go through lists of the steps at which their rows of a are not all 0
   int64_t list_tiles; // rows of tiles whose lists are made together

@@ -24,9 +24,13 @@ enum {
   MAX_SLICES = 32,     // of k, when a team packs an operand
   WALKED_STEPS = 16,   // rows that a processor's prefetchers follow at a time
   LEAST_WALKED = 8,    // tiles side by side
-  PIECE_STEPS = 128,   // of k, packed at a time
-  PIECE_PAD = 16,      // elements between rows of it: a line, so that they fall on different sets
-  FEW_COLUMNS = 4,     // tiles of columns: each block of so many packs a again
+  WALKED_OF_B = 32,  // steps of b: more than a prefetcher follows, but the sums wait half as often
+  MOST_WALKING = 32, // tiles of rows that share what it costs to read b where it lies
+  FEW_WALKING = 16,  // or to pack it
+  FAR_STEP = 4096,   // bytes from a step of k to the next: another page
+  PIECE_STEPS = 128, // of k, packed at a time
+  PIECE_PAD = 16,    // elements between rows of it: a line, so that they fall on different sets
+  FEW_COLUMNS = 4,   // tiles of columns: each block of so many packs a again
 };
 // Tiles this much worse than the best are considered for what their grid may gain: when operands
 // fit the second cache, and when there are few.
@@ -227,6 +231,23 @@ static bool consider_window_pieces(const mm_problem *p, mm_plan *plan) {
   bool taken = p->a.apart == 0 || (p->a.apart == 1 && plan->k_block % run == 0);
   plan->by_pieces = has_windows(p) && !flat && taken && !plan->lists && plan->k_blocks > 1;
   return plan->by_pieces;
+}
+
+// Where few tiles of rows share a b that comes from memory and whose steps of k lie far apart, as in the gradient of a layer
+// with many results, a tile that goes through all of k waits for a scrap of each step; and packed for the team, all of b is
+// a workspace as large as scores of all words. So a task takes a few steps, from end to end of a block of columns,
+// then the next few. Sums wait meanwhile. `in_place` is the plan without this.
+static bool consider_walking_b(const mm_problem *p, const mm_plan *in_place, mm_plan *plan) {
+  int64_t x, k, bytes = p->batch * p->n * p->k * p->b.elem_bytes;
+  bool steps = mm_is_flat(&p->b.x, &x) && x == 1 && mm_is_flat(&p->b.k, &k) && !p->b.convert &&
+               k * p->elem_bytes >= FAR_STEP;
+  bool other = in_place->lists || in_place->split_k || in_place->walks || in_place->by_pieces;
+  int64_t most = in_place->b == MM_DIRECT ? MOST_WALKING : FEW_WALKING;
+  plan->walks_b = steps && !other && !mm_limits_steps(p) && plan->col_tiles >= LEAST_WALKED &&
+                  plan->row_tiles <= most && bytes > p->target->l2_bytes && p->k >= 4 * WALKED_OF_B;
+  if (plan->walks_b)
+    set_pieces(p, plan, ir_ceil_div(p->k, WALKED_OF_B));
+  return plan->walks_b;
 }
 
 // Rows of a tile lie evenly where tiles do not cross the last part of m, or of n.
@@ -453,10 +474,13 @@ static void choose_blocks(const mm_problem *p, mm_plan *plan) {
   plan->block_rows = plan->by_pieces       ? rows_of_pieces(p, plan, rows)
                      : plan->a == MM_LOCAL ? local_rows(p, plan)
                                            : rows;
+  int64_t tiles = SUMS_BYTES / (plan->mr * plan->nr * p->elem_bytes);
+  if (plan->walks_b && plan->block_cols > tiles / rows) // from end to end
+    plan->block_cols = tiles < rows ? 1 : tiles / rows;
   if (plan->k_blocks == 1 || plan->split_k || (p->plain && p->n % plan->lanes == 0))
     return; // sums wait in registers, in the workspace, in the output
-  int64_t tiles = SUMS_BYTES / (plan->mr * plan->nr * p->elem_bytes);
-  plan->block_cols = plan->block_cols > 4 ? 4 : plan->block_cols;
+  if (!plan->walks_b)
+    plan->block_cols = plan->block_cols > 4 ? 4 : plan->block_cols;
   int64_t waiting = tiles / plan->block_cols;
   rows = plan->block_rows;
   plan->block_rows = waiting < 1 ? 1 : waiting < rows ? waiting : rows;
@@ -527,14 +551,9 @@ static double plan_grid(const mm_problem *p, mm_plan *g) {
   return choose_grid(p, g) * tile_price(p, g);
 }
 
-// All that follows from a tile; gives its cycles.
-static double complete_plan(const mm_problem *p, mm_plan *plan) {
-  mm_plan pieces = *plan;
-  if (plan->lists || !consider_pieces(p, plan)) {
-    consider_split_k(p, plan);
-    consider_walking(p, plan);
-  }
-  double cycles = plan_grid(p, plan);
+// Takes a plan that reads an operand in pieces, if that is better than one which packs all of a; else gives its cycles.
+static double complete_by_windows(const mm_problem *p, mm_plan pieces, mm_plan *plan,
+                                  double cycles) {
   if (plan->a != MM_SHARED || p->batch * p->m * p->k * p->elem_bytes <= p->target->l2_bytes ||
       !consider_window_pieces(p, &pieces))
     return cycles;
@@ -542,6 +561,23 @@ static double complete_plan(const mm_problem *p, mm_plan *plan) {
   if (other >= cycles)
     return cycles;
   *plan = pieces;
+  return other;
+}
+
+// All that follows from a tile; gives its cycles.
+static double complete_plan(const mm_problem *p, mm_plan *plan) {
+  mm_plan tile = *plan, walking = *plan;
+  if (plan->lists || !consider_pieces(p, plan)) {
+    consider_split_k(p, plan);
+    consider_walking(p, plan);
+  }
+  double cycles = complete_by_windows(p, tile, plan, plan_grid(p, plan));
+  if (!consider_walking_b(p, plan, &walking))
+    return cycles;
+  double other = plan_grid(p, &walking);
+  if (walking.b != MM_DIRECT || packed_bytes(p, &walking) > packed_bytes(p, plan))
+    return cycles;
+  *plan = walking;
   return other;
 }
 

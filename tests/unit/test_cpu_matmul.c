@@ -351,6 +351,18 @@ static void add_wide_windows(test *t, ir_arena *arena, int i) {
   BUG("no plan packs some of its rows of windows of %lld places", (long long)(w[0] * w[0]));
 }
 
+// Few rows, and steps of k so long that a task goes through them from end to end. Draws until a plan does so.
+static void add_walked_b(test *t, ir_arena *arena) {
+  enum { MOST = 1000 };
+  for (int tries = 0; tries < MOST; tries++) {
+    add_problem(t, arena, 1, 5 + (int64_t)test_draw(60), 1030 + (int64_t)test_draw(300), 700, false,
+                "walked b");
+    if (t->plan.walks_b)
+      return;
+  }
+  BUG("no plan walks b");
+}
+
 static int all_windows(test *tests, ir_arena *arena, int *failed) {
   ir_module *m = ir_module_new(arena, "windows");
   ir_builder b = ir_build_at_end(ir_func_new(m, "step"));
@@ -394,6 +406,8 @@ static int all_problems(test *tests, ir_arena *arena, int *failed) {
   num += all_windows(&tests[num], arena, failed);
   for (int i = 0; i < 10; i++)
     add_wide_windows(&tests[num++], arena, i);
+  for (int i = 0; i < 6; i++)
+    add_walked_b(&tests[num++], arena);
   for (int i = 0; i < test_share(NUM_LISTED); i++)
     num += add_listed(&tests[num], arena, i);
   for (int i = 0; i < 40; i++)
