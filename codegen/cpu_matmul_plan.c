@@ -25,6 +25,7 @@ enum {
   WALKED_STEPS = 16,   // rows that a processor's prefetchers follow at a time
   LEAST_WALKED = 8,    // tiles side by side
   WALKED_OF_B = 32,  // steps of b: more than a prefetcher follows, but the sums wait half as often
+  LEAST_OF_B = 8,    // where strides leave no room for more in the second cache
   MOST_WALKING = 32, // tiles of rows that share what it costs to read b where it lies
   FEW_WALKING = 16,  // or to pack it
   FAR_STEP = 4096,   // bytes from a step of k to the next: another page
@@ -239,14 +240,18 @@ static bool consider_window_pieces(const mm_problem *p, mm_plan *plan) {
 // then the next few. Sums wait meanwhile. `in_place` is the plan without this.
 static bool consider_walking_b(const mm_problem *p, const mm_plan *in_place, mm_plan *plan) {
   int64_t x, k, bytes = p->batch * p->n * p->k * p->b.elem_bytes;
-  bool steps = mm_is_flat(&p->b.x, &x) && x == 1 && mm_is_flat(&p->b.k, &k) && !p->b.convert &&
-               k * p->elem_bytes >= FAR_STEP;
+  bool flat = mm_is_flat(&p->b.x, &x) && x == 1 && mm_is_flat(&p->b.k, &k) && !p->b.convert;
+  if (!flat || k * p->elem_bytes < FAR_STEP)
+    return false;
+  int64_t stay = most_direct_steps(p->target, k * p->elem_bytes, 2);
+  int64_t steps = stay < WALKED_OF_B ? stay : WALKED_OF_B;
   bool other = in_place->lists || in_place->split_k || in_place->walks || in_place->by_pieces;
   int64_t most = in_place->b == MM_DIRECT ? MOST_WALKING : FEW_WALKING;
-  plan->walks_b = steps && !other && !mm_limits_steps(p) && plan->col_tiles >= LEAST_WALKED &&
-                  plan->row_tiles <= most && bytes > p->target->l2_bytes && p->k >= 4 * WALKED_OF_B;
+  plan->walks_b = steps >= LEAST_OF_B && !other && !mm_limits_steps(p) &&
+                  plan->col_tiles >= LEAST_WALKED && plan->row_tiles <= most &&
+                  bytes > p->target->l2_bytes && p->k >= 4 * WALKED_OF_B;
   if (plan->walks_b)
-    set_pieces(p, plan, ir_ceil_div(p->k, WALKED_OF_B));
+    set_pieces(p, plan, ir_ceil_div(p->k, steps));
   return plan->walks_b;
 }
 
