@@ -16,14 +16,13 @@ enum {
   FEW_TO_SPLIT = 4,
   LEAST_PIECES = 8, // of a long k: work for all threads of most teams
   MOST_PIECES = 16,
-  GAIN_BYTES = 1 << 26,      // of a workspace that need not be: packed operands, sums of pieces
-  LOCAL_BYTES = 196608,      // all stack buffers of a task
-  LONG_LOCAL_BYTES = 589824, // of one that packs rows of a k in pieces, whose sums wait, too
-  SUMS_BYTES = 131072,       // sums that wait for the next piece of k
-  LISTS_BYTES = 98304, // lists, and what is packed by them: others need the rest of LOCAL_BYTES
-  MAX_SLICES = 32,     // of k, when a team packs an operand
-  WALKED_STEPS = 16,   // rows that a processor's prefetchers follow at a time
-  LEAST_WALKED = 8,    // tiles side by side
+  GAIN_BYTES = 1 << 26, // of a workspace that need not be: packed operands, sums of pieces
+  LOCAL_BYTES = 196608, // all stack buffers of a task
+  SUMS_BYTES = 131072,  // sums that wait for the next piece of k
+  LISTS_BYTES = 98304,  // lists, and what is packed by them: others need the rest of LOCAL_BYTES
+  MAX_SLICES = 32,      // of k, when a team packs an operand
+  WALKED_STEPS = 16,    // rows that a processor's prefetchers follow at a time
+  LEAST_WALKED = 8,     // tiles side by side
   WALKED_OF_B = 32,  // steps of b: more than a prefetcher follows, but the sums wait half as often
   LEAST_OF_B = 8,    // where strides leave no room for more in the second cache
   MOST_WALKING = 32, // tiles of rows that share what it costs to read b where it lies
@@ -398,24 +397,17 @@ static double tile_price(const mm_problem *p, const mm_plan *g) {
   return bytes > 4 * GAIN_BYTES ? LARGE_TILE_GAIN : bytes > p->target->l2_bytes ? TILE_GAIN : 1;
 }
 
-// A task that goes through k in pieces may pack its rows for all of them, if its columns go with them at a time.
-static bool packs_for_pieces(const mm_problem *p, const mm_plan *g) {
-  int64_t rows = ir_ceil_div(g->row_tiles, g->group_rows);
-  return g->k_blocks > 1 && !g->split_k && local_rows(p, g) < rows;
-}
-
 static void try_grid(const mm_problem *p, const mm_plan *base, const mm_ways *ways, mm_plan *best,
                      double *best_score) {
+  bool pieces = base->k_blocks > 1;
   for (int a = 0; a < ways->num_a; a++)
     for (int b = 0; b < ways->num_b; b++) {
       mm_plan g = *base;
       g.a = ways->a[a];
       g.b = ways->b[b];
-      bool long_rows = g.a == MM_LOCAL && packs_for_pieces(p, &g);
-      if (g.k_blocks > 1 && (g.b == MM_LOCAL || (g.a == MM_LOCAL && !long_rows)))
+      if (pieces && (g.a == MM_LOCAL || g.b == MM_LOCAL))
         continue;
-      // Never when both are shared: one tile remains.
-      if (local_bytes(p, &g, 1) > (long_rows ? LONG_LOCAL_BYTES : LOCAL_BYTES))
+      if (local_bytes(p, &g, 1) > LOCAL_BYTES) // never when both are shared: one tile remains
         continue;
       double s = mm_plan_cycles(p, &g) * workspace_price(p, &g);
       if (*best_score < 0 || s < *best_score) {

@@ -326,14 +326,14 @@ static void draw_wide_windows(test *t, ir_arena *arena, int64_t wy, int64_t oy, 
   mm_make_plan(&t->p, &t->plan);
 }
 
-// A task packs some tiles of rows at a time: with k in one piece; in several; or just a piece of k, of parts of a
-// window's lines, of whole lines, or of places.
+// A task packs some tiles of rows at a time: all of a short k; or a piece of it, of parts of a window's lines, of whole
+// lines, or of places.
 static bool packs_some_rows(const test *t, int64_t wy, int64_t c, bool turned) {
   int64_t rows = ir_ceil_div(t->plan.row_tiles, t->plan.group_rows);
   bool whole = t->plan.k_block % (wy * c) == 0;
-  if (turned || wy > 7)
+  if (turned || wy > 3)
     return t->plan.a == MM_PIECES && (turned || whole == (wy > 11));
-  return t->plan.a == MM_LOCAL && (t->plan.k_blocks > 1) == (wy > 3) && t->plan.block_rows < rows;
+  return t->plan.a == MM_LOCAL && t->plan.block_rows < rows;
 }
 
 // Draws until a plan does so.
