@@ -158,12 +158,13 @@ static bool reads(const group *g, const ir_node *value) {
 // Few rows are swept by few threads. What takes no more than a row's sum from the group is better off with others
 // that read its operands: of all gradients that the clipping of their norm scales, each with its update.
 static bool is_worth_few_threads(const fuser *fu, const group *g, const ir_node *n) {
-  if (g->reduced == 1 || g->elements / g->reduced >= MIN_PARALLEL ||
-      own_elements(n) < g->elements || ir_ops[n->op].cls != IR_CLASS_POINTWISE)
+  int64_t rows = g->elements / g->reduced;
+  if (g->reduced == 1 || rows >= MIN_PARALLEL || own_elements(n) < g->elements ||
+      ir_ops[n->op].cls != IR_CLASS_POINTWISE)
     return true;
   for (int i = 0; i < n->num_in; i++) {
-    const ir_node *value = dom_base(n->in[i]);
-    if (ir_elements(&value->type) == g->elements && (fu->of[value->id] == g || reads(g, value)))
+    const ir_node *value = dom_base(n->in[i]); // of which n may read a part
+    if (ir_elements(&value->type) > rows && (fu->of[value->id] == g || reads(g, value)))
       return true;
   }
   return false;
