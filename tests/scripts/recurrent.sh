@@ -49,7 +49,7 @@ of_cell() { # TARGET T PRECISION
   local kind=c
   [ "$1" = cpu ] || kind=cuda
   "$mltc" cell.graph -D T="$2" --target="$1" --precision="$3" --emit=$kind |
-    grep -cE '^(void (loop|matmul|copy)_[a-z_0-9]*_0\(.*\) \{|K_KERNEL(_ROOM)?\()'
+    grep -cE '^(void (loop|matmul|copy)_[a-z_0-9]*_0\(.*\) \{|K_KERNEL(_ROOM)?\(|K_CALLED\()'
 }
 for target in cpu cuda:sm_80; do
   for precision in f32 bf16; do
