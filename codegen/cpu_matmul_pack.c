@@ -287,43 +287,35 @@ bool mm_packs_slices(const mm_operand *o) {
 // next piece, is asked for.
 enum { STEPS_AHEAD = 16 };
 
-// Steps [k, k + steps) of whole tiles of rows, each [mr][pitch] or [k][mr] as what memory holds side by side.
-static void emit_pack_a_piece(const mm_text *t) {
+// A function that packs steps [k, k + steps) of whole tiles of rows; of all of these, [first, last).
+static void open_pack_piece(const mm_text *t) {
+  ir_buf_printf(
+      t->out,
+      "static __attribute__((noinline)) void %s_pack_a(const %s *source, %s *panels, "
+      "int64_t row_block, int64_t row_stop, int64_t k, int64_t steps) {\n"
+      "  enum { MR = %d, M = %lld };\n"
+      "  const int64_t first = row_block * MR, last = row_stop * MR < M ? row_stop * MR : M;\n",
+      t->name, t->p->a.ctype, t->p->ctype, t->plan->mr, (long long)t->p->m);
+}
+
+// What memory holds side by side in each step: [k][mr].
+static void emit_pack_a_piece_of_steps(const mm_text *t) {
   const mm_plan *plan = t->plan;
   const mm_operand *o = &t->p->a;
-  int64_t x, k;
-  mm_is_flat(&o->x, &x), mm_is_flat(&o->k, &k);
+  int64_t k;
+  mm_is_flat(&o->k, &k);
   long long panel = (long long)plan->a_panel, mr = plan->mr;
   ir_arena *a = t->p->arena;
+  open_pack_piece(t);
   ir_buf_printf(t->out,
-                "static __attribute__((noinline)) void %s_pack_a(const %s *source, %s *panels, "
-                "int64_t row_block, int64_t row_stop, int64_t k, int64_t steps) {\n"
-                "  const int64_t full = row_stop < %lld ? row_stop : %lld;\n",
-                t->name, o->ctype, t->p->ctype, (long long)(t->p->m / mr),
-                (long long)(t->p->m / mr));
-  if (plan->a_pitch) {
-    ir_buf_printf(
-        t->out,
-        "  const int64_t first = row_block * %lld, last = full < row_stop ? %lld : full * %lld;\n"
-        "  for (int64_t i = first; i < last; i++) {\n"
-        "    for (int64_t j = 0; j < steps; j += 64)\n"
-        "      __builtin_prefetch(source + i * %lld + k + steps + j);\n"
-        "    %s\n  }\n}\n\n",
-        mr, (long long)t->p->m, mr, (long long)x,
-        run(t, o,
-            ir_format(a, "panels + (i - first) / %lld * %lld + (i - first) %% %lld * %lld", mr,
-                      panel, mr, (long long)plan->a_pitch),
-            ir_format(a, "source + i * %lld + k", (long long)x), " steps", ""));
-    return;
-  }
-  ir_buf_printf(t->out,
+                "  const int64_t full = last / MR;\n"
                 "  for (int64_t j = 0; j < steps; j++) {\n"
                 "    const %s *from = source + (k + j) * %lld;\n"
-                "    for (int64_t i = row_block * %lld; i < row_stop * %lld; i += 64)\n"
+                "    for (int64_t i = first; i < last; i += 64)\n"
                 "      __builtin_prefetch(from + %lld + i);\n"
                 "    for (int64_t row = row_block; row < full; row++)\n"
                 "      %s\n",
-                o->ctype, (long long)k, mr, mr, (long long)(STEPS_AHEAD * k),
+                o->ctype, (long long)k, (long long)(STEPS_AHEAD * k),
                 run(t, o, ir_format(a, "panels + (row - row_block) * %lld + j * %lld", panel, mr),
                     ir_format(a, "from + row * %lld", mr), count_of(t, mr), "k + j"));
   if (plan->tail_rows)
@@ -362,24 +354,25 @@ static void put_runs_of_piece(const mm_text *t) {
                 run(t, o, "to + (at - k)", from, " count", ""));
 }
 
-// Steps [k, k + steps) of whole tiles of rows, each [mr][pitch], where k lies in runs: windows.
-static void emit_pack_a_piece_of_runs(const mm_text *t) {
+// Each row by itself: [mr][pitch], of a k that is one run, or lies in several: windows.
+static void emit_pack_a_piece_of_rows(const mm_text *t, bool one_run) {
   const mm_plan *plan = t->plan;
   const mm_operand *o = &t->p->a;
-  long long m = (long long)t->p->m, mr = plan->mr;
-  ir_buf_printf(
-      t->out,
-      "static __attribute__((noinline)) void %s_pack_a(const %s *source, %s *panels, "
-      "int64_t row_block, int64_t row_stop, int64_t k, int64_t steps) {\n"
-      "  const int64_t first = row_block * %lld, last = row_stop * %lld < %lld ? row_stop * %lld : "
-      "%lld;\n"
-      "  for (int64_t i = first; i < last; i++) {\n"
-      "    const %s *const row = source + %s;\n"
-      "    %s *const to = panels + (i - first) / %lld * %lld + (i - first) %% %lld * %lld;\n",
-      t->name, o->ctype, t->p->ctype, mr, mr, m, mr, m, o->ctype,
-      mm_offset(t->p->arena, &o->x, "i"), t->p->ctype, mr, (long long)plan->a_panel, mr,
-      (long long)plan->a_pitch);
-  put_runs_of_piece(t);
+  open_pack_piece(t);
+  ir_buf_printf(t->out,
+                "  for (int64_t i = first; i < last; i++) {\n"
+                "    const %s *const row = source + %s;\n"
+                "    %s *const to = panels + (i - first) / MR * %lld + (i - first) %% MR * %lld;\n",
+                o->ctype, mm_offset(t->p->arena, &o->x, "i"), t->p->ctype, (long long)plan->a_panel,
+                (long long)plan->a_pitch);
+  if (one_run)
+    ir_buf_printf(t->out,
+                  "    for (int64_t j = 0; j < steps; j += 64)\n"
+                  "      __builtin_prefetch(row + k + steps + j);\n"
+                  "    %s\n",
+                  run(t, o, "to", "row + k", " steps", ""));
+  else
+    put_runs_of_piece(t);
   ir_buf_puts(t->out, "  }\n}\n\n");
 }
 
@@ -397,24 +390,18 @@ static void emit_pack_a_piece_of_places(const mm_text *t) {
   const mm_plan *plan = t->plan;
   const mm_operand *o = &t->p->a;
   ir_arena *a = t->p->arena;
-  long long m = (long long)t->p->m, mr = plan->mr;
-  ir_buf_printf(
-      t->out,
-      "static __attribute__((noinline)) void %s_pack_a(const %s *source, %s *panels, "
-      "int64_t row_block, int64_t row_stop, int64_t k, int64_t steps) {\n"
-      "  enum { MR = %lld, M = %lld };\n"
-      "  int64_t at[%lld];\n"
-      "  const int64_t first = row_block * MR, last = row_stop * MR < M ? row_stop * MR : M;\n"
-      "  for (int64_t i = first; i < last; i++)\n"
-      "    at[i - first] = %s;\n"
-      "  for (int64_t j = k; j < k + steps; j++) {\n"
-      "    const %s *const from = source + %s;\n"
-      "    for (int64_t i = 0; i < last - first; i += MR) {\n"
-      "      %s *const to = panels + i / MR * %lld + (j - k) * MR;\n"
-      "      const int64_t count = last - first - i < MR ? last - first - i : MR;\n",
-      t->name, o->ctype, t->p->ctype, mr, m, (long long)plan->block_rows * mr,
-      mm_offset(a, &o->x, "i"), o->ctype, mm_offset(a, &o->k, "j"), t->p->ctype,
-      (long long)plan->a_panel);
+  open_pack_piece(t);
+  ir_buf_printf(t->out,
+                "  int64_t at[%lld];\n"
+                "  for (int64_t i = first; i < last; i++)\n"
+                "    at[i - first] = %s;\n"
+                "  for (int64_t j = k; j < k + steps; j++) {\n"
+                "    const %s *const from = source + %s;\n"
+                "    for (int64_t i = 0; i < last - first; i += MR) {\n"
+                "      %s *const to = panels + i / MR * %lld + (j - k) * MR;\n"
+                "      const int64_t count = last - first - i < MR ? last - first - i : MR;\n",
+                (long long)(plan->block_rows * plan->mr), mm_offset(a, &o->x, "i"), o->ctype,
+                mm_offset(a, &o->k, "j"), t->p->ctype, (long long)plan->a_panel);
   if (is_rising(&o->x))
     ir_buf_printf(t->out,
                   "      if (count == MR && at[i + MR - 1] == at[i] + MR - 1)\n"
@@ -432,15 +419,20 @@ bool mm_packs_side_by_side(const mm_problem *p, const mm_plan *g) {
   return g->a == MM_PIECES || (g->a == MM_LOCAL && mm_packs_slices(&p->a));
 }
 
-static void emit_pack_a(const mm_text *t) {
+static void emit_piece(const mm_text *t) {
   int64_t x, k;
   bool flat = mm_is_flat(&t->p->a.x, &x) && mm_is_flat(&t->p->a.k, &k);
-  if (t->plan->a == MM_PIECES && !flat && t->plan->a_pitch)
-    emit_pack_a_piece_of_runs(t);
-  else if (t->plan->a == MM_PIECES && !flat)
+  if (t->plan->a_pitch)
+    emit_pack_a_piece_of_rows(t, flat);
+  else if (flat)
+    emit_pack_a_piece_of_steps(t);
+  else
     emit_pack_a_piece_of_places(t);
-  else if (mm_packs_side_by_side(t->p, t->plan))
-    emit_pack_a_piece(t);
+}
+
+static void emit_pack_a(const mm_text *t) {
+  if (mm_packs_side_by_side(t->p, t->plan))
+    emit_piece(t);
   else if (t->plan->a_pitch)
     emit_pack_a_rows(t);
   else if (t->plan->a == MM_SHARED && mm_packs_slices(&t->p->a))

@@ -35,26 +35,30 @@ typedef struct wanted {
   int64_t blocks;
 } wanted;
 
-static bool has_part(const cg_parts *parts, const cg_distinct *d) {
-  for (size_t i = 0; i < parts->num; i++)
-    if (parts->at[i] == d)
-      return true;
-  return false;
+// Its number; that of all parts if it is none.
+static size_t find_part(const cg_parts *parts, const cg_distinct *d) {
+  size_t i = 0;
+  while (i < parts->num && parts->at[i] != d)
+    i++;
+  return i;
 }
 
-static void find_part(cg_program *p, cg_distinct *d) {
-  for (size_t i = 0; i < p->joints.num; i++)
-    for (size_t j = 0; j < p->joints.at[i]->parts.num && !d->only_in; j++)
-      if (p->joints.at[i]->parts.at[j] == d) {
-        d->only_in = p->joints.at[i];
-        d->part = j;
-      }
+static bool has_part(const cg_parts *parts, const cg_distinct *d) {
+  return find_part(parts, d) < parts->num;
+}
+
+static void find_caller(const cg_program *p, cg_distinct *d) {
+  for (size_t i = 0; i < p->joints.num && !d->only_in; i++)
+    if (cuda_joint_has(p->joints.at[i], d)) {
+      d->only_in = p->joints.at[i];
+      d->part = find_part(&p->joints.at[i]->parts, d);
+    }
 }
 
 // What no launch asks for would be compiled for nothing, by two compilers and for each architecture.
 void cuda_find_called(cg_program *p) {
   for (size_t i = 0; i < p->distinct.num; i++)
-    find_part(p, p->distinct.at[i]);
+    find_caller(p, p->distinct.at[i]);
   for (size_t i = 0; i < p->module->funcs.num; i++)
     for (size_t j = 0; j < p->launches[i].num; j++) {
       const cuda_launch *x = &p->launches[i].at[j];
@@ -161,10 +165,9 @@ static void put_node(table *t, const ir_node *n) {
 }
 
 static uint32_t part_of(const table *t, const cg_kernel *c) {
-  for (size_t i = 0; i < t->j->parts.num; i++)
-    if (t->j->parts.at[i] == t->p->shared[t->func][c->k->id])
-      return (uint32_t)i;
-  BUG("%s is not in %s", c->k->name, t->j->name);
+  size_t part = find_part(&t->j->parts, t->p->shared[t->func][c->k->id]);
+  BUG_IF(part == t->j->parts.num, "%s is not in %s", c->k->name, t->j->name);
+  return (uint32_t)part;
 }
 
 static void put_row(table *t, const cg_kernel *c) {

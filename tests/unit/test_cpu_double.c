@@ -4,36 +4,16 @@
 // MLTC_TEST_VERBOSE=1 prints the largest errors; MLTC_TEST_ROUNDS=N draws N times as many arguments.
 #include "tests/unit/support_kernels.h"
 
-#include <dlfcn.h>
 #include <float.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-static const char exports[] =
-    "#define ONE(name) void t_##name(const double *x, double *y, int n) {\\\n"
-    "  int i = 0;\\\n"
-    "  for (; i + VL <= n; i += VL) k_store_f64(y + i, k_##name(k_load_f64(x + i)));\\\n"
-    "  if (i < n) k_store_f64_part(y + i, k_##name(k_load_f64_part(x + i, n - i)), n - i); }\n"
-    "ONE(exp) ONE(expm1) ONE(log) ONE(log1p) ONE(sin) ONE(cos) ONE(tanh) ONE(sigmoid) ONE(erf)\n"
-    "void t_pow(const double *x, const double *y, double *z, int n) {\n"
-    "  int i = 0;\n"
-    "  for (; i + VL <= n; i += VL)\n"
-    "    k_store_f64(z + i, k_pow(k_load_f64(x + i), k_load_f64(y + i)));\n"
-    "  if (i < n) k_store_f64_part(z + i, k_pow(k_load_f64_part(x + i, n - i),\n"
-    "                                           k_load_f64_part(y + i, n - i)), n - i); }\n";
+#define REAL      double
+#define REAL_NAME "f64"
+#define REAL_NEXT nextafter
+enum { MANY = 1 << 15 };
+#include "tests/unit/support_functions.h"
 
-typedef void (*unary_fn)(const double *x, double *y, int n);
-typedef void (*binary_fn)(const double *x, const double *y, double *z, int n);
-
-static void *symbol(void *lib, const char *name) {
-  void *p = dlsym(lib, name);
-  if (!p) {
-    printf("no symbol %s\n", name);
-    exit(1);
-  }
-  return p;
-}
+static const char exports[] = FUNCTION_EXPORTS
+    "ONE(exp) ONE(expm1) ONE(log) ONE(log1p) ONE(sin) ONE(cos) ONE(tanh) ONE(sigmoid) ONE(erf)\n";
 
 // Distance in units of the last place of `want` rounded to double; denormals count in steps of 2^-1074.
 static double ulps(double got, long double want) {
@@ -73,8 +53,6 @@ static const function functions[] = {
 };
 
 static const double FAR = 0x1p20;
-
-enum { MANY = 1 << 15, PART = 37 };
 
 static const double special[] = {
     0.0, INFINITY, NAN, 1.0, 0.5, 2.0, 0x1p-1074, 0x1.fffffffffffffp-1023, 0x1p-1022, 0x1p-54,
@@ -161,50 +139,17 @@ static void check_accuracy(sweep *s, const double *x, const double *y) {
   }
 }
 
-static void check_symmetry(const sweep *s, const double *x, const double *y) {
-  static double minus[MANY], z[MANY];
-  for (int i = 0; i < MANY; i++)
-    minus[i] = -x[i];
-  s->fn(minus, z, MANY);
-  for (int i = 0; i < MANY; i++) {
-    double want = -y[i];
-    if (isnan(want) ? isnan(z[i]) : memcmp(&z[i], &want, sizeof want) == 0)
-      continue;
-    test_fail("%s: %s(%a) is %a, but %s(%a) is %a", s->t->name, s->f->name, x[i], y[i], s->f->name,
-              minus[i], z[i]);
-    return;
-  }
-}
-
-// Along ascending arguments results fall by one ulp at most, where two polynomials meet.
-static void check_rising(const sweep *s, const double *x, const double *y) {
-  for (int i = 1; i < MANY; i++)
-    if (x[i] > x[i - 1] && y[i] < nextafter(y[i - 1], -INFINITY)) {
-      test_fail("%s: %s falls from %a at %a to %a at %a", s->t->name, s->f->name, y[i - 1],
-                x[i - 1], y[i], x[i]);
-      return;
-    }
-}
-
-// Other lanes, other neighbours, partial vectors.
-static void check_parts(const sweep *s, const double *x, const double *y) {
-  static double part[4096];
-  for (int i = 0; i + PART <= 4096; i += PART)
-    s->fn(x + i, part + i, PART);
-  if (memcmp(part, y, sizeof *y * (4096 / PART * PART)))
-    test_fail("%s: %s gives other bits in partial vectors", s->t->name, s->f->name);
-}
-
 static void check_at(sweep *s, const double *x) {
   static double y[MANY];
   s->fn(x, y, MANY);
   s->bits = mix(s->bits, y);
   check_accuracy(s, x, y);
+  const applied a = {s->t->name, s->f->name, s->fn, x, y};
   if (s->f->shape & ODD)
-    check_symmetry(s, x, y);
+    check_symmetry(&a);
   if (s->f->shape & RISING)
-    check_rising(s, x, y);
-  check_parts(s, x, y);
+    check_rising(&a);
+  check_parts(&a);
 }
 
 static int rounds(void) {
@@ -217,11 +162,7 @@ static uint64_t check_function(const cg_target *t, void *lib, const function *f)
   static const double ranges[][2] = {{-1, 1},      {-12, 12}, {0, 6.5},        {-800, 800},
                                      {-750, -700}, {0.5, 2},  {-1.2e6, 1.2e6}, {-1e-3, 1e-3}};
   static double x[MANY];
-  sweep s = {.t = t, .f = f};
-  char name[32];
-  snprintf(name, sizeof name, "t_%s", f->name);
-  void *p = symbol(lib, name);
-  memcpy(&s.fn, &p, sizeof p);
+  sweep s = {.t = t, .f = f, .fn = unary_symbol(lib, f->name)};
   uint64_t seed = 1;
   fill_special(x);
   check_at(&s, x);
@@ -260,6 +201,7 @@ static void fill_pow(double *x, double *y, uint64_t *seed) {
 
 static uint64_t check_pow_at(const cg_target *t, binary_fn fn, const double *x, const double *y,
                              double *worst) {
+  enum { PART = 37 };
   static double z[MANY], part[MANY];
   fn(x, y, z, MANY);
   for (int i = 0; i + PART <= MANY; i += PART)
@@ -278,9 +220,7 @@ static uint64_t check_pow_at(const cg_target *t, binary_fn fn, const double *x, 
 
 static uint64_t check_pow(const cg_target *t, void *lib) {
   static double x[MANY], y[MANY];
-  binary_fn fn;
-  void *p = symbol(lib, "t_pow");
-  memcpy(&fn, &p, sizeof p);
+  binary_fn fn = binary_symbol(lib, "t_pow");
   double worst = 0;
   uint64_t seed = 1, bits = 0;
   for (int i = 0; i < 4 * SPECIAL * SPECIAL; i++) { // all pairs and signs

@@ -6,27 +6,19 @@
 // floats, which takes about an hour (the figures in codegen/cpu_math_prelude.h are from there).
 #include "tests/unit/support_kernels.h"
 
-#include <dlfcn.h>
 #include <float.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-static const char exports[] =
-    "#define ONE(name) void t_##name(const float *x, float *y, int n) {\\\n"
-    "  int i = 0;\\\n"
-    "  for (; i + VL <= n; i += VL) k_store_f32(y + i, k_##name(k_load_f32(x + i)));\\\n"
-    "  if (i < n) k_store_f32_part(y + i, k_##name(k_load_f32_part(x + i, n - i)), n - i); }\n"
+#define REAL      float
+#define REAL_NAME "f32"
+#define REAL_NEXT nextafterf
+enum { MANY = 1 << 17 };
+#include "tests/unit/support_functions.h"
+
+static const char exports[] = FUNCTION_EXPORTS
     "ONE(exp) ONE(expm1) ONE(log) ONE(log1p) ONE(sin) ONE(cos) ONE(tanh) ONE(sigmoid) ONE(erf) "
     "ONE(sqrt) "
     "ONE(rsqrt)\n"
     "ONE(floor) ONE(abs) ONE(sign)\n"
-    "void t_pow(const float *x, const float *y, float *z, int n) {\n"
-    "  int i = 0;\n"
-    "  for (; i + VL <= n; i += VL)\n"
-    "    k_store_f32(z + i, k_pow(k_load_f32(x + i), k_load_f32(y + i)));\n"
-    "  if (i < n) k_store_f32_part(z + i, k_pow(k_load_f32_part(x + i, n - i),\n"
-    "                                           k_load_f32_part(y + i, n - i)), n - i); }\n"
     "void t_philox(int64_t seed, int64_t step, uint32_t stream, int64_t block, uint32_t *w) {\n"
     "  k_words r = k_philox(k_i64(seed), k_i64(step), stream, (vlu)k_i64(block));\n"
     "  for (int i = 0; i < 4; i++) w[i] = r.w[i][VL - 1]; }\n"
@@ -35,18 +27,6 @@ static const char exports[] =
     "  k_store_f32_one(y + 1, k_max_lanes(k_load_f32(x)));\n"
     "  k_store_f32_one(y + 2, k_min_lanes(k_load_f32(x))); }\n"
     "int t_vl(void) { return VL; }\n";
-
-typedef void (*unary_fn)(const float *x, float *y, int n);
-typedef void (*binary_fn)(const float *x, const float *y, float *z, int n);
-
-static void *symbol(void *lib, const char *name) {
-  void *p = dlsym(lib, name);
-  if (!p) {
-    printf("no symbol %s\n", name);
-    exit(1);
-  }
-  return p;
-}
 
 // Distance in units of the last place of `want` rounded to float; denormals count in steps of
 // 2^-149.
@@ -100,7 +80,7 @@ static const function functions[] = {
     {"sign", sign_of, 0, -INFINITY, INFINITY, ODD_RISING, false},
 };
 
-enum { MANY = 1 << 17, PART = 37, SATURATED = 20 };
+enum { SATURATED = 20 };
 
 // `step` float patterns apart, from `first` on.
 static void fill_patterns(float *x, uint32_t first, uint32_t step) {
@@ -156,58 +136,21 @@ static void check_accuracy(sweep *s, const float *x, const float *y) {
   }
 }
 
-static void check_symmetry(const sweep *s, const float *x, const float *y) {
-  static float minus[MANY], z[MANY];
-  for (int i = 0; i < MANY; i++)
-    minus[i] = -x[i];
-  s->fn(minus, z, MANY);
-  for (int i = 0; i < MANY; i++) {
-    float want = -y[i];
-    if (isnan(want) ? isnan(z[i]) : memcmp(&z[i], &want, sizeof want) == 0)
-      continue;
-    test_fail("%s: %s(%.9g) is %.9g, but %s(%.9g) is %.9g", s->t->name, s->f->name, (double)x[i],
-              (double)y[i], s->f->name, (double)minus[i], (double)z[i]);
-    return;
-  }
-}
-
-// Along ascending arguments results fall by one ulp at most, where two polynomials meet.
-static void check_rising(const sweep *s, const float *x, const float *y) {
-  for (int i = 1; i < MANY; i++)
-    if (x[i] > x[i - 1] && y[i] < nextafterf(y[i - 1], -INFINITY)) {
-      test_fail("%s: %s falls from %.9g at %.9g to %.9g at %.9g", s->t->name, s->f->name,
-                (double)y[i - 1], (double)x[i - 1], (double)y[i], (double)x[i]);
-      return;
-    }
-}
-
-// Other lanes, other neighbours, partial vectors.
-static void check_parts(const sweep *s, const float *x, const float *y) {
-  static float part[4096];
-  for (int i = 0; i + PART <= 4096; i += PART)
-    s->fn(x + i, part + i, PART);
-  if (memcmp(part, y, sizeof *y * (4096 / PART * PART)))
-    test_fail("%s: %s gives other bits in partial vectors", s->t->name, s->f->name);
-}
-
 static void check_at(sweep *s, const float *x) {
   static float y[MANY];
   s->fn(x, y, MANY);
   check_accuracy(s, x, y);
+  const applied a = {s->t->name, s->f->name, s->fn, x, y};
   if (s->f->shape & ODD)
-    check_symmetry(s, x, y);
+    check_symmetry(&a);
   if (s->f->shape & RISING)
-    check_rising(s, x, y);
-  check_parts(s, x, y);
+    check_rising(&a);
+  check_parts(&a);
 }
 
 static void check_function(const cg_target *t, void *lib, const function *f) {
   static float x[MANY];
-  sweep s = {.t = t, .f = f};
-  char name[32];
-  snprintf(name, sizeof name, "t_%s", f->name);
-  void *p = symbol(lib, name);
-  memcpy(&s.fn, &p, sizeof p);
+  sweep s = {.t = t, .f = f, .fn = unary_symbol(lib, f->name)};
   fill_patterns(x, 0, 32749); // all exponents, both signs
   fill_special(x);
   check_at(&s, x);
@@ -248,9 +191,7 @@ static void check_roots_from(const cg_target *t, unary_fn root, uint32_t first, 
 // Roots are rounded correctly: for all floats from 1 to 4, which stand for those of other exponents, and where vectors
 // of a width may go another way.
 static void check_roots(const cg_target *t, void *lib) {
-  unary_fn root;
-  void *p = symbol(lib, "t_sqrt");
-  memcpy(&root, &p, sizeof p);
+  unary_fn root = unary_symbol(lib, "sqrt");
   for (uint32_t first = 0x3f800000; first < 0x40800000; first += MANY)
     check_roots_from(t, root, first, false);
   static const float edges[] = {0, 0x1p-126f, 0x1p-100f, 0x1p-99f, 0x1p-98f, 1, 0x1p127f, INFINITY};
@@ -264,9 +205,7 @@ static void check_roots(const cg_target *t, void *lib) {
 
 static void check_pow(const cg_target *t, void *lib) {
   static float x[MANY], y[MANY], z[MANY];
-  binary_fn fn;
-  void *p = symbol(lib, "t_pow");
-  memcpy(&fn, &p, sizeof p);
+  binary_fn fn = binary_symbol(lib, "t_pow");
   static const float special[] = {0.0f,  -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN,    2.0f,
                                   -2.0f, 3.0f,  0.5f, -0.5f, 1e30f,    1e-40f,    127.0f, -149.0f};
   uint64_t seed = 1;
