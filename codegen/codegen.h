@@ -101,9 +101,11 @@ typedef struct cg_kernel {
   bool one_chip;                // GPU: only one chip has what it uses (cg_cuda.own)
   struct cg_kernel *own;        // GPU: what that chip runs in its place; NULL: the same
   // GPU: kernels that may share a launch with others (cuda_launches.h): registers of a thread,
-  // estimated; 0: it may not. And whether blocks of any size will do, as one thread works.
+  // estimated; 0: it may not. Whether blocks of any size will do, as one thread works; and whether
+  // it reduces.
   int registers;
   bool any_threads;
+  bool reduces;
   // Numbers that kernels of equal text may differ in. LOOP: the element count of a kernel with
   // one axis; then the stream of each random member. Then begins (below).
   IR_VEC(int64_t) numbers;

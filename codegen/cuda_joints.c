@@ -224,10 +224,30 @@ const char *cuda_describe_joint(const cg_program *p, const cg_joint *j) {
   return ir_buf_str(&b);
 }
 
+// Entries of reductions ptxas squeezes, if left to itself, into what five blocks of 256 threads have
+// room for, and spills: they have the 64 registers that 1,024 threads of a multiprocessor can have.
+// The others need fewer, and are faster the more threads there are.
+static bool is_given_room(const cg_joint *j) {
+  enum { ROOM = 64 };
+  bool reduces = false;
+  for (size_t i = 0; i < j->parts.num && !reduces; i++)
+    reduces = j->parts.at[i]->uses.at[0]->reduces;
+  return reduces && j->registers <= ROOM;
+}
+
+static void open_joint(const cg_joint *j, ir_buf *out) {
+  enum { RESIDENT = 1024 };
+  if (is_given_room(j))
+    ir_buf_printf(out, "K_JOINT_ROOM(%s, %d, %d, %zu) {\n", j->name, j->threads,
+                  RESIDENT / j->threads, j->widest);
+  else
+    ir_buf_printf(out, "K_JOINT(%s, %d, %zu) {\n", j->name, j->threads, j->widest);
+}
+
 void cuda_emit_joint(const cg_program *p, const cg_joint *j, bool near, ir_buf *out) {
-  ir_buf_printf(out, "\nK_ROWS_%s(%s) = {\n%s};\n// %s\nK_JOINT(%s, %d, %zu) {\n",
-                near ? "NEAR" : "FAR", j->name, ir_buf_str(&j->rows), cuda_describe_joint(p, j),
-                j->name, j->threads, j->widest);
+  ir_buf_printf(out, "\nK_ROWS_%s(%s) = {\n%s};\n// %s\n", near ? "NEAR" : "FAR", j->name,
+                ir_buf_str(&j->rows), cuda_describe_joint(p, j));
+  open_joint(j, out);
   for (size_t i = 0; i < j->parts.num; i++) {
     const cg_kernel *c = j->parts.at[i]->uses.at[0];
     ir_buf_printf(out, "  K_CALLS(%zu, %s_0, %zu, %zu)\n", i, j->parts.at[i]->name, num_buffers(c),

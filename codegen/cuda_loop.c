@@ -143,6 +143,7 @@ static int plan_side_by_side(const cuda_loop *c, const cg_kernel *k) {
 // than most kernels have share no launch with them, but for the work of one thread.
 static void say_what_it_takes(cg_kernel *k, const cuda_loop *c) {
   k->any_threads = c->p.vector_axis < 0;
+  k->reduces = c->p.has_reduce;
   if (c->threads == THREADS || k->any_threads)
     k->registers = cuda_loop_takes(&c->p, k) + (int)kept_by_thread(c, c->group) +
                    (c->side_by_side - 1) * cuda_loop_loaded(&c->p, k);

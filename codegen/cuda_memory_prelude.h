@@ -393,12 +393,15 @@ template <int buffers, int numbers> K_IN k_args<buffers + numbers> k_args_of(con
 #define K_KERNEL_SHARED(name, threads, blocks, bytes, width)                                       \
   K_KERNEL_WITHIN(name, threads, bytes, K_BOUNDS(threads, blocks), width)
 #define K_CALLED(name, ...) K_BODY(name)
-#define K_JOINT(name, threads, widest)                                                             \
+#define K_JOINT_WITHIN(name, threads, bounds, widest)                                              \
   static K_IN void name##_calls(const k_call &row);                                                 \
-  K_ENTRY(name, threads, 0, K_BOUNDS(threads), k_joint) {                                          \
+  K_ENTRY(name, threads, 0, bounds, k_joint) {                                                     \
     name##_calls(k_find_call(all, name##_rows, widest, (int64_t)blockIdx.x));                       \
   }                                                                                                \
   static K_IN void name##_calls(const k_call &row)
+#define K_JOINT(name, threads, widest) K_JOINT_WITHIN(name, threads, K_BOUNDS(threads), widest)
+#define K_JOINT_ROOM(name, threads, blocks, widest)                                                \
+  K_JOINT_WITHIN(name, threads, K_BOUNDS(threads, blocks), widest)
 #define K_CALLS(which, name, buffers, numbers)                                                     \
   if (row.word[0] == which) {                                                                      \
     const k_args<(buffers) + (numbers)> args = k_args_of<buffers, numbers>(row);                   \

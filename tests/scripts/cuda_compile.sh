@@ -128,6 +128,18 @@ for name in ${MLTC_SLOW:+mnist_cnn resnet20}; do
   }
 done
 
+# GPT-2 at its full size: other tiles and longer rows than the example's own.
+gpt2=(-D B=8 -D T=1024 -D C=768 -D H=12 -D L=12 -D V=50257)
+for precision in ${MLTC_SLOW:+f32 tf32 bf16}; do
+  "$mltc" "$root/examples/gpt2.graph" --target=cuda --precision="$precision" "${gpt2[@]}" --keep="kept-gpt2-$precision" -o gpt2 ||
+    fail "GPT-2 in $precision"
+  cat "kept-gpt2-$precision"/kernels_*.log >log.txt
+  [ ! -s log.txt ] || {
+    cat log.txt
+    fail "the compiler warns of GPT-2 in $precision"
+  }
+done
+
 # --- the report knows each of them (compiled already): registers, shared memory, occupancy and time on both
 "$mltc" "$root/examples/char_gpt.graph" --target=cuda:sm_80,sm_90a --emit=resources -o report.txt || fail "--emit=resources"
 awk '/^[a-z]+: [0-9]+ kernels/ { inside = 1; next }
