@@ -172,6 +172,7 @@ struct ir_node {
   ir_loc loc;        // where in the graph file it comes from
   ir_kernel *kernel; // after fusion; NULL: computed by whoever uses it (leaves, views)
   bool folded;   // after fusion: a conversion that the matmuls which use it compute; kernel NULL
+  bool stored;   // after fusion: its kernel stores it though nothing reads it (pass_alike)
   uint32_t mark; // scratch for one pass at a time
   // When kernels are scheduled: something is compared with it, or with its largest element, so that it must be
   // the same bits wherever it is computed (codegen/exact.c).

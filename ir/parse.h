@@ -17,10 +17,11 @@ typedef struct ir_parser {
   IR_VEC(ir_func_locs) func_locs;
   // Of the function at hand:
   ir_func *f;
-  ir_kernel *kernel;  // open kernel block, or NULL
-  const char *anchor; // its anchor= name, or NULL
-  const char *again;  // its again= name, or NULL
-  const char *begin;  // its begin= name, or NULL
+  ir_kernel *kernel;           // open kernel block, or NULL
+  const char *anchor;          // its anchor= name, or NULL
+  IR_VEC(const char *) stores; // its stores= names
+  const char *again;           // its again= name, or NULL
+  const char *begin;           // its begin= name, or NULL
   ir_loc kernel_loc;
   ir_map *broken;           // values whose line had an error: their users say nothing
   IR_VEC(ir_loc) node_locs; // by node id

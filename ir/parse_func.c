@@ -354,16 +354,21 @@ static bool parse_family(ir_parser *p, ir_family *out) {
 
 // Where the note of that name is kept, NULL for none.
 static const char **note_called(ir_parser *p, const char *word) {
+  if (!strcmp(word, "stores")) {
+    IR_PUSH(p->m->arena, p->stores, NULL);
+    return &p->stores.at[p->stores.num - 1];
+  }
   return !strcmp(word, "anchor")  ? &p->anchor
          : !strcmp(word, "again") ? &p->again
          : !strcmp(word, "begin") ? &p->begin
                                   : NULL;
 }
 
-// anchor=%value, again=kernel and begin=kernel, each at most once.
+// anchor=%value, again=kernel and begin=kernel, each at most once; stores=%value, as often as there are any.
 static bool parse_kernel_notes(ir_parser *p) {
-  static const char notes[] = "anchor=%value, again=kernel, begin=kernel or '{'";
+  static const char notes[] = "anchor=%value, again=kernel, begin=kernel, stores=%value or '{'";
   p->anchor = p->again = p->begin = NULL;
+  p->stores.num = 0;
   while (!scan_peek(&p->s, '{')) {
     const char *word = scan_name(&p->s, notes);
     if (!word)
@@ -373,9 +378,10 @@ static bool parse_kernel_notes(ir_parser *p) {
       scan_unexpected(&p->s, notes);
       return false;
     }
+    bool kernel = note == &p->again || note == &p->begin;
     if (scan_expect(&p->s, '=', "'='"))
-      *note = note == &p->anchor ? scan_sigil_name(&p->s, '%', "a value such as %y")
-                                 : scan_name(&p->s, "the name of an earlier kernel");
+      *note = kernel ? scan_name(&p->s, "the name of an earlier kernel")
+                     : scan_sigil_name(&p->s, '%', "a value such as %y");
     if (!*note)
       return false;
   }
@@ -408,6 +414,18 @@ static const ir_kernel *find_kernel(const ir_func *f, const ir_kernel *before, c
   return NULL;
 }
 
+// The member of that name: NULL, and an error unless its own line had one.
+static ir_node *find_member(ir_parser *p, const ir_kernel *k, const char *what, const char *name) {
+  if (ir_map_get(p->broken, name))
+    return NULL;
+  ir_node *n = ir_map_get(p->f->names, name);
+  if (n && n->kernel == k)
+    return n;
+  diag_error(p->s.diags, p->kernel_loc, "E0106", "%s %%%s is not in kernel '%s'", what, name,
+             k->name);
+  return NULL;
+}
+
 static void close_kernel(ir_parser *p) {
   ir_kernel *k = p->kernel;
   p->kernel = NULL;
@@ -423,14 +441,15 @@ static void close_kernel(ir_parser *p) {
                k->name, p->begin);
   if (k->nodes.num)
     k->anchor = k->nodes.at[k->nodes.num - 1];
-  if (!p->anchor || ir_map_get(p->broken, p->anchor))
-    return;
-  ir_node *n = ir_map_get(p->f->names, p->anchor);
-  if (n && n->kernel == k)
-    k->anchor = n;
-  else
-    diag_error(p->s.diags, p->kernel_loc, "E0106", "the anchor %%%s is not in kernel '%s'",
-               p->anchor, k->name);
+  ir_node *anchor = p->anchor ? find_member(p, k, "the anchor", p->anchor) : NULL;
+  if (anchor)
+    k->anchor = anchor;
+  for (size_t i = 0; i < p->stores.num; i++) {
+    const char *name = p->stores.at[i]; // NULL: none was there
+    ir_node *n = name ? find_member(p, k, "the stored value", name) : NULL;
+    if (n)
+      n->stored = true;
+  }
 }
 
 // --- lines ---------------------------------------------------------------------------------------

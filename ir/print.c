@@ -205,6 +205,9 @@ static void print_kernel(func_printer *p, const ir_kernel *k) {
     ir_buf_printf(p->out, " again=%s", k->clone_of->name);
   if (k->begin)
     ir_buf_printf(p->out, " begin=%s", k->begin->name);
+  for (size_t i = 0; i < k->nodes.num; i++)
+    if (k->nodes.at[i]->stored)
+      ir_buf_printf(p->out, " stores=%%%s", k->nodes.at[i]->name);
   ir_buf_puts(p->out, " {\n");
   for (size_t i = 0; i < k->nodes.num; i++) {
     print_inner_operands(p, k->nodes.at[i]);

@@ -115,7 +115,7 @@ bool *ir_find_live(ir_arena *a, const ir_func *f) {
   for (size_t i = f->nodes.num; i-- > 0;) {
     const ir_node *n = f->nodes.at[i];
     // Inputs are the function's interface: their order says which batch field fills which.
-    if (n->op == IR_INPUT || ir_ops[n->op].cls == IR_CLASS_EFFECT)
+    if (n->op == IR_INPUT || n->stored || ir_ops[n->op].cls == IR_CLASS_EFFECT)
       live[n->id] = true;
     if (live[n->id])
       for (int k = 0; k < n->num_in; k++)

@@ -193,6 +193,8 @@ static void find_needed(const ir_func *f, bands *s) {
   }
   for (size_t i = f->nodes.num; i-- > 0;) { // users before their operands
     const ir_node *n = f->nodes.at[i], *first = s->first[n->id];
+    if (n->stored)
+      s->needed[n->id] = band_all(&n->type);
     if (first) // it does what the first one does, which so must be enough for both
       s->needed[first->id] = band_join(s->needed[first->id], s->needed[n->id]);
     for (int j = 0; j < n->num_in; j++) {

@@ -21,6 +21,7 @@ void dom_find_outputs(ir_func *f) {
   bool *out = IR_NEW_ARRAY(f->module->arena, bool, f->next_id);
   for (size_t i = 0; i < f->nodes.num; i++) {
     ir_node *n = f->nodes.at[i];
+    out[n->id] |= n->stored;
     if (ir_is_seen_through(n))
       continue; // its users are asked instead
     for (int j = 0; j < n->num_in; j++) {

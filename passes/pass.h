@@ -62,6 +62,9 @@ bool pass_recompute(ir_module *m, ir_diags *d);
 bool pass_remake(ir_module *m, ir_diags *d);
 // Orders kernels for a low peak of memory; readers of a state before the kernel that overwrites it.
 bool pass_order(ir_module *m, ir_diags *d);
+// Kernels of eval and predict that compute a part of what one of the step's does compute all of it, and are the same
+// function.
+bool pass_alike(ir_module *m, ir_diags *d);
 // The same once workspaces are known. Functions are `ordered` then: no pass moves or changes their
 // kernels any more, here or in a compilation of the text.
 bool pass_final_order(ir_module *m, ir_diags *d);

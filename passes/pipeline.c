@@ -44,6 +44,8 @@ const pass_info pass_pipeline[] = {
     {.name = "recompute", .run = pass_recompute, .grouped = true},
     {.name = "remake", .run = pass_remake, .grouped = true},
     {"order", pass_order, .required = true, .grouped = true},
+    // one function for the step and for evaluation
+    {.name = "alike", .run = pass_alike, .grouped = true},
     // what masks leave to compute
     {.name = "bands", .run = pass_bands, .grouped = true},
     {0},

@@ -88,7 +88,7 @@ static void check_kernels(ir_arena *a) {
                 "    %r = max %h, %c : f32[4,4]\n"
                 "  }\n"
                 "  %v = transpose %r {perm=[1,0]} : f32[4,4]\n"
-                "  kernel norm loop {\n"
+                "  kernel norm loop stores=%s {\n"
                 "    %s = sum %v {axes=[1]} : f32[4,1]\n"
                 "    %b = broadcast %s : f32[4,4]\n" // a view between members
                 "    %d = div %v, %b : f32[4,4]\n"
@@ -159,6 +159,10 @@ static const struct {
     {"F result los l = %x", "unknown kind of result 'los'", "'loss'"},
     {"F kernel k lop {\n}", "unknown kernel family 'lop'", "'loop'"},
     {"F kernel k loop anchor=%x {\n%y = neg %x : f32[4]\n}", "%x is not in kernel 'k'", NULL},
+    {"F kernel k loop stores=%x {\n%y = neg %x : f32[4]\n}",
+     "the stored value %x is not in kernel 'k'", NULL},
+    {"F kernel k loop stores=%y stores= {\n%y = neg %x : f32[4]\n}",
+     "expected a value such as %y, found '{'", NULL},
     {"F kernel k loop {\nkernel l loop {\n}\n}", "a kernel inside of kernel 'k'", NULL},
     {"F %y = neg %x : f32[4] \xff", "found the byte 0xff", NULL},
     {"F yield %x", "expected a value, write, kernel, result or '}', found 'yield'", NULL},

@@ -123,7 +123,7 @@ static void check_pipeline_names(ir_arena *a) {
       "join_products masks join_masks thin_products "
       "split_reductions split_columns own_outputs! row_sums precision attention row_updates "
       "pair_panels panels integer_operands fuse! "
-      "recompute remake order! bands ");
+      "recompute remake order! alike bands ");
 }
 
 // From fuse on all passes run on modules that have kernels: else the reproducer of one of them
