@@ -49,9 +49,9 @@ typedef unsigned long long uintptr_t;
 #define VL 4
 #define K_IN __device__ __forceinline__
 #if defined(K_GPU)
-#define K __device__ __forceinline__
+#define K K_IN
 #else
-#define K static inline __attribute__((always_inline, unused))
+#define K static K_IN
 #endif
 #define K_LANES _Pragma("unroll") for (int i = 0; i < VL; i++)
 

@@ -235,3 +235,8 @@ emu_fiber *emu_fiber_start(emu_stacks *s, int i, void (*body)(void *data), void 
 emu_fiber *emu_fiber_home(emu_stacks *s) {
   return &s->home;
 }
+
+bool emu_fiber_has(const emu_fiber *f, const void *at, size_t bytes) {
+  size_t offset = (uintptr_t)at - (uintptr_t)f->stack;
+  return offset < f->bytes && f->bytes - offset >= bytes;
+}

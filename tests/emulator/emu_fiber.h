@@ -20,5 +20,7 @@ emu_fiber *emu_fiber_start(emu_stacks *s, int i, void (*body)(void *data), void 
 // From the fiber (or, `home`, from the thread that began) to another.
 void emu_fiber_switch(emu_fiber *from, emu_fiber *to);
 emu_fiber *emu_fiber_home(emu_stacks *s);
+// Whether `bytes` at `at` are of the fiber's stack.
+bool emu_fiber_has(const emu_fiber *f, const void *at, size_t bytes);
 
 #endif

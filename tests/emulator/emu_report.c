@@ -49,17 +49,36 @@ void emu_fault_in(emu_launch_state *l, emu_fault f, int thread, const char *fmt,
   va_end(ap);
 }
 
+// A frame of a function that keeps its frame pointer begins with its caller's, then the place it returns to. The
+// emulator's do, and those of kernels that are not optimised. Others leave there what is not of the stack, or ends it early.
+static void note_calls(emu_launch_state *l, void *from) {
+  const emu_fiber *fiber = l->thread[l->running].fiber;
+  void *const *frame = __builtin_frame_address(0);
+  int num = 0;
+  while (num < EMU_CALLS && (uintptr_t)frame % sizeof *frame == 0 &&
+         emu_fiber_has(fiber, frame, 2 * sizeof *frame)) {
+    if (num > 0 || frame[1] == from) // from where the kernel called the emulator
+      l->fault_from[num++] = frame[1];
+    void *const *caller = frame[0];
+    if (caller <= frame)
+      break;
+    frame = caller;
+  }
+  if (num == 0)
+    l->fault_from[0] = from;
+}
+
 void emu_stop(emu_launch_state *l, emu_fault f, void *from, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
   record(l, f, l->running, fmt, ap);
   va_end(ap);
-  l->fault_from = from;
+  note_calls(l, from);
   emu_give_up(l);
 }
 
 // Frames as addr2line names them, innermost first: a function, then its place. The preludes' are
-// inlined into the kernel's: the line that a user wants is that in the kernel's body.
+// inlined into the kernel's, or called by it: the line that a user wants is that in the kernel's body.
 static void frame_of_body(FILE *in, char *place, size_t room) {
   char function[512], line[512];
   while (fgets(function, sizeof function, in) && fgets(line, sizeof line, in)) {
@@ -72,18 +91,22 @@ static void frame_of_body(FILE *in, char *place, size_t room) {
 
 void emu_report_place(emu_launch_state *l) {
   Dl_info info;
-  if (!l->fault_from || !dladdr(l->fault_from, &info) || !info.dli_fname)
+  if (!l->fault_from[0] || !dladdr(l->fault_from[0], &info) || !info.dli_fname)
     return;
-  char command[600], place[256] = "";
-  uintptr_t offset = (uintptr_t)l->fault_from - (uintptr_t)info.dli_fbase - 1;
-  snprintf(command, sizeof command, "addr2line -fie '%s' 0x%zx 2>/dev/null",
-           emu_lines_of(info.dli_fname), (size_t)offset);
+  char command[8192], place[256] = ""; // a path and the addresses
+  int n = snprintf(command, sizeof command, "addr2line -fie '%s'", emu_lines_of(info.dli_fname));
+  const void *library = info.dli_fbase;
+  for (int i = 0; i < EMU_CALLS && l->fault_from[i]; i++)
+    if (dladdr(l->fault_from[i], &info) && info.dli_fbase == library)
+      n += snprintf(command + n, sizeof command - (size_t)n, " 0x%zx",
+                    (size_t)((uintptr_t)l->fault_from[i] - (uintptr_t)library - 1));
+  snprintf(command + n, sizeof command - (size_t)n, " 2>/dev/null");
   FILE *in = popen(command, "r");
   if (!in)
     return;
   frame_of_body(in, place, sizeof place);
   pclose(in);
-  size_t n = strlen(l->report->text);
+  size_t end = strlen(l->report->text);
   if (place[0])
-    snprintf(l->report->text + n, sizeof l->report->text - n, " (%s)", place);
+    snprintf(l->report->text + end, sizeof l->report->text - end, " (%s)", place);
 }

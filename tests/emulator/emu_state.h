@@ -18,7 +18,7 @@
 #include "tests/emulator/emu_unit.h"
 #include "tests/emulator/emulator.h"
 
-enum { EMU_MAX_THREADS = 1024, EMU_MAX_WARPS = EMU_MAX_THREADS / EMU_WARP };
+enum { EMU_MAX_THREADS = 1024, EMU_MAX_WARPS = EMU_MAX_THREADS / EMU_WARP, EMU_CALLS = 16 };
 
 // Where a thread stands.
 typedef enum emu_standing { EMU_RUNS, EMU_AT_BARRIER, EMU_AT_COLLECTIVE, EMU_ENDED } emu_standing;
@@ -81,7 +81,8 @@ struct emu_launch_state {
   const emu_region *last;      // region of the last access
   struct emu_touched *touched; // global memory in this launch: emu_global.c
   struct emu_shadow *shadows;  // emu_shared.c
-  void *fault_from;            // address in the kernel's code
+  // Addresses in the kernel's code, of a call and of those around it, innermost first; 0: none.
+  void *fault_from[EMU_CALLS];
 };
 
 // --- emu_launch.c
