@@ -370,27 +370,47 @@ static bool run(const test *t, emu_machine *m, void *library, int index, char **
   return true;
 }
 
+// An operand's lines of k, side by side: read, and rounded, once for each product and not once for each of its sums.
+static double *lines_of(const cmm_problem *p, const mm_operand *o, const char *buffer,
+                        int64_t batch, int64_t num) {
+  const int64_t num_k = p->p.k, *offset = test_offsets(p->p.arena, &o->k, num_k);
+  double *line = malloc((size_t)(num * num_k + 1) * sizeof *line), *to = line;
+  BUG_IF(!line, "out of memory");
+  for (int64_t x = 0; x < num; x++) {
+    int64_t at = o->offset + test_at(&o->batch, batch) + test_at(&o->x, x);
+    for (int64_t k = 0; k < num_k; k++)
+      *to++ = operand(p, buffer, at + offset[k]);
+  }
+  return line;
+}
+
+static double sum_of_products(const double *x, const double *y, int64_t num) {
+  double sum = 0;
+  for (int64_t k = 0; k < num; k++)
+    sum += x[k] * y[k];
+  return sum;
+}
+
 // Number of elements that are off by more than rounding.
 static int64_t count_wrong(const test *t, char *const *args, double *worst) {
   const mm_problem *p = &t->p.p;
   double limit = (p->elem_bytes == 8 ? 1e-14 : 1e-6) * (4 + sqrt((double)p->k));
-  const int64_t *ka = test_offsets(p->arena, &p->a.k, p->k);
-  const int64_t *kb = test_offsets(p->arena, &p->b.k, p->k);
   int64_t wrong = 0;
-  for (int64_t i = 0; i < p->batch * p->m * p->n; i++) {
-    int64_t b = i / (p->m * p->n), m = i / p->n % p->m, n = i % p->n;
-    if (p->bands.limited && test_is_outside(p->bands.c, m, n))
-      continue;
-    int64_t pa = p->a.offset + test_at(&p->a.batch, b) + test_at(&p->a.x, m);
-    int64_t pb = p->b.offset + test_at(&p->b.batch, b) + test_at(&p->b.x, n);
-    double sum = 0;
-    for (int64_t k = 0; k < p->k; k++)
-      sum += operand(&t->p, args[0], pa + ka[k]) * operand(&t->p, args[1], pb + kb[k]);
-    double want = 3 + sum / 2;
-    double got = test_element(p->elem_bytes, args[2], test_output_at(&t->c, b, m, n));
-    double error = fabs(got - want) / (1 + fabs(want));
-    *worst = error > *worst ? error : *worst;
-    wrong += !(error <= limit);
+  for (int64_t b = 0; b < p->batch; b++) {
+    double *x = lines_of(&t->p, &p->a, args[0], b, p->m),
+           *y = lines_of(&t->p, &p->b, args[1], b, p->n);
+    for (int64_t i = 0; i < p->m * p->n; i++) {
+      int64_t m = i / p->n, n = i % p->n;
+      if (p->bands.limited && test_is_outside(p->bands.c, m, n))
+        continue;
+      double want = 3 + sum_of_products(x + m * p->k, y + n * p->k, p->k) / 2;
+      double got = test_element(p->elem_bytes, args[2], test_output_at(&t->c, b, m, n));
+      double error = fabs(got - want) / (1 + fabs(want));
+      *worst = error > *worst ? error : *worst;
+      wrong += !(error <= limit);
+    }
+    free(x);
+    free(y);
   }
   return wrong;
 }
