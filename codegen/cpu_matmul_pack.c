@@ -326,6 +326,17 @@ static void emit_pack_a_piece_of_steps(const mm_text *t) {
   ir_buf_puts(t->out, "  }\n}\n\n");
 }
 
+// The statement that copies `count` steps from step `at` on of a run of so many, which pairs are already if they are pairs.
+static const char *part_of_run(const mm_text *t, const mm_operand *o, const char *from,
+                               int64_t length) {
+  ir_arena *a = t->p->arena;
+  if (o->apart != 1)
+    return run(t, o, "to + (at - k)", ir_format(a, "%s + at %% %lld", from, (long long)length),
+               " count", "");
+  return ir_format(a, "k_take_numbers(to + (at - k), %s + at %% %lld * 2, 2 * count%s);", from,
+                   (long long)length, o->odd ? " - (count == left)" : "");
+}
+
 // The statements that copy steps [k, k + steps) of a row in runs: whole ones, whose length is a constant; or, where they
 // are longer than pieces, whatever is left of each.
 static void put_runs_of_piece(const mm_text *t) {
@@ -342,16 +353,15 @@ static void put_runs_of_piece(const mm_text *t) {
                   (long long)length, (long long)length, run_of_k(t, o, to, from, length));
     return;
   }
-  const char *from =
-      ir_format(a, "row + %s + at %% %lld", mm_offset(a, &outer, "run"), (long long)length);
   ir_buf_printf(t->out,
                 "    for (int64_t at = k, count; at < k + steps; at += count) {\n"
                 "      const int64_t run = at / %lld, left = %lld - at %% %lld;\n"
+                "      (void)run;\n"
                 "      count = left < k + steps - at ? left : k + steps - at;\n"
                 "      %s\n"
                 "    }\n",
                 (long long)length, (long long)length, (long long)length,
-                run(t, o, "to + (at - k)", from, " count", ""));
+                part_of_run(t, o, ir_format(a, "row + %s", mm_offset(a, &outer, "run")), length));
 }
 
 // Each row by itself: [mr][pitch], of a k that is one run, or lies in several: windows.
@@ -390,6 +400,7 @@ static void emit_pack_a_piece_of_places(const mm_text *t) {
   const mm_plan *plan = t->plan;
   const mm_operand *o = &t->p->a;
   ir_arena *a = t->p->arena;
+  const char *step = ir_format(a, "j %% %lld", (long long)(o->k.num ? o->k.size[o->k.num - 1] : 1));
   open_pack_piece(t);
   ir_buf_printf(t->out,
                 "  int64_t at[%lld];\n"
@@ -407,12 +418,12 @@ static void emit_pack_a_piece_of_places(const mm_text *t) {
                   "      if (count == MR && at[i + MR - 1] == at[i] + MR - 1)\n"
                   "        %s\n"
                   "      else\n  ",
-                  run(t, o, "to", "from + at[i]", " MR", ""));
+                  run(t, o, "to", "from + at[i]", " MR", step));
   ir_buf_printf(t->out,
                 "      for (int64_t r = 0; r < count; r++)\n"
                 "  %s        to[r] = %s;\n"
                 "    }\n  }\n}\n\n",
-                is_rising(&o->x) ? "  " : "", one(t, o, "from", "at[i + r]", ""));
+                is_rising(&o->x) ? "  " : "", one(t, o, "from", "at[i + r]", step));
 }
 
 bool mm_packs_side_by_side(const mm_problem *p, const mm_plan *g) {

@@ -225,11 +225,10 @@ static bool has_windows(const mm_problem *p) {
 // Windows of images that no good tile goes through in place, as rows or, in the gradients of weights, as steps of k: what
 // a task packs of them for all of k, or all of them in the workspace, grows with the window. A piece of k does not.
 static bool consider_window_pieces(const mm_problem *p, mm_plan *plan) {
-  int64_t x, k, run = p->a.k.num ? p->a.k.size[p->a.k.num - 1] : 1;
+  int64_t x, k;
   bool flat = mm_is_flat(&p->a.x, &x) && mm_is_flat(&p->a.k, &k);
   set_pieces(p, plan, ir_ceil_div(p->k, PIECE_STEPS));
-  bool taken = p->a.apart == 0 || (p->a.apart == 1 && plan->k_block % run == 0);
-  plan->by_pieces = has_windows(p) && !flat && taken && !plan->lists && plan->k_blocks > 1;
+  plan->by_pieces = has_windows(p) && !flat && !plan->lists && plan->k_blocks > 1;
   return plan->by_pieces;
 }
 
