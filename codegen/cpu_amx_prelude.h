@@ -47,17 +47,40 @@ K void k_put_block(const uint16_t *from, int64_t pitch, int how, int turned, uin
   k_put_tile(from, pitch, how, turned, to);
   k_put_tile(from + (how == K_ALONG ? 16 * pitch : how == K_ACROSS ? 16 : 32), pitch, how, turned, to + K_TILE_WORDS);
 }
-// So many lines of so many numbers, which begin at `lines`, and go on from run to run; the rest of 32 x 32 is 0.
-K void k_gather(const uint16_t *from, const int64_t *lines, const int64_t *runs, int64_t run, int64_t num_lines, int64_t length,
-                uint16_t *to) {
-  if (num_lines < 32 || length < 32)
+// A part of a run of numbers, which lies `from` here, as those of `mask` of a line of 32: so far before it as it is in there.
+typedef struct k_part { int64_t from; uint32_t mask; } k_part;
+K uint32_t k_part_mask(int64_t first, int64_t count) { return (uint32_t)(((1ull << count) - 1) << first); }
+#ifdef __AVX512BW__ // numbers that the mask leaves out are not read
+typedef short k_line_numbers __attribute__((vector_size(64)));
+K k_line_numbers k_add_part(k_line_numbers line, const uint16_t *from, uint32_t mask) {
+  return (k_line_numbers)__builtin_ia32_loaddquhi512_mask((const void *)from, line, mask);
+}
+#else
+typedef struct k_line_numbers { uint16_t at[32]; } k_line_numbers;
+K k_line_numbers k_add_part(k_line_numbers line, const uint16_t *from, uint32_t mask) {
+  for (int i = 0; i < 32; i++)
+    if (mask >> i & 1) line.at[i] = from[i];
+  return line;
+}
+#endif
+K void k_gather_parts(const uint16_t *from, const int64_t *lines, int64_t num_lines, const k_part *parts, int64_t num_parts, uint16_t *to) {
+  for (int64_t i = 0; i < num_lines; i++) {
+    k_line_numbers line = {0};
+    for (int64_t j = 0; j < num_parts; j++)
+      line = k_add_part(line, from + lines[i] + parts[j].from, parts[j].mask);
+    __builtin_memcpy(to + i * 32, &line, sizeof line);
+  }
+}
+// So many lines of 32 numbers, which begin at `lines`, in so many parts; the rest of 32 x 32 is 0. Mostly there are one or two.
+K void k_gather(const uint16_t *from, const int64_t *lines, int64_t num_lines, const k_part *parts, int64_t num_parts, uint16_t *to) {
+  if (num_lines < 32)
     __builtin_memset(to, 0, 32 * 32 * sizeof *to);
-  for (int64_t i = 0; i < num_lines; i++)
-    for (int64_t j = 0; j < length; j += run)
-      if (length - j >= run)
-        __builtin_memcpy(to + i * 32 + j, from + lines[i] + runs[j / run], (size_t)run * 2);
-      else
-        __builtin_memcpy(to + i * 32 + j, from + lines[i] + runs[j / run], (size_t)(length - j) * 2);
+  if (num_parts == 1)
+    k_gather_parts(from, lines, num_lines, parts, 1, to);
+  else if (num_parts == 2)
+    k_gather_parts(from, lines, num_lines, parts, 2, to);
+  else
+    k_gather_parts(from, lines, num_lines, parts, num_parts, to);
 }
 // `count` rows of a or columns of b, lines `pitch` apart. What is missing of 32 rows, columns or steps is 0.
 K void k_put_panel(const uint16_t *from, int64_t pitch, int how, int turned, int64_t count, int64_t steps, uint32_t *to) {
