@@ -132,6 +132,20 @@ static const precision_case precision_cases[] = {
      "%v = input : f32[33,40]\n%f = matmul %n, %v {ta=false, tb=false} : f32[268,40]\n"
      "result output y = %y\nresult output g = %g\nresult output f = %f",
      ONLY_BF16},
+    {"large windows of an odd number of channels, packed by pieces that end within runs",
+     "%ix = input : f32[1,19,19,65]\n%x = sin %ix : f32[1,19,19,65]\n"
+     "%k = windows %x {axes=[1,2], step=[1,1], size=[7,7], dilate=[1,1]} : f32[1,13,13,65,7,7]\n"
+     "%t = transpose %k {perm=[0,1,2,4,5,3]} : f32[1,13,13,7,7,65]\n"
+     "%a = reshape %t : f32[169,3185]\n%w = input : f32[3185,33]\n"
+     "%y = matmul %a, %w {ta=false, tb=false} : f32[169,33]\nresult output y = %y",
+     ONLY_BF16},
+    {"an odd number of places in each line, of which gradients take pieces",
+     "%ix = input : f32[1,59,59,25]\n%x = sin %ix : f32[1,59,59,25]\n"
+     "%k = windows %x {axes=[1,2], step=[1,1], size=[3,3], dilate=[1,1]} : f32[1,57,57,25,3,3]\n"
+     "%t = transpose %k {perm=[0,1,2,4,5,3]} : f32[1,57,57,3,3,25]\n"
+     "%a = reshape %t : f32[3249,225]\n%d = input : f32[3249,33]\n"
+     "%g = matmul %a, %d {ta=true, tb=false} : f32[225,33]\nresult output g = %g",
+     ONLY_BF16},
     {"rows of many odd steps, both ways round",
      "%ix = input : f32[300,333]\n%x = sin %ix : f32[300,333]\n%w = input : f32[333,72]\n%d = "
      "input : f32[300,72]\n"

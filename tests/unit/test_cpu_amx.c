@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUM_RANDOM = 120, MAX_TESTS = 140, LONG_K = 1300 };
+enum { NUM_RANDOM = 120, MAX_TESTS = 140, LONG_K = 1300, OY = 7, OX = 9, NUM_CHANNELS = 5 };
+static const int64_t few_channels[NUM_CHANNELS] = {1, 3, 7, 5, 33};
 
 typedef struct test {
   mm_problem p;
@@ -27,6 +28,7 @@ typedef struct coverage {
   int along[2], across[2]; // of a and b
   int gathered[2][2];      // of a and b, along and across
   int slow;                // but for this: gathered, though all its lines are equally far apart
+  int odd_runs[2];         // along and across
   int pairs, parts, pieces, split, bands, plain, half_rows, half_columns, blocks;
 } coverage;
 
@@ -35,8 +37,8 @@ static cg_target target; // this machine, as if it had a unit
 // --- problems ----------------------------------------------------------------------------------------------------
 // One axis, or two, of which tiles do not leave the last, or do.
 static mm_axes axes_of(int64_t size) {
-  static const int64_t parts[] = {32, 64, 8, 16, 24, 96};
-  int64_t inner = parts[test_draw(6)];
+  static const int64_t parts[] = {32, 64, 8, 16, 24, 96, 3, 7};
+  int64_t inner = parts[test_draw(8)];
   if (size % inner || size == inner || test_draw(2))
     return (mm_axes){.num = 1, .size = {size}};
   return (mm_axes){.num = 2, .size = {size / inner, inner}};
@@ -76,6 +78,19 @@ static mm_operand grouped_operand(int arg, const mm_problem *p, int64_t x) {
   return o;
 }
 
+// Windows of 3 x 3 places of an image, of few channels, or of an odd number: rows, or, for the gradients of weights, steps
+// of k. Lines of a block are put together from parts of runs.
+static mm_operand windows_operand(const mm_problem *p, int64_t channels, bool turned) {
+  mm_operand o = {.arg = 0, .ctype = "uint16_t", .elem_bytes = 2, .convert = "bf16"};
+  int64_t line = (OX + 2) * channels, image = (OY + 2) * line;
+  mm_axes places = {.num = 2, .size = {OY, OX}, .stride = {line, channels}};
+  mm_axes window = {.num = 2, .size = {3, 3 * channels}, .stride = {line, 1}};
+  o.batch = mm_simplify(&(mm_axes){.num = 1, .size = {p->batch}, .stride = {image}});
+  o.x = turned ? window : places;
+  o.k = turned ? places : window;
+  return o;
+}
+
 static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out);
 
 static void set_output(test *t) {
@@ -101,14 +116,17 @@ static int64_t random_size(int i) {
 // False: the unit is not made for it.
 static bool add_problem(test *t, ir_arena *arena, int i) {
   int64_t k = i % 11 == 1 ? LONG_K + (int64_t)test_draw(40) : random_size(i);
-  bool paired = i % 9 == 4, grouped = i % 13 == 6;
-  k = grouped ? 45 : k;
+  bool paired = i % 9 == 4, grouped = i % 13 == 6, windows = i % 10 == 7, turned = i % 20 == 7;
+  int64_t channels = few_channels[i / 10 % NUM_CHANNELS];
+  k = grouped ? 45 : windows ? (turned ? OY * OX : 9 * channels) : k;
   t->p = (mm_problem){.target = &target,
                       .arena = arena,
                       .ctype = "float",
                       .elem_bytes = 4,
                       .batch = i % 5 ? 1 : 3,
-                      .m = grouped ? 40 : random_size(i / 2),
+                      .m = grouped   ? 40
+                           : windows ? (turned ? 9 * channels : OY * OX)
+                                     : random_size(i / 2),
                       .n = paired    ? 64
                            : grouped ? 24
                                      : random_size(i / 3),
@@ -120,7 +138,9 @@ static bool add_problem(test *t, ir_arena *arena, int i) {
   if (i % 4 == 2)
     p->bands = (band_product){test_random_band(p->m, p->k), test_random_band(p->k, p->n),
                               test_random_band(p->m, p->n), true};
-  p->a = grouped ? grouped_operand(0, p, p->m) : random_operand(0, p, p->m);
+  p->a = grouped   ? grouped_operand(0, p, p->m)
+         : windows ? windows_operand(p, channels, turned)
+                   : random_operand(0, p, p->m);
   p->b = paired    ? paired_operand(p)
          : grouped ? grouped_operand(1, p, p->n)
                    : random_operand(1, p, p->n);
@@ -140,6 +160,7 @@ static void look(const test *t, coverage *c) {
     bool flat = o[i]->x.num <= 1 && o[i]->k.num <= 1;
     c->slow += flat && mm_amx_find_side(o[i], &s) && s.pitch == 0;
     c->gathered[i][along] += mm_amx_find_side(o[i], &s) && s.pitch == 0;
+    c->odd_runs[along] += mm_amx_find_side(o[i], &s) && s.pitch == 0 && s.run % 2 > 0;
     c->parts += o[i]->x.num > 1 || o[i]->k.num > 1;
   }
   c->pairs += t->p.b.k.num == 2 && t->p.b.k.size[1] == 2;
@@ -155,8 +176,8 @@ static void look(const test *t, coverage *c) {
 static bool all_seen(const coverage *c) {
   return c->slow == 0 && c->gathered[0][0] && c->gathered[0][1] && c->gathered[1][0] &&
          c->gathered[1][1] && c->along[0] && c->along[1] && c->across[0] && c->across[1] &&
-         c->pairs && c->parts && c->pieces && c->split && c->bands && c->plain && c->half_rows &&
-         c->half_columns && c->blocks;
+         c->odd_runs[0] && c->odd_runs[1] && c->pairs && c->parts && c->pieces && c->split &&
+         c->bands && c->plain && c->half_rows && c->half_columns && c->blocks;
 }
 
 // The same product of numbers that are no bf16 in memory.
