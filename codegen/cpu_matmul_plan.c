@@ -44,6 +44,9 @@ static const double NEARLY_LISTED = 1.3;
 // not hold, and for one of several GAIN_BYTES.
 static const double WORKSPACE_GAIN = 1.05, LARGE_GAIN = 1.5, TILE_GAIN = 1.15,
                     LARGE_TILE_GAIN = 1.4;
+// So much faster it must be to pack all windows than pieces of them: estimates of the two are near each other, measured
+// times, too, and which one is less changes from one size to the next.
+static const double WINDOWS_GAIN = 1.3;
 // A run of k must last so long that finding the next one does not count.
 static const double RUN_CYCLES = 8;
 
@@ -547,14 +550,14 @@ static double plan_grid(const mm_problem *p, mm_plan *g) {
   return choose_grid(p, g) * tile_price(p, g);
 }
 
-// Takes a plan that reads an operand in pieces, if that is better than one which packs all of a; else gives its cycles.
+// Takes a plan that packs windows in pieces, unless one which packs all of them is much better; gives the cycles.
 static double complete_by_windows(const mm_problem *p, mm_plan pieces, mm_plan *plan,
                                   double cycles) {
   if (plan->a != MM_SHARED || p->batch * p->m * p->k * p->elem_bytes <= p->target->l2_bytes ||
       !consider_window_pieces(p, &pieces))
     return cycles;
   double other = plan_grid(p, &pieces);
-  if (other >= cycles)
+  if (other >= cycles * WINDOWS_GAIN)
     return cycles;
   *plan = pieces;
   return other;
