@@ -117,6 +117,7 @@ typedef struct mm_plan {
   bool walks;         // rows of a are read from end to end, a few at a time: pieces of k
   bool walks_b;       // so are steps of b, a block of columns at a time
   bool by_pieces;     // a is MM_PIECES
+  int64_t piece;      // of those: steps packed at a time; a task of split_k may take several
   bool lists;         // tiles go through lists of the steps at which their rows of a are not all 0
   int64_t list_tiles; // rows of tiles whose lists are made together
   int64_t kept_lists; // rows of tiles whose lists a thread keeps for its next columns; 0: none
@@ -251,7 +252,7 @@ bool mm_stores_plain(const mm_text *t, bool tail_cols);
 // Tiles whose operands are new to a thread's caches ask for what they need some steps later: their own
 // lines, and then those that the next ones begin with (next_a, next_b).
 bool mm_looks_ahead(const mm_text *t);
-// Sums wait in memory between pieces of k.
+// Sums wait in memory between pieces of k, which a task takes one after the other.
 bool mm_pieces_wait(const mm_plan *plan);
 // Tiles are told which steps of k to take: pieces of k, or bands, or a border, or a list.
 bool mm_counts_steps(const mm_text *t);

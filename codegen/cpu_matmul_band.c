@@ -123,7 +123,7 @@ bool mm_counts_steps(const mm_text *t) {
 
 const char *mm_emit_steps(const mm_text *t, const char *indent) {
   bool pieces = t->plan->k_blocks > 1, limits = mm_limits_steps(t->p);
-  const char *more = pieces && !t->plan->split_k ? ", k > 0" : "";
+  const char *more = !mm_pieces_wait(t->plan) ? "" : t->plan->split_k ? ", k > start" : ", k > 0";
   if (limits)
     ir_buf_printf(t->out,
                   "%sint64_t from = %s;\n"

@@ -313,6 +313,17 @@ static void emit_local_b(const mm_text *t) {
     ir_buf_puts(t->out, "NR, NR);\n");
 }
 
+// The pieces of k, or of the part of it that is the task's.
+static void emit_piece_loop(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  const char *first = plan->split_k ? "start" : "0", *stop = plan->split_k ? "stop" : "K";
+  long long steps = (long long)(plan->by_pieces ? plan->piece : plan->k_block);
+  ir_buf_printf(t->out,
+                "      for (int64_t k = %s; k < %s; k += %lld) {\n"
+                "        const int64_t steps = %s - k < %lld ? %s - k : %lld;\n",
+                first, stop, steps, stop, steps, stop, steps);
+}
+
 // for blocks of columns, for blocks of rows, [for pieces of k,] for rows, for columns: visit
 static void emit_task_loops(const mm_text *t) {
   const mm_plan *plan = t->plan;
@@ -335,10 +346,7 @@ static void emit_task_loops(const mm_text *t) {
     emit_local_a(t, "      ", "row_block", "row_stop");
   const char *in = mm_pieces_wait(plan) ? "        " : "      ";
   if (mm_pieces_wait(plan))
-    ir_buf_printf(t->out,
-                  "      for (int64_t k = 0; k < K; k += %lld) {\n"
-                  "        const int64_t steps = K - k < %lld ? K - k : %lld;\n",
-                  (long long)plan->k_block, (long long)plan->k_block, (long long)plan->k_block);
+    emit_piece_loop(t);
   if (plan->a == MM_PIECES)
     ir_buf_printf(t->out, "        %s_pack_a(a_all, a_panels, row_block, row_stop, k, steps);\n",
                   t->name);
@@ -352,6 +360,20 @@ static void emit_task_loops(const mm_text *t) {
   if (mm_pieces_wait(plan))
     ir_buf_puts(t->out, "      }\n");
   ir_buf_puts(t->out, "    }\n  }\n");
+}
+
+// What of k is this task's: all that it takes at a time, or the ends of it.
+static void emit_part_of_k(const mm_text *t) {
+  long long steps = (long long)t->plan->k_block;
+  if (mm_pieces_wait(t->plan))
+    ir_buf_printf(
+        t->out,
+        "  const int64_t start = piece * %lld, stop = K - start < %lld ? K : start + %lld;\n",
+        steps, steps, steps);
+  else
+    ir_buf_printf(t->out,
+                  "  const int64_t k = piece * %lld, steps = K - k < %lld ? K - k : %lld;\n", steps,
+                  steps, steps);
 }
 
 static void emit_group(const mm_text *t) {
@@ -380,9 +402,7 @@ static void emit_group(const mm_text *t) {
   }
   if (plan->split_k) {
     emit_workspace(t, "partial", plan->partial_offset / t->p->elem_bytes);
-    ir_buf_printf(t->out,
-                  "  const int64_t k = piece * %lld, steps = K - k < %lld ? K - k : %lld;\n",
-                  (long long)plan->k_block, (long long)plan->k_block, (long long)plan->k_block);
+    emit_part_of_k(t);
   } else if (mm_stores_plain(t, t->p->n < plan->nr)) {
     ir_buf_puts(t->out, "  ");
     mm_emit_operand(t, "c_all", &t->p->c, "");

@@ -199,7 +199,7 @@ static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   if (g->lists)
     task += list_cycles(p, g, rows, cols);
   if (g->a == MM_LOCAL || g->a == MM_PIECES)
-    task += rows * a_panel;
+    task += rows * a_panel / (double)pieces;
   if (g->b == MM_LOCAL)
     task += cols * b_panel;
   if (g->a == MM_SHARED)

@@ -344,7 +344,7 @@ static void put_runs_of_piece(const mm_text *t) {
   ir_arena *a = t->p->arena;
   mm_axes outer = o->k;
   int64_t length = outer.size[--outer.num];
-  if (t->plan->k_block % length == 0) {
+  if (t->plan->piece % length == 0 && t->plan->k_block % length == 0) {
     const char *to = ir_format(a, "to + j * %lld - k", (long long)length);
     const char *from = ir_format(a, "row + %s", mm_offset(a, &outer, "j"));
     ir_buf_printf(t->out,

@@ -118,11 +118,15 @@ static tile_choices tiles_for(const mm_problem *p, int lanes) {
   return c;
 }
 
-// Equal pieces of k, of whole runs where a has shorter ones.
-static void set_pieces(const mm_problem *p, mm_plan *plan, int64_t pieces) {
+// The length of equal pieces of `steps` of k, of whole runs where a has shorter ones.
+static int64_t piece_length(const mm_problem *p, int64_t steps, int64_t pieces) {
   const mm_axes *k = &p->a.k;
-  int64_t run = k->num > 1 ? k->size[k->num - 1] : 1, length = ir_ceil_div(p->k, pieces);
-  plan->k_block = run < length ? ir_ceil_div(length, run) * run : length;
+  int64_t run = k->num > 1 ? k->size[k->num - 1] : 1, length = ir_ceil_div(steps, pieces);
+  return run < length ? ir_ceil_div(length, run) * run : length;
+}
+
+static void set_pieces(const mm_problem *p, mm_plan *plan, int64_t pieces) {
+  plan->k_block = piece_length(p, p->k, pieces);
   plan->k_blocks = ir_ceil_div(p->k, plan->k_block);
 }
 
@@ -209,6 +213,7 @@ static bool consider_pieces(const mm_problem *p, mm_plan *plan) {
                     p->k >= 2 * PIECE_STEPS;
   if (plan->by_pieces)
     set_pieces(p, plan, ir_ceil_div(p->k, PIECE_STEPS));
+  plan->piece = plan->k_block;
   return plan->by_pieces;
 }
 
@@ -226,11 +231,15 @@ static bool has_windows(const mm_problem *p) {
 }
 
 // Windows of images that no good tile goes through in place, as rows or, in the gradients of weights, as steps of k: what
-// a task packs of them for all of k, or all of them in the workspace, grows with the window. A piece of k does not.
+// a task packs of them for all of k, or all of them in the workspace, grows with the window. A piece of k does not. Where
+// parts of k are tasks of their own, each takes its pieces.
 static bool consider_window_pieces(const mm_problem *p, mm_plan *plan) {
   int64_t x, k;
   bool flat = mm_is_flat(&p->a.x, &x) && mm_is_flat(&p->a.k, &k);
-  set_pieces(p, plan, ir_ceil_div(p->k, PIECE_STEPS));
+  int64_t steps = plan->split_k ? plan->k_block : p->k;
+  plan->piece = piece_length(p, steps, ir_ceil_div(steps, PIECE_STEPS));
+  if (!plan->split_k)
+    set_pieces(p, plan, ir_ceil_div(p->k, PIECE_STEPS));
   plan->by_pieces = has_windows(p) && !flat && !plan->lists && plan->k_blocks > 1;
   return plan->by_pieces;
 }
@@ -312,7 +321,7 @@ static int64_t panel_elems(int64_t elems) {
 
 // Elements of a tile's rows of one piece of k.
 static int64_t piece_elems(const mm_plan *g) {
-  return g->mr * (g->k_block + PIECE_PAD);
+  return g->mr * (g->piece + PIECE_PAD);
 }
 
 // Tiles of rows whose piece of k is packed at a time: where rows are read along k, what stays in the first
@@ -495,7 +504,7 @@ static void lay_out_phases(const mm_problem *p, mm_plan *plan) {
   int64_t pack = 0, elems = 0;
   // 64 bytes more than a multiple of 128: rows start on different sets
   if (plan->by_pieces)
-    plan->a_pitch = mm_k_in_runs(&p->a) ? plan->k_block + PIECE_PAD : 0;
+    plan->a_pitch = mm_k_in_runs(&p->a) ? plan->piece + PIECE_PAD : 0;
   else if ((plan->a == MM_LOCAL || plan->a == MM_SHARED) && mm_k_in_runs(&p->a))
     plan->a_pitch = ir_ceil_div(p->k, 32) * 32 + 16;
   plan->a_panel = plan->by_pieces ? piece_elems(plan)
@@ -550,17 +559,27 @@ static double plan_grid(const mm_problem *p, mm_plan *g) {
   return choose_grid(p, g) * tile_price(p, g);
 }
 
-// Takes a plan that packs windows in pieces, unless one which packs all of them is much better; gives the cycles.
-static double complete_by_windows(const mm_problem *p, mm_plan pieces, mm_plan *plan,
+// Takes a plan that packs windows in pieces, unless one which packs all of them is much better; gives the cycles. `whole`
+// has all of k, whose parts the plan may have made tasks.
+static double complete_by_windows(const mm_problem *p, mm_plan whole, mm_plan *plan,
                                   double cycles) {
-  if (plan->a != MM_SHARED || p->batch * p->m * p->k * p->elem_bytes <= p->target->l2_bytes ||
-      !consider_window_pieces(p, &pieces))
+  if (plan->a != MM_SHARED || p->batch * p->m * p->k * p->elem_bytes <= p->target->l2_bytes)
     return cycles;
-  double other = plan_grid(p, &pieces);
-  if (other >= cycles * WINDOWS_GAIN)
-    return cycles;
-  *plan = pieces;
-  return other;
+  mm_plan ways[] = {whole, *plan};
+  double least = cycles * WINDOWS_GAIN;
+  bool found = false;
+  for (int i = 0; i < (plan->split_k ? 2 : 1); i++) {
+    if (!consider_window_pieces(p, &ways[i]))
+      continue;
+    double other = plan_grid(p, &ways[i]);
+    if (other >= least)
+      continue;
+    least = other, found = true;
+    whole = ways[i];
+  }
+  if (found)
+    *plan = whole;
+  return found ? least : cycles;
 }
 
 // All that follows from a tile; gives its cycles.

@@ -80,7 +80,7 @@ bool mm_stores_plain(const mm_text *t, bool tail_cols) {
 }
 
 bool mm_pieces_wait(const mm_plan *plan) {
-  return plan->k_blocks > 1 && !plan->split_k;
+  return plan->split_k ? plan->by_pieces && plan->piece < plan->k_block : plan->k_blocks > 1;
 }
 
 bool mm_looks_ahead(const mm_text *t) {

@@ -327,10 +327,12 @@ static void draw_wide_windows(test *t, ir_arena *arena, int64_t wy, int64_t oy, 
 }
 
 // A task packs some tiles of rows at a time: all of a short k; or a piece of it, of parts of a window's lines, of whole
-// lines, or of places.
-static bool packs_some_rows(const test *t, int64_t wy, int64_t c, bool turned) {
+// lines, or of places; or, of a long k, pieces of its part.
+static bool packs_some_rows(const test *t, int64_t wy, int64_t c, bool turned, bool split) {
   int64_t rows = ir_ceil_div(t->plan.row_tiles, t->plan.group_rows);
   bool whole = t->plan.k_block % (wy * c) == 0;
+  if (t->plan.split_k || split)
+    return split && t->plan.split_k && t->plan.a == MM_PIECES && t->plan.piece < t->plan.k_block;
   if (turned || wy > 3)
     return t->plan.a == MM_PIECES && (turned || whole == (wy > 11));
   return t->plan.a == MM_LOCAL && t->plan.block_rows < rows;
@@ -338,14 +340,19 @@ static bool packs_some_rows(const test *t, int64_t wy, int64_t c, bool turned) {
 
 // Draws until a plan does so.
 static void add_wide_windows(test *t, ir_arena *arena, int i) {
-  enum { MOST = 1000, KINDS = 5 };
-  static const int64_t of[KINDS][3] = {
-      {3, 61, 64}, {7, 17, 64}, {11, 9, 64}, {23, 14, 5}, {3, 33, 47}};
+  enum { MOST = 1000, KINDS = 7 };
+  static const int64_t of[KINDS][5] = {{3, 61, 64},
+                                       {7, 17, 64},
+                                       {11, 9, 64},
+                                       {23, 14, 5},
+                                       {3, 33, 47, true},
+                                       {3, 190, 5, true, true},
+                                       {11, 1, 64, false, true}};
   const int64_t *w = of[i % KINDS];
-  bool turned = i % KINDS == KINDS - 1;
+  bool turned = w[3], split = w[4];
   for (int tries = 0; tries < MOST; tries++) {
     draw_wide_windows(t, arena, w[0], w[1], w[2], turned);
-    if (packs_some_rows(t, w[0], w[2], turned))
+    if (packs_some_rows(t, w[0], w[2], turned, split))
       return;
   }
   BUG("no plan packs some of its rows of windows of %lld places", (long long)(w[0] * w[0]));
@@ -404,7 +411,7 @@ static int all_problems(test *tests, ir_arena *arena, int *failed) {
   for (int i = 0; i < NUM_PANELS; i++, num++)
     add_panels(&tests[num], arena, i % 6 ? 1 : 3, i % 3 ? 32 : 16, i % 2);
   num += all_windows(&tests[num], arena, failed);
-  for (int i = 0; i < 10; i++)
+  for (int i = 0; i < 14; i++)
     add_wide_windows(&tests[num++], arena, i);
   for (int i = 0; i < 6; i++)
     add_walked_b(&tests[num++], arena);
