@@ -14,8 +14,8 @@ enum { MM_AMX_TILE = 32 }; // rows and columns of a tile, and steps of k of a bl
 typedef enum amx_layout { AMX_ALONG, AMX_ACROSS, AMX_PAIRED } amx_layout;
 typedef struct amx_side {
   amx_layout how;
-  int64_t pitch; // of lines; 0: they lie anywhere, in runs of `run`
-  int64_t run;
+  int64_t pitch; // of lines; 0: they lie anywhere, and each is put together from parts of runs
+  int64_t run;   // neighbours in memory, as far as a block looks
 } amx_side;
 
 // Words of a panel: of the steps that are packed at a time.

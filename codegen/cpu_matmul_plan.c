@@ -560,26 +560,22 @@ static double plan_grid(const mm_problem *p, mm_plan *g) {
 }
 
 // Takes a plan that packs windows in pieces, unless one which packs all of them is much better; gives the cycles. `whole`
-// has all of k, whose parts the plan may have made tasks.
-static double complete_by_windows(const mm_problem *p, mm_plan whole, mm_plan *plan,
+// has all of k. Where the plan has made parts of it tasks, whose sums take memory, that is the second choice.
+static double complete_by_windows(const mm_problem *p, const mm_plan *whole, mm_plan *plan,
                                   double cycles) {
   if (plan->a != MM_SHARED || p->batch * p->m * p->k * p->elem_bytes <= p->target->l2_bytes)
     return cycles;
-  mm_plan ways[] = {whole, *plan};
-  double least = cycles * WINDOWS_GAIN;
-  bool found = false;
+  mm_plan ways[] = {*whole, *plan};
   for (int i = 0; i < (plan->split_k ? 2 : 1); i++) {
     if (!consider_window_pieces(p, &ways[i]))
       continue;
     double other = plan_grid(p, &ways[i]);
-    if (other >= least)
+    if (other >= cycles * WINDOWS_GAIN)
       continue;
-    least = other, found = true;
-    whole = ways[i];
+    *plan = ways[i];
+    return other;
   }
-  if (found)
-    *plan = whole;
-  return found ? least : cycles;
+  return cycles;
 }
 
 // All that follows from a tile; gives its cycles.
@@ -589,7 +585,7 @@ static double complete_plan(const mm_problem *p, mm_plan *plan) {
     consider_split_k(p, plan);
     consider_walking(p, plan);
   }
-  double cycles = complete_by_windows(p, tile, plan, plan_grid(p, plan));
+  double cycles = complete_by_windows(p, &tile, plan, plan_grid(p, plan));
   if (!consider_walking_b(p, plan, &walking))
     return cycles;
   double other = plan_grid(p, &walking);
