@@ -232,6 +232,17 @@ static void open_steps_ahead(const mm_text *t, const tile_shape *s) {
                 (long long)s->b_k, (long long)(ahead * s->b_k), unrolled_steps(t, s, t->p->k), all);
 }
 
+// Where a step of a panel that is read in place ends; and one line after the other before that, where its rows lie
+// side by side and steps far apart, so that the processor foresees none: the tile before this one has read the
+// first line, but no more.
+static void put_lines_of_step(const mm_text *t, const tile_shape *s, int64_t row, int64_t k) {
+  enum { FAR_BYTES = 256 };
+  int line = 64 / t->p->elem_bytes, last = t->plan->a == MM_DIRECT ? s->rows - 1 : 0;
+  bool all = row == 1 && k * t->p->elem_bytes >= FAR_BYTES;
+  for (int i = last; i >= 0 && (i == last || all); i -= line)
+    ir_buf_printf(t->out, "    __builtin_prefetch(soon_a + %s);\n", step_at(t, k, row * i));
+}
+
 // One step's share of the lines that are wanted so many steps later: where they come from beyond the
 // second cache, a tile of cold lines takes twice its time.
 static void emit_ahead(const mm_text *t, const tile_shape *s) {
@@ -250,8 +261,7 @@ static void emit_ahead(const mm_text *t, const tile_shape *s) {
                     "    __builtin_prefetch(soon_a + (k %% %d + %d) * %lld + k / %d * %d);\n", line,
                     i, (long long)row, line, line);
   else
-    ir_buf_printf(t->out, "    __builtin_prefetch(soon_a + %s);\n",
-                  step_at(t, k, t->plan->a == MM_DIRECT ? row * (s->rows - 1) : 0));
+    put_lines_of_step(t, s, row, k);
   for (int j = 0; j < s->vectors; j++)
     ir_buf_printf(t->out, "    __builtin_prefetch(soon_b + %s);\n",
                   step_at(t, s->b_k, (int64_t)j * t->plan->lanes));
