@@ -10,7 +10,8 @@
 //     x x x
 //
 // A tile of c that nobody needs, or whose products are all 0, takes no steps: its sums are 0, as
-// they would be in the second case, and the epilogue runs as for any other.
+// they would be in the second case, and the epilogue runs as for any other. Without an epilogue, one that
+// nobody needs is not stored either.
 #include "codegen/cpu_matmul.h"
 
 band_product mm_turn_bands(const band_product *b) {
@@ -87,6 +88,23 @@ static void put_bands(const mm_problem *p, ir_buf *out) {
     ir_buf_puts(out, "  if (first >= stop)\n"
                      "    return 0;\n"
                      "  first /= 2, stop = (stop + 1) / 2;\n");
+}
+
+// Sums that go to memory as they are need not go there where nobody needs them. What an epilogue makes of them may be
+// needed: zeros where a mask has put them.
+void mm_emit_skip(const mm_text *t, const char *indent) {
+  const mm_problem *p = t->p;
+  ir_band c = p->bands.c;
+  if (!p->plain || t->plan->split_k || !p->bands.limited || band_is_empty(c) ||
+      (c.lower <= 1 - p->m && c.upper >= p->n - 1))
+    return;
+  ir_buf_printf(t->out, "%sif (", indent);
+  if (c.lower > 1 - p->m)
+    ir_buf_printf(t->out, "col * NR + NR - 1 - row * MR < %lld%s", (long long)c.lower,
+                  c.upper < p->n - 1 ? " || " : "");
+  if (c.upper < p->n - 1)
+    ir_buf_printf(t->out, "col * NR - (row * MR + MR - 1) > %lld", (long long)c.upper);
+  ir_buf_printf(t->out, ") // nobody needs this tile\n%s  continue;\n", indent);
 }
 
 // What bands and border leave, with what they are as constants.

@@ -275,6 +275,7 @@ static const char *news(const mm_text *t) {
 }
 
 static void emit_visit(const mm_text *t, const char *indent) {
+  mm_emit_skip(t, indent);
   if (!t->plan->lists) {
     ir_buf_puts(t->out, indent);
     emit_a_pointer(t);
