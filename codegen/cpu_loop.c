@@ -20,6 +20,7 @@ void cpu_loop_schedule(cg_kernel *k) {
   loop_plan_axes(p, k);
   loop_plan_members(p, k);
   loop_plan_tasks(p, k);
+  loop_plan_band(p, k);
   k->num_phases = 1;
   k->tasks[0] = p->tasks;
   k->workspace = 0;
@@ -30,6 +31,9 @@ void cpu_loop_schedule(cg_kernel *k) {
 static void reserve(loop_emit *m) {
   static const char *const used[] = {"b", "first", "last", "count", "full", "steps", "lanes"};
   loop_reserve(m, used, m->p->flat ? sizeof used / sizeof *used : 3);
+  static const char *const of_band[] = {"line", "from", "to"};
+  for (size_t i = 0; m->p->band.phases && i < sizeof of_band / sizeof *of_band; i++)
+    cg_scope_name(m->k->arena, m->e.names, of_band[i]);
 }
 
 // "unit" -> row and chunk -> one index per row axis.

@@ -4,6 +4,8 @@
 //   cpu_loop_axes.c    decisions on axes: merging, the vector axis, units of work, tasks
 //   cpu_loop_groups.c  decisions on axes: two as one, where the inner one is short
 //   cpu_loop_plan.c    decisions on members: depth, level, what is cached between phases
+//   cpu_loop_band.c    rows of which a mask has left a band: what is not walked
+//   cpu_loop_beside.c  text: the loop over a band, and what is done for the rest of the row
 //   cpu_loop_body.c    text: vector loops, phases
 //   cpu_loop_reduce.c  text: accumulators
 //   loop_members.c     text: the frame, levels, scratch rows, stores
@@ -42,6 +44,23 @@ typedef struct loop_member {
   const ir_node *max;
 } loop_member;
 
+// What a value is in all columns of a row beside the band.
+typedef enum loop_beside {
+  BESIDE_ANY,  // whatever it may be
+  BESIDE_SAME, // one number
+  BESIDE_ZERO,
+} loop_beside;
+
+// Of a matrix whose rows lie along the vector axis, the diagonals that are walked (cpu_loop_band.c).
+typedef struct loop_band {
+  unsigned phases;  // those that leave the rest out, a bit each; 0: there is no band
+  unsigned widened; // of them, those that walk all of a row where the rest turns out to count
+  int row_axis;     // its index modulo `rows` is the row
+  int64_t rows;
+  ir_band diagonals;
+  unsigned char *beside; // by member: loop_beside
+} loop_band;
+
 typedef struct loop_plan {
   int lanes;       // per vector
   int vector_axis; // -1: the kernel has no axes
@@ -50,6 +69,7 @@ typedef struct loop_plan {
   int fold; // along: so many neighbouring lanes are summed up, too (cpu_loop_groups.c); 0: none
   bool across;
   bool has_reduce;
+  loop_band band;
   bool flat;       // one axis, whose size is a number of the kernel: no text depends on it
   int turned_axis; // -1, or a parallel axis that is looped over inside the vector axis
   bool online;     // GPU, rows too long to be kept: no scratch rows; sums with their maxima
@@ -79,6 +99,10 @@ void loop_group_lanes(loop_plan *p, cg_kernel *k);        // may join two axes
 void loop_plan_axes(loop_plan *p, const cg_kernel *k);    // vector axis, rows, reduced rows
 void loop_plan_members(loop_plan *p, const cg_kernel *k); // levels, phases, caches, block
 void loop_plan_tasks(loop_plan *p, const cg_kernel *k);
+void loop_plan_band(loop_plan *p, const cg_kernel *k); // last
+// Of an operand, by what its members are; of a store, whether anybody needs what lies beside the band.
+loop_beside loop_operand_beside(const loop_plan *p, const cg_kernel *k, const ir_node *n, int i);
+bool loop_needs_beside(const loop_plan *p, const cg_kernel *k, const dom_store *s);
 // Vectors in a scratch row; the index of the current one.
 int64_t loop_cache_vectors(const loop_plan *p);
 
@@ -107,6 +131,19 @@ void loop_decode(loop_emit *m, const char *from, const int *axes, int num);
 void loop_emit_unit(loop_emit *m);                         // everything inside one unit of work
 bool loop_stores_at(const loop_emit *m, loop_level level); // whether any store has its place there
 void loop_emit_flat_bounds(loop_emit *m);
+// The vector loop: steps of `block` vectors; lanes that are too few for one, from `from` on.
+typedef void (*loop_step)(loop_emit *m, int block);
+void loop_steps(loop_emit *m, int block, const char *from, const char *to, loop_step body);
+void loop_partial_step(loop_emit *m, int64_t from, const char *open, loop_step body);
+// With a band: the variables of a row; the present phase's loop; before that, whether the rest of the row counts;
+// behind it, what the rest does to maxima; what is stored there.
+bool loop_in_band(const loop_emit *m); // the present phase leaves the rest out
+void loop_emit_band(loop_emit *m);
+void loop_band_steps(loop_emit *m, loop_step body);
+void loop_widen_band(loop_emit *m);
+void loop_take_beside(loop_emit *m);
+void loop_store_beside(loop_emit *m);
+const char *loop_accumulator(loop_emit *m, const ir_node *n); // of a sum, a maximum or a minimum
 // Loads and members of this level, and of no later phase, not yet emitted.
 void loop_emit_level(loop_emit *m, loop_level level);
 ir_map *loop_open(loop_emit *m); // "{": a C scope inside the present one; gives the outer names

@@ -32,6 +32,10 @@ static void remove_from(int64_t *stride, int axis) {
   stride[DOM_MAX_AXES - 1] = 0;
 }
 
+static int position_without(int at, int axis) {
+  return at == axis ? -1 : at > axis ? at - 1 : at;
+}
+
 void loop_remove_axis(domain *d, size_t members, int axis) {
   for (size_t i = 0; i < d->loads.num; i++)
     remove_from(d->loads.at[i].access.stride, axis);
@@ -41,6 +45,8 @@ void loop_remove_axis(domain *d, size_t members, int axis) {
     bool *v = d->varies + i * DOM_MAX_AXES;
     memmove(v + axis, v + axis + 1, (size_t)(DOM_MAX_AXES - 1 - axis));
     v[DOM_MAX_AXES - 1] = false;
+    d->matrix[i].row = position_without(d->matrix[i].row, axis);
+    d->matrix[i].column = position_without(d->matrix[i].column, axis);
   }
   memmove(d->axis + axis, d->axis + axis + 1, sizeof *d->axis * (size_t)(DOM_MAX_AXES - 1 - axis));
   d->num_axes--;
@@ -57,6 +63,8 @@ domain *loop_copy_domain(ir_arena *a, const domain *d, size_t members) {
     IR_PUSH(a, c->stores, d->stores.at[i]);
   c->varies = IR_NEW_ARRAY(a, bool, members *DOM_MAX_AXES);
   memcpy(c->varies, d->varies, members * DOM_MAX_AXES);
+  c->matrix = IR_NEW_ARRAY(a, struct dom_matrix, members);
+  memcpy(c->matrix, d->matrix, members * sizeof *d->matrix);
   return c;
 }
 

@@ -7,10 +7,8 @@
 //     for (j ...) store(e / s)                            for (u ...) store(s_sum[u])
 #include "codegen/cpu_loop.h"
 
-typedef void (*step_fn)(loop_emit *m, int block);
-
 // --- the vector loop -------------------------------------------------------------------------
-static void step_loop(loop_emit *m, int block, const char *from, const char *to, step_fn body) {
+void loop_steps(loop_emit *m, int block, const char *from, const char *to, loop_step body) {
   const char *var = block > 1 ? "b" : "j";
   cpu_line(&m->e, "for (int64_t %s = %s; %s < %s; %s += %d) {", var, from, var, to, var,
            block * m->p->lanes);
@@ -20,7 +18,7 @@ static void step_loop(loop_emit *m, int block, const char *from, const char *to,
   loop_close(m, outer);
 }
 
-static void partial_step(loop_emit *m, int64_t from, const char *open, step_fn body) {
+void loop_partial_step(loop_emit *m, int64_t from, const char *open, loop_step body) {
   ir_arena *a = m->k->arena;
   cpu_line(&m->e, "%s{ // the last %lld", open, (long long)(m->p->extent - from));
   ir_map *outer = loop_open(m);
@@ -48,11 +46,11 @@ void loop_emit_flat_bounds(loop_emit *m) {
              p->block * p->lanes);
 }
 
-static void flat_steps(loop_emit *m, step_fn body) {
+static void flat_steps(loop_emit *m, loop_step body) {
   const loop_plan *p = m->p;
   if (p->block > 1)
-    step_loop(m, p->block, "first", "steps", body);
-  step_loop(m, 1, p->block > 1 ? "steps" : "first", "full", body);
+    loop_steps(m, p->block, "first", "steps", body);
+  loop_steps(m, 1, p->block > 1 ? "steps" : "first", "full", body);
   cpu_line(&m->e, "if (full < last) {");
   ir_map *outer = loop_open(m);
   cpu_line(&m->e, "const int lanes = (int)(last - full);");
@@ -64,10 +62,14 @@ static void flat_steps(loop_emit *m, step_fn body) {
 }
 
 // Steps of `block` vectors, then single vectors, then the partial one.
-static void vector_steps(loop_emit *m, step_fn body) {
+static void vector_steps(loop_emit *m, loop_step body) {
   const loop_plan *p = m->p;
   if (p->flat) {
     flat_steps(m, body);
+    return;
+  }
+  if (loop_in_band(m)) {
+    loop_band_steps(m, body);
     return;
   }
   int64_t step = (int64_t)p->lanes * p->block;
@@ -79,13 +81,13 @@ static void vector_steps(loop_emit *m, step_fn body) {
              (long long)p->chunks - 1, (long long)p->chunk, (long long)steps_end);
   }
   if (steps_end > 0)
-    step_loop(m, p->block, chunked ? "first" : "0", chunked ? "last" : loop_number(m, steps_end),
-              body);
+    loop_steps(m, p->block, chunked ? "first" : "0", chunked ? "last" : loop_number(m, steps_end),
+               body);
   if (steps_end == p->extent)
     return;
   const char *last_chunk = ir_format(m->k->arena, "if (chunk == %lld) ", (long long)p->chunks - 1);
   if (full_end == steps_end) {
-    partial_step(m, full_end, chunked ? last_chunk : "", body);
+    loop_partial_step(m, full_end, chunked ? last_chunk : "", body);
     return;
   }
   ir_map *outer = NULL;
@@ -93,9 +95,9 @@ static void vector_steps(loop_emit *m, step_fn body) {
     cpu_line(&m->e, "%s{", last_chunk);
     outer = loop_open(m);
   }
-  step_loop(m, 1, loop_number(m, steps_end), loop_number(m, full_end), body);
+  loop_steps(m, 1, loop_number(m, steps_end), loop_number(m, full_end), body);
   if (p->extent > full_end)
-    partial_step(m, full_end, "", body);
+    loop_partial_step(m, full_end, "", body);
   if (outer)
     loop_close(m, outer);
 }
@@ -136,13 +138,17 @@ static void red_loops_end(loop_emit *m, ir_map **outer) {
 // One row: phases with the vector loop innermost.
 static void across_row(loop_emit *m) {
   ir_map *outer[DOM_MAX_AXES];
+  loop_emit_band(m);
   for (m->phase = 0; m->phase < m->p->phases; m->phase++) {
     loop_emit_level(m, LEVEL_ROW);
     loop_declare_sums(m, m->p->block);
+    loop_widen_band(m);
     red_loops(m, outer);
     vector_steps(m, inner_step);
     red_loops_end(m, outer);
+    loop_take_beside(m);
     loop_finish_sums(m, "", m->p->block);
+    loop_store_beside(m);
   }
   loop_emit_stores(m, LEVEL_ROW);
 }
@@ -196,7 +202,9 @@ void loop_emit_unit(loop_emit *m) {
     across_row(m);
   } else {
     loop_emit_level(m, LEVEL_ROW);
+    loop_emit_band(m);
     vector_steps(m, along_step);
+    loop_store_beside(m);
     loop_emit_stores(m, LEVEL_ROW);
   }
 }

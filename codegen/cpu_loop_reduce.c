@@ -43,6 +43,10 @@ static const char *value_suffix(const ir_node *n) {
   return n->op == IR_SUM ? "sum" : takes_max(n) ? "max" : "min";
 }
 
+const char *loop_accumulator(loop_emit *m, const ir_node *n) {
+  return accumulator(m, n, value_suffix(n));
+}
+
 typedef void (*each_fn)(loop_emit *m, const ir_node *n, const char *slot, int block);
 
 static void each_reduction(loop_emit *m, each_fn fn, const char *slot, int block) {

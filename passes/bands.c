@@ -6,8 +6,8 @@
 //   %p = select %see, %softmax, %zero : f32[64,64]     # not 0: column - row in -63..0
 //   %y = matmul %p, %v : f32[64,32]                    # sums k <= row only
 //
-// Generators leave out what the facts on a matmul and its operands allow (band_of_matmul); the
-// facts are comments in the text, and --disable-pass=bands does without them.
+// Generators leave out what the facts on a matmul and its operands allow (band_of_matmul), and those on what a loop
+// over rows reads and makes (codegen/cpu_loop_band.c); the facts are comments in the text, and --disable-pass=bands does without them.
 //
 // What may be concluded. A value outside `nonzero` is +0 or -0, whatever the inputs are: the zero
 // comes from a constant, by way of a select, and through ops that make zero of zero. x * 0 is not

@@ -140,6 +140,19 @@ static bool varies_along(const dom_work *w, const ir_node *n, int axis) {
   return false;
 }
 
+// The axis that a dimension counted from the last one is, when it is one.
+static int axis_of_dimension(const dom_member *m, int from_last, const int *position) {
+  int d = m->n->type.rank - 1 - from_last;
+  return d >= 0 && m->out.dim[d].num == 1 ? position[m->out.dim[d].at[0]] : -1;
+}
+
+static void find_matrices(dom_work *w, domain *d, const int *position) {
+  d->matrix = IR_NEW_ARRAY(w->arena, struct dom_matrix, w->num);
+  for (size_t i = 0; i < w->num; i++)
+    d->matrix[i] = (struct dom_matrix){.row = axis_of_dimension(&w->m[i], 1, position),
+                                       .column = axis_of_dimension(&w->m[i], 0, position)};
+}
+
 static void finish(dom_work *w, const pendings *loads, const ir_kernel *k, domain *d) {
   int position[DOM_MAX_AXES] = {0};
   number_axes(w, d, position);
@@ -147,6 +160,7 @@ static void finish(dom_work *w, const pendings *loads, const ir_kernel *k, domai
   for (size_t i = 0; i < w->num; i++)
     for (int a = 0; a < w->order.num; a++)
       d->varies[i * DOM_MAX_AXES + (size_t)a] = varies_along(w, w->m[i].n, w->order.at[a]);
+  find_matrices(w, d, position);
   for (size_t i = 0; i < loads->num; i++) {
     const pending *p = &loads->at[i];
     dom_load l = {.user = p->user, .operand = p->operand, .buffer = p->layout.buffer};

@@ -63,6 +63,10 @@ typedef struct domain {
   IR_VEC(dom_load) loads;      // operands that come from outside the kernel
   IR_VEC(dom_store) stores;    // outputs: values needed outside the kernel
   bool *varies; // [member index * DOM_MAX_AXES + axis]: does the member's value vary along axis
+  // By member: which axes its last two dimensions are; -1: none, or several.
+  struct dom_matrix {
+    int row, column;
+  } * matrix;
 } domain;
 
 // LOOP: the domain of the kernel's members. MATMUL: axes are batch..., then M, then N (each may

@@ -9,7 +9,7 @@ for i in $(seq 400); do
   printf 'line %d of a text about %d things\n' "$i" $((i * 7919 % 1000))
 done > text.txt
 sed -e 's/tinyshakespeare.txt/text.txt/' -e 's/V = 65/V = 26/' "$root/examples/char_gpt.graph" > gpt.graph
-sizes=(-D B=4 -D T=40 -D C=32 -D H=2 -D L=2)
+sizes=(-D B=2 -D T=150 -D C=32 -D H=2 -D L=2)
 "$mltc" -O1 "${sizes[@]}" gpt.graph -o with
 "$mltc" -O1 "${sizes[@]}" gpt.graph -o without --disable-pass=bands
 for name in with without; do

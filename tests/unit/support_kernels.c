@@ -576,8 +576,10 @@ ir_module *test_case_module(ir_arena *a, const test_case *c) {
                                    {.name = "row_updates", .run = pass_row_updates},
                                    {.name = "fuse", .run = pass_fuse, .grouped = true},
                                    {.name = "order", .run = pass_order, .grouped = true},
+                                   {.name = "bands", .run = pass_bands, .grouped = true},
                                    {0}};
   if (m->funcs.at[0]->kernels.num) { // the text says what is a kernel
+    pass_bands(m, diag_new(a));
     dom_find_outputs(m->funcs.at[0]);
     return m;
   }

@@ -33,6 +33,39 @@ static const test_case loop_cases[] = {
      "%x = input : f32[3,70]\n%c = const {value=-1e39} : f32[3,70]\n%m = max %x, %c : f32[3,70]\n"
      "%d = const {value=1e39} : f32[3,70]\n%r = min %m, %d : f32[3,70]\nresult output r = %r",
      0},
+    // Rows of which a mask has left a band: its edges, what is stored beside it, rows that it leaves nothing of.
+    {"a softmax under a window", NULL,
+     "%x = input : f32[3,90,200]\n%row = iota {axis=0} : i32[90,200]\n%column = iota {axis=1} : "
+     "i32[90,200]\n%c = const {value=20} : i32[90,200]\n%last = sub %row, %c : i32[90,200]\n"
+     "%w = const {value=70} : i32[90,200]\n%first = sub %row, %w : i32[90,200]\n"
+     "%le = le %column, %last : bool[90,200]\n%gt = gt %column, %first : bool[90,200]\n"
+     "%and = and %le, %gt : bool[90,200]\n%r = reshape %and : bool[1,90,200]\n"
+     "%see = broadcast %r : bool[3,90,200]\n%far = const {value=-1e30} : f32[3,90,200]\n"
+     "%s = select %see, %x, %far : f32[3,90,200]\n%m = reduce_max %s {axes=[2]} : f32[3,90,1]\n"
+     "%mb = broadcast %m : f32[3,90,200]\n%d = sub %s, %mb : f32[3,90,200]\n"
+     "%e = exp %d : f32[3,90,200]\n%sum = sum %e {axes=[2]} : f32[3,90,1]\n"
+     "%sb = broadcast %sum : f32[3,90,200]\n%y = div %e, %sb : f32[3,90,200]\n"
+     "result output y = %y\nresult output m = %m",
+     0},
+    // What the mask has put there is the largest: sums take all of the row.
+    {"a softmax whose mask hides little", NULL,
+     "%x = input : f32[80,150]\n%row = iota {axis=0} : i32[80,150]\n%column = iota {axis=1} : "
+     "i32[80,150]\n%see = le %column, %row : bool[80,150]\n%far = const {value=-0.5} : "
+     "f32[80,150]\n"
+     "%zero = const {value=0.0} : f32[80,150]\n%s = select %see, %x, %far : f32[80,150]\n"
+     "%m = reduce_max %s {axes=[1]} : f32[80,1]\n%mb = broadcast %m : f32[80,150]\n"
+     "%d = sub %s, %mb : f32[80,150]\n%e = exp %d : f32[80,150]\n%sum = sum %e {axes=[1]} : "
+     "f32[80,1]\n"
+     "%sb = broadcast %sum : f32[80,150]\n%q = div %e, %sb : f32[80,150]\n"
+     "%y = select %see, %q, %zero : f32[80,150]\nresult output y = %y\nresult output sum = %sum",
+     0},
+    {"a product of masked values, without a sum", NULL,
+     "%x = input : f32[2,130,140]\n%row = iota {axis=1} : i32[2,130,140]\n%column = iota {axis=2} "
+     ": "
+     "i32[2,130,140]\n%see = ge %column, %row : bool[2,130,140]\n%zero = const {value=0.0} : "
+     "f32[2,130,140]\n%e = exp %x : f32[2,130,140]\n%y = select %see, %e, %zero : f32[2,130,140]\n"
+     "result output y = %y",
+     0},
     // Sums over other axes than those of the kernel's first are kernels of their own, be it over one element.
     {"a sum of one element, and one of all", NULL,
      "%x = input : f32[7,1]\n%z = input : f32[7,1]\n%p = mul %x, %z : f32[7,1]\n"
