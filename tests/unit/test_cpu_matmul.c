@@ -659,7 +659,7 @@ static bool check(const test *t, void *library, int index) {
   memcpy(first, args[2], bytes[2]);
   memset(args[2], 0xff, bytes[2]), memset(args[3], 0xff, bytes[3]);
   test_run_phases(&t->plan, phases, args, 3);
-  bool same = memcmp(first, args[2], bytes[2]) == 0;
+  bool same = test_count_different(p, &t->c, first, args[2]) == 0;
   if (wrong || !same) {
     describe(t);
     printf(": %lld wrong (worst %g)%s\n", (long long)wrong, worst,
