@@ -94,7 +94,7 @@ domain *loop_simplify(ir_arena *a, const ir_kernel *k, const domain *d);
 domain *loop_copy_domain(ir_arena *a, const domain *d, size_t members);
 void loop_remove_axis(domain *d, size_t members, int axis);
 // The axis whose lanes cost least; -1: there are no axes. *cost: vectors loaded and stored per element.
-int loop_choose_vector_axis(const domain *d, int lanes, double *cost);
+int loop_choose_vector_axis(const cg_kernel *k, const domain *d, int lanes, double *cost);
 void loop_group_lanes(loop_plan *p, cg_kernel *k);        // may join two axes
 void loop_plan_axes(loop_plan *p, const cg_kernel *k);    // vector axis, rows, reduced rows
 void loop_plan_members(loop_plan *p, const cg_kernel *k); // levels, phases, caches, block

@@ -88,22 +88,91 @@ static double access_cost(const dom_access *at, int axis, int lanes) {
   return s == 1 ? 1.0 : s == 0 ? 0.3 : lanes;
 }
 
-// Vector steps for the whole kernel, each weighed by its accesses; stores count twice.
-static double axis_cost(const domain *d, int axis, int lanes) {
-  double cost = 0.5;
-  for (size_t i = 0; i < d->loads.num; i++)
+// Vector steps for one value of what the reduced axes are summed up to, be that a vector of results or a single one.
+static double reduced_steps(const domain *d, int axis, int lanes) {
+  double steps = 1;
+  for (int i = 0; i < d->num_axes; i++)
+    if (d->axis[i].reduced)
+      steps *= (double)(i == axis ? ir_ceil_div(d->axis[i].size, lanes) : d->axis[i].size);
+  return steps < 1 ? 1 : steps;
+}
+
+static bool has_reduced(const domain *d) {
+  for (int i = 0; i < d->num_axes; i++)
+    if (d->axis[i].reduced)
+      return true;
+  return false;
+}
+
+static bool access_is_inner(const domain *d, const dom_access *at) {
+  for (int i = 0; i < d->num_axes; i++)
+    if (d->axis[i].reduced && at->stride[i])
+      return true;
+  return !has_reduced(d);
+}
+
+static bool member_is_inner(const domain *d, size_t member) {
+  for (int i = 0; i < d->num_axes; i++)
+    if (d->axis[i].reduced && d->varies[member * DOM_MAX_AXES + (size_t)i])
+      return true;
+  return !has_reduced(d);
+}
+
+// What is computed in a vector step, in loads of a whole vector. Sums over lanes take several steps, each of which waits
+// for the one before it.
+static double work_cost(const cg_kernel *k, const domain *d, int axis, int lanes) {
+  const double of_lanes = 16;
+  double inner = 0.5, outer = 0;
+  for (size_t i = 0; i < k->k->nodes.num; i++) {
+    const ir_node *n = k->k->nodes.at[i];
+    double flops = ir_ops[n->op].flops;
+    if (ir_ops[n->op].cls == IR_CLASS_REDUCE) {
+      inner += 1;
+      outer += d->axis[axis].reduced ? of_lanes : 0;
+    } else if (member_is_inner(d, i)) {
+      inner += flops;
+    } else {
+      outer += flops;
+    }
+  }
+  return inner + outer / reduced_steps(d, axis, lanes);
+}
+
+// Sums of few vectors of results wait for each other: no others are added to in between (choose_block).
+static double waiting_cost(const domain *d, int axis, int lanes) {
+  enum { CHAINS = 4 };
+  int64_t vectors = d->axis[axis].size / lanes;
+  if (!has_reduced(d) || d->axis[axis].reduced || vectors >= CHAINS)
+    return 0;
+  return 2.0 / (double)(vectors > 1 ? vectors : 1);
+}
+
+// Vector steps for the whole kernel, each weighed by what it computes, and by its accesses; stores count twice. What knows
+// nothing of the reduced axes is done once for all of them.
+static double axis_cost(const cg_kernel *k, const domain *d, int axis, int lanes) {
+  bool gpu =
+      k->target
+          ->cuda; // its threads hide what a processor's lanes wait for; accesses all count alike
+  double cost = gpu ? 0.5 : work_cost(k, d, axis, lanes), wait = waiting_cost(d, axis, lanes);
+  double outer = gpu ? 1 : 1 / reduced_steps(d, axis, lanes);
+  cost = gpu || cost > wait ? cost : wait;
+  for (size_t i = 0; i < d->loads.num; i++) {
+    const dom_access *at = &d->loads.at[i].access;
     if (dom_is_in_memory(&d->loads.at[i]))
-      cost += access_cost(&d->loads.at[i].access, axis, lanes);
-  for (size_t i = 0; i < d->stores.num; i++)
-    cost += 2 * access_cost(&d->stores.at[i].access, axis, lanes);
+      cost += access_cost(at, axis, lanes) * (access_is_inner(d, at) ? 1 : outer);
+  }
+  for (size_t i = 0; i < d->stores.num; i++) {
+    const dom_access *at = &d->stores.at[i].access;
+    cost += 2 * access_cost(at, axis, lanes) * (access_is_inner(d, at) ? 1 : outer);
+  }
   int64_t size = d->axis[axis].size, vectors = (size + lanes - 1) / lanes;
   return cost * (double)(vectors * lanes) / (double)(size > 0 ? size : 1);
 }
 
-int loop_choose_vector_axis(const domain *d, int lanes, double *cost) {
+int loop_choose_vector_axis(const cg_kernel *k, const domain *d, int lanes, double *cost) {
   int best = -1;
   for (int i = d->num_axes - 1; i >= 0; i--) { // the innermost wins a tie
-    double here = axis_cost(d, i, lanes);
+    double here = axis_cost(k, d, i, lanes);
     if (best >= 0 && here >= *cost * 0.999)
       continue;
     best = i;
@@ -145,7 +214,7 @@ void loop_plan_axes(loop_plan *p, const cg_kernel *k) {
   const domain *d = k->dom;
   p->lanes = k->target->vector_bytes / 4;
   double cost = 0;
-  p->vector_axis = loop_choose_vector_axis(d, p->lanes, &cost);
+  p->vector_axis = loop_choose_vector_axis(k, d, p->lanes, &cost);
   p->extent = p->vector_axis < 0 ? 1 : d->axis[p->vector_axis].size;
   p->across = p->vector_axis >= 0 && d->axis[p->vector_axis].reduced;
   p->rows = p->red_rows = 1;

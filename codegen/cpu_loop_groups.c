@@ -83,13 +83,13 @@ void loop_group_lanes(loop_plan *p, cg_kernel *k) {
   int lanes = k->target->vector_bytes / 4;
   const domain *apart = k->dom;
   double best = 0, cost = 0;
-  loop_choose_vector_axis(apart, lanes, &best);
+  loop_choose_vector_axis(k, apart, lanes, &best);
   for (int i = apart->num_axes - 1; i > 0 && members_fit(k->k); i--) {
     grouping g = {.outer = i - 1, .inner = i, .width = apart->axis[i].size};
     if (!can_group(apart, lanes, &g))
       continue;
     domain *joined = join_axes(k, apart, &g);
-    if (loop_choose_vector_axis(joined, lanes, &cost) != g.outer || cost >= best)
+    if (loop_choose_vector_axis(k, joined, lanes, &cost) != g.outer || cost >= best)
       continue;
     best = cost;
     p->fold = apart->axis[i].reduced ? (int)g.width : 0;
