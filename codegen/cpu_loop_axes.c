@@ -150,9 +150,8 @@ static double waiting_cost(const domain *d, int axis, int lanes) {
 // Vector steps for the whole kernel, each weighed by what it computes, and by its accesses; stores count twice. What knows
 // nothing of the reduced axes is done once for all of them.
 static double axis_cost(const cg_kernel *k, const domain *d, int axis, int lanes) {
-  bool gpu =
-      k->target
-          ->cuda; // its threads hide what a processor's lanes wait for; accesses all count alike
+  // A GPU's other threads hide what lanes of a processor wait for; its accesses all count alike.
+  bool gpu = k->target->cuda != NULL;
   double cost = gpu ? 0.5 : work_cost(k, d, axis, lanes), wait = waiting_cost(d, axis, lanes);
   double outer = gpu ? 1 : 1 / reduced_steps(d, axis, lanes);
   cost = gpu || cost > wait ? cost : wait;
