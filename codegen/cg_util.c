@@ -138,6 +138,28 @@ bool cg_runs_once(const ir_func *f) {
   return strcmp(f->name, "init") == 0;
 }
 
+static bool draws(const ir_kernel *k) {
+  for (size_t i = 0; i < k->nodes.num; i++)
+    if (ir_is_random(k->nodes.at[i]))
+      return true;
+  return false;
+}
+
+ir_node_list cg_numbered_constants(const cg_kernel *k) {
+  ir_node_list l = {0};
+  if (k->k->family != IR_FAMILY_LOOP || !cg_runs_once(k->func) || !draws(k->k))
+    return l;
+  for (size_t i = 0; i < k->k->nodes.num; i++) {
+    const ir_node *n = k->k->nodes.at[i];
+    for (int j = 0; j < n->num_in; j++) {
+      ir_node *base = dom_base(n->in[j]);
+      if (base->op == IR_CONST && base->type.dtype == IR_F32 && !ir_has_node(&l, base))
+        IR_PUSH(k->arena, l, base);
+    }
+  }
+  return l;
+}
+
 const char *cg_arg_name(const cg_kernel *k, int arg) {
   const ir_node *n = argument(k, (size_t)arg);
   return ir_format(k->arena, "p%d_%s", arg, identifier(k->arena, n->name));

@@ -107,7 +107,7 @@ typedef struct cg_kernel {
   bool any_threads;
   bool reduces;
   // Numbers that kernels of equal text may differ in. LOOP: the element count of a kernel with
-  // one axis; then the stream of each random member. Then begins (below).
+  // one axis; the bits of cg_numbered_constants; the stream of each random member. Then begins (below).
   IR_VEC(int64_t) numbers;
   // LOOP and MATMUL: the first element of each argument that the kernel touches, a number where it is not 0.
   // Places count from there: steps of an unrolled loop that read another slice each are one function (cg_begin.c).
@@ -275,6 +275,9 @@ const char *cg_scope_name(ir_arena *a, ir_map *names, const char *hint);
 void cg_emit_args(const cg_kernel *k, ir_buf *out, int indent);
 const char *cg_arg_name(const cg_kernel *k, int arg); // "p0_x": args[0]
 bool cg_runs_once(const ir_func *f); // init: its kernels take longer to compile than to run
+// f32 constants, in the order of their first users, that are numbers of a LOOP kernel: of those that run once and draw
+// first values, so that weights have one function whatever they are scaled by.
+ir_node_list cg_numbered_constants(const cg_kernel *k);
 // Declares `const TYPE NAME = number i`:   const int64_t count = (int64_t)(uintptr_t)args[9];
 void cg_emit_number(const cg_kernel *k, int i, const char *type, const char *name, ir_buf *out,
                     int indent);

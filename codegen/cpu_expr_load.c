@@ -185,8 +185,10 @@ static const char *leaf_or_load(const cg_expr *e, const dom_load *l) {
 const char *cpu_emit_load(cg_expr *e, const dom_load *l) {
   ir_arena *a = e->k->arena;
   const ir_type *t = &l->buffer->type;
-  if (l->buffer->op == IR_CONST)
-    return cpu_constant(a, t->dtype, ir_attr_num(l->buffer, IR_ATTR_VALUE));
+  if (l->buffer->op == IR_CONST) {
+    const char *number = cg_scope_value(a, e->names, l->buffer);
+    return number ? number : cpu_constant(a, t->dtype, ir_attr_num(l->buffer, IR_ATTR_VALUE));
+  }
   const char *key = load_key(e, l);
   const char *known = ir_map_get(e->names, key);
   if (known)

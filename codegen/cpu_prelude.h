@@ -136,6 +136,8 @@ K_SMALL(u16, 0, 65535)
   K vi k_to_bool(v x) { return k_mask(x != 0); }
 K_ALL(K_TRUTH)
 
+K float k_of_bits(uint32_t x) { union { float f; uint32_t u; } w; w.u = x; return w.f; }
+
 // --- narrow floats: f32 with fewer digits in registers, 16 bits in memory ------------------------
 // In integers, so that every instruction set gives the same bits; NaN becomes quiet. Rounding is to
 // nearest; ties go to even, those of tf32 away from 0.

@@ -4,6 +4,8 @@
 //   phase 1 of softmax   const vf e = k_exp((x - m)); e_row[t] = e; e_sum = (e_sum + e);
 #include "codegen/cpu_loop.h"
 
+#include <string.h>
+
 ir_map *loop_open(loop_emit *m) {
   ir_map *outer = m->e.names;
   m->e.names = cg_scope_copy(m->k->arena, outer);
@@ -99,9 +101,19 @@ void loop_reserve(loop_emit *m, const char *const *used, size_t num) {
   }
 }
 
+static int64_t bits_of(const ir_node *constant) {
+  float x = (float)ir_attr_num(constant, IR_ATTR_VALUE);
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
 void loop_push_numbers(const loop_plan *p, cg_kernel *k) {
   if (p->flat)
     IR_PUSH(k->arena, k->numbers, p->extent);
+  ir_node_list constants = cg_numbered_constants(k);
+  for (size_t i = 0; i < constants.num; i++)
+    IR_PUSH(k->arena, k->numbers, bits_of(constants.at[i]));
   for (size_t i = 0; i < k->k->nodes.num; i++)
     if (ir_is_random(k->k->nodes.at[i]))
       IR_PUSH(k->arena, k->numbers, ir_attr_int(k->k->nodes.at[i], IR_ATTR_STREAM));
@@ -114,6 +126,12 @@ void loop_declare_numbers(loop_emit *m) {
   int at = 0;
   if (m->p->flat)
     cg_emit_number(m->k, at++, "int64_t", "count", m->e.out, m->e.indent);
+  ir_node_list constants = cg_numbered_constants(m->k);
+  for (size_t i = 0; i < constants.num; i++) {
+    const char *name = cg_scope_name(a, m->e.names, "bits");
+    cg_emit_number(m->k, at++, "uint32_t", name, m->e.out, m->e.indent);
+    cg_scope_bind(a, m->e.names, constants.at[i], ir_format(a, "k_f32(k_of_bits(%s))", name));
+  }
   for (size_t i = 0; i < m->k->k->nodes.num; i++) {
     const ir_node *n = m->k->k->nodes.at[i];
     if (!ir_is_random(n))

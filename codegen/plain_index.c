@@ -99,7 +99,7 @@ const char *plain_element(const plain *p, const ir_node *n, const indices *x) {
   dom_layout l;
   BUG_IF(!dom_layout_of(n, &l), "%s has no layout", n->name);
   if (l.buffer->op == IR_CONST)
-    return plain_constant(p, l.buffer->type.dtype, ir_attr_num(l.buffer, IR_ATTR_VALUE));
+    return plain_constant_node(p, l.buffer);
   int arg = plain_var(p, l.buffer) ? -1 : cg_arg_index(p->c, l.buffer);
   if (arg >= 0)
     l.offset -= cg_begin(p->c, arg);

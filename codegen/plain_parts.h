@@ -37,6 +37,8 @@ const char *plain_number(const plain *p, double v);
 // What elements of a type are while they are computed with.
 const char *plain_type(ir_dtype t);
 const char *plain_constant(const plain *p, ir_dtype t, double v);
+// The value of a CONST, or the number of the kernel that it is.
+const char *plain_constant_node(const plain *p, const ir_node *n);
 // Position of a node in the kernel; -1: it comes from outside.
 int plain_member(const plain *p, const ir_node *n);
 // The array of a member; NULL: it comes from outside.

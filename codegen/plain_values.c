@@ -110,16 +110,38 @@ static const char *wrapped(const plain *p, const ir_node *n, const char *x, cons
                    plain_type(n->type.dtype), ir_dtypes[n->type.dtype].ctype, x, op, y);
 }
 
-// Streams are the last of a kernel's own numbers, where it has any.
-static const char *stream_of(const plain *p, const ir_node *n) {
+// Random members behind n; of all members if it is NULL.
+static size_t streams_behind(const plain *p, const ir_node *n) {
+  size_t num = 0;
+  for (size_t i = p->c->k->nodes.num; i-- > 0 && p->c->k->nodes.at[i] != n;)
+    num += ir_is_random(p->c->k->nodes.at[i]);
+  return num;
+}
+
+// Where a kernel's own numbers end: begins come behind them.
+static size_t end_of_own(const plain *p) {
   const cg_kernel *c = p->c;
-  size_t after = 0, own = c->numbers.num - cg_num_begins(c);
-  if (!own)
+  return c->in.num + c->out.num + (c->workspace > 0) + c->numbers.num - cg_num_begins(c);
+}
+
+// Streams are the last of them, where there are any.
+static const char *stream_of(const plain *p, const ir_node *n) {
+  if (p->c->numbers.num == cg_num_begins(p->c))
     return ir_format(p->a, "%" PRId64 "u", ir_attr_int(n, IR_ATTR_STREAM));
-  for (size_t i = c->k->nodes.num; i-- > 0 && c->k->nodes.at[i] != n;)
-    after += ir_is_random(c->k->nodes.at[i]);
-  size_t at = c->in.num + c->out.num + (c->workspace > 0) + own - 1 - after;
-  return ir_format(p->a, "(uint32_t)(uintptr_t)args[%zu]", at);
+  return ir_format(p->a, "(uint32_t)(uintptr_t)args[%zu]",
+                   end_of_own(p) - 1 - streams_behind(p, n));
+}
+
+// Numbered ones stand in front of the streams.
+const char *plain_constant_node(const plain *p, const ir_node *n) {
+  ir_node_list l = cg_numbered_constants(p->c);
+  size_t i = 0;
+  while (i < l.num && l.at[i] != n)
+    i++;
+  if (i == l.num)
+    return plain_constant(p, n->type.dtype, ir_attr_num(n, IR_ATTR_VALUE));
+  return ir_format(p->a, "k_of_bits((uint32_t)(uintptr_t)args[%zu])",
+                   end_of_own(p) - streams_behind(p, NULL) - l.num + i);
 }
 
 static const char *random_value(const plain *p, const ir_node *n, const indices *x) {

@@ -223,16 +223,18 @@ static void test_random_module(uint64_t seed, const cg_target *t) {
 static const int SIZES[] = {7, 16, 100, 1000, 4096, 40000};
 enum { NUM_SIZES = sizeof SIZES / sizeof *SIZES };
 
-// init draws each parameter from its own stream; step is p = p - 0.1 (p - x) for all of them.
+// init draws each parameter from its own stream, and scales it by a number of its own; step is p = p - 0.1 (p - x) for all of them.
 static ir_module *many_parameters(ir_arena *a) {
   ir_buf states = ir_buf_new(a), init = ir_buf_new(a), step = ir_buf_new(a);
   for (int i = 0; i < NUM_SIZES; i++) {
     const char *n = ir_format(a, "layer.%d.w%c", i, 'a' + i);
     int size = SIZES[i];
     ir_buf_printf(&states, "state %s : f32[%d] role=param\n", n, size);
-    ir_buf_printf(
-        &init, "%%%s.draw = uniform %%seed, %%none {stream=%d} : f32[%d]\nwrite @%s, %%%s.draw\n",
-        n, i + 9, size, n, n);
+    ir_buf_printf(&init,
+                  "%%%s.draw = uniform %%seed, %%none {stream=%d} : f32[%d]\n"
+                  "%%%s.scale = const {value=0.%d} : f32[%d]\n"
+                  "%%%s.first = mul %%%s.draw, %%%s.scale : f32[%d]\nwrite @%s, %%%s.first\n",
+                  n, i + 9, size, n, i + 1, size, n, n, n, size, n, n);
     ir_buf_printf(&step,
                   "%%%s = read @%s : f32[%d]\n%%%s.rate = const {value=0.1} : f32[%d]\n"
                   "%%%s.half = mul %%%s, %%%s : f32[%d]\n%%%s.part = mul %%%s.half, %%%s.rate : "
