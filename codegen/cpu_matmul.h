@@ -257,9 +257,9 @@ bool mm_pieces_wait(const mm_plan *plan);
 // Tiles are told which steps of k to take: pieces of k, or bands, or a border, or a list.
 bool mm_counts_steps(const mm_text *t);
 // Some tiles need not take all steps.
+bool mm_limits_steps(const mm_problem *p);
 // Inside the loop over tiles: goes on with the next one where nobody needs what this one would store.
 void mm_emit_skip(const mm_text *t, const char *indent);
-bool mm_limits_steps(const mm_problem *p);
 // The bands of the transposed problem, c^T = b^T a^T.
 band_product mm_turn_bands(const band_product *b);
 // Part of all steps of all tiles of this shape that bands leave to do, 0 to 1.
