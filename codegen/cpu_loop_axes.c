@@ -97,25 +97,18 @@ static double reduced_steps(const domain *d, int axis, int lanes) {
   return steps < 1 ? 1 : steps;
 }
 
-static bool has_reduced(const domain *d) {
-  for (int i = 0; i < d->num_axes; i++)
-    if (d->axis[i].reduced)
-      return true;
-  return false;
-}
-
 static bool access_is_inner(const domain *d, const dom_access *at) {
   for (int i = 0; i < d->num_axes; i++)
     if (d->axis[i].reduced && at->stride[i])
       return true;
-  return !has_reduced(d);
+  return !dom_has_reduced(d);
 }
 
 static bool member_is_inner(const domain *d, size_t member) {
   for (int i = 0; i < d->num_axes; i++)
     if (d->axis[i].reduced && d->varies[member * DOM_MAX_AXES + (size_t)i])
       return true;
-  return !has_reduced(d);
+  return !dom_has_reduced(d);
 }
 
 // What is computed in a vector step, in loads of a whole vector. Sums over lanes take several steps, each of which waits
@@ -142,7 +135,7 @@ static double work_cost(const cg_kernel *k, const domain *d, int axis, int lanes
 static double waiting_cost(const domain *d, int axis, int lanes) {
   enum { CHAINS = 4 };
   int64_t vectors = d->axis[axis].size / lanes;
-  if (!has_reduced(d) || d->axis[axis].reduced || vectors >= CHAINS)
+  if (!dom_has_reduced(d) || d->axis[axis].reduced || vectors >= CHAINS)
     return 0;
   return 2.0 / (double)(vectors > 1 ? vectors : 1);
 }

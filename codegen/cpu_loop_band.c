@@ -159,10 +159,11 @@ static loop_band band_of(const loop_plan *p, const cg_kernel *k, size_t member, 
 static void try_band(loop_plan *p, const cg_kernel *k, loop_band band, loop_band *best,
                      double *least) {
   p->band = band;
-  if (!band.rows || share_walked(p) >= *least || !find_phases(p, k))
+  double share = band.rows ? share_walked(p) : 1;
+  if (share >= *least || !find_phases(p, k))
     return;
   *best = p->band;
-  *least = share_walked(p);
+  *least = share;
 }
 
 void loop_plan_band(loop_plan *p, const cg_kernel *k) {

@@ -3,8 +3,7 @@
 //
 //   phase 1 of softmax   const vf e = k_exp((x - m)); e_row[t] = e; e_sum = (e_sum + e);
 #include "codegen/cpu_loop.h"
-
-#include <string.h>
+#include "ir/narrow.h"
 
 ir_map *loop_open(loop_emit *m) {
   ir_map *outer = m->e.names;
@@ -101,19 +100,13 @@ void loop_reserve(loop_emit *m, const char *const *used, size_t num) {
   }
 }
 
-static int64_t bits_of(const ir_node *constant) {
-  float x = (float)ir_attr_num(constant, IR_ATTR_VALUE);
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
 void loop_push_numbers(const loop_plan *p, cg_kernel *k) {
   if (p->flat)
     IR_PUSH(k->arena, k->numbers, p->extent);
   ir_node_list constants = cg_numbered_constants(k);
   for (size_t i = 0; i < constants.num; i++)
-    IR_PUSH(k->arena, k->numbers, bits_of(constants.at[i]));
+    IR_PUSH(k->arena, k->numbers,
+            ir_bits_of_float((float)ir_attr_num(constants.at[i], IR_ATTR_VALUE)));
   for (size_t i = 0; i < k->k->nodes.num; i++)
     if (ir_is_random(k->k->nodes.at[i]))
       IR_PUSH(k->arena, k->numbers, ir_attr_int(k->k->nodes.at[i], IR_ATTR_STREAM));

@@ -305,8 +305,8 @@ struct ir_kernel {
   ir_family family;
   uint32_t id;               // position in func->kernels
   ir_node *anchor;           // the matmul, pad, ...; LOOP: its last node
-  IR_VEC(ir_node *) nodes;   // members, operands first
-  IR_VEC(ir_node *) outputs; // members needed outside, in member order (dom_find_outputs)
+  ir_node_list nodes;        // members, operands first
+  ir_node_list outputs;      // members needed outside, in member order (dom_find_outputs)
   int64_t workspace;         // bytes of scratch, set when the kernel is scheduled
   const ir_kernel *clone_of; // earlier kernel that this one runs again: member by member the same
                              // computation, and the same outputs (pass_checkpoint); NULL: none

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static uint32_t bits_of(float x) {
+uint32_t ir_bits_of_float(float x) {
   uint32_t u;
   memcpy(&u, &x, sizeof u);
   return u;
@@ -20,11 +20,11 @@ double ir_narrow_tf32(double v) {
   float x = (float)v;
   if (!isfinite(x))
     return (double)x;
-  return (double)of_bits((bits_of(x) + 0x1000u) & 0xffffe000u);
+  return (double)of_bits((ir_bits_of_float(x) + 0x1000u) & 0xffffe000u);
 }
 
 static uint16_t to_bf16(float x) {
-  uint32_t u = bits_of(x);
+  uint32_t u = ir_bits_of_float(x);
   if (isnan(x))
     return (uint16_t)(u >> 16 | 0x40);
   return (uint16_t)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
@@ -33,10 +33,10 @@ static uint16_t to_bf16(float x) {
 // In units of the last place, which rint rounds to even; 1024 of them are the implicit bit, and
 // carry into the exponent by themselves.
 static uint16_t to_f16(float x) {
-  uint32_t sign = bits_of(x) >> 16 & 0x8000u;
+  uint32_t sign = ir_bits_of_float(x) >> 16 & 0x8000u;
   double m = fabs((double)x);
   if (isnan(x))
-    return (uint16_t)(sign | 0x7e00u | (bits_of(x) >> 13 & 0x3ffu));
+    return (uint16_t)(sign | 0x7e00u | (ir_bits_of_float(x) >> 13 & 0x3ffu));
   if (m >= 65520)
     return (uint16_t)(sign | 0x7c00u);
   int exponent = m < 0x1p-14 ? -14 : ilogb(m);

@@ -14,6 +14,8 @@ double ir_narrow(ir_dtype t, double v);
 // To nearest, ties away from 0 (cvt.rna.tf32.f32); beyond the range to infinity.
 double ir_narrow_tf32(double v);
 
+// The 32 bits in memory.
+uint32_t ir_bits_of_float(float x);
 // The 16 bits in memory, of BF16 and F16.
 uint16_t ir_narrow_to_bits(ir_dtype t, double v);
 double ir_narrow_of_bits(ir_dtype t, uint16_t bits);

@@ -290,7 +290,5 @@ void again_adopt(again_clones *x) {
     x->fresh.at[i]->kernel = x->into;
   for (size_t i = 0; i < x->fresh.num; i++)
     note_uses(x->g, x->fresh.at[i]);
-  x->into->nodes.at = all.at;
-  x->into->nodes.num = all.num;
-  x->into->nodes.cap = all.cap;
+  x->into->nodes = all;
 }

@@ -128,13 +128,6 @@ static bool pair_all(pairing *p) {
 }
 
 // --- whether it may be -----------------------------------------------------------------------------
-static bool stores(const ir_kernel *k, const ir_node *n) {
-  for (size_t i = 0; i < k->outputs.num; i++)
-    if (k->outputs.at[i] == n)
-      return true;
-  return false;
-}
-
 // From what the guest reads already.
 static bool can_be_made(const pairing *p, const ir_node *host) {
   if (guest_of(p, host) || host->kernel == p->host)
@@ -157,7 +150,7 @@ static bool all_can_be_made(const pairing *p) {
 
 static bool stores_what_guest_does(const pairing *p) {
   for (size_t i = 0; i < p->guest->outputs.num; i++)
-    if (!stores(p->host, host_of(p, p->guest->outputs.at[i])))
+    if (!ir_has_node(&p->host->outputs, host_of(p, p->guest->outputs.at[i])))
       return false;
   return true;
 }
@@ -199,14 +192,12 @@ static void become(pairing *p, ir_func *f) {
   pair_all(p);
   for (size_t i = 0; i < p->host->nodes.num; i++) {
     ir_node *host = p->host->nodes.at[i], *n = make(p, &b, host);
-    n->stored = stores(p->host, host) && !stores(p->guest, n);
+    n->stored = ir_has_node(&p->host->outputs, host) && !ir_has_node(&p->guest->outputs, n);
     n->kernel = p->guest;
     IR_PUSH(f->module->arena, members, n);
   }
   p->guest->anchor = guest_of(p, p->host->anchor);
-  p->guest->nodes.at = members.at;
-  p->guest->nodes.num = members.num;
-  p->guest->nodes.cap = members.cap;
+  p->guest->nodes = members;
   forget(p, 0);
 }
 

@@ -69,6 +69,13 @@ typedef struct domain {
   } * matrix;
 } domain;
 
+static inline bool dom_has_reduced(const domain *d) {
+  for (int i = 0; i < d->num_axes; i++)
+    if (d->axis[i].reduced)
+      return true;
+  return false;
+}
+
 // LOOP: the domain of the kernel's members. MATMUL: axes are batch..., then M, then N (each may
 // be refined to several axes: dom_matmul says which); covers the epilogue only. So does that of a
 // SCATTER kernel of several members (ir/row_update.h); others of the family have none, nor has

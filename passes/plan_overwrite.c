@@ -66,13 +66,6 @@ static bool is_operand_of_anchor(const ir_kernel *k, const ir_node *in) {
          plan_same_memory(dom_owner(dom_base(k->anchor->in[1])), in);
 }
 
-static bool has_reductions(const domain *d) {
-  for (int i = 0; i < d->num_axes; i++)
-    if (d->axis[i].reduced)
-      return true;
-  return false;
-}
-
 static bool same_element_size(const ir_node *in, const ir_node *out) {
   return ir_dtypes[in->type.dtype].bytes == ir_dtypes[out->type.dtype].bytes;
 }
@@ -93,7 +86,7 @@ struct plan_overwrites {
 plan_overwrites *plan_overwrites_new(ir_arena *a, const ir_kernel *k) {
   plan_overwrites *o = IR_NEW(a, plan_overwrites);
   *o = (plan_overwrites){.arena = a, .k = k, .d = dom_has_domain(k) ? dom_build(a, k) : NULL};
-  if (o->d && has_reductions(o->d))
+  if (o->d && dom_has_reduced(o->d))
     o->sweeps = plan_sweeps_new(a, k, o->d);
   return o;
 }

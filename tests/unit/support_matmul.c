@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -89,6 +90,22 @@ int64_t *test_offsets(ir_arena *a, const mm_axes *axes, int64_t num) {
   for (int64_t i = 0; i < num; i++)
     offset[i] = test_at(axes, i);
   return offset;
+}
+
+double *test_lines(const mm_problem *p, const mm_operand *o, const char *buffer, int64_t batch,
+                   int64_t first, int64_t num, test_element_fn element, const void *data) {
+  double *line = malloc((size_t)(num * p->k + 1) * sizeof *line), *to = line;
+  int64_t *offset = malloc((size_t)(p->k + 1) * sizeof *offset);
+  BUG_IF(!line || !offset, "out of memory");
+  for (int64_t k = 0; k < p->k; k++)
+    offset[k] = test_at(&o->k, k);
+  for (int64_t x = first; x < first + num; x++) {
+    int64_t at = o->offset + test_at(&o->batch, batch) + test_at(&o->x, x);
+    for (int64_t k = 0; k < p->k; k++)
+      *to++ = element(data, o, buffer, at + offset[k]);
+  }
+  free(offset);
+  return line;
 }
 
 double test_element(int elem_bytes, const char *buffer, int64_t i) {

@@ -28,6 +28,13 @@ int64_t test_extent(const mm_axes *axes);
 int64_t test_at(const mm_axes *axes, int64_t index);
 // test_at of 0 .. num - 1.
 int64_t *test_offsets(ir_arena *a, const mm_axes *axes, int64_t num);
+// What element `i` of an operand's buffer counts as.
+typedef double (*test_element_fn)(const void *data, const mm_operand *o, const char *buffer,
+                                  int64_t i);
+// Lines of k of rows (of b: columns) [first, first + num), side by side; malloc'd. What is read once for each product, and
+// not once for each of its sums: under the sanitizers reading took three quarters of the time.
+double *test_lines(const mm_problem *p, const mm_operand *o, const char *buffer, int64_t batch,
+                   int64_t first, int64_t num, test_element_fn element, const void *data);
 int64_t test_output_at(const test_output *o, int64_t batch, int64_t m, int64_t n);
 // `bytes` that end where a forbidden page begins. What nobody touches takes no memory.
 char *test_guarded(size_t bytes);

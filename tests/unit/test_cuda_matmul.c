@@ -294,7 +294,9 @@ static ir_dtype half_type(mm_math math) {
 }
 
 // What an operand counts as.
-static double operand(const cmm_problem *p, const char *buffer, int64_t i) {
+static double operand(const void *data, const mm_operand *o, const char *buffer, int64_t i) {
+  const cmm_problem *p = data;
+  (void)o;
   if (cmm_is_half(p->math))
     return ir_narrow_of_bits(half_type(p->math), ((const uint16_t *)(const void *)buffer)[i]);
   double v = test_element(p->p.elem_bytes, buffer, i);
@@ -370,20 +372,6 @@ static bool run(const test *t, emu_machine *m, void *library, int index, char **
   return true;
 }
 
-// An operand's lines of k, side by side: read, and rounded, once for each product and not once for each of its sums.
-static double *lines_of(const cmm_problem *p, const mm_operand *o, const char *buffer,
-                        int64_t batch, int64_t num) {
-  const int64_t num_k = p->p.k, *offset = test_offsets(p->p.arena, &o->k, num_k);
-  double *line = malloc((size_t)(num * num_k + 1) * sizeof *line), *to = line;
-  BUG_IF(!line, "out of memory");
-  for (int64_t x = 0; x < num; x++) {
-    int64_t at = o->offset + test_at(&o->batch, batch) + test_at(&o->x, x);
-    for (int64_t k = 0; k < num_k; k++)
-      *to++ = operand(p, buffer, at + offset[k]);
-  }
-  return line;
-}
-
 static double sum_of_products(const double *x, const double *y, int64_t num) {
   double sum = 0;
   for (int64_t k = 0; k < num; k++)
@@ -397,8 +385,8 @@ static int64_t count_wrong(const test *t, char *const *args, double *worst) {
   double limit = (p->elem_bytes == 8 ? 1e-14 : 1e-6) * (4 + sqrt((double)p->k));
   int64_t wrong = 0;
   for (int64_t b = 0; b < p->batch; b++) {
-    double *x = lines_of(&t->p, &p->a, args[0], b, p->m),
-           *y = lines_of(&t->p, &p->b, args[1], b, p->n);
+    double *x = test_lines(p, &p->a, args[0], b, 0, p->m, operand, &t->p);
+    double *y = test_lines(p, &p->b, args[1], b, 0, p->n, operand, &t->p);
     for (int64_t i = 0; i < p->m * p->n; i++) {
       int64_t m = i / p->n, n = i % p->n;
       if (p->bands.limited && test_is_outside(p->bands.c, m, n))
