@@ -34,8 +34,9 @@ struct pack_search {
   int32_t *ceiling;                // [section] lowest offset of what is pinned and to be placed
   int32_t *offset;                 // as given, not in the order of the search
   const int32_t *order;
-  int32_t *by_lower, *by_upper; // as given: the order of starts, of ends
-  int32_t *rank;                // [as given] in the order of the search
+  int32_t *by_lower, *by_upper;   // as given: the order of starts, of ends
+  int32_t *rank;                  // [as given] in the order of the search
+  int32_t *start_rank, *end_rank; // in the order of starts, of ends
   IR_VEC(change) trail;
   int32_t *stack; // lists of items, one above the other
   size_t top, cap;
@@ -44,10 +45,19 @@ struct pack_search {
   pack_effort *effort;
 };
 
+// What supports sections [from, to): for each the item that starts last, then for each the one that ends first. In the
+// stack.
+typedef struct supports {
+  size_t at;
+  int32_t from, to;
+} supports;
+
 // Items that are to be placed, of sections [from, to): lists of `num` in the stack.
 typedef struct group {
   size_t at, by_lower, by_upper; // in the order of the search, of their starts, of their ends
   int32_t num, from, to;
+  int32_t placed; // the last item that was; -1: none was
+  supports above; // what it was one of
 } group;
 
 typedef struct place {
@@ -83,14 +93,14 @@ pack_search *pack_search_new(ir_arena *a, const pack_part *p, int64_t unit, cons
                      .pinned = pinned,
                      .unit = unit,
                      .effort = p->effort};
-  int32_t **by_item[] = {&s->lower, &s->upper, &s->size, &s->low, &s->offset};
+  int32_t **by_item[] = {&s->lower,  &s->upper, &s->size,       &s->low,
+                         &s->offset, &s->rank,  &s->start_rank, &s->end_rank};
   int32_t **by_section[] = {&s->limit, &s->last_start, &s->first_end, &s->cross, &s->ceiling};
   for (size_t i = 0; i < sizeof by_item / sizeof *by_item; i++)
     *by_item[i] = IR_NEW_ARRAY(a, int32_t, p->n);
   for (size_t i = 0; i < sizeof by_section / sizeof *by_section; i++)
     *by_section[i] = IR_NEW_ARRAY(a, int32_t, p->sections);
   s->is_pinned = IR_NEW_ARRAY(a, bool, p->n);
-  s->rank = IR_NEW_ARRAY(a, int32_t, p->n);
   s->by_lower = sort_items(a, p, false);
   s->by_upper = sort_items(a, p, true);
   return s;
@@ -113,27 +123,51 @@ static int32_t *reserve(pack_search *s, size_t num) {
   return s->stack + s->top;
 }
 
-// Copies those of a list of `g` that are live in [from, to), without `but`, to the stack.
-static int32_t copy_live(pack_search *s, size_t at, const group *g, int32_t from, int32_t to,
-                         int32_t but) {
+// Copies those of a list of `g` that are live in [from, to) to the stack.
+static int32_t copy_live(pack_search *s, size_t at, const group *g, int32_t from, int32_t to) {
   int32_t *out = reserve(s, (size_t)g->num), num = 0;
   const int32_t *in = s->stack + at;
   for (int32_t i = 0; i < g->num; i++) {
     int32_t k = in[i];
     out[num] = k;
-    num += k != but && s->lower[k] < to && s->upper[k] > from;
+    num += s->lower[k] < to && s->upper[k] > from;
   }
   s->top += (size_t)num;
   return num;
 }
 
-static group narrow(pack_search *s, const group *g, int32_t from, int32_t to, int32_t but) {
-  group r = {.from = from, .to = to, .at = s->top};
-  r.num = copy_live(s, g->at, g, from, to, but);
+static group narrow(pack_search *s, const group *g, int32_t from, int32_t to) {
+  group r = *g;
+  r.from = from;
+  r.to = to;
+  r.at = s->top;
+  r.num = copy_live(s, g->at, g, from, to);
   r.by_lower = s->top;
-  copy_live(s, g->by_lower, g, from, to, but);
+  copy_live(s, g->by_lower, g, from, to);
   r.by_upper = s->top;
-  copy_live(s, g->by_upper, g, from, to, but);
+  copy_live(s, g->by_upper, g, from, to);
+  return r;
+}
+
+// Copies a list of `g` without item k, which is in it, to the stack.
+static size_t copy_without(pack_search *s, size_t from, const group *g, int32_t k) {
+  size_t at = s->top, before = 0;
+  int32_t *out = reserve(s, (size_t)g->num);
+  const int32_t *in = s->stack + from;
+  while (in[before] != k)
+    before++;
+  memcpy(out, in, sizeof *out * before);
+  memcpy(out + before, in + before + 1, sizeof *out * ((size_t)g->num - before - 1));
+  s->top += (size_t)g->num - 1;
+  return at;
+}
+
+static group without(pack_search *s, const group *g, int32_t k) {
+  group r = *g;
+  r.at = copy_without(s, g->at, g, k);
+  r.by_lower = copy_without(s, g->by_lower, g, k);
+  r.by_upper = copy_without(s, g->by_upper, g, k);
+  r.num--;
   return r;
 }
 
@@ -172,7 +206,20 @@ static void take_back(pack_search *s, size_t mark) {
 }
 
 // --- room ----------------------------------------------------------------------------------------
-// The latest start of what supports a section, among the first `num` of those in the order of their starts, none of
+// How many of a list come before item k, by the ranks that it is sorted by.
+static int32_t count_before(const int32_t *list, int32_t num, const int32_t *rank, int32_t k) {
+  int32_t low = 0, high = num;
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (rank[list[middle]] < rank[k])
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+// Which starts last of those that support a section, among the first `num` in the order of their starts, none of
 // which starts after it. -1: none supports it.
 static int32_t find_last_start(const pack_search *s, const int32_t *by_lower, int32_t num,
                                int32_t section) {
@@ -180,40 +227,80 @@ static int32_t find_last_start(const pack_search *s, const int32_t *by_lower, in
   while (num-- > 0) {
     int32_t k = by_lower[num];
     if ((s->upper[k] > section) & (s->low[k] <= limit))
-      return s->lower[k];
+      return k;
   }
   return -1;
 }
 
-// The earliest end, among those in the order of their ends, none of which ends before it. There is one.
+// Which ends first, among those in the order of their ends, none of which ends before it. There is one.
 static int32_t find_first_end(const pack_search *s, const int32_t *by_upper, int32_t section) {
   int32_t limit = s->limit[section], i = 0;
   while ((s->lower[by_upper[i]] > section) | (s->low[by_upper[i]] > limit))
     i++;
-  return s->upper[by_upper[i]];
+  return by_upper[i];
+}
+
+static bool is_low(const pack_search *s, int32_t k, int32_t section) {
+  return s->low[k] <= s->limit[section];
+}
+
+// Of a section beside the item that was placed last: its limit is what it was, and items have gone up only. What
+// supported it still does, or the next does that starts before it, or ends after it.
+static bool keep_supports(const pack_search *s, const group *g, int32_t section, int32_t *starts,
+                          int32_t *ends) {
+  const int32_t *was = s->stack + g->above.at + (section - g->above.from);
+  const int32_t *by_lower = s->stack + g->by_lower, *by_upper = s->stack + g->by_upper;
+  *starts = was[0];
+  *ends = was[g->above.to - g->above.from];
+  if (!is_low(s, *starts, section))
+    *starts = find_last_start(s, by_lower, count_before(by_lower, g->num, s->start_rank, *starts),
+                              section);
+  if (*starts >= 0 && !is_low(s, *ends, section))
+    *ends =
+        find_first_end(s, by_upper + count_before(by_upper, g->num, s->end_rank, *ends), section);
+  return *starts >= 0;
+}
+
+// Of sections that the item was placed in, or all: in this order.
+typedef struct fresh {
+  int32_t started, ended;
+} fresh;
+
+static bool look_for_supports(const pack_search *s, const group *g, fresh *f, int32_t section,
+                              int32_t *starts, int32_t *ends) {
+  const int32_t *by_lower = s->stack + g->by_lower, *by_upper = s->stack + g->by_upper;
+  while (f->started < g->num && s->lower[by_lower[f->started]] <= section)
+    f->started++;
+  while (f->ended < g->num && s->upper[by_upper[f->ended]] <= section)
+    f->ended++;
+  *starts = find_last_start(s, by_lower, f->started, section);
+  if (*starts < 0)
+    return false;
+  *ends = find_first_end(s, by_upper + f->ended, section);
+  return true;
 }
 
 // What is still to be placed in a section must begin at its limit or below: something live there must
 // be that low. Sets `last_start` and `first_end` of those that are. False when a section has none.
-// What starts or ends nearby comes first: to go over all items, each in all of its sections, was two thirds of a search.
-static bool find_supports(pack_search *s, const group *g) {
-  const int32_t *by_lower = s->stack + g->by_lower, *by_upper = s->stack + g->by_upper;
-  int32_t started = 0, ended = 0;
+static bool find_supports(pack_search *s, const group *g, supports *found) {
+  size_t sections = (size_t)(g->to - g->from);
+  int32_t *starts = reserve(s, 2 * sections), *ends = starts + sections;
+  int32_t lower = g->placed < 0 ? g->from : s->lower[g->placed];
+  int32_t upper = g->placed < 0 ? g->to : s->upper[g->placed];
+  fresh f = {0, 0};
+  *found = (supports){s->top, g->from, g->to};
+  s->top += 2 * sections;
   pack_spend(s->effort, 6 * ((int64_t)g->num + g->to - g->from));
-  for (int32_t i = g->from; i < g->to; i++) {
-    bool empty = s->limit[i] == s->capacity;
-    s->last_start[i] = empty ? INT32_MAX : -1;
+  for (int32_t i = g->from; i < g->to; i++, starts++, ends++) {
+    s->last_start[i] = INT32_MAX;
     s->first_end[i] = -1;
-    while (started < g->num && s->lower[by_lower[started]] <= i)
-      started++;
-    while (ended < g->num && s->upper[by_upper[ended]] <= i)
-      ended++;
-    if (empty)
+    if (s->limit[i] == s->capacity)
       continue;
-    s->last_start[i] = find_last_start(s, by_lower, started, i);
-    if (s->last_start[i] < 0)
+    if (!(i < lower || i >= upper ? keep_supports(s, g, i, starts, ends)
+                                  : look_for_supports(s, g, &f, i, starts, ends)))
       return false;
-    s->first_end[i] = find_first_end(s, by_upper + ended, i);
+    s->last_start[i] = s->lower[*starts];
+    s->first_end[i] = s->upper[*ends];
   }
   return true;
 }
@@ -300,7 +387,7 @@ static pack_answer search_apart(pack_search *s, const group *g) {
     while (to < g->to && s->cross[to - 1] > 0)
       to++;
     size_t top = s->top;
-    group part = narrow(s, g, from, to, -1);
+    group part = narrow(s, g, from, to);
     if (part.num > 0)
       r = search(s, part, (place){0, 0});
     s->top = top;
@@ -316,11 +403,13 @@ static bool is_cut(const pack_search *s, int32_t k) {
   return false;
 }
 
-static pack_answer search_with(pack_search *s, const group *g, place x) {
+static pack_answer search_with(pack_search *s, const group *g, supports above, place x) {
   size_t mark = s->trail.num, top = s->top;
   put(s, g, x.item);
   s->offset[s->order[x.item]] = x.offset;
-  group rest = narrow(s, g, g->from, g->to, x.item);
+  group rest = without(s, g, x.item);
+  rest.placed = x.item;
+  rest.above = above;
   pack_answer r = is_cut(s, x.item) ? search_apart(s, &rest) : search(s, rest, x);
   s->top = top;
   if (r != PACK_YES)
@@ -333,13 +422,16 @@ static pack_answer search(pack_search *s, group g, place last) {
     return PACK_YES;
   if (s->nodes-- <= 0 || s->effort->over)
     return PACK_UNKNOWN;
-  if (!find_supports(s, &g))
-    return PACK_NO;
   size_t at, top = s->top;
+  supports found;
+  if (!find_supports(s, &g, &found)) {
+    s->top = top;
+    return PACK_NO;
+  }
   int32_t num = candidates(s, &g, last, &at);
   pack_answer r = PACK_NO;
   for (int32_t i = 0; i < num && r == PACK_NO; i++)
-    r = search_with(s, &g, ((place *)(void *)(s->stack + at))[i]);
+    r = search_with(s, &g, found, ((place *)(void *)(s->stack + at))[i]);
   s->top = top;
   return r;
 }
@@ -375,14 +467,21 @@ static size_t push_all(pack_search *s, const int32_t *given) {
   return at;
 }
 
+static void rank_all(const pack_search *s, size_t at, int32_t *rank) {
+  for (int32_t i = 0; i < s->n; i++)
+    rank[s->stack[at + (size_t)i]] = i;
+}
+
 pack_answer pack_search_run(pack_search *s, const int32_t *order, int32_t capacity, int64_t nodes) {
   s->order = order;
   s->capacity = capacity;
   s->nodes = nodes;
   set_out(s);
-  group all = {.num = s->n, .to = s->sections};
+  group all = {.num = s->n, .to = s->sections, .placed = -1};
   all.at = push_all(s, NULL);
   all.by_lower = push_all(s, s->by_lower);
   all.by_upper = push_all(s, s->by_upper);
+  rank_all(s, all.by_lower, s->start_rank);
+  rank_all(s, all.by_upper, s->end_rank);
   return search(s, all, (place){0, 0});
 }

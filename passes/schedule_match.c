@@ -48,11 +48,18 @@ static bool take_from_other(const sched_match *m, int k, int out) {
   return false;
 }
 
+// What was tried in vain leads to operands that are taken, by outputs that found no other: that stays so until one did.
+static void forget_tried(const sched_match *m, int k) {
+  memset(m->tried, false, sizeof(bool) * (size_t)m->s->kernels[k].num_in);
+}
+
 bool sched_match_output(sched_match *m, int k, int out) {
   if (take_free(m, k, out))
     return true;
-  memset(m->tried, false, sizeof(bool) * (size_t)m->s->kernels[k].num_in);
-  return take_from_other(m, k, out);
+  bool taken = take_from_other(m, k, out);
+  if (taken)
+    forget_tried(m, k);
+  return taken;
 }
 
 void sched_match_end(sched_match *m, int k) {
@@ -60,4 +67,5 @@ void sched_match_end(sched_match *m, int k) {
   for (int i = 0; i < x->num_in; i++)
     if (x->in[i].value >= 0)
       m->taken_by[x->in[i].value] = -1;
+  forget_tried(m, k);
 }
