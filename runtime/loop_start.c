@@ -160,9 +160,7 @@ void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
   }
   open_data(l, p, o);
   make_recipe(l, p, o);
-  mlrt_signals_block(); // threads started here never run the handlers
   mlrt_trainer_open(&l->trainer, p, o);
-  mlrt_signals_unblock();
   if (o->resume)
     restore(l, &c);
   else

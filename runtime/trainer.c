@@ -2,6 +2,7 @@
 #include "runtime/trainer.h"
 #include "runtime/number_io.h"
 #include "runtime/recipe.h"
+#include "runtime/signals.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -51,12 +52,14 @@ void mlrt_trainer_open(mlrt_trainer *t, const mlrt_program *p, mlrt_options *o) 
   *t = (mlrt_trainer){.program = p, .options = o, .started = mlrt_seconds()};
   check_plan(p);
   t->device = mlrt_device_for(p);
+  mlrt_signals_block(); // threads of the team and of a driver never run the handlers
   t->device.calls->open(&t->device, o);
   t->device.calls->allocate(&t->device, o);
   int threads = num_threads(t);
   t->team = mlrt_team_new(threads);
   if (!t->team)
     mlrt_fail(MLRT_EXIT_MEMORY, "cannot start %d threads: %s", threads, strerror(errno));
+  mlrt_signals_unblock();
   t->device.team = t->team;
   set_flags(t);
 }
