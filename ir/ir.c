@@ -134,8 +134,6 @@ static bool same_attr(const ir_attr *x, const ir_attr *y) {
     return x->as.ints.num == y->as.ints.num &&
            (x->as.ints.num == 0 ||
             memcmp(x->as.ints.at, y->as.ints.at, sizeof(int64_t) * (size_t)x->as.ints.num) == 0);
-  case IR_AK_STR:
-    return strcmp(x->as.str, y->as.str) == 0;
   default:
     return memcmp(&x->as, &y->as, sizeof(int64_t)) == 0;
   }
@@ -216,8 +214,6 @@ static uint64_t hash_attr(uint64_t h, const ir_attr *a) {
     for (int i = 0; i < a->as.ints.num; i++)
       h = ir_hash_mix(h, (uint64_t)a->as.ints.at[i]);
     return h;
-  case IR_AK_STR:
-    return ir_hash_mix(h, ir_hash(a->as.str, strlen(a->as.str)));
   default: {
     uint64_t bits;
     memcpy(&bits, &a->as, sizeof bits);

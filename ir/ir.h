@@ -86,14 +86,13 @@ typedef enum ir_attr_key {
   IR_NUM_ATTRS
 } ir_attr_key;
 
-typedef enum ir_attr_kind { IR_AK_INT, IR_AK_NUM, IR_AK_INTS, IR_AK_BOOL, IR_AK_STR } ir_attr_kind;
+typedef enum ir_attr_kind { IR_AK_INT, IR_AK_NUM, IR_AK_INTS, IR_AK_BOOL } ir_attr_kind;
 
 typedef struct ir_attr {
   ir_attr_key key;
   union {
     int64_t i;  // INT, BOOL
     double num; // NUM
-    const char *str;
     struct {
       const int64_t *at;
       int num;

@@ -141,8 +141,6 @@ static bool parse_attr_value(ir_parser *p, ir_attr *a) {
     return scan_ints(&p->s, &a->as.ints.at, &a->as.ints.num);
   case IR_AK_BOOL:
     return parse_bool(p, &a->as.i);
-  case IR_AK_STR:
-    return (a->as.str = scan_string(&p->s)) != NULL;
   }
   return false;
 }

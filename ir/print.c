@@ -85,9 +85,6 @@ static void put_attr(ir_buf *b, const ir_attr *a) {
   case IR_AK_BOOL:
     ir_buf_puts(b, a->as.i ? "true" : "false");
     break;
-  case IR_AK_STR:
-    put_string(b, a->as.str);
-    break;
   }
 }
 
