@@ -62,8 +62,6 @@ static bool set_up(turner *t, grad_ctx *c, const ir_node *n) {
     t->turns[a] = (t->size[a] + t->step[a] - 1) / t->step[a];
     t->places[a] = (n->in[0]->type.dims[axes[a]] + t->step[a] - 1) / t->step[a];
     overlaps |= t->turns[a] > 1;
-    if (a > 0 && axes[a] < axes[a - 1])
-      return false;
     phases += t->step[a] > 1;
     t->has_rest |= t->size[a] % t->step[a] != 0;
     if (t->step[a] > 1 && t->dilate[a] > 1)
