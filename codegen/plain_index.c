@@ -50,7 +50,7 @@ const char *plain_through_views(const plain *p, const dom_layout *l, const indic
   return ir_buf_str(&b);
 }
 
-const char *plain_number(const plain *p, double v) {
+static const char *number(const plain *p, double v) {
   ir_buf b = ir_buf_new(p->a);
   if (v != v)
     return "NAN";
@@ -68,7 +68,7 @@ const char *plain_type(ir_dtype t) {
 
 const char *plain_constant(const plain *p, ir_dtype t, double v) {
   if (t != IR_I64)
-    return plain_number(p, v);
+    return number(p, v);
   return v >= 0x1p63    ? "INT64_MAX"
          : v <= -0x1p63 ? "INT64_MIN"
                         : ir_format(p->a, "INT64_C(%" PRId64 ")", (int64_t)v);

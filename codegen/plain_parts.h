@@ -33,7 +33,6 @@ indices plain_indices(const plain *p, int rank);
 const char *plain_row_major(const plain *p, const ir_type *t, const indices *x);
 // The element of the buffer of `l` for indices of the dimensions that are seen.
 const char *plain_through_views(const plain *p, const dom_layout *l, const indices *x);
-const char *plain_number(const plain *p, double v);
 // What elements of a type are while they are computed with.
 const char *plain_type(ir_dtype t);
 const char *plain_constant(const plain *p, ir_dtype t, double v);

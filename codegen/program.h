@@ -129,8 +129,6 @@ const char *cg_identifier(const cg_program *p, const char *family, const ir_kern
 // "matmul, add, max  f32[64,128]  mlp.graph:7".
 const char *cg_describe_ops(ir_arena *a, const ir_kernel *k);
 const char *cg_describe(ir_arena *a, const ir_kernel *k);
-// `text` as it may stand in a comment or a line of a list: a file may have a line break in its name.
-const char *cg_in_line(ir_arena *a, const char *text);
 const char *cg_dtype_constant(ir_dtype t); // "MLRT_F32"
 // "text" as a C string literal.
 void cg_put_string(ir_buf *out, const char *s);

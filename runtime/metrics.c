@@ -228,7 +228,7 @@ void mlrt_metrics_eval(mlrt_metrics *m, const char *data, int64_t step) {
   put(m, "{\"eval\":\"%s\",\"step\":%" PRId64, data, step);
 }
 
-void mlrt_metrics_value(mlrt_metrics *m, const char *name, double value) {
+static void put_value(mlrt_metrics *m, const char *name, double value) {
   if (isfinite(value))
     put(m, ",\"%s\":%.9g", name, value);
   else
@@ -238,7 +238,7 @@ void mlrt_metrics_value(mlrt_metrics *m, const char *name, double value) {
 void mlrt_metrics_values(mlrt_metrics *m, const mlrt_func *f, const double *values) {
   for (int i = 0; i < f->num_results && i < MLRT_MAX_RESULTS; i++)
     if (mlrt_result_is_scalar(&f->results[i]))
-      mlrt_metrics_value(m, f->results[i].name, values[i]);
+      put_value(m, f->results[i].name, values[i]);
 }
 
 // False: an error, or a line that waits.

@@ -39,7 +39,6 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
                        const mlrt_metrics_from *from, mlrt_error *e);
 void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch);    // begins a line
 void mlrt_metrics_eval(mlrt_metrics *m, const char *data, int64_t step); // begins a line
-void mlrt_metrics_value(mlrt_metrics *m, const char *name, double value);
 // The scalar results of `f`, whose values are by result.
 void mlrt_metrics_values(mlrt_metrics *m, const mlrt_func *f, const double *values);
 void mlrt_metrics_end(mlrt_metrics *m, double seconds); // ends and writes it
