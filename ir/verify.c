@@ -149,6 +149,23 @@ static void check_results(ir_checker *c) {
   }
 }
 
+// As states, with which they share 64 bits; a gradient makes several values of each.
+static void check_value_bytes(ir_checker *c) {
+  const int digits = ir_has_op(c->f, IR_GRAD) ? 57 : 61;
+  const int64_t most = (int64_t)1 << digits;
+  int64_t bytes = 0;
+  if (c->faults->list.num)
+    return;
+  for (size_t i = 0; i < c->f->nodes.num && bytes <= most; i++) {
+    const ir_node *n = c->f->nodes.at[i];
+    if (ir_is_computed(n) || n->op == IR_INPUT)
+      bytes += ir_bytes(&n->type);
+  }
+  if (bytes > most)
+    ir_fault_add(c, NULL, "values of function '%s' take more than 2^%d bytes in all", c->f->name,
+                 digits);
+}
+
 static void check_func(ir_faults *faults, const ir_module *m, const ir_func *f) {
   ir_checker c = {.faults = faults, .m = m, .f = f, .names = ir_map_new(faults->arena)};
   c.written = IR_NEW_ARRAY(faults->arena, bool, m->states.num + 1);
@@ -160,6 +177,7 @@ static void check_func(ir_faults *faults, const ir_module *m, const ir_func *f) 
     return;
   for (size_t i = 0; i < f->nodes.num; i++)
     check_node(&c, f->nodes.at[i]);
+  check_value_bytes(&c);
   check_results(&c);
   verify_inputs(&c);
   verify_kernels(&c);

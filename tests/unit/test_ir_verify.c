@@ -422,14 +422,18 @@ static void run_text(size_t i) {
   ir_arena_free(a);
 }
 
-// Sums of sizes that each may be: of states, and of the operands of a concat.
+// Sums of sizes that each may be: of states, of values, and of the operands of a concat.
 static void check_sums(void) {
-  enum { STATES = 1025, OPERANDS = 1 << 15 };
+  enum { STATES = 1025, VALUES = 1025, OPERANDS = 1 << 15 };
   ir_arena *a = ir_arena_new();
-  ir_buf states = ir_buf_new(a), concat = ir_buf_new(a);
+  ir_buf states = ir_buf_new(a), values = ir_buf_new(a), concat = ir_buf_new(a);
   ir_buf_puts(&states, "mltc-ir 1\nmodule t\n");
   for (int i = 0; i < STATES; i++)
     ir_buf_printf(&states, "state s%d : f64[281474976710656] role=param\n", i);
+  ir_buf_puts(&values, "mltc-ir 1\nmodule t\nfunc f {\n%x0 = input : f64[281474976710656]\n");
+  for (int i = 1; i < VALUES; i++)
+    ir_buf_printf(&values, "%%x%d = exp %%x%d : f64[281474976710656]\n", i, i - 1);
+  ir_buf_puts(&values, "}\n");
   ir_buf_puts(&concat,
               "mltc-ir 1\nmodule t\nfunc f {\n%x = input : u8[281474976710656]\n%y = concat");
   for (int i = 0; i < OPERANDS; i++)
@@ -439,8 +443,9 @@ static void check_sums(void) {
     const ir_buf *text;
     const char *want;
   } sums[] = {{&states, "states take more than 2^61 bytes in all"},
+              {&values, "values of function 'f' take more than 2^61 bytes in all"},
               {&concat, "has more than 2^48 elements"}};
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < 3; i++) {
     const char *why = "";
     CHECK(!support_parse(a, ir_buf_str(sums[i].text), &why) && strstr(why, sums[i].want),
           "wanted '%s' in\n%.400s", sums[i].want, why);
