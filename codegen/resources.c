@@ -78,8 +78,8 @@ static unit unit_of(const cg_kernel *c, const ir_node *n) {
 
 static void add_call(row *r, const cg_kernel *c, const cost *x) {
   r->calls++;
-  r->flops += x->flops;
-  r->bytes += x->bytes_read + x->bytes_written;
+  r->flops = cost_plus(r->flops, x->flops);
+  r->bytes = cost_plus(r->bytes, cost_plus(x->bytes_read, x->bytes_written));
   for (size_t i = 0; i < c->k->nodes.num; i++) {
     const ir_node *n = c->k->nodes.at[i];
     r->work[unit_of(c, n)] += (double)cost_flops(n);

@@ -3,6 +3,7 @@
 //
 //   b.json: functions[1].kernels[7].flops is missing
 #include "driver/plan_file.h"
+#include "passes/cost.h"
 
 #include <errno.h>
 #include <json-c/json.h>
@@ -56,11 +57,6 @@ static int64_t get_size(reader *r, json_object *o, const char *where, const char
   if (size < 0)
     fail(r, inside(r, where, key), "is below 0");
   return size < 0 ? 0 : size;
-}
-
-static int64_t add(int64_t x, int64_t y) {
-  int64_t sum;
-  return __builtin_add_overflow(x, y, &sum) ? INT64_MAX : sum;
 }
 
 static void push(const reader *r, plan_items *list, const char *name, int64_t size) {
@@ -161,8 +157,8 @@ static void read_kernel(reader *r, json_object *k, const char *at, plan_file_fun
   IR_PUSH(r->a, f->kernels, item);
   f->figures.at[KERNELS].size++;
   f->figures.at[AGAIN].size += item.again != NULL;
-  f->figures.at[FLOPS].size = add(f->figures.at[FLOPS].size, item.size);
-  f->figures.at[TRAFFIC].size = add(f->figures.at[TRAFFIC].size, add(in, out));
+  f->figures.at[FLOPS].size = cost_plus(f->figures.at[FLOPS].size, item.size);
+  f->figures.at[TRAFFIC].size = cost_plus(f->figures.at[TRAFFIC].size, cost_plus(in, out));
 }
 
 static void read_copies(reader *r, json_object *o, const char *where, plan_file_func *f) {
@@ -171,7 +167,8 @@ static void read_copies(reader *r, json_object *o, const char *where, plan_file_
     const char *at;
     json_object *c = element(r, &p, i, &at);
     if (c)
-      f->figures.at[COPIED].size = add(f->figures.at[COPIED].size, get_size(r, c, at, "bytes"));
+      f->figures.at[COPIED].size =
+          cost_plus(f->figures.at[COPIED].size, get_size(r, c, at, "bytes"));
   }
 }
 

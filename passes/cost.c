@@ -8,7 +8,7 @@
 #include "passes/band.h"
 #include "passes/domain.h"
 
-// Of tensors that may have 2^48 elements: what cannot be counted, or added up over kernels, is `most`.
+// Of tensors that may have 2^48 elements: what cannot be counted is `most`.
 static int64_t matmul_flops(const ir_node *n) {
   static const int64_t most = (int64_t)1 << 58;
   int64_t k = ir_matmul_steps(n), sums = ir_elements(&n->type);
@@ -71,12 +71,12 @@ static int64_t bytes_read_of(const ir_kernel *k, const ir_node *in) {
 cost cost_kernel(ir_arena *a, const ir_kernel *k) {
   cost c = {0};
   for (size_t i = 0; i < k->nodes.num; i++)
-    c.flops += cost_flops(k->nodes.at[i]);
+    c.flops = cost_plus(c.flops, cost_flops(k->nodes.at[i]));
   dom_io io = dom_kernel_io(a, k);
   for (size_t i = 0; i < io.in.num; i++)
-    c.bytes_read += bytes_read_of(k, io.in.at[i]);
+    c.bytes_read = cost_plus(c.bytes_read, bytes_read_of(k, io.in.at[i]));
   for (size_t i = 0; i < io.out.num; i++)
-    c.bytes_written += bytes_in(k, io.out.at[i]);
+    c.bytes_written = cost_plus(c.bytes_written, bytes_in(k, io.out.at[i]));
   return c;
 }
 
@@ -162,7 +162,7 @@ double *cost_of_again(ir_arena *a, const ir_func *f) {
 double cost_seconds_loop(ir_node *const *nodes, size_t num, ir_node *const *in, size_t num_in) {
   int64_t flops = 0, bytes = ir_bytes(&nodes[num - 1]->type);
   for (size_t i = 0; i < num; i++)
-    flops += cost_flops(nodes[i]);
+    flops = cost_plus(flops, cost_flops(nodes[i]));
   for (size_t i = 0; i < num_in; i++)
     bytes += ir_bytes(&in[i]->type);
   return seconds_of(&core, (double)flops / core.flops, bytes);

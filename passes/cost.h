@@ -9,6 +9,12 @@ typedef struct cost {
   int64_t bytes_read, bytes_written; // each buffer once, from and to memory
 } cost;
 
+// x + y of two counts; as much as 64 bits hold where it is more: what may be said of tensors of 2^48 elements is no
+// step of any machine, and is counted all the same.
+static inline int64_t cost_plus(int64_t x, int64_t y) {
+  return x > INT64_MAX - y ? INT64_MAX : x + y;
+}
+
 int64_t cost_flops(const ir_node *n);
 cost cost_kernel(ir_arena *a, const ir_kernel *k);
 // How long the kernel takes, to compare kernels with each other: the longer of its arithmetic and

@@ -104,9 +104,9 @@ static void take_kernel(survey *s, const ir_kernel *k, double seconds, plan_func
     return;
   out->clones++;
   out->cloned_time += seconds;
-  out->cloned.flops += c.flops;
-  out->cloned.bytes_read += c.bytes_read;
-  out->cloned.bytes_written += c.bytes_written;
+  out->cloned.flops = cost_plus(out->cloned.flops, c.flops);
+  out->cloned.bytes_read = cost_plus(out->cloned.bytes_read, c.bytes_read);
+  out->cloned.bytes_written = cost_plus(out->cloned.bytes_written, c.bytes_written);
 }
 
 static plan_func_facts facts_of(ir_arena *a, const plan *p, const plan_share *share,
