@@ -10,13 +10,17 @@ void cuda_line(cuda_text *t, const char *fmt, ...) {
   ir_buf_puts(t->out, "\n");
 }
 
+const char *cuda_place_text(const cg_kernel *k, const cpu_element *x, const char *const *index) {
+  int arg = cg_arg_index(k, x->base);
+  BUG_IF(arg < 0, "'%s' is no argument of kernel '%s'", x->base->name, k->k->name);
+  return ir_format(k->arena, "%s + %s", cg_arg_name(k, arg),
+                   cpu_affine(k->arena, x->seen->type.rank, index, x->stride, x->offset));
+}
+
 const char *cuda_element_text(const cg_kernel *k, const cpu_element *x, const char *const *index) {
   if (ir_is_generated(x->base))
     return cpu_element_text(k, x, index);
-  int arg = cg_arg_index(k, x->base);
-  BUG_IF(arg < 0, "'%s' is no argument of kernel '%s'", x->base->name, k->k->name);
-  return ir_format(k->arena, "k_take(%s + %s)", cg_arg_name(k, arg),
-                   cpu_affine(k->arena, x->seen->type.rank, index, x->stride, x->offset));
+  return ir_format(k->arena, "k_take(%s)", cuda_place_text(k, x, index));
 }
 
 void cuda_decode(cuda_text *t, const char *unit, const ir_type *type, int first,

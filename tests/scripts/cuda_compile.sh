@@ -44,13 +44,15 @@ fi
 }
 grep -q '^\.target sm_80' all.ptx || fail "no PTX for sm_80 and newer"
 
-# --- vectors whose places the plan fixes: always 16 bytes, without asking at run time
+# --- vectors whose places the plan fixes: always 16 bytes, without asking at run time; copies, too
 cat >rows.ir <<'IR'
 mltc-ir 1
 module rows
 
 state x : f32[64,256] role=buffer
 state y : f32[64,256] role=buffer
+state p : f32[66,384] role=buffer
+state c : f32[64,640] role=buffer
 state step : i64[] role=counter
 
 func init {
@@ -62,6 +64,12 @@ func step {
   %b = broadcast %s : f32[64,256]
   %d = sub %x, %b : f32[64,256]
   write @y, %d
+  %p = pad %x {lo=[1,0], hi=[1,128], value=0} : f32[66,384]
+  write @p, %p
+  %q = read @p : f32[66,384]
+  %z = slice %q {start=[0,0], stop=[64,384], step=[1,1]} : f32[64,384]
+  %c = concat %x, %z {axis=1} : f32[64,640]
+  write @c, %c
 }
 IR
 "$mltc" rows.ir --target=cuda:sm_80 --emit=ptx -o rows.ptx || fail "rows.ir"
@@ -69,6 +77,7 @@ for wide in 'ld\.global\.v4' 'st\.global\.v4'; do
   grep -q "$wide" rows.ptx || fail "no $wide in rows of 256"
 done
 ! grep -E '(ld|st)\.global\.(f32|b32|u32)' rows.ptx || fail "single elements in rows of 256"
+! grep 'mul\.hi\.[su]64' rows.ptx || fail "divisions of 64 bits in copies"
 
 # --- kernels of one launch share one array between slices: what each of them had of its own was more than a
 # block has

@@ -379,6 +379,18 @@ static const test_case loop_cases[] = {
      "%v = concat %t, %x {axis=2} : f32[4,6,10]\nresult output z = %z\nresult output w = "
      "%w\nresult output v = %v",
      0},
+    {"copies of whole vectors", NULL,
+     "%x = input : f32[3,4,24]\n%a = slice %x {start=[0,1,4], stop=[3,4,20], step=[1,2,1]} : "
+     "f32[3,2,16]\n%b = slice %x {start=[0,0,2], stop=[3,4,18], step=[1,1,1]} : f32[3,4,16]\n%h = "
+     "slice %x {start=[0,0,8], stop=[3,4,24], step=[1,1,1]} : f32[3,4,16]\n"
+     "%p = pad %x {lo=[1,1,0], hi=[0,2,0], value=2} : f32[4,7,24]\n"
+     "%q = pad %a {lo=[0,1,4], hi=[2,0,8], value=-1} : f32[5,3,28]\n"
+     "%r = concat %a, %h, %a {axis=1} : f32[3,8,16]\n%s = concat %b, %a {axis=1} : f32[3,6,16]\n"
+     "%u = input : u8[2,3,12]\n%v = concat %u, %u {axis=0} : u8[4,3,12]\n"
+     "%d = input : f64[2,3,4]\n%e = pad %d {lo=[0,0,4], hi=[0,1,0], value=0.5} : f64[2,4,8]\n"
+     "result output p = %p\nresult output q = %q\nresult output r = %r\nresult output s = %s\n"
+     "result output v = %v\nresult output e = %e",
+     0},
     {"scatter", NULL,
      "%i = input : i32[12,7]\n%u = input : f32[12,7,100]\n%s = scatter_add %i, %u : f32[5,100]\n"
      "%w = input : f32[12,7]\n%t = scatter_add %i, %w : f32[9]\nresult output s = %s\nresult "
