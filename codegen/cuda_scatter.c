@@ -18,7 +18,7 @@ static bool goes_by_vectors(const ir_node *n, int64_t columns) {
 }
 
 static void schedule_sort(cg_kernel *k, const cuda_scatter *p) {
-  for (int i = 0; i < 2 * p->passes; i++) {
+  for (int i = 0; i < p->sort_launches; i++) {
     k->tasks[k->num_phases] = p->chunks;
     k->threads[k->num_phases++] = SCATTER_SORT_THREADS;
   }

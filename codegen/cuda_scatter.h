@@ -42,7 +42,9 @@ typedef struct cuda_scatter {
   int passes, bits;  // of sorting: passes by so many bits, lowest first
   const char *place; // C type of positions and rows: "int32_t"
   int place_bytes;
-  int64_t chunk, chunks;              // positions that a block sorts
+  int64_t chunk, chunks; // positions that a block sorts
+  bool alone;            // it is one block, which makes all passes in a launch
+  int sort_launches;
   int64_t piece, pieces;              // sorted positions that are summed by one group of threads
   int64_t units;                      // of a row: vectors when wide, elements otherwise
   int group, sum_threads;             // threads of a piece, of a block

@@ -10,9 +10,10 @@ enum {
   DIGIT_BITS = 8,                    // a counter per thread
   CHUNK_STEP = SCATTER_SORT_THREADS, // whole steps of all warps
   LEAST_CHUNK = 4 * CHUNK_STEP,
-  MOST_CHUNKS = 128, // each block reads the counters of all chunks
-  LEAST_PIECE = 32,  // so that few rows need joining
-  PIECE_STEP = 4,    // positions that are loaded at a time
+  MOST_CHUNKS = 128,           // each block reads the counters of all chunks
+  MOST_ALONE = 8 * CHUNK_STEP, // one block walks them in less time than more launches take
+  LEAST_PIECE = 32,            // so that few rows need joining
+  PIECE_STEP = 4,              // positions that are loaded at a time
   MOST_GROUP = 256,
   ALIGN = 64,
 };
@@ -58,9 +59,11 @@ static void plan_passes(cuda_scatter *p) {
   bool narrow = p->indices <= INT32_MAX && p->table_rows <= INT32_MAX;
   p->place = narrow ? "int32_t" : "int64_t";
   p->place_bytes = narrow ? 4 : 8;
-  p->chunk = round_up(ir_ceil_div(p->indices, MOST_CHUNKS), CHUNK_STEP);
-  p->chunk = most_of(p->chunk, LEAST_CHUNK);
+  p->alone = p->indices <= MOST_ALONE;
+  p->chunk = round_up(ir_ceil_div(p->indices, p->alone ? 1 : MOST_CHUNKS), CHUNK_STEP);
+  p->chunk = p->alone ? p->chunk : most_of(p->chunk, LEAST_CHUNK);
   p->chunks = ir_ceil_div(p->indices, p->chunk);
+  p->sort_launches = p->alone ? 1 : 2 * p->passes;
 }
 
 // Narrow rows: several groups in a block; wide ones: whole warps, so that few are idle.
@@ -101,7 +104,7 @@ static void plan_workspace(cuda_scatter *p) {
   p->workspace = 0;
   for (int i = 0; i < 2; i++)
     p->sorted[i] = i < p->passes ? reserve(p, 2 * list) : p->sorted[0];
-  p->counts = reserve(p, (p->chunks << p->bits) * p->place_bytes);
+  p->counts = reserve(p, p->alone ? 0 : (p->chunks << p->bits) * p->place_bytes);
   p->partial = reserve(p, 2 * p->pieces * p->pitch * p->element_bytes);
 }
 
@@ -130,10 +133,10 @@ static double sort_us(const cuda_scatter *p, const cg_cuda *chip) {
   double steps = (double)p->chunk / SCATTER_SORT_THREADS;
   double counters = (double)p->chunks / 8 * LOAD; // eight loads under way
   double lists = (double)p->indices * p->place_bytes * 6 / (SM_BYTES * chip->sms);
-  double pass = 2 * LAUNCH + 3 * steps * STEP + counters + lists;
+  double pass = (p->alone ? 2 * steps * STEP : 3 * steps * STEP + counters) + lists;
   double sums = (double)p->piece / PIECE_STEP * LOAD;
   double table = table_us(p, chip);
-  return p->passes * pass + 3 * LAUNCH + (sums > table ? sums : table);
+  return p->passes * pass + (3 + p->sort_launches) * LAUNCH + (sums > table ? sums : table);
 }
 
 void cuda_scatter_plan(cuda_scatter *p, const cg_cuda *chip) {

@@ -4,7 +4,8 @@
 //                          their positions   1 5 4 0 | 2 3
 //
 //   phases 1, 2; 3, 4   sorting by some bits of the row each: blocks count the digits of their
-//                       chunks; then they know where positions go, and put them there
+//                       chunks; then they know where positions go, and put them there. Of few
+//                       positions one block does all of that, in phase 1
 //   the last but one    a group of threads per piece: row 0 = u[1] + u[5], row 1 = u[4]; row 3
 //                       goes on: its sum here, u[0], is the piece's tail; u[2] + u[3] the head
 //                       of the next one
@@ -53,13 +54,23 @@ static void put_source(cuda_text *t, int pass, const char *places) {
   const char *bits = shift ? ir_format(t->k->arena, "%s >> %d", row, shift) : row;
   cuda_line(t, "const auto digit_at = [&](int64_t at) { return %s & %d; };", bits,
             (1 << p->bits) - 1);
-  put_pointer(t, p->place, "counts", p->counts);
+}
+
+static void put_move(cuda_text *t, int pass) {
+  const cuda_scatter *p = plan_of(t);
+  put_list(t, pass, "to_rows", "to_places");
+  cuda_line(t, "const auto move = [&](int64_t at, int64_t to) {");
+  cuda_line(t, "  k_put(to_rows + to, (%s)%s);", p->place,
+            pass ? "k_take(rows + at)" : "row_at(at)");
+  cuda_line(t, "  k_put(to_places + to, (%s)%s);", p->place, pass ? "k_take(places + at)" : "at");
+  cuda_line(t, "};");
 }
 
 static void emit_count(cuda_text *t, const char *name, int pass) {
   const cuda_scatter *p = plan_of(t);
   cuda_scatter_open(t, name, 1 + 2 * pass, SCATTER_SORT_THREADS);
   put_source(t, pass, NULL);
+  put_pointer(t, p->place, "counts", p->counts);
   cuda_line(t, "k_sort_count<%d, %d>(task, %lld, %lld, counts, digit_at);", p->bits,
             SCATTER_SORT_THREADS / 32, ll(p->chunk), ll(p->indices));
   ir_buf_puts(t->out, "}\n");
@@ -69,14 +80,27 @@ static void emit_place(cuda_text *t, const char *name, int pass) {
   const cuda_scatter *p = plan_of(t);
   cuda_scatter_open(t, name, 2 + 2 * pass, SCATTER_SORT_THREADS);
   put_source(t, pass, "places");
-  put_list(t, pass, "to_rows", "to_places");
-  cuda_line(t, "k_sort_place<%d, %d>(task, %lld, %lld, %lld, counts, digit_at,", p->bits,
+  put_pointer(t, p->place, "counts", p->counts);
+  put_move(t, pass);
+  cuda_line(t, "k_sort_place<%d, %d>(task, %lld, %lld, %lld, counts, digit_at, move);", p->bits,
             SCATTER_SORT_THREADS / 32, ll(p->chunk), ll(p->chunks), ll(p->indices));
-  cuda_line(t, "                   [&](int64_t at, int64_t to) {");
-  cuda_line(t, "  k_put(to_rows + to, (%s)%s);", p->place,
-            pass ? "k_take(rows + at)" : "row_at(at)");
-  cuda_line(t, "  k_put(to_places + to, (%s)%s);", p->place, pass ? "k_take(places + at)" : "at");
-  cuda_line(t, "});");
+  ir_buf_puts(t->out, "}\n");
+}
+
+// A block that has all positions needs nobody's counts, and can go on with the next pass.
+static void emit_alone(cuda_text *t, const char *name) {
+  const cuda_scatter *p = plan_of(t);
+  cuda_scatter_open(t, name, 1, SCATTER_SORT_THREADS);
+  for (int pass = 0; pass < p->passes; pass++) {
+    cuda_line(t, "{");
+    t->indent += 2;
+    put_source(t, pass, "places");
+    put_move(t, pass);
+    cuda_line(t, "k_sort_alone<%d, %d, %s>(%lld, %lld, digit_at, move);", p->bits,
+              SCATTER_SORT_THREADS / 32, p->place, ll(p->chunk), ll(p->indices));
+    t->indent -= 2;
+    cuda_line(t, "}");
+  }
   ir_buf_puts(t->out, "}\n");
 }
 
@@ -115,7 +139,7 @@ static void emit_sums(cuda_text *t, const char *name) {
   const char *value = p->wide ? cpu_register(type) : ir_dtypes[type].ctype;
   const char *start = cuda_scatter_start(t->k, p->wide);
   const char *put = p->wide ? ir_format(t->k->arena, "k_store_%s", ir_dtypes[type].name) : "k_put";
-  cuda_scatter_open(t, name, 1 + 2 * p->passes, p->sum_threads);
+  cuda_scatter_open(t, name, 1 + p->sort_launches, p->sum_threads);
   put_sorted(t, "places");
   cuda_scatter_put_update_at(t);
   put_place(t);
@@ -169,7 +193,7 @@ static void put_join(cuda_text *t) {
 
 static void emit_join(cuda_text *t, const char *name) {
   const cuda_scatter *p = plan_of(t);
-  cuda_scatter_open(t, name, 2 + 2 * p->passes, SCATTER_JOIN_THREADS);
+  cuda_scatter_open(t, name, 2 + p->sort_launches, SCATTER_JOIN_THREADS);
   put_sorted(t, NULL);
   if (p->join_parts > 1)
     cuda_line(t, "const int64_t piece = task / %lld, part = task %% %lld;", ll(p->join_parts),
@@ -193,7 +217,9 @@ static void emit_join(cuda_text *t, const char *name) {
 
 void cuda_scatter_emit_sorted(cuda_text *t, const char *name) {
   const cuda_scatter *p = plan_of(t);
-  for (int pass = 0; pass < p->passes; pass++) {
+  if (p->alone)
+    emit_alone(t, name);
+  for (int pass = 0; pass < p->passes && !p->alone; pass++) {
     emit_count(t, name, pass);
     emit_place(t, name, pass);
   }

@@ -58,20 +58,22 @@ K_IN void k_sort_count(int64_t task, int64_t chunk, int64_t n, T *counts, D digi
   }
 }
 
+// One array for all passes of a sort: each ends with a barrier.
+template <typename T, int elements> K_IN k_array<T, elements> &k_sort_room() {
+  __shared__ k_array<T, elements> room;
+  return room;
+}
+
 // Where each run's first position of each digit goes: behind those of lower digits, of earlier
-// chunks, of earlier runs. count[warp][digit] becomes that. A thread per digit.
-template <int bits, int warps, typename T>
-K_IN void k_sort_starts(k_array<T, (warps << bits)> &count, int64_t task, int64_t chunks,
-                        const T *counts) {
-  __shared__ k_array<T, (1 << bits)> total;
+// chunks, of earlier runs. count[warp][digit] becomes that. A thread per digit, of which
+// count_of(digit, &before, &all) says how many there are in earlier chunks and in all.
+template <int bits, int warps, typename T, typename C>
+K_IN void k_sort_starts(k_array<T, (warps << bits)> &count, C count_of) {
+  k_array<T, (1 << bits)> &total = k_sort_room<T, (1 << bits)>();
   const int digit = (int)threadIdx.x;
   const bool has = digit < 1 << bits;
   T before = 0, all = 0;
-  _Pragma("unroll 8") for (int64_t c = 0; c < chunks; c++) {
-    const T x = has ? k_take(counts + (c << bits) + digit) : 0;
-    all += x;
-    before += c < task ? x : 0;
-  }
+  if (has) count_of(digit, &before, &all);
   if (has) total[digit] = all;
   __syncthreads();
   _Pragma("unroll") for (int step = 1; step < 1 << bits; step *= 2) {
@@ -90,17 +92,16 @@ K_IN void k_sort_starts(k_array<T, (warps << bits)> &count, int64_t task, int64_
   __syncthreads();
 }
 
-// move(at, to) for all positions of chunk `task`.
-template <int bits, int warps, typename T, typename D, typename M>
-K_IN void k_sort_place(int64_t task, int64_t chunk, int64_t chunks, int64_t n, const T *counts,
-                       D digit_at, M move) {
+// move(at, to) for all positions of chunk `task`; count_of as above, where the chunk's own count[warp][digit] is there.
+template <int bits, int warps, typename T, typename D, typename C, typename M>
+K_IN void k_sort_chunk(int64_t task, int64_t chunk, int64_t n, k_array<T, (warps << bits)> &count,
+                       D digit_at, C count_of, M move) {
   static_assert(1 << bits <= 32 * warps, "a thread per digit");
-  __shared__ k_array<T, (warps << bits)> count;
   const int mine = ((int)threadIdx.x / 32) << bits;
   const int64_t begin = k_run_begin<warps>(task, chunk), end = k_run_end<warps>(task, chunk, n);
   k_count_run<bits, warps>(count, begin, end, digit_at);
   __syncthreads();
-  k_sort_starts<bits, warps>(count, task, chunks, counts);
+  k_sort_starts<bits, warps, T>(count, count_of);
   k_walk_run<bits>(begin, end, digit_at, [&](int64_t at, int digit, uint32_t same, bool in) {
     const T to = in ? (T)count[mine + digit] + (T)k_rank(same) : 0;
     __syncwarp();
@@ -110,6 +111,30 @@ K_IN void k_sort_place(int64_t task, int64_t chunk, int64_t chunks, int64_t n, c
     if (in)
       move(at, to);
   });
+}
+
+// Behind k_sort_count for all of the chunks.
+template <int bits, int warps, typename T, typename D, typename M>
+K_IN void k_sort_place(int64_t task, int64_t chunk, int64_t chunks, int64_t n, const T *counts,
+                       D digit_at, M move) {
+  k_sort_chunk<bits, warps, T>(task, chunk, n, k_sort_room<T, (warps << bits)>(), digit_at,
+                               [&](int digit, T *before, T *all) {
+    _Pragma("unroll 8") for (int64_t c = 0; c < chunks; c++) {
+      const T x = k_take(counts + (c << bits) + digit);
+      *all += x;
+      *before += c < task ? x : 0;
+    }
+  }, move);
+}
+
+// There is one chunk: a whole pass, after which all threads of the block see what was moved.
+template <int bits, int warps, typename T, typename D, typename M>
+K_IN void k_sort_alone(int64_t chunk, int64_t n, D digit_at, M move) {
+  k_array<T, (warps << bits)> &count = k_sort_room<T, (warps << bits)>();
+  k_sort_chunk<bits, warps, T>(0, chunk, n, count, digit_at, [&](int digit, T *, T *all) {
+    _Pragma("unroll") for (int w = 0; w < warps; w++) *all += count[(w << bits) + digit];
+  }, move);
+  __syncthreads();
 }
 
 // --- segments: positions of a sorted list that have the same row --------------------------------

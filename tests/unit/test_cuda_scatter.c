@@ -104,7 +104,7 @@ static void check_max(ir_arena *a, const cg_target *t, const char *only, bool sh
 }
 
 // --- the order of sums -----------------------------------------------------------------------
-enum { ORDER_INDICES = 2300, ORDER_ROWS = 300 };
+enum { ORDER_INDICES = 2300, ORDER_ROWS = 300 }; // at most
 
 typedef struct order_run {
   int32_t index[ORDER_INDICES];
@@ -132,30 +132,32 @@ static void run_sorting(ir_arena *a, const cg_kernel *g, order_run *r) {
 }
 
 // Equal rows keep their order; rows inside a piece are summed as a loop over the indices does it.
-static void check_order(const cg_target *t) {
-  static const test_case c = {"order", NULL,
-                              "%i = input : i32[2300]\n%u = input : f32[2300,4]\n"
-                              "%s = scatter_add %i, %u : f32[300,4]\nresult output s = %s",
-                              0};
+static void check_order(const cg_target *t, int indices) {
   static order_run r;
   ir_arena *a = ir_arena_new();
+  const test_case c = {"order", NULL,
+                       ir_format(a,
+                                 "%%i = input : i32[%d]\n%%u = input : f32[%d,4]\n"
+                                 "%%s = scatter_add %%i, %%u : f32[300,4]\nresult output s = %%s",
+                                 indices, indices),
+                       0};
   const ir_func *f = test_case_module(a, &c)->funcs.at[0];
   const cg_kernel *g = test_scheduled(a, f->kernels.at[0], f, t);
   const cuda_scatter *p = g->schedule;
   uint64_t seed = 5;
-  for (int i = 0; i < ORDER_INDICES; i++)
+  for (int i = 0; i < indices; i++)
     r.index[i] = (int32_t)test_random(&seed, 0, ORDER_ROWS);
-  for (int i = 0; i < 4 * ORDER_INDICES; i++)
+  for (int i = 0; i < 4 * indices; i++)
     r.update[i] = (float)test_random(&seed, -1, 1);
   BUG_IF(p->workspace > (int64_t)sizeof r.workspace || !p->sort, "not what this test is for");
   run_sorting(a, g, &r);
   const int32_t *rows =
       (const int32_t *)(const void *)(r.workspace + p->sorted[(p->passes - 1) % 2]);
-  const int32_t *places = rows + (ORDER_INDICES + 15) / 16 * 16;
+  const int32_t *places = rows + (indices + 15) / 16 * 16;
   int whole = 0;
-  for (int i = 0, next = 0; i < ORDER_INDICES; i = next) {
+  for (int i = 0, next = 0; i < indices; i = next) {
     float sum = 0;
-    for (next = i; next < ORDER_INDICES && rows[next] == rows[i]; next++) {
+    for (next = i; next < indices && rows[next] == rows[i]; next++) {
       sum += r.update[4 * places[next]];
       if (r.index[places[next]] != rows[i] || (next > i && places[next] < places[next - 1]) ||
           (next == i && i > 0 && rows[i] < rows[i - 1]))
@@ -186,11 +188,12 @@ static cuda_scatter plan_of(int64_t indices, int64_t rows, int64_t columns, cons
 
 static void print_plan(const cuda_scatter *p) {
   printf("%lld indices, %lld rows of %lld: %s; walking %.0f us, sorting %.0f us: %d passes by %d "
-         "bits, %lld chunks of %lld, %lld pieces of %lld, %d threads, workspace %.1f MB\n",
+         "bits, %d launches, %lld chunks of %lld, %lld pieces of %lld, %d threads, workspace %.1f "
+         "MB\n",
          (long long)p->indices, (long long)p->table_rows, (long long)p->columns,
          p->sort ? "sorting" : "walking", p->walk_us, p->sort_us, p->passes, p->bits,
-         (long long)p->chunks, (long long)p->chunk, (long long)p->pieces, (long long)p->piece,
-         p->sum_threads, (double)p->workspace / 1e6);
+         p->sort_launches, (long long)p->chunks, (long long)p->chunk, (long long)p->pieces,
+         (long long)p->piece, p->sum_threads, (double)p->workspace / 1e6);
 }
 
 static bool covers(int64_t parts, int64_t part, int64_t size) {
@@ -204,7 +207,8 @@ static bool holds_together(const cuda_scatter *p) {
   ok &= covers(p->sum_parts, p->group, p->units) && p->sum_threads % p->group == 0;
   ok &= p->passes * p->bits < 64 && (int64_t)1 << p->passes * p->bits >= p->table_rows;
   ok &= p->bits <= 8 && p->sum_threads % 32 == 0 && p->sum_threads <= 1024;
-  ok &= 1 + 2 * p->passes + 2 <= CG_MAX_PHASES;
+  ok &= p->sort_launches == (p->indices <= 2048 ? 1 : 2 * p->passes); // one block does all of few
+  ok &= 1 + p->sort_launches + 2 <= CG_MAX_PHASES;
   // sorting takes lists, counters and a little more: never a large part of what is there anyhow
   ok &= p->workspace <= 4 * list + (1 << 18) * p->place_bytes + table + update / 8 + (1 << 16);
   return ok;
@@ -237,7 +241,8 @@ int main(int argc, char **argv) {
   const cg_target *t = cg_target_find(a, "cuda:sm_80");
   test_run_cases(cases, sizeof cases / sizeof *cases, t, only, show);
   check_max(a, t, only, show);
-  check_order(t);
+  check_order(t, ORDER_INDICES);
+  check_order(t, 1000); // by one block
   check_plans(cg_target_find(a, "cuda:sm_80,sm_90a"));
   ir_arena_free(a);
   return test_report("cuda_scatter");
