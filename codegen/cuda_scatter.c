@@ -1,6 +1,6 @@
 // cuda_scatter.c: SCATTER kernels for GPUs: table[index[i]] += update[i] over all i; or the larger of both.
 //
-//   phase 0   clears the table; of a row update (ir/row_update.h), nothing
+//   phase 0   clears the table; of a row update (ir/row_update.h), nothing. A block more sorts, if it has all indices
 //   phase 1   few indices: block i owns the row of index[i], if no earlier i names it: it walks the
 //             indices from i on, and adds the updates of that row, a thread per column
 //   phase 1.. many indices: sorted, then summed in pieces (cuda_scatter_sort.c)
@@ -44,6 +44,7 @@ void cuda_scatter_schedule(cg_kernel *k) {
   k->tasks[0] = ir_ceil_div(ir_elements(&n->type), SCATTER_CLEAR_THREADS * SCATTER_LANES);
   if (ir_is_row_update(k->k) && k->tasks[0] > k->target->cuda->sms)
     k->tasks[0] = k->target->cuda->sms;
+  k->tasks[0] += p->sort && p->alone;
   k->threads[0] = SCATTER_CLEAR_THREADS;
   k->schedule = p;
   if (p->sort) {
@@ -81,27 +82,24 @@ static const char *table_name(const cg_kernel *k) {
 
 // A row update leaves other rows alone: nothing to do but where the outputs have places of their
 // own. A fixed number of blocks, so that looking costs the same for any table.
-static void emit_copies(cuda_text *t, const char *name) {
+static void put_copies(cuda_text *t, const char *block, int64_t blocks) {
   const cg_kernel *k = t->k;
-  cuda_scatter_open(t, name, 0, SCATTER_CLEAR_THREADS);
   for (size_t i = 0; i < k->out.num; i++) {
     const char *to = cg_arg_name(k, (int)(k->in.num + i));
     const char *from = cg_arg_name(k, row_update_base(k, i));
-    cuda_line(t, "for (int64_t j = task * %d + threadIdx.x; %s != %s && j < %lld; j += %lld)",
+    cuda_line(t, "for (int64_t j = %s * %d + threadIdx.x; %s != %s && j < %lld; j += %lld)", block,
               SCATTER_CLEAR_THREADS, to, from, (long long)ir_elements(&k->out.at[i]->type),
-              (long long)k->tasks[0] * SCATTER_CLEAR_THREADS);
+              (long long)blocks * SCATTER_CLEAR_THREADS);
     cuda_line(t, "  k_put(%s + j, k_take(%s + j));", to, from);
   }
-  ir_buf_puts(t->out, "}\n");
 }
 
-static void emit_clear(cuda_text *t, const char *name) {
+static void put_clear(cuda_text *t, const char *block) {
   const ir_node *n = t->k->k->anchor;
   ir_dtype type = n->type.dtype;
   long long elements = (long long)ir_elements(&n->type);
   const char *table = table_name(t->k), *start = cuda_scatter_start(t->k, true);
-  cuda_scatter_open(t, name, 0, SCATTER_CLEAR_THREADS);
-  cuda_line(t, "const int64_t j = (task * %d + threadIdx.x) * VL;", SCATTER_CLEAR_THREADS);
+  cuda_line(t, "const int64_t j = (%s * %d + threadIdx.x) * VL;", block, SCATTER_CLEAR_THREADS);
   cuda_line(t, "if (j + VL <= %lld)", elements);
   cuda_line(t, "  k_store_%s(%s + j, %s);", ir_dtypes[type].name, table, start);
   if (elements % SCATTER_LANES) {
@@ -109,6 +107,27 @@ static void emit_clear(cuda_text *t, const char *name) {
     cuda_line(t, "  k_store_%s_part(%s + j, %s, (int)(%lld - j));", ir_dtypes[type].name, table,
               start, elements);
   }
+}
+
+// Sorting has nothing to do with the table, and needs no launch of its own where it is one block's work.
+static void emit_begin(cuda_text *t, const char *name) {
+  const cg_kernel *k = t->k;
+  const cuda_scatter *p = k->schedule;
+  bool sorts = p->sort && p->alone;
+  const char *block = sorts ? "(task - 1)" : "task";
+  cuda_scatter_open(t, name, 0, SCATTER_CLEAR_THREADS);
+  if (sorts) {
+    cuda_line(t, "if (task == 0) {");
+    t->indent += 2;
+    cuda_scatter_put_sort(t);
+    cuda_line(t, "return;");
+    t->indent -= 2;
+    cuda_line(t, "}");
+  }
+  if (ir_is_row_update(k->k))
+    put_copies(t, block, k->tasks[0] - sorts);
+  else
+    put_clear(t, block);
   ir_buf_puts(t->out, "}\n");
 }
 
@@ -224,7 +243,7 @@ static void emit_walk(cuda_text *t, const char *name) {
 void cuda_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   const cuda_scatter *p = k->schedule;
   cuda_text t = {.k = k, .out = out, .indent = 2};
-  (ir_is_row_update(k->k) ? emit_copies : emit_clear)(&t, name);
+  emit_begin(&t, name);
   if (p->sort)
     cuda_scatter_emit_sorted(&t, name);
   else

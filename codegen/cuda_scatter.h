@@ -23,7 +23,7 @@
 
 enum {
   SCATTER_CLEAR_THREADS = 256,
-  SCATTER_SORT_THREADS = 256,
+  SCATTER_SORT_THREADS = SCATTER_CLEAR_THREADS, // they may share a launch
   SCATTER_JOIN_THREADS = 256,
   SCATTER_LANES = 4, // elements of a vector
 };
@@ -43,8 +43,8 @@ typedef struct cuda_scatter {
   const char *place; // C type of positions and rows: "int32_t"
   int place_bytes;
   int64_t chunk, chunks; // positions that a block sorts
-  bool alone;            // it is one block, which makes all passes in a launch
-  int sort_launches;
+  bool alone;        // it is one block, which makes all passes beside those that clear the table
+  int sort_launches; // of its own
   int64_t piece, pieces;              // sorted positions that are summed by one group of threads
   int64_t units;                      // of a row: vectors when wide, elements otherwise
   int group, sum_threads;             // threads of a piece, of a block
@@ -72,6 +72,8 @@ const char *cuda_scatter_step(const cg_kernel *k, bool vectors, const char *sum,
 // Statements that store "sum" to columns "column".. of the table's row "row", or what a row update
 // makes of it. With `vectors`, it is a vector of which `lanes` exist (NULL: all).
 void cuda_scatter_put_row(cuda_text *t, bool vectors, const char *lanes);
+// All passes by the threads of this block (cuda_scatter.alone).
+void cuda_scatter_put_sort(cuda_text *t);
 // The kernels of all phases behind the first.
 void cuda_scatter_emit_sorted(cuda_text *t, const char *name);
 

@@ -63,7 +63,7 @@ static void plan_passes(cuda_scatter *p) {
   p->chunk = round_up(ir_ceil_div(p->indices, p->alone ? 1 : MOST_CHUNKS), CHUNK_STEP);
   p->chunk = p->alone ? p->chunk : most_of(p->chunk, LEAST_CHUNK);
   p->chunks = ir_ceil_div(p->indices, p->chunk);
-  p->sort_launches = p->alone ? 1 : 2 * p->passes;
+  p->sort_launches = p->alone ? 0 : 2 * p->passes;
 }
 
 // Narrow rows: several groups in a block; wide ones: whole warps, so that few are idle.

@@ -5,7 +5,7 @@
 //
 //   phases 1, 2; 3, 4   sorting by some bits of the row each: blocks count the digits of their
 //                       chunks; then they know where positions go, and put them there. Of few
-//                       positions one block does all of that, in phase 1
+//                       positions one block does all of that, in phase 0
 //   the last but one    a group of threads per piece: row 0 = u[1] + u[5], row 1 = u[4]; row 3
 //                       goes on: its sum here, u[0], is the piece's tail; u[2] + u[3] the head
 //                       of the next one
@@ -88,9 +88,8 @@ static void emit_place(cuda_text *t, const char *name, int pass) {
 }
 
 // A block that has all positions needs nobody's counts, and can go on with the next pass.
-static void emit_alone(cuda_text *t, const char *name) {
+void cuda_scatter_put_sort(cuda_text *t) {
   const cuda_scatter *p = plan_of(t);
-  cuda_scatter_open(t, name, 1, SCATTER_SORT_THREADS);
   for (int pass = 0; pass < p->passes; pass++) {
     cuda_line(t, "{");
     t->indent += 2;
@@ -101,7 +100,6 @@ static void emit_alone(cuda_text *t, const char *name) {
     t->indent -= 2;
     cuda_line(t, "}");
   }
-  ir_buf_puts(t->out, "}\n");
 }
 
 // --- sums ------------------------------------------------------------------------------------
@@ -217,8 +215,6 @@ static void emit_join(cuda_text *t, const char *name) {
 
 void cuda_scatter_emit_sorted(cuda_text *t, const char *name) {
   const cuda_scatter *p = plan_of(t);
-  if (p->alone)
-    emit_alone(t, name);
   for (int pass = 0; pass < p->passes && !p->alone; pass++) {
     emit_count(t, name, pass);
     emit_place(t, name, pass);
