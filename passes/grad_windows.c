@@ -54,7 +54,8 @@ static ir_node *slanted_sum(grad_ctx *c, ir_node *g, int64_t dilate) {
   return ir_reshape(&c->b, x, 3, (int64_t[]){l, i + room, rest});
 }
 
-// The last axis of g holds what windows along `axis` say of `extent` elements.
+// The last axis of g holds what windows along `axis` say of `extent` elements. The result has those of them that windows
+// with whole steps reach, which may be fewer.
 static ir_node *folded(grad_ctx *c, ir_node *g, int axis, int64_t extent, int64_t step,
                        int64_t dilate) {
   if (step > 1 && dilate > 1) {
@@ -73,12 +74,14 @@ static ir_node *folded(grad_ctx *c, ir_node *g, int axis, int64_t extent, int64_
   x = ir_transpose(&c->b, x, (int64_t[]){0, 3, 1, 4, 2}); // [lead, t, i, r, rest]
   x = ir_reshape(&c->b, x, 4, (int64_t[]){lead, turns, places, step * rest});
   x = slanted_sum(c, x, dilate);
-  x = ir_reshape(&c->b, x, 3, (int64_t[]){lead, x->type.dims[1] * step, rest});
-  x = resized(c, x, (int64_t[]){lead, extent, rest});
-  to.dims[axis] = extent;
+  int64_t reached = x->type.dims[1] * step;
+  x = ir_reshape(&c->b, x, 3, (int64_t[]){lead, reached, rest});
+  to.dims[axis] = reached < extent ? reached : extent;
+  x = grad_crop(c, x, (int64_t[]){lead, to.dims[axis], rest});
   return ir_reshape(&c->b, x, to.rank, to.dims);
 }
 
+// Elements behind the last window, along whichever axes, are zeros that are added at once: each time all of g is copied.
 static ir_node *folded_all(grad_ctx *c, const ir_node *n, ir_node *g) {
   int num;
   const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
@@ -86,7 +89,7 @@ static ir_node *folded_all(grad_ctx *c, const ir_node *n, ir_node *g) {
   const int64_t *dilate = ir_attr_ints(n, IR_ATTR_DILATE, NULL);
   for (int i = num - 1; i >= 0; i--)
     g = folded(c, g, (int)axes[i], n->in[0]->type.dims[axes[i]], step[i], dilate[i]);
-  return g;
+  return resized(c, g, n->in[0]->type.dims);
 }
 
 void grad_windows(grad_ctx *c, ir_node *n, ir_node *g) {
