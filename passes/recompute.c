@@ -24,6 +24,7 @@ enum {
   MAX_FLOPS = 32,     // per element of a value that is computed again
   REPEATED_FLOPS = 8, // the same where it is computed for each row, head, sample that shares it
   SMALL_BYTES = 4096, // what is not worth a thought
+  MASK_DEPTH = 4,     // operations from positions to a mask of them
   MAX_CHAIN = 24,
   MAX_ROUNDS = 8, // what one round leaves is seldom worth more than two others
 };
@@ -41,8 +42,20 @@ static bool can_take_in(const again_use *u) {
          (c == IR_CLASS_POINTWISE || c == IR_CLASS_REDUCE);
 }
 
+// A mask of positions: where it is used it takes no load at all.
+static bool is_of_positions(const ir_node *v, int depth) {
+  if (ir_is_generated(v))
+    return true;
+  bool all = depth > 0 && again_is_pointwise(v);
+  for (int i = 0; all && i < v->num_in; i++)
+    all = is_of_positions(dom_base(v->in[i]), depth - 1);
+  return all;
+}
+
 static bool is_candidate(const recompute *r, const ir_node *v) {
-  if (!again_is_pointwise(v) || r->g.pinned[v->id] || ir_bytes(&v->type) < SMALL_BYTES)
+  if (!again_is_pointwise(v) || r->g.pinned[v->id])
+    return false;
+  if (ir_bytes(&v->type) < SMALL_BYTES && !is_of_positions(v, MASK_DEPTH))
     return false;
   for (size_t i = 0; i < r->g.users[v->id].num; i++)
     if (!can_take_in(&r->g.users[v->id].at[i]))
