@@ -390,7 +390,9 @@ K_ALL(K_ARG)
     return DECODE(r, v);                                                                           \
   }
 #define K_SMALL_PART(T, m, v, DECODE, ENCODE) K_STEP(T, m, v, DECODE) K_PART(T, m, v, DECODE, ENCODE)
-// With masked instructions a part costs the same as a whole.
+// With masked instructions a part costs the same as a whole. Stores of a known count are moves all the same: what a
+// masked one leaves out counts as written until it is done, and where a kernel writes over what it reads, the next
+// short row waits for that.
 #if defined(__AVX512F__) && VL == 16
 #define K_PART_4(T, m, v)                                                                          \
   K v k_load_##T##_step(const m *p, int64_t step, int lanes) {                                     \
@@ -409,7 +411,10 @@ K_ALL(K_ARG)
                                              (uint16_t)((1u << lanes) - 1));                       \
   }                                                                                                \
   K void k_store_##T##_part(m *p, v x, int lanes) {                                                \
-    __builtin_ia32_storeups512_mask((float *)p, (vf)x, (uint16_t)((1u << lanes) - 1));             \
+    if (__builtin_constant_p(lanes))                                                               \
+      __builtin_memcpy(p, &x, (size_t)lanes * sizeof(m));                                          \
+    else                                                                                           \
+      __builtin_ia32_storeups512_mask((float *)p, (vf)x, (uint16_t)((1u << lanes) - 1));           \
   }
 #elif defined(__AVX2__) && VL == 8
 #define K_PART_4(T, m, v)                                                                          \
@@ -418,7 +423,10 @@ K_ALL(K_ARG)
     return (v)__builtin_ia32_maskloadps256((const vf *)p, k_lane_mask(lanes));                     \
   }                                                                                                \
   K void k_store_##T##_part(m *p, v x, int lanes) {                                                \
-    __builtin_ia32_maskstoreps256((vf *)p, k_lane_mask(lanes), (vf)x);                             \
+    if (__builtin_constant_p(lanes))                                                               \
+      __builtin_memcpy(p, &x, (size_t)lanes * sizeof(m));                                          \
+    else                                                                                           \
+      __builtin_ia32_maskstoreps256((vf *)p, k_lane_mask(lanes), (vf)x);                           \
   }
 #else
 #define K_PART_4(T, m, v) K_SMALL_PART(T, m, v, K_TO, K_TO)
