@@ -23,12 +23,14 @@
 // few loads that it has under way wait for memory one after the other. So does one of 29, which is all that
 // the first stage finds in a gradient [50257,768]: it is cut once more.
 //
-// Where no number divides well, some lines are left over (split_uneven.c).
+// Where no number divides well, some lines are left over (split_uneven.c). Sums over windows are cut so that what they
+// read stays near (split_windows.c).
 //
 // Needs: no later algebra (it would merge the stages again). argmax and argmin stay.
 #include "ir/builder.h"
 #include "passes/pass.h"
 #include "passes/split_uneven.h"
+#include "passes/split_windows.h"
 
 #include <math.h>
 
@@ -65,8 +67,6 @@ static int64_t extent_of(const ir_node *n) {
 }
 
 static bool is_splittable(const ir_node *n) {
-  if (!is_reduction(n))
-    return false;
   int64_t out = ir_elements(&n->type), all = ir_elements(&n->in[0]->type);
   if (out > MAX_RESULTS)
     return false;
@@ -169,10 +169,14 @@ static ir_node *split_at(ir_builder *b, ir_node *n, const int64_t *axes, int num
 
 // NULL when n is fine as it is.
 static ir_node *split(ir_builder *b, const split_uses *uses, ir_node *n) {
-  if (!is_splittable(n))
+  if (!is_reduction(n))
     return NULL;
   int num;
   const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
+  if (!is_splittable(n)) {
+    int at = split_windows_at(n);
+    return split_at(b, n, axes, num, (cut){.at = at, .part = 1, .chunks = at});
+  }
   chunking x = chunks_of(n);
   cut c = find_cut(n, axes, num, x);
   return c.chunks ? split_at(b, n, axes, num, c) : split_unevenly(b, uses, n, x.wanted);

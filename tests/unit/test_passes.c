@@ -443,6 +443,19 @@ static const pass_case split_cases[] = {
      "%r.sum.2 = sum %r.sum {axes=[0]} : f32[1,1,64]\n%r = reshape %r.sum.2 : f32[1,64]\n" R},
     {"and of a smaller one", pass_split_reductions, NULL,
      "%x = input : f32[1024,64]\n%r = sum %x {axes=[0]} : f32[1,64]\n" R, NULL},
+    {"what is inside windows of what no cache holds", pass_split_reductions, NULL,
+     "%x = input : f32[8,34,34,64]\n"
+     "%w = windows %x {axes=[1,2], step=[1,1], size=[3,3], dilate=[1,1]} : f32[8,32,32,64,3,3]\n"
+     "%r = sum %w {axes=[0,1,2]} : f32[1,1,1,64,3,3]\n" R,
+     "%x = input : f32[8,34,34,64]\n"
+     "%w = windows %x {axes=[1,2], step=[1,1], size=[3,3], dilate=[1,1]} : f32[8,32,32,64,3,3]\n"
+     "%r.sum = sum %w {axes=[1,2]} : f32[8,1,1,64,3,3]\n"
+     "%r = sum %r.sum {axes=[0]} : f32[1,1,1,64,3,3]\n" R},
+    {"and of what one does", pass_split_reductions, NULL,
+     "%x = input : f32[8,10,10,64]\n"
+     "%w = windows %x {axes=[1,2], step=[1,1], size=[3,3], dilate=[1,1]} : f32[8,8,8,64,3,3]\n"
+     "%r = sum %w {axes=[0,1,2]} : f32[1,1,1,64,3,3]\n" R,
+     NULL},
     {"short", pass_split_reductions, NULL,
      "%x = input : f32[8192]\n%r = sum %x {axes=[0]} : f32[1]\n" R, NULL},
     {"prime, one left over", pass_split_reductions, NULL,
