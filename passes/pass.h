@@ -36,6 +36,7 @@ bool pass_masks(ir_module *m, ir_diags *d);
 // What goes through two masks goes through both at once.
 bool pass_join_masks(ir_module *m, ir_diags *d);
 bool pass_thin_products(ir_module *m, ir_diags *d);
+bool pass_narrow_sums(ir_module *m, ir_diags *d);
 // Reductions with few outputs and long axes become two stages, so that they can run in
 // parallel with a fixed order of sums.
 bool pass_split_reductions(ir_module *m, ir_diags *d);

@@ -21,6 +21,8 @@ const pass_info pass_pipeline[] = {
     {.name = "join_masks", .run = pass_join_masks},
     // what a matmul would use once is read as it lies
     {.name = "thin_products", .run = pass_thin_products},
+    // a few columns fill no vector: several rows side by side do
+    {.name = "narrow_sums", .run = pass_narrow_sums, .processor = true},
     // work for all threads, a buffer for every output
     {.name = "split_reductions", .run = pass_split_reductions},
     // on GPUs the columns of a matrix, too

@@ -1,4 +1,4 @@
-// test_passes.c: table_products, quotients, join_products, cse, dce, thin_products, split_reductions,
+// test_passes.c: table_products, quotients, join_products, cse, dce, thin_products, narrow_sums, split_reductions,
 // split_columns and own_outputs on texts, each checked by the oracle.
 #include "support_passes.h"
 
@@ -418,6 +418,30 @@ static const pass_case thin_cases[] = {
      NULL},
 };
 
+static const pass_case narrow_cases[] = {
+    {"three columns, 16 rows side by side", pass_narrow_sums, NULL,
+     "%x = input : f32[8000,3]\n%y = mul %x, %x : f32[8000,3]\n%r = sum %y {axes=[0]} : "
+     "f32[1,3]\n" R,
+     "%x = input : f32[8000,3]\n%y = mul %x, %x : f32[8000,3]\n"
+     "%r.reshape = reshape %y : f32[500,16,3]\n%r.sum = sum %r.reshape {axes=[0]} : f32[1,16,3]\n"
+     "%r.sum.2 = sum %r.sum {axes=[1]} : f32[1,1,3]\n%r = reshape %r.sum.2 : f32[1,3]\n" R},
+    {"channels of images", pass_narrow_sums, NULL,
+     "%x = input : f32[4,24,32,8]\n%r = reduce_max %x {axes=[0,1,2]} : f32[1,1,1,8]\n" R,
+     "%x = input : f32[4,24,32,8]\n%r.reshape = reshape %x : f32[4,24,4,8,8]\n"
+     "%r.reduce_max = reduce_max %r.reshape {axes=[0,1,2]} : f32[1,1,1,8,8]\n"
+     "%r.reduce_max.2 = reduce_max %r.reduce_max {axes=[3]} : f32[1,1,1,1,8]\n"
+     "%r = reshape %r.reduce_max.2 : f32[1,1,1,8]\n" R},
+    {"a factor for each row", pass_narrow_sums, NULL,
+     "%x = input : f32[8000,3]\n%s = input : f32[8000,1]\n%b = broadcast %s : f32[8000,3]\n"
+     "%y = mul %x, %b : f32[8000,3]\n%r = sum %y {axes=[0]} : f32[1,3]\n" R,
+     NULL},
+    {"more columns, few rows, no number of rows", pass_narrow_sums, NULL,
+     "%x = input : f32[8000,9]\n%y = input : f32[512,8]\n%z = input : f32[8009,3]\n"
+     "%r = sum %x {axes=[0]} : f32[1,9]\n%s = sum %y {axes=[0]} : f32[1,8]\n"
+     "%t = sum %z {axes=[0]} : f32[1,3]\nresult output s = %s\nresult output t = %t\n" R,
+     NULL},
+};
+
 static const pass_case split_cases[] = {
     {"all of a matrix", pass_split_reductions, NULL,
      "%x = input : f32[784,128]\n%r = sum %x {axes=[0,1]} : f32[1,1]\n" R,
@@ -705,6 +729,7 @@ int main(void) {
   CHECK_ALL(dce_cases);
   CHECK_ALL(own_cases);
   CHECK_ALL(thin_cases);
+  CHECK_ALL(narrow_cases);
   CHECK_ALL(split_cases);
   return test_report("passes");
 }

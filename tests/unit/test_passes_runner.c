@@ -120,7 +120,7 @@ static void check_pipeline_names(ir_arena *a) {
   test_same_text(
       "the pipeline", ir_buf_str(&b),
       "table_products autodiff! convolutions! algebra* cse* quotients* dce* "
-      "join_products masks join_masks thin_products "
+      "join_products masks join_masks thin_products narrow_sums "
       "split_reductions split_columns own_outputs! row_sums precision attention row_updates "
       "pair_panels panels integer_operands fuse! "
       "recompute remake order! alike bands ");
