@@ -256,6 +256,8 @@ bool mm_looks_ahead(const mm_text *t);
 bool mm_pieces_wait(const mm_plan *plan);
 // Tiles are told which steps of k to take: pieces of k, or bands, or a border, or a list.
 bool mm_counts_steps(const mm_text *t);
+// The last part of a's k is longer than pieces of k: tiles take what of a run is in a piece.
+bool mm_cuts_runs(const mm_problem *p, const mm_plan *plan);
 // Some tiles need not take all steps.
 bool mm_limits_steps(const mm_problem *p);
 // Inside the loop over tiles: goes on with the next one where nobody needs what this one would store.

@@ -145,14 +145,32 @@ static int64_t pieces_of_few(int64_t tiles, double cycles) {
   return tiles > FEW_TO_SPLIT ? 0 : (int64_t)(cycles / (2.0 * MM_BARRIER_CYCLES));
 }
 
+// From the first element of an axis to the last.
+static int64_t reach_of(const mm_axes *axes) {
+  int64_t reach = 0;
+  for (int i = 0; i < axes->num; i++)
+    reach += (axes->size[i] - 1) * (axes->stride[i] < 0 ? -axes->stride[i] : axes->stride[i]);
+  return reach;
+}
+
+// Elements of an operand that are in memory: windows overlap.
+static int64_t elems_in_memory(const mm_operand *o, int64_t x, int64_t k) {
+  int64_t reach = reach_of(&o->x) + reach_of(&o->k) + 1;
+  return reach < x * k ? reach : x * k;
+}
+
 // A k much longer than rows and columns, as in the gradients of weights, where k is all samples and
 // places: pieces of it read each operand once, and by the thread that has made its rows. The sums
-// of all pieces must stay small beside the operands, and beside a step's memory.
+// of all pieces must stay small beside what tiles read, beside what of it is in memory, and beside a
+// step's memory.
 static int64_t pieces_of_long_k(const mm_problem *p) {
-  int64_t sums = p->m * p->n * p->elem_bytes;
-  int64_t most = p->k * (p->m + p->n) / (8 * p->m * p->n);
-  if (most > GAIN_BYTES / sums)
-    most = GAIN_BYTES / sums;
+  int64_t sums = p->m * p->n;
+  int64_t memory = elems_in_memory(&p->a, p->m, p->k) + elems_in_memory(&p->b, p->n, p->k);
+  int64_t bounds[] = {p->k * (p->m + p->n) / (8 * sums), memory / (2 * sums),
+                      GAIN_BYTES / (sums * p->elem_bytes)};
+  int64_t most = MOST_PIECES;
+  for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+    most = bounds[i] < most ? bounds[i] : most;
   return p->batch == 1 && p->k >= 4 * (p->m + p->n) && most >= LEAST_PIECES ? most : 0;
 }
 
@@ -217,14 +235,6 @@ static bool consider_pieces(const mm_problem *p, mm_plan *plan) {
   return plan->by_pieces;
 }
 
-// From the first element of an axis to the last.
-static int64_t reach_of(const mm_axes *axes) {
-  int64_t reach = 0;
-  for (int i = 0; i < axes->num; i++)
-    reach += (axes->size[i] - 1) * (axes->stride[i] < 0 ? -axes->stride[i] : axes->stride[i]);
-  return reach;
-}
-
 // Rows of a, or steps of k, overlap: packed they are more than what they are of.
 static bool has_windows(const mm_problem *p) {
   return reach_of(&p->a.x) + reach_of(&p->a.k) < p->m * p->k / 2;
@@ -270,11 +280,14 @@ static bool is_even(const mm_operand *o, int64_t size) {
   return o->x.num <= 1 || o->x.size[o->x.num - 1] % size == 0;
 }
 
-// k of windows, or of merged heads, in runs of its last part, which tiles go through one by one.
+// k of windows, or of merged heads, in runs of its last part, which tiles go through one by one: pieces of k are some
+// of them, or end within them.
 static bool runs_fit(const mm_problem *p, const mm_plan *plan) {
   int64_t run = p->a.k.size[p->a.k.num - 1];
-  return !p->bands.limited && plan->k_block % run == 0 &&
-         (double)run * mm_tile_cycles(plan->mr, plan->nv) >= RUN_CYCLES;
+  bool even = plan->k_block % run == 0 || mm_cuts_runs(p, plan);
+  int64_t steps = plan->k_block < run ? plan->k_block : run;
+  return !p->bands.limited && even &&
+         (double)steps * mm_tile_cycles(plan->mr, plan->nv) >= RUN_CYCLES;
 }
 
 static bool must_pack_a(const mm_problem *p, const mm_plan *plan) {

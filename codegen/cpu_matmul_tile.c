@@ -57,6 +57,10 @@ static bool a_has_runs(const mm_text *t) {
   return t->plan->a == MM_DIRECT && t->p->a.k.num > 1;
 }
 
+bool mm_cuts_runs(const mm_problem *p, const mm_plan *plan) {
+  return p->a.k.num > 1 && plan->k_block < p->a.k.size[p->a.k.num - 1];
+}
+
 // A full load at the end of the last row could leave the buffer.
 static bool is_ragged_in_place(const mm_plan *plan) {
   return plan->b == MM_DIRECT && plan->tail_cols % plan->lanes != 0;
@@ -312,6 +316,20 @@ static void open_list(const mm_text *t, const tile_shape *s) {
       c, packed ? "i" : "k", (long long)mm_a_k_stride(t), (long long)s->b_k);
 }
 
+// The loop over what pieces of k take of runs, `steps` steps from step `first` on: some may begin, or end, within a run.
+static void open_parts_of_runs(const mm_text *t, const tile_shape *s, const char *at, int64_t run) {
+  long long of_run = (long long)run;
+  ir_buf_printf(t->out,
+                "  for (int64_t done = 0, part; done < steps; done += part) {\n"
+                "  const int64_t run = (first + done) / %lld, from = (first + done) %% %lld;\n"
+                "  part = steps - done < %lld - from ? steps - done : %lld - from;\n"
+                "  const %s *a = a_runs + %s + from * %lld, *b = b_runs + done * %lld;\n",
+                of_run, of_run, of_run, of_run, t->p->ctype, at, (long long)mm_a_k_stride(t),
+                (long long)s->b_k);
+  put_unrolling(t, s, run);
+  ir_buf_puts(t->out, "  for (int64_t k = 0; k < part; k++) {\n");
+}
+
 // The loop over runs, and this run's places in the operands; `counts`: from step `first` on.
 static void open_runs(const mm_text *t, const tile_shape *s, bool counts) {
   const mm_axes *k = &t->p->a.k;
@@ -319,6 +337,10 @@ static void open_runs(const mm_text *t, const tile_shape *s, bool counts) {
   long long run = (long long)k->size[--outer.num], b_run = run * (long long)s->b_k;
   const char *c = t->p->ctype, *at = mm_offset(t->p->arena, &outer, "run");
   const char *since = counts ? ir_format(t->p->arena, "(run - first / %lld)", run) : "run";
+  if (mm_cuts_runs(t->p, t->plan)) {
+    open_parts_of_runs(t, s, at, run);
+    return;
+  }
   if (counts)
     ir_buf_printf(t->out,
                   "  for (int64_t run = first / %lld; run < (first + steps) / %lld; run++) {\n",

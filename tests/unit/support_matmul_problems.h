@@ -324,7 +324,7 @@ static void add_wide_windows(test *t, ir_arena *arena, int i) {
                                        {23, 14, 5},
                                        {3, 33, 47, true},
                                        {3, 190, 5, true, true},
-                                       {11, 1, 64, false, true}};
+                                       {11, 2, 64, false, true}};
   const int64_t *w = of[i % KINDS];
   bool turned = w[3], split = w[4];
   for (int tries = 0; tries < MOST; tries++) {
@@ -333,6 +333,26 @@ static void add_wide_windows(test *t, ir_arena *arena, int i) {
       return;
   }
   BUG("no plan packs some of its rows of windows of %lld places", (long long)(w[0] * w[0]));
+}
+
+// The gradient of the weights of a convolution along time: steps of k are places of two sequences, each longer than a
+// piece of k, which are the tasks' or, of many rows, taken one after the other. Tiles go through them in place. Draws
+// until a plan does so.
+static void add_long_windows(test *t, ir_arena *arena, bool split) {
+  enum { MOST = 1000, C = 16, LENGTH = 1700 };
+  int64_t size = split ? 5 : 52;
+  mm_axes window = {.num = 2, .size = {size, C}, .stride = {2 * C, 1}};
+  mm_axes places = {.num = 2, .size = {2, LENGTH}, .stride = {(LENGTH + 2 * (size - 1)) * C, C}};
+  for (int tries = 0; tries < MOST; tries++) {
+    add_problem(t, arena, 1, size * C, 16, 2 * LENGTH, false, "long windows");
+    t->p.a.x = window, t->p.a.k = places;
+    t->p.a.batch = (mm_axes){0};
+    t->p.a.offset = 0;
+    mm_make_plan(&t->p, &t->plan);
+    if (t->plan.a == MM_DIRECT && t->plan.split_k == split && mm_cuts_runs(&t->p, &t->plan))
+      return;
+  }
+  BUG("no plan reads %lld places of windows in place", (long long)size);
 }
 
 // Few rows, and steps of k so long that a task goes through them from end to end. Draws until a plan does so.

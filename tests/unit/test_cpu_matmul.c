@@ -71,12 +71,14 @@ static int all_problems(test *tests, ir_arena *arena, int *failed) {
   }
   for (int i = 0; i < 4; i++, num++)
     add_problem(&tests[num], arena, 1, 75, 70, 9000, i % 2, "long k");
-  add_pieces(&tests[num++], arena);
+  num += all_windows(&tests[num], arena, failed);
+  add_pieces(&tests[num++], arena); // from here on, what is drawn depends on plans
   for (int i = 0; i < NUM_PANELS; i++, num++)
     add_panels(&tests[num], arena, i % 6 ? 1 : 3, i % 3 ? 32 : 16, i % 2);
-  num += all_windows(&tests[num], arena, failed);
   for (int i = 0; i < 14; i++)
     add_wide_windows(&tests[num++], arena, i);
+  for (int i = 0; i < 2; i++)
+    add_long_windows(&tests[num++], arena, i);
   for (int i = 0; i < 6; i++)
     add_walked_b(&tests[num++], arena);
   for (int i = 0; i < test_share(NUM_LISTED); i++)
