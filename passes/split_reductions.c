@@ -47,8 +47,9 @@ enum {
   LEAST_COLUMN_CHUNKS = 4,
   ROWS = 1024, // that fill a GPU when each has a block
   MAX_ROW_CHUNKS = 4096,
-  LOOK = 6, // operations up to what is reshaped
-  FEW = 3,  // times fewer chunks than are wanted: rather some of them with lines left over
+  LOOK = 12, // operations up to what is reshaped
+  MOST_VIEWS = 64,
+  FEW = 3, // times fewer chunks than are wanted: rather some of them with lines left over
 };
 
 // The outer stage reduces axes[0..at) and the leading `part` of axes[at].
@@ -89,31 +90,59 @@ static chunking chunks_of(const ir_node *n) {
   return (chunking){wanted, MIN_CHUNKS, MAX_CHUNKS};
 }
 
-// Whether `inner` elements at the end of axis `axis`, which is some axes of x taken together, are whole ones of those
-// and a part of one more.
-static bool cuts_one_axis(const ir_type *x, const ir_type *joined, int axis, int64_t inner) {
-  int64_t behind = 1, size = 1;
-  for (int i = axis + 1; i < joined->rank; i++)
-    behind *= joined->dims[i];
-  int at = x->rank;
-  while (at > 0 && size < behind)
-    size *= x->dims[--at];
-  for (size = size == behind ? 1 : 0; size && at > 0 && size < inner; size *= x->dims[--at])
-    if (inner % size == 0 && x->dims[at - 1] % (inner / size) == 0)
-      return true;
-  return size == inner;
+static bool repeats(const ir_node *broadcast, int axis) {
+  const ir_type *from = &broadcast->in[0]->type;
+  int at = axis - (broadcast->type.rank - from->rank);
+  return at < 0 || from->dims[at] == 1;
 }
 
-// Whether x, with axis `axis` cut so, can be read as it lies. Where a transpose has been reshaped it may not be: phases
-// of windows, [31,2] taken for 62, are not 2 times 31, and a copy would be made.
-static bool is_cut_in_place(const ir_node *x, int axis, int64_t inner, int depth) {
-  if (x->op == IR_RESHAPE && ir_ops[x->in[0]->op].cls == IR_CLASS_VIEW &&
-      x->in[0]->op != IR_RESHAPE)
-    return cuts_one_axis(&x->in[0]->type, &x->type, axis, inner);
-  for (int i = 0; ir_ops[x->op].cls == IR_CLASS_POINTWISE && depth > 0 && i < x->num_in; i++)
-    if (!is_cut_in_place(x->in[i], axis, inner, depth - 1))
+// Whether runs of so many elements, one after the other, are whole axes at the end and a part of one more. Neighbouring
+// axes of a broadcast are one where both repeat, or neither.
+static bool cuts_one_axis(const ir_node *x, int64_t elems) {
+  int64_t behind = 1;
+  for (int i = x->type.rank - 1; i >= 0 && behind < elems; i--) {
+    int64_t size = x->type.dims[i];
+    while (x->op == IR_BROADCAST && i > 0 && repeats(x, i) == repeats(x, i - 1))
+      size *= x->type.dims[--i];
+    if (elems < behind * size)
+      return elems % behind == 0 && size % (elems / behind) == 0;
+    behind *= size;
+  }
+  return behind == elems;
+}
+
+// What a reduction's operand is computed from by views other than reshapes, element by element.
+typedef struct seen_views {
+  int num;
+  const ir_node *at[MOST_VIEWS];
+} seen_views;
+
+static void find_views(const ir_node *x, int depth, seen_views *v) {
+  bool view = ir_ops[x->op].cls == IR_CLASS_VIEW,
+       pointwise = ir_ops[x->op].cls == IR_CLASS_POINTWISE;
+  if (x->op == IR_RESHAPE)
+    find_views(x->in[0], depth, v);
+  else if (view && v->num < MOST_VIEWS)
+    v->at[v->num++] = x;
+  for (int i = 0; pointwise && depth > 0 && i < x->num_in; i++)
+    find_views(x->in[i], depth - 1, v);
+}
+
+// Whether all of them, cut into runs of so many elements, can be read as they lie. Where something has been transposed or
+// repeated before it was reshaped it may not be: phases of windows, [31,2] taken for 62, are not 2 times 31, and a copy
+// would be made.
+static bool is_cut_in_place(const seen_views *v, int64_t elems) {
+  for (int i = 0; i < v->num; i++)
+    if (!cuts_one_axis(v->at[i], elems))
       return false;
   return true;
+}
+
+static int64_t elems_behind(const ir_type *x, int axis) {
+  int64_t elems = 1;
+  for (int i = axis + 1; i < x->rank; i++)
+    elems *= x->dims[i];
+  return elems;
 }
 
 // chunks == 0 when nothing divides well.
@@ -121,16 +150,20 @@ static cut find_cut(const ir_node *n, const int64_t *axes, int num, chunking x) 
   const int64_t *dims = n->in[0]->type.dims;
   int64_t before = 1;
   cut best = {0};
-  for (int at = 0; at < num && before <= x.most; before *= dims[axes[at++]])
+  seen_views views = {0};
+  find_views(n->in[0], LOOK, &views);
+  for (int at = 0; at < num && before <= x.most; before *= dims[axes[at++]]) {
+    int64_t behind = elems_behind(&n->in[0]->type, (int)axes[at]);
     for (int64_t part = 1; part <= dims[axes[at]] && before * part <= x.most; part++) {
       int64_t chunks = before * part;
       bool whole_axes = part == 1 || part == dims[axes[at]];
       if (dims[axes[at]] % part || chunks < x.least || (!whole_axes && n->type.rank == IR_MAX_RANK))
         continue;
       if ((!best.chunks || distance(chunks, x.wanted) < distance(best.chunks, x.wanted)) &&
-          (whole_axes || is_cut_in_place(n->in[0], (int)axes[at], dims[axes[at]] / part, LOOK)))
+          (whole_axes || is_cut_in_place(&views, behind * (dims[axes[at]] / part))))
         best = (cut){at, part, chunks};
     }
+  }
   return best;
 }
 

@@ -482,6 +482,16 @@ static const pass_case split_cases[] = {
      NULL},
     {"short", pass_split_reductions, NULL,
      "%x = input : f32[8192]\n%r = sum %x {axes=[0]} : f32[1]\n" R, NULL},
+    {"of what was repeated and reshaped: 112 chunks, not 140, end between its rows",
+     pass_split_reductions, NULL,
+     "%x = input : f32[112,1,80,4]\n%b = broadcast %x : f32[112,2,80,4]\n"
+     "%s = mul %b, %b : f32[112,2,80,4]\n%y = reshape %s : f32[17920,4]\n"
+     "%r = sum %y {axes=[0]} : f32[1,4]\n" R,
+     "%x = input : f32[112,1,80,4]\n%b = broadcast %x : f32[112,2,80,4]\n"
+     "%s = mul %b, %b : f32[112,2,80,4]\n%y = reshape %s : f32[17920,4]\n"
+     "%r.reshape = reshape %y : f32[112,160,4]\n"
+     "%r.sum = sum %r.reshape {axes=[1]} : f32[112,1,4]\n"
+     "%r.sum.2 = sum %r.sum {axes=[0]} : f32[1,1,4]\n%r = reshape %r.sum.2 : f32[1,4]\n" R},
     {"prime, one left over", pass_split_reductions, NULL,
      "%x = input : f32[8209]\n%r = sum %x {axes=[0]} : f32[1]\n" R,
      "%x = input : f32[8209]\n"
