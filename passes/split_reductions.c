@@ -135,7 +135,7 @@ static bool is_cut_in_place(const seen_views *v, int64_t elems) {
   for (int i = 0; i < v->num; i++)
     if (!cuts_one_axis(v->at[i], elems))
       return false;
-  return true;
+  return v->num < MOST_VIEWS; // or else there may be others
 }
 
 static int64_t elems_behind(const ir_type *x, int axis) {
