@@ -71,7 +71,7 @@ mlrt_dataset *mlrt_data_open(const mlrt_program *p, const mlrt_data *spec, mlrt_
       .program = p, .spec = spec, .use = use, .data_dir = data_dir, .flags = flags, .error = e};
   bool ok = check_entry(p, spec, e);
   if (ok && !(r.set = dataset_new(p, spec)))
-    ok = mlrt_error_set(e, "no memory");
+    ok = mlrt_error_memory(e, "no memory");
   if (ok && read_format(&r))
     return r.set;
   mlrt_data_close(r.set);

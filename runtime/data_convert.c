@@ -1,6 +1,6 @@
 // data_convert.c: stored numbers to the dtype of an input.
 //
-// Two steps through a small buffer, so that 12 stored types and 11 dtypes need 23 short loops and
+// Two steps through a small buffer, so that 13 stored types and 11 dtypes need 24 short loops and
 // not 132: load as int64 (all integers) or double (a float on either side), then store with a range
 // check. Equal types are copied whole.
 #include "runtime/data_reader.h"
@@ -50,7 +50,7 @@ mlrt_stored mlrt_stored_from_dtype(mlrt_dtype t) {
 }
 
 int mlrt_stored_bytes(mlrt_stored t) {
-  static const uint8_t bytes[] = {1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+  static const uint8_t bytes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
   return bytes[t];
 }
 
@@ -146,6 +146,7 @@ static double any_to_double(mlrt_stored t, uint64_t bits) {
 static void load_same_order_ints(mlrt_stored t, const uint8_t *at, int n, chunk *c) {
   switch (t) {
   case MLRT_ST_U8:
+  case MLRT_ST_BOOL:
     LOAD(uint8_t, i);
   case MLRT_ST_U16:
     LOAD(uint16_t, i);
@@ -162,6 +163,7 @@ static void load_same_order_ints(mlrt_stored t, const uint8_t *at, int n, chunk 
 static void load_same_order_doubles(mlrt_stored t, const uint8_t *at, int n, chunk *c) {
   switch (t) {
   case MLRT_ST_U8:
+  case MLRT_ST_BOOL:
     LOAD(uint8_t, f);
   case MLRT_ST_F32:
     LOAD(float, f);
@@ -310,6 +312,15 @@ static bool store_doubles(const mlrt_field *f, int64_t sample, int64_t first, in
   return refuse(f, sample, first + done, text, e);
 }
 
+static bool are_truth_values(const mlrt_field *f, int64_t sample, int64_t first, int n,
+                             const uint8_t *at, mlrt_error *e) {
+  for (int i = 0; f->stored == MLRT_ST_BOOL && i < n; i++)
+    if (at[i] > 1)
+      return mlrt_error_set(e, "%s: sample %lld, element %lld: byte %d is no truth value (0 or 1)",
+                            f->file, (long long)sample, (long long)(first + i), at[i]);
+  return true;
+}
+
 // The vocabulary is that of the whole file, so this is another one by now.
 static bool bytes_have_ids(const mlrt_field *f, int64_t sample, int64_t first, int n,
                            const uint8_t *at, mlrt_error *e) {
@@ -326,7 +337,7 @@ static bool bytes_have_ids(const mlrt_field *f, int64_t sample, int64_t first, i
 static bool copy_chunk(const mlrt_field *f, int64_t sample, int64_t first, int n, const uint8_t *at,
                        char *out, mlrt_error *e) {
   chunk c;
-  if (!bytes_have_ids(f, sample, first, n, at, e))
+  if (!bytes_have_ids(f, sample, first, n, at, e) || !are_truth_values(f, sample, first, n, at, e))
     return false;
   if (dtypes[f->input->dtype].is_float || stored_is_float(f->stored)) {
     load_doubles(f, at, n, &c);

@@ -33,7 +33,7 @@ uint8_t *mlrt_pages_new(int64_t bytes) {
 
 static bool set_name(mlrt_file *f, const char *name, mlrt_error *e) {
   f->name = strdup(name);
-  return f->name || mlrt_error_set(e, "%s: no memory", name);
+  return f->name || mlrt_error_memory(e, "%s: no memory", name);
 }
 
 // --- finding -------------------------------------------------------------------------------

@@ -36,10 +36,10 @@ static bool too_large(const unpacking *u, mlrt_error *e) {
   if (u->by_header)
     return mlrt_error_set(e, "%s: unpacks to more bytes than its own header asks for (%lld)",
                           u->packed->name, (long long)(u->limit - 1));
-  return mlrt_error_set(e,
-                        "%s: unpacks to more than this machine's memory (%lld bytes)\n"
-                        "help: unpack it with gunzip; plain files are read in place",
-                        u->packed->name, (long long)u->limit);
+  return mlrt_error_memory(e,
+                           "%s: unpacks to more than this machine's memory (%lld bytes)\n"
+                           "help: unpack it with gunzip; plain files are read in place",
+                           u->packed->name, (long long)u->limit);
 }
 
 static bool grow(unpacking *u, mlrt_error *e) {
@@ -48,8 +48,8 @@ static bool grow(unpacking *u, mlrt_error *e) {
   int64_t cap = mlrt_pages_size(u->cap > u->limit / 2 ? u->limit : 2 * u->cap);
   void *out = mremap(u->out, (size_t)u->cap, (size_t)cap, MREMAP_MAYMOVE);
   if (out == MAP_FAILED)
-    return mlrt_error_set(e, "%s: no memory to unpack it (more than %lld bytes)", u->packed->name,
-                          (long long)u->cap);
+    return mlrt_error_memory(e, "%s: no memory to unpack it (more than %lld bytes)",
+                             u->packed->name, (long long)u->cap);
   u->out = out;
   u->cap = cap;
   return true;
@@ -78,7 +78,7 @@ static bool broken(const unpacking *u, int status, mlrt_error *e) {
     return mlrt_error_set(e, "%s: the .gz file is cut off after %lld bytes\nhelp: fetch it again",
                           f->name, (long long)f->len);
   if (status == Z_MEM_ERROR)
-    return mlrt_error_set(e, "%s: no memory to unpack it", f->name);
+    return mlrt_error_memory(e, "%s: no memory to unpack it", f->name);
   return mlrt_error_set(e, "%s: the .gz file is damaged at byte %lld: %s", f->name,
                         (long long)packed_position(u), u->z.msg ? u->z.msg : "bad stream");
 }
@@ -146,7 +146,7 @@ static bool run(unpacking *u, mlrt_need_fn need, mlrt_error *e) {
   u->limit = memory_limit();
   u->out = mlrt_pages_new(u->cap);
   if (!u->out || inflateInit2(&u->z, 16 + MAX_WBITS) != Z_OK)
-    return mlrt_error_set(e, "%s: no memory to unpack it", name);
+    return mlrt_error_memory(e, "%s: no memory to unpack it", name);
   bool ok = unpack_all(u, need, e);
   inflateEnd(&u->z);
   if (ok && u->len == 0)

@@ -54,12 +54,13 @@ bool mlrt_is_gz(const uint8_t *data, int64_t len);
 // Replaces the packed bytes of `f` (in the binary or mapped) by unpacked private ones.
 bool mlrt_gunzip(mlrt_file *f, mlrt_need_fn need, mlrt_error *e);
 
-// Decimal text to the nearest double; false when it is no finite number (data_number.c).
+// Decimal text to the nearest double, infinite beyond the largest one; false when it is no number (data_number.c).
 bool mlrt_parse_number(const uint8_t *at, int64_t len, double *out);
 
 // --- stored numbers (data_convert.c) -------------------------------------------------------------
 typedef enum mlrt_stored {
   MLRT_ST_U8,
+  MLRT_ST_BOOL, // a byte, 0 or 1
   MLRT_ST_I8,
   MLRT_ST_U16,
   MLRT_ST_I16,

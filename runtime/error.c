@@ -15,6 +15,16 @@ __attribute__((format(printf, 2, 0))) static bool vset(mlrt_error *e, const char
 bool mlrt_error_set(mlrt_error *e, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
+  e->exit_code = MLRT_EXIT_INPUT;
+  vset(e, fmt, args);
+  va_end(args);
+  return false;
+}
+
+bool mlrt_error_memory(mlrt_error *e, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  e->exit_code = MLRT_EXIT_MEMORY;
   vset(e, fmt, args);
   va_end(args);
   return false;

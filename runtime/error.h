@@ -15,17 +15,20 @@ enum {
   MLRT_EXIT_OK = 0,
   MLRT_EXIT_INPUT = 1,    // broken or missing data, checkpoint, ...
   MLRT_EXIT_USAGE = 2,    // wrong command line
-  MLRT_EXIT_MEMORY = 3,   // the arena does not fit
+  MLRT_EXIT_MEMORY = 3,   // the arena, or data as read, do not fit
   MLRT_EXIT_DEVICE = 4,   // no GPU, no driver, or a machine that cannot run this program
   MLRT_EXIT_INTERNAL = 70 // our own fault
 };
 
 typedef struct mlrt_error {
+  int exit_code;   // of a program that this ends: MLRT_EXIT_INPUT, or _MEMORY
   char text[1024]; // one message, no newline at its end; a `help:` part may follow on its own line
 } mlrt_error;
 
 // Writes the message (cut to fit) and returns false, so that `return mlrt_error_set(e, ...)` works.
 bool mlrt_error_set(mlrt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+// The same for what there is no memory for.
+bool mlrt_error_memory(mlrt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 // Puts "context: " before the message that `e` holds. Returns false.
 bool mlrt_error_prefix(mlrt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -29,15 +29,15 @@ static void *open_one(void *data) {
 
 static mlrt_dataset *opened(const opening *x) {
   if (x->data && !x->set)
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", x->error.text);
+    mlrt_fail(x->error.exit_code, "%s", x->error.text);
   return x->set;
 }
 
 // Packed files take their time: those to train on and those to evaluate on are read at the same
 // time. What is said about broken ones does not depend on who is faster.
 static void open_data(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
-  opening train = {p, o, mlrt_train_data(p), MLRT_USE_TRAIN, NULL, {{0}}};
-  opening eval = {p, o, mlrt_eval_data(p), MLRT_USE_EVAL, NULL, {{0}}};
+  opening train = {p, o, mlrt_train_data(p), MLRT_USE_TRAIN, NULL, {.text = ""}};
+  opening eval = {p, o, mlrt_eval_data(p), MLRT_USE_EVAL, NULL, {.text = ""}};
   if (!train.data)
     mlrt_fail(MLRT_EXIT_USAGE, "'%s' names no data to train on", p->source_path);
   pthread_t thread;

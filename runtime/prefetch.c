@@ -256,7 +256,7 @@ mlrt_batches *mlrt_batches_open(const mlrt_program *p, char *staging, bool threa
     return NULL;
   mlrt_batches *b = calloc(1, sizeof *b);
   if (!b) {
-    mlrt_error_set(e, "no memory for batches");
+    mlrt_error_memory(e, "no memory for batches");
     return NULL;
   }
   b->program = p;
@@ -267,7 +267,7 @@ mlrt_batches *mlrt_batches_open(const mlrt_program *p, char *staging, bool threa
   pthread_cond_init(&b->done, NULL);
   int status = 0;
   if (!allocate(b, staging))
-    mlrt_error_set(e, "no memory for batches");
+    mlrt_error_memory(e, "no memory for batches");
   else if (threaded && (status = start_thread(b)) != 0)
     mlrt_error_set(e, "the prefetch thread does not start: %s", strerror(status));
   else

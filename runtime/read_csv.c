@@ -227,6 +227,8 @@ static bool store_column(csv *c, const text_line *l, int column, const text_line
   double v;
   if (!mlrt_parse_number(text->at, text->end - text->at, &v))
     return not_a_number(c, l, column, text);
+  if (isinf(v) && mlrt_is_float(in->dtype))
+    return does_not_fit(c, l, column, text, in);
   // From 2^53 on a double does not tell neighbouring whole numbers apart: not silently.
   if (!mlrt_is_float(in->dtype) && v == trunc(v) && fabs(v) >= 0x1p53)
     return bad_column(c, l, column, text, "is 2^53 or more: too large for a whole number in a csv");
@@ -308,8 +310,8 @@ static bool make_room(csv *c, int64_t rows) {
   }
   d->parsed = mlrt_pages_new(start[d->num_fields]);
   if (!d->parsed)
-    return mlrt_error_set(c->r->error, "%s: no memory for %lld rows (%lld bytes)", c->file->name,
-                          (long long)rows, (long long)start[d->num_fields]);
+    return mlrt_error_memory(c->r->error, "%s: no memory for %lld rows (%lld bytes)", c->file->name,
+                             (long long)rows, (long long)start[d->num_fields]);
   d->parsed_bytes = mlrt_pages_size(start[d->num_fields]);
   for (int i = 0; i < d->num_fields; i++) {
     d->fields[i].base = d->parsed + start[i];

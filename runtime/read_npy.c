@@ -107,9 +107,9 @@ static bool stored_from_descr(const char *descr, mlrt_array *a) {
   static const struct {
     char descr[3];
     uint8_t stored;
-  } types[] = {{"b1", MLRT_ST_U8},  {"u1", MLRT_ST_U8},  {"i1", MLRT_ST_I8},  {"u2", MLRT_ST_U16},
-               {"i2", MLRT_ST_I16}, {"u4", MLRT_ST_U32}, {"i4", MLRT_ST_I32}, {"u8", MLRT_ST_U64},
-               {"i8", MLRT_ST_I64}, {"f2", MLRT_ST_F16}, {"f4", MLRT_ST_F32}, {"f8", MLRT_ST_F64}};
+  } types[] = {{"b1", MLRT_ST_BOOL}, {"u1", MLRT_ST_U8},  {"i1", MLRT_ST_I8},  {"u2", MLRT_ST_U16},
+               {"i2", MLRT_ST_I16},  {"u4", MLRT_ST_U32}, {"i4", MLRT_ST_I32}, {"u8", MLRT_ST_U64},
+               {"i8", MLRT_ST_I64},  {"f2", MLRT_ST_F16}, {"f4", MLRT_ST_F32}, {"f8", MLRT_ST_F64}};
   if (descr[0] == '\0' || !strchr("<>|=", descr[0]))
     return false;
   a->swap = descr[0] == '>' && descr[2] > '1';

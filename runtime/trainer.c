@@ -176,7 +176,7 @@ mlrt_dataset *mlrt_trainer_data(const mlrt_program *p, const mlrt_options *o, co
   mlrt_error e;
   mlrt_dataset *set = mlrt_trainer_open_data(p, o, d, use, &e);
   if (!set)
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+    mlrt_fail(e.exit_code, "%s", e.text);
   return set;
 }
 

@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
   if (len < 1)
     return 0;
   setup s;
-  mlrt_error e = {{0}};
+  mlrt_error e = {.text = ""};
   uint8_t *exact = malloc(len - 1 ? len - 1 : 1); // a copy of its own: one byte too far is seen
   memcpy(exact, data + 1, len - 1);
   choose(&s, data[0], exact, len - 1);

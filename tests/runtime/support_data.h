@@ -194,7 +194,7 @@ static inline void must_fail(fixture *f, const char *what, const char *words) {
 
 // Sample `index` of the dataset into x and y.
 static inline void fill(const mlrt_dataset *d, int64_t index, void *x, void *y) {
-  mlrt_error e = {{0}};
+  mlrt_error e = {.text = ""};
   char *ptrs[2] = {x, y};
   if (!mlrt_data_fill(d, &index, 1, ptrs, &e)) {
     fprintf(stderr, "fill: %s\n", e.text);

@@ -90,7 +90,7 @@ static void refuses(void) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     mlrt_st_header h;
-    mlrt_error e = {""};
+    mlrt_error e = {.text = ""};
     CHECK(!parses(cases[i].json, cases[i].bytes, &h, &e), "accepted: %s", cases[i].json);
     CHECK(strstr(e.text, cases[i].message), "%s: %s", cases[i].json, e.text);
   }
@@ -340,7 +340,7 @@ static void test_long_names(void) {
     }
     mlrt_options with = {.num_flags = 0};
     char *argv[] = {NULL};
-    mlrt_error e = {""};
+    mlrt_error e = {.text = ""};
     mlrt_saver s;
     mlrt_checkpoint c;
     mlrt_run_point at = some_point();

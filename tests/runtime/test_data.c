@@ -231,6 +231,7 @@ static void test_csv_numbers(void) {
                                         "0e999",
                                         "00012.50",
                                         "1e23",
+                                        "1e-99999999999999999999",
                                         "4503599627370497.5"};
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
     fixture f;
@@ -241,6 +242,38 @@ static void test_csv_numbers(void) {
     mlrt_dataset *d = must_open(&f, MLRT_USE_TRAIN, numbers[i]);
     fill(d, 0, &x, NULL);
     CHECK(x == want, "%s: %.17g", numbers[i], x);
+    mlrt_data_close(d);
+  }
+}
+
+// Digits without end: a double is the nearest one, whatever follows those that it holds.
+static void test_csv_long_numbers(void) {
+  static const struct {
+    const char *first;
+    char filled, last;
+    int n;
+    const char *end;
+    double want;
+  } cases[] = {
+      {"0.", '9', '9', 2000, "", 1},
+      {"1", '0', '0', 2000, "e-2000", 1},
+      {"0.", '0', '2', 2000, "e2000", 2},
+      {"9007199254740993.", '0', '0', 1000, "", 0x1p53}, // the middle of two: to the even one
+      {"9007199254740993.", '0', '1', 1000, "", 0x1.0000000000001p53}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fixture f;
+    double x;
+    bytes b = text_bytes(cases[i].first);
+    for (int k = 1; k < cases[i].n; k++)
+      put(&b, &cases[i].filled, 1);
+    put(&b, &cases[i].last, 1);
+    put(&b, cases[i].end, strlen(cases[i].end));
+    fixture_init(&f, "csv", 1, 1);
+    set_file(&f, 0, b);
+    set_input(&f, 0, MLRT_F64, 1, 1, 0, 0);
+    mlrt_dataset *d = must_open(&f, MLRT_USE_TRAIN, cases[i].first);
+    fill(d, 0, &x, NULL);
+    CHECK(x == cases[i].want, "%s: %.17g", cases[i].first, x);
     mlrt_data_close(d);
   }
 }
@@ -512,6 +545,7 @@ int main(void) {
   test_csv();
   test_csv_columns();
   test_csv_numbers();
+  test_csv_long_numbers();
   test_places();
   test_large_csv();
   test_gz_headers();

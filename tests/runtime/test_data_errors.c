@@ -98,6 +98,17 @@ static void npy_fails(bytes x, const char *what, const char *words) {
   must_fail(&f, what, words);
 }
 
+// Bytes that are no truth values, whatever the model would make of them.
+static void test_npy_bools(void) {
+  fixture f;
+  fixture_init(&f, "npy", 1, 1);
+  set_input(&f, 0, MLRT_F32, 2, 1, 3, 0);
+  set_file(
+      &f, 0,
+      with(npy_header(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (1, 3)}"), "\1\1\2"));
+  must_fail(&f, "bool", "sample 0, element 2: byte 2 is no truth value");
+}
+
 static void test_npy(void) {
   const char *good = "{'descr': '|u1', 'fortran_order': False, 'shape': (4, 2, 3)}";
   npy_fails(text_bytes("\x93NUMPX\1 junk"), "magic", "a: is not a .npy file");
@@ -152,7 +163,9 @@ static void test_csv(void) {
   csv_fails("1,2,x,4\n1,2,3,4\n", NULL, NULL, "a: line 1, column 3: `x` is not a number");
   csv_fails("1,2,3,4\n1,,3,4\n", NULL, NULL, "a: line 2, column 2: `` is not a number");
   csv_fails("1,2,nan,4\n", NULL, NULL, "column 3: `nan` is not a number");
-  csv_fails("1,2,1e999,4\n", NULL, NULL, "column 3: `1e999` is not a number");
+  csv_fails("1,2,1e999,4\n", NULL, NULL, "column 3: `1e999` does not fit input `x`: f32 holds");
+  csv_fails("1e999,1e999,1e999,1\n1,2,3,4\n", NULL, NULL, "line 1, column 1: `1e999` does not fit");
+  csv_fails("1,2,3,1e999\n", NULL, NULL, "column 4: `1e999` is 2^53 or more");
   csv_fails("1,2,1e300,4\n", NULL, NULL, "column 3: `1e300`|f32 holds");
   csv_fails("1,2,0x10,4\n", NULL, NULL, "column 3: `0x10` is not a number");
   csv_fails("1,2,3,10\n", NULL, NULL,
@@ -348,6 +361,7 @@ int main(void) {
   test_idx();
   test_idx_values();
   test_npy();
+  test_npy_bools();
   test_csv();
   test_text();
   test_tokens();
