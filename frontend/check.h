@@ -53,6 +53,10 @@ typedef struct fe_init {
 } fe_init;
 
 typedef struct fe_value fe_value;
+// Where items of lists lie that were made by joining others: a longer one goes on in the same place.
+typedef struct fe_room {
+  IR_VEC(const fe_value *) items;
+} fe_room;
 struct fe_value {
   fe_kind kind;
   bool is_int;                  // NUM
@@ -62,6 +66,7 @@ struct fe_value {
   fe_init init;                 // INIT
   const fe_value *const *items; // LIST
   size_t num_items;
+  fe_room *room;                // LIST: of a joined one
   ir_node *node;                // TENSOR
   const char *const *dim_names; // TENSOR: per axis, NULL entries; or NULL
   ir_state *state;              // TENSOR: `name <- x` may change it
@@ -193,6 +198,9 @@ extern const fe_value fe_bad, fe_none;
 // --- errors --------------------------------------------------------------------------------------
 // A diagnostic with the chain of block uses. The same error at the same place is reported once.
 ir_diag *fe_error(fe *c, ir_loc at, const char *code, const char *fmt, ...) IR_PRINTF(4, 5);
+// The same of a value: where it is wrong for several uses in the same way, this is said of the first.
+ir_diag *fe_error_about(fe *c, const ir_node *n, ir_loc at, const char *code, const char *fmt, ...)
+    IR_PRINTF(5, 6);
 // A warning, once per place.
 ir_diag *fe_warn(fe *c, ir_loc at, const char *code, const char *fmt, ...) IR_PRINTF(4, 5);
 // An error, as a value.
@@ -209,6 +217,8 @@ const fe_value *fe_float(fe *c, double v);
 const fe_value *fe_bool(fe *c, bool v);
 const fe_value *fe_str(fe *c, const char *s);
 const fe_value *fe_list(fe *c, const fe_value *const *items, size_t n);
+// a + b: the items of one, then those of the other.
+const fe_value *fe_join_lists(fe *c, ir_loc at, const fe_value *a, const fe_value *b);
 const fe_value *fe_tensor(fe *c, ir_node *n); // NULL: fe_bad
 const fe_value *fe_tensor_named(fe *c, ir_node *n, const char *const *dim_names);
 const fe_value *fe_make_init(fe *c, fe_init_kind kind, double a, double b);

@@ -138,6 +138,8 @@ static bool same_value(const fe_value *a, const fe_value *b) {
 const fe_value *fe_const_binary(fe *c, const ast_expr *e, const fe_value *a, const fe_value *b) {
   if (a->kind == FE_NUM && b->kind == FE_NUM && e->op != AST_OP_MATMUL)
     return numbers(c, e, a, b);
+  if (a->kind == FE_LIST && b->kind == FE_LIST && e->op == AST_OP_ADD)
+    return fe_join_lists(c, e->op_loc, a, b);
   bool simple =
       a->kind != FE_LIST && a->kind != FE_INIT && b->kind != FE_LIST && b->kind != FE_INIT;
   if (simple && (e->op == AST_OP_EQ || e->op == AST_OP_NE))

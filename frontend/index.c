@@ -28,17 +28,24 @@ static bool part(indexer *x, const ast_expr *e, int64_t *out) {
   return !e || fe_want_int(x->c, fe_eval(x->c, e), e->loc, "a slice bound", out);
 }
 
-static int64_t clamp(int64_t v, int64_t size) {
-  v = v < 0 ? v + size : v;
-  return v < 0 ? 0 : v > size ? size : v;
+// Negative ones count from the end. Python cuts off what lies outside; here sizes are known, and a part of another size
+// than was asked for would be found out far from this place, or not at all.
+static bool take_bound(indexer *x, const ast_expr *e, int64_t size, int64_t *at) {
+  if (!part(x, e, at))
+    return false;
+  if (e && (*at < -size || *at > size)) {
+    fe_error(x->c, e->loc, "E0220", "slice bound %lld of a dimension of %lld", (long long)*at,
+             (long long)size);
+    return false;
+  }
+  *at = *at < 0 ? *at + size : *at;
+  return true;
 }
 
 static bool take_slice(indexer *x, const ast_expr *e, int axis) {
   int64_t size = x->stop[axis], lo = 0, hi = size, step = 1;
-  if (!part(x, e->a, &lo) || !part(x, e->b, &hi) || !part(x, e->c, &step))
+  if (!take_bound(x, e->a, size, &lo) || !take_bound(x, e->b, size, &hi) || !part(x, e->c, &step))
     return false;
-  lo = clamp(lo, size);
-  hi = clamp(hi, size);
   if (step < 1 || hi <= lo) {
     ir_diag *d = step < 1
                      ? fe_error(x->c, e->loc, "E0220",

@@ -256,7 +256,17 @@ static ast_stmt *parse_when(fe_parser *p) {
 static ast_stmt *parse_named_result(fe_parser *p, ast_stmt_kind kind) {
   ast_stmt *s = new_stmt(p, kind);
   fe_parse_take(p);
-  if (!push_name(p, s, "a name") || !fe_parse_expect(p, TOK_ASSIGN, "after the name"))
+  if (!push_name(p, s, "a name"))
+    return NULL;
+  const fe_token *next = fe_parse_peek(p);
+  if (next->kind == TOK_LPAREN) {
+    const char *word = kind == AST_METRIC ? "metric" : "output", *name = s->names.at[0].text;
+    ir_diag *d = fe_parse_fail(p, next, "expected '=' after the name, found %s", fe_parse_found(p));
+    if (d)
+      diag_help(d, "a result has a name: %s %s = %s(...)", word, name, name);
+    return NULL;
+  }
+  if (!fe_parse_expect(p, TOK_ASSIGN, "after the name"))
     return NULL;
   return parse_value(p, s) ? s : NULL;
 }
@@ -303,7 +313,10 @@ static bool parse_over(fe_parser *p, ast_stmt *s) {
     ir_diag *d = fe_parse_fail(p, word, "expected 'over' and what the loss trains, found %s",
                                fe_parse_found(p));
     if (d)
-      diag_help(d, "loss %s = ... over generator", s->names.at[0].text);
+      diag_help(d,
+                "loss %s = ... over generator, where there are several; one alone has no name: "
+                "loss ...",
+                s->names.at[0].text);
     return false;
   }
   do {

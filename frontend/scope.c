@@ -8,13 +8,16 @@
 enum { MAX_CHAIN = 6 };
 
 // --- errors --------------------------------------------------------------------------------------
-static bool first_report(fe *c, ir_loc at, const char *code) {
-  const char *key =
-      ir_format(c->arena, "%p:%u:%u:%s", (const void *)at.file, at.line, at.col, code);
+static bool first_time(fe *c, const char *key) {
   if (ir_map_get(c->reported, key))
     return false;
   ir_map_put(c->reported, key, c->reported);
   return true;
+}
+
+static bool first_report(fe *c, ir_loc at, const char *code) {
+  return first_time(
+      c, ir_format(c->arena, "%p:%u:%u:%s", (const void *)at.file, at.line, at.col, code));
 }
 
 static const char *fn_word(const ast_fn *fn) {
@@ -37,14 +40,18 @@ static void add_chain(const fe_frame *f, ir_diag *d) {
     diag_note(d, f->used, "in %s '%s', used here", fn_word(f->fn), f->fn->name.text);
 }
 
-// `make`: diag_error or diag_warning.
+// `make`: diag_error or diag_warning. `about`: a node, or NULL.
 static ir_diag *report(fe *c, ir_diag *(*make)(ir_diags *, ir_loc, const char *, const char *, ...),
-                       ir_loc at, const char *code, const char *fmt, va_list ap) {
+                       const ir_node *about, ir_loc at, const char *code, const char *fmt,
+                       va_list ap) {
   ir_buf b = ir_buf_new(c->arena);
   ir_buf_vprintf(&b, fmt, ap);
   ir_loc shown = at;
   const fe_frame *f = user_place(c, &shown);
   bool fresh = first_report(c, shown, code);
+  if (about)
+    fresh =
+        first_time(c, ir_format(c->arena, "%p %s", (const void *)about, ir_buf_str(&b))) && fresh;
   ir_diag *d = make(fresh ? c->diags : c->silent, shown, code, "%s", ir_buf_str(&b));
   if (!fresh)
     return d;
@@ -57,7 +64,16 @@ static ir_diag *report(fe *c, ir_diag *(*make)(ir_diags *, ir_loc, const char *,
 ir_diag *fe_error(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  ir_diag *d = report(c, diag_error, at, code, fmt, ap);
+  ir_diag *d = report(c, diag_error, NULL, at, code, fmt, ap);
+  va_end(ap);
+  return d;
+}
+
+ir_diag *fe_error_about(fe *c, const ir_node *n, ir_loc at, const char *code, const char *fmt,
+                        ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  ir_diag *d = report(c, diag_error, n, at, code, fmt, ap);
   va_end(ap);
   return d;
 }
@@ -65,7 +81,7 @@ ir_diag *fe_error(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
 ir_diag *fe_warn(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  ir_diag *d = report(c, diag_warning, at, code, fmt, ap);
+  ir_diag *d = report(c, diag_warning, NULL, at, code, fmt, ap);
   va_end(ap);
   return d;
 }

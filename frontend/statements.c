@@ -49,8 +49,12 @@ static void run_assign(fe *c, const ast_stmt *s) {
     return;
   }
   size_t have = v->kind == FE_LIST ? v->num_items : 1;
-  if (have != n)
-    fe_error(c, s->value->loc, "E0214", "%zu names for %zu value%s", n, have, have == 1 ? "" : "s");
+  if (have != n) {
+    ir_diag *d = fe_error(c, s->value->loc, "E0214", "%zu names for %zu value%s", n, have,
+                          have == 1 ? "" : "s");
+    if (v->kind == FE_TENSOR)
+      diag_help(d, "split(x, %zu, axis) cuts a tensor into parts, and x[0], x[1] take some out", n);
+  }
   for (size_t i = 0; i < n; i++)
     assign_one(c, &s->names.at[i], have == n ? v->items[i] : &fe_bad, s->value);
 }
@@ -159,6 +163,11 @@ static bool check_trainable(fe *c, const ast_stmt *s, const ir_type *type) {
   return false;
 }
 
+// `state t: like foo = foo`: what is wrong with the one foo was said of the other.
+static bool begins_as_like(const ast_stmt *s) {
+  return s->type->like && s->value->kind == AST_NAME && !strcmp(s->value->text, s->type->like);
+}
+
 static void run_declare(fe *c, const ast_stmt *s) {
   if (s->kind == AST_STATE && fe_is_copy(c, s)) {
     fe_declare_copy(c, s);
@@ -172,6 +181,8 @@ static void run_declare(fe *c, const ast_stmt *s) {
   const fe_value *number;
   bool typed = fe_eval_type(c, s->type, &type, &dim_names);
   fe_set(c, name->text, &fe_bad);
+  if (!typed && begins_as_like(s))
+    return;
   ir_state *state = NULL;
   ir_role role = typed ? role_of(c, s, path, &type) : IR_ROLE_PARAM;
   if (fe_want_init(c, s, &init, &number) && typed && fe_check_init(c, s, &type, number) &&

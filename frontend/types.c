@@ -166,10 +166,12 @@ static bool match_dtype(matcher *m) {
   const char *word = strcmp(m->type->dtype, "f") == 0   ? "f32 or f64"
                      : strcmp(m->type->dtype, "i") == 0 ? "an integer"
                                                         : ir_dtypes[want].name;
-  ir_diag *d =
-      fe_error(m->c, m->at, "E0204", "%s%s%s must have element type %s",
-               m->param ? "'" : "the result", m->param ? m->param : "", m->param ? "'" : "", word);
+  ir_diag *d = fe_error_about(m->c, m->value->node, m->at, "E0204",
+                              "%s%s%s must have element type %s", m->param ? "'" : "the result",
+                              m->param ? m->param : "", m->param ? "'" : "", word);
   diag_label(d, "this is %s", fe_shape_text(m->c, m->value));
+  if (strcmp(m->type->dtype, "i") == 0)
+    diag_help(d, "convert it with i32(...)");
   if (strcmp(m->type->dtype, "f") == 0)
     diag_help(d, ir_is_narrow(have) ? "convert it with f32(...): bf16 and f16 are for storing"
                                     : "convert it with f32(...)");
@@ -181,16 +183,19 @@ static void dim_mismatch(matcher *m, const ast_expr *dim, int64_t want, const ch
   fe *c = m->c;
   ir_diag *d;
   if (dim->kind != AST_NAME)
-    d = fe_error(c, m->at, "E0208", "a dimension of %s must be %lld, not %lld",
-                 m->param ? ir_format(c->arena, "'%s'", m->param) : "the result", (long long)want,
-                 (long long)have);
+    d = fe_error_about(c, m->value->node, m->at, "E0208",
+                       "a dimension of %s must be %lld, not %lld",
+                       m->param ? ir_format(c->arena, "'%s'", m->param) : "the result",
+                       (long long)want, (long long)have);
   else if (from)
-    d = fe_error(c, m->at, "E0208", "dimension %s is %lld in '%s' but %lld %s", dim->text,
-                 (long long)want, from, (long long)have,
-                 m->param ? ir_format(c->arena, "in '%s'", m->param) : "in the result");
+    d = fe_error_about(c, m->value->node, m->at, "E0208",
+                       "dimension %s is %lld in '%s' but %lld %s", dim->text, (long long)want, from,
+                       (long long)have,
+                       m->param ? ir_format(c->arena, "in '%s'", m->param) : "in the result");
   else
-    d = fe_error(c, m->at, "E0208", "dimension %s is %lld here but must be %lld", dim->text,
-                 (long long)have, (long long)want);
+    d = fe_error_about(c, m->value->node, m->at, "E0208",
+                       "dimension %s is %lld here but must be %lld", dim->text, (long long)have,
+                       (long long)want);
   diag_label(d, "this is %s", fe_shape_text(c, m->value));
   diag_note(d, dim->loc, "declared here");
 }
@@ -256,10 +261,10 @@ static bool match_dots(matcher *m, ir_loc loc, int from, int num) {
     same = bound->items[i]->i == dims[i];
   if (same)
     return true;
-  ir_diag *d = fe_error(
-      c, m->at, "E0208", "dimensions '...' are %s%s but %s %s", sizes_text(c, bound),
-      bound->from ? ir_format(c->arena, " in '%s'", bound->from) : " before", sizes_text(c, here),
-      m->param ? ir_format(c->arena, "in '%s'", m->param) : "in the result");
+  ir_diag *d = fe_error_about(
+      c, m->value->node, m->at, "E0208", "dimensions '...' are %s%s but %s %s",
+      sizes_text(c, bound), bound->from ? ir_format(c->arena, " in '%s'", bound->from) : " before",
+      sizes_text(c, here), m->param ? ir_format(c->arena, "in '%s'", m->param) : "in the result");
   diag_label(d, "this is %s", fe_shape_text(c, m->value));
   diag_note(d, loc, "declared here");
   return false;
@@ -281,11 +286,11 @@ static bool match_rank(matcher *m, int dots) {
   int rank = m->value->node->type.rank, given = (int)m->type->dims.num;
   if (dots < 0 ? rank == given : rank >= given - 1)
     return true;
-  ir_diag *d =
-      fe_error(m->c, m->at, "E0203", "%s%s%s must have %s%d dimension%s, this has %d",
-               m->param ? "'" : "the result", m->param ? m->param : "", m->param ? "'" : "",
-               dots < 0 ? "" : "at least ", dots < 0 ? given : given - 1,
-               (dots < 0 ? given : given - 1) == 1 ? "" : "s", rank);
+  ir_diag *d = fe_error_about(
+      m->c, m->value->node, m->at, "E0203", "%s%s%s must have %s%d dimension%s, this has %d",
+      m->param ? "'" : "the result", m->param ? m->param : "", m->param ? "'" : "",
+      dots < 0 ? "" : "at least ", dots < 0 ? given : given - 1,
+      (dots < 0 ? given : given - 1) == 1 ? "" : "s", rank);
   diag_label(d, "this is %s", fe_shape_text(m->c, m->value));
   diag_note(d, m->type->loc, "declared here");
   return false;

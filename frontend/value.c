@@ -53,6 +53,29 @@ const fe_value *fe_list(fe *c, const fe_value *const *items, size_t n) {
   return v;
 }
 
+// A loop that appends to a list does not copy it each time, and what is copied counts as work.
+static fe_room *room_behind(fe *c, ir_loc at, const fe_value *list) {
+  if (list->room && list->room->items.num == list->num_items)
+    return list->room;
+  fe_room *room = IR_NEW(c->arena, fe_room);
+  for (size_t i = 0; i < list->num_items && fe_tick(c, at); i++)
+    IR_PUSH(c->arena, room->items, list->items[i]);
+  return room;
+}
+
+const fe_value *fe_join_lists(fe *c, ir_loc at, const fe_value *a, const fe_value *b) {
+  fe_room *room = room_behind(c, at, a);
+  for (size_t i = 0; i < b->num_items && fe_tick(c, at); i++)
+    IR_PUSH(c->arena, room->items, b->items[i]);
+  if (room->items.num != a->num_items + b->num_items)
+    return &fe_bad; // it was too much
+  fe_value *v = make(c, FE_LIST);
+  v->items = room->items.at;
+  v->num_items = room->items.num;
+  v->room = room;
+  return v;
+}
+
 const fe_value *fe_tensor_named(fe *c, ir_node *n, const char *const *dim_names) {
   if (!n)
     return &fe_bad;

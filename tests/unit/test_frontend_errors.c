@@ -32,6 +32,9 @@ static const error_case cases[] = {
     {"E0004", MODEL("a = (1, 2«"), "expected ',' or ')'"},
     {"E0004", MODEL("a = [«)"), "expected an expression"},
     {"E0004", MODEL("los «mean(x)"), "did you mean 'loss'?"},
+    {"E0004", MODEL("metric a«(x)"), "metric a = a(...)"},
+    {"E0004", MODEL("output a«(x)"), "output a = a(...)"},
+    {"E0004", MODEL("loss b = mean(x)«"), "one alone has no name"},
     {"E0004", MODEL("for «i in 3 { }"), "repeat i in 3"},
     {"E0004", MODEL("def «f(x) { }"), "block name("},
     {"E0004", MODEL("parm «w: f[3] = zeros"), "did you mean 'param'?"},
@@ -84,6 +87,7 @@ static const error_case cases[] = {
     {"E0212", "flag n = 4\n" MODEL("a = «linear(x, n)"), "mltc -D n="},
     {"E0212", "flag n = 4\nlet k = «n + 1\n" REST, "trainer"},
     {"E0214", MODEL("a, b = «split(x, 3, axis=1)"), "2 names for 3 values"},
+    {"E0214", MODEL("a, b = «x"), "split(x, 2, axis)"},
     {"E0218", MODEL("param w: f[3] = «x"), "normal(std)"},
     {"E0218", MODEL("param w: f[3] = normal(«-1)"), "the deviation of normal() is -1"},
     {"E0218", MODEL("param w: f[3] = uniform(«2, 1)"), "from 2 to 1"},
@@ -188,6 +192,9 @@ static const error_case cases[] = {
     {"E0213", MODEL("a = transpose(x, «[0, 0])"), "each axis"},
     {"E0220", MODEL("a = x[:, «6]"), "dimension of 6"},
     {"E0220", MODEL("a = x[:, «3:3]"), "empty"},
+    {"E0220", MODEL("a = x[:, 2:«7]"), "slice bound 7 of a dimension of 6"},
+    {"E0220", MODEL("a = x[:, «-7:]"), "slice bound -7 of a dimension of 6"},
+    {"E0210", MODEL("a = [x]\nrepeat 100000 { a = a «+ a }"), "statements"},
     {"E0220", MODEL("a = «x[0, 0, 0]"), "too many"},
     {"E0220", MODEL("a = «x[0, none, 0, none, 0]"), "too many"},
     {"E0220", MODEL("a = «x[none, none, none, none, none, none, none, none]"), "more than 8 axes"},
@@ -391,6 +398,9 @@ static void check_together(void) {
 // Mistakes that could be mistaken for several: one error, with its words.
 static void check_alone(void) {
   static const error_case alone[] = {
+      {"E0201", MODEL("state s: «like foo = foo"), "foo"},
+      {"E0204", MODEL("z = f32(y)\na = accuracy(x, «z)\nb = cross_entropy(x, z)"), "i32(...)"},
+      {"E0208", MODEL("z = stack([y, y])\na = accuracy(x, «z)\nb = cross_entropy(x, z)"), "[2, 4]"},
       {"E0003", "data { train = csv(«\"d.csv, label=last) }\n" REST, "quote"},
       {"E0003", "data { train = csv(«\"d.csv) }\n" REST, "quote"},
       {"E0003", "data { train = csv(\"d.csv, label=\"last«\") }\n" REST, "or a text before it"},
