@@ -23,6 +23,9 @@
 // kink; max, min and abs keep their choices; random numbers depend on seed and step alone. Rounding
 // and curvature ask for different steps: several are tried, also extrapolated from two (Richardson), which
 // leaves truncation of order s^4, and the smallest error counts. A wrong gradient is wrong for all of them.
+// Steps so short that rounding would hide a gradient of the usual size are for one that is far larger than the loss, as
+// where a loss goes up and down many times within a longer step; there the rounding of w + s d counts, too, and G is
+// taken along what w has moved by.
 //
 // Of several losses each has parameters of its own, and the gradient must be that of one: of those
 // that change with the parameter, the one that it fits best.
@@ -228,28 +231,46 @@ static double change(const gradients *g, mlrt_plain_probe *p, int loss, int buff
   return at[0] - at[1];
 }
 
+// What rounding at `step` may be of a gradient as large as this.
+static double usual_noise(const gradients *g, int loss, double step) {
+  return g->batches * 64 * DBL_EPSILON * fabs(g->point.loss[loss]) / step;
+}
+
+// By how much g . d is another along what w moves by, which `step` d is rounded to.
+static double rounded_away(const claim *g, const double *w, const double *d, double step,
+                           int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++)
+    sum += g->elements[i] * (((w[i] + step * d[i]) - (w[i] - step * d[i])) / (2 * step) - d[i]);
+  return sum;
+}
+
 static slope compare(const gradients *g, mlrt_plain_probe *p, int loss, int buffer,
                      const claim *gradient, const double *d, int64_t n) {
-  enum { SIZES = 4 };
-  static const double sizes[SIZES] = {1e-4, 1e-3, 1e-5, 1e-6};
+  enum { SIZES = 10, USUAL = 4 };
+  static const double sizes[SIZES] = {1e-4, 1e-3, 1e-5,  1e-6,  1e-7,
+                                      1e-8, 1e-9, 1e-10, 1e-11, 1e-12};
   // With each size, sizes tried by then of which one is ten times the other.
-  static const struct { int narrow, wide; } pairs[SIZES] = {{0, -1}, {0, 1}, {2, 0}, {3, 2}};
+  static const struct {
+    int narrow, wide;
+  } pairs[SIZES] = {{0, -1}, {0, 1}, {2, 0}, {3, 2}, {4, 3},
+                    {5, 4},  {6, 5}, {7, 6}, {8, 7}, {9, 8}};
   direction x = measure(gradient, d, n);
   if (buffer < 0) // the loss does not depend on it
     return (slope){x.squares == 0 ? 0 : INFINITY, x.along, 0, false};
   double *moved = take(n, sizeof *moved), found[SIZES], noise[SIZES];
   // One element may go further than all together.
-  double size = root_mean_square((const double *)(const void *)p->at->buffer[buffer], n) *
-                sqrt(fmin((double)n / x.length, 1e4));
+  const double *w = (const double *)(const void *)p->at->buffer[buffer];
+  double size = root_mean_square(w, n) * sqrt(fmin((double)n / x.length, 1e4));
   slope best = {INFINITY, x.along, NAN, false};
   for (int i = 0; i < SIZES && !(best.error <= TOLERANCE); i++) {
     double step = sizes[i] * size;
-    double blur = 0;
-    found[i] = g->batches * change(g, p, loss, buffer, d, step, moved, n, &blur) / (2 * step);
-    noise[i] = g->batches *
-                   (64 * DBL_EPSILON * fabs(g->point.loss[loss]) + MLRT_ROUNDING_SAFETY * blur) /
-                   step +
-               MLRT_ROUNDING_SAFETY * x.blur + DBL_MIN;
+    double blur = 0, usual = usual_noise(g, loss, step);
+    if (i >= USUAL && !(usual <= TOLERANCE * sqrt(x.squares)))
+      break;
+    found[i] = g->batches * change(g, p, loss, buffer, d, step, moved, n, &blur) / (2 * step) -
+               rounded_away(gradient, w, d, step, n);
+    noise[i] = usual + MLRT_ROUNDING_SAFETY * (g->batches * blur / step + x.blur) + DBL_MIN;
     keep_better(&best, &x, found[i], noise[i]);
     int narrow = pairs[i].narrow, wide = pairs[i].wide;
     if (wide >= 0)

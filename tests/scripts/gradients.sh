@@ -144,6 +144,21 @@ GRAPH
   }
 done
 
+# A loss that goes up and down many times within a step of 1e-6; a gradient that is wrong there is found, too.
+cat >waves.graph <<'GRAPH'
+model waves(x: f32[8,4]) {
+  param w: f[4] = normal(1)
+  loss mean(sin(1e7 * (x @ w)))
+}
+data { train = npy("none.npy") }
+optim { sgd(0.1) }
+train { steps = 2 }
+GRAPH
+"$mltc" -O0 waves.graph --keep=kept5 -o waves
+expect_gradients waves 0 "w" ""
+kept=kept5
+wrong autodiff '= cos' '= sin' "" "w"
+
 # Terms that cancel leave rounding only, of the loss and of gradients; what is wrong is found beside them.
 cat >cancel.graph <<'GRAPH'
 model cancel(x: f32[6,5]) {
