@@ -17,28 +17,117 @@ static void limit(int64_t *limits, const ir_node *n, int64_t bound) {
     limits[n->id] = bound;
 }
 
-static void limit_by_iota(int64_t *limits, const ir_node *a, const ir_node *b) {
-  const ir_node *base = dom_base(a);
+// --- what asks for a limit -----------------------------------------------------------------------
+typedef struct bounded {
+  const ir_node *n;
+  int64_t by;
+} bounded;
+typedef IR_VEC(bounded) bounds;
+
+static void bound_by_iota(ir_arena *a, bounds *all, const ir_node *counts, const ir_node *n) {
+  const ir_node *base = dom_base(counts);
   if (base->op == IR_CAST)
     base = dom_base(base->in[0]);
-  if (base->op == IR_IOTA)
-    limit(limits, b, base->type.dims[ir_attr_int(base, IR_ATTR_AXIS)]);
+  bounded b = {n, base->op == IR_IOTA ? base->type.dims[ir_attr_int(base, IR_ATTR_AXIS)] : 0};
+  if (b.by)
+    IR_PUSH(a, *all, b);
+}
+
+static bounds find_bounds(ir_arena *a, const ir_func *f) {
+  bounds all = {0};
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    if (n->op == IR_GATHER)
+      IR_PUSH(a, all, ((bounded){n->in[1], n->in[0]->type.dims[0]}));
+    else if (ir_is_scatter(n))
+      IR_PUSH(a, all, ((bounded){n->in[0], n->type.dims[0]}));
+    else if (n->op == IR_EQ) {
+      bound_by_iota(a, &all, n->in[0], n->in[1]);
+      bound_by_iota(a, &all, n->in[1], n->in[0]);
+    }
+  }
+  return all;
 }
 
 int64_t *cg_integer_limits(ir_arena *a, const ir_func *f) {
   int64_t *limits = IR_NEW_ARRAY(a, int64_t, f->next_id);
-  for (size_t i = 0; i < f->nodes.num; i++) {
-    const ir_node *n = f->nodes.at[i];
-    if (n->op == IR_GATHER)
-      limit(limits, n->in[1], n->in[0]->type.dims[0]);
-    else if (ir_is_scatter(n))
-      limit(limits, n->in[0], n->type.dims[0]);
-    else if (n->op == IR_EQ) {
-      limit_by_iota(limits, n->in[0], n->in[1]);
-      limit_by_iota(limits, n->in[1], n->in[0]);
-    }
-  }
+  bounds all = find_bounds(a, f);
+  for (size_t i = 0; i < all.num; i++)
+    limit(limits, all.at[i].n, all.at[i].by);
   return limits;
+}
+
+// --- element by element --------------------------------------------------------------------------
+static bool is_view(const ir_node *n) {
+  return ir_ops[n->op].cls == IR_CLASS_VIEW;
+}
+
+// Which elements below views make up those of `n` that are used; NULL: not known.
+static bool *used_below(ir_arena *a, const ir_node *n, const bool *used, const ir_node **below) {
+  ir_node whole = *n;
+  whole.stretch_of = NULL; // as a slice of what it lies in
+  dom_layout l;
+  if (!dom_layout_of(&whole, &l))
+    return NULL;
+  bool *out = IR_NEW_ARRAY(a, bool, ir_elements(&l.buffer->type));
+  int64_t num = ir_elements(&n->type);
+  for (int64_t i = 0; i < num; i++) {
+    int64_t at = l.offset, rest = i;
+    for (int m = l.num - 1; m >= 0; rest /= l.size[m--])
+      at += rest % l.size[m] * l.stride[m];
+    out[at] |= used[i];
+  }
+  *below = l.buffer;
+  return out;
+}
+
+static bool *all_of(ir_arena *a, const ir_node *n) {
+  int64_t num = ir_elements(&n->type);
+  bool *all = IR_NEW_ARRAY(a, bool, num);
+  for (int64_t i = 0; i < num; i++)
+    all[i] = true;
+  return all;
+}
+
+// The elements of `input` that `n` is made of; NULL: none.
+static const bool *used_of(ir_arena *a, const ir_node *n, const ir_node *input) {
+  const ir_node *from = n;
+  while (is_view(from) || from->op == IR_CAST || from->op == IR_COPY)
+    from = from->in[0];
+  if (from != input)
+    return NULL;
+  const bool *used = all_of(a, n);
+  while (n != input) {
+    if (ir_is_float(n->type.dtype))
+      return NULL;
+    if (!is_view(n)) {
+      n = n->in[0];
+      continue;
+    }
+    used = used_below(a, n, used, &n);
+    if (!used)
+      return all_of(a, input);
+  }
+  return used;
+}
+
+int64_t *cg_element_limits(ir_arena *a, const ir_func *f, const ir_node *input) {
+  enum { MOST = 4096 }; // a table for longer samples would be most of a small program
+  int64_t num = ir_elements(&input->type), size = num / input->type.dims[0];
+  if (ir_is_float(input->type.dtype) || input->type.dtype == IR_BOOL || size < 2 || size > MOST)
+    return NULL;
+  int64_t *limits = IR_NEW_ARRAY(a, int64_t, size);
+  bounds all = find_bounds(a, f);
+  for (size_t k = 0; k < all.num; k++) {
+    const bool *used = used_of(a, all.at[k].n, input);
+    for (int64_t i = 0; used && i < num; i++)
+      if (used[i] && (!limits[i % size] || all.at[k].by < limits[i % size]))
+        limits[i % size] = all.at[k].by;
+  }
+  for (int64_t i = 1; i < size; i++)
+    if (limits[i] != limits[0])
+      return limits;
+  return NULL;
 }
 
 // dom_base, and what was cast.

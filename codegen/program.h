@@ -135,6 +135,9 @@ void cg_put_string(ir_buf *out, const char *s);
 // Values that the graph allows in integer nodes, by node id: rows of the table that they index,
 // classes that they are compared with; 0 where nothing is known.
 int64_t *cg_integer_limits(ir_arena *a, const ir_func *f);
+// The same for the elements of a sample of an input, where columns index different tables, say; NULL: all of them have
+// that of the input.
+int64_t *cg_element_limits(ir_arena *a, const ir_func *f, const ir_node *input);
 // A constant outside of 0 to limit-1 that an integer input is compared with: its data may hold it,
 // too. 0, which is within every limit, when there is none.
 int64_t cg_integer_besides(const ir_func *f, const ir_node *input, int64_t limit);

@@ -88,10 +88,32 @@ static void put_states(const tables *t) {
   end_table(t->out);
 }
 
+// Those of inputs whose elements have different ones: input_NUMBER_limits.
+static void put_element_limits(const tables *t, const ir_func *f, bool *has) {
+  int num = 0;
+  for (size_t i = 0; f && i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    if (n->op != IR_INPUT)
+      continue;
+    const int64_t *limits = cg_element_limits(t->p->arena, f, n);
+    int64_t size = ir_elements(&n->type) / n->type.dims[0];
+    has[i] = limits != NULL;
+    if (limits)
+      ir_buf_printf(t->out, "\nstatic const int64_t input_%d_limits[] = {", num);
+    for (int64_t k = 0; limits && k < size; k++)
+      ir_buf_printf(t->out, "%s%" PRId64, k ? ", " : "", limits[k]);
+    if (limits)
+      ir_buf_puts(t->out, "};\n");
+    num++;
+  }
+}
+
 static int put_inputs(const tables *t) {
   const ir_func *f = ir_batch_func(t->m);
   int num = 0;
   const int64_t *limits = f ? t->limits[plan_func_index(f)] : NULL;
+  bool *apart = IR_NEW_ARRAY(t->p->arena, bool, f ? f->nodes.num : 1);
+  put_element_limits(t, f, apart);
   ir_buf_puts(t->out, "\nstatic const mlrt_input inputs[] = {\n");
   for (size_t i = 0; f && i < f->nodes.num; i++) {
     const ir_node *n = f->nodes.at[i];
@@ -101,9 +123,10 @@ static int put_inputs(const tables *t) {
     cg_put_string(t->out, n->name);
     ir_buf_puts(t->out, ", ");
     put_type(t->out, &n->type);
-    ir_buf_printf(t->out, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "},\n",
+    ir_buf_printf(t->out, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64,
                   plan_offset(t->plan, f, n), ir_bytes(&n->type), limits[n->id],
                   cg_integer_besides(f, n, limits[n->id]));
+    ir_buf_puts(t->out, apart[i] ? ir_format(t->p->arena, ", input_%d_limits},\n", num) : "},\n");
     num++;
   }
   end_table(t->out);

@@ -122,7 +122,7 @@ static bool is_whole(double v) {
 bool mlrt_flag_holds(const mlrt_flag *f, double v) {
   const mlrt_input like = {.dtype = f->state->dtype};
   char stored[sizeof v];
-  return (mlrt_is_float(like.dtype) || is_whole(v)) && mlrt_store_number(&like, v, stored);
+  return (mlrt_is_float(like.dtype) || is_whole(v)) && mlrt_store_number(&like, 0, v, stored);
 }
 
 // A number that its type has only 0 for: a rate, say, with which nothing would ever be learnt.
@@ -155,7 +155,7 @@ bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e) {
   char limits[120];
   if (!mlrt_flag_holds(f, v))
     return mlrt_error_set(e, "--%s=%s does not fit: %s", name, text,
-                          mlrt_limits_text(&like, limits, sizeof limits));
+                          mlrt_limits_text(&like, 0, limits, sizeof limits));
   if (vanishes(&like, v))
     return mlrt_error_set(e, "--%s=%s is 0 in %s", name, text, mlrt_dtype_name(like.dtype));
   f->value = v;

@@ -58,15 +58,22 @@ static bool stored_is_float(mlrt_stored t) {
   return t >= MLRT_ST_F16;
 }
 
-const char *mlrt_limits_text(const mlrt_input *in, char *buf, size_t size) {
+static int64_t limit_of(const mlrt_input *in, int64_t element) {
+  return in->limits ? in->limits[element] : in->limit;
+}
+
+const char *mlrt_limits_text(const mlrt_input *in, int64_t element, char *buf, size_t size) {
   const dtype_info *t = &dtypes[in->dtype];
+  int64_t limit = limit_of(in, element);
+  const char *here = in->limits ? " here" : "";
   if (t->is_float)
     snprintf(buf, size, "%s holds numbers up to %.3g", t->name, t->largest);
-  else if (in->limit > 0 && in->limit <= t->hi && (in->besides < 0 || in->besides >= in->limit))
-    snprintf(buf, size, "the model takes whole numbers from 0 to %lld, and %lld",
-             (long long)in->limit - 1, (long long)in->besides);
-  else if (in->limit > 0 && in->limit <= t->hi)
-    snprintf(buf, size, "the model takes whole numbers from 0 to %lld", (long long)in->limit - 1);
+  else if (limit > 0 && limit <= t->hi && (in->besides < 0 || in->besides >= limit))
+    snprintf(buf, size, "the model takes whole numbers from 0 to %lld%s, and %lld",
+             (long long)limit - 1, here, (long long)in->besides);
+  else if (limit > 0 && limit <= t->hi)
+    snprintf(buf, size, "the model takes whole numbers from 0 to %lld%s", (long long)limit - 1,
+             here);
   else
     snprintf(buf, size, "%s holds whole numbers from %lld to %lld", t->name, (long long)t->lo,
              (long long)t->hi);
@@ -206,11 +213,12 @@ typedef struct int_range {
 } int_range;
 
 // The dtype's range, cut by the input's limit.
-static int_range range_of(const mlrt_input *in) {
+static int_range range_of(const mlrt_input *in, int64_t element) {
   int_range r = {dtypes[in->dtype].lo, dtypes[in->dtype].hi, dtypes[in->dtype].lo};
-  if (in->limit > 0) {
+  int64_t limit = limit_of(in, element);
+  if (limit > 0) {
     r.lo = 0;
-    r.hi = in->limit - 1 < r.hi ? in->limit - 1 : r.hi;
+    r.hi = limit - 1 < r.hi ? limit - 1 : r.hi;
     r.besides = in->besides;
   }
   return r;
@@ -226,14 +234,15 @@ static void store_int(mlrt_dtype t, int64_t v, char *out) {
   memcpy(out, &v, (size_t)dtypes[t].bytes);
 }
 
-bool mlrt_store_number(const mlrt_input *in, double v, char *out) {
+bool mlrt_store_number(const mlrt_input *in, int64_t element, double v, char *out) {
   if (dtypes[in->dtype].is_float) {
     // Half a unit in the last place above the largest number is where rounding overflows.
     mlrt_store(out, in->dtype, v);
     return !isfinite(v) || !isinf(mlrt_load(out, in->dtype));
   }
   // 2^63 and above would overflow the conversion; NaN fails both comparisons.
-  if (!(v >= -0x1p63 && v < 0x1p63) || v != trunc(v) || is_outside(range_of(in), (int64_t)v))
+  if (!(v >= -0x1p63 && v < 0x1p63) || v != trunc(v) ||
+      is_outside(range_of(in, element), (int64_t)v))
     return false;
   store_int(in->dtype, (int64_t)v, out);
   return true;
@@ -245,7 +254,7 @@ static bool refuse(const mlrt_field *f, int64_t sample, int64_t element, const c
   char limits[120];
   return mlrt_error_set(e, "%s: sample %lld, element %lld: %s does not fit input `%s`: %s", f->file,
                         (long long)sample, (long long)element, value, f->input->name,
-                        mlrt_limits_text(f->input, limits, sizeof limits));
+                        mlrt_limits_text(f->input, element, limits, sizeof limits));
 }
 
 static bool refuse_int(const mlrt_field *f, int64_t sample, int64_t element, int64_t v,
@@ -258,22 +267,31 @@ static bool refuse_int(const mlrt_field *f, int64_t sample, int64_t element, int
   return refuse(f, sample, element, text, e);
 }
 
-// Index of the first number that is not allowed; n: none.
-static int first_outside(const int64_t *v, int n, int_range r) {
-  for (int i = 0; i < n; i++)
+// What `f` stores of that: U64 is loaded as int64, and those of 2^63 and more are negative.
+static int_range stored_range(const mlrt_field *f, int64_t element) {
+  int_range r = range_of(f->input, element);
+  if (f->stored == MLRT_ST_U64) {
+    r.lo = r.lo < 0 ? 0 : r.lo;
+    r.besides = r.besides < 0 ? r.lo : r.besides;
+  }
+  return r;
+}
+
+// Index of the first number that is not allowed, of n from element `first` on; n: none.
+static int first_outside(const mlrt_field *f, int64_t first, const int64_t *v, int n) {
+  int_range r = stored_range(f, first);
+  for (int i = 0; i < n; i++) {
+    if (f->input->limits)
+      r = stored_range(f, first + i);
     if (is_outside(r, v[i]))
       return i;
+  }
   return n;
 }
 
 static bool store_ints(const mlrt_field *f, int64_t sample, int64_t first, int n, const chunk *c,
                        char *out, mlrt_error *e) {
-  int_range r = range_of(f->input);
-  if (f->stored == MLRT_ST_U64) { // loaded as int64, those of 2^63 and more are negative
-    r.lo = r.lo < 0 ? 0 : r.lo;
-    r.besides = r.besides < 0 ? r.lo : r.besides;
-  }
-  int bad = first_outside(c->i, n, r);
+  int bad = first_outside(f, first, c->i, n);
   if (bad < n)
     return refuse_int(f, sample, first + bad, c->i[bad], e);
   int bytes = dtypes[f->input->dtype].bytes;
@@ -287,7 +305,8 @@ static bool store_ints(const mlrt_field *f, int64_t sample, int64_t first, int n
 }
 
 // Stores until a number does not fit; returns how many were stored.
-static int store_while_fitting(const mlrt_input *in, const double *v, int n, char *out) {
+static int store_while_fitting(const mlrt_input *in, int64_t first, const double *v, int n,
+                               char *out) {
   int i = 0, bytes = dtypes[in->dtype].bytes;
   if (in->dtype == MLRT_F32)
     for (; i < n; i++) {
@@ -297,7 +316,7 @@ static int store_while_fitting(const mlrt_input *in, const double *v, int n, cha
       memcpy(out + i * 4, &narrow, 4);
     }
   else
-    while (i < n && mlrt_store_number(in, v[i], out + i * bytes))
+    while (i < n && mlrt_store_number(in, first + i, v[i], out + i * bytes))
       i++;
   return i;
 }
@@ -305,7 +324,7 @@ static int store_while_fitting(const mlrt_input *in, const double *v, int n, cha
 static bool store_doubles(const mlrt_field *f, int64_t sample, int64_t first, int n, const chunk *c,
                           char *out, mlrt_error *e) {
   char text[32];
-  int done = store_while_fitting(f->input, c->f, n, out);
+  int done = store_while_fitting(f->input, first, c->f, n, out);
   if (done == n)
     return true;
   snprintf(text, sizeof text, "%.9g", c->f[done]);

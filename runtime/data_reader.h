@@ -99,10 +99,11 @@ static inline const uint8_t *mlrt_field_at(const mlrt_field *f, int64_t index) {
 
 // Converts sample `index` to the input's dtype at `out`.
 bool mlrt_field_copy(const mlrt_field *f, int64_t index, char *out, mlrt_error *e);
-// One number to the input's dtype; false (no message) when it does not fit or breaks the limit.
-bool mlrt_store_number(const mlrt_input *in, double v, char *out);
+// One number, element `element` of a sample, to the input's dtype; false (no message) when it does not fit or breaks the
+// limit.
+bool mlrt_store_number(const mlrt_input *in, int64_t element, double v, char *out);
 // "u8 holds 0..255", "ids of `tokens` are below 65": why a number was refused.
-const char *mlrt_limits_text(const mlrt_input *in, char *buf, size_t size);
+const char *mlrt_limits_text(const mlrt_input *in, int64_t element, char *buf, size_t size);
 
 // --- datasets --------------------------------------------------------------------------------
 struct mlrt_dataset {

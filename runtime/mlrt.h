@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MLRT_ABI = 9, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
+enum { MLRT_ABI = 10, MLRT_MAX_RANK = 8, MLRT_MAX_THREADS = 256 };
 
 typedef enum mlrt_dtype { // same order as the compiler's dtypes.def
   MLRT_BOOL,
@@ -60,6 +60,8 @@ typedef struct mlrt_input {
   int64_t offset, bytes;
   int64_t limit; // ids, classes: the data's values must be in [0, limit); 0: any that fit the dtype
   int64_t besides; // one more value that they may have: the label that a loss ignores
+  const int64_t *
+      limits; // of each element of a sample, where they differ (`limit` is the least then); NULL: `limit`
 } mlrt_input;
 
 // A setting of data or of the loop: a number, a text, or the present value of a flag.

@@ -204,11 +204,19 @@ static bool bad_column(const csv *c, const text_line *l, int column, const text_
                         (long long)l->number, column + 1, shown, why);
 }
 
+// Of the sample that the column is in.
+static int element_of(const csv *c, int column) {
+  if (column < c->label_first)
+    return column;
+  bool label = column < c->label_first + c->label_num;
+  return column - (label ? c->label_first : c->label_num);
+}
+
 static bool does_not_fit(const csv *c, const text_line *l, int column, const text_line *text,
                          const mlrt_input *in) {
   char limits[120], why[200];
   snprintf(why, sizeof why, "does not fit input `%.40s`: %s", in->name,
-           mlrt_limits_text(in, limits, sizeof limits));
+           mlrt_limits_text(in, element_of(c, column), limits, sizeof limits));
   return bad_column(c, l, column, text, why);
 }
 
@@ -232,7 +240,7 @@ static bool store_column(csv *c, const text_line *l, int column, const text_line
   // From 2^53 on a double does not tell neighbouring whole numbers apart: not silently.
   if (!mlrt_is_float(in->dtype) && v == trunc(v) && fabs(v) >= 0x1p53)
     return bad_column(c, l, column, text, "is 2^53 or more: too large for a whole number in a csv");
-  if (!mlrt_store_number(in, v, c->row[label]))
+  if (!mlrt_store_number(in, element_of(c, column), v, c->row[label]))
     return does_not_fit(c, l, column, text, in);
   c->row[label] += mlrt_dtype_bytes(in->dtype);
   return true;

@@ -136,8 +136,8 @@ static const mlrt_tensor toy_states[] = {
     {"big", MLRT_F32, 2, {50, 100}, TOY_BIG_AT, 20000, MLRT_BUFFER, 0, "toy.graph:4", NULL},
 };
 static const mlrt_input toy_inputs[] = {
-    {"x", MLRT_F32, 2, {TOY_B, TOY_X}, TOY_STATES, 128, 0, 0},
-    {"y", MLRT_I32, 1, {TOY_B}, TOY_STATES + 128, 32, 2, 0},
+    {"x", MLRT_F32, 2, {TOY_B, TOY_X}, TOY_STATES, 128, 0, 0, NULL},
+    {"y", MLRT_I32, 1, {TOY_B}, TOY_STATES + 128, 32, 2, 0, NULL},
 };
 static const char *const toy_train_files[] = {"toy-train.csv"}, *const toy_test_files[] = {
                                                                     "toy-test.csv"};

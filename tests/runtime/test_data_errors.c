@@ -193,6 +193,30 @@ static void test_csv(void) {
   must_fail(&f, "2^53", "line 3, column 1: `9007199254740993` is 2^53 or more");
 }
 
+// Ids of two tables in one input.
+static void limits_fail(const char *format, bytes b, const char *words) {
+  static const int64_t limits[] = {2, 5, 0};
+  fixture f;
+  fixture_init(&f, format, 1, 1);
+  set_input(&f, 0, MLRT_I32, 2, 1, 3, 0);
+  f.inputs[0].limit = 2;
+  f.inputs[0].limits = limits;
+  set_file(&f, 0, b);
+  must_fail(&f, words, words);
+}
+
+static void test_limits_of_elements(void) {
+  limits_fail("csv", text_bytes("1,4,99\n1,5,99\n"), "line 2, column 2: `5`|from 0 to 4 here");
+  limits_fail("csv", text_bytes("1,4,99\n2,4,99\n"), "line 2, column 1: `2`|from 0 to 1 here");
+  const char *ints = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3)}";
+  limits_fail("npy", with(npy_header(1, ints), "\1\4\143\1\5\143"),
+              "sample 1, element 1: 5 does not fit|from 0 to 4 here");
+  const char *floats = "{'descr': '<f2', 'fortran_order': False, 'shape': (1, 3)}";
+  bytes b = npy_header(1, floats);
+  put(&b, (uint16_t[]){0x4000, 0x4000, 0x4000}, 6); // 2, 2, 2
+  limits_fail("npy", b, "element 0: 2 does not fit|from 0 to 1 here");
+}
+
 // --- text, tokens ----------------------------------------------------------------------------
 static void id_fixture(fixture *f, const char *format, bytes b) {
   fixture_init(f, format, 1, 2);
@@ -363,6 +387,7 @@ int main(void) {
   test_npy();
   test_npy_bools();
   test_csv();
+  test_limits_of_elements();
   test_text();
   test_tokens();
   test_gz();
