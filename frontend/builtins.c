@@ -74,6 +74,7 @@ static const builtin_info builtins[] = {
     {"is_none", {"x"}, 1, builtin_is_none, 0},
     {"is_zero", {"x"}, 1, builtin_is_zero, 0},
     {"is_number", {"x"}, 1, builtin_is_number, 0},
+    {"parameter", {"name"}, 1, builtin_parameter, 0},
     {"contains", {"text", "part"}, 2, builtin_text, 0},
     {"starts_with", {"text", "part"}, 2, builtin_text, 1},
     {"ends_with", {"text", "part"}, 2, builtin_text, 2},

@@ -59,6 +59,7 @@ BUILTIN(rank);
 BUILTIN(is_none);
 BUILTIN(is_zero);
 BUILTIN(is_number);
+BUILTIN(parameter);
 BUILTIN(text);
 
 // An axis of `rank` dimensions, negative ones from the end. False: reported.

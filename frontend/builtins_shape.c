@@ -434,6 +434,40 @@ BUILTIN(is_number) {
   return fe_bool(c, a->v[0]->kind == FE_NUM);
 }
 
+// --- parameters of uses --------------------------------------------------------------------------
+// "embed.table": of the use that is called embed here, or as in checkpoints, below the block at hand.
+static const char *find_parameter(fe *c, const char *name) {
+  const char *dot = strchr(name, '.');
+  const fe_use *u =
+      dot ? fe_find_use(c, ir_format(c->arena, "%.*s", (int)(dot - name), name)) : NULL;
+  if (u)
+    return ir_format(c->arena, "%s%s", u->path, dot);
+  const char *prefix = c->frame->names->prefix;
+  return prefix ? ir_format(c->arena, "%s.%s", prefix, name) : name;
+}
+
+static const fe_value *no_parameter(fe *c, const builtin_args *a, const char *path) {
+  ir_diag *d = fe_error(c, a->at[0], "E0222", "no block used above has a parameter or state '%s'",
+                        a->v[0]->str);
+  fe_suggest(c, d, path, (const ir_map *const[]){c->pass->declared}, 1, NULL, 0);
+  return &fe_bad;
+}
+
+BUILTIN(parameter) {
+  if (a->v[0]->kind != FE_STR)
+    return FE_FAIL(c, a->at[0], "E0202", "parameter() needs a text, such as \"embed.table\"");
+  if (!c->pass || !c->frame || c->pass->optimizing || c->pass->starting)
+    return FE_FAIL(c, a->call->loc, "E0215", "'parameter' only stands in models and their blocks");
+  const char *path = find_parameter(c, a->v[0]->str);
+  ir_state *s = ir_map_get(c->pass->declared, path) ? ir_find_state(c->module, path) : NULL;
+  if (!s)
+    return no_parameter(c, a, path);
+  fe_value *v = IR_NEW(c->arena, fe_value);
+  *v = *fe_present(c, s);
+  v->param = s->role == IR_ROLE_PARAM ? s : NULL;
+  return v;
+}
+
 BUILTIN(text) {
   const fe_value *t = a->v[0], *p = a->v[1];
   if (t->kind != FE_STR || p->kind != FE_STR)
