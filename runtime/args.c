@@ -190,6 +190,14 @@ static const option *find_option(const mlrt_options *o, word name) {
   return NULL;
 }
 
+// Of programs for a GPU, where this is none.
+static bool is_elsewhere(word name) {
+  for (int i = 0; i < NUM_OPTIONS; i++)
+    if (is(name, options[i].name))
+      return true;
+  return false;
+}
+
 static bool unknown(const mlrt_options *o, word name, mlrt_error *e) {
   mlrt_suggestion s = mlrt_suggest_begin_part(name.at, name.len);
   for (int i = 0; i < o->num_flags; i++)
@@ -200,7 +208,14 @@ static bool unknown(const mlrt_options *o, word name, mlrt_error *e) {
   if (s.best)
     return mlrt_error_set(e, "unknown option --%.*s; did you mean --%s?", name.len, name.at,
                           s.best);
-  return mlrt_error_set(e, "unknown option --%.*s; --help lists them", name.len, name.at);
+  if (is_elsewhere(name))
+    return mlrt_error_set(e, "unknown option --%.*s; --help lists them", name.len, name.at);
+  return mlrt_error_set(
+      e,
+      "unknown option --%.*s; --help lists them\n"
+      "help: options of the program's own are flags of its graph: flag steps = 100, "
+      "used there in train { steps = steps }",
+      name.len, name.at);
 }
 
 // A whole number that 64 bits do not hold is one all the same: its limits are what is of interest.

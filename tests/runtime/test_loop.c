@@ -264,6 +264,7 @@ static void test_bad_files(void) {
   toy_expect(&program, "--profile=none/x --no-save", 1, "cannot write the profile 'none/x'");
   toy_expect(&program, "--resume=none.st", 1, "cannot open the checkpoint 'none.st'");
   toy_expect(&program, "--lrr=2", 2, "error: unknown option --lrr; did you mean --lr?");
+  toy_expect(&program, "--epochs=2", 2, "help: options of the program's own are flags");
 }
 
 // A child that is nobody where it was root: for good, and with leave to be looked at, which a leak checker needs.
