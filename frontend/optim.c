@@ -292,6 +292,50 @@ static void update_one(fe *c, const optimizing *o, ir_state *param, ir_node *gra
   fe_leave(c);
 }
 
+// --- not in every step ---------------------------------------------------------------------------
+// update_every = n: the step in which an update is made is the last of n. 1: each, also after an error.
+static int64_t update_every(fe *c, const fe_goal *g) {
+  const ast_setting *s = fe_optim_setting(c, g->name, "update_every");
+  int64_t n = 1;
+  if (!s || !s->value)
+    return 1;
+  fe_enter_optim(c, s->value->loc, NULL, 0);
+  bool known = fe_want_int(c, fe_eval(c, s->value), s->value->loc, "'update_every'", &n);
+  fe_leave(c);
+  if (known && n < 1)
+    fe_error(c, s->value->loc, "E0303", "update_every is %lld; it is 1 or more", (long long)n);
+  return known && n > 1 ? n : 1;
+}
+
+// What pending.at[first] and the writes behind it store is stored in the last of n steps; before that states stay.
+static void store_when_due(fe *c, const optimizing *o, int64_t n, size_t first) {
+  fe_pass *p = c->pass;
+  ir_loc at = o->call->loc;
+  const fe_value *step = fe_tensor(c, fe_read_named(c, "step"));
+  const fe_value *place = fe_binary(c, AST_OP_MOD, at, step, fe_int(c, n));
+  const fe_value *due = fe_binary(c, AST_OP_EQ, at, place, fe_int(c, n - 1));
+  for (size_t i = first; i < p->pending.num; i++) {
+    ir_state *s = p->pending.at[i].state;
+    const fe_value *now = fe_select(c, at, due, fe_tensor(c, p->pending.at[i].node), fe_read(c, s));
+    ir_rename(p->b.func, now->node, ir_format(c->arena, "%s.due", s->name));
+    p->pending.at[i].node = now->node;
+  }
+}
+
+static void update_all(fe *c, const optimizing *o) {
+  fe_pass *p = c->pass;
+  size_t first = p->pending.num;
+  int64_t n = update_every(c, o->goal);
+  const fe_value *step = fe_tensor(c, fe_read_named(c, "step"));
+  if (n > 1)
+    p->updates = fe_binary(c, AST_OP_FLOORDIV, o->call->loc, step, fe_int(c, n))->node;
+  for (size_t i = 0; i < o->goal->trained.num && !diag_num_errors(c->diags); i++)
+    update_one(c, o, o->goal->trained.at[i], o->grads.at[i]);
+  p->updates = NULL;
+  if (n > 1 && !diag_num_errors(c->diags))
+    store_when_due(c, o, n, first);
+}
+
 // `optim { adamw }`: its name alone.
 static bool is_optimizer_name(const fe *c, const ast_expr *e) {
   return e->kind == AST_NAME &&
@@ -372,8 +416,7 @@ static void optimize(fe *c, fe_goal *g) {
   p->b.scope = NULL;
   clip(c, &o);
   schedule(c, &o);
-  for (size_t i = 0; i < g->trained.num && !diag_num_errors(c->diags); i++)
-    update_one(c, &o, g->trained.at[i], o.grads.at[i]);
+  update_all(c, &o);
   p->optimizing = false;
 }
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const char *const keys[] = {"clip", "schedule", "freeze"};
+static const char *const keys[] = {"clip", "schedule", "freeze", "update_every"};
 enum { NUM_KEYS = sizeof keys / sizeof keys[0] };
 
 const ast_item *fe_own_optim(const fe *c, const char *loss) {

@@ -329,13 +329,22 @@ static bool parse_over(fe_parser *p, ast_stmt *s) {
   return true;
 }
 
+static bool has_no_over(fe_parser *p) {
+  if (!fe_parse_is_word(fe_parse_peek(p), "over"))
+    return true;
+  ir_diag *d = fe_parse_fail(p, fe_parse_peek(p), "a loss that is 'over' something has a name");
+  if (d)
+    diag_help(d, "loss name = ... over ...; without both, it trains all parameters");
+  return false;
+}
+
 // loss value; loss name = value over names
 static ast_stmt *parse_loss(fe_parser *p) {
   ast_stmt *s = new_stmt(p, AST_LOSS);
   fe_parse_take(p);
   const fe_token *t = fe_parse_peek(p);
   if (t->kind != TOK_NAME || t[1].kind != TOK_ASSIGN)
-    return parse_value(p, s) ? s : NULL;
+    return parse_value(p, s) && has_no_over(p) ? s : NULL;
   push_name(p, s, "a name");
   fe_parse_take(p);
   fe_parse_skip_newlines(p);

@@ -252,7 +252,7 @@ static const fe_value *find_constant(fe *c, const char *name) {
   if (strcmp(name, "training") == 0)
     return c->pass ? fe_bool(c, c->pass->training) : NULL;
   if (strcmp(name, "step") == 0 && c->pass && c->pass->optimizing)
-    return fe_tensor(c, fe_read_named(c, "step"));
+    return fe_tensor(c, c->pass->updates ? c->pass->updates : fe_read_named(c, "step"));
   if (strcmp(name, "pi") == 0)
     return fe_float(c, M_PI);
   if (strcmp(name, "none") == 0)

@@ -122,33 +122,39 @@ typedef struct optim_case {
   double clip; // 0: none
   const char *train;
   int accumulate;
+  int every; // 0: an update in each step
 } optim_case;
 
 static const optim_case cases[] = {
-    {"sgd(lr)", update_sgd, constant_rate, 0, "", 1},
-    {"sgd(lr, momentum=0.9, decay=0.01)", update_momentum, constant_rate, 0, "", 1},
-    {"sgd(lr, momentum=0.9, nesterov=true)", update_nesterov, constant_rate, 0, "", 1},
-    {"rmsprop(lr, alpha=0.9)", update_rmsprop, constant_rate, 0, "", 1},
-    {"rmsprop(lr, momentum=0.9, decay=0.1)", update_rmsprop_momentum, constant_rate, 0, "", 1},
-    {"adagrad(lr)", update_adagrad, constant_rate, 0, "", 1},
-    {"adagrad(lr, decay=0.1)", update_adagrad_decay, constant_rate, 0, "", 1},
-    {"adam(lr, decay=0.1)", update_adam, constant_rate, 0, "", 1},
-    {"adamw(lr, betas=(0.9, 0.99), decay=0.1 if rank >= 2)", update_adamw, constant_rate, 0, "", 1},
+    {"sgd(lr)", update_sgd, constant_rate, 0, "", 1, 0},
+    {"sgd(lr, momentum=0.9, decay=0.01)", update_momentum, constant_rate, 0, "", 1, 0},
+    {"sgd(lr, momentum=0.9, nesterov=true)", update_nesterov, constant_rate, 0, "", 1, 0},
+    {"rmsprop(lr, alpha=0.9)", update_rmsprop, constant_rate, 0, "", 1, 0},
+    {"rmsprop(lr, momentum=0.9, decay=0.1)", update_rmsprop_momentum, constant_rate, 0, "", 1, 0},
+    {"adagrad(lr)", update_adagrad, constant_rate, 0, "", 1, 0},
+    {"adagrad(lr, decay=0.1)", update_adagrad_decay, constant_rate, 0, "", 1, 0},
+    {"adam(lr, decay=0.1)", update_adam, constant_rate, 0, "", 1, 0},
+    {"adamw(lr, betas=(0.9, 0.99), decay=0.1 if rank >= 2)", update_adamw, constant_rate, 0, "", 1,
+     0},
     {"adamw(lr, betas=(0.9, 0.99), decay=0.1 if name == \"w\")", update_adamw, constant_rate, 0, "",
-     1},
+     1, 0},
     {"sgd(lr), schedule = cosine(warmup=2, total=total, min=lr/10)", update_sgd, cosine_rate, 0, "",
-     1},
+     1, 0},
     {"sgd(0.05), schedule = cosine(warmup=2, total=5, min=0.005)", update_sgd, cosine_rate, 0, "",
-     1},
-    {"sgd(lr), schedule = linear(warmup=1, total=5, min=0.01)", update_sgd, linear_rate, 0, "", 1},
-    {"sgd(lr), schedule = linear(warmup=3, total=3, min=0.01)", update_sgd, rise_rate, 0, "", 1},
-    {"sgd(lr), schedule = cosine(warmup=3, total=3, min=0.01)", update_sgd, rise_rate, 0, "", 1},
-    {"sgd(lr), schedule = step(size=2, factor=0.5)", update_sgd, step_rate, 0, "", 1},
-    {"sgd(lr), schedule = constant()", update_sgd, constant_rate, 0, "", 1},
-    {"sgd(lr), clip = 2", update_sgd, constant_rate, 2, "", 1},
-    {"sgd(lr), clip = 1e9", update_sgd, constant_rate, 1e9, "", 1},
+     1, 0},
+    {"sgd(lr), schedule = linear(warmup=1, total=5, min=0.01)", update_sgd, linear_rate, 0, "", 1,
+     0},
+    {"sgd(lr), schedule = linear(warmup=3, total=3, min=0.01)", update_sgd, rise_rate, 0, "", 1, 0},
+    {"sgd(lr), schedule = cosine(warmup=3, total=3, min=0.01)", update_sgd, rise_rate, 0, "", 1, 0},
+    {"sgd(lr), schedule = step(size=2, factor=0.5)", update_sgd, step_rate, 0, "", 1, 0},
+    {"sgd(lr), schedule = constant()", update_sgd, constant_rate, 0, "", 1, 0},
+    {"sgd(lr), clip = 2", update_sgd, constant_rate, 2, "", 1, 0},
+    {"sgd(lr), clip = 1e9", update_sgd, constant_rate, 1e9, "", 1, 0},
     {"sgd(lr, momentum=0.9, nesterov=true), clip = 40 * lr", update_nesterov, constant_rate, 2,
-     "train { accumulate = 3, steps = 4 }", 3},
+     "train { accumulate = 3, steps = 4 }", 3, 0},
+    {"adam(lr, decay=0.1), update_every = 2", update_adam, constant_rate, 0, "", 1, 2},
+    {"sgd(lr, momentum=0.9, nesterov=true), schedule = step(size=2, factor=0.5), update_every = 3",
+     update_nesterov, step_rate, 0, "", 1, 3},
 };
 
 static double global_norm(const double *g) {
@@ -167,10 +173,12 @@ static double reference_step(reference *r, const optim_case *k, double first) {
       g[i] += one[i] / k->accumulate;
   }
   double norm = global_norm(g), scale = k->clip > 0 ? fmin(1, k->clip / (norm + 1e-6)) : 1;
-  r->lr = k->rate(r->t);
-  for (int i = 0; i < N; i++)
+  int t = r->t, every = k->every ? k->every : 1;
+  r->lr = k->rate(t);
+  r->t = t / every; // updates before this one
+  for (int i = 0; i < N && t % every == every - 1; i++)
     k->update(r, i, g[i] * scale);
-  r->t++;
+  r->t = t + 1;
   return norm;
 }
 
