@@ -144,8 +144,8 @@ typedef struct fe_pass {
   bool writes;     // whether `<-` takes effect
   bool optimizing; // in an optimiser or schedule: `step` is known
   bool starting;   // in `init`: every state is there
-  ir_node
-      *updates; // what `step` is in an optimiser that does not run in every step; NULL: the step
+  // What `step` is in an optimiser that does not run in every step; NULL: the step.
+  ir_node *updates;
   IR_VEC(ir_node *) reads;  // by state id
   IR_VEC(fe_write) pending; // writes, emitted at the end
   ir_map *written;          // state name -> index + 1 into pending
