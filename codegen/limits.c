@@ -58,6 +58,8 @@ int64_t *cg_integer_limits(ir_arena *a, const ir_func *f) {
 }
 
 // --- element by element --------------------------------------------------------------------------
+enum { MOST_LOOKED_AT = 1 << 24 };
+
 static bool is_view(const ir_node *n) {
   return ir_ops[n->op].cls == IR_CLASS_VIEW;
 }
@@ -89,32 +91,41 @@ static bool *all_of(ir_arena *a, const ir_node *n) {
   return all;
 }
 
-// The elements of `input` that `n` is made of; NULL: none.
+// All elements of what it is of are in it: of a broadcast to classes there are more than can be looked at one by one.
+static bool has_all(const ir_node *n) {
+  return n->op == IR_BROADCAST || n->op == IR_RESHAPE || n->op == IR_TRANSPOSE ||
+         n->op == IR_CAST || n->op == IR_COPY;
+}
+
+// The elements of `input` that `n` is made of, or more where that would take long to say; NULL: none.
 static const bool *used_of(ir_arena *a, const ir_node *n, const ir_node *input) {
   const ir_node *from = n;
   while (is_view(from) || from->op == IR_CAST || from->op == IR_COPY)
     from = from->in[0];
   if (from != input)
     return NULL;
-  const bool *used = all_of(a, n);
+  const bool *used = NULL; // all
   while (n != input) {
     if (ir_is_float(n->type.dtype))
       return NULL;
-    if (!is_view(n)) {
+    if (!is_view(n) || (!used && has_all(n))) {
       n = n->in[0];
       continue;
     }
-    used = used_below(a, n, used, &n);
     if (!used)
-      return all_of(a, input);
+      used = ir_elements(&n->type) <= MOST_LOOKED_AT ? all_of(a, n) : NULL;
+    used = used ? used_below(a, n, used, &n) : NULL;
+    if (!used)
+      break;
   }
-  return used;
+  return used ? used : all_of(a, input);
 }
 
 int64_t *cg_element_limits(ir_arena *a, const ir_func *f, const ir_node *input) {
   enum { MOST = 4096 }; // a table for longer samples would be most of a small program
   int64_t num = ir_elements(&input->type), size = num / input->type.dims[0];
-  if (ir_is_float(input->type.dtype) || input->type.dtype == IR_BOOL || size < 2 || size > MOST)
+  if (ir_is_float(input->type.dtype) || input->type.dtype == IR_BOOL || size < 2 || size > MOST ||
+      num > MOST_LOOKED_AT)
     return NULL;
   int64_t *limits = IR_NEW_ARRAY(a, int64_t, size);
   bounds all = find_bounds(a, f);
