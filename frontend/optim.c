@@ -326,9 +326,10 @@ static void update_all(fe *c, const optimizing *o) {
   fe_pass *p = c->pass;
   size_t first = p->pending.num;
   int64_t n = update_every(c, o->goal);
-  const fe_value *step = fe_tensor(c, fe_read_named(c, "step"));
-  if (n > 1)
+  if (n > 1) {
+    const fe_value *step = fe_tensor(c, fe_read_named(c, "step"));
     p->updates = fe_binary(c, AST_OP_FLOORDIV, o->call->loc, step, fe_int(c, n))->node;
+  }
   for (size_t i = 0; i < o->goal->trained.num && !diag_num_errors(c->diags); i++)
     update_one(c, o, o->goal->trained.at[i], o->grads.at[i]);
   p->updates = NULL;

@@ -221,6 +221,10 @@ static inline bool ir_keeps_zero(ir_op op) {
          op == IR_ABS || op == IR_SIGN || op == IR_FLOOR || op == IR_SQRT;
 }
 
+// One number for all of some axes, by an operation that may take them in any grouping; so not argmax.
+static inline bool ir_is_fold(const ir_node *n) {
+  return n->op == IR_SUM || n->op == IR_REDUCE_MAX || n->op == IR_REDUCE_MIN;
+}
 static inline bool ir_is_scatter(const ir_node *n) {
   return n->op == IR_SCATTER_ADD || n->op == IR_SCATTER_MAX;
 }

@@ -26,10 +26,6 @@ enum {
   LOOK = 6,              // operations up to what lies in memory
 };
 
-static bool is_reduction(const ir_node *n) {
-  return n->op == IR_SUM || n->op == IR_REDUCE_MAX || n->op == IR_REDUCE_MIN;
-}
-
 static bool is_in_memory(const ir_node *x) {
   switch (ir_ops[x->op].cls) {
   case IR_CLASS_LEAF:
@@ -102,7 +98,7 @@ static ir_node *sum_in_lines(ir_builder *b, ir_node *n, int axis, int64_t line) 
 // NULL when n is fine as it is.
 static ir_node *widen(ir_builder *b, ir_node *n) {
   int64_t columns;
-  if (!is_reduction(n) || n->type.rank == 0 || n->in[0]->type.rank == IR_MAX_RANK)
+  if (!ir_is_fold(n) || n->type.rank == 0 || n->in[0]->type.rank == IR_MAX_RANK)
     return NULL;
   int axis = last_reduced(n, &columns);
   const ir_node *x = n->in[0];

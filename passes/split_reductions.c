@@ -59,10 +59,6 @@ typedef struct cut {
   int64_t chunks;
 } cut;
 
-static bool is_reduction(const ir_node *n) {
-  return n->op == IR_SUM || n->op == IR_REDUCE_MAX || n->op == IR_REDUCE_MIN;
-}
-
 static int64_t extent_of(const ir_node *n) {
   return ir_elements(&n->in[0]->type) / ir_elements(&n->type);
 }
@@ -202,7 +198,7 @@ static ir_node *split_at(ir_builder *b, ir_node *n, const int64_t *axes, int num
 
 // NULL when n is fine as it is.
 static ir_node *split(ir_builder *b, const split_uses *uses, ir_node *n) {
-  if (!is_reduction(n))
+  if (!ir_is_fold(n))
     return NULL;
   int num;
   const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
@@ -273,7 +269,7 @@ static ir_node *split_row(ir_builder *b, const split_uses *uses, ir_node *n, con
 
 static ir_node *split_for_gpu(ir_builder *b, const split_uses *uses, ir_node *n) {
   int num = 0;
-  const int64_t *axes = is_reduction(n) ? ir_attr_ints(n, IR_ATTR_AXES, &num) : NULL;
+  const int64_t *axes = ir_is_fold(n) ? ir_attr_ints(n, IR_ATTR_AXES, &num) : NULL;
   if (num == 0 || n->type.rank == 0)
     return NULL;
   return axes[num - 1] < n->in[0]->type.rank - 1 ? split_column(b, uses, n, axes, num)

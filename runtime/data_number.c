@@ -94,7 +94,8 @@ bool mlrt_parse_number(const uint8_t *at, int64_t len, double *out) {
                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
   decimal d;
-  d.digits = 0, d.num_digits = d.exponent = 0,
+  d.digits = 0;
+  d.num_digits = d.exponent = 0;
   d.negative = d.rest = false; // `kept` is written before it is read
   if (!scan(&d, at, at + len))
     return false;

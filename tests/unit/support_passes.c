@@ -149,3 +149,32 @@ double test_difference(const test_values *x, const test_values *y, const char **
   }
   return worst;
 }
+
+// --- cases
+// Gradients are compared, too: those of what the pass has left.
+static void check_values(ir_arena *a, const test_pass_case *c, ir_module *after) {
+  ir_module *before = test_module(a, c->states, c->before);
+  pass_autodiff(before, diag_new(a));
+  pass_autodiff(after, diag_new(a));
+  test_values x = test_run(a, before, "f", 11);
+  test_values y = test_run(a, after, "f", 11);
+  const char *where;
+  double diff = test_difference(&x, &y, &where);
+  if (diff > 1e-11)
+    test_fail("%s: %s differs by %g", c->what, where, diff);
+}
+
+void test_check_pass(const test_pass_case *c) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = test_module(a, c->states, c->before);
+  bool changed = c->pass(m, diag_new(a));
+  if (changed != (c->after != NULL))
+    test_fail("%s: the pass says that it changed %s", c->what, changed ? "something" : "nothing");
+  ir_buf faults = ir_buf_new(a);
+  if (ir_verify(m, &faults))
+    test_fail("%s: invalid IR\n%s", c->what, ir_buf_str(&faults));
+  ir_module *want = test_module(a, c->states, c->after ? c->after : c->before);
+  test_same_text(c->what, test_print(a, m), test_print(a, want));
+  check_values(a, c, m);
+  ir_arena_free(a);
+}

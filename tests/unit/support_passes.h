@@ -40,4 +40,17 @@ ir_tensor_value test_random_tensor(ir_arena *a, ir_type type, uint64_t *seed);
 void test_random_states(ir_world *w, uint64_t *seed);
 ir_tensor_value *test_random_inputs(ir_arena *a, const ir_func *f, uint64_t *seed);
 
+// What a pass makes of a text, which is valid and has the values and gradients that it had.
+typedef struct test_pass_case {
+  const char *what;
+  pass_fn pass;
+  const char *states;
+  const char *before;
+  const char *after; // NULL: the pass must say that it changed nothing, and change nothing
+} test_pass_case;
+void test_check_pass(const test_pass_case *c);
+#define TEST_PASS_CASES(cases)                                                                     \
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases)[0]; i++)                                    \
+  test_check_pass(&(cases)[i])
+
 #endif

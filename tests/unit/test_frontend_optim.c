@@ -119,43 +119,74 @@ typedef struct optim_case {
   const char *optim;
   update_fn update;
   double (*rate)(int t);
-  double clip; // 0: none
-  const char *train;
-  int accumulate;
-  int every; // 0: an update in each step
+  double clip;       // 0: none
+  const char *train; // NULL: as it is
+  int accumulate;    // micro-batches; 0: one
+  int every;         // 0: an update in each step
 } optim_case;
 
 static const optim_case cases[] = {
-    {"sgd(lr)", update_sgd, constant_rate, 0, "", 1, 0},
-    {"sgd(lr, momentum=0.9, decay=0.01)", update_momentum, constant_rate, 0, "", 1, 0},
-    {"sgd(lr, momentum=0.9, nesterov=true)", update_nesterov, constant_rate, 0, "", 1, 0},
-    {"rmsprop(lr, alpha=0.9)", update_rmsprop, constant_rate, 0, "", 1, 0},
-    {"rmsprop(lr, momentum=0.9, decay=0.1)", update_rmsprop_momentum, constant_rate, 0, "", 1, 0},
-    {"adagrad(lr)", update_adagrad, constant_rate, 0, "", 1, 0},
-    {"adagrad(lr, decay=0.1)", update_adagrad_decay, constant_rate, 0, "", 1, 0},
-    {"adam(lr, decay=0.1)", update_adam, constant_rate, 0, "", 1, 0},
-    {"adamw(lr, betas=(0.9, 0.99), decay=0.1 if rank >= 2)", update_adamw, constant_rate, 0, "", 1,
-     0},
-    {"adamw(lr, betas=(0.9, 0.99), decay=0.1 if name == \"w\")", update_adamw, constant_rate, 0, "",
-     1, 0},
-    {"sgd(lr), schedule = cosine(warmup=2, total=total, min=lr/10)", update_sgd, cosine_rate, 0, "",
-     1, 0},
-    {"sgd(0.05), schedule = cosine(warmup=2, total=5, min=0.005)", update_sgd, cosine_rate, 0, "",
-     1, 0},
-    {"sgd(lr), schedule = linear(warmup=1, total=5, min=0.01)", update_sgd, linear_rate, 0, "", 1,
-     0},
-    {"sgd(lr), schedule = linear(warmup=3, total=3, min=0.01)", update_sgd, rise_rate, 0, "", 1, 0},
-    {"sgd(lr), schedule = cosine(warmup=3, total=3, min=0.01)", update_sgd, rise_rate, 0, "", 1, 0},
-    {"sgd(lr), schedule = step(size=2, factor=0.5)", update_sgd, step_rate, 0, "", 1, 0},
-    {"sgd(lr), schedule = constant()", update_sgd, constant_rate, 0, "", 1, 0},
-    {"sgd(lr), clip = 2", update_sgd, constant_rate, 2, "", 1, 0},
-    {"sgd(lr), clip = 1e9", update_sgd, constant_rate, 1e9, "", 1, 0},
-    {"sgd(lr, momentum=0.9, nesterov=true), clip = 40 * lr", update_nesterov, constant_rate, 2,
-     "train { accumulate = 3, steps = 4 }", 3, 0},
-    {"adam(lr, decay=0.1), update_every = 2", update_adam, constant_rate, 0, "", 1, 2},
-    {"sgd(lr, momentum=0.9, nesterov=true), schedule = step(size=2, factor=0.5), update_every = 3",
-     update_nesterov, step_rate, 0, "", 1, 3},
+    {.optim = "sgd(lr)", .update = update_sgd, .rate = constant_rate},
+    {.optim = "sgd(lr, momentum=0.9, decay=0.01)",
+     .update = update_momentum,
+     .rate = constant_rate},
+    {.optim = "sgd(lr, momentum=0.9, nesterov=true)",
+     .update = update_nesterov,
+     .rate = constant_rate},
+    {.optim = "rmsprop(lr, alpha=0.9)", .update = update_rmsprop, .rate = constant_rate},
+    {.optim = "rmsprop(lr, momentum=0.9, decay=0.1)",
+     .update = update_rmsprop_momentum,
+     .rate = constant_rate},
+    {.optim = "adagrad(lr)", .update = update_adagrad, .rate = constant_rate},
+    {.optim = "adagrad(lr, decay=0.1)", .update = update_adagrad_decay, .rate = constant_rate},
+    {.optim = "adam(lr, decay=0.1)", .update = update_adam, .rate = constant_rate},
+    {.optim = "adamw(lr, betas=(0.9, 0.99), decay=0.1 if rank >= 2)",
+     .update = update_adamw,
+     .rate = constant_rate},
+    {.optim = "adamw(lr, betas=(0.9, 0.99), decay=0.1 if name == \"w\")",
+     .update = update_adamw,
+     .rate = constant_rate},
+    {.optim = "sgd(lr), schedule = cosine(warmup=2, total=total, min=lr/10)",
+     .update = update_sgd,
+     .rate = cosine_rate},
+    {.optim = "sgd(0.05), schedule = cosine(warmup=2, total=5, min=0.005)",
+     .update = update_sgd,
+     .rate = cosine_rate},
+    {.optim = "sgd(lr), schedule = linear(warmup=1, total=5, min=0.01)",
+     .update = update_sgd,
+     .rate = linear_rate},
+    {.optim = "sgd(lr), schedule = linear(warmup=3, total=3, min=0.01)",
+     .update = update_sgd,
+     .rate = rise_rate},
+    {.optim = "sgd(lr), schedule = cosine(warmup=3, total=3, min=0.01)",
+     .update = update_sgd,
+     .rate = rise_rate},
+    {.optim = "sgd(lr), schedule = step(size=2, factor=0.5)",
+     .update = update_sgd,
+     .rate = step_rate},
+    {.optim = "sgd(lr), schedule = constant()", .update = update_sgd, .rate = constant_rate},
+    {.optim = "sgd(lr), clip = 2", .update = update_sgd, .rate = constant_rate, .clip = 2},
+    {.optim = "sgd(lr), clip = 1e9", .update = update_sgd, .rate = constant_rate, .clip = 1e9},
+    {.optim = "sgd(lr, momentum=0.9, nesterov=true), clip = 40 * lr",
+     .update = update_nesterov,
+     .rate = constant_rate,
+     .clip = 2,
+     .train = "train { accumulate = 3, steps = 4 }",
+     .accumulate = 3},
+    {.optim = "adam(lr, decay=0.1), update_every = 2",
+     .update = update_adam,
+     .rate = constant_rate,
+     .every = 2},
+    {.optim = "sgd(lr, momentum=0.9, nesterov=true), schedule = step(size=2, factor=0.5), "
+              "update_every = 3",
+     .update = update_nesterov,
+     .rate = step_rate,
+     .every = 3},
 };
+
+static int batches_of(const optim_case *k) {
+  return k->accumulate ? k->accumulate : 1;
+}
 
 static double global_norm(const double *g) {
   double sum = 0;
@@ -167,10 +198,10 @@ static double global_norm(const double *g) {
 // One step of the reference over `k` micro-batches, whose inputs start at `first`, `first` + 1, ...
 static double reference_step(reference *r, const optim_case *k, double first) {
   double g[N] = {0}, one[N];
-  for (int b = 0; b < k->accumulate; b++) {
+  for (int b = 0; b < batches_of(k); b++) {
     gradients(r, first + b, one);
     for (int i = 0; i < N; i++)
-      g[i] += one[i] / k->accumulate;
+      g[i] += one[i] / batches_of(k);
   }
   double norm = global_norm(g), scale = k->clip > 0 ? fmin(1, k->clip / (norm + 1e-6)) : 1;
   int t = r->t, every = k->every ? k->every : 1;
@@ -201,7 +232,7 @@ static void compare(const ir_world *w, const reference *r, const optim_case *k) 
 
 static void check_case(const optim_case *k) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = support_graph(a, ir_format(a, frame, k->optim, k->train));
+  ir_module *m = support_graph(a, ir_format(a, frame, k->optim, k->train ? k->train : ""));
   ir_diags *d = diag_new(a);
   pass_autodiff(m, d);
   CHECK(diag_num_errors(d) == 0, "%s: %s", k->optim, support_messages(a, d));
@@ -209,17 +240,17 @@ static void check_case(const optim_case *k) {
   reference r = {.p = {1, 1, 1, 1, 1, 1, 0.5, 0.5, 0.5}};
   for (int t = 0; t < STEPS; t++) {
     double first = 0.1 * t, loss = 0;
-    for (int b = 0; b < k->accumulate; b++)
-      loss += reference_loss(&r, first + b) / k->accumulate;
+    for (int b = 0; b < batches_of(k); b++)
+      loss += reference_loss(&r, first + b) / batches_of(k);
     double norm = reference_step(&r, k, first);
-    for (int b = 0; b + 1 < k->accumulate; b++)
+    for (int b = 0; b + 1 < batches_of(k); b++)
       ir_interp(w, support_func(m, "accum"),
                 &(ir_tensor_value){support_func(m, "accum")->nodes.at[0]->type,
                                    (double[]){first + b, first + b + 1, first + b + 2,
                                               first + b + 3, first + b + 4, first + b + 5}});
     const ir_func *step = support_func(m, "step");
     const char *result = k->clip > 0 ? "grad_norm" : "loss";
-    double have = support_run(a, w, step, first + k->accumulate - 1, 1, result)->at[0];
+    double have = support_run(a, w, step, first + batches_of(k) - 1, 1, result)->at[0];
     double want = k->clip > 0 ? norm : loss;
     CHECK(fabs(have - want) < 1e-9 * fmax(1, fabs(want)), "%s: %s is %.15g, not %.15g", k->optim,
           result, have, want);
