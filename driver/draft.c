@@ -114,6 +114,15 @@ static bool has_generators(const draft_subject *s, draft *t) {
   return false;
 }
 
+// Looking after each pass takes an eighth of a large compile. What a later pass mends is found by builds for tests.
+static pass_verify when_to_verify(const draft_subject *s) {
+#ifdef MLTC_VERIFY_EACH
+  return s->open ? PASS_VERIFY_EACH : PASS_VERIFY_NEVER;
+#else
+  return s->open ? PASS_VERIFY_AT_END : PASS_VERIFY_NEVER;
+#endif
+}
+
 static pass_options options_of_passes(const draft_subject *s, const draft *t) {
   const options *o = s->o;
   pass_options po = {.disabled = o->disabled.at,
@@ -121,7 +130,7 @@ static pass_options options_of_passes(const draft_subject *s, const draft *t) {
                      .families = cg_families(s->target),
                      .processor = !s->target->cuda,
                      .pairs = s->target->dots_bf16,
-                     .no_verify = !s->open,
+                     .verify = when_to_verify(s),
                      .no_reproducer = !s->open,
                      .rerun = ir_format(t->arena, " --target=%s", s->target->name)};
   if (s->open) {

@@ -327,14 +327,25 @@ struct ir_map {
   IR_VEC(entry) entries;
   uint32_t *slots; // index + 1 into entries; 0 is empty
   size_t num_slots;
+  bool lent; // keys are the callers'
 };
 
-ir_map *ir_map_new(ir_arena *a) {
+static ir_map *map_new(ir_arena *a, size_t num_slots, bool lent) {
   ir_map *m = IR_NEW(a, ir_map);
-  m->arena = a;
-  m->num_slots = 32;
-  m->slots = IR_NEW_ARRAY(a, uint32_t, m->num_slots);
+  *m = (ir_map){.arena = a, .num_slots = num_slots, .lent = lent};
+  m->slots = IR_NEW_ARRAY(a, uint32_t, num_slots);
   return m;
+}
+
+ir_map *ir_map_new(ir_arena *a) {
+  return map_new(a, 32, false);
+}
+
+ir_map *ir_map_new_lent(ir_arena *a, size_t num) {
+  size_t num_slots = 32;
+  while (num_slots < num * 2)
+    num_slots *= 2;
+  return map_new(a, num_slots, true);
 }
 
 static size_t map_slot(const ir_map *m, const char *key, uint64_t hash) {
@@ -368,7 +379,7 @@ void ir_map_put(ir_map *m, const char *key, void *value) {
     m->entries.at[m->slots[slot] - 1].value = value;
     return;
   }
-  entry e = {ir_strdup(m->arena, key), hash, value};
+  entry e = {m->lent ? key : ir_strdup(m->arena, key), hash, value};
   IR_PUSH(m->arena, m->entries, e);
   m->slots[slot] = (uint32_t)m->entries.num;
   if (m->entries.num * 2 > m->num_slots)

@@ -102,6 +102,8 @@ void ir_buf_double(ir_buf *b, double v);
 // Open addressing, insertion order kept. Keys are copied into the arena.
 typedef struct ir_map ir_map;
 ir_map *ir_map_new(ir_arena *a);
+// With room for `num` keys, which are not copied: they stay as they are for as long as the map is used.
+ir_map *ir_map_new_lent(ir_arena *a, size_t num);
 void *ir_map_get(const ir_map *m, const char *key); // NULL when absent
 void ir_map_put(ir_map *m, const char *key, void *value);
 // A name that is no key yet, and is one now: `base`, or with a number behind `between`: base.2, base.3, ... New ones are

@@ -16,7 +16,7 @@ ir_func *ir_func_new(ir_module *m, const char *name) {
   ir_func *f = IR_NEW(m->arena, ir_func);
   f->name = ir_strdup(m->arena, name);
   f->module = m;
-  f->names = ir_map_new(m->arena);
+  f->names = ir_map_new_lent(m->arena, 0);
   f->name_counts = ir_map_new(m->arena);
   IR_PUSH(m->arena, m->funcs, f);
   return f;
@@ -124,6 +124,7 @@ static void clone_func(cloner *c, const ir_func *f) {
   copy->next_id = f->next_id;
   copy->ordered = f->ordered;
   c->nodes = IR_NEW_ARRAY(a, ir_node *, f->next_id + 1);
+  copy->names = ir_map_new_lent(a, f->nodes.num);
   for (size_t i = 0; i < f->nodes.num; i++) {
     ir_node *n = clone_node(c, f->nodes.at[i]);
     IR_PUSH(a, copy->nodes, n);

@@ -68,7 +68,7 @@ void ir_rename(ir_func *f, ir_node *n, const char *hint) {
 }
 
 void ir_names_rebuild(ir_func *f) {
-  f->names = ir_map_new(f->module->arena);
+  f->names = ir_map_new_lent(f->module->arena, f->nodes.num);
   for (size_t i = 0; i < f->nodes.num; i++)
     if (f->nodes.at[i]->op != IR_WRITE)
       ir_map_put(f->names, f->nodes.at[i]->name, f->nodes.at[i]);

@@ -94,19 +94,6 @@ void ir_rewrite_done(ir_rewrite *rw, size_t i, ir_node *replacement) {
   }
 }
 
-bool ir_rewrite_end(ir_rewrite *rw) {
-  ir_func *f = rw->b.func;
-  for (size_t i = 0; i < f->results.num; i++)
-    f->results.at[i].node = ir_rewrite_now(rw, f->results.at[i].node);
-  ir_drop_dead(f);
-  bool same = f->nodes.num == rw->num_old;
-  for (size_t i = 0; same && i < rw->num_old; i++)
-    same = f->nodes.at[i] == rw->old[i];
-  if (!same)
-    ir_names_rebuild(f);
-  return rw->changed || !same;
-}
-
 // --- dead nodes ------------------------------------------------------------------------------
 bool *ir_find_live(ir_arena *a, const ir_func *f) {
   bool *live = IR_NEW_ARRAY(a, bool, f->next_id + 1);
@@ -158,7 +145,8 @@ static void keep_gradient_name(ir_func *f, ir_node *n, const bool *live) {
     take_name(f, n, below);
 }
 
-bool ir_drop_dead(ir_func *f) {
+// The names of what is gone are still taken.
+static bool drop_dead(ir_func *f) {
   const bool *live = ir_find_live(f->module->arena, f);
   size_t kept = 0, before = f->nodes.num;
   for (size_t i = 0; i < before; i++)
@@ -170,6 +158,25 @@ bool ir_drop_dead(ir_func *f) {
     return false;
   f->nodes.num = kept;
   drop_from_kernels(f, live);
-  ir_names_rebuild(f);
   return true;
+}
+
+bool ir_drop_dead(ir_func *f) {
+  bool dropped = drop_dead(f);
+  if (dropped)
+    ir_names_rebuild(f);
+  return dropped;
+}
+
+// --- the end of a rewrite ----------------------------------------------------------------------
+bool ir_rewrite_end(ir_rewrite *rw) {
+  ir_func *f = rw->b.func;
+  for (size_t i = 0; i < f->results.num; i++)
+    f->results.at[i].node = ir_rewrite_now(rw, f->results.at[i].node);
+  bool dropped = drop_dead(f), same = f->nodes.num == rw->num_old;
+  for (size_t i = 0; same && i < rw->num_old; i++)
+    same = f->nodes.at[i] == rw->old[i];
+  if (dropped || !same)
+    ir_names_rebuild(f);
+  return rw->changed || !same;
 }

@@ -167,7 +167,8 @@ static void check_value_bytes(ir_checker *c) {
 }
 
 static void check_func(ir_faults *faults, const ir_module *m, const ir_func *f) {
-  ir_checker c = {.faults = faults, .m = m, .f = f, .names = ir_map_new(faults->arena)};
+  ir_checker c = {
+      .faults = faults, .m = m, .f = f, .names = ir_map_new_lent(faults->arena, f->nodes.num)};
   c.written = IR_NEW_ARRAY(faults->arena, bool, m->states.num + 1);
   if (!ir_valid_name(f->name))
     ir_fault_add(&c, NULL, "function '%s' is not a name", f->name);

@@ -101,6 +101,12 @@ typedef struct pass_info {
 // For `repeat`. What is left after so many rounds is only less simple than it could be.
 enum { PASS_MAX_ROUNDS = 12 };
 
+typedef enum pass_verify {
+  PASS_VERIFY_EACH,   // after each pass that changed something
+  PASS_VERIFY_AT_END, // after the last; where that finds a fault, passes run again to see whose it is
+  PASS_VERIFY_NEVER,
+} pass_verify;
+
 typedef struct pass_options {
   const char *const *disabled; // names
   size_t num_disabled;
@@ -112,7 +118,7 @@ typedef struct pass_options {
                         // that make kernels of others do not run
   bool processor;       // kernels are for one, not for a GPU
   bool pairs;           // which multiplies pairs of bf16
-  bool no_verify;       // skip the verifier after passes that changed something
+  pass_verify verify;   // when the verifier looks at what passes have made
   bool no_reproducer;   // a fault leaves none, and the module needs no copy for it
   const char *
       rerun; // what the reproducer's command needs besides, such as " --target=cuda"; NULL: nothing

@@ -2,7 +2,8 @@
 // verifying, timing, printing, keeping files, skipping, and reproducers.
 //
 // Reproducers cost one clone of the module and no printing: passes are deterministic, so when one
-// fails, the passes before it run again on the clone, and only then is the text made.
+// fails, the passes before it run again on the clone, and only then is the text made. Nor does knowing the pass that
+// broke a rule cost a look after each: the same passes run again on another clone, and are looked at then.
 #include "passes/pass.h"
 
 #include <errno.h>
@@ -94,13 +95,31 @@ static const char *rerun_command(const runner *r) {
   return ir_buf_str(&b);
 }
 
-// Called by BUG(). The pass at fault is the last of `ran`; those before it do now what they did.
+static void run_again(const runner *r, ir_module *m, size_t i, ir_diags *ignored) {
+  r->list[r->ran.at[i]].run(m, ignored);
+}
+
+// The first whose IR breaks a rule: what later ones made of that, or that they failed, is not their fault. Else the
+// last, which failed. By position in `ran`.
+static size_t find_pass_at_fault(const runner *r, ir_diags *ignored) {
+  ir_module *m = ir_clone(r->origin);
+  for (size_t i = 0; i + 1 < r->ran.num; i++) {
+    ir_buf faults = ir_buf_new(r->arena);
+    run_again(r, m, i, ignored);
+    if (ir_verify(m, &faults))
+      return i;
+  }
+  return r->ran.num - 1;
+}
+
+// Called by BUG(). The passes before the one at fault do now what they did.
 static void write_reproducer(void *data) {
   runner *r = data;
   ir_diags *ignored = diag_new(r->arena);
-  for (size_t i = 0; i + 1 < r->ran.num; i++)
-    r->list[r->ran.at[i]].run(r->origin, ignored);
-  const char *name = r->list[r->ran.at[r->ran.num - 1]].name;
+  size_t at = find_pass_at_fault(r, ignored);
+  for (size_t i = 0; i < at; i++)
+    run_again(r, r->origin, i, ignored);
+  const char *name = r->list[r->ran.at[at]].name;
   ir_buf b = ir_buf_new(r->arena);
   ir_buf_printf(&b, "# before pass '%s', which failed; again: %s\n", name, rerun_command(r));
   ir_print(r->origin, &b);
@@ -113,11 +132,18 @@ static void write_reproducer(void *data) {
 }
 
 // --- after a pass ----------------------------------------------------------------------------
-static void verify(const runner *r, const char *pass) {
+// who: what is at fault if the IR breaks a rule.
+static void verify(const runner *r, const char *who) {
   ir_buf faults = ir_buf_new(r->arena);
   int num = ir_verify(r->module, &faults);
-  BUG_IF(num, "pass '%s' made IR that breaks %d rule%s\n%s", pass, num, num == 1 ? "" : "s",
+  BUG_IF(num, "%s made IR that breaks %d rule%s\n%s", who, num, num == 1 ? "" : "s",
          ir_buf_str(&faults));
+}
+
+static void verify_each(const runner *r, const char *pass) {
+  char who[64];
+  snprintf(who, sizeof who, "pass '%s'", pass);
+  verify(r, who);
 }
 
 static void keep_file(runner *r, const char *pass, const char *text, size_t len) {
@@ -162,8 +188,8 @@ static bool run_once(runner *r, size_t i, int round) {
   double start = now_millis();
   bool changed = p->run(r->module, r->diags);
   IR_PUSH(r->arena, r->millis, now_millis() - start);
-  if (changed && !r->options->no_verify)
-    verify(r, p->name);
+  if (changed && r->options->verify == PASS_VERIFY_EACH)
+    verify_each(r, p->name);
   if (changed || round == 0)
     show(r, p->name);
   if (r->options->after)
@@ -252,6 +278,8 @@ bool pass_run(const pass_info *list, ir_module *m, ir_diags *d, const pass_optio
     ir_set_bug_hook(write_reproducer, &r);
   }
   run_all(&r);
+  if (r.options->verify == PASS_VERIFY_AT_END && diag_num_errors(d) == 0)
+    verify(&r, "passes");
   ir_set_bug_hook(NULL, NULL);
   if (r.options->time_passes)
     print_times(&r);

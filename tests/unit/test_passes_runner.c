@@ -107,7 +107,7 @@ static void check_rounds(ir_arena *a) {
                              {"step", one_step, .repeat = true},
                              {"end", nothing, .required = true},
                              {0}};
-  o = run(a, steps, (pass_options){.no_verify = true});
+  o = run(a, steps, (pass_options){.verify = PASS_VERIFY_NEVER});
   expect(o.ok &&
              strcmp(o.trace.text, "nothing step nothing step nothing step nothing step end ") == 0,
          "one step per round", &o);
@@ -218,7 +218,7 @@ static void check_keep(ir_arena *a, const char *dir) {
 }
 
 // --- reproducers ---------------------------------------------------------------------------------
-static const char *fault_of(ir_arena *a, const pass_info *list, int *code) {
+static const char *fault_of(ir_arena *a, const pass_info *list, pass_verify verify, int *code) {
   int fd[2];
   if (pipe(fd) != 0)
     return "";
@@ -227,8 +227,10 @@ static const char *fault_of(ir_arena *a, const pass_info *list, int *code) {
   if (child == 0) {
     dup2(fd[1], 2);
     ir_module *m = test_module(a, NULL, body);
-    pass_options o = {
-        .disabled = (const char *[]){"cse"}, .num_disabled = 1, .rerun = " --target=some"};
+    pass_options o = {.disabled = (const char *[]){"cse"},
+                      .num_disabled = 1,
+                      .verify = verify,
+                      .rerun = " --target=some"};
     pass_run(list, m, diag_new(a), &o);
     _exit(0);
   }
@@ -245,14 +247,16 @@ static const char *fault_of(ir_arena *a, const pass_info *list, int *code) {
 }
 
 // The file holds the IR before the pass at fault, which later reads back.
-static void check_reproducer(ir_arena *a, const char *name, pass_fn pass, const char *says) {
+static void check_reproducer(ir_arena *a, const char *name, pass_fn pass, pass_fn next,
+                             pass_verify verify, const char *says) {
   const pass_info list[] = {{"algebra", pass_algebra, .repeat = true},
                             {"cse", pass_cse, .repeat = true},
                             {name, pass, .required = true},
+                            {"next", next, .required = true},
                             {0}};
   int code;
   unlink("mltc-crash.ir");
-  const char *text = fault_of(a, list, &code);
+  const char *text = fault_of(a, list, verify, &code);
   size_t len;
   const char *crash = ir_read_file(a, "mltc-crash.ir", &len);
   if (code != 70 || !strstr(text, says) || !strstr(text, name) || !strstr(text, "mltc-crash.ir"))
@@ -282,8 +286,12 @@ int main(void) {
   check_print_after(a);
   check_times(a);
   check_keep(a, dir);
-  check_reproducer(a, "faulty", faulty, "made up");
-  check_reproducer(a, "breaks_ir", breaks_ir, "breaks_ir");
+  check_reproducer(a, "faulty", faulty, nothing, PASS_VERIFY_EACH, "made up");
+  check_reproducer(a, "breaks_ir", breaks_ir, nothing, PASS_VERIFY_EACH,
+                   "pass 'breaks_ir' made IR");
+  check_reproducer(a, "breaks_ir", breaks_ir, nothing, PASS_VERIFY_AT_END, "In pass 'breaks_ir'");
+  check_reproducer(a, "breaks_ir", breaks_ir, faulty, PASS_VERIFY_AT_END, "In pass 'breaks_ir'");
+  check_reproducer(a, "faulty", faulty, nothing, PASS_VERIFY_AT_END, "In pass 'faulty'");
   ir_arena_free(a);
   int code = test_report("runner");
   if (chdir("/") == 0 && code == 0) {
