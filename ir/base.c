@@ -200,14 +200,18 @@ char *ir_strdup(ir_arena *a, const char *s) {
 }
 
 char *ir_format(ir_arena *a, const char *fmt, ...) {
+  char block[256]; // what most texts fit: printing is dear, and only long ones are printed again
   va_list ap, again;
   va_start(ap, fmt);
   va_copy(again, ap);
-  int n = vsnprintf(NULL, 0, fmt, ap);
+  int n = vsnprintf(block, sizeof block, fmt, ap);
   va_end(ap);
   BUG_IF(n < 0, "bad format '%s'", fmt);
   char *s = ir_alloc(a, (size_t)n + 1);
-  vsnprintf(s, (size_t)n + 1, fmt, again);
+  if ((size_t)n < sizeof block)
+    memcpy(s, block, (size_t)n);
+  else
+    vsnprintf(s, (size_t)n + 1, fmt, again);
   va_end(again);
   return s;
 }
@@ -252,12 +256,14 @@ void ir_buf_puts(ir_buf *b, const char *s) {
 }
 
 void ir_buf_vprintf(ir_buf *b, const char *fmt, va_list ap) {
+  size_t room = b->cap - b->len;
   va_list again;
   va_copy(again, ap);
-  int n = vsnprintf(NULL, 0, fmt, ap);
+  int n = vsnprintf(room ? b->text + b->len : NULL, room, fmt, ap);
   BUG_IF(n < 0, "bad format '%s'", fmt);
   buf_reserve(b, (size_t)n);
-  vsnprintf(b->text + b->len, (size_t)n + 1, fmt, again);
+  if ((size_t)n >= room)
+    vsnprintf(b->text + b->len, (size_t)n + 1, fmt, again);
   va_end(again);
   b->len += (size_t)n;
 }
