@@ -294,7 +294,13 @@ static void emit_visit(const mm_text *t, const char *indent) {
   const char *a = t->plan->a == MM_PIECES && mm_limits_steps(t->p)
                       ? ir_format(t->p->arena, "a + (from - k) * %lld", (long long)mm_a_k_stride(t))
                       : "a";
-  ir_buf_printf(t->out, "%s%s_tile(%s, b, c, row, col%s%s);\n", indent, t->name, a, news(t), steps);
+  bool waits =
+      mm_pieces_wait(t->plan) && mm_limits_steps(t->p); // with sums that no step is added to
+  if (waits)
+    ir_buf_printf(t->out, "%sif (count > 0 || k == %s)\n", indent,
+                  t->plan->split_k ? "start" : "0");
+  ir_buf_printf(t->out, "%s%s%s_tile(%s, b, c, row, col%s%s);\n", indent, waits ? "  " : "",
+                t->name, a, news(t), steps);
   emit_finish_call(t, indent);
 }
 

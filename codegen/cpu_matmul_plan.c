@@ -189,19 +189,6 @@ static void consider_split_k(const mm_problem *p, mm_plan *plan) {
   set_pieces(p, plan, pieces);
 }
 
-// One column of tiles takes each element of a once. Where a comes from memory and its rows are steps of
-// k, a tile that went through all of k would take a scrap of each row; so all tiles of a task take a few
-// rows, then the next few, and the rows are read from end to end. Sums wait meanwhile.
-static void consider_walking(const mm_problem *p, mm_plan *plan) {
-  int64_t x, k, bytes = p->batch * p->m * p->k * p->a.elem_bytes;
-  bool rows = mm_is_flat(&p->a.x, &x) && x == 1 && mm_is_flat(&p->a.k, &k) && !p->a.convert;
-  plan->walks = rows && !plan->lists && plan->col_tiles == 1 && plan->row_tiles >= LEAST_WALKED &&
-                !plan->split_k && !mm_limits_steps(p) && bytes > p->target->l2_bytes &&
-                p->k >= 4 * WALKED_STEPS;
-  if (plan->walks)
-    set_pieces(p, plan, ir_ceil_div(p->k, WALKED_STEPS));
-}
-
 // The steps of k that an operand may be walked in place when each begins a line `stride` bytes
 // further on. Strides with a large power of two share few sets of the second cache, and tiles
 // want the lines again: measured, half of what the sets hold goes well for b; a quarter for a,
@@ -209,6 +196,23 @@ static void consider_walking(const mm_problem *p, mm_plan *plan) {
 static int64_t most_direct_steps(const cg_target *t, int64_t stride, int share) {
   int64_t power = stride & -stride;
   return t->l2_bytes / (power < 64 ? 64 : power) / share;
+}
+
+// One column of tiles takes each element of a once. Where a comes from memory and its rows are steps of
+// k, a tile that went through all of k would take a scrap of each row; so all tiles of a task take a few
+// rows, then the next few, and the rows are read from end to end. Sums wait meanwhile. A few columns of tiles find the
+// rows again where they are, which they would not behind all of k where its lines drive each other out.
+static void consider_walking(const mm_problem *p, mm_plan *plan) {
+  int64_t x, k, bytes = p->batch * p->m * p->k * p->a.elem_bytes;
+  bool rows = mm_is_flat(&p->a.x, &x) && x == 1 && mm_is_flat(&p->a.k, &k) && !p->a.convert;
+  if (!rows)
+    return;
+  bool apart = plan->k_block > most_direct_steps(p->target, k * p->elem_bytes, 4);
+  plan->walks = !plan->lists && plan->col_tiles <= (apart ? FEW_COLUMNS : 1) &&
+                plan->row_tiles >= LEAST_WALKED && !plan->split_k && bytes > p->target->l2_bytes &&
+                p->k >= 4 * WALKED_STEPS;
+  if (plan->walks)
+    set_pieces(p, plan, ir_ceil_div(p->k, WALKED_STEPS));
 }
 
 // Lines of `steps` steps of k share so few sets that tiles would not find them again.

@@ -367,4 +367,16 @@ static void add_walked_b(test *t, ir_arena *arena) {
   BUG("no plan walks b");
 }
 
+// What a mask has left of columns that lie in rows far apart, as weights of attention do in its gradients: tiles of a few
+// columns go through the rows together. Draws until a plan does so.
+static int add_walked_band(test *t, ir_arena *arena) {
+  enum { MOST = 1000 };
+  for (int tries = 0; tries < MOST; tries++) {
+    int num = add_banded(t, arena, 1, 256, 40 + (int64_t)test_draw(60), 300, false);
+    if (t->plan.walks && t->plan.col_tiles > 1)
+      return num;
+  }
+  BUG("no plan walks what a mask has left");
+}
+
 #endif

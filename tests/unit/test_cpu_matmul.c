@@ -81,6 +81,8 @@ static int all_problems(test *tests, ir_arena *arena, int *failed) {
     add_long_windows(&tests[num++], arena, i);
   for (int i = 0; i < 6; i++)
     add_walked_b(&tests[num++], arena);
+  for (int i = 0; i < 3; i++)
+    num += add_walked_band(&tests[num], arena);
   for (int i = 0; i < test_share(NUM_LISTED); i++)
     num += add_listed(&tests[num], arena, i);
   for (int i = 0; i < 40; i++)
