@@ -48,7 +48,7 @@ enum {
   ROWS = 1024, // that fill a GPU when each has a block
   MAX_ROW_CHUNKS = 4096,
   LOOK = 12, // operations up to what is reshaped
-  MOST_VIEWS = 64,
+  MOST_SEEN = 64,
   FEW = 3, // times fewer chunks than are wanted: rather some of them with lines left over
 };
 
@@ -107,31 +107,60 @@ static bool cuts_one_axis(const ir_node *x, int64_t elems) {
   return behind == elems;
 }
 
-// What a reduction's operand is computed from by views other than reshapes, element by element.
-typedef struct seen_views {
+// What a reduction's operand is computed from, element by element: views other than reshapes, and what is computed in another
+// shape on the way, once for each shape.
+typedef struct seen_nodes {
   int num;
-  const ir_node *at[MOST_VIEWS];
-} seen_views;
+  const ir_node *at[MOST_SEEN];
+} seen_nodes;
+typedef struct seen {
+  seen_nodes views, computed;
+} seen;
 
-static void find_views(const ir_node *x, int depth, seen_views *v) {
+static void see(seen_nodes *s, const ir_node *n) {
+  if (s->num < MOST_SEEN)
+    s->at[s->num++] = n;
+}
+
+static void see_shape(seen_nodes *s, const ir_node *n) {
+  for (int i = 0; i < s->num; i++)
+    if (ir_same_shape(&s->at[i]->type, &n->type))
+      return;
+  see(s, n);
+}
+
+static void look_at(const ir_node *x, int depth, bool reshaped, seen *s) {
   bool view = ir_ops[x->op].cls == IR_CLASS_VIEW,
        pointwise = ir_ops[x->op].cls == IR_CLASS_POINTWISE;
   if (x->op == IR_RESHAPE)
-    find_views(x->in[0], depth, v);
-  else if (view && v->num < MOST_VIEWS)
-    v->at[v->num++] = x;
+    look_at(x->in[0], depth, true, s);
+  else if (view)
+    see(&s->views, x);
+  else if (pointwise && reshaped)
+    see_shape(&s->computed, x);
   for (int i = 0; pointwise && depth > 0 && i < x->num_in; i++)
-    find_views(x->in[i], depth - 1, v);
+    look_at(x->in[i], depth - 1, reshaped, s);
 }
 
-// Whether all of them, cut into runs of so many elements, can be read as they lie. Where something has been transposed or
-// repeated before it was reshaped it may not be: phases of windows, [31,2] taken for 62, are not 2 times 31, and a copy
-// would be made.
-static bool is_cut_in_place(const seen_views *v, int64_t elems) {
-  for (int i = 0; i < v->num; i++)
-    if (!cuts_one_axis(v->at[i], elems))
+static bool all_cut_one_axis(const seen_nodes *s, int64_t elems) {
+  for (int i = 0; i < s->num; i++)
+    if (!cuts_one_axis(s->at[i], elems))
       return false;
-  return v->num < MOST_VIEWS; // or else there may be others
+  return s->num < MOST_SEEN; // or else there may be others
+}
+
+// How well runs of so many elements go with what is summed:
+typedef enum cut_fit {
+  CUT_COPIES, // Something has been transposed or repeated before it was reshaped, and cannot be read so: phases of windows,
+              // [31,2] taken for 62, are not 2 times 31. A copy would be made.
+  CUT_STORES, // All can be read as it lies, but not what is computed of it, in another shape: that would be stored to be summed.
+  CUT_FITS,
+} cut_fit;
+
+static cut_fit fit_of(const seen *s, int64_t elems) {
+  if (!all_cut_one_axis(&s->views, elems))
+    return CUT_COPIES;
+  return all_cut_one_axis(&s->computed, elems) ? CUT_FITS : CUT_STORES;
 }
 
 static int64_t elems_behind(const ir_type *x, int axis) {
@@ -146,8 +175,9 @@ static cut find_cut(const ir_node *n, const int64_t *axes, int num, chunking x) 
   const int64_t *dims = n->in[0]->type.dims;
   int64_t before = 1;
   cut best = {0};
-  seen_views views = {0};
-  find_views(n->in[0], LOOK, &views);
+  cut_fit best_fit = CUT_COPIES;
+  seen s = {0};
+  look_at(n->in[0], LOOK, false, &s);
   for (int at = 0; at < num && before <= x.most; before *= dims[axes[at++]]) {
     int64_t behind = elems_behind(&n->in[0]->type, (int)axes[at]);
     for (int64_t part = 1; part <= dims[axes[at]] && before * part <= x.most; part++) {
@@ -155,9 +185,12 @@ static cut find_cut(const ir_node *n, const int64_t *axes, int num, chunking x) 
       bool whole_axes = part == 1 || part == dims[axes[at]];
       if (dims[axes[at]] % part || chunks < x.least || (!whole_axes && n->type.rank == IR_MAX_RANK))
         continue;
-      if ((!best.chunks || distance(chunks, x.wanted) < distance(best.chunks, x.wanted)) &&
-          (whole_axes || is_cut_in_place(&views, behind * (dims[axes[at]] / part))))
+      cut_fit fit = whole_axes ? CUT_FITS : fit_of(&s, behind * (dims[axes[at]] / part));
+      if (fit > best_fit || (fit == best_fit && fit > CUT_COPIES &&
+                             distance(chunks, x.wanted) < distance(best.chunks, x.wanted))) {
         best = (cut){at, part, chunks};
+        best_fit = fit;
+      }
     }
   }
   return best;

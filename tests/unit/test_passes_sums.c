@@ -117,6 +117,13 @@ static const test_pass_case split_cases[] = {
      "%r.reshape = reshape %y : f32[112,160,4]\n"
      "%r.sum = sum %r.reshape {axes=[1]} : f32[112,1,4]\n"
      "%r.sum.2 = sum %r.sum {axes=[0]} : f32[1,1,4]\n%r = reshape %r.sum.2 : f32[1,4]\n" R},
+    {"of what is computed before it is reshaped, likewise", pass_split_reductions, NULL,
+     "%x = input : f32[112,2,80,4]\n%s = mul %x, %x : f32[112,2,80,4]\n"
+     "%y = reshape %s : f32[17920,4]\n%r = sum %y {axes=[0]} : f32[1,4]\n" R,
+     "%x = input : f32[112,2,80,4]\n%s = mul %x, %x : f32[112,2,80,4]\n"
+     "%y = reshape %s : f32[17920,4]\n%r.reshape = reshape %y : f32[112,160,4]\n"
+     "%r.sum = sum %r.reshape {axes=[1]} : f32[112,1,4]\n"
+     "%r.sum.2 = sum %r.sum {axes=[0]} : f32[1,1,4]\n%r = reshape %r.sum.2 : f32[1,4]\n" R},
     {"prime, one left over", pass_split_reductions, NULL,
      "%x = input : f32[8209]\n%r = sum %x {axes=[0]} : f32[1]\n" R,
      "%x = input : f32[8209]\n"
