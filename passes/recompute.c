@@ -24,6 +24,7 @@ enum {
   MAX_FLOPS = 32,     // per element of a value that is computed again
   REPEATED_FLOPS = 8, // the same where it is computed for each row, head, sample that shares it
   SMALL_BYTES = 4096, // what is not worth a thought
+  SMALL_PART = 16,    // where a kernel goes through so many times as much
   MASK_DEPTH = 4,     // operations from positions to a mask of them
   MAX_CHAIN = 24,
   MAX_ROUNDS = 8, // what one round leaves is seldom worth more than two others
@@ -31,8 +32,33 @@ enum {
 
 typedef struct recompute {
   again g;
-  ir_arena *arena; // scratch
+  ir_arena *arena;  // scratch
+  int64_t *largest; // [kernel id] bytes of the largest value that it computes or sums
 } recompute;
+
+static int64_t largest_of(const ir_kernel *k) {
+  int64_t most = 0;
+  for (size_t i = 0; i < k->nodes.num; i++) {
+    const ir_node *n = k->nodes.at[i];
+    bool sums = ir_ops[n->op].cls == IR_CLASS_REDUCE;
+    int64_t bytes = ir_bytes(sums ? &n->in[0]->type : &n->type);
+    most = bytes > most ? bytes : most;
+  }
+  return most;
+}
+
+// A step of a recurrence, or a small batch, has small values only.
+static bool is_small(const recompute *r, const ir_node *v, const ir_kernel *in) {
+  int64_t bytes = ir_bytes(&v->type);
+  return bytes < SMALL_BYTES && bytes < r->largest[in->id] / SMALL_PART;
+}
+
+static bool is_small_for_users(const recompute *r, const ir_node *v) {
+  for (size_t i = 0; i < r->g.users[v->id].num; i++)
+    if (is_small(r, v, r->g.users[v->id].at[i].user->kernel))
+      return true;
+  return false;
+}
 
 static bool can_take_in(const again_use *u) {
   const ir_kernel *k = u->user->kernel;
@@ -55,7 +81,7 @@ static bool is_of_positions(const ir_node *v, int depth) {
 static bool is_candidate(const recompute *r, const ir_node *v) {
   if (!again_is_pointwise(v) || r->g.pinned[v->id])
     return false;
-  if (ir_bytes(&v->type) < SMALL_BYTES && !is_of_positions(v, MASK_DEPTH))
+  if (is_small_for_users(r, v) && !is_of_positions(v, MASK_DEPTH))
     return false;
   for (size_t i = 0; i < r->g.users[v->id].num; i++)
     if (!can_take_in(&r->g.users[v->id].at[i]))
@@ -233,7 +259,7 @@ static choice best_choice(recompute *r, const ir_kernel *k, bool *kept) {
   choice best = try_stem(r, k, NULL, kept);
   for (size_t i = 0; i < k->nodes.num; i++) {
     const ir_node *s = k->nodes.at[i];
-    if (ir_bytes(&s->type) < SMALL_BYTES)
+    if (is_small(r, s, k))
       continue;
     choice x = try_stem(r, k, s, kept);
     if (is_better(&x, &best))
@@ -243,8 +269,8 @@ static choice best_choice(recompute *r, const ir_kernel *k, bool *kept) {
 }
 
 // Redirects the uses of v inside kernel `into`. False, with everything as it was, when the kernel
-// has no domain then.
-static bool move_into(recompute *r, const chain *c, ir_node *v, ir_kernel *into) {
+// has no domain then. Without `adopt` it is as it was in any case.
+static bool move_into(recompute *r, const chain *c, ir_node *v, ir_kernel *into, bool adopt) {
   again_clones x = again_clone_in_front(&r->g, &c->nodes, into);
   again_uses *list = &r->g.users[v->id];
   size_t before = r->g.redirected.num;
@@ -253,23 +279,32 @@ static bool move_into(recompute *r, const chain *c, ir_node *v, ir_kernel *into)
     if (u.user->kernel == into)
       again_redirect(&r->g, u, again_with_clones(&x, u.user->in[u.operand]));
   }
-  if (again_fits(&x)) {
+  bool fits = again_fits(&x);
+  if (fits && adopt)
     again_adopt(&x);
-    return true;
-  }
-  again_take_back(&r->g, before);
-  return false;
+  else
+    again_take_back(&r->g, before);
+  return fits;
+}
+
+// While one user loads v it is stored, and what the others load instead comes on top.
+static bool all_can_take(recompute *r, const chain *c, ir_node *v) {
+  const again_uses *list = &r->g.users[v->id];
+  for (size_t i = 0; i < list->num; i++)
+    if (is_first_of_kernel(list, i) && !move_into(r, c, v, list->at[i].user->kernel, false))
+      return false;
+  return true;
 }
 
 static void remove_value(recompute *r, const choice *x, ir_node *v, bool *kept) {
   chain c = chain_of(r, v, x->stem, kept);
   again_uses *list = &r->g.users[v->id];
-  for (size_t i = 0; i < list->num; i++) {
+  kept[v->id] = !all_can_take(r, &c, v);
+  for (size_t i = 0; i < list->num && !kept[v->id]; i++) {
     ir_kernel *into = list->at[i].user->kernel;
     if (!is_first_of_kernel(list, i))
       continue;
-    if (!move_into(r, &c, v, into))
-      kept[v->id] = true; // somebody still loads it
+    move_into(r, &c, v, into, true);
     for (size_t j = 0; j < c.bases.num; j++)
       if ((int)into->id > r->g.last_use[c.bases.at[j]->id])
         r->g.last_use[c.bases.at[j]->id] = (int)into->id;
@@ -298,6 +333,9 @@ static bool recompute_func(ir_func *f) {
   ir_arena *a = ir_arena_new();
   recompute r = {.g = again_look_at(f, a), .arena = a};
   bool *kept = IR_NEW_ARRAY(a, bool, f->next_id);
+  r.largest = IR_NEW_ARRAY(a, int64_t, f->kernels.num);
+  for (size_t i = 0; i < f->kernels.num; i++)
+    r.largest[f->kernels.at[i]->id] = largest_of(f->kernels.at[i]);
   // Last kernel first: what it takes in then counts as a use of the bases.
   for (size_t i = f->kernels.num; i-- > 0;)
     visit(&r, f->kernels.at[i], kept);

@@ -172,26 +172,30 @@ static void test_shared(void) {
   ir_arena_free(a);
 }
 
-// `num` vectors whose gradients are clipped by the norm of all of them, which is a chain of sums.
+// `num` vectors whose gradients are sums, so that no kernel computes them again, and clipped by the norm of all of them, which
+// is a chain of sums.
 static ir_module *clipped(ir_arena *a, int num) {
   ir_buf b = ir_buf_new(a);
   ir_buf_puts(&b, "mltc-ir 1\nmodule m\n");
   for (int i = 0; i < num; i++)
-    ir_buf_printf(&b, "state w%d : f32[8] role=param\n", i);
-  ir_buf_puts(&b, "func step {\n  %x = input : f32[8]\n  %s.0 = const {value=0.0} : f32[1]\n");
+    ir_buf_printf(&b, "state w%d : f32[8,1] role=param\n", i);
+  ir_buf_puts(&b, "func step {\n  %x = input : f32[8,2]\n  %s.0 = const {value=0.0} : f32[1,1]\n");
   for (int i = 0; i < num; i++)
     ir_buf_printf(&b,
-                  "  %%w%d = read @w%d : f32[8]\n  %%d.w%d = mul %%w%d, %%x : f32[8]\n"
-                  "  %%q%d = mul %%d.w%d, %%d.w%d : f32[8]\n"
-                  "  %%r%d = sum %%q%d {axes=[0]} : f32[1]\n"
-                  "  %%s.%d = add %%s.%d, %%r%d : f32[1]\n",
-                  i, i, i, i, i, i, i, i, i, i + 1, i, i);
-  ir_buf_printf(&b, "  %%scale = rsqrt %%s.%d : f32[1]\n  %%loss = reshape %%scale : f32[]\n", num);
-  ir_buf_puts(&b, "  %wide = broadcast %scale : f32[8]\n");
+                  "  %%w%d = read @w%d : f32[8,1]\n  %%b%d = broadcast %%w%d : f32[8,2]\n"
+                  "  %%m%d = mul %%b%d, %%x : f32[8,2]\n  %%t%d = sin %%m%d : f32[8,2]\n"
+                  "  %%d.w%d = sum %%t%d {axes=[1]} : f32[8,1]\n"
+                  "  %%q%d = mul %%d.w%d, %%d.w%d : f32[8,1]\n"
+                  "  %%r%d = sum %%q%d {axes=[0]} : f32[1,1]\n"
+                  "  %%s.%d = add %%s.%d, %%r%d : f32[1,1]\n",
+                  i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i + 1, i, i);
+  ir_buf_printf(&b, "  %%scale = rsqrt %%s.%d : f32[1,1]\n  %%loss = reshape %%scale : f32[]\n",
+                num);
+  ir_buf_puts(&b, "  %wide = broadcast %scale : f32[8,1]\n");
   for (int i = 0; i < num; i++)
     ir_buf_printf(&b,
-                  "  %%g%d = mul %%wide, %%d.w%d : f32[8]\n"
-                  "  %%n%d = sub %%w%d, %%g%d : f32[8]\n  write @w%d, %%n%d\n",
+                  "  %%g%d = mul %%wide, %%d.w%d : f32[8,1]\n"
+                  "  %%n%d = sub %%w%d, %%g%d : f32[8,1]\n  write @w%d, %%n%d\n",
                   i, i, i, i, i, i, i);
   ir_buf_puts(&b, "  result loss loss = %loss\n}\n");
   return test_parse(a, ir_buf_str(&b));
