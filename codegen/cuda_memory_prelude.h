@@ -288,12 +288,15 @@ template <typename T, int N> struct k_array : emu_shared<T, N> {
 };
 #endif
 
+#define K_SHARED(name, T, N, at)                                                                   \
+  static_assert((at) % 128 == 0 && (at) + sizeof(T) * (N) <= 227 * 1024, "no place for " #name);   \
+  K_GIVEN(name, T, N, at)
 #if defined(K_GPU)
 extern __shared__ __align__(128) char k_given_shared[];
-#define K_SHARED(name, T, N, at)                                                                   \
+#define K_GIVEN(name, T, N, at)                                                                    \
   k_array<T, N> &name = *reinterpret_cast<k_array<T, N> *>(k_given_shared + (at))
 #else
-#define K_SHARED(name, T, N, at) __shared__ k_array<T, N> name
+#define K_GIVEN(name, T, N, at) __shared__ k_array<T, N> name; name.give(at)
 #endif
 
 // --- kernels ----------------------------------------------------------------------------------

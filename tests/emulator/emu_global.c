@@ -1,13 +1,14 @@
 // emu_global.c: races in global memory. Blocks of a launch come in no order, so no block may touch
 // what another one writes; inside a block the rules are those of shared memory.
 //
-// Each word of 4 bytes that a launch touches has a record of its last write and its last reads.
-// Accesses of 1 and 2 bytes are not followed: neighbours in one word may be different threads'.
+// Each word of 4 bytes that a launch touches has a record of its last write and its last reads. Smaller accesses have
+// records of each byte instead, as neighbours in one word may be different threads': those look at both, accesses of
+// whole words at those of bytes, too, where there are some.
 #include "tests/emulator/emu_state.h"
 
 #include <stdlib.h>
 
-enum { PAGE_WORDS = 1024, WORD = 4 };
+enum { PAGE_WORDS = 1024, WORD = 4, PAGE_BYTES = PAGE_WORDS * WORD };
 
 typedef struct access {
   int64_t block; // + 1; 0: none
@@ -15,14 +16,15 @@ typedef struct access {
   uint32_t period;
 } access;
 
-typedef struct word {
+typedef struct record {
   access wrote, read;
   bool many_read; // blocks, of which `read` is one
-} word;
+} record;
 
 typedef struct page {
-  uintptr_t number; // address / (PAGE_WORDS * WORD)
-  word word[PAGE_WORDS];
+  uintptr_t number; // address / PAGE_BYTES
+  record word[PAGE_WORDS];
+  record *byte; // PAGE_BYTES; NULL: there was no small access
 } page;
 
 struct emu_touched {
@@ -50,11 +52,11 @@ static void grow(struct emu_touched *t) {
   t->room = room;
 }
 
-static word *word_at(emu_launch_state *l, uintptr_t at) {
+static page *page_at(emu_launch_state *l, uintptr_t at) {
   if (!l->touched)
     l->touched = calloc(1, sizeof *l->touched);
   struct emu_touched *t = l->touched;
-  uintptr_t number = at / (PAGE_WORDS * WORD);
+  uintptr_t number = at / PAGE_BYTES;
   if (!t->last || t->last->number != number) {
     if (2 * t->num >= t->room)
       grow(t);
@@ -66,15 +68,18 @@ static word *word_at(emu_launch_state *l, uintptr_t at) {
     }
     t->last = *slot;
   }
-  return &t->last->word[at / WORD % PAGE_WORDS];
+  return t->last;
 }
 
 void emu_global_end(emu_launch_state *l) {
   struct emu_touched *t = l->touched;
   if (!t)
     return;
-  for (size_t i = 0; i < t->room; i++)
+  for (size_t i = 0; i < t->room; i++) {
+    if (t->slot[i])
+      free(t->slot[i]->byte);
     free(t->slot[i]);
+  }
   free(t->slot);
   free(t);
   l->touched = NULL;
@@ -102,25 +107,47 @@ static void must_not_meet(emu_launch_state *l, const access *a, uintptr_t at, co
              does, offset, a->thread, did);
 }
 
-static void touch(emu_launch_state *l, uintptr_t at, emu_access how, void *from) {
-  word *w = word_at(l, at);
-  const access now = {l->block + 1, l->running, l->warp[emu_warp_of(l->running)].period};
-  must_not_meet(l, &w->wrote, at, how == EMU_WRITE ? "writes" : "reads", "wrote", from);
-  if (how == EMU_READ) {
-    w->many_read |= is_other_block(l, &w->read);
-    w->read = now;
+// Whether the access may come now.
+static void check(emu_launch_state *l, const record *r, uintptr_t at, emu_access how, void *from) {
+  must_not_meet(l, &r->wrote, at, how == EMU_WRITE ? "writes" : "reads", "wrote", from);
+  if (how == EMU_READ)
     return;
-  }
-  must_not_meet(l, &w->read, at, "writes", "read", from);
-  if (w->many_read)
+  must_not_meet(l, &r->read, at, "writes", "read", from);
+  if (r->many_read)
     emu_stop(l, EMU_GLOBAL_RACE, from, "writes offset %zu of a buffer, which other blocks read",
              (size_t)(at - l->last->at));
-  w->wrote = now;
+}
+
+static void note(emu_launch_state *l, record *r, emu_access how) {
+  const access now = {l->block + 1, l->running, l->warp[emu_warp_of(l->running)].period};
+  if (how == EMU_WRITE) {
+    r->wrote = now;
+    return;
+  }
+  r->many_read |= is_other_block(l, &r->read);
+  r->read = now;
+}
+
+static void touch_word(emu_launch_state *l, uintptr_t at, emu_access how, void *from) {
+  page *p = page_at(l, at);
+  record *r = &p->word[at % PAGE_BYTES / WORD];
+  check(l, r, at, how, from);
+  for (uintptr_t i = 0; p->byte && i < WORD; i++)
+    check(l, &p->byte[at % PAGE_BYTES + i], at + i, how, from);
+  note(l, r, how);
+}
+
+static void touch_byte(emu_launch_state *l, uintptr_t at, emu_access how, void *from) {
+  page *p = page_at(l, at);
+  if (!p->byte)
+    p->byte = calloc(PAGE_BYTES, sizeof *p->byte);
+  check(l, &p->word[at % PAGE_BYTES / WORD], at, how, from);
+  check(l, &p->byte[at % PAGE_BYTES], at, how, from);
+  note(l, &p->byte[at % PAGE_BYTES], how);
 }
 
 void emu_global_touch(emu_launch_state *l, uintptr_t at, size_t bytes, emu_access how, void *from) {
-  if (bytes < WORD)
-    return;
-  for (uintptr_t a = at; a < at + bytes; a += WORD)
-    touch(l, a, how, from);
+  bool small = bytes < WORD;
+  for (uintptr_t a = at; a < at + bytes; a += small ? 1 : WORD)
+    (small ? touch_byte : touch_word)(l, a, how, from);
 }

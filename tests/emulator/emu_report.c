@@ -16,6 +16,7 @@ const char *emu_fault_name(emu_fault f) {
       [EMU_MISALIGNED] = "misaligned",
       [EMU_READ_ONLY] = "read only",
       [EMU_RACE] = "race",
+      [EMU_UNWRITTEN] = "not written",
       [EMU_GLOBAL_RACE] = "global race",
       [EMU_DEADLOCK] = "deadlock",
       [EMU_DIVERGENCE] = "divergence",

@@ -21,24 +21,78 @@ typedef struct element {
   access wrote;
   uint32_t readers; // a bit for each warp that has read since
   int in_flight;    // 1 + the thread that began an asynchronous copy to it; 0: none
+  int64_t block;    // that of the last write, + 1
   uint32_t write;   // of the writes of the thread that wrote it, the number of this one
 } element;
 
 struct emu_shadow {
-  emu_array *array;
+  size_t num;
   element *element;
   access *read; // [element][warp]
   struct emu_shadow *next;
 };
 
-static struct emu_shadow *shadow_of(emu_launch_state *l, emu_array *a) {
+// --- where arrays lie ----------------------------------------------------------------------------
+// What a launch gives is one memory: arrays in one place are the same elements, of so many bytes.
+enum { PART = 2 };
+
+static bool is_given(const emu_array *a) {
+  return a->begin >= 0;
+}
+
+static int64_t parts_of(const emu_array *a) {
+  return is_given(a) ? (int64_t)a->element / PART : 1;
+}
+
+static int64_t first_part(const emu_array *a, int64_t at) {
+  return is_given(a) ? (a->begin + at * (int64_t)a->element) / PART : at;
+}
+
+static int64_t bytes_of(const emu_array *a) {
+  return (int64_t)(a->count * a->element);
+}
+
+// Compilers refuse kernels with more arrays of their own.
+static void must_have_room(emu_launch_state *l, const emu_array *a, void *from) {
+  enum { MOST = 48 * 1024, APART = 128 };
+  int64_t all = bytes_of(a);
+  for (const emu_array *x = l->unit->arrays; x; x = x->next)
+    if (x->shadow && !is_given(x))
+      all += (bytes_of(x) + APART - 1) / APART * APART;
+  if (all > MOST)
+    emu_stop(l, EMU_SHARED_BOUNDS, from,
+             "has %lld bytes of shared arrays of its own, and at most %d are there", (long long)all,
+             MOST);
+}
+
+static void must_be_given(emu_launch_state *l, const emu_array *a, void *from) {
+  int64_t end = a->begin + bytes_of(a);
+  if (end > l->entry->shared)
+    emu_stop(l, EMU_SHARED_BOUNDS, from,
+             "has a shared array up to byte %lld of the %d that a launch gives", (long long)end,
+             l->entry->shared);
+}
+
+static struct emu_shadow *new_shadow(emu_launch_state *l, size_t num) {
+  struct emu_shadow *s = calloc(1, sizeof *s);
+  s->num = num;
+  s->element = calloc(num, sizeof *s->element);
+  s->read = calloc(num * (size_t)l->warps, sizeof *s->read);
+  s->next = l->shadows;
+  l->shadows = s;
+  return s;
+}
+
+static struct emu_shadow *given_shadow(emu_launch_state *l) {
+  if (!l->given)
+    l->given = new_shadow(l, (size_t)l->entry->shared / PART);
+  return l->given;
+}
+
+static struct emu_shadow *shadow_of(emu_launch_state *l, emu_array *a, void *from) {
   if (!a->shadow) {
-    struct emu_shadow *s = calloc(1, sizeof *s);
-    s->array = a;
-    s->element = calloc(a->count, sizeof *s->element);
-    s->read = calloc(a->count * (size_t)l->warps, sizeof *s->read);
-    s->next = l->shadows;
-    l->shadows = a->shadow = s;
+    (is_given(a) ? must_be_given : must_have_room)(l, a, from);
+    a->shadow = is_given(a) ? given_shadow(l) : new_shadow(l, a->count);
   }
   return a->shadow;
 }
@@ -47,22 +101,22 @@ void emu_shared_end(emu_launch_state *l) {
   struct emu_shadow *next;
   for (struct emu_shadow *s = l->shadows; s; s = next) {
     next = s->next;
-    s->array->shadow = NULL;
     free(s->element);
     free(s->read);
     free(s);
   }
-  l->shadows = NULL;
+  for (emu_array *a = l->unit->arrays; a; a = a->next)
+    a->shadow = NULL;
+  l->shadows = l->given = NULL;
 }
 
 // Every byte 255: NaN in all sizes of float. Copies in flight are gone with their block.
 void emu_shared_poison(emu_launch_state *l) {
-  for (emu_array *a = l->unit->arrays; a; a = a->next) {
+  for (emu_array *a = l->unit->arrays; a; a = a->next)
     memset(a->data, 0xff, a->count * a->element);
-    struct emu_shadow *s = a->shadow;
-    for (size_t i = 0; s && i < a->count; i++)
+  for (struct emu_shadow *s = l->shadows; s; s = s->next)
+    for (size_t i = 0; i < s->num; i++)
       s->element[i].in_flight = 0;
-  }
 }
 
 // --- bounds ----------------------------------------------------------------------------------
@@ -94,11 +148,11 @@ static void race(emu_launch_state *l, const emu_array *a, int64_t at, const char
            (long long)at, a->count, who, did);
 }
 
-static inline void touch(emu_launch_state *l, struct emu_shadow *s, int64_t at, emu_access how,
-                         void *from) {
-  const emu_array *a = s->array;
-  element *e = &s->element[at];
-  access *read = &s->read[at * l->warps];
+// Part `part` of element `at`.
+static inline void touch_part(emu_launch_state *l, struct emu_shadow *s, int64_t part,
+                              const emu_array *a, int64_t at, emu_access how, void *from) {
+  element *e = &s->element[part];
+  access *read = &s->read[part * l->warps];
   const char *does = how == EMU_WRITE ? "writes" : "reads";
   int warp = emu_warp_of(l->running);
   const access now = {l->running, l->warp[warp].period};
@@ -109,6 +163,11 @@ static inline void touch(emu_launch_state *l, struct emu_shadow *s, int64_t at, 
              does, (long long)at, e->in_flight - 1);
   if (is_race(l, &e->wrote, emu_warp_of(e->wrote.thread)))
     race(l, a, at, does, e->wrote.thread, 0, "wrote", from);
+  if (how == EMU_READ && e->block != l->block + 1)
+    emu_stop(
+        l, EMU_UNWRITTEN, from,
+        "reads element %lld of a shared array of %zu, which no thread of the block has written",
+        (long long)at, a->count);
   if (how == EMU_READ) {
     bool joins = (e->readers >> warp & 1) && read[warp].period == now.period &&
                  read[warp].thread != now.thread;
@@ -125,16 +184,24 @@ static inline void touch(emu_launch_state *l, struct emu_shadow *s, int64_t at, 
   }
   e->readers = 0;
   e->wrote = now;
+  e->block = l->block + 1;
   e->write = ++l->thread[l->running].writes;
+}
+
+static inline void touch(emu_launch_state *l, emu_array *a, int64_t at, emu_access how,
+                         void *from) {
+  struct emu_shadow *s = shadow_of(l, a, from);
+  int64_t first = first_part(a, at), end = first + parts_of(a);
+  for (int64_t part = first; part < end; part++)
+    touch_part(l, s, part, a, at, how, from);
 }
 
 void emu_shared(emu_launch_state *l, emu_array *a, int64_t first, int64_t count, int64_t align,
                 emu_access how) {
   void *from = __builtin_return_address(0);
   emu_shared_check(l, a, first, count, align, how == EMU_WRITE ? "writes" : "reads", from);
-  struct emu_shadow *s = shadow_of(l, a);
   for (int64_t i = first; i < first + count; i++)
-    touch(l, s, i, how, from);
+    touch(l, a, i, how, from);
 }
 
 // --- wgmma: another way to memory -----------------------------------------------------------------
@@ -144,9 +211,8 @@ void emu_wgmma_ready(emu_launch_state *l) {
 
 void emu_shared_see(emu_launch_state *l, emu_array *a, int64_t at, void *from) {
   emu_shared_check(l, a, at, 1, 1, "multiplies", from);
-  struct emu_shadow *s = shadow_of(l, a);
-  touch(l, s, at, EMU_READ, from);
-  const element *e = &s->element[at];
+  touch(l, a, at, EMU_READ, from);
+  const element *e = &shadow_of(l, a, from)->element[first_part(a, at)];
   if (e->wrote.period != NEVER && e->write > l->thread[e->wrote.thread].ready)
     emu_stop(l, EMU_RACE, from,
              "multiplies element %lld of a shared array of %zu, which thread %d wrote with no "
@@ -155,20 +221,24 @@ void emu_shared_see(emu_launch_state *l, emu_array *a, int64_t at, void *from) {
 }
 
 // --- asynchronous copies: a write by the thread at both ends, and untouchable in between ---------
+static void set_in_flight(emu_launch_state *l, emu_array *a, int64_t at, int value, void *from) {
+  struct emu_shadow *s = shadow_of(l, a, from);
+  for (int64_t i = 0; i < parts_of(a); i++)
+    s->element[first_part(a, at) + i].in_flight = value;
+}
+
 void emu_shared_take_away(emu_launch_state *l, emu_array *a, int64_t first, int64_t count,
                           void *from) {
-  struct emu_shadow *s = shadow_of(l, a);
   for (int64_t i = first; i < first + count; i++) {
-    touch(l, s, i, EMU_WRITE, from);
-    s->element[i].in_flight = 1 + l->running;
+    touch(l, a, i, EMU_WRITE, from);
+    set_in_flight(l, a, i, 1 + l->running, from);
   }
 }
 
 void emu_shared_give_back(emu_launch_state *l, emu_array *a, int64_t first, int64_t count,
                           void *from) {
-  struct emu_shadow *s = shadow_of(l, a);
   for (int64_t i = first; i < first + count; i++) {
-    s->element[i].in_flight = 0;
-    touch(l, s, i, EMU_WRITE, from);
+    set_in_flight(l, a, i, 0, from);
+    touch(l, a, i, EMU_WRITE, from);
   }
 }

@@ -81,6 +81,7 @@ struct emu_launch_state {
   const emu_region *last;      // region of the last access
   struct emu_touched *touched; // global memory in this launch: emu_global.c
   struct emu_shadow *shadows;  // emu_shared.c
+  struct emu_shadow *given;    // one of them: of what the launch gives
   // Addresses in the kernel's code, of a call and of those around it, innermost first; 0: none.
   void *fault_from[EMU_CALLS];
 };

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-enum { EMU_WARP = 32, EMU_PAYLOAD = 64 };
+enum { EMU_WARP = 32, EMU_PAYLOAD = 64, EMU_MOST_GIVEN = 227 * 1024 };
 
 typedef struct emu_dim3 {
   unsigned x, y, z;
@@ -28,6 +28,7 @@ typedef struct emu_array {
   struct emu_array *next; // in the unit's list
   void *data;
   size_t count, element; // bytes of an element
+  int64_t begin;         // byte of what the launch gives; -1: the kernel's own
   void *shadow;          // the emulator's; NULL outside launches
 } emu_array;
 

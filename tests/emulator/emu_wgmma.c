@@ -69,6 +69,15 @@ static void take(emu_launch_state *l, const product *p, const emu_operand *o, in
   }
 }
 
+// Rows are counted from where the array begins.
+static void must_begin_a_row(emu_launch_state *l, const emu_operand *o, void *from) {
+  enum { EIGHT_ROWS = 1024 };
+  if (o->array->begin > 0 && o->array->begin % EIGHT_ROWS != 0)
+    emu_stop(l, EMU_MISALIGNED, from,
+             "multiplies what lies in an array from byte %lld on, not a multiple of %d",
+             (long long)o->array->begin, EIGHT_ROWS);
+}
+
 // Adds to the sums of the running thread what the product gives; sum NULL: looks at what it will read.
 static void multiply(emu_launch_state *l, const product *p, float *sum, void *from) {
   double row[2][K], column[K];
@@ -120,6 +129,8 @@ void emu_wgmma(emu_launch_state *l, emu_collective what, float *c, int columns,
   emu_meet(l, what, columns, NULL, 0, from);
   if (!all->begun)
     emu_stop(l, EMU_RACE, from, "multiplies with no k_wgmma_begin in front");
+  must_begin_a_row(l, a, from);
+  must_begin_a_row(l, b, from);
   if (all->num == all->room) {
     all->room = all->room ? 2 * all->room : 16;
     all->product = realloc(all->product, (size_t)all->room * sizeof *all->product);

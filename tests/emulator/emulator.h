@@ -49,6 +49,7 @@ typedef enum emu_fault {
   EMU_MISALIGNED,
   EMU_READ_ONLY,   // a store to a buffer that is not writable
   EMU_RACE,        // shared memory: two threads, one writes, nothing orders them
+  EMU_UNWRITTEN,   // a read of shared memory that the block has not written
   EMU_GLOBAL_RACE, // the same in global memory, between threads of a block or between blocks
   EMU_DEADLOCK,    // threads wait that nobody can wake
   EMU_DIVERGENCE,  // threads of a warp at different collectives, of a block at different barriers

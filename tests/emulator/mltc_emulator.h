@@ -70,6 +70,9 @@ static __forceinline__ const emu_payload *emu_collect(emu_collective what, int d
 }
 
 // --- shared memory: arrays that are watched ---------------------------------------------------
+// What a launch gives: for the blocks of one launch after the other.
+alignas(1024) __attribute__((unused)) static char emu_given[EMU_MOST_GIVEN];
+
 template <typename T> struct emu_ref {
   emu_array *array;
   int64_t index;
@@ -129,9 +132,16 @@ template <typename T, int N> struct emu_shared {
   T element[N];
   emu_array array;
 
-  __forceinline__ emu_shared() : array{emu_here.arrays, element, N, sizeof(T), nullptr} {
+  __forceinline__ emu_shared() : array{emu_here.arrays, element, N, sizeof(T), -1, nullptr} {
     memset(element, 0xff, sizeof element); // NaN: the emulator does the same at each block's begin
     emu_here.arrays = &array;
+  }
+  // From now on it lies in what the launch gives, from byte `begin` on.
+  __forceinline__ void give(int64_t begin) {
+    if (array.begin < 0)
+      memset(emu_given + begin, 0xff, sizeof element);
+    array.begin = begin;
+    array.data = emu_given + begin;
   }
   __forceinline__ emu_ref<T> operator[](int64_t i) {
     return {&array, i};
@@ -148,7 +158,7 @@ template <typename T, int N> struct emu_shared {
   __forceinline__ void put(int64_t i, int count, const T *from) {
     if (emu_here.checked)
       EMU_HERE emu_here.engine->shared(emu_here.launch, &array, i, count, count, EMU_WRITE);
-    memcpy(element + i, from, sizeof(T) * (size_t)count);
+    memcpy((T *)array.data + i, from, sizeof(T) * (size_t)count);
   }
 };
 
