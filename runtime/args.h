@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "runtime/characters.h"
 #include "runtime/error.h"
 #include "runtime/mlrt.h"
 
@@ -49,6 +50,7 @@ typedef struct mlrt_options {
   bool seed_given;
   mlrt_flag *flags; // all of the program, in its order
   int num_flags;
+  mlrt_known_characters known; // of the file that the run begins with, once it is open
 } mlrt_options;
 
 // Fills `o`; false after setting `e` (wrong usage). Free with mlrt_options_free either way.

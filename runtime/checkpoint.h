@@ -6,6 +6,7 @@
 #ifndef RUNTIME_CHECKPOINT_H
 #define RUNTIME_CHECKPOINT_H
 
+#include "runtime/characters.h"
 #include "runtime/device.h"
 #include "runtime/keep.h"
 #include "runtime/prefetch.h"
@@ -23,6 +24,8 @@ typedef struct mlrt_run_point {
   int64_t evaluated;      // the last step after which all due evaluations were made
   int64_t samples;        // size of the training data
   uint64_t seed;
+  mlrt_characters
+      characters; // of texts; none: there are no such data, or an older file does not say
   // Sums of the step's results since the last line of the log, so that a resumed run logs the
   // means that an uninterrupted one does.
   int64_t window_steps;
@@ -60,6 +63,7 @@ typedef struct mlrt_saver {
   mlrt_st_pair *pairs;
   char (*values)[40]; // texts of `pairs`
   int num_pairs;
+  char characters[MLRT_CHARACTERS_TEXT];
   char **keys; // "flag.lr" ..., "window.loss" ...
   int num_keys;
   char *header;

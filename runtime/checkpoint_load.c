@@ -108,6 +108,9 @@ static bool read_metadata(mlrt_checkpoint *c, const mlrt_program *p, mlrt_error 
     return false;
   if (mlrt_st_value(&c->header, "parts_of") && !number(c, "parts_of", &at->parts_of, e))
     return false;
+  const char *characters = mlrt_st_value(&c->header, "characters");
+  if (characters && !mlrt_characters_read(&at->characters, characters))
+    return mlrt_error_set(e, "its metadata say characters = '%.40s', which are none", characters);
   read_window(c, &p->funcs[MLRT_STEP]);
   if (at->step < 0 || at->parts < 0 || at->window_steps < 0 || at->position.epoch < 0 ||
       at->position.index < 0)

@@ -62,7 +62,7 @@ static void add_double(mlrt_saver *s, const char *key, double value) {
   snprintf(add_pair(s, key), sizeof s->values[0], "%.17g", value); // exact
 }
 
-enum { FIXED_PAIRS = 16 };
+enum { FIXED_PAIRS = 17 };
 
 // A sum, so that the order of keys, which other tools may change, does not count.
 uint64_t mlrt_metadata_hash(const mlrt_st_pair *pairs, int num) {
@@ -98,6 +98,10 @@ static void fill_metadata(mlrt_saver *s, const mlrt_run_point *at, uint64_t chec
   if (at->parts) { // only bad data end a run in the middle of a step
     add_number(s, "parts", at->parts);
     add_number(s, "parts_of", at->parts_of);
+  }
+  if (at->characters.num) {
+    mlrt_characters_write(&at->characters, s->characters);
+    add_text(s, "characters", s->characters);
   }
   int flags = s->options->num_flags;
   for (int i = 0; i < flags; i++)
@@ -139,8 +143,9 @@ static bool take_memory(mlrt_saver *s) {
       !s->keys || !make_keys(s))
     return false;
   order_states(s);
-  fill_metadata(s, &(mlrt_run_point){.parts = 1}, 0);         // all pairs there are
-  s->header_cap = (size_t)s->num_pairs * sizeof s->values[0]; // no value grows beyond its field
+  fill_metadata(s, &(mlrt_run_point){.parts = 1, .characters.num = 1}, 0); // all pairs there are
+  // No value grows beyond its field.
+  s->header_cap = (size_t)s->num_pairs * sizeof s->values[0] + sizeof s->characters;
   s->header_cap += mlrt_st_write(NULL, 0, s->tensors, s->num_states, s->pairs, s->num_pairs);
   s->header = malloc(s->header_cap);
   return s->header;

@@ -66,9 +66,15 @@ static bool check_entry(const mlrt_program *p, const mlrt_data *spec, mlrt_error
 }
 
 mlrt_dataset *mlrt_data_open(const mlrt_program *p, const mlrt_data *spec, mlrt_use use,
-                             const char *data_dir, const mlrt_flag_values *flags, mlrt_error *e) {
-  mlrt_reading r = {
-      .program = p, .spec = spec, .use = use, .data_dir = data_dir, .flags = flags, .error = e};
+                             const char *data_dir, const mlrt_flag_values *flags,
+                             const mlrt_known_characters *known, mlrt_error *e) {
+  mlrt_reading r = {.program = p,
+                    .spec = spec,
+                    .use = use,
+                    .data_dir = data_dir,
+                    .flags = flags,
+                    .known = known,
+                    .error = e};
   bool ok = check_entry(p, spec, e);
   if (ok && !(r.set = dataset_new(p, spec)))
     ok = mlrt_error_memory(e, "no memory");
@@ -93,6 +99,10 @@ void mlrt_data_close(mlrt_dataset *d) {
 
 const char *mlrt_data_name(const mlrt_dataset *d) {
   return d->name;
+}
+
+const mlrt_characters *mlrt_data_characters(const mlrt_dataset *d) {
+  return &d->characters;
 }
 
 int64_t mlrt_data_size(const mlrt_dataset *d) {

@@ -115,8 +115,9 @@ struct mlrt_dataset {
   mlrt_file *files;     // what the fields point into, unless they point into `parsed`
   uint8_t *parsed;      // csv: converted numbers
   int64_t parsed_bytes; // a multiple of the page size
-  int16_t table[256];   // text: byte -> id; -1: none
-  int vocab;            // text: number of ids
+  // text with vocab=chars:
+  mlrt_characters characters;
+  int16_t table[256]; // byte -> id; -1: none
 };
 
 // What a reader works on.
@@ -126,6 +127,7 @@ typedef struct mlrt_reading {
   mlrt_use use;
   const char *data_dir;
   const mlrt_flag_values *flags;
+  const mlrt_known_characters *known;
   mlrt_dataset *set; // fields[i].input and files' names are filled in
   mlrt_error *error;
 } mlrt_reading;

@@ -16,6 +16,7 @@ int64_t mlrt_open_trained(mlrt_trainer *t, const mlrt_program *p, mlrt_options *
   if (o->weights) {
     mlrt_trainer_open(t, p, o);
     mlrt_weights_begin(t, mlrt_recipe_seed(p, o));
+    mlrt_weights_characters(o);
     return 0;
   }
   mlrt_checkpoint c = mlrt_trainer_checkpoint(p, o);

@@ -51,6 +51,12 @@ static void open_data(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o
   l->eval = opened(&eval);
 }
 
+// What ids of texts stand for: it is the same in all of them.
+static const mlrt_characters *characters_of(const mlrt_loop *l) {
+  const mlrt_characters *train = mlrt_data_characters(l->train);
+  return train->num || !l->eval ? train : mlrt_data_characters(l->eval);
+}
+
 static void make_recipe(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
   int64_t batches = mlrt_batches_per_epoch(p, l->train, MLRT_USE_TRAIN);
   if (batches < 1)
@@ -158,6 +164,8 @@ void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
     c = mlrt_trainer_checkpoint(p, o);
     check_seed(o, c.at.seed);
   }
+  if (o->weights)
+    mlrt_weights_characters(o);
   open_data(l, p, o);
   make_recipe(l, p, o);
   mlrt_trainer_open(&l->trainer, p, o);
@@ -166,6 +174,7 @@ void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
   else
     start(l, p, o);
   l->at.parts_of = l->recipe.accumulate;
+  l->at.characters = *characters_of(l);
   open_batches(l, p);
   open_files(l, p, o, &c);
   mlrt_checkpoint_close(&c);

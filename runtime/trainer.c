@@ -158,6 +158,7 @@ mlrt_checkpoint mlrt_trainer_checkpoint(const mlrt_program *p, mlrt_options *o) 
   if (!mlrt_checkpoint_open(&c, p, path, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
   adopt_flags(&c, o);
+  o->known = (mlrt_known_characters){c.at.characters, path, false};
   if (c.other_plan && !o->quiet)
     printf(
         "note: '%s' was written by a program with another plan: results may differ in rounding\n",
@@ -168,7 +169,7 @@ mlrt_checkpoint mlrt_trainer_checkpoint(const mlrt_program *p, mlrt_options *o) 
 mlrt_dataset *mlrt_trainer_open_data(const mlrt_program *p, const mlrt_options *o,
                                      const mlrt_data *d, mlrt_use use, mlrt_error *e) {
   mlrt_flag_values flags = mlrt_data_flags(o);
-  return mlrt_data_open(p, d, use, o->data_dir, &flags, e);
+  return mlrt_data_open(p, d, use, o->data_dir, &flags, &o->known, e);
 }
 
 mlrt_dataset *mlrt_trainer_data(const mlrt_program *p, const mlrt_options *o, const mlrt_data *d,

@@ -44,7 +44,7 @@ mlrt_next mlrt_trainer_next(mlrt_trainer *t, mlrt_batches *b, mlrt_batch *out, m
 bool mlrt_result_is_scalar(const mlrt_result *r);
 
 // Opens the checkpoint that the options name (FILE, or the save file): verified, not yet read.
-// Flags not given on the command line take the values of the run that wrote it.
+// Flags not given on the command line take the values of the run that wrote it, and texts its characters.
 mlrt_checkpoint mlrt_trainer_checkpoint(const mlrt_program *p, mlrt_options *o);
 // The file that this run saves to: --save, or MODEL.safetensors.
 const char *mlrt_save_path(const mlrt_options *o);

@@ -91,3 +91,19 @@ void mlrt_weights_begin(mlrt_trainer *t, uint64_t seed) {
     say(&w, path);
   mlrt_st_free(&w.header);
 }
+
+void mlrt_weights_characters(mlrt_options *o) {
+  mlrt_st_header header;
+  mlrt_error e;
+  int fd = mlrt_open_input(o->weights);
+  if (fd < 0)
+    return;
+  if (mlrt_st_read(&header, fd, &e)) {
+    const char *text = mlrt_st_value(&header, "characters");
+    mlrt_characters there;
+    if (text && mlrt_characters_read(&there, text))
+      o->known = (mlrt_known_characters){there, o->weights, o->command == MLRT_CMD_TRAIN};
+    mlrt_st_free(&header);
+  }
+  close(fd);
+}

@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
   memcpy(exact, data + 1, len - 1);
   choose(&s, data[0], exact, len - 1);
   mlrt_use use = data[0] & 128 ? MLRT_USE_EVAL : MLRT_USE_TRAIN;
-  mlrt_dataset *d = mlrt_data_open(&s.program, &s.spec, use, NULL, NULL, &e);
+  mlrt_dataset *d = mlrt_data_open(&s.program, &s.spec, use, NULL, NULL, NULL, &e);
   if (d)
     read_samples(d);
   else if (strncmp(e.text, "data `fuzz`: ", 13) != 0)

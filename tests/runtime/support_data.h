@@ -108,6 +108,7 @@ typedef struct fixture {
   const char *files[3];
   mlrt_data spec;
   mlrt_program program;
+  mlrt_known_characters known;
   mlrt_error error;
 } fixture;
 
@@ -157,7 +158,7 @@ static inline void set_str(fixture *f, const char *key, const char *v) {
 
 static inline mlrt_dataset *open_fixture(fixture *f, mlrt_use use) {
   f->error.text[0] = '\0';
-  return mlrt_data_open(&f->program, &f->spec, use, NULL, NULL, &f->error);
+  return mlrt_data_open(&f->program, &f->spec, use, NULL, NULL, &f->known, &f->error);
 }
 
 // The dataset must open.

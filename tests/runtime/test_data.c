@@ -344,7 +344,7 @@ static void test_all_pairs(void) {
 static double first_number(fixture *f, const char *data_dir) {
   double x = -1;
   mlrt_dataset *d =
-      mlrt_data_open(&f->program, &f->spec, MLRT_USE_TRAIN, data_dir, NULL, &f->error);
+      mlrt_data_open(&f->program, &f->spec, MLRT_USE_TRAIN, data_dir, NULL, NULL, &f->error);
   if (!d)
     return -1;
   fill(d, 0, &x, NULL);
@@ -530,7 +530,8 @@ static void test_flags(void) {
   set_input(&f, 1, MLRT_U8, 1, 2, 0, 0);
   f.settings[f.spec.num_settings++] =
       (mlrt_setting){.key = "range_hi", .kind = MLRT_SET_FLAG, .str = "part"};
-  mlrt_dataset *d = mlrt_data_open(&f.program, &f.spec, MLRT_USE_TRAIN, NULL, &flags, &f.error);
+  mlrt_dataset *d =
+      mlrt_data_open(&f.program, &f.spec, MLRT_USE_TRAIN, NULL, &flags, NULL, &f.error);
   CHECK(d && mlrt_data_size(d) == 2, "%s", f.error.text);
   mlrt_data_close(d);
 }

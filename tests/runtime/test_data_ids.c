@@ -124,6 +124,52 @@ static void test_text_of_several_sets(void) {
   must_fail(&f, "the other text is missing", "the vocabulary is also that of data `train`");
 }
 
+// What a run begins with keeps its ids. Going on with it, no file of other sets is read, and no other character is taken; in
+// a new run others follow.
+static void test_text_of_known_characters(void) {
+  fixture f;
+  unsigned char x[3];
+  fixture_init(&f, "text", 1, 1);
+  set_file(&f, 0, text_bytes("caazzb"));
+  set_input(&f, 0, MLRT_U8, 2, 1, 3, 0);
+  mlrt_data sets[2] = {f.spec, f.spec};
+  sets[1].files = f.files + 1;
+  f.program.data = sets;
+  f.program.num_data = 2; // the second is not there
+  f.known = (mlrt_known_characters){{4, {'z', 'a', 'b', 'c'}}, "a file", false};
+  mlrt_dataset *d = must_open(&f, MLRT_USE_EVAL, "text of a checkpoint");
+  fill(d, 1, x, NULL);
+  CHECK(x[0] == 0 && x[1] == 0 && x[2] == 2, "%d %d %d", x[0], x[1], x[2]);
+  CHECK(mlrt_data_characters(d)->num == 4, "%d characters", mlrt_data_characters(d)->num);
+  mlrt_data_close(d);
+  f.known.characters.num = 2;
+  must_fail(&f, "characters of another text",
+            "has 2 characters that 'a file' was not made with: byte 98 ('b') and others");
+  f.known.more = true;
+  f.program.num_data = 1;
+  d = must_open(&f, MLRT_USE_TRAIN, "more characters");
+  fill(d, 3, x, NULL);
+  CHECK(x[0] == 0 && x[1] == 0 && x[2] == 2, "%d %d %d", x[0], x[1], x[2]);
+  fill(d, 0, x, NULL);
+  CHECK(x[0] == 3 && x[1] == 1 && x[2] == 1, "%d %d %d", x[0], x[1], x[2]);
+  mlrt_data_close(d);
+  set_input(&f, 0, MLRT_U8, 2, 1, 3, 0);
+  f.inputs[0].limit = 3;
+  must_fail(&f, "more than the model takes", "different characters, but input `x` takes 3");
+}
+
+static void test_characters_as_text(void) {
+  mlrt_characters all = {0}, back;
+  char text[MLRT_CHARACTERS_TEXT];
+  for (int i = 0; i < 256; i++)
+    all.byte[all.num++] = (uint8_t)(255 - i);
+  mlrt_characters_write(&all, text);
+  CHECK(mlrt_characters_read(&back, text) && !memcmp(&all, &back, sizeof all), "%s", text);
+  static const char *const wrong[] = {"", " 1", "1 ", "1  2", "256", "1 2 1", "-1", "1,2", "x"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    CHECK(!mlrt_characters_read(&back, wrong[i]), "taken: '%s'", wrong[i]);
+}
+
 static bytes token_file(uint32_t magic, uint32_t version, uint32_t count, int width) {
   bytes b = {0};
   for (int i = 0; i < 256 && magic; i++)
@@ -183,6 +229,8 @@ static void test_text_changes(void) {
 int main(void) {
   test_text();
   test_text_of_several_sets();
+  test_text_of_known_characters();
+  test_characters_as_text();
   test_lanes();
   test_text_range();
   test_tokens();

@@ -11,7 +11,7 @@ static const char *data_dir(void) {
 
 static mlrt_dataset *open_files(fixture *f, const char *dir, mlrt_use use) {
   f->program.num_embedded = 0;
-  mlrt_dataset *d = mlrt_data_open(&f->program, &f->spec, use, dir, NULL, &f->error);
+  mlrt_dataset *d = mlrt_data_open(&f->program, &f->spec, use, dir, NULL, NULL, &f->error);
   if (!d) {
     fprintf(stderr, "%s\n", f->error.text);
     exit(1);

@@ -65,6 +65,37 @@ check 4
 check 8
 check 11 # has no divisors
 
+# Ids of a text stand for the characters that they stood for in training, whatever texts are there later: those of other
+# sets are not read for it, and a character that was not there is refused. A new run may learn others.
+cat >chars.graph <<'EOT'
+model chars(x: i32[4,3], y: i32[4,3]) {
+  param e: f32[9,4] = normal(1)
+  loss cross_entropy(linear(gather(e, x), 9), y)
+}
+data {
+  train = text("one.txt", window=3)
+  val = text("two.txt", window=3)
+}
+optim { adam(0.1) }
+train { steps = 9, eval = val every 9 }
+EOT
+printf 'ccaeccaeccaeccaecc' >one.txt
+printf 'eccaeccbeccaecca' >two.txt
+"$mltc" -O0 chars.graph -o chars
+./chars --quiet --save=chars.safetensors
+./chars eval --quiet --resume=chars.safetensors >first.txt
+mv one.txt gone.txt
+./chars eval --quiet --resume=chars.safetensors >again.txt || fail "a text that is not needed is missed"
+same first.txt again.txt "what evaluation says without the training text"
+mv gone.txt one.txt
+printf 'dccaeccbeccaeccf' >two.txt
+expect_error 1 "two.txt has 2 characters that 'chars.safetensors' was not made with: byte 100 .'d'. and others" \
+  ./chars eval --resume=chars.safetensors
+expect_error 1 "two.txt has 2 characters that 'chars.safetensors'" ./chars --resume=chars.safetensors --no-save
+expect_error 1 "two.txt has 2 characters that 'chars.safetensors'" ./chars eval --weights=chars.safetensors
+./chars --quiet --weights=chars.safetensors --save=more.safetensors || fail "a new run may learn other characters"
+grep -aq '"characters":"97 98 99 101 100 102"' more.safetensors || fail "the characters of the new run"
+
 # As many results as a trainer logs: the last of them is there; one more is refused.
 many() { # METRICS : beside a loss
   echo 'model m(x: f32[4,3]) {
