@@ -68,13 +68,21 @@ static void stop_all(const cg_job *jobs, size_t num) {
       kill(jobs[i].pid, cg_stopping_times() > 1 ? SIGKILL : SIGTERM);
 }
 
-// Waits for whichever ends first. Where a signal wants mltc to end, all do.
+// Waits for whichever ends first. Where a signal wants mltc to end, all do: it is looked for while none can come, and
+// waiting lets them come, or one that came between the two would be noticed when a compiler has ended by itself.
 static void finish_one(cg_job *jobs, size_t num) {
   int status = 0;
   pid_t pid;
-  while ((pid = waitpid(-1, &status, 0)) < 0 && errno == EINTR)
+  sigset_t before, waiting;
+  cg_stopping_hold(&before);
+  waiting = before;
+  sigdelset(&waiting, SIGCHLD); // which whoever started this process may hold
+  while ((pid = waitpid(-1, &status, WNOHANG)) == 0) {
     if (cg_stopping_signal())
       stop_all(jobs, num);
+    sigsuspend(&waiting);
+  }
+  sigprocmask(SIG_SETMASK, &before, NULL);
   for (size_t i = 0; i < num; i++)
     if (jobs[i].pid > 0 && (jobs[i].pid == pid || pid < 0)) {
       jobs[i].pid = 0;
@@ -111,8 +119,16 @@ static cg_job *next_ready(const cg_jobs *jobs) {
   return waited;
 }
 
+// So that it ends waiting, as no signal without a handler does.
+static void note_child(int signal) {
+  (void)signal;
+}
+
 const cg_job *cg_jobs_run(cg_jobs *jobs, bool verbose) {
   size_t most = num_processors(), running = 0;
+  struct sigaction child = {.sa_handler = note_child, .sa_flags = SA_RESTART}, before;
+  sigemptyset(&child.sa_mask);
+  sigaction(SIGCHLD, &child, &before);
   for (cg_job *next; (next = next_ready(jobs)) || running > 0;) {
     if (next && running < most)
       begin(next, verbose);
@@ -120,6 +136,7 @@ const cg_job *cg_jobs_run(cg_jobs *jobs, bool verbose) {
       finish_one(jobs->at, jobs->num);
     running = num_running(jobs->at, jobs->num);
   }
+  sigaction(SIGCHLD, &before, NULL);
   for (size_t i = 0; i < jobs->num; i++)
     if (!jobs->at[i].ok)
       return &jobs->at[i];

@@ -1,7 +1,6 @@
 // stopping.c: see stopping.h.
 #include "codegen/stopping.h"
 
-#include <signal.h>
 #include <stddef.h>
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
@@ -35,6 +34,15 @@ int cg_stopping_signal(void) {
 
 int cg_stopping_times(void) {
   return times;
+}
+
+void cg_stopping_hold(sigset_t *before) {
+  sigset_t held;
+  sigemptyset(&held);
+  sigaddset(&held, SIGCHLD);
+  for (int i = 0; i < NUM; i++)
+    sigaddset(&held, signals[i]);
+  sigprocmask(SIG_BLOCK, &held, before);
 }
 
 void cg_stopping_end(void) {

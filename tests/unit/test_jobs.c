@@ -1,10 +1,13 @@
 // test_jobs.c: commands run together: one after another waits until that has ended, and well; what fails, dies or
 // cannot be run says so; a log has what its own command printed, and nothing of before.
 #include "codegen/jobs.h"
+#include "codegen/stopping.h"
 #include "support_cuda.h"
 #include "support_ir.h"
 
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 static size_t add(ir_arena *a, cg_jobs *jobs, const char *folder, const char *text, size_t after) {
   const char *log = ir_format(a, "%s/%zu.log", folder, jobs->num);
@@ -79,6 +82,28 @@ static void test_absent(ir_arena *a, const char *folder) {
         why ? why : "well");
 }
 
+// The one of jobs.c: a signal comes when it has been looked for, and before the wait for a compiler begins.
+static bool signal_is_due;
+pid_t waitpid(pid_t pid, int *status, int options) {
+  if (signal_is_due)
+    raise(SIGTERM);
+  signal_is_due = false;
+  return wait4(pid, status, options, NULL);
+}
+
+static void test_signal(ir_arena *a, const char *folder) {
+  cg_jobs jobs = {0};
+  add(a, &jobs, folder, "exec sleep 9", CG_AT_ONCE);
+  struct sigaction ignore = {.sa_handler = SIG_IGN};
+  cg_stopping_begin();
+  signal_is_due = true;
+  const char *why = run(a, &jobs);
+  CHECK(cg_stopping_signal() == SIGTERM, "signal %d", cg_stopping_signal());
+  CHECK(why && strstr(why, "was ended by signal 15"), "the signal is not noticed: %s",
+        why ? why : "well");
+  sigaction(SIGTERM, &ignore, NULL); // it ends no test
+}
+
 int main(void) {
   ir_arena *a = ir_arena_new();
   const char *folder = support_new_folder(a);
@@ -92,6 +117,7 @@ int main(void) {
   test_made(a, folder, "echo 1 >one; : >two", false);
   test_waiting_last(a, folder);
   test_absent(a, folder);
+  test_signal(a, folder);
   cg_command full = {0}; // exactly as many as there is room for, with the NULL behind
   for (int i = 0; i + 1 < CG_MAX_ARGS; i++)
     cg_command_add(&full, "x");
