@@ -388,6 +388,8 @@ void fe_warn_of_freeze(fe *c); // it asks for names that no parameter has
 
 // --- vary.c: what --max-batch and --max=NAME search for; of a file without errors
 void fe_find_varied(fe *c, fe_vary *v);
+// Whether the file has this name in an expression, wherever that stands (mentions.c).
+bool fe_mentions(const ast_file *file, const char *name);
 
 // --- split.c: the batch in parts (fe_split)
 // The value that the model sees of a constant.

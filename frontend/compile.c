@@ -345,11 +345,12 @@ static bool is_read(const ir_module *m, const ir_state *flag) {
   return false;
 }
 
-// Those of imported files may be for other models.
-static void warn_of_flags(fe *c) {
+// Those of imported files may be for other models. What stands where constants have it left out is for other values of them.
+static void warn_of_flags(fe *c, const ast_file *file) {
   for (size_t i = 0; i < c->module->states.num; i++) {
     const ir_state *s = c->module->states.at[i];
-    if (s->role != IR_ROLE_FLAG || !s->loc.file || is_set_by(c->module, s) || is_read(c->module, s))
+    if (s->role != IR_ROLE_FLAG || !s->loc.file || is_set_by(c->module, s) ||
+        is_read(c->module, s) || fe_mentions(file, s->name))
       continue;
     ir_diag *d = fe_warn(c, s->loc, "W0228", "flag '%s' is used nowhere", s->name);
     diag_help(d, "the trainer takes --%s=..., and nothing changes; in a setting: `%s = %s`",
@@ -427,7 +428,7 @@ ir_module *fe_compile(ir_arena *a, const ir_source *src, const fe_options *o, ir
   if (clean)
     lower(&c);
   if (clean && diag_num_errors(d) == before) {
-    warn_of_flags(&c);
+    warn_of_flags(&c, file);
     warn_of_inputs(&c);
     fe_warn_of_freeze(&c);
   }

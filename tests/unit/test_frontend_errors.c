@@ -460,12 +460,13 @@ static void check_chain(void) {
   ir_arena_free(a);
 }
 
-// A flag is used where the data, the training or the model has its name.
+// A flag is used where the data, the training or the model has its name, also where that is left out here.
 static void check_flags(void) {
   static const struct {
     const char *data, *train;
     bool used;
-  } uses[] = {{"f", "1", true}, {"2", "f", true}, {"2", "1", false}};
+  } uses[] = {
+      {"f", "1", true}, {"2", "f", true}, {"2", "1", false}, {"2", "1 if true else f", true}};
   for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
     ir_arena *a = ir_arena_new();
     const char *messages;
