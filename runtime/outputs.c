@@ -36,6 +36,9 @@ static void check(const mlrt_program *p, const mlrt_options *o, const output *ou
     mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' has data that this run reads", out->option, out->path);
   if (mlrt_same_file("/proc/self/exe", out->path))
     mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' is this program", out->option, out->path);
+  if (p->source_path && mlrt_same_file(p->source_path, out->path))
+    mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' is what this program was made from", out->option,
+              out->path);
   if (o->weights && mlrt_same_file(o->weights, out->path))
     mlrt_fail(MLRT_EXIT_USAGE, "--%s: '%s' has the weights that this run reads; name another file",
               out->option, out->path);

@@ -138,6 +138,7 @@ expect_error 2 "--save and --metrics are one file, 'w.st.tmp'" "${run[@]}" --sav
 expect_error 2 "--metrics: 'w.st' is the checkpoint" ./trainer eval --quiet --save=w.st --metrics=w.st
 same w.st kept.safetensors "weights before and after they were named as an output"
 expect_error 2 "--metrics: './trainer' is this program" "${run[@]}" --no-save --metrics=./trainer
+expect_error 2 "--profile: 'digits.graph' is what this program was made from" "${run[@]}" --no-save --profile=digits.graph
 cp good.safetensors p-logits.npy
 expect_error 2 "--out: 'p-logits.npy' has the weights" ./trainer predict --quiet --weights=p-logits.npy --out=p
 same p-logits.npy kept.safetensors "weights before and after they were named as an output"
