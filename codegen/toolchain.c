@@ -223,7 +223,7 @@ static bool take_place(const cg_tools *x, const char *made) {
 static bool link_objects(cg_tools *x, const cg_sources *s) {
   const char *out = x->b->out;
   if (ir_is_replaceable(out))
-    out = ir_format(x->a, "%s" IR_TEMP_SUFFIX, out);
+    out = ir_temp_name(x->a, out);
   cg_command c = {0};
   cg_command_add(&c, x->cc);
   if (x->t->triple) {

@@ -43,17 +43,11 @@ static const char *why_not(const draft_subject *s, const draft *t, const char *p
                    s->o->output ? "" : "; name another one with -o");
 }
 
-// The file, or the one that is renamed to it.
-static const char *why_not_either(const draft_subject *s, const draft *t, const char *path) {
-  const char *why = why_not(s, t, path);
-  return why ? why : why_not(s, t, ir_format(t->arena, "%s" IR_TEMP_SUFFIX, path));
-}
-
 const char *overwrite_find(const draft_subject *s, const draft *t) {
   const char *out = output_path(s, t->arena);
   if (!out)
     return NULL;
   const char *rule = s->o->dependencies ? output_rule_path(t->arena, out) : NULL;
-  const char *why = why_not_either(s, t, out);
-  return why || !rule ? why : why_not_either(s, t, rule);
+  const char *why = why_not(s, t, out);
+  return why || !rule ? why : why_not(s, t, rule);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { CHUNK_BYTES = 256 * 1024, ALIGN = 16 };
@@ -464,19 +465,23 @@ bool ir_is_replaceable(const char *path) {
   return stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
 }
 
+const char *ir_temp_name(ir_arena *a, const char *path) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return ir_format(a, "%s.%lx%lx.tmp", path, (unsigned long)getpid(), (unsigned long)now.tv_nsec);
+}
+
 bool ir_write_file(const char *path, const char *text, size_t len) {
   if (!ir_is_replaceable(path))
     return write_all(path, text, len);
-  size_t n = strlen(path);
-  char *tmp = must(malloc(n + sizeof IR_TEMP_SUFFIX));
-  memcpy(tmp, path, n);
-  memcpy(tmp + n, IR_TEMP_SUFFIX, sizeof IR_TEMP_SUFFIX);
+  ir_arena *a = ir_arena_new();
+  const char *tmp = ir_temp_name(a, path);
   bool ok = write_all(tmp, text, len) && rename(tmp, path) == 0;
   int why = errno;
   if (!ok)
     unlink(tmp); // a part of a file helps nobody, least of all on a full disk
+  ir_arena_free(a);
   errno = why;
-  free(tmp);
   return ok;
 }
 

@@ -118,9 +118,11 @@ void *ir_map_value(const ir_map *m, size_t i);
 char *ir_read_file(ir_arena *a, const char *path, size_t *len);
 // The same without a byte order mark: for texts that people write.
 char *ir_read_text(ir_arena *a, const char *path, size_t *len);
-// Writes to PATH.tmp and renames; devices and pipes are written as they are. False (errno set) on
+// A name beside PATH, "PATH.1a2b3c.tmp", for what becomes PATH when it is whole: no other call has it, here or in another
+// process that writes the same file.
+const char *ir_temp_name(ir_arena *a, const char *path);
+// Writes to such a file and renames; devices and pipes are written as they are. False (errno set) on
 // failure.
-#define IR_TEMP_SUFFIX ".tmp"
 bool ir_write_file(const char *path, const char *text, size_t len);
 // A rename may take its place, or says why not: it is no device and no pipe, which would be gone.
 bool ir_is_replaceable(const char *path);
