@@ -76,7 +76,13 @@ bool cg_fail(const cg_tools *x, const char *message) {
 }
 
 static bool find_tools(cg_tools *x) {
+  const char *named = getenv("MLTC_CC");
   x->cc = find_compiler(x->a);
+  if (!x->cc && named && *named)
+    return cg_fail(x, ir_format(x->a,
+                                "no C compiler found: MLTC_CC is '%s', which is no program here; "
+                                "mltc needs clang %d or newer",
+                                named, OLDEST_CLANG));
   if (!x->cc)
     return cg_fail(x, "no C compiler found: mltc needs clang 14 or newer (on Debian and Ubuntu: "
                       "apt-get install clang), or set MLTC_CC to one");
@@ -116,6 +122,19 @@ const char *cg_compiler_version(const cg_tools *x) {
     cg_command_add(&ask, ir_format(x->a, "--target=%s", x->t->triple));
   cg_command_add(&ask, "--version");
   return cg_ask(x, "clang", &ask);
+}
+
+// What a compiler that is none of ours says of the generated files helps nobody.
+static void blame_compiler(cg_tools *x) {
+  static const char said[] = "clang version ";
+  const char *why = *x->why, *version = cg_compiler_version(x);
+  const char *number = version ? strstr(version, said) : NULL;
+  *x->why = why;
+  if (cg_stopping_signal() || (number && atoi(number + sizeof said - 1) >= OLDEST_CLANG))
+    return;
+  *x->why =
+      ir_format(x->a, "%s\nhelp: mltc needs clang %d or newer; '%s' is: %.*s", why, OLDEST_CLANG,
+                x->cc, version ? (int)strcspn(version, "\n") : 7, version ? version : "unknown");
 }
 
 // --- compiling -------------------------------------------------------------------------------
@@ -275,7 +294,8 @@ static bool make_dir(cg_tools *x) {
   int why = errno;
   cg_stopping_end();
   errno = why;
-  return cg_fail(x, ir_format(x->a, "cannot make the folder '%s': %s", x->dir, strerror(errno)));
+  return cg_fail(x, ir_format(x->a, "cannot make the folder '%s': %s%s", x->dir, strerror(errno),
+                              x->b->keep_dir ? "" : "\nhelp: TMPDIR names another place for it"));
 }
 
 static void remove_files(const cg_tools *x) {
@@ -351,6 +371,8 @@ bool cg_compile(ir_arena *a, const cg_sources *s, const cg_target *t, const cg_b
   if (!find_tools(&x) || !check_output(&x) || !make_dir(&x))
     return false;
   bool ok = write_sources(&x, s) && compile_all(&x, s) && link_objects(&x, s);
+  if (!ok)
+    blame_compiler(&x);
   remove_dir(&x);
   return ok;
 }
@@ -414,6 +436,8 @@ const char *cg_disassemble(ir_arena *a, const cg_sources *s, const cg_target *t,
     ok = print_ptx(&x, s, &out);
   else if (ok)
     ok = disassemble(&x, s, !strcmp(kind, "llvm"), &out);
+  if (!ok)
+    blame_compiler(&x);
   remove_dir(&x);
   return ok ? ir_buf_str(&out) : NULL;
 }

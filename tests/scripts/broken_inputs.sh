@@ -276,8 +276,14 @@ expect_error 1 "no/such/made" "$mltc" digits.graph -O0 -o no/such/made
 expect_error 1 "folder" "$mltc" digits.graph -O0 -o folder
 expect_error 1 "no/such/made" "$mltc" digits.graph --emit=ir -o no/such/made
 expect_error 1 "no/such/keep" "$mltc" digits.graph --keep=no/such/keep --emit=ir
-expect_error 1 "clang" env MLTC_CC=/no/such/compiler "$mltc" digits.graph "${out[@]}"
+expect_error 1 "MLTC_CC is '/no/such/compiler', which is no program here; mltc needs clang" env MLTC_CC=/no/such/compiler "$mltc" digits.graph "${out[@]}"
 expect_error 1 "clang" env MLTC_CC="$PWD/folder" "$mltc" digits.graph "${out[@]}"
+for word in 'gcc 9' 'clang version 13.1.0'; do
+  printf '#!/bin/sh\ncase " $* " in *--version*) echo "%s" ;; *) exit 1 ;; esac\n' "$word" >other-compiler
+  chmod +x other-compiler
+  expect_error 1 "^help: mltc needs clang 14 or newer; '.*other-compiler' is: $word" env MLTC_CC="$PWD/other-compiler" "$mltc" digits.graph --no-cache "${out[@]}"
+done
+expect_error 1 "^help: TMPDIR names another place" env TMPDIR=/no/such "$mltc" digits.graph --no-cache "${out[@]}"
 echo '#!/no/such/shell' >no_compiler
 chmod +x no_compiler
 expect_error 1 "cannot run '$PWD/no_compiler': No such file" env MLTC_CC="$PWD/no_compiler" "$mltc" digits.graph "${out[@]}"
