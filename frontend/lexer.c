@@ -226,6 +226,31 @@ static bool lex_punctuation(lexer *x) {
   return false;
 }
 
+// What texts that were set by word processors have in the place of ours.
+static const struct {
+  const char *there, *what, *here;
+} alike[] = {
+    {"\u00a0", "a no-break space", "a space"},
+    {"\u200b", "a space without width", "nothing"},
+    {"\ufeff", "a byte order mark", "nothing"},
+    {"\u201c", "a typographic quote", "\""},
+    {"\u201d", "a typographic quote", "\""},
+    {"\u201e", "a typographic quote", "\""},
+    {"\u2018", "a typographic quote", "\""},
+    {"\u2019", "a typographic quote", "\""},
+    {"\u2013", "a dash", "-"},
+    {"\u2014", "a dash", "-"},
+    {"\u2212", "a typographic minus", "-"},
+    {"\u00d7", "a multiplication sign", "*"},
+    {"\u2026", "one character", "..."},
+};
+
+static void help_alike(ir_diag *d, const char *at, size_t len) {
+  for (size_t i = 0; i < sizeof alike / sizeof alike[0]; i++)
+    if (strlen(alike[i].there) == len && strncmp(alike[i].there, at, len) == 0)
+      diag_help(d, "it is %s: write %s", alike[i].what, alike[i].here);
+}
+
 static void bad_character(lexer *x) {
   const char *start = x->at++;
   unsigned char c = (unsigned char)*start;
@@ -233,7 +258,8 @@ static void bad_character(lexer *x) {
     x->at++; // the rest of a UTF-8 character
   ir_loc at = loc_from(x, start);
   if (c < 0x20 || c >= 0x7f) {
-    diag_error(diags_here(x), at, "E0001", "unexpected character (byte 0x%02x)", c);
+    ir_diag *d = diag_error(diags_here(x), at, "E0001", "unexpected character (byte 0x%02x)", c);
+    help_alike(d, start, (size_t)(x->at - start));
     return;
   }
   ir_diag *d = diag_error(diags_here(x), at, "E0001", "unexpected character '%c'", c);

@@ -86,10 +86,15 @@ ir_diag *fe_warn(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
   return d;
 }
 
+// Help looks at all names, or at a whole body: nobody reads on that far.
+static bool is_helped(const fe *c) {
+  enum { MOST_HELPED = 100 };
+  return diag_num_errors(c->diags) <= MOST_HELPED;
+}
+
 void fe_suggest(fe *c, ir_diag *d, const char *word, const ir_map *const *maps, size_t num_maps,
                 const char *const *words, size_t num_words) {
-  enum { MOST_HELPED = 100 }; // each looks at all names: nobody reads on that far
-  if (diag_num_errors(c->diags) > MOST_HELPED)
+  if (!is_helped(c))
     return;
   IR_VEC(const char *) all = {0};
   for (size_t m = 0; m < num_maps; m++)
@@ -321,6 +326,8 @@ static const fe_value *unknown_name(fe *c, const char *name, ir_loc at) {
     return &fe_bad;
   }
   ir_diag *d = fe_error(c, at, "E0201", "unknown name '%s'", name);
+  if (!is_helped(c))
+    return &fe_bad;
   const ast_name *below =
       c->frame ? find_below(&c->frame->fn->body, name, at) : find_constant_below(c, name, at);
   if (below) {

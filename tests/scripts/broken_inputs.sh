@@ -336,6 +336,16 @@ fi
 stray=$(find . -name '*.tmp' -o -name 'mltc-*' -o -name 'made*')
 [ -z "$stray" ] || fail "files are left: $stray"
 
+# --- an error in each of many lines: none takes the time of all others
+{
+  echo 'model m(x: f32[4,3]) {'
+  yes '  y = nowhere + 1' | head -n 40000
+  echo '  loss mean(linear(y, 1))'
+  echo '}'
+} >wrong.graph
+timeout 30 "$mltc" wrong.graph 2>err.txt || [ $? -eq 1 ] || fail "errors in many lines take too long"
+grep -q '^39950 more errors not shown$' err.txt || fail "$(tail -n 1 err.txt)"
+
 # --- a signal while compilers run: they end, and so does the folder of their files
 mkdir tmp
 TMPDIR=$PWD/tmp "$mltc" --no-cache "$root/examples/char_gpt.graph" -o stopped &

@@ -21,6 +21,7 @@ static const error_case cases[] = {
     // reading
     {"E0001", "let a = 1 «$ 2\n" REST, "'$'"},
     {"E0001", "let a = b«. * 2\n" REST, "no methods"},
+    {"E0001", "let a = 1«\u00a0+ 2\n" REST, "it is a no-break space: write a space"},
     {"E0002", "let a = «12ab\n" REST, "digit"},
     {"E0002", "let a = «99999999999999999999\n" REST, "64 bits"},
     {"E0003", "import «\"abc\n" REST, "quote"},
