@@ -35,6 +35,26 @@ bool mlrt_reading_open(mlrt_reading *r, int i, mlrt_need_fn need) {
                         r->error);
 }
 
+bool mlrt_reading_open_text(mlrt_reading *r) {
+  static const struct {
+    const char *begins, *by;
+    size_t len;
+  } packed[] = {{"\xfd\x37zXZ\0", "xz", 6},
+                {"\x28\xb5\x2f\xfd", "zstd", 4},
+                {"BZh91AY&SY", "bzip2", 10},
+                {"PK\x03\x04", "zip", 4},
+                {"7z\xbc\xaf\x27\x1c", "7-zip", 6}};
+  if (!mlrt_reading_open(r, 0, NULL))
+    return false;
+  const mlrt_file *f = &r->set->files[0];
+  for (size_t i = 0; i < sizeof packed / sizeof packed[0]; i++)
+    if ((size_t)f->len >= packed[i].len && !memcmp(f->data, packed[i].begins, packed[i].len))
+      return mlrt_error_set(r->error,
+                            "%s: is packed by %s\nhelp: unpack it; only .gz is read packed",
+                            f->name, packed[i].by);
+  return true;
+}
+
 static mlrt_dataset *dataset_new(const mlrt_program *p, const mlrt_data *spec) {
   mlrt_dataset *d = calloc(1, sizeof *d);
   if (!d)

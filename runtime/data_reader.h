@@ -142,6 +142,8 @@ bool mlrt_read_tokens(mlrt_reading *r);
 
 // Opens file i of the entry into set->files[i].
 bool mlrt_reading_open(mlrt_reading *r, int i, mlrt_need_fn need);
+// File 0, of which any bytes could be meant: not what some other program has packed.
+bool mlrt_reading_open_text(mlrt_reading *r);
 int64_t mlrt_input_elements(const mlrt_input *in); // per sample: product of dims[1..]
 
 // An array that a file holds (idx, npy): checked against input i and made its field.

@@ -348,7 +348,7 @@ bool mlrt_read_csv(mlrt_reading *r) {
                           "csv takes one file for one or two inputs, not %d file%s for %d input%s",
                           r->spec->num_files, r->spec->num_files == 1 ? "" : "s",
                           r->program->num_inputs, r->program->num_inputs == 1 ? "" : "s");
-  if (!mlrt_reading_open(r, 0, NULL) || !read_rows(&c))
+  if (!mlrt_reading_open_text(r) || !read_rows(&c))
     return false;
   mlrt_file_release(&r->set->files[0]);
   return true;

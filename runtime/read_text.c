@@ -121,7 +121,7 @@ bool mlrt_read_text(mlrt_reading *r) {
   static const char *const keys[] = {"vocab", "window", "stride", "lanes", NULL};
   int vocab = CHARS, others = 0;
   if (!mlrt_settings_check(r, keys) || !mlrt_setting_choice(r, "vocab", vocabs, &vocab) ||
-      !mlrt_reading_open(r, 0, NULL))
+      !mlrt_reading_open_text(r))
     return false;
   mlrt_dataset *d = r->set;
   if (vocab == CHARS && !(make_vocab(r, &others) && vocab_fits(r, others)))

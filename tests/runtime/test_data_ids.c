@@ -170,6 +170,18 @@ static void test_characters_as_text(void) {
     CHECK(!mlrt_characters_read(&back, wrong[i]), "taken: '%s'", wrong[i]);
 }
 
+// Its bytes are no text, though any bytes could be one.
+static void test_packed_text(void) {
+  fixture f;
+  fixture_init(&f, "text", 1, 1);
+  set_input(&f, 0, MLRT_U8, 2, 1, 3, 0);
+  set_str(&f, "vocab", "bytes");
+  set_file(&f, 0, text_bytes("\x28\xb5\x2f\xfd and more"));
+  must_fail(&f, "text packed by another program", "is packed by zstd|only .gz");
+  set_file(&f, 0, text_bytes("\x28\xb5 and more"));
+  mlrt_data_close(must_open(&f, MLRT_USE_TRAIN, "text that begins a little like it"));
+}
+
 static bytes token_file(uint32_t magic, uint32_t version, uint32_t count, int width) {
   bytes b = {0};
   for (int i = 0; i < 256 && magic; i++)
@@ -231,6 +243,7 @@ int main(void) {
   test_text_of_several_sets();
   test_text_of_known_characters();
   test_characters_as_text();
+  test_packed_text();
   test_lanes();
   test_text_range();
   test_tokens();
