@@ -142,16 +142,27 @@ static void test_npy(void) {
 }
 
 // --- csv -------------------------------------------------------------------------------------
+static void csv_fixture(fixture *f, const char *text) {
+  fixture_init(f, "csv", 1, 2);
+  set_input(f, 0, MLRT_F32, 2, 2, 3, 0);
+  set_input(f, 1, MLRT_U8, 1, 2, 0, 0);
+  f->inputs[1].limit = 10;
+  set_file(f, 0, text_bytes(text));
+}
+
 static void csv_fails(const char *text, const char *key, const char *value, const char *words) {
   fixture f;
-  fixture_init(&f, "csv", 1, 2);
-  set_input(&f, 0, MLRT_F32, 2, 2, 3, 0);
-  set_input(&f, 1, MLRT_U8, 1, 2, 0, 0);
-  f.inputs[1].limit = 10;
-  set_file(&f, 0, text_bytes(text));
+  csv_fixture(&f, text);
   if (key)
     set_str(&f, key, value);
   must_fail(&f, text, words);
+}
+
+static void label_fails(double label, const char *words) {
+  fixture f;
+  csv_fixture(&f, "1,2,3,4\n");
+  set_num(&f, "label", label);
+  must_fail(&f, "label", words);
 }
 
 static void test_csv(void) {
@@ -175,6 +186,8 @@ static void test_csv(void) {
   csv_fails("1,2,3,4\n", "header", "maybe", "`header` must be one of: false, true, not `maybe`");
   csv_fails("1,2,3,4\n", "label", "none", "label=none leaves nothing for input `y`");
   csv_fails("1,2,3,4\n", "label", "middle", "`label` must be one of: last, first, none");
+  label_fails(4, "`label` must be a whole number from 0 to 3, not 4");
+  label_fails(-1, "`label` must be a whole number from 0 to 3, not -1");
   csv_fails("1e2e3e4\n", "delimiter", "e", "`delimiter` must be one character|not `e`");
   csv_fails("1,2,3,4\n", "delimiter", "::", "`delimiter` must be one character|not `::`");
   csv_fails("1,2,3,4\n", "delimeter", ";", "csv has no setting `delimeter`|delimiter");
