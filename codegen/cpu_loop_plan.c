@@ -51,13 +51,11 @@ static loop_level level_of(const loop_plan *p, const cg_kernel *k, size_t member
 
 // The first sum that shares a maximum has it for itself.
 static const ir_node *max_taken_with(const loop_plan *p, const cg_kernel *k, size_t sum) {
-  online_rows r;
-  if (!p->online || !online_rows_find(k->dom, k->k->nodes.at[sum], &r))
-    return NULL;
-  for (size_t i = 0; i < sum; i++)
-    if (p->member[i].max == r.max)
+  const ir_node *max = p->online ? online_rows_find(k->dom, k->k->nodes.at[sum]) : NULL;
+  for (size_t i = 0; max && i < sum; i++)
+    if (p->member[i].max == max)
       return NULL;
-  return r.max;
+  return max;
 }
 
 static void describe(loop_plan *p, const cg_kernel *k, size_t i) {

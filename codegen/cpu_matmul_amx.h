@@ -25,8 +25,6 @@ bool mm_amx_sums_wait(const mm_plan *g);
 
 // False: memory does not hold the operand in lines of bf16 that are worth the unit.
 bool mm_amx_find_side(const mm_operand *o, amx_side *s);
-// Lines in memory become lines of tiles: rows of a, steps of b.
-bool mm_amx_is_turned(const amx_side *s, bool of_b);
 // Cycles to pack a number.
 double mm_amx_pack_cycles(const mm_operand *o, bool of_b);
 // Prints NAME_put_a, or b: packs steps [first, first + steps) of `count` rows (columns) from `line` on.

@@ -72,7 +72,8 @@ bool mm_amx_find_side(const mm_operand *o, amx_side *s) {
   return (k == 1 || x == 1) && s->run >= LEAST_RUN;
 }
 
-bool mm_amx_is_turned(const amx_side *s, bool of_b) {
+// Lines in memory become lines of tiles: rows of a, steps of b.
+static bool is_turned(const amx_side *s, bool of_b) {
   return of_b == (s->how == AMX_ALONG);
 }
 
@@ -80,7 +81,7 @@ double mm_amx_pack_cycles(const mm_operand *o, bool of_b) {
   amx_side s = {0};
   mm_amx_find_side(o, &s);
   double parts = s.pitch ? 0 : (double)most_parts(s.how == AMX_ALONG ? &o->k : &o->x);
-  return PACK_CYCLES + (mm_amx_is_turned(&s, of_b) ? TURN_CYCLES : 0) + PART_CYCLES * parts;
+  return PACK_CYCLES + (is_turned(&s, of_b) ? TURN_CYCLES : 0) + PART_CYCLES * parts;
 }
 
 // --- text ----------------------------------------------------------------------------------------------------------
@@ -130,13 +131,13 @@ static void put_gathering(const mm_text *t, const mm_operand *o, const amx_side 
                 "    k_gather(all, lines, %s, parts, num, edge);\n"
                 "    k_put_block(edge, 32, %s, %d, panel);\n"
                 "  }\n",
-                along ? "count" : "left", layout_names[s->how], mm_amx_is_turned(s, of_b));
+                along ? "count" : "left", layout_names[s->how], is_turned(s, of_b));
 }
 
 static void put_lines(const mm_text *t, const mm_operand *o, const amx_side *s, bool of_b) {
   ir_arena *a = t->p->arena;
   const char *how = ir_format(a, "%lld, %s, %d, count", (long long)s->pitch, layout_names[s->how],
-                              mm_amx_is_turned(s, of_b));
+                              is_turned(s, of_b));
   ir_buf_printf(t->out, "  const uint16_t *const from = all + %s;\n", mm_offset(a, &o->x, "line"));
   if (o->k.num <= 1)
     ir_buf_printf(t->out, "  k_put_panel(from + first * %lld, %s, steps, panel);\n",

@@ -232,11 +232,10 @@ static void put_wgmma_loop(const cmm_text *t) {
 
 // --- finishing ------------------------------------------------------------------------------
 // For the vector of row `line` at `column`: the epilogue, unless it lies outside.
-static void put_finish(const cmm_text *t, const char *i, const char *j, const char *value,
-                       int indent) {
+static void put_finish(const cmm_text *t, const char *value, int indent) {
   const cmm_plan *g = t->plan;
   ir_buf_printf(t->out, "%*sconst %s line = m0 + %s, column = n0 + %s;\n", indent, "", t->index,
-                cmm_row(t, i), cmm_column(t, j));
+                cmm_row(t, "i"), cmm_column(t, "j"));
   bool rows = ragged(t->p->p.m, g->bm), cols = ragged(t->p->p.n, g->bn);
   if (rows || cols) {
     ir_buf_printf(t->out, "%*sif (", indent, "");
@@ -340,14 +339,13 @@ static void put_begin(const cmm_text *t, bool is_b) {
                 name);
 }
 
-static void emit_compute(const cmm_text *t) {
+// The kernel's first line, and its arrays in shared memory.
+static void put_kernel(const cmm_text *t) {
   const cmm_plan *g = t->plan;
   const char *type = cmm_element(t);
   int width = t->p->width + (g->workspace > 0), phase = cmm_product_phase(g);
   int a_elems = g->a.elems * g->stages, b_elems = g->b.elems * g->stages;
   int given = cmm_given_shared(t->p, g);
-  BUG_IF(g->wgmma && (g->b_shared % 1024 || g->a.elems % 512 || g->b.elems % 512),
-         "tiles of %d and %d elements", g->a.elems, g->b.elems);
   if (given > 0)
     ir_buf_printf(t->out,
                   "K_KERNEL_SHARED(%s_%d, %d, %d, %d, %d) {\n"
@@ -367,6 +365,13 @@ static void emit_compute(const cmm_text *t) {
                   ll(g->rows_shared));
   else if (g->spread)
     ir_buf_printf(t->out, "  __shared__ k_array<float, %d> c_rows;\n", cmm_rows_elems(g));
+}
+
+static void emit_compute(const cmm_text *t) {
+  const cmm_plan *g = t->plan;
+  BUG_IF(g->wgmma && (g->b_shared % 1024 || g->a.elems % 512 || g->b.elems % 512),
+         "tiles of %d and %d elements", g->a.elems, g->b.elems);
+  put_kernel(t);
   put_begin(t, false);
   put_begin(t, true);
   if (g->pieces == 1)
@@ -391,7 +396,7 @@ static void emit_compute(const cmm_text *t) {
     put_spread_finish(t);
   } else {
     put_vector_loops(t);
-    put_finish(t, "i", "j", cmm_sums(t), 6);
+    put_finish(t, cmm_sums(t), 6);
     ir_buf_puts(t->out, "    }\n  }\n");
   }
   ir_buf_puts(t->out, "}\n\n");
@@ -413,7 +418,7 @@ static void emit_add(const cmm_text *t) {
   ir_buf_printf(t->out,
                 "  const %s *const partial = (const %s *)args[%d] + task * %d + thread * %d;\n",
                 cmm_scalar(t), cmm_scalar(t), t->p->p.workspace_arg, g->threads * CMM_VL, CMM_VL);
-  put_finish(t, "i", "j", NULL, 2);
+  put_finish(t, NULL, 2);
   ir_buf_puts(t->out, "}\n\n");
 }
 

@@ -20,16 +20,13 @@ static bool same_operand(const domain *d, const ir_node *a, const ir_node *b) {
   return !x && !y && member_of(d, a, 0) == member_of(d, b, 0);
 }
 
-bool online_rows_find(const domain *d, const ir_node *sum, online_rows *r) {
+const ir_node *online_rows_find(const domain *d, const ir_node *sum) {
   if (sum->op != IR_SUM || !ir_is_float(sum->type.dtype))
-    return false;
+    return NULL;
   const ir_node *e = member_of(d, sum, 0);
   if (!e || e->op != IR_EXP)
-    return false;
+    return NULL;
   const ir_node *z = member_of(d, e, 0);
   const ir_node *max = z && z->op == IR_SUB ? member_of(d, z, 1) : NULL;
-  if (!max || max->op != IR_REDUCE_MAX || !same_operand(d, max, z))
-    return false;
-  *r = (online_rows){.max = max, .exp = e};
-  return true;
+  return max && max->op == IR_REDUCE_MAX && same_operand(d, max, z) ? max : NULL;
 }

@@ -10,12 +10,7 @@
 
 #include "passes/domain.h"
 
-typedef struct online_rows {
-  const ir_node *max; // reduce_max; its operand is x
-  const ir_node *exp; // the operand of the sum
-} online_rows;
-
-// Whether member `sum` of a kernel with domain d is such an s: then *r says of what.
-bool online_rows_find(const domain *d, const ir_node *sum, online_rows *r);
+// The maximum m, whose operand is x, if member `sum` of a kernel with domain d is such an s; else NULL.
+const ir_node *online_rows_find(const domain *d, const ir_node *sum);
 
 #endif

@@ -336,13 +336,6 @@ static int take_dependencies(int argc, char **argv, options *o) {
   return kept;
 }
 
-static const char *join(ir_arena *a, int argc, char **argv) {
-  ir_buf b = ir_buf_new(a);
-  for (int i = 1; i < argc; i++)
-    ir_buf_printf(&b, "%s%s", i > 1 ? " " : "", argv[i]);
-  return ir_buf_str(&b);
-}
-
 static const char *option_text(ir_arena *a, const option_entry *e) {
   return e->name ? ir_format(a, "--%s", e->name) : ir_format(a, "-%c", e->letter);
 }
@@ -425,7 +418,7 @@ static bool parse_options(command_line *x, int argc, char **argv) {
 }
 
 bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **why) {
-  *o = (options){.target = "cpu", .opt_level = 2, .extra_time = -1, .text = join(a, argc, argv)};
+  *o = (options){.target = "cpu", .opt_level = 2, .extra_time = -1};
   bool given[NUM_ENTRIES] = {0};
   command_line x = {a, o, why, given};
   argc = take_dependencies(argc, argv, o);

@@ -55,7 +55,6 @@ typedef struct options {
   const char *keep_dir;
   const char *explain; // --explain CODE
   bool time_passes, verbose, dependencies, json_diagnostics, no_cache, help, version;
-  const char *text; // all of it, as given: recorded in the trainer
 } options;
 
 // False when the usage is wrong: *why says how.

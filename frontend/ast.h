@@ -165,7 +165,6 @@ typedef struct ast_binding {
 
 typedef struct ast_item {
   ast_item_kind kind;
-  ir_loc loc;
   IR_VEC(ast_binding) bindings; // LET, FLAG
   const char *path;             // IMPORT
   ir_loc path_loc;

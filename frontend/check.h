@@ -363,8 +363,6 @@ ir_node *fe_store_value(fe *c, const ast_stmt *s, const fe_value *to, const fe_v
 // for something that has one.
 void fe_name_node(fe *c, const fe_value *v, const char *name, const ast_expr *from);
 void fe_assign(fe *c, const char *name, const fe_value *v, const ast_expr *from);
-// The name of a metric or an output is one of a value, too, unless it is one already: metric d = mean(d).
-void fe_assign_result(fe *c, const char *name, const fe_value *v, const ast_expr *from);
 bool fe_in_model(fe *c, const ast_stmt *s, const char *word);
 ir_node *fe_want_scalar(fe *c, const fe_value *v, ir_loc at, const char *what);
 // Warns where predict leaves an output out, which has no row for each sample. `help`: what to do about it.

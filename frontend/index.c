@@ -9,7 +9,6 @@ enum { NEW_AXIS = -1, MOST_AXES = 2 * IR_MAX_RANK };
 typedef struct indexer {
   fe *c;
   const fe_value *of;
-  ir_loc at;
   int64_t start[IR_MAX_RANK], stop[IR_MAX_RANK], step[IR_MAX_RANK];
   int axes[MOST_AXES]; // of the result: axes of the value, or NEW_AXIS
   int num_axes;
@@ -126,7 +125,7 @@ static bool takes_all(const indexer *x, const ir_type *t) {
 }
 
 const fe_value *fe_index(fe *c, const ast_expr *e, const fe_value *of) {
-  indexer x = {.c = c, .of = of, .at = e->loc};
+  indexer x = {.c = c, .of = of};
   ir_node *n = of->node;
   int rank = n->type.rank;
   for (int i = 0; i < rank; i++)

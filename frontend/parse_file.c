@@ -166,7 +166,6 @@ static void unknown_item(fe_parser *p, const fe_token *t) {
 
 static bool parse_item(fe_parser *p, ast_item *item) {
   const fe_token *t = fe_parse_peek(p);
-  item->loc = t->loc;
   if (t->kind == TOK_LET)
     return parse_bindings(p, item, AST_LET);
   if (t->kind == TOK_FLAG)

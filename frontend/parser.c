@@ -193,9 +193,9 @@ static bool parse_value(fe_parser *p, ast_stmt *s) {
   return s->value != NULL;
 }
 
-static bool push_name(fe_parser *p, ast_stmt *s, const char *what) {
+static bool push_name(fe_parser *p, ast_stmt *s) {
   ast_name name;
-  if (!fe_parse_name(p, &name, what))
+  if (!fe_parse_name(p, &name, "a name"))
     return false;
   IR_PUSH(p->arena, s->names, name);
   return true;
@@ -206,7 +206,7 @@ static ast_stmt *parse_declaration(fe_parser *p, ast_stmt_kind kind) {
   ast_stmt *s = new_stmt(p, kind);
   const fe_token *word = fe_parse_take(p);
   s->word = word->kind == TOK_PARAM ? "param" : word->text;
-  if (!push_name(p, s, "a name") || !fe_parse_expect(p, TOK_COLON, "and a type after the name"))
+  if (!push_name(p, s) || !fe_parse_expect(p, TOK_COLON, "and a type after the name"))
     return NULL;
   s->type = fe_parse_type(p);
   if (!s->type || !fe_parse_expect(p, TOK_ASSIGN, "and an initialiser after the type"))
@@ -219,7 +219,7 @@ static ast_stmt *parse_repeat(fe_parser *p) {
   fe_parse_take(p);
   const fe_token *t = fe_parse_peek(p);
   if (t->kind == TOK_NAME && t[1].kind == TOK_IN) {
-    push_name(p, s, "a name");
+    push_name(p, s);
     fe_parse_take(p);
   }
   if (!parse_value(p, s))
@@ -256,7 +256,7 @@ static ast_stmt *parse_when(fe_parser *p) {
 static ast_stmt *parse_named_result(fe_parser *p, ast_stmt_kind kind) {
   ast_stmt *s = new_stmt(p, kind);
   fe_parse_take(p);
-  if (!push_name(p, s, "a name"))
+  if (!push_name(p, s))
     return NULL;
   const fe_token *next = fe_parse_peek(p);
   if (next->kind == TOK_LPAREN) {
@@ -288,7 +288,7 @@ static ast_stmt *parse_values(fe_parser *p, ast_stmt_kind kind) {
 static ast_stmt *parse_assign(fe_parser *p) {
   ast_stmt *s = new_stmt(p, AST_ASSIGN);
   do {
-    if (!push_name(p, s, "a name"))
+    if (!push_name(p, s))
       return NULL;
   } while (fe_parse_accept(p, TOK_COMMA));
   if (!fe_parse_expect(p, TOK_ASSIGN, "after the name"))
@@ -300,7 +300,7 @@ static ast_stmt *parse_assign(fe_parser *p) {
 
 static ast_stmt *parse_store(fe_parser *p) {
   ast_stmt *s = new_stmt(p, AST_STORE);
-  push_name(p, s, "a name");
+  push_name(p, s);
   fe_parse_take(p);
   fe_parse_skip_newlines(p);
   return parse_value(p, s) ? s : NULL;
@@ -345,7 +345,7 @@ static ast_stmt *parse_loss(fe_parser *p) {
   const fe_token *t = fe_parse_peek(p);
   if (t->kind != TOK_NAME || t[1].kind != TOK_ASSIGN)
     return parse_value(p, s) && has_no_over(p) ? s : NULL;
-  push_name(p, s, "a name");
+  push_name(p, s);
   fe_parse_take(p);
   fe_parse_skip_newlines(p);
   return parse_value(p, s) && parse_over(p, s) ? s : NULL;

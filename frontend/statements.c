@@ -27,7 +27,8 @@ void fe_assign(fe *c, const char *name, const fe_value *v, const ast_expr *from)
   fe_name_node(c, v, name, from);
 }
 
-void fe_assign_result(fe *c, const char *name, const fe_value *v, const ast_expr *from) {
+// The name of a metric or an output is one of a value, too, unless it is one already: metric d = mean(d).
+static void assign_result(fe *c, const char *name, const fe_value *v, const ast_expr *from) {
   if (ir_map_get(c->frame->vars, name) || fe_is_reserved(name))
     fe_name_node(c, v, name, from);
   else
@@ -422,7 +423,7 @@ static void run_metric(fe *c, const ast_stmt *s) {
   ir_node *n = fe_in_model(c, s, "metric") ? fe_want_scalar(c, v, s->value->loc, "a metric") : NULL;
   if (!n)
     return;
-  fe_assign_result(c, s->names.at[0].text, v, s->value);
+  assign_result(c, s->names.at[0].text, v, s->value);
   add_result(c, s, IR_RESULT_METRIC, n);
 }
 
@@ -442,7 +443,7 @@ static void run_output(fe *c, const ast_stmt *s) {
     return;
   fe_check_rows(c, s->names.at[0].loc, s->names.at[0].text, v,
                 "predict leaves it out; a metric reports one number");
-  fe_assign_result(c, s->names.at[0].text, v, s->value);
+  assign_result(c, s->names.at[0].text, v, s->value);
   add_result(c, s, IR_RESULT_OUTPUT, v->node);
 }
 

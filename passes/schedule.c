@@ -211,8 +211,7 @@ static void read_operands(liver *v, int t) {
 }
 
 static sched_life life_at(int t, int kernel) {
-  return (sched_life){
-      .value = -1, .kernel = kernel, .first = t, .last = t, .reuses = -1, .taken_by = -1};
+  return (sched_life){.value = -1, .kernel = kernel, .first = t, .last = t, .reuses = -1};
 }
 
 // --- transfers -----------------------------------------------------------------------------------
@@ -313,7 +312,6 @@ static void take_over(liver *v, const sched_match *m, int t, size_t first) {
       continue;
     size_t life = find_output(v, first, k, out);
     v->out.at.at[life].reuses = v->current[value];
-    v->out.at.at[v->current[value]].taken_by = (int)life;
   }
 }
 

@@ -79,7 +79,6 @@ typedef struct sched_life {
   int64_t bytes;
   int first, last; // steps, inclusive
   int reuses;      // life whose memory step `first` takes over in place; -1: none
-  int taken_by;    // life that takes its memory over; -1: none
 } sched_life;
 
 typedef struct sched_lives {

@@ -169,6 +169,5 @@ bool mlrt_gunzip(mlrt_file *f, mlrt_need_fn need, mlrt_error *e) {
   f->data = u.out;
   f->len = u.len;
   f->memory = MLRT_MEM_PRIVATE;
-  f->was_gz = true;
   return true;
 }

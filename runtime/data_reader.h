@@ -24,7 +24,6 @@ typedef struct mlrt_file {
   const uint8_t *data; // unpacked
   int64_t len;
   mlrt_memory memory;
-  bool was_gz;
   uint8_t *map;      // MAPPED, PRIVATE: the pages that hold data
   int64_t map_bytes; // a multiple of the page size
 } mlrt_file;
