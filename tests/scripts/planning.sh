@@ -9,7 +9,7 @@ need_plain_build
 command -v python3 >python.txt || skip "no python3"
 
 cat >deep.graph <<'EOT'
-let B = 8, D = 64, N = 450
+let B = 8, D = 64, N = 540
 block layer(x) {
   return x + linear(gelu(linear(layernorm(x), 2*D)), D)
 }
