@@ -1,10 +1,12 @@
 // signals.c: the only writable global of the runtime: a signal handler has no other way to speak.
 #include "runtime/signals.h"
+#include "runtime/error.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t pending;
@@ -26,7 +28,30 @@ static sigset_t handled_set(void) {
   return set;
 }
 
+static void say(const char *text) {
+  if (write(STDERR_FILENO, text, strlen(text)) < 0)
+    return; // nobody reads
+}
+
+// Data files are read where they are mapped, and a page of one is not there any more.
+static void on_bus(int number, siginfo_t *about, void *context) {
+  (void)context;
+  if (about->si_code != BUS_ADRERR) {
+    signal(number, SIG_DFL);
+    raise(number);
+    return;
+  }
+  say(program_invocation_short_name);
+  say(": error: a data file has become shorter while this run reads it\nhelp: the last checkpoint "
+      "is "
+      "whole; write a new file and rename it, which leaves runs the one that they have\n");
+  _exit(MLRT_EXIT_INPUT);
+}
+
 void mlrt_signals_ignore(void) {
+  struct sigaction bus = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO};
+  sigemptyset(&bus.sa_mask);
+  sigaction(SIGBUS, &bus, NULL);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 // SIGPIPE and SIGXFSZ become write errors: a closed pager or a full quota must not end a training run without a
-// checkpoint.
+// checkpoint. SIGBUS, which is what comes of a data file that somebody shortens, ends the program with a message.
 void mlrt_signals_ignore(void);
 // Installs the handlers, and ignores what mlrt_signals_ignore does. Until then a signal ends the program at once: there
 // is nothing to save, and what it waits for may never come.

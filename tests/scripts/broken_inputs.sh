@@ -346,6 +346,27 @@ stray=$(find . -name '*.tmp' -o -name 'mltc-*' -o -name 'made*')
 timeout 30 "$mltc" wrong.graph 2>err.txt || [ $? -eq 1 ] || fail "errors in many lines take too long"
 grep -q '^39951 more errors not shown$' err.txt || fail "$(tail -n 1 err.txt)"
 
+# --- a data file that is shortened under a run
+cat >short.graph <<'EOT'
+model short(x: u8[4,3]) { loss mean(linear(f32(x), 1)) }
+data { train = text("short.txt", window=3, vocab=bytes) }
+optim { sgd(1e-9) }
+train { steps = 1000000000, log every 1 }
+EOT
+"$mltc" -O0 short.graph -o short
+printf 'more than two batches of windows' >short.txt
+./short --quiet --no-save --metrics=short.jsonl 2>err.txt &
+pid=$!
+until [ -s short.jsonl ]; do
+  kill -0 $pid || fail "$(cat err.txt)"
+  sleep 0.01
+done
+: >short.txt
+code=0
+wait $pid || code=$?
+[ $code = 1 ] || fail "exit code $code, not 1, when a data file is shortened"
+grep -q '^short: error: a data file has become shorter' err.txt || fail "$(cat err.txt)"
+
 # --- a signal while compilers run: they end, and so does the folder of their files
 mkdir tmp
 TMPDIR=$PWD/tmp "$mltc" --no-cache "$root/examples/char_gpt.graph" -o stopped &
