@@ -73,7 +73,7 @@ sizes=([gpt2]="" [resnet20]="" [unet]="")
 for model in "${!sizes[@]}"; do
   cp "$root/examples/$model.graph" .
   all=$(plan "p['totals']['arena']" --checkpoint=none)
-  [ $model != unet ] || all=8671488 # bytes: as much as with biased products in memory once more
+  [ "$model" != unet ] || all=8671488 # bytes: as much as with biased products in memory once more
   slower=1 refused=no
   for tenths in 8 ${MLTC_SLOW:+6} 5 ${MLTC_SLOW:+4} 3; do
     budget=$((all * tenths / 10))
