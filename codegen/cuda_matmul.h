@@ -147,6 +147,7 @@ typedef struct cmm_text {
   const char *name;
   ir_buf *out;
   const char *index; // "int", or "int64_t" when an operand is too large for that
+  const char *step;  // of numbers of steps: likewise, when k is
 } cmm_text;
 // cuda_matmul_turn.c: whether these operands can be turned (bit 0 of `which`: a, bit 1: b); what that takes; the
 // problem with them where they will lie, from byte `at` of the workspace on; phases and workspace added to those

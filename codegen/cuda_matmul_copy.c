@@ -327,8 +327,10 @@ void cmm_emit_copy_places(const cmm_text *t, bool is_b) {
                 "  const %s *%s_from = %s + (%s + %s) * %lld + (%s)(first * %d + %s) * %lld;\n",
                 c.o->ctype, n, n, c.x0, x, ll(stride_of(&c.o->x)), t->index, t->plan->bk, k,
                 ll(stride_of(&c.o->k)));
+  const char *left = c.size < INT32_MAX ? "int" : "int64_t";
   if (cut_along_x(&c))
-    ir_buf_printf(t->out, "  const int %s_left = (int)(%lld - %s - %s);\n", n, ll(c.size), c.x0, x);
+    ir_buf_printf(t->out, "  const %s %s_left = (%s)(%lld - %s - %s);\n", left, n, left, ll(c.size),
+                  c.x0, x);
 }
 
 static void open_regular_rounds(const copy_text *c) {

@@ -97,22 +97,22 @@ static void put_steps(const cmm_text *t) {
   if (bands)
     put_bands(t);
   if (g->pieces > 1) {
-    ir_buf_printf(t->out, "  int first = piece * %lld, last = first + %lld;\n", ll(g->piece_tiles),
-                  ll(g->piece_tiles));
+    ir_buf_printf(t->out, "  %s first = piece * %lld, last = first + %lld;\n", t->step,
+                  ll(g->piece_tiles), ll(g->piece_tiles));
     if (g->pieces * g->piece_tiles > g->k_tiles)
       ir_buf_printf(t->out, "  last = last < %lld ? last : %lld;\n", ll(g->k_tiles),
                     ll(g->k_tiles));
   } else if (bands) {
-    ir_buf_printf(t->out, "  int first = 0, last = %lld;\n", ll(g->k_tiles));
+    ir_buf_printf(t->out, "  %s first = 0, last = %lld;\n", t->step, ll(g->k_tiles));
   } else {
-    ir_buf_printf(t->out, "  const int first = 0, last = %lld;\n", ll(g->k_tiles));
+    ir_buf_printf(t->out, "  const %s first = 0, last = %lld;\n", t->step, ll(g->k_tiles));
   }
   if (bands)
     ir_buf_printf(t->out,
-                  "  first = begin > first * %d ? (int)(begin / %d) : first;\n"
-                  "  last = stop < last * %d ? (int)((stop + %d) / %d) : last;\n"
+                  "  first = begin > first * %d ? (%s)(begin / %d) : first;\n"
+                  "  last = stop < last * %d ? (%s)((stop + %d) / %d) : last;\n"
                   "  last = begin < stop ? last : first;\n",
-                  g->bk, g->bk, g->bk, g->bk - 1, g->bk);
+                  g->bk, t->step, g->bk, g->bk, t->step, g->bk - 1, g->bk);
 }
 
 // --- sums -----------------------------------------------------------------------------------
@@ -168,14 +168,14 @@ static void open_loop(const cmm_text *t, int ahead) {
   ir_buf_printf(
       t->out,
       "  int put = 0, slot = 0; // places in shared memory: to copy to, to multiply from\n"
-      "  for (int t = first - %d; t < last; t++) {\n"
+      "  for (%s t = first - %d; t < last; t++) {\n"
       "    if (t >= first) {\n"
       "      k_async_wait<%d>();\n",
-      ahead, ahead - 1);
+      t->step, ahead, ahead - 1);
 }
 
 static void put_next_step(const cmm_text *t, int ahead) {
-  ir_buf_printf(t->out, "    const int next = t + %d;\n", ahead);
+  ir_buf_printf(t->out, "    const %s next = t + %d;\n", t->step, ahead);
   put_held(t, false);
   put_held(t, true);
   ir_buf_puts(t->out, "    if (next < last) {\n");
@@ -467,7 +467,13 @@ void cmm_emit(const cmm_problem *as_it_is, const cmm_plan *plan, const char *nam
                plan->row_tiles * plan->bm < INT32_MAX / 2 &&
                plan->col_tiles * plan->bn < INT32_MAX / 2 &&
                plan->row_tiles * plan->col_tiles < INT32_MAX / 2;
-  cmm_text t = {.p = p, .plan = plan, .name = name, .out = out, .index = small ? "int" : "int64_t"};
+  bool few = plan->pieces * plan->piece_tiles * plan->bk < INT32_MAX;
+  cmm_text t = {.p = p,
+                .plan = plan,
+                .name = name,
+                .out = out,
+                .index = small ? "int" : "int64_t",
+                .step = few ? "int" : "int64_t"};
   emit_head(&t);
   cmm_emit_turns(&t, as_it_is);
   emit_compute(&t);
