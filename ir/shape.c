@@ -371,12 +371,18 @@ static bool join_dims(shape_ctx *c, const ir_type *lead, const ir_type *rest, in
   return true;
 }
 
+static bool need_rows(shape_ctx *c, const ir_type *table) {
+  return table->dims[0] <= INT32_MAX ||
+         fail(c, "the table has %lld rows; it may have %d, as numbers of rows are i32",
+              (long long)table->dims[0], INT32_MAX);
+}
+
 static bool shape_gather(shape_ctx *c) {
   if (c->in[0].rank == 0)
     return fail(c, "the table must have at least one axis, and is %s", text(c, &c->in[0]));
   if (!ir_is_integer(c->in[1].dtype))
     return fail(c, "the index must be an integer, and is %s", text(c, &c->in[1]));
-  return join_dims(c, &c->in[1], &c->in[0], 1);
+  return need_rows(c, &c->in[0]) && join_dims(c, &c->in[1], &c->in[0], 1);
 }
 
 static bool shape_scatter(shape_ctx *c) {
@@ -386,9 +392,7 @@ static bool shape_scatter(shape_ctx *c) {
     return fail(c, "the result type must be given, with at least one axis");
   if (c->given->dtype == IR_BOOL)
     return fail(c, "bool cannot be %s", c->op == IR_SCATTER_ADD ? "summed" : "compared");
-  if (!need_wide(c, c->given))
-    return false;
-  if (!join_dims(c, &c->in[0], c->given, 1))
+  if (!need_wide(c, c->given) || !need_rows(c, c->given) || !join_dims(c, &c->in[0], c->given, 1))
     return false;
   ir_type want = *c->out;
   *c->out = *c->given;

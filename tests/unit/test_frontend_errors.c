@@ -227,6 +227,8 @@ static const error_case cases[] = {
     {"E0204", MODEL("a = y «@ x"), "float"},
     {"E0204", MODEL("a = softmax(«y)"), "f32(...)"},
     {"E0204", MODEL("a = gather(x, «x)"), "integer"},
+    {"E0203", MODEL("a = «gather(zeros([3000000000]), i32(x))"), "the table has 3000000000 rows"},
+    {"E0203", MODEL("a = «segment_sum(x, i32(x), 3000000000)"), "the table has 3000000000 rows"},
     // gradients
     {"E0203", MODEL("a = grad(«x, x)"), "mean(...) or sum(...)"},
     {"E0202", MODEL("a = grad(«2, x)"), "tensor"},
