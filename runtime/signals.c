@@ -42,9 +42,9 @@ static void on_bus(int number, siginfo_t *about, void *context) {
     return;
   }
   say(program_invocation_short_name);
-  say(": error: a data file has become shorter while this run reads it\nhelp: the last checkpoint "
-      "is "
-      "whole; write a new file and rename it, which leaves runs the one that they have\n");
+  say(": error: a data file has become shorter while this run reads it\n");
+  say("help: the last checkpoint is whole; write a new file and rename it, so that runs keep "
+      "theirs\n");
   _exit(MLRT_EXIT_INPUT);
 }
 
