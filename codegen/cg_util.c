@@ -214,11 +214,10 @@ bool cg_follows(const cg_kernel *k, const ir_node *first, const ir_node *x, int 
          cg_arg_index(k, dom_base(x)) == cg_arg_index(k, dom_base(first)) + num;
 }
 
-int64_t cg_dim_stride(const ir_type *t, int dim) {
-  int64_t stride = 1;
-  for (int i = dim + 1; i < t->rank; i++)
-    stride *= t->dims[i];
-  return stride;
+void cg_vline(ir_buf *out, int indent, const char *fmt, va_list ap) {
+  ir_buf_printf(out, "%*s", indent, "");
+  ir_buf_vprintf(out, fmt, ap);
+  ir_buf_puts(out, "\n");
 }
 
 bool cg_recall(const cg_memo *m, const char *key, void *plan, size_t bytes) {

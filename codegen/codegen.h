@@ -174,8 +174,8 @@ void cuda_attention_emit(const cg_kernel *k, const char *name, ir_buf *out);
 void cuda_transfer_schedule(cg_kernel *k);
 void cuda_transfer_emit(const cg_kernel *k, const char *name, ir_buf *out);
 
-// Elements from one place of a dimension to the next.
-int64_t cg_dim_stride(const ir_type *t, int dim);
+// Prints an indented line.
+void cg_vline(ir_buf *out, int indent, const char *fmt, va_list ap);
 
 // Bytes of the whole argument, or of the workspace.
 int64_t cg_arg_bytes(const cg_kernel *k, int arg);

@@ -103,12 +103,10 @@ typedef struct copy_emit {
 
 static void line(copy_emit *c, const char *fmt, ...) IR_PRINTF(2, 3);
 static void line(copy_emit *c, const char *fmt, ...) {
-  ir_buf_printf(c->out, "%*s", c->indent, "");
   va_list ap;
   va_start(ap, fmt);
-  ir_buf_vprintf(c->out, fmt, ap);
+  cg_vline(c->out, c->indent, fmt, ap);
   va_end(ap);
-  ir_buf_puts(c->out, "\n");
 }
 
 static void open_loop(copy_emit *c, const char *var, const char *from, const char *to) {

@@ -11,12 +11,10 @@
 const char *cpu_gather_text(cg_expr *e, const ir_node *n);
 
 void cpu_line(cg_expr *e, const char *fmt, ...) {
-  ir_buf_printf(e->out, "%*s", e->indent, "");
   va_list ap;
   va_start(ap, fmt);
-  ir_buf_vprintf(e->out, fmt, ap);
+  cg_vline(e->out, e->indent, fmt, ap);
   va_end(ap);
-  ir_buf_puts(e->out, "\n");
 }
 
 int cpu_member(const cg_kernel *k, const ir_node *n) {

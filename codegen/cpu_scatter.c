@@ -45,12 +45,10 @@ typedef struct scatter_emit {
 
 static void line(scatter_emit *s, const char *fmt, ...) IR_PRINTF(2, 3);
 static void line(scatter_emit *s, const char *fmt, ...) {
-  ir_buf_printf(s->out, "%*s", s->indent, "");
   va_list ap;
   va_start(ap, fmt);
-  ir_buf_vprintf(s->out, fmt, ap);
+  cg_vline(s->out, s->indent, fmt, ap);
   va_end(ap);
-  ir_buf_puts(s->out, "\n");
 }
 
 static void own_part(scatter_emit *s) {

@@ -2,12 +2,10 @@
 #include "codegen/cuda_element.h"
 
 void cuda_line(cuda_text *t, const char *fmt, ...) {
-  ir_buf_printf(t->out, "%*s", t->indent, "");
   va_list ap;
   va_start(ap, fmt);
-  ir_buf_vprintf(t->out, fmt, ap);
+  cg_vline(t->out, t->indent, fmt, ap);
   va_end(ap);
-  ir_buf_puts(t->out, "\n");
 }
 
 const char *cuda_place_text(const cg_kernel *k, const cpu_element *x, const char *const *index) {

@@ -58,7 +58,9 @@ static int64_t below(const mm_axes *axes, int part) {
 // The border along one dimension of the padded buffer.
 static mm_border border_along(const ir_node *pad, int dim, const mm_operand *a) {
   const mm_border none = {0};
-  lines l = {&pad->type, dim, cg_dim_stride(&pad->type, dim), 0};
+  int64_t stride[IR_MAX_RANK];
+  ir_row_major(&pad->type, stride);
+  lines l = {&pad->type, dim, stride[dim], 0};
   int row = find_lines(&l, &a->x), step = find_lines(&l, &a->k);
   l.inside += a->offset % l.apart;
   bool batch = find_lines(&l, &a->batch) != -1;

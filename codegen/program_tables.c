@@ -240,11 +240,13 @@ static void put_borders(ir_buf *b, const ir_node *n) {
   if (!ir_is_zero_pad(n))
     return;
   const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, NULL), *hi = ir_attr_ints(n, IR_ATTR_HI, NULL);
+  int64_t stride[IR_MAX_RANK];
+  ir_row_major(&n->type, stride);
   ir_buf_puts(b, ", .borders = (const mlrt_border[]){");
   for (int i = 0; i < n->type.rank; i++)
     if (lo[i] || hi[i])
-      ir_buf_printf(b, "{%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "}, ",
-                    cg_dim_stride(&n->type, i), n->type.dims[i], lo[i], n->type.dims[i] - hi[i]);
+      ir_buf_printf(b, "{%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "}, ", stride[i],
+                    n->type.dims[i], lo[i], n->type.dims[i] - hi[i]);
   ir_buf_puts(b, "{0}}");
 }
 

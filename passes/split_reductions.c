@@ -163,13 +163,6 @@ static cut_fit fit_of(const seen *s, int64_t elems) {
   return all_cut_one_axis(&s->computed, elems) ? CUT_FITS : CUT_STORES;
 }
 
-static int64_t elems_behind(const ir_type *x, int axis) {
-  int64_t elems = 1;
-  for (int i = axis + 1; i < x->rank; i++)
-    elems *= x->dims[i];
-  return elems;
-}
-
 // chunks == 0 when nothing divides well.
 static cut find_cut(const ir_node *n, const int64_t *axes, int num, chunking x) {
   const int64_t *dims = n->in[0]->type.dims;
@@ -178,8 +171,10 @@ static cut find_cut(const ir_node *n, const int64_t *axes, int num, chunking x) 
   cut_fit best_fit = CUT_COPIES;
   seen s = {0};
   look_at(n->in[0], LOOK, false, &s);
+  int64_t stride[IR_MAX_RANK];
+  ir_row_major(&n->in[0]->type, stride);
   for (int at = 0; at < num && before <= x.most; before *= dims[axes[at++]]) {
-    int64_t behind = elems_behind(&n->in[0]->type, (int)axes[at]);
+    int64_t behind = stride[axes[at]];
     for (int64_t part = 1; part <= dims[axes[at]] && before * part <= x.most; part++) {
       int64_t chunks = before * part;
       bool whole_axes = part == 1 || part == dims[axes[at]];
