@@ -214,6 +214,8 @@ static void check_deep(void) {
   const char *text =
       ir_format(a, "%s%s%s", many(a, OPEN "a = ", "(", 190, "x"), many(a, "", ")", 190, ""), CLOSE);
   CHECK(support_compile(a, text, &messages), "190 parentheses:\n%s", messages);
+  text = many(a, OPEN "a = [", "-1 ** 2, 1 if not false else (2), ", 210, "0][0] * x" CLOSE);
+  CHECK(support_compile(a, text, &messages), "210 side by side:\n%.2000s", messages);
   ir_arena_free(a);
 }
 
