@@ -30,7 +30,9 @@ enum {
   FAR_STEP = 4096,   // bytes from a step of k to the next: another page
   PIECE_STEPS = 128, // of k, packed at a time
   PIECE_PAD = 16,    // elements between rows of it: a line, so that they fall on different sets
-  FEW_COLUMNS = 4,   // tiles of columns: each block of so many packs a again
+  MOST_APART = 1024, // elements between panels, but for a line
+  LEAST_APART = 32,
+  FEW_COLUMNS = 4, // tiles of columns: each block of so many packs a again
 };
 // Tiles this much worse than the best are considered for what their grid may gain: when operands
 // fit the second cache, and when there are few.
@@ -331,9 +333,13 @@ static bool must_pack_b(const mm_problem *p, const mm_plan *plan) {
 }
 
 // Panels start one line further on than a multiple of a large power of two: a slice of k of all of
-// them is written in one go and must not fall on one set of the caches.
+// them is written in one go and must not fall on one set of the caches. Small panels, which lie near each other anyway, of a
+// smaller one, that all of them are not many times what is in them; an odd number of lines in any case.
 static int64_t panel_elems(int64_t elems) {
-  return ir_ceil_div(elems, 1024) * 1024 + 16;
+  int64_t power = MOST_APART;
+  while (power > LEAST_APART && power > elems / 16)
+    power /= 2;
+  return ir_ceil_div(elems, power) * power + 16;
 }
 
 // Elements of a tile's rows of one piece of k.
