@@ -45,13 +45,15 @@ def step_of(plan, name="step"):
     return next(f for f in plan["functions"] if f["name"] == name)
 
 
-# Gradients of parameters by name: the most that are live at a time, and their bytes.
-def gradients(plan):
+# Gradients of parameters by name: the most that are live at a time, and their bytes. With parts: and what they are the sum of, or
+# are computed from where they are used.
+def gradients(plan, parts=False):
     params = {b["name"] for b in plan["buffers"] if b.get("role") == "param"}
     step = step_of(plan)
     live = [[0, 0] for _ in step["kernels"]]
     for b in step["buffers"]:
-        if b["name"].startswith("d.") and b["name"][2:] in params:
+        named = b["name"].startswith("d.") and b["name"][2:] in params
+        if named or (parts and b.get("share") == "gradient"):
             for k in range(b["first"], b["last"] + 1):
                 live[k][0] += 1
                 live[k][1] += b["bytes"]
@@ -76,7 +78,7 @@ hold("clip needs all gradients at once", peaks["clip"] >= layers * weight)
 hold("adding up keeps gradients: %d bytes" % adding, adding < left + weight)
 hold("the update of sums keeps gradients: %d" % peaks["accumulate"], peaks["accumulate"] < left + weight)
 for name in ("char_gpt", "gpt2", "resnet20"):
-    update, clip = gradients(plans[name + ".update"]), gradients(plans[name + ".clip"])
+    update, clip = gradients(plans[name + ".update"]), gradients(plans[name + ".clip"], parts=True)
     hold("%s: %d gradients are live at a time" % (name, update[0]), update[0] <= 1)
     hold("%s: clip keeps only %d gradients" % (name, clip[0]), clip[0] > 10)
     print("%s: %d gradients of %d bytes at a time; with clip %d of %d" % (name, *update, *clip))

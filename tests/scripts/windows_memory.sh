@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Windows of images in products of bf16: what a step takes must not depend on whether the number of channels is even, or
-# divides into vectors, as it did where windows of others were packed whole: 84 to 520 MB where 3 to 20 are enough.
+# divides into vectors, as it did where windows of others were packed whole: 84 to 520 MB where 3 to 20 are enough. And what
+# norms and recurrences take must not depend on such things, either.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 
@@ -42,4 +43,46 @@ for target in cpu cpu:x86-64-v3 cpu:x86-64-v4; do
       [ "$bytes" -le "$windows" ] || fail "as much as all windows take"
     done
   done
+done
+
+# Other steps from one size to the next: bytes of temporaries for each element.
+temporaries() { # GRAPH N TARGET
+  "$mltc" "$1.graph" -D N="$2" --target="$3" --emit=plan.json -o plan.json
+  python3 -c 'import json; t = json.load(open("plan.json"))["totals"]; print(t["temporaries"])'
+}
+recipe='optim { sgd(0.1) }
+train { steps = 10, seed = 0, precision = bf16 }'
+# Sums of batch norm cut the shape in which their operand is computed.
+cat >norms.graph <<GRAPH
+let N = 32
+model m(x: f32[16,N,N,8]) {
+  y = batchnorm(conv2d(relu(batchnorm(conv2d(x, 32, padding=1))), 32, padding=1))
+  loss mean(y * y)
+}
+$recipe
+GRAPH
+# All values of a recurrence's step are small.
+cat >recurrence.graph <<GRAPH
+let N = 16
+model m(x: f32[N,16,64]) {
+  y, last, cell = lstm(x, 64)
+  loss mean(y * y)
+}
+$recipe
+GRAPH
+for target in cpu cpu:x86-64-v3 cpu:x86-64-v4; do
+  [ "$(uname -m)" = x86_64 ] || [ "$target" = cpu ] || continue
+  while read -r graph elements sizes; do
+    measured=""
+    for n in $sizes; do
+      measured+="$(temporaries "$graph" "$n" "$target") / (${elements//N/$n}), "
+    done
+    python3 -c "import sys
+all = [$measured]
+print('$target, $graph of $sizes:', *[round(x) for x in all], 'bytes for each element')
+sys.exit(max(all) > 1.2 * min(all))" || fail "$graph: one more takes much more"
+  done <<SIZES
+norms N*N 31 32 33
+recurrence N 15 16 17
+SIZES
 done
