@@ -287,13 +287,22 @@ static bool move_into(recompute *r, const chain *c, ir_node *v, ir_kernel *into,
   return fits;
 }
 
-// While one user loads v it is stored, and what the others load instead comes on top.
+static int num_user_kernels(const recompute *r, const ir_node *v) {
+  const again_uses *list = &r->g.users[v->id];
+  int num = 0;
+  for (size_t i = 0; i < list->num; i++)
+    num += is_first_of_kernel(list, i);
+  return num;
+}
+
+// While one user loads v it is stored, and what the others load instead comes on top. Of a single one moving tells.
 static bool all_can_take(recompute *r, const chain *c, ir_node *v) {
   const again_uses *list = &r->g.users[v->id];
-  for (size_t i = 0; i < list->num; i++)
-    if (is_first_of_kernel(list, i) && !move_into(r, c, v, list->at[i].user->kernel, false))
-      return false;
-  return true;
+  bool can = true;
+  for (size_t i = 0; i < list->num && can && num_user_kernels(r, v) > 1; i++)
+    if (is_first_of_kernel(list, i))
+      can = move_into(r, c, v, list->at[i].user->kernel, false);
+  return can;
 }
 
 static void remove_value(recompute *r, const choice *x, ir_node *v, bool *kept) {
@@ -304,7 +313,7 @@ static void remove_value(recompute *r, const choice *x, ir_node *v, bool *kept) 
     ir_kernel *into = list->at[i].user->kernel;
     if (!is_first_of_kernel(list, i))
       continue;
-    move_into(r, &c, v, into, true);
+    kept[v->id] = !move_into(r, &c, v, into, true);
     for (size_t j = 0; j < c.bases.num; j++)
       if ((int)into->id > r->g.last_use[c.bases.at[j]->id])
         r->g.last_use[c.bases.at[j]->id] = (int)into->id;
