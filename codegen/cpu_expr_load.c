@@ -209,13 +209,21 @@ static bool index_varies(const cg_expr *e, const ir_node *n) {
            : cpu_varies(e->k, dom_base(n->in[1]), e->vector_axis);
 }
 
+// Elements from a row of a table to the next one.
+static int64_t row_stride(const ir_node *table) {
+  ir_node *buffer;
+  int64_t offset, strides[IR_MAX_RANK];
+  BUG_IF(!dom_view(table, &buffer, &offset, strides), "rows of '%s' do not lie evenly",
+         table->name);
+  return strides[0];
+}
+
 const char *cpu_gather_text(cg_expr *e, const ir_node *n) {
   ir_arena *a = e->k->arena;
   const dom_load *l = dom_find_load(e->k->dom, n, 0);
   BUG_IF(!l, "gather '%s' has no table", n->name);
   const ir_type *table = &n->in[0]->type;
-  long long rows = (long long)table->dims[0];
-  long long row_step = rows ? (long long)ir_elements(table) / rows : 0;
+  long long rows = (long long)table->dims[0], row_step = (long long)row_stride(n->in[0]);
   const char *at = place_in(e, l->buffer, &l->access);
   const char *row = ir_format(a, "k_row(%s, %lld)", cpu_emit_operand(e, n, 1), rows);
   int64_t step = cpu_lane_stride(e, &l->access);

@@ -35,13 +35,14 @@ static bool load_of(dom_work *w, dom_member *m, int i, const dom_map *use, pendi
 static bool gather_table_load(dom_work *w, dom_member *m, pendings *out) {
   ir_node *table = m->n->in[0];
   int lead = m->n->in[1]->type.rank;
-  if (dom_member_of(w, dom_base(table)) || !dom_contiguous(table))
-    return false;
   pending p = {.user = m->n, .operand = 0};
-  p.layout.buffer = dom_base(table);
-  int64_t stride = 1;
+  int64_t strides[IR_MAX_RANK];
+  if (dom_member_of(w, dom_base(table)) ||
+      !dom_view(table, &p.layout.buffer, &p.layout.offset, strides))
+    return false;
   for (int d = m->n->type.rank - 1; d >= lead; d--) {
     const dom_axes *l = &m->out.dim[d];
+    int64_t stride = strides[d - lead + 1];
     for (int i = l->num - 1; i >= 0; i--) {
       p.s.axis[p.s.num] = l->at[i];
       p.s.stride[p.s.num++] = stride;

@@ -318,8 +318,19 @@ void grad_concat(grad_ctx *c, ir_node *n, ir_node *g) {
 }
 
 // --- data-dependent addresses ------------------------------------------------------------------
+// Whether an index names all rows of a table, the last one first.
+static bool goes_backwards(const ir_node *index, int64_t rows) {
+  return index->op == IR_SUB && index->type.rank == 1 && index->type.dims[0] == rows &&
+         index->in[1]->op == IR_IOTA && ir_is_const(index->in[0], (double)(rows - 1));
+}
+
+// What comes back from rows that stand backwards is turned about once more: nothing has to be added up.
 void grad_gather(grad_ctx *c, ir_node *n, ir_node *g) {
-  GIVE(0, ir_scatter_add(&c->b, n->in[1], g, n->in[0]->type.dims[0]));
+  int64_t rows = n->in[0]->type.dims[0];
+  if (goes_backwards(n->in[1], rows))
+    GIVE(0, ir_gather(&c->b, g, n->in[1]));
+  else
+    GIVE(0, ir_scatter_add(&c->b, n->in[1], g, rows));
 }
 
 void grad_scatter_add(grad_ctx *c, ir_node *n, ir_node *g) {

@@ -65,6 +65,12 @@ static bool fits_alone(viewable *v, ir_node *n) {
   return true; // row-major operands always do
 }
 
+// Rows of a table that are taken once at most need not be put side by side first.
+static bool has_rows_in_place(const ir_node *table, const ir_node *gather) {
+  return has_plain_rows(table, 1) ||
+         (plain_strides(table) && ir_elements(&gather->type) <= ir_elements(&table->type));
+}
+
 bool fuse_can_read(const ir_node *n, int operand) {
   const ir_node *x = n->in[operand];
   switch (ir_ops[n->op].cls) {
@@ -75,7 +81,7 @@ bool fuse_can_read(const ir_node *n, int operand) {
   case IR_CLASS_INDEX:
     if (ir_is_scatter(n))
       return operand == 0 ? plain_strides(x) : has_plain_rows(x, n->in[0]->type.rank);
-    return operand != 0 || (!is_generated(x) && dom_contiguous(x));
+    return operand != 0 || has_rows_in_place(x, n);
   default:
     return true;
   }

@@ -308,6 +308,14 @@ static const test_case loop_cases[] = {
      "%t = input : f32[4]\n%i = input : u8[70]\n%g = gather %t, %i : f32[70]\n"
      "%y = neg %g : f32[70]\nresult output y = %y",
      0},
+    {"gather of columns", NULL, // of a part of the table, as they lie
+     "%t = input : f32[40,90]\n%p = slice %t {start=[3,7],stop=[36,85],step=[1,2]} : f32[33,39]\n"
+     "%c = transpose %p {perm=[1,0]} : f32[39,33]\n%i = input : i32[38]\n"
+     "%g = gather %c, %i : f32[38,33]\n%y = neg %g : f32[38,33]\n"
+     "%j = input : i32[37]\n%h = gather %c, %j : f32[37,33]\n"
+     "%r = transpose %h {perm=[1,0]} : f32[33,37]\n%e = exp %r : f32[33,37]\n"
+     "result output y = %y\nresult output e = %e",
+     0},
     {"argmax", NULL,
      "%x = input : f32[30,70]\n%a = argmax %x {axis=1} : i32[30,1]\n%l = input : u8[30]\n"
      "%li = cast %l : i32[30]\n%a1 = reshape %a : i32[30]\n%h = eq %a1, %li : bool[30]\n"

@@ -147,6 +147,14 @@ static const grad_case cases[] = {
     {"concat", X("[2,3]") Y("[2,1]") "%o = concat %x, %y, %x {axis=1} : f32[2,7]", -2, 2},
     {"gather", X("[3,2]") "%k = input : i32[4]\n%o = gather %x, %k : f32[4,2]", 0, 2.9},
     {"gather by a matrix", X("[3]") "%k = input : i32[2,3]\n%o = gather %x, %k : f32[2,3]", 0, 2.9},
+    {"gather backwards",
+     X("[3,2]") "%n = const {value=2.0} : i32[3]\n%i = iota {axis=0} : i32[3]\n"
+                "%k = sub %n, %i : i32[3]\n%o = gather %x, %k : f32[3,2]",
+     -2, 2},
+    {"gather of the first ones backwards",
+     X("[4,2]") "%n = const {value=2.0} : i32[3]\n%i = iota {axis=0} : i32[3]\n"
+                "%k = sub %n, %i : i32[3]\n%o = gather %x, %k : f32[3,2]",
+     -2, 2},
     {"scatter_add", X("[4,2]") "%k = input : i32[4]\n%o = scatter_add %k, %x : f32[3,2]", 0, 2.9},
     {"scatter_max",
      X("[4,2]") "%k = input : i32[4]\n%m = scatter_max %k, %x : f32[3,2]\n"
