@@ -87,10 +87,17 @@ bool mm_pieces_wait(const mm_plan *plan) {
   return plan->split_k ? plan->by_pieces && plan->piece < plan->k_block : plan->k_blocks > 1;
 }
 
+// Parts of k that are tasks come from memory, each by itself. Where a step's products take no longer than its loads, there
+// is no room to ask for more.
+static bool asks_in_parts(const mm_plan *plan) {
+  bool room = plan->mr * plan->nv > plan->mr + 2 * plan->nv;
+  return plan->split_k && !mm_pieces_wait(plan) && !plan->lists && room;
+}
+
 bool mm_looks_ahead(const mm_text *t) {
   // Windows overlap: the next rows are there, for the most part, and prefetching takes the loads'
   // ports.
-  return t->plan->k_blocks == 1 && !a_has_runs(t);
+  return (t->plan->k_blocks == 1 || asks_in_parts(t->plan)) && !a_has_runs(t);
 }
 
 // Tiles of the most frequent kind have a second version that asks for the next ones' memory.
