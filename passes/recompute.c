@@ -30,10 +30,15 @@ enum {
   MAX_ROUNDS = 8, // what one round leaves is seldom worth more than two others
 };
 
+typedef IR_VEC(ir_kernel *) kernel_list;
+
 typedef struct recompute {
   again g;
-  ir_arena *arena;  // scratch
-  int64_t *largest; // [kernel id] bytes of the largest value that it computes or sums
+  ir_arena *arena;   // scratch
+  int64_t *largest;  // [kernel id] bytes of the largest value that it computes or sums
+  kernel_list users; // of the value that was asked for last
+  uint32_t *seen;    // [kernel id] == stamp: it is among those at hand
+  uint32_t stamp;
 } recompute;
 
 static int64_t largest_of(const ir_kernel *k) {
@@ -147,13 +152,6 @@ static int64_t price(const recompute *r, const chain *c, const ir_node *v, ir_no
   return bytes;
 }
 
-static bool loads(const recompute *r, const ir_kernel *k, const ir_node *n) {
-  for (size_t i = 0; i < r->g.users[n->id].num; i++)
-    if (r->g.users[n->id].at[i].user->kernel == k)
-      return true;
-  return false;
-}
-
 // Whether loops over other rows lie outside those over v: a table of angles [t, c] that all samples and
 // heads share. What a row has in common, [b, t, 1], is computed once for the row.
 static bool is_repeated(const ir_node *operand) {
@@ -178,26 +176,39 @@ static bool repeats_work(const recompute *r, const chain *c, const ir_node *v) {
   return false;
 }
 
-static bool is_first_of_kernel(const again_uses *list, size_t i) {
-  for (size_t j = 0; j < i; j++)
-    if (list->at[j].user->kernel == list->at[i].user->kernel)
-      return false;
-  return true;
+// Kernels that use `v`, each once; until the next call.
+static const kernel_list *user_kernels(recompute *r, const ir_node *v) {
+  const again_uses *list = &r->g.users[v->id];
+  r->stamp++;
+  r->users.num = 0;
+  for (size_t i = 0; i < list->num; i++) {
+    ir_kernel *k = list->at[i].user->kernel;
+    if (r->seen[k->id] != r->stamp)
+      IR_PUSH(r->arena, r->users, k);
+    r->seen[k->id] = r->stamp;
+  }
+  return &r->users;
+}
+
+// Of these kernels, those that do not load `n` anyway.
+static int64_t count_new_loads(recompute *r, const kernel_list *kernels, const ir_node *n) {
+  const again_uses *list = &r->g.users[n->id];
+  int64_t num = 0;
+  r->stamp++;
+  for (size_t i = 0; i < list->num; i++)
+    r->seen[list->at[i].user->kernel->id] = r->stamp;
+  for (size_t i = 0; i < kernels->num; i++)
+    num += r->seen[kernels->at[i]->id] != r->stamp;
+  return num;
 }
 
 // Bytes moved more (less, when negative) when all users of `v` load its bases and compute it. A
 // residual stream must not become the sum of all layers in each of its users.
-static int64_t traffic(const recompute *r, const chain *c, const ir_node *v) {
-  const again_uses *list = &r->g.users[v->id];
-  int64_t bytes = -ir_bytes(&v->type); // the store
-  for (size_t i = 0; i < list->num; i++) {
-    if (!is_first_of_kernel(list, i))
-      continue;
-    bytes -= ir_bytes(&v->type);
-    for (size_t j = 0; j < c->bases.num; j++)
-      if (!loads(r, list->at[i].user->kernel, c->bases.at[j]))
-        bytes += ir_bytes(&c->bases.at[j]->type);
-  }
+static int64_t traffic(recompute *r, const chain *c, const ir_node *v) {
+  const kernel_list *kernels = user_kernels(r, v);
+  int64_t bytes = -ir_bytes(&v->type) * (1 + (int64_t)kernels->num); // the store and the loads
+  for (size_t i = 0; i < c->bases.num; i++)
+    bytes += ir_bytes(&c->bases.at[i]->type) * count_new_loads(r, kernels, c->bases.at[i]);
   return bytes;
 }
 
@@ -287,32 +298,20 @@ static bool move_into(recompute *r, const chain *c, ir_node *v, ir_kernel *into,
   return fits;
 }
 
-static int num_user_kernels(const recompute *r, const ir_node *v) {
-  const again_uses *list = &r->g.users[v->id];
-  int num = 0;
-  for (size_t i = 0; i < list->num; i++)
-    num += is_first_of_kernel(list, i);
-  return num;
-}
-
 // While one user loads v it is stored, and what the others load instead comes on top. Of a single one moving tells.
-static bool all_can_take(recompute *r, const chain *c, ir_node *v) {
-  const again_uses *list = &r->g.users[v->id];
-  bool can = true;
-  for (size_t i = 0; i < list->num && can && num_user_kernels(r, v) > 1; i++)
-    if (is_first_of_kernel(list, i))
-      can = move_into(r, c, v, list->at[i].user->kernel, false);
-  return can;
+static bool all_can_take(recompute *r, const chain *c, ir_node *v, const kernel_list *kernels) {
+  for (size_t i = 0; i < kernels->num && kernels->num > 1; i++)
+    if (!move_into(r, c, v, kernels->at[i], false))
+      return false;
+  return true;
 }
 
 static void remove_value(recompute *r, const choice *x, ir_node *v, bool *kept) {
   chain c = chain_of(r, v, x->stem, kept);
-  again_uses *list = &r->g.users[v->id];
-  kept[v->id] = !all_can_take(r, &c, v);
-  for (size_t i = 0; i < list->num && !kept[v->id]; i++) {
-    ir_kernel *into = list->at[i].user->kernel;
-    if (!is_first_of_kernel(list, i))
-      continue;
+  const kernel_list *kernels = user_kernels(r, v);
+  kept[v->id] = !all_can_take(r, &c, v, kernels);
+  for (size_t i = 0; i < kernels->num && !kept[v->id]; i++) {
+    ir_kernel *into = kernels->at[i];
     kept[v->id] = !move_into(r, &c, v, into, true);
     for (size_t j = 0; j < c.bases.num; j++)
       if ((int)into->id > r->g.last_use[c.bases.at[j]->id])
@@ -343,6 +342,7 @@ static bool recompute_func(ir_func *f) {
   recompute r = {.g = again_look_at(f, a), .arena = a};
   bool *kept = IR_NEW_ARRAY(a, bool, f->next_id);
   r.largest = IR_NEW_ARRAY(a, int64_t, f->kernels.num);
+  r.seen = IR_NEW_ARRAY(a, uint32_t, f->kernels.num);
   for (size_t i = 0; i < f->kernels.num; i++)
     r.largest[f->kernels.at[i]->id] = largest_of(f->kernels.at[i]);
   // Last kernel first: what it takes in then counts as a use of the bases.
