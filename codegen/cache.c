@@ -128,7 +128,7 @@ void cg_cache_put(const cg_cache *c, const ir_buf *key, const char *data, size_t
   if (!file)
     return;
   const char *path = path_of(c, key);
-  const char *temporary = ir_format(c->a, "%s.%ld", path, (long)getpid());
+  const char *temporary = ir_temp_name(c->a, path);
   int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0)
     return;

@@ -16,5 +16,6 @@ config.environment["PATH"] = lit_config.params["filecheck_dir"] + os.pathsep + o
 # Leaks: the compiler's arenas are freed at exit, whatever the exit.
 config.environment["ASAN_OPTIONS"] = "detect_leaks=0:" + os.environ.get("ASAN_OPTIONS", "")
 config.environment["XDG_CACHE_HOME"] = os.environ.get("MLTC_TEST_CACHE", lit_config.params["build"] + "/cache")
+config.environment["MLTC_VERIFY_EACH"] = "1"
 if "MLTC_CC" in os.environ:
     config.environment["MLTC_CC"] = os.environ["MLTC_CC"]

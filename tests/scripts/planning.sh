@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # How long planning takes, passes and all: GPT-2 with its 124 million parameters at most 2 s, 20,000 kernels at
 # most 10 s, within budgets below what keeping everything takes, and an image of any size. Seconds of processor time:
-# other tests run beside. They slow it by sharing caches and clock, too: the limits hold for the best of three.
+# other tests run beside. They slow it by sharing caches and clock, too: where one run is over a limit, the median of
+# three counts.
 # With MLTC_SLOW also for a GPU; what a refusal takes, which plans more than once, is printed.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 need_plain_build
+unset MLTC_VERIFY_EACH # as users run it
 command -v python3 >python.txt || skip "no python3"
 
 cat >deep.graph <<'EOT'
@@ -31,11 +33,10 @@ def run(*args):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return r, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-def best_of_three(limit, *args):
+def median(limit, *args):
     r, seconds = run(*args)
-    for again in range(2):
-        if seconds > limit:
-            seconds = min(seconds, run(*args)[1])
+    if seconds > limit:
+        seconds = sorted([seconds, run(*args)[1], run(*args)[1]])[1]
     return r, seconds
 
 mltc, what, limit, fewest, refused = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4]), sys.argv[5] == "yes"
@@ -45,7 +46,7 @@ totals = {p["checkpoint"]: p["total"] for p in policies}
 budget = min(totals["selective"], totals["sqrt"])
 if budget >= totals["none"]: # nothing that may run again is at the peak
     budget -= 1
-r, seconds = best_of_three(limit, mltc, *graph, f"--memory-budget={budget}", "--emit=plan.json")
+r, seconds = median(limit, mltc, *graph, f"--memory-budget={budget}", "--emit=plan.json")
 assert r.returncode == 0 or r.returncode == 3 and fewest < 1000, r # GPT-2's states leave little to save
 plan = json.loads(r.stdout)
 again = sum(1 for f in plan["functions"] for k in f["kernels"] if k["clone_of"] is not None)

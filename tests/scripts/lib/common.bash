@@ -6,6 +6,7 @@ export mltc=$1
 export build=$2
 export root=$PWD
 export data=$root/../shared/data
+export MLTC_VERIFY_EACH=1 # what one pass breaks another must not mend
 export XDG_CACHE_HOME=${MLTC_TEST_CACHE:-$build/cache} # what one test has compiled another need not
 # Called dozens of times: past scripts that choose between versions, and without looking for packages that are
 # installed, which takes longer than what the scripts here do.
