@@ -60,4 +60,24 @@ void checkpoint_parts(const replay *r, int parts, bool last, checkpoint_depth de
                       unsigned char *drop);
 int checkpoint_num_places(const replay *r); // where cuts may be
 
+// A stream that goes from block to block is kept: else it would have to be made again from the
+// beginning. That may be worth it: what is dear to make is kept beside it, and the sums are cheap.
+typedef enum checkpoint_streams {
+  CHECKPOINT_KEEP_STREAMS,
+  CHECKPOINT_DROP_STREAMS
+} checkpoint_streams;
+void checkpoint_cheap(const replay *r, checkpoint_streams how, unsigned char *drop);
+
+// A choice that keeps little: what is cheap for its bytes is dropped, or parts of the network.
+typedef struct checkpoint_start {
+  int parts;              // 0: what is cheap
+  checkpoint_streams how; // then
+  checkpoint_depth depth;
+  bool known; // its outcome is: searches within other budgets begin with the same choices
+  replay_outcome outcome;
+} checkpoint_start;
+typedef IR_VEC(checkpoint_start) checkpoint_starts;
+checkpoint_starts *checkpoint_list_starts(const replay *r); // in the replay's arena
+void checkpoint_choose_start(const replay *r, const checkpoint_start *x, unsigned char *drop);
+
 #endif

@@ -16,14 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "passes/cost.h"
-
 enum {
-  CHEAP = 64,   // FLOPs per byte made: norms, activations, casts, the products of narrow heads
-  SPLITS = 256, // a list of values is cut into no more pieces than this,
+  SPLITS = 256,            // a list of values is cut into no more pieces than this,
   SPLITS_OF_ALL = 1 << 19, // nor than there are kernels in so many,
   LEAST_SPLITS = 64,       // but into so many always
   RETRIES = 4,             // of packing
+  MANY = 4096,             // values
   WORK = 1 << 21,
   WORK_BY_KERNEL = 128, // steps that auto goes over
   SHAKES = 16,
@@ -32,14 +30,6 @@ enum {
   PRUNE_WORK = 1 << 21,
   SQUEEZE_WORK = 1 << 17, // kernels gone over to make a choice smaller
 };
-
-static int64_t bytes_made(const sched *s, int k) {
-  int64_t bytes = 0;
-  for (int v = s->kernels[k].first_value; v < s->kernels[k].first_value + s->kernels[k].num_values;
-       v++)
-    bytes += s->values[v].bytes;
-  return bytes;
-}
 
 // --- keeping what need not be dropped ------------------------------------------------------------
 typedef struct candidate {
@@ -115,7 +105,7 @@ static void trim(replay *r, int64_t bytes, uint32_t seed, int64_t until, unsigne
   for (int v = 0; v < r->s->num_values; v++)
     if (drop[v]) {
       int k = r->s->values[v].kernel;
-      double score = r->again[k] / (double)(bytes_made(r->s, k) + 1);
+      double score = r->again[k] / (double)(sched_bytes_made(r->s, k) + 1);
       c[num++] = (candidate){v, -score * shake(seed, (uint32_t)k)};
     }
   qsort(c, num, sizeof *c, compare_candidates);
@@ -140,32 +130,13 @@ static void trim_wholly(replay *r, int64_t bytes, uint32_t seed, unsigned char *
 }
 
 // --- selective -----------------------------------------------------------------------------------
-typedef enum streams { KEEP_STREAMS, DROP_STREAMS } streams;
-
-// A stream that goes from block to block is kept: else it would have to be made again from the
-// beginning. That may be worth it: what is dear to make is kept beside it, and the sums are cheap.
-static void drop_cheap(const replay *r, streams how, unsigned char *drop) {
-  ir_arena *a = ir_arena_new();
-  if (how == DROP_STREAMS)
-    checkpoint_parts(r, 1, true, CHECKPOINT_ONCE, drop);
-  else
-    checkpoint_all(r, drop);
-  for (int k = 0; k <= r->forward; k++) {
-    const sched_kernel *x = &r->s->kernels[k];
-    bool cheap = cost_kernel(a, x->k).flops <= CHEAP * bytes_made(r->s, k);
-    for (int v = x->first_value; !cheap && v < x->first_value + x->num_values; v++)
-      drop[v] = REPLAY_KEEP;
-  }
-  ir_arena_free(a);
-}
-
 void checkpoint_selective(replay *r, unsigned char *drop) {
-  drop_cheap(r, DROP_STREAMS, drop);
+  checkpoint_cheap(r, CHECKPOINT_DROP_STREAMS, drop);
   int64_t without = replay_try(r, drop).live_bytes;
-  drop_cheap(r, KEEP_STREAMS, drop);
+  checkpoint_cheap(r, CHECKPOINT_KEEP_STREAMS, drop);
   int64_t with = replay_try(r, drop).live_bytes;
   if (without < with)
-    drop_cheap(r, DROP_STREAMS, drop);
+    checkpoint_cheap(r, CHECKPOINT_DROP_STREAMS, drop);
   trim_wholly(r, without < with ? without : with, 0, drop);
 }
 
@@ -173,6 +144,7 @@ void checkpoint_selective(replay *r, unsigned char *drop) {
 typedef struct search {
   replay *r;
   ir_arena *arena;
+  checkpoint_starts *starts;
   int64_t budget;
   unsigned char *start, *x;         // the choice at hand, as it began and as it is
   unsigned char *best, *best_start; // the fastest within the budget, and what it was trimmed from
@@ -197,7 +169,7 @@ static bool has_work(const search *s) {
 }
 
 // Keeps in x what need not be dropped. Where packing adds to the live bytes, they must be fewer: the least that makes
-// another choice, then as many as it adds.
+// another choice, then as many as it adds; at once as many where one value more or less packs alike.
 static bool trim_to_budget(search *s, uint32_t seed) {
   int64_t target = s->budget;
   for (int i = 0; i < RETRIES && target > 0 && has_work(s); i++) {
@@ -209,7 +181,7 @@ static bool trim_to_budget(search *s, uint32_t seed) {
     int64_t over = packed_bytes(s, s->x) - s->budget;
     if (over <= 0)
       return true;
-    target = i == 0 ? o.live_bytes - 1 : target - over;
+    target = i == 0 && s->r->s->num_values < MANY ? o.live_bytes - 1 : target - over;
   }
   return false;
 }
@@ -228,8 +200,7 @@ static void trim_start(search *s, uint32_t seed) {
 }
 
 // Looks at a choice, and keeps it if it takes the fewest bytes so far. True: it is within the budget.
-static bool look_at_start(search *s) {
-  replay_outcome o = replay_try(s->r, s->start);
+static bool look_at_start(search *s, replay_outcome o) {
   if (o.live_bytes < s->least_outcome.live_bytes) {
     s->least_outcome = o;
     copy_choice(s, s->least, s->start);
@@ -237,29 +208,29 @@ static bool look_at_start(search *s) {
   return o.live_bytes <= s->budget;
 }
 
-static void look_and_trim(search *s, bool trim) {
-  if (look_at_start(s) && trim)
+static bool may_matter(const search *s, const checkpoint_start *x) {
+  return !x->known || x->outcome.live_bytes < s->least_outcome.live_bytes ||
+         x->outcome.live_bytes <= s->budget;
+}
+
+static void look_and_trim(search *s, checkpoint_start *x) {
+  if (!may_matter(s, x))
+    return;
+  checkpoint_choose_start(s->r, x, s->start);
+  if (!x->known)
+    x->outcome = replay_try(s->r, s->start);
+  x->known = true;
+  if (look_at_start(s, x->outcome) && x->depth < CHECKPOINT_ALWAYS)
     trim_start(s, 0);
 }
 
-// Choices that keep little, each in s->start. trim: what it drops may be trimmed.
-static void each_start(search *s, void (*see)(search *s, bool trim)) {
-  for (int way = KEEP_STREAMS; way <= DROP_STREAMS; way++) {
-    drop_cheap(s->r, (streams)way, s->start);
-    see(s, true);
-  }
-  int places = checkpoint_num_places(s->r);
-  for (int depth = 0; depth < CHECKPOINT_NUM_DEPTHS; depth++)
-    for (int parts = 1; parts <= places; parts += 1 + parts / 2) {
-      checkpoint_parts(s->r, parts, true, (checkpoint_depth)depth, s->start);
-      see(s, depth < CHECKPOINT_ALWAYS);
-    }
-}
-
 static void look_at_all(search *s) {
-  look_and_trim(s, true); // nothing is dropped
-  if (!s->found)
-    each_start(s, look_and_trim);
+  if (look_at_start(s, replay_try(s->r, s->start))) // nothing is dropped
+    trim_start(s, 0);
+  if (s->found)
+    return;
+  for (size_t i = 0; i < s->starts->num; i++)
+    look_and_trim(s, &s->starts->at[i]);
 }
 
 // The best start again, with other orders.
@@ -368,8 +339,7 @@ static bool hoist_choice(search *s, const unsigned char *drop, int64_t target, r
 
 // Less is dropped, and fewer steps run again, as long as it fits. For fewer live bytes, too: packing adds to them, and
 // where more is dropped to begin with, other steps are hoisted, of which more may turn out to be in vain.
-static void hoist_start(search *s, bool trim_unhoisted) {
-  (void)trim_unhoisted; // hoisted, anything may be trimmed
+static void hoist_start(search *s) {
   int64_t target = s->budget;
   for (uint32_t seed = 0; seed < HOIST_TRIES && has_work(s); seed++, target -= target / 32) {
     replay_steps steps;
@@ -404,8 +374,11 @@ static void hoist(search *s) {
     return;
   s->work = s->r->tried + HOIST_WORK;
   copy_choice(s, s->start, s->least);
-  hoist_start(s, false);
-  each_start(s, hoist_start);
+  hoist_start(s);
+  for (size_t i = 0; i < s->starts->num; i++) {
+    checkpoint_choose_start(s->r, &s->starts->at[i], s->start);
+    hoist_start(s);
+  }
 }
 
 static bool search_once(search *s) {
@@ -444,7 +417,8 @@ static bool search_values(search *s) {
   memset(s->start, REPLAY_KEEP, (size_t)s->r->s->num_values);
   int64_t unit = replay_try(s->r, s->start).live_bytes / PARTS + 1;
   for (int i = 0; i < TRIES; i++) {
-    search other = {.r = s->r, .arena = s->arena, .budget = (s->budget / unit - i) * unit};
+    search other = {.r = s->r, .arena = s->arena, .starts = s->starts};
+    other.budget = (s->budget / unit - i) * unit;
     other.work = s->r->tried + work;
     if (search_once(&other) && other.best_outcome.seconds < s->best_outcome.seconds) {
       other.budget = s->budget;
@@ -466,7 +440,7 @@ static bool hoist_instead(search *s, replay_steps *out) {
 }
 
 bool checkpoint_auto(replay *r, int64_t budget, int share, replay_steps *out) {
-  search s = {.r = r, .arena = r->arena, .budget = budget};
+  search s = {.r = r, .arena = r->arena, .starts = checkpoint_list_starts(r), .budget = budget};
   s.work = r->tried + (WORK + (int64_t)r->s->num_kernels * WORK_BY_KERNEL) / share;
   bool found = search_values(&s);
   *out = replay_make_steps(r, r->arena, found ? s.best : s.least);

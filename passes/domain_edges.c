@@ -169,11 +169,27 @@ static bool map_from_strides(const dom_work *w, const ir_node *base, const dom_s
   return true;
 }
 
+static bool covers(const dom_work *w, const dom_map *m, const ir_type *t) {
+  for (int d = 0; d < t->rank; d++)
+    if (dom_list_size(w, &m->dim[d]) != t->dims[d])
+      return false;
+  return true;
+}
+
+static bool tell(dom_member *below, const dom_map *map) {
+  if (below->out.known)
+    return dom_same_map(&below->out, map, below->n->type.rank);
+  below->out = *map;
+  return true;
+}
+
 bool dom_tell_operand(dom_work *w, const ir_node *user, int i, const dom_map *use) {
   ir_node *seen = user->in[i], *base = dom_base(seen);
   dom_member *below = dom_member_of(w, base);
   if (!below)
     return true;
+  if (seen == base) // most operands: through no view, the map is the same
+    return covers(w, use, &base->type) && tell(below, use);
   dom_layout l;
   dom_strides s;
   dom_map map;
@@ -181,10 +197,7 @@ bool dom_tell_operand(dom_work *w, const ir_node *user, int i, const dom_map *us
       !find_strides(w, &seen->type, use, &l, &base->type, &s) ||
       !map_from_strides(w, base, &s, &map))
     return false;
-  if (below->out.known)
-    return dom_same_map(&below->out, &map, base->type.rank);
-  below->out = map;
-  return true;
+  return tell(below, &map);
 }
 
 // --- operand known -----------------------------------------------------------------------------
@@ -250,7 +263,13 @@ bool dom_map_seen(dom_work *w, const ir_node *user, int i, dom_map *out) {
   ir_node *seen = user->in[i];
   dom_member *below = dom_member_of(w, dom_base(seen));
   dom_layout l;
-  if (!below || !below->out.known || !dom_layout_of(seen, &l) || l.offset != 0)
+  if (!below || !below->out.known)
+    return false;
+  if (seen == below->n) {
+    *out = below->out;
+    return true;
+  }
+  if (!dom_layout_of(seen, &l) || l.offset != 0)
     return false;
   memset(out, 0, sizeof *out);
   int before = w->num_axes;

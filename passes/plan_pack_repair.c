@@ -14,6 +14,7 @@
 enum {
   FIRST_FREE = 40,
   MOST_FREE = 400,
+  MOST_IN_VAIN = 8, // items that stay, beside those that are lowered
   NODES = 400
 }; // each item that is pinned is a node of the search, too
 
@@ -122,7 +123,8 @@ static void fill(const pack_part *p, window *w, size_t k, uint64_t *seed) {
 }
 
 // --- packing it again ----------------------------------------------------------------------------
-static void search(pack_repair *r, window *w, int64_t target) {
+// False: there is no answer, or none was found.
+static bool search(pack_repair *r, window *w, int64_t target) {
   static const char letters[] = "TWUAZL";
   pack_part *part = &w->part;
   *part = (pack_part){
@@ -139,16 +141,17 @@ static void search(pack_repair *r, window *w, int64_t target) {
   for (size_t i = 0; answer == PACK_YES && i < part->n; i++)
     if (w->pinned.at[i] < 0)
       r->p->offset[w->origin.at[i]] = pack_search_offsets(s)[i] * r->p->unit;
+  return answer == PACK_YES;
 }
 
-static void lower_item(pack_repair *r, size_t k, int64_t target, size_t most_free) {
+static bool lower_item(pack_repair *r, size_t k, int64_t target, size_t most_free) {
   window w = {.arena = ir_arena_new(), .most_free = most_free};
   choose_stretch(r->p, &w, k);
   fill(r->p, &w, k, &r->seed);
-  if (w.items.num <= NODES)
-    search(r, &w, target);
+  bool lower = w.items.num <= NODES && search(r, &w, target);
   pack_spend(r->p->effort, (int64_t)r->p->n + 8 * (int64_t)w.items.num);
   ir_arena_free(w.arena);
+  return lower;
 }
 
 static int64_t height_of(const pack_part *p) {
@@ -159,7 +162,8 @@ static int64_t height_of(const pack_part *p) {
   return height;
 }
 
-// Every other round is content with half of the way.
+// Every other round is content with half of the way. Where most items stay, the whole will not be low enough: other
+// orders get a turn.
 void pack_repair_round(pack_repair *r) {
   pack_part *p = r->p;
   if (p->height / p->unit > PACK_MOST_UNITS || pack_is_done(p))
@@ -168,9 +172,10 @@ void pack_repair_round(pack_repair *r) {
   size_t most_free = FIRST_FREE;
   for (int i = 2; i <= r->round && most_free < MOST_FREE; i += 2)
     most_free *= 2;
-  for (size_t k = 0; k < p->n && !p->effort->over; k++)
+  int stayed = 0;
+  for (size_t k = 0; k < p->n && !p->effort->over && stayed <= MOST_IN_VAIN; k++)
     if (p->offset[k] + p->item[k].size > target)
-      lower_item(r, k, target, most_free);
+      stayed += lower_item(r, k, target, most_free) ? -1 : 1;
   p->height = height_of(p);
   r->round++;
 }

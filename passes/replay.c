@@ -259,8 +259,8 @@ int64_t replay_arena_bytes(replay *r, const replay_steps *steps, int64_t enough,
   plan_joined j = plan_join_reused(a, &l);
   const replay_packed *known = find_packed(r, j.at, j.num, enough, effort);
   int64_t bytes = known ? known->bytes : pack(r, j.at, j.num, enough, effort);
-  r->missed[effort] +=
-      !known && enough > 0 && bytes > enough && plan_pack_bound(a, j.at, j.num) <= enough;
+  if (!known && enough > 0 && bytes > enough && plan_pack_bound(a, j.at, j.num) <= enough)
+    r->missed[effort] += 1 + (int)(j.num / REPLAY_MANY);
   ir_arena_free(a);
   return bytes;
 }

@@ -30,7 +30,8 @@ typedef struct replay {
   double *again;   // [kernel] cost_of_again
   int64_t tried;   // steps of all that replay_try has gone over: what searches are limited by
   replay_packed *packed;
-  int missed[PLAN_NUM_EFFORTS]; // packings that did not come down to what would have been enough
+  int missed
+      [PLAN_NUM_EFFORTS]; // packings that did not come down to what would have been enough, by size
 } replay;
 
 replay *replay_new(ir_arena *a, sched *s);
@@ -57,8 +58,9 @@ replay_steps replay_make_steps(const replay *r, ir_arena *a, const unsigned char
 replay_outcome replay_weigh(replay *r, const replay_steps *steps);
 replay_outcome replay_try(replay *r, const unsigned char *drop); // of the steps it leads to
 // The bytes that these steps' temporaries take once they are packed: as few as `enough`, or whatever comes out
-// (plan_pack_down_to); 0 or less: as few as can be. Where an effort has missed REPLAY_MOST_MISSED times, less is made.
-enum { REPLAY_MOST_MISSED = 4 };
+// (plan_pack_down_to); 0 or less: as few as can be. Where an effort has missed REPLAY_MOST_MISSED times, less is made;
+// a miss of many temporaries, which takes long, counts once more for each REPLAY_MANY.
+enum { REPLAY_MOST_MISSED = 4, REPLAY_MANY = 4096 };
 int64_t replay_arena_bytes(replay *r, const replay_steps *steps, int64_t enough,
                            plan_effort effort);
 

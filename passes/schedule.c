@@ -349,6 +349,14 @@ static void reuse_operands(liver *v) {
   }
 }
 
+int64_t sched_bytes_made(const sched *s, int k) {
+  const sched_kernel *x = &s->kernels[k];
+  int64_t bytes = 0;
+  for (int v = x->first_value; v < x->first_value + x->num_values; v++)
+    bytes += s->values[v].bytes;
+  return bytes;
+}
+
 int *sched_order_as_it_is(const sched *s, ir_arena *a) {
   int *steps = IR_NEW_ARRAY(a, int, s->num_kernels + 1);
   for (int k = 0; k < s->num_kernels; k++)

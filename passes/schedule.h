@@ -93,6 +93,7 @@ typedef struct sched_lives {
 // transfer makes has memory from the first step of the kernel on before which it begins.
 sched_lives sched_find_lives(sched *s, ir_arena *a, const int *steps, size_t num);
 // The steps of each kernel once, in the order that stands; allocated in `a`.
+int64_t sched_bytes_made(const sched *s, int k); // by kernel `k`
 int *sched_order_as_it_is(const sched *s, ir_arena *a);
 // Bytes that are live at each step: `live` has `num` elements. Returns the most.
 int64_t sched_live_bytes(const sched_lives *l, size_t num, int64_t *live);
