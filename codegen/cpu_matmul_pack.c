@@ -147,21 +147,25 @@ static void emit_pack_a_rows(const mm_text *t) {
                 run_of_k(t, &t->p->a, to, from, length));
 }
 
-// "0, 16, 1, 17, ...": interleaves the lower (half 0) or upper halves of two vectors.
-static const char *interleave(const mm_text *t, int half) {
+// Of two vectors, every other piece of `piece` elements within spans of `span`, from piece `odd` on; of the first
+// vector and then of the second, span by span.
+static const char *every_other(const mm_text *t, int piece, int span, int odd) {
   int lanes = t->plan->lanes;
   ir_buf text = ir_buf_new(t->p->arena);
-  for (int i = 0; i < lanes / 2; i++) {
-    int at = half * lanes / 2 + i;
-    ir_buf_printf(&text, ", %d, %d", at, at + lanes);
-  }
+  for (int from = 0; from < lanes; from += span)
+    for (int vector = 0; vector < 2; vector++)
+      for (int at = from + odd * piece; at < from + span; at += 2 * piece)
+        for (int i = 0; i < piece; i++)
+          ir_buf_printf(&text, ", %d", vector * lanes + at + i);
   return ir_buf_str(&text);
 }
 
-// Interleaving row i with row i + lanes/2, log2(lanes) times over, transposes.
+// One stage for each bit of a row's number, which becomes that bit of a column's: rows i and i + bit give the even
+// pieces, in i, and the odd ones. Pieces are elements as long as they stay within 16 bytes, and then these as a whole:
+// moves of either kind are one instruction everywhere, across all of a vector they are not.
 static void emit_turn(const mm_text *t) {
   const char *n = t->name;
-  int lanes = t->plan->lanes;
+  int lanes = t->plan->lanes, within = 16 / t->p->elem_bytes, stage = 0;
   ir_buf_printf(
       t->out,
       "// Transposes a block of %d x %d.\n"
@@ -171,11 +175,13 @@ static void emit_turn(const mm_text *t) {
   for (int i = 0; i < lanes; i++)
     ir_buf_printf(t->out, "  const %s_vec r0_%d = *(const %s_mem *)(from + %d * from_pitch);\n", n,
                   i, n, i);
-  int stage = 0;
-  for (int step = lanes; step > 1; step /= 2, stage++)
+  for (int bit = 1; bit < lanes; bit *= 2, stage++) {
+    int piece = bit < within ? 1 : within, span = bit < within ? within : lanes;
     for (int i = 0; i < lanes; i++)
       ir_buf_printf(t->out, "  const %s_vec r%d_%d = __builtin_shufflevector(r%d_%d, r%d_%d%s);\n",
-                    n, stage + 1, i, stage, i / 2, stage, i / 2 + lanes / 2, interleave(t, i % 2));
+                    n, stage + 1, i, stage, i & ~bit, stage, i | bit,
+                    every_other(t, piece, span, (i & bit) != 0));
+  }
   for (int i = 0; i < lanes; i++)
     ir_buf_printf(t->out, "  *(%s_mem *)(to + %d * to_pitch) = r%d_%d;\n", n, i, stage, i);
   ir_buf_puts(t->out, "}\n\n");

@@ -202,10 +202,10 @@ static void *compile(const test *tests, int num, ir_arena *arena, const char *ba
   if (!ir_write_file(source, ir_buf_str(&text), text.len))
     return NULL;
   const char *cc = getenv("MLTC_CC") ? getenv("MLTC_CC") : "clang";
-  const char *command = ir_format(
-      arena,
-      "%s -std=gnu11 %s %s -Wno-psabi -fPIC -shared -Werror -Wall -Wno-unused-function -o %s.so %s",
-      cc, cg_effort(TEST_SANITIZED ? 0 : 1), flags, base, source);
+  const char *command = ir_format(arena,
+                                  "%s -std=gnu11 %s %s -mprefer-vector-width=512 -Wno-psabi -fPIC "
+                                  "-shared -Werror -Wall -Wno-unused-function -o %s.so %s",
+                                  cc, cg_effort(TEST_SANITIZED ? 0 : 1), flags, base, source);
   return system(command) == 0 ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
                               : NULL;
 }

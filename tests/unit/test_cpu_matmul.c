@@ -114,10 +114,14 @@ static bool compile(const test *tests, int num, ir_arena *arena, const char *bas
   if (!ir_write_file(source, ir_buf_str(&text), text.len))
     return false;
   const char *cc = getenv("MLTC_CC") ? getenv("MLTC_CC") : "clang";
+  bool wide = false;
+  for (int i = 0; i < num; i++)
+    wide |= tests[i].p.target->vector_bytes == 64;
   return system(ir_format(arena,
-                          "%s -std=gnu11 %s -march=native -Wno-psabi -fPIC -shared -Werror "
+                          "%s -std=gnu11 %s -march=native %s -Wno-psabi -fPIC -shared -Werror "
                           "-Wall -Wno-unused-function -o %s.so %s",
-                          cc, cg_effort(TEST_SANITIZED ? 0 : 1), base, source)) == 0;
+                          cc, cg_effort(TEST_SANITIZED ? 0 : 1),
+                          wide ? "-mprefer-vector-width=512" : "", base, source)) == 0;
 }
 
 // --- running -------------------------------------------------------------------------------------
