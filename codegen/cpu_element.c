@@ -58,6 +58,21 @@ bool cpu_is_as_one(const cpu_element *x, int first, int end, int64_t *step) {
   return true;
 }
 
+void cpu_element_at(ir_arena *a, cpu_element *x, int end, const char **index) {
+  const ir_type *t = &x->seen->type;
+  int64_t step, inner = 1;
+  if (end > 0 && cpu_is_as_one(x, 0, end, &step)) {
+    x->stride[end - 1] = step;
+    index[end - 1] = "at";
+    return;
+  }
+  for (int i = end - 1; i >= 0; i--) {
+    if (t->dims[i] > 1)
+      index[i] = ir_format(a, "(at / %lld %% %lld)", (long long)inner, (long long)t->dims[i]);
+    inner *= t->dims[i];
+  }
+}
+
 const char *cpu_share(ir_arena *a, const char *which, int64_t units, int64_t tasks) {
   if (units == tasks)
     return which;

@@ -19,6 +19,8 @@ const char *cpu_affine(ir_arena *a, int rank, const char *const *index, const in
                        int64_t offset);
 // Whether dimensions [first, end) of x are walked as one; then *step from one element to the next.
 bool cpu_is_as_one(const cpu_element *x, int first, int end, int64_t *step);
+// Index texts of dimensions [0, end) of x where "at" counts through all of them. Strides change where they are one.
+void cpu_element_at(ir_arena *a, cpu_element *x, int end, const char **index);
 // "begin * 10 / 4" for which = "begin": the first of the units of a task, of `units` in `tasks`.
 const char *cpu_share(ir_arena *a, const char *which, int64_t units, int64_t tasks);
 // Tasks for a kernel that moves so many elements in at most `units` independent parts.

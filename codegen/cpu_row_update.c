@@ -7,7 +7,8 @@
 //     are summed in registers, in index order, and what is computed from the sum is stored.
 //
 // The work is that of the indices, whatever the size of the table. Lists of all tasks together hold
-// each index once: a task's begins behind those of smaller rows, which it counts.
+// each index once: a task's begins behind those of smaller rows, which it counts. The list is made without a branch:
+// whether a row is the task's own is a guess, which a processor gets wrong for every other index.
 //
 // A candidate considered and left: adding to the table in place, without sorting. It rounds once
 // per update instead of once per row, and small updates of a row that is named often get lost.
@@ -61,28 +62,11 @@ static void put_copies(cg_expr *e) {
   }
 }
 
-// Index texts for dimensions [0, lead) of x from the position "at".
-static void decode_position(const cg_expr *e, cpu_element *x, int lead, const char **index) {
-  ir_arena *a = e->k->arena;
-  int64_t step, inner = plan_of(e)->indices;
-  if (lead > 0 && cpu_is_as_one(x, 0, lead, &step)) {
-    x->stride[lead - 1] = step;
-    index[lead - 1] = "at";
-    return;
-  }
-  for (int i = 0; i < lead; i++) {
-    long long size = (long long)x->seen->type.dims[i];
-    inner /= size;
-    if (size > 1)
-      index[i] = ir_format(a, "(at / %lld %% %lld)", (long long)inner, size);
-  }
-}
-
 static void put_row_at(cg_expr *e) {
   const ir_node *n = e->k->k->anchor;
   const char *index[IR_MAX_RANK] = {0};
   cpu_element x = cpu_element_of(n->in[0]);
-  decode_position(e, &x, n->in[0]->type.rank, index);
+  cpu_element_at(e->k->arena, &x, n->in[0]->type.rank, index);
   cpu_line(e, "  const int64_t row = k_clamp_row((int64_t)%s, %lld);",
            cpu_element_text(e->k, &x, index), (long long)plan_of(e)->rows);
 }
@@ -91,16 +75,18 @@ static void put_list(cg_expr *e) {
   const row_plan *p = plan_of(e);
   long long indices = (long long)p->indices;
   cpu_line(e, "int64_t *const lists = (int64_t *)args[%zu];", e->k->in.num + e->k->out.num);
-  cpu_line(e, "int64_t before = 0, num = 0;");
+  cpu_line(e, "int64_t before = 0, own = 0, num = 0;");
   cpu_line(e, "for (int64_t at = 0; at < %lld; at++) {", indices);
   put_row_at(e);
   cpu_line(e, "  before += row < first;");
+  cpu_line(e, "  own += row < last;");
   cpu_line(e, "}");
+  cpu_line(e, "own -= before;");
   cpu_line(e, "int64_t *const list = lists + before, *const spare = list + %lld;", indices);
-  cpu_line(e, "for (int64_t at = 0; at < %lld; at++) {", indices);
+  cpu_line(e, "for (int64_t at = 0; num < own; at++) {");
   put_row_at(e);
-  cpu_line(e, "  if (row >= first && row < last)");
-  cpu_line(e, "    list[num++] = row << %d | at;", p->place_bits);
+  cpu_line(e, "  list[num] = row << %d | at;", p->place_bits);
+  cpu_line(e, "  num += row >= first && row < last;");
   cpu_line(e, "}");
   cpu_line(e, "const int64_t *const sorted = k_sort_keys(list, spare, num, %d, %d);", p->place_bits,
            p->passes);
@@ -113,7 +99,7 @@ static const char *update_text(cg_expr *e, bool vectors, const char *lanes) {
   int lead = n->in[0]->type.rank;
   const char *index[IR_MAX_RANK] = {0}, *type = ir_dtypes[n->type.dtype].name;
   cpu_element u = cpu_element_of(n->in[1]);
-  decode_position(e, &u, lead, index);
+  cpu_element_at(a, &u, lead, index);
   if (vectors) {
     index[n->in[1]->type.rank - 1] = "column";
     u.stride[n->in[1]->type.rank - 1] = 1;

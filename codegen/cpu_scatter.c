@@ -1,19 +1,36 @@
 // cpu_scatter.c: SCATTER kernels: table[index[i]] += update[i] over all i in order; or the larger of both.
 //
 //   scatter_add index[12,64], update[12,64,128] -> [65,128]
-//     each task owns a range of columns (128 / 4 = 32 of them), or, when rows are short, a range of
-//     table rows: it clears its part, then walks all indices and adds what falls into its part.
+//     each task owns a range of table rows: it clears them, then walks all indices, in pieces of 256, lists those
+//     that name its rows, and adds their updates. In a table of few rows it owns a range of columns.
 // Every element of the table is thus summed by one task in index order, whatever the threads do.
+//
+// Ranges of columns would be equal work whatever the indices are. But what a processor fetches ahead in a row is what
+// another one writes: two threads that share rows took longer than one alone. The list is made without a branch:
+// whether a row is the task's own is a guess, which a processor gets wrong for every other index.
 // Kernels that go on to compute with the sums are made by cpu_row_update.c.
 #include "codegen/cpu_element.h"
 #include "ir/row_update.h"
 
-enum { COLUMNS = 32 }; // at least so many per task: two cache lines of floats
+enum {
+  COLUMNS = 32, // at least so many per task: two cache lines of floats
+  MOST_TASKS = 8,
+  READING = 16, // elements are added in the time that it takes a task to read an index
+  PIECE = 256   // indices that are listed at a time
+};
 
 typedef struct scatter_plan {
   int64_t table_rows, columns, indices;
-  bool by_columns;
+  bool by_columns, listed; // listed: there are other tasks' rows
 } scatter_plan;
+
+// Each task reads all indices: of short rows that is most of the work.
+static int64_t row_tasks(const scatter_plan *p, int64_t elements) {
+  int64_t tasks = cpu_move_tasks(elements, p->table_rows);
+  if (elements < READING * p->indices)
+    return 1;
+  return tasks < MOST_TASKS ? tasks : MOST_TASKS;
+}
 
 void cpu_scatter_schedule(cg_kernel *k) {
   if (ir_is_row_update(k->k)) {
@@ -25,12 +42,12 @@ void cpu_scatter_schedule(cg_kernel *k) {
   p->table_rows = n->type.dims[0];
   p->columns = p->table_rows ? ir_elements(&n->type) / p->table_rows : 0;
   p->indices = ir_elements(&n->in[0]->type);
-  p->by_columns = p->columns >= 2 * COLUMNS;
-  int64_t units = p->by_columns ? p->columns / COLUMNS : p->table_rows;
+  p->by_columns = p->columns >= 2 * COLUMNS && p->table_rows < MOST_TASKS;
+  int64_t elements = p->indices * p->columns + ir_elements(&n->type);
   k->num_phases = 1;
-  k->tasks[0] = cpu_move_tasks(p->indices * p->columns + ir_elements(&n->type), units);
-  if (!p->by_columns && k->tasks[0] > 8) // each task reads all indices
-    k->tasks[0] = 8;
+  k->tasks[0] =
+      p->by_columns ? cpu_move_tasks(elements, p->columns / COLUMNS) : row_tasks(p, elements);
+  p->listed = !p->by_columns && k->tasks[0] > 1;
   k->schedule = p;
 }
 
@@ -90,15 +107,9 @@ static void close_loops(scatter_emit *s, int num) {
   }
 }
 
-static void read_row(scatter_emit *s, const char *const *index) {
-  cpu_element x = cpu_element_of(s->k->k->anchor->in[0]);
-  line(s, "int64_t row = (int64_t)%s;", cpu_element_text(s->k, &x, index));
-  line(s, "row = row < 0 ? 0 : row >= %lld ? %lld : row;", (long long)s->p->table_rows,
-       (long long)s->p->table_rows - 1);
-  if (!s->p->by_columns) {
-    line(s, "if (row < first || row >= last)");
-    line(s, "  continue;");
-  }
+static const char *row_text(const scatter_emit *s, const cpu_element *x, const char *const *index) {
+  return ir_format(s->k->arena, "k_clamp_row((int64_t)%s, %lld)", cpu_element_text(s->k, x, index),
+                   (long long)s->p->table_rows);
 }
 
 // Indices of the update's trailing dimensions from the column c.
@@ -137,12 +148,12 @@ static void put_step(scatter_emit *s, const char *at, const char *x) {
   line(s, "%s[%s] = best > x ? best : x;", s->table, at);
 }
 
-static void add_row(scatter_emit *s, const char **index) {
+// The update u, seen at `index` along the dimensions of the indices.
+static void add_row(scatter_emit *s, cpu_element u, const char **index) {
   ir_arena *a = s->k->arena;
-  const ir_node *n = s->k->k->anchor, *update = n->in[1];
-  const ir_type *t = &update->type;
+  const ir_node *n = s->k->k->anchor;
+  const ir_type *t = &n->in[1]->type;
   int lead = n->in[0]->type.rank;
-  cpu_element u = cpu_element_of(update);
   bool plain = t->rank > lead && columns_are_plain(&u, t, lead);
   decode_column(s, t, lead, index);
   if (plain) {
@@ -165,6 +176,41 @@ static void add_row(scatter_emit *s, const char **index) {
   line(s, "}");
 }
 
+static void add_all(scatter_emit *s) {
+  const ir_node *n = s->k->k->anchor;
+  const char *index[IR_MAX_RANK] = {0};
+  cpu_element x = cpu_element_of(n->in[0]);
+  index_loops(s, &n->in[0]->type, index);
+  line(s, "const int64_t row = %s;", row_text(s, &x, index));
+  add_row(s, cpu_element_of(n->in[1]), index);
+  close_loops(s, n->in[0]->type.rank);
+}
+
+static void add_listed(scatter_emit *s) {
+  const ir_node *n = s->k->k->anchor;
+  long long indices = (long long)s->p->indices;
+  const char *named[IR_MAX_RANK] = {0}, *index[IR_MAX_RANK] = {0};
+  cpu_element x = cpu_element_of(n->in[0]), u = cpu_element_of(n->in[1]);
+  cpu_element_at(s->k->arena, &x, n->in[0]->type.rank, named);
+  cpu_element_at(s->k->arena, &u, n->in[0]->type.rank, index);
+  const char *row = row_text(s, &x, named);
+  line(s, "for (int64_t from = 0; from < %lld; from += %d) {", indices, PIECE);
+  s->indent += 2;
+  line(s, "const int64_t to = from + %d < %lld ? from + %d : %lld;", PIECE, indices, PIECE,
+       indices);
+  line(s, "int64_t own[%d], num = 0;", PIECE);
+  line(s, "for (int64_t at = from; at < to; at++) {");
+  line(s, "  const int64_t row = %s;", row);
+  line(s, "  own[num] = at;");
+  line(s, "  num += row >= first && row < last;");
+  line(s, "}");
+  line(s, "for (int64_t i = 0; i < num; i++) {");
+  s->indent += 2;
+  line(s, "const int64_t at = own[i], row = %s;", row);
+  add_row(s, u, index);
+  close_loops(s, 2);
+}
+
 void cpu_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   if (ir_is_row_update(k->k)) {
     cpu_row_update_emit(k, name, out);
@@ -174,18 +220,13 @@ void cpu_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   scatter_emit s = {.k = k, .p = k->schedule, .out = out, .indent = 2};
   s.ctype = ir_dtypes[n->type.dtype].ctype;
   s.table = cg_arg_name(k, cg_arg_index(k, n));
-  const char *index[IR_MAX_RANK] = {0};
   ir_buf_printf(out, "void %s_0(int64_t begin, int64_t end, char *const *args) {\n", name);
   cg_emit_args(k, out, 2);
   own_part(&s);
   clear_part(&s);
-  index_loops(&s, &n->in[0]->type, index);
-  if (n->in[0]->type.rank == 0)
-    line(&s, "do {"), s.indent += 2; // `continue` leaves it
-  read_row(&s, index);
-  add_row(&s, index);
-  if (n->in[0]->type.rank == 0)
-    s.indent -= 2, line(&s, "} while (0);");
-  close_loops(&s, n->in[0]->type.rank);
+  if (s.p->listed)
+    add_listed(&s);
+  else
+    add_all(&s);
   ir_buf_puts(out, "}\n");
 }
