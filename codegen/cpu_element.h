@@ -26,4 +26,18 @@ const char *cpu_share(ir_arena *a, const char *which, int64_t units, int64_t tas
 // Tasks for a kernel that moves so many elements in at most `units` independent parts.
 int64_t cpu_move_tasks(int64_t elements, int64_t units);
 
+// Rows of a table that tasks of a kernel own, in turn: what is named most often, as words are, comes first in many
+// tables, and would be all of the first of ranges.
+typedef struct cpu_rows {
+  int64_t rows, columns;
+  int shift; // 1 << shift rows together are one task's: what its processor fetches ahead is its own
+  int64_t tasks; // a power of two
+} cpu_rows;
+cpu_rows cpu_rows_of(int64_t rows, int64_t columns, int64_t most_tasks);
+// The task that owns "row".
+const char *cpu_rows_task(ir_arena *a, const cpu_rows *r);
+// Opens loops in which "i" goes through all elements of the rows of tasks begin .. end - 1, for one statement. Returns its
+// indentation.
+int cpu_rows_open(ir_buf *out, int indent, const cpu_rows *r);
+
 #endif

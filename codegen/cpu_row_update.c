@@ -2,12 +2,12 @@
 // (ir/row_update.h), and touch no other rows.
 //
 //   scatter_add index[512], update[512,16] -> [1000000,16]; mul; sub
-//     each task owns a range of table rows. It lists the positions of the indices that fall into
-//     it, as row << 9 | position, sorts the list, and walks it: the updates of a row side by side
+//     each task owns rows of the table. It lists the positions of the indices that name them,
+//     as row << 9 | position, sorts the list, and walks it: the updates of a row side by side
 //     are summed in registers, in index order, and what is computed from the sum is stored.
 //
 // The work is that of the indices, whatever the size of the table. Lists of all tasks together hold
-// each index once: a task's begins behind those of smaller rows, which it counts. The list is made without a branch:
+// each index once: a task's begins behind those of tasks before it, which it counts. The list is made without a branch:
 // whether a row is the task's own is a guess, which a processor gets wrong for every other index.
 //
 // A candidate considered and left: adding to the table in place, without sorting. It rounds once
@@ -19,6 +19,7 @@ enum { MOST_TASKS = 8, DIGIT_BITS = 8 }; // each task reads all indices
 
 typedef struct row_plan {
   int64_t rows, columns, indices;
+  cpu_rows own;
   int place_bits, passes; // of sorting
 } row_plan;
 
@@ -31,9 +32,8 @@ void cpu_row_update_schedule(cg_kernel *k) {
   p->place_bits = ir_bits_below(p->indices);
   p->passes = (int)ir_ceil_div(ir_bits_below(p->rows), DIGIT_BITS);
   k->num_phases = 1;
-  k->tasks[0] = cpu_move_tasks(p->indices * p->columns, p->rows);
-  if (k->tasks[0] > MOST_TASKS)
-    k->tasks[0] = MOST_TASKS;
+  p->own = cpu_rows_of(p->rows, p->columns, cpu_move_tasks(p->indices * p->columns, MOST_TASKS));
+  k->tasks[0] = p->own.tasks;
   k->workspace = 2 * p->indices * (int64_t)sizeof(int64_t);
   k->schedule = p;
 }
@@ -43,22 +43,13 @@ static const row_plan *plan_of(const cg_expr *e) {
   return e->k->schedule;
 }
 
-static void put_own_rows(cg_expr *e) {
-  ir_arena *a = e->k->arena;
-  const row_plan *p = plan_of(e);
-  cpu_line(e, "const int64_t first = %s, last = %s;",
-           cpu_share(a, "begin", p->rows, e->k->tasks[0]),
-           cpu_share(a, "end", p->rows, e->k->tasks[0]));
-}
-
 static void put_copies(cg_expr *e) {
-  long long columns = (long long)plan_of(e)->columns;
   for (size_t i = 0; i < e->k->out.num; i++) {
     const char *to = cg_arg_name(e->k, (int)(e->k->in.num + i));
     const char *from = cg_arg_name(e->k, row_update_base(e->k, i));
-    cpu_line(e, "for (int64_t i = first * %lld; %s != %s && i < last * %lld; i++)", columns, to,
-             from, columns);
-    cpu_line(e, "  %s[i] = %s[i];", to, from);
+    cpu_line(e, "if (%s != %s)", to, from);
+    int indent = cpu_rows_open(e->out, e->indent + 2, &plan_of(e)->own);
+    ir_buf_printf(e->out, "%*s%s[i] = %s[i];\n", indent, "", to, from);
   }
 }
 
@@ -69,6 +60,7 @@ static void put_row_at(cg_expr *e) {
   cpu_element_at(e->k->arena, &x, n->in[0]->type.rank, index);
   cpu_line(e, "  const int64_t row = k_clamp_row((int64_t)%s, %lld);",
            cpu_element_text(e->k, &x, index), (long long)plan_of(e)->rows);
+  cpu_line(e, "  const int64_t task = %s;", cpu_rows_task(e->k->arena, &plan_of(e)->own));
 }
 
 static void put_list(cg_expr *e) {
@@ -78,15 +70,15 @@ static void put_list(cg_expr *e) {
   cpu_line(e, "int64_t before = 0, own = 0, num = 0;");
   cpu_line(e, "for (int64_t at = 0; at < %lld; at++) {", indices);
   put_row_at(e);
-  cpu_line(e, "  before += row < first;");
-  cpu_line(e, "  own += row < last;");
+  cpu_line(e, "  before += task < begin;");
+  cpu_line(e, "  own += task < end;");
   cpu_line(e, "}");
   cpu_line(e, "own -= before;");
   cpu_line(e, "int64_t *const list = lists + before, *const spare = list + %lld;", indices);
   cpu_line(e, "for (int64_t at = 0; num < own; at++) {");
   put_row_at(e);
   cpu_line(e, "  list[num] = row << %d | at;", p->place_bits);
-  cpu_line(e, "  num += row >= first && row < last;");
+  cpu_line(e, "  num += task >= begin && task < end;");
   cpu_line(e, "}");
   cpu_line(e, "const int64_t *const sorted = k_sort_keys(list, spare, num, %d, %d);", p->place_bits,
            p->passes);
@@ -160,7 +152,6 @@ void cpu_row_update_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   cg_expr e = {.k = k, .out = out, .indent = 2};
   ir_buf_printf(out, "void %s_0(int64_t begin, int64_t end, char *const *args) {\n", name);
   cg_emit_args(k, out, 2);
-  put_own_rows(&e);
   put_copies(&e);
   put_list(&e);
   put_rows(&e);

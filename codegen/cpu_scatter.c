@@ -1,7 +1,7 @@
 // cpu_scatter.c: SCATTER kernels: table[index[i]] += update[i] over all i in order; or the larger of both.
 //
 //   scatter_add index[12,64], update[12,64,128] -> [65,128]
-//     each task owns a range of table rows: it clears them, then walks all indices, in pieces of 256, lists those
+//     each task owns rows of the table: it clears them, then walks all indices, in pieces of 256, lists those
 //     that name its rows, and adds their updates. In a table of few rows it owns a range of columns.
 // Every element of the table is thus summed by one task in index order, whatever the threads do.
 //
@@ -21,15 +21,14 @@ enum {
 
 typedef struct scatter_plan {
   int64_t table_rows, columns, indices;
-  bool by_columns, listed; // listed: there are other tasks' rows
+  bool by_columns;
+  cpu_rows own; // otherwise
 } scatter_plan;
 
 // Each task reads all indices: of short rows that is most of the work.
-static int64_t row_tasks(const scatter_plan *p, int64_t elements) {
-  int64_t tasks = cpu_move_tasks(elements, p->table_rows);
-  if (elements < READING * p->indices)
-    return 1;
-  return tasks < MOST_TASKS ? tasks : MOST_TASKS;
+static cpu_rows own_rows(const scatter_plan *p, int64_t elements) {
+  int64_t tasks = cpu_move_tasks(elements, MOST_TASKS);
+  return cpu_rows_of(p->table_rows, p->columns, elements < READING * p->indices ? 1 : tasks);
 }
 
 void cpu_scatter_schedule(cg_kernel *k) {
@@ -45,9 +44,8 @@ void cpu_scatter_schedule(cg_kernel *k) {
   p->by_columns = p->columns >= 2 * COLUMNS && p->table_rows < MOST_TASKS;
   int64_t elements = p->indices * p->columns + ir_elements(&n->type);
   k->num_phases = 1;
-  k->tasks[0] =
-      p->by_columns ? cpu_move_tasks(elements, p->columns / COLUMNS) : row_tasks(p, elements);
-  p->listed = !p->by_columns && k->tasks[0] > 1;
+  p->own = own_rows(p, elements);
+  k->tasks[0] = p->by_columns ? cpu_move_tasks(elements, p->columns / COLUMNS) : p->own.tasks;
   k->schedule = p;
 }
 
@@ -68,25 +66,20 @@ static void line(scatter_emit *s, const char *fmt, ...) {
   va_end(ap);
 }
 
-static void own_part(scatter_emit *s) {
-  ir_arena *a = s->k->arena;
-  int64_t units = s->p->by_columns ? s->p->columns : s->p->table_rows, tasks = s->k->tasks[0];
-  line(s, "const int64_t first = %s, last = %s;", cpu_share(a, "begin", units, tasks),
-       cpu_share(a, "end", units, tasks));
-}
-
 static void clear_part(scatter_emit *s) {
+  ir_arena *a = s->k->arena;
   const ir_node *n = s->k->k->anchor;
-  const char *start = cpu_literal(s->k->arena, n->type.dtype, ir_start_value(n->op, n->type.dtype));
-  long long rows = (long long)s->p->table_rows, columns = (long long)s->p->columns;
+  const char *start = cpu_literal(a, n->type.dtype, ir_start_value(n->op, n->type.dtype));
+  int64_t rows = s->p->table_rows, columns = s->p->columns, tasks = s->k->tasks[0];
   if (s->p->by_columns) {
-    line(s, "for (int64_t row = 0; row < %lld; row++)", rows);
+    line(s, "const int64_t first = %s, last = %s;", cpu_share(a, "begin", columns, tasks),
+         cpu_share(a, "end", columns, tasks));
+    line(s, "for (int64_t row = 0; row < %lld; row++)", (long long)rows);
     line(s, "  for (int64_t c = first; c < last; c++)");
-    line(s, "    %s[row * %lld + c] = %s;", s->table, columns, start);
+    line(s, "    %s[row * %lld + c] = %s;", s->table, (long long)columns, start);
   } else {
-    const char *wide = columns == 1 ? "" : ir_format(s->k->arena, " * %lld", columns);
-    line(s, "for (int64_t c = first%s; c < last%s; c++)", wide, wide);
-    line(s, "  %s[c] = %s;", s->table, start);
+    int indent = cpu_rows_open(s->out, s->indent, &s->p->own);
+    ir_buf_printf(s->out, "%*s%s[i] = %s;\n", indent, "", s->table, start);
   }
 }
 
@@ -201,8 +194,9 @@ static void add_listed(scatter_emit *s) {
   line(s, "int64_t own[%d], num = 0;", PIECE);
   line(s, "for (int64_t at = from; at < to; at++) {");
   line(s, "  const int64_t row = %s;", row);
+  line(s, "  const int64_t task = %s;", cpu_rows_task(s->k->arena, &s->p->own));
   line(s, "  own[num] = at;");
-  line(s, "  num += row >= first && row < last;");
+  line(s, "  num += task >= begin && task < end;");
   line(s, "}");
   line(s, "for (int64_t i = 0; i < num; i++) {");
   s->indent += 2;
@@ -222,9 +216,8 @@ void cpu_scatter_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   s.table = cg_arg_name(k, cg_arg_index(k, n));
   ir_buf_printf(out, "void %s_0(int64_t begin, int64_t end, char *const *args) {\n", name);
   cg_emit_args(k, out, 2);
-  own_part(&s);
   clear_part(&s);
-  if (s.p->listed)
+  if (!s.p->by_columns && s.p->own.tasks > 1)
     add_listed(&s);
   else
     add_all(&s);

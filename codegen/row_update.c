@@ -18,10 +18,10 @@ static const char *index_of(void *data, int axis) {
 // Identifiers of the text around the statements.
 static void reserve(cg_expr *e) {
   static const char *const used[] = {
-      "row",     "rows",   "column", "sum",   "at",        "i",       "num",    "list",  "places",
-      "sorted",  "spare",  "before", "first", "last",      "lanes",   "piece",  "part",  "slice",
-      "partial", "hit",    "same",   "tile",  "update_at", "row_at",  "kind",   "share", "from",
-      "to",      "counts", "lists",  "next",  "digit_at",  "to_rows", "to_list"};
+      "row",     "rows",   "column", "sum",   "at",        "i",       "num",     "list",  "places",
+      "sorted",  "spare",  "before", "first", "last",      "lanes",   "piece",   "part",  "slice",
+      "partial", "hit",    "same",   "tile",  "update_at", "row_at",  "kind",    "share", "from",
+      "to",      "counts", "lists",  "next",  "digit_at",  "to_rows", "to_list", "own"};
   for (size_t i = 0; i < sizeof used / sizeof *used; i++)
     cg_scope_name(e->k->arena, e->names, used[i]);
 }
