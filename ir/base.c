@@ -352,7 +352,10 @@ ir_map *ir_map_new_lent(ir_arena *a, size_t num) {
   size_t num_slots = 32;
   while (num_slots < num * 2)
     num_slots *= 2;
-  return map_new(a, num_slots, true);
+  ir_map *m = map_new(a, num_slots, true);
+  m->entries.at = IR_NEW_ARRAY(a, entry, num);
+  m->entries.cap = num;
+  return m;
 }
 
 static size_t map_slot(const ir_map *m, const char *key, uint64_t hash) {
@@ -411,6 +414,10 @@ const char *ir_map_key(const ir_map *m, size_t i) {
 
 void *ir_map_value(const ir_map *m, size_t i) {
   return m->entries.at[i].value;
+}
+
+void ir_map_put_at(ir_map *m, size_t i, void *value) {
+  m->entries.at[i].value = value;
 }
 
 // --- files -----------------------------------------------------------------------------

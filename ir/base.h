@@ -112,6 +112,7 @@ const char *ir_map_new_name(ir_map *m, ir_arena *a, const char *base, char betwe
 size_t ir_map_count(const ir_map *m);
 const char *ir_map_key(const ir_map *m, size_t i); // i-th in insertion order
 void *ir_map_value(const ir_map *m, size_t i);
+void ir_map_put_at(ir_map *m, size_t i, void *value);
 
 // --- files -------------------------------------------------------------------------
 // Whole file as NUL-terminated text; NULL (errno set) on failure, also above 1 GiB. `*len` excludes the NUL.

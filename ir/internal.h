@@ -12,7 +12,7 @@ void ir_name_node(ir_func *f, ir_node *n, const char *hint);
 // True when `s` is a name of the text form: letters, digits, '_' and '.', not empty.
 bool ir_valid_name(const char *s);
 // Forgets the names of nodes that are no longer in the function.
-void ir_names_rebuild(ir_func *f);
+void ir_names_forget(ir_func *f);
 // Writes have no name in the text form; theirs is "@" and the state's, which no value can have.
 const char *ir_write_name(ir_arena *a, const ir_state *s);
 

@@ -67,11 +67,30 @@ void ir_rename(ir_func *f, ir_node *n, const char *hint) {
   ir_name_node(f, n, hint);
 }
 
-void ir_names_rebuild(ir_func *f) {
+static void put_names(ir_func *f) {
   f->names = ir_map_new_lent(f->module->arena, f->nodes.num);
   for (size_t i = 0; i < f->nodes.num; i++)
     if (f->nodes.at[i]->op != IR_WRITE)
       ir_map_put(f->names, f->nodes.at[i]->name, f->nodes.at[i]);
+}
+
+// Most nodes stay, and to put each name again is dear. Names that are free fill the map, though.
+void ir_names_forget(ir_func *f) {
+  ir_arena *a = f->module->arena;
+  if (ir_map_count(f->names) > 2 * f->nodes.num) {
+    put_names(f);
+    return;
+  }
+  ir_arena_mark here = ir_arena_here(a);
+  bool *stays = IR_NEW_ARRAY(a, bool, f->next_id + 1);
+  for (size_t i = 0; i < f->nodes.num; i++)
+    stays[f->nodes.at[i]->id] = true;
+  for (size_t i = 0; i < ir_map_count(f->names); i++) {
+    const ir_node *n = ir_map_value(f->names, i);
+    if (n && !stays[n->id])
+      ir_map_put_at(f->names, i, NULL);
+  }
+  ir_arena_back(a, here);
 }
 
 const char *ir_write_name(ir_arena *a, const ir_state *s) {

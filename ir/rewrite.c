@@ -19,7 +19,9 @@ ir_rewrite ir_rewrite_begin(ir_func *f) {
   rw.num_old = f->nodes.num;
   rw.map_size = f->next_id;
   rw.map = IR_NEW_ARRAY(f->module->arena, ir_node *, rw.map_size + 1);
-  memset(&f->nodes, 0, sizeof f->nodes);
+  f->nodes.at = IR_NEW_ARRAY(f->module->arena, ir_node *, rw.num_old + 1);
+  f->nodes.num = 0;
+  f->nodes.cap = rw.num_old + 1;
   return rw;
 }
 
@@ -134,9 +136,9 @@ static void drop_from_kernels(ir_func *f, const bool *live) {
   f->kernels.num = kept;
 }
 
-// A gradient of other dimensions is dropped, its elements are still there: they get the name.
+// A gradient of other dimensions is dead, its elements are still there: they get the name.
 static void keep_gradient_name(ir_func *f, ir_node *n, const bool *live) {
-  if (live[n->id] || n->op != IR_RESHAPE || !names_gradient(f, n))
+  if (n->op != IR_RESHAPE || !names_gradient(f, n))
     return;
   ir_node *below = n->in[0];
   while (!live[below->id] && below->op == IR_RESHAPE)
@@ -149,11 +151,13 @@ static void keep_gradient_name(ir_func *f, ir_node *n, const bool *live) {
 static bool drop_dead(ir_func *f) {
   const bool *live = ir_find_live(f->module->arena, f);
   size_t kept = 0, before = f->nodes.num;
-  for (size_t i = 0; i < before; i++)
-    keep_gradient_name(f, f->nodes.at[i], live);
-  for (size_t i = 0; i < before; i++)
-    if (live[f->nodes.at[i]->id])
-      f->nodes.at[kept++] = f->nodes.at[i];
+  for (size_t i = 0; i < before; i++) {
+    ir_node *n = f->nodes.at[i];
+    if (live[n->id])
+      f->nodes.at[kept++] = n;
+    else
+      keep_gradient_name(f, n, live);
+  }
   if (kept == before)
     return false;
   f->nodes.num = kept;
@@ -164,7 +168,7 @@ static bool drop_dead(ir_func *f) {
 bool ir_drop_dead(ir_func *f) {
   bool dropped = drop_dead(f);
   if (dropped)
-    ir_names_rebuild(f);
+    ir_names_forget(f);
   return dropped;
 }
 
@@ -177,6 +181,6 @@ bool ir_rewrite_end(ir_rewrite *rw) {
   for (size_t i = 0; same && i < rw->num_old; i++)
     same = f->nodes.at[i] == rw->old[i];
   if (dropped || !same)
-    ir_names_rebuild(f);
+    ir_names_forget(f);
   return rw->changed || !same;
 }

@@ -83,18 +83,29 @@ static bool computes(const ir_node *m, const ir_node *n, ir_node *const *in) {
 // Members are in order here, so that what takes a later one finds the earlier one above it.
 typedef struct again_merge {
   again *g;
-  again_uses *takers; // [id] of members, through no view; views are takers themselves
+  again_uses *
+      takers; // [id] of members of kernels with clones, through no view; views are takers themselves
 } again_merge;
 
-static again_merge merge_begin(again *g) {
-  again_merge m = {g, IR_NEW_ARRAY(g->arena, again_uses, g->f->next_id)};
-  for (size_t i = 0; i < g->f->nodes.num; i++) {
-    ir_node *n = g->f->nodes.at[i];
-    for (int j = 0; j < n->num_in; j++) {
-      again_use u = {n, j};
-      IR_PUSH(g->arena, m.takers[n->in[j]->id], u);
-    }
+static bool has_clones(const again *g, const ir_kernel *k) {
+  for (size_t i = 0; i < k->nodes.num; i++)
+    if (k->nodes.at[i]->id >= g->num_ids)
+      return true;
+  return false;
+}
+
+static void add_takers(const again_merge *m, ir_node *n, const bool *cloned) {
+  for (int j = 0; j < n->num_in; j++) {
+    again_use u = {n, j};
+    if (n->in[j]->kernel && cloned[n->in[j]->kernel->id])
+      IR_PUSH(m->g->arena, m->takers[n->in[j]->id], u);
   }
+}
+
+static again_merge merge_begin(again *g, const bool *cloned) {
+  again_merge m = {g, IR_NEW_ARRAY(g->arena, again_uses, g->f->next_id)};
+  for (size_t i = 0; i < g->f->nodes.num; i++)
+    add_takers(&m, g->f->nodes.at[i], cloned);
   return m;
 }
 
@@ -125,17 +136,13 @@ static void merge_in(again_merge *m, const ir_kernel *k) {
     again_take_back(g, before);
 }
 
-static bool has_clones(const again *g, const ir_kernel *k) {
-  for (size_t i = 0; i < k->nodes.num; i++)
-    if (k->nodes.at[i]->id >= g->num_ids)
-      return true;
-  return false;
-}
-
 static void merge_clones(again *g) {
-  again_merge m = merge_begin(g);
+  bool *cloned = IR_NEW_ARRAY(g->arena, bool, g->f->kernels.num + 1);
   for (size_t i = 0; i < g->f->kernels.num; i++)
-    if (has_clones(g, g->f->kernels.at[i]))
+    cloned[g->f->kernels.at[i]->id] = has_clones(g, g->f->kernels.at[i]);
+  again_merge m = merge_begin(g, cloned);
+  for (size_t i = 0; i < g->f->kernels.num; i++)
+    if (cloned[g->f->kernels.at[i]->id])
       merge_in(&m, g->f->kernels.at[i]);
 }
 

@@ -1,10 +1,25 @@
 // users.c: see users.h.
 #include "passes/users.h"
 
+// Each list is as long as it will be, in memory of all: one that grows would begin with room for eight.
+static void make_room(ir_arena *a, const ir_func *f, ir_node_list *of) {
+  size_t all = 0;
+  for (size_t i = 0; i < f->nodes.num; i++)
+    for (int j = 0; j < f->nodes.at[i]->num_in; j++, all++)
+      of[f->nodes.at[i]->in[j]->id].cap++;
+  ir_node **at = IR_NEW_ARRAY(a, ir_node *, all + 1);
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    ir_node_list *users = &of[f->nodes.at[i]->id];
+    users->at = at;
+    at += users->cap;
+  }
+}
+
 pass_users pass_find_users(ir_arena *a, const ir_func *f) {
   pass_users u = {.of = IR_NEW_ARRAY(a, ir_node_list, f->next_id),
                   .position = IR_NEW_ARRAY(a, uint32_t, f->next_id),
                   .is_result = IR_NEW_ARRAY(a, bool, f->next_id)};
+  make_room(a, f, u.of);
   for (size_t i = 0; i < f->nodes.num; i++) {
     ir_node *n = f->nodes.at[i];
     u.position[n->id] = (uint32_t)i;
