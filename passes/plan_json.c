@@ -15,33 +15,39 @@ typedef struct writer {
 } writer;
 
 // --- fields --------------------------------------------------------------------------------------
+// Plans of deep networks have a million fields: keys are ours, stay where they are, and come once in each object.
+static void put(json_object *o, const char *key, json_object *v) {
+  json_object_object_add_ex(o, key, v,
+                            JSON_C_OBJECT_ADD_KEY_IS_NEW | JSON_C_OBJECT_KEY_IS_CONSTANT);
+}
+
 static void put_int(json_object *o, const char *key, int64_t v) {
-  json_object_object_add(o, key, json_object_new_int64(v));
+  put(o, key, json_object_new_int64(v));
 }
 
 // NULL: null.
 static void put_str(json_object *o, const char *key, const char *v) {
-  json_object_object_add(o, key, ir_json_text(v));
+  put(o, key, ir_json_text(v));
 }
 
 // -1: null.
 static void put_index(json_object *o, const char *key, int v) {
-  json_object_object_add(o, key, v < 0 ? NULL : json_object_new_int(v));
+  put(o, key, v < 0 ? NULL : json_object_new_int(v));
 }
 
 static void put_num(const writer *w, json_object *o, const char *key, double v) {
-  json_object_object_add(o, key, json_object_new_double_s(v, ir_format(w->arena, "%.6f", v)));
+  put(o, key, json_object_new_double_s(v, ir_format(w->arena, "%.6f", v)));
 }
 
 static json_object *put_list(json_object *o, const char *key) {
   json_object *list = json_object_new_array();
-  json_object_object_add(o, key, list);
+  put(o, key, list);
   return list;
 }
 
 static json_object *put_object(json_object *o, const char *key) {
   json_object *inner = json_object_new_object();
-  json_object_object_add(o, key, inner);
+  put(o, key, inner);
   return inner;
 }
 
@@ -192,11 +198,11 @@ static json_object *func_json(const writer *w, size_t index) {
   json_object *kernels = put_list(o, "kernels");
   for (size_t i = 0; i < f->kernels.num; i++)
     json_object_array_add(kernels, kernel_json(w, f, f->kernels.at[i]));
-  json_object_object_add(o, "buffers", buffers_json(w, f));
+  put(o, "buffers", buffers_json(w, f));
   json_object *host = host_json(w, f);
   if (host)
-    json_object_object_add(o, "host", host);
-  json_object_object_add(o, "copies", copies_json(w->p, f));
+    put(o, "host", host);
+  put(o, "copies", copies_json(w->p, f));
   put_index(o, "peak_kernel", x->peak);
   put_int(o, "peak_bytes", x->peak_bytes);
   put_shares(o, x->shares);
@@ -247,7 +253,7 @@ struct json_object *plan_to_json(const plan *p, const ir_module *m) {
   put_int(o, "bound", p->bound_bytes);
   put_int(o, "bound_ws", w.facts.bound_ws);
   put_ratios(&w, o);
-  json_object_object_add(o, "buffers", buffers_json(&w, NULL));
+  put(o, "buffers", buffers_json(&w, NULL));
   json_object *funcs = put_list(o, "functions");
   for (size_t i = 0; i < m->funcs.num; i++)
     json_object_array_add(funcs, func_json(&w, i));
