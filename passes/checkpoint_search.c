@@ -53,14 +53,14 @@ typedef struct trimmer {
   unsigned char *drop, *was;
 } trimmer;
 
-static int64_t live_bytes(const trimmer *t) {
+static bool fits(const trimmer *t) {
   if (!t->until)
-    return replay_try(t->r, t->drop).live_bytes;
+    return replay_fits(t->r, t->drop, t->bytes);
   ir_arena *a = ir_arena_new();
   replay_steps steps = replay_make_steps(t->r, a, t->drop);
-  int64_t bytes = steps.num ? replay_hoist(t->r, t->bytes, t->until, &steps) : INT64_MAX;
+  bool fits = steps.num && replay_hoist(t->r, t->bytes, t->until, &steps) <= t->bytes;
   ir_arena_free(a);
-  return bytes;
+  return fits;
 }
 
 // Values that are dropped more than `most` are dropped only so much; how they were goes to `was`.
@@ -74,7 +74,7 @@ static void limit_range(const trimmer *t, size_t from, size_t to, unsigned char 
 
 static void trim_range(const trimmer *t, size_t from, size_t to, unsigned char most) {
   limit_range(t, from, to, most);
-  if (live_bytes(t) <= t->bytes)
+  if (fits(t))
     return;
   for (size_t i = from; i < to; i++)
     t->drop[t->at[i].value] = t->was[i];

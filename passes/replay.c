@@ -115,8 +115,8 @@ typedef struct maker {
 static int find_gone_operand(const maker *m, int k) {
   const sched_kernel *x = &m->r->s->kernels[k];
   for (int i = 0; i < x->num_in; i++)
-    if (x->in[i].value >= 0 && m->gone[x->in[i].value])
-      return x->in[i].value;
+    if (x->reads[i] >= 0 && m->gone[x->reads[i]])
+      return x->reads[i];
   return -1;
 }
 
@@ -137,8 +137,8 @@ static void run_again(maker *m, int k) {
 static void drop_passing(maker *m, int k) {
   const sched_kernel *x = &m->r->s->kernels[k];
   for (int i = 0; i < x->num_in; i++)
-    if (x->in[i].value >= 0)
-      m->back[x->in[i].value] |= replay_is_late(m->r, x->in[i].value, k);
+    if (x->reads[i] >= 0)
+      m->back[x->reads[i]] |= replay_is_late(m->r, x->reads[i], k);
   for (size_t i = 0; i < m->passing.num; i++)
     m->gone[m->passing.at[i]] = !m->back[m->passing.at[i]];
   m->passing.num = 0;
@@ -181,15 +181,19 @@ replay_steps replay_make_steps(const replay *r, ir_arena *a, const unsigned char
     for (int i = 0; i < x->num_values; i++)
       let_go(&m, x->first_value + i, k);
     for (int i = 0; i < x->num_in; i++)
-      if (x->in[i].value >= 0)
-        let_go(&m, x->in[i].value, k);
+      if (x->reads[i] >= 0)
+        let_go(&m, x->reads[i], k);
   }
   return m.out;
 }
 
 // --- what they lead to ---------------------------------------------------------------------------
-replay_outcome replay_weigh(replay *r, const replay_steps *steps) {
+static void count_tried(replay *r, const replay_steps *steps) {
   r->tried += steps->num ? (int64_t)steps->num : r->s->num_kernels * REPLAY_MAX_TIMES;
+}
+
+replay_outcome replay_weigh(replay *r, const replay_steps *steps) {
+  count_tried(r, steps);
   if (steps->num == 0 && r->s->num_kernels > 0)
     return (replay_outcome){.live_bytes = INT64_MAX};
   ir_arena *a = ir_arena_new();
@@ -210,6 +214,16 @@ replay_outcome replay_try(replay *r, const unsigned char *drop) {
   replay_outcome out = replay_weigh(r, &steps);
   ir_arena_free(a);
   return out;
+}
+
+bool replay_fits(replay *r, const unsigned char *drop, int64_t bytes) {
+  ir_arena *a = ir_arena_new();
+  replay_steps steps = replay_make_steps(r, a, drop);
+  count_tried(r, &steps);
+  bool fits =
+      (steps.num > 0 || r->s->num_kernels == 0) && sched_fits(r->s, steps.at, steps.num, bytes);
+  ir_arena_free(a);
+  return fits;
 }
 
 // Searches come to the same steps again and again, and packing is dear where what is enough is out of reach:

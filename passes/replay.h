@@ -57,6 +57,8 @@ enum { REPLAY_MAX_TIMES = 8 };
 replay_steps replay_make_steps(const replay *r, ir_arena *a, const unsigned char *drop);
 replay_outcome replay_weigh(replay *r, const replay_steps *steps);
 replay_outcome replay_try(replay *r, const unsigned char *drop); // of the steps it leads to
+// Whether at most `bytes` are live then: in less time than to find out how many.
+bool replay_fits(replay *r, const unsigned char *drop, int64_t bytes);
 // The bytes that these steps' temporaries take once they are packed: as few as `enough`, or whatever comes out
 // (plan_pack_down_to); 0 or less: as few as can be. Where an effort has missed REPLAY_MOST_MISSED times, less is made;
 // a miss of many temporaries, which takes long, counts once more for each REPLAY_MANY.

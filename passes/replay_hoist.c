@@ -156,13 +156,13 @@ typedef struct pruner {
   int64_t budget, until;
 } pruner;
 
-static int64_t peak_without(pruner *p) {
-  hoist left = p->h;
-  left.num = 0;
+static bool fits_without(const pruner *p) {
+  size_t left = 0;
   for (size_t t = 0; t < p->h.num; t++)
     if (!p->gone[t])
-      p->h.tried[left.num++] = p->h.steps[t];
-  return find_peak(&left, p->h.tried, &left.at);
+      p->h.tried[left++] = p->h.steps[t];
+  p->h.r->tried += (int64_t)left;
+  return sched_fits(p->h.r->s, p->h.tried, left, p->budget);
 }
 
 static void prune_range(pruner *p, size_t from, size_t to) {
@@ -170,7 +170,7 @@ static void prune_range(pruner *p, size_t from, size_t to) {
     return;
   for (size_t i = from; i < to; i++)
     p->gone[p->order[i].index] = true;
-  if (peak_without(p) <= p->budget)
+  if (fits_without(p))
     return;
   for (size_t i = from; i < to; i++)
     p->gone[p->order[i].index] = false;

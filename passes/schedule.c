@@ -26,7 +26,7 @@ static void add_values(sched *s, int k, const dom_io *io) {
   }
 }
 
-static void add_operands(sched *s, int k, const dom_io *io) {
+static void add_operands(sched *s, int k, const dom_io *io, int *reads) {
   sched_kernel *x = &s->kernels[k];
   sched_in *in = IR_NEW_ARRAY(s->arena, sched_in, io->in.num + 1);
   for (size_t i = 0; i < io->in.num; i++) {
@@ -35,26 +35,41 @@ static void add_operands(sched *s, int k, const dom_io *io) {
                        .value = owner->kernel ? s->value_of[owner->id] : -1,
                        .state = owner->op == IR_READ ? (int)owner->state->id : -1,
                        .stretch = io->in.at[i]->stretch_of != NULL};
+    reads[i] = in[i].value;
     BUG_IF(owner->kernel && in[i].value < 0, "%s reads %s, which has no memory", x->k->name,
            owner->name);
   }
   x->in = in;
+  x->reads = reads;
   x->num_in = (int)io->in.num;
   s->has_transfers |= ir_is_transfer(x->k);
   s->most_in = x->num_in > s->most_in ? x->num_in : s->most_in;
 }
 
-static const ir_node *read_by(const sched_kernel *k, const ir_state *state) {
+static bool writes_own_elements(sched *s, const ir_node *write, int value) {
+  const sched_kernel *k = &s->kernels[s->values[value].kernel];
   for (int i = 0; i < k->num_in; i++)
-    if (k->in[i].state == (int)state->id)
-      return k->in[i].node;
-  return NULL;
+    if (k->in[i].state == (int)write->state->id)
+      return sched_find_all_under(s, s->values[value].kernel)->own[i];
+  return true;
 }
 
-static bool writes_own_elements(const sched *s, const ir_node *write, int value) {
-  const sched_kernel *k = &s->kernels[s->values[value].kernel];
-  const ir_node *own = read_by(k, write->state);
-  return !own || plan_may_overwrite(s->arena, k->k, own, write->in[0]);
+static void add_writes(sched *s) {
+  size_t states = s->f->module->states.num + 1;
+  s->written_to = IR_NEW_ARRAY(s->arena, int, states);
+  memset(s->written_to, -1, sizeof(int) * states);
+  for (size_t i = 0; i < s->f->nodes.num; i++) {
+    const ir_node *n = s->f->nodes.at[i];
+    if (n->op != IR_WRITE)
+      continue;
+    int v = s->value_of[n->in[0]->id];
+    BUG_IF(v < 0, "write @%s of a value without memory: %s (pass_own_outputs)", n->state->name,
+           n->in[0]->name);
+    s->values[v].written = true;
+    s->written_to[n->state->id] = v;
+    sched_write w = {.node = n, .value = v};
+    IR_PUSH(s->arena, s->writes, w);
+  }
 }
 
 // [state id] the kernels that read it.
@@ -71,17 +86,12 @@ static readers *find_readers(const sched *s) {
 
 static void add_uses_at_end(sched *s) {
   const readers *of = find_readers(s);
-  for (size_t i = 0; i < s->f->nodes.num; i++) {
-    const ir_node *n = s->f->nodes.at[i];
-    if (n->op != IR_WRITE)
-      continue;
-    int v = s->value_of[n->in[0]->id];
-    BUG_IF(v < 0, "write @%s of a value without memory: %s (pass_own_outputs)", n->state->name,
-           n->in[0]->name);
-    s->values[v].written = true;
-    const readers *r = &of[n->state->id];
-    sched_write w = {n, v, writes_own_elements(s, n, v), r->at, (int)r->num};
-    IR_PUSH(s->arena, s->writes, w);
+  for (size_t i = 0; i < s->writes.num; i++) {
+    sched_write *w = &s->writes.at[i];
+    const readers *r = &of[w->node->state->id];
+    w->over_own = writes_own_elements(s, w->node, w->value);
+    w->readers = r->at;
+    w->num_readers = (int)r->num;
   }
   for (size_t i = 0; i < s->f->results.num; i++) {
     const ir_node *n = s->f->results.at[i].node;
@@ -97,49 +107,25 @@ sched *sched_new(ir_arena *a, ir_func *f) {
   s->kernels = IR_NEW_ARRAY(a, sched_kernel, f->kernels.num + 1);
   s->value_of = IR_NEW_ARRAY(a, int, f->next_id + 1);
   memset(s->value_of, -1, sizeof(int) * (f->next_id + 1));
-  size_t num_values = 0;
+  size_t num_values = 0, num_reads = 0;
   dom_io *io = IR_NEW_ARRAY(a, dom_io, f->kernels.num + 1);
   for (size_t k = 0; k < f->kernels.num; k++) {
     s->kernels[k].k = f->kernels.at[k];
     io[k] = dom_kernel_io(a, f->kernels.at[k]);
     num_values += io[k].out.num;
+    num_reads += io[k].in.num;
   }
   s->values = IR_NEW_ARRAY(a, sched_value, num_values + 1);
   for (int k = 0; k < s->num_kernels; k++)
     add_values(s, k, &io[k]);
-  for (int k = 0; k < s->num_kernels; k++)
-    add_operands(s, k, &io[k]);
+  int *reads = IR_NEW_ARRAY(a, int, num_reads + 1);
+  for (int k = 0; k < s->num_kernels; k++) {
+    add_operands(s, k, &io[k], reads);
+    reads += io[k].in.num;
+  }
+  add_writes(s);
   add_uses_at_end(s);
   return s;
-}
-
-// All at once: the kernel's domain is large, and nobody wants it afterwards.
-static void find_all_under(sched *s, sched_kernel *x) {
-  x->under = IR_NEW_ARRAY(s->arena, sched_ins, x->num_values + 1);
-  if (!dom_has_domain(x->k))
-    return;
-  int *at = IR_NEW_ARRAY(s->arena, int, (size_t)x->num_in *(size_t)x->num_values + 1);
-  ir_arena_mark here = ir_arena_here(s->arena);
-  plan_overwrites *may = plan_overwrites_new(s->arena, x->k);
-  for (int out = 0; out < x->num_values; out++) {
-    const sched_value *to = &s->values[x->first_value + out];
-    int num = 0;
-    for (int in = 0; in < x->num_in; in++) {
-      const sched_in *from = &x->in[in];
-      if (from->value >= 0 && !from->stretch && s->values[from->value].bytes == to->bytes &&
-          plan_overwrites_ask(may, from->node, to->node))
-        at[num++] = in;
-    }
-    x->under[out] = (sched_ins){at, num};
-    at += num;
-  }
-  ir_arena_back(s->arena, here);
-}
-
-sched_ins sched_find_under(sched *s, int k, int out) {
-  if (!s->kernels[k].under)
-    find_all_under(s, &s->kernels[k]);
-  return s->kernels[k].under[out];
 }
 
 // --- writes --------------------------------------------------------------------------------------

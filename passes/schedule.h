@@ -24,9 +24,11 @@ typedef struct sched_in {
 typedef struct sched_kernel {
   ir_kernel *k;
   const sched_in *in; // in order of dom_kernel_io
+  const int *
+      reads; // [operand] its value, -1: what searches look at again and again, of all kernels side by side
   int num_in;
-  int first_value, num_values; // its outputs: sched.values[first_value ..]
-  struct sched_ins *under; // [output] sched_find_under's answers, when first asked for; NULL before
+  int first_value, num_values;     // its outputs: sched.values[first_value ..]
+  const struct sched_under *under; // schedule_under.c's answers, when first asked for; NULL before
 } sched_kernel;
 
 // Operands of a kernel: elements of sched_kernel.in.
@@ -59,9 +61,11 @@ typedef struct sched {
   int most_in;                   // operands of one kernel
   bool has_transfers;            // to the host or back
   struct sched_scratch *scratch; // of sched_weigh; NULL until it is called
+  struct sched_forms *forms;     // of kernels that were asked about; NULL: none was
   sched_kernel *kernels;         // by ir_kernel.id
   sched_value *values;           // by kernel
   int *value_of;                 // [node id] -1: no kernel's output
+  int *written_to;               // [state id] the value that goes there, -1
   IR_VEC(sched_write) writes;    // in order of the function
 } sched;
 
@@ -100,6 +104,8 @@ int64_t sched_live_bytes(const sched_lives *l, size_t num, int64_t *live);
 // The same most, of steps that are only weighed: in a fraction of the time. *at, unless NULL: the first step at which
 // it is live, where there are any.
 int64_t sched_weigh(sched *s, const int *steps, size_t num, size_t *at);
+// Whether that is at most `most`: where it is not, the steps in front of the last one that takes more are not looked at.
+bool sched_fits(sched *s, const int *steps, size_t num, int64_t most);
 // The first step at which `most`, the most of all steps, are live.
 size_t sched_find_peak(const int64_t *live, int64_t most);
 

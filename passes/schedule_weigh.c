@@ -50,7 +50,7 @@ static int64_t bytes_at_end(const weigher *w) {
 static bool read_operands(weigher *w, const sched_kernel *k, int t) {
   bool any = false;
   for (int i = 0; i < k->num_in; i++) {
-    int value = k->in[i].value;
+    int value = k->reads[i];
     w->match.dying[i] = false;
     if (value < 0 || is_in_state(w, value) || is_kept(w, value))
       continue;
@@ -134,21 +134,45 @@ static int64_t weigh_with_transfers(sched *s, const int *steps, size_t num, size
   return most;
 }
 
-int64_t sched_weigh(sched *s, const int *steps, size_t num, size_t *at) {
-  size_t unused;
-  at = at ? at : &unused;
-  if (s->has_transfers) // they have memory before their steps
-    return weigh_with_transfers(s, steps, num, at);
-  weigher *w = get_scratch(s);
+// From the last step on, until more than `enough` are live.
+static int64_t walk(weigher *w, const int *steps, size_t num, int64_t enough, size_t *at) {
   int64_t most = 0;
   begin(w, steps, num);
-  for (size_t t = num; t-- > 0;) {
+  for (size_t t = num; t-- > 0 && most <= enough;) {
     int64_t bytes = step(w, (int)t, steps[t]);
     if (bytes < most)
       continue;
     most = bytes;
     *at = t;
   }
+  return most;
+}
+
+// As after all steps.
+static void forget_rest(weigher *w) {
+  memset(w->last, -1, sizeof(int) * ((size_t)w->s->num_values + 1));
+  memset(w->runs, 0, sizeof(int) * ((size_t)w->s->num_kernels + 1));
+}
+
+int64_t sched_weigh(sched *s, const int *steps, size_t num, size_t *at) {
+  size_t unused;
+  at = at ? at : &unused;
+  if (s->has_transfers) // they have memory before their steps
+    return weigh_with_transfers(s, steps, num, at);
+  weigher *w = get_scratch(s);
+  int64_t most = walk(w, steps, num, INT64_MAX, at);
   BUG_IF(w->live != 0, "a step reads what no step before it makes");
   return most;
+}
+
+bool sched_fits(sched *s, const int *steps, size_t num, int64_t most) {
+  size_t unused;
+  if (s->has_transfers)
+    return weigh_with_transfers(s, steps, num, &unused) <= most;
+  weigher *w = get_scratch(s);
+  bool fits = walk(w, steps, num, most, &unused) <= most;
+  if (!fits)
+    forget_rest(w);
+  BUG_IF(fits && w->live != 0, "a step reads what no step before it makes");
+  return fits;
 }

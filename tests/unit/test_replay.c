@@ -83,6 +83,10 @@ static void check_weighing(ir_arena *a, ir_module *m, const char *what) {
     int64_t *live = IR_NEW_ARRAY(a, int64_t, steps.num + 1);
     int64_t most = sched_live_bytes(&l, steps.num, live);
     size_t peak = 0;
+    CHECK(!sched_fits(r->s, steps.at, steps.num, most - 1) &&
+              sched_fits(r->s, steps.at, steps.num, most),
+          "%s, drop %d: %lld bytes live, which are not the least that they fit", what, i,
+          (long long)most);
     int64_t weighed = sched_weigh(r->s, steps.at, steps.num, &peak);
     CHECK(most == weighed && peak == sched_find_peak(live, most),
           "%s, drop %d: %lld bytes live at step %zu, weighed %lld at %zu", what, i, (long long)most,
@@ -93,9 +97,34 @@ static void check_weighing(ir_arena *a, ir_module *m, const char *what) {
   }
 }
 
+static bool has_operand(sched_ins under, int in) {
+  for (int i = 0; i < under.num; i++)
+    if (under.at[i] == in)
+      return true;
+  return false;
+}
+
+// What kernels of one form may be computed over, found out for one of them, is so for each.
+static void check_forms(ir_arena *a, ir_module *m, const char *what) {
+  sched *s = sched_new(a, ir_find_func(m, "step"));
+  for (int k = 0; k < s->num_kernels; k++)
+    for (int at = 0; at < s->kernels[k].num_in * s->kernels[k].num_values; at++) {
+      const sched_kernel *x = &s->kernels[k];
+      const sched_in *in = &x->in[at % x->num_in];
+      int out = at / x->num_in;
+      const sched_value *to = &s->values[x->first_value + out];
+      bool may = in->value >= 0 && !in->stretch && s->values[in->value].bytes == to->bytes &&
+                 plan_may_overwrite(a, x->k, in->node, to->node);
+      CHECK(may == has_operand(sched_find_under(s, k, out), at % x->num_in),
+            "%s: whether %s may lie over %s is another form's answer", what, to->node->name,
+            in->node->name);
+    }
+}
+
 static void check_module(ir_arena *a, ir_module *m, const char *what, tally *t) {
   CHECK(pass_run_pipeline(m, diag_new(a), NULL), "%s: the passes report errors", what);
   check_weighing(a, m, what);
+  check_forms(a, m, what);
   subject s = {.a = a, .kept = m, .what = what};
   s.plan = test_plan(ir_clone(m));
   s.values = test_run(a, m, "step", 7);
