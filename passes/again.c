@@ -83,8 +83,7 @@ static bool computes(const ir_node *m, const ir_node *n, ir_node *const *in) {
 // Members are in order here, so that what takes a later one finds the earlier one above it.
 typedef struct again_merge {
   again *g;
-  again_uses *
-      takers; // [id] of members of kernels with clones, through no view; views are takers themselves
+  again_uses *takers; // [id] of members beside clones, through no view; views are takers themselves
 } again_merge;
 
 static bool has_clones(const again *g, const ir_kernel *k) {

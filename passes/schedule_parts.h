@@ -7,8 +7,7 @@
 // What a kernel may compute its outputs over (schedule_under.c).
 typedef struct sched_under {
   sched_ins *of; // [output] sched_find_under
-  bool *
-      own; // [operand] it is the first that reads a state, and the output that goes to it may lie over it
+  bool *own; // [operand] the first that reads a state: the output that goes there may lie over it
 } sched_under;
 const sched_under *sched_find_all_under(sched *s, int k);
 
