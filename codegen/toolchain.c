@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -326,6 +327,17 @@ static bool write_sources(const cg_tools *x, const cg_sources *s) {
   return true;
 }
 
+// What may be asked of a folder is not all that may be in the way: a name too long, a system of other files.
+static bool can_write_beside(cg_tools *x, const char *out) {
+  const char *trial = ir_temp_name(x->a, out);
+  int file = open(trial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0)
+    return false;
+  close(file);
+  unlink(trial);
+  return true;
+}
+
 // Said before the seconds that compiling takes, and not by the linker.
 static bool check_output(cg_tools *x) {
   const char *out = x->b->out, *slash = strrchr(out, '/');
@@ -333,9 +345,11 @@ static bool check_output(cg_tools *x) {
                     : slash      ? ir_format(x->a, "%.*s", (int)(slash - out), out)
                                  : ".";
   struct stat st;
-  if (stat(out, &st) == 0 && S_ISDIR(st.st_mode))
+  bool found = stat(out, &st) == 0;
+  if (found && S_ISDIR(st.st_mode))
     return cg_fail(x, ir_format(x->a, "cannot write '%s': it is a folder", out));
-  if (access(dir, W_OK | X_OK) != 0)
+  if ((!found && errno == ENAMETOOLONG) || access(dir, W_OK | X_OK) != 0 ||
+      (ir_is_replaceable(out) && !can_write_beside(x, out)))
     return cg_fail(x, ir_format(x->a, "cannot write '%s': %s", out, strerror(errno)));
   return true;
 }

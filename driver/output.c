@@ -162,6 +162,18 @@ static void put_make_name(ir_buf *b, const char *name) {
     ir_buf_printf(b, "%s%c", *s == ' ' || *s == '#' ? "\\" : *s == '$' ? "$" : "", *s);
 }
 
+// Make has no way to write a line break in a name.
+static const char *find_two_lines(const output *x, const char *out) {
+  const char *first[] = {out, x->s->o->input};
+  size_t num = sizeof first / sizeof *first;
+  for (size_t i = 0; i < num + x->t->files.num; i++) {
+    const char *name = i < num ? first[i] : x->t->files.at[i - num];
+    if (strchr(name, '\n'))
+      return name;
+  }
+  return NULL;
+}
+
 static int write_dependencies(const output *x, const char *out) {
   ir_buf b = ir_buf_new(x->t->arena);
   put_make_name(&b, out);
@@ -179,6 +191,10 @@ static int write_dependencies(const output *x, const char *out) {
 static int build_trainer(const output *x, const cg_sources *s, cg_build *b) {
   const char *why = NULL;
   b->out = output_path(x->s, x->t->arena);
+  const char *two_lines = x->s->o->dependencies ? find_two_lines(x, b->out) : NULL;
+  if (two_lines)
+    return fail(
+        ir_format(x->t->arena, "-MD: make reads no name with a line break: '%s'", two_lines));
   if (!cg_compile(x->t->arena, s, x->s->target, b, &why))
     return fail(why);
   return x->s->o->dependencies ? write_dependencies(x, b->out) : 0;

@@ -472,10 +472,15 @@ bool ir_is_replaceable(const char *path) {
   return stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode);
 }
 
+// Of a long name the beginning: file systems allow 255 bytes.
 const char *ir_temp_name(ir_arena *a, const char *path) {
+  enum { MOST_BYTES = 200 };
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  int kept = (int)(name - path) + (int)strnlen(name, MOST_BYTES);
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  return ir_format(a, "%s.%lx%lx.tmp", path, (unsigned long)getpid(), (unsigned long)now.tv_nsec);
+  return ir_format(a, "%.*s.%lx%lx.tmp", kept, path, (unsigned long)getpid(),
+                   (unsigned long)now.tv_nsec);
 }
 
 bool ir_write_file(const char *path, const char *text, size_t len) {

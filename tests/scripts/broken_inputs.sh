@@ -320,6 +320,11 @@ expect_error 2 "would take the place of 'emb.csv.gz', which has the data" "$mltc
   rm made.d
 )
 same whole.gz beside/emb.csv.gz "data, and what is left of them,"
+long=$(printf 'n%.0s' {1..250})
+"$mltc" digits.graph -O0 -o "$long" || fail "a trainer with a name of 250 bytes"
+expect_error 1 "cannot write 'nn*': File name too long" "$mltc" digits.graph -O0 -o "$long$long"
+[ ! -d /proc/self ] || expect_error 1 "cannot write '/proc/trainer'" "$mltc" digits.graph -O0 -o /proc/trainer
+expect_error 1 "make reads no name with a line break" "$mltc" digits.graph -O0 -MD -o $'two\nlines'
 if [ -e /dev/full ]; then
   expect_error 1 "standard output" bash -c "'$mltc' digits.graph --emit=ir >/dev/full"
   for text in --help --version "--explain E0203" "digits.graph --max-batch --memory-budget=2MiB"; do

@@ -279,7 +279,9 @@ def kept_rows(out, new, path):
     """Of an earlier run beside the same PyTorch (and JAX) on such a machine: what this one has not measured."""
     old = rows.load(path)
     out["jax"] = out["jax"] or old.get("jax")
-    if any(old.get(key) != out[key] for key in ("version", "torch", "threads", "cpu")) or out["jax"] != old.get("jax", out["jax"]):
+    if any(old.get(key) != out[key] for key in ("version", "torch", "threads", "cpu")):
+        return []
+    if out["jax"] != (old.get("jax") or out["jax"]):  # a file without it is of no other version
         return []
     out["compile_seconds"] = {**old["compile_seconds"], **out["compile_seconds"]}
     measured = {(row["benchmark"], row["what"]) for row in new}
