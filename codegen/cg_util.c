@@ -220,6 +220,13 @@ void cg_vline(ir_buf *out, int indent, const char *fmt, va_list ap) {
   ir_buf_puts(out, "\n");
 }
 
+void cg_line(ir_buf *out, int indent, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  cg_vline(out, indent, fmt, ap);
+  va_end(ap);
+}
+
 bool cg_recall(const cg_memo *m, const char *key, void *plan, size_t bytes) {
   const void *known = ir_map_get(m->matmuls, key);
   if (known)

@@ -176,6 +176,7 @@ void cuda_transfer_emit(const cg_kernel *k, const char *name, ir_buf *out);
 
 // Prints an indented line.
 void cg_vline(ir_buf *out, int indent, const char *fmt, va_list ap);
+void cg_line(ir_buf *out, int indent, const char *fmt, ...) IR_PRINTF(3, 4);
 
 // Bytes of the whole argument, or of the workspace.
 int64_t cg_arg_bytes(const cg_kernel *k, int arg);

@@ -92,17 +92,18 @@ int64_t cpu_move_tasks(int64_t elements, int64_t units) {
 // What a processor fetches ahead is in the page that it reads, and in a small table at least in pairs of lines.
 enum { PAGE_BYTES = 4096, LEAST_BYTES = 256 };
 
-static int rows_shift(int64_t columns, int64_t bytes) {
+static int rows_shift(int64_t row_bytes, int64_t bytes) {
   int shift = 0;
-  while (columns && (columns * (int64_t)sizeof(float)) << shift < bytes)
+  while (row_bytes && row_bytes << shift < bytes)
     shift++;
   return shift;
 }
 
-cpu_rows cpu_rows_of(int64_t rows, int64_t columns, int64_t most_tasks) {
-  cpu_rows r = {.rows = rows, .columns = columns, .tasks = 1};
-  r.shift = rows_shift(columns, PAGE_BYTES);
-  while (most_tasks << r.shift > rows && r.shift > rows_shift(columns, LEAST_BYTES))
+cpu_rows cpu_rows_of(const ir_type *table, int64_t most_tasks) {
+  int64_t rows = table->dims[0], row_bytes = rows ? ir_bytes(table) / rows : 0;
+  cpu_rows r = {.rows = rows, .columns = rows ? ir_elements(table) / rows : 0, .tasks = 1};
+  r.shift = rows_shift(row_bytes, PAGE_BYTES);
+  while (most_tasks << r.shift > rows && r.shift > rows_shift(row_bytes, LEAST_BYTES))
     r.shift--;
   while (r.tasks * 2 <= most_tasks && (r.tasks * 2) << r.shift <= rows)
     r.tasks *= 2;
@@ -115,27 +116,18 @@ const char *cpu_rows_task(ir_arena *a, const cpu_rows *r) {
   return ir_format(a, "(row >> %d & %lld)", r->shift, (long long)r->tasks - 1);
 }
 
-static void put_indented(ir_buf *out, int indent, const char *fmt, ...) IR_PRINTF(3, 4);
-static void put_indented(ir_buf *out, int indent, const char *fmt, ...) {
-  va_list ap;
-  va_start(ap, fmt);
-  cg_vline(out, indent, fmt, ap);
-  va_end(ap);
-}
-
 int cpu_rows_open(ir_buf *out, int indent, const cpu_rows *r) {
   long long rows = (long long)r->rows, columns = (long long)r->columns;
   long long group = columns << r->shift, all = rows * columns;
   if (r->tasks == 1) {
-    put_indented(out, indent, "for (int64_t i = 0; i < %lld; i++)", all);
+    cg_line(out, indent, "for (int64_t i = 0; i < %lld; i++)", all);
     return indent + 2;
   }
-  put_indented(out, indent, "for (int64_t turn = 0; turn < %lld; turn += %lld)", all,
-               (long long)r->tasks * group);
-  put_indented(
-      out, indent + 2,
-      "for (int64_t i = turn + begin * %lld, to = turn + end * %lld, last = to < %lld ? to : "
-      "%lld; i < last; i++)",
-      group, group, all, all);
+  cg_line(out, indent, "for (int64_t turn = 0; turn < %lld; turn += %lld)", all,
+          (long long)r->tasks * group);
+  cg_line(out, indent + 2,
+          "for (int64_t i = turn + begin * %lld, to = turn + end * %lld, last = to < %lld ? to : "
+          "%lld; i < last; i++)",
+          group, group, all, all);
   return indent + 4;
 }

@@ -33,7 +33,7 @@ typedef struct cpu_rows {
   int shift; // 1 << shift rows together are one task's: what its processor fetches ahead is its own
   int64_t tasks; // a power of two
 } cpu_rows;
-cpu_rows cpu_rows_of(int64_t rows, int64_t columns, int64_t most_tasks);
+cpu_rows cpu_rows_of(const ir_type *table, int64_t most_tasks);
 // The task that owns "row".
 const char *cpu_rows_task(ir_arena *a, const cpu_rows *r);
 // Opens loops in which "i" goes through all elements of the rows of tasks begin .. end - 1, for one statement. Returns its

@@ -18,7 +18,7 @@
 enum { MOST_TASKS = 8, DIGIT_BITS = 8 }; // each task reads all indices
 
 typedef struct row_plan {
-  int64_t rows, columns, indices;
+  int64_t indices;
   cpu_rows own;
   int place_bits, passes; // of sorting
 } row_plan;
@@ -26,13 +26,11 @@ typedef struct row_plan {
 void cpu_row_update_schedule(cg_kernel *k) {
   const ir_node *n = k->k->anchor;
   row_plan *p = IR_NEW(k->arena, row_plan);
-  p->rows = n->type.dims[0];
-  p->columns = ir_elements(&n->type) / p->rows;
   p->indices = ir_elements(&n->in[0]->type);
   p->place_bits = ir_bits_below(p->indices);
-  p->passes = (int)ir_ceil_div(ir_bits_below(p->rows), DIGIT_BITS);
+  p->own = cpu_rows_of(&n->type, cpu_move_tasks(ir_elements(&n->in[1]->type), MOST_TASKS));
+  p->passes = (int)ir_ceil_div(ir_bits_below(p->own.rows), DIGIT_BITS);
   k->num_phases = 1;
-  p->own = cpu_rows_of(p->rows, p->columns, cpu_move_tasks(p->indices * p->columns, MOST_TASKS));
   k->tasks[0] = p->own.tasks;
   k->workspace = 2 * p->indices * (int64_t)sizeof(int64_t);
   k->schedule = p;
@@ -49,7 +47,7 @@ static void put_copies(cg_expr *e) {
     const char *from = cg_arg_name(e->k, row_update_base(e->k, i));
     cpu_line(e, "if (%s != %s)", to, from);
     int indent = cpu_rows_open(e->out, e->indent + 2, &plan_of(e)->own);
-    ir_buf_printf(e->out, "%*s%s[i] = %s[i];\n", indent, "", to, from);
+    cg_line(e->out, indent, "%s[i] = %s[i];", to, from);
   }
 }
 
@@ -59,7 +57,7 @@ static void put_row_at(cg_expr *e) {
   cpu_element x = cpu_element_of(n->in[0]);
   cpu_element_at(e->k->arena, &x, n->in[0]->type.rank, index);
   cpu_line(e, "  const int64_t row = k_clamp_row((int64_t)%s, %lld);",
-           cpu_element_text(e->k, &x, index), (long long)plan_of(e)->rows);
+           cpu_element_text(e->k, &x, index), (long long)plan_of(e)->own.rows);
   cpu_line(e, "  const int64_t task = %s;", cpu_rows_task(e->k->arena, &plan_of(e)->own));
 }
 
@@ -118,8 +116,8 @@ static void put_vector(cg_expr *e, bool vectors, const char *lanes) {
 static void put_columns(cg_expr *e) {
   const row_plan *p = plan_of(e);
   int vl = e->k->target->vector_bytes / 4;
-  int64_t whole = p->columns / vl * vl;
-  if (p->columns == 1) {
+  int64_t whole = p->own.columns / vl * vl;
+  if (p->own.columns == 1) {
     put_vector(e, false, NULL);
     return;
   }
@@ -130,9 +128,9 @@ static void put_columns(cg_expr *e) {
     e->indent -= 2;
     cpu_line(e, "}");
   }
-  if (whole < p->columns) {
+  if (whole < p->own.columns) {
     cpu_line(e, "const int64_t column = %lld;", (long long)whole);
-    put_vector(e, true, ir_format(e->k->arena, "%lld", (long long)(p->columns - whole)));
+    put_vector(e, true, ir_format(e->k->arena, "%lld", (long long)(p->own.columns - whole)));
   }
 }
 

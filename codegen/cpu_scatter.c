@@ -20,16 +20,10 @@ enum {
 };
 
 typedef struct scatter_plan {
-  int64_t table_rows, columns, indices;
-  bool by_columns;
-  cpu_rows own; // otherwise
+  int64_t indices;
+  cpu_rows own;
+  bool by_columns; // tasks own columns instead
 } scatter_plan;
-
-// Each task reads all indices: of short rows that is most of the work.
-static cpu_rows own_rows(const scatter_plan *p, int64_t elements) {
-  int64_t tasks = cpu_move_tasks(elements, MOST_TASKS);
-  return cpu_rows_of(p->table_rows, p->columns, elements < READING * p->indices ? 1 : tasks);
-}
 
 void cpu_scatter_schedule(cg_kernel *k) {
   if (ir_is_row_update(k->k)) {
@@ -38,14 +32,13 @@ void cpu_scatter_schedule(cg_kernel *k) {
   }
   const ir_node *n = k->k->anchor;
   scatter_plan *p = IR_NEW(k->arena, scatter_plan);
-  p->table_rows = n->type.dims[0];
-  p->columns = p->table_rows ? ir_elements(&n->type) / p->table_rows : 0;
   p->indices = ir_elements(&n->in[0]->type);
-  p->by_columns = p->columns >= 2 * COLUMNS && p->table_rows < MOST_TASKS;
-  int64_t elements = p->indices * p->columns + ir_elements(&n->type);
+  int64_t elements = ir_elements(&n->in[1]->type) + ir_elements(&n->type);
+  bool is_reading = elements < READING * p->indices; // each task reads all indices
+  p->own = cpu_rows_of(&n->type, is_reading ? 1 : cpu_move_tasks(elements, MOST_TASKS));
+  p->by_columns = p->own.columns >= 2 * COLUMNS && p->own.rows < MOST_TASKS;
   k->num_phases = 1;
-  p->own = own_rows(p, elements);
-  k->tasks[0] = p->by_columns ? cpu_move_tasks(elements, p->columns / COLUMNS) : p->own.tasks;
+  k->tasks[0] = p->by_columns ? cpu_move_tasks(elements, p->own.columns / COLUMNS) : p->own.tasks;
   k->schedule = p;
 }
 
@@ -70,7 +63,7 @@ static void clear_part(scatter_emit *s) {
   ir_arena *a = s->k->arena;
   const ir_node *n = s->k->k->anchor;
   const char *start = cpu_literal(a, n->type.dtype, ir_start_value(n->op, n->type.dtype));
-  int64_t rows = s->p->table_rows, columns = s->p->columns, tasks = s->k->tasks[0];
+  int64_t rows = s->p->own.rows, columns = s->p->own.columns, tasks = s->k->tasks[0];
   if (s->p->by_columns) {
     line(s, "const int64_t first = %s, last = %s;", cpu_share(a, "begin", columns, tasks),
          cpu_share(a, "end", columns, tasks));
@@ -79,7 +72,7 @@ static void clear_part(scatter_emit *s) {
     line(s, "    %s[row * %lld + c] = %s;", s->table, (long long)columns, start);
   } else {
     int indent = cpu_rows_open(s->out, s->indent, &s->p->own);
-    ir_buf_printf(s->out, "%*s%s[i] = %s;\n", indent, "", s->table, start);
+    cg_line(s->out, indent, "%s[i] = %s;", s->table, start);
   }
 }
 
@@ -102,13 +95,13 @@ static void close_loops(scatter_emit *s, int num) {
 
 static const char *row_text(const scatter_emit *s, const cpu_element *x, const char *const *index) {
   return ir_format(s->k->arena, "k_clamp_row((int64_t)%s, %lld)", cpu_element_text(s->k, x, index),
-                   (long long)s->p->table_rows);
+                   (long long)s->p->own.rows);
 }
 
 // Indices of the update's trailing dimensions from the column c.
 static void decode_column(scatter_emit *s, const ir_type *t, int lead, const char **index) {
   ir_arena *a = s->k->arena;
-  int64_t inner = s->p->columns;
+  int64_t inner = s->p->own.columns;
   int wide = 0;
   for (int i = lead; i < t->rank; i++)
     wide += t->dims[i] > 1;
@@ -152,18 +145,18 @@ static void add_row(scatter_emit *s, cpu_element u, const char **index) {
   if (plain) {
     for (int i = lead; i < t->rank; i++)
       index[i] = NULL;
-    index[t->rank - 1] = s->p->columns == 1 ? NULL : "c";
+    index[t->rank - 1] = s->p->own.columns == 1 ? NULL : "c";
     u.stride[t->rank - 1] = 1;
   }
-  if (s->p->columns == 1) {
+  if (s->p->own.columns == 1) {
     put_step(s, "row", cpu_element_text(s->k, &u, index));
     return;
   }
   const char *from = s->p->by_columns ? "first" : "0";
-  const char *to = s->p->by_columns ? "last" : ir_format(a, "%lld", (long long)s->p->columns);
+  const char *to = s->p->by_columns ? "last" : ir_format(a, "%lld", (long long)s->p->own.columns);
   line(s, "for (int64_t c = %s; c < %s; c++) {", from, to);
   s->indent += 2;
-  put_step(s, ir_format(a, "row * %lld + c", (long long)s->p->columns),
+  put_step(s, ir_format(a, "row * %lld + c", (long long)s->p->own.columns),
            cpu_element_text(s->k, &u, index));
   s->indent -= 2;
   line(s, "}");

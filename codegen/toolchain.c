@@ -327,7 +327,7 @@ static bool write_sources(const cg_tools *x, const cg_sources *s) {
   return true;
 }
 
-// What may be asked of a folder is not all that may be in the way: a name too long, a system of other files.
+// Permissions of a folder do not tell: some systems of files take no others.
 static bool can_write_beside(cg_tools *x, const char *out) {
   const char *trial = ir_temp_name(x->a, out);
   int file = open(trial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -340,18 +340,14 @@ static bool can_write_beside(cg_tools *x, const char *out) {
 
 // Said before the seconds that compiling takes, and not by the linker.
 static bool check_output(cg_tools *x) {
-  const char *out = x->b->out, *slash = strrchr(out, '/');
-  const char *dir = slash == out ? "/"
-                    : slash      ? ir_format(x->a, "%.*s", (int)(slash - out), out)
-                                 : ".";
+  const char *out = x->b->out;
   struct stat st;
-  bool found = stat(out, &st) == 0;
+  bool found = stat(out, &st) == 0, has_name = found || errno != ENAMETOOLONG;
   if (found && S_ISDIR(st.st_mode))
     return cg_fail(x, ir_format(x->a, "cannot write '%s': it is a folder", out));
-  if ((!found && errno == ENAMETOOLONG) || access(dir, W_OK | X_OK) != 0 ||
-      (ir_is_replaceable(out) && !can_write_beside(x, out)))
-    return cg_fail(x, ir_format(x->a, "cannot write '%s': %s", out, strerror(errno)));
-  return true;
+  if (has_name && (ir_is_replaceable(out) ? can_write_beside(x, out) : access(out, W_OK) == 0))
+    return true;
+  return cg_fail(x, ir_format(x->a, "cannot write '%s': %s", out, strerror(errno)));
 }
 
 // --- the whole -------------------------------------------------------------------------------

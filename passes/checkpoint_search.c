@@ -21,7 +21,6 @@ enum {
   SPLITS_OF_ALL = 1 << 19, // nor than there are kernels in so many,
   LEAST_SPLITS = 64,       // but into so many always
   RETRIES = 4,             // of packing
-  MANY = 4096,             // values
   WORK = 1 << 21,
   WORK_BY_KERNEL = 128, // steps that auto goes over
   SHAKES = 16,
@@ -181,7 +180,7 @@ static bool trim_to_budget(search *s, uint32_t seed) {
     int64_t over = packed_bytes(s, s->x) - s->budget;
     if (over <= 0)
       return true;
-    target = i == 0 && s->r->s->num_values < MANY ? o.live_bytes - 1 : target - over;
+    target = i == 0 && s->r->s->num_values < REPLAY_MANY ? o.live_bytes - 1 : target - over;
   }
   return false;
 }

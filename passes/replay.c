@@ -115,8 +115,8 @@ typedef struct maker {
 static int find_gone_operand(const maker *m, int k) {
   const sched_kernel *x = &m->r->s->kernels[k];
   for (int i = 0; i < x->num_in; i++)
-    if (x->reads[i] >= 0 && m->gone[x->reads[i]])
-      return x->reads[i];
+    if (x->in[i].value >= 0 && m->gone[x->in[i].value])
+      return x->in[i].value;
   return -1;
 }
 
@@ -137,8 +137,8 @@ static void run_again(maker *m, int k) {
 static void drop_passing(maker *m, int k) {
   const sched_kernel *x = &m->r->s->kernels[k];
   for (int i = 0; i < x->num_in; i++)
-    if (x->reads[i] >= 0)
-      m->back[x->reads[i]] |= replay_is_late(m->r, x->reads[i], k);
+    if (x->in[i].value >= 0)
+      m->back[x->in[i].value] |= replay_is_late(m->r, x->in[i].value, k);
   for (size_t i = 0; i < m->passing.num; i++)
     m->gone[m->passing.at[i]] = !m->back[m->passing.at[i]];
   m->passing.num = 0;
@@ -181,8 +181,8 @@ replay_steps replay_make_steps(const replay *r, ir_arena *a, const unsigned char
     for (int i = 0; i < x->num_values; i++)
       let_go(&m, x->first_value + i, k);
     for (int i = 0; i < x->num_in; i++)
-      if (x->reads[i] >= 0)
-        let_go(&m, x->reads[i], k);
+      if (x->in[i].value >= 0)
+        let_go(&m, x->in[i].value, k);
   }
   return m.out;
 }

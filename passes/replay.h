@@ -30,8 +30,7 @@ typedef struct replay {
   double *again;   // [kernel] cost_of_again
   int64_t tried;   // steps of all that replay_try has gone over: what searches are limited by
   replay_packed *packed;
-  int missed
-      [PLAN_NUM_EFFORTS]; // packings that did not come down to what would have been enough, by size
+  int missed[PLAN_NUM_EFFORTS]; // packings that did not come down to what was enough, by their size
 } replay;
 
 replay *replay_new(ir_arena *a, sched *s);
@@ -62,7 +61,7 @@ bool replay_fits(replay *r, const unsigned char *drop, int64_t bytes);
 // The bytes that these steps' temporaries take once they are packed: as few as `enough`, or whatever comes out
 // (plan_pack_down_to); 0 or less: as few as can be. Where an effort has missed REPLAY_MOST_MISSED times, less is made;
 // a miss of many temporaries, which takes long, counts once more for each REPLAY_MANY.
-enum { REPLAY_MOST_MISSED = 4, REPLAY_MANY = 4096 };
+enum { REPLAY_MOST_MISSED = 4, REPLAY_MANY = 4096 }; // of so many, one more or less packs alike
 int64_t replay_arena_bytes(replay *r, const replay_steps *steps, int64_t enough,
                            plan_effort effort);
 

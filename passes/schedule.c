@@ -26,21 +26,18 @@ static void add_values(sched *s, int k, const dom_io *io) {
   }
 }
 
-static void add_operands(sched *s, int k, const dom_io *io, int *reads) {
+static void add_operands(sched *s, int k, const dom_io *io, sched_in *in) {
   sched_kernel *x = &s->kernels[k];
-  sched_in *in = IR_NEW_ARRAY(s->arena, sched_in, io->in.num + 1);
   for (size_t i = 0; i < io->in.num; i++) {
     const ir_node *owner = dom_owner(io->in.at[i]);
     in[i] = (sched_in){.node = io->in.at[i],
                        .value = owner->kernel ? s->value_of[owner->id] : -1,
                        .state = owner->op == IR_READ ? (int)owner->state->id : -1,
                        .stretch = io->in.at[i]->stretch_of != NULL};
-    reads[i] = in[i].value;
     BUG_IF(owner->kernel && in[i].value < 0, "%s reads %s, which has no memory", x->k->name,
            owner->name);
   }
   x->in = in;
-  x->reads = reads;
   x->num_in = (int)io->in.num;
   s->has_transfers |= ir_is_transfer(x->k);
   s->most_in = x->num_in > s->most_in ? x->num_in : s->most_in;
@@ -107,21 +104,21 @@ sched *sched_new(ir_arena *a, ir_func *f) {
   s->kernels = IR_NEW_ARRAY(a, sched_kernel, f->kernels.num + 1);
   s->value_of = IR_NEW_ARRAY(a, int, f->next_id + 1);
   memset(s->value_of, -1, sizeof(int) * (f->next_id + 1));
-  size_t num_values = 0, num_reads = 0;
+  size_t num_values = 0, num_in = 0;
   dom_io *io = IR_NEW_ARRAY(a, dom_io, f->kernels.num + 1);
   for (size_t k = 0; k < f->kernels.num; k++) {
     s->kernels[k].k = f->kernels.at[k];
     io[k] = dom_kernel_io(a, f->kernels.at[k]);
     num_values += io[k].out.num;
-    num_reads += io[k].in.num;
+    num_in += io[k].in.num;
   }
   s->values = IR_NEW_ARRAY(a, sched_value, num_values + 1);
   for (int k = 0; k < s->num_kernels; k++)
     add_values(s, k, &io[k]);
-  int *reads = IR_NEW_ARRAY(a, int, num_reads + 1);
+  sched_in *in = IR_NEW_ARRAY(a, sched_in, num_in + 1);
   for (int k = 0; k < s->num_kernels; k++) {
-    add_operands(s, k, &io[k], reads);
-    reads += io[k].in.num;
+    add_operands(s, k, &io[k], in);
+    in += io[k].in.num;
   }
   add_writes(s);
   add_uses_at_end(s);

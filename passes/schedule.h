@@ -23,8 +23,7 @@ typedef struct sched_in {
 
 typedef struct sched_kernel {
   ir_kernel *k;
-  const sched_in *in; // in order of dom_kernel_io
-  const int *reads;   // [operand] its value, -1; of all kernels side by side, for searches
+  const sched_in *in; // in order of dom_kernel_io; those of all kernels lie side by side
   int num_in;
   int first_value, num_values;     // its outputs: sched.values[first_value ..]
   const struct sched_under *under; // schedule_under.c's answers, when first asked for; NULL before

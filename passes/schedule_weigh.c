@@ -50,7 +50,7 @@ static int64_t bytes_at_end(const weigher *w) {
 static bool read_operands(weigher *w, const sched_kernel *k, int t) {
   bool any = false;
   for (int i = 0; i < k->num_in; i++) {
-    int value = k->reads[i];
+    int value = k->in[i].value;
     w->match.dying[i] = false;
     if (value < 0 || is_in_state(w, value) || is_kept(w, value))
       continue;

@@ -404,7 +404,7 @@ static const test_case loop_cases[] = {
      "%w = input : f32[12,7]\n%t = scatter_add %i, %w : f32[9]\nresult output s = %s\nresult "
      "output t = %t",
      0},
-    {"scatter by ranges of rows, in pieces, and of columns", NULL,
+    {"scatter by rows in turn, in pieces, and by columns", NULL,
      "%i = input : i32[50,7]\n%u = input : f32[7,50,64]\n"
      "%v = transpose %u {perm=[1,0,2]} : f32[50,7,64]\n%s = scatter_add %i, %v : f32[40,64]\n"
      "%j = input : i32[90]\n%w = input : f32[90,200]\n%t = scatter_add %j, %w : f32[5,200]\n"
