@@ -286,8 +286,14 @@ enum { MM_LIST_BYTES = 2 };
 bool mm_may_list(const mm_problem *p);
 // How many rows of tiles of this size should have their lists made together.
 int64_t mm_list_tiles(const mm_problem *p, const mm_plan *plan);
-// How many lists a thread should keep, in this grid.
+// Blocks of columns that a task takes one after the other, at most.
+int64_t mm_task_blocks(const mm_plan *plan);
+// How many lists a thread should keep, in this grid with these blocks.
 int64_t mm_kept_lists(const mm_problem *p, const mm_plan *plan);
+// How often a thread makes the lists of a task's rows, and looks at a task's columns, in `n` tasks that follow each
+// other: less than once in each where it keeps what it has found.
+int64_t mm_list_rounds(const mm_problem *p, const mm_plan *plan, int64_t n);
+int64_t mm_column_rounds(const mm_plan *plan, int64_t n);
 // Prints NAME_list, which makes the list of a row of tiles, NAME_finite, which tells whether steps of b may be left
 // out, and the type of what a thread remembers from task to task.
 void mm_emit_lists(const mm_text *t);

@@ -142,14 +142,14 @@ bool mm_counts_steps(const mm_text *t) {
 const char *mm_emit_steps(const mm_text *t, const char *indent) {
   bool pieces = t->plan->k_blocks > 1, limits = mm_limits_steps(t->p);
   const char *more = !mm_pieces_wait(t->plan) ? "" : t->plan->split_k ? ", k > start" : ", k > 0";
+  const char *all = pieces ? "steps" : ir_format(t->p->arena, "%lld", (long long)t->p->k);
   if (limits)
     ir_buf_printf(t->out,
                   "%sint64_t from = %s;\n"
                   "%sconst int64_t count = %s_span(row, col, &from, %s);\n",
-                  indent, pieces ? "k" : "0", indent, t->name,
-                  pieces ? "steps" : ir_format(t->p->arena, "%lld", (long long)t->p->k));
+                  indent, pieces ? "k" : "0", indent, t->name, all);
   if (t->plan->lists)
-    return ir_format(t->p->arena, ", list, %s, live%s", pieces ? "k" : "0", more);
+    return ir_format(t->p->arena, ", list, live == %s, %s, live%s", all, pieces ? "k" : "0", more);
   return limits   ? ir_format(t->p->arena, ", from, count%s", more)
          : pieces ? ir_format(t->p->arena, ", k, steps%s", more)
                   : "";

@@ -171,14 +171,19 @@ static int loads_of(int64_t bytes) {
   return (int)(bytes / 8 + (bytes >> 2 & 1) + (bytes >> 1 & 1) + (bytes & 1));
 }
 
-// What lists cost a task, in cycles: reading its rows of a for each block of columns, and its columns of b once. A
-// thread that remembers either (mm_remembers), which depends on the grid that this is to choose, takes less.
-static double list_cycles(const mm_problem *p, const mm_plan *g, double rows, double cols) {
+// What lists cost a thread in `n` of its tasks, in cycles: to read a's rows for them, which no tile's sums hide, to pack
+// what is on them, and to look at columns of b.
+static double list_cycles(const mm_problem *p, const mm_plan *g, double rows, double cols,
+                          int64_t n) {
   int64_t k;
   bool along = mm_is_flat(&p->a.k, &k) && k == 1;
-  double step = along ? ALONG_COST / g->lanes : LIST_COST + 0.5 * loads_of(g->mr * p->a.elem_bytes);
+  double far = mm_fits_cache(p) ? 0 : FIRST_COST * g->mr * p->a.elem_bytes;
+  double step =
+      along ? ALONG_COST / g->lanes + far : LIST_COST + 0.5 * loads_of(g->mr * p->a.elem_bytes);
   double packing = g->a == MM_LISTED ? LISTED_COST * g->mr * mm_list_share(p->zeros, g->mr) : 0;
-  return (step + packing) * rows * (double)p->k + FINITE_COST * cols * g->nv * (double)p->k;
+  double made = step * (double)mm_list_rounds(p, g, n) + packing * (double)(n * mm_task_blocks(g));
+  double seen = FINITE_COST * g->nv * (double)mm_column_rounds(g, n);
+  return (made * rows + seen * cols) * (double)p->k;
 }
 
 // Estimated cycles on a team: shared packing, a barrier, then the longest thread's tasks.
@@ -196,8 +201,6 @@ static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   double a_panel = pack_cost(p, &p->a, g->a, a_bytes) * g->mr * (double)p->k;
   double b_panel = pack_cost(p, &p->b, g->b, SCRAP) * (double)(g->nr * p->k);
   double task = rows * cols * tile / (double)pieces + TASK_CYCLES, phase0 = 0;
-  if (g->lists)
-    task += list_cycles(p, g, rows, cols);
   if (g->a == MM_LOCAL || g->a == MM_PIECES)
     task += rows * a_panel / (double)pieces;
   if (g->b == MM_LOCAL)
@@ -207,8 +210,10 @@ static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   if (g->b == MM_SHARED)
     phase0 += (double)(p->batch * g->col_tiles) * b_panel;
   double shared = phase0 > 0 ? phase0 / team + MM_BARRIER_CYCLES : 0;
-  return shared + (double)ir_ceil_div(tasks, team) * task +
-         reading_cycles(p, g, tasks, team) / (double)pieces + updating_cycles(p, g, team);
+  int64_t n = ir_ceil_div(tasks, team);
+  double lists = g->lists ? list_cycles(p, g, rows, cols, n) : 0;
+  return shared + (double)n * task + (lists + reading_cycles(p, g, tasks, team)) / (double)pieces +
+         updating_cycles(p, g, team);
 }
 
 // Groups of whole rows, all of one size: threads go on with rows that they have written themselves,

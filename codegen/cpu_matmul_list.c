@@ -200,12 +200,12 @@ static void put_list_by_steps(const mm_text *t, int64_t k) {
                       "  }\n");
 }
 
-// A task's rows of tiles, and blocks of columns, at most.
+// A task's rows of tiles, at most.
 static int64_t task_rows(const mm_plan *plan) {
   return ir_ceil_div(plan->row_tiles, plan->group_rows);
 }
 
-static int64_t task_blocks(const mm_plan *plan) {
+int64_t mm_task_blocks(const mm_plan *plan) {
   return ir_ceil_div(ir_ceil_div(plan->col_tiles, plan->group_cols), plan->block_cols);
 }
 
@@ -216,7 +216,7 @@ static bool next_has_rows(const mm_plan *plan) {
 
 static bool knows_columns(const mm_plan *plan) {
   bool next = plan->group_rows > 1 && (plan->by_columns || plan->group_cols == 1);
-  return plan->lists && plan->k_blocks == 1 && next && task_blocks(plan) == 1;
+  return plan->lists && plan->k_blocks == 1 && next && mm_task_blocks(plan) == 1;
 }
 
 bool mm_remembers(const mm_plan *plan) {
@@ -227,11 +227,21 @@ bool mm_remembers(const mm_plan *plan) {
 // that follow each other, and there is room for all their lists, it makes them once.
 int64_t mm_kept_lists(const mm_problem *p, const mm_plan *plan) {
   enum { MOST_BYTES = 131072 }; // of a stack, and of the second cache
-  if (!plan->lists || plan->k_blocks > 1 || !(next_has_rows(plan) || task_blocks(plan) > 1))
+  if (!plan->lists || plan->k_blocks > 1 || !(next_has_rows(plan) || mm_task_blocks(plan) > 1))
     return 0;
   const mm_text t = {.p = p, .plan = plan};
   int64_t bytes = task_rows(plan) * list_pitch(&t) * MM_LIST_BYTES;
   return bytes <= MOST_BYTES ? task_rows(plan) : 0;
+}
+
+int64_t mm_list_rounds(const mm_problem *p, const mm_plan *plan, int64_t n) {
+  if (!mm_kept_lists(p, plan))
+    return n * mm_task_blocks(plan);
+  return next_has_rows(plan) ? ir_ceil_div(n, plan->group_cols) : n;
+}
+
+int64_t mm_column_rounds(const mm_plan *plan, int64_t n) {
+  return knows_columns(plan) ? ir_ceil_div(n, plan->group_rows) : n;
 }
 
 // Where lines of a are so many that the first cache does not hold them for the next row of tiles, the tiles that

@@ -431,6 +431,15 @@ static double tile_price(const mm_problem *p, const mm_plan *g) {
   return bytes > 4 * GAIN_BYTES ? LARGE_TILE_GAIN : bytes > p->target->l2_bytes ? TILE_GAIN : 1;
 }
 
+// The panels of b of one block of columns stay in the second cache while rows pass.
+static void set_block_cols(const mm_problem *p, mm_plan *plan) {
+  int64_t cols = ir_ceil_div(plan->col_tiles, plan->group_cols), fit = columns_that_stay(p, plan);
+  plan->block_cols = fit < cols ? fit : cols;
+  while (plan->b == MM_LOCAL && plan->block_cols > 1 &&
+         local_bytes(p, plan, plan->block_cols) > LOCAL_BYTES)
+    plan->block_cols--;
+}
+
 static void try_grid(const mm_problem *p, const mm_plan *base, const mm_ways *ways, mm_plan *best,
                      double *best_score) {
   bool pieces = base->k_blocks > 1;
@@ -443,6 +452,7 @@ static void try_grid(const mm_problem *p, const mm_plan *base, const mm_ways *wa
         continue;
       if (local_bytes(p, &g, 1) > LOCAL_BYTES) // never when both are shared: one tile remains
         continue;
+      set_block_cols(p, &g);
       double s = mm_plan_cycles(p, &g) * workspace_price(p, &g);
       if (*best_score < 0 || s < *best_score) {
         *best = g;
@@ -492,16 +502,10 @@ static double choose_grid(const mm_problem *p, mm_plan *plan) {
   return best_score;
 }
 
-// Inside a task, tiles are visited in blocks: the panels of b of one block stay in the second
-// cache while rows pass; with k in pieces, the sums of a block wait on the stack.
+// Inside a task, tiles are visited in blocks of columns (set_block_cols) and rows; with k in pieces, the sums of a block
+// wait on the stack.
 static void choose_blocks(const mm_problem *p, mm_plan *plan) {
   int64_t rows = ir_ceil_div(plan->row_tiles, plan->group_rows);
-  int64_t cols = ir_ceil_div(plan->col_tiles, plan->group_cols);
-  int64_t fit = columns_that_stay(p, plan);
-  plan->block_cols = fit < cols ? fit : cols;
-  while (plan->b == MM_LOCAL && plan->block_cols > 1 &&
-         local_bytes(p, plan, plan->block_cols) > LOCAL_BYTES)
-    plan->block_cols--;
   plan->block_rows = plan->by_pieces       ? rows_of_pieces(p, plan, rows)
                      : plan->a == MM_LOCAL ? local_rows(p, plan)
                                            : rows;
