@@ -206,8 +206,8 @@ void mm_make_plan(const mm_problem *p, mm_plan *plan);
 enum { MM_BARRIER_CYCLES = 3000 };
 // Of a tile, per step of k.
 double mm_tile_cycles(int rows, int vectors);
-// Of the whole problem in tiles of rows x vectors, per step of k.
-double mm_tiling_cycles(const mm_problem *p, int lanes, int rows, int vectors);
+// Of the whole problem in tiles of rows x vectors which take this share of all steps, per step of k.
+double mm_tiling_cycles(const mm_problem *p, int lanes, int rows, int vectors, double share);
 // What reading an operand where it lies costs a step: steps of k that are no neighbours.
 double mm_apart_a_cycles(const mm_problem *p, const mm_plan *g);
 double mm_apart_b_cycles(const mm_problem *p, const mm_plan *g);

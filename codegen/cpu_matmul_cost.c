@@ -23,8 +23,9 @@ static const double PIECES_COST = 0.25;
 // Of rows that are walked: until a task's part of a row arrives.
 static const double NEW_RUN_CYCLES = 150;
 // Of lists: for a step of a row of tiles, which vectors share where it lies along k; to pack an element; to look at
-// a vector of b.
-static const double LIST_COST = 1.4, ALONG_COST = 10, LISTED_COST = 1, FINITE_COST = 1;
+// a vector of b; for a line of b that a tile waits for; and for its last step.
+static const double LIST_COST = 1.4, ALONG_COST = 10, LISTED_COST = 1, FINITE_COST = 1,
+                    LINE_COST = 2, LAST_COST = 20;
 
 static double max2(double a, double b) {
   return a > b ? a : b;
@@ -38,25 +39,35 @@ double mm_tile_cycles(int rows, int vectors) {
   return max2(max2(fma, loads / 2), 4.0) + 0.2 * (vectors + rows / 16.0) + 0.03 * loads;
 }
 
-// Call, first and last lines of a tile, spread over its steps.
-static double enter_cycles(const mm_problem *p, int rows, int vectors) {
-  return (10.0 + rows * vectors) / (double)p->k;
+// Of this problem: steps of lists are not where prefetchers look, so that what the first cache does not hold of b is
+// waited for.
+static double step_cycles(const mm_problem *p, int rows, int vectors) {
+  int bytes = vectors * p->target->vector_bytes;
+  bool waits = mm_may_list(p) && p->k * bytes > p->target->l1_bytes;
+  double cycles = mm_tile_cycles(rows, vectors);
+  return waits ? max2(cycles, LINE_COST * bytes / LINE) : cycles;
 }
 
-// The whole problem in tiles of rows x vectors, per step of k.
-double mm_tiling_cycles(const mm_problem *p, int lanes, int rows, int vectors) {
+// Call, first and last lines of a tile, spread over its steps. Lists leave it a share of them, and no processor foresees
+// the end of one.
+static double enter_cycles(const mm_problem *p, int rows, int vectors, double share) {
+  double cycles = 10.0 + rows * vectors;
+  return (mm_may_list(p) ? (cycles + LAST_COST) / share : cycles) / (double)p->k;
+}
+
+double mm_tiling_cycles(const mm_problem *p, int lanes, int rows, int vectors, double share) {
   int64_t nr = (int64_t)vectors * lanes;
   int64_t full_rows = p->m / rows, full_cols = p->n / nr;
   int tail_rows = (int)(p->m % rows), tail_vectors = (int)ir_ceil_div(p->n % nr, lanes);
-  double enter = enter_cycles(p, rows, vectors);
-  double total = (double)(full_rows * full_cols) * (mm_tile_cycles(rows, vectors) + enter);
+  double enter = enter_cycles(p, rows, vectors, share);
+  double total = (double)(full_rows * full_cols) * (step_cycles(p, rows, vectors) + enter);
   if (tail_rows)
-    total += (double)full_cols * (mm_tile_cycles(tail_rows, vectors) + enter);
+    total += (double)full_cols * (step_cycles(p, tail_rows, vectors) + enter);
   if (tail_vectors)
-    total += (double)full_rows * (mm_tile_cycles(rows, tail_vectors) + enter);
+    total += (double)full_rows * (step_cycles(p, rows, tail_vectors) + enter);
   if (tail_rows && tail_vectors)
-    total += mm_tile_cycles(tail_rows, tail_vectors) + enter;
-  return total;
+    total += step_cycles(p, tail_rows, tail_vectors) + enter;
+  return total * share;
 }
 
 // Steps of k that lie side by side in a line: all of it, or the lines of a window.
@@ -189,7 +200,7 @@ static double list_cycles(const mm_problem *p, const mm_plan *g, double rows, do
 // Estimated cycles on a team: shared packing, a barrier, then the longest thread's tasks.
 static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   double steps = (double)p->k * g->share;
-  double step = mm_tile_cycles(g->mr, g->nv) + enter_cycles(p, g->mr, g->nv);
+  double step = step_cycles(p, g->mr, g->nv) + enter_cycles(p, g->mr, g->nv, g->share);
   step += (g->a == MM_DIRECT ? mm_apart_a_cycles(p, g) : 0) +
           (g->b == MM_DIRECT ? mm_apart_b_cycles(p, g) : 0);
   double tile = step * steps;
@@ -231,6 +242,6 @@ double mm_waiting_cycles(const mm_problem *p, const mm_plan *g) {
 
 // Small teams are what we tune for; the rest keeps larger ones busy.
 double mm_plan_cycles(const mm_problem *p, const mm_plan *g) {
-  double alone = mm_tiling_cycles(p, g->lanes, g->mr, g->nv) * g->share * (double)(p->batch * p->k);
+  double alone = mm_tiling_cycles(p, g->lanes, g->mr, g->nv, g->share) * (double)(p->batch * p->k);
   return team_cycles(p, g, 2) + alone * 0.25 + team_cycles(p, g, 8) * 0.5 + mm_waiting_cycles(p, g);
 }

@@ -110,7 +110,7 @@ static tile_choices tiles_for(const mm_problem *p, int lanes) {
         continue;
       double share = step_share(p, rows, (int64_t)vectors * lanes);
       share *= lists ? mm_list_share(p->zeros, rows) : 1;
-      tile_choice t = {rows, vectors, mm_tiling_cycles(p, lanes, rows, vectors) * share};
+      tile_choice t = {rows, vectors, mm_tiling_cycles(p, lanes, rows, vectors, share)};
       c.at[c.num] = t;
       c.best = t.cycles < c.at[c.best].cycles ? c.num : c.best;
       c.num++;
