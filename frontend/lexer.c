@@ -53,11 +53,44 @@ static bool name_char(char c) {
   return isalnum((unsigned char)c) || c == '_';
 }
 
+// In bytes, of the character in UTF-8 that begins there.
+static size_t char_size(const char *at) {
+  size_t len = 1;
+  while ((unsigned char)*at >= 0x80 && ((unsigned char)at[len] & 0xc0) == 0x80)
+    len++;
+  return len;
+}
+
+// A letter or digit that names here cannot have, such as a Greek one: it is reported with the whole name.
+static bool is_foreign_letter(const char *at) {
+  static const unsigned char lead[] = {0, 0, 0x1f, 0x0f, 0x07};
+  size_t len = char_size(at);
+  if (len < 2 || len > 4)
+    return false;
+  uint32_t c = (unsigned char)*at & lead[len];
+  for (size_t i = 1; i < len; i++)
+    c = c << 6 | ((unsigned char)at[i] & 0x3f);
+  bool sign = c < 0xc0 ? c != 0xb5 : c == 0xd7 || c == 0xf7; // micro; times, divided by
+  return !sign && (c < 0x2000 || (c >= 0x2070 && c < 0x20a0) || (c >= 0x3040 && c < 0xd800));
+}
+
 static void newline(lexer *x) {
   const char *start = x->at++;
   push(x, TOK_NEWLINE, start);
   x->line++;
   x->line_start = x->at;
+}
+
+static ir_diags *diags_here(const lexer *x) {
+  return x->line == x->broken_line ? x->silent : x->diags;
+}
+
+// False where it has a letter that it cannot have.
+static bool skip_name(lexer *x) {
+  bool plain = true;
+  for (; name_char(*x->at) || is_foreign_letter(x->at); x->at += char_size(x->at))
+    plain = plain && name_char(*x->at);
+  return plain;
 }
 
 static void lex_name(lexer *x) {
@@ -70,8 +103,11 @@ static void lex_name(lexer *x) {
 #undef TOKEN
   };
   const char *start = x->at;
-  while (name_char(*x->at))
-    x->at++;
+  if (!skip_name(x)) {
+    ir_diag *d = diag_error(diags_here(x), loc_from(x, start), "E0001",
+                            "a name with a letter that names cannot have");
+    diag_help(d, "they consist of a to z, A to Z, 0 to 9 and _");
+  }
   size_t len = (size_t)(x->at - start);
   for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
     if (strlen(keywords[i].text) == len && memcmp(keywords[i].text, start, len) == 0) {
@@ -116,10 +152,6 @@ static bool scan_number(lexer *x) {
     }
   }
   return is_float;
-}
-
-static ir_diags *diags_here(const lexer *x) {
-  return x->line == x->broken_line ? x->silent : x->diags;
 }
 
 static void bad_number(lexer *x, const char *start, const char *why) {
@@ -251,11 +283,49 @@ static void help_alike(ir_diag *d, const char *at, size_t len) {
       diag_help(d, "it is %s: write %s", alike[i].what, alike[i].here);
 }
 
+// What other languages write for it; the parser goes on as if it stood there.
+static const struct {
+  const char *there, *here;
+  fe_token_kind kind;
+} operators[] = {
+    {"&&", "and", TOK_AND}, {"&", "and", TOK_AND}, {"||", "or", TOK_OR},
+    {"|", "or", TOK_OR},    {"!", "not", TOK_NOT},
+};
+
+static bool lex_foreign_operator(lexer *x) {
+  for (size_t i = 0; i < sizeof operators / sizeof operators[0]; i++) {
+    size_t len = strlen(operators[i].there);
+    if (strncmp(x->at, operators[i].there, len) != 0)
+      continue;
+    const char *start = x->at;
+    x->at += len;
+    ir_diag *d = diag_error(diags_here(x), loc_from(x, start), "E0001", "unexpected '%s'",
+                            operators[i].there);
+    diag_help(d, "here it is written %s", operators[i].here);
+    push(x, operators[i].kind, start);
+    return true;
+  }
+  return false;
+}
+
+// 'abc', where both quotes stand on one line.
+static bool lex_single_quoted(lexer *x) {
+  size_t len = *x->at == '\'' ? strcspn(x->at + 1, "'\n") : 0;
+  if (len == 0 || x->at[len + 1] != '\'')
+    return false;
+  const char *start = x->at;
+  x->at += len + 2;
+  ir_diag *d =
+      diag_error(diags_here(x), loc_from(x, start), "E0001", "a text between single quotes");
+  diag_help(d, "write \"%.*s\"", (int)len, start + 1);
+  push(x, TOK_STRING, start)->text = ir_strndup(x->arena, start + 1, len);
+  return true;
+}
+
 static void bad_character(lexer *x) {
-  const char *start = x->at++;
+  const char *start = x->at;
   unsigned char c = (unsigned char)*start;
-  while (x->at < x->end && c >= 0x80 && ((unsigned char)*x->at & 0xc0) == 0x80)
-    x->at++; // the rest of a UTF-8 character
+  x->at += char_size(start);
   ir_loc at = loc_from(x, start);
   if (c < 0x20 || c >= 0x7f) {
     ir_diag *d = diag_error(diags_here(x), at, "E0001", "unexpected character (byte 0x%02x)", c);
@@ -279,20 +349,38 @@ static void lex_one(lexer *x) {
   else if (c == '#')
     while (x->at < x->end && *x->at != '\n')
       x->at++;
-  else if (name_start(c))
+  else if (name_start(c) || is_foreign_letter(x->at))
     lex_name(x);
   else if (isdigit((unsigned char)c) || (c == '.' && isdigit((unsigned char)x->at[1])))
     lex_number(x);
   else if (c == '"')
     lex_string(x);
-  else if (!lex_punctuation(x))
+  else if (!lex_punctuation(x) && !lex_foreign_operator(x) && !lex_single_quoted(x))
     bad_character(x);
+}
+
+// Each byte of a program or an archive would be a mistake of its own: the first 0 is the only one.
+static void check_text(lexer *x) {
+  const char *begin = x->at, *zero = memchr(begin, '\0', (size_t)(x->end - begin));
+  if (!zero)
+    return;
+  for (; x->at < zero; x->at++)
+    if (*x->at == '\n') {
+      x->line++;
+      x->line_start = x->at + 1;
+    }
+  ir_diag *d = diag_error(x->diags, loc_from(x, zero), "E0001",
+                          "this is not a text file: it has bytes of 0");
+  if (strncmp(begin, "\xff\xfe", 2) == 0 || strncmp(begin, "\xfe\xff", 2) == 0)
+    diag_help(d, "it is text in UTF-16: save it as UTF-8");
+  x->at = x->end;
 }
 
 fe_tokens fe_lex(ir_arena *a, const ir_source *src, ir_diags *d) {
   lexer x = {.arena = a, .diags = d, .silent = diag_new(a), .src = src, .line = 1};
   x.at = x.line_start = src->text;
   x.end = src->text + src->len;
+  check_text(&x);
   while (x.at < x.end)
     lex_one(&x);
   push(&x, TOK_NEWLINE, x.at);

@@ -227,6 +227,8 @@ expect_error 1 "missing.graph.*No such file" "$mltc" missing.graph "${out[@]}"
 expect_error 1 "folder.*folder" "$mltc" folder "${out[@]}"
 : >empty.graph
 expect_error 1 "no model" "$mltc" empty.graph "${out[@]}"
+printf "\377\376l\0e\0t\0\n\0" >wide.graph
+expect_error 1 "wide.graph:1:4: error.*text file" "$mltc" wide.graph "${out[@]}"
 : >empty.ir
 expect_error 1 "empty.ir:1:1" "$mltc" empty.ir "${out[@]}"
 for seed in 1 2 3; do
