@@ -4,10 +4,32 @@
 #include <string.h>
 
 // --- placing arguments ---------------------------------------------------------------------------
+static void help_params(fe *c, ir_diag *d, const char *name, const char *const *params,
+                        size_t num) {
+  ir_buf b = ir_buf_new(c->arena);
+  for (size_t i = 0; i < num; i++)
+    ir_buf_printf(&b, "%s%s", i ? ", " : "", params[i]);
+  diag_help(d, "%s takes %s", name, num ? ir_buf_str(&b) : "nothing");
+}
+
 static void unknown_argument(fe *c, const ast_expr *call, const ast_arg *arg,
                              const char *const *params, size_t first, size_t num) {
   ir_diag *d = fe_error(c, arg->loc, "E0205", "'%s' has no parameter '%s'", call->text, arg->name);
-  fe_suggest(c, d, arg->name, NULL, 0, params + first, num - first);
+  const char *near = diag_nearest(arg->name, params + first, num - first);
+  if (near)
+    diag_help(d, "did you mean '%s'?", near);
+  else
+    help_params(c, d, call->text, params + first, num - first);
+}
+
+static void misplaced_argument(fe *c, const ast_expr *call, const ast_arg *arg, bool named,
+                               const char *const *params, size_t num) {
+  ir_diag *d = fe_error(c, arg->value->loc, "E0205",
+                        named ? "an argument by position after one by name, in the call of '%s'"
+                              : "too many arguments for '%s'",
+                        call->text);
+  if (!named)
+    help_params(c, d, call->text, params, num);
 }
 
 static bool place_named(fe *c, const ast_expr *call, const ast_arg *arg, const char *const *params,
@@ -39,10 +61,7 @@ bool fe_place_args(fe *c, const ast_expr *call, const char *const *params, size_
     if (arg->name) {
       ok = place_named(c, call, arg, params, num_params, first, out) && ok;
     } else if (named || next >= num_params) {
-      fe_error(c, arg->value->loc, "E0205",
-               named ? "an argument by position after one by name, in the call of '%s'"
-                     : "too many arguments for '%s'",
-               call->text);
+      misplaced_argument(c, call, arg, named, params + first, num_params - first);
       ok = false;
     } else {
       out[next++] = arg;
@@ -268,19 +287,36 @@ static const fe_value *unknown_function(fe *c, const ast_expr *call) {
   return &fe_bad;
 }
 
+// `tanh(f(x)) as name` would give the name to nothing, and the parameters of f another one.
+static const fe_value *not_named(fe *c, const ast_expr *call) {
+  if (call->again)
+    return FE_FAIL(c, call->loc, "E0222", "'%s' is no block: it has no parameters to use again",
+                   call->text);
+  ir_diag *d =
+      fe_error(c, call->loc, "E0222", "'%s' is no block: it has no parameters to be named '%s'",
+               call->text, call->label);
+  diag_help(d, "`as` stands right behind the call of the block that has them");
+  return &fe_bad;
+}
+
+// Of what is no block.
+static const fe_value *call_other(fe *c, const ast_expr *call) {
+  bool is_std, initializer = fe_find_initializer(c, call->text, &is_std);
+  if (!initializer && !fe_is_builtin(call->text))
+    return unknown_function(c, call);
+  if (call->again || call->label)
+    return not_named(c, call);
+  return initializer ? fe_call_initializer(c, call) : fe_call_builtin(c, call);
+}
+
 const fe_value *fe_call(fe *c, const ast_expr *call) {
   binding b = {.call = call};
   bool is_std;
   if (!fe_tick(c, call->loc))
     return &fe_bad;
   b.fn = fe_find_block(c, call->text, &is_std);
-  if (!b.fn && call->again)
-    return FE_FAIL(c, call->loc, "E0222", "'%s' is no block: it has no parameters to use again",
-                   call->text);
-  if (!b.fn && fe_find_initializer(c, call->text, &is_std))
-    return fe_call_initializer(c, call);
   if (!b.fn)
-    return fe_is_builtin(call->text) ? fe_call_builtin(c, call) : unknown_function(c, call);
+    return call_other(c, call);
   if (!c->pass)
     return FE_FAIL(c, call->loc, "E0207", "block '%s' cannot be used outside of a model",
                    call->text);

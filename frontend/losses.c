@@ -110,7 +110,14 @@ static void nothing_under(fe *c, const ast_name *name) {
   for (size_t i = 0; i < c->pass->trained.num; i++)
     ir_map_put(parts, first_part(c, c->pass->trained.at[i]->name), c);
   ir_diag *d = fe_error(c, name->loc, "E0222", "no parameter above belongs to '%s'", name->text);
-  fe_suggest(c, d, name->text, (const ir_map *const[]){parts}, 1, NULL, 0);
+  const fe_use *use = fe_find_use(c, name->text);
+  if (use && use->fn)
+    diag_help(d,
+              "it is the use of '%s', which has none; those of a block in its arguments have "
+              "another name",
+              use->fn->name.text);
+  else
+    fe_suggest(c, d, name->text, (const ir_map *const[]){parts}, 1, NULL, 0);
 }
 
 static bool claim(fe *c, fe_goal *g, ir_state *param, const ast_name *name) {

@@ -22,6 +22,7 @@ static const error_case cases[] = {
     {"E0001", "let a = 1 «$ 2\n" REST, "'$'"},
     {"E0001", "let a = b«. * 2\n" REST, "no methods"},
     {"E0001", "let a = 1«\u00a0+ 2\n" REST, "it is a no-break space: write a space"},
+    {"E0001", "let a = 2 «\u2192 3\n" NO_REST, "0xe2"},
     {"E0002", "let a = «12ab\n" REST, "digit"},
     {"E0002", "let a = «99999999999999999999\n" REST, "64 bits"},
     {"E0003", "import «\"abc\n" REST, "quote"},
@@ -38,6 +39,7 @@ static const error_case cases[] = {
     {"E0004", MODEL("loss b = mean(x)«"), "one alone has no name"},
     {"E0004", MODEL("loss mean(x) «over y"), "has a name"},
     {"E0004", MODEL("for «i in 3 { }"), "repeat i in 3"},
+    {"E0004", MODEL("«let q = 3"), "here write q = ..."},
     {"E0004", MODEL("def «f(x) { }"), "block name("},
     {"E0004", MODEL("parm «w: f[3] = zeros"), "did you mean 'param'?"},
     {"E0004", "model m(x: f32[4,6]) { loss mean(linear(x, 1)) }\noptim «= sgd(0.1)\n", "optim {"},
@@ -92,6 +94,8 @@ static const error_case cases[] = {
     {"E0214", MODEL("a, b = «x"), "split(x, 2, axis)"},
     {"E0222", MODEL("a = linear(x, 2) as p\nb = parameter(«\"p.v\")"), "did you mean 'p.w'?"},
     {"E0222", MODEL("a = parameter(«\"linear.w\")"), "used above"},
+    {"E0222", MODEL("a = «tanh(linear(x, 2)) as p"), "right behind the call of the block"},
+    {"E0222", MODEL("a = relu(linear(x, 2)) as p\nloss b = mean(a) over «p"), "the use of 'relu'"},
     {"E0202", MODEL("a = parameter(«x)"), "a text"},
     {"E0218", MODEL("param w: f[3] = «x"), "normal(std)"},
     {"E0218", MODEL("param w: f[3] = normal(«-1)"), "the deviation of normal() is -1"},
@@ -247,7 +251,10 @@ static const error_case cases[] = {
     // calls
     {"E0205", MODEL("a = linear(x, 2, «biass=false)"), "did you mean 'bias'?"},
     {"E0205", MODEL("a = «linear(x)"), "'m'"},
-    {"E0205", MODEL("a = linear(x, 2, true, none, «5)"), "too many"},
+    {"E0205", MODEL("a = linear(x, 2, true, none, «5)"), "linear takes x, m, bias, init"},
+    {"E0205", MODEL("a = softmax(x, «dim=1)"), "softmax takes x, axis"},
+    {"E0205", NO_REST "optim { sgd(0.1), schedule = constant(«after=3) }\n",
+     "constant takes warmup"},
     {"E0205", MODEL("a = linear(x, 2, «m=3)"), "twice"},
     {"E0205", MODEL("a = linear(m=3, «x)"), "after one by name"},
     {"E0205", MODEL("a = «where(x > 0)"), "'a'"},
@@ -414,6 +421,11 @@ static void check_together(void) {
 // Mistakes that could be mistaken for several: one error, with its words.
 static void check_alone(void) {
   static const error_case alone[] = {
+      {"E0001", "let «gr\u00f6\u00dfe = 2\n" REST, "a to z"},
+      {"E0001", "let «\u03bb_2 = 2\n" REST, "a to z"},
+      {"E0001", "let a = true «&& false\n" REST, "here it is written and"},
+      {"E0001", MODEL("a = x > 0 «| x < 1"), "here it is written or"},
+      {"E0001", "let a = «'b, c'\n" REST, "write \"b, c\""},
       {"E0201", MODEL("state s: «like foo = foo"), "foo"},
       {"E0204", MODEL("z = f32(y)\na = accuracy(x, «z)\nb = cross_entropy(x, z)"), "i32(...)"},
       {"E0208", MODEL("z = stack([y, y])\na = accuracy(x, «z)\nb = cross_entropy(x, z)"), "[2, 4]"},
