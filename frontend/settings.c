@@ -223,13 +223,18 @@ static void put_column(fe *c, settings *to, const key_info *k, const ast_expr *e
     put_str(c, to, k->name, e->text);
     return;
   }
-  const fe_value *v = is_word(c, e) ? &fe_none : fe_eval(c, e);
+  bool bare = e->kind == AST_NAME && is_word(c, e);
+  const fe_value *v = bare ? &fe_none : fe_eval(c, e);
   if (v->kind == FE_NUM && number_suits(RULE_SEED, v))
     put_num(c, to, k->name, v->num);
+  else if (v->kind == FE_STR && *v->str)
+    put_str(c, to, k->name, v->str);
   else if (!fe_is_bad(v))
-    diag_label(fe_error(c, e->loc, "E0303", "'%s' must be a column, counted from 0, or one of: %s",
+    diag_label(fe_error(c, e->loc, "E0303",
+                        "'%s' must be a column, counted from 0 or by its name in quotes, or one "
+                        "of: %s",
                         k->name, k->words),
-               "this is %s", is_word(c, e) ? e->text : fe_describe(c, v));
+               "this is %s", bare ? e->text : fe_describe(c, v));
 }
 
 static void put_value(fe *c, settings *to, const key_info *k, const ast_expr *e) {

@@ -9,19 +9,20 @@
 #include <stdio.h>
 #include <string.h>
 
+typedef struct text_line {
+  const uint8_t *at, *end; // without its end-of-line
+  int64_t number;          // from 1
+} text_line;
+
 typedef struct csv {
   mlrt_reading *r;
   const mlrt_file *file;
   uint8_t delimiter;
   int columns, columns_line;  // of the first row, and its line number
   int label_first, label_num; // columns [label_first, label_first + label_num)
+  text_line header;           // number 0: there is none
   char *row[2];               // where the present row of an input goes
 } csv;
-
-typedef struct text_line {
-  const uint8_t *at, *end; // without its end-of-line
-  int64_t number;          // from 1
-} text_line;
 
 // --- lines and columns -----------------------------------------------------------------------
 static bool is_space(uint8_t c) {
@@ -107,27 +108,74 @@ static bool read_delimiter(csv *c) {
   return true;
 }
 
-// label = last, first, none, or a column counted from 0. Needs the number of columns.
+enum { MAX_SHOWN = 48 };
+
+// Its beginning, for messages.
+static void show(const text_line *text, char shown[MAX_SHOWN]) {
+  int64_t len = text->end - text->at;
+  int n = len > 40 ? 40 : (int)len;
+  for (int i = 0; i < n; i++)
+    shown[i] = text->at[i] < 32 || text->at[i] > 126 ? '?' : (char)text->at[i];
+  snprintf(shown + n, (size_t)(MAX_SHOWN - n), "%s", len > 40 ? "..." : "");
+}
+
+// The column of the header that has the name; -1: none, and *num tells how many columns there are.
+static int find_name(const csv *c, const char *name, int *num) {
+  int found = -1;
+  text_line column;
+  *num = 0;
+  for (const uint8_t *at = c->header.at; next_column(c, &c->header, &at, &column); ++*num)
+    if (found < 0 && strlen(name) == (size_t)(column.end - column.at) &&
+        memcmp(name, column.at, strlen(name)) == 0)
+      found = *num;
+  return found;
+}
+
+static bool find_label(const csv *c, const char *name, int64_t width, int64_t *at) {
+  if (c->header.number == 0)
+    return mlrt_error_set(c->r->error,
+                          "%s: label=\"%s\" is the name of a column, but the file has no header",
+                          c->file->name, name);
+  char shown[MAX_SHOWN];
+  show(&c->header, shown);
+  int num, found = find_name(c, name, &num);
+  if (found < 0)
+    return mlrt_error_set(c->r->error, "%s: line %lld names no column `%s`, the label: `%s`",
+                          c->file->name, (long long)c->header.number, name, shown);
+  if (num != c->columns)
+    return mlrt_error_set(c->r->error, "%s: line %lld names %d columns, but line %d has %d",
+                          c->file->name, (long long)c->header.number, num, c->columns_line,
+                          c->columns);
+  *at = found;
+  return found + width <= c->columns ||
+         mlrt_error_set(c->r->error,
+                        "%s: from column `%s` on there are %d, but input `%s` takes %lld",
+                        c->file->name, name, c->columns - found, c->r->program->inputs[1].name,
+                        (long long)width);
+}
+
+// label = last, first, none, a column counted from 0, or its name. Needs the number of columns.
 static bool read_label(csv *c) {
-  static const char *const words[] = {"last", "first", "none", NULL};
+  static const char *const words[] = {"last", "first", "none"};
+  enum { LAST, FIRST, NONE, NAME, NUMBER };
   const mlrt_program *p = c->r->program;
   const mlrt_setting *s = mlrt_setting_find(c->r, "label");
   int64_t width = p->num_inputs == 2 ? mlrt_input_elements(&p->inputs[1]) : 1;
   int64_t at = 0;
-  int word = p->num_inputs == 2 ? 0 : 2;
-  bool number = s && s->kind != MLRT_SET_STR;
+  int kind = s ? NUMBER : p->num_inputs == 2 ? LAST : NONE;
+  if (s && s->kind == MLRT_SET_STR)
+    for (kind = LAST; kind < NAME && strcmp(words[kind], s->str) != 0;)
+      kind++;
   if (width > c->columns)
     width = c->columns;
-  if (number ? !mlrt_setting_int(c->r, "label", 0, c->columns - width, &at)
-             : !mlrt_setting_choice(c->r, "label", words, &word))
+  if ((kind == NUMBER && !mlrt_setting_int(c->r, "label", 0, c->columns - width, &at)) ||
+      (kind == NAME && !find_label(c, s->str, width, &at)))
     return false;
-  if (!number && word == 2)
-    width = 0;
-  if (p->num_inputs == 2 && width == 0)
+  if (kind == NONE && p->num_inputs == 2)
     return mlrt_error_set(c->r->error, "label=none leaves nothing for input `%s`",
                           p->inputs[1].name);
-  c->label_num = (int)width;
-  c->label_first = (int)(number ? at : word == 0 ? c->columns - width : 0);
+  c->label_num = kind == NONE ? 0 : (int)width;
+  c->label_first = (int)(kind == LAST ? c->columns - width : at);
   return true;
 }
 
@@ -194,12 +242,8 @@ static bool check_columns(const csv *c, const text_line *l) {
 // --- rows ------------------------------------------------------------------------------------
 static bool bad_column(const csv *c, const text_line *l, int column, const text_line *text,
                        const char *why) {
-  int64_t len = text->end - text->at;
-  char shown[48];
-  int n = len > 40 ? 40 : (int)len;
-  for (int i = 0; i < n; i++)
-    shown[i] = text->at[i] < 32 || text->at[i] > 126 ? '?' : (char)text->at[i];
-  snprintf(shown + n, sizeof shown - (size_t)n, "%s", len > 40 ? "..." : "");
+  char shown[MAX_SHOWN];
+  show(text, shown);
   return mlrt_error_set(c->r->error, "%s: line %lld, column %d: `%s` %s", c->file->name,
                         (long long)l->number, column + 1, shown, why);
 }
@@ -289,6 +333,8 @@ static bool find_first_row(csv *c, text_line *l) {
   line_kind kind = look_at_line(c, l);
   if (header < 0) // a row with one bad number is an error and no header
     header = kind.numbers == 0 && kind.words > 0;
+  if (header)
+    c->header = *l;
   if (header && !next_line(c, l))
     return mlrt_error_set(c->r->error, "%s: holds a header and no rows", c->file->name);
   c->columns = look_at_line(c, l).columns;

@@ -175,6 +175,7 @@ static void test_csv(void) {
             "1,0,0,0\n7,1.5,-2.,0.00003\n\n",
             "label", "first", x, 7);
   check_csv("a,b,\"c\",\n0,0,0,1\n1.5,-2,0.3e-4,7\n", NULL, NULL, x, 7);
+  check_csv("a,\"the class\" , c,d\r\n0,1,0,0\r\n1.5,7,-2,3e-5\r\n", "label", "the class", x, 7);
   check_csv("1,2,3,4\n0,0,0,1\n1.5,-2,3e-5,7\n", "header", "true", x, 7);
   check_csv("0;0;0;1\n1.5;-2;3e-5;7\n", "delimiter", ";", x, 7);
   check_csv("0\t0\t0\t1\n1.5\t-2\t3e-5\t7\n", "delimiter", "tab", x, 7);

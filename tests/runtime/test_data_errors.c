@@ -185,7 +185,9 @@ static void test_csv(void) {
   csv_fails("1,2,3,-1\n", NULL, NULL, "column 4: `-1`|whole numbers");
   csv_fails("1,2,3,4\n", "header", "maybe", "`header` must be one of: false, true, not `maybe`");
   csv_fails("1,2,3,4\n", "label", "none", "label=none leaves nothing for input `y`");
-  csv_fails("1,2,3,4\n", "label", "middle", "`label` must be one of: last, first, none");
+  csv_fails("1,2,3,4\n", "label", "q", "a: label=\"q\" is the name of a column|no header");
+  csv_fails("p,q,r,s\n1,2,3,4\n", "label", "Q", "a: line 1 names no column `Q`|`p,q,r,s`");
+  csv_fails("p,q,r\n1,2,3,4\n", "label", "q", "a: line 1 names 3 columns, but line 2 has 4");
   label_fails(4, "`label` must be a whole number from 0 to 3, not 4");
   label_fails(-1, "`label` must be a whole number from 0 to 3, not -1");
   csv_fails("1e2e3e4\n", "delimiter", "e", "`delimiter` must be one character|not `e`");
