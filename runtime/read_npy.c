@@ -123,6 +123,9 @@ static bool stored_from_descr(const char *descr, mlrt_array *a) {
 
 // Where the dictionary lies: [*from, a->offset).
 static const char *find_header(const uint8_t *at, int64_t len, int64_t *from, mlrt_array *a) {
+  if (len > 4 && memcmp(at, "PK\3\4", 4) == 0)
+    return "is an archive (.npz), not a .npy file\nhelp: write its arrays one by one with "
+           "numpy.save";
   if (len < 10 || memcmp(at, "\x93NUMPY", 6) != 0)
     return "is not a .npy file";
   if (at[6] < 1 || at[6] > 3)
@@ -151,7 +154,8 @@ static const char *parse_header(const uint8_t *at, int64_t len, mlrt_array *a) {
     return "has a header that is not {'descr': ..., 'fortran_order': ..., 'shape': (...)} of at "
            "most 8 sizes";
   if (!stored_from_descr(h.descr, a))
-    return "holds a type that is not a plain number (bool, u1-u8, i1-i8, f2, f4, f8)";
+    return "holds a type that is not a plain number (bool, u1-u8, i1-i8, f2, f4, f8)\n"
+           "help: convert it before numpy.save, as with x.astype(\"f4\")";
   if (a->rank < 1)
     return "holds one number, not an array of samples";
   if (h.fortran && a->rank > 1)

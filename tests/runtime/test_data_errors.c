@@ -112,6 +112,7 @@ static void test_npy_bools(void) {
 static void test_npy(void) {
   const char *good = "{'descr': '|u1', 'fortran_order': False, 'shape': (4, 2, 3)}";
   npy_fails(text_bytes("\x93NUMPX\1 junk"), "magic", "a: is not a .npy file");
+  npy_fails(text_bytes("PK\3\4 junk"), "npz", "a: is an archive|numpy.save");
   npy_fails(cut(array(good), 30), "header cut", "a: is cut off inside its header");
   npy_fails(cut(array(good), array(good).len - 1), "data cut", "a: is cut off|4 x 2 x 3");
   npy_fails(with(array(good), "z"), "trailing", "a: 1 bytes follow the last sample");
