@@ -76,8 +76,11 @@ static bool check_plan(const driver *d) {
   ir_buf wrong = ir_buf_new(t->arena);
   int n = plan_check(t->plan, t->module, &wrong);
   if (n && d->subject.edit) {
-    diag_error(t->diags, (ir_loc){0}, "E0508", "%s breaks %d rule%s:\n%s", d->o.plan, n,
-               n == 1 ? "" : "s", ir_buf_str(&wrong));
+    ir_diag *e = diag_error(t->diags, (ir_loc){0}, "E0508", "%s breaks %d rule%s:\n%s", d->o.plan,
+                            n, n == 1 ? "" : "s", ir_buf_str(&wrong));
+    diag_help(
+        e, "buffers without an offset are packed: take all of a function's out after a change of "
+           "its kernels");
     return false;
   }
   BUG_IF(n, "the memory plan breaks %d rules:\n%s", n, ir_buf_str(&wrong));

@@ -110,6 +110,7 @@ refuse "is no multiple of 64" "b[0]['offset'] += 1"
 refuse "lies in states and batches" "b[0]['offset'] = 0"
 refuse "breaks [0-9]+ rule" "
 for x in b: x['offset'] = b[0]['offset']"
+grep -q '^help: buffers without an offset are packed' err.txt || fail "places that do not work: no help"
 refuse "is no whole number" "b[0]['offset'] = 'here'"
 echo '{"schema": "something"}' >bad.json
 expect_error 1 "bad.json" "$mltc" m.graph --plan=bad.json --emit=plan
