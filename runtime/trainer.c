@@ -151,6 +151,32 @@ static void adopt_flags(const mlrt_checkpoint *c, mlrt_options *o) {
   }
 }
 
+static bool has_flag(const mlrt_options *o, const char *name) {
+  for (int i = 0; i < o->num_flags; i++)
+    if (strcmp(o->flags[i].state->name, name) == 0)
+      return true;
+  return false;
+}
+
+// A flag that was renamed, or is new, would go back to its default without anybody noticing.
+static void note_other_flags(const mlrt_checkpoint *c, const mlrt_options *o, const char *path) {
+  static const char prefix[] = "flag.";
+  const size_t len = sizeof prefix - 1;
+  double there;
+  for (int i = 0; i < c->header.num_pairs; i++) {
+    const mlrt_st_pair *p = &c->header.pairs[i];
+    if (strncmp(p->key, prefix, len) == 0 && !has_flag(o, p->key + len))
+      printf("note: '%s' was made with --%s=%s, a flag that this program has not\n", path,
+             p->key + len, p->value);
+  }
+  for (int i = 0; i < o->num_flags; i++) {
+    const mlrt_flag *f = &o->flags[i];
+    if (!f->given && !mlrt_checkpoint_flag(c, f->state->name, &there))
+      printf("note: '%s' says nothing of the flag --%s: it is %.9g\n", path, f->state->name,
+             f->value);
+  }
+}
+
 mlrt_checkpoint mlrt_trainer_checkpoint(const mlrt_program *p, mlrt_options *o) {
   const char *path = o->resume_file ? o->resume_file : mlrt_save_path(o);
   mlrt_checkpoint c;
@@ -158,6 +184,8 @@ mlrt_checkpoint mlrt_trainer_checkpoint(const mlrt_program *p, mlrt_options *o) 
   if (!mlrt_checkpoint_open(&c, p, path, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
   adopt_flags(&c, o);
+  if (!o->quiet)
+    note_other_flags(&c, o, path);
   o->known = (mlrt_known_characters){c.at.characters, path, false};
   if (c.other_plan && !o->quiet)
     printf(
