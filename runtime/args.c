@@ -139,9 +139,13 @@ static bool is_rounded(const char *text, double v) {
   return !*end && exact != (long long)v;
 }
 
+int mlrt_flag_digits(const mlrt_flag *f) {
+  return mlrt_is_float(f->state->dtype) ? 9 : 17;
+}
+
 bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e) {
   const char *name = f->state->name;
-  if (f->state->dtype == MLRT_BOOL && (!strcmp(text, "true") || !strcmp(text, "false"))) {
+  if (!mlrt_is_float(f->state->dtype) && (!strcmp(text, "true") || !strcmp(text, "false"))) {
     f->value = text[0] == 't';
     return true;
   }
@@ -379,8 +383,8 @@ void mlrt_options_help(const mlrt_options *o, const mlrt_program *p, const char 
     const mlrt_flag *f = &o->flags[i];
     const char *kind = !mlrt_is_float(f->state->dtype) ? "INTEGER" : "NUMBER";
     int used = fprintf(out, "  --%s=%s", f->state->name, kind);
-    fprintf(out, "%*s default %.9g (%s)\n", used < 20 ? 20 - used : 0, "", f->state->value,
-            f->state->where ? f->state->where : p->source_path);
+    fprintf(out, "%*s default %.*g (%s)\n", used < 20 ? 20 - used : 0, "", mlrt_flag_digits(f),
+            f->state->value, f->state->where ? f->state->where : p->source_path);
   }
   fprintf(out, "\nOptions:\n");
   help_options(o, out);

@@ -61,6 +61,7 @@ void mlrt_options_help(const mlrt_options *o, const mlrt_program *p, const char 
 
 mlrt_flag *mlrt_find_flag(const mlrt_options *o, const char *name); // NULL when absent
 bool mlrt_flag_holds(const mlrt_flag *f, double value);             // its type can
+int mlrt_flag_digits(const mlrt_flag *f); // that its values are printed with: whole numbers in full
 // Checks that `value` is one that the flag's type can hold. False after setting `e`.
 bool mlrt_flag_set(mlrt_flag *f, const char *text, mlrt_error *e);
 

@@ -3,6 +3,7 @@
 #include "runtime/number_io.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -64,15 +65,18 @@ static void print_totals(const mlrt_program *p) {
 }
 
 static void print_flags(const mlrt_options *o) {
-  for (int i = 0; i < o->num_flags; i++)
-    printf("flag       --%s=%.9g (default %.9g)\n", o->flags[i].state->name, o->flags[i].value,
-           o->flags[i].state->value);
+  for (int i = 0; i < o->num_flags; i++) {
+    const mlrt_flag *f = &o->flags[i];
+    int digits = mlrt_flag_digits(f);
+    printf("flag       --%s=%.*g (default %.*g)\n", f->state->name, digits, f->value, digits,
+           f->state->value);
+  }
 }
 
 static void print_setting(const mlrt_setting *s) {
   switch (s->kind) {
   case MLRT_SET_NUM:
-    printf(" %s=%.9g", s->key, s->num);
+    printf(" %s=%.*g", s->key, s->num == floor(s->num) ? 17 : 9, s->num);
     break;
   case MLRT_SET_STR:
     printf(" %s=%s", s->key, s->str);

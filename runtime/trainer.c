@@ -136,6 +136,7 @@ static void adopt_flags(const mlrt_checkpoint *c, mlrt_options *o) {
   for (int i = 0; i < o->num_flags; i++) {
     mlrt_flag *f = &o->flags[i];
     double there;
+    int digits = mlrt_flag_digits(f);
     if (!mlrt_checkpoint_flag(c, f->state->name, &there) || there == f->value)
       continue;
     if (!f->given && !mlrt_flag_holds(f, there))
@@ -146,16 +147,9 @@ static void adopt_flags(const mlrt_checkpoint *c, mlrt_options *o) {
     if (!f->given)
       f->value = there;
     else if (!o->quiet)
-      printf("--%s is %.9g now; the checkpoint was made with %.9g\n", f->state->name, f->value,
-             there);
+      printf("--%s is %.*g now; the checkpoint was made with %.*g\n", f->state->name, digits,
+             f->value, digits, there);
   }
-}
-
-static bool has_flag(const mlrt_options *o, const char *name) {
-  for (int i = 0; i < o->num_flags; i++)
-    if (strcmp(o->flags[i].state->name, name) == 0)
-      return true;
-  return false;
 }
 
 // A flag that was renamed, or is new, would go back to its default without anybody noticing.
@@ -165,15 +159,16 @@ static void note_other_flags(const mlrt_checkpoint *c, const mlrt_options *o, co
   double there;
   for (int i = 0; i < c->header.num_pairs; i++) {
     const mlrt_st_pair *p = &c->header.pairs[i];
-    if (strncmp(p->key, prefix, len) == 0 && !has_flag(o, p->key + len))
-      printf("note: '%s' was made with --%s=%s, a flag that this program has not\n", path,
-             p->key + len, p->value);
+    if (strncmp(p->key, prefix, len) == 0 && !mlrt_find_flag(o, p->key + len) &&
+        mlrt_checkpoint_flag(c, p->key + len, &there))
+      printf("note: '%s' was made with --%s=%.9g, a flag that this program has not\n", path,
+             p->key + len, there);
   }
   for (int i = 0; i < o->num_flags; i++) {
     const mlrt_flag *f = &o->flags[i];
     if (!f->given && !mlrt_checkpoint_flag(c, f->state->name, &there))
-      printf("note: '%s' says nothing of the flag --%s: it is %.9g\n", path, f->state->name,
-             f->value);
+      printf("note: '%s' says nothing of the flag --%s: it is %.*g\n", path, f->state->name,
+             mlrt_flag_digits(f), f->value);
   }
 }
 

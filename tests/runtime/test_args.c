@@ -137,7 +137,8 @@ static void keeps_flags_in_their_types(void) {
   } cases[] = {{MLRT_U8, "255", true},   {MLRT_U8, "256", false},   {MLRT_U8, "-1", false},
                {MLRT_I8, "-128", true},  {MLRT_I8, "128", false},   {MLRT_BOOL, "1", true},
                {MLRT_BOOL, "5", false},  {MLRT_BOOL, "true", true}, {MLRT_U16, "65536", false},
-               {MLRT_F16, "1e5", false}, {MLRT_BF16, "1e5", true},  {MLRT_F64, "1e300", true}};
+               {MLRT_F16, "1e5", false}, {MLRT_BF16, "1e5", true},  {MLRT_F64, "1e300", true},
+               {MLRT_I64, "false", true}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     mlrt_tensor state = {.name = "k", .dtype = cases[i].type};
     mlrt_flag f = {.state = &state};
@@ -178,6 +179,7 @@ static void prints_help(void) {
   CHECK(strstr(text, "--lr=NUMBER") && strstr(text, "default 0.1 (toy.graph:3)"), "%s", text);
   CHECK(strstr(text, "\n  --lr=NUMBER        default 0.1 (toy"), "columns: %s", text);
   CHECK(strstr(text, "--steps=INTEGER") && strstr(text, "--resume[=FILE]"), "%s", text);
+  CHECK(mlrt_flag_digits(mlrt_find_flag(&r.options, "steps")) == 17, "2^53 is not printed whole");
   free(text);
   mlrt_options_free(&r.options);
 }
