@@ -40,6 +40,8 @@ bool pass_narrow_sums(ir_module *m, ir_diags *d);
 // Reductions with few outputs and long axes become two stages, so that they can run in
 // parallel with a fixed order of sums.
 bool pass_split_reductions(ir_module *m, ir_diags *d);
+// For processors: so do sums of long columns that would be read as strips.
+bool pass_split_strips(ir_module *m, ir_diags *d);
 // For GPUs: so do sums of columns, of which there are fewer than threads.
 bool pass_split_columns(ir_module *m, ir_diags *d);
 // Gives writes and results nodes of their own (inserts copy) so that each has one buffer.

@@ -25,6 +25,8 @@ const pass_info pass_pipeline[] = {
     {.name = "narrow_sums", .run = pass_narrow_sums, .processor = true},
     // work for all threads, a buffer for every output
     {.name = "split_reductions", .run = pass_split_reductions},
+    // on processors long columns that would be read as strips, too
+    {.name = "split_strips", .run = pass_split_strips, .processor = true},
     // on GPUs the columns of a matrix, too
     {.name = "split_columns", .run = pass_split_columns, .families = 1u << IR_FAMILY_ATTENTION},
     {"own_outputs", pass_own_outputs, .required = true},

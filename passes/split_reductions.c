@@ -13,6 +13,8 @@
 // a chunk is contiguous, and along existing axes where it can, so that the reshape stays a view for
 // what computes %x.
 //
+// For processors (split_strips), sums of more columns, too, where reading them as strips is slow (split_strips.c).
+//
 // For GPUs (split_columns), sums of columns, too, where there are fewer columns than threads:
 //
 //   before:  %d = sum %y {axes=[0, 1]} : f32[1,1,768]        # %y : f32[8,1024,768]
@@ -29,6 +31,7 @@
 // Needs: no later algebra (it would merge the stages again). argmax and argmin stay.
 #include "ir/builder.h"
 #include "passes/pass.h"
+#include "passes/split_strips.h"
 #include "passes/split_uneven.h"
 #include "passes/split_windows.h"
 
@@ -74,16 +77,25 @@ static double distance(int64_t chunks, double wanted) {
   return fabs(log((double)chunks / wanted));
 }
 
-// How many chunks: within limits as near as can be to what is wanted.
+// How well runs of so many elements go with what is summed:
+typedef enum cut_fit {
+  CUT_COPIES, // Something has been transposed or repeated before it was reshaped, and cannot be read so: phases of windows,
+              // [31,2] taken for 62, are not 2 times 31. A copy would be made.
+  CUT_STORES, // All can be read as it lies, but not what is computed of it, in another shape: that would be stored to be summed.
+  CUT_FITS,
+} cut_fit;
+
+// Which chunks: within limits as near as can be to the number that is wanted.
 typedef struct chunking {
   double wanted;
   int64_t least, most;
+  cut_fit fit; // at least
 } chunking;
 
 // The square root of the extent: both stages are then about as long.
 static chunking chunks_of(const ir_node *n) {
   double wanted = fmin(fmax(sqrt((double)extent_of(n)), MIN_CHUNKS), MAX_CHUNKS);
-  return (chunking){wanted, MIN_CHUNKS, MAX_CHUNKS};
+  return (chunking){.wanted = wanted, .least = MIN_CHUNKS, .most = MAX_CHUNKS};
 }
 
 static bool repeats(const ir_node *broadcast, int axis) {
@@ -149,14 +161,6 @@ static bool all_cut_one_axis(const seen_nodes *s, int64_t elems) {
   return s->num < MOST_SEEN; // or else there may be others
 }
 
-// How well runs of so many elements go with what is summed:
-typedef enum cut_fit {
-  CUT_COPIES, // Something has been transposed or repeated before it was reshaped, and cannot be read so: phases of windows,
-              // [31,2] taken for 62, are not 2 times 31. A copy would be made.
-  CUT_STORES, // All can be read as it lies, but not what is computed of it, in another shape: that would be stored to be summed.
-  CUT_FITS,
-} cut_fit;
-
 static cut_fit fit_of(const seen *s, int64_t elems) {
   if (!all_cut_one_axis(&s->views, elems))
     return CUT_COPIES;
@@ -168,7 +172,7 @@ static cut find_cut(const ir_node *n, const int64_t *axes, int num, chunking x) 
   const int64_t *dims = n->in[0]->type.dims;
   int64_t before = 1;
   cut best = {0};
-  cut_fit best_fit = CUT_COPIES;
+  cut_fit best_fit = x.fit;
   seen s = {0};
   look_at(n->in[0], LOOK, false, &s);
   int64_t stride[IR_MAX_RANK];
@@ -239,6 +243,27 @@ static ir_node *split(ir_builder *b, const split_uses *uses, ir_node *n) {
   return c.chunks ? split_at(b, n, axes, num, c) : split_unevenly(b, uses, n, x.wanted);
 }
 
+// --- strips of a processor ----------------------------------------------------------------------
+static bool is_computed_and_reshaped(const ir_node *x) {
+  seen s = {0};
+  look_at(x, LOOK, false, &s);
+  return s.computed.num > 0;
+}
+
+// Not where all that is summed would be stored for it: that takes longer than strips.
+static ir_node *split_strip(ir_builder *b, const split_uses *uses, ir_node *n) {
+  if (!ir_is_fold(n) || !split_is_strip(n, uses->spread[n->id]))
+    return NULL;
+  int num;
+  const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
+  chunking x = chunks_of(n);
+  x.fit = CUT_FITS;
+  cut c = find_cut(n, axes, num, x);
+  if (!c.chunks && is_computed_and_reshaped(n->in[0]))
+    return NULL;
+  return c.chunks ? split_at(b, n, axes, num, c) : split_unevenly(b, uses, n, x.wanted);
+}
+
 // On a GPU a few chunks are as bad as none.
 static ir_node *split_well(ir_builder *b, const split_uses *uses, ir_node *n, cut c,
                            double wanted) {
@@ -257,7 +282,8 @@ static cut find_column_cut(const ir_node *n, const int64_t *axes, int num, doubl
     if ((double)before * 2 >= wanted && (double)before <= 2 * wanted)
       return (cut){at + 1, 1, before};
   }
-  return find_cut(n, axes, num, (chunking){wanted, LEAST_COLUMN_CHUNKS, MAX_CHUNKS});
+  return find_cut(n, axes, num,
+                  (chunking){.wanted = wanted, .least = LEAST_COLUMN_CHUNKS, .most = MAX_CHUNKS});
 }
 
 static ir_node *split_column(ir_builder *b, const split_uses *uses, ir_node *n, const int64_t *axes,
@@ -291,7 +317,7 @@ static ir_node *split_row(ir_builder *b, const split_uses *uses, ir_node *n, con
     return NULL;
   if (ir_elements(&n->type) > MAX_RESULTS)
     return is_stage ? split_stage(b, n, axes, num, wanted) : NULL;
-  chunking x = {wanted, LEAST_COLUMN_CHUNKS, MAX_ROW_CHUNKS};
+  chunking x = {.wanted = wanted, .least = LEAST_COLUMN_CHUNKS, .most = MAX_ROW_CHUNKS};
   return split_well(b, uses, n, find_cut(n, axes, num, x), wanted);
 }
 
@@ -320,6 +346,10 @@ static bool split_func(ir_func *f) {
   return split_each(f, split);
 }
 
+static bool split_strips_func(ir_func *f) {
+  return split_each(f, split_strip);
+}
+
 static bool split_columns_func(ir_func *f) {
   return split_each(f, split_for_gpu);
 }
@@ -327,6 +357,11 @@ static bool split_columns_func(ir_func *f) {
 bool pass_split_reductions(ir_module *m, ir_diags *d) {
   (void)d;
   return pass_each_func(m, split_func);
+}
+
+bool pass_split_strips(ir_module *m, ir_diags *d) {
+  (void)d;
+  return pass_each_func(m, split_strips_func);
 }
 
 bool pass_split_columns(ir_module *m, ir_diags *d) {

@@ -302,6 +302,28 @@ static const test_pass_case split_cases[] = {
      "%x = input : f32[1,1,1,1,1,1,2,16384]\n"
      "%r = sum %x {axes=[7]} : f32[1,1,1,1,1,1,2,1]\n" R,
      NULL},
+    {"many columns on a processor", pass_split_strips, NULL,
+     "%x = input : f32[1024,65]\n%r = sum %x {axes=[0]} : f32[1,65]\n" R,
+     "%x = input : f32[1024,65]\n%r.reshape = reshape %x : f32[32,32,65]\n"
+     "%r.sum = sum %r.reshape {axes=[1]} : f32[32,1,65]\n"
+     "%r.sum.2 = sum %r.sum {axes=[0]} : f32[1,1,65]\n%r = reshape %r.sum.2 : f32[1,65]\n" R},
+    {"shorter ones", pass_split_strips, NULL,
+     "%x = input : f32[1,512,200]\n%r = sum %x {axes=[1]} : f32[1,1,200]\n" R, NULL},
+    {"that the rows wait for", pass_split_strips, NULL,
+     "%x = input : f32[1,512,200]\n%s = sum %x {axes=[1]} : f32[1,1,200]\n"
+     "%t = mul %s, %s : f32[1,1,200]\n%b = broadcast %t : f32[1,512,200]\n"
+     "%r = sub %x, %b : f32[1,512,200]\n" R,
+     "%x = input : f32[1,512,200]\n%s.reshape = reshape %x : f32[1,32,16,200]\n"
+     "%s.sum = sum %s.reshape {axes=[2]} : f32[1,32,1,200]\n"
+     "%s.sum.2 = sum %s.sum {axes=[1]} : f32[1,1,1,200]\n%s = reshape %s.sum.2 : f32[1,1,200]\n"
+     "%t = mul %s, %s : f32[1,1,200]\n%b = broadcast %t : f32[1,512,200]\n"
+     "%r = sub %x, %b : f32[1,512,200]\n" R},
+    {"columns of each of several matrices", pass_split_strips, NULL,
+     "%x = input : f32[2,1024,65]\n%r = sum %x {axes=[1]} : f32[2,1,65]\n" R, NULL},
+    {"columns of what would be stored to be cut", pass_split_strips, NULL,
+     "%x = input : f32[2,521,80]\n%s = mul %x, %x : f32[2,521,80]\n"
+     "%y = reshape %s : f32[1042,80]\n%r = sum %y {axes=[0]} : f32[1,80]\n" R,
+     NULL},
     {"columns on a GPU, between axes", pass_split_columns, NULL,
      "%x = input : f32[8,512,300]\n%r = sum %x {axes=[0,1]} : f32[1,1,300]\n" R,
      "%x = input : f32[8,512,300]\n%r.sum = sum %x {axes=[1]} : f32[8,1,300]\n"
