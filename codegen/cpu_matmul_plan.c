@@ -132,19 +132,13 @@ static void set_pieces(const mm_problem *p, mm_plan *plan, int64_t pieces) {
   plan->k_blocks = ir_ceil_div(p->k, plan->k_block);
 }
 
-// k in one piece while a panel of each operand fits a quarter of the second cache: streaming
-// panels from there costs less than keeping sums in memory. Else equal pieces.
-static void choose_k_blocks(const mm_problem *p, mm_plan *plan) {
-  int64_t row = (plan->mr + plan->nr) * p->elem_bytes;
-  int64_t most = p->target->l2_bytes / 4 / row;
-  if (most < 256)
-    most = 256;
-  set_pieces(p, plan, ir_ceil_div(p->k, most));
-}
-
-// A few tiles, which take so many cycles each: as many pieces as leave each task enough to do.
-static int64_t pieces_of_few(int64_t tiles, double cycles) {
-  return tiles > FEW_TO_SPLIT ? 0 : (int64_t)(cycles / (2.0 * MM_BARRIER_CYCLES));
+// The steps of k that an operand may be walked in place when each begins a line `stride` bytes
+// further on. Strides with a large power of two share few sets of the second cache, and tiles
+// want the lines again: measured, half of what the sets hold goes well for b; a quarter for a,
+// whose lines are used for a few elements only.
+static int64_t most_direct_steps(const cg_target *t, int64_t stride, int share) {
+  int64_t power = stride & -stride;
+  return t->l2_bytes / (power < 64 ? 64 : power) / share;
 }
 
 // From the first element of an axis to the last.
@@ -153,6 +147,45 @@ static int64_t reach_of(const mm_axes *axes) {
   for (int i = 0; i < axes->num; i++)
     reach += (axes->size[i] - 1) * (axes->stride[i] < 0 ? -axes->stride[i] : axes->stride[i]);
   return reach;
+}
+
+// Rows of a, or steps of k, overlap: packed they are more than what they are of.
+static bool has_windows(const mm_problem *p) {
+  return reach_of(&p->a.x) + reach_of(&p->a.k) < p->m * p->k / 2;
+}
+
+// Windows in place whose places are the steps of k, as in the gradient of a convolution's weights: each step is lines of both
+// operands, strides apart, and tiles want all of them again. Measured, an eighth of what the sets of the second cache hold
+// of either goes well; twice as much takes up to a third longer. But no more pieces than may be tasks, which leave each
+// the sums of all tiles.
+static int64_t most_steps_of_windows(const mm_problem *p) {
+  enum { SHARE = 8, LEAST = 128 };
+  const mm_axes *k = &p->a.k;
+  int64_t b, step = k->num > 1 ? k->stride[k->num - 1] : 1;
+  if (step == 1 || !has_windows(p) || !mm_is_flat(&p->b.k, &b))
+    return p->k;
+  int64_t of_a = most_direct_steps(p->target, step * p->elem_bytes, SHARE);
+  int64_t of_b = most_direct_steps(p->target, b * p->elem_bytes, SHARE);
+  int64_t most = of_a < of_b ? of_a : of_b, least = ir_ceil_div(p->k, MOST_PIECES);
+  least = least < LEAST ? LEAST : least;
+  return most < least ? least : most;
+}
+
+// k in one piece while a panel of each operand fits a quarter of the second cache: streaming
+// panels from there costs less than keeping sums in memory. Else equal pieces.
+static void choose_k_blocks(const mm_problem *p, mm_plan *plan) {
+  int64_t row = (plan->mr + plan->nr) * p->elem_bytes;
+  int64_t most = p->target->l2_bytes / 4 / row, of_windows = most_steps_of_windows(p);
+  if (most < 256)
+    most = 256;
+  if (most > of_windows)
+    most = of_windows;
+  set_pieces(p, plan, ir_ceil_div(p->k, most));
+}
+
+// A few tiles, which take so many cycles each: as many pieces as leave each task enough to do.
+static int64_t pieces_of_few(int64_t tiles, double cycles) {
+  return tiles > FEW_TO_SPLIT ? 0 : (int64_t)(cycles / (2.0 * MM_BARRIER_CYCLES));
 }
 
 // Elements of an operand that are in memory: windows overlap.
@@ -189,15 +222,6 @@ static void consider_split_k(const mm_problem *p, mm_plan *plan) {
     pieces = plan->k_blocks;
   plan->split_k = true;
   set_pieces(p, plan, pieces);
-}
-
-// The steps of k that an operand may be walked in place when each begins a line `stride` bytes
-// further on. Strides with a large power of two share few sets of the second cache, and tiles
-// want the lines again: measured, half of what the sets hold goes well for b; a quarter for a,
-// whose lines are used for a few elements only.
-static int64_t most_direct_steps(const cg_target *t, int64_t stride, int share) {
-  int64_t power = stride & -stride;
-  return t->l2_bytes / (power < 64 ? 64 : power) / share;
 }
 
 // One column of tiles takes each element of a once. Where a comes from memory and its rows are steps of
@@ -239,11 +263,6 @@ static bool consider_pieces(const mm_problem *p, mm_plan *plan) {
     set_pieces(p, plan, ir_ceil_div(p->k, PIECE_STEPS));
   plan->piece = plan->k_block;
   return plan->by_pieces;
-}
-
-// Rows of a, or steps of k, overlap: packed they are more than what they are of.
-static bool has_windows(const mm_problem *p) {
-  return reach_of(&p->a.x) + reach_of(&p->a.k) < p->m * p->k / 2;
 }
 
 // Windows of images that no good tile goes through in place, as rows or, in the gradients of weights, as steps of k: what

@@ -31,7 +31,7 @@ enum {
   NUM_PANELS = 18,
   NUM_WINDOWS = 48,
   NUM_LISTED = 48,
-  MAX_TESTS = 520
+  MAX_TESTS = 560
 };
 
 static int all_windows(test *tests, ir_arena *arena, int *failed) {
