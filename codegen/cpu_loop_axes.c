@@ -140,6 +140,14 @@ static double waiting_cost(const domain *d, int axis, int lanes) {
   return 2.0 / (double)(vectors > 1 ? vectors : 1);
 }
 
+// Vectors that an axis takes. Of a row that is summed, what 16 lanes are not full of is stored in pieces, and such rows lie
+// across lines of the cache: half a vector more.
+static double steps_along(const cg_kernel *k, const domain *d, int axis, int lanes) {
+  int64_t size = d->axis[axis].size;
+  bool pieces = !k->target->cuda && lanes > 8 && d->axis[axis].reduced && size % lanes;
+  return (double)ir_ceil_div(size, lanes) + (pieces ? 0.5 : 0);
+}
+
 // Vector steps for the whole kernel, each weighed by what it computes, and by its accesses; stores count twice. What knows
 // nothing of the reduced axes is done once for all of them.
 static double axis_cost(const cg_kernel *k, const domain *d, int axis, int lanes) {
@@ -157,8 +165,8 @@ static double axis_cost(const cg_kernel *k, const domain *d, int axis, int lanes
     const dom_access *at = &d->stores.at[i].access;
     cost += 2 * access_cost(at, axis, lanes) * (access_is_inner(d, at) ? 1 : outer);
   }
-  int64_t size = d->axis[axis].size, vectors = (size + lanes - 1) / lanes;
-  return cost * (double)(vectors * lanes) / (double)(size > 0 ? size : 1);
+  int64_t size = d->axis[axis].size;
+  return cost * steps_along(k, d, axis, lanes) * lanes / (double)(size > 0 ? size : 1);
 }
 
 int loop_choose_vector_axis(const cg_kernel *k, const domain *d, int lanes, double *cost) {
