@@ -22,7 +22,7 @@
 
 enum {
   MAX_FLOPS = 32,     // per element of a value that is computed again
-  REPEATED_FLOPS = 8, // the same where it is computed for each row, head, sample that shares it
+  REPEATED_FLOPS = 4, // the same where it is computed for each row, head, sample that shares it
   SMALL_BYTES = 4096, // what is not worth a thought
   SMALL_PART = 16,    // where a kernel goes through so many times as much
   MASK_DEPTH = 4,     // operations from positions to a mask of them
