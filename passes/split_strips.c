@@ -10,7 +10,8 @@
 // end to end, and there are tasks for as many threads as there are chunks, not strips.
 //
 // A sum that nothing is computed of for the rows is a kernel of one sweep, which walks wider strips: it is worth it where
-// strips are long.
+// strips are long. So are two stages of a softmax down columns, whose exponentials are computed twice then. Columns of several
+// matrices (norms of each image) are cut where each row has more of them than a strip, which else is all that is read.
 #include "passes/split_strips.h"
 
 #include "ir/builder.h"
@@ -19,6 +20,9 @@ enum {
   MANY = 64 * 1024, // elements in all
   LONG = 1024,      // rows,
   NORM_LONG = 128,  // and where they wait for the sum
+  STRIP = 16,       // columns that are one strip
+  DEAR_FLOPS = 8,   // as much as a load and a store
+  LOOK = 6,         // operations up to that
 };
 
 const int64_t *split_find_spread(ir_arena *a, const ir_func *f) {
@@ -36,22 +40,33 @@ const int64_t *split_find_spread(ir_arena *a, const ir_func *f) {
   return spread;
 }
 
-// All reduced axes come before the others, whose elements are then neighbours.
-static bool is_of_columns(const ir_node *n) {
-  int num, at = 0;
+// Elements of a row of columns that are reduced: of the axes behind all reduced ones, where these are side by side.
+static int64_t columns_of(const ir_node *n) {
+  int num;
   const int64_t *axes = ir_attr_ints(n, IR_ATTR_AXES, &num);
   const ir_type *x = &n->in[0]->type;
-  for (int i = 0; at < num; i++) {
-    bool reduced = axes[at] == i;
-    if (!reduced && x->dims[i] > 1)
-      return false;
-    at += reduced;
-  }
-  return num > 0 && axes[num - 1] < x->rank - 1;
+  int64_t columns = 1;
+  for (int i = num > 0 ? (int)axes[num - 1] + 1 : x->rank; i < x->rank; i++)
+    columns *= x->dims[i];
+  return num > 0 && axes[num - 1] - axes[0] == num - 1 ? columns : 1;
+}
+
+// More than is computed twice for nothing.
+static bool is_dear(const ir_node *x, int depth) {
+  ir_op_class c = ir_ops[x->op].cls;
+  bool pointwise = c == IR_CLASS_POINTWISE, dear = pointwise && ir_ops[x->op].flops >= DEAR_FLOPS;
+  for (int i = 0; !dear && depth > 0 && (pointwise || c == IR_CLASS_VIEW) && i < x->num_in; i++)
+    dear = is_dear(x->in[i], depth - 1);
+  return dear;
 }
 
 bool split_is_strip(const ir_node *n, int64_t spread) {
   int64_t all = ir_elements(&n->in[0]->type), results = ir_elements(&n->type);
-  int64_t rows = all / (results > 0 ? results : 1);
-  return is_of_columns(n) && all > MANY && rows >= (spread >= all ? NORM_LONG : LONG);
+  int64_t columns = columns_of(n), rows = results > 0 ? all / results : 0;
+  bool norm = spread >= all;
+  if (all <= MANY || columns == 1 || (columns < results && (!norm || columns <= STRIP)))
+    return false;
+  bool cheap =
+      n->op == IR_SUM && !is_dear(n->in[0], LOOK); // unlike a softmax's maximum and exponentials
+  return rows >= (norm && cheap ? NORM_LONG : LONG);
 }

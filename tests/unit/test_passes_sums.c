@@ -318,6 +318,24 @@ static const test_pass_case split_cases[] = {
      "%s.sum.2 = sum %s.sum {axes=[1]} : f32[1,1,1,200]\n%s = reshape %s.sum.2 : f32[1,1,200]\n"
      "%t = mul %s, %s : f32[1,1,200]\n%b = broadcast %t : f32[1,512,200]\n"
      "%r = sub %x, %b : f32[1,512,200]\n" R},
+    {"that rows of each of several matrices wait for", pass_split_strips, NULL,
+     "%x = input : f32[2,512,80]\n%s = sum %x {axes=[1]} : f32[2,1,80]\n"
+     "%b = broadcast %s : f32[2,512,80]\n%r = sub %x, %b : f32[2,512,80]\n" R,
+     "%x = input : f32[2,512,80]\n%s.reshape = reshape %x : f32[2,32,16,80]\n"
+     "%s.sum = sum %s.reshape {axes=[2]} : f32[2,32,1,80]\n"
+     "%s.sum.2 = sum %s.sum {axes=[1]} : f32[2,1,1,80]\n%s = reshape %s.sum.2 : f32[2,1,80]\n"
+     "%b = broadcast %s : f32[2,512,80]\n%r = sub %x, %b : f32[2,512,80]\n" R},
+    {"of as many columns as are one strip", pass_split_strips, NULL,
+     "%x = input : f32[2,4096,16]\n%s = sum %x {axes=[1]} : f32[2,1,16]\n"
+     "%b = broadcast %s : f32[2,4096,16]\n%r = sub %x, %b : f32[2,4096,16]\n" R,
+     NULL},
+    {"of what would be dear to compute twice", pass_split_strips, NULL,
+     "%x = input : f32[512,200]\n%m = reduce_max %x {axes=[0]} : f32[1,200]\n"
+     "%n = broadcast %m : f32[512,200]\n%d = sub %x, %n : f32[512,200]\n"
+     "%e = exp %d : f32[512,200]\n%s = sum %e {axes=[0]} : f32[1,200]\n%b = broadcast %s : "
+     "f32[512,200]\n"
+     "%r = sub %e, %b : f32[512,200]\n" R,
+     NULL},
     {"columns of each of several matrices", pass_split_strips, NULL,
      "%x = input : f32[2,1024,65]\n%r = sum %x {axes=[1]} : f32[2,1,65]\n" R, NULL},
     {"columns of what would be stored to be cut", pass_split_strips, NULL,
