@@ -29,6 +29,8 @@ const pass_info pass_pipeline[] = {
     {.name = "split_strips", .run = pass_split_strips, .processor = true},
     // on GPUs the columns of a matrix, too
     {.name = "split_columns", .run = pass_split_columns, .families = 1u << IR_FAMILY_ATTENTION},
+    // no kernel there reads more arrays than it may
+    {.name = "split_concats", .run = pass_split_concats, .families = 1u << IR_FAMILY_ATTENTION},
     {"own_outputs", pass_own_outputs, .required = true},
     // where the target has kernels for attention: gradients of softmax by values
     {.name = "row_sums", .run = pass_row_sums, .families = 1u << IR_FAMILY_ATTENTION},

@@ -117,13 +117,14 @@ static void check_pipeline_names(ir_arena *a) {
   ir_buf b = ir_buf_new(a);
   for (const pass_info *p = pass_pipeline; p->name; p++)
     ir_buf_printf(&b, "%s%s%s ", p->name, p->required ? "!" : "", p->repeat ? "*" : "");
-  test_same_text("the pipeline", ir_buf_str(&b),
-                 "table_products autodiff! convolutions! algebra* cse* quotients* dce* "
-                 "join_products masks join_masks thin_products narrow_sums "
-                 "split_reductions split_strips split_columns own_outputs! row_sums precision "
-                 "attention row_updates "
-                 "pair_panels panels integer_operands fuse! "
-                 "recompute remake order! alike bands ");
+  test_same_text(
+      "the pipeline", ir_buf_str(&b),
+      "table_products autodiff! convolutions! algebra* cse* quotients* dce* "
+      "join_products masks join_masks thin_products narrow_sums "
+      "split_reductions split_strips split_columns split_concats own_outputs! row_sums precision "
+      "attention row_updates "
+      "pair_panels panels integer_operands fuse! "
+      "recompute remake order! alike bands ");
 }
 
 // From fuse on all passes run on modules that have kernels: else the reproducer of one of them
