@@ -205,6 +205,8 @@ bool fe_want_tensor(fe *c, const fe_value *v, ir_loc at, const char *what) {
   diag_label(d, "this is %s", fe_describe(c, v));
   if (v->kind == FE_LIST)
     diag_help(d, "name its parts: `a, b = ...`; or take one of them: `[0]`");
+  if (v->kind == FE_NUM)
+    diag_help(d, "constant(value, shape) makes a tensor of a number; its shape may be []");
   return false;
 }
 

@@ -60,7 +60,10 @@ static const mlrt_characters *characters_of(const mlrt_loop *l) {
 static void make_recipe(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
   int64_t batches = mlrt_batches_per_epoch(p, l->train, MLRT_USE_TRAIN);
   if (batches < 1)
-    mlrt_fail(MLRT_EXIT_INPUT, "data '%s' has %" PRId64 " samples; one batch needs %" PRId64,
+    mlrt_fail(MLRT_EXIT_INPUT,
+              "data '%s' has %" PRId64 " samples; one batch needs %" PRId64
+              "\nhelp: a batch is the first dimension of the model's inputs; mltc -D NAME=... sets "
+              "its `let`",
               mlrt_data_name(l->train), mlrt_data_size(l->train),
               mlrt_batch_size(p) * mlrt_micro_batches(p));
   mlrt_error e;

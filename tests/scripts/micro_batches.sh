@@ -209,3 +209,4 @@ refused "too much" "$mltc" two.graph "${none[@]}" --memory-budget=1KB
 sed 's/0%..80%/0%..10%/' file.graph >few.graph
 "$mltc" few.graph "${options[@]}" -o few 2>err.txt
 expect_error 1 "one batch needs 256" ./few --data-dir="$samples"
+grep -q '^help: a batch is the first dimension' err.txt || fail "no help for too few samples"

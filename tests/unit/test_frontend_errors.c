@@ -130,7 +130,7 @@ static const error_case cases[] = {
     {"E0223", IMAGE("«avg_pool1d(i[0], 3, padding=2)"), "for avg_pool1d"},
     {"E0223", IMAGE("«max_pool1d(i[0], 3, padding=2)"), "for max_pool1d"},
     {"E0203", MODEL("a = «iota(2147483649)"), "counts to 2147483648, and i32 ends at 2147483647"},
-    {"E0202", MODEL("a = convert(«3, x)"), "must be a tensor"},
+    {"E0202", MODEL("a = convert(«3, x)"), "its shape may be []"},
     {"E0202", MODEL("a = convert(x, «\"a\")"), "must be a tensor"},
     {"E0204", MODEL("a = f64(x) «+ x"), "with f64(...) or f32(...)"},
     {"E0203", MODEL("a = windows(x, «0, axis=1)"), "this is 0"},
