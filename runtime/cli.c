@@ -3,16 +3,29 @@
 #include "runtime/files.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 static void print_version(const mlrt_program *p) {
   printf("%s from %s, compiled by %s for %s\nsource %016" PRIx64 ", plan %016" PRIx64 "\n",
          p->model, p->source_path, p->compiler, p->target, p->source_hash, p->plan_hash);
 }
 
+// Else another file of the name would seem to be read.
+static void note_carried(const mlrt_program *p, const mlrt_options *o) {
+  for (int i = 0; o->data_dir && !o->quiet && i < p->num_embedded; i++) {
+    char path[PATH_MAX];
+    int len = snprintf(path, sizeof path, "%s/%s", o->data_dir, p->embedded[i].name);
+    if (len < (int)sizeof path && access(path, F_OK) == 0)
+      printf("note: '%s' is carried in the program: '%s' is not read\n", p->embedded[i].name, path);
+  }
+}
+
 static int run_command(const mlrt_program *p, mlrt_options *o) {
   static int (*const commands[MLRT_NUM_COMMANDS])(const mlrt_program *, mlrt_options *) = {
       mlrt_train, mlrt_eval, mlrt_predict, mlrt_check, mlrt_info};
+  note_carried(p, o);
   return commands[o->command](p, o);
 }
 

@@ -199,9 +199,11 @@ expect_error 1 'made with --lr=0.5, which the flag cannot be any more' ./rate-1 
 ./rate-1 --quiet --epochs=2 --resume --save=rate.safetensors --lr=2 || fail "another value of the flag is refused"
 sed -E 's/\blr\b/pace/g' rate.graph >pace.graph
 "$mltc" -O0 pace.graph -o pace
-./pace eval --resume=rate.safetensors >pace.txt || fail "a checkpoint of a program with another flag"
+./pace eval --resume=rate.safetensors --data-dir=. >pace.txt || fail "a checkpoint of a program with another flag"
 notes=$(grep -c "^note: 'rate.safetensors' \(was made with --lr=2, a flag that this program has not\|says nothing of the flag --pace: it is 1\)$" pace.txt)
 [ "$notes" = 2 ] || fail "a renamed flag is not said: $(cat pace.txt)"
+grep -q "^note: 'data/digits.csv.gz' is carried in the program: './data/digits.csv.gz' is not read$" pace.txt ||
+  fail "a file that is not read is not said"
 
 # --- a file that must not be replaced: said before the first step; when it becomes one later, nothing is lost
 cp whole.safetensors fixed.safetensors
