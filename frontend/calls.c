@@ -299,6 +299,15 @@ static const fe_value *not_named(fe *c, const ast_expr *call) {
   return &fe_bad;
 }
 
+// `relu(f(x)) as name`, where f has parameters: theirs have the name of f.
+static void warn_idle_name(fe *c, const ast_expr *call) {
+  ir_diag *d = fe_warn(c, call->loc, "W0232", "'%s' names the use of '%s', which has no parameters",
+                       call->label, call->text);
+  diag_help(
+      d, "those of a block in its arguments have another name; `as` stands right behind the call "
+         "that has them");
+}
+
 // Of what is no block.
 static const fe_value *call_other(fe *c, const ast_expr *call) {
   bool is_std, initializer = fe_find_initializer(c, call->text, &is_std);
@@ -320,9 +329,14 @@ const fe_value *fe_call(fe *c, const ast_expr *call) {
   if (!c->pass)
     return FE_FAIL(c, call->loc, "E0207", "block '%s' cannot be used outside of a model",
                    call->text);
+  size_t before = c->module->states.num;
   if (!check_recursion(c, b.fn, call) || !eval_args(c, &b))
     return &fe_bad;
+  size_t with_arguments = c->module->states.num;
   const fe_value *r = expand(c, &b, is_std);
+  if (!fe_is_bad(r) && call->label && with_arguments > before &&
+      c->module->states.num == with_arguments)
+    warn_idle_name(c, call);
   c->first_arg = b.fn->params.num ? b.values[0] : NULL;
   return r;
 }

@@ -53,6 +53,7 @@ CASES = {
     "W0229": ({"loss": ""}, ["tanh(x) => tanh(linear(x, 8))"]),
     "W0230": (NUMBERS, ['"bias" => ".b"']),
     "W0231": ({}, ["8) - x) => 8) - y)"]),
+    "W0232": ({"last": "x = h"}, [" 16)) as first => 16) as first)"]),
     "W0502": ({"last": "x = logits"}, ["linear(x, 10) => linear(h, 10)"]),
     "E0301": (NUMBERS, ["epoch = => epochs ="]),
     "E0302": (NUMBERS, ["cvs => csv"]),

@@ -519,6 +519,9 @@ static void check_idle(void) {
       {"x", "false and contains(name, \"nothere\")", ""},
       {"x", "false", ""},
       {"zeros([4, 3])", "false", "t.graph:1:9: warning[W0231]"},
+      {"relu(linear(x, 2)) as p", "false", "t.graph:1:41: warning[W0232]"},
+      {"relu(linear(x, 2) as p)", "false", ""},
+      {"relu(x) as p", "false", ""},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     ir_arena *a = ir_arena_new();
