@@ -89,11 +89,14 @@ static struct emu_shadow *given_shadow(emu_launch_state *l) {
   return l->given;
 }
 
-static struct emu_shadow *shadow_of(emu_launch_state *l, emu_array *a, void *from) {
-  if (!a->shadow) {
-    (is_given(a) ? must_be_given : must_have_room)(l, a, from);
-    a->shadow = is_given(a) ? given_shadow(l) : new_shadow(l, a->count);
-  }
+static void first_use(emu_launch_state *l, emu_array *a, void *from) {
+  (is_given(a) ? must_be_given : must_have_room)(l, a, from);
+  a->shadow = is_given(a) ? given_shadow(l) : new_shadow(l, a->count);
+}
+
+static inline struct emu_shadow *shadow_of(emu_launch_state *l, emu_array *a, void *from) {
+  if (!a->shadow)
+    first_use(l, a, from);
   return a->shadow;
 }
 
@@ -132,76 +135,108 @@ void emu_shared_check(emu_launch_state *l, const emu_array *a, int64_t first, in
 }
 
 // --- races -----------------------------------------------------------------------------------
-static bool is_race(const emu_launch_state *l, const access *a, int warp) {
-  return a->period != NEVER && a->thread != l->running && !emu_is_before(l, warp, a->period);
+// An access to several elements, on its way through them: what is the same for all is looked up once.
+typedef struct visit {
+  emu_launch_state *l;
+  const emu_array *a;
+  struct emu_shadow *s;
+  int64_t first, begin; // element; its first part
+  access now;
+  int warp;
+  const uint32_t *seen; // by that warp, of each
+  const char *does;
+  void *from;
+} visit;
+
+static inline bool is_race(const visit *v, const access *a, int warp) {
+  return a->period != NEVER && a->thread != v->now.thread && v->seen[warp] < a->period;
 }
 
-static void race(emu_launch_state *l, const emu_array *a, int64_t at, const char *does, int thread,
-                 int warp, const char *did, void *from) {
+static int64_t element_of(const visit *v, int64_t part) {
+  return v->first + (part - v->begin) / parts_of(v->a);
+}
+
+static __attribute__((noreturn)) void race(const visit *v, int64_t part, int thread, int warp,
+                                           const char *did) {
   char who[48];
   if (thread == MANY)
     snprintf(who, sizeof who, "several threads of warp %d", warp);
   else
     snprintf(who, sizeof who, "thread %d", thread);
-  emu_stop(l, EMU_RACE, from,
-           "%s element %lld of a shared array of %zu, which %s %s with no barrier in between", does,
-           (long long)at, a->count, who, did);
+  emu_stop(v->l, EMU_RACE, v->from,
+           "%s element %lld of a shared array of %zu, which %s %s with no barrier in between",
+           v->does, (long long)element_of(v, part), v->a->count, who, did);
 }
 
-// Part `part` of element `at`.
-static inline void touch_part(emu_launch_state *l, struct emu_shadow *s, int64_t part,
-                              const emu_array *a, int64_t at, emu_access how, void *from) {
-  element *e = &s->element[part];
-  access *read = &s->read[part * l->warps];
-  const char *does = how == EMU_WRITE ? "writes" : "reads";
-  int warp = emu_warp_of(l->running);
-  const access now = {l->running, l->warp[warp].period};
+static inline element *look(const visit *v, int64_t part) {
+  element *e = &v->s->element[part];
   if (e->in_flight)
-    emu_stop(l, EMU_IN_FLIGHT, from,
+    emu_stop(v->l, EMU_IN_FLIGHT, v->from,
              "%s element %lld of a shared array while thread %d has an asynchronous copy to it in "
              "flight",
-             does, (long long)at, e->in_flight - 1);
-  if (is_race(l, &e->wrote, emu_warp_of(e->wrote.thread)))
-    race(l, a, at, does, e->wrote.thread, 0, "wrote", from);
-  if (how == EMU_READ && e->block != l->block + 1)
-    emu_stop(
-        l, EMU_UNWRITTEN, from,
-        "reads element %lld of a shared array of %zu, which no thread of the block has written",
-        (long long)at, a->count);
-  if (how == EMU_READ) {
-    bool joins = (e->readers >> warp & 1) && read[warp].period == now.period &&
-                 read[warp].thread != now.thread;
-    read[warp] = now;
-    e->readers |= 1u << warp;
-    if (joins)
-      read[warp].thread = MANY;
-    return;
-  }
-  for (uint32_t left = e->readers; left; left &= left - 1) {
-    int w = __builtin_ctz(left);
-    if (is_race(l, &read[w], w))
-      race(l, a, at, does, read[w].thread, w, "read", from);
-  }
-  e->readers = 0;
-  e->wrote = now;
-  e->block = l->block + 1;
-  e->write = ++l->thread[l->running].writes;
+             v->does, (long long)element_of(v, part), e->in_flight - 1);
+  if (is_race(v, &e->wrote, emu_warp_of(e->wrote.thread)))
+    race(v, part, e->wrote.thread, 0, "wrote");
+  return e;
 }
 
-static inline void touch(emu_launch_state *l, emu_array *a, int64_t at, emu_access how,
-                         void *from) {
-  struct emu_shadow *s = shadow_of(l, a, from);
-  int64_t first = first_part(a, at), end = first + parts_of(a);
-  for (int64_t part = first; part < end; part++)
-    touch_part(l, s, part, a, at, how, from);
+static inline void read_part(const visit *v, int64_t part) {
+  element *e = look(v, part);
+  access *read = &v->s->read[part * v->l->warps + v->warp];
+  if (e->block != v->l->block + 1)
+    emu_stop(
+        v->l, EMU_UNWRITTEN, v->from,
+        "reads element %lld of a shared array of %zu, which no thread of the block has written",
+        (long long)element_of(v, part), v->a->count);
+  bool joins =
+      (e->readers >> v->warp & 1) && read->period == v->now.period && read->thread != v->now.thread;
+  *read = v->now;
+  e->readers |= 1u << v->warp;
+  if (joins)
+    read->thread = MANY;
+}
+
+static inline void write_part(const visit *v, int64_t part) {
+  element *e = look(v, part);
+  const access *read = &v->s->read[part * v->l->warps];
+  for (uint32_t left = e->readers; left; left &= left - 1) {
+    int w = __builtin_ctz(left);
+    if (is_race(v, &read[w], w))
+      race(v, part, read[w].thread, w, "read");
+  }
+  e->readers = 0;
+  e->wrote = v->now;
+  e->block = v->l->block + 1;
+  e->write = ++v->l->thread[v->now.thread].writes;
+}
+
+static void touch(emu_launch_state *l, emu_array *a, int64_t first, int64_t count, emu_access how,
+                  void *from) {
+  const int warp = emu_warp_of(l->running);
+  const visit v = {.l = l,
+                   .a = a,
+                   .s = shadow_of(l, a, from),
+                   .first = first,
+                   .begin = first_part(a, first),
+                   .now = {l->running, l->warp[warp].period},
+                   .warp = warp,
+                   .seen = l->warp[warp].seen,
+                   .does = how == EMU_WRITE ? "writes" : "reads",
+                   .from = from};
+  const int64_t end = v.begin + count * parts_of(a);
+  if (how == EMU_READ)
+    for (int64_t part = v.begin; part < end; part++)
+      read_part(&v, part);
+  else
+    for (int64_t part = v.begin; part < end; part++)
+      write_part(&v, part);
 }
 
 void emu_shared(emu_launch_state *l, emu_array *a, int64_t first, int64_t count, int64_t align,
                 emu_access how) {
   void *from = __builtin_return_address(0);
   emu_shared_check(l, a, first, count, align, how == EMU_WRITE ? "writes" : "reads", from);
-  for (int64_t i = first; i < first + count; i++)
-    touch(l, a, i, how, from);
+  touch(l, a, first, count, how, from);
 }
 
 // --- wgmma: another way to memory -----------------------------------------------------------------
@@ -211,7 +246,7 @@ void emu_wgmma_ready(emu_launch_state *l) {
 
 void emu_shared_see(emu_launch_state *l, emu_array *a, int64_t at, void *from) {
   emu_shared_check(l, a, at, 1, 1, "multiplies", from);
-  touch(l, a, at, EMU_READ, from);
+  touch(l, a, at, 1, EMU_READ, from);
   const element *e = &shadow_of(l, a, from)->element[first_part(a, at)];
   if (e->wrote.period != NEVER && e->write > l->thread[e->wrote.thread].ready)
     emu_stop(l, EMU_RACE, from,
@@ -221,24 +256,21 @@ void emu_shared_see(emu_launch_state *l, emu_array *a, int64_t at, void *from) {
 }
 
 // --- asynchronous copies: a write by the thread at both ends, and untouchable in between ---------
-static void set_in_flight(emu_launch_state *l, emu_array *a, int64_t at, int value, void *from) {
-  struct emu_shadow *s = shadow_of(l, a, from);
-  for (int64_t i = 0; i < parts_of(a); i++)
-    s->element[first_part(a, at) + i].in_flight = value;
+static void set_in_flight(emu_launch_state *l, emu_array *a, int64_t first, int64_t count,
+                          int value, void *from) {
+  element *e = &shadow_of(l, a, from)->element[first_part(a, first)];
+  for (int64_t i = 0; i < count * parts_of(a); i++)
+    e[i].in_flight = value;
 }
 
 void emu_shared_take_away(emu_launch_state *l, emu_array *a, int64_t first, int64_t count,
                           void *from) {
-  for (int64_t i = first; i < first + count; i++) {
-    touch(l, a, i, EMU_WRITE, from);
-    set_in_flight(l, a, i, 1 + l->running, from);
-  }
+  touch(l, a, first, count, EMU_WRITE, from);
+  set_in_flight(l, a, first, count, 1 + l->running, from);
 }
 
 void emu_shared_give_back(emu_launch_state *l, emu_array *a, int64_t first, int64_t count,
                           void *from) {
-  for (int64_t i = first; i < first + count; i++) {
-    set_in_flight(l, a, i, 0, from);
-    touch(l, a, i, EMU_WRITE, from);
-  }
+  set_in_flight(l, a, first, count, 0, from);
+  touch(l, a, first, count, EMU_WRITE, from);
 }
