@@ -21,7 +21,7 @@ test_suite *test_suite_new(ir_arena *a, const cg_target *target, unsigned famili
 // `m` has been through pass_fuse. The number of kernels of function `func` that were added.
 int test_suite_add(test_suite *s, const char *what, const ir_module *m, const char *func,
                    double tolerance, uint64_t seed);
-// Returns the generated text.
+// Returns the generated text. In a build with sanitizers a CPU other than the first of test_targets runs nothing of it.
 const char *test_suite_run(test_suite *s);
 // Phases of the kernel that has most.
 int test_suite_phases(const test_suite *s);
