@@ -12,7 +12,7 @@ declare -A small=(
   [seq2seq]="-D B=3 -D S=9 -D L=1" [mnist_vit]="-D B=3 -D L=1" [char_lstm]="-D B=3 -D T=5 -D H=24"
   [gpt2]="-D B=2 -D T=13 -D C=24 -D H=2 -D L=2 -D V=50"
   [char_lora]="-D B=3 -D T=21 -D L=1 -D R=2" [gan]="-D B=17 -D H=20"
-  [moe_gpt]="-D B=3 -D T=21 -D L=1" [resnet20]="-D B=2 -D W=4" [unet]="-D B=2 -D C=4" [mnist_cnn]="-D B=5"
+  [moe_gpt]="-D B=3 -D T=21 -D L=1" [resnet20]="-D B=2 -D W=3" [unet]="-D B=2 -D C=4" [mnist_cnn]="-D B=5"
 )
 sanitized=" digits_mlp gcn mnist_vit "
 optimised=" char_gpt char_lstm digits_mlp gcn mnist_cnn moe_gpt "

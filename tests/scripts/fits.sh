@@ -124,21 +124,22 @@ search() { # NAME STEP BUDGET-BYTES FILE SEARCH-OPTION OPTION...
   ! has_room "$budget" "$@" -D "$name=$((best + step))" || fail "$name = $((best + step)) fits $budget, too"
 }
 gpt=$root/examples/char_gpt.graph
+layers=(-D L=2) # as many as there must be to run some again
 for budget in 14000000 67108864; do
-  search B 1 "$budget" "$gpt" --max-batch --checkpoint=none
+  search B 1 "$budget" "$gpt" --max-batch --checkpoint=none "${layers[@]}"
 done
-search B 1 30000000 "$gpt" --max-batch
-search T 1 50000000 "$gpt" --max=T --checkpoint=selective
-search C 4 50000000 "$gpt" --max=C --checkpoint=none
+search B 1 30000000 "$gpt" --max-batch "${layers[@]}"
+search T 1 50000000 "$gpt" --max=T --checkpoint=selective "${layers[@]}"
+search C 4 50000000 "$gpt" --max=C --checkpoint=none "${layers[@]}"
 grep -q "in steps of 4$" out.txt || fail "heads divide widths that are no multiples of 4"
 search B 1 200000 "$root/examples/gan.graph" --max-batch # met by the plan for another budget
 search B 1 20000000 "$root/examples/unet.graph" --max-batch --checkpoint=sqrt
 [ -z "${MLTC_SLOW:-}" ] || search B 1 200000000 "$root/examples/resnet20.graph" --max-batch --checkpoint=sqrt
 search B 1 3000000 "$root/examples/mnist_mlp.graph" --max-batch --target=cuda:sm_90a
-bytes=$(arena "$gpt" -D B=17)
-search B 1 "$bytes" "$gpt" --max-batch --checkpoint=none
+bytes=$(arena "$gpt" -D B=17 "${layers[@]}")
+search B 1 "$bytes" "$gpt" --max-batch --checkpoint=none "${layers[@]}"
 [ "$(answer out.txt)" = 17 ] || fail "the budget of B = 17 gives $(cat out.txt)"
-"$mltc" "$gpt" --max-batch --checkpoint=none --memory-budget=64MiB -v 2>err.txt >out.txt
+"$mltc" "$gpt" --max-batch --checkpoint=none --memory-budget=64MiB "${layers[@]}" -v 2>err.txt >out.txt
 [ "$(grep -c '^B = [0-9]*: [0-9.]* MiB$' err.txt)" -ge 4 ] || fail "-v does not say what was tried"
 
 # Where a value needs more memory than larger ones (H = 2048 almost twice that of 2049), it is searched on above it, but not

@@ -57,10 +57,10 @@ done
 cat >large.ir <<'IR'
 mltc-ir 1
 module large
-state w : f64[64,768] role=param
+state w : f64[32,768] role=param
 func step {
-  %x = input : f64[1024,64]
-  %w = read @w : f64[64,768]
+  %x = input : f64[1024,32]
+  %w = read @w : f64[32,768]
   %y = matmul %x, %w {ta=false, tb=false} : f64[1024,768]
   result output y = %y
 }
