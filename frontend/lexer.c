@@ -3,6 +3,8 @@
 // operand of a remainder follows.
 #include "frontend/lexer.h"
 
+#include "ir/utf8.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -53,23 +55,18 @@ static bool name_char(char c) {
   return isalnum((unsigned char)c) || c == '_';
 }
 
-// In bytes, of the character in UTF-8 that begins there.
+// In bytes, of the character that begins there; a byte that begins none is one.
 static size_t char_size(const char *at) {
-  size_t len = 1;
-  while ((unsigned char)*at >= 0x80 && ((unsigned char)at[len] & 0xc0) == 0x80)
-    len++;
-  return len;
+  uint32_t c;
+  size_t len = ir_utf8_character(at, &c);
+  return len ? len : 1;
 }
 
 // A letter or digit that names here cannot have, such as a Greek one: it is reported with the whole name.
 static bool is_foreign_letter(const char *at) {
-  static const unsigned char lead[] = {0, 0, 0x1f, 0x0f, 0x07};
-  size_t len = char_size(at);
-  if (len < 2 || len > 4)
+  uint32_t c;
+  if (ir_utf8_character(at, &c) < 2)
     return false;
-  uint32_t c = (unsigned char)*at & lead[len];
-  for (size_t i = 1; i < len; i++)
-    c = c << 6 | ((unsigned char)at[i] & 0x3f);
   bool sign = c < 0xc0 ? c != 0xb5 : c == 0xd7 || c == 0xf7; // micro; times, divided by
   return !sign && (c < 0x2000 || (c >= 0x2070 && c < 0x20a0) || (c >= 0x3040 && c < 0xd800));
 }

@@ -102,6 +102,8 @@ void ir_rewrite_done(ir_rewrite *rw, size_t i, ir_node *replacement);
 // What stands for an old node that has been done.
 ir_node *ir_rewrite_now(const ir_rewrite *rw, ir_node *n);
 bool ir_rewrite_end(ir_rewrite *rw);
+// All of that, for what needs to know nothing but the node. Whether anything has changed.
+bool ir_rewrite_each(ir_func *f, ir_node *(*improve)(ir_builder *b, ir_node *n));
 // [id] whether a result, write or effect needs the node, or it is an input.
 bool *ir_find_live(ir_arena *a, const ir_func *f);
 // Drops nodes that no result, write or effect needs. True when any went.

@@ -1,30 +1,16 @@
 // json.c: see json.h.
 #include "ir/json.h"
+#include "ir/utf8.h"
 
-#include <stdint.h>
 #include <string.h>
 
 static const char replacement[] = "\xef\xbf\xbd";
 
-// Bytes of the character that `s` begins with; 0: it begins with none (RFC 3629: no longer form than
-// needed, no surrogates, nothing above U+10FFFF).
-static size_t character(const unsigned char *s) {
-  static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-  size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-  uint32_t code = n >= 3 ? s[0] & 0x0f : s[0] & 0x1f;
-  for (size_t i = 1; i < n; i++) {
-    if ((s[i] & 0xc0) != 0x80) // also the 0 at the end
-      return 0;
-    code = code << 6 | (s[i] & 0x3f);
-  }
-  bool wrong = n > 1 && (code < least[n] || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff);
-  return wrong ? 0 : n;
-}
-
 char *ir_utf8(ir_arena *a, const char *text) {
   char *valid = ir_alloc(a, strlen(text) * strlen(replacement) + 1), *to = valid;
+  uint32_t code;
   for (const char *s = text; *s;) {
-    size_t n = character((const unsigned char *)s);
+    size_t n = ir_utf8_character(s, &code);
     memcpy(to, n ? s : replacement, n ? n : strlen(replacement));
     to += n ? n : strlen(replacement);
     s += n ? n : 1;
@@ -35,8 +21,9 @@ char *ir_utf8(ir_arena *a, const char *text) {
 
 static bool is_utf8(const char *text) {
   size_t n = 1;
+  uint32_t code;
   for (const char *s = text; n && *s; s += n)
-    n = character((const unsigned char *)s);
+    n = ir_utf8_character(s, &code);
   return n > 0;
 }
 

@@ -184,3 +184,12 @@ bool ir_rewrite_end(ir_rewrite *rw) {
     ir_names_forget(f);
   return rw->changed || !same;
 }
+
+bool ir_rewrite_each(ir_func *f, ir_node *(*improve)(ir_builder *b, ir_node *n)) {
+  ir_rewrite rw = ir_rewrite_begin(f);
+  for (size_t i = 0; i < rw.num_old; i++) {
+    ir_node *n = ir_rewrite_next(&rw, i), *r = improve(&rw.b, n);
+    ir_rewrite_done(&rw, i, r ? r : n);
+  }
+  return ir_rewrite_end(&rw);
+}

@@ -126,12 +126,7 @@ static bool simplify_func(ir_func *f) {
     return false;
   // Nodes built during the walk have 0: rules that care leave them to the next round.
   pass_count_uses(f);
-  ir_rewrite rw = ir_rewrite_begin(f);
-  for (size_t i = 0; i < rw.num_old; i++) {
-    ir_node *n = ir_rewrite_next(&rw, i);
-    ir_rewrite_done(&rw, i, simplify(&rw.b, n));
-  }
-  return ir_rewrite_end(&rw);
+  return ir_rewrite_each(f, simplify);
 }
 
 bool pass_algebra(ir_module *m, ir_diags *d) {

@@ -112,12 +112,7 @@ static ir_node *widen(ir_builder *b, ir_node *n) {
 }
 
 static bool widen_func(ir_func *f) {
-  ir_rewrite rw = ir_rewrite_begin(f);
-  for (size_t i = 0; i < rw.num_old; i++) {
-    ir_node *n = ir_rewrite_next(&rw, i), *r = widen(&rw.b, n);
-    ir_rewrite_done(&rw, i, r ? r : n);
-  }
-  return ir_rewrite_end(&rw);
+  return ir_rewrite_each(f, widen);
 }
 
 bool pass_narrow_sums(ir_module *m, ir_diags *d) {

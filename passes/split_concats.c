@@ -19,10 +19,11 @@ static ir_node *join_some(ir_builder *b, const ir_node *n, int first, int axis) 
 }
 
 // The result may have too many parts again.
-static ir_node *split(ir_arena *a, ir_builder *b, ir_node *n) {
+static ir_node *split(ir_builder *b, ir_node *n) {
+  b->scope = n->name; // "y.concat"
   while (n->op == IR_CONCAT && n->num_in > MOST_PARTS) {
     int axis = (int)ir_attr_int(n, IR_ATTR_AXIS), num = (n->num_in - 1) / MOST_PARTS + 1;
-    ir_node **parts = IR_NEW_ARRAY(a, ir_node *, (size_t)num);
+    ir_node **parts = IR_NEW_ARRAY(b->func->module->arena, ir_node *, (size_t)num);
     for (int i = 0; i < num; i++)
       parts[i] = join_some(b, n, i * MOST_PARTS, axis);
     n = ir_concat(b, num, parts, axis);
@@ -31,13 +32,7 @@ static ir_node *split(ir_arena *a, ir_builder *b, ir_node *n) {
 }
 
 static bool split_func(ir_func *f) {
-  ir_rewrite rw = ir_rewrite_begin(f);
-  for (size_t i = 0; i < rw.num_old; i++) {
-    ir_node *n = ir_rewrite_next(&rw, i);
-    rw.b.scope = n->name; // "y.concat"
-    ir_rewrite_done(&rw, i, split(f->module->arena, &rw.b, n));
-  }
-  return ir_rewrite_end(&rw);
+  return ir_rewrite_each(f, split);
 }
 
 bool pass_split_concats(ir_module *m, ir_diags *d) {

@@ -331,27 +331,31 @@ static ir_node *split_for_gpu(ir_builder *b, const split_uses *uses, ir_node *n)
 }
 
 // --- both -------------------------------------------------------------------------------------
-static bool split_each(ir_func *f,
-                       ir_node *(*split_one)(ir_builder *b, const split_uses *uses, ir_node *n)) {
-  split_uses uses = split_find_uses(f->module->arena, f);
+typedef ir_node *split_fn(ir_builder *b, const split_uses *uses, ir_node *n);
+
+static bool split_each(ir_func *f, const split_uses *uses, split_fn *split_one) {
   ir_rewrite rw = ir_rewrite_begin(f);
   for (size_t i = 0; i < rw.num_old; i++) {
-    ir_node *n = ir_rewrite_next(&rw, i), *r = split_one(&rw.b, &uses, n);
+    ir_node *n = ir_rewrite_next(&rw, i), *r = split_one(&rw.b, uses, n);
     ir_rewrite_done(&rw, i, r ? r : n);
   }
   return ir_rewrite_end(&rw);
 }
 
 static bool split_func(ir_func *f) {
-  return split_each(f, split);
+  split_uses uses = split_find_uses(f->module->arena, f);
+  return split_each(f, &uses, split);
 }
 
 static bool split_strips_func(ir_func *f) {
-  return split_each(f, split_strip);
+  split_uses uses = split_find_uses(f->module->arena, f);
+  uses.spread = split_find_spread(f->module->arena, f);
+  return split_each(f, &uses, split_strip);
 }
 
 static bool split_columns_func(ir_func *f) {
-  return split_each(f, split_for_gpu);
+  split_uses uses = split_find_uses(f->module->arena, f);
+  return split_each(f, &uses, split_for_gpu);
 }
 
 bool pass_split_reductions(ir_module *m, ir_diags *d) {

@@ -19,7 +19,6 @@
 #include "passes/split_uneven.h"
 
 #include "passes/pass.h"
-#include "passes/split_strips.h"
 
 #include <math.h>
 #include <string.h>
@@ -95,7 +94,7 @@ split_uses split_find_uses(ir_arena *a, const ir_func *f) {
     }
   }
   find_epilogues(a, f, num, narrow, is_stored);
-  return (split_uses){num, is_stage, is_stored, split_find_spread(a, f), f->next_id};
+  return (split_uses){num, is_stage, is_stored, NULL, f->next_id};
 }
 
 // Axes [first, first + num) of a type are `lines` lines. Of these, `chunks` chunks of `each` from line `from` on.

@@ -5,11 +5,12 @@
 #include "ir/builder.h"
 
 // By node id, in the function as it was: how many nodes use it (a node counts once); whether one is a reduction of
-// reductions of the same kind; whether one has to have it in memory, itself or a view of it; how far it is spread (split_strips.h).
+// reductions of the same kind; whether one has to have it in memory, itself or a view of it; for
+// processors, how far it is spread (split_strips.h).
 typedef struct split_uses {
   const uint32_t *num;
   const bool *is_stage, *is_stored;
-  const int64_t *spread;
+  const int64_t *spread; // NULL: nobody asks
   uint32_t ids;
 } split_uses;
 split_uses split_find_uses(ir_arena *a, const ir_func *f);

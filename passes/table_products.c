@@ -185,7 +185,7 @@ static ir_node *pick_sum(ir_builder *b, const ir_node *n, const way *w) {
   return pick(b, n, p);
 }
 
-static ir_node *pick_instead(ir_builder *b, const ir_node *n) {
+static ir_node *pick_instead(ir_builder *b, ir_node *n) {
   way w;
   if (is_product_of_picked(n, &w))
     return pick_product(b, n, &w);
@@ -213,12 +213,7 @@ static bool multiply_tables(ir_func *f) {
   mark_differentiated(f);
   if (!has_work(f))
     return false;
-  ir_rewrite rw = ir_rewrite_begin(f);
-  for (size_t i = 0; i < rw.num_old; i++) {
-    ir_node *n = ir_rewrite_next(&rw, i), *y = pick_instead(&rw.b, n);
-    ir_rewrite_done(&rw, i, y ? y : n);
-  }
-  return ir_rewrite_end(&rw);
+  return ir_rewrite_each(f, pick_instead);
 }
 
 static bool is_differentiated_later(const ir_module *m) {

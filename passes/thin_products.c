@@ -36,6 +36,7 @@ static ir_node *sum_along_rows(ir_builder *b, ir_node *matrix, ir_node *thin, co
 static ir_node *widen(ir_builder *b, ir_node *n) {
   if (n->op != IR_MATMUL)
     return NULL;
+  b->scope = n->name; // "y.sum"
   const ir_type *t = &n->type;
   if (t->dims[t->rank - 1] == 1 && !ir_attr_bool(n, IR_ATTR_TRANS_A))
     return sum_along_rows(b, n->in[0], n->in[1], t);
@@ -45,14 +46,7 @@ static ir_node *widen(ir_builder *b, ir_node *n) {
 }
 
 static bool widen_func(ir_func *f) {
-  ir_rewrite rw = ir_rewrite_begin(f);
-  for (size_t i = 0; i < rw.num_old; i++) {
-    ir_node *n = ir_rewrite_next(&rw, i);
-    rw.b.scope = n->name; // "y.sum"
-    ir_node *r = widen(&rw.b, n);
-    ir_rewrite_done(&rw, i, r ? r : n);
-  }
-  return ir_rewrite_end(&rw);
+  return ir_rewrite_each(f, widen);
 }
 
 bool pass_thin_products(ir_module *m, ir_diags *d) {

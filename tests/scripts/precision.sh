@@ -88,9 +88,7 @@ short digits_mlp
 [ -z "${MLTC_SLOW:-}" ] || gpu digits_mlp tf32
 need_data
 short char_gpt
-layers=1
-[ -z "${MLTC_SLOW:-}" ] || layers=2
-gpu char_gpt bf16 -D B=2 -D T=40 -D C=32 -D "L=$layers" # T=40: with attention kernels
+gpu char_gpt bf16 -D B=2 -D T=40 -D C=32 -D L=2 # T=40: with attention kernels
 
 # For several GPUs a product that one of them makes by wgmma is there twice; each runs its own, also in `check`.
 cat >own.graph <<'GRAPH'
