@@ -46,7 +46,8 @@ static void test_resume_everywhere(void) {
   }
 }
 
-// kill -9 at random times; each time the run goes on from the last whole checkpoint.
+// kill -9 at random times; each time the run goes on from the last whole checkpoint. The later the more often it was
+// killed: a busy machine may need longer than that to get to a checkpoint at all.
 static void test_kill(void) {
   srand(5);
   toy_expect(&program,
@@ -63,7 +64,7 @@ static void test_kill(void) {
                "--delay=%d --threads=%d%s",
                300, 1 + tries % 3, access("k.st", F_OK) == 0 ? " --resume" : "");
       pid_t pid = toy_start(&program, args, "log");
-      usleep((useconds_t)(4000 + rand() % 30000));
+      usleep((useconds_t)(4000 + rand() % (30000 + 1000 * tries)));
       kill(pid, SIGKILL);
       code = toy_wait(pid);
       kills += code == -1 - SIGKILL;
@@ -113,7 +114,8 @@ static void test_signals(void) {
   stop_and_resume(SIGHUP, 45000, " --threads=2");
   // the second one does not wait
   pid_t pid = toy_start(&program, "--save=s2.st --delay=900000", "log");
-  usleep(100000);
+  toy_wait_until_begun(pid);
+  usleep(100000); // the first step takes 900 ms
   kill(pid, SIGINT);
   usleep(50000);
   kill(pid, SIGTERM);
@@ -128,14 +130,19 @@ static void test_signal_before_begin(void) {
   pid_t pid = toy_start(&program, "--quiet --save=w.st --metrics=pipe", "log");
   usleep(200000);
   kill(pid, SIGTERM);
-  usleep(200000);
-  int code = 0;
-  CHECK(waitpid(pid, &code, WNOHANG) == pid && WIFSIGNALED(code), "a signal does not end it");
+  int code = 0, ended = 0;
+  for (int tries = 0; ended == 0 && tries < 5000; tries++) {
+    usleep(1000);
+    ended = waitpid(pid, &code, WNOHANG);
+  }
+  CHECK(ended == pid && WIFSIGNALED(code), "a signal does not end it");
   kill(pid, SIGKILL);
   CHECK(same_file("ref.st", "w.st"), "and an earlier checkpoint is not what it was");
 }
 
 static void slow_eval(char *arena, int slot, mlrt_team *team, int tid) {
+  if (tid == 0)
+    fclose(fopen("evaluating", "w"));
   struct timespec rest = {0, 150000000};
   while (tid == 0 && nanosleep(&rest, &rest))
     ;
@@ -147,8 +154,11 @@ static void test_signal_in_evaluation(void) {
   mlrt_program slow = program;
   slow.funcs[MLRT_EVAL].run = slow_eval;
   unlink("v.st");
+  unlink("evaluating");
   pid_t pid = toy_start(&slow, "--save=v.st --metrics=v.jsonl --no-times", "log");
-  usleep(230000); // evaluation: four calls of 150 ms each, after step 10
+  for (int tries = 0; tries < 10000 && access("evaluating", F_OK) != 0; tries++)
+    usleep(1000);
+  usleep(80000); // evaluation: four calls of 150 ms each, after step 10
   kill(pid, SIGTERM);
   int code = toy_wait(pid);
   char *text = slurp("log", NULL);
@@ -399,7 +409,7 @@ static void test_earlier_checkpoint_and_signal(void) {
   toy_expect(&program, "--quiet --save=q.st", 0, "");
   unlink("q.st.old");
   pid_t pid = toy_start(&program, "--save=q.st --delay=100000", "log");
-  usleep(150000);
+  toy_wait_until_begun(pid);
   kill(pid, SIGINT);
   CHECK(toy_wait(pid) == 128 + SIGINT, "not stopped");
   CHECK(count_lines("log", "is kept as 'q.st.old'") == 1, "not said: %s", slurp("log", NULL));
@@ -409,7 +419,7 @@ static void test_earlier_checkpoint_and_signal(void) {
 // Two runs at a time: the first says so, once, when it finds a checkpoint that is not its own.
 static void test_crowded_checkpoint(void) {
   unlink("q.st");
-  pid_t pid = toy_start(&program, "--save=q.st --delay=20000 --save-every=2", "slow");
+  pid_t pid = toy_start(&program, "--save=q.st --delay=50000 --save-every=2", "slow");
   for (int tries = 0; tries < 2000 && access("q.st", F_OK) != 0; tries++)
     usleep(1000);
   toy_expect(&program, "--save=q.st --seed=9 --save-every=40", 0, "is kept as 'q.st.old'");
