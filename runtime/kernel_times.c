@@ -29,13 +29,13 @@ struct mlrt_watch { // other threads' watches are on other lines
   _Alignas(LINE) const mlrt_kernel_times *times;
   share *shares;   // by kernel, of the function that runs
   const place *at; // what runs
-  double since;    // when the last kernel ended, then when this one began; 0: nothing has run
+  double since;    // when the function began or the last kernel ended, then when this one began
 };
 
 typedef struct func_times {
   share *shares; // [thread][kernel]; NULL: it has not run
   int64_t runs;
-  double seconds, begun;
+  double seconds, begun, ending; // ending: behind a thread's last kernel, of all threads together
 } func_times;
 
 struct mlrt_kernel_times {
@@ -85,8 +85,7 @@ static void fill_places(mlrt_kernel_times *t) {
 void mlrt_watch_begin(mlrt_watch *w, mlrt_phase_fn fast) {
   w->at = find_place(w->times, fast);
   double now = mlrt_seconds();
-  if (w->since > 0)
-    w->shares[w->at->kernel].waited += now - w->since;
+  w->shares[w->at->kernel].waited += now - w->since;
   w->since = now;
 }
 
@@ -117,20 +116,24 @@ void mlrt_kernel_times_begin(mlrt_kernel_times *t, mlrt_team *team, int func) {
   func_times *f = &t->funcs[func];
   if (!f->shares)
     f->shares = zeroed((size_t)t->threads * kernels, sizeof *f->shares);
-  for (int i = 0; i < t->threads; i++)
-    *t->watches[i] = (mlrt_watch){.times = t, .shares = f->shares + (size_t)i * kernels};
   t->func = func;
   f->begun = mlrt_seconds();
+  for (int i = 0; i < t->threads; i++)
+    *t->watches[i] =
+        (mlrt_watch){.times = t, .shares = f->shares + (size_t)i * kernels, .since = f->begun};
 }
 
 void mlrt_kernel_times_end(mlrt_kernel_times *t) {
   if (!t)
     return;
   func_times *f = &t->funcs[t->func];
-  f->seconds += mlrt_seconds() - f->begun;
+  double now = mlrt_seconds();
+  f->seconds += now - f->begun;
+  for (int i = 0; i < t->threads; i++)
+    f->ending += now - t->watches[i]->since;
   if (f->runs++ > 0)
     return;
-  f->seconds = 0;
+  f->seconds = f->ending = 0;
   memset(f->shares, 0, (size_t)t->threads * (size_t)t->program->num_kernels * sizeof *f->shares);
 }
 
@@ -154,8 +157,9 @@ static void put_kernel(FILE *f, const mlrt_kernel_times *t, const share *shares,
 
 static void put_func(FILE *f, const mlrt_kernel_times *t, int func) {
   const func_times *x = &t->funcs[func];
-  fprintf(f, "{\"name\":\"%s\",\"runs\":%" PRId64 ",\"total_us\":%.3f,\"kernels\":[",
-          mlrt_func_name(func), x->runs - 1, x->seconds * 1e6);
+  fprintf(
+      f, "{\"name\":\"%s\",\"runs\":%" PRId64 ",\"total_us\":%.3f,\"ending_us\":%.3f,\"kernels\":[",
+      mlrt_func_name(func), x->runs - 1, x->seconds * 1e6, x->ending / t->threads * 1e6);
   const char *before = "\n{";
   for (int i = 0; i < t->program->num_kernels; i++) {
     if (!x->shares[i].launches)
