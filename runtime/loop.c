@@ -338,6 +338,8 @@ static void say_done(mlrt_loop *l) {
 }
 
 int mlrt_train(const mlrt_program *p, mlrt_options *o) {
+  if (!mlrt_has_func(p, MLRT_STEP)) // steps would be counted, and a checkpoint saved that says so
+    mlrt_fail(MLRT_EXIT_USAGE, "the program has no step function: it cannot train");
   mlrt_loop l;
   mlrt_loop_open(&l, p, o);
   bool fine = run_steps(&l);

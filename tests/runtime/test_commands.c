@@ -82,6 +82,14 @@ static void test_predict(void) {
   toy_expect(&program, "predict --resume=c.st --out=none/p", 1, "cannot write 'none/p-prob.npy'");
 }
 
+// IR text may have no `step`: nothing counts as trained then.
+static void test_train_without_step(void) {
+  mlrt_program p = program;
+  p.funcs[MLRT_STEP].run = NULL;
+  toy_expect(&p, "train --save=nothing.st", 2, "the program has no step function: it cannot train");
+  CHECK(access("nothing.st", F_OK), "a checkpoint is left");
+}
+
 // Where one output cannot be written, none is, and no temporary file is left: its name is that of a folder, or too long.
 static void test_predict_all_or_none(void) {
   char longest[250] = "";
@@ -204,6 +212,7 @@ int main(void) {
   toy_expect(&program, "--quiet --save=c.st", 0, "");
   test_eval();
   test_predict();
+  test_train_without_step();
   test_predict_all_or_none();
   test_predict_is_synced();
   test_check();
