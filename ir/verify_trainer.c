@@ -3,6 +3,7 @@
 // would train on other numbers than the text says, without a word.
 #include "ir/verify.h"
 
+#include <math.h>
 #include <string.h>
 
 // --- inputs -------------------------------------------------------------------------------------
@@ -65,14 +66,37 @@ static void check_flag(ir_checker *c, const char *where, const char *name, const
     ir_fault_add(c, NULL, "%s%s: there is no flag '%s' for '%s'", where, name, s->str, s->key);
 }
 
-// Others are passed on as they are: a trainer knows which of them it reads.
-static bool is_number(const char *key) {
-  static const char *const keys[] = {"steps",      "epochs",    "seed",       "shuffle",
-                                     "eval_every", "log_every", "save_every", "accumulate"};
-  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-    if (!strcmp(keys[i], key))
-      return true;
-  return false;
+typedef struct number_rule {
+  const char *key;
+  double low, high;
+  bool whole;
+} number_rule;
+
+// What a trainer reads as numbers, and would refuse, or round; what a flag gives is only known there.
+static const number_rule *find_number_rule(const char *key) {
+  static const double most = 1e15;
+  static const number_rule rules[] = {
+      {"steps", 0, most, true},        {"epochs", 0, 1e9, false},
+      {"seed", -0x1p53, 0x1p53, true}, {"shuffle", 0, 1, true},
+      {"eval_every", 0, most, true},   {"log_every", 0, most, true},
+      {"save_every", -1, most, true},  {"accumulate", 1, most, true},
+  };
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+    if (!strcmp(rules[i].key, key))
+      return &rules[i];
+  return NULL;
+}
+
+static void check_number(ir_checker *c, const ir_setting *s) {
+  const number_rule *r = find_number_rule(s->key);
+  if (r && s->kind == IR_SET_STR)
+    ir_fault_add(c, NULL, "config %s must be a number or a flag, and is the text '%s'", s->key,
+                 s->str);
+  else if (r && s->kind == IR_SET_NUM &&
+           (!(s->num >= r->low && s->num <= r->high) || (r->whole && s->num != floor(s->num))))
+    ir_fault_add(c, NULL, "config %s must be a %s from %.0f to %.0f, and is %s", s->key,
+                 r->whole ? "whole number" : "number", r->low, r->high,
+                 ir_setting_text(c->faults->arena, s));
 }
 
 static bool has_data(const ir_module *m, const char *name) {
@@ -84,9 +108,7 @@ static bool has_data(const ir_module *m, const char *name) {
 
 static void check_setting(ir_checker *c, const ir_setting *s) {
   check_flag(c, "config", "", s);
-  if (is_number(s->key) && s->kind == IR_SET_STR)
-    ir_fault_add(c, NULL, "config %s must be a number or a flag, and is the text '%s'", s->key,
-                 s->str);
+  check_number(c, s);
   if (!strcmp(s->key, "eval") && (s->kind != IR_SET_STR || !has_data(c->m, s->str)))
     ir_fault_add(c, NULL, "config eval must be the name of a data line, in quotes");
 }
@@ -97,6 +119,8 @@ void verify_settings(ir_checker *c) {
   for (size_t i = 0; i < c->m->data.num; i++)
     for (size_t k = 0; k < c->m->data.at[i]->settings.num; k++)
       check_flag(c, "data ", c->m->data.at[i]->name, &c->m->data.at[i]->settings.at[k]);
+  if (ir_find_config(c->m, "eval") && ir_find_func(c->m, "step") && !ir_find_func(c->m, "eval"))
+    ir_fault_add(c, NULL, "config eval names data, and no function 'eval' evaluates on them");
   if (ir_config_count(c->m, "accumulate") > 1 && ir_find_func(c->m, "step") &&
       !ir_find_func(c->m, "accum"))
     ir_fault_add(c, NULL,

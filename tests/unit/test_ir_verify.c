@@ -3,6 +3,7 @@
 // no case here has made to speak is a failure.
 #include "tests/unit/support_ir.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char plain[] = "mltc-ir 1\n"
@@ -146,6 +147,18 @@ static void micro_batches(broken *b) {
 static void steps_text(broken *b) {
   ir_set_config(b->m, (ir_setting){"steps", IR_SET_STR, 0, "many"});
 }
+static void steps_broken(broken *b) {
+  ir_set_config(b->m, (ir_setting){"steps", IR_SET_NUM, 1.5, NULL});
+}
+static void steps_negative(broken *b) {
+  ir_set_config(b->m, (ir_setting){"log_every", IR_SET_NUM, -1, NULL});
+}
+static void shuffle_many(broken *b) {
+  ir_set_config(b->m, (ir_setting){"shuffle", IR_SET_NUM, 7, NULL});
+}
+static void epochs_none(broken *b) {
+  ir_set_config(b->m, (ir_setting){"epochs", IR_SET_NUM, NAN, NULL});
+}
 static void steps_flag(broken *b) {
   ir_set_config(b->m, (ir_setting){"steps", IR_SET_FLAG, 0, "n"}); // a counter
 }
@@ -281,6 +294,12 @@ static const change changes[] = {
     {plain, micro_batches,
      "config micro_batches must be a whole number from 1 to 1048576, and is 2097152"},
     {plain, steps_text, "config steps must be a number or a flag, and is the text 'many'"},
+    {plain, steps_broken,
+     "config steps must be a whole number from 0 to 1000000000000000, and is 1.5"},
+    {plain, steps_negative,
+     "config log_every must be a whole number from 0 to 1000000000000000, and is -1"},
+    {plain, shuffle_many, "config shuffle must be a whole number from 0 to 1, and is 7"},
+    {plain, epochs_none, "config epochs must be a number from 0 to 1000000000, and is nan"},
     {plain, steps_flag, "config: there is no flag 'n' for 'steps'"},
     {plain, eval_unknown, "config eval must be the name of a data line, in quotes"},
     {plain, accumulate_alone,
@@ -333,6 +352,8 @@ static const struct {
     {"state __metadata__ : f32[2] role=param", "",
      "test.ir:3:7: error[E0111]: a checkpoint keeps what is no tensor under '__metadata__'"},
     {"data d = csv(\"x\") {label=$l}", "", "data d: there is no flag 'l' for 'label'"},
+    {"data d = csv(\"x\")\nconfig eval = \"d\"", "",
+     "config eval names data, and no function 'eval' evaluates on them"},
     {"", "%x = input : f32[2]\n}\nfunc eval {\n%x = input : f64[2]",
      "test.ir:8:1: error[E0111]: a batch fills this input with f32[2], as 'step' has it"},
     {"", "%x = input : f32[2]\n}\nfunc init {\n%x = input : f32[2]",
