@@ -86,11 +86,42 @@ static bool parse_setting(ir_parser *p, const ir_setting *there, size_t num, ir_
   return true;
 }
 
+// What reads settings leaves others alone: a misspelt one would change nothing without a word.
+static void warn_setting(ir_parser *p, ir_loc at, const char *key) {
+  static const char *const keys[] = {"steps",
+                                     "epochs",
+                                     "seed",
+                                     "shuffle",
+                                     "eval",
+                                     "eval_every",
+                                     "log_every",
+                                     "save_every",
+                                     "accumulate",
+                                     "micro_batches",
+                                     "batch",
+                                     "precision",
+                                     "checkpoint",
+                                     "memory_budget",
+                                     "host_bandwidth",
+                                     "device_flops",
+                                     "device_products",
+                                     "device_bandwidth"};
+  size_t num = sizeof keys / sizeof *keys;
+  for (size_t i = 0; i < num; i++)
+    if (!strcmp(keys[i], key))
+      return;
+  ir_diag *d = diag_warning(p->s.diags, at, "W0112", "nothing reads the setting '%s'", key);
+  parse_suggest(d, key, keys, num);
+}
+
 static bool parse_config(ir_parser *p) {
   ir_setting set = {0};
+  scan_at_end(&p->s);
+  ir_loc at = scan_here(&p->s);
   if (!parse_setting(p, p->m->config.at, p->m->config.num, &set) || !scan_end(&p->s, NULL))
     return false;
   IR_PUSH(p->m->arena, p->m->config, set);
+  warn_setting(p, at, set.key);
   return true;
 }
 

@@ -71,6 +71,7 @@ CASES = {
     "E0109": ({"inputs": "a: f32[4], b: f32[1]"}, ["%y = add %a, %b => %c = broadcast %b : f32[4]\n%y = add %a, %c"]),
     "E0110": ({}, ["role=weight => role=param"]),
     "E0111": ({"states": "state w : f32[4] role=param\n", "inputs": "a: f32[4], b: f32[4]"}, ["write @w, %b => "]),
+    "W0112": ({}, ["log_evry => log_every"]),
     "E0503": ({}, [], ["=cse => =css"]),
     "E0504": ({}, [], ["algebra => fuse"]),
     "E0505": ({}, ["new/new => new"]),
