@@ -173,16 +173,31 @@ static double now_millis(void) {
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static bool is_skipped(const runner *r, const pass_info *p) {
-  return named(r->options->disabled, r->options->num_disabled, p->name, NULL) ||
-         (!p->grouped && r->grouped) || (p->families & ~r->options->families) ||
-         (p->processor && !r->options->processor) || (p->pairs && !r->options->pairs);
+// NULL: it runs.
+static const char *why_skipped(const runner *r, const pass_info *p) {
+  if (named(r->options->disabled, r->options->num_disabled, p->name, NULL))
+    return "--disable-pass leaves it out";
+  if (!p->grouped && r->grouped)
+    return "the text has kernels already";
+  bool missing = (p->families & ~r->options->families) ||
+                 (p->processor && !r->options->processor) || (p->pairs && !r->options->pairs);
+  return missing ? "it is for other targets" : NULL;
+}
+
+// Who has asked for the IR after a pass by its name gets an answer.
+static void say_skipped(const runner *r) {
+  const pass_options *o = r->options;
+  for (size_t i = 0; i < r->num_passes; i++) {
+    const char *why = why_skipped(r, &r->list[i]);
+    if (why && named(o->print_after, o->num_print_after, r->list[i].name, NULL))
+      fprintf(r->log, "# %s does not run: %s\n", r->list[i].name, why);
+  }
 }
 
 // Runs pass i once; says whether it changed anything. Later rounds that change nothing are silent.
 static bool run_once(runner *r, size_t i, int round) {
   const pass_info *p = &r->list[i];
-  if (is_skipped(r, p))
+  if (why_skipped(r, p))
     return false;
   IR_PUSH(r->arena, r->ran, i);
   double start = now_millis();
@@ -278,6 +293,7 @@ bool pass_run(const pass_info *list, ir_module *m, ir_diags *d, const pass_optio
     ir_set_bug_hook(write_reproducer, &r);
   }
   run_all(&r);
+  say_skipped(&r);
   if (r.options->verify == PASS_VERIFY_AT_END && diag_num_errors(d) == 0)
     verify(&r, "passes");
   ir_set_bug_hook(NULL, NULL);
