@@ -355,6 +355,12 @@ static bool check_command(const command_line *x) {
   return !wrong;
 }
 
+// What is about passes and the plan, which a file's own text knows nothing of.
+static bool goes_beyond_ast(const options *o) {
+  return o->print_after.num || o->disabled.num || o->time_passes || o->keep_dir || o->checkpoint ||
+         o->memory_budget || o->extra_time >= 0 || o->plan;
+}
+
 // Options that say something only beside others.
 static bool check_together(const options *o, const char **why) {
   bool search = o->max_batch || o->max;
@@ -362,6 +368,9 @@ static bool check_together(const options *o, const char **why) {
     *why = "--max-batch and --max search for what fits --memory-budget=SIZE, which is not given";
   else if (o->emit == EMIT_AST && options_is_ir(o))
     *why = "--emit=ast prints graph files; use --emit=ir for IR";
+  else if (o->emit == EMIT_AST && goes_beyond_ast(o))
+    *why =
+        "--emit=ast prints the file as it is read: it goes with no option about passes or memory";
   else if (o->dependencies && o->emit != EMIT_TRAINER)
     *why = "-MD writes what a program is made from beside it: it goes with no --emit";
   else if (o->defines.num && options_is_ir(o))
