@@ -142,9 +142,34 @@ static pass_options options_of_passes(const draft_subject *s, const draft *t) {
   return po;
 }
 
+// What asks which kernels run again; NULL: nothing does, or for what the text has.
+static const char *asks_for_policy(const draft_subject *s, const draft *t) {
+  const options *o = s->o;
+  const ir_setting *has = ir_find_config(t->module, "checkpoint");
+  bool same = has && has->kind == IR_SET_STR && o->checkpoint && !strcmp(has->str, o->checkpoint);
+  return o->command == COMMAND_MEMORY ? "`mltc memory`"
+         : o->extra_time >= 0         ? "--extra-time"
+         : o->checkpoint && !same     ? ir_format(t->arena, "--checkpoint=%s", o->checkpoint)
+                                      : NULL;
+}
+
+// The pass leaves functions alone in which kernels run again already: all policies would be one, that of the text.
+static void refuse_late_policy(const draft_subject *s, draft *t) {
+  const char *asks = asks_for_policy(s, t);
+  for (size_t i = 0; asks && i < t->module->funcs.num; i++)
+    if (ir_has_clones(t->module->funcs.at[i])) {
+      ir_diag *e =
+          diag_error(t->diags, (ir_loc){0}, "E0507",
+                     "%s comes too late: kernels of '%s' run again already", asks, s->o->input);
+      diag_help(e, "take the graph, or IR text from --checkpoint=none");
+      return;
+    }
+}
+
 bool draft_schedule(const draft_subject *s, draft *t) {
   pass_options po = options_of_passes(s, t);
   set_precision(s, t);
+  refuse_late_policy(s, t);
   set_memory(s, t->module, s->o->checkpoint, s->o->memory_budget); // IR of all passes says it
   if (!keep_if(t, !diag_num_errors(t->diags) && pass_run_pipeline(t->module, t->diags, &po) &&
                       has_generators(s, t)))

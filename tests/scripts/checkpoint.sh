@@ -253,6 +253,11 @@ a, b = (json.load(open(f)) for f in ("graph.json", "text.json"))
 assert a["totals"] == b["totals"], (a["totals"], b["totals"])
 assert [k["name"] for f in a["functions"] for k in f["kernels"]] == [k["name"] for f in b["functions"] for k in f["kernels"]]
 EOT
+# A text in which kernels run again is of one policy: nothing else can be asked of it.
+expect_error 1 '--checkpoint=none comes too late: kernels of .sqrt.ir. run again already' "$mltc" sqrt.ir --checkpoint=none --emit=plan
+expect_error 1 '--extra-time comes too late' "$mltc" sqrt.ir --extra-time=5% --emit=plan
+expect_error 1 'mltc memory. comes too late' "$mltc" memory sqrt.ir
+"$mltc" sqrt.ir --checkpoint=sqrt --emit=plan.json | cmp - text.json || fail "the policy that the text has is refused"
 # The second list of passes takes the options of the first.
 "$mltc" char_gpt.graph --checkpoint=sqrt --emit=ir --print-after=checkpoint --keep=kept 2>after.txt >sqrt2.ir
 same sqrt.ir sqrt2.ir "a step printed with and without a look at its passes"
