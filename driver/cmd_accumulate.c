@@ -363,8 +363,9 @@ void cmd_suggest_division(const draft_subject *s, int64_t budget) {
   ir_arena *a = ir_arena_new();
   division x = search(a, s, budget, true);
   if (x.best.parts > 1)
-    fprintf(stderr, "  with --allow=accumulate it fits as %lld micro-batches of %lld\n",
-            (long long)x.best.parts, (long long)(batch_of(&x) / x.best.parts));
+    fprintf(stderr, "  with --allow=accumulate it fits as %lld micro-batches of %lld%s\n",
+            (long long)x.best.parts, (long long)(batch_of(&x) / x.best.parts),
+            x.best.again ? ", or as more where that is faster" : "");
   end(&x);
   ir_arena_free(a);
 }

@@ -172,6 +172,23 @@ none=(--checkpoint=none --emit=plan)
 allow=(--checkpoint=none --emit=plan --allow=accumulate)
 refused "^  with --allow=accumulate it fits as 4 micro-batches of 64$" \
   "$mltc" file.graph "${none[@]}" --memory-budget="$budget"
+# Where kernels of the fewest parts that fit run again, more parts may take less time: those are what is compiled.
+cat >again.graph <<'EOF'
+let B = 256
+model m(x: f32[B,7], y: f32[B]) {
+  h = linear(x, 16)
+  repeat i in 12 { h = tanh(linear(h, 16)) }
+  loss mse(reshape(linear(h, 1), [B]), y)
+}
+data { train = npy("x.npy", "y.npy") }
+optim { sgd(0.1) }
+train { steps = 4 }
+EOF
+tight=(again.graph --target=cpu:x86-64-v3 --memory-budget=65184)
+refused "^  with --allow=accumulate it fits as 2 micro-batches of 128, or as more where that is faster$" \
+  "$mltc" "${tight[@]}" --emit=plan
+"$mltc" "${tight[@]}" --allow=accumulate --emit=plan.json >again.json 2>/dev/null
+[ "$(field again.json micro_batches)" -gt 2 ] || fail "more parts do not take less time: take another budget"
 refused "accumulate is not enough: as 256 micro-batches of 1 it takes " "$mltc" file.graph "${allow[@]}" --memory-budget=1KB
 refused "accumulate is not enough: as 251 micro-batches of 1 it takes " \
   "$mltc" file.graph -D B=251 "${allow[@]}" --memory-budget=1KB
