@@ -95,7 +95,7 @@ cat >own.graph <<'GRAPH'
 let B = 256
 model own(image: f32[B,64], label: i32[B]) {
   x = pad(image / 16, [0, 0], [0, 1])         # rows of 65, which mma.sync takes one element at a time
-  loss cross_entropy(linear(gelu(linear(x, 128)), 10), label)
+  loss cross_entropy(linear(gelu(linear(x, 64)), 10), label)
 }
 data { train = csv("data/digits.csv.gz", label=last, embed=true) }
 optim { sgd(0.1) }
