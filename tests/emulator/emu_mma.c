@@ -13,28 +13,33 @@ static float of_tf32(uint32_t x) {
   return emu_float(x & 0xffffe000); // the multiplier does not look at the rest
 }
 
-// Number k of the registers of a thread, two to each.
-static float of_half(emu_collective what, uint32_t pair, int k) {
-  uint16_t x = (uint16_t)(k % 2 ? pair >> 16 : pair);
-  return what == EMU_MMA_F16 ? emu_from_f16(x) : emu_from_bf16(x);
+// The two numbers of a register.
+static void of_bf16s(uint32_t pair, double *out) {
+  out[0] = (double)emu_from_bf16((uint16_t)pair);
+  out[1] = (double)emu_from_bf16((uint16_t)(pair >> 16));
 }
 
-// Row `row` of a[16,K]; an element is where its lane and register are.
-static void take_row(emu_collective what, const emu_payload *all, int row, double *out) {
-  const emu_payload *lanes = &all[row % 8 * 4];
-  for (int k = 0; what == EMU_MMA_TF32 && k < 8; k++)
-    out[k] = (double)of_tf32(lanes[k % 4].word[row / 8 + k / 4 * 2]);
-  for (int k = 0; what != EMU_MMA_TF32 && k < 16; k++)
-    out[k] = (double)of_half(what, lanes[k % 8 / 2].word[row / 8 + k / 8 * 2], k);
+static void of_f16s(uint32_t pair, double *out) {
+  out[0] = (double)emu_from_f16((uint16_t)pair);
+  out[1] = (double)emu_from_f16((uint16_t)(pair >> 16));
 }
 
-// Column `col` of b[K,8].
-static void take_column(emu_collective what, const emu_payload *all, int col, double *out) {
-  const emu_payload *lanes = &all[col * 4];
-  for (int k = 0; what == EMU_MMA_TF32 && k < 8; k++)
-    out[k] = (double)of_tf32(lanes[k % 4].word[4 + k / 4]);
-  for (int k = 0; what != EMU_MMA_TF32 && k < 16; k++)
-    out[k] = (double)of_half(what, lanes[k % 8 / 2].word[4 + k / 8], k);
+// What four lanes hold of a row or column: in a register of each the numbers of one half of K, in another those of
+// the other.
+static void take(emu_collective what, const emu_payload *lanes, int lower, int upper, double *out) {
+  for (int i = 0; i < 4; i++) {
+    uint32_t low = lanes[i].word[lower], high = lanes[i].word[upper];
+    if (what == EMU_MMA_TF32) {
+      out[i] = (double)of_tf32(low);
+      out[i + 4] = (double)of_tf32(high);
+    } else if (what == EMU_MMA_BF16) {
+      of_bf16s(low, &out[2 * i]);
+      of_bf16s(high, &out[2 * i + 8]);
+    } else {
+      of_f16s(low, &out[2 * i]);
+      of_f16s(high, &out[2 * i + 8]);
+    }
+  }
 }
 
 void emu_mma(emu_launch_state *l, emu_collective what, const emu_fragments *mine, float *c) {
@@ -42,13 +47,14 @@ void emu_mma(emu_launch_state *l, emu_collective what, const emu_fragments *mine
   int lane = l->running % EMU_WARP, num = what == EMU_MMA_TF32 ? 8 : MOST_K;
   double row[2][MOST_K], column[2][MOST_K];
   for (int i = 0; i < 2; i++) {
-    take_row(what, all, lane / 4 + 8 * i, row[i]);
-    take_column(what, all, lane % 4 * 2 + i, column[i]);
+    take(what, &all[lane / 4 * 4], i, i + 2, row[i]);          // of a[16,K]
+    take(what, &all[(lane % 4 * 2 + i) * 4], 4, 5, column[i]); // of b[K,8]
   }
-  for (int i = 0; i < 4; i++) {
-    double sum = 0;
-    for (int k = 0; k < num; k++)
-      sum += row[i / 2][k] * column[i % 2][k];
-    c[i] = (float)((double)c[i] + sum);
-  }
+  double sum[4] = {
+      0}; // side by side: each is added up in the order of k, and waits for itself alone
+  for (int k = 0; k < num; k++)
+    for (int i = 0; i < 4; i++)
+      sum[i] += row[i / 2][k] * column[i % 2][k];
+  for (int i = 0; i < 4; i++)
+    c[i] = (float)((double)c[i] + sum[i]);
 }

@@ -46,26 +46,33 @@ static struct emu_products *mine(emu_launch_state *l) {
 }
 
 // --- operands in shared memory -------------------------------------------------------------------
-static int64_t place_of(const emu_operand *o, int x, int k) {
-  enum { BYTES = 2, ROW = 128, UNIT = 16, EIGHT = 8 };
-  int along = o->turned ? x : k, across = o->turned ? k : x;
-  int64_t at = o->index * BYTES + along / (ROW / BYTES) * o->lead + along % (ROW / BYTES) * BYTES +
-               across / EIGHT * o->stride + across % EIGHT * ROW;
-  return (at ^ at / ROW % EIGHT * UNIT) / BYTES;
+enum { BYTES = 2, ROW = 128, UNIT = 16, EIGHT = 8 };
+
+// Where the first K of row or column x would begin if nothing were swizzled, in bytes; and how far the next is.
+static int64_t begin_of(const emu_operand *o, int x) {
+  int along = o->turned ? x : 0, across = o->turned ? 0 : x;
+  return o->index * BYTES + along / (ROW / BYTES) * o->lead + along % (ROW / BYTES) * BYTES +
+         across / EIGHT * o->stride + across % EIGHT * ROW;
+}
+
+static int64_t swizzled(int64_t at) { // unsigned: no shift has to mind a sign
+  return (int64_t)(((uint64_t)at ^ (uint64_t)at / ROW % EIGHT * UNIT) / BYTES);
 }
 
 // The row or column x of an operand as the running thread meets it: looked at, if it is the one that looks for
 // those of its warp that need the same; and taken, unless `use` is NULL.
 static void take(emu_launch_state *l, const product *p, const emu_operand *o, int x, bool looks,
                  double *use, void *from) {
+  const uint16_t *data = (const uint16_t *)o->array->data;
+  int64_t begin = begin_of(o, x), next = o->turned ? ROW : BYTES,
+          half = o->turned ? o->stride : EIGHT * BYTES;
+  bool sees = looks && !l->options.fast, f16 = p->what == EMU_WGMMA_F16;
   for (int k = 0; k < K; k++) {
-    int64_t at = place_of(o, x, k);
-    if (looks && !l->options.fast)
+    int64_t at = swizzled(begin + k / EIGHT * half + k % EIGHT * next);
+    if (sees)
       emu_shared_see(l, o->array, at, from);
-    if (!use)
-      continue;
-    uint16_t bits = ((const uint16_t *)o->array->data)[at];
-    use[k] = (double)(p->what == EMU_WGMMA_F16 ? emu_from_f16(bits) : emu_from_bf16(bits));
+    if (use)
+      use[k] = (double)(f16 ? emu_from_f16(data[at]) : emu_from_bf16(data[at]));
   }
 }
 
