@@ -23,10 +23,18 @@ compile() { # OPTION... : of $model
   # shellcheck disable=SC2086
   "$mltc" $level "$model.graph" ${sizes[$model]} "$@"
 }
-run() { # NAME OPTION...
+build() { # OPTION... : the trainer; fails where the budget is refused
+  compile "$@" -o trainer 2>refusal.txt || {
+    [ $? -eq 3 ] && grep -q 'does not fit' refusal.txt || fail "$model $*: $(cat refusal.txt)"
+    return 1
+  }
+}
+arena() { # of the trainer
+  ./trainer info | sed -nE 's/^memory +([0-9]+) bytes.*/\1/p'
+}
+run() { # NAME OPTION... : the trainer that was built with them
   local name=$1
   shift
-  compile "$@" -o trainer
   ./trainer --quiet --no-times --log-every=1 --threads=2 --data-dir="$data" \
     --save="$name.safetensors" --metrics="$name.jsonl" || fail "$model $*: the run failed"
 }
@@ -44,8 +52,9 @@ for model in "${!sizes[@]}"; do
   fewer='s/steps = [0-9]+/steps = 3/g'
   [[ $model == gan || $model == char_lstm ]] || fewer+='; s/, eval = [^,}]+//' # of thousands of images or windows
   sed -E "$fewer" "$root/examples/$model.graph" >"$model.graph"
+  build --checkpoint=none
   run none --checkpoint=none
-  all=$(plan "p['totals']['arena']" --checkpoint=none)
+  all=$(arena)
   case $model in
     char_gpt) choices="--checkpoint=selective --checkpoint=sqrt --checkpoint=all --memory-budget=$((all * 6 / 10))" ;;
     resnet20) choices="--checkpoint=free --checkpoint=sqrt" ;;
@@ -54,9 +63,8 @@ for model in "${!sizes[@]}"; do
     *) choices=--memory-budget=$((all * 6 / 10)) ;;
   esac
   for choice in $choices; do
-    [ "$(plan "p['totals']['arena'] <= $all" "$choice")" = True ] ||
-      fail "$model $choice: more memory than without recomputation"
-    grep -q 'does not fit' refusal.txt && continue
+    build "$choice" || continue
+    [ "$(arena)" -le "$all" ] || fail "$model $choice: more memory than without recomputation"
     run some "$choice"
     same none.safetensors some.safetensors "checkpoints of $model with $choice"
     same none.jsonl some.jsonl "metrics of $model with $choice"
@@ -135,11 +143,13 @@ write_npy('x.npy', '<f4', (256, 16), [draw.uniform(-1, 1) for _ in range(4096)])
 shared=$data data=$PWD model=deep
 for case in accumulate=1:6 accumulate=2:7 late=1:6 twice=1:6; do
   sizes=([deep]="-D ${case%:*}")
+  build --checkpoint=none
   run none --checkpoint=none
-  all=$(plan "p['totals']['arena'] - p['totals']['states']" --checkpoint=none)
   states=$(plan "p['totals']['states']" --checkpoint=none)
+  all=$(($(arena) - states))
   for choice in --checkpoint=sqrt --memory-budget=$((states + all * ${case#*:} / 10)); do
-    bytes=$(plan "p['totals']['arena'] - p['totals']['states']" "$choice")
+    build "$choice" || fail "deep.graph, ${case%:*}, $choice: refused"
+    bytes=$(($(arena) - states))
     [ "$bytes" -le $((all * ${case#*:} / 10)) ] || fail "deep.graph, ${case%:*}, $choice: $bytes of $all bytes"
     run some "$choice"
     same none.safetensors some.safetensors "checkpoints of deep.graph, ${case%:*}, with $choice"
