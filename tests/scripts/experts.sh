@@ -29,7 +29,7 @@ awk '{text[++n] = $1; balance[n] = $2}
 export libraries_as=-O1
 short moe_gpt
 beside() { # NAME MLTC-OPTION...
-  local sizes=(-O1 -D B=2 -D T=24 -D C=32 -D L=1 "${@:2}")
+  local sizes=(-O0 -D B=2 -D T=24 -D C=32 -D L=1 "${@:2}")
   "$mltc" "${sizes[@]}" "$1.graph" -o "$1-cpu"
   "$mltc" "${sizes[@]}" "$1.graph" --target=cuda:sm_80 --keep="$1-kept" -o "$1-gpu" 2>err.txt || {
     grep -q NVRTC err.txt && exit 0 # nothing compiles for GPUs here

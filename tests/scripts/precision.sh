@@ -74,7 +74,7 @@ fi
 gpu() { # EXAMPLE PRECISION MLTC-OPTION...
   local name=$1-$2 example=$1 precision=$2
   shift 2
-  "$mltc" "$@" "$example.graph" --precision="$precision" -O1 -o "$name-cpu"
+  "$mltc" "$@" "$example.graph" --precision="$precision" -O0 -o "$name-cpu"
   "$mltc" "$@" "$example.graph" --precision="$precision" -O1 --target=cuda:sm_80 --keep="$name-kept" \
     -o "$name-gpu" 2>err.txt || {
     grep -q NVRTC err.txt && exit 0 # nothing compiles for GPUs here
@@ -101,7 +101,7 @@ data { train = csv("data/digits.csv.gz", label=last, embed=true) }
 optim { sgd(0.1) }
 train { steps = 20, seed = 1 }
 GRAPH
-"$mltc" own.graph --precision=bf16 -O1 -o own-cpu
+"$mltc" own.graph --precision=bf16 -O0 -o own-cpu
 "$mltc" own.graph --precision=bf16 -O1 --target=cuda --keep=own-kept -o own-gpu
 beside_cpu own 5e-4
 export MLTC_CUDA_DRIVER=$driver MLTC_STANDIN_FAST=1
