@@ -25,7 +25,7 @@ compile() { # OPTION... : of $model
 }
 build() { # OPTION... : the trainer; fails where the budget is refused
   compile "$@" -o trainer 2>refusal.txt || {
-    [ $? -eq 3 ] && grep -q 'does not fit' refusal.txt || fail "$model $*: $(cat refusal.txt)"
+    { [ $? -eq 3 ] && grep -q 'does not fit' refusal.txt; } || fail "$model $*: $(cat refusal.txt)"
     return 1
   }
 }
