@@ -101,8 +101,16 @@ static double copy_seconds(double bandwidth, int64_t bytes) {
   return start + (double)bytes / bandwidth;
 }
 
-// The first of the steps `from` .. `to` that begins at `time` or later; `to` if none before it does.
-static int step_from(const chooser *x, int from, int to, double time, double slow) {
+// Of a list of copies each is looked for from where the last one was found: seldom far, in tens of thousands of steps. So
+// the way there is doubled until it is past, and only that much is halved.
+
+// The first step from `from` on that begins at `time` or later; behind the last one if none does.
+static int step_from(const chooser *x, int from, double time, double slow) {
+  int all = (int)x->steps->num, to = from;
+  for (int far = 1; to < all && slow * x->at[to] < time; far *= 2) {
+    from = to + 1;
+    to = far < all - to ? to + far : all;
+  }
   while (from < to) {
     int middle = from + (to - from) / 2;
     if (slow * x->at[middle] < time)
@@ -113,8 +121,13 @@ static int step_from(const chooser *x, int from, int to, double time, double slo
   return from;
 }
 
-// The last of the steps `from` .. `to` that begins at `time` or earlier; `from` if none behind it does.
-static int step_until(const chooser *x, int from, int to, double time, double slow) {
+// The last step up to `to` that begins at `time` or earlier; the first one if none does.
+static int step_until(const chooser *x, int to, double time, double slow) {
+  int from = to;
+  for (int far = 1; from > 0 && slow * x->at[from] > time; far *= 2) {
+    to = from - 1;
+    from = far < from ? from - far : 0;
+  }
   while (from < to) {
     int middle = to - (to - from) / 2;
     if (slow * x->at[middle] > time)
@@ -125,24 +138,33 @@ static int step_until(const chooser *x, int from, int to, double time, double sl
   return from;
 }
 
+static int later(int a, int b) {
+  return a > b ? a : b;
+}
+
 // Sends begin in the order in which their values are made.
 static void place_sends(chooser *x, double slow) {
   double free = 0;
+  int step = 0;
   for (size_t i = 0; i < x->num_moved; i++) {
     const candidate *c = &x->all.at[x->there[i]];
     double from = slow * x->at[c->made + 1];
     free = (from > free ? from : free) + copy_seconds(x->bandwidth, c->bytes);
-    x->sent[x->there[i]] = step_from(x, c->after + 1, (int)x->steps->num, free, slow);
+    step = step_from(x, step, free, slow);
+    x->sent[x->there[i]] = later(step, c->after + 1);
   }
 }
 
+// From the last one back. A time may be so long that a copy's is lost in it: a fetch is begun before `needed` all the same.
 static void place_fetches(chooser *x, double slow) {
   double end = slow * x->at[x->steps->num];
+  int step = (int)x->steps->num;
   for (size_t i = x->num_moved; i-- > 0;) {
     const candidate *c = &x->all.at[x->back[i]];
     double due = slow * x->at[c->needed];
     end = (due < end ? due : end) - copy_seconds(x->bandwidth, c->bytes);
-    x->begin[x->back[i]] = step_until(x, c->after, c->needed, end, slow);
+    step = step_until(x, step, end, slow);
+    x->begin[x->back[i]] = later(step < c->needed ? step : c->needed, c->after);
   }
 }
 
