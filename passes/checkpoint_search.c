@@ -265,26 +265,55 @@ static size_t find_waiting(const search *s, ir_arena *a, int *waiting) {
   return num;
 }
 
-// Drops more of one value that waits at the peak: that which lowers it most. False: none does.
-static bool squeeze_once(search *s) {
+// A value that waits at the peak, and what dropping more of it alone leads to.
+typedef struct waiting_value {
+  int value;
+  replay_outcome o;
+} waiting_value;
+
+static int compare_waiting(const void *pa, const void *pb) {
+  const waiting_value *a = pa, *b = pb;
+  if (a->o.live_bytes != b->o.live_bytes)
+    return a->o.live_bytes < b->o.live_bytes ? -1 : 1;
+  if (a->o.seconds != b->o.seconds)
+    return a->o.seconds < b->o.seconds ? -1 : 1;
+  return a->value - b->value;
+}
+
+// Drops more of a value. False: no fewer bytes are live then than in the best choice so far; it is as it was.
+static bool drop_more(search *s, int value) {
+  s->start[value]++;
+  replay_outcome o = replay_try(s->r, s->start);
+  if (o.live_bytes >= s->least_outcome.live_bytes) {
+    s->start[value]--;
+    return false;
+  }
+  s->least_outcome = o;
+  return true;
+}
+
+// Drops more of the value among those that wait at the peak which lowers it most; where many wait, of the next ones in
+// that order, too: the steps of a sequence lower it alike, and one at a time each would be weighed as often as there are
+// others. False: none lowers it.
+static bool squeeze_once(search *s, int64_t target) {
+  enum { WAITING_FOR_ONE = 16 };
   ir_arena *a = ir_arena_new();
-  int *waiting = IR_NEW_ARRAY(a, int, s->r->s->num_values + 1), best = -1;
-  size_t num = find_waiting(s, a, waiting);
+  int *waiting = IR_NEW_ARRAY(a, int, s->r->s->num_values + 1);
+  size_t num = find_waiting(s, a, waiting), dropped = 0;
+  waiting_value *w = IR_NEW_ARRAY(a, waiting_value, num + 1);
   for (size_t i = 0; i < num; i++) {
     s->start[waiting[i]]++;
-    replay_outcome o = replay_try(s->r, s->start);
+    w[i] = (waiting_value){waiting[i], replay_try(s->r, s->start)};
     s->start[waiting[i]]--;
-    bool less = o.live_bytes < s->least_outcome.live_bytes;
-    if (less || (best >= 0 && o.live_bytes == s->least_outcome.live_bytes &&
-                 o.seconds < s->least_outcome.seconds)) {
-      s->least_outcome = o;
-      best = waiting[i];
-    }
   }
-  if (best >= 0)
-    s->start[best]++;
+  qsort(w, num, sizeof *w, compare_waiting);
+  int64_t before = s->least_outcome.live_bytes;
+  size_t most = num / WAITING_FOR_ONE + 1;
+  for (size_t i = 0; i < num && w[i].o.live_bytes < before && dropped < most; i++)
+    if (s->least_outcome.live_bytes > target)
+      dropped += drop_more(s, w[i].value);
   ir_arena_free(a);
-  return best >= 0;
+  return dropped > 0;
 }
 
 // From the choice that takes the fewest bytes to one that fits. Where packing adds to them, to fewer.
@@ -292,15 +321,16 @@ static void squeeze(search *s) {
   copy_choice(s, s->start, s->least);
   int64_t work = SQUEEZE_WORK, target = s->budget;
   while (!s->found && work > 0) {
-    while (s->least_outcome.live_bytes > target && work > 0 && squeeze_once(s))
+    while (s->least_outcome.live_bytes > target && work > 0 && squeeze_once(s, target))
       work -= s->r->s->num_kernels;
     copy_choice(s, s->least, s->start);
     if (s->least_outcome.live_bytes > target)
       return;
     trim_start(s, 0);
-    if (!s->found && packed_bytes(s, s->start) <= s->budget)
+    int64_t over = s->found ? 0 : packed_bytes(s, s->start) - s->budget;
+    if (!s->found && over <= 0)
       keep_choice(s, s->start); // and nothing of what it drops
-    target = s->least_outcome.live_bytes - 1;
+    target = s->least_outcome.live_bytes - (over / 4 > 1 ? over / 4 : 1);
     work -= s->r->s->num_kernels;
   }
 }
