@@ -2,8 +2,10 @@
 // config. Functions are in parse_func.c. After errors it goes on with the next line, so
 // that one run shows them all.
 #include "ir/parse.h"
+
 #include "ir/builder.h"
 #include "ir/internal.h"
+#include "ir/settings.h"
 
 #include <string.h>
 
@@ -88,30 +90,13 @@ static bool parse_setting(ir_parser *p, const ir_setting *there, size_t num, ir_
 
 // What reads settings leaves others alone: a misspelt one would change nothing without a word.
 static void warn_setting(ir_parser *p, ir_loc at, const char *key) {
-  static const char *const keys[] = {"steps",
-                                     "epochs",
-                                     "seed",
-                                     "shuffle",
-                                     "eval",
-                                     "eval_every",
-                                     "log_every",
-                                     "save_every",
-                                     "accumulate",
-                                     "micro_batches",
-                                     "batch",
-                                     "precision",
-                                     "checkpoint",
-                                     "memory_budget",
-                                     "host_bandwidth",
-                                     "device_flops",
-                                     "device_products",
-                                     "device_bandwidth"};
-  size_t num = sizeof keys / sizeof *keys;
-  for (size_t i = 0; i < num; i++)
-    if (!strcmp(keys[i], key))
-      return;
+  if (ir_find_setting_rule(key))
+    return;
+  const char *keys[IR_NUM_SETTINGS];
+  for (size_t i = 0; i < IR_NUM_SETTINGS; i++)
+    keys[i] = ir_setting_rules[i].key;
   ir_diag *d = diag_warning(p->s.diags, at, "W0112", "nothing reads the setting '%s'", key);
-  parse_suggest(d, key, keys, num);
+  parse_suggest(d, key, keys, IR_NUM_SETTINGS);
 }
 
 static bool parse_config(ir_parser *p) {

@@ -1,6 +1,7 @@
 // verify_trainer.c: rules about what a trainer does with a module beside running its functions: it fills
 // inputs from batches, writes states into checkpoints and reads settings. What broke one of them
 // would train on other numbers than the text says, without a word.
+#include "ir/settings.h"
 #include "ir/verify.h"
 
 #include <math.h>
@@ -66,33 +67,14 @@ static void check_flag(ir_checker *c, const char *where, const char *name, const
     ir_fault_add(c, NULL, "%s%s: there is no flag '%s' for '%s'", where, name, s->str, s->key);
 }
 
-typedef struct number_rule {
-  const char *key;
-  double low, high;
-  bool whole;
-} number_rule;
-
-// What a trainer reads as numbers, and would refuse, or round; what a flag gives is only known there.
-static const number_rule *find_number_rule(const char *key) {
-  static const double most = 1e15;
-  static const number_rule rules[] = {
-      {"steps", 0, most, true},        {"epochs", 0, 1e9, false},
-      {"seed", -0x1p53, 0x1p53, true}, {"shuffle", 0, 1, true},
-      {"eval_every", 0, most, true},   {"log_every", 0, most, true},
-      {"save_every", -1, most, true},  {"accumulate", 1, most, true},
-  };
-  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-    if (!strcmp(rules[i].key, key))
-      return &rules[i];
-  return NULL;
-}
-
 static void check_number(ir_checker *c, const ir_setting *s) {
-  const number_rule *r = find_number_rule(s->key);
-  if (r && s->kind == IR_SET_STR)
+  const ir_setting_rule *r = ir_find_setting_rule(s->key);
+  if (!r || r->low == r->high)
+    return;
+  if (s->kind == IR_SET_STR)
     ir_fault_add(c, NULL, "config %s must be a number or a flag, and is the text '%s'", s->key,
                  s->str);
-  else if (r && s->kind == IR_SET_NUM &&
+  else if (s->kind == IR_SET_NUM &&
            (!(s->num >= r->low && s->num <= r->high) || (r->whole && s->num != floor(s->num))))
     ir_fault_add(c, NULL, "config %s must be a %s from %.0f to %.0f, and is %s", s->key,
                  r->whole ? "whole number" : "number", r->low, r->high,

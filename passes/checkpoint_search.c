@@ -309,9 +309,11 @@ static bool squeeze_once(search *s, int64_t target) {
   qsort(w, num, sizeof *w, compare_waiting);
   int64_t before = s->least_outcome.live_bytes;
   size_t most = num / WAITING_FOR_ONE + 1;
-  for (size_t i = 0; i < num && w[i].o.live_bytes < before && dropped < most; i++)
-    if (s->least_outcome.live_bytes > target)
-      dropped += drop_more(s, w[i].value);
+  for (size_t i = 0; i < num && dropped < most; i++) {
+    if (w[i].o.live_bytes >= before || s->least_outcome.live_bytes <= target)
+      break;
+    dropped += drop_more(s, w[i].value);
+  }
   ir_arena_free(a);
   return dropped > 0;
 }

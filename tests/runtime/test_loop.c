@@ -81,6 +81,11 @@ static void test_kill(void) {
   }
 }
 
+static void wait_for_file(const char *path) {
+  for (int tries = 0; tries < 10000 && access(path, F_OK) != 0; tries++)
+    usleep(1000);
+}
+
 static void wait_for_lines(const char *path, const char *with, int num) {
   for (int tries = 0; tries < 5000 && count_lines(path, with) < num; tries++)
     usleep(1000);
@@ -156,8 +161,7 @@ static void test_signal_in_evaluation(void) {
   unlink("v.st");
   unlink("evaluating");
   pid_t pid = toy_start(&slow, "--save=v.st --metrics=v.jsonl --no-times", "log");
-  for (int tries = 0; tries < 10000 && access("evaluating", F_OK) != 0; tries++)
-    usleep(1000);
+  wait_for_file("evaluating");
   usleep(80000); // evaluation: four calls of 150 ms each, after step 10
   kill(pid, SIGTERM);
   int code = toy_wait(pid);
@@ -420,8 +424,7 @@ static void test_earlier_checkpoint_and_signal(void) {
 static void test_crowded_checkpoint(void) {
   unlink("q.st");
   pid_t pid = toy_start(&program, "--save=q.st --delay=50000 --save-every=2", "slow");
-  for (int tries = 0; tries < 2000 && access("q.st", F_OK) != 0; tries++)
-    usleep(1000);
+  wait_for_file("q.st");
   toy_expect(&program, "--save=q.st --seed=9 --save-every=40", 0, "is kept as 'q.st.old'");
   CHECK(toy_wait(pid) == 0, "exit code");
   CHECK(count_lines("slow", "warning: another program saves to 'q.st', too") == 1, "%s",

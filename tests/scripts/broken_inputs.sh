@@ -322,15 +322,15 @@ expect_error 2 "would take the place of 'emb.csv.gz', which has the data" "$mltc
   rm made.d
 )
 same whole.gz beside/emb.csv.gz "data, and what is left of them,"
-# Where a program has to be made, but not to train: one that is made quickly.
-cat >line.graph <<'EOT'
-model line(x: u8[4,3]) { loss mean(linear(f32(x), 1)) }
-data { train = text("line.graph", window=3, vocab=bytes) }
+# One that is made quickly, for where a program has to be made, but not to train; it reads a file that may change.
+cat >short.graph <<'EOT'
+model short(x: u8[4,3]) { loss mean(linear(f32(x), 1)) }
+data { train = text("short.txt", window=3, vocab=bytes) }
 optim { sgd(1e-9) }
-train { steps = 1 }
+train { steps = 1000000000, log every 1 }
 EOT
 long=$(printf 'n%.0s' {1..250})
-"$mltc" line.graph -O0 -o "$long" || fail "a trainer with a name of 250 bytes"
+"$mltc" short.graph -O0 -o "$long" || fail "a trainer with a name of 250 bytes"
 expect_error 1 "cannot write 'nn*': File name too long" "$mltc" digits.graph -O0 -o "$long$long"
 [ ! -d /proc/self ] || expect_error 1 "cannot write '/proc/trainer'" "$mltc" digits.graph -O0 -o /proc/trainer
 expect_error 1 "make reads no name with a line break" "$mltc" digits.graph -O0 -MD -o $'two\nlines'
@@ -361,12 +361,6 @@ timeout 30 "$mltc" wrong.graph 2>err.txt || [ $? -eq 1 ] || fail "errors in many
 grep -q '^39951 more errors not shown$' err.txt || fail "$(tail -n 1 err.txt)"
 
 # --- a data file that is shortened under a run
-cat >short.graph <<'EOT'
-model short(x: u8[4,3]) { loss mean(linear(f32(x), 1)) }
-data { train = text("short.txt", window=3, vocab=bytes) }
-optim { sgd(1e-9) }
-train { steps = 1000000000, log every 1 }
-EOT
 "$mltc" -O0 short.graph -o short
 printf 'more than two batches of windows' >short.txt
 ./short --quiet --no-save --metrics=short.jsonl 2>err.txt &
@@ -418,7 +412,7 @@ expect_error 1 "File too large" bash -c "ulimit -f 8; '$mltc' --no-cache digits.
 echo 'an earlier program' >kept
 expect_error 1 "compiling the generated .* failed: '/bin/true' has written nothing to " env MLTC_CC=/bin/true "$mltc" digits.graph --no-cache -o kept
 # A parent that ignores the ends of its children; a compiler that ignores SIGTERM, for which a second one does not wait.
-bash -c "trap '' CHLD; exec \"\$@\"" bash "$mltc" line.graph -O0 --no-cache -o orphan || fail "a parent that ignores SIGCHLD"
+bash -c "trap '' CHLD; exec \"\$@\"" bash "$mltc" short.graph -O0 --no-cache -o orphan || fail "a parent that ignores SIGCHLD"
 printf '#!/bin/sh\ncase "$*" in *--version*) exec clang "$@" ;; esac\ntrap "" TERM\n: >deaf-begun\nwhile :; do sleep 0.1; done\n' >deaf
 chmod +x deaf
 MLTC_CC="$PWD/deaf" "$mltc" digits.graph --no-cache -o orphan &
@@ -436,13 +430,13 @@ wait $deaf || code=$?
 [ $code = 143 ] || fail "a compiler that ignores SIGTERM: exit code $code"
 printf '#!/bin/sh\ncase " $* " in *" -c "*|*--version*) exec clang "$@" ;; esac\n' >links-nothing
 chmod +x links-nothing
-expect_error 1 "linking failed: '.*links-nothing' has written no program" env MLTC_CC="$PWD/links-nothing" "$mltc" line.graph -O0 --no-cache -o kept
+expect_error 1 "linking failed: '.*links-nothing' has written no program" env MLTC_CC="$PWD/links-nothing" "$mltc" short.graph -O0 --no-cache -o kept
 [ "$(cat kept)" = 'an earlier program' ] || fail "a link that failed has replaced what was there"
 ! compgen -G 'kept.*.tmp' || fail "a link that failed leaves a file"
 # Two at a time that make one program: both are well, and so is the program.
 both=()
 for each in 1 2; do
-  "$mltc" line.graph -O0 -o twice 2>"twice-$each.txt" &
+  "$mltc" short.graph -O0 -o twice 2>"twice-$each.txt" &
   both+=($!)
 done
 for pid in "${both[@]}"; do
