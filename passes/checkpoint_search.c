@@ -27,7 +27,7 @@ enum {
   HOIST_WORK = 1 << 23,
   HOIST_TRIES = 6,
   PRUNE_WORK = 1 << 21,
-  SQUEEZE_WORK = 1 << 17, // kernels gone over to make a choice smaller
+  SQUEEZE_WORK = 1 << 24, // to make a choice smaller
 };
 
 // --- keeping what need not be dropped ------------------------------------------------------------
@@ -319,12 +319,12 @@ static bool squeeze_once(search *s, int64_t target) {
 }
 
 // From the choice that takes the fewest bytes to one that fits. Where packing adds to them, to fewer.
-static void squeeze(search *s) {
+static void squeeze(search *s, int64_t until) {
   copy_choice(s, s->start, s->least);
-  int64_t work = SQUEEZE_WORK, target = s->budget;
-  while (!s->found && work > 0) {
-    while (s->least_outcome.live_bytes > target && work > 0 && squeeze_once(s, target))
-      work -= s->r->s->num_kernels;
+  int64_t target = s->budget;
+  while (!s->found && s->r->tried < until) {
+    while (s->least_outcome.live_bytes > target && s->r->tried < until && squeeze_once(s, target))
+      continue;
     copy_choice(s, s->least, s->start);
     if (s->least_outcome.live_bytes > target)
       return;
@@ -333,7 +333,6 @@ static void squeeze(search *s) {
     if (!s->found && over <= 0)
       keep_choice(s, s->start); // and nothing of what it drops
     target = s->least_outcome.live_bytes - (over / 4 > 1 ? over / 4 : 1);
-    work -= s->r->s->num_kernels;
   }
 }
 
@@ -412,7 +411,8 @@ static void hoist(search *s) {
   }
 }
 
-static bool search_once(search *s) {
+// What a search for a larger budget has squeezed need not be squeezed again: `before` may be NULL.
+static bool search_once(search *s, const search *before) {
   size_t n = (size_t)s->r->s->num_values + 1;
   s->start = IR_NEW_ARRAY(s->arena, unsigned char, n);
   s->x = IR_NEW_ARRAY(s->arena, unsigned char, n);
@@ -420,9 +420,13 @@ static bool search_once(search *s) {
   s->best_start = IR_NEW_ARRAY(s->arena, unsigned char, n);
   s->least = IR_NEW_ARRAY(s->arena, unsigned char, n);
   s->least_outcome.live_bytes = INT64_MAX;
+  if (before) {
+    s->least_outcome = before->least_outcome;
+    copy_choice(s, s->least, before->least);
+  }
   look_at_all(s);
   if (!s->found)
-    squeeze(s);
+    squeeze(s, before ? s->work : s->r->tried + SQUEEZE_WORK);
   if (s->found)
     shake_best(s);
   return s->found;
@@ -443,15 +447,18 @@ static bool search_values(search *s) {
   enum { PARTS = 64, TRIES = 4 };
   static const double LITTLE = 0.02; // of a step
   int64_t work = (s->work - s->r->tried) / TRIES;
-  if (!search_once(s) || s->best_outcome.seconds < LITTLE * step_seconds(s->r))
+  if (!search_once(s, NULL) || s->best_outcome.seconds < LITTLE * step_seconds(s->r))
     return s->found;
   memset(s->start, REPLAY_KEEP, (size_t)s->r->s->num_values);
   int64_t unit = replay_try(s->r, s->start).live_bytes / PARTS + 1;
+  search last = *s;
   for (int i = 0; i < TRIES; i++) {
     search other = {.r = s->r, .arena = s->arena, .starts = s->starts};
     other.budget = (s->budget / unit - i) * unit;
     other.work = s->r->tried + work;
-    if (search_once(&other) && other.best_outcome.seconds < s->best_outcome.seconds) {
+    bool found = search_once(&other, &last);
+    last = other;
+    if (found && other.best_outcome.seconds < s->best_outcome.seconds) {
       other.budget = s->budget;
       other.work = s->work;
       *s = other;

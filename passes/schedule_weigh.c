@@ -5,7 +5,8 @@
 //   step 4-   makes h (kernel 0)  that h begins here; the next reader below means an earlier one
 //
 // Backwards, the reader at which a value dies is the first that is met, and all that a step takes is known when it is:
-// no lives need be written down. Candidates: this, or lives kept and changed as steps are (an insertion changes what
+// no lives need be written down. What a step computes over its operands is only looked for where it takes more than
+// the most so far without. Candidates: this, or lives kept and changed as steps are (an insertion changes what
 // is read where in all steps behind it; sequences that searches try differ in hundreds of places).
 #include <string.h>
 
@@ -90,13 +91,17 @@ static int64_t make_values(weigher *w, const sched_kernel *k) {
   return unread;
 }
 
-// Bytes at step t. What lives beyond it is in w->live, and what lives before it afterwards.
-static int64_t step(weigher *w, int t, int kernel) {
+// Bytes at step t, or a number less than `least` if they are. What lives beyond it is in w->live, and what lives before
+// it afterwards.
+static int64_t step(weigher *w, int t, int kernel, int64_t least) {
   const sched_kernel *k = &w->s->kernels[kernel];
-  int64_t beyond = w->live, over = read_operands(w, k, t) ? bytes_taken_over(w, kernel) : 0;
-  int64_t read = w->live - beyond, unread = make_values(w, k);
+  bool any_dies = read_operands(w, k, t);
+  int64_t bytes = w->live + plan_align(k->k->workspace);
+  bytes += make_values(w, k);
+  if (any_dies && bytes >= least)
+    bytes -= bytes_taken_over(w, kernel);
   w->runs[kernel]--;
-  return beyond + read + unread + plan_align(k->k->workspace) - over;
+  return bytes;
 }
 
 static weigher *get_scratch(sched *s) {
@@ -134,12 +139,13 @@ static int64_t weigh_with_transfers(sched *s, const int *steps, size_t num, size
   return most;
 }
 
-// From the last step on, until more than `enough` are live.
-static int64_t walk(weigher *w, const int *steps, size_t num, int64_t enough, size_t *at) {
-  int64_t most = 0;
+// From the last step on, until more than `enough` are live. Returns the most, but no less than `least`.
+static int64_t walk(weigher *w, const int *steps, size_t num, int64_t least, int64_t enough,
+                    size_t *at) {
+  int64_t most = least;
   begin(w, steps, num);
   for (size_t t = num; t-- > 0 && most <= enough;) {
-    int64_t bytes = step(w, (int)t, steps[t]);
+    int64_t bytes = step(w, (int)t, steps[t], most);
     if (bytes < most)
       continue;
     most = bytes;
@@ -160,7 +166,7 @@ int64_t sched_weigh(sched *s, const int *steps, size_t num, size_t *at) {
   if (s->has_transfers) // they have memory before their steps
     return weigh_with_transfers(s, steps, num, at);
   weigher *w = get_scratch(s);
-  int64_t most = walk(w, steps, num, INT64_MAX, at);
+  int64_t most = walk(w, steps, num, 0, INT64_MAX, at);
   BUG_IF(w->live != 0, "a step reads what no step before it makes");
   return most;
 }
@@ -170,7 +176,7 @@ bool sched_fits(sched *s, const int *steps, size_t num, int64_t most) {
   if (s->has_transfers)
     return weigh_with_transfers(s, steps, num, &unused) <= most;
   weigher *w = get_scratch(s);
-  bool fits = walk(w, steps, num, most, &unused) <= most;
+  bool fits = walk(w, steps, num, most > 0 ? most : 0, most, &unused) <= most;
   if (!fits)
     forget_rest(w);
   BUG_IF(fits && w->live != 0, "a step reads what no step before it makes");
