@@ -157,8 +157,8 @@ typedef struct fe_pass {
   ir_loc output_loc;
   IR_VEC(ir_result) metrics;
   IR_VEC(ir_result) outputs;
-  ir_map *declared;           // paths of parameters and states of this function
-  ir_map *results;            // names of metrics and outputs
+  ir_map *declared;           // path of a parameter or state of this function -> ir_loc
+  ir_map *results;            // name of a metric or output -> ir_loc
   IR_VEC(ir_state *) trained; // read by the model, in order of declaration
 } fe_pass;
 
@@ -170,6 +170,7 @@ typedef struct fe {
   const ir_source *main;
   ir_module *module;
   ir_map *lets, *flags;  // name -> fe_value / ir_state
+  ir_map *places;        // name of one of them -> ir_loc
   ir_map *file_lets;     // as the file has them: another map than `lets` where the batch is divided
   ir_map *fns, *std_fns; // name -> ast_fn (blocks)
   ir_map *optimizers, *std_optimizers, *schedules, *std_schedules;
@@ -203,6 +204,8 @@ ir_diag *fe_error(fe *c, ir_loc at, const char *code, const char *fmt, ...) IR_P
 // The same of a value: where it is wrong for several uses in the same way, this is said of the first.
 ir_diag *fe_error_about(fe *c, const ir_node *n, ir_loc at, const char *code, const char *fmt, ...)
     IR_PRINTF(5, 6);
+// Adds where a name was taken; NULL: in no file.
+void fe_say_first(ir_diag *d, const ir_loc *first);
 // A warning, once per place.
 ir_diag *fe_warn(fe *c, ir_loc at, const char *code, const char *fmt, ...) IR_PRINTF(4, 5);
 // An error, as a value.

@@ -24,8 +24,9 @@ static bool is_new(fe *c, const ast_name *name) {
   if (!fe_check_free(c, name))
     return false;
   if (!ir_map_get(c->lets, name->text) && !ir_map_get(c->flags, name->text))
-    return true;
-  fe_error(c, name->loc, "E0206", "'%s' is already defined", name->text);
+    return ir_map_put(c->places, name->text, (void *)&name->loc), true;
+  ir_diag *d = fe_error(c, name->loc, "E0206", "'%s' is already defined", name->text);
+  fe_say_first(d, ir_map_get(c->places, name->text));
   return false;
 }
 
@@ -146,7 +147,7 @@ static void define_fn(fe *c, const ast_fn *fn, bool is_std) {
   if (fn->kind == AST_MODEL) {
     if (c->model) {
       ir_diag *d = fe_error(c, fn->name.loc, "E0216", "a file has one model");
-      diag_note(d, c->model->name.loc, "the first one is here");
+      fe_say_first(d, &c->model->name.loc);
     }
     c->model = fn;
     return;
@@ -154,7 +155,7 @@ static void define_fn(fe *c, const ast_fn *fn, bool is_std) {
   const ast_fn *other = ir_map_get(own[fn->kind], fn->name.text);
   if (other) {
     ir_diag *d = fe_error(c, fn->name.loc, "E0206", "'%s' is already defined", fn->name.text);
-    diag_note(d, other->name.loc, "the first definition is here");
+    fe_say_first(d, &other->name.loc);
   }
   ir_map_put(own[fn->kind], fn->name.text, (void *)(uintptr_t)fn);
 }
@@ -164,8 +165,9 @@ static void check_params(fe *c, const ast_fn *fn) {
   for (size_t i = 0; i < fn->params.num; i++) {
     const ast_name *n = &fn->params.at[i].name;
     if (ir_map_get(seen, n->text))
-      fe_error(c, n->loc, "E0206", "there is already a parameter '%s'", n->text);
-    ir_map_put(seen, n->text, c);
+      fe_say_first(fe_error(c, n->loc, "E0206", "there is already a parameter '%s'", n->text),
+                   ir_map_get(seen, n->text));
+    ir_map_put(seen, n->text, (void *)&n->loc);
     const ast_type *t = fn->params.at[i].type;
     int dots = 0;
     for (size_t k = 0; t && k < t->dims.num; k++)
@@ -291,7 +293,8 @@ static void make_maps(fe *c) {
                      &c->optimizers,   &c->std_optimizers,
                      &c->schedules,    &c->std_schedules,
                      &c->initializers, &c->std_initializers,
-                     &c->reported,     &c->used_defines};
+                     &c->reported,     &c->used_defines,
+                     &c->places};
   for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
     *maps[i] = ir_map_new(c->arena);
   c->file_lets = c->options->split.batch ? ir_map_new(c->arena) : c->lets;

@@ -101,10 +101,12 @@ static void bind_input(fe *c, const ast_param *p) {
   }
   c->pass->b.loc = fe_node_loc(c, p->name.loc);
   if (ir_map_get(c->pass->declared, p->name.text)) {
-    fe_error(c, p->name.loc, "E0206", "there is already an input named '%s'", p->name.text);
+    ir_diag *d =
+        fe_error(c, p->name.loc, "E0206", "there is already an input named '%s'", p->name.text);
+    fe_say_first(d, ir_map_get(c->pass->declared, p->name.text));
     return;
   }
-  ir_map_put(c->pass->declared, p->name.text, c->pass);
+  ir_map_put(c->pass->declared, p->name.text, (void *)&p->name.loc);
   fe_set(c, p->name.text, fe_tensor_named(c, ir_input(&c->pass->b, p->name.text, type), names));
 }
 

@@ -68,7 +68,7 @@ static ir_node *accumulate(fe *c, const char *name, ir_node *n, bool last) {
   const char *path = ir_format(c->arena, "%s.acc", name);
   while (ir_map_get(c->pass->declared, path))
     path = ir_format(c->arena, "%s_2", path);
-  ir_map_put(c->pass->declared, path, c->pass);
+  ir_map_put(c->pass->declared, path, &n->loc);
   ir_state *acc = fe_declare_state(c, path, n->type, IR_ROLE_ACCUM,
                                    (fe_init){.kind = FE_INIT_CONSTANT}, n->loc);
   if (!acc)

@@ -69,6 +69,11 @@ ir_diag *fe_error(fe *c, ir_loc at, const char *code, const char *fmt, ...) {
   return d;
 }
 
+void fe_say_first(ir_diag *d, const ir_loc *first) {
+  if (first && first->file)
+    diag_note(d, *first, "the first one is here");
+}
+
 ir_diag *fe_error_about(fe *c, const ir_node *n, ir_loc at, const char *code, const char *fmt,
                         ...) {
   va_list ap;

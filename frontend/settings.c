@@ -344,7 +344,9 @@ static void lower_data_set(fe *c, const ast_setting *s) {
   const format_info *f = find_format(c, call);
   for (size_t i = 0; i < c->module->data.num; i++)
     if (strcmp(c->module->data.at[i]->name, s->key.text) == 0)
-      fe_error(c, s->key.loc, "E0206", "data set '%s' is already defined", s->key.text);
+      fe_say_first(
+          fe_error(c, s->key.loc, "E0206", "data set '%s' is already defined", s->key.text),
+          &c->module->data.at[i]->loc);
   if (!f)
     return;
   ir_data *d = IR_NEW(c->arena, ir_data);

@@ -77,10 +77,11 @@ bool fe_declare_once(fe *c, const ast_name *name, const char *path) {
         c, name->loc, "E0206", "'%s' %s", path,
         there ? "is already defined"
               : "has a meaning of its own in checkpoints, which keep there what is no tensor");
+    fe_say_first(d, ir_map_get(c->pass->declared, path));
     diag_help(d, "give the parameter or state another name");
     return false;
   }
-  ir_map_put(c->pass->declared, path, c->pass);
+  ir_map_put(c->pass->declared, path, (void *)&name->loc);
   return true;
 }
 
@@ -401,10 +402,11 @@ bool fe_take_result(fe *c, const ast_name *name) {
     return false;
   }
   if (ir_map_get(c->pass->results, text)) {
-    fe_error(c, name->loc, "E0206", "there is already a result named '%s'", text);
+    fe_say_first(fe_error(c, name->loc, "E0206", "there is already a result named '%s'", text),
+                 ir_map_get(c->pass->results, text));
     return false;
   }
-  ir_map_put(c->pass->results, text, c->pass);
+  ir_map_put(c->pass->results, text, (void *)&name->loc);
   return true;
 }
 
