@@ -327,16 +327,17 @@ static void say_not_enough(const division *x) {
     return;
   bool planned = !one->hopeless && !least->hopeless, cannot = !least->parts && x->broken.arena;
   if (!x->batch.name || cannot)
-    fputs("note: --allow=accumulate cannot divide the batch:\n", stderr);
+    options_say(x->s.o, OPTIONS_NOTE, "--allow=accumulate cannot divide the batch:");
   else if (!least->parts || (planned && least->bytes >= one->bytes))
-    fprintf(stderr,
-            "note: --allow=accumulate does not help: no part of the batch of %lld takes less\n",
-            (long long)batch_of(x));
+    options_say(x->s.o, OPTIONS_NOTE,
+                "--allow=accumulate does not help: no part of the batch of %lld takes less",
+                (long long)batch_of(x));
   else
-    fprintf(stderr,
-            "note: --allow=accumulate is not enough: as %lld micro-batches of %lld it takes %s%s\n",
-            (long long)least->parts, (long long)(batch_of(x) / least->parts),
-            least->hopeless ? "at least " : "", ir_bytes_text(x->a, least->bytes, least->bytes));
+    options_say(x->s.o, OPTIONS_NOTE,
+                "--allow=accumulate is not enough: as %lld micro-batches of %lld it takes %s%s",
+                (long long)least->parts, (long long)(batch_of(x) / least->parts),
+                least->hopeless ? "at least " : "",
+                ir_bytes_text(x->a, least->bytes, least->bytes));
   if (cannot)
     options_report(x->s.o, x->broken.diags);
 }
@@ -346,11 +347,11 @@ fe_split cmd_divide_batch(ir_arena *a, const draft_subject *s, ir_diags *d) {
   fe_split split = {0};
   if (x.best.parts > 1) {
     split = (fe_split){x.batch.name, x.best.parts};
-    fprintf(
-        stderr,
-        "note: the batch of %lld is run as %lld micro-batches of %lld, whose gradients are added "
-        "(--allow=accumulate)\n",
-        (long long)batch_of(&x), (long long)split.parts, (long long)(batch_of(&x) / split.parts));
+    options_say(s->o, OPTIONS_NOTE,
+                "the batch of %lld is run as %lld micro-batches of %lld, whose gradients are added "
+                "(--allow=accumulate)",
+                (long long)batch_of(&x), (long long)split.parts,
+                (long long)(batch_of(&x) / split.parts));
     warn_of_statistics(&x, d);
   } else if (!x.best.parts) {
     say_not_enough(&x);
@@ -363,9 +364,10 @@ void cmd_suggest_division(const draft_subject *s, int64_t budget) {
   ir_arena *a = ir_arena_new();
   division x = search(a, s, budget, true);
   if (x.best.parts > 1)
-    fprintf(stderr, "  with --allow=accumulate it fits as %lld micro-batches of %lld%s\n",
-            (long long)x.best.parts, (long long)(batch_of(&x) / x.best.parts),
-            x.best.again ? ", or as more where that is faster" : "");
+    options_say(s->o, OPTIONS_HELP,
+                "with --allow=accumulate it fits as %lld micro-batches of %lld%s",
+                (long long)x.best.parts, (long long)(batch_of(&x) / x.best.parts),
+                x.best.again ? ", or as more where that is faster" : "");
   end(&x);
   ir_arena_free(a);
 }

@@ -138,7 +138,7 @@ static int print(const memory *x) {
   (x->s->o->json ? put_json : put_table)(x, &out);
   if (fwrite(out.text, 1, out.len, stdout) == out.len && fflush(stdout) == 0)
     return any ? 0 : EXIT_BUDGET;
-  fprintf(stderr, "mltc: cannot write standard output: %s\n", strerror(errno));
+  options_say(x->s->o, OPTIONS_ERROR, "cannot write standard output: %s", strerror(errno));
   return EXIT_INPUT;
 }
 

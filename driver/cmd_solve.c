@@ -222,31 +222,30 @@ static int report_none(const solver *x) {
   for (size_t i = 0; i < x->tried.num; i++)
     if (x->tried.at[i].found == TOO_MUCH && (!least || x->tried.at[i].bytes < least->bytes))
       least = &x->tried.at[i];
-  fprintf(stderr, "mltc: nothing fits %s: %s = %lld needs %s, %lld bytes too much\n",
-          ir_bytes_text(x->a, x->budget, x->budget), x->name, (long long)least->value,
-          ir_bytes_text(x->a, least->bytes, x->budget), (long long)(least->bytes - x->budget));
+  options_say(x->s->o, OPTIONS_ERROR, "nothing fits %s: %s = %lld needs %s, %lld bytes too much",
+              ir_bytes_text(x->a, x->budget, x->budget), x->name, (long long)least->value,
+              ir_bytes_text(x->a, least->bytes, x->budget), (long long)(least->bytes - x->budget));
   return EXIT_BUDGET;
 }
 
 static int report_independent(const solver *x, const attempt *r) {
-  fprintf(stderr, "mltc: memory does not grow with '%s': %s = %lld needs no more than %lld does\n",
-          x->name, x->name, (long long)r->value, (long long)x->tried.at[0].value);
+  options_say(x->s->o, OPTIONS_ERROR,
+              "memory does not grow with '%s': %s = %lld needs no more than %lld does", x->name,
+              x->name, (long long)r->value, (long long)x->tried.at[0].value);
   return EXIT_INPUT;
 }
 
 static void print_answer(const solver *x, const attempt *r) {
   const options *o = x->s->o;
   const char *bytes = ir_bytes_text(x->a, r->bytes, x->budget);
-  FILE *out = o->emit != EMIT_TRAINER && !o->output
-                  ? stderr
-                  : stdout; // what is printed must stay what it is
-  fprintf(out, "%s = %lld: %.*s of %s", x->name, (long long)r->value, (int)strcspn(bytes, " "),
-          bytes, ir_bytes_text(x->a, x->budget, x->budget));
+  ir_buf text = ir_buf_new(x->a);
+  ir_buf_printf(&text, "%s = %lld: %.*s of %s", x->name, (long long)r->value,
+                (int)strcspn(bytes, " "), bytes, ir_bytes_text(x->a, x->budget, x->budget));
   if (x->step > 1)
-    fprintf(out, ", in steps of %lld", (long long)x->step);
+    ir_buf_printf(&text, ", in steps of %lld", (long long)x->step);
   if (r->value + x->step > MOST_VALUE)
-    fputs("; nothing larger is tried", out);
-  fputs("\n", out);
+    ir_buf_puts(&text, "; nothing larger is tried");
+  options_answer(o, ir_buf_str(&text));
 }
 
 static bool is_defined(const options *o, const char *name) {
@@ -260,8 +259,8 @@ static bool is_defined(const options *o, const char *name) {
 // What is searched for, and its value in the file.
 static int find_varied(const draft_subject *s, ir_arena *a, fe_vary *v) {
   if (options_is_ir(s->o)) {
-    fputs("mltc: --max-batch and --max need a graph file: in IR text all sizes are numbers\n",
-          stderr);
+    options_say(s->o, OPTIONS_ERROR,
+                "--max-batch and --max need a graph file: in IR text all sizes are numbers");
     return EXIT_USAGE;
   }
   draft t = draft_new();
@@ -272,7 +271,7 @@ static int find_varied(const draft_subject *s, ir_arena *a, fe_vary *v) {
   draft_free(&t);
   if (!ok || !is_defined(s->o, v->name))
     return ok ? 0 : EXIT_INPUT;
-  fprintf(stderr, "mltc: '%s' is searched for: -D cannot set it\n", v->name);
+  options_say(s->o, OPTIONS_ERROR, "'%s' is searched for: -D cannot set it", v->name);
   return EXIT_USAGE;
 }
 
@@ -282,8 +281,8 @@ int cmd_solve(ir_arena *a, const draft_subject *s, const char **define) {
   if (status)
     return status;
   if (v.value > MOST_VALUE) {
-    fprintf(stderr, "mltc: '%s' is %lld: the search ends at %d\n", v.name, (long long)v.value,
-            (int)MOST_VALUE);
+    options_say(s->o, OPTIONS_ERROR, "'%s' is %lld: the search ends at %d", v.name,
+                (long long)v.value, (int)MOST_VALUE);
     return EXIT_USAGE;
   }
   solver x = {.a = a, .s = s, .name = v.name, .budget = s->o->memory_budget, .step = 1};

@@ -84,20 +84,17 @@ static bool narrow(search *x) {
   return true;
 }
 
-static void print_answer(const search *x, const probe *usual) {
-  const options *o = x->s->o;
+static const char *answer(const search *x, const probe *usual) {
   ir_arena *a = x->t->arena;
-  FILE *out = o->emit != EMIT_TRAINER && !o->output ? stderr : stdout;
   if (x->best.bytes == usual->bytes)
-    fprintf(out, "%s: no less in so much time\n", ir_bytes_text(a, usual->bytes, usual->bytes));
-  else
-    fprintf(out,
-            "%s instead of %s; steps are predicted to take %.1f%% longer: %s--memory-budget=%lld\n",
-            ir_bytes_text(a, x->best.bytes, usual->bytes),
-            ir_bytes_text(a, usual->bytes, usual->bytes), 100 * x->best.slower,
-            ir_find_config(x->t->module, "checkpoint") ? "--checkpoint=auto "
-                                                       : "", // IR text says so
-            (long long)x->best.budget);
+    return ir_format(a, "%s: no less in so much time",
+                     ir_bytes_text(a, usual->bytes, usual->bytes));
+  const char *policy = // IR text says so
+      ir_find_config(x->t->module, "checkpoint") ? "--checkpoint=auto " : "";
+  return ir_format(
+      a, "%s instead of %s; steps are predicted to take %.1f%% longer: %s--memory-budget=%lld",
+      ir_bytes_text(a, x->best.bytes, usual->bytes), ir_bytes_text(a, usual->bytes, usual->bytes),
+      100 * x->best.slower, policy, (long long)x->best.budget);
 }
 
 int64_t extra_time_find(const draft_subject *subject, draft *t) {
@@ -110,6 +107,6 @@ int64_t extra_time_find(const draft_subject *subject, draft *t) {
   x.best = first[1];
   if (!go_down(&x) || !narrow(&x))
     return -1;
-  print_answer(&x, &first[1]);
+  options_answer(s.o, answer(&x, &first[1]));
   return x.best.budget;
 }

@@ -30,20 +30,30 @@ static int report(const driver *d) {
   return options_report(&d->o, d->made.diags) ? EXIT_INPUT : 0;
 }
 
-static int usage(const char *why) {
-  fprintf(stderr, "mltc: %s\n", why);
+static int usage(const options *o, const char *why) {
+  options_say(o, OPTIONS_ERROR, "%s", why);
   return EXIT_USAGE;
 }
 
-static int explain(const char *code) {
-  const char *text = diag_explain(code);
+static int explain(const options *o) {
+  const char *text = diag_explain(o->explain);
   if (!text)
-    return usage("there is no such error code; they look like E0203");
+    return usage(o, "there is no such error code; they look like E0203");
   printf("%s\n", text);
   return 0;
 }
 
 // --- the front -----------------------------------------------------------------------------------
+// True: an error says that what --emit=plan.json has printed is no graph.
+static bool refuse_plan(driver *d) {
+  if (d->source.text[0] != '{' || !strstr(d->source.text, "\"mltc-plan\""))
+    return false;
+  ir_diag *e =
+      diag_error(d->made.diags, (ir_loc){0}, "E0508", "'%s' is a plan, not a graph", d->o.input);
+  diag_help(e, "compile its graph with it: mltc FILE.graph --plan=%s", d->o.input);
+  return true;
+}
+
 static bool read_source(driver *d) {
   struct stat st;
   bool folder = stat(d->o.input, &st) == 0 && S_ISDIR(st.st_mode);
@@ -55,7 +65,7 @@ static bool read_source(driver *d) {
     return false;
   }
   d->source = (ir_source){d->o.input, text, len};
-  return true;
+  return !refuse_plan(d);
 }
 
 // False, after an error.
@@ -100,8 +110,9 @@ static bool take(driver *d, draft t) {
 // A pass that makes one long product of many short ones keeps their operands for longer.
 static void suggest_other_kernels(const driver *d, int64_t budget) {
   if (!d->o.plan && budgets_fit_without(&d->subject, &d->made, "join_products", budget))
-    fprintf(stderr, "  with --disable-pass=join_products it fits: other kernels, sums in another "
-                    "order, other bits\n");
+    options_say(&d->o, OPTIONS_HELP,
+                "with --disable-pass=join_products it fits: other kernels, sums in another order, "
+                "other bits");
 }
 
 // Says why, when the plan does not fit the budget. One that was made for another budget may.
@@ -117,7 +128,7 @@ static bool fits_budget(driver *d) {
     return take(d, instead);
   ir_buf text = ir_buf_new(t->arena);
   plan_print_shortfall(t->plan, t->module, budget, works, d->o.allow_accumulate, &text);
-  fprintf(stderr, "mltc: %s %s", d->o.input, ir_buf_str(&text));
+  options_say(&d->o, OPTIONS_ERROR, "%s %s", d->o.input, ir_buf_str(&text));
   bool may_fit_in_parts = t->plan->state_bytes <= budget; // which have the same states
   if (!options_is_ir(&d->o) && !d->o.allow_accumulate && !d->o.plan && may_fit_in_parts)
     cmd_suggest_division(&d->subject, budget);
@@ -142,7 +153,7 @@ static int build(driver *d) {
   bool ok = draft_load(&s, t, NULL, NULL);
   const char *why = overwrite_find(&s, t); // files that are imported are known now
   if (why)
-    return usage(why);
+    return usage(&d->o, why);
   if (!ok || !draft_schedule(&s, t))
     return report(d);
   if (!checkpoint_policy_is_known(t->module, t->diags))
@@ -178,7 +189,7 @@ static int compile(driver *d) {
     probe.diags = diag_new(probe.arena);
     draft_load(&d->subject, &probe, NULL, NULL);
     const char *why = overwrite_find(&d->subject, &probe);
-    return why ? usage(why) : output_ast(&d->subject, &d->made);
+    return why ? usage(&d->o, why) : output_ast(&d->subject, &d->made);
   }
   if (d->o.command == COMMAND_MEMORY)
     return cmd_memory(&d->subject);
@@ -228,15 +239,15 @@ int main(int argc, char **argv) {
   const char *why = NULL;
   int status = 0;
   if (!options_parse(d.made.arena, argc, argv, &d.o, &why))
-    status = usage(why);
+    status = usage(&d.o, why);
   else if (d.o.help)
     options_help(stdout);
   else if (d.o.version)
     printf("mltc " MLTC_VERSION "\n");
   else if (d.o.explain)
-    status = explain(d.o.explain);
+    status = explain(&d.o);
   else if ((why = find_target(&d)))
-    status = usage(why);
+    status = usage(&d.o, why);
   else
     status = compile(&d);
   draft_free(&d.made);

@@ -2,6 +2,7 @@
 #include "driver/options.h"
 
 #include <getopt.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -426,8 +427,17 @@ static bool parse_options(command_line *x, int argc, char **argv) {
   }
 }
 
+// Wherever it stands: an option in front of it may be wrong.
+static bool wants_json(int argc, char **argv) {
+  bool wants = false;
+  for (int i = 1; i < argc; i++)
+    wants |= !strcmp(argv[i], "--diagnostics=json");
+  return wants;
+}
+
 bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **why) {
   *o = (options){.target = "cpu", .opt_level = 2, .extra_time = -1};
+  o->json_diagnostics = wants_json(argc, argv);
   bool given[NUM_ENTRIES] = {0};
   command_line x = {a, o, why, given};
   argc = take_dependencies(argc, argv, o);
@@ -472,4 +482,28 @@ size_t options_report(const options *o, const ir_diags *d) {
   else
     diag_print(d, stderr, isatty(STDERR_FILENO));
   return diag_num_errors(d);
+}
+
+void options_say(const options *o, options_tone tone, const char *fmt, ...) {
+  static const struct {
+    const char *severity, *begin;
+  } tones[] = {{"error", "mltc: "}, {"note", "note: "}, {"help", "  "}, {"note", ""}};
+  ir_arena *a = ir_arena_new();
+  ir_buf text = ir_buf_new(a);
+  va_list ap;
+  va_start(ap, fmt);
+  ir_buf_vprintf(&text, fmt, ap);
+  va_end(ap);
+  if (o->json_diagnostics)
+    diag_print_json_text(tones[tone].severity, ir_buf_str(&text), stderr);
+  else
+    fprintf(stderr, "%s%s\n", tones[tone].begin, ir_buf_str(&text));
+  ir_arena_free(a);
+}
+
+void options_answer(const options *o, const char *text) {
+  if (o->emit != EMIT_TRAINER && !o->output)
+    options_say(o, OPTIONS_ANSWER, "%s", text);
+  else
+    printf("%s\n", text);
 }

@@ -65,5 +65,15 @@ bool options_disables(const options *o, const char *pass);
 bool options_emits_plan(const options *o); // --emit shows the memory plan
 // Prints errors and warnings as --diagnostics asks. Returns the number of errors.
 size_t options_report(const options *o, const ir_diags *d);
+// What mltc says besides, on standard error, likewise: one message; further lines of it are indented.
+typedef enum options_tone {
+  OPTIONS_ERROR, // "mltc: ..."
+  OPTIONS_NOTE,  // "note: ..."
+  OPTIONS_HELP,  // "  ...", after an error
+  OPTIONS_ANSWER,
+} options_tone;
+void options_say(const options *o, options_tone tone, const char *fmt, ...) IR_PRINTF(3, 4);
+// What was searched for: on standard output, unless what --emit prints goes there.
+void options_answer(const options *o, const char *text);
 
 #endif

@@ -22,13 +22,13 @@ typedef struct output {
 } output;
 
 // --- files and standard output ---------------------------------------------------------------
-static int fail(const char *why) {
-  fprintf(stderr, "mltc: %s\n", why);
+static int fail(const output *x, const char *why) {
+  options_say(x->s->o, OPTIONS_ERROR, "%s", why);
   return EXIT_INPUT;
 }
 
 static int cannot_write(const output *x, const char *path) {
-  return fail(ir_format(x->t->arena, "cannot write '%s': %s", path, strerror(errno)));
+  return fail(x, ir_format(x->t->arena, "cannot write '%s': %s", path, strerror(errno)));
 }
 
 static int put(const output *x, const char *text, size_t len) {
@@ -143,7 +143,7 @@ static int emit_compiled(const output *x, const cg_sources *s, const cg_build *b
                          const char *kind) {
   const char *why = NULL;
   const char *text = cg_disassemble(x->t->arena, s, x->s->target, b, kind, &why);
-  return text ? put(x, text, strlen(text)) : fail(why);
+  return text ? put(x, text, strlen(text)) : fail(x, why);
 }
 
 static int emit_resources(const output *x, const cg_sources *s, const cg_build *b) {
@@ -151,7 +151,7 @@ static int emit_resources(const output *x, const cg_sources *s, const cg_build *
   const char *why = NULL;
   ir_buf out = ir_buf_new(x->t->arena);
   if (x->s->target->cuda && !cg_find_resources(x->t->arena, s, x->s->target, b, &r, &why))
-    return fail(why);
+    return fail(x, why);
   cg_print_resources(x->t->program, x->t->plan, &r, &out);
   return put_buf(x, &out);
 }
@@ -194,9 +194,9 @@ static int build_trainer(const output *x, const cg_sources *s, cg_build *b) {
   const char *two_lines = x->s->o->dependencies ? find_two_lines(x, b->out) : NULL;
   if (two_lines)
     return fail(
-        ir_format(x->t->arena, "-MD: make reads no name with a line break: '%s'", two_lines));
+        x, ir_format(x->t->arena, "-MD: make reads no name with a line break: '%s'", two_lines));
   if (!cg_compile(x->t->arena, s, x->s->target, b, &why))
-    return fail(why);
+    return fail(x, why);
   return x->s->o->dependencies ? write_dependencies(x, b->out) : 0;
 }
 

@@ -83,7 +83,7 @@ bool probe_plans(const draft_subject *s, draft *t, probe *at, int num) {
     from[i] = start(s, t, &at[i], &child[i]);
   for (int i = 0; i < num; i++) {
     if (from[i] < 0)
-      fprintf(stderr, "mltc: cannot start a process: %s\n", strerror(errno));
+      options_say(s->o, OPTIONS_ERROR, "cannot start a process: %s", strerror(errno));
     ok = from[i] >= 0 && take(from[i], child[i], &at[i]) && ok;
   }
   return ok;

@@ -346,23 +346,41 @@ static json_object *help_json(const ir_diag *n) {
   return list;
 }
 
+static void print_json(const ir_diag *n, const char *severity, FILE *out) {
+  json_object *o = json_object_new_object();
+  add_text(o, "severity", severity);
+  add_text(o, "code", n->code);
+  add_text(o, "message", n->message);
+  add_place(o, n->at);
+  add_text(o, "label", n->label);
+  json_object_object_add(o, "notes", notes_json(n));
+  json_object_object_add(o, "help", help_json(n));
+  fprintf(
+      out, "%s\n",
+      json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+  json_object_put(o);
+}
+
 void diag_print_json(const ir_diags *d, FILE *out) {
   ir_diag **list = sorted(d);
-  for (size_t i = 0; i < d->kept.num; i++) {
-    const ir_diag *n = list[i];
-    json_object *o = json_object_new_object();
-    add_text(o, "severity", n->error ? "error" : "warning");
-    add_text(o, "code", n->code);
-    add_text(o, "message", n->message);
-    add_place(o, n->at);
-    add_text(o, "label", n->label);
-    json_object_object_add(o, "notes", notes_json(n));
-    json_object_object_add(o, "help", help_json(n));
-    fprintf(
-        out, "%s\n",
-        json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
-    json_object_put(o);
+  for (size_t i = 0; i < d->kept.num; i++)
+    print_json(list[i], list[i]->error ? "error" : "warning", out);
+}
+
+void diag_print_json_text(const char *severity, const char *text, FILE *out) {
+  ir_arena *a = ir_arena_new();
+  ir_diag n = {.owner = diag_new(a)};
+  for (const char *line = text; *line;) {
+    size_t indent = strspn(line, " "), len = strcspn(line, "\n");
+    char *copy = ir_strndup(a, line + indent, len > indent ? len - indent : 0);
+    if (!n.message)
+      n.message = copy;
+    else if (*copy)
+      diag_note(&n, (ir_loc){0}, "%s", copy);
+    line += len + (line[len] == '\n');
   }
+  print_json(&n, severity, out);
+  ir_arena_free(a);
 }
 
 // --- --explain, did you mean ---------------------------------------------------------------------

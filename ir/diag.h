@@ -48,6 +48,9 @@ void diag_print(const ir_diags *d, FILE *out, bool color);
 // One JSON object per line: {"severity","code","message","file","line","column","length",
 // "label","notes":[...],"help":[...]}.
 void diag_print_json(const ir_diags *d, FILE *out);
+// The same object for what is said besides diagnostics, without code and place: the first line of `text` is its
+// message, further ones, without their indent, are its notes. severity: "error", "note" or "help".
+void diag_print_json_text(const char *severity, const char *text, FILE *out);
 // The longer text of --explain; NULL when there is no such code.
 const char *diag_explain(const char *code);
 

@@ -98,7 +98,7 @@ void plan_print_json(const plan *p, const ir_module *m, ir_buf *out); // schema:
 
 // Why the plan does not fit `budget` bytes, for people: the proven bound, what holds the peak, and what
 // would work: a budget of `works` bytes; 0: nobody knows. `divides`: what is said is of the
-// whole batch, of which parts were tried, too. It goes on after "mltc: FILE ".
+// whole batch, of which parts were tried, too. It goes on after "mltc: FILE "; no line end at the end.
 void plan_print_shortfall(const plan *p, const ir_module *m, int64_t budget, int64_t works,
                           bool divides, ir_buf *out);
 

@@ -33,6 +33,45 @@ assert got and got == text, (got, text)
 PY
 done
 
+# --- refusals, too, and what is searched for
+cat >large.graph <<'EOT'
+let B = 32
+model m(x: f32[B,64], y: f32[B,1]) {
+  loss mse(linear(relu(linear(x, 64)), 1), y)
+}
+data { train = npy("x.npy", "y.npy") }
+optim { sgd(0.1) }
+EOT
+cat >said.py <<'PY'
+import json, re, sys
+text = [re.sub(r"^(mltc|note): ", "", line).strip() for line in open("text.txt").read().splitlines()]
+rows = [json.loads(line) for line in open("json.txt")]
+got = [line for row in rows for line in [row["message"], *(n["message"] for n in row["notes"]), *row["help"]]]
+assert got == text, (got, text)
+severities = " ".join(row["severity"] for row in rows)
+assert severities == sys.argv[1], severities
+PY
+said() { # STATUS SEVERITIES OPTION...
+  local status=$1 severities=$2 form code
+  shift 2
+  for form in text json; do
+    code=0
+    "$mltc" large.graph --diagnostics=$form "$@" 2>$form.txt >out.txt || code=$?
+    [ "$code" -eq "$status" ] || fail "exit code $code for $*"
+  done
+  python3 said.py "$severities" || fail "the JSON of $*"
+}
+said 3 error --memory-budget=2000 --emit=plan
+said 3 "error help" --memory-budget=52000 --emit=plan
+said 3 "note error" --memory-budget=2000 --allow=accumulate --emit=plan
+said 0 note --memory-budget=52000 --allow=accumulate --emit=plan
+said 0 note --memory-budget=1MiB --max-batch --emit=plan
+said 0 note --extra-time=10% --emit=plan
+said 3 error --memory-budget=2000 --max-batch
+said 2 error --max-batch --memory-budget=1MiB -D B=4
+said 2 error --memory-budget=none
+said 1 error -o no/such/folder/m
+
 # --- and is UTF-8, whatever a file is called
 name=$'caf\xe9.graph'
 cp graph/errors.graph "$name"

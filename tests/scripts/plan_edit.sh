@@ -36,6 +36,11 @@ json.dump(p, open('free.json', 'w'))"
 plan --target=cuda:sm_90a --plan=free.json >again.json
 same cuda.json again.json "a plan for a GPU, and what was compiled without its offsets"
 
+code=0
+"$mltc" none.json 2>err.txt || code=$?
+[ $code -eq 1 ] || fail "exit code $code for a plan in the graph's place"
+grep -q "error\[E0508\]: 'none.json' is a plan, not a graph" err.txt || fail "what a plan in the graph's place is told"
+
 # --- the same bits
 plan >plan.json
 train() { # NAME OPTION...
