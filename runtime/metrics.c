@@ -197,8 +197,46 @@ static bool cut_at(int fd, off_t end) {
   return end < 0 || ftruncate(fd, end) == 0 || errno == EINVAL;
 }
 
+static bool lost_its_name(const mlrt_metrics *m) {
+  struct stat st;
+  return m->fd >= 0 && fstat(m->fd, &st) == 0 && S_ISREG(st.st_mode) && !mlrt_is_at(m->fd, m->path);
+}
+
+// -1 with errno. What is there by now is somebody's, and stays.
+static int open_again(const char *path) {
+  if (!mlrt_may_be_written(path) || has_other_text(path))
+    return -1;
+  int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
+  if (fd < 0 || !is_taken(fd))
+    return fd;
+  close(fd);
+  errno = EWOULDBLOCK;
+  return -1;
+}
+
+// A file that is moved, removed, or replaced by what an editor saves, would take all lines that follow with it. A run
+// that cannot have the name again goes on with the file that it has.
+static void keep_name(mlrt_metrics *m) {
+  if (m->failed || !lost_its_name(m))
+    return;
+  errno = EEXIST;
+  int fd = open_again(m->path);
+  if (fd < 0) {
+    say_failed(m);
+    return;
+  }
+  close(m->fd);
+  m->fd = fd;
+  m->old = false;
+  fprintf(stderr,
+          "warning: the metrics file '%s' has been moved, removed or replaced; the lines that "
+          "follow are in the one that has its name now\n",
+          m->path);
+}
+
 // What the file holds is of this run from now on.
 static void begin(mlrt_metrics *m) {
+  keep_name(m);
   if (m->fd < 0 || !m->old)
     return;
   m->old = false;

@@ -354,6 +354,42 @@ static void test_full_metrics(void) {
   CHECK(count_bytes("w.jsonl", '{') == count_bytes("w.jsonl", '\n'), "half a line");
 }
 
+// `change` gives the metrics file of a run another name, or its name another file: the lines that follow are found there.
+static void expect_lines_after(void (*change)(void), const char *first, int lines) {
+  unlink("r1.jsonl");
+  unlink("r2.jsonl");
+  pid_t pid = toy_start(&program, "--save=r.st --delay=6000 --metrics=r1.jsonl --no-times", "log");
+  wait_for_lines("r1.jsonl", "\"step\":", 2);
+  kill(pid, SIGSTOP); // no line is written while a copy is made
+  change();
+  kill(pid, SIGCONT);
+  CHECK(toy_wait(pid) == 0, "exit code: %s", slurp("log", NULL));
+  CHECK(count_lines("log", "warning: the metrics file 'r1.jsonl' has been moved") == 1, "%s",
+        slurp("log", NULL));
+  CHECK(count_lines("r1.jsonl", "\"step\":40,") == 2, "%s: the last lines are lost", first);
+  CHECK(count_lines(first, "{") + (first[1] == '2' ? count_lines("r1.jsonl", "{") : 0) == lines,
+        "%s: lines are lost", first);
+}
+
+static void move_metrics(void) {
+  rename("r1.jsonl", "r2.jsonl");
+}
+
+static void replace_metrics(void) {
+  char *text = slurp("r1.jsonl", NULL);
+  FILE *f = fopen("r2.jsonl", "w");
+  fputs(text, f);
+  fclose(f);
+  free(text);
+  rename("r2.jsonl", "r1.jsonl");
+}
+
+static void test_metrics_elsewhere(void) {
+  int lines = count_lines("ref.jsonl", "{");
+  expect_lines_after(move_metrics, "r2.jsonl", lines);
+  expect_lines_after(replace_metrics, "r1.jsonl", lines);
+}
+
 // A disk that takes the lines and then refuses to hold them; what cannot be synced at all is no such disk.
 static int fdatasync_errno;
 int fdatasync(int fd) {
@@ -592,6 +628,7 @@ int main(void) {
   test_unreadable_folder(folder);
   test_full_disk();
   test_full_metrics();
+  test_metrics_elsewhere();
   test_metrics_sync();
   test_earlier_checkpoint();
   test_earlier_checkpoint_and_signal();
