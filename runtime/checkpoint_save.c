@@ -5,6 +5,7 @@
 #include "runtime/number_io.h"
 #include "runtime/hash.h"
 #include "runtime/files.h"
+#include "runtime/trainer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors are little-endian");
@@ -284,6 +286,17 @@ static void settle(mlrt_saver *s, int fd, size_t header_len) {
   errno = why;
 }
 
+static bool lock_within(int fd, double seconds) {
+  static const struct timespec piece = {.tv_nsec = 2000000};
+  double end = mlrt_seconds() + seconds;
+  while (!mlrt_lock(fd)) {
+    if (mlrt_seconds() >= end)
+      return false;
+    nanosleep(&piece, NULL);
+  }
+  return true;
+}
+
 // The temporary file, empty and for us alone: two runs that save to one path must not mix their
 // bytes. -1 with *e.
 static int open_temp(const mlrt_saver *s, mlrt_error *e) {
@@ -293,7 +306,7 @@ static int open_temp(const mlrt_saver *s, mlrt_error *e) {
       cannot(s, e);
       return -1;
     }
-    bool busy = !mlrt_lock(fd);
+    bool busy = !lock_within(fd, s->patience);
     if (!busy && mlrt_is_at(fd, s->temp) && ftruncate(fd, 0) == 0)
       return fd;
     bool gone = !busy && !mlrt_is_at(fd, s->temp);

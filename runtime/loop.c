@@ -231,11 +231,15 @@ static void say_kept(mlrt_loop *l) {
           s->path, s->keeper.old);
 }
 
+// Long enough for large files of another run; one that was stopped in a save must not keep this one from its end.
+enum { LAST_SAVE_WAITS = 60 };
+
 // A failed save in the middle is a warning: the earlier file is whole, the next save may work,
 // and ending here would lose more. At the end of the run it is an error.
-static bool save(mlrt_loop *l, const char *kind) {
+static bool save(mlrt_loop *l, bool last) {
   if (!l->saver.path || l->saved == l->at.step)
     return true;
+  l->saver.patience = last ? LAST_SAVE_WAITS : 0;
   double begun = mlrt_profile_begin(&l->profile);
   mlrt_metrics_sync(&l->metrics);
   mlrt_error e;
@@ -246,7 +250,7 @@ static bool save(mlrt_loop *l, const char *kind) {
     l->saved = l->at.step;
   else {
     mlrt_progress_clear(&l->progress);
-    fprintf(stderr, "%s: %s\n", kind, e.text);
+    fprintf(stderr, "%s: %s\n", last ? "error" : "warning", e.text);
   }
   return ok;
 }
@@ -274,7 +278,7 @@ static bool follow_step(mlrt_loop *l) {
   if (evaluation && !mlrt_signals_pending() && !evaluate(l))
     return false;
   if (checkpoint)
-    save(l, "warning");
+    save(l, false);
   return true;
 }
 
@@ -287,7 +291,7 @@ static bool run_steps(mlrt_loop *l) {
   while (is_running(l))
     if (!run_step(l) || !follow_step(l))
       return false;
-  return settle(l) && save(l, "error");
+  return settle(l) && save(l, true);
 }
 
 // What follows --resume to go on with the file that this run saves to.
@@ -316,7 +320,7 @@ static bool keep(mlrt_loop *l) {
   if (!l->ran || !l->saver.path)
     return false;
   // Of a step that is not whole nobody has looked at the loss yet.
-  return check_loss(l, l->loss, l->at.step + 1) && save(l, "error");
+  return check_loss(l, l->loss, l->at.step + 1) && save(l, true);
 }
 
 static void say_bad_data(mlrt_loop *l) {

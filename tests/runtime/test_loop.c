@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -469,6 +470,20 @@ static void test_crowded_checkpoint(void) {
   CHECK(same_file("q.st.old", "r9.st"), "the other's checkpoint is lost");
 }
 
+// What a run has done is not lost because another one is writing the file at its end: it waits.
+static void test_last_save_waits(void) {
+  unlink("u.st");
+  pid_t pid = toy_start(&program, "--save=u.st --delay=3000 --save-every=40", "log");
+  toy_wait_until_begun(pid);
+  int fd = open("u.st.tmp", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  CHECK(flock(fd, LOCK_EX | LOCK_NB) == 0, "no lock");
+  wait_for_lines("log", "warning: cannot write the checkpoint 'u.st': another program", 1);
+  usleep(20000);
+  close(fd);
+  CHECK(toy_wait(pid) == 0, "%s", slurp("log", NULL));
+  toy_expect(&program, "--save=u.st --resume", 0, "resumed after step 40");
+}
+
 // The longest lines that there are: as many results as a program may have, with long names.
 static void test_long_lines(void) {
   enum { NUM = MLRT_MAX_RESULTS, LENGTH = 300 };
@@ -633,6 +648,7 @@ int main(void) {
   test_earlier_checkpoint();
   test_earlier_checkpoint_and_signal();
   test_crowded_checkpoint();
+  test_last_save_waits();
   test_long_lines();
   test_nan();
   test_profile();
