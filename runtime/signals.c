@@ -11,10 +11,13 @@
 
 static volatile sig_atomic_t pending;
 
-static const int handled[] = {SIGINT, SIGTERM, SIGHUP};
+static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGXCPU};
 enum { NUM_HANDLED = sizeof handled / sizeof handled[0] };
 
+// The system sends SIGXCPU once a second, be a step as long as it may: that is not a user's wish to wait no longer.
 static void on_signal(int number) {
+  if (pending && number == SIGXCPU)
+    return;
   if (pending)
     _exit(128 + number);
   pending = number;

@@ -1,4 +1,5 @@
-// signals.h: SIGINT, SIGTERM and SIGHUP end the run after the present step; a second one at once.
+// signals.h: SIGINT, SIGTERM, SIGHUP and SIGXCPU end the run after the present step; a second one, of the first three, at
+// once.
 #ifndef RUNTIME_SIGNALS_H
 #define RUNTIME_SIGNALS_H
 

@@ -118,7 +118,14 @@ static void test_signals(void) {
   stop_and_resume(SIGTERM, 40000, "");
   stop_and_resume(SIGINT, 50000, " --threads=3");
   stop_and_resume(SIGHUP, 45000, " --threads=2");
-  // the second one does not wait
+  // a limit of processor time is said again and again
+  pid_t limited = toy_start(&program, "--save=s3.st --delay=100000", "log");
+  toy_wait_until_begun(limited);
+  kill(limited, SIGXCPU);
+  usleep(10000);
+  kill(limited, SIGXCPU);
+  CHECK(toy_wait(limited) == 128 + SIGXCPU && access("s3.st", F_OK) == 0, "%s", slurp("log", NULL));
+  // the second one of others does not wait
   pid_t pid = toy_start(&program, "--save=s2.st --delay=900000", "log");
   toy_wait_until_begun(pid);
   usleep(100000); // the first step takes 900 ms
