@@ -37,7 +37,8 @@ typedef struct mlrt_checkpoint {
   mlrt_st_header header;
   mlrt_run_point at;
   int fd;
-  bool other_plan; // written by a program with another plan: rounding may differ
+  bool other_plan;   // written by a program with another plan: rounding may differ
+  bool other_source; // by one made from another text
 } mlrt_checkpoint;
 
 // --- saving: all memory is taken by open

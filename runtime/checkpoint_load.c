@@ -96,6 +96,13 @@ static bool check_metadata(const mlrt_checkpoint *c, mlrt_error *e) {
          mlrt_error_set(e, "its metadata are damaged: checksum %s, expected %.16s", found, wanted);
 }
 
+static bool says_hash(const mlrt_checkpoint *c, const char *key, uint64_t hash) {
+  char text[17];
+  snprintf(text, sizeof text, "%016" PRIx64, hash);
+  const char *said = mlrt_st_value(&c->header, key);
+  return said && !strcmp(said, text);
+}
+
 static bool read_metadata(mlrt_checkpoint *c, const mlrt_program *p, mlrt_error *e) {
   int64_t seed;
   mlrt_run_point *at = &c->at;
@@ -116,10 +123,8 @@ static bool read_metadata(mlrt_checkpoint *c, const mlrt_program *p, mlrt_error 
       at->position.index < 0)
     return mlrt_error_set(e, "its metadata hold a negative step or position");
   at->seed = (uint64_t)seed;
-  char plan[17];
-  snprintf(plan, sizeof plan, "%016" PRIx64, p->plan_hash);
-  const char *text = mlrt_st_value(&c->header, "plan_hash");
-  c->other_plan = !text || strcmp(text, plan);
+  c->other_plan = !says_hash(c, "plan_hash", p->plan_hash);
+  c->other_source = !says_hash(c, "source_hash", p->source_hash);
   return true;
 }
 

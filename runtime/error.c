@@ -41,6 +41,14 @@ bool mlrt_error_prefix(mlrt_error *e, const char *fmt, ...) {
   return false;
 }
 
+void mlrt_error_add(mlrt_error *e, const char *fmt, ...) {
+  size_t len = strlen(e->text);
+  va_list args;
+  va_start(args, fmt);
+  mlrt_append(e->text, sizeof e->text, &len, fmt, args);
+  va_end(args);
+}
+
 void mlrt_append(char *text, size_t size, size_t *len, const char *fmt, va_list args) {
   if (*len >= size)
     return;

@@ -31,6 +31,8 @@ bool mlrt_error_set(mlrt_error *e, const char *fmt, ...) __attribute__((format(p
 bool mlrt_error_memory(mlrt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 // Puts "context: " before the message that `e` holds. Returns false.
 bool mlrt_error_prefix(mlrt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+// Puts more behind the message that `e` holds.
+void mlrt_error_add(mlrt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // Adds to text[0..*len) of `size` bytes; what does not fit is cut, and *len then beyond it.
 void mlrt_append(char *text, size_t size, size_t *len, const char *fmt, va_list args)

@@ -1,13 +1,17 @@
 // trainer.c: see trainer.h.
 #include "runtime/trainer.h"
+#include "runtime/files.h"
 #include "runtime/number_io.h"
 #include "runtime/recipe.h"
 #include "runtime/signals.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 double mlrt_seconds(void) {
   struct timespec now;
@@ -172,20 +176,60 @@ static void note_other_flags(const mlrt_checkpoint *c, const mlrt_options *o, co
   }
 }
 
+// What a graph says that is no kernel, as the order of samples, is in no plan.
+static void note_other_program(const mlrt_checkpoint *c, const char *path) {
+  if (c->other_source)
+    printf(
+        "note: '%s' was written by a program made from another text: what has changed in it counts "
+        "from here on\n",
+        path);
+  else if (c->other_plan)
+    printf("note: '%s' was written by a program with another plan: results may differ in rounding, "
+           "and by what mltc -D and imports have changed\n",
+           path);
+}
+
+// Where a save was killed, or could not replace the file, and where it keeps that of an earlier run.
+static bool is_beside(const mlrt_program *p, const char *path, const char *suffix,
+                      const char *advice, mlrt_error *e) {
+  char *real = mlrt_behind_links(path), *name = NULL;
+  if (!real || asprintf(&name, "%s%s", real, suffix) < 0)
+    name = NULL;
+  mlrt_error broken;
+  mlrt_checkpoint c;
+  bool found = name && mlrt_checkpoint_open(&c, p, name, &broken);
+  if (found) {
+    mlrt_error_add(e, "\nhelp: '%s' is whole, after step %" PRId64 ": %s", name, c.at.step, advice);
+    mlrt_checkpoint_close(&c);
+  }
+  free(real);
+  free(name);
+  return found;
+}
+
+static void cannot_resume(const mlrt_program *p, const mlrt_options *o, const char *path,
+                          mlrt_error *e) {
+  bool missing = access(path, F_OK) < 0;
+  bool found = is_beside(p, path, ".tmp", "the next save removes it; give it another name", e);
+  found |= is_beside(p, path, ".old", "--resume goes on with it, too, when it is named", e);
+  if (missing && !found)
+    mlrt_error_add(e, "\nhelp: --resume=FILE names the checkpoint%s",
+                   o->command == MLRT_CMD_TRAIN ? "; without --resume a new run begins" : "");
+  mlrt_fail(MLRT_EXIT_INPUT, "%s", e->text);
+}
+
 mlrt_checkpoint mlrt_trainer_checkpoint(const mlrt_program *p, mlrt_options *o) {
   const char *path = o->resume_file ? o->resume_file : mlrt_save_path(o);
   mlrt_checkpoint c;
   mlrt_error e;
   if (!mlrt_checkpoint_open(&c, p, path, &e))
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+    cannot_resume(p, o, path, &e);
   adopt_flags(&c, o);
   if (!o->quiet)
     note_other_flags(&c, o, path);
   o->known = (mlrt_known_characters){c.at.characters, path, false};
-  if (c.other_plan && !o->quiet)
-    printf(
-        "note: '%s' was written by a program with another plan: results may differ in rounding\n",
-        path);
+  if (!o->quiet)
+    note_other_program(&c, path);
   return c;
 }
 

@@ -289,6 +289,38 @@ static void test_bad_files(void) {
   toy_expect(&program, "--epochs=2", 2, "help: options of the program's own are flags");
 }
 
+// A checkpoint that is missing or broken need not be all there is.
+static void test_checkpoint_beside(void) {
+  toy_expect(&program, "--save=b1.st --resume", 1,
+             "help: --resume=FILE names the checkpoint; without");
+  toy_expect(&program, "--quiet --save=b1.st --steps=7", 0, "");
+  rename("b1.st", "b1.st.old");
+  toy_expect(&program, "--save=b1.st --resume", 1,
+             "'b1.st': No such file|help: 'b1.st.old' is whole, after step 7");
+  toy_expect(&program, "--quiet --save=b1.st --resume=b1.st.old --steps=40", 0, "");
+  CHECK(same_file("ref.st", "b1.st"), "other bytes");
+  rename("b1.st", "b1.st.tmp");
+  CHECK(truncate("b1.st.old", 100) == 0, "truncate");
+  toy_expect(&program, "eval --resume=b1.st", 1, "help: 'b1.st.tmp' is whole, after step 40");
+  CHECK(count_lines("log", "help:") == 1, "half a file is no help: %s", slurp("log", NULL));
+  unlink("b1.st.old");
+  unlink("b1.st.tmp");
+}
+
+// What has been changed in a graph counts from there on: more than rounding, also where no kernel is another.
+static void test_other_source(void) {
+  mlrt_program other = program;
+  other.source_hash++;
+  toy_expect(&program, "--quiet --save=b2.st --steps=7", 0, "");
+  toy_expect(&other, "--save=b2.st --resume", 0,
+             "note: 'b2.st' was written by a program made from another text");
+  toy_expect(&other, "--save=b2.st --resume", 0, "");
+  CHECK(count_lines("log", "note:") == 0, "a note on its own checkpoint: %s", slurp("log", NULL));
+  other.plan_hash++;
+  toy_expect(&other, "--save=b2.st --resume", 0,
+             "note: 'b2.st' was written by a program with another plan");
+}
+
 // A child that is nobody where it was root: for good, and with leave to be looked at, which a leak checker needs.
 static void save_as_nobody(void) {
   enum { NOBODY = 65534 };
@@ -647,6 +679,8 @@ int main(void) {
   test_epochs();
   test_broken_epochs();
   test_bad_files();
+  test_checkpoint_beside();
+  test_other_source();
   test_unreadable_folder(folder);
   test_full_disk();
   test_full_metrics();
