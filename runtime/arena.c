@@ -74,20 +74,30 @@ static char *map_aligned(size_t bytes, size_t page) {
   return NULL;
 }
 
+static bool no_room(mlrt_error *e) {
+  mlrt_error_add(e, "\nhelp: mltc --memory-budget=SIZE makes a program that needs less; so does a "
+                    "smaller batch (mltc -D)");
+  return false;
+}
+
 bool mlrt_arena_map(mlrt_arena *a, int64_t bytes, bool huge_pages, mlrt_error *e) {
   int64_t page = page_bytes();
   *a = (mlrt_arena){.bytes = bytes, .mapped = (bytes + page - 1) / page * page};
   if (a->mapped == 0)
     a->mapped = page;
   int64_t available = memory_available();
-  if (a->mapped > available)
-    return mlrt_error_set(
+  if (a->mapped > available) {
+    mlrt_error_set(
         e, "this program needs %" PRId64 " bytes of memory and only %" PRId64 " are available",
         a->mapped, available);
+    return no_room(e);
+  }
   a->base = map_aligned((size_t)a->mapped, (size_t)page);
-  if (!a->base)
-    return mlrt_error_set(e, "this program needs %" PRId64 " bytes of memory: %s", a->mapped,
-                          strerror(errno));
+  if (!a->base) {
+    mlrt_error_set(e, "this program needs %" PRId64 " bytes of memory: %s", a->mapped,
+                   strerror(errno));
+    return no_room(e);
+  }
   if (huge_pages)
     madvise(a->base, (size_t)a->mapped, MADV_HUGEPAGE);
   memset(a->base + a->bytes, BEYOND, (size_t)(a->mapped - a->bytes));

@@ -5,7 +5,6 @@
 #include "runtime/number_io.h"
 #include "runtime/hash.h"
 #include "runtime/files.h"
-#include "runtime/trainer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "safetensors are little-endian");
@@ -199,6 +197,8 @@ bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o
   }
   int fd = open(s->temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   bool ok = fd >= 0 || cannot(s, e);
+  if (!ok)
+    mlrt_error_add(e, "\nhelp: --save=FILE names another place");
   if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && mlrt_is_at(fd, s->temp))
     remove_temps(s); // unless another run is writing it right now
   if (fd >= 0)
@@ -286,41 +286,17 @@ static void settle(mlrt_saver *s, int fd, size_t header_len) {
   errno = why;
 }
 
-static bool lock_within(int fd, double seconds) {
-  static const struct timespec piece = {.tv_nsec = 2000000};
-  double end = mlrt_seconds() + seconds;
-  while (!mlrt_lock(fd)) {
-    if (mlrt_seconds() >= end)
-      return false;
-    nanosleep(&piece, NULL);
-  }
-  return true;
-}
-
-// The temporary file, empty and for us alone: two runs that save to one path must not mix their
-// bytes. -1 with *e.
+// Two runs that save to one path must not mix their bytes. -1 with *e.
 static int open_temp(const mlrt_saver *s, mlrt_error *e) {
-  for (;;) {
-    int fd = open(s->temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) {
-      cannot(s, e);
-      return -1;
-    }
-    bool busy = !lock_within(fd, s->patience);
-    if (!busy && mlrt_is_at(fd, s->temp) && ftruncate(fd, 0) == 0)
-      return fd;
-    bool gone = !busy && !mlrt_is_at(fd, s->temp);
-    if (busy)
-      mlrt_error_set(e,
-                     "cannot write the checkpoint '%s': another program is writing it; give each "
-                     "run its own with --save",
-                     s->path);
-    else if (!gone)
-      cannot(s, e);
-    close(fd);
-    if (!gone)
-      return -1;
-  }
+  int fd = mlrt_open_temp(s->temp, s->patience);
+  if (fd < 0 && errno == EWOULDBLOCK)
+    mlrt_error_set(e,
+                   "cannot write the checkpoint '%s': another program is writing it; give each "
+                   "run its own with --save",
+                   s->path);
+  else if (fd < 0)
+    cannot(s, e);
+  return fd;
 }
 
 bool mlrt_saver_save(mlrt_saver *s, mlrt_device *from, const mlrt_run_point *at, mlrt_error *e) {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static bool is_one(const struct stat *x, const struct stat *y) {
@@ -177,6 +178,35 @@ bool mlrt_sync_folder(const char *folder, int file) {
 
 bool mlrt_lock(int fd) {
   return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+static bool lock_within(int fd, double seconds) {
+  static const struct timespec piece = {.tv_nsec = 2000000};
+  struct timespec begun, now;
+  clock_gettime(CLOCK_MONOTONIC, &begun);
+  while (!mlrt_lock(fd)) {
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (difftime(now.tv_sec, begun.tv_sec) >= seconds)
+      return false;
+    nanosleep(&piece, NULL);
+  }
+  return true;
+}
+
+int mlrt_open_temp(const char *temp, double seconds) {
+  for (;;) {
+    int fd = open(temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+      return -1;
+    bool busy = !lock_within(fd, seconds), there = mlrt_is_at(fd, temp);
+    if (!busy && there && ftruncate(fd, 0) == 0)
+      return fd;
+    int why = busy ? EWOULDBLOCK : errno;
+    close(fd);
+    errno = why;
+    if (busy || there)
+      return -1;
+  }
 }
 
 bool mlrt_take_place(int fd, const char *temp, const char *path, const char *folder) {

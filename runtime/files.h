@@ -35,6 +35,9 @@ FILE *mlrt_open_output(const char *path);
 void mlrt_occupy_streams(void);
 // For this program until it closes `fd`. False: another one has it. Everybody has it on file systems without locks.
 bool mlrt_lock(int fd);
+// A file that is to take another's place: empty, and for this program alone until it closes it. Waits so many seconds for
+// another program that has it. -1 with errno: EWOULDBLOCK where that one still does.
+int mlrt_open_temp(const char *temp, double seconds);
 // Gives `fd`, the whole file at `temp`, the name `path`, whatever had it: in `folder`, where both are. It is synced: its
 // bytes must be on disk before the name says that they are; the name is before this returns. False with errno: then it
 // may have its new name all the same (mlrt_is_at).

@@ -172,7 +172,9 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
   if (m->fd >= 0 && from && !cut_younger(path, from))
     let_go(m);
   return m->fd >= 0 ||
-         mlrt_error_set(e, "cannot write the metrics file '%s': %s", path, strerror(errno));
+         mlrt_error_set(
+             e, "cannot write the metrics file '%s': %s\nhelp: --metrics=FILE names another place",
+             path, strerror(errno));
 }
 
 __attribute__((format(printf, 2, 3))) static void put(mlrt_metrics *m, const char *fmt, ...) {

@@ -43,6 +43,10 @@ static void write_header(FILE *f, const mlrt_result *r, int64_t samples) {
 }
 
 static void cannot(const char *path) {
+  if (errno == EWOULDBLOCK)
+    mlrt_fail(MLRT_EXIT_INPUT,
+              "cannot write '%s': another program is writing it; give each its own with --out",
+              path);
   mlrt_fail(MLRT_EXIT_INPUT, "cannot write '%s': %s", path, strerror(errno));
 }
 
@@ -93,7 +97,8 @@ static bool has_rows(const mlrt_result *r, int64_t batch) {
 static void open_files(npy *files, int num, int64_t samples) {
   for (int i = 0; i < num; i++) {
     npy *x = &files[i];
-    x->file = fopen(x->temp, "we");
+    int fd = mlrt_open_temp(x->temp, 0);
+    x->file = fd < 0 ? NULL : fdopen(fd, "w");
     if (x->file) {
       write_header(x->file, x->result, samples);
       continue;

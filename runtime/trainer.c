@@ -62,7 +62,8 @@ void mlrt_trainer_open(mlrt_trainer *t, const mlrt_program *p, mlrt_options *o) 
   int threads = num_threads(t);
   t->team = mlrt_team_new(threads);
   if (!t->team)
-    mlrt_fail(MLRT_EXIT_MEMORY, "cannot start %d threads: %s", threads, strerror(errno));
+    mlrt_fail(MLRT_EXIT_MEMORY, "cannot start %d threads: %s\nhelp: --threads=N starts fewer",
+              threads, strerror(errno));
   mlrt_signals_unblock();
   t->device.team = t->team;
   set_flags(t);

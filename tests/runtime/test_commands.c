@@ -2,6 +2,7 @@
 #include "tests/runtime/support_program.h"
 
 #include <errno.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 static mlrt_program program;
@@ -119,6 +120,16 @@ int fsync(int fd) {
 }
 
 // Predictions are on disk before their names say that they are; where one cannot be, none has its name.
+// Predictions of another program at the same time are not mixed with these.
+static void test_predict_is_alone(void) {
+  int fd = open("t-prob.npy.tmp", O_WRONLY | O_CREAT, 0600);
+  CHECK(flock(fd, LOCK_EX) == 0 && write(fd, "theirs", 6) == 6, "no file to share");
+  toy_expect(&program, "predict --resume=c.st --out=t", 1,
+             "cannot write 't-prob.npy': another program is writing it");
+  CHECK(access("t-prob.npy", F_OK) && lseek(fd, 0, SEEK_END) == 6, "the other's file is lost");
+  close(fd);
+  toy_expect(&program, "predict --resume=c.st --out=t", 0, "wrote t-prob.npy");
+}
 static void test_predict_is_synced(void) {
   mlrt_result results[] = {toy_outputs[0], toy_outputs[0]};
   results[1].name = "again";
@@ -214,6 +225,7 @@ int main(void) {
   test_predict();
   test_train_without_step();
   test_predict_all_or_none();
+  test_predict_is_alone();
   test_predict_is_synced();
   test_check();
   test_check_with_long_names();

@@ -281,8 +281,10 @@ static void test_broken_epochs(void) {
 
 static void test_bad_files(void) {
   toy_expect(&program, "--save=none/x.st", 1,
-             "cannot write the checkpoint 'none/x.st': No such file");
-  toy_expect(&program, "--metrics=none/x --no-save", 1, "cannot write the metrics file 'none/x'");
+             "cannot write the checkpoint 'none/x.st': No such file|help: --save=FILE names "
+             "another place");
+  toy_expect(&program, "--metrics=none/x --no-save", 1,
+             "cannot write the metrics file 'none/x'|help: --metrics=FILE names another place");
   toy_expect(&program, "--profile=none/x --no-save", 1, "cannot write the profile 'none/x'");
   toy_expect(&program, "--resume=none.st", 1, "cannot open the checkpoint 'none.st'");
   toy_expect(&program, "--lrr=2", 2, "error: unknown option --lrr; did you mean --lr?");
