@@ -54,7 +54,8 @@ static const option options[] = {
     {"log-every", NUMBER, TRAIN, FIELD(log_every), 0, 1, INT64_MAX, "N",
      "steps between lines of the log and of --metrics"},
     {"metrics", TEXT, TRAIN | EVAL, FIELD(metrics), 0, 0, 0, "FILE",
-     "one JSON object per logged step and evaluation"},
+     "one JSON object per logged step and evaluation; those of an earlier run are kept as "
+     "FILE.old"},
     {"no-times", SWITCH, TRAIN | EVAL, FIELD(no_times), 0, 0, 0, NULL,
      "leave \"time\" out of --metrics, so that files of equal runs are equal"},
     {"profile", TEXT, TRAIN, FIELD(profile), 0, 0, 0, "FILE",

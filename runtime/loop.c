@@ -153,6 +153,13 @@ static double elapsed(const mlrt_loop *l) {
   return mlrt_seconds() - l->trainer.started;
 }
 
+static void say_metrics_kept(mlrt_loop *l) {
+  if (l->metrics.kept)
+    mlrt_progress_say(&l->progress, "the metrics of an earlier run are kept as '%s'",
+                      l->metrics.keeper.old);
+  l->metrics.kept = false;
+}
+
 static void log_window(mlrt_loop *l) {
   double begun = mlrt_profile_begin(&l->profile);
   double means[MLRT_MAX_RESULTS];
@@ -162,6 +169,7 @@ static void log_window(mlrt_loop *l) {
   mlrt_metrics_train(&l->metrics, l->at.step, line.epoch);
   mlrt_metrics_values(&l->metrics, line.func, means);
   mlrt_metrics_end(&l->metrics, elapsed(l));
+  say_metrics_kept(l);
   l->at.window_steps = 0;
   memset(l->at.window, 0, sizeof l->at.window);
   mlrt_profile_end(&l->profile, MLRT_PHASE_LOG, begun);
@@ -191,6 +199,7 @@ static void report_eval(mlrt_loop *l, const mlrt_means *means) {
   mlrt_metrics_eval(&l->metrics, name, l->at.step);
   mlrt_metrics_values(&l->metrics, f, means->value);
   mlrt_metrics_end(&l->metrics, elapsed(l));
+  say_metrics_kept(l);
   if (l->trainer.options->quiet)
     return;
   mlrt_progress_clear(&l->progress);
@@ -242,6 +251,7 @@ static bool save(mlrt_loop *l, bool last) {
   l->saver.patience = last ? LAST_SAVE_WAITS : 0;
   double begun = mlrt_profile_begin(&l->profile);
   mlrt_metrics_sync(&l->metrics);
+  say_metrics_kept(l);
   mlrt_error e;
   bool ok = mlrt_saver_save(&l->saver, &l->trainer.device, &l->at, &e);
   mlrt_profile_end(&l->profile, MLRT_PHASE_SAVE, begun);

@@ -145,14 +145,40 @@ static void let_go(mlrt_metrics *m) {
   errno = why;
 }
 
+static bool has_lines(int fd) {
+  struct stat st;
+  return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+}
+
+static bool take_memory(mlrt_metrics *m, const mlrt_program *p, const char *path) {
+  m->cap = line_bytes(p);
+  m->line = malloc(m->cap);
+  m->real = mlrt_behind_links(path);
+  m->folder = m->real ? mlrt_folder_of(m->real) : NULL;
+  if (!m->real || asprintf(&m->temp, "%s.tmp", m->real) < 0)
+    m->temp = NULL;
+  return m->line && m->folder && m->temp && mlrt_keeper_open(&m->keeper, m->real);
+}
+
+// Asked before the first step, and not found out behind it.
+static bool can_keep(const mlrt_metrics *m, mlrt_error *e) {
+  bool fine = access(m->folder, W_OK | X_OK) == 0;
+  int why = errno;
+  if (fine && mlrt_is_replaceable(m->keeper.old) && mlrt_is_replaceable(m->temp))
+    return true;
+  return mlrt_error_set(e,
+                        "cannot keep the metrics of an earlier run, '%s', as '%s': %s\n"
+                        "help: --metrics=FILE names another place; --resume goes on with the run",
+                        m->path, m->keeper.old,
+                        fine ? "it, or its '.tmp', is no file" : strerror(why));
+}
+
 bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path, bool times,
                        const mlrt_metrics_from *from, mlrt_error *e) {
   *m = (mlrt_metrics){.fd = -1, .path = path, .times = times, .old = !from};
   if (!path)
     return true;
-  m->cap = line_bytes(p);
-  m->line = malloc(m->cap);
-  if (!m->line)
+  if (!take_memory(m, p, path))
     return mlrt_error_set(e, "out of memory");
   bool trains = !from || from->step < INT64_MAX;
   m->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
@@ -168,6 +194,10 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
                           "'%s' is no metrics file, whose lines begin with '{': it stays as it is\n"
                           "help: give --metrics another name, or remove the file",
                           path);
+  }
+  if (m->fd >= 0 && !from && has_lines(m->fd) && !can_keep(m, e)) {
+    let_go(m);
+    return false;
   }
   if (m->fd >= 0 && from && !cut_younger(path, from))
     let_go(m);
@@ -236,13 +266,34 @@ static void keep_name(mlrt_metrics *m) {
           m->path);
 }
 
-// What the file holds is of this run from now on.
+// The lines of an earlier run get another name before a new file takes theirs. False with errno: they are where they were.
+static bool begin_anew(mlrt_metrics *m) {
+  int fd = mlrt_open_temp(m->temp, 0);
+  if (fd < 0)
+    return false;
+  bool kept = fcntl(fd, F_SETFL, O_APPEND) == 0 && mlrt_keeper_keep(&m->keeper);
+  if (kept && mlrt_take_place(fd, m->temp, m->real, m->folder)) {
+    close(m->fd);
+    m->fd = fd;
+    m->kept = true;
+    return true;
+  }
+  if (kept)
+    mlrt_keeper_put_back(&m->keeper);
+  int why = errno;
+  unlink(m->temp);
+  close(fd);
+  errno = why;
+  return false;
+}
+
+// What the file holds is of this run from now on. Where that cannot be, its lines follow those of the earlier one.
 static void begin(mlrt_metrics *m) {
   keep_name(m);
   if (m->fd < 0 || !m->old)
     return;
   m->old = false;
-  if (!cut_at(m->fd, 0))
+  if (has_lines(m->fd) && !begin_anew(m))
     say_failed(m);
 }
 
@@ -322,6 +373,10 @@ bool mlrt_metrics_close(mlrt_metrics *m) {
     m->failed = true;
   m->fd = -1;
   free(m->line);
-  m->line = NULL;
+  free(m->real);
+  free(m->temp);
+  free(m->folder);
+  mlrt_keeper_close(&m->keeper);
+  m->line = m->real = m->temp = m->folder = NULL;
   return !m->failed;
 }

@@ -10,6 +10,7 @@
 #define RUNTIME_METRICS_H
 
 #include "runtime/error.h"
+#include "runtime/keep.h"
 #include "runtime/mlrt.h"
 
 #include <stddef.h>
@@ -19,8 +20,11 @@ typedef struct mlrt_metrics {
   int fd; // -1: off
   const char *path;
   bool times, failed;
-  bool old;   // the lines of an earlier run are still there
-  char *line; // `cap` bytes: room for the longest line of the program
+  bool old;  // the lines of an earlier run are still there
+  bool kept; // as `keeper.old`, and nobody has said so yet
+  mlrt_keeper keeper;
+  char *real, *temp, *folder; // behind links: the file, where a new one is made, and where both are
+  char *line;                 // `cap` bytes: room for the longest line of the program
   size_t len, cap;
   size_t sent; // of the line, where `waits`: a signal came while nobody took the rest
   bool waits;
@@ -34,7 +38,8 @@ typedef struct mlrt_metrics_from {
 } mlrt_metrics_from;
 
 // `path` NULL: off. Takes all memory that lines of the program's results need. `from` NULL: a new file; the
-// lines of an earlier run stay until the first line of this one is complete, or it saves (mlrt_metrics_sync).
+// lines of an earlier run stay until the first line of this one is complete, or it saves (mlrt_metrics_sync); then they
+// are kept as NAME.old.
 bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path, bool times,
                        const mlrt_metrics_from *from, mlrt_error *e);
 void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch);    // begins a line

@@ -7,11 +7,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct output {
   const char *option, *path; // NULL: it is not written
   bool replaces;             // the checkpoint that this run goes on from
-  bool beside;               // where that of an earlier run is kept: may be another name of it
+  bool beside; // where what an earlier run has left is kept: may be another name of it
 } output;
 
 static bool is_data(const mlrt_program *p, const mlrt_options *o, const char *path) {
@@ -52,18 +53,40 @@ void mlrt_check_output(const mlrt_program *p, const mlrt_options *o, const char 
   check(p, o, &(output){option, path, false, false});
 }
 
-void mlrt_check_outputs(const mlrt_program *p, const mlrt_options *o) {
-  const char *save = o->command == MLRT_CMD_TRAIN && !o->no_save ? mlrt_save_path(o) : NULL;
-  // The file that is replaced, and those beside it.
-  char *real = save ? mlrt_behind_links(save) : NULL, *temp = NULL;
-  mlrt_keeper keeper = {0};
-  if (save && (!real || asprintf(&temp, "%s.tmp", real) < 0 || !mlrt_keeper_open(&keeper, real)))
+// A file whose place a new one takes, and what is beside it for that. All NULL: none is.
+typedef struct replaced {
+  char *real, *temp;
+  mlrt_keeper keeper;
+} replaced;
+
+static replaced replaced_at(const char *path) {
+  replaced r = {0};
+  if (!path)
+    return r;
+  r.real = mlrt_behind_links(path);
+  if (!r.real || asprintf(&r.temp, "%s.tmp", r.real) < 0 || !mlrt_keeper_open(&r.keeper, r.real))
     mlrt_fail(MLRT_EXIT_MEMORY, "out of memory");
-  const output outputs[] = {{"save", real, true, false},
-                            {"save", temp, false, false},
-                            {"save", keeper.old, true, true},
-                            {"save", keeper.link, true, true},
+  return r;
+}
+
+static void forget(replaced *r) {
+  mlrt_keeper_close(&r->keeper);
+  free(r->real);
+  free(r->temp);
+}
+
+void mlrt_check_outputs(const mlrt_program *p, const mlrt_options *o) {
+  bool trains = o->command == MLRT_CMD_TRAIN;
+  replaced save = replaced_at(trains && !o->no_save ? mlrt_save_path(o) : NULL);
+  replaced metrics = replaced_at(trains && !o->resume ? o->metrics : NULL);
+  const output outputs[] = {{"save", save.real, true, false},
+                            {"save", save.temp, false, false},
+                            {"save", save.keeper.old, true, true},
+                            {"save", save.keeper.link, true, true},
                             {"metrics", o->metrics, false, false},
+                            {"metrics", metrics.temp, false, false},
+                            {"metrics", metrics.keeper.old, false, true},
+                            {"metrics", metrics.keeper.link, false, true},
                             {"profile", o->profile, false, false},
                             {"kernel-times", o->kernel_times, false, false}};
   enum { NUM = sizeof outputs / sizeof *outputs };
@@ -73,11 +96,11 @@ void mlrt_check_outputs(const mlrt_program *p, const mlrt_options *o) {
       continue;
     check(p, o, x);
     for (int j = 0; j < i; j++)
-      if (outputs[j].path && !x->beside && mlrt_same_file(x->path, outputs[j].path))
+      if (outputs[j].path && !(x->beside && !strcmp(x->option, outputs[j].option)) &&
+          mlrt_same_file(x->path, outputs[j].path))
         mlrt_fail(MLRT_EXIT_USAGE, "--%s and --%s are one file, '%s'", outputs[j].option, x->option,
                   x->path);
   }
-  mlrt_keeper_close(&keeper);
-  free(real);
-  free(temp);
+  forget(&save);
+  forget(&metrics);
 }

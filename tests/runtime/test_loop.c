@@ -432,6 +432,31 @@ static void test_metrics_elsewhere(void) {
   expect_lines_after(replace_metrics, "r1.jsonl", lines);
 }
 
+// A run that does not go on with the one before it keeps its lines, as it keeps its checkpoint.
+static void test_metrics_kept(void) {
+  unlink("keep.jsonl.old");
+  toy_expect(&program, "--no-save --no-times --metrics=keep.jsonl", 0, "done");
+  CHECK(access("keep.jsonl.old", F_OK) && same_file("keep.jsonl", "ref.jsonl"),
+        "of no earlier run");
+  const char *said = "the metrics of an earlier run are kept as 'keep.jsonl.old'";
+  toy_expect(&program, "--no-save --no-times --metrics=keep.jsonl --seed=9 --steps=9", 0, said);
+  CHECK(count_lines("log", "kept as") == 1, "said %d times", count_lines("log", "kept as"));
+  CHECK(same_file("keep.jsonl.old", "ref.jsonl"), "the earlier lines are lost");
+  CHECK(count_lines("keep.jsonl", "{") < count_lines("ref.jsonl", "{"), "lines of two runs");
+  CHECK(access("keep.jsonl.tmp", F_OK) && access("keep.jsonl.old.tmp", F_OK), "a file is left");
+  toy_expect(&program, "--save=keep.st --metrics=keep.jsonl --steps=0", 0, said);
+  CHECK(count_lines("keep.jsonl", "{") == 0, "lines of a run without a step");
+  toy_expect(&program, "--no-save --metrics=keep.jsonl --steps=9", 0, "done");
+  CHECK(count_lines("log", "kept as") == 0, "an empty file is kept");
+  toy_expect(&program, "--save=keep.jsonl.old --metrics=keep.jsonl", 2,
+             "--save and --metrics are one file");
+  unlink("keep.jsonl.old");
+  mkdir("keep.jsonl.old", 0777);
+  toy_expect(&program, "--no-save --metrics=keep.jsonl", 1,
+             "cannot keep the metrics of an earlier run, 'keep.jsonl', as");
+  rmdir("keep.jsonl.old");
+}
+
 // A disk that takes the lines and then refuses to hold them; what cannot be synced at all is no such disk.
 static int fdatasync_errno;
 int fdatasync(int fd) {
@@ -687,6 +712,7 @@ int main(void) {
   test_full_disk();
   test_full_metrics();
   test_metrics_elsewhere();
+  test_metrics_kept();
   test_metrics_sync();
   test_earlier_checkpoint();
   test_earlier_checkpoint_and_signal();
