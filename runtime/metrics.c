@@ -180,9 +180,9 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
     return true;
   if (!take_memory(m, p, path))
     return mlrt_error_set(e, "out of memory");
-  bool trains = !from || from->step < INT64_MAX;
+  m->alone = !from || from->step < INT64_MAX;
   m->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
-  if (m->fd >= 0 && trains && is_taken(m->fd)) {
+  if (m->fd >= 0 && m->alone && is_taken(m->fd)) {
     let_go(m);
     return mlrt_error_set(
         e, "cannot write the metrics file '%s': another run is writing it; give each its own",
@@ -235,11 +235,11 @@ static bool lost_its_name(const mlrt_metrics *m) {
 }
 
 // -1 with errno. What is there by now is somebody's, and stays.
-static int open_again(const char *path) {
-  if (!mlrt_may_be_written(path) || has_other_text(path))
+static int open_again(const mlrt_metrics *m) {
+  if (!mlrt_may_be_written(m->path) || has_other_text(m->path))
     return -1;
-  int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
-  if (fd < 0 || !is_taken(fd))
+  int fd = open(m->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
+  if (fd < 0 || !m->alone || !is_taken(fd))
     return fd;
   close(fd);
   errno = EWOULDBLOCK;
@@ -252,7 +252,7 @@ static void keep_name(mlrt_metrics *m) {
   if (m->failed || !lost_its_name(m))
     return;
   errno = EEXIST;
-  int fd = open_again(m->path);
+  int fd = open_again(m);
   if (fd < 0) {
     say_failed(m);
     return;

@@ -20,8 +20,9 @@ typedef struct mlrt_metrics {
   int fd; // -1: off
   const char *path;
   bool times, failed;
-  bool old;  // the lines of an earlier run are still there
-  bool kept; // as `keeper.old`, and nobody has said so yet
+  bool alone; // as a run has to be that trains; an evaluation adds lines beside it
+  bool old;   // the lines of an earlier run are still there
+  bool kept;  // as `keeper.old`, and nobody has said so yet
   mlrt_keeper keeper;
   char *real, *temp, *folder; // behind links: the file, where a new one is made, and where both are
   char *line;                 // `cap` bytes: room for the longest line of the program

@@ -457,6 +457,27 @@ static void test_metrics_kept(void) {
   rmdir("keep.jsonl.old");
 }
 
+// An evaluation that goes on while a new run takes the file's name adds its line to the new file, which that run has locked.
+static void test_evaluation_beside_new_run(void) {
+  mlrt_program slow = program;
+  slow.funcs[MLRT_EVAL].run = slow_eval;
+  toy_expect(&program, "--quiet --save=ev.st --metrics=ev.jsonl --no-times", 0, "");
+  unlink("evaluating");
+  pid_t evaluation = toy_start(&slow, "eval --save=ev.st --metrics=ev.jsonl --no-times", "said");
+  wait_for_file("evaluating");
+  pid_t run = toy_start(&program,
+                        "--no-save --metrics=ev.jsonl --delay=50000 --seed=9 --log-every=1", "log");
+  kill(evaluation, SIGSTOP); // until that run has its first line
+  wait_for_file("ev.jsonl.old");
+  kill(evaluation, SIGCONT);
+  CHECK(toy_wait(evaluation) == 0, "%s", slurp("said", NULL));
+  CHECK(count_lines("ev.jsonl", "{\"eval\":\"test\",\"step\":40,") == 1,
+        "its line is not in the new file");
+  kill(run, SIGKILL);
+  toy_wait(run);
+  CHECK(same_file("ev.jsonl.old", "ref.jsonl"), "it is in the old one");
+}
+
 // A disk that takes the lines and then refuses to hold them; what cannot be synced at all is no such disk.
 static int fdatasync_errno;
 int fdatasync(int fd) {
@@ -713,6 +734,7 @@ int main(void) {
   test_full_metrics();
   test_metrics_elsewhere();
   test_metrics_kept();
+  test_evaluation_beside_new_run();
   test_metrics_sync();
   test_earlier_checkpoint();
   test_earlier_checkpoint_and_signal();
