@@ -69,7 +69,40 @@ static bool find_kept(FILE *f, const mlrt_metrics_from *from, kept *k) {
   return rest && fclose(rest) == 0 && !ferror(f);
 }
 
-static bool keep_only(const char *path, const kept *k) {
+static bool copy_beginning(FILE *from, int64_t bytes, int to) {
+  char piece[4096];
+  rewind(from);
+  while (bytes > 0) {
+    size_t most = bytes < (int64_t)sizeof piece ? (size_t)bytes : sizeof piece;
+    size_t got = fread(piece, 1, most, from);
+    if (!got || !mlrt_write_all(to, piece, got))
+      return false;
+    bytes -= (int64_t)got;
+  }
+  return true;
+}
+
+// Lines that move to the front do so in a new file: a program that is killed here leaves the old one or the new one. False:
+// it cannot be made, and the old one has its name.
+static bool keep_anew(mlrt_metrics *m, FILE *file, const kept *k) {
+  int fd = mlrt_is_replaceable(m->temp) ? mlrt_open_temp(m->temp, 0) : -1;
+  if (fd < 0)
+    return false;
+  bool fine = copy_beginning(file, k->first, fd) && mlrt_write_all(fd, k->rest, k->bytes) &&
+              fsync(fd) == 0 && fcntl(fd, F_SETFL, O_APPEND) == 0 &&
+              mlrt_take_place(fd, m->temp, m->real, m->folder);
+  if (fine) {
+    close(m->fd);
+    m->fd = fd;
+    return true;
+  }
+  unlink(m->temp);
+  close(fd);
+  return false;
+}
+
+// Where only the file itself may be written.
+static bool keep_in_place(const char *path, const kept *k) {
   int fd = open(path, O_WRONLY | O_CLOEXEC);
   bool fine = fd >= 0 && lseek(fd, k->first, SEEK_SET) >= 0 &&
               mlrt_write_all(fd, k->rest, k->bytes) &&
@@ -81,16 +114,20 @@ static bool keep_only(const char *path, const kept *k) {
   return fine;
 }
 
+static bool keep_only(mlrt_metrics *m, FILE *file, const kept *k) {
+  return (k->bytes && keep_anew(m, file, k)) || keep_in_place(m->path, k);
+}
+
 // Of a pipe or device nothing can be cut, and reading it would wait for what this run is to write.
-static bool cut_younger(const char *path, const mlrt_metrics_from *from) {
+static bool cut_younger(mlrt_metrics *m, const mlrt_metrics_from *from) {
   struct stat st;
-  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+  if (stat(m->path, &st) == 0 && !S_ISREG(st.st_mode))
     return true;
-  FILE *f = fopen(path, "re");
+  FILE *f = fopen(m->path, "re");
   if (!f)
     return errno == ENOENT; // the first run had no --metrics
   kept k;
-  bool fine = find_kept(f, from, &k) && (k.all || keep_only(path, &k));
+  bool fine = find_kept(f, from, &k) && (k.all || keep_only(m, f, &k));
   int why = errno;
   fclose(f);
   free(k.rest);
@@ -199,7 +236,7 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
     let_go(m);
     return false;
   }
-  if (m->fd >= 0 && from && !cut_younger(path, from))
+  if (m->fd >= 0 && from && !cut_younger(m, from))
     let_go(m);
   return m->fd >= 0 ||
          mlrt_error_set(

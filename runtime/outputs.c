@@ -78,7 +78,7 @@ static void forget(replaced *r) {
 void mlrt_check_outputs(const mlrt_program *p, const mlrt_options *o) {
   bool trains = o->command == MLRT_CMD_TRAIN;
   replaced save = replaced_at(trains && !o->no_save ? mlrt_save_path(o) : NULL);
-  replaced metrics = replaced_at(trains && !o->resume ? o->metrics : NULL);
+  replaced metrics = replaced_at(trains ? o->metrics : NULL);
   const output outputs[] = {{"save", save.real, true, false},
                             {"save", save.temp, false, false},
                             {"save", save.keeper.old, true, true},

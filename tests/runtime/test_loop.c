@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 static mlrt_program program;
@@ -184,6 +185,13 @@ static void test_signal_in_evaluation(void) {
 
 // What `eval` says about a checkpoint is in no run: it stays, also behind lines that a run that was killed has written
 // after its last checkpoint. That of the evaluation which the resumed run makes up for comes once.
+static bool die_in_ftruncate;
+int ftruncate(int fd, off_t bytes) {
+  if (die_in_ftruncate)
+    _exit(9);
+  return (int)syscall(SYS_ftruncate, fd, bytes);
+}
+
 static void test_foreign_lines(void) {
   toy_expect(&program, "--quiet --save=x.st --metrics=x.jsonl --no-times --steps=10", 0, "");
   toy_expect(&program, "eval --save=x.st --metrics=x.jsonl --no-times --split=train", 0, "");
@@ -191,6 +199,9 @@ static void test_foreign_lines(void) {
              0, "");
   toy_expect(&program, "eval --save=x.st --metrics=x.jsonl --no-times", 0, "");
   toy_expect(&program, "eval --save=y.st --metrics=x.jsonl --no-times", 0, "");
+  die_in_ftruncate = true; // killed while lines are cut
+  toy_expect(&program, "--quiet --save=x.st --resume --metrics=x.jsonl --no-times", 9, "");
+  die_in_ftruncate = false;
   toy_expect(&program, "--quiet --save=x.st --resume --metrics=x.jsonl --no-times --steps=40", 0,
              "");
   CHECK(count_lines("x.jsonl", "{\"eval\":\"train\",\"step\":10,") == 1, "of other data");
@@ -198,6 +209,8 @@ static void test_foreign_lines(void) {
   CHECK(count_lines("x.jsonl", "\"step\":26") == 0, "younger than the checkpoint");
   CHECK(count_lines("x.jsonl", "{\"step\":") == 11, "of steps: one more than the whole run's");
   CHECK(count_lines("x.jsonl", "\"eval\"") == 6, "of evaluations");
+  CHECK(count_lines("x.jsonl", "{") == 17, "and no others");
+  CHECK(access("x.jsonl.tmp", F_OK) != 0, "a file is left");
   mlrt_program p = program; // never evaluates by itself
   static const mlrt_setting config[] = {{"steps", MLRT_SET_NUM, 8, NULL}};
   static const mlrt_setting longer[] = {{"steps", MLRT_SET_NUM, 12, NULL}};
