@@ -296,6 +296,8 @@ static int open_temp(const mlrt_saver *s, mlrt_error *e) {
                    s->path);
   else if (fd < 0)
     cannot(s, e);
+  else
+    mlrt_take_permissions(fd, s->path);
   return fd;
 }
 

@@ -209,6 +209,13 @@ int mlrt_open_temp(const char *temp, double seconds) {
   }
 }
 
+// What a killed run leaves must be one that the next can open to write.
+void mlrt_take_permissions(int fd, const char *path) {
+  struct stat st;
+  if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && fchmod(fd, (st.st_mode & 0777) | S_IWUSR) < 0)
+    return; // a file system that has none
+}
+
 bool mlrt_take_place(int fd, const char *temp, const char *path, const char *folder) {
   return rename(temp, path) == 0 && mlrt_sync_folder(folder, fd);
 }

@@ -38,6 +38,8 @@ bool mlrt_lock(int fd);
 // A file that is to take another's place: empty, and for this program alone until it closes it. Waits so many seconds for
 // another program that has it. -1 with errno: EWOULDBLOCK where that one still does.
 int mlrt_open_temp(const char *temp, double seconds);
+// Who may read and write the file at `path`, if there is one, may `fd`, which is to take its place, and nobody else.
+void mlrt_take_permissions(int fd, const char *path);
 // Gives `fd`, the whole file at `temp`, the name `path`, whatever had it: in `folder`, where both are. It is synced: its
 // bytes must be on disk before the name says that they are; the name is before this returns. False with errno: then it
 // may have its new name all the same (mlrt_is_at).

@@ -88,6 +88,7 @@ static bool keep_anew(mlrt_metrics *m, FILE *file, const kept *k) {
   int fd = mlrt_is_replaceable(m->temp) ? mlrt_open_temp(m->temp, 0) : -1;
   if (fd < 0)
     return false;
+  mlrt_take_permissions(fd, m->real);
   bool fine = copy_beginning(file, k->first, fd) && mlrt_write_all(fd, k->rest, k->bytes) &&
               fsync(fd) == 0 && fcntl(fd, F_SETFL, O_APPEND) == 0 &&
               mlrt_take_place(fd, m->temp, m->real, m->folder);
@@ -308,6 +309,7 @@ static bool begin_anew(mlrt_metrics *m) {
   int fd = mlrt_open_temp(m->temp, 0);
   if (fd < 0)
     return false;
+  mlrt_take_permissions(fd, m->real);
   bool kept = fcntl(fd, F_SETFL, O_APPEND) == 0 && mlrt_keeper_keep(&m->keeper);
   if (kept && mlrt_take_place(fd, m->temp, m->real, m->folder)) {
     close(m->fd);

@@ -100,6 +100,7 @@ static void open_files(npy *files, int num, int64_t samples) {
     int fd = mlrt_open_temp(x->temp, 0);
     x->file = fd < 0 ? NULL : fdopen(fd, "w");
     if (x->file) {
+      mlrt_take_permissions(fd, x->path);
       write_header(x->file, x->result, samples);
       continue;
     }

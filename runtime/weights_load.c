@@ -58,7 +58,12 @@ static bool is_intact(const mlrt_weights *w, int fd, mlrt_error *e) {
 }
 
 static bool load(mlrt_trainer *t, mlrt_weights *w, int fd, mlrt_error *e) {
-  if (!mlrt_st_read(&w->header, fd, e) || !mlrt_weights_match(w, t->program, e) ||
+  if (!mlrt_st_read(&w->header, fd, e)) {
+    mlrt_error_add(e, "\nhelp: safetensors.torch.save_file and safetensors.numpy.save_file write "
+                      "files that can be used");
+    return false;
+  }
+  if (!mlrt_weights_match(w, t->program, e) ||
       !mlrt_weights_suit(w, t->options->allow_missing, e) || !is_intact(w, fd, e))
     return false;
   source s = {.fd = fd, .chunk = malloc(CHUNK), .error = e};

@@ -300,6 +300,8 @@ static void test_bad_files(void) {
              "cannot write the metrics file 'none/x'|help: --metrics=FILE names another place");
   toy_expect(&program, "--profile=none/x --no-save", 1, "cannot write the profile 'none/x'");
   toy_expect(&program, "--resume=none.st", 1, "cannot open the checkpoint 'none.st'");
+  toy_expect(&program, "--no-save --weights=ref.jsonl", 1,
+             "not a safetensors file|help: safetensors.torch.save_file");
   toy_expect(&program, "--lrr=2", 2, "error: unknown option --lrr; did you mean --lr?");
   toy_expect(&program, "--epochs=2", 2, "help: options of the program's own are flags");
 }
@@ -570,6 +572,19 @@ static void test_crowded_checkpoint(void) {
   CHECK(same_file("q.st.old", "r9.st"), "the other's checkpoint is lost");
 }
 
+// What its owner has closed to others stays closed, though each save makes a new file.
+static void test_permissions(void) {
+  struct stat st;
+  unlink("o1.jsonl");
+  toy_expect(&program, "--quiet --save=o1.st --metrics=o1.jsonl --steps=7", 0, "");
+  chmod("o1.st", 0600);
+  chmod("o1.jsonl", 0640);
+  toy_expect(&program, "--quiet --save=o1.st --resume --steps=9", 0, "");
+  toy_expect(&program, "--quiet --save=o1.st --metrics=o1.jsonl --steps=7", 0, "");
+  CHECK(stat("o1.st", &st) == 0 && (st.st_mode & 0777) == 0600, "%o", (unsigned)st.st_mode);
+  CHECK(stat("o1.jsonl", &st) == 0 && (st.st_mode & 0777) == 0640, "%o", (unsigned)st.st_mode);
+}
+
 // What a run has done is not lost because another one is writing the file at its end: it waits.
 static void test_last_save_waits(void) {
   unlink("u.st");
@@ -753,6 +768,7 @@ int main(void) {
   test_earlier_checkpoint_and_signal();
   test_crowded_checkpoint();
   test_last_save_waits();
+  test_permissions();
   test_long_lines();
   test_nan();
   test_profile();
