@@ -297,7 +297,7 @@ static void keep_name(mlrt_metrics *m) {
   }
   close(m->fd);
   m->fd = fd;
-  m->old = false;
+  m->old = m->named = false;
   fprintf(stderr,
           "warning: the metrics file '%s' has been moved, removed or replaced; the lines that "
           "follow are in the one that has its name now\n",
@@ -398,9 +398,15 @@ void mlrt_metrics_end(mlrt_metrics *m, double seconds) {
   cut_at(m->fd, end); // what follows half a line, when there is room again, would be lost with it
 }
 
+// Of a file that was made, the lines are lost with the machine's power until its folder is on disk, too.
+static bool is_named(mlrt_metrics *m) {
+  m->named = m->named || mlrt_sync_folder(m->folder, m->fd);
+  return m->named;
+}
+
 void mlrt_metrics_sync(mlrt_metrics *m) {
   begin(m);
-  if (m->fd < 0 || fdatasync(m->fd) == 0)
+  if (m->fd < 0 || (fdatasync(m->fd) == 0 && is_named(m)))
     return;
   if (errno != EINVAL && errno != ENOTSUP && errno != EROFS) // pipes and devices, which need none
     say_failed(m);

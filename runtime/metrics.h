@@ -22,6 +22,7 @@ typedef struct mlrt_metrics {
   bool times, failed;
   bool alone; // as a run has to be that trains; an evaluation adds lines beside it
   bool old;   // the lines of an earlier run are still there
+  bool named; // on disk
   bool kept;  // as `keeper.old`, and nobody has said so yet
   mlrt_keeper keeper;
   char *real, *temp, *folder; // behind links: the file, where a new one is made, and where both are

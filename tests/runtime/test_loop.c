@@ -501,6 +501,24 @@ int fdatasync(int fd) {
   return fdatasync_errno ? -1 : 0;
 }
 
+static bool note_folders;
+int fsync(int fd) {
+  struct stat st, folder;
+  if (note_folders && fstat(fd, &st) == 0 && stat("lines", &folder) == 0 &&
+      st.st_ino == folder.st_ino)
+    close(open("synced", O_WRONLY | O_CREAT, 0600));
+  return (int)syscall(SYS_fsync, fd);
+}
+
+// A file that is new has no name on disk before its folder is: nor would its lines, of which a checkpoint elsewhere knows.
+static void test_metrics_name_is_synced(void) {
+  mkdir("lines", 0777);
+  note_folders = true;
+  toy_expect(&program, "--quiet --save=i.st --metrics=lines/i.jsonl", 0, "");
+  note_folders = false;
+  CHECK(access("synced", F_OK) == 0, "the folder of the metrics is not synced");
+}
+
 static void test_metrics_sync(void) {
   fdatasync_errno = EIO;
   toy_expect(&program, "--save=i.st --metrics=i.jsonl", 1,
@@ -763,6 +781,7 @@ int main(void) {
   test_metrics_elsewhere();
   test_metrics_kept();
   test_evaluation_beside_new_run();
+  test_metrics_name_is_synced();
   test_metrics_sync();
   test_earlier_checkpoint();
   test_earlier_checkpoint_and_signal();
