@@ -133,9 +133,15 @@ static void blame_compiler(cg_tools *x) {
   *x->why = why;
   if (cg_stopping_signal() || (number && atoi(number + sizeof said - 1) >= OLDEST_CLANG))
     return;
-  *x->why =
-      ir_format(x->a, "%s\nhelp: mltc needs clang %d or newer; '%s' is: %.*s", why, OLDEST_CLANG,
-                x->cc, version ? (int)strcspn(version, "\n") : 7, version ? version : "unknown");
+  if (version)
+    *x->why = ir_format(x->a, "%s\nhelp: mltc needs clang %d or newer; '%s' is: %.*s", why,
+                        OLDEST_CLANG, x->cc, (int)strcspn(version, "\n"), version);
+  else
+    *x->why =
+        ir_format(x->a,
+                  "%s\nhelp: '%s --version' fails, too: it is no clang %d or newer, or a limit "
+                  "(ulimit -a) keeps it from running",
+                  why, x->cc, OLDEST_CLANG);
 }
 
 // --- compiling -------------------------------------------------------------------------------

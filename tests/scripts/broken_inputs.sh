@@ -285,6 +285,7 @@ for word in 'gcc 9' 'clang version 13.1.0'; do
   chmod +x other-compiler
   expect_error 1 "^help: mltc needs clang 14 or newer; '.*other-compiler' is: $word" env MLTC_CC="$PWD/other-compiler" "$mltc" digits.graph --no-cache "${out[@]}"
 done
+expect_error 1 "^help: '.*false --version' fails, too: it is no clang 14 or newer, or a limit" env MLTC_CC="$(type -P false)" "$mltc" digits.graph --no-cache "${out[@]}"
 expect_error 1 "^help: TMPDIR names another place" env TMPDIR=/no/such "$mltc" digits.graph --no-cache "${out[@]}"
 echo '#!/no/such/shell' >no_compiler
 chmod +x no_compiler
