@@ -53,9 +53,9 @@ typedef enum mlrt_kept {
 typedef struct mlrt_saver {
   const mlrt_program *program;
   const mlrt_options *options; // flag values go into the metadata
-  char *path, *temp, *folder;
-  bool whole;      // temp, though it could not be renamed to path
-  double patience; // seconds that a save waits for another program that is writing the file
+  mlrt_place place;
+  bool whole;   // place.temp, though it could not be renamed
+  int patience; // seconds that a save waits for another program that is writing the file
   mlrt_keeper keeper;
   bool saved;              // this run has written the file
   mlrt_kept kept;          // by the last save

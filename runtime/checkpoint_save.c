@@ -131,16 +131,13 @@ static bool make_keys(mlrt_saver *s) {
 static bool take_memory(mlrt_saver *s) {
   size_t states = (size_t)s->program->num_states + 1;
   size_t pairs = FIXED_PAIRS + (size_t)s->options->num_flags + MLRT_MAX_RESULTS;
-  s->temp = join(s->path, ".tmp");
-  s->folder = mlrt_folder_of(s->path);
   s->tensors = calloc(states, sizeof *s->tensors);
   s->states = calloc(states, sizeof *s->states);
   s->pairs = calloc(pairs, sizeof *s->pairs);
   s->values = calloc(pairs, sizeof *s->values);
   s->keys = calloc(pairs, sizeof *s->keys);
-  bool keeps = mlrt_keeper_open(&s->keeper, s->path);
-  if (!keeps || !s->temp || !s->folder || !s->tensors || !s->states || !s->pairs || !s->values ||
-      !s->keys || !make_keys(s))
+  bool keeps = mlrt_keeper_open(&s->keeper, s->place.path);
+  if (!keeps || !s->tensors || !s->states || !s->pairs || !s->values || !s->keys || !make_keys(s))
     return false;
   order_states(s);
   fill_metadata(s, &(mlrt_run_point){.parts = 1, .characters.num = 1}, 0); // all pairs there are
@@ -152,17 +149,18 @@ static bool take_memory(mlrt_saver *s) {
 }
 
 static bool cannot(const mlrt_saver *s, mlrt_error *e) {
-  return mlrt_error_set(e, "cannot write the checkpoint '%s': %s%s%s%s", s->path, strerror(errno),
-                        s->whole ? "; it is whole in '" : "", s->whole ? s->temp : "",
+  return mlrt_error_set(e, "cannot write the checkpoint '%s': %s%s%s%s", s->place.path,
+                        strerror(errno), s->whole ? "; it is whole in '" : "",
+                        s->whole ? s->place.temp : "",
                         s->whole ? "', which the next run removes: move it" : "");
 }
 
 static bool is_free(const mlrt_saver *s, const char *beside, mlrt_error *e) {
   if (!mlrt_is_replaceable(beside))
     return mlrt_error_set(e, "cannot write the checkpoint '%s': '%s' is in the way, and no file",
-                          s->path, beside);
-  return mlrt_may_be_replaced(beside, s->folder) ||
-         mlrt_error_set(e, "cannot write the checkpoint '%s': '%s': %s", s->path, beside,
+                          s->place.path, beside);
+  return mlrt_may_be_replaced(beside, s->place.folder) ||
+         mlrt_error_set(e, "cannot write the checkpoint '%s': '%s': %s", s->place.path, beside,
                         strerror(errno));
 }
 
@@ -170,24 +168,24 @@ static bool is_free(const mlrt_saver *s, const char *beside, mlrt_error *e) {
 // after hours; a pipe in the place of the temporary file would never open. A run that goes on with its file has nothing to
 // keep.
 static bool can_be_replaced(const mlrt_saver *s, mlrt_error *e) {
-  if (!mlrt_is_replaceable(s->path))
+  if (!mlrt_is_replaceable(s->place.path))
     return mlrt_error_set(
-        e, "cannot write the checkpoint '%s': it is no file; --no-save writes none", s->path);
-  if (!mlrt_may_be_replaced(s->path, s->folder))
+        e, "cannot write the checkpoint '%s': it is no file; --no-save writes none", s->place.path);
+  if (!mlrt_may_be_replaced(s->place.path, s->place.folder))
     return cannot(s, e);
   bool keeps = !s->options->resume && mlrt_keeper_has_other(&s->keeper);
-  return is_free(s, s->temp, e) && (!keeps || is_free(s, s->keeper.old, e));
+  return is_free(s, s->place.temp, e) && (!keeps || is_free(s, s->keeper.old, e));
 }
 
 static void remove_temps(const mlrt_saver *s) {
-  unlink(s->temp);
+  unlink(s->place.temp);
   unlink(s->keeper.link);
 }
 
 bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o, const char *path,
                      mlrt_error *e) {
-  *s = (mlrt_saver){.program = p, .options = o, .path = mlrt_behind_links(path)};
-  if (!s->path || !take_memory(s)) {
+  *s = (mlrt_saver){.program = p, .options = o};
+  if (!mlrt_place_open(&s->place, path) || !take_memory(s)) {
     mlrt_saver_close(s);
     return mlrt_error_set(e, "out of memory");
   }
@@ -195,11 +193,11 @@ bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o
     mlrt_saver_close(s);
     return false;
   }
-  int fd = open(s->temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  int fd = open(s->place.temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   bool ok = fd >= 0 || cannot(s, e);
   if (!ok)
     mlrt_error_add(e, "\nhelp: --save=FILE names another place");
-  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && mlrt_is_at(fd, s->temp))
+  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && mlrt_is_at(fd, s->place.temp))
     remove_temps(s); // unless another run is writing it right now
   if (fd >= 0)
     close(fd);
@@ -217,9 +215,7 @@ void mlrt_saver_close(mlrt_saver *s) {
     free(s->keys[i]);
   free(s->keys);
   mlrt_keeper_close(&s->keeper);
-  free(s->path);
-  free(s->temp);
-  free(s->folder);
+  mlrt_place_close(&s->place);
   free(s->tensors);
   free(s->states);
   free(s->pairs);
@@ -254,50 +250,43 @@ static bool write_file(const mlrt_saver *s, int fd, size_t header_len, mlrt_devi
   return true;
 }
 
-// What another run has left at the path is kept once all that may fail is written, and its new name is on disk before
-// it loses the old one.
+// What another run has left at the path is kept once all that may fail is written.
 static bool replace(mlrt_saver *s, int fd) {
+  bool kept = false;
   s->whole = fsync(fd) == 0;
-  if (!s->whole || !mlrt_keeper_has_other(&s->keeper))
-    return s->whole && mlrt_take_place(fd, s->temp, s->path, s->folder);
-  if (!mlrt_keeper_keep(&s->keeper))
-    return false;
-  s->kept = s->saved ? MLRT_KEPT_MEANWHILE : MLRT_KEPT_EARLIER;
-  if (mlrt_sync_folder(s->folder, fd) && mlrt_take_place(fd, s->temp, s->path, s->folder))
-    return true;
-  mlrt_keeper_put_back(&s->keeper);
-  return false;
+  bool done = s->whole && mlrt_keeper_replace(&s->keeper, &s->place, fd, &kept);
+  if (kept)
+    s->kept = s->saved ? MLRT_KEPT_MEANWHILE : MLRT_KEPT_EARLIER;
+  return done;
 }
 
 // After `replace`, whether or not it went well.
 static void settle(mlrt_saver *s, int fd, size_t header_len) {
   int why = errno;
-  if (mlrt_is_at(fd, s->path)) {
+  if (mlrt_is_at(fd, s->place.path)) {
     mlrt_keeper_know(&s->keeper, s->header, header_len);
     s->saved = true;
     s->whole = false;
   } else {
-    s->kept = MLRT_KEPT_NOTHING;         // or for nothing
-    bool ours = mlrt_is_at(fd, s->temp); // and not what another run has put there since
+    s->kept = MLRT_KEPT_NOTHING;               // or for nothing
+    bool ours = mlrt_is_at(fd, s->place.temp); // and not what another run has put there since
     s->whole &= ours;
     if (ours && !s->whole) // else it is all that is left
-      unlink(s->temp);
+      unlink(s->place.temp);
   }
   errno = why;
 }
 
 // Two runs that save to one path must not mix their bytes. -1 with *e.
 static int open_temp(const mlrt_saver *s, mlrt_error *e) {
-  int fd = mlrt_open_temp(s->temp, s->patience);
+  int fd = mlrt_place_begin(&s->place, s->patience);
   if (fd < 0 && errno == EWOULDBLOCK)
     mlrt_error_set(e,
                    "cannot write the checkpoint '%s': another program is writing it; give each "
                    "run its own with --save",
-                   s->path);
+                   s->place.path);
   else if (fd < 0)
     cannot(s, e);
-  else
-    mlrt_take_permissions(fd, s->path);
   return fd;
 }
 

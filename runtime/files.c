@@ -180,27 +180,51 @@ bool mlrt_lock(int fd) {
   return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
-static bool lock_within(int fd, double seconds) {
+bool mlrt_place_open(mlrt_place *p, const char *path) {
+  *p = (mlrt_place){.path = mlrt_behind_links(path)};
+  p->folder = p->path ? mlrt_folder_of(p->path) : NULL;
+  if (!p->path || asprintf(&p->temp, "%s.tmp", p->path) < 0)
+    p->temp = NULL;
+  return p->folder && p->temp;
+}
+
+void mlrt_place_close(mlrt_place *p) {
+  free(p->path);
+  free(p->temp);
+  free(p->folder);
+  *p = (mlrt_place){0};
+}
+
+static bool lock_within(int fd, int seconds) {
   static const struct timespec piece = {.tv_nsec = 2000000};
   struct timespec begun, now;
   clock_gettime(CLOCK_MONOTONIC, &begun);
   while (!mlrt_lock(fd)) {
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (difftime(now.tv_sec, begun.tv_sec) >= seconds)
+    if (now.tv_sec - begun.tv_sec >= seconds)
       return false;
     nanosleep(&piece, NULL);
   }
   return true;
 }
 
-int mlrt_open_temp(const char *temp, double seconds) {
+// What a killed run leaves must be one that the next can open to write. Some file systems have no permissions.
+static void take_permissions(int fd, const char *path) {
+  struct stat st;
+  if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
+    fchmod(fd, (st.st_mode & 0777) | S_IWUSR);
+}
+
+int mlrt_place_begin(const mlrt_place *p, int seconds) {
   for (;;) {
-    int fd = open(temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    int fd = open(p->temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0)
       return -1;
-    bool busy = !lock_within(fd, seconds), there = mlrt_is_at(fd, temp);
-    if (!busy && there && ftruncate(fd, 0) == 0)
+    bool busy = !lock_within(fd, seconds), there = mlrt_is_at(fd, p->temp);
+    if (!busy && there && ftruncate(fd, 0) == 0) {
+      take_permissions(fd, p->path);
       return fd;
+    }
     int why = busy ? EWOULDBLOCK : errno;
     close(fd);
     errno = why;
@@ -209,15 +233,8 @@ int mlrt_open_temp(const char *temp, double seconds) {
   }
 }
 
-// What a killed run leaves must be one that the next can open to write.
-void mlrt_take_permissions(int fd, const char *path) {
-  struct stat st;
-  if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && fchmod(fd, (st.st_mode & 0777) | S_IWUSR) < 0)
-    return; // a file system that has none
-}
-
-bool mlrt_take_place(int fd, const char *temp, const char *path, const char *folder) {
-  return rename(temp, path) == 0 && mlrt_sync_folder(folder, fd);
+bool mlrt_place_take(const mlrt_place *p, int fd) {
+  return rename(p->temp, p->path) == 0 && mlrt_sync_folder(p->folder, fd);
 }
 
 bool mlrt_write_all(int fd, const void *from, size_t bytes) {

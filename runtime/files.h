@@ -35,15 +35,22 @@ FILE *mlrt_open_output(const char *path);
 void mlrt_occupy_streams(void);
 // For this program until it closes `fd`. False: another one has it. Everybody has it on file systems without locks.
 bool mlrt_lock(int fd);
-// A file that is to take another's place: empty, and for this program alone until it closes it. Waits so many seconds for
-// another program that has it. -1 with errno: EWOULDBLOCK where that one still does.
-int mlrt_open_temp(const char *temp, double seconds);
-// Who may read and write the file at `path`, if there is one, may `fd`, which is to take its place, and nobody else.
-void mlrt_take_permissions(int fd, const char *path);
-// Gives `fd`, the whole file at `temp`, the name `path`, whatever had it: in `folder`, where both are. It is synced: its
-// bytes must be on disk before the name says that they are; the name is before this returns. False with errno: then it
-// may have its new name all the same (mlrt_is_at).
-bool mlrt_take_place(int fd, const char *temp, const char *path, const char *folder);
+// A file whose place a new one takes once that is whole. All NULL: none is.
+typedef struct mlrt_place {
+  char *path;   // behind links
+  char *temp;   // the new one, until then
+  char *folder; // where both are
+} mlrt_place;
+// False: out of memory; mlrt_place_close is still due.
+bool mlrt_place_open(mlrt_place *p, const char *path);
+void mlrt_place_close(mlrt_place *p);
+// Opens the new file to write it: empty, for this program alone until it closes it, and open to those to whom the one that
+// it replaces is. Waits so many seconds for another program that has it. -1 with errno: EWOULDBLOCK where that one still
+// does.
+int mlrt_place_begin(const mlrt_place *p, int seconds);
+// Gives it the name, whatever had that. It is synced: its bytes must be on disk before the name says that they are; the
+// name is before this returns. False with errno: then it may have its new name all the same (mlrt_is_at).
+bool mlrt_place_take(const mlrt_place *p, int fd);
 // A rename is on disk when its folder is. `file`: open, and in it. False with errno.
 bool mlrt_sync_folder(const char *folder, int file);
 // All of it, however often the kernel takes a part. False with errno.

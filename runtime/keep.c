@@ -1,6 +1,5 @@
 // keep.c: see keep.h.
 #include "runtime/keep.h"
-#include "runtime/files.h"
 #include "runtime/hash.h"
 #include "runtime/safetensors.h"
 
@@ -92,4 +91,17 @@ void mlrt_keeper_put_back(const mlrt_keeper *k) {
   if (access(k->path, F_OK) < 0)
     rename(k->old, k->path);
   errno = why;
+}
+
+bool mlrt_keeper_replace(const mlrt_keeper *k, const mlrt_place *p, int fd, bool *kept) {
+  *kept = false;
+  if (!mlrt_keeper_has_other(k))
+    return mlrt_place_take(p, fd);
+  *kept = mlrt_keeper_keep(k);
+  if (!*kept)
+    return false;
+  if (mlrt_sync_folder(p->folder, fd) && mlrt_place_take(p, fd))
+    return true;
+  mlrt_keeper_put_back(k);
+  return false;
 }

@@ -1,17 +1,17 @@
-// keep.h: the checkpoint of an earlier run, which this run neither began with nor wrote, is kept as NAME.old when a
-// save takes its name: a command typed again must cost nobody the hours of the first one.
+// keep.h: the file of an earlier run, which this run neither began with nor wrote, is kept as NAME.old when a new one
+// takes its name (a checkpoint, or metrics): a command typed again must cost nobody the hours of the first one.
 //
 // A file is known by its beginning, of which a checkpoint has checksums of all the rest: unlike inodes and times, that
 // means the same on every file system.
 #ifndef RUNTIME_KEEP_H
 #define RUNTIME_KEEP_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "runtime/files.h"
+
 #include <stdint.h>
 
 typedef struct mlrt_keeper {
-  const char *path; // of the checkpoint; not owned
+  const char *path; // not owned
   char *old, *link; // NAME.old; NAME.old.tmp, which it is for an instant
   int64_t bytes;    // of the beginning of the file that may be replaced; 0: none may
   uint64_t hash;    // of these
@@ -32,5 +32,8 @@ bool mlrt_keeper_has_other(const mlrt_keeper *k);
 bool mlrt_keeper_keep(const mlrt_keeper *k);
 // When nothing has come to `path` after mlrt_keeper_keep: it has its name again.
 void mlrt_keeper_put_back(const mlrt_keeper *k);
+// mlrt_place_take for the keeper's file, which is kept first if it may not be replaced: its new name is on disk before it
+// loses the old one. *kept: it was. False with errno.
+bool mlrt_keeper_replace(const mlrt_keeper *k, const mlrt_place *p, int fd, bool *kept);
 
 #endif

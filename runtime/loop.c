@@ -237,7 +237,7 @@ static void say_kept(mlrt_loop *l) {
   fprintf(stderr,
           "warning: another program saves to '%s', too: its checkpoint is kept as '%s', in the "
           "place of any earlier one; give each run its own with --save\n",
-          s->path, s->keeper.old);
+          s->place.path, s->keeper.old);
 }
 
 // Long enough for large files of another run; one that was stopped in a save must not keep this one from its end.
@@ -246,7 +246,7 @@ enum { LAST_SAVE_WAITS = 60 };
 // A failed save in the middle is a warning: the earlier file is whole, the next save may work,
 // and ending here would lose more. At the end of the run it is an error.
 static bool save(mlrt_loop *l, bool last) {
-  if (!l->saver.path || l->saved == l->at.step)
+  if (!l->saver.place.path || l->saved == l->at.step)
     return true;
   l->saver.patience = last ? LAST_SAVE_WAITS : 0;
   double begun = mlrt_profile_begin(&l->profile);
@@ -310,15 +310,15 @@ static const char *equals(const mlrt_loop *l) {
 }
 
 static const char *equal_to(const mlrt_loop *l) {
-  return l->trainer.options->save ? l->saver.path : "";
+  return l->trainer.options->save ? l->saver.place.path : "";
 }
 
 static void say_stopped(mlrt_loop *l, int number) {
-  if (l->saver.path)
+  if (l->saver.place.path)
     mlrt_progress_say(&l->progress,
                       "stopped by signal %d after step %" PRId64
                       "; '%s' is saved: go on with --resume%s%s",
-                      number, l->at.step, l->saver.path, equals(l), equal_to(l));
+                      number, l->at.step, l->saver.place.path, equals(l), equal_to(l));
   else
     mlrt_progress_say(&l->progress, "stopped by signal %d after step %" PRId64 "; nothing is saved",
                       number, l->at.step);
@@ -327,7 +327,7 @@ static void say_stopped(mlrt_loop *l, int number) {
 // Whether what this run has done is in its file, so that it is not lost with bad data. A run that has
 // not come to its first batch has done nothing: it leaves a file that may be there alone.
 static bool keep(mlrt_loop *l) {
-  if (!l->ran || !l->saver.path)
+  if (!l->ran || !l->saver.place.path)
     return false;
   // Of a step that is not whole nobody has looked at the loss yet.
   return check_loss(l, l->loss, l->at.step + 1) && save(l, true);
@@ -341,14 +341,14 @@ static void say_bad_data(mlrt_loop *l) {
   else
     mlrt_complain("%s\nnote: '%s' is saved, after step %" PRId64
                   ": go on with --resume%s%s when the data are repaired",
-                  l->error.text, l->saver.path, l->at.step, equals(l), equal_to(l));
+                  l->error.text, l->saver.place.path, l->at.step, equals(l), equal_to(l));
 }
 
 static void say_done(mlrt_loop *l) {
   double seconds = mlrt_seconds() - l->progress.started;
   mlrt_progress_say(&l->progress, "done: %" PRId64 " steps in %.2f s%s%s%s", l->at.step, seconds,
-                    l->saver.path ? "; saved '" : "", l->saver.path ? l->saver.path : "",
-                    l->saver.path ? "'" : "");
+                    l->saver.place.path ? "; saved '" : "",
+                    l->saver.place.path ? l->saver.place.path : "", l->saver.place.path ? "'" : "");
 }
 
 int mlrt_train(const mlrt_program *p, mlrt_options *o) {

@@ -82,24 +82,35 @@ static bool copy_beginning(FILE *from, int64_t bytes, int to) {
   return true;
 }
 
+// Goes on in the new file, if it has taken the place of the old one; else it is gone, and errno stays. Returns `taken`.
+static bool end_file(mlrt_metrics *m, int fd, bool taken) {
+  int why = errno;
+  if (!taken)
+    unlink(m->place.temp);
+  close(taken ? m->fd : fd);
+  m->fd = taken ? fd : m->fd;
+  errno = why;
+  return taken;
+}
+
+// -1 with errno.
+static int begin_file(mlrt_metrics *m) {
+  int fd = mlrt_place_begin(&m->place, 0);
+  if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND) == 0) // evaluations may add lines, too
+    return fd;
+  end_file(m, fd, false);
+  return -1;
+}
+
 // Lines that move to the front do so in a new file: a program that is killed here leaves the old one or the new one. False:
 // it cannot be made, and the old one has its name.
 static bool keep_anew(mlrt_metrics *m, FILE *file, const kept *k) {
-  int fd = mlrt_is_replaceable(m->temp) ? mlrt_open_temp(m->temp, 0) : -1;
+  int fd = mlrt_is_replaceable(m->place.temp) ? begin_file(m) : -1;
   if (fd < 0)
     return false;
-  mlrt_take_permissions(fd, m->real);
-  bool fine = copy_beginning(file, k->first, fd) && mlrt_write_all(fd, k->rest, k->bytes) &&
-              fsync(fd) == 0 && fcntl(fd, F_SETFL, O_APPEND) == 0 &&
-              mlrt_take_place(fd, m->temp, m->real, m->folder);
-  if (fine) {
-    close(m->fd);
-    m->fd = fd;
-    return true;
-  }
-  unlink(m->temp);
-  close(fd);
-  return false;
+  bool whole =
+      copy_beginning(file, k->first, fd) && mlrt_write_all(fd, k->rest, k->bytes) && fsync(fd) == 0;
+  return end_file(m, fd, whole && mlrt_place_take(&m->place, fd));
 }
 
 // Where only the file itself may be written.
@@ -158,10 +169,15 @@ static size_t line_bytes(const mlrt_program *p) {
   return FIXED_BYTES + name + (train > eval ? train : eval);
 }
 
+// Nothing can be cut or locked of others, nor do they lose their names.
+static bool is_file(int fd, struct stat *st) {
+  return fstat(fd, st) == 0 && S_ISREG(st->st_mode);
+}
+
 // Two runs that cut and write one file would lose lines of each other. An evaluation only adds some.
 static bool is_taken(int fd) {
   struct stat st;
-  return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && !mlrt_lock(fd);
+  return is_file(fd, &st) && !mlrt_lock(fd);
 }
 
 // A file with something else in it, such as the graph's own text, is not emptied for a slip of the keyboard.
@@ -185,24 +201,20 @@ static void let_go(mlrt_metrics *m) {
 
 static bool has_lines(int fd) {
   struct stat st;
-  return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+  return is_file(fd, &st) && st.st_size > 0;
 }
 
 static bool take_memory(mlrt_metrics *m, const mlrt_program *p, const char *path) {
   m->cap = line_bytes(p);
   m->line = malloc(m->cap);
-  m->real = mlrt_behind_links(path);
-  m->folder = m->real ? mlrt_folder_of(m->real) : NULL;
-  if (!m->real || asprintf(&m->temp, "%s.tmp", m->real) < 0)
-    m->temp = NULL;
-  return m->line && m->folder && m->temp && mlrt_keeper_open(&m->keeper, m->real);
+  return mlrt_place_open(&m->place, path) && mlrt_keeper_open(&m->keeper, m->place.path) && m->line;
 }
 
 // Asked before the first step, and not found out behind it.
 static bool can_keep(const mlrt_metrics *m, mlrt_error *e) {
-  bool fine = access(m->folder, W_OK | X_OK) == 0;
+  bool fine = access(m->place.folder, W_OK | X_OK) == 0;
   int why = errno;
-  if (fine && mlrt_is_replaceable(m->keeper.old) && mlrt_is_replaceable(m->temp))
+  if (fine && mlrt_is_replaceable(m->keeper.old) && mlrt_is_replaceable(m->place.temp))
     return true;
   return mlrt_error_set(e,
                         "cannot keep the metrics of an earlier run, '%s', as '%s': %s\n"
@@ -269,7 +281,7 @@ static bool cut_at(int fd, off_t end) {
 
 static bool lost_its_name(const mlrt_metrics *m) {
   struct stat st;
-  return m->fd >= 0 && fstat(m->fd, &st) == 0 && S_ISREG(st.st_mode) && !mlrt_is_at(m->fd, m->path);
+  return m->fd >= 0 && is_file(m->fd, &st) && !mlrt_is_at(m->fd, m->path);
 }
 
 // -1 with errno. What is there by now is somebody's, and stays.
@@ -306,24 +318,12 @@ static void keep_name(mlrt_metrics *m) {
 
 // The lines of an earlier run get another name before a new file takes theirs. False with errno: they are where they were.
 static bool begin_anew(mlrt_metrics *m) {
-  int fd = mlrt_open_temp(m->temp, 0);
+  int fd = begin_file(m);
   if (fd < 0)
     return false;
-  mlrt_take_permissions(fd, m->real);
-  bool kept = fcntl(fd, F_SETFL, O_APPEND) == 0 && mlrt_keeper_keep(&m->keeper);
-  if (kept && mlrt_take_place(fd, m->temp, m->real, m->folder)) {
-    close(m->fd);
-    m->fd = fd;
-    m->kept = true;
-    return true;
-  }
-  if (kept)
-    mlrt_keeper_put_back(&m->keeper);
-  int why = errno;
-  unlink(m->temp);
-  close(fd);
-  errno = why;
-  return false;
+  bool kept, taken = mlrt_keeper_replace(&m->keeper, &m->place, fd, &kept);
+  m->kept = taken && kept;
+  return end_file(m, fd, taken);
 }
 
 // What the file holds is of this run from now on. Where that cannot be, its lines follow those of the earlier one.
@@ -400,7 +400,7 @@ void mlrt_metrics_end(mlrt_metrics *m, double seconds) {
 
 // Of a file that was made, the lines are lost with the machine's power until its folder is on disk, too.
 static bool is_named(mlrt_metrics *m) {
-  m->named = m->named || mlrt_sync_folder(m->folder, m->fd);
+  m->named = m->named || mlrt_sync_folder(m->place.folder, m->fd);
   return m->named;
 }
 
@@ -418,10 +418,8 @@ bool mlrt_metrics_close(mlrt_metrics *m) {
     m->failed = true;
   m->fd = -1;
   free(m->line);
-  free(m->real);
-  free(m->temp);
-  free(m->folder);
+  m->line = NULL;
   mlrt_keeper_close(&m->keeper);
-  m->line = m->real = m->temp = m->folder = NULL;
+  mlrt_place_close(&m->place);
   return !m->failed;
 }

@@ -25,8 +25,8 @@ typedef struct mlrt_metrics {
   bool named; // on disk
   bool kept;  // as `keeper.old`, and nobody has said so yet
   mlrt_keeper keeper;
-  char *real, *temp, *folder; // behind links: the file, where a new one is made, and where both are
-  char *line;                 // `cap` bytes: room for the longest line of the program
+  mlrt_place place;
+  char *line; // `cap` bytes: room for the longest line of the program
   size_t len, cap;
   size_t sent; // of the line, where `waits`: a signal came while nobody took the rest
   bool waits;

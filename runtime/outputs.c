@@ -55,7 +55,7 @@ void mlrt_check_output(const mlrt_program *p, const mlrt_options *o, const char 
 
 // A file whose place a new one takes, and what is beside it for that. All NULL: none is.
 typedef struct replaced {
-  char *real, *temp;
+  mlrt_place place;
   mlrt_keeper keeper;
 } replaced;
 
@@ -63,28 +63,26 @@ static replaced replaced_at(const char *path) {
   replaced r = {0};
   if (!path)
     return r;
-  r.real = mlrt_behind_links(path);
-  if (!r.real || asprintf(&r.temp, "%s.tmp", r.real) < 0 || !mlrt_keeper_open(&r.keeper, r.real))
+  if (!mlrt_place_open(&r.place, path) || !mlrt_keeper_open(&r.keeper, r.place.path))
     mlrt_fail(MLRT_EXIT_MEMORY, "out of memory");
   return r;
 }
 
 static void forget(replaced *r) {
   mlrt_keeper_close(&r->keeper);
-  free(r->real);
-  free(r->temp);
+  mlrt_place_close(&r->place);
 }
 
 void mlrt_check_outputs(const mlrt_program *p, const mlrt_options *o) {
   bool trains = o->command == MLRT_CMD_TRAIN;
   replaced save = replaced_at(trains && !o->no_save ? mlrt_save_path(o) : NULL);
   replaced metrics = replaced_at(trains ? o->metrics : NULL);
-  const output outputs[] = {{"save", save.real, true, false},
-                            {"save", save.temp, false, false},
+  const output outputs[] = {{"save", save.place.path, true, false},
+                            {"save", save.place.temp, false, false},
                             {"save", save.keeper.old, true, true},
                             {"save", save.keeper.link, true, true},
                             {"metrics", o->metrics, false, false},
-                            {"metrics", metrics.temp, false, false},
+                            {"metrics", metrics.place.temp, false, false},
                             {"metrics", metrics.keeper.old, false, true},
                             {"metrics", metrics.keeper.link, false, true},
                             {"profile", o->profile, false, false},

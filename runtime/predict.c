@@ -14,7 +14,7 @@
 
 typedef struct npy { // one output
   const mlrt_result *result;
-  char *path, *temp, *folder;
+  mlrt_place place;
   FILE *file;
   size_t row_bytes;
 } npy;
@@ -57,17 +57,16 @@ static void name_output(npy *x, const mlrt_program *p, const mlrt_options *o,
     x->row_bytes *= (size_t)r->dims[i];
   char *named = NULL;
   if (asprintf(&named, "%s-%s.npy", o->out ? o->out : p->model, r->name) < 0 ||
-      !(x->path = mlrt_behind_links(named)) || asprintf(&x->temp, "%s.tmp", x->path) < 0 ||
-      !(x->folder = mlrt_folder_of(x->path)))
+      !mlrt_place_open(&x->place, named))
     mlrt_fail(MLRT_EXIT_MEMORY, "out of memory");
   free(named);
-  mlrt_check_output(p, o, "out", x->path);
-  mlrt_check_output(p, o, "out", x->temp);
-  if (!mlrt_is_replaceable(x->path) || !mlrt_is_replaceable(x->temp))
+  mlrt_check_output(p, o, "out", x->place.path);
+  mlrt_check_output(p, o, "out", x->place.temp);
+  if (!mlrt_is_replaceable(x->place.path) || !mlrt_is_replaceable(x->place.temp))
     mlrt_fail(MLRT_EXIT_INPUT, "cannot write '%s': it, or its '.tmp', is there and no file",
-              x->path);
-  if (!mlrt_may_be_replaced(x->path, x->folder))
-    mlrt_fail(MLRT_EXIT_INPUT, "cannot write '%s': %s", x->path, strerror(errno));
+              x->place.path);
+  if (!mlrt_may_be_replaced(x->place.path, x->place.folder))
+    mlrt_fail(MLRT_EXIT_INPUT, "cannot write '%s': %s", x->place.path, strerror(errno));
 }
 
 // Whether all that was written is in the file, and on disk. False with errno.
@@ -77,13 +76,12 @@ static bool is_whole(FILE *f) {
 
 // False with errno: it could not be written. Then, and when it is not to be kept, nothing is left.
 static bool close_output(npy *x, bool keep) {
-  bool kept =
-      keep && is_whole(x->file) && mlrt_take_place(fileno(x->file), x->temp, x->path, x->folder);
+  bool kept = keep && is_whole(x->file) && mlrt_place_take(&x->place, fileno(x->file));
   int why = errno;
   if (!kept)
-    unlink(x->temp);
+    unlink(x->place.temp);
   else
-    printf("wrote %s\n", x->path);
+    printf("wrote %s\n", x->place.path);
   fclose(x->file);
   errno = why;
   return kept || !keep;
@@ -97,10 +95,9 @@ static bool has_rows(const mlrt_result *r, int64_t batch) {
 static void open_files(npy *files, int num, int64_t samples) {
   for (int i = 0; i < num; i++) {
     npy *x = &files[i];
-    int fd = mlrt_open_temp(x->temp, 0);
+    int fd = mlrt_place_begin(&x->place, 0);
     x->file = fd < 0 ? NULL : fdopen(fd, "w");
     if (x->file) {
-      mlrt_take_permissions(fd, x->path);
       write_header(x->file, x->result, samples);
       continue;
     }
@@ -108,7 +105,7 @@ static void open_files(npy *files, int num, int64_t samples) {
     for (int k = 0; k < i; k++)
       close_output(&files[k], false);
     errno = why;
-    cannot(x->path);
+    cannot(x->place.path);
   }
 }
 
@@ -175,14 +172,11 @@ static outcome write_files(mlrt_trainer *t, mlrt_batches *b, int64_t samples) {
     }
   errno = why;
   if (how == NOT_WRITTEN)
-    cannot(files[at].path);
+    cannot(files[at].place.path);
   if (how == BAD_DATA)
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
-  for (int i = 0; i < num; i++) {
-    free(files[i].path);
-    free(files[i].temp);
-    free(files[i].folder);
-  }
+  for (int i = 0; i < num; i++)
+    mlrt_place_close(&files[i].place);
   free(files);
   return how;
 }

@@ -1,6 +1,5 @@
 // trainer.c: see trainer.h.
 #include "runtime/trainer.h"
-#include "runtime/files.h"
 #include "runtime/number_io.h"
 #include "runtime/recipe.h"
 #include "runtime/signals.h"
@@ -8,7 +7,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -190,30 +188,34 @@ static void note_other_program(const mlrt_checkpoint *c, const char *path) {
            path);
 }
 
-// Where a save was killed, or could not replace the file, and where it keeps that of an earlier run.
-static bool is_beside(const mlrt_program *p, const char *path, const char *suffix,
-                      const char *advice, mlrt_error *e) {
-  char *real = mlrt_behind_links(path), *name = NULL;
-  if (!real || asprintf(&name, "%s%s", real, suffix) < 0)
-    name = NULL;
+static bool is_whole(const mlrt_program *p, const char *path, const char *advice, mlrt_error *e) {
   mlrt_error broken;
   mlrt_checkpoint c;
-  bool found = name && mlrt_checkpoint_open(&c, p, name, &broken);
-  if (found) {
-    mlrt_error_add(e, "\nhelp: '%s' is whole, after step %" PRId64 ": %s", name, c.at.step, advice);
-    mlrt_checkpoint_close(&c);
+  if (!mlrt_checkpoint_open(&c, p, path, &broken))
+    return false;
+  mlrt_error_add(e, "\nhelp: '%s' is whole, after step %" PRId64 ": %s", path, c.at.step, advice);
+  mlrt_checkpoint_close(&c);
+  return true;
+}
+
+// What a save has left that was killed or could not replace the file, and the checkpoint that it has kept.
+static bool is_beside(const mlrt_program *p, const char *path, mlrt_error *e) {
+  mlrt_place place;
+  mlrt_keeper keeper = {0};
+  bool found = false;
+  if (mlrt_place_open(&place, path) && mlrt_keeper_open(&keeper, place.path)) {
+    found = is_whole(p, place.temp, "the next save removes it; give it another name", e);
+    found |= is_whole(p, keeper.old, "--resume goes on with it, too, when it is named", e);
   }
-  free(real);
-  free(name);
+  mlrt_keeper_close(&keeper);
+  mlrt_place_close(&place);
   return found;
 }
 
 static void cannot_resume(const mlrt_program *p, const mlrt_options *o, const char *path,
                           mlrt_error *e) {
   bool missing = access(path, F_OK) < 0;
-  bool found = is_beside(p, path, ".tmp", "the next save removes it; give it another name", e);
-  found |= is_beside(p, path, ".old", "--resume goes on with it, too, when it is named", e);
-  if (missing && !found)
+  if (!is_beside(p, path, e) && missing)
     mlrt_error_add(e, "\nhelp: --resume=FILE names the checkpoint%s",
                    o->command == MLRT_CMD_TRAIN ? "; without --resume a new run begins" : "");
   mlrt_fail(MLRT_EXIT_INPUT, "%s", e->text);

@@ -348,6 +348,26 @@ static inline int count_lines(const char *path, const char *with) {
   return num;
 }
 
+static inline void wait_for_file(const char *path) {
+  for (int tries = 0; tries < 10000 && access(path, F_OK) != 0; tries++)
+    usleep(1000);
+}
+
+static inline void wait_for_lines(const char *path, const char *with, int num) {
+  for (int tries = 0; tries < 5000 && count_lines(path, with) < num; tries++)
+    usleep(1000);
+}
+
+// An evaluation that says when it has begun, by a file, and takes 150 ms a call.
+static inline void toy_slow_eval(char *arena, int slot, mlrt_team *team, int tid) {
+  if (tid == 0)
+    fclose(fopen("evaluating", "w"));
+  struct timespec rest = {0, 150000000};
+  while (tid == 0 && nanosleep(&rest, &rest))
+    ;
+  toy_eval(arena, slot, team, tid);
+}
+
 // Runs, and checks the exit code and that the output holds `words` (separated by |).
 static inline void toy_expect(const mlrt_program *p, const char *args, int code,
                               const char *words) {

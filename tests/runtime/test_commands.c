@@ -119,7 +119,6 @@ int fsync(int fd) {
   return fsync_fails && fsync_calls >= fsync_fails ? -1 : 0;
 }
 
-// Predictions are on disk before their names say that they are; where one cannot be, none has its name.
 // Predictions of another program at the same time are not mixed with these.
 static void test_predict_is_alone(void) {
   int fd = open("t-prob.npy.tmp", O_WRONLY | O_CREAT, 0600);
@@ -130,6 +129,8 @@ static void test_predict_is_alone(void) {
   close(fd);
   toy_expect(&program, "predict --resume=c.st --out=t", 0, "wrote t-prob.npy");
 }
+
+// Predictions are on disk before their names say that they are; where one cannot be, none has its name.
 static void test_predict_is_synced(void) {
   mlrt_result results[] = {toy_outputs[0], toy_outputs[0]};
   results[1].name = "again";
