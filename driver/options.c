@@ -487,7 +487,10 @@ size_t options_report(const options *o, const ir_diags *d) {
 void options_say(const options *o, options_tone tone, const char *fmt, ...) {
   static const struct {
     const char *severity, *begin;
-  } tones[] = {{"error", "mltc: "}, {"note", "note: "}, {"help", "  "}, {"note", ""}};
+  } tones[] = {[OPTIONS_ERROR] = {"error", "mltc: "},
+               [OPTIONS_NOTE] = {"note", "note: "},
+               [OPTIONS_HELP] = {"help", "  "},
+               [OPTIONS_ANSWER] = {"note", ""}};
   ir_arena *a = ir_arena_new();
   ir_buf text = ir_buf_new(a);
   va_list ap;
