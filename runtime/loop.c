@@ -265,6 +265,17 @@ static bool save(mlrt_loop *l, bool last) {
   return ok;
 }
 
+// Somebody waits for an answer: a periodic save says nothing.
+static void save_for_signal(mlrt_loop *l, int number) {
+  if (!l->saver.place.path)
+    mlrt_progress_say(&l->progress,
+                      "signal %d after step %" PRId64 ": nothing is saved (--no-save)", number,
+                      l->at.step);
+  else if (save(l, false))
+    mlrt_progress_say(&l->progress, "signal %d: '%s' is saved, after step %" PRId64, number,
+                      l->saver.place.path, l->at.step);
+}
+
 // --- the run
 
 static bool is_running(const mlrt_loop *l) {
@@ -279,7 +290,8 @@ static bool log_is_due(const mlrt_loop *l) {
 static bool follow_step(mlrt_loop *l) {
   bool log = log_is_due(l), see = !log && mlrt_progress_wants(&l->progress);
   bool evaluation = mlrt_loop_eval_due(l), checkpoint = is_due(l, l->recipe.save_every);
-  if ((log || see || evaluation || checkpoint) && !settle(l))
+  int asked = mlrt_signals_take_save();
+  if ((log || see || evaluation || checkpoint || asked) && !settle(l))
     return false;
   if (log)
     log_window(l);
@@ -289,6 +301,8 @@ static bool follow_step(mlrt_loop *l) {
     return false;
   if (checkpoint)
     save(l, false);
+  if (asked)
+    save_for_signal(l, asked);
   return true;
 }
 

@@ -1,4 +1,4 @@
-// signals.c: the only writable global of the runtime: a signal handler has no other way to speak.
+// signals.c: the only writable globals of the runtime: a signal handler has no other way to speak.
 #include "runtime/signals.h"
 #include "runtime/error.h"
 
@@ -9,10 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t pending;
+static volatile sig_atomic_t pending, save_asked;
 
-static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGXCPU};
-enum { NUM_HANDLED = sizeof handled / sizeof handled[0] };
+// on_save is installed for the first of them: who sees that a run catches SIGTERM may send any.
+static const int handled[] = {SIGUSR1, SIGUSR2, SIGINT, SIGTERM, SIGHUP, SIGXCPU};
+enum { NUM_HANDLED = sizeof handled / sizeof handled[0], NUM_SAVING = 2 };
 
 // The system sends SIGXCPU once a second, be a step as long as it may: that is not a user's wish to wait no longer.
 static void on_signal(int number) {
@@ -21,6 +22,10 @@ static void on_signal(int number) {
   if (pending)
     _exit(128 + number);
   pending = number;
+}
+
+static void on_save(int number) {
+  save_asked = number;
 }
 
 static sigset_t handled_set(void) {
@@ -60,11 +65,12 @@ void mlrt_signals_ignore(void) {
 }
 
 void mlrt_signals_install(void) {
-  pending = 0;
-  struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+  pending = save_asked = 0;
+  struct sigaction act = {.sa_flags = SA_RESTART};
   sigemptyset(&act.sa_mask);
   for (int i = 0; i < NUM_HANDLED; i++) {
     struct sigaction old;
+    act.sa_handler = i < NUM_SAVING ? on_save : on_signal;
     // nohup and shells' background jobs ignore some of them: that stays so.
     if (sigaction(handled[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
       sigaction(handled[i], &act, NULL);
@@ -74,6 +80,12 @@ void mlrt_signals_install(void) {
 
 int mlrt_signals_pending(void) {
   return pending;
+}
+
+int mlrt_signals_take_save(void) {
+  int number = save_asked;
+  save_asked = 0;
+  return number;
 }
 
 // The question and the wait are one for signals (ppoll): none comes in between.

@@ -1,5 +1,5 @@
 // signals.h: SIGINT, SIGTERM, SIGHUP and SIGXCPU end the run after the present step; a second one, of the first three, at
-// once.
+// once. SIGUSR1 and SIGUSR2, which schedulers of clusters send before a limit of time, ask for a checkpoint.
 #ifndef RUNTIME_SIGNALS_H
 #define RUNTIME_SIGNALS_H
 
@@ -13,6 +13,8 @@ void mlrt_signals_ignore(void);
 void mlrt_signals_install(void);
 // The signal that asked to stop; 0: none.
 int mlrt_signals_pending(void);
+// The signal that has asked for a checkpoint since the last call; 0: none.
+int mlrt_signals_take_save(void);
 // Waits until a write to `fd` would not wait, or a signal asks to stop: a pipe that nobody reads, a terminal that was
 // stopped must not keep a run from its end. False: it would wait, and a signal has come. Writes of up to PIPE_BUF bytes
 // may follow, one per question.

@@ -126,6 +126,35 @@ static void test_signals(void) {
   CHECK(access("s2.st", F_OK) != 0, "and saves nothing");
 }
 
+static void ask_to_save(pid_t pid, int number, const char *said) {
+  unlink("u.st");
+  kill(pid, number);
+  char text[64];
+  snprintf(text, sizeof text, said, number);
+  wait_for_lines("log", text, 1);
+}
+
+// A scheduler's warning: a checkpoint there and then, and a run that is otherwise as it would have been.
+static void test_signals_that_save(void) {
+  unlink("u.jsonl");
+  pid_t pid = toy_start(&program, "--save=u.st --metrics=u.jsonl --no-times --delay=50000", "log");
+  toy_wait_until_begun(pid);
+  ask_to_save(pid, SIGUSR1, "signal %d: 'u.st' is saved, after step");
+  CHECK(access("u.st", F_OK) == 0, "no checkpoint");
+  ask_to_save(pid, SIGUSR2, "signal %d: 'u.st' is saved, after step");
+  kill(pid, SIGKILL);
+  toy_wait(pid);
+  toy_expect(&program, "--quiet --save=u.st --metrics=u.jsonl --no-times --resume --delay=0", 0,
+             "");
+  CHECK(same_file("ref.st", "u.st"), "other bytes after a save that was asked for");
+  CHECK(same_file("ref.jsonl", "u.jsonl"), "other metrics after a save that was asked for");
+  pid = toy_start(&program, "--no-save --delay=50000", "log");
+  toy_wait_until_begun(pid);
+  ask_to_save(pid, SIGUSR1, "signal %d after step");
+  kill(pid, SIGTERM);
+  CHECK(toy_wait(pid) == 128 + SIGTERM && access("u.st", F_OK) != 0, "%s", slurp("log", NULL));
+}
+
 // What a run waits for before it begins may never come: here a reader of its metrics. There is nothing to save yet.
 static void test_signal_before_begin(void) {
   toy_expect(&program, "--quiet --save=w.st", 0, "");
@@ -530,6 +559,7 @@ int main(void) {
   test_threads();
   test_resume_everywhere();
   test_signals();
+  test_signals_that_save();
   test_signal_before_begin();
   test_signal_in_evaluation();
   test_kill();
