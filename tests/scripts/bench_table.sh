@@ -19,6 +19,12 @@ cat >results/torch-x.json <<'JSON'
           {"benchmark": "gpt2", "what": "time per step", "ours": 1.5, "peer": 2.0, "bar": 2.0,
            "unit": "ms", "pass": true, "beside": {"PyTorch compiled": 1.0}}]}
 JSON
+cat >results/zoo-x.json <<'JSON'
+{"schema": "mltc-bench-zoo", "version": 1, "torch": "9.9", "threads": 2, "repeat": 3, "cpu": "Some(R) Chip(TM) Processor",
+ "rows": [{"network": "vgg", "what": "step", "ours": 1.5, "peer": 3.0, "unit": "ms"},
+          {"network": "vgg", "what": "evaluation", "ours": 1.0, "peer": 4.0, "unit": "ms"},
+          {"network": "mixer", "what": "step", "ours": 3.0, "peer": 4.0, "unit": "ms"}]}
+JSON
 cat >results/torch_peak.json <<'JSON'
 {"schema": "mltc-bench-torch-peak", "version": 1, "torch": ["9.9"], "rows": [
  {"network": "gpt2", "ours": {"none": 66, "free": 63, "selective": 40, "sqrt": 30, "all": 30}, "peer": 100, "bar": 0.6, "met": false, "least": 55, "auto": {"total": 60, "time": 1.25, "met": true}, "tenth": {"total": 58, "time": 1.1}},
@@ -56,7 +62,9 @@ for row in 'A | 1.0000 | 1.0000 | 20% | met' '20,000 buffers, worst of 2 sets | 
 done
 grep -qxF "| mlp_adam: time per step | 0.33 | 0.50, missed |" some.txt || fail "$(cat some.txt)"
 for row in 'a step on Some Chip, of the time of | PyTorch | JAX | PyTorch compiled' 'mlp_adam | 0.50 | 0.25 | not measured' \
-  'gpt2 | 0.75 | not measured | 1.50'; do
+  'gpt2 | 0.75 | not measured | 1.50' \
+  "other networks, of PyTorch's time | Some Chip: a step | Some Chip: evaluation" 'mixer | 0.75 | not measured' \
+  'vgg | 0.50 | 0.25'; do
   grep -qxF "| $row |" some.txt || fail "no '$row': $(cat some.txt)"
 done
 grep -qxF '| gpt2 | 0.66 | 0.63 | 0.40 | 0.30 | 0.58 | 0.55 | 1.25 (predicted) | 0.60 | missed |' some.txt || fail "$(cat some.txt)"

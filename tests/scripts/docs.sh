@@ -135,7 +135,7 @@ anchors_of() { # FILE
   sed -nE 's/^#+ //p' "$1" | tr '[:upper:]' '[:lower:]' | sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'
 }
 cd "$root" || exit
-for page in README.md CONTRIBUTING.md docs/*.md tests/bench/torch/README.md; do
+for page in README.md CONTRIBUTING.md docs/*.md tests/bench/torch/README.md tests/bench/zoo/README.md; do
   sed -nE 's/\]\(([^)]+)\)/\n](\1)\n/gp' "$page" | sed -nE '/^\]\(https?:/d; s/^\]\(([^)]+)\)$/\1/p' |
     while IFS= read -r link; do
       file=${link%%#*}

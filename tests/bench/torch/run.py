@@ -11,8 +11,6 @@ import argparse
 import json
 import math
 import os
-import platform
-import re
 import shutil
 import statistics
 import subprocess
@@ -24,16 +22,14 @@ from trainers import Trainer
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
-import rows  # noqa: E402  (of all benches)
+import machine  # noqa: E402  (of all benches)
+import rows  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-AMD_ZEN_4 = "25"  # the family of Zen 3, too, which has no AVX-512
 PYTHON = os.environ.get("MLTC_TORCH_PYTHON", "python3")
 JAX_PYTHON = os.environ.get("MLTC_JAX_PYTHON")
 JAX = "JAX "  # begins the names of its styles
 BF16 = "_bf16"  # ends the names of rows where both sides multiply bf16
-# What keeps PyTorch, and the libraries that multiply for it, from AVX-512.
-AVX2_ONLY = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
 
 
 class Bench:
@@ -298,37 +294,12 @@ def save(b, path):
     version = subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"],
                              capture_output=True, text=True, check=False).stdout.strip()
     out = {"schema": "mltc-bench-torch", "version": 1, "torch": version, "jax": b.jax,
-           "threads": b.options.threads, "repeat": b.options.repeat, "cpu": cpu_name(b.options.avx2),
+           "threads": b.options.threads, "repeat": b.options.repeat, "cpu": machine.cpu_name(b.options.avx2),
            "compile_seconds": {g: t.compile_seconds for g, t in b.trainers.items()}}
     kept = kept_rows(out, b.rows, path)
     rows.save(path, out, sorted(kept + b.rows, key=place))
     print(f"\nPyTorch {version}, JAX {b.jax or 'not measured'}, {b.options.threads} threads, median of {b.options.repeat}; "
           f"details in {os.path.relpath(path)}")
-
-
-def cpu_name(avx2):
-    """With what sets machines of one name apart: they may not offer AVX-512, or compute its vectors in halves.
-    avx2: neither side uses it, though it is there."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as f:
-            fields = [[part.strip() for part in line.split(":", 1)] for line in f if ":" in line]
-        name = next(value for key, value in fields if key == "model name")
-    except (OSError, StopIteration):
-        return platform.machine()
-    flags = next((value.split() for key, value in fields if key == "flags"), [])
-    family = next((value for key, value in fields if key == "cpu family"), "")
-    if "avx2" in flags and "avx512f" not in flags:
-        return f"{name}, AVX2"
-    hidden = ", AVX-512 hidden" if avx2 else ""
-    zen_4 = ", Zen 4" if "AMD" in name and "avx512f" in flags and family == AMD_ZEN_4 else ""
-    return name + zen_4 + hidden
-
-
-def result_path(avx2):
-    """One file for each kind of processor: what is fast beside PyTorch on one need not be on another."""
-    name = re.sub(r"\(\w+\)", "", cpu_name(avx2)).lower()
-    return os.path.join(ROOT, "tests", "bench", "results",
-                        "torch-" + "-".join(re.findall(r"\w+", name)) + ".json")
 
 
 def parse():
@@ -346,8 +317,8 @@ def parse():
     kind.add_argument("--bf16", action="store_true", help="times per step with matmuls of bf16 on both sides")
     p.add_argument("--out", help="the file of results (default: that of this kind of machine)")
     options = p.parse_args()
-    options.out = options.out or result_path(options.avx2)
-    os.environ.update(AVX2_ONLY if options.avx2 else {})
+    options.out = options.out or machine.result_path("torch", options.avx2)
+    os.environ.update(machine.AVX2_ONLY if options.avx2 else {})
     options.data = os.path.abspath(options.data)
     options.mltc = os.path.abspath(options.mltc)
     return options, rows.chosen(p, options, IN_BF16 if options.bf16 else BENCHMARKS)

@@ -1,0 +1,34 @@
+"""The processor that benchmarks run on: its name, and the file of its results."""
+
+import os
+import platform
+import re
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+AMD_ZEN_4 = "25"  # the family of Zen 3, too, which has no AVX-512
+# What keeps PyTorch, and the libraries that multiply for it, from AVX-512.
+AVX2_ONLY = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
+
+
+def cpu_name(avx2=False):
+    """With what sets machines of one name apart: they may not offer AVX-512, or compute its vectors in halves.
+    avx2: neither side uses it, though it is there."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            fields = [[part.strip() for part in line.split(":", 1)] for line in f if ":" in line]
+        name = next(value for key, value in fields if key == "model name")
+    except (OSError, StopIteration):
+        return platform.machine()
+    flags = next((value.split() for key, value in fields if key == "flags"), [])
+    family = next((value for key, value in fields if key == "cpu family"), "")
+    if "avx2" in flags and "avx512f" not in flags:
+        return f"{name}, AVX2"
+    hidden = ", AVX-512 hidden" if avx2 else ""
+    zen_4 = ", Zen 4" if "AMD" in name and "avx512f" in flags and family == AMD_ZEN_4 else ""
+    return name + zen_4 + hidden
+
+
+def result_path(bench, avx2=False):
+    """One file for each kind of processor: what is fast beside PyTorch on one need not be on another."""
+    name = re.sub(r"\(\w+\)", "", cpu_name(avx2)).lower()
+    return os.path.join(HERE, "results", bench + "-" + "-".join(re.findall(r"\w+", name)) + ".json")
