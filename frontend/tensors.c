@@ -272,7 +272,9 @@ static bool join_dtypes(const ir_type *a, const ir_type *b, bool compares, ir_dt
     return true;
   }
   if (ir_is_integer(x) && ir_is_integer(y)) {
-    *out = a->rank == 0 && b->rank ? y : b->rank == 0 && a->rank ? x : wider(x, y);
+    // Not to the type of the tensor when it is compared: u8(300), of a flag, would be 44.
+    bool one = !compares && (a->rank == 0) != (b->rank == 0);
+    *out = !one ? wider(x, y) : a->rank == 0 ? y : x;
     return compares || a->rank == 0 || b->rank == 0;
   }
   if (ir_is_integer(x) != ir_is_integer(y)) {

@@ -7,6 +7,7 @@
 
 // The inputs count up: x = [[0, 1, 2], [3, 4, 5]], y = [6, 7], k = [8, 9].
 static const char frame[] = "let N = 6\n"
+                            "flag many = 300, less = -1\n"
                             "block same(v: f[..., n]) -> f[..., n] { return v }\n"
                             "model m(x: f32[2,3], y: f32[2], k: i32[2]) {\n"
                             "%s\n"
@@ -45,6 +46,10 @@ static const value_case cases[] = {
     {"", "where(x[0] == 1, -1, x[0])", 3, {0, -1, 2}},
     {"", "where(k == 8, 1, 0)", 2, {1, 0}},
     {"", "[mean(k == 8), 0][0]", 1, {0.5}},
+    // a flag that the element type cannot hold: 300 would be 44
+    {"", "f32(u8(k + 36) < many)", 2, {1, 1}},
+    {"", "f32(many == u8(k + 36))", 2, {0, 0}},
+    {"", "f32(u16(k + 65527) != less)", 2, {1, 1}},
     // shapes
     {"", "x^T", 6, {0, 3, 1, 4, 2, 5}},
     {"", "reshape(x, [3, -1])", 6, {0, 1, 2, 3, 4, 5}},
