@@ -249,9 +249,13 @@ BUILTIN(grad) {
   ir_node *of = fe_want_scalar(c, y, a->at[0], "what grad() differentiates");
   if (!of || !fe_want_tensor(c, x, a->at[1], "what grad() differentiates for"))
     return &fe_bad;
-  if (!ir_is_float(x->node->type.dtype)) {
+  ir_dtype t = x->node->type.dtype;
+  if (!ir_is_float(t) || ir_is_narrow(t)) {
     ir_diag *d = fe_error(c, a->at[1], "E0204", "grad() differentiates for floating-point tensors");
     diag_label(d, "this is %s", fe_shape_text(c, x));
+    if (ir_is_narrow(t))
+      diag_help(
+          d, "bf16 and f16 are for storing: convert it with f32(...), and compute both from that");
     return &fe_bad;
   }
   if (!comes_from(c, of, x->node)) {
@@ -260,6 +264,6 @@ BUILTIN(grad) {
     diag_help(d, "name the value first, and compute both from it: z = 2 * x; y = f(z); grad(y, z)");
     return &fe_bad;
   }
-  c->pass->b.loc = a->call->loc;
+  c->pass->b.loc = fe_node_loc(c, a->call->loc);
   return fe_tensor_named(c, ir_grad(&c->pass->b, of, x->node), x->dim_names);
 }

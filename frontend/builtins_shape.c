@@ -182,6 +182,11 @@ static int64_t *part_sizes(fe *c, const builtin_args *a, int64_t size, size_t *n
              (long long)parts);
     return NULL;
   }
+  if (parts > FE_MAX_NODES) {
+    fe_error(c, a->at[1], "E0210", "%lld parts; at most %d are possible", (long long)parts,
+             FE_MAX_NODES);
+    return NULL;
+  }
   int64_t *sizes = IR_NEW_ARRAY(c->arena, int64_t, parts);
   for (int64_t i = 0; i < parts; i++) {
     sizes[i] = size / parts;

@@ -246,6 +246,7 @@ static const error_case cases[] = {
     {"E0202", MODEL("a = grad(«2, x)"), "tensor"},
     {"E0202", MODEL("a = grad(sum(x), «2)"), "tensor"},
     {"E0204", MODEL("a = grad(sum(f32(y)), «y)"), "floating-point"},
+    {"E0204", MODEL("h = bf16(x)\na = grad(sum(f32(h)), «h)"), "for storing"},
     {"E0227", MODEL("a = grad(sum(2 * x), «2 * x)"), "name the value first"},
     {"E0227", MODEL("param w: f[6] = zeros\na = grad(sum(x), «w)"), "is not computed from this"},
     // calls
@@ -269,6 +270,7 @@ static const error_case cases[] = {
     {"E0210", MODEL("repeat «1000000 { }"), "100000"},
     {"E0210", MODEL("a = broadcast(x, «[1099511627776, 4, 6])"), "2^40"},
     {"E0210", MODEL("a = «zeros([1000000, 1000000, 1000])"), "2^40"},
+    {"E0210", MODEL("a = split(zeros([2 ** 40]), «2 ** 40, axis=0)"), "1000000"},
     {"E0211", "let a = 1 «/ 0\n" REST, "zero"},
     {"E0211", "let a = «log(0)\n" REST, "finite"},
     {"E0211", MODEL("a = y «// 0"), "zero"},
