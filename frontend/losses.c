@@ -175,13 +175,23 @@ static void step_on(fe *c, const fe_goal *g) {
 }
 
 // --- the statement -------------------------------------------------------------------------------
+// What a call gives for the first parameter, where it gives something.
+static const ast_expr *first_argument(const ast_expr *call, const ast_fn *fn) {
+  for (size_t i = 0; i < call->args.num; i++) {
+    const char *name = call->args.at[i].name;
+    if (name ? !strcmp(name, fn->params.at[0].name.text) : i == 0)
+      return call->args.at[i].value;
+  }
+  return NULL;
+}
+
 // Without `output`, predict gives what the first loss is computed from: its first argument.
 static void remember_output(fe *c, const ast_expr *loss) {
   bool is_std;
-  if (c->pass->output || loss->kind != AST_CALL || !fe_find_block(c, loss->text, &is_std) ||
-      !c->first_arg || c->first_arg->kind != FE_TENSOR)
+  const ast_fn *fn = loss->kind == AST_CALL ? fe_find_block(c, loss->text, &is_std) : NULL;
+  if (c->pass->output || !fn || !c->first_arg || c->first_arg->kind != FE_TENSOR)
     return;
-  const ast_expr *arg = loss->args.num ? loss->args.at[0].value : NULL;
+  const ast_expr *arg = first_argument(loss, fn);
   c->pass->output = c->first_arg->node;
   c->pass->output_name = arg && arg->kind == AST_NAME ? arg->text : "output";
   c->pass->output_loc = arg ? arg->loc : loss->loc;

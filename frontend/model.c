@@ -113,13 +113,17 @@ static void bind_input(fe *c, const ast_param *p) {
 // All inputs of one batch have the same number of rows.
 static bool check_batch(fe *c) {
   const ir_func *f = c->pass->b.func;
-  for (size_t i = 1; i < f->nodes.num; i++) {
-    const ir_node *a = f->nodes.at[0], *b = f->nodes.at[i];
+  const ir_node *a = NULL;
+  for (size_t i = 0, input = 0; i < f->nodes.num; i++) {
+    const ir_node *b = f->nodes.at[i];
+    if (b->op != IR_INPUT) // of a dimension: shape(zeros([4]))[0]
+      continue;
+    const ast_param *param = &c->model->params.at[input++];
+    a = a ? a : b;
     if (a->type.dims[0] == b->type.dims[0])
       continue;
-    ir_diag *d = fe_error(c, c->model->params.at[i].name.loc, "E0208",
-                          "the batch is %lld in '%s' but %lld in '%s'", (long long)b->type.dims[0],
-                          b->name, (long long)a->type.dims[0], a->name);
+    ir_diag *d = fe_error(c, param->name.loc, "E0208", "the batch is %lld in '%s' but %lld in '%s'",
+                          (long long)b->type.dims[0], b->name, (long long)a->type.dims[0], a->name);
     diag_label(d, "this is %s", ir_type_str(c->arena, &b->type));
     return false;
   }
