@@ -141,13 +141,13 @@ typedef struct fe_goal {
 typedef struct fe_pass {
   ir_builder b;
   bool training;   // `training` in the language
-  bool writes;     // whether `<-` takes effect
+  bool writes;     // what `<-` gives a state stays when the function ends
   bool optimizing; // in an optimiser or schedule: `step` is known
   bool starting;   // in `init`: every state is there
   // What `step` is in an optimiser that does not run in every step; NULL: the step.
   ir_node *updates;
   IR_VEC(ir_node *) reads;  // by state id
-  IR_VEC(fe_write) pending; // writes, emitted at the end
+  IR_VEC(fe_write) pending; // new values of states, which fe_flush_writes stores
   ir_map *written;          // state name -> index + 1 into pending
   IR_VEC(fe_goal *) goals;  // one without a name, or any number with names
   ir_map *goal_of;          // parameter's name -> its goal

@@ -113,10 +113,13 @@ const fe_value *fe_member(fe *c, const char *name, ir_loc at) {
   return fe_present(c, ir_find_state(c->module, path));
 }
 
+// Evaluation and prediction are those of the network as a step has left it.
 static void store_member(fe *c, const ast_stmt *s, ir_state *state) {
   fe_value to = *fe_present(c, state);
   to.state = state;
-  fe_store_value(c, s, &to, fe_eval(c, s->value));
+  const fe_value *v = fe_eval(c, s->value);
+  if (c->pass->writes)
+    fe_store_value(c, s, &to, v);
 }
 
 bool fe_store_copy(fe *c, const ast_stmt *s) {

@@ -21,8 +21,6 @@ fe_pass *fe_pass_new(fe *c, const char *name, bool training) {
 // --- states --------------------------------------------------------------------------------------
 void fe_store(fe *c, ir_state *s, ir_node *n, ir_loc at) {
   fe_pass *p = c->pass;
-  if (!p->writes)
-    return;
   size_t at_pending = (size_t)(uintptr_t)ir_map_get(p->written, s->name);
   if (at_pending) {
     p->pending.at[at_pending - 1].node = n;

@@ -9,6 +9,9 @@
 static const char frame[] = "let N = 6\n"
                             "flag many = 300, less = -1\n"
                             "block same(v: f[..., n]) -> f[..., n] { return v }\n"
+                            "block sums(v: f[n]) -> f[n] { state s: f[n] = 0\n"
+                            "  s <- s + v\n"
+                            "  return s }\n"
                             "model m(x: f32[2,3], y: f32[2], k: i32[2]) {\n"
                             "%s\n"
                             "  output o = %s\n"
@@ -138,6 +141,8 @@ static const value_case cases[] = {
     {"if N > 5 { z = x } else { z = y }", "z[0]", 3, {0, 1, 2}},
     {"if N > 6 { z = y } else if N > 5 { z = x }", "z[0]", 3, {0, 1, 2}},
     {"state s: f32[3] = 0\n s <- x[1]", "s + x[0]", 3, {3, 5, 7}},
+    {"repeat t in 3 shared { z = sums(x[:, t]) as s }", "z", 2, {3, 12}},
+    {"z = sums(y) as s", "parameter(\"s.s\") + (sums(y) with s)", 2, {18, 21}},
     {"param w: f[3] = constant(2)", "same(w * x[0])", 3, {0, 2, 4}},
     // standard layers
     {"", "f32(-(x[0] > 0))", 3, {0, -1, -1}},
