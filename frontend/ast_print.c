@@ -45,6 +45,8 @@ const char *ast_op_text(ast_op op) {
 static int level_of(const ast_expr *e) {
   if (e->kind == AST_IF || e->kind == AST_RANGE)
     return LEVEL_IF;
+  if (e->kind == AST_FRACTION) // 90% - 1 is a remainder
+    return LEVEL_OR;
   if (e->kind == AST_UNARY || e->kind == AST_BINARY)
     return ops[e->op].level;
   return LEVEL_POSTFIX;

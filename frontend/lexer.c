@@ -114,15 +114,27 @@ static void lex_name(lexer *x) {
   push(x, TOK_NAME, start)->text = ir_strndup(x->arena, start, len);
 }
 
-// After a number: is the '%' at x->at a percent sign? `90%..`, `90%)`, `90%,` or at a line's end.
+// What can stand on the right of an operator: not `if`, `)` or another operator, but a minus.
+static bool operand_begins(const char *p) {
+  static const char *const infix[] = {"if", "else", "and", "or"};
+  size_t len = 0;
+  while (name_char(p[len]))
+    len++;
+  for (size_t i = 0; i < sizeof infix / sizeof infix[0]; i++)
+    if (strlen(infix[i]) == len && memcmp(infix[i], p, len) == 0)
+      return false;
+  return len > 0 || is_foreign_letter(p) || (*p == '.' && p[1] != '.') ||
+         (*p && strchr("([\"-", *p));
+}
+
+// After a number: is the '%' at x->at a percent sign? `90%..`, `90%)`, `90% * x` or at a line's end.
 static bool percent_sign(const lexer *x) {
   if (*x->at != '%')
     return false;
   const char *p = x->at + 1;
   while (*p == ' ' || *p == '\t')
     p++;
-  return *p == '\0' || *p == '\n' || *p == '\r' || *p == ',' || *p == ')' || *p == ']' ||
-         *p == '}' || *p == '#' || (p[0] == '.' && p[1] == '.');
+  return !operand_begins(p);
 }
 
 static void skip_digits(lexer *x) {
