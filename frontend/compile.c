@@ -60,9 +60,12 @@ static const ast_expr *parse_define(fe *c, const char *name, const char *text) {
   return NULL;
 }
 
-// 2.0 for what is 2 in the file, as where a size is wanted (fe_want_int).
+// 2.0 for what is 2 in the file, as where a size is wanted (fe_want_int); and 1 for what is 0.5 there stays a number with
+// a fraction: what a flag takes does not depend on -D.
 static const fe_value *as_in_file(fe *c, const fe_value *d, const fe_value *v) {
-  return v->kind == FE_NUM && v->is_int && d->kind == FE_NUM && !d->is_int ? fe_num(c, d->num) : d;
+  if (v->kind != FE_NUM || d->kind != FE_NUM || v->is_int == d->is_int)
+    return d;
+  return v->is_int ? fe_num(c, d->num) : fe_float(c, d->num);
 }
 
 static bool same_kind(const fe_value *a, const fe_value *b) {
