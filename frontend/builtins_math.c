@@ -6,16 +6,25 @@
 
 #include "ir/narrow.h"
 
+// A double would not hold all digits beyond 2^53.
+static const fe_value *whole_math(fe *c, ir_loc at, ir_op op, int64_t x) {
+  if (op == IR_ABS && x == INT64_MIN)
+    return FE_FAIL(c, at, "E0210", "the number does not fit in 64 bits");
+  return fe_int(c, op == IR_SIGN ? (x > 0) - (x < 0) : op == IR_ABS && x < 0 ? -x : x);
+}
+
 BUILTIN(math) {
   const fe_value *x = a->v[0];
+  ir_op op = (ir_op)a->variant;
   double num;
   if (x->kind == FE_TENSOR)
-    return fe_tensor_named(c, fe_emit_unary(c, a->call->loc, (ir_op)a->variant, x->node),
-                           x->dim_names);
+    return fe_tensor_named(c, fe_emit_unary(c, a->call->loc, op, x->node), x->dim_names);
   if (!fe_want_num(c, x, a->at[0], ir_format(c->arena, "the argument of '%s'", a->call->text),
                    &num))
     return &fe_bad;
-  return fe_const_math(c, a->call->loc, (ir_op)a->variant, num);
+  if (x->is_int && (op == IR_ABS || op == IR_SIGN || op == IR_FLOOR))
+    return whole_math(c, a->call->loc, op, x->i);
+  return fe_const_math(c, a->call->loc, op, num);
 }
 
 static const fe_value *cast_number_to_float(fe *c, const builtin_args *a, ir_dtype t, double num) {
@@ -169,11 +178,11 @@ BUILTIN(sum) {
   return reduce(c, a, IR_SUM, n, &r, mean ? 1 / count : 1);
 }
 
-static const fe_value *extreme_of_numbers(fe *c, const builtin_args *a) {
+static const fe_value *extreme_of_numbers(const builtin_args *a) {
   const fe_value *x = a->v[0], *y = a->v[1];
-  bool first = a->variant == IR_MAX ? x->num >= y->num : x->num <= y->num;
-  (void)c;
-  return first ? x : y;
+  bool whole = x->is_int && y->is_int; // exact, also beyond 2^53
+  bool less = whole ? x->i < y->i : x->num < y->num, more = whole ? x->i > y->i : x->num > y->num;
+  return (a->variant == IR_MAX ? less : more) ? y : x;
 }
 
 // max(x, y) compares element by element; max(x, axis=i) reduces.
@@ -183,7 +192,7 @@ BUILTIN(extreme) {
     return FE_FAIL(c, a->at[1], "E0205", "'%s' takes a second value or an axis, not both",
                    a->call->text);
   if (y && x->kind == FE_NUM && y->kind == FE_NUM)
-    return extreme_of_numbers(c, a);
+    return extreme_of_numbers(a);
   if (y && x->kind != FE_TENSOR && y->kind != FE_TENSOR)
     return FE_FAIL(c, a->at[0], "E0202", "'%s' needs numbers or tensors", a->call->text);
   if (y)

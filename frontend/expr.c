@@ -41,11 +41,6 @@ static const fe_value *eval_if(fe *c, const ast_expr *e) {
   return cond ? fe_eval(c, e->a) : e->c ? fe_eval(c, e->c) : &fe_none;
 }
 
-static const fe_value *logic_tensors(fe *c, const ast_expr *e, const fe_value *a,
-                                     const fe_value *b) {
-  return fe_pointwise(c, e->op == AST_OP_AND ? IR_AND : IR_OR, e->op_loc, a, b);
-}
-
 // Compile-time `and` and `or` do not look at the right side when the left one decides.
 static const fe_value *eval_logic(fe *c, const ast_expr *e) {
   const fe_value *a = fe_eval(c, e->a);
@@ -56,15 +51,15 @@ static const fe_value *eval_logic(fe *c, const ast_expr *e) {
   const fe_value *b = fe_eval(c, e->b);
   if (fe_is_bad(b) || (a->kind == FE_BOOL && b->kind == FE_BOOL))
     return b;
-  if (a->kind == FE_TENSOR && b->kind == FE_TENSOR)
-    return logic_tensors(c, e, a, b);
-  if (a->kind == FE_BOOL && b->kind == FE_TENSOR)
+  if (a->kind == FE_BOOL && b->kind == FE_TENSOR && b->node->type.dtype == IR_BOOL)
     return b; // true and b, false or b
+  bool logical[] = {a->kind == FE_BOOL || a->kind == FE_TENSOR,
+                    b->kind == FE_BOOL || b->kind == FE_TENSOR};
+  if (logical[0] && logical[1])
+    return fe_pointwise(c, e->op == AST_OP_AND ? IR_AND : IR_OR, e->op_loc, a, b);
   bool unused;
   const fe_value *wrong = a->kind == FE_BOOL ? b : a;
   const char *what = ir_format(c->arena, "the operand of '%s'", ast_op_text(e->op));
-  if (a->kind == FE_TENSOR && b->kind == FE_BOOL)
-    return fe_pointwise(c, e->op == AST_OP_AND ? IR_AND : IR_OR, e->op_loc, a, b);
   fe_want_bool(c, wrong, wrong == a ? e->a->loc : e->b->loc, what, &unused);
   return &fe_bad;
 }

@@ -239,6 +239,9 @@ static const error_case cases[] = {
     {"E0204", MODEL("a = y «@ x"), "float"},
     {"E0204", MODEL("a = softmax(«y)"), "f32(...)"},
     {"E0204", MODEL("a = gather(x, «x)"), "integer"},
+    {"E0204", MODEL("a = true «and x"), "bool"},
+    {"E0204", "flag k = 2\n" MODEL("a = false «or k"), "bool"},
+    {"E0210", MODEL("a = «abs(-9223372036854775807 - 1)"), "64 bits"},
     {"E0203", MODEL("a = «gather(zeros([3000000000]), i32(x))"), "the table has 3000000000 rows"},
     {"E0203", MODEL("a = «segment_sum(x, i32(x), 3000000000)"), "the table has 3000000000 rows"},
     // gradients
