@@ -156,7 +156,7 @@ static ir_diag *put_word(fe *c, settings *to, const key_info *k, const ast_expr 
 static bool number_suits(value_rule rule, const fe_value *v) {
   if (rule == RULE_NUMBER)
     return v->num > 0;
-  return v->is_int &&
+  return v->num == floor(v->num) && // 1e3, too
          (rule == RULE_SEED ? v->num >= 0 && v->num < 0x1p53 : v->num >= 1 && v->num <= 1e15);
 }
 
@@ -498,6 +498,11 @@ static void set_seed(fe *c) {
       continue;
     const ir_state *flag = s->kind == IR_SET_FLAG ? ir_map_get(c->flags, s->str) : NULL;
     seed->value = flag ? flag->value : s->num;
+    if (seed->value == floor(seed->value))
+      continue;
+    const ir_loc at = fe_find_setting(c, AST_TRAIN, "seed")->value->loc;
+    ir_diag *d = fe_error(c, at, "E0303", "'seed' must be a whole number");
+    diag_label(d, "flag '%s' is %g", flag->name, flag->value);
   }
 }
 

@@ -35,7 +35,7 @@ static void check_module(void) {
       "  val = tokens(\"b.bin\", window=2*L, dtype=u16)\n"
       "}\n"
       "optim { sgd(lr, momentum=0.9), clip = 1.0, schedule = linear(total=steps) }\n"
-      "train { steps = steps, seed = 7, shuffle = false, eval = val every 20, save every epoch,\n"
+      "train { steps = steps, seed = 7, shuffle = false, eval = val every 2e1, save every epoch,\n"
       "        accumulate = 2 }\n");
   static const char *const lines[] = {
       "state seed : i64[] role=seed value=7",

@@ -368,6 +368,8 @@ static const error_case cases[] = {
     {"E0303", REST "train { precision = «f16 }\n", "loss scaling"},
     {"E0303", REST "train { precision = «3 }\n", "one of"},
     {"E0303", REST "train { «eval = 3 }\n", "every"},
+    {"E0303", "flag s = 0.5\n" REST "train { seed = «s }\n", "flag 's' is 0.5"},
+    {"E0303", REST "train { steps = «1.5e3 + 0.5 }\n", "a whole number"},
     {"E0304", REST "data { test = csv(\"a\") }\ntrain { eval = «tset every epoch }\n", "'test'"},
 };
 
