@@ -99,7 +99,8 @@ ir_node *fe_emit_reshape(fe *c, ir_loc at, ir_node *x, int rank, const int64_t *
   return fe_emit(c, at, IR_RESHAPE, 1, &x, 0, NULL, &type);
 }
 
-// The caller has checked that numpy's rule allows it.
+// The caller has checked that numpy's rule allows it. Constants, too, are seen this way and not made again: grad() may be
+// asked for one.
 ir_node *fe_emit_broadcast(fe *c, ir_loc at, ir_node *x, int rank, const int64_t *dims) {
   if (!x || same_dims(&x->type, rank, dims))
     return x;
@@ -107,10 +108,6 @@ ir_node *fe_emit_broadcast(fe *c, ir_loc at, ir_node *x, int rank, const int64_t
   int more = rank - x->type.rank;
   for (int i = 0; i < rank; i++)
     lead[i] = i < more ? 1 : x->type.dims[i - more];
-  if (x->op == IR_CONST) { // a leaf: made again at the right size
-    ir_type wide = ir_tensor(x->type.dtype, rank, dims);
-    return fe_emit(c, at, IR_CONST, 0, NULL, x->num_attrs, x->attrs, &wide);
-  }
   x = fe_emit_reshape(c, at, x, rank, lead);
   if (!x || same_dims(&x->type, rank, dims))
     return x;

@@ -1,5 +1,6 @@
 // test_frontend_values.c: what expressions and standard layers compute: each is compiled into a
 // model, run by the oracle, and compared with numbers worked out by other means.
+#include "passes/pass.h"
 #include "support_frontend.h"
 
 #include <math.h>
@@ -9,6 +10,12 @@
 static const char frame[] = "let N = 6\n"
                             "flag many = 300, less = -1\n"
                             "block same(v: f[..., n]) -> f[..., n] { return v }\n"
+                            "block twice(v: f[2 * n], u: f[n], m) -> f[n] {\n"
+                            "  m = m + n\n"
+                            "  return v[:n] + v[n:] + u * m }\n"
+                            "block longer(v: f[n], m) -> f[n + m] {\n"
+                            "  n = n + m\n"
+                            "  return pad(v, [0], [m]) }\n"
                             "block sums(v: f[n]) -> f[n] { state s: f[n] = 0\n"
                             "  s <- s + v\n"
                             "  return s }\n"
@@ -150,6 +157,8 @@ static const value_case cases[] = {
     {"repeat t in 3 shared { z = sums(x[:, t]) as s }", "z", 2, {3, 12}},
     {"z = sums(y) as s", "parameter(\"s.s\") + (sums(y) with s)", 2, {18, 21}},
     {"param w: f[3] = constant(2)", "same(w * x[0])", 3, {0, 2, 4}},
+    {"", "twice(reshape(x, [6]), x[1], 1)", 3, {15, 21, 27}},
+    {"", "longer(y, 1)", 3, {6, 7, 0}},
     // standard layers
     {"", "f32(-(x[0] > 0))", 3, {0, -1, -1}},
     {"", "relu(x[0] - 1)", 3, {0, 0, 1}},
@@ -325,6 +334,24 @@ static void check_dropout(void) {
   ir_arena_free(a);
 }
 
+// A constant meets larger tensors, and the gradient for it goes through all of them.
+static void check_gradient_of_constant(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = support_graph(a, "model m(x: f32[4,3]) {\n"
+                                  "  param w: f[3] = ones\n"
+                                  "  t = zeros([1, 1])\n"
+                                  "  g = grad(sum(t * 3) + sum(ones([4, 1]) * t * x), t)\n"
+                                  "  loss mean(x @ w)\n"
+                                  "  output o = x * 0 + g\n"
+                                  "}\n"
+                                  "optim { sgd(0.1) }\n");
+  pass_autodiff(m, diag_new(a));
+  ir_world *w = support_world(a, m);
+  double g = support_run(a, w, support_func(m, "predict"), 0, 1, "o")->at[0];
+  CHECK(g == 3 + 66, "the gradient is %g", g);
+  ir_arena_free(a);
+}
+
 static void check_initialisers(void) {
   ir_arena *a = ir_arena_new();
   ir_module *m =
@@ -369,6 +396,7 @@ int main(void) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     check_case(&cases[i]);
   check_dropout();
+  check_gradient_of_constant();
   check_initialisers();
   return support_finish("frontend values");
 }
