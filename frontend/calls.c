@@ -118,6 +118,12 @@ static const fe_value *without_state(fe *c, const fe_value *v) {
   return copy;
 }
 
+static const fe_value *bind_typed(fe *c, const ast_param *p, const fe_value *v, ir_loc at) {
+  const fe_value *matched = fe_match_param(c, p->type, v, p->name.text, at);
+  fe_set(c, p->name.text, matched);
+  return matched;
+}
+
 // Options first, because shapes may use them; then tensors, whose shapes bind dimensions; then
 // defaults, which may use both.
 static bool bind_params(fe *c, const binding *b) {
@@ -126,21 +132,23 @@ static bool bind_params(fe *c, const binding *b) {
   for (size_t i = 0; i < fn->params.num; i++)
     if (b->values[i] && !fn->params.at[i].type)
       fe_set(c, fn->params.at[i].name.text, without_state(c, b->values[i]));
+  for (size_t i = 0; i < fn->params.num; i++)
+    if (b->values[i] && fn->params.at[i].type)
+      fe_bind_names(c, fn->params.at[i].type, b->values[i], fn->params.at[i].name.text);
   for (size_t i = 0; i < fn->params.num; i++) {
     const ast_param *p = &fn->params.at[i];
-    if (!b->values[i] || !p->type)
-      continue;
-    const fe_value *v =
-        fe_match_param(c, p->type, b->values[i], p->name.text, b->args[i]->value->loc);
-    ok = ok && !fe_is_bad(v);
-    fe_set(c, p->name.text, v);
+    if (b->values[i] && p->type)
+      ok = !fe_is_bad(bind_typed(c, p, b->values[i], b->args[i]->value->loc)) && ok;
   }
-  for (size_t i = 0; ok && i < fn->params.num; i++)
-    if (!b->values[i]) {
-      const fe_value *v = fe_eval(c, fn->params.at[i].value);
-      ok = !fe_is_bad(v);
-      fe_set(c, fn->params.at[i].name.text, v);
-    }
+  for (size_t i = 0; ok && i < fn->params.num; i++) {
+    const ast_param *p = &fn->params.at[i];
+    if (b->values[i])
+      continue;
+    const fe_value *v = fe_eval(c, p->value);
+    fe_set(c, p->name.text, v);
+    v = p->type && v->kind == FE_TENSOR ? bind_typed(c, p, v, p->value->loc) : v;
+    ok = !fe_is_bad(v);
+  }
   return ok;
 }
 
@@ -205,6 +213,21 @@ static bool check_one_result(fe *c, const ast_fn *fn, size_t i, const fe_value *
   return fe_is_bad(v) || fe_match_result(c, fn->results.at[i], v, at);
 }
 
+// The signature speaks of its own names: the body may have given them another meaning since.
+static void restore(fe *c, const ir_map *params) {
+  for (size_t i = 0; params && i < ir_map_count(params); i++)
+    fe_set(c, ir_map_key(params, i), ir_map_value(params, i));
+}
+
+// What a signature with results has bound; NULL where it has none.
+static ir_map *keep_params(fe *c, const ast_fn *fn) {
+  ir_map *params = fn->results.num ? ir_map_new(c->arena) : NULL;
+  const ir_map *vars = c->frame->vars;
+  for (size_t i = 0; params && i < ir_map_count(vars); i++)
+    ir_map_put(params, ir_map_key(vars, i), ir_map_value(vars, i));
+  return params;
+}
+
 static const fe_value *check_results(fe *c, const ast_fn *fn) {
   const fe_value *r = c->frame->result;
   ir_loc at = c->frame->result_loc.file ? c->frame->result_loc : fn->name.loc;
@@ -264,7 +287,9 @@ static const fe_value *expand(fe *c, const binding *b, bool is_std) {
   const fe_value *r = &fe_bad;
   if (bind_params(c, b)) {
     size_t before = diag_num_errors(c->diags) + diag_num_errors(c->silent);
+    const ir_map *params = keep_params(c, b->fn);
     fe_run_body(c, &b->fn->body);
+    restore(c, params);
     bool clean = before == diag_num_errors(c->diags) + diag_num_errors(c->silent);
     r = clean ? check_results(c, b->fn) : &fe_bad;
   }

@@ -267,6 +267,8 @@ ir_loc fe_node_loc(const fe *c, ir_loc at);         // in the main file
 // --- types.c -------------------------------------------------------------------------------------
 // A concrete type: `param w: f[V,C]`. Names of dimensions go to `names`.
 bool fe_eval_type(fe *c, const ast_type *t, ir_type *out, const char *const **names);
+// Binds the dimensions of an argument that are names. `param`: its own.
+void fe_bind_names(fe *c, const ast_type *t, const fe_value *v, const char *param);
 // Matches an argument, binding new dimensions. `param`: its name.
 const fe_value *fe_match_param(fe *c, const ast_type *t, const fe_value *v, const char *param,
                                ir_loc at);

@@ -320,6 +320,22 @@ static bool match_dims(matcher *m) {
   return ok;
 }
 
+// Those that stand alone, so that what is computed from them may stand before: x: f[2 * n], y: f[n]. Mistakes are found
+// when all is matched.
+void fe_bind_names(fe *c, const ast_type *t, const fe_value *v, const char *param) {
+  matcher m = {.c = c, .type = t, .value = v, .param = param};
+  int dots = find_dots(t), given = (int)t->dims.num;
+  int rank = v->kind == FE_TENSOR ? v->node->type.rank : -1;
+  if (t->like || (dots < 0 ? rank != given : rank < given - 1))
+    return;
+  for (int i = 0; i < given; i++) {
+    const ast_expr *e = t->dims.at[i];
+    int axis = dots < 0 || i < dots ? i : i + rank - given;
+    if (i != dots && binds(&m, e) && !ir_map_get(c->frame->vars, e->text))
+      bind_dim(&m, e->text, v->node->type.dims[axis]);
+  }
+}
+
 static bool match(matcher *m) {
   if (m->type->like) {
     ir_type type;

@@ -268,6 +268,10 @@ static const error_case cases[] = {
     {"E0215", "block a(v) { «metric q = mean(v)\nreturn v }\n" MODEL("c = a(x)"), "model"},
     {"E0215", MODEL("«return x"), "blocks"},
     {"E0215", MODEL("a = x\n «a <- x"), "not a state"},
+    {"E0204", "block t(u: f[n], h: i[n] = «zeros([n])) { return h }\n" MODEL("a = t(x[0])"),
+     "integer"},
+    {"E0208", "block t(u: f[n], m) -> f[m] {\n m = n\n return «u }\n" MODEL("a = t(x[0], 2)"),
+     "dimension m is 6 here but must be 2"},
     // sizes and arithmetic
     {"E0210", "let a = 2 «** 70\n" REST, "64 bits"},
     {"E0210", MODEL("repeat «1000000 { }"), "100000"},
