@@ -307,6 +307,16 @@ static int64_t update_every(fe *c, const fe_goal *g) {
   return known && n > 1 ? n : 1;
 }
 
+// `now` where an update is due, else what the state holds. Narrow floats are for storing: they are
+// chosen in f32, which keeps them.
+static ir_node *when_due(fe *c, const fe_value *due, ir_loc at, ir_node *now, ir_state *s) {
+  ir_builder *b = &c->pass->b;
+  ir_dtype t = s->type.dtype, wide = ir_is_narrow(t) ? IR_F32 : t;
+  const fe_value *next = fe_tensor(c, ir_cast(b, now, wide));
+  const fe_value *held = fe_tensor(c, ir_cast(b, fe_read(c, s)->node, wide));
+  return ir_cast(b, fe_select(c, at, due, next, held)->node, t);
+}
+
 // What pending.at[first] and the writes behind it store is stored in the last of n steps; before that states stay.
 static void store_when_due(fe *c, const optimizing *o, int64_t n, size_t first) {
   fe_pass *p = c->pass;
@@ -316,9 +326,8 @@ static void store_when_due(fe *c, const optimizing *o, int64_t n, size_t first) 
   const fe_value *due = fe_binary(c, AST_OP_EQ, at, place, fe_int(c, n - 1));
   for (size_t i = first; i < p->pending.num; i++) {
     ir_state *s = p->pending.at[i].state;
-    const fe_value *now = fe_select(c, at, due, fe_tensor(c, p->pending.at[i].node), fe_read(c, s));
-    ir_rename(p->b.func, now->node, ir_format(c->arena, "%s.due", s->name));
-    p->pending.at[i].node = now->node;
+    p->pending.at[i].node = when_due(c, due, at, p->pending.at[i].node, s);
+    ir_rename(p->b.func, p->pending.at[i].node, ir_format(c->arena, "%s.due", s->name));
   }
 }
 
