@@ -110,8 +110,9 @@ ir_state *fe_declare_state(fe *c, const char *path, ir_type type, ir_role role, 
 bool fe_want_init(fe *c, const ast_stmt *s, fe_init *out, const fe_value **number) {
   const fe_value *v = fe_eval(c, s->value);
   *number = NULL;
-  if (v->kind == FE_NUM)
-    *out = (fe_init){.kind = FE_INIT_CONSTANT, .a = v->num};
+  bool scalar = v->kind == FE_NUM || v->kind == FE_BOOL;
+  if (scalar)
+    *out = (fe_init){.kind = FE_INIT_CONSTANT, .a = v->kind == FE_BOOL ? (double)v->i : v->num};
   else if (v->kind == FE_INIT)
     *out = v->init;
   else if (!fe_is_bad(v)) {
@@ -120,9 +121,9 @@ bool fe_want_init(fe *c, const ast_stmt *s, fe_init *out, const fe_value **numbe
     diag_help(d, "zeros, ones, constant(v), uniform(a), uniform(lo, hi), normal(std), xavier, he, "
                  "truncated_normal(std) or orthogonal");
   }
-  bool good = v->kind == FE_NUM || v->kind == FE_INIT;
+  bool good = scalar || v->kind == FE_INIT;
   if (good && out->kind == FE_INIT_CONSTANT)
-    *number = v->kind == FE_NUM ? v : fe_num(c, out->a);
+    *number = scalar ? v : fe_num(c, out->a);
   return good;
 }
 

@@ -156,6 +156,7 @@ static const value_case cases[] = {
     {"state s: f32[3] = 0\n s <- x[1]", "s + x[0]", 3, {3, 5, 7}},
     {"repeat t in 3 shared { z = sums(x[:, t]) as s }", "z", 2, {3, 12}},
     {"z = sums(y) as s", "parameter(\"s.s\") + (sums(y) with s)", 2, {18, 21}},
+    {"state s: bool[2] = true\n s <- not s", "f32(s)", 2, {0, 0}},
     {"param w: f[3] = constant(2)", "same(w * x[0])", 3, {0, 2, 4}},
     {"", "twice(reshape(x, [6]), x[1], 1)", 3, {15, 21, 27}},
     {"", "longer(y, 1)", 3, {6, 7, 0}},
