@@ -193,11 +193,16 @@ static double b_ge(double a, double b) {
 }
 
 // Integers: floor like Python's //, and nothing traps: x / 0 = 0, x mod 0 = 0.
-static double i_div(double a, double b) {
-  return b == 0 ? 0 : floor(a / b);
+static double i_div(double a, double b, ir_dtype t) {
+  return (void)t, b == 0 ? 0 : floor(a / b);
 }
-static double i_mod(double a, double b) {
-  return b == 0 ? 0 : b_mod(a, b);
+static double i_mod(double a, double b, ir_dtype t) {
+  return (void)t, b == 0 ? 0 : b_mod(a, b);
+}
+// A double that holds the product has lost its low digits above 2^53: those that wrapping leaves.
+static double i_mul(double a, double b, ir_dtype t) {
+  uint64_t product = (uint64_t)(int64_t)a * (uint64_t)(int64_t)b;
+  return ir_dtypes[t].bytes < 8 ? (double)(product & UINT32_MAX) : (double)(int64_t)product;
 }
 
 typedef struct pair {
@@ -234,12 +239,12 @@ static pair p_min(double a, double b) {
 typedef struct binary_rule {
   double (*value)(double a, double b);
   pair (*slopes)(double a, double b);
-  double (*on_integers)(double a, double b); // NULL: as for floats, wrapped
+  double (*on_integers)(double a, double b, ir_dtype t); // NULL: as for floats, wrapped
 } binary_rule;
 
 static const binary_rule binary_rules[IR_NUM_OPS] = {
     [IR_ADD] = {b_add, p_add, NULL},  [IR_SUB] = {b_sub, p_sub, NULL},
-    [IR_MUL] = {b_mul, p_mul, NULL},  [IR_DIV] = {b_div, p_div, i_div},
+    [IR_MUL] = {b_mul, p_mul, i_mul}, [IR_DIV] = {b_div, p_div, i_div},
     [IR_MOD] = {b_mod, p_mod, i_mod}, [IR_POW] = {pow, p_pow, NULL},
     [IR_MAX] = {b_max, p_max, NULL},  [IR_MIN] = {b_min, p_min, NULL},
     [IR_AND] = {b_and, p_none, NULL}, [IR_OR] = {b_or, p_none, NULL},
@@ -251,10 +256,11 @@ static const binary_rule binary_rules[IR_NUM_OPS] = {
 void interp_binary(interp_ctx *c) {
   const binary_rule *rule = &binary_rules[c->n->op];
   BUG_IF(!rule->value, "no rule for '%s'", ir_ops[c->n->op].name);
-  bool integers = !ir_is_float(c->n->in[0]->type.dtype) && rule->on_integers;
+  ir_dtype type = c->n->in[0]->type.dtype;
+  bool integers = !ir_is_float(type) && rule->on_integers;
   for (int64_t i = 0; i < ir_elements(&c->n->type); i++) {
     double a = c->in[0][i], b = c->in[1][i];
-    double y = integers ? rule->on_integers(a, b) : rule->value(a, b);
+    double y = integers ? rule->on_integers(a, b, type) : rule->value(a, b);
     c->out[i] = interp_wrap(y, c->n->type.dtype);
     if (!c->dout)
       continue;
