@@ -30,6 +30,7 @@
 
 #include "ir/builder.h"
 #include "ir/narrow.h"
+#include "passes/losses.h"
 #include "passes/pass.h"
 
 typedef struct narrowing {
@@ -103,6 +104,9 @@ static ir_node *operand(narrowing *x, ir_node *n) {
 // --- what belongs to the network -----------------------------------------------------------------
 static bool *find_leading(const ir_func *f) {
   bool *leads = IR_NEW_ARRAY(f->module->arena, bool, f->next_id);
+  losses l = losses_find(f->module->arena, f);
+  for (size_t i = 0; i < l.at.num; i++)
+    leads[l.at.at[i]->id] = true;
   for (size_t i = 0; i < f->results.num; i++)
     leads[f->results.at[i].node->id] = true;
   for (size_t i = f->nodes.num; i-- > 0;) {
