@@ -83,8 +83,11 @@ bool alg_match_const(const ir_node *n, ir_op op, ir_node **x, double *value) {
 
 bool alg_fits(ir_dtype t, double v) {
   const ir_dtype_info *info = &ir_dtypes[t];
+  bool wide = t == IR_F64;
   if (info->kind == IR_KIND_FLOAT) // no new overflow, and no loss of digits below the normal range
-    return !isfinite(v) || t == IR_F64 || v == 0 || (fabs(v) <= FLT_MAX && fabs(v) >= FLT_MIN);
+    return !isfinite(v) || v == 0 ||
+           (fabs(v) <= (wide ? DBL_MAX : (double)FLT_MAX) &&
+            fabs(v) >= (wide ? DBL_MIN : (double)FLT_MIN));
   double bits = info->kind == IR_KIND_BOOL ? 1 : info->bytes * 8;
   double low = info->kind == IR_KIND_SINT ? -ldexp(1, (int)bits - 1) : 0;
   double high = ldexp(1, info->kind == IR_KIND_SINT ? (int)bits - 1 : (int)bits) - 1;

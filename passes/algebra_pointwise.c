@@ -56,6 +56,12 @@ ir_node *alg_neg(ir_builder *b, ir_node *n) {
 }
 
 // --- mul, div, pow ---------------------------------------------------------------------------
+// Whether one factor can stand for both: a product that over- or underflows while they do not would change results.
+static bool are_one_factor(ir_dtype t, double c, double d) {
+  bool numbers = isfinite(c) && isfinite(d), zero = c == 0 || d == 0;
+  return !numbers || zero || (isfinite(c * d) && c * d != 0 && alg_fits(t, c * d));
+}
+
 // x * 1 -> x;  x * -1 -> -x;  (x * c) * d -> x * cd;  (-x) * c -> x * -c;  integers: x * 0 -> 0
 ir_node *alg_mul_const(ir_builder *b, ir_node *n) {
   ir_node *x, *y;
@@ -69,9 +75,7 @@ ir_node *alg_mul_const(ir_builder *b, ir_node *n) {
     return neg(b, x);
   if (c == 0 && !is_float)
     return ir_const(b, n->type, 0);
-  // A product that over- or underflows while its factors do not would change results.
-  if (alg_match_const(x, IR_MUL, &y, &d) && alg_fits(n->type.dtype, c * d) &&
-      (c * d != 0 || c == 0 || d == 0))
+  if (alg_match_const(x, IR_MUL, &y, &d) && are_one_factor(n->type.dtype, c, d))
     return ir_binary_const(b, IR_MUL, y, c * d);
   if (x->op == IR_NEG && alg_fits(n->type.dtype, -c))
     return ir_binary_const(b, IR_MUL, x->in[0], -c);
@@ -87,7 +91,8 @@ ir_node *alg_mul_neg(ir_builder *b, ir_node *n) {
 // 1/c is exact for powers of two, and for no other c.
 static bool has_exact_inverse(ir_dtype t, double c) {
   int exponent;
-  return isfinite(c) && fabs(frexp(c, &exponent)) == 0.5 && alg_fits(t, c) && alg_fits(t, 1 / c);
+  return isfinite(c) && isfinite(1 / c) && fabs(frexp(c, &exponent)) == 0.5 && alg_fits(t, c) &&
+         alg_fits(t, 1 / c);
 }
 
 // x / 1 -> x;  x / 2^k -> x * 2^-k. Other divisions stay: x * (1/c) is not x / c.

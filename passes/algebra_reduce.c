@@ -24,10 +24,11 @@ ir_node *alg_reduce_unit_axes(ir_builder *b, ir_node *n) {
   return kept < num ? ir_reduce(b, n->op, n->in[0], axes, kept) : NULL;
 }
 
-// sum (sum x {axes=[0]}) {axes=[1]} -> sum x {axes=[0, 1]}
+// sum (sum x {axes=[0]}) {axes=[1]} -> sum x {axes=[0, 1]}, when nothing else needs the inner sum: of one that is there
+// anyway the rest is little, and all of x would be read, or computed, once more.
 ir_node *alg_reduce_of_reduce(ir_builder *b, ir_node *n) {
   ir_node *x = n->in[0];
-  if (x->op != n->op)
+  if (x->op != n->op || x->mark != 1)
     return NULL;
   bool reduced[IR_MAX_RANK] = {false};
   const ir_node *both[] = {n, x};

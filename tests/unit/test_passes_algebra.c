@@ -16,6 +16,8 @@ typedef struct rule_case {
 #define K     "%k = input : i32[4]\n"
 #define Z(v)  "%z = const {value=" v "} : f32[4]\n"
 #define KZ(v) "%z = const {value=" v "} : i32[4]\n"
+#define D     "%x = input : f64[4]\n"
+#define DZ(v) "%z = const {value=" v "} : f64[4]\n"
 #define R     "result output r = %r"
 #define RX    "result output r = %x"
 #define W     "%w = input : f32[4,6]\n"
@@ -52,6 +54,12 @@ static const rule_case pointwise_cases[] = {
      X Z("1e30") "%d = const {value=1e20} : f32[4]\n"
                  "%n = mul %x, %z : f32[4]\n%r = mul %n, %d : f32[4]\n" R,
      NULL},
+    {"(x * c) * d that overflows, f64",
+     D DZ("1e200") "%n = mul %x, %z : f64[4]\n%r = mul %n, %z : f64[4]\n" R, NULL},
+    {"(x * c) * d that loses digits, f64",
+     D DZ("1e-160") "%n = mul %x, %z : f64[4]\n%r = mul %n, %z : f64[4]\n" R, NULL},
+    {"x / c, whose inverse overflows, f64",
+     D DZ("4.9406564584124654e-324") "%r = div %x, %z : f64[4]\n" R, NULL},
     {"-x * c", X Z("3.0") "%n = neg %x : f32[4]\n%r = mul %n, %z : f32[4]\n" R,
      X "%r.const = const {value=-3.0} : f32[4]\n%r = mul %x, %r.const : f32[4]\n" R},
     {"-x * -y", XY "%m = neg %x : f32[4]\n%n = neg %y : f32[4]\n%r = mul %m, %n : f32[4]\n" R,
@@ -141,6 +149,8 @@ static const rule_case fold_cases[] = {
     {"7 div -2 rounds down, integers",
      KZ("7.0") "%y = const {value=-2.0} : i32[4]\n%r = div %z, %y : i32[4]\n" R,
      "%r = const {value=-4.0} : i32[4]\n" R},
+    {"a product that wraps", KZ("2147483647.0") "%r = mul %z, %z : i32[4]\n" R,
+     "%r = const {value=1.0} : i32[4]\n" R},
     {"2 < 3", Z("2.0") "%y = const {value=3.0} : f32[4]\n%r = lt %z, %y : bool[4]\n" R,
      "%r = const {value=1.0} : bool[4]\n" R},
     {"cast of a constant", KZ("7.0") "%r = cast %z : f32[4]\n" R,
@@ -193,6 +203,10 @@ static const rule_case reduce_cases[] = {
      "%x = input : f32[4,1]\n%r = sum %x {axes=[0]} : f32[1,1]\n" R},
     {"sum of sum", W "%s = sum %w {axes=[1]} : f32[4,1]\n%r = sum %s {axes=[0]} : f32[1,1]\n" R,
      W "%r = sum %w {axes=[0,1]} : f32[1,1]\n" R},
+    {"sum of a sum that is needed",
+     W "%s = sum %w {axes=[1]} : f32[4,1]\n%r = sum %s {axes=[0]} : f32[1,1]\nresult output s = "
+       "%s\n" R,
+     NULL},
     {"max of sum",
      W "%s = sum %w {axes=[1]} : f32[4,1]\n%r = reduce_max %s {axes=[0]} : f32[1,1]\n" R, NULL},
     {"sum of broadcast",
