@@ -34,6 +34,8 @@ void grad_give(grad_ctx *c, const ir_node *n, int operand, ir_node *share);
 ir_node *grad_interleave(grad_ctx *c, ir_node *g, int axis, int64_t step);
 // The part of g from the origin to `size`; g itself when that is all of it.
 ir_node *grad_crop(grad_ctx *c, ir_node *g, const int64_t *size);
+// g with axis sizes `dims`: cut off behind, or zeros added there.
+ir_node *grad_resized(grad_ctx *c, ir_node *g, const int64_t *dims);
 // The rows of a table, last one first.
 ir_node *grad_reversed(grad_ctx *c, ir_node *table);
 // What the adjoint g of `windows` says of its operand, if all that g is computed from can be turned about

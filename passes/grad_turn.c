@@ -82,17 +82,6 @@ static bool set_up(turner *t, grad_ctx *c, const ir_node *n) {
 }
 
 // --- leaves --------------------------------------------------------------------------------------
-// x with axis sizes made larger by zeros behind.
-static ir_node *grown(turner *t, ir_node *x, const int64_t *dims) {
-  int64_t none[IR_MAX_RANK] = {0}, more[IR_MAX_RANK];
-  bool grows = false;
-  for (int i = 0; i < x->type.rank; i++) {
-    more[i] = dims[i] - x->type.dims[i];
-    grows |= more[i] > 0;
-  }
-  return grows ? ir_pad(&t->c->b, x, none, more, 0) : x;
-}
-
 static ir_node *spread(turner *t, ir_node *x, const int64_t *dims) {
   ir_node *all = ir_reshape(&t->c->b, x, t->full_rank, dims);
   return ir_broadcast(&t->c->b, all, t->full_rank, t->full);
@@ -145,13 +134,14 @@ static bool sees_all(const turner *t) {
   return true;
 }
 
-// The windows themselves: what an element is, is the same in all turns.
+// The windows themselves, or others like them: what an element is, is the same in all turns. Others may be of a longer
+// tensor, the end of which is in none of them.
 static turned turn_windows(turner *t, ir_node *x) {
   int64_t dims[IR_MAX_RANK];
   memcpy(dims, x->type.dims, sizeof dims);
   for (int a = 0; a < t->num; a++)
     dims[t->axes[a]] = t->places[a] * t->step[a];
-  ir_node *cut = phases_last(t, grown(t, x, dims), t->axes);
+  ir_node *cut = phases_last(t, grad_resized(t->c, x, dims), t->axes);
   for (int i = 0; i < t->full_rank; i++)
     dims[i] = i < t->rank            ? cut->type.dims[i]
               : i < t->rank + t->num ? 1
@@ -187,7 +177,7 @@ static turned turn_inside(turner *t, ir_node *v) {
     at[a] = t->rank + a;
     dims[at[a]] = t->turns[a] * t->step[a];
   }
-  ir_node *x = turns_backwards(t, phases_last(t, grown(t, v, dims), at));
+  ir_node *x = turns_backwards(t, phases_last(t, grad_resized(t->c, v, dims), at));
   return (turned){spread(t, x, x->type.dims), false, true, true};
 }
 

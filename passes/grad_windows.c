@@ -12,8 +12,7 @@
 #include "passes/convolutions.h"
 #include "passes/grad.h"
 
-// g with axis sizes `dims`: cut off behind, or zeros added there.
-static ir_node *resized(grad_ctx *c, ir_node *g, const int64_t *dims) {
+ir_node *grad_resized(grad_ctx *c, ir_node *g, const int64_t *dims) {
   int64_t least[IR_MAX_RANK], none[IR_MAX_RANK] = {0}, more[IR_MAX_RANK];
   bool grows = false;
   for (int i = 0; i < g->type.rank; i++) {
@@ -69,7 +68,7 @@ static ir_node *folded(grad_ctx *c, ir_node *g, int axis, int64_t extent, int64_
     if (i != axis)
       *(i < axis ? &lead : &rest) *= to.dims[i];
   ir_node *x = ir_reshape(&c->b, g, 4, (int64_t[]){lead, places, rest, size});
-  x = resized(c, x, (int64_t[]){lead, places, rest, turns * step});
+  x = grad_resized(c, x, (int64_t[]){lead, places, rest, turns * step});
   x = ir_reshape(&c->b, x, 5, (int64_t[]){lead, places, rest, turns, step});
   x = ir_transpose(&c->b, x, (int64_t[]){0, 3, 1, 4, 2}); // [lead, t, i, r, rest]
   x = ir_reshape(&c->b, x, 4, (int64_t[]){lead, turns, places, step * rest});
@@ -89,7 +88,7 @@ static ir_node *folded_all(grad_ctx *c, const ir_node *n, ir_node *g) {
   const int64_t *dilate = ir_attr_ints(n, IR_ATTR_DILATE, NULL);
   for (int i = num - 1; i >= 0; i--)
     g = folded(c, g, (int)axes[i], n->in[0]->type.dims[axes[i]], step[i], dilate[i]);
-  return resized(c, g, n->in[0]->type.dims);
+  return grad_resized(c, g, n->in[0]->type.dims);
 }
 
 void grad_windows(grad_ctx *c, ir_node *n, ir_node *g) {
@@ -126,7 +125,7 @@ static ir_node *turned_kernel(grad_ctx *c, ir_node *k, const int64_t *phases) {
   split[2 * num + 1] = dims[num + 1] = turns[num] = k->type.dims[num + 1];
   perm[num] = 2 * num + 1, perm[2 * num + 1] = 2 * num;
   turns[num + 1] = columns;
-  ir_node *x = resized(c, k, dims);
+  ir_node *x = grad_resized(c, k, dims);
   x = ir_transpose(&c->b, ir_reshape(&c->b, x, 2 * num + 2, split), perm);
   x = grad_reversed(c, ir_reshape(&c->b, x, 2, (int64_t[]){rows, turns[num] * columns}));
   return ir_reshape(&c->b, x, num + 2, turns);
@@ -171,7 +170,7 @@ static ir_node *input_share(grad_ctx *c, const ir_node *n, ir_node *g) {
   ir_node *padded = ir_pad(&c->b, g, room, room, 0);
   ir_node *share = ir_conv(&c->b, padded, kernel, one, dilate);
   share = phases_apart(c, share, phases, x->type.dims[num + 1]);
-  return resized(c, share, x->type.dims);
+  return grad_resized(c, share, x->type.dims);
 }
 
 static ir_node *kernel_share(grad_ctx *c, const ir_node *n, ir_node *g) {

@@ -116,6 +116,18 @@ static const grad_case cases[] = {
               "%u = windows %y {axes=[0],size=[3],step=[2],dilate=[1]} : f32[6,3]\n"
               "%p = mul %v, %u : f32[6,3]\n%o = sum %p {axes=[1]} : f32[6,1]",
      -2, 2},
+    {"two windows of one shape and step, of a tensor and a longer one",
+     X("[9]") "%y = input : f32[10]\n%v = windows %x {axes=[0],size=[5],step=[3],dilate=[1]} : "
+              "f32[2,5]\n"
+              "%u = windows %y {axes=[0],size=[5],step=[3],dilate=[1]} : f32[2,5]\n%o = mul %v, %u "
+              ": f32[2,5]\n",
+     -2, 2},
+    {"two windows of one shape and step, of a tensor and a shorter one",
+     X("[10]") "%y = input : f32[8]\n%v = windows %x {axes=[0],size=[5],step=[3],dilate=[1]} : "
+               "f32[2,5]\n"
+               "%u = windows %y {axes=[0],size=[5],step=[3],dilate=[1]} : f32[2,5]\n%o = mul %v, "
+               "%u : f32[2,5]\n",
+     -2, 2},
     {"windows of one element",
      X("[5,3]") "%o = windows %x {axes=[0],size=[1],step=[2],dilate=[1]} : f32[3,3,1]", -2, 2},
     {"conv",
