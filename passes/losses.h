@@ -4,8 +4,9 @@
 
 #include "ir/ir.h"
 
-// The loss, or several, each trained for by itself. A function that only accumulates has none among its results:
-// its loss goes to an accumulator, as metrics do, and which of these is the loss is not known (*together).
+// The loss, or several, each trained for by itself. A function that only accumulates has none among its results: its loss
+// goes to the accumulator that the step's is added to. Where there is no such step it is not known which of the numbers
+// that are added up is the loss (*together).
 typedef struct losses {
   ir_node_list at;
   bool together;
