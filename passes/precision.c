@@ -102,8 +102,22 @@ static ir_node *operand(narrowing *x, ir_node *n) {
 }
 
 // --- what belongs to the network -----------------------------------------------------------------
+// By id: what a parameter becomes.
+static bool *find_updates(const ir_func *f) {
+  bool *updates = IR_NEW_ARRAY(f->module->arena, bool, f->next_id);
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    if (n->op != IR_WRITE || n->state->role != IR_ROLE_PARAM)
+      continue;
+    for (n = n->in[0]; n->op == IR_COPY || ir_ops[n->op].cls == IR_CLASS_VIEW;)
+      n = n->in[0];
+    updates[n->id] = true;
+  }
+  return updates;
+}
+
 static bool *find_leading(const ir_func *f) {
-  bool *leads = IR_NEW_ARRAY(f->module->arena, bool, f->next_id);
+  bool *leads = IR_NEW_ARRAY(f->module->arena, bool, f->next_id), *updates = find_updates(f);
   losses l = losses_find(f->module->arena, f);
   for (size_t i = 0; i < l.at.num; i++)
     leads[l.at.at[i]->id] = true;
@@ -111,7 +125,7 @@ static bool *find_leading(const ir_func *f) {
     leads[f->results.at[i].node->id] = true;
   for (size_t i = f->nodes.num; i-- > 0;) {
     const ir_node *n = f->nodes.at[i];
-    for (int k = 0; leads[n->id] && k < n->num_in; k++)
+    for (int k = 0; leads[n->id] && !updates[n->id] && k < n->num_in; k++)
       leads[n->in[k]->id] = true;
   }
   return leads;
