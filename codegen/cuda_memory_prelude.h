@@ -330,15 +330,16 @@ struct k_given {
 // a file) or K_ROWS_FAR(name) = {...}. A launch has, from word `first` on, for each of its `num` calls
 // the blocks of it and of those before it; then a row for each: the number of its kernel in the
 // entry, buffers as K_PLACE bytes from the arena's begin (top bit: from the batch's), numbers; all
-// rows are as wide as the widest. `check` finds the table by its name, to call one kernel.
+// rows are as wide as the widest. `check` finds the table by its name, to call one kernel. No name of an
+// entry begins with k_: a value of the graph may be called y_rows as well as y.
 struct k_joint { char *arena, *batch; int64_t first, num; };
 #define K_PLACE 64
 #define K_IN_BATCH 0x80000000u
 #if defined(K_GPU)
-#define K_ROWS_FAR(name) __device__ uint32_t name##_rows[]
-#define K_ROWS_NEAR(name) __constant__ uint32_t name##_rows[]
+#define K_ROWS_FAR(name) __device__ uint32_t k_rows_of_##name[]
+#define K_ROWS_NEAR(name) __constant__ uint32_t k_rows_of_##name[]
 #else
-#define K_ROWS_FAR(name) __attribute__((visibility("default"))) uint32_t name##_rows[]
+#define K_ROWS_FAR(name) __attribute__((visibility("default"))) uint32_t k_rows_of_##name[]
 #define K_ROWS_NEAR(name) K_ROWS_FAR(name)
 #endif
 struct k_call { const uint32_t *word; char *arena, *batch; int64_t task; };
@@ -397,11 +398,11 @@ template <int buffers, int numbers> K_IN k_args<buffers + numbers> k_args_of(con
   K_KERNEL_WITHIN(name, threads, bytes, K_BOUNDS(threads, blocks), width)
 #define K_CALLED(name, ...) K_BODY(name)
 #define K_JOINT_WITHIN(name, threads, bounds, widest)                                              \
-  static K_IN void name##_calls(const k_call &row);                                                 \
+  static K_IN void k_calls_of_##name(const k_call &row);                                           \
   K_ENTRY(name, threads, 0, bounds, k_joint) {                                                     \
-    name##_calls(k_find_call(all, name##_rows, widest, (int64_t)blockIdx.x));                       \
+    k_calls_of_##name(k_find_call(all, k_rows_of_##name, widest, (int64_t)blockIdx.x));            \
   }                                                                                                \
-  static K_IN void name##_calls(const k_call &row)
+  static K_IN void k_calls_of_##name(const k_call &row)
 #define K_JOINT(name, threads, widest) K_JOINT_WITHIN(name, threads, K_BOUNDS(threads), widest)
 #define K_JOINT_ROOM(name, threads, blocks, widest)                                                \
   K_JOINT_WITHIN(name, threads, K_BOUNDS(threads, blocks), widest)

@@ -97,7 +97,7 @@ static void launch_part(trial *t, char *const *args) {
   size_t bytes = row_bytes(t->k), has = 0;
   CUdeviceptr table = 0;
   char name[256], *was = t->host + t->bytes, *row = was + bytes;
-  snprintf(name, sizeof name, "%s_rows", e->symbol);
+  snprintf(name, sizeof name, "k_rows_of_%s", e->symbol);
   GPU_DO(&g->driver, cuModuleGetGlobal_v2, &table, &has, g->modules[e->unit], name);
   if (has < bytes)
     mlrt_fail(MLRT_EXIT_INTERNAL, "kernel '%s': its table has %zu bytes, a row has %zu", t->k->name,

@@ -92,7 +92,8 @@ static void put_names(FILE *out, const char *text) {
       continue;
     while (isalnum((unsigned char)open[1 + len]) || open[1 + len] == '_')
       len++;
-    fprintf(out, ".visible .entry %.*s%s\n", len, open + 1, begins(line, "K_ROWS") ? "_rows" : "");
+    fprintf(out, ".visible .entry %s%.*s\n", begins(line, "K_ROWS") ? "k_rows_of_" : "", len,
+            open + 1);
   }
 }
 

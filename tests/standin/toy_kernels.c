@@ -15,14 +15,14 @@ enum { TOY_BIG_BLOCK = 250, TOY_HUGE_BLOCK = 4096 };
 
 // The table of toy_joint has calls that no test asks for.
 enum { TOY_NO_CALL = 77, TOY_ROW_ARGS = 4 };
-uint32_t toy_joint_rows[2 * (2 + TOY_ROW_ARGS)] = {[0] = TOY_NO_CALL, [7] = TOY_NO_CALL};
+uint32_t k_rows_of_toy_joint[2 * (2 + TOY_ROW_ARGS)] = {[0] = TOY_NO_CALL, [7] = TOY_NO_CALL};
 
 // The loss goes to another place first: the program copies it from there.
 static void forward(int64_t block, const void *parameter) {
   const toy_parameter *p = parameter;
   char *arena = p->arena;
   (void)block;
-  if (toy_joint_rows[0] != TOY_NO_CALL) // `check` has not put back what it wrote there
+  if (k_rows_of_toy_joint[0] != TOY_NO_CALL) // `check` has not put back what it wrote there
     return;
   toy_forward(arena, (int)p->slot);
   memcpy(arena + TOY_PROB + 32, arena + TOY_LOSS, sizeof(float));
@@ -97,12 +97,13 @@ typedef struct joint_parameter {
 
 static void joint(int64_t block, const void *parameter) {
   const joint_parameter *p = parameter;
-  const uint32_t *word = toy_joint_rows + p->first;
+  const uint32_t *word = k_rows_of_toy_joint + p->first;
   char *args[TOY_ROW_ARGS];
   for (int i = 0; i + 1 < TOY_ROW_ARGS; i++)
     args[i] = p->arena + (int64_t)word[2 + i] * 64;
   args[TOY_ROW_ARGS - 1] = (char *)(uintptr_t)word[2 + TOY_ROW_ARGS - 1];
-  if (block != 0 || p->num != 1 || word[0] != 1 || word[1] != 1 || toy_joint_rows[7] != TOY_NO_CALL)
+  if (block != 0 || p->num != 1 || word[0] != 1 || word[1] != 1 ||
+      k_rows_of_toy_joint[7] != TOY_NO_CALL)
     return;
   toy_square(0, 10, args);
   toy_total(0, 1, args);
