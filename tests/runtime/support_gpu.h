@@ -34,7 +34,7 @@ static const mlrt_gpu_entry toy_entries[NUM_TOY_ENTRIES] = {
   { arch, unit, (const unsigned char *)(text), 0, sizeof(text) }
 #define TOY_UNIT_0                                                                                 \
   " toy_forward toy_gradient toy_square toy_total toy_wrong_total toy_long_total toy_joint "       \
-  "toy_joint_rows"
+  "k_rows_of_toy_joint"
 #define TOY_UNIT_1 " toy_update toy_big toy_init toy_huge"
 static const mlrt_gpu_image toy_images[] = {
     TOY_IMAGE("sm_80", 0, "image sm_80" TOY_UNIT_0),
