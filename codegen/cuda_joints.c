@@ -235,11 +235,17 @@ static bool is_given_room(const cg_joint *j) {
   return reduces && j->registers <= ROOM;
 }
 
-static void open_joint(const cg_joint *j, ir_buf *out) {
+// Of small blocks no more than a multiprocessor takes: ptxas leaves aside what asks for more of them.
+static int blocks_with_room(const cg_cuda *chip, int threads) {
   enum { RESIDENT = 1024 };
+  int blocks = RESIDENT / threads;
+  return blocks < chip->blocks_per_sm ? blocks : chip->blocks_per_sm;
+}
+
+static void open_joint(const cg_program *p, const cg_joint *j, ir_buf *out) {
   if (is_given_room(j))
     ir_buf_printf(out, "K_JOINT_ROOM(%s, %d, %d, %zu) {\n", j->name, j->threads,
-                  RESIDENT / j->threads, j->widest);
+                  blocks_with_room(p->target->cuda, j->threads), j->widest);
   else
     ir_buf_printf(out, "K_JOINT(%s, %d, %zu) {\n", j->name, j->threads, j->widest);
 }
@@ -247,7 +253,7 @@ static void open_joint(const cg_joint *j, ir_buf *out) {
 void cuda_emit_joint(const cg_program *p, const cg_joint *j, bool near, ir_buf *out) {
   ir_buf_printf(out, "\nK_ROWS_%s(%s) = {\n%s};\n// %s\n", near ? "NEAR" : "FAR", j->name,
                 ir_buf_str(&j->rows), cuda_describe_joint(p, j));
-  open_joint(j, out);
+  open_joint(p, j, out);
   for (size_t i = 0; i < j->parts.num; i++) {
     const cg_kernel *c = j->parts.at[i]->uses.at[0];
     ir_buf_printf(out, "  K_CALLS(%zu, %s_0, %zu, %zu)\n", i, j->parts.at[i]->name, num_buffers(c),
