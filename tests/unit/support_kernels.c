@@ -7,6 +7,7 @@
 #include "passes/plan.h"
 #include "tests/emulator/emulator.h"
 #include "tests/support_campaign.h"
+#include "tests/unit/support_matmul.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -159,33 +160,18 @@ double test_distance(const char *p, const ir_tensor_value *v) {
   return worst;
 }
 
-// A buffer ends right before its guard, which nobody may touch.
-static char *new_buffer(ir_arena *a, const ir_type *t) {
-  size_t bytes = (size_t)ir_bytes(t);
-  char *p = ir_alloc(a, bytes + 3 * GUARD);
-  p += GUARD - (uintptr_t)p % GUARD;
-  memset(p, 0xA5, bytes + GUARD);
-  return p;
-}
-
-static bool guard_is_whole(const char *p, const ir_type *t) {
-  for (int i = 0; i < GUARD; i++)
-    if (p[ir_bytes(t) + i] != (char)0xA5)
-      return false;
-  return true;
-}
-
-static char *oracle_buffer(ir_arena *a, const ir_tensor_value *v) {
-  char *p = new_buffer(a, &v->type);
-  test_put_tensor(p, v);
-  return p;
-}
-
 // --- one kernel ------------------------------------------------------------------------------
 typedef void (*kernel_fn)(int64_t begin, int64_t end, char *const *args);
 
+typedef struct mapped {
+  char *at;
+  size_t bytes;
+} mapped;
+typedef IR_VEC(mapped) mapped_list;
+
 typedef struct kernel_test {
   ir_arena *a;
+  mapped_list *buffers; // of this kernel, on a CPU
   const char *what;
   cg_kernel *g;
   kernel_fn fn[CG_MAX_PHASES];
@@ -194,6 +180,43 @@ typedef struct kernel_test {
   const ir_tensor_value *values;
   double tolerance;
 } kernel_test;
+
+// A buffer of a CPU ends where memory does: kernels can neither write nor read beyond it. One of a GPU, of which the
+// emulator watches all reads, ends right before its guard, which nobody may write to.
+static char *new_buffer(const kernel_test *t, const ir_type *type) {
+  size_t bytes = (size_t)ir_bytes(type);
+  char *p;
+  if (t->gpu) {
+    p = ir_alloc(t->a, bytes + 3 * GUARD);
+    p += GUARD - (uintptr_t)p % GUARD;
+    memset(p, 0xA5, bytes + GUARD);
+  } else {
+    p = test_guarded(bytes);
+    memset(p, 0xA5, bytes);
+    mapped x = {p, bytes};
+    IR_PUSH(t->a, *t->buffers, x);
+  }
+  return p;
+}
+
+static void free_buffers(const kernel_test *t) {
+  for (size_t i = 0; i < t->buffers->num; i++)
+    test_unguard(t->buffers->at[i].at, t->buffers->at[i].bytes);
+  t->buffers->num = 0;
+}
+
+static bool guard_is_whole(const kernel_test *t, const char *p, const ir_type *type) {
+  for (int i = 0; t->gpu && i < GUARD; i++)
+    if (p[ir_bytes(type) + i] != (char)0xA5)
+      return false;
+  return true;
+}
+
+static char *oracle_buffer(const kernel_test *t, const ir_tensor_value *v) {
+  char *p = new_buffer(t, &v->type);
+  test_put_tensor(p, v);
+  return p;
+}
 
 static size_t num_args(const cg_kernel *g) {
   return g->in.num + g->out.num + (g->workspace > 0) + g->numbers.num;
@@ -296,11 +319,12 @@ static void compare_output(const kernel_test *t, const ir_node *n, const char *g
 }
 
 // The workspace and the numbers, after the buffers.
-static void put_rest(ir_arena *a, const cg_kernel *g, char **args) {
+static void put_rest(const kernel_test *t, char **args) {
+  const cg_kernel *g = t->g;
   size_t at = g->in.num + g->out.num;
   if (g->workspace) {
     ir_type bytes = {.dtype = IR_U8, .rank = 1, .dims = {g->workspace}};
-    args[at++] = new_buffer(a, &bytes);
+    args[at++] = new_buffer(t, &bytes);
   }
   for (size_t i = 0; i < g->numbers.num; i++)
     args[at + i] = (char *)(uintptr_t)g->numbers.at[i];
@@ -313,7 +337,7 @@ static void run_in_place(kernel_test *t, char *const *first) {
   char **args = IR_NEW_ARRAY(t->a, char *, num_args(g));
   bool *taken = IR_NEW_ARRAY(t->a, bool, g->in.num);
   for (size_t i = 0; i < g->in.num; i++)
-    args[i] = oracle_buffer(t->a, &t->values[g->in.at[i]->id]);
+    args[i] = oracle_buffer(t, &t->values[g->in.at[i]->id]);
   for (size_t i = 0; i < g->out.num; i++) {
     char **out = &args[g->in.num + i];
     for (size_t j = 0; j < g->in.num && !*out; j++)
@@ -323,11 +347,11 @@ static void run_in_place(kernel_test *t, char *const *first) {
         in_place++;
       }
     if (!*out)
-      *out = new_buffer(t->a, &g->out.at[i]->type);
+      *out = new_buffer(t, &g->out.at[i]->type);
   }
   if (in_place == 0)
     return;
-  put_rest(t->a, g, args);
+  put_rest(t, args);
   run_split(t, args,
             t->gpu ? 0
                    : 1); // threads of a GPU that have no unit come last, and see what is written
@@ -385,22 +409,22 @@ static void run_share(const touch_test *x, int phase, int64_t begin, int64_t end
   }
 }
 
-static char *buffer_of(ir_arena *a, int64_t bytes) {
-  return new_buffer(a, &(ir_type){.dtype = IR_U8, .rank = 1, .dims = {bytes}});
+static char *buffer_of(const kernel_test *t, int64_t bytes) {
+  return new_buffer(t, &(ir_type){.dtype = IR_U8, .rank = 1, .dims = {bytes}});
 }
 
 static void run_apart(const kernel_test *t, char *const *first, int threads) {
   const cg_kernel *g = t->g;
   char **args = IR_NEW_ARRAY(t->a, char *, num_args(g));
   touch_test x = {t, args, IR_NEW_ARRAY(t->a, char *, num_args(g)), num_args(g) - g->numbers.num};
-  put_rest(t->a, g, args);
+  put_rest(t, args);
   memcpy(x.copies, args, num_args(g) * sizeof *args); // for the numbers
   for (size_t i = 0; i < x.num; i++) {
-    x.copies[i] = buffer_of(t->a, cg_arg_bytes(g, (int)i));
+    x.copies[i] = buffer_of(t, cg_arg_bytes(g, (int)i));
     if (i < g->in.num)
-      args[i] = oracle_buffer(t->a, &t->values[g->in.at[i]->id]);
+      args[i] = oracle_buffer(t, &t->values[g->in.at[i]->id]);
     else if (i < g->in.num + g->out.num)
-      args[i] = buffer_of(t->a, cg_arg_bytes(g, (int)i));
+      args[i] = buffer_of(t, cg_arg_bytes(g, (int)i));
   }
   for (int p = 0; p < g->num_phases; p++)
     for (int i = 0; i < threads; i++) {
@@ -420,17 +444,17 @@ static void run_kernel(kernel_test *t) {
   size_t num = g->in.num + g->out.num;
   char **args = IR_NEW_ARRAY(t->a, char *, num_args(g));
   char **first = IR_NEW_ARRAY(t->a, char *, num);
-  put_rest(t->a, g, args);
+  put_rest(t, args);
   for (size_t i = 0; i < g->in.num; i++)
-    args[i] = oracle_buffer(t->a, &t->values[g->in.at[i]->id]);
+    args[i] = oracle_buffer(t, &t->values[g->in.at[i]->id]);
   for (int split = 0; split < 3; split++) {
     for (size_t i = 0; i < g->out.num; i++)
-      args[g->in.num + i] = new_buffer(t->a, &g->out.at[i]->type);
+      args[g->in.num + i] = new_buffer(t, &g->out.at[i]->type);
     run_split(t, args, split);
     for (size_t i = 0; i < g->out.num; i++) {
       const ir_node *n = g->out.at[i];
       char *p = args[g->in.num + i];
-      if (!guard_is_whole(p, &n->type))
+      if (!guard_is_whole(t, p, &n->type))
         test_fail("%s: %s, kernel %s: writes beyond %%%s", t->what, g->target->name, g->k->name,
                   n->name);
       if (split == 0) {
@@ -446,6 +470,7 @@ static void run_kernel(kernel_test *t) {
   static const int teams[] = {2, 3, 8};
   for (size_t i = 0; !t->gpu && i < sizeof teams / sizeof *teams; i++)
     run_apart(t, first, teams[i]);
+  free_buffers(t);
 }
 
 // --- a suite ---------------------------------------------------------------------------------
@@ -524,7 +549,8 @@ static void add_kernel(test_suite *s, const kernel_test *from, ir_kernel *k, con
 int test_suite_add(test_suite *s, const char *what, const ir_module *m, const char *func,
                    double tolerance, uint64_t seed) {
   const ir_func *f = ir_find_func(m, func);
-  kernel_test t = {.a = s->a, .what = what, .tolerance = tolerance};
+  kernel_test t = {
+      .a = s->a, .buffers = IR_NEW(s->a, mapped_list), .what = what, .tolerance = tolerance};
   t.values = oracle(s->a, m, f, seed);
   int num = 0;
   for (size_t i = 0; i < f->kernels.num; i++)
