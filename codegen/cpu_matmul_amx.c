@@ -193,8 +193,8 @@ static void put_buffers(const mm_text *t) {
   ir_buf_printf(t->out,
                 "  uint32_t a_panels[BLOCK_ROWS * PANEL] __attribute__((aligned(64)));\n"
                 "  uint32_t b_panels[BLOCK_COLS * PANEL] __attribute__((aligned(64)));\n"
-                "  float sums[%lld * MR * NR] __attribute__((aligned(64)));\n",
-                (long long)sums);
+                "  float sums[%lld * MR * NR + %d] __attribute__((aligned(64)));\n",
+                (long long)sums, g->lanes); // the last row, too, may be read in full vectors
 }
 
 void mm_emit_amx(const mm_text *t) {
