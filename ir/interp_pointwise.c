@@ -194,10 +194,12 @@ static double b_ge(double a, double b) {
 
 // Integers: floor like Python's //, and nothing traps: x / 0 = 0, x mod 0 = 0.
 static double i_div(double a, double b, ir_dtype t) {
-  return (void)t, b == 0 ? 0 : floor(a / b);
+  (void)t;
+  return b == 0 ? 0 : floor(a / b);
 }
 static double i_mod(double a, double b, ir_dtype t) {
-  return (void)t, b == 0 ? 0 : b_mod(a, b);
+  (void)t;
+  return b == 0 ? 0 : b_mod(a, b);
 }
 // A double that holds the product has lost its low digits above 2^53: those that wrapping leaves.
 static double i_mul(double a, double b, ir_dtype t) {
