@@ -16,6 +16,7 @@ typedef struct lexer {
   const ir_source *src;
   const char *at, *end, *line_start;
   uint32_t line, broken_line; // broken: it lacks a quote
+  int open;                   // ( and [
   fe_tokens out;
 } lexer;
 
@@ -195,7 +196,15 @@ static void lex_number(lexer *x) {
     bad_number(x, start, "does not fit in 64 bits");
 }
 
-static char escaped(char c) {
+// The character behind a backslash at x->at, which it goes past.
+static char escaped(lexer *x) {
+  const char *start = x->at - 1;
+  char c = *x->at++;
+  if (c != 'n' && c != 't' && c != '"' && c != '\\') {
+    ir_diag *d = diag_error(diags_here(x), loc_from(x, start), "E0001",
+                            "a backslash in a text with nothing that it could stand for");
+    diag_help(d, "there are \\n, \\t, \\\" and \\\\, which is the backslash itself");
+  }
   return c == 'n' ? '\n' : c == 't' ? '\t' : c;
 }
 
@@ -223,7 +232,7 @@ static void lex_string(lexer *x) {
   while (x->at < x->end && *x->at != '"' && *x->at != '\n') {
     char c = *x->at++;
     if (c == '\\' && x->at < x->end && *x->at != '\n')
-      c = escaped(*x->at++);
+      c = escaped(x);
     if (c)
       ir_buf_write(&b, &c, 1);
   }
@@ -234,14 +243,24 @@ static void lex_string(lexer *x) {
   push(x, TOK_STRING, start)->text = ir_strdup(x->arena, ir_buf_str(&b));
 }
 
-// `<-` stores where the last two tokens are the start of a statement and a name.
+// `<-` stores where the last two tokens are the start of a statement and a name, which no line inside of parentheses is.
 static bool store_position(const lexer *x) {
   size_t n = x->out.list.num;
-  if (n == 0 || x->out.list.at[n - 1].kind != TOK_NAME)
+  if (x->open > 0 || n == 0 || x->out.list.at[n - 1].kind != TOK_NAME)
     return false;
   fe_token_kind before = n > 1 ? x->out.list.at[n - 2].kind : TOK_NEWLINE;
   return before == TOK_NEWLINE || before == TOK_LBRACE || before == TOK_SEMICOLON ||
          before == TOK_RBRACE;
+}
+
+// Braces stand in none: what a missing parenthesis leaves open ends there.
+static void count_open(lexer *x, fe_token_kind kind) {
+  if (kind == TOK_LPAREN || kind == TOK_LBRACKET)
+    x->open++;
+  else if ((kind == TOK_RPAREN || kind == TOK_RBRACKET) && x->open > 0)
+    x->open--;
+  else if (kind == TOK_LBRACE || kind == TOK_RBRACE)
+    x->open = 0;
 }
 
 static bool lex_punctuation(lexer *x) {
@@ -262,6 +281,7 @@ static bool lex_punctuation(lexer *x) {
     const char *start = x->at;
     x->at += len;
     push(x, marks[i].kind, start);
+    count_open(x, marks[i].kind);
     return true;
   }
   return false;

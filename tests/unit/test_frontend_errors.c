@@ -23,6 +23,7 @@ static const error_case cases[] = {
     {"E0001", "let a = b«. * 2\n" REST, "no methods"},
     {"E0001", "let a = 1«\u00a0+ 2\n" REST, "it is a no-break space: write a space"},
     {"E0001", "let a = 2 «\u2192 3\n" NO_REST, "0xe2"},
+    {"E0001", "let a = \"b«\\d\"\n" REST, "which is the backslash itself"},
     {"E0002", "let a = «12ab\n" REST, "digit"},
     {"E0002", "let a = «99999999999999999999\n" REST, "64 bits"},
     {"E0003", "import «\"abc\n" REST, "quote"},
