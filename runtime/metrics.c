@@ -223,6 +223,19 @@ static bool can_keep(const mlrt_metrics *m, mlrt_error *e) {
                         fine ? "it, or its '.tmp', is no file" : strerror(why));
 }
 
+// A pipe without a reader is waited for, which is said: nothing else would show why nothing happens. -1 with errno.
+static int open_to_append(const char *path) {
+  enum { HOW = O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND };
+  int fd = open(path, HOW | O_NONBLOCK, 0666);
+  if (fd < 0 && errno == ENXIO) {
+    fprintf(stderr, "note: waiting for a reader of the pipe '%s'\n", path);
+    return open(path, HOW, 0666);
+  }
+  if (fd >= 0)
+    fcntl(fd, F_SETFL, O_APPEND);
+  return fd;
+}
+
 bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path, bool times,
                        const mlrt_metrics_from *from, mlrt_error *e) {
   *m = (mlrt_metrics){.fd = -1, .path = path, .times = times, .old = !from};
@@ -231,7 +244,7 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
   if (!take_memory(m, p, path))
     return mlrt_error_set(e, "out of memory");
   m->alone = !from || from->step < INT64_MAX;
-  m->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
+  m->fd = open_to_append(path);
   if (m->fd >= 0 && m->alone && is_taken(m->fd)) {
     let_go(m);
     return mlrt_error_set(

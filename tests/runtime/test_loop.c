@@ -160,7 +160,7 @@ static void test_signal_before_begin(void) {
   toy_expect(&program, "--quiet --save=w.st", 0, "");
   mkfifo("pipe", 0666);
   pid_t pid = toy_start(&program, "--quiet --save=w.st --metrics=pipe", "log");
-  usleep(200000);
+  wait_for_lines("log", "waiting for a reader of the pipe 'pipe'", 1);
   kill(pid, SIGTERM);
   int code = 0, ended = 0;
   for (int tries = 0; ended == 0 && tries < 5000; tries++) {
