@@ -276,10 +276,12 @@ static const char *again_name(fe *c, fe_use *use) {
 
 static const fe_value *expand(fe *c, const binding *b, bool is_std) {
   const char *base = b->call->label ? b->call->label : b->fn->name.text;
-  fe_use *use = b->call->again ? fe_find_use(c, b->call->again) : fe_use_new(c, b->fn, base);
+  fe_use *use =
+      b->call->again ? fe_find_use(c, b->call->again) : fe_use_new(c, b->fn, b->call, base);
   if (!check_use(c, b, use))
     return &fe_bad;
   fe_enter(c, b->fn, b->call->loc, fe_naming_new(c, NULL, use->path, ""), is_std);
+  c->frame->site = use->site;
   if (b->call->again) {
     c->frame->again = again_name(c, use);
     c->frame->copied |= use->copy;

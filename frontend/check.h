@@ -88,9 +88,11 @@ typedef struct fe_naming {
 // A use of a block: `disc = block(x)` is "block", or what `as` says. `with` names it.
 typedef struct fe_use {
   const ast_fn *fn;
-  const char *path; // of its parameters
-  int again;        // how often `with` did
-  bool copy;        // states like those of another use
+  const ast_expr *call; // NULL: it is a copy
+  const char *path;     // of its parameters
+  const char *site;     // the same, but of a copy that of what it is a copy of
+  int again;            // how often `with` did
+  bool copy;            // states like those of another use
 } fe_use;
 
 typedef struct fe_frame {
@@ -100,6 +102,7 @@ typedef struct fe_frame {
   int depth;
   bool is_std; // sees only the standard files
   fe_naming *names;
+  const char *site;  // of the use that it is
   const char *again; // in a use with parameters that are there already: tells it apart; else NULL
   bool copied;       // and they are states, copies of the parameters
   ir_map *vars;      // name -> fe_value; "..." -> list of dimensions
@@ -176,6 +179,8 @@ typedef struct fe {
   ir_map *optimizers, *std_optimizers, *schedules, *std_schedules;
   ir_map *initializers, *std_initializers;
   ir_map *used_defines;
+  ir_map *sites;   // of calls -> names of their uses
+  ir_map *trained; // names of the parameters that the model has in training
   const ast_fn *model;
   const ast_file *file; // whose items are taken
   IR_VEC(const ast_item *) sections;
@@ -246,7 +251,8 @@ fe_frame *fe_enter(fe *c, const ast_fn *fn, ir_loc used, fe_naming *names, bool 
 void fe_leave(fe *c);
 fe_naming *fe_naming_new(fe *c, fe_naming *outer, const char *prefix, const char *suffix);
 const char *fe_instance(fe *c, const char *base); // path of a new instance
-fe_use *fe_use_new(fe *c, const ast_fn *fn, const char *base);
+// Of a call, or (NULL) of a copy.
+fe_use *fe_use_new(fe *c, const ast_fn *fn, const ast_expr *call, const char *base);
 bool fe_is_used(const fe *c, const char *base); // there is an instance of the name here
 // "linear.w" of "disc.linear.w" below "disc", "" of "disc" itself; NULL: it is not below.
 const char *fe_below(const char *path, const char *name);

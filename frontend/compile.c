@@ -297,7 +297,8 @@ static void make_maps(fe *c) {
                      &c->schedules,    &c->std_schedules,
                      &c->initializers, &c->std_initializers,
                      &c->reported,     &c->used_defines,
-                     &c->places};
+                     &c->places,       &c->sites,
+                     &c->trained};
   for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++)
     *maps[i] = ir_map_new(c->arena);
   c->file_lets = c->options->split.batch ? ir_map_new(c->arena) : c->lets;

@@ -84,7 +84,8 @@ void fe_declare_copy(fe *c, const ast_stmt *s) {
   beginning b;
   if (!is_new_name(c, name) || !want_beginning(c, s, of, &b))
     return;
-  fe_use *to = fe_use_new(c, of->fn, name->text);
+  fe_use *to = fe_use_new(c, of->fn, NULL, name->text);
+  to->site = of->site;
   to->copy = true;
   size_t found = 0, num = c->module->states.num;
   for (size_t i = 0; i < num; i++) {

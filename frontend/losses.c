@@ -269,6 +269,20 @@ static void check_all_trained(fe *c) {
   }
 }
 
+// Those that evaluation alone has would stay what they began with.
+static void check_in_training(fe *c) {
+  for (size_t i = 0; i < c->pass->trained.num; i++) {
+    const ir_state *param = c->pass->trained.at[i];
+    if (c->pass->training)
+      ir_map_put(c->trained, param->name, c);
+    if (ir_map_get(c->trained, param->name))
+      continue;
+    ir_diag *d =
+        fe_error(c, param->loc, "E0222", "parameter '%s' is trained by no loss", param->name);
+    diag_help(d, "only evaluation has it: use it in training, too, or make it `frozen`");
+  }
+}
+
 // All of them frozen: most likely by mistake.
 static void check_freeze(fe *c) {
   const ast_setting *s = fe_optim_setting(c, NULL, "freeze");
@@ -292,6 +306,7 @@ void fe_check_goals(fe *c) {
     return;
   }
   check_freeze(c);
+  check_in_training(c);
   fe_goal *only = p->goals.at[0];
   if (only->name)
     check_all_trained(c);

@@ -129,6 +129,7 @@ fe_frame *fe_enter(fe *c, const ast_fn *fn, ir_loc used, fe_naming *names, bool 
                   .depth = c->frame ? c->frame->depth + 1 : 0,
                   .is_std = is_std,
                   .names = names,
+                  .site = names->prefix,
                   .again = c->frame ? c->frame->again : NULL,
                   .copied = c->frame && c->frame->copied,
                   .vars = ir_map_new(c->arena),
@@ -183,31 +184,77 @@ const char *fe_path(fe *c, const char *name) {
                    : ir_format(c->arena, "%s%s", name, n->suffix);
 }
 
-// "linear", "linear_2", ...: the name of a new use here.
+static fe_use *find_use(const fe_naming *n, const char *name) {
+  fe_use *u = NULL;
+  for (; n && !u; n = n->outer)
+    u = ir_map_get(n->uses, name);
+  return u;
+}
+
+// By another use, beside which this one stands. In a use with parameters that are there, what stands around has them, too:
+// the iteration of a shared loop before this one.
+static const fe_use *is_taken(const fe *c, const char *name) {
+  const fe_naming *n = c->frame->names;
+  return c->frame->again ? ir_map_get(n->uses, name) : find_use(n, name);
+}
+
+// "linear", "linear_2", ...: the next name that is free here.
 static const char *next_name(fe *c, const char *base) {
   fe_naming *n = c->frame->names;
   uintptr_t uses = uses_of(n, base) + 1;
+  const char *name = uses == 1 ? base : ir_format(c->arena, "%s_%zu", base, (size_t)uses);
   ir_map_put(n->counts, base, (void *)((uintptr_t)ir_map_get(n->counts, base) + 1));
-  return uses == 1 ? base : ir_format(c->arena, "%s_%zu", base, (size_t)uses);
+  return uses > 1 && is_taken(c, name) ? next_name(c, base) : name;
+}
+
+// Where a call stands: in its block or iteration, wherever the parameters of that lie.
+static const char *site_of(fe *c, const ast_expr *call) {
+  const char *in = c->frame->site;
+  return ir_format(c->arena, "%s%s %p", in ? in : "", c->frame->names->suffix, (const void *)call);
+}
+
+// An earlier call that was not there before has counted up to the name of this one.
+static void report_taken(fe *c, const ast_expr *call, const char *name, const fe_use *by) {
+  ir_diag *d =
+      fe_error(c, call->loc, "E0206", "'%s' is this use elsewhere, and an earlier one here", name);
+  diag_note(d, by->call->loc, "the earlier one is not used there");
+  diag_help(d, "give one of them a name of its own: %s(...) as name", call->text);
+}
+
+// A call has the name that it had first: in evaluation, in another use of its block and in later iterations of a shared
+// loop, too, where others before it may be left out. Else it would have the parameters of one of those.
+static const char *name_of(fe *c, const ast_expr *call, const char *base) {
+  const char *site = site_of(c, call), *known = ir_map_get(c->sites, site);
+  const fe_use *by = known ? is_taken(c, known) : NULL;
+  if (by && by->call && by->call != call)
+    report_taken(c, call, known, by);
+  if (!known || by) {
+    const char *name = next_name(c, base);
+    if (!known)
+      ir_map_put(c->sites, site, (void *)(uintptr_t)name);
+    return name;
+  }
+  ir_map *counts = c->frame->names->counts;
+  ir_map_put(counts, base, (void *)((uintptr_t)ir_map_get(counts, base) + 1));
+  return known;
 }
 
 const char *fe_instance(fe *c, const char *base) {
   return fe_path(c, next_name(c, base));
 }
 
-fe_use *fe_use_new(fe *c, const ast_fn *fn, const char *base) {
-  const char *name = next_name(c, base);
+fe_use *fe_use_new(fe *c, const ast_fn *fn, const ast_expr *call, const char *base) {
+  const char *name = call ? name_of(c, call, base) : next_name(c, base), *in = c->frame->site;
   fe_use *u = IR_NEW(c->arena, fe_use);
-  *u = (fe_use){.fn = fn, .path = fe_path(c, name)};
+  *u = (fe_use){.fn = fn, .call = call, .path = fe_path(c, name)};
+  u->site =
+      ir_format(c->arena, "%s%s%s%s", in ? in : "", in ? "." : "", name, c->frame->names->suffix);
   ir_map_put(c->frame->names->uses, name, u);
   return u;
 }
 
 fe_use *fe_find_use(const fe *c, const char *name) {
-  fe_use *u = NULL;
-  for (const fe_naming *n = c->frame->names; n && !u; n = n->outer)
-    u = ir_map_get(n->uses, name);
-  return u;
+  return find_use(c->frame->names, name);
 }
 
 // --- lookup --------------------------------------------------------------------------------------
