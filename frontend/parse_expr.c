@@ -331,6 +331,7 @@ static ast_expr *parse_power(fe_parser *p) {
 static ast_expr *parse_prefix(fe_parser *p, ast_op op, ast_expr *(*operand)(fe_parser *)) {
   size_t start = p->at;
   ir_loc op_loc = fe_parse_take(p)->loc;
+  fe_parse_skip_newlines(p);
   ast_expr *a = operand(p);
   ast_expr *e = a ? node(p, AST_UNARY, start, a, NULL, NULL) : NULL;
   if (e)
