@@ -142,7 +142,8 @@ static bool bind_params(fe *c, const binding *b) {
   }
   for (size_t i = 0; ok && i < fn->params.num; i++) {
     const ast_param *p = &fn->params.at[i];
-    if (b->values[i])
+    bool is_dim = !p->type && ir_map_get(c->frame->dims, p->name.text); // x: f[n], n=4
+    if (b->values[i] || is_dim)
       continue;
     const fe_value *v = fe_eval(c, p->value);
     fe_set(c, p->name.text, v);

@@ -16,6 +16,7 @@ static const char frame[] = "let N = 6\n"
                             "block longer(v: f[n], m) -> f[n + m] {\n"
                             "  n = n + m\n"
                             "  return pad(v, [0], [m]) }\n"
+                            "block sized(v: f[n], n=9) -> f[n] { return v * n }\n"
                             "block sums(v: f[n]) -> f[n] { state s: f[n] = 0\n"
                             "  s <- s + v\n"
                             "  return s }\n"
@@ -162,6 +163,7 @@ static const value_case cases[] = {
     {"param w: f[3] = constant(2)", "same(w * x[0])", 3, {0, 2, 4}},
     {"", "twice(reshape(x, [6]), x[1], 1)", 3, {15, 21, 27}},
     {"", "longer(y, 1)", 3, {6, 7, 0}},
+    {"", "sized(y) + sized(y, n=2)", 2, {24, 28}},
     // standard layers
     {"", "f32(-(x[0] > 0))", 3, {0, -1, -1}},
     {"", "relu(x[0] - 1)", 3, {0, 0, 1}},
