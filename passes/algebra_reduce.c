@@ -24,11 +24,39 @@ ir_node *alg_reduce_unit_axes(ir_builder *b, ir_node *n) {
   return kept < num ? ir_reduce(b, n->op, n->in[0], axes, kept) : NULL;
 }
 
+enum { LOOK = 64 }; // nodes
+
+// Whether `n` is computed, element by element, from something that `is` says yes to.
+static bool is_made_of(const ir_node *n, bool (*is)(const ir_node *n, const ir_type *of),
+                       const ir_type *of, int *left) {
+  if ((*left)-- <= 0)
+    return false;
+  ir_op_class cls = ir_ops[n->op].cls;
+  bool found = is(n, of), through = cls == IR_CLASS_POINTWISE || cls == IR_CLASS_VIEW;
+  for (int i = 0; !found && through && i < n->num_in; i++)
+    found = is_made_of(n->in[i], is, of, left);
+  return found;
+}
+
+static bool is_reduction(const ir_node *n, const ir_type *of) {
+  (void)of;
+  return ir_ops[n->op].cls == IR_CLASS_REDUCE;
+}
+
+// What rows of the shape `rows` come to, for each of their elements.
+static bool is_of_rows(const ir_node *n, const ir_type *rows) {
+  int left = LOOK;
+  return n->op == IR_BROADCAST && ir_same_shape(&n->in[0]->type, rows) &&
+         is_made_of(n->in[0], is_reduction, rows, &left);
+}
+
 // sum (sum x {axes=[0]}) {axes=[1]} -> sum x {axes=[0, 1]}, when nothing else needs the inner sum: of one that is there
-// anyway the rest is little, and all of x would be read, or computed, once more.
+// anyway the rest is little, and all of x would be read, or computed, once more. Nor when x is made of what else its rows
+// come to, as the logarithm of a softmax: one kernel makes both sums of a row, and would have to store x instead.
 ir_node *alg_reduce_of_reduce(ir_builder *b, ir_node *n) {
   ir_node *x = n->in[0];
-  if (x->op != n->op || x->mark != 1)
+  int left = LOOK;
+  if (x->op != n->op || x->mark != 1 || is_made_of(x->in[0], is_of_rows, &x->type, &left))
     return NULL;
   bool reduced[IR_MAX_RANK] = {false};
   const ir_node *both[] = {n, x};

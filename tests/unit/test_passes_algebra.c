@@ -207,6 +207,17 @@ static const rule_case reduce_cases[] = {
      W "%s = sum %w {axes=[1]} : f32[4,1]\n%r = sum %s {axes=[0]} : f32[1,1]\nresult output s = "
        "%s\n" R,
      NULL},
+    {"sum of a sum of what is made of the same rows",
+     W "%m = reduce_max %w {axes=[1]} : f32[4,1]\n%l = exp %m : f32[4,1]\n%b = broadcast %l : "
+       "f32[4,6]\n"
+       "%d = sub %w, %b : f32[4,6]\n%s = sum %d {axes=[1]} : f32[4,1]\n%r = sum %s {axes=[0]} : "
+       "f32[1,1]\n" R,
+     NULL},
+    {"sum of a sum of what a row has been given",
+     W "%l = input : f32[4,1]\n%b = broadcast %l : f32[4,6]\n%d = sub %w, %b : f32[4,6]\n"
+       "%s = sum %d {axes=[1]} : f32[4,1]\n%r = sum %s {axes=[0]} : f32[1,1]\n" R,
+     W "%l = input : f32[4,1]\n%b = broadcast %l : f32[4,6]\n%d = sub %w, %b : f32[4,6]\n"
+       "%r = sum %d {axes=[0,1]} : f32[1,1]\n" R},
     {"max of sum",
      W "%s = sum %w {axes=[1]} : f32[4,1]\n%r = reduce_max %s {axes=[0]} : f32[1,1]\n" R, NULL},
     {"sum of broadcast",
