@@ -128,6 +128,15 @@ static const grad_case cases[] = {
                "%u = windows %y {axes=[0],size=[5],step=[3],dilate=[1]} : f32[2,5]\n%o = mul %v, "
                "%u : f32[2,5]\n",
      -2, 2},
+    {"two windows of one shape of two axes, of a tensor that is longer along one and shorter along "
+     "the other",
+     X("[9,10,2]") "%y = input : f32[10,8,2]\n"
+                   "%v = windows %x {axes=[0,1],size=[5,5],step=[3,3],dilate=[1,1]} : "
+                   "f32[2,2,2,5,5]\n"
+                   "%u = windows %y {axes=[0,1],size=[5,5],step=[3,3],dilate=[1,1]} : "
+                   "f32[2,2,2,5,5]\n%p = mul %v, %u : f32[2,2,2,5,5]\n%o = tanh %p : "
+                   "f32[2,2,2,5,5]\n",
+     -2, 2},
     {"windows of one element",
      X("[5,3]") "%o = windows %x {axes=[0],size=[1],step=[2],dilate=[1]} : f32[3,3,1]", -2, 2},
     {"conv",
