@@ -301,6 +301,36 @@ static void choose_unit(cuda_files *x, cg_distinct *d, int unit) {
   }
 }
 
+// Joints may have left some with nothing, which would be compiled all the same, and counted by those who load images.
+static void leave_out_empty(cuda_files *x) {
+  int *to = IR_NEW_ARRAY(x->p->arena, int, x->num + 1), kept = 0;
+  if (x->p->distinct.num == 0)
+    return;
+  for (size_t kind = 0, i = 0; kind < FILE_KINDS; kind++) {
+    size_t end = x->first[kind + 1];
+    x->first[kind] = (size_t)kept;
+    for (; i < end; i++) {
+      to[i] = kept;
+      kept += x->bytes[i] > 0;
+    }
+  }
+  for (size_t i = 0; i < x->p->distinct.num; i++)
+    x->p->distinct.at[i]->unit = to[x->p->distinct.at[i]->unit];
+  for (size_t i = 0; i < x->p->joints.num; i++)
+    x->p->joints.at[i]->unit = to[x->p->joints.at[i]->unit];
+  x->num = x->first[FILE_KINDS] = (size_t)kept;
+}
+
+static void choose_units(cuda_files *x) {
+  const cg_program *p = x->p;
+  x->bytes = IR_NEW_ARRAY(p->arena, size_t, x->num);
+  for (size_t i = 0; i < p->distinct.num; i++)
+    p->distinct.at[i]->unit = -1;
+  for (size_t i = 0; i < p->distinct.num; i++)
+    choose_unit(x, p->distinct.at[i], choose_file(x, p->distinct.at[i]));
+  leave_out_empty(x);
+}
+
 // Of K_KERNEL_ROOM, too: the launch decides what there is room for.
 static void put_called(const cg_distinct *d, ir_buf *out) {
   const char *from = strstr(d->text, "K_KERNEL"), *to = from ? strchr(from, '(') : NULL;
@@ -322,17 +352,14 @@ static void put_joint(cuda_files *x, const cg_joint *j) {
 static void add_cuda_files(cg_program *p, const cg_origin *o, cg_sources *out) {
   cuda_files x = {.p = p};
   count_files(&x);
+  choose_units(&x);
   size_t n = x.num;
   x.files = IR_NEW_ARRAY(p->arena, ir_buf, n);
-  x.bytes = IR_NEW_ARRAY(p->arena, size_t, n);
   x.near = IR_NEW_ARRAY(p->arena, int64_t, n);
   for (size_t i = 0; i < n; i++)
     x.files[i] = new_file(p, o, cg_cuda_prelude(p->arena));
-  for (size_t i = 0; i < p->distinct.num; i++)
-    p->distinct.at[i]->unit = -1;
   for (size_t i = 0; i < p->distinct.num; i++) {
     cg_distinct *d = p->distinct.at[i];
-    choose_unit(&x, d, choose_file(&x, d));
     put_banner(p, d, &x.files[d->unit]);
     if (d->only_in)
       put_called(d, &x.files[d->unit]);

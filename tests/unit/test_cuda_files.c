@@ -62,6 +62,35 @@ static void check_files(ir_arena *a, const char *target, const char *what, const
       test_fail("%s: %zu files of kind %d, not %zu", what, num[kind], kind, want[kind]);
 }
 
+// Text for two files, all of which one joint entry puts beside it.
+static void check_joint(ir_arena *a) {
+  static const cg_origin origin = {.path = "m.graph", .compiler = "test", .options = ""};
+  ir_buf body = ir_buf_new(a);
+  for (int i = 0; i < 60; i++) {
+    ir_buf_printf(&body, "%%y%d.0 = input : f32[%d]\n", i, 100 + i);
+    for (int j = 0; j < 14; j++)
+      ir_buf_printf(&body, "%%y%d.%d = %s %%y%d.%d : f32[%d]\n", i, j + 1,
+                    j < 6 && i >> j & 1 ? "tanh" : "sin", i, j, 100 + i);
+    ir_buf_printf(&body, "result output r%d = %%y%d.14\n", i, i);
+  }
+  ir_module *m = test_module(a, NULL, ir_buf_str(&body));
+  if (!pass_run_pipeline(m, diag_new(a), NULL)) {
+    test_fail("a joint: no kernels");
+    return;
+  }
+  cg_program *p = cg_program_new(a, m, cg_target_find(a, "cuda:sm_80"));
+  const plan *plan = cg_plan(p, NULL, NULL);
+  cg_share(p);
+  cg_sources s = cg_program_emit(p, plan, &origin);
+  size_t num = 0, bytes = 0;
+  for (size_t i = 0; i < s.num; i++)
+    num += s.at[i].kind == CG_SOURCE_CUDA;
+  for (size_t i = 0; i < p->distinct.num; i++)
+    bytes += strlen(p->distinct.at[i]->text);
+  if (p->joints.num != 1 || bytes < 65536 || num != 1)
+    test_fail("%zu joints, %zu bytes of kernels in %zu files", p->joints.num, bytes, num);
+}
+
 #define PRODUCT                                                                                    \
   "%x = input : bf16[64,96]\n%w = input : bf16[96,128]\n%xf = cast %x : f32[64,96]\n%wf = cast "   \
   "%w : f32[96,128]\n%p = matmul %xf, %wf {ta=false, tb=false} : f32[64,128]\nresult output p = "  \
@@ -98,6 +127,7 @@ int main(void) {
         i, i + 9, i, i - 1, i + 9, i, i, i, i + 9, i, i);
   ir_buf_puts(&many, "result output q = %q20\n");
   check_files(a, "cuda:sm_90a", "a product among sums", ir_buf_str(&many), two);
+  check_joint(a);
   ir_arena_free(a);
   return test_report("files");
 }
