@@ -119,14 +119,14 @@ static const grad_case cases[] = {
     {"two windows of one shape and step, of a tensor and a longer one",
      X("[9]") "%y = input : f32[10]\n%v = windows %x {axes=[0],size=[5],step=[3],dilate=[1]} : "
               "f32[2,5]\n"
-              "%u = windows %y {axes=[0],size=[5],step=[3],dilate=[1]} : f32[2,5]\n%o = mul %v, %u "
-              ": f32[2,5]\n",
+              "%u = windows %y {axes=[0],size=[5],step=[3],dilate=[1]} : f32[2,5]\n%p = mul %v, %u "
+              ": f32[2,5]\n%o = sum %p {axes=[1]} : f32[2,1]",
      -2, 2},
     {"two windows of one shape and step, of a tensor and a shorter one",
      X("[10]") "%y = input : f32[8]\n%v = windows %x {axes=[0],size=[5],step=[3],dilate=[1]} : "
                "f32[2,5]\n"
-               "%u = windows %y {axes=[0],size=[5],step=[3],dilate=[1]} : f32[2,5]\n%o = mul %v, "
-               "%u : f32[2,5]\n",
+               "%u = windows %y {axes=[0],size=[5],step=[3],dilate=[1]} : f32[2,5]\n%p = mul %v, "
+               "%u : f32[2,5]\n%o = sum %p {axes=[1]} : f32[2,1]",
      -2, 2},
     {"two windows of one shape of two axes, of a tensor that is longer along one and shorter along "
      "the other",
@@ -134,8 +134,8 @@ static const grad_case cases[] = {
                    "%v = windows %x {axes=[0,1],size=[5,5],step=[3,3],dilate=[1,1]} : "
                    "f32[2,2,2,5,5]\n"
                    "%u = windows %y {axes=[0,1],size=[5,5],step=[3,3],dilate=[1,1]} : "
-                   "f32[2,2,2,5,5]\n%p = mul %v, %u : f32[2,2,2,5,5]\n%o = tanh %p : "
-                   "f32[2,2,2,5,5]\n",
+                   "f32[2,2,2,5,5]\n%p = mul %v, %u : f32[2,2,2,5,5]\n%o = sum %p {axes=[3,4]} : "
+                   "f32[2,2,2,1,1]",
      -2, 2},
     {"windows of one element",
      X("[5,3]") "%o = windows %x {axes=[0],size=[1],step=[2],dilate=[1]} : f32[3,3,1]", -2, 2},
