@@ -146,6 +146,8 @@ bool dom_contiguous(const ir_node *n);
 bool dom_dense(const dom_layout *l);
 // The node below all views (and below conversions that matmuls compute: ir_is_seen_through).
 ir_node *dom_base(const ir_node *n);
+// Looks through copies, too: what computes these elements.
+const ir_node *dom_below_copies(const ir_node *n);
 // Marks slices that become arguments of their own (ir_node.stretch_of; passes/stretches.c). Once,
 // when kernels are final: whoever looks at the kernels afterwards takes such slices for buffers.
 void dom_find_stretches(ir_module *m);

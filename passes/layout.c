@@ -20,6 +20,12 @@ ir_node *dom_base(const ir_node *n) {
   return (ir_node *)(uintptr_t)n;
 }
 
+const ir_node *dom_below_copies(const ir_node *n) {
+  while (n->op == IR_COPY || ir_ops[n->op].cls == IR_CLASS_VIEW)
+    n = n->in[0];
+  return n;
+}
+
 const ir_node *dom_conversion(const ir_node *n) {
   while (ir_ops[n->op].cls == IR_CLASS_VIEW && !n->folded)
     n = n->in[0];

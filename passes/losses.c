@@ -6,14 +6,8 @@
 
 #include "passes/domain.h"
 
-static const ir_node *below_copies(const ir_node *n) {
-  while (n->op == IR_COPY || ir_ops[n->op].cls == IR_CLASS_VIEW)
-    n = n->in[0];
-  return n;
-}
-
 static ir_node *what_is_added(const ir_node *write) {
-  const ir_node *sum = below_copies(write->in[0]);
+  const ir_node *sum = dom_below_copies(write->in[0]);
   if (sum->op != IR_ADD)
     return write->in[0];
   return sum->in[dom_base(sum->in[0])->op == IR_READ];
@@ -21,7 +15,7 @@ static ir_node *what_is_added(const ir_node *write) {
 
 // The accumulator to which `n` is added; NULL: none.
 static const ir_state *accumulator_of(const ir_node *n) {
-  n = below_copies(n);
+  n = dom_below_copies(n);
   for (int i = 0; n->op == IR_ADD && i < n->num_in; i++) {
     const ir_node *x = dom_base(n->in[i]);
     if (x->op == IR_READ && x->state->role == IR_ROLE_ACCUM)

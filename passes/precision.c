@@ -30,6 +30,7 @@
 
 #include "ir/builder.h"
 #include "ir/narrow.h"
+#include "passes/domain.h"
 #include "passes/losses.h"
 #include "passes/pass.h"
 
@@ -109,9 +110,7 @@ static bool *find_updates(const ir_func *f) {
     const ir_node *n = f->nodes.at[i];
     if (n->op != IR_WRITE || n->state->role != IR_ROLE_PARAM)
       continue;
-    for (n = n->in[0]; n->op == IR_COPY || ir_ops[n->op].cls == IR_CLASS_VIEW;)
-      n = n->in[0];
-    updates[n->id] = true;
+    updates[dom_below_copies(n->in[0])->id] = true;
   }
   return updates;
 }
