@@ -6,8 +6,6 @@ import re
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 AMD_ZEN_4 = "25"  # the family of Zen 3, too, which has no AVX-512
-# What keeps PyTorch, and the libraries that multiply for it, from AVX-512.
-AVX2_ONLY = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
 
 
 def cpu_name(avx2=False):

@@ -27,9 +27,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
 import rows  # noqa: E402  (of all benches)
+from pytorch import PYTHON, ROOT  # noqa: E402
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-PYTHON = os.environ.get("MLTC_TORCH_PYTHON", "python3")
 BAR = 0.6
 
 TENSORS, FUSED, IMAGES = ("tensors",), ("tensors", "fused"), ("tensors", "channels_last")

@@ -24,9 +24,8 @@ sys.path.insert(0, os.path.dirname(HERE))
 
 import machine  # noqa: E402  (of all benches)
 import rows  # noqa: E402
+from pytorch import ON_AVX2, PYTHON, ROOT, add_options, rows_to_keep, settle  # noqa: E402
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-PYTHON = os.environ.get("MLTC_TORCH_PYTHON", "python3")
 JAX_PYTHON = os.environ.get("MLTC_JAX_PYTHON")
 JAX = "JAX "  # begins the names of its styles
 BF16 = "_bf16"  # ends the names of rows where both sides multiply bf16
@@ -49,8 +48,8 @@ class Bench:
         if key not in self.trainers and not self.options.peer_only:
             folder = os.path.join(self.folder, str(len(self.trainers)))
             os.mkdir(folder)
-            target = ["--target=cpu:x86-64-v3"] if self.options.avx2 else []
-            self.trainers[key] = Trainer(self.options.mltc, os.path.join(ROOT, graph), folder, *defines, *target)
+            self.trainers[key] = Trainer(self.options.mltc, os.path.join(ROOT, graph), folder, *defines,
+                                         *(ON_AVX2 if self.options.avx2 else []))
         return self.trainers.get(key)
 
     def synthetic(self, name):
@@ -275,13 +274,12 @@ def kept_rows(out, new, path):
     """Of an earlier run beside the same PyTorch (and JAX) on such a machine: what this one has not measured."""
     old = rows.load(path)
     out["jax"] = out["jax"] or old.get("jax")
-    if any(old.get(key) != out[key] for key in ("version", "torch", "threads", "cpu")):
-        return []
     if out["jax"] != (old.get("jax") or out["jax"]):  # a file without it is of no other version
         return []
-    out["compile_seconds"] = {**old["compile_seconds"], **out["compile_seconds"]}
-    measured = {(row["benchmark"], row["what"]) for row in new}
-    return [row for row in old["rows"] if (row["benchmark"], row["what"]) not in measured]
+    kept = rows_to_keep(old, out, new, lambda row: (row["benchmark"], row["what"]))
+    if kept:
+        out["compile_seconds"] = {**old["compile_seconds"], **out["compile_seconds"]}
+    return kept
 
 
 def place(row):
@@ -304,23 +302,16 @@ def save(b, path):
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    p.add_argument("--mltc", default=os.path.join(ROOT, "build", "bin", "mltc"))
     p.add_argument("--data", required=True, help="folder with MNIST and tinyshakespeare.txt")
     rows.add_only(p, BENCHMARKS)
-    p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--repeat", type=int, default=3, help="runs of each side; medians count")
-    p.add_argument("--compile", action="store_true", help="also PyTorch with torch.compile")
     p.add_argument("--peer-only", action="store_true", help="measure PyTorch alone")
     p.add_argument("--quick", action="store_true", help="leave out PyTorch's DataLoader")
     kind = p.add_mutually_exclusive_group()
-    kind.add_argument("--avx2", action="store_true", help="neither side uses AVX-512, though this machine has it")
     kind.add_argument("--bf16", action="store_true", help="times per step with matmuls of bf16 on both sides")
-    p.add_argument("--out", help="the file of results (default: that of this kind of machine)")
+    add_options(p, kind)
     options = p.parse_args()
-    options.out = options.out or machine.result_path("torch", options.avx2)
-    os.environ.update(machine.AVX2_ONLY if options.avx2 else {})
+    settle(options, "torch")
     options.data = os.path.abspath(options.data)
-    options.mltc = os.path.abspath(options.mltc)
     return options, rows.chosen(p, options, IN_BF16 if options.bf16 else BENCHMARKS)
 
 

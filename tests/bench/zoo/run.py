@@ -10,7 +10,6 @@ import glob
 import json
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -22,12 +21,13 @@ sys.path += [BENCH, os.path.join(BENCH, "torch")]
 
 import machine  # noqa: E402  (of all benches)
 import rows  # noqa: E402
+from pytorch import ON_AVX2, PYTHON, add_options, rows_to_keep, settle  # noqa: E402
 from trainers import Trainer  # noqa: E402
 
-PYTHON = os.environ.get("MLTC_TORCH_PYTHON", "python3")
 NETWORKS = sorted(os.path.basename(path).removesuffix(".graph") for path in glob.glob(os.path.join(HERE, "*.graph")))
 BATCHES = 8  # in the files of samples.py
 WARM = 5  # steps before the clock
+COMPILED = "compile"  # the style of torch.compile
 WHAT = ("step", "evaluation")
 
 
@@ -62,13 +62,12 @@ def measure(name, options, folder):
     """Both sides take turns, so that what else the machine does hurts them alike."""
     data = os.path.join(folder, "data")
     script("samples.py", name, data)
-    target = ["--target=cpu:x86-64-v3"] if options.avx2 else []
-    trainer = Trainer(options.mltc, os.path.join(HERE, name + ".graph"), folder, *target)
+    trainer = Trainer(options.mltc, os.path.join(HERE, name + ".graph"), folder, *(ON_AVX2 if options.avx2 else []))
     styles = ["plain"]
     if os.path.exists(os.path.join(data, "image.npy")):
         styles.append("channels_last")
     if options.compile:
-        styles.append("compile")
+        styles.append(COMPILED)
     ours, peers = [], {style: [] for style in styles}
     for _ in range(options.repeat):
         for style in styles:
@@ -81,43 +80,34 @@ def measure(name, options, folder):
 
 
 def row(name, what, ours, peers):
+    """The peer is PyTorch as it is; compiled it stands beside."""
     runs = {style: [1e3 * run[what] for run in times] for style, times in peers.items()}
     mine = [1e3 * run[what] for run in ours]
-    best = min(statistics.median(times) for times in runs.values())
-    return {"network": name, "what": what, "ours": statistics.median(mine), "peer": best, "unit": "ms",
-            "detail": {"runs": mine, "peers": runs}}
+    medians = {style: statistics.median(times) for style, times in runs.items()}
+    beside = {"PyTorch compiled": medians.pop(COMPILED)} if COMPILED in medians else {}
+    return {"network": name, "what": what, "ours": statistics.median(mine), "peer": min(medians.values()), "unit": "ms",
+            **({"beside": beside} if beside else {}), "detail": {"runs": mine, "peers": runs}}
 
 
 def show(r):
-    print(f"{r['network']:14} {r['what']:10} {r['ours']:9.4g} {r['peer']:9.4g} {r['ours'] / r['peer']:6.2f}", flush=True)
+    print(f"{r['network']:14} {r['what']:10} {r['ours']:9.4g} {r['peer']:9.4g} {r['ours'] / r['peer']:6.2f}",
+          *(f" {who} {time:.4g}" for who, time in r.get("beside", {}).items()), flush=True)
 
 
 def save(measured, torch, options):
-    """Rows of an earlier run beside the same PyTorch stay where this one has not measured."""
     out = {"schema": "mltc-bench-zoo", "version": 1, "torch": torch, "threads": options.threads, "repeat": options.repeat,
            "cpu": machine.cpu_name(options.avx2)}
-    old = rows.load(options.out)
-    new = {r["network"] for r in measured}
-    kept = []
-    if all(old.get(key) == out[key] for key in ("version", "torch", "threads", "cpu")):
-        kept = [r for r in old["rows"] if r["network"] not in new]
+    kept = rows_to_keep(rows.load(options.out), out, measured, lambda r: r["network"])
     rows.save(options.out, out, sorted(kept + measured, key=lambda r: (r["network"], WHAT.index(r["what"]))))
 
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    p.add_argument("--mltc", default=os.path.join(os.path.dirname(os.path.dirname(BENCH)), "build", "bin", "mltc"))
     rows.add_only(p, NETWORKS)
-    p.add_argument("--threads", type=int, default=2)
     p.add_argument("--steps", type=int, default=20)
-    p.add_argument("--repeat", type=int, default=3, help="runs of each side; medians count")
-    p.add_argument("--compile", action="store_true", help="also PyTorch with torch.compile")
-    p.add_argument("--avx2", action="store_true", help="neither side uses AVX-512, though this machine has it")
-    p.add_argument("--out", help="the file of results (default: that of this kind of machine)")
+    add_options(p, p)
     options = p.parse_args()
-    options.out = options.out or machine.result_path("zoo", options.avx2)
-    os.environ.update(machine.AVX2_ONLY if options.avx2 else {})
-    options.mltc = os.path.abspath(options.mltc)
+    settle(options, "zoo")
     return options, rows.chosen(p, options, NETWORKS)
 
 
@@ -126,11 +116,8 @@ def main():
     print(f"{'network':14} {'ms':10} {'mltc':>9} {'PyTorch':>9} {'ratio':>6}")
     measured = []
     for name in names:
-        folder = tempfile.mkdtemp(prefix="mltc-zoo-")
-        try:
+        with tempfile.TemporaryDirectory(prefix="mltc-zoo-") as folder:
             torch, new = measure(name, options, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         for r in new:
             show(r)
         measured += new
