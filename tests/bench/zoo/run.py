@@ -27,21 +27,25 @@ from trainers import Trainer  # noqa: E402
 NETWORKS = sorted(os.path.basename(path).removesuffix(".graph") for path in glob.glob(os.path.join(HERE, "*.graph")))
 BATCHES = 8  # in the files of samples.py
 WARM = 5  # steps before the clock
-COMPILED = "compile"  # the style of torch.compile
+PLAIN, COMPILED = "plain", "compile"  # styles of peer.py
 WHAT = ("step", "evaluation")
 
 
 def script(name, *arguments):
-    done = subprocess.run([PYTHON, os.path.join(HERE, name), *arguments], capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{name} {arguments[0]} fails:\n{done.stderr}")
-    return done.stdout
+    return subprocess.run([PYTHON, os.path.join(HERE, name), *arguments], capture_output=True, text=True, check=False)
 
 
 def time_peer(name, style, options, data):
-    out = script("peer.py", name, "--data", data, "--style", style, "--threads", str(options.threads),
-                 "--steps", str(options.steps), "--warm", str(WARM))
-    return json.loads(out.splitlines()[-1])
+    """None where a style other than the first does not run, which is said."""
+    done = script("peer.py", name, "--data", data, "--style", style, "--threads", str(options.threads),
+                  "--steps", str(options.steps), "--warm", str(WARM))
+    if done.returncode == 0:
+        return json.loads(done.stdout.splitlines()[-1])
+    if style == PLAIN:
+        sys.exit(f"peer.py {name} fails in '{PYTHON}':\n{done.stderr}")
+    reason = done.stderr.strip().splitlines()[-1:] or ["no message"]
+    print(f"  {name}: style '{style}' does not run: {reason[0]}", flush=True)
+    return None
 
 
 def time_ours(trainer, options, data):
@@ -61,19 +65,25 @@ def parameters(trainer):
 def measure(name, options, folder):
     """Both sides take turns, so that what else the machine does hurts them alike."""
     data = os.path.join(folder, "data")
-    script("samples.py", name, data)
+    made = script("samples.py", name, data)
+    if made.returncode:
+        sys.exit(f"samples.py {name} fails in '{PYTHON}':\n{made.stderr}")
     trainer = Trainer(options.mltc, os.path.join(HERE, name + ".graph"), folder, *(ON_AVX2 if options.avx2 else []))
-    styles = ["plain"]
+    styles = [PLAIN]
     if os.path.exists(os.path.join(data, "image.npy")):
         styles.append("channels_last")
     if options.compile:
         styles.append(COMPILED)
     ours, peers = [], {style: [] for style in styles}
     for _ in range(options.repeat):
-        for style in styles:
-            peers[style].append(time_peer(name, style, options, data))
+        for style in list(peers):
+            run = time_peer(name, style, options, data)
+            if run:
+                peers[style].append(run)
+            else:
+                del peers[style]
         ours.append(time_ours(trainer, options, data))
-    torch = peers["plain"][0]
+    torch = peers[PLAIN][0]
     if torch["parameters"] != parameters(trainer):
         sys.exit(f"{name}: {parameters(trainer)} parameters, PyTorch's network has {torch['parameters']}: not the same")
     return torch["torch"], [row(name, what, ours, peers) for what in WHAT]
