@@ -31,12 +31,15 @@ static const ast_fn *find_fn(fe *c, const ast_expr *call, const ir_map *own, con
 }
 
 // --- expanding -----------------------------------------------------------------------------------
-void fe_enter_optim(fe *c, ir_loc at, const char *param, int rank) {
-  fe_enter(c, c->model, at, fe_naming_new(c, NULL, NULL, ""), false);
-  if (!param)
-    return;
+static void tell_of_parameter(fe *c, const char *param, int rank) {
   fe_set(c, "rank", fe_int(c, rank));
   fe_set(c, "name", fe_str(c, param));
+}
+
+void fe_enter_optim(fe *c, ir_loc at, const char *param, int rank) {
+  fe_enter(c, c->model, at, fe_naming_new(c, NULL, NULL, ""), false);
+  if (param)
+    tell_of_parameter(c, param, rank);
 }
 
 // "grad_norm"; "d_loss.grad_norm" where there is more than one of them.
@@ -283,6 +286,7 @@ static void update_one(fe *c, const optimizing *o, ir_state *param, ir_node *gra
   }
   fe_naming *names = fe_naming_new(c, NULL, param->name, "");
   fe_enter(c, fn, o->call->loc, names, o->is_std);
+  tell_of_parameter(c, param->name, param->type.rank); // what fn calls so itself comes after it
   if (ok && fe_bind_values(c, fn, values))
     fe_run_body(c, &fn->body);
   if (!diag_num_errors(c->diags) && !ir_map_get(c->pass->written, param->name))

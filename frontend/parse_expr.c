@@ -148,6 +148,8 @@ static bool is_compound(const fe_parser *p, const fe_token *t) {
 static void help_habit(fe_parser *p, ir_diag *d, const fe_token *t) {
   if (t->kind == TOK_LET && t[1].kind == TOK_NAME)
     diag_help(d, "a constant stands outside of blocks and models; here write %s = ...", t[1].text);
+  else if (t->kind == TOK_AS || t->kind == TOK_IN || t[1].kind == TOK_ASSIGN)
+    fe_parse_help_keyword(d, t);
   else if (!fe_parse_help_comment(p, d, t) && is_compound(p, t))
     diag_help(d, "write %s = %s %.*s ...", t[-2].text, t[-2].text, (int)t[-1].loc.len,
               fe_token_text(t[-1].kind) + 1); // behind its quote

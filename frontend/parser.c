@@ -65,10 +65,29 @@ bool fe_parse_expect(fe_parser *p, fe_token_kind kind, const char *where) {
   return false;
 }
 
+static bool is_keyword(fe_token_kind kind) {
+  switch (kind) {
+#define TOKEN(NAME, text) case TOK_##NAME:
+    FE_KEYWORDS(TOKEN)
+#undef TOKEN
+    return true;
+  default:
+    return false;
+  }
+}
+
+void fe_parse_help_keyword(ir_diag *d, const fe_token *t) {
+  if (is_keyword(t->kind))
+    diag_help(d, "%s is a word of the language; nothing can have it for a name",
+              fe_token_text(t->kind));
+}
+
 bool fe_parse_name(fe_parser *p, ast_name *out, const char *what) {
   const fe_token *t = fe_parse_peek(p);
   if (t->kind != TOK_NAME) {
-    fe_parse_fail(p, t, "expected %s, found %s", what, fe_parse_found(p));
+    ir_diag *d = fe_parse_fail(p, t, "expected %s, found %s", what, fe_parse_found(p));
+    if (d)
+      fe_parse_help_keyword(d, t);
     return false;
   }
   fe_parse_take(p);

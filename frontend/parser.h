@@ -34,6 +34,8 @@ bool fe_parse_name(fe_parser *p, ast_name *out, const char *what);
 ir_diag *fe_parse_fail(fe_parser *p, const fe_token *at, const char *fmt, ...) IR_PRINTF(3, 4);
 // Says how comments begin where a '//' stands on the line of the next token, in what starts with `first`. `d` may be NULL.
 bool fe_parse_help_comment(fe_parser *p, ir_diag *d, const fe_token *first);
+// Where `t`, which is in the place of a name, is a keyword.
+void fe_parse_help_keyword(ir_diag *d, const fe_token *t);
 // The next token, for messages.
 const char *fe_parse_found(fe_parser *p);
 // Takes newlines as long as there are some.

@@ -299,6 +299,42 @@ static void check_own(void) {
   ir_arena_free(a);
 }
 
+// An optimiser knows the name and the rank of what it is expanded for; a parameter of its own that is called so comes
+// first.
+static void check_known(void) {
+  ir_arena *a = ir_arena_new();
+  ir_module *m = support_graph(
+      a,
+      "optimizer of_kinds(w, g, lr, name) {\n"
+      "  if rank == 0 { w <- w - 8 * lr * g } else { w <- w - lr * (4 if name == 3 else 0) * g }\n"
+      "}\n"
+      "optimizer picks(w, g, lr) {\n"
+      "  if ends_with(name, \"head\") { of = 2 } else { of = rank + rank(w) }\n"
+      "  w <- w - of * lr * g\n"
+      "}\n"
+      "model m(x: f32[1,1]) {\n"
+      "  param head: f[1] = ones\n"
+      "  param body: f[1,1,1] = ones\n"
+      "  param other: f[1] = ones\n"
+      "  param number: f[] = 1\n"
+      "  loss a = sum(head) + sum(body) over head, body\n"
+      "  loss b = sum(other) + number over other, number\n"
+      "}\n"
+      "optim a { picks(0.125) }\n"
+      "optim b { of_kinds(0.125, name=3) }\n");
+  ir_diags *d = diag_new(a);
+  pass_autodiff(m, d);
+  ir_world *w = support_world(a, m);
+  support_run(a, w, support_func(m, "step"), 1, 0, "a");
+  const char *names[] = {"head", "body", "other", "number"};
+  const double want[] = {1 - 2 * 0.125, 1 - 6 * 0.125, 1 - 4 * 0.125, 1 - 8 * 0.125};
+  for (int i = 0; i < 4; i++) {
+    double have = w->states[ir_find_state(m, names[i])->id].at[0];
+    CHECK(have == want[i], "%s is %g, not %g", names[i], have, want[i]);
+  }
+  ir_arena_free(a);
+}
+
 // The last loss after three steps of two batches each.
 static double last_loss(ir_arena *a, const char *param, const char *type, const char *loss) {
   ir_module *m = support_graph(a, ir_format(a,
@@ -341,6 +377,7 @@ int main(void) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     check_case(&cases[i]);
   check_own();
+  check_known();
   check_names_and_types();
   return support_finish("frontend optimisers");
 }
