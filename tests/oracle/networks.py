@@ -9,6 +9,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+F32_EPS = torch.finfo(torch.float32).eps
+
 
 def is_buffer(name):
     """The graphs of this folder name statistics and states that are carried on like this."""
@@ -71,7 +73,7 @@ def linear(w, x):
 @block
 def conv2d(w, x, **options):
     bias = w("b") if w.has("b") else None
-    return F.conv2d(x, w("w").permute(3, 2, 0, 1), bias, **options)
+    return F.conv2d(x, w("w").permute(3, 2, 0, 1).contiguous(), bias, **options)
 
 
 @block
@@ -458,6 +460,127 @@ def signals(w, x, label, far):
     return 3 * both - some + spread - angle + F.triplet_margin_loss(a, b, far, margin=0.5)
 
 
+def recurrence(decay, x, start):
+    rows, h = [], start
+    for a, row in zip(decay, x):
+        h = a * h + row
+        rows.append(h)
+    return torch.stack(rows)
+
+
+def ctc(logits, label, length, count, blank=0):
+    p = F.log_softmax(logits, -1).transpose(0, 1)
+    return F.ctc_loss(p, label, length, count, blank=blank, zero_infinity=True)
+
+
+def speech(w, x, label, length, count):
+    h = torch.tanh(linear(w, x))
+    kept = torch.sigmoid(linear(w, h)).transpose(0, 1)
+    h = h.transpose(0, 1)
+    h = h + recurrence(kept, (1 - kept) * h, torch.zeros_like(h[0]))
+    h = (h + 0.5 * recurrence(kept[:3], h[:3], h[4])[2]).transpose(0, 1)
+    t = h.shape[1]
+    far = (torch.arange(t)[:, None] - torch.arange(t)).abs()
+    bias = -torch.tensor([2.0 ** -4, 2.0 ** -8], dtype=h.dtype)[:, None, None] * far
+    y = attention(*split_heads(w, h, 3, 2), causal(t), bias)
+    h = h + merge_heads(y) + 0.1 * h.roll(3, 1) + 0.1 * h.roll(-1, -1)
+    z = linear(w, h)
+    said = ctc(z, 1 + label % 5, 12 + length % 10, count % 6)
+    five, all_steps = label % 5, torch.full((len(x),), t)
+    full = torch.full((len(x),), label.shape[1])
+    every = ctc(2 * z, torch.where(five >= 2, five + 1, five), all_steps, full, 2)
+    ordered = linear(w, h).sort(dim=1, stable=True)[0] * torch.arange(t)[:, None] / t
+    down = h[:, :16].sort(dim=-1, descending=True, stable=True)[0] * torch.arange(8)
+    return said + every + ordered.mean() + down.mean()
+
+
+def bilinear(x, size):
+    return F.interpolate(x, size, mode="bilinear", align_corners=False)
+
+
+def focal(logits, label, gamma, alpha):
+    y = label.to(logits.dtype)
+    p = torch.sigmoid(logits)
+    right, share = p * y + (1 - p) * (1 - y), alpha * y + (1 - alpha) * (1 - y)
+    return (share * (1 - right) ** gamma * F.binary_cross_entropy_with_logits(logits, y, reduction="none")).mean()
+
+
+def segments(w, x, there, label):
+    h = F.relu(conv2d(w, image(x), stride=2, padding=1))
+    seen = F.relu(conv2d(w, torch.cat([bilinear(bilinear(h, (4, 3)), (6, 5)), h], 1), padding=1))
+    z = conv2d(w, bilinear(seen, (12, 10)), padding=1)[:, 0]
+    named, y = linear(w, seen.mean((2, 3))), there.to(z.dtype)
+    ce, numbers = F.cross_entropy, lambda *values: torch.tensor(values, dtype=z.dtype)
+    total = ce(named, label, numbers(0.5, 1, 2, 3))
+    total = total + ce(2 * named, label, numbers(1, 2, 0.25, 1), label_smoothing=0.2)
+    total = total + ce(named, label, w("share").detach() + torch.arange(4), ignore_index=2)
+    total = total + ce(named + 1, label, numbers(3, 1, 1, 2), ignore_index=1, label_smoothing=0.1)
+    total = total + focal(z, there, 2, 0.25) + focal(3 * z, there == 0, 0.5, 0.6)
+    p = torch.sigmoid(z)
+    total = total + (1 - (2 * (p * y).sum((1, 2)) + 1) / (p.sum((1, 2)) + y.sum((1, 2)) + 1)).mean()
+    total = total + F.binary_cross_entropy_with_logits(z, y, pos_weight=numbers(3))
+    return total + 0.01 * (w("share") ** 2).sum()
+
+
+class Updates(torch.optim.Optimizer):
+    """Optimisers that PyTorch has not, or not in double precision: a step is update(state, parameter, gradient)."""
+
+    def __init__(self, params, update):
+        super().__init__(params, {})
+        self.update = update
+
+    def step(self, closure=None):
+        for p in (p for p in self.param_groups[0]["params"] if p.grad is not None):
+            state = self.state[p]
+            state["step"] = state.get("step", 0) + 1
+            with torch.no_grad():
+                self.update(state, p, p.grad)
+
+
+def average(state, name, b, g):
+    state[name] = b * state.get(name, torch.zeros_like(g)) + (1 - b) * g
+    return state[name]
+
+
+def adam_direction(state, g, b1, b2, eps):
+    m, v, t = average(state, "m", b1, g), average(state, "v", b2, g * g), state["step"]
+    return m / (1 - b1 ** t) / ((v / (1 - b2 ** t)).sqrt() + eps)
+
+
+def lion(state, p, g):
+    before = state.get("m", torch.zeros_like(g))
+    p.mul_(1 - 0.003 * 0.1).sub_(0.003 * torch.sign(0.9 * before + 0.1 * g))
+    average(state, "m", 0.99, g)
+
+
+def lamb(state, p, g):
+    u = adam_direction(state, g, 0.9, 0.999, 1e-6) + 0.01 * p
+    trust = p.norm() / u.norm() if p.norm() > 0 and u.norm() > 0 else 1
+    p.sub_(0.02 * trust * u)
+
+
+def muon(state, p, g):
+    kept = p * (1 - 0.01 * 0.1)
+    if p.dim() != 2 or p.shape[1] == 4:     # not the last layer
+        p.copy_(kept - 0.01 * adam_direction(state, g, 0.9, 0.95, 1e-8))
+        return
+    m = average(state, "m", 0.95, g)
+    x = (0.95 * m + 0.05 * g).T     # PyTorch's layout
+    x = x / x.norm()
+    for _ in range(5):
+        a = x @ x.T
+        x = 3.4445 * x + (-4.775 * a + 2.0315 * a @ a) @ x
+    p.copy_(kept - 0.01 * 0.2 * max(p.shape) ** 0.5 * x.T)
+
+
+def optimisers(w, x, label):
+    for name, path in (("adafactor", "a"), ("relative", "r"), ("lion", "l"), ("lamb", "b"), ("muon", "m")):
+        w.enter_named(path)
+        h = torch.tanh(conv2d(w, image(x))).permute(0, 2, 3, 1).flatten(1)
+        yield name, F.cross_entropy(linear(w, torch.tanh(linear(w, h))), label), path + "."
+        w.leave()
+
+
 def segment_sum(values, index, n):
     return torch.zeros(n, *values.shape[1:], dtype=values.dtype).index_add(0, index, values)
 
@@ -602,6 +725,13 @@ NETWORKS = {
     "derivatives": (derivatives, lambda p: torch.optim.Adam(p, 0.003)),
     "losses": (losses, lambda p: torch.optim.SGD(p, 0.05)),
     "signals": (signals, lambda p: torch.optim.Adam(p, 0.003)),
+    "speech": (speech, lambda p: torch.optim.Adam(p, 0.003)),
+    "segments": (segments, lambda p: torch.optim.Adam(p, 0.003)),
+    "optimisers": (optimisers, {
+        "adafactor": lambda p: torch.optim.Adafactor(p, 0.01, eps=(F32_EPS, 1e-3), weight_decay=0.1),
+        "relative": lambda p: torch.optim.Adafactor(p, 0.5, beta2_decay=-0.5, eps=(F32_EPS, 0.01), d=1.5),
+        "lion": lambda p: Updates(p, lion), "lamb": lambda p: Updates(p, lamb),
+        "muon": lambda p: Updates(p, muon)}),
     "graphs": (graphs, lambda p: torch.optim.Adam(p, 0.01)),
     "experts": (mixtures, lambda p: torch.optim.Adam(p, 0.003)),
     "dlrm": (dlrm, lambda p: torch.optim.SGD(p, 0.1)),

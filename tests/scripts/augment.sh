@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What training does to images, in a compiled program: a crop is a shifted image with zeros around it, a
 # flip is the image or its mirror, each sample for itself and each way as often as the others; jitter
-# keeps to its range; normalise has a number for each channel. Other draws in each step, the same bits in
+# keeps to its range; a cut is a square of zeros with its middle anywhere; normalise has a number for each channel. Other draws in each step, the same bits in
 # each run and for any number of threads, nothing in evaluation.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
@@ -19,20 +19,23 @@ model augment(image: f32[B,6,5,2]) {
   state bright: f32[B,6,5,2] = 0
   state contrast: f32[B,6,5,2] = 0
   state normal: f32[B,6,5,2] = 0
+  state cut: f32[B,6,5,2] = 0
   a = random_crop(image, padding=[2, 1])
   b = random_crop(image, padding=1, size=[3, 4])
   c = random_flip(image)
   d = jitter(image, brightness=0.3)
   e = jitter(image, contrast=0.5)
   f = normalise(image, [10, 20], [2, 5])
+  g = cutout(image, 3)
   crop <- a
   part <- b
   flip <- c
   bright <- d
   contrast <- e
   normal <- f
+  cut <- g
   loss mean(w * image)
-  metric changed = sum(abs(a - image)) + sum(abs(c - image)) + sum(abs(d - image)) + sum(abs(e - image))
+  metric changed = sum(abs(a - image)) + sum(abs(c - image)) + sum(abs(d - image)) + sum(abs(e - image)) + sum(abs(g - image))
   metric middle = sum(abs(b - image[:, 1:4, 0:4, :]))   # of 8 by 7 places the 3 by 4 from (2, 1)
 }
 data { train = npy("image.npy"), test = npy("image.npy") }
@@ -73,6 +76,19 @@ def ways(name, h, w, starts, column=lambda j, way: j + way):
     return count
 
 
+def middles(name):
+    """How often each place is the middle of the square that is 0."""
+    x, count = read(name), Counter()
+    for n in range(N):
+        got = x[n * H * W * C:(n + 1) * H * W * C]
+        fits = [(i, j) for i in range(H) for j in range(W)
+                if got == tuple(0.0 if abs(p - i) <= 1 and abs(q - j) <= 1 else image(n, p, q, c)
+                                for p in range(H) for q in range(W) for c in range(C))]
+        assert len(fits) == 1, (name, n, fits)
+        count[fits[0]] += 1
+    return count
+
+
 def even(name, count, kinds):
     """Pearson's statistic: beyond mean + 5 deviations one time in 10^5."""
     want = N / kinds
@@ -102,6 +118,7 @@ def factors(name, low, high, centre):
 even("crop", ways("crop", H, W, [(i, j) for i in range(-2, 3) for j in range(-1, 2)]), 15)
 even("part", ways("part", 3, 4, [(i, j) for i in range(-1, 5) for j in range(-1, 3)]), 24)
 even("flip", ways("flip", H, W, [(0, 0), (0, 1)], lambda j, way: W - 1 - j if way else j), 2)
+even("cut", middles("cut"), 30)
 factors("bright", 0.7, 1.3, False)
 factors("contrast", 0.5, 1.5, True)
 for k, v in enumerate(read("normal")):

@@ -21,7 +21,7 @@ awk '/^    (block|optimizer|schedule|initializer) / {on = 1}
   on && !/^    / {on = 0}
   on {print substr($0, 5)}' "$root/docs/language.md" >blocks.graph
 [ "$(grep -cE '^(block|optimizer|schedule|initializer) ' blocks.graph)" -ge 7 ] || fail "blocks of language.md"
-grep -q '^optimizer lion' blocks.graph
+grep -q '^optimizer signs' blocks.graph
 cat >>blocks.graph <<'GRAPH'
 model all(x: f32[8,6,4], y: f32[8,10]) {
   param d: f[4,4] = diagonal(2)
@@ -31,7 +31,7 @@ model all(x: f32[8,6,4], y: f32[8,10]) {
 }
 data { train = npy("x.npy", "y.npy") }
 optim {
-  lion(0.001, decay=0.1)
+  signs(0.001, keep=0.95)
   schedule = halves(100)
 }
 train { steps = 10 }

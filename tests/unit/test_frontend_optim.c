@@ -115,6 +115,48 @@ static double step_rate(int t) {
   return 0.05 * pow(0.5, t / 2);
 }
 
+static double milestones_rate(int t) {
+  return t < 2 ? 0.05 : t < 4 ? 0.05 * 0.2 : 0.05 * 0.2 * 0.2;
+}
+
+static double exponential_rate(int t) {
+  return 0.05 * pow(0.9, t);
+}
+
+// Warm-up 1, total 4, power 2, min 0.01.
+static double polynomial_rate(int t) {
+  return t < 1 ? 0.05 / 2 : t >= 4 ? 0.01 : 0.01 + 0.04 * pow(1 - (t - 1) / 3., 2);
+}
+
+static double inverse_root_rate(int t) {
+  return t < 3 ? 0.05 * (t + 1) / 3 : 0.05 * sqrt(3. / (t + 1));
+}
+
+static double wave(double part, double min) {
+  return min + 0.5 * (1 + cos(M_PI * part)) * (0.05 - min);
+}
+
+static double restarts_rate(int t) {
+  return wave(t % 3 / 3., 0);
+}
+
+// Waves of 1, 2 and 4 steps down to 0.005.
+static double longer_rate(int t) {
+  return wave(t < 1 ? 0 : t < 3 ? (t - 1) / 2. : (t - 3) / 4., 0.005);
+}
+
+// Waves of 2, 3 and 4.5 steps.
+static double uneven_rate(int t) {
+  return wave(t < 2 ? t / 2. : t < 5 ? (t - 2) / 3. : (t - 5) / 4.5, 0);
+}
+
+// torch's OneCycleLR(max_lr=0.05, total_steps=6, pct_start=0.5, div_factor=10, final_div_factor=100).
+static double one_cycle_rate(int t) {
+  double low = 0.05 / 10, last = low / 100;
+  return t <= 2 ? low + (0.05 - low) * (1 - cos(M_PI * t / 2.)) / 2
+                : 0.05 + (last - 0.05) * (1 - cos(M_PI * (t - 2) / 3.)) / 2;
+}
+
 typedef struct optim_case {
   const char *optim;
   update_fn update;
@@ -164,6 +206,36 @@ static const optim_case cases[] = {
     {.optim = "sgd(lr), schedule = step(size=2, factor=0.5)",
      .update = update_sgd,
      .rate = step_rate},
+    {.optim = "sgd(lr), schedule = milestones(at=[2, 4], factor=0.2)",
+     .update = update_sgd,
+     .rate = milestones_rate},
+    {.optim = "sgd(lr), schedule = exponential(factor=0.9)",
+     .update = update_sgd,
+     .rate = exponential_rate},
+    {.optim = "sgd(lr), schedule = polynomial(total=4, power=2, warmup=1, min=0.01)",
+     .update = update_sgd,
+     .rate = polynomial_rate},
+    {.optim = "sgd(lr), schedule = inverse_root(warmup=3)",
+     .update = update_sgd,
+     .rate = inverse_root_rate},
+    {.optim = "sgd(lr), schedule = restarts(period=3)",
+     .update = update_sgd,
+     .rate = restarts_rate},
+    {.optim = "sgd(lr), schedule = restarts(period=total - 4, longer=2, min=lr/10)",
+     .update = update_sgd,
+     .rate = longer_rate},
+    {.optim = "sgd(lr), schedule = restarts(period=1, longer=2, min=0.005)",
+     .update = update_sgd,
+     .rate = longer_rate},
+    {.optim = "sgd(lr), schedule = restarts(period=2, longer=1.5)",
+     .update = update_sgd,
+     .rate = uneven_rate},
+    {.optim = "sgd(lr), schedule = one_cycle(total=6, part=0.5, start=10, end=100)",
+     .update = update_sgd,
+     .rate = one_cycle_rate},
+    {.optim = "sgd(lr), schedule = one_cycle(total=total + 1, part=0.5, start=10, end=100)",
+     .update = update_sgd,
+     .rate = one_cycle_rate},
     {.optim = "sgd(lr), schedule = constant()", .update = update_sgd, .rate = constant_rate},
     {.optim = "sgd(lr), clip = 2", .update = update_sgd, .rate = constant_rate, .clip = 2},
     {.optim = "sgd(lr), clip = 1e9", .update = update_sgd, .rate = constant_rate, .clip = 1e9},

@@ -120,6 +120,39 @@ static const value_case cases[] = {
     {"", "segment_softmax(x - 1e4, k - 8, 3)", 6, {1, 1, 1, 1, 1, 1}},
     {"", "segment_softmax(log(0 * x), 0 * k, 1)", 6, {0, 0, 0, 0, 0, 0}},
     {"", "take_along(x, reshape(k - 8, [2, 1]))", 2, {0, 4}},
+    {"", "roll(x, 1, axis=1)", 6, {2, 0, 1, 5, 3, 4}},
+    {"", "roll(x, -4, axis=-1) + roll(x, 3)", 6, {4, 6, 5, 4, 6, 5}},
+    {"", "sort(x, descending=true)", 6, {2, 1, 0, 5, 4, 3}},
+    {"", "sort(-x, axis=0)", 6, {-3, -4, -5, 0, -1, -2}},
+    {"", "f32(argsort(x * x[0] * (2 - x[0])))", 6, {0, 2, 1, 0, 2, 1}}, // 0 1 0, 0 4 0
+    {"", "f32(argsort(x * x[0] * (2 - x[0]), descending=true))", 6, {1, 0, 2, 1, 0, 2}},
+    {"", "f32(argsort(log(x[0] - 1)))", 3, {1, 2, 0}}, // NaN, -inf, 0
+    {"", "f32(argsort(log(x[0] - 1), descending=true))", 3, {0, 2, 1}},
+    {"", "f32(argsort(concat([x[0], log(x[0] - 5)], axis=0)))", 6, {0, 1, 2, 3, 4, 5}},
+    {"", "f32(sort(u8(k + 240 - 2 * (k - 8) * 248 // 2)))", 2, {1, 248}},
+    {"", "sort(x[:, 0:1])", 2, {0, 3}},
+    {"i = iota([300, 2]) * 7919 % 300", "f32(max(abs(sort(i, axis=0) - iota([300, 2]))))", 1, {0}},
+    {"", "recurrence(0 * x + 0.5, x)", 6, {0, 1, 2.5, 3, 5.5, 7.75}},
+    {"", "recurrence(0 * x + 2, x, axis=0, start=x[0])", 6, {0, 3, 6, 3, 10, 17}},
+    {"", "recurrence(x[0:1], x[1:2], axis=0, start=x[1])", 3, {3, 8, 15}},
+    {"i = f32(iota([5000, 2, 1]))", // 1 + 2 + ..., and 1 after each 0
+     "max(abs(recurrence(0 * i + 1, i, axis=0) - i * (i + 1) / 2)) +"
+     " max(abs(recurrence(f32(i - 7 * floor(i / 7) != 0), 0 * i + 1, axis=0) - (i - 7 * floor(i / "
+     "7) + 1)))",
+     1,
+     {0}},
+    {"", "alibi(1, 3, 2)", 6, {0, -1 / 16., -2 / 16., 0, -1 / 256., -2 / 256.}},
+    {"", "drop_path(x, 0.5)", 6, {0, 1, 2, 3, 4, 5}}, // predict: unchanged
+    {"", "ctc(reshape(0 * x, [1, 2, 3]), reshape(k - 7, [1, 2]))", 1, {1.0986122886681098}},
+    {"", "ctc(reshape(0 * x, [1, 2, 3]), 0 * reshape(k, [1, 2]) + 1)", 1, {0}}, // takes 3 steps
+    {"", // as if neither the second label nor the second step were there
+     "ctc(reshape(0 * x, [1, 2, 3]), reshape(k - 7, [1, 2]), labels=k[0:1] - 7, length=k[0:1] - 7)",
+     1,
+     {1.0986122886681098}},
+    {"", // nothing is said: blanks only
+     "ctc(reshape(0 * x, [1, 2, 3]), reshape(k - 8, [1, 2]), blank=2, labels=k[0:1] - 8)",
+     1,
+     {2 * 1.0986122886681098}},
     {"",
      "take_along(x, iota([2, 3]) - 4 * iota([2, 3], axis=1) + 3, axis=-2)",
      6,
@@ -243,6 +276,11 @@ static const value_case cases[] = {
     // losses and metrics
     {"", "cross_entropy(x, k - 8, ignore=0)", 1, {1.4076059644443806}},
     {"", "cross_entropy(x, 0 * k - 100, ignore=-100)", 1, {0}},
+    {"", "cross_entropy(x, 0 * k - 100, ignore=-100, weight=[1, 2, 3])", 1, {0}},
+    {"",
+     "cross_entropy(x, k - 8, weight=x[1])",
+     1,
+     {(3 * 2.4076059644443806 + 4 * 1.4076059644443806) / 7}},
     {"",
      "cross_entropy(x, k - 8, smoothing=0.3)",
      1,
