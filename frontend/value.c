@@ -175,8 +175,12 @@ static bool refuse(fe *c, const fe_value *v, ir_loc at, const char *what, const 
 }
 
 // 2.5 * 4 is 10.
+static bool is_int(const fe_value *v) {
+  return v->kind == FE_NUM && (v->is_int || is_whole(v->num));
+}
+
 bool fe_want_int(fe *c, const fe_value *v, ir_loc at, const char *what, int64_t *out) {
-  if (v->kind != FE_NUM || !(v->is_int || is_whole(v->num)))
+  if (!is_int(v))
     return refuse(c, v, at, what, "a whole number");
   *out = v->is_int ? v->i : (int64_t)v->num;
   return true;
@@ -222,9 +226,12 @@ bool fe_want_ints(fe *c, const fe_value *v, ir_loc at, const char *what, int max
              max);
     return false;
   }
-  for (size_t i = 0; i < v->num_items; i++)
-    if (!fe_want_int(c, v->items[i], at, what, &out[i]))
+  for (size_t i = 0; i < v->num_items; i++) {
+    bool named = is_int(v->items[i]) || v->num_items == 1;
+    const char *entry = named ? what : ir_format(c->arena, "entry %zu of %s", i + 1, what);
+    if (!fe_want_int(c, v->items[i], at, entry, &out[i]))
       return false;
+  }
   *num = (int)v->num_items;
   return true;
 }

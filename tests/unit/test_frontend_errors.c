@@ -143,6 +143,8 @@ static const error_case cases[] = {
     {"E0223", IMAGE("«max_pool2d(i, 3, padding=-1)"), "a padding of -1 for max_pool2d"},
     {"E0223", IMAGE("«avg_pool1d(i[0], 3, padding=2)"), "for avg_pool1d"},
     {"E0223", IMAGE("«max_pool1d(i[0], 3, padding=2)"), "for max_pool1d"},
+    {"E0207", MODEL("w = x * x\na = reshape(x, «[4, w, 6])"),
+     "entry 2 of a shape must be a whole number"},
     {"E0203", MODEL("a = «iota(2147483649)"), "counts to 2147483648, and i32 ends at 2147483647"},
     {"E0202", MODEL("a = convert(«3, x)"), "its shape may be []"},
     {"E0202", MODEL("a = convert(x, «\"a\")"), "must be a tensor"},
