@@ -5,6 +5,7 @@
 
 #include "ir/json.h"
 #include "passes/plan_facts.h"
+#include "passes/plan_sort.h"
 #include "passes/plan_text.h"
 
 typedef struct writer {
@@ -160,14 +161,20 @@ static json_object *host_json(const writer *w, const ir_func *f) {
   return list;
 }
 
-// Buffers of one function, or (NULL) those of the whole run.
+// Buffers of one function, or (NULL) those of the whole run, by their first kernels: the plan has them by the kernels
+// that make them, before which wishes (plan_wishes.c) let some begin.
 static json_object *buffers_json(const writer *w, const ir_func *f) {
   json_object *list = json_object_new_array();
+  IR_VEC(plan_sized) found = {0};
   for (size_t i = 0; i < w->p->buffers.num; i++) {
     const plan_buffer *b = &w->p->buffers.at[i];
+    plan_sized x = {-(int64_t)b->first, (int)i}; // sorted largest first
     if (f ? plan_is_temp_of(b, f) : b->last == INT_MAX)
-      json_object_array_add(list, buffer_json(w, i));
+      IR_PUSH(w->arena, found, x);
   }
+  plan_sort_sizes(found.at, found.num);
+  for (size_t i = 0; i < found.num; i++)
+    json_object_array_add(list, buffer_json(w, (size_t)found.at[i].index));
   return list;
 }
 

@@ -167,29 +167,39 @@ static void print_on_host(const printer *x, const ir_kernel *k) {
       print_buffer(x, &x->p->buffers.at[i]);
 }
 
-static void print_kernel(const printer *x, const ir_func *f, const ir_kernel *k, size_t *next) {
+// Buffers of a function by the kernels that make them. They need not begin there: wishes (plan_wishes.c) make lives longer.
+typedef struct made {
+  int *first; // [kernel] buffer, -1
+  int *next;  // [buffer] of the same kernel, -1
+} made;
+
+static made find_made(const printer *x, const ir_func *f) {
+  made m = {IR_NEW_ARRAY(x->a, int, f->kernels.num + 1),
+            IR_NEW_ARRAY(x->a, int, x->p->buffers.num + 1)};
+  for (size_t k = 0; k < f->kernels.num; k++)
+    m.first[k] = -1;
+  for (size_t i = x->p->buffers.num; i-- > 0;) {
+    const plan_buffer *b = &x->p->buffers.at[i];
+    if (!plan_is_temp_of(b, f))
+      continue;
+    uint32_t k = b->kernel ? b->kernel->id : b->node->kernel->id;
+    m.next[i] = m.first[k];
+    m.first[k] = (int)i;
+  }
+  return m;
+}
+
+static void print_kernel(const printer *x, const ir_func *f, const ir_kernel *k, const made *m) {
   cost c = cost_kernel(x->a, k);
   ir_buf_printf(x->out, "  %4d %s: %s, %s flops, %s bytes in, %s out: %s%s\n", (int)k->id, k->name,
                 ir_family_names[k->family], ir_grouped(x->a, c.flops),
                 ir_grouped(x->a, c.bytes_read), ir_grouped(x->a, c.bytes_written),
                 fit(x->a, plan_kernel_ops(x->a, k), OPS_WIDTH), note_of(x->a, k));
-  // Buffers of a function are in the order of their first kernels.
-  for (; *next < x->p->buffers.num; ++*next) {
-    const plan_buffer *b = &x->p->buffers.at[*next];
-    if (!plan_is_temp_of(b, f) || b->first != (int)k->id)
-      break;
-    print_buffer(x, b);
-  }
+  for (int i = m->first[k->id]; i >= 0; i = m->next[i])
+    print_buffer(x, &x->p->buffers.at[i]);
   if (k->family == IR_FAMILY_SEND)
     print_on_host(x, k);
   print_in_place(x, f, k);
-}
-
-static size_t first_buffer(const plan *p, const ir_func *f) {
-  size_t i = 0;
-  while (i < p->buffers.num && !plan_is_temp_of(&p->buffers.at[i], f))
-    i++;
-  return i;
 }
 
 static void print_func(const printer *x, size_t index) {
@@ -200,9 +210,9 @@ static void print_func(const printer *x, size_t index) {
   print_sent(x, &x->facts.func[index]);
   ir_buf_printf(x->out,
                 "  kernels, and the buffers they make (name, kind, bytes, offset, live):\n");
-  size_t next = first_buffer(x->p, f);
+  made m = find_made(x, f);
   for (size_t k = 0; k < f->kernels.num; k++)
-    print_kernel(x, f, f->kernels.at[k], &next);
+    print_kernel(x, f, f->kernels.at[k], &m);
   for (size_t i = 0; i < x->p->copies.num; i++) {
     const plan_copy *c = &x->p->copies.at[i];
     if (c->func == f)

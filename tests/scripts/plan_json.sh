@@ -27,3 +27,14 @@ broken "another peak" '0,/"peak_kernel":\([0-9]*\)/s//"peak_kernel":1\1/'
 broken "memory taken over from nobody" '0,/"in_place_of":"/s//"in_place_of":"x/'
 broken "kernels that run again, where none do" '0,/"recomputed":{ *$/!b;n;s/"kernels":0/"kernels":1/'
 broken "a buffer that is nowhere" '0,/"@linear.w"/s//"@linear.v"/'
+
+# The table has all buffers, too, each in one place: for a GPU as well, where lives are longer than they must be.
+for target in cpu:x86-64-v3 cuda:sm_80; do
+  "$mltc" "$root/examples/gan.graph" --target=$target --emit=plan >table.txt
+  "$mltc" "$root/examples/gan.graph" --target=$target --emit=plan.json >all.json
+  sed -n '/^  kernels, and/,/^function/s/^    \([^ ]*\) *\(temporary\|workspace\|result\) .*/\1/p' table.txt | sort >in_table.txt
+  python3 -c "import json
+for f in json.load(open('all.json'))['functions']:
+    for b in f['buffers']: print(b['name'])" | sort >in_json.txt
+  same in_table.txt in_json.txt "buffers in the table and in plan.json for $target"
+done

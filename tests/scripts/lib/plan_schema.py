@@ -92,6 +92,8 @@ class Checker:
                 if b and not b["first"] <= index <= b["last"]:
                     self.fault(f"{f['name']}: {kernel['name']} uses {name} outside of its life")
         self.shares_of(f["buffers"], shares)
+        if [b["first"] for b in f["buffers"]] != sorted(b["first"] for b in f["buffers"]):
+            self.fault(f"{f['name']}: buffers are not by first kernel")
         self.peak(f, own)
         self.recomputed(f)
         sends = [k for k in f["kernels"] if k["family"] == "send"]
