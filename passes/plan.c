@@ -264,6 +264,22 @@ static void add_host(planner *x, const plan_live *l) {
     x->p->host_bytes = bytes;
 }
 
+// --- names ---------------------------------------------------------------------------------------
+// Plan files know buffers by their names, and a value of the user's may be called what would be a workspace's: h.workspace
+// is a variable of a block that is used `as h`, too.
+static void name_workspaces(const planner *x, const plan_live *l) {
+  ir_map *names = ir_map_new(x->arena);
+  for (size_t i = 0; i < l->buffers.num; i++)
+    if (!l->buffers.at[i].kernel)
+      ir_map_put(names, l->buffers.at[i].name, &l->buffers.at[i]);
+  for (size_t i = 0; i < l->buffers.num; i++) {
+    plan_buffer *b = &l->buffers.at[i];
+    if (b->kernel)
+      b->name = ir_map_new_name(names, x->arena,
+                                ir_format(x->arena, "%s.workspace", b->kernel->name), '.');
+  }
+}
+
 // --- offsets of nodes ----------------------------------------------------------------------------
 int64_t plan_state_offset(const plan *p, const ir_state *s) {
   return p->buffers.at[s->id].offset;
@@ -301,6 +317,7 @@ static void add_copies(planner *x, const plan_live *l, const int64_t *offset) {
 static void plan_func(planner *x, ir_map *inputs, size_t index) {
   ir_func *f = x->m->funcs.at[index];
   plan_live l = plan_live_func(x->arena, f);
+  name_workspaces(x, &l);
   size_t temps = x->p->buffers.num;
   add_temps(x, &l);
   int64_t *offset = IR_NEW_ARRAY(x->arena, int64_t, f->next_id + 1);

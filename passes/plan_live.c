@@ -6,7 +6,7 @@
 
 #include "passes/plan_text.h"
 
-static plan_buffer as_buffer(ir_arena *a, const sched *s, const sched_life *l) {
+static plan_buffer as_buffer(const sched *s, const sched_life *l) {
   const ir_kernel *k = s->kernels[l->kernel].k;
   plan_buffer b = {.kind = l->kind,
                    .func = s->f,
@@ -16,7 +16,6 @@ static plan_buffer as_buffer(ir_arena *a, const sched *s, const sched_life *l) {
                    .reuses = l->reuses};
   if (l->value < 0) {
     b.kernel = k;
-    b.name = ir_format(a, "%s.workspace", k->name);
   } else {
     b.node = s->values[l->value].node;
     b.name = b.node->name;
@@ -33,10 +32,10 @@ plan_live plan_live_steps(ir_arena *a, sched *s, const int *steps, size_t num) {
   for (size_t i = 0; i < l.at.num; i++) {
     if (l.at.at[i].value >= 0)
       out.buffer_of[s->values[l.at.at[i].value].node->id] = (int)i;
-    IR_PUSH(a, out.buffers, as_buffer(a, s, &l.at.at[i]));
+    IR_PUSH(a, out.buffers, as_buffer(s, &l.at.at[i]));
   }
   for (size_t i = 0; i < l.host.num; i++)
-    IR_PUSH(a, out.host, as_buffer(a, s, &l.host.at[i]));
+    IR_PUSH(a, out.host, as_buffer(s, &l.host.at[i]));
   for (int v = 0; v < s->num_values; v++)
     out.in_place[s->values[v].node->id] = l.in_place[v];
   for (size_t i = 0; i < l.copied.num; i++)

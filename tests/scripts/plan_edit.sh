@@ -36,6 +36,30 @@ json.dump(p, open('free.json', 'w'))"
 plan --target=cuda:sm_90a --plan=free.json >again.json
 same cuda.json again.json "a plan for a GPU, and what was compiled without its offsets"
 
+# A value may have the name that a workspace would get: then the workspace has another.
+cat >names.graph <<'EOF'
+let B = 4096
+block sums(x: f[b,c], id: i[b]) -> f[100,c] {
+  workspace = tanh(linear(x, c))
+  return segment_sum(workspace, id, 100)
+}
+model names(x: f32[B,16], id: i32[B], label: i32[B]) {
+  h = sums(x, id) as h
+  loss cross_entropy(x @ transpose(h, [1, 0]), label)
+}
+data { train = npy("x.npy", "id.npy", "label.npy") }
+optim { sgd(0.1) }
+train { steps = 1 }
+EOF
+"$mltc" names.graph --target=cuda:sm_80 --emit=plan.json >names.json
+python3 -c "import json
+for f in json.load(open('names.json'))['functions']:
+    for b in f['buffers']: print(f['name'], b['name'], b['kind'])" | grep -E '^step h.workspace' | sort >said.txt
+printf '%s\n' 'step h.workspace temporary' 'step h.workspace.2 workspace' >want.txt
+same said.txt want.txt "names of a value and a workspace"
+"$mltc" names.graph --target=cuda:sm_80 --plan=names.json --emit=plan.json >again.json
+same names.json again.json "a plan whose names are like each other, and what was compiled with it"
+
 code=0
 "$mltc" none.json 2>err.txt || code=$?
 [ $code -eq 1 ] || fail "exit code $code for a plan in the graph's place"
