@@ -1,9 +1,41 @@
 // again.c: see again.h.
 #include "passes/again.h"
 
+#include <string.h>
+
 enum { MAX_MEMBERS = 96 };
 
 // --- who uses what ------------------------------------------------------------------------------
+// How many of the readers come before the kernel.
+static size_t find_reader(const again_readers *r, uint32_t kernel) {
+  size_t low = 0, high = r->num;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (r->at[middle] < kernel)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+bool again_has_read(const again *g, const ir_node *n, const ir_kernel *k) {
+  const again_readers *r = &g->readers[n->id];
+  size_t at = find_reader(r, k->id);
+  return at < r->num && r->at[at] == k->id;
+}
+
+static void add_use(again *g, const ir_node *base, again_use u) {
+  again_readers *r = &g->readers[base->id];
+  IR_PUSH(g->arena, g->users[base->id], u);
+  if (again_has_read(g, base, u.user->kernel))
+    return;
+  size_t at = find_reader(r, u.user->kernel->id);
+  IR_PUSH(g->arena, *r, 0);
+  memmove(&r->at[at + 1], &r->at[at], sizeof *r->at * (r->num - 1 - at));
+  r->at[at] = u.user->kernel->id;
+}
+
 static void find_uses(again *g) {
   for (size_t i = 0; i < g->f->nodes.num; i++) {
     ir_node *n = g->f->nodes.at[i];
@@ -19,7 +51,7 @@ static void find_uses(again *g) {
         g->last_use[base->id] = (int)n->kernel->id;
       again_use u = {n, j};
       if (base->kernel != n->kernel)
-        IR_PUSH(g->arena, g->users[base->id], u);
+        add_use(g, base, u);
     }
   }
   for (size_t i = 0; i < g->f->results.num; i++)
@@ -29,6 +61,7 @@ static void find_uses(again *g) {
 again again_look_at(ir_func *f, ir_arena *scratch) {
   again g = {.f = f, .arena = scratch, .num_ids = f->next_id};
   g.users = IR_NEW_ARRAY(scratch, again_uses, f->next_id);
+  g.readers = IR_NEW_ARRAY(scratch, again_readers, f->next_id);
   g.pinned = IR_NEW_ARRAY(scratch, bool, f->next_id);
   g.last_use = IR_NEW_ARRAY(scratch, int, f->next_id);
   for (uint32_t i = 0; i < f->next_id; i++)
@@ -286,7 +319,7 @@ static void note_uses(again *g, ir_node *clone) {
     ir_node *base = dom_base(clone->in[i]);
     again_use u = {clone, i};
     if (base->kernel != clone->kernel)
-      IR_PUSH(g->arena, g->users[base->id], u);
+      add_use(g, base, u);
   }
 }
 

@@ -13,6 +13,7 @@ typedef struct again_use {
   int operand;
 } again_use;
 typedef IR_VEC(again_use) again_uses;
+typedef IR_VEC(uint32_t) again_readers;
 
 // A use that takes a clone now, or another member; before: NULL once it was taken back.
 typedef struct again_redirected {
@@ -23,15 +24,18 @@ typedef struct again_redirected {
 // A function whose kernels take in members of others. Arrays are by id, of nodes before the first clone.
 typedef struct again {
   ir_func *f;
-  ir_arena *arena;   // scratch
-  uint32_t num_ids;  // before the first clone
-  again_uses *users; // in other kernels
-  bool *pinned;      // a write or a result needs it in memory
-  int *last_use;     // index of the last kernel that reads it, -1
+  ir_arena *arena;        // scratch
+  uint32_t num_ids;       // before the first clone
+  again_uses *users;      // in other kernels
+  again_readers *readers; // the ids of these kernels, ascending
+  bool *pinned;           // a write or a result needs it in memory
+  int *last_use;          // index of the last kernel that reads it, -1
   IR_VEC(again_redirected) redirected;
 } again;
 
 again again_look_at(ir_func *f, ir_arena *scratch);
+// Whether a member of `k`, which is another kernel, has used `n`.
+bool again_has_read(const again *g, const ir_node *n, const ir_kernel *k);
 // The operand of `use` becomes `to`.
 void again_redirect(again *g, again_use use, ir_node *to);
 // Takes back what was redirected since there were `from` of `redirected`.

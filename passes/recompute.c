@@ -191,14 +191,10 @@ static const kernel_list *user_kernels(recompute *r, const ir_node *v) {
 }
 
 // Of these kernels, those that do not load `n` anyway.
-static int64_t count_new_loads(recompute *r, const kernel_list *kernels, const ir_node *n) {
-  const again_uses *list = &r->g.users[n->id];
+static int64_t count_new_loads(const recompute *r, const kernel_list *kernels, const ir_node *n) {
   int64_t num = 0;
-  r->stamp++;
-  for (size_t i = 0; i < list->num; i++)
-    r->seen[list->at[i].user->kernel->id] = r->stamp;
   for (size_t i = 0; i < kernels->num; i++)
-    num += r->seen[kernels->at[i]->id] != r->stamp;
+    num += !again_has_read(&r->g, n, kernels->at[i]);
   return num;
 }
 

@@ -72,20 +72,45 @@ static void descend(net *n, ir_node *loss) {
   }
 }
 
+static net net_new(ir_arena *a, const char *name) {
+  net n = {.m = ir_module_new(a, name)};
+  n.b = ir_build_at_end(ir_func_new(n.m, "step"));
+  return n;
+}
+
+static ir_node *batch(net *n) {
+  return ir_input(&n->b, "x", ir_tensor(IR_F32, 2, (int64_t[]){ROWS, WIDTH}));
+}
+
+static ir_module *train(net *n, ir_node *y) {
+  ir_node *sum = ir_reduce(&n->b, IR_SUM, ir_binary(&n->b, IR_MUL, y, y), (int64_t[]){0, 1}, 2);
+  ir_node *loss = ir_reshape(&n->b, sum, 0, NULL);
+  descend(n, loss);
+  ir_result_add(n->m->funcs.at[0], "loss", IR_RESULT_LOSS, loss);
+  return n->m;
+}
+
 // About `nodes` nodes before autodiff.
 static ir_module *network(ir_arena *a, size_t nodes) {
-  net n = {.m = ir_module_new(a, "deep")};
-  ir_func *f = ir_func_new(n.m, "step");
-  n.b = ir_build_at_end(f);
-  ir_node *x = ir_input(&n.b, "x", ir_tensor(IR_F32, 2, (int64_t[]){ROWS, WIDTH}));
+  net n = net_new(a, "deep");
+  ir_node *x = batch(&n);
   const size_t per_layer = 38; // with its update
   for (int i = 0; (size_t)i * per_layer < nodes; i++)
     x = layer(&n, x, i, (size_t)i * per_layer > nodes / 2);
-  ir_node *sum = ir_reduce(&n.b, IR_SUM, ir_binary(&n.b, IR_MUL, x, x), (int64_t[]){0, 1}, 2);
-  ir_node *loss = ir_reshape(&n.b, sum, 0, NULL);
-  descend(&n, loss);
-  ir_result_add(f, "loss", IR_RESULT_LOSS, loss);
-  return n.m;
+  return train(&n, x);
+}
+
+// The same of a sum of terms that all read one value.
+static ir_module *sum_of_terms(ir_arena *a, size_t nodes) {
+  net n = net_new(a, "terms");
+  ir_node *x = batch(&n), *y = x;
+  const size_t per_term = 9;
+  for (int i = 0; (size_t)i * per_term < nodes; i++) {
+    ir_node *w = wide(&n, param(&n, ir_format(a, "w.%d", i), 2, (int64_t[]){1, WIDTH}));
+    ir_node *term = ir_unary(&n.b, IR_TANH, ir_binary(&n.b, IR_MUL, x, w));
+    y = ir_binary(&n.b, IR_ADD, y, term);
+  }
+  return train(&n, y);
 }
 
 // --- timing --------------------------------------------------------------------------------------
@@ -108,9 +133,11 @@ static void add_time(void *data, const char *pass, ir_module *m) {
   t->last = now();
 }
 
-static timing measure(size_t nodes) {
+typedef ir_module *(*network_fn)(ir_arena *a, size_t nodes);
+
+static timing measure(network_fn make, size_t nodes) {
   ir_arena *a = ir_arena_new();
-  ir_module *m = network(a, nodes);
+  ir_module *m = make(a, nodes);
   timing t = {.before = m->funcs.at[0]->nodes.num};
   ir_diags *d = diag_new(a);
   double start = t.last = now();
@@ -124,10 +151,10 @@ static timing measure(size_t nodes) {
 }
 
 // The fastest of several of each size, in turn: what else runs on the machine slows some down.
-static void measure_all(const size_t *sizes, timing *t) {
+static void measure_all(network_fn make, const size_t *sizes, int num, timing *t) {
   for (int round = 0; round < ROUNDS; round++)
-    for (int k = 0; k < SIZES; k++) {
-      timing x = measure(sizes[k]);
+    for (int k = 0; k < num; k++) {
+      timing x = measure(make, sizes[k]);
       if (round == 0 || x.seconds < t[k].seconds)
         t[k] = x;
     }
@@ -150,6 +177,14 @@ static void print_figures(const timing *t) {
   puts("");
 }
 
+static void check_growth(const char *what, const size_t *sizes, int num, const timing *t) {
+  double grown = t[num - 1].seconds / t[0].seconds;
+  printf("%s: %zu times the nodes, %.1f times as long\n", what, sizes[num - 1] / sizes[0], grown);
+  if (grown > pow(growth, num - 1))
+    test_fail("%s: %zu times the nodes take %.1f times as long", what, sizes[num - 1] / sizes[0],
+              grown);
+}
+
 static double patience(void) {
 #if defined(__SANITIZE_ADDRESS__)
   return 3;
@@ -167,8 +202,7 @@ static double patience(void) {
 // Operands that are one value twice, 64 times one behind the other: what asks each of them anew never ends.
 static void check_doublings(void) {
   ir_arena *a = ir_arena_new();
-  net n = {.m = ir_module_new(a, "doublings")};
-  n.b = ir_build_at_end(ir_func_new(n.m, "step"));
+  net n = net_new(a, "doublings");
   pass_set_precision(n.m, "bf16");
   const int64_t one[] = {1, 1}, start[] = {WIDTH / 2, 0}, stop[] = {WIDTH / 2 + WIDTH, WIDTH};
   ir_node *w = param(&n, "w", 2, (int64_t[]){WIDTH, WIDTH}), *x = w;
@@ -189,12 +223,12 @@ int main(void) {
     passes++;
   BUG_IF(passes > MAX_PASSES, "%d passes, and room for %d", passes, MAX_PASSES);
   check_doublings();
-  measure_all(sizes, t);
+  measure_all(network, sizes, SIZES, t);
   print_figures(t);
-  double grown = t[SIZES - 1].seconds / t[0].seconds;
-  if (grown > pow(growth, SIZES - 1))
-    test_fail("%zu times the nodes take %.1f times as long", sizes[SIZES - 1] / sizes[0], grown);
+  check_growth("deep", sizes, SIZES, t);
   if (t[AT_LIMIT].seconds > limit * patience())
     test_fail("%zu nodes take %.2f s", sizes[AT_LIMIT], t[AT_LIMIT].seconds);
+  measure_all(sum_of_terms, sizes, SIZES - 1, t);
+  check_growth("terms", sizes, SIZES - 1, t);
   return test_report("scale");
 }
