@@ -82,8 +82,10 @@ static void take_func(ir_arena *a, plan_diff *d, const plan_file_func *x, const 
   f.shares = find_changes(a, &x->shares, &y->shares);
   f.kernels = find_changes(a, &x->kernels, &y->kernels);
   f.buffers = find_changes(a, &x->buffers, &y->buffers);
+  f.host = find_changes(a, &x->host, &y->host);
+  f.copies = find_changes(a, &x->copies, &y->copies);
   if (f.in_a != f.in_b || !is_same(&f.figures) || !is_same(&f.shares) || !is_same(&f.kernels) ||
-      !is_same(&f.buffers))
+      !is_same(&f.buffers) || !is_same(&f.host) || !is_same(&f.copies))
     IR_PUSH(a, d->funcs, f);
 }
 

@@ -19,7 +19,7 @@ typedef struct plan_changes {
 typedef struct plan_func_diff {
   const char *name;
   bool in_a, in_b;
-  plan_changes figures, shares, kernels, buffers;
+  plan_changes figures, shares, kernels, buffers, host, copies;
 } plan_func_diff;
 
 typedef struct plan_diff {

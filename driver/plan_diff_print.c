@@ -72,6 +72,19 @@ static void print_buffers(const printer *p, const plan_changes *c) {
                   c->others);
 }
 
+static void print_host(const printer *p, const plan_changes *c) {
+  print_some(p, "on the host by bytes", c);
+  if (c->others)
+    ir_buf_printf(p->out, "  %zu buffers of one size have another place or life on the host\n",
+                  c->others);
+}
+
+static void print_copies(const printer *p, const plan_changes *c) {
+  print_some(p, "copies to states by bytes", c);
+  if (c->others)
+    ir_buf_printf(p->out, "  %zu copies of one size are of another value or place\n", c->others);
+}
+
 static void print_func(const printer *p, const plan_func_diff *f) {
   const char *where = !f->in_a ? ": new" : !f->in_b ? ": gone" : "";
   ir_buf_printf(p->out, "function %s%s\n", f->name, where);
@@ -83,6 +96,8 @@ static void print_func(const printer *p, const plan_func_diff *f) {
   if (f->kernels.reordered)
     ir_buf_puts(p->out, "  kernels run in another order\n");
   print_buffers(p, &f->buffers);
+  print_host(p, &f->host);
+  print_copies(p, &f->copies);
 }
 
 void plan_diff_print(const plan_diff *d, ir_buf *out) {
@@ -137,6 +152,8 @@ static json_object *func_json(const plan_func_diff *f) {
   put_changes(o, "shares", &f->shares);
   put_changes(o, "kernels", &f->kernels);
   put_changes(o, "buffers", &f->buffers);
+  put_changes(o, "host", &f->host);
+  put_changes(o, "copies", &f->copies);
   return o;
 }
 

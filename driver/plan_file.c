@@ -108,8 +108,9 @@ static bool has_offset(json_object *buffer) {
   return json_object_object_get_ex(buffer, "offset", NULL);
 }
 
-static void read_buffers(reader *r, json_object *o, const char *where, plan_items *out) {
-  place p = get_list(r, o, where, "buffers");
+static void read_buffers(reader *r, json_object *o, const char *where, const char *key,
+                         plan_items *out) {
+  place p = get_list(r, o, where, key);
   for (size_t i = 0; i < p.num && !r->why; i++) {
     const char *at;
     json_object *b = element(r, &p, i, &at);
@@ -166,9 +167,12 @@ static void read_copies(reader *r, json_object *o, const char *where, plan_file_
   for (size_t i = 0; i < p.num && !r->why; i++) {
     const char *at;
     json_object *c = element(r, &p, i, &at);
-    if (c)
-      f->figures.at[COPIED].size =
-          cost_plus(f->figures.at[COPIED].size, get_size(r, c, at, "bytes"));
+    if (!c)
+      return;
+    push(r, &f->copies, get_text(r, c, at, "state"), get_size(r, c, at, "bytes"));
+    plan_item *copy = &f->copies.at[f->copies.num - 1];
+    copy->rest = text_of(r, c);
+    f->figures.at[COPIED].size = cost_plus(f->figures.at[COPIED].size, copy->size);
   }
 }
 
@@ -187,8 +191,10 @@ static plan_file_func read_func(reader *r, json_object *o, const char *where) {
     if (k)
       read_kernel(r, k, at, &f);
   }
-  read_buffers(r, o, where, &f.buffers);
+  read_buffers(r, o, where, "buffers", &f.buffers);
   push(r, &f.figures, "buffers", (int64_t)f.buffers.num); // equal names are one in a comparison
+  if (json_object_object_get_ex(o, "host", NULL))
+    read_buffers(r, o, where, "host", &f.host);
   read_copies(r, o, where, &f);
   return f;
 }
@@ -223,7 +229,7 @@ static void read_plan(reader *r, json_object *o, plan_file *p) {
   get_figures(r, totals, "totals", &p->figures);
   get_shares(r, totals, "totals", &p->shares);
   get_figures(r, o, "", &p->figures); // bounds
-  read_buffers(r, o, "", &p->buffers);
+  read_buffers(r, o, "", "buffers", &p->buffers);
   place funcs = get_list(r, o, "", "functions");
   for (size_t i = 0; i < funcs.num && !r->why; i++) {
     const char *at;

@@ -19,6 +19,7 @@ typedef IR_VEC(plan_item) plan_items;
 typedef struct plan_file_func {
   const char *name;
   plan_items figures, shares, kernels, buffers; // kernels in order
+  plan_items host, copies; // buffers in memory of the host; copies by their states
 } plan_file_func;
 
 typedef struct plan_file {

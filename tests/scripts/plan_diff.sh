@@ -52,6 +52,23 @@ p["functions"][1]["buffers"] = p["functions"][1]["buffers"][:-2]
 p["model"] = "another"
 json.dump(p, open("renamed.json", "w"))
 PYTHON
+# Memory of the host, and copies to states.
+"$mltc" char_gpt.graph --target=cuda:sm_80 --memory-budget=24MiB --emit=plan.json -o host.json
+"$mltc" "$root/tests/lit/plan/mlp.ir" --emit=plan.json -o copy.json
+python3 - <<'PYTHON'
+import json
+for name, key, field in (("host", "host", "offset"), ("copy", "copies", "from")):
+    p = json.load(open(name + ".json"))
+    next(f for f in p["functions"] if f.get(key))[key][0][field] += 64
+    json.dump(p, open(name + "_moved.json", "w"))
+PYTHON
+differ host host_moved
+grep -qx '  1 buffers of one size have another place or life on the host' out.txt || fail "a place on the host is not seen"
+differ copy copy_moved
+grep -qx '  1 copies of one size are of another value or place' out.txt || fail "another copy is not seen"
+differ keep host
+differ host copy
+
 differ keep swapped
 grep -qx '  kernels run in another order' out.txt || fail "an order is not seen"
 differ keep twice

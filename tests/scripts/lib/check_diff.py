@@ -74,12 +74,16 @@ for name in {**left, **right}:
     got = seen.get(name)
     if got is None:
         same = {"changed": [], "others": 0, "reordered": False}
-        got = dict.fromkeys(("figures", "shares", "kernels", "buffers"), same)
+        got = dict.fromkeys(("figures", "shares", "kernels", "buffers", "host", "copies"), same)
     expect(name, sums(x) if name in left else {}, sums(y) if name in right else {}, got["figures"])
     expect(name + " shares", x.get("shares", {}), y.get("shares", {}), got["shares"])
     expect(name + " kernels", sizes(x["kernels"], "flops"), sizes(y["kernels"], "flops"), got["kernels"])
     expect(name + " buffers", sizes(x["buffers"], "bytes"), sizes(y["buffers"], "bytes"), got["buffers"])
     look_alike(name + " kernels", x["kernels"], y["kernels"], "flops", got["kernels"])
     look_alike(name + " buffers", x["buffers"], y["buffers"], "bytes", got["buffers"])
+    for key in ("host", "copies"):
+        of_x, of_y = ([{"name": i.get("state"), **i} for i in f.get(key, [])] for f in (x, y))
+        expect(f"{name} {key}", sizes(of_x, "bytes"), sizes(of_y, "bytes"), got[key])
+        look_alike(f"{name} {key}", of_x, of_y, "bytes", got[key])
 if out["same"]:
     sys.exit("not the same")
