@@ -3,11 +3,13 @@
 // Each function is run on paper: memory is a map from addresses to the value that was stored
 // there last. Each kernel must find every operand whole where the plan says, and may store over
 // an operand only where plan_may_overwrite allows; at the end results and states must be there.
-// This finds overlaps, wrong live intervals, wrong in-place writes and wrong order alike. The
-// intervals that the plan reports are then swept once more.
+// This finds overlaps, wrong live intervals, wrong in-place writes and wrong order alike. States, inputs
+// and stretches must be where what they are, or are cut from, is. The intervals that the plan reports are then swept once more.
 //
 // A transfer changes memory from where it begins to where it is done: in between its target belongs to
 // the transfer, and its operand must still be whole at the end.
+#include <string.h>
+
 #include "passes/plan_parts.h"
 #include "passes/plan_sort.h"
 
@@ -190,6 +192,40 @@ static void check_kernel(checker *c, const ir_kernel *k) {
   }
 }
 
+// --- where states, inputs and stretches are -------------------------------------------------------
+static void must_be_at(checker *c, const ir_node *n, int64_t at) {
+  if (offset_of(c, n) != at)
+    FAIL(c, "%s: %%%s is at %lld, and its memory at %lld\n", c->f->name, n->name,
+         (long long)offset_of(c, n), (long long)at);
+}
+
+// Both slots of an input, one so far behind the other as the program takes it to be.
+static void check_input(checker *c, const ir_node *n) {
+  int slots = 0;
+  for (size_t i = 0; i < c->p->buffers.num; i++) {
+    const plan_buffer *b = &c->p->buffers.at[i];
+    if (b->kind != PLAN_STAGING || strcmp(b->node->name, n->name) != 0)
+      continue;
+    must_be_at(c, n, b->offset - slots++ * c->p->staging_slot_bytes);
+    if (b->bytes < ir_bytes(&n->type))
+      FAIL(c, "%s: %s has no room for %%%s\n", c->f->name, b->name, n->name);
+  }
+  if (slots != 2)
+    FAIL(c, "%s: %d slots for %%%s\n", c->f->name, slots, n->name);
+}
+
+static void check_given_places(checker *c) {
+  for (size_t i = 0; i < c->f->nodes.num; i++) {
+    const ir_node *n = c->f->nodes.at[i];
+    if (n->op == IR_INPUT)
+      check_input(c, n);
+    else if (n->op == IR_READ || n->op == IR_WRITE)
+      must_be_at(c, n, c->p->buffers.at[n->state->id].offset);
+    else if (n->stretch_of && offset_of(c, n->stretch_of) >= 0)
+      must_be_at(c, n, offset_of(c, n->stretch_of) + n->stretch_at);
+  }
+}
+
 // --- one function --------------------------------------------------------------------------------
 static plan_regions *regions_of_host(const checker *c) {
   IR_VEC(int64_t) v = {0};
@@ -250,6 +286,7 @@ static void enter_function(checker *c) {
   c->mem = plan_regions_new(c->arena, bounds, num);
   c->host = regions_of_host(c);
   index_function(c);
+  check_given_places(c);
   for (size_t i = 0; i < c->m->states.num; i++) {
     const plan_buffer *b = &c->p->buffers.at[i];
     plan_regions_set(c->mem, b->offset, b->offset + b->bytes, owner_of_state(b->state));
@@ -271,22 +308,34 @@ static const plan_copy *find_copy(const checker *c, const ir_node *write) {
   return NULL;
 }
 
-static void check_write(checker *c, const ir_node *w, bool *written) {
+// Returns how many copies it has.
+static size_t check_write(checker *c, const ir_node *w, bool *written) {
   written[w->state->id] = true;
   must_hold(c, w->in[0], ir_format(c->arena, "write @%s", w->state->name));
   if (plan_is_in_place(c->p, c->f, w))
-    return;
+    return 0;
   const plan_copy *y = find_copy(c, w);
   if (!y || y->from != offset_of(c, w->in[0]) || y->to != c->p->buffers.at[w->state->id].offset ||
       y->bytes != ir_bytes(&w->state->type))
     FAIL(c, "%s: nothing takes %%%s to @%s\n", c->f->name, w->in[0]->name, w->state->name);
+  return 1;
+}
+
+static size_t count_copies(const checker *c) {
+  size_t num = 0;
+  for (size_t i = 0; i < c->p->copies.num; i++)
+    num += c->p->copies.at[i].func == c->f;
+  return num;
 }
 
 static void leave_function(checker *c) {
   bool *written = IR_NEW_ARRAY(c->arena, bool, c->m->states.num + 1);
+  size_t copies = 0;
   for (size_t i = 0; i < c->f->nodes.num; i++)
     if (c->f->nodes.at[i]->op == IR_WRITE)
-      check_write(c, c->f->nodes.at[i], written);
+      copies += check_write(c, c->f->nodes.at[i], written);
+  if (count_copies(c) != copies)
+    FAIL(c, "%s: %zu copies for %zu writes\n", c->f->name, count_copies(c), copies);
   for (size_t i = 0; i < c->f->results.num; i++)
     must_hold(c, c->f->results.at[i].node, "the result");
   for (size_t i = 0; i < c->m->states.num; i++) {

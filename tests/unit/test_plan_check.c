@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "passes/domain.h"
 #include "tests/support_check.h"
 #include "tests/unit/support_plan.h"
 
@@ -15,6 +16,11 @@ static const char copied[] =
     "state w : f32[2,2] role=param\nstate v : f32[2,2] role=param\nfunc step {\n"
     "%w = read @w : f32[2,2]\n%t = transpose %w {perm=[1,0]} : f32[2,2]\n"
     "kernel u loop {\n %w.new = neg %t : f32[2,2]\n}\nwrite @w, %w.new\n}\n";
+
+static const char cut[] = "func step {\n%x = input : f32[4,64]\n"
+                          "kernel a loop {\n %a = exp %x : f32[4,64]\n}\n"
+                          "%s = slice %a {start=[2,0], stop=[3,64], step=[1,1]} : f32[1,64]\n"
+                          "kernel b loop {\n %b = neg %s : f32[1,64]\n}\nresult output b = %b\n}\n";
 
 // %a waits in memory of the host while c and d run, and so does %b; both are back for e.
 static const char sent[] =
@@ -109,6 +115,31 @@ static void write_early(broken *x) {
   x->p->copies.at[0].from = *place(x, "w.new") + 64;
 }
 
+static void copied_twice(broken *x) { // the second one into @v, which nothing writes
+  plan_copy second = x->p->copies.at[0];
+  second.state = x->m->states.at[1];
+  second.to = buffer(x, "v")->offset;
+  IR_PUSH(x->m->arena, x->p->copies, second);
+}
+static void written_elsewhere(broken *x) { // as if @w were where its new value has been computed
+  const ir_func *f = x->m->funcs.at[0];
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->op == IR_WRITE)
+      x->p->node_offset[0][f->nodes.at[i]->id] = *place(x, "w.new");
+  x->p->copies.num = 0;
+}
+
+// --- inputs, and what is cut out -----------------------------------------------------------------
+static void input_elsewhere(broken *x) {
+  *place(x, "x") = buffer(x, "x[1]")->offset;
+}
+static void slots_apart(broken *x) {
+  x->p->staging_slot_bytes += 64;
+}
+static void cut_elsewhere(broken *x) {
+  *place(x, "s") = *place(x, "a");
+}
+
 // --- transfers -----------------------------------------------------------------------------------
 static void fetched_early(broken *x) { // d is computed where the fetch of a is under way
   *place(x, "d") = *place(x, "af");
@@ -170,6 +201,11 @@ static const change changes[] = {
     {copied, short_copy, "nothing takes %w.new to @w"},
     {copied, copy_elsewhere, "nothing takes %w.new to @w"},
     {copied, write_early, "nothing takes %w.new to @w"},
+    {copied, copied_twice, "2 copies for 1 writes"},
+    {copied, written_elsewhere, " and its memory at "},
+    {test_chain_text, input_elsewhere, "%x is at "},
+    {test_chain_text, slots_apart, "%x is at "},
+    {cut, cut_elsewhere, "%s is at "},
     {sent, fetched_early, "the place of %af is used while af is under way"},
     {sent, left_early, "as, which is done, needs %a at "},
     {sent, host_shared, "1 buffers overlap with others that are live on the host"},
@@ -189,6 +225,7 @@ static void check(const change *c) {
   broken x = {.m = test_ordered(a, c->base)};
   if (c->base == test_chain_text)
     x.m->funcs.at[0]->kernels.at[1]->workspace = 1000;
+  dom_find_stretches(x.m);
   x.p = test_plan(x.m);
   ir_buf faults = ir_buf_new(a);
   CHECK(plan_check(x.p, x.m, &faults) == 0, "sound: %s", ir_buf_str(&faults));
