@@ -16,9 +16,9 @@
 #include "runtime/prefetch.h"
 #include "runtime/recipe.h"
 #include "runtime/shuffle.h"
+#include "runtime/signals.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,13 +203,12 @@ static void *prefetch_main(void *data) {
   return NULL;
 }
 
-// The thread takes no signals: they are for the main thread.
+// Signals are for the main thread, but for one that reading a data file raises: where a thread blocks SIGBUS, that ends
+// the program without a word.
 static int start_thread(mlrt_batches *b) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
+  mlrt_signals_block();
   int status = pthread_create(&b->thread, NULL, prefetch_main, b);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  mlrt_signals_unblock();
   return status;
 }
 

@@ -361,20 +361,25 @@ stray=$(find . -name '*.tmp' -o -name 'mltc-*' -o -name 'made*')
 timeout 30 "$mltc" wrong.graph 2>err.txt || [ $? -eq 1 ] || fail "errors in many lines take too long"
 grep -q '^39951 more errors not shown$' err.txt || fail "$(tail -n 1 err.txt)"
 
-# --- a data file that is shortened under a run
-"$mltc" -O0 short.graph -o short
+# --- a data file that is shortened under a run: small batches are copied by the threads of the step, large ones by another
+sed 's/model short(x: u8\[4,3\])/model large(x: u8[4,70000])/; s/short.txt/large.txt/; s/window=3/window=70000/' \
+  short.graph >large.graph
 printf 'more than two batches of windows' >short.txt
-./short --quiet --no-save --metrics=short.jsonl 2>err.txt &
-pid=$!
-until [ -s short.jsonl ]; do
-  kill -0 $pid || fail "$(cat err.txt)"
-  sleep 0.01
+head -c 300000 /dev/zero >large.txt
+for name in short large; do
+  "$mltc" -O0 $name.graph -o $name
+  ./$name --quiet --no-save --metrics=$name.jsonl 2>err.txt &
+  pid=$!
+  until [ -s $name.jsonl ]; do
+    kill -0 $pid || fail "$(cat err.txt)"
+    sleep 0.01
+  done
+  : >$name.txt
+  code=0
+  wait $pid || code=$?
+  [ $code = 1 ] || fail "exit code $code, not 1, when $name.txt is shortened"
+  grep -q "^$name: error: a data file has become shorter" err.txt || fail "$(cat err.txt)"
 done
-: >short.txt
-code=0
-wait $pid || code=$?
-[ $code = 1 ] || fail "exit code $code, not 1, when a data file is shortened"
-grep -q '^short: error: a data file has become shorter' err.txt || fail "$(cat err.txt)"
 
 # --- a signal while compilers run: they end, and so does the folder of their files
 mkdir tmp
