@@ -29,9 +29,10 @@ static bool is_space(uint8_t c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
-static bool is_blank(const text_line *l) {
+// A row of nothing but delimiters has columns, which are empty.
+static bool is_blank(const csv *c, const text_line *l) {
   const uint8_t *at = l->at;
-  while (at < l->end && is_space(*at))
+  while (at < l->end && is_space(*at) && *at != c->delimiter)
     at++;
   return at == l->end;
 }
@@ -52,7 +53,7 @@ static bool next_line(const csv *c, text_line *l) {
     const uint8_t *newline = memchr(l->at, '\n', (size_t)(end - l->at));
     l->end = newline ? newline : end;
     l->number++;
-  } while (is_blank(l));
+  } while (is_blank(c, l));
   return true;
 }
 
@@ -119,15 +120,17 @@ static void show(const text_line *text, char shown[MAX_SHOWN]) {
   snprintf(shown + n, (size_t)(MAX_SHOWN - n), "%s", len > 40 ? "..." : "");
 }
 
-// The column of the header that has the name; -1: none, and *num tells how many columns there are.
-static int find_name(const csv *c, const char *name, int *num) {
-  int found = -1;
+// How many columns of the header have the name, and in *last the last of them; *num: of how many in all.
+static int count_name(const csv *c, const char *name, int *last, int *num) {
+  int found = 0;
   text_line column;
   *num = 0;
   for (const uint8_t *at = c->header.at; next_column(c, &c->header, &at, &column); ++*num)
-    if (found < 0 && strlen(name) == (size_t)(column.end - column.at) &&
-        memcmp(name, column.at, strlen(name)) == 0)
-      found = *num;
+    if (strlen(name) == (size_t)(column.end - column.at) &&
+        memcmp(name, column.at, strlen(name)) == 0) {
+      found++;
+      *last = *num;
+    }
   return found;
 }
 
@@ -138,19 +141,24 @@ static bool find_label(const csv *c, const char *name, int64_t width, int64_t *a
                           c->file->name, name);
   char shown[MAX_SHOWN];
   show(&c->header, shown);
-  int num, found = find_name(c, name, &num);
-  if (found < 0)
+  int num, last = -1, found = count_name(c, name, &last, &num);
+  if (!found)
     return mlrt_error_set(c->r->error, "%s: line %lld names no column `%s`, the label: `%s`",
                           c->file->name, (long long)c->header.number, name, shown);
+  if (found > 1)
+    return mlrt_error_set(c->r->error,
+                          "%s: line %lld names %d columns `%s`, the label\nhelp: label = N takes "
+                          "column N, counted from 0",
+                          c->file->name, (long long)c->header.number, found, name);
   if (num != c->columns)
     return mlrt_error_set(c->r->error, "%s: line %lld names %d columns, but line %d has %d",
                           c->file->name, (long long)c->header.number, num, c->columns_line,
                           c->columns);
-  *at = found;
-  return found + width <= c->columns ||
+  *at = last;
+  return last + width <= c->columns ||
          mlrt_error_set(c->r->error,
                         "%s: from column `%s` on there are %d, but input `%s` takes %lld",
-                        c->file->name, name, c->columns - found, c->r->program->inputs[1].name,
+                        c->file->name, name, c->columns - last, c->r->program->inputs[1].name,
                         (long long)width);
 }
 

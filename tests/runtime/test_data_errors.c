@@ -188,9 +188,12 @@ static void test_csv(void) {
   csv_fails("1,2,3,4\n", "label", "none", "label=none leaves nothing for input `y`");
   csv_fails("1,2,3,4\n", "label", "q", "a: label=\"q\" is the name of a column|no header");
   csv_fails("p,q,r,s\n1,2,3,4\n", "label", "Q", "a: line 1 names no column `Q`|`p,q,r,s`");
+  csv_fails("p,q,r,q\n1,2,3,4\n", "label", "q",
+            "a: line 1 names 2 columns `q`, the label|label = N");
   csv_fails("p,q,r\n1,2,3,4\n", "label", "q", "a: line 1 names 3 columns, but line 2 has 4");
   label_fails(4, "`label` must be a whole number from 0 to 3, not 4");
   label_fails(-1, "`label` must be a whole number from 0 to 3, not -1");
+  csv_fails("1\t2\t3\t4\n\t\t\t\n", "delimiter", "tab", "a: line 2, column 1: `` is not a number");
   csv_fails("1e2e3e4\n", "delimiter", "e", "`delimiter` must be one character|not `e`");
   csv_fails("1,2,3,4\n", "delimiter", "::", "`delimiter` must be one character|not `::`");
   csv_fails("1,2,3,4\n", "delimeter", ";", "csv has no setting `delimeter`|delimiter");
