@@ -91,6 +91,11 @@ bool mlrt_checkpoint_open(mlrt_checkpoint *c, const mlrt_program *p, const char 
                           mlrt_error *e);
 // Whether the whole data section is what was written: a flipped bit must not become a weight.
 bool mlrt_checkpoint_intact(const mlrt_st_header *header, int fd, mlrt_error *e);
+// The same of the metadata: nor must it become a step, a flag or a character's id. True where the file has no checksum of
+// them.
+bool mlrt_metadata_intact(const mlrt_st_header *header, mlrt_error *e);
+// None where the file does not say; false where it says what cannot be.
+bool mlrt_metadata_characters(const mlrt_st_header *header, mlrt_characters *out, mlrt_error *e);
 // Value that a flag had in the run that wrote the file. False: it does not say.
 bool mlrt_checkpoint_flag(const mlrt_checkpoint *c, const char *name, double *value);
 // Reads all states but flags.

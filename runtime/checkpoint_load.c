@@ -84,16 +84,29 @@ static void read_window(mlrt_checkpoint *c, const mlrt_func *step) {
   }
 }
 
-// A flipped bit must not become a step, a flag or a seed either.
-static bool check_metadata(const mlrt_checkpoint *c, mlrt_error *e) {
-  const mlrt_st_header *h = &c->header;
-  const char *wanted = mlrt_st_value(h, "metadata_checksum");
+static const char *said_checksum(const mlrt_st_header *h) {
+  return mlrt_st_value(h, "metadata_checksum");
+}
+
+bool mlrt_metadata_intact(const mlrt_st_header *h, mlrt_error *e) {
+  const char *wanted = said_checksum(h);
   char found[17];
   snprintf(found, sizeof found, "%016" PRIx64, mlrt_metadata_hash(h->pairs, h->num_pairs));
-  if (!wanted)
-    return mlrt_error_set(e, "it has no metadata checksum: not a checkpoint of a trainer");
-  return !strcmp(found, wanted) ||
+  return !wanted || !strcmp(found, wanted) ||
          mlrt_error_set(e, "its metadata are damaged: checksum %s, expected %.16s", found, wanted);
+}
+
+static bool check_metadata(const mlrt_st_header *h, mlrt_error *e) {
+  if (!said_checksum(h))
+    return mlrt_error_set(e, "it has no metadata checksum: not a checkpoint of a trainer");
+  return mlrt_metadata_intact(h, e);
+}
+
+bool mlrt_metadata_characters(const mlrt_st_header *h, mlrt_characters *out, mlrt_error *e) {
+  const char *said = mlrt_st_value(h, "characters");
+  out->num = 0;
+  return !said || mlrt_characters_read(out, said) ||
+         mlrt_error_set(e, "its metadata say characters = '%.40s', which are none", said);
 }
 
 static bool says_hash(const mlrt_checkpoint *c, const char *key, uint64_t hash) {
@@ -115,9 +128,8 @@ static bool read_metadata(mlrt_checkpoint *c, const mlrt_program *p, mlrt_error 
     return false;
   if (mlrt_st_value(&c->header, "parts_of") && !number(c, "parts_of", &at->parts_of, e))
     return false;
-  const char *characters = mlrt_st_value(&c->header, "characters");
-  if (characters && !mlrt_characters_read(&at->characters, characters))
-    return mlrt_error_set(e, "its metadata say characters = '%.40s', which are none", characters);
+  if (!mlrt_metadata_characters(&c->header, &at->characters, e))
+    return false;
   read_window(c, &p->funcs[MLRT_STEP]);
   if (at->step < 0 || at->parts < 0 || at->window_steps < 0 || at->position.epoch < 0 ||
       at->position.index < 0)
@@ -157,8 +169,9 @@ bool mlrt_checkpoint_intact(const mlrt_st_header *header, int fd, mlrt_error *e)
 }
 
 static bool verify(mlrt_checkpoint *c, const mlrt_program *p, mlrt_error *e) {
-  return mlrt_st_read(&c->header, c->fd, e) && check_states(c, p, e) && check_metadata(c, e) &&
-         read_metadata(c, p, e) && mlrt_checkpoint_intact(&c->header, c->fd, e);
+  return mlrt_st_read(&c->header, c->fd, e) && check_states(c, p, e) &&
+         check_metadata(&c->header, e) && read_metadata(c, p, e) &&
+         mlrt_checkpoint_intact(&c->header, c->fd, e);
 }
 
 bool mlrt_checkpoint_open(mlrt_checkpoint *c, const mlrt_program *p, const char *path,

@@ -81,6 +81,10 @@ static void say(const mlrt_weights *w, const char *path) {
   printf(", %d missing, %d not used%s\n", w->missing, w->unused, w->report.text);
 }
 
+static _Noreturn void cannot_use(const char *path, const mlrt_error *e) {
+  mlrt_fail(MLRT_EXIT_INPUT, "cannot use the weights '%s': %s", path, e->text);
+}
+
 void mlrt_weights_begin(mlrt_trainer *t, uint64_t seed) {
   const char *path = t->options->weights;
   int fd = mlrt_open_input(path);
@@ -90,7 +94,7 @@ void mlrt_weights_begin(mlrt_trainer *t, uint64_t seed) {
   mlrt_error e;
   mlrt_trainer_init(t, seed);
   if (!load(t, &w, fd, &e))
-    mlrt_fail(MLRT_EXIT_INPUT, "cannot use the weights '%s': %s", path, e.text);
+    cannot_use(path, &e);
   close(fd);
   if (!t->options->quiet)
     say(&w, path);
@@ -104,9 +108,10 @@ void mlrt_weights_characters(mlrt_options *o) {
   if (fd < 0)
     return;
   if (mlrt_st_read(&header, fd, &e)) {
-    const char *text = mlrt_st_value(&header, "characters");
     mlrt_characters there;
-    if (text && mlrt_characters_read(&there, text))
+    if (!mlrt_metadata_intact(&header, &e) || !mlrt_metadata_characters(&header, &there, &e))
+      cannot_use(o->weights, &e);
+    if (there.num)
       o->known = (mlrt_known_characters){there, o->weights, o->command == MLRT_CMD_TRAIN};
     mlrt_st_free(&header);
   }

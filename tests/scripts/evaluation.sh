@@ -95,6 +95,12 @@ expect_error 1 "two.txt has 2 characters that 'chars.safetensors'" ./chars --res
 expect_error 1 "two.txt has 2 characters that 'chars.safetensors'" ./chars eval --weights=chars.safetensors
 ./chars --quiet --weights=chars.safetensors --save=more.safetensors || fail "a new run may learn other characters"
 grep -aq '"characters":"97 98 99 101 100 102"' more.safetensors || fail "the characters of the new run"
+LC_ALL=C sed 's/"characters":"97 98 /"characters":"98 97 /' chars.safetensors >damaged.safetensors
+printf 'eccaeccbeccaecca' >two.txt
+for command in train eval; do
+  expect_error 1 "cannot use the weights 'damaged.safetensors': its metadata are damaged" \
+    ./chars $command --weights=damaged.safetensors
+done
 
 # As many results as a trainer logs: the last of them is there; one more is refused.
 many() { # METRICS : beside a loss
