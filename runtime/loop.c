@@ -34,34 +34,26 @@ static bool is_due(const mlrt_loop *l, int64_t every) {
 // Adds weight * results of a run to the sums of the step's results of the same name.
 static void add_to_window(mlrt_loop *l, const mlrt_untaken *run, double weight) {
   const mlrt_func *f = run->func;
-  const mlrt_func *step = &l->trainer.program->funcs[MLRT_STEP];
-  for (int i = 0; i < f->num_results; i++) {
+  bool whole = f == &l->trainer.program->funcs[MLRT_STEP];
+  for (int i = 0; i < f->num_results && i < MLRT_MAX_RESULTS; i++) {
     const mlrt_result *r = &f->results[i];
     if (!mlrt_result_is_scalar(r))
       continue;
     double v = mlrt_trainer_result(&l->trainer, run->slot, r);
+    int k = whole ? i : l->same_of_step[i];
     if (r->kind == MLRT_LOSS)
       l->loss += v;
-    for (int k = 0; k < step->num_results && k < MLRT_MAX_RESULTS; k++)
-      if (!strcmp(step->results[k].name, r->name))
-        l->at.window[k] += weight * v;
+    if (k >= 0)
+      l->at.window[k] += weight * v;
   }
-}
-
-static bool has_result(const mlrt_func *f, const char *name) {
-  for (int i = 0; i < f->num_results; i++)
-    if (!strcmp(f->results[i].name, name))
-      return true;
-  return false;
 }
 
 // Results that every batch has (loss, metrics) are averaged over the batches of a step; those of
 // the step function alone (a learning rate, a gradient norm) are the step's.
 static void add_step_only(mlrt_loop *l, int slot) {
-  const mlrt_program *p = l->trainer.program;
-  const mlrt_func *step = &p->funcs[MLRT_STEP], *part = &p->funcs[MLRT_ACCUMULATE];
+  const mlrt_func *step = &l->trainer.program->funcs[MLRT_STEP];
   for (int k = 0; k < step->num_results && k < MLRT_MAX_RESULTS; k++)
-    if (mlrt_result_is_scalar(&step->results[k]) && !has_result(part, step->results[k].name))
+    if (mlrt_result_is_scalar(&step->results[k]) && l->step_only[k])
       l->at.window[k] += (1 - 1 / (double)l->recipe.accumulate) *
                          mlrt_trainer_result(&l->trainer, slot, &step->results[k]);
 }

@@ -157,6 +157,22 @@ static void greet(const mlrt_loop *l) {
   mlrt_progress_flush();
 }
 
+static int find_result(const mlrt_func *f, const char *name) {
+  for (int i = 0; i < f->num_results && i < MLRT_MAX_RESULTS; i++)
+    if (!strcmp(f->results[i].name, name))
+      return i;
+  return -1;
+}
+
+// Once, and not at each step: some hundred results have some ten thousand pairs.
+static void match_results(mlrt_loop *l, const mlrt_program *p) {
+  const mlrt_func *step = &p->funcs[MLRT_STEP], *part = &p->funcs[MLRT_ACCUMULATE];
+  for (int i = 0; i < part->num_results && i < MLRT_MAX_RESULTS; i++)
+    l->same_of_step[i] = find_result(step, part->results[i].name);
+  for (int k = 0; k < step->num_results && k < MLRT_MAX_RESULTS; k++)
+    l->step_only[k] = find_result(part, step->results[k].name) < 0;
+}
+
 void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
   memset(l, 0, sizeof *l);
   l->saved = -1;
@@ -171,6 +187,7 @@ void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
     mlrt_weights_characters(o);
   open_data(l, p, o);
   make_recipe(l, p, o);
+  match_results(l, p);
   mlrt_trainer_open(&l->trainer, p, o);
   if (o->resume)
     restore(l, &c);

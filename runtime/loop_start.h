@@ -29,10 +29,14 @@ typedef struct mlrt_loop {
   bool warned;   // about a loss that is not finite
   bool crowded;  // it has been said that another program saves to the same file
   mlrt_untaken untaken;
-  double loss;      // of the step in the making: of its batches so far
-  bool ran;         // a batch, since the start
-  bool bad_data;    // the run ends, because a sample cannot be used:
-  mlrt_error error; // why
+  double loss; // of the step in the making: of its batches so far
+  // By result of the accumulation's function: that of the step's with its name; -1: none.
+  int same_of_step[MLRT_MAX_RESULTS];
+  bool step_only
+      [MLRT_MAX_RESULTS]; // by result of the step's: the accumulation's has none of its name
+  bool ran;               // a batch, since the start
+  bool bad_data;          // the run ends, because a sample cannot be used:
+  mlrt_error error;       // why
 } mlrt_loop;
 
 // Ends the process through mlrt_fail when something is wrong.

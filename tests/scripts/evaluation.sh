@@ -104,18 +104,21 @@ done
 
 # As many results as a trainer logs: the last of them is there; one more is refused.
 many() { # METRICS : beside a loss
-  echo 'model m(x: f32[4,3]) {
+  echo 'flag steps = 1
+model m(x: f32[4,3]) {
   param w: f32[3] = ones
   loss mean(x * w)'
   for ((i = 1; i <= $1; i++)); do echo "  metric q$i = mean(x) + $i"; done
   echo '}
 data { train = csv("many.csv", label = 3) }
 optim { sgd(0) }
-train { steps = 1 }'
+train { steps = steps }'
 }
 many 255 >most.graph
 "$mltc" -O0 most.graph -o most || fail "256 results"
 ./most --quiet --no-save --log-every=1 --metrics=most.jsonl
 grep -q '"q255":' most.jsonl || fail "the last of 256 results is not logged: $(cat most.jsonl)"
+# Less than a second; half a minute when the name of each is looked up among all of them after each step.
+timeout 15 ./most --quiet --no-save --threads=1 --steps=40000 || fail "40000 steps of 256 results take too long"
 many 256 >more.graph
 expect_error 1 "E0226" "$mltc" -O0 more.graph -o more
