@@ -13,15 +13,18 @@
 #include <string.h>
 
 int64_t mlrt_open_trained(mlrt_trainer *t, const mlrt_program *p, mlrt_options *o) {
+  mlrt_error e;
   if (o->weights) {
+    uint64_t seed;
+    if (!mlrt_recipe_seed(&seed, p, o, &e))
+      mlrt_fail(MLRT_EXIT_USAGE, "%s", e.text);
     mlrt_trainer_open(t, p, o);
-    mlrt_weights_begin(t, mlrt_recipe_seed(p, o));
+    mlrt_weights_begin(t, seed);
     mlrt_weights_characters(o);
     return 0;
   }
   mlrt_checkpoint c = mlrt_trainer_checkpoint(p, o);
   mlrt_trainer_open(t, p, o);
-  mlrt_error e;
   if (!mlrt_checkpoint_read(&c, p, &t->device, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
   if (!o->quiet)

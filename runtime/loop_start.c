@@ -103,7 +103,10 @@ static void restore(mlrt_loop *l, const mlrt_checkpoint *c) {
 }
 
 static void start(mlrt_loop *l, const mlrt_program *p, const mlrt_options *o) {
-  l->at = (mlrt_run_point){.seed = mlrt_recipe_seed(p, o), .samples = mlrt_data_size(l->train)};
+  l->at = (mlrt_run_point){.samples = mlrt_data_size(l->train)};
+  mlrt_error e;
+  if (!mlrt_recipe_seed(&l->at.seed, p, o, &e))
+    mlrt_fail(MLRT_EXIT_USAGE, "%s", e.text);
   if (o->weights)
     mlrt_weights_begin(&l->trainer, l->at.seed);
   else

@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum { DEFAULT_LOG_EVERY = 100 };
-#define MOST 1e15 // of any count: int64_t and double hold it, and sums of it
+#define MOST      1e15   // of any count: int64_t and double hold it, and sums of it
+#define MOST_SEED 0x1p53 // of a flag: a double does not tell larger ones from their neighbours
 
 static const mlrt_setting *find(const mlrt_program *p, const char *key) {
   for (int i = 0; i < p->num_config; i++)
@@ -39,15 +40,20 @@ int64_t mlrt_micro_batches(const mlrt_program *p) {
   return s ? (int64_t)s->num : 1;
 }
 
-// A count of at least `low`; wrong values can only come from flags.
-static bool count(int64_t *out, const mlrt_program *p, const mlrt_options *o, const char *key,
-                  int64_t fallback, int64_t low, mlrt_error *e) {
+// A whole number; wrong values can only come from flags.
+static bool whole(int64_t *out, const mlrt_program *p, const mlrt_options *o, const char *key,
+                  int64_t fallback, double low, double high, mlrt_error *e) {
   double v = mlrt_recipe_number(p, o, key, (double)fallback);
-  if (v != floor(v) || v < (double)low || v > MOST)
-    return mlrt_error_set(e, "'%s' is %.9g; it must be a whole number from %" PRId64 " to %.0f",
-                          key, v, low, MOST);
+  if (v != floor(v) || v < low || v > high)
+    return mlrt_error_set(e, "'%s' is %.9g; it must be a whole number from %.0f to %.0f", key, v,
+                          low, high);
   *out = (int64_t)v;
   return true;
+}
+
+static bool count(int64_t *out, const mlrt_program *p, const mlrt_options *o, const char *key,
+                  int64_t fallback, int64_t low, mlrt_error *e) {
+  return whole(out, p, o, key, fallback, (double)low, MOST, e);
 }
 
 // Whole steps in `epochs`. 0.29 of 100 batches are 28.999999999999996 in floating point: what is a whole number but for
@@ -79,13 +85,14 @@ static bool total_steps(mlrt_recipe *r, const mlrt_program *p, const mlrt_option
 bool mlrt_recipe_make(mlrt_recipe *r, const mlrt_program *p, const mlrt_options *o,
                       int64_t batches_per_epoch, mlrt_error *e) {
   *r = (mlrt_recipe){.batches_per_epoch = batches_per_epoch};
-  r->shuffle = mlrt_recipe_number(p, o, "shuffle", 1) != 0;
-  int64_t log_default = find(p, "steps") ? DEFAULT_LOG_EVERY : 0;
-  if (!count(&r->accumulate, p, o, "accumulate", 1, 1, e) || !total_steps(r, p, o, e) ||
+  int64_t shuffle, log_default = find(p, "steps") ? DEFAULT_LOG_EVERY : 0;
+  if (!whole(&shuffle, p, o, "shuffle", 1, 0, 1, e) ||
+      !count(&r->accumulate, p, o, "accumulate", 1, 1, e) || !total_steps(r, p, o, e) ||
       !count(&r->eval_every, p, o, "eval_every", 0, 0, e) ||
       !count(&r->save_every, p, o, "save_every", -1, -1, e) ||
       !count(&r->log_every, p, o, "log_every", log_default, 0, e))
     return false;
+  r->shuffle = shuffle;
   if (o->save_every)
     r->save_every = o->save_every;
   if (o->log_every)
@@ -93,8 +100,12 @@ bool mlrt_recipe_make(mlrt_recipe *r, const mlrt_program *p, const mlrt_options 
   return true;
 }
 
-uint64_t mlrt_recipe_seed(const mlrt_program *p, const mlrt_options *o) {
-  return (uint64_t)(o->seed_given ? o->seed : (int64_t)mlrt_recipe_number(p, o, "seed", 0));
+bool mlrt_recipe_seed(uint64_t *out, const mlrt_program *p, const mlrt_options *o, mlrt_error *e) {
+  int64_t seed = o->seed;
+  if (!o->seed_given && !whole(&seed, p, o, "seed", 0, -MOST_SEED, MOST_SEED, e))
+    return false;
+  *out = (uint64_t)seed;
+  return true;
 }
 
 bool mlrt_recipe_due(const mlrt_recipe *r, int64_t every, int64_t step) {

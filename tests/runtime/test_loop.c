@@ -260,6 +260,31 @@ static void test_broken_epochs(void) {
   CHECK(steps_of(1e8, 1000000007, 1) == -1, "more than can be counted");
 }
 
+// A flag of a type with fractions may name what is a whole number.
+static void test_settings_by_flags(void) {
+  static const struct {
+    const char *key, *options, *says;
+  } cases[] = {
+      {"seed", "--lr=1.5",
+       "'seed' is 1.5; it must be a whole number from -9007199254740992 to 900"},
+      {"seed", "--lr=1e30", "'seed' is 1e+30; it must be a whole number"},
+      {"shuffle", "--lr=0.5", "'shuffle' is 0.5; it must be a whole number from 0 to 1"},
+      {"shuffle", "--lr=2", "'shuffle' is 2; it must be a whole number from 0 to 1"},
+      {"eval_every", "--lr=2.5", "'eval_every' is 2.5; it must be a whole number from 0 to 1"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const mlrt_setting config[] = {{"steps", MLRT_SET_NUM, 2, NULL},
+                                   {cases[i].key, MLRT_SET_FLAG, 0, "lr"}};
+    mlrt_program p = program;
+    char options[100];
+    p.config = config;
+    p.num_config = 2;
+    snprintf(options, sizeof options, "--no-save %s", cases[i].options);
+    toy_expect(&p, options, 2, cases[i].says);
+    toy_expect(&p, "--no-save --lr=1", 0, "done: 2 steps");
+  }
+}
+
 static void test_bad_files(void) {
   toy_expect(&program, "--save=none/x.st", 1,
              "cannot write the checkpoint 'none/x.st': No such file|help: --save=FILE names "
@@ -567,6 +592,7 @@ int main(void) {
   test_accumulation();
   test_epochs();
   test_broken_epochs();
+  test_settings_by_flags();
   test_bad_files();
   test_checkpoint_beside();
   test_other_source();
