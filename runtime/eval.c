@@ -82,6 +82,8 @@ static bool evaluate_one(mlrt_trainer *t, mlrt_metrics *m, const mlrt_data *d, i
 int mlrt_eval(const mlrt_program *p, mlrt_options *o) {
   if (!mlrt_has_func(p, MLRT_EVAL))
     mlrt_fail(MLRT_EXIT_USAGE, "the program has no eval function");
+  if (!p->num_data)
+    mlrt_fail(MLRT_EXIT_USAGE, "the program names no data");
   mlrt_check_split(p, o->split);
   mlrt_check_outputs(p, o);
   mlrt_signals_install();

@@ -92,6 +92,13 @@ static void test_train_without_step(void) {
 }
 
 // Where one output cannot be written, none is, and no temporary file is left: its name is that of a folder, or too long.
+static void test_without_data(void) {
+  mlrt_program p = program;
+  p.num_data = 0;
+  toy_expect(&p, "eval --resume=c.st", 2, "the program names no data");
+  toy_expect(&p, "predict --resume=c.st", 2, "the program names no data");
+}
+
 static void test_predict_all_or_none(void) {
   char longest[250] = "";
   memset(longest, 'o', sizeof longest - 1); // r-....npy is a name, r-....npy.tmp is none
@@ -225,6 +232,7 @@ int main(void) {
   test_eval();
   test_predict();
   test_train_without_step();
+  test_without_data();
   test_predict_all_or_none();
   test_predict_is_alone();
   test_predict_is_synced();
