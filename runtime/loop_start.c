@@ -89,6 +89,12 @@ static void restore(mlrt_loop *l, const mlrt_checkpoint *c) {
     mlrt_fail(MLRT_EXIT_INPUT,
               "the checkpoint was made with %" PRId64 " training samples; data '%s' has %" PRId64,
               c->at.samples, mlrt_data_name(l->train), mlrt_data_size(l->train));
+  int64_t batch = mlrt_batch_size(l->trainer.program), index = l->at.position.index;
+  if (index % batch || index / batch >= l->recipe.batches_per_epoch)
+    mlrt_fail(MLRT_EXIT_INPUT,
+              "the checkpoint goes on at sample %" PRId64 " of %" PRId64
+              ", where no batch of %" PRId64 " begins: it was made with another batch size",
+              index, c->at.samples, batch);
   if (l->at.step > l->recipe.steps)
     mlrt_fail(MLRT_EXIT_USAGE,
               "the checkpoint is at step %" PRId64 ", beyond the %" PRId64 " steps wanted",

@@ -299,6 +299,16 @@ static void test_bad_files(void) {
   toy_expect(&program, "--epochs=2", 2, "help: options of the program's own are flags");
 }
 
+static void test_another_batch(void) {
+  mlrt_input inputs[] = {toy_inputs[0], toy_inputs[1]};
+  mlrt_program p = program;
+  p.inputs = inputs;
+  inputs[0].dims[0] = inputs[1].dims[0] = 5;
+  toy_expect(&program, "--quiet --save=n.st --steps=7", 0, "");
+  toy_expect(&p, "--save=n.st --resume --steps=9", 1,
+             "goes on at sample 56 of 100, where no batch of 5 begins: it was made with another");
+}
+
 // A checkpoint that is missing or broken need not be all there is.
 static void test_checkpoint_beside(void) {
   toy_expect(&program, "--save=b1.st --resume", 1,
@@ -593,6 +603,7 @@ int main(void) {
   test_epochs();
   test_broken_epochs();
   test_settings_by_flags();
+  test_another_batch();
   test_bad_files();
   test_checkpoint_beside();
   test_other_source();
