@@ -70,10 +70,17 @@ int64_t mlrt_batch_size(const mlrt_program *p) {
 }
 
 // Samples of a batch where fewer are left, and `parts` batches may still be made of these: a divisor of the
-// batch size, so that each is in it equally often, unless that would take too many batches.
+// batch size, so that each is in it equally often, unless that would take too many batches. One of a divisor and what it
+// is to be multiplied with is below the root: a batch of a million samples has a million numbers that may divide it.
 static int64_t part_of(int64_t batch, int64_t left, int parts) {
-  int64_t size = left;
-  while (parts > 1 && batch % size != 0)
+  if (parts <= 1)
+    return left;
+  int64_t times = (batch + left - 1) / left;
+  for (; times <= batch / times; times++)
+    if (batch % times == 0)
+      return batch / times;
+  int64_t size = batch / times < left ? batch / times : left;
+  while (batch % size != 0)
     size--;
   return size;
 }

@@ -3,6 +3,7 @@
 #include "runtime/prefetch.h"
 #include "tests/runtime/support_data.h"
 
+#include <sys/mman.h>
 #include <time.h>
 
 enum { N = 23, BATCH = 5 };
@@ -267,6 +268,25 @@ static void test_parts(void) {
   }
 }
 
+// What is left of a batch that has no divisors: looked for among all numbers, they take minutes.
+static void test_parts_of_many(void) {
+  enum { SAMPLES = 1000000000 };
+  fixture f;
+  void *text = mmap(NULL, SAMPLES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  CHECK(text != MAP_FAILED, "no address space");
+  fixture_init(&f, "text", 1, 1);
+  set_file(&f, 0, (bytes){text, SAMPLES});
+  set_str(&f, "vocab", "bytes");
+  set_input(&f, 0, MLRT_U8, 2, INT32_MAX, 1, 0); // a prime number
+  mlrt_dataset *d = must_open(&f, MLRT_USE_EVAL, "many samples");
+  time_t begun = time(NULL);
+  int64_t batches = mlrt_batches_per_epoch(&f.program, d, MLRT_USE_EVAL);
+  CHECK(batches == 8, "%d batches", (int)batches);
+  CHECK(time(NULL) - begun < 3, "that takes %d s", (int)(time(NULL) - begun));
+  mlrt_data_close(d);
+  munmap(text, SAMPLES);
+}
+
 static void refuse_begin(run *r, const char *words) {
   CHECK(!mlrt_batches_begin(r->b, &r->order, &r->f.error), "must be refused: %s", words);
   CHECK(strstr(r->f.error.text, words), "%s", r->f.error.text);
@@ -361,5 +381,6 @@ int main(void) {
   test_refusals();
   test_large_samples();
   test_parts();
+  test_parts_of_many();
   return failures != 0;
 }
