@@ -65,7 +65,7 @@ static void report(const mlrt_trainer *t, mlrt_metrics *m, const mlrt_data *d,
 static bool evaluate_one(mlrt_trainer *t, mlrt_metrics *m, const mlrt_data *d, int64_t step) {
   mlrt_dataset *data = mlrt_trainer_data(t->program, t->options, d, MLRT_USE_EVAL);
   mlrt_error e;
-  mlrt_batches *b = mlrt_trainer_batches(t, true, &e);
+  mlrt_batches *b = mlrt_trainer_batches(t, &e);
   if (!b)
     mlrt_fail(MLRT_EXIT_MEMORY, "%s", e.text);
   mlrt_means means;

@@ -8,9 +8,6 @@
 #include <pthread.h>
 #include <string.h>
 
-// A batch smaller than this is copied faster than a thread is woken.
-enum { PREFETCH_BYTES = 256 << 10 };
-
 typedef struct opening {
   const mlrt_program *program;
   const mlrt_options *options;
@@ -132,10 +129,9 @@ static void open_files(mlrt_loop *l, const mlrt_program *p, const mlrt_options *
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
 }
 
-static void open_batches(mlrt_loop *l, const mlrt_program *p) {
+static void open_batches(mlrt_loop *l) {
   mlrt_error e;
-  bool threaded = p->staging_slot_bytes >= PREFETCH_BYTES;
-  l->batches = mlrt_trainer_batches(&l->trainer, threaded, &e);
+  l->batches = mlrt_trainer_batches(&l->trainer, &e);
   if (!l->batches)
     mlrt_fail(MLRT_EXIT_MEMORY, "%s", e.text);
 }
@@ -204,7 +200,7 @@ void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
     start(l, p, o);
   l->at.parts_of = l->recipe.accumulate;
   l->at.characters = *characters_of(l);
-  open_batches(l, p);
+  open_batches(l);
   open_files(l, p, o, &c);
   mlrt_checkpoint_close(&c);
   mlrt_signals_install(); // the run begins

@@ -143,7 +143,7 @@ static outcome write_rows(mlrt_trainer *t, mlrt_batches *b, const npy *files, in
   while ((next = mlrt_trainer_next(t, b, &batch, e)) == MLRT_BATCH) {
     if (mlrt_signals_pending())
       return STOPPED;
-    mlrt_trainer_run(t, &t->program->funcs[MLRT_PREDICT], batch.slot);
+    mlrt_trainer_run_batch(t, &t->program->funcs[MLRT_PREDICT], b, &batch);
     for (*at = 0; *at < num; ++*at)
       if (!write_output(t, &files[*at], batch.valid))
         return NOT_WRITTEN;
@@ -184,7 +184,7 @@ static outcome write_files(mlrt_trainer *t, mlrt_batches *b, int64_t samples) {
 static outcome predict(mlrt_trainer *t, const mlrt_data *d) {
   mlrt_dataset *data = mlrt_trainer_data(t->program, t->options, d, MLRT_USE_EVAL);
   mlrt_error e;
-  mlrt_batches *b = mlrt_trainer_batches(t, true, &e);
+  mlrt_batches *b = mlrt_trainer_batches(t, &e);
   mlrt_order order = {.data = data, .use = MLRT_USE_EVAL};
   if (!b || !mlrt_trainer_begin(t, b, &order, &e))
     mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);

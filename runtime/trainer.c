@@ -115,7 +115,11 @@ bool mlrt_trainer_lags(const mlrt_trainer *t) {
 
 // --- batches
 
-mlrt_batches *mlrt_trainer_batches(mlrt_trainer *t, bool threaded, mlrt_error *e) {
+// A batch smaller than this is copied faster than a thread is woken.
+enum { PREFETCH_BYTES = 256 << 10 };
+
+mlrt_batches *mlrt_trainer_batches(mlrt_trainer *t, mlrt_error *e) {
+  bool threaded = t->program->staging_slot_bytes >= PREFETCH_BYTES;
   return mlrt_batches_open(t->program, t->device.staging, threaded, e);
 }
 

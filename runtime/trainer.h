@@ -36,8 +36,8 @@ double mlrt_trainer_result(mlrt_trainer *t, int slot, const mlrt_result *r);
 bool mlrt_trainer_lags(const mlrt_trainer *t);
 
 // mlrt_batches_open, _begin and _next for this trainer: batches are made where its device takes
-// them from, and only when it has taken those before.
-mlrt_batches *mlrt_trainer_batches(mlrt_trainer *t, bool threaded, mlrt_error *e);
+// them from, and only when it has taken those before. Large ones are made by a thread of their own.
+mlrt_batches *mlrt_trainer_batches(mlrt_trainer *t, mlrt_error *e);
 bool mlrt_trainer_begin(mlrt_trainer *t, mlrt_batches *b, const mlrt_order *order, mlrt_error *e);
 mlrt_next mlrt_trainer_next(mlrt_trainer *t, mlrt_batches *b, mlrt_batch *out, mlrt_error *e);
 // Loss or metric: one number. (Outputs are tensors.)
