@@ -3,6 +3,7 @@
 #include "runtime/data_reader.h"
 
 #include <stdio.h>
+#include <string.h>
 
 // --- arrays: idx, npy ------------------------------------------------------------------------
 static bool files_match_inputs(const mlrt_reading *r) {
@@ -36,15 +37,49 @@ static const char *shape_text(const int64_t *dims, int rank, char *buf, size_t s
   return buf;
 }
 
+// The sizes of a sample, without those of 1.
+typedef struct sizes {
+  int num;
+  int64_t of[MLRT_MAX_RANK];
+} sizes;
+
+static sizes sizes_of(const int64_t *dims, int rank) {
+  sizes s = {0};
+  for (int i = 1; i < rank; i++)
+    if (dims[i] != 1)
+      s.of[s.num++] = dims[i];
+  return s;
+}
+
+static int times(const sizes *s, int64_t size) {
+  int n = 0;
+  for (int i = 0; i < s->num; i++)
+    n += s->of[i] == size;
+  return n;
+}
+
+// As channels last are of channels first: it fits, and nothing would be where the model takes it to be.
+static bool is_transposed(const sizes *x, const sizes *y) {
+  for (int i = 0; i < x->num; i++)
+    if (times(x, x->of[i]) != times(y, x->of[i]))
+      return false;
+  return x->num == y->num && memcmp(x->of, y->of, sizeof x->of) != 0;
+}
+
 static bool shapes_match(mlrt_reading *r, int i, const mlrt_array *a, int64_t elements) {
   const mlrt_input *in = &r->program->inputs[i];
-  if (elements == mlrt_input_elements(in))
+  sizes has = sizes_of(a->dims, a->rank), takes = sizes_of(in->dims, in->rank);
+  bool fits = elements == mlrt_input_elements(in), transposed = is_transposed(&has, &takes);
+  if (fits && !transposed)
     return true;
   char have[180], want[180];
-  return mlrt_error_set(r->error, "%s: a sample is %s, but input `%s` takes %s",
+  return mlrt_error_set(r->error, "%s: a sample is %s, but input `%s` takes %s%s",
                         r->set->files[i].name,
                         shape_text(a->dims + 1, a->rank - 1, have, sizeof have), in->name,
-                        shape_text(in->dims + 1, in->rank - 1, want, sizeof want));
+                        shape_text(in->dims + 1, in->rank - 1, want, sizeof want),
+                        transposed ? "\nhelp: give the input the file's order, and transpose it in "
+                                     "the model"
+                                   : "");
 }
 
 // The file must hold exactly what its header says.

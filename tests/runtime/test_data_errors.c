@@ -142,6 +142,30 @@ static void test_npy(void) {
             "a: a sample is 3, but input `x` takes 2 x 3");
 }
 
+// A sample may have another shape, but not the same sizes in another order.
+static void test_npy_shapes(void) {
+  static const struct {
+    const char *shape;
+    bool fits;
+  } cases[] = {{"(4, 6)", true},       {"(4, 1, 6)", true},  {"(4, 2, 1, 3)", true},
+               {"(4, 6, 1)", true},    {"(4, 3, 2)", false}, {"(4, 3, 1, 2)", false},
+               {"(4, 1, 3, 2)", false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char header[100];
+    snprintf(header, sizeof header, "{'descr': '|u1', 'fortran_order': False, 'shape': %s}",
+             cases[i].shape);
+    fixture f;
+    fixture_init(&f, "npy", 1, 1);
+    set_input(&f, 0, MLRT_U8, 3, 2, 2, 3);
+    set_file(&f, 0, array(header));
+    if (cases[i].fits)
+      mlrt_data_close(must_open(&f, MLRT_USE_TRAIN, cases[i].shape));
+    else
+      must_fail(&f, cases[i].shape,
+                "but input `x` takes 2 x 3|help: give the input the file's order");
+  }
+}
+
 // --- csv -------------------------------------------------------------------------------------
 static void csv_fixture(fixture *f, const char *text) {
   fixture_init(f, "csv", 1, 2);
@@ -404,6 +428,7 @@ int main(void) {
   test_idx();
   test_idx_values();
   test_npy();
+  test_npy_shapes();
   test_npy_bools();
   test_csv();
   test_limits_of_elements();
