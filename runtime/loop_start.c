@@ -70,11 +70,23 @@ static void make_recipe(mlrt_loop *l, const mlrt_program *p, const mlrt_options 
     mlrt_fail(MLRT_EXIT_INTERNAL, "the program accumulates but has no function for it");
 }
 
-static void check_seed(const mlrt_options *o, uint64_t seed) {
-  if (o->seed_given && (uint64_t)o->seed != seed)
-    mlrt_fail(MLRT_EXIT_USAGE,
-              "the checkpoint was made with --seed=%" PRId64 "; a run cannot go on with another",
-              (int64_t)seed);
+static _Noreturn void refuse_seed(const char *option, int64_t seed) {
+  mlrt_fail(MLRT_EXIT_USAGE,
+            "the checkpoint was made with --%s=%" PRId64 "; a run cannot go on with another",
+            option, seed);
+}
+
+static void check_seed(const mlrt_program *p, const mlrt_options *o, const mlrt_checkpoint *c) {
+  int64_t seed = (int64_t)c->at.seed;
+  if (o->seed_given && o->seed != seed)
+    refuse_seed("seed", seed);
+  const mlrt_flag *f = mlrt_recipe_seed_flag(p, o);
+  if (o->seed_given || !f || !f->given)
+    return;
+  double there = (double)seed; // where the file does not say what the flag was
+  mlrt_checkpoint_flag(c, f->state->name, &there);
+  if (f->value != there)
+    refuse_seed(f->state->name, (int64_t)there);
 }
 
 static void restore(mlrt_loop *l, const mlrt_checkpoint *c) {
@@ -186,7 +198,7 @@ void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
   mlrt_checkpoint c = {.fd = -1};
   if (o->resume) { // first, because it brings flags that data and recipe may depend on
     c = mlrt_trainer_checkpoint(p, o);
-    check_seed(o, c.at.seed);
+    check_seed(p, o, &c);
   }
   if (o->weights)
     mlrt_weights_characters(o);

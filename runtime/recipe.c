@@ -100,6 +100,11 @@ bool mlrt_recipe_make(mlrt_recipe *r, const mlrt_program *p, const mlrt_options 
   return true;
 }
 
+const mlrt_flag *mlrt_recipe_seed_flag(const mlrt_program *p, const mlrt_options *o) {
+  const mlrt_setting *s = find(p, "seed");
+  return s && s->kind == MLRT_SET_FLAG ? mlrt_find_flag(o, s->str) : NULL;
+}
+
 bool mlrt_recipe_seed(uint64_t *out, const mlrt_program *p, const mlrt_options *o, mlrt_error *e) {
   int64_t seed = o->seed;
   if (!o->seed_given && !whole(&seed, p, o, "seed", 0, -MOST_SEED, MOST_SEED, e))

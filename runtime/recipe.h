@@ -23,6 +23,8 @@ double mlrt_recipe_number(const mlrt_program *p, const mlrt_options *o, const ch
                           double fallback);
 // Parts that a batch of the graph is run in (1: it is whole). They lie in one batch of the data each.
 int64_t mlrt_micro_batches(const mlrt_program *p);
+// The flag that says the graph's seed; NULL: none does.
+const mlrt_flag *mlrt_recipe_seed_flag(const mlrt_program *p, const mlrt_options *o);
 // The seed of a new run: --seed, or the graph's. False after setting `e` (wrong usage).
 bool mlrt_recipe_seed(uint64_t *out, const mlrt_program *p, const mlrt_options *o, mlrt_error *e);
 // Whether something that happens `every` so many steps (0: each epoch) is due after `step` steps.

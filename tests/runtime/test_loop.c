@@ -299,6 +299,23 @@ static void test_bad_files(void) {
   toy_expect(&program, "--epochs=2", 2, "help: options of the program's own are flags");
 }
 
+// A flag that says the seed is as little to be changed as --seed, which takes its place.
+static void test_seed_by_flag(void) {
+  mlrt_setting config[sizeof toy_config / sizeof *toy_config];
+  memcpy(config, toy_config, sizeof config);
+  config[1] = (mlrt_setting){"seed", MLRT_SET_FLAG, 0, "delay"};
+  mlrt_program p = program;
+  p.config = config;
+  toy_expect(&p, "--quiet --save=f.st --steps=7 --delay=3", 0, "");
+  toy_expect(&p, "--save=f2.st --resume=f.st --delay=4", 2,
+             "was made with --delay=3; a run cannot");
+  toy_expect(&p, "--save=f2.st --resume=f.st --delay=4 --seed=4", 2,
+             "was made with --seed=3; a run");
+  toy_expect(&p, "--save=f2.st --resume=f.st --delay=4 --seed=3", 0, "done: 40 steps");
+  toy_expect(&p, "--save=f3.st --resume=f.st --delay=3", 0, "seed 3|done: 40 steps");
+  toy_expect(&p, "--save=f4.st --resume=f.st", 0, "seed 3|done: 40 steps");
+}
+
 static void test_another_batch(void) {
   mlrt_input inputs[] = {toy_inputs[0], toy_inputs[1]};
   mlrt_program p = program;
@@ -603,6 +620,7 @@ int main(void) {
   test_epochs();
   test_broken_epochs();
   test_settings_by_flags();
+  test_seed_by_flag();
   test_another_batch();
   test_bad_files();
   test_checkpoint_beside();
