@@ -307,13 +307,13 @@ static void test_seed_by_flag(void) {
   mlrt_program p = program;
   p.config = config;
   toy_expect(&p, "--quiet --save=f.st --steps=7 --delay=3", 0, "");
-  toy_expect(&p, "--save=f2.st --resume=f.st --delay=4", 2,
+  toy_expect(&p, "--save=f2.st --resume=f.st --steps=9 --delay=4", 2,
              "was made with --delay=3; a run cannot");
-  toy_expect(&p, "--save=f2.st --resume=f.st --delay=4 --seed=4", 2,
+  toy_expect(&p, "--save=f2.st --resume=f.st --steps=9 --delay=4 --seed=4", 2,
              "was made with --seed=3; a run");
-  toy_expect(&p, "--save=f2.st --resume=f.st --delay=4 --seed=3", 0, "done: 40 steps");
-  toy_expect(&p, "--save=f3.st --resume=f.st --delay=3", 0, "seed 3|done: 40 steps");
-  toy_expect(&p, "--save=f4.st --resume=f.st", 0, "seed 3|done: 40 steps");
+  toy_expect(&p, "--save=f2.st --resume=f.st --steps=9 --delay=4 --seed=3", 0, "done: 9 steps");
+  toy_expect(&p, "--save=f3.st --resume=f.st --steps=9 --delay=3", 0, "seed 3|done: 9 steps");
+  toy_expect(&p, "--save=f4.st --resume=f.st --steps=9", 0, "seed 3|done: 9 steps");
 }
 
 static void test_another_batch(void) {
