@@ -74,6 +74,27 @@ static bool apply_dtype(mlrt_reading *r, const mlrt_file *f, mlrt_ids *ids, int 
   return true;
 }
 
+// Ids below 65536 of four bytes each, read as those of two: all fit, and every second one is 0.
+static bool looks_wide(const mlrt_file *f, const mlrt_ids *ids) {
+  enum { FEWEST = 32, MOST = 4096 };
+  int64_t pairs = ids->count / 2 < MOST ? ids->count / 2 : MOST, filled = 0;
+  for (int64_t i = 0; i < pairs; i++) {
+    uint32_t id = le32(f->data + 4 * i);
+    if (id > UINT16_MAX)
+      return false;
+    filled += id != 0;
+  }
+  return pairs >= FEWEST && filled > pairs / 2;
+}
+
+static bool check_width(mlrt_reading *r, const mlrt_file *f, const mlrt_ids *ids, int wanted) {
+  return wanted >= 0 || ids->offset > 0 || !looks_wide(f, ids) ||
+         mlrt_error_set(r->error,
+                        "%s: every second id of two bytes is 0, as in a file of ids of four\n"
+                        "help: add dtype=\"u32\", or dtype=\"u16\" if that is what it holds",
+                        f->name);
+}
+
 bool mlrt_read_tokens(mlrt_reading *r) {
   static const char *const keys[] = {"dtype", "header", "window", "stride", "lanes", NULL};
   static const char *const dtypes[] = {"u16", "u32", NULL};
@@ -86,5 +107,5 @@ bool mlrt_read_tokens(mlrt_reading *r) {
   mlrt_ids ids = {.stored = MLRT_ST_U16};
   bool headed = header == HEADER_YES || (header == HEADER_AUTO && has_magic(f));
   return (!headed || read_header(r, f, &ids)) && apply_dtype(r, f, &ids, dtype) &&
-         check_length(r, f, &ids) && mlrt_ids_to_fields(r, &ids);
+         check_length(r, f, &ids) && check_width(r, f, &ids, dtype) && mlrt_ids_to_fields(r, &ids);
 }

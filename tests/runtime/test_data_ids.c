@@ -191,6 +191,13 @@ static bytes token_file(uint32_t magic, uint32_t version, uint32_t count, int wi
   return b;
 }
 
+static bytes token_zeros(int ids) {
+  bytes b = {0};
+  for (int i = 0; i < ids; i++)
+    put(&b, &(uint16_t){0}, 2);
+  return b;
+}
+
 static void check_tokens(bytes file, const char *dtype) {
   fixture f;
   uint16_t x[4], y[4];
@@ -213,6 +220,25 @@ static void test_tokens(void) {
   check_tokens(token_file(20240520, 1, 10, 2), NULL);
   check_tokens(token_file(20240801, 7, 10, 4), NULL);
   check_tokens(gz(token_file(20240520, 1, 10, 2)), "u16");
+}
+
+// A width that is not said, and that the file does not seem to have.
+static void test_wide_tokens(void) {
+  fixture f;
+  fixture_init(&f, "tokens", 1, 1);
+  set_input(&f, 0, MLRT_U16, 2, 1, 4, 0);
+  set_file(&f, 0, token_file(0, 0, 32, 4));
+  must_fail(&f, "ids of four bytes",
+            "a: every second id of two bytes is 0|help: add dtype=\"u32\"");
+  set_file(&f, 0, token_file(0, 0, 31, 4)); // few
+  mlrt_data_close(must_open(&f, MLRT_USE_TRAIN, "few ids"));
+  set_file(&f, 0, token_file(20240520, 1, 32, 2));
+  mlrt_data_close(must_open(&f, MLRT_USE_TRAIN, "a header says the width"));
+  set_file(&f, 0, token_zeros(64));
+  mlrt_data_close(must_open(&f, MLRT_USE_TRAIN, "zeros are ids of any width"));
+  set_str(&f, "dtype", "u16");
+  set_file(&f, 0, token_file(0, 0, 32, 4));
+  mlrt_data_close(must_open(&f, MLRT_USE_TRAIN, "it is as it seems"));
 }
 
 // --- where files are found -------------------------------------------------------------------
@@ -247,6 +273,7 @@ int main(void) {
   test_lanes();
   test_text_range();
   test_tokens();
+  test_wide_tokens();
   test_text_changes();
   return failures != 0;
 }
