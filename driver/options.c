@@ -476,11 +476,12 @@ bool options_emits_plan(const options *o) {
   return o->emit == EMIT_PLAN || o->emit == EMIT_PLAN_JSON || o->emit == EMIT_REPORT;
 }
 
-size_t options_report(const options *o, const ir_diags *d) {
+size_t options_report(const options *o, ir_diags *d) {
   if (o->json_diagnostics)
     diag_print_json(d, stderr);
   else
     diag_print(d, stderr, isatty(STDERR_FILENO));
+  diag_are_said(d);
   return diag_num_errors(d);
 }
 

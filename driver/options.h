@@ -63,8 +63,8 @@ void options_help(FILE *out);
 bool options_is_ir(const options *o); // the input is IR text
 bool options_disables(const options *o, const char *pass);
 bool options_emits_plan(const options *o); // --emit shows the memory plan
-// Prints errors and warnings as --diagnostics asks. Returns the number of errors.
-size_t options_report(const options *o, const ir_diags *d);
+// Prints errors and warnings as --diagnostics asks, each once. Returns the number of errors.
+size_t options_report(const options *o, ir_diags *d);
 // What mltc says besides, on standard error, likewise: one message; further lines of it are indented.
 typedef enum options_tone {
   OPTIONS_ERROR, // "mltc: ..."

@@ -67,12 +67,25 @@ static int start(const draft_subject *s, draft *t, const probe *x, pid_t *child)
   return -1;
 }
 
-// False when the process failed, which has said why.
-static bool take(int from, pid_t child, probe *x) {
+// A fault of ours has said so; what the system ends, for want of memory, say, says nothing.
+static void say_ended(const draft_subject *s, bool known, int status) {
+  if (known && WIFSIGNALED(status))
+    options_say(s->o, OPTIONS_ERROR, "a process that looks for a plan was ended by signal %d (%s)",
+                WTERMSIG(status), strsignal(WTERMSIG(status)));
+  else if (!known || WEXITSTATUS(status) != IR_EXIT_FAULT)
+    options_say(s->o, OPTIONS_ERROR, "a process that looks for a plan has ended without one");
+}
+
+// False, after a message, when the process failed. How it ended is not to be known where whoever started
+// mltc ignores his children (SIGCHLD): what it has sent counts.
+static bool take(const draft_subject *s, int from, pid_t child, probe *x) {
   bool whole = read(from, x, sizeof *x) == sizeof *x; // less than a pipe takes at once
   int status = 0;
   close(from);
-  return waitpid(child, &status, 0) == child && status == 0 && whole;
+  bool known = waitpid(child, &status, 0) == child;
+  if (!whole)
+    say_ended(s, known, status);
+  return whole;
 }
 
 bool probe_plans(const draft_subject *s, draft *t, probe *at, int num) {
@@ -84,7 +97,7 @@ bool probe_plans(const draft_subject *s, draft *t, probe *at, int num) {
   for (int i = 0; i < num; i++) {
     if (from[i] < 0)
       options_say(s->o, OPTIONS_ERROR, "cannot start a process: %s", strerror(errno));
-    ok = from[i] >= 0 && take(from[i], child[i], &at[i]) && ok;
+    ok = from[i] >= 0 && take(s, from[i], child[i], &at[i]) && ok;
   }
   return ok;
 }

@@ -25,11 +25,15 @@ struct ir_diag {
   IR_VEC(const char *) help;
 };
 
+typedef enum severity { WARNING, ERROR, NUM_SEVERITIES } severity;
+
 struct ir_diags {
   ir_arena *arena;
-  size_t num_errors;
+  size_t num[NUM_SEVERITIES];
   ir_diag overflow; // swallows what is added to diagnostics beyond the cap
   IR_VEC(ir_diag *) kept;
+  size_t said;                          // of `kept`: they are not printed again
+  size_t num_said_more[NUM_SEVERITIES]; // "more not shown", likewise
 };
 
 static const struct {
@@ -66,12 +70,11 @@ static bool known_code(const char *code) {
   return false;
 }
 
+// Each severity has its own cap: many warnings must not hide the error behind them.
 static ir_diag *start(ir_diags *d, bool error, ir_loc at, const char *code, const char *fmt,
                       va_list ap) {
   BUG_IF(!known_code(code), "diagnostic code %s is not in diag_codes.def", code);
-  if (error)
-    d->num_errors++;
-  if (d->kept.num >= MAX_KEPT)
+  if (++d->num[error ? ERROR : WARNING] > MAX_KEPT)
     return &d->overflow;
   ir_diag *n = IR_NEW(d->arena, ir_diag);
   n->owner = d;
@@ -134,7 +137,17 @@ void diag_help(ir_diag *n, const char *fmt, ...) {
 }
 
 size_t diag_num_errors(const ir_diags *d) {
-  return d->num_errors;
+  return d->num[ERROR];
+}
+
+static size_t num_dropped(const ir_diags *d, severity s) {
+  return d->num[s] > MAX_KEPT ? d->num[s] - MAX_KEPT : 0;
+}
+
+void diag_are_said(ir_diags *d) {
+  d->said = d->kept.num;
+  for (int s = 0; s < NUM_SEVERITIES; s++)
+    d->num_said_more[s] = num_dropped(d, (severity)s);
 }
 
 // --- order ---------------------------------------------------------------------------------------
@@ -158,12 +171,21 @@ static int by_place(const void *pa, const void *pb) {
   return a->order < b->order ? -1 : a->order > b->order;
 }
 
-static ir_diag **sorted(const ir_diags *d) {
-  ir_diag **list = IR_NEW_ARRAY(d->arena, ir_diag *, d->kept.num + 1);
-  if (d->kept.num)
-    memcpy(list, d->kept.at, d->kept.num * sizeof *list);
-  qsort(list, d->kept.num, sizeof *list, by_place);
+static ir_diag **sorted(const ir_diags *d, size_t *num) {
+  *num = d->kept.num - d->said;
+  ir_diag **list = IR_NEW_ARRAY(d->arena, ir_diag *, *num + 1);
+  if (*num)
+    memcpy(list, d->kept.at + d->said, *num * sizeof *list);
+  qsort(list, *num, sizeof *list, by_place);
   return list;
+}
+
+// "10 more errors not shown"; NULL: all are.
+static const char *what_is_dropped(const ir_diags *d, severity s) {
+  static const char *const names[NUM_SEVERITIES] = {"warning", "error"};
+  size_t more = num_dropped(d, s) - d->num_said_more[s];
+  return more ? ir_format(d->arena, "%zu more %s%s not shown", more, names[s], more == 1 ? "" : "s")
+              : NULL;
 }
 
 // --- the human form ------------------------------------------------------------------------------
@@ -298,22 +320,17 @@ static void print_one(const printer *p, const ir_diag *n) {
     fprintf(p->out, "%shelp:%s %s\n", paint(p, CYAN), paint(p, PLAIN), n->help.at[i]);
 }
 
-// Errors kept, to say how many are not shown.
-static size_t kept_errors(const ir_diags *d) {
-  size_t num = 0;
-  for (size_t i = 0; i < d->kept.num; i++)
-    num += d->kept.at[i]->error;
-  return num;
-}
-
 void diag_print(const ir_diags *d, FILE *out, bool color) {
   printer p = {out, color};
-  ir_diag **list = sorted(d);
-  for (size_t i = 0; i < d->kept.num; i++)
+  size_t num;
+  ir_diag **list = sorted(d, &num);
+  for (size_t i = 0; i < num; i++)
     print_one(&p, list[i]);
-  size_t more = d->num_errors - kept_errors(d);
-  if (more)
-    fprintf(out, "%zu more error%s not shown\n", more, more == 1 ? "" : "s");
+  for (int s = 0; s < NUM_SEVERITIES; s++) {
+    const char *more = what_is_dropped(d, (severity)s);
+    if (more)
+      fprintf(out, "%s\n", more);
+  }
 }
 
 // --- JSON ----------------------------------------------------------------------------------------
@@ -362,9 +379,15 @@ static void print_json(const ir_diag *n, const char *severity, FILE *out) {
 }
 
 void diag_print_json(const ir_diags *d, FILE *out) {
-  ir_diag **list = sorted(d);
-  for (size_t i = 0; i < d->kept.num; i++)
+  size_t num;
+  ir_diag **list = sorted(d, &num);
+  for (size_t i = 0; i < num; i++)
     print_json(list[i], list[i]->error ? "error" : "warning", out);
+  for (int s = 0; s < NUM_SEVERITIES; s++) {
+    const char *more = what_is_dropped(d, (severity)s);
+    if (more)
+      diag_print_json_text("note", more, out);
+  }
 }
 
 void diag_print_json_text(const char *severity, const char *text, FILE *out) {

@@ -32,7 +32,7 @@ typedef struct ir_diag ir_diag;
 
 ir_diags *diag_new(ir_arena *a);
 // Starts an error/warning. `code` like "E0203" must be in diag_codes.def. Returned diagnostic
-// can be added to until the next one starts. Errors beyond 50 are counted, not kept.
+// can be added to until the next one starts. Errors beyond 50 are counted, not kept; so are warnings.
 ir_diag *diag_error(ir_diags *d, ir_loc at, const char *code, const char *fmt, ...) IR_PRINTF(4, 5);
 ir_diag *diag_warning(ir_diags *d, ir_loc at, const char *code, const char *fmt, ...)
     IR_PRINTF(4, 5);
@@ -43,6 +43,8 @@ void diag_note(ir_diag *d, ir_loc at, const char *fmt, ...) IR_PRINTF(3, 4);
 void diag_help(ir_diag *d, const char *fmt, ...) IR_PRINTF(2, 3);
 
 size_t diag_num_errors(const ir_diags *d);
+// What was added so far is printed no more, wherever more is added and printed.
+void diag_are_said(ir_diags *d);
 // Everything so far, in source order, for people (colour only when `color`).
 void diag_print(const ir_diags *d, FILE *out, bool color);
 // One JSON object per line: {"severity","code","message","file","line","column","length",

@@ -419,6 +419,18 @@ echo 'an earlier program' >kept
 expect_error 1 "compiling the generated .* failed: '/bin/true' has written nothing to " env MLTC_CC=/bin/true "$mltc" digits.graph --no-cache -o kept
 # A parent that ignores the ends of its children; a compiler that ignores SIGTERM, for which a second one does not wait.
 bash -c "trap '' CHLD; exec \"\$@\"" bash "$mltc" short.graph -O0 --no-cache -o orphan || fail "a parent that ignores SIGCHLD"
+bash -c "trap '' CHLD; exec \"\$@\"" bash "$mltc" memory short.graph >out.txt || fail "a parent that ignores SIGCHLD, and plans"
+# A process that looks for a plan and is ended from outside, as for want of memory.
+"$mltc" memory "$root/examples/gpt2.graph" >out.txt 2>err.txt &
+parent=$!
+for _ in $(seq 500); do
+  ! pkill -KILL -P $parent || break
+  sleep 0.02
+done
+code=0
+wait $parent || code=$?
+[ $code = 70 ] || fail "exit code $code where a process was ended that looks for a plan"
+grep -q '^mltc: a process that looks for a plan was ended by signal 9 (Killed)$' err.txt || fail "$(cat err.txt)"
 printf '#!/bin/sh\ncase "$*" in *--version*) exec clang "$@" ;; esac\ntrap "" TERM\n: >deaf-begun\nwhile :; do sleep 0.1; done\n' >deaf
 chmod +x deaf
 MLTC_CC="$PWD/deaf" "$mltc" digits.graph --no-cache -o orphan &

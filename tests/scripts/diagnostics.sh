@@ -33,6 +33,23 @@ assert got and got == text, (got, text)
 PY
 done
 
+# --- warnings are said once, and before an error that comes later, however many they are
+{
+  echo 'model m(x: f32[4,2]) {'
+  for i in $(seq 60); do echo "  param p$i: f32[1] = zeros"; done
+  echo '  param w: f32[2] = ones'
+  echo "  loss mean(x * w)$(printf ' + 0 * stop(sum(p%d))' $(seq 60))"
+  printf '}\ndata { train = npy("none.npy", embed=true) }\noptim { sgd(0.1) }\n'
+} >warned.graph
+code=0
+"$mltc" warned.graph -O0 2>text.txt || code=$?
+[ $code -eq 1 ] || fail "exit code $code for warnings and an error"
+[ "$(grep -c 'warning\[W0502\]' text.txt)" -eq 50 ] || fail "$(grep -c 'warning\[W0502\]' text.txt) warnings of 60"
+[ "$(grep -c '^10 more warnings not shown$' text.txt)" -eq 1 ] || fail "warnings that are not shown are not counted"
+grep -q "error\[E0902\]: cannot embed 'none.npy'" text.txt || fail "the error behind 60 warnings: $(tail -n 3 text.txt)"
+"$mltc" warned.graph -O0 --diagnostics=json 2>json.txt || true
+[ "$(grep -c '"message":"10 more warnings not shown"' json.txt)" -eq 1 ] || fail "JSON does not count them"
+
 # --- refusals, too, and what is searched for
 cat >large.graph <<'EOT'
 let B = 32

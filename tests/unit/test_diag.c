@@ -60,6 +60,29 @@ static void test_cap(ir_arena *a) {
   CHECK(strstr(got, "10 more errors not shown\n"), "the others are counted");
 }
 
+// Warnings come first: an optimiser's, say, before the error of a file that cannot be embedded.
+static void test_warnings_hide_no_error(ir_arena *a) {
+  ir_diags *d = diag_new(a);
+  for (uint32_t i = 0; i < 51; i++)
+    diag_warning(d, at(1, i + 1, 1), "W0502", "warning %u", i);
+  diag_help(diag_error(d, at(2, 1, 1), "E0902", "the error"), "its help");
+  const char *got = support_messages(a, d);
+  CHECK(strstr(got, "the error") && strstr(got, "its help"), "hidden by warnings:\n%s", got);
+  CHECK(strstr(got, "1 more warning not shown\n") && !strstr(got, "more error"), "%s", got);
+}
+
+static void test_said_once(ir_arena *a) {
+  ir_diags *d = diag_new(a);
+  for (uint32_t i = 0; i < 51; i++)
+    diag_warning(d, at(2, 1, 1), "W0502", "early");
+  diag_are_said(d);
+  CHECK(!*support_messages(a, d), "again: %s", support_messages(a, d));
+  diag_error(d, at(1, 1, 1), "E0902", "late");
+  const char *got = support_messages(a, d);
+  CHECK(strstr(got, "late") && !strstr(got, "early") && !strstr(got, "more"), "%s", got);
+  CHECK(diag_num_errors(d) == 1, "%zu errors", diag_num_errors(d));
+}
+
 static const char *text_of(json_object *o, const char *key) {
   json_object *v = NULL;
   return json_object_object_get_ex(o, key, &v) && v ? json_object_get_string(v) : "(none)";
@@ -158,6 +181,8 @@ int main(void) {
   test_human(a);
   test_odd_places(a);
   test_cap(a);
+  test_warnings_hide_no_error(a);
+  test_said_once(a);
   test_json(a);
   test_json_text();
   test_words();
