@@ -182,6 +182,7 @@ static int solve_and_build(driver *d) {
 }
 
 static int compile(driver *d) {
+  options_say_overridden(&d->o);
   if (!read_source(d) || !read_edit(d))
     return report(d);
   if (d->o.emit == EMIT_AST) {

@@ -505,6 +505,23 @@ void options_say(const options *o, options_tone tone, const char *fmt, ...) {
   ir_arena_free(a);
 }
 
+// The value that counts, where it is another one than that of define i: the last one of its name does.
+static const char *overriding(const options *o, size_t i) {
+  const char *define = o->defines.at[i], *last = define;
+  size_t len = strcspn(define, "=");
+  for (size_t j = i + 1; j < o->defines.num; j++)
+    if (!strncmp(o->defines.at[j], define, len) && o->defines.at[j][len] == '=')
+      last = o->defines.at[j];
+  return strcmp(last, define) ? last : NULL;
+}
+
+void options_say_overridden(const options *o) {
+  for (size_t i = 0; i < o->defines.num; i++)
+    if (overriding(o, i))
+      options_say(o, OPTIONS_NOTE, "-D %s takes the place of -D %s", overriding(o, i),
+                  o->defines.at[i]);
+}
+
 void options_answer(const options *o, const char *text) {
   if (o->emit != EMIT_TRAINER && !o->output)
     options_say(o, OPTIONS_ANSWER, "%s", text);

@@ -73,6 +73,8 @@ typedef enum options_tone {
   OPTIONS_ANSWER,
 } options_tone;
 void options_say(const options *o, options_tone tone, const char *fmt, ...) IR_PRINTF(3, 4);
+// Notes on each -D whose name is given another value behind it.
+void options_say_overridden(const options *o);
 // What was searched for: on standard output, unless what --emit prints goes there.
 void options_answer(const options *o, const char *text);
 

@@ -121,11 +121,16 @@ static void embed_data(output *x) {
 }
 
 // --- code ------------------------------------------------------------------------------------
+// All that the program is made from beside its graph. (Settings of `train`, as --precision, are in the loop.)
 static const char *origin_options(const output *x) {
   ir_buf b = ir_buf_new(x->t->arena);
   ir_buf_printf(&b, "--target=%s -O%d", x->s->target->name, x->s->o->opt_level);
   if (x->s->o->cuda_compiler)
     ir_buf_printf(&b, " --cuda-compiler=%s", x->s->o->cuda_compiler);
+  if (x->s->o->plan)
+    ir_buf_printf(&b, " --plan=%s", x->s->o->plan);
+  for (size_t i = 0; i < x->s->o->disabled.num; i++)
+    ir_buf_printf(&b, " --disable-pass=%s", x->s->o->disabled.at[i]);
   for (size_t i = 0; i < x->s->o->defines.num; i++)
     ir_buf_printf(&b, " -D %s", x->s->o->defines.at[i]);
   return ir_buf_str(&b);

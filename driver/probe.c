@@ -2,7 +2,9 @@
 #include "driver/probe.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,13 +52,22 @@ static probe make_plan(const draft_subject *s, draft *t, probe x) {
   return probe_of(t, x);
 }
 
+// A plan takes minutes of a large graph: nobody is to look for one when who asked has been ended.
+static void end_with(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) // before it was said
+    _exit(IR_EXIT_FAULT);
+}
+
 // Begins the work on a plan. Returns where it will come from; -1: no process could be made.
 static int start(const draft_subject *s, draft *t, const probe *x, pid_t *child) {
   int ends[2];
   if (pipe(ends) != 0)
     return -1;
+  pid_t parent = getpid();
   *child = fork();
   if (*child == 0) {
+    end_with(parent);
     probe found = make_plan(s, t, *x);
     _exit(write(ends[1], &found, sizeof found) == sizeof found ? 0 : IR_EXIT_FAULT);
   }

@@ -87,6 +87,9 @@ said 0 note --extra-time=10% --emit=plan
 said 3 error --memory-budget=2000 --max-batch
 said 2 error --max-batch --memory-budget=1MiB -D B=4
 said 2 error --memory-budget=none
+said 0 note -D B=4 -D B=8 --emit=plan
+grep -qx 'note: -D B=8 takes the place of -D B=4' text.txt || fail "$(cat text.txt)"
+said 0 "" -D B=8 -D B=8 --emit=plan
 said 1 error -o no/such/folder/m
 
 # --- and is UTF-8, whatever a file is called

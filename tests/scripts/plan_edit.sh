@@ -92,6 +92,8 @@ for x in b: del x['offset']"
   if plan --plan=order.json >order_plan.json 2>/dev/null; then
     moved=yes
     train order --plan=order.json
+    ./trainer info >info.txt
+    grep -q '^options .* --plan=order.json$' info.txt || fail "the trainer does not say that its plan was edited"
     same plain.safetensors order.safetensors "checkpoints after another order"
     python3 -c "import json
 names = json.loads('''$names''')

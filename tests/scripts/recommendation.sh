@@ -26,6 +26,8 @@ for optimiser in 'sgd(lr)' 'adagrad(lr)' 'adagrad(lr, eps=0)'; do
   grep -qF "$optimiser" rows.graph
   "$mltc" -O1 rows.graph -o rows
   "$mltc" -O1 rows.graph --disable-pass=row_updates -o whole
+  ./whole info >info.txt
+  grep -q '^options .* --disable-pass=row_updates$' info.txt || fail "the trainer does not say which pass was left out"
   "$mltc" rows.graph -D V=1000000 --emit=plan >plan.txt
   grep -q 'table.0.new: scatter' plan.txt || fail "$optimiser: tables are not updated by rows"
   for program in rows whole; do
