@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGXCPU, SIGPIPE, SIGXFSZ};
 enum { NUM = sizeof signals / sizeof *signals };
 
 static struct sigaction before[NUM], before_children;

@@ -383,18 +383,21 @@ done
 
 # --- a signal while compilers run: they end, and so does the folder of their files
 mkdir tmp
-TMPDIR=$PWD/tmp "$mltc" --no-cache "$root/examples/char_gpt.graph" -o stopped &
-pid=$!
-until compgen -G 'tmp/mltc-*/*.c' >/dev/null; do
-  kill -0 $pid || fail "mltc ended before the signal"
-  sleep 0.01
+for stop in TERM:143 XCPU:152; do
+  signal=${stop%:*}
+  TMPDIR=$PWD/tmp "$mltc" --no-cache "$root/examples/char_gpt.graph" -o stopped &
+  pid=$!
+  until compgen -G 'tmp/mltc-*/*.c' >/dev/null; do
+    kill -0 $pid || fail "mltc ended before the signal"
+    sleep 0.01
+  done
+  kill -"$signal" $pid
+  code=0
+  wait $pid || code=$?
+  [ $code -eq "${stop#*:}" ] || fail "exit code $code after SIG$signal"
+  [ -z "$(ls -A tmp)" ] || fail "SIG$signal left $(find tmp)"
+  [ ! -e stopped ] || fail "SIG$signal left a trainer"
 done
-kill -TERM $pid
-code=0
-wait $pid || code=$?
-[ $code -eq 143 ] || fail "exit code $code after SIGTERM"
-[ -z "$(ls -A tmp)" ] || fail "SIGTERM left $(find tmp)"
-[ ! -e stopped ] || fail "SIGTERM left a trainer"
 
 # --- nobody reads what mltc says, or files may not be as large as its own
 export TMPDIR=$PWD/tmp
