@@ -161,19 +161,31 @@ static int emit_resources(const output *x, const cg_sources *s, const cg_build *
   return put_buf(x, &out);
 }
 
-// A file name as make reads it.
-static void put_make_name(ir_buf *b, const char *name) {
-  for (const char *s = name; *s; s++)
-    ir_buf_printf(b, "%s%c", *s == ' ' || *s == '#' ? "\\" : *s == '$' ? "$" : "", *s);
+static void put_backslashes(ir_buf *b, size_t num) {
+  for (size_t i = 0; i < num; i++)
+    ir_buf_puts(b, "\\");
 }
 
-// Make has no way to write a line break in a name.
-static const char *find_two_lines(const output *x, const char *out) {
+// A file name as GNU make reads it: what means something to it stands behind a backslash, and each backslash before that, or
+// at the end, is two. In a target % would make a rule for all names that fit.
+static void put_make_name(ir_buf *b, const char *name, bool target) {
+  size_t before = 0; // backslashes
+  for (const char *s = name; *s; s++) {
+    if (strchr(" #:*?[", *s) || (target && *s == '%'))
+      put_backslashes(b, before + 1);
+    ir_buf_printf(b, "%s%c", *s == '$' ? "$" : "", *s);
+    before = *s == '\\' ? before + 1 : 0;
+  }
+  put_backslashes(b, before);
+}
+
+// Make has no way to write these in a name.
+static const char *find_unwritable(const output *x, const char *out) {
   const char *first[] = {out, x->s->o->input};
   size_t num = sizeof first / sizeof *first;
   for (size_t i = 0; i < num + x->t->files.num; i++) {
     const char *name = i < num ? first[i] : x->t->files.at[i - num];
-    if (strchr(name, '\n'))
+    if (strpbrk(name, "\n\t;=|"))
       return name;
   }
   return NULL;
@@ -181,12 +193,12 @@ static const char *find_two_lines(const output *x, const char *out) {
 
 static int write_dependencies(const output *x, const char *out) {
   ir_buf b = ir_buf_new(x->t->arena);
-  put_make_name(&b, out);
+  put_make_name(&b, out, true);
   ir_buf_puts(&b, ": ");
-  put_make_name(&b, x->s->o->input);
+  put_make_name(&b, x->s->o->input, false);
   for (size_t i = 0; i < x->t->files.num; i++) {
     ir_buf_puts(&b, " \\\n  ");
-    put_make_name(&b, x->t->files.at[i]);
+    put_make_name(&b, x->t->files.at[i], false);
   }
   ir_buf_puts(&b, "\n");
   const char *path = output_rule_path(x->t->arena, out);
@@ -196,10 +208,12 @@ static int write_dependencies(const output *x, const char *out) {
 static int build_trainer(const output *x, const cg_sources *s, cg_build *b) {
   const char *why = NULL;
   b->out = output_path(x->s, x->t->arena);
-  const char *two_lines = x->s->o->dependencies ? find_two_lines(x, b->out) : NULL;
-  if (two_lines)
-    return fail(
-        x, ir_format(x->t->arena, "-MD: make reads no name with a line break: '%s'", two_lines));
+  const char *unwritable = x->s->o->dependencies ? find_unwritable(x, b->out) : NULL;
+  if (unwritable)
+    return fail(x, ir_format(x->t->arena,
+                             "-MD: make reads no name with a line break, a tab, ';', '=' or '|': "
+                             "'%s'",
+                             unwritable));
   if (!cg_compile(x->t->arena, s, x->s->target, b, &why))
     return fail(x, why);
   return x->s->o->dependencies ? write_dependencies(x, b->out) : 0;

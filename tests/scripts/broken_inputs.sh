@@ -335,6 +335,16 @@ long=$(printf 'n%.0s' {1..250})
 expect_error 1 "cannot write 'nn*': File name too long" "$mltc" digits.graph -O0 -o "$long$long"
 [ ! -d /proc/self ] || expect_error 1 "cannot write '/proc/trainer'" "$mltc" digits.graph -O0 -o /proc/trainer
 expect_error 1 "make reads no name with a line break" "$mltc" digits.graph -O0 -MD -o $'two\nlines'
+expect_error 1 "make reads no name with a line break.*'rate=1'" "$mltc" digits.graph -O0 -MD -o rate=1
+# What means something to make, it is to take for a part of a name.
+for odd in 'at 12:30' '50%' 'a\ b' 'b\' 'all*?[' "#\$x"; do
+  cp short.graph "$odd.graph"
+  "$mltc" "$odd.graph" -O0 -MD -o "$odd" || fail "-MD for $odd"
+  touch -d '+1 hour' "$odd.graph"
+  ! command -v make >out.txt || LC_ALL=C make -f "$odd.d" -rRdn "$odd" 2>&1 | grep 'is newer than target' >out.txt ||
+    fail "make does not see that $odd is old: $(cat "$odd.d")"
+done
+[ "$(cat 'at 12:30.d')" = 'at\ 12\:30: at\ 12\:30.graph' ] || fail "$(cat 'at 12:30.d')"
 if [ -e /dev/full ]; then
   expect_error 1 "standard output" bash -c "'$mltc' digits.graph --emit=ir >/dev/full"
   for text in --help --version "--explain E0203" "digits.graph --max-batch --memory-budget=2MiB"; do
