@@ -337,7 +337,7 @@ expect_error 1 "cannot write 'nn*': File name too long" "$mltc" digits.graph -O0
 expect_error 1 "make reads no name with a line break" "$mltc" digits.graph -O0 -MD -o $'two\nlines'
 expect_error 1 "make reads no name with a line break.*'rate=1'" "$mltc" digits.graph -O0 -MD -o rate=1
 # What means something to make, it is to take for a part of a name.
-for odd in 'at 12:30' '50%' 'a\ b' 'b\' 'all*?[' "#\$x"; do
+for odd in 'at 12:30' '50%' 'a\ b' $'b\\' 'all*?[' "#\$x"; do
   cp short.graph "$odd.graph"
   "$mltc" "$odd.graph" -O0 -MD -o "$odd" || fail "-MD for $odd"
   touch -d '+1 hour' "$odd.graph"
