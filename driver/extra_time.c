@@ -13,6 +13,8 @@
 // going downwards none is far below the answer.
 #include "driver/extra_time.h"
 
+#include <string.h>
+
 #include "driver/probe.h"
 #include "passes/checkpoint.h"
 
@@ -84,6 +86,14 @@ static bool narrow(search *x) {
   return true;
 }
 
+// In bytes where less than a tenth of a MiB, say, is the difference.
+static const char *saving(ir_arena *a, int64_t less, int64_t usual) {
+  const char *left = ir_bytes_text(a, less, usual), *before = ir_bytes_text(a, usual, usual);
+  if (strcmp(left, before) != 0)
+    return ir_format(a, "%s instead of %s", left, before);
+  return ir_format(a, "%s instead of %s bytes", ir_grouped(a, less), ir_grouped(a, usual));
+}
+
 static const char *answer(const search *x, const probe *usual) {
   ir_arena *a = x->t->arena;
   if (x->best.bytes == usual->bytes)
@@ -91,10 +101,9 @@ static const char *answer(const search *x, const probe *usual) {
                      ir_bytes_text(a, usual->bytes, usual->bytes));
   const char *policy = // IR text says so
       ir_find_config(x->t->module, "checkpoint") ? "--checkpoint=auto " : "";
-  return ir_format(
-      a, "%s instead of %s; steps are predicted to take %.1f%% longer: %s--memory-budget=%lld",
-      ir_bytes_text(a, x->best.bytes, usual->bytes), ir_bytes_text(a, usual->bytes, usual->bytes),
-      100 * x->best.slower, policy, (long long)x->best.budget);
+  return ir_format(a, "%s; steps are predicted to take %.1f%% longer: %s--memory-budget=%lld",
+                   saving(a, x->best.bytes, usual->bytes), 100 * x->best.slower, policy,
+                   (long long)x->best.budget);
 }
 
 int64_t extra_time_find(const draft_subject *subject, draft *t) {

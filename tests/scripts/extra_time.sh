@@ -46,6 +46,10 @@ plan "$root/examples/char_gpt.graph" --target=cuda:sm_90a --extra-time=4%
 plan "$root/examples/char_lstm.graph" --extra-time=10%
 grep -qE '^[0-9.]+ MiB: no less in so much time$' said.txt || fail "char_lstm: $(cat said.txt)"
 
+# A little less is said to the byte.
+plan "$root/examples/digits_mlp.graph" --target=cpu:x86-64-v3 --extra-time=5%
+grep -qE '^1,1[0-9]{2},[0-9]{3} instead of 1,1[0-9]{2},[0-9]{3} bytes; steps are predicted' said.txt || fail "digits_mlp: $(cat said.txt)"
+
 # --- the trainer, and where the answer is printed
 cat >net.graph <<'EOT'
 block layer(h: f32[b,c]) -> f32[b,c] { return h + linear(dropout(gelu(linear(layernorm(h), 256)), 0.1), c) }
