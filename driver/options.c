@@ -356,10 +356,11 @@ static bool check_command(const command_line *x) {
   return !wrong;
 }
 
-// What is about passes and the plan, which a file's own text knows nothing of.
+// What is about passes and the plan, which a file's own text knows nothing of; or would change what it says.
 static bool goes_beyond_ast(const options *o) {
-  return o->print_after.num || o->disabled.num || o->time_passes || o->keep_dir || o->checkpoint ||
-         o->memory_budget || o->extra_time >= 0 || o->plan;
+  return o->defines.num || o->precision || o->print_after.num || o->disabled.num ||
+         o->time_passes || o->keep_dir || o->checkpoint || o->memory_budget || o->extra_time >= 0 ||
+         o->plan;
 }
 
 // Options that say something only beside others.
@@ -371,7 +372,8 @@ static bool check_together(const options *o, const char **why) {
     *why = "--emit=ast prints graph files; use --emit=ir for IR";
   else if (o->emit == EMIT_AST && goes_beyond_ast(o))
     *why =
-        "--emit=ast prints the file as it is read: it goes with no option about passes or memory";
+        "--emit=ast prints the file as it is read: it goes with no option about passes or memory, "
+        "nor with -D or --precision";
   else if (o->dependencies && o->emit != EMIT_TRAINER)
     *why = "-MD writes what a program is made from beside it: it goes with no --emit";
   else if (o->defines.num && options_is_ir(o))
