@@ -43,10 +43,25 @@ static const char *why_not(const draft_subject *s, const draft *t, const char *p
                    s->o->output ? "" : "; name another one with -o");
 }
 
-const char *overwrite_find(const draft_subject *s, const draft *t) {
-  const char *out = output_path(s, t->arena);
-  if (!out)
+// "21-fuse.ir", as the passes leave it in --keep=DIR; somebody may have changed it by hand, and compile it now.
+static bool is_of_pass(const char *name) {
+  size_t len = strlen(name), digits = strspn(name, "0123456789");
+  return digits >= 2 && name[digits] == '-' && !strcmp(name + len - 3, ".ir");
+}
+
+static const char *find_kept(const draft_subject *s, const draft *t) {
+  const char *slash = strrchr(s->o->input, '/'), *name = slash ? slash + 1 : s->o->input;
+  if (!s->o->keep_dir || !is_of_pass(name) ||
+      !ir_same_file(ir_format(t->arena, "%s/%s", s->o->keep_dir, name), s->o->input))
     return NULL;
+  return ir_format(t->arena, "--keep=%s would write over '%s', which it is made from",
+                   s->o->keep_dir, s->o->input);
+}
+
+const char *overwrite_find(const draft_subject *s, const draft *t) {
+  const char *out = output_path(s, t->arena), *kept = find_kept(s, t);
+  if (!out || kept)
+    return kept;
   const char *rule = s->o->dependencies ? output_rule_path(t->arena, out) : NULL;
   const char *why = why_not(s, t, out);
   return why || !rule ? why : why_not(s, t, rule);
