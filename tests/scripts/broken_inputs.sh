@@ -441,7 +441,7 @@ bash -c "trap '' CHLD; exec \"\$@\"" bash "$mltc" memory short.graph >out.txt ||
 # A process that looks for a plan and is ended from outside, as for want of memory.
 "$mltc" memory "$root/examples/gpt2.graph" >out.txt 2>err.txt &
 parent=$!
-for _ in $(seq 500); do
+for _ in $(seq 3000); do
   ! pkill -KILL -P $parent || break
   sleep 0.02
 done
