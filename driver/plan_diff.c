@@ -61,6 +61,13 @@ static plan_changes find_changes(ir_arena *arena, const plan_items *a, const pla
   return out;
 }
 
+// Members of an object, whose order says nothing.
+static plan_changes find_figures(ir_arena *arena, const plan_items *a, const plan_items *b) {
+  plan_changes out = find_changes(arena, a, b);
+  out.reordered = false;
+  return out;
+}
+
 static bool is_same(const plan_changes *c) {
   return c->list.num == 0 && c->others == 0 && !c->reordered;
 }
@@ -78,8 +85,8 @@ static void take_func(ir_arena *a, plan_diff *d, const plan_file_func *x, const 
   plan_func_diff f = {.name = x ? x->name : y->name, .in_a = x, .in_b = y};
   x = x ? x : &none;
   y = y ? y : &none;
-  f.figures = find_changes(a, &x->figures, &y->figures);
-  f.shares = find_changes(a, &x->shares, &y->shares);
+  f.figures = find_figures(a, &x->figures, &y->figures);
+  f.shares = find_figures(a, &x->shares, &y->shares);
   f.kernels = find_changes(a, &x->kernels, &y->kernels);
   f.buffers = find_changes(a, &x->buffers, &y->buffers);
   f.host = find_changes(a, &x->host, &y->host);
@@ -91,8 +98,8 @@ static void take_func(ir_arena *a, plan_diff *d, const plan_file_func *x, const 
 
 plan_diff plan_diff_find(ir_arena *a, const plan_file *x, const plan_file *y) {
   plan_diff d = {.a = x, .b = y};
-  d.figures = find_changes(a, &x->figures, &y->figures);
-  d.shares = find_changes(a, &x->shares, &y->shares);
+  d.figures = find_figures(a, &x->figures, &y->figures);
+  d.shares = find_figures(a, &x->shares, &y->shares);
   d.buffers = find_changes(a, &x->buffers, &y->buffers);
   for (size_t i = 0; i < x->funcs.num; i++)
     take_func(a, &d, &x->funcs.at[i], find_func(y, x->funcs.at[i].name));

@@ -70,6 +70,8 @@ static void print_buffers(const printer *p, const plan_changes *c) {
   if (c->others)
     ir_buf_printf(p->out, "  %zu buffers of one size have another place, life or share\n",
                   c->others);
+  if (c->reordered)
+    ir_buf_puts(p->out, "  buffers are listed in another order\n");
 }
 
 static void print_host(const printer *p, const plan_changes *c) {

@@ -51,6 +51,12 @@ json.dump(p, open("twice.json", "w"))
 p["functions"][1]["buffers"] = p["functions"][1]["buffers"][:-2]
 p["model"] = "another"
 json.dump(p, open("renamed.json", "w"))
+p["model"] = "gpt"
+p["totals"] = dict(reversed(p["totals"].items()))
+json.dump(p, open("turned.json", "w"))
+b = p["functions"][1]["buffers"]
+b[0], b[1] = b[1], b[0]
+json.dump(p, open("listed.json", "w"))
 PYTHON
 # Memory of the host, and copies to states.
 "$mltc" char_gpt.graph --target=cuda:sm_80 --memory-budget=24MiB --emit=plan.json -o host.json
@@ -74,6 +80,9 @@ grep -qx '  kernels run in another order' out.txt || fail "an order is not seen"
 differ keep twice
 differ keep renamed
 grep -qx 'gpt: keep.json -> another: renamed.json' out.txt || fail "another model is not named: $(head -1 out.txt)"
+differ keep listed
+grep -qx '  buffers are listed in another order' out.txt || fail "an order of buffers is not seen"
+"$mltc" diff keep.json turned.json >out.txt || fail "members of an object in another order are another plan: $(cat out.txt)"
 
 # --- trouble
 trouble() { # PATTERN ARGUMENT...
