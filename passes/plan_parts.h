@@ -6,11 +6,10 @@
 #include "passes/plan.h"
 #include "passes/schedule.h"
 
-// The buffers of one function before they have offsets.
+// The buffers of one function before they have offsets, and workspaces names.
 typedef struct plan_live {
   ir_func *f;
   IR_VEC(plan_buffer) buffers;    // TEMP, RESULT, WORKSPACE, by first kernel; `reuses` is local
-                                  // workspaces have no names yet
   IR_VEC(plan_buffer) host;       // HOST, likewise
   int *buffer_of;                 // [node id] index into buffers, -1
   const ir_state **in_place;      // [node id] the state that the node is computed into, or NULL
