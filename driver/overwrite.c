@@ -2,6 +2,7 @@
 #include "driver/overwrite.h"
 #include "driver/output.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 // What it is made from.
@@ -19,7 +20,9 @@ static const char *find_input(const draft_subject *s, const draft *t, const char
 // Where a trainer looks, but for --data-dir.
 static bool is_data_file(const draft_subject *s, const draft *t, const char *name,
                          const char *path) {
-  return ir_same_file(name, path) || ir_same_file(output_beside_graph(s, t->arena, name), path);
+  const char *beside = output_beside_graph(s, t->arena, name);
+  return ir_same_file(name, path) || ir_same_file(beside, path) || !fnmatch(name, path, 0) ||
+         !fnmatch(beside, path, 0); // patterns, too
 }
 
 static const char *find_data(const draft_subject *s, const draft *t, const char *path) {

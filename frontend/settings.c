@@ -309,7 +309,7 @@ static void put_arg(fe *c, ir_data *d, const format_info *f, const ast_arg *arg,
   ir_map_put(seen, arg->name, d);
 }
 
-// Formats read one file, or one for each input of the model.
+// Formats read one file, or one for each input of the model; those that cut windows out of files, any number of them.
 static void check_num_files(fe *c, const ast_expr *call, const char *format, size_t have) {
   bool per_input = strcmp(format, "idx") == 0 || strcmp(format, "npy") == 0;
   size_t wanted = !per_input ? 1 : c->model ? c->model->params.num : have;
@@ -325,7 +325,7 @@ static void check_files(fe *c, const ast_expr *call, const ir_data *d, const ir_
     have += !call->args.at[i].name;
   if (have == 0)
     fe_error(c, call->loc, "E0304", "data set '%s' names no file", d->name);
-  else
+  else if (!tokens)
     check_num_files(c, call, d->format, have);
   if (tokens && !ir_map_get(seen, "window")) {
     ir_diag *e = fe_error(c, call->loc, "E0304", "'%s' needs the length of its pieces", d->format);

@@ -31,11 +31,10 @@ int64_t mlrt_input_elements(const mlrt_input *in) {
 }
 
 bool mlrt_reading_open(mlrt_reading *r, int i, mlrt_need_fn need) {
-  return mlrt_file_open(&r->set->files[i], r->program, r->data_dir, r->spec->files[i], need,
-                        r->error);
+  return mlrt_file_open(&r->set->files[i], r->program, r->data_dir, r->names.at[i], need, r->error);
 }
 
-bool mlrt_reading_open_text(mlrt_reading *r) {
+bool mlrt_reading_open_text(mlrt_reading *r, int i) {
   static const struct {
     const char *begins, *by;
     size_t len;
@@ -44,27 +43,28 @@ bool mlrt_reading_open_text(mlrt_reading *r) {
                 {"BZh91AY&SY", "bzip2", 10},
                 {"PK\x03\x04", "zip", 4},
                 {"7z\xbc\xaf\x27\x1c", "7-zip", 6}};
-  if (!mlrt_reading_open(r, 0, NULL))
+  if (!mlrt_reading_open(r, i, NULL))
     return false;
-  const mlrt_file *f = &r->set->files[0];
-  for (size_t i = 0; i < sizeof packed / sizeof packed[0]; i++)
-    if ((size_t)f->len >= packed[i].len && !memcmp(f->data, packed[i].begins, packed[i].len))
+  const mlrt_file *f = &r->set->files[i];
+  for (size_t k = 0; k < sizeof packed / sizeof packed[0]; k++)
+    if ((size_t)f->len >= packed[k].len && !memcmp(f->data, packed[k].begins, packed[k].len))
       return mlrt_error_set(r->error,
                             "%s: is packed by %s\nhelp: unpack it; only .gz is read packed",
-                            f->name, packed[i].by);
+                            f->name, packed[k].by);
   return true;
 }
 
-static mlrt_dataset *dataset_new(const mlrt_program *p, const mlrt_data *spec) {
+static mlrt_dataset *dataset_new(const mlrt_program *p, const mlrt_data *spec, int num_files) {
   mlrt_dataset *d = calloc(1, sizeof *d);
   if (!d)
     return NULL;
   d->name = spec->name;
   d->num_fields = p->num_inputs;
   d->fields = calloc((size_t)p->num_inputs + 1, sizeof *d->fields);
-  d->num_files = spec->num_files;
-  d->files = calloc((size_t)spec->num_files + 1, sizeof *d->files);
-  if (!d->fields || !d->files) {
+  d->num_files = num_files;
+  d->files = calloc((size_t)num_files + 1, sizeof *d->files);
+  d->parts = calloc((size_t)num_files * (size_t)p->num_inputs + 1, sizeof *d->parts);
+  if (!d->fields || !d->files || !d->parts) {
     mlrt_data_close(d);
     return NULL;
   }
@@ -95,10 +95,12 @@ mlrt_dataset *mlrt_data_open(const mlrt_program *p, const mlrt_data *spec, mlrt_
                     .flags = flags,
                     .known = known,
                     .error = e};
-  bool ok = check_entry(p, spec, e);
-  if (ok && !(r.set = dataset_new(p, spec)))
+  bool ok = check_entry(p, spec, e) && mlrt_names_find(&r.names, p, data_dir, spec, e);
+  if (ok && !(r.set = dataset_new(p, spec, r.names.num)))
     ok = mlrt_error_memory(e, "no memory");
-  if (ok && read_format(&r))
+  ok = ok && read_format(&r);
+  mlrt_names_free(&r.names);
+  if (ok)
     return r.set;
   mlrt_data_close(r.set);
   mlrt_error_prefix(e, "data `%s`", spec->name);
@@ -113,6 +115,7 @@ void mlrt_data_close(mlrt_dataset *d) {
   if (d->parsed)
     munmap(d->parsed, (size_t)d->parsed_bytes);
   free(d->files);
+  free(d->parts);
   free(d->fields);
   free(d);
 }
@@ -127,6 +130,10 @@ const mlrt_characters *mlrt_data_characters(const mlrt_dataset *d) {
 
 int64_t mlrt_data_size(const mlrt_dataset *d) {
   return d->size;
+}
+
+int mlrt_data_files(const mlrt_dataset *d) {
+  return d->fields[0].num_parts ? d->fields[0].num_parts : 1;
 }
 
 int64_t mlrt_data_resident_bytes(const mlrt_dataset *d) {

@@ -26,7 +26,7 @@ typedef struct mlrt_flag_values {
 
 // NULL on error: `e` names the file and the place in it. `data_dir`, `flags` and `known` may be NULL.
 // A file is looked for among the embedded ones, then at its absolute path, in `data_dir`, in the
-// folder of the program's source file, in the current folder.
+// folder of the program's source file, in the current folder. A name with * or ? is all files that fit it.
 mlrt_dataset *mlrt_data_open(const mlrt_program *p, const mlrt_data *spec, mlrt_use use,
                              const char *data_dir, const mlrt_flag_values *flags,
                              const mlrt_known_characters *known, mlrt_error *e);
@@ -34,6 +34,7 @@ void mlrt_data_close(mlrt_dataset *d); // NULL is fine
 
 const char *mlrt_data_name(const mlrt_dataset *d); // "train"
 int64_t mlrt_data_size(const mlrt_dataset *d);     // samples (text, tokens: windows); at least 1
+int mlrt_data_files(const mlrt_dataset *d); // over which its samples are spread (text, tokens); 1
 // What its ids stand for; none where it is no text that was read with vocab=chars.
 const mlrt_characters *mlrt_data_characters(const mlrt_dataset *d);
 // Private memory that the data takes, until mlrt_data_close: unpacked .gz files, parsed csv. Not files read

@@ -249,10 +249,20 @@ bool mlrt_store_number(const mlrt_input *in, int64_t element, double v, char *ou
 }
 
 // --- a sample -------------------------------------------------------------------------------
+// In the file that has it: its name, and the number of the sample there.
+static const char *place_of(const mlrt_field *f, int64_t *sample) {
+  if (!f->num_parts)
+    return f->file;
+  const mlrt_part *part = mlrt_field_part(f, *sample);
+  *sample -= part->first;
+  return part->file;
+}
+
 static bool refuse(const mlrt_field *f, int64_t sample, int64_t element, const char *value,
                    mlrt_error *e) {
   char limits[120];
-  return mlrt_error_set(e, "%s: sample %lld, element %lld: %s does not fit input `%s`: %s", f->file,
+  const char *file = place_of(f, &sample);
+  return mlrt_error_set(e, "%s: sample %lld, element %lld: %s does not fit input `%s`: %s", file,
                         (long long)sample, (long long)element, value, f->input->name,
                         mlrt_limits_text(f->input, element, limits, sizeof limits));
 }
@@ -344,12 +354,14 @@ static bool are_truth_values(const mlrt_field *f, int64_t sample, int64_t first,
 static bool bytes_have_ids(const mlrt_field *f, int64_t sample, int64_t first, int n,
                            const uint8_t *at, mlrt_error *e) {
   for (int i = 0; f->table && i < n; i++)
-    if (f->table[at[i]] < 0)
+    if (f->table[at[i]] < 0) {
+      const char *file = place_of(f, &sample);
       return mlrt_error_set(
           e,
           "%s: sample %lld, element %lld: byte %d, which no place of the file had when "
           "it was read first; it has changed since",
-          f->file, (long long)sample, (long long)(first + i), at[i]);
+          file, (long long)sample, (long long)(first + i), at[i]);
+    }
   return true;
 }
 

@@ -7,7 +7,7 @@
 
 // --- arrays: idx, npy ------------------------------------------------------------------------
 static bool files_match_inputs(const mlrt_reading *r) {
-  int files = r->spec->num_files, inputs = r->program->num_inputs;
+  int files = r->set->num_files, inputs = r->program->num_inputs;
   return files == inputs ||
          mlrt_error_set(r->error, "%d file%s for %d input%s of the model: %s takes one per input",
                         files, files == 1 ? "" : "s", inputs, inputs == 1 ? "" : "s",
@@ -159,9 +159,6 @@ bool mlrt_read_arrays(mlrt_reading *r, mlrt_need_fn need, mlrt_header_fn parse) 
 // --- rows of ids: text, tokens ---------------------------------------------------------------
 static bool check_id_inputs(mlrt_reading *r, int64_t *window) {
   const mlrt_program *p = r->program;
-  if (r->spec->num_files != 1)
-    return mlrt_error_set(r->error, "%s takes one file, not %d", r->spec->format,
-                          r->spec->num_files);
   if (p->num_inputs > 2)
     return mlrt_error_set(r->error,
                           "%s fills two inputs (ids and the ids that follow), but the model has %d",
@@ -177,25 +174,11 @@ static bool check_id_inputs(mlrt_reading *r, int64_t *window) {
   return true;
 }
 
-// Where windows begin: in each of some lanes, one every `stride` ids.
+// Where windows begin: in each of some lanes, one every `stride` ids. Behind the ids of the last one, `follow` must be
+// there.
 typedef struct windows {
-  int64_t length, stride, lanes, lane_ids;
+  int64_t length, stride, lanes, follow;
 } windows;
-
-static void id_field(mlrt_reading *r, int i, const mlrt_ids *ids, int64_t lo, const windows *w) {
-  const mlrt_file *file = &r->set->files[0];
-  int64_t bytes = mlrt_stored_bytes(ids->stored);
-  mlrt_field *f = &r->set->fields[i];
-  f->base = file->data + ids->offset + (lo + i) * bytes; // input 1: what follows each id
-  f->stride = w->stride * bytes;
-  f->lanes = w->lanes;
-  f->lane_bytes = w->lane_ids * bytes;
-  f->elements = w->length;
-  f->stored = ids->stored;
-  f->swap = ids->swap;
-  f->table = ids->table;
-  f->file = file->name;
-}
 
 static bool take_windows(mlrt_reading *r, windows *w) {
   if (!check_id_inputs(r, &w->length) || !mlrt_setting_int(r, "lanes", 1, INT32_MAX, &w->lanes))
@@ -204,23 +187,84 @@ static bool take_windows(mlrt_reading *r, windows *w) {
   return mlrt_setting_int(r, "stride", 1, INT32_MAX, &w->stride);
 }
 
+// The ids of a lane.
+static int64_t lane_of(const windows *w, int64_t ids) {
+  return (ids - w->follow) / (w->lanes ? w->lanes : 1);
+}
+
+// How many windows there are in so many ids.
+static int64_t count_windows(const windows *w, int64_t ids) {
+  int64_t lane = lane_of(w, ids), lanes = w->lanes ? w->lanes : 1;
+  return lane < w->length ? 0 : ((lane - w->length) / w->stride + 1) * lanes;
+}
+
+static int64_t within(int64_t at, int64_t most) {
+  return at < 0 ? 0 : at > most ? most : at;
+}
+
+// Windows of file i, whose ids from `lo` to `hi` count; none, and its bytes are let go.
+static void add_part(mlrt_reading *r, const mlrt_ids *ids, const windows *w, int i, int64_t lo,
+                     int64_t hi) {
+  mlrt_dataset *d = r->set;
+  mlrt_file *file = &d->files[i];
+  int64_t bytes = mlrt_stored_bytes(ids->stored), num = count_windows(w, hi - lo);
+  int64_t at = ids->rows[i].offset + lo * bytes;
+  if (num == 0) {
+    mlrt_file_release(file);
+    return;
+  }
+  mlrt_file_keep(file, at, (hi - lo) * bytes);
+  for (int k = 0; k < d->num_fields; k++) {
+    mlrt_field *f = &d->fields[k];
+    mlrt_part *parts = d->parts + k * d->num_files;
+    parts[f->num_parts++] = (mlrt_part){d->size, file->data + at + k * bytes, file->name};
+    f->lanes = w->lanes;
+    f->lane_bytes = lane_of(w, hi - lo) * bytes; // there is one part, then
+    f->parts = parts;
+  }
+  d->size += num;
+}
+
+static void finish_field(mlrt_field *f, const mlrt_ids *ids, const windows *w) {
+  f->base = f->parts[0].base;
+  f->file = f->parts[0].file;
+  f->stride = w->stride * mlrt_stored_bytes(ids->stored);
+  f->elements = w->length;
+  f->stored = ids->stored;
+  f->swap = ids->swap;
+  f->table = ids->table;
+  if (f->num_parts == 1)
+    f->num_parts = 0;
+}
+
+static bool too_few(mlrt_reading *r, const windows *w, int64_t ids) {
+  bool lanes = w->lanes > 1, files = r->set->num_files > 1;
+  const char *more = files ? " and others" : "";
+  return mlrt_error_set(r->error, "%s%s: %lld ids are too few for %s of %lld",
+                        r->set->files[0].name, more, (long long)ids,
+                        lanes ? "a window in each lane" : "one window",
+                        (long long)(lanes ? w->length : w->length + w->follow));
+}
+
+// A range is one of the ids of all files, one after the other; a window lies in one file.
 bool mlrt_ids_to_fields(mlrt_reading *r, const mlrt_ids *ids) {
-  int64_t lo, hi;
-  windows w = {0};
-  if (!take_windows(r, &w) || !mlrt_setting_range(r, ids->count, &lo, &hi))
+  int64_t lo, hi, before = 0, all = 0;
+  windows w = {.follow = r->program->num_inputs - 1};
+  mlrt_dataset *d = r->set;
+  for (int i = 0; i < d->num_files; i++)
+    all += ids->rows[i].count;
+  if (!take_windows(r, &w) || !mlrt_setting_range(r, all, &lo, &hi))
     return false;
-  int64_t follow = r->program->num_inputs - 1, lanes = w.lanes ? w.lanes : 1;
-  int64_t needed = lanes * w.length + follow;
-  if (hi - lo < needed)
-    return mlrt_error_set(r->error, "%s: %lld ids are too few for %s of %lld",
-                          r->set->files[0].name, (long long)(hi - lo),
-                          lanes > 1 ? "a window in each lane" : "one window",
-                          (long long)(lanes > 1 ? w.length : needed));
-  w.lane_ids = (hi - lo - follow) / lanes;
-  r->set->size = ((w.lane_ids - w.length) / w.stride + 1) * lanes;
-  for (int i = 0; i < r->set->num_fields; i++)
-    id_field(r, i, ids, lo, &w);
-  int64_t bytes = mlrt_stored_bytes(ids->stored);
-  mlrt_file_keep(&r->set->files[0], ids->offset + lo * bytes, (hi - lo) * bytes);
+  if (w.lanes && d->num_files > 1)
+    return mlrt_error_set(r->error, "lanes are parts of one file, and there are %d", d->num_files);
+  for (int i = 0; i < d->num_files; i++) {
+    int64_t count = ids->rows[i].count;
+    add_part(r, ids, &w, i, within(lo - before, count), within(hi - before, count));
+    before += count;
+  }
+  if (d->size == 0)
+    return too_few(r, &w, hi - lo);
+  for (int k = 0; k < d->num_fields; k++)
+    finish_field(&d->fields[k], ids, &w);
   return true;
 }

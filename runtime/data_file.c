@@ -45,9 +45,9 @@ typedef struct search {
 } search;
 
 // True when the search is over: the file is open, or is there but cannot be opened (fd < 0).
-static bool try_place(search *s, const char *folder, int folder_len) {
-  int n = folder_len ? snprintf(s->path, sizeof s->path, "%.*s/%s", folder_len, folder, s->name)
-                     : snprintf(s->path, sizeof s->path, "%s", s->name);
+static bool try_place(search *s, const mlrt_folder *f) {
+  int n = f->len ? snprintf(s->path, sizeof s->path, "%.*s/%s", f->len, f->at, s->name)
+                 : snprintf(s->path, sizeof s->path, "%s", s->name);
   if (n < 0 || n >= (int)sizeof s->path)
     return false;
   // NONBLOCK: a named pipe must give an error below, not wait for a writer.
@@ -59,16 +59,25 @@ static bool try_place(search *s, const char *folder, int folder_len) {
   return false;
 }
 
+int mlrt_data_folders(const mlrt_program *p, const char *data_dir, const char *name,
+                      mlrt_folder out[MLRT_DATA_FOLDERS]) {
+  const char *source = p->source_path, *slash = source ? strrchr(source, '/') : NULL;
+  int num = 0;
+  if (name[0] != '/' && data_dir && data_dir[0])
+    out[num++] = (mlrt_folder){data_dir, (int)strlen(data_dir)};
+  if (name[0] != '/' && slash)
+    out[num++] = (mlrt_folder){source, slash == source ? 1 : (int)(slash - source)};
+  out[num++] = (mlrt_folder){"", 0};
+  return num;
+}
+
 static bool try_all(search *s, const mlrt_program *p, const char *data_dir) {
-  if (s->name[0] == '/')
-    return try_place(s, "", 0);
-  if (data_dir && data_dir[0] && try_place(s, data_dir, (int)strlen(data_dir)))
-    return true;
-  const char *slash = p->source_path ? strrchr(p->source_path, '/') : NULL;
-  if (slash &&
-      try_place(s, p->source_path, slash == p->source_path ? 1 : (int)(slash - p->source_path)))
-    return true;
-  return try_place(s, "", 0);
+  mlrt_folder folders[MLRT_DATA_FOLDERS];
+  int num = mlrt_data_folders(p, data_dir, s->name, folders);
+  for (int i = 0; i < num; i++)
+    if (try_place(s, &folders[i]))
+      return true;
+  return false;
 }
 
 static bool find_on_disk(search *s, const mlrt_program *p, const char *data_dir, mlrt_error *e) {
@@ -142,14 +151,23 @@ bool mlrt_file_open(mlrt_file *f, const mlrt_program *p, const char *data_dir, c
   return ok;
 }
 
+// Where a name is found on disk; false: nowhere.
+static bool locate(search *s, const mlrt_program *p, const char *data_dir) {
+  bool found = try_all(s, p, data_dir);
+  if (s->fd >= 0)
+    close(s->fd);
+  return found;
+}
+
+bool mlrt_file_is_there(const mlrt_program *p, const char *data_dir, const char *name) {
+  search s = {.name = name, .fd = -1};
+  return find_embedded(p, name) || locate(&s, p, data_dir);
+}
+
 bool mlrt_file_is_at(const mlrt_program *p, const char *data_dir, const char *name,
                      const char *path) {
   search s = {.name = name, .fd = -1};
-  if (find_embedded(p, name) || !try_all(&s, p, data_dir))
-    return false;
-  if (s.fd >= 0)
-    close(s.fd);
-  return mlrt_same_file(s.path, path);
+  return !find_embedded(p, name) && locate(&s, p, data_dir) && mlrt_same_file(s.path, path);
 }
 
 void mlrt_file_release(mlrt_file *f) {

@@ -32,9 +32,33 @@ typedef struct mlrt_file {
 // that a small .gz cannot unpack to more than its own header asks for. NULL: no such bound.
 typedef int64_t (*mlrt_need_fn)(const uint8_t *head, int64_t len);
 
+// Where a name that is no absolute path is looked for, in this order; of an absolute one, nowhere else. len 0: as it is.
+typedef struct mlrt_folder {
+  const char *at;
+  int len;
+} mlrt_folder;
+enum { MLRT_DATA_FOLDERS = 3 };
+int mlrt_data_folders(const mlrt_program *p, const char *data_dir, const char *name,
+                      mlrt_folder out[MLRT_DATA_FOLDERS]);
+
+// Files of a data entry: as they are written, and what fits a pattern (data_names.c).
+typedef struct mlrt_names {
+  int num;
+  char **at;
+} mlrt_names;
+// False: a pattern that nothing fits, and `n` is empty. mlrt_names_free is the caller's.
+bool mlrt_names_find(mlrt_names *n, const mlrt_program *p, const char *data_dir,
+                     const mlrt_data *spec, mlrt_error *e);
+void mlrt_names_free(mlrt_names *n);
+// Whether a file of the entry is the one at `path`; none that the program carries is.
+bool mlrt_data_is_at(const mlrt_program *p, const char *data_dir, const mlrt_data *spec,
+                     const char *path);
+
 // Finds, maps and unpacks. `f` is empty after an error.
 bool mlrt_file_open(mlrt_file *f, const mlrt_program *p, const char *data_dir, const char *name,
                     mlrt_need_fn need, mlrt_error *e);
+// Whether the program carries a file of this name, or one is found.
+bool mlrt_file_is_there(const mlrt_program *p, const char *data_dir, const char *name);
 // Whether `path` is where the data file `name` of the program is found; never one that the program carries.
 bool mlrt_file_is_at(const mlrt_program *p, const char *data_dir, const char *name,
                      const char *path);
@@ -75,6 +99,13 @@ typedef enum mlrt_stored {
 int mlrt_stored_bytes(mlrt_stored t);             // of one number
 mlrt_stored mlrt_stored_from_dtype(mlrt_dtype t); // as inputs of this dtype are
 
+// Samples that lie in one of several files.
+typedef struct mlrt_part {
+  int64_t first;       // the sample that it begins with; ascending
+  const uint8_t *base; // where that one begins
+  const char *file;
+} mlrt_part;
+
 typedef struct mlrt_field {
   const uint8_t *base; // sample 0
   int64_t stride;      // bytes from a sample to the next; with lanes, of one lane
@@ -87,10 +118,30 @@ typedef struct mlrt_field {
   const int16_t *table;
   const mlrt_input *input;
   const char *file; // for messages
+  const mlrt_part *
+      parts; // of several files, whose samples are a stride apart; base and file are those of the first
+  int num_parts; // 0: one file
 } mlrt_field;
+
+// The last one that begins at `index` or before.
+static inline const mlrt_part *mlrt_field_part(const mlrt_field *f, int64_t index) {
+  int low = 0, high = f->num_parts;
+  while (high - low > 1) {
+    int middle = low + (high - low) / 2;
+    if (f->parts[middle].first <= index)
+      low = middle;
+    else
+      high = middle;
+  }
+  return &f->parts[low];
+}
 
 // Where sample `index` begins.
 static inline const uint8_t *mlrt_field_at(const mlrt_field *f, int64_t index) {
+  if (f->num_parts) {
+    const mlrt_part *part = mlrt_field_part(f, index);
+    return part->base + (index - part->first) * f->stride;
+  }
   if (f->lanes == 0)
     return f->base + index * f->stride;
   return f->base + index % f->lanes * f->lane_bytes + index / f->lanes * f->stride;
@@ -112,6 +163,7 @@ struct mlrt_dataset {
   mlrt_field *fields; // one per input
   int num_files;
   mlrt_file *files;     // what the fields point into, unless they point into `parsed`
+  mlrt_part *parts;     // of all fields, where there are several files
   uint8_t *parsed;      // csv: converted numbers
   int64_t parsed_bytes; // a multiple of the page size
   // text with vocab=chars:
@@ -127,6 +179,7 @@ typedef struct mlrt_reading {
   const char *data_dir;
   const mlrt_flag_values *flags;
   const mlrt_known_characters *known;
+  mlrt_names names;  // of the files
   mlrt_dataset *set; // fields[i].input and files' names are filled in
   mlrt_error *error;
 } mlrt_reading;
@@ -141,8 +194,8 @@ bool mlrt_read_tokens(mlrt_reading *r);
 
 // Opens file i of the entry into set->files[i].
 bool mlrt_reading_open(mlrt_reading *r, int i, mlrt_need_fn need);
-// File 0, of which any bytes could be meant: not what some other program has packed.
-bool mlrt_reading_open_text(mlrt_reading *r);
+// The same of one of which any bytes could be meant: not what some other program has packed.
+bool mlrt_reading_open_text(mlrt_reading *r, int i);
 int64_t mlrt_input_elements(const mlrt_input *in); // per sample: product of dims[1..]
 
 // An array that a file holds (idx, npy): checked against input i and made its field.
@@ -161,9 +214,12 @@ typedef const char *(*mlrt_header_fn)(const uint8_t *at, int64_t len, mlrt_array
 // The arrays of an entry, a file for each input; they have equally many samples.
 bool mlrt_read_arrays(mlrt_reading *r, mlrt_need_fn need, mlrt_header_fn parse);
 
-// Windows over a long row of ids (text, tokens): inputs 0 and, shifted by one, 1.
+// Windows over long rows of ids, one in each file (text, tokens): inputs 0 and, shifted by one, 1.
+typedef struct mlrt_id_row {
+  int64_t offset, count; // bytes, ids
+} mlrt_id_row;
 typedef struct mlrt_ids {
-  int64_t offset, count; // of the ids in file 0: bytes, ids
+  const mlrt_id_row *rows; // of each file of the set
   mlrt_stored stored;
   bool swap;
   const int16_t *table;

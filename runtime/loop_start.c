@@ -153,6 +153,8 @@ static void print_data(const mlrt_dataset *d) {
     return;
   printf("data: %s, %" PRId64 " samples", mlrt_data_name(d), mlrt_data_size(d));
   int64_t resident = mlrt_data_resident_bytes(d);
+  if (mlrt_data_files(d) > 1)
+    printf(" of %d files", mlrt_data_files(d));
   if (resident)
     printf(", %" PRId64 " bytes beside the plan", resident);
   putchar('\n');

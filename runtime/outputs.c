@@ -17,9 +17,8 @@ typedef struct output {
 
 static bool is_data(const mlrt_program *p, const mlrt_options *o, const char *path) {
   for (int i = 0; i < p->num_data; i++)
-    for (int j = 0; j < p->data[i].num_files; j++)
-      if (mlrt_file_is_at(p, o->data_dir, p->data[i].files[j], path))
-        return true;
+    if (mlrt_data_is_at(p, o->data_dir, &p->data[i], path))
+      return true;
   return false;
 }
 

@@ -397,12 +397,12 @@ bool mlrt_read_csv(mlrt_reading *r) {
   csv c = {.r = r, .file = &r->set->files[0]};
   if (!mlrt_settings_check(r, keys) || !read_delimiter(&c))
     return false;
-  if (r->spec->num_files != 1 || r->program->num_inputs > 2)
+  if (r->set->num_files != 1 || r->program->num_inputs > 2)
     return mlrt_error_set(r->error,
                           "csv takes one file for one or two inputs, not %d file%s for %d input%s",
-                          r->spec->num_files, r->spec->num_files == 1 ? "" : "s",
+                          r->set->num_files, r->set->num_files == 1 ? "" : "s",
                           r->program->num_inputs, r->program->num_inputs == 1 ? "" : "s");
-  if (!mlrt_reading_open_text(r) || !read_rows(&c))
+  if (!mlrt_reading_open_text(r, 0) || !read_rows(&c))
     return false;
   mlrt_file_release(&r->set->files[0]);
   return true;

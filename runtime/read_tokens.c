@@ -5,10 +5,16 @@
 // writes no header.
 #include "runtime/data_reader.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAGIC_U16 = 20240520, MAGIC_U32 = 20240801, HEADER_BYTES = 1024 };
 enum { HEADER_NO, HEADER_YES, HEADER_AUTO };
+
+typedef struct token_row {
+  int64_t offset, count;
+  mlrt_stored stored;
+} token_row;
 
 static uint32_t le32(const uint8_t *at) {
   uint32_t v;
@@ -30,7 +36,7 @@ static int64_t tokens_need(const uint8_t *head, int64_t len) {
   return HEADER_BYTES + (int64_t)le32(head + 8) * (le32(head) == MAGIC_U16 ? 2 : 4);
 }
 
-static bool read_header(mlrt_reading *r, const mlrt_file *f, mlrt_ids *ids) {
+static bool read_header(mlrt_reading *r, const mlrt_file *f, token_row *ids) {
   if (f->len < HEADER_BYTES)
     return mlrt_error_set(r->error, "%s: is cut off inside its 1024-byte header (%lld bytes)",
                           f->name, (long long)f->len);
@@ -49,7 +55,7 @@ static bool read_header(mlrt_reading *r, const mlrt_file *f, mlrt_ids *ids) {
 }
 
 // The rest of the file must be exactly `count` ids, or, without a header, whole ids.
-static bool check_length(mlrt_reading *r, const mlrt_file *f, mlrt_ids *ids) {
+static bool check_length(mlrt_reading *r, const mlrt_file *f, token_row *ids) {
   int64_t bytes = mlrt_stored_bytes(ids->stored), rest = f->len - ids->offset;
   if (ids->offset == 0)
     ids->count = rest / bytes;
@@ -63,7 +69,7 @@ static bool check_length(mlrt_reading *r, const mlrt_file *f, mlrt_ids *ids) {
                         (long long)ids->count, (long long)(ids->count * bytes), (long long)rest);
 }
 
-static bool apply_dtype(mlrt_reading *r, const mlrt_file *f, mlrt_ids *ids, int wanted) {
+static bool apply_dtype(mlrt_reading *r, const mlrt_file *f, token_row *ids, int wanted) {
   static const mlrt_stored stored[] = {MLRT_ST_U16, MLRT_ST_U32};
   if (wanted < 0)
     return true;
@@ -75,7 +81,7 @@ static bool apply_dtype(mlrt_reading *r, const mlrt_file *f, mlrt_ids *ids, int 
 }
 
 // Ids below 65536 of four bytes each, read as those of two: all fit, and every second one is 0.
-static bool looks_wide(const mlrt_file *f, const mlrt_ids *ids) {
+static bool looks_wide(const mlrt_file *f, const token_row *ids) {
   enum { FEWEST = 32, MOST = 4096 };
   int64_t pairs = ids->count / 2 < MOST ? ids->count / 2 : MOST, filled = 0;
   for (int64_t i = 0; i < pairs; i++) {
@@ -87,7 +93,7 @@ static bool looks_wide(const mlrt_file *f, const mlrt_ids *ids) {
   return pairs >= FEWEST && filled > pairs / 2;
 }
 
-static bool check_width(mlrt_reading *r, const mlrt_file *f, const mlrt_ids *ids, int wanted) {
+static bool check_width(mlrt_reading *r, const mlrt_file *f, const token_row *ids, int wanted) {
   return wanted >= 0 || ids->offset > 0 || !looks_wide(f, ids) ||
          mlrt_error_set(r->error,
                         "%s: every second id of two bytes is 0, as in a file of ids of four\n"
@@ -95,17 +101,47 @@ static bool check_width(mlrt_reading *r, const mlrt_file *f, const mlrt_ids *ids
                         f->name);
 }
 
+typedef struct wanted {
+  int dtype, header; // -1, HEADER_AUTO: as the file says
+} wanted;
+
+static bool read_row(mlrt_reading *r, int i, const wanted *w, token_row *row) {
+  if (!mlrt_reading_open(r, i, tokens_need))
+    return false;
+  const mlrt_file *f = &r->set->files[i];
+  *row = (token_row){.stored = MLRT_ST_U16};
+  bool headed = w->header == HEADER_YES || (w->header == HEADER_AUTO && has_magic(f));
+  return (!headed || read_header(r, f, row)) && apply_dtype(r, f, row, w->dtype) &&
+         check_length(r, f, row) && check_width(r, f, row, w->dtype);
+}
+
+static bool read_rows(mlrt_reading *r, const wanted *w, mlrt_id_row *rows, mlrt_stored *stored) {
+  const mlrt_dataset *d = r->set;
+  for (int i = 0; i < d->num_files; i++) {
+    token_row row;
+    if (!read_row(r, i, w, &row))
+      return false;
+    if (i > 0 && row.stored != *stored)
+      return mlrt_error_set(r->error, "%s: ids of %d bytes, and %s has ids of %d", d->files[i].name,
+                            mlrt_stored_bytes(row.stored), d->files[0].name,
+                            mlrt_stored_bytes(*stored));
+    *stored = row.stored;
+    rows[i] = (mlrt_id_row){row.offset, row.count};
+  }
+  return true;
+}
+
 bool mlrt_read_tokens(mlrt_reading *r) {
   static const char *const keys[] = {"dtype", "header", "window", "stride", "lanes", NULL};
   static const char *const dtypes[] = {"u16", "u32", NULL};
-  int dtype = -1;
-  int header = HEADER_AUTO;
-  if (!mlrt_settings_check(r, keys) || !mlrt_setting_choice(r, "dtype", dtypes, &dtype) ||
-      !mlrt_setting_bool(r, "header", &header) || !mlrt_reading_open(r, 0, tokens_need))
+  wanted w = {-1, HEADER_AUTO};
+  if (!mlrt_settings_check(r, keys) || !mlrt_setting_choice(r, "dtype", dtypes, &w.dtype) ||
+      !mlrt_setting_bool(r, "header", &w.header))
     return false;
-  const mlrt_file *f = &r->set->files[0];
-  mlrt_ids ids = {.stored = MLRT_ST_U16};
-  bool headed = header == HEADER_YES || (header == HEADER_AUTO && has_magic(f));
-  return (!headed || read_header(r, f, &ids)) && apply_dtype(r, f, &ids, dtype) &&
-         check_length(r, f, &ids) && check_width(r, f, &ids, dtype) && mlrt_ids_to_fields(r, &ids);
+  mlrt_id_row *rows = calloc((size_t)r->set->num_files, sizeof *rows);
+  mlrt_ids ids = {.rows = rows};
+  bool ok = rows || mlrt_error_memory(r->error, "no memory");
+  ok = ok && read_rows(r, &w, rows, &ids.stored) && mlrt_ids_to_fields(r, &ids);
+  free(rows);
+  return ok;
 }
