@@ -238,12 +238,18 @@ static void finish_field(mlrt_field *f, const mlrt_ids *ids, const windows *w) {
 }
 
 static bool too_few(mlrt_reading *r, const windows *w, int64_t ids) {
-  bool lanes = w->lanes > 1, files = r->set->num_files > 1;
-  const char *more = files ? " and others" : "";
-  return mlrt_error_set(r->error, "%s%s: %lld ids are too few for %s of %lld",
-                        r->set->files[0].name, more, (long long)ids,
-                        lanes ? "a window in each lane" : "one window",
-                        (long long)(lanes ? w->length : w->length + w->follow));
+  const mlrt_dataset *d = r->set;
+  bool lanes = w->lanes > 1;
+  int64_t needed = lanes ? w->length : w->length + w->follow;
+  if (d->num_files > 1)
+    return mlrt_error_set(r->error, "%s and %d more: none has the %lld ids of a window%s",
+                          d->files[0].name, d->num_files - 1, (long long)needed,
+                          mlrt_setting_find(r, "range_lo") || mlrt_setting_find(r, "range_hi")
+                              ? " in the range"
+                              : "");
+  return mlrt_error_set(r->error, "%s: %lld ids are too few for %s of %lld", d->files[0].name,
+                        (long long)ids, lanes ? "a window in each lane" : "one window",
+                        (long long)needed);
 }
 
 // A range is one of the ids of all files, one after the other; a window lies in one file.

@@ -118,9 +118,9 @@ typedef struct mlrt_field {
   const int16_t *table;
   const mlrt_input *input;
   const char *file; // for messages
-  const mlrt_part *
-      parts; // of several files, whose samples are a stride apart; base and file are those of the first
-  int num_parts; // 0: one file
+  // Of several files: whose samples are a stride apart. `base` and `file` are those of the first.
+  const mlrt_part *parts;
+  int num_parts; // 0: there is one file
 } mlrt_field;
 
 // The last one that begins at `index` or before.

@@ -49,7 +49,7 @@ static void test_texts(void) {
   holds(d, 1, "\2\1\0\4");
   mlrt_data_close(d);
   set_num(&f, "range_hi", 0.75);
-  must_fail(&f, "a range between", "a and others: 6 ids are too few for one window of 4");
+  must_fail(&f, "a range between", "a and 2 more: none has the 4 ids of a window in the range");
   three_texts(&f);
   set_num(&f, "lanes", 2);
   must_fail(&f, "lanes", "lanes are parts of one file, and there are 3");
