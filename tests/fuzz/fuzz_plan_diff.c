@@ -12,7 +12,8 @@ static const char other[] =
     "\"buffers\":[{\"name\":\"w\",\"bytes\":32}],\"functions\":[{\"name\":\"step\",\"peak_bytes\":"
     "1,"
     "\"kernels\":[{\"name\":\"p\",\"flops\":1,\"bytes_read\":2,\"bytes_written\":3}],"
-    "\"buffers\":[{\"name\":\"h\",\"bytes\":16}],\"copies\":[{\"bytes\":4}]}]}";
+    "\"buffers\":[{\"name\":\"h\",\"bytes\":16}],\"host\":[{\"name\":\"s\",\"bytes\":8}],"
+    "\"copies\":[{\"state\":\"w\",\"bytes\":4}]}]}";
 
 static void print(ir_arena *a, const plan_file *x, const plan_file *y) {
   plan_diff d = plan_diff_find(a, x, y);
