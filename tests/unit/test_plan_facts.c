@@ -88,7 +88,7 @@ static void test_two_losses(void) {
   check_share(a, m, "d.disc.linear_2.y.matmul.2", PLAN_SHARE_GRADIENT);
   check_share(a, m, "disc.linear_2.b.mul", PLAN_SHARE_TEMPORARY); // of a moment
   check_share(a, m, "gen.linear_2.b.mul", PLAN_SHARE_TEMPORARY);
-  check_share(a, m, "disc.linear.w.rate", PLAN_SHARE_TEMPORARY);
+  check_share(a, m, "disc.linear.w.adam_step.rate", PLAN_SHARE_TEMPORARY);
   check_share(a, m, "d.point", PLAN_SHARE_TEMPORARY);
   ir_arena_free(a);
 }
