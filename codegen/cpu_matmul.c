@@ -341,6 +341,9 @@ static void choose_plan(const mm_problem *p, mm_plan *plan) {
   double vectors = mm_plan_cycles(&pairs, plan) * (pairs.pairs ? 2 : 1);
   if (mm_suits_amx(p) && mm_plan_amx(p, &amx) < vectors)
     *plan = amx;
+  mm_plan single;
+  if (mm_suits_single(p) && mm_plan_single(p, &single) < vectors)
+    *plan = single;
 }
 
 static void plan_once(cg_memo *memo, const mm_problem *p, mm_plan *plan) {

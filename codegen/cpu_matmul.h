@@ -10,6 +10,7 @@
 //   cpu_matmul_core.c  text: tasks and phases around the tile
 //   cpu_matmul_band.c  which steps of k a tile needs, by the bands of its operands and a border of zeros
 //   cpu_matmul_list.c  which it needs by the zeros that a step's data hold: known when it runs
+//   cpu_matmul_single.c products of samples full of zeros, where rows have such steps of their own
 //
 // A problem is  c[batch,m,n] = sum over k of a[batch,m,k] * b[batch,k,n].  Lanes of a vector run
 // along n. Tiles of `mr` rows and `nv` vectors are held in registers; each tile is summed over
@@ -89,7 +90,7 @@ typedef enum mm_access {
   MM_DIRECT, // tiles read the operand where it lies
   MM_LOCAL,  // each task packs what it needs, just before it needs it
   MM_SHARED, // phase 0 packs everything once into the workspace
-  MM_PIECES, // of a: each task packs a piece of k for all its rows, takes it, and packs the next
+  MM_PIECES, // each task packs a piece of k for all its rows of a, or a tile's columns of b, takes it, and packs the next
   MM_LISTED, // of a: each row of tiles packs the steps on its list
 } mm_access;
 
@@ -121,8 +122,9 @@ typedef struct mm_plan {
   bool lists;         // tiles go through lists of the steps at which their rows of a are not all 0
   int64_t list_tiles; // rows of tiles whose lists are made together
   int64_t kept_lists; // rows of tiles whose lists a thread keeps for its next columns; 0: none
-  bool split_k;       // pieces of k are tasks of their own, summed by a last phase
-  int64_t a_pitch;    // packed a is rows of k, this far apart; 0: steps of k, mr elements each
+  bool single;  // each row goes through a list of its own (cpu_matmul_single.c); `lists` is not set
+  bool split_k; // pieces of k are tasks of their own, summed by a last phase
+  int64_t a_pitch; // packed a is rows of k, this far apart; 0: steps of k, mr elements each
   int64_t a_pack_tasks, b_pack_tasks; // of phase 0, per batch item
   int64_t a_panel, b_panel;           // elements of one packed panel
   int64_t partial_offset;             // split_k: bytes into the workspace
@@ -216,7 +218,7 @@ double mm_waiting_cycles(const mm_problem *p, const mm_plan *g);
 // Of the whole kernel, on teams of several sizes.
 double mm_plan_cycles(const mm_problem *p, const mm_plan *g);
 // Part of all steps on the lists of tiles of so many rows, 0 to 1.
-double mm_list_share(zeros_kind kind, int rows);
+double mm_list_share(const mm_problem *p, int rows);
 // Both operands fit the second cache.
 bool mm_fits_cache(const mm_problem *p);
 // Neighbours along k lie in runs worth a copy: heads that are merged by a view.
@@ -229,6 +231,13 @@ void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf 
 bool mm_suits_amx(const mm_problem *p);
 double mm_plan_amx(const mm_problem *p, mm_plan *plan);
 
+// --- cpu_matmul_single_plan.c
+// Whether rows may go through lists of their own. And a plan for that; gives its cycles (mm_plan_cycles).
+bool mm_suits_single(const mm_problem *p);
+double mm_plan_single(const mm_problem *p, mm_plan *plan);
+// Tasks of the same columns that follow each other are taken as one: each piece of b is packed once for all of them.
+bool mm_joins_tasks(const mm_plan *plan);
+
 // The text of a kernel while it is printed.
 typedef struct mm_text {
   const mm_problem *p;
@@ -239,6 +248,8 @@ typedef struct mm_text {
 } mm_text;
 // NAME_group and what it needs, for a matrix unit.
 void mm_emit_amx(const mm_text *t);
+// The same, for rows that go through lists of their own.
+void mm_emit_single(const mm_text *t);
 // Constants and operands of a task, for whoever prints one.
 void mm_emit_constants(const mm_text *t);
 void mm_emit_operand(const mm_text *t, const char *name, const mm_operand *o, const char *cv);
@@ -280,8 +291,9 @@ int64_t mm_a_k_stride(const mm_text *t);
 int64_t mm_b_k_stride(const mm_text *t, bool tail_cols);
 
 // --- cpu_matmul_list.c
-// Of a step on a list: its number, which fits, since the list does so on a task's stack.
-enum { MM_LIST_BYTES = 2 };
+// Of a step on a list: its number, which fits, since the list does so on a task's stack. And elements behind a list's end
+// which are written, as a vector of steps is put on it.
+enum { MM_LIST_BYTES = 2, MM_LIST_ROOM = 16 };
 // Whether tiles of this problem may go through lists.
 bool mm_may_list(const mm_problem *p);
 // How many rows of tiles of this size should have their lists made together.
@@ -294,6 +306,10 @@ int64_t mm_kept_lists(const mm_problem *p, const mm_plan *plan);
 // other: less than once in each where it keeps what it has found.
 int64_t mm_list_rounds(const mm_problem *p, const mm_plan *plan, int64_t n);
 int64_t mm_column_rounds(const mm_plan *plan, int64_t n);
+// Prints the types that text of lists needs; and NAME_list_rows, which puts those of `steps` steps on a list at which some
+// of `rows` rows is not 0, and gives their number.
+void mm_emit_list_types(const mm_text *t);
+void mm_emit_list_rows(const mm_text *t);
 // Prints NAME_list, which makes the list of a row of tiles, NAME_finite, which tells whether steps of b may be left
 // out, and the type of what a thread remembers from task to task.
 void mm_emit_lists(const mm_text *t);

@@ -12,6 +12,8 @@
 enum { MIN_FETCH_K = 48 };
 
 static bool needs_finish(const mm_text *t) {
+  if (t->plan->single)
+    return true;
   if (t->plan->amx)
     return !t->p->plain || t->plan->split_k || t->plan->tail_rows || t->plan->tail_cols;
   return !mm_stores_plain(t, false) || (t->plan->tail_cols && !mm_stores_plain(t, true));
@@ -423,6 +425,8 @@ static void emit_compute_phase(const mm_text *t, int phase) {
   const mm_plan *plan = t->plan;
   if (plan->amx)
     mm_emit_amx(t);
+  else if (plan->single)
+    mm_emit_single(t);
   else
     emit_group(t);
   ir_buf_printf(
@@ -443,23 +447,28 @@ static void emit_compute_phase(const mm_text *t, int phase) {
     mm_emit_seen(t);
   if (plan->amx)
     ir_buf_puts(t->out, "  k_amx_begin();\n");
+  bool joins = mm_joins_tasks(plan);
   ir_buf_printf(t->out,
-                "  for (int64_t task = begin; task < end; task++) {\n"
+                "  for (int64_t task = begin%s; task < end; %s) {\n"
                 "    const int64_t col = task / %s %% GROUP_COLS;\n"
                 "    const int64_t row = task / %s %% GROUP_ROWS;\n"
                 "    const int64_t batch = task / (PIECES * GROUP_COLS * GROUP_ROWS);\n",
+                joins ? ", num" : "", joins ? "task += num" : "task++",
                 plan->by_columns ? "(PIECES * GROUP_ROWS)" : "PIECES",
                 plan->by_columns ? "PIECES" : "(PIECES * GROUP_COLS)");
+  if (joins)
+    ir_buf_puts(t->out, "    num = end - task < GROUP_ROWS - row ? end - task : GROUP_ROWS - row; "
+                        "// of the same columns\n");
   if (remembers)
     mm_emit_look(t, "    ");
   ir_buf_printf(t->out,
-                "    %s_group(args, batch, row * ROW_TILES / GROUP_ROWS, (row + 1) * ROW_TILES / "
+                "    %s_group(args, batch, row * ROW_TILES / GROUP_ROWS, (row + %s) * ROW_TILES / "
                 "GROUP_ROWS,\n"
                 "        col * COL_TILES / GROUP_COLS, (col + 1) * COL_TILES / GROUP_COLS, task == "
                 "begin%s%s);\n"
                 "  }\n%s}\n\n",
-                t->name, plan->split_k ? ", task % PIECES" : "", remembers ? ", &seen" : "",
-                plan->amx ? "  k_amx_end();\n" : "");
+                t->name, joins ? "num" : "1", plan->split_k ? ", task % PIECES" : "",
+                remembers ? ", &seen" : "", plan->amx ? "  k_amx_end();\n" : "");
 }
 
 // --- phase 2: adding the pieces of k -------------------------------------------------------------
@@ -513,6 +522,8 @@ static void emit_head(const mm_text *t) {
     ir_buf_puts(t->out, "; on the matrix unit");
   if (plan->lists)
     ir_buf_puts(t->out, "; steps of zeros are left out");
+  if (plan->single)
+    ir_buf_puts(t->out, "; each row leaves out its own steps of zeros");
   ir_buf_printf(t->out,
                 ".\ntypedef %s %s_vec __attribute__((vector_size(%d)));\n"
                 "typedef %s %s_mem __attribute__((vector_size(%d), aligned(%d), may_alias));\n\n",
@@ -528,9 +539,9 @@ void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf 
   emit_head(&t);
   if (needs_finish(&t))
     p->emit_finish(p, p->data, name, out);
-  if (p->emit_fetch && plan->k_blocks == 1 && p->k >= MIN_FETCH_K)
+  if (p->emit_fetch && plan->k_blocks == 1 && p->k >= MIN_FETCH_K && !plan->single)
     t.fetches = p->emit_fetch(p, p->data, name, plan->nr, out);
-  if (plan->amx) {
+  if (plan->amx || plan->single) {
     emit_compute_phase(&t, phase++);
     if (plan->split_k)
       emit_sum_phase(&t, phase);

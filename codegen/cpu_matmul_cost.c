@@ -2,6 +2,8 @@
 // (cpu_matmul_plan.c) are compared. Figures are those of cores with two FMA units, measured on a few.
 #include "codegen/cpu_matmul.h"
 
+#include <math.h>
+
 enum { LINE = 64, SCRAP = 16 };
 static const double TASK_CYCLES = 60;
 // Cycles per byte of operands that fit the second cache: those that a thread reads for the first
@@ -172,8 +174,13 @@ static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t task
 // Of data: what handwritten digits have, where rows are samples, and where they are neighbouring pixels. Others
 // have fewer zeros, or none: then narrow tiles of many columns, which this prefers, take as long as others. Rows
 // of zeros are as many whatever the tile is: a fifth of an expert's places, by default.
-double mm_list_share(zeros_kind kind, int rows) {
-  double share = kind == ZEROS_NONE ? 1 : kind == ZEROS_ROWS ? 0.8 : 0.25 + 0.03 * rows;
+double mm_list_share(const mm_problem *p, int rows) {
+  int64_t k;
+  bool samples = mm_is_flat(&p->a.k, &k) && k == 1;
+  double share = p->zeros == ZEROS_NONE   ? 1
+                 : p->zeros == ZEROS_ROWS ? 0.8
+                 : samples                ? 0.19 + 0.1 * log2(rows)
+                                          : 0.16 + 0.031 * rows;
   return share < 1 ? share : 1;
 }
 
@@ -191,7 +198,7 @@ static double list_cycles(const mm_problem *p, const mm_plan *g, double rows, do
   double far = mm_fits_cache(p) ? 0 : FIRST_COST * g->mr * p->a.elem_bytes;
   double step =
       along ? ALONG_COST / g->lanes + far : LIST_COST + 0.5 * loads_of(g->mr * p->a.elem_bytes);
-  double packing = g->a == MM_LISTED ? LISTED_COST * g->mr * mm_list_share(p->zeros, g->mr) : 0;
+  double packing = g->a == MM_LISTED ? LISTED_COST * g->mr * mm_list_share(p, g->mr) : 0;
   double made = step * (double)mm_list_rounds(p, g, n) + packing * (double)(n * mm_task_blocks(g));
   double seen = FINITE_COST * g->nv * (double)mm_column_rounds(g, n);
   return (made * rows + seen * cols) * (double)p->k;

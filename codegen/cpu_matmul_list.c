@@ -30,7 +30,7 @@ enum { LEAST_STEPS = 16 };
 
 // Elements between lists; what lies behind a list's end is asked for, and never taken.
 static int64_t list_pitch(const mm_text *t) {
-  return t->plan->k_block + mm_list_ahead(t) + 16;
+  return t->plan->k_block + mm_list_ahead(t) + MM_LIST_ROOM;
 }
 
 // From row to row, and from step to step; false: there is no such number.
@@ -313,7 +313,7 @@ static void put_list_one_by_one(const mm_text *t, int64_t row, int64_t k) {
                 has_sign(&t->p->a) ? " << 1" : "");
 }
 
-static void put_list_rows(const mm_text *t) {
+void mm_emit_list_rows(const mm_text *t) {
   const mm_operand *a = &t->p->a;
   int64_t row, k;
   strides(a, &row, &k);
@@ -336,7 +336,7 @@ static void put_list_rows(const mm_text *t) {
 static void put_list(const mm_text *t) {
   const mm_plan *plan = t->plan;
   bool full = t->p->m >= plan->mr;
-  put_list_rows(t);
+  mm_emit_list_rows(t);
   ir_buf_printf(
       t->out,
       "// The steps at which some of a tile's rows is not 0, or all of them: their number.\n"
@@ -460,7 +460,7 @@ void mm_emit_look(const mm_text *t, const char *in) {
                   in, in);
 }
 
-void mm_emit_lists(const mm_text *t) {
+void mm_emit_list_types(const mm_text *t) {
   int vector = t->p->target->vector_bytes, bytes = t->p->a.elem_bytes;
   ir_buf_printf(
       t->out,
@@ -469,6 +469,10 @@ void mm_emit_lists(const mm_text *t) {
       "typedef uint32_t %s_bits __attribute__((vector_size(%d), aligned(4), may_alias));\n"
       "typedef uint32_t %s_word __attribute__((may_alias));\n\n",
       8 * bytes, t->name, vector, bytes, 8 * bytes, t->name, t->name, vector, t->name);
+}
+
+void mm_emit_lists(const mm_text *t) {
+  mm_emit_list_types(t);
   put_list(t);
   if (t->plan->list_tiles > 1)
     put_lists_of_line(t);

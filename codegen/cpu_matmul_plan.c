@@ -109,7 +109,7 @@ static tile_choices tiles_for(const mm_problem *p, int lanes) {
       if (p->want_mr && rows != p->want_mr)
         continue;
       double share = step_share(p, rows, (int64_t)vectors * lanes);
-      share *= lists ? mm_list_share(p->zeros, rows) : 1;
+      share *= lists ? mm_list_share(p, rows) : 1;
       tile_choice t = {rows, vectors, mm_tiling_cycles(p, lanes, rows, vectors, share)};
       c.at[c.num] = t;
       c.best = t.cycles < c.at[c.best].cycles ? c.num : c.best;
@@ -337,7 +337,7 @@ static void choose_lists(const mm_problem *p, mm_plan *plan) {
   plan->lists = mm_may_list(p) && (p->zeros == ZEROS_DATA || !packed);
   if (!plan->lists)
     return;
-  plan->share *= mm_list_share(p->zeros, plan->mr);
+  plan->share *= mm_list_share(p, plan->mr);
   plan->list_tiles = mm_list_tiles(p, plan);
   int64_t of_step = plan->list_tiles * MM_LIST_BYTES + (packed ? plan->mr * p->elem_bytes : 0);
   int64_t most = LISTS_BYTES / of_step;

@@ -13,7 +13,7 @@
 #include "passes/grad.h"
 
 ir_node *grad_resized(grad_ctx *c, ir_node *g, const int64_t *dims) {
-  int64_t least[IR_MAX_RANK], none[IR_MAX_RANK] = {0}, more[IR_MAX_RANK];
+  int64_t least[IR_MAX_RANK] = {0}, none[IR_MAX_RANK] = {0}, more[IR_MAX_RANK];
   bool grows = false;
   for (int i = 0; i < g->type.rank; i++) {
     least[i] = g->type.dims[i] < dims[i] ? g->type.dims[i] : dims[i];
