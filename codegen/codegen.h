@@ -67,9 +67,11 @@ void cg_remember(cg_memo *m, const char *key, const void *plan, size_t bytes);
 
 // What the C compiler is told, and what schedules may use.
 typedef struct cg_target {
-  const char *name;     // "cpu:x86-64-v4", "cuda:sm_80,sm_90a"
-  const char *march;    // "native", "x86-64-v3", ... ; NULL: the compiler's default
-  const char *triple;   // cross: "aarch64-linux-gnu"; NULL: this machine
+  const char *name;   // "cpu:x86-64-v4", "cuda:sm_80,sm_90a"
+  const char *march;  // "native", "x86-64-v3", ... ; NULL: the compiler's default
+  const char *triple; // cross: "aarch64-linux-gnu"; NULL: this machine
+  bool
+      bare; // cross: nothing of that machine's C library or runtime is here, so that objects must do
   int vector_bytes;     // 64 (AVX-512), 32 (AVX2), 16 (NEON, SSE; one thread of a GPU)
   int vector_registers; // 32 or 16
   bool fma;

@@ -431,7 +431,9 @@ K_ALL(K_ARG)
 #else
 #define K_PART_4(T, m, v) K_SMALL_PART(T, m, v, K_TO, K_TO)
 #endif
-#define K_AS_MASK(x, v) K_TO((x) != 0, v)
+// Bytes that compare are vectors of char to clang, which has no sign on some machines: ones would become 255.
+typedef int8_t k_signs __attribute__((vector_size(VL)));
+#define K_AS_MASK(x, v) K_TO((k_signs)((x) != 0), v)
 #define K_AS_BYTE(x, v) K_TO(-(x), v)
 K_MEMORY(bool, uint8_t, vi, K_AS_MASK, K_AS_BYTE) K_SMALL_PART(bool, uint8_t, vi, K_AS_MASK, K_AS_BYTE)
 K_MEMORY(u8, uint8_t, vi, K_TO, K_TO) K_SMALL_PART(u8, uint8_t, vi, K_TO, K_TO)

@@ -193,9 +193,9 @@ static void add_file(cg_program *p, cg_sources *out, const char *name, const ir_
   IR_PUSH(p->arena, *out, s);
 }
 
-// A program for another machine carries no plain versions: its C library is not known here.
+// An object for another machine carries no plain versions: its C library is not known here.
 static void add_plain_file(cg_program *p, cg_sources *out) {
-  if (p->target->triple)
+  if (p->target->bare)
     return;
   ir_buf b = ir_buf_new(p->arena);
   ir_buf_puts(&b, cg_plain_prelude());

@@ -1,5 +1,6 @@
 // target.c: the machines that code is made for. What is known of GPUs: target_cuda.c.
 #include "codegen/program.h"
+#include "codegen/toolchain.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -78,6 +79,15 @@ static bool describe_cuda(ir_arena *a, cg_target *t, const char *list) {
   return true;
 }
 
+// Runtimes of other machines lie in folders beside this one's (CMakeLists.txt).
+static void describe_aarch64(ir_arena *a, cg_target *t) {
+  const char *lib = cg_find_library(a);
+  t->triple = "aarch64-linux-gnu";
+  t->vector_bytes = 16;
+  t->vector_registers = 32;
+  t->bare = !lib || access(ir_format(a, "%s/%s/mlrt.o", lib, t->triple), R_OK) != 0;
+}
+
 const cg_target *cg_target_find(ir_arena *a, const char *name) {
   cg_target *t = IR_NEW(a, cg_target);
   *t = (cg_target){.name = name, .fma = true, .l1_bytes = 32 * KIB, .l2_bytes = 512 * KIB};
@@ -96,9 +106,7 @@ const cg_target *cg_target_find(ir_arena *a, const char *name) {
     t->vector_registers = 32;
     t->l2_bytes = 1024 * KIB;
   } else if (!strcmp(name, "cpu:aarch64")) {
-    t->triple = "aarch64-linux-gnu";
-    t->vector_bytes = 16;
-    t->vector_registers = 32;
+    describe_aarch64(a, t);
   } else if (!cuda_list(name) || !describe_cuda(a, t, cuda_list(name))) {
     return NULL;
   }

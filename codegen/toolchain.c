@@ -59,7 +59,7 @@ static const char *find_compiler(ir_arena *a) {
   return NULL;
 }
 
-static const char *find_library(ir_arena *a) {
+const char *cg_find_library(ir_arena *a) {
   char self[PATH_MAX];
   ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
   if (n <= 0)
@@ -87,7 +87,7 @@ static bool find_tools(cg_tools *x) {
   if (!x->cc)
     return cg_fail(x, "no C compiler found: mltc needs clang 14 or newer (on Debian and Ubuntu: "
                       "apt-get install clang), or set MLTC_CC to one");
-  x->lib = find_library(x->a);
+  x->lib = cg_find_library(x->a);
   if (!x->lib)
     return cg_fail(x, "the runtime (lib/mltc/mlrt.h, libmlrt.a) is not beside this mltc: build the "
                       "target mlrt, or install with cmake --install");
@@ -146,11 +146,10 @@ static void blame_compiler(cg_tools *x) {
 
 // --- compiling -------------------------------------------------------------------------------
 static void add_machine(const cg_tools *x, cg_command *c) {
-  if (x->t->triple) {
+  if (x->t->triple)
     cg_command_add(c, ir_format(x->a, "--target=%s", x->t->triple));
-    cg_command_add(c,
-                   "-ffreestanding"); // the other machine's libc headers may not be installed here
-  }
+  if (x->t->bare)
+    cg_command_add(c, "-ffreestanding"); // the other machine's libc headers are not installed here
   if (x->t->march)
     cg_command_add(c, ir_format(x->a, "-march=%s", x->t->march));
   if (x->t->vector_bytes == 64) // else some tunings cut 64-byte vectors in two
@@ -199,7 +198,7 @@ cg_command cg_compile_command(const cg_tools *x, const cg_source *s, const char 
   cg_command_add(&c, "-fno-stack-protector");
   cg_command_add(&c, "-fno-asynchronous-unwind-tables"); // nothing unwinds
   cg_command_add(&c, "-ffunction-sections");
-  if (!x->t->triple)
+  if (!x->t->bare)
     cg_command_add(&c, "-fno-pie"); // tables of addresses need no relocations at start
   cg_command_add(&c, "-w");
   cg_command_add(&c, "-I");
@@ -246,6 +245,18 @@ static bool take_place(const cg_tools *x, const char *made) {
   return cg_fail(x, ir_format(x->a, "cannot write '%s': %s", x->b->out, strerror(errno)));
 }
 
+// What of the runtime, and of C, a program of this machine is linked with. Of another machine whose runtime is here: all
+// of it, since nobody knows what that machine has.
+static void add_runtime(const cg_tools *x, cg_command *c) {
+  const char *of = x->t->triple ? ir_format(x->a, "%s/%s", x->lib, x->t->triple) : x->lib;
+  cg_command_add(c, ir_format(x->a, "%s/%s", of, x->t->triple ? "mlrt.o" : "libmlrt.a"));
+  cg_command_add(c, ir_format(x->a, "%s/libz.a", of));
+  cg_command_add(c, x->t->triple ? "-static" : "-no-pie");
+  cg_command_add(c, "-Wl,--gc-sections,--build-id=none,-s,-O2,--hash-style=gnu,-z,noseparate-code");
+  cg_command_add(c, "-lm");
+  cg_command_add(c, "-lpthread");
+}
+
 static bool link_objects(cg_tools *x, const cg_sources *s) {
   const char *out = x->b->out;
   if (ir_is_replaceable(out))
@@ -254,9 +265,11 @@ static bool link_objects(cg_tools *x, const cg_sources *s) {
   cg_command_add(&c, x->cc);
   if (x->t->triple) {
     cg_command_add(&c, ir_format(x->a, "--target=%s", x->t->triple));
+    cg_command_add(&c, "-fuse-ld=lld");
+  }
+  if (x->t->bare) {
     cg_command_add(&c, "-r");
     cg_command_add(&c, "-nostdlib");
-    cg_command_add(&c, "-fuse-ld=lld");
   }
   cg_command_add(&c, "-o");
   cg_command_add(&c, out);
@@ -265,15 +278,8 @@ static bool link_objects(cg_tools *x, const cg_sources *s) {
       cg_command_add(&c, cg_with_suffix(x, s->at[i].name, ".o"));
   if (x->t->cuda)
     cg_command_add(&c, ir_format(x->a, "%s/images.o", x->dir));
-  if (!x->t->triple) {
-    cg_command_add(&c, ir_format(x->a, "%s/libmlrt.a", x->lib));
-    cg_command_add(&c, ir_format(x->a, "%s/libz.a", x->lib));
-    cg_command_add(&c, "-no-pie");
-    cg_command_add(&c,
-                   "-Wl,--gc-sections,--build-id=none,-s,-O2,--hash-style=gnu,-z,noseparate-code");
-    cg_command_add(&c, "-lm");
-    cg_command_add(&c, "-lpthread");
-  }
+  if (!x->t->bare)
+    add_runtime(x, &c);
   cg_jobs jobs = {0};
   cg_add_command(x, &jobs, "linking", ir_format(x->a, "%s/link.log", x->dir), &c);
   if (run_jobs(x, &jobs) && take_place(x, out))

@@ -29,6 +29,8 @@ cg_job *cg_add_command(const cg_tools *x, cg_jobs *jobs, const char *what, const
 bool cg_write(const cg_tools *x, const char *name, const char *text, size_t len);
 // Path of a program, as the shell finds it; NULL: there is none.
 const char *cg_find_program(ir_arena *a, const char *name);
+// Folder of the runtime, lib/mltc beside this program's own; NULL: it is not there.
+const char *cg_find_library(ir_arena *a);
 // What a command prints; NULL, with a message in *x->why: it failed. `name` is what messages call it.
 const char *cg_ask(const cg_tools *x, const char *name, const cg_command *c);
 // What the compiler says of itself (--version); NULL, with a message in *x->why: nothing.

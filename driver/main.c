@@ -210,6 +210,28 @@ static const char *needs_cuda(const options *o) {
                                : NULL;
 }
 
+static bool is_object(const char *output) {
+  size_t len = output ? strlen(output) : 0;
+  return len > 2 && !strcmp(output + len - 2, ".o");
+}
+
+// Of another machine: an object is asked for by its name, and all that can be made without a runtime for it.
+static const char *choose_object(driver *d, const cg_target **t) {
+  const char *output = d->o.emit == EMIT_TRAINER ? d->o.output : NULL;
+  if ((*t)->bare && output && !is_object(output))
+    return ir_format(d->made.arena,
+                     "--target=%s: this mltc has no runtime for that machine (scripts/install-deps "
+                     "aarch64, then scripts/build, makes one): it can make an object, -o %s.o",
+                     (*t)->name, output);
+  if (is_object(output)) {
+    cg_target *object = IR_NEW(d->made.arena, cg_target);
+    *object = **t;
+    object->bare = true;
+    *t = object;
+  }
+  return NULL;
+}
+
 // What is wrong with the target; NULL: nothing.
 static const char *find_target(driver *d) {
   ir_arena *a = d->made.arena;
@@ -217,9 +239,12 @@ static const char *find_target(driver *d) {
   bool clang = d->o.cuda_compiler && !strcmp(d->o.cuda_compiler, "clang");
   if (t && t->cuda && clang)
     t = cg_cuda_by_clang(a, t);
-  d->subject = (draft_subject){.o = &d->o, .target = t, .source = &d->source};
   if (!t)
     return ir_format(a, "--target=%s: %s", d->o.target, cg_target_why_not(a, d->o.target));
+  const char *why = t->triple ? choose_object(d, &t) : NULL;
+  d->subject = (draft_subject){.o = &d->o, .target = t, .source = &d->source};
+  if (why)
+    return why;
   if (needs_cuda(&d->o) && !t->cuda)
     return ir_format(a, "%s is for GPUs: it needs --target=cuda", needs_cuda(&d->o));
   return NULL;

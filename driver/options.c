@@ -27,7 +27,7 @@ void options_help(FILE *out) {
       "  -I DIR                  look for imports there too\n"
       "  -O0 .. -O3              effort of the C compiler (default -O2)\n"
       "  --target=T              cpu (this machine), cpu:x86-64-v3, cpu:x86-64-v4,\n"
-      "                          cpu:aarch64 (cross-compiles to an object),\n"
+      "                          cpu:aarch64 (64-bit ARM),\n"
       "                          cuda (sm_80 and sm_90a), cuda:sm_80,sm_86,sm_89,sm_90a,sm_100\n"
       "  --precision=P           what matmuls multiply: f32, tf32 or bf16 (default: the graph's\n"
       "                          train { precision = P }, or f32); sums are f32 in all of them\n"

@@ -52,7 +52,7 @@ const char *output_path(const draft_subject *s, ir_arena *a) {
   base = base ? base + 1 : s->o->input;
   const char *dot = strrchr(base, '.');
   int len = dot && dot != base ? (int)(dot - base) : (int)strlen(base);
-  return ir_format(a, "%.*s%s", len, base, s->target->triple ? ".o" : dot ? "" : ".out");
+  return ir_format(a, "%.*s%s", len, base, s->target->bare ? ".o" : dot ? "" : ".out");
 }
 
 const char *output_rule_path(ir_arena *a, const char *out) {

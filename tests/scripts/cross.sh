@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# --target: an object for aarch64, and a trainer for any x86-64-v3.
+# --target: an object for aarch64 (whole programs: aarch64.sh), and a trainer for any x86-64-v3.
 # shellcheck source=/dev/null disable=SC2154
 source tests/scripts/lib/common.bash
 need_plain_build
@@ -10,7 +10,7 @@ machine() { # FILE: its ELF machine, 183 is aarch64, 62 x86-64
 
 cp -r "$root/examples/data" "$root"/examples/*.graph .
 "$mltc" digits_mlp.graph -O1 -o here
-if "$mltc" digits_mlp.graph -O1 --target=cpu:aarch64 2>err.txt; then
+if "$mltc" digits_mlp.graph -O1 --target=cpu:aarch64 -o digits_mlp.o 2>err.txt; then
   [ "$(machine digits_mlp.o)" = 183 ] || fail "no aarch64 object"
   [ "$(od -An -j16 -N2 -tu2 digits_mlp.o | tr -d ' ')" = 1 ] || fail "no relocatable object"
 elif grep -q 'lld' err.txt; then

@@ -12,6 +12,9 @@ mv prefix moved # a prefix is no constant of the program
 for file in bin/mltc bin/mltc-pack share/man/man1/mltc-pack.1 lib/mltc/libmlrt.a lib/mltc/mlrt.h lib/mltc/mltc-nvrtc; do
   [ -e "moved/$file" ] || fail "$file is not installed"
 done
+for file in "$build"/lib/mltc/aarch64-linux-gnu/*; do
+  [ ! -e "$file" ] || [ -e "moved/lib/mltc/aarch64-linux-gnu/${file##*/}" ] || fail "${file##*/} for aarch64 is not installed"
+done
 if [ -e "$root/docs/mltc.1" ]; then
   [ -e moved/share/man/man1/mltc.1 ] || fail "the man page is not installed"
 fi
