@@ -331,19 +331,25 @@ cg_bytes cpu_matmul_touches(const cg_kernel *k, int phase, int arg, int64_t begi
 }
 
 // --- the plan, once for equal problems ----------------------------------------------------------
+static void take_better(mm_plan *plan, double *cycles, const mm_plan *other, double others) {
+  if (others >= *cycles)
+    return;
+  *plan = *other;
+  *cycles = others;
+}
+
 // Of vectors, which may take pairs; or of a matrix unit, which takes the problem as it is, if that is faster.
 // (Beside such a unit an instruction for pairs takes two cycles of an FMA's.)
 static void choose_plan(const mm_problem *p, mm_plan *plan) {
   mm_problem pairs = *p;
+  mm_plan other;
   mm_consider_pairs(&pairs);
   mm_make_plan(&pairs, plan);
-  mm_plan amx;
-  double vectors = mm_plan_cycles(&pairs, plan) * (pairs.pairs ? 2 : 1);
-  if (mm_suits_amx(p) && mm_plan_amx(p, &amx) < vectors)
-    *plan = amx;
-  mm_plan single;
-  if (mm_suits_single(p) && mm_plan_single(p, &single) < vectors)
-    *plan = single;
+  double cycles = mm_plan_cycles(&pairs, plan) * (pairs.pairs ? 2 : 1);
+  if (mm_suits_amx(p))
+    take_better(plan, &cycles, &other, mm_plan_amx(p, &other));
+  if (mm_suits_single(p))
+    take_better(plan, &cycles, &other, mm_plan_single(p, &other));
 }
 
 static void plan_once(cg_memo *memo, const mm_problem *p, mm_plan *plan) {

@@ -202,6 +202,9 @@ void mm_consider_pairs(mm_problem *p);
 // k as bands count it: steps, or the numbers in steps of pairs.
 int64_t mm_numbers_of_k(const mm_problem *p);
 
+// Of sums on a task's stack that wait for the next piece of k.
+enum { MM_SUMS_BYTES = 131072 };
+
 void mm_make_plan(const mm_problem *p, mm_plan *plan);
 
 // --- cpu_matmul_cost.c: estimated cycles
@@ -213,8 +216,8 @@ double mm_tiling_cycles(const mm_problem *p, int lanes, int rows, int vectors, d
 // What reading an operand where it lies costs a step: steps of k that are no neighbours.
 double mm_apart_a_cycles(const mm_problem *p, const mm_plan *g);
 double mm_apart_b_cycles(const mm_problem *p, const mm_plan *g);
-// What threads wait for each other before and after a kernel.
-double mm_waiting_cycles(const mm_problem *p, const mm_plan *g);
+// What plans of any kind are compared by, of the cycles that teams of one, two and eight threads take for one.
+double mm_weigh_teams(const mm_problem *p, const mm_plan *g, double one, double two, double eight);
 // Of the whole kernel, on teams of several sizes.
 double mm_plan_cycles(const mm_problem *p, const mm_plan *g);
 // Part of all steps on the lists of tiles of so many rows, 0 to 1.
@@ -306,10 +309,13 @@ int64_t mm_kept_lists(const mm_problem *p, const mm_plan *plan);
 // other: less than once in each where it keeps what it has found.
 int64_t mm_list_rounds(const mm_problem *p, const mm_plan *plan, int64_t n);
 int64_t mm_column_rounds(const mm_plan *plan, int64_t n);
-// Prints the types that text of lists needs; and NAME_list_rows, which puts those of `steps` steps on a list at which some
-// of `rows` rows is not 0, and gives their number.
+// "(bits " MM_FINITE_BITS: has the highest bit if they are of no finite number, as an exponent of ones carries into the
+// sign when another one is added.
+#define MM_FINITE_BITS "& 0x7fffffffu) + 0x00800000u"
+// Prints the types that text of lists needs; and NAME_list, which makes the list of so many rows of a, in the last tile
+// of `last_rows` if that is not 0.
 void mm_emit_list_types(const mm_text *t);
-void mm_emit_list_rows(const mm_text *t);
+void mm_emit_list_of(const mm_text *t, int rows, int last_rows);
 // Prints NAME_list, which makes the list of a row of tiles, NAME_finite, which tells whether steps of b may be left
 // out, and the type of what a thread remembers from task to task.
 void mm_emit_lists(const mm_text *t);

@@ -75,10 +75,9 @@ static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   return cycles;
 }
 
-// Weighed as those of vectors are (mm_plan_cycles).
 static double plan_cycles(const mm_problem *p, const mm_plan *g) {
   double alone = (double)(p->batch * pieces_of(g)) * task_cycles(p, g, g->row_tiles, g->col_tiles);
-  return team_cycles(p, g, 2) + alone * 0.25 + team_cycles(p, g, 8) * 0.5 + mm_waiting_cycles(p, g);
+  return mm_weigh_teams(p, g, alone, team_cycles(p, g, 2), team_cycles(p, g, 8));
 }
 
 static void lay_out_phases(const mm_problem *p, mm_plan *g) {

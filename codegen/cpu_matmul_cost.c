@@ -243,12 +243,16 @@ static bool keeps_rows_apart(const mm_problem *p, const mm_plan *g) {
          g->row_tiles % g->group_rows == 0;
 }
 
-double mm_waiting_cycles(const mm_problem *p, const mm_plan *g) {
+static double waiting_cycles(const mm_problem *p, const mm_plan *g) {
   return keeps_rows_apart(p, g) ? 0 : 2 * MM_BARRIER_CYCLES;
 }
 
 // Small teams are what we tune for; the rest keeps larger ones busy.
+double mm_weigh_teams(const mm_problem *p, const mm_plan *g, double one, double two, double eight) {
+  return two + one * 0.25 + eight * 0.5 + waiting_cycles(p, g);
+}
+
 double mm_plan_cycles(const mm_problem *p, const mm_plan *g) {
   double alone = mm_tiling_cycles(p, g->lanes, g->mr, g->nv, g->share) * (double)(p->batch * p->k);
-  return team_cycles(p, g, 2) + alone * 0.25 + team_cycles(p, g, 8) * 0.5 + mm_waiting_cycles(p, g);
+  return mm_weigh_teams(p, g, alone, team_cycles(p, g, 2), team_cycles(p, g, 8));
 }

@@ -15,7 +15,8 @@
 //
 // The other way, a sparse format of the data, would pay for single zeros what this does for whole columns of a
 // tile only, and ask the user for what most data have not; and it would come with kernels of its own. Here
-// a step that is taken is the same as in any other tile.
+// a step that is taken is the same as in any other tile. (Samples, whose rows have little in common, may be taken one by
+// one all the same: cpu_matmul_single.c.)
 //
 // Results are those of all steps, to the bit, where k is in the same pieces. A sum to which 0 is added stays what it
 // is, but for two cases: 0 times infinity is NaN, so that nothing is left out beside columns of b that are not
@@ -313,7 +314,7 @@ static void put_list_one_by_one(const mm_text *t, int64_t row, int64_t k) {
                 has_sign(&t->p->a) ? " << 1" : "");
 }
 
-void mm_emit_list_rows(const mm_text *t) {
+static void put_list_rows(const mm_text *t) {
   const mm_operand *a = &t->p->a;
   int64_t row, k;
   strides(a, &row, &k);
@@ -333,14 +334,13 @@ void mm_emit_list_rows(const mm_text *t) {
   ir_buf_puts(t->out, "  return num;\n}\n\n");
 }
 
-static void put_list(const mm_text *t) {
-  const mm_plan *plan = t->plan;
-  bool full = t->p->m >= plan->mr;
-  mm_emit_list_rows(t);
+// (A call for one row's list took a twentieth of the kernel's time.)
+void mm_emit_list_of(const mm_text *t, int rows, int last_rows) {
+  put_list_rows(t);
   ir_buf_printf(
       t->out,
       "// The steps at which some of a tile's rows is not 0, or all of them: their number.\n"
-      "static __attribute__((noinline)) int64_t %s_list(const %s *a, int64_t row, "
+      "static %s int64_t %s_list(const %s *a, int64_t row, "
       "int64_t steps, int may_leave_out, uint16_t *list) {\n"
       "  (void)row;\n"
       "  if (!may_leave_out) {\n"
@@ -348,12 +348,18 @@ static void put_list(const mm_text *t) {
       "      list[k] = (uint16_t)k;\n"
       "    return steps;\n"
       "  }\n",
-      t->name, t->p->a.ctype);
-  if (full && plan->tail_rows)
+      rows == 1 ? "inline __attribute__((always_inline))" : "__attribute__((noinline))", t->name,
+      t->p->a.ctype);
+  if (last_rows)
     ir_buf_printf(t->out, "  if (row == %lld)\n    return %s_list_rows(a, %d, steps, list);\n",
-                  (long long)plan->row_tiles - 1, t->name, plan->tail_rows);
-  ir_buf_printf(t->out, "  return %s_list_rows(a, %d, steps, list);\n}\n\n", t->name,
-                full ? plan->mr : plan->tail_rows);
+                  (long long)t->plan->row_tiles - 1, t->name, last_rows);
+  ir_buf_printf(t->out, "  return %s_list_rows(a, %d, steps, list);\n}\n\n", t->name, rows);
+}
+
+static void put_list(const mm_text *t) {
+  const mm_plan *plan = t->plan;
+  bool full = t->p->m >= plan->mr;
+  mm_emit_list_of(t, full ? plan->mr : plan->tail_rows, full ? plan->tail_rows : 0);
 }
 
 // What is on a list, [i][mr], where tiles do not read it in place.
@@ -383,9 +389,6 @@ static void put_packing(const mm_text *t) {
 }
 
 // --- what b must be ----------------------------------------------------------------------------------
-// An exponent of ones carries into the sign when another one is added.
-#define FINITE_BITS "& 0x7fffffffu) + 0x00800000u"
-
 static void put_finite(const mm_text *t) {
   const mm_plan *plan = t->plan;
   bool full = t->p->n >= plan->nr;
@@ -402,8 +405,8 @@ static void put_finite(const mm_text *t) {
                   "    for (const float *at = b + k * %lld; steps > 0; steps--, at += %lld) {\n",
                   (long long)mm_b_k_stride(t, false), (long long)mm_b_k_stride(t, false));
     for (int j = 0; j < plan->nv; j++)
-      ir_buf_printf(t->out, "      all[%d] |= (*(const %s_bits *)(at + %d) " FINITE_BITS ";\n", j,
-                    t->name, j * plan->lanes);
+      ir_buf_printf(t->out, "      all[%d] |= (*(const %s_bits *)(at + %d) " MM_FINITE_BITS ";\n",
+                    j, t->name, j * plan->lanes);
     ir_buf_printf(t->out,
                   "    }\n"
                   "    for (int i = 0; i < %d; i++)\n"
@@ -417,7 +420,7 @@ static void put_finite(const mm_text *t) {
                   "  if (cols < NR)\n"
                   "    for (const float *at = b + k * %lld; steps > 0; steps--, at += %lld)\n"
                   "      for (int64_t j = 0; j < cols; j++)\n"
-                  "        any |= (*(const %s_word *)(at + j) " FINITE_BITS ";\n",
+                  "        any |= (*(const %s_word *)(at + j) " MM_FINITE_BITS ";\n",
                   (long long)mm_b_k_stride(t, true), (long long)mm_b_k_stride(t, true), t->name);
   ir_buf_puts(t->out, "  return any >> 31 == 0;\n}\n\n");
 }

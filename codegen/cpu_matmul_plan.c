@@ -18,7 +18,6 @@ enum {
   MOST_PIECES = 16,
   GAIN_BYTES = 1 << 26, // of a workspace that need not be: packed operands, sums of pieces
   LOCAL_BYTES = 196608, // all stack buffers of a task
-  SUMS_BYTES = 131072,  // sums that wait for the next piece of k
   LISTS_BYTES = 98304,  // lists, and what is packed by them: others need the rest of LOCAL_BYTES
   MAX_SLICES = 32,      // of k, when a team packs an operand
   WALKED_STEPS = 16,    // rows that a processor's prefetchers follow at a time
@@ -533,7 +532,7 @@ static void choose_blocks(const mm_problem *p, mm_plan *plan) {
   plan->block_rows = plan->by_pieces       ? rows_of_pieces(p, plan, rows)
                      : plan->a == MM_LOCAL ? local_rows(p, plan)
                                            : rows;
-  int64_t tiles = SUMS_BYTES / (plan->mr * plan->nr * p->elem_bytes);
+  int64_t tiles = MM_SUMS_BYTES / (plan->mr * plan->nr * p->elem_bytes);
   if (plan->walks_b && plan->block_cols > tiles / rows) // from end to end
     plan->block_cols = tiles < rows ? 1 : tiles / rows;
   if (plan->k_blocks == 1 || plan->split_k || (p->plain && p->n % plan->lanes == 0))

@@ -17,15 +17,11 @@
 //
 // Data that have no zeros find tiles of all rows of a group there, as fast as others but for sums that wait.
 //
+// Lists are made again for each tile of columns, a twentieth of the time: of all pieces of k they would not stay near.
+//
 // A sum is one chain over all of k, of whatever steps are taken. What may be left out, and why sums end with + 0:
 // cpu_matmul_list.c.
 #include "codegen/cpu_matmul.h"
-
-static int64_t row_stride(const mm_text *t) {
-  int64_t row;
-  mm_is_flat(&t->p->a.x, &row);
-  return row;
-}
 
 static int64_t b_stride(const mm_text *t) {
   int64_t k;
@@ -123,7 +119,7 @@ static void put_dense_part(const mm_text *t, sums s) {
                 t->p->ctype, (long long)t->plan->nr);
   for (int i = 0; i < s.rows; i++)
     ir_buf_printf(t->out, "      const %s a%d = a[k + %lld];\n", t->p->ctype, i,
-                  (long long)i * (converts(t) ? (long long)t->plan->k_block : row_stride(t)));
+                  (long long)i * (converts(t) ? (long long)t->plan->k_block : mm_a_row_stride(t)));
   put_products(t, s, "      ");
   ir_buf_puts(t->out, "    }\n");
   put_stores(t, s, "    ");
@@ -168,19 +164,17 @@ static void put_tiles(const mm_text *t) {
 // Columns of a last tile by themselves: up to whole vectors, of which the rest are zeros.
 static void put_last_columns(const mm_text *t) {
   const mm_plan *g = t->plan;
-  ir_buf_printf(
-      t->out,
-      "  if (cols < %lld)\n"
-      "    for (int64_t k = 0; k < steps; k++)\n"
-      "      for (int64_t j = 0; j < %lld; j++) {\n"
-      "        panel[k * %lld + j] = j < cols ? b[k * %lld + j] : 0;\n"
-      "        any |= (*(const %s_word *)(panel + k * %lld + j) & 0x7fffffffu) + 0x00800000u;\n"
-      "      }\n",
-      (long long)g->nr, (long long)g->tail_nv * g->lanes, (long long)g->nr, (long long)b_stride(t),
-      t->name, (long long)g->nr);
+  ir_buf_printf(t->out,
+                "  if (cols < %lld)\n"
+                "    for (int64_t k = 0; k < steps; k++)\n"
+                "      for (int64_t j = 0; j < %lld; j++) {\n"
+                "        panel[k * %lld + j] = j < cols ? b[k * %lld + j] : 0;\n"
+                "        any |= (*(const %s_word *)(panel + k * %lld + j) " MM_FINITE_BITS ";\n"
+                "      }\n",
+                (long long)g->nr, (long long)g->tail_nv * g->lanes, (long long)g->nr,
+                (long long)b_stride(t), t->name, (long long)g->nr);
 }
 
-// An exponent of ones carries into the sign when another one is added.
 static void put_whole_columns(const mm_text *t) {
   const mm_plan *g = t->plan;
   ir_buf_printf(t->out,
@@ -189,7 +183,7 @@ static void put_whole_columns(const mm_text *t) {
                 "    for (int64_t k = 0; k < steps; k++)\n"
                 "      for (int j = 0; j < %d; j++) {\n"
                 "        const %s_bits some = *(const %s_bits *)(b + k * %lld + j * %d);\n"
-                "        all[j] |= (some & 0x7fffffffu) + 0x00800000u;\n",
+                "        all[j] |= (some " MM_FINITE_BITS ";\n",
                 (long long)g->nr, t->name, g->nv, g->nv, t->name, t->name, (long long)b_stride(t),
                 g->lanes);
   if (packs(t))
@@ -257,20 +251,18 @@ static void put_call(const mm_text *t, const char *in, const char *what, const c
 static void put_lists(const mm_text *t) {
   ir_buf_printf(t->out,
                 "          for (int64_t i = 0; i < rows; i++) {\n"
-                "            num[i] = finite ? %s_list_rows(a + i * %lld, 1, steps, list[i]) : 0;\n"
-                "            for (int64_t j = 0; !finite && j < steps; j++)\n"
-                "              list[i][num[i]++] = (uint16_t)j;\n",
-                t->name, (long long)row_stride(t));
+                "            num[i] = %s_list(a + i * %lld, row, steps, finite, list[i]);\n",
+                t->name, (long long)mm_a_row_stride(t));
   if (converts(t))
     ir_buf_printf(t->out,
                   "            for (int64_t j = 0; j < num[i]; j++)\n"
                   "              values[i * %lld + j] = k_one_%s(a + i * %lld + list[i][j]);\n",
-                  (long long)t->plan->k_block, t->p->a.convert, (long long)row_stride(t));
+                  (long long)t->plan->k_block, t->p->a.convert, (long long)mm_a_row_stride(t));
   ir_buf_puts(t->out, "            all += num[i];\n          }\n");
 }
 
 static void put_rows(const mm_text *t) {
-  long long row = (long long)row_stride(t);
+  long long row = (long long)mm_a_row_stride(t);
   ir_buf_printf(t->out,
                 "        for (int64_t row = row_block; row < row_stop; row++) {\n"
                 "          const int64_t line = row * MR, rows = M - line < MR ? M - line : MR;\n"
@@ -329,7 +321,7 @@ static void put_group(const mm_text *t) {
 
 void mm_emit_single(const mm_text *t) {
   mm_emit_list_types(t);
-  mm_emit_list_rows(t);
+  mm_emit_list_of(t, 1, 0);
   put_tiles(t);
   put_piece(t);
   put_group(t);

@@ -7,7 +7,6 @@ enum {
   MOST_VECTORS = 8, // of a row: as many sums as hide an FMA behind the next ones
   LEAST_VECTORS = 4,
   MOST_GROUPS = 48,
-  SUMS_BYTES = 131072, // that wait for the next piece
 };
 // Of the first cache, a piece of b: some of its steps are no row's.
 static const double CACHE_SHARE = 1.25;
@@ -49,7 +48,7 @@ bool mm_joins_tasks(const mm_plan *plan) {
 // Groups of rows whose sums wait, of all that a thread may have.
 static void set_block(const mm_problem *p, mm_plan *g) {
   int64_t rows = g->by_columns ? g->row_tiles : ir_ceil_div(g->row_tiles, g->group_rows);
-  int64_t most = SUMS_BYTES / (g->mr * g->nr * p->elem_bytes);
+  int64_t most = MM_SUMS_BYTES / (g->mr * g->nr * p->elem_bytes);
   g->block_rows = rows < most ? rows : most;
   g->block_cols = 1;
 }
@@ -68,7 +67,6 @@ static double thread_cycles(const mm_problem *p, const mm_plan *g, int64_t tasks
          (double)(pieces * p->k * g->nv) * COPY_CYCLES + (double)tasks * TASK_CYCLES;
 }
 
-// Weighed as those of tiles are (mm_plan_cycles).
 static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
   int64_t tasks = p->batch * g->group_rows * g->group_cols;
   return thread_cycles(p, g, ir_ceil_div(tasks, team), ir_ceil_div(g->row_tiles, g->group_rows),
@@ -77,14 +75,14 @@ static double team_cycles(const mm_problem *p, const mm_plan *g, int team) {
 
 static double plan_cycles(const mm_problem *p, const mm_plan *g) {
   double alone = thread_cycles(p, g, p->batch, g->row_tiles, g->col_tiles);
-  return team_cycles(p, g, 2) + alone * 0.25 + team_cycles(p, g, 8) * 0.5 + mm_waiting_cycles(p, g);
+  return mm_weigh_teams(p, g, alone, team_cycles(p, g, 2), team_cycles(p, g, 8));
 }
 
 static void try_groups(const mm_problem *p, mm_plan *g, mm_plan *plan, double *best) {
   for (int64_t rows = 1; rows <= g->row_tiles && rows <= MOST_GROUPS; rows++)
     for (int64_t cols = 1; cols <= g->col_tiles && cols <= MOST_GROUPS; cols++) {
       g->group_rows = rows, g->group_cols = cols;
-      g->by_columns = rows > 1 && cols > 1 && p->batch == 1;
+      g->by_columns = rows > 1 && p->batch == 1;
       set_block(p, g);
       double cycles = plan_cycles(p, g);
       if (*best >= 0 && cycles >= *best)

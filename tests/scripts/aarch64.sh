@@ -52,8 +52,8 @@ python3 - arm.jsonl here.jsonl <<'END' || fail "losses are not those of this mac
 import json, sys
 arm, here = ([json.loads(line) for line in open(name)] for name in sys.argv[1:])
 losses = [[row["loss"] for row in rows if "loss" in row] for rows in (arm, here)]
-print(losses)
-sys.exit(not losses[0] or len(losses[0]) != len(losses[1]) or any(abs(x - y) > 1e-4 * y for x, y in zip(*losses)))
+if not losses[0] or len(losses[0]) != len(losses[1]) or any(abs(x - y) > 1e-4 * y for x, y in zip(*losses)):
+    sys.exit(f"{losses[0]}, and here {losses[1]}")
 END
 # A checkpoint knows nothing of the machine.
 ./here eval --resume=arm.safetensors >out.txt || {

@@ -170,6 +170,19 @@ void test_unguard(char *at, size_t bytes) {
   munmap(at + bytes - whole, whole + PAGE);
 }
 
+void test_set_output(mm_problem *p, test_output *o, bool plain) {
+  o->batch = test_parts_of(p->batch, false);
+  o->m = test_parts_of(p->m, !plain), o->n = test_parts_of(p->n, !plain && test_draw(2));
+  mm_axes *order[] = {&o->batch, &o->m, &o->n};
+  test_lay_out(order, 3, false, !plain && test_draw(2));
+  p->plain = plain;
+  p->c = (mm_operand){.arg = 2,
+                      .ctype = p->ctype,
+                      .elem_bytes = p->elem_bytes,
+                      .batch = mm_simplify(&o->batch),
+                      .x = mm_simplify(&o->m)};
+}
+
 void test_emit_finish(const mm_problem *p, const test_output *o, const char *name, ir_buf *out) {
   const char *c = p->ctype;
   ir_buf_printf(

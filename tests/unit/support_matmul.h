@@ -23,6 +23,9 @@ void test_lay_out(mm_axes *const *order, int num, bool gaps, bool interleave);
 mm_operand test_random_operand(int arg, const mm_problem *p, int64_t x, bool odd);
 ir_band test_random_band(int64_t rows, int64_t columns);
 
+// Lays out the results of p, argument 2, and tells p where they lie. `plain`: in rows, which tiles may store themselves.
+void test_set_output(mm_problem *p, test_output *o, bool plain);
+
 // Elements from the first to the last of them.
 int64_t test_extent(const mm_axes *axes);
 int64_t test_at(const mm_axes *axes, int64_t index);

@@ -49,20 +49,6 @@ static const cg_target targets[] = {
 
 static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out);
 
-static void set_output(test *t, bool plain) {
-  mm_problem *p = &t->p;
-  t->c.batch = test_parts_of(p->batch, false);
-  t->c.m = test_parts_of(p->m, !plain), t->c.n = test_parts_of(p->n, !plain && test_draw(2));
-  mm_axes *order[] = {&t->c.batch, &t->c.m, &t->c.n};
-  test_lay_out(order, 3, false, !plain && test_draw(2));
-  p->plain = plain;
-  p->c = (mm_operand){.arg = 2,
-                      .ctype = p->ctype,
-                      .elem_bytes = p->elem_bytes,
-                      .batch = mm_simplify(&t->c.batch),
-                      .x = mm_simplify(&t->c.m)};
-}
-
 static void add_problem(test *t, ir_arena *arena, int64_t batch, int64_t m, int64_t n, int64_t k,
                         bool odd, const char *what) {
   const cg_target *target = &targets[test_draw(4)];
@@ -82,7 +68,7 @@ static void add_problem(test *t, ir_arena *arena, int64_t batch, int64_t m, int6
                       .data = t};
   t->p.a = test_random_operand(0, &t->p, m, odd);
   t->p.b = test_random_operand(1, &t->p, n, odd);
-  set_output(t, test_draw(2));
+  test_set_output(&t->p, &t->c, test_draw(2));
   mm_make_plan(&t->p, &t->plan);
 }
 
@@ -216,7 +202,7 @@ static int add_listed(test *t, ir_arena *arena, int i) {
   if (i % 3 == 2 && t->p.elem_bytes == 4 && !t->tiny)
     set_narrow(t, i / 3 % 3);
   if (t->tiny)
-    set_output(t, true);
+    test_set_output(&t->p, &t->c, true);
   mm_make_plan(&t->p, &t->plan);
   add_twin(t);
   return 2;
@@ -231,7 +217,7 @@ static int add_few_bits(test *t, ir_arena *arena, int i) {
   t->p.target = &targets[target[i / 8 % 3]];
   t->rare = 100, t->infinite = i >= 24, t->one_bit = true;
   t->p.zeros = ZEROS_DATA;
-  set_output(t, true);
+  test_set_output(&t->p, &t->c, true);
   spread_a(t, 1);
   if (i / 4 % 2)
     t->p.a.x.stride[0] = t->p.k, t->p.a.k.stride[0] = 1;

@@ -93,20 +93,6 @@ static mm_operand windows_operand(const mm_problem *p, int64_t channels, bool tu
 
 static void emit_finish(const mm_problem *p, void *data, const char *name, ir_buf *out);
 
-static void set_output(test *t) {
-  mm_problem *p = &t->p;
-  p->plain = test_draw(2);
-  t->c.batch = test_parts_of(p->batch, false);
-  t->c.m = test_parts_of(p->m, !p->plain), t->c.n = test_parts_of(p->n, !p->plain && test_draw(2));
-  mm_axes *order[] = {&t->c.batch, &t->c.m, &t->c.n};
-  test_lay_out(order, 3, false, !p->plain && test_draw(2));
-  p->c = (mm_operand){.arg = 2,
-                      .ctype = "float",
-                      .elem_bytes = 4,
-                      .batch = mm_simplify(&t->c.batch),
-                      .x = mm_simplify(&t->c.m)};
-}
-
 static int64_t random_size(int i) {
   if (i % 7 == 3) // half a tile, alone or behind a whole one
     return i % 2 ? 16 : 48;
@@ -144,7 +130,7 @@ static bool add_problem(test *t, ir_arena *arena, int i) {
   p->b = paired    ? paired_operand(p)
          : grouped ? grouped_operand(1, p, p->n)
                    : random_operand(1, p, p->n);
-  set_output(t);
+  test_set_output(p, &t->c, test_draw(2));
   if (!mm_suits_amx(p))
     return false;
   mm_plan_amx(p, &t->plan);

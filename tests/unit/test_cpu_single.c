@@ -74,19 +74,6 @@ static void set_operands(mm_problem *p, int type, bool gap) {
   p->b.k = mm_simplify(&(mm_axes){.num = 1, .size = {p->k}, .stride = {b_row}});
 }
 
-static void set_output(test *t) {
-  mm_problem *p = &t->p;
-  t->c.batch = test_parts_of(p->batch, false);
-  t->c.m = test_parts_of(p->m, !p->plain), t->c.n = test_parts_of(p->n, !p->plain && test_draw(2));
-  mm_axes *order[] = {&t->c.batch, &t->c.m, &t->c.n};
-  test_lay_out(order, 3, false, !p->plain && test_draw(2));
-  p->c = (mm_operand){.arg = 2,
-                      .ctype = "float",
-                      .elem_bytes = 4,
-                      .batch = mm_simplify(&t->c.batch),
-                      .x = mm_simplify(&t->c.m)};
-}
-
 static void add_problem(test *t, ir_arena *arena, int i) {
   const cg_target *target = &targets[i % 3];
   int64_t lanes = target->vector_bytes / 4, least = 4 * lanes;
@@ -111,7 +98,7 @@ static void add_problem(test *t, ir_arena *arena, int i) {
                       .data = t};
   t->spoiled = i % 4 == 3;
   set_operands(&t->p, i % 4 ? 0 : 1 + i / 4 % 2, i % 4 != 1 && i % 7 == 3);
-  set_output(t);
+  test_set_output(&t->p, &t->c, t->p.plain);
   BUG_IF(!mm_suits_single(&t->p), "problem %d does not suit", i);
   mm_plan_single(&t->p, &t->plan);
 }
@@ -266,7 +253,7 @@ static bool check(const test *t, void *library, int index) {
 
 int main(void) {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-    return 0; // not this machine's vectors
+    return puts("cpu_single: skipped, this machine has no such vectors") == EOF;
   ir_arena *arena = ir_arena_new();
   test *tests = IR_NEW_ARRAY(arena, test, MAX_TESTS);
   char dir[] = "/tmp/test_cpu_single.XXXXXX";
