@@ -26,11 +26,18 @@ static const char magic[16] = "mltc image 2";
 enum { HASH_DIGITS = 16 };
 
 // --- the folder ----------------------------------------------------------------------------------
-static bool make_folder(const char *path) {
+// With the folders that it is in. Of those only the last one's making tells whether it worked.
+static bool make_folder(ir_arena *a, const char *path) {
+  char *part = ir_strndup(a, path, strlen(path));
+  for (char *end = strchr(part + 1, '/'); end; end = strchr(end + 1, '/')) {
+    *end = 0;
+    mkdir(part, 0700);
+    *end = '/';
+  }
   return mkdir(path, 0700) == 0 || errno == EEXIST;
 }
 
-// The specification of XDG's folders has relative ones ignored.
+// The specification of XDG's folders has relative ones ignored, and missing ones made.
 static const char *parent_folder(ir_arena *a) {
   const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   if (xdg && xdg[0] == '/')
@@ -44,7 +51,7 @@ cg_cache cg_cache_open(ir_arena *a) {
   if (!parent)
     return c;
   const char *dir = ir_format(a, "%s/mltc", parent);
-  if (make_folder(parent) && make_folder(dir) && access(dir, R_OK | W_OK | X_OK) == 0)
+  if (make_folder(a, dir) && access(dir, R_OK | W_OK | X_OK) == 0)
     c.dir = dir;
   return c;
 }

@@ -366,7 +366,8 @@ ir_state *fe_declare_state(fe *c, const char *path, ir_type type, ir_role role, 
 bool fe_declare_once(fe *c, const ast_name *name, const char *path);
 // The initialiser of a declaration: zeros, normal(0.02), a number. `number`: the value of a constant one, else NULL.
 bool fe_want_init(fe *c, const ast_stmt *s, fe_init *out, const fe_value **number);
-bool fe_check_init(fe *c, const ast_stmt *s, const ir_type *t, const fe_value *number);
+bool fe_check_init(fe *c, const ast_stmt *s, const ir_type *t, const fe_init *init,
+                   const fe_value *number);
 // The next value of the state `to`, which must have its type. NULL after errors.
 ir_node *fe_store_value(fe *c, const ast_stmt *s, const fe_value *to, const fe_value *v);
 

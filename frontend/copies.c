@@ -68,7 +68,7 @@ static bool copy_state(fe *c, const ast_stmt *s, const fe_use *to, const ir_stat
   const ast_name *name = &s->names.at[0];
   const char *path = path_of(c, to, member);
   const ir_state *as = b->as ? find_first(c, s, b, member) : NULL;
-  if (b->as ? !as : !fe_check_init(c, s, &like->type, b->number))
+  if (b->as ? !as : !fe_check_init(c, s, &like->type, &b->init, b->number))
     return false;
   if (!fe_declare_once(c, name, path))
     return false;

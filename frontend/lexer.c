@@ -169,6 +169,12 @@ static void bad_number(lexer *x, const char *start, const char *why) {
   diag_label(n, "%s", why);
 }
 
+// 0, 0.00, 0e9
+static bool is_written_zero(const char *text) {
+  char c = text[strspn(text, "0.")];
+  return c == 0 || c == 'e' || c == 'E';
+}
+
 static void lex_number(lexer *x) {
   const char *start = x->at;
   bool is_float = scan_number(x);
@@ -186,6 +192,8 @@ static void lex_number(lexer *x) {
   t->num = strtod(text, NULL);
   if (t->num > 1e308)
     bad_number(x, start, "too large");
+  if (t->num == 0 && !is_written_zero(text))
+    bad_number(x, start, "too small: it would be 0");
   if (fraction)
     t->num /= 100;
   if (t->kind != TOK_INT)

@@ -127,11 +127,21 @@ bool fe_want_init(fe *c, const ast_stmt *s, fe_init *out, const fe_value **numbe
   return good;
 }
 
-bool fe_check_init(fe *c, const ast_stmt *s, const ir_type *t, const fe_value *number) {
+// Bounds, the width between them, or a deviation, of which numbers of the element type are multiples.
+static bool check_drawn(fe *c, const ast_stmt *s, const fe_init *i, ir_dtype t) {
+  double nums[] = {i->a, i->b, i->kind == FE_INIT_UNIFORM ? i->b - i->a : 0};
+  for (size_t k = 0; k < sizeof nums / sizeof *nums; k++)
+    if (!fe_check_fits(c, s->value->loc, fe_float(c, nums[k]), t))
+      return false;
+  return true;
+}
+
+bool fe_check_init(fe *c, const ast_stmt *s, const ir_type *t, const fe_init *init,
+                   const fe_value *number) {
   if (number)
     return fe_check_fits(c, s->value->loc, number, t->dtype);
   if (t->dtype == IR_F32 || t->dtype == IR_F64)
-    return true;
+    return check_drawn(c, s, init, t->dtype);
   fe_error(c, s->value->loc, "E0218", "random initial values need element type f32 or f64, not %s",
            ir_dtypes[t->dtype].name);
   return false;
@@ -188,7 +198,7 @@ static void run_declare(fe *c, const ast_stmt *s) {
     return;
   ir_state *state = NULL;
   ir_role role = typed ? role_of(c, s, path, &type) : IR_ROLE_PARAM;
-  if (fe_want_init(c, s, &init, &number) && typed && fe_check_init(c, s, &type, number) &&
+  if (fe_want_init(c, s, &init, &number) && typed && fe_check_init(c, s, &type, &init, number) &&
       fe_declare_once(c, name, path) && (role != IR_ROLE_PARAM || check_trainable(c, s, &type)))
     state = fe_declare_state(c, path, type, role, init, name->loc);
   if (!state)

@@ -118,13 +118,20 @@ static bool unpack_member(unpacking *u, mlrt_need_fn need, mlrt_error *e) {
   }
 }
 
-// A .gz may have several members; anything else behind the first is an error.
+// Copies by way of tapes or blocks are filled up with zeros, as gzip knows.
+static bool only_zeros(const mlrt_file *f, int64_t at) {
+  while (at < f->len && f->data[at] == 0)
+    at++;
+  return at == f->len;
+}
+
+// A .gz may have several members; but for zeros, anything else behind the first is an error.
 static bool unpack_all(unpacking *u, mlrt_need_fn need, mlrt_error *e) {
   for (;;) {
     if (!unpack_member(u, need, e))
       return false;
     int64_t at = packed_position(u);
-    if (at == u->packed->len)
+    if (only_zeros(u->packed, at))
       return true;
     if (!mlrt_is_gz(u->packed->data + at, u->packed->len - at))
       return mlrt_error_set(e, "%s: %lld bytes follow the end of the .gz data (at byte %lld)",

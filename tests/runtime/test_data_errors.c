@@ -333,6 +333,9 @@ static void test_gz(void) {
   idx_fails(cut(good, good.len - 3), labels(), "gz trailer cut", "a: the .gz file is cut off");
   idx_fails(cut(good, 3), labels(), "gz header cut", "a: the .gz file is cut off after 3 bytes");
   idx_fails(with(gz(images()), "junk"), labels(), "gz trailing", "a: 4 bytes follow the end|byte");
+  bytes more = gz(images());
+  put(&more, "\0junk", 5);
+  idx_fails(more, labels(), "gz zero and more", "a: 5 bytes follow the end|byte");
   bytes crc = gz(images());
   crc.at[crc.len - 8] ^= 1;
   idx_fails(crc, labels(), "gz crc", "a: the .gz file is damaged|incorrect data check");
@@ -357,13 +360,15 @@ static void test_gz_bomb(void) {
   free(large);
 }
 
-// Two members are one file.
+// Two members are one file, and zeros behind them are none of it.
 static void test_gz_members(void) {
+  static const unsigned char zeros[100] = {0};
   bytes first = gz(cut(images(), 20)), rest = images();
   rest.at += 20;
   rest.len -= 20;
   bytes second = gz(rest);
   put(&first, second.at, second.len);
+  put(&first, zeros, sizeof zeros);
   fixture f;
   idx_fixture(&f, first, labels());
   mlrt_dataset *d = must_open(&f, MLRT_USE_TRAIN, "two members");

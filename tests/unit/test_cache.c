@@ -161,6 +161,12 @@ static void test_nowhere(ir_arena *a, const char *folder) {
   cg_cache c = cg_cache_open(a);
   put(&c, "k", "data");
   CHECK(!c.dir && has(&c, "k", NULL), "a folder inside a file");
+  const char *deep = ir_format(a, "%s/not/there/yet", folder);
+  setenv("XDG_CACHE_HOME", deep, 1);
+  c = cg_cache_open(a);
+  put(&c, "k", "data");
+  CHECK(c.dir && !strcmp(c.dir, ir_format(a, "%s/mltc", deep)) && has(&c, "k", "data"),
+        "a folder whose parents are missing: %s", c.dir ? c.dir : "no folder");
   setenv("XDG_CACHE_HOME", "relative", 1);
   setenv("HOME", folder, 1);
   c = cg_cache_open(a);
