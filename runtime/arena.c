@@ -87,15 +87,15 @@ bool mlrt_arena_map(mlrt_arena *a, int64_t bytes, bool huge_pages, mlrt_error *e
     a->mapped = page;
   int64_t available = memory_available();
   if (a->mapped > available) {
-    mlrt_error_set(
+    mlrt_error_memory(
         e, "this program needs %" PRId64 " bytes of memory and only %" PRId64 " are available",
         a->mapped, available);
     return no_room(e);
   }
   a->base = map_aligned((size_t)a->mapped, (size_t)page);
   if (!a->base) {
-    mlrt_error_set(e, "this program needs %" PRId64 " bytes of memory: %s", a->mapped,
-                   strerror(errno));
+    mlrt_error_memory(e, "this program needs %" PRId64 " bytes of memory: %s", a->mapped,
+                      strerror(errno));
     return no_room(e);
   }
   if (huge_pages)

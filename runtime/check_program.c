@@ -115,7 +115,7 @@ static void read_back(const mlrt_program *p, const char *path, char *states) {
   mlrt_error e;
   mlrt_device memory = mlrt_device_memory(states);
   if (!mlrt_checkpoint_open(&c, p, path, &e) || !mlrt_checkpoint_read(&c, p, &memory, &e))
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+    mlrt_fail_with(&e);
   mlrt_checkpoint_close(&c);
 }
 
@@ -132,7 +132,7 @@ static int check_round_trip(const mlrt_program *p, const mlrt_options *o, char *
   mlrt_run_point at = {.step = STEPS, .samples = 1, .seed = 1};
   mlrt_device memory = mlrt_device_memory(states);
   if (!mlrt_saver_open(&s, p, o, path, &e) || !mlrt_saver_save(&s, &memory, &at, &e))
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+    mlrt_fail_with(&e);
   mlrt_saver_close(&s);
   char *again = calloc(1, (size_t)p->state_bytes + 1);
   if (!again)

@@ -151,7 +151,7 @@ bool mlrt_checkpoint_intact(const mlrt_st_header *header, int fd, mlrt_error *e)
     return mlrt_error_set(e, "it has no checksum: not a checkpoint of a trainer");
   char *chunk = malloc(CHUNK);
   if (!chunk)
-    return mlrt_error_set(e, "out of memory");
+    return mlrt_error_memory(e, "out of memory");
   mlrt_hash h;
   mlrt_hash_begin(&h);
   bool ok = true;

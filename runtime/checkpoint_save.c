@@ -187,7 +187,7 @@ bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o
   *s = (mlrt_saver){.program = p, .options = o};
   if (!mlrt_place_open(&s->place, path) || !take_memory(s)) {
     mlrt_saver_close(s);
-    return mlrt_error_set(e, "out of memory");
+    return mlrt_error_memory(e, "out of memory");
   }
   if (!can_be_replaced(s, e)) {
     mlrt_saver_close(s);

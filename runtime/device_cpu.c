@@ -33,7 +33,7 @@ static void open_host(mlrt_device *d, const mlrt_options *o) {
 static void allocate(mlrt_device *d, const mlrt_options *o) {
   mlrt_error e;
   if (!mlrt_arena_map(&d->arena, d->program->arena_bytes, !o->no_huge_pages, &e))
-    mlrt_fail(MLRT_EXIT_MEMORY, "%s", e.text);
+    mlrt_fail_with(&e);
   int64_t measured = mlrt_arena_measure(&d->arena);
   if (measured >= 0 && measured != d->arena.mapped)
     mlrt_fail(MLRT_EXIT_INTERNAL, "%lld bytes are mapped for a plan of %lld", (long long)measured,

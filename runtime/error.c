@@ -77,3 +77,7 @@ void mlrt_fail(int exit_code, const char *fmt, ...) {
   va_end(args);
   exit(exit_code);
 }
+
+void mlrt_fail_with(const mlrt_error *e) {
+  mlrt_fail(e->exit_code, "%s", e->text);
+}

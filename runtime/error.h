@@ -42,5 +42,7 @@ void mlrt_append(char *text, size_t size, size_t *len, const char *fmt, va_list 
 __attribute__((format(printf, 1, 2))) void mlrt_complain(const char *fmt, ...);
 // That, and exits. Main thread only.
 __attribute__((noreturn, format(printf, 2, 3))) void mlrt_fail(int exit_code, const char *fmt, ...);
+// The same with what an error says, and its exit code.
+__attribute__((noreturn)) void mlrt_fail_with(const mlrt_error *e);
 
 #endif

@@ -26,7 +26,7 @@ int64_t mlrt_open_trained(mlrt_trainer *t, const mlrt_program *p, mlrt_options *
   mlrt_checkpoint c = mlrt_trainer_checkpoint(p, o);
   mlrt_trainer_open(t, p, o);
   if (!mlrt_checkpoint_read(&c, p, &t->device, &e))
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+    mlrt_fail_with(&e);
   if (!o->quiet)
     printf("checkpoint: step %" PRId64 ", epoch %" PRId64 "\n", c.at.step, c.at.position.epoch);
   mlrt_checkpoint_close(&c);
@@ -67,11 +67,11 @@ static bool evaluate_one(mlrt_trainer *t, mlrt_metrics *m, const mlrt_data *d, i
   mlrt_error e;
   mlrt_batches *b = mlrt_trainer_batches(t, &e);
   if (!b)
-    mlrt_fail(MLRT_EXIT_MEMORY, "%s", e.text);
+    mlrt_fail_with(&e);
   mlrt_means means;
   mlrt_evaluated how = mlrt_evaluate(t, b, data, &means, &e);
   if (how == MLRT_EVAL_BAD)
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+    mlrt_fail_with(&e);
   if (how == MLRT_EVAL_WHOLE)
     report(t, m, d, &means, step);
   mlrt_batches_close(b);
@@ -93,7 +93,7 @@ int mlrt_eval(const mlrt_program *p, mlrt_options *o) {
   mlrt_error e;
   mlrt_metrics_from end = {INT64_MAX, NULL};
   if (!mlrt_metrics_open(&m, p, o->metrics, !o->no_times, &end, &e))
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+    mlrt_fail_with(&e);
   bool whole = true;
   for (int i = 0; whole && i < p->num_data; i++)
     if (wanted(p, o, &p->data[i]))

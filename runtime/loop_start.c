@@ -26,7 +26,7 @@ static void *open_one(void *data) {
 
 static mlrt_dataset *opened(const opening *x) {
   if (x->data && !x->set)
-    mlrt_fail(x->error.exit_code, "%s", x->error.text);
+    mlrt_fail_with(&x->error);
   return x->set;
 }
 
@@ -92,7 +92,7 @@ static void check_seed(const mlrt_program *p, const mlrt_options *o, const mlrt_
 static void restore(mlrt_loop *l, const mlrt_checkpoint *c) {
   mlrt_error e;
   if (!mlrt_checkpoint_read(c, l->trainer.program, &l->trainer.device, &e))
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+    mlrt_fail_with(&e);
   l->at = c->at;
   if (c->at.samples != mlrt_data_size(l->train))
     mlrt_fail(MLRT_EXIT_INPUT,
@@ -132,20 +132,20 @@ static void open_files(mlrt_loop *l, const mlrt_program *p, const mlrt_options *
                        const mlrt_checkpoint *resumed) {
   mlrt_error e;
   if (!o->no_save && !mlrt_saver_open(&l->saver, p, o, mlrt_save_path(o), &e))
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+    mlrt_fail_with(&e);
   if (!o->no_save && o->resume)
     mlrt_saver_go_on(&l->saver, resumed);
   mlrt_metrics_from from = {l->at.step, mlrt_loop_eval_due(l) ? mlrt_data_name(l->eval) : NULL};
   if (!mlrt_metrics_open(&l->metrics, p, o->metrics, !o->no_times, o->resume ? &from : NULL, &e) ||
       !mlrt_profile_open(&l->profile, o->profile, &e))
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+    mlrt_fail_with(&e);
 }
 
 static void open_batches(mlrt_loop *l) {
   mlrt_error e;
   l->batches = mlrt_trainer_batches(&l->trainer, &e);
   if (!l->batches)
-    mlrt_fail(MLRT_EXIT_MEMORY, "%s", e.text);
+    mlrt_fail_with(&e);
 }
 
 static void print_data(const mlrt_dataset *d) {
@@ -223,10 +223,18 @@ void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
   greet(l);
 }
 
+int64_t mlrt_loop_batches(const mlrt_loop *l) {
+  const mlrt_position *at = &l->at.position;
+  return at->epoch * l->recipe.batches_per_epoch + at->index / mlrt_batch_size(l->trainer.program);
+}
+
+bool mlrt_loop_is_due(const mlrt_loop *l, int64_t every) {
+  return mlrt_recipe_due(&l->recipe, every, l->at.step, mlrt_loop_batches(l));
+}
+
 bool mlrt_loop_eval_due(const mlrt_loop *l) {
   return l->eval && l->at.step > 0 && l->at.evaluated != l->at.step &&
-         (mlrt_recipe_due(&l->recipe, l->recipe.eval_every, l->at.step) ||
-          l->at.step == l->recipe.steps);
+         (mlrt_loop_is_due(l, l->recipe.eval_every) || l->at.step == l->recipe.steps);
 }
 
 bool mlrt_loop_close(mlrt_loop *l) {

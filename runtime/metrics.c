@@ -242,7 +242,7 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
   if (!path)
     return true;
   if (!take_memory(m, p, path))
-    return mlrt_error_set(e, "out of memory");
+    return mlrt_error_memory(e, "out of memory");
   m->alone = !from || from->step < INT64_MAX;
   m->fd = open_to_append(path);
   if (m->fd >= 0 && m->alone && is_taken(m->fd)) {

@@ -174,7 +174,7 @@ static outcome write_files(mlrt_trainer *t, mlrt_batches *b, int64_t samples) {
   if (how == NOT_WRITTEN)
     cannot(files[at].place.path);
   if (how == BAD_DATA)
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+    mlrt_fail_with(&e);
   for (int i = 0; i < num; i++)
     mlrt_place_close(&files[i].place);
   free(files);
@@ -187,7 +187,7 @@ static outcome predict(mlrt_trainer *t, const mlrt_data *d) {
   mlrt_batches *b = mlrt_trainer_batches(t, &e);
   mlrt_order order = {.data = data, .use = MLRT_USE_EVAL};
   if (!b || !mlrt_trainer_begin(t, b, &order, &e))
-    mlrt_fail(MLRT_EXIT_INPUT, "%s", e.text);
+    mlrt_fail_with(&e);
   outcome how = write_files(t, b, mlrt_data_size(data));
   mlrt_batches_close(b);
   mlrt_data_close(data);

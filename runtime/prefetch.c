@@ -275,7 +275,7 @@ mlrt_batches *mlrt_batches_open(const mlrt_program *p, char *staging, bool threa
   if (!allocate(b, staging))
     mlrt_error_memory(e, "no memory for batches");
   else if (threaded && (status = start_thread(b)) != 0)
-    mlrt_error_set(e, "the prefetch thread does not start: %s", strerror(status));
+    mlrt_error_memory(e, "the prefetch thread does not start: %s", strerror(status));
   else
     return b;
   release_memory(b);

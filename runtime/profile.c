@@ -19,7 +19,7 @@ bool mlrt_profile_open(mlrt_profile *p, const char *path, mlrt_error *e) {
   if (!mlrt_may_be_written(path)) // now, not after hours of training
     return mlrt_error_set(e, "cannot write the profile '%s': %s", path, strerror(errno));
   p->events = calloc(MAX_EVENTS, sizeof *p->events);
-  return p->events || mlrt_error_set(e, "out of memory");
+  return p->events || mlrt_error_memory(e, "out of memory");
 }
 
 double mlrt_profile_begin(const mlrt_profile *p) {

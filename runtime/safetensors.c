@@ -64,7 +64,7 @@ static bool parse_metadata(mlrt_st_header *h, mlrt_json *j) {
     return true;
   do {
     if (!grow((void **)&h->pairs, h->num_pairs, &h->cap_pairs, sizeof *h->pairs))
-      return mlrt_json_fail(j, "out of memory");
+      return mlrt_error_memory(j->error, "out of memory");
     mlrt_st_pair pair;
     if (!mlrt_json_string(j, &pair.key) || !mlrt_json_expect(j, ':') ||
         !mlrt_json_string(j, &pair.value))
@@ -134,7 +134,7 @@ static bool check_tensor(const mlrt_st_tensor *t, int64_t data_bytes, mlrt_error
 
 static bool parse_tensor(mlrt_st_header *h, mlrt_json *j, const char *name) {
   if (!grow((void **)&h->tensors, h->num_tensors, &h->cap_tensors, sizeof *h->tensors))
-    return mlrt_json_fail(j, "out of memory");
+    return mlrt_error_memory(j->error, "out of memory");
   mlrt_st_tensor *t = &h->tensors[h->num_tensors];
   *t = (mlrt_st_tensor){.name = name};
   int have = 0;
@@ -253,7 +253,7 @@ bool mlrt_st_read(mlrt_st_header *h, int fd, mlrt_error *e) {
         e, "not a safetensors file, or cut short: its header would have %" PRIu64 " bytes", len);
   char *text = malloc(len + 1);
   if (!text)
-    return mlrt_error_set(e, "out of memory");
+    return mlrt_error_memory(e, "out of memory");
   if (!mlrt_st_read_at(fd, text, (int64_t)len, 8, e)) {
     free(text);
     return false;

@@ -222,7 +222,7 @@ static void cannot_resume(const mlrt_program *p, const mlrt_options *o, const ch
   if (!is_beside(p, path, e) && missing)
     mlrt_error_add(e, "\nhelp: --resume=FILE names the checkpoint%s",
                    o->command == MLRT_CMD_TRAIN ? "; without --resume a new run begins" : "");
-  mlrt_fail(MLRT_EXIT_INPUT, "%s", e->text);
+  mlrt_fail_with(e);
 }
 
 mlrt_checkpoint mlrt_trainer_checkpoint(const mlrt_program *p, mlrt_options *o) {
@@ -251,7 +251,7 @@ mlrt_dataset *mlrt_trainer_data(const mlrt_program *p, const mlrt_options *o, co
   mlrt_error e;
   mlrt_dataset *set = mlrt_trainer_open_data(p, o, d, use, &e);
   if (!set)
-    mlrt_fail(e.exit_code, "%s", e.text);
+    mlrt_fail_with(&e);
   return set;
 }
 

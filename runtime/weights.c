@@ -59,7 +59,7 @@ bool mlrt_weights_match(mlrt_weights *w, const mlrt_program *p, mlrt_error *e) {
   bool *used = calloc((size_t)w->header.num_tensors + 1, sizeof *used);
   mlrt_finding unused = {"not used", 0};
   if (!used)
-    return mlrt_error_set(e, "out of memory");
+    return mlrt_error_memory(e, "out of memory");
   match_states(w, p, used);
   for (int i = 0; i < w->header.num_tensors; i++)
     if (!used[i])

@@ -68,7 +68,7 @@ static bool load(mlrt_trainer *t, mlrt_weights *w, int fd, mlrt_error *e) {
     return false;
   source s = {.fd = fd, .chunk = malloc(CHUNK), .error = e};
   if (!s.chunk)
-    return mlrt_error_set(e, "out of memory");
+    return mlrt_error_memory(e, "out of memory");
   bool fine = read_states(t, w, &s);
   free(s.chunk);
   return fine;
@@ -82,7 +82,7 @@ static void say(const mlrt_weights *w, const char *path) {
 }
 
 static _Noreturn void cannot_use(const char *path, const mlrt_error *e) {
-  mlrt_fail(MLRT_EXIT_INPUT, "cannot use the weights '%s': %s", path, e->text);
+  mlrt_fail(e->exit_code, "cannot use the weights '%s': %s", path, e->text);
 }
 
 void mlrt_weights_begin(mlrt_trainer *t, uint64_t seed) {

@@ -1,5 +1,6 @@
 // test_arena.c: the arena is the plan's bytes, as the system counts them, and what leaves it is seen.
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +43,15 @@ static void test_guard(int64_t at, const char *what) {
   mlrt_arena_unmap(&a);
 }
 
+// More than any machine has.
+static void test_no_room(void) {
+  mlrt_arena a;
+  mlrt_error e;
+  CHECK(!mlrt_arena_map(&a, (int64_t)1 << 50, true, &e), "a petabyte is mapped");
+  CHECK(e.exit_code == MLRT_EXIT_MEMORY && strstr(e.text, "this program needs 1125899906842624"),
+        "exit %d: %s", e.exit_code, e.text);
+}
+
 int main(void) {
   test_size(64, true);
   test_size(4096, false);
@@ -49,6 +59,7 @@ int main(void) {
   test_size((5 << 20) + 64, true);
   test_guard(-1, "before the arena");
   test_guard(0, "behind the arena");
+  test_no_room();
   printf("arena: %d failures\n", failures);
   return failures != 0;
 }

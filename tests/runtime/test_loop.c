@@ -218,6 +218,8 @@ static void test_accumulation(void) {
   toy_expect(&p, "--quiet --save=b.st --resume --steps=40 --threads=2", 0, "");
   CHECK(same_file("a.st", "b.st"), "accumulation: other bytes after a resume");
   CHECK(!same_file("a.st", "ref.st"), "accumulation does something");
+  toy_expect(&p, "--save=c.st --steps=4", 0, "step 4/4  epoch 1.00");
+  toy_expect(&program, "--save=c.st --resume --steps=16", 0, "step 16/16  epoch 2.00");
 }
 
 static void test_epochs(void) {
