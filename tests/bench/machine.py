@@ -6,11 +6,23 @@ import re
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 AMD_ZEN_4 = "25"  # the family of Zen 3, too, which has no AVX-512
+L3_SIZE = "/sys/devices/system/cpu/cpu0/cache/index3/size"
+LARGE_L3_MB = 400  # more than any Xeon before Granite Rapids has; hypervisors give all of them one name
+
+
+def large_l3(name):
+    """Of a Xeon: a further part of its name where its last cache is larger than others'."""
+    try:
+        with open(L3_SIZE, encoding="utf-8") as f:
+            mb = int(f.read().strip().rstrip("K")) // 1024
+    except (OSError, ValueError):
+        return ""
+    return f", L3 of {mb} MB" if "Xeon" in name and mb >= LARGE_L3_MB else ""
 
 
 def cpu_name(avx2=False):
-    """With what sets machines of one name apart: they may not offer AVX-512, or compute its vectors in halves.
-    avx2: neither side uses it, though it is there."""
+    """With what sets machines of one name apart: they may not offer AVX-512, or compute its vectors in halves, or be of
+    another generation. avx2: neither side uses it, though it is there."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as f:
             fields = [[part.strip() for part in line.split(":", 1)] for line in f if ":" in line]
@@ -23,7 +35,7 @@ def cpu_name(avx2=False):
         return f"{name}, AVX2"
     hidden = ", AVX-512 hidden" if avx2 else ""
     zen_4 = ", Zen 4" if "AMD" in name and "avx512f" in flags and family == AMD_ZEN_4 else ""
-    return name + zen_4 + hidden
+    return name + zen_4 + large_l3(name) + hidden
 
 
 def result_path(bench, avx2=False):
