@@ -126,12 +126,18 @@ static void *field(const command_line *x, const option_entry *e) {
   return (char *)x->o + e->at;
 }
 
-static bool keep_text(command_line *x, const option_entry *e, const char *value) {
-  *(const char **)field(x, e) = value;
+// False where there is none.
+static bool has_text(const command_line *x, const option_entry *e, const char *value) {
   if (*value)
     return true;
-  *x->why = ir_format(x->a, "'--%s=' needs a value", e->name);
+  *x->why = e->name ? ir_format(x->a, "'--%s=' needs a value", e->name)
+                    : ir_format(x->a, "'-%c' needs a value", e->letter);
   return false;
+}
+
+static bool keep_text(command_line *x, const option_entry *e, const char *value) {
+  *(const char **)field(x, e) = value;
+  return has_text(x, e, value);
 }
 
 static bool keep_once(command_line *x, const option_entry *e, const char *value) {
@@ -153,7 +159,7 @@ static bool keep_flag(command_line *x, const option_entry *e, const char *value)
 static bool keep_in_list(command_line *x, const option_entry *e, const char *value) {
   option_list *list = field(x, e);
   IR_PUSH(x->a, *list, value);
-  return true;
+  return has_text(x, e, value);
 }
 
 static bool keep_word(command_line *x, const option_entry *e, const char *value) {
@@ -445,8 +451,13 @@ bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **
   argc = take_dependencies(argc, argv, o);
   if (!parse_options(&x, argc, argv))
     return false;
-  if (o->help || o->version || o->explain)
+  if (o->help || o->version)
     return true;
+  if (o->explain && argc > optind)
+    *why =
+        ir_format(a, "--explain is about a code, and reads no file: '%s' was given", argv[optind]);
+  if (o->explain)
+    return !*why;
   bool alone = argc - optind == 1 && access("memory", F_OK) == 0; // a file of that name
   if (argc > optind && !strcmp(argv[optind], "memory") && !alone) {
     o->command = COMMAND_MEMORY;
