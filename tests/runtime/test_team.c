@@ -122,7 +122,7 @@ static void keep_two_processors(void) {
   CPU_ZERO(&two);
   if (sched_getaffinity(0, sizeof all, &all))
     return;
-  for (int i = 0; i < CPU_SETSIZE && found < 2; i++)
+  for (size_t i = 0; i < CPU_SETSIZE && found < 2; i++)
     if (CPU_ISSET(i, &all)) {
       CPU_SET(i, &two);
       found++;

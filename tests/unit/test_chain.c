@@ -120,7 +120,7 @@ typedef struct state {
 static size_t code_of(const state *x) {
   size_t code = (size_t)(x->head + 1);
   for (int i = 0; i <= x->next; i++)
-    code = code * 3 + (x->has[i] == 'o') + 2 * (x->has[i] == 'a');
+    code = code * 3 + (x->has[i] == 'o' ? 1 : x->has[i] == 'a' ? 2 : 0);
   return code * MOST + (size_t)x->next;
 }
 

@@ -214,7 +214,9 @@ static found check_graph(uint64_t seed) {
 
 int main(int argc, char **argv) {
   uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-  uint64_t num = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)test_campaign(150);
+  uint64_t num = (uint64_t)test_campaign(150);
+  if (argc > 2)
+    num = strtoull(argv[2], NULL, 10);
   int differentiated = 0, multiplied = 0;
   for (uint64_t seed = first; seed < first + num; seed++) {
     found f = check_graph(seed);

@@ -255,7 +255,7 @@ static void check_reproducer(ir_arena *a, const char *name, pass_fn pass, pass_f
                             {name, pass, .required = true},
                             {"next", next, .required = true},
                             {0}};
-  int code;
+  int code = 0;
   unlink("mltc-crash.ir");
   const char *text = fault_of(a, list, verify, &code);
   size_t len;
