@@ -1,6 +1,7 @@
 // cli.c: from the command line to a command.
 #include "runtime/commands.h"
 #include "runtime/files.h"
+#include "runtime/signals.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -34,6 +35,7 @@ int mlrt_main(const mlrt_program *p, int argc, char **argv) {
   mlrt_error e;
   int code = MLRT_EXIT_OK;
   mlrt_occupy_streams();
+  mlrt_signals_begin();
   if (!mlrt_options_parse(&o, p, argc, argv, &e)) {
     mlrt_options_free(&o);
     mlrt_fail(MLRT_EXIT_USAGE, "%s", e.text);

@@ -42,7 +42,8 @@ bool mlrt_reading_open_text(mlrt_reading *r, int i) {
                 {"\x28\xb5\x2f\xfd", "zstd", 4},
                 {"BZh91AY&SY", "bzip2", 10},
                 {"PK\x03\x04", "zip", 4},
-                {"7z\xbc\xaf\x27\x1c", "7-zip", 6}};
+                {"7z\xbc\xaf\x27\x1c", "7-zip", 6},
+                {"\x1f\x8b\x08", "gzip, twice", 3}}; // once it is unpacked by now
   if (!mlrt_reading_open(r, i, NULL))
     return false;
   const mlrt_file *f = &r->set->files[i];

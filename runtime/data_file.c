@@ -93,6 +93,12 @@ static bool find_on_disk(search *s, const mlrt_program *p, const char *data_dir,
 }
 
 // --- mapping -------------------------------------------------------------------------------
+static bool cannot_map(const char *name, mlrt_error *e) {
+  if (errno == ENOMEM)
+    return mlrt_error_memory(e, "%s: no memory to map it", name);
+  return mlrt_error_set(e, "%s: cannot be mapped: %s", name, strerror(errno));
+}
+
 static bool map_fd(mlrt_file *f, int fd, mlrt_error *e) {
   struct stat st;
   if (fstat(fd, &st) != 0)
@@ -104,7 +110,7 @@ static bool map_fd(mlrt_file *f, int fd, mlrt_error *e) {
     return mlrt_error_set(e, "%s: is empty", f->name);
   void *at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED)
-    return mlrt_error_set(e, "%s: cannot be mapped: %s", f->name, strerror(errno));
+    return cannot_map(f->name, e);
   f->map = at;
   f->map_bytes = mlrt_pages_size((int64_t)st.st_size);
   f->data = at;

@@ -146,6 +146,17 @@ bool mlrt_may_be_written(const char *path) {
   return fd >= 0 && close(fd) == 0;
 }
 
+bool mlrt_has_other_text(const char *path) {
+  struct stat st;
+  if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+    return false;
+  FILE *f = fopen(path, "re");
+  int first = f ? fgetc(f) : EOF;
+  if (f)
+    fclose(f);
+  return first != EOF && first != '{';
+}
+
 FILE *mlrt_open_output(const char *path) {
   int fd = open_to_write(path, O_CREAT | O_TRUNC);
   FILE *f = fd >= 0 && fcntl(fd, F_SETFL, 0) == 0 ? fdopen(fd, "w") : NULL;

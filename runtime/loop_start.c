@@ -58,11 +58,11 @@ static void make_recipe(mlrt_loop *l, const mlrt_program *p, const mlrt_options 
   int64_t batches = mlrt_batches_per_epoch(p, l->train, MLRT_USE_TRAIN);
   if (batches < 1)
     mlrt_fail(MLRT_EXIT_INPUT,
-              "data '%s' has %" PRId64 " samples; one batch needs %" PRId64
+              "data '%s' has %" PRId64 " sample%s; one batch needs %" PRId64
               "\nhelp: a batch is the first dimension of the model's inputs; mltc -D NAME=... sets "
               "its `let`",
               mlrt_data_name(l->train), mlrt_data_size(l->train),
-              mlrt_batch_size(p) * mlrt_micro_batches(p));
+              mlrt_data_size(l->train) == 1 ? "" : "s", mlrt_batch_size(p) * mlrt_micro_batches(p));
   mlrt_error e;
   if (!mlrt_recipe_make(&l->recipe, p, o, batches, &e))
     mlrt_fail(MLRT_EXIT_USAGE, "%s", e.text);
@@ -135,7 +135,8 @@ static void open_files(mlrt_loop *l, const mlrt_program *p, const mlrt_options *
     mlrt_fail_with(&e);
   if (!o->no_save && o->resume)
     mlrt_saver_go_on(&l->saver, resumed);
-  mlrt_metrics_from from = {l->at.step, mlrt_loop_eval_due(l) ? mlrt_data_name(l->eval) : NULL};
+  mlrt_metrics_from from = {l->at.step, mlrt_loop_eval_due(l) ? mlrt_data_name(l->eval) : NULL,
+                            o->resume_file && !mlrt_same_file(o->resume_file, mlrt_save_path(o))};
   if (!mlrt_metrics_open(&l->metrics, p, o->metrics, !o->no_times, o->resume ? &from : NULL, &e) ||
       !mlrt_profile_open(&l->profile, o->profile, &e))
     mlrt_fail_with(&e);

@@ -102,15 +102,18 @@ static int begin_file(mlrt_metrics *m) {
   return -1;
 }
 
-// Lines that move to the front do so in a new file: a program that is killed here leaves the old one or the new one. False:
-// it cannot be made, and the old one has its name.
-static bool keep_anew(mlrt_metrics *m, FILE *file, const kept *k) {
+// Lines that move to the front do so in a new file: a program that is killed here leaves the old one or the new one. False
+// with errno: it cannot be made, and the old one has its name.
+static bool keep_anew(mlrt_metrics *m, FILE *file, const kept *k, bool old) {
+  errno = EEXIST;
   int fd = mlrt_is_replaceable(m->place.temp) ? begin_file(m) : -1;
   if (fd < 0)
     return false;
   bool whole =
       copy_beginning(file, k->first, fd) && mlrt_write_all(fd, k->rest, k->bytes) && fsync(fd) == 0;
-  return end_file(m, fd, whole && mlrt_place_take(&m->place, fd));
+  bool taken = whole && (old ? mlrt_keeper_replace(&m->keeper, &m->place, fd, &m->kept)
+                             : mlrt_place_take(&m->place, fd));
+  return end_file(m, fd, taken);
 }
 
 // Where only the file itself may be written.
@@ -126,8 +129,10 @@ static bool keep_in_place(const char *path, const kept *k) {
   return fine;
 }
 
-static bool keep_only(mlrt_metrics *m, FILE *file, const kept *k) {
-  return (k->bytes && keep_anew(m, file, k)) || keep_in_place(m->path, k);
+static bool keep_only(mlrt_metrics *m, FILE *file, const kept *k, bool branches) {
+  if (branches)
+    return keep_anew(m, file, k, true);
+  return (k->bytes && keep_anew(m, file, k, false)) || keep_in_place(m->path, k);
 }
 
 // Of a pipe or device nothing can be cut, and reading it would wait for what this run is to write.
@@ -139,7 +144,7 @@ static bool cut_younger(mlrt_metrics *m, const mlrt_metrics_from *from) {
   if (!f)
     return errno == ENOENT; // the first run had no --metrics
   kept k;
-  bool fine = find_kept(f, from, &k) && (k.all || keep_only(m, f, &k));
+  bool fine = find_kept(f, from, &k) && (k.all || keep_only(m, f, &k, from->branches));
   int why = errno;
   fclose(f);
   free(k.rest);
@@ -178,18 +183,6 @@ static bool is_file(int fd, struct stat *st) {
 static bool is_taken(int fd) {
   struct stat st;
   return is_file(fd, &st) && !mlrt_lock(fd);
-}
-
-// A file with something else in it, such as the graph's own text, is not emptied for a slip of the keyboard.
-static bool has_other_text(const char *path) {
-  struct stat st;
-  if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
-    return false;
-  FILE *f = fopen(path, "re");
-  int first = f ? fgetc(f) : EOF;
-  if (f)
-    fclose(f);
-  return first != EOF && first != '{';
 }
 
 static void let_go(mlrt_metrics *m) {
@@ -251,7 +244,7 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
         e, "cannot write the metrics file '%s': another run is writing it; give each its own",
         path);
   }
-  if (m->fd >= 0 && has_other_text(path)) {
+  if (m->fd >= 0 && mlrt_has_other_text(path)) {
     let_go(m);
     return mlrt_error_set(e,
                           "'%s' is no metrics file, whose lines begin with '{': it stays as it is\n"
@@ -299,7 +292,7 @@ static bool lost_its_name(const mlrt_metrics *m) {
 
 // -1 with errno. What is there by now is somebody's, and stays.
 static int open_again(const mlrt_metrics *m) {
-  if (!mlrt_may_be_written(m->path) || has_other_text(m->path))
+  if (!mlrt_may_be_written(m->path) || mlrt_has_other_text(m->path))
     return -1;
   int fd = open(m->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
   if (fd < 0 || !m->alone || !is_taken(fd))

@@ -37,11 +37,13 @@ typedef struct mlrt_metrics {
 typedef struct mlrt_metrics_from {
   int64_t step; // INT64_MAX: no line comes again
   const char *again;
+  bool
+      branches; // from a checkpoint of another name than its own: younger lines may be of a run that goes elsewhere
 } mlrt_metrics_from;
 
 // `path` NULL: off. Takes all memory that lines of the program's results need. `from` NULL: a new file; the
 // lines of an earlier run stay until the first line of this one is complete, or it saves (mlrt_metrics_sync); then they
-// are kept as NAME.old.
+// are kept as NAME.old. So is a file of which a run that branches cuts lines.
 bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path, bool times,
                        const mlrt_metrics_from *from, mlrt_error *e);
 void mlrt_metrics_train(mlrt_metrics *m, int64_t step, double epoch);    // begins a line

@@ -64,17 +64,26 @@ void mlrt_signals_ignore(void) {
   signal(SIGXFSZ, SIG_IGN);
 }
 
-void mlrt_signals_install(void) {
+// The first `num` of them.
+static void install(int num) {
   pending = save_asked = 0;
   struct sigaction act = {.sa_flags = SA_RESTART};
   sigemptyset(&act.sa_mask);
-  for (int i = 0; i < NUM_HANDLED; i++) {
+  for (int i = 0; i < num; i++) {
     struct sigaction old;
     act.sa_handler = i < NUM_SAVING ? on_save : on_signal;
     // nohup and shells' background jobs ignore some of them: that stays so.
     if (sigaction(handled[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
       sigaction(handled[i], &act, NULL);
   }
+}
+
+void mlrt_signals_begin(void) {
+  install(NUM_SAVING);
+}
+
+void mlrt_signals_install(void) {
+  install(NUM_HANDLED);
   mlrt_signals_ignore();
 }
 

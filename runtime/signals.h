@@ -8,6 +8,8 @@
 // SIGPIPE and SIGXFSZ become write errors: a closed pager or a full quota must not end a training run without a
 // checkpoint. SIGBUS, which is what comes of a data file that somebody shortens, ends the program with a message.
 void mlrt_signals_ignore(void);
+// From the program's start: SIGUSR1 and SIGUSR2 do not end it. What they ask for before a run begins is forgotten.
+void mlrt_signals_begin(void);
 // Installs the handlers, and ignores what mlrt_signals_ignore does. Until then a signal ends the program at once: there
 // is nothing to save, and what it waits for may never come.
 void mlrt_signals_install(void);

@@ -178,6 +178,8 @@ static void test_packed_text(void) {
   set_str(&f, "vocab", "bytes");
   set_file(&f, 0, text_bytes("\x28\xb5\x2f\xfd and more"));
   must_fail(&f, "text packed by another program", "is packed by zstd|only .gz");
+  set_file(&f, 0, gz(gz(text_bytes("abcabc"))));
+  must_fail(&f, "text packed twice", "is packed by gzip, twice|only .gz");
   set_file(&f, 0, text_bytes("\x28\xb5 and more"));
   mlrt_data_close(must_open(&f, MLRT_USE_TRAIN, "text that begins a little like it"));
 }

@@ -161,13 +161,16 @@ static void test_signal_before_begin(void) {
   mkfifo("pipe", 0666);
   pid_t pid = toy_start(&program, "--quiet --save=w.st --metrics=pipe", "log");
   wait_for_lines("log", "waiting for a reader of the pipe 'pipe'", 1);
+  kill(pid, SIGUSR1);
+  usleep(20000);
+  CHECK(waitpid(pid, NULL, WNOHANG) == 0, "what asks for a checkpoint ends it");
   kill(pid, SIGTERM);
   int code = 0, ended = 0;
   for (int tries = 0; ended == 0 && tries < 5000; tries++) {
     usleep(1000);
     ended = waitpid(pid, &code, WNOHANG);
   }
-  CHECK(ended == pid && WIFSIGNALED(code), "a signal does not end it");
+  CHECK(ended == pid && WIFSIGNALED(code) && WTERMSIG(code) == SIGTERM, "a signal does not end it");
   kill(pid, SIGKILL);
   CHECK(same_file("ref.st", "w.st"), "and an earlier checkpoint is not what it was");
 }

@@ -141,6 +141,25 @@ static void test_metrics_kept(void) {
   rmdir("keep.jsonl.old");
 }
 
+// Going back to an earlier run must not cost the lines of the one that took its place; going on cuts what comes again.
+static void test_metrics_of_branches(void) {
+  unlink("br.jsonl");
+  toy_expect(&program, "--quiet --save=br.st --metrics=br.jsonl --steps=10", 0, "");
+  toy_expect(&program, "--quiet --save=br.st --metrics=br.jsonl --seed=9", 0, "");
+  unlink("br.jsonl.old");
+  toy_expect(&program, "--resume --save=br.st --metrics=br.jsonl --steps=50", 0, "done");
+  CHECK(access("br.jsonl.old", F_OK), "kept by a run that goes on");
+  char *all = slurp("br.jsonl", NULL);
+  toy_expect(&program, "--resume=br.st.old --save=br.st --metrics=br.jsonl --steps=12", 0,
+             "the metrics of an earlier run are kept as 'br.jsonl.old'");
+  char *kept = slurp("br.jsonl.old", NULL);
+  CHECK(!strcmp(all, kept), "lines are lost:\n%s", kept);
+  CHECK(count_lines("br.jsonl", "\"step\":12,") > 0 && !count_lines("br.jsonl", "\"step\":50,"),
+        "lines of another run");
+  free(all);
+  free(kept);
+}
+
 // An evaluation that goes on while a new run takes the file's name adds its line to the new file, which that run has locked.
 static void test_evaluation_beside_new_run(void) {
   mlrt_program slow = program;
@@ -234,6 +253,7 @@ int main(void) {
   test_full_metrics();
   test_metrics_elsewhere();
   test_metrics_kept();
+  test_metrics_of_branches();
   test_evaluation_beside_new_run();
   test_metrics_name_is_synced();
   test_metrics_sync();

@@ -101,6 +101,11 @@ cp whole.gz digits.csv.gz
 expect_error 1 "no/such/x.safetensors" "${run[@]}" --save=no/such/x.safetensors
 expect_error 1 "folder" "${run[@]}" --save=folder
 expect_error 1 "no/such/m.jsonl" "${run[@]}" --no-save --metrics=no/such/m.jsonl
+for option in profile kernel-times; do # a slip of the keyboard
+  expect_error 1 "'good.safetensors' is no .*begins with '{': it stays as it is" \
+    "${run[@]}" --no-save --$option=good.safetensors
+  same good.safetensors kept.safetensors "a checkpoint and --$option"
+done
 expect_error 2 "--save and --metrics are one file, 'new'" "${run[@]}" --save=new --metrics=new
 expect_error 2 "--save and --metrics are one file" "${run[@]}" --save=good.safetensors --metrics=./good.safetensors
 if command -v flock >flock.txt; then # as a run holds it; what an evaluation adds is welcome
