@@ -72,8 +72,7 @@ static void take_name(ir_func *f, ir_node *from, ir_node *to) {
   ir_name_node(f, to, name);
 }
 
-// "d.fc.w": the gradient of a state, by which people and `check` look for it.
-static bool names_gradient(const ir_func *f, const ir_node *n) {
+bool ir_names_gradient(const ir_func *f, const ir_node *n) {
   return strncmp(n->name, "d.", 2) == 0 && ir_find_state(f->module, n->name + 2);
 }
 
@@ -87,7 +86,7 @@ void ir_rewrite_done(ir_rewrite *rw, size_t i, ir_node *replacement) {
     IR_PUSH(f->module->arena, f->nodes, n);
   else if (n->op != IR_WRITE && replacement->op != IR_WRITE && built_here(rw, replacement))
     take_name(f, n, replacement);
-  else if (n->op != IR_WRITE && names_gradient(f, n) && !names_gradient(f, replacement) &&
+  else if (n->op != IR_WRITE && ir_names_gradient(f, n) && !ir_names_gradient(f, replacement) &&
            ir_ops[replacement->op].cls != IR_CLASS_LEAF)
     take_name(f, n, replacement);
   if (replacement != n) {
@@ -138,12 +137,12 @@ static void drop_from_kernels(ir_func *f, const bool *live) {
 
 // A gradient of other dimensions is dead, its elements are still there: they get the name.
 static void keep_gradient_name(ir_func *f, ir_node *n, const bool *live) {
-  if (n->op != IR_RESHAPE || !names_gradient(f, n))
+  if (n->op != IR_RESHAPE || !ir_names_gradient(f, n))
     return;
   ir_node *below = n->in[0];
   while (!live[below->id] && below->op == IR_RESHAPE)
     below = below->in[0];
-  if (live[below->id] && ir_ops[below->op].cls != IR_CLASS_LEAF && !names_gradient(f, below))
+  if (live[below->id] && ir_ops[below->op].cls != IR_CLASS_LEAF && !ir_names_gradient(f, below))
     take_name(f, n, below);
 }
 

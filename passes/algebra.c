@@ -70,6 +70,10 @@ bool alg_commutes(const ir_node *n) {
   return picks ? !ir_is_float(n->type.dtype) : commutes[n->op];
 }
 
+bool alg_may_open(const ir_builder *b, const ir_node *x) {
+  return !ir_names_gradient(b->func, x);
+}
+
 bool alg_match_const(const ir_node *n, ir_op op, ir_node **x, double *value) {
   if (n->op != op)
     return false;

@@ -54,6 +54,25 @@ sed 's/steps = 2/steps = 2, accumulate = 3/' mixed.graph >summed.graph
 "$mltc" -O0 summed.graph -o summed
 expect_gradients summed 0 "$top $middle $bottom" ""
 
+# Gradients whose last step, a sign or a factor, the optimiser's arithmetic could take in (as algebra draws constants
+# together): they keep their names.
+cat >signs.graph <<'GRAPH'
+model signs(x: f32[8,6]) {
+  param away: f[6] = normal(0.3)
+  param scaled: f[6] = normal(0.3)
+  param gate: f[] = ones
+  loss mean(((1 - away) * x + 3 * scaled) ** 2) + mean(sigmoid(-gate) * x * x)
+}
+data { train = csv("none.csv") }
+optim { sgd(0.1) }
+train { steps = 2 }
+GRAPH
+"$mltc" signs.graph -o signs
+expect_gradients signs 0 "away scaled gate" ""
+sed 's/sgd(0.1)/sgd(0.1, momentum=0.9)/' signs.graph >moments.graph
+"$mltc" moments.graph -o moments
+expect_gradients moments 0 "away scaled gate" ""
+
 number=0
 kept=kept
 wrong() { # STAGE PATTERN REPLACEMENT OK FAILED
