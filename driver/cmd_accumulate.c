@@ -304,19 +304,48 @@ static void end(division *x) {
 }
 
 // --- messages --------------------------------------------------------------------------------
-static void warn_of_statistics(const division *x, ir_diags *d) {
+// States of the model's own that a step changes: the first that data reach, and the first that only parameters and states
+// do, such as an average of weights. NULL: there is none.
+typedef struct changed_states {
+  const ir_state *by_data, *by_states;
+} changed_states;
+
+static changed_states find_changed(const division *x) {
   const ir_module *m = x->whole.module;
-  for (size_t i = 0; i < m->states.num; i++) {
-    const ir_state *s = m->states.at[i];
-    if (s->role != IR_ROLE_BUFFER)
+  const ir_func *f = ir_find_func(m, "step");
+  changed_states found = {NULL, NULL};
+  bool *of_data = f ? IR_NEW_ARRAY(x->a, bool, f->next_id + 1) : NULL;
+  for (size_t i = 0; f && i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    of_data[n->id] = n->op == IR_INPUT;
+    for (int k = 0; k < n->num_in; k++)
+      of_data[n->id] |= of_data[n->in[k]->id];
+    if (n->op != IR_WRITE || n->state->role != IR_ROLE_BUFFER)
       continue;
+    const ir_state **first = of_data[n->id] ? &found.by_data : &found.by_states;
+    *first = *first ? *first : n->state;
+  }
+  return found;
+}
+
+static void warn_of_states(const division *x, ir_diags *d) {
+  changed_states changed = find_changed(x);
+  const ir_state *s = changed.by_data;
+  if (s) {
     ir_diag *w =
         diag_warning(d, (ir_loc){0}, "W0225",
                      "'%s' is changed by each micro-batch: statistics are those of %lld "
                      "samples, not of %lld",
                      s->name, (long long)(batch_of(x) / x->best.parts), (long long)batch_of(x));
     diag_help(w, "group or layer norm do not depend on the batch");
-    return;
+  }
+  s = changed.by_states;
+  if (s) {
+    ir_diag *w = diag_warning(d, (ir_loc){0}, "W0225",
+                              "'%s' is changed by each micro-batch: %lld times a step, not once",
+                              s->name, (long long)x->best.parts);
+    diag_help(w, "an average that keeps 0.9 a step keeps 0.9 ** (1 / %lld) of it each time",
+              (long long)x->best.parts);
   }
 }
 
@@ -352,7 +381,7 @@ fe_split cmd_divide_batch(ir_arena *a, const draft_subject *s, ir_diags *d) {
                 "(--allow=accumulate)",
                 (long long)batch_of(&x), (long long)split.parts,
                 (long long)(batch_of(&x) / split.parts));
-    warn_of_statistics(&x, d);
+    warn_of_states(&x, d);
   } else if (!x.best.parts) {
     say_not_enough(&x);
   }

@@ -192,7 +192,12 @@ static int64_t *part_sizes(fe *c, const builtin_args *a, int64_t size, size_t *n
     sizes[i] = size / parts;
     if (list && !fe_want_int(c, v->items[i], a->at[1], "the size of a part", &sizes[i]))
       return NULL;
-    if (sizes[i] < 1 || sizes[i] > size - total) {
+    if (sizes[i] < 1) {
+      fe_error(c, a->at[1], "E0203", "a part of size %lld; each has 1 or more",
+               (long long)sizes[i]);
+      return NULL;
+    }
+    if (sizes[i] > size - total) {
       fe_error(c, a->at[1], "E0203", "the parts do not add up to %lld", (long long)size);
       return NULL;
     }

@@ -161,6 +161,25 @@ bytes=$(arena "$root/examples/resnet20.graph" --checkpoint=none)
 grep -q "warning\[W0225\].*running_mean.*those of 16 samples, not of 32" err.txt || fail "no word on running statistics"
 grep -q "^config micro_batches = 2$" out.ir || fail "the IR does not say it"
 
+cat >average.graph <<'GRAPH'
+let B = 64
+block net(x: f[b,n]) -> f[b,6] { return linear(relu(linear(x, 64)), 6) }
+model average(x: f32[B,6]) {
+  y = net(x) as net
+  state ema: like net = net
+  ema <- 0.9 * ema + 0.1 * net
+  loss mean((y - x) ** 2)
+}
+data { train = npy("none.npy") }
+optim { sgd(0.5) }
+train { steps = 5 }
+GRAPH
+bytes=$(arena average.graph --checkpoint=none)
+"$mltc" average.graph --memory-budget=$((bytes * 70 / 100)) --allow=accumulate --emit=ir >out.ir 2>err.txt
+parts=$(sed -n 's/^config micro_batches = //p' out.ir)
+grep -q "warning\[W0225\]: 'ema.linear.w' is changed by each micro-batch: $parts times a step, not once" err.txt || fail "no word on an average of weights"
+! grep -q "statistics are those" err.txt || fail "an average of weights is called statistics"
+
 refused() { # PATTERN COMMAND... : exit code 3, and the pattern
   local pattern=$1 code=0
   shift

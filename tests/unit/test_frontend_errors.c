@@ -204,6 +204,8 @@ static const error_case cases[] = {
     {"E0203", MODEL("a = reshape(x, «[5, -1])"), "24 elements"},
     {"E0203", MODEL("a = «x[0]^T"), "2 dimensions"},
     {"E0203", MODEL("a = split(x, «4, axis=1)"), "4 equal parts"},
+    {"E0203", MODEL("a, b = split(x, «[0, 6], axis=1)"), "a part of size 0; each has 1 or more"},
+    {"E0203", MODEL("a, b = split(x, «[2, 5], axis=1)"), "the parts do not add up to 6"},
     {"E0203",
      "let B = 4, C = 5\nmodel m(x: f32[B,C]) { param w: f[B] = ones\n"
      "loss mean(x «+ w) }\noptim { sgd(0.1) }\n",
