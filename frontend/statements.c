@@ -220,7 +220,7 @@ static bool check_store(fe *c, const ast_stmt *s, const fe_value *to, const fe_v
   bool dtype = ir_same_shape(want, have);
   ir_diag *d =
       fe_error(c, s->value->loc, dtype ? "E0204" : "E0203", "'%s' is %s and cannot hold this value",
-               s->names.at[0].text, fe_shape_text(c, to));
+               to->state->name, fe_shape_text(c, to));
   diag_label(d, "this is %s", fe_shape_text(c, v));
   return false;
 }
@@ -305,13 +305,27 @@ static fe_naming *own_names(fe *c, fe_naming *outer, int64_t i) {
                        ir_format(c->arena, "%s.%lld", outer->suffix, (long long)i));
 }
 
+// Of what an error keeps from being run: the names that it gives values stand for something that has been reported.
+static void lose_names(fe *c, const ast_body *body) {
+  for (size_t i = 0; i < body->list.num; i++) {
+    const ast_stmt *s = body->list.at[i];
+    bool gives = s->kind == AST_ASSIGN || s->kind == AST_PARAM || s->kind == AST_STATE;
+    for (size_t k = 0; gives && k < s->names.num; k++)
+      fe_set(c, s->names.at[k].text, &fe_bad);
+    lose_names(c, &s->body);
+    lose_names(c, &s->other);
+  }
+}
+
 static void run_repeat(fe *c, const ast_stmt *s) {
   fe_naming *outer = c->frame->names, *inner = NULL;
   const char *again = c->frame->again;
   size_t before = errors(c);
   int64_t count;
-  if (!repeat_count(c, s, &count) || (s->names.num && !fe_check_free(c, &s->names.at[0])))
+  if (!repeat_count(c, s, &count) || (s->names.num && !fe_check_free(c, &s->names.at[0]))) {
+    lose_names(c, &s->body);
     return;
+  }
   for (int64_t i = 0; i < count && errors(c) == before && !c->frame->returned; i++) {
     if (!fe_tick(c, s->loc))
       break;
@@ -331,9 +345,12 @@ static void run_repeat(fe *c, const ast_stmt *s) {
 
 static void run_when(fe *c, const ast_stmt *s) {
   bool cond;
-  if (!fe_want_condition(c, s->value, &cond))
+  if (fe_want_condition(c, s->value, &cond)) {
+    fe_run_body(c, cond ? &s->body : &s->other);
     return;
-  fe_run_body(c, cond ? &s->body : &s->other);
+  }
+  lose_names(c, &s->body);
+  lose_names(c, &s->other);
 }
 
 static void run_return(fe *c, const ast_stmt *s) {

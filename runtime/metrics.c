@@ -203,10 +203,20 @@ static bool take_memory(mlrt_metrics *m, const mlrt_program *p, const char *path
   return mlrt_place_open(&m->place, path) && mlrt_keeper_open(&m->keeper, m->place.path) && m->line;
 }
 
+static size_t last_name_bytes(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return strlen(slash ? slash + 1 : path);
+}
+
 // Asked before the first step, and not found out behind it.
 static bool can_keep(const mlrt_metrics *m, mlrt_error *e) {
   bool fine = access(m->place.folder, W_OK | X_OK) == 0;
+  long most = pathconf(m->place.folder, _PC_NAME_MAX);
   int why = errno;
+  if (fine && most > 0 && last_name_bytes(m->keeper.link) > (size_t)most) {
+    fine = false;
+    why = ENAMETOOLONG;
+  }
   if (fine && mlrt_is_replaceable(m->keeper.old) && mlrt_is_replaceable(m->place.temp))
     return true;
   return mlrt_error_set(e,

@@ -139,6 +139,12 @@ static void test_metrics_kept(void) {
   toy_expect(&program, "--no-save --metrics=keep.jsonl", 1,
              "cannot keep the metrics of an earlier run, 'keep.jsonl', as");
   rmdir("keep.jsonl.old");
+  char name[256], options[300];
+  memset(name, 'n', 250); // NAME.old.tmp has more letters than a file system takes
+  name[250] = 0;
+  snprintf(options, sizeof options, "--no-save --metrics=%s", name);
+  toy_expect(&program, options, 0, "done");
+  toy_expect(&program, options, 1, "cannot keep the metrics of an earlier run|File name too long");
 }
 
 // Going back to an earlier run must not cost the lines of the one that took its place; going on cuts what comes again.

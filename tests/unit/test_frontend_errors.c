@@ -459,6 +459,13 @@ static void check_together(void) {
                   &messages);
   CHECK(count(messages, "error[") == 4, "four errors, each once:\n%s", messages);
   CHECK(!strstr(messages, "'a'"), "what follows from an error is silent:\n%s", messages);
+  support_compile(a,
+                  MODEL("if x > 0 { a = x\nif true { param q: f[6] = zeros } } else { a, b = "
+                        "split(x, 2, axis=1) }\n"
+                        "repeat 2.5 { c = x }\nd = a + q + b + c"),
+                  &messages);
+  CHECK(count(messages, "error[") == 2, "names that no branch and no iteration gave:\n%s",
+        messages);
   support_compile(a, MODEL("a = x.shape[0]"), &messages);
   CHECK(count(messages, "error[") == 1, "one mistake of a habit:\n%s", messages);
   support_compile(a, MODEL("a = rope(reshape(x[:, 1:], [2, 2, 5]))"), &messages);
