@@ -182,6 +182,26 @@ static void remove_temps(const mlrt_saver *s) {
   unlink(s->keeper.link);
 }
 
+static bool is_whole(int fd) {
+  mlrt_st_header h;
+  mlrt_error e;
+  bool whole = mlrt_st_read(&h, fd, &e) && mlrt_checkpoint_intact(&h, fd, &e);
+  mlrt_st_free(&h);
+  return whole;
+}
+
+// What a save has left that was killed before it gave its file the name, or somebody's checkpoint that is called so. Where
+// nothing has the name, it gets it, and is kept as that of an earlier run.
+static void take_up_temp(const mlrt_saver *s) {
+  if (access(s->place.path, F_OK) == 0 || errno != ENOENT)
+    return;
+  int fd = mlrt_open_input(s->place.temp);
+  if (fd >= 0 && mlrt_lock(fd) && mlrt_is_at(fd, s->place.temp) && is_whole(fd))
+    rename(s->place.temp, s->place.path);
+  if (fd >= 0)
+    close(fd);
+}
+
 bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o, const char *path,
                      mlrt_error *e) {
   *s = (mlrt_saver){.program = p, .options = o};
@@ -193,6 +213,7 @@ bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o
     mlrt_saver_close(s);
     return false;
   }
+  take_up_temp(s);
   int fd = open(s->place.temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   bool ok = fd >= 0 || cannot(s, e);
   if (!ok)
