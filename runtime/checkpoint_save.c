@@ -164,6 +164,22 @@ static bool is_free(const mlrt_saver *s, const char *beside, mlrt_error *e) {
                         strerror(errno));
 }
 
+// A file that does not begin as safetensors do, whole or not: eight bytes that say how long the header is, and the header's
+// first. It is the graph, or the data, for a slip of the keyboard; two runs would push it out of FILE.old.
+static bool is_of_other_kind(const char *path) {
+  enum { LENGTH_BYTES = 8, MOST_HEADER = 1 << 30 };
+  uint8_t begin[LENGTH_BYTES + 1];
+  int fd = mlrt_open_input(path);
+  ssize_t got = fd >= 0 ? pread(fd, begin, sizeof begin, 0) : 0;
+  if (fd >= 0)
+    close(fd);
+  uint64_t length = 0;
+  for (int i = LENGTH_BYTES; got == sizeof begin && i-- > 0;)
+    length = length << 8 | begin[i];
+  return got > 0 &&
+         (got < (ssize_t)sizeof begin || length > MOST_HEADER || begin[LENGTH_BYTES] != '{');
+}
+
 // The rename at the end would take the place of a device, and fail on a folder, or on a file that must not be replaced,
 // after hours; a pipe in the place of the temporary file would never open. A run that goes on with its file has nothing to
 // keep.
@@ -171,6 +187,11 @@ static bool can_be_replaced(const mlrt_saver *s, mlrt_error *e) {
   if (!mlrt_is_replaceable(s->place.path))
     return mlrt_error_set(
         e, "cannot write the checkpoint '%s': it is no file; --no-save writes none", s->place.path);
+  if (is_of_other_kind(s->place.path))
+    return mlrt_error_set(e,
+                          "'%s' is no checkpoint: it stays as it is\n"
+                          "help: give --save another name, or remove the file",
+                          s->place.path);
   if (!mlrt_may_be_replaced(s->place.path, s->place.folder))
     return cannot(s, e);
   bool keeps = !s->options->resume && mlrt_keeper_has_other(&s->keeper);

@@ -135,10 +135,16 @@ static bool keep_only(mlrt_metrics *m, FILE *file, const kept *k, bool branches)
   return (k->bytes && keep_anew(m, file, k, false)) || keep_in_place(m->path, k);
 }
 
+// A stream that somebody has opened: `>> file`, and what else the file is for is not known. Lines are added
+// to it, and nothing is cut, kept or refused.
+static bool is_stream(const char *path) {
+  return !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+}
+
 // Of a pipe or device nothing can be cut, and reading it would wait for what this run is to write.
 static bool cut_younger(mlrt_metrics *m, const mlrt_metrics_from *from) {
   struct stat st;
-  if (stat(m->path, &st) == 0 && !S_ISREG(st.st_mode))
+  if (is_stream(m->path) || (stat(m->path, &st) == 0 && !S_ISREG(st.st_mode)))
     return true;
   FILE *f = fopen(m->path, "re");
   if (!f)
@@ -241,11 +247,12 @@ static int open_to_append(const char *path) {
 
 bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path, bool times,
                        const mlrt_metrics_from *from, mlrt_error *e) {
-  *m = (mlrt_metrics){.fd = -1, .path = path, .times = times, .old = !from};
+  *m = (mlrt_metrics){.fd = -1, .path = path, .times = times};
   if (!path)
     return true;
   if (!take_memory(m, p, path))
     return mlrt_error_memory(e, "out of memory");
+  m->old = !from && !is_stream(path);
   m->alone = !from || from->step < INT64_MAX;
   m->fd = open_to_append(path);
   if (m->fd >= 0 && m->alone && is_taken(m->fd)) {
@@ -254,14 +261,14 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
         e, "cannot write the metrics file '%s': another run is writing it; give each its own",
         path);
   }
-  if (m->fd >= 0 && mlrt_has_other_text(path)) {
+  if (m->fd >= 0 && !is_stream(path) && mlrt_has_other_text(path)) {
     let_go(m);
     return mlrt_error_set(e,
                           "'%s' is no metrics file, whose lines begin with '{': it stays as it is\n"
                           "help: give --metrics another name, or remove the file",
                           path);
   }
-  if (m->fd >= 0 && !from && has_lines(m->fd) && !can_keep(m, e)) {
+  if (m->fd >= 0 && m->old && has_lines(m->fd) && !can_keep(m, e)) {
     let_go(m);
     return false;
   }

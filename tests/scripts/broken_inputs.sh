@@ -101,6 +101,14 @@ cp whole.gz digits.csv.gz
 expect_error 1 "no/such/x.safetensors" "${run[@]}" --save=no/such/x.safetensors
 expect_error 1 "folder" "${run[@]}" --save=folder
 expect_error 1 "no/such/m.jsonl" "${run[@]}" --no-save --metrics=no/such/m.jsonl
+echo precious >notes.txt
+expect_error 1 "'notes.txt' is no checkpoint: it stays as it is" "${run[@]}" --save=notes.txt
+[ "$(cat notes.txt)" = precious ] || fail "a file that --save refuses is another one"
+"${run[@]}" --no-save --no-times --metrics=one.jsonl
+for _ in 1 2; do "${run[@]}" --no-save --no-times --metrics=/dev/stdout >>two.jsonl; done
+cat one.jsonl one.jsonl >wanted.jsonl
+same two.jsonl wanted.jsonl "metrics of two runs, added to one stream"
+[ ! -e two.jsonl.old ] || fail "a stream's file gets another name"
 for option in profile kernel-times; do # a slip of the keyboard
   expect_error 1 "'good.safetensors' is no .*begins with '{': it stays as it is" \
     "${run[@]}" --no-save --$option=good.safetensors
