@@ -261,8 +261,10 @@ static bool check_use(fe *c, const binding *b, const fe_use *use) {
   const ir_map *uses[] = {c->frame->names->uses,
                           c->frame->names->outer ? c->frame->names->outer->uses : NULL};
   fe_suggest(c, d, name, uses, 2, NULL, 0);
-  diag_help(d, "the first use gets its name by %s(...) as %s", b->fn->name.text, name);
-  if (*c->frame->names->suffix)
+  bool gone = ir_map_get(c->frame->names->gone, name);
+  if (!gone)
+    diag_help(d, "the first use gets its name by %s(...) as %s", b->fn->name.text, name);
+  if (gone || *c->frame->names->suffix)
     diag_help(d, "a name given inside `repeat` is known in that iteration only; in `repeat ... "
                  "shared { }` all "
                  "iterations have the parameters of the first");
