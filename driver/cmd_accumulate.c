@@ -304,6 +304,18 @@ static void end(division *x) {
 }
 
 // --- messages --------------------------------------------------------------------------------
+// Of the step's nodes: those that data reach.
+static bool *reached_by_data(ir_arena *a, const ir_func *f) {
+  bool *of_data = IR_NEW_ARRAY(a, bool, f->next_id + 1);
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    of_data[n->id] = n->op == IR_INPUT;
+    for (int k = 0; k < n->num_in; k++)
+      of_data[n->id] |= of_data[n->in[k]->id];
+  }
+  return of_data;
+}
+
 // States of the model's own that a step changes: the first that data reach, and the first that only parameters and states
 // do, such as an average of weights. NULL: there is none.
 typedef struct changed_states {
@@ -314,12 +326,9 @@ static changed_states find_changed(const division *x) {
   const ir_module *m = x->whole.module;
   const ir_func *f = ir_find_func(m, "step");
   changed_states found = {NULL, NULL};
-  bool *of_data = f ? IR_NEW_ARRAY(x->a, bool, f->next_id + 1) : NULL;
-  for (size_t i = 0; f && i < f->nodes.num; i++) {
+  const bool *of_data = reached_by_data(x->a, f);
+  for (size_t i = 0; i < f->nodes.num; i++) {
     const ir_node *n = f->nodes.at[i];
-    of_data[n->id] = n->op == IR_INPUT;
-    for (int k = 0; k < n->num_in; k++)
-      of_data[n->id] |= of_data[n->in[k]->id];
     if (n->op != IR_WRITE || n->state->role != IR_ROLE_BUFFER)
       continue;
     const ir_state **first = of_data[n->id] ? &found.by_data : &found.by_states;
@@ -347,6 +356,43 @@ static void warn_of_states(const division *x, ir_diags *d) {
     diag_help(w, "an average that keeps 0.9 a step keeps 0.9 ** (1 / %lld) of it each time",
               (long long)x->best.parts);
   }
+}
+
+// The first value of data that has a number for each pair of samples, and so parts * parts times as many of a whole batch as
+// of a micro-batch; NULL: there is none.
+static const ir_node *find_pairs(ir_arena *a, const draft *whole, const draft *part,
+                                 int64_t parts) {
+  const ir_func *f = ir_find_func(whole->module, "step"), *g = ir_find_func(part->module, "step");
+  const bool *of_data = reached_by_data(a, f);
+  ir_map *elements = ir_map_new(a); // by name, of a micro-batch
+  for (size_t i = 0; i < g->nodes.num; i++)
+    ir_map_put(elements, g->nodes.at[i]->name,
+               (void *)(uintptr_t)ir_elements(&g->nodes.at[i]->type));
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    int64_t of_part = (int64_t)(uintptr_t)ir_map_get(elements, n->name);
+    if (of_data[n->id] && of_part && ir_elements(&n->type) / of_part >= parts * parts)
+      return n;
+  }
+  return NULL;
+}
+
+static void warn_of_pairs(const division *x, ir_diags *d) {
+  draft whole = load(x, 1), part = load(x, x->best.parts);
+  const ir_node *n =
+      whole.module && part.module ? find_pairs(x->a, &whole, &part, x->best.parts) : NULL;
+  if (n) {
+    // Other files that a draft reads are gone with it.
+    ir_loc at = n->loc.file == x->s.source ? n->loc : (ir_loc){0};
+    ir_diag *w =
+        diag_warning(d, at, "W0225",
+                     "'%s' has a number for each pair of a batch's samples; micro-batches "
+                     "have fewer: %lld samples, not %lld, are compared with each other",
+                     n->name, (long long)(batch_of(x) / x->best.parts), (long long)batch_of(x));
+    diag_help(w, "a loss that is made of it is that of smaller batches");
+  }
+  draft_free(&whole);
+  draft_free(&part);
 }
 
 // Of a search that has found nothing that fits.
@@ -382,6 +428,7 @@ fe_split cmd_divide_batch(ir_arena *a, const draft_subject *s, ir_diags *d) {
                 (long long)batch_of(&x), (long long)split.parts,
                 (long long)(batch_of(&x) / split.parts));
     warn_of_states(&x, d);
+    warn_of_pairs(&x, d);
   } else if (!x.best.parts) {
     say_not_enough(&x);
   }

@@ -180,6 +180,26 @@ parts=$(sed -n 's/^config micro_batches = //p' out.ir)
 grep -q "warning\[W0225\]: 'ema.linear.w' is changed by each micro-batch: $parts times a step, not once" err.txt || fail "no word on an average of weights"
 ! grep -q "statistics are those" err.txt || fail "an average of weights is called statistics"
 
+cat >pairs.graph <<'GRAPH'
+let B = 64
+model pairs(x: f32[B,6], z: f32[B,6]) {
+  a = unit(linear(relu(linear(x, 64)), 64))
+  b = unit(linear(relu(linear(z, 64)), 64))
+  loss cross_entropy(5 * a @ b^T, iota(B))
+}
+data { train = npy("none.npy", "none_2.npy") }
+optim { sgd(0.1) }
+train { steps = 2 }
+GRAPH
+bytes=$(arena pairs.graph --checkpoint=none)
+"$mltc" pairs.graph --memory-budget=$((bytes * 55 / 100)) --allow=accumulate --emit=ir >out.ir 2>err.txt
+grep -q "pairs.graph:5:.*warning\[W0225\]: 'matmul' has a number for each pair of a batch's samples" err.txt || fail "no word on a contrastive loss"
+sed 's/loss .*/loss mean((a - b) ** 2)/' pairs.graph >alone.graph
+bytes=$(arena alone.graph --checkpoint=none)
+"$mltc" alone.graph --memory-budget=$((bytes * 55 / 100)) --allow=accumulate --emit=ir >out.ir 2>err.txt
+grep -q "^config micro_batches" out.ir || fail "a loss of samples by themselves is not divided"
+! grep -q W0225 err.txt || fail "a warning of a loss that compares no samples"
+
 refused() { # PATTERN COMMAND... : exit code 3, and the pattern
   local pattern=$1 code=0
   shift
