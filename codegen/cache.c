@@ -26,10 +26,11 @@ static const char magic[16] = "mltc image 2";
 enum { HASH_DIGITS = 16 };
 
 // --- the folder ----------------------------------------------------------------------------------
-// With the folders that it is in. Of those only the last one's making tells whether it worked.
-static bool make_folder(ir_arena *a, const char *path) {
+// With the folders that it is in, behind the first `there` bytes of the path. Of those only the last one's making tells
+// whether it worked.
+static bool make_folder(ir_arena *a, const char *path, size_t there) {
   char *part = ir_strndup(a, path, strlen(path));
-  for (char *end = strchr(part + 1, '/'); end; end = strchr(end + 1, '/')) {
+  for (char *end = strchr(part + there + 1, '/'); end; end = strchr(end + 1, '/')) {
     *end = 0;
     mkdir(part, 0700);
     *end = '/';
@@ -37,21 +38,25 @@ static bool make_folder(ir_arena *a, const char *path) {
   return mkdir(path, 0700) == 0 || errno == EEXIST;
 }
 
-// The specification of XDG's folders has relative ones ignored, and missing ones made.
-static const char *parent_folder(ir_arena *a) {
+// The specification of XDG's folders has relative ones ignored, and missing ones made. *there: bytes of the path that are not
+// made, HOME.
+static const char *parent_folder(ir_arena *a, size_t *there) {
   const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  *there = 0;
   if (xdg && xdg[0] == '/')
     return xdg;
+  *there = home ? strlen(home) : 0;
   return home && home[0] == '/' ? ir_format(a, "%s/.cache", home) : NULL;
 }
 
 cg_cache cg_cache_open(ir_arena *a) {
-  const char *parent = parent_folder(a);
+  size_t there;
+  const char *parent = parent_folder(a, &there);
   cg_cache c = {.a = a};
   if (!parent)
     return c;
   const char *dir = ir_format(a, "%s/mltc", parent);
-  if (make_folder(a, dir) && access(dir, R_OK | W_OK | X_OK) == 0)
+  if (make_folder(a, dir, there) && access(dir, R_OK | W_OK | X_OK) == 0)
     c.dir = dir;
   return c;
 }

@@ -70,10 +70,6 @@ bool alg_commutes(const ir_node *n) {
   return picks ? !ir_is_float(n->type.dtype) : commutes[n->op];
 }
 
-bool alg_may_open(const ir_builder *b, const ir_node *x) {
-  return !ir_names_gradient(b->func, x);
-}
-
 bool alg_match_const(const ir_node *n, ir_op op, ir_node **x, double *value) {
   if (n->op != op)
     return false;
@@ -113,9 +109,20 @@ static ir_node *apply_once(ir_builder *b, ir_node *n) {
   return r ? r : apply_first(by_op[n->op], b, n);
 }
 
+// What reads a parameter's gradient stays: a rule that takes what the gradient is made of in its place, as in w - 0.1 * -x,
+// would leave its name to nobody, and `check` finds gradients by their names. (That of a reshape goes to what is below.)
+static bool reads_gradient(const ir_func *f, const ir_node *n) {
+  for (int k = 0; k < n->num_in; k++)
+    if (n->in[k]->op != IR_RESHAPE && ir_names_gradient(f, n->in[k]))
+      return true;
+  return false;
+}
+
 // The bound only cuts off what rules would leave to the next round.
 static ir_node *simplify(ir_builder *b, ir_node *n) {
   b->scope = n->name;
+  if (reads_gradient(b->func, n))
+    return n;
   for (int i = 0; i < MAX_REWRITES; i++) {
     ir_node *r = apply_once(b, n);
     if (!r)

@@ -70,9 +70,6 @@ static inline ir_arena *alg_arena(const ir_builder *b) {
 }
 
 // n == op(x, splat constant): fills both. For commutative ops the constant may come first.
-// Whether a rule may take what x is made of in the place of x. Not of a parameter's gradient: `check` finds it by its name,
-// which an optimiser's arithmetic would leave to nobody if it were drawn together with the last step of it (w - lr * -x).
-bool alg_may_open(const ir_builder *b, const ir_node *x);
 bool alg_match_const(const ir_node *n, ir_op op, ir_node **x, double *value);
 // True when a splat constant of type `t` can hold `v` without turning into something else.
 bool alg_fits(ir_dtype t, double v);

@@ -9,10 +9,6 @@ static ir_node *neg(ir_builder *b, ir_node *x) {
   return ir_unary(b, IR_NEG, x);
 }
 
-static bool is_neg(const ir_builder *b, const ir_node *x) {
-  return x->op == IR_NEG && alg_may_open(b, x);
-}
-
 // --- add, sub, neg -------------------------------------------------------------------------
 // x + 0 -> x
 ir_node *alg_add_zero(ir_builder *b, ir_node *n) {
@@ -25,9 +21,9 @@ ir_node *alg_add_zero(ir_builder *b, ir_node *n) {
 // x + (-y) -> x - y;  (-x) + y -> y - x
 ir_node *alg_add_neg(ir_builder *b, ir_node *n) {
   ir_node *x = n->in[0], *y = n->in[1];
-  if (is_neg(b, y))
+  if (y->op == IR_NEG)
     return ir_binary(b, IR_SUB, x, y->in[0]);
-  if (is_neg(b, x))
+  if (x->op == IR_NEG)
     return ir_binary(b, IR_SUB, y, x->in[0]);
   return NULL;
 }
@@ -39,7 +35,7 @@ ir_node *alg_sub(ir_builder *b, ir_node *n) {
     return x;
   if (ir_is_const(x, 0))
     return neg(b, y);
-  if (is_neg(b, y))
+  if (y->op == IR_NEG)
     return ir_binary(b, IR_ADD, x, y->in[0]);
   if (x == y && !ir_is_float(n->type.dtype))
     return ir_const(b, n->type, 0);
@@ -50,8 +46,6 @@ ir_node *alg_sub(ir_builder *b, ir_node *n) {
 ir_node *alg_neg(ir_builder *b, ir_node *n) {
   ir_node *x = n->in[0], *y;
   double c;
-  if (!alg_may_open(b, x))
-    return NULL;
   if (x->op == IR_NEG)
     return x->in[0];
   if (x->op == IR_SUB)
@@ -81,8 +75,6 @@ ir_node *alg_mul_const(ir_builder *b, ir_node *n) {
     return neg(b, x);
   if (c == 0 && !is_float)
     return ir_const(b, n->type, 0);
-  if (!alg_may_open(b, x))
-    return NULL;
   if (alg_match_const(x, IR_MUL, &y, &d) && are_one_factor(n->type.dtype, c, d))
     return ir_binary_const(b, IR_MUL, y, c * d);
   if (x->op == IR_NEG && alg_fits(n->type.dtype, -c))
@@ -93,7 +85,7 @@ ir_node *alg_mul_const(ir_builder *b, ir_node *n) {
 // (-x) * (-y) -> x * y
 ir_node *alg_mul_neg(ir_builder *b, ir_node *n) {
   ir_node *x = n->in[0], *y = n->in[1];
-  return is_neg(b, x) && is_neg(b, y) ? ir_binary(b, IR_MUL, x->in[0], y->in[0]) : NULL;
+  return x->op == IR_NEG && y->op == IR_NEG ? ir_binary(b, IR_MUL, x->in[0], y->in[0]) : NULL;
 }
 
 // 1/c is exact for powers of two, and for no other c.

@@ -152,7 +152,7 @@ static bool cannot(const mlrt_saver *s, mlrt_error *e) {
   return mlrt_error_set(e, "cannot write the checkpoint '%s': %s%s%s%s", s->place.path,
                         strerror(errno), s->whole ? "; it is whole in '" : "",
                         s->whole ? s->place.temp : "",
-                        s->whole ? "', which the next run removes: move it" : "");
+                        s->whole ? "', which a later run may remove: move it" : "");
 }
 
 static bool is_free(const mlrt_saver *s, const char *beside, mlrt_error *e) {
@@ -167,17 +167,16 @@ static bool is_free(const mlrt_saver *s, const char *beside, mlrt_error *e) {
 // A file that does not begin as safetensors do, whole or not: eight bytes that say how long the header is, and the header's
 // first. It is the graph, or the data, for a slip of the keyboard; two runs would push it out of FILE.old.
 static bool is_of_other_kind(const char *path) {
-  enum { LENGTH_BYTES = 8, MOST_HEADER = 1 << 30 };
-  uint8_t begin[LENGTH_BYTES + 1];
+  enum { LENGTH_BYTES = 8, LARGE_BYTE = 3, LARGE = 0x40 }; // headers have less than 1 GiB
+  uint8_t begin[LENGTH_BYTES + 1] = {0};
   int fd = mlrt_open_input(path);
   ssize_t got = fd >= 0 ? pread(fd, begin, sizeof begin, 0) : 0;
   if (fd >= 0)
     close(fd);
-  uint64_t length = 0;
-  for (int i = LENGTH_BYTES; got == sizeof begin && i-- > 0;)
-    length = length << 8 | begin[i];
-  return got > 0 &&
-         (got < (ssize_t)sizeof begin || length > MOST_HEADER || begin[LENGTH_BYTES] != '{');
+  bool other = begin[LARGE_BYTE] >= LARGE;
+  for (int i = LARGE_BYTE + 1; i < LENGTH_BYTES; i++)
+    other |= begin[i] != 0;
+  return other || (got == sizeof begin && !strchr("{ \t\r\n", begin[LENGTH_BYTES]));
 }
 
 // The rename at the end would take the place of a device, and fail on a folder, or on a file that must not be replaced,
@@ -203,10 +202,12 @@ static void remove_temps(const mlrt_saver *s) {
   unlink(s->keeper.link);
 }
 
-static bool is_whole(int fd) {
+// A checkpoint of this model.
+static bool is_whole(const mlrt_saver *s, int fd) {
   mlrt_st_header h;
   mlrt_error e;
-  bool whole = mlrt_st_read(&h, fd, &e) && mlrt_checkpoint_intact(&h, fd, &e);
+  const char *model = mlrt_st_read(&h, fd, &e) ? mlrt_st_value(&h, "model") : NULL;
+  bool whole = model && !strcmp(model, s->program->model) && mlrt_checkpoint_intact(&h, fd, &e);
   mlrt_st_free(&h);
   return whole;
 }
@@ -217,7 +218,7 @@ static void take_up_temp(const mlrt_saver *s) {
   if (access(s->place.path, F_OK) == 0 || errno != ENOENT)
     return;
   int fd = mlrt_open_input(s->place.temp);
-  if (fd >= 0 && mlrt_lock(fd) && mlrt_is_at(fd, s->place.temp) && is_whole(fd))
+  if (fd >= 0 && mlrt_lock(fd) && mlrt_is_at(fd, s->place.temp) && is_whole(s, fd))
     rename(s->place.temp, s->place.path);
   if (fd >= 0)
     close(fd);
@@ -230,11 +231,11 @@ bool mlrt_saver_open(mlrt_saver *s, const mlrt_program *p, const mlrt_options *o
     mlrt_saver_close(s);
     return mlrt_error_memory(e, "out of memory");
   }
+  take_up_temp(s); // which is asked about next
   if (!can_be_replaced(s, e)) {
     mlrt_saver_close(s);
     return false;
   }
-  take_up_temp(s);
   int fd = open(s->place.temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   bool ok = fd >= 0 || cannot(s, e);
   if (!ok)

@@ -91,7 +91,7 @@ int mlrt_eval(const mlrt_program *p, mlrt_options *o) {
   int64_t step = mlrt_open_trained(&t, p, o);
   mlrt_metrics m;
   mlrt_error e;
-  mlrt_metrics_from end = {INT64_MAX, NULL, false};
+  mlrt_metrics_from end = {INT64_MAX, NULL, NULL};
   if (!mlrt_metrics_open(&m, p, o->metrics, !o->no_times, &end, &e))
     mlrt_fail_with(&e);
   bool whole = true;

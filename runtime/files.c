@@ -146,15 +146,16 @@ bool mlrt_may_be_written(const char *path) {
   return fd >= 0 && close(fd) == 0;
 }
 
-bool mlrt_has_other_text(const char *path) {
+bool mlrt_has_other_text(const char *path, const char *begin) {
   struct stat st;
   if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
     return false;
+  char text[16] = "";
   FILE *f = fopen(path, "re");
-  int first = f ? fgetc(f) : EOF;
+  size_t got = f ? fread(text, 1, strlen(begin), f) : 0;
   if (f)
     fclose(f);
-  return first != EOF && first != '{';
+  return got > 0 && strcmp(text, begin) != 0;
 }
 
 FILE *mlrt_open_output(const char *path) {

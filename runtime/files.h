@@ -27,9 +27,9 @@ int mlrt_open_input(const char *path);
 // Whether the output of a long run could be written to `path`, asked at its start; false with errno. What is there stays
 // as it is. Pipes are not tried: their readers would see an end.
 bool mlrt_may_be_written(const char *path);
-// Whether a file is there whose text does not begin with '{', as all JSON does that the runtime writes: another one, such
-// as a checkpoint or the graph, is not emptied for a slip of the keyboard.
-bool mlrt_has_other_text(const char *path);
+// Whether a file is there, with something in it, that does not begin as the one to be written: another one, such as a
+// checkpoint or the graph, is not emptied for a slip of the keyboard. `begin`: at most 15 characters.
+bool mlrt_has_other_text(const char *path, const char *begin);
 // To write it, from its beginning; NULL with errno. A pipe that nobody reads is an error (ENXIO), not a wait that no signal
 // would end.
 FILE *mlrt_open_output(const char *path);

@@ -25,6 +25,17 @@
 #include <math.h>
 #include <string.h>
 
+static bool is_due(const mlrt_loop *l, int64_t every) {
+  return mlrt_recipe_due(&l->recipe, every, l->at.step);
+}
+
+// By all steps that are done.
+static int64_t batches_taken(const mlrt_loop *l) {
+  const mlrt_position *at = &l->at.position;
+  return at->epoch * l->recipe.batches_per_epoch + at->index / mlrt_batch_size(l->trainer.program) -
+         l->at.parts;
+}
+
 // --- one step
 
 // Adds weight * results of a run to the sums of the step's results of the same name.
@@ -133,7 +144,7 @@ static void window_means(const mlrt_loop *l, double *means) {
 }
 
 static mlrt_progress_line make_line(const mlrt_loop *l, const double *means) {
-  return (mlrt_progress_line){l->at.step, mlrt_recipe_epoch(&l->recipe, mlrt_loop_batches(l)),
+  return (mlrt_progress_line){l->at.step, mlrt_recipe_epoch(&l->recipe, batches_taken(l)),
                               &l->trainer.program->funcs[MLRT_STEP], means};
 }
 
@@ -271,13 +282,13 @@ static bool is_running(const mlrt_loop *l) {
 }
 
 static bool log_is_due(const mlrt_loop *l) {
-  return mlrt_loop_is_due(l, l->recipe.log_every) || l->at.step == l->recipe.steps;
+  return is_due(l, l->recipe.log_every) || l->at.step == l->recipe.steps;
 }
 
 // What is due after a step. False: the run must end here.
 static bool follow_step(mlrt_loop *l) {
   bool log = log_is_due(l), see = !log && mlrt_progress_wants(&l->progress);
-  bool evaluation = mlrt_loop_eval_due(l), checkpoint = mlrt_loop_is_due(l, l->recipe.save_every);
+  bool evaluation = mlrt_loop_eval_due(l), checkpoint = is_due(l, l->recipe.save_every);
   int asked = mlrt_signals_take_save();
   if ((log || see || evaluation || checkpoint || asked) && !settle(l))
     return false;

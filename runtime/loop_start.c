@@ -135,10 +135,11 @@ static void open_files(mlrt_loop *l, const mlrt_program *p, const mlrt_options *
     mlrt_fail_with(&e);
   if (!o->no_save && o->resume)
     mlrt_saver_go_on(&l->saver, resumed);
+  bool branches = o->resume_file && !mlrt_same_file(o->resume_file, mlrt_save_path(o));
   mlrt_metrics_from from = {l->at.step, mlrt_loop_eval_due(l) ? mlrt_data_name(l->eval) : NULL,
-                            o->resume_file && !mlrt_same_file(o->resume_file, mlrt_save_path(o))};
-  if (!mlrt_metrics_open(&l->metrics, p, o->metrics, !o->no_times, o->resume ? &from : NULL, &e) ||
-      !mlrt_profile_open(&l->profile, o->profile, &e))
+                            branches ? mlrt_save_path(o) : NULL};
+  if (!mlrt_profile_open(&l->profile, o->profile, &e) || // refused before lines are cut
+      !mlrt_metrics_open(&l->metrics, p, o->metrics, !o->no_times, o->resume ? &from : NULL, &e))
     mlrt_fail_with(&e);
 }
 
@@ -224,18 +225,10 @@ void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o) {
   greet(l);
 }
 
-int64_t mlrt_loop_batches(const mlrt_loop *l) {
-  const mlrt_position *at = &l->at.position;
-  return at->epoch * l->recipe.batches_per_epoch + at->index / mlrt_batch_size(l->trainer.program);
-}
-
-bool mlrt_loop_is_due(const mlrt_loop *l, int64_t every) {
-  return mlrt_recipe_due(&l->recipe, every, l->at.step, mlrt_loop_batches(l));
-}
-
 bool mlrt_loop_eval_due(const mlrt_loop *l) {
   return l->eval && l->at.step > 0 && l->at.evaluated != l->at.step &&
-         (mlrt_loop_is_due(l, l->recipe.eval_every) || l->at.step == l->recipe.steps);
+         (mlrt_recipe_due(&l->recipe, l->recipe.eval_every, l->at.step) ||
+          l->at.step == l->recipe.steps);
 }
 
 bool mlrt_loop_close(mlrt_loop *l) {

@@ -41,10 +41,6 @@ typedef struct mlrt_loop {
 
 // Ends the process through mlrt_fail when something is wrong.
 void mlrt_loop_open(mlrt_loop *l, const mlrt_program *p, mlrt_options *o);
-// Batches of the training data that the run has taken so far.
-int64_t mlrt_loop_batches(const mlrt_loop *l);
-// Whether something that happens `every` so many steps (0: each epoch) is due after the present step.
-bool mlrt_loop_is_due(const mlrt_loop *l, int64_t every);
 // Whether the evaluation after the present step is still to be made.
 bool mlrt_loop_eval_due(const mlrt_loop *l);
 // False when the metrics or the profile could not be written.

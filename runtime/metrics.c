@@ -129,16 +129,71 @@ static bool keep_in_place(const char *path, const kept *k) {
   return fine;
 }
 
-static bool keep_only(mlrt_metrics *m, FILE *file, const kept *k, bool branches) {
-  if (branches)
+// Whether `old` begins with what stays of the file.
+static bool begins_with(FILE *old, FILE *file, int64_t bytes) {
+  char a[4096], b[4096];
+  rewind(file);
+  while (bytes > 0) {
+    size_t most = bytes < (int64_t)sizeof a ? (size_t)bytes : sizeof a;
+    if (fread(a, 1, most, old) != most || fread(b, 1, most, file) != most || memcmp(a, b, most))
+      return false;
+    bytes -= (int64_t)most;
+  }
+  return true;
+}
+
+// Whether NAME.old has been made by a run that has branched here and was killed before it saved to `save`: then that is still
+// of the run whose lines are there.
+static bool is_kept_already(const mlrt_metrics *m, FILE *file, const kept *k, const char *save) {
+  struct stat old, saved;
+  if (stat(m->keeper.old, &old) < 0)
+    return false;
+  if (stat(save, &saved) == 0 &&
+      (saved.st_ctim.tv_sec > old.st_ctim.tv_sec ||
+       (saved.st_ctim.tv_sec == old.st_ctim.tv_sec && saved.st_ctim.tv_nsec > old.st_ctim.tv_nsec)))
+    return false;
+  FILE *f = fopen(m->keeper.old, "re");
+  bool same = f && begins_with(f, file, k->first);
+  if (f)
+    fclose(f);
+  return same;
+}
+
+static bool keep_only(mlrt_metrics *m, FILE *file, const kept *k, const char *branch) {
+  if (branch && !is_kept_already(m, file, k, branch))
     return keep_anew(m, file, k, true);
   return (k->bytes && keep_anew(m, file, k, false)) || keep_in_place(m->path, k);
 }
 
-// A stream that somebody has opened: `>> file`, and what else the file is for is not known. Lines are added
-// to it, and nothing is cut, kept or refused.
+// "/dev/stdout", "/dev/fd/3", and what those are on Linux.
+static bool names_stream(const char *path) {
+  static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!strcmp(path, names[i]))
+      return true;
+  const char *fd = strstr(path, "/fd/");
+  bool there = !strncmp(path, "/dev/fd/", 8) || (!strncmp(path, "/proc/", 6) && fd);
+  return there && fd[4] && !fd[4 + strspn(fd + 4, "0123456789")];
+}
+
+// A stream that somebody has opened: `>> file`, and what else the file is for is not known. Lines are added to it, and
+// nothing is cut, kept or refused. Links to such names are followed, but not into what they stand for.
 static bool is_stream(const char *path) {
-  return !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6);
+  enum { MOST_LINKS = 8 };
+  char to[PATH_MAX], from[PATH_MAX];
+  if (strlen(path) >= sizeof from)
+    return false;
+  strcpy(from, path);
+  for (int i = 0; i < MOST_LINKS; i++) {
+    if (names_stream(from))
+      return true;
+    ssize_t len = readlink(from, to, sizeof to - 1);
+    if (len <= 0 || to[0] != '/')
+      return false;
+    to[len] = 0;
+    strcpy(from, to);
+  }
+  return false;
 }
 
 // Of a pipe or device nothing can be cut, and reading it would wait for what this run is to write.
@@ -150,7 +205,7 @@ static bool cut_younger(mlrt_metrics *m, const mlrt_metrics_from *from) {
   if (!f)
     return errno == ENOENT; // the first run had no --metrics
   kept k;
-  bool fine = find_kept(f, from, &k) && (k.all || keep_only(m, f, &k, from->branches));
+  bool fine = find_kept(f, from, &k) && (k.all || keep_only(m, f, &k, from->branch));
   int why = errno;
   fclose(f);
   free(k.rest);
@@ -217,9 +272,9 @@ static size_t last_name_bytes(const char *path) {
 // Asked before the first step, and not found out behind it.
 static bool can_keep(const mlrt_metrics *m, mlrt_error *e) {
   bool fine = access(m->place.folder, W_OK | X_OK) == 0;
-  long most = pathconf(m->place.folder, _PC_NAME_MAX);
   int why = errno;
-  if (fine && most > 0 && last_name_bytes(m->keeper.link) > (size_t)most) {
+  long most = pathconf(m->place.folder, _PC_NAME_MAX);
+  if (fine && most > 0 && last_name_bytes(m->keeper.old) > (size_t)most) {
     fine = false;
     why = ENAMETOOLONG;
   }
@@ -261,7 +316,7 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
         e, "cannot write the metrics file '%s': another run is writing it; give each its own",
         path);
   }
-  if (m->fd >= 0 && !is_stream(path) && mlrt_has_other_text(path)) {
+  if (m->fd >= 0 && !is_stream(path) && mlrt_has_other_text(path, "{")) {
     let_go(m);
     return mlrt_error_set(e,
                           "'%s' is no metrics file, whose lines begin with '{': it stays as it is\n"
@@ -269,6 +324,11 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
                           path);
   }
   if (m->fd >= 0 && m->old && has_lines(m->fd) && !can_keep(m, e)) {
+    let_go(m);
+    return false;
+  }
+  if (m->fd >= 0 && from && from->branch && !is_stream(path) && has_lines(m->fd) &&
+      !can_keep(m, e)) {
     let_go(m);
     return false;
   }
@@ -309,7 +369,7 @@ static bool lost_its_name(const mlrt_metrics *m) {
 
 // -1 with errno. What is there by now is somebody's, and stays.
 static int open_again(const mlrt_metrics *m) {
-  if (!mlrt_may_be_written(m->path) || mlrt_has_other_text(m->path))
+  if (!mlrt_may_be_written(m->path) || mlrt_has_other_text(m->path, "{"))
     return -1;
   int fd = open(m->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
   if (fd < 0 || !m->alone || !is_taken(fd))

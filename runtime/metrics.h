@@ -37,8 +37,9 @@ typedef struct mlrt_metrics {
 typedef struct mlrt_metrics_from {
   int64_t step; // INT64_MAX: no line comes again
   const char *again;
-  bool
-      branches; // from a checkpoint of another name than its own: younger lines may be of a run that goes elsewhere
+  // Where the run goes on from a checkpoint of another name than its own: that one. Younger lines may then be of a run that
+  // went another way. NULL: it goes on with its own.
+  const char *branch;
 } mlrt_metrics_from;
 
 // `path` NULL: off. Takes all memory that lines of the program's results need. `from` NULL: a new file; the

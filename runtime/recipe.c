@@ -113,14 +113,14 @@ bool mlrt_recipe_seed(uint64_t *out, const mlrt_program *p, const mlrt_options *
   return true;
 }
 
-bool mlrt_recipe_due(const mlrt_recipe *r, int64_t every, int64_t step, int64_t batches) {
+bool mlrt_recipe_due(const mlrt_recipe *r, int64_t every, int64_t step) {
   if (every < 0 || step == 0)
     return false;
   if (every > 0)
     return step % every == 0;
   // An epoch ends inside this step: epochs need not be whole multiples of steps.
-  int64_t per_epoch = r->batches_per_epoch;
-  return batches / per_epoch > (batches - r->accumulate) / per_epoch;
+  int64_t per_epoch = r->batches_per_epoch, k = r->accumulate;
+  return step * k / per_epoch > (step - 1) * k / per_epoch;
 }
 
 double mlrt_recipe_epoch(const mlrt_recipe *r, int64_t batches) {

@@ -27,10 +27,10 @@ int64_t mlrt_micro_batches(const mlrt_program *p);
 const mlrt_flag *mlrt_recipe_seed_flag(const mlrt_program *p, const mlrt_options *o);
 // The seed of a new run: --seed, or the graph's. False after setting `e` (wrong usage).
 bool mlrt_recipe_seed(uint64_t *out, const mlrt_program *p, const mlrt_options *o, mlrt_error *e);
-// Whether something that happens `every` so many steps (0: each epoch) is due after `step` steps, which have taken
-// `batches`. (An earlier part of the run may have accumulated more or fewer of them.)
-bool mlrt_recipe_due(const mlrt_recipe *r, int64_t every, int64_t step, int64_t batches);
-// Passes over the training data that so many batches make.
+// Whether something that happens `every` so many steps (0: each epoch) is due after `step` steps.
+bool mlrt_recipe_due(const mlrt_recipe *r, int64_t every, int64_t step);
+// Passes over the training data that so many batches make. (An earlier part of a run may have accumulated more or fewer of
+// them in a step.)
 double mlrt_recipe_epoch(const mlrt_recipe *r, int64_t batches);
 
 // Entries of the program's data: the training set ("train", or the first), the one to evaluate

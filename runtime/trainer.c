@@ -208,7 +208,7 @@ static bool is_beside(const mlrt_program *p, const char *path, mlrt_error *e) {
   mlrt_keeper keeper = {0};
   bool found = false;
   if (mlrt_place_open(&place, path) && mlrt_keeper_open(&keeper, place.path)) {
-    found = is_whole(p, place.temp, "the next save removes it; give it another name", e);
+    found = is_whole(p, place.temp, "give it another name to go on with it", e);
     found |= is_whole(p, keeper.old, "--resume goes on with it, too, when it is named", e);
   }
   mlrt_keeper_close(&keeper);

@@ -346,7 +346,6 @@ static void test_checkpoint_beside(void) {
   toy_expect(&program, "eval --resume=b1.st", 1, "help: 'b1.st.tmp' is whole, after step 40");
   CHECK(count_lines("log", "help:") == 1, "half a file is no help: %s", slurp("log", NULL));
   unlink("b1.st.old");
-  unlink("b1.st.old");
   toy_expect(&program, "--quiet --save=b1.st --seed=9", 0, "");
   CHECK(same_file("b1.st.old", "ref.st") && access("b1.st.tmp", F_OK), "it is not kept");
 }

@@ -140,8 +140,8 @@ static void test_metrics_kept(void) {
              "cannot keep the metrics of an earlier run, 'keep.jsonl', as");
   rmdir("keep.jsonl.old");
   char name[256], options[300];
-  memset(name, 'n', 250); // NAME.old.tmp has more letters than a file system takes
-  name[250] = 0;
+  memset(name, 'n', 253); // NAME.old has more letters than a file system takes
+  name[253] = 0;
   snprintf(options, sizeof options, "--no-save --metrics=%s", name);
   toy_expect(&program, options, 0, "done");
   toy_expect(&program, options, 1, "cannot keep the metrics of an earlier run|File name too long");
@@ -164,6 +164,28 @@ static void test_metrics_of_branches(void) {
         "lines of another run");
   free(all);
   free(kept);
+}
+
+// One that is killed before it saves, and begun again by the same command, must not take its own lines for the other run's.
+static void test_branches_killed(void) {
+  unlink("bk.jsonl");
+  toy_expect(&program, "--quiet --save=bk.st --metrics=bk.jsonl --steps=10", 0, "");
+  toy_expect(&program, "--quiet --save=bk.st --metrics=bk.jsonl --seed=9", 0, "");
+  unlink("bk.jsonl.old");
+  char *all = slurp("bk.jsonl", NULL);
+  for (int i = 0; i < 2; i++) {
+    pid_t pid = toy_start(
+        &program, "--resume=bk.st.old --save=bk.st --metrics=bk.jsonl --delay=5000 --steps=40",
+        "log");
+    toy_wait_until_begun(pid); // by then lines are cut
+    wait_for_lines("bk.jsonl", "\"step\":2", 1);
+    kill(pid, SIGKILL);
+    toy_wait(pid);
+    char *kept = slurp("bk.jsonl.old", NULL);
+    CHECK(!strcmp(all, kept), "lines are lost, start %d:\n%s", i, kept);
+    free(kept);
+  }
+  free(all);
 }
 
 // An evaluation that goes on while a new run takes the file's name adds its line to the new file, which that run has locked.
@@ -260,6 +282,7 @@ int main(void) {
   test_metrics_elsewhere();
   test_metrics_kept();
   test_metrics_of_branches();
+  test_branches_killed();
   test_evaluation_beside_new_run();
   test_metrics_name_is_synced();
   test_metrics_sync();

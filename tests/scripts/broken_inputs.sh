@@ -109,8 +109,15 @@ for _ in 1 2; do "${run[@]}" --no-save --no-times --metrics=/dev/stdout >>two.js
 cat one.jsonl one.jsonl >wanted.jsonl
 same two.jsonl wanted.jsonl "metrics of two runs, added to one stream"
 [ ! -e two.jsonl.old ] || fail "a stream's file gets another name"
+printf '{"step":1}\n' >lines.jsonl
+expect_error 1 "'lines.jsonl' is no profile" "${run[@]}" --no-save --profile=lines.jsonl
+for bytes in 1 7 8 9 100; do # the beginning of a checkpoint is kept
+  head_of good.safetensors $bytes >cut.safetensors
+  "${run[@]}" --save=cut.safetensors
+  [ "$(stat -c %s cut.safetensors.old)" = $bytes ] || fail "a checkpoint of $bytes bytes is not kept"
+done
 for option in profile kernel-times; do # a slip of the keyboard
-  expect_error 1 "'good.safetensors' is no .*begins with '{': it stays as it is" \
+  expect_error 1 "'good.safetensors' is no .*begins with '{\"version\":': it stays as it is" \
     "${run[@]}" --no-save --$option=good.safetensors
   same good.safetensors kept.safetensors "a checkpoint and --$option"
 done

@@ -61,17 +61,25 @@ model signs(x: f32[8,6]) {
   param away: f[6] = normal(0.3)
   param scaled: f[6] = normal(0.3)
   param gate: f[] = ones
-  loss mean(((1 - away) * x + 3 * scaled) ** 2) + mean(sigmoid(-gate) * x * x)
+  param spread: f[6] = normal(0.3)
+  loss mean(((1 - away) * x + 3 * scaled) ** 2) + mean(sigmoid(-gate) * x * x) + mean((x - sum(spread)) ** 2)
 }
 data { train = csv("none.csv") }
 optim { sgd(0.1) }
 train { steps = 2 }
 GRAPH
 "$mltc" signs.graph -o signs
-expect_gradients signs 0 "away scaled gate" ""
-sed 's/sgd(0.1)/sgd(0.1, momentum=0.9)/' signs.graph >moments.graph
-"$mltc" moments.graph -o moments
-expect_gradients moments 0 "away scaled gate" ""
+expect_gradients signs 0 "away scaled gate spread" ""
+for optimizer in 'adam(0.1)' 'sgd(0.1, momentum=0.9)' 'own(0.1)'; do
+  { # one of its own takes sizes and sums of gradients
+    echo 'optimizer own(w, g, lr) { state u: like w = zeros'
+    echo '  u <- max(0.9 * u, abs(g))'
+    echo '  w <- w - lr * u - lr * sum(g) }'
+    sed "s/sgd(0.1)/$optimizer/" signs.graph
+  } >other.graph
+  "$mltc" other.graph -o other
+  expect_gradients other 0 "away scaled gate spread" ""
+done
 
 number=0
 kept=kept
