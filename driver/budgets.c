@@ -93,13 +93,29 @@ int64_t budgets_find(const draft_subject *s, const char *define, const draft *re
   return x.works;
 }
 
-// Those that run again not counted: what the passes before draft_arrange make.
-static size_t num_kernels(const ir_module *m) {
-  size_t num = 0;
+// What a pass that makes other kernels changes: how many there are, or what they store.
+typedef struct kernels_facts {
+  size_t num;
+  int64_t stored; // bytes
+} kernels_facts;
+
+static kernels_facts facts_of(const ir_module *m) {
+  kernels_facts x = {0, 0};
   for (size_t i = 0; i < m->funcs.num; i++)
-    for (size_t k = 0; k < m->funcs.at[i]->kernels.num; k++)
-      num += m->funcs.at[i]->kernels.at[k]->clone_of == NULL;
-  return num;
+    for (size_t k = 0; k < m->funcs.at[i]->kernels.num; k++) {
+      const ir_kernel *kernel = m->funcs.at[i]->kernels.at[k];
+      if (kernel->clone_of)
+        continue;
+      x.num++;
+      for (size_t o = 0; o < kernel->outputs.num; o++)
+        x.stored += ir_bytes(&kernel->outputs.at[o]->type);
+    }
+  return x;
+}
+
+static bool makes_others(const ir_module *m, const ir_module *than) {
+  kernels_facts x = facts_of(m), y = facts_of(than);
+  return x.num != y.num || x.stored != y.stored;
 }
 
 bool budgets_fit_without(const draft_subject *s, const draft *refused, const char *pass,
@@ -115,7 +131,7 @@ bool budgets_fit_without(const draft_subject *s, const draft *refused, const cha
   draft_subject other = *s;
   other.o = &o;
   bool fits = draft_load(&other, &t, NULL, NULL) && draft_schedule(&other, &t) &&
-              num_kernels(t.module) != num_kernels(refused->module) && // else nothing is gained
+              makes_others(t.module, refused->module) && // else nothing is gained
               plan_least_bytes(t.module) <= budget && draft_arrange(&other, &t, NULL, budget) &&
               draft_plan(&other, &t) && t.plan->arena_bytes <= budget;
   draft_free(&t);

@@ -11,7 +11,7 @@
 int64_t budgets_find(const draft_subject *s, const char *define, const draft *refused,
                      int64_t budget, draft *instead);
 
-// Whether the plan without an optional pass that changes the number of kernels is within the budget.
+// Whether the plan without an optional pass that makes other kernels, or has them store other values, is within the budget.
 bool budgets_fit_without(const draft_subject *s, const draft *refused, const char *pass,
                          int64_t budget);
 

@@ -107,12 +107,19 @@ static bool take(driver *d, draft t) {
   return check_plan(d);
 }
 
-// A pass that makes one long product of many short ones keeps their operands for longer.
+// Which kernels there are does not depend on the budget. A pass that makes one long product of many short ones keeps their
+// operands for longer; one that has kernels compute values again, each from the one before, leaves nothing between to drop.
 static void suggest_other_kernels(const driver *d, int64_t budget) {
-  if (!d->o.plan && budgets_fit_without(&d->subject, &d->made, "join_products", budget))
-    options_say(&d->o, OPTIONS_HELP,
-                "with --disable-pass=join_products it fits: other kernels, sums in another order, "
-                "other bits");
+  static const struct {
+    const char *without, *then;
+  } passes[] = {{"join_products", "other kernels, sums in another order, other bits"},
+                {"recompute", "other kernels, which store more for a budget to choose from"}};
+  for (size_t i = 0; i < sizeof passes / sizeof *passes && !d->o.plan; i++)
+    if (budgets_fit_without(&d->subject, &d->made, passes[i].without, budget)) {
+      options_say(&d->o, OPTIONS_HELP, "with --disable-pass=%s it fits: %s", passes[i].without,
+                  passes[i].then);
+      return;
+    }
 }
 
 // Says why, when the plan does not fit the budget. One that was made for another budget may.

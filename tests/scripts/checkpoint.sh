@@ -216,6 +216,21 @@ without=$("$mltc" scan.graph --disable-pass=join_products --checkpoint=sqrt --em
   python3 -c 'import json, sys; print(json.load(sys.stdin)["totals"]["arena"])')
 expect_error 3 'with --disable-pass=join_products it fits' "$mltc" scan.graph --memory-budget="$without" -o no_trainer
 "$mltc" scan.graph --memory-budget="$without" --disable-pass=join_products --emit=plan >/dev/null || fail "it does not fit"
+cat >stream.graph <<'EOT'
+let B = 256, H = 512
+model m(x: f32[B,32], y: i32[B]) {
+  h = linear(x, H)
+  repeat 20 { h = h + tanh(linear(h, H)) }
+  loss cross_entropy(linear(h, 10), y)
+}
+data { train = npy("x.npy", "y.npy") }
+optim { sgd(0.001) }
+train { steps = 2 }
+EOT
+without=$("$mltc" stream.graph --disable-pass=recompute --checkpoint=sqrt --emit=plan.json |
+  python3 -c 'import json, sys; print(json.load(sys.stdin)["totals"]["arena"])')
+expect_error 3 'with --disable-pass=recompute it fits' "$mltc" stream.graph --memory-budget="$without" -o no_trainer
+"$mltc" stream.graph --memory-budget="$without" --disable-pass=recompute --emit=plan >/dev/null || fail "it does not fit"
 # No budget that is said to work, or that a plan for a larger one fits, is refused.
 cat >rnn.graph <<'EOT'
 let B = 8
