@@ -95,10 +95,32 @@ bool alg_fits(ir_dtype t, double v) {
 }
 
 // --- the walk ------------------------------------------------------------------------------------
+// Whether `r`, through nodes made since `first_new`, reads x, or is it.
+static bool reads(const ir_node *r, const ir_node *x, uint32_t first_new) {
+  if (r == x)
+    return true;
+  for (int k = 0; r->id >= first_new && k < r->num_in; k++)
+    if (reads(r->in[k], x, first_new))
+      return true;
+  return false;
+}
+
+// A rule that takes what a parameter's gradient is made of in the place of the gradient, as in w - 0.1 * -x, would leave its
+// name to nobody, and `check` finds gradients by their names. (That of a reshape goes to what is below.)
+static bool keeps_gradients(const ir_func *f, const ir_node *n, const ir_node *r,
+                            uint32_t first_new) {
+  for (int k = 0; k < n->num_in; k++)
+    if (n->in[k]->op != IR_RESHAPE && ir_names_gradient(f, n->in[k]) &&
+        !reads(r, n->in[k], first_new))
+      return false;
+  return true;
+}
+
 static ir_node *apply_first(const alg_rule *rules, ir_builder *b, ir_node *n) {
   for (int i = 0; i < MAX_RULES && rules[i]; i++) {
+    uint32_t first_new = b->func->next_id;
     ir_node *r = rules[i](b, n);
-    if (r)
+    if (r && keeps_gradients(b->func, n, r, first_new))
       return r;
   }
   return NULL;
@@ -109,20 +131,9 @@ static ir_node *apply_once(ir_builder *b, ir_node *n) {
   return r ? r : apply_first(by_op[n->op], b, n);
 }
 
-// What reads a parameter's gradient stays: a rule that takes what the gradient is made of in its place, as in w - 0.1 * -x,
-// would leave its name to nobody, and `check` finds gradients by their names. (That of a reshape goes to what is below.)
-static bool reads_gradient(const ir_func *f, const ir_node *n) {
-  for (int k = 0; k < n->num_in; k++)
-    if (n->in[k]->op != IR_RESHAPE && ir_names_gradient(f, n->in[k]))
-      return true;
-  return false;
-}
-
 // The bound only cuts off what rules would leave to the next round.
 static ir_node *simplify(ir_builder *b, ir_node *n) {
   b->scope = n->name;
-  if (reads_gradient(b->func, n))
-    return n;
   for (int i = 0; i < MAX_REWRITES; i++) {
     ir_node *r = apply_once(b, n);
     if (!r)
