@@ -261,7 +261,8 @@ static bool check_use(fe *c, const binding *b, const fe_use *use) {
   const ir_map *uses[] = {c->frame->names->uses,
                           c->frame->names->outer ? c->frame->names->outer->uses : NULL};
   fe_suggest(c, d, name, uses, 2, NULL, 0);
-  bool gone = ir_map_get(c->frame->names->gone, name);
+  const ir_map *ended = c->frame->names->gone;
+  bool gone = ended && ir_map_get(ended, name);
   if (!gone)
     diag_help(d, "the first use gets its name by %s(...) as %s", b->fn->name.text, name);
   if (gone || *c->frame->names->suffix)

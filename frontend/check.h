@@ -83,7 +83,7 @@ typedef struct fe_naming {
   const char *suffix;      // ".3" inside a repeat, else ""
   ir_map *counts;          // base name -> uses here
   ir_map *uses;            // name -> fe_use
-  ir_map *gone;            // the same, of a repeat's last iteration that has ended
+  const ir_map *gone; // the same, of the last iteration of a repeat here that has ended; or NULL
 } fe_naming;
 
 // A use of a block: `disc = block(x)` is "block", or what `as` says. `with` names it.

@@ -156,8 +156,7 @@ ir_loc fe_node_loc(const fe *c, ir_loc at) {
 // --- instance names ------------------------------------------------------------------------------
 fe_naming *fe_naming_new(fe *c, fe_naming *outer, const char *prefix, const char *suffix) {
   fe_naming *n = IR_NEW(c->arena, fe_naming);
-  *n = (fe_naming){
-      outer, prefix, suffix, ir_map_new(c->arena), ir_map_new(c->arena), ir_map_new(c->arena)};
+  *n = (fe_naming){outer, prefix, suffix, ir_map_new(c->arena), ir_map_new(c->arena), NULL};
   return n;
 }
 

@@ -283,16 +283,17 @@ static void keep_counts(fe_naming *outer, const fe_naming *inner) {
   }
 }
 
-static void copy_uses(ir_map *to, const fe_naming *inner) {
+// They stay known after the iteration.
+static void keep_uses(fe_naming *outer, const fe_naming *inner) {
   for (size_t k = 0; inner && k < ir_map_count(inner->uses); k++)
-    ir_map_put(to, ir_map_key(inner->uses, k), ir_map_value(inner->uses, k));
+    ir_map_put(outer->uses, ir_map_key(inner->uses, k), ir_map_value(inner->uses, k));
 }
 
 // Names without the iteration's number, so that each has those of the first; they stay known after the loop. What is
 // drawn at random differs, as in a use `with` another's parameters, also from all of a loop around this one.
 static fe_naming *shared_names(fe *c, fe_naming *outer, const fe_naming *last, ir_loc loop,
                                int64_t i, const char *again) {
-  copy_uses(outer->uses, last); // they stay known after the iteration
+  keep_uses(outer, last);
   if (i > 0 || again)
     c->frame->again = ir_format(c->arena, "%s iteration %lld of %u:%u", again ? again : "",
                                 (long long)i, loop.line, loop.col);
@@ -338,7 +339,10 @@ static void run_repeat(fe *c, const ast_stmt *s) {
   c->frame->again = again;
   if (inner)
     keep_counts(outer, inner);
-  copy_uses(s->shared ? outer->uses : outer->gone, inner);
+  if (s->shared)
+    keep_uses(outer, inner);
+  else if (inner)
+    outer->gone = inner->uses;
 }
 
 static void run_when(fe *c, const ast_stmt *s) {

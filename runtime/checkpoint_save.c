@@ -187,10 +187,7 @@ static bool can_be_replaced(const mlrt_saver *s, mlrt_error *e) {
     return mlrt_error_set(
         e, "cannot write the checkpoint '%s': it is no file; --no-save writes none", s->place.path);
   if (is_of_other_kind(s->place.path))
-    return mlrt_error_set(e,
-                          "'%s' is no checkpoint: it stays as it is\n"
-                          "help: give --save another name, or remove the file",
-                          s->place.path);
+    return mlrt_error_other_file(e, s->place.path, "checkpoint", "--save");
   if (!mlrt_may_be_replaced(s->place.path, s->place.folder))
     return cannot(s, e);
   bool keeps = !s->options->resume && mlrt_keeper_has_other(&s->keeper);

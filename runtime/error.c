@@ -30,6 +30,13 @@ bool mlrt_error_memory(mlrt_error *e, const char *fmt, ...) {
   return false;
 }
 
+bool mlrt_error_other_file(mlrt_error *e, const char *path, const char *what, const char *option) {
+  return mlrt_error_set(e,
+                        "'%s' is no %s: it stays as it is\n"
+                        "help: give %s another name, or remove the file",
+                        path, what, option);
+}
+
 bool mlrt_error_prefix(mlrt_error *e, const char *fmt, ...) {
   mlrt_error old = *e;
   va_list args;

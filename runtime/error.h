@@ -29,6 +29,8 @@ typedef struct mlrt_error {
 bool mlrt_error_set(mlrt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 // The same for what there is no memory for.
 bool mlrt_error_memory(mlrt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+// "'notes.txt' is no profile: it stays as it is", for a file that `option` must not write over. Returns false.
+bool mlrt_error_other_file(mlrt_error *e, const char *path, const char *what, const char *option);
 // Puts "context: " before the message that `e` holds. Returns false.
 bool mlrt_error_prefix(mlrt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 // Puts more behind the message that `e` holds.

@@ -100,14 +100,37 @@ static char *read_link(const char *path) {
   return there;
 }
 
-char *mlrt_behind_links(const char *path) {
+// Goes from link to link, to a name that `stop` wants (NULL: none) or the end.
+static char *follow_links(const char *path, bool (*stop)(const char *)) {
   enum { MOST = 40 }; // as many as Linux follows
   char *at = strdup(path), *next;
-  for (int i = 0; at && i < MOST && (next = read_link(at)); i++) {
+  for (int i = 0; at && i < MOST && !(stop && stop(at)) && (next = read_link(at)); i++) {
     free(at);
     at = next;
   }
   return at;
+}
+
+char *mlrt_behind_links(const char *path) {
+  return follow_links(path, NULL);
+}
+
+// "/dev/stdout", "/dev/fd/3", and what those are on Linux.
+static bool names_stream(const char *path) {
+  static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!strcmp(path, names[i]))
+      return true;
+  const char *fd = strstr(path, "/fd/");
+  bool there = !strncmp(path, "/dev/fd/", 8) || (!strncmp(path, "/proc/", 6) && fd);
+  return there && fd[4] && !fd[4 + strspn(fd + 4, "0123456789")];
+}
+
+bool mlrt_is_stream(const char *path) {
+  char *at = follow_links(path, names_stream);
+  bool is = at && names_stream(at);
+  free(at);
+  return is;
 }
 
 bool mlrt_is_at(int fd, const char *path) {

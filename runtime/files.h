@@ -18,6 +18,9 @@ bool mlrt_may_be_replaced(const char *path, const char *folder);
 // The file that a link leads to, which need not be there yet: the one to replace, so that the link stays. `path`
 // where it is no link. Freed by the caller; NULL: out of memory.
 char *mlrt_behind_links(const char *path);
+// Whether it is, or a link leads to, what names an open file of the program, such as /dev/stdout. Of the file that was
+// opened, `>> file`, nothing else is known.
+bool mlrt_is_stream(const char *path);
 // Where `path` is or would be made: freed by the caller; NULL: out of memory.
 char *mlrt_folder_of(const char *path);
 // Whether `fd` is still what the path names: another process may have renamed or removed it.

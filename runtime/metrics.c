@@ -165,41 +165,10 @@ static bool keep_only(mlrt_metrics *m, FILE *file, const kept *k, const char *br
   return (k->bytes && keep_anew(m, file, k, false)) || keep_in_place(m->path, k);
 }
 
-// "/dev/stdout", "/dev/fd/3", and what those are on Linux.
-static bool names_stream(const char *path) {
-  static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!strcmp(path, names[i]))
-      return true;
-  const char *fd = strstr(path, "/fd/");
-  bool there = !strncmp(path, "/dev/fd/", 8) || (!strncmp(path, "/proc/", 6) && fd);
-  return there && fd[4] && !fd[4 + strspn(fd + 4, "0123456789")];
-}
-
-// A stream that somebody has opened: `>> file`, and what else the file is for is not known. Lines are added to it, and
-// nothing is cut, kept or refused. Links to such names are followed, but not into what they stand for.
-static bool is_stream(const char *path) {
-  enum { MOST_LINKS = 8 };
-  char to[PATH_MAX], from[PATH_MAX];
-  if (strlen(path) >= sizeof from)
-    return false;
-  strcpy(from, path);
-  for (int i = 0; i < MOST_LINKS; i++) {
-    if (names_stream(from))
-      return true;
-    ssize_t len = readlink(from, to, sizeof to - 1);
-    if (len <= 0 || to[0] != '/')
-      return false;
-    to[len] = 0;
-    strcpy(from, to);
-  }
-  return false;
-}
-
 // Of a pipe or device nothing can be cut, and reading it would wait for what this run is to write.
 static bool cut_younger(mlrt_metrics *m, const mlrt_metrics_from *from) {
   struct stat st;
-  if (is_stream(m->path) || (stat(m->path, &st) == 0 && !S_ISREG(st.st_mode)))
+  if (m->stream || (stat(m->path, &st) == 0 && !S_ISREG(st.st_mode)))
     return true;
   FILE *f = fopen(m->path, "re");
   if (!f)
@@ -264,20 +233,11 @@ static bool take_memory(mlrt_metrics *m, const mlrt_program *p, const char *path
   return mlrt_place_open(&m->place, path) && mlrt_keeper_open(&m->keeper, m->place.path) && m->line;
 }
 
-static size_t last_name_bytes(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return strlen(slash ? slash + 1 : path);
-}
-
 // Asked before the first step, and not found out behind it.
 static bool can_keep(const mlrt_metrics *m, mlrt_error *e) {
-  bool fine = access(m->place.folder, W_OK | X_OK) == 0;
+  bool fine = access(m->place.folder, W_OK | X_OK) == 0 &&
+              (access(m->keeper.old, F_OK) == 0 || errno == ENOENT); // or too long a name
   int why = errno;
-  long most = pathconf(m->place.folder, _PC_NAME_MAX);
-  if (fine && most > 0 && last_name_bytes(m->keeper.old) > (size_t)most) {
-    fine = false;
-    why = ENAMETOOLONG;
-  }
   if (fine && mlrt_is_replaceable(m->keeper.old) && mlrt_is_replaceable(m->place.temp))
     return true;
   return mlrt_error_set(e,
@@ -307,7 +267,8 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
     return true;
   if (!take_memory(m, p, path))
     return mlrt_error_memory(e, "out of memory");
-  m->old = !from && !is_stream(path);
+  m->stream = mlrt_is_stream(path);
+  m->old = !from && !m->stream;
   m->alone = !from || from->step < INT64_MAX;
   m->fd = open_to_append(path);
   if (m->fd >= 0 && m->alone && is_taken(m->fd)) {
@@ -316,19 +277,12 @@ bool mlrt_metrics_open(mlrt_metrics *m, const mlrt_program *p, const char *path,
         e, "cannot write the metrics file '%s': another run is writing it; give each its own",
         path);
   }
-  if (m->fd >= 0 && !is_stream(path) && mlrt_has_other_text(path, "{")) {
+  if (m->fd >= 0 && !m->stream && mlrt_has_other_text(path, "{")) {
     let_go(m);
-    return mlrt_error_set(e,
-                          "'%s' is no metrics file, whose lines begin with '{': it stays as it is\n"
-                          "help: give --metrics another name, or remove the file",
-                          path);
+    return mlrt_error_other_file(e, path, "metrics file, whose lines begin with '{'", "--metrics");
   }
-  if (m->fd >= 0 && m->old && has_lines(m->fd) && !can_keep(m, e)) {
-    let_go(m);
-    return false;
-  }
-  if (m->fd >= 0 && from && from->branch && !is_stream(path) && has_lines(m->fd) &&
-      !can_keep(m, e)) {
+  bool keeps = !m->stream && (!from || from->branch);
+  if (m->fd >= 0 && keeps && has_lines(m->fd) && !can_keep(m, e)) {
     let_go(m);
     return false;
   }

@@ -20,6 +20,8 @@ typedef struct mlrt_metrics {
   int fd; // -1: off
   const char *path;
   bool times, failed;
+  bool
+      stream; // of a name such as /dev/stdout: lines are added, and nothing is cut, kept or refused
   bool alone; // as a run has to be that trains; an evaluation adds lines beside it
   bool old;   // the lines of an earlier run are still there
   bool named; // on disk

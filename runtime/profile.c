@@ -19,11 +19,8 @@ bool mlrt_profile_open(mlrt_profile *p, const char *path, mlrt_error *e) {
   if (!mlrt_may_be_written(path)) // now, not after hours of training
     return mlrt_error_set(e, "cannot write the profile '%s': %s", path, strerror(errno));
   if (mlrt_has_other_text(path, "{\"version\":"))
-    return mlrt_error_set(
-        e,
-        "'%s' is no profile, which begins with '{\"version\":': it stays as it is\n"
-        "help: give --profile another name, or remove the file",
-        path);
+    return mlrt_error_other_file(e, path, "profile, which begins with '{\"version\":'",
+                                 "--profile");
   p->events = calloc(MAX_EVENTS, sizeof *p->events);
   return p->events || mlrt_error_memory(e, "out of memory");
 }

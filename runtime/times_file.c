@@ -15,12 +15,12 @@ static _Noreturn void fail(const char *path) {
 void mlrt_times_check(const char *path) {
   if (!mlrt_may_be_written(path))
     fail(path);
-  if (mlrt_has_other_text(path, "{\"version\":"))
-    mlrt_fail(
-        MLRT_EXIT_INPUT,
-        "'%s' is no file of kernels' times, which begins with '{\"version\":': it stays as it is\n"
-        "help: give --kernel-times another name, or remove the file",
-        path);
+  if (!mlrt_has_other_text(path, "{\"version\":"))
+    return;
+  mlrt_error e;
+  mlrt_error_other_file(&e, path, "file of kernels' times, which begins with '{\"version\":'",
+                        "--kernel-times");
+  mlrt_fail_with(&e);
 }
 
 FILE *mlrt_times_begin(const char *path) {

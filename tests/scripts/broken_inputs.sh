@@ -94,6 +94,8 @@ try_two "data .train.: .*digits.csv.gz: the .gz file is cut off"
 if [ -z "${MLTC_SANITIZED:-}" ]; then # a file that is whole, and more than there is room for
   head -c 64000000 /dev/zero | gzip -1 >data/digits.csv.gz
   (ulimit -v 50000 && expect_error 3 "digits.csv.gz: no memory to unpack it" "${run[@]}" --threads=1 --data-dir=data --no-save)
+  truncate -s 64000000 data/digits.csv.gz # not packed
+  (ulimit -v 50000 && expect_error 3 "digits.csv.gz: no memory to map it" "${run[@]}" --threads=1 --data-dir=data --no-save)
 fi
 cp whole.gz digits.csv.gz
 

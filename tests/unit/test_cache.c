@@ -173,6 +173,9 @@ static void test_nowhere(ir_arena *a, const char *folder) {
   CHECK(c.dir && !strcmp(c.dir, ir_format(a, "%s/.cache/mltc", folder)), "%s",
         c.dir ? c.dir : "no folder");
   unsetenv("XDG_CACHE_HOME");
+  const char *nobody = ir_format(a, "%s/nobody", folder);
+  setenv("HOME", nobody, 1);
+  CHECK(!cg_cache_open(a).dir && access(nobody, F_OK) < 0, "a home is made for its cache");
   unsetenv("HOME");
   CHECK(!cg_cache_open(a).dir, "a cache without a home");
 }
