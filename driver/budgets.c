@@ -118,22 +118,39 @@ static bool makes_others(const ir_module *m, const ir_module *than) {
   return x.num != y.num || x.stored != y.stored;
 }
 
+// A plan without the optional pass of less than `limit` bytes, in `t`. False: there is none.
+static bool plan_without(const draft_subject *s, const char *define, const ir_module *than,
+                         int64_t budget, int64_t limit, draft *t) {
+  return draft_load(s, t, define, NULL) && draft_schedule(s, t) &&
+         makes_others(t->module, than) && // else nothing is gained
+         plan_least_bytes(t->module) < limit && draft_arrange(s, t, NULL, budget) &&
+         draft_plan(s, t) && t->plan->arena_bytes < limit;
+}
+
+bool budgets_other_kernels(draft_subject *s, const char *define, const ir_module *than,
+                           int64_t bytes, int64_t budget, draft *other) {
+  draft_subject without = *s;
+  without.without = "remake";
+  if (s->edit || s->without || options_disables(s->o, without.without))
+    return false;
+  draft t = draft_new();
+  if (!plan_without(&without, define, than, budget, bytes, &t)) {
+    draft_free(&t);
+    return false;
+  }
+  *s = without;
+  *other = t;
+  return true;
+}
+
 bool budgets_fit_without(const draft_subject *s, const draft *refused, const char *pass,
                          int64_t budget) {
+  draft_subject without = *s;
+  without.without = pass;
   if (options_disables(s->o, pass))
     return false;
   draft t = draft_new();
-  options o = *s->o;
-  o.disabled = (option_list){0};
-  for (size_t i = 0; i < s->o->disabled.num; i++)
-    IR_PUSH(t.arena, o.disabled, s->o->disabled.at[i]);
-  IR_PUSH(t.arena, o.disabled, pass);
-  draft_subject other = *s;
-  other.o = &o;
-  bool fits = draft_load(&other, &t, NULL, NULL) && draft_schedule(&other, &t) &&
-              makes_others(t.module, refused->module) && // else nothing is gained
-              plan_least_bytes(t.module) <= budget && draft_arrange(&other, &t, NULL, budget) &&
-              draft_plan(&other, &t) && t.plan->arena_bytes <= budget;
+  bool fits = plan_without(&without, NULL, refused->module, budget, budget + 1, &t);
   draft_free(&t);
   return fits;
 }

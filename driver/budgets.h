@@ -11,7 +11,13 @@
 int64_t budgets_find(const draft_subject *s, const char *define, const draft *refused,
                      int64_t budget, draft *instead);
 
-// Whether the plan without an optional pass that makes other kernels, or has them store other values, is within the budget.
+// The plan of kernels that have the same bits and make less again by themselves (without `remake`) than those of
+// `than`, when it takes fewer than `bytes`: then *other is that draft, and `s` leaves the pass out from then on.
+// False: it does not, and neither is touched. `define` is draft_load's.
+bool budgets_other_kernels(draft_subject *s, const char *define, const ir_module *than,
+                           int64_t bytes, int64_t budget, draft *other);
+
+// Whether the plan without an optional pass that makes other kernels is within the budget.
 bool budgets_fit_without(const draft_subject *s, const draft *refused, const char *pass,
                          int64_t budget);
 

@@ -55,10 +55,11 @@ static bool has_no_errors(const solver *x, int64_t value) {
 }
 
 // Bytes of a plan for another budget that is within this one, as a compilation would find it; or of the refused one.
-static int64_t look_further(const solver *x, int64_t value, const draft *refused) {
+static int64_t look_further(const solver *x, const draft_subject *s, int64_t value,
+                            const draft *refused) {
   draft instead = {0};
-  if (!x->s->edit)
-    budgets_find(x->s, define_of(x, value), refused, x->budget, &instead);
+  if (!s->edit)
+    budgets_find(s, define_of(x, value), refused, x->budget, &instead);
   if (!instead.arena)
     return refused->plan->arena_bytes;
   int64_t bytes = instead.plan->arena_bytes;
@@ -68,11 +69,18 @@ static int64_t look_further(const solver *x, int64_t value, const draft *refused
 
 static attempt plan_value(const solver *x, int64_t value, bool further) {
   attempt r = {value, HAS_ERRORS, 0};
-  draft t = draft_new();
-  if (draft_load(x->s, &t, define_of(x, value), NULL) && draft_schedule(x->s, &t) &&
-      draft_arrange(x->s, &t, NULL, x->budget) && draft_plan(x->s, &t)) {
+  draft_subject s = *x->s;
+  draft t = draft_new(), other;
+  if (draft_load(&s, &t, define_of(x, value), NULL) && draft_schedule(&s, &t) &&
+      draft_arrange(&s, &t, NULL, x->budget) && draft_plan(&s, &t)) {
+    if (t.plan->arena_bytes > x->budget &&
+        budgets_other_kernels(&s, define_of(x, value), t.module, t.plan->arena_bytes, x->budget,
+                              &other)) {
+      draft_free(&t);
+      t = other;
+    }
     bool too_much = t.plan->arena_bytes > x->budget;
-    r.bytes = further && too_much ? look_further(x, value, &t) : t.plan->arena_bytes;
+    r.bytes = further && too_much ? look_further(x, &s, value, &t) : t.plan->arena_bytes;
     r.found = r.bytes <= x->budget ? FITS : TOO_MUCH;
   } else if (x->tried.num == 0) { // the file's own value
     options_report(x->s->o, t.diags);

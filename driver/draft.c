@@ -125,8 +125,13 @@ static pass_verify when_to_verify(const draft_subject *s) {
 
 static pass_options options_of_passes(const draft_subject *s, const draft *t) {
   const options *o = s->o;
-  pass_options po = {.disabled = o->disabled.at,
-                     .num_disabled = o->disabled.num,
+  option_list disabled = {0};
+  for (size_t i = 0; i < o->disabled.num; i++)
+    IR_PUSH(t->arena, disabled, o->disabled.at[i]);
+  if (s->without)
+    IR_PUSH(t->arena, disabled, s->without);
+  pass_options po = {.disabled = disabled.at,
+                     .num_disabled = disabled.num,
                      .families = cg_families(s->target),
                      .processor = !s->target->cuda,
                      .pairs = s->target->dots_bf16,

@@ -18,8 +18,9 @@ typedef struct draft_subject {
   const ir_source *source;
   fe_split split;        // of the batch, in graph files
   const plan_edit *edit; // --plan; NULL: none
-  bool open; // what options say of looking into passes is for this one: they print, keep
-             // files, take their times, are verified and leave reproducers
+  const char *without; // an optional pass that is left out besides those of the options; NULL: none
+  bool open;           // what options say of looking into passes is for this one: they print, keep
+                       // files, take their times, are verified and leave reproducers
 } draft_subject;
 
 typedef struct draft {

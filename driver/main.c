@@ -22,7 +22,7 @@ typedef struct driver {
   ir_source source;
   draft_subject subject; // of `o` and `source`; `made` is the one that is open
   draft made;
-  draft refused; // if another was made in its place
+  draft first; // if another was made in its place
 } driver;
 
 // --- messages ------------------------------------------------------------------------------------
@@ -97,38 +97,45 @@ static bool check_plan(const driver *d) {
   return true;
 }
 
-// Goes on with another draft, into which nobody has looked so far.
+// Goes on with another draft, into which nobody has looked so far. The first one has what is read: texts, options.
 static bool take(driver *d, draft t) {
   ir_buf faults = ir_buf_new(t.arena);
   BUG_IF(ir_verify(t.module, &faults), "memory passes made IR that breaks rules\n%s",
          ir_buf_str(&faults));
-  d->refused = d->made;
+  if (d->first.arena)
+    draft_free(&d->made);
+  else
+    d->first = d->made;
   d->made = t;
   return check_plan(d);
 }
 
-// Which kernels there are does not depend on the budget. A pass that makes one long product of many short ones keeps their
-// operands for longer; one that has kernels compute values again, each from the one before, leaves nothing between to drop.
+// Which bits there are does not depend on the budget. A pass that makes one long product of many short ones keeps their
+// operands for longer, and adds them up in another order.
 static void suggest_other_kernels(const driver *d, int64_t budget) {
-  static const struct {
-    const char *without, *then;
-  } passes[] = {{"join_products", "other kernels, sums in another order, other bits"},
-                {"recompute", "other kernels, which store more for a budget to choose from"}};
-  for (size_t i = 0; i < sizeof passes / sizeof *passes && !d->o.plan; i++)
-    if (budgets_fit_without(&d->subject, &d->made, passes[i].without, budget)) {
-      options_say(&d->o, OPTIONS_HELP, "with --disable-pass=%s it fits: %s", passes[i].without,
-                  passes[i].then);
-      return;
-    }
+  const char *pass = "join_products";
+  if (!d->o.plan && budgets_fit_without(&d->subject, &d->made, pass, budget))
+    options_say(&d->o, OPTIONS_HELP,
+                "with --disable-pass=%s it fits: other kernels, sums in another order, other bits",
+                pass);
 }
 
-// Says why, when the plan does not fit the budget. One that was made for another budget may.
+// Says why, when the plan does not fit the budget. One of other kernels with the same bits may, or one that was made for
+// another budget.
 static bool fits_budget(driver *d) {
   const draft *t = &d->made;
-  int64_t budget = ir_config_count(t->module, "memory_budget"), works = t->plan->arena_bytes;
+  int64_t budget = ir_config_count(t->module, "memory_budget");
   if (!budget || t->plan->arena_bytes <= budget)
     return true;
+  draft other = {0};
+  if (budgets_other_kernels(&d->subject, NULL, t->module, t->plan->arena_bytes, budget, &other)) {
+    if (!take(d, other))
+      return false;
+    if (t->plan->arena_bytes <= budget)
+      return true;
+  }
   draft instead = {0};
+  int64_t works = t->plan->arena_bytes;
   if (!d->subject.edit)
     works = budgets_find(&d->subject, NULL, t, budget, &instead);
   if (instead.arena)
@@ -284,6 +291,6 @@ int main(int argc, char **argv) {
   else
     status = compile(&d);
   draft_free(&d.made);
-  draft_free(&d.refused);
+  draft_free(&d.first);
   return finish(status);
 }

@@ -14,6 +14,10 @@
 // that reads one of these does it besides, if its domain allows; else a kernel of its own does, if that
 // takes little time beside those that read it.
 //
+// What it is made from may be made again, too, and then earlier: of a residual stream, h + f(h), each value from the one before.
+// None is made far ahead of the first that needs it for something else. Else all of the stream would be made
+// where the backward pass begins, when it is in memory as if it had waited, and no policy could drop any of it.
+//
 // More bytes are moved than before: one store. Those that wait are fewer where the most wait, at the end
 // of the forward pass.
 //
@@ -26,7 +30,7 @@ enum {
   MAX_FLOPS = 48, // per element
   MAX_NODES = 24,
   LEAST_BYTES = 16384, // what is not worth a thought
-  NEAR = 12,           // kernels between a host and the first that reads the value
+  NEAR = 12,           // kernels between where a value is made and the first that needs it
   SHARE_OF_TIME = 8,   // of the kernels that read it, for a kernel of its own
 };
 
@@ -35,6 +39,7 @@ typedef struct remake {
   again g;
   ir_arena *arena;     // scratch
   int forward;         // the last kernel of the forward pass
+  uint32_t first_made; // nodes from this id on make something again
   kernel_list *before; // [kernel] those that are new and run before it, last ones first
 } remake;
 
@@ -43,6 +48,7 @@ typedef struct waiting {
   ir_node *v;
   ir_node_list nodes, bases; // computed, operands first; in memory
   int first, early;          // the first kernel that reads v late; the last that does early
+  int needed;                // the first late one that does not read v to make another value again
   int until;                 // so long bases are in memory anyway
   int flops;
   bool ok;
@@ -98,7 +104,7 @@ static void follow(remake *r, waiting *w, ir_node *n) {
 
 static void find_uses(const remake *r, waiting *w) {
   const again_uses *users = &r->g.users[w->v->id];
-  w->first = INT32_MAX;
+  w->first = w->needed = INT32_MAX;
   w->early = (int)w->v->kernel->id;
   for (size_t i = 0; i < users->num; i++) {
     int k = (int)users->at[i].user->kernel->id;
@@ -106,6 +112,8 @@ static void find_uses(const remake *r, waiting *w) {
       w->early = k > w->early ? k : w->early;
     else
       w->first = k < w->first ? k : w->first;
+    if (k > r->forward && k < w->needed && users->at[i].user->id < r->first_made)
+      w->needed = k;
   }
 }
 
@@ -123,7 +131,7 @@ static waiting look_at(remake *r, ir_node *v) {
 // --- where it is made ---------------------------------------------------------------------------
 static bool may_host(const remake *r, const waiting *w, const ir_kernel *k) {
   return is_loop_or_matmul(k) && (int)k->id > r->forward && (int)k->id < w->first &&
-         (int)k->id <= w->until && (int)k->id + NEAR >= w->first;
+         (int)k->id <= w->until && (int)k->id + NEAR >= w->needed;
 }
 
 // The last kernel that reads a base and may compute v, too; NULL.
@@ -197,7 +205,7 @@ static bool is_cheap(const remake *r, const waiting *w) {
 
 static void make_alone(remake *r, const waiting *w) {
   int at = w->until < w->first ? w->until : w->first;
-  if (at + NEAR < w->first || !is_cheap(r, w))
+  if (at + NEAR < w->needed || !is_cheap(r, w))
     return;
   again_clones x = again_clone_behind(&r->g, &w->nodes, new_kernel(r, at));
   if (!again_fits(&x) || !redirect(r, w, &x))
@@ -237,7 +245,7 @@ static bool remake_func(ir_func *f) {
     return false;
   ir_arena *a = ir_arena_new();
   int forward = find_forward(a, f);
-  remake r = {.g = again_look_at(f, a), .arena = a, .forward = forward};
+  remake r = {.g = again_look_at(f, a), .arena = a, .forward = forward, .first_made = f->next_id};
   r.before = IR_NEW_ARRAY(a, kernel_list, f->kernels.num);
   // Last kernel first: what is made again then counts as a use of what it is made from.
   for (int k = forward; k >= 0; k--)
