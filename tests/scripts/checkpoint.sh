@@ -222,7 +222,7 @@ EOT
 expect_hint scan.graph join_products
 # Kernels with the same bits are tried by whatever asks: those that do not make sums of a stream again.
 cat >stream.graph <<'EOT'
-let B = 256, H = 250
+let B = 256, H = 500
 model m(x: f32[B,32], y: i32[B]) {
   h = linear(x, H)
   repeat 24 { h = h + tanh(linear(h, H) * 0.5) * sigmoid(h) }
