@@ -8,7 +8,10 @@
 // the byte what packing makes of it: neither is a larger budget always met, nor is a smaller one always missed.
 #include "driver/budgets.h"
 
+#include <string.h>
+
 #include "driver/probe.h"
+#include "passes/checkpoint.h"
 
 enum {
   FIRST_TRIES = 4, // upwards, for one that is met
@@ -141,6 +144,23 @@ bool budgets_other_kernels(draft_subject *s, const char *define, const ir_module
   *s = without;
   *other = t;
   return true;
+}
+
+bool budgets_fit_with_auto(const draft_subject *s, const draft *refused, int64_t budget) {
+  const char *best = checkpoint_names[CHECKPOINT_AUTO];
+  const ir_setting *has = ir_find_config(refused->module, "checkpoint");
+  if (!has || has->kind != IR_SET_STR || !strcmp(has->str, best))
+    return false;
+  options o = *s->o;
+  o.checkpoint = best;
+  draft_subject other = *s;
+  other.o = &o;
+  draft t = draft_new();
+  bool fits = draft_load(&other, &t, NULL, NULL) && draft_schedule(&other, &t) &&
+              draft_arrange(&other, &t, best, budget) && draft_plan(&other, &t) &&
+              t.plan->arena_bytes <= budget;
+  draft_free(&t);
+  return fits;
 }
 
 bool budgets_fit_without(const draft_subject *s, const draft *refused, const char *pass,

@@ -17,6 +17,9 @@ int64_t budgets_find(const draft_subject *s, const char *define, const draft *re
 bool budgets_other_kernels(draft_subject *s, const char *define, const ir_module *than,
                            int64_t bytes, int64_t budget, draft *other);
 
+// Whether the plan is within the budget with --checkpoint=auto, where something else has been asked for.
+bool budgets_fit_with_auto(const draft_subject *s, const draft *refused, int64_t budget);
+
 // Whether the plan without an optional pass that makes other kernels is within the budget.
 bool budgets_fit_without(const draft_subject *s, const draft *refused, const char *pass,
                          int64_t budget);

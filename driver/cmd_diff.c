@@ -28,8 +28,8 @@ static bool parse(int argc, char **argv, const char **names, bool *json) {
 
 static int compare(ir_arena *arena, const char *const *names, bool json) {
   const char *why = NULL;
-  const plan_file *a = plan_file_open(arena, names[0], &why);
-  const plan_file *b = a ? plan_file_open(arena, names[1], &why) : NULL;
+  const plan_file *a = plan_file_open(arena, PLAN_FILE_COMPARED, names[0], &why);
+  const plan_file *b = a ? plan_file_open(arena, PLAN_FILE_COMPARED, names[1], &why) : NULL;
   if (!b)
     return trouble(why);
   plan_diff d = plan_diff_find(arena, a, b);

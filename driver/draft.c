@@ -171,11 +171,26 @@ static void refuse_late_policy(const draft_subject *s, draft *t) {
     }
 }
 
+// What the options say. IR text has `free` where nobody had said anything: a budget of the command line then asks for
+// `auto`, as it does of the graph.
+static const char *policy_of_options(const draft_subject *s, const ir_module *m) {
+  const options *o = s->o;
+  const ir_setting *has = ir_find_config(m, "checkpoint");
+  bool by_default = has && has->kind == IR_SET_STR &&
+                    !strcmp(has->str, checkpoint_names[CHECKPOINT_FREE]) &&
+                    !ir_find_config(m, "memory_budget");
+  for (size_t i = 0; i < m->funcs.num; i++)
+    by_default = by_default && !ir_has_clones(m->funcs.at[i]);
+  return !o->checkpoint && o->memory_budget && by_default ? checkpoint_names[CHECKPOINT_AUTO]
+                                                          : o->checkpoint;
+}
+
 bool draft_schedule(const draft_subject *s, draft *t) {
   pass_options po = options_of_passes(s, t);
   set_precision(s, t);
   refuse_late_policy(s, t);
-  set_memory(s, t->module, s->o->checkpoint, s->o->memory_budget); // IR of all passes says it
+  // IR of all passes says it
+  set_memory(s, t->module, policy_of_options(s, t->module), s->o->memory_budget);
   if (!keep_if(t, !diag_num_errors(t->diags) && pass_run_pipeline(t->module, t->diags, &po) &&
                       has_generators(s, t)))
     return false;

@@ -146,7 +146,11 @@ static bool fits_budget(driver *d) {
   bool may_fit_in_parts = t->plan->state_bytes <= budget; // which have the same states
   if (!options_is_ir(&d->o) && !d->o.allow_accumulate && !d->o.plan && may_fit_in_parts)
     cmd_suggest_division(&d->subject, budget);
-  suggest_other_kernels(d, budget);
+  if (!d->o.plan && budgets_fit_with_auto(&d->subject, t, budget))
+    options_say(&d->o, OPTIONS_HELP, "with --checkpoint=%s it fits",
+                checkpoint_names[CHECKPOINT_AUTO]);
+  else
+    suggest_other_kernels(d, budget);
   return false;
 }
 

@@ -31,7 +31,7 @@ static plan_edit_func func_of(ir_arena *a, const plan_file_func *f) {
 }
 
 const plan_edit *plan_edit_read(ir_arena *a, const char *path, const char **why) {
-  const plan_file *file = plan_file_open(a, path, why);
+  const plan_file *file = plan_file_open(a, PLAN_FILE_EDITED, path, why);
   if (!file)
     return NULL;
   for (size_t i = 0; i < file->figures.num; i++)

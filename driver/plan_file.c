@@ -15,6 +15,7 @@ typedef struct reader {
   ir_arena *a;
   const char *path;
   const char *why; // the first fault; NULL: none yet
+  plan_file_use use;
 } reader;
 
 static void fail(reader *r, const char *where, const char *what) {
@@ -34,12 +35,24 @@ static const char *article(json_type type) {
                                     : "is no whole number";
 }
 
-// NULL, after a message, unless it is there and of this type.
+// An order and places say no more.
+static bool may_be_missing(const reader *r, const char *key) {
+  static const char *const needed[] = {"version", "functions", "kernels", "name"};
+  bool may = r->use == PLAN_FILE_EDITED;
+  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+    may = may && strcmp(key, needed[i]) != 0;
+  return may;
+}
+
+// NULL unless it is there and of this type, after a message if it may not be missing.
 static json_object *get(reader *r, json_object *o, const char *where, const char *key,
                         json_type type) {
   json_object *v = NULL;
-  if (!json_object_object_get_ex(o, key, &v))
+  bool is_there = json_object_object_get_ex(o, key, &v);
+  if (!is_there && !may_be_missing(r, key))
     fail(r, inside(r, where, key), "is missing");
+  else if (!is_there)
+    return NULL;
   else if (!json_object_is_type(v, type))
     fail(r, inside(r, where, key), article(type));
   return r->why ? NULL : v;
@@ -104,8 +117,14 @@ static const char *text_of(const reader *r, json_object *o) {
   return ir_strdup(r->a, json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
 }
 
-static bool has_offset(json_object *buffer) {
-  return json_object_object_get_ex(buffer, "offset", NULL);
+// -1: there is none. The library makes the largest number of all that are larger.
+static int64_t get_offset(reader *r, json_object *buffer, const char *at) {
+  if (!json_object_object_get_ex(buffer, "offset", NULL))
+    return -1;
+  int64_t offset = get_size(r, buffer, at, "offset");
+  if (offset == INT64_MAX)
+    fail(r, inside(r, at, "offset"), "is too large");
+  return offset;
 }
 
 static void read_buffers(reader *r, json_object *o, const char *where, const char *key,
@@ -117,7 +136,7 @@ static void read_buffers(reader *r, json_object *o, const char *where, const cha
     if (!b)
       return;
     push(r, out, get_text(r, b, at, "name"), get_size(r, b, at, "bytes"));
-    out->at[out->num - 1].offset = has_offset(b) ? get_size(r, b, at, "offset") : -1;
+    out->at[out->num - 1].offset = get_offset(r, b, at);
     out->at[out->num - 1].rest = text_of(r, b);
   }
 }
@@ -223,11 +242,11 @@ static void read_plan(reader *r, json_object *o, plan_file *p) {
     return;
   p->model = get_text(r, o, "", "model");
   json_object *totals = get(r, o, "", "totals", json_type_object);
-  if (!totals)
-    return;
-  get_size(r, totals, "totals", "arena");
-  get_figures(r, totals, "totals", &p->figures);
-  get_shares(r, totals, "totals", &p->shares);
+  if (totals) {
+    get_size(r, totals, "totals", "arena");
+    get_figures(r, totals, "totals", &p->figures);
+    get_shares(r, totals, "totals", &p->shares);
+  }
   get_figures(r, o, "", &p->figures); // bounds
   read_buffers(r, o, "", "buffers", &p->buffers);
   place funcs = get_list(r, o, "", "functions");
@@ -264,9 +283,9 @@ static json_object *parse(reader *r, const char *text, size_t len) {
   return o;
 }
 
-const plan_file *plan_file_read(ir_arena *a, const char *path, const char *text, size_t len,
-                                const char **why) {
-  reader r = {.a = a, .path = path};
+const plan_file *plan_file_read(ir_arena *a, plan_file_use use, const char *path, const char *text,
+                                size_t len, const char **why) {
+  reader r = {.a = a, .path = path, .use = use};
   plan_file *p = IR_NEW(a, plan_file);
   p->path = path;
   json_object *o = parse(&r, text, len);
@@ -277,11 +296,12 @@ const plan_file *plan_file_read(ir_arena *a, const char *path, const char *text,
   return r.why ? NULL : p;
 }
 
-const plan_file *plan_file_open(ir_arena *a, const char *path, const char **why) {
+const plan_file *plan_file_open(ir_arena *a, plan_file_use use, const char *path,
+                                const char **why) {
   size_t len = 0;
   char *text = ir_read_text(a, path, &len);
   if (text)
-    return plan_file_read(a, path, text, len, why);
+    return plan_file_read(a, use, path, text, len, why);
   *why = ir_format(a, "cannot read '%s': %s", path, strerror(errno));
   return NULL;
 }

@@ -28,11 +28,14 @@ typedef struct plan_file {
   IR_VEC(plan_file_func) funcs;
 } plan_file;
 
+// Of what is edited only the order of kernels and the offsets count: all other fields may be missing.
+typedef enum plan_file_use { PLAN_FILE_COMPARED, PLAN_FILE_EDITED } plan_file_use;
+
 // NULL with the reason in *why ("a.json:3: ...") when this is no plan, or one of another version.
 // Fields that version 1 has got later may be missing.
-const plan_file *plan_file_read(ir_arena *a, const char *path, const char *text, size_t len,
-                                const char **why);
+const plan_file *plan_file_read(ir_arena *a, plan_file_use use, const char *path, const char *text,
+                                size_t len, const char **why);
 // The same of a file.
-const plan_file *plan_file_open(ir_arena *a, const char *path, const char **why);
+const plan_file *plan_file_open(ir_arena *a, plan_file_use use, const char *path, const char **why);
 
 #endif

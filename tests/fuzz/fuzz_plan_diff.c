@@ -27,11 +27,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ir_arena *a = ir_arena_new();
   const char *why = NULL;
-  const plan_file *y = plan_file_read(a, "other.json", other, strlen(other), &why);
+  const plan_file *y =
+      plan_file_read(a, PLAN_FILE_COMPARED, "other.json", other, strlen(other), &why);
   BUG_IF(!y, "%s", why);
-  const plan_file *x =
-      plan_file_read(a, "fuzz.json", ir_strndup(a, (const char *)data, size), size, &why);
-  BUG_IF(!x == !why, "NULL must mean a reason");
+  const char *text = ir_strndup(a, (const char *)data, size), *why_not = NULL;
+  const plan_file *x = plan_file_read(a, PLAN_FILE_COMPARED, "fuzz.json", text, size, &why);
+  const plan_file *e = plan_file_read(a, PLAN_FILE_EDITED, "fuzz.json", text, size, &why_not);
+  BUG_IF(!x == !why || !e == !why_not, "NULL must mean a reason");
+  BUG_IF(x && !e, "what can be compared cannot be compiled with: %s", why_not);
   if (x) {
     print(a, x, x);
     print(a, x, y);
