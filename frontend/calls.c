@@ -278,8 +278,22 @@ static const char *again_name(fe *c, fe_use *use) {
   return ir_format(c->arena, "%s with %s %d", outer ? outer : "", use->path, ++use->again);
 }
 
+// `f(x) as target` beside `state target: like online` would have parameters of its own, target_2.
+static bool is_no_copy(fe *c, const binding *b) {
+  const char *name = b->call->label;
+  const fe_use *use = name ? fe_find_use(c, name) : NULL;
+  if (!use || !use->copy)
+    return true;
+  ir_diag *d = fe_error(c, b->call->loc, "E0206", "'%s' is a copy of the states of a use of '%s'",
+                        name, use->fn->name.text);
+  diag_help(d, "%s(...) with %s uses it; what is new needs another name", b->fn->name.text, name);
+  return false;
+}
+
 static const fe_value *expand(fe *c, const binding *b, bool is_std) {
   const char *base = b->call->label ? b->call->label : b->fn->name.text;
+  if (!is_no_copy(c, b))
+    return &fe_bad;
   fe_use *use =
       b->call->again ? fe_find_use(c, b->call->again) : fe_use_new(c, b->fn, b->call, base);
   if (!check_use(c, b, use))

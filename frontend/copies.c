@@ -82,8 +82,10 @@ void fe_declare_copy(fe *c, const ast_stmt *s) {
   const ast_name *name = &s->names.at[0];
   const fe_use *of = fe_find_use(c, s->type->like);
   beginning b;
-  if (!is_new_name(c, name) || !want_beginning(c, s, of, &b))
+  if (!is_new_name(c, name) || !want_beginning(c, s, of, &b)) {
+    fe_set(c, name->text, &fe_bad); // what is stored to it was not looked at
     return;
+  }
   fe_use *to = fe_use_new(c, of->fn, NULL, name->text);
   to->site = of->site;
   to->copy = true;

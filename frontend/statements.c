@@ -176,9 +176,10 @@ static bool check_trainable(fe *c, const ast_stmt *s, const ir_type *type) {
   return false;
 }
 
-// `state t: like foo = foo`: what is wrong with the one foo was said of the other.
-static bool begins_as_like(const ast_stmt *s) {
-  return s->type->like && s->value->kind == AST_NAME && !strcmp(s->value->text, s->type->like);
+// `state t: like foo = foo`: what is wrong with the one foo was said of the other. Of `= use` nothing is wrong.
+static bool begins_as_like(const fe *c, const ast_stmt *s) {
+  return s->type->like && s->value->kind == AST_NAME &&
+         (!strcmp(s->value->text, s->type->like) || fe_find_use(c, s->value->text));
 }
 
 static void run_declare(fe *c, const ast_stmt *s) {
@@ -194,7 +195,7 @@ static void run_declare(fe *c, const ast_stmt *s) {
   const fe_value *number;
   bool typed = fe_eval_type(c, s->type, &type, &dim_names);
   fe_set(c, name->text, &fe_bad);
-  if (!typed && begins_as_like(s))
+  if (!typed && begins_as_like(c, s))
     return;
   ir_state *state = NULL;
   ir_role role = typed ? role_of(c, s, path, &type) : IR_ROLE_PARAM;
@@ -242,8 +243,11 @@ static void run_store(fe *c, const ast_stmt *s) {
   const ast_name *name = &s->names.at[0];
   if (fe_store_copy(c, s))
     return;
-  const fe_value *to = fe_lookup(c, name->text, name->loc), *v = fe_eval(c, s->value);
-  if (fe_is_bad(to) || fe_is_bad(v))
+  const fe_value *to = fe_lookup(c, name->text, name->loc);
+  if (fe_is_bad(to)) // perhaps a copy of a use, of which others may stand on the right
+    return;
+  const fe_value *v = fe_eval(c, s->value);
+  if (fe_is_bad(v))
     return;
   if (to->kind != FE_TENSOR || !to->state) {
     ir_diag *d = fe_error(c, name->loc, "E0215", "'%s' is not a state", name->text);

@@ -102,7 +102,8 @@ void ir_rewrite_done(ir_rewrite *rw, size_t i, ir_node *replacement);
 // What stands for an old node that has been done.
 ir_node *ir_rewrite_now(const ir_rewrite *rw, ir_node *n);
 bool ir_rewrite_end(ir_rewrite *rw);
-// "d.fc.w": whether it is the gradient of a state by its name, by which people and `check` look for it. Rewrites keep it.
+// "d.fc.w", "d.fc.w.2": whether it is the gradient of a state by its name, by which people and `check` look for it. Rewrites
+// keep it.
 bool ir_names_gradient(const ir_func *f, const ir_node *n);
 // All of that, for what needs to know nothing but the node. Whether anything has changed.
 bool ir_rewrite_each(ir_func *f, ir_node *(*improve)(ir_builder *b, ir_node *n));

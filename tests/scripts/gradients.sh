@@ -153,6 +153,29 @@ expect_gradients slopes 0 "$others w" ""
 kept=kept3
 wrong autodiff '%d.better, %d.matmul.matmul' '%d.better, %d.better' "$others" "w"
 
+# A step within a loss: the gradient of the loss is told from that of the step, also where it is one element and
+# a shape of it is dropped.
+cat >inner.graph <<'GRAPH'
+let B = 8
+block net(x: f[b,n]) -> f[b,1] { return linear(tanh(linear(x, 8)), 1) }
+model inner(x: f32[B,6]) {
+  param shift: f[1] = normal(1)
+  y = x[:, 1:2]
+  better = shift - 0.1 * grad(mean((x[:, 0:1] + shift - y) ** 4), shift)
+  first = mean((net(x) as net - y) ** 2)
+  state fast: like net = net
+  fast <- net - 0.1 * grad(first, net)
+  state far: like net = net
+  far <- net + 0.05 * stop(grad(first, net))
+  loss mse(x[:, 0:1] + better, y) + mse(net(x) with fast, y) + mse(net(x) with far, y)
+}
+data { train = npy("none.npy") }
+optim { sgd(0.1) }
+train { steps = 2 }
+GRAPH
+"$mltc" -O0 inner.graph -o inner
+expect_gradients inner 0 "shift $(parts net)" ""
+
 # What is all rounding in the kernel says nothing about it: tanh where it is 1, cosines of thousands.
 for k in 30 400 1500; do
   cat >far.graph <<GRAPH
