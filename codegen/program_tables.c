@@ -473,13 +473,51 @@ static uint64_t kernel_hash(const ir_kernel *k) {
   return h;
 }
 
-static bool decides_numbers(const ir_kernel *k) {
-  return !k->clone_of && !ir_is_transfer(k);
+// What a value is computed from, by whichever kernels: of copies, what they copy.
+static uint64_t value_hash(const uint64_t *of, const ir_node *n) {
+  if (n->kernel && ir_is_transfer(n->kernel))
+    return of[n->in[0]->id];
+  uint64_t h = ir_hash_work(n);
+  for (int i = 0; i < n->num_in; i++)
+    h = ir_hash_mix(h, of[n->in[i]->id]);
+  return h;
 }
 
-// A digest of what decides the numbers: the states, and what each kernel computes of its operands. Not in which order
-// they run, where things lie in memory, what waits on the host, nor which kernels run again: a
-// checkpoint is the same bytes under every plan.
+static int compare_hashes(const void *x, const void *y) {
+  uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
+  return a < b ? -1 : a > b;
+}
+
+// Of all values that a function computes, each once.
+static uint64_t values_hash(ir_arena *a, const ir_func *f) {
+  uint64_t *of = IR_NEW_ARRAY(a, uint64_t, f->next_id),
+           *all = IR_NEW_ARRAY(a, uint64_t, f->nodes.num + 1);
+  size_t num = 0;
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    of[n->id] = value_hash(of, n);
+    if (n->kernel)
+      all[num++] = of[n->id];
+  }
+  qsort(all, num, sizeof *all, compare_hashes);
+  uint64_t sum = 0;
+  for (size_t i = 0; i < num; i++)
+    sum += i == 0 || all[i] != all[i - 1] ? all[i] : 0;
+  return sum;
+}
+
+// Its members decide in which order a kernel adds up. A matmul's do not.
+static bool decides_sums(const ir_kernel *k) {
+  bool sums =
+      k->family != IR_FAMILY_LOOP && k->family != IR_FAMILY_MATMUL && k->family != IR_FAMILY_COPY;
+  for (size_t i = 0; i < k->nodes.num; i++)
+    sums |= ir_ops[k->nodes.at[i]->op].cls == IR_CLASS_REDUCE;
+  return sums && !k->clone_of && !ir_is_transfer(k);
+}
+
+// A digest of what decides the numbers: the states, the values that are computed, and kernels in which they are added up.
+// Not in which order kernels run, where things lie in memory, what waits on the host, nor what is made or runs
+// again: a checkpoint is the same bytes under every plan.
 static uint64_t plan_hash(const tables *t) {
   ir_buf b = ir_buf_new(t->p->arena);
   for (size_t i = 0; i < t->m->states.num; i++) {
@@ -487,10 +525,12 @@ static uint64_t plan_hash(const tables *t) {
     ir_buf_printf(&b, "%s %s\n", s->name, ir_type_str(t->p->arena, &s->type));
   }
   uint64_t sum = ir_hash(ir_buf_str(&b), b.len);
-  for (size_t i = 0; i < t->m->funcs.num; i++)
-    for (size_t j = 0; j < t->m->funcs.at[i]->kernels.num; j++)
-      if (decides_numbers(t->m->funcs.at[i]->kernels.at[j]))
-        sum += kernel_hash(t->m->funcs.at[i]->kernels.at[j]);
+  for (size_t i = 0; i < t->m->funcs.num; i++) {
+    const ir_func *f = t->m->funcs.at[i];
+    sum += values_hash(t->p->arena, f);
+    for (size_t j = 0; j < f->kernels.num; j++)
+      sum += decides_sums(f->kernels.at[j]) ? kernel_hash(f->kernels.at[j]) : 0;
+  }
   return sum;
 }
 

@@ -8,10 +8,12 @@
 // the byte what packing makes of it: neither is a larger budget always met, nor is a smaller one always missed.
 #include "driver/budgets.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "driver/probe.h"
 #include "passes/checkpoint.h"
+#include "passes/pass.h"
 
 enum {
   FIRST_TRIES = 4, // upwards, for one that is met
@@ -121,28 +123,43 @@ static bool makes_others(const ir_module *m, const ir_module *than) {
   return x.num != y.num || x.stored != y.stored;
 }
 
-// A plan without the optional pass of less than `limit` bytes, in `t`. False: there is none.
-static bool plan_without(const draft_subject *s, const char *define, const ir_module *than,
-                         int64_t budget, int64_t limit, draft *t) {
-  return draft_load(s, t, define, NULL) && draft_schedule(s, t) &&
+// A plan of other kernels of less than `limit` bytes, in `t`. False: there is none.
+static bool plan_others(const draft_subject *s, const budgets_asked *x, const ir_module *than,
+                        int64_t limit, draft *t) {
+  return draft_load(s, t, x->define, NULL) && draft_schedule(s, t) &&
          makes_others(t->module, than) && // else nothing is gained
-         plan_least_bytes(t->module) < limit && draft_arrange(s, t, NULL, budget) &&
+         plan_least_bytes(t->module) < limit && draft_arrange(s, t, x->policy, x->budget) &&
          draft_plan(s, t) && t->plan->arena_bytes < limit;
 }
 
-bool budgets_other_kernels(draft_subject *s, const char *define, const ir_module *than,
-                           int64_t bytes, int64_t budget, draft *other) {
-  draft_subject without = *s;
-  without.without = "remake";
-  if (s->edit || s->without || options_disables(s->o, without.without))
+bool budgets_other_kernels(draft_subject *s, const budgets_asked *x, const ir_module *than,
+                           int64_t bytes, draft *other) {
+  draft_subject little = *s;
+  little.remakes_little = true;
+  if (s->edit || pass_remakes_little(than) || options_disables(s->o, "remake"))
     return false;
   draft t = draft_new();
-  if (!plan_without(&without, define, than, budget, bytes, &t)) {
+  if (!plan_others(&little, x, than, bytes, &t)) {
     draft_free(&t);
     return false;
   }
-  *s = without;
+  if (s->o->verbose)
+    options_say(s->o, OPTIONS_HELP, "kernels that make less again by themselves: %" PRId64 " bytes",
+                t.plan->arena_bytes);
+  s->remakes_little = true;
   *other = t;
+  return true;
+}
+
+bool budgets_plan(draft_subject *s, const budgets_asked *x, int64_t limit, draft *t) {
+  draft other;
+  if (!draft_arrange(s, t, x->policy, x->budget) || !draft_plan(s, t))
+    return false;
+  if (!limit || t->plan->arena_bytes <= limit || plan_least_bytes(t->module) > limit ||
+      !budgets_other_kernels(s, x, t->module, t->plan->arena_bytes, &other))
+    return true;
+  draft_free(t);
+  *t = other;
   return true;
 }
 
@@ -170,7 +187,8 @@ bool budgets_fit_without(const draft_subject *s, const draft *refused, const cha
   if (options_disables(s->o, pass))
     return false;
   draft t = draft_new();
-  bool fits = plan_without(&without, NULL, refused->module, budget, budget + 1, &t);
+  budgets_asked x = {.budget = budget};
+  bool fits = plan_others(&without, &x, refused->module, budget + 1, &t);
   draft_free(&t);
   return fits;
 }

@@ -11,11 +11,22 @@
 int64_t budgets_find(const draft_subject *s, const char *define, const draft *refused,
                      int64_t budget, draft *instead);
 
-// The plan of kernels that have the same bits and make less again by themselves (without `remake`) than those of
-// `than`, when it takes fewer than `bytes`: then *other is that draft, and `s` leaves the pass out from then on.
-// False: it does not, and neither is touched. `define` is draft_load's.
-bool budgets_other_kernels(draft_subject *s, const char *define, const ir_module *than,
-                           int64_t bytes, int64_t budget, draft *other);
+// How a plan is asked for.
+typedef struct budgets_asked {
+  const char *define; // as of draft_load
+  const char *policy; // as of draft_arrange
+  int64_t budget;     // likewise
+} budgets_asked;
+
+// The plan of kernels that have the same bits and make less again by themselves than those of `than` (draft_subject.
+// remakes_little), when it takes fewer than `bytes`: then *other is that draft, and `s` says so from then on.
+// False: it does not, and neither is touched.
+bool budgets_other_kernels(draft_subject *s, const budgets_asked *x, const ir_module *than,
+                           int64_t bytes, draft *other);
+
+// draft_arrange and draft_plan of `t`, which is scheduled. Where its plan takes more than `limit` bytes, and there is any hope,
+// and less of other kernels: `t` is that draft then, and `s` says so. limit 0: none. False: it has errors.
+bool budgets_plan(draft_subject *s, const budgets_asked *x, int64_t limit, draft *t);
 
 // Whether the plan is within the budget with --checkpoint=auto, where something else has been asked for.
 bool budgets_fit_with_auto(const draft_subject *s, const draft *refused, int64_t budget);

@@ -106,10 +106,15 @@ static bool has_same_samples(const division *x, draft *t) {
   return true;
 }
 
-static draft load(const division *x, int64_t parts) {
+static draft_subject subject_of(const division *x, int64_t parts) {
   draft_subject s = x->s;
   if (parts > 1)
     s.split = (fe_split){x->batch.name, parts};
+  return s;
+}
+
+static draft load(const division *x, int64_t parts) {
+  draft_subject s = subject_of(x, parts);
   draft t = draft_new();
   if (draft_load(&s, &t, NULL, NULL) && parts > 1 &&
       !(has_same_states(x, &t) && has_same_samples(x, &t)))
@@ -164,9 +169,10 @@ static void take_plan(draft *t, attempt *r) {
 }
 
 // A whole batch that a compilation fits by the plan for another budget is not divided.
-static bool fits_otherwise(const division *x, const draft *refused, attempt *r) {
+static bool fits_otherwise(const division *x, const draft_subject *s, const draft *refused,
+                           attempt *r) {
   draft instead = {0};
-  budgets_find(&x->s, NULL, refused, x->budget, &instead);
+  budgets_find(s, NULL, refused, x->budget, &instead);
   if (!instead.arena)
     return false;
   take_plan(&instead, r);
@@ -176,10 +182,12 @@ static bool fits_otherwise(const division *x, const draft *refused, attempt *r) 
 
 // False: it has errors.
 static bool plan_attempt(const division *x, draft *t, attempt *r) {
-  if (!draft_arrange(&x->s, t, NULL, x->budget) || !draft_plan(&x->s, t))
+  draft_subject s = subject_of(x, r->parts);
+  budgets_asked asked = {.budget = x->budget};
+  if (!budgets_plan(&s, &asked, x->budget, t))
     return false;
   bool whole = r->parts == 1 && !x->s.edit;
-  if (t->plan->arena_bytes <= x->budget || !whole || !fits_otherwise(x, t, r))
+  if (t->plan->arena_bytes <= x->budget || !whole || !fits_otherwise(x, &s, t, r))
     take_plan(t, r);
   return true;
 }

@@ -142,37 +142,26 @@ static int print(const memory *x) {
   return EXIT_INPUT;
 }
 
-// `auto` says what a compilation takes: where a plan is too large, one of other kernels, or one that was searched for
-// another budget and is within this one. These are not sought for long: only where little is missing.
+// A plan that was searched for another budget may be within this one: a compilation takes it, and so says `auto`. Not
+// sought for long: only where little is missing.
 enum { LITTLE = 50 }; // the limit's fiftieth
 
-static void look_at_other_budgets(const draft_subject *s, int64_t limit, probe *found) {
-  draft refused = draft_new(), instead = {0};
-  if (draft_load(s, &refused, NULL, NULL) && draft_schedule(s, &refused) &&
-      draft_arrange(s, &refused, NULL, limit) && draft_plan(s, &refused))
-    budgets_find(s, NULL, &refused, limit, &instead);
-  if (instead.arena) {
-    *found = probe_of(&instead, *found);
-    draft_free(&instead);
-  }
-  draft_free(&refused);
-}
-
-static void look_further(const draft_subject *subject, int64_t limit, ir_module *kernels,
-                         probe *found) {
+static void look_further(const draft_subject *subject, int64_t limit, probe *found) {
   options o = *subject->o;
   o.memory_budget = limit;
   o.checkpoint = checkpoint_names[CHECKPOINT_AUTO];
   draft_subject s = *subject;
   s.o = &o;
-  draft other;
-  bool hopeless = plan_least_bytes(kernels) > limit; // not worth more than a glance
-  if (!hopeless && budgets_other_kernels(&s, NULL, kernels, found->bytes, limit, &other)) {
-    *found = probe_of(&other, *found);
-    draft_free(&other);
+  draft refused = draft_new(), instead = {0};
+  budgets_asked asked = {.budget = limit};
+  if (draft_load(&s, &refused, NULL, NULL) && draft_schedule(&s, &refused) &&
+      budgets_plan(&s, &asked, limit, &refused))
+    budgets_find(&s, NULL, &refused, limit, &instead);
+  if (instead.arena) {
+    *found = probe_of(&instead, *found);
+    draft_free(&instead);
   }
-  if (found->bytes > limit && found->bytes - limit <= limit / LITTLE)
-    look_at_other_budgets(&s, limit, found);
+  draft_free(&refused);
 }
 
 int cmd_memory(const draft_subject *subject) {
@@ -189,10 +178,12 @@ int cmd_memory(const draft_subject *subject) {
             draft_arrange(s, &t, checkpoint_names[CHECKPOINT_NONE], 0); // in order once for all
   int status = options_report(s->o, t.diags) ? EXIT_INPUT : 0;
   for (int i = 0; i < x.num; i++)
-    x.rows[i] = (probe){.policy = checkpoint_names[i], .budget = i == CHECKPOINT_AUTO ? limit : 0};
+    x.rows[i] = (probe){
+        .policy = checkpoint_names[i], .budget = i == CHECKPOINT_AUTO ? limit : 0, .limit = limit};
   bool planned = ok && probe_plans(s, &t, x.rows, x.num);
-  if (planned && limit && !fits(&x, &x.rows[CHECKPOINT_AUTO]))
-    look_further(subject, limit, t.module, &x.rows[CHECKPOINT_AUTO]);
+  if (planned && limit && !fits(&x, &x.rows[CHECKPOINT_AUTO]) &&
+      x.rows[CHECKPOINT_AUTO].bytes - limit <= limit / LITTLE)
+    look_further(subject, limit, &x.rows[CHECKPOINT_AUTO]);
   if (ok)
     status = planned ? print(&x) : IR_EXIT_FAULT;
   draft_free(&t);

@@ -70,15 +70,10 @@ static int64_t look_further(const solver *x, const draft_subject *s, int64_t val
 static attempt plan_value(const solver *x, int64_t value, bool further) {
   attempt r = {value, HAS_ERRORS, 0};
   draft_subject s = *x->s;
-  draft t = draft_new(), other;
-  if (draft_load(&s, &t, define_of(x, value), NULL) && draft_schedule(&s, &t) &&
-      draft_arrange(&s, &t, NULL, x->budget) && draft_plan(&s, &t)) {
-    if (t.plan->arena_bytes > x->budget &&
-        budgets_other_kernels(&s, define_of(x, value), t.module, t.plan->arena_bytes, x->budget,
-                              &other)) {
-      draft_free(&t);
-      t = other;
-    }
+  draft t = draft_new();
+  budgets_asked asked = {.define = define_of(x, value), .budget = x->budget};
+  if (draft_load(&s, &t, asked.define, NULL) && draft_schedule(&s, &t) &&
+      budgets_plan(&s, &asked, x->budget, &t)) {
     bool too_much = t.plan->arena_bytes > x->budget;
     r.bytes = further && too_much ? look_further(x, &s, value, &t) : t.plan->arena_bytes;
     r.found = r.bytes <= x->budget ? FITS : TOO_MUCH;

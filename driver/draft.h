@@ -19,6 +19,7 @@ typedef struct draft_subject {
   fe_split split;        // of the batch, in graph files
   const plan_edit *edit; // --plan; NULL: none
   const char *without; // an optional pass that is left out besides those of the options; NULL: none
+  bool remakes_little; // kernels that leave more for a budget to choose from (passes/pass.h)
   bool open;           // what options say of looking into passes is for this one: they print, keep
                        // files, take their times, are verified and leave reproducers
 } draft_subject;

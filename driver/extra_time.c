@@ -56,6 +56,8 @@ static bool try_shares(search *x, const double *share, int num) {
   for (int i = 0; i < num; i++)
     at[i] = (probe){.policy = checkpoint_names[CHECKPOINT_AUTO],
                     .budget = x->always + (int64_t)(share[i] * (double)(x->most - x->always))};
+  for (int i = 0; i < num; i++)
+    at[i].limit = at[i].budget;
   if (!probe_plans(x->s, x->t, at, num))
     return false;
   for (int i = 0; i < num; i++)

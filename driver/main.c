@@ -111,13 +111,40 @@ static bool take(driver *d, draft t) {
 }
 
 // Which bits there are does not depend on the budget. A pass that makes one long product of many short ones keeps their
-// operands for longer, and adds them up in another order.
+// operands for longer, and adds them up in another order; so may kernels that are to compute fewer values again (recompute).
 static void suggest_other_kernels(const driver *d, int64_t budget) {
-  const char *pass = "join_products";
-  if (!d->o.plan && budgets_fit_without(&d->subject, &d->made, pass, budget))
-    options_say(&d->o, OPTIONS_HELP,
-                "with --disable-pass=%s it fits: other kernels, sums in another order, other bits",
-                pass);
+  static const char *const passes[] = {"join_products", "recompute"};
+  for (size_t i = 0; i < sizeof passes / sizeof *passes && !d->o.plan; i++)
+    if (budgets_fit_without(&d->subject, &d->made, passes[i], budget)) {
+      options_say(
+          &d->o, OPTIONS_HELP,
+          "with --disable-pass=%s it fits: other kernels, sums in another order, other bits",
+          passes[i]);
+      return;
+    }
+}
+
+// The draft of other kernels, once more as one into which options look: what is shown last is what is compiled.
+static void look_into(driver *d, const budgets_asked *x, draft *t) {
+  draft_subject open = d->subject;
+  open.open = true;
+  draft_free(t);
+  *t = draft_new();
+  bool ok = draft_load(&open, t, x->define, NULL) && draft_schedule(&open, t) &&
+            draft_arrange(&open, t, x->policy, x->budget) && draft_plan(&open, t);
+  BUG_IF(!ok, "kernels that were planned have errors");
+}
+
+// False, after an error. Where the plan of other kernels with the same bits takes less, it is taken.
+static bool look_at_other_kernels(driver *d, int64_t budget) {
+  const draft *t = &d->made;
+  budgets_asked x = {.budget = budget};
+  draft other;
+  if (!budgets_other_kernels(&d->subject, &x, t->module, t->plan->arena_bytes, &other))
+    return true;
+  if (options_look_into_passes(&d->o))
+    look_into(d, &x, &other);
+  return take(d, other);
 }
 
 // Says why, when the plan does not fit the budget. One of other kernels with the same bits may, or one that was made for
@@ -127,13 +154,10 @@ static bool fits_budget(driver *d) {
   int64_t budget = ir_config_count(t->module, "memory_budget");
   if (!budget || t->plan->arena_bytes <= budget)
     return true;
-  draft other = {0};
-  if (budgets_other_kernels(&d->subject, NULL, t->module, t->plan->arena_bytes, budget, &other)) {
-    if (!take(d, other))
-      return false;
-    if (t->plan->arena_bytes <= budget)
-      return true;
-  }
+  if (!look_at_other_kernels(d, budget))
+    return false;
+  if (t->plan->arena_bytes <= budget)
+    return true;
   draft instead = {0};
   int64_t works = t->plan->arena_bytes;
   if (!d->subject.edit)
@@ -154,13 +178,16 @@ static bool fits_budget(driver *d) {
   return false;
 }
 
-// A plan that does not fit can be looked at all the same.
+// What does not fit can be looked at all the same.
 static int plan_and_write(driver *d, const draft_subject *s) {
   draft *t = &d->made;
   if (!draft_plan(s, t) || !check_plan(d))
     return report(d);
-  bool fits = fits_budget(d), looks = options_emits_plan(&d->o);
-  int status = looks ? output_plan(s, t) : fits ? output_program(s, t) : 0;
+  bool fits = fits_budget(d);
+  int status = options_emits_plan(&d->o) ? output_plan(s, t)
+               : options_emits_ir(&d->o) ? output_ir(s, t)
+               : fits                    ? output_program(s, t)
+                                         : 0;
   return status ? status : fits ? 0 : EXIT_BUDGET;
 }
 
@@ -184,8 +211,8 @@ static int build(driver *d) {
   if (!draft_arrange(&s, t, policy, budget))
     return report(d);
   report(d); // warnings
-  if (d->o.emit == EMIT_IR || d->o.emit == EMIT_DOT)
-    return output_ir(&s, t);
+  if (options_emits_ir(&d->o) && !ir_config_count(t->module, "memory_budget"))
+    return output_ir(&s, t); // no plan decides what it is
   return plan_and_write(d, &s);
 }
 

@@ -489,6 +489,14 @@ bool options_emits_plan(const options *o) {
   return o->emit == EMIT_PLAN || o->emit == EMIT_PLAN_JSON || o->emit == EMIT_REPORT;
 }
 
+bool options_emits_ir(const options *o) {
+  return o->emit == EMIT_IR || o->emit == EMIT_DOT;
+}
+
+bool options_look_into_passes(const options *o) {
+  return o->print_after.num || o->keep_dir || o->time_passes;
+}
+
 size_t options_report(const options *o, ir_diags *d) {
   if (o->json_diagnostics)
     diag_print_json(d, stderr);

@@ -62,7 +62,9 @@ bool options_parse(ir_arena *a, int argc, char **argv, options *o, const char **
 void options_help(FILE *out);
 bool options_is_ir(const options *o); // the input is IR text
 bool options_disables(const options *o, const char *pass);
-bool options_emits_plan(const options *o); // --emit shows the memory plan
+bool options_emits_plan(const options *o);       // --emit shows the memory plan
+bool options_emits_ir(const options *o);         // --emit shows what the passes make
+bool options_look_into_passes(const options *o); // they print, keep or time what they make
 // Prints errors and warnings as --diagnostics asks, each once. Returns the number of errors.
 size_t options_report(const options *o, ir_diags *d);
 // What mltc says besides, on standard error, likewise: one message; further lines of it are indented.

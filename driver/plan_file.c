@@ -241,6 +241,7 @@ static void read_plan(reader *r, json_object *o, plan_file *p) {
   if (r->why)
     return;
   p->model = get_text(r, o, "", "model");
+  p->remake = get_text_or_none(r, o, "", "remake");
   json_object *totals = get(r, o, "", "totals", json_type_object);
   if (totals) {
     get_size(r, totals, "totals", "arena");

@@ -24,6 +24,7 @@ typedef struct plan_file_func {
 
 typedef struct plan_file {
   const char *path, *model;
+  const char *remake; // "little": of the kernels of that setting (passes/pass.h); NULL
   plan_items figures, shares, buffers;
   IR_VEC(plan_file_func) funcs;
 } plan_file;

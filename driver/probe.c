@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "driver/budgets.h"
 #include "passes/plan_parts.h" // plan_live_bytes
 
 // Of the function with the highest peak.
@@ -47,7 +48,9 @@ probe probe_of(draft *t, probe x) {
 }
 
 static probe make_plan(const draft_subject *s, draft *t, probe x) {
-  bool ok = draft_arrange(s, t, x.policy, x.budget) && draft_plan(s, t);
+  draft_subject own = *s;
+  budgets_asked asked = {.policy = x.policy, .budget = x.budget};
+  bool ok = budgets_plan(&own, &asked, x.limit, t);
   BUG_IF(!ok, "policy '%s' has errors", x.policy ? x.policy : "");
   return probe_of(t, x);
 }

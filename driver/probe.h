@@ -9,6 +9,7 @@ typedef struct probe {
   // asked
   const char *policy; // of passes/checkpoint.h; NULL: what the options and the graph say
   int64_t budget;     // bytes; 0: likewise
+  int64_t limit;      // bytes: where a plan takes more, other kernels are tried, too; 0: not
   // found
   int64_t bytes;                   // of the arena
   int64_t always;                  // of it, what lives for the whole run

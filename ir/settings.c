@@ -19,6 +19,7 @@ const ir_setting_rule ir_setting_rules[IR_NUM_SETTINGS] = {
     {.key = "batch"},
     {.key = "precision"},
     {.key = "checkpoint"},
+    {.key = "remake"},
     {.key = "memory_budget"},
     {.key = "host_bandwidth"},
     {.key = "device_flops"},

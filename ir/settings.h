@@ -14,7 +14,7 @@ typedef struct ir_setting_rule {
   bool whole;
 } ir_setting_rule;
 
-enum { IR_NUM_SETTINGS = 18 };
+enum { IR_NUM_SETTINGS = 19 };
 extern const ir_setting_rule ir_setting_rules[IR_NUM_SETTINGS];
 
 // NULL: nothing reads a setting of that name.

@@ -30,7 +30,8 @@ static const char *fault_of_operands(ir_arena *a, const ir_kernel *k) {
   return NULL;
 }
 
-// Members that nothing uses are left out later on: what remains must be a kernel, too.
+// Members that nothing uses are left out later on: what remains must be a kernel, too. One that runs again computes what its first
+// run did, used or not.
 static const char *fault_without_dead(ir_arena *a, const ir_kernel *k, const bool *live) {
   ir_node_list left = {0};
   const ir_node *dead = NULL;
@@ -41,7 +42,7 @@ static const char *fault_without_dead(ir_arena *a, const ir_kernel *k, const boo
     else
       dead = n;
   }
-  if (!dead || !left.num)
+  if (!dead || !left.num || k->clone_of)
     return NULL;
   bool is_matmul = k->family == IR_FAMILY_MATMUL;
   if (is_matmul && !live[k->anchor->id])

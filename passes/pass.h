@@ -65,6 +65,9 @@ bool pass_fuse(ir_module *m, ir_diags *d);
 bool pass_recompute(ir_module *m, ir_diags *d);
 // Makes values again for the backward pass that only wait for it, where that is nearly free.
 bool pass_remake(ir_module *m, ir_diags *d);
+// `config remake = "little"`: fewer values are made again by themselves, and more are left to policies. The same bits.
+#define PASS_REMAKE_LITTLE "little"
+bool pass_remakes_little(const ir_module *m);
 // Orders kernels for a low peak of memory; readers of a state before the kernel that overwrites it.
 bool pass_order(ir_module *m, ir_diags *d);
 // Kernels of eval and predict that compute a part of what one of the step's does compute all of it, and are the same

@@ -38,6 +38,7 @@ typedef struct plan_edit_func {
 typedef struct plan_edit {
   const char *path;
   IR_VEC(plan_edit_func) funcs;
+  bool remakes_little; // it is of such kernels (passes/pass.h)
 } plan_edit;
 
 // Gives the kernels of each function the order of the file, with clones of those that run again, and

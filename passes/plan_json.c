@@ -4,6 +4,7 @@
 #include <limits.h>
 
 #include "ir/json.h"
+#include "passes/pass.h"
 #include "passes/plan_facts.h"
 #include "passes/plan_sort.h"
 #include "passes/plan_text.h"
@@ -256,6 +257,8 @@ struct json_object *plan_to_json(const plan *p, const ir_module *m) {
   put_int(o, "alignment", PLAN_ALIGN);
   put_config(o, m, "micro_batches");
   put_config(o, m, "batch");
+  if (pass_remakes_little(m))
+    put_str(o, "remake", PASS_REMAKE_LITTLE);
   put_totals(&w, o);
   put_int(o, "bound", p->bound_bytes);
   put_int(o, "bound_ws", w.facts.bound_ws);

@@ -21,10 +21,15 @@
 // More bytes are moved than before: one store. Those that wait are fewer where the most wait, at the end
 // of the forward pass.
 //
+// All that waits for this is in the way of a policy that would drop it. With `config remake = "little"` only kernels that sum up do
+// it, whose sums could come out in another order without: either way the numbers are the same, to the bit.
+//
 // Needs: pass_recompute. Keeps: kernels, their domains (each change is tried with dom_try first).
 #include "passes/again.h"
 #include "passes/losses.h"
 #include "passes/cost.h"
+
+#include <string.h>
 
 enum {
   MAX_FLOPS = 48, // per element
@@ -40,6 +45,7 @@ typedef struct remake {
   ir_arena *arena;     // scratch
   int forward;         // the last kernel of the forward pass
   uint32_t first_made; // nodes from this id on make something again
+  bool little;         // nothing is made but where kernels sum up
   kernel_list *before; // [kernel] those that are new and run before it, last ones first
 } remake;
 
@@ -129,9 +135,16 @@ static waiting look_at(remake *r, ir_node *v) {
 }
 
 // --- where it is made ---------------------------------------------------------------------------
+static bool sums_up(const ir_kernel *k) {
+  bool any = false;
+  for (size_t i = 0; i < k->nodes.num; i++)
+    any |= ir_ops[k->nodes.at[i]->op].cls == IR_CLASS_REDUCE;
+  return any;
+}
+
 static bool may_host(const remake *r, const waiting *w, const ir_kernel *k) {
-  return is_loop_or_matmul(k) && (int)k->id > r->forward && (int)k->id < w->first &&
-         (int)k->id <= w->until && (int)k->id + NEAR >= w->needed;
+  return is_loop_or_matmul(k) && (!r->little || sums_up(k)) && (int)k->id > r->forward &&
+         (int)k->id < w->first && (int)k->id <= w->until && (int)k->id + NEAR >= w->needed;
 }
 
 // The last kernel that reads a base and may compute v, too; NULL.
@@ -219,7 +232,7 @@ static void make_alone(remake *r, const waiting *w) {
 static void visit(remake *r, const ir_kernel *k) {
   for (size_t i = 0; i < k->outputs.num; i++) {
     waiting w = look_at(r, k->outputs.at[i]);
-    if (w.ok && w.until > r->forward && !make_in_host(r, &w))
+    if (w.ok && w.until > r->forward && !make_in_host(r, &w) && !r->little)
       make_alone(r, &w);
   }
 }
@@ -240,12 +253,18 @@ static void list_kernels(remake *r) {
   }
 }
 
+bool pass_remakes_little(const ir_module *m) {
+  const ir_setting *s = ir_find_config(m, "remake");
+  return s && s->kind == IR_SET_STR && !strcmp(s->str, PASS_REMAKE_LITTLE);
+}
+
 static bool remake_func(ir_func *f) {
   if (f->ordered)
     return false;
   ir_arena *a = ir_arena_new();
   int forward = find_forward(a, f);
   remake r = {.g = again_look_at(f, a), .arena = a, .forward = forward, .first_made = f->next_id};
+  r.little = pass_remakes_little(f->module);
   r.before = IR_NEW_ARRAY(a, kernel_list, f->kernels.num);
   // Last kernel first: what is made again then counts as a use of what it is made from.
   for (int k = forward; k >= 0; k--)

@@ -247,6 +247,57 @@ model=stream sizes=([stream]="")
 without=$("$mltc" stream.graph --disable-pass=remake --memory-budget=1KiB --emit=plan 2>&1 >/dev/null | sed -n 's/.*--memory-budget=//p') || true
 "$mltc" stream.graph --checkpoint=auto --memory-budget="$without" --emit=plan >/dev/null || fail "stream.graph is refused $without bytes"
 "$mltc" memory stream.graph --memory-budget="$without" | grep -q '^auto .* fits$' || fail "memory: stream.graph does not fit $without bytes"
+# They are what is shown, kept and asked of: IR text and plans compile to the same again, a batch that fits is not divided, all
+# rows of `mltc memory` know them, and so does --extra-time. Numbers and checkpoints are the same, to the byte.
+cat >masks.graph <<'EOT'
+let B = 256, H = 64
+model m(x: f32[B,32], y: i32[B]) {
+  h = linear(x, H)
+  repeat 6 { h = h + dropout(linear(silu(linear(rmsnorm(h), H)), H), 0.2) }
+  loss cross_entropy(linear(h, 10), y)
+}
+data { train = npy("x.npy", "y.npy") }
+optim { adamw(0.001), clip = 1.0 }
+train { steps = 6 }
+EOT
+model=masks sizes=([masks]="")
+arena_of() {
+  "$mltc" "$@" --emit=plan.json | python3 -c 'import json, sys; print(json.load(sys.stdin)["totals"]["arena"])'
+}
+keeps=$(arena_of masks.graph) least=$(arena_of masks.graph --disable-pass=remake --checkpoint=sqrt)
+budget=$((least + (keeps - least) / 4))
+options=(masks.graph --memory-budget="$budget")
+"$mltc" "${options[@]}" --emit=plan.json --keep=kept >little.json || fail "masks.graph is refused $budget bytes"
+grep -q '"remake": *"little"' little.json || fail "these are the kernels of any other plan: $budget bytes test nothing"
+"$mltc" masks.graph --plan=little.json --emit=plan.json >again.json
+cmp -s little.json again.json || fail "the plan does not compile to itself"
+"$mltc" "${options[@]}" --emit=ir >little.ir || fail "IR of masks.graph"
+for text in little.ir kept/52-checkpoint.ir; do
+  [ "$(arena_of $text)" = "$(arena_of "${options[@]}")" ] || fail "$text takes other memory than what it was made from"
+done
+"$mltc" "${options[@]}" --allow=accumulate --emit=plan.json | grep -q micro_batches && fail "a batch that fits is divided"
+for policy in sqrt selective; do
+  total=$("$mltc" memory masks.graph --memory-budget="$budget" --json | python3 -c "import json, sys
+print(*[p['total'] for p in json.load(sys.stdin)['policies'] if p['checkpoint'] == '$policy'])")
+  [ "$total" = "$(arena_of "${options[@]}" --checkpoint=$policy)" ] || fail "memory: $policy takes $total bytes"
+done
+extra=$("$mltc" masks.graph --extra-time=10% --emit=plan 2>&1 | sed -n 's/.*--memory-budget=//p')
+[ "$extra" -lt $((keeps * 93 / 100)) ] || fail "--extra-time=10%: $extra bytes of $keeps"
+python3 -c "import struct
+def npy(name, kind, shape, data):
+    head = str({'descr': kind, 'fortran_order': False, 'shape': shape}).ljust(117) + '\\n'
+    open(name, 'wb').write(b'\\x93NUMPY\\x01\\x00' + struct.pack('<H', len(head)) + head.encode() + data)
+npy('x.npy', '<f4', (512, 32), b''.join(struct.pack('<f', (i * 37 % 101) / 50 - 1) for i in range(512 * 32)))
+npy('y.npy', '<i4', (512,), b''.join(struct.pack('<i', i * 7 % 10) for i in range(512)))"
+"$mltc" -O0 masks.graph -o masks
+"$mltc" -O0 "${options[@]}" -o little
+"$mltc" -O0 little.ir -o text
+for program in masks little text; do
+  ./$program --quiet --no-times --log-every=1 --save=$program.st --metrics=$program.jsonl
+  cmp -s masks.jsonl $program.jsonl || fail "$program: other losses under a budget"
+done
+cmp -s masks.st little.st || fail "another checkpoint under a budget"
+model=stream
 batch=$("$mltc" stream.graph --max-batch --memory-budget="$without" | sed -n 's/^B = \([0-9]*\):.*/\1/p')
 [ "$batch" -ge 256 ] || fail "--max-batch of $without bytes is $batch, and 256 fit"
 # No budget that is said to work, or that a plan for a larger one fits, is refused.
