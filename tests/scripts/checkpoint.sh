@@ -260,28 +260,28 @@ data { train = npy("x.npy", "y.npy") }
 optim { adamw(0.001), clip = 1.0 }
 train { steps = 6 }
 EOT
-model=masks sizes=([masks]="")
+v3=("$mltc" --target=cpu:x86-64-v3) # elsewhere other budgets are met
 arena_of() {
-  "$mltc" "$@" --emit=plan.json | python3 -c 'import json, sys; print(json.load(sys.stdin)["totals"]["arena"])'
+  "${v3[@]}" "$@" --emit=plan.json | python3 -c 'import json, sys; print(json.load(sys.stdin)["totals"]["arena"])'
 }
 keeps=$(arena_of masks.graph) least=$(arena_of masks.graph --disable-pass=remake --checkpoint=sqrt)
 budget=$((least + (keeps - least) / 4))
 options=(masks.graph --memory-budget="$budget")
-"$mltc" "${options[@]}" --emit=plan.json --keep=kept >little.json || fail "masks.graph is refused $budget bytes"
+"${v3[@]}" "${options[@]}" --emit=plan.json --keep=kept >little.json || fail "masks.graph is refused $budget bytes"
 grep -q '"remake": *"little"' little.json || fail "these are the kernels of any other plan: $budget bytes test nothing"
-"$mltc" masks.graph --plan=little.json --emit=plan.json >again.json
+"${v3[@]}" masks.graph --plan=little.json --emit=plan.json >again.json
 cmp -s little.json again.json || fail "the plan does not compile to itself"
-"$mltc" "${options[@]}" --emit=ir >little.ir || fail "IR of masks.graph"
+"${v3[@]}" "${options[@]}" --emit=ir >little.ir || fail "IR of masks.graph"
 for text in little.ir kept/52-checkpoint.ir; do
   [ "$(arena_of $text)" = "$(arena_of "${options[@]}")" ] || fail "$text takes other memory than what it was made from"
 done
-"$mltc" "${options[@]}" --allow=accumulate --emit=plan.json | grep -q micro_batches && fail "a batch that fits is divided"
+"${v3[@]}" "${options[@]}" --allow=accumulate --emit=plan.json | grep -q micro_batches && fail "a batch that fits is divided"
 for policy in sqrt selective; do
-  total=$("$mltc" memory masks.graph --memory-budget="$budget" --json | python3 -c "import json, sys
+  total=$("$mltc" memory masks.graph --target=cpu:x86-64-v3 --memory-budget="$budget" --json | python3 -c "import json, sys
 print(*[p['total'] for p in json.load(sys.stdin)['policies'] if p['checkpoint'] == '$policy'])")
   [ "$total" = "$(arena_of "${options[@]}" --checkpoint=$policy)" ] || fail "memory: $policy takes $total bytes"
 done
-extra=$("$mltc" masks.graph --extra-time=10% --emit=plan 2>&1 | sed -n 's/.*--memory-budget=//p')
+extra=$("${v3[@]}" masks.graph --extra-time=10% --emit=plan 2>&1 | sed -n 's/.*--memory-budget=//p')
 [ "$extra" -lt $((keeps * 93 / 100)) ] || fail "--extra-time=10%: $extra bytes of $keeps"
 python3 -c "import struct
 def npy(name, kind, shape, data):
@@ -289,9 +289,9 @@ def npy(name, kind, shape, data):
     open(name, 'wb').write(b'\\x93NUMPY\\x01\\x00' + struct.pack('<H', len(head)) + head.encode() + data)
 npy('x.npy', '<f4', (512, 32), b''.join(struct.pack('<f', (i * 37 % 101) / 50 - 1) for i in range(512 * 32)))
 npy('y.npy', '<i4', (512,), b''.join(struct.pack('<i', i * 7 % 10) for i in range(512)))"
-"$mltc" -O0 masks.graph -o masks
-"$mltc" -O0 "${options[@]}" -o little
-"$mltc" -O0 little.ir -o text
+"${v3[@]}" -O0 masks.graph -o masks
+"${v3[@]}" -O0 "${options[@]}" -o little
+"${v3[@]}" -O0 little.ir -o text
 for program in masks little text; do
   ./$program --quiet --no-times --log-every=1 --save=$program.st --metrics=$program.jsonl
   cmp -s masks.jsonl $program.jsonl || fail "$program: other losses under a budget"

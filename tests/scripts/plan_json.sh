@@ -12,6 +12,17 @@ done
 "$mltc" "$root/examples/resnet20.graph" --memory-budget=40MB --allow=accumulate --emit=plan.json -o divided.json \
   2>/dev/null # has micro-batches
 "$mltc" "$root/examples/char_gpt.graph" --target=cuda:sm_80 --memory-budget=24MiB --emit=plan.json -o host.json # sends
+cat >masks.graph <<'EOT'
+model m(x: f32[256,32], y: i32[256]) {
+  h = linear(x, 64)
+  repeat 6 { h = h + dropout(linear(silu(linear(rmsnorm(h), 64)), 64), 0.2) }
+  loss cross_entropy(linear(h, 10), y)
+}
+data { train = npy("x.npy", "y.npy") }
+optim { adamw(0.001), clip = 1.0 }
+train { steps = 6 }
+EOT
+"$mltc" masks.graph --target=cpu:x86-64-v3 --memory-budget=1500000 --emit=plan.json -o little.json # of other kernels
 python3 "$root/tests/scripts/lib/plan_schema.py" "$root/docs/memory.md" ./*.json || fail "plan.json is not as documented"
 
 # The check itself sees what is wrong.
