@@ -115,8 +115,18 @@ BUILTIN(concat) {
                    fe_emit(c, a->call->loc, IR_CONCAT, (int)list->num_items, in, 1, &attr, NULL));
 }
 
-static bool may_be_stacked(fe *c, const builtin_args *a, const fe_value *one) {
-  const fe_value *first = a->v[0]->items[0];
+// A number beside tensors is like the first of them; a list of numbers is a table.
+static const fe_value *stacked_number(fe *c, const builtin_args *a, const fe_value *v) {
+  const fe_value *list = a->v[0];
+  ir_type type = ir_tensor(v->kind == FE_BOOL ? IR_BOOL : IR_F32, 0, NULL);
+  for (size_t i = list->num_items; i-- > 0;)
+    if (list->items[i]->kind == FE_TENSOR)
+      type = list->items[i]->node->type;
+  return fe_number_to_tensor(c, a->at[0], v, type.dtype, &type);
+}
+
+static bool may_be_stacked(fe *c, const builtin_args *a, const fe_value *first,
+                           const fe_value *one) {
   if (!fe_want_tensor(c, one, a->at[0], "each value of stack"))
     return false;
   if (!ir_same_shape(&one->node->type, &first->node->type)) {
@@ -142,15 +152,19 @@ BUILTIN(stack) {
   int axis = 0;
   if (list->kind != FE_LIST || list->num_items == 0)
     return want_list(c, a, "stack");
-  for (size_t i = 0; i < list->num_items; i++)
-    if (!may_be_stacked(c, a, list->items[i]))
+  const fe_value **items = IR_NEW_ARRAY(c->arena, const fe_value *, list->num_items);
+  for (size_t i = 0; i < list->num_items; i++) {
+    const fe_value *v = list->items[i];
+    items[i] = v->kind == FE_NUM || v->kind == FE_BOOL ? stacked_number(c, a, v) : v;
+    if (!may_be_stacked(c, a, items[0], items[i]))
       return &fe_bad;
-  int rank = list->items[0]->node->type.rank + 1;
+  }
+  int rank = items[0]->node->type.rank + 1;
   if (a->v[1] && !builtin_axis(c, a->v[1], a->at[1], rank, &axis))
     return &fe_bad;
   ir_node **in = IR_NEW_ARRAY(c->arena, ir_node *, list->num_items);
   for (size_t i = 0; i < list->num_items; i++)
-    in[i] = with_new_axis(c, a->call->loc, list->items[i]->node, axis);
+    in[i] = with_new_axis(c, a->call->loc, items[i]->node, axis);
   if (list->num_items == 1)
     return fe_tensor(c, in[0]);
   ir_attr attr = ir_a_int(IR_ATTR_AXIS, axis);
