@@ -113,6 +113,8 @@ cg_sources cg_program_emit(cg_program *p, const plan *plan, const cg_origin *o);
 void cg_emit_functions(const cg_program *p, const plan *plan, ir_buf *out);
 void cuda_emit_functions(cg_program *p, const plan *plan, ir_buf *out); // sets joints, launches
 void cg_emit_tables(const cg_program *p, const plan *plan, const cg_origin *o, ir_buf *out);
+// What decides the numbers, after all passes: two programs of one hash have the same bits.
+uint64_t cg_program_hash(ir_arena *scratch, const ir_module *m);
 // Arena offsets of the kernels' workspaces, by kernel id; -1: it has none.
 int64_t *cg_workspaces(ir_arena *a, const plan *p, const ir_func *f);
 // Adds the bytes of the arena that a kernel reads, without the batch, which nothing in a step

@@ -439,101 +439,6 @@ static void put_sizes(const tables *t) {
   ir_buf_printf(t->out, "    .num_transfers = %d,\n", most_transfers(t->m));
 }
 
-static size_t place_in(const ir_kernel *k, const ir_node *n) {
-  size_t i = 0;
-  while (k->nodes.at[i] != n)
-    i++;
-  return i;
-}
-
-// An operand: how it is seen, and which member or leaf it is. Of what another kernel makes, the type: that may
-// have been made again, or fetched.
-static uint64_t operand_hash(const ir_kernel *k, const ir_node *n) {
-  uint64_t h = 0;
-  for (; ir_ops[n->op].cls == IR_CLASS_VIEW; n = n->in[0])
-    h = ir_hash_mix(h, ir_hash_work(n));
-  if (n->kernel == k)
-    return ir_hash_mix(h, place_in(k, n));
-  if (ir_ops[n->op].cls == IR_CLASS_LEAF)
-    return ir_hash_mix(h, ir_hash_work(n));
-  for (int i = 0; i < n->type.rank; i++)
-    h = ir_hash_mix(h, (uint64_t)n->type.dims[i]);
-  return ir_hash_mix(h, n->type.dtype);
-}
-
-// What one kernel computes.
-static uint64_t kernel_hash(const ir_kernel *k) {
-  uint64_t h = k->family;
-  for (size_t i = 0; i < k->nodes.num; i++) {
-    const ir_node *n = k->nodes.at[i];
-    h = ir_hash_mix(h, ir_hash_work(n));
-    for (int j = 0; j < n->num_in; j++)
-      h = ir_hash_mix(h, operand_hash(k, n->in[j]));
-  }
-  return h;
-}
-
-// What a value is computed from, by whichever kernels: of copies, what they copy.
-static uint64_t value_hash(const uint64_t *of, const ir_node *n) {
-  if (n->kernel && ir_is_transfer(n->kernel))
-    return of[n->in[0]->id];
-  uint64_t h = ir_hash_work(n);
-  for (int i = 0; i < n->num_in; i++)
-    h = ir_hash_mix(h, of[n->in[i]->id]);
-  return h;
-}
-
-static int compare_hashes(const void *x, const void *y) {
-  uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-  return a < b ? -1 : a > b;
-}
-
-// Of all values that a function computes, each once.
-static uint64_t values_hash(ir_arena *a, const ir_func *f) {
-  uint64_t *of = IR_NEW_ARRAY(a, uint64_t, f->next_id),
-           *all = IR_NEW_ARRAY(a, uint64_t, f->nodes.num + 1);
-  size_t num = 0;
-  for (size_t i = 0; i < f->nodes.num; i++) {
-    const ir_node *n = f->nodes.at[i];
-    of[n->id] = value_hash(of, n);
-    if (n->kernel)
-      all[num++] = of[n->id];
-  }
-  qsort(all, num, sizeof *all, compare_hashes);
-  uint64_t sum = 0;
-  for (size_t i = 0; i < num; i++)
-    sum += i == 0 || all[i] != all[i - 1] ? all[i] : 0;
-  return sum;
-}
-
-// Its members decide in which order a kernel adds up. A matmul's do not.
-static bool decides_sums(const ir_kernel *k) {
-  bool sums =
-      k->family != IR_FAMILY_LOOP && k->family != IR_FAMILY_MATMUL && k->family != IR_FAMILY_COPY;
-  for (size_t i = 0; i < k->nodes.num; i++)
-    sums |= ir_ops[k->nodes.at[i]->op].cls == IR_CLASS_REDUCE;
-  return sums && !k->clone_of && !ir_is_transfer(k);
-}
-
-// A digest of what decides the numbers: the states, the values that are computed, and kernels in which they are added up.
-// Not in which order kernels run, where things lie in memory, what waits on the host, nor what is made or runs
-// again: a checkpoint is the same bytes under every plan.
-static uint64_t plan_hash(const tables *t) {
-  ir_buf b = ir_buf_new(t->p->arena);
-  for (size_t i = 0; i < t->m->states.num; i++) {
-    const ir_state *s = t->m->states.at[i];
-    ir_buf_printf(&b, "%s %s\n", s->name, ir_type_str(t->p->arena, &s->type));
-  }
-  uint64_t sum = ir_hash(ir_buf_str(&b), b.len);
-  for (size_t i = 0; i < t->m->funcs.num; i++) {
-    const ir_func *f = t->m->funcs.at[i];
-    sum += values_hash(t->p->arena, f);
-    for (size_t j = 0; j < f->kernels.num; j++)
-      sum += decides_sums(f->kernels.at[j]) ? kernel_hash(f->kernels.at[j]) : 0;
-  }
-  return sum;
-}
-
 static void put_program(const tables *t, const cg_origin *o, int num_inputs) {
   ir_buf *b = t->out;
   ir_buf_puts(b, "\nconst mlrt_program mlrt_the_program = {\n    .abi = MLRT_ABI,\n");
@@ -543,7 +448,7 @@ static void put_program(const tables *t, const cg_origin *o, int num_inputs) {
   put_field(b, "target", t->p->target->name);
   put_field(b, "options", o->options);
   ir_buf_printf(b, "    .source_hash = 0x%016" PRIx64 ",\n    .plan_hash = 0x%016" PRIx64 ",\n",
-                o->source_hash, plan_hash(t));
+                o->source_hash, cg_program_hash(t->p->arena, t->m));
   put_sizes(t);
   put_count(b, "states", t->m->states.num);
   put_count(b, "inputs", (size_t)num_inputs);

@@ -123,6 +123,13 @@ static bool makes_others(const ir_module *m, const ir_module *than) {
   return x.num != y.num || x.stored != y.stored;
 }
 
+static bool have_same_bits(const ir_module *m, const ir_module *other) {
+  ir_arena *a = ir_arena_new();
+  bool same = cg_program_hash(a, m) == cg_program_hash(a, other);
+  ir_arena_free(a);
+  return same;
+}
+
 // A plan of other kernels of less than `limit` bytes, in `t`. False: there is none.
 static bool plan_others(const draft_subject *s, const budgets_asked *x, const ir_module *than,
                         int64_t limit, draft *t) {
@@ -139,7 +146,7 @@ bool budgets_other_kernels(draft_subject *s, const budgets_asked *x, const ir_mo
   if (s->edit || pass_remakes_little(than) || options_disables(s->o, "remake"))
     return false;
   draft t = draft_new();
-  if (!plan_others(&little, x, than, bytes, &t)) {
+  if (!plan_others(&little, x, than, bytes, &t) || !have_same_bits(t.module, than)) {
     draft_free(&t);
     return false;
   }

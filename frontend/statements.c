@@ -118,8 +118,13 @@ bool fe_want_init(fe *c, const ast_stmt *s, fe_init *out, const fe_value **numbe
   else if (!fe_is_bad(v)) {
     ir_diag *d = fe_error(c, s->value->loc, "E0218", "expected an initialiser");
     diag_label(d, "this is %s", fe_describe(c, v));
-    diag_help(d, "zeros, ones, constant(v), uniform(a), uniform(lo, hi), normal(std), xavier, he, "
-                 "truncated_normal(std) or orthogonal");
+    if (c->pass->optimizing && v->kind == FE_TENSOR)
+      diag_help(d, "begin with zeros; %s <- where(step == 0, w, %s) takes the first value of w",
+                s->names.at[0].text, s->names.at[0].text);
+    else
+      diag_help(d,
+                "zeros, ones, constant(v), uniform(a), uniform(lo, hi), normal(std), xavier, he, "
+                "truncated_normal(std) or orthogonal");
   }
   bool good = scalar || v->kind == FE_INIT;
   if (good && out->kind == FE_INIT_CONSTANT)

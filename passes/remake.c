@@ -135,16 +135,9 @@ static waiting look_at(remake *r, ir_node *v) {
 }
 
 // --- where it is made ---------------------------------------------------------------------------
-static bool sums_up(const ir_kernel *k) {
-  bool any = false;
-  for (size_t i = 0; i < k->nodes.num; i++)
-    any |= ir_ops[k->nodes.at[i]->op].cls == IR_CLASS_REDUCE;
-  return any;
-}
-
 static bool may_host(const remake *r, const waiting *w, const ir_kernel *k) {
-  return is_loop_or_matmul(k) && (!r->little || sums_up(k)) && (int)k->id > r->forward &&
-         (int)k->id < w->first && (int)k->id <= w->until && (int)k->id + NEAR >= w->needed;
+  return is_loop_or_matmul(k) && (int)k->id > r->forward && (int)k->id < w->first &&
+         (int)k->id <= w->until && (int)k->id + NEAR >= w->needed;
 }
 
 // The last kernel that reads a base and may compute v, too; NULL.
@@ -189,9 +182,16 @@ static void take_over(remake *r, const waiting *w, again_clones *x) {
   }
 }
 
+static bool sums_up(const ir_kernel *k) {
+  bool any = false;
+  for (size_t i = 0; i < k->nodes.num; i++)
+    any |= ir_ops[k->nodes.at[i]->op].cls == IR_CLASS_REDUCE;
+  return any;
+}
+
 static bool make_in_host(remake *r, const waiting *w) {
   ir_kernel *host = find_host(r, w);
-  if (!host)
+  if (!host || (r->little && !sums_up(host)))
     return false;
   again_clones x = again_clone_behind(&r->g, &w->nodes, host);
   if (!redirect(r, w, &x))
