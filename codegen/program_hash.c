@@ -44,16 +44,6 @@ static uint64_t kernel_hash(const ir_kernel *k) {
   return h;
 }
 
-// What a value is computed from, by whichever kernels: of copies, what they copy.
-static uint64_t value_hash(const uint64_t *of, const ir_node *n) {
-  if (n->kernel && ir_is_transfer(n->kernel))
-    return of[n->in[0]->id];
-  uint64_t h = ir_hash_work(n);
-  for (int i = 0; i < n->num_in; i++)
-    h = ir_hash_mix(h, of[n->in[i]->id]);
-  return h;
-}
-
 static int compare_hashes(const void *x, const void *y) {
   uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
   return a < b ? -1 : a > b;
@@ -61,15 +51,12 @@ static int compare_hashes(const void *x, const void *y) {
 
 // Of all values that a function computes, each once.
 static uint64_t values_hash(ir_arena *a, const ir_func *f) {
-  uint64_t *of = IR_NEW_ARRAY(a, uint64_t, f->next_id),
-           *all = IR_NEW_ARRAY(a, uint64_t, f->nodes.num + 1);
+  const uint64_t *of = ir_value_hashes(a, f);
+  uint64_t *all = IR_NEW_ARRAY(a, uint64_t, f->nodes.num + 1);
   size_t num = 0;
-  for (size_t i = 0; i < f->nodes.num; i++) {
-    const ir_node *n = f->nodes.at[i];
-    of[n->id] = value_hash(of, n);
-    if (n->kernel)
-      all[num++] = of[n->id];
-  }
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->kernel)
+      all[num++] = of[f->nodes.at[i]->id];
   qsort(all, num, sizeof *all, compare_hashes);
   uint64_t sum = 0;
   for (size_t i = 0; i < num; i++)

@@ -232,6 +232,21 @@ uint64_t ir_hash_work(const ir_node *n) {
   return ir_hash_mix(h, n->state ? n->state->id + 1 : 0);
 }
 
+uint64_t *ir_value_hashes(ir_arena *a, const ir_func *f) {
+  uint64_t *of = IR_NEW_ARRAY(a, uint64_t, f->next_id + 1);
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    if (n->kernel && ir_is_transfer(n->kernel)) {
+      of[n->id] = of[n->in[0]->id];
+      continue;
+    }
+    of[n->id] = ir_hash_work(n);
+    for (int k = 0; k < n->num_in; k++)
+      of[n->id] = ir_hash_mix(of[n->id], of[n->in[k]->id]);
+  }
+  return of;
+}
+
 const char *ir_type_str(ir_arena *a, const ir_type *t) {
   char text[16 + IR_MAX_RANK * 22];
   size_t at = (size_t)snprintf(text, sizeof text, "%s[", ir_dtypes[t->dtype].name);

@@ -210,6 +210,9 @@ bool ir_has_op(const ir_func *f, ir_op op);
 bool ir_is_fused(const ir_func *f);
 // Of what ir_same_work compares: the same for nodes that it holds for, in every run.
 uint64_t ir_hash_work(const ir_node *n);
+// By id, for each value of the function by what it is computed from, through kernels and copies to the host: of the same
+// computation the same.
+uint64_t *ir_value_hashes(ir_arena *a, const ir_func *f);
 
 // What a reduction (sum, reduce_max, ..., argmin) or a scatter of elements of this type starts from,
 // and what no elements come to: 0, or the far end of the type. A double near it for 64-bit integers.

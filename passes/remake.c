@@ -29,6 +29,7 @@
 #include "passes/losses.h"
 #include "passes/cost.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -42,9 +43,10 @@ enum {
 typedef IR_VEC(ir_kernel *) kernel_list;
 typedef struct remake {
   again g;
-  ir_arena *arena;     // scratch
-  int forward;         // the last kernel of the forward pass
-  uint32_t first_made; // nodes from this id on make something again
+  ir_arena *arena; // scratch
+  int forward;     // the last kernel of the forward pass
+  bool *
+      needs; // [id] of the nodes before the first clone: it is used for more than a value of the forward pass
   bool little;         // nothing is made but where kernels sum up
   kernel_list *before; // [kernel] those that are new and run before it, last ones first
 } remake;
@@ -54,7 +56,7 @@ typedef struct waiting {
   ir_node *v;
   ir_node_list nodes, bases; // computed, operands first; in memory
   int first, early;          // the first kernel that reads v late; the last that does early
-  int needed;                // the first late one that does not read v to make another value again
+  int needed;                // the first late one that does not read it to make another value again
   int until;                 // so long bases are in memory anyway
   int flops;
   bool ok;
@@ -69,6 +71,35 @@ static int find_forward(ir_arena *a, const ir_func *f) {
       last = (int)k->id;
   }
   return last;
+}
+
+// --- what is needed ------------------------------------------------------------------------------
+static int compare_hashes(const void *x, const void *y) {
+  uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
+  return a < b ? -1 : a > b;
+}
+
+// Kernels behind the forward pass compute some of its values again: members are needed for the rest. So it is of IR text
+// that went through here, too.
+static bool *find_needs(ir_arena *a, const ir_func *f, int forward) {
+  const uint64_t *hash = ir_value_hashes(a, f);
+  uint64_t *made = IR_NEW_ARRAY(a, uint64_t, f->nodes.num + 1);
+  bool *needs = IR_NEW_ARRAY(a, bool, f->next_id + 1);
+  size_t num = 0;
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->kernel && (int)f->nodes.at[i]->kernel->id <= forward)
+      made[num++] = hash[f->nodes.at[i]->id];
+  qsort(made, num, sizeof *made, compare_hashes);
+  for (size_t i = f->nodes.num; i-- > 0;) { // users first
+    const ir_node *n = f->nodes.at[i];
+    bool again = bsearch(&hash[n->id], made, num, sizeof *made, compare_hashes);
+    needs[n->id] |= n->kernel && !again;
+    for (int k = 0; needs[n->id] && k < n->num_in; k++) {
+      const ir_node *in = dom_base(n->in[k]);
+      needs[in->id] |= in->kernel && in->kernel == n->kernel;
+    }
+  }
+  return needs;
 }
 
 // --- what it takes ------------------------------------------------------------------------------
@@ -108,6 +139,10 @@ static void follow(remake *r, waiting *w, ir_node *n) {
   IR_PUSH(r->arena, w->nodes, n);
 }
 
+static bool needs_it(const remake *r, const ir_node *user) {
+  return user->id < r->g.num_ids && r->needs[user->id];
+}
+
 static void find_uses(const remake *r, waiting *w) {
   const again_uses *users = &r->g.users[w->v->id];
   w->first = w->needed = INT32_MAX;
@@ -118,7 +153,7 @@ static void find_uses(const remake *r, waiting *w) {
       w->early = k > w->early ? k : w->early;
     else
       w->first = k < w->first ? k : w->first;
-    if (k > r->forward && k < w->needed && users->at[i].user->id < r->first_made)
+    if (k > r->forward && k < w->needed && needs_it(r, users->at[i].user))
       w->needed = k;
   }
 }
@@ -263,7 +298,8 @@ static bool remake_func(ir_func *f) {
     return false;
   ir_arena *a = ir_arena_new();
   int forward = find_forward(a, f);
-  remake r = {.g = again_look_at(f, a), .arena = a, .forward = forward, .first_made = f->next_id};
+  remake r = {.g = again_look_at(f, a), .arena = a, .forward = forward};
+  r.needs = find_needs(a, f, forward);
   r.little = pass_remakes_little(f->module);
   r.before = IR_NEW_ARRAY(a, kernel_list, f->kernels.num);
   // Last kernel first: what is made again then counts as a use of what it is made from.
