@@ -6,6 +6,7 @@ import re
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 AMD_ZEN_4 = "25"  # the family of Zen 3, too, which has no AVX-512
+AMD_ZEN_1 = "23", 48  # computes AVX2 in halves; the family of Zen 2, too, whose models begin there
 L3_SIZE = "/sys/devices/system/cpu/cpu0/cache/index3/size"
 LARGE_L3_MB = 400  # more than any Xeon before Granite Rapids has; hypervisors give all of them one name
 
@@ -31,8 +32,10 @@ def cpu_name(avx2=False):
         return platform.machine()
     flags = next((value.split() for key, value in fields if key == "flags"), [])
     family = next((value for key, value in fields if key == "cpu family"), "")
+    model = next((value for key, value in fields if key == "model"), "")
     if "avx2" in flags and "avx512f" not in flags:
-        return f"{name}, AVX2"
+        zen_1 = "AMD" in name and family == AMD_ZEN_1[0] and int(model or 0) < AMD_ZEN_1[1]
+        return name + (", Zen 1" if zen_1 else ", AVX2")
     hidden = ", AVX-512 hidden" if avx2 else ""
     zen_4 = ", Zen 4" if "AMD" in name and "avx512f" in flags and family == AMD_ZEN_4 else ""
     return name + zen_4 + large_l3(name) + hidden
