@@ -21,6 +21,8 @@
 
 #include <string.h>
 
+#include "ir/builder.h"
+
 // --- gradients -------------------------------------------------------------------------------
 typedef struct search {
   ir_arena *a, *scratch;
@@ -45,10 +47,8 @@ static void name_params(search *s) {
 
 // "d.linear.w.3" -> "linear.w"; NULL when the name does not end in a number.
 static const char *without_number(const search *s, const char *name) {
-  const char *dot = strrchr(name, '.');
-  if (!dot || !dot[1] || dot[1 + strspn(dot + 1, "0123456789")])
-    return NULL;
-  return ir_strndup(s->scratch, name, (size_t)(dot - name));
+  size_t len = ir_before_number(name);
+  return name[len] ? ir_strndup(s->scratch, name, len) : NULL;
 }
 
 // The same elements in the same order, perhaps in other dimensions: a gradient keeps its name when

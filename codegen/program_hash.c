@@ -44,11 +44,6 @@ static uint64_t kernel_hash(const ir_kernel *k) {
   return h;
 }
 
-static int compare_hashes(const void *x, const void *y) {
-  uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-  return a < b ? -1 : a > b;
-}
-
 // Of all values that a function computes, each once.
 static uint64_t values_hash(ir_arena *a, const ir_func *f) {
   const uint64_t *of = ir_value_hashes(a, f);
@@ -57,7 +52,7 @@ static uint64_t values_hash(ir_arena *a, const ir_func *f) {
   for (size_t i = 0; i < f->nodes.num; i++)
     if (f->nodes.at[i]->kernel)
       all[num++] = of[f->nodes.at[i]->id];
-  qsort(all, num, sizeof *all, compare_hashes);
+  qsort(all, num, sizeof *all, ir_compare_hashes);
   uint64_t sum = 0;
   for (size_t i = 0; i < num; i++)
     sum += i == 0 || all[i] != all[i - 1] ? all[i] : 0;
@@ -66,11 +61,9 @@ static uint64_t values_hash(ir_arena *a, const ir_func *f) {
 
 // Its members decide in which order a kernel adds up. A matmul's do not.
 static bool decides_sums(const ir_kernel *k) {
-  bool sums =
-      k->family != IR_FAMILY_LOOP && k->family != IR_FAMILY_MATMUL && k->family != IR_FAMILY_COPY;
-  for (size_t i = 0; i < k->nodes.num; i++)
-    sums |= ir_ops[k->nodes.at[i]->op].cls == IR_CLASS_REDUCE;
-  return sums && !k->clone_of && !ir_is_transfer(k);
+  bool computes_elements =
+      k->family == IR_FAMILY_LOOP || k->family == IR_FAMILY_MATMUL || k->family == IR_FAMILY_COPY;
+  return (!computes_elements || ir_reduces(k)) && !k->clone_of && !ir_is_transfer(k);
 }
 
 uint64_t cg_program_hash(ir_arena *a, const ir_module *m) {

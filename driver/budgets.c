@@ -179,10 +179,11 @@ bool budgets_fit_with_auto(const draft_subject *s, const draft *refused, int64_t
   o.checkpoint = best;
   draft_subject other = *s;
   other.o = &o;
+  other.remakes_little = false; // they are tried anew
+  budgets_asked x = {.policy = best, .budget = budget};
   draft t = draft_new();
   bool fits = draft_load(&other, &t, NULL, NULL) && draft_schedule(&other, &t) &&
-              draft_arrange(&other, &t, best, budget) && draft_plan(&other, &t) &&
-              t.plan->arena_bytes <= budget;
+              budgets_plan(&other, &x, budget, &t) && t.plan->arena_bytes <= budget;
   draft_free(&t);
   return fits;
 }

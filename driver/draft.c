@@ -190,7 +190,7 @@ bool draft_schedule(const draft_subject *s, draft *t) {
   set_precision(s, t);
   refuse_late_policy(s, t);
   // IR of all passes says it
-  if (s->remakes_little || (s->edit && s->edit->remakes_little))
+  if (s->remakes_little)
     ir_set_config(t->module, (ir_setting){"remake", IR_SET_STR, 0, PASS_REMAKE_LITTLE});
   set_memory(s, t->module, policy_of_options(s, t->module), s->o->memory_budget);
   if (!keep_if(t, !diag_num_errors(t->diags) && pass_run_pipeline(t->module, t->diags, &po) &&

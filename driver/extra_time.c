@@ -53,11 +53,10 @@ static void look_at(search *x, double share, const probe *p) {
 // matter that a larger one is not. False: a process failed.
 static bool try_shares(search *x, const double *share, int num) {
   probe at[ABREAST];
-  for (int i = 0; i < num; i++)
-    at[i] = (probe){.policy = checkpoint_names[CHECKPOINT_AUTO],
-                    .budget = x->always + (int64_t)(share[i] * (double)(x->most - x->always))};
-  for (int i = 0; i < num; i++)
-    at[i].limit = at[i].budget;
+  for (int i = 0; i < num; i++) {
+    int64_t budget = x->always + (int64_t)(share[i] * (double)(x->most - x->always));
+    at[i] = (probe){.policy = checkpoint_names[CHECKPOINT_AUTO], .budget = budget, .limit = budget};
+  }
   if (!probe_plans(x->s, x->t, at, num))
     return false;
   for (int i = 0; i < num; i++)

@@ -76,6 +76,7 @@ static bool read_edit(driver *d) {
   d->subject.edit = plan_edit_read(d->made.arena, d->o.plan, &why);
   if (!d->subject.edit)
     diag_error(d->made.diags, (ir_loc){0}, "E0508", "%s", why);
+  d->subject.remakes_little = d->subject.edit && d->subject.edit->remakes_little;
   return d->subject.edit != NULL;
 }
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "driver/plan_file.h"
-#include "passes/pass.h"
 
 static plan_edit_kernel kernel_of(const plan_item *k) {
   const char *family = k->family ? k->family : "";
@@ -45,7 +44,7 @@ const plan_edit *plan_edit_read(ir_arena *a, const char *path, const char **why)
     }
   plan_edit *e = IR_NEW(a, plan_edit);
   e->path = path;
-  e->remakes_little = file->remake && !strcmp(file->remake, PASS_REMAKE_LITTLE);
+  e->remakes_little = file->remake != NULL;
   for (size_t i = 0; i < file->funcs.num; i++) {
     plan_edit_func f = func_of(a, &file->funcs.at[i]);
     IR_PUSH(a, e->funcs, f);

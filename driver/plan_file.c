@@ -4,6 +4,7 @@
 //   b.json: functions[1].kernels[7].flops is missing
 #include "driver/plan_file.h"
 #include "passes/cost.h"
+#include "passes/pass.h"
 
 #include <errno.h>
 #include <json-c/json.h>
@@ -242,6 +243,8 @@ static void read_plan(reader *r, json_object *o, plan_file *p) {
     return;
   p->model = get_text(r, o, "", "model");
   p->remake = get_text_or_none(r, o, "", "remake");
+  if (p->remake && strcmp(p->remake, PASS_REMAKE_LITTLE) != 0)
+    fail(r, "remake", "is not \"" PASS_REMAKE_LITTLE "\"");
   json_object *totals = get(r, o, "", "totals", json_type_object);
   if (totals) {
     get_size(r, totals, "totals", "arena");

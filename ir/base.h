@@ -135,6 +135,11 @@ static inline uint64_t ir_hash_mix(uint64_t h, uint64_t v) {
   h = (h ^ v) * 0x9e3779b97f4a7c15u;
   return h ^ h >> 29;
 }
+// Of two uint64_t, for qsort and bsearch.
+static inline int ir_compare_hashes(const void *x, const void *y) {
+  uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
+  return a < b ? -1 : a > b;
+}
 
 // --- sizes in bytes (ir/bytes.c) -----------------------------------------------------
 // "80GiB", "1.5GB", "4096": a number above 0, then nothing, B, KB, MB, GB, TB (powers of 1000), KiB,

@@ -105,6 +105,8 @@ bool ir_rewrite_end(ir_rewrite *rw);
 // "d.fc.w", "d.fc.w.2": whether it is the gradient of a state by its name, by which people and `check` look for it. Rewrites
 // keep it.
 bool ir_names_gradient(const ir_func *f, const ir_node *n);
+// Bytes of a name that a number follows: of "linear.w.2" those of "linear.w". All of them where none does.
+size_t ir_before_number(const char *name);
 // All of that, for what needs to know nothing but the node. Whether anything has changed.
 bool ir_rewrite_each(ir_func *f, ir_node *(*improve)(ir_builder *b, ir_node *n));
 // [id] whether a result, write or effect needs the node, or it is an input.

@@ -148,6 +148,13 @@ static bool same_attrs(const ir_node *x, const ir_node *y) {
   return x->num_attrs == y->num_attrs;
 }
 
+bool ir_reduces(const ir_kernel *k) {
+  bool any = false;
+  for (size_t i = 0; i < k->nodes.num; i++)
+    any |= ir_ops[k->nodes.at[i]->op].cls == IR_CLASS_REDUCE;
+  return any;
+}
+
 bool ir_has_clones(const ir_func *f) {
   for (size_t i = 0; i < f->kernels.num; i++)
     if (f->kernels.at[i]->clone_of)

@@ -327,6 +327,7 @@ static inline bool ir_is_transfer(const ir_kernel *k) {
 
 // Some kernels of it run again: pass_checkpoint has put them where they are.
 bool ir_has_clones(const ir_func *f);
+bool ir_reduces(const ir_kernel *k); // a member of it is a reduction
 // Values wait in memory of the host: pass_offload has put sends and fetches where they are.
 bool ir_has_transfers(const ir_func *f);
 // The transfers of a function by where they begin: for (t = first[k->id]; t; t = next[t->id]) are those that

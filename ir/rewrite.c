@@ -72,8 +72,7 @@ static void take_name(ir_func *f, ir_node *from, ir_node *to) {
   ir_name_node(f, to, name);
 }
 
-// Bytes of a name that a number follows: of "linear.w.2" those of "linear.w". All of them where none does.
-static size_t before_number(const char *name) {
+size_t ir_before_number(const char *name) {
   const char *dot = strrchr(name, '.');
   bool numbered = dot && dot[1] && !dot[1 + strspn(dot + 1, "0123456789")];
   return numbered ? (size_t)(dot - name) : strlen(name);
@@ -83,7 +82,7 @@ bool ir_names_gradient(const ir_func *f, const ir_node *n) {
   if (strncmp(n->name, "d.", 2) != 0)
     return false;
   const char *of = n->name + 2;
-  size_t len = before_number(of);
+  size_t len = ir_before_number(of);
   return ir_find_state(f->module, of) ||
          (of[len] && ir_find_state(f->module, ir_strndup(f->module->arena, of, len)));
 }

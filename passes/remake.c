@@ -45,9 +45,8 @@ typedef struct remake {
   again g;
   ir_arena *arena; // scratch
   int forward;     // the last kernel of the forward pass
-  bool *
-      needs; // [id] of the nodes before the first clone: it is used for more than a value of the forward pass
-  bool little;         // nothing is made but where kernels sum up
+  bool *needs;     // [id] of nodes before the first clone: used for more than to make values again
+  bool little;     // nothing is made but where kernels sum up
   kernel_list *before; // [kernel] those that are new and run before it, last ones first
 } remake;
 
@@ -74,11 +73,6 @@ static int find_forward(ir_arena *a, const ir_func *f) {
 }
 
 // --- what is needed ------------------------------------------------------------------------------
-static int compare_hashes(const void *x, const void *y) {
-  uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-  return a < b ? -1 : a > b;
-}
-
 // Kernels behind the forward pass compute some of its values again: members are needed for the rest. So it is of IR text
 // that went through here, too.
 static bool *find_needs(ir_arena *a, const ir_func *f, int forward) {
@@ -89,10 +83,10 @@ static bool *find_needs(ir_arena *a, const ir_func *f, int forward) {
   for (size_t i = 0; i < f->nodes.num; i++)
     if (f->nodes.at[i]->kernel && (int)f->nodes.at[i]->kernel->id <= forward)
       made[num++] = hash[f->nodes.at[i]->id];
-  qsort(made, num, sizeof *made, compare_hashes);
+  qsort(made, num, sizeof *made, ir_compare_hashes);
   for (size_t i = f->nodes.num; i-- > 0;) { // users first
     const ir_node *n = f->nodes.at[i];
-    bool again = bsearch(&hash[n->id], made, num, sizeof *made, compare_hashes);
+    bool again = bsearch(&hash[n->id], made, num, sizeof *made, ir_compare_hashes);
     needs[n->id] |= n->kernel && !again;
     for (int k = 0; needs[n->id] && k < n->num_in; k++) {
       const ir_node *in = dom_base(n->in[k]);
@@ -217,16 +211,9 @@ static void take_over(remake *r, const waiting *w, again_clones *x) {
   }
 }
 
-static bool sums_up(const ir_kernel *k) {
-  bool any = false;
-  for (size_t i = 0; i < k->nodes.num; i++)
-    any |= ir_ops[k->nodes.at[i]->op].cls == IR_CLASS_REDUCE;
-  return any;
-}
-
 static bool make_in_host(remake *r, const waiting *w) {
   ir_kernel *host = find_host(r, w);
-  if (!host || (r->little && !sums_up(host)))
+  if (!host || (r->little && !ir_reduces(host)))
     return false;
   again_clones x = again_clone_behind(&r->g, &w->nodes, host);
   if (!redirect(r, w, &x))
@@ -311,7 +298,16 @@ static bool remake_func(ir_func *f) {
   return changed;
 }
 
+static bool is_known(const ir_module *m, ir_diags *d) {
+  if (!ir_find_config(m, "remake") || pass_remakes_little(m))
+    return true;
+  diag_error(d, (ir_loc){0}, "E0507", "config remake is \"%s\", or is not there",
+             PASS_REMAKE_LITTLE);
+  return false;
+}
+
 bool pass_remake(ir_module *m, ir_diags *d) {
-  (void)d;
+  if (!is_known(m, d))
+    return false;
   return pass_each_func(m, remake_func);
 }

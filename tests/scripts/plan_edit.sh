@@ -154,6 +154,7 @@ grep -q '^help: buffers without an offset are packed' err.txt || fail "places th
 refuse "is no whole number" "b[0]['offset'] = 'here'"
 refuse "functions\[[0-9]+\].buffers\[0\].offset is too large" "b[0]['offset'] = 2**63"
 refuse "functions\[[0-9]+\].kernels is missing" "del step['kernels']"
+refuse "remake is not \"little\"" "p['remake'] = 'much'"
 echo '{"schema": "something"}' >bad.json
 expect_error 1 "bad.json" "$mltc" m.graph --plan=bad.json --emit=plan
 expect_error 1 "cannot read 'none_such.json'" "$mltc" m.graph --plan=none_such.json --emit=plan
