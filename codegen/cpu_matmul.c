@@ -350,6 +350,8 @@ static void choose_plan(const mm_problem *p, mm_plan *plan) {
     take_better(plan, &cycles, &other, mm_plan_amx(p, &other));
   if (mm_suits_single(p))
     take_better(plan, &cycles, &other, mm_plan_single(p, &other));
+  if (mm_suits_outer(p))
+    take_better(plan, &cycles, &other, mm_plan_outer(p, &other));
 }
 
 static void plan_once(cg_memo *memo, const mm_problem *p, mm_plan *plan) {

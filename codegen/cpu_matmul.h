@@ -11,6 +11,7 @@
 //   cpu_matmul_band.c  which steps of k a tile needs, by the bands of its operands and a border of zeros
 //   cpu_matmul_list.c  which it needs by the zeros that a step's data hold: known when it runs
 //   cpu_matmul_single.c products of samples full of zeros, where rows have such steps of their own
+//   cpu_matmul_outer.c  and the other way about: steps have such rows
 //
 // A problem is  c[batch,m,n] = sum over k of a[batch,m,k] * b[batch,k,n].  Lanes of a vector run
 // along n. Tiles of `mr` rows and `nv` vectors are held in registers; each tile is summed over
@@ -122,8 +123,11 @@ typedef struct mm_plan {
   bool lists;         // tiles go through lists of the steps at which their rows of a are not all 0
   int64_t list_tiles; // rows of tiles whose lists are made together
   int64_t kept_lists; // rows of tiles whose lists a thread keeps for its next columns; 0: none
-  bool single;  // each row goes through a list of its own (cpu_matmul_single.c); `lists` is not set
-  bool split_k; // pieces of k are tasks of their own, summed by a last phase
+  bool single; // each row goes through a list of its own (cpu_matmul_single.c); `lists` is not set
+  bool
+      outer; // a few steps of k at a time add to the rows on their list (cpu_matmul_outer.c); `lists` is not set
+  int together;    // of outer: steps
+  bool split_k;    // pieces of k are tasks of their own, summed by a last phase
   int64_t a_pitch; // packed a is rows of k, this far apart; 0: steps of k, mr elements each
   int64_t a_pack_tasks, b_pack_tasks; // of phase 0, per batch item
   int64_t a_panel, b_panel;           // elements of one packed panel
@@ -241,6 +245,11 @@ double mm_plan_single(const mm_problem *p, mm_plan *plan);
 // Tasks of the same columns that follow each other are taken as one: each piece of b is packed once for all of them.
 bool mm_joins_tasks(const mm_plan *plan);
 
+// --- cpu_matmul_outer_plan.c
+// Whether steps may go through lists of rows. And a plan for that; gives its cycles (mm_plan_cycles).
+bool mm_suits_outer(const mm_problem *p);
+double mm_plan_outer(const mm_problem *p, mm_plan *plan);
+
 // The text of a kernel while it is printed.
 typedef struct mm_text {
   const mm_problem *p;
@@ -253,6 +262,12 @@ typedef struct mm_text {
 void mm_emit_amx(const mm_text *t);
 // The same, for rows that go through lists of their own.
 void mm_emit_single(const mm_text *t);
+// Prints NAME_piece: whether so many steps of a tile's columns of b are finite; and, of MM_PIECES, a copy of them.
+void mm_emit_piece(const mm_text *t);
+// From a step of b to the next.
+int64_t mm_b_step(const mm_text *t);
+// The same, for steps that go through lists of rows.
+void mm_emit_outer(const mm_text *t);
 // Constants and operands of a task, for whoever prints one.
 void mm_emit_constants(const mm_text *t);
 void mm_emit_operand(const mm_text *t, const char *name, const mm_operand *o, const char *cv);
@@ -316,6 +331,8 @@ int64_t mm_column_rounds(const mm_plan *plan, int64_t n);
 // of `last_rows` if that is not 0.
 void mm_emit_list_types(const mm_text *t);
 void mm_emit_list_of(const mm_text *t, int rows, int last_rows);
+// The same, NAME_list, of a few steps: the rows at which some of them is not 0.
+void mm_emit_list_across(const mm_text *t);
 // Prints NAME_list, which makes the list of a row of tiles, NAME_finite, which tells whether steps of b may be left
 // out, and the type of what a thread remembers from task to task.
 void mm_emit_lists(const mm_text *t);

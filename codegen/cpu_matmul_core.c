@@ -12,7 +12,7 @@
 enum { MIN_FETCH_K = 48 };
 
 static bool needs_finish(const mm_text *t) {
-  if (t->plan->single)
+  if (t->plan->single || t->plan->outer)
     return true;
   if (t->plan->amx)
     return !t->p->plain || t->plan->split_k || t->plan->tail_rows || t->plan->tail_cols;
@@ -427,6 +427,8 @@ static void emit_compute_phase(const mm_text *t, int phase) {
     mm_emit_amx(t);
   else if (plan->single)
     mm_emit_single(t);
+  else if (plan->outer)
+    mm_emit_outer(t);
   else
     emit_group(t);
   ir_buf_printf(
@@ -524,6 +526,8 @@ static void emit_head(const mm_text *t) {
     ir_buf_puts(t->out, "; steps of zeros are left out");
   if (plan->single)
     ir_buf_puts(t->out, "; each row leaves out its own steps of zeros");
+  if (plan->outer)
+    ir_buf_printf(t->out, "; %d steps at a time leave out their rows of zeros", plan->together);
   ir_buf_printf(t->out,
                 ".\ntypedef %s %s_vec __attribute__((vector_size(%d)));\n"
                 "typedef %s %s_mem __attribute__((vector_size(%d), aligned(%d), may_alias));\n\n",
@@ -539,9 +543,9 @@ void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf 
   emit_head(&t);
   if (needs_finish(&t))
     p->emit_finish(p, p->data, name, out);
-  if (p->emit_fetch && plan->k_blocks == 1 && p->k >= MIN_FETCH_K && !plan->single)
+  if (p->emit_fetch && plan->k_blocks == 1 && p->k >= MIN_FETCH_K && !plan->single && !plan->outer)
     t.fetches = p->emit_fetch(p, p->data, name, plan->nr, out);
-  if (plan->amx || plan->single) {
+  if (plan->amx || plan->single || plan->outer) {
     emit_compute_phase(&t, phase++);
     if (plan->split_k)
       emit_sum_phase(&t, phase);

@@ -144,8 +144,9 @@ static void put_choice_types(const mm_text *t) {
         t->name, t->name, t->name);
 }
 
-// Rows lie along k: a vector of steps at a time.
-static void put_list_along_k(const mm_text *t, int64_t row) {
+// Elements side by side, of lines so far apart: rows that lie along k, or (cpu_matmul_outer.c) samples along rows. A vector at
+// a time.
+static void put_list_along(const mm_text *t, int64_t apart) {
   const mm_operand *a = &t->p->a;
   ir_buf_printf(t->out,
                 "  enum { L = %d, ROW = %lld };\n"
@@ -162,7 +163,7 @@ static void put_list_along_k(const mm_text *t, int64_t row) {
                 "        for (int64_t j = 0; j < left; j++)\n"
                 "          any[j] |= *(const %s_bit *)(a + i * ROW + first + j);\n"
                 "    }\n",
-                t->p->target->vector_bytes / a->elem_bytes, (long long)row, t->name, t->name,
+                t->p->target->vector_bytes / a->elem_bytes, (long long)apart, t->name, t->name,
                 t->name, t->name);
   put_choice(t);
   ir_buf_puts(t->out, "  }\n");
@@ -318,15 +319,16 @@ static void put_list_rows(const mm_text *t) {
   const mm_operand *a = &t->p->a;
   int64_t row, k;
   strides(a, &row, &k);
-  if (k == 1)
+  bool across = t->plan->outer, along = across || k == 1;
+  if (along)
     put_choice_types(t);
   ir_buf_printf(t->out,
                 "static inline __attribute__((always_inline)) int64_t %s_list_rows(const %s *a, "
                 "int64_t rows, int64_t steps, uint16_t *list) {\n"
                 "  int64_t num = 0;\n",
                 t->name, a->ctype);
-  if (k == 1)
-    put_list_along_k(t, row);
+  if (along)
+    put_list_along(t, across ? k : row);
   else if (row == 1 || t->p->m == 1)
     put_list_by_steps(t, k);
   else
@@ -354,6 +356,22 @@ void mm_emit_list_of(const mm_text *t, int rows, int last_rows) {
     ir_buf_printf(t->out, "  if (row == %lld)\n    return %s_list_rows(a, %d, steps, list);\n",
                   (long long)t->plan->row_tiles - 1, t->name, last_rows);
   ir_buf_printf(t->out, "  return %s_list_rows(a, %d, steps, list);\n}\n\n", t->name, rows);
+}
+
+void mm_emit_list_across(const mm_text *t) {
+  put_list_rows(t);
+  ir_buf_printf(
+      t->out,
+      "// The rows of which some of so many steps is not 0, or all of them: their number.\n"
+      "static inline __attribute__((always_inline)) int64_t %s_list(const %s *a, int64_t "
+      "steps, int64_t rows, int may_leave_out, uint16_t *list) {\n"
+      "  if (may_leave_out)\n"
+      "    return %s_list_rows(a, steps, rows, list);\n"
+      "  for (int64_t i = 0; i < rows; i++)\n"
+      "    list[i] = (uint16_t)i;\n"
+      "  return rows;\n"
+      "}\n\n",
+      t->name, t->p->a.ctype, t->name);
 }
 
 static void put_list(const mm_text *t) {

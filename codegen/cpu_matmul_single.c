@@ -23,7 +23,7 @@
 // cpu_matmul_list.c.
 #include "codegen/cpu_matmul.h"
 
-static int64_t b_stride(const mm_text *t) {
+int64_t mm_b_step(const mm_text *t) {
   int64_t k;
   mm_is_flat(&t->p->b.k, &k);
   return k;
@@ -172,7 +172,7 @@ static void put_last_columns(const mm_text *t) {
                 "        any |= (*(const %s_word *)(panel + k * %lld + j) " MM_FINITE_BITS ";\n"
                 "      }\n",
                 (long long)g->nr, (long long)g->tail_nv * g->lanes, (long long)g->nr,
-                (long long)b_stride(t), t->name, (long long)g->nr);
+                (long long)mm_b_step(t), t->name, (long long)g->nr);
 }
 
 static void put_whole_columns(const mm_text *t) {
@@ -184,7 +184,7 @@ static void put_whole_columns(const mm_text *t) {
                 "      for (int j = 0; j < %d; j++) {\n"
                 "        const %s_bits some = *(const %s_bits *)(b + k * %lld + j * %d);\n"
                 "        all[j] |= (some " MM_FINITE_BITS ";\n",
-                (long long)g->nr, t->name, g->nv, g->nv, t->name, t->name, (long long)b_stride(t),
+                (long long)g->nr, t->name, g->nv, g->nv, t->name, t->name, (long long)mm_b_step(t),
                 g->lanes);
   if (packs(t))
     ir_buf_printf(t->out, "        *(%s_bits *)(panel + k * %lld + j * %d) = some;\n", t->name,
@@ -198,7 +198,7 @@ static void put_whole_columns(const mm_text *t) {
                 g->nv, g->lanes);
 }
 
-static void put_piece(const mm_text *t) {
+void mm_emit_piece(const mm_text *t) {
   ir_buf_printf(t->out,
                 "// Whether so many steps of a tile's columns of b are finite%s.\n"
                 "static __attribute__((noinline)) int %s_piece(const float *b, int64_t steps, "
@@ -306,7 +306,7 @@ static void put_group(const mm_text *t) {
       "        const int64_t steps = K - k < STEPS ? K - k : STEPS;\n"
       "        const float *const from = b_all + k * %lld + col * NR, *const b = %s;\n"
       "        const int finite = %s_piece(from, steps, cols%s);\n",
-      (long long)b_stride(t), packs(t) ? "panel" : "from", t->name, packs(t) ? ", panel" : "");
+      (long long)mm_b_step(t), packs(t) ? "panel" : "from", t->name, packs(t) ? ", panel" : "");
   put_rows(t);
   ir_buf_printf(t->out,
                 "      }\n"
@@ -323,6 +323,6 @@ void mm_emit_single(const mm_text *t) {
   mm_emit_list_types(t);
   mm_emit_list_of(t, 1, 0);
   put_tiles(t);
-  put_piece(t);
+  mm_emit_piece(t);
   put_group(t);
 }
