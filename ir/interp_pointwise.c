@@ -231,11 +231,12 @@ static pair p_mod(double a, double b) {
 static pair p_pow(double a, double b) {
   return (pair){b == 0 ? 0 : b * pow(a, b - 1), a > 0 ? pow(a, b) * log(a) : 0};
 }
+// Of equal ones the first, as their gradient does.
 static pair p_max(double a, double b) {
-  return a > b ? (pair){1, 0} : a < b ? (pair){0, 1} : (pair){0.5, 0.5};
+  return a >= b ? (pair){1, 0} : (pair){0, 1};
 }
 static pair p_min(double a, double b) {
-  return p_max(b, a);
+  return a <= b ? (pair){1, 0} : (pair){0, 1};
 }
 
 typedef struct binary_rule {

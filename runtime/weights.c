@@ -55,15 +55,28 @@ static void match_states(mlrt_weights *w, const mlrt_program *p, bool *used) {
   w->different = different.num;
 }
 
+// An optimiser's state is called like what it is of, and more: "linear.w.m".
+static bool is_of_another(const mlrt_weights *w, const char *name) {
+  const char *end = strrchr(name, '.');
+  size_t length = end ? (size_t)(end - name) : 0;
+  for (int i = 0; i < w->header.num_tensors; i++) {
+    const char *other = w->header.tensors[i].name;
+    if (!strncmp(other, name, length) && strlen(other) == length)
+      return true;
+  }
+  return false;
+}
+
 bool mlrt_weights_match(mlrt_weights *w, const mlrt_program *p, mlrt_error *e) {
   bool *used = calloc((size_t)w->header.num_tensors + 1, sizeof *used);
   mlrt_finding unused = {"not used", 0};
   if (!used)
     return mlrt_error_memory(e, "out of memory");
   match_states(w, p, used);
-  for (int i = 0; i < w->header.num_tensors; i++)
-    if (!used[i])
-      mlrt_report_add(&w->report, &unused, w->header.tensors[i].name);
+  for (int of_another = 0; of_another < 2; of_another++) // last: only so many are listed
+    for (int i = 0; i < w->header.num_tensors; i++)
+      if (!used[i] && is_of_another(w, w->header.tensors[i].name) == of_another)
+        mlrt_report_add(&w->report, &unused, w->header.tensors[i].name);
   mlrt_report_more(&w->report, &unused);
   w->unused = unused.num;
   free(used);

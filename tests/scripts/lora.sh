@@ -105,10 +105,10 @@ weights: base.st: 16 loaded, 8 missing, 34 not used
   missing in the file: layer.0.dense_2.linear.lora.a
   missing in the file: layer.0.dense_2.linear.lora.b
   missing in the file: 4 more
+  not used: seed
+  not used: step
   not used: layer.0.dense.linear.b.m
   not used: layer.0.dense.linear.b.v
-  not used: layer.0.dense.linear.w.m
-  not used: layer.0.dense.linear.w.v
   not used: 30 more
 TEXT
 head -n 11 said.txt | diff want.txt - || fail "the report of --weights"
