@@ -392,5 +392,6 @@ void mlrt_options_help(const mlrt_options *o, const mlrt_program *p, const char 
   fprintf(out,
           "\nExit codes: 0 done, 1 broken or missing data or checkpoint, 2 wrong usage,\n"
           "3 not enough memory, %s70 internal fault, 128+N saved and stopped by signal N.\n",
-          o->for_gpu ? "4 no GPU that runs this program,\n" : "");
+          o->for_gpu ? "4 no GPU that runs this program,\n"
+                     : "4 a processor that cannot run this program,\n");
 }
