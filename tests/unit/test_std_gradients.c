@@ -216,17 +216,15 @@ typedef struct block {
 } block;
 typedef IR_VEC(block) blocks;
 
-static void add_blocks(ir_arena *a, blocks *all, char *text) {
+static void add_blocks(ir_arena *a, blocks *all, const char *text) {
   static const char word[] = "\nblock ";
-  for (char *at = strstr(text, word), *next; at; at = next) {
-    char *name = at + strlen(word);
+  for (const char *at = strstr(text, word), *next; at; at = next) {
+    const char *name = at + strlen(word);
     next = strstr(name, word);
-    if (next)
-      *next++ = 0, next--;
-    block b = {.name = ir_strndup(a, name, strcspn(name, "(")), .text = ir_strdup(a, name)};
+    size_t length = next ? (size_t)(next - name) : strlen(name);
+    block b = {.name = ir_strndup(a, name, strcspn(name, "(")),
+               .text = ir_strndup(a, name, length)};
     IR_PUSH(a, *all, b);
-    if (next)
-      *next = '\n';
   }
 }
 
