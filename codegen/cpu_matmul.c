@@ -338,6 +338,10 @@ static void take_better(mm_plan *plan, double *cycles, const mm_plan *other, dou
   *cycles = others;
 }
 
+// Lists of elements that must be converted take tiles so many times what mm_plan_cycles says: measured, of digits, from as
+// long to twice as long, and of bags of words four times.
+static const double CONVERTED_LATE = 1.7;
+
 // Of vectors, which may take pairs; or of a matrix unit, which takes the problem as it is, if that is faster.
 // (Beside such a unit an instruction for pairs takes two cycles of an FMA's.)
 static void choose_plan(const mm_problem *p, mm_plan *plan) {
@@ -350,8 +354,10 @@ static void choose_plan(const mm_problem *p, mm_plan *plan) {
     take_better(plan, &cycles, &other, mm_plan_amx(p, &other));
   if (mm_suits_single(p))
     take_better(plan, &cycles, &other, mm_plan_single(p, &other));
-  if (mm_suits_outer(p))
+  if (mm_suits_outer(p)) {
+    cycles *= plan->lists && p->a.convert ? CONVERTED_LATE : 1;
     take_better(plan, &cycles, &other, mm_plan_outer(p, &other));
+  }
 }
 
 static void plan_once(cg_memo *memo, const mm_problem *p, mm_plan *plan) {

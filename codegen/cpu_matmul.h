@@ -125,7 +125,7 @@ typedef struct mm_plan {
   int64_t kept_lists; // rows of tiles whose lists a thread keeps for its next columns; 0: none
   bool single; // each row goes through a list of its own (cpu_matmul_single.c); `lists` is not set
   bool
-      outer; // a few steps of k at a time add to the rows on their list (cpu_matmul_outer.c); `lists` is not set
+      outer; // a few steps of k at a time go through a list of rows (cpu_matmul_outer.c); nor is it here
   int together;    // of outer: steps
   bool split_k;    // pieces of k are tasks of their own, summed by a last phase
   int64_t a_pitch; // packed a is rows of k, this far apart; 0: steps of k, mr elements each
@@ -226,6 +226,8 @@ double mm_weigh_teams(const mm_problem *p, const mm_plan *g, double one, double 
 double mm_plan_cycles(const mm_problem *p, const mm_plan *g);
 // Part of all steps on the lists of tiles of so many rows, 0 to 1.
 double mm_list_share(const mm_problem *p, int rows);
+// Places at which some of so many samples are not 0, of data that are full of zeros.
+double mm_samples_share(int samples);
 // Both operands fit the second cache.
 bool mm_fits_cache(const mm_problem *p);
 // Neighbours along k lie in runs worth a copy: heads that are merged by a view.
@@ -268,8 +270,11 @@ void mm_emit_piece(const mm_text *t);
 int64_t mm_b_step(const mm_text *t);
 // The same, for steps that go through lists of rows.
 void mm_emit_outer(const mm_text *t);
-// Constants and operands of a task, for whoever prints one.
+// The first lines of NAME_group, and what it has been printed for; `more` parameters.
+void mm_emit_group_begin(const mm_text *t, const char *what, const char *more);
+// Constants and operands of a task, for whoever prints one; and all of these, where operands are read as they lie.
 void mm_emit_constants(const mm_text *t);
+void mm_emit_operands(const mm_text *t);
 void mm_emit_operand(const mm_text *t, const char *name, const mm_operand *o, const char *cv);
 // Strides with which a tile of full or tail width walks its operands.
 int64_t mm_a_row_stride(const mm_text *t);
@@ -331,6 +336,8 @@ int64_t mm_column_rounds(const mm_plan *plan, int64_t n);
 // of `last_rows` if that is not 0.
 void mm_emit_list_types(const mm_text *t);
 void mm_emit_list_of(const mm_text *t, int rows, int last_rows);
+// C expression: the element of a at this offset, converted.
+const char *mm_one_of_a(const mm_text *t, const char *at);
 // The same, NAME_list, of a few steps: the rows at which some of them is not 0.
 void mm_emit_list_across(const mm_text *t);
 // Prints NAME_list, which makes the list of a row of tiles, NAME_finite, which tells whether steps of b may be left

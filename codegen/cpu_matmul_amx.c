@@ -203,12 +203,8 @@ void mm_emit_amx(const mm_text *t) {
   emit_tiles(t);
   if (mm_limits_steps(t->p))
     mm_emit_span(t);
-  ir_buf_printf(
-      t->out,
-      "// The tiles of rows [row_begin, row_end) and columns [col_begin, col_end).\n"
-      "static void %s_group(char *const *args, int64_t batch, int64_t row_begin, int64_t row_end,\n"
-      "    int64_t col_begin, int64_t col_end, int first%s) {\n",
-      t->name, t->plan->split_k ? ", int64_t piece" : "");
+  mm_emit_group_begin(t, "The tiles of rows [row_begin, row_end) and columns [col_begin, col_end)",
+                      t->plan->split_k ? ", int64_t piece" : "");
   put_buffers(t);
   ir_buf_puts(
       t->out,

@@ -11,8 +11,13 @@
 // A tile of fewer steps is done before the memory would be there.
 enum { MIN_FETCH_K = 48 };
 
+// Rows whose sums wait in memory, and are finished together.
+static bool sums_wait(const mm_plan *plan) {
+  return plan->single || plan->outer;
+}
+
 static bool needs_finish(const mm_text *t) {
-  if (t->plan->single || t->plan->outer)
+  if (sums_wait(t->plan))
     return true;
   if (t->plan->amx)
     return !t->p->plain || t->plan->split_k || t->plan->tail_rows || t->plan->tail_cols;
@@ -57,6 +62,23 @@ void mm_emit_operand(const mm_text *t, const char *name, const mm_operand *o, co
   if (o->batch.num)
     ir_buf_printf(t->out, " + %s", mm_offset(t->p->arena, &o->batch, "batch"));
   ir_buf_puts(t->out, ";\n");
+}
+
+void mm_emit_operands(const mm_text *t) {
+  mm_emit_constants(t);
+  ir_buf_puts(t->out, "  ");
+  mm_emit_operand(t, "a_all", &t->p->a, "const ");
+  ir_buf_puts(t->out, "  ");
+  mm_emit_operand(t, "b_all", &t->p->b, "const ");
+}
+
+void mm_emit_group_begin(const mm_text *t, const char *what, const char *more) {
+  ir_buf_printf(
+      t->out,
+      "// %s.\n"
+      "static void %s_group(char *const *args, int64_t batch, int64_t row_begin, int64_t row_end,\n"
+      "    int64_t col_begin, int64_t col_end, int first%s) {\n",
+      what, t->name, more);
 }
 
 static void emit_workspace(const mm_text *t, const char *name, int64_t offset) {
@@ -387,12 +409,10 @@ static void emit_part_of_k(const mm_text *t) {
 
 static void emit_group(const mm_text *t) {
   const mm_plan *plan = t->plan;
-  ir_buf_printf(t->out,
-                "// The tiles of rows [row_begin, row_end) and columns [col_begin, col_end).\n"
-                "static void %s_group(char *const *args, int64_t batch, int64_t row_begin, int64_t "
-                "row_end,\n    int64_t col_begin, int64_t col_end, int first%s%s) {\n",
-                t->name, plan->split_k ? ", int64_t piece" : "",
-                mm_remembers(plan) ? ir_format(t->p->arena, ", %s_seen *seen", t->name) : "");
+  mm_emit_group_begin(
+      t, "The tiles of rows [row_begin, row_end) and columns [col_begin, col_end)",
+      ir_format(t->p->arena, "%s%s", plan->split_k ? ", int64_t piece" : "",
+                mm_remembers(plan) ? ir_format(t->p->arena, ", %s_seen *seen", t->name) : ""));
   mm_emit_constants(t);
   if (plan->k_blocks > 1)
     ir_buf_printf(t->out, "  enum { K = %lld };\n", (long long)t->p->k);
@@ -543,9 +563,9 @@ void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf 
   emit_head(&t);
   if (needs_finish(&t))
     p->emit_finish(p, p->data, name, out);
-  if (p->emit_fetch && plan->k_blocks == 1 && p->k >= MIN_FETCH_K && !plan->single && !plan->outer)
+  if (p->emit_fetch && plan->k_blocks == 1 && p->k >= MIN_FETCH_K && !sums_wait(plan))
     t.fetches = p->emit_fetch(p, p->data, name, plan->nr, out);
-  if (plan->amx || plan->single || plan->outer) {
+  if (plan->amx || sums_wait(plan)) {
     emit_compute_phase(&t, phase++);
     if (plan->split_k)
       emit_sum_phase(&t, phase);

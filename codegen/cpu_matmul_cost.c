@@ -171,6 +171,10 @@ static double reading_cycles(const mm_problem *p, const mm_plan *g, int64_t task
   return step * (first * FIRST_COST + (double)n * (rows + cols) * AGAIN_COST);
 }
 
+double mm_samples_share(int samples) {
+  return 0.19 + 0.1 * log2(samples);
+}
+
 // Of data: what handwritten digits have, where rows are samples, and where they are neighbouring pixels. Others
 // have fewer zeros, or none: then narrow tiles of many columns, which this prefers, take as long as others. Rows
 // of zeros are as many whatever the tile is: a fifth of an expert's places, by default.
@@ -179,7 +183,7 @@ double mm_list_share(const mm_problem *p, int rows) {
   bool samples = mm_is_flat(&p->a.k, &k) && k == 1;
   double share = p->zeros == ZEROS_NONE   ? 1
                  : p->zeros == ZEROS_ROWS ? 0.8
-                 : samples                ? 0.19 + 0.1 * log2(rows)
+                 : samples                ? mm_samples_share(rows)
                                           : 0.16 + 0.031 * rows;
   return share < 1 ? share : 1;
 }

@@ -380,6 +380,12 @@ static void put_list(const mm_text *t) {
   mm_emit_list_of(t, full ? plan->mr : plan->tail_rows, full ? plan->tail_rows : 0);
 }
 
+const char *mm_one_of_a(const mm_text *t, const char *at) {
+  const char *convert = t->p->a.convert;
+  return convert ? ir_format(t->p->arena, "k_one_%s(a + %s)", convert, at)
+                 : ir_format(t->p->arena, "a[%s]", at);
+}
+
 // What is on a list, [i][mr], where tiles do not read it in place.
 static void put_packing(const mm_text *t) {
   const mm_operand *a = &t->p->a;
@@ -387,8 +393,7 @@ static void put_packing(const mm_text *t) {
   strides(a, &row, &k);
   const char *at =
       ir_format(t->p->arena, "(int64_t)list[i] * %lld + j * %lld", (long long)k, (long long)row);
-  const char *one = a->convert ? ir_format(t->p->arena, "k_one_%s(a + %s)", a->convert, at)
-                               : ir_format(t->p->arena, "a[%s]", at);
+  const char *one = mm_one_of_a(t, at);
   ir_buf_printf(
       t->out,
       "// The listed steps of a tile's rows.\n"

@@ -22,20 +22,11 @@
 // cpu_matmul_list.c.
 #include "codegen/cpu_matmul.h"
 
-static int64_t a_step(const mm_text *t) {
-  int64_t k;
-  mm_is_flat(&t->p->a.k, &k);
-  return k;
-}
-
 // --- adding to rows --------------------------------------------------------------------------------
 static void put_row(const mm_text *t, int steps) {
-  const mm_operand *a = &t->p->a;
   for (int i = 0; i < steps; i++) {
-    const char *at = ir_format(t->p->arena, "m + %lld", i * (long long)a_step(t));
-    const char *one = a->convert ? ir_format(t->p->arena, "k_one_%s(a + %s)", a->convert, at)
-                                 : ir_format(t->p->arena, "a[%s]", at);
-    ir_buf_printf(t->out, "    const %s a%d = %s;\n", t->p->ctype, i, one);
+    const char *at = ir_format(t->p->arena, "m + %lld", i * (long long)mm_a_k_stride(t));
+    ir_buf_printf(t->out, "    const %s a%d = %s;\n", t->p->ctype, i, mm_one_of_a(t, at));
   }
   for (int j = 0; j < t->plan->nv; j++)
     ir_buf_printf(t->out, "    %s_vec c%d = *(const %s_mem *)(row + %d);\n", t->name, j, t->name,
@@ -77,11 +68,8 @@ static int last_steps(const mm_text *t) {
 
 // --- a task ----------------------------------------------------------------------------------------
 static void put_buffers(const mm_text *t) {
-  ir_buf_puts(t->out, "  (void)batch, (void)first, (void)col_begin, (void)col_end;\n  ");
-  mm_emit_constants(t);
-  mm_emit_operand(t, "a_all", &t->p->a, "const ");
-  ir_buf_puts(t->out, "  ");
-  mm_emit_operand(t, "b_all", &t->p->b, "const ");
+  ir_buf_puts(t->out, "  (void)batch, (void)first, (void)col_begin, (void)col_end;\n");
+  mm_emit_operands(t);
   ir_buf_printf(t->out,
                 "  float panel[STEPS * NR] __attribute__((aligned(64)));\n"
                 "  uint16_t list[BLOCK * MR + %d];\n"
@@ -113,7 +101,7 @@ static void put_block(const mm_text *t) {
       "      const %s *const a = a_all + m + k * %lld;\n"
       "      const int finite = %s_piece(b_all + k * %lld, steps, N, panel);\n"
       "      const int64_t num = %s_list(a, steps, rows, finite, list);\n",
-      t->p->a.ctype, (long long)a_step(t), t->name, (long long)mm_b_step(t), t->name);
+      t->p->a.ctype, (long long)mm_a_k_stride(t), t->name, (long long)mm_b_step(t), t->name);
   put_calls(t);
   ir_buf_printf(t->out,
                 "    }\n"
@@ -125,13 +113,9 @@ static void put_block(const mm_text *t) {
 
 static void put_group(const mm_text *t) {
   const mm_plan *g = t->plan;
-  ir_buf_printf(
-      t->out,
-      "// The rows [row_begin, row_end), %d at a time, and all columns.\n"
-      "static void %s_group(char *const *args, int64_t batch, int64_t row_begin, int64_t row_end,\n"
-      "    int64_t col_begin, int64_t col_end, int first) {\n"
-      "  enum { K = %lld, STEPS = %d, BLOCK = %lld };\n",
-      g->mr, t->name, (long long)t->p->k, g->together, (long long)g->block_rows);
+  mm_emit_group_begin(t, "The groups of rows [row_begin, row_end), and all columns", "");
+  ir_buf_printf(t->out, "  enum { K = %lld, STEPS = %d, BLOCK = %lld };\n", (long long)t->p->k,
+                g->together, (long long)g->block_rows);
   put_buffers(t);
   ir_buf_puts(t->out, "  for (int64_t row = row_begin; row < row_end; row += BLOCK) {\n");
   put_block(t);

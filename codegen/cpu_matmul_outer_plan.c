@@ -15,9 +15,6 @@ enum {
 static const double PIECE_CYCLES = 12, COPY_CYCLES = 1.5, LINE_CYCLES = 1, CHOICE_CYCLES = 6,
                     ELEM_CYCLES = 0.75, ROW_CYCLES = 2, CONVERT_CYCLES = 1.5, SUM_CYCLES = 2.5,
                     TASK_CYCLES = 60;
-// Tiles' lists of elements that must be converted take so many times what mm_plan_cycles says: measured, of digits, from as
-// long to twice as long, and of bags of words four times.
-static const double CONVERTED_LATE = 1.7;
 
 static int lanes_of(const mm_problem *p) {
   return p->target->vector_bytes / p->elem_bytes;
@@ -40,7 +37,6 @@ static void set_tile(const mm_problem *p, mm_plan *g, int together) {
   g->tail_rows = (int)(p->m % g->mr), g->tail_cols = p->n % g->nr;
   g->tail_nv = g->tail_cols ? g->nv : 0;
   g->group_cols = g->block_cols = 1;
-  g->share = mm_list_share(p, 1);
   g->k_block = p->k, g->k_blocks = 1;
 }
 
@@ -51,14 +47,6 @@ static void set_block(const mm_problem *p, mm_plan *g) {
   g->block_rows = rows < most ? rows : most;
 }
 
-// Places at which some of so many samples have a number, of handwritten digits.
-static double share_of(int steps) {
-  double share = 0.19;
-  for (int i = 1; i < steps; i *= 2)
-    share += 0.1;
-  return share;
-}
-
 // Of so many rows, for a few steps.
 static double steps_cycles(const mm_problem *p, const mm_plan *g, double rows) {
   int s = g->together, lanes = p->target->vector_bytes / p->a.elem_bytes;
@@ -67,7 +55,7 @@ static double steps_cycles(const mm_problem *p, const mm_plan *g, double rows) {
   double products = s * g->nv / 2.0, loads = (s + g->nv) / 2.0, stores = g->nv;
   double row = products > loads ? products : loads;
   row = (stores > row ? stores : row) + ROW_CYCLES + (p->a.convert ? s * CONVERT_CYCLES : 0);
-  return s * (PIECE_CYCLES + COPY_CYCLES * g->nv) + rows * (list + share_of(s) * row);
+  return s * (PIECE_CYCLES + COPY_CYCLES * g->nv) + rows * (list + mm_samples_share(s) * row);
 }
 
 // A thread that has so many tasks, each of so many tiles of rows.
@@ -117,5 +105,5 @@ double mm_plan_outer(const mm_problem *p, mm_plan *plan) {
   }
   plan->num_phases = 1;
   plan->tasks[0] = p->batch * plan->group_rows;
-  return p->a.convert ? best / CONVERTED_LATE : best;
+  return best;
 }

@@ -215,11 +215,8 @@ void mm_emit_piece(const mm_text *t) {
 // --- a task ----------------------------------------------------------------------------------------
 static void put_buffers(const mm_text *t) {
   const mm_plan *g = t->plan;
-  ir_buf_puts(t->out, "  (void)batch, (void)first;\n  ");
-  mm_emit_constants(t);
-  mm_emit_operand(t, "a_all", &t->p->a, "const ");
-  ir_buf_puts(t->out, "  ");
-  mm_emit_operand(t, "b_all", &t->p->b, "const ");
+  ir_buf_puts(t->out, "  (void)batch, (void)first;\n");
+  mm_emit_operands(t);
   if (packs(t))
     ir_buf_printf(t->out, "  float panel[%lld] __attribute__((aligned(64)));\n",
                   (long long)(g->k_block * g->nr));
@@ -288,13 +285,10 @@ static void put_rows(const mm_text *t) {
 
 static void put_group(const mm_text *t) {
   const mm_plan *g = t->plan;
-  ir_buf_printf(
-      t->out,
-      "// The groups of rows [row_begin, row_end) and tiles of columns [col_begin, col_end).\n"
-      "static void %s_group(char *const *args, int64_t batch, int64_t row_begin, int64_t row_end,\n"
-      "    int64_t col_begin, int64_t col_end, int first) {\n"
-      "  enum { K = %lld, STEPS = %lld, BLOCK = %lld };\n",
-      t->name, (long long)t->p->k, (long long)g->k_block, (long long)g->block_rows);
+  mm_emit_group_begin(
+      t, "The groups of rows [row_begin, row_end) and tiles of columns [col_begin, col_end)", "");
+  ir_buf_printf(t->out, "  enum { K = %lld, STEPS = %lld, BLOCK = %lld };\n", (long long)t->p->k,
+                (long long)g->k_block, (long long)g->block_rows);
   put_buffers(t);
   ir_buf_printf(
       t->out,

@@ -59,7 +59,7 @@ static void match_states(mlrt_weights *w, const mlrt_program *p, bool *used) {
 static bool is_of_another(const mlrt_weights *w, const char *name) {
   const char *end = strrchr(name, '.');
   size_t length = end ? (size_t)(end - name) : 0;
-  for (int i = 0; i < w->header.num_tensors; i++) {
+  for (int i = 0; end && i < w->header.num_tensors; i++) {
     const char *other = w->header.tensors[i].name;
     if (!strncmp(other, name, length) && strlen(other) == length)
       return true;
