@@ -77,60 +77,56 @@ static void set_operands(mm_problem *p, int type, bool outer, bool gap) {
   p->b.k = mm_simplify(&(mm_axes){.num = 1, .size = {p->k}, .stride = {b_row}});
 }
 
-static void add_outer(test *t, ir_arena *arena, int i) {
-  const cg_target *target = &targets[i % 3];
-  int64_t lanes = target->vector_bytes / 4;
-  bool many = i % 24 == 7; // rows whose sums are more than wait at a time
-  t->outer = true;
-  t->p = (mm_problem){.target = target,
+static void set_problem(test *t, ir_arena *arena, int i, int64_t m, int64_t n, int64_t k) {
+  t->p = (mm_problem){.target = &targets[i % 3],
                       .arena = arena,
                       .ctype = "float",
                       .elem_bytes = 4,
                       .batch = i % 10 == 4 ? 3 : 1,
-                      .m = many ? 50000 : 2 + test_random_size(200),
-                      .n = many         ? 4 * lanes
-                           : i % 4 == 1 ? lanes * (1 + (int64_t)test_draw(4))
-                           : i % 8 == 2 ? 1
-                                        : 1 + (int64_t)test_draw(4 * (uint64_t)lanes),
-                      .k = many ? 18 : 16 + (int64_t)test_draw(90),
+                      .m = m,
+                      .n = n,
+                      .k = k,
                       .plain = i % 3 == 1 || test_draw(2),
                       .zeros = ZEROS_DATA,
                       .workspace_arg = 3,
                       .emit_finish = emit_finish,
                       .data = t};
   t->spoiled = i % 4 == 3;
-  set_operands(&t->p, i % 4 ? 0 : 1 + i / 4 % 2, true, i % 4 != 1 && i % 7 == 3);
+  set_operands(&t->p, i % 4 ? 0 : 1 + i / 4 % 2, t->outer, i % 4 != 1 && i % 7 == 3);
   test_set_output(&t->p, &t->c, t->p.plain);
+}
+
+static int64_t lanes_of(int i) {
+  return targets[i % 3].vector_bytes / 4;
+}
+
+// Rows whose sums are more than wait at a time.
+static bool has_many_rows(int i) {
+  return i % 24 == 7;
+}
+
+static void add_outer(test *t, ir_arena *arena, int i) {
+  bool many = has_many_rows(i);
+  int64_t lanes = lanes_of(i), m = many ? 50000 : 2 + test_random_size(200);
+  int64_t n = many         ? 4 * lanes
+              : i % 4 == 1 ? lanes * (1 + (int64_t)test_draw(4))
+              : i % 8 == 2 ? 1
+                           : 1 + (int64_t)test_draw(4 * (uint64_t)lanes);
+  int64_t k = many ? 18 : 16 + (int64_t)test_draw(90);
+  t->outer = true;
+  set_problem(t, arena, i, m, n, k);
   BUG_IF(!mm_suits_outer(&t->p), "problem %d does not suit", i);
   mm_plan_outer(&t->p, &t->plan);
 }
 
 static void add_single(test *t, ir_arena *arena, int i) {
-  const cg_target *target = &targets[i % 3];
-  int64_t lanes = target->vector_bytes / 4, least = 4 * lanes;
-  bool many = i % 24 == 7; // rows whose sums are more than wait at a time
-  t->p = (mm_problem){.target = target,
-                      .arena = arena,
-                      .ctype = "float",
-                      .elem_bytes = 4,
-                      .batch = i % 10 == 4 ? 3 : 1,
-                      .m = i % 12 == 5 ? 1
-                           : many      ? 4100
-                                       : test_random_size(90),
-                      .n = many         ? 8 * lanes
-                           : i % 4 == 1 ? lanes * (4 + (int64_t)test_draw(8))
-                                        : least + (int64_t)test_draw(150),
-                      .k = many         ? 40
-                           : i % 5 == 2 ? 16 + (int64_t)test_draw(40)
-                                        : 60 + (int64_t)test_draw(500),
-                      .plain = i % 3 == 1 || test_draw(2),
-                      .zeros = ZEROS_DATA,
-                      .workspace_arg = 3,
-                      .emit_finish = emit_finish,
-                      .data = t};
-  t->spoiled = i % 4 == 3;
-  set_operands(&t->p, i % 4 ? 0 : 1 + i / 4 % 2, false, i % 4 != 1 && i % 7 == 3);
-  test_set_output(&t->p, &t->c, t->p.plain);
+  bool many = has_many_rows(i);
+  int64_t lanes = lanes_of(i), m = i % 12 == 5 ? 1 : many ? 4100 : test_random_size(90);
+  int64_t n = many         ? 8 * lanes
+              : i % 4 == 1 ? lanes * (4 + (int64_t)test_draw(8))
+                           : 4 * lanes + (int64_t)test_draw(150);
+  int64_t k = many ? 40 : i % 5 == 2 ? 16 + (int64_t)test_draw(40) : 60 + (int64_t)test_draw(500);
+  set_problem(t, arena, i, m, n, k);
   BUG_IF(!mm_suits_single(&t->p), "problem %d does not suit", i);
   mm_plan_single(&t->p, &t->plan);
 }

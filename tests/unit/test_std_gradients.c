@@ -216,6 +216,13 @@ typedef struct block {
 } block;
 typedef IR_VEC(block) blocks;
 
+// What a comment names is not used.
+static void drop_comments(char *text) {
+  for (char *at = strchr(text, '#'); at; at = strchr(at, '#'))
+    for (; *at && *at != '\n'; at++)
+      *at = ' ';
+}
+
 static void add_blocks(ir_arena *a, blocks *all, const char *text) {
   static const char word[] = "\nblock ";
   for (const char *at = strstr(text, word), *next; at; at = next) {
@@ -237,6 +244,7 @@ static blocks find_blocks(ir_arena *a) {
       size_t length = 0;
       char *text = ir_read_file(a, ir_format(a, "frontend/std/%s", e->d_name), &length);
       CHECK(text, "cannot read %s", e->d_name);
+      drop_comments(text);
       add_blocks(a, &all, text);
     }
   if (dir)
