@@ -3,10 +3,11 @@
 // tokens through all experts, ranks them by comparing all pairs, and multiplies by zero what was
 // not chosen or found no place. Parameters have the same names, so both start alike; results and
 // parameters after some steps must agree in double precision, whatever is dropped. Gradients also
-// agree with forward mode, and the balance loss is what it must be where that is known.
+// agree with forward mode and finite differences, and the balance loss is what it must be where that is known.
 #include "passes/pass.h"
 #include "support_frontend.h"
 #include "support_passes.h"
+#include "support_slopes.h"
 
 #include <math.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static const char model[] = "model m(x: f32[%s]) {\n"
                             "  metric z = z\n"
                             "  loss mean(linear(y, 2) ** 2) + 0.3 * balance + 0.1 * z\n"
                             "}\n"
-                            "optim { sgd(0.5) }\n";
+                            "optim { sgd(1) }\n";
 
 typedef struct mixture {
   const char *shape, *options;
@@ -132,30 +133,9 @@ static void check_dense(const mixture *x) {
 }
 
 // --- gradients against forward mode --------------------------------------------------------------
-// What a step takes from the parameters, along random directions, is the learning rate times the
-// slope of the loss.
 static void check_slopes(const mixture *x) {
   ir_arena *a = ir_arena_new();
-  ir_world *w = support_world(a, compiled(a, x, false));
-  const ir_func *f = support_func(w->module, "step");
-  size_t num = w->module->states.num;
-  ir_tensor_value *old = IR_NEW_ARRAY(a, ir_tensor_value, num);
-  ir_tensor_value *along = IR_NEW_ARRAY(a, ir_tensor_value, num);
-  uint64_t seed = 5;
-  for (size_t i = 0; i < num; i++) {
-    old[i] = support_value(a, w->states[i].type, w->states[i].at);
-    if (w->module->states.at[i]->role == IR_ROLE_PARAM)
-      along[i] = test_random_tensor(a, w->states[i].type, &seed);
-  }
-  ir_tensor_value in = random_input(a, f, 3);
-  const ir_node *loss = result_of(f, "loss");
-  double slope = ir_interp_tangent(w, f, &in, along, NULL)[loss->id].at[0], moved = 0;
-  ir_interp(w, f, &in);
-  for (size_t i = 0; i < num; i++)
-    for (int64_t j = 0; along[i].at && j < ir_elements(&old[i].type); j++)
-      moved += (old[i].at[j] - w->states[i].at[j]) / 0.5 * along[i].at[j];
-  CHECK(fabs(slope - moved) < 1e-9 * fabs(slope) && slope != 0, "%s: slope %.12g, gradient %.12g",
-        x->options, slope, moved);
+  support_check_slopes(a, compiled(a, x, false), 5, x->options);
   ir_arena_free(a);
 }
 
