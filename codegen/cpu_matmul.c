@@ -342,6 +342,22 @@ static void take_better(mm_plan *plan, double *cycles, const mm_plan *other, dou
 // long to twice as long, and of bags of words four times.
 static const double CONVERTED_LATE = 1.7;
 
+// Fewer multiplications, of 3 x 3 windows. The sums have other bits, which may not depend on what else a kernel does
+// (program_hash.c): what decides knows of the product only.
+static void consider_winograd(const mm_problem *p, mm_plan *plan) {
+  mm_problem alone = *p;
+  mm_plan direct, other;
+  double cycles = mm_suits_winograd(p)           ? mm_plan_winograd(p, &other)
+                  : mm_suits_winograd_weights(p) ? mm_plan_winograd_weights(p, &other)
+                                                 : -1;
+  if (cycles < 0)
+    return;
+  alone.plain = alone.updates = false;
+  mm_make_plan(&alone, &direct);
+  if (cycles < mm_plan_cycles(&alone, &direct))
+    *plan = other;
+}
+
 // Of vectors, which may take pairs; or of a matrix unit, which takes the problem as it is, if that is faster.
 // (Beside such a unit an instruction for pairs takes two cycles of an FMA's.)
 static void choose_plan(const mm_problem *p, mm_plan *plan) {
@@ -358,6 +374,7 @@ static void choose_plan(const mm_problem *p, mm_plan *plan) {
     cycles *= plan->lists && p->a.convert ? CONVERTED_LATE : 1;
     take_better(plan, &cycles, &other, mm_plan_outer(p, &other));
   }
+  consider_winograd(p, plan);
 }
 
 static void plan_once(cg_memo *memo, const mm_problem *p, mm_plan *plan) {

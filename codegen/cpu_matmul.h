@@ -12,6 +12,7 @@
 //   cpu_matmul_list.c  which it needs by the zeros that a step's data hold: known when it runs
 //   cpu_matmul_single.c products of samples full of zeros, where rows have such steps of their own
 //   cpu_matmul_outer.c  and the other way about: steps have such rows
+//   cpu_matmul_winograd.c products of 3 x 3 windows with fewer multiplications
 //
 // A problem is  c[batch,m,n] = sum over k of a[batch,m,k] * b[batch,k,n].  Lanes of a vector run
 // along n. Tiles of `mr` rows and `nv` vectors are held in registers; each tile is summed over
@@ -126,7 +127,12 @@ typedef struct mm_plan {
   bool single; // each row goes through a list of its own (cpu_matmul_single.c); `lists` is not set
   bool
       outer; // a few steps of k at a time go through a list of rows (cpu_matmul_outer.c); nor is it here
-  int together;    // of outer: steps
+  int together; // of outer: steps
+  bool
+      winograd; // 3 x 3 windows of images (cpu_matmul_winograd.c): a row tile is a block of patches
+  int64_t patches,
+      patch_lines; // of winograd, and of a block: how many, and in how many lines of them
+  int patch_rows;  // of its register tile
   bool split_k;    // pieces of k are tasks of their own, summed by a last phase
   int64_t a_pitch; // packed a is rows of k, this far apart; 0: steps of k, mr elements each
   int64_t a_pack_tasks, b_pack_tasks; // of phase 0, per batch item
@@ -252,6 +258,38 @@ bool mm_joins_tasks(const mm_plan *plan);
 bool mm_suits_outer(const mm_problem *p);
 double mm_plan_outer(const mm_problem *p, mm_plan *plan);
 
+// --- cpu_matmul_winograd_plan.c
+// Windows of 3 x 3 places, one at each place of images.
+typedef struct mm_windows {
+  int64_t images, height, width; // of the results
+  int64_t channels;
+  int64_t image, line, place; // from one to the next, elements of a
+} mm_windows;
+// False: x are no such windows' places, or k is not what a window holds.
+bool mm_find_windows(const mm_axes *x, const mm_axes *k, mm_windows *w);
+// Whether the windows may be multiplied by Winograd's algorithm. And a plan for that; gives its cycles
+// (mm_plan_cycles); -1: no block of patches has room on a task's stack.
+bool mm_suits_winograd(const mm_problem *p);
+double mm_plan_winograd(const mm_problem *p, mm_plan *plan);
+// Numbers of a patch; channels whose filters a task of phase 0 takes.
+enum { MM_PLANES = 16, MM_FILTER_CHANNELS = 16 };
+// Lines of patches in an image, and patches in a line.
+int64_t mm_patch_lines(const mm_windows *w);
+int64_t mm_patches_of_line(const mm_windows *w);
+// Elements from one of the numbers to the next, where each patch has so many of each.
+int64_t mm_patch_pitch(const mm_plan *g, int64_t of);
+
+// --- cpu_matmul_winograd_weights_plan.c
+// Of the gradient of filters: steps of k are places, rows of a what their windows hold.
+typedef struct mm_places {
+  mm_windows windows;
+  int64_t image, line, place; // of their gradients: elements of b
+} mm_places;
+bool mm_find_places(const mm_problem *p, mm_places *x);
+bool mm_suits_winograd_weights(const mm_problem *p);
+double mm_plan_winograd_weights(const mm_problem *p, mm_plan *plan);
+enum { MM_SUM_CHANNELS = 8 }; // of a task of the last phase
+
 // The text of a kernel while it is printed.
 typedef struct mm_text {
   const mm_problem *p;
@@ -270,6 +308,14 @@ void mm_emit_piece(const mm_text *t);
 int64_t mm_b_step(const mm_text *t);
 // The same, for steps that go through lists of rows.
 void mm_emit_outer(const mm_text *t);
+// Prints the phase that brings filters into another form; and NAME_group, and what it needs, for patches.
+void mm_emit_filters(const mm_text *t, int phase);
+void mm_emit_winograd(const mm_text *t);
+// Prints NAME_patches: the numbers of some lines of patches.
+void mm_emit_patches(const mm_text *t, const mm_windows *w);
+// NAME_group, and what it needs, for the gradients of filters; and the phase that makes these of its sums.
+void mm_emit_winograd_weights(const mm_text *t);
+void mm_emit_winograd_sums(const mm_text *t, int phase);
 // The first lines of NAME_group, and what it has been printed for; `more` parameters.
 void mm_emit_group_begin(const mm_text *t, const char *what, const char *more);
 // Constants and operands of a task, for whoever prints one; and all of these, where operands are read as they lie.

@@ -13,7 +13,7 @@ enum { MIN_FETCH_K = 48 };
 
 // Rows whose sums wait in memory, and are finished together.
 static bool sums_wait(const mm_plan *plan) {
-  return plan->single || plan->outer;
+  return plan->single || plan->outer || plan->winograd;
 }
 
 static bool needs_finish(const mm_text *t) {
@@ -449,6 +449,10 @@ static void emit_compute_phase(const mm_text *t, int phase) {
     mm_emit_single(t);
   else if (plan->outer)
     mm_emit_outer(t);
+  else if (plan->winograd && plan->split_k)
+    mm_emit_winograd_weights(t);
+  else if (plan->winograd)
+    mm_emit_winograd(t);
   else
     emit_group(t);
   ir_buf_printf(
@@ -548,6 +552,9 @@ static void emit_head(const mm_text *t) {
     ir_buf_puts(t->out, "; each row leaves out its own steps of zeros");
   if (plan->outer)
     ir_buf_printf(t->out, "; %d steps at a time leave out their rows of zeros", plan->together);
+  if (plan->winograd)
+    ir_buf_printf(t->out, "; 3 x 3 windows by F(2 x 2, 3 x 3), %lld patches at a time",
+                  (long long)plan->patches);
   ir_buf_printf(t->out,
                 ".\ntypedef %s %s_vec __attribute__((vector_size(%d)));\n"
                 "typedef %s %s_mem __attribute__((vector_size(%d), aligned(%d), may_alias));\n\n",
@@ -566,9 +573,11 @@ void mm_emit(const mm_problem *p, const mm_plan *plan, const char *name, ir_buf 
   if (p->emit_fetch && plan->k_blocks == 1 && p->k >= MIN_FETCH_K && !sums_wait(plan))
     t.fetches = p->emit_fetch(p, p->data, name, plan->nr, out);
   if (plan->amx || sums_wait(plan)) {
+    if (plan->winograd && !plan->split_k)
+      mm_emit_filters(&t, phase++);
     emit_compute_phase(&t, phase++);
     if (plan->split_k)
-      emit_sum_phase(&t, phase);
+      (plan->winograd ? mm_emit_winograd_sums : emit_sum_phase)(&t, phase);
     return;
   }
   mm_emit_tiles(&t);

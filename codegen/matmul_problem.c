@@ -119,11 +119,9 @@ static bool swaps(const cg_kernel *k, const dom_matmul *mm, int m0, int n0) {
   return k->target->cuda || mm->n > 1 || steps_of(mm, mm->a_k).num <= 1;
 }
 
-mm_problem mm_describe(const cg_kernel *k, mm_sides *sides) {
-  const dom_matmul *mm = dom_build_matmul(k->arena, k->k, k->dom);
+static mm_problem describe(const cg_kernel *k, const dom_matmul *mm, bool swap, mm_sides *sides) {
   const ir_dtype_info *type = &ir_dtypes[k->k->anchor->type.dtype];
   int m0 = mm->num_batch_axes, n0 = m0 + mm->num_m_axes;
-  bool swap = swaps(k, mm, m0, n0);
   sides->mm = mm;
   sides->first_row = swap ? n0 : m0;
   sides->num_rows = swap ? mm->num_n_axes : mm->num_m_axes;
@@ -149,6 +147,15 @@ mm_problem mm_describe(const cg_kernel *k, mm_sides *sides) {
       .zeros = zeros_expected(swap ? b.buffer : a.buffer),
       .workspace_arg = (int)(k->in.num + k->out.num),
   };
+}
+
+// Windows whose sums have other bits as rows than as columns are rows whatever an epilogue stores (consider_winograd).
+mm_problem mm_describe(const cg_kernel *k, mm_sides *sides) {
+  const dom_matmul *mm = dom_build_matmul(k->arena, k->k, k->dom);
+  mm_problem p = describe(k, mm, false, sides);
+  bool windows = !k->target->cuda && (mm_suits_winograd(&p) || mm_suits_winograd_weights(&p));
+  int m0 = mm->num_batch_axes, n0 = m0 + mm->num_m_axes;
+  return !windows && swaps(k, mm, m0, n0) ? describe(k, mm, true, sides) : p;
 }
 
 // --- equal problems ------------------------------------------------------------------------------

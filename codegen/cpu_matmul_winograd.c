@@ -1,0 +1,405 @@
+// cpu_matmul_winograd.c: products of 3 x 3 windows, one at each place of images, with 16 multiplications where 36 would
+// be: F(2 x 2, 3 x 3) of A. Lavin and S. Gray, "Fast Algorithms for Convolutional Neural Networks" (2016), section 4.1,
+// after S. Winograd, "Arithmetic Complexity of Computations" (1980).
+//
+//   a patch of 4 x 4 places   its 16 numbers   products         2 x 2 results
+//     d d d d                   v v v v          m m m m          y y
+//     d d d d      ->           v v v v    ->    m m m m    ->    y y
+//     d d d d   additions       v v v v   x u    m m m m   add.
+//     d d d d                   v v v v          m m m m
+//
+// For each of the 16 numbers there is one product of patches by channels with channels by results, whose k is nine times
+// shorter than that of windows; there are four times fewer rows, and 16 of them. Filters get their 16 numbers (u) in
+// phase 0, once for the whole team. Then each task takes a block of patches after the other, all on its stack:
+//
+//   for a few lines of patches: v
+//     for a tile of columns: m = v u, 16 times; y
+//     and then these rows are finished
+//
+// The sums are those of other chains than of a product of windows, so the last bits are others; they are the same for any
+// number of threads, as blocks do not depend on it. Each result's error is about that of the largest of its patch: where
+// one place holds 1e30, its neighbours' results are as wrong as those that it is part of.
+//
+// Patches at the end of an odd width or height have a last line or column that does not exist. What it would be counts
+// for results that do not exist either: the one before is read instead.
+#include "codegen/cpu_matmul.h"
+
+int64_t mm_patch_lines(const mm_windows *w) {
+  return ir_ceil_div(w->height, 2);
+}
+
+int64_t mm_patches_of_line(const mm_windows *w) {
+  return ir_ceil_div(w->width, 2);
+}
+
+int64_t mm_patch_pitch(const mm_plan *g, int64_t of) {
+  enum { LINE = 16 }; // so that the same patch's numbers fall on different sets of the first cache
+  return g->patches * of + LINE;
+}
+
+typedef struct text {
+  const mm_text *t;
+  mm_windows w;
+} text;
+
+// --- filters --------------------------------------------------------------------------------------
+// u = G g G^T, for the columns of a tile: G has the rows  1 0 0,  1/2 1/2 1/2,  1/2 -1/2 1/2,  0 0 1.
+static void put_filter(const text *x) {
+  const mm_text *t = x->t;
+  const char *k = ir_format(t->p->arena, "(i * C + c)");
+  ir_buf_printf(
+      t->out,
+      "// The 16 numbers of each filter of channels [c, stop), for the columns of a tile.\n"
+      "static void %s_filter(const float *b_all, int64_t n, int64_t cols, float *u, int64_t c, "
+      "int64_t stop) {\n"
+      "  enum { NR = %lld, C = %lld };\n"
+      "  for (; c < stop; c++) {\n"
+      "    float g[9][NR] = {0}, h[4][3][NR];\n"
+      "    for (int64_t i = 0; i < 9; i++) {\n"
+      "      const float *const b = b_all + %s;\n"
+      "      for (int64_t j = 0; j < cols; j++)\n"
+      "        g[i][j] = b[%s];\n"
+      "    }\n",
+      t->name, (long long)t->plan->nr, (long long)x->w.channels,
+      mm_offset(t->p->arena, &t->p->b.k, k), mm_offset(t->p->arena, &t->p->b.x, "(n + j)"));
+  ir_buf_puts(t->out, "    for (int i = 0; i < 3; i++)\n"
+                      "      for (int64_t j = 0; j < NR; j++) {\n"
+                      "        const float ends = g[i][j] + g[6 + i][j], middle = g[3 + i][j];\n"
+                      "        h[0][i][j] = g[i][j];\n"
+                      "        h[1][i][j] = 0.5f * (ends + middle);\n"
+                      "        h[2][i][j] = 0.5f * (ends - middle);\n"
+                      "        h[3][i][j] = g[6 + i][j];\n"
+                      "      }\n"
+                      "    for (int64_t i = 0; i < 4; i++)\n"
+                      "      for (int64_t j = 0; j < NR; j++) {\n"
+                      "        const float ends = h[i][0][j] + h[i][2][j], middle = h[i][1][j];\n"
+                      "        float *const to = u + 4 * i * (C * NR) + c * NR + j;\n"
+                      "        to[0] = h[i][0][j];\n"
+                      "        to[C * NR] = 0.5f * (ends + middle);\n"
+                      "        to[2 * C * NR] = 0.5f * (ends - middle);\n"
+                      "        to[3 * C * NR] = h[i][2][j];\n"
+                      "      }\n"
+                      "  }\n"
+                      "}\n\n");
+}
+
+static void put_filter_phase(const text *x, int phase) {
+  const mm_text *t = x->t;
+  ir_buf_printf(
+      t->out,
+      "// A task is a few channels of a tile's columns%s.\n"
+      "void %s_%d(int64_t begin, int64_t end, char *const *args) {\n"
+      "  enum { C = %lld, SLICE = %d, SLICES = %lld, N = %lld, NR = %lld, COL_TILES = %lld };\n"
+      "  for (int64_t task = begin; task < end; task++) {\n"
+      "    const int64_t c = task %% SLICES * SLICE, col = task / SLICES %% COL_TILES;\n"
+      "    const int64_t batch = task / (SLICES * COL_TILES);\n    ",
+      t->p->batch > 1 ? " of one batch item" : "", t->name, phase, (long long)x->w.channels,
+      MM_FILTER_CHANNELS, (long long)ir_ceil_div(x->w.channels, MM_FILTER_CHANNELS),
+      (long long)t->p->n, (long long)t->plan->nr, (long long)t->plan->col_tiles);
+  mm_emit_operand(t, "b_all", &t->p->b, "const ");
+  ir_buf_printf(t->out,
+                "    float *const u = (float *)args[%d] + (batch * COL_TILES + col) * %lld;\n"
+                "    %s_filter(b_all, col * NR, N - col * NR < NR ? N - col * NR : NR, u, c, C - c "
+                "< SLICE ? C : c + SLICE);\n"
+                "  }\n"
+                "}\n\n",
+                t->p->workspace_arg, (long long)t->plan->b_panel, t->name);
+}
+
+// --- patches --------------------------------------------------------------------------------------
+// Loads a column of a patch and adds its places up, into  NAME0 ... NAME3.
+static void put_column(const mm_text *t, const char *in, const char *name, const char *at) {
+  ir_buf_printf(t->out, "%s{\n%s  const int64_t at = %s;\n%s  const %s_vec", in, in, at, in,
+                t->name);
+  for (int i = 0; i < 4; i++)
+    ir_buf_printf(t->out, " d%d = *(const %s_mem *)(r%d + at)%s", i, t->name, i,
+                  i < 3 ? "," : ";\n");
+  ir_buf_printf(t->out,
+                "%s  %s0 = d0 - d2, %s1 = d1 + d2, %s2 = d2 - d1, %s3 = d1 - d3;\n"
+                "%s}\n",
+                in, name, name, name, name, in);
+}
+
+static void put_patch_line(const mm_text *t, const mm_windows *w) {
+  long long place = (long long)w->place;
+  bool odd = w->width % 2;
+  ir_buf_printf(t->out,
+                "      %s_vec p0, p1, p2, p3, q0, q1, q2, q3, x0, x1, x2, x3, y0, y1, y2, y3;\n",
+                t->name);
+  put_column(t, "      ", "p", "c");
+  put_column(t, "      ", "q", ir_format(t->p->arena, "c + %lld", place));
+  ir_buf_puts(t->out, "#pragma GCC unroll 1\n"
+                      "      for (int64_t i = 0; i < WIDE; i++, to += C) {\n");
+  put_column(t, "        ", "x", ir_format(t->p->arena, "c + (2 * i + 2) * %lld", place));
+  put_column(t, "        ", "y",
+             ir_format(t->p->arena, "c + (2 * i + %s) * %lld", odd ? "(i < WIDE - 1 ? 3 : 2)" : "3",
+                       place));
+  for (int i = 0; i < 4; i++) {
+    static const char *const sums[] = {"p%d - x%d", "q%d + x%d", "x%d - q%d", "q%d - y%d"};
+    for (int j = 0; j < 4; j++)
+      ir_buf_printf(t->out, "        *(%s_mem *)(to + %d * PITCH) = %s;\n", t->name, 4 * i + j,
+                    ir_format(t->p->arena, sums[j], i, i));
+  }
+  ir_buf_puts(t->out, "        p0 = x0, p1 = x1, p2 = x2, p3 = x3;\n"
+                      "        q0 = y0, q1 = y1, q2 = y2, q3 = y3;\n"
+                      "      }\n");
+}
+
+// v = B^T d B: B^T has the rows  1 0 -1 0,  0 1 1 0,  0 -1 1 0,  0 1 0 -1. Neighbours have two columns in common.
+void mm_emit_patches(const mm_text *t, const mm_windows *w) {
+  bool odd = w->height % 2;
+  ir_buf_printf(
+      t->out,
+      "// The 16 numbers of each patch of so many lines of them, for each channel.\n"
+      "static __attribute__((noinline)) void %s_patches(const float *a, float *v, int64_t line, "
+      "int64_t lines) {\n"
+      "  enum { C = %lld, LANES = %d, WIDE = %lld, HIGH = %lld, PITCH = %lld };\n"
+      "  for (const int64_t stop = line + lines; line < stop; line++, v += WIDE * C) {\n"
+      "    const float *const r0 = a + line / HIGH * %lld + line %% HIGH * %lld;\n"
+      "    const float *const r1 = r0 + %lld, *const r2 = r1 + %lld;\n",
+      t->name, (long long)w->channels, t->plan->lanes, (long long)mm_patches_of_line(w),
+      (long long)mm_patch_lines(w), (long long)mm_patch_pitch(t->plan, w->channels),
+      (long long)w->image, 2 * (long long)w->line, (long long)w->line, (long long)w->line);
+  if (odd)
+    ir_buf_printf(t->out, "    const float *const r3 = line %% HIGH < HIGH - 1 ? r2 + %lld : r2;\n",
+                  (long long)w->line);
+  else
+    ir_buf_printf(t->out, "    const float *const r3 = r2 + %lld;\n", (long long)w->line);
+  ir_buf_puts(t->out, "    for (int64_t begin = 0; begin < C; begin += LANES) {\n");
+  ir_buf_puts(t->out, w->channels % t->plan->lanes
+                          ? "      const int64_t c = C - begin < LANES ? C - LANES : begin;\n"
+                          : "      const int64_t c = begin;\n");
+  ir_buf_puts(t->out, "      float *to = v + c;\n");
+  put_patch_line(t, w);
+  ir_buf_puts(t->out, "    }\n"
+                      "  }\n"
+                      "}\n\n");
+}
+
+// --- products -------------------------------------------------------------------------------------
+static void put_tile_steps(const mm_text *t, int rows, int vectors) {
+  ir_buf_puts(t->out, "#pragma GCC unroll 4\n"
+                      "    for (int64_t k = 0; k < C; k++) {\n");
+  for (int j = 0; j < vectors; j++)
+    ir_buf_printf(t->out, "      const %s_vec b%d = *(const %s_mem *)(b + k * NR + %d);\n", t->name,
+                  j, t->name, j * t->plan->lanes);
+  for (int i = 0; i < rows; i++) {
+    ir_buf_printf(t->out, "      const float a%d = a[k + %d * C];\n     ", i, i);
+    for (int j = 0; j < vectors; j++)
+      ir_buf_printf(t->out, " c%d_%d += a%d * b%d;", i, j, i, j);
+    ir_buf_puts(t->out, "\n");
+  }
+  ir_buf_puts(t->out, "    }\n");
+}
+
+static void put_tile(const text *x, int rows, int vectors) {
+  const mm_text *t = x->t;
+  ir_buf_printf(t->out,
+                "static __attribute__((noinline)) void %s_tiles_%dx%d(const float *a, const float "
+                "*b, float *c, int64_t num) {\n"
+                "  enum { C = %lld, NR = %lld };\n"
+                "  for (; num > 0; num--, a += %d * C, c += %d * NR) {\n",
+                t->name, rows, vectors, (long long)x->w.channels, (long long)t->plan->nr, rows,
+                rows);
+  for (int i = 0; i < rows; i++) {
+    ir_buf_printf(t->out, "    %s_vec", t->name);
+    for (int j = 0; j < vectors; j++)
+      ir_buf_printf(t->out, "%s c%d_%d = {0}", j ? "," : "", i, j);
+    ir_buf_puts(t->out, ";\n");
+  }
+  put_tile_steps(t, rows, vectors);
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < vectors; j++)
+      ir_buf_printf(t->out, "    *(%s_mem *)(c + %d * NR + %d) = c%d_%d;\n", t->name, i,
+                    j * t->plan->lanes, i, j);
+  ir_buf_puts(t->out, "  }\n}\n\n");
+}
+
+// Patches of the last block.
+static int64_t last_patches(const text *x) {
+  int64_t rest = x->w.images * mm_patch_lines(&x->w) % x->t->plan->patch_lines;
+  return (rest ? rest : x->t->plan->patch_lines) * mm_patches_of_line(&x->w);
+}
+
+// Rows of the register tiles: of all but the last of a block; of that one, in all blocks but the last; and in that.
+// 0: there is none, or it is as one before.
+typedef struct tile_rows {
+  int main, rest, last;
+} tile_rows;
+
+static tile_rows rows_of(const text *x) {
+  int rows = x->t->plan->patch_rows;
+  tile_rows r = {rows, (int)(x->t->plan->patches % rows), (int)(last_patches(x) % rows)};
+  r.last = r.last == r.rest ? 0 : r.last;
+  return r;
+}
+
+static void put_tiles_of(const text *x, int vectors) {
+  tile_rows r = rows_of(x);
+  put_tile(x, r.main, vectors);
+  if (r.rest)
+    put_tile(x, r.rest, vectors);
+  if (r.last)
+    put_tile(x, r.last, vectors);
+}
+
+static void put_calls(const text *x, int vectors, const char *in) {
+  tile_rows r = rows_of(x);
+  ir_buf_printf(x->t->out, "%s%s_tiles_%dx%d(a, b, c, num);\n", in, x->t->name, r.main, vectors);
+  const int others[] = {r.rest, r.last};
+  for (int i = 0; i < 2; i++)
+    if (others[i])
+      ir_buf_printf(x->t->out,
+                    "%sif (rest == %d)\n"
+                    "%s  %s_tiles_%dx%d(a + num * %d * C, b, c + num * %d * NR, 1);\n",
+                    in, others[i], in, x->t->name, others[i], vectors, r.main, r.main);
+}
+
+// The last tile of columns, which may be the only one, has fewer vectors.
+static bool has_narrow(const mm_text *t) {
+  return t->plan->tail_nv && t->plan->tail_nv < t->plan->nv;
+}
+
+static void put_products(const text *x) {
+  const mm_text *t = x->t;
+  const mm_plan *g = t->plan;
+  bool narrow = has_narrow(t), full = !narrow || t->p->n >= g->nr;
+  if (full)
+    put_tiles_of(x, g->nv);
+  if (narrow)
+    put_tiles_of(x, g->tail_nv);
+  ir_buf_printf(t->out,
+                "static void %s_products(const float *v, const float *u, float *m, int64_t "
+                "patches, int full) {\n"
+                "  enum { C = %lld, NR = %lld, ROWS = %d };\n"
+                "  const int64_t num = patches / ROWS, rest = patches %% ROWS;\n"
+                "  (void)rest, (void)full;\n"
+                "  for (int i = 0; i < %d; i++) {\n"
+                "    const float *const a = v + i * %lld, *const b = u + i * (C * NR);\n"
+                "    float *const c = m + i * %lld;\n",
+                t->name, (long long)x->w.channels, (long long)g->nr, g->patch_rows, MM_PLANES,
+                (long long)mm_patch_pitch(g, x->w.channels), (long long)mm_patch_pitch(g, g->nr));
+  if (full && narrow)
+    ir_buf_puts(t->out, "    if (full) {\n");
+  if (full)
+    put_calls(x, g->nv, narrow ? "      " : "    ");
+  if (full && narrow)
+    ir_buf_puts(t->out, "    } else {\n");
+  if (narrow)
+    put_calls(x, g->tail_nv, full ? "      " : "    ");
+  if (full && narrow)
+    ir_buf_puts(t->out, "    }\n");
+  ir_buf_puts(t->out, "  }\n}\n\n");
+}
+
+// --- results --------------------------------------------------------------------------------------
+// Where a line of patches has its first result, among those of its block.
+static const char *first_row(const text *x) {
+  long long width = (long long)x->w.width;
+  if (x->w.height % 2 == 0)
+    return ir_format(x->t->p->arena, "i * %lld", 2 * width);
+  long long high = (long long)mm_patch_lines(&x->w);
+  return ir_format(x->t->p->arena, "i / %lld * %lld + i %% %lld * %lld", high,
+                   (long long)x->w.height * width, high, 2 * width);
+}
+
+static void put_stores(const text *x, const char *in, const char *row, int64_t offset) {
+  ir_buf_printf(x->t->out, "%s*(%s_mem *)(to + %lld * PITCH) = %s0 + %s1 + %s2;\n", in, x->t->name,
+                (long long)offset, row, row, row);
+  if (x->w.width % 2)
+    ir_buf_printf(x->t->out, "%sif (x < WIDE - 1)\n  ", in);
+  ir_buf_printf(x->t->out, "%s*(%s_mem *)(to + %lld * PITCH) = %s1 - %s2 - %s3;\n", in, x->t->name,
+                (long long)offset + 1, row, row, row);
+}
+
+// y = A^T m A: A^T has the rows  1 1 1 0,  0 1 -1 -1.
+static void put_results(const text *x) {
+  const mm_text *t = x->t;
+  const mm_plan *g = t->plan;
+  ir_buf_printf(t->out,
+                "// The results of so many lines of patches, for a tile of columns.\n"
+                "static __attribute__((noinline)) void %s_results(const float *m, float *sums, "
+                "int64_t lines, "
+                "int64_t cols) {\n"
+                "  enum { NR = %lld, LANES = %d, WIDE = %lld, PITCH = %lld };\n"
+                "  for (int64_t i = 0; i < lines; i++)\n"
+                "    for (int64_t x = 0; x < WIDE; x++, m += NR)\n"
+                "      for (int64_t n = 0; n < cols; n += LANES) {\n"
+                "        float *const to = sums + (%s + 2 * x) * PITCH + n;\n"
+                "        const %s_vec",
+                t->name, (long long)g->nr, g->lanes, (long long)mm_patches_of_line(&x->w),
+                (long long)(g->block_cols * g->nr), first_row(x), t->name);
+  for (int i = 0; i < MM_PLANES; i++)
+    ir_buf_printf(t->out, "%s m%d = *(const %s_mem *)(m + n + %lld)", i ? "," : "", i, t->name,
+                  (long long)(i * mm_patch_pitch(g, g->nr)));
+  ir_buf_printf(t->out, ";\n        const %s_vec", t->name);
+  for (int j = 0; j < 4; j++)
+    ir_buf_printf(t->out, "%s h%d = m%d + m%d + m%d, l%d = m%d - m%d - m%d", j ? "," : "", j, j,
+                  4 + j, 8 + j, j, 4 + j, 8 + j, 12 + j);
+  ir_buf_puts(t->out, ";\n");
+  put_stores(x, "        ", "h", 0);
+  if (x->w.height % 2)
+    ir_buf_printf(t->out,
+                  "        if (i %% %lld == %lld)\n"
+                  "          continue;\n",
+                  (long long)mm_patch_lines(&x->w), (long long)mm_patch_lines(&x->w) - 1);
+  put_stores(x, "        ", "l", x->w.width);
+  ir_buf_puts(t->out, "      }\n}\n\n");
+}
+
+// --- a task ---------------------------------------------------------------------------------------
+static void put_group(const text *x) {
+  const mm_text *t = x->t;
+  const mm_plan *g = t->plan;
+  mm_emit_group_begin(
+      t, "The blocks of rows [row_begin, row_end) and tiles of columns [col_begin, col_end)", "");
+  mm_emit_constants(t);
+  ir_buf_printf(t->out,
+                "  enum { LINES = %lld, ALL_LINES = %lld, WIDE = %lld, PITCH = %lld };\n"
+                "  (void)batch, (void)first;\n  ",
+                (long long)g->patch_lines, (long long)(x->w.images * mm_patch_lines(&x->w)),
+                (long long)mm_patches_of_line(&x->w), (long long)(g->block_cols * g->nr));
+  mm_emit_operand(t, "a_all", &t->p->a, "const ");
+  ir_buf_printf(t->out,
+                "  const float *const u = (const float *)args[%d] + batch * (COL_TILES * %lld);\n"
+                "  float v[%lld] __attribute__((aligned(64)));\n"
+                "  float m[%lld] __attribute__((aligned(64)));\n"
+                // the last row, too, may be read in full vectors
+                "  float sums[MR * PITCH + %d] __attribute__((aligned(64)));\n",
+                t->p->workspace_arg, (long long)g->b_panel,
+                (long long)(MM_PLANES * mm_patch_pitch(g, x->w.channels)),
+                (long long)(MM_PLANES * mm_patch_pitch(g, g->nr)), g->lanes);
+  ir_buf_printf(
+      t->out,
+      "  const int64_t n = col_begin * NR, stop = col_end * NR < N ? col_end * NR : N;\n"
+      "  for (int64_t row = row_begin; row < row_end; row++) {\n"
+      "    const int64_t line = row * LINES, rest = ALL_LINES - line;\n"
+      "    const int64_t lines = rest < LINES ? rest : LINES;\n"
+      "    %s_patches(a_all, v, line, lines);\n"
+      "    for (int64_t col = col_begin; col < col_end; col++) {\n"
+      "      const int64_t cols = N - col * NR < NR ? N - col * NR : NR;\n"
+      "      %s_products(v, u + col * %lld, m, lines * WIDE, cols == NR);\n"
+      "      %s_results(m, sums + (col - col_begin) * NR, lines, cols);\n"
+      "    }\n"
+      "    %s_finish(args, sums, PITCH, batch, row * MR, M - row * MR < MR ? M - row * MR : MR, n, "
+      "stop - n);\n"
+      "  }\n"
+      "}\n\n",
+      t->name, t->name, (long long)g->b_panel, t->name, t->name);
+}
+
+void mm_emit_filters(const mm_text *t, int phase) {
+  text x = {.t = t};
+  mm_find_windows(&t->p->a.x, &t->p->a.k, &x.w);
+  put_filter(&x);
+  put_filter_phase(&x, phase);
+}
+
+void mm_emit_winograd(const mm_text *t) {
+  text x = {.t = t};
+  mm_find_windows(&t->p->a.x, &t->p->a.k, &x.w);
+  mm_emit_patches(t, &x.w);
+  put_products(&x);
+  put_results(&x);
+  put_group(&x);
+}
