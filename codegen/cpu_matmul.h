@@ -13,6 +13,7 @@
 //   cpu_matmul_single.c products of samples full of zeros, where rows have such steps of their own
 //   cpu_matmul_outer.c  and the other way about: steps have such rows
 //   cpu_matmul_winograd.c products of 3 x 3 windows with fewer multiplications
+//   cpu_matmul_winograd_weights.c the gradients of their filters; cpu_matmul_patch.c what both need
 //
 // A problem is  c[batch,m,n] = sum over k of a[batch,m,k] * b[batch,k,n].  Lanes of a vector run
 // along n. Tiles of `mr` rows and `nv` vectors are held in registers; each tile is summed over
@@ -278,6 +279,9 @@ int64_t mm_patch_lines(const mm_windows *w);
 int64_t mm_patches_of_line(const mm_windows *w);
 // Elements from one of the numbers to the next, where each patch has so many of each.
 int64_t mm_patch_pitch(const mm_plan *g, int64_t of);
+// Cycles of one step of k for so many rows (patches, or channels) in register tiles; and the rows of the best one.
+double mm_rows_cycles(int64_t all, int rows, int vectors);
+int mm_best_rows(const mm_problem *p, int64_t all, int vectors);
 
 // --- cpu_matmul_winograd_weights_plan.c
 // Of the gradient of filters: steps of k are places, rows of a what their windows hold.
@@ -313,6 +317,18 @@ void mm_emit_filters(const mm_text *t, int phase);
 void mm_emit_winograd(const mm_text *t);
 // Prints NAME_patches: the numbers of some lines of patches.
 void mm_emit_patches(const mm_text *t, const mm_windows *w);
+// The last tile of columns, which may be the only one, has fewer vectors than others.
+bool mm_patch_tail_is_narrow(const mm_plan *g);
+// A register tile whose columns are rows of NR elements of b and c, and its elements of a so far apart, from row to row
+// and from step to step.
+typedef struct mm_patch_tile {
+  int rows, vectors;
+  int64_t a_row, a_step;
+} mm_patch_tile;
+// Prints its sums, which are 0; a step, `k`; and how sums are loaded or stored.
+void mm_emit_patch_sums(const mm_text *t, const mm_patch_tile *x, const char *in);
+void mm_emit_patch_step(const mm_text *t, const mm_patch_tile *x, const char *in);
+void mm_emit_patch_moves(const mm_text *t, const mm_patch_tile *x, bool load, const char *in);
 // NAME_group, and what it needs, for the gradients of filters; and the phase that makes these of its sums.
 void mm_emit_winograd_weights(const mm_text *t);
 void mm_emit_winograd_sums(const mm_text *t, int phase);

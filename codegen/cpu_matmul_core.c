@@ -542,7 +542,9 @@ static void emit_head(const mm_text *t) {
     ir_buf_printf(t->out, ", %lld times", (long long)p->batch);
   ir_buf_printf(t->out, ": tiles of %d rows x %lld columns; a %s, b %s", plan->mr,
                 (long long)plan->nr, access_words[plan->a], access_words[plan->b]);
-  if (plan->k_blocks > 1)
+  if (plan->k_blocks > 1 && plan->winograd)
+    ir_buf_printf(t->out, "; k in %lld pieces", (long long)plan->k_blocks);
+  else if (plan->k_blocks > 1)
     ir_buf_printf(t->out, "; k in pieces of %lld", (long long)plan->k_block);
   if (plan->amx)
     ir_buf_puts(t->out, "; on the matrix unit");

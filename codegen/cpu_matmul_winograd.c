@@ -18,24 +18,11 @@
 //
 // The sums are those of other chains than of a product of windows, so the last bits are others; they are the same for any
 // number of threads, as blocks do not depend on it. Each result's error is about that of the largest of its patch: where
-// one place holds 1e30, its neighbours' results are as wrong as those that it is part of.
+// one place holds 1e20, its neighbours' results are as wrong as those that it is part of.
 //
 // Patches at the end of an odd width or height have a last line or column that does not exist. What it would be counts
 // for results that do not exist either: the one before is read instead.
 #include "codegen/cpu_matmul.h"
-
-int64_t mm_patch_lines(const mm_windows *w) {
-  return ir_ceil_div(w->height, 2);
-}
-
-int64_t mm_patches_of_line(const mm_windows *w) {
-  return ir_ceil_div(w->width, 2);
-}
-
-int64_t mm_patch_pitch(const mm_plan *g, int64_t of) {
-  enum { LINE = 16 }; // so that the same patch's numbers fall on different sets of the first cache
-  return g->patches * of + LINE;
-}
 
 typedef struct text {
   const mm_text *t;
@@ -106,94 +93,10 @@ static void put_filter_phase(const text *x, int phase) {
                 t->p->workspace_arg, (long long)t->plan->b_panel, t->name);
 }
 
-// --- patches --------------------------------------------------------------------------------------
-// Loads a column of a patch and adds its places up, into  NAME0 ... NAME3.
-static void put_column(const mm_text *t, const char *in, const char *name, const char *at) {
-  ir_buf_printf(t->out, "%s{\n%s  const int64_t at = %s;\n%s  const %s_vec", in, in, at, in,
-                t->name);
-  for (int i = 0; i < 4; i++)
-    ir_buf_printf(t->out, " d%d = *(const %s_mem *)(r%d + at)%s", i, t->name, i,
-                  i < 3 ? "," : ";\n");
-  ir_buf_printf(t->out,
-                "%s  %s0 = d0 - d2, %s1 = d1 + d2, %s2 = d2 - d1, %s3 = d1 - d3;\n"
-                "%s}\n",
-                in, name, name, name, name, in);
-}
-
-static void put_patch_line(const mm_text *t, const mm_windows *w) {
-  long long place = (long long)w->place;
-  bool odd = w->width % 2;
-  ir_buf_printf(t->out,
-                "      %s_vec p0, p1, p2, p3, q0, q1, q2, q3, x0, x1, x2, x3, y0, y1, y2, y3;\n",
-                t->name);
-  put_column(t, "      ", "p", "c");
-  put_column(t, "      ", "q", ir_format(t->p->arena, "c + %lld", place));
-  ir_buf_puts(t->out, "#pragma GCC unroll 1\n"
-                      "      for (int64_t i = 0; i < WIDE; i++, to += C) {\n");
-  put_column(t, "        ", "x", ir_format(t->p->arena, "c + (2 * i + 2) * %lld", place));
-  put_column(t, "        ", "y",
-             ir_format(t->p->arena, "c + (2 * i + %s) * %lld", odd ? "(i < WIDE - 1 ? 3 : 2)" : "3",
-                       place));
-  for (int i = 0; i < 4; i++) {
-    static const char *const sums[] = {"p%d - x%d", "q%d + x%d", "x%d - q%d", "q%d - y%d"};
-    for (int j = 0; j < 4; j++)
-      ir_buf_printf(t->out, "        *(%s_mem *)(to + %d * PITCH) = %s;\n", t->name, 4 * i + j,
-                    ir_format(t->p->arena, sums[j], i, i));
-  }
-  ir_buf_puts(t->out, "        p0 = x0, p1 = x1, p2 = x2, p3 = x3;\n"
-                      "        q0 = y0, q1 = y1, q2 = y2, q3 = y3;\n"
-                      "      }\n");
-}
-
-// v = B^T d B: B^T has the rows  1 0 -1 0,  0 1 1 0,  0 -1 1 0,  0 1 0 -1. Neighbours have two columns in common.
-void mm_emit_patches(const mm_text *t, const mm_windows *w) {
-  bool odd = w->height % 2;
-  ir_buf_printf(
-      t->out,
-      "// The 16 numbers of each patch of so many lines of them, for each channel.\n"
-      "static __attribute__((noinline)) void %s_patches(const float *a, float *v, int64_t line, "
-      "int64_t lines) {\n"
-      "  enum { C = %lld, LANES = %d, WIDE = %lld, HIGH = %lld, PITCH = %lld };\n"
-      "  for (const int64_t stop = line + lines; line < stop; line++, v += WIDE * C) {\n"
-      "    const float *const r0 = a + line / HIGH * %lld + line %% HIGH * %lld;\n"
-      "    const float *const r1 = r0 + %lld, *const r2 = r1 + %lld;\n",
-      t->name, (long long)w->channels, t->plan->lanes, (long long)mm_patches_of_line(w),
-      (long long)mm_patch_lines(w), (long long)mm_patch_pitch(t->plan, w->channels),
-      (long long)w->image, 2 * (long long)w->line, (long long)w->line, (long long)w->line);
-  if (odd)
-    ir_buf_printf(t->out, "    const float *const r3 = line %% HIGH < HIGH - 1 ? r2 + %lld : r2;\n",
-                  (long long)w->line);
-  else
-    ir_buf_printf(t->out, "    const float *const r3 = r2 + %lld;\n", (long long)w->line);
-  ir_buf_puts(t->out, "    for (int64_t begin = 0; begin < C; begin += LANES) {\n");
-  ir_buf_puts(t->out, w->channels % t->plan->lanes
-                          ? "      const int64_t c = C - begin < LANES ? C - LANES : begin;\n"
-                          : "      const int64_t c = begin;\n");
-  ir_buf_puts(t->out, "      float *to = v + c;\n");
-  put_patch_line(t, w);
-  ir_buf_puts(t->out, "    }\n"
-                      "  }\n"
-                      "}\n\n");
-}
-
 // --- products -------------------------------------------------------------------------------------
-static void put_tile_steps(const mm_text *t, int rows, int vectors) {
-  ir_buf_puts(t->out, "#pragma GCC unroll 4\n"
-                      "    for (int64_t k = 0; k < C; k++) {\n");
-  for (int j = 0; j < vectors; j++)
-    ir_buf_printf(t->out, "      const %s_vec b%d = *(const %s_mem *)(b + k * NR + %d);\n", t->name,
-                  j, t->name, j * t->plan->lanes);
-  for (int i = 0; i < rows; i++) {
-    ir_buf_printf(t->out, "      const float a%d = a[k + %d * C];\n     ", i, i);
-    for (int j = 0; j < vectors; j++)
-      ir_buf_printf(t->out, " c%d_%d += a%d * b%d;", i, j, i, j);
-    ir_buf_puts(t->out, "\n");
-  }
-  ir_buf_puts(t->out, "    }\n");
-}
-
 static void put_tile(const text *x, int rows, int vectors) {
   const mm_text *t = x->t;
+  mm_patch_tile tile = {rows, vectors, .a_row = x->w.channels, .a_step = 1};
   ir_buf_printf(t->out,
                 "static __attribute__((noinline)) void %s_tiles_%dx%d(const float *a, const float "
                 "*b, float *c, int64_t num) {\n"
@@ -201,17 +104,12 @@ static void put_tile(const text *x, int rows, int vectors) {
                 "  for (; num > 0; num--, a += %d * C, c += %d * NR) {\n",
                 t->name, rows, vectors, (long long)x->w.channels, (long long)t->plan->nr, rows,
                 rows);
-  for (int i = 0; i < rows; i++) {
-    ir_buf_printf(t->out, "    %s_vec", t->name);
-    for (int j = 0; j < vectors; j++)
-      ir_buf_printf(t->out, "%s c%d_%d = {0}", j ? "," : "", i, j);
-    ir_buf_puts(t->out, ";\n");
-  }
-  put_tile_steps(t, rows, vectors);
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < vectors; j++)
-      ir_buf_printf(t->out, "    *(%s_mem *)(c + %d * NR + %d) = c%d_%d;\n", t->name, i,
-                    j * t->plan->lanes, i, j);
+  mm_emit_patch_sums(t, &tile, "    ");
+  ir_buf_puts(t->out, "#pragma GCC unroll 4\n"
+                      "    for (int64_t k = 0; k < C; k++) {\n");
+  mm_emit_patch_step(t, &tile, "      ");
+  ir_buf_puts(t->out, "    }\n");
+  mm_emit_patch_moves(t, &tile, false, "    ");
   ir_buf_puts(t->out, "  }\n}\n\n");
 }
 
@@ -255,15 +153,10 @@ static void put_calls(const text *x, int vectors, const char *in) {
                     in, others[i], in, x->t->name, others[i], vectors, r.main, r.main);
 }
 
-// The last tile of columns, which may be the only one, has fewer vectors.
-static bool has_narrow(const mm_text *t) {
-  return t->plan->tail_nv && t->plan->tail_nv < t->plan->nv;
-}
-
 static void put_products(const text *x) {
   const mm_text *t = x->t;
   const mm_plan *g = t->plan;
-  bool narrow = has_narrow(t), full = !narrow || t->p->n >= g->nr;
+  bool narrow = mm_patch_tail_is_narrow(g), full = !narrow || t->p->n >= g->nr;
   if (full)
     put_tiles_of(x, g->nv);
   if (narrow)

@@ -73,18 +73,16 @@ static int64_t last_patches(const mm_windows *w, const mm_plan *g) {
   return (rest ? rest : g->patch_lines) * mm_patches_of_line(w);
 }
 
-// Of a register tile that many patches are taken with, for all of them and one step.
-static double patches_cycles(int64_t patches, int rows, int vectors) {
-  int rest = (int)(patches % rows);
-  double cycles = (double)(patches / rows) * mm_tile_cycles(rows, vectors);
+double mm_rows_cycles(int64_t all, int rows, int vectors) {
+  int rest = (int)(all % rows);
+  double cycles = (double)(all / rows) * mm_tile_cycles(rows, vectors);
   return cycles + (rest ? mm_tile_cycles(rest, vectors) : 0);
 }
 
-// The register tile for these patches.
-static int choose_rows(const mm_problem *p, int64_t patches, int vectors) {
+int mm_best_rows(const mm_problem *p, int64_t all, int vectors) {
   int most = (p->target->vector_registers - vectors - 1) / vectors, best = 1;
-  for (int rows = 2; rows <= most && rows <= patches; rows++)
-    if (patches_cycles(patches, rows, vectors) < patches_cycles(patches, best, vectors))
+  for (int rows = 2; rows <= most && rows <= all; rows++)
+    if (mm_rows_cycles(all, rows, vectors) < mm_rows_cycles(all, best, vectors))
       best = rows;
   return best;
 }
@@ -99,7 +97,7 @@ static void set_block(const mm_problem *p, const mm_windows *w, mm_plan *g, int6
   g->mr = (int)rows_of_block(w, of);
   g->patch_lines = lines_of_block(w, of);
   g->patches = g->patch_lines * mm_patches_of_line(w);
-  g->patch_rows = choose_rows(p, g->patches, g->nv);
+  g->patch_rows = mm_best_rows(p, g->patches, g->nv);
   g->row_tiles = ir_ceil_div(p->m, g->mr);
   g->tail_rows = (int)(p->m % g->mr);
 }
@@ -107,7 +105,7 @@ static void set_block(const mm_problem *p, const mm_windows *w, mm_plan *g, int6
 // --- cycles ---------------------------------------------------------------------------------------
 // A tile of columns.
 static double columns_cycles(const mm_windows *w, const mm_plan *g, int64_t patches, int vectors) {
-  double tiles = patches_cycles(patches, g->patch_rows, vectors) * (double)w->channels +
+  double tiles = mm_rows_cycles(patches, g->patch_rows, vectors) * (double)w->channels +
                  (double)ir_ceil_div(patches, g->patch_rows) * ENTER_CYCLES;
   double filters =
       (double)(w->channels * vectors * g->lanes * (int64_t)sizeof(float)) * BYTE_CYCLES;

@@ -102,46 +102,24 @@ static void put_gradients(const text *x) {
 }
 
 // --- products -------------------------------------------------------------------------------------
-static void put_tile_steps(const mm_text *t, int rows, int vectors) {
-  ir_buf_puts(t->out, "#pragma GCC unroll 2\n"
-                      "  for (int64_t k = 0; k < patches; k++, a += C, b += NR) {\n");
-  for (int j = 0; j < vectors; j++)
-    ir_buf_printf(t->out, "    const %s_vec b%d = *(const %s_mem *)(b + %d);\n", t->name, j,
-                  t->name, j * t->plan->lanes);
-  for (int i = 0; i < rows; i++) {
-    ir_buf_printf(t->out, "    const float a%d = a[%d];\n   ", i, i);
-    for (int j = 0; j < vectors; j++)
-      ir_buf_printf(t->out, " c%d_%d += a%d * b%d;", i, j, i, j);
-    ir_buf_puts(t->out, "\n");
-  }
-  ir_buf_puts(t->out, "  }\n");
-}
-
 static void put_tile(const text *x, int rows, int vectors) {
   const mm_text *t = x->t;
+  mm_patch_tile tile = {rows, vectors, .a_row = 1, .a_step = x->x.windows.channels};
   ir_buf_printf(
       t->out,
       "static __attribute__((noinline)) void %s_tile_%dx%d(const float *a, const float *b, "
       "float *c, int64_t patches, int later) {\n"
-      "  enum { C = %lld, NR = %lld };\n",
-      t->name, rows, vectors, (long long)x->x.windows.channels, (long long)t->plan->nr);
-  for (int i = 0; i < rows; i++) {
-    ir_buf_printf(t->out, "  %s_vec", t->name);
-    for (int j = 0; j < vectors; j++)
-      ir_buf_printf(t->out, "%s c%d_%d = {0}", j ? "," : "", i, j);
-    ir_buf_puts(t->out, ";\n");
-  }
+      "  enum { NR = %lld };\n",
+      t->name, rows, vectors, (long long)t->plan->nr);
+  mm_emit_patch_sums(t, &tile, "  ");
   ir_buf_puts(t->out, "  if (later) {\n");
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < vectors; j++)
-      ir_buf_printf(t->out, "    c%d_%d = *(const %s_mem *)(c + %d * NR + %d);\n", i, j, t->name, i,
-                    j * t->plan->lanes);
+  mm_emit_patch_moves(t, &tile, true, "    ");
+  ir_buf_puts(t->out, "  }\n"
+                      "#pragma GCC unroll 2\n"
+                      "  for (int64_t k = 0; k < patches; k++) {\n");
+  mm_emit_patch_step(t, &tile, "    ");
   ir_buf_puts(t->out, "  }\n");
-  put_tile_steps(t, rows, vectors);
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < vectors; j++)
-      ir_buf_printf(t->out, "  *(%s_mem *)(c + %d * NR + %d) = c%d_%d;\n", t->name, i,
-                    j * t->plan->lanes, i, j);
+  mm_emit_patch_moves(t, &tile, false, "  ");
   ir_buf_puts(t->out, "}\n\n");
 }
 
@@ -171,7 +149,7 @@ static void put_calls(const text *x, int vectors, const char *in) {
 static void put_products(const text *x) {
   const mm_text *t = x->t;
   const mm_plan *g = t->plan;
-  bool narrow = g->tail_nv && g->tail_nv < g->nv, full = !narrow || t->p->n >= g->nr;
+  bool narrow = mm_patch_tail_is_narrow(g), full = !narrow || t->p->n >= g->nr;
   if (full)
     put_tiles_of(x, g->nv);
   if (narrow)

@@ -61,25 +61,10 @@ static int64_t sums_bytes(const mm_problem *p, const mm_plan *g) {
   return p->batch * g->k_blocks * g->col_tiles * g->b_panel * p->elem_bytes;
 }
 
-// Rows are channels.
-static double tiles_cycles(const mm_windows *w, int rows, int vectors) {
-  int rest = (int)(w->channels % rows);
-  double cycles = (double)(w->channels / rows) * mm_tile_cycles(rows, vectors);
-  return cycles + (rest ? mm_tile_cycles(rest, vectors) : 0);
-}
-
-static int choose_rows(const mm_problem *p, const mm_windows *w, int vectors) {
-  int most = (p->target->vector_registers - vectors - 1) / vectors, best = 1;
-  for (int rows = 2; rows <= most && rows <= w->channels; rows++)
-    if (tiles_cycles(w, rows, vectors) < tiles_cycles(w, best, vectors))
-      best = rows;
-  return best;
-}
-
 // --- cycles ---------------------------------------------------------------------------------------
 // A tile of columns.
 static double columns_cycles(const mm_windows *w, const mm_plan *g, double patches, int vectors) {
-  double tiles = patches * tiles_cycles(w, g->patch_rows, vectors) +
+  double tiles = patches * mm_rows_cycles(w->channels, g->patch_rows, vectors) +
                  (double)ir_ceil_div(w->channels, g->patch_rows) * ENTER_CYCLES +
                  (double)(w->channels * vectors) * SUM_CYCLES;
   return MM_PLANES * tiles + patches * vectors * GRADIENT_CYCLES;
@@ -158,7 +143,7 @@ static void try_columns(choice *c, mm_plan *g, int vectors) {
   g->nv = vectors;
   g->nr = (int64_t)vectors * g->lanes;
   g->b_panel = MM_PLANES * c->w->channels * g->nr;
-  g->patch_rows = choose_rows(p, c->w, vectors);
+  g->patch_rows = mm_best_rows(p, c->w->channels, vectors);
   g->col_tiles = ir_ceil_div(p->n, g->nr);
   g->tail_cols = p->n % g->nr;
   g->tail_nv = (int)ir_ceil_div(g->tail_cols, g->lanes);

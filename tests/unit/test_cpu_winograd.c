@@ -173,7 +173,7 @@ static void look(const test *t, coverage *c) {
   const mm_plan *g = &t->plan;
   mm_windows w = windows_seen(t);
   c->vectors[g->nv]++;
-  c->odd_height += w.height % 2, c->odd_width += w.width % 2,
+  c->odd_height += w.height % 2 == 1, c->odd_width += w.width % 2 == 1,
       c->even += w.height % 2 == 0 && w.width % 2 == 0;
   c->tail_channels += w.channels % g->lanes > 0;
   c->tail_cols += t->p.n % g->lanes > 0, c->whole_cols += g->tail_cols == 0;
