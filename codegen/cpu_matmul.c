@@ -320,6 +320,8 @@ cg_bytes cpu_matmul_touches(const cg_kernel *k, int phase, int arg, int64_t begi
   }
   if (p->batch == 0 || p->m == 0 || p->n == 0 || phase > packs) // adding up pieces of k: by tiles
     return all;
+  if (g->patch_within) // rows of which not all groups have as many
+    return all;
   share x = share_of(s, begin, end);
   if (x.row >= x.row_end || x.col >= x.col_end)
     return touched;

@@ -131,11 +131,12 @@ typedef struct mm_plan {
   int together; // of outer: steps
   bool
       winograd; // 3 x 3 windows of images (cpu_matmul_winograd.c): a row tile is a block of patches
-  int64_t patches,
-      patch_lines; // of winograd, and of a block: how many, and in how many lines of them
-  int patch_rows;  // of its register tile
-  bool split_k;    // pieces of k are tasks of their own, summed by a last phase
-  int64_t a_pitch; // packed a is rows of k, this far apart; 0: steps of k, mr elements each
+  int64_t patches, patch_lines,
+      patch_wide;    // of winograd, and of a block: how many, in how many lines of how many
+  bool patch_within; // blocks end where their images do, so that not all have as many rows
+  int patch_rows;    // of its register tile
+  bool split_k;      // pieces of k are tasks of their own, summed by a last phase
+  int64_t a_pitch;   // packed a is rows of k, this far apart; 0: steps of k, mr elements each
   int64_t a_pack_tasks, b_pack_tasks; // of phase 0, per batch item
   int64_t a_panel, b_panel;           // elements of one packed panel
   int64_t partial_offset;             // split_k: bytes into the workspace
@@ -277,6 +278,15 @@ enum { MM_PLANES = 16, MM_FILTER_CHANNELS = 16 };
 // Lines of patches in an image, and patches in a line.
 int64_t mm_patch_lines(const mm_windows *w);
 int64_t mm_patches_of_line(const mm_windows *w);
+// Blocks of equally many patches, of all.
+typedef struct mm_patch_kind {
+  int64_t patches, num;
+} mm_patch_kind;
+// Whole blocks first, and some of them. Gives how many kinds there are, at most MM_PATCH_KINDS.
+enum { MM_PATCH_KINDS = 4 };
+int mm_patch_kinds(const mm_windows *w, const mm_plan *g, mm_patch_kind *kinds);
+// Bytes that blocks may have on a task's stack: about half of a second cache, which filters pass through.
+int64_t mm_patch_room(const mm_problem *p);
 // Elements from one of the numbers to the next, where each patch has so many of each.
 int64_t mm_patch_pitch(const mm_plan *g, int64_t of);
 // Cycles of one step of k for so many rows (patches, or channels) in register tiles; and the rows of the best one.

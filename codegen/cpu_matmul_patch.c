@@ -15,6 +15,28 @@ int64_t mm_patch_pitch(const mm_plan *g, int64_t of) {
   return g->patches * of + LINE;
 }
 
+int mm_patch_kinds(const mm_windows *w, const mm_plan *g, mm_patch_kind *kinds) {
+  int64_t images = g->patch_within ? w->images : 1, high = mm_patch_lines(w),
+          wide = mm_patches_of_line(w);
+  high = g->patch_within ? high : w->images * high;
+  const int64_t lines[] = {g->patch_lines, high % g->patch_lines},
+                of_lines[] = {high / g->patch_lines, 1},
+                across[] = {g->patch_wide, wide % g->patch_wide},
+                of_line[] = {wide / g->patch_wide, 1};
+  int num = 0;
+  for (int i = 0; i < 2; i++)
+    for (int j = 0; j < 2; j++)
+      if (lines[i] * across[j] * of_lines[i] > 0)
+        kinds[num++] = (mm_patch_kind){lines[i] * across[j], images * of_lines[i] * of_line[j]};
+  return num;
+}
+
+int64_t mm_patch_room(const mm_problem *p) {
+  enum { STACK_BYTES = 360448, SHARE = 16, OF_CACHE = 9 }; // with ten of them: twice as long
+  int64_t near = p->target->l2_bytes / SHARE * OF_CACHE;
+  return near < STACK_BYTES ? near : STACK_BYTES;
+}
+
 // --- patches --------------------------------------------------------------------------------------
 // Loads a column of a patch and adds its places up, into  NAME0 ... NAME3.
 static void put_column(const mm_text *t, const char *in, const char *name, const char *at) {
@@ -38,11 +60,11 @@ static void put_patch_line(const mm_text *t, const mm_windows *w) {
   put_column(t, "      ", "p", "c");
   put_column(t, "      ", "q", ir_format(t->p->arena, "c + %lld", place));
   ir_buf_puts(t->out, "#pragma GCC unroll 1\n"
-                      "      for (int64_t i = 0; i < WIDE; i++, to += C) {\n");
+                      "      for (int64_t i = 0; i < wide; i++, to += C) {\n");
   put_column(t, "        ", "x", ir_format(t->p->arena, "c + (2 * i + 2) * %lld", place));
   put_column(t, "        ", "y",
-             ir_format(t->p->arena, "c + (2 * i + %s) * %lld", odd ? "(i < WIDE - 1 ? 3 : 2)" : "3",
-                       place));
+             ir_format(t->p->arena, "c + (2 * i + %s) * %lld",
+                       odd ? "(x + i < WIDE - 1 ? 3 : 2)" : "3", place));
   for (int i = 0; i < 4; i++) {
     static const char *const sums[] = {"p%d - x%d", "q%d + x%d", "x%d - q%d", "q%d - y%d"};
     for (int j = 0; j < 4; j++)
@@ -59,16 +81,19 @@ void mm_emit_patches(const mm_text *t, const mm_windows *w) {
   bool odd = w->height % 2;
   ir_buf_printf(
       t->out,
-      "// The 16 numbers of each patch of so many lines of them, for each channel.\n"
+      "// The 16 numbers of each patch, so many from x on in each of some lines of them, for each "
+      "channel.\n"
       "static __attribute__((noinline)) void %s_patches(const float *a, float *v, int64_t line, "
-      "int64_t lines) {\n"
+      "int64_t lines, int64_t x, int64_t wide) {\n"
       "  enum { C = %lld, LANES = %d, WIDE = %lld, HIGH = %lld, PITCH = %lld };\n"
-      "  for (const int64_t stop = line + lines; line < stop; line++, v += WIDE * C) {\n"
-      "    const float *const r0 = a + line / HIGH * %lld + line %% HIGH * %lld;\n"
+      "  for (const int64_t stop = line + lines;line < stop; line++, v += wide * C) {\n"
+      "    const float *const r0 = a + line / HIGH * %lld + line %% HIGH * %lld + x * %lld;\n"
       "    const float *const r1 = r0 + %lld, *const r2 = r1 + %lld;\n",
       t->name, (long long)w->channels, t->plan->lanes, (long long)mm_patches_of_line(w),
       (long long)mm_patch_lines(w), (long long)mm_patch_pitch(t->plan, w->channels),
-      (long long)w->image, 2 * (long long)w->line, (long long)w->line, (long long)w->line);
+      (long long)w->image, 2 * (long long)w->line, 2 * (long long)w->place, (long long)w->line,
+      (long long)w->line);
+  ir_buf_puts(t->out, w->width % 2 ? "" : "    (void)WIDE;\n");
   if (odd)
     ir_buf_printf(t->out, "    const float *const r3 = line %% HIGH < HIGH - 1 ? r2 + %lld : r2;\n",
                   (long long)w->line);

@@ -113,44 +113,35 @@ static void put_tile(const text *x, int rows, int vectors) {
   ir_buf_puts(t->out, "  }\n}\n\n");
 }
 
-// Patches of the last block.
-static int64_t last_patches(const text *x) {
-  int64_t rest = x->w.images * mm_patch_lines(&x->w) % x->t->plan->patch_lines;
-  return (rest ? rest : x->t->plan->patch_lines) * mm_patches_of_line(&x->w);
-}
-
-// Rows of the register tiles: of all but the last of a block; of that one, in all blocks but the last; and in that.
-// 0: there is none, or it is as one before.
-typedef struct tile_rows {
-  int main, rest, last;
-} tile_rows;
-
-static tile_rows rows_of(const text *x) {
-  int rows = x->t->plan->patch_rows;
-  tile_rows r = {rows, (int)(x->t->plan->patches % rows), (int)(last_patches(x) % rows)};
-  r.last = r.last == r.rest ? 0 : r.last;
-  return r;
+// Rows of the last register tile of a block, of each kind that has one; gives how many kinds have others.
+static int last_rows(const text *x, int *rows) {
+  mm_patch_kind kinds[MM_PATCH_KINDS];
+  int all = mm_patch_kinds(&x->w, x->t->plan, kinds), num = 0;
+  for (int i = 0; i < all; i++) {
+    int rest = (int)(kinds[i].patches % x->t->plan->patch_rows), j = 0;
+    while (j < num && rows[j] != rest)
+      j++;
+    if (j == num && rest)
+      rows[num++] = rest;
+  }
+  return num;
 }
 
 static void put_tiles_of(const text *x, int vectors) {
-  tile_rows r = rows_of(x);
-  put_tile(x, r.main, vectors);
-  if (r.rest)
-    put_tile(x, r.rest, vectors);
-  if (r.last)
-    put_tile(x, r.last, vectors);
+  int rows[MM_PATCH_KINDS], num = last_rows(x, rows);
+  put_tile(x, x->t->plan->patch_rows, vectors);
+  for (int i = 0; i < num; i++)
+    put_tile(x, rows[i], vectors);
 }
 
 static void put_calls(const text *x, int vectors, const char *in) {
-  tile_rows r = rows_of(x);
-  ir_buf_printf(x->t->out, "%s%s_tiles_%dx%d(a, b, c, num);\n", in, x->t->name, r.main, vectors);
-  const int others[] = {r.rest, r.last};
-  for (int i = 0; i < 2; i++)
-    if (others[i])
-      ir_buf_printf(x->t->out,
-                    "%sif (rest == %d)\n"
-                    "%s  %s_tiles_%dx%d(a + num * %d * C, b, c + num * %d * NR, 1);\n",
-                    in, others[i], in, x->t->name, others[i], vectors, r.main, r.main);
+  int rows[MM_PATCH_KINDS], num = last_rows(x, rows), most = x->t->plan->patch_rows;
+  ir_buf_printf(x->t->out, "%s%s_tiles_%dx%d(a, b, c, num);\n", in, x->t->name, most, vectors);
+  for (int i = 0; i < num; i++)
+    ir_buf_printf(x->t->out,
+                  "%sif (rest == %d)\n"
+                  "%s  %s_tiles_%dx%d(a + num * %d * C, b, c + num * %d * NR, 1);\n",
+                  in, rows[i], in, x->t->name, rows[i], vectors, most, most);
 }
 
 static void put_products(const text *x) {
@@ -186,42 +177,39 @@ static void put_products(const text *x) {
 }
 
 // --- results --------------------------------------------------------------------------------------
-// Where a line of patches has its first result, among those of its block.
+// Where a line of patches has its first result, among those of its block. Images of an odd height end with half a line.
 static const char *first_row(const text *x) {
-  long long width = (long long)x->w.width;
-  if (x->w.height % 2 == 0)
-    return ir_format(x->t->p->arena, "i * %lld", 2 * width);
-  long long high = (long long)mm_patch_lines(&x->w);
-  return ir_format(x->t->p->arena, "i / %lld * %lld + i %% %lld * %lld", high,
-                   (long long)x->w.height * width, high, 2 * width);
+  bool images = x->w.height % 2 && !x->t->plan->patch_within;
+  return images ? "(2 * i - i / HIGH) * width" : "2 * i * width";
 }
 
-static void put_stores(const text *x, const char *in, const char *row, int64_t offset) {
-  ir_buf_printf(x->t->out, "%s*(%s_mem *)(to + %lld * PITCH) = %s0 + %s1 + %s2;\n", in, x->t->name,
-                (long long)offset, row, row, row);
+static void put_stores(const text *x, const char *in, const char *row, const char *to) {
+  ir_buf_printf(x->t->out, "%s*(%s_mem *)(%s) = %s0 + %s1 + %s2;\n", in, x->t->name, to, row, row,
+                row);
   if (x->w.width % 2)
-    ir_buf_printf(x->t->out, "%sif (x < WIDE - 1)\n  ", in);
-  ir_buf_printf(x->t->out, "%s*(%s_mem *)(to + %lld * PITCH) = %s1 - %s2 - %s3;\n", in, x->t->name,
-                (long long)offset + 1, row, row, row);
+    ir_buf_printf(x->t->out, "%sif (2 * j + 1 < width)\n  ", in);
+  ir_buf_printf(x->t->out, "%s*(%s_mem *)(%s + PITCH) = %s1 - %s2 - %s3;\n", in, x->t->name, to,
+                row, row, row);
 }
 
 // y = A^T m A: A^T has the rows  1 1 1 0,  0 1 -1 -1.
 static void put_results(const text *x) {
   const mm_text *t = x->t;
   const mm_plan *g = t->plan;
-  ir_buf_printf(t->out,
-                "// The results of so many lines of patches, for a tile of columns.\n"
-                "static __attribute__((noinline)) void %s_results(const float *m, float *sums, "
-                "int64_t lines, "
-                "int64_t cols) {\n"
-                "  enum { NR = %lld, LANES = %d, WIDE = %lld, PITCH = %lld };\n"
-                "  for (int64_t i = 0; i < lines; i++)\n"
-                "    for (int64_t x = 0; x < WIDE; x++, m += NR)\n"
-                "      for (int64_t n = 0; n < cols; n += LANES) {\n"
-                "        float *const to = sums + (%s + 2 * x) * PITCH + n;\n"
-                "        const %s_vec",
-                t->name, (long long)g->nr, g->lanes, (long long)mm_patches_of_line(&x->w),
-                (long long)(g->block_cols * g->nr), first_row(x), t->name);
+  ir_buf_printf(
+      t->out,
+      "// The results of so many lines of patches, each of them `width`, for a tile of columns.\n"
+      "static __attribute__((noinline)) void %s_results(const float *m, float *sums, "
+      "int64_t line, int64_t lines, int64_t width, int64_t cols) {\n"
+      "  enum { NR = %lld, LANES = %d, HIGH = %lld, PITCH = %lld };\n"
+      "  (void)line, (void)HIGH;\n"
+      "  for (int64_t i = 0; i < lines; i++)\n"
+      "    for (int64_t j = 0; 2 * j < width; j++, m += NR)\n"
+      "      for (int64_t n = 0; n < cols; n += LANES) {\n"
+      "        float *const to = sums + (%s + 2 * j) * PITCH + n;\n"
+      "        const %s_vec",
+      t->name, (long long)g->nr, g->lanes, (long long)mm_patch_lines(&x->w),
+      (long long)(g->block_cols * g->nr), first_row(x), t->name);
   for (int i = 0; i < MM_PLANES; i++)
     ir_buf_printf(t->out, "%s m%d = *(const %s_mem *)(m + n + %lld)", i ? "," : "", i, t->name,
                   (long long)(i * mm_patch_pitch(g, g->nr)));
@@ -230,28 +218,65 @@ static void put_results(const text *x) {
     ir_buf_printf(t->out, "%s h%d = m%d + m%d + m%d, l%d = m%d - m%d - m%d", j ? "," : "", j, j,
                   4 + j, 8 + j, j, 4 + j, 8 + j, 12 + j);
   ir_buf_puts(t->out, ";\n");
-  put_stores(x, "        ", "h", 0);
+  put_stores(x, "        ", "h", "to");
   if (x->w.height % 2)
-    ir_buf_printf(t->out,
-                  "        if (i %% %lld == %lld)\n"
-                  "          continue;\n",
-                  (long long)mm_patch_lines(&x->w), (long long)mm_patch_lines(&x->w) - 1);
-  put_stores(x, "        ", "l", x->w.width);
+    ir_buf_puts(t->out, "        if ((line + i) % HIGH == HIGH - 1)\n"
+                        "          continue;\n");
+  put_stores(x, "        ", "l", "to + width * PITCH");
   ir_buf_puts(t->out, "      }\n}\n\n");
 }
 
 // --- a task ---------------------------------------------------------------------------------------
-static void put_group(const text *x) {
+// What of all patches a block has, and its first row. Blocks go on from one image to the next where each line of patches is two of
+// rows, or a block is whole images; else they are parts of an image, of some lines or of one.
+static void put_block(const text *x) {
+  const mm_plan *g = x->t->plan;
+  long long high = (long long)mm_patch_lines(&x->w), wide = (long long)mm_patches_of_line(&x->w);
+  if (!g->patch_within) {
+    ir_buf_printf(
+        x->t->out,
+        "    const int64_t line = row * LINES, rest = %lld - line;\n"
+        "    const int64_t lines = rest < LINES ? rest : LINES, x = 0, wide = %lld, width = W;\n"
+        "    const int64_t m0 = row * MR, rows = M - m0 < MR ? M - m0 : MR;\n",
+        (long long)x->w.images * high, wide);
+    return;
+  }
+  ir_buf_printf(
+      x->t->out,
+      "    const int64_t image = row / BLOCKS, first = row %% BLOCKS / PARTS * LINES;\n"
+      "    const int64_t lines = %lld - first < LINES ? %lld - first : LINES;\n"
+      "    const int64_t x = row %% PARTS * %lld, wide = %lld - x < %lld ? %lld - x : %lld;\n"
+      "    const int64_t width = W - 2 * x < 2 * wide ? W - 2 * x : 2 * wide;\n"
+      "    const int64_t line = image * %lld + first;\n"
+      "    const int64_t m0 = (image * H + 2 * first) * W + 2 * x;\n"
+      "    const int64_t rows = (H - 2 * first < 2 * lines ? H - 2 * first : 2 * lines) * width;\n",
+      high, high, (long long)g->patch_wide, wide, (long long)g->patch_wide, wide,
+      (long long)g->patch_wide, high);
+}
+
+// Rows of a part of a line are apart.
+static void put_finish(const text *x) {
+  bool parts = x->t->plan->patch_wide < mm_patches_of_line(&x->w);
+  ir_buf_printf(
+      x->t->out,
+      parts ? "    for (int64_t i = 0; i < rows; i += width)\n"
+              "      %s_finish(args, sums + i * PITCH, PITCH, batch, m0 + i / width * W, width, n, "
+              "stop - n);\n"
+            : "    %s_finish(args, sums, PITCH, batch, m0, rows, n, stop - n);\n",
+      x->t->name);
+}
+
+static void put_buffers(const text *x) {
   const mm_text *t = x->t;
   const mm_plan *g = t->plan;
-  mm_emit_group_begin(
-      t, "The blocks of rows [row_begin, row_end) and tiles of columns [col_begin, col_end)", "");
-  mm_emit_constants(t);
-  ir_buf_printf(t->out,
-                "  enum { LINES = %lld, ALL_LINES = %lld, WIDE = %lld, PITCH = %lld };\n"
-                "  (void)batch, (void)first;\n  ",
-                (long long)g->patch_lines, (long long)(x->w.images * mm_patch_lines(&x->w)),
-                (long long)mm_patches_of_line(&x->w), (long long)(g->block_cols * g->nr));
+  int64_t parts = ir_ceil_div(mm_patches_of_line(&x->w), g->patch_wide);
+  ir_buf_printf(
+      t->out,
+      "  enum { H = %lld, W = %lld, LINES = %lld, PARTS = %lld, BLOCKS = %lld, PITCH = %lld };\n"
+      "  (void)batch, (void)first, (void)H, (void)BLOCKS;\n  ",
+      (long long)x->w.height, (long long)x->w.width, (long long)g->patch_lines, (long long)parts,
+      (long long)(parts * ir_ceil_div(mm_patch_lines(&x->w), g->patch_lines)),
+      (long long)(g->block_cols * g->nr));
   mm_emit_operand(t, "a_all", &t->p->a, "const ");
   ir_buf_printf(t->out,
                 "  const float *const u = (const float *)args[%d] + batch * (COL_TILES * %lld);\n"
@@ -262,23 +287,29 @@ static void put_group(const text *x) {
                 t->p->workspace_arg, (long long)g->b_panel,
                 (long long)(MM_PLANES * mm_patch_pitch(g, x->w.channels)),
                 (long long)(MM_PLANES * mm_patch_pitch(g, g->nr)), g->lanes);
-  ir_buf_printf(
-      t->out,
-      "  const int64_t n = col_begin * NR, stop = col_end * NR < N ? col_end * NR : N;\n"
-      "  for (int64_t row = row_begin; row < row_end; row++) {\n"
-      "    const int64_t line = row * LINES, rest = ALL_LINES - line;\n"
-      "    const int64_t lines = rest < LINES ? rest : LINES;\n"
-      "    %s_patches(a_all, v, line, lines);\n"
-      "    for (int64_t col = col_begin; col < col_end; col++) {\n"
-      "      const int64_t cols = N - col * NR < NR ? N - col * NR : NR;\n"
-      "      %s_products(v, u + col * %lld, m, lines * WIDE, cols == NR);\n"
-      "      %s_results(m, sums + (col - col_begin) * NR, lines, cols);\n"
-      "    }\n"
-      "    %s_finish(args, sums, PITCH, batch, row * MR, M - row * MR < MR ? M - row * MR : MR, n, "
-      "stop - n);\n"
-      "  }\n"
-      "}\n\n",
-      t->name, t->name, (long long)g->b_panel, t->name, t->name);
+}
+
+static void put_group(const text *x) {
+  const mm_text *t = x->t;
+  mm_emit_group_begin(
+      t, "The blocks of rows [row_begin, row_end) and tiles of columns [col_begin, col_end)", "");
+  mm_emit_constants(t);
+  put_buffers(x);
+  ir_buf_puts(t->out,
+              "  const int64_t n = col_begin * NR, stop = col_end * NR < N ? col_end * NR : N;\n"
+              "  for (int64_t row = row_begin; row < row_end; row++) {\n");
+  put_block(x);
+  ir_buf_printf(t->out,
+                "    %s_patches(a_all, v, line, lines, x, wide);\n"
+                "    for (int64_t col = col_begin; col < col_end; col++) {\n"
+                "      const int64_t cols = N - col * NR < NR ? N - col * NR : NR;\n"
+                "      %s_products(v, u + col * %lld, m, lines * wide, cols == NR);\n"
+                "      %s_results(m, sums + (col - col_begin) * NR, line, lines, width, cols);\n"
+                "    }\n",
+                t->name, t->name, (long long)t->plan->b_panel, t->name);
+  put_finish(x);
+  ir_buf_puts(t->out, "  }\n"
+                      "}\n\n");
 }
 
 void mm_emit_filters(const mm_text *t, int phase) {

@@ -9,7 +9,6 @@ enum {
   MOST_PATCHES = 96,
   MOST_VECTORS = 4, // of a register tile
   MOST_GROUPS = 48,
-  STACK_BYTES = 360448,
 };
 // Cycles: of a patch, for a vector of its channels and for a vector of its results; of a filter's vector; for a byte of
 // filters that a block reads; of a register tile's beginning and end; of a task.
@@ -57,20 +56,11 @@ bool mm_suits_winograd(const mm_problem *p) {
 }
 
 // --- a block --------------------------------------------------------------------------------------
-// Lines of patches; of an image with an odd number of lines all, so that blocks are equal numbers of rows.
-static int64_t lines_of_block(const mm_windows *w, int64_t of) {
-  return w->height % 2 ? of * mm_patch_lines(w) : of;
-}
-
-// Places of its results.
-static int64_t rows_of_block(const mm_windows *w, int64_t of) {
-  return (w->height % 2 ? w->height : 2) * w->width * of;
-}
-
-// Patches of the last block; of all the others where it is as large.
-static int64_t last_patches(const mm_windows *w, const mm_plan *g) {
-  int64_t rest = w->images * mm_patch_lines(w) % g->patch_lines;
-  return (rest ? rest : g->patch_lines) * mm_patches_of_line(w);
+// Places of its results, at most: all lines of patches have two of them, but for the last of an odd height.
+static int64_t rows_of_block(const mm_windows *w, const mm_plan *g) {
+  int64_t wide = 2 * g->patch_wide < w->width ? 2 * g->patch_wide : w->width;
+  bool images = w->height % 2 && !g->patch_within;
+  return images ? g->patch_lines / mm_patch_lines(w) * w->height * wide : 2 * g->patch_lines * wide;
 }
 
 double mm_rows_cycles(int64_t all, int rows, int vectors) {
@@ -93,13 +83,18 @@ static int64_t stack_bytes(const mm_problem *p, const mm_windows *w, const mm_pl
          p->elem_bytes;
 }
 
-static void set_block(const mm_problem *p, const mm_windows *w, mm_plan *g, int64_t of) {
-  g->mr = (int)rows_of_block(w, of);
-  g->patch_lines = lines_of_block(w, of);
-  g->patches = g->patch_lines * mm_patches_of_line(w);
+static void set_block(const mm_problem *p, const mm_windows *w, mm_plan *g, int64_t lines,
+                      int64_t wide) {
+  mm_patch_kind kinds[MM_PATCH_KINDS];
+  g->patch_lines = lines, g->patch_wide = wide;
+  g->patch_within =
+      wide < mm_patches_of_line(w) || (w->height % 2 && lines % mm_patch_lines(w) > 0);
+  g->patches = lines * wide;
   g->patch_rows = mm_best_rows(p, g->patches, g->nv);
-  g->row_tiles = ir_ceil_div(p->m, g->mr);
-  g->tail_rows = (int)(p->m % g->mr);
+  g->mr = (int)rows_of_block(w, g);
+  g->row_tiles = 0;
+  for (int i = mm_patch_kinds(w, g, kinds) - 1; i >= 0; i--)
+    g->row_tiles += kinds[i].num;
 }
 
 // --- cycles ---------------------------------------------------------------------------------------
@@ -134,8 +129,10 @@ static double team_cycles(const mm_problem *p, const mm_windows *w, const mm_pla
 }
 
 static double plan_cycles(const mm_problem *p, const mm_windows *w, const mm_plan *g) {
-  double all = (double)(g->row_tiles - 1) * block_cycles(p, w, g, g->patches, g->col_tiles) +
-               block_cycles(p, w, g, last_patches(w, g), g->col_tiles);
+  mm_patch_kind kinds[MM_PATCH_KINDS];
+  double all = 0;
+  for (int i = mm_patch_kinds(w, g, kinds) - 1; i >= 0; i--)
+    all += (double)kinds[i].num * block_cycles(p, w, g, kinds[i].patches, g->col_tiles);
   double alone = (double)p->batch * all + filters_cycles(p, w, g);
   return mm_weigh_teams(p, g, alone, team_cycles(p, w, g, 2), team_cycles(p, w, g, 8));
 }
@@ -159,19 +156,29 @@ static void try_groups(choice *c, mm_plan *g) {
   }
 }
 
+static void try_block(choice *c, mm_plan *g, int64_t lines, int64_t wide) {
+  if (lines * wide < LEAST_PATCHES || lines * wide > MOST_PATCHES)
+    return;
+  set_block(c->p, c->w, g, lines, wide);
+  if (stack_bytes(c->p, c->w, g) <= mm_patch_room(c->p))
+    try_groups(c, g);
+}
+
+// Some lines; of an odd height, where they go beyond an image's, whole images. Or a part of a line.
+static void try_blocks(choice *c, mm_plan *g) {
+  int64_t high = mm_patch_lines(c->w), wide = mm_patches_of_line(c->w), all = c->w->images * high;
+  for (int64_t lines = 1; lines <= all && lines * wide <= MOST_PATCHES; lines++)
+    if (c->w->height % 2 == 0 || lines < high || lines % high == 0)
+      try_block(c, g, lines, wide);
+  for (int64_t parts = 2; wide / parts >= LEAST_PATCHES; parts++)
+    try_block(c, g, 1, ir_ceil_div(wide, parts));
+}
+
 static void try_columns(choice *c, mm_plan *g) {
-  const mm_windows *w = c->w;
-  int64_t line = lines_of_block(w, 1) * mm_patches_of_line(w);
   for (int64_t cols = 1; cols <= g->col_tiles && cols <= MOST_GROUPS; cols++) {
     g->group_cols = cols;
     g->block_cols = ir_ceil_div(g->col_tiles, cols);
-    for (int64_t of = 1; of == 1 || of * line <= MOST_PATCHES; of++) {
-      if (rows_of_block(w, of) > c->p->m || of * line < LEAST_PATCHES)
-        continue;
-      set_block(c->p, w, g, of);
-      if (stack_bytes(c->p, w, g) <= STACK_BYTES)
-        try_groups(c, g);
-    }
+    try_blocks(c, g);
   }
 }
 

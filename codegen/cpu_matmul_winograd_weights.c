@@ -40,7 +40,7 @@ static void put_load(const text *x, const char *name, const char *at, const char
 static void put_loads(const text *x) {
   ir_arena *a = x->t->p->arena;
   const mm_windows *w = &x->x.windows;
-  const char *right = w->width % 2 ? "i < WIDE - 1" : NULL;
+  const char *right = w->width % 2 ? "x + i < WIDE - 1" : NULL;
   const char *below = w->height % 2 ? "line % HIGH < HIGH - 1" : NULL;
   const char *both = right && below ? ir_format(a, "%s && %s", right, below)
                      : right        ? right
@@ -85,17 +85,19 @@ static void put_gradients(const text *x) {
     put_part(t);
   ir_buf_printf(
       t->out,
-      "// The 16 numbers of the gradients of so many lines of patches, for a tile of columns.\n"
+      "// The 16 numbers of the gradients of these patches, for a tile of columns.\n"
       "static __attribute__((noinline)) void %s_gradients(const float *b, float *y, int64_t line, "
-      "int64_t lines, int64_t cols) {\n"
+      "int64_t lines, int64_t x, int64_t wide, int64_t cols) {\n"
       "  enum { NR = %lld, LANES = %d, WIDE = %lld, HIGH = %lld, PITCH = %lld };\n"
+      "  (void)WIDE;\n"
       "  for (const int64_t stop = line + lines; line < stop; line++) {\n"
-      "    const float *from = b + line / HIGH * %lld + line %% HIGH * %lld;\n"
-      "    for (int64_t i = 0; i < WIDE; i++, from += %lld, y += NR)\n"
+      "    const float *from = b + line / HIGH * %lld + line %% HIGH * %lld + x * %lld;\n"
+      "    for (int64_t i = 0; i < wide; i++, from += %lld, y += NR)\n"
       "      for (int64_t n = 0; n < cols; n += LANES) {\n",
       t->name, (long long)t->plan->nr, t->plan->lanes, (long long)mm_patches_of_line(w),
       (long long)mm_patch_lines(w), (long long)mm_patch_pitch(t->plan, t->plan->nr),
-      (long long)x->x.image, 2 * (long long)x->x.line, 2 * (long long)x->x.place);
+      (long long)x->x.image, 2 * (long long)x->x.line, 2 * (long long)x->x.place,
+      2 * (long long)x->x.place);
   put_loads(x);
   put_numbers(t);
   ir_buf_puts(t->out, "      }\n  }\n}\n\n");
@@ -179,20 +181,18 @@ static void put_products(const text *x) {
 }
 
 // --- a task ---------------------------------------------------------------------------------------
-static void put_group(const text *x) {
+static void put_buffers(const text *x) {
   const mm_text *t = x->t;
   const mm_plan *g = t->plan;
   const mm_windows *w = &x->x.windows;
-  mm_emit_group_begin(t, "A piece of all patches, tiles of columns [col_begin, col_end)",
-                      ", int64_t piece");
   ir_buf_printf(t->out,
-                "  enum { N = %lld, NR = %lld, LINES = %lld, ALL_LINES = %lld, WIDE = %lld, "
-                "COL_TILES = %lld, "
-                "PIECES = %lld };\n"
+                "  enum { N = %lld, NR = %lld, LINES = %lld, ALL_LINES = %lld, ALL_WIDE = %lld, "
+                "WIDE = %lld,\n"
+                "    COL_TILES = %lld, PIECES = %lld };\n"
                 "  (void)batch, (void)first, (void)row_begin, (void)row_end;\n  ",
                 (long long)t->p->n, (long long)g->nr, (long long)g->patch_lines,
                 (long long)(w->images * mm_patch_lines(w)), (long long)mm_patches_of_line(w),
-                (long long)g->col_tiles, (long long)g->k_blocks);
+                (long long)g->patch_wide, (long long)g->col_tiles, (long long)g->k_blocks);
   mm_emit_operand(t, "a_all", &t->p->a, "const ");
   ir_buf_puts(t->out, "  ");
   mm_emit_operand(t, "b_all", &t->p->b, "const ");
@@ -202,21 +202,32 @@ static void put_group(const text *x) {
       "  float v[%lld] __attribute__((aligned(64)));\n"
       "  float y[%lld] __attribute__((aligned(64)));\n"
       "  const int64_t begin = piece * ALL_LINES / PIECES, end = (piece + 1) * ALL_LINES / "
-      "PIECES;\n"
-      "  for (int64_t line = begin; line < end; line += LINES) {\n"
-      "    const int64_t lines = end - line < LINES ? end - line : LINES;\n"
-      "    %s_patches(a_all, v, line, lines);\n"
-      "    for (int64_t col = col_begin; col < col_end; col++) {\n"
-      "      const int64_t cols = N - col * NR < NR ? N - col * NR : NR;\n"
-      "      %s_gradients(b_all + col * NR, y, line, lines, cols);\n"
-      "      %s_products(v, y, all + col * %lld, lines * WIDE, cols == NR, line > begin);\n"
-      "    }\n"
-      "  }\n"
-      "}\n\n",
+      "PIECES;\n",
       t->p->workspace_arg, (long long)t->p->batch, (long long)g->b_panel,
       (long long)(MM_PLANES * mm_patch_pitch(g, w->channels)),
-      (long long)(MM_PLANES * mm_patch_pitch(g, g->nr)), t->name, t->name, t->name,
-      (long long)g->b_panel);
+      (long long)(MM_PLANES * mm_patch_pitch(g, g->nr)));
+}
+
+static void put_group(const text *x) {
+  const mm_text *t = x->t;
+  mm_emit_group_begin(t, "A piece of all patches, tiles of columns [col_begin, col_end)",
+                      ", int64_t piece");
+  put_buffers(x);
+  ir_buf_printf(t->out,
+                "  for (int64_t line = begin; line < end; line += LINES)\n"
+                "    for (int64_t x = 0; x < ALL_WIDE; x += WIDE) {\n"
+                "      const int64_t lines = end - line < LINES ? end - line : LINES;\n"
+                "      const int64_t wide = ALL_WIDE - x < WIDE ? ALL_WIDE - x : WIDE;\n"
+                "      %s_patches(a_all, v, line, lines, x, wide);\n"
+                "      for (int64_t col = col_begin; col < col_end; col++) {\n"
+                "        const int64_t cols = N - col * NR < NR ? N - col * NR : NR;\n"
+                "        %s_gradients(b_all + col * NR, y, line, lines, x, wide, cols);\n"
+                "        %s_products(v, y, all + col * %lld, lines * wide, cols == NR, line > "
+                "begin || x > 0);\n"
+                "      }\n"
+                "    }\n"
+                "}\n\n",
+                t->name, t->name, t->name, (long long)t->plan->b_panel);
 }
 
 void mm_emit_winograd_weights(const mm_text *t) {

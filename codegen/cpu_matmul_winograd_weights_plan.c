@@ -4,10 +4,10 @@
 #include "codegen/cpu_matmul.h"
 
 enum {
+  LEAST_PATCHES = 6, // of a part of a line
   MOST_PATCHES = 96, // of a block
   MOST_VECTORS = 4,  // of a register tile
   MOST_PIECES = 16,
-  STACK_BYTES = 360448,
 };
 // Cycles: of a patch, for a vector of its channels and for one of its gradients; of a register tile's beginning; of a vector
 // of sums that is loaded and stored; to make a vector of nine sums of 16; of a task.
@@ -82,7 +82,8 @@ static double block_cycles(const mm_problem *p, const mm_windows *w, const mm_pl
 static double tasks_cycles(const mm_problem *p, const mm_windows *w, const mm_plan *g,
                            int64_t tasks, int64_t cols) {
   int64_t lines = ir_ceil_div(all_lines(w), g->k_blocks);
-  double blocks = (double)ir_ceil_div(lines, g->patch_lines);
+  double blocks = (double)(ir_ceil_div(lines, g->patch_lines) *
+                           ir_ceil_div(mm_patches_of_line(w), g->patch_wide));
   double patches = (double)(lines * mm_patches_of_line(w)) / blocks;
   return (double)tasks * (blocks * block_cycles(p, w, g, patches, cols) + TASK_CYCLES);
 }
@@ -128,14 +129,19 @@ static void try_pieces(choice *c, mm_plan *g) {
   }
 }
 
+static void try_block(choice *c, mm_plan *g, int64_t lines, int64_t wide) {
+  g->patch_lines = lines, g->patch_wide = wide;
+  g->patches = lines * wide;
+  if (g->patches <= MOST_PATCHES && stack_bytes(c->p, c->w, g) <= mm_patch_room(c->p))
+    try_pieces(c, g);
+}
+
 static void try_blocks(choice *c, mm_plan *g) {
-  int64_t line = mm_patches_of_line(c->w);
-  for (int64_t lines = 1; lines == 1 || lines * line <= MOST_PATCHES; lines++) {
-    g->patch_lines = lines;
-    g->patches = lines * line;
-    if (lines <= all_lines(c->w) && stack_bytes(c->p, c->w, g) <= STACK_BYTES)
-      try_pieces(c, g);
-  }
+  int64_t wide = mm_patches_of_line(c->w);
+  for (int64_t lines = 1; lines <= all_lines(c->w) && lines * wide <= MOST_PATCHES; lines++)
+    try_block(c, g, lines, wide);
+  for (int64_t parts = 2; wide / parts >= LEAST_PATCHES; parts++)
+    try_block(c, g, 1, ir_ceil_div(wide, parts));
 }
 
 static void try_columns(choice *c, mm_plan *g, int vectors) {

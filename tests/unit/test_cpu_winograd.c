@@ -27,7 +27,8 @@ typedef struct test {
 // What has been seen, each at least once.
 typedef struct coverage {
   int vectors[5], odd_height, odd_width, even, tail_channels, tail_cols, whole_cols, narrow, batch,
-      plain, one_image, gaps, groups, columns, last_block, pieces, one_piece;
+      plain, one_image, gaps, groups, columns, last_block, pieces, one_piece, parts, last_part,
+      within, images;
 } coverage;
 
 static const cg_target targets[] = {
@@ -58,8 +59,9 @@ static void emit_finish(const mm_problem *p, void *data, const char *name, ir_bu
   test_emit_finish(p, &((const test *)data)->c, name, out);
 }
 
-// Of some problems one high image, whose lines of patches make no equal blocks, or one small one, with many columns.
-typedef enum shape { SHAPE_ANY, SHAPE_HIGH, SHAPE_SMALL } shape;
+// Of some problems one high image, whose lines of patches make no equal blocks, a small one, with many columns, or wide ones,
+// of whose lines a block has a part.
+typedef enum shape { SHAPE_ANY, SHAPE_HIGH, SHAPE_SMALL, SHAPE_WIDE } shape;
 
 static images draw_images(const mm_problem *p, bool gap, shape kind) {
   int64_t lanes = p->target->vector_bytes / 4;
@@ -68,7 +70,9 @@ static images draw_images(const mm_problem *p, bool gap, shape kind) {
               .width = 2 + (int64_t)test_draw(12),
               .channels = test_draw(2) ? lanes * (1 + (int64_t)test_draw(3))
                                        : lanes + (int64_t)test_draw(30)};
-  if (kind != SHAPE_ANY)
+  if (kind == SHAPE_WIDE)
+    x.images = 2, x.height = 2 + (int64_t)test_draw(3), x.width = 195 + (int64_t)test_draw(150);
+  else if (kind != SHAPE_ANY)
     x.images = 1, x.height = kind == SHAPE_HIGH ? 58 : 4, x.width = kind == SHAPE_HIGH ? 12 : 6;
   x.place = x.channels * p->batch + (gap ? 3 : 0);
   x.line = x.place * (x.width + 2) + (gap ? 5 : 0);
@@ -126,7 +130,10 @@ static void set_problem(test *t, ir_arena *arena, int i) {
                     .emit_finish = emit_finish,
                     .data = t};
   int64_t lanes = p->target->vector_bytes / 4;
-  shape kind = i % 8 == 5 ? SHAPE_HIGH : i % 8 == 3 && !t->weights ? SHAPE_SMALL : SHAPE_ANY;
+  shape kind = i % 8 == 5                  ? SHAPE_HIGH
+               : i % 8 == 1                ? SHAPE_WIDE
+               : i % 8 == 3 && !t->weights ? SHAPE_SMALL
+                                           : SHAPE_ANY;
   images x = draw_images(p, i % 5 == 3, kind);
   p->n = kind == SHAPE_SMALL ? 12 * lanes
          : test_draw(2)      ? lanes * (1 + (int64_t)test_draw(5))
@@ -182,13 +189,16 @@ static void look(const test *t, coverage *c) {
   c->gaps += w.place > w.channels * t->p.batch;
   c->groups += g->group_rows > 1, c->columns += g->group_cols > 1;
   c->last_block += w.images * mm_patch_lines(&w) % g->patch_lines > 0;
+  c->parts += g->patch_wide < mm_patches_of_line(&w);
+  c->last_part += mm_patches_of_line(&w) % g->patch_wide > 0;
+  c->within += g->patch_within, c->images += w.height % 2 == 1 && !g->patch_within && w.images > 1;
   c->pieces += g->k_blocks > 1, c->one_piece += g->k_blocks == 1;
 }
 
 static bool both_seen(const coverage *c) {
   return c->vectors[1] && c->vectors[2] && c->odd_height && c->odd_width && c->even &&
          c->tail_channels && c->tail_cols && c->whole_cols && c->narrow && c->batch && c->plain &&
-         c->one_image && c->gaps && c->columns && c->last_block;
+         c->one_image && c->gaps && c->columns && c->last_block && c->parts && c->last_part;
 }
 
 // Windows that are others than 3 x 3, step by two or are apart, numbers that are not floats, and few channels.
@@ -311,8 +321,9 @@ int main(void) {
     failed++, printf("generated kernels do not compile: %s/kernels.c\n", dir);
   for (int i = 0; library && i < num; i++)
     failed += !check(&tests[i], library, i);
-  if (!TEST_SANITIZED && !(both_seen(&seen[0]) && seen[0].groups && both_seen(&seen[1]) &&
-                           seen[1].pieces && seen[1].one_piece)) // a share of them need not
+  if (!TEST_SANITIZED &&
+      !(both_seen(&seen[0]) && seen[0].groups && seen[0].within && seen[0].images &&
+        both_seen(&seen[1]) && seen[1].pieces && seen[1].one_piece)) // a share of them need not
     failed++, printf("something was not tried\n");
   if (suits_others(arena))
     failed++, printf("the algorithm is for floats in 3 x 3 windows\n");
