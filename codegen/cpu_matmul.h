@@ -327,8 +327,11 @@ void mm_emit_filters(const mm_text *t, int phase);
 void mm_emit_winograd(const mm_text *t);
 // Prints NAME_patches: the numbers of some lines of patches.
 void mm_emit_patches(const mm_text *t, const mm_windows *w);
-// The last tile of columns, which may be the only one, has fewer vectors than others.
-bool mm_patch_tail_is_narrow(const mm_plan *g);
+// Vectors of full tiles of columns, and of the last one where it has fewer; gives how many of these two there are.
+int mm_patch_widths(const mm_text *t, int *vectors);
+// Prints the calls of register tiles so wide: for either width, told by `full`, where there are two.
+typedef void (*mm_patch_calls_fn)(const void *data, int vectors, const char *in);
+void mm_emit_patch_calls(const mm_text *t, mm_patch_calls_fn put_calls, const void *data);
 // A register tile whose columns are rows of NR elements of b and c, and its elements of a so far apart, from row to row
 // and from step to step.
 typedef struct mm_patch_tile {

@@ -111,8 +111,25 @@ void mm_emit_patches(const mm_text *t, const mm_windows *w) {
 }
 
 // --- register tiles -------------------------------------------------------------------------------
-bool mm_patch_tail_is_narrow(const mm_plan *g) {
-  return g->tail_nv && g->tail_nv < g->nv;
+int mm_patch_widths(const mm_text *t, int *vectors) {
+  const mm_plan *g = t->plan;
+  bool narrow = g->tail_nv && g->tail_nv < g->nv;
+  int num = 0;
+  if (!narrow || t->p->n >= g->nr)
+    vectors[num++] = g->nv;
+  if (narrow)
+    vectors[num++] = g->tail_nv;
+  return num;
+}
+
+void mm_emit_patch_calls(const mm_text *t, mm_patch_calls_fn put_calls, const void *data) {
+  int vectors[2], num = mm_patch_widths(t, vectors);
+  for (int i = 0; i < num; i++) {
+    if (num == 2)
+      ir_buf_puts(t->out, i == 0 ? "    if (full) {\n" : "    } else {\n");
+    put_calls(data, vectors[i], num == 2 ? "      " : "    ");
+  }
+  ir_buf_puts(t->out, num == 2 ? "    }\n" : "");
 }
 
 void mm_emit_patch_sums(const mm_text *t, const mm_patch_tile *x, const char *in) {

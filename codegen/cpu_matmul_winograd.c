@@ -17,8 +17,8 @@
 //     and then these rows are finished
 //
 // The sums are those of other chains than of a product of windows, so the last bits are others; they are the same for any
-// number of threads, as blocks do not depend on it. Each result's error is about that of the largest of its patch: where
-// one place holds 1e20, its neighbours' results are as wrong as those that it is part of.
+// number of threads, as blocks do not depend on it. A result is made of the places of its own window only: the first of the
+// two of a line is m0 + m1 + m2, which the fourth place is no part of, the second m1 - m2 - m3, without the first.
 //
 // Patches at the end of an odd width or height have a last line or column that does not exist. What it would be counts
 // for results that do not exist either: the one before is read instead.
@@ -134,7 +134,8 @@ static void put_tiles_of(const text *x, int vectors) {
     put_tile(x, rows[i], vectors);
 }
 
-static void put_calls(const text *x, int vectors, const char *in) {
+static void put_calls(const void *data, int vectors, const char *in) {
+  const text *x = data;
   int rows[MM_PATCH_KINDS], num = last_rows(x, rows), most = x->t->plan->patch_rows;
   ir_buf_printf(x->t->out, "%s%s_tiles_%dx%d(a, b, c, num);\n", in, x->t->name, most, vectors);
   for (int i = 0; i < num; i++)
@@ -147,11 +148,9 @@ static void put_calls(const text *x, int vectors, const char *in) {
 static void put_products(const text *x) {
   const mm_text *t = x->t;
   const mm_plan *g = t->plan;
-  bool narrow = mm_patch_tail_is_narrow(g), full = !narrow || t->p->n >= g->nr;
-  if (full)
-    put_tiles_of(x, g->nv);
-  if (narrow)
-    put_tiles_of(x, g->tail_nv);
+  int vectors[2];
+  for (int i = 0, num = mm_patch_widths(t, vectors); i < num; i++)
+    put_tiles_of(x, vectors[i]);
   ir_buf_printf(t->out,
                 "static void %s_products(const float *v, const float *u, float *m, int64_t "
                 "patches, int full) {\n"
@@ -163,16 +162,7 @@ static void put_products(const text *x) {
                 "    float *const c = m + i * %lld;\n",
                 t->name, (long long)x->w.channels, (long long)g->nr, g->patch_rows, MM_PLANES,
                 (long long)mm_patch_pitch(g, x->w.channels), (long long)mm_patch_pitch(g, g->nr));
-  if (full && narrow)
-    ir_buf_puts(t->out, "    if (full) {\n");
-  if (full)
-    put_calls(x, g->nv, narrow ? "      " : "    ");
-  if (full && narrow)
-    ir_buf_puts(t->out, "    } else {\n");
-  if (narrow)
-    put_calls(x, g->tail_nv, full ? "      " : "    ");
-  if (full && narrow)
-    ir_buf_puts(t->out, "    }\n");
+  mm_emit_patch_calls(t, put_calls, x);
   ir_buf_puts(t->out, "  }\n}\n\n");
 }
 

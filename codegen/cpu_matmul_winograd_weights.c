@@ -135,7 +135,8 @@ static void put_tiles_of(const text *x, int vectors) {
     put_tile(x, last_rows(x), vectors);
 }
 
-static void put_calls(const text *x, int vectors, const char *in) {
+static void put_calls(const void *data, int vectors, const char *in) {
+  const text *x = data;
   const mm_text *t = x->t;
   ir_buf_printf(t->out,
                 "%sfor (int64_t row = 0; row + ROWS <= C; row += ROWS)\n"
@@ -151,11 +152,9 @@ static void put_calls(const text *x, int vectors, const char *in) {
 static void put_products(const text *x) {
   const mm_text *t = x->t;
   const mm_plan *g = t->plan;
-  bool narrow = mm_patch_tail_is_narrow(g), full = !narrow || t->p->n >= g->nr;
-  if (full)
-    put_tiles_of(x, g->nv);
-  if (narrow)
-    put_tiles_of(x, g->tail_nv);
+  int vectors[2];
+  for (int i = 0, num = mm_patch_widths(t, vectors); i < num; i++)
+    put_tiles_of(x, vectors[i]);
   ir_buf_printf(
       t->out,
       "static void %s_products(const float *v, const float *y, float *s, int64_t patches, "
@@ -167,16 +166,7 @@ static void put_products(const text *x) {
       "    float *const c = s + i * (C * NR);\n",
       t->name, (long long)x->x.windows.channels, (long long)g->nr, g->patch_rows, MM_PLANES,
       (long long)mm_patch_pitch(g, x->x.windows.channels), (long long)mm_patch_pitch(g, g->nr));
-  if (full && narrow)
-    ir_buf_puts(t->out, "    if (full) {\n");
-  if (full)
-    put_calls(x, g->nv, narrow ? "      " : "    ");
-  if (full && narrow)
-    ir_buf_puts(t->out, "    } else {\n");
-  if (narrow)
-    put_calls(x, g->tail_nv, full ? "      " : "    ");
-  if (full && narrow)
-    ir_buf_puts(t->out, "    }\n");
+  mm_emit_patch_calls(t, put_calls, x);
   ir_buf_puts(t->out, "  }\n}\n\n");
 }
 
