@@ -346,18 +346,17 @@ static const double CONVERTED_LATE = 1.7;
 
 // Fewer multiplications, of 3 x 3 windows. The sums have other bits, which may not depend on what else a kernel does
 // (program_hash.c): what decides knows of the product only.
-static void consider_winograd(const mm_problem *p, mm_plan *plan) {
+static bool choose_winograd(const mm_problem *p, mm_plan *plan) {
   mm_problem alone = *p;
-  mm_plan direct, other;
-  double cycles = mm_suits_winograd(p)           ? mm_plan_winograd(p, &other)
-                  : mm_suits_winograd_weights(p) ? mm_plan_winograd_weights(p, &other)
+  mm_plan direct;
+  double cycles = mm_suits_winograd(p)           ? mm_plan_winograd(p, plan)
+                  : mm_suits_winograd_weights(p) ? mm_plan_winograd_weights(p, plan)
                                                  : -1;
   if (cycles < 0)
-    return;
+    return false;
   alone.plain = alone.updates = false;
   mm_make_plan(&alone, &direct);
-  if (cycles < mm_plan_cycles(&alone, &direct))
-    *plan = other;
+  return cycles < mm_plan_cycles(&alone, &direct);
 }
 
 // Of vectors, which may take pairs; or of a matrix unit, which takes the problem as it is, if that is faster.
@@ -365,6 +364,8 @@ static void consider_winograd(const mm_problem *p, mm_plan *plan) {
 static void choose_plan(const mm_problem *p, mm_plan *plan) {
   mm_problem pairs = *p;
   mm_plan other;
+  if (choose_winograd(p, plan))
+    return;
   mm_consider_pairs(&pairs);
   mm_make_plan(&pairs, plan);
   double cycles = mm_plan_cycles(&pairs, plan) * (pairs.pairs ? 2 : 1);
@@ -376,7 +377,6 @@ static void choose_plan(const mm_problem *p, mm_plan *plan) {
     cycles *= plan->lists && p->a.convert ? CONVERTED_LATE : 1;
     take_better(plan, &cycles, &other, mm_plan_outer(p, &other));
   }
-  consider_winograd(p, plan);
 }
 
 static void plan_once(cg_memo *memo, const mm_problem *p, mm_plan *plan) {

@@ -13,7 +13,7 @@
 //   cpu_matmul_single.c products of samples full of zeros, where rows have such steps of their own
 //   cpu_matmul_outer.c  and the other way about: steps have such rows
 //   cpu_matmul_winograd.c products of 3 x 3 windows with fewer multiplications
-//   cpu_matmul_winograd_weights.c the gradients of their filters; cpu_matmul_patch.c what both need
+//   cpu_matmul_winograd_weights.c the gradients of their filters (cpu_matmul_patch.h: what both need)
 //
 // A problem is  c[batch,m,n] = sum over k of a[batch,m,k] * b[batch,k,n].  Lanes of a vector run
 // along n. Tiles of `mr` rows and `nv` vectors are held in registers; each tile is summed over
@@ -260,49 +260,13 @@ bool mm_joins_tasks(const mm_plan *plan);
 bool mm_suits_outer(const mm_problem *p);
 double mm_plan_outer(const mm_problem *p, mm_plan *plan);
 
-// --- cpu_matmul_winograd_plan.c
-// Windows of 3 x 3 places, one at each place of images.
-typedef struct mm_windows {
-  int64_t images, height, width; // of the results
-  int64_t channels;
-  int64_t image, line, place; // from one to the next, elements of a
-} mm_windows;
-// False: x are no such windows' places, or k is not what a window holds.
-bool mm_find_windows(const mm_axes *x, const mm_axes *k, mm_windows *w);
-// Whether the windows may be multiplied by Winograd's algorithm. And a plan for that; gives its cycles
-// (mm_plan_cycles); -1: no block of patches has room on a task's stack.
+// --- cpu_matmul_winograd_plan.c, cpu_matmul_winograd_weights_plan.c
+// Whether windows of 3 x 3 places may be multiplied by Winograd's algorithm, or gradients of their filters made by it. And a
+// plan for that; gives its cycles (mm_plan_cycles); -1: no block of patches has room on a task's stack, or no sums have.
 bool mm_suits_winograd(const mm_problem *p);
 double mm_plan_winograd(const mm_problem *p, mm_plan *plan);
-// Numbers of a patch; channels whose filters a task of phase 0 takes.
-enum { MM_PLANES = 16, MM_FILTER_CHANNELS = 16 };
-// Lines of patches in an image, and patches in a line.
-int64_t mm_patch_lines(const mm_windows *w);
-int64_t mm_patches_of_line(const mm_windows *w);
-// Blocks of equally many patches, of all.
-typedef struct mm_patch_kind {
-  int64_t patches, num;
-} mm_patch_kind;
-// Whole blocks first, and some of them. Gives how many kinds there are, at most MM_PATCH_KINDS.
-enum { MM_PATCH_KINDS = 4 };
-int mm_patch_kinds(const mm_windows *w, const mm_plan *g, mm_patch_kind *kinds);
-// Bytes that blocks may have on a task's stack: about half of a second cache, which filters pass through.
-int64_t mm_patch_room(const mm_problem *p);
-// Elements from one of the numbers to the next, where each patch has so many of each.
-int64_t mm_patch_pitch(const mm_plan *g, int64_t of);
-// Cycles of one step of k for so many rows (patches, or channels) in register tiles; and the rows of the best one.
-double mm_rows_cycles(int64_t all, int rows, int vectors);
-int mm_best_rows(const mm_problem *p, int64_t all, int vectors);
-
-// --- cpu_matmul_winograd_weights_plan.c
-// Of the gradient of filters: steps of k are places, rows of a what their windows hold.
-typedef struct mm_places {
-  mm_windows windows;
-  int64_t image, line, place; // of their gradients: elements of b
-} mm_places;
-bool mm_find_places(const mm_problem *p, mm_places *x);
 bool mm_suits_winograd_weights(const mm_problem *p);
 double mm_plan_winograd_weights(const mm_problem *p, mm_plan *plan);
-enum { MM_SUM_CHANNELS = 8 }; // of a task of the last phase
 
 // The text of a kernel while it is printed.
 typedef struct mm_text {
@@ -325,23 +289,6 @@ void mm_emit_outer(const mm_text *t);
 // Prints the phase that brings filters into another form; and NAME_group, and what it needs, for patches.
 void mm_emit_filters(const mm_text *t, int phase);
 void mm_emit_winograd(const mm_text *t);
-// Prints NAME_patches: the numbers of some lines of patches.
-void mm_emit_patches(const mm_text *t, const mm_windows *w);
-// Vectors of full tiles of columns, and of the last one where it has fewer; gives how many of these two there are.
-int mm_patch_widths(const mm_text *t, int *vectors);
-// Prints the calls of register tiles so wide: for either width, told by `full`, where there are two.
-typedef void (*mm_patch_calls_fn)(const void *data, int vectors, const char *in);
-void mm_emit_patch_calls(const mm_text *t, mm_patch_calls_fn put_calls, const void *data);
-// A register tile whose columns are rows of NR elements of b and c, and its elements of a so far apart, from row to row
-// and from step to step.
-typedef struct mm_patch_tile {
-  int rows, vectors;
-  int64_t a_row, a_step;
-} mm_patch_tile;
-// Prints its sums, which are 0; a step, `k`; and how sums are loaded or stored.
-void mm_emit_patch_sums(const mm_text *t, const mm_patch_tile *x, const char *in);
-void mm_emit_patch_step(const mm_text *t, const mm_patch_tile *x, const char *in);
-void mm_emit_patch_moves(const mm_text *t, const mm_patch_tile *x, bool load, const char *in);
 // NAME_group, and what it needs, for the gradients of filters; and the phase that makes these of its sums.
 void mm_emit_winograd_weights(const mm_text *t);
 void mm_emit_winograd_sums(const mm_text *t, int phase);

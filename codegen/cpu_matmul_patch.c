@@ -1,41 +1,6 @@
-// cpu_matmul_patch.c: what products of windows (cpu_matmul_winograd.c) and the gradients of their filters
-// (cpu_matmul_winograd_weights.c) have in common: the 16 numbers of patches, and the text of register tiles.
-#include "codegen/cpu_matmul.h"
-
-int64_t mm_patch_lines(const mm_windows *w) {
-  return ir_ceil_div(w->height, 2);
-}
-
-int64_t mm_patches_of_line(const mm_windows *w) {
-  return ir_ceil_div(w->width, 2);
-}
-
-int64_t mm_patch_pitch(const mm_plan *g, int64_t of) {
-  enum { LINE = 16 }; // so that the same patch's numbers fall on different sets of the first cache
-  return g->patches * of + LINE;
-}
-
-int mm_patch_kinds(const mm_windows *w, const mm_plan *g, mm_patch_kind *kinds) {
-  int64_t images = g->patch_within ? w->images : 1, high = mm_patch_lines(w),
-          wide = mm_patches_of_line(w);
-  high = g->patch_within ? high : w->images * high;
-  const int64_t lines[] = {g->patch_lines, high % g->patch_lines},
-                of_lines[] = {high / g->patch_lines, 1},
-                across[] = {g->patch_wide, wide % g->patch_wide},
-                of_line[] = {wide / g->patch_wide, 1};
-  int num = 0;
-  for (int i = 0; i < 2; i++)
-    for (int j = 0; j < 2; j++)
-      if (lines[i] * across[j] * of_lines[i] > 0)
-        kinds[num++] = (mm_patch_kind){lines[i] * across[j], images * of_lines[i] * of_line[j]};
-  return num;
-}
-
-int64_t mm_patch_room(const mm_problem *p) {
-  enum { STACK_BYTES = 360448, SHARE = 16, OF_CACHE = 9 }; // with ten of them: twice as long
-  int64_t near = p->target->l2_bytes / SHARE * OF_CACHE;
-  return near < STACK_BYTES ? near : STACK_BYTES;
-}
+// cpu_matmul_patch.c: the text that products of windows (cpu_matmul_winograd.c) and the gradients of their filters
+// (cpu_matmul_winograd_weights.c) have in common: the 16 numbers of patches, and register tiles.
+#include "codegen/cpu_matmul_patch.h"
 
 // --- patches --------------------------------------------------------------------------------------
 // Loads a column of a patch and adds its places up, into  NAME0 ... NAME3.
@@ -111,27 +76,6 @@ void mm_emit_patches(const mm_text *t, const mm_windows *w) {
 }
 
 // --- register tiles -------------------------------------------------------------------------------
-int mm_patch_widths(const mm_text *t, int *vectors) {
-  const mm_plan *g = t->plan;
-  bool narrow = g->tail_nv && g->tail_nv < g->nv;
-  int num = 0;
-  if (!narrow || t->p->n >= g->nr)
-    vectors[num++] = g->nv;
-  if (narrow)
-    vectors[num++] = g->tail_nv;
-  return num;
-}
-
-void mm_emit_patch_calls(const mm_text *t, mm_patch_calls_fn put_calls, const void *data) {
-  int vectors[2], num = mm_patch_widths(t, vectors);
-  for (int i = 0; i < num; i++) {
-    if (num == 2)
-      ir_buf_puts(t->out, i == 0 ? "    if (full) {\n" : "    } else {\n");
-    put_calls(data, vectors[i], num == 2 ? "      " : "    ");
-  }
-  ir_buf_puts(t->out, num == 2 ? "    }\n" : "");
-}
-
 void mm_emit_patch_sums(const mm_text *t, const mm_patch_tile *x, const char *in) {
   for (int i = 0; i < x->rows; i++) {
     ir_buf_printf(t->out, "%s%s_vec", in, t->name);
@@ -162,4 +106,40 @@ void mm_emit_patch_moves(const mm_text *t, const mm_patch_tile *x, bool load, co
                                  load ? "const " : "", t->name, i, j * t->plan->lanes);
       ir_buf_printf(t->out, "%s%s = %s;\n", in, load ? sum : at, load ? at : sum);
     }
+}
+
+// --- products -------------------------------------------------------------------------------------
+// Vectors of full tiles of columns, and of the last one where it has fewer; gives how many of these two there are.
+static int find_widths(const mm_text *t, int *vectors) {
+  const mm_plan *g = t->plan;
+  bool narrow = g->tail_nv && g->tail_nv < g->nv;
+  int num = 0;
+  if (!narrow || t->p->n >= g->nr)
+    vectors[num++] = g->nv;
+  if (narrow)
+    vectors[num++] = g->tail_nv;
+  return num;
+}
+
+void mm_emit_patch_products(const mm_text *t, const mm_patch_products *x) {
+  int vectors[2], num = find_widths(t, vectors);
+  for (int i = 0; i < num; i++)
+    x->put_tiles(x->data, vectors[i]);
+  ir_buf_printf(t->out,
+                "static void %s_products(const float *a_all, const float *b_all, float *c_all, "
+                "int64_t patches, int full%s) {\n"
+                "  enum { C = %lld, NR = %lld, ROWS = %d };\n"
+                "  (void)full;\n"
+                "  for (int i = 0; i < %d; i++) {\n"
+                "    const float *const a = a_all + i * %lld, *const b = b_all + i * %lld;\n"
+                "    float *const c = c_all + i * %lld;\n",
+                t->name, x->more, (long long)x->channels, (long long)t->plan->nr,
+                t->plan->patch_rows, MM_PLANES, (long long)mm_patch_pitch(t->plan, x->channels),
+                (long long)x->b_plane, (long long)x->c_plane);
+  for (int i = 0; i < num; i++) {
+    if (num == 2)
+      ir_buf_puts(t->out, i == 0 ? "    if (full) {\n" : "    } else {\n");
+    x->put_calls(x->data, vectors[i], num == 2 ? "      " : "    ");
+  }
+  ir_buf_puts(t->out, num == 2 ? "    }\n  }\n}\n\n" : "  }\n}\n\n");
 }

@@ -22,7 +22,7 @@
 //
 // Patches at the end of an odd width or height have a last line or column that does not exist. What it would be counts
 // for results that do not exist either: the one before is read instead.
-#include "codegen/cpu_matmul.h"
+#include "codegen/cpu_matmul_patch.h"
 
 typedef struct text {
   const mm_text *t;
@@ -127,7 +127,8 @@ static int last_rows(const text *x, int *rows) {
   return num;
 }
 
-static void put_tiles_of(const text *x, int vectors) {
+static void put_tiles_of(const void *data, int vectors) {
+  const text *x = data;
   int rows[MM_PATCH_KINDS], num = last_rows(x, rows);
   put_tile(x, x->t->plan->patch_rows, vectors);
   for (int i = 0; i < num; i++)
@@ -137,7 +138,11 @@ static void put_tiles_of(const text *x, int vectors) {
 static void put_calls(const void *data, int vectors, const char *in) {
   const text *x = data;
   int rows[MM_PATCH_KINDS], num = last_rows(x, rows), most = x->t->plan->patch_rows;
-  ir_buf_printf(x->t->out, "%s%s_tiles_%dx%d(a, b, c, num);\n", in, x->t->name, most, vectors);
+  ir_buf_printf(x->t->out,
+                "%sconst int64_t num = patches / ROWS, rest = patches %% ROWS;\n"
+                "%s(void)rest;\n"
+                "%s%s_tiles_%dx%d(a, b, c, num);\n",
+                in, in, in, x->t->name, most, vectors);
   for (int i = 0; i < num; i++)
     ir_buf_printf(x->t->out,
                   "%sif (rest == %d)\n"
@@ -146,24 +151,15 @@ static void put_calls(const void *data, int vectors, const char *in) {
 }
 
 static void put_products(const text *x) {
-  const mm_text *t = x->t;
-  const mm_plan *g = t->plan;
-  int vectors[2];
-  for (int i = 0, num = mm_patch_widths(t, vectors); i < num; i++)
-    put_tiles_of(x, vectors[i]);
-  ir_buf_printf(t->out,
-                "static void %s_products(const float *v, const float *u, float *m, int64_t "
-                "patches, int full) {\n"
-                "  enum { C = %lld, NR = %lld, ROWS = %d };\n"
-                "  const int64_t num = patches / ROWS, rest = patches %% ROWS;\n"
-                "  (void)rest, (void)full;\n"
-                "  for (int i = 0; i < %d; i++) {\n"
-                "    const float *const a = v + i * %lld, *const b = u + i * (C * NR);\n"
-                "    float *const c = m + i * %lld;\n",
-                t->name, (long long)x->w.channels, (long long)g->nr, g->patch_rows, MM_PLANES,
-                (long long)mm_patch_pitch(g, x->w.channels), (long long)mm_patch_pitch(g, g->nr));
-  mm_emit_patch_calls(t, put_calls, x);
-  ir_buf_puts(t->out, "  }\n}\n\n");
+  const mm_plan *g = x->t->plan;
+  mm_patch_products products = {.channels = x->w.channels,
+                                .b_plane = x->w.channels * g->nr,
+                                .c_plane = mm_patch_pitch(g, g->nr),
+                                .more = "",
+                                .put_tiles = put_tiles_of,
+                                .put_calls = put_calls,
+                                .data = x};
+  mm_emit_patch_products(x->t, &products);
 }
 
 // --- results --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 //
 // Tasks are pieces of all patches, and groups of columns; the last phase adds the pieces up in order. What does not exist
 // of a patch at the end of an odd width or height has gradients of 0.
-#include "codegen/cpu_matmul.h"
+#include "codegen/cpu_matmul_patch.h"
 
 typedef struct text {
   const mm_text *t;
@@ -129,7 +129,8 @@ static int last_rows(const text *x) {
   return (int)(x->x.windows.channels % x->t->plan->patch_rows);
 }
 
-static void put_tiles_of(const text *x, int vectors) {
+static void put_tiles_of(const void *data, int vectors) {
+  const text *x = data;
   put_tile(x, x->t->plan->patch_rows, vectors);
   if (last_rows(x))
     put_tile(x, last_rows(x), vectors);
@@ -150,24 +151,15 @@ static void put_calls(const void *data, int vectors, const char *in) {
 }
 
 static void put_products(const text *x) {
-  const mm_text *t = x->t;
-  const mm_plan *g = t->plan;
-  int vectors[2];
-  for (int i = 0, num = mm_patch_widths(t, vectors); i < num; i++)
-    put_tiles_of(x, vectors[i]);
-  ir_buf_printf(
-      t->out,
-      "static void %s_products(const float *v, const float *y, float *s, int64_t patches, "
-      "int full, int later) {\n"
-      "  enum { C = %lld, NR = %lld, ROWS = %d };\n"
-      "  (void)full;\n"
-      "  for (int i = 0; i < %d; i++) {\n"
-      "    const float *const a = v + i * %lld, *const b = y + i * %lld;\n"
-      "    float *const c = s + i * (C * NR);\n",
-      t->name, (long long)x->x.windows.channels, (long long)g->nr, g->patch_rows, MM_PLANES,
-      (long long)mm_patch_pitch(g, x->x.windows.channels), (long long)mm_patch_pitch(g, g->nr));
-  mm_emit_patch_calls(t, put_calls, x);
-  ir_buf_puts(t->out, "  }\n}\n\n");
+  const mm_plan *g = x->t->plan;
+  mm_patch_products products = {.channels = x->x.windows.channels,
+                                .b_plane = mm_patch_pitch(g, g->nr),
+                                .c_plane = x->x.windows.channels * g->nr,
+                                .more = ", int later",
+                                .put_tiles = put_tiles_of,
+                                .put_calls = put_calls,
+                                .data = x};
+  mm_emit_patch_products(x->t, &products);
 }
 
 // --- a task ---------------------------------------------------------------------------------------

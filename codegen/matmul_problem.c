@@ -149,7 +149,7 @@ static mm_problem describe(const cg_kernel *k, const dom_matmul *mm, bool swap, 
   };
 }
 
-// Windows whose sums have other bits as rows than as columns are rows whatever an epilogue stores (consider_winograd).
+// Windows whose sums have other bits as rows than as columns are rows whatever an epilogue stores (choose_winograd).
 mm_problem mm_describe(const cg_kernel *k, mm_sides *sides) {
   const dom_matmul *mm = dom_build_matmul(k->arena, k->k, k->dom);
   mm_problem p = describe(k, mm, false, sides);

@@ -84,12 +84,13 @@ typedef struct rates {
   double products, flops, bandwidth, start;
   double near; // bytes in a second from and to the caches
   double
-      windows; // the time of a product of 3 x 3 windows, in parts of what its FLOPs take; 0: it takes all of that
+      windows; // time of a product of 3 x 3 windows, in parts of what its FLOPs take; 0: all of that
 } rates;
 
 // A core of 2020 and its share of the memory: products at 100 GFLOP/s, other arithmetic at 20, 10 GB/s;
 // 20 GB/s from and to the caches. Windows as codegen/cpu_matmul_winograd.c takes them.
-static const rates core = {100e9, 20e9, 10e9, 1e-6, 20e9, 0.55};
+static const rates core = {100e9, 20e9, 10e9, 1e-6, 20e9, 0};
+static const double PATCHES = 0.55;
 // What two of them hold there.
 enum { NEAR_BYTES = 4 << 20 };
 
@@ -98,7 +99,11 @@ static rates rates_of(const ir_module *m) {
              .flops = (double)ir_config_count(m, "device_flops"),
              .bandwidth = (double)ir_config_count(m, "device_bandwidth"),
              .start = 2e-6};
-  return r.products > 0 && r.flops > 0 && r.bandwidth > 0 ? r : core;
+  if (r.products > 0 && r.flops > 0 && r.bandwidth > 0)
+    return r;
+  r = core;
+  r.windows = PATCHES;
+  return r;
 }
 
 static double max2(double x, double y) {
@@ -109,9 +114,10 @@ static double seconds_of(const rates *r, double arithmetic, int64_t bytes) {
   return r->start + max2(arithmetic, (double)bytes / r->bandwidth);
 }
 
-// 3 x 3 windows of at least a vector's channels, one at each place.
+enum { VECTOR = 8 }; // channels and results of which there must be as many
+
+// 3 x 3 windows, one at each place.
 static bool are_patches(const ir_node *x) {
-  enum { CHANNELS = 8 };
   while (ir_ops[x->op].cls == IR_CLASS_VIEW && x->op != IR_WINDOWS)
     x = x->in[0];
   if (x->op != IR_WINDOWS || x->type.dtype != IR_F32)
@@ -121,7 +127,7 @@ static bool are_patches(const ir_node *x) {
                 *step = ir_attr_ints(x, IR_ATTR_STEP, NULL),
                 *dilate = ir_attr_ints(x, IR_ATTR_DILATE, NULL);
   const ir_type *images = &x->in[0]->type;
-  bool squares = num == 2 && images->dims[images->rank - 1] >= CHANNELS;
+  bool squares = num == 2 && images->dims[images->rank - 1] >= VECTOR;
   for (int i = 0; squares && i < num; i++)
     squares = size[i] == 3 && step[i] == 1 && dilate[i] == 1;
   return squares;
@@ -129,7 +135,8 @@ static bool are_patches(const ir_node *x) {
 
 static double product_seconds(const rates *r, const ir_node *n) {
   double seconds = (double)cost_flops(n) / r->products;
-  return r->windows > 0 && are_patches(n->in[0]) ? r->windows * seconds : seconds;
+  bool fewer = r->windows > 0 && n->type.dims[n->type.rank - 1] >= VECTOR && are_patches(n->in[0]);
+  return fewer ? r->windows * seconds : seconds;
 }
 
 static double arithmetic_seconds(const rates *r, const ir_kernel *k) {
@@ -161,11 +168,8 @@ static double again_seconds(ir_arena *a, const rates *r, const ir_kernel *k) {
   return r->start + max2(least, most - saved);
 }
 
-// For any device: of windows what their FLOPs take.
 double cost_seconds(ir_arena *a, const ir_kernel *k) {
-  rates any = core;
-  any.windows = 0;
-  return kernel_seconds(a, &any, k);
+  return kernel_seconds(a, &core, k);
 }
 
 double *cost_of_kernels(ir_arena *a, const ir_func *f) {

@@ -7,6 +7,29 @@
 #include <string.h>
 #include <sys/mman.h>
 
+const cg_target test_vectors[] = {
+    [TEST_512] = {.name = "512",
+                  .vector_bytes = 64,
+                  .vector_registers = 32,
+                  .l1_bytes = 32768,
+                  .l2_bytes = 1 << 20},
+    [TEST_256] = {.name = "256",
+                  .vector_bytes = 32,
+                  .vector_registers = 16,
+                  .l1_bytes = 32768,
+                  .l2_bytes = 1 << 19},
+    [TEST_128] = {.name = "128",
+                  .vector_bytes = 16,
+                  .vector_registers = 32,
+                  .l1_bytes = 65536,
+                  .l2_bytes = 1 << 20},
+    [TEST_TINY] = {.name = "tiny",
+                   .vector_bytes = 32,
+                   .vector_registers = 16,
+                   .l1_bytes = 4096,
+                   .l2_bytes = 40000},
+};
+
 uint64_t test_draw(uint64_t limit) {
   static uint64_t state = 0x9e3779b97f4a7c15u;
   state ^= state << 13, state ^= state >> 7, state ^= state << 17;
@@ -231,4 +254,30 @@ double test_bf16_element(const char *buffer, int64_t i) {
   float f;
   memcpy(&f, &bits, sizeof f);
   return (double)f;
+}
+
+void *test_library(ir_arena *a, const char *base, ir_buf *text, const char *flags) {
+  const char *source = ir_format(a, "%s.c", base),
+             *cc = getenv("MLTC_CC") ? getenv("MLTC_CC") : "clang";
+  if (!ir_write_file(source, ir_buf_str(text), text->len))
+    return NULL;
+  const char *command = ir_format(a,
+                                  "%s -std=gnu11 %s -Wno-psabi -fPIC -shared -Werror -Wall "
+                                  "-Wno-unused-function -o %s.so %s",
+                                  cc, flags, base, source);
+  return system(command) == 0 ? dlopen(ir_format(a, "%s.so", base), RTLD_NOW | RTLD_LOCAL) : NULL;
+}
+
+test_wrong test_run_both(const mm_plan *plan, void *library, int index, char *const *args,
+                         const size_t *bytes, test_count_fn count, const void *data) {
+  enum { BACKWARDS = 3 };
+  test_phase_fn phases[CG_MAX_PHASES];
+  int64_t wrong[2];
+  test_find_phases(plan, library, index, phases);
+  for (int i = 0; i < 2; i++) {
+    memset(args[2], 0xff, bytes[2]), memset(args[3], 0xff, bytes[3]);
+    test_run_phases(plan, phases, args, i ? BACKWARDS : 0);
+    wrong[i] = count(data, args);
+  }
+  return (test_wrong){wrong[0], wrong[1]};
 }

@@ -5,6 +5,10 @@
 
 #include "codegen/cpu_matmul.h"
 
+// Vectors of so many bits, and caches that problems of tests do not fit, or hardly; the last has as good as none.
+typedef enum test_vector { TEST_512, TEST_256, TEST_128, TEST_TINY, TEST_NUM_VECTORS } test_vector;
+extern const cg_target test_vectors[TEST_NUM_VECTORS];
+
 // The results of a problem, wherever they lie in memory.
 typedef struct test_output {
   mm_axes batch, m, n;
@@ -58,6 +62,16 @@ void test_emit_finish(const mm_problem *p, const test_output *o, const char *nam
 // Kernel `index` of a text, called mm0, mm1, ..., and where its phases are found.
 void test_emit_matmul(const mm_problem *p, const mm_plan *plan, int index, ir_buf *out);
 void test_find_phases(const mm_plan *plan, void *library, int index, test_phase_fn *phases);
+// Compiles a text, with these flags besides those that all kernels of tests have, and opens it; NULL: it does not compile.
+void *test_library(ir_arena *a, const char *base, ir_buf *text, const char *flags);
+// Runs all tasks in order, and again from last to first, three at a time: the wrong results of both runs, as `count` finds them. What
+// kernels write begins as no numbers each time; `bytes` of all arguments.
+typedef int64_t (*test_count_fn)(const void *data, char *const *args);
+typedef struct test_wrong {
+  int64_t in_order, backwards;
+} test_wrong;
+test_wrong test_run_both(const mm_plan *plan, void *library, int index, char *const *args,
+                         const size_t *bytes, test_count_fn count, const void *data);
 // All tasks at once (piece 0), or so many at a time, from the last to the first.
 void test_run_phases(const mm_plan *plan, const test_phase_fn *phases, char *const *args,
                      int64_t piece);

@@ -9,7 +9,6 @@
 #include "tests/support_campaign.h"
 #include "tests/unit/support_matmul.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,16 +183,9 @@ static void *compile(const test *tests, int num, ir_arena *arena, const char *ba
   ir_buf_puts(&text, cg_cpu_prelude(arena, &target, false));
   for (int i = 0; i < num; i++)
     test_emit_matmul(&tests[i].p, &tests[i].plan, i, &text);
-  const char *source = ir_format(arena, "%s.c", base);
-  if (!ir_write_file(source, ir_buf_str(&text), text.len))
-    return NULL;
-  const char *cc = getenv("MLTC_CC") ? getenv("MLTC_CC") : "clang";
-  const char *command = ir_format(arena,
-                                  "%s -std=gnu11 %s %s -mprefer-vector-width=512 -Wno-psabi -fPIC "
-                                  "-shared -Werror -Wall -Wno-unused-function -o %s.so %s",
-                                  cc, cg_effort(TEST_SANITIZED ? 0 : 1), flags, base, source);
-  return system(command) == 0 ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
-                              : NULL;
+  return test_library(arena, base, &text,
+                      ir_format(arena, "%s %s -mprefer-vector-width=512",
+                                cg_effort(TEST_SANITIZED ? 0 : 1), flags));
 }
 
 // --- running -------------------------------------------------------------------------------------------------------

@@ -6,12 +6,12 @@
 // within a vector, filters lie in any order, backwards, too, and some problems are several, as groups of channels make
 // them. All kernels go into one C file, compiled once. Each is run with its tasks in order, and again from last to
 // first. Every buffer ends at a page that may not be touched.
+#include "codegen/cpu_matmul_patch.h"
 #include "codegen/program.h"
 #include "tests/support_campaign.h"
 #include "tests/unit/support_instructions.h"
 #include "tests/unit/support_matmul.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,24 +30,6 @@ typedef struct coverage {
       plain, one_image, gaps, groups, columns, last_block, pieces, one_piece, parts, last_part,
       within, images;
 } coverage;
-
-static const cg_target targets[] = {
-    {.name = "512",
-     .vector_bytes = 64,
-     .vector_registers = 32,
-     .l1_bytes = 32768,
-     .l2_bytes = 1 << 20},
-    {.name = "256",
-     .vector_bytes = 32,
-     .vector_registers = 16,
-     .l1_bytes = 32768,
-     .l2_bytes = 1 << 19},
-    {.name = "128",
-     .vector_bytes = 16,
-     .vector_registers = 32,
-     .l1_bytes = 65536,
-     .l2_bytes = 1 << 20},
-};
 
 // --- problems ----------------------------------------------------------------------------------------------------
 typedef struct images {
@@ -119,7 +101,7 @@ static void set_gradients(mm_problem *p, const images *x, bool border) {
 
 static void set_problem(test *t, ir_arena *arena, int i) {
   mm_problem *p = &t->p;
-  *p = (mm_problem){.target = &targets[i % 3],
+  *p = (mm_problem){.target = &test_vectors[i % 3],
                     .arena = arena,
                     .ctype = "float",
                     .elem_bytes = 4,
@@ -243,17 +225,8 @@ static void *compile(const test *tests, int num, ir_arena *arena, const char *ba
   ir_buf_puts(&text, instructions);
   for (int i = 0; i < num; i++)
     test_emit_matmul(&tests[i].p, &tests[i].plan, i, &text);
-  const char *source = ir_format(arena, "%s.c", base),
-             *cc = getenv("MLTC_CC") ? getenv("MLTC_CC") : "clang";
-  if (!ir_write_file(source, ir_buf_str(&text), text.len))
-    return NULL;
-  const char *command =
-      ir_format(arena,
-                "%s -std=gnu11 -march=native %s -Wno-psabi -fPIC -shared -Werror -Wall "
-                "-Wno-unused-function -o %s.so %s",
-                cc, cg_effort(TEST_SANITIZED ? 0 : 1), base, source);
-  return system(command) == 0 ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
-                              : NULL;
+  return test_library(arena, base, &text,
+                      ir_format(arena, "-march=native %s", cg_effort(TEST_SANITIZED ? 0 : 1)));
 }
 
 static double number(const void *data, const mm_operand *o, const char *buffer, int64_t i) {
@@ -261,7 +234,8 @@ static double number(const void *data, const mm_operand *o, const char *buffer, 
   return test_element(4, buffer, i);
 }
 
-static int64_t count_wrong(const test *t, char *const *args) {
+static int64_t count_wrong(const void *data, char *const *args) {
+  const test *t = data;
   const mm_problem *p = &t->p;
   int64_t wrong = 0;
   for (int64_t b = 0; b < p->batch; b++) {
@@ -285,22 +259,16 @@ static bool check(const test *t, void *library, int index) {
   size_t bytes[4] = {0, 0, (size_t)(t->p.batch * t->p.m * t->p.n * 4), (size_t)t->plan.workspace};
   char *args[4] = {whole_numbers(&t->p.a, 1, &bytes[0]), whole_numbers(&t->p.b, 4, &bytes[1]),
                    test_guarded(bytes[2]), test_guarded(bytes[3])};
-  test_phase_fn phases[CG_MAX_PHASES];
-  test_find_phases(&t->plan, library, index, phases);
-  memset(args[3], 0xff, bytes[3]);
-  test_run_phases(&t->plan, phases, args, 0);
-  int64_t wrong = count_wrong(t, args);
-  memset(args[2], 0xff, bytes[2]), memset(args[3], 0xff, bytes[3]);
-  test_run_phases(&t->plan, phases, args, 3);
-  int64_t later = count_wrong(t, args);
-  if (wrong || later)
+  test_wrong wrong = test_run_both(&t->plan, library, index, args, bytes, count_wrong, t);
+  bool ok = !wrong.in_order && !wrong.backwards;
+  if (!ok)
     printf("problem %d%s, %s, %lldx%lldx%lldx%lld: %lld wrong, %lld in another order\n", index,
            t->weights ? " of weights" : "", t->p.target->name, (long long)t->p.batch,
-           (long long)t->p.m, (long long)t->p.n, (long long)t->p.k, (long long)wrong,
-           (long long)later);
+           (long long)t->p.m, (long long)t->p.n, (long long)t->p.k, (long long)wrong.in_order,
+           (long long)wrong.backwards);
   for (int i = 0; i < 4; i++)
     test_unguard(args[i], bytes[i]);
-  return !wrong && !later;
+  return ok;
 }
 
 int main(void) {

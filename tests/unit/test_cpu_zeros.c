@@ -11,7 +11,6 @@
 #include "tests/unit/support_instructions.h"
 #include "tests/unit/support_matmul.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,23 +31,7 @@ typedef struct coverage {
       one_row, batch, columns, plain, spoiled, groups, together[5], last_steps;
 } coverage;
 
-static const cg_target targets[] = {
-    {.name = "512",
-     .vector_bytes = 64,
-     .vector_registers = 32,
-     .l1_bytes = 32768,
-     .l2_bytes = 1 << 20},
-    {.name = "256",
-     .vector_bytes = 32,
-     .vector_registers = 16,
-     .l1_bytes = 32768,
-     .l2_bytes = 1 << 19},
-    {.name = "tiny",
-     .vector_bytes = 32,
-     .vector_registers = 16,
-     .l1_bytes = 4096,
-     .l2_bytes = 40000},
-};
+static const test_vector targets[] = {TEST_512, TEST_256, TEST_TINY};
 static const struct {
   const char *ctype, *convert;
   int elem_bytes;
@@ -78,7 +61,7 @@ static void set_operands(mm_problem *p, int type, bool outer, bool gap) {
 }
 
 static void set_problem(test *t, ir_arena *arena, int i, int64_t m, int64_t n, int64_t k) {
-  t->p = (mm_problem){.target = &targets[i % 3],
+  t->p = (mm_problem){.target = &test_vectors[targets[i % 3]],
                       .arena = arena,
                       .ctype = "float",
                       .elem_bytes = 4,
@@ -97,7 +80,7 @@ static void set_problem(test *t, ir_arena *arena, int i, int64_t m, int64_t n, i
 }
 
 static int64_t lanes_of(int i) {
-  return targets[i % 3].vector_bytes / 4;
+  return test_vectors[targets[i % 3]].vector_bytes / 4;
 }
 
 // Rows whose sums are more than wait at a time.
@@ -259,25 +242,18 @@ static void *compile(const test *tests, int num, ir_arena *arena, const char *ba
   ir_buf_puts(&text, instructions);
   for (int i = 0; i < num; i++)
     test_emit_matmul(&tests[i].p, &tests[i].plan, i, &text);
-  const char *source = ir_format(arena, "%s.c", base),
-             *cc = getenv("MLTC_CC") ? getenv("MLTC_CC") : "clang";
-  if (!ir_write_file(source, ir_buf_str(&text), text.len))
-    return NULL;
-  const char *command =
-      ir_format(arena,
-                "%s -std=gnu11 -march=native %s %s -Wno-psabi -fPIC -shared -Werror -Wall "
-                "-Wno-unused-function -o %s.so %s",
-                cc, cg_effort(TEST_SANITIZED ? 0 : 1),
-                __builtin_cpu_supports("avx512f") ? "-mprefer-vector-width=512" : "", base, source);
-  return system(command) == 0 ? dlopen(ir_format(arena, "%s.so", base), RTLD_NOW | RTLD_LOCAL)
-                              : NULL;
+  return test_library(
+      arena, base, &text,
+      ir_format(arena, "-march=native %s %s", cg_effort(TEST_SANITIZED ? 0 : 1),
+                __builtin_cpu_supports("avx512f") ? "-mprefer-vector-width=512" : ""));
 }
 
 static bool same_number(float x, float y) {
   return (isnan(x) && isnan(y)) || memcmp(&x, &y, sizeof x) == 0;
 }
 
-static int64_t count_wrong(const test *t, char *const *args) {
+static int64_t count_wrong(const void *data, char *const *args) {
+  const test *t = data;
   const mm_problem *p = &t->p;
   int64_t wrong = 0;
   for (int64_t i = 0; i < p->batch * p->m * p->n; i++) {
@@ -299,20 +275,15 @@ static bool check(const test *t, void *library, int index) {
   size_t bytes[4] = {0, 0, (size_t)(t->p.batch * t->p.m * t->p.n * 4), (size_t)t->plan.workspace};
   char *args[4] = {samples_of(t, &bytes[0]), columns_of(t, &bytes[1]), test_guarded(bytes[2]),
                    test_guarded(bytes[3])};
-  test_phase_fn phases[CG_MAX_PHASES];
-  test_find_phases(&t->plan, library, index, phases);
-  test_run_phases(&t->plan, phases, args, 0);
-  int64_t wrong = count_wrong(t, args);
-  memset(args[2], 0xff, bytes[2]);
-  test_run_phases(&t->plan, phases, args, 3);
-  int64_t later = count_wrong(t, args);
-  if (wrong || later)
+  test_wrong wrong = test_run_both(&t->plan, library, index, args, bytes, count_wrong, t);
+  bool ok = !wrong.in_order && !wrong.backwards;
+  if (!ok)
     printf("problem %d, %s, %lldx%lldx%lldx%lld of %s: %lld wrong, %lld in another order\n", index,
            t->p.target->name, (long long)t->p.batch, (long long)t->p.m, (long long)t->p.n,
-           (long long)t->p.k, t->p.a.ctype, (long long)wrong, (long long)later);
+           (long long)t->p.k, t->p.a.ctype, (long long)wrong.in_order, (long long)wrong.backwards);
   for (int i = 0; i < 4; i++)
     test_unguard(args[i], bytes[i]);
-  return !wrong && !later;
+  return ok;
 }
 
 int main(void) {
