@@ -8,7 +8,7 @@
 //
 //   early     the order of the source, but a kernel that frees at least 4 KB more than it takes, or
 //             only finishes states, runs as soon as it may: a weight's gradient right after the last
-//             use of what it is made of. Ends lives early, finds operands in caches, and leaves
+//             use of what it is made of; so do those that free as much together. Ends lives early, finds operands in caches, and leaves
 //             small kernels of one kind side by side, where they become one launch
 //   moved     the same with single kernels moved away from the peak (order_moves.c)
 //   source    the order of the source

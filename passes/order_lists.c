@@ -9,7 +9,11 @@
 
 // Bytes set free that are worth leaving source order for: small kernels of one kind that lie side
 // by side become one launch (the sums of all gradients' squares).
-enum { WORTHWHILE = 4096 };
+enum {
+  WORTHWHILE = 4096,
+  WORTH_MORE = 65536, // of a value that several kernels set free together,
+  MOST_ENDING = 16,   // no more than so many
+};
 
 typedef struct entry {
   int64_t key, then; // least first
@@ -62,6 +66,7 @@ typedef struct lister {
   heap h;
   entry *now;       // [kernel] its key
   bool *done;       // [kernel]
+  bool *ending;     // [kernel] with others, it sets a large value free
   int64_t *enabled; // [kernel] when it became possible
   int64_t time;
 } lister;
@@ -71,6 +76,7 @@ static lister lister_new(const order_graph *g, order_rule rule, ir_arena *a) {
   l.w = order_walk_new(a, g);
   l.now = IR_NEW_ARRAY(a, entry, g->n + 1);
   l.done = IR_NEW_ARRAY(a, bool, g->n + 1);
+  l.ending = IR_NEW_ARRAY(a, bool, g->n + 1);
   l.enabled = IR_NEW_ARRAY(a, int64_t, g->n + 1);
   return l;
 }
@@ -103,6 +109,8 @@ static bool takes_memory(const order_graph *g, int k) {
 static int64_t key_of(const lister *l, int k) {
   if (l->rule == ORDER_SOURCE)
     return 0;
+  if (l->ending[k])
+    return 0;
   int64_t after = order_cost_of(&l->w, k).after;
   if (l->rule == ORDER_NET)
     return after;
@@ -129,6 +137,74 @@ static void pass_on(lister *l, int k) {
   }
 }
 
+// --- values that several kernels set free
+//
+//   d: 200 KB, of which b.new and g.new sum up rows         d  .. all of the backward pass ..  b.m  b.new  g.m  g.new
+//   b.m, g.m: kernels of a few bytes that these wait for    d  b.m  b.new  g.m  g.new  ..
+//
+// Alone, none of them sets anything free.
+static int64_t bytes_made(const order_graph *g, int k) {
+  const sched_kernel *x = &g->s->kernels[k];
+  int64_t made = 0;
+  for (int v = x->first_value; v < x->first_value + x->num_values; v++)
+    made += g->bytes[v];
+  return made;
+}
+
+typedef struct ending {
+  int at[MOST_ENDING], num;
+  int64_t made; // bytes
+} ending;
+
+// `k`, and before it what it still waits for. False: that is too much.
+static bool add_ending(const lister *l, int k, ending *e) {
+  for (int i = 0; i < e->num; i++)
+    if (e->at[i] == k)
+      return true;
+  e->made += bytes_made(l->g, k);
+  if (e->num == MOST_ENDING || e->made >= WORTHWHILE)
+    return false;
+  e->at[e->num++] = k;
+  for (int i = l->g->before.at[k]; l->w.waits[k] && i < l->g->before.at[k + 1]; i++) {
+    int first = l->g->before.of[i];
+    if (!l->done[first] && !add_ending(l, first, e))
+      return false;
+  }
+  return true;
+}
+
+// Where all that still reads `v` makes next to nothing, it may run now.
+static void end_value(lister *l, int v) {
+  const order_graph *g = l->g;
+  ending e = {0};
+  if (g->bytes[v] < WORTH_MORE || g->kept[v] || l->w.left[v] < 2 || l->w.left[v] > MOST_ENDING)
+    return;
+  for (int i = g->readers.at[v]; i < g->readers.at[v + 1]; i++)
+    if (!l->done[g->readers.of[i]] && !add_ending(l, g->readers.of[i], &e))
+      return;
+  for (int i = 0; i < e.num; i++) {
+    bool was = l->ending[e.at[i]];
+    l->ending[e.at[i]] = true;
+    if (!was && l->w.waits[e.at[i]] == 0)
+      queue_forwards(l, e.at[i]);
+  }
+}
+
+// A value may be one now that `k` has made, has read, or that a kernel reads which has waited for it.
+static void end_values(lister *l, int k) {
+  const order_graph *g = l->g;
+  const sched_kernel *x = &g->s->kernels[k];
+  for (int v = x->first_value; v < x->first_value + x->num_values; v++)
+    end_value(l, v);
+  for (int i = g->reads.at[k]; i < g->reads.at[k + 1]; i++)
+    end_value(l, g->reads.of[i]);
+  for (int i = g->after.at[k]; i < g->after.at[k + 1]; i++) {
+    int next = g->after.of[i];
+    for (int j = g->reads.at[next]; j < g->reads.at[next + 1]; j++)
+      end_value(l, g->reads.of[j]);
+  }
+}
+
 static void run(lister *l, int k) {
   l->done[k] = true;
   l->time++;
@@ -141,6 +217,8 @@ static void run(lister *l, int k) {
       queue_forwards(l, next);
     }
   }
+  if (l->rule == ORDER_EARLY)
+    end_values(l, k);
 }
 
 void order_forwards(const order_graph *g, order_rule rule, int *steps) {

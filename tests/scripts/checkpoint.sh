@@ -202,14 +202,14 @@ enough=$(sed -n 's/.*--memory-budget=//p' err.txt)
 # A budget asks IR text for what it asks the graph for; another policy is kept, and mltc says that it is in the way.
 "$mltc" char_gpt.graph -D L=2 --emit=ir >free.ir
 grep -q '^config checkpoint = "free"$' free.ir || fail "the IR does not say 'free'"
-"$mltc" char_gpt.graph -D L=2 --memory-budget=16MiB --emit=plan >graph_plan.txt || fail "16 MiB do not do"
-"$mltc" free.ir --memory-budget=16MiB --emit=plan >ir_plan.txt || fail "16 MiB do not do of IR text"
+"$mltc" char_gpt.graph -D L=2 --memory-budget=15MiB --emit=plan >graph_plan.txt || fail "15 MiB do not do"
+"$mltc" free.ir --memory-budget=15MiB --emit=plan >ir_plan.txt || fail "15 MiB do not do of IR text"
 [ "$(head -n 1 graph_plan.txt)" = "$(head -n 1 ir_plan.txt)" ] || fail "another plan of IR text"
 for policy in none free; do
-  expect_error 3 '^  with --checkpoint=auto it fits$' "$mltc" char_gpt.graph -D L=2 --checkpoint=$policy --memory-budget=16MiB -o no_trainer
+  expect_error 3 '^  with --checkpoint=auto it fits$' "$mltc" char_gpt.graph -D L=2 --checkpoint=$policy --memory-budget=15MiB -o no_trainer
 done
 "$mltc" char_gpt.graph -D L=2 --checkpoint=none --emit=ir >none.ir
-expect_error 3 '^  with --checkpoint=auto it fits$' "$mltc" none.ir --memory-budget=16MiB -o no_trainer
+expect_error 3 '^  with --checkpoint=auto it fits$' "$mltc" none.ir --memory-budget=15MiB -o no_trainer
 # Where kernels with other bits would fit, it says which: those of a long scan, whose many products are one.
 expect_hint() { # GRAPH PASS : within a budget that the graph meets without the pass only
   local without
