@@ -1,8 +1,11 @@
-// cpu_copy.c: COPY kernels: pad and concat, in one pass over the rows of the output.
+// cpu_copy.c: COPY kernels: pad, concat and insert, in one pass over the rows of the output.
 //
 //   pad x[4,6] -> [6,9] {lo=[1,2]}            concat a[4,6], b[4,3] -> [4,9]
 //     row i0 outside [1,5): fill 9               row i0: copy 6 from a, copy 3 from b
 //     else fill 2, copy 6, fill 1
+//   insert x[6,9], y[4,6] {lo=[1,2]}: as pad, but x is what it is filled with; nothing is where the output lies over x
+//
+
 // A row is what lies inside the last axis that has a seam. Rows are split into tasks; a single row
 // has its segments split instead. Many equal parts (the steps of a sequence) are a loop over args.
 #include "codegen/cpu_element.h"
@@ -18,14 +21,14 @@ typedef struct copy_plan {
   int64_t rows;
   IR_VEC(segment) segments;
   double fill;
-  const int64_t *lo; // PAD: elements before, per axis; CONCAT: NULL
+  const ir_node *around; // of INSERT: what it is filled with
+  const ir_node *inside; // of PAD and INSERT; CONCAT: NULL
+  const int64_t *lo;     // elements before it, per axis
 } copy_plan;
 
-static int last_padded(const ir_node *n) {
-  int num;
-  const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, &num), *hi = ir_attr_ints(n, IR_ATTR_HI, &num);
+static int last_padded(const ir_node *n, const ir_node *inside) {
   for (int i = n->type.rank - 1; i > 0; i--)
-    if (lo[i] || hi[i])
+    if (inside->type.dims[i] < n->type.dims[i])
       return i;
   return 0;
 }
@@ -37,17 +40,19 @@ static void add_segment(ir_arena *a, copy_plan *p, const ir_node *from, int64_t 
   *at += size;
 }
 
-static void plan_pad(const cg_kernel *k, copy_plan *p) {
+static void plan_room(const cg_kernel *k, copy_plan *p) {
   const ir_node *n = k->k->anchor;
   int num;
   p->lo = ir_attr_ints(n, IR_ATTR_LO, &num);
-  p->fill = ir_attr_num(n, IR_ATTR_VALUE);
-  p->axis = last_padded(n);
+  p->inside = n->in[n->op == IR_INSERT];
+  p->around = n->op == IR_INSERT ? n->in[0] : NULL;
+  p->fill = p->around ? 0 : ir_attr_num(n, IR_ATTR_VALUE);
+  p->axis = last_padded(n, p->inside);
   if (n->type.rank == 0)
     return;
-  int64_t at = 0, inside = n->in[0]->type.dims[p->axis];
+  int64_t at = 0;
   add_segment(k->arena, p, NULL, &at, p->lo[p->axis]);
-  add_segment(k->arena, p, n->in[0], &at, inside);
+  add_segment(k->arena, p, p->inside, &at, p->inside->type.dims[p->axis]);
   add_segment(k->arena, p, NULL, &at, n->type.dims[p->axis] - at);
 }
 
@@ -61,12 +66,12 @@ static void plan_concat(const cg_kernel *k, copy_plan *p) {
 
 void cpu_copy_schedule(cg_kernel *k) {
   const ir_node *n = k->k->anchor;
-  BUG_IF(n->op != IR_PAD && n->op != IR_CONCAT, "'%s' is no copy", n->name);
+  BUG_IF(ir_ops[n->op].cls != IR_CLASS_MOVE, "'%s' is no copy", n->name);
   copy_plan *p = IR_NEW(k->arena, copy_plan);
-  if (n->op == IR_PAD)
-    plan_pad(k, p);
-  else
+  if (n->op == IR_CONCAT)
     plan_concat(k, p);
+  else
+    plan_room(k, p);
   p->rows = 1;
   for (int i = 0; i < p->axis; i++)
     p->rows *= n->type.dims[i];
@@ -82,7 +87,8 @@ cg_bytes cpu_copy_touches(const cg_kernel *k, int phase, int arg, int64_t begin,
   const copy_plan *p = k->schedule;
   int64_t all = cg_arg_bytes(k, arg), tasks = k->tasks[0];
   int64_t row = begin * p->rows / tasks, row_end = end * p->rows / tasks;
-  bool parts = !p->lo;
+  bool parts = !p->inside;
+
   for (size_t i = 0; parts && i < p->segments.num; i++)
     parts = dom_contiguous(p->segments.at[i].from);
   if (p->rows <= 1 || ((size_t)arg < k->in.num && !parts))
@@ -125,24 +131,39 @@ static void open_shared_loop(copy_emit *c, const char *i, int64_t size) {
   open_loop(c, i, from, to);
 }
 
-static void copy_segment(copy_emit *c, const segment *s) {
+// `x` counts its elements of the seam axis from 0 on.
+static void copy_elements(copy_emit *c, cpu_element x, int64_t at, int64_t size) {
   ir_arena *a = c->k->arena;
   const ir_node *n = c->k->k->anchor;
   int rank = n->type.rank, axis = c->p->axis;
-  cpu_element x = cpu_element_of(s->from);
-  for (int i = 0; c->p->lo && i < axis; i++)
-    x.offset -= c->p->lo[i] * x.stride[i];
   int before = c->indent;
-  open_shared_loop(c, c->i[axis], s->size);
+  open_shared_loop(c, c->i[axis], size);
   for (int i = axis + 1; i < rank; i++)
     if (n->type.dims[i] > 1)
       open_loop(c, c->i[i], "0", ir_format(a, "%lld", (long long)n->type.dims[i]));
   const char *index[IR_MAX_RANK];
   for (int i = 0; i < rank; i++)
     index[i] = i <= axis || n->type.dims[i] > 1 ? c->i[i] : NULL;
-  line(c, "%s[%s] = %s;", c->dest, cpu_affine(a, rank, index, c->stride, s->at * c->stride[axis]),
+  line(c, "%s[%s] = %s;", c->dest, cpu_affine(a, rank, index, c->stride, at * c->stride[axis]),
        cpu_element_text(c->k, &x, index));
   c->indent = before;
+}
+
+static void copy_segment(copy_emit *c, const segment *s) {
+  cpu_element x = cpu_element_of(s->from);
+  for (int i = 0; c->p->inside && i < c->p->axis; i++)
+    x.offset -= c->p->lo[i] * x.stride[i];
+  copy_elements(c, x, s->at, s->size);
+}
+
+static void copy_around(copy_emit *c, int64_t at, int64_t size) {
+  cpu_element x = cpu_element_of(c->p->around);
+  x.offset += at * x.stride[c->p->axis];
+  line(c, "if (apart) {");
+  c->indent += 2;
+  copy_elements(c, x, at, size);
+  c->indent -= 2;
+  line(c, "}");
 }
 
 static void fill_segment(copy_emit *c, int64_t at, int64_t size) {
@@ -158,7 +179,15 @@ static void fill_segment(copy_emit *c, int64_t at, int64_t size) {
   c->indent = before;
 }
 
+static void fill_around(copy_emit *c, int64_t at, int64_t size) {
+  if (c->p->around)
+    copy_around(c, at, size);
+  else
+    fill_segment(c, at, size);
+}
+
 // --- many equal parts
+
 enum { LEAST_RUN = 8 };
 
 static bool goes_on(const copy_emit *c, const segment *first, size_t num) {
@@ -205,7 +234,7 @@ static void emit_segments(copy_emit *c) {
     } else if (s->from)
       copy_segment(c, s);
     else
-      fill_segment(c, s->at, s->size);
+      fill_around(c, s->at, s->size);
   }
 }
 
@@ -213,8 +242,8 @@ static void emit_segments(copy_emit *c) {
 static const char *inside_test(copy_emit *c) {
   const ir_node *n = c->k->k->anchor;
   ir_buf b = ir_buf_new(c->k->arena);
-  for (int i = 0; c->p->lo && i < c->p->axis; i++) {
-    int64_t lo = c->p->lo[i], hi = lo + n->in[0]->type.dims[i];
+  for (int i = 0; c->p->inside && i < c->p->axis; i++) {
+    int64_t lo = c->p->lo[i], hi = lo + c->p->inside->type.dims[i];
     if (lo > 0)
       ir_buf_printf(&b, "%s%s >= %lld", b.len ? " && " : "", c->i[i], (long long)lo);
     if (hi < n->type.dims[i])
@@ -247,7 +276,7 @@ static void emit_rows(copy_emit *c) {
   if (inside) {
     line(c, "if (!(%s)) {", inside);
     c->indent += 2;
-    fill_segment(c, 0, c->k->k->anchor->type.dims[c->p->axis]);
+    fill_around(c, 0, c->k->k->anchor->type.dims[c->p->axis]);
     line(c, "continue;");
     c->indent -= 2;
     line(c, "}");
@@ -266,8 +295,11 @@ void cpu_copy_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   c.dest = cg_arg_name(k, cg_arg_index(k, n));
   ir_buf_printf(out, "void %s_0(int64_t begin, int64_t end, char *const *args) {\n", name);
   cg_emit_args(k, out, 2);
+  if (c.p->around)
+    line(&c, "const int apart = (const void *)%s != (const void *)%s;", c.dest,
+         cg_arg_name(k, cg_arg_index(k, dom_base(c.p->around))));
   if (n->type.rank == 0) {
-    cpu_element x = cpu_element_of(n->in[0]);
+    cpu_element x = cpu_element_of(n->op == IR_CONCAT ? n->in[0] : c.p->inside);
     line(&c, "if (begin < end)");
     line(&c, "  %s[0] = %s;", c.dest, cpu_element_text(k, &x, NULL));
   } else if (c.p->rows == 1) {

@@ -1,10 +1,11 @@
-// cuda_copy.c: COPY kernels for GPUs: pad and concat, a thread per element of the result, or per vector.
+// cuda_copy.c: COPY kernels for GPUs: pad, concat and insert, a thread per element of the result, or per vector.
 //
 //   pad x[4,6] -> [6,9] {lo=[1,2]}               concat a[4,6], b[4,3] -> [4,9]
 //     float x = 0.0f;                              float x;
 //     if (i0 >= 1 && i0 < 5 && i1 >= 2 && ...)     if (i1 < 6) x = k_take(p0_a + i0 * 6 + i1);
 //       x = k_take(p0_x + i0 * 6 + i1 - 8);         else x = k_take(p1_b + i0 * 3 + i1 - 6);
 //     k_put(p1_y + unit, x);                       k_put(p2_y + unit, x);
+// insert: as pad, with x where the other operand is not; where the result lies over x, threads there have nothing to do.
 // Threads that are neighbours read and write neighbours. Memory is the limit as long as divisions are few, and of 32
 // bits: axes that all parts walk as one are one,
 //
@@ -36,13 +37,16 @@ static void add_part(ir_arena *a, copy_plan *p, const ir_node *from) {
   IR_PUSH(a, p->parts, part);
 }
 
+// The first part is what lies inside; the second, of an insert, what is around it.
 static void add_parts(ir_arena *a, copy_plan *p, const ir_node *n) {
-  if (n->op == IR_PAD) {
+  if (n->op != IR_CONCAT) {
     int num;
     const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, &num);
-    add_part(a, p, n->in[0]);
+    add_part(a, p, n->in[n->op == IR_INSERT]);
     for (int i = 0; i < num; i++)
       p->parts.at[0].lo[i] = lo[i];
+    if (n->op == IR_INSERT)
+      add_part(a, p, n->in[0]);
     return;
   }
   int64_t at = 0;
@@ -122,7 +126,7 @@ static void go_by_vectors(copy_plan *p, int last) {
 
 void cuda_copy_schedule(cg_kernel *k) {
   const ir_node *n = k->k->anchor;
-  BUG_IF(n->op != IR_PAD && n->op != IR_CONCAT, "'%s' is no copy", n->name);
+  BUG_IF(ir_ops[n->op].cls != IR_CLASS_MOVE, "'%s' is no copy", n->name);
   copy_plan *p = IR_NEW(k->arena, copy_plan);
   *p = (copy_plan){.result = n->type, .lanes = 1};
   add_parts(k->arena, p, n);
@@ -183,10 +187,34 @@ static void emit_pad(cuda_text *t, const char *const *index) {
   take(t, inside ? "  " : "", &p->parts.at[0], index);
 }
 
+static void declare(cuda_text *t) {
+  const copy_plan *p = t->k->schedule;
+  cuda_line(t, "%s x%s;", ir_dtypes[t->k->k->anchor->type.dtype].ctype, p->lanes > 1 ? "[VL]" : "");
+}
+
+static void emit_insert(cuda_text *t, const char *const *index) {
+  const copy_plan *p = t->k->schedule;
+  const cg_kernel *k = t->k;
+  const char *inside = inside_test(t, index), *to = cg_arg_name(k, cg_arg_index(k, k->k->anchor));
+  const char *around = cg_arg_name(k, cg_arg_index(k, p->parts.at[1].x.base));
+  declare(t);
+  if (!inside) {
+    take(t, "", &p->parts.at[0], index);
+    return;
+  }
+  cuda_line(t, "if (%s)", inside);
+  take(t, "  ", &p->parts.at[0], index);
+  cuda_line(t, "else if ((const void *)%s == (const void *)%s)", to, around);
+  cuda_line(t, "  return;");
+  cuda_line(t, "else");
+  take(t, "  ", &p->parts.at[1], index);
+}
+
 static void emit_concat(cuda_text *t, const char *const *index) {
   const copy_plan *p = t->k->schedule;
   size_t num = p->parts.num;
-  cuda_line(t, "%s x%s;", ir_dtypes[t->k->k->anchor->type.dtype].ctype, p->lanes > 1 ? "[VL]" : "");
+  declare(t);
+
   for (size_t i = 0; i < num; i++) {
     const copy_part *part = &p->parts.at[i];
     const char *otherwise = i > 0 ? "else " : "";
@@ -222,6 +250,8 @@ void cuda_copy_emit(const cg_kernel *k, const char *name, ir_buf *out) {
   cuda_decode(&t, "unit", &p->result, 0, index);
   if (n->op == IR_PAD)
     emit_pad(&t, index);
+  else if (n->op == IR_INSERT)
+    emit_insert(&t, index);
   else
     emit_concat(&t, index);
   const char *to = cg_arg_name(k, cg_arg_index(k, n));

@@ -31,7 +31,7 @@ static bool is_made_of_elements(const ir_node *n) {
     return true;
   default:
     return n->op == IR_REDUCE_MAX || n->op == IR_REDUCE_MIN || n->op == IR_PAD ||
-           n->op == IR_CONCAT || n->op == IR_GATHER;
+           n->op == IR_CONCAT || n->op == IR_INSERT || n->op == IR_GATHER;
   }
 }
 

@@ -403,6 +403,22 @@ static void put_pad(const plain *p, const ir_node *n) {
                        plain_constant(p, n->type.dtype, ir_attr_num(n, IR_ATTR_VALUE))));
 }
 
+static void put_insert(const plain *p, const ir_node *n) {
+  int num;
+  const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, &num);
+  indices x = plain_indices(p, n->type.rank), of_part = x;
+  ir_buf inside = ir_buf_new(p->a);
+  ir_buf_puts(&inside, "1");
+  for (int d = 0; d < n->type.rank; d++) {
+    of_part.at[d] = ir_format(p->a, "i%d - %" PRId64, d, lo[d]);
+    ir_buf_printf(&inside, " && %s >= 0 && %s < %" PRId64, of_part.at[d], of_part.at[d],
+                  n->in[1]->type.dims[d]);
+  }
+  put_assign(p, n,
+             ir_format(p->a, "%s ? %s : %s", ir_buf_str(&inside),
+                       plain_element(p, n->in[1], &of_part), plain_element(p, n->in[0], &x)));
+}
+
 // How many operands from the i-th on are whole buffers of one type, whose arguments follow each other.
 static int equal_parts(const plain *p, const ir_node *n, int i) {
   const ir_node *first = n->in[i];
@@ -452,7 +468,10 @@ void plain_put_value(const plain *p, const ir_node *n) {
     put_reduce(p, n);
     return;
   case IR_CLASS_MOVE:
-    put_pad(p, n);
+    if (n->op == IR_INSERT)
+      put_insert(p, n);
+    else
+      put_pad(p, n);
     return;
   case IR_CLASS_INDEX:
     put_gather(p, n);

@@ -248,6 +248,11 @@ ir_node *ir_concat(ir_builder *b, int num, ir_node *const *xs, int axis) {
   return ir_build(b, IR_CONCAT, NULL, num, xs, 1, &attr, NULL);
 }
 
+ir_node *ir_insert(ir_builder *b, ir_node *x, ir_node *part, const int64_t *lo) {
+  ir_attr attr = ir_a_ints(arena_of(b), IR_ATTR_LO, lo, x->type.rank);
+  return ir_build(b, IR_INSERT, NULL, 2, (ir_node *[]){x, part}, 1, &attr, NULL);
+}
+
 ir_node *ir_gather(ir_builder *b, ir_node *table, ir_node *index) {
   return ir_build(b, IR_GATHER, NULL, 2, (ir_node *[]){table, index}, 0, NULL, NULL);
 }

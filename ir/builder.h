@@ -64,6 +64,8 @@ ir_node *ir_broadcast_to(ir_builder *b, ir_node *x, int rank, const int64_t *dim
 // --- the rest
 ir_node *ir_pad(ir_builder *b, ir_node *x, const int64_t *lo, const int64_t *hi, double value);
 ir_node *ir_concat(ir_builder *b, int num, ir_node *const *xs, int axis);
+// `x`, but the elements from lo[axis] on are those of `part`.
+ir_node *ir_insert(ir_builder *b, ir_node *x, ir_node *part, const int64_t *lo);
 ir_node *ir_gather(ir_builder *b, ir_node *table, ir_node *index);
 ir_node *ir_scatter_add(ir_builder *b, ir_node *index, ir_node *update, int64_t rows);
 ir_node *ir_scatter_max(ir_builder *b, ir_node *index, ir_node *update, int64_t rows);

@@ -36,6 +36,7 @@ void interp_slice(interp_ctx *c);
 void interp_windows(interp_ctx *c);
 void interp_pad(interp_ctx *c);
 void interp_concat(interp_ctx *c);
+void interp_insert(interp_ctx *c);
 void interp_gather(interp_ctx *c);
 void interp_scatter_add(interp_ctx *c);
 void interp_scatter_max(interp_ctx *c);

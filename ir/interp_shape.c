@@ -138,7 +138,7 @@ void interp_windows(interp_ctx *c) {
   copy_from(c, 0, stride);
 }
 
-// --- pad, concat ---------------------------------------------------------------------------------
+// --- pad, concat, insert ---------------------------------------------------------------------------------
 // out[offset + sum of index * stride of out] = operand k
 static void copy_into(interp_ctx *c, int k, const int64_t *at) {
   const ir_type *in = &c->n->in[k]->type;
@@ -169,4 +169,11 @@ void interp_concat(interp_ctx *c) {
     copy_into(c, k, at);
     at[axis] += c->n->in[k]->type.dims[axis];
   }
+}
+
+void interp_insert(interp_ctx *c) {
+  static const int64_t none[IR_MAX_RANK];
+  const int64_t *lo = ir_attr_ints(c->n, IR_ATTR_LO, NULL);
+  copy_into(c, 0, none);
+  copy_into(c, 1, lo ? lo : none);
 }

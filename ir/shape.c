@@ -324,7 +324,7 @@ static bool shape_windows(shape_ctx *c) {
   return true;
 }
 
-// --- pad, concat ---------------------------------------------------------------------------------
+// --- pad, concat, insert ---------------------------------------------------------------------------------
 static bool shape_pad(shape_ctx *c) {
   const int64_t *lo = per_axis(c, IR_ATTR_LO), *hi = lo ? per_axis(c, IR_ATTR_HI) : 0;
   *c->out = c->in[0];
@@ -355,6 +355,21 @@ static bool shape_concat(shape_ctx *c) {
     if (c->out->dims[axis] <= MAX_ELEMENTS)
       c->out->dims[axis] += c->in[i].dims[axis];
   }
+  return true;
+}
+
+static bool shape_insert(shape_ctx *c) {
+  const ir_type *to = &c->in[0], *part = &c->in[1];
+  const int64_t *lo = per_axis(c, IR_ATTR_LO);
+  if (!lo)
+    return false;
+  if (part->rank != to->rank || part->dtype != to->dtype)
+    return fail(c, "%s cannot be a part of %s", text(c, part), text(c, to));
+  for (int i = 0; i < to->rank; i++)
+    if (lo[i] < 0 || lo[i] > to->dims[i] - part->dims[i])
+      return fail(c, "%s from %lld of axis %d on is not within %s", text(c, part), (long long)lo[i],
+                  i, text(c, to));
+  *c->out = *to;
   return true;
 }
 

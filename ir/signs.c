@@ -69,6 +69,8 @@ static bool holds(const signs *s, bool strict, const ir_node *n) {
     return operands_are(known, n, 1);
   case IR_GATHER:
     return known[n->in[0]->id];
+  case IR_INSERT:
+    return operands_are(known, n, 0);
   case IR_POW:
     return s->plus[n->in[0]->id];
   case IR_SCATTER_ADD:

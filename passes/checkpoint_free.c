@@ -8,7 +8,8 @@
 // the same time with two thirds of the memory.
 //
 // The value that was copied is made again, too, where it is computed element by element from what is in
-// memory that late anyway, or is small; else it waits in the copy's place, without the room.
+// memory that late anyway, or is small; else it waits in the copy's place, without the room. So does each of the parts that are
+// inserted into one room.
 #include "passes/again.h"
 #include "passes/checkpoint.h"
 
@@ -32,7 +33,7 @@ static double *find_late(const replay *r, ir_arena *a) {
 }
 
 static bool makes_room(const ir_kernel *k) {
-  return k->family == IR_FAMILY_COPY && k->anchor->op == IR_PAD;
+  return k->family == IR_FAMILY_COPY && (k->anchor->op == IR_PAD || k->anchor->op == IR_INSERT);
 }
 
 bool checkpoint_has_free(const ir_func *f) {
@@ -64,18 +65,37 @@ static bool can_be_made(const chooser *c, int value) {
   return is_pointwise(k->k);
 }
 
-static void consider(const chooser *c, int copy) {
+// The kernel that makes the room which this one inserts a part into, and nobody else reads; -1: there is none.
+static int find_room(const chooser *c, const sched_kernel *k) {
+  int value = k->k->anchor->op == IR_INSERT ? k->in[0].value : -1;
+  int maker = value < 0 ? -1 : c->r->s->values[value].kernel;
+  return maker >= 0 && makes_room(c->r->s->kernels[maker].k) && c->late[value] == 0 ? maker : -1;
+}
+
+static void drop_parts(const chooser *c, int copy, double limit, double *seconds) {
   const sched *s = c->r->s;
   const sched_kernel *k = &s->kernels[copy];
-  if (!makes_room(k->k) || k->num_in == 0)
-    return;
-  int to = k->first_value, from = k->in[0].value;
-  double limit = MOST_TIME * c->late[to], seconds = c->r->seconds[copy];
-  if (from < 0 || seconds > limit)
-    return;
-  c->drop[to] = REPLAY_DROP;
-  if (can_be_made(c, from) && seconds + c->r->seconds[s->values[from].kernel] <= limit)
+  for (int i = find_room(c, k) >= 0; i < k->num_in; i++) {
+    int from = k->in[i].value;
+    double own = from < 0 ? 0 : c->r->seconds[s->values[from].kernel];
+    if (from < 0 || c->drop[from] || !can_be_made(c, from) || *seconds + own > limit)
+      continue;
     c->drop[from] = REPLAY_DROP;
+    *seconds += own;
+  }
+}
+
+static void consider(const chooser *c, int copy) {
+  const sched_kernel *k = &c->r->s->kernels[copy];
+  if (!makes_room(k->k) || k->num_in == 0 || k->in[0].value < 0)
+    return;
+  double limit = MOST_TIME * c->late[k->first_value], seconds = 0;
+  for (int i = copy; i >= 0; i = find_room(c, &c->r->s->kernels[i]))
+    seconds += c->r->seconds[i];
+  for (int i = copy; seconds <= limit && i >= 0; i = find_room(c, &c->r->s->kernels[i])) {
+    c->drop[c->r->s->kernels[i].first_value] = REPLAY_DROP;
+    drop_parts(c, i, limit, &seconds);
+  }
 }
 
 void checkpoint_free(replay *r, unsigned char *drop) {

@@ -59,7 +59,7 @@ static const char *fault_of(ir_arena *a, const ir_kernel *k, const bool *live) {
   bool is_matmul = k->family == IR_FAMILY_MATMUL;
   if (k->family == IR_FAMILY_COPY &&
       (k->nodes.num != 1 || ir_ops[k->anchor->op].cls != IR_CLASS_MOVE))
-    return "a copy is one pad or one concat";
+    return "a copy is one pad, one concat or one insert";
   if (k->family == IR_FAMILY_COPY || k->family == IR_FAMILY_SCATTER)
     return fault_of_operands(a, k);
   if (k->family != IR_FAMILY_LOOP && !is_matmul)

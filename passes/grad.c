@@ -317,6 +317,13 @@ void grad_concat(grad_ctx *c, ir_node *n, ir_node *g) {
   }
 }
 
+void grad_insert(grad_ctx *c, ir_node *n, ir_node *g) {
+  int rank;
+  const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, &rank);
+  GIVE(0, ir_insert(&c->b, g, ir_const(&c->b, n->in[1]->type, 0), lo));
+  GIVE(1, box(c, g, lo, n->in[1]));
+}
+
 // --- data-dependent addresses ------------------------------------------------------------------
 // Whether an index names all rows of a table, the last one first.
 static bool goes_backwards(const ir_node *index, int64_t rows) {

@@ -46,6 +46,10 @@ bool pass_split_strips(ir_module *m, ir_diags *d);
 bool pass_split_columns(ir_module *m, ir_diags *d);
 // For GPUs: what is put together of more parts than a kernel may read is put together in steps.
 bool pass_split_concats(ir_module *m, ir_diags *d);
+// Copies what is read long after the rest of a value.
+bool pass_keep_parts(ir_module *m, ir_diags *d);
+// pad (concat ..) -> insert (pad ..)
+bool pass_insert_parts(ir_module *m, ir_diags *d);
 // Gives writes and results nodes of their own (inserts copy) so that each has one buffer.
 bool pass_own_outputs(ir_module *m, ir_diags *d);
 // Row sums of gradients by attention weights are taken over values instead of scores.

@@ -45,6 +45,10 @@ const pass_info pass_pipeline[] = {
     {.name = "panels", .run = pass_panels, .processor = true},
     // matmuls read bytes where they lie
     {.name = "integer_operands", .run = pass_integer_operands, .processor = true},
+    // what is put together to be padded goes into the room at once
+    {.name = "insert_parts", .run = pass_insert_parts},
+    // no part of a value keeps the rest of it in memory for long
+    {.name = "keep_parts", .run = pass_keep_parts},
     // kernels
     {"fuse", pass_fuse, .required = true, .grouped = true},
     {.name = "recompute", .run = pass_recompute, .grouped = true},

@@ -91,7 +91,26 @@ plan_overwrites *plan_overwrites_new(ir_arena *a, const ir_kernel *k) {
   return o;
 }
 
+static bool is_insert(const ir_kernel *k) {
+  return k->family == IR_FAMILY_COPY && k->anchor->op == IR_INSERT;
+}
+
+bool plan_overwrites_any(const ir_kernel *k) {
+  return dom_has_domain(k) || is_insert(k);
+}
+
+// The part goes to its place in what is there already.
+static bool inserts_into(const ir_kernel *k, const ir_node *in) {
+  const ir_node *n = k->anchor;
+  return is_insert(k) && dom_contiguous(n->in[0]) &&
+         ir_elements(&n->type) == ir_elements(&in->type) &&
+         plan_same_memory(dom_base(n->in[0]), in) &&
+         !plan_same_memory(dom_owner(dom_base(n->in[1])), in);
+}
+
 bool plan_overwrites_ask(plan_overwrites *o, const ir_node *in, const ir_node *out) {
+  if (inserts_into(o->k, in))
+    return true;
   const dom_store *s = o->d ? find_store(o->d, out) : NULL;
   return s && same_element_size(in, out) && one_iteration_per_element(o->d, s) &&
          loads_match(o->d, in, s) && !is_operand_of_anchor(o->k, in) &&

@@ -32,6 +32,8 @@ plan_joined plan_join_reused(ir_arena *a, const plan_live *l);
 // the most.
 int64_t plan_live_bytes(const plan_buffer *at, size_t num, const ir_func *f, int64_t *live);
 
+// False: plan_may_overwrite is for no operand of the kernel.
+bool plan_overwrites_any(const ir_kernel *k);
 // plan_may_overwrite for many operands and outputs of one kernel.
 typedef struct plan_overwrites plan_overwrites;
 plan_overwrites *plan_overwrites_new(ir_arena *a, const ir_kernel *k);

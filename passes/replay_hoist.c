@@ -8,7 +8,9 @@
 // where the way to it is wide (a copy with room around it, of two tensors put together) and its end is
 // narrow, it is better gone before other operands of that step are made. Tried at the peak: of the run of steps
 // around it that run again, what comes after the maker of a value that is live, or its part that begins or ends at
-// the peak, to before that maker; of the largest values first. A move stays if the peak falls.
+// the peak, or ends where little is live, to before that maker; of the largest values first. A move stays if the peak falls, or is first reached later on:
+// what runs again several times in one way has as many peaks.
+
 // Everything read must have been made before, and nothing may run again before it has run.
 //
 // A step that runs again may always be left out: who reads its values finds those of the time before,
@@ -67,7 +69,7 @@ static bool try_move(hoist *h, const run *x, size_t to) {
   memcpy(h->tried + to, h->steps + x->first, sizeof(int) * length);
   memcpy(h->tried + to + length, h->steps + to, sizeof(int) * (x->first - to));
   int64_t peak = find_peak(h, h->tried, &at);
-  if (peak >= h->peak)
+  if (peak > h->peak || (peak == h->peak && at <= h->at))
     return false;
   memcpy(h->steps, h->tried, sizeof(int) * h->num);
   h->peak = peak;
@@ -109,17 +111,42 @@ static size_t find_held(const hoist *h, const sched_lives *l, plan_sized *held) 
   return num < MOST_VALUES ? num : MOST_VALUES;
 }
 
+static bool reads(const hoist *h, size_t t, int value) {
+  const sched_kernel *k = &h->r->s->kernels[h->steps[t]];
+  for (int i = 0; i < k->num_in; i++)
+    if (k->in[i].value == value)
+      return true;
+  return false;
+}
+
+// The step of the run behind the peak, up to the one that reads the value, at which the fewest bytes are live: where the
+// value is in nobody's way. The peak, if there is none.
+static size_t find_quiet(const hoist *h, const run *x, int value, const int64_t *live) {
+  size_t best = h->at;
+  for (size_t t = h->at + 1; value >= 0 && t < x->end; t++) {
+    if (best == h->at || live[t] < live[best])
+      best = t;
+    if (reads(h, t, value))
+      break;
+  }
+  return best;
+}
+
 static bool move_once(hoist *h) {
   run x = find_run(h);
   if (x.first == x.end)
     return false;
   h->r->tried += (int64_t)h->num;
   sched_lives l = sched_find_lives(h->r->s, h->scratch, h->steps, h->num);
+  int64_t *live = IR_NEW_ARRAY(h->scratch, int64_t, h->num + 1);
+  sched_live_bytes(&l, h->num, live);
   plan_sized *held = IR_NEW_ARRAY(h->scratch, plan_sized, l.at.num + 1);
   size_t num = find_held(h, &l, held);
   for (size_t i = 0; i < num; i++) {
-    size_t to = (size_t)l.at.at[held[i].index].first, first = to < x.first ? x.first : to + 1;
-    const run parts[] = {{first, x.end}, {first, h->at + 1}, {h->at, x.end}};
+    const sched_life *life = &l.at.at[held[i].index];
+    size_t to = (size_t)life->first, first = to < x.first ? x.first : to + 1;
+    size_t quiet = find_quiet(h, &x, life->value, live);
+    const run parts[] = {{first, x.end}, {first, h->at + 1}, {h->at, x.end}, {first, quiet}};
     for (size_t j = 0; j < sizeof parts / sizeof *parts; j++)
       if (try_move(h, &parts[j], to))
         return true;

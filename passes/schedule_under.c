@@ -181,7 +181,7 @@ static sched_under find_answer(const writer *w) {
   ir_arena *a = w->s->arena;
   sched_under u = {IR_NEW_ARRAY(a, sched_ins, x->num_values + 1),
                    IR_NEW_ARRAY(a, bool, x->num_in + 1)};
-  if (!dom_has_domain(x->k))
+  if (!plan_overwrites_any(x->k))
     return u;
   int *at = IR_NEW_ARRAY(a, int, (size_t)x->num_in *(size_t)x->num_values + 1);
   ir_arena_mark here = ir_arena_here(a);

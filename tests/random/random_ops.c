@@ -241,7 +241,7 @@ static void move_windows(rand_gen *g) {
   rand_push(g, n, v.mag, v.noise, v.exact, false);
 }
 
-// --- pad, concat -------------------------------------------------------------------------------
+// --- pad, concat, insert -------------------------------------------------------------------------------
 static void move_pad(rand_gen *g) {
   rand_val v = rand_float(g);
   int64_t lo[IR_MAX_RANK], hi[IR_MAX_RANK];
@@ -253,6 +253,22 @@ static void move_pad(rand_gen *g) {
   }
   double value = rand_chance(g, 70) ? 0 : 0.5;
   rand_push(g, ir_pad(&g->b, v.n, lo, hi, value), fmax(v.mag, value), v.noise, v.exact, false);
+}
+
+static void move_insert(rand_gen *g) {
+  rand_val v = rand_float(g);
+  int64_t lo[IR_MAX_RANK], dims[IR_MAX_RANK];
+  if (v.n->type.rank == 0 || ir_elements(&v.n->type) > MAX_ELEMENTS / 4)
+    return;
+  for (int i = 0; i < v.n->type.rank; i++) {
+    dims[i] = rand_chance(g, 40) ? v.n->type.dims[i] : 1 + rand_below(g, (int)v.n->type.dims[i]);
+    lo[i] = rand_below(g, (int)(v.n->type.dims[i] - dims[i]) + 1);
+  }
+  rand_val part = rand_fit(g, rand_float(g), v.n->type.rank, dims);
+  if (part.n->type.dtype != v.n->type.dtype)
+    return;
+  rand_push(g, ir_insert(&g->b, v.n, part.n, lo), fmax(v.mag, part.mag), fmax(v.noise, part.noise),
+            v.exact && part.exact, false);
 }
 
 static void move_concat(rand_gen *g) {
@@ -447,11 +463,32 @@ static void move_leaf(rand_gen *g) {
   }
 }
 
-const rand_choice rand_plain_moves[] = {
-    {move_unary, 14}, {move_jump, 2},    {move_add_mul, 16},    {move_div, 3},
-    {move_pow, 2},    {move_max, 4},     {move_select, 5},      {move_reduce, 9},
-    {move_arg, 2},    {move_reshape, 6}, {move_transpose, 6},   {move_broadcast, 4},
-    {move_slice, 4},  {move_windows, 3}, {move_pad, 3},         {move_concat, 3},
-    {move_gather, 4}, {move_scatter, 3}, {move_scatter_max, 3}, {move_matmul, 7},
-    {move_conv, 3},   {move_int, 5},     {move_int_unary, 2},   {move_cast, 5},
-    {move_narrow, 4}, {move_f64, 1},     {move_leaf, 4},        {0}};
+const rand_choice rand_plain_moves[] = {{move_unary, 14},
+                                        {move_jump, 2},
+                                        {move_add_mul, 16},
+                                        {move_div, 3},
+                                        {move_pow, 2},
+                                        {move_max, 4},
+                                        {move_select, 5},
+                                        {move_reduce, 9},
+                                        {move_arg, 2},
+                                        {move_reshape, 6},
+                                        {move_transpose, 6},
+                                        {move_broadcast, 4},
+                                        {move_slice, 4},
+                                        {move_windows, 3},
+                                        {move_pad, 3},
+                                        {move_concat, 3},
+                                        {move_insert, 2},
+                                        {move_gather, 4},
+                                        {move_scatter, 3},
+                                        {move_scatter_max, 3},
+                                        {move_matmul, 7},
+                                        {move_conv, 3},
+                                        {move_int, 5},
+                                        {move_int_unary, 2},
+                                        {move_cast, 5},
+                                        {move_narrow, 4},
+                                        {move_f64, 1},
+                                        {move_leaf, 4},
+                                        {0}};

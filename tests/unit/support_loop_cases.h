@@ -387,6 +387,25 @@ static const test_case loop_cases[] = {
      "%v = concat %t, %x {axis=2} : f32[4,6,10]\nresult output z = %z\nresult output w = "
      "%w\nresult output v = %v",
      0},
+    {"insert", NULL,
+     "%x = input : f32[4,6,5]\n%a = input : f32[6,4,5]\n%b = transpose %a {perm=[1,0,2]} : "
+     "f32[4,6,5]\n"
+     "%p = slice %b {start=[0,0,0], stop=[2,6,3], step=[1,2,1]} : f32[2,3,3]\n"
+     "%u = exp %x : f32[4,6,5]\n%v = insert %u, %p {lo=[1,2,1]} : f32[4,6,5]\n" // in place
+     "%w = insert %b, %p {lo=[2,3,2]} : f32[4,6,5]\n%y = insert %x, %x {lo=[0,0,0]} : f32[4,6,5]\n"
+     "%q = slice %x {start=[0,0,0], stop=[4,2,5], step=[1,1,1]} : f32[4,2,5]\n"
+     "%z = insert %x, %q {lo=[0,4,0]} : f32[4,6,5]\nresult output v = %v\nresult output w = %w\n"
+     "result output y = %y\nresult output z = %z",
+     0},
+    {"insert in a row, and whole vectors", NULL,
+     "%x = input : f32[30000]\n%p = input : f32[2000]\n%y = insert %x, %p {lo=[1001]} : "
+     "f32[30000]\n"
+     "%r = exp %x : f32[30000]\n%z = insert %r, %p {lo=[0]} : f32[30000]\n"
+     "%m = input : f32[3,4,24]\n%h = input : f32[2,4,8]\n%e = exp %m : f32[3,4,24]\n"
+     "%n = insert %e, %h {lo=[1,0,8]} : f32[3,4,24]\n%o = insert %m, %h {lo=[0,0,16]} : "
+     "f32[3,4,24]\n"
+     "result output y = %y\nresult output z = %z\nresult output n = %n\nresult output o = %o",
+     0},
     {"copies of whole vectors", NULL,
      "%x = input : f32[3,4,24]\n%a = slice %x {start=[0,1,4], stop=[3,4,20], step=[1,2,1]} : "
      "f32[3,2,16]\n%b = slice %x {start=[0,0,2], stop=[3,4,18], step=[1,1,1]} : f32[3,4,16]\n%h = "

@@ -166,6 +166,7 @@ static const grad_case cases[] = {
      -2, 2},
     {"pad", X("[3,2]") "%o = pad %x {lo=[1,0],hi=[0,2],value=5.0} : f32[4,4]", -2, 2},
     {"concat", X("[2,3]") Y("[2,1]") "%o = concat %x, %y, %x {axis=1} : f32[2,7]", -2, 2},
+    {"insert", X("[3,4]") Y("[2,2]") "%o = insert %x, %y {lo=[1,1]} : f32[3,4]", -2, 2},
     {"gather", X("[3,2]") "%k = input : i32[4]\n%o = gather %x, %k : f32[4,2]", 0, 2.9},
     {"gather by a matrix", X("[3]") "%k = input : i32[2,3]\n%o = gather %x, %k : f32[2,3]", 0, 2.9},
     {"gather backwards",

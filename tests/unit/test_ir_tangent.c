@@ -96,6 +96,7 @@ static const line lines[] = {
     {"windows %x {axes=[1], size=[2], step=[2], dilate=[1]} : f32[3,2,2]", false},
     {"pad %x {lo=[1,0], hi=[0,2], value=3.0} : f32[4,6]", false},
     {"concat %x, %r, %y {axis=0} : f32[7,4]", false},
+    {"insert %x, %r {lo=[1,0]} : f32[3,4]", false},
     {"gather %x, %i : f32[3,4]", false},
     {"scatter_add %i, %x : f32[2,4]", false},
     {"scatter_max %i, %x : f32[2,4]", false},

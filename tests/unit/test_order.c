@@ -96,6 +96,21 @@ static const order_case cases[] = {
      " %w.new = pad %y {lo=[1], hi=[0], value=0.0} : f32[4]\n}\n"
      "write @w, %w.new\n",
      "use grow", "w in place", false},
+    {"a part of a state is put where it belongs", "state w : f32[4] role=param\n",
+     "%w = read @w : f32[4]\n%x = input : f32[3]\n"
+     "kernel part copy {\n %w.new = insert %w, %x {lo=[1]} : f32[4]\n}\n"
+     "write @w, %w.new\n",
+     "part", "w in place", false},
+    {"unless it comes from elsewhere in the state", "state w : f32[4] role=param\n",
+     "%w = read @w : f32[4]\n%x = slice %w {start=[0], stop=[3], step=[1]} : f32[3]\n"
+     "kernel part copy {\n %w.new = insert %w, %x {lo=[1]} : f32[4]\n}\n"
+     "write @w, %w.new\n",
+     "part", "w copied", false},
+    {"or the state is seen in another order", "state w : f32[2,2] role=param\n",
+     "%w = read @w : f32[2,2]\n%t = transpose %w {perm=[1,0]} : f32[2,2]\n%x = input : f32[1,2]\n"
+     "kernel part copy {\n %w.new = insert %t, %x {lo=[1,0]} : f32[2,2]\n}\n"
+     "write @w, %w.new\n",
+     "part", "w copied", false},
     {"the step counter: read by many, written last",
      "state step : i64[] role=counter\nstate w : f32[4] role=param\n",
      "%s = read @step : i64[]\n%w = read @w : f32[4]\n%one = const {value=1.0} : i64[]\n"

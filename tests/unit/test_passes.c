@@ -1,5 +1,5 @@
-// test_passes.c: table_products, quotients, join_products, panels, cse, dce and own_outputs on texts, each checked by the
-// oracle.
+// test_passes.c: table_products, quotients, join_products, panels, insert_parts, keep_parts, cse, dce and own_outputs on
+// texts, each checked by the oracle.
 #include "support_passes.h"
 
 #define IJ    "%i = input : i32[4]\n%j = input : i32[4]\n"
@@ -339,6 +339,74 @@ static const test_pass_case dce_cases[] = {
     {"inputs stay", pass_dce, NULL, XY "%r = exp %y : f32[4]\n" R, NULL},
 };
 
+// %b is there before %a; %r has 73,984 bytes.
+#define PARTS                                                                                      \
+  "%x = input : f32[8,15,15,6]\n%y = input : f32[8,15,15,2]\n"                                     \
+  "%b = exp %y : f32[8,15,15,2]\n%a = exp %x : f32[8,15,15,6]\n"
+#define JOINED   "%c = concat %a, %b {axis=3} : f32[8,15,15,8]\n"
+#define ROOM(of) "%r = pad %" of " {lo=[0,1,1,0],hi=[0,1,1,0],value=0.0} : f32[8,17,17,8]\n"
+
+static const test_pass_case parts_cases[] = {
+    {"the part that is there first is padded", pass_insert_parts, NULL, PARTS JOINED ROOM("c") R,
+     PARTS "%r.pad = pad %b {lo=[0,1,1,6],hi=[0,1,1,0],value=0.0} : f32[8,17,17,8]\n"
+           "%r = insert %r.pad, %a {lo=[0,1,1,0]} : f32[8,17,17,8]\n" R},
+    {"one after the other, between what is not zero", pass_insert_parts, NULL,
+     "%x = input : f32[40,20,20]\n%y = input : f32[40,7,20]\n"
+     "%c = concat %x, %y, %x {axis=1} : f32[40,47,20]\n"
+     "%r = pad %c {lo=[0,2,0],hi=[0,3,1],value=1.5} : f32[40,52,21]\n" R,
+     "%x = input : f32[40,20,20]\n%y = input : f32[40,7,20]\n"
+     "%r.pad = pad %x {lo=[0,2,0],hi=[0,30,1],value=1.5} : f32[40,52,21]\n"
+     "%r.insert = insert %r.pad, %y {lo=[0,22,0]} : f32[40,52,21]\n"
+     "%r = insert %r.insert, %x {lo=[0,29,0]} : f32[40,52,21]\n" R},
+    {"as numbers of another type", pass_insert_parts, NULL,
+     PARTS JOINED "%h = cast %c : f64[8,15,15,8]\n"
+                  "%r = pad %h {lo=[0,1,1,0],hi=[0,1,1,0],value=0.0} : f64[8,17,17,8]\n" R,
+     PARTS "%r.cast = cast %b : f64[8,15,15,2]\n"
+           "%r.pad = pad %r.cast {lo=[0,1,1,6],hi=[0,1,1,0],value=0.0} : f64[8,17,17,8]\n"
+           "%r.cast.2 = cast %a : f64[8,15,15,6]\n"
+           "%r = insert %r.pad, %r.cast.2 {lo=[0,1,1,0]} : f64[8,17,17,8]\n" R},
+    {"not what others read, too", pass_insert_parts, NULL,
+     PARTS JOINED ROOM("c") "%q = neg %c : f32[8,15,15,8]\nresult output q = %q\n" R, NULL},
+    {"nor a result", pass_insert_parts, NULL, PARTS JOINED ROOM("c") "result output c = %c\n" R,
+     NULL},
+    {"nor what is small", pass_insert_parts, NULL,
+     XY "%c = concat %x, %y {axis=0} : f32[8]\n"
+        "%r = pad %c {lo=[1],hi=[1],value=0.0} : f32[10]\n" R,
+     NULL},
+};
+
+// A value of 131,072 bytes, of which %p is one half and %q the other.
+#define WHOLE                                                                                      \
+  "%x = input : f32[1024,32]\n%w = input : f32[16,16]\n%d = exp %x : f32[1024,32]\n"               \
+  "%p = slice %d {start=[0,0],stop=[1024,16],step=[1,1]} : f32[1024,16]\n"                         \
+  "%q = slice %d {start=[0,16],stop=[1024,32],step=[1,1]} : f32[1024,16]\n"
+#define KEPT               "%q.concat = concat %q {axis=0} : f32[1024,16]\n"
+#define MULTIPLY(to, from) "%" to " = matmul %" from ", %w {ta=false,tb=false} : f32[1024,16]\n"
+#define PRODUCTS(first)                                                                            \
+  MULTIPLY("a", first)                                                                             \
+  MULTIPLY("b", "a") MULTIPLY("c", "b") MULTIPLY("e", "c") MULTIPLY("f", "e") MULTIPLY("g", "f")
+#define LATE(part) "%r = add %h, %" part " : f32[1024,16]\n" R
+
+static const test_pass_case keep_cases[] = {
+    {"a half that is read six products after the other", pass_keep_parts, NULL,
+     WHOLE PRODUCTS("p") MULTIPLY("h", "g") LATE("q"),
+     WHOLE KEPT PRODUCTS("p") MULTIPLY("h", "g") LATE("q.concat")},
+    {"not five", pass_keep_parts, NULL,
+     WHOLE PRODUCTS("p") "%h = neg %g : f32[1024,16]\n" LATE("q"), NULL},
+    {"not what is read early, too", pass_keep_parts, NULL,
+     WHOLE "%o = mul %p, %q : f32[1024,16]\n" PRODUCTS("o") MULTIPLY("h", "g") LATE("q"), NULL},
+    {"not where the other half is read once more", pass_keep_parts, NULL,
+     WHOLE PRODUCTS("p") MULTIPLY("i", "g") "%h = mul %i, %p : f32[1024,16]\n" LATE("q"), NULL},
+    {"not where all of it is a result", pass_keep_parts, NULL,
+     WHOLE PRODUCTS("p") MULTIPLY("h", "g") "result output d = %d\n" LATE("q"), NULL},
+    {"not of an input", pass_keep_parts, NULL,
+     "%d = input : f32[1024,32]\n%w = input : f32[16,16]\n"
+     "%p = slice %d {start=[0,0],stop=[1024,16],step=[1,1]} : f32[1024,16]\n"
+     "%q = slice %d {start=[0,16],stop=[1024,32],step=[1,1]} : f32[1024,16]\n" PRODUCTS("p")
+         MULTIPLY("h", "g") LATE("q"),
+     NULL},
+};
+
 static const test_pass_case own_cases[] = {
     {"computed once, used once", pass_own_outputs, "state w : f32[4] role=param",
      XY "%a = exp %x : f32[4]\n%r = neg %a : f32[4]\nwrite @w, %a\n" R, NULL},
@@ -374,6 +442,8 @@ int main(void) {
   TEST_PASS_CASES(panels_cases);
   TEST_PASS_CASES(cse_cases);
   TEST_PASS_CASES(dce_cases);
+  TEST_PASS_CASES(parts_cases);
+  TEST_PASS_CASES(keep_cases);
   TEST_PASS_CASES(own_cases);
   return test_report("passes");
 }

@@ -123,7 +123,7 @@ static void check_pipeline_names(ir_arena *a) {
       "join_products masks join_masks thin_products narrow_sums "
       "split_reductions split_strips split_columns split_concats own_outputs! row_sums precision "
       "attention row_updates "
-      "pair_panels panels integer_operands fuse! "
+      "pair_panels panels integer_operands insert_parts keep_parts fuse! "
       "recompute remake order! alike bands ");
 }
 
