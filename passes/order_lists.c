@@ -11,7 +11,7 @@
 // by side become one launch (the sums of all gradients' squares).
 enum {
   WORTHWHILE = 4096,
-  WORTH_MORE = 65536, // of a value that several kernels set free together,
+  WORTH_MORE = 65536, // of a value that kernels set free together, or behind others,
   MOST_ENDING = 16,   // no more than so many
 };
 
@@ -137,12 +137,12 @@ static void pass_on(lister *l, int k) {
   }
 }
 
-// --- values that several kernels set free
+// --- values that several kernels set free, or one behind others
 //
 //   d: 200 KB, of which b.new and g.new sum up rows         d  .. all of the backward pass ..  b.m  b.new  g.m  g.new
 //   b.m, g.m: kernels of a few bytes that these wait for    d  b.m  b.new  g.m  g.new  ..
 //
-// Alone, none of them sets anything free.
+// None of them sets anything free, or may run, when its turn in this rule comes.
 static int64_t bytes_made(const order_graph *g, int k) {
   const sched_kernel *x = &g->s->kernels[k];
   int64_t made = 0;
@@ -177,7 +177,7 @@ static bool add_ending(const lister *l, int k, ending *e) {
 static void end_value(lister *l, int v) {
   const order_graph *g = l->g;
   ending e = {0};
-  if (g->bytes[v] < WORTH_MORE || g->kept[v] || l->w.left[v] < 2 || l->w.left[v] > MOST_ENDING)
+  if (g->bytes[v] < WORTH_MORE || g->kept[v] || l->w.left[v] < 1 || l->w.left[v] > MOST_ENDING)
     return;
   for (int i = g->readers.at[v]; i < g->readers.at[v + 1]; i++)
     if (!l->done[g->readers.of[i]] && !add_ending(l, g->readers.of[i], &e))
