@@ -37,8 +37,9 @@ def cpu_name(avx2=False):
         zen_1 = "AMD" in name and family == AMD_ZEN_1[0] and int(model or 0) < AMD_ZEN_1[1]
         return name + (", Zen 1" if zen_1 else ", AVX2")
     hidden = ", AVX-512 hidden" if avx2 else ""
+    no_amx = ", no AMX" if "avx512_bf16" in flags and "amx_tile" not in flags and "Xeon" in name else ""
     zen_4 = ", Zen 4" if "AMD" in name and "avx512f" in flags and family == AMD_ZEN_4 else ""
-    return name + zen_4 + large_l3(name) + hidden
+    return name + zen_4 + no_amx + large_l3(name) + hidden
 
 
 def result_path(bench, avx2=False):
