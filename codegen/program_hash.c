@@ -4,7 +4,8 @@
 //
 // Not in which order kernels run, where things lie in memory, what waits on the host, nor what is made or runs again: a
 // checkpoint is the same bytes under every plan. Nor which kernel computes a value element by element, which has the same
-// bits in all. Sums have other bits in another order, which the members of a kernel decide; but not those of a matmul,
+// bits in all, but for a product that is added to something: C compilers make one instruction of the two, which rounds once,
+// where both are in one kernel and nothing else there needs the product (-ffp-contract=fast). Sums have other bits in another order, which the members of a kernel decide; but not those of a matmul,
 // whose plan knows nothing of its epilogue (mm_problem).
 #include "codegen/program.h"
 
@@ -44,14 +45,61 @@ static uint64_t kernel_hash(const ir_kernel *k) {
   return h;
 }
 
+// [id] how often the kernel of a node needs it: for members, and to store it.
+static int *count_needs(ir_arena *a, const ir_func *f) {
+  int *needs = IR_NEW_ARRAY(a, int, f->next_id + 1);
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    for (int j = 0; n->kernel && j < n->num_in; j++) {
+      const ir_node *in = dom_base(n->in[j]);
+      needs[in->id] += in->kernel == n->kernel;
+    }
+  }
+  for (size_t i = 0; i < f->kernels.num; i++)
+    for (size_t j = 0; j < f->kernels.at[i]->outputs.num; j++)
+      needs[f->kernels.at[i]->outputs.at[j]->id]++;
+  return needs;
+}
+
+// A sign is part of the instruction; copies are none.
+static bool passes_on(const ir_node *n) {
+  return n->op == IR_NEG || n->op == IR_COPY || n->op == IR_STOP;
+}
+
+// Whether an operand of `n`, which adds, is a product that compilers may take into the addition: what decides that.
+static uint64_t product_hash(const int *needs, const ir_node *n, const ir_node *x) {
+  bool seen = false, needed_once = true, here = true;
+  for (;; x = x->in[0]) {
+    seen |= ir_is_seen_through(x);
+    x = dom_base(x);
+    here = x->kernel == n->kernel;
+    needed_once &= needs[x->id] == 1;
+    if (!here || !passes_on(x))
+      break;
+  }
+  if (x->op != IR_MUL || !here)
+    return 0;
+  return 1 + (uint64_t)seen + 2 * (uint64_t)needed_once;
+}
+
+static bool adds(const ir_node *n) {
+  return (n->op == IR_ADD || n->op == IR_SUB || n->op == IR_SUM) && ir_is_float(n->type.dtype);
+}
+
 // Of all values that a function computes, each once.
 static uint64_t values_hash(ir_arena *a, const ir_func *f) {
   const uint64_t *of = ir_value_hashes(a, f);
+  const int *needs = count_needs(a, f);
   uint64_t *all = IR_NEW_ARRAY(a, uint64_t, f->nodes.num + 1);
   size_t num = 0;
   for (size_t i = 0; i < f->nodes.num; i++)
-    if (f->nodes.at[i]->kernel)
-      all[num++] = of[f->nodes.at[i]->id];
+    if (f->nodes.at[i]->kernel) {
+      const ir_node *n = f->nodes.at[i];
+      uint64_t h = of[n->id];
+      for (int j = 0; adds(n) && j < n->num_in; j++)
+        h = ir_hash_mix(h, product_hash(needs, n, n->in[j]));
+      all[num++] = h;
+    }
   qsort(all, num, sizeof *all, ir_compare_hashes);
   uint64_t sum = 0;
   for (size_t i = 0; i < num; i++)

@@ -22,11 +22,15 @@ static int64_t matmul_flops(const ir_node *n) {
   return 2 * batch * band_count_products(&bands, rows, columns, k);
 }
 
-// Of `x`, which has a row per row of the table: all, or in a row update at most one row per index. What a part is inserted
-// into is there already.
+// What a kernel has made a part is inserted into where it lies, as far as can be told here.
+static bool inserts_in_place(const ir_kernel *k) {
+  return k && k->anchor->op == IR_INSERT && dom_base(k->anchor->in[0])->kernel;
+}
+
+// Of `x`, which has a row per row of the table: all, or in a row update at most one row per index.
 static int64_t elements_in(const ir_kernel *k, const ir_node *x) {
   int64_t all = ir_elements(&x->type);
-  if (k && k->anchor->op == IR_INSERT && x == k->anchor)
+  if (inserts_in_place(k) && x == k->anchor)
     return ir_elements(&x->in[1]->type);
   if (!k || !ir_is_row_update(k) || all != ir_elements(&k->anchor->type))
     return all;
@@ -63,7 +67,7 @@ static int64_t bytes_read_of(const ir_kernel *k, const ir_node *in) {
   if (ir_is_row_update(k) && !feeds_anchor(k, in))
     return bytes_in(k, in);
   int64_t bytes = ir_bytes(&in->type);
-  if (k->anchor->op == IR_INSERT && dom_base(k->anchor->in[0]) == in)
+  if (inserts_in_place(k) && dom_base(k->anchor->in[0]) == in)
     return 0;
   for (size_t i = 0; i < k->nodes.num; i++) {
     const ir_node *n = k->nodes.at[i];

@@ -320,7 +320,9 @@ void grad_concat(grad_ctx *c, ir_node *n, ir_node *g) {
 void grad_insert(grad_ctx *c, ir_node *n, ir_node *g) {
   int rank;
   const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, &rank);
-  GIVE(0, ir_insert(&c->b, g, ir_const(&c->b, n->in[1]->type, 0), lo));
+  ir_type part = n->in[1]->type;
+  part.dtype = g->type.dtype; // f32 for bf16 and f16
+  GIVE(0, ir_insert(&c->b, g, ir_const(&c->b, part, 0), lo));
   GIVE(1, box(c, g, lo, n->in[1]));
 }
 

@@ -16,7 +16,7 @@
 
 enum {
   LEAST_BYTES = 65536, // of a room for which a second kernel is no matter
-  MOST_PARTS = 8,
+  MOST_PARTS = 4,      // each is a kernel
 };
 
 typedef struct parts {
