@@ -5,7 +5,6 @@
 //     else fill 2, copy 6, fill 1
 //   insert x[6,9], y[4,6] {lo=[1,2]}: as pad, but x is what it is filled with; nothing is where the output lies over x
 //
-
 // A row is what lies inside the last axis that has a seam. Rows are split into tasks; a single row
 // has its segments split instead. Many equal parts (the steps of a sequence) are a loop over args.
 #include "codegen/cpu_element.h"
@@ -88,7 +87,6 @@ cg_bytes cpu_copy_touches(const cg_kernel *k, int phase, int arg, int64_t begin,
   int64_t all = cg_arg_bytes(k, arg), tasks = k->tasks[0];
   int64_t row = begin * p->rows / tasks, row_end = end * p->rows / tasks;
   bool parts = !p->inside;
-
   for (size_t i = 0; parts && i < p->segments.num; i++)
     parts = dom_contiguous(p->segments.at[i].from);
   if (p->rows <= 1 || ((size_t)arg < k->in.num && !parts))

@@ -86,20 +86,25 @@ static bool adds(const ir_node *n) {
   return (n->op == IR_ADD || n->op == IR_SUB || n->op == IR_SUM) && ir_is_float(n->type.dtype);
 }
 
-// Of all values that a function computes, each once.
+static uint64_t addition_hash(const int *needs, const ir_node *n, uint64_t value) {
+  for (int j = 0; j < n->num_in; j++)
+    value = ir_hash_mix(value, product_hash(needs, n, n->in[j]));
+  return value;
+}
+
+// Of all values that a function computes, each once; of additions, how, besides: copies of the value say nothing of that.
 static uint64_t values_hash(ir_arena *a, const ir_func *f) {
   const uint64_t *of = ir_value_hashes(a, f);
   const int *needs = count_needs(a, f);
-  uint64_t *all = IR_NEW_ARRAY(a, uint64_t, f->nodes.num + 1);
+  uint64_t *all = IR_NEW_ARRAY(a, uint64_t, 2 * f->nodes.num + 1);
   size_t num = 0;
-  for (size_t i = 0; i < f->nodes.num; i++)
-    if (f->nodes.at[i]->kernel) {
-      const ir_node *n = f->nodes.at[i];
-      uint64_t h = of[n->id];
-      for (int j = 0; adds(n) && j < n->num_in; j++)
-        h = ir_hash_mix(h, product_hash(needs, n, n->in[j]));
-      all[num++] = h;
-    }
+  for (size_t i = 0; i < f->nodes.num; i++) {
+    const ir_node *n = f->nodes.at[i];
+    if (n->kernel)
+      all[num++] = of[n->id];
+    if (n->kernel && adds(n))
+      all[num++] = addition_hash(needs, n, of[n->id]);
+  }
   qsort(all, num, sizeof *all, ir_compare_hashes);
   uint64_t sum = 0;
   for (size_t i = 0; i < num; i++)

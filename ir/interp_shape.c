@@ -138,7 +138,7 @@ void interp_windows(interp_ctx *c) {
   copy_from(c, 0, stride);
 }
 
-// --- pad, concat, insert ---------------------------------------------------------------------------------
+// --- pad, concat, insert ----------------------------------------------------------------------
 // out[offset + sum of index * stride of out] = operand k
 static void copy_into(interp_ctx *c, int k, const int64_t *at) {
   const ir_type *in = &c->n->in[k]->type;

@@ -324,7 +324,7 @@ static bool shape_windows(shape_ctx *c) {
   return true;
 }
 
-// --- pad, concat, insert ---------------------------------------------------------------------------------
+// --- pad, concat, insert ----------------------------------------------------------------------
 static bool shape_pad(shape_ctx *c) {
   const int64_t *lo = per_axis(c, IR_ATTR_LO), *hi = lo ? per_axis(c, IR_ATTR_HI) : 0;
   *c->out = c->in[0];

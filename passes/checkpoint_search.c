@@ -240,12 +240,6 @@ static void shake_best(search *s) {
 }
 
 // --- squeezing -----------------------------------------------------------------------------------
-static bool is_read_by(const sched_kernel *k, int value) {
-  for (int i = 0; i < k->num_in; i++)
-    if (k->in[i].value == value)
-      return true;
-  return false;
-}
 
 // Values that only wait at the step where most bytes are live.
 static size_t find_waiting(const search *s, ir_arena *a, int *waiting) {
@@ -259,7 +253,7 @@ static size_t find_waiting(const search *s, ir_arena *a, int *waiting) {
     const sched_life *x = &l.at.at[i];
     if (x->value >= 0 && x->first < peak && x->last > peak && x->kernel <= s->r->forward &&
         s->start[x->value] < REPLAY_DROP_ALWAYS &&
-        !is_read_by(&f->kernels[steps.at[peak]], x->value))
+        !sched_reads(&f->kernels[steps.at[peak]], x->value))
       waiting[num++] = x->value;
   }
   return num;

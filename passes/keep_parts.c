@@ -26,7 +26,7 @@ enum {
   LEAST_PRODUCTS = 6,  // between the last reader of the rest and the first one of the part
 };
 
-// Who reads a slice of a value; or all readers of it that do not read that slice.
+// Of a slice, or a value.
 typedef struct readers {
   size_t first, last; // places of nodes
 } readers;
@@ -63,7 +63,7 @@ static void read_operand(const keeper *x, const ir_node *n, size_t place) {
   const ir_node *slice = slice_below(n);
   if (slice)
     add_reader(&x->of[slice->id], place);
-  if (slice != v->slice || !slice) // a step of the list is behind all before
+  if (slice != v->slice || !slice) // places come in order: all before were of others
     v->others = v->late.last;
   v->slice = slice;
   v->late.last = place;

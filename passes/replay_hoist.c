@@ -8,8 +8,8 @@
 // where the way to it is wide (a copy with room around it, of two tensors put together) and its end is
 // narrow, it is better gone before other operands of that step are made. Tried at the peak: of the run of steps
 // around it that run again, what comes after the maker of a value that is live, or its part that begins or ends at
-// the peak, or ends where little is live, to before that maker; of the largest values first. A move stays if the peak falls, or is first reached later on:
-// what runs again several times in one way has as many peaks.
+// the peak, or ends where little is live, to before that maker; of the largest values first. A move stays if the peak
+// falls, or is first reached later on: what runs again several times in one way has as many peaks.
 
 // Everything read must have been made before, and nothing may run again before it has run.
 //
@@ -111,14 +111,6 @@ static size_t find_held(const hoist *h, const sched_lives *l, plan_sized *held) 
   return num < MOST_VALUES ? num : MOST_VALUES;
 }
 
-static bool reads(const hoist *h, size_t t, int value) {
-  const sched_kernel *k = &h->r->s->kernels[h->steps[t]];
-  for (int i = 0; i < k->num_in; i++)
-    if (k->in[i].value == value)
-      return true;
-  return false;
-}
-
 // The step of the run behind the peak, up to the one that reads the value, at which the fewest bytes are live: where the
 // value is in nobody's way. The peak, if there is none.
 static size_t find_quiet(const hoist *h, const run *x, int value, const int64_t *live) {
@@ -126,7 +118,7 @@ static size_t find_quiet(const hoist *h, const run *x, int value, const int64_t 
   for (size_t t = h->at + 1; value >= 0 && t < x->end; t++) {
     if (best == h->at || live[t] < live[best])
       best = t;
-    if (reads(h, t, value))
+    if (sched_reads(&h->r->s->kernels[h->steps[t]], value))
       break;
   }
   return best;

@@ -44,6 +44,13 @@ typedef struct sched_write {
   int num_readers;
 } sched_write;
 
+static inline bool sched_reads(const sched_kernel *k, int value) {
+  for (int i = 0; i < k->num_in; i++)
+    if (k->in[i].value == value)
+      return true;
+  return false;
+}
+
 typedef struct sched_value {
   ir_node *node;
   int kernel;

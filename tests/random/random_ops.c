@@ -241,7 +241,7 @@ static void move_windows(rand_gen *g) {
   rand_push(g, n, v.mag, v.noise, v.exact, false);
 }
 
-// --- pad, concat, insert -------------------------------------------------------------------------------
+// --- pad, concat, insert ----------------------------------------------------------------------
 static void move_pad(rand_gen *g) {
   rand_val v = rand_float(g);
   int64_t lo[IR_MAX_RANK], hi[IR_MAX_RANK];
