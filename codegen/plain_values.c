@@ -387,7 +387,8 @@ void plain_put_kept_rows(const plain *p) {
   ir_buf_puts(p->out, "  free(named);\n");
 }
 
-static void put_pad(const plain *p, const ir_node *n) {
+// The elements of `part` from `lo` on, between those of `around`, a text.
+static void put_room(const plain *p, const ir_node *n, const ir_node *part, const char *around) {
   int num;
   const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, &num);
   indices x = plain_indices(p, n->type.rank);
@@ -395,28 +396,20 @@ static void put_pad(const plain *p, const ir_node *n) {
   ir_buf_puts(&inside, "1");
   for (int d = 0; d < n->type.rank; d++) {
     x.at[d] = ir_format(p->a, "i%d - %" PRId64, d, lo[d]);
-    ir_buf_printf(&inside, " && %s >= 0 && %s < %" PRId64, x.at[d], x.at[d],
-                  n->in[0]->type.dims[d]);
+    ir_buf_printf(&inside, " && %s >= 0 && %s < %" PRId64, x.at[d], x.at[d], part->type.dims[d]);
   }
-  put_assign(p, n,
-             ir_format(p->a, "%s ? %s : %s", ir_buf_str(&inside), plain_element(p, n->in[0], &x),
-                       plain_constant(p, n->type.dtype, ir_attr_num(n, IR_ATTR_VALUE))));
+  put_assign(
+      p, n,
+      ir_format(p->a, "%s ? %s : %s", ir_buf_str(&inside), plain_element(p, part, &x), around));
+}
+
+static void put_pad(const plain *p, const ir_node *n) {
+  put_room(p, n, n->in[0], plain_constant(p, n->type.dtype, ir_attr_num(n, IR_ATTR_VALUE)));
 }
 
 static void put_insert(const plain *p, const ir_node *n) {
-  int num;
-  const int64_t *lo = ir_attr_ints(n, IR_ATTR_LO, &num);
-  indices x = plain_indices(p, n->type.rank), of_part = x;
-  ir_buf inside = ir_buf_new(p->a);
-  ir_buf_puts(&inside, "1");
-  for (int d = 0; d < n->type.rank; d++) {
-    of_part.at[d] = ir_format(p->a, "i%d - %" PRId64, d, lo[d]);
-    ir_buf_printf(&inside, " && %s >= 0 && %s < %" PRId64, of_part.at[d], of_part.at[d],
-                  n->in[1]->type.dims[d]);
-  }
-  put_assign(p, n,
-             ir_format(p->a, "%s ? %s : %s", ir_buf_str(&inside),
-                       plain_element(p, n->in[1], &of_part), plain_element(p, n->in[0], &x)));
+  indices x = plain_indices(p, n->type.rank);
+  put_room(p, n, n->in[1], plain_element(p, n->in[0], &x));
 }
 
 // How many operands from the i-th on are whole buffers of one type, whose arguments follow each other.

@@ -4,9 +4,10 @@
 //
 // Not in which order kernels run, where things lie in memory, what waits on the host, nor what is made or runs again: a
 // checkpoint is the same bytes under every plan. Nor which kernel computes a value element by element, which has the same
-// bits in all, but for a product that is added to something: C compilers make one instruction of the two, which rounds once,
-// where both are in one kernel and nothing else there needs the product (-ffp-contract=fast). Sums have other bits in another order, which the members of a kernel decide; but not those of a matmul,
-// whose plan knows nothing of its epilogue (mm_problem).
+// bits in all, but for a product that is added to something: C compilers make one instruction of the two, which rounds
+// once, where both are in one kernel and nothing else there needs the product (-ffp-contract=fast). Sums have other bits
+// in another order, which the members of a kernel decide; but not those of a matmul, whose plan knows nothing of its
+// epilogue (mm_problem).
 #include "codegen/program.h"
 
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 // the same time with two thirds of the memory.
 //
 // The value that was copied is made again, too, where it is computed element by element from what is in
-// memory that late anyway, or is small; else it waits in the copy's place, without the room. So does each of the parts that are
-// inserted into one room.
+// memory that late anyway, or is small; else it waits in the copy's place, without the room. So does each of the parts
+// that are inserted into one room.
 #include "passes/again.h"
 #include "passes/checkpoint.h"
 

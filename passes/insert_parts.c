@@ -3,8 +3,10 @@
 //   before   %c = concat %a, %b {axis=3}                      after   %p = pad %a {lo=[0,1,1,0], hi=[0,1,1,8]}
 //            %r = pad %c {lo=[0,1,1,0], hi=[0,1,1,0]}                 %r = insert %p, %b {lo=[0,1,1,8]}
 //
-// A convolution of a concat reads this: the last blocks of a U-Net. Each part is moved once instead of twice, and only one of
-// them has to be in memory beside the room, where before all of them, or the concat, were: `insert` goes over %p (plan_overwrite.c).
+// A convolution of a concat reads this: the last blocks of a U-Net. Each part is moved once instead of twice, and only
+// one of them has to be in memory beside the room, where before all of them, or the concat, were: `insert` goes over %p
+// (plan_overwrite.c).
+
 // The part that is there first comes first, so that it need not wait for the others.
 //
 // Considered and left: one kernel that moves all parts. It is no faster, and needs all of them at a time.
@@ -13,6 +15,7 @@
 #include "ir/builder.h"
 #include "passes/domain.h"
 #include "passes/pass.h"
+#include "passes/users.h"
 
 enum {
   LEAST_BYTES = 65536, // of a room for which a second kernel is no matter
@@ -21,12 +24,11 @@ enum {
 
 typedef struct parts {
   ir_rewrite rw;
-  const int *uses;     // [id] operands that are the node
-  const size_t *place; // [id] of old nodes
+  pass_users users; // of old nodes
 } parts;
 
 static bool is_used_once(const parts *x, const ir_node *n) {
-  return n->id < x->rw.map_size && x->uses[n->id] == 1;
+  return n->id < x->rw.map_size && x->users.of[n->id].num == 1 && !x->users.is_result[n->id];
 }
 
 // The concat that is padded, perhaps as numbers of another type.
@@ -41,7 +43,7 @@ static const ir_node *concat_of(const parts *x, const ir_node *pad) {
 
 static size_t place_of(const parts *x, const ir_node *n) {
   n = dom_base(n);
-  return n->id < x->rw.map_size ? x->place[n->id] : x->rw.num_old;
+  return n->id < x->rw.map_size ? x->users.position[n->id] : x->rw.num_old;
 }
 
 static int find_first(const parts *x, const ir_node *concat) {
@@ -82,16 +84,9 @@ static ir_node *put_together(parts *x, const ir_node *pad, const ir_node *concat
 
 static bool insert_func(ir_func *f) {
   ir_arena *a = ir_arena_new();
-  int *uses = IR_NEW_ARRAY(a, int, f->next_id + 1);
-  size_t *place = IR_NEW_ARRAY(a, size_t, f->next_id + 1);
-  for (size_t i = 0; i < f->nodes.num; i++) {
-    place[f->nodes.at[i]->id] = i;
-    for (int k = 0; k < f->nodes.at[i]->num_in; k++)
-      uses[f->nodes.at[i]->in[k]->id]++;
-  }
-  for (size_t i = 0; i < f->results.num; i++)
-    uses[f->results.at[i].node->id]++;
-  parts x = {.rw = ir_rewrite_begin(f), .uses = uses, .place = place};
+  parts x = {.users = pass_find_users(a, f)};
+  x.rw = ir_rewrite_begin(f);
+
   for (size_t i = 0; i < x.rw.num_old; i++) {
     ir_node *n = ir_rewrite_next(&x.rw, i);
     bool large = n->op == IR_PAD && ir_bytes(&n->type) >= LEAST_BYTES;
@@ -101,7 +96,9 @@ static bool insert_func(ir_func *f) {
   }
   bool changed = ir_rewrite_end(&x.rw);
   ir_arena_free(a);
-  return changed && (ir_drop_dead(f), true);
+  if (changed)
+    ir_drop_dead(f);
+  return changed;
 }
 
 bool pass_insert_parts(ir_module *m, ir_diags *d) {

@@ -26,21 +26,16 @@ enum {
   LEAST_PRODUCTS = 6,  // between the last reader of the rest and the first one of the part
 };
 
-// Of a slice, or a value.
-typedef struct readers {
-  size_t first, last; // places of nodes
-} readers;
-
-// Of a value: the slice whose readers come last, and when the others have read what they read.
+// Who reads a value, by their places from 1 on; 0: nobody.
 typedef struct value {
-  const ir_node *slice; // NULL: what comes last reads all of it
-  readers late;
-  size_t others; // the last of them
+  const ir_node *slice; // what the last one reads; NULL: all of it
+  size_t last, others;  // the last one; the last one of those that do not read the slice
 } value;
 
 typedef struct keeper {
   const ir_func *f;
-  readers *of;      // [id] of slices
+  size_t *first; // [id] of slices: who reads it first
+
   value *values;    // [id]
   size_t *products; // [place] before it
 } keeper;
@@ -53,21 +48,16 @@ static const ir_node *slice_below(const ir_node *n) {
   return slice;
 }
 
-static void add_reader(readers *r, size_t place) {
-  r->first = r->last == 0 || place < r->first ? place : r->first;
-  r->last = place > r->last ? place : r->last;
-}
-
 static void read_operand(const keeper *x, const ir_node *n, size_t place) {
   value *v = &x->values[dom_base(n)->id];
   const ir_node *slice = slice_below(n);
-  if (slice)
-    add_reader(&x->of[slice->id], place);
+  if (slice && x->first[slice->id] == 0)
+    x->first[slice->id] = place;
+
   if (slice != v->slice || !slice) // places come in order: all before were of others
-    v->others = v->late.last;
+    v->others = v->last;
   v->slice = slice;
-  v->late.last = place;
-  v->late.first = slice ? x->of[slice->id].first : place;
+  v->last = place;
 }
 
 static void find_readers(const keeper *x) {
@@ -90,17 +80,17 @@ static bool is_worth_a_copy(const keeper *x, const ir_node *n, uint32_t num_ids)
   if (n->op != IR_SLICE || whole->id >= num_ids)
     return false;
   const value *v = &x->values[whole->id];
+  size_t first = x->first[n->id];
   int64_t all = ir_bytes(&whole->type), part = ir_bytes(&n->type);
-  return v->slice == n && v->others > 0 && v->late.first > v->others && all - part >= LEAST_BYTES &&
+  return v->slice == n && v->others > 0 && first > v->others && all - part >= LEAST_BYTES &&
          part <= all / LEAST_SHARE && !ir_is_generated(whole) && whole->op != IR_READ &&
-         whole->op != IR_INPUT &&
-         x->products[v->late.first - 1] >= x->products[v->others] + LEAST_PRODUCTS;
+         whole->op != IR_INPUT && x->products[first - 1] >= x->products[v->others] + LEAST_PRODUCTS;
 }
 
 static bool keep_func(ir_func *f) {
   ir_arena *a = ir_arena_new();
   keeper x = {.f = f};
-  x.of = IR_NEW_ARRAY(a, readers, f->next_id + 1);
+  x.first = IR_NEW_ARRAY(a, size_t, f->next_id + 1);
   x.values = IR_NEW_ARRAY(a, value, f->next_id + 1);
   x.products = IR_NEW_ARRAY(a, size_t, f->nodes.num + 1);
   find_readers(&x);
