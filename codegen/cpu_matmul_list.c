@@ -74,7 +74,7 @@ static void put_compressed(const mm_text *t) {
       "        const %s_ints at = (int32_t)(first + j) + (%s_ints){0, 1, 2, 3, 4, 5, 6, 7, "
       "8, 9, 10, 11, 12, 13, 14, 15};\n"
       "        const uint16_t mask = (uint16_t)__builtin_ia32_cmpd512_mask(some, "
-      "(%s_ints){0}, 4, 0xffff);\n"
+      "(%s_ints){0}, 4, (uint16_t)(keep >> j));\n"
       "        const %s_steps chosen = __builtin_convertvector(\n"
       "            __builtin_ia32_compresssi512_mask(at, at, mask), %s_steps);\n"
       "        __builtin_memcpy(list + num, &chosen, sizeof chosen);\n"
@@ -90,7 +90,7 @@ static void put_chosen_by_fours(const mm_text *t) {
       a->elem_bytes == 1 ? "pmovmskb256((%s_chars)none)" : "movmskps256((%s_vec)none)";
   ir_buf_printf(t->out, "      const %s_some none = (%s_some)((*(const %s_some *)any%s) == 0);\n",
                 n, n, n, has_sign(a) ? " << 1" : "");
-  ir_buf_puts(t->out, "      uint32_t mask = ~(uint32_t)__builtin_ia32_");
+  ir_buf_puts(t->out, "      uint32_t mask = (uint32_t)keep & ~(uint32_t)__builtin_ia32_");
   ir_buf_printf(t->out, mask, n);
   ir_buf_printf(t->out,
                 ";\n"
@@ -103,23 +103,27 @@ static void put_chosen_by_fours(const mm_text *t) {
                 n, n, n);
 }
 
-// Puts those of `left` steps on the list of which any[] is not 0. What is written behind its end is of no list yet.
-static void put_choice(const mm_text *t) {
-  if (is_avx512(t) || is_avx(t)) {
-    ir_buf_puts(t->out, "    if (left == L) {\n");
-    if (is_avx512(t))
-      put_compressed(t);
-    else
-      put_chosen_by_fours(t);
-    ir_buf_puts(t->out, "      continue;\n"
-                        "    }\n");
-  }
+// Puts those of steps [first + from, first + L) on the list of which any[] is not 0.
+static void put_chosen(const mm_text *t, const char *from, const char *end) {
   ir_buf_printf(t->out,
-                "    for (int64_t j = 0; j < left; j++) {\n"
+                "    for (int64_t j = %s; j < %s; j++) {\n"
                 "      list[num] = (uint16_t)(first + j);\n"
                 "      num += (%s_bit)(any[j]%s) != 0;\n"
                 "    }\n",
-                t->name, has_sign(&t->p->a) ? " << 1" : "");
+                from, end, t->name, has_sign(&t->p->a) ? " << 1" : "");
+}
+
+// What is written behind a list's end is of no list yet.
+static void put_choice(const mm_text *t) {
+  if (!is_avx512(t) && !is_avx(t)) {
+    put_chosen(t, "done - first", "L");
+    return;
+  }
+  ir_buf_puts(t->out, "    const uint64_t keep = ~(uint64_t)0 << (done - first);\n");
+  if (is_avx512(t))
+    put_compressed(t);
+  else
+    put_chosen_by_fours(t);
 }
 
 static void put_choice_types(const mm_text *t) {
@@ -144,27 +148,38 @@ static void put_choice_types(const mm_text *t) {
         t->name, t->name, t->name);
 }
 
-// Elements side by side, of lines so far apart: rows that lie along k, or (cpu_matmul_outer.c) samples along rows. A vector at
-// a time.
-static void put_list_along(const mm_text *t, int64_t apart) {
-  const mm_operand *a = &t->p->a;
+static void put_list_of_few(const mm_text *t) {
   ir_buf_printf(t->out,
-                "  enum { L = %d, ROW = %lld };\n"
-                "  for (int64_t first = 0; first < steps; first += L) {\n"
-                "    const int64_t left = steps - first < L ? steps - first : L;\n"
+                "  if (steps < L) {\n"
+                "    const int64_t first = 0;\n"
                 "    %s_bit any[L] = {0};\n"
-                "    if (left == L) {\n"
-                "      %s_some all = {0};\n"
-                "      for (int64_t i = 0; i < rows; i++)\n"
-                "        all |= *(const %s_some *)(a + i * ROW + first);\n"
-                "      __builtin_memcpy(any, &all, sizeof any);\n"
-                "    } else {\n"
-                "      for (int64_t i = 0; i < rows; i++)\n"
-                "        for (int64_t j = 0; j < left; j++)\n"
-                "          any[j] |= *(const %s_bit *)(a + i * ROW + first + j);\n"
-                "    }\n",
-                t->p->target->vector_bytes / a->elem_bytes, (long long)apart, t->name, t->name,
+                "    for (int64_t i = 0; i < rows; i++)\n"
+                "      for (int64_t j = 0; j < steps; j++)\n"
+                "        any[j] |= *(const %s_bit *)(a + i * ROW + j);\n",
                 t->name, t->name);
+  put_chosen(t, "0", "steps");
+  ir_buf_puts(t->out, "    return num;\n"
+                      "  }\n");
+}
+
+// Elements side by side, of lines so far apart: rows that lie along k, or (cpu_matmul_outer.c) samples along rows. A vector at
+// a time; the last one ends where they do, and leaves out what the one before has seen. Lines that the next calls look
+// at are asked for: pieces of long lines are no prefetcher's.
+static void put_list_along(const mm_text *t, int64_t apart) {
+  ir_buf_printf(t->out, "  enum { L = %d, ROW = %lld, AHEAD = 8 };\n",
+                t->p->target->vector_bytes / t->p->a.elem_bytes, (long long)apart);
+  put_list_of_few(t);
+  ir_buf_printf(t->out,
+                "  for (int64_t done = 0; done < steps; done += L) {\n"
+                "    const int64_t first = steps - done < L ? steps - L : done;\n"
+                "    %s_some all = {0};\n"
+                "    for (int64_t i = 0; i < rows; i++) {\n"
+                "      all |= *(const %s_some *)(a + i * ROW + first);\n"
+                "      __builtin_prefetch(a + (i + AHEAD) * ROW + first);\n"
+                "    }\n"
+                "    %s_bit any[L];\n"
+                "    __builtin_memcpy(any, &all, sizeof any);\n",
+                t->name, t->name, t->name);
   put_choice(t);
   ir_buf_puts(t->out, "  }\n");
 }

@@ -491,6 +491,7 @@ K vi k_row(vl x, int32_t rows) { return K_TO(k_min(k_max(x, k_i64(0)), k_i64(row
 
 // --- updates of rows --------------------------------------------------------------------------
 K int64_t k_clamp_row(int64_t row, int64_t rows) { return row < 0 ? 0 : row >= rows ? rows - 1 : row; }
+K int32_t k_clamp_row_32(int32_t row, int32_t rows) { return row < 0 ? 0 : row >= rows ? rows - 1 : row; }
 // Sorts keys by the bits from `bit` on, 8 a pass; equal ones keep their order. Where they end up.
 K const int64_t *k_sort_keys(int64_t *keys, int64_t *spare, int64_t num, int bit, int passes) {
   for (int pass = 0; pass < passes; pass++, bit += 8) {

@@ -7,16 +7,22 @@
 //
 // Ranges of columns would be equal work whatever the indices are. But what a processor fetches ahead in a row is what
 // another one writes: two threads that share rows took longer than one alone. The list is made without a branch:
-// whether a row is the task's own is a guess, which a processor gets wrong for every other index.
+// whether a row is the task's own is a guess, which a processor gets wrong for every other index. It is made in two
+// loops, of which the first is one of vectors.
+//
+// An update that is a gather, and a member (ir/row_update.h), is read where it lies in the gather's table. Rows are
+// added by vectors, said in so many words: a compiler does not know that the table lies apart from the updates.
 // Kernels that go on to compute with the sums are made by cpu_row_update.c.
+#include <string.h>
+
 #include "codegen/cpu_element.h"
 #include "ir/row_update.h"
 
 enum {
   COLUMNS = 32, // at least so many per task: two cache lines of floats
   MOST_TASKS = 8,
-  READING = 16, // elements are added in the time that it takes a task to read an index
-  PIECE = 256   // indices that are listed at a time
+  READING = 4, // elements are added in the time that it takes a task to read an index
+  PIECE = 256  // indices that are listed at a time
 };
 
 typedef struct scatter_plan {
@@ -93,9 +99,11 @@ static void close_loops(scatter_emit *s, int num) {
   }
 }
 
-static const char *row_text(const scatter_emit *s, const cpu_element *x, const char *const *index) {
+// The row that an index names.
+static const char *row_text(const scatter_emit *s, const cpu_element *x, const char *const *index,
+                            int64_t rows) {
   return ir_format(s->k->arena, "k_clamp_row((int64_t)%s, %lld)", cpu_element_text(s->k, x, index),
-                   (long long)s->p->own.rows);
+                   (long long)rows);
 }
 
 // Indices of the update's trailing dimensions from the column c.
@@ -125,6 +133,29 @@ static bool columns_are_plain(const cpu_element *u, const ir_type *t, int lead) 
   return true;
 }
 
+// An update: elements of a tensor. Its first `lead` dimensions choose the row, by `index`.
+typedef struct update {
+  cpu_element u;
+  int lead;
+  const char *index[IR_MAX_RANK];
+} update;
+
+// `index`: of the dimensions of the indices; NULL: "at" counts through all of them.
+static update update_at(scatter_emit *s, const char *const *index) {
+  ir_arena *a = s->k->arena;
+  const ir_node *n = s->k->k->anchor, *gather = ir_fetched_update(s->k->k);
+  int rank = n->in[0]->type.rank;
+  update x = {.u = cpu_element_of(gather ? gather->in[1] : n->in[1]), .lead = rank};
+  if (index)
+    memcpy(x.index, index, (size_t)rank * sizeof *index);
+  else
+    cpu_element_at(a, &x.u, rank, x.index);
+  if (!gather)
+    return x;
+  line(s, "const int64_t source = %s;", row_text(s, &x.u, x.index, gather->in[0]->type.dims[0]));
+  return (update){.u = cpu_element_of(gather->in[0]), .lead = 1, .index = {"source"}};
+}
+
 static void put_step(scatter_emit *s, const char *at, const char *x) {
   if (s->k->k->anchor->op == IR_SCATTER_ADD) {
     line(s, "%s[%s] += %s;", s->table, at, x);
@@ -134,22 +165,59 @@ static void put_step(scatter_emit *s, const char *at, const char *x) {
   line(s, "%s[%s] = best > x ? best : x;", s->table, at);
 }
 
-// The update u, seen at `index` along the dimensions of the indices.
-static void add_row(scatter_emit *s, cpu_element u, const char **index) {
+// Elements [c, c + lanes) of a row; NULL: a vector's.
+static void put_vector(scatter_emit *s, const update *x, const char *lanes) {
   ir_arena *a = s->k->arena;
   const ir_node *n = s->k->k->anchor;
-  const ir_type *t = &n->in[1]->type;
-  int lead = n->in[0]->type.rank;
-  bool plain = t->rank > lead && columns_are_plain(&u, t, lead);
-  decode_column(s, t, lead, index);
-  if (plain) {
-    for (int i = lead; i < t->rank; i++)
-      index[i] = NULL;
-    index[t->rank - 1] = s->p->own.columns == 1 ? NULL : "c";
-    u.stride[t->rank - 1] = 1;
+  const char *dtype = ir_dtypes[n->type.dtype].name;
+  const char *part = lanes ? "_part" : "", *count = lanes ? ir_format(a, ", %s", lanes) : "";
+  const char *to = ir_format(a, "%s + row * %lld + c", s->table, (long long)s->p->own.columns);
+  const char *from = cpu_affine(a, x->u.seen->type.rank, x->index, x->u.stride, x->u.offset);
+  line(s, "const %s sum = k_load_%s%s(%s%s);", cpu_register(n->type.dtype), dtype, part, to, count);
+  line(s, "const %s x = k_load_%s%s(%s + %s%s);", cpu_register(n->type.dtype), dtype, part,
+       cg_arg_name(s->k, cg_arg_index(s->k, x->u.base)), from, count);
+  line(s, "k_store_%s%s(%s, %s%s);", dtype, part, to,
+       n->op == IR_SCATTER_ADD ? "(sum + x)" : "k_max(sum, x)", count);
+}
+
+// A row whose elements lie side by side.
+static void add_by_vectors(scatter_emit *s, const update *x) {
+  ir_arena *a = s->k->arena;
+  int64_t columns = s->p->own.columns, vl = s->k->target->vector_bytes / 4;
+  bool some = s->p->by_columns;
+  int64_t left = columns % vl;
+  if (some || columns >= vl) {
+    if (some)
+      line(s, "int64_t c = first;");
+    line(s, "for (%s; c + VL <= %s; c += VL) {", some ? "" : "int64_t c = 0",
+         some ? "last" : ir_format(a, "%lld", (long long)columns));
+    s->indent += 2;
+    put_vector(s, x, NULL);
+    close_loops(s, 1);
   }
+  if (!some && left == 0)
+    return;
+  line(s, some ? "if (c < last) {" : "{");
+  s->indent += 2;
+  if (!some)
+    line(s, "const int64_t c = %lld;", (long long)(columns - left));
+  put_vector(s, x, some ? "(int)(last - c)" : ir_format(a, "%lld", (long long)left));
+  close_loops(s, 1);
+}
+
+// The update, to the row "row".
+static void add_row(scatter_emit *s, update x) {
+  ir_arena *a = s->k->arena;
+  const ir_type *t = &x.u.seen->type;
+  if (s->p->own.columns > 1 && columns_are_plain(&x.u, t, x.lead)) {
+    x.index[t->rank - 1] = "c";
+    x.u.stride[t->rank - 1] = 1;
+    add_by_vectors(s, &x);
+    return;
+  }
+  decode_column(s, t, x.lead, x.index);
   if (s->p->own.columns == 1) {
-    put_step(s, "row", cpu_element_text(s->k, &u, index));
+    put_step(s, "row", cpu_element_text(s->k, &x.u, x.index));
     return;
   }
   const char *from = s->p->by_columns ? "first" : "0";
@@ -157,9 +225,8 @@ static void add_row(scatter_emit *s, cpu_element u, const char **index) {
   line(s, "for (int64_t c = %s; c < %s; c++) {", from, to);
   s->indent += 2;
   put_step(s, ir_format(a, "row * %lld + c", (long long)s->p->own.columns),
-           cpu_element_text(s->k, &u, index));
-  s->indent -= 2;
-  line(s, "}");
+           cpu_element_text(s->k, &x.u, x.index));
+  close_loops(s, 1);
 }
 
 static void add_all(scatter_emit *s) {
@@ -167,34 +234,51 @@ static void add_all(scatter_emit *s) {
   const char *index[IR_MAX_RANK] = {0};
   cpu_element x = cpu_element_of(n->in[0]);
   index_loops(s, &n->in[0]->type, index);
-  line(s, "const int64_t row = %s;", row_text(s, &x, index));
-  add_row(s, cpu_element_of(n->in[1]), index);
+  line(s, "const int64_t row = %s;", row_text(s, &x, index, s->p->own.rows));
+  add_row(s, update_at(s, index));
   close_loops(s, n->in[0]->type.rank);
+}
+
+// mine[i]: whether index from + i names a row of these tasks. In vectors, of as many as numbers of 32 bits make where
+// those are enough.
+static void mark_rows(scatter_emit *s, const cpu_element *x, const char *const *index) {
+  ir_dtype type = x->base->type.dtype;
+  int64_t rows = s->p->own.rows;
+  bool small = ir_dtypes[type].bytes <= 4 && type != IR_U32 && rows <= INT32_MAX;
+  int bits = small ? 32 : 64;
+  line(s, "uint8_t mine[%d];", PIECE);
+  line(s, "for (int64_t at = from; at < to; at++) {");
+  if (small)
+    line(s, "  const int32_t row = k_clamp_row_32(%s, %lld);", cpu_element_text(s->k, x, index),
+         (long long)rows);
+  else
+    line(s, "  const int64_t row = %s;", row_text(s, x, index, rows));
+  line(s, "  const int%d_t task = %s;", bits, cpu_rows_task(s->k->arena, &s->p->own));
+  line(s, "  mine[at - from] = task >= (int%d_t)begin & task < (int%d_t)end;", bits, bits);
+  line(s, "}");
 }
 
 static void add_listed(scatter_emit *s) {
   const ir_node *n = s->k->k->anchor;
   long long indices = (long long)s->p->indices;
-  const char *named[IR_MAX_RANK] = {0}, *index[IR_MAX_RANK] = {0};
-  cpu_element x = cpu_element_of(n->in[0]), u = cpu_element_of(n->in[1]);
-  cpu_element_at(s->k->arena, &x, n->in[0]->type.rank, named);
-  cpu_element_at(s->k->arena, &u, n->in[0]->type.rank, index);
-  const char *row = row_text(s, &x, named);
+  const char *index[IR_MAX_RANK] = {0};
+  cpu_element x = cpu_element_of(n->in[0]);
+  cpu_element_at(s->k->arena, &x, n->in[0]->type.rank, index);
+  const char *row = row_text(s, &x, index, s->p->own.rows);
   line(s, "for (int64_t from = 0; from < %lld; from += %d) {", indices, PIECE);
   s->indent += 2;
   line(s, "const int64_t to = from + %d < %lld ? from + %d : %lld;", PIECE, indices, PIECE,
        indices);
+  mark_rows(s, &x, index);
   line(s, "int64_t own[%d], num = 0;", PIECE);
   line(s, "for (int64_t at = from; at < to; at++) {");
-  line(s, "  const int64_t row = %s;", row);
-  line(s, "  const int64_t task = %s;", cpu_rows_task(s->k->arena, &s->p->own));
   line(s, "  own[num] = at;");
-  line(s, "  num += task >= begin && task < end;");
+  line(s, "  num += mine[at - from];");
   line(s, "}");
   line(s, "for (int64_t i = 0; i < num; i++) {");
   s->indent += 2;
   line(s, "const int64_t at = own[i], row = %s;", row);
-  add_row(s, u, index);
+  add_row(s, update_at(s, NULL));
   close_loops(s, 2);
 }
 

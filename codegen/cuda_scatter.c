@@ -9,12 +9,21 @@
 #include "codegen/cuda_scatter.h"
 
 // --- decisions -------------------------------------------------------------------------------
+// The tensor whose rows are added, and how many of its dimensions choose one.
+static const ir_node *updates_of(const ir_kernel *k, int *lead) {
+  const ir_node *gather = ir_fetched_update(k);
+  *lead = gather ? 1 : k->anchor->in[0]->type.rank;
+  return gather ? gather->in[0] : k->anchor->in[1];
+}
+
 // Vectors of updates lie side by side in memory, and no row begins inside one.
-static bool goes_by_vectors(const ir_node *n, int64_t columns) {
-  cpu_element x = cpu_element_of(n->in[1]);
+static bool goes_by_vectors(const ir_kernel *k, int64_t columns) {
+  int lead;
+  const ir_node *update = updates_of(k, &lead);
+  cpu_element x = cpu_element_of(update);
   int64_t step;
   return columns % SCATTER_LANES == 0 && !ir_is_generated(x.base) &&
-         cpu_is_as_one(&x, n->in[0]->type.rank, n->in[1]->type.rank, &step) && step == 1;
+         cpu_is_as_one(&x, lead, update->type.rank, &step) && step == 1;
 }
 
 static void schedule_sort(cg_kernel *k, const cuda_scatter *p) {
@@ -38,7 +47,7 @@ void cuda_scatter_schedule(cg_kernel *k) {
   bool named_only = ir_is_row_update(k->k) && p->indices < p->table_rows;
   p->stored_rows = named_only ? p->indices : p->table_rows;
   p->element_bytes = ir_dtypes[n->type.dtype].bytes;
-  p->wide = goes_by_vectors(n, p->columns);
+  p->wide = goes_by_vectors(k->k, p->columns);
   cuda_scatter_plan(p, k->target->cuda);
   k->num_phases = 1;
   k->tasks[0] = ir_ceil_div(ir_elements(&n->type), SCATTER_CLEAR_THREADS * SCATTER_LANES);
@@ -146,19 +155,23 @@ static void place(cuda_text *t, const char *flat, cpu_element *x, int first, int
   cuda_decode(t, flat, &type, first, index);
 }
 
-void cuda_scatter_put_row_at(cuda_text *t) {
-  const cg_kernel *k = t->k;
-  const ir_node *n = k->k->anchor;
-  long long rows = (long long)n->type.dims[0];
+// "const auto NAME = [&](int64_t at) -> int64_t { ... };": the row, of so many, that number `at` of `indices` names.
+static void put_row_at(cuda_text *t, const char *name, const ir_node *indices, int64_t of) {
+  long long rows = (long long)of;
   const char *index[IR_MAX_RANK] = {0};
-  cpu_element x = cpu_element_of(n->in[0]);
-  cuda_line(t, "const auto row_at = [&](int64_t at) -> int64_t {");
+  cpu_element x = cpu_element_of(indices);
+  cuda_line(t, "const auto %s = [&](int64_t at) -> int64_t {", name);
   t->indent += 2;
-  place(t, "at", &x, 0, n->in[0]->type.rank, index);
-  cuda_line(t, "const int64_t row = (int64_t)%s;", cuda_element_text(k, &x, index));
+  place(t, "at", &x, 0, indices->type.rank, index);
+  cuda_line(t, "const int64_t row = (int64_t)%s;", cuda_element_text(t->k, &x, index));
   cuda_line(t, "return row < 0 ? 0 : row >= %lld ? %lld : row;", rows, rows - 1);
   t->indent -= 2;
   cuda_line(t, "};");
+}
+
+void cuda_scatter_put_row_at(cuda_text *t) {
+  const ir_node *n = t->k->k->anchor;
+  put_row_at(t, "row_at", n->in[0], n->type.dims[0]);
 }
 
 static const char *update_text(const cg_kernel *k, const cpu_element *x, const char *const *index) {
@@ -171,13 +184,19 @@ static const char *update_text(const cg_kernel *k, const cpu_element *x, const c
 }
 
 void cuda_scatter_put_update_at(cuda_text *t) {
-  const ir_node *n = t->k->k->anchor, *update = n->in[1];
-  int lead = n->in[0]->type.rank;
+  const ir_node *gather = ir_fetched_update(t->k->k);
+  int lead;
+  const ir_node *update = updates_of(t->k->k, &lead);
   const char *index[IR_MAX_RANK] = {0};
   cpu_element x = cpu_element_of(update);
+  if (gather)
+    put_row_at(t, "source_of", gather->in[1], update->type.dims[0]);
   cuda_line(t, "const auto update_at = [&](int64_t at, int64_t column) {");
   t->indent += 2;
-  place(t, "at", &x, 0, lead, index);
+  if (gather)
+    index[0] = "source_of(at)";
+  else
+    place(t, "at", &x, 0, lead, index);
   place(t, "column", &x, lead, update->type.rank, index);
   cuda_line(t, "return %s;", update_text(t->k, &x, index));
   t->indent -= 2;

@@ -1,4 +1,9 @@
-// row_update.h: updates of a table that leave rows alone which no index names.
+// row_update.h: SCATTER kernels of several members. One kind fetches what it adds:
+//
+//   %u = gather %x, %j                rows of %x
+//   %s = scatter_add %i, %u           each is read once: nothing need put them side by side first
+//
+// The other kind are updates of a table that leave rows alone which no index names.
 //
 //   %g = scatter_add %i, %u           0 in rows that %i does not name
 //   %s = mul %rate, %g                0 there, too
@@ -9,9 +14,8 @@
 //
 //   %d.t = add %p, %g                 what %p holds there
 //
-// A SCATTER kernel of several members, a row update, computes its members only for rows that are
-// named. This is which groups of nodes may be one, for the pass that makes them
-// (passes/row_updates.c) and the verifier.
+// Such a kernel, a row update, computes its members only for rows that are named. This is which groups of nodes
+// may be one kernel, for the passes that make them (passes/fuse.c, passes/row_updates.c) and the verifier.
 #ifndef IR_ROW_UPDATE_H
 #define IR_ROW_UPDATE_H
 
@@ -44,7 +48,19 @@ static inline bool ir_is_same_table(const ir_node *a, const ir_node *b) {
 }
 
 static inline bool ir_is_row_update(const ir_kernel *k) {
-  return k->family == IR_FAMILY_SCATTER && k->nodes.num > 1;
+  return k->family == IR_FAMILY_SCATTER && k->nodes.num > 1 && k->nodes.at[0] == k->anchor;
+}
+
+// The member that fetches the rows which a SCATTER kernel's anchor adds; NULL: they lie in memory.
+static inline ir_node *ir_fetched_update(const ir_kernel *k) {
+  ir_node *first = k->nodes.at[0];
+  return k->family == IR_FAMILY_SCATTER && first != k->anchor ? first : NULL;
+}
+
+// Whether a gather that only `scatter` uses, and which makes its update, may be a member of its kernel: row for row.
+static inline bool ir_can_fetch(const ir_node *gather, const ir_node *scatter) {
+  return gather->op == IR_GATHER && scatter->in[1] == gather &&
+         gather->in[1]->type.rank == scatter->in[0]->type.rank;
 }
 
 #endif

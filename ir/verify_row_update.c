@@ -1,14 +1,15 @@
-// verify_row_update.c: what a SCATTER kernel of several members (ir/row_update.h) must keep to:
+// verify_row_update.c: what a SCATTER kernel of several members (ir/row_update.h) must keep to. Of a row update,
 //   - the first member, its anchor, is a scatter_add, the others are computed from it row by row;
 //   - nobody else uses a member but writes, and what they write to a state is, in rows that no
 //     index names, what the state holds there. Or its table is a value: then anybody may use it.
+// Where the anchor is not the first member, the only other one is a gather, which nobody else uses.
 #include "ir/row_update.h"
 #include "ir/verify.h"
 
 static void check_members(ir_checker *c, const ir_kernel *k, ir_row_value *by_id) {
   ir_row_value *values = IR_NEW_ARRAY(c->faults->arena, ir_row_value, k->nodes.num);
   const ir_node *fault = k->nodes.at[0];
-  const char *why = fault->op == IR_SCATTER_ADD && fault == k->anchor
+  const char *why = fault->op == IR_SCATTER_ADD
                         ? ir_row_values(k->nodes.at, k->nodes.num, values, &fault)
                         : "a row update begins with its anchor, a scatter_add";
   if (why)
@@ -29,21 +30,40 @@ static void check_use(ir_checker *c, const ir_node *user, const ir_node *x,
                  user->state->name);
 }
 
+static void check_fetch(ir_checker *c, const ir_kernel *k) {
+  const ir_node *gather = ir_fetched_update(k);
+  if (k->nodes.num != 2 || !ir_is_scatter(k->anchor) || !ir_can_fetch(gather, k->anchor))
+    ir_fault_add(c, gather,
+                 "a scatter begins with its anchor, or with the one gather that makes its update");
+}
+
+// Is `n` fetched by a kernel that is not the user's?
+static bool is_inside_fetch(const ir_node *n, const ir_kernel *user) {
+  return n->kernel && n->kernel != user && ir_fetched_update(n->kernel) == n;
+}
+
 void verify_row_updates(ir_checker *c) {
   ir_row_value *by_id = IR_NEW_ARRAY(c->faults->arena, ir_row_value, c->f->next_id + 1);
   for (size_t i = 0; i < c->f->kernels.num; i++)
     if (ir_is_row_update(c->f->kernels.at[i]))
       check_members(c, c->f->kernels.at[i], by_id);
+    else if (ir_fetched_update(c->f->kernels.at[i]))
+      check_fetch(c, c->f->kernels.at[i]);
   for (size_t i = 0; i < c->f->nodes.num; i++) {
     const ir_node *n = c->f->nodes.at[i];
     for (int j = 0; j < n->num_in; j++) {
       const ir_kernel *k = n->in[j]->kernel;
       if (k && k != n->kernel && ir_is_row_update(k))
         check_use(c, n, n->in[j], &by_id[n->in[j]->id]);
+      if (is_inside_fetch(n->in[j], n->kernel))
+        ir_fault_add(c, n, "operand %%%s is not stored: a scatter fetches it", n->in[j]->name);
     }
   }
   for (size_t i = 0; i < c->f->results.num; i++) {
     const ir_kernel *k = c->f->results.at[i].node->kernel;
+    if (is_inside_fetch(c->f->results.at[i].node, NULL))
+      ir_fault_add(c, c->f->results.at[i].node,
+                   "the result '%s' is not stored: a scatter fetches it", c->f->results.at[i].name);
     if (k && ir_is_row_update(k))
       ir_fault_add(c, c->f->results.at[i].node, "the result '%s' is inside a row update",
                    c->f->results.at[i].name);

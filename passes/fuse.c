@@ -19,6 +19,10 @@
 //
 //   before   kernel { di; df }   kernel { z = concat di, df }      after   kernel { di; df; z }
 //
+// A scatter takes the gather that makes its update, if nobody else uses that: rows are added as they are fetched.
+//
+//   before   kernel { u = gather x, j }   kernel { s = scatter_add i, u }      after   kernel { u; s }
+//
 // Kernels that are there already (pass_attention) stay as they are: nothing joins them.
 //
 // A candidate considered and left: exhaustive or cost-driven grouping (min-cut over edges). The
@@ -27,7 +31,9 @@
 //
 // Needs: no grad nodes; writes and results own their operand (pass_own_outputs).
 // Breaks: nothing. Later passes must keep members of a kernel together.
+#include "ir/row_update.h"
 #include "passes/fuse.h"
+#include "passes/users.h"
 
 enum {
   MAX_MEMBERS = 64,
@@ -39,7 +45,7 @@ enum {
 typedef struct group {
   IR_VEC(ir_node *) nodes; // operands first
   ir_family family;
-  ir_node *anchor;  // MATMUL
+  ir_node *anchor;  // MATMUL, and a SCATTER that fetches
   int level;        // above the levels of all groups it reads
   bool open;        // no other group reads it yet
   int64_t elements; // of its domain
@@ -53,8 +59,8 @@ typedef struct group {
 typedef struct fuser {
   ir_func *f;
   ir_arena *arena, *scratch;
-  group **of;    // by node id
-  uint32_t *pos; // by node id: position in the function
+  group **of; // by node id
+  pass_users users;
   IR_VEC(group *) groups;
 } fuser;
 
@@ -204,8 +210,8 @@ static ir_node_list merged_members(fuser *fu, ir_arena *arena, const group *a, c
   ir_node_list out = {0};
   size_t i = 0, j = 0, num_b = b ? b->nodes.num : 0;
   while (i < a->nodes.num || j < num_b) {
-    bool take_a = j == num_b ||
-                  (i < a->nodes.num && fu->pos[a->nodes.at[i]->id] < fu->pos[b->nodes.at[j]->id]);
+    bool take_a = j == num_b || (i < a->nodes.num && fu->users.position[a->nodes.at[i]->id] <
+                                                         fu->users.position[b->nodes.at[j]->id]);
     ir_node *next = take_a ? a->nodes.at[i++] : b->nodes.at[j++];
     IR_PUSH(arena, out, next);
   }
@@ -309,13 +315,28 @@ static group *join_joint(fuser *fu, ir_node *n, const sources *s) {
   return g;
 }
 
+static group *join_fetch(fuser *fu, ir_node *n, const sources *s) {
+  if (!ir_is_scatter(n) || !ir_can_fetch(n->in[1], n))
+    return NULL;
+  const ir_node *gather = n->in[1];
+  group *g = fu->of[gather->id];
+  if (g->nodes.num > 1 || g->ready || !g->open || fu->users.of[gather->id].num > 1 ||
+      fu->users.is_result[gather->id])
+    return NULL;
+  g->family = IR_FAMILY_SCATTER;
+  g->anchor = n;
+  add_node(fu, g, n);
+  raise_level(g, s);
+  return g;
+}
+
 static group *new_group(fuser *fu, ir_node *n) {
   group *g = IR_NEW(fu->arena, group);
   g->family = family_of(n);
   g->anchor = g->family == IR_FAMILY_MATMUL ? n : NULL;
   g->open = true;
   g->reduced = 1;
-  g->first = fu->pos[n->id];
+  g->first = fu->users.position[n->id];
   add_node(fu, g, n);
   IR_PUSH(fu->arena, fu->groups, g);
   return g;
@@ -341,6 +362,8 @@ static void place(fuser *fu, ir_node *n) {
     mine = join(fu, s.at[i], n, &s) ? fu->of[n->id] : NULL;
   if (!mine)
     mine = join_joint(fu, n, &s);
+  if (!mine)
+    mine = join_fetch(fu, n, &s);
   if (!mine) {
     mine = new_group(fu, n);
     raise_level(mine, &s);
@@ -355,7 +378,7 @@ static void place_kernel(fuser *fu, ir_kernel *k) {
   g->anchor = k->anchor;
   g->ready = k;
   g->reduced = 1;
-  g->first = fu->pos[k->nodes.at[0]->id];
+  g->first = fu->users.position[k->nodes.at[0]->id];
   for (size_t i = 0; i < k->nodes.num; i++)
     add_node(fu, g, k->nodes.at[i]);
   for (size_t i = 0; i < k->nodes.num; i++)
@@ -423,10 +446,9 @@ static void fuse_func(ir_func *f) {
   fuse_fold_conversions(f);
   fuser fu = {.f = f, .arena = ir_arena_new(), .scratch = ir_arena_new()};
   fu.of = IR_NEW_ARRAY(fu.arena, group *, f->next_id);
-  fu.pos = IR_NEW_ARRAY(fu.arena, uint32_t, f->next_id);
+  fu.users = pass_find_users(fu.arena, f);
   for (size_t i = 0; i < f->nodes.num; i++) {
     f->nodes.at[i]->mark = 0;
-    fu.pos[f->nodes.at[i]->id] = (uint32_t)i;
   }
   for (size_t i = 0; i < f->nodes.num; i++) {
     ir_node *n = f->nodes.at[i];

@@ -437,6 +437,36 @@ static const test_case loop_cases[] = {
      "%o = scatter_max %i, %y : f64[9,4]\nresult output s = %s\nresult output t = %t\n"
      "result output m = %m\nresult output n = %n\nresult output o = %o",
      1e-30},
+    {"scatter of rows that are fetched",
+     NULL, // in pieces, by columns, by one task, of a part of a table
+     "%x = input : f32[30,100]\n%j = input : i32[50,7]\n%i = input : i32[50,7]\n"
+     "%u = gather %x, %j : f32[50,7,100]\n%s = scatter_add %i, %u : f32[90,100]\n"
+     "%v = gather %x, %j : f32[50,7,100]\n%t = scatter_add %i, %v : f32[5,100]\n"
+     "%y = input : f32[20,9]\n%w = gather %y, %j : f32[50,7,9]\n%o = scatter_max %i, %w : "
+     "f32[40,9]\n"
+     "%z = input : f32[20]\n%a = gather %z, %j : f32[50,7]\n%p = scatter_add %i, %a : f32[40]\n"
+     "%c = input : f32[20,40]\n%d = slice %c {start=[2,3], stop=[20,36], step=[1,1]} : f32[18,33]\n"
+     "%k = transpose %j {perm=[1,0]} : i32[7,50]\n%l = transpose %i {perm=[1,0]} : i32[7,50]\n"
+     "%e = gather %d, %k : f32[7,50,33]\n%q = scatter_add %l, %e : f32[70,33]\n"
+     "%n = input : i64[9,3]\n%f = gather %n, %j : i64[50,7,3]\n%r = scatter_add %i, %f : "
+     "i64[31,3]\n"
+     "result output s = %s\nresult output t = %t\nresult output o = %o\nresult output p = %p\n"
+     "result output q = %q\nresult output r = %r",
+     0},
+    {"scatter of rows that others read, too, or that are of other indices", NULL,
+     "%x = input : f32[30,100]\n%j = input : i32[50]\n%i = input : i32[50]\n"
+     "%u = gather %x, %j : f32[50,100]\n%s = scatter_add %i, %u : f32[90,100]\n"
+     "%n = exp %u : f32[50,100]\n%y = input : f32[30,8]\n%k = input : i32[20,3]\n"
+     "%v = gather %y, %k : f32[20,3,8]\n%h = input : i32[20]\n%t = scatter_add %h, %v : "
+     "f32[9,3,8]\n"
+     "result output s = %s\nresult output n = %n\nresult output t = %t",
+     1e-6},
+    {"scatter by rows, of indices of all kinds", NULL,
+     "%u = input : f32[300,40]\n%i = input : u8[300]\n%s = scatter_add %i, %u : f32[90,40]\n"
+     "%j = input : u32[300]\n%t = scatter_add %j, %u : f32[90,40]\n"
+     "%k = input : i64[300]\n%o = scatter_add %k, %u : f32[90,40]\n"
+     "result output s = %s\nresult output t = %t\nresult output o = %o",
+     0},
     {"scatter of a scalar index", NULL,
      "%i = input : u8[]\n%u = input : f32[6]\n%s = scatter_add %i, %u : f32[5,6]\nresult output s "
      "= %s",

@@ -80,6 +80,23 @@ static const test_case cases[] = {
      "%i = iota {axis=1} : i32[8,100]\n%u = input : f32[8,100,12]\n"
      "%s = scatter_add %i, %u : f32[100,12]\nresult output s = %s",
      0},
+    {"rows that are fetched, sorted", NULL,
+     INDEX("i32", "700", "37", "65", "0") "%j = input : i32[700]\n%x = input : f32[40,16]\n"
+                                          "%u = gather %x, %j : f32[700,16]\n%s = scatter_add %i, "
+                                          "%u : f32[65,16]\nresult output s = %s",
+     0},
+    {"rows that are fetched, walked, odd", NULL,
+     INDEX("i32", "60", "7", "50", "0") "%j = input : i32[60]\n%x = input : f32[40,7]\n"
+                                        "%u = gather %x, %j : f32[60,7]\n%s = scatter_add %i, %u : "
+                                        "f32[90,7]\nresult output s = %s",
+     0},
+    {"rows that are fetched of a part, by views", NULL,
+     "%i0 = input : i32[20,30]\n%i = transpose %i0 {perm=[1,0]} : i32[30,20]\n"
+     "%j0 = input : i32[20,30]\n%j = transpose %j0 {perm=[1,0]} : i32[30,20]\n%y = input : "
+     "f32[44,9]\n"
+     "%x = slice %y {start=[4,1], stop=[44,9], step=[1,1]} : f32[40,8]\n"
+     "%u = gather %x, %j : f32[30,20,8]\n%s = scatter_add %i, %u : f32[70,8]\nresult output s = %s",
+     0},
     {"a row for all", NULL,
      "%i = input : i32[500]\n%y = input : f32[1,24]\n%u = broadcast %y : f32[500,24]\n"
      "%s = scatter_add %i, %u : f32[5,24]\nresult output s = %s",
