@@ -6,16 +6,21 @@
 //     as row << 9 | position, sorts the list, and walks it: the updates of a row side by side
 //     are summed in registers, in index order, and what is computed from the sum is stored.
 //
-// The work is that of the indices, whatever the size of the table. Lists of all tasks together hold
-// each index once: a task's begins behind those of tasks before it, which it counts. The list is made without a branch:
-// whether a row is the task's own is a guess, which a processor gets wrong for every other index.
+// The work is that of the indices, whatever the size of the table. Lists of few indices are on the stack of each thread:
+// so updates of several tables, of a task each, run side by side. Others share a workspace, in which the lists of all
+// tasks together hold each index once: a task's begins behind those of tasks before it, which it counts. The list is
+// made without a branch: whether a row is the task's own is a guess, which a processor gets wrong for every other index.
 //
 // A candidate considered and left: adding to the table in place, without sorting. It rounds once
 // per update instead of once per row, and small updates of a row that is named often get lost.
 #include "codegen/cpu_element.h"
 #include "codegen/row_update.h"
 
-enum { MOST_TASKS = 8, DIGIT_BITS = 8 }; // each task reads all indices
+enum {
+  MOST_TASKS = 8, // each reads all indices
+  DIGIT_BITS = 8,
+  STACK_BYTES = 32768, // of lists, at most
+};
 
 typedef struct row_plan {
   int64_t indices;
@@ -32,7 +37,8 @@ void cpu_row_update_schedule(cg_kernel *k) {
   p->passes = (int)ir_ceil_div(ir_bits_below(p->own.rows), DIGIT_BITS);
   k->num_phases = 1;
   k->tasks[0] = p->own.tasks;
-  k->workspace = 2 * p->indices * (int64_t)sizeof(int64_t);
+  int64_t lists = 2 * p->indices * (int64_t)sizeof(int64_t);
+  k->workspace = lists <= STACK_BYTES ? 0 : lists;
   k->schedule = p;
 }
 
@@ -61,11 +67,11 @@ static void put_row_at(cg_expr *e) {
   cpu_line(e, "  const int64_t task = %s;", cpu_rows_task(e->k->arena, &plan_of(e)->own));
 }
 
-static void put_list(cg_expr *e) {
-  const row_plan *p = plan_of(e);
-  long long indices = (long long)p->indices;
+// Where the list begins in the workspace, and how many are on it.
+static void put_place(cg_expr *e) {
+  long long indices = (long long)plan_of(e)->indices;
   cpu_line(e, "int64_t *const lists = (int64_t *)args[%zu];", e->k->in.num + e->k->out.num);
-  cpu_line(e, "int64_t before = 0, own = 0, num = 0;");
+  cpu_line(e, "int64_t before = 0, own = 0;");
   cpu_line(e, "for (int64_t at = 0; at < %lld; at++) {", indices);
   put_row_at(e);
   cpu_line(e, "  before += task < begin;");
@@ -73,7 +79,18 @@ static void put_list(cg_expr *e) {
   cpu_line(e, "}");
   cpu_line(e, "own -= before;");
   cpu_line(e, "int64_t *const list = lists + before, *const spare = list + %lld;", indices);
-  cpu_line(e, "for (int64_t at = 0; num < own; at++) {");
+}
+
+static void put_list(cg_expr *e) {
+  const row_plan *p = plan_of(e);
+  long long indices = (long long)p->indices;
+  if (e->k->workspace)
+    put_place(e);
+  else
+    cpu_line(e, "int64_t list[%lld], spare[%lld];", indices, indices);
+  cpu_line(e, "int64_t num = 0;");
+  cpu_line(e, "for (int64_t at = 0; %s; at++) {",
+           e->k->workspace ? "num < own" : ir_format(e->k->arena, "at < %lld", indices));
   put_row_at(e);
   cpu_line(e, "  list[num] = row << %d | at;", p->place_bits);
   cpu_line(e, "  num += task >= begin && task < end;");
