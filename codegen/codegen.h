@@ -98,6 +98,7 @@ typedef struct cg_kernel {
   int threads[CG_MAX_PHASES];   // GPU: of a block
   int shared[CG_MAX_PHASES];    // GPU: bytes of shared memory that a launch gives a block
   int64_t workspace;            // bytes
+  bool keeps;                   // CPU: what a call of several tasks finds out serves all of them
   cg_products products;         // GPU: for estimates
   bool in_order;                // GPU: its text is in the best order, which ptxas shall keep
   bool one_chip;                // GPU: only one chip has what it uses (cg_cuda.own)

@@ -406,6 +406,7 @@ void cpu_matmul_schedule(cg_kernel *k) {
   k->num_phases = s->plan.num_phases;
   memcpy(k->tasks, s->plan.tasks, sizeof k->tasks);
   k->workspace = s->plan.workspace;
+  k->keeps = mm_remembers(&s->plan) || mm_joins_tasks(&s->plan);
   k->schedule = s;
   mm_set_begins(k, &s->problem);
 }

@@ -39,6 +39,7 @@ void cpu_row_update_schedule(cg_kernel *k) {
   k->tasks[0] = p->own.tasks;
   int64_t lists = 2 * p->indices * (int64_t)sizeof(int64_t);
   k->workspace = lists <= STACK_BYTES ? 0 : lists;
+  k->keeps = true; // each call reads all indices
   k->schedule = p;
 }
 

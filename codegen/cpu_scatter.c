@@ -45,6 +45,7 @@ void cpu_scatter_schedule(cg_kernel *k) {
   p->by_columns = p->own.columns >= 2 * COLUMNS && p->own.rows < MOST_TASKS;
   k->num_phases = 1;
   k->tasks[0] = p->by_columns ? cpu_move_tasks(elements, p->own.columns / COLUMNS) : p->own.tasks;
+  k->keeps = true; // each call reads all indices
   k->schedule = p;
 }
 

@@ -1,7 +1,8 @@
 // program_calls.c: the calls of a function as text for a team of threads.
 //
 // All threads of the team run the same text. A kernel's tasks are split statically over the
-// threads; the tasks of all rows of a merged launch are split as one range:
+// threads; the tasks of all rows of a merged launch are split as one range. Of a kernel between two barriers of all
+// threads, those that are through take what others have not begun (runtime/claims.h):
 //
 //   { // loop_new: wte.new and 15 more                { // layer.0.q = matmul, add  f32[768,384]
 //     static const int64_t calls[][13] = {              char *const args[] = {arena + 64, ...};
@@ -17,11 +18,24 @@
 //
 // What is called is the runtime's (runtime/calls.c): this text is compiled without optimising (CG_USE_CALLS).
 #include "codegen/program_functions.h"
+#include "passes/cost.h"
+
+// Tasks of a call may be anybody's where nobody is before the barrier in front of it, nor behind the next one: there are
+// no uses then for which it matters who did them.
+void calls_barrier(writer *w, bool of_all) {
+  for (size_t i = w->shared.num; i-- > 0 && of_all;)
+    ir_buf_insert(w->out, w->shared.at[i], "_shared");
+  w->shared.num = 0;
+  w->together = of_all;
+}
 
 // Before the calls whose uses were added.
 static void put_barrier(writer *w) {
   uint32_t teams = sync_settle(w->sync, w->boundary);
   w->boundary = false;
+  if (w->has_calls)
+    calls_barrier(w, teams == SYNC_ALL);
+  w->has_calls = true;
   if (teams == SYNC_ALL)
     ir_buf_puts(w->out, "  mlrt_wait(me);\n");
   else if (teams)
@@ -64,8 +78,18 @@ void calls_open(writer *w) {
                 (long long)w->plan->staging_slot_bytes);
 }
 
+// Others look for tasks when they are through with theirs: what takes some microseconds is worth it.
+static bool is_worth_sharing(const writer *w, const call *x, int phase) {
+  static const double LEAST_SECONDS = 20e-6;
+  return w->together && x->c->tasks[phase] > 2 && !x->c->keeps &&
+         cost_seconds(w->p->arena, x->c->k) >= LEAST_SECONDS;
+}
+
 static void put_run(writer *w, const call *x, int phase) {
-  ir_buf_printf(w->out, "    mlrt_run(me, %s_%d, %lld, %d, args);\n", x->d->name, phase,
+  ir_buf_puts(w->out, "    mlrt_run");
+  if (is_worth_sharing(w, x, phase))
+    IR_PUSH(w->p->arena, w->shared, w->out->len);
+  ir_buf_printf(w->out, "(me, %s_%d, %lld, %d, args);\n", x->d->name, phase,
                 (long long)x->c->tasks[phase], x->shift);
 }
 
@@ -83,6 +107,7 @@ void calls_phases(writer *w, call *x) {
   open_call(w, x);
   for (int i = 0; i < x->c->num_phases; i++) {
     if (i > 0) {
+      calls_barrier(w, true);
       ir_buf_puts(w->out, "    mlrt_wait(me);\n");
       sync_reset(w->sync);
       add_uses(w, x, i);

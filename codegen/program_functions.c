@@ -264,8 +264,10 @@ void writer_put_functions(const cg_program *p, const plan *plan, ir_buf *out) {
     ir_arena *scratch = ir_arena_new();
     open_windows(&w, scratch);
     w.sync = sync_new(p->arena);
+    w.together = true;
     writer_put_calls(&w, w.f->kernels.num, &text);
     put_copies(&w);
+    calls_barrier(&w, true); // that of the end of a run
     ir_buf_puts(out, "}\n");
     ir_arena_free(scratch);
   }

@@ -30,6 +30,10 @@ typedef struct writer {
   IR_VEC(call) window;
   bool boundary; // the window begins with a call that touches what others have written
   sync_state *sync;
+  bool has_calls; // of this function
+  bool together;  // all threads have waited for each other before the calls since the last barrier
+  IR_VEC(size_t)
+  shared; // of those, places in `out` behind "mlrt_run": others may take tasks of these
 } writer;
 
 // The text (program_calls.c).
@@ -39,6 +43,8 @@ void calls_one(writer *w, call *x);    // one call of one phase
 void calls_phases(writer *w, call *x); // one call of a kernel of several phases
 void calls_merged(writer *w, call *x); // all calls of the window that share x's function
 void calls_copy(writer *w, const plan_copy *c);
+// What stands next is behind a barrier of all threads, or it is not.
+void calls_barrier(writer *w, bool of_all);
 
 // How a target writes a function.
 typedef struct writer_text {

@@ -10,7 +10,8 @@
 //
 // Chains of row-wise kernels (most of a forward pass) then run without a single barrier, and each
 // thread finds its rows in its own caches. A team's barriers change nothing but time: which thread
-// computes what is settled before.
+// computes what is settled before. But where all threads wait before a kernel and behind it, nothing rests on that, and
+// they may take each other's tasks (program_calls.c).
 #include "codegen/program_sync.h"
 
 // Teams that are worth the trouble; the others wait wherever any team of theirs might have to.

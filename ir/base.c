@@ -256,6 +256,14 @@ void ir_buf_puts(ir_buf *b, const char *s) {
   ir_buf_write(b, s, strlen(s));
 }
 
+void ir_buf_insert(ir_buf *b, size_t at, const char *s) {
+  size_t n = strlen(s);
+  buf_reserve(b, n);
+  memmove(b->text + at + n, b->text + at, b->len - at + 1);
+  memcpy(b->text + at, s, n);
+  b->len += n;
+}
+
 void ir_buf_vprintf(ir_buf *b, const char *fmt, va_list ap) {
   size_t room = b->cap - b->len;
   va_list again;

@@ -93,6 +93,7 @@ void ir_buf_printf(ir_buf *b, const char *fmt, ...) IR_PRINTF(2, 3);
 void ir_buf_vprintf(ir_buf *b, const char *fmt, va_list ap);
 void ir_buf_puts(ir_buf *b, const char *s);
 void ir_buf_write(ir_buf *b, const char *s, size_t n);
+void ir_buf_insert(ir_buf *b, size_t at, const char *s);
 const char *ir_buf_str(const ir_buf *b);
 // The shortest decimal text that reads back as exactly `v`; always has a '.',
 // an exponent, or is inf/-inf/nan.

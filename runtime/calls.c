@@ -1,5 +1,6 @@
-// calls.c: how one thread of a team does its share of what a generated function lists (mlrt.h). Work is split the same
-// way whatever the thread's speed: a sum has one order.
+// calls.c: how one thread of a team does its share of what a generated function lists (mlrt.h). A sum has one order:
+// tasks are the same whoever does them.
+#include "runtime/claims.h"
 #include "runtime/mlrt.h"
 
 #include <string.h>
@@ -8,9 +9,7 @@ mlrt_member mlrt_member_of(mlrt_team *team, int tid) {
   return (mlrt_member){team, tid, mlrt_team_size(team), mlrt_team_watch(team, tid)};
 }
 
-typedef struct share {
-  int64_t begin, end;
-} share;
+typedef mlrt_share share;
 
 static share share_of(int64_t total, int tid, int threads) {
   return (share){total * tid / threads, total * (tid + 1) / threads};
@@ -23,6 +22,28 @@ void mlrt_run(const mlrt_member *me, mlrt_phase_fn kernel, int64_t tasks, int sh
     mlrt_watch_begin(me->watch, kernel);
   if (mine.begin < mine.end)
     kernel(mine.begin, mine.end, args);
+  if (me->watch)
+    mlrt_watch_end(me->watch, 1);
+}
+
+// Its own tasks first, then those of the next threads. Every thread has some, so that every word is of this launch behind
+// it: none is ever 2^31 launches old.
+void mlrt_run_shared(const mlrt_member *me, mlrt_phase_fn kernel, int64_t tasks, int shift,
+                     char *const *args) {
+  if (me->threads == 1 || tasks < me->threads || tasks > MLRT_MOST_CLAIMED) {
+    mlrt_run(me, kernel, tasks, shift, args);
+    return;
+  }
+  uint32_t launch = ++mlrt_team_claim(me->team, me->tid)->launches;
+  if (me->watch)
+    mlrt_watch_begin(me->watch, kernel);
+  for (int i = 0; i < me->threads; i++) {
+    int of = (me->tid + i) % me->threads;
+    share all = share_of(tasks, (of + shift) % me->threads, me->threads), some;
+    while (some = mlrt_claim_some(mlrt_team_claim(me->team, of), launch, all, i == 0),
+           some.begin < some.end)
+      kernel(some.begin, some.end, args);
+  }
   if (me->watch)
     mlrt_watch_end(me->watch, 1);
 }

@@ -129,6 +129,10 @@ mlrt_member mlrt_member_of(mlrt_team *team, int tid);
 // are not all done by the first threads.
 void mlrt_run(const mlrt_member *me, mlrt_phase_fn kernel, int64_t tasks, int shift,
               char *const *args);
+// The same, where all threads wait for each other before and behind it: who is through with his share does tasks of
+// those who are not.
+void mlrt_run_shared(const mlrt_member *me, mlrt_phase_fn kernel, int64_t tasks, int shift,
+                     char *const *args);
 // This thread's share of many calls of a kernel. A row has the offsets of the buffers in the arena, then numbers, then
 // tasks; the tasks of all rows are one range.
 void mlrt_run_rows(const mlrt_member *me, mlrt_phase_fn kernel, const int64_t *row, int rows,

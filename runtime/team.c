@@ -16,6 +16,7 @@
 // does piece n - 1. In the last barrier of a run nobody takes a piece: who has arrived there says
 // that its pieces are done. So once thread 0 is through, all are, and it may write down the next
 // job.
+#include "runtime/claims.h"
 #include "runtime/team.h"
 #include "runtime/trainer.h"
 
@@ -77,6 +78,7 @@ struct mlrt_team {
   int slot;
   mlrt_spare spare;
   _Alignas(LINE) atomic_llong left; // pieces of `spare` that nobody has taken
+  mlrt_claim claims[MLRT_MAX_THREADS];
   member members[];
 };
 
@@ -164,6 +166,10 @@ static bool arrive(mlrt_team *t, int at) {
 
 int mlrt_team_size(const mlrt_team *t) {
   return t->size;
+}
+
+mlrt_claim *mlrt_team_claim(mlrt_team *t, int tid) {
+  return &t->claims[tid];
 }
 
 void mlrt_team_watched(mlrt_team *t, mlrt_watch *const *watches) {

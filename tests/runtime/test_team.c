@@ -1,5 +1,5 @@
 // test_team.c: barriers keep threads together, whatever their number, awake or asleep; spare work
-// is done once; where others want the processors, too, each barrier does not wait until they have had enough.
+// is done once, and so are tasks that threads take from each other; where others want the processors, too, each barrier does not wait until they have had enough.
 #include "runtime/team.h"
 #include "runtime/trainer.h"
 #include "tests/runtime/support_program.h"
@@ -115,6 +115,58 @@ static void test_slow_pieces(int threads) {
   mlrt_team_free(t);
 }
 
+// --- tasks that are anybody's ------------------------------------------------------------------
+enum { MOST_TASKS = 300, LAUNCHES = 3 };
+
+typedef struct tasks {
+  atomic_int done[LAUNCHES][MOST_TASKS], by_others[LAUNCHES];
+  int num, slow; // slow: which thread holds the others up; -1: none
+} tasks;
+
+static _Thread_local int this_thread;
+
+// args: tasks, launch, threads.
+static void do_tasks(int64_t begin, int64_t end, char *const *args) {
+  tasks *s = (tasks *)(void *)args[0];
+  int64_t launch = (int64_t)(uintptr_t)args[1], threads = (int64_t)(uintptr_t)args[2];
+  for (int64_t i = begin; i < end; i++) {
+    if (this_thread == s->slow && launch == 1)
+      usleep(3000);
+    atomic_fetch_add(&s->done[launch][i], 1);
+    bool own = i >= s->num * this_thread / threads && i < s->num * (this_thread + 1) / threads;
+    atomic_fetch_add(&s->by_others[launch], !own);
+  }
+}
+
+// Side by side, as independent kernels are: a thread may be two launches ahead of another.
+static void run_tasks(char *arena, int slot, mlrt_team *team, int tid) {
+  (void)slot;
+  mlrt_member me = mlrt_member_of(team, tid);
+  this_thread = tid;
+  for (int launch = 0; launch < LAUNCHES; launch++) {
+    char *const args[] = {arena, (char *)(uintptr_t)launch, (char *)(uintptr_t)me.threads};
+    mlrt_run_shared(&me, do_tasks, ((tasks *)(void *)arena)->num, 0, args);
+  }
+}
+
+static void test_tasks(int threads) {
+  static const int nums[] = {1, 2, 3, 8, 64, MOST_TASKS};
+  mlrt_team *t = mlrt_team_new(threads);
+  for (int run = 0; run < 120; run++) {
+    tasks s = {.num = nums[run % 6], .slow = run % 30 == 4 ? run / 30 % threads : -1};
+    mlrt_team_run(t, run_tasks, (char *)&s, 0);
+    for (int launch = 0; launch < LAUNCHES; launch++)
+      for (int i = 0; i < MOST_TASKS; i++)
+        CHECK(s.done[launch][i] == (i < s.num), "%d threads, run %d: task %d of %d done %d times",
+              threads, run, i, s.num, (int)s.done[launch][i]);
+    bool waits = s.slow >= 0 && threads > 1 && threads <= 4; // 64 tasks, 3 ms each if it did them
+    CHECK(!waits || s.by_others[1] > 0, "%d threads: nobody helps thread %d", threads, s.slow);
+    if (failures)
+      break;
+  }
+  mlrt_team_free(t);
+}
+
 // Two processors, or the one there is, for this process and its children.
 static void keep_two_processors(void) {
   cpu_set_t all, two;
@@ -182,6 +234,8 @@ int main(void) {
     test_spare(threads);
   for (int threads = 1; threads <= 4; threads++)
     test_slow_pieces(threads);
+  for (int threads = 1; threads <= 9; threads += 1 + (threads > 3) * 2)
+    test_tasks(threads);
   mlrt_team_free(NULL);
   CHECK(mlrt_online_cores() >= 1, "no processors");
   test_crowded(); // last: this process has two processors from now on

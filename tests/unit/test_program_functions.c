@@ -13,6 +13,7 @@
 
 #include "codegen/program.h"
 #include "passes/plan.h"
+#include "runtime/claims.h"
 #include "tests/unit/support_ir.h"
 #include "tests/unit/support_kernels.h"
 #include "tests/unit/support_plan.h"
@@ -25,11 +26,13 @@ static const double TOLERANCE = 2e-4; // relative to the largest element of a te
 typedef struct team { // what generated text knows as mlrt_team (TEAM_TEXT)
   int threads;
   void (*yield)(void);
+  mlrt_claim claims[MAX_THREADS];
 } team;
 typedef void (*step_fn)(char *arena, team *t, int tid);
 
 static const char TEAM_TEXT[] =
-    "struct mlrt_team { int threads; void (*yield)(void); };\n"
+    "struct mlrt_team { int threads; void (*yield)(void); mlrt_claim claims[8]; };\n"
+    "mlrt_claim *mlrt_team_claim(mlrt_team *t, int tid) { return &t->claims[tid]; }\n"
     "int mlrt_team_size(const mlrt_team *t) { return t->threads; }\n"
     "void mlrt_barrier(mlrt_team *t, int tid) { t->yield(); }\n"
     "mlrt_watch *mlrt_team_watch(const mlrt_team *t, int tid) { return 0; }\n"
@@ -67,7 +70,7 @@ static int one_turn(int threads, bool descending) {
 
 static void run_team(ir_arena *a, step_fn step, char *arena, int threads, bool descending) {
   the_step = step;
-  the_team = (team){threads, yield};
+  the_team = (team){.threads = threads, .yield = yield};
   the_arena = arena;
   for (int i = 0; i < threads; i++) {
     getcontext(&fibers[i]);
@@ -113,14 +116,27 @@ static sample sample_of(ir_arena *a, const char *what, const cg_target *t, const
   return make_sample(a, what, support_module(a, text), t);
 }
 
-// What the program calls, which has its header from the test.
-static const char *runtime_text(ir_arena *a) {
-  static const char INCLUDE[] = "#include \"runtime/mlrt.h\"";
+// A file behind its last header of the runtime; those it has from the test.
+static const char *text_behind(ir_arena *a, const char *file, const char *header) {
   size_t len = 0;
-  const char *text = ir_read_file(a, "runtime/calls.c", &len),
-             *at = text ? strstr(text, INCLUDE) : NULL;
-  BUG_IF(!at, "no runtime/calls.c with %s", INCLUDE);
-  return at + strlen(INCLUDE);
+  const char *include = ir_format(a, "#include \"%s\"", header),
+             *text = ir_read_file(a, file, &len), *at = text ? strstr(text, include) : NULL;
+  BUG_IF(!at, "no %s with %s", file, include);
+  return at + strlen(include);
+}
+
+static void put_header(ir_buf *b, const char *file) {
+  char path[PATH_MAX];
+  CHECK(realpath(file, path) != NULL, "not run in the root of the sources");
+  ir_buf_printf(b, "#include \"%s\"\n", path);
+}
+
+// What the program calls.
+static void put_runtime(ir_buf *b) {
+  put_header(b, "runtime/mlrt.h");
+  put_header(b, "runtime/claims.h");
+  ir_buf_puts(b, text_behind(b->arena, "runtime/claims.c", "runtime/claims.h"));
+  ir_buf_puts(b, text_behind(b->arena, "runtime/calls.c", "runtime/mlrt.h"));
 }
 
 static step_fn load_step(ir_arena *a, const sample *s, void **lib) {
@@ -131,10 +147,8 @@ static step_fn load_step(ir_arena *a, const sample *s, void **lib) {
     ir_buf_puts(&b, s->program->distinct.at[i]->text);
   const char *rest = strstr(s->text, INCLUDE);
   CHECK(rest != NULL, "no %s", INCLUDE);
-  char header[PATH_MAX];
-  CHECK(realpath("runtime/mlrt.h", header) != NULL, "not run in the root of the sources");
-  ir_buf_printf(&b, "#include \"%s\"\n", header);
-  ir_buf_printf(&b, "%s%s%s", runtime_text(a), rest + strlen(INCLUDE), TEAM_TEXT);
+  put_runtime(&b);
+  ir_buf_printf(&b, "%s%s", rest + strlen(INCLUDE), TEAM_TEXT);
   *lib = test_load(a, ir_buf_str(&b), s->program->target, 0); // as program.c is compiled
   step_fn step = NULL;
   void *symbol = *lib ? dlsym(*lib, "test_step") : NULL;
@@ -412,6 +426,27 @@ static void test_rows_stay_apart(const cg_target *t) {
     CHECK(!(teams >> threads & 1), "%d threads wait:\n%s", threads, step);
   CHECK(teams >> 3 & 1, "3 threads do not wait:\n%s", step);
   CHECK(teams >> 31, "large teams do not wait:\n%s", step);
+  CHECK(count(step, "mlrt_run_shared(me, matmul_y_") == 0 &&
+            count(step, "mlrt_run_shared(me, loop_h_") == 0,
+        "rows that threads go on with are anybody's:\n%s", step);
+  test_sample(a, &s, 1);
+  ir_arena_free(a);
+}
+
+// y's columns need all of x, z all of y: who does which tasks is open in both, but not in the small one before.
+static void test_shared_tasks(const cg_target *t) {
+  ir_arena *a = ir_arena_new();
+  sample s = sample_of(a, "shared tasks", t,
+                       "mltc-ir 1\nmodule shared\nstate v : f32[40,256] role=param value=0.25\n"
+                       "func step {\n%x = input : f32[40,256]\n%v = read @v : f32[40,256]\n"
+                       "%u = add %x, %v : f32[40,256]\n"
+                       "%y = matmul %u, %x {ta=true, tb=false} : f32[256,256]\n"
+                       "%z = matmul %y, %y {ta=true, tb=false} : f32[256,256]\n"
+                       "result output z = %z\n}\n");
+  const char *step = step_of(&s);
+  CHECK(count(step, "mlrt_run_shared(me, matmul_z_") >= 1, "z's tasks are not shared:\n%s", step);
+  CHECK(count(step, "mlrt_run_shared(me, matmul_y_") >= 1, "y's tasks are not shared:\n%s", step);
+  CHECK(count(step, "mlrt_run(me, loop_u_0,") == 1, "u's tasks are shared:\n%s", step);
   test_sample(a, &s, 1);
   ir_arena_free(a);
 }
@@ -424,6 +459,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < total; i++)
     test_random_module(first + (uint64_t)i, t);
   test_rows_stay_apart(t);
+  test_shared_tasks(t);
   test_one_launch(t);
   test_equal_texts_take_no_memory(t);
   test_workspace_and_begin(t);
