@@ -137,36 +137,81 @@ void band_steps(const band_product *b, int64_t m0, int64_t m1, int64_t n0, int64
   *last = steps.upper;
 }
 
-static int64_t length(ir_band b) {
-  return band_is_empty(b) ? 0 : b.upper - b.lower + 1;
+// --- how many products ---------------------------------------------------------------------------
+// What is counted of a row is a polynomial of its number, of degree 2, as long as all comparisons on the way go as they
+// went: they are of numbers that are linear in the row, so that two rows between which one goes another way differ in it.
+// `how` is their outcomes, a bit each.
+static bool is_less(int64_t x, int64_t y, uint32_t *how) {
+  *how = *how << 1 | (x < y);
+  return x < y;
+}
+
+static int64_t larger(int64_t x, int64_t y, uint32_t *how) {
+  return is_less(x, y, how) ? y : x;
+}
+
+static int64_t smaller(int64_t x, int64_t y, uint32_t *how) {
+  return is_less(x, y, how) ? x : y;
+}
+
+static ir_band meet(ir_band x, ir_band y, uint32_t *how) {
+  return (ir_band){larger(x.lower, y.lower, how), smaller(x.upper, y.upper, how)};
+}
+
+static int64_t length(ir_band b, uint32_t *how) {
+  return is_less(b.upper, b.lower, how) ? 0 : b.upper - b.lower + 1;
 }
 
 // The sum of c - shift, or of `most` where that is less, over all columns c.
-static int64_t sum_up_to(ir_band columns, int64_t shift, int64_t most) {
-  ir_band less = {columns.lower, columns.upper < most + shift ? columns.upper : most + shift};
-  int64_t num = length(less);
-  return num * (less.lower + less.upper - 2 * shift) / 2 + (length(columns) - num) * most;
+static int64_t sum_up_to(ir_band columns, int64_t shift, int64_t most, uint32_t *how) {
+  ir_band less = {columns.lower, smaller(columns.upper, most + shift, how)};
+  int64_t num = length(less, how);
+  return num * (less.lower + less.upper - 2 * shift) / 2 + (length(columns, how) - num) * most;
 }
 
 // Of one row: column c takes those of its steps from c - b.upper to c - b.lower. They are not looked at one by one,
 // nor are the columns: cost_kernel asks often, and rows times columns are billions.
-static int64_t count_in_row(ir_band steps, ir_band columns, ir_band b) {
-  if (band_is_empty(steps) || band_is_empty(columns) || band_is_empty(b))
+static int64_t count_of(ir_band steps, ir_band columns, ir_band b, uint32_t *how) {
+  if (length(steps, how) == 0 || length(columns, how) == 0)
     return 0;
-  columns = band_meet(columns, (ir_band){steps.lower + b.lower, steps.upper + b.upper});
-  if (band_is_empty(columns))
+  columns = meet(columns, (ir_band){steps.lower + b.lower, steps.upper + b.upper}, how);
+  if (length(columns, how) == 0)
     return 0;
-  int64_t lasts = sum_up_to(columns, b.lower, steps.upper);
-  int64_t firsts = -sum_up_to(band_turn(columns), -b.upper, -steps.lower);
-  return lasts - firsts + length(columns);
+  int64_t lasts = sum_up_to(columns, b.lower, steps.upper, how);
+  int64_t firsts = -sum_up_to(band_turn(columns), -b.upper, -steps.lower, how);
+  return lasts - firsts + length(columns, how);
+}
+
+typedef struct counted {
+  const band_product *p;
+  int64_t n, k;
+} counted;
+
+static int64_t count_in_row(const counted *c, int64_t row, uint32_t *how) {
+  const band_product *p = c->p;
+  *how = 1;
+  ir_band steps = meet((ir_band){0, c->k - 1}, (ir_band){row + p->a.lower, row + p->a.upper}, how);
+  ir_band columns =
+      meet((ir_band){0, c->n - 1}, (ir_band){row + p->c.lower, row + p->c.upper}, how);
+  return count_of(steps, columns, p->b, how);
+}
+
+enum { MOST_ROWS = 1 << 20 }; // whose third power 64 bits hold
+
+// Rows [from, to]. Of a polynomial: num f(0) + C(num, 2) f'(0) + C(num, 3) f''(0), by differences.
+static int64_t count_in_rows(const counted *c, int64_t from, int64_t to) {
+  uint32_t first, last, how;
+  int64_t num = to - from + 1, x = count_in_row(c, from, &first), end = count_in_row(c, to, &last);
+  if (num <= 2)
+    return num == 1 ? x : x + end;
+  if (first != last || num > MOST_ROWS)
+    return count_in_rows(c, from, from + num / 2 - 1) + count_in_rows(c, from + num / 2, to);
+  int64_t y = count_in_row(c, from + 1, &how), z = count_in_row(c, from + 2, &how);
+  int64_t pairs = num * (num - 1) / 2;
+  return num * x + pairs * (y - x) + (z - 2 * y + x) * (pairs * (num - 2) / 3);
 }
 
 int64_t band_count_products(const band_product *p, int64_t m, int64_t n, int64_t k) {
-  int64_t total = 0;
-  for (int64_t row = 0; row < m; row++) {
-    ir_band steps = band_meet((ir_band){0, k - 1}, (ir_band){row + p->a.lower, row + p->a.upper});
-    ir_band columns = band_meet((ir_band){0, n - 1}, (ir_band){row + p->c.lower, row + p->c.upper});
-    total += count_in_row(steps, columns, p->b);
-  }
-  return total;
+  const counted c = {p, n, k};
+  return m == 0 || band_is_empty(p->b) ? 0 : count_in_rows(&c, 0, m - 1);
 }

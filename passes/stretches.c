@@ -114,7 +114,16 @@ static void try_stretch(finder *x, ir_node *n) {
   n->stretch_of = l.buffer;
 }
 
+static bool has_slices(const ir_func *f) {
+  for (size_t i = 0; i < f->nodes.num; i++)
+    if (f->nodes.at[i]->op == IR_SLICE)
+      return true;
+  return false;
+}
+
 static void find_in_func(ir_func *f) {
+  if (!has_slices(f))
+    return;
   ir_arena *a = ir_arena_new();
   finder x = {.own = IR_NEW_ARRAY(a, bool, f->next_id),
               .read = IR_NEW_ARRAY(a, int, f->next_id),
