@@ -116,16 +116,20 @@ static void merge_calls(writer *w) {
 }
 
 // Which calls become one launch, and where the others start: calls with few tasks leave threads
-// idle, the next one starts at another thread.
+// idle, the next one of those starts at another thread. (Calls with tasks for all do not: a thread goes on with what it has
+// in its caches.)
 static void arrange_window(writer *w) {
+  enum { FEW = 4 };
   int shift = 0;
   merge_calls(w);
   for (size_t i = 0; i < w->window.num; i++) {
     call *x = &w->window.at[i];
     if (x->merged != 1)
       continue;
+    if (x->c->tasks[0] >= FEW)
+      continue;
     x->shift = shift;
-    shift = (shift + (int)(x->c->tasks[0] < 4 ? x->c->tasks[0] : 0)) % 64;
+    shift = (shift + (int)x->c->tasks[0]) % 64;
   }
 }
 
