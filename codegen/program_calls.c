@@ -79,16 +79,18 @@ void calls_open(writer *w) {
 }
 
 // Others look for tasks when they are through with theirs: what takes some microseconds is worth it.
-static bool is_worth_sharing(const writer *w, const call *x, int phase) {
-  static const double LEAST_SECONDS = 20e-6;
-  return w->together && x->c->tasks[phase] > 2 && !x->c->keeps &&
-         cost_seconds(w->p->arena, x->c->k) >= LEAST_SECONDS;
+static const double LEAST_SHARED = 20e-6; // seconds
+
+// "    mlrt_run", to which "_shared" may be added; or "    mlrt_run_rows". `seconds`: what all of it takes.
+static void put_run_name(writer *w, const char *name, const cg_kernel *c, int64_t tasks,
+                         double seconds) {
+  ir_buf_printf(w->out, "    %s", name);
+  if (w->together && tasks > 2 && !c->keeps && seconds >= LEAST_SHARED)
+    IR_PUSH(w->p->arena, w->shared, w->out->len);
 }
 
 static void put_run(writer *w, const call *x, int phase) {
-  ir_buf_puts(w->out, "    mlrt_run");
-  if (is_worth_sharing(w, x, phase))
-    IR_PUSH(w->p->arena, w->shared, w->out->len);
+  put_run_name(w, "mlrt_run", x->c, x->c->tasks[phase], cost_seconds(w->p->arena, x->c->k));
   ir_buf_printf(w->out, "(me, %s_%d, %lld, %d, args);\n", x->d->name, phase,
                 (long long)x->c->tasks[phase], x->shift);
 }
@@ -138,12 +140,20 @@ void calls_merged(writer *w, call *first) {
   ir_buf_printf(w->out, "  { // %s: %s and %zu more = %s\n", d->name, c->k->name, first->merged - 1,
                 cg_describe_ops(w->p->arena, c->k));
   ir_buf_printf(w->out, "    static const int64_t calls[][%zu] = {\n", buffers + numbers + 1);
-  for (size_t i = 0; i < w->window.num; i++)
-    if (w->window.at[i].d == d && w->window.at[i].merged != 1)
-      put_row(w, w->window.at[i].c);
-  ir_buf_printf(w->out,
-                "    };\n    mlrt_run_rows(me, %s_0, &calls[0][0], %zu, %zu, %zu, arena);\n  }\n",
-                d->name, first->merged, buffers, numbers);
+  int64_t tasks = 0;
+  double seconds = 0;
+  for (size_t i = 0; i < w->window.num; i++) {
+    const call *x = &w->window.at[i];
+    if (x->d != d || x->merged == 1)
+      continue;
+    put_row(w, x->c);
+    tasks += x->c->tasks[0];
+    seconds += cost_seconds(w->p->arena, x->c->k);
+  }
+  ir_buf_puts(w->out, "    };\n");
+  put_run_name(w, "mlrt_run_rows", c, tasks, seconds);
+  ir_buf_printf(w->out, "(me, %s_0, &calls[0][0], %zu, %zu, %zu, arena);\n  }\n", d->name,
+                first->merged, buffers, numbers);
 }
 
 void calls_before_window(writer *w) {

@@ -32,8 +32,8 @@ typedef struct writer {
   sync_state *sync;
   bool has_calls; // of this function
   bool together;  // all threads have waited for each other before the calls since the last barrier
-  IR_VEC(size_t)
-  shared; // of those, places in `out` behind "mlrt_run": others may take tasks of these
+  // Of those that are worth it, places in `out` behind "mlrt_run".
+  IR_VEC(size_t) shared;
 } writer;
 
 // The text (program_calls.c).

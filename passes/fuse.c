@@ -320,7 +320,7 @@ static group *join_fetch(fuser *fu, ir_node *n, const sources *s) {
     return NULL;
   const ir_node *gather = n->in[1];
   group *g = fu->of[gather->id];
-  if (g->nodes.num > 1 || g->ready || !g->open || fu->users.of[gather->id].num > 1 ||
+  if (!g || g->nodes.num > 1 || g->ready || !g->open || fu->users.of[gather->id].num > 1 ||
       fu->users.is_result[gather->id])
     return NULL;
   g->family = IR_FAMILY_SCATTER;
@@ -447,9 +447,8 @@ static void fuse_func(ir_func *f) {
   fuser fu = {.f = f, .arena = ir_arena_new(), .scratch = ir_arena_new()};
   fu.of = IR_NEW_ARRAY(fu.arena, group *, f->next_id);
   fu.users = pass_find_users(fu.arena, f);
-  for (size_t i = 0; i < f->nodes.num; i++) {
+  for (size_t i = 0; i < f->nodes.num; i++)
     f->nodes.at[i]->mark = 0;
-  }
   for (size_t i = 0; i < f->nodes.num; i++) {
     ir_node *n = f->nodes.at[i];
     if (n->kernel && n == n->kernel->nodes.at[n->kernel->nodes.num - 1])

@@ -20,7 +20,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { MLRT_MOST_CLAIMED = 65535 }; // tasks of a launch
+enum { MLRT_MOST_CLAIMED = 65535 }; // of a launch, as a word counts them
 
 typedef struct mlrt_claim {
   _Alignas(128) _Atomic uint64_t word; // launch: 32, first task: 16, end: 16

@@ -137,6 +137,9 @@ void mlrt_run_shared(const mlrt_member *me, mlrt_phase_fn kernel, int64_t tasks,
 // tasks; the tasks of all rows are one range.
 void mlrt_run_rows(const mlrt_member *me, mlrt_phase_fn kernel, const int64_t *row, int rows,
                    int buffers, int numbers, char *arena);
+// The same as of mlrt_run_shared.
+void mlrt_run_rows_shared(const mlrt_member *me, mlrt_phase_fn kernel, const int64_t *row, int rows,
+                          int buffers, int numbers, char *arena);
 // This thread's share of a copy.
 void mlrt_copy(const mlrt_member *me, char *to, const char *from, int64_t bytes);
 void mlrt_wait(const mlrt_member *me); // for all of the team

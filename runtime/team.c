@@ -60,6 +60,7 @@ typedef struct word { // something to wait on
 } word;
 
 typedef struct member {
+  mlrt_claim claim;
   mlrt_team *team;
   pthread_t thread;
   int tid;
@@ -78,7 +79,6 @@ struct mlrt_team {
   int slot;
   mlrt_spare spare;
   _Alignas(LINE) atomic_llong left; // pieces of `spare` that nobody has taken
-  mlrt_claim claims[MLRT_MAX_THREADS];
   member members[];
 };
 
@@ -169,7 +169,7 @@ int mlrt_team_size(const mlrt_team *t) {
 }
 
 mlrt_claim *mlrt_team_claim(mlrt_team *t, int tid) {
-  return &t->claims[tid];
+  return &t->members[tid].claim;
 }
 
 void mlrt_team_watched(mlrt_team *t, mlrt_watch *const *watches) {

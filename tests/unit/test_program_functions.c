@@ -282,7 +282,7 @@ static void test_one_launch(const cg_target *t) {
   CHECK(s.program->distinct.num == 2, "%zu functions for one update and one draw",
         s.program->distinct.num);
   const char *step = step_of(&s);
-  CHECK(count(step, "    mlrt_run_rows(") == 1, "not one launch:\n%s", step);
+  CHECK(count(step, "    mlrt_run_rows_shared(") == 1, "not one launch:\n%s", step);
   CHECK(count(step, "    mlrt_run(") == 0, "calls beside the launch:\n%s", step);
   CHECK(count(step, "  mlrt_wait(") == 0, "barriers without need:\n%s", step);
   for (int i = 0; i < NUM_SIZES; i++)
@@ -399,7 +399,7 @@ static void test_dependent_calls(const cg_target *t) {
   CHECK(s.program->distinct.num < n, "no two of %zu kernels are one function", n);
   int barriers = count(step, "  mlrt_wait(") + count(step, "  mlrt_wait_if(");
   CHECK(barriers == (int)n - 1, "not %zu barriers:\n%s", n - 1, step);
-  CHECK(count(step, "    mlrt_run_rows(") == 0, "dependent calls in one launch:\n%s", step);
+  CHECK(count(step, "    mlrt_run_rows") == 0, "dependent calls in one launch:\n%s", step);
   test_sample(a, &s, 1);
   ir_arena_free(a);
 }
