@@ -60,6 +60,7 @@ static inline ir_node *ir_fetched_update(const ir_kernel *k) {
 // Whether a gather that only `scatter` uses, and which makes its update, may be a member of its kernel: row for row.
 static inline bool ir_can_fetch(const ir_node *gather, const ir_node *scatter) {
   return gather->op == IR_GATHER && scatter->in[1] == gather &&
+         ir_below_views(scatter->in[0]) != gather &&
          gather->in[1]->type.rank == scatter->in[0]->type.rank;
 }
 

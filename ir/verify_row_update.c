@@ -2,7 +2,8 @@
 //   - the first member, its anchor, is a scatter_add, the others are computed from it row by row;
 //   - nobody else uses a member but writes, and what they write to a state is, in rows that no
 //     index names, what the state holds there. Or its table is a value: then anybody may use it.
-// Where the anchor is not the first member, the only other one is a gather, which nobody else uses.
+// Where the anchor is not the first member, the only other one is a gather, which nobody else uses. Any anchor of the
+// family is a scatter.
 #include "ir/row_update.h"
 #include "ir/verify.h"
 
@@ -32,9 +33,22 @@ static void check_use(ir_checker *c, const ir_node *user, const ir_node *x,
 
 static void check_fetch(ir_checker *c, const ir_kernel *k) {
   const ir_node *gather = ir_fetched_update(k);
-  if (k->nodes.num != 2 || !ir_is_scatter(k->anchor) || !ir_can_fetch(gather, k->anchor))
+  if (k->nodes.num != 2 || !ir_can_fetch(gather, k->anchor))
     ir_fault_add(c, gather,
                  "a scatter begins with its anchor, or with the one gather that makes its update");
+  if (gather->stored)
+    ir_fault_add(c, gather, "%%%s cannot be stored: a scatter fetches it", gather->name);
+}
+
+static void check_kernel(ir_checker *c, const ir_kernel *k, ir_row_value *by_id) {
+  if (k->family != IR_FAMILY_SCATTER)
+    return;
+  if (!ir_is_scatter(k->anchor))
+    ir_fault_add(c, k->anchor, "the anchor of a scatter is a scatter_add or a scatter_max");
+  else if (ir_is_row_update(k))
+    check_members(c, k, by_id);
+  else if (ir_fetched_update(k))
+    check_fetch(c, k);
 }
 
 // Is `n` fetched by a kernel that is not the user's?
@@ -45,10 +59,7 @@ static bool is_inside_fetch(const ir_node *n, const ir_kernel *user) {
 void verify_row_updates(ir_checker *c) {
   ir_row_value *by_id = IR_NEW_ARRAY(c->faults->arena, ir_row_value, c->f->next_id + 1);
   for (size_t i = 0; i < c->f->kernels.num; i++)
-    if (ir_is_row_update(c->f->kernels.at[i]))
-      check_members(c, c->f->kernels.at[i], by_id);
-    else if (ir_fetched_update(c->f->kernels.at[i]))
-      check_fetch(c, c->f->kernels.at[i]);
+    check_kernel(c, c->f->kernels.at[i], by_id);
   for (size_t i = 0; i < c->f->nodes.num; i++) {
     const ir_node *n = c->f->nodes.at[i];
     for (int j = 0; j < n->num_in; j++) {

@@ -316,7 +316,7 @@ static group *join_joint(fuser *fu, ir_node *n, const sources *s) {
 }
 
 static group *join_fetch(fuser *fu, ir_node *n, const sources *s) {
-  if (!ir_is_scatter(n) || !ir_can_fetch(n->in[1], n))
+  if (!ir_is_scatter(n) || !ir_can_fetch(n->in[1], n) || !fuse_can_fetch(n->in[1]))
     return NULL;
   const ir_node *gather = n->in[1];
   group *g = fu->of[gather->id];

@@ -11,6 +11,8 @@ bool fuse_make_viewable(ir_func *f);
 // Whether a kernel with `n` can read this operand where it lies, as far as that depends on `n` alone: copies,
 // scatters, matmuls and gathers walk memory by strides.
 bool fuse_can_read(const ir_node *n, int operand);
+// The same of both operands of a gather inside a scatter's kernel, which has no loops to find its way by.
+bool fuse_can_fetch(const ir_node *gather);
 // Decides which conversions matmuls compute on their operands (node->folded).
 void fuse_fold_conversions(ir_func *f);
 // Rebuilds func->nodes from func->kernels: for each kernel the leaves and views that it needs

@@ -19,9 +19,12 @@ static bool may_be_in_loop(const ir_node *n) {
 
 // What the anchor of a copy, scatter or matmul reads lies in memory before the kernel begins.
 static const char *fault_of_operands(ir_arena *a, const ir_kernel *k) {
-  const ir_node *n = k->anchor;
+  const ir_node *n = k->anchor, *gather = ir_fetched_update(k);
+  if (gather && !fuse_can_fetch(gather))
+    return ir_format(a, "%s cannot fetch by '%s' where its operands lie; it can read a copy",
+                     ir_ops[n->op].name, gather->name);
   for (int i = 0; i < n->num_in; i++) {
-    if (n->in[i] == ir_fetched_update(k))
+    if (n->in[i] == gather)
       continue; // the verifier knows what that is
     if (dom_base(n->in[i])->kernel == k)
       return ir_format(a, "%s reads '%s', which the kernel itself computes", ir_ops[n->op].name,

@@ -87,6 +87,10 @@ bool fuse_can_read(const ir_node *n, int operand) {
   }
 }
 
+bool fuse_can_fetch(const ir_node *gather) {
+  return plain_strides(gather->in[0]) && plain_strides(gather->in[1]);
+}
+
 // It has loops, which may be others than those that its operands lie in.
 static bool has_loops(const ir_node *n) {
   ir_op_class cls = ir_ops[n->op].cls;

@@ -461,6 +461,16 @@ static const test_case loop_cases[] = {
      "f32[9,3,8]\n"
      "result output s = %s\nresult output n = %n\nresult output t = %t",
      1e-6},
+    {"scatter of rows that views of indices name, through which no strides lead", NULL,
+     "%e = input : i32[4,9]\n%f = slice %e {start=[0,2], stop=[4,8], step=[1,1]} : i32[4,6]\n"
+     "%j = reshape %f : i32[24]\n%i = input : i32[24]\n%x = input : f32[30,20]\n"
+     "%u = gather %x, %j : f32[24,20]\n%s = scatter_add %i, %u : f32[40,20]\n"
+     "%a = input : i32[6,5]\n%b = transpose %a {perm=[1,0]} : i32[5,6]\n%c = reshape %b : i32[30]\n"
+     "%k = input : i32[30]\n%v = gather %x, %c : f32[30,20]\n%t = scatter_max %k, %v : f32[40,20]\n"
+     "%y = transpose %x {perm=[1,0]} : f32[20,30]\n%z = reshape %y : f32[40,15]\n"
+     "%w = gather %z, %i : f32[24,15]\n%o = scatter_add %i, %w : f32[40,15]\n"
+     "result output s = %s\nresult output t = %t\nresult output o = %o",
+     0},
     {"scatter by rows, of indices of all kinds", NULL,
      "%u = input : f32[300,40]\n%i = input : u8[300]\n%s = scatter_add %i, %u : f32[90,40]\n"
      "%j = input : u32[300]\n%t = scatter_add %j, %u : f32[90,40]\n"
